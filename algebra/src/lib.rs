@@ -1,0 +1,15 @@
+//! Numbers and what they may do: element classes, elementary functions, semirings and the
+//! matrix product over any semiring. Knows no tensor.
+//!
+//! ```text
+//! scalar     Scalar → Numeric → { Real → { Int, Float }, Field }      one impl per element type
+//! math       branch-free elementary functions on f32 and f64
+//! simd       run one loop with the widest vector instructions of this machine
+//! ```
+
+pub mod math;
+pub mod scalar;
+pub mod simd;
+
+pub use half::{bf16, f16};
+pub use scalar::{Field, Float, Int, Numeric, Real, Scalar, c32, c64};

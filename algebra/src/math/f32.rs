@@ -1,0 +1,30 @@
+//! Elementary functions on `f32`.
+#![allow(missing_docs)]
+
+macro_rules! through_std {
+    ($($f:ident $g:ident),*) => {$(
+        #[inline(always)]
+        pub fn $f(x: f32) -> f32 {
+            x.$g()
+        }
+    )*};
+}
+through_std!(exp exp, exp_m1 exp_m1, ln ln, ln_1p ln_1p, sin sin, cos cos, tan tan, asin asin, acos acos,
+    atan atan, sinh sinh, cosh cosh, tanh tanh, asinh asinh, acosh acosh, atanh atanh);
+
+#[inline(always)]
+pub fn pow(x: f32, y: f32) -> f32 {
+    x.powf(y)
+}
+#[inline(always)]
+pub fn atan2(y: f32, x: f32) -> f32 {
+    y.atan2(x)
+}
+#[inline(always)]
+pub fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
+}
+#[inline(always)]
+pub fn erf(x: f32) -> f32 {
+    libm::erff(x)
+}

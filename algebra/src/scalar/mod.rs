@@ -1,0 +1,220 @@
+//! Element classes. A dtype is a set of impls of these traits; a kernel asks for the weakest
+//! class it needs and then serves every dtype of that class.
+//!
+//! ```text
+//! Scalar                 can be stored                        bool and everything below
+//!   Numeric              + − ×                                a downstream element type
+//!     Real               order, ÷, remainder                  integers and floats
+//!       Int              bits, checked arithmetic             i8 … u64
+//!       Float            elementary functions, ±∞, NaN        f16 bf16 f32 f64
+//!     Field              ÷, conjugation                       floats and c32 c64
+//! ```
+//!
+//! Methods are named after the operation and take `self` by value. They are `#[inline(always)]`
+//! wherever a loop should vectorise.
+
+mod complex;
+mod float;
+mod half;
+mod int;
+
+use std::fmt::Debug;
+
+pub use complex::{c32, c64};
+
+/// An element that a tensor can store.
+pub trait Scalar: Copy + PartialEq + Debug + Send + Sync + 'static {}
+
+impl Scalar for bool {}
+
+/// A commutative ring: addition, subtraction and multiplication with 0 and 1.
+///
+/// Integers wrap on overflow (two's complement). This class with [`Scalar`] is all that a
+/// downstream element type needs for elementwise arithmetic, reductions and matrix products.
+pub trait Numeric: Scalar {
+    /// The additive identity.
+    const ZERO: Self;
+    /// The multiplicative identity.
+    const ONE: Self;
+    /// What sums and products are accumulated in: `f32` for the 16-bit floats, else `Self`.
+    type Acc: Numeric;
+
+    /// `self + rhs`.
+    fn add(self, rhs: Self) -> Self;
+    /// `self − rhs`.
+    fn sub(self, rhs: Self) -> Self;
+    /// `self · rhs`.
+    fn mul(self, rhs: Self) -> Self;
+    /// `−self`.
+    #[inline(always)]
+    fn neg(self) -> Self {
+        Self::ZERO.sub(self)
+    }
+    /// `self · b + c`, rounded once for floats.
+    #[inline(always)]
+    fn mul_add(self, b: Self, c: Self) -> Self {
+        self.mul(b).add(c)
+    }
+    /// Converts to the accumulator, exactly.
+    fn widen(self) -> Self::Acc;
+    /// Converts from the accumulator, rounding to nearest even.
+    fn narrow(acc: Self::Acc) -> Self;
+    /// The image of an integer; wraps (integers) or rounds (floats).
+    fn from_i64(v: i64) -> Self;
+    /// The image of a real number; integers truncate and saturate, NaN gives 0.
+    fn from_f64(v: f64) -> Self;
+}
+
+/// An ordered ring with division: integers and floats.
+pub trait Real: Numeric + PartialOrd {
+    /// The least value: −∞ for floats.
+    const LOWEST: Self;
+    /// The greatest value: +∞ for floats.
+    const HIGHEST: Self;
+
+    /// `self / rhs`; integers truncate towards zero and wrap `MIN / −1`. An integer division by
+    /// zero gives 0 here: operations check for it beforehand and report an error.
+    fn div(self, rhs: Self) -> Self;
+    /// Remainder with the sign of the divisor, `self − ⌊self / rhs⌋·rhs`; 0 for an integer
+    /// remainder by zero, as in [`Real::div`].
+    fn rem_floor(self, rhs: Self) -> Self;
+    /// The larger value; NaN if either is NaN.
+    fn max(self, rhs: Self) -> Self;
+    /// The smaller value; NaN if either is NaN.
+    fn min(self, rhs: Self) -> Self;
+    /// `|self|`; wraps at the least integer.
+    fn abs(self) -> Self;
+    /// −1, 0 or 1; NaN stays NaN and a float zero keeps its sign.
+    fn signum(self) -> Self;
+    /// `selfⁿ` by repeated multiplication; a negative exponent gives `1 / self⁻ⁿ`.
+    fn powi(self, n: i32) -> Self;
+    /// Whether this is not a number; false for integers.
+    fn is_nan(self) -> bool;
+    /// The nearest `f64`.
+    fn to_f64(self) -> f64;
+    /// Truncation to `i64`, saturating; NaN gives 0.
+    fn to_i64(self) -> i64;
+}
+
+/// Fixed-width integers.
+pub trait Int: Real + Eq + Ord {
+    /// Width in bits.
+    const BITS: u32;
+    /// Bitwise and.
+    fn and(self, rhs: Self) -> Self;
+    /// Bitwise or.
+    fn or(self, rhs: Self) -> Self;
+    /// Bitwise exclusive or.
+    fn xor(self, rhs: Self) -> Self;
+    /// Bitwise complement.
+    fn not(self) -> Self;
+    /// `self · 2ʳʰˢ`, wrapping; the shift count is taken modulo the width.
+    fn shl(self, rhs: Self) -> Self;
+    /// `⌊self / 2ʳʰˢ⌋`, arithmetic for signed types; the count is taken modulo the width.
+    fn shr(self, rhs: Self) -> Self;
+    /// `self + rhs`, or `None` on overflow.
+    fn checked_add(self, rhs: Self) -> Option<Self>;
+    /// `self · rhs`, or `None` on overflow.
+    fn checked_mul(self, rhs: Self) -> Option<Self>;
+    /// `self + rhs`, clamped to the range.
+    fn saturating_add(self, rhs: Self) -> Self;
+    /// The value as an index: `None` if it is negative or does not fit.
+    fn to_usize(self) -> Option<usize>;
+}
+
+/// Floating-point numbers with elementary functions.
+///
+/// The 16-bit types compute in `f32` and round once.
+pub trait Float: Real + Field<Real = Self> {
+    /// +∞.
+    const INFINITY: Self;
+    /// −∞.
+    const NEG_INFINITY: Self;
+    /// A quiet NaN.
+    const NAN: Self;
+    /// Distance from 1 to the next larger number.
+    const EPSILON: Self;
+
+    /// Whether this is +∞ or −∞.
+    fn is_infinite(self) -> bool;
+    /// Whether this is neither infinite nor NaN.
+    fn is_finite(self) -> bool;
+    /// Largest integer ≤ `self`.
+    fn floor(self) -> Self;
+    /// Smallest integer ≥ `self`.
+    fn ceil(self) -> Self;
+    /// Integer part.
+    fn trunc(self) -> Self;
+    /// Nearest integer, ties to even.
+    fn round(self) -> Self;
+    /// `√self`.
+    fn sqrt(self) -> Self;
+    /// `eˢᵉˡᶠ`.
+    fn exp(self) -> Self;
+    /// `eˢᵉˡᶠ − 1`, accurate near 0.
+    fn exp_m1(self) -> Self;
+    /// Natural logarithm.
+    fn ln(self) -> Self;
+    /// `ln(1 + self)`, accurate near 0.
+    fn ln_1p(self) -> Self;
+    /// `selfʳʰˢ`, with the special cases of IEEE 754 `pow`.
+    fn powf(self, rhs: Self) -> Self;
+    /// Sine.
+    fn sin(self) -> Self;
+    /// Cosine.
+    fn cos(self) -> Self;
+    /// Tangent.
+    fn tan(self) -> Self;
+    /// Inverse sine.
+    fn asin(self) -> Self;
+    /// Inverse cosine.
+    fn acos(self) -> Self;
+    /// Inverse tangent.
+    fn atan(self) -> Self;
+    /// Angle of the point (`rhs`, `self`) in (−π, π].
+    fn atan2(self, rhs: Self) -> Self;
+    /// Hyperbolic sine.
+    fn sinh(self) -> Self;
+    /// Hyperbolic cosine.
+    fn cosh(self) -> Self;
+    /// Hyperbolic tangent.
+    fn tanh(self) -> Self;
+    /// Inverse hyperbolic sine.
+    fn asinh(self) -> Self;
+    /// Inverse hyperbolic cosine.
+    fn acosh(self) -> Self;
+    /// Inverse hyperbolic tangent.
+    fn atanh(self) -> Self;
+    /// Error function `2/√π ∫₀ˢᵉˡᶠ e^(−t²) dt`.
+    fn erf(self) -> Self;
+    /// `1 / (1 + e^(−self))`.
+    fn sigmoid(self) -> Self;
+}
+
+/// Real and complex floating-point numbers.
+pub trait Field: Numeric {
+    /// The underlying real type.
+    type Real: Float;
+
+    /// `self / rhs`.
+    fn div(self, rhs: Self) -> Self;
+    /// `1 / self`.
+    #[inline(always)]
+    fn recip(self) -> Self {
+        Field::div(Self::ONE, self)
+    }
+    /// Complex conjugate; the identity on reals.
+    fn conj(self) -> Self;
+    /// Real part.
+    fn re(self) -> Self::Real;
+    /// Imaginary part; 0 for reals.
+    fn im(self) -> Self::Real;
+    /// `re + i·im`; the imaginary part is dropped by real types.
+    fn from_parts(re: Self::Real, im: Self::Real) -> Self;
+    /// `|self|²`.
+    fn abs_sq(self) -> Self::Real;
+    /// `|self|`.
+    fn modulus(self) -> Self::Real;
+    /// Whether this type has an imaginary part.
+    const IS_COMPLEX: bool;
+}

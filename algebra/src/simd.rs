@@ -1,0 +1,120 @@
+//! Run one loop with the widest vector instructions of this machine.
+//!
+//! A loop is a value implementing [`Loop`]; its `run` is compiled once per instruction set, and
+//! the compiler vectorises it there. No `-C target-cpu` is needed and there is one source for
+//! every instruction set, so results differ between them by nothing: the elementary functions
+//! use fused multiply-add everywhere, in hardware or emulated.
+
+use std::sync::OnceLock;
+
+/// A loop to be compiled for every instruction set. `run` must be `#[inline(always)]`, and so
+/// must everything hot that it calls: only what is inlined gets the wide instructions.
+pub trait Loop {
+    /// What the loop returns.
+    type Output;
+    /// Runs the loop once.
+    fn run(self) -> Self::Output;
+}
+
+/// Instruction sets for which loops are compiled, narrowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Isa {
+    /// What the target promises: SSE2 on x86-64, NEON on AArch64.
+    Baseline,
+    /// AVX2 with FMA and F16C (x86-64-v3): 256-bit vectors.
+    Avx2,
+    /// AVX-512 F/BW/CD/DQ/VL (x86-64-v4): 512-bit vectors.
+    Avx512,
+}
+
+impl Isa {
+    /// The widest instruction set of this machine, detected once.
+    #[inline]
+    pub fn detect() -> Self {
+        static ISA: OnceLock<Isa> = OnceLock::new();
+        *ISA.get_or_init(|| {
+            #[cfg(target_arch = "x86_64")]
+            {
+                let v3 = is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
+                    && is_x86_feature_detected!("f16c")
+                    && is_x86_feature_detected!("bmi1")
+                    && is_x86_feature_detected!("bmi2")
+                    && is_x86_feature_detected!("lzcnt");
+                let v4 = v3
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512cd")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl");
+                if v4 {
+                    return Isa::Avx512;
+                }
+                if v3 {
+                    return Isa::Avx2;
+                }
+            }
+            Isa::Baseline
+        })
+    }
+
+    /// Width of a vector register in bytes.
+    #[inline]
+    pub const fn vector_bytes(self) -> usize {
+        match self {
+            Isa::Baseline => 16,
+            Isa::Avx2 => 32,
+            Isa::Avx512 => 64,
+        }
+    }
+}
+
+/// Runs `body` compiled for the widest instruction set of this machine.
+#[inline]
+pub fn dispatch<L: Loop>(body: L) -> L::Output {
+    match Isa::detect() {
+        // SAFETY: `detect` has seen every feature that the two functions enable.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => unsafe { run_avx512(body) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => unsafe { run_avx2(body) },
+        _ => body.run(),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt")]
+fn run_avx2<L: Loop>(body: L) -> L::Output {
+    body.run()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(
+    enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
+)]
+fn run_avx512<L: Loop>(body: L) -> L::Output {
+    body.run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Dot<'a>(&'a [f64], &'a [f64]);
+    impl Loop for Dot<'_> {
+        type Output = f64;
+        #[inline(always)]
+        fn run(self) -> f64 {
+            self.0.iter().zip(self.1).fold(0.0, |acc, (&a, &b)| a.mul_add(b, acc))
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_gives_the_same_bits() {
+        let a: Vec<f64> = (0..1000).map(|i| (i as f64).sin()).collect();
+        let b: Vec<f64> = (0..1000).map(|i| (i as f64).cos()).collect();
+        assert_eq!(dispatch(Dot(&a, &b)).to_bits(), Dot(&a, &b).run().to_bits());
+    }
+}
