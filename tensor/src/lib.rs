@@ -1,1 +1,37 @@
-//! t
+//! Dense strided CPU tensors.
+//!
+//! ```text
+//! storage · pool     shared, aligned, copy-on-write memory
+//! layout             shape, signed strides, offset; views as arithmetic
+//! tensor · any       Tensor<T> (typed) and AnyTensor (dtype-tagged)
+//! movement           zero-copy view operations on both
+//! loops              the only element loops
+//! map · copy         broadcast, allocate or reuse, run the loop
+//! ```
+
+pub mod any;
+pub mod copy;
+pub mod dtype;
+pub mod error;
+pub mod layout;
+pub mod loops;
+pub mod map;
+mod movement;
+pub mod pool;
+pub mod route;
+pub mod storage;
+pub mod tensor;
+
+pub use any::AnyTensor;
+pub use dtype::{DType, Element};
+pub use error::{Result, TensorError};
+pub use layout::Layout;
+pub use movement::Slice;
+pub use route::Route;
+pub use storage::Buffer;
+pub use tensor::Tensor;
+
+/// The element types by their short names, for [`with_dtype!`].
+pub mod scalars {
+    pub use t4a_algebra::{bf16, c32, c64, f16};
+}

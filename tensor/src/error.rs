@@ -1,0 +1,133 @@
+//! What can go wrong in an operation on tensors. Every error is raised before any work.
+
+use thiserror::Error;
+
+use crate::dtype::DType;
+
+/// Result of a tensor operation.
+pub type Result<T, E = TensorError> = std::result::Result<T, E>;
+
+/// A rejected operation: which one, what it required and what it was given.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum TensorError {
+    /// Operand shapes that do not fit together.
+    #[error("{op}: shapes {lhs:?} and {rhs:?} do not match: {required}")]
+    ShapeMismatch {
+        /// The operation.
+        op: &'static str,
+        /// Shape of the first operand.
+        lhs: Vec<usize>,
+        /// Shape of the second operand.
+        rhs: Vec<usize>,
+        /// The rule that they break.
+        required: &'static str,
+    },
+    /// A single shape that the operation does not accept.
+    #[error("{op}: shape {shape:?} is not accepted: {required}")]
+    Shape {
+        /// The operation.
+        op: &'static str,
+        /// The shape given.
+        shape: Vec<usize>,
+        /// What is required of it.
+        required: &'static str,
+    },
+    /// An axis outside of the tensor, or one named twice.
+    #[error("{op}: axis {axis} is out of range or repeated for a tensor of rank {rank}")]
+    Axis {
+        /// The operation.
+        op: &'static str,
+        /// The offending axis.
+        axis: usize,
+        /// Rank of the tensor.
+        rank: usize,
+    },
+    /// An index outside of an axis.
+    #[error("{op}: index {index} is out of bounds for axis {axis} of size {size}")]
+    Index {
+        /// The operation.
+        op: &'static str,
+        /// The offending index.
+        index: i64,
+        /// The axis indexed.
+        axis: usize,
+        /// Its size.
+        size: usize,
+    },
+    /// An element type that the operation does not serve.
+    #[error("{op}: dtype {dtype} is not supported, expected {expected}")]
+    DTypeUnsupported {
+        /// The operation.
+        op: &'static str,
+        /// The dtype given.
+        dtype: DType,
+        /// The dtypes served.
+        expected: &'static str,
+    },
+    /// Operands of different element types.
+    #[error("{op}: dtypes {lhs} and {rhs} differ")]
+    DTypeMismatch {
+        /// The operation.
+        op: &'static str,
+        /// Dtype of the first operand.
+        lhs: DType,
+        /// Dtype of the second operand.
+        rhs: DType,
+    },
+    /// A shape with more bytes than an address can count.
+    #[error("{op}: a tensor of shape {shape:?} exceeds the address space")]
+    SizeOverflow {
+        /// The operation.
+        op: &'static str,
+        /// The shape asked for.
+        shape: Vec<usize>,
+    },
+    /// The allocator refused.
+    #[error("out of memory: {bytes} bytes could not be allocated")]
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: usize,
+    },
+    /// A value that the operation does not accept.
+    #[error("{op}: {message}")]
+    Value {
+        /// The operation.
+        op: &'static str,
+        /// What was required, what was given.
+        message: String,
+    },
+    /// The operation would have left its native path while fallbacks are rejected.
+    #[error("{op}: route {route} ({reason}) is rejected by the route policy")]
+    RouteRejected {
+        /// The operation.
+        op: &'static str,
+        /// The route that would have been taken.
+        route: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
+}
+
+impl TensorError {
+    /// A [`TensorError::ShapeMismatch`].
+    pub fn shapes(op: &'static str, lhs: &[usize], rhs: &[usize], required: &'static str) -> Self {
+        Self::ShapeMismatch { op, lhs: lhs.to_vec(), rhs: rhs.to_vec(), required }
+    }
+
+    /// A [`TensorError::Shape`].
+    pub fn shape(op: &'static str, shape: &[usize], required: &'static str) -> Self {
+        Self::Shape { op, shape: shape.to_vec(), required }
+    }
+
+    /// A [`TensorError::Value`].
+    pub fn value(op: &'static str, message: impl Into<String>) -> Self {
+        Self::Value { op, message: message.into() }
+    }
+}
+
+/// Checks that `axis` exists.
+#[inline]
+pub(crate) fn check_axis(op: &'static str, axis: usize, rank: usize) -> Result<()> {
+    if axis < rank { Ok(()) } else { Err(TensorError::Axis { op, axis, rank }) }
+}

@@ -1,0 +1,54 @@
+//! What an elementwise kernel is: a small copyable value with a method on scalars. Most are
+//! zero-sized; some carry a parameter.
+//!
+//! `apply` should be `#[inline(always)]` and free of branches, so that loops over it vectorise.
+
+use t4a_algebra::Scalar;
+
+/// `T → Out`, element by element.
+pub trait Unary<T: Scalar>: Copy + Send + Sync {
+    /// Element type of the result.
+    type Out: Scalar;
+    /// The result for one element.
+    fn apply(self, x: T) -> Self::Out;
+}
+
+/// `(T, U) → Out`, element by element.
+pub trait Binary<T: Scalar, U: Scalar = T>: Copy + Send + Sync {
+    /// Element type of the result.
+    type Out: Scalar;
+    /// The result for one pair of elements.
+    fn apply(self, a: T, b: U) -> Self::Out;
+}
+
+/// `(T, U, V) → Out`, element by element.
+pub trait Ternary<T: Scalar, U: Scalar = T, V: Scalar = T>: Copy + Send + Sync {
+    /// Element type of the result.
+    type Out: Scalar;
+    /// The result for one triple of elements.
+    fn apply(self, a: T, b: U, c: V) -> Self::Out;
+}
+
+/// A binary kernel with its right operand fixed.
+#[derive(Clone, Copy)]
+pub struct BindRight<K, U>(pub K, pub U);
+
+impl<T: Scalar, U: Scalar, K: Binary<T, U>> Unary<T> for BindRight<K, U> {
+    type Out = K::Out;
+    #[inline(always)]
+    fn apply(self, x: T) -> K::Out {
+        self.0.apply(x, self.1)
+    }
+}
+
+/// A binary kernel with its left operand fixed.
+#[derive(Clone, Copy)]
+pub struct BindLeft<K, T>(pub K, pub T);
+
+impl<T: Scalar, U: Scalar, K: Binary<T, U>> Unary<U> for BindLeft<K, T> {
+    type Out = K::Out;
+    #[inline(always)]
+    fn apply(self, x: U) -> K::Out {
+        self.0.apply(self.1, x)
+    }
+}

@@ -1,0 +1,23 @@
+//! The only element loops. A loop knows layouts and pointers, a kernel knows scalars; neither
+//! knows the other.
+//!
+//! ```text
+//! kernel        what a kernel is: Unary, Binary, Ternary on scalars
+//! contiguous    one vectorised pass over contiguous runs; the only loops compiled per kernel
+//! fuse          merges and orders the axes of several operands
+//! stage         brings strided blocks into contiguous scratch; compiled per element size
+//! elementwise   walks the fused axes in tiles: stage, then contiguous
+//! parallel      splits work into fixed chunks over our own threads
+//! ```
+//!
+//! Every operand of a contiguous pass is a run of neighbours or one repeated element. What lies
+//! otherwise is staged through a block that stays in the first-level cache, so a kernel is
+//! compiled for one layout per operand instead of for all of them, and a transposed operand is
+//! read cache line by cache line.
+
+pub mod contiguous;
+pub mod elementwise;
+pub mod fuse;
+pub mod kernel;
+pub mod parallel;
+pub mod stage;

@@ -1,0 +1,187 @@
+//! Shared, aligned, copy-on-write memory.
+//!
+//! A [`Buffer`] is a reference-counted block of bytes. Blocks of 4 KiB and more come from a
+//! process-wide cache of size classes ([`pool`]), because fresh pages cost more than the arithmetic
+//! on them; smaller ones from the allocator. Foreign memory is held through its owner, so data
+//! crosses library borders without a copy.
+//!
+//! Invariant: once a buffer is inside a tensor, its `len` bytes are initialised. It is written
+//! only while it has a single owner.
+
+use std::alloc::{Layout as AllocLayout, alloc, dealloc};
+use std::any::Any;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::error::{Result, TensorError};
+use crate::pool;
+
+/// Alignment of pooled blocks: one cache line, and the widest vector register.
+pub const ALIGN: usize = 64;
+/// Alignment of small blocks, the one that the system allocator gives for free.
+const SMALL_ALIGN: usize = 16;
+
+/// Who frees a block.
+enum Owner {
+    /// A block smaller than [`pool::SMALLEST`], from the global allocator.
+    Small,
+    /// A block of the size class given, from the pool.
+    Pool(pool::Class),
+    /// Memory that lives as long as the owner; never written through this buffer.
+    Foreign(#[allow(dead_code)] Box<dyn Any + Send + Sync>),
+}
+
+struct Block {
+    ptr: NonNull<u8>,
+    len: usize,
+    owner: Owner,
+}
+
+// SAFETY: a block is plain memory; writes need `&mut Buffer` of a unique owner.
+unsafe impl Send for Block {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for Block {}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        match self.owner {
+            // SAFETY: allocated by `Buffer::alloc` with this layout.
+            Owner::Small => unsafe { dealloc(self.ptr.as_ptr(), small_layout(self.len)) },
+            Owner::Pool(class) => pool::give_back(self.ptr, class),
+            Owner::Foreign(_) => {}
+        }
+    }
+}
+
+fn small_layout(len: usize) -> AllocLayout {
+    // SAFETY: the alignment is a power of two and len < pool::SMALLEST, so nothing overflows.
+    unsafe { AllocLayout::from_size_align_unchecked(len.max(1), SMALL_ALIGN) }
+}
+
+/// A reference-counted block of bytes. Cloning shares it.
+#[derive(Clone)]
+pub struct Buffer(Arc<Block>);
+
+impl Buffer {
+    /// Allocates `len` uninitialised bytes.
+    ///
+    /// # Errors
+    /// [`TensorError::OutOfMemory`].
+    pub fn alloc(len: usize) -> Result<Self> {
+        let (ptr, owner) = if len < pool::SMALLEST {
+            // SAFETY: the layout has a nonzero size.
+            let ptr = NonNull::new(unsafe { alloc(small_layout(len)) });
+            (ptr, Owner::Small)
+        } else {
+            match pool::Class::of(len) {
+                Some(class) => (pool::take(class), Owner::Pool(class)),
+                None => (None, Owner::Small),
+            }
+        };
+        let ptr = ptr.ok_or(TensorError::OutOfMemory { bytes: len })?;
+        Ok(Self(Arc::new(Block { ptr, len, owner })))
+    }
+
+    /// Wraps foreign memory without copying it. The buffer counts as shared: operations never
+    /// write into it.
+    ///
+    /// # Safety
+    /// `ptr` is valid for reads of `len` initialised bytes, unchanged, for as long as `owner`
+    /// lives.
+    pub unsafe fn from_foreign(
+        ptr: NonNull<u8>,
+        len: usize,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Self {
+        Self(Arc::new(Block { ptr, len, owner: Owner::Foreign(owner) }))
+    }
+
+    /// Length in bytes.
+    #[inline]
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.0.len
+    }
+
+    /// First byte.
+    #[inline]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.0.ptr.as_ptr()
+    }
+
+    /// First byte, for writing: only for the single owner of memory that is ours.
+    #[inline]
+    pub fn as_mut_ptr(&mut self) -> Option<*mut u8> {
+        let block = Arc::get_mut(&mut self.0)?;
+        match block.owner {
+            Owner::Foreign(_) => None,
+            _ => Some(block.ptr.as_ptr()),
+        }
+    }
+
+    /// Whether this is the only handle to memory that is ours, so that it may be overwritten.
+    #[inline]
+    pub fn is_unique(&mut self) -> bool {
+        self.as_mut_ptr().is_some()
+    }
+
+    /// Whether two buffers are the same memory.
+    #[inline]
+    pub fn same_memory(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Copies the bytes into a buffer of its own.
+    pub fn duplicate(&self) -> Result<Self> {
+        let mut copy = Self::alloc(self.len())?;
+        if let Some(dst) = copy.as_mut_ptr() {
+            // SAFETY: both blocks hold `len` bytes and do not overlap.
+            unsafe { std::ptr::copy_nonoverlapping(self.as_ptr(), dst, self.len()) };
+        }
+        Ok(copy)
+    }
+}
+
+impl std::fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Buffer").field("ptr", &self.0.ptr).field("len", &self.0.len).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sharing_forbids_writing() {
+        let mut a = Buffer::alloc(100_000).unwrap();
+        assert!(a.is_unique());
+        let b = a.clone();
+        assert!(!a.is_unique());
+        drop(b);
+        assert!(a.is_unique());
+        assert_eq!(a.as_ptr() as usize % ALIGN, 0);
+    }
+
+    #[test]
+    fn foreign_memory_is_read_in_place_and_outlives_its_handle() {
+        let data = vec![1u8, 2, 3];
+        let ptr = NonNull::new(data.as_ptr().cast_mut()).unwrap();
+        // SAFETY: the vector is moved into the owner and its heap block stays.
+        let mut buffer = unsafe { Buffer::from_foreign(ptr, 3, Box::new(data)) };
+        assert!(!buffer.is_unique());
+        let copy = buffer.duplicate().unwrap();
+        assert_eq!(buffer.as_ptr(), ptr.as_ptr());
+        // SAFETY: three initialised bytes each.
+        unsafe {
+            assert_eq!(std::slice::from_raw_parts(copy.as_ptr(), 3), &[1, 2, 3]);
+        }
+    }
+
+    #[test]
+    fn absurd_sizes_are_refused() {
+        for bytes in [1usize << 60, isize::MAX as usize, usize::MAX] {
+            assert_eq!(Buffer::alloc(bytes).unwrap_err(), TensorError::OutOfMemory { bytes });
+        }
+    }
+}
