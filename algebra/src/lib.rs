@@ -3,13 +3,20 @@
 //!
 //! ```text
 //! scalar     Scalar → Numeric → { Real → { Int, Float }, Field }      one impl per element type
+//! semiring   (T, ⊕, ⊗) as zero-sized tags over plain elements; semirings: one file each
+//! gemm       matrix products over any semiring, strided and batched
 //! math       branch-free elementary functions on f32 and f64
 //! simd       run one loop with the widest vector instructions of this machine
 //! ```
 
+pub mod gemm;
 pub mod math;
 pub mod scalar;
+pub mod semiring;
+pub mod semirings;
 pub mod simd;
 
 pub use half::{bf16, f16};
 pub use scalar::{Field, Float, Int, Numeric, Real, Scalar, c32, c64};
+pub use semiring::Semiring;
+pub use semirings::Standard;

@@ -76,25 +76,27 @@ pub fn dispatch<L: Loop>(body: L) -> L::Output {
     match Isa::detect() {
         // SAFETY: `detect` has seen every feature that the two functions enable.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => unsafe { run_avx512(body) },
+        Isa::Avx512 => unsafe { avx512(body) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => unsafe { run_avx2(body) },
+        Isa::Avx2 => unsafe { avx2(body) },
         _ => body.run(),
     }
 }
 
+/// Runs `body` compiled for [`Isa::Avx2`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt")]
-fn run_avx2<L: Loop>(body: L) -> L::Output {
+pub(crate) fn avx2<L: Loop>(body: L) -> L::Output {
     body.run()
 }
 
+/// Runs `body` compiled for [`Isa::Avx512`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(
     enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
 )]
-fn run_avx512<L: Loop>(body: L) -> L::Output {
+pub(crate) fn avx512<L: Loop>(body: L) -> L::Output {
     body.run()
 }
 

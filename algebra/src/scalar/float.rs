@@ -1,6 +1,7 @@
 //! `f32` and `f64`. The elementary functions come from [`crate::math`].
 
 use super::{Field, Float, Numeric, Real, Scalar};
+use crate::gemm::{self, Product};
 use crate::math;
 
 macro_rules! float {
@@ -11,6 +12,7 @@ macro_rules! float {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             type Acc = Self;
+            const GEMM: Option<unsafe fn(&Product<'_, Self>)> = Some(gemm::library::product::<Self>);
             #[inline(always)]
             fn add(self, rhs: Self) -> Self { self + rhs }
             #[inline(always)]

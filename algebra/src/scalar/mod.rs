@@ -20,6 +20,8 @@ mod int;
 
 use std::fmt::Debug;
 
+use crate::gemm::Product;
+
 pub use complex::{c32, c64};
 
 /// An element that a tensor can store.
@@ -38,6 +40,9 @@ pub trait Numeric: Scalar {
     const ONE: Self;
     /// What sums and products are accumulated in: `f32` for the 16-bit floats, else `Self`.
     type Acc: Numeric;
+    /// A matrix product over (+, ×) that takes the place of the generic driver
+    /// [`gemm::generic`](crate::gemm::generic) for this type.
+    const GEMM: Option<unsafe fn(&Product<'_, Self>)> = None;
 
     /// `self + rhs`.
     fn add(self, rhs: Self) -> Self;

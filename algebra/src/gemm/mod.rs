@@ -1,0 +1,192 @@
+//! Matrix products over any semiring, `C ← A ⊗ B` and `C ← C ⊕ A ⊗ B`, on strided operands and
+//! batches of them.
+//!
+//! ```text
+//! view        MatRef, MatMut: strided matrices, any signed strides
+//! partition   batch entries and blocks of C over threads
+//! driver      blocking for the caches, generic over semiring and element
+//! pack        panels in the order in which the tile reads them
+//! tile        MR × NR accumulators in vector registers
+//! library     f32, f64, c32, c64 over (+, ×)
+//! widen       16-bit floats, in blocks of f32
+//! ```
+//!
+//! Threads share the rows and columns of C and never the sum over k, so results do not depend
+//! on their number.
+
+mod driver;
+pub(crate) mod library;
+mod pack;
+mod partition;
+mod scratch;
+mod tile;
+mod view;
+pub(crate) mod widen;
+
+pub use driver::product as generic;
+pub use view::{MatMut, MatRef};
+
+use crate::{Scalar, Semiring};
+
+/// What is wrong with the operands of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum GemmError {
+    #[error("gemm: A is {m}×{k}, B is {k_b}×{n} and C is {m_c}×{n_c}; needed m×k, k×n and m×n")]
+    Shape { m: usize, k: usize, k_b: usize, n: usize, m_c: usize, n_c: usize },
+    #[error(
+        "gemm: a {rows}×{cols} matrix with strides ({row_stride}, {col_stride}) at offset \
+         {offset} does not fit into {len} elements"
+    )]
+    OutOfBounds {
+        rows: usize,
+        cols: usize,
+        row_stride: isize,
+        col_stride: isize,
+        offset: usize,
+        len: usize,
+    },
+    #[error(
+        "gemm: elements of the {rows}×{cols} output with strides ({row_stride}, {col_stride}) \
+         overlap"
+    )]
+    Overlap { rows: usize, cols: usize, row_stride: isize, col_stride: isize },
+}
+
+/// How many threads a product may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Parallelism {
+    /// The calling thread alone.
+    #[default]
+    Seq,
+    /// At most this many tasks at a time on the current rayon pool; 0 means one for each of its
+    /// threads. Small products stay on the calling thread.
+    Threads(usize),
+}
+
+/// One batch axis: its size and the distance, in elements, between neighbouring entries of each
+/// operand. Stride 0 in A or B repeats that operand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchAxis {
+    /// Number of entries.
+    pub size: usize,
+    /// Stride of A.
+    pub a: isize,
+    /// Stride of B.
+    pub b: isize,
+    /// Stride of C; no two entries may overlap.
+    pub c: isize,
+}
+
+/// `C[β] ← A[β] ⊗ B[β]` for every batch index β: A is m×k, B is k×n, C is m×n.
+///
+/// Cost: batch·m·n·k steps `c ⊕ (a ⊗ b)`. No allocation, except packing buffers that each thread
+/// keeps, at most about 3 MiB.
+///
+/// ```
+/// use t4a_algebra::{Standard, gemm::{MatMut, MatRef, Product}};
+/// let (a, b) = ([1.0f32, 2.0, 3.0, 4.0], [5.0f32, 6.0]);
+/// let mut c = [0.0f32; 2];
+/// Product::new(
+///     MatRef::row_major(&a, 2, 2)?,
+///     MatRef::row_major(&b, 2, 1)?,
+///     MatMut::row_major(&mut c, 2, 1)?,
+/// )?
+/// .run::<Standard>();
+/// assert_eq!(c, [17.0, 39.0]);
+/// # Ok::<(), t4a_algebra::gemm::GemmError>(())
+/// ```
+#[derive(Debug)]
+pub struct Product<'a, T> {
+    a: MatRef<'a, T>,
+    b: MatRef<'a, T>,
+    c: MatMut<'a, T>,
+    batch: &'a [BatchAxis],
+    accumulate: bool,
+    parallelism: Parallelism,
+}
+
+impl<'a, T: Scalar> Product<'a, T> {
+    /// One product that overwrites C.
+    ///
+    /// # Errors
+    /// [`GemmError::Shape`] unless the shapes are m×k, k×n and m×n.
+    #[inline]
+    pub fn new(a: MatRef<'a, T>, b: MatRef<'a, T>, c: MatMut<'a, T>) -> Result<Self, GemmError> {
+        let (m, k, n) = (a.rows(), a.cols(), b.cols());
+        if b.rows() != k || c.rows() != m || c.cols() != n {
+            let (k_b, m_c, n_c) = (b.rows(), c.rows(), c.cols());
+            return Err(GemmError::Shape { m, k, k_b, n, m_c, n_c });
+        }
+        Ok(Self { a, b, c, batch: &[], accumulate: false, parallelism: Parallelism::Seq })
+    }
+
+    /// `C ← C ⊕ A ⊗ B` instead of overwriting C.
+    #[inline]
+    #[must_use]
+    pub fn accumulate(self, accumulate: bool) -> Self {
+        Self { accumulate, ..self }
+    }
+
+    /// How many threads to use.
+    #[inline]
+    #[must_use]
+    pub fn parallelism(self, parallelism: Parallelism) -> Self {
+        Self { parallelism, ..self }
+    }
+
+    /// Repeats the product over the index space of `axes`, outermost first.
+    ///
+    /// # Safety
+    /// The matrices of every entry must satisfy what [`MatRef::from_raw_parts`] and
+    /// [`MatMut::from_raw_parts`] ask for, and no two entries of C may overlap.
+    #[inline]
+    #[must_use]
+    pub unsafe fn batch(self, axes: &'a [BatchAxis]) -> Self {
+        Self { batch: axes, ..self }
+    }
+
+    /// Computes the product over the semiring `S`.
+    #[inline]
+    pub fn run<S: Semiring<T>>(&mut self) {
+        // SAFETY: the constructors of the operands and of the batch have been promised.
+        unsafe { S::gemm(self) }
+    }
+
+    /// Left factor of the first batch entry.
+    #[inline]
+    pub fn a(&self) -> MatRef<'a, T> {
+        self.a
+    }
+
+    /// Right factor of the first batch entry.
+    #[inline]
+    pub fn b(&self) -> MatRef<'a, T> {
+        self.b
+    }
+
+    /// Output of the first batch entry.
+    #[inline]
+    pub fn c(&self) -> &MatMut<'a, T> {
+        &self.c
+    }
+
+    /// Batch axes, outermost first.
+    #[inline]
+    pub fn batch_axes(&self) -> &'a [BatchAxis] {
+        self.batch
+    }
+
+    /// Whether C is added to.
+    #[inline]
+    pub fn accumulates(&self) -> bool {
+        self.accumulate
+    }
+
+    /// How many threads may be used.
+    #[inline]
+    pub fn threads(&self) -> Parallelism {
+        self.parallelism
+    }
+}

@@ -1,0 +1,83 @@
+//! Copies blocks of A and B into panels in the order in which the tile reads them.
+//!
+//! ```text
+//! A  MR rows × kc      a₀₀ a₁₀ … | a₀₁ a₁₁ … | …      one group of MR per k
+//! B  kc × NR columns   b₀₀ b₀₁ … | b₁₀ b₁₁ … | …      one group of NR per k
+//! ```
+//!
+//! Both are a panel of `R` lanes over `kc` groups of a strided matrix. Lanes past the edge hold
+//! the semiring's zero; their results are discarded.
+
+use crate::Scalar;
+
+/// Packs `lanes` × `kc` elements at `src` into panels of `R` lanes.
+///
+/// # Safety
+/// The elements `src + l·lane_stride + k·k_stride` must be readable and `dst` must have room for
+/// `⌈lanes/R⌉·R·kc` elements.
+#[inline(always)]
+pub(super) unsafe fn pack<T: Scalar, const R: usize>(
+    src: *const T,
+    (lanes, lane_stride): (usize, isize),
+    (kc, k_stride): (usize, isize),
+    zero: T,
+    mut dst: *mut T,
+) {
+    let mut first = 0;
+    while first < lanes {
+        let panel = src.wrapping_offset(first as isize * lane_stride);
+        let width = (lanes - first).min(R);
+        // SAFETY: the panel's elements are readable and `dst` has room for `R·kc` more.
+        unsafe {
+            if width < R {
+                pack_edge::<T, R>(panel, (width, lane_stride), (kc, k_stride), zero, dst);
+            } else if lane_stride == 1 {
+                for k in 0..kc {
+                    let group = panel.wrapping_offset(k as isize * k_stride);
+                    dst.add(k * R).cast::<[T; R]>().write(group.cast::<[T; R]>().read());
+                }
+            } else if k_stride == 1 {
+                // R streams with a constant unit step: the transposition stays in registers.
+                for k in 0..kc {
+                    for l in 0..R {
+                        let at = panel.wrapping_offset(l as isize * lane_stride).add(k);
+                        dst.add(k * R + l).write(at.read());
+                    }
+                }
+            } else {
+                for k in 0..kc {
+                    for l in 0..R {
+                        let at = l as isize * lane_stride + k as isize * k_stride;
+                        dst.add(k * R + l).write(panel.wrapping_offset(at).read());
+                    }
+                }
+            }
+        }
+        dst = dst.wrapping_add(R * kc);
+        first += R;
+    }
+}
+
+/// The last panel, with `width` < R lanes.
+///
+/// # Safety
+/// As for [`pack`].
+#[inline(always)]
+unsafe fn pack_edge<T: Scalar, const R: usize>(
+    panel: *const T,
+    (width, lane_stride): (usize, isize),
+    (kc, k_stride): (usize, isize),
+    zero: T,
+    dst: *mut T,
+) {
+    for k in 0..kc {
+        for l in 0..R {
+            let at = l as isize * lane_stride + k as isize * k_stride;
+            // SAFETY: only lanes inside the matrix are read.
+            unsafe {
+                let value = if l < width { panel.wrapping_offset(at).read() } else { zero };
+                dst.add(k * R + l).write(value);
+            }
+        }
+    }
+}

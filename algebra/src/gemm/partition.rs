@@ -1,0 +1,178 @@
+//! Distributes batch entries and blocks of C over threads.
+//!
+//! Entries go first; if there are fewer of them than threads, C is cut into a grid of blocks as
+//! well. k is never cut. Blocks keep at least [`MIN_ROWS`] × [`MIN_COLS`] elements along a cut
+//! axis, so that a library that picks its kernel by shape picks the same one for every block.
+
+use rayon::prelude::*;
+
+use super::{MatMut, MatRef, Parallelism, Product};
+use crate::Scalar;
+
+/// Fewest steps per thread worth a hand-over between threads (some 10 µs).
+const MIN_STEPS: usize = 1 << 18;
+const MIN_ROWS: usize = 96;
+const MIN_COLS: usize = 96;
+const MIN_AREA: usize = 1024;
+
+/// One piece of work: a block of C of one batch entry, with the rows of A and columns of B that
+/// it needs.
+pub(super) struct Block<'a, T> {
+    pub(super) a: MatRef<'a, T>,
+    pub(super) b: MatRef<'a, T>,
+    pub(super) c: MatMut<'a, T>,
+    pub(super) accumulate: bool,
+}
+
+/// Blocks of C along each axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Grid {
+    rows: usize,
+    cols: usize,
+}
+
+impl Grid {
+    /// At most `parts` blocks of an m×n matrix, with the least total of packed rows and columns.
+    fn new(m: usize, n: usize, parts: usize) -> Self {
+        let mut best = Grid { rows: 1, cols: 1 };
+        let cost = |g: Grid| (m * g.cols + n * g.rows) as f64;
+        for rows in 1..=parts.min((m / MIN_ROWS).max(1)) {
+            let cols = (parts / rows).min((n / MIN_COLS).max(1));
+            let grid = Grid { rows, cols };
+            if (m / rows) * (n / cols) < MIN_AREA {
+                continue;
+            }
+            let (blocks, most) = (rows * cols, best.rows * best.cols);
+            if blocks > most || (blocks == most && cost(grid) < cost(best)) {
+                best = grid;
+            }
+        }
+        best
+    }
+}
+
+/// The `i`-th of `parts` nearly equal ranges of 0..size, bounds on multiples of 8 where possible.
+fn span(size: usize, parts: usize, i: usize) -> (usize, usize) {
+    let at = |i: usize| if i == parts { size } else { (size * i / parts) & !7 };
+    (at(i), at(i + 1) - at(i))
+}
+
+/// Number of threads a product with this many steps should use.
+fn threads(parallelism: Parallelism, steps: usize) -> usize {
+    match parallelism {
+        Parallelism::Seq => 1,
+        _ if steps < 2 * MIN_STEPS => 1,
+        Parallelism::Threads(n) => {
+            let n = if n == 0 { rayon::current_num_threads() } else { n };
+            n.min(steps / MIN_STEPS)
+        }
+    }
+}
+
+/// Runs `kernel` on blocks that cover every batch entry of `p` once.
+///
+/// # Safety
+/// The product's operands must be as [`Product::batch`] promises.
+pub(super) unsafe fn for_each<T: Scalar>(p: &Product<'_, T>, kernel: impl Fn(Block<'_, T>) + Sync) {
+    let (m, k, n) = (p.a.rows(), p.a.cols(), p.b.cols());
+    let entries: usize = p.batch.iter().map(|axis| axis.size).product();
+    if m == 0 || n == 0 || entries == 0 {
+        return;
+    }
+    let steps = [m, n, k.max(1)].into_iter().fold(entries, usize::saturating_mul);
+    let threads = threads(p.parallelism, steps);
+    let grid = if entries >= threads {
+        Grid { rows: 1, cols: 1 }
+    } else {
+        Grid::new(m, n, threads.div_ceil(entries))
+    };
+    let blocks = grid.rows * grid.cols;
+    let (run, tasks) =
+        if entries >= threads { (threads, threads) } else { (entries, entries * blocks) };
+
+    let task = |t: usize| {
+        let (group, cell) = (t / blocks, t % blocks);
+        let (row, m) = span(m, grid.rows, cell / grid.cols);
+        let (col, n) = span(n, grid.cols, cell % grid.cols);
+        let first = entries * group / run;
+        let last = entries * (group + 1) / run;
+        // SAFETY: the block lies inside C, tasks have disjoint blocks or entries, and the
+        // offsets are those of an entry.
+        walk(p, first, last, |a, b, c| unsafe {
+            kernel(Block {
+                a: p.a.offset(a).block((row, 0), (m, k)),
+                b: p.b.offset(b).block((0, col), (k, n)),
+                c: p.c.alias().offset(c).block((row, col), (m, n)),
+                accumulate: p.accumulate,
+            });
+        });
+    };
+    if tasks == 1 {
+        task(0);
+    } else {
+        (0..tasks).into_par_iter().with_max_len(1).for_each(task);
+    }
+}
+
+/// Calls `visit` with the offsets into A, B and C of the batch entries `first..last`.
+fn walk<T>(
+    p: &Product<'_, T>,
+    first: usize,
+    last: usize,
+    mut visit: impl FnMut(isize, isize, isize),
+) {
+    let Some((inner, outer)) = p.batch.split_last() else {
+        return visit(0, 0, 0);
+    };
+    let mut entry = first;
+    while entry < last {
+        // Decode once per run along the innermost axis.
+        let start = entry % inner.size;
+        let mut rest = entry / inner.size;
+        let (mut a, mut b, mut c) =
+            (start as isize * inner.a, start as isize * inner.b, start as isize * inner.c);
+        for axis in outer.iter().rev() {
+            let i = (rest % axis.size) as isize;
+            rest /= axis.size;
+            a += i * axis.a;
+            b += i * axis.b;
+            c += i * axis.c;
+        }
+        let count = (inner.size - start).min(last - entry);
+        for _ in 0..count {
+            visit(a, b, c);
+            a = a.wrapping_add(inner.a);
+            b = b.wrapping_add(inner.b);
+            c = c.wrapping_add(inner.c);
+        }
+        entry += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_cover_the_axis_once() {
+        for size in [1, 7, 96, 1000, 1023] {
+            for parts in 1..=9 {
+                let mut next = 0;
+                for i in 0..parts {
+                    let (at, len) = span(size, parts, i);
+                    assert_eq!(at, next);
+                    next += len;
+                }
+                assert_eq!(next, size);
+            }
+        }
+    }
+
+    #[test]
+    fn grids_use_all_threads_on_large_outputs_and_none_on_small_ones() {
+        assert_eq!(Grid::new(1024, 1024, 4), Grid { rows: 2, cols: 2 });
+        assert_eq!(Grid::new(4096, 64, 4), Grid { rows: 4, cols: 1 });
+        assert_eq!(Grid::new(64, 4096, 4), Grid { rows: 1, cols: 4 });
+        assert_eq!(Grid::new(100, 100, 8), Grid { rows: 1, cols: 1 });
+    }
+}

@@ -1,0 +1,74 @@
+//! The register tile: MR × NR accumulators over packed panels.
+//!
+//! Per k it reads MR elements of A and NR of B and takes MR·NR steps `c ⊕ (a ⊗ b)`. All loops
+//! have constant bounds, so that the compiler unrolls them and keeps the accumulators in vector
+//! registers.
+
+use super::MatMut;
+use crate::{Scalar, Semiring};
+
+/// `Σₖ aᵢₖ ⊗ bₖⱼ` over one panel of A and one of B, k ascending.
+///
+/// # Safety
+/// `a` must hold `kc·MR` and `b` `kc·NR` readable elements.
+#[inline(always)]
+pub(super) unsafe fn tile<S: Semiring<T>, T: Scalar, const MR: usize, const NR: usize>(
+    kc: usize,
+    a: *const T,
+    b: *const T,
+) -> [[T; NR]; MR] {
+    let mut acc = [[S::ZERO; NR]; MR];
+    let (mut a, mut b) = (a.cast::<[T; MR]>(), b.cast::<[T; NR]>());
+    for _ in 0..kc {
+        // SAFETY: `kc` groups are readable.
+        let (av, bv) = unsafe { (&*a, &*b) };
+        for i in 0..MR {
+            for j in 0..NR {
+                acc[i][j] = S::mul_add(av[i], bv[j], acc[i][j]);
+            }
+        }
+        a = a.wrapping_add(1);
+        b = b.wrapping_add(1);
+    }
+    acc
+}
+
+/// Writes or adds the part of a tile that lies inside C.
+///
+/// # Safety
+/// `c` must be writable, have at most MR rows and NR columns, and be initialised if `add`.
+#[inline(always)]
+pub(super) unsafe fn store<S: Semiring<T>, T: Scalar, const MR: usize, const NR: usize>(
+    acc: &[[T; NR]; MR],
+    c: &MatMut<'_, T>,
+    add: bool,
+) {
+    let (rows, cols) = (c.rows(), c.cols());
+    let (row_stride, col_stride) = (c.row_stride(), c.col_stride());
+    let c = c.as_mut_ptr();
+    // SAFETY: all places written are (i, j) with i < rows and j < cols.
+    unsafe {
+        if rows == MR && cols == NR && col_stride == 1 {
+            for (i, lanes) in acc.iter().enumerate() {
+                let row = c.wrapping_offset(i as isize * row_stride).cast::<[T; NR]>();
+                if add {
+                    let mut sum = row.read();
+                    for j in 0..NR {
+                        sum[j] = S::add(sum[j], lanes[j]);
+                    }
+                    row.write(sum);
+                } else {
+                    row.write(*lanes);
+                }
+            }
+        } else {
+            for (i, lanes) in acc.iter().enumerate().take(rows) {
+                let row = c.wrapping_offset(i as isize * row_stride);
+                for (j, &value) in lanes.iter().enumerate().take(cols) {
+                    let at = row.wrapping_offset(j as isize * col_stride);
+                    at.write(if add { S::add(at.read(), value) } else { value });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! One semiring per file.
+
+mod standard;
+
+pub use standard::Standard;

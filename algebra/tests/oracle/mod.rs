@@ -1,0 +1,149 @@
+//! The naive triple loop, and the layouts in which products are compared with it.
+#![allow(dead_code)]
+
+use t4a_algebra::gemm::{MatMut, MatRef, Parallelism, Product};
+use t4a_algebra::{Scalar, Semiring};
+
+/// Deterministic random numbers (Knuth's MMIX generator).
+pub(crate) struct Lcg(u64);
+
+impl Lcg {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed ^ 0x9e37_79b9_7f4a_7c15)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 >> 16
+    }
+
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    /// Uniform in [−1, 1).
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() & 0xffff_ffff) as f64 / 2f64.powi(31) - 1.0
+    }
+}
+
+/// How a matrix lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Layout {
+    RowMajor,
+    ColMajor,
+    /// Both axes run backwards.
+    Flipped,
+    /// Row-major with gaps on both axes.
+    Sliced,
+    /// One row, repeated (operands only).
+    Repeated,
+}
+
+impl Layout {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::RowMajor, Self::ColMajor, Self::Flipped, Self::Sliced, Self::Repeated];
+
+    /// Strides, offset of element (0, 0), and elements of memory.
+    pub(crate) fn place(self, rows: usize, cols: usize) -> ((isize, isize), usize, usize) {
+        let (r, c) = (rows as isize, cols as isize);
+        let all = rows * cols;
+        match self {
+            Self::RowMajor => ((c, 1), 0, all),
+            Self::ColMajor => ((1, r), 0, all),
+            Self::Flipped => ((-c, -1), all.saturating_sub(1), all),
+            Self::Sliced => ((2 * (3 * c + 1), 3), 1, 2 * (3 * cols + 1) * rows + 1),
+            Self::Repeated => ((0, 1), 0, cols),
+        }
+    }
+}
+
+/// A matrix in some layout, with an accessor that does not go through the library.
+pub(crate) struct Sample<T> {
+    pub(crate) data: Vec<T>,
+    pub(crate) strides: (isize, isize),
+    pub(crate) offset: usize,
+    pub(crate) shape: (usize, usize),
+}
+
+impl<T: Scalar> Sample<T> {
+    pub(crate) fn new(
+        rows: usize,
+        cols: usize,
+        layout: Layout,
+        mut element: impl FnMut() -> T,
+    ) -> Self {
+        let (strides, offset, len) = layout.place(rows, cols);
+        let data = (0..len).map(|_| element()).collect();
+        Self { data, strides, offset, shape: (rows, cols) }
+    }
+
+    pub(crate) fn at(&self, i: usize, j: usize) -> T {
+        let at = self.offset as isize + i as isize * self.strides.0 + j as isize * self.strides.1;
+        self.data[at as usize]
+    }
+
+    pub(crate) fn view(&self) -> MatRef<'_, T> {
+        MatRef::strided(&self.data, self.offset, self.shape, self.strides).unwrap()
+    }
+
+    pub(crate) fn view_mut(&mut self) -> MatMut<'_, T> {
+        MatMut::strided(&mut self.data, self.offset, self.shape, self.strides).unwrap()
+    }
+}
+
+/// Compares `S`'s product with the triple loop, overwriting and accumulating, on one thread and
+/// several, with A and C in `layout` and B in it or another.
+pub(crate) fn check_product<S: Semiring<T>, T: Scalar>(
+    (m, k, n): (usize, usize, usize),
+    layout: Layout,
+    element: impl Fn(&mut Lcg) -> T,
+    same: impl Fn(&T, &T) -> bool,
+) {
+    let mut rng = Lcg::new((m * 1000 + k * 100 + n) as u64);
+    let layout_b = if m % 2 == 0 { layout } else { Layout::ColMajor };
+    let layout_c = if layout == Layout::Repeated { Layout::RowMajor } else { layout };
+    let a = Sample::new(m, k, layout, || element(&mut rng));
+    let b = Sample::new(k, n, layout_b, || element(&mut rng));
+    let before: Vec<T> = (0..layout_c.place(m, n).2).map(|_| element(&mut rng)).collect();
+    for accumulate in [false, true] {
+        for parallelism in [Parallelism::Seq, Parallelism::Threads(3)] {
+            let mut at = before.iter();
+            let mut c = Sample::new(m, n, layout_c, || *at.next().unwrap());
+            let old = Sample { data: c.data.clone(), ..c };
+            Product::new(a.view(), b.view(), c.view_mut())
+                .unwrap()
+                .accumulate(accumulate)
+                .parallelism(parallelism)
+                .run::<S>();
+            for i in 0..m {
+                for j in 0..n {
+                    let mut sum = S::ZERO;
+                    for l in 0..k {
+                        sum = S::add(sum, S::mul(a.at(i, l), b.at(l, j)));
+                    }
+                    if accumulate {
+                        sum = S::add(old.at(i, j), sum);
+                    }
+                    let got = c.at(i, j);
+                    assert!(
+                        same(&got, &sum),
+                        "{m}×{k}×{n} {layout:?} accumulate={accumulate} {parallelism:?}: \
+                         ({i}, {j}) is {got:?}, expected {sum:?}"
+                    );
+                }
+            }
+            // Gaps between elements of C are not written.
+            let mut touched = vec![false; c.data.len()];
+            for i in 0..m {
+                for j in 0..n {
+                    let (r, s) = c.strides;
+                    touched[(c.offset as isize + i as isize * r + j as isize * s) as usize] = true;
+                }
+            }
+            for (at, touched) in touched.into_iter().enumerate() {
+                assert!(touched || same(&c.data[at], &old.data[at]), "gap {at} was written");
+            }
+        }
+    }
+}
