@@ -28,21 +28,16 @@ const STRIDED: Route = Route::native(Path::LoopStrided);
 
 /// `outᵢ = k(xᵢ)`.
 ///
-/// Cost: one read, one write and one `k` per element; `cost` is that of `k` in additions.
+/// Cost: one read, one write and one `k` per element.
 ///
 /// # Errors
 /// [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory).
 #[inline]
-pub fn map<T: Scalar, K: Unary<T>>(
-    op: &'static str,
-    kernel: K,
-    x: Tensor<T>,
-    cost: usize,
-) -> Result<Tensor<K::Out>> {
+pub fn map<T: Scalar, K: Unary<T>>(kernel: K, x: Tensor<T>) -> Result<Tensor<K::Out>> {
     if x.numel() <= SMALL
         && let Some(slice) = x.as_slice()
     {
-        let mut out = Output::<K::Out>::new(op, x.shape())?;
+        let mut out = Output::<K::Out>::new(K::NAME, x.shape())?;
         contiguous::map(kernel, slice, out.as_mut_slice());
         // SAFETY: the loop wrote every element.
         return Ok(unsafe { out.assume_init() }.with_route(CONTIGUOUS));
@@ -52,7 +47,7 @@ pub fn map<T: Scalar, K: Unary<T>>(
     let sides = [Side::RESULT, Side::new::<T, K::Out>(&mut x, shape.shape())?];
     // SAFETY: the operand has the shape of the result; runs are disjoint.
     let done = unsafe {
-        walk::<K::Out, 2>(op, shape.shape(), sides, cost, |out, len, [_, x]| {
+        walk::<K::Out, 2>(K::NAME, shape.shape(), sides, K::COST, |out, len, [_, x]| {
             match run::<T>(x, len) {
                 Run::Each(x) => contiguous::map(kernel, x, out),
                 Run::Repeat(x) => out.fill(MaybeUninit::new(kernel.apply(x))),
@@ -67,29 +62,27 @@ pub fn map<T: Scalar, K: Unary<T>>(
 
 /// `outᵢ = k(aᵢ, bᵢ)` with the operands broadcast to a common shape.
 ///
-/// Cost: two reads, one write and one `k` per element; `cost` is that of `k` in additions.
+/// Cost: two reads, one write and one `k` per element.
 ///
 /// # Errors
 /// [`TensorError::ShapeMismatch`](crate::TensorError::ShapeMismatch) if the shapes do not
 /// broadcast; `OutOfMemory`.
 #[inline]
 pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
-    op: &'static str,
     kernel: K,
     a: Tensor<T>,
     b: Tensor<U>,
-    cost: usize,
 ) -> Result<Tensor<K::Out>> {
     if a.numel() <= SMALL
         && a.shape() == b.shape()
         && let (Some(a_slice), Some(b_slice)) = (a.as_slice(), b.as_slice())
     {
-        let mut out = Output::<K::Out>::new(op, a.shape())?;
+        let mut out = Output::<K::Out>::new(K::NAME, a.shape())?;
         contiguous::zip(kernel, Run::Each(a_slice), Run::Each(b_slice), out.as_mut_slice());
         // SAFETY: the loop wrote every element.
         return Ok(unsafe { out.assume_init() }.with_route(CONTIGUOUS));
     }
-    let shape = broadcast_shapes(op, a.shape(), b.shape())?;
+    let shape = broadcast_shapes(K::NAME, a.shape(), b.shape())?;
     let (mut a, mut b) = (a, b);
     let sides = [
         Side::RESULT,
@@ -98,7 +91,7 @@ pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
     ];
     // SAFETY: the operands are broadcast to the shape of the result; runs are disjoint.
     let done = unsafe {
-        walk::<K::Out, 3>(op, &shape, sides, cost, |out, len, [_, a, b]| {
+        walk::<K::Out, 3>(K::NAME, &shape, sides, K::COST, |out, len, [_, a, b]| {
             contiguous::zip(kernel, run::<T>(a, len), run::<U>(b, len), out);
         })
     }?;
@@ -111,21 +104,19 @@ pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
 
 /// `outᵢ = k(aᵢ, bᵢ, cᵢ)` with the operands broadcast to a common shape.
 ///
-/// Cost: three reads, one write and one `k` per element; `cost` is that of `k` in additions.
+/// Cost: three reads, one write and one `k` per element.
 ///
 /// # Errors
 /// As [`zip`].
 #[inline]
 pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
-    op: &'static str,
     kernel: K,
     a: Tensor<T>,
     b: Tensor<U>,
     c: Tensor<V>,
-    cost: usize,
 ) -> Result<Tensor<K::Out>> {
-    let shape = broadcast_shapes(op, a.shape(), b.shape())?;
-    let shape = broadcast_shapes(op, &shape, c.shape())?;
+    let shape = broadcast_shapes(K::NAME, a.shape(), b.shape())?;
+    let shape = broadcast_shapes(K::NAME, &shape, c.shape())?;
     let (mut a, mut b, mut c) = (a, b, c);
     let sides = [
         Side::RESULT,
@@ -135,7 +126,7 @@ pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
     ];
     // SAFETY: the operands are broadcast to the shape of the result; runs are disjoint.
     let done = unsafe {
-        walk::<K::Out, 4>(op, &shape, sides, cost, |out, len, [_, a, b, c]| {
+        walk::<K::Out, 4>(K::NAME, &shape, sides, K::COST, |out, len, [_, a, b, c]| {
             // Three operands with two accesses each would be eight loops: repeated elements
             // are spread out instead.
             let (mut sa, mut sb, mut sc) = (Spread::new(), Spread::new(), Spread::new());
@@ -322,6 +313,7 @@ mod tests {
     struct Sub;
     impl<T: Numeric> Binary<T> for Sub {
         type Out = T;
+        const NAME: &'static str = "sub";
         fn apply(self, a: T, b: T) -> T {
             a.sub(b)
         }
@@ -330,6 +322,7 @@ mod tests {
     struct Square;
     impl<T: Numeric> Unary<T> for Square {
         type Out = T;
+        const NAME: &'static str = "square";
         fn apply(self, x: T) -> T {
             x.mul(x)
         }
@@ -371,12 +364,12 @@ mod tests {
             [&[], &[7], &[3, 5], &[70, 130], &[2, 3, 41], &[0, 4], &[5, 1, 6], &[17, 3, 33, 2]];
         for shape in shapes {
             for a in layouts(shape) {
-                let got = map("square", Square, a.clone(), 1).unwrap();
+                let got = map(Square, a.clone()).unwrap();
                 let want: Vec<i32> =
                     a.to_vec().unwrap().iter().map(|x| x.wrapping_mul(*x)).collect();
                 assert_eq!(got.to_vec().unwrap(), want, "{a:?}");
                 for b in layouts(shape) {
-                    let got = zip("sub", Sub, a.clone(), b.clone(), 1).unwrap();
+                    let got = zip(Sub, a.clone(), b.clone()).unwrap();
                     assert_eq!(got.shape(), shape);
                     let (av, bv) = (a.to_vec().unwrap(), b.to_vec().unwrap());
                     let want: Vec<i32> = av.iter().zip(&bv).map(|(x, y)| x - y).collect();
@@ -391,33 +384,33 @@ mod tests {
         let fresh = || Tensor::full(&[100, 100], 3i32).unwrap();
         let (a, b) = (fresh(), fresh());
         let ptr = a.as_ptr();
-        let out = zip("sub", Sub, a, b.clone(), 1).unwrap();
+        let out = zip(Sub, a, b.clone()).unwrap();
         assert_eq!(out.as_ptr(), ptr);
         assert!(out.to_vec().unwrap().iter().all(|&x| x == 0));
         // The right operand, transposed, with a shared left one.
         let (a, ptr) = (fresh(), b.as_ptr());
-        let out = zip("sub", Sub, a.clone(), b.permute(&[1, 0]).unwrap(), 1).unwrap();
+        let out = zip(Sub, a.clone(), b.permute(&[1, 0]).unwrap()).unwrap();
         assert_ne!(out.as_ptr(), ptr);
         drop(out);
-        let out = zip("sub", Sub, a.clone(), b, 1).unwrap();
+        let out = zip(Sub, a.clone(), b).unwrap();
         assert_eq!(out.as_ptr(), ptr);
         assert!(a.to_vec().unwrap().iter().all(|&x| x == 3));
         // Both operands the same tensor.
-        let out = zip("sub", Sub, a.clone(), a.clone(), 1).unwrap();
+        let out = zip(Sub, a.clone(), a.clone()).unwrap();
         assert_ne!(out.as_ptr(), a.as_ptr());
     }
 
     #[test]
     fn a_dense_order_of_axes_is_kept() {
         let t = arange(&[80, 90]).permute(&[1, 0]).unwrap();
-        let out = map("square", Square, t.clone(), 1).unwrap();
+        let out = map(Square, t.clone()).unwrap();
         assert_eq!(out.layout().strides(), t.layout().strides());
         assert_eq!(out.route().path, Path::LoopContiguous);
     }
 
     #[test]
     fn shapes_that_do_not_broadcast_are_errors() {
-        let error = zip("sub", Sub, arange(&[3]), arange(&[4]), 1).unwrap_err();
+        let error = zip(Sub, arange(&[3]), arange(&[4])).unwrap_err();
         assert!(error.to_string().contains("sub: shapes [3] and [4]"), "{error}");
     }
 }

@@ -9,6 +9,10 @@ use t4a_algebra::Scalar;
 pub trait Unary<T: Scalar>: Copy + Send + Sync {
     /// Element type of the result.
     type Out: Scalar;
+    /// Name of the operation, for errors.
+    const NAME: &'static str;
+    /// Work per element in additions; it decides about threads.
+    const COST: usize = 1;
     /// The result for one element.
     fn apply(self, x: T) -> Self::Out;
 }
@@ -17,6 +21,10 @@ pub trait Unary<T: Scalar>: Copy + Send + Sync {
 pub trait Binary<T: Scalar, U: Scalar = T>: Copy + Send + Sync {
     /// Element type of the result.
     type Out: Scalar;
+    /// Name of the operation, for errors.
+    const NAME: &'static str;
+    /// Work per element in additions; it decides about threads.
+    const COST: usize = 1;
     /// The result for one pair of elements.
     fn apply(self, a: T, b: U) -> Self::Out;
 }
@@ -25,6 +33,10 @@ pub trait Binary<T: Scalar, U: Scalar = T>: Copy + Send + Sync {
 pub trait Ternary<T: Scalar, U: Scalar = T, V: Scalar = T>: Copy + Send + Sync {
     /// Element type of the result.
     type Out: Scalar;
+    /// Name of the operation, for errors.
+    const NAME: &'static str;
+    /// Work per element in additions; it decides about threads.
+    const COST: usize = 1;
     /// The result for one triple of elements.
     fn apply(self, a: T, b: U, c: V) -> Self::Out;
 }
@@ -35,6 +47,8 @@ pub struct BindRight<K, U>(pub K, pub U);
 
 impl<T: Scalar, U: Scalar, K: Binary<T, U>> Unary<T> for BindRight<K, U> {
     type Out = K::Out;
+    const NAME: &'static str = K::NAME;
+    const COST: usize = K::COST;
     #[inline(always)]
     fn apply(self, x: T) -> K::Out {
         self.0.apply(x, self.1)
@@ -47,6 +61,8 @@ pub struct BindLeft<K, T>(pub K, pub T);
 
 impl<T: Scalar, U: Scalar, K: Binary<T, U>> Unary<U> for BindLeft<K, T> {
     type Out = K::Out;
+    const NAME: &'static str = K::NAME;
+    const COST: usize = K::COST;
     #[inline(always)]
     fn apply(self, x: U) -> K::Out {
         self.0.apply(self.1, x)
