@@ -1,0 +1,115 @@
+//! Exponentials: eˣ = 2ᵏ·eʳ with k the integer nearest to x/ln 2 and |r| ≤ ½ ln 2.
+//!
+//! The reduction subtracts k·ln 2 in two fused steps (Cody & Waite, *Software Manual for the
+//! Elementary Functions*, 1980), of which the first is exact. eʳ − 1 = r + r²·P(r) with P the
+//! polynomial of least maximum error relative to eʳ − 1 (Remez exchange).
+
+use super::lane::{Lane, clamp, horner, nearest, pick, scale};
+
+/// Coefficients of P and the arguments beyond which eˣ is 0 or ∞.
+pub(super) trait Exponential: Lane {
+    /// `(eʳ − 1 − r)/r²`.
+    const P: &'static [Self];
+    /// `e^LOWEST` rounds to 0.
+    const LOWEST: f64;
+    /// `½ e^HIGHEST` rounds to ∞.
+    const HIGHEST: f64;
+}
+
+impl Exponential for f32 {
+    const P: &'static [f32] = &[0.5, 0.16666543, 0.0416672, 0.008366581, 0.0013882499];
+    const LOWEST: f64 = -104.0;
+    const HIGHEST: f64 = 90.0;
+}
+
+impl Exponential for f64 {
+    const P: &'static [f64] = &[
+        0.5,
+        0.16666666666666677,
+        0.041666666666666505,
+        0.008333333333321606,
+        0.0013888888888962884,
+        0.00019841269886207932,
+        2.480158717185717e-05,
+        2.755724410438246e-06,
+        2.7557402929652927e-07,
+        2.510908128685919e-08,
+        2.087533269544305e-09,
+    ];
+    const LOWEST: f64 = -746.0;
+    const HIGHEST: f64 = 711.0;
+}
+
+/// `(eʳ − 1, k)` with `hi + lo = k·ln 2 + r`, for `|hi|` below 2ᵖ⁻³.
+#[inline(always)]
+fn reduced<L: Exponential>(hi: L, lo: L) -> (L, L) {
+    let (k, _) = nearest(hi * L::of(std::f64::consts::LOG2_E));
+    let r = (-k).fma(L::LN_2.0, hi);
+    let r = (-k).fma(L::LN_2.1, r) + lo;
+    ((r * r).fma(horner(r, L::P), r), k)
+}
+
+/// `2ʲ·e^(hi + lo)`, with overflow and gradual underflow.
+#[inline(always)]
+pub(super) fn exp_sum<L: Exponential>(hi: L, lo: L, j: f64) -> L {
+    let (p, k) = reduced(clamp(hi, L::LOWEST, L::HIGHEST), lo);
+    scale(p + L::of(1.0), k + L::of(j))
+}
+
+/// `eˣ` for `x ≤ 0` where a subnormal result may as well be 0.
+#[inline(always)]
+pub(super) fn exp_negative<L: Exponential>(x: L) -> L {
+    // 2ᵏ stays normal above this limit.
+    let limit = L::of(0.8 * L::LOWEST);
+    let (p, k) = reduced(pick(x < limit, limit, x), L::of(0.0));
+    (p + L::of(1.0)) * (k + L::ROUNDER).pow2()
+}
+
+#[inline(always)]
+pub(super) fn exp<L: Exponential>(x: L) -> L {
+    exp_sum(x, L::of(0.0), 0.0)
+}
+
+#[inline(always)]
+pub(super) fn exp_m1<L: Exponential>(x: L) -> L {
+    // 2ᵏ(eʳ − 1) + (2ᵏ − 1), halved so that 2ᵏ⁻¹ is finite whenever the result is.
+    let (p, k) = reduced(clamp(x, -40.0, L::HIGHEST - 1.0), L::of(0.0));
+    let half = (k - L::of(1.0) + L::ROUNDER).pow2();
+    let y = half.fma(p, half - L::of(0.5));
+    pick(x.abs() < L::TINY, x, y + y)
+}
+
+/// `1/(1 + e)` or, for negative `x`, `e/(1 + e)` with e = e^(−|x|) ≤ 1, so that nothing overflows.
+///
+/// The rounding errors of eʳ and of the sum are put back to first order: the first counts
+/// `1/(1 + e) ≈ 1 − ¾e` in the second form, the second 1 in both, near enough.
+#[inline(always)]
+pub(super) fn sigmoid<L: Exponential>(x: L) -> L {
+    let (zero, one) = (L::of(0.0), L::of(1.0));
+    let (p, k) = reduced(clamp(-x.abs(), L::LOWEST, L::HIGHEST), zero);
+    let rounded = p + one;
+    let lost = p - (rounded - one);
+    let e = scale(rounded, k);
+    let negative = x < zero;
+    let sum = one + e;
+    let sum_lost = e - (sum - one);
+    let y = pick(negative, e, one) / sum;
+    let weight = pick(negative, L::of(-0.75).fma(e, one), zero);
+    y.fma(lost.fma(weight, -sum_lost), y)
+}
+
+/// `e^(x)` to a relative 2⁻³¹ in `f64`, for results that are rounded to `f32`.
+#[inline(always)]
+pub(super) fn exp_single(x: f64) -> f64 {
+    const P: [f64; 6] = [
+        0.5000000044394793,
+        0.1666666636863389,
+        0.04166635982312662,
+        0.008333389606787759,
+        0.001394072018258913,
+        0.0001984587236186525,
+    ];
+    let (k, shifted) = nearest(clamp(x, -160.0, 160.0) * std::f64::consts::LOG2_E);
+    let r = (-k).fma(std::f64::consts::LN_2, clamp(x, -160.0, 160.0));
+    (r * r).fma(horner(r, &P), r + 1.0) * shifted.pow2()
+}
