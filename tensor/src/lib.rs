@@ -21,8 +21,10 @@ pub mod pool;
 pub mod route;
 pub mod storage;
 pub mod tensor;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
-pub use any::AnyTensor;
+pub use any::{AnyTensor, Number};
 pub use dtype::{DType, Element};
 pub use error::{Result, TensorError};
 pub use layout::Layout;

@@ -5,6 +5,8 @@
 //! operation that touches elements matches on the tag once, with
 //! [`with_dtype!`](crate::with_dtype), and works on [`AnyTensor::typed`] below.
 
+mod number;
+
 use std::marker::PhantomData;
 
 use crate::dtype::{DType, Element};
@@ -13,6 +15,8 @@ use crate::layout::Layout;
 use crate::route::Route;
 use crate::storage::Buffer;
 use crate::tensor::Tensor;
+
+pub use number::{FromNumber, Number};
 
 /// Stands for the element type that the tag names.
 #[derive(Clone, Copy)]
