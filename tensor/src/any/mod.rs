@@ -83,6 +83,12 @@ impl AnyTensor {
         &self.tensor.buffer
     }
 
+    /// The memory below, by value: keeps a unique buffer unique.
+    #[inline]
+    pub fn into_buffer(self) -> Buffer {
+        self.tensor.buffer
+    }
+
     /// How this tensor was computed.
     #[inline]
     pub fn route(&self) -> Route {

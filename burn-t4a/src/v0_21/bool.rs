@@ -1,0 +1,209 @@
+//! Bool tensors: one line per method.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use burn_backend::ops::BoolTensorOps;
+use burn_backend::{
+    BoolDType, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData,
+};
+use burn_flex::{Flex, FlexDevice};
+
+use super::flex::{flex, run};
+use super::movement::slice;
+use super::primitive::T4aTensor;
+use super::{BurnT4a, T4aDevice};
+use crate::boundary::accept;
+
+impl BoolTensorOps<BurnT4a> for BurnT4a {
+    fn bool_from_data(data: TensorData, _device: &T4aDevice) -> T4aTensor {
+        accept(T4aTensor::from_data(data))
+    }
+
+    async fn bool_into_data(tensor: T4aTensor) -> Result<TensorData, ExecutionError> {
+        Ok(accept(tensor.into_data()))
+    }
+
+    fn bool_device(_tensor: &T4aTensor) -> T4aDevice {
+        T4aDevice
+    }
+
+    fn bool_to_device(tensor: T4aTensor, _device: &T4aDevice) -> T4aTensor {
+        tensor
+    }
+
+    fn bool_swap_dims(tensor: T4aTensor, dim1: usize, dim2: usize) -> T4aTensor {
+        tensor.then(|x| x.swap_axes(dim1, dim2))
+    }
+
+    fn bool_permute(tensor: T4aTensor, axes: &[usize]) -> T4aTensor {
+        tensor.then(|x| x.permute(axes))
+    }
+
+    fn bool_flip(tensor: T4aTensor, axes: &[usize]) -> T4aTensor {
+        tensor.then(|x| x.flip(axes))
+    }
+
+    fn bool_reshape(tensor: T4aTensor, shape: Shape) -> T4aTensor {
+        tensor.then(|x| x.reshape(&shape))
+    }
+
+    fn bool_slice(tensor: T4aTensor, slices: &[Slice]) -> T4aTensor {
+        tensor.then(|x| slice(&x, slices))
+    }
+
+    fn bool_expand(tensor: T4aTensor, shape: Shape) -> T4aTensor {
+        tensor.then(|x| x.expand(&shape))
+    }
+
+    fn bool_unfold(tensor: T4aTensor, dim: usize, size: usize, step: usize) -> T4aTensor {
+        tensor.then(|x| x.unfold(dim, size, step))
+    }
+
+    fn bool_empty(shape: Shape, _device: &T4aDevice, dtype: BoolDType) -> T4aTensor {
+        flex!(bool_empty(shape, &FlexDevice, BoolDType::Native)).with_store(dtype)
+    }
+
+    fn bool_zeros(shape: Shape, _device: &T4aDevice, dtype: BoolDType) -> T4aTensor {
+        flex!(bool_zeros(shape, &FlexDevice, BoolDType::Native)).with_store(dtype)
+    }
+
+    fn bool_ones(shape: Shape, _device: &T4aDevice, dtype: BoolDType) -> T4aTensor {
+        flex!(bool_ones(shape, &FlexDevice, BoolDType::Native)).with_store(dtype)
+    }
+
+    fn bool_into_int(tensor: T4aTensor, out_dtype: IntDType) -> T4aTensor {
+        flex!(bool_into_int(tensor.into(), out_dtype))
+    }
+
+    fn bool_into_float(tensor: T4aTensor, out_dtype: FloatDType) -> T4aTensor {
+        flex!(bool_into_float(tensor.into(), out_dtype))
+    }
+
+    fn bool_slice_assign(tensor: T4aTensor, slices: &[Slice], value: T4aTensor) -> T4aTensor {
+        let store = tensor.store();
+        flex!(bool_slice_assign(tensor.into(), slices, value.into())).with_store(store)
+    }
+
+    fn bool_mask_where(tensor: T4aTensor, mask: T4aTensor, value: T4aTensor) -> T4aTensor {
+        let store = tensor.store();
+        flex!(bool_mask_where(tensor.into(), mask.into(), value.into())).with_store(store)
+    }
+
+    fn bool_mask_fill(tensor: T4aTensor, mask: T4aTensor, value: Scalar) -> T4aTensor {
+        let store = tensor.store();
+        flex!(bool_mask_fill(tensor.into(), mask.into(), value)).with_store(store)
+    }
+
+    fn bool_gather(dim: usize, tensor: T4aTensor, indices: T4aTensor) -> T4aTensor {
+        let store = tensor.store();
+        flex!(bool_gather(dim, tensor.into(), indices.into())).with_store(store)
+    }
+
+    fn bool_scatter_or(
+        dim: usize,
+        tensor: T4aTensor,
+        indices: T4aTensor,
+        value: T4aTensor,
+    ) -> T4aTensor {
+        let store = tensor.store();
+        flex!(bool_scatter_or(dim, tensor.into(), indices.into(), value.into())).with_store(store)
+    }
+
+    fn bool_select(tensor: T4aTensor, dim: usize, indices: T4aTensor) -> T4aTensor {
+        let store = tensor.store();
+        flex!(bool_select(tensor.into(), dim, indices.into())).with_store(store)
+    }
+
+    fn bool_select_or(
+        tensor: T4aTensor,
+        dim: usize,
+        indices: T4aTensor,
+        value: T4aTensor,
+    ) -> T4aTensor {
+        let store = tensor.store();
+        flex!(bool_select_or(tensor.into(), dim, indices.into(), value.into())).with_store(store)
+    }
+
+    fn bool_repeat_dim(tensor: T4aTensor, dim: usize, times: usize) -> T4aTensor {
+        let store = tensor.store();
+        flex!(bool_repeat_dim(tensor.into(), dim, times)).with_store(store)
+    }
+
+    fn bool_cat(tensors: Vec<T4aTensor>, dim: usize) -> T4aTensor {
+        let store = tensors[0].store();
+        flex!(bool_cat(tensors.into_iter().map(Into::into).collect(), dim)).with_store(store)
+    }
+
+    fn bool_equal(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
+        let store = lhs.store();
+        flex!(bool_equal(lhs.into(), rhs.into())).with_store(store)
+    }
+
+    fn bool_not_equal(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
+        let store = lhs.store();
+        flex!(bool_not_equal(lhs.into(), rhs.into())).with_store(store)
+    }
+
+    fn bool_equal_elem(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
+        let store = lhs.store();
+        flex!(bool_equal_elem(lhs.into(), rhs)).with_store(store)
+    }
+
+    fn bool_not_equal_elem(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
+        let store = lhs.store();
+        flex!(bool_not_equal_elem(lhs.into(), rhs)).with_store(store)
+    }
+
+    fn bool_not(tensor: T4aTensor) -> T4aTensor {
+        let store = tensor.store();
+        flex!(bool_not(tensor.into())).with_store(store)
+    }
+
+    fn bool_and(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
+        let store = lhs.store();
+        flex!(bool_and(lhs.into(), rhs.into())).with_store(store)
+    }
+
+    fn bool_or(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
+        let store = lhs.store();
+        flex!(bool_or(lhs.into(), rhs.into())).with_store(store)
+    }
+
+    fn bool_xor(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
+        let store = lhs.store();
+        flex!(bool_xor(lhs.into(), rhs.into())).with_store(store)
+    }
+
+    fn bool_any(tensor: T4aTensor) -> T4aTensor {
+        let store = tensor.store();
+        flex!(bool_any(tensor.into())).with_store(store)
+    }
+
+    fn bool_any_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
+        let store = tensor.store();
+        flex!(bool_any_dim(tensor.into(), dim)).with_store(store)
+    }
+
+    fn bool_all(tensor: T4aTensor) -> T4aTensor {
+        let store = tensor.store();
+        flex!(bool_all(tensor.into())).with_store(store)
+    }
+
+    fn bool_all_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
+        let store = tensor.store();
+        flex!(bool_all_dim(tensor.into(), dim)).with_store(store)
+    }
+
+    async fn bool_argwhere(tensor: T4aTensor, out_dtype: IntDType) -> T4aTensor {
+        // On a CPU the future is ready when it is made.
+        run("bool_argwhere", || {
+            let future = pin!(Flex::bool_argwhere(tensor.into(), out_dtype));
+            match future.poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(indices) => indices,
+                Poll::Pending => unreachable!("nothing is pending on a CPU"),
+            }
+        })
+    }
+}

@@ -1,0 +1,25 @@
+//! The face of Burn 0.21.
+//!
+//! ```text
+//! backend      device, element types, Backend, BackendIr
+//! primitive    the one tensor primitive: AnyTensor and the store of its booleans
+//! data         TensorData in and out without copying
+//! flex         Burn's own CPU backend over the same memory, for what has no native kernel
+//! float int bool module activation quantized transaction     the operations, one line each
+//! ```
+
+mod activation;
+mod backend;
+mod bool;
+mod data;
+mod flex;
+mod float;
+mod int;
+mod module;
+mod movement;
+mod primitive;
+mod quantized;
+mod transaction;
+
+pub use backend::{BurnT4a, T4aDevice};
+pub use primitive::T4aTensor;
