@@ -7,12 +7,14 @@
 //! movement           zero-copy view operations on both
 //! loops              the only element loops
 //! map · copy         broadcast, allocate or reuse, run the loop
+//! index              gather, scatter, masks, regions
 //! ```
 
 pub mod any;
 pub mod copy;
 pub mod dtype;
 pub mod error;
+pub mod index;
 pub mod layout;
 pub mod loops;
 pub mod map;

@@ -5,7 +5,9 @@
 //! operation that touches elements matches on the tag once, with
 //! [`with_dtype!`](crate::with_dtype), and works on [`AnyTensor::typed`] below.
 
+mod index;
 mod number;
+mod words;
 
 use std::marker::PhantomData;
 

@@ -1,0 +1,284 @@
+//! Indices, masks and regions on erased tensors. An index tensor may have any integer type.
+
+use super::number::{FromNumber, Number};
+use super::words::with_word;
+use super::{AnyTensor, Tensor};
+use crate::dtype::DType;
+use crate::error::{Result, TensorError};
+use crate::index::{self, Indices, Maximum, Minimum, Product, Reduction, Span, Sum};
+use crate::with_dtype;
+
+/// The index operand of an operation.
+fn indices<'a>(op: &'static str, index: &'a AnyTensor) -> Result<Indices<'a>> {
+    let dtype = index.dtype();
+    with_dtype!(dtype, I in int => Ok(Indices::new(index.typed::<I>()?)), else => {
+        Err(TensorError::DTypeUnsupported { op, dtype, expected: "an integer index" })
+    })
+}
+
+fn same_dtype(op: &'static str, lhs: &AnyTensor, rhs: &AnyTensor) -> Result<()> {
+    if lhs.dtype() == rhs.dtype() {
+        return Ok(());
+    }
+    Err(TensorError::DTypeMismatch { op, lhs: lhs.dtype(), rhs: rhs.dtype() })
+}
+
+/// Runs `body` on a mask of bytes or of 32-bit words.
+macro_rules! with_mask {
+    ($op:expr, $mask:ident, $m:ident => $body:expr) => {
+        match $mask.dtype() {
+            DType::Bool | DType::U8 => {
+                let $m = $mask.into_words::<u8>();
+                $body
+            }
+            DType::U32 => {
+                let $m = $mask.into_words::<u32>();
+                $body
+            }
+            dtype => {
+                let expected = "a mask of bool, u8 or u32";
+                Err(TensorError::DTypeUnsupported { op: $op, dtype, expected })
+            }
+        }
+    };
+}
+
+/// Runs `body` with the words of the tensors and the kernel of a reduction.
+macro_rules! with_reduction {
+    ($op:expr, $reduction:expr, $x:ident, $values:ident, $kernel:ident => $body:expr) => {{
+        let dtype = $x.dtype();
+        let unsupported = |expected| TensorError::DTypeUnsupported { op: $op, dtype, expected };
+        macro_rules! on {
+            ($t:ty, $k:expr) => {{
+                let ($x, $values, $kernel) = ($x.into_words::<$t>(), $values.words::<$t>(), $k);
+                $body
+            }};
+        }
+        // SAFETY: the kernels yield elements of the dtype: for bool, bytes of 0 and 1.
+        let wrap = |out| unsafe { AnyTensor::from_words(out, dtype) };
+        match ($reduction, dtype) {
+            (Reduction::Assign, _) => with_word!(dtype, W => {
+                let out = on!(W, index::Assign);
+                // SAFETY: the words come from tensors of the dtype.
+                out.map(|out| unsafe { AnyTensor::from_words(out, dtype) })
+            }),
+            (Reduction::Add | Reduction::Max, DType::Bool) => on!(u8, Maximum).map(wrap),
+            (Reduction::Mul | Reduction::Min, DType::Bool) => on!(u8, Minimum).map(wrap),
+            (Reduction::Add, _) => with_dtype!(dtype, T in numeric => {
+                on!(T, Sum).map(AnyTensor::from)
+            }, else => Err(unsupported("a number"))),
+            (Reduction::Mul, _) => with_dtype!(dtype, T in numeric => {
+                on!(T, Product).map(AnyTensor::from)
+            }, else => Err(unsupported("a number"))),
+            (Reduction::Min, _) => with_dtype!(dtype, T in real => {
+                on!(T, Minimum).map(AnyTensor::from)
+            }, else => Err(unsupported("a real number"))),
+            (Reduction::Max, _) => with_dtype!(dtype, T in real => {
+                on!(T, Maximum).map(AnyTensor::from)
+            }, else => Err(unsupported("a real number"))),
+        }
+    }};
+}
+
+impl AnyTensor {
+    /// `out[…, i, …] = self[…, index[…, i, …], …]` with `i` at `axis`: [`index::gather`].
+    ///
+    /// # Errors
+    /// As there; [`TensorError::DTypeUnsupported`] for an index that is not of integers.
+    pub fn gather(&self, axis: usize, index: &AnyTensor) -> Result<AnyTensor> {
+        let op = "gather";
+        let index = indices(op, index)?;
+        with_word!(self.dtype, W => {
+            let out = index::gather_at(op, self.words::<W>(), axis, index)?;
+            // SAFETY: the words come from this tensor.
+            Ok(unsafe { AnyTensor::from_words(out, self.dtype) })
+        })
+    }
+
+    /// `out[…, i, …] = self[…, index[i], …]` with `i` at `axis`: [`index::index_select`].
+    ///
+    /// # Errors
+    /// As there; [`TensorError::DTypeUnsupported`] for an index that is not of integers.
+    pub fn index_select(&self, axis: usize, index: &AnyTensor) -> Result<AnyTensor> {
+        let op = "index_select";
+        let index = indices(op, index)?;
+        with_word!(self.dtype, W => {
+            let out = index::select_at(op, self.words::<W>(), axis, index)?;
+            // SAFETY: the words come from this tensor.
+            Ok(unsafe { AnyTensor::from_words(out, self.dtype) })
+        })
+    }
+
+    /// `out[n…, j…] = self[index[n…, 0], …, index[n…, k − 1], j…]`: [`index::gather_nd`].
+    ///
+    /// # Errors
+    /// As there; [`TensorError::DTypeUnsupported`] for an index that is not of integers.
+    pub fn gather_nd(&self, index: &AnyTensor) -> Result<AnyTensor> {
+        let op = "gather_nd";
+        let index = indices(op, index)?;
+        with_word!(self.dtype, W => {
+            let out = index::gather_nd_at(op, self.words::<W>(), index)?;
+            // SAFETY: the words come from this tensor.
+            Ok(unsafe { AnyTensor::from_words(out, self.dtype) })
+        })
+    }
+
+    /// Combines values with the elements that `index` names along `axis`: [`index::scatter`].
+    ///
+    /// # Errors
+    /// As there; [`TensorError::DTypeMismatch`]; [`TensorError::DTypeUnsupported`] for an index
+    /// that is not of integers, and for minima and maxima of complex numbers.
+    pub fn scatter(
+        self,
+        axis: usize,
+        index: &AnyTensor,
+        values: &AnyTensor,
+        reduction: Reduction,
+    ) -> Result<AnyTensor> {
+        let (op, x) = ("scatter", self);
+        same_dtype(op, &x, values)?;
+        let index = indices(op, index)?;
+        with_reduction!(op, reduction, x, values, k => {
+            index::scatter_at(op, k, x, axis, index, values)
+        })
+    }
+
+    /// Combines values with the slices that `index` names along `axis`: [`index::index_scatter`].
+    ///
+    /// # Errors
+    /// As [`AnyTensor::scatter`].
+    pub fn index_scatter(
+        self,
+        axis: usize,
+        index: &AnyTensor,
+        values: &AnyTensor,
+        reduction: Reduction,
+    ) -> Result<AnyTensor> {
+        let (op, x) = ("index_scatter", self);
+        same_dtype(op, &x, values)?;
+        let index = indices(op, index)?;
+        with_reduction!(op, reduction, x, values, k => {
+            index::index_scatter_at(op, k, x, axis, index, values)
+        })
+    }
+
+    /// Combines values with the slices that index tuples name: [`index::scatter_nd`].
+    ///
+    /// # Errors
+    /// As [`AnyTensor::scatter`].
+    pub fn scatter_nd(
+        self,
+        index: &AnyTensor,
+        values: &AnyTensor,
+        reduction: Reduction,
+    ) -> Result<AnyTensor> {
+        let (op, x) = ("scatter_nd", self);
+        same_dtype(op, &x, values)?;
+        let index = indices(op, index)?;
+        with_reduction!(op, reduction, x, values, k => {
+            index::scatter_nd_at(op, k, x, index, values)
+        })
+    }
+
+    /// `outᵢ = valueᵢ` where `maskᵢ` is not 0, else `selfᵢ`; shapes broadcast. The mask is of
+    /// `bool`, `u8` or `u32`.
+    ///
+    /// # Errors
+    /// [`TensorError::ShapeMismatch`], [`TensorError::DTypeMismatch`],
+    /// [`TensorError::DTypeUnsupported`].
+    pub fn mask_where(self, mask: AnyTensor, value: AnyTensor) -> Result<AnyTensor> {
+        let op = "mask_where";
+        same_dtype(op, &self, &value)?;
+        let dtype = self.dtype;
+        with_word!(dtype, W => with_mask!(op, mask, mask => {
+            let out = index::mask_where(self.into_words::<W>(), mask, value.into_words::<W>())?;
+            // SAFETY: the words come from tensors of the dtype.
+            Ok(unsafe { AnyTensor::from_words(out, dtype) })
+        }))
+    }
+
+    /// `outᵢ = value` where `maskᵢ` is not 0, else `selfᵢ`; shapes broadcast. The mask is of
+    /// `bool`, `u8` or `u32`.
+    ///
+    /// # Errors
+    /// [`TensorError::ShapeMismatch`], [`TensorError::DTypeUnsupported`].
+    pub fn mask_fill(self, mask: AnyTensor, value: Number) -> Result<AnyTensor> {
+        let op = "mask_fill";
+        let value = AnyTensor::full(&[], value, self.dtype)?;
+        let dtype = self.dtype;
+        with_word!(dtype, W => with_mask!(op, mask, mask => {
+            let value = value.words::<W>().get(&[]);
+            let Some(value) = value else { return Ok(self) };
+            let out = index::mask_fill(self.into_words::<W>(), mask, value)?;
+            // SAFETY: the words come from tensors of the dtype.
+            Ok(unsafe { AnyTensor::from_words(out, dtype) })
+        }))
+    }
+
+    /// The indices of the elements that are not 0, one per row, in row-major order:
+    /// [`index::nonzero`]. `dtype` is the integer type of the result.
+    ///
+    /// # Errors
+    /// [`TensorError::DTypeUnsupported`] unless `dtype` is an integer type; [`TensorError::Value`]
+    /// if it cannot hold an index.
+    pub fn nonzero(&self, dtype: DType) -> Result<AnyTensor> {
+        let op = "nonzero";
+        let truths = with_dtype!(self.dtype, T in all => index::truths(self.typed::<T>()?)?,
+            else => unreachable!("every dtype is covered"));
+        with_dtype!(dtype, I in int => index::nonzero_of::<I>(&truths).map(AnyTensor::from),
+            else => Err(TensorError::DTypeUnsupported { op, dtype, expected: "an integer type" }))
+    }
+
+    /// `self[span₀, span₁, …] ← values`: [`index::slice_assign`].
+    ///
+    /// # Errors
+    /// As there; [`TensorError::DTypeMismatch`].
+    pub fn slice_assign(self, spans: &[Span], values: &AnyTensor) -> Result<AnyTensor> {
+        same_dtype("slice_assign", &self, values)?;
+        let dtype = self.dtype;
+        with_word!(dtype, W => {
+            let out = index::slice_assign(self.into_words::<W>(), spans, values.words::<W>())?;
+            // SAFETY: the words come from tensors of the dtype.
+            Ok(unsafe { AnyTensor::from_words(out, dtype) })
+        })
+    }
+
+    /// The tensors one after the other along an axis: [`index::cat`].
+    ///
+    /// # Errors
+    /// As there; [`TensorError::DTypeMismatch`].
+    pub fn cat(tensors: &[AnyTensor], axis: usize) -> Result<AnyTensor> {
+        let op = "cat";
+        let first = tensors.first().ok_or_else(|| TensorError::value(op, "no tensors to join"))?;
+        tensors.iter().try_for_each(|x| same_dtype(op, first, x))?;
+        let dtype = first.dtype;
+        with_word!(dtype, W => {
+            let words: Vec<Tensor<W>> = tensors.iter().map(|x| x.words::<W>().clone()).collect();
+            let out = index::cat(&words, axis)?;
+            // SAFETY: the words come from tensors of the dtype.
+            Ok(unsafe { AnyTensor::from_words(out, dtype) })
+        })
+    }
+
+    /// The tensor `times` times one after the other along an axis: [`index::repeat`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn repeat(&self, axis: usize, times: usize) -> Result<AnyTensor> {
+        with_word!(self.dtype, W => {
+            let out = index::repeat(self.words::<W>(), axis, times)?;
+            // SAFETY: the words come from this tensor.
+            Ok(unsafe { AnyTensor::from_words(out, self.dtype) })
+        })
+    }
+
+    /// A tensor of equal elements.
+    ///
+    /// # Errors
+    /// [`TensorError::SizeOverflow`], [`TensorError::OutOfMemory`].
+    pub fn full(shape: &[usize], value: Number, dtype: DType) -> Result<AnyTensor> {
+        with_dtype!(dtype, T in all => {
+            Tensor::full(shape, T::from_number(value)).map(AnyTensor::from)
+        }, else => unreachable!("every dtype is covered"))
+    }
+}

@@ -1,0 +1,189 @@
+//! Regions of strided memory: `slice_assign`, `cat`, `repeat`.
+
+use t4a_algebra::Scalar;
+
+use super::put::writable;
+use super::tiles::Tiles;
+use super::{ROUTE, sized};
+use crate::error::{Result, TensorError, check_axis};
+use crate::layout::{Dims, Layout};
+use crate::loops::parallel::SendPtr;
+use crate::tensor::{Output, Tensor};
+
+/// The indices `start, start + step, …` of an axis, `len` of them, with a step of either sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// First index.
+    pub start: usize,
+    /// How many.
+    pub len: usize,
+    /// Distance between neighbours, not 0.
+    pub step: isize,
+}
+
+/// `x[span₀, span₁, …] ← values`; axes without a span are taken whole.
+///
+/// The memory of `x` is overwritten if it has no other owner.
+///
+/// Shapes: `values` broadcasts to the lengths of the spans.
+///
+/// Cost: one read and one write per value, and a copy of `x` if it is shared.
+///
+/// ```
+/// use t4a_tensor::{Tensor, index::{Span, slice_assign}};
+/// let x = Tensor::<i32>::zeros(&[5])?;
+/// let v = Tensor::from_vec(vec![1, 2, 3], &[3])?;
+/// let odd_backwards = Span { start: 4, len: 3, step: -2 };
+/// assert_eq!(slice_assign(x, &[odd_backwards], &v)?.to_vec()?, [3, 0, 2, 0, 1]);
+/// # Ok::<(), t4a_tensor::TensorError>(())
+/// ```
+///
+/// # Errors
+/// [`TensorError::Shape`] for more spans than axes, [`TensorError::Index`] for a span that leaves
+/// its axis, [`TensorError::Value`] for step 0, [`TensorError::ShapeMismatch`].
+pub fn slice_assign<T: Scalar>(
+    x: Tensor<T>,
+    spans: &[Span],
+    values: &Tensor<T>,
+) -> Result<Tensor<T>> {
+    let op = "slice_assign";
+    let region = region_of(op, x.layout(), spans)?;
+    let source = broadcast(op, values, region.shape())?;
+    let mut x = writable(x)?;
+    // The copy of a shared tensor may lie otherwise than the tensor.
+    let region = region_of(op, x.layout(), spans)?;
+    let Some(memory) = x.buffer.as_mut_ptr() else { return Ok(x) };
+    let target = memory.cast::<T>().wrapping_add(region.offset());
+    // SAFETY: the region lies inside of `x`, which is unique and injective; `values` has other
+    // memory, because the memory of `x` has one owner.
+    unsafe { write(SendPtr(target), region.strides(), &source, region.shape()) };
+    Ok(x.with_route(ROUTE))
+}
+
+fn region_of(op: &'static str, layout: &Layout, spans: &[Span]) -> Result<Layout> {
+    if spans.len() > layout.rank() {
+        return Err(TensorError::shape(op, layout.shape(), "at most one span per axis"));
+    }
+    let mut region = layout.clone();
+    for (axis, span) in spans.iter().enumerate() {
+        region = region.slice_axis(axis, span.start, span.len, span.step)?;
+    }
+    Ok(region)
+}
+
+fn broadcast<T: Scalar>(
+    op: &'static str,
+    values: &Tensor<T>,
+    shape: &[usize],
+) -> Result<Tensor<T>> {
+    values.expand(shape).map_err(|_| {
+        TensorError::shapes(op, values.shape(), shape, "values that broadcast to the region")
+    })
+}
+
+/// The tensors one after the other along an axis.
+///
+/// Shapes: equal except along `axis`.
+///
+/// Cost: one read and one write per element.
+///
+/// # Errors
+/// [`TensorError::Value`] for no tensors, [`TensorError::Axis`], [`TensorError::ShapeMismatch`].
+pub fn cat<T: Scalar>(tensors: &[Tensor<T>], axis: usize) -> Result<Tensor<T>> {
+    let op = "cat";
+    let first = tensors.first().ok_or_else(|| TensorError::value(op, "no tensors to join"))?;
+    check_axis(op, axis, first.rank())?;
+    let mut shape: Dims = first.shape().into();
+    shape[axis] = 0;
+    for x in tensors {
+        let agree = x.rank() == first.rank()
+            && (0..x.rank()).all(|a| a == axis || x.shape()[a] == first.shape()[a]);
+        if !agree {
+            let required = "equal sizes except along the axis";
+            return Err(TensorError::shapes(op, first.shape(), x.shape(), required));
+        }
+        let overflow = || TensorError::SizeOverflow { op, shape: x.shape().to_vec() };
+        shape[axis] = shape[axis].checked_add(x.shape()[axis]).ok_or_else(overflow)?;
+    }
+    let mut out = Output::<T>::new(op, &shape)?;
+    let mut target = out.as_mut_ptr();
+    for x in tensors {
+        let strides = out.layout().strides();
+        // SAFETY: the parts of the axis are disjoint, inside of the result, and together all of it.
+        unsafe { write(SendPtr(target), strides, x, x.shape()) };
+        target = target.wrapping_offset(x.shape()[axis] as isize * strides[axis]);
+    }
+    // SAFETY: every part was written.
+    Ok(unsafe { out.assume_init() }.with_route(ROUTE))
+}
+
+/// `out[…, t·n + i, …] = x[…, i, …]` for `t < times`, with an axis of size `n`.
+///
+/// Cost: one read and one write per element of the result.
+///
+/// # Errors
+/// [`TensorError::Axis`], [`TensorError::SizeOverflow`].
+pub fn repeat<T: Scalar>(x: &Tensor<T>, axis: usize, times: usize) -> Result<Tensor<T>> {
+    let op = "repeat";
+    check_axis(op, axis, x.rank())?;
+    let mut shape: Dims = x.shape().into();
+    let overflow = || TensorError::SizeOverflow { op, shape: x.shape().to_vec() };
+    shape[axis] = shape[axis].checked_mul(times).ok_or_else(overflow)?;
+    let layout = Layout::contiguous(op, &shape, size_of::<T>())?;
+    let mut apart: Dims = x.shape().into();
+    apart.insert(axis, times);
+    let copy = crate::copy::to_contiguous(&x.unsqueeze(axis)?.expand(&apart)?)?;
+    Ok(Tensor { layout, ..copy }.with_route(ROUTE))
+}
+
+/// Writes the elements of `x` to memory with any strides.
+///
+/// # Safety
+/// `target` is writable at every index of `shape`, the shape of `x`, under `strides`; different
+/// indices name different elements, none of them in the memory of `x`.
+unsafe fn write<T: Scalar>(target: SendPtr<T>, strides: &[isize], x: &Tensor<T>, shape: &[usize]) {
+    let tiles = Tiles::new(shape, [strides, x.layout().strides()]);
+    let (to, from) = (tiles.inner(0), tiles.inner(1));
+    // Without a common direction, both sides of a small square stay in the cache.
+    let direct = to[1] == from[1] || from[1] == 0;
+    let tiles = if direct { tiles.tile(16, 1 << 14) } else { tiles.tile(32, 32) };
+    let source = SendPtr(x.as_ptr().cast_mut());
+    tiles.for_each(1, |tile| {
+        let dst = target.get().wrapping_offset(tile.at[0]).cast::<u8>();
+        let src = source.get().wrapping_offset(tile.at[1]).cast::<u8>();
+        let area = [tile.rows, tile.cols];
+        sized!(size_of::<T>(), SIZE => {
+            // SAFETY: tiles lie inside of the target and the source.
+            unsafe { move_tile::<SIZE>(dst, to, src, from, area, size_of::<T>()) };
+        });
+    });
+}
+
+/// # Safety
+/// Both sides are valid at every position of the tile. `SIZE` is `size`, or 0.
+unsafe fn move_tile<const SIZE: usize>(
+    dst: *mut u8,
+    to: [isize; 2],
+    src: *const u8,
+    from: [isize; 2],
+    [rows, cols]: [usize; 2],
+    size: usize,
+) {
+    let size = if SIZE == 0 { size } else { SIZE };
+    let bytes = |elements: isize| elements * size as isize;
+    for row in 0..rows as isize {
+        let dst = dst.wrapping_offset(bytes(row * to[0]));
+        let src = src.wrapping_offset(bytes(row * from[0]));
+        // SAFETY: the caller's promise; a copy of a constant size is one move.
+        unsafe {
+            if to[1] == 1 && from[1] == 1 && cols >= 8 {
+                std::ptr::copy_nonoverlapping(src, dst, cols * size);
+                continue;
+            }
+            for col in 0..cols as isize {
+                let dst = dst.offset(bytes(col * to[1]));
+                std::ptr::copy_nonoverlapping(src.offset(bytes(col * from[1])), dst, size);
+            }
+        }
+    }
+}
