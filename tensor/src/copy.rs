@@ -38,7 +38,7 @@ pub(crate) unsafe fn copy_into<T: Scalar>(x: &Tensor<T>, dst: SendPtr<T>, stride
     // SAFETY: the tensor is readable at every index of its shape; runs of the result are inside
     // of it.
     unsafe {
-        for_each_run(x.shape(), [result, source], 1, |position, len, [_, block]| {
+        for_each_run(x.shape(), [result, source], 1, &|position, len, [_, block]| {
             let to = dst.get().add(position).cast::<MaybeUninit<T>>();
             let from = block.ptr.cast::<MaybeUninit<T>>();
             if block.repeat {

@@ -142,6 +142,12 @@ impl Layout {
         self.shape.iter().fold(1usize, |n, &size| n.wrapping_mul(size))
     }
 
+    /// The same steps from offset 0.
+    #[inline]
+    pub(crate) fn at_start(self) -> Self {
+        Self { offset: 0, ..self }
+    }
+
     /// Whether the elements lie in row-major order without gaps (at any offset).
     #[inline]
     pub fn is_contiguous(&self) -> bool {

@@ -11,15 +11,19 @@
 //! ```
 
 pub mod any;
+pub mod arg_reduce;
 pub mod copy;
 pub mod dtype;
 pub mod error;
 pub mod index;
+pub mod kernels;
 pub mod layout;
 pub mod loops;
 pub mod map;
+pub mod matmul;
 mod movement;
 pub mod pool;
+pub mod reduce;
 pub mod route;
 pub mod storage;
 pub mod tensor;

@@ -11,13 +11,14 @@ use std::mem::MaybeUninit;
 use t4a_algebra::Scalar;
 
 use crate::error::Result;
-use crate::layout::{Layout, Strides, broadcast_shapes};
+use crate::layout::{Dims, Layout, Strides, broadcast_shapes};
 use crate::loops::contiguous::{self, Run};
 use crate::loops::elementwise::{Block, Operand, for_each_run};
 use crate::loops::kernel::{Binary, Ternary, Unary};
 use crate::loops::parallel::SendPtr;
 use crate::route::{Path, Route};
-use crate::tensor::{Output, Tensor};
+use crate::storage::Buffer;
+use crate::tensor::Tensor;
 
 /// Row-major operands up to this many elements skip the walk over axes: its set-up would cost
 /// more than the arithmetic (bench `backend`, row `add 4×4`).
@@ -32,32 +33,24 @@ const STRIDED: Route = Route::native(Path::LoopStrided);
 ///
 /// # Errors
 /// [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory).
-#[inline]
 pub fn map<T: Scalar, K: Unary<T>>(kernel: K, x: Tensor<T>) -> Result<Tensor<K::Out>> {
-    if x.numel() <= SMALL
-        && let Some(slice) = x.as_slice()
-    {
-        let mut out = Output::<K::Out>::new(K::NAME, x.shape())?;
-        contiguous::map(kernel, slice, out.as_mut_slice());
-        // SAFETY: the loop wrote every element.
-        return Ok(unsafe { out.assume_init() }.with_route(CONTIGUOUS));
-    }
-    let mut x = x;
-    let shape = x.layout.clone();
-    let sides = [Side::RESULT, Side::new::<T, K::Out>(&mut x, shape.shape())?];
-    // SAFETY: the operand has the shape of the result; runs are disjoint.
-    let done = unsafe {
-        walk::<K::Out, 2>(K::NAME, shape.shape(), sides, K::COST, |out, len, [_, x]| {
+    let spec = Spec {
+        op: K::NAME,
+        cost: K::COST,
+        sizes: [size_of::<K::Out>(), size_of::<T>()],
+        same_type: [true, same_type::<T, K::Out>()],
+    };
+    // SAFETY: the body writes the run, and reads the operand as what it is.
+    unsafe {
+        elementwise(spec, [None, Some(x.retag())], &|out, len, [_, x]| {
+            let out = typed::<K::Out>(out, len);
             match run::<T>(x, len) {
                 Run::Each(x) => contiguous::map(kernel, x, out),
                 Run::Repeat(x) => out.fill(MaybeUninit::new(kernel.apply(x))),
             }
         })
-    }?;
-    Ok(match done {
-        Done::Fresh(out) => out,
-        Done::Over(_, route) => reinterpret(x).with_route(route),
-    })
+    }
+    .map(Tensor::retag)
 }
 
 /// `outᵢ = k(aᵢ, bᵢ)` with the operands broadcast to a common shape.
@@ -67,39 +60,24 @@ pub fn map<T: Scalar, K: Unary<T>>(kernel: K, x: Tensor<T>) -> Result<Tensor<K::
 /// # Errors
 /// [`TensorError::ShapeMismatch`](crate::TensorError::ShapeMismatch) if the shapes do not
 /// broadcast; `OutOfMemory`.
-#[inline]
 pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
     kernel: K,
     a: Tensor<T>,
     b: Tensor<U>,
 ) -> Result<Tensor<K::Out>> {
-    if a.numel() <= SMALL
-        && a.shape() == b.shape()
-        && let (Some(a_slice), Some(b_slice)) = (a.as_slice(), b.as_slice())
-    {
-        let mut out = Output::<K::Out>::new(K::NAME, a.shape())?;
-        contiguous::zip(kernel, Run::Each(a_slice), Run::Each(b_slice), out.as_mut_slice());
-        // SAFETY: the loop wrote every element.
-        return Ok(unsafe { out.assume_init() }.with_route(CONTIGUOUS));
-    }
-    let shape = broadcast_shapes(K::NAME, a.shape(), b.shape())?;
-    let (mut a, mut b) = (a, b);
-    let sides = [
-        Side::RESULT,
-        Side::new::<T, K::Out>(&mut a, &shape)?,
-        Side::new::<U, K::Out>(&mut b, &shape)?,
-    ];
-    // SAFETY: the operands are broadcast to the shape of the result; runs are disjoint.
-    let done = unsafe {
-        walk::<K::Out, 3>(K::NAME, &shape, sides, K::COST, |out, len, [_, a, b]| {
-            contiguous::zip(kernel, run::<T>(a, len), run::<U>(b, len), out);
+    let spec = Spec {
+        op: K::NAME,
+        cost: K::COST,
+        sizes: [size_of::<K::Out>(), size_of::<T>(), size_of::<U>()],
+        same_type: [true, same_type::<T, K::Out>(), same_type::<U, K::Out>()],
+    };
+    // SAFETY: the body writes the run, and reads the operands as what they are.
+    unsafe {
+        elementwise(spec, [None, Some(a.retag()), Some(b.retag())], &|out, len, [_, a, b]| {
+            contiguous::zip(kernel, run::<T>(a, len), run::<U>(b, len), typed(out, len));
         })
-    }?;
-    Ok(match done {
-        Done::Fresh(out) => out,
-        Done::Over(1, route) => reinterpret(a).with_route(route),
-        Done::Over(_, route) => reinterpret(b).with_route(route),
-    })
+    }
+    .map(Tensor::retag)
 }
 
 /// `outᵢ = k(aᵢ, bᵢ, cᵢ)` with the operands broadcast to a common shape.
@@ -108,27 +86,30 @@ pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
 ///
 /// # Errors
 /// As [`zip`].
-#[inline]
 pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
     kernel: K,
     a: Tensor<T>,
     b: Tensor<U>,
     c: Tensor<V>,
 ) -> Result<Tensor<K::Out>> {
-    let shape = broadcast_shapes(K::NAME, a.shape(), b.shape())?;
-    let shape = broadcast_shapes(K::NAME, &shape, c.shape())?;
-    let (mut a, mut b, mut c) = (a, b, c);
-    let sides = [
-        Side::RESULT,
-        Side::new::<T, K::Out>(&mut a, &shape)?,
-        Side::new::<U, K::Out>(&mut b, &shape)?,
-        Side::new::<V, K::Out>(&mut c, &shape)?,
-    ];
-    // SAFETY: the operands are broadcast to the shape of the result; runs are disjoint.
-    let done = unsafe {
-        walk::<K::Out, 4>(K::NAME, &shape, sides, K::COST, |out, len, [_, a, b, c]| {
+    let spec = Spec {
+        op: K::NAME,
+        cost: K::COST,
+        sizes: [size_of::<K::Out>(), size_of::<T>(), size_of::<U>(), size_of::<V>()],
+        same_type: [
+            true,
+            same_type::<T, K::Out>(),
+            same_type::<U, K::Out>(),
+            same_type::<V, K::Out>(),
+        ],
+    };
+    let operands = [None, Some(a.retag()), Some(b.retag()), Some(c.retag())];
+    // SAFETY: the body writes the run, and reads the operands as what they are.
+    unsafe {
+        elementwise(spec, operands, &|out, len, [_, a, b, c]| {
             // Three operands with two accesses each would be eight loops: repeated elements
             // are spread out instead.
+            let out = typed::<K::Out>(out, len);
             let (mut sa, mut sb, mut sc) = (Spread::new(), Spread::new(), Spread::new());
             let mut done = 0;
             while done < len {
@@ -140,13 +121,12 @@ pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
                 done += part;
             }
         })
-    }?;
-    Ok(match done {
-        Done::Fresh(out) => out,
-        Done::Over(1, route) => reinterpret(a).with_route(route),
-        Done::Over(2, route) => reinterpret(b).with_route(route),
-        Done::Over(_, route) => reinterpret(c).with_route(route),
-    })
+    }
+    .map(Tensor::retag)
+}
+
+fn same_type<T: 'static, U: 'static>() -> bool {
+    TypeId::of::<T>() == TypeId::of::<U>()
 }
 
 const SPREAD: usize = 256;
@@ -175,110 +155,150 @@ impl<T: Scalar> Spread<T> {
     }
 }
 
-/// An operand broadcast to the shape of the result.
-struct Side {
-    ptr: *const u8,
-    strides: Strides,
-    size: usize,
-    /// Where the result may be written instead of to fresh memory.
-    over: Option<*mut u8>,
+/// What an elementwise operation is besides its kernel. Entry 0 stands for the result.
+struct Spec<const M: usize> {
+    op: &'static str,
+    cost: usize,
+    /// Bytes per element.
+    sizes: [usize; M],
+    /// Whether the element type is that of the result.
+    same_type: [bool; M],
 }
 
-impl Side {
-    /// Stands for the result.
-    const RESULT: Side =
-        Side { ptr: std::ptr::null(), strides: Strides::new_const(), size: 1, over: None };
+/// What is done with a run: first byte of the result, its length, the runs of the operands.
+type Body<'a, const M: usize> = &'a (dyn Fn(*mut u8, usize, [Block; M]) + Sync);
 
-    /// `x` expanded to `shape`, for a result of element type `U`.
-    fn new<T: Scalar, U: Scalar>(x: &mut Tensor<T>, shape: &[usize]) -> Result<Self> {
-        let exact = TypeId::of::<T>() == TypeId::of::<U>()
-            && x.shape() == shape
-            && x.buffer.len() == x.numel() * size_of::<T>()
-            && x.layout.strides().iter().all(|&s| s >= 0)
-            && x.layout.is_dense();
-        let over = if exact { x.as_mut_ptr().map(<*mut T>::cast) } else { None };
-        let strides: Strides = if x.shape() == shape {
-            x.layout.strides().into()
-        } else {
-            x.layout.expand(shape)?.strides().into()
-        };
-        Ok(Self { ptr: x.as_ptr().cast(), strides, size: size_of::<T>(), over })
-    }
-
-    fn is_dense(&self, shape: &[usize]) -> bool {
-        self.strides.iter().all(|&s| s >= 0)
-            && Layout::from_parts(shape, &self.strides, 0, usize::MAX).is_ok_and(|l| l.is_dense())
-    }
-
-    fn is_row_major(&self, shape: &[usize]) -> bool {
-        Layout::from_parts(shape, &self.strides, 0, usize::MAX).is_ok_and(|l| l.is_contiguous())
-    }
-}
-
-enum Done<U> {
-    /// The result in fresh memory.
-    Fresh(Tensor<U>),
-    /// The result lies over this operand.
-    Over(usize, Route),
-}
-
-/// Chooses where the result goes and hands out runs of it.
+/// Broadcasts the operands, chooses where the result goes and hands out runs of it. Compiled
+/// once for all kernels.
 ///
 /// # Safety
-/// Every side is readable at every index of `shape`; `body` writes every element of the run.
-unsafe fn walk<U: Scalar, const M: usize>(
-    op: &'static str,
-    shape: &[usize],
-    sides: [Side; M],
-    cost: usize,
-    body: impl Fn(&mut [MaybeUninit<U>], usize, [Block; M]) + Sync + Send,
-) -> Result<Done<U>> {
-    let over = (1..M).find_map(|i| sides[i].over.map(|ptr| (i, ptr)));
-    let order = match over {
-        Some((i, _)) => Layout::from_parts(shape, &sides[i].strides, 0, usize::MAX)?,
-        None => match sides[1..].iter().any(|s| s.is_row_major(shape)) {
-            true => Layout::contiguous(op, shape, size_of::<U>())?,
-            false => match sides[1..].iter().find(|s| s.is_dense(shape)) {
-                Some(side) => Layout::from_parts(shape, &side.strides, 0, usize::MAX)?,
-                None => Layout::contiguous(op, shape, size_of::<U>())?,
-            },
-        },
-    };
-    let mut fresh = match over {
-        None => Some(Output::<U>::with_layout(order.clone())?),
-        Some(_) => None,
-    };
-    let out = SendPtr(match (&mut fresh, over) {
-        (Some(out), _) => out.as_mut_ptr(),
-        (None, Some((_, ptr))) => ptr.cast(),
-        (None, None) => std::ptr::null_mut(),
-    });
-    let operands = std::array::from_fn(|i| {
-        let Side { ptr, strides, size, .. } = &sides[i];
-        let aliased = over.is_some_and(|(index, _)| index == i);
-        match i {
-            0 => {
-                let size = size_of::<U>();
-                Operand { ptr: *ptr, strides: order.strides(), size, aliased: false }
-            }
-            _ => Operand { ptr: *ptr, strides, size: *size, aliased },
+/// The body writes every element of its run, and reads operands as the types they have.
+unsafe fn elementwise<const M: usize>(
+    spec: Spec<M>,
+    mut operands: [Option<Tensor<()>>; M],
+    body: Body<'_, M>,
+) -> Result<Tensor<()>> {
+    if let Some(layout) = small(&operands) {
+        let (numel, layout) = (layout.numel(), layout.clone().at_start());
+        let (buffer, out) = fresh(numel * spec.sizes[0])?;
+        let block = |i: usize| match &operands[i] {
+            Some(x) => Block { ptr: first(x, spec.sizes[i]), repeat: false },
+            None => Block { ptr: out, repeat: false },
+        };
+        body(out, numel, std::array::from_fn(block));
+        return Ok(Tensor { buffer, layout, route: CONTIGUOUS, element: PhantomData });
+    }
+
+    let mut shape = Dims::new();
+    for (i, x) in operands.iter().flatten().enumerate() {
+        let given = x.layout.shape();
+        shape = if i == 0 { given.into() } else { broadcast_shapes(spec.op, &shape, given)? };
+    }
+    let mut strides: [Strides; M] = std::array::from_fn(|_| Strides::new());
+    let mut over = None;
+    for (i, slot) in operands.iter_mut().enumerate() {
+        let Some(x) = slot else { continue };
+        strides[i] = if x.layout.shape() == shape.as_slice() {
+            x.layout.strides().into()
+        } else {
+            x.layout.expand(&shape)?.strides().into()
+        };
+        if over.is_none() && spec.same_type[i] && fills(x, &shape, spec.sizes[i]) {
+            let offset = x.layout.offset() * spec.sizes[i];
+            over = x.buffer.as_mut_ptr().map(|ptr| (i, ptr.wrapping_add(offset)));
         }
+    }
+    let order = match over {
+        Some((i, _)) => forward(&shape, &strides[i]),
+        None => {
+            let layouts = || strides[1..].iter().filter_map(|s| forward(&shape, s));
+            match layouts().any(|layout| layout.is_contiguous()) {
+                true => None,
+                false => layouts().find(Layout::is_dense),
+            }
+        }
+    };
+    let order = match order {
+        Some(order) => order,
+        None => Layout::contiguous(spec.op, &shape, spec.sizes[0])?,
+    };
+    let (out, buffer) = match over {
+        Some((_, ptr)) => (ptr, None),
+        None => {
+            let (buffer, ptr) = fresh(order.numel() * spec.sizes[0])?;
+            (ptr, Some(buffer))
+        }
+    };
+    let out = SendPtr(out);
+    let direct = |s: &Strides| s.as_slice() == order.strides() || s.iter().all(|&s| s == 0);
+    let route = if strides[1..].iter().all(direct) { CONTIGUOUS } else { STRIDED };
+    let sources = std::array::from_fn(|i| Operand {
+        ptr: operands[i].as_ref().map_or(std::ptr::null(), |x| first(x, spec.sizes[i])),
+        strides: if i == 0 { order.strides() } else { &strides[i] },
+        size: spec.sizes[i],
+        aliased: over.is_some_and(|(index, _)| index == i),
     });
-    let direct =
-        |s: &Side| s.strides.as_slice() == order.strides() || s.strides.iter().all(|&s| s == 0);
-    let route = if sides[1..].iter().all(direct) { CONTIGUOUS } else { STRIDED };
-    // SAFETY: the caller's promise; the result is dense under `order` and each run lies inside.
+    // SAFETY: the operands are broadcast to the shape; the result is dense under `order`, and
+    // each run of it lies inside.
     unsafe {
-        for_each_run(shape, operands, cost, |position, len, blocks| {
-            let run = std::slice::from_raw_parts_mut(out.get().add(position).cast(), len);
-            body(run, len, blocks);
+        for_each_run(&shape, sources, spec.cost, &|position, len, blocks| {
+            body(out.get().wrapping_add(position * spec.sizes[0]), len, blocks);
         });
     }
-    Ok(match (fresh, over) {
-        // SAFETY: the runs cover the result and `body` wrote them.
-        (Some(out), _) => Done::Fresh(unsafe { out.assume_init() }.with_route(route)),
-        (None, over) => Done::Over(over.map_or(0, |(index, _)| index), route),
-    })
+    let done = match (buffer, over.and_then(|(i, _)| operands[i].take())) {
+        (Some(buffer), _) => Tensor { buffer, layout: order, route, element: PhantomData },
+        (None, Some(operand)) => operand.with_route(route),
+        (None, None) => unreachable!("the result is fresh or lies over an operand"),
+    };
+    Ok(done)
+}
+
+/// The layout of the operands if all of them are small, row-major and of one shape.
+#[inline]
+fn small<const M: usize>(operands: &[Option<Tensor<()>>; M]) -> Option<&Layout> {
+    let layout = &operands[M - 1].as_ref()?.layout;
+    let same = |x: &Tensor<()>| x.layout.shape() == layout.shape() && x.layout.is_contiguous();
+    (layout.numel() <= SMALL && operands.iter().flatten().all(same)).then_some(layout)
+}
+
+/// Unwritten memory and its first byte.
+#[inline]
+fn fresh(bytes: usize) -> Result<(Buffer, *mut u8)> {
+    let mut buffer = Buffer::alloc(bytes)?;
+    // A fresh buffer has one owner, so there is a pointer.
+    let ptr = buffer.as_mut_ptr().unwrap_or(std::ptr::null_mut());
+    Ok((buffer, ptr))
+}
+
+/// First byte of element `[0, …, 0]`.
+#[inline]
+fn first(x: &Tensor<()>, size: usize) -> *const u8 {
+    x.buffer.as_ptr().wrapping_add(x.layout.offset() * size)
+}
+
+/// Whether the operand has the shape of the result and nothing else in its memory.
+fn fills(x: &Tensor<()>, shape: &[usize], size: usize) -> bool {
+    x.layout.shape() == shape
+        && x.buffer.len() == x.layout.numel() * size
+        && forward(shape, x.layout.strides()).is_some_and(|layout| layout.is_dense())
+}
+
+/// The strides as a layout, unless some run backwards.
+fn forward(shape: &[usize], strides: &[isize]) -> Option<Layout> {
+    if strides.iter().any(|&s| s < 0) {
+        return None;
+    }
+    Layout::from_parts(shape, strides, 0, usize::MAX).ok()
+}
+
+/// A run of the result.
+///
+/// # Safety
+/// `len` elements of type `U` may be written.
+#[inline(always)]
+unsafe fn typed<'a, U>(out: *mut u8, len: usize) -> &'a mut [MaybeUninit<U>] {
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(out.cast(), len) }
 }
 
 /// A block as a typed run.
@@ -296,12 +316,6 @@ unsafe fn run<'a, T: Scalar>(block: Block, len: usize) -> Run<'a, T> {
             Run::Each(std::slice::from_raw_parts(ptr, len))
         }
     }
-}
-
-/// The tensor whose elements have been overwritten by values of `U`, the same type.
-fn reinterpret<T: Scalar, U: Scalar>(x: Tensor<T>) -> Tensor<U> {
-    debug_assert_eq!(TypeId::of::<T>(), TypeId::of::<U>());
-    Tensor { buffer: x.buffer, layout: x.layout, route: x.route, element: PhantomData }
 }
 
 #[cfg(test)]

@@ -41,6 +41,21 @@ impl<T> Clone for Tensor<T> {
     }
 }
 
+impl<T> Tensor<T> {
+    /// The same memory with another element type. The caller knows that it holds that type.
+    #[inline]
+    pub(crate) fn retag<U>(self) -> Tensor<U> {
+        Tensor { buffer: self.buffer, layout: self.layout, route: self.route, element: PhantomData }
+    }
+
+    /// The same tensor with another route tag.
+    #[inline]
+    pub fn with_route(mut self, route: Route) -> Self {
+        self.route = route;
+        self
+    }
+}
+
 impl<T: Scalar> Tensor<T> {
     /// Takes over the elements of a vector in row-major order. No copy.
     ///
@@ -162,13 +177,6 @@ impl<T: Scalar> Tensor<T> {
     #[inline]
     pub fn route(&self) -> Route {
         self.route
-    }
-
-    /// The same tensor with another route tag.
-    #[inline]
-    pub fn with_route(mut self, route: Route) -> Self {
-        self.route = route;
-        self
     }
 
     /// Pointer to element `[0, …, 0]`; strides apply from there.

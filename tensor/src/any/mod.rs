@@ -5,11 +5,11 @@
 //! operation that touches elements matches on the tag once, with
 //! [`with_dtype!`](crate::with_dtype), and works on [`AnyTensor::typed`] below.
 
+mod elementwise;
 mod index;
 mod number;
+mod reduce;
 mod words;
-
-use std::marker::PhantomData;
 
 use crate::dtype::{DType, Element};
 use crate::error::{Result, TensorError};
@@ -34,17 +34,7 @@ pub struct AnyTensor {
 impl<T: Element> From<Tensor<T>> for AnyTensor {
     #[inline]
     fn from(tensor: Tensor<T>) -> Self {
-        Self { tensor: retag(tensor), dtype: T::DTYPE }
-    }
-}
-
-#[inline]
-fn retag<T, U>(tensor: Tensor<T>) -> Tensor<U> {
-    Tensor {
-        buffer: tensor.buffer,
-        layout: tensor.layout,
-        route: tensor.route,
-        element: PhantomData,
+        Self { tensor: tensor.retag(), dtype: T::DTYPE }
     }
 }
 
@@ -127,7 +117,7 @@ impl AnyTensor {
         if self.dtype != T::DTYPE {
             return Err(self.wrong_dtype::<T>());
         }
-        Ok(retag(self.tensor))
+        Ok(self.tensor.retag())
     }
 
     #[cold]

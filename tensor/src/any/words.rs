@@ -1,7 +1,7 @@
 //! Elements as plain words: an operation that only moves elements is compiled once per size and
 //! alignment instead of once per dtype.
 
-use super::{AnyTensor, retag};
+use super::AnyTensor;
 use crate::dtype::DType;
 use crate::tensor::Tensor;
 
@@ -53,7 +53,7 @@ impl AnyTensor {
     #[inline]
     pub(super) fn into_words<W>(self) -> Tensor<W> {
         debug_assert_eq!(size_of::<W>(), self.dtype.size());
-        retag(self.tensor)
+        self.tensor.retag()
     }
 
     /// A tensor of words under the dtype that they were read from.
@@ -63,6 +63,6 @@ impl AnyTensor {
     #[inline]
     pub(super) unsafe fn from_words<W>(tensor: Tensor<W>, dtype: DType) -> Self {
         debug_assert_eq!(size_of::<W>(), dtype.size());
-        Self { tensor: retag(tensor), dtype }
+        Self { tensor: tensor.retag(), dtype }
     }
 }

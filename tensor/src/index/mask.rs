@@ -1,44 +1,12 @@
 //! A value where a mask holds.
 
-use t4a_algebra::{Scalar, bf16, c32, c64, f16};
+use t4a_algebra::Scalar;
 
 use crate::error::Result;
+use crate::kernels::compare::Truth;
 use crate::loops::kernel::{Binary, Ternary};
 use crate::map::{zip, zip3};
 use crate::tensor::Tensor;
-
-/// Elements that are true or false: everything that may differ from 0. NaN is true.
-pub trait Truth: Scalar {
-    /// Whether this is not 0.
-    fn truth(self) -> bool;
-}
-
-macro_rules! truth {
-    ($($t:ident $zero:expr),*) => {$(
-        impl Truth for $t {
-            #[inline(always)]
-            fn truth(self) -> bool {
-                self != $zero
-            }
-        }
-    )*};
-}
-
-truth!(bool false, u8 0, u16 0, u32 0, u64 0, i8 0, i16 0, i32 0, i64 0, f32 0.0, f64 0.0,
-    c32 c32::new(0.0, 0.0), c64 c64::new(0.0, 0.0));
-
-macro_rules! half_truth {
-    ($($t:ident),*) => {$(
-        impl Truth for $t {
-            #[inline(always)]
-            fn truth(self) -> bool {
-                self.to_bits() & 0x7fff != 0
-            }
-        }
-    )*};
-}
-
-half_truth!(f16, bf16);
 
 #[derive(Clone, Copy)]
 struct Where;

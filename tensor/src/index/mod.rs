@@ -25,7 +25,7 @@ mod take;
 mod tiles;
 
 pub use assign::{Span, cat, repeat, slice_assign};
-pub use mask::{Truth, mask_fill, mask_where};
+pub use mask::{mask_fill, mask_where};
 pub use nd::{gather_nd, scatter_nd};
 pub use nonzero::nonzero;
 pub use put::{Assign, Maximum, Minimum, Product, Reduction, Sum, index_scatter, scatter};

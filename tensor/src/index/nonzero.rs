@@ -3,8 +3,8 @@
 use t4a_algebra::Int;
 
 use super::ROUTE;
-use super::mask::Truth;
 use crate::error::{Result, TensorError};
+use crate::kernels::compare::Truth;
 use crate::layout::Dims;
 use crate::loops::kernel::Unary;
 use crate::loops::parallel::{self, SendPtr};
@@ -62,7 +62,7 @@ pub(crate) fn nonzero_of<I: Int>(x: &Tensor<bool>) -> Result<Tensor<I>> {
     // Where the entries of each chunk start.
     let mut starts = vec![0usize; chunks + 1];
     let counts = SendPtr(starts.as_mut_ptr());
-    parallel::for_each(chunks, parallel, |chunk| {
+    parallel::for_each(chunks, parallel, &|chunk| {
         let count = part(chunk).iter().map(|&t| usize::from(t)).sum();
         // SAFETY: one slot per chunk.
         unsafe { *counts.get().add(chunk + 1) = count };
@@ -74,7 +74,7 @@ pub(crate) fn nonzero_of<I: Int>(x: &Tensor<bool>) -> Result<Tensor<I>> {
     let rank = shape.len();
     let mut out = Output::<I>::new(op, &[starts[chunks], rank])?;
     let dst = SendPtr(out.as_mut_ptr());
-    parallel::for_each(chunks, parallel, |chunk| {
+    parallel::for_each(chunks, parallel, &|chunk| {
         // SAFETY: rows of this chunk, as many as it has true elements.
         let rows = unsafe {
             let count = starts[chunk + 1] - starts[chunk];

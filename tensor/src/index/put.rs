@@ -208,7 +208,7 @@ fn for_each_part(tiles: &Tiles<4>, body: &(impl Fn(&Tiles<4>) + Sync)) {
             // Parts of whole cache lines along the last axis.
             let unit = if axis + 1 == shape.len() { 64 } else { 1 };
             let len = shape[axis].div_ceil(PARTS).next_multiple_of(unit);
-            parallel::for_each(shape[axis].div_ceil(len), true, |part| {
+            parallel::for_each(shape[axis].div_ceil(len), true, &|part| {
                 let start = part * len;
                 body(&tiles.narrow(axis, start, len.min(shape[axis] - start)));
             });

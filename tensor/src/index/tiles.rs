@@ -98,7 +98,7 @@ impl<const N: usize> Tiles<N> {
         let count = self.shape[..last - 1].iter().product::<usize>() * tiles[0] * tiles[1];
         let per_chunk = (GRAIN / cost.max(1) / (self.rows * self.cols)).max(1);
         let parallel = parallel::worthwhile(numel, cost);
-        parallel::for_each(count.div_ceil(per_chunk), parallel, |chunk| {
+        parallel::for_each(count.div_ceil(per_chunk), parallel, &|chunk| {
             let first = chunk * per_chunk;
             for item in first..(first + per_chunk).min(count) {
                 body(self.nth(item, tiles));

@@ -45,6 +45,9 @@ pub struct Block {
     pub repeat: bool,
 }
 
+/// What is done with a run: its position in the result, its length, the runs of the operands.
+pub type Body<'a, const M: usize> = &'a (dyn Fn(usize, usize, [Block; M]) + Sync);
+
 /// Longest run handed out at once, so that long runs are split over threads.
 const MAX_RUN: usize = 1 << 15;
 /// Inner axes below this are joined with their neighbour into one run.
@@ -78,17 +81,17 @@ struct Plan<'a, const M: usize> {
 /// Calls `body(position, len, blocks)` for runs that cover the result: `len` elements from
 /// `position` (in elements) and the matching run of every operand (entry 0 is meaningless).
 ///
-/// `cost` is the work per element in additions; it decides about threads.
+/// `cost` is the work per element in additions; it decides about threads. The body is called
+/// through a pointer, so that the walk is compiled once and not per kernel.
 ///
 /// # Safety
 /// Every operand is readable at every index of `shape`; the result's strides are dense and not
 /// negative.
-#[inline]
 pub unsafe fn for_each_run<const M: usize>(
     shape: &[usize],
     operands: [Operand<'_>; M],
     cost: usize,
-    body: impl Fn(usize, usize, [Block; M]) + Sync + Send,
+    body: Body<'_, M>,
 ) {
     if shape.contains(&0) {
         return;
@@ -99,10 +102,10 @@ pub unsafe fn for_each_run<const M: usize>(
     let per_item = numel.div_ceil(items);
     let per_chunk = (GRAIN / cost.max(1) / per_item).max(1);
     let chunks = items.div_ceil(per_chunk);
-    parallel::for_each(chunks, parallel::worthwhile(numel, cost), |chunk| {
+    parallel::for_each(chunks, parallel::worthwhile(numel, cost), &|chunk| {
         let first = chunk * per_chunk;
         // SAFETY: the caller's promise.
-        unsafe { plan.walk(first, per_chunk.min(items - first), &body) };
+        unsafe { plan.walk(first, per_chunk.min(items - first), body) };
     });
 }
 
@@ -169,7 +172,7 @@ impl<'a, const M: usize> Plan<'a, M> {
     ///
     /// # Safety
     /// As [`for_each_run`]; the tiles exist.
-    unsafe fn walk(&self, first: usize, count: usize, body: &impl Fn(usize, usize, [Block; M])) {
+    unsafe fn walk(&self, first: usize, count: usize, body: Body<'_, M>) {
         let mut scratch = [const { Scratch::new() }; M];
         let mut tile = [first / self.tiles[1] % self.tiles[0], first % self.tiles[1]];
         let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.outer.len());
@@ -216,13 +219,12 @@ impl<'a, const M: usize> Plan<'a, M> {
     ///
     /// # Safety
     /// As [`for_each_run`]; `base` is the position of the tile's outer index.
-    #[inline]
     unsafe fn process(
         &self,
         base: [isize; M],
         tile: [usize; 2],
         scratch: &mut [Scratch; M],
-        body: &impl Fn(usize, usize, [Block; M]),
+        body: Body<'_, M>,
     ) {
         let last = self.fused.rank() - 1;
         let row_stride = |op: usize| self.row_axis.map_or(0, |axis| self.fused.strides[op][axis]);

@@ -6,6 +6,7 @@
 //! contiguous    one vectorised pass over contiguous runs; the only loops compiled per kernel
 //! fuse          merges and orders the axes of several operands
 //! stage         brings strided blocks into contiguous scratch; compiled per element size
+//! fold          the two reduction loops, along a row and across rows
 //! elementwise   walks the fused axes in tiles: stage, then contiguous
 //! parallel      splits work into fixed chunks over our own threads
 //! ```
@@ -17,6 +18,7 @@
 
 pub mod contiguous;
 pub mod elementwise;
+pub mod fold;
 pub mod fuse;
 pub mod kernel;
 pub mod parallel;

@@ -68,8 +68,10 @@ pub fn worthwhile(elements: usize, cost: usize) -> bool {
 }
 
 /// Calls `body(chunk)` for every chunk in `0..chunks`, on several threads if `parallel`.
-#[inline]
-pub fn for_each(chunks: usize, parallel: bool, body: impl Fn(usize) + Sync + Send) {
+///
+/// The body is called through a pointer: chunks are large, and one copy of the scheduling is
+/// compiled instead of one per kernel.
+pub fn for_each(chunks: usize, parallel: bool, body: &(dyn Fn(usize) + Sync)) {
     if parallel && chunks > 1 && threads() > 1 {
         install(|| (0..chunks).into_par_iter().with_max_len(1).for_each(body));
     } else {

@@ -3,7 +3,8 @@
 use super::{index_layouts, index_of, replaced, resized};
 use crate::any::{AnyTensor, FromNumber, Number};
 use crate::dtype::{DType, Element};
-use crate::index::{self, Span, Truth};
+use crate::index::{self, Span};
+use crate::kernels::compare::Truth;
 use crate::tensor::Tensor;
 use crate::testing::{SHAPES, elements, layouts, layouts_of, naive, value};
 use crate::with_dtype;

@@ -1,0 +1,93 @@
+//! Reductions and matrix products of erased tensors. Reduced axes stay with size 1.
+
+use t4a_algebra::Standard;
+
+use super::AnyTensor;
+use super::elementwise::{same_dtype, unsupported};
+use crate::arg_reduce::arg_reduce;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::kernels::fold::{All, Any, MaxAbs, Maximum, Mean, Minimum, Prod, Sum, SumSquares};
+use crate::matmul::matmul;
+use crate::reduce::reduce;
+use crate::route::{Path, Reason, Route};
+use crate::with_dtype;
+
+macro_rules! reduce_methods {
+    ($($(#[$doc:meta])* $name:ident: $class:ident $fold:ident;)*) => {
+        impl AnyTensor {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// [`Axis`](crate::TensorError::Axis) for axes out of range or repeated,
+            /// `DTypeUnsupported`, and [`Shape`](crate::TensorError::Shape) if nothing is reduced
+            /// by an operation that has no value for it.
+            pub fn $name(&self, axes: &[usize]) -> Result<Self> {
+                with_dtype!(self.dtype(), T in $class => {
+                    Ok(reduce($fold, self.typed::<T>()?, axes)?.into())
+                }, else => Err(unsupported(stringify!($name), self.dtype(), stringify!($class))))
+            }
+        )*}
+    };
+}
+
+reduce_methods! {
+    /// `Σ xᵢ`; 16-bit floats are summed in `f32`, integers wrap.
+    sum: numeric Sum;
+    /// `Π xᵢ`.
+    prod: numeric Prod;
+    /// `Σ xᵢ / n`; integers truncate.
+    mean: real Mean;
+    /// The greatest element; NaN if there is one.
+    max: real Maximum;
+    /// The least element; NaN if there is one.
+    min: real Minimum;
+    /// The greatest `|xᵢ|`.
+    max_abs: real MaxAbs;
+    /// `Σ |xᵢ|²`, real also for complex tensors.
+    sum_squares: field SumSquares;
+    /// Whether some element is not zero.
+    any: all Any;
+    /// Whether all elements are not zero.
+    all: all All;
+}
+
+impl AnyTensor {
+    /// The greatest elements along an axis and the first index of each (`i64`).
+    ///
+    /// # Errors
+    /// As [`AnyTensor::max`].
+    pub fn max_with_index(&self, axis: usize) -> Result<(Self, Self)> {
+        with_dtype!(self.dtype(), T in real => {
+            let (values, indices) = arg_reduce(Maximum, self.typed::<T>()?, axis)?;
+            Ok((values.into(), indices.into()))
+        }, else => Err(unsupported("max_with_index", self.dtype(), "real")))
+    }
+
+    /// The least elements along an axis and the first index of each (`i64`).
+    ///
+    /// # Errors
+    /// As [`AnyTensor::min`].
+    pub fn min_with_index(&self, axis: usize) -> Result<(Self, Self)> {
+        with_dtype!(self.dtype(), T in real => {
+            let (values, indices) = arg_reduce(Minimum, self.typed::<T>()?, axis)?;
+            Ok((values.into(), indices.into()))
+        }, else => Err(unsupported("min_with_index", self.dtype(), "real")))
+    }
+
+    /// `[…, m, k] · […, k, n] → […, m, n]` with batch axes broadcast.
+    ///
+    /// # Errors
+    /// [`ShapeMismatch`](crate::TensorError::ShapeMismatch), `DTypeMismatch`, `DTypeUnsupported`.
+    pub fn matmul(&self, rhs: &Self) -> Result<Self> {
+        same_dtype("matmul", self, rhs)?;
+        let route = match self.dtype() {
+            dtype if dtype.is_int() => Route::because(Path::GemmSemiring, Reason::IntegerNoGemm),
+            DType::F16 | DType::BF16 => Route::because(Path::GemmLibrary, Reason::DtypePromoted),
+            _ => Route::native(Path::GemmLibrary),
+        };
+        with_dtype!(self.dtype(), T in numeric => {
+            Ok(matmul::<Standard, T>(self.typed()?, rhs.typed()?, route)?.into())
+        }, else => Err(unsupported("matmul", self.dtype(), "numeric")))
+    }
+}

@@ -1,0 +1,81 @@
+//! Activation functions and their derivatives, each in one pass.
+
+use t4a_algebra::Float;
+
+use super::{binary, unary};
+use crate::loops::kernel::Unary;
+
+unary! {
+    /// `max(x, 0)`; NaN stays NaN.
+    Relu "relu" 1: Float |x| if x < T::ZERO { T::ZERO } else { x };
+    /// `1 / (1 + e⁻ˣ)`.
+    Sigmoid "sigmoid" 8: Float |x| x.sigmoid();
+    /// `x·Φ(x)` with the normal distribution function `Φ(x) = (1 + erf(x/√2)) / 2`.
+    Gelu "gelu" 16: Float |x| x.mul(normal_cdf(x));
+    /// `ln σ(x) = min(x, 0) − ln(1 + e^−|x|)`.
+    LogSigmoid "log_sigmoid" 16: Float |x| {
+        let min = if x < T::ZERO { x } else { T::ZERO.mul(x) };
+        min.sub(x.abs().neg().exp().ln_1p())
+    };
+}
+
+binary! {
+    /// `g` where the output of [`Relu`] is positive, else 0: `(output, g)`.
+    ReluBackward "relu_backward" 1: Float |y, g| -> T { if y > T::ZERO { g } else { T::ZERO } };
+    /// `g·σ·(1 − σ)`: `(output, g)`.
+    SigmoidBackward "sigmoid_backward" 1: Float |y, g| -> T { g.mul(y).mul(T::ONE.sub(y)) };
+    /// `g·(Φ(x) + x·φ(x))` with the normal density `φ`: `(x, g)`.
+    GeluBackward "gelu_backward" 24: Float |x, g| -> T {
+        g.mul(x.mul_add(normal_density(x), normal_cdf(x)))
+    };
+    /// `g·σ(−x)`: `(x, g)`.
+    LogSigmoidBackward "log_sigmoid_backward" 8: Float |x, g| -> T { g.mul(x.neg().sigmoid()) };
+    /// `x` where positive, else `a·x`: `(x, a)`.
+    Prelu "prelu" 1: Float |x, a| -> T { if x < T::ZERO { x.mul(a) } else { x } };
+}
+
+const FRAC_1_SQRT_2PI: f64 = 0.398_942_280_401_432_7;
+
+/// `e^(−x²/2) / √(2π)`.
+#[inline(always)]
+fn normal_density<T: Float>(x: T) -> T {
+    x.mul(x).mul(T::from_f64(-0.5)).exp().mul(T::from_f64(FRAC_1_SQRT_2PI))
+}
+
+/// `(1 + erf(x/√2)) / 2`.
+#[inline(always)]
+fn normal_cdf<T: Float>(x: T) -> T {
+    let erf = x.mul(T::from_f64(std::f64::consts::FRAC_1_SQRT_2)).erf();
+    erf.mul_add(T::from_f64(0.5), T::from_f64(0.5))
+}
+
+/// `x` where positive, else `slope·x`.
+#[derive(Clone, Copy, Debug)]
+pub struct LeakyRelu<T>(pub T);
+
+impl<T: Float> Unary<T> for LeakyRelu<T> {
+    type Out = T;
+    const NAME: &'static str = "leaky_relu";
+    #[inline(always)]
+    fn apply(self, x: T) -> T {
+        if x < T::ZERO { x.mul(self.0) } else { x }
+    }
+}
+
+/// `min(max(alpha·x + beta, 0), 1)`.
+#[derive(Clone, Copy, Debug)]
+pub struct HardSigmoid<T> {
+    /// Slope.
+    pub alpha: T,
+    /// Value at 0.
+    pub beta: T,
+}
+
+impl<T: Float> Unary<T> for HardSigmoid<T> {
+    type Out = T;
+    const NAME: &'static str = "hard_sigmoid";
+    #[inline(always)]
+    fn apply(self, x: T) -> T {
+        x.mul(self.alpha).add(self.beta).max(T::ZERO).min(T::ONE)
+    }
+}

@@ -1,0 +1,158 @@
+//! Addition to powers, on every class that has them.
+
+use t4a_algebra::{Field, Float, Int, Numeric, Real};
+
+use super::{binary, unary};
+use crate::loops::kernel::{Binary, Unary};
+
+binary! {
+    /// `a + b`.
+    Add "add" 1: Numeric |a, b| -> T { a.add(b) };
+    /// `a − b`.
+    Sub "sub" 1: Numeric |a, b| -> T { a.sub(b) };
+    /// `a · b`.
+    Mul "mul" 1: Numeric |a, b| -> T { a.mul(b) };
+    /// `a / b` of ordered numbers; integers truncate.
+    Div "div" 4: Real |a, b| -> T { a.div(b) };
+    /// `a / b` of complex numbers.
+    FieldDiv "div" 8: Field |a, b| -> T { Field::div(a, b) };
+    /// `a − ⌊a/b⌋·b`.
+    Remainder "remainder" 16: Real |a, b| -> T { a.rem_floor(b) };
+    /// The larger one; NaN if either is NaN.
+    Max "max" 1: Real |a, b| -> T { a.max(b) };
+    /// The smaller one; NaN if either is NaN.
+    Min "min" 1: Real |a, b| -> T { a.min(b) };
+    /// `aᵇ`.
+    Pow "pow" 32: Float |a, b| -> T { a.powf(b) };
+    /// Angle of the point `(b, a)`.
+    Atan2 "atan2" 32: Float |a, b| -> T { a.atan2(b) };
+    /// `aᵇ` of integers, wrapping; a negative exponent truncates `1 / a⁻ᵇ`.
+    IntPow "powi" 32: Int |a, b| -> T {
+        // Exponents beyond 32 bits: only the parity matters where the power is not 0 (or
+        // wraps); powers of two vanish, odd bases have an order dividing 2⁶².
+        match b.to_usize() {
+            Some(n) if n <= i32::MAX as usize => a.powi(n as i32),
+            Some(n) => {
+                let (mut base, mut left, mut acc) = (a, n, T::ONE);
+                while left > 0 {
+                    if left & 1 == 1 {
+                        acc = acc.mul(base);
+                    }
+                    base = base.mul(base);
+                    left >>= 1;
+                }
+                acc
+            }
+            // Negative: ±1 to some power, or a truncated reciprocal.
+            None => a.powi(if b.and(T::ONE) == T::ONE { -1 } else { -2 }),
+        }
+    };
+}
+
+unary! {
+    /// `−x`.
+    Neg "neg" 1: Numeric |x| x.neg();
+    /// `|x|`.
+    Abs "abs" 1: Real |x| x.abs();
+    /// −1, 0 or 1; NaN stays NaN.
+    Sign "sign" 1: Real |x| x.signum();
+    /// `1 / x`.
+    Recip "recip" 4: Field |x| x.recip();
+    /// Complex conjugate.
+    Conj "conj" 1: Field |x| x.conj();
+    /// `x²`.
+    Square "square" 1: Numeric |x| x.mul(x);
+    /// `x³`.
+    Cube "cube" 1: Numeric |x| x.mul(x).mul(x);
+    /// `pow(x, ½)`: the square root, but +∞ at −∞ and +0 at −0.
+    PowHalf "powf" 4: Float |x| {
+        let root = x.add(T::ZERO).sqrt();
+        if x == T::NEG_INFINITY { T::INFINITY } else { root }
+    };
+}
+
+/// `min(max(x, low), high)`; NaN stays NaN.
+#[derive(Clone, Copy, Debug)]
+pub struct Clamp<T> {
+    /// Lower bound.
+    pub low: T,
+    /// Upper bound.
+    pub high: T,
+}
+
+impl<T: Real> Unary<T> for Clamp<T> {
+    type Out = T;
+    const NAME: &'static str = "clamp";
+    #[inline(always)]
+    fn apply(self, x: T) -> T {
+        let x = if x < self.low { self.low } else { x };
+        if x > self.high { self.high } else { x }
+    }
+}
+
+/// `a·x + b` with fixed `a`, `b`.
+#[derive(Clone, Copy, Debug)]
+pub struct Affine<T> {
+    /// Slope.
+    pub scale: T,
+    /// Value at 0.
+    pub shift: T,
+}
+
+impl<T: Numeric> Unary<T> for Affine<T> {
+    type Out = T;
+    const NAME: &'static str = "affine";
+    #[inline(always)]
+    fn apply(self, x: T) -> T {
+        x.mul_add(self.scale, self.shift)
+    }
+}
+
+/// Real part, imaginary part or modulus of complex numbers.
+#[derive(Clone, Copy, Debug)]
+pub enum Part {
+    /// `Re x`.
+    Re,
+    /// `Im x`.
+    Im,
+    /// `|x|`.
+    Modulus,
+}
+
+/// Takes a [`Part`] of a complex number.
+#[derive(Clone, Copy, Debug)]
+pub struct TakePart(pub Part);
+
+impl<T: Field> Unary<T> for TakePart {
+    type Out = T::Real;
+    const NAME: &'static str = "complex part";
+    #[inline(always)]
+    fn apply(self, x: T) -> T::Real {
+        match self.0 {
+            Part::Re => x.re(),
+            Part::Im => x.im(),
+            Part::Modulus => x.modulus(),
+        }
+    }
+}
+
+/// `re + i·im`.
+#[derive(Clone, Copy, Debug)]
+pub struct FromParts<C>(std::marker::PhantomData<C>);
+
+impl<C> FromParts<C> {
+    /// The kernel.
+    #[allow(clippy::new_without_default)]
+    pub const fn new() -> Self {
+        Self(std::marker::PhantomData)
+    }
+}
+
+impl<C: Field> Binary<C::Real> for FromParts<C> {
+    type Out = C;
+    const NAME: &'static str = "complex";
+    #[inline(always)]
+    fn apply(self, re: C::Real, im: C::Real) -> C {
+        C::from_parts(re, im)
+    }
+}

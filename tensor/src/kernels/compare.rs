@@ -1,0 +1,114 @@
+//! Comparisons and logic: results are `bool`.
+
+use t4a_algebra::{Float, Real, Scalar, bf16, c32, c64, f16};
+
+use super::binary;
+use crate::loops::kernel::{Binary, Unary};
+
+binary! {
+    /// `a = b`; false if either is NaN.
+    Equal "equal" 1: Scalar |a, b| -> bool { a == b };
+    /// `a ≠ b`; true if either is NaN.
+    NotEqual "not_equal" 1: Scalar |a, b| -> bool { a != b };
+    /// `a > b`.
+    Greater "greater" 1: Real |a, b| -> bool { a > b };
+    /// `a ≥ b`.
+    GreaterEqual "greater_equal" 1: Real |a, b| -> bool { a >= b };
+    /// `a < b`.
+    Less "less" 1: Real |a, b| -> bool { a < b };
+    /// `a ≤ b`.
+    LessEqual "less_equal" 1: Real |a, b| -> bool { a <= b };
+}
+
+/// Logic on two truth values. No short circuit, so loops vectorise.
+#[derive(Clone, Copy, Debug)]
+pub enum Logic {
+    /// `a ∧ b`.
+    And,
+    /// `a ∨ b`.
+    Or,
+    /// `a ⊕ b`.
+    Xor,
+}
+
+impl Binary<bool> for Logic {
+    type Out = bool;
+    const NAME: &'static str = "logic";
+    #[inline(always)]
+    fn apply(self, a: bool, b: bool) -> bool {
+        match self {
+            Logic::And => a & b,
+            Logic::Or => a | b,
+            Logic::Xor => a ^ b,
+        }
+    }
+}
+
+/// `¬x`.
+#[derive(Clone, Copy, Debug)]
+pub struct Not;
+
+impl Unary<bool> for Not {
+    type Out = bool;
+    const NAME: &'static str = "not";
+    #[inline(always)]
+    fn apply(self, x: bool) -> bool {
+        !x
+    }
+}
+
+macro_rules! predicate {
+    ($($(#[$doc:meta])* $name:ident $label:literal: $class:ident |$x:ident| $body:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+        impl<T: $class> Unary<T> for $name {
+            type Out = bool;
+            const NAME: &'static str = $label;
+            #[inline(always)]
+            fn apply(self, $x: T) -> bool {
+                $body
+            }
+        }
+    )*};
+}
+
+predicate! {
+    /// Whether x is NaN.
+    IsNan "is_nan": Real |x| x.is_nan();
+    /// Whether x is ±∞.
+    IsInf "is_inf": Float |x| x.is_infinite();
+}
+
+/// Elements that are true or false: everything that may differ from 0. NaN is true.
+pub trait Truth: Scalar {
+    /// Whether this is not 0.
+    fn truth(self) -> bool;
+}
+
+macro_rules! truth {
+    ($($t:ident $zero:expr),*) => {$(
+        impl Truth for $t {
+            #[inline(always)]
+            fn truth(self) -> bool {
+                self != $zero
+            }
+        }
+    )*};
+}
+
+truth!(bool false, u8 0, u16 0, u32 0, u64 0, i8 0, i16 0, i32 0, i64 0, f32 0.0, f64 0.0,
+    c32 c32::new(0.0, 0.0), c64 c64::new(0.0, 0.0));
+
+macro_rules! half_truth {
+    ($($t:ident),*) => {$(
+        impl Truth for $t {
+            #[inline(always)]
+            fn truth(self) -> bool {
+                self.to_bits() & 0x7fff != 0
+            }
+        }
+    )*};
+}
+
+half_truth!(f16, bf16);

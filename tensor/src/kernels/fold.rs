@@ -1,0 +1,240 @@
+//! Reductions as folds: a start value, a step over one element, a merge of two partial results.
+//!
+//! `merge` lets a loop keep many partial results side by side; which elements meet in which order
+//! is fixed by the loop and independent of the number of threads.
+
+use t4a_algebra::{Field, Float, Numeric, Real, Scalar};
+
+use super::compare::Truth;
+
+/// A reduction of elements `T`.
+pub trait Fold<T: Scalar>: Copy + Send + Sync {
+    /// Partial result.
+    type Acc: Scalar;
+    /// Final result.
+    type Out: Scalar;
+    /// Name of the operation, for errors.
+    const NAME: &'static str;
+    /// Whether reducing nothing has a value.
+    const HAS_IDENTITY: bool = true;
+    /// The partial result of nothing.
+    fn init(self) -> Self::Acc;
+    /// Takes in one element.
+    fn step(self, acc: Self::Acc, x: T) -> Self::Acc;
+    /// Joins two partial results.
+    fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    /// The result of a partial result over `n` elements.
+    fn finish(self, acc: Self::Acc, n: usize) -> Self::Out;
+}
+
+/// `Σ xᵢ`.
+#[derive(Clone, Copy, Debug)]
+pub struct Sum;
+
+impl<T: Numeric> Fold<T> for Sum {
+    type Acc = T::Acc;
+    type Out = T;
+    const NAME: &'static str = "sum";
+    #[inline(always)]
+    fn init(self) -> T::Acc {
+        T::Acc::ZERO
+    }
+    #[inline(always)]
+    fn step(self, acc: T::Acc, x: T) -> T::Acc {
+        acc.add(x.widen())
+    }
+    #[inline(always)]
+    fn merge(self, a: T::Acc, b: T::Acc) -> T::Acc {
+        a.add(b)
+    }
+    #[inline(always)]
+    fn finish(self, acc: T::Acc, _n: usize) -> T {
+        T::narrow(acc)
+    }
+}
+
+/// `Σ xᵢ / n`; NaN of nothing. Integers truncate, and 0 of nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Mean;
+
+impl<T: Real> Fold<T> for Mean
+where
+    T::Acc: Real,
+{
+    type Acc = T::Acc;
+    type Out = T;
+    const NAME: &'static str = "mean";
+    #[inline(always)]
+    fn init(self) -> T::Acc {
+        T::Acc::ZERO
+    }
+    #[inline(always)]
+    fn step(self, acc: T::Acc, x: T) -> T::Acc {
+        acc.add(x.widen())
+    }
+    #[inline(always)]
+    fn merge(self, a: T::Acc, b: T::Acc) -> T::Acc {
+        a.add(b)
+    }
+    #[inline(always)]
+    fn finish(self, acc: T::Acc, n: usize) -> T {
+        T::narrow(acc.div(T::Acc::from_i64(n as i64)))
+    }
+}
+
+/// `Σ |xᵢ|²`.
+#[derive(Clone, Copy, Debug)]
+pub struct SumSquares;
+
+impl<T: Field> Fold<T> for SumSquares {
+    type Acc = <T::Real as Numeric>::Acc;
+    type Out = T::Real;
+    const NAME: &'static str = "sum of squares";
+    #[inline(always)]
+    fn init(self) -> Self::Acc {
+        Self::Acc::ZERO
+    }
+    #[inline(always)]
+    fn step(self, acc: Self::Acc, x: T) -> Self::Acc {
+        let (re, im) = (x.re().widen(), x.im().widen());
+        re.mul_add(re, im.mul_add(im, acc))
+    }
+    #[inline(always)]
+    fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc {
+        a.add(b)
+    }
+    #[inline(always)]
+    fn finish(self, acc: Self::Acc, _n: usize) -> T::Real {
+        T::Real::narrow(acc)
+    }
+}
+
+/// `Π xᵢ`.
+#[derive(Clone, Copy, Debug)]
+pub struct Prod;
+
+impl<T: Numeric> Fold<T> for Prod {
+    type Acc = T::Acc;
+    type Out = T;
+    const NAME: &'static str = "prod";
+    #[inline(always)]
+    fn init(self) -> T::Acc {
+        T::Acc::ONE
+    }
+    #[inline(always)]
+    fn step(self, acc: T::Acc, x: T) -> T::Acc {
+        acc.mul(x.widen())
+    }
+    #[inline(always)]
+    fn merge(self, a: T::Acc, b: T::Acc) -> T::Acc {
+        a.mul(b)
+    }
+    #[inline(always)]
+    fn finish(self, acc: T::Acc, _n: usize) -> T {
+        T::narrow(acc)
+    }
+}
+
+/// Declares folds whose partial results are elements.
+macro_rules! extremum {
+    ($($(#[$doc:meta])* $name:ident $label:literal $init:ident $identity:literal:
+        |$acc:ident, $x:ident| $body:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+        impl<T: Real> Fold<T> for $name {
+            type Acc = T;
+            type Out = T;
+            const NAME: &'static str = $label;
+            const HAS_IDENTITY: bool = $identity;
+            #[inline(always)]
+            fn init(self) -> T {
+                T::$init
+            }
+            #[inline(always)]
+            fn step(self, $acc: T, $x: T) -> T {
+                $body
+            }
+            #[inline(always)]
+            fn merge(self, $acc: T, $x: T) -> T {
+                $body
+            }
+            #[inline(always)]
+            fn finish(self, acc: T, _n: usize) -> T {
+                acc
+            }
+        }
+    )*};
+}
+
+extremum! {
+    /// The greatest element; NaN if there is one.
+    Maximum "max" LOWEST false: |acc, x| acc.max(x);
+    /// The least element; NaN if there is one.
+    Minimum "min" HIGHEST false: |acc, x| acc.min(x);
+    /// The greatest `|xᵢ|`; NaN if there is one.
+    MaxAbs "max_abs" ZERO false: |acc, x| acc.max(x.abs());
+}
+
+/// Whether some element is not zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Any;
+/// Whether all elements are not zero.
+#[derive(Clone, Copy, Debug)]
+pub struct All;
+
+macro_rules! quantifier {
+    ($($name:ident $label:literal $init:literal $op:tt),*) => {$(
+        impl<T: Scalar + Truth> Fold<T> for $name {
+            type Acc = bool;
+            type Out = bool;
+            const NAME: &'static str = $label;
+            #[inline(always)]
+            fn init(self) -> bool {
+                $init
+            }
+            #[inline(always)]
+            fn step(self, acc: bool, x: T) -> bool {
+                acc $op x.truth()
+            }
+            #[inline(always)]
+            fn merge(self, a: bool, b: bool) -> bool {
+                a $op b
+            }
+            #[inline(always)]
+            fn finish(self, acc: bool, _n: usize) -> bool {
+                acc
+            }
+        }
+    )*};
+}
+quantifier!(Any "any" false |, All "all" true &);
+
+/// `ln Σ exp xᵢ` of a row, given its greatest element: the second pass of a stable log-sum-exp.
+#[derive(Clone, Copy, Debug)]
+pub struct SumExp<T>(pub T);
+
+impl<T: Float> Fold<T> for SumExp<T>
+where
+    T::Acc: Float,
+{
+    type Acc = T::Acc;
+    type Out = T::Acc;
+    const NAME: &'static str = "sum of exponentials";
+    #[inline(always)]
+    fn init(self) -> T::Acc {
+        T::Acc::ZERO
+    }
+    #[inline(always)]
+    fn step(self, acc: T::Acc, x: T) -> T::Acc {
+        acc.add(x.widen().sub(self.0.widen()).exp())
+    }
+    #[inline(always)]
+    fn merge(self, a: T::Acc, b: T::Acc) -> T::Acc {
+        a.add(b)
+    }
+    #[inline(always)]
+    fn finish(self, acc: T::Acc, _n: usize) -> T::Acc {
+        acc
+    }
+}

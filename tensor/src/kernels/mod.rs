@@ -1,0 +1,49 @@
+//! Zero-sized operations, a line or a few each. A kernel knows scalars only: which loop runs it,
+//! over which layout and on how many threads, is not its business.
+
+pub mod activation;
+pub mod arithmetic;
+pub mod bitwise;
+pub mod cast;
+pub mod compare;
+pub mod fold;
+pub mod math;
+
+/// Declares kernels of one argument: name, operation name, cost, class, expression.
+macro_rules! unary {
+    ($($(#[$doc:meta])* $name:ident $label:literal $cost:literal: $class:ident |$x:ident| $body:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+        impl<T: $class> $crate::loops::kernel::Unary<T> for $name {
+            type Out = T;
+            const NAME: &'static str = $label;
+            const COST: usize = $cost;
+            #[inline(always)]
+            fn apply(self, $x: T) -> T {
+                $body
+            }
+        }
+    )*};
+}
+pub(crate) use unary;
+
+/// Declares kernels of two arguments of one type: name, operation name, cost, class, expression.
+macro_rules! binary {
+    ($($(#[$doc:meta])* $name:ident $label:literal $cost:literal:
+        $class:ident |$a:ident, $b:ident| -> $out:ty { $body:expr };)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+        impl<T: $class> $crate::loops::kernel::Binary<T> for $name {
+            type Out = $out;
+            const NAME: &'static str = $label;
+            const COST: usize = $cost;
+            #[inline(always)]
+            fn apply(self, $a: T, $b: T) -> $out {
+                $body
+            }
+        }
+    )*};
+}
+pub(crate) use binary;

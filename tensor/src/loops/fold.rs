@@ -1,0 +1,90 @@
+//! The two reduction loops over contiguous memory.
+//!
+//! Along a row, [`LANES`] partial results run side by side and meet in a tree, so the compiler
+//! keeps them in vector registers and rounding errors grow with `n / LANES`. Across rows, every
+//! column keeps its own partial result.
+
+use t4a_algebra::Scalar;
+use t4a_algebra::simd::{Loop, dispatch};
+
+use crate::kernels::fold::Fold;
+
+/// Partial results side by side: four 256-bit registers of `f32`.
+pub const LANES: usize = 32;
+
+struct Row<'a, T: Scalar, F> {
+    fold: F,
+    x: &'a [T],
+}
+
+impl<T: Scalar, F: Fold<T>> Loop for Row<'_, T, F> {
+    type Output = F::Acc;
+    #[inline(always)]
+    fn run(self) -> F::Acc {
+        let fold = self.fold;
+        let mut lanes = [fold.init(); LANES];
+        let (chunks, tail) = self.x.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (lane, &x) in lanes.iter_mut().zip(chunk) {
+                *lane = fold.step(*lane, x);
+            }
+        }
+        for (lane, &x) in lanes.iter_mut().zip(tail) {
+            *lane = fold.step(*lane, x);
+        }
+        let mut width = LANES;
+        while width > 1 {
+            width /= 2;
+            for i in 0..width {
+                lanes[i] = fold.merge(lanes[i], lanes[i + width]);
+            }
+        }
+        lanes[0]
+    }
+}
+
+/// Folds a row.
+#[inline]
+pub fn row<T: Scalar, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
+    dispatch(Row { fold, x })
+}
+
+struct Columns<'a, T: Scalar, F: Fold<T>> {
+    fold: F,
+    rows: usize,
+    x: *const T,
+    pitch: isize,
+    acc: &'a mut [F::Acc],
+}
+
+impl<T: Scalar, F: Fold<T>> Loop for Columns<'_, T, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for r in 0..self.rows {
+            // SAFETY: row `r` holds as many elements as there are columns.
+            let row = unsafe {
+                let first = self.x.wrapping_offset(r as isize * self.pitch);
+                std::slice::from_raw_parts(first, self.acc.len())
+            };
+            for (acc, &x) in self.acc.iter_mut().zip(row) {
+                *acc = self.fold.step(*acc, x);
+            }
+        }
+    }
+}
+
+/// Folds rows into one partial result per column: `accⱼ ← accⱼ ∘ x₀ⱼ ∘ x₁ⱼ ∘ …`.
+///
+/// # Safety
+/// Row `r`, `acc.len()` elements from `x + r·pitch`, is readable for every `r < rows`.
+#[inline]
+pub unsafe fn columns<T: Scalar, F: Fold<T>>(
+    fold: F,
+    rows: usize,
+    x: *const T,
+    pitch: isize,
+    acc: &mut [F::Acc],
+) {
+    dispatch(Columns { fold, rows, x, pitch, acc });
+}
