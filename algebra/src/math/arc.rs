@@ -90,7 +90,7 @@ fn angle<L: Arc>(a: L, b: L) -> L {
     let (high, low) = L::PI_2;
     let (zero, half) = (L::of(0.0), L::of(0.5));
     // tan(θ), tan(θ − π/4) or tan(θ − π/2)
-    let direct = a <= half * b;
+    let direct = a + a <= b;
     let far = a >= b + b;
     let num = pick(direct, a, pick(far, -b, a - b));
     let den = pick(direct, b, pick(far, a, a + b));

@@ -14,8 +14,10 @@ pub(super) trait Gaussian: Exponential {
     const K: f64;
     /// `(1 + 2y)·erfcx y` as a polynomial in q.
     const ERFCX: &'static [Self];
-    /// `(erf y − y)/y` as a polynomial in y², |y| ≤ 0.65.
+    /// `(erf y − y)/y` as a polynomial in y², |y| ≤ `NEAR`.
     const ERF: &'static [Self];
+    /// Where `erf` changes from its own polynomial to `1 − erfc`.
+    const NEAR: f64;
     /// `erfc y` rounds to 0 from here on.
     const FARTHEST: f64;
 }
@@ -37,6 +39,7 @@ impl Gaussian for f32 {
     ];
     const ERF: &'static [f32] =
         &[0.12837917, -0.37612602, 0.11283122, -0.026821144, 0.0050856513, -0.0006538173];
+    const NEAR: f64 = 0.8;
     const FARTHEST: f64 = 10.3;
 }
 
@@ -81,6 +84,7 @@ impl Gaussian for f64 {
         -1.6114088783790332e-07,
         1.2216729938940908e-08,
     ];
+    const NEAR: f64 = 0.65;
     const FARTHEST: f64 = 27.4;
 }
 
@@ -104,7 +108,7 @@ pub(super) fn erf<L: Gaussian>(x: L) -> L {
     let z = y * y;
     let near = y.fma(horner(z, L::ERF), y);
     let far = L::of(1.0) - exp_negative(-z) * erfcx(y);
-    pick(y < L::of(0.65), near, far).copysign(x)
+    pick(y < L::of(L::NEAR), near, far).copysign(x)
 }
 
 #[inline(always)]

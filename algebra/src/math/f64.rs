@@ -1,5 +1,5 @@
-//! Elementary functions on `f64`. Errors are in units in the last place of the exact result and
-//! hold for every argument; the tests measure them.
+//! Elementary functions on `f64`. Errors are in units in the last place of the exact result;
+//! tests hold them on arguments of every scale.
 
 use super::{arc, erf as gaussian, exp as exponential, hyperbolic, log, pow as power, trig};
 
@@ -123,7 +123,7 @@ pub fn gelu(x: f64) -> f64 {
     gaussian::gelu(x)
 }
 
-/// xʸ with the special cases of IEEE 754. Error ≤ 1 ulp.
+/// xʸ with the special cases of IEEE 754. Error ≤ 1.2 ulp.
 #[inline(always)]
 pub fn pow(x: f64, y: f64) -> f64 {
     power::pow_f64(x, y)
