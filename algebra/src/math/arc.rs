@@ -70,7 +70,11 @@ fn folded<L: Arc>(x: L) -> (L, L) {
 #[inline(always)]
 pub(super) fn asin<L: Arc>(x: L) -> L {
     let (tail, s) = folded(x);
-    let far = L::of(-2.0).fma(s, L::PI_2.0) - L::of(2.0).fma(tail, -L::PI_2.1);
+    // The leading difference may lie in a higher binade than the result: keep its rounding error.
+    let (high, low) = L::PI_2;
+    let leading = high - (s + s);
+    let low = ((high - leading) - (s + s)) + low;
+    let far = leading - L::of(2.0).fma(tail, -low);
     pick(x.abs() > L::of(0.5), far, s + tail).copysign(x)
 }
 

@@ -7,7 +7,9 @@
 //!
 //! `f64` subtracts j·π/2 in three parts (Cody & Waite) below 2⁴⁵. Larger arguments need one of
 //! about forty cuts of 2/π; fetching it in every lane would more than double the work of ordinary
-//! arguments, so that path is a cold call behind one branch.
+//! arguments, so that path is a cold call behind one branch. A loop over the scalar functions is
+//! therefore not vectorised, but [`in_blocks`] is: it looks for large arguments first, and a block
+//! without any needs no branch.
 
 use super::lane::{Lane, horner, nearest, pick};
 
@@ -208,4 +210,45 @@ pub(super) fn cos_f64(x: f64) -> f64 {
 #[inline(always)]
 pub(super) fn tan_f64(x: f64) -> f64 {
     pick(x == 0.0, x, tan_of(reduce_f64(x)))
+}
+
+/// Replaces every element by `near` of it or, in blocks with an element beyond `NEAR`, by `any`.
+#[inline(always)]
+fn in_blocks(values: &mut [f64], near: impl Fn(f64) -> f64, any: impl Fn(f64) -> f64) {
+    // Comparing as integers keeps the search for large arguments, ∞ and NaN a vector loop.
+    let is_far = |x: f64| u64::from(x.abs().to_bits() >= NEAR.to_bits());
+    for block in values.chunks_mut(128) {
+        if block.iter().fold(0, |far, &x| far | is_far(x)) == 0 {
+            block.iter_mut().for_each(|v| *v = near(*v));
+        } else {
+            block.iter_mut().for_each(|v| *v = any(*v));
+        }
+    }
+}
+
+/// Sine where `|x| < NEAR`.
+#[inline(always)]
+fn sin_near(x: f64) -> f64 {
+    pick(x == 0.0, x, sin_of(reduce_near(x)))
+}
+
+/// Tangent where `|x| < NEAR`.
+#[inline(always)]
+fn tan_near(x: f64) -> f64 {
+    pick(x == 0.0, x, tan_of(reduce_near(x)))
+}
+
+#[inline(always)]
+pub(super) fn sin_slice_f64(values: &mut [f64]) {
+    in_blocks(values, sin_near, sin_f64);
+}
+
+#[inline(always)]
+pub(super) fn cos_slice_f64(values: &mut [f64]) {
+    in_blocks(values, |x| cos_of(reduce_near(x)), cos_f64);
+}
+
+#[inline(always)]
+pub(super) fn tan_slice_f64(values: &mut [f64]) {
+    in_blocks(values, tan_near, tan_f64);
 }

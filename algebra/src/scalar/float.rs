@@ -160,6 +160,16 @@ macro_rules! float {
             #[inline(always)]
             fn erf(self) -> Self { math::$t::erf(self) }
             #[inline(always)]
+            fn erfc(self) -> Self { math::$t::erfc(self) }
+            #[inline(always)]
+            fn gelu(self) -> Self { math::$t::gelu(self) }
+            #[inline(always)]
+            fn sin_slice(values: &mut [Self]) { math::$t::sin_slice(values) }
+            #[inline(always)]
+            fn cos_slice(values: &mut [Self]) { math::$t::cos_slice(values) }
+            #[inline(always)]
+            fn tan_slice(values: &mut [Self]) { math::$t::tan_slice(values) }
+            #[inline(always)]
             fn sigmoid(self) -> Self { math::$t::sigmoid(self) }
         }
     )*};

@@ -192,8 +192,28 @@ pub trait Float: Real + Field<Real = Self> {
     fn atanh(self) -> Self;
     /// Error function `2/√π ∫₀ˢᵉˡᶠ e^(−t²) dt`.
     fn erf(self) -> Self;
+    /// `1 − erf(self)`, accurate relative to its value.
+    fn erfc(self) -> Self;
+    /// Gaussian error linear unit `½ self·(1 + erf(self/√2))`, accurate relative to its value.
+    fn gelu(self) -> Self;
     /// `1 / (1 + e^(−self))`.
     fn sigmoid(self) -> Self;
+
+    /// Sine of every element. For `f64` this vectorises, which a loop over [`Float::sin`] does not.
+    #[inline(always)]
+    fn sin_slice(values: &mut [Self]) {
+        values.iter_mut().for_each(|v| *v = v.sin());
+    }
+    /// Cosine of every element. For `f64` this vectorises, which a loop over [`Float::cos`] does not.
+    #[inline(always)]
+    fn cos_slice(values: &mut [Self]) {
+        values.iter_mut().for_each(|v| *v = v.cos());
+    }
+    /// Tangent of every element. For `f64` this vectorises, which a loop over [`Float::tan`] does not.
+    #[inline(always)]
+    fn tan_slice(values: &mut [Self]) {
+        values.iter_mut().for_each(|v| *v = v.tan());
+    }
 }
 
 /// Real and complex floating-point numbers.
