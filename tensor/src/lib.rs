@@ -8,11 +8,15 @@
 //! loops              the only element loops
 //! map · copy         broadcast, allocate or reuse, run the loop
 //! index              gather, scatter, masks, regions
+//! sort · cumulative  along an axis
+//! create · random    regular and random values
 //! ```
 
 pub mod any;
 pub mod arg_reduce;
 pub mod copy;
+pub mod create;
+pub mod cumulative;
 pub mod dtype;
 pub mod error;
 pub mod index;
@@ -23,8 +27,10 @@ pub mod map;
 pub mod matmul;
 mod movement;
 pub mod pool;
+pub mod random;
 pub mod reduce;
 pub mod route;
+pub mod sort;
 pub mod storage;
 pub mod tensor;
 #[cfg(any(test, feature = "testing"))]

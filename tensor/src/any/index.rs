@@ -1,11 +1,12 @@
 //! Indices, masks and regions on erased tensors. An index tensor may have any integer type.
 
-use super::number::{FromNumber, Number};
+use super::number::Number;
 use super::words::with_word;
 use super::{AnyTensor, Tensor};
 use crate::dtype::DType;
 use crate::error::{Result, TensorError};
-use crate::index::{self, Indices, Maximum, Minimum, Product, Reduction, Span, Sum};
+use crate::index::{self, Indices, Reduction, Span};
+use crate::kernels::arithmetic::{Add, Max, Min, Mul};
 use crate::with_dtype;
 
 /// The index operand of an operation.
@@ -62,19 +63,19 @@ macro_rules! with_reduction {
                 // SAFETY: the words come from tensors of the dtype.
                 out.map(|out| unsafe { AnyTensor::from_words(out, dtype) })
             }),
-            (Reduction::Add | Reduction::Max, DType::Bool) => on!(u8, Maximum).map(wrap),
-            (Reduction::Mul | Reduction::Min, DType::Bool) => on!(u8, Minimum).map(wrap),
+            (Reduction::Add | Reduction::Max, DType::Bool) => on!(u8, Max).map(wrap),
+            (Reduction::Mul | Reduction::Min, DType::Bool) => on!(u8, Min).map(wrap),
             (Reduction::Add, _) => with_dtype!(dtype, T in numeric => {
-                on!(T, Sum).map(AnyTensor::from)
+                on!(T, Add).map(AnyTensor::from)
             }, else => Err(unsupported("a number"))),
             (Reduction::Mul, _) => with_dtype!(dtype, T in numeric => {
-                on!(T, Product).map(AnyTensor::from)
+                on!(T, Mul).map(AnyTensor::from)
             }, else => Err(unsupported("a number"))),
             (Reduction::Min, _) => with_dtype!(dtype, T in real => {
-                on!(T, Minimum).map(AnyTensor::from)
+                on!(T, Min).map(AnyTensor::from)
             }, else => Err(unsupported("a real number"))),
             (Reduction::Max, _) => with_dtype!(dtype, T in real => {
-                on!(T, Maximum).map(AnyTensor::from)
+                on!(T, Max).map(AnyTensor::from)
             }, else => Err(unsupported("a real number"))),
         }
     }};
@@ -270,15 +271,5 @@ impl AnyTensor {
             // SAFETY: the words come from this tensor.
             Ok(unsafe { AnyTensor::from_words(out, self.dtype) })
         })
-    }
-
-    /// A tensor of equal elements.
-    ///
-    /// # Errors
-    /// [`TensorError::SizeOverflow`], [`TensorError::OutOfMemory`].
-    pub fn full(shape: &[usize], value: Number, dtype: DType) -> Result<AnyTensor> {
-        with_dtype!(dtype, T in all => {
-            Tensor::full(shape, T::from_number(value)).map(AnyTensor::from)
-        }, else => unreachable!("every dtype is covered"))
     }
 }

@@ -5,10 +5,13 @@
 //! operation that touches elements matches on the tag once, with
 //! [`with_dtype!`](crate::with_dtype), and works on [`AnyTensor::typed`] below.
 
+mod create;
+mod cumulative;
 mod elementwise;
 mod index;
 mod number;
 mod reduce;
+mod sort;
 mod words;
 
 use crate::dtype::{DType, Element};

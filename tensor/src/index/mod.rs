@@ -28,7 +28,7 @@ pub use assign::{Span, cat, repeat, slice_assign};
 pub use mask::{mask_fill, mask_where};
 pub use nd::{gather_nd, scatter_nd};
 pub use nonzero::nonzero;
-pub use put::{Assign, Maximum, Minimum, Product, Reduction, Sum, index_scatter, scatter};
+pub use put::{Assign, Reduction, index_scatter, scatter};
 pub use take::{gather, index_select};
 
 pub(crate) use indices::Indices;

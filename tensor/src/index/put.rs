@@ -7,7 +7,7 @@
 use std::mem::MaybeUninit;
 
 use t4a_algebra::simd::{Loop, dispatch};
-use t4a_algebra::{Int, Numeric, Real, Scalar};
+use t4a_algebra::{Int, Scalar};
 
 use super::indices::{BLOCK, Indices};
 use super::take::{one_dimensional, spread, wide};
@@ -37,34 +37,17 @@ pub enum Reduction {
     Max,
 }
 
-macro_rules! combine {
-    ($($(#[$doc:meta])* $name:ident $label:literal $class:ident |$a:ident, $b:ident| $e:expr;)*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug)]
-        pub struct $name;
+/// Kernel: the new value.
+#[derive(Clone, Copy, Debug)]
+pub struct Assign;
 
-        impl<T: $class> Binary<T> for $name {
-            type Out = T;
-            const NAME: &'static str = $label;
-            #[inline(always)]
-            fn apply(self, $a: T, $b: T) -> T {
-                $e
-            }
-        }
-    )*};
-}
-
-combine! {
-    /// Kernel: `new`.
-    Assign "assign" Scalar |_a, b| b;
-    /// Kernel: `old + new`.
-    Sum "add" Numeric |a, b| a.add(b);
-    /// Kernel: `old · new`.
-    Product "mul" Numeric |a, b| a.mul(b);
-    /// Kernel: the smaller one.
-    Minimum "min" Real |a, b| a.min(b);
-    /// Kernel: the larger one.
-    Maximum "max" Real |a, b| a.max(b);
+impl<T: Scalar> Binary<T> for Assign {
+    type Out = T;
+    const NAME: &'static str = "assign";
+    #[inline(always)]
+    fn apply(self, _old: T, new: T) -> T {
+        new
+    }
 }
 
 /// `x[…, index[…, i, …], …] ← k(x[…, index[…, i, …], …], values[…, i, …])` for every `i` in order,
@@ -78,11 +61,11 @@ combine! {
 /// after every value.
 ///
 /// ```
-/// use t4a_tensor::{Tensor, index};
+/// use t4a_tensor::{Tensor, index, kernels::arithmetic::Add};
 /// let x = Tensor::<f32>::zeros(&[3])?;
 /// let i = Tensor::from_vec(vec![2, 0, 2], &[3])?;
 /// let v = Tensor::from_vec(vec![1., 2., 4.], &[3])?;
-/// assert_eq!(index::scatter(index::Sum, x, 0, &i, &v)?.to_vec()?, [2., 0., 5.]);
+/// assert_eq!(index::scatter(Add, x, 0, &i, &v)?.to_vec()?, [2., 0., 5.]);
 /// # Ok::<(), t4a_tensor::TensorError>(())
 /// ```
 ///

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::replaced;
-use crate::index::{self, Span, Sum};
+use crate::index::{self, Span};
+use crate::kernels::arithmetic::Add;
 use crate::tensor::Tensor;
 use crate::testing::{Mix, elements, indices, naive};
 
@@ -89,7 +90,7 @@ proptest! {
             let to = shape.iter().zip(&to).fold(0, |p, (n, i)| p * n + i);
             want[to] += v.get(&at).unwrap();
         }
-        let got = index::scatter(Sum, x, axis, &i, &v).unwrap();
+        let got = index::scatter(Add, x, axis, &i, &v).unwrap();
         prop_assert_eq!(elements(&got), want);
     }
 

@@ -3,7 +3,8 @@
 use super::{index_layouts, replaced, resized};
 use crate::any::{AnyTensor, FromNumber};
 use crate::dtype::{DType, Element};
-use crate::index::{self, Reduction, Sum};
+use crate::index::{self, Reduction};
+use crate::kernels::arithmetic::Add;
 use crate::tensor::Tensor;
 use crate::testing::{Close, SHAPES, assert_close, elements, indices, layouts, layouts_of, value};
 use crate::with_dtype;
@@ -191,7 +192,7 @@ fn large_scatters_do_not_depend_on_the_split() {
             let to = replaced(&at, axis, i.get(&at).unwrap() as usize);
             want[position(&shape, &to)] += v.get(&at).unwrap();
         }
-        let got = index::scatter(Sum, Tensor::zeros(&shape).unwrap(), axis, &i, &v).unwrap();
+        let got = index::scatter(Add, Tensor::zeros(&shape).unwrap(), axis, &i, &v).unwrap();
         assert_eq!(elements(&got), want, "axis {axis}");
 
         let i = i.select(1 - axis, 5).unwrap();
@@ -200,7 +201,7 @@ fn large_scatters_do_not_depend_on_the_split() {
             let to = replaced(&at, axis, i.get(&[at[axis]]).unwrap() as usize);
             want[position(&shape, &to)] += v.get(&at).unwrap();
         }
-        let got = index::index_scatter(Sum, Tensor::zeros(&shape).unwrap(), axis, &i, &v).unwrap();
+        let got = index::index_scatter(Add, Tensor::zeros(&shape).unwrap(), axis, &i, &v).unwrap();
         assert_eq!(elements(&got), want, "axis {axis}");
     }
 }
@@ -211,16 +212,16 @@ fn unique_memory_is_overwritten_and_shared_memory_is_not() {
     let v = Tensor::full(&[2, 30], 1.0f32).unwrap();
     let x = Tensor::<f32>::zeros(&[3, 30]).unwrap();
     let ptr = x.as_ptr();
-    let x = index::index_scatter(Sum, x, 0, &i, &v).unwrap();
+    let x = index::index_scatter(Add, x, 0, &i, &v).unwrap();
     assert_eq!(x.as_ptr(), ptr);
-    let y = index::index_scatter(Sum, x.clone(), 0, &i, &v).unwrap();
+    let y = index::index_scatter(Add, x.clone(), 0, &i, &v).unwrap();
     assert_ne!(y.as_ptr(), ptr);
     assert_eq!((x.get(&[1, 0]), y.get(&[1, 0])), (Some(2.0), Some(4.0)));
     // The values are a view of the target.
-    let z = index::index_scatter(Sum, y.clone(), 0, &i, &y.slice_axis(0, 1, 2, 1).unwrap());
+    let z = index::index_scatter(Add, y.clone(), 0, &i, &y.slice_axis(0, 1, 2, 1).unwrap());
     assert_eq!(z.unwrap().get(&[1, 0]), Some(8.0));
     // Repeated memory is written out first.
     let repeated = Tensor::full(&[1, 30], 0.0f32).unwrap().expand(&[3, 30]).unwrap();
-    let z = index::index_scatter(Sum, repeated, 0, &i, &v).unwrap();
+    let z = index::index_scatter(Add, repeated, 0, &i, &v).unwrap();
     assert_eq!((z.get(&[0, 0]), z.get(&[1, 0])), (Some(0.0), Some(2.0)));
 }

@@ -1,0 +1,164 @@
+//! Elements as unsigned words whose order is that of the elements.
+
+use t4a_algebra::{Scalar, bf16, f16};
+
+/// Unsigned words that can be sorted by their digits.
+pub trait Word: Copy + Ord + Send + Sync + 'static {
+    /// Width.
+    const BITS: u32;
+    /// The eight bits from `shift` on.
+    fn digit(self, shift: u32) -> usize;
+}
+
+/// A key, and the wider word in which an index is carried along below it.
+pub trait Key: Word {
+    /// Key above, index below: orders by key, then by index.
+    type Tagged: Word;
+    /// Lowest bit of the key in the tagged word.
+    const SHIFT: u32;
+    /// The key with all bits complemented, if `flip`: reverses the order.
+    fn flip(self, flip: bool) -> Self;
+    /// Joins key and index; `index < 2³²`.
+    fn tag(self, index: usize) -> Self::Tagged;
+    /// The key.
+    fn of(tagged: Self::Tagged) -> Self;
+    /// The index.
+    fn index(tagged: Self::Tagged) -> usize;
+}
+
+macro_rules! words {
+    ($($t:ident)*) => {$(
+        impl Word for $t {
+            const BITS: u32 = $t::BITS;
+            #[inline(always)]
+            fn digit(self, shift: u32) -> usize {
+                (self >> shift) as usize & 255
+            }
+        }
+    )*};
+}
+
+words!(u8 u16 u32 u64 u128);
+
+macro_rules! keys {
+    ($($t:ident in $tagged:ident at $shift:literal),*) => {$(
+        impl Key for $t {
+            type Tagged = $tagged;
+            const SHIFT: u32 = $shift;
+            #[inline(always)]
+            fn flip(self, flip: bool) -> Self {
+                if flip { !self } else { self }
+            }
+            #[inline(always)]
+            fn tag(self, index: usize) -> $tagged {
+                $tagged::from(self) << $shift | index as $tagged
+            }
+            #[inline(always)]
+            fn of(tagged: $tagged) -> Self {
+                (tagged >> $shift) as $t
+            }
+            #[inline(always)]
+            fn index(tagged: $tagged) -> usize {
+                (tagged & 0xffff_ffff) as usize
+            }
+        }
+    )*};
+}
+
+keys!(u8 in u64 at 32, u16 in u64 at 32, u32 in u64 at 32, u64 in u128 at 64);
+
+/// Elements with a total order.
+///
+/// Floats are ordered by IEEE 754 `totalOrder`: −NaN < −∞ < … < −0 < +0 < … < +∞ < +NaN, where the
+/// sign is the bit in memory. It agrees with `<` on numbers other than zeros.
+pub trait SortKey: Scalar {
+    /// Words in the same order.
+    type Key: Key;
+    /// The word of an element.
+    fn to_key(self) -> Self::Key;
+    /// The element of a word.
+    fn from_key(key: Self::Key) -> Self;
+}
+
+macro_rules! sort_key {
+    (unsigned: $($t:ident)*) => {$(
+        impl SortKey for $t {
+            type Key = $t;
+            #[inline(always)]
+            fn to_key(self) -> $t { self }
+            #[inline(always)]
+            fn from_key(key: $t) -> Self { key }
+        }
+    )*};
+    (signed: $($t:ident $key:ident),*) => {$(
+        impl SortKey for $t {
+            type Key = $key;
+            #[inline(always)]
+            fn to_key(self) -> $key { self as $key ^ (1 << ($key::BITS - 1)) }
+            #[inline(always)]
+            fn from_key(key: $key) -> Self { (key ^ (1 << ($key::BITS - 1))) as Self }
+        }
+    )*};
+    // Positive floats are ordered like their bits and negative ones in reverse: flip the sign bit
+    // of the former and all bits of the latter.
+    (float: $($t:ident $key:ident $signed:ident),*) => {$(
+        impl SortKey for $t {
+            type Key = $key;
+            #[inline(always)]
+            fn to_key(self) -> $key {
+                let bits = self.to_bits();
+                let negative = (bits as $signed >> ($key::BITS - 1)) as $key;
+                bits ^ (negative | 1 << ($key::BITS - 1))
+            }
+            #[inline(always)]
+            fn from_key(key: $key) -> Self {
+                let positive = (key as $signed >> ($key::BITS - 1)) as $key;
+                $t::from_bits(key ^ (!positive | 1 << ($key::BITS - 1)))
+            }
+        }
+    )*};
+}
+
+sort_key!(unsigned: u8 u16 u32 u64);
+sort_key!(signed: i8 u8, i16 u16, i32 u32, i64 u64);
+sort_key!(float: f16 u16 i16, bf16 u16 i16, f32 u32 i32, f64 u64 i64);
+
+impl SortKey for bool {
+    type Key = u8;
+    #[inline(always)]
+    fn to_key(self) -> u8 {
+        self.into()
+    }
+    #[inline(always)]
+    fn from_key(key: u8) -> Self {
+        key != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_the_total_order_and_come_back() {
+        let floats =
+            [-f32::NAN, f32::NEG_INFINITY, -1.5, -0.0, 0.0, 1e-40, 2.0, f32::INFINITY, f32::NAN];
+        for pair in floats.windows(2) {
+            assert!(pair[0].to_key() < pair[1].to_key(), "{pair:?}");
+        }
+        for f in floats {
+            assert_eq!(f32::from_key(f.to_key()).to_bits(), f.to_bits());
+            assert_eq!(f64::from_key((f as f64).to_key()).to_bits(), (f as f64).to_bits());
+        }
+        for bits in 0..=u16::MAX {
+            let h = f16::from_bits(bits);
+            assert_eq!(f16::from_key(h.to_key()).to_bits(), bits);
+            let next = f16::from_key(h.to_key().wrapping_add(1));
+            assert!(h.to_key() == u16::MAX || h.total_cmp(&next).is_lt());
+        }
+        assert!(i8::MIN.to_key() < (-1i8).to_key() && (-1i8).to_key() < 0i8.to_key());
+        assert_eq!(i64::from_key(i64::MIN.to_key()), i64::MIN);
+        let tagged = 7u64.flip(true).tag(3);
+        assert_eq!((u64::of(tagged).flip(true), u64::index(tagged)), (7, 3));
+    }
+}
