@@ -1,18 +1,16 @@
 //! Bool tensors: one line per method.
 
-use std::future::Future;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
-
 use burn_backend::ops::BoolTensorOps;
 use burn_backend::{
     BoolDType, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData,
 };
-use burn_flex::{Flex, FlexDevice};
 
-use super::flex::{flex, run};
-use super::movement::slice;
-use super::primitive::T4aTensor;
+use t4a_tensor::any::Number;
+use t4a_tensor::index::Reduction;
+
+use super::flex::flex;
+use super::movement::{cat, full, slice, slice_assign};
+use super::primitive::{T4aTensor, dtype, number, wrap};
 use super::{BurnT4a, T4aDevice};
 use crate::boundary::accept;
 
@@ -62,15 +60,15 @@ impl BoolTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn bool_empty(shape: Shape, _device: &T4aDevice, dtype: BoolDType) -> T4aTensor {
-        flex!(bool_empty(shape, &FlexDevice, BoolDType::Native)).with_store(dtype)
+        full(shape, Number::Bool(false), dtype)
     }
 
     fn bool_zeros(shape: Shape, _device: &T4aDevice, dtype: BoolDType) -> T4aTensor {
-        flex!(bool_zeros(shape, &FlexDevice, BoolDType::Native)).with_store(dtype)
+        full(shape, Number::Bool(false), dtype)
     }
 
     fn bool_ones(shape: Shape, _device: &T4aDevice, dtype: BoolDType) -> T4aTensor {
-        flex!(bool_ones(shape, &FlexDevice, BoolDType::Native)).with_store(dtype)
+        full(shape, Number::Bool(true), dtype)
     }
 
     fn bool_into_int(tensor: T4aTensor, out_dtype: IntDType) -> T4aTensor {
@@ -82,23 +80,19 @@ impl BoolTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn bool_slice_assign(tensor: T4aTensor, slices: &[Slice], value: T4aTensor) -> T4aTensor {
-        let store = tensor.store();
-        flex!(bool_slice_assign(tensor.into(), slices, value.into())).with_store(store)
+        tensor.then(|x| slice_assign(x, slices, value.any()))
     }
 
     fn bool_mask_where(tensor: T4aTensor, mask: T4aTensor, value: T4aTensor) -> T4aTensor {
-        let store = tensor.store();
-        flex!(bool_mask_where(tensor.into(), mask.into(), value.into())).with_store(store)
+        tensor.then(|x| x.mask_where(mask.into_any(), value.into_any()))
     }
 
     fn bool_mask_fill(tensor: T4aTensor, mask: T4aTensor, value: Scalar) -> T4aTensor {
-        let store = tensor.store();
-        flex!(bool_mask_fill(tensor.into(), mask.into(), value)).with_store(store)
+        tensor.then(|x| x.mask_fill(mask.into_any(), number(value)))
     }
 
     fn bool_gather(dim: usize, tensor: T4aTensor, indices: T4aTensor) -> T4aTensor {
-        let store = tensor.store();
-        flex!(bool_gather(dim, tensor.into(), indices.into())).with_store(store)
+        tensor.then(|x| x.gather(dim, indices.any()))
     }
 
     fn bool_scatter_or(
@@ -107,13 +101,11 @@ impl BoolTensorOps<BurnT4a> for BurnT4a {
         indices: T4aTensor,
         value: T4aTensor,
     ) -> T4aTensor {
-        let store = tensor.store();
-        flex!(bool_scatter_or(dim, tensor.into(), indices.into(), value.into())).with_store(store)
+        tensor.then(|x| x.scatter(dim, indices.any(), value.any(), Reduction::Add))
     }
 
     fn bool_select(tensor: T4aTensor, dim: usize, indices: T4aTensor) -> T4aTensor {
-        let store = tensor.store();
-        flex!(bool_select(tensor.into(), dim, indices.into())).with_store(store)
+        tensor.then(|x| x.index_select(dim, indices.any()))
     }
 
     fn bool_select_or(
@@ -122,18 +114,15 @@ impl BoolTensorOps<BurnT4a> for BurnT4a {
         indices: T4aTensor,
         value: T4aTensor,
     ) -> T4aTensor {
-        let store = tensor.store();
-        flex!(bool_select_or(tensor.into(), dim, indices.into(), value.into())).with_store(store)
+        tensor.then(|x| x.index_scatter(dim, indices.any(), value.any(), Reduction::Add))
     }
 
     fn bool_repeat_dim(tensor: T4aTensor, dim: usize, times: usize) -> T4aTensor {
-        let store = tensor.store();
-        flex!(bool_repeat_dim(tensor.into(), dim, times)).with_store(store)
+        tensor.then(|x| x.repeat(dim, times))
     }
 
     fn bool_cat(tensors: Vec<T4aTensor>, dim: usize) -> T4aTensor {
-        let store = tensors[0].store();
-        flex!(bool_cat(tensors.into_iter().map(Into::into).collect(), dim)).with_store(store)
+        cat(tensors, dim)
     }
 
     fn bool_equal(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
@@ -197,13 +186,6 @@ impl BoolTensorOps<BurnT4a> for BurnT4a {
     }
 
     async fn bool_argwhere(tensor: T4aTensor, out_dtype: IntDType) -> T4aTensor {
-        // On a CPU the future is ready when it is made.
-        run("bool_argwhere", || {
-            let future = pin!(Flex::bool_argwhere(tensor.into(), out_dtype));
-            match future.poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(indices) => indices,
-                Poll::Pending => unreachable!("nothing is pending on a CPU"),
-            }
-        })
+        wrap(tensor.any().nonzero(dtype(out_dtype)))
     }
 }

@@ -7,9 +7,12 @@ use burn_backend::{
 };
 use burn_flex::FlexDevice;
 
+use t4a_tensor::any::Number;
+use t4a_tensor::index::Reduction;
+
 use super::flex::flex;
-use super::movement::slice;
-use super::primitive::T4aTensor;
+use super::movement::{cat, combine, full, slice, slice_assign};
+use super::primitive::{T4aTensor, number};
 use super::{BurnT4a, T4aDevice};
 use crate::boundary::accept;
 
@@ -68,11 +71,11 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn float_zeros(shape: Shape, _device: &T4aDevice, dtype: FloatDType) -> T4aTensor {
-        flex!(float_zeros(shape, &FlexDevice, dtype))
+        full(shape, Number::Int(0), dtype)
     }
 
     fn float_ones(shape: Shape, _device: &T4aDevice, dtype: FloatDType) -> T4aTensor {
-        flex!(float_ones(shape, &FlexDevice, dtype))
+        full(shape, Number::Int(1), dtype)
     }
 
     fn float_full(
@@ -81,7 +84,7 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
         _device: &T4aDevice,
         dtype: FloatDType,
     ) -> T4aTensor {
-        flex!(float_full(shape, fill_value, &FlexDevice, dtype))
+        full(shape, number(fill_value), dtype)
     }
 
     fn float_into_int(tensor: T4aTensor, out_dtype: IntDType) -> T4aTensor {
@@ -89,11 +92,11 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn float_empty(shape: Shape, _device: &T4aDevice, dtype: FloatDType) -> T4aTensor {
-        flex!(float_empty(shape, &FlexDevice, dtype))
+        full(shape, Number::Int(0), dtype)
     }
 
     fn float_repeat_dim(tensor: T4aTensor, dim: usize, times: usize) -> T4aTensor {
-        flex!(float_repeat_dim(tensor.into(), dim, times))
+        tensor.then(|x| x.repeat(dim, times))
     }
 
     fn float_add(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
@@ -165,7 +168,7 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn float_gather(dim: usize, tensor: T4aTensor, indices: T4aTensor) -> T4aTensor {
-        flex!(float_gather(dim, tensor.into(), indices.into()))
+        tensor.then(|x| x.gather(dim, indices.any()))
     }
 
     fn float_scatter_add(
@@ -174,7 +177,7 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
         indices: T4aTensor,
         value: T4aTensor,
     ) -> T4aTensor {
-        flex!(float_scatter_add(dim, tensor.into(), indices.into(), value.into()))
+        tensor.then(|x| x.scatter(dim, indices.any(), value.any(), Reduction::Add))
     }
 
     fn float_scatter_nd(
@@ -183,15 +186,16 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
         values: T4aTensor,
         reduction: IndexingUpdateOp,
     ) -> T4aTensor {
-        flex!(float_scatter_nd(data.into(), indices.into(), values.into(), reduction))
+        let reduction = combine(reduction);
+        data.then(|x| x.scatter_nd(indices.any(), values.any(), reduction))
     }
 
     fn float_gather_nd(data: T4aTensor, indices: T4aTensor) -> T4aTensor {
-        flex!(float_gather_nd(data.into(), indices.into()))
+        data.then(|x| x.gather_nd(indices.any()))
     }
 
     fn float_select(tensor: T4aTensor, dim: usize, indices: T4aTensor) -> T4aTensor {
-        flex!(float_select(tensor.into(), dim, indices.into()))
+        tensor.then(|x| x.index_select(dim, indices.any()))
     }
 
     fn float_select_add(
@@ -200,19 +204,19 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
         indices: T4aTensor,
         value: T4aTensor,
     ) -> T4aTensor {
-        flex!(float_select_add(tensor.into(), dim, indices.into(), value.into()))
+        tensor.then(|x| x.index_scatter(dim, indices.any(), value.any(), Reduction::Add))
     }
 
     fn float_slice_assign(tensor: T4aTensor, slices: &[Slice], value: T4aTensor) -> T4aTensor {
-        flex!(float_slice_assign(tensor.into(), slices, value.into()))
+        tensor.then(|x| slice_assign(x, slices, value.any()))
     }
 
     fn float_mask_where(tensor: T4aTensor, mask: T4aTensor, value: T4aTensor) -> T4aTensor {
-        flex!(float_mask_where(tensor.into(), mask.into(), value.into()))
+        tensor.then(|x| x.mask_where(mask.into_any(), value.into_any()))
     }
 
     fn float_mask_fill(tensor: T4aTensor, mask: T4aTensor, value: Scalar) -> T4aTensor {
-        flex!(float_mask_fill(tensor.into(), mask.into(), value))
+        tensor.then(|x| x.mask_fill(mask.into_any(), number(value)))
     }
 
     fn float_equal(lhs: T4aTensor, rhs: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
@@ -420,7 +424,7 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn float_cat(tensors: Vec<T4aTensor>, dim: usize) -> T4aTensor {
-        flex!(float_cat(tensors.into_iter().map(Into::into).collect(), dim))
+        cat(tensors, dim)
     }
 
     fn float_argmax(tensor: T4aTensor, dim: usize, out_dtype: IntDType) -> T4aTensor {

@@ -9,9 +9,12 @@ use burn_backend::{
 };
 use burn_flex::FlexDevice;
 
+use t4a_tensor::any::Number;
+use t4a_tensor::index::Reduction;
+
 use super::flex::flex;
-use super::movement::slice;
-use super::primitive::T4aTensor;
+use super::movement::{cat, combine, full, slice, slice_assign};
+use super::primitive::{T4aTensor, number};
 use super::{BurnT4a, T4aDevice};
 use crate::boundary::accept;
 
@@ -61,11 +64,11 @@ impl IntTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn int_empty(shape: Shape, _device: &T4aDevice, dtype: IntDType) -> T4aTensor {
-        flex!(int_empty(shape, &FlexDevice, dtype))
+        full(shape, Number::Int(0), dtype)
     }
 
     fn int_slice_assign(tensor: T4aTensor, slices: &[Slice], value: T4aTensor) -> T4aTensor {
-        flex!(int_slice_assign(tensor.into(), slices, value.into()))
+        tensor.then(|x| slice_assign(x, slices, value.any()))
     }
 
     fn int_into_float(tensor: T4aTensor, out_dtype: FloatDType) -> T4aTensor {
@@ -73,15 +76,15 @@ impl IntTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn int_mask_where(tensor: T4aTensor, mask: T4aTensor, value: T4aTensor) -> T4aTensor {
-        flex!(int_mask_where(tensor.into(), mask.into(), value.into()))
+        tensor.then(|x| x.mask_where(mask.into_any(), value.into_any()))
     }
 
     fn int_mask_fill(tensor: T4aTensor, mask: T4aTensor, value: Scalar) -> T4aTensor {
-        flex!(int_mask_fill(tensor.into(), mask.into(), value))
+        tensor.then(|x| x.mask_fill(mask.into_any(), number(value)))
     }
 
     fn int_gather(dim: usize, tensor: T4aTensor, indices: T4aTensor) -> T4aTensor {
-        flex!(int_gather(dim, tensor.into(), indices.into()))
+        tensor.then(|x| x.gather(dim, indices.any()))
     }
 
     fn int_scatter_add(
@@ -90,7 +93,7 @@ impl IntTensorOps<BurnT4a> for BurnT4a {
         indices: T4aTensor,
         value: T4aTensor,
     ) -> T4aTensor {
-        flex!(int_scatter_add(dim, tensor.into(), indices.into(), value.into()))
+        tensor.then(|x| x.scatter(dim, indices.any(), value.any(), Reduction::Add))
     }
 
     fn int_scatter_nd(
@@ -99,15 +102,16 @@ impl IntTensorOps<BurnT4a> for BurnT4a {
         values: T4aTensor,
         reduction: IndexingUpdateOp,
     ) -> T4aTensor {
-        flex!(int_scatter_nd(data.into(), indices.into(), values.into(), reduction))
+        let reduction = combine(reduction);
+        data.then(|x| x.scatter_nd(indices.any(), values.any(), reduction))
     }
 
     fn int_gather_nd(data: T4aTensor, indices: T4aTensor) -> T4aTensor {
-        flex!(int_gather_nd(data.into(), indices.into()))
+        data.then(|x| x.gather_nd(indices.any()))
     }
 
     fn int_select(tensor: T4aTensor, dim: usize, indices: T4aTensor) -> T4aTensor {
-        flex!(int_select(tensor.into(), dim, indices.into()))
+        tensor.then(|x| x.index_select(dim, indices.any()))
     }
 
     fn int_select_add(
@@ -116,15 +120,15 @@ impl IntTensorOps<BurnT4a> for BurnT4a {
         indices: T4aTensor,
         value: T4aTensor,
     ) -> T4aTensor {
-        flex!(int_select_add(tensor.into(), dim, indices.into(), value.into()))
+        tensor.then(|x| x.index_scatter(dim, indices.any(), value.any(), Reduction::Add))
     }
 
     fn int_repeat_dim(tensor: T4aTensor, dim: usize, times: usize) -> T4aTensor {
-        flex!(int_repeat_dim(tensor.into(), dim, times))
+        tensor.then(|x| x.repeat(dim, times))
     }
 
     fn int_cat(tensors: Vec<T4aTensor>, dim: usize) -> T4aTensor {
-        flex!(int_cat(tensors.into_iter().map(Into::into).collect(), dim))
+        cat(tensors, dim)
     }
 
     fn int_equal(lhs: T4aTensor, rhs: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
@@ -248,11 +252,11 @@ impl IntTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn int_zeros(shape: Shape, _device: &T4aDevice, dtype: IntDType) -> T4aTensor {
-        flex!(int_zeros(shape, &FlexDevice, dtype))
+        full(shape, Number::Int(0), dtype)
     }
 
     fn int_ones(shape: Shape, _device: &T4aDevice, dtype: IntDType) -> T4aTensor {
-        flex!(int_ones(shape, &FlexDevice, dtype))
+        full(shape, Number::Int(1), dtype)
     }
 
     fn int_full(
@@ -261,7 +265,7 @@ impl IntTensorOps<BurnT4a> for BurnT4a {
         _device: &T4aDevice,
         dtype: IntDType,
     ) -> T4aTensor {
-        flex!(int_full(shape, fill_value, &FlexDevice, dtype))
+        full(shape, number(fill_value), dtype)
     }
 
     fn int_sum(tensor: T4aTensor) -> T4aTensor {

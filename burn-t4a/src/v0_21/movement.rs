@@ -1,31 +1,83 @@
-//! Burn's slices over the engine's.
+//! Burn's arguments for moving data, over the engine's: slices, lists of tensors, ways to combine.
 
-use burn_backend::Slice;
+use burn_backend::tensor::IndexingUpdateOp;
+use burn_backend::{BoolDType, DType, Shape, Slice};
+use t4a_tensor::any::Number;
+use t4a_tensor::index::{Reduction, Span};
 use t4a_tensor::{AnyTensor, Result, TensorError};
 
-/// The part of each leading axis that its slice names. A negative step takes the range
+use super::primitive::{T4aTensor, dtype, wrap};
+
+/// The indices of each leading axis that its slice names. A negative step takes the range
 /// `[start, end)` from its last element backwards, which is not the order of Python.
 ///
 /// # Errors
 /// [`TensorError::Shape`] for more slices than axes.
-pub(super) fn slice(x: &AnyTensor, slices: &[Slice]) -> Result<AnyTensor> {
-    if slices.len() > x.rank() {
-        return Err(TensorError::shape("slice", x.shape(), "at most one slice per axis"));
+fn spans(op: &'static str, shape: &[usize], slices: &[Slice]) -> Result<Vec<Span>> {
+    if slices.len() > shape.len() {
+        return Err(TensorError::shape(op, shape, "at most one slice per axis"));
     }
-    let mut out = x.clone();
-    for (axis, slice) in slices.iter().enumerate() {
-        let range = slice.to_range(x.shape()[axis]);
-        let len = slice.output_size(x.shape()[axis]);
-        let start = match slice.step() {
-            _ if len == 0 => 0,
-            step if step < 0 => range.end - 1,
+    let span = |(slice, &size): (&Slice, &usize)| {
+        let (range, len, step) = (slice.to_range(size), slice.output_size(size), slice.step());
+        let start = match len {
+            0 => 0,
+            _ if step < 0 => range.end - 1,
             _ => range.start,
         };
-        if (start, len, slice.step()) != (0, x.shape()[axis], 1) {
-            out = out.slice_axis(axis, start, len, slice.step())?;
+        Span { start, len, step }
+    };
+    Ok(slices.iter().zip(shape).map(span).collect())
+}
+
+/// The part of each leading axis that its slice names.
+pub(super) fn slice(x: &AnyTensor, slices: &[Slice]) -> Result<AnyTensor> {
+    let mut out = x.clone();
+    for (axis, span) in spans("slice", x.shape(), slices)?.into_iter().enumerate() {
+        if (span.start, span.len, span.step) != (0, x.shape()[axis], 1) {
+            out = out.slice_axis(axis, span.start, span.len, span.step)?;
         }
     }
     Ok(out)
+}
+
+/// Writes `values` to the part of `x` that the slices name.
+pub(super) fn slice_assign(
+    x: AnyTensor,
+    slices: &[Slice],
+    values: &AnyTensor,
+) -> Result<AnyTensor> {
+    let spans = spans("slice_assign", x.shape(), slices)?;
+    x.slice_assign(&spans, values)
+}
+
+/// The tensors one after the other along an axis.
+#[track_caller]
+pub(super) fn cat(tensors: Vec<T4aTensor>, dim: usize) -> T4aTensor {
+    let store = tensors.first().map_or(BoolDType::Native, T4aTensor::store);
+    let tensors: Vec<AnyTensor> = tensors.into_iter().map(T4aTensor::into_any).collect();
+    wrap(AnyTensor::cat(&tensors, dim)).with_store(store)
+}
+
+/// A tensor of equal elements.
+#[track_caller]
+pub(super) fn full(shape: Shape, value: Number, of: impl Into<DType>) -> T4aTensor {
+    let of = of.into();
+    let out = wrap(AnyTensor::full(&shape, value, dtype(of)));
+    match of {
+        DType::Bool(store) => out.with_store(store),
+        _ => out,
+    }
+}
+
+/// How a scatter combines.
+pub(super) fn combine(op: IndexingUpdateOp) -> Reduction {
+    match op {
+        IndexingUpdateOp::Assign => Reduction::Assign,
+        IndexingUpdateOp::Add => Reduction::Add,
+        IndexingUpdateOp::Mul => Reduction::Mul,
+        IndexingUpdateOp::Min => Reduction::Min,
+        IndexingUpdateOp::Max => Reduction::Max,
+    }
 }
 
 #[cfg(test)]

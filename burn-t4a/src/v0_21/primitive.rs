@@ -4,7 +4,8 @@
 //! dtype is `bool`. Booleans are one byte of 0 or 1 whatever their store: the store is a tag that
 //! [`into_data`](T4aTensor::into_data) honours and results inherit.
 
-use burn_backend::{BoolDType, DType as BurnDType, Shape, TensorMetadata};
+use burn_backend::{BoolDType, DType as BurnDType, Scalar, Shape, TensorMetadata};
+use t4a_tensor::any::Number;
 use t4a_tensor::{AnyTensor, DType, Result, Route, TensorError};
 
 use crate::boundary::accept;
@@ -70,6 +71,33 @@ impl T4aTensor {
     pub(crate) fn then(self, f: impl FnOnce(AnyTensor) -> Result<AnyTensor>) -> Self {
         Self { any: accept(f(self.any)), store: self.store }
     }
+}
+
+/// The result of an engine operation: booleans in the native store.
+#[inline]
+#[track_caller]
+pub(crate) fn wrap(result: Result<AnyTensor>) -> T4aTensor {
+    let any = accept(result);
+    debug_assert!(!any.dtype().is_complex());
+    T4aTensor { any, store: BoolDType::Native }
+}
+
+/// A scalar argument.
+#[inline]
+pub(crate) fn number(value: Scalar) -> Number {
+    match value {
+        Scalar::Float(v) => Number::Float(v),
+        Scalar::Int(v) => Number::Int(v),
+        Scalar::UInt(v) => Number::UInt(v),
+        Scalar::Bool(v) => Number::Bool(v),
+    }
+}
+
+/// The engine's dtype for a dtype argument.
+#[inline]
+#[track_caller]
+pub(crate) fn dtype(dtype: impl Into<BurnDType>) -> DType {
+    accept(engine_dtype(dtype.into()))
 }
 
 impl TensorMetadata for T4aTensor {

@@ -1,0 +1,86 @@
+//! Trains a convolutional net and a perceptron on 1,797 real handwritten digits.
+//!
+//! ```text
+//! cargo run --release --example digits                       on BurnT4a
+//! cargo run --release --example digits -- --backend flex     on BurnT4a and on Flex, side by side
+//! cargo run --release --example digits -- --quick            two epochs, for a smoke test
+//! ```
+//!
+//! Everything below is generic over the backend: the only line that names one is the type argument
+//! of `run`. A full run asserts a test accuracy of at least 97 %.
+
+mod data;
+mod model;
+mod report;
+mod train;
+
+use std::time::Duration;
+
+use burn::backend::Autodiff;
+use burn::tensor::backend::AutodiffBackend;
+use burn_flex::Flex;
+use burn_t4a::BurnT4a;
+
+use data::Digits;
+use model::{ConvNet, Perceptron};
+use train::{Plan, Trained, train};
+
+type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
+
+fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let mut quick = false;
+    let mut flex = false;
+    let mut rest = args.iter().map(String::as_str);
+    while let Some(arg) = rest.next() {
+        match (arg, rest.clone().next()) {
+            ("--quick", _) => quick = true,
+            ("--backend", Some(name @ ("t4a" | "flex"))) => {
+                flex = name == "flex";
+                rest.next();
+            }
+            _ => return Err("usage: digits [--quick] [--backend t4a|flex]".into()),
+        }
+    }
+    let plan = Plan { epochs: if quick { 2 } else { 15 }, batch: 64, rate: 2e-3, seed: 42 };
+    let digits = Digits::load(plan.seed)?;
+    println!("{} images for training, {} for testing\n", digits.train.len(), digits.test.len());
+
+    let ours = run::<Autodiff<BurnT4a>>("t4a", &digits, &plan)?;
+    if !quick {
+        for (name, trained) in &ours {
+            let accuracy = trained.accuracy();
+            assert!(accuracy >= 0.97, "{name}: test accuracy {:.2} %", 100.0 * accuracy);
+        }
+    }
+    if flex {
+        let theirs = run::<Autodiff<Flex>>("flex", &digits, &plan)?;
+        println!("training time         t4a       flex    flex / t4a");
+        for ((name, a), (_, b)) in ours.iter().zip(&theirs) {
+            let ratio = b.time.as_secs_f64() / a.time.as_secs_f64();
+            println!("{name:<14} {:>8} {:>10} {ratio:>10.2}", seconds(a.time), seconds(b.time));
+        }
+    }
+    Ok(())
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.2} s", time.as_secs_f64())
+}
+
+/// Trains both nets on a backend and reports on them.
+fn run<B: AutodiffBackend>(
+    backend: &str,
+    digits: &Digits,
+    plan: &Plan,
+) -> Result<Vec<(&'static str, Trained)>> {
+    let device = B::Device::default();
+    B::seed(&device, plan.seed);
+    let conv = train::<B, _>(backend, "convolution", ConvNet::new(&device), digits, plan)?;
+    let perceptron = train::<B, _>(backend, "perceptron", Perceptron::new(&device), digits, plan)?;
+    report::confusion(&digits.test, &conv.predictions);
+    let out = vec![("convolution", conv), ("perceptron", perceptron)];
+    let path = report::curves(backend, &out)?;
+    println!("curves written to {}\n", path.display());
+    Ok(out)
+}

@@ -1,0 +1,121 @@
+//! The training loop, and the model saved and loaded again.
+
+use std::time::{Duration, Instant};
+
+use burn::module::{AutodiffModule, Module};
+use burn::nn::loss::CrossEntropyLossConfig;
+use burn::optim::{AdamConfig, GradientsParams, Optimizer};
+use burn::record::{FullPrecisionSettings, NamedMpkFileRecorder};
+use burn::tensor::ElementConversion;
+use burn::tensor::backend::{AutodiffBackend, Backend};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::Result;
+use crate::data::{Digits, Set, shuffle};
+use crate::model::Classifier;
+
+/// How to train.
+pub struct Plan {
+    pub epochs: usize,
+    pub batch: usize,
+    pub rate: f64,
+    pub seed: u64,
+}
+
+/// One epoch: mean training loss, accuracy on the training and on the test images.
+#[derive(Clone, Copy)]
+pub struct Epoch {
+    pub loss: f64,
+    pub train: f64,
+    pub test: f64,
+}
+
+pub struct Trained {
+    pub history: Vec<Epoch>,
+    pub predictions: Vec<i32>,
+    pub time: Duration,
+}
+
+impl Trained {
+    pub fn accuracy(&self) -> f64 {
+        self.history.last().map_or(0.0, |epoch| epoch.test)
+    }
+}
+
+/// Trains a net, saves it, loads it again, and checks that the loaded one predicts the same.
+pub fn train<B, M>(
+    backend: &str,
+    name: &str,
+    mut model: M,
+    digits: &Digits,
+    plan: &Plan,
+) -> Result<Trained>
+where
+    B: AutodiffBackend,
+    M: AutodiffModule<B> + Classifier<B>,
+    M::InnerModule: Classifier<B::InnerBackend>,
+{
+    println!("{name} on {backend}: {} parameters", model.num_params());
+    println!("epoch      loss  training      test");
+    let device = B::Device::default();
+    let blank = model.clone().valid();
+    let loss = CrossEntropyLossConfig::new().init(&device);
+    let mut optimizer = AdamConfig::new().init();
+    let mut order: Vec<usize> = (0..digits.train.len()).collect();
+    let mut history = Vec::new();
+    let mut time = Duration::ZERO;
+    for epoch in 0..plan.epochs {
+        shuffle(&mut order, plan.seed + epoch as u64);
+        let bar = progress(order.len().div_ceil(plan.batch), epoch + 1);
+        let begin = Instant::now();
+        let (mut total, mut right) = (0.0, 0);
+        for at in order.chunks(plan.batch) {
+            let (images, labels) = digits.train.batch::<B>(at);
+            let scores = model.scores(images);
+            let error = loss.forward(scores.clone(), labels.clone());
+            total += error.clone().into_scalar().elem::<f64>() * at.len() as f64;
+            let hits = scores.argmax(1).flatten::<1>(0, 1).equal(labels).int().sum();
+            right += hits.into_scalar().elem::<i64>();
+            let grads = GradientsParams::from_grads(error.backward(), &model);
+            model = optimizer.step(plan.rate, model, grads);
+            bar.inc(1);
+        }
+        time += begin.elapsed();
+        bar.finish_and_clear();
+        let count = order.len() as f64;
+        let test = accuracy(&digits.test, &predict(&model.valid(), &digits.test));
+        let row = Epoch { loss: total / count, train: right as f64 / count, test };
+        let (train, test) = (100.0 * row.train, 100.0 * row.test);
+        println!("{:>5} {:>9.4} {train:>7.2} % {test:>7.2} %", epoch + 1, row.loss);
+        history.push(row);
+    }
+    let model = model.valid();
+    let predictions = predict(&model, &digits.test);
+    let recorder = NamedMpkFileRecorder::<FullPrecisionSettings>::new();
+    let path = crate::report::target().join(format!("digits-{name}-{backend}"));
+    model.save_file(&path, &recorder)?;
+    let loaded = blank.load_file(&path, &recorder, &device)?;
+    assert_eq!(predict(&loaded, &digits.test), predictions, "the loaded model predicts otherwise");
+    println!("saved to {}.mpk and loaded again: same predictions\n", path.display());
+    Ok(Trained { history, predictions, time })
+}
+
+fn predict<B: Backend>(model: &impl Classifier<B>, set: &Set) -> Vec<i32> {
+    let all: Vec<usize> = (0..set.len()).collect();
+    let scores = model.scores(set.batch::<B>(&all).0);
+    scores.argmax(1).into_data().iter::<i32>().collect()
+}
+
+fn accuracy(set: &Set, predictions: &[i32]) -> f64 {
+    let right = set.labels.iter().zip(predictions).filter(|(a, b)| a == b).count();
+    right as f64 / set.len() as f64
+}
+
+fn progress(batches: usize, epoch: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg:>5} {bar:40} {pos}/{len}");
+    let bar = ProgressBar::new(batches as u64).with_message(epoch.to_string());
+    match style {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

@@ -1,0 +1,102 @@
+//! Mistakes give one message that names the operation and the shapes, dtypes or axes.
+//!
+//! These call the backend directly: burn-tensor checks shapes itself before most calls.
+
+use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
+use burn_backend::{BoolDType, Bytes, DType, FloatDType, IntDType, Shape, Slice, TensorData};
+use burn_t4a::{BurnT4a, T4aTensor};
+
+use crate::material::{Read, caught};
+
+type B = BurnT4a;
+
+fn float(shape: &[usize]) -> T4aTensor {
+    B::float_zeros(shape.to_vec().into(), &Default::default(), FloatDType::F32)
+}
+
+fn int(values: &[i64], shape: &[usize]) -> T4aTensor {
+    let data = TensorData::new(values.to_vec(), shape.to_vec());
+    B::int_from_data(data, &Default::default())
+}
+
+fn mask(shape: &[usize]) -> T4aTensor {
+    B::bool_zeros(shape.to_vec().into(), &Default::default(), BoolDType::Native)
+}
+
+/// The call panics, and the text has all the parts.
+#[track_caller]
+fn rejects(call: impl FnOnce() -> T4aTensor, parts: &[&str]) {
+    match caught(call) {
+        Ok(result) => panic!("accepted: {result:?}"),
+        Err(text) => {
+            for part in parts {
+                assert!(text.contains(part), "`{part}` is missing in `{text}`");
+            }
+        }
+    }
+}
+
+#[test]
+fn views() {
+    rejects(|| B::float_reshape(float(&[2, 3]), Shape::new([7])), &["reshape", "[2, 3]", "[7]"]);
+    rejects(
+        || B::float_expand(float(&[2, 3]), Shape::new([4, 3])),
+        &["expand", "[2, 3]", "[4, 3]"],
+    );
+    rejects(|| B::float_permute(float(&[2, 3]), &[0, 2]), &["permute", "2"]);
+    rejects(|| B::float_permute(float(&[2, 3]), &[0, 0]), &["permute", "repeated"]);
+    rejects(|| B::float_swap_dims(float(&[2, 3]), 0, 5), &["axis 5", "rank 2"]);
+    rejects(|| B::float_flip(float(&[2, 3]), &[2]), &["flip", "axis 2", "rank 2"]);
+    rejects(|| B::float_slice(float(&[2]), &[Slice::full(); 2]), &["slice", "[2]"]);
+    rejects(|| B::float_unfold(float(&[2, 3]), 1, 4, 1), &["unfold", "4", "3"]);
+    rejects(|| B::float_unfold(float(&[2, 3]), 1, 2, 0), &["unfold", "step 0"]);
+}
+
+#[test]
+fn indices() {
+    let x = || float(&[2, 3]);
+    rejects(|| B::float_select(x(), 1, int(&[0, 3], &[2])), &["index 3", "axis 1", "size 3"]);
+    rejects(|| B::float_select(x(), 1, int(&[-1], &[1])), &["index -1"]);
+    rejects(|| B::float_select(x(), 2, int(&[0], &[1])), &["axis 2", "rank 2"]);
+    rejects(|| B::float_gather(0, x(), int(&[0, 1, 2], &[1, 3])), &["gather", "index 2"]);
+    rejects(|| B::float_gather(0, x(), int(&[0, 1], &[1, 2])), &["gather", "[2, 3]", "[1, 2]"]);
+    rejects(|| B::float_gather(0, x(), float(&[1, 3])), &["gather", "f32", "integer"]);
+    let add = |index| B::float_scatter_add(1, x(), index, float(&[2, 1]));
+    rejects(|| add(int(&[0, 7], &[2, 1])), &["index 7"]);
+    rejects(|| B::float_gather_nd(x(), int(&[0, 3], &[1, 2])), &["gather_nd", "index 3"]);
+    rejects(|| B::float_mask_where(x(), mask(&[2, 4]), x()), &["mask", "[2, 4]"]);
+    rejects(|| B::float_cat(vec![x(), float(&[3, 2])], 0), &["cat", "[2, 3]", "[3, 2]"]);
+    rejects(|| B::float_cat(vec![], 0), &["cat"]);
+    let assign = |v| B::float_slice_assign(x(), &[Slice::new(0, Some(1), 1)], v);
+    rejects(|| assign(float(&[2, 2])), &["slice_assign", "[2, 2]"]);
+    rejects(|| B::float_repeat_dim(float(&[1 << 20]), 0, 1 << 60), &["repeat"]);
+}
+
+#[test]
+fn data() {
+    let short = || TensorData::from_bytes(Bytes::from_elems(vec![0f32; 5]), [2, 3], DType::F32);
+    rejects(
+        || B::float_from_data(short(), &Default::default()),
+        &["from_data", "[2, 3]", "24", "20"],
+    );
+}
+
+#[test]
+fn absurd_sizes() {
+    let device = Default::default();
+    let huge = || Shape::new([usize::MAX, 2, 2]);
+    rejects(|| B::float_zeros(huge(), &device, FloatDType::F32), &["address space"]);
+    rejects(|| B::float_empty(huge(), &device, FloatDType::F64), &["address space"]);
+    rejects(
+        || B::int_ones(Shape::new([1 << 40, 1 << 30]), &device, IntDType::I8),
+        &["address space"],
+    );
+    rejects(
+        || B::float_zeros(Shape::new([1 << 30, 1 << 30]), &device, FloatDType::F32),
+        &["out of memory"],
+    );
+    rejects(|| B::float_expand(float(&[1, 1]), Shape::new([1 << 40, 1 << 40])), &["expand"]);
+    // A shape with a zero holds nothing, however large the rest.
+    let empty = B::float_zeros(Shape::new([usize::MAX, 0, 2]), &device, FloatDType::F32);
+    assert_eq!(empty.read()[0].bytes.len(), 0);
+}

@@ -1,0 +1,532 @@
+//! Cases (shapes × layouts × dtypes) and the comparison of BurnT4a with Flex on them.
+//!
+//! A case is data plus views, so that both backends build the same strided operand through their
+//! own view operations. Values come from a fixed generator; nothing depends on a seed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
+use burn_backend::{BoolDType, DType, Slice, TensorData, TensorMetadata};
+use burn_flex::{Flex, FlexTensor};
+use burn_t4a::{BurnT4a, T4aTensor};
+
+pub const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];
+pub const INTS: [DType; 8] =
+    [DType::I64, DType::I32, DType::I16, DType::I8, DType::U64, DType::U32, DType::U16, DType::U8];
+pub const BOOLS: [DType; 2] = [DType::Bool(BoolDType::Native), DType::Bool(BoolDType::U8)];
+
+/// Shapes of single operands: small, odd, larger than a vector register, larger than a block of
+/// the loops, empty, and of size 1.
+pub const SHAPES: [&[usize]; 8] =
+    [&[1], &[7], &[3, 5], &[2, 3, 4], &[0, 3], &[4, 1, 5], &[70, 65], &[2, 3, 4, 5]];
+
+/// Where the values of an operand come from.
+#[derive(Clone, Copy, Debug)]
+pub enum Values {
+    /// −3…3.
+    Plain,
+    /// −3…3 with zeros of both signs, infinities, NaN, and numbers near overflow.
+    Special,
+    /// 0.1…3.
+    Positive,
+    /// −0.95…0.95.
+    Unit,
+    /// Whole numbers −5…5 (0…10 for unsigned dtypes), with many equal ones.
+    Whole,
+    /// Whole numbers 1…6.
+    Count,
+    /// Whole numbers in `0..n`.
+    Below(usize),
+}
+
+impl Values {
+    fn at(self, i: usize, dtype: DType) -> f64 {
+        // A multiplicative hash in 0…1: neighbours are unrelated, nothing repeats soon.
+        let unit =
+            ((i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 11) as f64 / (1u64 << 53) as f64;
+        match self {
+            Values::Plain if dtype.is_float() => 6.0 * unit - 3.0,
+            Values::Special if dtype.is_float() => match i % 11 {
+                2 => 0.0,
+                3 => -0.0,
+                5 => f64::INFINITY,
+                6 => f64::NEG_INFINITY,
+                8 => f64::NAN,
+                9 => 60.0 * unit - 30.0,
+                10 => 1.0,
+                _ => 6.0 * unit - 3.0,
+            },
+            Values::Positive => 0.1 + 2.9 * unit,
+            Values::Unit => 1.9 * unit - 0.95,
+            Values::Count => 1.0 + (6.0 * unit).floor(),
+            Values::Below(n) => (n as f64 * unit).floor(),
+            Values::Plain | Values::Special | Values::Whole => {
+                let low = if dtype.is_uint() { 0.0 } else { -5.0 };
+                low + (11.0 * unit).floor()
+            }
+        }
+    }
+}
+
+/// How an operand lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Lay {
+    RowMajor,
+    Transposed,
+    Sliced,
+    Flipped,
+    /// The first axis repeats one row.
+    Repeated,
+    /// Every axis repeats one element.
+    Scalar,
+}
+
+pub const LAYS: [Lay; 6] =
+    [Lay::RowMajor, Lay::Transposed, Lay::Sliced, Lay::Flipped, Lay::Repeated, Lay::Scalar];
+
+/// An operand: row-major data and how to view it.
+#[derive(Clone, Debug)]
+pub struct Operand {
+    pub data: TensorData,
+    pub shape: Vec<usize>,
+    pub lay: Lay,
+}
+
+impl Operand {
+    pub fn new(shape: &[usize], dtype: DType, values: Values, lay: Lay, salt: usize) -> Self {
+        let mut base = shape.to_vec();
+        match lay {
+            Lay::RowMajor | Lay::Flipped => {}
+            Lay::Transposed => base.reverse(),
+            Lay::Sliced => base.iter_mut().for_each(|size| *size = 2 * *size + 1),
+            Lay::Repeated => base[0] = base[0].min(1),
+            Lay::Scalar => base.iter_mut().for_each(|size| *size = (*size).min(1)),
+        }
+        let numel = base.iter().product();
+        let values: Vec<f64> = (0..numel).map(|i| values.at(i + 1000 * salt, dtype)).collect();
+        Self { data: cast(&values, &base, dtype), shape: shape.to_vec(), lay }
+    }
+
+    pub fn row_major(shape: &[usize], dtype: DType, values: Values, salt: usize) -> Self {
+        Self::new(shape, dtype, values, Lay::RowMajor, salt)
+    }
+}
+
+/// Values as data of a dtype, each rounded once.
+pub fn cast(values: &[f64], shape: &[usize], dtype: DType) -> TensorData {
+    match dtype {
+        DType::Bool(_) => {
+            let odd: Vec<bool> = values.iter().map(|v| v.rem_euclid(2.0) >= 1.0).collect();
+            TensorData::new(odd, shape.to_vec()).convert_dtype(dtype)
+        }
+        _ => TensorData::new(values.to_vec(), shape.to_vec()).convert_dtype(dtype),
+    }
+}
+
+/// A backend whose float, int and bool primitives are one type.
+pub trait Side {
+    type Tensor: Clone;
+    fn make(operand: &Operand) -> Self::Tensor;
+}
+
+macro_rules! side {
+    ($B:ident, $T:ident) => {
+        impl Side for $B {
+            type Tensor = $T;
+            fn make(operand: &Operand) -> $T {
+                side!(@kind $B, operand, is_float: float_from_data float_permute float_slice float_flip float_expand);
+                side!(@kind $B, operand, is_bool: bool_from_data bool_permute bool_slice bool_flip bool_expand);
+                side!(@kind $B, operand, dtype_is_any: int_from_data int_permute int_slice int_flip int_expand);
+                unreachable!()
+            }
+        }
+        impl Read for $T {
+            fn read(self) -> Vec<TensorData> {
+                let dtype = self.dtype();
+                let data = if dtype.is_float() {
+                    burn_backend::read_sync($B::float_into_data(self))
+                } else if dtype.is_bool() {
+                    burn_backend::read_sync($B::bool_into_data(self))
+                } else {
+                    burn_backend::read_sync($B::int_into_data(self))
+                };
+                vec![data.unwrap()]
+            }
+        }
+    };
+    (@kind $B:ident, $o:ident, $is:ident: $from:ident $permute:ident $slice:ident $flip:ident $expand:ident) => {
+        if side!(@is $is, $o) {
+            let x = $B::$from($o.data.clone(), &Default::default());
+            let axes: Vec<usize> = (0..$o.shape.len()).rev().collect();
+            return match $o.lay {
+                Lay::RowMajor => x,
+                Lay::Transposed => $B::$permute(x, &axes),
+                Lay::Sliced => {
+                    let part = |size: &usize| Slice::new(1, Some(2 * *size as isize + 1), 2);
+                    $B::$slice(x, &$o.shape.iter().map(part).collect::<Vec<_>>())
+                }
+                Lay::Flipped => $B::$flip(x, &axes),
+                Lay::Repeated | Lay::Scalar => $B::$expand(x, $o.shape.clone().into()),
+            };
+        }
+    };
+    (@is dtype_is_any, $o:ident) => { true };
+    (@is $is:ident, $o:ident) => { $o.data.dtype.$is() };
+}
+
+/// What an operation returns, as data.
+pub trait Read {
+    fn read(self) -> Vec<TensorData>;
+}
+
+impl<A: Read, C: Read> Read for (A, C) {
+    fn read(self) -> Vec<TensorData> {
+        let mut out = self.0.read();
+        out.extend(self.1.read());
+        out
+    }
+}
+
+impl<A: Read> Read for Option<A> {
+    fn read(self) -> Vec<TensorData> {
+        self.map(Read::read).unwrap_or_default()
+    }
+}
+
+impl<A: Read> Read for Vec<A> {
+    fn read(self) -> Vec<TensorData> {
+        self.into_iter().flat_map(Read::read).collect()
+    }
+}
+
+side!(BurnT4a, T4aTensor);
+side!(Flex, FlexTensor);
+
+/// The operands of one call, and the axis it works along.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub operands: Vec<Operand>,
+    pub dim: usize,
+}
+
+impl Case {
+    pub fn shape(&self) -> &[usize] {
+        &self.operands[0].shape
+    }
+
+    pub fn dtype(&self) -> DType {
+        self.operands[0].data.dtype
+    }
+
+    pub fn size(&self) -> usize {
+        self.shape()[self.dim]
+    }
+
+    /// The case with further operands.
+    pub fn and(mut self, operands: impl IntoIterator<Item = Operand>) -> Self {
+        self.operands.extend(operands);
+        self
+    }
+}
+
+/// One operand in every shape, layout and dtype.
+pub fn unary(dtypes: &[DType], values: Values) -> Vec<Case> {
+    let mut out = Vec::new();
+    for &dtype in dtypes {
+        for shape in SHAPES {
+            for lay in LAYS {
+                let operands = vec![Operand::new(shape, dtype, values, lay, 0)];
+                out.push(Case { operands, dim: 0 });
+            }
+        }
+    }
+    out
+}
+
+/// [`unary`] along every axis of at least one element.
+pub fn along(dtypes: &[DType], values: Values) -> Vec<Case> {
+    unary(dtypes, values)
+        .into_iter()
+        .flat_map(|case| (0..case.shape().len()).map(move |dim| Case { dim, ..case.clone() }))
+        .filter(|case| case.size() > 0)
+        .collect()
+}
+
+/// Two operands in pairs of layouts, and in shapes that broadcast.
+pub fn binary(dtypes: &[DType], left: Values, right: Values) -> Vec<Case> {
+    let mut out = Vec::new();
+    for &dtype in dtypes {
+        let mut push = |a: &[usize], la, b: &[usize], lb| {
+            let operands =
+                vec![Operand::new(a, dtype, left, la, 0), Operand::new(b, dtype, right, lb, 1)];
+            out.push(Case { operands, dim: 0 });
+        };
+        for shape in SHAPES {
+            for (i, la) in LAYS.into_iter().enumerate() {
+                push(shape, la, shape, LAYS[(i + 1) % LAYS.len()]);
+                push(shape, la, shape, la);
+                push(shape, Lay::RowMajor, shape, la);
+            }
+        }
+        for (a, b) in [
+            (&[3usize, 1][..], &[1usize, 4][..]),
+            (&[1, 4], &[3, 4]),
+            (&[2, 3, 4], &[2, 1, 4]),
+            (&[1, 1], &[70, 65]),
+            (&[0, 1], &[1, 5]),
+        ] {
+            for lay in [Lay::RowMajor, Lay::Transposed, Lay::Flipped] {
+                push(a, lay, b, Lay::RowMajor);
+                push(b, Lay::RowMajor, a, lay);
+            }
+        }
+    }
+    out
+}
+
+/// How close results have to be, in units of the last place of the dtype. Integers and booleans
+/// have to be equal.
+#[derive(Clone, Copy, Debug)]
+pub struct Ulps(pub f64);
+
+/// Exact, also for floats.
+pub const EXACT: Ulps = Ulps(0.0);
+
+fn epsilon(dtype: DType) -> f64 {
+    dtype.finfo().map_or(0.0, |info| info.epsilon)
+}
+
+/// Whether two results are the same tensors within the tolerance; the first difference if not.
+pub fn difference(ours: &[TensorData], theirs: &[TensorData], ulps: Ulps) -> Option<String> {
+    if ours.len() != theirs.len() {
+        return Some(format!("{} results against {}", ours.len(), theirs.len()));
+    }
+    for (a, b) in ours.iter().zip(theirs) {
+        // Flex forgets in gather and select that bytes are booleans.
+        let forgotten = a.dtype.is_bool() && b.dtype == DType::U8;
+        if a.shape != b.shape || !(a.dtype == b.dtype || forgotten) {
+            return Some(format!(
+                "{:?} {:?} against {:?} {:?}",
+                a.shape, a.dtype, b.shape, b.dtype
+            ));
+        }
+        let eps = epsilon(a.dtype);
+        let exact = |x: i128, y: i128| x == y;
+        for (i, (x, y)) in a.iter::<f64>().zip(b.iter::<f64>()).enumerate() {
+            let close = if a.dtype.is_float() {
+                let bound = ulps.0 * eps * x.abs().max(y.abs()).max(1e-3);
+                x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= bound
+            } else {
+                exact(x as i128, y as i128)
+            };
+            if !close {
+                return Some(format!(
+                    "element {i} of {:?} {:?}: {x} against {y}",
+                    a.shape, a.dtype
+                ));
+            }
+        }
+        let wide = matches!(a.dtype, DType::I64 | DType::U64);
+        if wide && a.as_bytes() != b.as_bytes() {
+            return Some(format!("{:?} {:?}: 64-bit values differ", a.shape, a.dtype));
+        }
+    }
+    None
+}
+
+/// The result or the text of the panic.
+pub fn caught<T>(f: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
+        let text = payload.downcast_ref::<String>().cloned();
+        text.or_else(|| payload.downcast_ref::<&str>().map(|s| s.to_string())).unwrap_or_default()
+    })
+}
+
+/// Compares one call on both sides. Where Flex is known to be wrong or to panic, ours only has to
+/// return; `flex_is_wrong.rs` has the right answers.
+pub fn agree(
+    op: &str,
+    case: &Case,
+    ulps: Ulps,
+    flex_is_wrong: bool,
+    ours: impl FnOnce() -> Vec<TensorData>,
+    flex: impl FnOnce() -> Vec<TensorData>,
+) {
+    let ours = caught(ours).unwrap_or_else(|text| panic!("{op} panics on {case:?}: {text}"));
+    if flex_is_wrong {
+        return;
+    }
+    let theirs = caught(flex).unwrap_or_else(|text| panic!("Flex {op} panics on {case:?}: {text}"));
+    if let Some(text) = difference(&ours, &theirs, ulps) {
+        panic!("{op}: {text}\n{case:?}\nours {ours:?}\nflex {theirs:?}");
+    }
+}
+
+/// One test per method: `name: cases, tolerance, |case, operands…| call on B;` where `B` is each
+/// backend in turn. `except` tells
+/// the cases in which Flex is wrong.
+#[macro_export]
+macro_rules! conform {
+    ($($name:ident: $cases:expr, $ulps:expr, $(except $except:expr,)? |$case:ident $(, $x:ident)*| $body:expr;)*) => {$(
+        #[test]
+        #[allow(unused_mut)]
+        fn $name() {
+            use $crate::material::{Case, Read, Side, agree};
+            let except: fn(&Case) -> bool = $crate::conform!(@except $($except)?);
+            for case in $cases {
+                let ours = || {
+                    type B = burn_t4a::BurnT4a;
+                    let $case = &case;
+                    let mut operands = $case.operands.iter().map(<B as Side>::make);
+                    $(let $x = operands.next().expect("operand");)*
+                    drop(operands);
+                    Read::read($body)
+                };
+                let flex = || {
+                    type B = burn_flex::Flex;
+                    let $case = &case;
+                    let mut operands = $case.operands.iter().map(<B as Side>::make);
+                    $(let $x = operands.next().expect("operand");)*
+                    drop(operands);
+                    Read::read($body)
+                };
+                agree(stringify!($name), &case, $ulps, except(&case), ours, flex);
+            }
+        }
+    )*};
+    (@except) => { |_| false };
+    (@except $except:expr) => { $except };
+}
+
+/// Slices of the axis of a case, in both directions and with odd bounds.
+pub fn slices(case: &Case) -> Vec<Vec<Slice>> {
+    let n = case.size() as isize;
+    [
+        Slice::new(0, None, 1),
+        Slice::new(n / 2, Some(n), 1),
+        Slice::new(0, None, 2),
+        Slice::new(0, None, -1),
+        Slice::new(1.min(n - 1), None, -2),
+        Slice::new(-1, None, 1),
+        Slice::new(0, Some(-1), 1),
+        Slice::new(-100, Some(100), 1),
+        Slice::new(n, Some(n), 1),
+    ]
+    .into_iter()
+    .map(|slice| {
+        let mut out = vec![Slice::full(); case.dim];
+        out.push(slice);
+        out
+    })
+    .collect()
+}
+
+/// The slice that [`assign_cases`] writes to.
+pub fn halves(case: &Case) -> Vec<Slice> {
+    let step = if case.dim.is_multiple_of(2) { 2 } else { -2 };
+    let mut out = vec![Slice::full(); case.dim];
+    out.push(Slice::new(0, None, step));
+    out
+}
+
+/// Every other position of an axis, and the values for them.
+pub fn assign_cases(dtypes: &[DType]) -> Vec<Case> {
+    along(dtypes, Values::Plain)
+        .into_iter()
+        .map(|case| {
+            let mut shape = case.shape().to_vec();
+            shape[case.dim] = case.size().div_ceil(2);
+            let lay = LAYS[shape.iter().sum::<usize>() % LAYS.len()];
+            let value = Operand::new(&shape, case.dtype(), Values::Plain, lay, 5);
+            case.and([value])
+        })
+        .collect()
+}
+
+/// A mask and values, some of them broadcast.
+pub fn mask_cases(dtypes: &[DType]) -> Vec<Case> {
+    let mut out = Vec::new();
+    for case in unary(dtypes, Values::Plain) {
+        for lay in [Lay::RowMajor, Lay::Transposed, Lay::Repeated] {
+            let mask = Operand::new(case.shape(), BOOLS[0], Values::Whole, lay, 7);
+            let value = Operand::new(case.shape(), case.dtype(), Values::Plain, lay, 8);
+            out.push(case.clone().and([mask, value]));
+        }
+    }
+    out
+}
+
+/// Indices along an axis, in a shape that depends on the case, of every dtype that an index has;
+/// with values of the shape of the result if asked for.
+pub fn index_cases(
+    dtypes: &[DType],
+    shape: impl Fn(&Case) -> Vec<usize>,
+    with_values: bool,
+) -> Vec<Case> {
+    let index_dtypes = [DType::I32, DType::I64, DType::U8, DType::I64];
+    let mut out = Vec::new();
+    for (i, case) in along(dtypes, Values::Plain).into_iter().enumerate() {
+        let shape = shape(&case);
+        let (dtype, lay) = (index_dtypes[i % 4], LAYS[i % LAYS.len()]);
+        let indices = Operand::new(&shape, dtype, Values::Below(case.size()), lay, 9);
+        let mut with = vec![indices];
+        if with_values {
+            let mut result = case.shape().to_vec();
+            if shape.len() == 1 {
+                result[case.dim] = shape[0];
+            } else {
+                result = shape;
+            }
+            with.push(Operand::new(&result, case.dtype(), Values::Plain, lay, 10));
+        }
+        out.push(case.and(with));
+    }
+    out
+}
+
+/// Rows of coordinates of one, two or three axes; for a scatter, values, every way of combining
+/// (in `dim`), and no position twice.
+pub fn nd_cases(dtypes: &[DType], scatter: bool) -> Vec<Case> {
+    let mut out = Vec::new();
+    for &dtype in dtypes {
+        for lay in LAYS {
+            for coordinates in 1..=3usize {
+                let shape = [3usize, 3, 3, 2];
+                let data = Operand::new(&shape, dtype, Values::Plain, lay, 0);
+                let rows: Vec<f64> = (0..3)
+                    .flat_map(|row| (0..coordinates).map(move |axis| ((row + axis) % 3) as f64))
+                    .collect();
+                let index = Operand {
+                    data: cast(&rows, &[3, coordinates], DType::I64),
+                    shape: vec![3, coordinates],
+                    lay: Lay::RowMajor,
+                };
+                let mut values = vec![3];
+                values.extend(&shape[coordinates..]);
+                let value = Operand::row_major(&values, dtype, Values::Plain, 2);
+                let case = Case { operands: vec![data, index], dim: 0 };
+                if scatter {
+                    out.extend((0..5).map(|dim| Case { dim, ..case.clone().and([value.clone()]) }));
+                } else {
+                    out.push(case);
+                }
+            }
+        }
+    }
+    out
+}
+
+/// `[1, shape…]`.
+pub fn ones_then(shape: &[usize]) -> burn_backend::Shape {
+    std::iter::once(1).chain(shape.iter().copied()).collect()
+}
+
+/// `[2, shape…]`.
+pub fn twice(shape: &[usize]) -> burn_backend::Shape {
+    std::iter::once(2).chain(shape.iter().copied()).collect()
+}
+
+/// Whether a reduction along the axis of the case has no result.
+pub fn empty(case: &Case) -> bool {
+    case.shape().contains(&0)
+}

@@ -1,0 +1,129 @@
+//! `QTensorOps`: quantisation per tensor and per block, the operations on quantized values, and a
+//! sample of those that dequantise.
+
+use burn_backend::ops::QTensorOps;
+use burn_backend::quantization::{
+    BlockSize, QuantLevel, QuantMode, QuantScheme, QuantStore, QuantValue,
+};
+use burn_backend::{
+    DType, FloatDType, IntDType, Slice, TensorData, TensorMetadata, TensorPrimitive,
+};
+use burn_flex::{Flex, FlexQTensor};
+use burn_t4a::BurnT4a;
+
+use crate::conform;
+use crate::material::*;
+
+impl Read for FlexQTensor {
+    fn read(self) -> Vec<TensorData> {
+        vec![burn_backend::read_sync(Flex::q_into_data(self)).unwrap()]
+            .into_iter()
+            .map(plain)
+            .collect()
+    }
+}
+
+/// Quantized data as the values it stands for.
+fn plain(data: TensorData) -> TensorData {
+    let shape = data.shape.clone();
+    let tensor = Flex::q_from_data(data, &Default::default());
+    let values = Flex::dequantize(tensor, FloatDType::F32).into_data();
+    assert_eq!(values.shape, shape);
+    values
+}
+
+macro_rules! read_primitive {
+    ($($B:ident)*) => {$(
+        impl Read for TensorPrimitive<$B> {
+            fn read(self) -> Vec<TensorData> {
+                match self {
+                    TensorPrimitive::Float(x) => x.read(),
+                    TensorPrimitive::QFloat(x) => x.read(),
+                }
+            }
+        }
+    )*};
+}
+read_primitive!(BurnT4a Flex);
+
+fn scheme(block: bool) -> QuantScheme {
+    let level = if block { QuantLevel::Block(BlockSize::new([4])) } else { QuantLevel::Tensor };
+    QuantScheme::default()
+        .with_level(level)
+        .with_mode(QuantMode::Symmetric)
+        .with_value(QuantValue::Q8S)
+        .with_store(QuantStore::Native)
+}
+
+/// Matrices that blocks of four divide; `dim` chooses the level.
+fn matrices() -> Vec<Case> {
+    let mut out = Vec::new();
+    for lay in LAYS {
+        for dim in 0..2 {
+            let operands = vec![
+                Operand::new(&[4, 8], DType::F32, Values::Plain, lay, 0),
+                Operand::new(&[4, 8], DType::F32, Values::Positive, lay, 1),
+            ];
+            out.push(Case { operands, dim });
+        }
+    }
+    out
+}
+
+const FLOAT: Ulps = Ulps(64.0);
+
+conform! {
+    quantize_dynamic: matrices(), EXACT, |c, x, _y| B::quantize_dynamic(x, &scheme(c.dim == 1));
+    quantize: matrices(), EXACT, |c, x, _y| {
+        use burn_backend::ops::FloatTensorOps;
+        use burn_backend::quantization::QuantizationParametersPrimitive;
+        let blocks = if c.dim == 1 { 8 } else { 1 };
+        let scales = B::float_full([blocks].into(), 0.05.into(), &Default::default(), FloatDType::F32);
+        B::quantize(x, &scheme(c.dim == 1), QuantizationParametersPrimitive { scales }) };
+    dequantize: matrices(), EXACT, |c, x, _y| {
+        let q = B::quantize_dynamic(x, &scheme(c.dim == 1));
+        vec![B::dequantize(q.clone(), FloatDType::F32), B::dequantize(q.clone(), FloatDType::F64), B::dequantize(q, FloatDType::F16)] };
+    q_movement: matrices(), FLOAT, |c, x, _y| {
+        let q = B::quantize_dynamic(x, &scheme(c.dim == 1));
+        vec![
+            B::q_reshape(q.clone(), [8, 4].into()), B::q_swap_dims(q.clone(), 0, 1), B::q_transpose(q.clone()),
+            B::q_permute(q.clone(), &[1, 0]), B::q_flip(q.clone(), &[1]), B::q_expand(B::q_reshape(q.clone(), [1, 4, 8].into()), [2, 4, 8].into()),
+            B::q_slice(q.clone(), &[Slice::new(1, Some(3), 1)]), B::q_repeat_dim(q.clone(), 0, 2), B::q_cat(vec![q.clone(), q], 0)] };
+    q_index: index_cases(&[DType::F32], |c| c.shape().to_vec(), false).into_iter().filter(|c| c.shape() == [3, 5]), FLOAT, |c, x, i| {
+        let q = B::quantize_dynamic(x, &scheme(false));
+        vec![B::q_gather(c.dim, q.clone(), i), B::q_sort(q, c.dim, true)] };
+    q_select: index_cases(&[DType::F32], |_| vec![4], false).into_iter().filter(|c| c.shape() == [3, 5]), FLOAT, |c, x, i| B::q_select(B::quantize_dynamic(x, &scheme(false)), c.dim, i);
+    q_extrema: matrices(), FLOAT, |c, x, _y| {
+        let q = B::quantize_dynamic(x, &scheme(false));
+        (vec![B::q_argmax(q.clone(), c.dim, IntDType::I64), B::q_argmin(q.clone(), c.dim, IntDType::I32), B::q_argsort(q.clone(), c.dim, false, IntDType::I64)],
+         (vec![B::q_max(q.clone()), B::q_min_dim(q.clone(), c.dim), B::q_max_abs(q.clone())], B::q_max_dim_with_indices(q, c.dim, IntDType::I64))) };
+    q_arithmetic: matrices(), FLOAT, |_c, x, y| {
+        let (a, b) = (B::quantize_dynamic(x, &scheme(false)), B::quantize_dynamic(y, &scheme(false)));
+        vec![
+            B::q_add(a.clone(), b.clone()), B::q_sub(a.clone(), b.clone()), B::q_mul(a.clone(), b.clone()), B::q_div(a.clone(), b.clone()),
+            B::q_add_scalar(a.clone(), 2.into()), B::q_mul_scalar(a.clone(), 2.into()), B::q_clamp(a.clone(), (-1).into(), 1.into()),
+            B::q_powf(b.clone(), a.clone()), B::q_sqrt(b.clone()), B::q_log(b), B::q_exp(a.clone()), B::q_tanh(a.clone()), B::q_neg(a)] };
+    q_reductions: matrices(), Ulps(2048.0), |c, x, _y| {
+        let q = B::quantize_dynamic(x, &scheme(false));
+        vec![B::q_sum(q.clone()), B::q_mean(q.clone()), B::q_sum_dim(q.clone(), c.dim), B::q_mean_dim(q.clone(), c.dim), B::q_cumsum(q, c.dim)] };
+    q_matmul: matrices(), Ulps(2048.0), |_c, x, y| {
+        let (a, b) = (B::quantize_dynamic(x, &scheme(false)), B::quantize_dynamic(y, &scheme(false)));
+        B::q_matmul(TensorPrimitive::QFloat(a), TensorPrimitive::QFloat(B::q_swap_dims(b, 0, 1))) };
+}
+
+#[test]
+fn quantized_data_round_trips() {
+    for block in [false, true] {
+        let x = <BurnT4a as Side>::make(&Operand::row_major(&[4, 8], DType::F32, Values::Plain, 0));
+        let q = BurnT4a::quantize_dynamic(x.clone(), &scheme(block));
+        assert!(matches!(q.dtype(), DType::QFloat(_)));
+        let data = burn_backend::read_sync(BurnT4a::q_into_data(q)).unwrap();
+        let again = BurnT4a::q_from_data(data.clone(), &Default::default());
+        let values = BurnT4a::dequantize(again.clone(), FloatDType::F32).read().remove(0);
+        let exact = x.read().remove(0);
+        let error = values.iter::<f32>().zip(exact.iter::<f32>()).map(|(a, b)| (a - b).abs());
+        // Half a step of 3/127.
+        assert!(error.fold(0.0, f32::max) <= 0.5 * 3.0 / 127.0 + 1e-6);
+        assert_eq!(burn_backend::read_sync(BurnT4a::q_into_data(again)).unwrap(), data);
+    }
+}
