@@ -115,7 +115,8 @@ macro_rules! table {
     };
 }
 
-/// A copy and then a slice function in place, in pieces that stay in the nearest cache.
+/// A copy and then a slice function in place, in pieces that stay in the nearest cache and are
+/// copied by vector moves: long copies between buffers at like offsets in a page can be slow.
 macro_rules! sliced {
     ($name:ident) => {{
         struct Slices<'a>(&'a [f64], &'a mut [f64]);
@@ -123,7 +124,7 @@ macro_rules! sliced {
             type Output = ();
             #[inline(always)]
             fn run(self) {
-                for (y, x) in self.1.chunks_mut(1024).zip(self.0.chunks(1024)) {
+                for (y, x) in self.1.chunks_mut(128).zip(self.0.chunks(128)) {
                     y.copy_from_slice(x);
                     double::$name(y);
                 }
