@@ -48,7 +48,7 @@ impl Region {
 }
 
 /// Batches of matrices with the operations of derivative rules.
-pub trait Matrices: Clone {
+pub trait Matrices: Clone + std::fmt::Debug {
     /// Real matrices of the same precision.
     type Real: RealMatrices<Real = Self::Real, Complex = Self::Complex>;
     /// Complex matrices of the same precision.
