@@ -31,8 +31,8 @@ conform! {
     bool_not_equal_elem: whole(), EXACT, |_c, x| B::bool_not_equal_elem(x, true.into());
     bool_any: whole(), EXACT, |_c, x| B::bool_any(x);
     bool_all: whole(), EXACT, |_c, x| B::bool_all(x);
-    bool_any_dim: lines().into_iter().filter(|c| !empty(c)), EXACT, |c, x| B::bool_any_dim(x, c.dim);
-    bool_all_dim: lines().into_iter().filter(|c| !empty(c)), EXACT, |c, x| B::bool_all_dim(x, c.dim);
+    bool_any_dim: lines(), EXACT, except empty, |c, x| B::bool_any_dim(x, c.dim);
+    bool_all_dim: lines(), EXACT, except empty, |c, x| B::bool_all_dim(x, c.dim);
 
     bool_transpose: whole().into_iter().filter(|c| c.shape().len() >= 2), EXACT, |_c, x| B::bool_transpose(x);
     bool_swap_dims: lines(), EXACT, |c, x| B::bool_swap_dims(x, 0, c.dim);

@@ -11,6 +11,8 @@ use crate::material::*;
 
 /// Elementary functions of two implementations: a few units, more where the condition is bad.
 const FUNCTION: Ulps = Ulps(16.0);
+/// A difference that is small against its terms.
+const CANCELS: Ulps = Ulps(4096.0);
 /// Sums of a few thousand terms in another order.
 const SUM: Ulps = Ulps(2048.0);
 
@@ -27,7 +29,7 @@ conform! {
     float_sub: pairs(), EXACT, |_c, a, b| B::float_sub(a, b);
     float_mul: pairs(), EXACT, |_c, a, b| B::float_mul(a, b);
     float_div: pairs(), EXACT, |_c, a, b| B::float_div(a, b);
-    float_remainder: binary(&FLOATS, Values::Plain, Values::Positive), FUNCTION, |_c, a, b| B::float_remainder(a, b);
+    float_remainder: binary(&FLOATS, Values::Plain, Values::Positive), CANCELS, |_c, a, b| B::float_remainder(a, b);
     float_powf: binary(&FLOATS, Values::Positive, Values::Plain), FUNCTION, |_c, a, b| B::float_powf(a, b);
     float_atan2: binary(&FLOATS, Values::Plain, Values::Plain), FUNCTION, |_c, a, b| B::float_atan2(a, b);
 
@@ -35,7 +37,7 @@ conform! {
     float_sub_scalar: special(), EXACT, |_c, x| B::float_sub_scalar(x, 1.5.into());
     float_mul_scalar: special(), EXACT, |_c, x| B::float_mul_scalar(x, (-2.5).into());
     float_div_scalar: special(), EXACT, |_c, x| B::float_div_scalar(x, 3.0.into());
-    float_remainder_scalar: unary(&FLOATS, Values::Plain), FUNCTION, |_c, x| B::float_remainder_scalar(x, 0.75.into());
+    float_remainder_scalar: unary(&FLOATS, Values::Plain), CANCELS, |_c, x| B::float_remainder_scalar(x, 0.75.into());
     float_powf_scalar: unary(&FLOATS, Values::Positive), FUNCTION, |_c, x| B::float_powf_scalar(x, 1.7.into());
     float_powf_scalar_impl: unary(&FLOATS, Values::Positive), FUNCTION, |_c, x| B::float_powf_scalar_impl(x, (-0.3).into());
     float_powi_scalar: unary(&FLOATS, Values::Plain), FUNCTION, |_c, x| vec![
@@ -44,8 +46,8 @@ conform! {
     float_powi_scalar_impl: unary(&FLOATS, Values::Plain), FUNCTION, |_c, x| B::float_powi_scalar_impl(x, 3.into());
     float_powi: with_exponents(), FUNCTION, |_c, x, n| B::float_powi(x, n);
     float_clamp: special(), EXACT, |_c, x| B::float_clamp(x, (-1).into(), 1.5.into());
-    float_clamp_min: special(), EXACT, |_c, x| B::float_clamp_min(x, 0.5.into());
-    float_clamp_max: special(), EXACT, |_c, x| B::float_clamp_max(x, 0.5.into());
+    float_clamp_min: unary(&FLOATS, Values::Plain), EXACT, |_c, x| B::float_clamp_min(x, 0.5.into());
+    float_clamp_max: unary(&FLOATS, Values::Plain), EXACT, |_c, x| B::float_clamp_max(x, 0.5.into());
 
     float_neg: special(), EXACT, |_c, x| B::float_neg(x);
     float_recip: special(), EXACT, |_c, x| B::float_recip(x);
@@ -106,16 +108,21 @@ conform! {
     float_argmin: along(&FLOATS, Values::Whole), EXACT, |c, x| B::float_argmin(x, c.dim, IntDType::U8);
     float_any: unary(&FLOATS, Values::Whole), EXACT, |_c, x| B::float_any(x, BoolDType::Native);
     float_all: unary(&FLOATS, Values::Whole), EXACT, |_c, x| B::float_all(x, BoolDType::U8);
-    float_any_dim: along(&FLOATS, Values::Whole).into_iter().filter(|c| !empty(c)), EXACT, |c, x| B::float_any_dim(x, c.dim, BoolDType::Native);
-    float_all_dim: along(&FLOATS, Values::Whole).into_iter().filter(|c| !empty(c)), EXACT, |c, x| B::float_all_dim(x, c.dim, BoolDType::Native);
+    float_any_dim: along(&FLOATS, Values::Whole), EXACT, except empty, |c, x| B::float_any_dim(x, c.dim, BoolDType::Native);
+    float_all_dim: along(&FLOATS, Values::Whole), EXACT, except empty, |c, x| B::float_all_dim(x, c.dim, BoolDType::Native);
     float_cumsum: along(&FLOATS, Values::Plain), SUM, |c, x| B::float_cumsum(x, c.dim);
     float_cumprod: along(&FLOATS, Values::Unit), SUM, |c, x| B::float_cumprod(x, c.dim);
     float_cummax: along(&FLOATS, Values::Plain), EXACT, |c, x| B::float_cummax(x, c.dim);
     float_cummin: along(&FLOATS, Values::Plain), EXACT, |c, x| B::float_cummin(x, c.dim);
 
     float_sort: along(&FLOATS, Values::Plain), EXACT, |c, x| B::float_sort(x, c.dim, c.dim % 2 == 1);
-    float_sort_with_indices: along(&FLOATS, Values::Whole), EXACT, |c, x| B::float_sort_with_indices(x, c.dim, c.dim % 2 == 1, IntDType::I64);
-    float_argsort: along(&FLOATS, Values::Whole), EXACT, |c, x| B::float_argsort(x, c.dim, c.dim % 2 == 0, IntDType::I32);
+    // Flex is not stable: where ties go is compared through the elements.
+    float_sort_with_indices: along(&FLOATS, Values::Whole), EXACT, |c, x| {
+        let (sorted, at) = B::float_sort_with_indices(x.clone(), c.dim, c.dim % 2 == 1, IntDType::I64);
+        (sorted, B::float_gather(c.dim, x, at)) };
+    float_argsort: along(&FLOATS, Values::Whole), EXACT, |c, x| {
+        let at = B::float_argsort(x.clone(), c.dim, c.dim % 2 == 0, IntDType::I32);
+        B::float_gather(c.dim, x, at) };
 
     float_matmul: products(), SUM, |_c, a, b| B::float_matmul(a, b);
     float_cross: crossed(), FUNCTION, |c, a, b| B::float_cross(a, b, c.dim);

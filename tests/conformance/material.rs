@@ -284,8 +284,9 @@ pub fn binary(dtypes: &[DType], left: Values, right: Values) -> Vec<Case> {
     out
 }
 
-/// How close results have to be, in units of the last place of the dtype. Integers and booleans
-/// have to be equal.
+/// How close results have to be, in units of the last place of the dtype: for 16-bit floats, of the
+/// 32-bit floats in which they are computed, and two of their own. Integers and booleans have to be
+/// equal.
 #[derive(Clone, Copy, Debug)]
 pub struct Ulps(pub f64);
 
@@ -310,11 +311,17 @@ pub fn difference(ours: &[TensorData], theirs: &[TensorData], ulps: Ulps) -> Opt
                 a.shape, a.dtype, b.shape, b.dtype
             ));
         }
-        let eps = epsilon(a.dtype);
+        // 16-bit floats are computed in 32 bits and rounded at the end.
+        let units = match a.dtype {
+            DType::F16 | DType::BF16 => {
+                ulps.0.min(2.0) * epsilon(a.dtype) + ulps.0 * epsilon(DType::F32)
+            }
+            dtype => ulps.0 * epsilon(dtype),
+        };
         let exact = |x: i128, y: i128| x == y;
         for (i, (x, y)) in a.iter::<f64>().zip(b.iter::<f64>()).enumerate() {
             let close = if a.dtype.is_float() {
-                let bound = ulps.0 * eps * x.abs().max(y.abs()).max(1e-3);
+                let bound = units * x.abs().max(y.abs()).max(1e-3);
                 x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= bound
             } else {
                 exact(x as i128, y as i128)

@@ -3,7 +3,7 @@
 use burn_backend::{
     Backend, BackendTypes, BoolStore, DType, DTypeUsage, DTypeUsageSet, DeviceId, DeviceOps,
 };
-use burn_flex::{Flex, FlexDevice, FlexQTensor};
+use burn_flex::FlexQTensor;
 use burn_ir::{BackendIr, HandleKind, TensorHandle};
 use burn_std::device::Device;
 
@@ -56,7 +56,7 @@ impl Backend for BurnT4a {
     }
 
     fn seed(_device: &T4aDevice, seed: u64) {
-        Flex::seed(&FlexDevice, seed);
+        t4a_tensor::random::seed(seed);
     }
 
     fn memory_cleanup(_device: &T4aDevice) {

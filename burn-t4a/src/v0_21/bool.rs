@@ -5,11 +5,12 @@ use burn_backend::{
     BoolDType, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData,
 };
 
+use t4a_tensor::AnyTensor;
 use t4a_tensor::any::Number;
 use t4a_tensor::index::Reduction;
+use t4a_tensor::kernels::compare::Logic;
 
-use super::flex::flex;
-use super::movement::{cat, full, slice, slice_assign};
+use super::movement::{cat, full, of_all, slice, slice_assign};
 use super::primitive::{T4aTensor, dtype, number, wrap};
 use super::{BurnT4a, T4aDevice};
 use crate::boundary::accept;
@@ -72,11 +73,11 @@ impl BoolTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn bool_into_int(tensor: T4aTensor, out_dtype: IntDType) -> T4aTensor {
-        flex!(bool_into_int(tensor.into(), out_dtype))
+        wrap(tensor.into_any().cast(dtype(out_dtype)))
     }
 
     fn bool_into_float(tensor: T4aTensor, out_dtype: FloatDType) -> T4aTensor {
-        flex!(bool_into_float(tensor.into(), out_dtype))
+        wrap(tensor.into_any().cast(dtype(out_dtype)))
     }
 
     fn bool_slice_assign(tensor: T4aTensor, slices: &[Slice], value: T4aTensor) -> T4aTensor {
@@ -126,63 +127,51 @@ impl BoolTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn bool_equal(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        let store = lhs.store();
-        flex!(bool_equal(lhs.into(), rhs.into())).with_store(store)
+        lhs.then(|x| x.equal(rhs.into_any()))
     }
 
     fn bool_not_equal(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        let store = lhs.store();
-        flex!(bool_not_equal(lhs.into(), rhs.into())).with_store(store)
+        lhs.then(|x| x.not_equal(rhs.into_any()))
     }
 
     fn bool_equal_elem(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        let store = lhs.store();
-        flex!(bool_equal_elem(lhs.into(), rhs)).with_store(store)
+        lhs.then(|x| x.equal_scalar(number(rhs)))
     }
 
     fn bool_not_equal_elem(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        let store = lhs.store();
-        flex!(bool_not_equal_elem(lhs.into(), rhs)).with_store(store)
+        lhs.then(|x| x.not_equal_scalar(number(rhs)))
     }
 
     fn bool_not(tensor: T4aTensor) -> T4aTensor {
-        let store = tensor.store();
-        flex!(bool_not(tensor.into())).with_store(store)
+        tensor.then(|x| x.logical_not())
     }
 
     fn bool_and(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        let store = lhs.store();
-        flex!(bool_and(lhs.into(), rhs.into())).with_store(store)
+        lhs.then(|x| x.logical(Logic::And, rhs.into_any()))
     }
 
     fn bool_or(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        let store = lhs.store();
-        flex!(bool_or(lhs.into(), rhs.into())).with_store(store)
+        lhs.then(|x| x.logical(Logic::Or, rhs.into_any()))
     }
 
     fn bool_xor(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        let store = lhs.store();
-        flex!(bool_xor(lhs.into(), rhs.into())).with_store(store)
+        lhs.then(|x| x.logical(Logic::Xor, rhs.into_any()))
     }
 
     fn bool_any(tensor: T4aTensor) -> T4aTensor {
-        let store = tensor.store();
-        flex!(bool_any(tensor.into())).with_store(store)
+        tensor.then(|x| of_all(&x, AnyTensor::any))
     }
 
     fn bool_any_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        let store = tensor.store();
-        flex!(bool_any_dim(tensor.into(), dim)).with_store(store)
+        tensor.then(|x| x.any(&[dim]))
     }
 
     fn bool_all(tensor: T4aTensor) -> T4aTensor {
-        let store = tensor.store();
-        flex!(bool_all(tensor.into())).with_store(store)
+        tensor.then(|x| of_all(&x, AnyTensor::all))
     }
 
     fn bool_all_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        let store = tensor.store();
-        flex!(bool_all_dim(tensor.into(), dim)).with_store(store)
+        tensor.then(|x| x.all(&[dim]))
     }
 
     async fn bool_argwhere(tensor: T4aTensor, out_dtype: IntDType) -> T4aTensor {

@@ -5,14 +5,14 @@ use burn_backend::tensor::IndexingUpdateOp;
 use burn_backend::{
     BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData,
 };
-use burn_flex::FlexDevice;
 
 use t4a_tensor::any::Number;
 use t4a_tensor::index::Reduction;
+use t4a_tensor::{AnyTensor, DType};
 
 use super::flex::flex;
-use super::movement::{cat, combine, full, slice, slice_assign};
-use super::primitive::{T4aTensor, number};
+use super::movement::{cat, combine, cross, full, of_all, random, slice, slice_assign};
+use super::primitive::{T4aTensor, dtype as engine, number, with_indices, wrap};
 use super::{BurnT4a, T4aDevice};
 use crate::boundary::accept;
 
@@ -67,7 +67,7 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
         _device: &T4aDevice,
         dtype: FloatDType,
     ) -> T4aTensor {
-        flex!(float_random(shape, distribution, &FlexDevice, dtype))
+        random(shape, distribution, dtype)
     }
 
     fn float_zeros(shape: Shape, _device: &T4aDevice, dtype: FloatDType) -> T4aTensor {
@@ -88,7 +88,7 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn float_into_int(tensor: T4aTensor, out_dtype: IntDType) -> T4aTensor {
-        flex!(float_into_int(tensor.into(), out_dtype))
+        tensor.then(|x| x.cast(engine(out_dtype)))
     }
 
     fn float_empty(shape: Shape, _device: &T4aDevice, dtype: FloatDType) -> T4aTensor {
@@ -100,71 +100,71 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn float_add(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(float_add(lhs.into(), rhs.into()))
+        lhs.then(|x| x.add(rhs.into_any()))
     }
 
     fn float_add_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(float_add_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.add_scalar(number(rhs)))
     }
 
     fn float_clamp_min(tensor: T4aTensor, min: Scalar) -> T4aTensor {
-        flex!(float_clamp_min(tensor.into(), min))
+        tensor.then(|x| x.maximum_scalar(number(min)))
     }
 
     fn float_clamp_max(tensor: T4aTensor, max: Scalar) -> T4aTensor {
-        flex!(float_clamp_max(tensor.into(), max))
+        tensor.then(|x| x.minimum_scalar(number(max)))
     }
 
     fn float_clamp(tensor: T4aTensor, min: Scalar, max: Scalar) -> T4aTensor {
-        flex!(float_clamp(tensor.into(), min, max))
+        tensor.then(|x| x.clamp(number(min), number(max)))
     }
 
     fn float_sub(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(float_sub(lhs.into(), rhs.into()))
+        lhs.then(|x| x.sub(rhs.into_any()))
     }
 
     fn float_sub_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(float_sub_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.sub_scalar(number(rhs)))
     }
 
     fn float_mul(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(float_mul(lhs.into(), rhs.into()))
+        lhs.then(|x| x.mul(rhs.into_any()))
     }
 
     fn float_mul_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(float_mul_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.mul_scalar(number(rhs)))
     }
 
     fn float_div(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(float_div(lhs.into(), rhs.into()))
+        lhs.then(|x| x.div(rhs.into_any()))
     }
 
     fn float_div_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(float_div_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.div_scalar(number(rhs)))
     }
 
     fn float_remainder(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(float_remainder(lhs.into(), rhs.into()))
+        lhs.then(|x| x.remainder(rhs.into_any()))
     }
 
     fn float_remainder_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(float_remainder_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.remainder_scalar(number(rhs)))
     }
 
     fn float_matmul(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(float_matmul(lhs.into(), rhs.into()))
+        lhs.then(|x| x.matmul(rhs.any()))
     }
 
     fn float_cross(lhs: T4aTensor, rhs: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(float_cross(lhs.into(), rhs.into(), dim))
+        lhs.then(|x| cross(&x, rhs.any(), dim))
     }
 
     fn float_neg(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_neg(tensor.into()))
+        tensor.then(|x| x.neg())
     }
 
     fn float_recip(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_recip(tensor.into()))
+        tensor.then(|x| x.recip())
     }
 
     fn float_gather(dim: usize, tensor: T4aTensor, indices: T4aTensor) -> T4aTensor {
@@ -220,207 +220,195 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn float_equal(lhs: T4aTensor, rhs: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_equal(lhs.into(), rhs.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().equal(rhs.into_any())).with_store(out_dtype)
     }
 
     fn float_not_equal(lhs: T4aTensor, rhs: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_not_equal(lhs.into(), rhs.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().not_equal(rhs.into_any())).with_store(out_dtype)
     }
 
     fn float_equal_elem(lhs: T4aTensor, rhs: Scalar, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_equal_elem(lhs.into(), rhs, BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().equal_scalar(number(rhs))).with_store(out_dtype)
     }
 
     fn float_not_equal_elem(lhs: T4aTensor, rhs: Scalar, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_not_equal_elem(lhs.into(), rhs, BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().not_equal_scalar(number(rhs))).with_store(out_dtype)
     }
 
     fn float_greater(lhs: T4aTensor, rhs: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_greater(lhs.into(), rhs.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().greater(rhs.into_any())).with_store(out_dtype)
     }
 
     fn float_greater_elem(lhs: T4aTensor, rhs: Scalar, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_greater_elem(lhs.into(), rhs, BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().greater_scalar(number(rhs))).with_store(out_dtype)
     }
 
     fn float_greater_equal(lhs: T4aTensor, rhs: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_greater_equal(lhs.into(), rhs.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().greater_equal(rhs.into_any())).with_store(out_dtype)
     }
 
     fn float_greater_equal_elem(lhs: T4aTensor, rhs: Scalar, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_greater_equal_elem(lhs.into(), rhs, BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().greater_equal_scalar(number(rhs))).with_store(out_dtype)
     }
 
     fn float_lower(lhs: T4aTensor, rhs: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_lower(lhs.into(), rhs.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().less(rhs.into_any())).with_store(out_dtype)
     }
 
     fn float_lower_elem(lhs: T4aTensor, rhs: Scalar, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_lower_elem(lhs.into(), rhs, BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().less_scalar(number(rhs))).with_store(out_dtype)
     }
 
     fn float_lower_equal(lhs: T4aTensor, rhs: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_lower_equal(lhs.into(), rhs.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().less_equal(rhs.into_any())).with_store(out_dtype)
     }
 
     fn float_lower_equal_elem(lhs: T4aTensor, rhs: Scalar, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_lower_equal_elem(lhs.into(), rhs, BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().less_equal_scalar(number(rhs))).with_store(out_dtype)
     }
 
     fn float_sum(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_sum(tensor.into()))
+        tensor.then(|x| of_all(&x, AnyTensor::sum))
     }
 
     fn float_sum_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(float_sum_dim(tensor.into(), dim))
+        tensor.then(|x| x.sum(&[dim]))
     }
 
     fn float_prod(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_prod(tensor.into()))
+        tensor.then(|x| of_all(&x, AnyTensor::prod))
     }
 
     fn float_prod_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(float_prod_dim(tensor.into(), dim))
+        tensor.then(|x| x.prod(&[dim]))
     }
 
     fn float_mean(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_mean(tensor.into()))
+        tensor.then(|x| of_all(&x, AnyTensor::mean))
     }
 
     fn float_mean_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(float_mean_dim(tensor.into(), dim))
+        tensor.then(|x| x.mean(&[dim]))
     }
 
     fn float_cumsum(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(float_cumsum(tensor.into(), dim))
+        tensor.then(|x| x.cumsum(dim))
     }
 
     fn float_cumprod(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(float_cumprod(tensor.into(), dim))
+        tensor.then(|x| x.cumprod(dim))
     }
 
     fn float_cummin(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(float_cummin(tensor.into(), dim))
+        tensor.then(|x| x.cummin(dim))
     }
 
     fn float_cummax(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(float_cummax(tensor.into(), dim))
+        tensor.then(|x| x.cummax(dim))
     }
 
     fn float_cast(tensor: T4aTensor, dtype: FloatDType) -> T4aTensor {
-        flex!(float_cast(tensor.into(), dtype))
+        tensor.then(|x| x.cast(engine(dtype)))
     }
 
     fn float_exp(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_exp(tensor.into()))
+        tensor.then(|x| x.exp())
     }
 
     fn float_log(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_log(tensor.into()))
+        tensor.then(|x| x.log())
     }
 
     fn float_log1p(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_log1p(tensor.into()))
+        tensor.then(|x| x.log1p())
     }
 
     fn float_powf(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(float_powf(lhs.into(), rhs.into()))
-    }
-
-    fn float_powi(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(float_powi(lhs.into(), rhs.into()))
-    }
-
-    fn float_powi_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(float_powi_scalar(lhs.into(), rhs))
-    }
-
-    fn float_powf_scalar(tensor: T4aTensor, value: Scalar) -> T4aTensor {
-        flex!(float_powf_scalar(tensor.into(), value))
+        lhs.then(|x| x.powf(rhs.into_any()))
     }
 
     fn float_powf_scalar_impl(tensor: T4aTensor, value: Scalar) -> T4aTensor {
-        flex!(float_powf_scalar_impl(tensor.into(), value))
+        tensor.then(|x| x.powf_scalar(number(value)))
     }
 
     fn float_sqrt(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_sqrt(tensor.into()))
+        tensor.then(|x| x.sqrt())
     }
 
     fn float_abs(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_abs(tensor.into()))
+        tensor.then(|x| x.abs())
     }
 
     fn float_cos(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_cos(tensor.into()))
+        tensor.then(|x| x.cos())
     }
 
     fn float_sin(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_sin(tensor.into()))
+        tensor.then(|x| x.sin())
     }
 
     fn float_tan(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_tan(tensor.into()))
+        tensor.then(|x| x.tan())
     }
 
     fn float_cosh(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_cosh(tensor.into()))
+        tensor.then(|x| x.cosh())
     }
 
     fn float_sinh(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_sinh(tensor.into()))
+        tensor.then(|x| x.sinh())
     }
 
     fn float_tanh(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_tanh(tensor.into()))
+        tensor.then(|x| x.tanh())
     }
 
     fn float_acos(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_acos(tensor.into()))
+        tensor.then(|x| x.acos())
     }
 
     fn float_acosh(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_acosh(tensor.into()))
+        tensor.then(|x| x.acosh())
     }
 
     fn float_asin(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_asin(tensor.into()))
+        tensor.then(|x| x.asin())
     }
 
     fn float_asinh(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_asinh(tensor.into()))
+        tensor.then(|x| x.asinh())
     }
 
     fn float_atan(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_atan(tensor.into()))
+        tensor.then(|x| x.atan())
     }
 
     fn float_atanh(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_atanh(tensor.into()))
+        tensor.then(|x| x.atanh())
     }
 
     fn float_atan2(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(float_atan2(lhs.into(), rhs.into()))
+        lhs.then(|x| x.atan2(rhs.into_any()))
     }
 
     fn float_round(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_round(tensor.into()))
+        tensor.then(|x| x.round())
     }
 
     fn float_floor(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_floor(tensor.into()))
+        tensor.then(|x| x.floor())
     }
 
     fn float_ceil(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_ceil(tensor.into()))
+        tensor.then(|x| x.ceil())
     }
 
     fn float_trunc(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_trunc(tensor.into()))
+        tensor.then(|x| x.trunc())
     }
 
     fn float_erf(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_erf(tensor.into()))
+        tensor.then(|x| x.erf())
     }
 
     fn float_cat(tensors: Vec<T4aTensor>, dim: usize) -> T4aTensor {
@@ -428,19 +416,19 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn float_argmax(tensor: T4aTensor, dim: usize, out_dtype: IntDType) -> T4aTensor {
-        flex!(float_argmax(tensor.into(), dim, out_dtype))
+        tensor.then(|x| x.max_with_index(dim)?.1.cast(engine(out_dtype)))
     }
 
     fn float_argmin(tensor: T4aTensor, dim: usize, out_dtype: IntDType) -> T4aTensor {
-        flex!(float_argmin(tensor.into(), dim, out_dtype))
+        tensor.then(|x| x.min_with_index(dim)?.1.cast(engine(out_dtype)))
     }
 
     fn float_max(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_max(tensor.into()))
+        tensor.then(|x| of_all(&x, AnyTensor::max))
     }
 
     fn float_max_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(float_max_dim(tensor.into(), dim))
+        tensor.then(|x| x.max(&[dim]))
     }
 
     fn float_max_dim_with_indices(
@@ -448,15 +436,15 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
         dim: usize,
         indices_dtype: IntDType,
     ) -> (T4aTensor, T4aTensor) {
-        flex!(float_max_dim_with_indices(tensor.into(), dim, indices_dtype))
+        with_indices(tensor.any().max_with_index(dim), indices_dtype)
     }
 
     fn float_min(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_min(tensor.into()))
+        tensor.then(|x| of_all(&x, AnyTensor::min))
     }
 
     fn float_min_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(float_min_dim(tensor.into(), dim))
+        tensor.then(|x| x.min(&[dim]))
     }
 
     fn float_min_dim_with_indices(
@@ -464,39 +452,39 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
         dim: usize,
         indices_dtype: IntDType,
     ) -> (T4aTensor, T4aTensor) {
-        flex!(float_min_dim_with_indices(tensor.into(), dim, indices_dtype))
+        with_indices(tensor.any().min_with_index(dim), indices_dtype)
     }
 
     fn float_max_abs(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_max_abs(tensor.into()))
+        tensor.then(|x| of_all(&x, AnyTensor::max_abs))
     }
 
     fn float_max_abs_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(float_max_abs_dim(tensor.into(), dim))
+        tensor.then(|x| x.max_abs(&[dim]))
     }
 
     fn float_any(tensor: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_any(tensor.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(of_all(tensor.any(), AnyTensor::any)).with_store(out_dtype)
     }
 
     fn float_any_dim(tensor: T4aTensor, dim: usize, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_any_dim(tensor.into(), dim, BoolDType::Native)).with_store(out_dtype)
+        wrap(tensor.any().any(&[dim])).with_store(out_dtype)
     }
 
     fn float_all(tensor: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_all(tensor.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(of_all(tensor.any(), AnyTensor::all)).with_store(out_dtype)
     }
 
     fn float_all_dim(tensor: T4aTensor, dim: usize, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_all_dim(tensor.into(), dim, BoolDType::Native)).with_store(out_dtype)
+        wrap(tensor.any().all(&[dim])).with_store(out_dtype)
     }
 
     fn float_sign(tensor: T4aTensor) -> T4aTensor {
-        flex!(float_sign(tensor.into()))
+        tensor.then(|x| x.sign())
     }
 
     fn float_sort(tensor: T4aTensor, dim: usize, descending: bool) -> T4aTensor {
-        flex!(float_sort(tensor.into(), dim, descending))
+        tensor.then(|x| x.sort(dim, descending))
     }
 
     fn float_sort_with_indices(
@@ -505,7 +493,8 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
         descending: bool,
         indices_dtype: IntDType,
     ) -> (T4aTensor, T4aTensor) {
-        flex!(float_sort_with_indices(tensor.into(), dim, descending, indices_dtype))
+        let pair = tensor.any().sort_with_indices(dim, descending, engine(indices_dtype));
+        with_indices(pair, indices_dtype)
     }
 
     fn float_argsort(
@@ -514,7 +503,7 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
         descending: bool,
         out_dtype: IntDType,
     ) -> T4aTensor {
-        flex!(float_argsort(tensor.into(), dim, descending, out_dtype))
+        tensor.then(|x| x.argsort(dim, descending, engine(out_dtype)))
     }
 
     fn float_grid_sample_2d(
@@ -526,18 +515,18 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn float_is_nan(tensor: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_is_nan(tensor.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(tensor.into_any().is_nan()).with_store(out_dtype)
     }
 
     fn float_is_inf(tensor: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(float_is_inf(tensor.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(tensor.into_any().is_inf()).with_store(out_dtype)
     }
 
     fn float_argtopk(tensor: T4aTensor, dim: usize, k: usize, out_dtype: IntDType) -> T4aTensor {
-        Self::float_argsort(tensor, dim, true, out_dtype).then(|x| x.slice_axis(dim, 0, k, 1))
+        tensor.then(|x| Ok(x.topk(dim, k, true, engine(out_dtype))?.1))
     }
 
     fn float_topk(tensor: T4aTensor, dim: usize, k: usize) -> T4aTensor {
-        Self::float_sort(tensor, dim, true).then(|x| x.slice_axis(dim, 0, k, 1))
+        tensor.then(|x| Ok(x.topk(dim, k, true, DType::I64)?.0))
     }
 }

@@ -7,14 +7,13 @@ use burn_backend::tensor::IndexingUpdateOp;
 use burn_backend::{
     BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData,
 };
-use burn_flex::FlexDevice;
 
 use t4a_tensor::any::Number;
 use t4a_tensor::index::Reduction;
+use t4a_tensor::{AnyTensor, DType};
 
-use super::flex::flex;
-use super::movement::{cat, combine, full, slice, slice_assign};
-use super::primitive::{T4aTensor, number};
+use super::movement::{cat, combine, full, of_all, random, slice, slice_assign};
+use super::primitive::{T4aTensor, dtype as engine, number, with_indices, wrap};
 use super::{BurnT4a, T4aDevice};
 use crate::boundary::accept;
 
@@ -72,7 +71,7 @@ impl IntTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn int_into_float(tensor: T4aTensor, out_dtype: FloatDType) -> T4aTensor {
-        flex!(int_into_float(tensor.into(), out_dtype))
+        tensor.then(|x| x.cast(engine(out_dtype)))
     }
 
     fn int_mask_where(tensor: T4aTensor, mask: T4aTensor, value: T4aTensor) -> T4aTensor {
@@ -132,123 +131,119 @@ impl IntTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn int_equal(lhs: T4aTensor, rhs: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_equal(lhs.into(), rhs.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().equal(rhs.into_any())).with_store(out_dtype)
     }
 
     fn int_not_equal(lhs: T4aTensor, rhs: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_not_equal(lhs.into(), rhs.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().not_equal(rhs.into_any())).with_store(out_dtype)
     }
 
     fn int_equal_elem(lhs: T4aTensor, rhs: Scalar, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_equal_elem(lhs.into(), rhs, BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().equal_scalar(number(rhs))).with_store(out_dtype)
     }
 
     fn int_not_equal_elem(lhs: T4aTensor, rhs: Scalar, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_not_equal_elem(lhs.into(), rhs, BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().not_equal_scalar(number(rhs))).with_store(out_dtype)
     }
 
     fn int_greater(lhs: T4aTensor, rhs: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_greater(lhs.into(), rhs.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().greater(rhs.into_any())).with_store(out_dtype)
     }
 
     fn int_greater_elem(lhs: T4aTensor, rhs: Scalar, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_greater_elem(lhs.into(), rhs, BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().greater_scalar(number(rhs))).with_store(out_dtype)
     }
 
     fn int_greater_equal(lhs: T4aTensor, rhs: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_greater_equal(lhs.into(), rhs.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().greater_equal(rhs.into_any())).with_store(out_dtype)
     }
 
     fn int_greater_equal_elem(lhs: T4aTensor, rhs: Scalar, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_greater_equal_elem(lhs.into(), rhs, BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().greater_equal_scalar(number(rhs))).with_store(out_dtype)
     }
 
     fn int_lower(lhs: T4aTensor, rhs: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_lower(lhs.into(), rhs.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().less(rhs.into_any())).with_store(out_dtype)
     }
 
     fn int_lower_elem(lhs: T4aTensor, rhs: Scalar, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_lower_elem(lhs.into(), rhs, BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().less_scalar(number(rhs))).with_store(out_dtype)
     }
 
     fn int_lower_equal(lhs: T4aTensor, rhs: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_lower_equal(lhs.into(), rhs.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().less_equal(rhs.into_any())).with_store(out_dtype)
     }
 
     fn int_lower_equal_elem(lhs: T4aTensor, rhs: Scalar, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_lower_equal_elem(lhs.into(), rhs, BoolDType::Native)).with_store(out_dtype)
+        wrap(lhs.into_any().less_equal_scalar(number(rhs))).with_store(out_dtype)
     }
 
     fn int_add(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(int_add(lhs.into(), rhs.into()))
+        lhs.then(|x| x.add(rhs.into_any()))
     }
 
     fn int_add_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(int_add_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.add_scalar(number(rhs)))
     }
 
     fn int_powi(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(int_powi(lhs.into(), rhs.into()))
-    }
-
-    fn int_powi_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(int_powi_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.int_pow(rhs.into_any()))
     }
 
     fn int_powi_scalar_impl(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(int_powi_scalar_impl(lhs.into(), rhs))
+        lhs.then(|x| x.int_pow_scalar(number(rhs)))
     }
 
     fn int_clamp_min(tensor: T4aTensor, min: Scalar) -> T4aTensor {
-        flex!(int_clamp_min(tensor.into(), min))
+        tensor.then(|x| x.maximum_scalar(number(min)))
     }
 
     fn int_clamp_max(tensor: T4aTensor, max: Scalar) -> T4aTensor {
-        flex!(int_clamp_max(tensor.into(), max))
+        tensor.then(|x| x.minimum_scalar(number(max)))
     }
 
     fn int_clamp(tensor: T4aTensor, min: Scalar, max: Scalar) -> T4aTensor {
-        flex!(int_clamp(tensor.into(), min, max))
+        tensor.then(|x| x.clamp(number(min), number(max)))
     }
 
     fn int_sub(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(int_sub(lhs.into(), rhs.into()))
+        lhs.then(|x| x.sub(rhs.into_any()))
     }
 
     fn int_sub_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(int_sub_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.sub_scalar(number(rhs)))
     }
 
     fn int_mul(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(int_mul(lhs.into(), rhs.into()))
+        lhs.then(|x| x.mul(rhs.into_any()))
     }
 
     fn int_mul_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(int_mul_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.mul_scalar(number(rhs)))
     }
 
     fn int_div(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(int_div(lhs.into(), rhs.into()))
+        lhs.then(|x| x.div(rhs.into_any()))
     }
 
     fn int_div_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(int_div_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.div_scalar(number(rhs)))
     }
 
     fn int_remainder(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(int_remainder(lhs.into(), rhs.into()))
+        lhs.then(|x| x.remainder(rhs.into_any()))
     }
 
     fn int_remainder_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(int_remainder_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.remainder_scalar(number(rhs)))
     }
 
     fn int_matmul(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(int_matmul(lhs.into(), rhs.into()))
+        lhs.then(|x| x.matmul(rhs.any()))
     }
 
     fn int_neg(tensor: T4aTensor) -> T4aTensor {
-        flex!(int_neg(tensor.into()))
+        tensor.then(|x| x.neg())
     }
 
     fn int_zeros(shape: Shape, _device: &T4aDevice, dtype: IntDType) -> T4aTensor {
@@ -269,87 +264,87 @@ impl IntTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn int_sum(tensor: T4aTensor) -> T4aTensor {
-        flex!(int_sum(tensor.into()))
+        tensor.then(|x| of_all(&x, AnyTensor::sum))
     }
 
     fn int_sum_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(int_sum_dim(tensor.into(), dim))
+        tensor.then(|x| x.sum(&[dim]))
     }
 
     fn int_prod(tensor: T4aTensor) -> T4aTensor {
-        flex!(int_prod(tensor.into()))
+        tensor.then(|x| of_all(&x, AnyTensor::prod))
     }
 
     fn int_prod_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(int_prod_dim(tensor.into(), dim))
+        tensor.then(|x| x.prod(&[dim]))
     }
 
     fn int_mean(tensor: T4aTensor) -> T4aTensor {
-        flex!(int_mean(tensor.into()))
+        tensor.then(|x| of_all(&x, AnyTensor::mean))
     }
 
     fn int_mean_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(int_mean_dim(tensor.into(), dim))
+        tensor.then(|x| x.mean(&[dim]))
     }
 
     fn int_cumsum(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(int_cumsum(tensor.into(), dim))
+        tensor.then(|x| x.cumsum(dim))
     }
 
     fn int_cumprod(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(int_cumprod(tensor.into(), dim))
+        tensor.then(|x| x.cumprod(dim))
     }
 
     fn int_cummin(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(int_cummin(tensor.into(), dim))
+        tensor.then(|x| x.cummin(dim))
     }
 
     fn int_cummax(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(int_cummax(tensor.into(), dim))
+        tensor.then(|x| x.cummax(dim))
     }
 
     fn int_argmax(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(int_argmax(tensor.into(), dim))
+        tensor.then(|x| Ok(x.max_with_index(dim)?.1))
     }
 
     fn int_argmin(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(int_argmin(tensor.into(), dim))
+        tensor.then(|x| Ok(x.min_with_index(dim)?.1))
     }
 
     fn int_max(tensor: T4aTensor) -> T4aTensor {
-        flex!(int_max(tensor.into()))
+        tensor.then(|x| of_all(&x, AnyTensor::max))
     }
 
     fn int_max_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(int_max_dim(tensor.into(), dim))
+        tensor.then(|x| x.max(&[dim]))
     }
 
     fn int_max_dim_with_indices(tensor: T4aTensor, dim: usize) -> (T4aTensor, T4aTensor) {
-        flex!(int_max_dim_with_indices(tensor.into(), dim))
+        with_indices(tensor.any().max_with_index(dim), IntDType::I64)
     }
 
     fn int_max_abs(tensor: T4aTensor) -> T4aTensor {
-        flex!(int_max_abs(tensor.into()))
+        tensor.then(|x| of_all(&x, AnyTensor::max_abs))
     }
 
     fn int_max_abs_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(int_max_abs_dim(tensor.into(), dim))
+        tensor.then(|x| x.max_abs(&[dim]))
     }
 
     fn int_min(tensor: T4aTensor) -> T4aTensor {
-        flex!(int_min(tensor.into()))
+        tensor.then(|x| of_all(&x, AnyTensor::min))
     }
 
     fn int_min_dim(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        flex!(int_min_dim(tensor.into(), dim))
+        tensor.then(|x| x.min(&[dim]))
     }
 
     fn int_min_dim_with_indices(tensor: T4aTensor, dim: usize) -> (T4aTensor, T4aTensor) {
-        flex!(int_min_dim_with_indices(tensor.into(), dim))
+        with_indices(tensor.any().min_with_index(dim), IntDType::I64)
     }
 
     fn int_abs(tensor: T4aTensor) -> T4aTensor {
-        flex!(int_abs(tensor.into()))
+        tensor.then(|x| x.abs())
     }
 
     fn int_random(
@@ -358,7 +353,7 @@ impl IntTensorOps<BurnT4a> for BurnT4a {
         _device: &T4aDevice,
         dtype: IntDType,
     ) -> T4aTensor {
-        flex!(int_random(shape, distribution, &FlexDevice, dtype))
+        random(shape, distribution, dtype)
     }
 
     fn int_arange_step(
@@ -367,35 +362,32 @@ impl IntTensorOps<BurnT4a> for BurnT4a {
         _device: &T4aDevice,
         dtype: IntDType,
     ) -> T4aTensor {
-        flex!(int_arange_step(range, step, &FlexDevice, dtype))
-    }
-
-    fn int_arange(range: Range<i64>, _device: &T4aDevice, dtype: IntDType) -> T4aTensor {
-        flex!(int_arange(range, &FlexDevice, dtype))
+        let [start, end, step] = [range.start, range.end, step as i64].map(Number::Int);
+        wrap(AnyTensor::arange(start, end, step, engine(dtype)))
     }
 
     fn int_any(tensor: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_any(tensor.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(of_all(tensor.any(), AnyTensor::any)).with_store(out_dtype)
     }
 
     fn int_any_dim(tensor: T4aTensor, dim: usize, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_any_dim(tensor.into(), dim, BoolDType::Native)).with_store(out_dtype)
+        wrap(tensor.any().any(&[dim])).with_store(out_dtype)
     }
 
     fn int_all(tensor: T4aTensor, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_all(tensor.into(), BoolDType::Native)).with_store(out_dtype)
+        wrap(of_all(tensor.any(), AnyTensor::all)).with_store(out_dtype)
     }
 
     fn int_all_dim(tensor: T4aTensor, dim: usize, out_dtype: BoolDType) -> T4aTensor {
-        flex!(int_all_dim(tensor.into(), dim, BoolDType::Native)).with_store(out_dtype)
+        wrap(tensor.any().all(&[dim])).with_store(out_dtype)
     }
 
     fn int_sign(tensor: T4aTensor) -> T4aTensor {
-        flex!(int_sign(tensor.into()))
+        tensor.then(|x| x.sign())
     }
 
     fn int_sort(tensor: T4aTensor, dim: usize, descending: bool) -> T4aTensor {
-        flex!(int_sort(tensor.into(), dim, descending))
+        tensor.then(|x| x.sort(dim, descending))
     }
 
     fn int_sort_with_indices(
@@ -403,66 +395,67 @@ impl IntTensorOps<BurnT4a> for BurnT4a {
         dim: usize,
         descending: bool,
     ) -> (T4aTensor, T4aTensor) {
-        flex!(int_sort_with_indices(tensor.into(), dim, descending))
+        let pair = tensor.any().sort_with_indices(dim, descending, DType::I64);
+        with_indices(pair, IntDType::I64)
     }
 
     fn int_argsort(tensor: T4aTensor, dim: usize, descending: bool) -> T4aTensor {
-        flex!(int_argsort(tensor.into(), dim, descending))
+        tensor.then(|x| x.argsort(dim, descending, DType::I64))
     }
 
     fn bitwise_and(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(bitwise_and(lhs.into(), rhs.into()))
+        lhs.then(|x| x.bitwise_and(rhs.into_any()))
     }
 
     fn bitwise_and_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(bitwise_and_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.bitwise_and_scalar(number(rhs)))
     }
 
     fn bitwise_or(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(bitwise_or(lhs.into(), rhs.into()))
+        lhs.then(|x| x.bitwise_or(rhs.into_any()))
     }
 
     fn bitwise_or_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(bitwise_or_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.bitwise_or_scalar(number(rhs)))
     }
 
     fn bitwise_xor(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(bitwise_xor(lhs.into(), rhs.into()))
+        lhs.then(|x| x.bitwise_xor(rhs.into_any()))
     }
 
     fn bitwise_xor_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(bitwise_xor_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.bitwise_xor_scalar(number(rhs)))
     }
 
     fn bitwise_not(tensor: T4aTensor) -> T4aTensor {
-        flex!(bitwise_not(tensor.into()))
+        tensor.then(|x| x.bitwise_not())
     }
 
     fn bitwise_left_shift(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(bitwise_left_shift(lhs.into(), rhs.into()))
+        lhs.then(|x| x.shift_left(rhs.into_any()))
     }
 
     fn bitwise_left_shift_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(bitwise_left_shift_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.shift_left_scalar(number(rhs)))
     }
 
     fn bitwise_right_shift(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        flex!(bitwise_right_shift(lhs.into(), rhs.into()))
+        lhs.then(|x| x.shift_right(rhs.into_any()))
     }
 
     fn bitwise_right_shift_scalar(lhs: T4aTensor, rhs: Scalar) -> T4aTensor {
-        flex!(bitwise_right_shift_scalar(lhs.into(), rhs))
+        lhs.then(|x| x.shift_right_scalar(number(rhs)))
     }
 
     fn int_cast(tensor: T4aTensor, dtype: IntDType) -> T4aTensor {
-        flex!(int_cast(tensor.into(), dtype))
+        tensor.then(|x| x.cast(engine(dtype)))
     }
 
     fn int_argtopk(tensor: T4aTensor, dim: usize, k: usize) -> T4aTensor {
-        Self::int_argsort(tensor, dim, true).then(|x| x.slice_axis(dim, 0, k, 1))
+        tensor.then(|x| Ok(x.topk(dim, k, true, DType::I64)?.1))
     }
 
     fn int_topk(tensor: T4aTensor, dim: usize, k: usize) -> T4aTensor {
-        Self::int_sort(tensor, dim, true).then(|x| x.slice_axis(dim, 0, k, 1))
+        tensor.then(|x| Ok(x.topk(dim, k, true, DType::I64)?.0))
     }
 }

@@ -7,18 +7,6 @@ use super::flex::flex;
 use super::primitive::T4aTensor;
 
 impl ModuleOps<BurnT4a> for BurnT4a {
-    fn embedding(weights: T4aTensor, indices: T4aTensor) -> T4aTensor {
-        flex!(embedding(weights.into(), indices.into()))
-    }
-
-    fn embedding_backward(
-        weights: T4aTensor,
-        output_grad: T4aTensor,
-        indices: T4aTensor,
-    ) -> T4aTensor {
-        flex!(embedding_backward(weights.into(), output_grad.into(), indices.into()))
-    }
-
     fn conv1d(
         x: T4aTensor,
         weight: T4aTensor,

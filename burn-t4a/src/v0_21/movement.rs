@@ -1,10 +1,11 @@
 //! Burn's arguments for moving data, over the engine's: slices, lists of tensors, ways to combine.
 
 use burn_backend::tensor::IndexingUpdateOp;
-use burn_backend::{BoolDType, DType, Shape, Slice};
+use burn_backend::{BoolDType, DType, Distribution, Shape, Slice};
 use t4a_tensor::any::Number;
 use t4a_tensor::index::{Reduction, Span};
-use t4a_tensor::{AnyTensor, Result, TensorError};
+use t4a_tensor::layout::Dims;
+use t4a_tensor::{AnyTensor, Result, Tensor, TensorError, random};
 
 use super::primitive::{T4aTensor, dtype, wrap};
 
@@ -69,6 +70,42 @@ pub(super) fn full(shape: Shape, value: Number, of: impl Into<DType>) -> T4aTens
     }
 }
 
+/// A reduction of all axes to a tensor of shape `[1]`.
+pub(super) fn of_all(
+    x: &AnyTensor,
+    reduce: impl FnOnce(&AnyTensor, &[usize]) -> Result<AnyTensor>,
+) -> Result<AnyTensor> {
+    let axes: Dims = (0..x.rank()).collect();
+    reduce(x, &axes)?.reshape(&[1])
+}
+
+/// `outᵢ = aᵢ₊₁·bᵢ₊₂ − aᵢ₊₂·bᵢ₊₁` along an axis of size 3, indices modulo 3.
+pub(super) fn cross(a: &AnyTensor, b: &AnyTensor, dim: usize) -> Result<AnyTensor> {
+    if a.shape().get(dim) != Some(&3) || b.shape().get(dim) != Some(&3) {
+        let required = "an axis of size 3 in both";
+        return Err(TensorError::shapes("cross", a.shape(), b.shape(), required));
+    }
+    let turned = |x: &AnyTensor, by: [i64; 3]| -> Result<AnyTensor> {
+        x.index_select(dim, &Tensor::from_slice(&by, &[3])?.into())
+    };
+    let (next, last) = ([1, 2, 0], [2, 0, 1]);
+    turned(a, next)?.mul(turned(b, last)?)?.sub(turned(a, last)?.mul(turned(b, next)?)?)
+}
+
+/// A tensor of random elements from the process-wide generator.
+#[track_caller]
+pub(super) fn random(shape: Shape, law: Distribution, of: impl Into<DType>) -> T4aTensor {
+    let law = match law {
+        Distribution::Default => random::Distribution::Standard,
+        Distribution::Bernoulli(p) => random::Distribution::Bernoulli(p),
+        Distribution::Uniform(low, high) => {
+            random::Distribution::Uniform(Number::Float(low), Number::Float(high))
+        }
+        Distribution::Normal(mean, deviation) => random::Distribution::Normal(mean, deviation),
+    };
+    wrap(AnyTensor::random(random::global(), &shape, law, dtype(of)))
+}
+
 /// How a scatter combines.
 pub(super) fn combine(op: IndexingUpdateOp) -> Reduction {
     match op {
@@ -83,7 +120,6 @@ pub(super) fn combine(op: IndexingUpdateOp) -> Reduction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use t4a_tensor::Tensor;
 
     #[test]
     fn a_negative_step_reverses_the_range() {

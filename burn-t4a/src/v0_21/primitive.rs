@@ -4,7 +4,7 @@
 //! dtype is `bool`. Booleans are one byte of 0 or 1 whatever their store: the store is a tag that
 //! [`into_data`](T4aTensor::into_data) honours and results inherit.
 
-use burn_backend::{BoolDType, DType as BurnDType, Scalar, Shape, TensorMetadata};
+use burn_backend::{BoolDType, DType as BurnDType, IntDType, Scalar, Shape, TensorMetadata};
 use t4a_tensor::any::Number;
 use t4a_tensor::{AnyTensor, DType, Result, Route, TensorError};
 
@@ -80,6 +80,16 @@ pub(crate) fn wrap(result: Result<AnyTensor>) -> T4aTensor {
     let any = accept(result);
     debug_assert!(!any.dtype().is_complex());
     T4aTensor { any, store: BoolDType::Native }
+}
+
+/// Values and their indices, the indices in the dtype asked for.
+#[track_caller]
+pub(crate) fn with_indices(
+    pair: Result<(AnyTensor, AnyTensor)>,
+    indices: IntDType,
+) -> (T4aTensor, T4aTensor) {
+    let (values, at) = accept(pair);
+    (wrap(Ok(values)), wrap(at.cast(dtype(indices))))
 }
 
 /// A scalar argument.
