@@ -7,6 +7,7 @@
 //! movement           zero-copy view operations on both
 //! loops              the only element loops
 //! map · copy         broadcast, allocate or reuse, run the loop
+//! nn                 fused operations of neural networks
 //! index              gather, scatter, masks, regions
 //! sort · cumulative  along an axis
 //! create · random    regular and random values
@@ -26,6 +27,7 @@ pub mod loops;
 pub mod map;
 pub mod matmul;
 mod movement;
+pub mod nn;
 pub mod pool;
 pub mod random;
 pub mod reduce;

@@ -9,6 +9,7 @@ mod create;
 mod cumulative;
 mod elementwise;
 mod index;
+mod nn;
 mod number;
 mod reduce;
 mod sort;

@@ -1,0 +1,301 @@
+//! Operations of neural networks on erased tensors: `f32` and `f64` natively, 16-bit floats
+//! through `f32`.
+
+use super::AnyTensor;
+use super::elementwise::{same_dtype, unsupported};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::nn::attention::{self, AttentionOptions};
+use crate::nn::conv::{self, ConvOptions};
+use crate::nn::norm::{self, NormVjp};
+use crate::nn::pool::{self, PoolOptions};
+use crate::nn::softmax;
+use crate::route::{Path, Reason, Route};
+use crate::tensor::Tensor;
+
+const PROMOTED: Route = Route::because(Path::Fused, Reason::DtypePromoted);
+
+/// Binds `$t` to the type that a float dtype is computed in.
+macro_rules! computed_in {
+    ($op:expr, $dtype:expr, $t:ident => $body:expr) => {
+        match $dtype {
+            DType::F64 => {
+                type $t = f64;
+                $body
+            }
+            DType::F32 | DType::F16 | DType::BF16 => {
+                type $t = f32;
+                $body
+            }
+            other => Err(unsupported($op, other, "float")),
+        }
+    };
+}
+
+/// The tensor in the type that its dtype is computed in.
+fn wide<T: crate::Element>(x: &AnyTensor) -> Result<Tensor<T>> {
+    x.clone().cast(T::DTYPE)?.into_typed()
+}
+
+/// All operands share the dtype of the first.
+fn checked(op: &'static str, x: &AnyTensor, others: &[Option<&AnyTensor>]) -> Result<()> {
+    others.iter().flatten().try_for_each(|other| same_dtype(op, x, other))
+}
+
+/// The result under the dtype of the operands.
+fn narrow<T: crate::Element>(result: Tensor<T>, dtype: DType) -> Result<AnyTensor> {
+    let result = AnyTensor::from(result);
+    if result.dtype() == dtype { Ok(result) } else { Ok(result.cast(dtype)?.with_route(PROMOTED)) }
+}
+
+impl AnyTensor {
+    /// See [`softmax::softmax`].
+    ///
+    /// # Errors
+    /// [`Axis`](crate::TensorError::Axis), `DTypeUnsupported`, `OutOfMemory`.
+    pub fn softmax(&self, axis: usize) -> Result<Self> {
+        computed_in!("softmax", self.dtype(), T => {
+            narrow(softmax::softmax(&wide::<T>(self)?, axis)?, self.dtype())
+        })
+    }
+
+    /// See [`softmax::log_softmax`]. Errors: as [`AnyTensor::softmax`].
+    pub fn log_softmax(&self, axis: usize) -> Result<Self> {
+        computed_in!("log_softmax", self.dtype(), T => {
+            narrow(softmax::log_softmax(&wide::<T>(self)?, axis)?, self.dtype())
+        })
+    }
+
+    /// See [`softmax::softmax_vjp`]; `self` is the result.
+    ///
+    /// # Errors
+    /// As [`AnyTensor::softmax`]; `ShapeMismatch`, `DTypeMismatch`.
+    pub fn softmax_vjp(&self, dy: &Self, axis: usize) -> Result<Self> {
+        checked("softmax_vjp", self, &[Some(dy)])?;
+        computed_in!("softmax_vjp", self.dtype(), T => {
+            narrow(softmax::softmax_vjp(&wide::<T>(self)?, &wide::<T>(dy)?, axis)?, self.dtype())
+        })
+    }
+
+    /// See [`softmax::log_softmax_vjp`]; `self` is the result. Errors: as
+    /// [`AnyTensor::softmax_vjp`].
+    pub fn log_softmax_vjp(&self, dy: &Self, axis: usize) -> Result<Self> {
+        checked("log_softmax_vjp", self, &[Some(dy)])?;
+        computed_in!("log_softmax_vjp", self.dtype(), T => {
+            let dx = softmax::log_softmax_vjp(&wide::<T>(self)?, &wide::<T>(dy)?, axis)?;
+            narrow(dx, self.dtype())
+        })
+    }
+
+    /// See [`norm::layer_norm`].
+    ///
+    /// # Errors
+    /// `ShapeMismatch`, `Shape`, `DTypeMismatch`, `DTypeUnsupported`, `OutOfMemory`.
+    pub fn layer_norm(&self, gamma: &Self, beta: Option<&Self>, epsilon: f64) -> Result<Self> {
+        checked("layer_norm", self, &[Some(gamma), beta])?;
+        computed_in!("layer_norm", self.dtype(), T => {
+            let beta = beta.map(wide::<T>).transpose()?;
+            let (x, gamma) = (wide::<T>(self)?, wide::<T>(gamma)?);
+            narrow(norm::layer_norm(&x, &gamma, beta.as_ref(), epsilon)?, self.dtype())
+        })
+    }
+
+    /// See [`norm::rms_norm`]. Errors: as [`AnyTensor::layer_norm`].
+    pub fn rms_norm(&self, gamma: &Self, epsilon: f64) -> Result<Self> {
+        checked("rms_norm", self, &[Some(gamma)])?;
+        computed_in!("rms_norm", self.dtype(), T => {
+            let y = norm::rms_norm(&wide::<T>(self)?, &wide::<T>(gamma)?, epsilon)?;
+            narrow(y, self.dtype())
+        })
+    }
+
+    /// Cotangents of `x`, γ and β; see [`norm::layer_norm_vjp`]. Errors: as
+    /// [`AnyTensor::layer_norm`].
+    pub fn layer_norm_vjp(&self, gamma: &Self, epsilon: f64, dy: &Self) -> Result<[Self; 3]> {
+        checked("layer_norm_vjp", self, &[Some(gamma), Some(dy)])?;
+        computed_in!("layer_norm_vjp", self.dtype(), T => {
+            let (x, gamma, dy) = (wide::<T>(self)?, wide::<T>(gamma)?, wide::<T>(dy)?);
+            let NormVjp { x, gamma, beta } = norm::layer_norm_vjp(&x, &gamma, epsilon, &dy)?;
+            let dtype = self.dtype();
+            Ok([narrow(x, dtype)?, narrow(gamma, dtype)?, narrow(beta, dtype)?])
+        })
+    }
+
+    /// Cotangents of `x` and γ; see [`norm::rms_norm_vjp`]. Errors: as [`AnyTensor::layer_norm`].
+    pub fn rms_norm_vjp(&self, gamma: &Self, epsilon: f64, dy: &Self) -> Result<[Self; 2]> {
+        checked("rms_norm_vjp", self, &[Some(gamma), Some(dy)])?;
+        computed_in!("rms_norm_vjp", self.dtype(), T => {
+            let (x, gamma, dy) = (wide::<T>(self)?, wide::<T>(gamma)?, wide::<T>(dy)?);
+            let NormVjp { x, gamma, .. } = norm::rms_norm_vjp(&x, &gamma, epsilon, &dy)?;
+            Ok([narrow(x, self.dtype())?, narrow(gamma, self.dtype())?])
+        })
+    }
+}
+
+/// Convolutions. Errors of all of them: `Shape`, `ShapeMismatch` and `Value` for shapes and options
+/// that do not fit, `DTypeMismatch`, `DTypeUnsupported`, `OutOfMemory`.
+impl AnyTensor {
+    /// See [`conv::conv`].
+    pub fn conv(&self, weight: &Self, bias: Option<&Self>, options: &ConvOptions) -> Result<Self> {
+        checked("conv", self, &[Some(weight), bias])?;
+        computed_in!("conv", self.dtype(), T => {
+            let bias = bias.map(wide::<T>).transpose()?;
+            let (x, weight) = (wide::<T>(self)?, wide::<T>(weight)?);
+            narrow(conv::conv(&x, &weight, bias.as_ref(), options)?, self.dtype())
+        })
+    }
+
+    /// See [`conv::conv_x`]; `self` is the cotangent of the result.
+    pub fn conv_x(&self, x: &[usize], weight: &Self, options: &ConvOptions) -> Result<Self> {
+        checked("conv_x", self, &[Some(weight)])?;
+        computed_in!("conv_x", self.dtype(), T => {
+            let dx = conv::conv_x(x, &wide::<T>(weight)?, &wide::<T>(self)?, options)?;
+            narrow(dx, self.dtype())
+        })
+    }
+
+    /// See [`conv::conv_weight`]; `self` is the cotangent of the result.
+    pub fn conv_weight(&self, x: &Self, weight: &[usize], options: &ConvOptions) -> Result<Self> {
+        checked("conv_weight", self, &[Some(x)])?;
+        computed_in!("conv_weight", self.dtype(), T => {
+            let dw = conv::conv_weight(&wide::<T>(x)?, weight, &wide::<T>(self)?, options)?;
+            narrow(dw, self.dtype())
+        })
+    }
+
+    /// See [`conv::conv_transpose`].
+    pub fn conv_transpose(
+        &self,
+        weight: &Self,
+        bias: Option<&Self>,
+        extra: &[usize],
+        options: &ConvOptions,
+    ) -> Result<Self> {
+        checked("conv_transpose", self, &[Some(weight), bias])?;
+        computed_in!("conv_transpose", self.dtype(), T => {
+            let bias = bias.map(wide::<T>).transpose()?;
+            let (x, weight) = (wide::<T>(self)?, wide::<T>(weight)?);
+            let y = conv::conv_transpose(&x, &weight, bias.as_ref(), extra, options)?;
+            narrow(y, self.dtype())
+        })
+    }
+
+    /// See [`conv::conv_transpose_x`]; `self` is the cotangent of the result.
+    pub fn conv_transpose_x(
+        &self,
+        x: &[usize],
+        weight: &Self,
+        extra: &[usize],
+        options: &ConvOptions,
+    ) -> Result<Self> {
+        checked("conv_transpose_x", self, &[Some(weight)])?;
+        computed_in!("conv_transpose_x", self.dtype(), T => {
+            let (weight, dy) = (wide::<T>(weight)?, wide::<T>(self)?);
+            narrow(conv::conv_transpose_x(x, &weight, &dy, extra, options)?, self.dtype())
+        })
+    }
+
+    /// See [`conv::conv_transpose_weight`]; `self` is the cotangent of the result.
+    pub fn conv_transpose_weight(
+        &self,
+        x: &Self,
+        weight: &[usize],
+        extra: &[usize],
+        options: &ConvOptions,
+    ) -> Result<Self> {
+        checked("conv_transpose_weight", self, &[Some(x)])?;
+        computed_in!("conv_transpose_weight", self.dtype(), T => {
+            let (x, dy) = (wide::<T>(x)?, wide::<T>(self)?);
+            narrow(conv::conv_transpose_weight(&x, weight, &dy, extra, options)?, self.dtype())
+        })
+    }
+}
+
+/// Pooling. Errors of all of them: `Shape`, `ShapeMismatch` and `Value` for shapes and options that
+/// do not fit, `Index`, `DTypeUnsupported`, `OutOfMemory`.
+impl AnyTensor {
+    /// See [`pool::max_pool`].
+    pub fn max_pool(&self, options: &PoolOptions) -> Result<Self> {
+        computed_in!("max_pool", self.dtype(), T => {
+            narrow(pool::max_pool(&wide::<T>(self)?, options)?, self.dtype())
+        })
+    }
+
+    /// See [`pool::max_pool_with_indices`]; indices are `i64`.
+    pub fn max_pool_with_indices(&self, options: &PoolOptions) -> Result<(Self, Self)> {
+        computed_in!("max_pool_with_indices", self.dtype(), T => {
+            let (y, indices) = pool::max_pool_with_indices(&wide::<T>(self)?, options)?;
+            Ok((narrow(y, self.dtype())?, indices.into()))
+        })
+    }
+
+    /// See [`pool::max_pool_vjp`]; `self` is the cotangent of the result, indices of any integer
+    /// type.
+    pub fn max_pool_vjp(&self, x: &[usize], indices: &Self) -> Result<Self> {
+        if !indices.dtype().is_int() {
+            return Err(unsupported("max_pool_vjp", indices.dtype(), "integer indices"));
+        }
+        let indices = wide::<i64>(indices)?;
+        computed_in!("max_pool_vjp", self.dtype(), T => {
+            narrow(pool::max_pool_vjp(x, &wide::<T>(self)?, &indices)?, self.dtype())
+        })
+    }
+
+    /// See [`pool::mean_pool`].
+    pub fn mean_pool(&self, options: &PoolOptions, count_padding: bool) -> Result<Self> {
+        computed_in!("mean_pool", self.dtype(), T => {
+            narrow(pool::mean_pool(&wide::<T>(self)?, options, count_padding)?, self.dtype())
+        })
+    }
+
+    /// See [`pool::mean_pool_vjp`]; `self` is the cotangent of the result.
+    pub fn mean_pool_vjp(
+        &self,
+        x: &[usize],
+        options: &PoolOptions,
+        count_padding: bool,
+    ) -> Result<Self> {
+        computed_in!("mean_pool_vjp", self.dtype(), T => {
+            let dx = pool::mean_pool_vjp(x, &wide::<T>(self)?, options, count_padding)?;
+            narrow(dx, self.dtype())
+        })
+    }
+
+    /// See [`pool::adaptive_mean_pool`].
+    pub fn adaptive_mean_pool(&self, size: [usize; 2]) -> Result<Self> {
+        computed_in!("adaptive_mean_pool", self.dtype(), T => {
+            narrow(pool::adaptive_mean_pool(&wide::<T>(self)?, size)?, self.dtype())
+        })
+    }
+
+    /// See [`pool::adaptive_mean_pool_vjp`]; `self` is the cotangent of the result.
+    pub fn adaptive_mean_pool_vjp(&self, x: &[usize]) -> Result<Self> {
+        computed_in!("adaptive_mean_pool_vjp", self.dtype(), T => {
+            narrow(pool::adaptive_mean_pool_vjp(x, &wide::<T>(self)?)?, self.dtype())
+        })
+    }
+}
+
+impl AnyTensor {
+    /// See [`attention::attention`]; `self` holds the queries.
+    ///
+    /// # Errors
+    /// `Shape`, `ShapeMismatch`, `Value`, `DTypeMismatch`, `DTypeUnsupported`, `OutOfMemory`.
+    pub fn attention(
+        &self,
+        key: &Self,
+        value: &Self,
+        mask: Option<&Self>,
+        bias: Option<&Self>,
+        options: &AttentionOptions,
+    ) -> Result<Self> {
+        checked("attention", self, &[Some(key), Some(value), bias])?;
+        let mask = mask.map(|mask| mask.typed::<bool>()).transpose()?;
+        computed_in!("attention", self.dtype(), T => {
+            let bias = bias.map(wide::<T>).transpose()?;
+            let (q, k, v) = (wide::<T>(self)?, wide::<T>(key)?, wide::<T>(value)?);
+            let y = attention::attention(&q, &k, &v, mask, bias.as_ref(), options)?;
+            narrow(y, self.dtype())
+        })
+    }
+}

@@ -1,0 +1,274 @@
+//! Scaled dot-product attention, one tile of scores at a time.
+//!
+//! ```text
+//! S = cap·tanh(scale·Q·Kᵀ / cap), −∞ where masked, + bias       O = softmax(S)·V
+//! ```
+//!
+//! A block of queries meets the keys tile by tile with a running maximum and sum per query
+//! (Milakov, Gimelshein 2018; Dao et al. 2022), so scores never exist beyond one tile. A query
+//! whose keys are all masked gets zeros.
+
+use t4a_algebra::gemm::{MatMut, MatRef, Product};
+use t4a_algebra::simd::{Loop, dispatch};
+use t4a_algebra::{Float, Real, Standard};
+
+use super::{for_each_chunk, lanes};
+use crate::error::{Result, TensorError};
+use crate::loops::parallel::SendPtr;
+use crate::route::{Path, Route};
+use crate::tensor::{Output, Tensor};
+
+/// Queries of a block and keys of a tile: scores fill half of a second-level cache in `f64`.
+const QUERIES: usize = 64;
+const KEYS: usize = 512;
+/// Multiply-adds below which threads cost more than they save.
+const MIN_PARALLEL: usize = 1 << 18;
+
+/// What [`attention`] does with the scores.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AttentionOptions {
+    /// Factor of the scores; `1/√d` if absent.
+    pub scale: Option<f64>,
+    /// Bound `cap > 0` of the scores, `cap·tanh(s/cap)`.
+    pub softcap: Option<f64>,
+    /// Whether query i sees keys up to `i + keys − queries` only.
+    pub causal: bool,
+}
+
+/// `softmax(S)·V` over the keys.
+///
+/// Shapes: `query: [B, H, L, d]`, `key: [B, H, S, d]`, `value: [B, H, S, e]`, `mask` (true hides)
+/// and `bias` broadcast to `[B, H, L, S]`; the result is `[B, H, L, e]`. B and H broadcast.
+///
+/// Cost: 2·B·H·L·S·(d + e) operations and B·H·L·S exponentials; scratch of one tile per thread.
+///
+/// # Errors
+/// [`TensorError::Shape`], [`TensorError::ShapeMismatch`], [`TensorError::Value`] for a softcap
+/// that is not positive; `OutOfMemory`.
+pub fn attention<T: Float>(
+    query: &Tensor<T>,
+    key: &Tensor<T>,
+    value: &Tensor<T>,
+    mask: Option<&Tensor<bool>>,
+    bias: Option<&Tensor<T>>,
+    options: &AttentionOptions,
+) -> Result<Tensor<T>> {
+    let op = "attention";
+    for x in [query, key, value] {
+        if x.rank() != 4 {
+            return Err(TensorError::shape(op, x.shape(), "[batch, heads, length, features]"));
+        }
+    }
+    if let Some(cap) = options.softcap.filter(|&cap| cap.is_nan() || cap <= 0.0) {
+        return Err(TensorError::value(op, format!("softcap must be positive, got {cap}")));
+    }
+    let (q, k, v) = (query.shape(), key.shape(), value.shape());
+    if q[3] != k[3] || k[2] != v[2] {
+        let required = "as many features in queries and keys, as many keys as values";
+        return Err(TensorError::shapes(op, if q[3] == k[3] { v } else { q }, k, required));
+    }
+    let heads = crate::layout::broadcast_shapes(op, &q[..2], &k[..2])?;
+    let heads = crate::layout::broadcast_shapes(op, &heads, &v[..2])?;
+    let (b, h) = (heads[0], heads[1]);
+    let (queries, keys, d, e) = (q[2], k[2], q[3], v[3]);
+    let query = query.expand(&[b, h, queries, d])?;
+    let key = key.expand(&[b, h, keys, d])?;
+    let value = value.expand(&[b, h, keys, e])?;
+    let mask = mask.map(|m| m.expand(&[b, h, queries, keys])).transpose()?;
+    let bias = bias.map(|m| m.expand(&[b, h, queries, keys])).transpose()?;
+    let mut out = Output::<T>::new(op, &[b, h, queries, e])?;
+    let numel = out.layout().numel();
+    let blocks = queries.div_ceil(QUERIES);
+    let dst = SendPtr(out.as_mut_ptr());
+    let tasks = if numel == 0 { 0 } else { b * h * blocks };
+    let work = (numel / e.max(1)).saturating_mul(keys).saturating_mul(d + e + 8);
+    let scale = options.scale.unwrap_or(1.0 / (d.max(1) as f64).sqrt());
+    for_each_chunk(tasks, work >= MIN_PARALLEL, &|task| {
+        let (head, first) = (task / blocks, task % blocks * QUERIES);
+        let at = [head / h, head % h, first, 0];
+        let rows = QUERIES.min(queries - first);
+        let tile = KEYS.min(keys);
+        let mut scores = Output::<T>::new(op, &[rows * tile])?;
+        // SAFETY: the rows of a block are inside, and blocks are disjoint.
+        let out = unsafe {
+            let out = dst.get().add((head * queries + first) * e);
+            out.write_bytes(0, rows * e);
+            std::slice::from_raw_parts_mut(out, rows * e)
+        };
+        let (mut max, mut sum) = ([T::NEG_INFINITY; QUERIES], [T::ZERO; QUERIES]);
+        for start in (0..keys).step_by(KEYS) {
+            let cols = KEYS.min(keys - start);
+            let last = first + rows + keys;
+            if options.causal && start + queries >= last {
+                break;
+            }
+            let begin = [at[0], at[1], start, 0];
+            // SAFETY: the blocks lie inside of their tensors; the scores belong to this task.
+            let (scores, v) = unsafe {
+                let q = block(&query, at, (rows, d), false);
+                let k = block(&key, begin, (cols, d), true);
+                let s =
+                    MatMut::from_raw_parts(scores.as_mut_ptr(), (rows, cols), (cols as isize, 1));
+                multiply(Product::new(q, k, s), false)?;
+                let scores = std::slice::from_raw_parts_mut(scores.as_mut_ptr(), rows * cols);
+                (scores, block(&value, begin, (cols, e), false))
+            };
+            dispatch(Scale { scores, scale, softcap: options.softcap });
+            for (i, row) in scores.chunks_exact_mut(cols).enumerate() {
+                let line = [at[0], at[1], first + i, start];
+                if let Some(mask) = &mask {
+                    each(mask, line, row, |s, hide| if hide { T::NEG_INFINITY } else { s });
+                }
+                if options.causal {
+                    // Key j is hidden from query i if j > i + keys − queries.
+                    let seen = (first + i + keys + 1).saturating_sub(queries + start);
+                    row[seen.min(cols)..].fill(T::NEG_INFINITY);
+                }
+                if let Some(bias) = &bias {
+                    each(bias, line, row, |s, b| s.add(b));
+                }
+            }
+            dispatch(Update { scores, cols, out, e, max: &mut max, sum: &mut sum });
+            // SAFETY: as above; `out` is ours and row-major.
+            unsafe {
+                let p = MatRef::from_raw_parts(scores.as_ptr(), (rows, cols), (cols as isize, 1));
+                let o = MatMut::from_raw_parts(out.as_mut_ptr(), (rows, e), (e as isize, 1));
+                multiply(Product::new(p, v, o), true)?;
+            }
+        }
+        dispatch(Divide { out, e, sum: &sum });
+        Ok(())
+    })?;
+    // SAFETY: every row was set to zero at least.
+    Ok(unsafe { out.assume_init() }.with_route(Route::native(Path::Fused)))
+}
+
+/// `rows × cols` of the last two axes from an index on, transposed if asked.
+///
+/// # Safety
+/// The block lies inside of the tensor.
+unsafe fn block<'a, T: Float>(
+    x: &'a Tensor<T>,
+    at: [usize; 4],
+    (rows, cols): (usize, usize),
+    transposed: bool,
+) -> MatRef<'a, T> {
+    let strides = x.layout().strides();
+    let offset: isize = at.iter().zip(strides).map(|(&i, &s)| i as isize * s).sum();
+    // SAFETY: the promise.
+    let m = unsafe {
+        let ptr = x.as_ptr().wrapping_offset(offset);
+        MatRef::from_raw_parts(ptr, (rows, cols), (strides[2], strides[3]))
+    };
+    if transposed { m.transpose() } else { m }
+}
+
+/// `sⱼ ← f(sⱼ, xⱼ)` along the last axis of `x` from an index inside of it on.
+fn each<T: Float, U: t4a_algebra::Scalar>(
+    x: &Tensor<U>,
+    at: [usize; 4],
+    row: &mut [T],
+    f: impl Fn(T, U) -> T,
+) {
+    let strides = x.layout().strides();
+    debug_assert!(at[3] + row.len() <= x.shape()[3]);
+    let offset: isize = at.iter().zip(strides).map(|(&i, &s)| i as isize * s).sum();
+    for (j, s) in row.iter_mut().enumerate() {
+        // SAFETY: the row lies inside of the last axis, and the index inside of the others.
+        let x = unsafe { *x.as_ptr().wrapping_offset(offset + j as isize * strides[3]) };
+        *s = f(*s, x);
+    }
+}
+
+fn multiply<T: Float>(
+    product: Result<Product<'_, T>, t4a_algebra::gemm::GemmError>,
+    accumulate: bool,
+) -> Result<()> {
+    let product = product.map_err(|error| TensorError::value("attention", error.to_string()))?;
+    product.accumulate(accumulate).run::<Standard>();
+    Ok(())
+}
+
+/// `s ← scale·s`, bounded by the softcap.
+struct Scale<'a, T> {
+    scores: &'a mut [T],
+    scale: f64,
+    softcap: Option<f64>,
+}
+
+impl<T: Float> Loop for Scale<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let scale = T::from_f64(self.scale);
+        match self.softcap {
+            Some(cap) => {
+                let (cap, inverse) = (T::from_f64(cap), T::from_f64(1.0 / cap));
+                for s in self.scores {
+                    *s = s.mul(scale).mul(inverse).tanh().mul(cap);
+                }
+            }
+            None => {
+                for s in self.scores {
+                    *s = s.mul(scale);
+                }
+            }
+        }
+    }
+}
+
+/// Takes a tile of scores into the running maxima and sums: scores become `e^(s − m)`, and what
+/// has been accumulated is scaled to the new maximum m.
+struct Update<'a, T> {
+    scores: &'a mut [T],
+    cols: usize,
+    out: &'a mut [T],
+    e: usize,
+    max: &'a mut [T; QUERIES],
+    sum: &'a mut [T; QUERIES],
+}
+
+impl<T: Float> Loop for Update<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (i, row) in self.scores.chunks_exact_mut(self.cols).enumerate() {
+            let old = self.max[i];
+            let seen = lanes::max(row);
+            let new = if seen > old { seen } else { old };
+            // Nothing but −∞ so far: any finite shift makes zeros of it.
+            let shift = if new == T::NEG_INFINITY { T::ZERO } else { new };
+            for s in row.iter_mut() {
+                *s = s.sub(shift).exp();
+            }
+            let factor = old.sub(shift).exp();
+            self.sum[i] = self.sum[i].mul_add(factor, lanes::sum(row, |s| s));
+            self.max[i] = new;
+            if factor != T::ONE {
+                for o in &mut self.out[i * self.e..(i + 1) * self.e] {
+                    *o = o.mul(factor);
+                }
+            }
+        }
+    }
+}
+
+/// `o ← o / Σ`; zeros where the sum is 0.
+struct Divide<'a, T> {
+    out: &'a mut [T],
+    e: usize,
+    sum: &'a [T; QUERIES],
+}
+
+impl<T: Float> Loop for Divide<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (out, &sum) in self.out.chunks_exact_mut(self.e.max(1)).zip(self.sum) {
+            let factor = if sum == T::ZERO { T::ZERO } else { Real::div(T::ONE, sum) };
+            for o in out {
+                *o = o.mul(factor);
+            }
+        }
+    }
+}

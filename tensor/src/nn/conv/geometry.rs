@@ -1,0 +1,238 @@
+//! Sizes of a convolution, checked. Fewer than three spatial axes get leading ones of size 1.
+
+use crate::error::{Result, TensorError};
+use crate::layout::Dims;
+
+/// Stride, padding and dilation along each spatial axis, and the number of groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConvOptions {
+    /// Distance between windows; at least 1.
+    pub stride: Dims,
+    /// Zeros on either side.
+    pub padding: Dims,
+    /// Distance between the elements of a window; at least 1.
+    pub dilation: Dims,
+    /// Groups of channels; a divisor of both channel counts.
+    pub groups: usize,
+}
+
+impl ConvOptions {
+    /// Stride 1, no padding, dilation 1, one group.
+    pub fn new(spatial_axes: usize) -> Self {
+        let fill = |v| Dims::from_elem(v, spatial_axes);
+        Self { stride: fill(1), padding: fill(0), dilation: fill(1), groups: 1 }
+    }
+}
+
+/// All sizes. Per axis, window `t` element `k` lies at `t·stride + k·dilation − padding` of x.
+#[derive(Clone, Debug)]
+pub(super) struct Geometry {
+    /// Spatial axes that callers see.
+    pub(super) axes: usize,
+    /// Images.
+    pub(super) n: usize,
+    pub(super) groups: usize,
+    /// Channels of x and of y in a group.
+    pub(super) c: usize,
+    pub(super) o: usize,
+    /// Sizes of x, of the window and of y.
+    pub(super) x: [usize; 3],
+    pub(super) k: [usize; 3],
+    pub(super) y: [usize; 3],
+    pub(super) stride: [usize; 3],
+    pub(super) padding: [usize; 3],
+    pub(super) dilation: [usize; 3],
+}
+
+/// Window extent `d·(k − 1) + 1` if it and all sums with the padded size stay small.
+fn extent(k: usize, d: usize) -> Option<usize> {
+    (k.checked_sub(1)?).checked_mul(d)?.checked_add(1).filter(|&e| e <= isize::MAX as usize / 4)
+}
+
+impl Geometry {
+    /// For `x: [N, C, …]`, `w: [O, C/groups, …]`.
+    pub(super) fn forward(
+        op: &'static str,
+        x: &[usize],
+        w: &[usize],
+        options: &ConvOptions,
+    ) -> Result<Self> {
+        let axes = Self::check(op, x, w, options)?;
+        let (c, o) = (w[1], w[0] / options.groups);
+        if x[1] != c.saturating_mul(options.groups) {
+            let required = "input channels = groups × second axis of the weight";
+            return Err(TensorError::shapes(op, x, w, required));
+        }
+        let mut y = [1; 3];
+        for i in 0..axes {
+            let (stride, padding) = (options.stride[i], options.padding[i]);
+            let padded = padding.checked_mul(2).and_then(|p| p.checked_add(x[2 + i]));
+            let fits = extent(w[2 + i], options.dilation[i]).zip(padded);
+            y[3 - axes + i] = match fits {
+                Some((e, padded)) if e <= padded => (padded - e) / stride + 1,
+                _ => {
+                    return Err(TensorError::shapes(
+                        op,
+                        x,
+                        w,
+                        "windows inside of the padded input",
+                    ));
+                }
+            };
+        }
+        Ok(Self::assemble(axes, x[0], [c, o], &x[2..], &w[2..], y, options))
+    }
+
+    /// For the adjoint as an operation of its own: `y: [N, O, …]`, `w: [O, C/groups, …]` and
+    /// `extra` positions of x past those that windows reach.
+    pub(super) fn transposed(
+        op: &'static str,
+        y: &[usize],
+        w: &[usize],
+        extra: &[usize],
+        options: &ConvOptions,
+    ) -> Result<Self> {
+        let axes = Self::check(op, y, w, options)?;
+        if y[1] != w[0] || extra.len() != axes {
+            let required = "input channels = first axis of the weight";
+            return Err(TensorError::shapes(op, y, w, required));
+        }
+        let mut x = Dims::new();
+        for i in 0..axes {
+            let size = (|| {
+                let steps = y[2 + i].checked_sub(1)?.checked_mul(options.stride[i])?;
+                let reach = steps.checked_add(extent(w[2 + i], options.dilation[i])?)?;
+                let full = reach.checked_add(extra[i])?;
+                full.checked_sub(options.padding[i].checked_mul(2)?)
+            })();
+            match size {
+                Some(size) if size <= isize::MAX as usize / 4 => x.push(size),
+                _ => {
+                    let required = "a result of at least no size: (in − 1)·s + d·(k − 1) + 1 ≥ 2p";
+                    return Err(TensorError::shapes(op, y, w, required));
+                }
+            }
+        }
+        let mut size = [1; 3];
+        size[3 - axes..].copy_from_slice(&y[2..]);
+        let channels = [w[1], w[0] / options.groups];
+        Ok(Self::assemble(axes, y[0], channels, &x, &w[2..], size, options))
+    }
+
+    fn check(op: &'static str, x: &[usize], w: &[usize], options: &ConvOptions) -> Result<usize> {
+        let axes = x.len().wrapping_sub(2);
+        if !(1..=3).contains(&axes) {
+            return Err(TensorError::shape(op, x, "[images, channels, one to three sizes]"));
+        }
+        if w.len() != x.len() || w[2..].contains(&0) {
+            return Err(TensorError::shapes(
+                op,
+                x,
+                w,
+                "equal ranks and windows that are not empty",
+            ));
+        }
+        let ConvOptions { stride, padding, dilation, groups } = options;
+        let lengths = [stride.len(), padding.len(), dilation.len()];
+        let far = |v: &Dims| v.iter().any(|&v| v > isize::MAX as usize / 8);
+        if lengths != [axes; 3]
+            || stride.contains(&0)
+            || dilation.contains(&0)
+            || *groups == 0
+            || [stride, padding, dilation].into_iter().any(far)
+        {
+            let required = "one stride ≥ 1, padding and dilation ≥ 1 per axis, and groups ≥ 1";
+            return Err(TensorError::value(op, format!("required {required}, got {options:?}")));
+        }
+        if !w[0].is_multiple_of(*groups) {
+            let message = format!("{} channels do not divide into {groups} groups", w[0]);
+            return Err(TensorError::value(op, message));
+        }
+        Ok(axes)
+    }
+
+    fn assemble(
+        axes: usize,
+        n: usize,
+        [c, o]: [usize; 2],
+        x: &[usize],
+        k: &[usize],
+        y: [usize; 3],
+        options: &ConvOptions,
+    ) -> Self {
+        let pad = |from: &[usize], with: usize| {
+            let mut out = [with; 3];
+            out[3 - axes..].copy_from_slice(from);
+            out
+        };
+        let groups = options.groups;
+        Self {
+            axes,
+            n,
+            groups,
+            c,
+            o,
+            x: pad(x, 1),
+            k: pad(k, 1),
+            y,
+            stride: pad(&options.stride, 1),
+            padding: pad(&options.padding, 0),
+            dilation: pad(&options.dilation, 1),
+        }
+    }
+
+    /// Elements of a plane of x, of a window and of a plane of y.
+    pub(super) fn planes(&self) -> [usize; 3] {
+        [self.x, self.k, self.y].map(|size| size.iter().product())
+    }
+
+    fn shape(&self, head: [usize; 2], sizes: [usize; 3]) -> Dims {
+        head.iter().chain(&sizes[3 - self.axes..]).copied().collect()
+    }
+
+    pub(super) fn x_shape(&self) -> Dims {
+        self.shape([self.n, self.groups * self.c], self.x)
+    }
+
+    pub(super) fn y_shape(&self) -> Dims {
+        self.shape([self.n, self.groups * self.o], self.y)
+    }
+
+    pub(super) fn w_shape(&self) -> Dims {
+        self.shape([self.groups * self.o, self.c], self.k)
+    }
+
+    /// Whether nothing is summed.
+    pub(super) fn is_empty(&self) -> bool {
+        [self.n, self.c, self.o].contains(&0) || self.planes().contains(&0)
+    }
+
+    /// Whether there are too few channels for a matrix product (bench `nn`, rows `depthwise`).
+    pub(super) fn is_thin(&self) -> bool {
+        self.groups > 1 && self.c * self.o <= 4
+    }
+
+    /// Whether the windows of all positions, in order, are x itself.
+    pub(super) fn is_pointwise(&self) -> bool {
+        self.k == [1; 3] && self.stride == [1; 3] && self.padding == [0; 3] && self.x == self.y
+    }
+
+    /// Multiply-adds of the whole operation.
+    pub(super) fn work(&self) -> usize {
+        let [_, k, y] = self.planes();
+        [self.groups, self.o, self.c, k, y].iter().fold(self.n, |a, &b| a.saturating_mul(b))
+    }
+
+    /// Positions `[lo, hi)` of y along an axis whose window element `k` lies inside of x, and the
+    /// place in x of position 0.
+    #[inline]
+    pub(super) fn inside(&self, axis: usize, k: usize) -> (usize, usize, isize) {
+        let s = self.stride[axis];
+        let offset = (k * self.dilation[axis]) as isize - self.padding[axis] as isize;
+        let lo = if offset < 0 { offset.unsigned_abs().div_ceil(s) } else { 0 };
+        let end = self.x[axis] as isize - offset;
+        let hi = if end > 0 { (end as usize).div_ceil(s) } else { 0 };
+        let hi = hi.min(self.y[axis]);
+        (lo.min(hi), hi, offset)
+    }
+}

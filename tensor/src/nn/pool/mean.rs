@@ -1,0 +1,230 @@
+//! Means of windows. A window is a range of lines times a range of columns, so the sum runs over
+//! lines first and the divisor is a product.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use t4a_algebra::Float;
+use t4a_algebra::simd::{Loop, dispatch};
+
+use super::{PoolOptions, check_output, positions, row_major, sizes};
+use crate::error::{Result, TensorError};
+use crate::loops::parallel::{self, SendPtr};
+use crate::nn::for_each_chunk;
+use crate::route::{Path, Route};
+use crate::tensor::{Output, Tensor};
+
+/// `y[n, c, i, j]` = the sum over window (i, j) divided by its number of elements: of those inside
+/// of x, or with `count_padding` of those inside of the padded plane.
+///
+/// Shapes: `[N, C, H, W] → [N, C, H', W']`. Cost: one read of `x`, one write of `y`, one addition
+/// per window element.
+///
+/// # Errors
+/// [`TensorError::Shape`], [`TensorError::Value`] for windows that do not fit or are dilated;
+/// `OutOfMemory`.
+pub fn mean_pool<T: Float>(
+    x: &Tensor<T>,
+    options: &PoolOptions,
+    count_padding: bool,
+) -> Result<Tensor<T>> {
+    let op = "mean_pool";
+    let windows = stepped(op, x.shape(), options, count_padding)?;
+    forward(op, x, &windows)
+}
+
+/// Cotangent of `x` of [`mean_pool`]: that of every window, divided as there, at each of its
+/// elements. `x_shape` is the shape of `x`.
+///
+/// # Errors
+/// As [`mean_pool`]; [`TensorError::ShapeMismatch`].
+pub fn mean_pool_vjp<T: Float>(
+    x_shape: &[usize],
+    dy: &Tensor<T>,
+    options: &PoolOptions,
+    count_padding: bool,
+) -> Result<Tensor<T>> {
+    let op = "mean_pool_vjp";
+    let windows = stepped(op, x_shape, options, count_padding)?;
+    backward(op, x_shape, dy, &windows)
+}
+
+/// [`mean_pool`] with `size` windows along each axis that cover x: window i spans
+/// `⌊i·n/size⌋ … ⌈(i + 1)·n/size⌉` of n elements.
+///
+/// # Errors
+/// [`TensorError::Shape`], [`TensorError::Value`] for empty planes; `OutOfMemory`.
+pub fn adaptive_mean_pool<T: Float>(x: &Tensor<T>, size: [usize; 2]) -> Result<Tensor<T>> {
+    let op = "adaptive_mean_pool";
+    let windows = adaptive(op, x.shape(), size)?;
+    forward(op, x, &windows)
+}
+
+/// Cotangent of `x` of [`adaptive_mean_pool`]; the size is that of `dy`.
+///
+/// # Errors
+/// As [`adaptive_mean_pool`]; [`TensorError::ShapeMismatch`].
+pub fn adaptive_mean_pool_vjp<T: Float>(x_shape: &[usize], dy: &Tensor<T>) -> Result<Tensor<T>> {
+    let op = "adaptive_mean_pool_vjp";
+    sizes(op, dy.shape())?;
+    let windows = adaptive(op, x_shape, [dy.shape()[2], dy.shape()[3]])?;
+    backward(op, x_shape, dy, &windows)
+}
+
+/// Along one axis, for each window: its elements inside of x, and what it counts.
+type Windows = Vec<(Range<usize>, usize)>;
+
+fn stepped(
+    op: &'static str,
+    x: &[usize],
+    options: &PoolOptions,
+    count_padding: bool,
+) -> Result<[Windows; 2]> {
+    let counts = positions(op, x, options)?;
+    if options.dilation != [1; 2] {
+        return Err(TensorError::value(op, "means of dilated windows are not defined"));
+    }
+    let axis = |axis: usize| {
+        let size = x[2 + axis];
+        let (k, s, p) = (options.window[axis], options.stride[axis], options.padding[axis]);
+        let window = |i: usize| {
+            let (from, to) = (i * s, (i * s + k).min(size + 2 * p));
+            let inside = from.clamp(p, p + size) - p..to.clamp(p, p + size) - p;
+            let count = if count_padding { to.saturating_sub(from) } else { inside.len() };
+            (inside, count.max(1))
+        };
+        (0..counts[axis]).map(window).collect()
+    };
+    Ok([axis(0), axis(1)])
+}
+
+fn adaptive(op: &'static str, x: &[usize], size: [usize; 2]) -> Result<[Windows; 2]> {
+    let [_, h, w] = sizes(op, x)?;
+    if (h == 0 || w == 0) && !size.contains(&0) {
+        return Err(TensorError::shape(op, x, "planes that are not empty"));
+    }
+    let axis = |n: usize, size: usize| {
+        let place = |i: usize| i as u128 * n as u128;
+        let window = |i: usize| {
+            let from = (place(i) / size as u128) as usize;
+            let range = from..place(i + 1).div_ceil(size as u128) as usize;
+            let count = range.len().max(1);
+            (range, count)
+        };
+        (0..size).map(window).collect()
+    };
+    Ok([axis(h, size[0]), axis(w, size[1])])
+}
+
+fn forward<T: Float>(op: &'static str, x: &Tensor<T>, windows: &[Windows; 2]) -> Result<Tensor<T>> {
+    let [planes, h, w] = sizes(op, x.shape())?;
+    let x = row_major(x)?;
+    let [lines, columns] = windows;
+    let per = lines.len() * columns.len();
+    let mut out = Output::<T>::new(op, &[x.shape()[0], x.shape()[1], lines.len(), columns.len()])?;
+    let (src, dst) = (SendPtr(x.as_ptr().cast_mut()), SendPtr(out.as_mut_ptr()));
+    for_each_chunk(planes, parallel::worthwhile(planes * (h * w + per), 2), &|plane| {
+        let mut line = Output::<T>::new(op, &[w])?;
+        line.as_mut_slice().fill(MaybeUninit::new(T::ZERO));
+        // SAFETY: planes are disjoint, and the scratch has just been written.
+        unsafe {
+            let line = crate::nn::softmax::written(line.as_mut_slice());
+            let x = std::slice::from_raw_parts(src.get().add(plane * h * w).cast_const(), h * w);
+            let y = std::slice::from_raw_parts_mut(dst.get().add(plane * per).cast(), per);
+            dispatch(Means { x, line, y, windows });
+        }
+        Ok(())
+    })?;
+    // SAFETY: every element of every plane was written.
+    Ok(unsafe { out.assume_init() }.with_route(Route::native(Path::Fused)))
+}
+
+struct Means<'a, T> {
+    x: &'a [T],
+    /// Sums over the lines of a window.
+    line: &'a mut [T],
+    y: &'a mut [MaybeUninit<T>],
+    windows: &'a [Windows; 2],
+}
+
+impl<T: Float> Loop for Means<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let [lines, columns] = self.windows;
+        let w = self.line.len();
+        for ((rows, height), y) in lines.iter().zip(self.y.chunks_mut(columns.len().max(1))) {
+            self.line.fill(T::ZERO);
+            for h in rows.clone() {
+                for (sum, &x) in self.line.iter_mut().zip(&self.x[h * w..(h + 1) * w]) {
+                    *sum = sum.add(x);
+                }
+            }
+            for ((range, width), y) in columns.iter().zip(y) {
+                let line = &self.line[range.clone()];
+                let sum = line.iter().fold(T::ZERO, |sum, &x| sum.add(x));
+                y.write(sum.mul(T::from_f64(1.0 / (height * width) as f64)));
+            }
+        }
+    }
+}
+
+fn backward<T: Float>(
+    op: &'static str,
+    x_shape: &[usize],
+    dy: &Tensor<T>,
+    windows: &[Windows; 2],
+) -> Result<Tensor<T>> {
+    let [planes, h, w] = sizes(op, x_shape)?;
+    let [lines, columns] = windows;
+    check_output(op, dy.shape(), x_shape, [lines.len(), columns.len()])?;
+    let dy = row_major(dy)?;
+    let grads = dy.as_slice().unwrap_or_default();
+    let mut dx = Tensor::<T>::zeros(x_shape)?;
+    let dst = SendPtr(dx.as_mut_slice()?.as_mut_ptr());
+    let per = lines.len() * columns.len();
+    for_each_chunk(planes, parallel::worthwhile(planes * (h * w + per), 2), &|plane| {
+        let mut line = Output::<T>::new(op, &[w])?;
+        line.as_mut_slice().fill(MaybeUninit::new(T::ZERO));
+        // SAFETY: planes are disjoint, and the scratch has just been written.
+        unsafe {
+            let line = crate::nn::softmax::written(line.as_mut_slice());
+            let dx = std::slice::from_raw_parts_mut(dst.get().add(plane * h * w), h * w);
+            let dy = &grads[plane * per..(plane + 1) * per];
+            dispatch(Spread { dy, line, dx, windows });
+        }
+        Ok(())
+    })?;
+    Ok(dx.with_route(Route::native(Path::Fused)))
+}
+
+struct Spread<'a, T> {
+    dy: &'a [T],
+    /// The cotangents of one line of windows, at their columns.
+    line: &'a mut [T],
+    dx: &'a mut [T],
+    windows: &'a [Windows; 2],
+}
+
+impl<T: Float> Loop for Spread<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let [lines, columns] = self.windows;
+        let w = self.line.len();
+        for ((rows, height), dy) in lines.iter().zip(self.dy.chunks(columns.len().max(1))) {
+            self.line.fill(T::ZERO);
+            for ((range, width), &dy) in columns.iter().zip(dy) {
+                let share = dy.mul(T::from_f64(1.0 / (height * width) as f64));
+                for x in &mut self.line[range.clone()] {
+                    *x = x.add(share);
+                }
+            }
+            for h in rows.clone() {
+                for (x, &v) in self.dx[h * w..(h + 1) * w].iter_mut().zip(self.line.iter()) {
+                    *x = x.add(v);
+                }
+            }
+        }
+    }
+}

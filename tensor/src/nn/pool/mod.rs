@@ -1,0 +1,96 @@
+//! Pooling over two spatial axes: maxima and means of windows, and their derivatives.
+//!
+//! ```text
+//! max    greatest element of a window, with its position
+//! mean   mean of a window; windows in steps, or cut to a given number of results
+//! ```
+//!
+//! A window is a rectangle, so both work by lines first (whole rows of x at a time, vectorised)
+//! and then within a line. One spatial axis is two with a size of 1.
+
+mod max;
+mod mean;
+
+pub use max::{max_pool, max_pool_vjp, max_pool_with_indices};
+pub use mean::{adaptive_mean_pool, adaptive_mean_pool_vjp, mean_pool, mean_pool_vjp};
+
+use crate::copy::to_contiguous;
+use crate::error::{Result, TensorError};
+use crate::tensor::Tensor;
+use t4a_algebra::Scalar;
+
+/// Sizes and steps of windows along the two spatial axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolOptions {
+    /// Elements of a window; at least 1.
+    pub window: [usize; 2],
+    /// Distance between windows; at least 1.
+    pub stride: [usize; 2],
+    /// Positions outside of x on either side.
+    pub padding: [usize; 2],
+    /// Distance between the elements of a window; at least 1. Means take 1.
+    pub dilation: [usize; 2],
+    /// Whether a last window that begins inside but ends outside counts.
+    pub ceil: bool,
+}
+
+impl PoolOptions {
+    /// Windows side by side.
+    pub fn new(window: [usize; 2]) -> Self {
+        Self { window, stride: window, padding: [0; 2], dilation: [1; 2], ceil: false }
+    }
+}
+
+/// Images times channels, height and width.
+fn sizes(op: &'static str, x: &[usize]) -> Result<[usize; 3]> {
+    match *x {
+        [n, c, h, w] => Ok([n * c, h, w]),
+        _ => Err(TensorError::shape(op, x, "[images, channels, height, width]")),
+    }
+}
+
+/// `(size + 2p − d·(k − 1) − 1)/s + 1` along both axes, rounded down, or up with `ceil`.
+fn positions(op: &'static str, x: &[usize], options: &PoolOptions) -> Result<[usize; 2]> {
+    let [_, h, w] = sizes(op, x)?;
+    let PoolOptions { window, stride, padding, dilation, ceil } = *options;
+    let mut out = [0; 2];
+    for (axis, size) in [h, w].into_iter().enumerate() {
+        let reach = window[axis].checked_sub(1).and_then(|k| k.checked_mul(dilation[axis]));
+        let padded = padding[axis].checked_mul(2).and_then(|p| p.checked_add(size));
+        let room = padded.zip(reach).and_then(|(p, r)| p.checked_sub(r)?.checked_sub(1));
+        out[axis] = match room {
+            Some(room) if stride[axis] > 0 && dilation[axis] > 0 && room < isize::MAX as usize => {
+                if ceil {
+                    room.div_ceil(stride[axis]) + 1
+                } else {
+                    room / stride[axis] + 1
+                }
+            }
+            _ => {
+                let message = format!("windows {options:?} do not fit into {h} × {w}");
+                return Err(TensorError::value(op, message));
+            }
+        };
+    }
+    // The farthest element that a window names.
+    for axis in 0..2 {
+        let last = (out[axis] - 1).checked_mul(stride[axis]);
+        let reach = last.and_then(|l| l.checked_add((window[axis] - 1) * dilation[axis]));
+        if reach.is_none_or(|r| r > isize::MAX as usize / 4) {
+            return Err(TensorError::value(op, format!("windows {options:?} are out of range")));
+        }
+    }
+    Ok(out)
+}
+
+fn row_major<T: Scalar>(x: &Tensor<T>) -> Result<Tensor<T>> {
+    if x.layout().is_contiguous() { Ok(x.clone()) } else { to_contiguous(x) }
+}
+
+fn check_output(op: &'static str, dy: &[usize], x: &[usize], [h, w]: [usize; 2]) -> Result<()> {
+    let want = [x[0], x[1], h, w];
+    if dy == want {
+        return Ok(());
+    }
+    Err(TensorError::shapes(op, dy, &want, "the shape of the pooled tensor"))
+}
