@@ -1,0 +1,187 @@
+//! The user's entry: subscripts and options, then a plan, then numbers.
+
+use std::sync::Arc;
+
+use t4a_algebra::{Scalar, Semiring, Standard};
+use t4a_tensor::{AnyTensor, Tensor, TensorError, with_dtype};
+
+use crate::cache::{self, Key};
+use crate::error::{EinsumError, Result};
+use crate::network::Network;
+use crate::path::{self, Optimizer, Path};
+use crate::plan::Plan;
+use crate::subscripts::{Label, Subscripts};
+
+/// Below this peak the memory that is free is not asked for.
+const UNCHECKED: f64 = (64 << 20) as f64;
+
+/// An einsum with its options.
+///
+/// ```
+/// use t4a_algebra::Standard;
+/// use t4a_einsum::Einsum;
+/// use t4a_tensor::Tensor;
+/// let row = Tensor::from_vec(vec![1.0, 2.0], &[2])?;
+/// let repeated = Einsum::new("i->ni")?.size('n', 3).contract::<Standard, f64>(&[&row])?;
+/// assert_eq!(repeated.to_vec()?, [1.0, 2.0, 1.0, 2.0, 1.0, 2.0]);
+/// # Ok::<(), t4a_einsum::EinsumError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Einsum {
+    subscripts: Subscripts,
+    sizes: Vec<(Label, usize)>,
+    path: Option<Path>,
+    optimizer: Optimizer,
+    memory: Option<usize>,
+}
+
+impl From<Subscripts> for Einsum {
+    fn from(subscripts: Subscripts) -> Self {
+        let optimizer = Optimizer::default();
+        Self { subscripts, sizes: Vec::new(), path: None, optimizer, memory: None }
+    }
+}
+
+impl Einsum {
+    /// From text such as `"bij,bjk->bik"`.
+    ///
+    /// # Errors
+    /// The parser's, with the position.
+    pub fn new(subscripts: &str) -> Result<Self> {
+        Ok(subscripts.parse::<Subscripts>()?.into())
+    }
+
+    /// Gives the size of a label; needed for labels that only the output has.
+    #[must_use]
+    pub fn size(mut self, label: impl Into<Label>, size: usize) -> Self {
+        self.sizes.push((label.into(), size));
+        self
+    }
+
+    /// Contracts in this order instead of searching for one.
+    #[must_use]
+    pub fn path(self, path: Path) -> Self {
+        Self { path: Some(path), ..self }
+    }
+
+    /// How the order is found.
+    #[must_use]
+    pub fn optimizer(self, optimizer: Optimizer) -> Self {
+        Self { optimizer, ..self }
+    }
+
+    /// Bytes that intermediates and result may take; labels are sliced until they do. The default
+    /// is half of the memory that is free when the plan is made.
+    #[must_use]
+    pub fn memory(self, bytes: usize) -> Self {
+        Self { memory: Some(bytes), ..self }
+    }
+
+    /// The plan for operands of these shapes and for elements of this many bytes.
+    ///
+    /// # Errors
+    /// Everything that is wrong with subscripts, shapes, path or budget.
+    pub fn plan(&self, shapes: &[&[usize]], element: usize) -> Result<Arc<Plan>> {
+        let mut key = Key {
+            subscripts: self.subscripts.clone(),
+            shapes: shapes.iter().map(|s| s.to_vec()).collect(),
+            sizes: self.sizes.clone(),
+            path: self.path.clone(),
+            optimizer: self.optimizer,
+            budget: None,
+        };
+        let whole = cache::plan(key.clone(), |_| self.compile(shapes))?;
+        let needed = whole.cost().bytes(element);
+        let budget = match self.memory {
+            Some(bytes) => bytes,
+            None if needed <= UNCHECKED => return Ok(whole),
+            // Powers of two, so that plans are found again.
+            None => prev_power_of_two(free_memory() / 2),
+        };
+        if needed <= budget as f64 {
+            return Ok(whole);
+        }
+        key.budget = Some((budget, element));
+        cache::plan(key, |_| (*whole).clone().slice(budget, element))
+    }
+
+    fn compile(&self, shapes: &[&[usize]]) -> Result<Plan> {
+        let network = Network::new(&self.subscripts, shapes, &self.sizes)?;
+        let (inputs, output) = (&network.inputs, &network.output);
+        let pairs = match &self.path {
+            Some(path) => path::resolve(path, inputs, output, &network.sizes)?,
+            None => path::search(inputs, output, &network.sizes, self.optimizer),
+        };
+        Plan::new(network, &pairs)
+    }
+
+    /// Plans and contracts over the semiring `S`.
+    ///
+    /// # Errors
+    /// As [`Einsum::plan`] and [`Plan::contract`].
+    pub fn contract<S: Semiring<T>, T: Scalar>(
+        &self,
+        operands: &[&Tensor<T>],
+    ) -> Result<Tensor<T>> {
+        let shapes: Vec<&[usize]> = operands.iter().map(|x| x.shape()).collect();
+        self.plan(&shapes, size_of::<T>())?.contract::<S, T>(operands)
+    }
+
+    /// Plans and contracts over (+, ×) for any numeric dtype.
+    ///
+    /// # Errors
+    /// As [`Einsum::contract`]; [`EinsumError::DTypeMismatch`], and an unsupported dtype for bool.
+    pub fn contract_any(&self, operands: &[&AnyTensor]) -> Result<AnyTensor> {
+        let Some(first) = operands.first().map(|x| x.dtype()) else {
+            let expected = self.subscripts.operands().max(1);
+            return Err(EinsumError::OperandCount { expected, given: 0 });
+        };
+        if let Some(operand) = operands.iter().position(|x| x.dtype() != first) {
+            let dtype = operands[operand].dtype();
+            return Err(EinsumError::DTypeMismatch { first, operand, dtype });
+        }
+        with_dtype!(first, T in numeric => {
+            let typed = operands.iter().map(|x| x.typed::<T>());
+            let typed = typed.collect::<Result<Vec<_>, _>>()?;
+            Ok(self.contract::<Standard, T>(&typed)?.into())
+        }, else => {
+            let expected = "a numeric dtype";
+            Err(TensorError::DTypeUnsupported { op: "einsum", dtype: first, expected }.into())
+        })
+    }
+}
+
+/// `⊕` over all labels that the output lacks, of the `⊗` of the operands.
+///
+/// ```
+/// use t4a_algebra::Standard;
+/// use t4a_einsum::einsum;
+/// use t4a_tensor::Tensor;
+/// let m = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
+/// let trace = einsum::<Standard, i32>("ii", &[&m])?;
+/// assert_eq!(trace.to_vec()?, [5]);
+/// # Ok::<(), t4a_einsum::EinsumError>(())
+/// ```
+///
+/// # Errors
+/// As [`Einsum::contract`].
+pub fn einsum<S: Semiring<T>, T: Scalar>(
+    subscripts: &str,
+    operands: &[&Tensor<T>],
+) -> Result<Tensor<T>> {
+    Einsum::new(subscripts)?.contract::<S, T>(operands)
+}
+
+fn prev_power_of_two(x: usize) -> usize {
+    if x == 0 { 0 } else { 1 << x.ilog2() }
+}
+
+/// Bytes that can be allocated without swapping; 1 GiB where the system does not tell.
+fn free_memory() -> usize {
+    let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        kib.checked_mul(1024)
+    });
+    available.unwrap_or(1 << 30)
+}

@@ -1,0 +1,93 @@
+//! What can go wrong. Every error is raised before any arithmetic.
+
+use t4a_tensor::{DType, TensorError};
+use thiserror::Error;
+
+use crate::Label;
+
+/// Result of an einsum.
+pub type Result<T, E = EinsumError> = std::result::Result<T, E>;
+
+/// A rejected einsum: what was required and what was given.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum EinsumError {
+    /// A character that is no label, comma, arrow or ellipsis.
+    #[error("einsum: unexpected {found:?} at byte {position} of the subscripts")]
+    UnexpectedCharacter { position: usize, found: char },
+    /// A dot outside of `...`, or a second ellipsis in one term.
+    #[error("einsum: malformed or repeated ellipsis at byte {position} of the subscripts")]
+    Ellipsis { position: usize },
+    /// A dash without `>`, or a second arrow.
+    #[error("einsum: malformed or repeated arrow at byte {position} of the subscripts")]
+    Arrow { position: usize },
+    /// A comma behind the arrow.
+    #[error("einsum: second output term at byte {position} of the subscripts")]
+    OutputTerms { position: usize },
+    /// Operands have leading axes under an ellipsis that an explicit output does not name.
+    #[error("einsum: the axes under the ellipsis must be in the output: write `...` there too")]
+    EllipsisDropped,
+    /// A number of operands other than that of the subscripts.
+    #[error("einsum: the subscripts name {expected} operands, {given} were given")]
+    OperandCount { expected: usize, given: usize },
+    /// An operand whose rank is not its number of labels.
+    #[error("einsum: operand {operand} has shape {shape:?}, its subscripts ask for {labels} axes")]
+    Rank { operand: usize, labels: String, shape: Vec<usize> },
+    /// One label, two sizes, none of them 1.
+    #[error(
+        "einsum: label {label} has size {size} in operand {operand} and size {other_size} in \
+         operand {other_operand}"
+    )]
+    SizeConflict {
+        label: Label,
+        size: usize,
+        operand: usize,
+        other_size: usize,
+        other_operand: usize,
+    },
+    /// A size given beforehand that an operand contradicts.
+    #[error(
+        "einsum: label {label} was given size {given}, operand {operand} has size {size} there"
+    )]
+    GivenSizeConflict { label: Label, given: usize, size: usize, operand: usize },
+    /// A size given twice.
+    #[error("einsum: label {label} was given the sizes {first} and {second}")]
+    DuplicateSize { label: Label, first: usize, second: usize },
+    /// An output label that no operand has, and no sizes were given.
+    #[error("einsum: output label {label} is in no operand")]
+    UnknownOutputLabel { label: Label },
+    /// An output label that no operand has, and its size is not among the given ones.
+    #[error("einsum: output label {label} is in no operand and its size was not given")]
+    MissingSize { label: Label },
+    /// A path step with a position out of range or repeated, or without operands.
+    #[error("einsum: path step {step} names {indices:?}, there are {remaining} operands left")]
+    PathStep { step: usize, indices: Vec<usize>, remaining: usize },
+    /// A path that leaves more than one tensor.
+    #[error("einsum: the path leaves {remaining} tensors uncontracted")]
+    PathIncomplete { remaining: usize },
+    /// No plan fits the memory budget, even with every label sliced that can be.
+    #[error("einsum: no plan fits into {budget} bytes, the smallest found takes {needed}")]
+    BudgetTooSmall { budget: usize, needed: usize },
+    /// A sum over more terms than a 32-bit index can tell apart.
+    #[error("einsum: a winner among {terms} terms does not fit a 32-bit index")]
+    IndexRange { terms: usize },
+    /// A tensor with more elements than an address can count.
+    #[error("einsum: a tensor with axes {shape:?} exceeds the address space")]
+    SizeOverflow { shape: Vec<usize> },
+    /// Operands of different element types.
+    #[error("einsum: operand 0 is {first}, operand {operand} is {dtype}")]
+    DTypeMismatch { first: DType, operand: usize, dtype: DType },
+    /// An operand whose shape is not the one that the plan was made for.
+    #[error("einsum: the plan expects shape {expected:?} for operand {operand}, given {given:?}")]
+    PlanShape { operand: usize, expected: Vec<usize>, given: Vec<usize> },
+    /// A cotangent or tangent without the shape of what it belongs to.
+    #[error("einsum: {what} must have shape {expected:?}, given {given:?}")]
+    DerivativeShape { what: &'static str, expected: Vec<usize>, given: Vec<usize> },
+    /// What a user's backend reported.
+    #[error("einsum: backend: {0}")]
+    Backend(String),
+    /// A failure of the tensors below.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}

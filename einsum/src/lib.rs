@@ -1,0 +1,30 @@
+//! Einsum over any semiring: n-ary, planned, sliced to fit memory.
+//!
+//! ```text
+//! subscripts   text, labels, builder          what is summed over what
+//! network      subscripts meet shapes         numbered labels, one per axis
+//! path         order of contraction           searched by omeco or given
+//! plan         labels of each step, slices    shape-only; cached by structure
+//! contract     runs a plan over a semiring    pair: one pairwise contraction
+//! backend      products supplied by the user
+//! ```
+#![forbid(unsafe_code)]
+
+mod backend;
+mod cache;
+mod contract;
+mod einsum;
+mod error;
+mod network;
+mod pair;
+mod path;
+mod plan;
+mod subscripts;
+
+pub use backend::{Backend, BgemmBackend, BgemmShape, TensordotAxes, TensordotBackend};
+pub use cache::{cached_plans, clear_plans};
+pub use einsum::{Einsum, einsum};
+pub use error::{EinsumError, Result};
+pub use path::{Optimizer, Path};
+pub use plan::{Cost, Plan};
+pub use subscripts::{Label, Subscripts};

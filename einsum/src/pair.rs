@@ -1,0 +1,261 @@
+//! One pairwise contraction, `C[β, μ, ν] = ⊕_κ A[β, μ, κ] ⊗ B[β, κ, ν]`.
+//!
+//! ```text
+//! nothing summed     elementwise product of broadcast views
+//! else               groups of labels that are one stride apart are read in place, others are
+//!                    copied; then a batched matrix product
+//! ```
+
+use std::any::TypeId;
+use std::marker::PhantomData;
+
+use smallvec::SmallVec;
+use t4a_algebra::{Scalar, Semiring, Standard, bf16, c32, c64, f16};
+use t4a_tensor::loops::kernel::Binary;
+use t4a_tensor::map::zip;
+use t4a_tensor::matmul::matmul;
+use t4a_tensor::route::{Path as RoutePath, Reason};
+use t4a_tensor::{Layout, Route, Tensor};
+
+use crate::backend::{Backend, BgemmShape, TensordotAxes};
+use crate::error::{EinsumError, Result};
+use crate::network::{Id, Ids, Labelled, align};
+use crate::plan::Pair;
+
+/// `a ⊗ b`, elementwise.
+struct Times<S>(PhantomData<S>);
+
+impl<S> Clone for Times<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<S> Copy for Times<S> {}
+
+impl<T: Scalar, S: Semiring<T>> Binary<T> for Times<S> {
+    type Out = T;
+    const NAME: &'static str = "einsum product";
+    #[inline(always)]
+    fn apply(self, a: T, b: T) -> T {
+        S::mul(a, b)
+    }
+}
+
+/// The way that products of `T` over `S` take.
+fn route<S: Semiring<T>, T: Scalar>() -> Route {
+    let t = TypeId::of::<T>();
+    let any = |types: &[TypeId]| types.contains(&t);
+    let native = Route::native(RoutePath::GemmSemiring);
+    let ints = [
+        TypeId::of::<i8>(),
+        TypeId::of::<i16>(),
+        TypeId::of::<i32>(),
+        TypeId::of::<i64>(),
+        TypeId::of::<u8>(),
+        TypeId::of::<u16>(),
+        TypeId::of::<u32>(),
+        TypeId::of::<u64>(),
+    ];
+    let floats =
+        [TypeId::of::<f32>(), TypeId::of::<f64>(), TypeId::of::<c32>(), TypeId::of::<c64>()];
+    if TypeId::of::<S>() != TypeId::of::<Standard>() {
+        return native;
+    }
+    if any(&floats) {
+        Route::native(RoutePath::GemmLibrary)
+    } else if any(&[TypeId::of::<f16>(), TypeId::of::<bf16>()]) {
+        Route::because(RoutePath::GemmLibrary, Reason::DtypePromoted)
+    } else if any(&ints) {
+        Route::because(RoutePath::GemmSemiring, Reason::IntegerNoGemm)
+    } else {
+        Route::because(RoutePath::GemmSemiring, Reason::CustomScalarNoGemm)
+    }
+}
+
+fn dims(ids: &[Id], sizes: &[usize]) -> SmallVec<[usize; 8]> {
+    ids.iter().map(|&id| sizes[id as usize]).collect()
+}
+
+fn volume(ids: &[Id], sizes: &[usize]) -> usize {
+    ids.iter().map(|&id| sizes[id as usize]).product()
+}
+
+/// `ids` by their strides in `x`, largest first.
+fn by_stride<T: Scalar>(ids: &Ids, x: &Labelled<T>) -> Ids {
+    let stride = |id: &Id| {
+        let axis = x.ids.iter().position(|known| known == id);
+        axis.map_or(0, |axis| x.tensor.layout().strides()[axis].unsigned_abs())
+    };
+    let mut ids = ids.clone();
+    ids.sort_by_key(|id| std::cmp::Reverse(stride(id)));
+    ids
+}
+
+/// ⊕ over the given labels.
+pub(crate) fn sum_out<S: Semiring<T>, T: Scalar>(
+    x: Labelled<T>,
+    ids: &Ids,
+    sizes: &[usize],
+) -> Result<Labelled<T>> {
+    if ids.is_empty() {
+        return Ok(x);
+    }
+    let kept: Ids = x.ids.iter().copied().filter(|id| !ids.contains(id)).collect();
+    let (kept, summed) = (by_stride(&kept, &x), by_stride(ids, &x));
+    let k = volume(&summed, sizes);
+    // A ⊗ (1, …, 1)ᵀ: exact, because 1 is neutral.
+    let ones = Tensor::full(&[1, 1], S::ONE)?.expand(&[k, 1])?;
+    let a = Grouped::new(&x, &[], &kept, &summed, sizes)?.read(&x.tensor)?;
+    let route = Route::native(RoutePath::LoopReduce);
+    let tensor = matmul::<S, T>(&a, &ones, route)?.reshape(&dims(&kept, sizes))?;
+    Ok(Labelled { tensor, ids: kept })
+}
+
+/// How a tensor becomes a batch of matrices.
+struct Grouped {
+    order: SmallVec<[usize; 8]>,
+    shape: SmallVec<[usize; 8]>,
+    /// Without a copy, if strides allow.
+    view: bool,
+    /// Whether to copy columns and rows exchanged, because rows lie closer in memory.
+    swapped: bool,
+}
+
+impl Grouped {
+    /// Batch axes, then `rows` as one axis, then `cols` as one.
+    fn new<T: Scalar>(
+        x: &Labelled<T>,
+        batch: &[Id],
+        rows: &Ids,
+        cols: &Ids,
+        sizes: &[usize],
+    ) -> Result<Self> {
+        let layout = x.tensor.layout();
+        let axis = |id: &Id| x.ids.iter().position(|known| known == id);
+        let arrange = |rows: &Ids, cols: &Ids| {
+            let order: SmallVec<[usize; 8]> =
+                batch.iter().chain(rows).chain(cols).filter_map(axis).collect();
+            let mut shape = dims(batch, sizes);
+            shape.extend([volume(rows, sizes), volume(cols, sizes)]);
+            (order, shape)
+        };
+        let (order, shape) = arrange(rows, cols);
+        let fused = |layout: &Layout| layout.permute(&order)?.reshape(&shape);
+        if fused(layout)?.is_some() {
+            return Ok(Self { order, shape, view: true, swapped: false });
+        }
+        let last_stride = |ids: &Ids| {
+            let stride = |id| axis(id).map(|axis| layout.strides()[axis].unsigned_abs());
+            ids.last().and_then(stride).unwrap_or(usize::MAX)
+        };
+        let swapped = last_stride(rows) < last_stride(cols);
+        let (order, shape) = if swapped { arrange(cols, rows) } else { (order, shape) };
+        Ok(Self { order, shape, view: false, swapped })
+    }
+
+    fn read<T: Scalar>(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
+        let matrices = x.permute(&self.order)?.reshape(&self.shape)?;
+        if !self.swapped {
+            return Ok(matrices);
+        }
+        let rank = matrices.rank();
+        Ok(matrices.swap_axes(rank - 2, rank - 1)?)
+    }
+}
+
+/// The contraction of a pair; the result's labels come in an order of its choice.
+pub(crate) fn contract<S: Semiring<T>, T: Scalar>(
+    step: &Pair,
+    a: Labelled<T>,
+    b: Labelled<T>,
+    sizes: &[usize],
+    backend: &Backend<'_, T>,
+) -> Result<Labelled<T>> {
+    let a = sum_out::<S, T>(a, &step.lone_left, sizes)?;
+    let b = sum_out::<S, T>(b, &step.lone_right, sizes)?;
+    if let Some(user) = backend.tensordot
+        && let Some(tensor) = user.tensordot(&axes_of(step, &a, &b), &a.tensor, &b.tensor)?
+    {
+        let ids: Ids = step.batch.iter().chain(&step.left).chain(&step.right).copied().collect();
+        let (expected, given) = (dims(&ids, sizes).to_vec(), tensor.shape().to_vec());
+        if expected != given {
+            let message = format!("tensordot gave shape {given:?}, needed {expected:?}");
+            return Err(EinsumError::Backend(message));
+        }
+        return Ok(Labelled {
+            tensor: tensor.with_route(Route::native(RoutePath::TensordotUser)),
+            ids,
+        });
+    }
+    if step.sum.is_empty() {
+        return multiply::<S, T>(step, a, b);
+    }
+    let (m, n) = (by_stride(&step.left, &a), by_stride(&step.right, &b));
+    let larger = if a.tensor.numel() >= b.tensor.numel() { &a } else { &b };
+    let batch = by_stride(&step.batch, larger);
+    // Both orders of the summed labels; the one that copies less.
+    let (mut best, mut cost) = (None, usize::MAX);
+    for order in [by_stride(&step.sum, &a), by_stride(&step.sum, &b)] {
+        let left = Grouped::new(&a, &batch, &m, &order, sizes)?;
+        let right = Grouped::new(&b, &batch, &order, &n, sizes)?;
+        let price = |g: &Grouped, x: &Labelled<T>| if g.view { 0 } else { x.tensor.numel() };
+        let copied = price(&left, &a) + price(&right, &b);
+        if copied < cost {
+            (best, cost) = (Some((left, right)), copied);
+        }
+        if copied == 0 || step.sum.len() == 1 {
+            break;
+        }
+    }
+    let Some((left, right)) = best else {
+        return Err(EinsumError::SizeOverflow { shape: a.tensor.shape().to_vec() });
+    };
+    let (left, right) = (left.read(&a.tensor)?, right.read(&b.tensor)?);
+    let ids: Ids = batch.iter().chain(&m).chain(&n).copied().collect();
+    let tensor = match backend.bgemm {
+        None => matmul::<S, T>(&left, &right, route::<S, T>())?,
+        Some(user) => {
+            let shape = BgemmShape {
+                batch: volume(&batch, sizes),
+                m: volume(&m, sizes),
+                k: volume(&step.sum, sizes),
+                n: volume(&n, sizes),
+            };
+            let mut out = Tensor::full(&[shape.batch, shape.m, shape.n], S::ZERO)?;
+            user.bgemm(shape, &left.to_vec()?, &right.to_vec()?, out.as_mut_slice()?)?;
+            out.with_route(Route::native(RoutePath::BgemmUser))
+        }
+    };
+    Ok(Labelled { tensor: tensor.reshape(&dims(&ids, sizes))?, ids })
+}
+
+/// Products without a sum: elementwise and outer.
+fn multiply<S: Semiring<T>, T: Scalar>(
+    step: &Pair,
+    a: Labelled<T>,
+    b: Labelled<T>,
+) -> Result<Labelled<T>> {
+    let larger = if a.tensor.numel() >= b.tensor.numel() { &a } else { &b };
+    let all: Ids = step.batch.iter().chain(&step.left).chain(&step.right).copied().collect();
+    let of_larger: Ids = all.iter().copied().filter(|id| larger.ids.contains(id)).collect();
+    let mut ids: Ids = all.iter().copied().filter(|id| !of_larger.contains(id)).collect();
+    let inner = by_stride(&of_larger, larger);
+    // An outer product of blocks runs along the larger tensor.
+    ids.extend(inner);
+    let (left, right) = (align(&a, &ids)?, align(&b, &ids)?);
+    drop((a, b));
+    let out = zip(Times::<S>(PhantomData), left, right)?;
+    let route = Route::native(RoutePath::ContractElementwise);
+    Ok(Labelled { tensor: out.with_route(route), ids })
+}
+
+fn axes_of<T: Scalar>(step: &Pair, a: &Labelled<T>, b: &Labelled<T>) -> TensordotAxes {
+    let of = |x: &Labelled<T>, id: Id| x.ids.iter().position(|&known| known == id).unwrap_or(0);
+    let both = |ids: &Ids| ids.iter().map(|&id| (of(a, id), of(b, id))).collect();
+    TensordotAxes {
+        batch: both(&step.batch),
+        left: step.left.iter().map(|&id| of(a, id)).collect(),
+        right: step.right.iter().map(|&id| of(b, id)).collect(),
+        sum: both(&step.sum),
+    }
+}

@@ -1,0 +1,244 @@
+//! What is summed over what: labels of every operand and of the result.
+//!
+//! ```text
+//! "bij,bjk->bik"    explicit output
+//! "ij,jk"           implicit: labels that occur once, in alphabetical order
+//! "...ij,jk->...ik" axes under the ellipsis broadcast from the right
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{EinsumError, Result};
+
+/// The name of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Label {
+    /// A letter.
+    Char(char),
+    /// An integer.
+    Int(i64),
+    /// An axis under the ellipsis, counted from the right.
+    Ellipsis(u32),
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Label::Char(c) => write!(f, "'{c}'"),
+            Label::Int(i) => write!(f, "{i}"),
+            Label::Ellipsis(i) => write!(f, "...[-{}]", i + 1),
+        }
+    }
+}
+
+macro_rules! from_label {
+    ($($t:ty: $x:ident => $label:expr;)*) => {$(
+        impl From<$t> for Label {
+            fn from($x: $t) -> Self {
+                $label
+            }
+        }
+    )*};
+}
+from_label! {
+    char: c => Label::Char(c);
+    i32: i => Label::Int(i.into());
+    i64: i => Label::Int(i);
+    u32: i => Label::Int(i.into());
+    // Two's complement keeps distinct labels distinct.
+    usize: i => Label::Int(i as i64);
+}
+
+/// One axis of a term, or the place of the ellipsis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Token {
+    Label(Label),
+    Ellipsis,
+}
+
+/// Labels of one operand or of the result.
+pub(crate) type Term = Vec<Token>;
+
+/// Labels of the operands and, unless implicit, of the result.
+///
+/// ```
+/// use t4a_einsum::Subscripts;
+/// let from_text: Subscripts = "ab,bc->ac".parse()?;
+/// let from_labels = Subscripts::new([['a', 'b'], ['b', 'c']], ['a', 'c']);
+/// assert_eq!(from_text, from_labels);
+/// # Ok::<(), t4a_einsum::EinsumError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Subscripts {
+    pub(crate) inputs: Vec<Term>,
+    pub(crate) output: Option<Term>,
+}
+
+fn term<L: Into<Label>>(labels: impl IntoIterator<Item = L>) -> Term {
+    labels.into_iter().map(|label| Token::Label(label.into())).collect()
+}
+
+impl Subscripts {
+    /// From labels of any type: `char`, `i32`, `i64`, `u32`, `usize` or [`Label`].
+    pub fn new<L, I>(
+        inputs: impl IntoIterator<Item = I>,
+        output: impl IntoIterator<Item = L>,
+    ) -> Self
+    where
+        L: Into<Label>,
+        I: IntoIterator<Item = L>,
+    {
+        Self { inputs: inputs.into_iter().map(term).collect(), output: Some(term(output)) }
+    }
+
+    /// With the implicit output: labels that occur once, ascending.
+    pub fn implicit<L, I>(inputs: impl IntoIterator<Item = I>) -> Self
+    where
+        L: Into<Label>,
+        I: IntoIterator<Item = L>,
+    {
+        Self { inputs: inputs.into_iter().map(term).collect(), output: None }
+    }
+
+    /// Adds an operand.
+    #[must_use]
+    pub fn operand<L: Into<Label>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
+        self.inputs.push(term(labels));
+        self
+    }
+
+    /// Sets the labels of the result.
+    #[must_use]
+    pub fn output<L: Into<Label>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
+        self.output = Some(term(labels));
+        self
+    }
+
+    /// Number of operands.
+    pub fn operands(&self) -> usize {
+        self.inputs.len()
+    }
+}
+
+impl Default for Subscripts {
+    /// No operands yet and an implicit output; the start of a builder.
+    fn default() -> Self {
+        Self { inputs: Vec::new(), output: None }
+    }
+}
+
+impl FromStr for Subscripts {
+    type Err = EinsumError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let mut inputs = vec![Term::new()];
+        let mut output: Option<Term> = None;
+        let mut chars = text.char_indices().peekable();
+        while let Some((position, c)) = chars.next() {
+            let behind_arrow = output.is_some();
+            let current = match &mut output {
+                Some(term) => term,
+                // The list starts with one term and only grows.
+                None => {
+                    let last = inputs.len() - 1;
+                    &mut inputs[last]
+                }
+            };
+            match c {
+                c if c.is_whitespace() => {}
+                ',' if behind_arrow => return Err(EinsumError::OutputTerms { position }),
+                ',' => inputs.push(Term::new()),
+                '-' => {
+                    if chars.next_if(|&(_, c)| c == '>').is_none() || behind_arrow {
+                        return Err(EinsumError::Arrow { position });
+                    }
+                    output = Some(Term::new());
+                }
+                '.' => {
+                    let dots = (0..2).all(|_| chars.next_if(|&(_, c)| c == '.').is_some());
+                    if !dots || current.contains(&Token::Ellipsis) {
+                        return Err(EinsumError::Ellipsis { position });
+                    }
+                    current.push(Token::Ellipsis);
+                }
+                c if c.is_alphabetic() => current.push(Token::Label(Label::Char(c))),
+                found => return Err(EinsumError::UnexpectedCharacter { position, found }),
+            }
+        }
+        Ok(Self { inputs, output })
+    }
+}
+
+impl fmt::Display for Subscripts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let write = |f: &mut fmt::Formatter<'_>, term: &Term| {
+            for token in term {
+                match token {
+                    Token::Label(Label::Char(c)) => write!(f, "{c}")?,
+                    Token::Label(label) => write!(f, "[{label}]")?,
+                    Token::Ellipsis => write!(f, "...")?,
+                }
+            }
+            Ok(())
+        };
+        for (i, term) in self.inputs.iter().enumerate() {
+            if i > 0 {
+                write!(f, ",")?;
+            }
+            write(f, term)?;
+        }
+        match &self.output {
+            Some(term) => {
+                write!(f, "->")?;
+                write(f, term)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn mistakes_are_located() {
+        let parse = |text: &str| text.parse::<Subscripts>().unwrap_err();
+        assert_eq!(parse("ij,j1"), EinsumError::UnexpectedCharacter { position: 4, found: '1' });
+        assert_eq!(parse("ij-k"), EinsumError::Arrow { position: 2 });
+        assert_eq!(parse("i->j->k"), EinsumError::Arrow { position: 4 });
+        assert_eq!(parse("i..j"), EinsumError::Ellipsis { position: 1 });
+        assert_eq!(parse("...i..."), EinsumError::Ellipsis { position: 4 });
+        assert_eq!(parse("i->i,j"), EinsumError::OutputTerms { position: 4 });
+        assert_eq!(parse("é,é->é!"), EinsumError::UnexpectedCharacter { position: 9, found: '!' });
+    }
+
+    #[test]
+    fn empty_terms_are_scalars() {
+        let s: Subscripts = ",->".parse().unwrap();
+        assert_eq!((s.operands(), s.output), (2, Some(vec![])));
+        assert_eq!("".parse::<Subscripts>().unwrap().operands(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_text_never_panics(text in ".*") {
+            let _ = text.parse::<Subscripts>();
+        }
+
+        #[test]
+        fn text_of_subscripts_parses_to_itself(text in "(\\.\\.\\.)?[a-zα-ω]{0,3}(,[A-Z]{0,3}(\\.\\.\\.)?){0,3}(->(\\.\\.\\.)?[a-z]{0,3})?") {
+            let s: Subscripts = text.parse().unwrap();
+            prop_assert_eq!(s.to_string().parse::<Subscripts>().unwrap(), s);
+        }
+
+        #[test]
+        fn near_misses_never_panic(text in "[a-c.,>-]{0,12}") {
+            if let Ok(s) = text.parse::<Subscripts>() {
+                prop_assert_eq!(s.to_string().parse::<Subscripts>().unwrap(), s);
+            }
+        }
+    }
+}

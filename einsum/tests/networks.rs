@@ -1,0 +1,173 @@
+//! Every order of contraction of random networks against the loops of the definition.
+
+mod oracle;
+
+use oracle::{Case, naive, networks, tensor};
+use proptest::prelude::*;
+use t4a_algebra::{Scalar, Semiring, Standard};
+use t4a_einsum::{Einsum, Optimizer, Path, Subscripts};
+use t4a_tensor::Tensor;
+
+/// (max, +) on floats.
+#[derive(Clone, Copy)]
+struct Tropical;
+impl Semiring<f64> for Tropical {
+    const ZERO: f64 = f64::NEG_INFINITY;
+    const ONE: f64 = 0.0;
+    fn add(a: f64, b: f64) -> f64 {
+        a.max(b)
+    }
+    fn mul(a: f64, b: f64) -> f64 {
+        a + b
+    }
+}
+
+/// (or, and).
+#[derive(Clone, Copy)]
+struct Or;
+impl Semiring<bool> for Or {
+    const ZERO: bool = false;
+    const ONE: bool = true;
+    fn add(a: bool, b: bool) -> bool {
+        a | b
+    }
+    fn mul(a: bool, b: bool) -> bool {
+        a & b
+    }
+}
+
+fn einsum_of(case: &Case) -> Einsum {
+    let subscripts = Subscripts::new(case.inputs.clone(), case.output.clone());
+    case.given().into_iter().fold(subscripts.into(), |e: Einsum, (l, n)| e.size(l, n))
+}
+
+fn check<S: Semiring<T>, T: Scalar>(case: &Case, order: &[usize], value: impl Fn(i64) -> T) {
+    let shapes = case.shapes();
+    let data: Vec<Tensor<T>> =
+        shapes.iter().enumerate().map(|(i, s)| tensor(s, i, &value)).collect();
+    let data: Vec<&Tensor<T>> = data.iter().collect();
+    let (shape, want) = naive::<S, T>(case, &data);
+    let einsum = einsum_of(case);
+    let mut rest = data.len();
+    let mut steps = Vec::new();
+    let mut order = order.iter();
+    while rest > 1 {
+        let (a, b) = (order.next().unwrap() % rest, order.next().unwrap() % (rest - 1));
+        steps.push(vec![a, if b >= a { b + 1 } else { b }]);
+        rest -= 1;
+    }
+    let own = einsum.clone().path(Path::new(steps));
+    let nary = einsum.clone().path(Path::new(vec![(0..data.len()).collect()]));
+    for (name, einsum) in [("search", &einsum), ("given", &own), ("one step", &nary)] {
+        let got = einsum.contract::<S, T>(&data).unwrap();
+        assert_eq!(got.shape(), shape, "{name}");
+        assert_eq!(got.to_vec().unwrap(), want, "{name}");
+    }
+    let views: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
+    let plan = own.plan(&views, size_of::<T>()).unwrap();
+    let again = einsum.clone().path(plan.path().clone()).contract::<S, T>(&data).unwrap();
+    assert_eq!(again.to_vec().unwrap(), want, "path returned");
+    // The tightest budget that has a plan.
+    let mut budget = plan.cost().bytes(size_of::<T>()) as usize;
+    let mut sliced = 0;
+    while let Ok(plan) = own.clone().memory(budget).plan(&views, size_of::<T>()) {
+        let got = plan.contract::<S, T>(&data).unwrap();
+        assert_eq!(got.to_vec().unwrap(), want, "sliced over {:?}", plan.sliced());
+        assert!(plan.cost().bytes(size_of::<T>()) <= budget as f64);
+        sliced += 1;
+        if budget < 8 || sliced > 6 {
+            break;
+        }
+        budget = budget * 2 / 3;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn every_order_equals_the_loops(case in networks(), order in prop::collection::vec(0usize..20, 8)) {
+        check::<Standard, i64>(&case, &order, |v| v);
+        check::<Standard, f64>(&case, &order, |v| v as f64);
+        check::<Tropical, f64>(&case, &order, |v| if v < -3 { f64::NEG_INFINITY } else { v as f64 });
+        check::<Or, bool>(&case, &order, |v| v < -1);
+    }
+}
+
+/// Annealing and greedy agree, on a chain that has a clear best order.
+#[test]
+fn optimizers_agree_and_beat_the_left_to_right_order() {
+    let shapes = [[10, 100], [100, 5], [5, 50], [50, 1000]];
+    let data: Vec<Tensor<i64>> =
+        shapes.iter().enumerate().map(|(i, s)| tensor(s, i, |v| v)).collect();
+    let data: Vec<&Tensor<i64>> = data.iter().collect();
+    let chain = Einsum::new("ab,bc,cd,de->ae").unwrap();
+    let views: Vec<&[usize]> = shapes.iter().map(|s| s.as_slice()).collect();
+    let left = chain.clone().path(Path::from([[0, 1], [2, 0], [1, 0]]));
+    let (left, greedy) = (left.plan(&views, 8).unwrap(), chain.plan(&views, 8).unwrap());
+    let annealed = chain.clone().optimizer(Optimizer::TreeSa).plan(&views, 8).unwrap();
+    assert!(greedy.cost().flops <= left.cost().flops);
+    let want = left.contract::<Standard, i64>(&data).unwrap().to_vec().unwrap();
+    for plan in [greedy, annealed] {
+        assert_eq!(plan.contract::<Standard, i64>(&data).unwrap().to_vec().unwrap(), want);
+    }
+}
+
+/// Operands that are views of any kind.
+#[test]
+fn strides_are_free() {
+    let m = tensor(&[6, 4], 0, |v| v as f64);
+    let t = m.permute(&[1, 0]).unwrap();
+    let flipped = m.flip(&[0, 1]).unwrap();
+    let repeated = tensor(&[1, 4], 1, |v| v as f64).expand(&[6, 4]).unwrap();
+    let stepped = tensor(&[12, 8], 2, |v| v as f64);
+    let stepped = stepped.slice_axis(0, 1, 6, 2).unwrap().slice_axis(1, 0, 4, 2).unwrap();
+    let case = |inputs: &[[usize; 2]]| Case {
+        inputs: inputs.iter().map(|t| t.to_vec()).collect(),
+        output: vec![0, 2],
+        sizes: vec![6, 4, 6],
+        ones: vec![vec![false; 2]; inputs.len()],
+    };
+    for right in [&flipped, &repeated, &stepped, &m] {
+        let case = case(&[[1, 0], [2, 1]]);
+        let (_, want) = naive::<Standard, f64>(&case, &[&t, right]);
+        let got = einsum_of(&case).contract::<Standard, f64>(&[&t, right]).unwrap();
+        assert_eq!(got.to_vec().unwrap(), want);
+    }
+}
+
+/// Sums over nothing are zero of the semiring, products over nothing its one.
+#[test]
+fn empty_sums_give_the_zero_of_the_semiring() {
+    let (a, b) = (tensor(&[2, 0], 0, |v| v as f64), tensor(&[0, 3], 0, |v| v as f64));
+    let e = Einsum::new("ij,jk->ik").unwrap();
+    assert_eq!(e.contract::<Standard, f64>(&[&a, &b]).unwrap().to_vec().unwrap(), [0.0; 6]);
+    let got = e.contract::<Tropical, f64>(&[&a, &b]).unwrap();
+    assert_eq!(got.to_vec().unwrap(), [f64::NEG_INFINITY; 6]);
+    let alone = Einsum::new("ij->i").unwrap().contract::<Tropical, f64>(&[&a]).unwrap();
+    assert_eq!(alone.to_vec().unwrap(), [f64::NEG_INFINITY; 2]);
+    let diagonal = tensor(&[2], 0, |v| v as f64);
+    let got = Einsum::new("i->ii").unwrap().contract::<Tropical, f64>(&[&diagonal]).unwrap();
+    let zero = f64::NEG_INFINITY;
+    assert_eq!(
+        got.to_vec().unwrap(),
+        [diagonal.get(&[0]).unwrap(), zero, zero, diagonal.get(&[1]).unwrap()]
+    );
+}
+
+#[test]
+fn ellipses_broadcast_from_the_right() {
+    let a = tensor(&[5, 1, 2, 3], 0, |v| v);
+    let b = tensor(&[4, 3, 2], 1, |v| v);
+    let out =
+        Einsum::new("...ij,...jk->...ik").unwrap().contract::<Standard, i64>(&[&a, &b]).unwrap();
+    assert_eq!(out.shape(), [5, 4, 2, 2]);
+    for (p, q, i, k) in [(0, 0, 0, 0), (4, 3, 1, 1), (2, 1, 0, 1)] {
+        let want: i64 =
+            (0..3).map(|j| a.get(&[p, 0, i, j]).unwrap() * b.get(&[q, j, k]).unwrap()).sum();
+        assert_eq!(out.get(&[p, q, i, k]), Some(want));
+    }
+    // The implicit output puts the ellipsis first and the labels in alphabetical order.
+    let implicit = Einsum::new("b...a").unwrap().contract::<Standard, i64>(&[&b]).unwrap();
+    assert_eq!(implicit.shape(), [3, 2, 4]);
+}
