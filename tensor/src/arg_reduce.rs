@@ -69,6 +69,25 @@ impl<T: Real, E: Extremum<T>> Loop for Columns<'_, T, E> {
     }
 }
 
+/// Index of the first element that equals `value`, or is NaN if it is.
+struct Find<'a, T> {
+    x: &'a [T],
+    value: T,
+}
+
+impl<T: Real> Loop for Find<'_, T> {
+    type Output = usize;
+    #[inline(always)]
+    fn run(self) -> usize {
+        let hit = |&v: &T| (v == self.value) | (v.is_nan() & self.value.is_nan());
+        // Whole chunks without a branch per element, so that the search vectorises.
+        let (chunks, _) = self.x.as_chunks::<64>();
+        let miss = |chunk: &&[T; 64]| !chunk.iter().fold(false, |any, v| any | hit(v));
+        let skipped = chunks.iter().take_while(miss).count() * 64;
+        skipped + self.x[skipped..].iter().position(hit).unwrap_or(0)
+    }
+}
+
 /// The extreme elements along an axis, which stays with size 1, and their indices.
 ///
 /// Cost: one read per element; a row is read twice from cache.
@@ -133,9 +152,7 @@ unsafe fn by_rows<T: Real, E: Extremum<T>>(
                 };
                 let extreme = loops::fold::row(which, x);
                 if best.is_none_or(|(b, _)| E::better(extreme, b)) {
-                    let found =
-                        x.iter().position(|&v| v == extreme || (v.is_nan() && extreme.is_nan()));
-                    best = Some((extreme, from + found.unwrap_or(0)));
+                    best = Some((extreme, from + dispatch(Find { x, value: extreme })));
                 }
                 from += part;
             }

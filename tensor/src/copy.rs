@@ -1,13 +1,34 @@
-//! Copies between layouts.
+//! Copies between layouts: the permutation kernel.
+//!
+//! The axes are fused and walked in the order of the destination. What is contiguous on both
+//! sides moves as rows. Otherwise two groups of axes form a block:
+//!
+//! ```text
+//! columns   innermost axes of the source,      contiguous there   ≥ one cache line
+//! rows      innermost axes of the destination, contiguous there   ≥ one cache line
+//! ```
+//!
+//! A block is a transposition whose rows and columns are found through tables of offsets, so a
+//! rotation of twenty axes of size 2 runs like a matrix transpose: every cache line is read once
+//! and written once. Short runs that are contiguous on both sides move as wider elements.
 
 use std::mem::MaybeUninit;
 
+use smallvec::SmallVec;
 use t4a_algebra::Scalar;
 
 use crate::error::Result;
-use crate::loops::elementwise::{Operand, for_each_run};
-use crate::loops::parallel::SendPtr;
+use crate::layout::Dims;
+use crate::loops::fuse::Fused;
+use crate::loops::parallel::{self, SendPtr};
+use crate::loops::transpose::transpose;
 use crate::tensor::{Output, Tensor};
+
+/// Sides of a block in bytes: two cache lines, so that most blocks are full squares even if lines
+/// are not aligned.
+const SIDE_BYTES: usize = 128;
+/// Elements per unit of parallel work.
+const GRAIN: usize = 1 << 15;
 
 /// The elements in row-major order without gaps, in fresh memory.
 ///
@@ -17,35 +38,350 @@ use crate::tensor::{Output, Tensor};
 /// [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory).
 pub fn to_contiguous<T: Scalar>(x: &Tensor<T>) -> Result<Tensor<T>> {
     let mut out = Output::<T>::new("copy", x.shape())?;
-    let dst = SendPtr(out.as_mut_ptr());
-    let out_strides = out.layout().strides();
-    // SAFETY: `dst` takes every element once; runs are disjoint.
-    unsafe { copy_into(x, dst, out_strides) };
+    let dst = SendPtr(out.as_mut_ptr().cast::<u8>());
+    let src = SendPtr(x.as_ptr().cast_mut().cast::<u8>());
+    if x.numel() > 0 {
+        let strides = [out.layout().strides(), x.layout().strides()];
+        let plan = Plan::new(x.shape(), strides, size_of::<T>());
+        // SAFETY: the operand is readable at every index, the fresh result writable, and the
+        // result is dense with strides ≥ 0.
+        unsafe { plan.run(dst, src) };
+    }
     // SAFETY: every element was written.
     Ok(unsafe { out.assume_init() })
 }
 
-/// Writes the elements of `x` to dense memory with the given strides.
-///
-/// # Safety
-/// `dst` is writable at every index of the shape under `strides`, which are dense, not negative,
-/// and name memory disjoint from that of `x`.
-pub(crate) unsafe fn copy_into<T: Scalar>(x: &Tensor<T>, dst: SendPtr<T>, strides: &[isize]) {
-    let size = size_of::<T>();
-    let result = Operand { ptr: std::ptr::null(), strides, size, aliased: false };
-    let source =
-        Operand { ptr: x.as_ptr().cast(), strides: x.layout().strides(), size, aliased: false };
-    // SAFETY: the tensor is readable at every index of its shape; runs of the result are inside
-    // of it.
-    unsafe {
-        for_each_run(x.shape(), [result, source], 1, &|position, len, [_, block]| {
-            let to = dst.get().add(position).cast::<MaybeUninit<T>>();
-            let from = block.ptr.cast::<MaybeUninit<T>>();
-            if block.repeat {
-                std::slice::from_raw_parts_mut(to, len).fill(*from);
-            } else {
-                std::ptr::copy_nonoverlapping(from, to, len);
+/// A copy between two layouts without the data.
+struct Plan {
+    /// Destination and source, outermost axis first, in elements of `size` bytes.
+    fused: Fused<2>,
+    size: usize,
+    /// Indices of each axis that a block covers.
+    extent: Dims,
+    /// Source offset of each row element: axes innermost in the destination.
+    rows: Group,
+    /// Destination offset of each column element: axes innermost in the source.
+    columns: Group,
+}
+
+/// Axes of a block that are contiguous on one side, and where their elements lie on the other.
+struct Group {
+    /// Number of elements.
+    full: usize,
+    /// Their offsets on the other side; left out where that is contiguous too.
+    offsets: Vec<isize>,
+    /// Axis that the block covers only in part, if any, and the elements per index of it.
+    split: Option<(usize, usize)>,
+}
+
+impl Group {
+    const ONE: Self = Self { full: 1, offsets: Vec::new(), split: None };
+
+    /// A contiguous part of an axis.
+    fn contiguous(axis: usize, count: usize, size: usize) -> Self {
+        let split = if count < size { Some((axis, 1)) } else { None };
+        Self { full: count, offsets: Vec::new(), split }
+    }
+
+    /// Adds `count` indices of an axis as the new outermost one.
+    fn push(&mut self, axis: usize, count: usize, size: usize, stride: isize) {
+        let inner = match self.full {
+            1 => vec![0],
+            _ => std::mem::take(&mut self.offsets),
+        };
+        self.full *= count;
+        self.offsets = Vec::with_capacity(self.full);
+        for i in 0..count {
+            self.offsets.extend(inner.iter().map(|offset| offset + i as isize * stride));
+        }
+        if count < size {
+            self.split = Some((axis, inner.len()));
+        }
+    }
+
+    fn table(&self) -> &[isize] {
+        if self.offsets.is_empty() { &[0] } else { &self.offsets }
+    }
+
+    /// Elements of a block that covers `extent(axis)` indices of a split axis.
+    fn len(&self, extent: impl Fn(usize) -> usize) -> usize {
+        self.split.map_or(self.full, |(axis, inner)| inner * extent(axis))
+    }
+}
+
+impl Plan {
+    fn new(shape: &[usize], strides: [&[isize]; 2], size: usize) -> Self {
+        let mut fused = Fused::by_first(shape, strides);
+        if fused.rank() == 0 {
+            fused.shape.push(1);
+            fused.strides.iter_mut().for_each(|s| s.push(1));
+        }
+        let mut plan = Self {
+            extent: Dims::from_elem(1, fused.rank()),
+            fused,
+            size,
+            rows: Group::ONE,
+            columns: Group::ONE,
+        };
+        plan.widen();
+        plan.choose_block();
+        plan
+    }
+
+    /// Merges a short run that is contiguous on both sides into one wider element.
+    fn widen(&mut self) {
+        let last = self.fused.rank() - 1;
+        let run = self.fused.shape[last];
+        let bytes = run * self.size;
+        let whole = |strides: &[isize]| strides[..last].iter().all(|s| s % run as isize == 0);
+        let contiguous = self.fused.strides[0][last] == 1 && self.fused.strides[1][last] == 1;
+        if last == 0 || !contiguous || !matches!(bytes, 2 | 4 | 8 | 16) {
+            return;
+        }
+        if self.fused.strides.iter().all(|strides| whole(strides)) {
+            self.fused.shape.pop();
+            self.extent.pop();
+            for strides in &mut self.fused.strides {
+                strides.pop();
+                strides.iter_mut().for_each(|s| *s /= run as isize);
             }
+            self.size = bytes;
+        }
+    }
+
+    /// Chooses the axes of rows and columns.
+    fn choose_block(&mut self) {
+        let rank = self.fused.rank();
+        let side = (SIDE_BYTES / self.size.max(1)).max(1);
+        let [dst, src] = [0, 1].map(|op| self.fused.strides[op].clone());
+        let shape = self.fused.shape.clone();
+        if src[rank - 1] == 1 {
+            let count = shape[rank - 1].min(GRAIN);
+            self.rows = Group::contiguous(rank - 1, count, shape[rank - 1]);
+            self.extent[rank - 1] = count;
+            return;
+        }
+        // Rows: from the inside of the destination, which is dense.
+        for axis in (0..rank).rev() {
+            let have = self.rows.full;
+            if have >= side || dst[axis] != have as isize {
+                break;
+            }
+            let count = shape[axis].min(side.div_ceil(have));
+            self.rows.push(axis, count, shape[axis], src[axis]);
+            self.extent[axis] = count;
+            if count < shape[axis] {
+                break;
+            }
+        }
+        // Columns: from the inside of the source.
+        let mut axes: SmallVec<[usize; 6]> = (0..rank).filter(|&a| self.extent[a] == 1).collect();
+        axes.sort_by_key(|&axis| src[axis].unsigned_abs());
+        for axis in axes {
+            let have = self.columns.full;
+            if have >= side || src[axis] != have as isize {
+                break;
+            }
+            let count = shape[axis].min(side.div_ceil(have));
+            self.columns.push(axis, count, shape[axis], dst[axis]);
+            self.extent[axis] = count;
+            if count < shape[axis] {
+                break;
+            }
+        }
+    }
+
+    /// # Safety
+    /// Source and destination hold every index of the shape, and do not overlap.
+    unsafe fn run(&self, dst: SendPtr<u8>, src: SendPtr<u8>) {
+        let counts: Dims =
+            self.fused.shape.iter().zip(&self.extent).map(|(n, e)| n.div_ceil(*e)).collect();
+        let blocks: usize = counts.iter().product();
+        let numel: usize = self.fused.shape.iter().product();
+        let per_chunk = (GRAIN / numel.div_ceil(blocks)).max(1);
+        let parallel = parallel::worthwhile(numel, 1);
+        parallel::for_each(blocks.div_ceil(per_chunk), parallel, &|chunk| {
+            let first = chunk * per_chunk;
+            // SAFETY: the caller's promise; blocks are disjoint.
+            unsafe { self.walk(&counts, first, per_chunk.min(blocks - first), dst, src) };
         });
+    }
+
+    /// Copies `count` blocks from block `first` on.
+    ///
+    /// # Safety
+    /// As [`Plan::run`]; the blocks exist.
+    unsafe fn walk(
+        &self,
+        counts: &[usize],
+        first: usize,
+        count: usize,
+        dst: SendPtr<u8>,
+        src: SendPtr<u8>,
+    ) {
+        let rank = counts.len();
+        let mut index = Dims::from_elem(0, rank);
+        let mut at = [0isize; 2];
+        let mut rest = first;
+        let step =
+            |axis: usize, op: usize| self.fused.strides[op][axis] * self.extent[axis] as isize;
+        for axis in (0..rank).rev() {
+            index[axis] = rest % counts[axis];
+            rest /= counts[axis];
+            for (op, at) in at.iter_mut().enumerate() {
+                *at += index[axis] as isize * step(axis, op);
+            }
+        }
+        for _ in 0..count {
+            let covered = |axis: usize| {
+                self.extent[axis].min(self.fused.shape[axis] - index[axis] * self.extent[axis])
+            };
+            let (cols, rows) = (self.rows.len(covered), self.columns.len(covered));
+            let to = dst.get().wrapping_offset(at[0] * self.size as isize);
+            let from = src.get().cast_const().wrapping_offset(at[1] * self.size as isize);
+            // SAFETY: the block exists.
+            unsafe { self.block(from, to, rows, cols) };
+            for axis in (0..rank).rev() {
+                index[axis] += 1;
+                let wrapped = index[axis] == counts[axis];
+                let steps = if wrapped { 1 - index[axis] as isize } else { 1 };
+                for (op, at) in at.iter_mut().enumerate() {
+                    *at += steps * step(axis, op);
+                }
+                if !wrapped {
+                    break;
+                }
+                index[axis] = 0;
+            }
+        }
+    }
+
+    /// # Safety
+    /// The block holds `rows × cols` elements on both sides.
+    unsafe fn block(&self, src: *const u8, dst: *mut u8, rows: usize, cols: usize) {
+        let bytes = cols * self.size;
+        // SAFETY: the caller's promise; elements move as possibly uninitialised words.
+        unsafe {
+            if self.rows.offsets.is_empty() && rows == 1 {
+                std::ptr::copy_nonoverlapping(src, dst, bytes);
+                return;
+            }
+            match self.size {
+                1 => self.block_of::<u8>(src.cast(), dst.cast(), rows, cols),
+                2 => self.block_of::<u16>(src.cast(), dst.cast(), rows, cols),
+                4 => self.block_of::<u32>(src.cast(), dst.cast(), rows, cols),
+                8 => self.block_of::<u64>(src.cast(), dst.cast(), rows, cols),
+                16 => self.block_of::<u128>(src.cast(), dst.cast(), rows, cols),
+                size => {
+                    for (r, &to) in self.columns.table()[..rows].iter().enumerate() {
+                        for (c, &from) in self.rows.table()[..cols].iter().enumerate() {
+                            let from = src.offset((r as isize + from) * size as isize);
+                            let to = dst.offset((to + c as isize) * size as isize);
+                            std::ptr::copy_nonoverlapping(from, to, size);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Plan::block`], for elements of the size of `W`.
+    unsafe fn block_of<W: Copy>(
+        &self,
+        src: *const MaybeUninit<W>,
+        dst: *mut MaybeUninit<W>,
+        rows: usize,
+        cols: usize,
+    ) {
+        let (from, to) = (self.rows.table(), self.columns.table());
+        // SAFETY: the caller's promise.
+        unsafe { transpose(src, |c| from[c], dst, |r| to[r], rows, cols) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn naive(x: &Tensor<u32>) -> Vec<u32> {
+        let mut index = vec![0; x.rank()];
+        (0..x.numel())
+            .map(|_| {
+                let value = x.get(&index).unwrap();
+                for axis in (0..x.rank()).rev() {
+                    index[axis] += 1;
+                    if index[axis] < x.shape()[axis] {
+                        break;
+                    }
+                    index[axis] = 0;
+                }
+                value
+            })
+            .collect()
+    }
+
+    fn arange(shape: &[usize]) -> Tensor<u32> {
+        Tensor::from_fn(shape, |i| i as u32).unwrap()
+    }
+
+    fn check(x: &Tensor<u32>) {
+        assert_eq!(to_contiguous(x).unwrap().as_slice().unwrap(), naive(x), "{:?}", x.layout());
+    }
+
+    #[test]
+    fn permutations_of_every_kind() {
+        let shapes: [&[usize]; 9] = [
+            &[5],
+            &[40, 70],
+            &[3, 50, 33],
+            &[17, 4, 2, 19],
+            &[2; 12],
+            &[3; 7],
+            &[1, 5, 1, 7],
+            &[64, 3, 64],
+            &[2, 100, 1, 3, 9],
+        ];
+        for shape in shapes {
+            let x = arange(shape);
+            let n = shape.len();
+            for k in 0..n {
+                let rotated: Vec<usize> = (0..n).map(|a| (a + k) % n).collect();
+                let reversed: Vec<usize> = rotated.iter().rev().copied().collect();
+                let mixed: Vec<usize> = (0..n).map(|a| (a * 5 + k) % n).collect();
+                for axes in [rotated, reversed, mixed] {
+                    if let Ok(p) = x.permute(&axes) {
+                        check(&p);
+                        check(&p.flip(&[0, n - 1]).unwrap_or_else(|_| p.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn strided_repeated_and_empty_operands() {
+        let x = arange(&[30, 41]);
+        let s = x.slice_axis(0, 3, 13, 2).unwrap().slice_axis(1, 39, 19, -2).unwrap();
+        check(&s);
+        check(&s.swap_axes(0, 1).unwrap());
+        check(&arange(&[1, 33]).expand(&[29, 33]).unwrap());
+        check(&arange(&[33, 1]).expand(&[33, 29]).unwrap());
+        check(&arange(&[]).expand(&[3, 4]).unwrap());
+        check(&arange(&[0, 3]).swap_axes(0, 1).unwrap());
+        check(&arange(&[50]).unfold(0, 20, 3).unwrap());
+        check(&arange(&[50]).unfold(0, 20, 1).unwrap().swap_axes(0, 1).unwrap());
+    }
+
+    #[test]
+    fn elements_of_odd_sizes() {
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        struct Pixel([u8; 3]);
+        impl Scalar for Pixel {}
+        let x = Tensor::from_fn(&[20, 30], |i| Pixel([i as u8, (i >> 8) as u8, 7])).unwrap();
+        let t = to_contiguous(&x.swap_axes(0, 1).unwrap()).unwrap();
+        for (r, c) in [(0, 0), (19, 29), (11, 3), (5, 28)] {
+            assert_eq!(t.get(&[c, r]), x.get(&[r, c]));
+        }
     }
 }

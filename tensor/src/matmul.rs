@@ -36,8 +36,19 @@ pub fn matmul<S: Semiring<T>, T: Scalar>(
     if k != k2 {
         return Err(mismatch());
     }
-    let batch = broadcast_shapes(op, a_batch, b_batch).map_err(|_| mismatch())?;
     let (m, k, n) = (*m, *k, *n);
+    if a_batch.is_empty() && b_batch.is_empty() {
+        let mut out = Output::<T>::new(op, &[m, n])?;
+        if m > 0 && n > 0 {
+            let strides = |x: &Tensor<T>| (x.layout().strides()[0], x.layout().strides()[1]);
+            let dst = out.as_mut_ptr();
+            // SAFETY: the layouts are valid for their tensors; `out` is ours and row-major.
+            unsafe { product::<S, T>(a, b, dst, (m, k, n), (strides(a), strides(b)), &[])? };
+        }
+        // SAFETY: the product wrote every element.
+        return Ok(unsafe { out.assume_init() }.with_route(route));
+    }
+    let batch = broadcast_shapes(op, a_batch, b_batch).map_err(|_| mismatch())?;
     let mut shape: Dims = batch.clone();
     shape.extend([m, n]);
     let mut out = Output::<T>::new(op, &shape)?;
@@ -94,19 +105,37 @@ unsafe fn multiply<S: Semiring<T>, T: Scalar>(
         axes.pop();
     }
 
-    let work = axes.iter().map(|axis| axis.size).product::<usize>().saturating_mul(rows);
+    let b_matrix = (b_strides[rank], b_strides[rank + 1]);
+    // SAFETY: the caller's promise.
+    unsafe {
+        let strides = ((a_row, a_strides[rank + 1]), b_matrix);
+        product::<S, T>(a, b, out, (rows, k, n), strides, &axes)
+    }
+}
+
+/// # Safety
+/// The matrices of every batch entry lie inside of their tensors; `out` takes row-major ones.
+unsafe fn product<S: Semiring<T>, T: Scalar>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    out: *mut T,
+    (m, k, n): (usize, usize, usize),
+    (a_strides, b_strides): ((isize, isize), (isize, isize)),
+    axes: &[BatchAxis],
+) -> Result<()> {
+    let work = axes.iter().map(|axis| axis.size).product::<usize>().saturating_mul(m);
     let work = work.saturating_mul(n).saturating_mul(k);
     let parallel = work >= MIN_PARALLEL && parallel::threads() > 1;
     let threads = if parallel { Parallelism::Threads(0) } else { Parallelism::Seq };
-    // SAFETY: the layouts are valid for their tensors; `out` is ours and row-major.
+    // SAFETY: the caller's promise.
     let mut product = unsafe {
-        let a = MatRef::from_raw_parts(a.as_ptr(), (rows, k), (a_row, a_strides[rank + 1]));
-        let b = MatRef::from_raw_parts(b.as_ptr(), (k, n), (b_strides[rank], b_strides[rank + 1]));
-        let c = MatMut::from_raw_parts(out, (rows, n), (n as isize, 1));
+        let a = MatRef::from_raw_parts(a.as_ptr(), (m, k), a_strides);
+        let b = MatRef::from_raw_parts(b.as_ptr(), (k, n), b_strides);
+        let c = MatMut::from_raw_parts(out, (m, n), (n as isize, 1));
         Product::new(a, b, c)
             .map_err(|error| TensorError::value("matmul", error.to_string()))?
             .parallelism(threads)
-            .batch(&axes)
+            .batch(axes)
     };
     if parallel {
         parallel::install(|| product.run::<S>());

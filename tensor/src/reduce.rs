@@ -56,6 +56,14 @@ pub fn reduce<T: Scalar, F: Fold<T>>(
     let mut out = Output::<F::Out>::new(F::NAME, &shape)?;
     if n == 0 {
         out.as_mut_slice().fill(MaybeUninit::new(fold.finish(fold.init(), 0)));
+    } else if let Some(data) = x.as_slice()
+        && data.len() <= BLOCK
+        && reduced.iter().rev().enumerate().all(|(i, &axis)| axis + 1 + i == x.rank())
+    {
+        // Small and row-major: planning would cost more (bench `backend`, row `sum 4×4`).
+        for (out, row) in out.as_mut_slice().iter_mut().zip(data.chunks_exact(n)) {
+            out.write(fold.finish(loops::fold::row(fold, row), n));
+        }
     } else if !shape.contains(&0) {
         let plan = Plan::new(x, &shape, &reduced);
         let dst = SendPtr(out.as_mut_ptr().cast::<u8>());
@@ -296,7 +304,10 @@ impl Plan {
         }
         let dst = scratch.as_mut_ptr();
         // SAFETY: the caller's promise.
-        unsafe { stage::gather(self.at(at), step, across, rows, cols, self.size, dst) };
+        unsafe {
+            let strides = (step, across);
+            stage::gather(self.at(at), strides, (rows, cols), self.size, dst, cols as isize);
+        }
         (dst, cols as isize)
     }
 

@@ -245,7 +245,10 @@ impl<'a, const M: usize> Plan<'a, M> {
                 let dst = scratch[op].as_mut_ptr();
                 let (step, size) = (row_stride(op), operand.size);
                 // SAFETY: the tile lies inside of the operand; rows · cols fit the scratch.
-                unsafe { stage::gather(src, step, strides[last], rows, cols, size, dst) };
+                unsafe {
+                    let strides = (step, strides[last]);
+                    stage::gather(src, strides, (rows, cols), size, dst, cols as isize);
+                }
                 start[op] = dst;
                 pitch[op] = (cols * size) as isize;
             } else {

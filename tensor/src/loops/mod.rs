@@ -7,6 +7,7 @@
 //! fuse          merges and orders the axes of several operands
 //! stage         brings strided blocks into contiguous scratch; compiled per element size
 //! fold          the two reduction loops, along a row and across rows
+//! transpose     contiguous columns to contiguous rows
 //! elementwise   walks the fused axes in tiles: stage, then contiguous
 //! parallel      splits work into fixed chunks over our own threads
 //! ```
@@ -23,3 +24,4 @@ pub mod fuse;
 pub mod kernel;
 pub mod parallel;
 pub mod stage;
+pub mod transpose;

@@ -2,6 +2,8 @@
 
 use std::mem::MaybeUninit;
 
+use super::transpose::transpose;
+
 /// Bytes of scratch per operand: three operands and the result stay in a 32 KiB first-level cache.
 pub const SCRATCH_BYTES: usize = 8192;
 
@@ -24,66 +26,32 @@ impl Scratch {
     }
 }
 
-/// Copies a `rows × cols` block of elements of `size` bytes to row-major `dst`.
+/// Copies a `rows × cols` block of elements of `size` bytes to rows of `dst` that lie `pitch`
+/// elements apart.
 ///
 /// # Safety
 /// Element (r, c) of the source, `src + (r·row_stride + c·col_stride)·size`, is readable for all r
-/// and c; `dst` takes `rows·cols·size` bytes and overlaps none of them.
+/// and c; rows of `cols` elements are writable in `dst` and overlap none of them.
 #[inline]
 pub unsafe fn gather(
     src: *const u8,
-    row_stride: isize,
-    col_stride: isize,
-    rows: usize,
-    cols: usize,
+    (row_stride, col_stride): (isize, isize),
+    (rows, cols): (usize, usize),
     size: usize,
     dst: *mut u8,
+    pitch: isize,
 ) {
+    let (strides, shape) = ((row_stride, col_stride), (rows, cols));
     // SAFETY: the caller's promise, with elements of the size matched on. They are moved as
     // possibly uninitialised words without alignment, so any type of that size may be copied.
     unsafe {
         match size {
-            4 => gather_sized::<MaybeUninit<u32>>(
-                src.cast(),
-                row_stride,
-                col_stride,
-                rows,
-                cols,
-                dst.cast(),
-            ),
-            8 => gather_sized::<MaybeUninit<u64>>(
-                src.cast(),
-                row_stride,
-                col_stride,
-                rows,
-                cols,
-                dst.cast(),
-            ),
-            1 => gather_sized::<MaybeUninit<u8>>(
-                src.cast(),
-                row_stride,
-                col_stride,
-                rows,
-                cols,
-                dst.cast(),
-            ),
-            2 => gather_sized::<MaybeUninit<u16>>(
-                src.cast(),
-                row_stride,
-                col_stride,
-                rows,
-                cols,
-                dst.cast(),
-            ),
-            16 => gather_sized::<MaybeUninit<u128>>(
-                src.cast(),
-                row_stride,
-                col_stride,
-                rows,
-                cols,
-                dst.cast(),
-            ),
-            _ => gather_bytes(src, row_stride, col_stride, rows, cols, size, dst),
+            4 => gather_sized::<MaybeUninit<u32>>(src.cast(), strides, shape, dst.cast(), pitch),
+            8 => gather_sized::<MaybeUninit<u64>>(src.cast(), strides, shape, dst.cast(), pitch),
+            1 => gather_sized::<MaybeUninit<u8>>(src.cast(), strides, shape, dst.cast(), pitch),
+            2 => gather_sized::<MaybeUninit<u16>>(src.cast(), strides, shape, dst.cast(), pitch),
+            16 => gather_sized::<MaybeUninit<u128>>(src.cast(), strides, shape, dst.cast(), pitch),
+            _ => gather_bytes(src, strides, shape, size, dst, pitch),
         }
     }
 }
@@ -92,55 +60,40 @@ pub unsafe fn gather(
 /// As [`gather`], except for alignment, of which none is required.
 unsafe fn gather_sized<E: Copy>(
     src: *const E,
-    row_stride: isize,
-    col_stride: isize,
-    rows: usize,
-    cols: usize,
+    (row_stride, col_stride): (isize, isize),
+    (rows, cols): (usize, usize),
     dst: *mut E,
+    pitch: isize,
 ) {
-    // SAFETY: (r, c) stays inside of rows × cols in all pointer arithmetic here.
-    unsafe {
-        if col_stride == 1 {
-            for r in 0..rows {
-                let from = src.offset(r as isize * row_stride).cast::<u8>();
-                let bytes = cols * size_of::<E>();
-                std::ptr::copy_nonoverlapping(from, dst.add(r * cols).cast::<u8>(), bytes);
-            }
-        } else if col_stride == 0 {
-            for r in 0..rows {
-                let value = src.offset(r as isize * row_stride).read_unaligned();
-                for c in 0..cols {
-                    dst.add(r * cols + c).write_unaligned(value);
+    if row_stride == 1 && col_stride != 1 && rows > 1 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (column, row) = (|c| c as isize * col_stride, |r| r as isize * pitch);
+            transpose(src, column, dst, row, rows, cols);
+        }
+        return;
+    }
+    for r in 0..rows as isize {
+        // SAFETY: (r, c) stays inside of rows × cols in all pointer arithmetic here.
+        unsafe {
+            let from = src.offset(r * row_stride);
+            let to = dst.offset(r * pitch);
+            match col_stride {
+                1 => {
+                    let bytes = cols * size_of::<E>();
+                    std::ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), bytes);
                 }
-            }
-        } else if row_stride.unsigned_abs() < col_stride.unsigned_abs() && rows > 1 {
-            // A transposed block. Four columns at a time: the reads run along cache lines and the
-            // writes are short runs.
-            let mut c = 0;
-            while c + 4 <= cols {
-                let from = src.offset(c as isize * col_stride);
-                for r in 0..rows {
-                    let at = from.offset(r as isize * row_stride);
-                    let to = dst.add(r * cols + c);
-                    for lane in 0..4 {
-                        let value = at.offset(lane * col_stride).read_unaligned();
-                        to.offset(lane).write_unaligned(value);
+                0 => {
+                    let value = from.read_unaligned();
+                    for c in 0..cols {
+                        to.add(c).write_unaligned(value);
                     }
                 }
-                c += 4;
-            }
-            for c in c..cols {
-                for r in 0..rows {
-                    let at = src.offset(r as isize * row_stride + c as isize * col_stride);
-                    dst.add(r * cols + c).write_unaligned(at.read_unaligned());
-                }
-            }
-        } else {
-            for r in 0..rows {
-                let from = src.offset(r as isize * row_stride);
-                for c in 0..cols {
-                    let value = from.offset(c as isize * col_stride).read_unaligned();
-                    dst.add(r * cols + c).write_unaligned(value);
+                step => {
+                    for c in 0..cols {
+                        let value = from.offset(c as isize * step).read_unaligned();
+                        to.add(c).write_unaligned(value);
+                    }
                 }
             }
         }
@@ -151,19 +104,19 @@ unsafe fn gather_sized<E: Copy>(
 /// As [`gather`].
 unsafe fn gather_bytes(
     src: *const u8,
-    row_stride: isize,
-    col_stride: isize,
-    rows: usize,
-    cols: usize,
+    (row_stride, col_stride): (isize, isize),
+    (rows, cols): (usize, usize),
     size: usize,
     dst: *mut u8,
+    pitch: isize,
 ) {
-    for r in 0..rows {
-        for c in 0..cols {
-            let at = (r as isize * row_stride + c as isize * col_stride) * size as isize;
+    for r in 0..rows as isize {
+        for c in 0..cols as isize {
+            let from = (r * row_stride + c * col_stride) * size as isize;
+            let to = (r * pitch + c) * size as isize;
             // SAFETY: (r, c) stays inside of rows × cols.
             unsafe {
-                std::ptr::copy_nonoverlapping(src.offset(at), dst.add((r * cols + c) * size), size);
+                std::ptr::copy_nonoverlapping(src.offset(from), dst.offset(to), size);
             }
         }
     }
@@ -186,7 +139,7 @@ mod tests {
                 // SAFETY: positions stay within 0..4000 for these strides.
                 unsafe {
                     let src = memory.as_ptr().offset(origin * size as isize);
-                    gather(src, row, col, rows, cols, size, dst.as_mut_ptr());
+                    gather(src, (row, col), (rows, cols), size, dst.as_mut_ptr(), cols as isize);
                 }
                 for r in 0..rows {
                     for c in 0..cols {

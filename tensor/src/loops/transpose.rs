@@ -1,0 +1,179 @@
+//! Transposes blocks: contiguous columns to contiguous rows.
+//!
+//! Memory moves in cache lines, so the unit of work is a square whose sides are one line of 64
+//! bytes: each line is read once and written once, however many lines share a cache set. On
+//! x86-64 with AVX a square of 4- or 8-byte elements is transposed in registers.
+
+use t4a_algebra::simd::Isa;
+
+/// Copies element (r, c) from `src + r + column(c)` to `dst + row(r) + c`: each column is
+/// contiguous in the source, each row in the destination, and either lie anywhere.
+///
+/// # Safety
+/// Source and destination hold `rows × cols` elements at these places and do not overlap. No
+/// alignment is required.
+#[inline]
+pub unsafe fn transpose<E: Copy>(
+    src: *const E,
+    column: impl Fn(usize) -> isize,
+    dst: *mut E,
+    row: impl Fn(usize) -> isize,
+    rows: usize,
+    cols: usize,
+) {
+    let side = (64 / size_of::<E>()).max(1);
+    let wide = Isa::detect() >= Isa::Avx2;
+    for r in (0..rows).step_by(side) {
+        for c in (0..cols).step_by(side) {
+            let (height, width) = (side.min(rows - r), side.min(cols - c));
+            let full = wide && height == side && width == side;
+            let from = |k: usize| src.wrapping_offset(r as isize + column(c + k));
+            let to = |k: usize| dst.wrapping_offset(row(r + k) + c as isize);
+            // SAFETY: the square lies inside of the block; AVX2 has been detected.
+            unsafe {
+                #[cfg(target_arch = "x86_64")]
+                if full && size_of::<E>() == 4 {
+                    let (from, to) = (|k| from(k).cast(), |k| to(k).cast());
+                    avx::square_32(&std::array::from_fn(from), &std::array::from_fn(to));
+                    continue;
+                }
+                #[cfg(target_arch = "x86_64")]
+                if full && size_of::<E>() == 8 {
+                    let (from, to) = (|k| from(k).cast(), |k| to(k).cast());
+                    avx::square_64(&std::array::from_fn(from), &std::array::from_fn(to));
+                    continue;
+                }
+                let _ = full;
+                for r in 0..height {
+                    let to = to(r);
+                    for c in 0..width {
+                        to.add(c).write_unaligned(from(c).add(r).read_unaligned());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx {
+    use std::arch::x86_64::*;
+
+    /// A 16 × 16 square of 32-bit elements, given by its columns and rows, as four 8 × 8 ones.
+    ///
+    /// # Safety
+    /// Columns are readable, rows writable; the machine has AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn square_32(columns: &[*const f32; 16], rows: &[*mut f32; 16]) {
+        for r in [0, 8] {
+            for c in [0, 8] {
+                // SAFETY: an 8 × 8 part of the square.
+                unsafe { eight(&columns[c..c + 8], r, &rows[r..r + 8], c) };
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`square_32`], for 8 × 8 from element `r` of the columns to element `c` of the rows.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    unsafe fn eight(columns: &[*const f32], r: usize, rows: &[*mut f32], c: usize) {
+        let mut a = [_mm256_setzero_ps(); 8];
+        for (a, column) in a.iter_mut().zip(columns) {
+            // SAFETY: eight elements of a column.
+            *a = unsafe { _mm256_loadu_ps(column.add(r)) };
+        }
+        // Pairs, quadruples, halves: after each step twice as many neighbours lie side by side.
+        let mut b = a;
+        for i in 0..4 {
+            b[2 * i] = _mm256_unpacklo_ps(a[2 * i], a[2 * i + 1]);
+            b[2 * i + 1] = _mm256_unpackhi_ps(a[2 * i], a[2 * i + 1]);
+        }
+        for i in [0, 4] {
+            a[i] = _mm256_shuffle_ps::<0x44>(b[i], b[i + 2]);
+            a[i + 1] = _mm256_shuffle_ps::<0xee>(b[i], b[i + 2]);
+            a[i + 2] = _mm256_shuffle_ps::<0x44>(b[i + 1], b[i + 3]);
+            a[i + 3] = _mm256_shuffle_ps::<0xee>(b[i + 1], b[i + 3]);
+        }
+        for i in 0..4 {
+            b[i] = _mm256_permute2f128_ps::<0x20>(a[i], a[i + 4]);
+            b[i + 4] = _mm256_permute2f128_ps::<0x31>(a[i], a[i + 4]);
+        }
+        for (&b, row) in b.iter().zip(rows) {
+            // SAFETY: eight elements of a row.
+            unsafe { _mm256_storeu_ps(row.add(c), b) };
+        }
+    }
+
+    /// An 8 × 8 square of 64-bit elements, given by its columns and rows, as four 4 × 4 ones.
+    ///
+    /// # Safety
+    /// As [`square_32`].
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn square_64(columns: &[*const f64; 8], rows: &[*mut f64; 8]) {
+        for r in [0, 4] {
+            for c in [0, 4] {
+                // SAFETY: a 4 × 4 part of the square.
+                unsafe { four(&columns[c..c + 4], r, &rows[r..r + 4], c) };
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`eight`], for 4 × 4.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    unsafe fn four(columns: &[*const f64], r: usize, out: &[*mut f64], c: usize) {
+        let mut a = [_mm256_setzero_pd(); 4];
+        for (a, column) in a.iter_mut().zip(columns) {
+            // SAFETY: four elements of a column.
+            *a = unsafe { _mm256_loadu_pd(column.add(r)) };
+        }
+        let low = [_mm256_unpacklo_pd(a[0], a[1]), _mm256_unpacklo_pd(a[2], a[3])];
+        let high = [_mm256_unpackhi_pd(a[0], a[1]), _mm256_unpackhi_pd(a[2], a[3])];
+        let rows = [
+            _mm256_permute2f128_pd::<0x20>(low[0], low[1]),
+            _mm256_permute2f128_pd::<0x20>(high[0], high[1]),
+            _mm256_permute2f128_pd::<0x31>(low[0], low[1]),
+            _mm256_permute2f128_pd::<0x31>(high[0], high[1]),
+        ];
+        for (&row, out) in rows.iter().zip(out) {
+            // SAFETY: four elements of a row.
+            unsafe { _mm256_storeu_pd(out.add(c), row) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<E: Copy + PartialEq + std::fmt::Debug + Default>(value: impl Fn(usize) -> E) {
+        for (rows, cols) in [(1, 1), (16, 16), (8, 8), (33, 17), (5, 64), (100, 3), (40, 41)] {
+            let (src_pitch, dst_pitch) = (rows + 3, cols + 2);
+            let src: Vec<E> = (0..cols * src_pitch).map(&value).collect();
+            let mut dst = vec![E::default(); rows * dst_pitch];
+            // SAFETY: both hold the block under these pitches.
+            unsafe {
+                let (from, to) = (src.as_ptr(), dst.as_mut_ptr());
+                let column = |c| (c * src_pitch) as isize;
+                transpose(from, column, to, |r| (r * dst_pitch) as isize, rows, cols);
+            }
+            for r in 0..rows {
+                for c in 0..dst_pitch {
+                    let want = if c < cols { src[r + c * src_pitch] } else { E::default() };
+                    assert_eq!(dst[r * dst_pitch + c], want, "({r}, {c}) of {rows}×{cols}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_of_any_size_are_transposed_and_nothing_else_is_written() {
+        check(|i| i as u8);
+        check(|i| i as u16);
+        check(|i| i as f32);
+        check(|i| i as f64);
+        check(|i| i as u128);
+    }
+}
