@@ -1,0 +1,345 @@
+//! Batches of matrices: the one way in which a factorisation walks over the leading axes.
+//!
+//! A matrix is read where it lies, under any strides. Results are stored column by column within
+//! each matrix, the order in which faer is fastest, and handed out as a permuted view.
+//!
+//! Small matrices, or at least as many matrices as threads: one matrix per task, sequential
+//! inside, one scratch per task group. Few large matrices: one after the other, threads inside.
+
+use faer::{MatMut, MatRef, Par};
+use rayon::prelude::*;
+use t4a_algebra::{Numeric, Scalar};
+use t4a_tensor::loops::parallel;
+use t4a_tensor::{Tensor, TensorError};
+
+use crate::error::{LinalgError, NO_CONVERGENCE, NON_FINITE, Result};
+use crate::scalar::{LinalgScalar, nan};
+
+/// Shape of a batch of matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape<'a> {
+    /// Sizes of the leading axes.
+    pub(crate) batch: &'a [usize],
+    /// Rows of each matrix.
+    pub(crate) m: usize,
+    /// Columns of each matrix.
+    pub(crate) n: usize,
+}
+
+impl<'a> Shape<'a> {
+    /// Splits the shape of a tensor.
+    pub(crate) fn of<T: Scalar>(op: &'static str, a: &'a Tensor<T>) -> Result<Self> {
+        match a.shape() {
+            [batch @ .., m, n] => Ok(Self { batch, m: *m, n: *n }),
+            shape => Err(LinalgError::NotMatrix { op, shape: shape.to_vec() }),
+        }
+    }
+
+    /// As [`Shape::of`], for square matrices.
+    pub(crate) fn square<T: Scalar>(op: &'static str, a: &'a Tensor<T>) -> Result<Self> {
+        let shape = Self::of(op, a)?;
+        match shape.m == shape.n {
+            true => Ok(shape),
+            false => Err(LinalgError::NotSquare { op, shape: a.shape().to_vec() }),
+        }
+    }
+
+    /// `min(m, n)`.
+    pub(crate) fn k(&self) -> usize {
+        self.m.min(self.n)
+    }
+
+    /// Rejects another batch.
+    pub(crate) fn same_batch(&self, op: &'static str, other: &Shape<'_>) -> Result<()> {
+        match self.batch == other.batch {
+            true => Ok(()),
+            false => Err(TensorError::shapes(op, self.batch, other.batch, "equal batches").into()),
+        }
+    }
+}
+
+/// The matrices of a tensor, for reading.
+pub(crate) struct Views<'a, T> {
+    tensor: &'a Tensor<T>,
+    positions: Vec<isize>,
+}
+
+impl<'a, T: LinalgScalar> Views<'a, T> {
+    pub(crate) fn of(op: &'static str, tensor: &'a Tensor<T>) -> Result<Self> {
+        let batch = Shape::of(op, tensor)?.batch;
+        let strides = tensor.layout().strides();
+        let mut positions = vec![0isize];
+        for (&size, &stride) in batch.iter().zip(strides) {
+            if size == 1 {
+                continue;
+            }
+            positions = positions
+                .iter()
+                .flat_map(|p| (0..size as isize).map(move |i| p + i * stride))
+                .collect();
+        }
+        Ok(Self { tensor, positions })
+    }
+
+    /// Matrix number `index` of the batch.
+    #[allow(unsafe_code)]
+    pub(crate) fn get(&self, index: usize) -> MatRef<'a, T> {
+        let &[.., m, n] = self.tensor.shape() else { unreachable!("checked by `of`") };
+        let &[.., rows, cols] = self.tensor.layout().strides() else {
+            unreachable!("as many strides as axes")
+        };
+        let first = self.tensor.as_ptr().wrapping_offset(self.positions[index]);
+        // SAFETY: by the layout's invariant every index of the tensor's shape lies inside of the
+        // initialised buffer, which the tensor keeps alive and unchanged for 'a.
+        unsafe { MatRef::from_raw_parts(first, m, n, rows, cols) }
+    }
+}
+
+/// Memory for one result matrix per matrix of the batch.
+pub(crate) struct Output<T> {
+    tensor: Tensor<T>,
+    m: usize,
+    n: usize,
+}
+
+impl<T: Scalar + Numeric> Output<T> {
+    /// `m × n` results, filled with zeros.
+    pub(crate) fn new(batch: &[usize], m: usize, n: usize) -> Result<Self> {
+        let shape: Vec<usize> = batch.iter().copied().chain([n, m]).collect();
+        Ok(Self { tensor: Tensor::zeros(&shape)?, m, n })
+    }
+
+    /// The results for writing, each column by column.
+    pub(crate) fn slices(&mut self) -> Result<Vec<&mut [T]>> {
+        let (m, n) = (self.m, self.n);
+        let &[ref batch @ .., _, _] = self.tensor.shape() else { unreachable!("made by `new`") };
+        let count = batch.iter().product();
+        if m * n == 0 {
+            return Ok((0..count).map(|_| [].as_mut_slice()).collect());
+        }
+        Ok(self.tensor.as_mut_slice()?.chunks_exact_mut(m * n).collect())
+    }
+
+    /// The batch of matrices.
+    pub(crate) fn matrices(self) -> Result<Tensor<T>> {
+        let rank = self.tensor.rank();
+        Ok(self.tensor.swap_axes(rank - 2, rank - 1)?)
+    }
+
+    /// The batch of transposed matrices: row-major memory.
+    pub(crate) fn transposed(self) -> Tensor<T> {
+        self.tensor
+    }
+
+    /// The batch of vectors, for results with one column.
+    pub(crate) fn vectors(self) -> Result<Tensor<T>> {
+        let axis = self.tensor.rank() - 2;
+        Ok(self.tensor.squeeze(axis)?)
+    }
+
+    /// The batch of numbers, for results with one element.
+    pub(crate) fn numbers(self) -> Result<Tensor<T>> {
+        let axis = self.tensor.rank() - 2;
+        Ok(self.tensor.squeeze(axis)?.squeeze(axis)?)
+    }
+}
+
+impl<T: LinalgScalar> Output<T> {
+    /// The results for writing.
+    pub(crate) fn mats(&mut self) -> Result<Vec<MatMut<'_, T>>> {
+        let (m, n) = (self.m, self.n);
+        let mats = self.slices()?.into_iter();
+        Ok(mats.map(|s| MatMut::from_column_major_slice_mut(s, m, n)).collect())
+    }
+}
+
+/// How the factorisation of one matrix went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Done,
+    Pivot(usize),
+    NoConvergence,
+    NonFinite,
+}
+
+impl Status {
+    fn code(self) -> i32 {
+        match self {
+            Status::Done => 0,
+            Status::Pivot(index) => index as i32 + 1,
+            Status::NoConvergence => NO_CONVERGENCE,
+            Status::NonFinite => NON_FINITE,
+        }
+    }
+}
+
+/// Where the results for one matrix go.
+pub(crate) trait Slot: Send {
+    /// Overwrites them by NaN, so that a failure cannot be taken for a result.
+    fn spoil(&mut self);
+}
+
+impl<T: LinalgScalar> Slot for MatMut<'_, T> {
+    fn spoil(&mut self) {
+        self.fill(nan());
+    }
+}
+
+impl<T: LinalgScalar> Slot for &mut [T] {
+    fn spoil(&mut self) {
+        self.fill(nan());
+    }
+}
+
+impl Slot for &mut [i64] {
+    fn spoil(&mut self) {
+        // Still a permutation: indices stay in bounds.
+        self.iter_mut().enumerate().for_each(|(i, slot)| *slot = i as i64);
+    }
+}
+
+impl<S: Slot> Slot for Option<S> {
+    fn spoil(&mut self) {
+        self.iter_mut().for_each(Slot::spoil);
+    }
+}
+
+macro_rules! tuple_slots {
+    ($($name:ident),*) => {
+        #[allow(non_snake_case)]
+        impl<$($name: Slot),*> Slot for ($($name,)*) {
+            fn spoil(&mut self) {
+                let ($($name,)*) = self;
+                $($name.spoil();)*
+            }
+        }
+    };
+}
+
+tuple_slots!(A, B);
+tuple_slots!(A, B, C);
+tuple_slots!(A, B, C, D);
+
+/// Floating-point operations per matrix from which threads inside of faer pay: n = 64 for the
+/// cubic algorithms.
+const LARGE: usize = 1 << 19;
+/// Floating-point operations of a whole batch from which waking our threads pays: about 30 µs.
+const WORTHWHILE: usize = 1 << 16;
+
+/// Calls `body` for every matrix of the batch and gathers the info codes.
+///
+/// `flops` is the work for one matrix. A slot whose body fails is spoiled.
+pub(crate) fn run<J: Slot, S>(
+    batch: &[usize],
+    mut slots: Vec<J>,
+    flops: usize,
+    scratch: impl Fn(Par) -> S + Sync + Send,
+    body: impl Fn(&mut S, usize, &mut J, Par) -> Status + Sync + Send,
+) -> Result<Tensor<i32>> {
+    let count = slots.len();
+    let threads = parallel::threads();
+    let one = |state: &mut S, index: usize, slot: &mut J, par: Par| {
+        let status = body(state, index, slot, par);
+        if status != Status::Done {
+            slot.spoil();
+        }
+        status.code()
+    };
+    let sequence = |offset: usize, slots: &mut [J], par: Par| -> Vec<i32> {
+        let mut state = scratch(par);
+        slots.iter_mut().enumerate().map(|(i, s)| one(&mut state, offset + i, s, par)).collect()
+    };
+    let total = flops.saturating_mul(count);
+    let codes = if count == 0 {
+        Vec::new()
+    } else if threads == 1 || total < WORTHWHILE {
+        sequence(0, &mut slots, Par::Seq)
+    } else if flops < LARGE || count >= threads {
+        if count == 1 {
+            sequence(0, &mut slots, Par::Seq)
+        } else {
+            // Four groups per thread even out matrices that converge at different speed.
+            let group = count.div_ceil(4 * threads);
+            parallel::install(|| {
+                let groups: Vec<Vec<i32>> = slots
+                    .par_chunks_mut(group)
+                    .enumerate()
+                    .map(|(g, chunk)| sequence(g * group, chunk, Par::Seq))
+                    .collect();
+                groups.concat()
+            })
+        }
+    } else {
+        parallel::install(|| sequence(0, &mut slots, Par::rayon(0)))
+    };
+    Ok(Tensor::from_vec(codes, batch)?)
+}
+
+/// Copies a matrix and says whether all of it is finite.
+pub(crate) fn load<T: LinalgScalar>(src: MatRef<'_, T>, mut dst: MatMut<'_, T>) -> bool {
+    dst.copy_from(src);
+    is_finite(dst.as_ref())
+}
+
+/// Copies `(A + Aᴴ)/2` and says whether all of it is finite.
+pub(crate) fn load_hermitian<T: LinalgScalar>(src: MatRef<'_, T>, mut dst: MatMut<'_, T>) -> bool {
+    let half = <T::R as Numeric>::from_f64(0.5);
+    for j in 0..src.ncols() {
+        for i in 0..=j {
+            let mean = Numeric::mul(
+                Numeric::add(src[(i, j)], src[(j, i)].conj()),
+                T::from_parts(half, <T::R as Numeric>::ZERO),
+            );
+            dst[(i, j)] = mean;
+            dst[(j, i)] = mean.conj();
+        }
+    }
+    is_finite(dst.as_ref())
+}
+
+/// Whether no element is NaN or infinite.
+pub(crate) fn is_finite<T: LinalgScalar>(a: MatRef<'_, T>) -> bool {
+    // x − x is 0 for finite x and NaN otherwise; the sums vectorise, a test per element does not.
+    let mut sum = [T::ZERO; 8];
+    for j in 0..a.ncols() {
+        let column = a.col(j);
+        match column.try_as_col_major() {
+            Some(column) => {
+                let (blocks, rest) = column.as_slice().as_chunks::<8>();
+                for block in blocks {
+                    for (s, &x) in sum.iter_mut().zip(block) {
+                        *s = Numeric::add(*s, Numeric::sub(x, x));
+                    }
+                }
+                for &x in rest {
+                    sum[0] = Numeric::add(sum[0], Numeric::sub(x, x));
+                }
+            }
+            None => {
+                for i in 0..a.nrows() {
+                    let x = a[(i, j)];
+                    sum[0] = Numeric::add(sum[0], Numeric::sub(x, x));
+                }
+            }
+        }
+    }
+    sum.iter().all(|&s| s == T::ZERO)
+}
+
+/// Overwrites the matrices whose info code is not 0 by NaN.
+pub(crate) fn spoil_failed<T: LinalgScalar>(x: Tensor<T>, info: &Tensor<i32>) -> Result<Tensor<T>> {
+    let codes = info.as_slice().unwrap_or_default();
+    if codes.iter().all(|&code| code == 0) {
+        return Ok(x);
+    }
+    let mut x = x;
+    let size: usize = x.shape().iter().rev().take(2).product();
+    if size > 0 {
+        for (matrix, &code) in x.as_mut_slice()?.chunks_exact_mut(size).zip(codes) {
+            if code != 0 {
+                matrix.fill(nan());
+            }
+        }
+    }
+    Ok(x)
+}

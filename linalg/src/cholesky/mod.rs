@@ -1,0 +1,60 @@
+//! Cholesky factorisation `A = L Lᴴ` of positive definite Hermitian matrices.
+//!
+//! The operation reads `(A + Aᴴ)/2`; the diagonal of `L` is real and positive.
+
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use t4a_tensor::Tensor;
+
+use crate::batch::{Output, Shape, Status, Views, load_hermitian, run};
+use crate::error::{NON_POSITIVE, Result, check};
+use crate::scalar::LinalgScalar;
+
+pub use rule::{cholesky_jvp, cholesky_vjp, jvp, vjp};
+
+/// The lower triangular `L` with positive diagonal and `(A + Aᴴ)/2 = L Lᴴ`.
+///
+/// Shapes `[…, n, n]` → `[…, n, n]`. Cost n³/3 flops. The upper factor is `Lᴴ`.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`; `NonFinite`, `NonPositivePivot` with the batch index.
+pub fn cholesky<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
+    let (l, info) = cholesky_ex(a)?;
+    check("cholesky", &info, NON_POSITIVE)?;
+    Ok(l)
+}
+
+/// As [`cholesky`], with an info tensor of the batch's shape instead of an error: 0, or `i + 1` if
+/// pivot `i` is not positive, or [`NON_FINITE`](crate::error::NON_FINITE). The factor of a matrix
+/// that failed is NaN.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`.
+pub fn cholesky_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
+    let shape = Shape::square("cholesky", a)?;
+    let n = shape.n;
+    let mut out = Output::<T>::new(shape.batch, n, n)?;
+    let slots = out.mats()?;
+    let views = Views::of("cholesky", a)?;
+    let info = run(
+        shape.batch,
+        slots,
+        n * n * n / 3,
+        |par| T::cholesky_scratch(n, par),
+        |memory, index, l, par| {
+            if !load_hermitian(views.get(index), l.as_mut()) {
+                return Status::NonFinite;
+            }
+            if let Err(index) = T::cholesky(l.as_mut(), par, memory) {
+                return Status::Pivot(index);
+            }
+            for j in 1..n {
+                l.as_mut().col_mut(j).subrows_mut(0, j).fill(T::ZERO);
+            }
+            Status::Done
+        },
+    )?;
+    Ok((out.matrices()?, info))
+}

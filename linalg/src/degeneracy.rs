@@ -1,0 +1,104 @@
+//! What derivative rules do where singular values or eigenvalues coincide.
+//!
+//! The rules divide by gaps `λⱼ − λᵢ`. At a tie the vectors are only defined up to a rotation of
+//! their subspace; a loss that does not depend on the rotation has a cotangent that vanishes on
+//! the tied pairs, so those quotients are 0/0 with limit 0: they are masked. A loss that does
+//! depend on it has no derivative, and is reported. Broadening `1/x → x/(x² + η²)` is off by
+//! several percent inside of degenerate blocks and is offered for comparison only.
+
+use crate::error::{LinalgError, Result};
+use crate::vocabulary::{Matrices, RealMatrices};
+
+/// How a derivative rule treats ties.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Degeneracy {
+    /// Gaps up to this fraction of the largest value count as ties. Default: machine epsilon times
+    /// the larger dimension.
+    pub tolerance: Option<f64>,
+    /// Lorentzian width `η` as a fraction of the largest value, instead of the mask.
+    pub broadening: Option<f64>,
+    /// Report cotangents that depend on the arbitrary basis; otherwise their undefined part is
+    /// dropped. Phases of complex vectors and rotations of tied vectors are checked; a change of
+    /// sign of a real vector cannot be seen in a derivative.
+    pub check_gauge: bool,
+}
+
+impl Default for Degeneracy {
+    fn default() -> Self {
+        Self { tolerance: None, broadening: None, check_gauge: true }
+    }
+}
+
+/// Quotients by gaps.
+pub(crate) struct Gaps<R> {
+    /// `1 / gap`, 0 at ties.
+    pub(crate) inverse: R,
+    /// 1 at ties, else 0.
+    pub(crate) ties: R,
+}
+
+impl Degeneracy {
+    /// The limit below which values count as 0: `1 × 1`, a constant.
+    pub(crate) fn limit<R: RealMatrices>(&self, values: &R, size: usize) -> R {
+        let relative = self.tolerance.unwrap_or(values.epsilon() * size as f64);
+        values.largest_real().scale(relative)
+    }
+
+    /// `1 / gap` with ties masked or broadened.
+    pub(crate) fn gaps<R: RealMatrices>(&self, gaps: &R, limit: &R, values: &R) -> Gaps<R> {
+        let ties = gaps.within(limit);
+        let inverse = match self.broadening {
+            None => gaps.masked_recip(limit),
+            Some(width) => {
+                let width = values.largest_real().scale(width);
+                let broadened = gaps.mul(gaps).add(&width.mul(&width));
+                gaps.mul(&broadened.masked_recip(&limit.scale(0.0)))
+            }
+        };
+        Gaps { inverse, ties }
+    }
+
+    /// Reports the matrix whose defect is not small against the cotangents it came from.
+    pub(crate) fn check<M: Matrices>(
+        &self,
+        op: &'static str,
+        defect: &M,
+        cotangents: &[Option<&M>],
+    ) -> Result<()> {
+        if !self.check_gauge {
+            return Ok(());
+        }
+        let defects = defect.norms()?;
+        let mut sizes = vec![0.0; defects.len()];
+        for cotangent in cotangents.iter().flatten() {
+            for (size, norm) in sizes.iter_mut().zip(cotangent.norms()?) {
+                *size += norm;
+            }
+        }
+        let relative = if defect.epsilon() < 1e-10 { 1e-6 } else { 1e-3 };
+        for (batch, (&defect, &size)) in defects.iter().zip(&sizes).enumerate() {
+            let allowed = relative * size;
+            if defect > allowed {
+                return Err(LinalgError::GaugeIllDefined { op, batch, defect, allowed });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports values that are tied while the loss treats them differently.
+    pub(crate) fn check_values<M: Matrices>(
+        &self,
+        op: &'static str,
+        bar: &M::Real,
+        ties: &M::Real,
+        cotangents: &[Option<&M>],
+    ) -> Result<()> {
+        if !self.check_gauge {
+            return Ok(());
+        }
+        let defect = M::from_re(&bar.sub(&bar.transpose()).mul(ties));
+        let bar = M::from_re(bar);
+        let all: Vec<_> = cotangents.iter().copied().chain([Some(&bar)]).collect();
+        self.check(op, &defect, &all)
+    }
+}

@@ -1,0 +1,267 @@
+//! Determinants by LU factorisation: `det A` and `(sign, ln|det A|)`.
+//!
+//! `d det = det·tr(A⁻¹ dA)`, so `Ā = conj(det)·d̄·A⁻ᴴ`. A singular matrix has a derivative as well,
+//! the adjugate: with `A = U diag(S) Vᴴ`,
+//! `Ā = d̄·conj(det U·det Vᴴ)·U diag(Πⱼ≠ᵢ Sⱼ) Vᴴ`, used where a pivot is zero to rounding.
+
+#[cfg(test)]
+mod tests;
+
+use t4a_algebra::{Field, Float, Numeric, Real};
+use t4a_tensor::Tensor;
+
+use crate::batch::{Output, Shape, Views};
+use crate::error::{LinalgError, Result, SINGULAR, check};
+use crate::lu::{LuFactors, lu_factor_ex};
+use crate::permutation::Permutation;
+use crate::scalar::{LinalgScalar, epsilon, nan, real};
+use crate::solve::{apply_inverse, apply_inverse_adjoint};
+use crate::svd::{Vectors, svd};
+use crate::vocabulary::{Batched, Matrices};
+
+/// `det A`. A singular matrix gives 0.
+///
+/// Shapes `[…, n, n]` → `[…]`. Cost ⅔·n³ flops. Products of many pivots over- or underflow:
+/// [`slogdet`] does not.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`; `NonFinite` with the batch index.
+pub fn det<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
+    let (out, _, info) = det_ex(a)?;
+    check("det", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`det`], with the factors for [`det_vjp`] and an info tensor of the batch's shape instead of
+/// an error.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`.
+pub fn det_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, LuFactors<T>, Tensor<i32>)> {
+    let (factors, pivots, info) = factor("det", a)?;
+    let mut out = Output::<T>::new(Shape::of("det", a)?.batch, 1, 1)?;
+    for (det, (sign, pivots)) in out.slices()?.into_iter().zip(&pivots) {
+        det[0] = pivots.iter().fold(*sign, |product, &u| Numeric::mul(product, u));
+    }
+    Ok((out.numbers()?, factors, info))
+}
+
+/// `(sign, ln|det A|)` with `|sign| = 1`, or `(0, −∞)` for a singular matrix.
+///
+/// Shapes `[…, n, n]` → `[…]`, `[…]`. Cost ⅔·n³ flops.
+///
+/// # Errors
+/// As [`det`].
+pub fn slogdet<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T::R>)> {
+    let (out, _, info) = slogdet_ex(a)?;
+    check("slogdet", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// `(sign, ln|det|)`, the factors, and an info tensor.
+type Slogdet<T> = ((Tensor<T>, Tensor<<T as LinalgScalar>::R>), LuFactors<T>, Tensor<i32>);
+
+/// As [`slogdet`], with the factors for [`slogdet_vjp`] and an info tensor of the batch's shape
+/// instead of an error.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`.
+pub fn slogdet_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<Slogdet<T>> {
+    let (factors, pivots, info) = factor("slogdet", a)?;
+    let batch = Shape::of("slogdet", a)?.batch;
+    let mut signs = Output::<T>::new(batch, 1, 1)?;
+    let mut logs = Output::<T::R>::new(batch, 1, 1)?;
+    let slots = signs.slices()?.into_iter().zip(logs.slices()?);
+    for ((sign_out, log_out), (sign, pivots)) in slots.zip(&pivots) {
+        let (mut sign, mut log) = (*sign, <T::R as Numeric>::ZERO);
+        for &u in pivots {
+            let size = Field::modulus(u);
+            sign = match u == T::ZERO {
+                true => T::ZERO,
+                false => Numeric::mul(sign, Field::div(u, real(size))),
+            };
+            log = Numeric::add(log, Float::ln(size));
+        }
+        (sign_out[0], log_out[0]) = (sign, log);
+    }
+    Ok(((signs.numbers()?, logs.numbers()?), factors, info))
+}
+
+type Factored<T> = (LuFactors<T>, Vec<(T, Vec<T>)>, Tensor<i32>);
+
+/// Factors, `det P` and the pivots of each matrix; NaN where the input was not finite.
+fn factor<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<Factored<T>> {
+    let n = Shape::square(op, a)?.n;
+    let (factors, mut info) = lu_factor_ex(a)?;
+    let views = Views::of(op, &factors.packed)?;
+    let odd = factors.rows.signs()?;
+    let one = |b: usize| {
+        let u = views.get(b);
+        let sign = if odd[b] { Numeric::neg(T::ONE) } else { T::ONE };
+        let sign = if n > 0 && Field::re(u[(0, 0)]).is_nan() { nan() } else { sign };
+        (sign, (0..n).map(|i| u[(i, i)]).collect())
+    };
+    let pivots = (0..odd.len()).map(one).collect();
+    // A zero pivot is a value here, not a failure.
+    info.as_mut_slice()?.iter_mut().for_each(|code| *code = Ord::min(*code, 0));
+    Ok((factors, pivots, info))
+}
+
+/// Whether a pivot is zero to rounding.
+fn nearly_singular<T: LinalgScalar>(factors: &LuFactors<T>) -> Result<bool> {
+    let diagonal = Batched::new(&factors.packed).diagonal().into_tensor()?;
+    let n = diagonal.shape()[diagonal.rank() - 1];
+    let pivots = diagonal.to_vec()?;
+    let tiny = |row: &[T]| {
+        let sizes = || row.iter().map(|u| u.modulus().to_f64());
+        let largest = sizes().fold(0.0, f64::max);
+        sizes().any(|size| size <= epsilon::<T>() * n as f64 * largest)
+    };
+    Ok(n > 0 && pivots.chunks_exact(n).any(tiny))
+}
+
+/// `Ā` of a regular matrix from `det A` and its cotangent, `1 × 1` each.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn vjp<M: Matrices>(packed: &M, rows: &Permutation, det: &M, det_bar: &M) -> Result<M> {
+    let inverse = apply_inverse_adjoint(packed, rows, &packed.identity(packed.rows()))?;
+    Ok(inverse.mul(&det.conj().mul(det_bar)))
+}
+
+/// `Ā` of any matrix from its singular value decomposition; `phase = det U · det Vᴴ`.
+pub fn vjp_singular<M: Matrices>(u: &M, s: &M::Real, vh: &M, phase: &M, det_bar: &M) -> M {
+    let cofactors = u.mul_real(&exclusive_products(s)).matmul(vh);
+    cofactors.mul(&phase.conj().mul(det_bar))
+}
+
+/// `Πⱼ≠ᵢ sⱼ` for a row `s`, without a division: products of halves of a matrix whose column `i`
+/// holds all `sⱼ`, and 1 in place of `sᵢ`.
+fn exclusive_products<R: Matrices>(s: &R) -> R {
+    let n = s.cols();
+    let unit = s.identity(n);
+    let others = s.constant(n, n, 1.0).sub(&unit);
+    let mut factors = s.transpose().mul(&others).add(&unit);
+    while factors.rows() > 1 {
+        let rows = factors.rows();
+        let half = rows / 2;
+        let product = factors.slice(0..half, 0..n).mul(&factors.slice(half..2 * half, 0..n));
+        factors = match rows % 2 {
+            0 => product,
+            _ => product.stack(&factors.slice(rows - 1..rows, 0..n)),
+        };
+    }
+    factors
+}
+
+/// `Ā` from `det A`, its factors and its cotangent. Cost: two triangular solves, or a singular
+/// value decomposition if a matrix of the batch is singular to rounding.
+///
+/// # Errors
+/// `Tensor` if shapes do not match; `NonFinite`, `NoConvergence`.
+pub fn det_vjp<T: LinalgScalar>(
+    a: &Tensor<T>,
+    det: &Tensor<T>,
+    factors: &LuFactors<T>,
+    det_bar: &Tensor<T>,
+) -> Result<Tensor<T>> {
+    let bar = Batched::numbers(det_bar);
+    if nearly_singular(factors)? {
+        let (u, s, vh, phase) = cofactor_parts(a)?;
+        return vjp_singular(&u, &s, &vh, &phase, &bar).into_tensor();
+    }
+    vjp(&Batched::new(&factors.packed), &factors.rows, &Batched::numbers(det), &bar)?.into_tensor()
+}
+
+/// The tangent of `det A` along `dA`.
+///
+/// # Errors
+/// As [`det_vjp`].
+pub fn det_jvp<T: LinalgScalar>(
+    a: &Tensor<T>,
+    det: &Tensor<T>,
+    factors: &LuFactors<T>,
+    da: &Tensor<T>,
+) -> Result<Tensor<T>> {
+    if nearly_singular(factors)? {
+        let (u, s, vh, phase) = cofactor_parts(a)?;
+        let inner = u.adjoint().matmul(&Batched::new(da)).matmul(&vh.adjoint()).diagonal();
+        let weighted = inner.mul_real(&exclusive_products(&s));
+        return weighted.transpose().sum_rows().mul(&phase).into_numbers();
+    }
+    trace_of_quotient(factors, da).mul(&Batched::numbers(det)).into_numbers()
+}
+
+/// `tr(A⁻¹ dA)`, `1 × 1`.
+fn trace_of_quotient<T: LinalgScalar>(factors: &LuFactors<T>, da: &Tensor<T>) -> Batched<T> {
+    let quotient = apply_inverse(&Batched::new(&factors.packed), &factors.rows, &Batched::new(da));
+    quotient.diagonal().transpose().sum_rows()
+}
+
+type Cofactors<T> = (Batched<T>, Batched<<T as LinalgScalar>::R>, Batched<T>, Batched<T>);
+
+fn cofactor_parts<T: LinalgScalar>(a: &Tensor<T>) -> Result<Cofactors<T>> {
+    let svd = svd(a, Vectors::Thin)?;
+    let phase = Batched::numbers(&det(&svd.u)?).mul(&Batched::numbers(&det(&svd.vh)?));
+    Ok((Batched::new(&svd.u), Batched::rows_of(&svd.s), Batched::new(&svd.vh), phase))
+}
+
+/// `Ā = (l̄ + i Im(conj(sign)·s̄)) A⁻ᴴ` from the cotangents of `sign` and `ln|det A|`.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn slogdet_rule<M: Matrices>(
+    packed: &M,
+    rows: &Permutation,
+    sign: &M,
+    sign_bar: Option<&M>,
+    log_bar: Option<&M::Real>,
+) -> Result<M> {
+    let inverse = apply_inverse_adjoint(packed, rows, &packed.identity(packed.rows()))?;
+    let zero = || sign.re().scale(0.0);
+    let re = log_bar.cloned().unwrap_or_else(zero);
+    let im = sign_bar.map_or_else(zero, |bar| sign.conj().mul(bar).im());
+    Ok(inverse.mul(&M::from_parts(&re, &im)))
+}
+
+/// Rejects matrices without a logarithm.
+fn check_regular<T: LinalgScalar>(op: &'static str, factors: &LuFactors<T>) -> Result<()> {
+    let diagonal = Batched::new(&factors.packed).diagonal().into_tensor()?;
+    let n = diagonal.shape()[diagonal.rank() - 1];
+    match diagonal.to_vec()?.iter().position(|&u| u == T::ZERO) {
+        Some(at) => Err(LinalgError::Singular { op, batch: at / n, index: at % n }),
+        None => Ok(()),
+    }
+}
+
+/// `Ā` from the cotangents of `sign` and `ln|det A|`; `None` is zero.
+///
+/// # Errors
+/// `Singular` with the batch index; `Tensor` if shapes do not match.
+pub fn slogdet_vjp<T: LinalgScalar>(
+    sign: &Tensor<T>,
+    factors: &LuFactors<T>,
+    sign_bar: Option<&Tensor<T>>,
+    log_bar: Option<&Tensor<T::R>>,
+) -> Result<Tensor<T>> {
+    check_regular("slogdet_vjp", factors)?;
+    let (sign_bar, log_bar) = (sign_bar.map(Batched::numbers), log_bar.map(Batched::numbers));
+    let packed = Batched::new(&factors.packed);
+    let sign = Batched::numbers(sign);
+    slogdet_rule(&packed, &factors.rows, &sign, sign_bar.as_ref(), log_bar.as_ref())?.into_tensor()
+}
+
+/// Tangents of `sign` and `ln|det A|` along `dA`.
+///
+/// # Errors
+/// As [`slogdet_vjp`].
+pub fn slogdet_jvp<T: LinalgScalar>(
+    sign: &Tensor<T>,
+    factors: &LuFactors<T>,
+    da: &Tensor<T>,
+) -> Result<(Tensor<T>, Tensor<T::R>)> {
+    check_regular("slogdet_jvp", factors)?;
+    let trace = trace_of_quotient(factors, da);
+    let turn = Batched::from_parts(&trace.re().scale(0.0), &trace.im());
+    Ok((turn.mul(&Batched::numbers(sign)).into_numbers()?, trace.re().into_numbers()?))
+}

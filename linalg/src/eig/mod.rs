@@ -1,0 +1,208 @@
+//! Eigendecomposition of general matrices `A V = V diag(λ)`; the results are complex.
+//!
+//! Columns of `V` have norm 1. Their phases and the order of eigenvalues are as faer leaves them.
+//! The vectors of a defective matrix are dependent: then there is no derivative.
+//!
+//! With `G = VᴴV̄ − (VᴴV) diag(Re diag VᴴV̄)`, divided by `conj(λⱼ − λᵢ)` off the diagonal and
+//! `Gᵢᵢ = λ̄ᵢ`:
+//!
+//! ```text
+//! Ā = V⁻ᴴ G Vᴴ                        (its real part if A is real)
+//! P = V⁻¹ dA V,  dλ = diag P,  D = V (P/(λⱼ − λᵢ)),  dV = D − V diag(Re diag VᴴD)
+//! ```
+//!
+//! Reference: C. Boeddeker et al. 2017.
+
+#[cfg(test)]
+mod tests;
+
+use faer::Mat;
+use t4a_algebra::{Field, Float, Numeric};
+use t4a_tensor::Tensor;
+
+use crate::batch::{Output, Shape, Status, Views, load, run};
+use crate::degeneracy::Degeneracy;
+use crate::error::{Result, SINGULAR, check};
+use crate::scalar::{LinalgScalar, real};
+use crate::vocabulary::{Batched, Matrices, RealMatrices};
+
+/// `A V = V diag(λ)` of a batch of square matrices.
+#[derive(Clone, Debug)]
+pub struct Eig<T: LinalgScalar> {
+    /// Eigenvalues, `[…, n]`.
+    pub values: Tensor<T::Complex>,
+    /// Eigenvectors of norm 1 as columns, `[…, n, n]`.
+    pub vectors: Tensor<T::Complex>,
+}
+
+/// `A V = V diag(λ)`.
+///
+/// Shapes `[…, n, n]` → `[…, n]`, `[…, n, n]`, both complex. Cost about 25·n³ flops.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`; `NonFinite`, `NoConvergence` with the batch index.
+pub fn eig<T: LinalgScalar>(a: &Tensor<T>) -> Result<Eig<T>> {
+    let (out, info) = eig_ex(a)?;
+    check("eig", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`eig`], with an info tensor of the batch's shape instead of an error; the results of a
+/// matrix that failed are NaN.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`.
+pub fn eig_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Eig<T>, Tensor<i32>)> {
+    let shape = Shape::square("eig", a)?;
+    let n = shape.n;
+    let mut values = Output::<T::Complex>::new(shape.batch, n, 1)?;
+    let mut vectors = Output::<T::Complex>::new(shape.batch, n, n)?;
+    let slots = values.slices()?.into_iter().zip(vectors.mats()?.into_iter().map(Some)).collect();
+    let info = decompose("eig", a, slots)?;
+    Ok((Eig { values: values.vectors()?, vectors: vectors.matrices()? }, info))
+}
+
+/// Eigenvalues without vectors.
+///
+/// # Errors
+/// As [`eig`].
+pub fn eigvals<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T::Complex>> {
+    let (values, info) = eigvals_ex(a)?;
+    check("eigvals", &info, SINGULAR)?;
+    Ok(values)
+}
+
+/// As [`eigvals`], with an info tensor as in [`eig_ex`].
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`.
+pub fn eigvals_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::Complex>, Tensor<i32>)> {
+    let shape = Shape::square("eigvals", a)?;
+    let mut values = Output::<T::Complex>::new(shape.batch, shape.n, 1)?;
+    let slots = values.slices()?.into_iter().map(|values| (values, None)).collect();
+    let info = decompose("eigvals", a, slots)?;
+    Ok((values.vectors()?, info))
+}
+
+type Slot<'a, C> = (&'a mut [C], Option<faer::MatMut<'a, C>>);
+
+fn decompose<T: LinalgScalar>(
+    op: &'static str,
+    a: &Tensor<T>,
+    slots: Vec<Slot<'_, T::Complex>>,
+) -> Result<Tensor<i32>> {
+    let shape = Shape::square(op, a)?;
+    let n = shape.n;
+    let views = Views::of(op, a)?;
+    run(
+        shape.batch,
+        slots,
+        25 * n * n * n,
+        |_| Mat::<T>::zeros(n, n),
+        |copy, index, (values, vectors), par| {
+            if !load(views.get(index), copy.as_mut()) {
+                return Status::NonFinite;
+            }
+            if n == 0 {
+                return Status::Done;
+            }
+            let target = vectors.as_mut().map(|v| v.as_mut());
+            if !T::eigen(copy.as_ref(), values, target, par) {
+                return Status::NoConvergence;
+            }
+            if let Some(vectors) = vectors {
+                for j in 0..n {
+                    let column = vectors.as_ref().col(j);
+                    let squares = column.iter().map(|x| x.abs_sq());
+                    let length = Float::sqrt(squares.fold(T::R::ZERO, Numeric::add));
+                    let inverse = real::<T::Complex>(Field::recip(length));
+                    let column = vectors.as_mut().col_mut(j);
+                    column.iter_mut().for_each(|x| *x = Numeric::mul(*x, inverse));
+                }
+            }
+            Status::Done
+        },
+    )
+}
+
+/// `1 / conj(λⱼ − λᵢ)`, and 1 at ties else 0.
+fn gaps<C: Matrices>(values: &C, degeneracy: &Degeneracy) -> (C, C::Real) {
+    let gap = values.sub(&values.transpose());
+    let (re, im) = (gap.re(), gap.im());
+    let squares = re.mul(&re).add(&im.mul(&im));
+    let limit = degeneracy.limit(&values.largest(), values.cols());
+    let limit = limit.mul(&limit);
+    (gap.mul_real(&squares.masked_recip(&limit)), squares.within(&limit))
+}
+
+/// `Ā` from the cotangents of eigenvalues (a row) and eigenvectors; `None` is zero. The caller
+/// takes the real part if `A` is real.
+///
+/// # Errors
+/// `GaugeIllDefined` if the loss depends on the phases of vectors or the basis of an eigenspace.
+pub fn vjp<C: Matrices>(
+    values: &C,
+    vectors: &C,
+    values_bar: Option<&C>,
+    vectors_bar: Option<&C>,
+    degeneracy: &Degeneracy,
+) -> Result<C> {
+    let vh = vectors.adjoint();
+    let n = vectors.rows();
+    let mut g = vectors.constant(n, n, 0.0);
+    if let Some(bar) = vectors_bar {
+        let overlap = vh.matmul(bar);
+        let (inverse, ties) = gaps(values, degeneracy);
+        let lengths = overlap.diagonal().re();
+        let inner = overlap.sub(&vh.matmul(vectors).mul_real(&lengths));
+        degeneracy.check("eig_vjp", &inner.mul_real(&ties), &[Some(bar)])?;
+        g = inner.mul(&inverse);
+    }
+    if let Some(bar) = values_bar {
+        g = g.add(&bar.diagonal_matrix());
+    }
+    Ok(vh.solve(&g.matmul(&vh)))
+}
+
+/// Tangents of eigenvalues and eigenvectors, the latter with `Re vᵢᴴ dvᵢ = 0`.
+pub fn jvp<C: Matrices>(values: &C, vectors: &C, da: &C, degeneracy: &Degeneracy) -> (C, C) {
+    let p = vectors.solve(&da.matmul(vectors));
+    let (inverse, _) = gaps(values, degeneracy);
+    let raw = vectors.matmul(&p.mul(&inverse.conj()));
+    let lengths = vectors.conj().mul(&raw).sum_rows().re();
+    (p.diagonal(), raw.sub(&vectors.mul_real(&lengths)))
+}
+
+/// `Ā` from the cotangents of eigenvalues and eigenvectors; `None` is zero. Real if `A` is.
+///
+/// Gauge: the loss must not depend on the phases of eigenvectors, nor on the basis within an
+/// eigenspace. Cost: one system and 3 complex products.
+///
+/// # Errors
+/// `GaugeIllDefined` with the batch index; `Singular` if the matrix is defective.
+pub fn eig_vjp<T: LinalgScalar>(
+    eig: &Eig<T>,
+    values_bar: Option<&Tensor<T::Complex>>,
+    vectors_bar: Option<&Tensor<T::Complex>>,
+    degeneracy: &Degeneracy,
+) -> Result<Tensor<T>> {
+    let (values_bar, vectors_bar) =
+        (values_bar.map(Batched::rows_of), vectors_bar.map(Batched::new));
+    let (values, vectors) = (Batched::rows_of(&eig.values), Batched::new(&eig.vectors));
+    let bar = vjp(&values, &vectors, values_bar.as_ref(), vectors_bar.as_ref(), degeneracy)?;
+    Batched::<T>::from_complex(&bar).into_tensor()
+}
+
+/// Tangents of eigenvalues and eigenvectors along `dA`.
+///
+/// # Errors
+/// `Singular` if the matrix is defective; `Tensor` if shapes do not match.
+pub fn eig_jvp<T: LinalgScalar>(
+    eig: &Eig<T>,
+    da: &Tensor<T>,
+    degeneracy: &Degeneracy,
+) -> Result<Eig<T>> {
+    let (values, vectors) = (Batched::rows_of(&eig.values), Batched::new(&eig.vectors));
+    let (dl, dv) = jvp(&values, &vectors, &Batched::new(da).to_complex(), degeneracy);
+    Ok(Eig { values: dl.into_vectors()?, vectors: dv.into_tensor()? })
+}

@@ -1,0 +1,94 @@
+use t4a_algebra::Real;
+
+use super::*;
+use crate::error::LinalgError;
+use crate::testing::*;
+
+fn identities<T: LinalgScalar>() {
+    for shape in [&[4, 4][..], &[1, 1], &[2, 3, 5, 5], &[40, 40]] {
+        let n = shape[shape.len() - 1];
+        let a = random::<T>(1, shape);
+        let Eig { values, vectors } = eig(&a).unwrap();
+        let (v, l) = (Batched::new(&vectors), Batched::rows_of(&values));
+        let av = Batched::new(&a).to_complex().matmul(&v).into_tensor().unwrap();
+        assert_close(&v.mul(&l).into_tensor().unwrap(), &av, tight::<T>(n));
+        let norms = v.conj().mul(&v).sum_rows().into_tensor().unwrap();
+        for x in norms.to_vec().unwrap() {
+            assert!((Field::re(x).to_f64() - 1.0).abs() < tight::<T>(n));
+        }
+        // Symmetric functions of the spectrum do not depend on its order.
+        let square = |t: &Tensor<T::Complex>| {
+            let row = Batched::rows_of(t);
+            row.mul(&row).transpose().sum_rows().into_tensor().unwrap()
+        };
+        assert_close(&square(&eigvals(&a).unwrap()), &square(&values), 10.0 * tight::<T>(n));
+    }
+}
+
+/// `f(A) = V diag(f(λ)) V⁻¹` and a symmetric function of the spectrum, here `λ²` and `Σ λ³`.
+fn derivatives<T: LinalgScalar>() {
+    let degeneracy = Degeneracy::default();
+    let start = random::<T>(4, &[2, 4, 4]);
+    let cube = |l: &Batched<T::Complex>| l.mul(l).mul(l);
+    let total = |l: &Batched<T::Complex>| l.transpose().sum_rows();
+    let part = |z: Batched<T::Complex>| Batched::<T>::from_complex(&z).into_tensor().unwrap();
+    // |V|² weighted by λ is free of phases and sees non-normal vectors.
+    let weighted = |v: &Batched<T::Complex>, l: &Batched<T::Complex>| v.mul(l).matmul(&v.adjoint());
+    check_rules(
+        &[start],
+        |x| {
+            let e = eig(&x[0]).unwrap();
+            let (l, v) = (Batched::rows_of(&e.values), Batched::new(&e.vectors));
+            vec![part(weighted(&v, &l)), part(total(&cube(&l)))]
+        },
+        |x, t| {
+            let e = eig(&x[0]).unwrap();
+            let d = eig_jvp(&e, &t[0], &degeneracy).unwrap();
+            let (l, v) = (Batched::rows_of(&e.values), Batched::new(&e.vectors));
+            let (dl, dv) = (Batched::rows_of(&d.values), Batched::new(&d.vectors));
+            let moved = weighted(&v, &dl)
+                .add(&dv.mul(&l).matmul(&v.adjoint()))
+                .add(&v.mul(&l).matmul(&dv.adjoint()));
+            let slope = total(&l.mul(&l).mul(&dl).scale(3.0));
+            vec![part(moved), part(slope)]
+        },
+        |x, w| {
+            let e = eig(&x[0]).unwrap();
+            let (l, v) = (Batched::rows_of(&e.values), Batched::new(&e.vectors));
+            let bar = Batched::new(&w[0]).to_complex();
+            // Y = V Λ Vᴴ: V̄ = Ȳ V Λ̄ + Ȳᴴ V Λ, λ̄ᵢ = vᵢᴴ Ȳ vᵢ.
+            let v_bar = bar.matmul(&v).mul(&l.conj()).add(&bar.adjoint().matmul(&v).mul(&l));
+            let l_bar = v.conj().mul(&bar.matmul(&v)).sum_rows();
+            let cubes = Batched::new(&w[1]).to_complex();
+            let l_bar = l_bar.add(&l.mul(&l).conj().scale(3.0).mul(&cubes));
+            let l_bar = l_bar.into_vectors().unwrap();
+            let v_bar = v_bar.into_tensor().unwrap();
+            vec![eig_vjp(&e, Some(&l_bar), Some(&v_bar), &degeneracy).unwrap()]
+        },
+    );
+}
+
+for_all_dtypes! {
+    vectors_are_eigenvectors_of_norm_one => identities;
+    rules_agree_with_differences => derivatives;
+}
+
+#[test]
+fn known_spectra_and_errors() {
+    // A rotation by 90°: ±i.
+    let r = Tensor::from_vec(vec![0.0, -1.0, 1.0, 0.0], &[2, 2]).unwrap();
+    let mut values: Vec<t4a_algebra::c64> = eigvals::<f64>(&r).unwrap().to_vec().unwrap();
+    values.sort_by(|a, b| f64::total_cmp(&a.im, &b.im));
+    assert!((values[0].im + 1.0).abs() < 1e-15 && (values[1].im - 1.0).abs() < 1e-15);
+    let e = eig(&random::<f64>(2, &[3, 3])).unwrap();
+    let bar = random::<t4a_algebra::c64>(3, &[3, 3]);
+    let error = eig_vjp(&e, None, Some(&bar), &Degeneracy::default()).unwrap_err();
+    assert!(matches!(error, LinalgError::GaugeIllDefined { op: "eig_vjp", .. }));
+    let mut data = vec![1.0; 8];
+    data[7] = f64::NAN;
+    let bad = Tensor::from_vec(data, &[2, 2, 2]).unwrap();
+    assert_eq!(eig(&bad).unwrap_err(), LinalgError::NonFinite { op: "eig", batch: 1 });
+    assert_eq!(eigvals_ex(&bad).unwrap().1.to_vec().unwrap(), [0, -2]);
+    assert_eq!(eig(&Tensor::<f64>::zeros(&[2, 0, 0]).unwrap()).unwrap().values.shape(), [2, 0]);
+    assert!(matches!(eig(&random::<f64>(1, &[2, 3])), Err(LinalgError::NotSquare { .. })));
+}

@@ -1,0 +1,107 @@
+//! Eigendecomposition of Hermitian matrices `A = V diag(E) Vᴴ`, eigenvalues in nondecreasing
+//! order.
+//!
+//! The operation reads `(A + Aᴴ)/2`, so every entry counts and the gradient is Hermitian. Each
+//! eigenvector is fixed up to a phase, which faer chooses.
+
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use faer::Mat;
+use t4a_tensor::Tensor;
+
+use crate::batch::{Output, Shape, Status, Views, load_hermitian, run};
+use crate::error::{Result, SINGULAR, check};
+use crate::scalar::LinalgScalar;
+
+pub use rule::{eigh_jvp, eigh_vjp, jvp, vjp};
+
+/// `A = V diag(E) Vᴴ` of a batch of Hermitian matrices.
+#[derive(Clone, Debug)]
+pub struct Eigh<T: LinalgScalar> {
+    /// Eigenvalues in nondecreasing order, `[…, n]`.
+    pub values: Tensor<T::R>,
+    /// Orthonormal eigenvectors as columns, `[…, n, n]`.
+    pub vectors: Tensor<T>,
+}
+
+/// `(A + Aᴴ)/2 = V diag(E) Vᴴ`.
+///
+/// Shapes `[…, n, n]` → `[…, n]`, `[…, n, n]`. Cost about 9·n³ flops.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`; `NonFinite`, `NoConvergence` with the batch index.
+pub fn eigh<T: LinalgScalar>(a: &Tensor<T>) -> Result<Eigh<T>> {
+    let (out, info) = eigh_ex(a)?;
+    check("eigh", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`eigh`], with an info tensor of the batch's shape instead of an error; the results of a
+/// matrix that failed are NaN.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`.
+pub fn eigh_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Eigh<T>, Tensor<i32>)> {
+    let shape = Shape::square("eigh", a)?;
+    let mut vectors = Output::<T>::new(shape.batch, shape.n, shape.n)?;
+    let mut values = Output::<T::R>::new(shape.batch, shape.n, 1)?;
+    let slots = vectors.mats()?.into_iter().map(Some).zip(values.slices()?).collect();
+    let info = decompose("eigh", a, slots)?;
+    Ok((Eigh { values: values.vectors()?, vectors: vectors.matrices()? }, info))
+}
+
+/// Eigenvalues of `(A + Aᴴ)/2` in nondecreasing order, without vectors.
+///
+/// Shapes `[…, n, n]` → `[…, n]`. Cost about 4/3·n³ flops.
+///
+/// # Errors
+/// As [`eigh`].
+pub fn eigvalsh<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T::R>> {
+    let (values, info) = eigvalsh_ex(a)?;
+    check("eigvalsh", &info, SINGULAR)?;
+    Ok(values)
+}
+
+/// As [`eigvalsh`], with an info tensor as in [`eigh_ex`].
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`.
+pub fn eigvalsh_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::R>, Tensor<i32>)> {
+    let shape = Shape::square("eigvalsh", a)?;
+    let mut values = Output::<T::R>::new(shape.batch, shape.n, 1)?;
+    let slots = values.slices()?.into_iter().map(|values| (None, values)).collect();
+    let info = decompose("eigvalsh", a, slots)?;
+    Ok((values.vectors()?, info))
+}
+
+type Slot<'a, T> = (Option<faer::MatMut<'a, T>>, &'a mut [<T as LinalgScalar>::R]);
+
+fn decompose<T: LinalgScalar>(
+    op: &'static str,
+    a: &Tensor<T>,
+    slots: Vec<Slot<'_, T>>,
+) -> Result<Tensor<i32>> {
+    let shape = Shape::square(op, a)?;
+    let n = shape.n;
+    let views = Views::of(op, a)?;
+    let with_vectors = matches!(slots.first(), Some((Some(_), _)));
+    run(
+        shape.batch,
+        slots,
+        9 * n * n * n,
+        |par| (T::eigh_scratch(n, with_vectors, par), Mat::<T>::zeros(n, n), vec![T::ZERO; n]),
+        |(memory, copy, diagonal), index, (vectors, values), par| {
+            if !load_hermitian(views.get(index), copy.as_mut()) {
+                return Status::NonFinite;
+            }
+            let vectors = vectors.as_mut().map(|v| v.as_mut());
+            if !T::eigh(copy.as_ref(), diagonal, vectors, par, memory) {
+                return Status::NoConvergence;
+            }
+            values.iter_mut().zip(diagonal).for_each(|(e, d)| *e = d.re());
+            Status::Done
+        },
+    )
+}

@@ -1,0 +1,147 @@
+//! What can go wrong in linear algebra, and the info tensors that keep it to one matrix of a batch.
+
+use t4a_tensor::{Tensor, TensorError};
+use thiserror::Error;
+
+/// Result of a linear-algebra operation.
+pub type Result<T, E = LinalgError> = std::result::Result<T, E>;
+
+/// A rejected operation, or a matrix that it cannot factor. `batch` counts the matrices of the
+/// leading axes in row-major order.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum LinalgError {
+    /// An error of the tensor below: shapes, axes, memory.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// A tensor with fewer than two axes.
+    #[error("{op}: a matrix or a batch of matrices is required, the shape is {shape:?}")]
+    NotMatrix {
+        /// The operation.
+        op: &'static str,
+        /// The shape given.
+        shape: Vec<usize>,
+    },
+    /// A matrix that had to be square.
+    #[error("{op}: square matrices are required, the shape is {shape:?}")]
+    NotSquare {
+        /// The operation.
+        op: &'static str,
+        /// The shape given.
+        shape: Vec<usize>,
+    },
+    /// NaN or ∞ in the input.
+    #[error("{op}: matrix {batch} has an element that is not finite")]
+    NonFinite {
+        /// The operation.
+        op: &'static str,
+        /// Which matrix.
+        batch: usize,
+    },
+    /// A Cholesky pivot that is zero or negative.
+    #[error("{op}: matrix {batch} is not positive definite, pivot {index} is not positive")]
+    NonPositivePivot {
+        /// The operation.
+        op: &'static str,
+        /// Which matrix.
+        batch: usize,
+        /// Row of the pivot.
+        index: usize,
+    },
+    /// A zero pivot.
+    #[error("{op}: matrix {batch} is singular, pivot {index} is zero")]
+    Singular {
+        /// The operation.
+        op: &'static str,
+        /// Which matrix.
+        batch: usize,
+        /// Row of the pivot.
+        index: usize,
+    },
+    /// A factorisation or derivative that needs full rank.
+    #[error("{op}: matrix {batch} has rank {rank}, full rank {required} is required")]
+    RankDeficient {
+        /// The operation.
+        op: &'static str,
+        /// Which matrix.
+        batch: usize,
+        /// Numerical rank.
+        rank: usize,
+        /// The rank required.
+        required: usize,
+    },
+    /// An iteration that did not converge.
+    #[error("{op}: the iteration did not converge for matrix {batch}")]
+    NoConvergence {
+        /// The operation.
+        op: &'static str,
+        /// Which matrix.
+        batch: usize,
+    },
+    /// A result beyond the range of the element type.
+    #[error("{op}: the result for matrix {batch} exceeds the range of the element type")]
+    Overflow {
+        /// The operation.
+        op: &'static str,
+        /// Which matrix.
+        batch: usize,
+    },
+    /// A function, or its derivative, that is not finite at an eigenvalue.
+    #[error("{op}: the function is not finite at an eigenvalue of matrix {batch}")]
+    OutsideDomain {
+        /// The operation.
+        op: &'static str,
+        /// Which matrix.
+        batch: usize,
+    },
+    /// A cotangent that depends on what the factorisation leaves open: the phases of singular or
+    /// eigenvectors, or the basis of a degenerate subspace. Its derivative does not exist.
+    #[error(
+        "{op}: the loss depends on the arbitrary basis of the vectors of matrix {batch} \
+         (defect {defect:.3e}, allowed {allowed:.3e})"
+    )]
+    GaugeIllDefined {
+        /// The operation.
+        op: &'static str,
+        /// Which matrix.
+        batch: usize,
+        /// How far the cotangent is from a well-defined one.
+        defect: f64,
+        /// The largest defect accepted.
+        allowed: f64,
+    },
+}
+
+/// Info code of a result beyond the range of the type.
+pub const OVERFLOW: i32 = -3;
+/// Info code of a matrix whose iteration did not converge.
+pub const NO_CONVERGENCE: i32 = -1;
+/// Info code of a matrix with an element that is not finite.
+pub const NON_FINITE: i32 = -2;
+
+/// What a positive info code of an operation says, as an error.
+pub(crate) type PivotError = fn(op: &'static str, batch: usize, index: usize) -> LinalgError;
+
+pub(crate) const SINGULAR: PivotError =
+    |op, batch, index| LinalgError::Singular { op, batch, index };
+pub(crate) const NON_POSITIVE: PivotError =
+    |op, batch, index| LinalgError::NonPositivePivot { op, batch, index };
+
+/// The first failure of an info tensor as an error.
+///
+/// Codes: 0 success; `i > 0` pivot `i − 1` failed; [`NO_CONVERGENCE`]; [`NON_FINITE`];
+/// [`OVERFLOW`].
+pub(crate) fn check(
+    op: &'static str,
+    info: &Tensor<i32>,
+    pivot: impl Fn(&'static str, usize, usize) -> LinalgError,
+) -> Result<()> {
+    let codes = info.as_slice().unwrap_or_default();
+    match codes.iter().copied().enumerate().find(|&(_, code)| code != 0) {
+        None => Ok(()),
+        Some((batch, NO_CONVERGENCE)) => Err(LinalgError::NoConvergence { op, batch }),
+        Some((batch, OVERFLOW)) => Err(LinalgError::Overflow { op, batch }),
+        Some((batch, code)) if code > 0 => Err(pivot(op, batch, code as usize - 1)),
+        Some((batch, _)) => Err(LinalgError::NonFinite { op, batch }),
+    }
+}

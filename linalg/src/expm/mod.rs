@@ -1,0 +1,214 @@
+//! The matrix exponential by scaling and squaring with Padé approximants.
+//!
+//! `e^A = (r(A/2ˢ))^(2ˢ)`, `r` the diagonal Padé approximant of degree 3, 5, 7, 9 or 13 that
+//! reaches machine precision at the norm of `A/2ˢ`. The algorithm is written in the vocabulary, so
+//! its Fréchet derivative `L(A, E)` is the same program on dual numbers, at three times the cost;
+//! `dB = L(A, dA)` and `Ā = L(Aᴴ, B̄)`.
+//!
+//! Reference: N. Higham 2005, Table 2.3; A. Al-Mohy, N. Higham 2009; R. Mathias 1996.
+
+#[cfg(test)]
+mod tests;
+
+use t4a_tensor::Tensor;
+
+use crate::batch::{Output, Shape, Views, is_finite};
+use crate::error::{NON_FINITE, OVERFLOW, Result, SINGULAR, check};
+use crate::scalar::LinalgScalar;
+use crate::triangular::check_system;
+use crate::vocabulary::{Batched, Dual, Matrices};
+
+/// Degree of the approximant and number of squarings.
+type Plan = (usize, i32);
+
+const DEGREES: [usize; 5] = [3, 5, 7, 9, 13];
+/// Norms up to which each degree reaches 2⁻⁵³.
+const DOUBLE: [f64; 5] = [
+    1.495585217958292e-2,
+    2.53939833006323e-1,
+    9.504178996162932e-1,
+    2.097847961257068,
+    5.371920351148152,
+];
+/// Norms up to which degrees 3, 5, 7 reach 2⁻²⁴.
+const SINGLE: [f64; 3] = [4.258730016922831e-1, 1.880152677804762, 3.92572478313866];
+/// The derivative needs a norm smaller by this factor (Al-Mohy, Higham 2009, Table 6.1).
+const FRECHET: f64 = 0.7;
+
+fn plan(norm: f64, epsilon: f64) -> Plan {
+    let limits: &[f64] = if epsilon < 1e-10 { &DOUBLE } else { &SINGLE };
+    match limits.iter().position(|&limit| norm <= limit) {
+        Some(i) => (DEGREES[i], 0),
+        None => {
+            let last = limits.len() - 1;
+            (DEGREES[last], (norm / limits[last]).log2().ceil() as i32)
+        }
+    }
+}
+
+/// Runs the algorithm with the given plan.
+fn exponential<M: Matrices>(a: &M, (degree, squarings): Plan) -> M {
+    // Halved twice where 2⁻ˢ itself would underflow.
+    let half = squarings / 2;
+    let a = a.scale(0.5f64.powi(half)).scale(0.5f64.powi(squarings - half));
+    // Coefficients of the numerator, cⱼ = cⱼ₋₁ (m − j + 1)/((2m − j + 1) j).
+    let mut c = vec![1.0];
+    for j in 1..=degree {
+        c.push(c[j - 1] * (degree - j + 1) as f64 / ((2 * degree - j + 1) * j) as f64);
+    }
+    let unit = a.identity(a.rows());
+    let square = a.matmul(&a);
+    let mut powers = vec![unit, square.clone()];
+    let (odd, even) = if degree == 13 {
+        let fourth = square.matmul(&square);
+        let sixth = square.matmul(&fourth);
+        powers.extend([fourth, sixth.clone()]);
+        let series = |first: usize, start: usize, count: usize| {
+            combine(&powers[start..start + count], |i| c[first + 2 * i])
+        };
+        let high = |first: usize| sixth.matmul(&series(first, 1, 3));
+        (high(9).add(&series(1, 0, 4)), high(8).add(&series(0, 0, 4)))
+    } else {
+        while powers.len() <= degree / 2 {
+            powers.push(powers[powers.len() - 1].matmul(&square));
+        }
+        (combine(&powers, |i| c[2 * i + 1]), combine(&powers, |i| c[2 * i]))
+    };
+    let odd = a.matmul(&odd);
+    let mut x = even.sub(&odd).solve(&even.add(&odd));
+    for _ in 0..squarings {
+        x = x.matmul(&x);
+    }
+    x
+}
+
+/// `Σ c(i) xᵢ`.
+fn combine<M: Matrices>(terms: &[M], c: impl Fn(usize) -> f64) -> M {
+    let mut sum = terms[0].scale(c(0));
+    for (i, term) in terms.iter().enumerate().skip(1) {
+        sum = sum.add(&term.scale(c(i)));
+    }
+    sum
+}
+
+/// `e^A` in the vocabulary, with the scaling that the largest matrix of the batch needs.
+///
+/// # Errors
+/// The first error of the operations that led to `a`.
+pub fn exp<M: Matrices>(a: &M) -> Result<M> {
+    let norm = a.norms()?.into_iter().fold(0.0, f64::max);
+    Ok(exponential(a, plan(norm, a.epsilon())))
+}
+
+/// `L(A, E)` in the vocabulary.
+///
+/// # Errors
+/// As [`exp`].
+pub fn jvp<M: Matrices>(a: &M, da: &M) -> Result<M> {
+    let norm = a.norms()?.into_iter().fold(0.0, f64::max);
+    let pair = Dual::new(a.clone(), da.clone());
+    Ok(exponential(&pair, plan(norm / FRECHET, a.epsilon())).into_tangent())
+}
+
+/// `Ā = L(Aᴴ, B̄)` in the vocabulary.
+///
+/// # Errors
+/// As [`exp`].
+pub fn vjp<M: Matrices>(a: &M, b_bar: &M) -> Result<M> {
+    jvp(&a.adjoint(), b_bar)
+}
+
+/// `e^A`.
+///
+/// Shapes `[…, n, n]` → `[…, n, n]`. Cost about (7 + s) products and one system, `s` the number
+/// of squarings, chosen for each matrix.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`; `NonFinite`, `Overflow` with the batch index.
+pub fn expm<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
+    let (out, info) = expm_ex(a)?;
+    check("expm", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`expm`], with an info tensor of the batch's shape instead of an error: 0, or
+/// [`NON_FINITE`], or [`OVERFLOW`] where the result exceeds the range of the type.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`.
+pub fn expm_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
+    Shape::square("expm", a)?;
+    by_plan("expm", a, None, 1.0, |a, _, plan| exponential(a, plan))
+}
+
+/// `dB = L(A, dA)`. Cost three times that of [`expm`].
+///
+/// # Errors
+/// As [`expm`]; `Tensor` if shapes do not match.
+pub fn expm_jvp<T: LinalgScalar>(a: &Tensor<T>, da: &Tensor<T>) -> Result<Tensor<T>> {
+    check_system("expm_jvp", a, da)?;
+    let (out, info) = by_plan("expm_jvp", a, Some(da), FRECHET, |a, e, plan| {
+        let tangent = e.cloned();
+        exponential(&Dual { value: a.clone(), tangent }, plan).into_tangent()
+    })?;
+    check("expm_jvp", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// `Ā = L(Aᴴ, B̄)`. Cost three times that of [`expm`].
+///
+/// # Errors
+/// As [`expm_jvp`].
+pub fn expm_vjp<T: LinalgScalar>(a: &Tensor<T>, b_bar: &Tensor<T>) -> Result<Tensor<T>> {
+    expm_jvp(&Batched::new(a).adjoint().into_tensor()?, b_bar)
+}
+
+/// Runs `f` on the matrices that share a plan, group by group: scaling a small matrix as the
+/// largest one of its batch needs would cost it accuracy.
+fn by_plan<T: LinalgScalar>(
+    op: &'static str,
+    a: &Tensor<T>,
+    e: Option<&Tensor<T>>,
+    factor: f64,
+    f: impl Fn(&Batched<T>, Option<&Batched<T>>, Plan) -> Batched<T>,
+) -> Result<(Tensor<T>, Tensor<i32>)> {
+    let shape = Shape::of(op, a)?;
+    let n = shape.n;
+    let norms = Batched::new(a).norms()?;
+    let epsilon = Batched::new(a).epsilon();
+    let mut plans: Vec<(Plan, Vec<usize>)> = Vec::new();
+    for (index, &norm) in norms.iter().enumerate().filter(|(_, norm)| norm.is_finite()) {
+        let plan = plan(norm / factor, epsilon);
+        match plans.iter_mut().find(|(other, _)| *other == plan) {
+            Some((_, group)) => group.push(index),
+            None => plans.push((plan, vec![index])),
+        }
+    }
+    let mut out = Output::<T>::new(shape.batch, n, n)?;
+    let mut targets = out.mats()?;
+    let mut codes = vec![NON_FINITE; norms.len()];
+    for (plan, group) in plans {
+        let gather = |t: &Tensor<T>| -> Result<Batched<T>> {
+            let views = Views::of(op, t)?;
+            let mut part = Output::<T>::new(&[group.len()], n, n)?;
+            for (mut slot, &index) in part.mats()?.into_iter().zip(&group) {
+                slot.copy_from(views.get(index));
+            }
+            Ok(Batched::new(&part.matrices()?))
+        };
+        let e = e.map(gather).transpose()?;
+        let result = f(&gather(a)?, e.as_ref(), plan).into_tensor()?;
+        let views = Views::of(op, &result)?;
+        for (at, &index) in group.iter().enumerate() {
+            targets[index].copy_from(views.get(at));
+            codes[index] = if is_finite(views.get(at)) { 0 } else { OVERFLOW };
+        }
+    }
+    for (target, &code) in targets.iter_mut().zip(&codes) {
+        if code != 0 {
+            crate::batch::Slot::spoil(target);
+        }
+    }
+    drop(targets);
+    Ok((out.matrices()?, Tensor::from_vec(codes, shape.batch)?))
+}

@@ -1,0 +1,82 @@
+use super::*;
+use crate::eigh::eigh;
+use crate::error::LinalgError;
+use crate::testing::*;
+use crate::vocabulary::RealMatrices;
+
+/// Against the spectral form, over all degrees and several squarings, within one batch.
+fn spectral<T: LinalgScalar>() {
+    for norm in [0.0, 1e-3, 0.1, 0.6, 1.5, 4.0, 20.0] {
+        let values = [-1.0, -0.4, 0.1, 0.8].map(|v| v * norm);
+        let a = with_eigenvalues::<T>(1, &[2], &values);
+        let e = eigh(&a).unwrap();
+        let v = Batched::new(&e.vectors);
+        let exact = v.mul_real(&Batched::rows_of(&e.values).exp()).matmul(&v.adjoint());
+        let got = expm(&a).unwrap();
+        assert_close(&got, &exact.into_tensor().unwrap(), tight::<T>(20));
+        let pair = Batched::new(&got).slice(0..4, 0..4);
+        let inverse = Batched::new(&expm(&Batched::new(&a).neg().into_tensor().unwrap()).unwrap());
+        let unit = pair.matmul(&inverse).into_tensor().unwrap();
+        let scale = norm * norm.exp().powi(2).max(1.0);
+        assert_close(
+            &unit,
+            &pair.identity(4).into_tensor().unwrap(),
+            tight::<T>(20) * (1.0 + scale),
+        );
+    }
+    // A nilpotent matrix: e^N = I + N + N²/2, exactly.
+    let n = Batched::new(&random::<T>(2, &[3, 3])).mask(crate::vocabulary::Region::Upper(1));
+    let exact = n.identity(3).add(&n).add(&n.matmul(&n).scale(0.5));
+    assert_close(
+        &expm(&n.into_tensor().unwrap()).unwrap(),
+        &exact.into_tensor().unwrap(),
+        tight::<T>(3),
+    );
+}
+
+fn derivatives<T: LinalgScalar>() {
+    // One batch with matrices of different plans.
+    let scale =
+        Tensor::from_vec([0.01, 0.3, 1.0, 6.0].map(T::from_f64).to_vec(), &[4, 1, 1]).unwrap();
+    let a = Batched::new(&random::<T>(3, &[4, 3, 3])).mul(&Batched::new(&scale));
+    check_rules(
+        &[a.into_tensor().unwrap()],
+        |x| vec![expm(&x[0]).unwrap()],
+        |x, v| vec![expm_jvp(&x[0], &v[0]).unwrap()],
+        |x, w| vec![expm_vjp(&x[0], &w[0]).unwrap()],
+    );
+}
+
+/// The form for any implementor agrees with the engine's, and with the exponential of a block
+/// matrix (Mathias).
+fn generic<T: LinalgScalar>() {
+    let (a, e) = (random::<T>(4, &[2, 3, 3]), random::<T>(5, &[2, 3, 3]));
+    let (a_m, e_m) = (Batched::new(&a), Batched::new(&e));
+    let got = exp(&a_m).unwrap().into_tensor().unwrap();
+    assert_close(&got, &expm(&a).unwrap(), tight::<T>(10));
+    let frechet = jvp(&a_m, &e_m).unwrap().into_tensor().unwrap();
+    assert_close(&frechet, &expm_jvp(&a, &e).unwrap(), tight::<T>(10));
+    let block = a_m.append(&e_m).stack(&a_m.constant(3, 3, 0.0).append(&a_m));
+    let block = Batched::new(&expm(&block.into_tensor().unwrap()).unwrap());
+    assert_close(&frechet, &block.slice(0..3, 3..6).into_tensor().unwrap(), tight::<T>(20));
+}
+
+for_all_dtypes! {
+    agrees_with_the_spectral_form => spectral;
+    rules_agree_with_differences => derivatives;
+    the_generic_form_agrees => generic;
+}
+
+#[test]
+fn one_bad_matrix_does_not_spoil_the_others() {
+    let a = Tensor::from_vec(vec![1e4, f64::NAN, 1.0], &[3, 1, 1]).unwrap();
+    assert_eq!(expm(&a).unwrap_err(), LinalgError::Overflow { op: "expm", batch: 0 });
+    let (out, info) = expm_ex(&a).unwrap();
+    assert_eq!(info.to_vec().unwrap(), [OVERFLOW, NON_FINITE, 0]);
+    let out = out.to_vec().unwrap();
+    assert!(out[0].is_nan() && out[1].is_nan() && (out[2] - 1f64.exp()).abs() < 1e-14);
+    assert!(matches!(expm(&random::<f64>(1, &[2, 3])), Err(LinalgError::NotSquare { .. })));
+    for shape in [[0, 2, 2], [2, 0, 0]] {
+        assert_eq!(expm(&Tensor::<f64>::zeros(&shape).unwrap()).unwrap().shape(), shape);
+    }
+}

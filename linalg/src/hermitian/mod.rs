@@ -1,0 +1,136 @@
+//! Functions of Hermitian matrices, `f(A) = V diag(f(λ)) Vᴴ`.
+//!
+//! `d f(A) = V (Γ ∘ Vᴴ dA V) Vᴴ` with divided differences `Γᵢⱼ = (f(λᵢ) − f(λⱼ))/(λᵢ − λⱼ)`, a
+//! symmetric matrix, so the VJP has the same form (Daleckii, Krein 1965). Close eigenvalues take
+//! `f′ + g² f‴/24` at their mean, `g` the gap: there is no gauge problem and no error at ties.
+
+mod function;
+#[cfg(test)]
+mod tests;
+
+use t4a_tensor::Tensor;
+
+use crate::eigh::{Eigh, eigh_ex};
+use crate::error::{LinalgError, Result, SINGULAR, check};
+use crate::scalar::LinalgScalar;
+use crate::vocabulary::{Batched, Matrices, RealMatrices};
+
+pub use function::{Elementary, ScalarFunction, SpectralFunction};
+
+/// `f((A + Aᴴ)/2)`.
+///
+/// Shapes `[…, n, n]` → `[…, n, n]`. Cost that of the eigendecomposition and one product.
+///
+/// ```
+/// use t4a_linalg::hermitian::{Elementary, hermitian_function};
+/// use t4a_tensor::Tensor;
+/// let a = Tensor::from_vec(vec![2.0, 0.0, 0.0, 8.0], &[2, 2])?;
+/// let root = hermitian_function(&a, &Elementary::Pow(0.5))?;
+/// assert!((root.to_vec()?[3] - 8f64.sqrt()).abs() < 1e-14);
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`; `NonFinite`, `NoConvergence`, and `OutsideDomain` if `f` is not finite
+/// at an eigenvalue, with the batch index.
+pub fn hermitian_function<T: LinalgScalar>(
+    a: &Tensor<T>,
+    f: &impl SpectralFunction<Batched<T::R>>,
+) -> Result<Tensor<T>> {
+    let (out, _, info) = hermitian_function_ex(a, f)?;
+    check("hermitian_function", &info, SINGULAR)?;
+    let rows = Batched::<T::R>::rows_of(&{ out.1 });
+    if let Some(batch) = rows.norms()?.iter().position(|norm| !norm.is_finite()) {
+        return Err(LinalgError::OutsideDomain { op: "hermitian_function", batch });
+    }
+    Ok(out.0)
+}
+
+/// `f(A)` with `f(λ)`, the decomposition, and an info tensor.
+type Function<T> = ((Tensor<T>, Tensor<<T as LinalgScalar>::R>), Eigh<T>, Tensor<i32>);
+
+/// As [`hermitian_function`], with `f(λ)`, the decomposition that the derivative rules take, and an
+/// info tensor of the batch's shape instead of an error. Values outside of the domain of `f` give
+/// NaN or ∞.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`.
+pub fn hermitian_function_ex<T: LinalgScalar>(
+    a: &Tensor<T>,
+    f: &impl SpectralFunction<Batched<T::R>>,
+) -> Result<Function<T>> {
+    let (eigh, info) = eigh_ex(a)?;
+    let v = Batched::new(&eigh.vectors);
+    let values = f.eval(0, &Batched::rows_of(&eigh.values));
+    let out = v.mul_real(&values).matmul(&v.adjoint()).into_tensor()?;
+    Ok(((out, values.into_vectors()?), eigh, info))
+}
+
+/// Divided differences of `f` at a row of eigenvalues.
+fn divided_differences<R: RealMatrices<Real = R>>(values: &R, f: &impl SpectralFunction<R>) -> R {
+    let gap = values.sub(&values.transpose());
+    let mean = values.add(&values.transpose()).scale(0.5);
+    let f_values = f.eval(0, values);
+    let difference = f_values.sub(&f_values.transpose());
+    // Cancellation costs ε/g, the series g⁴: they meet at g = ε^(1/5) on the scale of f.
+    let limit = f.length(&mean).scale(values.epsilon().powf(0.2));
+    let squares = gap.mul(&gap);
+    let close = squares.within(&limit.mul(&limit));
+    let apart = close.constant(1, 1, 1.0).sub(&close);
+    let quotient = difference.mul(&gap.mul(&apart).add(&close).recip());
+    let correction = f.eval(3, &mean).mul(&squares).scale(1.0 / 24.0);
+    let series = f.eval(1, &mean).add(&correction);
+    quotient.mul(&apart).add(&series.mul(&close))
+}
+
+/// `Ā`, Hermitian, from the eigendecomposition and the cotangent of `f(A)`.
+pub fn vjp<M: Matrices>(
+    values: &M::Real,
+    vectors: &M,
+    f_bar: &M,
+    f: &impl SpectralFunction<M::Real>,
+) -> M {
+    let vh = vectors.adjoint();
+    let gamma = divided_differences(values, f);
+    let inner = vh.matmul(&f_bar.herm()).matmul(vectors).mul_real(&gamma);
+    vectors.matmul(&inner).matmul(&vh)
+}
+
+/// `d f(A)` along `(dA + dAᴴ)/2`; the same map as the VJP.
+pub fn jvp<M: Matrices>(
+    values: &M::Real,
+    vectors: &M,
+    da: &M,
+    f: &impl SpectralFunction<M::Real>,
+) -> M {
+    vjp(values, vectors, da, f)
+}
+
+/// `Ā` from the decomposition of `A` and the cotangent of `f(A)`. Exact at ties.
+///
+/// # Errors
+/// `OutsideDomain` if `f′` is not finite at an eigenvalue; `Tensor` if shapes do not match.
+pub fn hermitian_function_vjp<T: LinalgScalar>(
+    eigh: &Eigh<T>,
+    f_bar: &Tensor<T>,
+    f: &impl SpectralFunction<Batched<T::R>>,
+) -> Result<Tensor<T>> {
+    let (values, vectors) = (Batched::rows_of(&eigh.values), Batched::new(&eigh.vectors));
+    let out = vjp(&values, &vectors, &Batched::new(f_bar), f);
+    if let Some(batch) = out.norms()?.iter().position(|norm| !norm.is_finite()) {
+        return Err(LinalgError::OutsideDomain { op: "hermitian_function_vjp", batch });
+    }
+    out.into_tensor()
+}
+
+/// `d f(A)` along `(dA + dAᴴ)/2`.
+///
+/// # Errors
+/// As [`hermitian_function_vjp`].
+pub fn hermitian_function_jvp<T: LinalgScalar>(
+    eigh: &Eigh<T>,
+    da: &Tensor<T>,
+    f: &impl SpectralFunction<Batched<T::R>>,
+) -> Result<Tensor<T>> {
+    hermitian_function_vjp(eigh, da, f)
+}

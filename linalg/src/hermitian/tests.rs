@@ -1,0 +1,90 @@
+use super::*;
+use crate::testing::*;
+
+fn functions() -> [Elementary; 5] {
+    [
+        Elementary::Exp,
+        Elementary::Ln,
+        Elementary::Pow(0.5),
+        Elementary::Pow(-1.0),
+        Elementary::Pow(2.0),
+    ]
+}
+
+fn identities<T: LinalgScalar>() {
+    let a = with_eigenvalues::<T>(1, &[2], &[0.3, 1.0, 1.0, 2.5]);
+    let f = |f: Elementary| hermitian_function(&a, &f).unwrap();
+    let limit = tight::<T>(20);
+    assert_close(&mm(&f(Elementary::Pow(0.5)), &f(Elementary::Pow(0.5))), &a, limit);
+    assert_close(&f(Elementary::Pow(2.0)), &mm(&a, &a), limit);
+    assert_close(&f(Elementary::Pow(-1.0)), &crate::inverse::inv(&a).unwrap(), limit);
+    assert_close(&f(Elementary::Exp), &crate::expm::expm(&a).unwrap(), limit);
+    let log = hermitian_function(&f(Elementary::Exp), &Elementary::Ln).unwrap();
+    assert_close(&log, &a, 10.0 * limit);
+}
+
+/// With an exact tie and with gaps on both sides of the switch to the series.
+fn derivatives<T: LinalgScalar>() {
+    for gap in [0.0, 1e-6, 3e-4, 2e-3, 0.3] {
+        let skew = Batched::new(&random::<T>(4, &[2, 4, 4])).skew().into_tensor().unwrap();
+        let a = with_eigenvalues::<T>(1, &[2], &[0.5, 1.0, 1.0 + gap, 2.5]);
+        let a = [axpy(&a, 1.0, &skew)];
+        for f in functions() {
+            check_rules(
+                &a,
+                |x| vec![hermitian_function(&x[0], &f).unwrap()],
+                |x, v| {
+                    let eigh = crate::eigh::eigh(&x[0]).unwrap();
+                    vec![hermitian_function_jvp(&eigh, &v[0], &f).unwrap()]
+                },
+                |x, w| {
+                    let eigh = crate::eigh::eigh(&x[0]).unwrap();
+                    vec![hermitian_function_vjp(&eigh, &w[0], &f).unwrap()]
+                },
+            );
+        }
+    }
+}
+
+/// `A² ` has the derivative `A dA + dA A`, at ties and at eigenvalue zero.
+fn square<T: LinalgScalar>() {
+    let a = with_eigenvalues::<T>(2, &[], &[-1.0, 0.0, 0.0, 1.0]);
+    let c = Batched::new(&random::<T>(3, &[4, 4])).herm().into_tensor().unwrap();
+    let eigh = crate::eigh::eigh(&a).unwrap();
+    let exact = axpy(&mm(&a, &c), 1.0, &mm(&c, &a));
+    let closure = ScalarFunction(|order: usize, x: f64| [x * x, 2.0 * x, 2.0, 0.0][order]);
+    let got = hermitian_function_vjp(&eigh, &c, &closure).unwrap();
+    assert_close(&got, &exact, tight::<T>(20));
+    let value = hermitian_function(&a, &closure).unwrap();
+    assert_close(&value, &mm(&a, &a), tight::<T>(20));
+}
+
+for_all_dtypes! {
+    functions_agree_with_each_other => identities;
+    rules_are_exact_at_and_near_ties => derivatives;
+    functions_of_the_user_have_derivatives => square;
+}
+
+#[test]
+fn values_outside_of_the_domain_are_errors() {
+    let good = with_eigenvalues::<f64>(1, &[1], &[1.0, 2.0]);
+    let bad = with_eigenvalues::<f64>(1, &[1], &[-1.0, 2.0]);
+    let data = [good.to_vec().unwrap(), bad.to_vec().unwrap()].concat();
+    let a = Tensor::from_vec(data, &[2, 2, 2]).unwrap();
+    let error = hermitian_function(&a, &Elementary::Ln).unwrap_err();
+    assert_eq!(error, LinalgError::OutsideDomain { op: "hermitian_function", batch: 1 });
+    assert!(hermitian_function(&a, &Elementary::Pow(0.5)).is_err());
+    assert!(hermitian_function(&a, &Elementary::Pow(3.0)).is_ok());
+    // √ is defined at 0, its derivative is not.
+    let zero = Tensor::<f64>::zeros(&[2, 2]).unwrap();
+    assert_eq!(norm(&hermitian_function(&zero, &Elementary::Pow(0.5)).unwrap()), 0.0);
+    let eigh = crate::eigh::eigh(&zero).unwrap();
+    let unit = Batched::new(&zero).identity(2).into_tensor().unwrap();
+    let error = hermitian_function_vjp(&eigh, &unit, &Elementary::Pow(0.5)).unwrap_err();
+    assert!(matches!(error, LinalgError::OutsideDomain { batch: 0, .. }));
+    let mut data = a.to_vec().unwrap();
+    data[0] = f64::NAN;
+    let a = Tensor::from_vec(data, &[2, 2, 2]).unwrap();
+    let error = hermitian_function(&a, &Elementary::Exp).unwrap_err();
+    assert!(matches!(error, LinalgError::NonFinite { batch: 0, .. }));
+}

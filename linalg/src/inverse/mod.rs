@@ -1,0 +1,67 @@
+//! The inverse of a square matrix.
+//!
+//! `dA⁻¹ = −A⁻¹ dA A⁻¹`, so with `B = A⁻¹`: `Ā = −Bᴴ B̄ Bᴴ`. Prefer [`solve`](crate::solve::solve)
+//! to a product with an inverse.
+
+#[cfg(test)]
+mod tests;
+
+use t4a_tensor::Tensor;
+
+use crate::batch::Shape;
+use crate::error::{Result, SINGULAR, check};
+use crate::scalar::LinalgScalar;
+use crate::solve::solve_ex;
+use crate::vocabulary::{Batched, Matrices};
+
+/// `A⁻¹`.
+///
+/// Shapes `[…, n, n]` → `[…, n, n]`. Cost 8/3·n³ flops.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`; `NonFinite`, `Singular` with the batch index.
+pub fn inv<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
+    let (out, info) = inv_ex(a)?;
+    check("inv", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`inv`], with an info tensor of the batch's shape instead of an error: 0, or `i + 1` if
+/// pivot `i` is zero, or [`NON_FINITE`](crate::error::NON_FINITE). The inverse of a matrix that
+/// failed is NaN.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`.
+pub fn inv_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
+    let n = Shape::square("inv", a)?.n;
+    let unit = Batched::new(a).identity(n).into_tensor()?;
+    let (out, _, info) = solve_ex(a, &unit)?;
+    Ok((out, info))
+}
+
+/// `Ā = −Bᴴ B̄ Bᴴ` from the inverse `B` and its cotangent.
+pub fn vjp<M: Matrices>(b: &M, b_bar: &M) -> M {
+    let bh = b.adjoint();
+    bh.matmul(b_bar).matmul(&bh).neg()
+}
+
+/// `dB = −B dA B`.
+pub fn jvp<M: Matrices>(b: &M, da: &M) -> M {
+    b.matmul(da).matmul(b).neg()
+}
+
+/// `Ā` from the inverse `B` and its cotangent. Cost: 2 products.
+///
+/// # Errors
+/// `Tensor` if shapes do not match.
+pub fn inv_vjp<T: LinalgScalar>(b: &Tensor<T>, b_bar: &Tensor<T>) -> Result<Tensor<T>> {
+    vjp(&Batched::new(b), &Batched::new(b_bar)).into_tensor()
+}
+
+/// `dB` along `dA` from the inverse `B`. Cost: 2 products.
+///
+/// # Errors
+/// `Tensor` if shapes do not match.
+pub fn inv_jvp<T: LinalgScalar>(b: &Tensor<T>, da: &Tensor<T>) -> Result<Tensor<T>> {
+    jvp(&Batched::new(b), &Batched::new(da)).into_tensor()
+}

@@ -1,0 +1,106 @@
+//! Matrix factorisations with derivatives, for f32, f64, c32 and c64, over batches of any strides.
+//!
+//! ```text
+//! kernels (a crate of its own)   faer's algorithms, compiled once per element type
+//! batch                          views of matrices, results, threads, status of each matrix
+//! svd qr lu cholesky …           one room per operation: check · forward · jvp · vjp · tests
+//! vocabulary                     the operations that derivative rules are written in
+//! degeneracy                     what rules do at ties; the gauge check
+//! op                             every operation as a value, through one door
+//! left_dims                      N-dimensional tensors as matrices
+//! ```
+//!
+//! # Conventions
+//! A batch of matrices is a tensor `[…, m, n]`; all other axes are batch axes. For a real loss `L`
+//! the cotangent is `Ā = ∂L/∂Re A + i ∂L/∂Im A`, PyTorch's convention. Operations on Hermitian
+//! matrices read `(A + Aᴴ)/2` and return Hermitian cotangents.
+//!
+//! # Errors
+//! A matrix that is singular, not positive, not finite or does not converge fails alone. The `_ex`
+//! functions report it in an info tensor of the batch's shape and fill its results with NaN; the
+//! plain functions return an error that names its place in the batch.
+//!
+//! # Derivative rules, written once
+//! A rule is a function over [`vocabulary::Matrices`], a small set of operations on batches of
+//! matrices: elementwise arithmetic, products, blocks, masks, triangular and other systems. Three
+//! kinds of implementors run it: engine tensors ([`vocabulary::Batched`]), dual numbers over any
+//! implementor ([`vocabulary::Dual`]), and the primitives of a Burn backend. Each operation of the
+//! vocabulary has a derivative within the vocabulary, so a rule can be differentiated again: by
+//! duals here, by recording it on a tape in Burn. Everything that is not differentiable, such as
+//! tolerances, masks, permutations and norms for checks, enters as constants.
+//!
+//! Functions that are programs in the vocabulary (`expm`, `sqrtm`) need no rule: their derivative
+//! is the program on duals.
+//!
+//! # What has which derivative
+//! The second derivative is that of the gradient, by duals or on a tape. It needs a spectrum
+//! without ties where the first derivative divides by gaps.
+//!
+//! | operation | values | VJP | JVP | second order |
+//! |---|---|---|---|---|
+//! | `svd` | ✓ | ✓ | ✓ | ✓ |
+//! | `svdvals` | ✓ | ✓ | ✓ | ✓ |
+//! | `svd_truncated` | ✓ | ✓ | ✓ | – |
+//! | `qr` | ✓ | ✓ | ✓ | ✓ |
+//! | `qr_pivoted` | ✓ | ✓ | ✓ | – |
+//! | `lq` | ✓ | ✓ | ✓ | – |
+//! | `ql` | ✓ | ✓ | ✓ | – |
+//! | `rq` | ✓ | ✓ | ✓ | – |
+//! | `lu` | ✓ | ✓ | ✓ | – |
+//! | `lu_factor` | ✓ | ✓ | ✓ | ✓ |
+//! | `cholesky` | ✓ | ✓ | ✓ | ✓ |
+//! | `eigh` | ✓ | ✓ | ✓ | ✓ |
+//! | `eigvalsh` | ✓ | ✓ | ✓ | ✓ |
+//! | `eig` | ✓ | ✓ | ✓ | ✓ |
+//! | `polar` | ✓ | ✓ | ✓ | ✓ |
+//! | `expm` | ✓ | ✓ | ✓ | ✓ |
+//! | `sqrtm` | ✓ | ✓ | ✓ | ✓ |
+//! | `hermitian_function` | ✓ | ✓ | ✓ | ✓ |
+//! | `solve` | ✓ | ✓ | ✓ | ✓ |
+//! | `solve_triangular` | ✓ | ✓ | ✓ | ✓ |
+//! | `lu_solve` | ✓ | – | – | – |
+//! | `lstsq` | ✓ | ✓ | ✓ | – |
+//! | `lstsq_min_norm` | ✓ | ✓ | ✓ | – |
+//! | `lyapunov` | ✓ | ✓ | ✓ | ✓ |
+//! | `inv` | ✓ | ✓ | ✓ | ✓ |
+//! | `pinv` | ✓ | ✓ | ✓ | ✓ |
+//! | `det` | ✓ | ✓ | ✓ | ✓ |
+//! | `slogdet` | ✓ | ✓ | ✓ | ✓ |
+//!
+//! Dashes: `lu_solve` is a solver for factors at hand, [`solve`] has the derivative. Operations
+//! without second order here get it on a tape, where they are composed of those that have it.
+#![deny(unsafe_code)]
+
+mod batch;
+pub mod cholesky;
+pub mod degeneracy;
+pub mod det;
+pub mod eig;
+pub mod eigh;
+pub mod error;
+pub mod expm;
+pub mod hermitian;
+pub mod inverse;
+pub mod left_dims;
+pub mod lstsq;
+pub mod lu;
+pub mod lyapunov;
+pub mod op;
+pub mod permutation;
+pub mod pinv;
+pub mod polar;
+pub mod qr;
+pub mod scalar;
+pub mod solve;
+pub mod sqrtm;
+pub mod svd;
+#[cfg(test)]
+mod testing;
+pub mod triangular;
+pub mod vocabulary;
+
+pub use degeneracy::Degeneracy;
+pub use error::{LinalgError, Result};
+pub use op::Op;
+pub use permutation::Permutation;
+pub use scalar::LinalgScalar;

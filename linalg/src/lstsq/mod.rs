@@ -1,0 +1,244 @@
+//! Least squares `min ‖A X − B‖`, and the solution of least norm.
+//!
+//! With full rank the solution is `X = P B`, `P` the pseudoinverse in terms of a QR factorisation:
+//! `P = R⁻¹ Qᴴ` from `A = Q R` (tall), `P = Q R⁻ᴴ` from `Aᴴ = Q R` (wide). The rule of the
+//! pseudoinverse becomes, with `G = Pᴴ X̄`:
+//!
+//! ```text
+//! B̄ = G,   Ā = −G Xᴴ + (B − A X)(P G)ᴴ + (Pᴴ X)(X̄ − Aᴴ G)ᴴ
+//! dX = P (dB − dA X) + P Pᴴ dAᴴ (B − A X) + (I − P A) dAᴴ Pᴴ X
+//! ```
+//!
+//! where the second term vanishes for wide and the third for tall matrices. Without full rank use
+//! [`lstsq_min_norm`], which cuts small singular values off.
+//!
+//! Reference: G. Golub, V. Pereyra 1973.
+
+#[cfg(test)]
+mod tests;
+
+use t4a_algebra::Real;
+use t4a_tensor::{Tensor, TensorError};
+
+use crate::batch::{Shape, spoil_failed};
+use crate::error::{LinalgError, Result, check};
+use crate::pinv::{pinv, pinv_jvp, pinv_vjp};
+use crate::qr::{Columns, Qr, qr_ex};
+use crate::scalar::{LinalgScalar, epsilon};
+use crate::triangular::{Triangle, solve_triangular_ex};
+use crate::vocabulary::{Batched, Matrices};
+
+/// A least-squares solution and the factorisation it came from.
+#[derive(Clone, Debug)]
+pub struct Lstsq<T: LinalgScalar> {
+    /// The solution, `[…, n, r]`.
+    pub x: Tensor<T>,
+    /// `A = Q R` if `m ≥ n`, else `Aᴴ = Q R`.
+    pub qr: Qr<T>,
+}
+
+fn check_shapes<'a, T: LinalgScalar>(
+    op: &'static str,
+    a: &'a Tensor<T>,
+    b: &Tensor<T>,
+) -> Result<Shape<'a>> {
+    let (shape, rhs) = (Shape::of(op, a)?, Shape::of(op, b)?);
+    shape.same_batch(op, &rhs)?;
+    if shape.m != rhs.m {
+        let required = "[…, m, n] and […, m, r]";
+        return Err(TensorError::shapes(op, a.shape(), b.shape(), required).into());
+    }
+    Ok(shape)
+}
+
+/// `X` with `‖A X − B‖` minimal, and `‖X‖` minimal if `A` is wide; `A` has full rank.
+///
+/// Shapes `[…, m, n]`, `[…, m, r]` → `[…, n, r]`. Cost 2·m·n·k + … flops: one QR factorisation.
+///
+/// # Errors
+/// `NotMatrix`, `Tensor` if shapes do not match; `NonFinite`, `RankDeficient` with the batch index.
+pub fn lstsq<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Lstsq<T>> {
+    let k = check_shapes("lstsq", a, b)?.k();
+    let (out, info) = lstsq_ex(a, b)?;
+    check("lstsq", &info, |op, batch, rank| LinalgError::RankDeficient {
+        op,
+        batch,
+        rank,
+        required: k,
+    })?;
+    Ok(out)
+}
+
+/// As [`lstsq`], with an info tensor of the batch's shape instead of an error: 0, or `i + 1` if
+/// diagonal entry `i` of `R` is zero to rounding, or [`NON_FINITE`](crate::error::NON_FINITE).
+///
+/// # Errors
+/// `NotMatrix`, `Tensor`.
+pub fn lstsq_ex<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Lstsq<T>, Tensor<i32>)> {
+    let shape = check_shapes("lstsq", a, b)?;
+    let (tall, k) = (shape.m >= shape.n, shape.k());
+    let factored = match tall {
+        true => a.clone(),
+        false => Batched::new(a).adjoint().into_tensor()?,
+    };
+    let (qr, mut info) = qr_ex(&factored, Columns::Thin)?;
+    let q = Batched::new(&qr.q);
+    let (x, solved) = if tall {
+        let rhs = q.adjoint().matmul(&Batched::new(b)).into_tensor()?;
+        solve_triangular_ex(&qr.r, &rhs, Triangle::UPPER)?
+    } else {
+        let (y, solved) = solve_triangular_ex(&qr.r, b, Triangle::UPPER.adjoint())?;
+        (q.matmul(&Batched::new(&y)).into_tensor()?, solved)
+    };
+    let diagonal = Batched::new(&qr.r).diagonal().into_tensor()?.to_vec()?;
+    let size = shape.m.max(shape.n) as f64;
+    let codes = info.as_mut_slice()?;
+    for (batch, (code, &later)) in
+        codes.iter_mut().zip(solved.as_slice().unwrap_or_default()).enumerate()
+    {
+        let sizes: Vec<f64> =
+            diagonal[batch * k..(batch + 1) * k].iter().map(|d| d.modulus().to_f64()).collect();
+        let limit = epsilon::<T>() * size * sizes.iter().copied().fold(0.0, f64::max);
+        match sizes.iter().position(|&d| d <= limit) {
+            _ if *code != 0 => {}
+            Some(i) => *code = i as i32 + 1,
+            None => *code = later,
+        }
+    }
+    let x = spoil_failed(x, &info)?;
+    Ok((Lstsq { x, qr }, info))
+}
+
+/// `P Y` and `Pᴴ Y` from the factorisation.
+struct Pseudoinverse<'a, M> {
+    q: &'a M,
+    r: &'a M,
+    tall: bool,
+}
+
+impl<M: Matrices> Pseudoinverse<'_, M> {
+    fn apply(&self, y: &M) -> M {
+        match self.tall {
+            true => self.r.solve_triangular(&self.q.adjoint().matmul(y), Triangle::UPPER),
+            false => self.q.matmul(&self.r.solve_triangular(y, Triangle::UPPER.adjoint())),
+        }
+    }
+
+    fn apply_adjoint(&self, y: &M) -> M {
+        match self.tall {
+            true => self.q.matmul(&self.r.solve_triangular(y, Triangle::UPPER.adjoint())),
+            false => self.r.solve_triangular(&self.q.adjoint().matmul(y), Triangle::UPPER),
+        }
+    }
+}
+
+/// `(Ā, B̄)` from the solution, `A = Q R` or `Aᴴ = Q R`, and the cotangent.
+pub fn vjp<M: Matrices>(a: &M, b: &M, x: &M, q: &M, r: &M, x_bar: &M) -> (M, M) {
+    let p = Pseudoinverse { q, r, tall: a.rows() >= a.cols() };
+    let g = p.apply_adjoint(x_bar);
+    let direct = g.matmul(&x.adjoint()).neg();
+    let rest = if a.rows() > a.cols() {
+        b.sub(&a.matmul(x)).matmul(&p.apply(&g).adjoint())
+    } else if a.rows() < a.cols() {
+        let outside = x_bar.sub(&a.adjoint().matmul(&g));
+        p.apply_adjoint(x).matmul(&outside.adjoint())
+    } else {
+        return (direct, g);
+    };
+    (direct.add(&rest), g)
+}
+
+/// `dX` along `dA` and `dB`.
+pub fn jvp<M: Matrices>(a: &M, b: &M, x: &M, q: &M, r: &M, da: &M, db: &M) -> M {
+    let p = Pseudoinverse { q, r, tall: a.rows() >= a.cols() };
+    let direct = p.apply(&db.sub(&da.matmul(x)));
+    if a.rows() > a.cols() {
+        let residual = da.adjoint().matmul(&b.sub(&a.matmul(x)));
+        direct.add(&p.apply(&p.apply_adjoint(&residual)))
+    } else if a.rows() < a.cols() {
+        let moved = da.adjoint().matmul(&p.apply_adjoint(x));
+        direct.add(&moved.sub(&p.apply(&a.matmul(&moved))))
+    } else {
+        direct
+    }
+}
+
+/// `(Ā, B̄)` from the cotangent of the solution. Cost: a few triangular solves and products with
+/// `r` columns.
+///
+/// # Errors
+/// `Tensor` if shapes do not match.
+pub fn lstsq_vjp<T: LinalgScalar>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    out: &Lstsq<T>,
+    x_bar: &Tensor<T>,
+) -> Result<(Tensor<T>, Tensor<T>)> {
+    let [a, b, x, q, r, x_bar] = [a, b, &out.x, &out.qr.q, &out.qr.r, x_bar].map(Batched::new);
+    let (a_bar, b_bar) = vjp(&a, &b, &x, &q, &r, &x_bar);
+    Ok((a_bar.into_tensor()?, b_bar.into_tensor()?))
+}
+
+/// `dX` along `dA` and `dB`.
+///
+/// # Errors
+/// `Tensor` if shapes do not match.
+pub fn lstsq_jvp<T: LinalgScalar>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    out: &Lstsq<T>,
+    da: &Tensor<T>,
+    db: &Tensor<T>,
+) -> Result<Tensor<T>> {
+    let [a, b, x, q, r, da, db] = [a, b, &out.x, &out.qr.q, &out.qr.r, da, db].map(Batched::new);
+    jvp(&a, &b, &x, &q, &r, &da, &db).into_tensor()
+}
+
+/// `X = P B` with the pseudoinverse: the solution of least norm, of any rank; `rtol` as in
+/// [`pinv`].
+///
+/// # Errors
+/// As [`pinv`]; `Tensor` if shapes do not match.
+pub fn lstsq_min_norm<T: LinalgScalar>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    rtol: Option<f64>,
+) -> Result<Tensor<T>> {
+    check_shapes("lstsq_min_norm", a, b)?;
+    Batched::new(&pinv(a, rtol)?).matmul(&Batched::new(b)).into_tensor()
+}
+
+/// `(Ā, B̄)` of [`lstsq_min_norm`], at constant rank.
+///
+/// # Errors
+/// As [`lstsq_min_norm`].
+pub fn lstsq_min_norm_vjp<T: LinalgScalar>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    x_bar: &Tensor<T>,
+    rtol: Option<f64>,
+) -> Result<(Tensor<T>, Tensor<T>)> {
+    check_shapes("lstsq_min_norm", a, b)?;
+    let p = pinv(a, rtol)?;
+    let x_bar = Batched::new(x_bar);
+    let p_bar = x_bar.matmul(&Batched::new(b).adjoint()).into_tensor()?;
+    let b_bar = Batched::new(&p).adjoint().matmul(&x_bar).into_tensor()?;
+    Ok((pinv_vjp(a, &p, &p_bar)?, b_bar))
+}
+
+/// `dX` of [`lstsq_min_norm`], at constant rank.
+///
+/// # Errors
+/// As [`lstsq_min_norm`].
+pub fn lstsq_min_norm_jvp<T: LinalgScalar>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    da: &Tensor<T>,
+    db: &Tensor<T>,
+    rtol: Option<f64>,
+) -> Result<Tensor<T>> {
+    check_shapes("lstsq_min_norm", a, b)?;
+    let p = pinv(a, rtol)?;
+    let dp = Batched::new(&pinv_jvp(a, &p, da)?);
+    dp.matmul(&Batched::new(b)).add(&Batched::new(&p).matmul(&Batched::new(db))).into_tensor()
+}

@@ -1,0 +1,193 @@
+//! LU factorisation with partial pivoting `A[p] = L U` and full pivoting `A[p][:, q] = L U`.
+//!
+//! The packed form holds `U` on and above the diagonal and `L` without its unit diagonal below.
+//! A singular matrix has a factorisation as well; its `U` has a zero on the diagonal.
+
+mod rule;
+mod singular;
+#[cfg(test)]
+mod tests;
+
+use t4a_tensor::Tensor;
+
+use crate::batch::{Output, Shape, Status, Views, is_finite, load, run};
+use crate::error::{Result, SINGULAR, check};
+use crate::permutation::Permutation;
+use crate::scalar::LinalgScalar;
+
+pub use rule::{jvp, jvp_packed, lu_factor_jvp, lu_factor_vjp, lu_jvp, lu_vjp, vjp, vjp_packed};
+
+/// `A[p] = L U` in packed form.
+#[derive(Clone, Debug)]
+pub struct LuFactors<T: LinalgScalar> {
+    /// `U` on and above the diagonal, the strictly lower part of `L` below: `[…, m, n]`.
+    pub packed: Tensor<T>,
+    /// Row `i` of `L U` is row `pᵢ` of `A`.
+    pub rows: Permutation,
+}
+
+/// `A[p] = L U` as separate factors, `k = min(m, n)`.
+#[derive(Clone, Debug)]
+pub struct Lu<T: LinalgScalar> {
+    /// Unit lower trapezoidal, `[…, m, k]`.
+    pub l: Tensor<T>,
+    /// Upper trapezoidal, `[…, k, n]`.
+    pub u: Tensor<T>,
+    /// Row `i` of `L U` is row `pᵢ` of `A`.
+    pub rows: Permutation,
+    /// Column `j` of `L U` is column `qⱼ` of `A`; `None` with partial pivoting.
+    pub cols: Option<Permutation>,
+}
+
+/// Where a pivot is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pivoting {
+    /// In the current column.
+    Partial,
+    /// In the whole remaining matrix.
+    Full,
+}
+
+/// `A[p] = L U`, or `A[p][:, q] = L U` with full pivoting.
+///
+/// Shapes `[…, m, n]` → `[…, m, k]`, `[…, k, n]`. Cost about m·n·k − … = ⅔·n³ flops for a square
+/// matrix.
+///
+/// # Errors
+/// `NotMatrix`; `NonFinite` with the batch index. A singular matrix is not an error.
+pub fn lu<T: LinalgScalar>(a: &Tensor<T>, pivoting: Pivoting) -> Result<Lu<T>> {
+    let (out, info) = lu_ex(a, pivoting)?;
+    match info.as_slice().unwrap_or_default().iter().any(|&code| code < 0) {
+        true => check("lu", &only_failures(&info)?, SINGULAR).map(|()| out),
+        false => Ok(out),
+    }
+}
+
+/// As [`lu`], with an info tensor of the batch's shape: 0, or `i + 1` if `U` has a zero at
+/// diagonal entry `i`, or [`NON_FINITE`](crate::error::NON_FINITE).
+///
+/// # Errors
+/// `NotMatrix`.
+pub fn lu_ex<T: LinalgScalar>(a: &Tensor<T>, pivoting: Pivoting) -> Result<(Lu<T>, Tensor<i32>)> {
+    let shape = Shape::of("lu", a)?;
+    let (m, n, k) = (shape.m, shape.n, shape.k());
+    let (packed, rows, cols, info) = factor("lu", a, pivoting)?;
+    let mut l = Output::<T>::new(shape.batch, m, k)?;
+    let mut u = Output::<T>::new(shape.batch, k, n)?;
+    let views = Views::of("lu", &packed)?;
+    for (index, (mut l, mut u)) in l.mats()?.into_iter().zip(u.mats()?).enumerate() {
+        let source = views.get(index);
+        for j in 0..n {
+            let above = (j + 1).min(k);
+            u.as_mut().col_mut(j).subrows_mut(0, above).copy_from(source.col(j).subrows(0, above));
+            if j < k {
+                l[(j, j)] = T::ONE;
+                let below = m - j - 1;
+                let tail = source.col(j).subrows(j + 1, below);
+                l.as_mut().col_mut(j).subrows_mut(j + 1, below).copy_from(tail);
+            }
+        }
+    }
+    let rows = Permutation::new(m, rows);
+    let cols = cols.map(|cols| Permutation::new(n, cols));
+    Ok((Lu { l: l.matrices()?, u: u.matrices()?, rows, cols }, info))
+}
+
+/// `A[p] = L U` in the packed form that [`lu_solve`](crate::solve::lu_solve) takes.
+///
+/// # Errors
+/// As [`lu`].
+pub fn lu_factor<T: LinalgScalar>(a: &Tensor<T>) -> Result<LuFactors<T>> {
+    let (out, info) = lu_factor_ex(a)?;
+    check("lu_factor", &only_failures(&info)?, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`lu_factor`], with an info tensor as in [`lu_ex`].
+///
+/// # Errors
+/// `NotMatrix`.
+pub fn lu_factor_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(LuFactors<T>, Tensor<i32>)> {
+    let (packed, rows, _, info) = factor("lu_factor", a, Pivoting::Partial)?;
+    let m = Shape::of("lu_factor", a)?.m;
+    Ok((LuFactors { packed, rows: Permutation::new(m, rows) }, info))
+}
+
+/// Zero pivots are not failures of the factorisation.
+fn only_failures(info: &Tensor<i32>) -> Result<Tensor<i32>> {
+    let codes = info.to_vec()?.into_iter().map(|code| code.min(0)).collect();
+    Ok(Tensor::from_vec(codes, info.shape())?)
+}
+
+type Factored<T> = (Tensor<T>, Tensor<i64>, Option<Tensor<i64>>, Tensor<i32>);
+
+fn factor<T: LinalgScalar>(
+    op: &'static str,
+    a: &Tensor<T>,
+    pivoting: Pivoting,
+) -> Result<Factored<T>> {
+    let shape = Shape::of(op, a)?;
+    let (m, n, k) = (shape.m, shape.n, shape.k());
+    let full_pivoting = pivoting == Pivoting::Full;
+    let mut packed = Output::<T>::new(shape.batch, m, n)?;
+    let mut rows = Output::<i64>::new(shape.batch, m, 1)?;
+    let mut cols = Output::<i64>::new(shape.batch, if full_pivoting { n } else { 0 }, 1)?;
+    let slots = packed.mats()?.into_iter().zip(rows.slices()?).zip(cols.slices()?);
+    let slots = slots.map(|((a, rows), cols)| (a, rows, cols)).collect();
+    let views = Views::of(op, a)?;
+    let info = run(
+        shape.batch,
+        slots,
+        m * n * k,
+        |par| {
+            let memory = T::lu_scratch(m, n, full_pivoting, par);
+            (memory, vec![0usize; 2 * m], vec![0usize; 2 * n])
+        },
+        |(memory, row_order, col_order), index, (a, rows, cols), par| {
+            if !load(views.get(index), a.as_mut()) {
+                return Status::NonFinite;
+            }
+            let (forward, inverse) = row_order.split_at_mut(m);
+            let (col_forward, col_inverse) = col_order.split_at_mut(n);
+            forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
+            col_forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
+            if k > 0 {
+                let orders = [&mut *forward, inverse, &mut *col_forward, col_inverse];
+                T::lu(a.as_mut(), orders, full_pivoting, par, memory);
+                if !is_finite(a.as_ref()) {
+                    // A zero pivot was divided by.
+                    load(views.get(index), a.as_mut());
+                    forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
+                    col_forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
+                    singular::eliminate(a.as_mut(), forward, col_forward, full_pivoting);
+                }
+            }
+            rows.iter_mut().zip(forward.iter()).for_each(|(p, &i)| *p = i as i64);
+            cols.iter_mut().zip(col_forward.iter()).for_each(|(q, &i)| *q = i as i64);
+            Status::Done
+        },
+    )?;
+    let packed = packed.matrices()?;
+    let info = mark_zero_pivots(&packed, k, info)?;
+    let cols = if full_pivoting { Some(cols.vectors()?) } else { None };
+    Ok((packed, rows.vectors()?, cols, info))
+}
+
+/// Adds the code of the first zero on the diagonal of `U`; such factors are kept.
+fn mark_zero_pivots<T: LinalgScalar>(
+    packed: &Tensor<T>,
+    k: usize,
+    info: Tensor<i32>,
+) -> Result<Tensor<i32>> {
+    let views = Views::of("lu", packed)?;
+    let mut info = info;
+    for (index, code) in info.as_mut_slice()?.iter_mut().enumerate() {
+        let u = views.get(index);
+        if *code == 0
+            && let Some(i) = (0..k).find(|&i| u[(i, i)] == T::ZERO)
+        {
+            *code = i as i32 + 1;
+        }
+    }
+    Ok(info)
+}

@@ -1,0 +1,155 @@
+//! Derivatives of the LU factorisation `A[p][:, q] = L U`; permutations are constants.
+//!
+//! Split after `k = min(m, n)` rows and columns, `L = [L₁; L₂]`, `U = [U₁ U₂]` (at most one of
+//! `L₂`, `U₂` is there):
+//!
+//! ```text
+//! F = tril₋(L₁ᴴ L̄₁ − Ū₂ U₂ᴴ) + triu(Ū₁ U₁ᴴ − L₂ᴴ L̄₂)
+//! Ā = [L₁⁻ᴴ F U₁⁻ᴴ   L₁⁻ᴴ Ū₂]        Ā₂ = L̄₂ U₁⁻ᴴ below
+//! X = L₁⁻¹ dA₁ U₁⁻¹,  dL₁ = L₁ tril₋ X,  dU₁ = triu(X) U₁
+//! dU₂ = L₁⁻¹ (dA₂ − dL₁ U₂),  dL₂ = (dA₂ − L₂ dU₁) U₁⁻¹
+//! ```
+//!
+//! Both need `U₁` invertible.
+
+use t4a_tensor::Tensor;
+
+use super::{Lu, LuFactors};
+use crate::error::Result;
+use crate::permutation::Permutation;
+use crate::scalar::LinalgScalar;
+use crate::triangular::Triangle;
+use crate::vocabulary::{Batched, Matrices, Region};
+
+const UNIT: Triangle = Triangle::LOWER.unit();
+
+/// `Ā` in pivoted order from the cotangents of `L` and `U`; the caller undoes the permutations.
+pub fn vjp<M: Matrices>(l: &M, u: &M, l_bar: &M, u_bar: &M) -> M {
+    let (m, n, k) = (l.rows(), u.cols(), l.cols());
+    let (l_1, u_1) = (l.slice(0..k, 0..k), u.slice(0..k, 0..k));
+    let mut lower = l_1.adjoint().matmul(&l_bar.slice(0..k, 0..k));
+    let mut upper = u_bar.slice(0..k, 0..k).matmul(&u_1.adjoint());
+    if n > k {
+        lower = lower.sub(&u_bar.slice(0..k, k..n).matmul(&u.slice(0..k, k..n).adjoint()));
+    }
+    if m > k {
+        upper = upper.sub(&l.slice(k..m, 0..k).adjoint().matmul(&l_bar.slice(k..m, 0..k)));
+    }
+    let f = lower.mask(Region::Lower(-1)).add(&upper.mask(Region::Upper(0)));
+    let right = u_1.solve_triangular_right(&f, Triangle::UPPER.adjoint());
+    let mut a_bar = l_1.solve_triangular(&right, UNIT.adjoint());
+    if n > k {
+        a_bar = a_bar.append(&l_1.solve_triangular(&u_bar.slice(0..k, k..n), UNIT.adjoint()));
+    }
+    if m > k {
+        let below = l_bar.slice(k..m, 0..k);
+        a_bar = a_bar.stack(&u_1.solve_triangular_right(&below, Triangle::UPPER.adjoint()));
+    }
+    a_bar
+}
+
+/// `(dL, dU)` along `dA` in pivoted order.
+pub fn jvp<M: Matrices>(l: &M, u: &M, da: &M) -> (M, M) {
+    let (m, n, k) = (l.rows(), u.cols(), l.cols());
+    let (l_1, u_1) = (l.slice(0..k, 0..k), u.slice(0..k, 0..k));
+    let left = l_1.solve_triangular(&da.slice(0..k, 0..k), UNIT);
+    let x = u_1.solve_triangular_right(&left, Triangle::UPPER);
+    let mut dl = l_1.matmul(&x.mask(Region::Lower(-1)));
+    let mut du = x.mask(Region::Upper(0)).matmul(&u_1);
+    if n > k {
+        let right = da.slice(0..k, k..n).sub(&dl.matmul(&u.slice(0..k, k..n)));
+        du = du.append(&l_1.solve_triangular(&right, UNIT));
+    } else if m > k {
+        let below = da.slice(k..m, 0..k).sub(&l.slice(k..m, 0..k).matmul(&du));
+        dl = dl.stack(&u_1.solve_triangular_right(&below, Triangle::UPPER));
+    }
+    (dl, du)
+}
+
+/// `L` and `U` of a packed factorisation.
+pub(crate) fn unpack<M: Matrices>(packed: &M) -> (M, M) {
+    let (m, n) = (packed.rows(), packed.cols());
+    let k = m.min(n);
+    let ones = packed.constant(m, k, 1.0).mask(Region::Diagonal);
+    let l = packed.slice(0..m, 0..k).mask(Region::Lower(-1)).add(&ones);
+    (l, packed.slice(0..k, 0..n).mask(Region::Upper(0)))
+}
+
+/// `Ā` from the cotangent of the packed factors.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn vjp_packed<M: Matrices>(packed: &M, rows: &Permutation, bar: &M) -> Result<M> {
+    let (m, n) = (packed.rows(), packed.cols());
+    let k = m.min(n);
+    let (l, u) = unpack(packed);
+    let l_bar = bar.slice(0..m, 0..k).mask(Region::Lower(-1));
+    let u_bar = bar.slice(0..k, 0..n).mask(Region::Upper(0));
+    Ok(vjp(&l, &u, &l_bar, &u_bar).permute_rows(&rows.inverse()?))
+}
+
+/// Tangent of the packed factors along `dA`.
+pub fn jvp_packed<M: Matrices>(packed: &M, rows: &Permutation, da: &M) -> M {
+    let (m, n) = (packed.rows(), packed.cols());
+    let k = m.min(n);
+    let (l, u) = unpack(packed);
+    let (dl, du) = jvp(&l, &u, &da.permute_rows(rows));
+    let dl = if n > k { dl.append(&dl.constant(m, n - k, 0.0)) } else { dl };
+    let du = if m > k { du.stack(&du.constant(m - k, n, 0.0)) } else { du };
+    dl.add(&du)
+}
+
+/// `Ā` from the cotangents of `L` and `U`; `None` is zero. What lies outside of the triangles
+/// does not count, nor does the diagonal of `L̄`.
+///
+/// # Errors
+/// `Singular` if the leading block of `U` is; `Tensor` if shapes do not match.
+pub fn lu_vjp<T: LinalgScalar>(
+    lu: &Lu<T>,
+    l_bar: Option<&Tensor<T>>,
+    u_bar: Option<&Tensor<T>>,
+) -> Result<Tensor<T>> {
+    let (l, u) = (Batched::new(&lu.l), Batched::new(&lu.u));
+    let zeros = |like: &Batched<T>| like.constant(like.rows(), like.cols(), 0.0);
+    let l_bar = l_bar.map_or_else(|| zeros(&l), Batched::new).mask(Region::Lower(-1));
+    let u_bar = u_bar.map_or_else(|| zeros(&u), Batched::new).mask(Region::Upper(0));
+    let pivoted = vjp(&l, &u, &l_bar, &u_bar).permute_rows(&lu.rows.inverse()?);
+    match &lu.cols {
+        Some(cols) => pivoted.transpose().permute_rows(&cols.inverse()?).transpose(),
+        None => pivoted,
+    }
+    .into_tensor()
+}
+
+/// `(dL, dU)` along `dA`.
+///
+/// # Errors
+/// As [`lu_vjp`].
+pub fn lu_jvp<T: LinalgScalar>(lu: &Lu<T>, da: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
+    let da = Batched::new(da).permute_rows(&lu.rows);
+    let da = match &lu.cols {
+        Some(cols) => da.transpose().permute_rows(cols).transpose(),
+        None => da,
+    };
+    let (dl, du) = jvp(&Batched::new(&lu.l), &Batched::new(&lu.u), &da);
+    Ok((dl.into_tensor()?, du.into_tensor()?))
+}
+
+/// `Ā` from the cotangent of packed factors.
+///
+/// # Errors
+/// As [`lu_vjp`].
+pub fn lu_factor_vjp<T: LinalgScalar>(
+    factors: &LuFactors<T>,
+    bar: &Tensor<T>,
+) -> Result<Tensor<T>> {
+    vjp_packed(&Batched::new(&factors.packed), &factors.rows, &Batched::new(bar))?.into_tensor()
+}
+
+/// Tangent of packed factors along `dA`.
+///
+/// # Errors
+/// As [`lu_vjp`].
+pub fn lu_factor_jvp<T: LinalgScalar>(factors: &LuFactors<T>, da: &Tensor<T>) -> Result<Tensor<T>> {
+    jvp_packed(&Batched::new(&factors.packed), &factors.rows, &Batched::new(da)).into_tensor()
+}

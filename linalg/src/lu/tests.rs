@@ -1,0 +1,106 @@
+use t4a_algebra::Real;
+
+use super::*;
+use crate::error::LinalgError;
+use crate::testing::*;
+use crate::vocabulary::{Batched, Matrices, Region};
+
+const SHAPES: [&[usize]; 7] =
+    [&[4, 4], &[6, 3], &[3, 6], &[1, 1], &[5, 1], &[2, 3, 4, 3], &[70, 66]];
+
+fn pivoted<T: LinalgScalar>(a: &Tensor<T>, lu: &Lu<T>) -> Tensor<T> {
+    let rows = Batched::new(a).permute_rows(&lu.rows);
+    match &lu.cols {
+        Some(cols) => rows.transpose().permute_rows(cols).transpose(),
+        None => rows,
+    }
+    .into_tensor()
+    .unwrap()
+}
+
+fn identities<T: LinalgScalar>() {
+    for shape in SHAPES {
+        let a = random::<T>(1, shape);
+        let n = shape[shape.len() - 1].max(shape[shape.len() - 2]);
+        for pivoting in [Pivoting::Partial, Pivoting::Full] {
+            let out = lu(&a, pivoting).unwrap();
+            assert_close(&mm(&out.l, &out.u), &pivoted(&a, &out), tight::<T>(n));
+            let (l, u) = (Batched::new(&out.l), Batched::new(&out.u));
+            assert_eq!(l.mask(Region::Upper(1)).norms().unwrap().iter().sum::<f64>(), 0.0);
+            assert_eq!(u.mask(Region::Lower(-1)).norms().unwrap().iter().sum::<f64>(), 0.0);
+            assert!(
+                l.diagonal().into_tensor().unwrap().to_vec().unwrap().iter().all(|&d| d == T::ONE)
+            );
+            let bound = if T::IS_COMPLEX { 1.5 } else { 1.0 };
+            assert!(out.l.to_vec().unwrap().iter().all(|x| x.modulus().to_f64() <= bound));
+        }
+        let factors = lu_factor(&a).unwrap();
+        let (l, u) = rule::unpack(&Batched::new(&factors.packed));
+        let rows = Batched::new(&a).permute_rows(&factors.rows).into_tensor().unwrap();
+        assert_close(&l.matmul(&u).into_tensor().unwrap(), &rows, tight::<T>(n));
+    }
+}
+
+fn derivatives<T: LinalgScalar>() {
+    for shape in [&[2, 4, 4][..], &[5, 3], &[3, 5]] {
+        for pivoting in [Pivoting::Partial, Pivoting::Full] {
+            check_rules(
+                &[random::<T>(2, shape)],
+                |x| lu(&x[0], pivoting).map(|f| vec![f.l, f.u]).unwrap(),
+                |x, v| {
+                    let (dl, du) = lu_jvp(&lu(&x[0], pivoting).unwrap(), &v[0]).unwrap();
+                    vec![dl, du]
+                },
+                |x, w| {
+                    let out = lu(&x[0], pivoting).unwrap();
+                    vec![lu_vjp(&out, Some(&w[0]), Some(&w[1])).unwrap()]
+                },
+            );
+        }
+        check_rules(
+            &[random::<T>(2, shape)],
+            |x| vec![lu_factor(&x[0]).unwrap().packed],
+            |x, v| vec![lu_factor_jvp(&lu_factor(&x[0]).unwrap(), &v[0]).unwrap()],
+            |x, w| vec![lu_factor_vjp(&lu_factor(&x[0]).unwrap(), &w[0]).unwrap()],
+        );
+    }
+}
+
+for_all_dtypes! {
+    factors_reproduce_the_matrix => identities;
+    rules_agree_with_differences => derivatives;
+}
+
+#[test]
+fn singular_matrices_have_factors_and_an_info_code() {
+    let a = with_singular_values::<f64>(4, &[], 3, 3, &[1.0, 0.5, 0.2]).to_vec().unwrap();
+    let mut data = a.clone();
+    data.extend([1.0, 2.0, 0.0, 2.0, 4.0, 0.0, 0.0, 0.0, 1.0]);
+    data.extend([f64::NAN; 9]);
+    let all = Tensor::from_vec(data, &[3, 3, 3]).unwrap();
+    let (_, info) = lu_ex(&all, Pivoting::Partial).unwrap();
+    assert_eq!(info.to_vec().unwrap(), [0, 2, -2]);
+    assert_eq!(
+        lu(&all, Pivoting::Partial).unwrap_err(),
+        LinalgError::NonFinite { op: "lu", batch: 2 }
+    );
+    assert!(lu_factor(&all).is_err());
+    let singular = all.slice_axis(0, 1, 1, 1).unwrap();
+    for pivoting in [Pivoting::Partial, Pivoting::Full] {
+        let out = lu(&singular, pivoting).unwrap();
+        assert_close(&mm(&out.l, &out.u), &pivoted(&singular, &out), 1e-15);
+        let zero = Tensor::<f64>::zeros(&[3, 2]).unwrap();
+        let out = lu(&zero, pivoting).unwrap();
+        assert_eq!(norm(&out.u), 0.0);
+    }
+    let out = lu(&singular, Pivoting::Partial).unwrap();
+    assert!(matches!(
+        lu_vjp(&out, Some(&out.l), None),
+        Err(LinalgError::Singular { op: "solve_triangular", .. })
+    ));
+    for shape in [[0, 3, 2], [2, 0, 3], [2, 3, 0]] {
+        let empty = Tensor::<f64>::zeros(&shape).unwrap();
+        let out = lu(&empty, Pivoting::Full).unwrap();
+        assert_eq!(lu_vjp(&out, Some(&out.l), Some(&out.u)).unwrap().shape(), shape);
+    }
+}

@@ -1,0 +1,34 @@
+use super::*;
+use crate::testing::*;
+
+fn derivatives<T: LinalgScalar>() {
+    let p = with_eigenvalues::<T>(1, &[2], &[0.5, 1.0, 1.0, 2.5]);
+    let b = random::<T>(2, &[2, 4, 4]);
+    let x = lyapunov(&p, &b).unwrap();
+    assert_close(&axpy(&mm(&p, &x), 1.0, &mm(&x, &p)), &b, tight::<T>(8));
+    check_rules(
+        &[p, b],
+        |x| vec![lyapunov(&x[0], &x[1]).unwrap()],
+        |x, v| {
+            let y = Batched::new(&lyapunov(&x[0], &x[1]).unwrap());
+            let [p, dp, db] = [&x[0], &v[0], &v[1]].map(Batched::new);
+            vec![jvp(&p, &y, Some(&dp), Some(&db)).into_tensor().unwrap()]
+        },
+        |x, w| {
+            let y = Batched::new(&lyapunov(&x[0], &x[1]).unwrap());
+            let (p, b) = vjp(&Batched::new(&x[0]), &y, &Batched::new(&w[0]));
+            vec![p.into_tensor().unwrap(), b.into_tensor().unwrap()]
+        },
+    );
+}
+
+for_all_dtypes! {
+    the_solution_satisfies_the_equation_and_its_derivatives => derivatives;
+}
+
+#[test]
+fn a_matrix_that_is_not_positive_definite_is_an_error() {
+    let p = with_eigenvalues::<f64>(1, &[], &[0.0, 1.0, 2.0]);
+    let error = lyapunov(&p, &p).unwrap_err();
+    assert!(matches!(error, LinalgError::RankDeficient { rank: 2, required: 3, .. }));
+}

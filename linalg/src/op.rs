@@ -1,0 +1,163 @@
+//! Every operation with a derivative as a value: forward, VJP and JVP through one door.
+//!
+//! A backend that records operations on a tape, or a caller from another language, needs one
+//! function instead of twenty. The rules are generic over the vocabulary, so the same call serves
+//! engine tensors, duals (second order) and the primitives of a Burn backend.
+
+mod forward;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use crate::degeneracy::Degeneracy;
+use crate::hermitian::Elementary;
+use crate::permutation::Permutation;
+use crate::polar::Side;
+use crate::triangular::Triangle;
+use crate::vocabulary::{Dual, Matrices};
+
+/// A differentiable operation on one or two batches of matrices.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Op {
+    /// `A` → `U` (thin), `S`, `Vᴴ`; also with fewer cotangent columns, for truncation.
+    Svd(Degeneracy),
+    /// `A` → `S`.
+    SvdVals,
+    /// `A` → `Q` (thin), `R`.
+    Qr,
+    /// `A` → packed `L` and `U`, and a permutation.
+    LuFactor,
+    /// `A` → `L`.
+    Cholesky,
+    /// `A` → `E`, `V`.
+    Eigh(Degeneracy),
+    /// `A` → `E`.
+    EigvalsH,
+    /// `A` → `λ`, `V`, complex.
+    Eig(Degeneracy),
+    /// `A` → `U`, `P`.
+    Polar(Side),
+    /// `A` → `e^A`.
+    Expm,
+    /// `A` → `√A`.
+    Sqrtm,
+    /// `A` → `f(A)`.
+    Hermitian(Elementary),
+    /// `A` → `A⁻¹`.
+    Inv,
+    /// `A` → the pseudoinverse with this relative cutoff.
+    Pinv(Option<f64>),
+    /// `A` → `det A`, `1 × 1`.
+    Det,
+    /// `A` → `sign`, `ln|det A|`, `1 × 1`.
+    Slogdet,
+    /// `A`, `B` → `A⁻¹ B`.
+    Solve,
+    /// `T`, `B` → `op(T)⁻¹ B`.
+    SolveTriangular(Triangle),
+    /// `P`, `B` → `X` with `P X + X P = B`.
+    Lyapunov,
+}
+
+/// A result of an operation. Vectors are rows, numbers `1 × 1`.
+#[derive(Clone, Debug)]
+pub enum Part<M: Matrices> {
+    /// Of the type of the inputs.
+    Full(M),
+    /// Real: singular values, eigenvalues of Hermitian matrices.
+    Real(M::Real),
+    /// Complex: general eigenvalues and eigenvectors.
+    Complex(M::Complex),
+}
+
+/// What an operation returns, and what its rules need beyond that.
+#[derive(Clone, Debug)]
+pub struct Outcome<M: Matrices> {
+    /// The results.
+    pub parts: Vec<Part<M>>,
+    /// The factorisation of the first input that the rules use, as results of another operation.
+    pub saved: Option<(Op, Vec<Part<M>>)>,
+    /// The permutation of a pivoted factorisation, in `parts` or in `saved`.
+    pub rows: Option<Permutation>,
+}
+
+impl Op {
+    /// Its name in errors and tables.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Op::Svd(_) => "svd",
+            Op::SvdVals => "svdvals",
+            Op::Qr => "qr",
+            Op::LuFactor => "lu_factor",
+            Op::Cholesky => "cholesky",
+            Op::Eigh(_) => "eigh",
+            Op::EigvalsH => "eigvalsh",
+            Op::Eig(_) => "eig",
+            Op::Polar(_) => "polar",
+            Op::Expm => "expm",
+            Op::Sqrtm => "sqrtm",
+            Op::Hermitian(_) => "hermitian_function",
+            Op::Inv => "inv",
+            Op::Pinv(_) => "pinv",
+            Op::Det => "det",
+            Op::Slogdet => "slogdet",
+            Op::Solve => "solve",
+            Op::SolveTriangular(_) => "solve_triangular",
+            Op::Lyapunov => "lyapunov",
+        }
+    }
+
+    /// Number of inputs.
+    pub fn arity(&self) -> usize {
+        match self {
+            Op::Solve | Op::SolveTriangular(_) | Op::Lyapunov => 2,
+            _ => 1,
+        }
+    }
+}
+
+impl<M: Matrices> Part<M> {
+    /// The part as a matrix of the inputs' type.
+    ///
+    /// # Panics
+    /// If it is of another kind: the kinds of an operation's results are fixed.
+    pub fn full(&self) -> &M {
+        match self {
+            Part::Full(m) => m,
+            _ => unreachable!("the kind of a result is fixed by its operation"),
+        }
+    }
+
+    /// The part as a real matrix.
+    ///
+    /// # Panics
+    /// As [`Part::full`].
+    pub fn real(&self) -> &M::Real {
+        match self {
+            Part::Real(m) => m,
+            _ => unreachable!("the kind of a result is fixed by its operation"),
+        }
+    }
+
+    /// The part as a complex matrix.
+    ///
+    /// # Panics
+    /// As [`Part::full`].
+    pub fn complex(&self) -> &M::Complex {
+        match self {
+            Part::Complex(m) => m,
+            _ => unreachable!("the kind of a result is fixed by its operation"),
+        }
+    }
+
+    /// The part with a tangent beside it.
+    pub fn dual(value: &Self, tangent: &Self) -> Part<Dual<M>> {
+        match (value, tangent) {
+            (Part::Full(v), Part::Full(t)) => Part::Full(Dual::new(v.clone(), t.clone())),
+            (Part::Real(v), Part::Real(t)) => Part::Real(Dual::new(v.clone(), t.clone())),
+            (Part::Complex(v), Part::Complex(t)) => Part::Complex(Dual::new(v.clone(), t.clone())),
+            _ => unreachable!("the kind of a result is fixed by its operation"),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The operations on engine tensors.
+
+use t4a_tensor::Tensor;
+
+use super::{Op, Outcome, Part};
+use crate::error::{LinalgError, Result, SINGULAR, check};
+use crate::hermitian::hermitian_function_ex;
+use crate::scalar::LinalgScalar;
+use crate::vocabulary::{Batched, Matrices};
+use crate::{cholesky, det, eig, eigh, expm, inverse, lu, lyapunov, pinv, polar, qr, solve, sqrtm};
+use crate::{svd, triangular};
+
+type Parts<T> = Vec<Part<Batched<T>>>;
+
+fn full<T: LinalgScalar>(t: &Tensor<T>) -> Part<Batched<T>> {
+    Part::Full(Batched::new(t))
+}
+
+fn row<T: LinalgScalar>(t: &Tensor<T::R>) -> Part<Batched<T>> {
+    Part::Real(Batched::rows_of(t))
+}
+
+fn svd_parts<T: LinalgScalar>(out: &svd::Svd<T>) -> Parts<T> {
+    vec![full(&out.u), row(&out.s), full(&out.vh)]
+}
+
+fn eigh_parts<T: LinalgScalar>(out: &eigh::Eigh<T>) -> Parts<T> {
+    vec![row(&out.values), full(&out.vectors)]
+}
+
+impl Op {
+    /// Runs the operation; with `tracked`, also what its rules need is kept.
+    ///
+    /// # Errors
+    /// Those of the operation, with the batch index.
+    ///
+    /// # Panics
+    /// If the number of inputs is not [`Op::arity`].
+    pub fn forward<T: LinalgScalar>(
+        &self,
+        inputs: &[&Tensor<T>],
+        tracked: bool,
+    ) -> Result<Outcome<Batched<T>>> {
+        assert_eq!(inputs.len(), self.arity(), "{}: number of inputs", self.name());
+        let a = inputs[0];
+        let mut outcome = Outcome { parts: Vec::new(), saved: None, rows: None };
+        outcome.parts = match self {
+            Op::Svd(_) => svd_parts(&svd::svd(a, svd::Vectors::Thin)?),
+            Op::SvdVals if tracked => {
+                let parts = svd_parts(&svd::svd(a, svd::Vectors::Thin)?);
+                let values = vec![parts[1].clone()];
+                outcome.saved = Some((Op::Svd(Default::default()), parts));
+                values
+            }
+            Op::SvdVals => vec![row(&svd::svdvals(a)?)],
+            Op::Qr => {
+                let out = qr::qr(a, qr::Columns::Thin)?;
+                vec![full(&out.q), full(&out.r)]
+            }
+            Op::LuFactor => {
+                let out = lu::lu_factor(a)?;
+                outcome.rows = Some(out.rows);
+                vec![full(&out.packed)]
+            }
+            Op::Cholesky => vec![full(&cholesky::cholesky(a)?)],
+            Op::Eigh(_) => eigh_parts(&eigh::eigh(a)?),
+            Op::EigvalsH if tracked => {
+                let parts = eigh_parts(&eigh::eigh(a)?);
+                let values = vec![parts[0].clone()];
+                outcome.saved = Some((Op::Eigh(Default::default()), parts));
+                values
+            }
+            Op::EigvalsH => vec![row(&eigh::eigvalsh(a)?)],
+            Op::Eig(_) => {
+                let out = eig::eig(a)?;
+                let values = Part::Complex(Batched::rows_of(&out.values));
+                vec![values, Part::Complex(Batched::new(&out.vectors))]
+            }
+            Op::Polar(side) => {
+                let out = polar::polar(a, *side)?;
+                vec![full(&out.u), full(&out.p)]
+            }
+            Op::Expm => vec![full(&expm::expm(a)?)],
+            Op::Sqrtm => vec![full(&sqrtm::sqrtm(a)?)],
+            Op::Hermitian(f) => {
+                let ((out, values), eigh, info) = hermitian_function_ex(a, f)?;
+                check(self.name(), &info, SINGULAR)?;
+                let norms = Batched::rows_of(&values).norms()?;
+                if let Some(batch) = norms.iter().position(|norm| !norm.is_finite()) {
+                    return Err(LinalgError::OutsideDomain { op: self.name(), batch });
+                }
+                outcome.saved = Some((Op::Eigh(Default::default()), eigh_parts(&eigh)));
+                vec![full(&out)]
+            }
+            Op::Inv => vec![full(&inverse::inv(a)?)],
+            Op::Pinv(rtol) => vec![full(&pinv::pinv(a, *rtol)?)],
+            Op::Det => {
+                let (value, factors, info) = det::det_ex(a)?;
+                check(self.name(), &info, SINGULAR)?;
+                outcome.saved = Some((Op::LuFactor, vec![full(&factors.packed)]));
+                outcome.rows = Some(factors.rows);
+                vec![Part::Full(Batched::numbers(&value))]
+            }
+            Op::Slogdet => {
+                let ((sign, log), factors, info) = det::slogdet_ex(a)?;
+                check(self.name(), &info, SINGULAR)?;
+                outcome.saved = Some((Op::LuFactor, vec![full(&factors.packed)]));
+                outcome.rows = Some(factors.rows);
+                vec![Part::Full(Batched::numbers(&sign)), Part::Real(Batched::numbers(&log))]
+            }
+            Op::Solve => {
+                let (x, factors, info) = solve::solve_ex(a, inputs[1])?;
+                check(self.name(), &info, SINGULAR)?;
+                outcome.saved = Some((Op::LuFactor, vec![full(&factors.packed)]));
+                outcome.rows = Some(factors.rows);
+                vec![full(&x)]
+            }
+            Op::SolveTriangular(t) => {
+                vec![full(&triangular::solve_triangular(a, inputs[1], *t)?)]
+            }
+            Op::Lyapunov => vec![full(&lyapunov::lyapunov(a, inputs[1])?)],
+        };
+        Ok(outcome)
+    }
+}

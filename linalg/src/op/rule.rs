@@ -1,0 +1,261 @@
+//! The rules of all operations, on any implementor of the vocabulary.
+
+use super::{Op, Outcome, Part};
+use crate::error::{LinalgError, Result};
+use crate::permutation::Permutation;
+use crate::vocabulary::{Matrices, RealMatrices};
+use crate::{cholesky, det, eig, eigh, expm, hermitian, inverse, lu, lyapunov, pinv, polar, qr};
+use crate::{solve, sqrtm, svd, triangular};
+
+impl<M: Matrices> Outcome<M> {
+    fn saved(&self) -> &[Part<M>] {
+        match &self.saved {
+            Some((_, parts)) => parts,
+            None => unreachable!("the forward pass of this operation keeps its factors"),
+        }
+    }
+
+    /// Packed factors and their permutation.
+    fn factors(&self) -> (&M, &Permutation) {
+        match &self.rows {
+            Some(rows) => (self.saved()[0].full(), rows),
+            None => unreachable!("the forward pass of this operation keeps its factors"),
+        }
+    }
+}
+
+/// The cotangent of result `i`, if there is one.
+fn bar<M: Matrices>(bars: &[Option<Part<M>>], i: usize) -> Option<&Part<M>> {
+    bars.get(i).and_then(Option::as_ref)
+}
+
+fn full<M: Matrices>(bars: &[Option<Part<M>>], i: usize) -> Option<&M> {
+    bar(bars, i).map(Part::full)
+}
+
+fn real<M: Matrices>(bars: &[Option<Part<M>>], i: usize) -> Option<&M::Real> {
+    bar(bars, i).map(Part::real)
+}
+
+/// Pivots that are zero to rounding, for each matrix.
+fn check_pivots<M: Matrices>(op: &'static str, packed: &M) -> Result<()> {
+    let diagonal = packed.diagonal();
+    let (re, im) = (diagonal.re(), diagonal.im());
+    let squares = re.mul(&re).add(&im.mul(&im));
+    let limit = squares.largest_real().scale((packed.epsilon() * packed.rows() as f64).powi(2));
+    for (batch, zero) in squares.within(&limit).norms()?.into_iter().enumerate() {
+        if zero > 0.0 {
+            let required = packed.rows();
+            let rank = required - (zero * zero).round() as usize;
+            return Err(LinalgError::RankDeficient { op, batch, rank, required });
+        }
+    }
+    Ok(())
+}
+
+impl Op {
+    /// Cotangents of the inputs from those of the results; `None` is zero.
+    ///
+    /// # Errors
+    /// Those of the rule: `GaugeIllDefined`, `RankDeficient`, `Singular`.
+    pub fn vjp<M: Matrices>(
+        &self,
+        inputs: &[M],
+        out: &Outcome<M>,
+        bars: &[Option<Part<M>>],
+    ) -> Result<Vec<M>> {
+        let a = &inputs[0];
+        let zero = || a.constant(a.rows(), a.cols(), 0.0);
+        if bars.iter().all(Option::is_none) {
+            return Ok(inputs.iter().map(|x| x.constant(x.rows(), x.cols(), 0.0)).collect());
+        }
+        let parts = &out.parts;
+        Ok(vec![match self {
+            Op::Svd(degeneracy) => {
+                let bar = svd::SvdRule {
+                    u: full(bars, 0).cloned(),
+                    s: real(bars, 1).cloned(),
+                    vh: full(bars, 2).cloned(),
+                };
+                svd::vjp(parts[0].full(), parts[1].real(), parts[2].full(), &bar, degeneracy)?
+            }
+            Op::SvdVals => {
+                let saved = out.saved();
+                let bar = svd::SvdRule { u: None, s: real(bars, 0).cloned(), vh: None };
+                let policy = Default::default();
+                svd::vjp(saved[0].full(), saved[1].real(), saved[2].full(), &bar, &policy)?
+            }
+            Op::Qr => qr::vjp(parts[0].full(), parts[1].full(), full(bars, 0), full(bars, 1))?,
+            Op::LuFactor => match (&out.rows, full(bars, 0)) {
+                (Some(rows), Some(bar)) => lu::vjp_packed(parts[0].full(), rows, bar)?,
+                _ => zero(),
+            },
+            Op::Cholesky => {
+                full(bars, 0).map_or_else(zero, |bar| cholesky::vjp(parts[0].full(), bar))
+            }
+            Op::Eigh(degeneracy) => {
+                let (values, vectors) = (parts[0].real(), parts[1].full());
+                eigh::vjp(values, vectors, real(bars, 0), full(bars, 1), degeneracy)?
+            }
+            Op::EigvalsH => {
+                let (values, vectors) = (out.saved()[0].real(), out.saved()[1].full());
+                eigh::vjp(values, vectors, real(bars, 0), None, &Default::default())?
+            }
+            Op::Eig(degeneracy) => {
+                let (values, vectors) = (parts[0].complex(), parts[1].complex());
+                let values_bar = bar(bars, 0).map(Part::complex);
+                let vectors_bar = bar(bars, 1).map(Part::complex);
+                M::from_complex(&eig::vjp(values, vectors, values_bar, vectors_bar, degeneracy)?)
+            }
+            Op::Polar(polar::Side::Right) => {
+                polar::vjp(parts[0].full(), parts[1].full(), full(bars, 0), full(bars, 1))
+            }
+            Op::Polar(polar::Side::Left) => {
+                let u_bar = full(bars, 0).map(M::adjoint);
+                let u = parts[0].full().adjoint();
+                polar::vjp(&u, parts[1].full(), u_bar.as_ref(), full(bars, 1)).adjoint()
+            }
+            Op::Expm => expm::vjp(a, full(bars, 0).unwrap_or(&zero()))?,
+            Op::Sqrtm => sqrtm::vjp(a, full(bars, 0).unwrap_or(&zero()))?,
+            Op::Hermitian(f) => {
+                let (values, vectors) = (out.saved()[0].real(), out.saved()[1].full());
+                hermitian::vjp(values, vectors, full(bars, 0).unwrap_or(&zero()), f)
+            }
+            Op::Inv => full(bars, 0).map_or_else(zero, |bar| inverse::vjp(parts[0].full(), bar)),
+            Op::Pinv(_) => {
+                full(bars, 0).map_or_else(zero, |bar| pinv::vjp(a, parts[0].full(), bar))
+            }
+            Op::Det => {
+                let (packed, rows) = out.factors();
+                check_pivots("det_vjp", packed)?;
+                match full(bars, 0) {
+                    Some(bar) => det::vjp(packed, rows, parts[0].full(), bar)?,
+                    None => zero(),
+                }
+            }
+            Op::Slogdet => {
+                let (packed, rows) = out.factors();
+                check_pivots("slogdet_vjp", packed)?;
+                let sign = parts[0].full();
+                det::slogdet_rule(packed, rows, sign, full(bars, 0), real(bars, 1))?
+            }
+            Op::Solve => {
+                let (packed, rows) = out.factors();
+                let x = parts[0].full();
+                let bar = full(bars, 0).cloned().unwrap_or_else(|| x.scale(0.0));
+                let (a_bar, b_bar) = solve::vjp(packed, rows, x, &bar)?;
+                return Ok(vec![a_bar, b_bar]);
+            }
+            Op::SolveTriangular(triangle) => {
+                let x = parts[0].full();
+                let bar = full(bars, 0).cloned().unwrap_or_else(|| x.scale(0.0));
+                let (t_bar, b_bar) = triangular::vjp(a, x, &bar, *triangle);
+                return Ok(vec![t_bar, b_bar]);
+            }
+            Op::Lyapunov => {
+                let x = parts[0].full();
+                let bar = full(bars, 0).cloned().unwrap_or_else(|| x.scale(0.0));
+                let (p_bar, b_bar) = lyapunov::vjp(a, x, &bar);
+                return Ok(vec![p_bar, b_bar]);
+            }
+        }])
+    }
+
+    /// Tangents of the results along tangents of the inputs.
+    ///
+    /// # Errors
+    /// Those of the rule.
+    pub fn jvp<M: Matrices>(
+        &self,
+        inputs: &[M],
+        out: &Outcome<M>,
+        tangents: &[M],
+    ) -> Result<Vec<Part<M>>> {
+        let (a, da, parts) = (&inputs[0], &tangents[0], &out.parts);
+        Ok(match self {
+            Op::Svd(degeneracy) => {
+                let (u, s, vh) = (parts[0].full(), parts[1].real(), parts[2].full());
+                let (du, ds, dvh) = svd::jvp(u, s, vh, da, degeneracy);
+                vec![Part::Full(du), Part::Real(ds), Part::Full(dvh)]
+            }
+            Op::SvdVals => {
+                let saved = out.saved();
+                let (u, s, vh) = (saved[0].full(), saved[1].real(), saved[2].full());
+                vec![Part::Real(svd::jvp(u, s, vh, da, &Default::default()).1)]
+            }
+            Op::Qr => {
+                let (dq, dr) = qr::jvp(parts[0].full(), parts[1].full(), da)?;
+                vec![Part::Full(dq), Part::Full(dr)]
+            }
+            Op::LuFactor => match &out.rows {
+                Some(rows) => vec![Part::Full(lu::jvp_packed(parts[0].full(), rows, da))],
+                None => unreachable!("a factorisation has a permutation"),
+            },
+            Op::Cholesky => vec![Part::Full(cholesky::jvp(parts[0].full(), da))],
+            Op::Eigh(degeneracy) => {
+                let (values, vectors) = (parts[0].real(), parts[1].full());
+                let (de, dv) = eigh::jvp(values, vectors, da, degeneracy);
+                vec![Part::Real(de), Part::Full(dv)]
+            }
+            Op::EigvalsH => {
+                let (values, vectors) = (out.saved()[0].real(), out.saved()[1].full());
+                vec![Part::Real(eigh::jvp(values, vectors, da, &Default::default()).0)]
+            }
+            Op::Eig(degeneracy) => {
+                let (values, vectors) = (parts[0].complex(), parts[1].complex());
+                let (dl, dv) = eig::jvp(values, vectors, &da.to_complex(), degeneracy);
+                vec![Part::Complex(dl), Part::Complex(dv)]
+            }
+            Op::Polar(side) => {
+                let (u, p) = (parts[0].full(), parts[1].full());
+                let (du, dp) = match side {
+                    polar::Side::Right => polar::jvp(u, p, da),
+                    polar::Side::Left => {
+                        let (du, dp) = polar::jvp(&u.adjoint(), p, &da.adjoint());
+                        (du.adjoint(), dp)
+                    }
+                };
+                vec![Part::Full(du), Part::Full(dp)]
+            }
+            Op::Expm => vec![Part::Full(expm::jvp(a, da)?)],
+            Op::Sqrtm => vec![Part::Full(sqrtm::jvp(a, da)?)],
+            Op::Hermitian(f) => {
+                let (values, vectors) = (out.saved()[0].real(), out.saved()[1].full());
+                vec![Part::Full(hermitian::jvp(values, vectors, da, f))]
+            }
+            Op::Inv => vec![Part::Full(inverse::jvp(parts[0].full(), da))],
+            Op::Pinv(_) => vec![Part::Full(pinv::jvp(a, parts[0].full(), da))],
+            Op::Det => {
+                let (packed, rows) = out.factors();
+                check_pivots("det_jvp", packed)?;
+                let trace = trace(&solve::apply_inverse(packed, rows, da));
+                vec![Part::Full(trace.mul(parts[0].full()))]
+            }
+            Op::Slogdet => {
+                let (packed, rows) = out.factors();
+                check_pivots("slogdet_jvp", packed)?;
+                let trace = trace(&solve::apply_inverse(packed, rows, da));
+                let turn = M::from_parts(&trace.re().scale(0.0), &trace.im());
+                vec![Part::Full(turn.mul(parts[0].full())), Part::Real(trace.re())]
+            }
+            Op::Solve => {
+                let (packed, rows) = out.factors();
+                let db = Some(&tangents[1]);
+                vec![Part::Full(solve::jvp(packed, rows, parts[0].full(), Some(da), db))]
+            }
+            Op::SolveTriangular(triangle) => {
+                let (x, db) = (parts[0].full(), Some(&tangents[1]));
+                vec![Part::Full(triangular::jvp(a, x, Some(da), db, *triangle))]
+            }
+            Op::Lyapunov => {
+                let (x, db) = (parts[0].full(), Some(&tangents[1]));
+                vec![Part::Full(lyapunov::jvp(a, x, Some(da), db))]
+            }
+        })
+    }
+}
+
+/// `tr A`, `1 × 1`.
+fn trace<M: Matrices>(a: &M) -> M {
+    a.diagonal().transpose().sum_rows()
+}

@@ -1,0 +1,98 @@
+//! The Moore–Penrose pseudoinverse `P = V diag(1/S) Uᴴ`, singular values below a cutoff dropped.
+//!
+//! At constant rank (Golub, Pereyra 1973)
+//! `dP = −P dA P + P Pᴴ dAᴴ (I − A P) + (I − P A) dAᴴ Pᴴ P`. Where the rank changes there is no
+//! derivative; the cutoff is a constant.
+
+#[cfg(test)]
+mod tests;
+
+use t4a_tensor::{Tensor, TensorError};
+
+use crate::degeneracy::Degeneracy;
+use crate::error::{Result, SINGULAR, check};
+use crate::scalar::LinalgScalar;
+use crate::svd::{Vectors, svd_ex};
+use crate::vocabulary::{Batched, Matrices, RealMatrices};
+
+/// The pseudoinverse; `rtol` is the cutoff as a fraction of the largest singular value, machine
+/// epsilon times the larger dimension if `None`.
+///
+/// Shapes `[…, m, n]` → `[…, n, m]`. Cost that of the thin singular value decomposition.
+///
+/// # Errors
+/// `NotMatrix`; `Tensor` for a cutoff that is negative or NaN; `NonFinite`, `NoConvergence` with
+/// the batch index.
+pub fn pinv<T: LinalgScalar>(a: &Tensor<T>, rtol: Option<f64>) -> Result<Tensor<T>> {
+    let (out, info) = pinv_ex(a, rtol)?;
+    check("pinv", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`pinv`], with an info tensor of the batch's shape instead of an error.
+///
+/// # Errors
+/// `NotMatrix`, `Tensor`.
+pub fn pinv_ex<T: LinalgScalar>(
+    a: &Tensor<T>,
+    rtol: Option<f64>,
+) -> Result<(Tensor<T>, Tensor<i32>)> {
+    if let Some(rtol) = rtol.filter(|rtol| rtol.is_nan() || *rtol < 0.0) {
+        return Err(TensorError::value("pinv", format!("rtol must be ≥ 0, given {rtol}")).into());
+    }
+    let (svd, info) = svd_ex(a, Vectors::Thin)?;
+    let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
+    let s = Batched::<T::R>::rows_of(&svd.s);
+    let cutoff = Degeneracy { tolerance: rtol, ..Degeneracy::default() };
+    let inverse = s.masked_recip(&cutoff.limit(&s, u.rows().max(vh.cols())));
+    let p = vh.adjoint().mul_real(&inverse).matmul(&u.adjoint());
+    Ok((p.into_tensor()?, info))
+}
+
+/// `Ā = −Pᴴ P̄ Pᴴ + (I − A P) P̄ᴴ P Pᴴ + Pᴴ P P̄ᴴ (I − P A)`.
+pub fn vjp<M: Matrices>(a: &M, p: &M, p_bar: &M) -> M {
+    let (ph, bar_h) = (p.adjoint(), p_bar.adjoint());
+    let left = bar_h.matmul(p).matmul(&ph);
+    let right = ph.matmul(&p.matmul(&bar_h));
+    ph.matmul(p_bar)
+        .matmul(&ph)
+        .neg()
+        .add(&left.sub(&a.matmul(&p.matmul(&left))))
+        .add(&right.sub(&right.matmul(p).matmul(a)))
+}
+
+/// `dP` along `dA`.
+pub fn jvp<M: Matrices>(a: &M, p: &M, da: &M) -> M {
+    let (ph, dah) = (p.adjoint(), da.adjoint());
+    let right = p.matmul(&ph.matmul(&dah));
+    let left = dah.matmul(&ph).matmul(p);
+    p.matmul(da)
+        .matmul(p)
+        .neg()
+        .add(&right.sub(&right.matmul(a).matmul(p)))
+        .add(&left.sub(&p.matmul(&a.matmul(&left))))
+}
+
+/// `Ā` from the pseudoinverse `P` and its cotangent, at constant rank.
+///
+/// # Errors
+/// `Tensor` if shapes do not match.
+pub fn pinv_vjp<T: LinalgScalar>(
+    a: &Tensor<T>,
+    p: &Tensor<T>,
+    p_bar: &Tensor<T>,
+) -> Result<Tensor<T>> {
+    vjp(&Batched::new(a), &Batched::new(p), &Batched::new(p_bar)).into_tensor()
+}
+
+/// `dP` along `dA` from the pseudoinverse `P`, at constant rank.
+///
+/// # Errors
+/// `Tensor` if shapes do not match.
+pub fn pinv_jvp<T: LinalgScalar>(
+    a: &Tensor<T>,
+    p: &Tensor<T>,
+    da: &Tensor<T>,
+) -> Result<Tensor<T>> {
+    jvp(&Batched::new(a), &Batched::new(p), &Batched::new(da)).into_tensor()
+}

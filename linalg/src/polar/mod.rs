@@ -1,0 +1,144 @@
+//! Polar decomposition `A = U P` (right) or `A = P U` (left): `U` an isometry, `P` positive
+//! semidefinite.
+//!
+//! The derivative has a rule of its own. Going through the singular value decomposition would
+//! divide by gaps of singular values, while `U` and `P` only need `σ > 0`.
+//!
+//! With `Y` the solution of `P Y + Y P = skew(Uᴴ Ū − P̄ P)` and `P̄` made Hermitian:
+//!
+//! ```text
+//! Ā = U (P̄ + 2 Y) + (Ū − U Uᴴ Ū) P⁻¹
+//! P Ω + Ω P = X − Xᴴ,  X = Uᴴ dA,   dU = U Ω + (dA − U X) P⁻¹,   dP = X − Ω P
+//! ```
+
+#[cfg(test)]
+mod tests;
+
+use t4a_tensor::Tensor;
+
+use crate::error::{Result, SINGULAR, check};
+use crate::scalar::LinalgScalar;
+use crate::svd::{Vectors, svd_ex};
+use crate::vocabulary::{Batched, Matrices};
+
+/// On which side of the isometry the positive factor stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// `A = P U`.
+    Left,
+    /// `A = U P`.
+    Right,
+}
+
+/// The factors of a polar decomposition.
+#[derive(Clone, Debug)]
+pub struct Polar<T: LinalgScalar> {
+    /// The isometry, `[…, m, n]`.
+    pub u: Tensor<T>,
+    /// The positive semidefinite factor, `[…, n, n]` (right) or `[…, m, m]` (left).
+    pub p: Tensor<T>,
+    /// Where `P` stands.
+    pub side: Side,
+}
+
+/// `A = U P` or `A = P U`.
+///
+/// Shapes `[…, m, n]` → `[…, m, n]` and `[…, n, n]` (right) or `[…, m, m]` (left). A matrix
+/// without full rank, or wider than `U` can be an isometry for, gets the partial isometry
+/// `U = W Vᴴ`. Cost that of the thin singular value decomposition (Higham 1986).
+///
+/// # Errors
+/// `NotMatrix`; `NonFinite`, `NoConvergence` with the batch index.
+pub fn polar<T: LinalgScalar>(a: &Tensor<T>, side: Side) -> Result<Polar<T>> {
+    let (out, info) = polar_ex(a, side)?;
+    check("polar", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`polar`], with an info tensor of the batch's shape instead of an error.
+///
+/// # Errors
+/// `NotMatrix`.
+pub fn polar_ex<T: LinalgScalar>(a: &Tensor<T>, side: Side) -> Result<(Polar<T>, Tensor<i32>)> {
+    let (svd, info) = svd_ex(a, Vectors::Thin)?;
+    let (w, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
+    let s = Batched::rows_of(&svd.s);
+    let basis = match side {
+        Side::Right => vh.adjoint(),
+        Side::Left => w.clone(),
+    };
+    let p = basis.mul_real(&s).matmul(&basis.adjoint()).into_tensor()?;
+    Ok((Polar { u: w.matmul(&vh).into_tensor()?, p, side }, info))
+}
+
+/// `B P⁻¹` with Hermitian `P`.
+fn divide<M: Matrices>(b: &M, p: &M) -> M {
+    p.solve(&b.adjoint()).adjoint()
+}
+
+/// `Ā` of the right decomposition; `None` is zero.
+pub fn vjp<M: Matrices>(u: &M, p: &M, u_bar: Option<&M>, p_bar: Option<&M>) -> M {
+    let (m, n) = (u.rows(), u.cols());
+    let zero = || p.constant(n, n, 0.0);
+    let p_bar = p_bar.map_or_else(zero, M::herm);
+    let overlap = u_bar.map_or_else(zero, |u_bar| u.adjoint().matmul(u_bar));
+    let y = p.lyapunov(&overlap.sub(&p_bar.matmul(p)).skew());
+    let inside = u.matmul(&p_bar.add(&y.scale(2.0)));
+    match u_bar {
+        Some(u_bar) if m > n => inside.add(&divide(&u_bar.sub(&u.matmul(&overlap)), p)),
+        _ => inside,
+    }
+}
+
+/// `(dU, dP)` of the right decomposition.
+pub fn jvp<M: Matrices>(u: &M, p: &M, da: &M) -> (M, M) {
+    let x = u.adjoint().matmul(da);
+    let omega = p.lyapunov(&x.skew().scale(2.0));
+    let inside = u.matmul(&omega);
+    let du = match u.rows() > u.cols() {
+        true => inside.add(&divide(&da.sub(&u.matmul(&x)), p)),
+        false => inside,
+    };
+    (du, x.sub(&omega.matmul(p)))
+}
+
+/// `Ā` from the cotangents of `U` and `P`; `None` is zero.
+///
+/// Needs full column rank (right) or row rank (left). Cost: one Lyapunov equation, one system
+/// and a few products.
+///
+/// # Errors
+/// `RankDeficient` with the batch index; `Tensor` if shapes do not match.
+pub fn polar_vjp<T: LinalgScalar>(
+    polar: &Polar<T>,
+    u_bar: Option<&Tensor<T>>,
+    p_bar: Option<&Tensor<T>>,
+) -> Result<Tensor<T>> {
+    let (u, p) = (Batched::new(&polar.u), Batched::new(&polar.p));
+    let (u_bar, p_bar) = (u_bar.map(Batched::new), p_bar.map(Batched::new));
+    match polar.side {
+        Side::Right => vjp(&u, &p, u_bar.as_ref(), p_bar.as_ref()),
+        // Aᴴ = Uᴴ P is a right decomposition.
+        Side::Left => {
+            let u_bar = u_bar.map(|u_bar| u_bar.adjoint());
+            vjp(&u.adjoint(), &p, u_bar.as_ref(), p_bar.as_ref()).adjoint()
+        }
+    }
+    .into_tensor()
+}
+
+/// Tangents of `U` and `P` along `dA`.
+///
+/// # Errors
+/// As [`polar_vjp`].
+pub fn polar_jvp<T: LinalgScalar>(polar: &Polar<T>, da: &Tensor<T>) -> Result<Polar<T>> {
+    let (u, p, da) = (Batched::new(&polar.u), Batched::new(&polar.p), Batched::new(da));
+    let (du, dp) = match polar.side {
+        Side::Right => jvp(&u, &p, &da),
+        Side::Left => {
+            let (du, dp) = jvp(&u.adjoint(), &p, &da.adjoint());
+            (du.adjoint(), dp)
+        }
+    };
+    Ok(Polar { u: du.into_tensor()?, p: dp.into_tensor()?, side: polar.side })
+}

@@ -1,0 +1,160 @@
+//! QR factorisation and its relatives: thin, complete, column-pivoted; LQ, QL, RQ.
+//!
+//! The diagonal of the triangular factor is real and ≥ 0, which makes the factorisation of a
+//! matrix of full rank unique.
+
+mod relatives;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use faer::{Mat, MatMut};
+use t4a_algebra::{Field, Numeric};
+use t4a_tensor::Tensor;
+
+use crate::batch::{Output, Shape, Status, Views, load, run};
+use crate::error::{Result, SINGULAR, check};
+use crate::permutation::Permutation;
+use crate::scalar::{LinalgScalar, real};
+
+pub use relatives::{Lq, Ql, Rq, lq, lq_jvp, lq_vjp, ql, ql_jvp, ql_vjp, rq, rq_jvp, rq_vjp};
+pub use rule::{jvp, qr_jvp, qr_vjp, vjp};
+
+/// `A = Q R` of a batch of `m × n` matrices, `k = min(m, n)`.
+#[derive(Clone, Debug)]
+pub struct Qr<T: LinalgScalar> {
+    /// Orthonormal columns, `[…, m, k]`, or `[…, m, m]` if complete.
+    pub q: Tensor<T>,
+    /// Upper triangular with real diagonal ≥ 0, `[…, k, n]`, or `[…, m, n]` if complete.
+    pub r: Tensor<T>,
+}
+
+/// How many columns `Q` has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Columns {
+    /// `min(m, n)`.
+    Thin,
+    /// `m`: a complete basis.
+    Complete,
+}
+
+/// `A = Q R`.
+///
+/// Shapes `[…, m, n]` → `[…, m, k]`, `[…, k, n]`. Cost about 2·m·n·k flops for each factor.
+///
+/// # Errors
+/// `NotMatrix`; `NonFinite` with the batch index.
+pub fn qr<T: LinalgScalar>(a: &Tensor<T>, columns: Columns) -> Result<Qr<T>> {
+    let (out, info) = qr_ex(a, columns)?;
+    check("qr", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`qr`], with an info tensor of the batch's shape instead of an error.
+///
+/// # Errors
+/// `NotMatrix`.
+pub fn qr_ex<T: LinalgScalar>(a: &Tensor<T>, columns: Columns) -> Result<(Qr<T>, Tensor<i32>)> {
+    let (out, _, info) = factor("qr", a, columns, false)?;
+    Ok((out, info))
+}
+
+/// `A[:, p] = Q R` with |R₀₀| ≥ |R₁₁| ≥ …: reveals the rank.
+///
+/// Shapes `[…, m, n]` → `[…, m, k]`, `[…, k, n]` and a permutation of the `n` columns.
+///
+/// # Errors
+/// As [`qr`].
+pub fn qr_pivoted<T: LinalgScalar>(
+    a: &Tensor<T>,
+    columns: Columns,
+) -> Result<(Qr<T>, Permutation)> {
+    let (out, perm, info) = qr_pivoted_ex(a, columns)?;
+    check("qr_pivoted", &info, SINGULAR)?;
+    Ok((out, perm))
+}
+
+/// As [`qr_pivoted`], with an info tensor of the batch's shape instead of an error.
+///
+/// # Errors
+/// `NotMatrix`.
+pub fn qr_pivoted_ex<T: LinalgScalar>(
+    a: &Tensor<T>,
+    columns: Columns,
+) -> Result<(Qr<T>, Permutation, Tensor<i32>)> {
+    factor("qr_pivoted", a, columns, true)
+}
+
+fn factor<T: LinalgScalar>(
+    op: &'static str,
+    a: &Tensor<T>,
+    columns: Columns,
+    pivoted: bool,
+) -> Result<(Qr<T>, Permutation, Tensor<i32>)> {
+    let shape = Shape::of(op, a)?;
+    let (m, n, k) = (shape.m, shape.n, shape.k());
+    let width = match columns {
+        Columns::Thin => k,
+        Columns::Complete => m,
+    };
+    let mut q = Output::<T>::new(shape.batch, m, width)?;
+    let mut r = Output::<T>::new(shape.batch, width, n)?;
+    let mut perm = Output::<i64>::new(shape.batch, if pivoted { n } else { 0 }, 1)?;
+    let slots = q.mats()?.into_iter().zip(r.mats()?).zip(perm.slices()?);
+    let slots = slots.map(|((q, r), perm)| (q, r, perm)).collect();
+    let views = Views::of(op, a)?;
+    let block = T::qr_block(m, n);
+    let info = run(
+        shape.batch,
+        slots,
+        4 * m * n * k,
+        |par| {
+            let memory = T::qr_scratch(m, n, block, width, par);
+            (memory, Mat::<T>::zeros(m, n), Mat::<T>::zeros(block, k), vec![0; 2 * n])
+        },
+        |(memory, copy, coeff, order), index, (q, r, perm), par| {
+            if !load(views.get(index), copy.as_mut()) {
+                return Status::NonFinite;
+            }
+            let (forward, inverse) = order.split_at_mut(n);
+            forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
+            if k > 0 {
+                let columns = pivoted.then_some([forward, inverse]);
+                T::qr(copy.as_mut(), coeff.as_mut(), columns, par, memory);
+            }
+            perm.iter_mut().zip(order.iter()).for_each(|(p, &i)| *p = i as i64);
+            for j in 0..n {
+                let rows = (j + 1).min(k);
+                let source = copy.as_ref().col(j).subrows(0, rows);
+                r.as_mut().col_mut(j).subrows_mut(0, rows).copy_from(source);
+            }
+            q.as_mut().diagonal_mut().fill(T::ONE);
+            if k > 0 {
+                let basis = copy.as_ref().submatrix(0, 0, m, k);
+                T::apply_q(basis, coeff.as_ref(), q.as_mut(), par, memory);
+            }
+            make_diagonal_positive(q.as_mut(), r.as_mut(), k);
+            Status::Done
+        },
+    )?;
+    let perm = Permutation::new(n, perm.vectors()?);
+    Ok((Qr { q: q.matrices()?, r: r.matrices()? }, perm, info))
+}
+
+/// Moves the phases of the diagonal of `R` into `Q`: `(Q D)(D̄ R)` with unitary diagonal `D`.
+fn make_diagonal_positive<T: LinalgScalar>(mut q: MatMut<'_, T>, mut r: MatMut<'_, T>, k: usize) {
+    for i in 0..k {
+        let pivot = r[(i, i)];
+        let size = pivot.modulus();
+        if size == <T::R as Numeric>::ZERO || (pivot.im() == T::R::ZERO && pivot.re() > T::R::ZERO)
+        {
+            continue;
+        }
+        let phase = Field::div(pivot, real(size));
+        for j in i..r.ncols() {
+            r[(i, j)] = Numeric::mul(r[(i, j)], Field::conj(phase));
+        }
+        r[(i, i)] = real(size);
+        q.as_mut().col_mut(i).iter_mut().for_each(|x| *x = Numeric::mul(*x, phase));
+    }
+}

@@ -1,0 +1,148 @@
+//! Derivatives of the QR factorisation.
+//!
+//! With `copyltu(M)` the Hermitian matrix whose lower triangle is that of `M` (real diagonal), and
+//! `R = [R₁ R₂]`, `A = [A₁ A₂]` split after `k` columns:
+//!
+//! ```text
+//! Q̄' = Q̄ + Q R₂ R̄₂ᴴ
+//! Ā₁ = (Q̄' + Q copyltu(R₁ R̄₁ᴴ − Q̄'ᴴ Q)) R₁⁻ᴴ        Ā₂ = Q R̄₂
+//! dR₁ = (W − Ω) R₁,  dQ = X − Q W + Q Ω,  X = dA₁ R₁⁻¹,  W = Qᴴ X,
+//! Ω = tril₋(W) − tril₋(W)ᴴ + i Im diag W,            dR₂ = Qᴴ dA₂ − Ω R₂
+//! ```
+//!
+//! Both need `R₁` invertible.
+//!
+//! Reference: M. Seeger et al. 2017; H. Xie, J.-G. Liu, L. Wang 2020; D. Roberts, L. Roberts 2020.
+
+use t4a_tensor::Tensor;
+
+use super::Qr;
+use crate::degeneracy::Degeneracy;
+use crate::error::{LinalgError, Result};
+use crate::scalar::LinalgScalar;
+use crate::triangular::Triangle;
+use crate::vocabulary::{Batched, Matrices, RealMatrices, Region};
+
+/// Rejects triangular factors with a diagonal entry that is zero to rounding.
+pub(crate) fn check_full_rank<M: Matrices>(op: &'static str, r: &M) -> Result<()> {
+    let diagonal = r.diagonal().re();
+    let limit = diagonal.largest().scale(r.epsilon() * r.rows().max(r.cols()) as f64);
+    let required = diagonal.cols();
+    for (batch, small) in diagonal.within(&limit).norms()?.into_iter().enumerate() {
+        if small > 0.0 {
+            // The norm of an indicator is the root of the number of its ones.
+            let rank = required - (small * small).round() as usize;
+            return Err(LinalgError::RankDeficient { op, batch, rank, required });
+        }
+    }
+    Ok(())
+}
+
+/// The Hermitian matrix with this lower triangle and the real part of the diagonal.
+fn copyltu<M: Matrices>(m: &M) -> M {
+    let lower = m.mask(Region::Lower(-1));
+    let diagonal = M::from_re(&m.mask(Region::Diagonal).re());
+    lower.add(&lower.adjoint()).add(&diagonal)
+}
+
+/// `Ā` from the cotangents of `Q` (`m × k`) and `R` (`k × n`).
+///
+/// # Errors
+/// `RankDeficient` if the leading `k` columns of `A` are dependent.
+pub fn vjp<M: Matrices>(q: &M, r: &M, q_bar: Option<&M>, r_bar: Option<&M>) -> Result<M> {
+    let (m, n, k) = (q.rows(), r.cols(), q.cols());
+    check_full_rank("qr_vjp", r)?;
+    let r_1 = r.slice(0..k, 0..k);
+    let r_bar = r_bar.map(|r_bar| r_bar.mask(Region::Upper(0)));
+    let zero = || q.constant(m, k, 0.0);
+    let mut q_bar = q_bar.cloned().unwrap_or_else(zero);
+    let mut inner = q.constant(k, k, 0.0);
+    if let Some(r_bar) = &r_bar {
+        if n > k {
+            let (r_2, r_bar_2) = (r.slice(0..k, k..n), r_bar.slice(0..k, k..n));
+            q_bar = q_bar.add(&q.matmul(&r_2.matmul(&r_bar_2.adjoint())));
+        }
+        inner = r_1.matmul(&r_bar.slice(0..k, 0..k).adjoint());
+    }
+    let inner = copyltu(&inner.sub(&q_bar.adjoint().matmul(q)));
+    let left = q_bar.add(&q.matmul(&inner));
+    let a_bar = r_1.solve_triangular_right(&left, Triangle::UPPER.adjoint());
+    Ok(match &r_bar {
+        _ if n == k => a_bar,
+        Some(r_bar) => a_bar.append(&q.matmul(&r_bar.slice(0..k, k..n))),
+        None => a_bar.append(&q.constant(m, n - k, 0.0)),
+    })
+}
+
+/// `(dQ, dR)` along `dA`.
+///
+/// # Errors
+/// As [`vjp`].
+pub fn jvp<M: Matrices>(q: &M, r: &M, da: &M) -> Result<(M, M)> {
+    let (m, n, k) = (q.rows(), r.cols(), q.cols());
+    check_full_rank("qr_jvp", r)?;
+    let r_1 = r.slice(0..k, 0..k);
+    let x = r_1.solve_triangular_right(&da.slice(0..m, 0..k), Triangle::UPPER);
+    let w = q.adjoint().matmul(&x);
+    let lower = w.mask(Region::Lower(-1));
+    let diagonal = w.mask(Region::Diagonal);
+    // i Im diag W
+    let phases = diagonal.sub(&M::from_re(&diagonal.re()));
+    let omega = lower.sub(&lower.adjoint()).add(&phases);
+    let dq = x.sub(&q.matmul(&w)).add(&q.matmul(&omega));
+    let dr = w.sub(&omega).mask(Region::Upper(0)).matmul(&r_1);
+    if n == k {
+        return Ok((dq, dr));
+    }
+    let dr_2 = q.adjoint().matmul(&da.slice(0..m, k..n)).sub(&omega.matmul(&r.slice(0..k, k..n)));
+    Ok((dq, dr.append(&dr_2)))
+}
+
+/// `Ā` from the cotangents of `Q` and `R`; `None` is zero. Thin or complete as the factors are.
+///
+/// The lower triangle of `R̄` does not count. Gauge: columns of a complete `Q` beyond `k` are an
+/// arbitrary basis of the complement; the loss may depend on their span only.
+/// Cost: about 3 products of the size `m·k²` and one triangular solve.
+///
+/// # Errors
+/// `RankDeficient`, `GaugeIllDefined` with the batch index; `Tensor` if shapes do not match.
+pub fn qr_vjp<T: LinalgScalar>(
+    qr: &Qr<T>,
+    q_bar: Option<&Tensor<T>>,
+    r_bar: Option<&Tensor<T>>,
+) -> Result<Tensor<T>> {
+    let (q, r) = (Batched::new(&qr.q), Batched::new(&qr.r));
+    let (m, width, n) = (q.rows(), q.cols(), r.cols());
+    let k = m.min(n);
+    let (q_k, r_k) = (q.slice(0..m, 0..k), r.slice(0..k, 0..n));
+    let r_bar = r_bar.map(|r_bar| Batched::new(r_bar).slice(0..k, 0..n));
+    let q_bar = match q_bar.map(Batched::new) {
+        Some(bar) if width > k => {
+            // Q⊥ Q⊥ᴴ = I − Q Qᴴ: Q̄⊥ acts as −Q⊥ Q̄⊥ᴴ Q on Q.
+            let (rest, rest_bar) = (q.slice(0..m, k..width), bar.slice(0..m, k..width));
+            let defect = rest.adjoint().matmul(&rest_bar).skew();
+            Degeneracy::default().check("qr_vjp", &defect, &[Some(&bar)])?;
+            Some(bar.slice(0..m, 0..k).sub(&rest.matmul(&rest_bar.adjoint().matmul(&q_k))))
+        }
+        bar => bar,
+    };
+    vjp(&q_k, &r_k, q_bar.as_ref(), r_bar.as_ref())?.into_tensor()
+}
+
+/// Tangents of `Q` and `R` along `dA`, thin or complete as the factors are.
+///
+/// # Errors
+/// `RankDeficient` with the batch index; `Tensor` if shapes do not match.
+pub fn qr_jvp<T: LinalgScalar>(qr: &Qr<T>, da: &Tensor<T>) -> Result<Qr<T>> {
+    let (q, r) = (Batched::new(&qr.q), Batched::new(&qr.r));
+    let (m, width, n) = (q.rows(), q.cols(), r.cols());
+    let k = m.min(n);
+    let (q_k, r_k) = (q.slice(0..m, 0..k), r.slice(0..k, 0..n));
+    let (mut dq, mut dr) = jvp(&q_k, &r_k, &Batched::new(da))?;
+    if width > k {
+        let rest = q.slice(0..m, k..width);
+        dq = dq.append(&q_k.matmul(&dq.adjoint().matmul(&rest)).neg());
+        dr = dr.stack(&dr.constant(width - k, n, 0.0));
+    }
+    Ok(Qr { q: dq.into_tensor()?, r: dr.into_tensor()? })
+}

@@ -1,0 +1,199 @@
+use t4a_algebra::Numeric;
+
+use super::*;
+use crate::error::LinalgError;
+use crate::testing::*;
+use crate::vocabulary::{Batched, Matrices, Region};
+
+const SHAPES: [&[usize]; 8] =
+    [&[4, 4], &[6, 3], &[3, 6], &[1, 1], &[5, 1], &[1, 4], &[2, 3, 4, 3], &[70, 66]];
+
+/// Zero outside of the region, and a real diagonal ≥ 0.
+fn assert_triangular<T: LinalgScalar>(r: &Tensor<T>, outside: Region) {
+    let r = Batched::new(r);
+    assert_eq!(r.mask(outside).norms().unwrap().iter().sum::<f64>(), 0.0);
+    for d in r.diagonal().into_tensor().unwrap().to_vec().unwrap() {
+        assert!(d.im() == T::R::ZERO && d.re() >= T::R::ZERO, "{d:?}");
+    }
+}
+
+fn identities<T: LinalgScalar>() {
+    for shape in SHAPES {
+        let a = random::<T>(1, shape);
+        let n = shape[shape.len() - 1].max(shape[shape.len() - 2]);
+        for columns in [Columns::Thin, Columns::Complete] {
+            let Qr { q, r } = qr(&a, columns).unwrap();
+            assert_isometry(&q);
+            assert_triangular(&r, Region::Lower(-1));
+            assert_close(&mm(&q, &r), &a, tight::<T>(n));
+            let (Qr { q, r }, perm) = qr_pivoted(&a, columns).unwrap();
+            assert_isometry(&q);
+            assert_triangular(&r, Region::Lower(-1));
+            let permuted = Batched::new(&a).transpose().permute_rows(&perm).transpose();
+            assert_close(&mm(&q, &r), &permuted.into_tensor().unwrap(), tight::<T>(n));
+            let diagonal = Batched::new(&r).diagonal().re().into_tensor().unwrap();
+            let k = diagonal.shape()[diagonal.rank() - 1];
+            for d in diagonal.to_vec().unwrap().chunks(k) {
+                let slack = <T::R as Numeric>::from_f64(1.0 + tight::<T>(n));
+                assert!(d.windows(2).all(|w| w[0].mul(slack) >= w[1]), "{d:?}");
+            }
+        }
+    }
+}
+
+fn relatives<T: LinalgScalar>() {
+    for shape in SHAPES {
+        let a = random::<T>(2, shape);
+        let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+        let (off, limit) = (n as isize - m as isize, tight::<T>(m.max(n)));
+        let rows_orthonormal = |q: &Tensor<T>| {
+            assert_isometry(&Batched::new(q).adjoint().into_tensor().unwrap());
+        };
+        let Lq { l, q } = lq(&a).unwrap();
+        rows_orthonormal(&q);
+        assert_triangular(&l, Region::Upper(1));
+        assert_close(&mm(&l, &q), &a, limit);
+        let Ql { q, l } = ql(&a).unwrap();
+        assert_isometry(&q);
+        let zero = Batched::new(&l).mask(Region::Upper(off.max(0) + 1));
+        assert_eq!(zero.norms().unwrap().iter().sum::<f64>(), 0.0);
+        assert_close(&mm(&q, &l), &a, limit);
+        let Rq { r, q } = rq(&a).unwrap();
+        rows_orthonormal(&q);
+        let zero = Batched::new(&r).mask(Region::Lower(off.min(0) - 1));
+        assert_eq!(zero.norms().unwrap().iter().sum::<f64>(), 0.0);
+        assert_close(&mm(&r, &q), &a, limit);
+    }
+}
+
+const WELL: [&[usize]; 4] = [&[2, 4, 4], &[6, 3], &[3, 5], &[2, 1]];
+
+fn matrix<T: LinalgScalar>(shape: &[usize]) -> Tensor<T> {
+    // A dominant diagonal from either corner keeps every leading and trailing block regular.
+    let a = random::<T>(3, shape);
+    let (m, n) = (shape[shape.len() - 2], shape[shape.len() - 1]);
+    let from_top = Batched::new(&a).constant(m, n, 2.0).mask(Region::Diagonal);
+    axpy(&a, 1.0, &from_top.into_tensor().unwrap())
+}
+
+fn derivatives<T: LinalgScalar>() {
+    for shape in WELL {
+        check_rules(
+            &[matrix::<T>(shape)],
+            |x| {
+                let Qr { q, r } = qr(&x[0], Columns::Thin).unwrap();
+                vec![q, r]
+            },
+            |x, v| {
+                let Qr { q, r } = qr_jvp(&qr(&x[0], Columns::Thin).unwrap(), &v[0]).unwrap();
+                vec![q, r]
+            },
+            |x, w| {
+                let out = qr(&x[0], Columns::Thin).unwrap();
+                vec![qr_vjp(&out, Some(&w[0]), Some(&w[1])).unwrap()]
+            },
+        );
+    }
+}
+
+/// The complete factor through `Q⊥ Q⊥ᴴ C`, which does not depend on the basis of the complement.
+fn complete<T: LinalgScalar>() {
+    let columns = Columns::Complete;
+    let split = |q: &Tensor<T>| Batched::new(q).slice(0..6, 3..6);
+    check_rules(
+        &[matrix::<T>(&[6, 3])],
+        |x| {
+            let Qr { q, r } = qr(&x[0], columns).unwrap();
+            let rest = split(&q);
+            vec![r, rest.matmul(&rest.adjoint()).into_tensor().unwrap()]
+        },
+        |x, v| {
+            let out = qr(&x[0], columns).unwrap();
+            let moved = qr_jvp(&out, &v[0]).unwrap();
+            let half = split(&moved.q).matmul(&split(&out.q).adjoint());
+            vec![moved.r, half.add(&half.adjoint()).into_tensor().unwrap()]
+        },
+        |x, w| {
+            let out = qr(&x[0], columns).unwrap();
+            let bar = Batched::new(&w[1]);
+            let rest_bar = bar.add(&bar.adjoint()).matmul(&split(&out.q));
+            let q_bar = bar.constant(6, 3, 0.0).append(&rest_bar).into_tensor().unwrap();
+            vec![qr_vjp(&out, Some(&q_bar), Some(&w[0])).unwrap()]
+        },
+    );
+}
+
+fn relative_derivatives<T: LinalgScalar>() {
+    for shape in WELL {
+        let a = [matrix::<T>(shape)];
+        check_rules(
+            &a,
+            |x| lq(&x[0]).map(|f| vec![f.l, f.q]).unwrap(),
+            |x, v| lq_jvp(&lq(&x[0]).unwrap(), &v[0]).map(|f| vec![f.l, f.q]).unwrap(),
+            |x, w| vec![lq_vjp(&lq(&x[0]).unwrap(), Some(&w[0]), Some(&w[1])).unwrap()],
+        );
+        let r = a[0].rank();
+        let a = [a[0].flip(&[r - 2, r - 1]).unwrap()];
+        check_rules(
+            &a,
+            |x| ql(&x[0]).map(|f| vec![f.q, f.l]).unwrap(),
+            |x, v| ql_jvp(&ql(&x[0]).unwrap(), &v[0]).map(|f| vec![f.q, f.l]).unwrap(),
+            |x, w| vec![ql_vjp(&ql(&x[0]).unwrap(), Some(&w[0]), Some(&w[1])).unwrap()],
+        );
+        check_rules(
+            &a,
+            |x| rq(&x[0]).map(|f| vec![f.r, f.q]).unwrap(),
+            |x, v| rq_jvp(&rq(&x[0]).unwrap(), &v[0]).map(|f| vec![f.r, f.q]).unwrap(),
+            |x, w| vec![rq_vjp(&rq(&x[0]).unwrap(), Some(&w[0]), Some(&w[1])).unwrap()],
+        );
+    }
+}
+
+for_all_dtypes! {
+    factors_reproduce_the_matrix => identities;
+    relatives_reproduce_the_matrix => relatives;
+    rules_agree_with_differences => derivatives;
+    rules_of_the_complete_form => complete;
+    rules_of_the_relatives => relative_derivatives;
+}
+
+#[test]
+fn errors_name_the_matrix() {
+    let mut data = random::<f64>(1, &[2, 3, 2]).to_vec().unwrap();
+    data[8] = f64::NAN;
+    let a = Tensor::from_vec(data, &[2, 3, 2]).unwrap();
+    assert_eq!(qr(&a, Columns::Thin).unwrap_err(), LinalgError::NonFinite { op: "qr", batch: 1 });
+    let (out, info) = qr_ex(&a, Columns::Thin).unwrap();
+    assert_eq!(info.to_vec().unwrap(), [0, -2]);
+    assert!(Batched::new(&out.q).norms().unwrap()[0].is_finite());
+    assert!(qr_pivoted(&a, Columns::Thin).is_err());
+    // Rank 1: factors exist, their derivative does not.
+    let column = [1.0, -2.0, 0.5, 4.0, 0.0, 1.0, 2.0, -1.0];
+    let flat = column.iter().flat_map(|x| [*x, 0.0, 2.0 * x]).collect();
+    let flat = Tensor::<f64>::from_vec(flat, &[2, 4, 3]).unwrap();
+    let out = qr(&flat, Columns::Thin).unwrap();
+    assert_close(&mm(&out.q, &out.r), &flat, 1e-14);
+    let error = qr_vjp(&out, Some(&out.q), None).unwrap_err();
+    assert!(
+        matches!(error, LinalgError::RankDeficient { batch: 0, rank: 1, required: 3, .. }),
+        "{error}"
+    );
+    assert!(qr_jvp(&out, &flat).is_err());
+    // A loss of a complete Q that sees the basis of the complement.
+    let out = qr(&random::<f64>(1, &[4, 2]), Columns::Complete).unwrap();
+    let error = qr_vjp(&out, Some(&random::<f64>(2, &[4, 4])), None).unwrap_err();
+    assert!(matches!(error, LinalgError::GaugeIllDefined { op: "qr_vjp", .. }));
+}
+
+#[test]
+fn empty_matrices_and_batches_are_fine() {
+    for shape in [[0, 3, 2], [2, 0, 3], [2, 3, 0], [2, 0, 0]] {
+        let a = Tensor::<f64>::zeros(&shape).unwrap();
+        for columns in [Columns::Thin, Columns::Complete] {
+            let out = qr(&a, columns).unwrap();
+            assert_eq!(mm(&out.q, &out.r).shape(), shape);
+            assert_eq!(qr_vjp(&out, Some(&out.q), Some(&out.r)).unwrap().shape(), shape);
+            qr_pivoted(&a, columns).unwrap();
+        }
+    }
+}

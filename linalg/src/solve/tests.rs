@@ -1,0 +1,67 @@
+use super::*;
+use crate::error::LinalgError;
+use crate::lu::lu_factor;
+use crate::testing::*;
+use crate::vocabulary::{Batched, Matrices};
+
+const VALUES: [f64; 5] = [0.5, 1.0, 1.5, 2.0, 3.0];
+
+fn identities<T: LinalgScalar>() {
+    for batch in [&[][..], &[2, 3]] {
+        let a = with_singular_values::<T>(1, batch, 5, 5, &VALUES);
+        let shape: Vec<usize> = batch.iter().copied().chain([5, 2]).collect();
+        let b = random::<T>(3, &shape);
+        assert_close(&mm(&a, &solve(&a, &b).unwrap()), &b, tight::<T>(20));
+        let factors = lu_factor(&a).unwrap();
+        for (op, dense) in [
+            (Op::None, Batched::new(&a)),
+            (Op::Transpose, Batched::new(&a).transpose()),
+            (Op::Adjoint, Batched::new(&a).adjoint()),
+        ] {
+            let x = Batched::new(&lu_solve(&factors, &b, op).unwrap());
+            assert_close(&dense.matmul(&x).into_tensor().unwrap(), &b, tight::<T>(20));
+        }
+    }
+}
+
+fn derivatives<T: LinalgScalar>() {
+    let a = with_singular_values::<T>(1, &[2], 5, 5, &VALUES);
+    check_rules(
+        &[a, random::<T>(3, &[2, 5, 2])],
+        |x| vec![solve(&x[0], &x[1]).unwrap()],
+        |x, v| {
+            let (y, factors, _) = solve_ex(&x[0], &x[1]).unwrap();
+            vec![solve_jvp(&factors, &y, Some(&v[0]), Some(&v[1])).unwrap()]
+        },
+        |x, w| {
+            let (y, factors, _) = solve_ex(&x[0], &x[1]).unwrap();
+            let (a, b) = solve_vjp(&factors, &y, &w[0]).unwrap();
+            vec![a, b]
+        },
+    );
+}
+
+for_all_dtypes! {
+    the_solution_satisfies_the_system => identities;
+    rules_agree_with_differences => derivatives;
+}
+
+#[test]
+fn one_singular_matrix_does_not_spoil_the_others() {
+    let data = vec![1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 2.0, 4.0, 2.0, 0.0, 0.0, 2.0];
+    let a = Tensor::from_vec(data, &[3, 2, 2]).unwrap();
+    let b = Tensor::<f64>::ones(&[3, 2, 1]).unwrap();
+    assert_eq!(
+        solve(&a, &b).unwrap_err(),
+        LinalgError::Singular { op: "solve", batch: 1, index: 1 }
+    );
+    let (x, _, info) = solve_ex(&a, &b).unwrap();
+    assert_eq!(info.to_vec().unwrap(), [0, 2, 0]);
+    let x = x.to_vec().unwrap();
+    assert!(x[2].is_nan() && (x[4] - 0.5).abs() < 1e-15 && (x[0] + 1.0).abs() < 1e-14);
+    let bad = Tensor::full(&[3, 2, 1], f64::INFINITY).unwrap();
+    assert!(matches!(solve(&a, &bad), Err(LinalgError::NonFinite { batch: 0, .. })));
+    let zero = Tensor::<f64>::zeros(&[2, 0, 0]).unwrap();
+    let rhs = Tensor::<f64>::zeros(&[2, 0, 3]).unwrap();
+    assert_eq!(solve(&zero, &rhs).unwrap().shape(), [2, 0, 3]);
+}

@@ -1,0 +1,174 @@
+//! The principal square root of a general matrix, by the scaled product form of the iteration of
+//! Denman and Beavers.
+//!
+//! ```text
+//! M ← (I + (μ² M + μ⁻² M⁻¹)/2)/2,   X ← μ X (I + μ⁻² M⁻¹)/2,   X → √A,  M → I
+//! ```
+//!
+//! Written in the vocabulary: on dual numbers it converges to the Fréchet derivative as well, which
+//! solves `R dR + dR R = dA`; `Ā = L(Aᴴ, R̄)`. For Hermitian matrices
+//! [`hermitian`](crate::hermitian) is faster and exact at zero eigenvalues.
+//!
+//! Reference: S. Cheng, N. Higham, C. Kenney, A. Laub 2001; N. Higham, *Functions of Matrices*,
+//! eq. (6.29).
+
+#[cfg(test)]
+mod tests;
+
+use rayon::prelude::*;
+use t4a_tensor::Tensor;
+use t4a_tensor::loops::parallel;
+
+use crate::batch::{Output, Shape, Status, Views, is_finite, run};
+use crate::error::{LinalgError, Result, SINGULAR, check};
+use crate::scalar::LinalgScalar;
+use crate::triangular::check_system;
+use crate::vocabulary::{Batched, Dual, Matrices};
+
+const ITERATIONS: usize = 60;
+
+/// `√A` in the vocabulary.
+///
+/// # Errors
+/// `NoConvergence` if an eigenvalue lies on the negative real axis; `Singular`.
+pub fn sqrt<M: Matrices>(a: &M) -> Result<M> {
+    let unit = a.identity(a.rows());
+    let (mut x, mut m) = (a.clone(), a.clone());
+    let near = a.epsilon().sqrt();
+    let mut left = None;
+    for _ in 0..ITERATIONS {
+        let defects = m.sub(&unit).norms()?;
+        let defect = defects.iter().copied().fold(0.0, f64::max);
+        if left.is_none() && defect <= near {
+            // Quadratic convergence: one step to rounding, one more for a tangent.
+            left = Some(2);
+        }
+        match &mut left {
+            Some(0) => return Ok(x),
+            Some(steps) => *steps -= 1,
+            None => {}
+        }
+        let inverse = m.solve(&unit);
+        let scale = match defect > 0.1 {
+            true => scaling(&m.norms()?, &inverse.norms()?),
+            false => 1.0,
+        };
+        let small = inverse.scale(0.5 / (scale * scale));
+        x = x.scale(scale).matmul(&unit.scale(0.5).add(&small));
+        m = unit.scale(0.5).add(&m.scale(0.25 * scale * scale)).add(&small.scale(0.5));
+    }
+    Err(LinalgError::NoConvergence { op: "sqrtm", batch: 0 })
+}
+
+/// `μ` with `μ⁴ = ‖M⁻¹‖/‖M‖`, for the matrix of the batch that is farthest from 1.
+fn scaling(norms: &[f64], inverses: &[f64]) -> f64 {
+    let logs = norms.iter().zip(inverses).map(|(m, i)| (i / m).ln() / 4.0);
+    let log = logs.fold(0.0, |a: f64, b| if b.abs() > a.abs() { b } else { a });
+    if log.is_finite() { log.exp() } else { 1.0 }
+}
+
+/// `L(A, dA)` in the vocabulary.
+///
+/// # Errors
+/// As [`sqrt`].
+pub fn jvp<M: Matrices>(a: &M, da: &M) -> Result<M> {
+    Ok(sqrt(&Dual::new(a.clone(), da.clone()))?.into_tangent())
+}
+
+/// `Ā = L(Aᴴ, R̄)` in the vocabulary.
+///
+/// # Errors
+/// As [`sqrt`].
+pub fn vjp<M: Matrices>(a: &M, r_bar: &M) -> Result<M> {
+    jvp(&a.adjoint(), r_bar)
+}
+
+/// The principal square root: `R R = A`, eigenvalues of `R` in the right half plane.
+///
+/// Shapes `[…, n, n]` → `[…, n, n]`. Cost about 10 inverses and products.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`; `NonFinite`, `Singular`, and `NoConvergence` if an eigenvalue lies on
+/// the negative real axis, with the batch index.
+pub fn sqrtm<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
+    let (out, info) = sqrtm_ex(a)?;
+    check("sqrtm", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`sqrtm`], with an info tensor of the batch's shape instead of an error.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`.
+pub fn sqrtm_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
+    Shape::square("sqrtm", a)?;
+    one_by_one("sqrtm", &[a], |x| sqrt(&x[0]))
+}
+
+/// `dR` along `dA`. Cost three times that of [`sqrtm`].
+///
+/// # Errors
+/// As [`sqrtm`]; `Tensor` if shapes do not match.
+pub fn sqrtm_jvp<T: LinalgScalar>(a: &Tensor<T>, da: &Tensor<T>) -> Result<Tensor<T>> {
+    check_system("sqrtm_jvp", a, da)?;
+    let (out, info) = one_by_one("sqrtm_jvp", &[a, da], |x| jvp(&x[0], &x[1]))?;
+    check("sqrtm_jvp", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// `Ā` from the cotangent of the root. Cost three times that of [`sqrtm`].
+///
+/// # Errors
+/// As [`sqrtm_jvp`].
+pub fn sqrtm_vjp<T: LinalgScalar>(a: &Tensor<T>, r_bar: &Tensor<T>) -> Result<Tensor<T>> {
+    sqrtm_jvp(&Batched::new(a).adjoint().into_tensor()?, r_bar)
+}
+
+/// Iterates matrix by matrix, each with its own scaling.
+fn one_by_one<T: LinalgScalar>(
+    op: &'static str,
+    inputs: &[&Tensor<T>],
+    f: impl Fn(&[Batched<T>]) -> Result<Batched<T>> + Sync,
+) -> Result<(Tensor<T>, Tensor<i32>)> {
+    let shape = Shape::of(op, inputs[0])?;
+    let n = shape.n;
+    let views = inputs.iter().map(|t| Views::of(op, t)).collect::<Result<Vec<_>>>()?;
+    let count: usize = shape.batch.iter().product();
+    let one = |index: usize| -> Result<Tensor<T>> {
+        let mut parts = Vec::new();
+        for views in &views {
+            let mut part = Output::<T>::new(&[], n, n)?;
+            part.mats()?[0].copy_from(views.get(index));
+            if !is_finite(views.get(index)) {
+                return Err(LinalgError::NonFinite { op, batch: index });
+            }
+            parts.push(Batched::new(&part.matrices()?));
+        }
+        f(&parts)?.into_tensor()
+    };
+    let flops = 50 * n * n * n;
+    let results: Vec<_> = match count > 1 && parallel::worthwhile(count, flops) {
+        true => parallel::install(|| (0..count).into_par_iter().map(one).collect()),
+        false => (0..count).map(one).collect(),
+    };
+    let mut out = Output::<T>::new(shape.batch, n, n)?;
+    let info = run(
+        shape.batch,
+        out.mats()?,
+        1,
+        |_| (),
+        |(), index, slot, _| match &results[index] {
+            Ok(result) => match Views::of(op, result) {
+                Ok(views) => {
+                    slot.copy_from(views.get(0));
+                    Status::Done
+                }
+                Err(_) => Status::NoConvergence,
+            },
+            Err(LinalgError::NonFinite { .. }) => Status::NonFinite,
+            Err(LinalgError::Singular { index, .. }) => Status::Pivot(*index),
+            Err(_) => Status::NoConvergence,
+        },
+    )?;
+    Ok((out.matrices()?, info))
+}

@@ -1,0 +1,56 @@
+use super::*;
+use crate::testing::*;
+
+fn matrix<T: LinalgScalar>(batch: &[usize], n: usize) -> Tensor<T> {
+    // 2 I + a perturbation of norm below 2: no eigenvalue near the negative axis.
+    let shape: Vec<usize> = batch.iter().copied().chain([n, n]).collect();
+    let a = Batched::new(&random::<T>(1, &shape)).scale(1.2 / n as f64);
+    a.add(&a.identity(n).scale(2.0)).into_tensor().unwrap()
+}
+
+fn identities<T: LinalgScalar>() {
+    for (batch, n) in [(&[3][..], 4), (&[][..], 1), (&[2, 2][..], 7)] {
+        let a = matrix::<T>(batch, n);
+        let r = sqrtm(&a).unwrap();
+        assert_close(&mm(&r, &r), &a, tight::<T>(n));
+    }
+    // Badly scaled: eigenvalues from 1e-4 to 1e4.
+    let a = with_eigenvalues::<T>(2, &[], &[1e-4, 1e-2, 1.0, 1e2, 1e4]);
+    let r = sqrtm(&a).unwrap();
+    assert_close(&mm(&r, &r), &a, 1e3 * tight::<T>(5));
+}
+
+fn derivatives<T: LinalgScalar>() {
+    check_rules(
+        &[matrix::<T>(&[2], 4)],
+        |x| vec![sqrtm(&x[0]).unwrap()],
+        |x, v| vec![sqrtm_jvp(&x[0], &v[0]).unwrap()],
+        |x, w| vec![sqrtm_vjp(&x[0], &w[0]).unwrap()],
+    );
+    // dR solves R dR + dR R = dA.
+    let (a, da) = (matrix::<T>(&[2], 4), random::<T>(5, &[2, 4, 4]));
+    let (r, dr) = (sqrtm(&a).unwrap(), sqrtm_jvp(&a, &da).unwrap());
+    assert_close(&axpy(&mm(&r, &dr), 1.0, &mm(&dr, &r)), &da, tight::<T>(20));
+}
+
+for_all_dtypes! {
+    the_root_squares_to_the_matrix => identities;
+    rules_agree_with_differences => derivatives;
+}
+
+#[test]
+fn matrices_without_a_principal_root_are_named() {
+    let data = vec![4.0, 0.0, 0.0, 9.0, -1.0, 0.0, 0.0, 1.0, f64::NAN, 0.0, 0.0, 1.0];
+    let a = Tensor::from_vec(data, &[3, 2, 2]).unwrap();
+    let (r, info) = sqrtm_ex(&a).unwrap();
+    let codes = info.to_vec().unwrap();
+    assert_eq!((codes[0], codes[2]), (0, crate::error::NON_FINITE));
+    assert_ne!(codes[1], 0);
+    assert!((r.to_vec().unwrap()[3] - 3.0).abs() < 1e-14);
+    assert!(sqrtm(&a).is_err());
+    let singular = Tensor::from_vec(vec![1.0, 0.0, 0.0, 0.0], &[2, 2]).unwrap();
+    assert_eq!(
+        sqrtm(&singular).unwrap_err(),
+        LinalgError::Singular { op: "sqrtm", batch: 0, index: 1 }
+    );
+}

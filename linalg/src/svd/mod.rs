@@ -1,0 +1,154 @@
+//! Singular value decomposition `A = U diag(S) Vᴴ`: thin, full, truncated, values only.
+//!
+//! Singular values do not increase; all are ≥ 0. Each pair of singular vectors is fixed up to a
+//! common phase, which faer chooses.
+
+mod rule;
+#[cfg(test)]
+mod tests;
+mod truncate;
+
+use faer::Mat;
+use t4a_algebra::Field;
+use t4a_linalg_kernels::Extent;
+use t4a_tensor::Tensor;
+
+use crate::batch::{Output, Shape, Status, Views, load, run};
+use crate::error::{Result, SINGULAR, check};
+use crate::scalar::LinalgScalar;
+
+pub use rule::{SvdCotangent, SvdRule, jvp, svd_jvp, svd_vjp, vjp};
+pub use truncate::{TruncatedSvd, Truncation, svd_truncated, svd_truncated_ex};
+
+/// `A = U diag(S) Vᴴ` of a batch of `m × n` matrices, `k = min(m, n)`.
+#[derive(Clone, Debug)]
+pub struct Svd<T: LinalgScalar> {
+    /// Left singular vectors, `[…, m, k]`, or `[…, m, m]` if full.
+    pub u: Tensor<T>,
+    /// Singular values in nonincreasing order, `[…, k]`.
+    pub s: Tensor<T::R>,
+    /// Right singular vectors as rows, `[…, k, n]`, or `[…, n, n]` if full.
+    pub vh: Tensor<T>,
+}
+
+/// How many singular vectors to compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vectors {
+    /// `min(m, n)` on each side.
+    Thin,
+    /// A complete basis on each side.
+    Full,
+}
+
+/// `A = U diag(S) Vᴴ`.
+///
+/// Shapes `[…, m, n]` → `[…, m, k]`, `[…, k]`, `[…, k, n]`; with [`Vectors::Full`] both factors
+/// are square. Cost about 20·m·n·k flops (Golub, Van Loan, *Matrix Computations*, 8.6.3).
+///
+/// ```
+/// use t4a_linalg::svd::{Vectors, svd};
+/// use t4a_tensor::Tensor;
+/// let a = Tensor::from_vec(vec![3.0, 0.0, 0.0, -4.0, 0.0, 0.0], &[3, 2])?;
+/// assert_eq!(svd(&a, Vectors::Thin)?.s.to_vec()?, [4.0, 3.0]);
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
+///
+/// # Errors
+/// `NotMatrix`; `NonFinite`, `NoConvergence` with the batch index.
+pub fn svd<T: LinalgScalar>(a: &Tensor<T>, vectors: Vectors) -> Result<Svd<T>> {
+    let (out, info) = svd_ex(a, vectors)?;
+    check("svd", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`svd`], with an info tensor of the batch's shape instead of an error: 0, or
+/// [`NON_FINITE`](crate::error::NON_FINITE), [`NO_CONVERGENCE`](crate::error::NO_CONVERGENCE).
+/// The factors of a matrix that failed are NaN.
+///
+/// # Errors
+/// `NotMatrix`.
+pub fn svd_ex<T: LinalgScalar>(a: &Tensor<T>, vectors: Vectors) -> Result<(Svd<T>, Tensor<i32>)> {
+    let shape = Shape::of("svd", a)?;
+    let (m, n, k) = (shape.m, shape.n, shape.k());
+    let (left, right) = match vectors {
+        Vectors::Thin => (k, k),
+        Vectors::Full => (m, n),
+    };
+    let mut u = Output::<T>::new(shape.batch, m, left)?;
+    let mut v = Output::<T>::new(shape.batch, n, right)?;
+    let mut s = Output::<T::R>::new(shape.batch, k, 1)?;
+    let slots = u.mats()?.into_iter().zip(v.mats()?).zip(s.slices()?);
+    let slots = slots.map(|((u, v), s)| (u, v, s)).collect();
+    let views = Views::of("svd", a)?;
+    let extent = match vectors {
+        Vectors::Thin => Extent::Thin,
+        Vectors::Full => Extent::Full,
+    };
+    let info = run(
+        shape.batch,
+        slots,
+        20 * m * n * k,
+        |par| (T::svd_scratch(m, n, extent, par), Mat::<T>::zeros(m, n), vec![T::ZERO; k]),
+        |(memory, copy, values), index, (u, v, s), par| {
+            if !load(views.get(index), copy.as_mut()) {
+                return Status::NonFinite;
+            }
+            if !T::svd(copy.as_ref(), values, Some((u.as_mut(), v.as_mut())), par, memory) {
+                return Status::NoConvergence;
+            }
+            s.iter_mut().zip(values).for_each(|(s, value)| *s = value.re());
+            if T::IS_COMPLEX {
+                for j in 0..v.ncols() {
+                    v.as_mut().col_mut(j).iter_mut().for_each(|x| *x = Field::conj(*x));
+                }
+            }
+            Status::Done
+        },
+    )?;
+    // The columns of V̄ are the rows of Vᴴ.
+    Ok((Svd { u: u.matrices()?, s: s.vectors()?, vh: v.transposed() }, info))
+}
+
+/// Singular values in nonincreasing order, without vectors.
+///
+/// Shapes `[…, m, n]` → `[…, k]`. Cost about 4·m·n·k flops.
+///
+/// # Errors
+/// As [`svd`].
+pub fn svdvals<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T::R>> {
+    let (s, info) = svdvals_ex(a)?;
+    check("svdvals", &info, SINGULAR)?;
+    Ok(s)
+}
+
+/// As [`svdvals`], with an info tensor as in [`svd_ex`].
+///
+/// # Errors
+/// `NotMatrix`.
+pub fn svdvals_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::R>, Tensor<i32>)> {
+    let shape = Shape::of("svdvals", a)?;
+    let (m, n, k) = (shape.m, shape.n, shape.k());
+    let mut s = Output::<T::R>::new(shape.batch, k, 1)?;
+    let slots = s.slices()?;
+    let views = Views::of("svdvals", a)?;
+    let info = run(
+        shape.batch,
+        slots,
+        4 * m * n * k,
+        |par| {
+            let memory = T::svd_scratch(m, n, Extent::Values, par);
+            (memory, Mat::<T>::zeros(m, n), vec![T::ZERO; k])
+        },
+        |(memory, copy, values), index, s, par| {
+            if !load(views.get(index), copy.as_mut()) {
+                return Status::NonFinite;
+            }
+            if !T::svd(copy.as_ref(), values, None, par, memory) {
+                return Status::NoConvergence;
+            }
+            s.iter_mut().zip(values).for_each(|(s, value)| *s = value.re());
+            Status::Done
+        },
+    )?;
+    Ok((s.vectors()?, info))
+}

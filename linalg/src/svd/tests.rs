@@ -1,0 +1,336 @@
+use t4a_algebra::{Numeric, c32, c64};
+
+use super::*;
+use crate::degeneracy::Degeneracy;
+use crate::error::LinalgError;
+use crate::testing::*;
+use crate::vocabulary::{Batched, Matrices};
+
+const SHAPES: [&[usize]; 9] =
+    [&[4, 4], &[6, 3], &[3, 6], &[1, 1], &[5, 1], &[1, 4], &[3, 2, 4, 3], &[9, 5, 5], &[70, 66]];
+
+fn identities<T: LinalgScalar>() {
+    for shape in SHAPES {
+        let a = random::<T>(1, shape);
+        let n = shape[shape.len() - 1].max(shape[shape.len() - 2]);
+        for vectors in [Vectors::Thin, Vectors::Full] {
+            let Svd { u, s, vh } = svd(&a, vectors).unwrap();
+            assert_isometry(&u);
+            assert_isometry(&Batched::new(&vh).adjoint().into_tensor().unwrap());
+            let k = s.shape()[s.rank() - 1];
+            let thin_u = u.slice_axis(u.rank() - 1, 0, k, 1).unwrap();
+            let thin_vh = vh.slice_axis(vh.rank() - 2, 0, k, 1).unwrap();
+            assert_close(&sandwich(&thin_u, &s, &thin_vh), &a, tight::<T>(n));
+            for row in s.to_vec().unwrap().chunks(k) {
+                assert!(row.windows(2).all(|w| w[0] >= w[1]));
+                assert!(row.iter().all(|&s| s >= <T::R as Numeric>::ZERO));
+            }
+            assert_close(&svdvals(&a).unwrap(), &s, tight::<T>(n));
+        }
+    }
+}
+
+/// Invariants of the decomposition: `U f(S) Vᴴ`-like products and the singular values.
+struct Invariants {
+    vectors: Vectors,
+    truncation: Option<usize>,
+    degeneracy: Degeneracy,
+}
+
+impl Invariants {
+    fn kept<T: LinalgScalar>(
+        &self,
+        svd: &Svd<T>,
+    ) -> (Batched<T>, Batched<T::R>, Batched<T>, usize) {
+        let (u, s, vh) = (Batched::new(&svd.u), Batched::rows_of(&svd.s), Batched::new(&svd.vh));
+        let k = s.cols();
+        let p = self.truncation.unwrap_or(k);
+        let (left, right) = match self.truncation {
+            Some(p) => (p, p),
+            None => (u.cols(), vh.rows()),
+        };
+        let (m, n) = (u.rows(), vh.cols());
+        (u.slice(0..m, 0..left), s.slice(0..1, 0..p), vh.slice(0..right, 0..n), p)
+    }
+
+    /// Weights of the products below: no loss should see all columns alike.
+    fn weights<T: LinalgScalar>(&self, u: &Batched<T>, p: usize) -> Batched<T> {
+        row(u, &(0..p).map(|i| 1.0 + 0.5 * i as f64).collect::<Vec<_>>())
+    }
+
+    fn f<T: LinalgScalar>(&self, a: &Tensor<T>) -> Vec<Tensor<T>> {
+        let (u, s, vh, p) = self.kept(&svd(a, self.vectors).unwrap());
+        let w = self.weights(&u, p);
+        let (u_p, vh_p) = (u.slice(0..u.rows(), 0..p), vh.slice(0..p, 0..vh.cols()));
+        let product = u_p.mul(&w).matmul(&vh_p);
+        let left = u_p.mul(&w).matmul(&u_p.adjoint());
+        let span = u.matmul(&u.adjoint());
+        [product, left, span, Batched::from_re(&s)].map(|x| x.into_tensor().unwrap()).to_vec()
+    }
+
+    fn jvp<T: LinalgScalar>(&self, a: &Tensor<T>, da: &Tensor<T>) -> Vec<Tensor<T>> {
+        let svd = svd(a, self.vectors).unwrap();
+        let (u, _, vh, p) = self.kept(&svd);
+        let (du, ds, dvh, _) = self.kept(&svd_jvp(&svd, da, &self.degeneracy).unwrap());
+        let w = self.weights(&u, p);
+        let part = |x: &Batched<T>| x.slice(0..x.rows(), 0..p);
+        let (u_p, du_p) = (part(&u), part(&du));
+        let (vh_p, dvh_p) = (vh.slice(0..p, 0..vh.cols()), dvh.slice(0..p, 0..vh.cols()));
+        let product = du_p.mul(&w).matmul(&vh_p).add(&u_p.mul(&w).matmul(&dvh_p));
+        let half = du_p.mul(&w).matmul(&u_p.adjoint());
+        let span = du.matmul(&u.adjoint());
+        [product, half.add(&half.adjoint()), span.add(&span.adjoint()), Batched::from_re(&ds)]
+            .map(|x| x.into_tensor().unwrap())
+            .to_vec()
+    }
+
+    fn vjp<T: LinalgScalar>(&self, a: &Tensor<T>, bars: &[Tensor<T>]) -> Tensor<T> {
+        let svd = svd(a, self.vectors).unwrap();
+        let (u, _, vh, p) = self.kept(&svd);
+        let w = self.weights(&u, p);
+        let bar = |i: usize| Batched::new(&bars[i]);
+        let (u_p, vh_p) = (u.slice(0..u.rows(), 0..p), vh.slice(0..p, 0..vh.cols()));
+        let mut u_bar = bar(0).matmul(&vh_p.adjoint()).mul(&w);
+        u_bar = u_bar.add(&bar(1).add(&bar(1).adjoint()).matmul(&u_p).mul(&w));
+        if u.cols() > p {
+            u_bar = u_bar.append(&u.constant(u.rows(), u.cols() - p, 0.0));
+        }
+        u_bar = u_bar.add(&bar(2).add(&bar(2).adjoint()).matmul(&u));
+        let mut vh_bar = u_p.mul(&w).adjoint().matmul(&bar(0));
+        if vh.rows() > p {
+            vh_bar = vh_bar.stack(&vh.constant(vh.rows() - p, vh.cols(), 0.0));
+        }
+        let bar = SvdCotangent {
+            u: Some(u_bar.into_tensor().unwrap()),
+            s: Some(bar(3).re().into_vectors().unwrap()),
+            vh: Some(vh_bar.into_tensor().unwrap()),
+        };
+        svd_vjp(&svd, &bar, &self.degeneracy).unwrap()
+    }
+
+    #[track_caller]
+    fn check<T: LinalgScalar>(&self, a: &Tensor<T>) {
+        check_rules(
+            std::slice::from_ref(a),
+            |x| self.f(&x[0]),
+            |x, v| self.jvp(&x[0], &v[0]),
+            |x, w| vec![self.vjp(&x[0], w)],
+        );
+    }
+}
+
+const THIN: Invariants = Invariants {
+    vectors: Vectors::Thin,
+    truncation: None,
+    degeneracy: Degeneracy { tolerance: None, broadening: None, check_gauge: true },
+};
+
+const VALUES: [f64; 4] = [3.0, 2.2, 1.3, 0.6];
+
+fn derivatives<T: LinalgScalar>() {
+    for (m, n) in [(4, 4), (7, 4), (4, 6)] {
+        let a = with_singular_values::<T>(5, &[2], m, n, &VALUES);
+        THIN.check(&a);
+        Invariants { vectors: Vectors::Full, ..THIN }.check(&a);
+        for p in [1, 3] {
+            Invariants { truncation: Some(p), ..THIN }.check(&a);
+        }
+    }
+}
+
+for_all_dtypes! {
+    factors_reproduce_the_matrix => identities;
+    rules_agree_with_differences => derivatives;
+    truncation_keeps_what_it_says => truncation;
+    values_have_a_derivative_at_ties => ties_in_values;
+}
+
+fn truncation<T: LinalgScalar>() {
+    let a = with_singular_values::<T>(3, &[2], 6, 5, &[2.0, 1.0, 1.0, 1.0, 1e-3]);
+    let dims = |t: Truncation| {
+        let out = svd_truncated(&a, &t).unwrap();
+        let p = out.kept.s.shape()[1];
+        let rest = axpy(&sandwich(&out.kept.u, &out.kept.s, &out.kept.vh), -1.0, &a);
+        let errors = out.error.to_vec().unwrap();
+        let want = errors.iter().map(|e| Real::to_f64(*e).powi(2)).sum::<f64>().sqrt();
+        assert!((norm(&rest) - want).abs() < tight::<T>(6), "{} {want}", norm(&rest));
+        p
+    };
+    use t4a_algebra::Real;
+    assert_eq!(dims(Truncation::new()), 5);
+    // An exact tie is cut where the limit says.
+    assert_eq!(dims(Truncation::new().max_dim(2)), 2);
+    assert_eq!(dims(Truncation::new().max_dim(3)), 3);
+    assert_eq!(dims(Truncation::new().cutoff(0.5)), 4);
+    assert_eq!(dims(Truncation::new().relative_cutoff(0.6)), 1);
+    assert_eq!(dims(Truncation::new().relative_cutoff(0.6).min_dim(3)), 3);
+    assert_eq!(dims(Truncation::new().discarded_weight(1.1)), 3);
+    assert_eq!(dims(Truncation::new().relative_discarded_weight(2.1 / 7.0)), 2);
+    assert_eq!(dims(Truncation::new().discarded_weight(1e-5).max_dim(9)), 4);
+    assert_eq!(dims(Truncation::new().max_dim(0)), 0);
+}
+
+fn ties_in_values<T: LinalgScalar>() {
+    let a = with_singular_values::<T>(3, &[], 5, 4, &[2.0, 1.0, 1.0, 0.5]);
+    // Σ s² = ‖A‖² has the gradient 2 A, ties or not.
+    let svd = svd(&a, Vectors::Thin).unwrap();
+    let bar = SvdCotangent {
+        u: None,
+        s: Some(Batched::rows_of(&svd.s).scale(2.0).into_vectors().unwrap()),
+        vh: None,
+    };
+    let got = svd_vjp(&svd, &bar, &Degeneracy::default()).unwrap();
+    assert_close(&got, &axpy(&a, 1.0, &a), tight::<T>(5));
+}
+
+/// `L = Re⟨C, U Vᴴ⟩` is a function of `A` at ties as well: its gradient is that of the unitary
+/// polar factor, solved here from `P Ω + Ω P` in the eigenbasis of `P`.
+fn degenerate_block<T: LinalgScalar>() {
+    let values = [3.0, 2.0, 2.0, 1.0, 0.5];
+    let a = with_singular_values::<T>(11, &[2], 5, 5, &values);
+    let c = Batched::new(&random::<T>(12, &[2, 5, 5]));
+    let svd = svd(&a, Vectors::Thin).unwrap();
+    let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
+    let bar = SvdCotangent {
+        u: Some(c.matmul(&vh.adjoint()).into_tensor().unwrap()),
+        s: None,
+        vh: Some(u.adjoint().matmul(&c).into_tensor().unwrap()),
+    };
+    let exact = {
+        let x = u.adjoint().matmul(&c).matmul(&vh.adjoint());
+        let s = Batched::<T::R>::rows_of(&svd.s);
+        let sums = crate::vocabulary::RealMatrices::recip(&s.add(&s.transpose()));
+        u.matmul(&x.skew().scale(2.0).mul_real(&sums)).matmul(&vh).into_tensor().unwrap()
+    };
+    let got = svd_vjp(&svd, &bar, &Degeneracy::default()).unwrap();
+    assert_close(&got, &exact, 1e-12);
+    // What broadening does instead, as documented: several percent.
+    let broadened = Degeneracy { broadening: Some(1e-12), ..Degeneracy::default() };
+    let classic = svd_vjp(&svd, &bar, &broadened).unwrap();
+    assert!(norm(&axpy(&classic, -1.0, &exact)).is_finite());
+}
+
+for_doubles! {
+    a_degenerate_block_is_exact => degenerate_block;
+    losses_that_depend_on_the_basis_are_reported => gauge;
+    rank_deficient_matrices_have_finite_gradients => rank_deficient;
+    gradients_do_not_depend_on_phases => phases;
+}
+
+fn gauge<T: LinalgScalar>() {
+    let at =
+        |values: &[f64]| svd(&with_singular_values::<T>(21, &[2], 5, 4, values), Vectors::Thin);
+    let bar =
+        |svd: &Svd<T>| SvdCotangent { u: Some(random::<T>(22, svd.u.shape())), s: None, vh: None };
+    let tied = at(&[2.0, 1.0, 1.0, 0.5]).unwrap();
+    let error = svd_vjp(&tied, &bar(&tied), &Degeneracy::default()).unwrap_err();
+    assert!(matches!(error, LinalgError::GaugeIllDefined { op: "svd_vjp", batch: 0, .. }));
+    let silent = Degeneracy { check_gauge: false, ..Degeneracy::default() };
+    let got = svd_vjp(&tied, &bar(&tied), &silent).unwrap();
+    assert!(norm(&got).is_finite());
+    // Without ties a loss of U alone sees the phase of complex vectors only.
+    let apart = at(&VALUES).unwrap();
+    let result = svd_vjp(&apart, &bar(&apart), &Degeneracy::default());
+    assert_eq!(result.is_err(), T::IS_COMPLEX);
+}
+
+fn rank_deficient<T: LinalgScalar>() {
+    // Rank 2 of 4: the loss ‖U S Vᴴ‖² through all three factors has the gradient 2 A.
+    let a = with_singular_values::<T>(31, &[], 5, 4, &[2.0, 1.0, 0.0, 0.0]);
+    let svd = svd(&a, Vectors::Thin).unwrap();
+    let (u, s, vh) = (Batched::new(&svd.u), Batched::rows_of(&svd.s), Batched::new(&svd.vh));
+    let a_bar = Batched::new(&a).scale(2.0);
+    let bar = SvdCotangent {
+        u: Some(a_bar.matmul(&vh.adjoint()).mul_real(&s).into_tensor().unwrap()),
+        s: Some(
+            u.adjoint()
+                .matmul(&a_bar)
+                .matmul(&vh.adjoint())
+                .diagonal()
+                .re()
+                .into_vectors()
+                .unwrap(),
+        ),
+        vh: Some(u.mul_real(&s).adjoint().matmul(&a_bar).into_tensor().unwrap()),
+    };
+    let got = svd_vjp(&svd, &bar, &Degeneracy::default()).unwrap();
+    assert_close(&got, &a_bar.into_tensor().unwrap(), 1e-12);
+}
+
+fn phases<T: LinalgScalar>() {
+    let a = with_singular_values::<T>(41, &[], 4, 4, &VALUES);
+    let svd = svd(&a, Vectors::Thin).unwrap();
+    let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
+    let c = Batched::new(&random::<T>(42, &[4, 4]));
+    let gradient = |u: &Batched<T>, vh: &Batched<T>| {
+        let w = row(u, &[1.0, 2.0, -1.0, 0.5]);
+        let rotated = Svd {
+            u: u.clone().into_tensor().unwrap(),
+            s: svd.s.clone(),
+            vh: vh.clone().into_tensor().unwrap(),
+        };
+        let bar = SvdCotangent {
+            u: Some(c.matmul(&vh.adjoint()).mul(&w).into_tensor().unwrap()),
+            s: None,
+            vh: Some(u.mul(&w).adjoint().matmul(&c).into_tensor().unwrap()),
+        };
+        svd_vjp(&rotated, &bar, &Degeneracy::default()).unwrap()
+    };
+    let phase = [(0.6, 0.8), (-1.0, 0.0), (0.0, 1.0), (0.8, -0.6)].map(|(re, im)| {
+        let im = if T::IS_COMPLEX { im } else { 0.0 };
+        let re = if T::IS_COMPLEX { re } else { f64::signum(re) };
+        T::from_parts(<T::R as Numeric>::from_f64(re), <T::R as Numeric>::from_f64(im))
+    });
+    let phase = Batched::new(&Tensor::from_vec(phase.to_vec(), &[1, 4]).unwrap());
+    let rotated = gradient(&u.mul(&phase), &phase.conj().transpose().mul(&vh));
+    assert_close(&rotated, &gradient(&u, &vh), 1e-12);
+}
+
+#[test]
+fn one_bad_matrix_does_not_spoil_the_others() {
+    let mut data = random::<f64>(1, &[3, 2, 2]).to_vec().unwrap();
+    data[5] = f64::NAN;
+    let a = Tensor::from_vec(data, &[3, 2, 2]).unwrap();
+    let (out, info) = svd_ex(&a, Vectors::Thin).unwrap();
+    assert_eq!(info.to_vec().unwrap(), [0, crate::error::NON_FINITE, 0]);
+    let s = out.s.to_vec().unwrap();
+    assert!(s[0].is_finite() && s[2].is_nan() && s[5].is_finite());
+    let error = svd(&a, Vectors::Thin).unwrap_err();
+    assert_eq!(error, LinalgError::NonFinite { op: "svd", batch: 1 });
+    assert!(svdvals(&a).is_err());
+}
+
+#[test]
+fn bad_input_is_an_error() {
+    let v = random::<c32>(1, &[3]);
+    assert!(matches!(svd(&v, Vectors::Thin), Err(LinalgError::NotMatrix { .. })));
+    let a = random::<c64>(1, &[3, 3]);
+    assert!(svd_truncated(&a, &Truncation::new().cutoff(-1.0)).is_err());
+    assert!(svd_truncated(&a, &Truncation::new().cutoff(f64::NAN)).is_err());
+    assert!(svd_truncated(&a, &Truncation::new().min_dim(3).max_dim(2)).is_err());
+}
+
+#[test]
+fn empty_matrices_and_batches_are_fine() {
+    for shape in [[0, 3, 3], [2, 0, 3], [2, 3, 0], [2, 0, 0]] {
+        let a = Tensor::<f64>::zeros(&shape).unwrap();
+        for vectors in [Vectors::Thin, Vectors::Full] {
+            let out = svd(&a, vectors).unwrap();
+            assert_eq!(out.s.shape(), [shape[0], shape[1].min(shape[2])]);
+            assert_isometry(&out.u);
+            let bar = SvdCotangent { u: Some(out.u.clone()), s: Some(out.s.clone()), vh: None };
+            let a_bar = svd_vjp(&out, &bar, &Degeneracy::default()).unwrap();
+            assert_eq!(a_bar.shape(), shape);
+        }
+    }
+}
+
+#[test]
+fn strided_input_is_read_where_it_lies() {
+    let a = random::<f64>(7, &[4, 6, 5]);
+    let view = a.permute(&[1, 2, 0]).unwrap().flip(&[1]).unwrap().slice_axis(2, 3, 2, -2).unwrap();
+    let copy = Tensor::from_vec(view.to_vec().unwrap(), view.shape()).unwrap();
+    assert_close(&svdvals(&view).unwrap(), &svdvals(&copy).unwrap(), 1e-14);
+    let expanded = random::<f64>(8, &[1, 3, 1]).expand(&[4, 3, 2]).unwrap();
+    assert_eq!(svdvals(&expanded).unwrap().shape(), [4, 2]);
+}

@@ -1,0 +1,161 @@
+//! Truncation of the singular value decomposition.
+
+use t4a_algebra::{Numeric, Real};
+use t4a_tensor::{Tensor, TensorError};
+
+use super::{Svd, Vectors, svd_ex};
+use crate::error::{Result, SINGULAR, check};
+use crate::scalar::LinalgScalar;
+
+/// How many singular triplets to keep: as few as every policy named allows.
+///
+/// Cutoffs drop the smallest values; then `min_dim` raises and `max_dim` limits the number.
+///
+/// ```
+/// use t4a_linalg::svd::Truncation;
+/// let t = Truncation::new().max_dim(2).relative_cutoff(0.1);
+/// assert_eq!(t.rank(&[1.0, 1.0, 1.0, 0.01]), 2);
+/// assert_eq!(t.rank(&[1.0, 0.05]), 1);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Truncation {
+    max_dim: Option<usize>,
+    min_dim: usize,
+    cutoff: f64,
+    relative_cutoff: f64,
+    discarded_weight: f64,
+    relative_discarded_weight: f64,
+}
+
+impl Truncation {
+    /// Keeps everything.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// At most this many; ties are cut.
+    pub fn max_dim(self, max_dim: usize) -> Self {
+        Self { max_dim: Some(max_dim), ..self }
+    }
+    /// At least this many, if there are.
+    pub fn min_dim(self, min_dim: usize) -> Self {
+        Self { min_dim, ..self }
+    }
+    /// Drops `sᵢ ≤ cutoff`.
+    pub fn cutoff(self, cutoff: f64) -> Self {
+        Self { cutoff, ..self }
+    }
+    /// Drops `sᵢ ≤ cutoff · s₀`.
+    pub fn relative_cutoff(self, cutoff: f64) -> Self {
+        Self { relative_cutoff: cutoff, ..self }
+    }
+    /// Drops the smallest values as long as the sum of their squares is `≤ weight`.
+    pub fn discarded_weight(self, weight: f64) -> Self {
+        Self { discarded_weight: weight, ..self }
+    }
+    /// Drops the smallest values as long as the sum of their squares is `≤ weight · Σ sᵢ²`.
+    pub fn relative_discarded_weight(self, weight: f64) -> Self {
+        Self { relative_discarded_weight: weight, ..self }
+    }
+
+    fn validate(&self) -> Result<()> {
+        let numbers = [
+            self.cutoff,
+            self.relative_cutoff,
+            self.discarded_weight,
+            self.relative_discarded_weight,
+        ];
+        if numbers.iter().any(|x| x.is_nan() || *x < 0.0) {
+            let message = format!("cutoffs must be ≥ 0, given {numbers:?}");
+            return Err(TensorError::value("svd_truncated", message).into());
+        }
+        match self.max_dim {
+            Some(max) if max < self.min_dim => {
+                let message = format!("min_dim {} exceeds max_dim {max}", self.min_dim);
+                Err(TensorError::value("svd_truncated", message).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How many of these nonincreasing values are kept.
+    pub fn rank(&self, s: &[f64]) -> usize {
+        let largest = s.first().copied().unwrap_or(0.0);
+        let limit = self.cutoff.max(self.relative_cutoff * largest);
+        // A limit of 0 is no policy: zeros are kept then.
+        let mut rank =
+            if limit > 0.0 { s.iter().take_while(|&&x| x > limit).count() } else { s.len() };
+        let total: f64 = s.iter().map(|x| x * x).sum();
+        let weight = self.discarded_weight.max(self.relative_discarded_weight * total);
+        if weight > 0.0 {
+            let mut dropped = 0.0;
+            let mut kept = s.len();
+            while kept > 0 && dropped + s[kept - 1] * s[kept - 1] <= weight {
+                dropped += s[kept - 1] * s[kept - 1];
+                kept -= 1;
+            }
+            rank = rank.min(kept);
+        }
+        rank.max(self.min_dim.min(s.len())).min(self.max_dim.unwrap_or(usize::MAX))
+    }
+}
+
+/// The leading singular triplets, and all of them, which the derivative needs.
+#[derive(Clone, Debug)]
+pub struct TruncatedSvd<T: LinalgScalar> {
+    /// The triplets kept.
+    pub kept: Svd<T>,
+    /// All `k` triplets.
+    pub all: Svd<T>,
+    /// `‖A − U S Vᴴ‖_F = √(Σ sᵢ²)` over the values dropped, `[…]`.
+    pub error: Tensor<T::R>,
+}
+
+/// The leading `p` singular triplets; `p` is the largest number that a matrix of the batch asks
+/// for.
+///
+/// Shapes `[…, m, n]` → `[…, m, p]`, `[…, p]`, `[…, p, n]`. Cost that of the thin decomposition.
+/// The derivative is [`svd_vjp`](super::svd_vjp) of `all` with cotangents of `kept`: it contains
+/// the coupling of kept and discarded vectors.
+///
+/// # Errors
+/// As [`svd`](super::svd); `Tensor` for a cutoff that is negative or NaN and for
+/// `min_dim > max_dim`.
+pub fn svd_truncated<T: LinalgScalar>(
+    a: &Tensor<T>,
+    truncation: &Truncation,
+) -> Result<TruncatedSvd<T>> {
+    let (out, info) = svd_truncated_ex(a, truncation)?;
+    check("svd_truncated", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`svd_truncated`], with an info tensor as in [`svd_ex`]. Matrices that failed have no say in
+/// the rank.
+///
+/// # Errors
+/// `NotMatrix`, `Tensor`.
+pub fn svd_truncated_ex<T: LinalgScalar>(
+    a: &Tensor<T>,
+    truncation: &Truncation,
+) -> Result<(TruncatedSvd<T>, Tensor<i32>)> {
+    truncation.validate()?;
+    let (all, info) = svd_ex(a, Vectors::Thin)?;
+    let rank = all.s.rank();
+    let k = all.s.shape()[rank - 1];
+    let values: Vec<f64> = all.s.to_vec()?.iter().map(|s| s.to_f64()).collect();
+    let batch = &all.s.shape()[..rank - 1];
+    let rows = |b: usize| &values[b * k..(b + 1) * k];
+    let codes = info.to_vec()?;
+    let ranks = codes.iter().enumerate().filter(|&(_, &code)| code == 0);
+    let p = ranks.map(|(b, _)| truncation.rank(rows(b))).max();
+    let p = p.unwrap_or_else(|| k.min(truncation.max_dim.unwrap_or(k)));
+    let norm = |tail: &[f64]| tail.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let error = (0..codes.len()).map(|b| <T::R as Numeric>::from_f64(norm(&rows(b)[p..])));
+    let error = Tensor::from_vec(error.collect(), batch)?;
+    let kept = Svd {
+        u: all.u.slice_axis(rank, 0, p, 1)?,
+        s: all.s.slice_axis(rank - 1, 0, p, 1)?,
+        vh: all.vh.slice_axis(rank - 1, 0, p, 1)?,
+    };
+    Ok((TruncatedSvd { kept, all, error }, info))
+}

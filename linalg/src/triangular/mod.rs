@@ -1,0 +1,152 @@
+//! Triangular systems `op(T) X = B`.
+
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use faer::{MatMut, MatRef, Par};
+use t4a_tensor::{Tensor, TensorError};
+
+use crate::batch::{Output, Shape, Status, Views, is_finite, load, run};
+use crate::error::{Result, SINGULAR, check};
+use crate::scalar::LinalgScalar;
+
+pub use rule::{jvp, solve_triangular_jvp, solve_triangular_vjp, vjp};
+
+/// What is applied to a matrix before it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// `T`.
+    None,
+    /// `Tᵀ`.
+    Transpose,
+    /// `Tᴴ`.
+    Adjoint,
+}
+
+/// Which triangle of a matrix is read, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Triangle {
+    /// The upper triangle instead of the lower one.
+    pub upper: bool,
+    /// Ones on the diagonal, whatever is stored there.
+    pub unit: bool,
+    /// Applied to the triangle.
+    pub op: Op,
+}
+
+impl Triangle {
+    /// The lower triangle.
+    pub const LOWER: Self = Self { upper: false, unit: false, op: Op::None };
+    /// The upper triangle.
+    pub const UPPER: Self = Self { upper: true, unit: false, op: Op::None };
+
+    /// With ones on the diagonal.
+    pub const fn unit(self) -> Self {
+        Self { unit: true, ..self }
+    }
+
+    /// The conjugate transpose of this triangle.
+    pub const fn adjoint(self) -> Self {
+        Self { op: Op::Adjoint, ..self }
+    }
+
+    /// The transpose of this triangle.
+    pub const fn transpose(self) -> Self {
+        Self { op: Op::Transpose, ..self }
+    }
+}
+
+/// The solution of `op(T) X = B`. Only the triangle named is read.
+///
+/// Shapes `[…, n, n]`, `[…, n, r]` → `[…, n, r]`. Cost n²·r flops.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with
+/// the batch index.
+pub fn solve_triangular<T: LinalgScalar>(
+    t: &Tensor<T>,
+    b: &Tensor<T>,
+    triangle: Triangle,
+) -> Result<Tensor<T>> {
+    let (x, info) = solve_triangular_ex(t, b, triangle)?;
+    check("solve_triangular", &info, SINGULAR)?;
+    Ok(x)
+}
+
+/// As [`solve_triangular`], with an info tensor of the batch's shape instead of an error: 0, or
+/// `i + 1` if diagonal entry `i` is zero, or [`NON_FINITE`](crate::error::NON_FINITE).
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`, `Tensor`.
+pub fn solve_triangular_ex<T: LinalgScalar>(
+    t: &Tensor<T>,
+    b: &Tensor<T>,
+    triangle: Triangle,
+) -> Result<(Tensor<T>, Tensor<i32>)> {
+    let op = "solve_triangular";
+    let shape = check_system(op, t, b)?;
+    let r = Shape::of(op, b)?.n;
+    let n = shape.n;
+    let mut out = Output::<T>::new(shape.batch, n, r)?;
+    let slots = out.mats()?;
+    let (lhs, rhs) = (Views::of(op, t)?, Views::of(op, b)?);
+    let info = run(
+        shape.batch,
+        slots,
+        n * n * r,
+        |_| (),
+        |(), index, x, par| {
+            let t = lhs.get(index);
+            if !load(rhs.get(index), x.as_mut()) || !is_finite_triangle(t, triangle) {
+                return Status::NonFinite;
+            }
+            if !triangle.unit
+                && let Some(i) = (0..n).find(|&i| t[(i, i)] == T::ZERO)
+            {
+                return Status::Pivot(i);
+            }
+            solve_in_place(t, x.as_mut(), triangle, par);
+            Status::Done
+        },
+    )?;
+    Ok((out.matrices()?, info))
+}
+
+/// Checks the shapes of `A X = B` and returns that of `A`.
+pub(crate) fn check_system<'a, T: LinalgScalar>(
+    op: &'static str,
+    a: &'a Tensor<T>,
+    b: &Tensor<T>,
+) -> Result<Shape<'a>> {
+    let shape = Shape::square(op, a)?;
+    let rhs = Shape::of(op, b)?;
+    shape.same_batch(op, &rhs)?;
+    if rhs.m != shape.n {
+        return Err(TensorError::shapes(op, a.shape(), b.shape(), "[…, n, n] and […, n, r]").into());
+    }
+    Ok(shape)
+}
+
+fn is_finite_triangle<T: LinalgScalar>(t: MatRef<'_, T>, triangle: Triangle) -> bool {
+    let n = t.nrows();
+    (0..n).all(|j| {
+        let (start, len) = if triangle.upper { (0, j + 1) } else { (j, n - j) };
+        is_finite(t.col(j).subrows(start, len).as_mat())
+    })
+}
+
+/// `X ← op(T)⁻¹ X` for one matrix.
+pub(crate) fn solve_in_place<T: LinalgScalar>(
+    t: MatRef<'_, T>,
+    x: MatMut<'_, T>,
+    triangle: Triangle,
+    par: Par,
+) {
+    let conj = triangle.op == Op::Adjoint;
+    let (t, upper) = match triangle.op {
+        Op::None => (t, triangle.upper),
+        Op::Transpose | Op::Adjoint => (t.transpose(), !triangle.upper),
+    };
+    T::solve_triangular(t, conj, upper, triangle.unit, x, par);
+}

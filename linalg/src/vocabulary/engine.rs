@@ -1,0 +1,360 @@
+//! The vocabulary on engine tensors.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use t4a_algebra::{Field, Numeric, Real};
+use t4a_tensor::copy::to_contiguous;
+use t4a_tensor::loops::kernel::{Binary, Unary};
+use t4a_tensor::{Tensor, map};
+
+use super::kernels::{
+    Add, Conj, Exp, FromComplex, FromParts, Im, IntoComplex, Ln, Mul, MulReal, Powf, Re, Recip,
+    Scale, Sub, Within,
+};
+use super::{Matrices, RealMatrices, Region};
+use crate::batch::{Output, Status, Views, run};
+use crate::error::{LinalgError, Result};
+use crate::permutation::Permutation;
+use crate::scalar::{LinalgScalar, epsilon};
+use crate::triangular::{Triangle, solve_triangular};
+
+/// A batch of matrices as an engine tensor `[…, m, n]`, or the first error on the way to it.
+///
+/// Carrying the error lets a rule read as mathematics; it surfaces in [`Batched::into_tensor`].
+#[derive(Clone, Debug)]
+pub struct Batched<T: LinalgScalar>(Result<Tensor<T>>);
+
+impl<T: LinalgScalar> Batched<T> {
+    /// A batch of matrices `[…, m, n]`.
+    pub fn new(tensor: &Tensor<T>) -> Self {
+        if tensor.rank() < 2 {
+            let shape = tensor.shape().to_vec();
+            return Self(Err(LinalgError::NotMatrix { op: "matrices", shape }));
+        }
+        Self(Ok(tensor.clone()))
+    }
+
+    /// A failure, for the operations that follow.
+    pub fn failed(error: LinalgError) -> Self {
+        Self(Err(error))
+    }
+
+    /// A batch of vectors `[…, n]` as rows.
+    pub fn rows_of(tensor: &Tensor<T>) -> Self {
+        let axis = tensor.rank().saturating_sub(1);
+        Self::new_checked(tensor.unsqueeze(axis))
+    }
+
+    /// A batch of numbers `[…]` as `1 × 1` matrices.
+    pub fn numbers(tensor: &Tensor<T>) -> Self {
+        let axis = tensor.rank();
+        Self::new_checked(tensor.unsqueeze(axis).and_then(|t| t.unsqueeze(axis + 1)))
+    }
+
+    fn new_checked(tensor: t4a_tensor::Result<Tensor<T>>) -> Self {
+        match tensor {
+            Ok(tensor) => Self::new(&tensor),
+            Err(error) => Self(Err(error.into())),
+        }
+    }
+
+    /// The tensor `[…, m, n]`.
+    ///
+    /// # Errors
+    /// The first error of the operations that led here.
+    pub fn into_tensor(self) -> Result<Tensor<T>> {
+        self.0
+    }
+
+    /// The tensor `[…, n]` of a batch of rows.
+    ///
+    /// # Errors
+    /// As [`Batched::into_tensor`].
+    pub fn into_vectors(self) -> Result<Tensor<T>> {
+        let tensor = self.0?;
+        let axis = tensor.rank() - 2;
+        Ok(tensor.squeeze(axis)?)
+    }
+
+    /// The tensor `[…]` of a batch of numbers.
+    ///
+    /// # Errors
+    /// As [`Batched::into_tensor`].
+    pub fn into_numbers(self) -> Result<Tensor<T>> {
+        let tensor = self.0?;
+        let axis = tensor.rank() - 2;
+        Ok(tensor.squeeze(axis)?.squeeze(axis)?)
+    }
+
+    fn then<U: LinalgScalar>(&self, f: impl FnOnce(&Tensor<T>) -> Result<Tensor<U>>) -> Batched<U> {
+        Batched(self.0.as_ref().map_err(Clone::clone).and_then(f))
+    }
+
+    fn map<K: Unary<T>>(&self, kernel: K) -> Batched<K::Out>
+    where
+        K::Out: LinalgScalar,
+    {
+        self.then(|t| Ok(map::map(kernel, t.clone())?))
+    }
+
+    fn zip<U: LinalgScalar, K: Binary<T, U>>(&self, rhs: &Batched<U>, k: K) -> Batched<K::Out>
+    where
+        K::Out: LinalgScalar,
+    {
+        self.then(|a| {
+            let b = rhs.0.as_ref().map_err(Clone::clone)?;
+            Ok(map::zip(k, a.clone(), b.clone())?)
+        })
+    }
+
+    fn with(
+        &self,
+        rhs: &Self,
+        f: impl FnOnce(&Tensor<T>, &Tensor<T>) -> Result<Tensor<T>>,
+    ) -> Self {
+        self.then(|a| f(a, rhs.0.as_ref().map_err(Clone::clone)?))
+    }
+
+    fn axis(&self, from_last: usize) -> usize {
+        match &self.0 {
+            Ok(t) => t.shape()[t.rank() - from_last],
+            Err(_) => 0,
+        }
+    }
+}
+
+/// The leading axes of a tensor of matrices.
+fn batch_of<T: LinalgScalar>(t: &Tensor<T>) -> &[usize] {
+    &t.shape()[..t.rank() - 2]
+}
+
+/// GEMM reads memory in rows or columns: repeated elements are spread out first.
+fn spread<T: LinalgScalar>(t: &Tensor<T>) -> Result<Tensor<T>> {
+    let r = t.rank();
+    let repeated = (r - 2..r).any(|axis| t.layout().strides()[axis] == 0 && t.shape()[axis] > 1);
+    Ok(if repeated { to_contiguous(t)? } else { t.clone() })
+}
+
+fn matmul<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
+    let (a, b) = (spread(a)?, spread(b)?);
+    let (m, k, n) = (a.shape()[a.rank() - 2], a.shape()[a.rank() - 1], b.shape()[b.rank() - 1]);
+    if batch_of(&a) != batch_of(&b) || b.shape()[b.rank() - 2] != k {
+        let required = "equal batches, columns of the first = rows of the second";
+        return Err(
+            t4a_tensor::TensorError::shapes("matmul", a.shape(), b.shape(), required).into()
+        );
+    }
+    let mut out = Output::<T>::new(batch_of(&a), m, n)?;
+    let slots = out.mats()?;
+    let (lhs, rhs) = (Views::of("matmul", &a)?, Views::of("matmul", &b)?);
+    run(
+        batch_of(&a),
+        slots,
+        2 * m * n * k,
+        |_| (),
+        |(), index, out, par| {
+            T::matmul(out.as_mut(), lhs.get(index), rhs.get(index), par);
+            Status::Done
+        },
+    )?;
+    out.matrices()
+}
+
+impl<T: LinalgScalar> Matrices for Batched<T> {
+    type Real = Batched<T::R>;
+    type Complex = Batched<T::Complex>;
+    const IS_COMPLEX: bool = T::IS_COMPLEX;
+
+    fn rows(&self) -> usize {
+        self.axis(2)
+    }
+    fn cols(&self) -> usize {
+        self.axis(1)
+    }
+    fn epsilon(&self) -> f64 {
+        epsilon::<T>()
+    }
+    fn add(&self, rhs: &Self) -> Self {
+        self.zip(rhs, Add)
+    }
+    fn sub(&self, rhs: &Self) -> Self {
+        self.zip(rhs, Sub)
+    }
+    fn mul(&self, rhs: &Self) -> Self {
+        self.zip(rhs, Mul)
+    }
+    fn mul_real(&self, rhs: &Self::Real) -> Self {
+        self.zip(rhs, MulReal(PhantomData))
+    }
+    fn scale(&self, c: f64) -> Self {
+        self.map(Scale(c))
+    }
+    fn matmul(&self, rhs: &Self) -> Self {
+        self.with(rhs, matmul)
+    }
+    fn transpose(&self) -> Self {
+        self.then(|t| Ok(t.swap_axes(t.rank() - 2, t.rank() - 1)?))
+    }
+    fn conj(&self) -> Self {
+        if T::IS_COMPLEX { self.map(Conj) } else { self.clone() }
+    }
+    fn slice(&self, rows: Range<usize>, cols: Range<usize>) -> Self {
+        self.then(|t| {
+            let r = t.rank();
+            let t = t.slice_axis(r - 2, rows.start, rows.len(), 1)?;
+            Ok(t.slice_axis(r - 1, cols.start, cols.len(), 1)?)
+        })
+    }
+    fn stack(&self, below: &Self) -> Self {
+        self.with(below, |a, b| {
+            let (upper, lower) = (Views::of("stack", a)?, Views::of("stack", b)?);
+            let (m, n) = (self.rows(), self.cols());
+            let mut out = Output::<T>::new(batch_of(a), m + below.rows(), n)?;
+            for (index, mut out) in out.mats()?.into_iter().enumerate() {
+                out.as_mut().subrows_mut(0, m).copy_from(upper.get(index));
+                out.as_mut().subrows_mut(m, below.rows()).copy_from(lower.get(index));
+            }
+            out.matrices()
+        })
+    }
+    fn permute_rows(&self, p: &Permutation) -> Self {
+        self.then(|t| {
+            let (m, n) = (self.rows(), self.cols());
+            let order = p.index().to_vec()?;
+            let views = Views::of("permute_rows", t)?;
+            let mut out = Output::<T>::new(batch_of(t), m, n)?;
+            for (index, mut out) in out.mats()?.into_iter().enumerate() {
+                let (source, p) = (views.get(index), &order[index * m..(index + 1) * m]);
+                for j in 0..n {
+                    p.iter().enumerate().for_each(|(i, &row)| {
+                        out[(i, j)] = source[(row as usize, j)];
+                    });
+                }
+            }
+            out.matrices()
+        })
+    }
+    fn mask(&self, keep: Region) -> Self {
+        self.then(|t| {
+            let (m, n) = (self.rows(), self.cols());
+            let mut out = to_contiguous(t)?;
+            if m * n > 0 {
+                for (at, row) in out.as_mut_slice()?.chunks_exact_mut(n).enumerate() {
+                    let i = (at % m) as isize;
+                    let clip = |j: isize| j.clamp(0, n as isize) as usize;
+                    let kept = match keep {
+                        Region::Lower(k) => 0..clip(i + k + 1),
+                        Region::Upper(k) => clip(i + k)..n,
+                        Region::Diagonal => clip(i)..clip(i + 1),
+                    };
+                    row[..kept.start].fill(<T as Numeric>::ZERO);
+                    row[kept.end..].fill(<T as Numeric>::ZERO);
+                }
+            }
+            Ok(out)
+        })
+    }
+    fn sum_rows(&self) -> Self {
+        self.then(|t| {
+            let views = Views::of("sum_rows", t)?;
+            let mut out = Output::<T>::new(batch_of(t), self.cols(), 1)?;
+            for (index, sums) in out.slices()?.into_iter().enumerate() {
+                let a = views.get(index);
+                for i in 0..a.nrows() {
+                    for (j, sum) in sums.iter_mut().enumerate() {
+                        *sum = Numeric::add(*sum, a[(i, j)]);
+                    }
+                }
+            }
+            Ok(out.transposed())
+        })
+    }
+    fn diagonal(&self) -> Self {
+        self.then(|t| {
+            let (r, k) = (t.rank(), self.rows().min(self.cols()));
+            let square = t.slice_axis(r - 2, 0, k, 1)?.slice_axis(r - 1, 0, k, 1)?;
+            Ok(square.diagonal(r - 2, r - 1, 0)?.unsqueeze(r - 2)?)
+        })
+    }
+    fn constant(&self, m: usize, n: usize, c: f64) -> Self {
+        self.then(|t| {
+            let shape: Vec<usize> = batch_of(t).iter().copied().chain([m, n]).collect();
+            Ok(Tensor::full(&[], <T as Numeric>::from_f64(c))?.expand(&shape)?)
+        })
+    }
+    fn re(&self) -> Self::Real {
+        self.map(Re)
+    }
+    fn im(&self) -> Self::Real {
+        self.map(Im)
+    }
+    fn from_parts(re: &Self::Real, im: &Self::Real) -> Self {
+        re.zip(im, FromParts(PhantomData::<T>))
+    }
+    fn to_complex(&self) -> Self::Complex {
+        self.map(IntoComplex)
+    }
+    fn from_complex(z: &Self::Complex) -> Self {
+        z.map(FromComplex(PhantomData::<T>))
+    }
+    fn solve_triangular(&self, b: &Self, triangle: Triangle) -> Self {
+        self.with(b, |t, b| solve_triangular(t, b, triangle))
+    }
+    fn solve(&self, b: &Self) -> Self {
+        self.with(b, crate::solve::solve)
+    }
+    fn lyapunov(&self, b: &Self) -> Self {
+        self.with(b, crate::lyapunov::lyapunov)
+    }
+    fn largest(&self) -> Self::Real {
+        self.then(|t| {
+            let views = Views::of("largest", t)?;
+            let mut out = Output::<T::R>::new(batch_of(t), 1, 1)?;
+            for (index, largest) in out.slices()?.into_iter().enumerate() {
+                let a = views.get(index);
+                for j in 0..a.ncols() {
+                    for i in 0..a.nrows() {
+                        largest[0] = Real::max(largest[0], Field::modulus(a[(i, j)]));
+                    }
+                }
+            }
+            out.matrices()
+        })
+    }
+    fn norms(&self) -> Result<Vec<f64>> {
+        let t = self.0.as_ref().map_err(Clone::clone)?;
+        let views = Views::of("norms", t)?;
+        let count = batch_of(t).iter().product();
+        Ok((0..count).map(|index| norm(views.get(index))).collect())
+    }
+}
+
+fn norm<T: LinalgScalar>(a: faer::MatRef<'_, T>) -> f64 {
+    let column = |j| (0..a.nrows()).map(move |i| Field::abs_sq(a[(i, j)]).to_f64());
+    (0..a.ncols()).flat_map(column).sum::<f64>().sqrt()
+}
+
+impl<T> RealMatrices for Batched<T>
+where
+    T: LinalgScalar<R = T> + t4a_algebra::Float,
+{
+    fn recip(&self) -> Self {
+        self.map(Recip)
+    }
+    fn exp(&self) -> Self {
+        self.map(Exp)
+    }
+    fn ln(&self) -> Self {
+        self.map(Ln)
+    }
+    fn powf(&self, p: f64) -> Self {
+        self.map(Powf(p))
+    }
+    fn largest_real(&self) -> Self {
+        self.largest()
+    }
+    fn within(&self, limit: &Self) -> Self {
+        self.zip(limit, Within)
+    }
+}

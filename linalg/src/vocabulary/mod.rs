@@ -1,0 +1,211 @@
+//! The operations that derivative rules are written in.
+//!
+//! A rule is a function generic over [`Matrices`]: a batch of `m × n` matrices. A vector is a
+//! batch of `1 × n` rows, a number one of `1 × 1`, and elementwise operations broadcast axes of
+//! size 1, so a row times a matrix scales its columns. Every operation here is differentiable with
+//! operations from here, which is why a rule can be differentiated again.
+//!
+//! Implementors: [`Batched`] (engine tensors, real and complex), [`Dual`] (any implementor with a
+//! tangent beside it), and the primitives of a Burn backend, where `Autodiff` records each call.
+//!
+//! Convention (that of PyTorch): for a real loss `L`, the cotangent of `A` is
+//! `Ā = ∂L/∂Re A + i ∂L/∂Im A`, so `dL = Re⟨Ā, dA⟩` with `⟨X, Y⟩ = tr(Xᴴ Y)`.
+
+mod dual;
+mod engine;
+mod kernels;
+
+use std::ops::Range;
+
+pub use dual::Dual;
+pub use engine::Batched;
+
+use crate::error::Result;
+use crate::permutation::Permutation;
+use crate::triangular::Triangle;
+
+/// Part of a matrix that [`Matrices::mask`] keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Region {
+    /// Entries with `j ≤ i + k`.
+    Lower(isize),
+    /// Entries with `j ≥ i + k`.
+    Upper(isize),
+    /// Entries with `j = i`.
+    Diagonal,
+}
+
+impl Region {
+    /// Whether entry `(i, j)` is kept.
+    pub fn contains(self, i: usize, j: usize) -> bool {
+        let (i, j) = (i as isize, j as isize);
+        match self {
+            Region::Lower(k) => j <= i + k,
+            Region::Upper(k) => j >= i + k,
+            Region::Diagonal => i == j,
+        }
+    }
+}
+
+/// Batches of matrices with the operations of derivative rules.
+pub trait Matrices: Clone + std::fmt::Debug {
+    /// Real matrices of the same precision.
+    type Real: RealMatrices<Real = Self::Real, Complex = Self::Complex>;
+    /// Complex matrices of the same precision.
+    type Complex: Matrices<Real = Self::Real, Complex = Self::Complex>;
+    /// Whether entries have an imaginary part.
+    const IS_COMPLEX: bool;
+
+    /// `m`.
+    fn rows(&self) -> usize;
+    /// `n`.
+    fn cols(&self) -> usize;
+    /// Distance from 1 to the next larger real number.
+    fn epsilon(&self) -> f64;
+
+    /// `A + B`, broadcasting.
+    fn add(&self, rhs: &Self) -> Self;
+    /// `A − B`, broadcasting.
+    fn sub(&self, rhs: &Self) -> Self;
+    /// `A ∘ B`, elementwise, broadcasting.
+    fn mul(&self, rhs: &Self) -> Self;
+    /// `A ∘ R` with real `R`, elementwise, broadcasting.
+    fn mul_real(&self, rhs: &Self::Real) -> Self;
+    /// `c A`.
+    fn scale(&self, c: f64) -> Self;
+    /// `A B`.
+    fn matmul(&self, rhs: &Self) -> Self;
+    /// `Aᵀ`.
+    fn transpose(&self) -> Self;
+    /// The complex conjugate; `A` itself if real.
+    fn conj(&self) -> Self;
+
+    /// A block.
+    fn slice(&self, rows: Range<usize>, cols: Range<usize>) -> Self;
+    /// `[A; B]`.
+    fn stack(&self, below: &Self) -> Self;
+    /// Row `i` of the result is row `pᵢ`.
+    fn permute_rows(&self, p: &Permutation) -> Self;
+    /// Zero outside of the region.
+    fn mask(&self, keep: Region) -> Self;
+    /// `Σᵢ Aᵢⱼ` as a row.
+    fn sum_rows(&self) -> Self;
+    /// An `m × n` matrix of entries `c`, for each matrix of the batch; a constant.
+    fn constant(&self, m: usize, n: usize, c: f64) -> Self;
+
+    /// Real part.
+    fn re(&self) -> Self::Real;
+    /// Imaginary part; zero if real.
+    fn im(&self) -> Self::Real;
+    /// `re + i im`; the imaginary part is dropped by real matrices.
+    fn from_parts(re: &Self::Real, im: &Self::Real) -> Self;
+    /// The same as complex matrices.
+    fn to_complex(&self) -> Self::Complex;
+    /// The part of complex matrices that this type holds: the adjoint of [`Matrices::to_complex`].
+    fn from_complex(z: &Self::Complex) -> Self;
+
+    /// `op(T)⁻¹ B` with `T = self`.
+    fn solve_triangular(&self, b: &Self, triangle: Triangle) -> Self;
+    /// `A⁻¹ B`.
+    fn solve(&self, b: &Self) -> Self;
+    /// The solution of `P X + X P = B` with positive definite Hermitian `P = self`.
+    fn lyapunov(&self, b: &Self) -> Self;
+
+    /// Largest modulus of each matrix, `1 × 1`; a constant.
+    fn largest(&self) -> Self::Real;
+    /// Frobenius norm of each matrix, as host values.
+    ///
+    /// # Errors
+    /// The first error of the operations that led here.
+    fn norms(&self) -> Result<Vec<f64>>;
+
+    // What follows is made of the above.
+
+    /// `Aᴴ`.
+    fn adjoint(&self) -> Self {
+        self.transpose().conj()
+    }
+    /// `−A`.
+    fn neg(&self) -> Self {
+        self.scale(-1.0)
+    }
+    /// `(A + Aᴴ)/2`.
+    fn herm(&self) -> Self {
+        self.add(&self.adjoint()).scale(0.5)
+    }
+    /// `(A − Aᴴ)/2`.
+    fn skew(&self) -> Self {
+        self.sub(&self.adjoint()).scale(0.5)
+    }
+    /// The diagonal as a row.
+    fn diagonal(&self) -> Self {
+        let k = self.rows().min(self.cols());
+        self.slice(0..k, 0..k).mask(Region::Diagonal).sum_rows()
+    }
+    /// The diagonal matrix of a row.
+    fn diagonal_matrix(&self) -> Self {
+        let n = self.cols();
+        self.constant(n, n, 0.0).add(self).mask(Region::Diagonal)
+    }
+    /// The unit matrix.
+    fn identity(&self, n: usize) -> Self {
+        self.constant(n, n, 1.0).mask(Region::Diagonal)
+    }
+    /// `[A, B]`.
+    fn append(&self, right: &Self) -> Self {
+        self.transpose().stack(&right.transpose()).transpose()
+    }
+    /// `r + 0i`.
+    fn from_re(re: &Self::Real) -> Self {
+        Self::from_parts(re, &re.scale(0.0))
+    }
+    /// The real matrices as these.
+    fn with_real_diagonal(&self) -> Self {
+        let offdiagonal = self.sub(&self.mask(Region::Diagonal));
+        offdiagonal.add(&Self::from_re(&self.mask(Region::Diagonal).re()))
+    }
+    /// `op(T)⁻¹` from the right: `B op(T)⁻¹` with `T = self`.
+    fn solve_triangular_right(&self, b: &Self, triangle: Triangle) -> Self {
+        use crate::triangular::Op;
+        // (B op(T)⁻¹)ᵀ = op(T)⁻ᵀ Bᵀ
+        match triangle.op {
+            Op::None => {
+                self.solve_triangular(&b.transpose(), Triangle { op: Op::Transpose, ..triangle })
+            }
+            Op::Transpose => {
+                self.solve_triangular(&b.transpose(), Triangle { op: Op::None, ..triangle })
+            }
+            Op::Adjoint => {
+                let plain = Triangle { op: Op::None, ..triangle };
+                self.conj().solve_triangular(&b.transpose(), plain)
+            }
+        }
+        .transpose()
+    }
+}
+
+/// Real matrices.
+pub trait RealMatrices: Matrices {
+    /// `1 / x`, elementwise.
+    fn recip(&self) -> Self;
+    /// `eˣ`, elementwise.
+    fn exp(&self) -> Self;
+    /// `ln x`, elementwise.
+    fn ln(&self) -> Self;
+    /// `xᵖ`, elementwise.
+    fn powf(&self, p: f64) -> Self;
+    /// 1 where `|x| ≤ limit`, else 0; a constant. The limit broadcasts.
+    fn within(&self, limit: &Self) -> Self;
+
+    /// Largest modulus of each matrix, as [`Matrices::largest`].
+    fn largest_real(&self) -> Self;
+
+    /// `1 / x`, and 0 where `|x| ≤ limit`.
+    fn masked_recip(&self, limit: &Self) -> Self {
+        let inside = self.within(limit);
+        let outside = inside.scale(-1.0).add(&inside.constant(1, 1, 1.0));
+        // Where inside is 1 this divides by something not zero, then drops it.
+        let safe = self.mul(&outside).add(&inside);
+        safe.recip().mul(&outside)
+    }
+}
