@@ -69,9 +69,6 @@ pub enum EinsumError {
     /// No plan fits the memory budget, even with every label sliced that can be.
     #[error("einsum: no plan fits into {budget} bytes, the smallest found takes {needed}")]
     BudgetTooSmall { budget: usize, needed: usize },
-    /// A sum over more terms than a 32-bit index can tell apart.
-    #[error("einsum: a winner among {terms} terms does not fit a 32-bit index")]
-    IndexRange { terms: usize },
     /// A tensor with more elements than an address can count.
     #[error("einsum: a tensor with axes {shape:?} exceeds the address space")]
     SizeOverflow { shape: Vec<usize> },

@@ -7,12 +7,14 @@
 //! plan         labels of each step, slices    shape-only; cached by structure
 //! contract     runs a plan over a semiring    pair: one pairwise contraction
 //! backend      products supplied by the user
+//! derivative   vjp and jvp of a plan           sweep: loops over terms
 //! ```
 #![forbid(unsafe_code)]
 
 mod backend;
 mod cache;
 mod contract;
+mod derivative;
 mod einsum;
 mod error;
 mod network;
@@ -20,9 +22,11 @@ mod pair;
 mod path;
 mod plan;
 mod subscripts;
+mod sweep;
 
 pub use backend::{Backend, BgemmBackend, BgemmShape, TensordotAxes, TensordotBackend};
 pub use cache::{cached_plans, clear_plans};
+pub use derivative::{Differentiable, Share};
 pub use einsum::{Einsum, einsum};
 pub use error::{EinsumError, Result};
 pub use path::{Optimizer, Path};

@@ -10,7 +10,7 @@
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
-use t4a_algebra::{Scalar, Semiring};
+use t4a_algebra::{Numeric, Scalar, Semiring, Standard};
 use t4a_tensor::Tensor;
 
 use crate::error::{EinsumError, Result};
@@ -220,31 +220,24 @@ impl Network {
 
     /// Operand `i` as a view with distinct labels. No copy.
     pub(crate) fn enter<T: Scalar>(&self, i: usize, tensor: &Tensor<T>) -> Result<Labelled<T>> {
-        let axes = &self.axes[i];
-        if self.inputs[i].len() == axes.len() {
-            return Ok(Labelled { tensor: tensor.clone(), ids: self.inputs[i].clone() });
+        enter(&self.axes[i], tensor)
+    }
+
+    /// The cotangent of the result as that of the output labels: what [`Network::leave`] repeats
+    /// is summed, what it embeds is read off the diagonal.
+    pub(crate) fn enter_result<T: Numeric>(&self, cotangent: &Tensor<T>) -> Result<Labelled<T>> {
+        let x = enter(&self.result, cotangent)?;
+        let repeated: Ids = x.ids.iter().copied().filter(|id| !self.output.contains(id)).collect();
+        crate::pair::sum_out::<Standard, T>(x, &repeated, &self.sizes)
+    }
+
+    /// The cotangent of operand `i`, given that of its view from [`Network::enter`].
+    pub(crate) fn leave_operand<T: Numeric>(&self, i: usize, x: &Labelled<T>) -> Result<Tensor<T>> {
+        let aligned = align(x, &self.inputs[i])?;
+        if self.inputs[i].len() == self.axes[i].len() {
+            return Ok(aligned);
         }
-        let mut view = tensor.clone();
-        let mut ids = Ids::new();
-        for &axis in axes {
-            // Axes that were taken in stand at the front, those to come behind them.
-            match axis {
-                None => view = view.select(ids.len(), 0)?,
-                Some(id) => match ids.iter().position(|&known| known == id) {
-                    None => ids.push(id),
-                    Some(at) => {
-                        let here = ids.len();
-                        view = view.diagonal(at, here, 0)?;
-                        // The diagonal is the last axis: bring it back to its place.
-                        let last = view.rank() - 1;
-                        let order: SmallVec<[usize; 8]> =
-                            (0..at).chain([last]).chain(at..last).collect();
-                        view = view.permute(&order)?;
-                    }
-                },
-            }
-        }
-        Ok(Labelled { tensor: view, ids })
+        embed::<Standard, T>(&self.axes[i], &self.shapes[i], &aligned, &self.inputs[i])
     }
 
     /// The result in the order and shape that were asked for.
@@ -263,7 +256,8 @@ impl Network {
             tensor = tensor.expand(&shape)?;
         }
         if distinct.len() < self.result.iter().flatten().count() {
-            return Ok(self.embed::<S, T>(&tensor, &distinct)?.with_route(route));
+            let shape = self.result_shape();
+            return Ok(embed::<S, T>(&self.result, &shape, &tensor, &distinct)?.with_route(route));
         }
         for (axis, id) in self.result.iter().enumerate() {
             if id.is_none() {
@@ -272,23 +266,47 @@ impl Network {
         }
         Ok(tensor)
     }
+}
 
-    /// Writes a tensor to the diagonal that repeated labels of the result describe.
-    fn embed<S: Semiring<T>, T: Scalar>(&self, x: &Tensor<T>, ids: &Ids) -> Result<Tensor<T>> {
-        let mut out = Tensor::full(&self.result_shape(), S::ZERO)?;
-        let strides: Vec<isize> = out.layout().strides().to_vec();
-        let along = |id: &Id| -> usize {
-            self.result
-                .iter()
-                .zip(&strides)
-                .filter(|(r, _)| **r == Some(*id))
-                .map(|(_, s)| *s as usize)
-                .sum()
-        };
-        let along: Vec<usize> = ids.iter().map(along).collect();
-        scatter(out.as_mut_slice()?, &along, x, |_, new| new)?;
-        Ok(out)
+/// A tensor with the given axes as a view with distinct labels. No copy.
+fn enter<T: Scalar>(axes: &Axes, tensor: &Tensor<T>) -> Result<Labelled<T>> {
+    let mut view = tensor.clone();
+    let mut ids = Ids::new();
+    for &axis in axes {
+        // Axes that were taken in stand at the front, those to come behind them.
+        match axis {
+            None => view = view.select(ids.len(), 0)?,
+            Some(id) => match ids.iter().position(|&known| known == id) {
+                None => ids.push(id),
+                Some(at) => {
+                    view = view.diagonal(at, ids.len(), 0)?;
+                    // The diagonal is the last axis: bring it back to its place.
+                    let last = view.rank() - 1;
+                    let order: SmallVec<[usize; 8]> =
+                        (0..at).chain([last]).chain(at..last).collect();
+                    view = view.permute(&order)?;
+                }
+            },
+        }
     }
+    Ok(Labelled { tensor: view, ids })
+}
+
+/// Writes a tensor with labels `ids` to the diagonals of zeros that repeated labels describe.
+fn embed<S: Semiring<T>, T: Scalar>(
+    axes: &Axes,
+    shape: &[usize],
+    x: &Tensor<T>,
+    ids: &Ids,
+) -> Result<Tensor<T>> {
+    let mut out = Tensor::full(shape, S::ZERO)?;
+    let strides: Vec<usize> = out.layout().strides().iter().map(|&s| s as usize).collect();
+    let along = |id: &Id| -> usize {
+        axes.iter().zip(&strides).filter(|(axis, _)| **axis == Some(*id)).map(|(_, s)| s).sum()
+    };
+    let along: Vec<usize> = ids.iter().map(along).collect();
+    scatter(out.as_mut_slice()?, &along, x, |_, new| new)?;
+    Ok(out)
 }
 
 /// `out[Σ iₖ·strides[k]] ← combine(out[…], x[i])` for every index of x.
