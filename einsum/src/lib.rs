@@ -5,6 +5,7 @@
 //! network      subscripts meet shapes         numbered labels, one per axis
 //! path         order of contraction           searched by omeco or given
 //! plan         labels of each step, slices    shape-only; cached by structure
+//! step         a plan taken apart, for autodiff tapes
 //! contract     runs a plan over a semiring    pair: one pairwise contraction
 //! backend      products supplied by the user
 //! derivative   vjp and jvp of a plan           sweep: loops over terms
@@ -21,6 +22,7 @@ mod network;
 mod pair;
 mod path;
 mod plan;
+mod step;
 mod subscripts;
 mod sweep;
 
@@ -31,4 +33,5 @@ pub use einsum::{Einsum, einsum};
 pub use error::{EinsumError, Result};
 pub use path::{Optimizer, Path};
 pub use plan::{Cost, Plan};
+pub use step::Step;
 pub use subscripts::{Label, Subscripts};

@@ -32,6 +32,9 @@ pub(crate) struct Labelled<T> {
 /// Operands, output and sizes over numbered labels.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Network {
+    /// Labels of the operands and of the result as they come, ellipses spelled out.
+    pub(crate) terms: Vec<Vec<Label>>,
+    pub(crate) output_term: Vec<Label>,
     /// Shapes of the operands as they come.
     pub(crate) shapes: Vec<Vec<usize>>,
     /// Label of each axis as it comes; none for size 1.
@@ -144,7 +147,7 @@ impl Network {
             }
         };
         Self::given_sizes(&mut sizes, &output, given)?;
-        Ok(Self::number(shapes, &terms, &output, &sizes))
+        Ok(Self::number(shapes, terms, output, &sizes))
     }
 
     fn given_sizes(sizes: &mut Sizes, output: &[Label], given: &[(Label, usize)]) -> Result<()> {
@@ -177,7 +180,12 @@ impl Network {
         }
     }
 
-    fn number(shapes: &[&[usize]], terms: &[Vec<Label>], output: &[Label], sizes: &Sizes) -> Self {
+    fn number(
+        shapes: &[&[usize]],
+        terms: Vec<Vec<Label>>,
+        output_term: Vec<Label>,
+        sizes: &Sizes,
+    ) -> Self {
         let mut names = Vec::new();
         let mut numbers: HashMap<Label, Id> = HashMap::new();
         let mut id_of = |label: Label| {
@@ -195,7 +203,7 @@ impl Network {
             })
             .collect();
         let result: Axes =
-            output.iter().map(|&l| (sizes.of[&l].0 != 1).then(|| id_of(l))).collect();
+            output_term.iter().map(|&l| (sizes.of[&l].0 != 1).then(|| id_of(l))).collect();
         let distinct = |axes: &Axes| {
             let mut ids = Ids::new();
             axes.iter().flatten().for_each(|&id| {
@@ -210,7 +218,7 @@ impl Network {
         output.retain(|id| inputs.iter().any(|ids| ids.contains(id)));
         let sizes = names.iter().map(|l| sizes.of[l].0).collect();
         let shapes = shapes.iter().map(|s| s.to_vec()).collect();
-        Self { shapes, axes, inputs, output, result, sizes, names }
+        Self { terms, output_term, shapes, axes, inputs, output, result, sizes, names }
     }
 
     /// Shape of the result.

@@ -2,11 +2,14 @@
 //!
 //! A plan depends on shapes and subscripts, never on data, element type, strides or semiring.
 
+use std::sync::OnceLock;
+
 use smallvec::SmallVec;
 
 use crate::error::{EinsumError, Result};
 use crate::network::{Id, Ids, Network};
 use crate::path::{Pairs, Path, product_ids, to_path};
+use crate::step::Step;
 
 /// What a contraction takes, known before it runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,6 +59,8 @@ pub struct Plan {
     pub(crate) sliced: Ids,
     path: Path,
     cost: Cost,
+    /// What [`Plan::steps`] gives, once it was asked for.
+    pub(crate) taken_apart: OnceLock<Vec<Step>>,
 }
 
 fn volume(ids: &[Id], sizes: &[usize]) -> f64 {
@@ -71,7 +76,8 @@ impl Plan {
         let path = to_path(network.inputs.len(), pairs);
         let (steps, lone) = classify(&network, pairs);
         let none = Cost { flops: 0.0, largest: 0.0, peak: 0.0, slices: 1.0 };
-        let mut plan = Self { network, steps, lone, sliced: Ids::new(), path, cost: none };
+        let (sliced, taken_apart) = (Ids::new(), OnceLock::new());
+        let mut plan = Self { network, steps, lone, sliced, path, cost: none, taken_apart };
         plan.cost = plan.estimate(&[]);
         Ok(plan)
     }

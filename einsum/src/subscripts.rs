@@ -50,6 +50,12 @@ from_label! {
     usize: i => Label::Int(i as i64);
 }
 
+/// Letters and digits, and every character beyond ASCII that is visible: networks of hundreds of
+/// tensors use up the letters.
+fn is_label(c: char) -> bool {
+    c.is_ascii_alphanumeric() || (!c.is_ascii() && !c.is_control() && !c.is_whitespace())
+}
+
 /// One axis of a term, or the place of the ellipsis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Token {
@@ -162,7 +168,7 @@ impl FromStr for Subscripts {
                     }
                     current.push(Token::Ellipsis);
                 }
-                c if c.is_alphabetic() => current.push(Token::Label(Label::Char(c))),
+                c if is_label(c) => current.push(Token::Label(Label::Char(c))),
                 found => return Err(EinsumError::UnexpectedCharacter { position, found }),
             }
         }
@@ -206,13 +212,19 @@ mod tests {
     #[test]
     fn mistakes_are_located() {
         let parse = |text: &str| text.parse::<Subscripts>().unwrap_err();
-        assert_eq!(parse("ij,j1"), EinsumError::UnexpectedCharacter { position: 4, found: '1' });
+        assert_eq!(parse("ij,j;"), EinsumError::UnexpectedCharacter { position: 4, found: ';' });
         assert_eq!(parse("ij-k"), EinsumError::Arrow { position: 2 });
         assert_eq!(parse("i->j->k"), EinsumError::Arrow { position: 4 });
         assert_eq!(parse("i..j"), EinsumError::Ellipsis { position: 1 });
         assert_eq!(parse("...i..."), EinsumError::Ellipsis { position: 4 });
         assert_eq!(parse("i->i,j"), EinsumError::OutputTerms { position: 4 });
         assert_eq!(parse("é,é->é!"), EinsumError::UnexpectedCharacter { position: 9, found: '!' });
+    }
+
+    #[test]
+    fn digits_and_unassigned_characters_are_labels() {
+        let s: Subscripts = "i1,1\u{3a2}->i\u{3a2}".parse().unwrap();
+        assert_eq!(s, Subscripts::new([['i', '1'], ['1', '\u{3a2}']], ['i', '\u{3a2}']));
     }
 
     #[test]

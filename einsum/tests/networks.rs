@@ -67,6 +67,20 @@ fn check<S: Semiring<T>, T: Scalar>(case: &Case, order: &[usize], value: impl Fn
     let plan = own.plan(&views, size_of::<T>()).unwrap();
     let again = einsum.clone().path(plan.path().clone()).contract::<S, T>(&data).unwrap();
     assert_eq!(again.to_vec().unwrap(), want, "path returned");
+    let mut slots: Vec<Tensor<T>> = data.iter().map(|x| (*x).clone()).collect();
+    for step in plan.steps().unwrap() {
+        let operands: Vec<&Tensor<T>> = step.slots.iter().map(|&slot| &slots[slot]).collect();
+        for (i, x) in operands.iter().enumerate() {
+            assert_eq!(step.plan.operand_shape(i).unwrap(), x.shape());
+            assert_eq!(step.plan.operand_labels(i).unwrap().len(), x.rank());
+        }
+        let next = step.plan.contract::<S, T>(&operands).unwrap();
+        assert_eq!(next.shape(), step.plan.shape());
+        assert_eq!(next.rank(), step.plan.result_labels().len());
+        slots.push(next);
+    }
+    assert_eq!(slots.len(), data.len() + data.len().max(2) - 1);
+    assert_eq!(slots.last().unwrap().to_vec().unwrap(), want, "step by step");
     // The tightest budget that has a plan.
     let mut budget = plan.cost().bytes(size_of::<T>()) as usize;
     let mut sliced = 0;

@@ -1,0 +1,131 @@
+//! A plan taken apart: one small plan per pairwise step, for callers that run, time or
+//! differentiate step by step (an autodiff tape records one node for each).
+//!
+//! ```text
+//! slots     0 … n−1 operands | n, n+1, … results of the steps, in order
+//! step s    slots (a, b) ──▶ slot n+s        the last one is the result as it was asked for
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::error::Result;
+use crate::network::{Id, Ids, Network};
+use crate::plan::Plan;
+use crate::subscripts::{Label, Subscripts};
+
+/// One step of a plan: which tensors it takes and how they are contracted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Slots that the step takes: two, or one if the plan has one operand. Every slot is taken
+    /// once.
+    pub slots: SmallVec<[usize; 2]>,
+    /// The contraction of these slots. It reads operands in their own shape and order of axes;
+    /// results of earlier steps have the axes of [`Plan::result_labels`] of their step.
+    pub plan: Arc<Plan>,
+}
+
+impl Plan {
+    /// The steps in order: n − 1 of two tensors for n operands, one of one tensor for n = 1.
+    ///
+    /// ```
+    /// use t4a_algebra::Standard;
+    /// use t4a_einsum::Einsum;
+    /// use t4a_tensor::Tensor;
+    /// let m = Tensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
+    /// let plan = Einsum::new("ij,jk,kk->ik")?.plan(&[&[2, 2][..]; 3], 4)?;
+    /// let mut slots = vec![m.clone(), m.clone(), m];
+    /// for step in plan.steps()? {
+    ///     let operands: Vec<_> = step.slots.iter().map(|&slot| &slots[slot]).collect();
+    ///     let next = step.plan.contract::<Standard, i32>(&operands)?;
+    ///     slots.push(next);
+    /// }
+    /// assert_eq!(slots[4].to_vec()?, [7, 40, 15, 88]);
+    /// # Ok::<(), t4a_einsum::EinsumError>(())
+    /// ```
+    ///
+    /// Each step is a plan of its own, with a result in a fixed order of axes, so that vjp and jvp
+    /// of the whole follow from those of the steps. Slices do not enter: the steps are those of
+    /// the whole network, and a plan whose [`Plan::sliced`] is not empty needs more memory taken
+    /// apart than it was given.
+    ///
+    /// Cost: built once per plan.
+    ///
+    /// # Errors
+    /// [`SizeOverflow`](crate::EinsumError::SizeOverflow) for an intermediate that exceeds the
+    /// address space.
+    pub fn steps(&self) -> Result<&[Step]> {
+        if self.taken_apart.get().is_none() {
+            let steps = self.take_apart()?;
+            // Lost to another thread, it holds the same steps.
+            let _ = self.taken_apart.set(steps);
+        }
+        Ok(self.taken_apart.get().map_or(&[], |steps| steps))
+    }
+
+    /// Labels of the axes of operand `i`, size 1 and axes under an ellipsis included.
+    pub fn operand_labels(&self, i: usize) -> Option<&[Label]> {
+        self.network.terms.get(i).map(Vec::as_slice)
+    }
+
+    /// Shape of operand `i`.
+    pub fn operand_shape(&self, i: usize) -> Option<&[usize]> {
+        self.network.shapes.get(i).map(Vec::as_slice)
+    }
+
+    /// Number of operands.
+    pub fn operands(&self) -> usize {
+        self.network.shapes.len()
+    }
+
+    /// Labels of the axes of the result; their sizes are [`Plan::shape`].
+    pub fn result_labels(&self) -> &[Label] {
+        &self.network.output_term
+    }
+
+    fn take_apart(&self) -> Result<Vec<Step>> {
+        let network = &self.network;
+        let mut slots: Vec<(Vec<Label>, Vec<usize>)> =
+            network.terms.iter().cloned().zip(network.shapes.iter().cloned()).collect();
+        if self.steps.is_empty() {
+            let plan = Arc::new(Plan::new(network.clone(), &Vec::new())?);
+            return Ok(vec![Step { slots: SmallVec::from_slice(&[0]), plan }]);
+        }
+        let mut steps = Vec::with_capacity(self.steps.len());
+        for (s, pair) in self.steps.iter().enumerate() {
+            let last = s + 1 == self.steps.len();
+            let kept: Ids =
+                pair.batch.iter().chain(&pair.left).chain(&pair.right).copied().collect();
+            let (labels, shape) = if last {
+                (network.output_term.clone(), network.result_shape())
+            } else {
+                let name = |&id: &Id| network.names[id as usize];
+                let size = |&id: &Id| network.sizes[id as usize];
+                (kept.iter().map(name).collect(), kept.iter().map(size).collect())
+            };
+            let given: Vec<(Label, usize)> = labels.iter().copied().zip(shape.clone()).collect();
+            let taken = [&slots[pair.lhs], &slots[pair.rhs]];
+            let subscripts = Subscripts::new(taken.map(|x| x.0.clone()), labels.iter().copied());
+            let part = Network::new(&subscripts, &taken.map(|x| x.1.as_slice()), &given)?;
+            let plan = Arc::new(Plan::new(part, &vec![(0, 1)])?);
+            steps.push(Step { slots: SmallVec::from_slice(&[pair.lhs, pair.rhs]), plan });
+            slots.push((labels, shape));
+        }
+        Ok(steps)
+    }
+}
+
+impl fmt::Display for Plan {
+    /// Subscripts and shapes, `ij,jk->ik of [2, 3], [3, 4]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let network = &self.network;
+        let output = network.output_term.iter().copied();
+        write!(f, "{} of ", Subscripts::new(network.terms.clone(), output))?;
+        for (i, shape) in network.shapes.iter().enumerate() {
+            write!(f, "{}{shape:?}", if i > 0 { ", " } else { "" })?;
+        }
+        Ok(())
+    }
+}
