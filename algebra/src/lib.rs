@@ -4,12 +4,14 @@
 //! ```text
 //! scalar     Scalar → Numeric → { Real → { Int, Float }, Field }      one impl per element type
 //! semiring   (T, ⊕, ⊗) as zero-sized tags over plain elements; semirings: one file each
+//! laws       the axioms as checks, for everybody's semirings
 //! gemm       matrix products over any semiring, strided and batched
 //! math       branch-free elementary functions on f32 and f64
 //! simd       run one loop with the widest vector instructions of this machine
 //! ```
 
 pub mod gemm;
+pub mod laws;
 pub mod math;
 pub mod scalar;
 pub mod semiring;
@@ -17,6 +19,8 @@ pub mod semirings;
 pub mod simd;
 
 pub use half::{bf16, f16};
-pub use scalar::{Field, Float, Int, Numeric, Real, Scalar, c32, c64};
-pub use semiring::Semiring;
-pub use semirings::Standard;
+pub use scalar::{Extended, Field, Float, Int, Numeric, Real, Scalar, Signed, c32, c64};
+pub use semiring::{Selective, Semiring};
+pub use semirings::{
+    Boolean, Counted, Counting, KBest, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard,
+};

@@ -2,8 +2,8 @@
 //!
 //! A semiring is a zero-sized tag that gives a plain element type two operations, so that one
 //! buffer can be read in several algebras without a copy: `f32` data under
-//! [`Standard`](crate::Standard) is a sum of products, under a tropical semiring a maximum of
-//! sums.
+//! [`Standard`](crate::Standard) is a sum of products, under [`MaxPlus`](crate::MaxPlus) a maximum
+//! of sums.
 
 use crate::Scalar;
 use crate::gemm::{self, Product};
@@ -12,7 +12,34 @@ use crate::gemm::{self, Product};
 /// distributes over ⊕, and 0 ⊗ a = a ⊗ 0 = 0. ⊗ need not commute; its order is kept.
 ///
 /// A semiring of one's own needs the first four items and then has everything that is generic
-/// over semirings.
+/// over semirings. [`laws::semiring`](crate::laws::semiring) checks the axioms on samples.
+///
+/// ```
+/// use t4a_algebra::{Semiring, gemm::{MatMut, MatRef, Product}, laws};
+/// /// Greatest common divisor and product.
+/// #[derive(Clone, Copy)]
+/// struct Gcd;
+/// impl Semiring<u64> for Gcd {
+///     const ZERO: u64 = 0;
+///     const ONE: u64 = 1;
+///     fn add(a: u64, b: u64) -> u64 {
+///         if b == 0 { a } else { Self::add(b, a % b) }
+///     }
+///     fn mul(a: u64, b: u64) -> u64 {
+///         a * b
+///     }
+/// }
+/// laws::semiring::<Gcd, u64>(&[0, 1, 2, 6, 15, 49], PartialEq::eq)?;
+/// let mut c = [0];
+/// Product::new(
+///     MatRef::row_major(&[6, 10], 1, 2)?,
+///     MatRef::row_major(&[5, 9], 2, 1)?,
+///     MatMut::row_major(&mut c, 1, 1)?,
+/// )?
+/// .run::<Gcd>();
+/// assert_eq!(c, [30]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Semiring<T: Scalar>: Copy + Send + Sync + 'static {
     /// Identity of ⊕; annihilates under ⊗.
     const ZERO: T;
@@ -31,6 +58,14 @@ pub trait Semiring<T: Scalar>: Copy + Send + Sync + 'static {
         Self::add(c, Self::mul(a, b))
     }
 
+    /// Whether `x` is an element of the semiring, where that is not every value of the type: the
+    /// axioms are promised for elements only.
+    #[inline(always)]
+    fn contains(x: T) -> bool {
+        let _ = x;
+        true
+    }
+
     /// The matrix product. The default is [`gemm::generic`]; a semiring that knows a better way
     /// overrides it, for all products or for some shapes.
     ///
@@ -39,5 +74,24 @@ pub trait Semiring<T: Scalar>: Copy + Send + Sync + 'static {
     unsafe fn gemm(p: &Product<'_, T>) {
         // SAFETY: passed on.
         unsafe { gemm::generic::<Self, T>(p) }
+    }
+}
+
+/// A semiring whose ⊕ picks one of its operands, so that every sum has a winner.
+///
+/// [`laws::selective`](crate::laws::selective) checks what is asked of [`Selective::better`].
+pub trait Selective<T: Scalar>: Semiring<T> {
+    /// Whether ⊕ prefers `a` to `b`: a strict order with 0 as its least element, and
+    /// `a ⊕ b = a` where it holds. Elements of which neither is better are interchangeable.
+    fn better(a: T, b: T) -> bool;
+
+    /// The matrix product and the winners. The default is [`gemm::generic_select`].
+    ///
+    /// # Safety
+    /// Called by [`Product::select`] on a product with a place for the winners, which has proved
+    /// what [`Product::batch`] asks for.
+    unsafe fn gemm_select(p: &Product<'_, T>) {
+        // SAFETY: passed on.
+        unsafe { gemm::generic_select::<Self, T>(p) }
     }
 }

@@ -14,13 +14,14 @@
 
 use std::marker::PhantomData;
 
-use super::Product;
+use super::kernel::{Lanes, Picks, Plain};
 use super::pack::pack;
 use super::partition::{self, Block};
 use super::scratch::{Scratch, Stack};
-use super::tile::{store, tile};
+use super::select::Step;
+use super::{MatMut, NO_WINNER, Product, select, tile};
 use crate::simd::{self, Isa, Loop};
-use crate::{Scalar, Semiring};
+use crate::{Scalar, Selective, Semiring};
 
 /// Bytes of a B panel: half of a 32 KiB L1 cache.
 const PANEL_BYTES: usize = 16 << 10;
@@ -35,49 +36,192 @@ const B_BYTES: usize = 2 << 20;
 /// The operands must be as [`Product::batch`] promises.
 pub unsafe fn product<S: Semiring<T>, T: Scalar>(p: &Product<'_, T>) {
     // SAFETY: passed on.
-    unsafe { partition::for_each(p, |block| run::<S, T>(&block)) }
+    unsafe { partition::for_each(p, |block| run::<S, Plain<S>, T>(&block)) }
 }
 
-/// One block on the calling thread, with the tile shape that suits this machine: accumulators
-/// fill the vector registers but for one row of B, one element of A and one product.
+/// The product and its winners with the generic kernel of this module.
+///
+/// # Safety
+/// The operands must be as [`Product::batch`] promises, and `p` must have a place for the winners.
+pub unsafe fn product_select<S: Selective<T>, T: Scalar>(p: &Product<'_, T>) {
+    // SAFETY: passed on.
+    unsafe { partition::for_each(p, |block| run_select::<S, Plain<S>, T>(&block)) }
+}
+
+/// Calls `$run` on the block with the tile shape that suits this machine and `$micro`.
+macro_rules! tiled {
+    ($block:ident, $micro:ty: $run:path: $($size:literal => $mr:literal by $nr:literal,)* else $mr_else:literal by $nr_else:literal) => {
+        $(if const { size_of::<K::Packed>() == $size } {
+            $run(Blocked::<S, T, $micro, $mr, $nr> { block: $block, tag: PhantomData })
+        } else)* {
+            $run(Blocked::<S, T, $micro, $mr_else, $nr_else> { block: $block, tag: PhantomData })
+        }
+    };
+}
+
+/// One block on the calling thread with the arithmetic `K` of `S`. Accumulators fill the vector
+/// registers but for one row of B, one element of A and one product.
 #[inline]
-pub(super) fn run<S: Semiring<T>, T: Scalar>(block: &Block<'_, T>) {
-    macro_rules! tiled {
-        ($run:path: $($size:literal => $mr:literal by $nr:literal,)* else $mr_else:literal by $nr_else:literal) => {
-            $(if const { size_of::<T>() == $size } {
-                $run(Blocked::<S, T, $mr, $nr> { block, tag: PhantomData })
-            } else)* {
-                $run(Blocked::<S, T, $mr_else, $nr_else> { block, tag: PhantomData })
-            }
-        };
-    }
+pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) {
+    let transposed;
+    let block = if K::COMMUTES && wants_transpose(block) {
+        transposed = block.transpose();
+        &transposed
+    } else {
+        block
+    };
     match Isa::detect() {
         // SAFETY: `detect` has seen the features.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => unsafe {
-            tiled!(simd::avx512: 1 => 6 by 128, 2 => 6 by 64, 4 => 12 by 32, 8 => 12 by 16, else 2 by 4)
+            tiled!(block, Sums<S, K>: simd::avx512: 1 => 6 by 128, 2 => 6 by 64, 4 => 12 by 32, 8 => 12 by 16, else 2 by 4)
         },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => unsafe {
-            tiled!(simd::avx2: 1 => 6 by 64, 2 => 6 by 32, 4 => 6 by 16, 8 => 6 by 8, else 2 by 4)
+            tiled!(block, Sums<S, K>: simd::avx2: 1 => 6 by 64, 2 => 6 by 32, 4 => 6 by 16, 8 => 6 by 8, else 2 by 4)
         },
         _ => {
-            tiled!(Loop::run: 1 => 6 by 32, 2 => 6 by 16, 4 => 6 by 8, 8 => 6 by 4, else 2 by 4)
+            tiled!(block, Sums<S, K>: Loop::run: 1 => 6 by 32, 2 => 6 by 16, 4 => 6 by 8, 8 => 6 by 4, else 2 by 4)
         }
     }
 }
 
-struct Blocked<'a, S, T, const MR: usize, const NR: usize> {
-    block: &'a Block<'a, T>,
-    tag: PhantomData<S>,
+/// One block with its winners. Half of the accumulators are step numbers.
+#[inline]
+pub(super) fn run_select<S: Selective<T>, K: Picks<T>, T: Scalar>(block: &Block<'_, T>) {
+    let transposed;
+    let block = if K::COMMUTES && wants_transpose(block) {
+        transposed = block.transpose();
+        &transposed
+    } else {
+        block
+    };
+    match const { size_of::<K::Packed>() } {
+        1 => picks_by::<S, K, u8, T>(block),
+        2 => picks_by::<S, K, u16, T>(block),
+        8 => picks_by::<S, K, u64, T>(block),
+        _ => picks_by::<S, K, u32, T>(block),
+    }
 }
 
-impl<S: Semiring<T>, T: Scalar, const MR: usize, const NR: usize> Blocked<'_, S, T, MR, NR> {
-    const SIZE: usize = if size_of::<T>() == 0 { 1 } else { size_of::<T>() };
+#[inline]
+fn picks_by<S: Selective<T>, K: Picks<T>, I: Step, T: Scalar>(block: &Block<'_, T>) {
+    match Isa::detect() {
+        // SAFETY: `detect` has seen the features.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => unsafe {
+            tiled!(block, Winners<S, K, I>: simd::avx512: 1 => 6 by 64, 2 => 6 by 32, 4 => 6 by 32, 8 => 6 by 16, else 2 by 4)
+        },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => unsafe {
+            tiled!(block, Winners<S, K, I>: simd::avx2: 1 => 3 by 64, 2 => 3 by 32, 4 => 3 by 16, 8 => 3 by 8, else 2 by 4)
+        },
+        _ => {
+            tiled!(block, Winners<S, K, I>: Loop::run: 1 => 3 by 32, 2 => 3 by 16, 4 => 3 by 8, 8 => 3 by 4, else 2 by 4)
+        }
+    }
+}
+
+/// Whether the transposed product suits the tile better: its rows are stored as vectors, and lanes
+/// past the right edge are wasted.
+#[inline]
+fn wants_transpose<T>(block: &Block<'_, T>) -> bool {
+    let (m, n) = (block.c.rows(), block.c.cols());
+    let down = block.c.row_stride() == 1 && block.c.col_stride() != 1;
+    if n < 8 { m > n } else { down && m >= 8 }
+}
+
+/// Packed panels of A and B.
+type Panels<K, T> = (*const <K as Lanes<T>>::Packed, *const <K as Lanes<T>>::Packed);
+
+/// A tile and where it goes.
+trait Micro<T: Scalar> {
+    /// Steps that one tile may take.
+    const MOST: usize;
+    type Lanes: Lanes<T>;
+
+    /// Computes one tile over packed panels and stores the part that lies inside C; `first` is the
+    /// number of its first step.
+    ///
+    /// # Safety
+    /// As [`tile::tile`] and [`tile::store`].
+    unsafe fn tile<const MR: usize, const NR: usize>(
+        kc: usize,
+        panels: Panels<Self::Lanes, T>,
+        c: &MatMut<'_, T>,
+        arg: *mut u32,
+        first: usize,
+        add: bool,
+    );
+}
+
+struct Sums<S, K>(PhantomData<(S, K)>);
+
+impl<S: Semiring<T>, K: Lanes<T>, T: Scalar> Micro<T> for Sums<S, K> {
+    const MOST: usize = usize::MAX;
+    type Lanes = K;
+
+    #[inline(always)]
+    unsafe fn tile<const MR: usize, const NR: usize>(
+        kc: usize,
+        (a, b): Panels<K, T>,
+        c: &MatMut<'_, T>,
+        _: *mut u32,
+        _: usize,
+        add: bool,
+    ) {
+        // SAFETY: passed on.
+        unsafe {
+            let acc = tile::tile::<K, T, MR, NR>(kc, a, b);
+            tile::store::<S, K, T, MR, NR>(&acc, c, add);
+        }
+    }
+}
+
+struct Winners<S, K, I>(PhantomData<(S, K, I)>);
+
+impl<S: Selective<T>, K: Picks<T>, I: Step, T: Scalar> Micro<T> for Winners<S, K, I> {
+    const MOST: usize = I::MOST;
+    type Lanes = K;
+
+    #[inline(always)]
+    unsafe fn tile<const MR: usize, const NR: usize>(
+        kc: usize,
+        (a, b): Panels<K, T>,
+        c: &MatMut<'_, T>,
+        arg: *mut u32,
+        first: usize,
+        add: bool,
+    ) {
+        // SAFETY: passed on.
+        unsafe {
+            let acc = select::tile::<K, I, T, MR, NR>(kc, a, b);
+            select::store::<S, K, I, T, MR, NR>(&acc, c, arg, first, add);
+        }
+    }
+}
+
+struct Blocked<'a, S, T, M, const MR: usize, const NR: usize> {
+    block: &'a Block<'a, T>,
+    tag: PhantomData<(S, M)>,
+}
+
+impl<S, T, M, const MR: usize, const NR: usize> Blocked<'_, S, T, M, MR, NR>
+where
+    S: Semiring<T>,
+    T: Scalar,
+    M: Micro<T>,
+{
+    const SIZE: usize = {
+        let size = size_of::<<M::Lanes as Lanes<T>>::Packed>();
+        if size == 0 { 1 } else { size }
+    };
     const KC: usize = {
         let kc = PANEL_BYTES / (NR * Self::SIZE);
-        if kc < 16 { 16 } else { kc }
+        let kc = if kc < 16 { 16 } else { kc };
+        if kc < M::MOST { kc } else { M::MOST }
     };
     const MC: usize = {
         let panels = A_BYTES / (Self::KC * Self::SIZE * MR);
@@ -89,19 +233,22 @@ impl<S: Semiring<T>, T: Scalar, const MR: usize, const NR: usize> Blocked<'_, S,
     };
 }
 
-impl<S: Semiring<T>, T: Scalar, const MR: usize, const NR: usize> Loop
-    for Blocked<'_, S, T, MR, NR>
+impl<S, T, M, const MR: usize, const NR: usize> Loop for Blocked<'_, S, T, M, MR, NR>
+where
+    S: Semiring<T>,
+    T: Scalar,
+    M: Micro<T>,
 {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Block { a, b, c, accumulate } = self.block;
+        let Block { a, b, c, accumulate, arg, first } = self.block;
         let (m, k, n) = (a.rows(), a.cols(), b.cols());
         if k == 0 {
             if !accumulate {
                 // SAFETY: every (i, j) is a place of C.
-                unsafe { fill(S::ZERO, c) }
+                unsafe { fill(S::ZERO, c, *arg) }
             }
             return;
         }
@@ -109,8 +256,8 @@ impl<S: Semiring<T>, T: Scalar, const MR: usize, const NR: usize> Loop
         let a_len = mc_max.next_multiple_of(MR) * kc_max;
         let b_len = nc_max.next_multiple_of(NR) * kc_max;
         let mut stack = Stack::new();
-        let mut scratch = Scratch::new(a_len + b_len, &mut stack);
-        let packed_a: *mut T = scratch.as_mut_ptr();
+        let mut scratch = Scratch::<<M::Lanes as Lanes<T>>::Packed>::new(a_len + b_len, &mut stack);
+        let packed_a = scratch.as_mut_ptr();
         let packed_b = packed_a.wrapping_add(a_len);
         for jc in (0..n).step_by(Self::NC) {
             let nc = (n - jc).min(Self::NC);
@@ -122,20 +269,23 @@ impl<S: Semiring<T>, T: Scalar, const MR: usize, const NR: usize> Loop
                 unsafe {
                     let src = b.block((pc, jc), (kc, nc));
                     let (lanes, ks) = ((nc, b.col_stride()), (kc, b.row_stride()));
-                    pack::<T, NR>(src.as_ptr(), lanes, ks, S::ZERO, packed_b);
+                    pack::<M::Lanes, T, NR>(src.as_ptr(), lanes, ks, packed_b);
                     for ic in (0..m).step_by(Self::MC) {
                         let mc = (m - ic).min(Self::MC);
                         let src = a.block((ic, pc), (mc, kc));
                         let (lanes, ks) = ((mc, a.row_stride()), (kc, a.col_stride()));
-                        pack::<T, MR>(src.as_ptr(), lanes, ks, S::ZERO, packed_a);
+                        pack::<M::Lanes, T, MR>(src.as_ptr(), lanes, ks, packed_a);
                         for jr in (0..nc).step_by(NR) {
                             let bp = packed_b.add(jr * kc);
                             for ir in (0..mc).step_by(MR) {
                                 let ap = packed_a.add(ir * kc);
-                                let acc = tile::<S, T, MR, NR>(kc, ap, bp);
                                 let part = ((mc - ir).min(MR), (nc - jr).min(NR));
-                                let c = c.alias().block((ic + ir, jc + jr), part);
-                                store::<S, T, MR, NR>(&acc, &c, add);
+                                let at = (ic + ir, jc + jr);
+                                let arg = arg.wrapping_offset(
+                                    at.0 as isize * c.row_stride() + at.1 as isize * c.col_stride(),
+                                );
+                                let c = c.alias().block(at, part);
+                                M::tile::<MR, NR>(kc, (ap, bp), &c, arg, first + pc, add);
                             }
                         }
                     }
@@ -145,17 +295,22 @@ impl<S: Semiring<T>, T: Scalar, const MR: usize, const NR: usize> Loop
     }
 }
 
-/// Sets every element of C.
+/// Sets every element of C, and its winner to none.
 ///
 /// # Safety
-/// C must be writable.
+/// C must be writable, and `arg` with the same layout unless it is null.
 #[inline(always)]
-unsafe fn fill<T: Scalar>(value: T, c: &super::MatMut<'_, T>) {
+unsafe fn fill<T: Scalar>(value: T, c: &MatMut<'_, T>, arg: *mut u32) {
     for i in 0..c.rows() {
         for j in 0..c.cols() {
             let at = i as isize * c.row_stride() + j as isize * c.col_stride();
             // SAFETY: (i, j) is a place of C.
-            unsafe { c.as_mut_ptr().wrapping_offset(at).write(value) }
+            unsafe {
+                c.as_mut_ptr().wrapping_offset(at).write(value);
+                if !arg.is_null() {
+                    arg.wrapping_offset(at).write(NO_WINNER);
+                }
+            }
         }
     }
 }

@@ -17,6 +17,7 @@
 
 use gemm::{Parallelism, gemm};
 
+use super::kernel::Plain;
 use super::{Product, driver, partition};
 use crate::{Numeric, Standard};
 
@@ -35,7 +36,7 @@ pub(crate) unsafe fn product<T: Numeric>(p: &Product<'_, T>) {
     unsafe {
         partition::for_each(p, |block| {
             if small {
-                return driver::run::<Standard, T>(&block);
+                return driver::run::<Standard, Plain<Standard>, T>(&block);
             }
             let (a, b, c) = (block.a, block.b, &block.c);
             gemm(

@@ -7,7 +7,11 @@
 //! driver      blocking for the caches, generic over semiring and element
 //! pack        panels in the order in which the tile reads them
 //! tile        MR × NR accumulators in vector registers
+//! select      the same with the winner of every sum
+//! kernel      the arithmetic of a tile
 //! library     f32, f64, c32, c64 over (+, ×)
+//! lean        tropical semirings, without checks where none are needed
+//! log_sum     log-sum-exp, as products of exponentials
 //! widen       16-bit floats, in blocks of f32
 //! ```
 //!
@@ -15,18 +19,25 @@
 //! on their number.
 
 mod driver;
+mod kernel;
+pub(crate) mod lean;
 pub(crate) mod library;
+pub(crate) mod log_sum;
 mod pack;
 mod partition;
 mod scratch;
+mod select;
 mod tile;
 mod view;
 pub(crate) mod widen;
 
-pub use driver::product as generic;
+pub use driver::{product as generic, product_select as generic_select};
 pub use view::{MatMut, MatRef};
 
-use crate::{Scalar, Semiring};
+use crate::{Scalar, Selective, Semiring};
+
+/// Stands for the winner of a sum that is the semiring's zero: no term is better than none.
+pub const NO_WINNER: u32 = u32::MAX;
 
 /// What is wrong with the operands of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +63,13 @@ pub enum GemmError {
          overlap"
     )]
     Overlap { rows: usize, cols: usize, row_stride: isize, col_stride: isize },
+    #[error(
+        "gemm: the winners need a {rows}×{cols} matrix with the strides ({row_stride}, \
+         {col_stride}) of C, given before the batch"
+    )]
+    Winners { rows: usize, cols: usize, row_stride: isize, col_stride: isize },
+    #[error("gemm: {k} terms numbered from {first} exceed the range of winners, 0 to 2³² − 2")]
+    IndexRange { k: usize, first: usize },
 }
 
 /// How many threads a product may use.
@@ -105,7 +123,18 @@ pub struct Product<'a, T> {
     batch: &'a [BatchAxis],
     accumulate: bool,
     parallelism: Parallelism,
+    arg: Option<Winners>,
+    first: usize,
 }
+
+/// Element (0, 0) of the winners of the first batch entry.
+#[derive(Clone, Copy, Debug)]
+struct Winners(*mut u32);
+
+// SAFETY: a place to write to, as exclusive as C; threads write disjoint parts.
+unsafe impl Send for Winners {}
+// SAFETY: as above.
+unsafe impl Sync for Winners {}
 
 impl<'a, T: Scalar> Product<'a, T> {
     /// One product that overwrites C.
@@ -119,7 +148,8 @@ impl<'a, T: Scalar> Product<'a, T> {
             let (k_b, m_c, n_c) = (b.rows(), c.rows(), c.cols());
             return Err(GemmError::Shape { m, k, k_b, n, m_c, n_c });
         }
-        Ok(Self { a, b, c, batch: &[], accumulate: false, parallelism: Parallelism::Seq })
+        let (accumulate, parallelism) = (false, Parallelism::Seq);
+        Ok(Self { a, b, c, batch: &[], accumulate, parallelism, arg: None, first: 0 })
     }
 
     /// `C ← C ⊕ A ⊗ B` instead of overwriting C.
@@ -127,6 +157,32 @@ impl<'a, T: Scalar> Product<'a, T> {
     #[must_use]
     pub fn accumulate(self, accumulate: bool) -> Self {
         Self { accumulate, ..self }
+    }
+
+    /// Where [`Product::select`] writes the winner of every sum: the smallest k whose term is the
+    /// sum, plus `first`, or [`NO_WINNER`] where the sum is 0.
+    ///
+    /// Every batch entry of C has its winners at the same distance. An accumulating product replaces
+    /// what it improves, so that blocks of a long sum may come one after another, each with its
+    /// `first`.
+    ///
+    /// # Errors
+    /// [`GemmError::Winners`] unless `arg` has the shape and strides of C and there is no batch yet,
+    /// [`GemmError::IndexRange`].
+    pub fn winners(self, arg: MatMut<'a, u32>, first: usize) -> Result<Self, GemmError> {
+        let (rows, cols) = (self.c.rows(), self.c.cols());
+        let (row_stride, col_stride) = (self.c.row_stride(), self.c.col_stride());
+        let same = (arg.rows(), arg.cols()) == (rows, cols)
+            && (rows < 2 || arg.row_stride() == row_stride)
+            && (cols < 2 || arg.col_stride() == col_stride);
+        if !same || !self.batch.is_empty() {
+            return Err(GemmError::Winners { rows, cols, row_stride, col_stride });
+        }
+        let k = self.a.cols();
+        if first.checked_add(k).is_none_or(|end| end > NO_WINNER as usize) {
+            return Err(GemmError::IndexRange { k, first });
+        }
+        Ok(Self { arg: Some(Winners(arg.as_mut_ptr())), first, ..self })
     }
 
     /// How many threads to use.
@@ -140,7 +196,8 @@ impl<'a, T: Scalar> Product<'a, T> {
     ///
     /// # Safety
     /// The matrices of every entry must satisfy what [`MatRef::from_raw_parts`] and
-    /// [`MatMut::from_raw_parts`] ask for, and no two entries of C may overlap.
+    /// [`MatMut::from_raw_parts`] ask for, and no two entries of C may overlap. With
+    /// [`Product::winners`], the same holds for the winners.
     #[inline]
     #[must_use]
     pub unsafe fn batch(self, axes: &'a [BatchAxis]) -> Self {
@@ -152,6 +209,30 @@ impl<'a, T: Scalar> Product<'a, T> {
     pub fn run<S: Semiring<T>>(&mut self) {
         // SAFETY: the constructors of the operands and of the batch have been promised.
         unsafe { S::gemm(self) }
+    }
+
+    /// Computes the product over `S`, and the winner of every sum if [`Product::winners`] has given
+    /// a place for them.
+    ///
+    /// ```
+    /// use t4a_algebra::{MinPlus, gemm::{MatMut, MatRef, Product}};
+    /// // Shortest way over one of three stops, and which.
+    /// let (to, from) = ([4.0, 1.0, 3.0], [1.0, 9.0, 2.0]);
+    /// let (mut length, mut stop) = ([0.0], [0]);
+    /// Product::new(
+    ///     MatRef::row_major(&to, 1, 3)?,
+    ///     MatRef::row_major(&from, 3, 1)?,
+    ///     MatMut::row_major(&mut length, 1, 1)?,
+    /// )?
+    /// .winners(MatMut::row_major(&mut stop, 1, 1)?, 0)?
+    /// .select::<MinPlus>();
+    /// assert_eq!((length, stop), ([5.0], [0]));
+    /// # Ok::<(), t4a_algebra::gemm::GemmError>(())
+    /// ```
+    #[inline]
+    pub fn select<S: Selective<T>>(&mut self) {
+        // SAFETY: as for `run`; a place for the winners has been promised too.
+        unsafe { if self.arg.is_some() { S::gemm_select(self) } else { S::gemm(self) } }
     }
 
     /// Left factor of the first batch entry.

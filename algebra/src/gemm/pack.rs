@@ -8,6 +8,7 @@
 //! Both are a panel of `R` lanes over `kc` groups of a strided matrix. Lanes past the edge hold
 //! the semiring's zero; their results are discarded.
 
+use super::kernel::Lanes;
 use crate::Scalar;
 
 /// Packs `lanes` × `kc` elements at `src` into panels of `R` lanes.
@@ -16,12 +17,11 @@ use crate::Scalar;
 /// The elements `src + l·lane_stride + k·k_stride` must be readable and `dst` must have room for
 /// `⌈lanes/R⌉·R·kc` elements.
 #[inline(always)]
-pub(super) unsafe fn pack<T: Scalar, const R: usize>(
+pub(super) unsafe fn pack<K: Lanes<T>, T: Scalar, const R: usize>(
     src: *const T,
     (lanes, lane_stride): (usize, isize),
     (kc, k_stride): (usize, isize),
-    zero: T,
-    mut dst: *mut T,
+    mut dst: *mut K::Packed,
 ) {
     let mut first = 0;
     while first < lanes {
@@ -30,25 +30,27 @@ pub(super) unsafe fn pack<T: Scalar, const R: usize>(
         // SAFETY: the panel's elements are readable and `dst` has room for `R·kc` more.
         unsafe {
             if width < R {
-                pack_edge::<T, R>(panel, (width, lane_stride), (kc, k_stride), zero, dst);
+                pack_edge::<K, T, R>(panel, (width, lane_stride), (kc, k_stride), dst);
             } else if lane_stride == 1 {
                 for k in 0..kc {
                     let group = panel.wrapping_offset(k as isize * k_stride);
-                    dst.add(k * R).cast::<[T; R]>().write(group.cast::<[T; R]>().read());
+                    for l in 0..R {
+                        dst.add(k * R + l).write(K::enter(group.add(l).read()));
+                    }
                 }
             } else if k_stride == 1 {
                 // R streams with a constant unit step: the transposition stays in registers.
                 for k in 0..kc {
                     for l in 0..R {
                         let at = panel.wrapping_offset(l as isize * lane_stride).add(k);
-                        dst.add(k * R + l).write(at.read());
+                        dst.add(k * R + l).write(K::enter(at.read()));
                     }
                 }
             } else {
                 for k in 0..kc {
                     for l in 0..R {
                         let at = l as isize * lane_stride + k as isize * k_stride;
-                        dst.add(k * R + l).write(panel.wrapping_offset(at).read());
+                        dst.add(k * R + l).write(K::enter(panel.wrapping_offset(at).read()));
                     }
                 }
             }
@@ -63,19 +65,20 @@ pub(super) unsafe fn pack<T: Scalar, const R: usize>(
 /// # Safety
 /// As for [`pack`].
 #[inline(always)]
-unsafe fn pack_edge<T: Scalar, const R: usize>(
+unsafe fn pack_edge<K: Lanes<T>, T: Scalar, const R: usize>(
     panel: *const T,
     (width, lane_stride): (usize, isize),
     (kc, k_stride): (usize, isize),
-    zero: T,
-    dst: *mut T,
+    dst: *mut K::Packed,
 ) {
     for k in 0..kc {
         for l in 0..R {
             let at = l as isize * lane_stride + k as isize * k_stride;
             // SAFETY: only lanes inside the matrix are read.
             unsafe {
-                let value = if l < width { panel.wrapping_offset(at).read() } else { zero };
+                let inside = l < width;
+                let value =
+                    if inside { K::enter(panel.wrapping_offset(at).read()) } else { K::zero() };
                 dst.add(k * R + l).write(value);
             }
         }

@@ -22,6 +22,24 @@ pub(super) struct Block<'a, T> {
     pub(super) b: MatRef<'a, T>,
     pub(super) c: MatMut<'a, T>,
     pub(super) accumulate: bool,
+    /// Where the winners go, with the layout of C; null if nobody asks.
+    pub(super) arg: *mut u32,
+    /// Added to every winner's k.
+    pub(super) first: usize,
+}
+
+impl<'a, T> Block<'a, T> {
+    /// `Cᵀ = Bᵀ ⊗ Aᵀ`, the same product if ⊗ commutes.
+    #[inline]
+    pub(super) fn transpose(&self) -> Self {
+        Self {
+            a: self.b.transpose(),
+            b: self.a.transpose(),
+            // SAFETY: the handle takes the place of the one in `self`.
+            c: unsafe { self.c.alias() }.transpose(),
+            ..*self
+        }
+    }
 }
 
 /// Blocks of C along each axis.
@@ -104,6 +122,11 @@ pub(super) unsafe fn for_each<T: Scalar>(p: &Product<'_, T>, kernel: impl Fn(Blo
                 b: p.b.offset(b).block((0, col), (k, n)),
                 c: p.c.alias().offset(c).block((row, col), (m, n)),
                 accumulate: p.accumulate,
+                arg: p.arg.map_or(std::ptr::null_mut(), |arg| {
+                    let (rs, cs) = (p.c.row_stride(), p.c.col_stride());
+                    arg.0.wrapping_offset(c + row as isize * rs + col as isize * cs)
+                }),
+                first: p.first,
             });
         });
     };

@@ -5,6 +5,7 @@
 //! registers.
 
 use super::MatMut;
+use super::kernel::Lanes;
 use crate::{Scalar, Semiring};
 
 /// `Σₖ aᵢₖ ⊗ bₖⱼ` over one panel of A and one of B, k ascending.
@@ -12,19 +13,19 @@ use crate::{Scalar, Semiring};
 /// # Safety
 /// `a` must hold `kc·MR` and `b` `kc·NR` readable elements.
 #[inline(always)]
-pub(super) unsafe fn tile<S: Semiring<T>, T: Scalar, const MR: usize, const NR: usize>(
+pub(super) unsafe fn tile<K: Lanes<T>, T: Scalar, const MR: usize, const NR: usize>(
     kc: usize,
-    a: *const T,
-    b: *const T,
-) -> [[T; NR]; MR] {
-    let mut acc = [[S::ZERO; NR]; MR];
-    let (mut a, mut b) = (a.cast::<[T; MR]>(), b.cast::<[T; NR]>());
+    a: *const K::Packed,
+    b: *const K::Packed,
+) -> [[K::Packed; NR]; MR] {
+    let mut acc = [[K::zero(); NR]; MR];
+    let (mut a, mut b) = (a.cast::<[K::Packed; MR]>(), b.cast::<[K::Packed; NR]>());
     for _ in 0..kc {
         // SAFETY: `kc` groups are readable.
         let (av, bv) = unsafe { (&*a, &*b) };
         for i in 0..MR {
             for j in 0..NR {
-                acc[i][j] = S::mul_add(av[i], bv[j], acc[i][j]);
+                acc[i][j] = K::mul_add(av[i], bv[j], acc[i][j]);
             }
         }
         a = a.wrapping_add(1);
@@ -38,11 +39,15 @@ pub(super) unsafe fn tile<S: Semiring<T>, T: Scalar, const MR: usize, const NR: 
 /// # Safety
 /// `c` must be writable, have at most MR rows and NR columns, and be initialised if `add`.
 #[inline(always)]
-pub(super) unsafe fn store<S: Semiring<T>, T: Scalar, const MR: usize, const NR: usize>(
-    acc: &[[T; NR]; MR],
+pub(super) unsafe fn store<S, K, T, const MR: usize, const NR: usize>(
+    acc: &[[K::Packed; NR]; MR],
     c: &MatMut<'_, T>,
     add: bool,
-) {
+) where
+    S: Semiring<T>,
+    K: Lanes<T>,
+    T: Scalar,
+{
     let (rows, cols) = (c.rows(), c.cols());
     let (row_stride, col_stride) = (c.row_stride(), c.col_stride());
     let c = c.as_mut_ptr();
@@ -54,17 +59,22 @@ pub(super) unsafe fn store<S: Semiring<T>, T: Scalar, const MR: usize, const NR:
                 if add {
                     let mut sum = row.read();
                     for j in 0..NR {
-                        sum[j] = S::add(sum[j], lanes[j]);
+                        sum[j] = S::add(sum[j], K::leave(lanes[j]));
                     }
                     row.write(sum);
                 } else {
-                    row.write(*lanes);
+                    let mut values = [S::ZERO; NR];
+                    for j in 0..NR {
+                        values[j] = K::leave(lanes[j]);
+                    }
+                    row.write(values);
                 }
             }
         } else {
             for (i, lanes) in acc.iter().enumerate().take(rows) {
                 let row = c.wrapping_offset(i as isize * row_stride);
                 for (j, &value) in lanes.iter().enumerate().take(cols) {
+                    let value = K::leave(value);
                     let at = row.wrapping_offset(j as isize * col_stride);
                     at.write(if add { S::add(at.read(), value) } else { value });
                 }

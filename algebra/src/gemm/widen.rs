@@ -28,7 +28,7 @@ where
 }
 
 fn run<S: Semiring<T::Acc>, T: Numeric>(block: &Block<'_, T>) {
-    let Block { a, b, c, accumulate } = block;
+    let Block { a, b, c, accumulate, .. } = block;
     let (m, k, n) = (a.rows(), a.cols(), b.cols());
     let (rows, cols, depth) = (m.min(ROWS), n.min(COLS), k.min(DEPTH));
     let mut stack = Stack::new();
@@ -63,6 +63,8 @@ fn run<S: Semiring<T::Acc>, T: Numeric>(block: &Block<'_, T>) {
                         batch: &[],
                         accumulate: pc > 0,
                         parallelism: Parallelism::Seq,
+                        arg: None,
+                        first: 0,
                     });
                 }
                 let to = c.alias().block((ic, jc), (mc, nc));

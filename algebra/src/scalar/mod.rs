@@ -7,6 +7,8 @@
 //!     Real               order, ÷, remainder                  integers and floats
 //!       Int              bits, checked arithmetic             i8 … u64
 //!       Float            elementary functions, ±∞, NaN        f16 bf16 f32 f64
+//!       Extended         sums that stop at ±∞                 integers and floats
+//!         Signed         −∞ < 0                               all but unsigned integers
 //!     Field              ÷, conjugation                       floats and c32 c64
 //! ```
 //!
@@ -14,6 +16,7 @@
 //! wherever a loop should vectorise.
 
 mod complex;
+mod extended;
 mod float;
 mod half;
 mod int;
@@ -23,11 +26,13 @@ use std::fmt::Debug;
 use crate::gemm::Product;
 
 pub use complex::{c32, c64};
+pub use extended::{Extended, Signed};
 
 /// An element that a tensor can store.
 pub trait Scalar: Copy + PartialEq + Debug + Send + Sync + 'static {}
 
 impl Scalar for bool {}
+impl<T: Scalar, const N: usize> Scalar for [T; N] {}
 
 /// A commutative ring: addition, subtraction and multiplication with 0 and 1.
 ///

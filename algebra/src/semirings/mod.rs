@@ -1,5 +1,38 @@
 //! One semiring per file.
+//!
+//! ```text
+//!              elements            ⊕        ⊗     0     1
+//! Standard     numbers             +        ×     0     1
+//! MaxPlus      floats, signed      max      +     −∞    0     selective
+//! MinPlus      reals               min      +     +∞    0     selective
+//! MaxMul       reals ≥ 0           max      ×     0     1     selective
+//! MaxMin       reals               max      min   −∞    +∞    selective
+//! Boolean      bool                or       and   false true  selective
+//! LogSumExp    floats              ln(eᵃ+eᵇ) +    −∞    0
+//! Counting<S>  (value, count)      better, counts of equals added; ⊗ of values, × of counts
+//! KBest<K, S>  K values, sorted    the K best of 2K; of all K² pairs
+//! ```
+//!
+//! ±∞ of an integer type are its extremes. **NaN** among the operands of ⊕ or ⊗ gives NaN, in
+//! whatever order a sum is taken, also inside of matrix products; the winner of such a sum is its
+//! first NaN. No operation makes a NaN of other numbers.
 
+mod boolean;
+mod counting;
+mod k_best;
+mod log_sum_exp;
+mod max_min;
+mod max_mul;
+mod max_plus;
+mod min_plus;
 mod standard;
 
+pub use boolean::Boolean;
+pub use counting::{Counted, Counting};
+pub use k_best::KBest;
+pub use log_sum_exp::LogSumExp;
+pub use max_min::MaxMin;
+pub use max_mul::MaxMul;
+pub use max_plus::MaxPlus;
+pub use min_plus::MinPlus;
 pub use standard::Standard;

@@ -1,8 +1,8 @@
 //! The naive triple loop, and the layouts in which products are compared with it.
 #![allow(dead_code)]
 
-use t4a_algebra::gemm::{MatMut, MatRef, Parallelism, Product};
-use t4a_algebra::{Scalar, Semiring};
+use t4a_algebra::gemm::{MatMut, MatRef, NO_WINNER, Parallelism, Product};
+use t4a_algebra::{Scalar, Selective, Semiring};
 
 /// Deterministic random numbers (Knuth's MMIX generator).
 pub(crate) struct Lcg(u64);
@@ -143,6 +143,59 @@ pub(crate) fn check_product<S: Semiring<T>, T: Scalar>(
             }
             for (at, touched) in touched.into_iter().enumerate() {
                 assert!(touched || same(&c.data[at], &old.data[at]), "gap {at} was written");
+            }
+        }
+    }
+}
+
+/// Compares `S`'s winners with the triple loop: the smallest k that attains the sum, none where the
+/// sum is zero; overwriting, and merging two halves of k.
+pub(crate) fn check_winners<S: Selective<T>, T: Scalar>(
+    (m, k, n): (usize, usize, usize),
+    layout: Layout,
+    element: impl Fn(&mut Lcg) -> T,
+    same: impl Fn(&T, &T) -> bool,
+) {
+    let mut rng = Lcg::new((m * 1000 + k * 100 + n) as u64);
+    let layout_c = if layout == Layout::Repeated { Layout::ColMajor } else { layout };
+    let a = Sample::new(m, k, layout, || element(&mut rng));
+    let b = Sample::new(k, n, Layout::ALL[n % 5], || element(&mut rng));
+    for (cut, parallelism) in [(k, Parallelism::Seq), (k / 2, Parallelism::Threads(3))] {
+        let mut c = Sample::new(m, n, layout_c, || S::ONE);
+        let mut arg = Sample::new(m, n, layout_c, || 12345u32);
+        for (from, to) in [(0, cut), (cut, k)] {
+            if from == to && from > 0 {
+                continue;
+            }
+            let (da, db) = (from as isize * a.strides.1, from as isize * b.strides.0);
+            let at = |x: &Sample<T>, by: isize| (x.offset as isize + by) as usize;
+            Product::new(
+                MatRef::strided(&a.data, at(&a, da), (m, to - from), a.strides).unwrap(),
+                MatRef::strided(&b.data, at(&b, db), (to - from, n), b.strides).unwrap(),
+                c.view_mut(),
+            )
+            .unwrap()
+            .accumulate(from > 0)
+            .parallelism(parallelism)
+            .winners(arg.view_mut(), 1000 + from)
+            .unwrap()
+            .select::<S>();
+        }
+        for i in 0..m {
+            for j in 0..n {
+                let (mut sum, mut winner) = (S::ZERO, NO_WINNER);
+                for l in 0..k {
+                    let term = S::mul(a.at(i, l), b.at(l, j));
+                    if S::better(term, sum) {
+                        (sum, winner) = (term, 1000 + l as u32);
+                    }
+                }
+                let got = (c.at(i, j), arg.at(i, j));
+                assert!(
+                    same(&got.0, &sum) && got.1 == winner,
+                    "{m}×{k}×{n} {layout:?} cut at {cut}: ({i}, {j}) is {got:?}, expected {:?}",
+                    (sum, winner)
+                );
             }
         }
     }

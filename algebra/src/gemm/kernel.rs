@@ -1,0 +1,64 @@
+//! What the register tile computes with: the arithmetic on packed elements.
+
+use std::marker::PhantomData;
+
+use crate::{Scalar, Selective, Semiring};
+
+/// Arithmetic on packed elements, which may be other values than those in memory.
+pub(super) trait Lanes<T: Scalar>: 'static {
+    /// Packed elements and accumulators.
+    type Packed: Scalar;
+    /// Whether the factors may be exchanged.
+    const COMMUTES: bool;
+    /// Start of every sum, and what fills lanes past the edge.
+    fn zero() -> Self::Packed;
+    /// The packed form of an element.
+    fn enter(x: T) -> Self::Packed;
+    /// The element of a packed result.
+    fn leave(x: Self::Packed) -> T;
+    /// `c ⊕ (a ⊗ b)`.
+    fn mul_add(a: Self::Packed, b: Self::Packed, c: Self::Packed) -> Self::Packed;
+}
+
+/// [`Lanes`] with a winner.
+pub(super) trait Picks<T: Scalar>: Lanes<T> {
+    /// `a ⊗ b`.
+    fn mul(a: Self::Packed, b: Self::Packed) -> Self::Packed;
+    /// Whether `a` replaces `b`.
+    fn better(a: Self::Packed, b: Self::Packed) -> bool;
+}
+
+/// A semiring's own arithmetic.
+pub(super) struct Plain<S>(PhantomData<S>);
+
+impl<T: Scalar, S: Semiring<T>> Lanes<T> for Plain<S> {
+    type Packed = T;
+    const COMMUTES: bool = false;
+    #[inline(always)]
+    fn zero() -> T {
+        S::ZERO
+    }
+    #[inline(always)]
+    fn enter(x: T) -> T {
+        x
+    }
+    #[inline(always)]
+    fn leave(x: T) -> T {
+        x
+    }
+    #[inline(always)]
+    fn mul_add(a: T, b: T, c: T) -> T {
+        S::mul_add(a, b, c)
+    }
+}
+
+impl<T: Scalar, S: Selective<T>> Picks<T> for Plain<S> {
+    #[inline(always)]
+    fn mul(a: T, b: T) -> T {
+        S::mul(a, b)
+    }
+    #[inline(always)]
+    fn better(a: T, b: T) -> bool {
+        S::better(a, b)
+    }
+}

@@ -1,0 +1,149 @@
+//! Products over the tropical semirings: one addition and one comparison per step where the
+//! operands allow it.
+//!
+//! ⊗ has to keep ∞ − ∞ and integer overflow in check and ⊕ has to propagate NaN, which would cost
+//! several times the arithmetic. Operands are therefore read once beforehand; if none of their
+//! elements can cause trouble, the tile runs without checks, else with them. Reading costs mk + kn
+//! against mnk steps. Both tiles give the same bits where both apply; 16-bit floats are packed as
+//! `f32` without checks, which rounds the same (rounding is monotone) but tells terms apart that
+//! would tie after rounding.
+
+use std::marker::PhantomData;
+
+use super::kernel::{Lanes, Picks, Plain};
+use super::partition::{self, Block};
+use super::{MatRef, Product, driver};
+use crate::simd::{self, Loop};
+use crate::{Scalar, Selective};
+
+/// A selective semiring with a cheaper, commutative arithmetic for elements that need no checks.
+pub(crate) trait Lean<T: Scalar>: Selective<T> {
+    /// What is computed with.
+    type Packed: Scalar;
+    /// Whether the arithmetic below is right for this element together with all others that fit.
+    fn fits(x: T) -> bool;
+    /// What stands for the element in the arithmetic below.
+    fn enter(x: T) -> Self::Packed;
+    /// The element that a result stands for.
+    fn leave(x: Self::Packed) -> T;
+    /// `a ⊗ b`.
+    fn lean_mul(a: Self::Packed, b: Self::Packed) -> Self::Packed;
+    /// Whether ⊕ prefers `a` to `b`.
+    fn lean_better(a: Self::Packed, b: Self::Packed) -> bool;
+}
+
+/// The lean arithmetic of `S`.
+struct Unchecked<S>(PhantomData<S>);
+
+impl<T: Scalar, S: Lean<T>> Lanes<T> for Unchecked<S> {
+    type Packed = S::Packed;
+    const COMMUTES: bool = true;
+    #[inline(always)]
+    fn zero() -> S::Packed {
+        S::enter(S::ZERO)
+    }
+    #[inline(always)]
+    fn enter(x: T) -> S::Packed {
+        S::enter(x)
+    }
+    #[inline(always)]
+    fn leave(x: S::Packed) -> T {
+        S::leave(x)
+    }
+    #[inline(always)]
+    fn mul_add(a: S::Packed, b: S::Packed, c: S::Packed) -> S::Packed {
+        let new = S::lean_mul(a, b);
+        if S::lean_better(new, c) { new } else { c }
+    }
+}
+
+impl<T: Scalar, S: Lean<T>> Picks<T> for Unchecked<S> {
+    #[inline(always)]
+    fn mul(a: S::Packed, b: S::Packed) -> S::Packed {
+        S::lean_mul(a, b)
+    }
+    #[inline(always)]
+    fn better(a: S::Packed, b: S::Packed) -> bool {
+        S::lean_better(a, b)
+    }
+}
+
+/// The product over `S`.
+///
+/// # Safety
+/// The operands must be as [`Product::batch`] promises.
+pub(crate) unsafe fn product<S: Lean<T>, T: Scalar>(p: &Product<'_, T>) {
+    // SAFETY: passed on.
+    unsafe {
+        partition::for_each(p, |block| {
+            if fits::<S, T>(&block) {
+                driver::run::<S, Unchecked<S>, T>(&block);
+            } else {
+                driver::run::<S, Plain<S>, T>(&block);
+            }
+        });
+    }
+}
+
+/// The product over `S` and its winners.
+///
+/// # Safety
+/// As [`driver::product_select`].
+pub(crate) unsafe fn select<S: Lean<T>, T: Scalar>(p: &Product<'_, T>) {
+    // SAFETY: passed on.
+    unsafe {
+        partition::for_each(p, |block| {
+            if fits::<S, T>(&block) {
+                driver::run_select::<S, Unchecked<S>, T>(&block);
+            } else {
+                driver::run_select::<S, Plain<S>, T>(&block);
+            }
+        });
+    }
+}
+
+fn fits<S: Lean<T>, T: Scalar>(block: &Block<'_, T>) -> bool {
+    let all = |matrix| simd::dispatch(All::<S, T> { matrix, tag: PhantomData });
+    all(block.a) && all(block.b)
+}
+
+/// Whether all elements of a matrix fit.
+struct All<'a, S, T> {
+    matrix: MatRef<'a, T>,
+    tag: PhantomData<S>,
+}
+
+impl<S: Lean<T>, T: Scalar> Loop for All<'_, S, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let m = self.matrix;
+        let m = if m.row_stride().unsigned_abs() < m.col_stride().unsigned_abs() {
+            m.transpose()
+        } else {
+            m
+        };
+        for i in 0..m.rows() as isize {
+            let row = m.as_ptr().wrapping_offset(i * m.row_stride());
+            let mut fit = true;
+            // Without an early exit, which would keep the loop from being vectorised.
+            // SAFETY: (i, j) is an element of the matrix.
+            unsafe {
+                if m.col_stride() == 1 {
+                    for j in 0..m.cols() {
+                        fit &= S::fits(row.add(j).read());
+                    }
+                } else {
+                    for j in 0..m.cols() as isize {
+                        fit &= S::fits(row.wrapping_offset(j * m.col_stride()).read());
+                    }
+                }
+            }
+            if !fit {
+                return false;
+            }
+        }
+        true
+    }
+}

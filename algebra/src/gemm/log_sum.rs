@@ -1,0 +1,299 @@
+//! Products over (log-sum-exp, +), as products of exponentials.
+//!
+//! With rᵢ the maximum of row i of A and sⱼ that of column j of B,
+//!
+//! ```text
+//! cᵢⱼ = ln Σₖ exp(aᵢₖ + bₖⱼ) = rᵢ + sⱼ + ln Σₖ exp(aᵢₖ − rᵢ)·exp(bₖⱼ − sⱼ)
+//! ```
+//!
+//! takes mk + kn exponentials, mn logarithms and one ordinary product in `f64`. Its factors are at
+//! most 1, so nothing overflows. What underflows is below 2⁻¹⁰²² per term; if the sum exceeds
+//! [`SMALLEST`], that is lost in its last bit. Elements with a smaller sum, where the large entries
+//! of a row meet small ones of a column and the result lies more than 640 below rᵢ + sⱼ, are summed
+//! again term by term, shifted by their own maximum. So are products with NaN or +∞ and those with
+//! a vector, which would take as many exponentials.
+//!
+//! k is cut into blocks of [`DEPTH`] whatever the threads, which keeps results the same.
+
+use super::kernel::Plain;
+use super::partition::{self, Block};
+use super::scratch::{Scratch, Stack};
+use super::{MatMut, MatRef, Product, driver};
+use crate::math::f64 as math;
+use crate::simd::{self, Loop};
+use crate::{Float, LogSumExp, Semiring, Standard};
+
+/// Rows of A, columns of B and depth of a block: ¾ MiB, 1½ MiB and ½ MiB of `f64`.
+const ROWS: usize = 192;
+const COLS: usize = 384;
+const DEPTH: usize = 512;
+/// DEPTH·2⁻¹⁰²²·2⁵³ with room to spare.
+const SMALLEST: f64 = 1e-280;
+
+/// The product over [`LogSumExp`].
+///
+/// # Safety
+/// The operands must be as [`Product::batch`] promises.
+pub(crate) unsafe fn product<T: Float>(p: &Product<'_, T>) {
+    let vector = p.a().rows() == 1 || p.b().cols() == 1;
+    // SAFETY: passed on.
+    unsafe {
+        partition::for_each(p, |block| {
+            if vector || !(below_infinity(block.a) && below_infinity(block.b)) {
+                simd::dispatch(Exactly { block: &block });
+            } else {
+                blocked(&block);
+            }
+        });
+    }
+}
+
+/// Element (i, j) of a matrix as `f64`.
+///
+/// # Safety
+/// It must be an element.
+#[inline(always)]
+unsafe fn at<T: Float>(m: &MatRef<'_, T>, i: usize, j: usize) -> f64 {
+    let at = i as isize * m.row_stride() + j as isize * m.col_stride();
+    // SAFETY: by contract.
+    unsafe { m.as_ptr().wrapping_offset(at).read() }.to_f64()
+}
+
+fn below_infinity<T: Float>(m: MatRef<'_, T>) -> bool {
+    // SAFETY: all (i, j) are elements.
+    (0..m.rows()).all(|i| (0..m.cols()).all(|j| unsafe { at(&m, i, j) } < f64::INFINITY))
+}
+
+/// `ln Σₖ exp(aₖ + bₖ)` over row `i` of A and column `j` of B, shifted by the largest term.
+///
+/// # Safety
+/// They must exist.
+#[inline(always)]
+unsafe fn exactly<T: Float>(a: &MatRef<'_, T>, b: &MatRef<'_, T>, i: usize, j: usize) -> f64 {
+    const LANES: usize = 8;
+    // SAFETY: by contract.
+    let term = |k| unsafe { <LogSumExp as Semiring<f64>>::mul(at(a, i, k), at(b, k, j)) };
+    let mut most = [f64::NEG_INFINITY; LANES];
+    let k = a.cols();
+    let whole = k - k % LANES;
+    for at in (0..whole).step_by(LANES) {
+        for l in 0..LANES {
+            most[l] = crate::Real::max(most[l], term(at + l));
+        }
+    }
+    let tail = (whole..k).map(term).fold(f64::NEG_INFINITY, crate::Real::max);
+    let most = most.into_iter().fold(tail, crate::Real::max);
+    if !most.is_finite() {
+        return most;
+    }
+    let mut sums = [0.0; LANES];
+    for at in (0..whole).step_by(LANES) {
+        for l in 0..LANES {
+            sums[l] += math::exp(term(at + l) - most);
+        }
+    }
+    let mut sum = 0.0;
+    for at in whole..k {
+        sum += math::exp(term(at) - most);
+    }
+    most + math::ln(sums.into_iter().sum::<f64>() + sum)
+}
+
+/// Every element on its own.
+struct Exactly<'a, T> {
+    block: &'a Block<'a, T>,
+}
+
+impl<T: Float> Loop for Exactly<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Block { a, b, c, accumulate, .. } = self.block;
+        for i in 0..c.rows() {
+            for j in 0..c.cols() {
+                // SAFETY: (i, j) is a place of C.
+                unsafe { put(c, (i, j), exactly(a, b, i, j), *accumulate) }
+            }
+        }
+    }
+}
+
+/// Writes or adds one element.
+///
+/// # Safety
+/// It must be a place of C, initialised if `add`.
+#[inline(always)]
+unsafe fn put<T: Float>(c: &MatMut<'_, T>, (i, j): (usize, usize), mut value: f64, add: bool) {
+    let at = i as isize * c.row_stride() + j as isize * c.col_stride();
+    let to = c.as_mut_ptr().wrapping_offset(at);
+    // SAFETY: by contract.
+    unsafe {
+        if add {
+            value = LogSumExp::add(to.read().to_f64(), value);
+        }
+        to.write(T::from_f64(value));
+    }
+}
+
+fn blocked<T: Float>(block: &Block<'_, T>) {
+    let Block { a, b, c, accumulate, .. } = block;
+    let (m, k, n) = (a.rows(), a.cols(), b.cols());
+    let (rows, cols, depth) = (m.min(ROWS), n.min(COLS), k.min(DEPTH));
+    let mut stack = Stack::new();
+    let len = rows * depth + depth * cols + 2 * rows * cols + rows + cols;
+    let mut scratch = Scratch::<f64>::new(len, &mut stack);
+    let exp_a = scratch.as_mut_ptr();
+    let exp_b = exp_a.wrapping_add(rows * depth);
+    let product = exp_b.wrapping_add(depth * cols);
+    let total = product.wrapping_add(rows * cols);
+    let shift_a = total.wrapping_add(rows * cols);
+    let shift_b = shift_a.wrapping_add(rows);
+
+    for jc in (0..n).step_by(COLS) {
+        let nc = (n - jc).min(COLS);
+        for ic in (0..m).step_by(ROWS) {
+            let mc = (m - ic).min(ROWS);
+            // SAFETY: the scratch holds the largest block of each, disjointly, and all of them lie
+            // inside the operands.
+            unsafe {
+                for at in 0..mc * nc {
+                    total.add(at).write(f64::NEG_INFINITY);
+                }
+                let total = std::slice::from_raw_parts_mut(total, mc * nc);
+                for pc in (0..k).step_by(DEPTH) {
+                    let kc = (k - pc).min(DEPTH);
+                    let a = a.block((ic, pc), (mc, kc));
+                    let b = b.block((pc, jc), (kc, nc));
+                    simd::dispatch(Exponentials { of: a, to: exp_a, shift: shift_a });
+                    // B is kept transposed, a row for every column.
+                    if ic == 0 || k > DEPTH {
+                        simd::dispatch(Exponentials {
+                            of: b.transpose(),
+                            to: exp_b,
+                            shift: shift_b,
+                        });
+                    }
+                    driver::run::<Standard, Plain<Standard>, f64>(&Block {
+                        a: MatRef::from_raw_parts(exp_a, (mc, kc), (kc as isize, 1)),
+                        b: MatRef::from_raw_parts(exp_b, (kc, nc), (1, kc as isize)),
+                        c: MatMut::from_raw_parts(product, (mc, nc), (nc as isize, 1)),
+                        accumulate: false,
+                        arg: std::ptr::null_mut(),
+                        first: 0,
+                    });
+                    simd::dispatch(Logarithms {
+                        operands: (a, b),
+                        product: std::slice::from_raw_parts(product, mc * nc),
+                        shifts: (
+                            std::slice::from_raw_parts(shift_a, mc),
+                            std::slice::from_raw_parts(shift_b, nc),
+                        ),
+                        total,
+                        add: pc > 0,
+                    });
+                }
+                for (at, &value) in total.iter().enumerate() {
+                    put(c, (ic + at / nc, jc + at % nc), value, *accumulate);
+                }
+            }
+        }
+    }
+}
+
+/// The maximum of every row, and `exp(x − maximum)` row by row.
+struct Exponentials<'a, T> {
+    of: MatRef<'a, T>,
+    to: *mut f64,
+    shift: *mut f64,
+}
+
+impl<T: Float> Loop for Exponentials<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (rows, cols) = (self.of.rows(), self.of.cols());
+        // SAFETY: `to` has room for the elements and `shift` for the rows.
+        unsafe {
+            // Read in the order of memory.
+            if self.of.row_stride().unsigned_abs() < self.of.col_stride().unsigned_abs() {
+                for j in 0..cols {
+                    for i in 0..rows {
+                        self.to.add(i * cols + j).write(at(&self.of, i, j));
+                    }
+                }
+            } else {
+                for i in 0..rows {
+                    for j in 0..cols {
+                        self.to.add(i * cols + j).write(at(&self.of, i, j));
+                    }
+                }
+            }
+            for i in 0..rows {
+                let row = std::slice::from_raw_parts_mut(self.to.add(i * cols), cols);
+                let mut lanes = [f64::NEG_INFINITY; 8];
+                let (whole, tail) = row.as_chunks::<8>();
+                for chunk in whole {
+                    for (most, &x) in lanes.iter_mut().zip(chunk) {
+                        *most = if x > *most { x } else { *most };
+                    }
+                }
+                let most = lanes.into_iter().chain(tail.iter().copied());
+                let most = most.fold(f64::NEG_INFINITY, f64::max);
+                self.shift.add(i).write(most);
+                // A row without a finite element: exp(−∞ − 0) = 0.
+                let by = if most == f64::NEG_INFINITY { 0.0 } else { most };
+                row.iter_mut().for_each(|x| *x = math::exp(*x - by));
+            }
+        }
+    }
+}
+
+/// Logarithms of the sums, shifted back; small sums are repeated exactly.
+struct Logarithms<'a, T> {
+    operands: (MatRef<'a, T>, MatRef<'a, T>),
+    product: &'a [f64],
+    shifts: (&'a [f64], &'a [f64]),
+    total: &'a mut [f64],
+    add: bool,
+}
+
+impl<T: Float> Loop for Logarithms<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (of_rows, of_cols) = self.shifts;
+        let n = of_cols.len();
+        let rows = self.product.chunks_exact(n).zip(self.total.chunks_exact_mut(n));
+        for (i, (sums, total)) in rows.enumerate() {
+            let by = of_rows[i];
+            let mut low = false;
+            if self.add {
+                for ((out, &sum), &s) in total.iter_mut().zip(sums).zip(of_cols) {
+                    low |= sum < SMALLEST;
+                    let new =
+                        if sum < SMALLEST { f64::NEG_INFINITY } else { by + s + math::ln(sum) };
+                    *out = LogSumExp::add(*out, new);
+                }
+            } else {
+                for ((out, &sum), &s) in total.iter_mut().zip(sums).zip(of_cols) {
+                    low |= sum < SMALLEST;
+                    *out = by + s + math::ln(sum);
+                }
+            }
+            if !low || by == f64::NEG_INFINITY {
+                continue;
+            }
+            for ((j, out), (&sum, &s)) in total.iter_mut().enumerate().zip(sums.iter().zip(of_cols))
+            {
+                if sum < SMALLEST && s > f64::NEG_INFINITY {
+                    // SAFETY: row i and column j exist.
+                    let new = unsafe { exactly(&self.operands.0, &self.operands.1, i, j) };
+                    *out = if self.add { LogSumExp::add(*out, new) } else { new };
+                }
+            }
+        }
+    }
+}

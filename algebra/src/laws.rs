@@ -1,0 +1,121 @@
+//! The axioms as checks on samples, for the semirings of this crate and everybody's own.
+//!
+//! A check takes elements and a notion of sameness, `PartialEq::eq` or a tolerance, tries every
+//! combination and names the first law that fails with the elements that break it. Samples should
+//! hold 0, 1, values that tie, and extremes.
+
+use std::fmt::Debug;
+
+use crate::{Scalar, Selective, Semiring};
+
+/// A law that does not hold, and for which elements.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{law} fails for {elements:?}: {left:?} is not {right:?}")]
+pub struct Violation<T: Debug> {
+    /// The law, as a formula.
+    pub law: &'static str,
+    /// a, b, c in the order of the formula.
+    pub elements: Vec<T>,
+    /// Value of the left side.
+    pub left: T,
+    /// Value of the right side.
+    pub right: T,
+}
+
+/// Checks that `S` is a semiring on `elements`: associativity, commutativity of ⊕, identities,
+/// distributivity on both sides, annihilation, and that `mul_add` is what it says.
+///
+/// Cost: n³ for n elements.
+///
+/// # Errors
+/// The first violation found.
+pub fn semiring<S: Semiring<T>, T: Scalar>(
+    elements: &[T],
+    same: impl Fn(&T, &T) -> bool,
+) -> Result<(), Violation<T>> {
+    let law = |law: &'static str, of: &[T], left: T, right: T| {
+        if same(&left, &right) {
+            return Ok(());
+        }
+        Err(Violation { law, elements: of.to_vec(), left, right })
+    };
+    let (add, mul) = (S::add, S::mul);
+    for &a in elements {
+        law("a ⊕ 0 = a", &[a], add(a, S::ZERO), a)?;
+        law("0 ⊕ a = a", &[a], add(S::ZERO, a), a)?;
+        law("a ⊗ 1 = a", &[a], mul(a, S::ONE), a)?;
+        law("1 ⊗ a = a", &[a], mul(S::ONE, a), a)?;
+        law("a ⊗ 0 = 0", &[a], mul(a, S::ZERO), S::ZERO)?;
+        law("0 ⊗ a = 0", &[a], mul(S::ZERO, a), S::ZERO)?;
+        for &b in elements {
+            law("a ⊕ b = b ⊕ a", &[a, b], add(a, b), add(b, a))?;
+            for &c in elements {
+                let of = [a, b, c];
+                law("a ⊕ (b ⊕ c) = (a ⊕ b) ⊕ c", &of, add(a, add(b, c)), add(add(a, b), c))?;
+                law("a ⊗ (b ⊗ c) = (a ⊗ b) ⊗ c", &of, mul(a, mul(b, c)), mul(mul(a, b), c))?;
+                let (left, right) = (mul(a, add(b, c)), add(mul(a, b), mul(a, c)));
+                law("a ⊗ (b ⊕ c) = (a ⊗ b) ⊕ (a ⊗ c)", &of, left, right)?;
+                let (left, right) = (mul(add(a, b), c), add(mul(a, c), mul(b, c)));
+                law("(a ⊕ b) ⊗ c = (a ⊗ c) ⊕ (b ⊗ c)", &of, left, right)?;
+                law("mul_add(a, b, c) = c ⊕ (a ⊗ b)", &of, S::mul_add(a, b, c), add(c, mul(a, b)))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that ⊕ picks what [`Selective::better`] prefers, that this is a strict weak order with
+/// 0 as its least element, and that ⊗ keeps it.
+///
+/// Cost: n³ for n elements.
+///
+/// # Errors
+/// The first violation found.
+pub fn selective<S: Selective<T>, T: Scalar>(
+    elements: &[T],
+    same: impl Fn(&T, &T) -> bool,
+) -> Result<(), Violation<T>> {
+    let fails = |law: &'static str, of: &[T], left: T, right: T| {
+        Err(Violation { law, elements: of.to_vec(), left, right })
+    };
+    let level = |a: T, b: T| !S::better(a, b) && !S::better(b, a);
+    for &a in elements {
+        if S::better(a, a) {
+            return fails("no a is better than itself", &[a], a, a);
+        }
+        if S::better(S::ZERO, a) {
+            return fails("0 is better than no a", &[a], S::ZERO, a);
+        }
+        if level(a, S::ZERO) && !same(&a, &S::ZERO) {
+            return fails("a not better than 0 is 0", &[a], a, S::ZERO);
+        }
+        for &b in elements {
+            let sum = S::add(a, b);
+            let pick = if S::better(b, a) { b } else { a };
+            if !same(&sum, &pick) {
+                return fails("a ⊕ b is the better of a and b", &[a, b], sum, pick);
+            }
+            if S::better(a, b) && S::better(b, a) {
+                return fails("a better than b excludes b better than a", &[a, b], a, b);
+            }
+            for &c in elements {
+                let of = [a, b, c];
+                if S::better(a, b) && S::better(b, c) && !S::better(a, c) {
+                    return fails("a better than b better than c is better than c", &of, a, c);
+                }
+                if level(a, b) && level(b, c) && !level(a, c) {
+                    return fails("a level with b level with c is level with c", &of, a, c);
+                }
+                let (left, right) = (S::mul(a, c), S::mul(b, c));
+                if S::better(a, b) && S::better(right, left) {
+                    return fails("a better than b: b ⊗ c not better than a ⊗ c", &of, left, right);
+                }
+                let (left, right) = (S::mul(c, a), S::mul(c, b));
+                if S::better(a, b) && S::better(right, left) {
+                    return fails("a better than b: c ⊗ b not better than c ⊗ a", &of, left, right);
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! Ordered numbers with two ends in the roles of −∞ and +∞, which tropical semirings need.
+//!
+//! Floats have the ends; integers lend their extremes, and sums that leave the range stop there
+//! instead of wrapping.
+
+use half::{bf16, f16};
+
+use super::{Numeric, Real};
+
+/// A real number with [`Real::LOWEST`] as −∞ and [`Real::HIGHEST`] as +∞.
+///
+/// The *plain* constants and tests serve matrix products: on plain elements the sums and products
+/// of a semiring are one machine instruction, because nothing can overflow, wrap or become NaN.
+pub trait Extended: Real {
+    /// `a + b`; −∞ absorbs everything but NaN. Integers saturate.
+    fn plus_low(self, rhs: Self) -> Self;
+    /// `a + b`; +∞ absorbs everything but NaN. Integers saturate.
+    fn plus_high(self, rhs: Self) -> Self;
+    /// `a · b` for numbers ≥ 0; 0 absorbs everything but NaN. Integers saturate.
+    fn times(self, rhs: Self) -> Self;
+
+    /// Whether sums of two such numbers are exact up to rounding, and are told apart from sums
+    /// with ±[`Extended::FAR`].
+    fn is_plain_term(self) -> bool;
+    /// Whether products of two such numbers are exact up to rounding.
+    fn is_plain_factor(self) -> bool;
+
+    /// The type that plain elements are computed in: `f32` for the 16-bit floats, else `Self`.
+    type Wide: Real;
+    /// The value in that type.
+    fn to_wide(self) -> Self::Wide;
+    /// The nearest value.
+    fn from_wide(wide: Self::Wide) -> Self;
+    /// What stands for ∞ in sums of plain terms.
+    const FAR: Self::Wide;
+    /// No sum of two plain terms exceeds this in magnitude; sums with [`Extended::FAR`] do.
+    const BOUND: Self::Wide;
+}
+
+/// An [`Extended`] number whose −∞ lies below 0: floats and signed integers.
+pub trait Signed: Extended {}
+
+macro_rules! float {
+    ($($t:ty: $wide:ty),*) => {$(
+        impl Signed for $t {}
+        impl Extended for $t {
+            type Wide = $wide;
+            const FAR: $wide = <$wide>::INFINITY;
+            const BOUND: $wide = <$wide>::INFINITY;
+            #[inline(always)]
+            fn to_wide(self) -> $wide { Numeric::widen(self) }
+            #[inline(always)]
+            fn from_wide(wide: $wide) -> Self { Numeric::narrow(wide) }
+            #[inline(always)]
+            fn plus_low(self, rhs: Self) -> Self {
+                let (low, high) = (Self::LOWEST, Self::HIGHEST);
+                let opposite = (self == low && rhs == high) || (self == high && rhs == low);
+                if opposite { low } else { self.add(rhs) }
+            }
+            #[inline(always)]
+            fn plus_high(self, rhs: Self) -> Self {
+                let (low, high) = (Self::LOWEST, Self::HIGHEST);
+                let opposite = (self == low && rhs == high) || (self == high && rhs == low);
+                if opposite { high } else { self.add(rhs) }
+            }
+            #[inline(always)]
+            fn times(self, rhs: Self) -> Self {
+                let (zero, high) = (<Self as Numeric>::ZERO, Self::HIGHEST);
+                let absorbed = (self == zero && rhs == high) || (self == high && rhs == zero);
+                if absorbed { zero } else { self.mul(rhs) }
+            }
+            #[inline(always)]
+            fn is_plain_term(self) -> bool { self > Self::LOWEST && self < Self::HIGHEST }
+            #[inline(always)]
+            fn is_plain_factor(self) -> bool { self.is_plain_term() }
+        }
+    )*};
+}
+float!(f32: f32, f64: f64, f16: f32, bf16: f32);
+
+/// Of b bits with sign, plain terms have magnitude 2ᵇ⁻⁴ at most, their sums 2ᵇ⁻³, and FAR is just
+/// below 2ᵇ⁻²: sums with one FAR exceed 2ᵇ⁻³ and a sum of two fits. Without sign all have one bit
+/// more.
+macro_rules! int {
+    ($sign:literal: $($t:ty),*) => {$(
+        impl Extended for $t {
+            type Wide = Self;
+            #[inline(always)]
+            fn to_wide(self) -> Self { self }
+            #[inline(always)]
+            fn from_wide(wide: Self) -> Self { wide }
+            const FAR: Self = (1 << (Self::BITS - 1 - $sign)) - 1;
+            const BOUND: Self = 1 << (Self::BITS - 2 - $sign);
+            #[inline(always)]
+            fn plus_low(self, rhs: Self) -> Self {
+                let low = Self::LOWEST;
+                if self == low || rhs == low { low } else { self.saturating_add(rhs) }
+            }
+            #[inline(always)]
+            fn plus_high(self, rhs: Self) -> Self {
+                let high = Self::HIGHEST;
+                if self == high || rhs == high { high } else { self.saturating_add(rhs) }
+            }
+            #[inline(always)]
+            fn times(self, rhs: Self) -> Self { self.saturating_mul(rhs) }
+            #[inline(always)]
+            #[allow(unused_comparisons, clippy::absurd_extreme_comparisons)]
+            fn is_plain_term(self) -> bool {
+                self < 1 << (Self::BITS - 3 - $sign) && self >= Self::MIN / 8
+            }
+            #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn is_plain_factor(self) -> bool {
+                self >= 0 && self < 1 << ((Self::BITS - $sign) / 2)
+            }
+        }
+    )*};
+}
+int!(1: i8, i16, i32, i64);
+int!(0: u8, u16, u32, u64);
+
+impl Signed for i8 {}
+impl Signed for i16 {}
+impl Signed for i32 {}
+impl Signed for i64 {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn infinities_absorb() {
+        let inf = f32::INFINITY;
+        assert_eq!((-inf).plus_low(inf), -inf);
+        assert_eq!(inf.plus_high(-inf), inf);
+        assert_eq!(0.0f32.times(inf), 0.0);
+        assert!(f32::NAN.plus_low(-inf).is_nan() && f64::NAN.times(0.0).is_nan());
+        assert_eq!(i32::MIN.plus_low(-1), i32::MIN);
+        assert_eq!(i32::MIN.plus_low(i32::MAX), i32::MIN);
+        assert_eq!(i32::MAX.plus_high(i32::MIN), i32::MAX);
+        assert_eq!((-100i8).plus_low(-100), i8::MIN);
+        assert_eq!(u8::MAX.plus_high(0), u8::MAX);
+        assert_eq!(100i8.times(100), i8::MAX);
+    }
+
+    /// Every pair of bytes: plain sums and products do not wrap, and sums with FAR are beyond
+    /// BOUND, which plain sums are not.
+    #[test]
+    fn plain_numbers_keep_their_promises() {
+        for a in i8::MIN..=i8::MAX {
+            for b in i8::MIN..=i8::MAX {
+                let far = [i8::FAR, -i8::FAR].map(|f| a.checked_add(f).unwrap_or(0));
+                if a.is_plain_term() {
+                    assert!(far[0] > i8::BOUND && far[1] < -i8::BOUND);
+                    if b.is_plain_term() {
+                        assert!(a.checked_add(b).unwrap().abs() <= i8::BOUND);
+                    }
+                }
+                if a.is_plain_factor() && b.is_plain_factor() {
+                    assert_eq!(a.checked_mul(b), Some(a.times(b)));
+                }
+                let (a, b) = (a as u8, b as u8);
+                if a.is_plain_term() && b.is_plain_term() {
+                    assert!(a.checked_add(b).unwrap() <= u8::BOUND);
+                    assert!(a.checked_add(u8::FAR).unwrap() > u8::BOUND);
+                }
+                if a.is_plain_factor() && b.is_plain_factor() {
+                    assert_eq!(a.checked_mul(b), Some(a.times(b)));
+                }
+            }
+        }
+        assert!(i8::FAR.checked_add(i8::FAR).is_some() && u8::FAR.checked_add(u8::FAR).is_some());
+        assert!((0i8..16).all(|x| x.is_plain_term() && (-x).is_plain_term()));
+        assert!((0u8..32).all(Extended::is_plain_term) && !32u8.is_plain_term());
+        assert!(!f32::INFINITY.is_plain_term() && !f32::NAN.is_plain_factor());
+        assert!(f32::MAX.is_plain_term());
+    }
+}

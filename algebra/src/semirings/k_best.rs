@@ -1,0 +1,116 @@
+//! The K best values of a sum.
+
+use std::marker::PhantomData;
+
+use crate::{MaxPlus, Scalar, Selective, Semiring};
+
+/// The K best values over a selective semiring `S`, best first: ⊕ merges two lists, ⊗ combines
+/// every pair, and both keep the best K. Values attained twice are listed twice; short lists are
+/// padded with 0 of `S`.
+///
+/// Elements are sorted arrays; [`KBest::of`] makes one of values in any order.
+///
+/// Cost: ⊕ takes 2K comparisons, ⊗ at most K·ln K products, since the pair (i, j) is beaten by
+/// the (i + 1)(j + 1) − 1 pairs before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct KBest<const K: usize, S = MaxPlus>(PhantomData<S>);
+
+impl<const K: usize, S> KBest<K, S> {
+    /// The K best of some values.
+    pub fn of<T: Scalar>(values: impl IntoIterator<Item = T>) -> [T; K]
+    where
+        S: Selective<T>,
+    {
+        let mut best = [S::ZERO; K];
+        values.into_iter().for_each(|value| insert::<S, T>(&mut best, value));
+        best
+    }
+}
+
+/// Puts a value behind those that it is not better than.
+#[inline(always)]
+fn insert<S: Selective<T>, T: Scalar>(best: &mut [T], value: T) {
+    let mut moved = value;
+    for place in best {
+        if S::better(moved, *place) {
+            std::mem::swap(place, &mut moved);
+        }
+    }
+}
+
+impl<T: Scalar, const K: usize, S: Selective<T>> Semiring<[T; K]> for KBest<K, S> {
+    const ZERO: [T; K] = [S::ZERO; K];
+    const ONE: [T; K] = {
+        let mut one = [S::ZERO; K];
+        if K > 0 {
+            one[0] = S::ONE;
+        }
+        one
+    };
+
+    #[inline]
+    fn add(a: [T; K], b: [T; K]) -> [T; K] {
+        let mut best = [S::ZERO; K];
+        let (mut i, mut j) = (0, 0);
+        for place in &mut best {
+            // i + j < K here, so both are in range.
+            if S::better(b[j], a[i]) {
+                *place = b[j];
+                j += 1;
+            } else {
+                *place = a[i];
+                i += 1;
+            }
+        }
+        best
+    }
+
+    #[inline]
+    fn mul(a: [T; K], b: [T; K]) -> [T; K] {
+        let mut best = [S::ZERO; K];
+        for (i, &x) in a.iter().enumerate() {
+            for &y in &b[..K / (i + 1)] {
+                insert::<S, T>(&mut best, S::mul(x, y));
+            }
+        }
+        best
+    }
+
+    fn contains(x: [T; K]) -> bool {
+        x.iter().all(|&x| S::contains(x)) && x.is_sorted_by(|&a, &b| !S::better(b, a))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MinPlus;
+
+    #[test]
+    fn lists_are_merged_with_duplicates_and_padded() {
+        type Best = KBest<3>;
+        let (a, b) = (Best::of([1, 5, 3, 5]), Best::of([4]));
+        assert_eq!((a, b), ([5, 5, 3], [4, i32::MIN, i32::MIN]));
+        assert_eq!(Best::add(a, b), [5, 5, 4]);
+        assert_eq!(Best::mul(a, b), [9, 9, 7]);
+        assert_eq!(Best::mul(b, b), [8, i32::MIN, i32::MIN]);
+        assert!(Best::contains(a) && !Best::contains([1, 2, 0]));
+    }
+
+    /// All pairs, sorted.
+    #[test]
+    fn products_keep_the_best_pairs() {
+        for seed in 0..200u32 {
+            let values = |salt: u32| {
+                (0..7u32).map(move |i| ((i + 1) * (seed + salt) * 2654435761u32 >> 20) as i32 % 9)
+            };
+            let mut pairs: Vec<i32> = KBest::<5, MinPlus>::of(values(1))
+                .into_iter()
+                .flat_map(|x| KBest::<5, MinPlus>::of(values(7)).map(|y| x + y))
+                .collect();
+            pairs.sort_unstable();
+            let (a, b) = (KBest::<5, MinPlus>::of(values(1)), KBest::<5, MinPlus>::of(values(7)));
+            assert_eq!(KBest::<5, MinPlus>::mul(a, b).as_slice(), &pairs[..5]);
+        }
+    }
+}

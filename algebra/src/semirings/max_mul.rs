@@ -1,0 +1,78 @@
+//! (max, ×) on numbers ≥ 0.
+
+use crate::gemm::Product;
+use crate::gemm::lean::{self, Lean};
+use crate::{Extended, Numeric, Selective, Semiring};
+
+/// `a ⊕ b = max(a, b)`, `a ⊗ b = a·b`, with 0 and 1, on numbers ≥ 0: most probable explanations.
+///
+/// Negative numbers are not elements, see [`Semiring::contains`]: the maximum with 0 would swallow
+/// their products. `0·∞ = 0`. Integers saturate at `MAX`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MaxMul;
+
+impl<T: Extended> Semiring<T> for MaxMul {
+    const ZERO: T = T::ZERO;
+    const ONE: T = T::ONE;
+
+    #[inline(always)]
+    fn add(a: T, b: T) -> T {
+        a.max(b)
+    }
+
+    #[inline(always)]
+    fn mul(a: T, b: T) -> T {
+        a.times(b)
+    }
+
+    #[inline(always)]
+    fn contains(x: T) -> bool {
+        x >= T::ZERO || x.is_nan()
+    }
+
+    unsafe fn gemm(p: &Product<'_, T>) {
+        // SAFETY: passed on.
+        unsafe { lean::product::<Self, T>(p) }
+    }
+}
+
+impl<T: Extended> Selective<T> for MaxMul {
+    #[inline(always)]
+    fn better(a: T, b: T) -> bool {
+        a > b || (a.is_nan() && !b.is_nan())
+    }
+
+    unsafe fn gemm_select(p: &Product<'_, T>) {
+        // SAFETY: passed on.
+        unsafe { lean::select::<Self, T>(p) }
+    }
+}
+
+impl<T: Extended> Lean<T> for MaxMul {
+    type Packed = T::Wide;
+
+    #[inline(always)]
+    fn fits(x: T) -> bool {
+        x.is_plain_factor()
+    }
+
+    #[inline(always)]
+    fn enter(x: T) -> T::Wide {
+        x.to_wide()
+    }
+
+    #[inline(always)]
+    fn leave(x: T::Wide) -> T {
+        T::from_wide(x)
+    }
+
+    #[inline(always)]
+    fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide {
+        Numeric::mul(a, b)
+    }
+
+    #[inline(always)]
+    fn lean_better(a: T::Wide, b: T::Wide) -> bool {
+        a > b
+    }
+}

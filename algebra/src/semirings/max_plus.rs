@@ -1,0 +1,72 @@
+//! (max, +).
+
+use crate::gemm::Product;
+use crate::gemm::lean::{self, Lean};
+use crate::{Numeric, Selective, Semiring, Signed};
+
+/// `a ⊕ b = max(a, b)`, `a ⊗ b = a + b`, with −∞ and 0: best scores, longest paths, ground states.
+///
+/// Integers saturate; `MIN` is −∞, and a sum that falls below the range becomes −∞.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MaxPlus;
+
+impl<T: Signed> Semiring<T> for MaxPlus {
+    const ZERO: T = T::LOWEST;
+    const ONE: T = T::ZERO;
+
+    #[inline(always)]
+    fn add(a: T, b: T) -> T {
+        a.max(b)
+    }
+
+    #[inline(always)]
+    fn mul(a: T, b: T) -> T {
+        a.plus_low(b)
+    }
+
+    unsafe fn gemm(p: &Product<'_, T>) {
+        // SAFETY: passed on.
+        unsafe { lean::product::<Self, T>(p) }
+    }
+}
+
+impl<T: Signed> Selective<T> for MaxPlus {
+    #[inline(always)]
+    fn better(a: T, b: T) -> bool {
+        a > b || (a.is_nan() && !b.is_nan())
+    }
+
+    unsafe fn gemm_select(p: &Product<'_, T>) {
+        // SAFETY: passed on.
+        unsafe { lean::select::<Self, T>(p) }
+    }
+}
+
+impl<T: Signed> Lean<T> for MaxPlus {
+    type Packed = T::Wide;
+
+    #[inline(always)]
+    fn fits(x: T) -> bool {
+        x.is_plain_term() || x == T::LOWEST
+    }
+
+    #[inline(always)]
+    fn enter(x: T) -> T::Wide {
+        if x == T::LOWEST { T::FAR.neg() } else { x.to_wide() }
+    }
+
+    #[inline(always)]
+    fn leave(x: T::Wide) -> T {
+        if x < T::BOUND.neg() { T::LOWEST } else { T::from_wide(x) }
+    }
+
+    #[inline(always)]
+    fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide {
+        Numeric::add(a, b)
+    }
+
+    #[inline(always)]
+    fn lean_better(a: T::Wide, b: T::Wide) -> bool {
+        a > b
+    }
+}
