@@ -14,6 +14,7 @@ mod material;
 mod module;
 mod nn;
 mod quantized;
+mod random;
 mod record;
 mod remote;
 mod route;

@@ -6,7 +6,7 @@ use burn_backend::quantization::{
     BlockSize, QuantLevel, QuantMode, QuantScheme, QuantStore, QuantValue,
 };
 use burn_backend::{
-    DType, FloatDType, IntDType, Slice, TensorData, TensorMetadata, TensorPrimitive,
+    BoolDType, DType, FloatDType, IntDType, Slice, TensorData, TensorMetadata, TensorPrimitive,
 };
 use burn_flex::{Flex, FlexQTensor};
 use burn_t4a::BurnT4a;
@@ -103,12 +103,61 @@ conform! {
             B::q_add(a.clone(), b.clone()), B::q_sub(a.clone(), b.clone()), B::q_mul(a.clone(), b.clone()), B::q_div(a.clone(), b.clone()),
             B::q_add_scalar(a.clone(), 2.into()), B::q_mul_scalar(a.clone(), 2.into()), B::q_clamp(a.clone(), (-1).into(), 1.into()),
             B::q_powf(b.clone(), a.clone()), B::q_sqrt(b.clone()), B::q_log(b), B::q_exp(a.clone()), B::q_tanh(a.clone()), B::q_neg(a)] };
+    q_functions: matrices(), Ulps(256.0), |_c, x, y| {
+        let (a, b) = (B::quantize_dynamic(x, &scheme(false)), B::quantize_dynamic(y, &scheme(false)));
+        let whole = B::q_argsort(b.clone(), 1, false, IntDType::I64);
+        (B::q_abs(a.clone()), vec![
+            B::q_recip(b.clone()), B::q_log1p(b.clone()), B::q_powi(b.clone(), whole), B::q_powi_scalar(b.clone(), 3.into()), B::q_powf_scalar(b, 1.5.into()),
+            B::q_cos(a.clone()), B::q_sin(a.clone()), B::q_cosh(a.clone()), B::q_sinh(a.clone()), B::q_erf(a.clone()),
+            B::q_clamp_min(a.clone(), (-1).into()), B::q_clamp_max(a.clone(), 1.into()), B::q_sub_scalar(a.clone(), 2.into()), B::q_div_scalar(a, 2.into())]) };
+    // The tangent of what lies near its poles is not compared.
+    q_tan: matrices(), Ulps(256.0), |_c, x, _y| B::q_tan(B::quantize_dynamic(<B as burn_backend::ops::FloatTensorOps<B>>::float_tanh(x), &scheme(false)));
+    q_products: matrices(), Ulps(2048.0), |c, _x, y| {
+        let q = B::quantize_dynamic(y, &scheme(false));
+        vec![B::q_prod(q.clone()), B::q_prod_dim(q.clone(), c.dim), B::q_cumprod(q, c.dim)] };
+    q_running_extrema: matrices(), EXACT, |c, x, _y| {
+        let q = B::quantize_dynamic(x, &scheme(false));
+        vec![B::q_cummin(q.clone(), c.dim), B::q_cummax(q, c.dim)] };
+    q_order: matrices(), FLOAT, |c, x, _y| {
+        let q = B::quantize_dynamic(x, &scheme(false));
+        (vec![B::q_max_dim(q.clone(), c.dim), B::q_min(q.clone()), B::q_max_abs_dim(q.clone(), c.dim), B::q_topk(q.clone(), c.dim, 2)],
+         B::q_min_dim_with_indices(q, c.dim, IntDType::I32)) };
+    q_truth: matrices(), EXACT, |c, x, _y| {
+        let q = B::quantize_dynamic(x, &scheme(false));
+        vec![B::q_any(q.clone(), BoolDType::Native), B::q_any_dim(q.clone(), c.dim, BoolDType::Native), B::q_all(q.clone(), BoolDType::Native), B::q_all_dim(q, c.dim, BoolDType::Native)] };
     q_reductions: matrices(), Ulps(2048.0), |c, x, _y| {
         let q = B::quantize_dynamic(x, &scheme(false));
         vec![B::q_sum(q.clone()), B::q_mean(q.clone()), B::q_sum_dim(q.clone(), c.dim), B::q_mean_dim(q.clone(), c.dim), B::q_cumsum(q, c.dim)] };
     q_matmul: matrices(), Ulps(2048.0), |_c, x, y| {
         let (a, b) = (B::quantize_dynamic(x, &scheme(false)), B::quantize_dynamic(y, &scheme(false)));
         B::q_matmul(TensorPrimitive::QFloat(a), TensorPrimitive::QFloat(B::q_swap_dims(b, 0, 1))) };
+}
+
+/// Quantized values tie often, so positions are checked through the values they point at.
+#[test]
+fn positions_point_at_the_values() {
+    let x = <BurnT4a as Side>::make(&Operand::row_major(&[4, 8], DType::F32, Values::Plain, 0));
+    let q = BurnT4a::quantize_dynamic(x, &scheme(false));
+    let read = |q| plain(burn_backend::read_sync(BurnT4a::q_into_data(q)).unwrap());
+    for dim in 0..2 {
+        let at = BurnT4a::q_argtopk(q.clone(), dim, 2, IntDType::I64);
+        let largest = BurnT4a::q_topk(q.clone(), dim, 2);
+        assert_eq!(read(BurnT4a::q_gather(dim, q.clone(), at)), read(largest));
+        let (sorted, at) = BurnT4a::q_sort_with_indices(q.clone(), dim, false, IntDType::I64);
+        assert_eq!(read(BurnT4a::q_gather(dim, q.clone(), at)), read(sorted));
+    }
+}
+
+#[test]
+fn a_quantized_tensor_has_no_tape_and_stays_on_its_device() {
+    let x = <BurnT4a as Side>::make(&Operand::row_major(&[4, 8], DType::F32, Values::Plain, 0));
+    let q = BurnT4a::quantize_dynamic(x, &scheme(false));
+    let data = |q| burn_backend::read_sync(BurnT4a::q_into_data(q)).unwrap();
+    let want = data(q.clone());
+    let device = BurnT4a::q_device(&q);
+    let q = BurnT4a::q_set_require_grad(BurnT4a::q_detach(BurnT4a::q_to_device(q, &device)), true);
+    assert!(!BurnT4a::q_is_require_grad(&q));
+    assert_eq!(data(q), want);
 }
 
 #[test]
