@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! boundary        typed errors of the engine become panics, in one place
+//! ext             operations beyond Burn's, with gradients
 //! v0_21           the Burn 0.21 face: one line per method, engine or Flex below
 //! ```
 //!
@@ -9,6 +10,7 @@
 //! [`TensorError`](t4a_tensor::TensorError), which names the operation, shapes and dtypes.
 
 mod boundary;
+pub mod ext;
 pub mod v0_21;
 
 pub use t4a_tensor::route;

@@ -1,0 +1,23 @@
+//! What the extension functions reject, before any arithmetic.
+
+use burn_backend::{DType, Shape};
+use thiserror::Error;
+
+/// Result of an extension function.
+pub type Result<T, E = ExtError> = std::result::Result<T, E>;
+
+/// A rejected extension operation: what was required and what was given.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum ExtError {
+    /// Real and imaginary parts of different shapes.
+    #[error("{op}: the real part has shape {re:?}, the imaginary part {im:?}")]
+    ComplexShape { op: &'static str, re: Shape, im: Shape },
+    /// Tensors of different dtypes.
+    #[error("{op}: argument 0 is {first:?}, argument {argument} is {dtype:?}")]
+    DTypeMismatch { op: &'static str, first: DType, argument: usize, dtype: DType },
+    /// Tensors on different devices.
+    #[error("{op}: argument 0 is on {first}, argument {argument} on {device}")]
+    DeviceMismatch { op: &'static str, first: String, argument: usize, device: String },
+}
