@@ -18,8 +18,16 @@ use crate::model::Classifier;
 pub struct Plan {
     pub epochs: usize,
     pub batch: usize,
+    /// Learning rate of the first step; it falls to zero along half a cosine.
     pub rate: f64,
     pub seed: u64,
+}
+
+impl Plan {
+    /// The learning rate when a part `done` of the training is over.
+    fn rate_at(&self, done: f64) -> f64 {
+        0.5 * self.rate * (1.0 + (std::f64::consts::PI * done).cos())
+    }
 }
 
 /// One epoch: mean training loss, accuracy on the training and on the test images.
@@ -69,7 +77,9 @@ where
         let bar = progress(order.len().div_ceil(plan.batch), epoch + 1);
         let begin = Instant::now();
         let (mut total, mut right) = (0.0, 0);
-        for at in order.chunks(plan.batch) {
+        for (step, at) in order.chunks(plan.batch).enumerate() {
+            let done = epoch as f64 + (step * plan.batch) as f64 / order.len() as f64;
+            let rate = plan.rate_at(done / plan.epochs as f64);
             let (images, labels) = digits.train.batch::<B>(at);
             let scores = model.scores(images);
             let error = loss.forward(scores.clone(), labels.clone());
@@ -77,7 +87,7 @@ where
             let hits = scores.argmax(1).flatten::<1>(0, 1).equal(labels).int().sum();
             right += hits.into_scalar().elem::<i64>();
             let grads = GradientsParams::from_grads(error.backward(), &model);
-            model = optimizer.step(plan.rate, model, grads);
+            model = optimizer.step(rate, model, grads);
             bar.inc(1);
         }
         time += begin.elapsed();
