@@ -24,6 +24,9 @@ use crate::tensor::Tensor;
 /// more than the arithmetic (bench `backend`, row `add 4×4`).
 const SMALL: usize = 4096;
 
+/// Rows of a small broadcast that are handed out one by one.
+const MAX_ROWS: usize = 64;
+
 const CONTIGUOUS: Route = Route::native(Path::LoopContiguous);
 const STRIDED: Route = Route::native(Path::LoopStrided);
 
@@ -194,6 +197,21 @@ unsafe fn elementwise<const M: usize>(
         let given = x.layout.shape();
         shape = if i == 0 { given.into() } else { broadcast_shapes(spec.op, &shape, given)? };
     }
+    if let Some((inner, steps)) = rows(&operands, &shape) {
+        let layout = Layout::contiguous(spec.op, &shape, spec.sizes[0])?;
+        let (buffer, out) = fresh(layout.numel() * spec.sizes[0])?;
+        for row in 0..layout.numel() / inner {
+            let block = |i: usize| {
+                let (step, repeat) = steps[i];
+                let start =
+                    operands[i].as_ref().map_or(out.cast_const(), |x| first(x, spec.sizes[i]));
+                Block { ptr: start.wrapping_add(row * step * spec.sizes[i]), repeat }
+            };
+            let at = out.wrapping_add(row * inner * spec.sizes[0]);
+            body(at, inner, std::array::from_fn(block));
+        }
+        return Ok(Tensor { buffer, layout, route: CONTIGUOUS, element: PhantomData });
+    }
     let mut strides: [Strides; M] = std::array::from_fn(|_| Strides::new());
     let mut over = None;
     for (i, slot) in operands.iter_mut().enumerate() {
@@ -259,6 +277,55 @@ fn small<const M: usize>(operands: &[Option<Tensor<()>>; M]) -> Option<&Layout> 
     let layout = &operands[M - 1].as_ref()?.layout;
     let same = |x: &Tensor<()>| x.layout.shape() == layout.shape() && x.layout.is_contiguous();
     (layout.numel() <= SMALL && operands.iter().flatten().all(same)).then_some(layout)
+}
+
+/// Rows of a small result, if every operand is row-major and has all rows, or one row or one
+/// column for all: the elements of a row, and for each operand how far rows lie apart and whether
+/// a row is one repeated element (bench `backend`, row `add 4×4 by a row`).
+#[inline]
+fn rows<const M: usize>(
+    operands: &[Option<Tensor<()>>; M],
+    shape: &[usize],
+) -> Option<(usize, [(usize, bool); M])> {
+    let total = crate::layout::checked_numel(shape).filter(|&n| n > 0 && n <= SMALL)?;
+    let mut inner = total;
+    let mut steps = [(0, false); M];
+    for (x, step) in operands.iter().zip(&mut steps) {
+        let Some(layout) = x.as_ref().map(|x| &x.layout) else { continue };
+        let (own, numel) = (layout.shape(), layout.numel());
+        if !layout.is_contiguous() {
+            return None;
+        }
+        let ones = own.iter().take_while(|&&n| n == 1).count();
+        let kept = own.len() - own.iter().rev().take_while(|&&n| n == 1).count();
+        let lead = shape.len() - own.len();
+        let len = if numel == total {
+            continue;
+        } else if numel == 1 {
+            *step = (0, true);
+            continue;
+        } else if own[ones..] == shape[lead + ones..] {
+            numel
+        } else if shape[..lead].iter().all(|&n| n == 1) && own[..kept] == shape[lead..lead + kept] {
+            *step = (1, true);
+            total / numel
+        } else {
+            return None;
+        };
+        if inner != total && inner != len {
+            return None;
+        }
+        inner = len;
+    }
+    if total / inner > MAX_ROWS {
+        return None;
+    }
+    for (x, step) in operands.iter().zip(&mut steps) {
+        if x.as_ref().is_some_and(|x| x.layout.numel() == total) {
+            step.0 = inner;
+        }
+    }
+    Some((inner, steps))
 }
 
 /// Unwritten memory and its first byte.

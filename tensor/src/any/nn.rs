@@ -4,12 +4,13 @@
 use super::AnyTensor;
 use super::elementwise::{same_dtype, unsupported};
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::nn::attention::{self, AttentionOptions};
+use crate::error::{Result, TensorError};
+use crate::layout::Dims;
+use crate::nn::attention::{self, AttentionOptions, AttentionVjp};
 use crate::nn::conv::{self, ConvOptions};
 use crate::nn::norm::{self, NormVjp};
 use crate::nn::pool::{self, PoolOptions};
-use crate::nn::softmax;
+use crate::nn::{cross_entropy, softmax};
 use crate::route::{Path, Reason, Route};
 use crate::tensor::Tensor;
 
@@ -35,6 +36,13 @@ macro_rules! computed_in {
 /// The tensor in the type that its dtype is computed in.
 fn wide<T: crate::Element>(x: &AnyTensor) -> Result<Tensor<T>> {
     x.clone().cast(T::DTYPE)?.into_typed()
+}
+
+fn indices(op: &'static str, at: &AnyTensor) -> Result<Tensor<i64>> {
+    if !at.dtype().is_int() {
+        return Err(unsupported(op, at.dtype(), "integer indices"));
+    }
+    wide(at)
 }
 
 /// All operands share the dtype of the first.
@@ -130,6 +138,61 @@ impl AnyTensor {
             Ok([narrow(x, self.dtype())?, narrow(gamma, self.dtype())?])
         })
     }
+}
+
+/// Affine maps. Errors of both: `ShapeMismatch`, `DTypeMismatch`, `DTypeUnsupported`, `OutOfMemory`.
+impl AnyTensor {
+    /// `x·W + β`. Shapes: `self: […, k]` of rank 2 or more, `weight: [k, n]`, `bias: [n]`.
+    ///
+    /// Cost: one matrix product and one pass over its result.
+    pub fn linear(&self, weight: &Self, bias: Option<Self>) -> Result<Self> {
+        let ([head @ .., k], &[k2, n]) = (self.shape(), weight.shape()) else {
+            return Err(linear_shapes("linear", self, weight));
+        };
+        if head.is_empty() || *k != k2 || bias.as_ref().is_some_and(|bias| bias.shape() != [n]) {
+            return Err(linear_shapes("linear", self, weight));
+        }
+        let mut shape = Dims::from_slice(head);
+        shape.push(n);
+        // All rows are one matrix where the strides allow it.
+        let rows = head.iter().try_fold(1usize, |rows, &size| rows.checked_mul(size));
+        let flat = rows.map(|rows| self.layout().reshape(&[rows, *k])).transpose()?.flatten();
+        let y = match flat {
+            Some(layout) => self.with_layout(layout).matmul(weight)?.reshape(&shape)?,
+            None => self.matmul(&weight.reshape(&leading_ones(head.len() + 1, &[*k, n]))?)?,
+        };
+        match bias {
+            Some(bias) => y.add(bias.reshape(&leading_ones(shape.len(), &[n]))?),
+            None => Ok(y),
+        }
+    }
+
+    /// Cotangent `Xᵀ·Ȳ` of the weight of [`AnyTensor::linear`], summed over leading axes; `self`
+    /// is `x: […, k]`, `dy: […, n]`.
+    ///
+    /// Cost: one matrix product; an operand whose leading axes do not merge is copied.
+    pub fn linear_weight(&self, dy: &Self) -> Result<Self> {
+        match (self.shape(), dy.shape()) {
+            ([x @ .., k], [y @ .., n]) if x == y => {
+                let rows = x.iter().try_fold(1usize, |rows, &size| rows.checked_mul(size));
+                let rows = rows.ok_or_else(|| linear_shapes("linear_weight", self, dy))?;
+                let x = self.reshape(&[rows, *k])?.swap_axes(0, 1)?;
+                x.matmul(&dy.reshape(&[rows, *n])?)
+            }
+            _ => Err(linear_shapes("linear_weight", self, dy)),
+        }
+    }
+}
+
+fn linear_shapes(op: &'static str, x: &AnyTensor, other: &AnyTensor) -> TensorError {
+    TensorError::shapes(op, x.shape(), other.shape(), "[…, k] with [k, n] or […, n], and [n]")
+}
+
+/// Sizes behind axes of size 1.
+fn leading_ones(rank: usize, sizes: &[usize]) -> Dims {
+    let mut shape = Dims::from_elem(1, rank - sizes.len());
+    shape.extend_from_slice(sizes);
+    shape
 }
 
 /// Convolutions. Errors of all of them: `Shape`, `ShapeMismatch` and `Value` for shapes and options
@@ -232,10 +295,7 @@ impl AnyTensor {
     /// See [`pool::max_pool_vjp`]; `self` is the cotangent of the result, indices of any integer
     /// type.
     pub fn max_pool_vjp(&self, x: &[usize], indices: &Self) -> Result<Self> {
-        if !indices.dtype().is_int() {
-            return Err(unsupported("max_pool_vjp", indices.dtype(), "integer indices"));
-        }
-        let indices = wide::<i64>(indices)?;
+        let indices = self::indices("max_pool_vjp", indices)?;
         computed_in!("max_pool_vjp", self.dtype(), T => {
             narrow(pool::max_pool_vjp(x, &wide::<T>(self)?, &indices)?, self.dtype())
         })
@@ -296,6 +356,53 @@ impl AnyTensor {
             let (q, k, v) = (wide::<T>(self)?, wide::<T>(key)?, wide::<T>(value)?);
             let y = attention::attention(&q, &k, &v, mask, bias.as_ref(), options)?;
             narrow(y, self.dtype())
+        })
+    }
+
+    /// Cotangents of queries, keys and values, and of the bias if asked for; see
+    /// [`attention::attention_vjp`]. Errors: as [`AnyTensor::attention`].
+    pub fn attention_vjp(
+        &self,
+        [key, value, dy]: [&Self; 3],
+        mask: Option<&Self>,
+        bias: Option<&Self>,
+        options: &AttentionOptions,
+        with_bias: bool,
+    ) -> Result<([Self; 3], Option<Self>)> {
+        checked("attention_vjp", self, &[Some(key), Some(value), bias, Some(dy)])?;
+        let mask = mask.map(|mask| mask.typed::<bool>()).transpose()?;
+        let dtype = self.dtype();
+        computed_in!("attention_vjp", dtype, T => {
+            let bias = bias.map(wide::<T>).transpose()?;
+            let (q, k, v) = (wide::<T>(self)?, wide::<T>(key)?, wide::<T>(value)?);
+            let (operands, dy) = ([&q, &k, &v], wide::<T>(dy)?);
+            let AttentionVjp { query, key, value, bias } =
+                attention::attention_vjp(operands, mask, bias.as_ref(), options, &dy, with_bias)?;
+            let bias = bias.map(|bias| narrow(bias, dtype)).transpose()?;
+            Ok(([narrow(query, dtype)?, narrow(key, dtype)?, narrow(value, dtype)?], bias))
+        })
+    }
+
+    /// See [`cross_entropy::cross_entropy`]; targets of any integer type.
+    ///
+    /// # Errors
+    /// `ShapeMismatch`, `Index`, `DTypeMismatch`, `DTypeUnsupported`, `OutOfMemory`.
+    pub fn cross_entropy(&self, targets: &Self) -> Result<Self> {
+        let targets = indices("cross_entropy", targets)?;
+        computed_in!("cross_entropy", self.dtype(), T => {
+            narrow(cross_entropy::cross_entropy(&wide::<T>(self)?, &targets)?, self.dtype())
+        })
+    }
+
+    /// See [`cross_entropy::cross_entropy_vjp`]. Errors: as [`AnyTensor::cross_entropy`].
+    pub fn cross_entropy_vjp(&self, targets: &Self, y: &Self, dy: &Self) -> Result<Self> {
+        let op = "cross_entropy_vjp";
+        checked(op, self, &[Some(y), Some(dy)])?;
+        let targets = indices(op, targets)?;
+        computed_in!(op, self.dtype(), T => {
+            let (x, y, dy) = (wide::<T>(self)?, wide::<T>(y)?, wide::<T>(dy)?);
+            let dx = cross_entropy::cross_entropy_vjp(&x, &targets, &y, &dy)?;
+            narrow(dx, self.dtype())
         })
     }
 }

@@ -11,7 +11,7 @@ unary! {
     /// `1 / (1 + e⁻ˣ)`.
     Sigmoid "sigmoid" 8: Float |x| x.sigmoid();
     /// `x·Φ(x)` with the normal distribution function `Φ(x) = (1 + erf(x/√2)) / 2`.
-    Gelu "gelu" 16: Float |x| x.mul(normal_cdf(x));
+    Gelu "gelu" 16: Float |x| x.gelu();
     /// `ln σ(x) = min(x, 0) − ln(1 + e^−|x|)`.
     LogSigmoid "log_sigmoid" 16: Float |x| {
         let min = if x < T::ZERO { x } else { T::ZERO.mul(x) };

@@ -1,8 +1,12 @@
 //! Elementary functions.
 
+use std::mem::MaybeUninit;
+
 use t4a_algebra::Float;
 
 use super::unary;
+use crate::loops::kernel::Unary;
+use crate::loops::written;
 
 unary! {
     /// `eˣ`.
@@ -15,12 +19,6 @@ unary! {
     Ln1p "log1p" 8: Float |x| x.ln_1p();
     /// `√x`.
     Sqrt "sqrt" 4: Float |x| x.sqrt();
-    /// `sin x`.
-    Sin "sin" 8: Float |x| x.sin();
-    /// `cos x`.
-    Cos "cos" 8: Float |x| x.cos();
-    /// `tan x`.
-    Tan "tan" 16: Float |x| x.tan();
     /// `arcsin x`.
     Asin "asin" 16: Float |x| x.asin();
     /// `arccos x`.
@@ -49,4 +47,44 @@ unary! {
     Trunc "trunc" 1: Float |x| x.trunc();
     /// Nearest integer, ties to even.
     Round "round" 1: Float |x| x.round();
+}
+
+/// Elements that are computed in place at a time: a fraction of the first-level cache.
+const PART: usize = 512;
+
+/// Kernels that vectorise over slices only: name, operation name, cost, element, slice.
+macro_rules! by_slice {
+    ($($(#[$doc:meta])* $name:ident $label:literal $cost:literal: $apply:ident $slice:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+        impl<T: Float> Unary<T> for $name {
+            type Out = T;
+            const NAME: &'static str = $label;
+            const COST: usize = $cost;
+            #[inline(always)]
+            fn apply(self, x: T) -> T {
+                x.$apply()
+            }
+            #[inline(always)]
+            fn apply_run(self, x: &[T], out: &mut [MaybeUninit<T>]) {
+                for (x, out) in x.chunks(PART).zip(out.chunks_mut(PART)) {
+                    for (out, &x) in out.iter_mut().zip(x) {
+                        out.write(x);
+                    }
+                    // SAFETY: just written; a run has as many elements as its result.
+                    T::$slice(unsafe { written(out) });
+                }
+            }
+        }
+    )*};
+}
+
+by_slice! {
+    /// `sin x`.
+    Sin "sin" 8: sin sin_slice;
+    /// `cos x`.
+    Cos "cos" 8: cos cos_slice;
+    /// `tan x`.
+    Tan "tan" 16: tan tan_slice;
 }

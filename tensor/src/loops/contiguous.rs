@@ -18,9 +18,7 @@ impl<T: Scalar, K: Unary<T>> Loop for Map<'_, T, K> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        for (out, &x) in self.out.iter_mut().zip(self.x) {
-            out.write(self.kernel.apply(x));
-        }
+        self.kernel.apply_run(self.x, self.out);
     }
 }
 

@@ -3,6 +3,8 @@
 //!
 //! `apply` should be `#[inline(always)]` and free of branches, so that loops over it vectorise.
 
+use std::mem::MaybeUninit;
+
 use t4a_algebra::Scalar;
 
 /// `T → Out`, element by element.
@@ -15,6 +17,13 @@ pub trait Unary<T: Scalar>: Copy + Send + Sync {
     const COST: usize = 1;
     /// The result for one element.
     fn apply(self, x: T) -> Self::Out;
+    /// The results for a run of equally many elements.
+    #[inline(always)]
+    fn apply_run(self, x: &[T], out: &mut [MaybeUninit<Self::Out>]) {
+        for (out, &x) in out.iter_mut().zip(x) {
+            out.write(self.apply(x));
+        }
+    }
 }
 
 /// `(T, U) → Out`, element by element.

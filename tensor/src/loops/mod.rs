@@ -25,3 +25,15 @@ pub mod kernel;
 pub mod parallel;
 pub mod stage;
 pub mod transpose;
+
+use std::mem::MaybeUninit;
+
+/// A slice all of whose elements have been written.
+///
+/// # Safety
+/// They have.
+#[inline(always)]
+pub unsafe fn written<T>(slice: &mut [MaybeUninit<T>]) -> &mut [T] {
+    // SAFETY: initialised, and the layouts agree.
+    unsafe { &mut *(std::ptr::from_mut(slice) as *mut [T]) }
+}

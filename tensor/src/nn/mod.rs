@@ -6,7 +6,8 @@
 //! softmax    softmax, log-softmax and their vjps, along any axis
 //! norm       layer norm, root-mean-square norm and their vjps, along the last axis
 //! conv       convolutions of one to three spatial axes, their adjoints and weight derivatives
-//! attention  scaled dot products with an online softmax
+//! attention  scaled dot products with an online softmax, and its vjp
+//! cross_entropy   of logits and class indices, and its vjp
 //! pool       maxima and means of windows, and their vjps
 //! ```
 //!
@@ -23,6 +24,7 @@ use crate::loops::parallel;
 pub mod attention;
 mod axis;
 pub mod conv;
+pub mod cross_entropy;
 mod lanes;
 pub mod norm;
 pub mod pool;

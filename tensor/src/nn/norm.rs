@@ -253,7 +253,7 @@ impl<T: Float, const CENTER: bool> Loop for Backward<'_, T, CENTER> {
                 out.write(dy.mul(g));
             }
             // SAFETY: just written.
-            let out = unsafe { super::softmax::written(out) };
+            let out = unsafe { crate::loops::written(out) };
             let g_mean = if CENTER { lanes::sum(out, |g| g).mul(scale) } else { T::ZERO };
             // Σ g·x̂ = r·(Σ g·x − μ·Σ g) would cancel; centring first does not.
             let g_hat = centred_dot(out, x, mean).mul(r).mul(scale);

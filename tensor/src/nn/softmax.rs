@@ -12,6 +12,7 @@ use t4a_algebra::simd::{Loop, dispatch};
 use super::axis::{Along, WIDTH, along};
 use super::lanes;
 use crate::error::{Result, TensorError};
+use crate::loops::written;
 use crate::tensor::Tensor;
 
 /// `yᵢ = e^(xᵢ − m) / Σⱼ e^(xⱼ − m)`, m the maximum along `axis`.
@@ -105,16 +106,6 @@ impl<T: Float, K, const N: usize> Columns<T, K, N> {
         // SAFETY: the promise.
         unsafe { std::slice::from_raw_parts_mut(row, self.width) }
     }
-}
-
-/// A slice all of whose elements have been written.
-///
-/// # Safety
-/// They have.
-#[inline(always)]
-pub(super) unsafe fn written<T>(slice: &mut [MaybeUninit<T>]) -> &mut [T] {
-    // SAFETY: initialised, and the layouts agree.
-    unsafe { &mut *(std::ptr::from_mut(slice) as *mut [T]) }
 }
 
 macro_rules! along {

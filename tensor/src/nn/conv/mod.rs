@@ -17,7 +17,7 @@
 //!
 //! `X̃` exists in tiles that stay in the second-level cache (`columns`), and not at all where it
 //! is `x` itself: windows of one element with stride 1. Few channels per group have no matrix
-//! product worth the name and run over shifted rows instead (`depthwise`).
+//! product worth the name and are sums of shifted copies instead (`depthwise`).
 
 mod columns;
 mod depthwise;
@@ -128,7 +128,7 @@ fn forward<T: Float>(
         return filled(&g.y_shape(), bias);
     }
     if g.is_thin() {
-        return depthwise::forward(&x, &weight, filled(&g.y_shape(), bias)?, g);
+        return depthwise::forward(&x, &weight, bias, g);
     }
     product::forward(&x, &weight, bias, g)
 }
@@ -140,14 +140,13 @@ fn adjoint<T: Float>(
     g: &Geometry,
 ) -> Result<Tensor<T>> {
     let (y, weight) = (row_major(y)?, row_major(weight)?);
-    let x = filled(&g.x_shape(), bias)?;
     if g.is_empty() {
-        return Ok(x);
+        return filled(&g.x_shape(), bias);
     }
     if g.is_thin() {
-        return depthwise::adjoint(x, &weight, &y, g);
+        return depthwise::adjoint(&weight, &y, bias, g);
     }
-    product::adjoint(x, &weight, &y, g)
+    product::adjoint(filled(&g.x_shape(), bias)?, &weight, &y, g)
 }
 
 fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor<T>> {

@@ -11,9 +11,13 @@ use t4a_algebra::{Float, Real};
 use super::{PoolOptions, positions, row_major, sizes};
 use crate::error::{Result, TensorError};
 use crate::loops::parallel::{self, SendPtr};
+use crate::loops::written;
 use crate::nn::for_each_chunk;
 use crate::route::{Path, Route};
 use crate::tensor::{Output, Tensor};
+
+/// Elements of the planes that a task takes at least.
+const CHUNK: usize = 1 << 13;
 
 /// `y[n, c, i, j]` = the greatest element of window (i, j).
 ///
@@ -96,32 +100,44 @@ fn pool<T: Float, const INDICES: bool>(
     let mut indices = Output::<i64>::new(op, if INDICES { &shape } else { &[0] })?;
     let (src, dst, at) =
         (SendPtr(x.as_ptr().cast_mut()), SendPtr(out.as_mut_ptr()), SendPtr(indices.as_mut_ptr()));
-    // Room for a line of x with the elements that windows reach outside of it.
-    let span = ((ow - 1) * options.stride[1] + (options.window[1] - 1) * options.dilation[1] + 1)
-        .max(options.padding[1] + w);
+    // Along a line: where windows of step s are runs, position u lies in phase u mod s at u div s.
+    let (step, padding) = (options.stride[1], options.padding[1]);
+    let reach = (ow - 1) * step + (options.window[1] - 1) * options.dilation[1] + 1;
+    let pitch = reach.max(padding + w).div_ceil(step);
+    // Each window's first column inside of x: the answer if all elements are −∞.
+    let left = |j: usize| {
+        let k = padding.saturating_sub(j * step).div_ceil(options.dilation[1]);
+        let at = j * step + k * options.dilation[1];
+        if k < options.window[1] && at < padding + w { (at - padding) as i32 } else { -1 }
+    };
+    let lefts: Vec<i32> = if INDICES { (0..ow).map(left).collect() } else { Vec::new() };
     let work = (planes * oh * ow).saturating_mul(options.window[0] * options.window[1]);
-    for_each_chunk(planes, parallel::worthwhile(work, 1), &|plane| {
-        let mut line = Output::<T>::new(op, &[span])?;
-        let mut best = Output::<i32>::new(op, &[if INDICES { ow } else { 0 }])?;
-        line.as_mut_slice().fill(MaybeUninit::new(T::NEG_INFINITY));
-        best.as_mut_slice().fill(MaybeUninit::new(0));
-        // SAFETY: planes are disjoint, and the scratch has just been written.
-        unsafe {
-            use crate::nn::softmax::written;
+    // Several planes share scratch (bench `backend`, rows `max pool`).
+    let per_chunk = (CHUNK / (h * w).max(oh * ow).max(1)).max(1);
+    for_each_chunk(planes.div_ceil(per_chunk), parallel::worthwhile(work, 1), &|chunk| {
+        let mut row = Tensor::<T>::full(&[if INDICES { 0 } else { w }], T::NEG_INFINITY)?;
+        let mut line = Tensor::<T>::full(&[pitch.saturating_mul(step)], T::NEG_INFINITY)?;
+        let mut best = Tensor::<i32>::zeros(&[lefts.len()])?;
+        let (row, line, best) = (row.as_mut_slice()?, line.as_mut_slice()?, best.as_mut_slice()?);
+        for plane in chunk * per_chunk..((chunk + 1) * per_chunk).min(planes) {
             let per = oh * ow;
-            let run = Plane::<T, INDICES> {
-                x: std::slice::from_raw_parts(src.get().add(plane * h * w).cast_const(), h * w),
-                w,
-                line: written(line.as_mut_slice()),
-                best: written(best.as_mut_slice()),
-                y: std::slice::from_raw_parts_mut(dst.get().add(plane * per).cast(), per),
-                at: if INDICES {
-                    std::slice::from_raw_parts_mut(at.get().add(plane * per).cast(), per)
-                } else {
-                    &mut []
-                },
-                ow,
-                options: *options,
+            // SAFETY: planes are disjoint.
+            let run = unsafe {
+                let y = dst.get().add(plane * per).cast();
+                let at = at.get().wrapping_add(if INDICES { plane * per } else { 0 }).cast();
+                Plane::<T, INDICES> {
+                    x: std::slice::from_raw_parts(src.get().add(plane * h * w).cast_const(), h * w),
+                    size: [h, w],
+                    row: &mut *row,
+                    line: &mut *line,
+                    pitch,
+                    lefts: &lefts,
+                    best: &mut *best,
+                    y: std::slice::from_raw_parts_mut(y, per),
+                    at: std::slice::from_raw_parts_mut(at, if INDICES { per } else { 0 }),
+                    ow,
+                    options: *options,
+                }
             };
             dispatch(run);
         }
@@ -134,9 +150,15 @@ fn pool<T: Float, const INDICES: bool>(
 
 struct Plane<'a, T, const INDICES: bool> {
     x: &'a [T],
-    w: usize,
-    /// A line of x, or the maxima of the lines of a window, between elements of −∞.
+    size: [usize; 2],
+    /// Maxima over the lines of a window.
+    row: &'a mut [T],
+    /// A line by phases, between elements of −∞.
     line: &'a mut [T],
+    /// Elements of a phase.
+    pitch: usize,
+    /// First column of each window of a line, or −1.
+    lefts: &'a [i32],
     /// Places of the maxima of one line of y.
     best: &'a mut [i32],
     y: &'a mut [MaybeUninit<T>],
@@ -150,61 +172,86 @@ impl<T: Float, const INDICES: bool> Loop for Plane<'_, T, INDICES> {
     #[inline(always)]
     fn run(mut self) {
         for i in 0..self.y.len() / self.ow.max(1) {
-            match (INDICES, self.options.stride[1]) {
-                (false, 1) => self.values(i, 1),
-                (false, 2) => self.values(i, 2),
-                (false, stride) => self.values(i, stride),
-                (true, 1) => self.places(i, 1),
-                (true, 2) => self.places(i, 2),
-                (true, stride) => self.places(i, stride),
+            if INDICES { self.places(i) } else { self.values(i) }
+        }
+    }
+}
+
+/// Where position `u` of a line lies in its phases.
+#[inline(always)]
+fn shift(u: usize, step: usize, pitch: usize) -> usize {
+    u % step * pitch + u / step
+}
+
+/// Writes a line of x to its phases.
+#[inline(always)]
+fn split<T: Float>(row: &[T], padding: usize, step: usize, pitch: usize, line: &mut [T]) {
+    match step {
+        1 => line[padding..padding + row.len()].copy_from_slice(row),
+        2 => {
+            let (pairs, last) = row.as_chunks::<2>();
+            let (low, high) = line.split_at_mut(pitch);
+            // Even columns lie in the phase of the padding.
+            let (even, odd) = if padding % 2 == 0 {
+                (&mut low[padding / 2..], &mut high[padding / 2..])
+            } else {
+                (&mut high[padding / 2..], &mut low[padding / 2 + 1..])
+            };
+            if let Some(&x) = last.first() {
+                even[pairs.len()] = x;
+            }
+            let (even, odd) = (&mut even[..pairs.len()], &mut odd[..pairs.len()]);
+            for ((pair, even), odd) in pairs.iter().zip(even).zip(odd) {
+                *even = pair[0];
+                *odd = pair[1];
+            }
+        }
+        _ => {
+            for (w, &x) in row.iter().enumerate() {
+                line[shift(w + padding, step, pitch)] = x;
             }
         }
     }
 }
 
 impl<T: Float, const INDICES: bool> Plane<'_, T, INDICES> {
-    /// Lines of x in the window of line `i` of y.
+    /// Lines of x in the window of line `i` of y: the elements of the window, and the first line.
     #[inline(always)]
-    fn lines(&self, i: usize) -> (usize, usize) {
+    fn lines(&self, i: usize) -> (std::ops::Range<usize>, usize) {
         let PoolOptions { window, stride, padding, dilation, .. } = self.options;
-        let h = self.x.len().checked_div(self.w).unwrap_or(0);
         let start = i * stride[0];
         let first = padding[0].saturating_sub(start).div_ceil(dilation[0]);
-        let room = (h + padding[0]).saturating_sub(start);
-        (first, room.div_ceil(dilation[0]).min(window[0]).max(first))
+        let end = (padding[0] + self.size[0]).saturating_sub(start).div_ceil(dilation[0]);
+        let last = end.min(window[0]);
+        (first.min(last)..last, (start + first * dilation[0]).wrapping_sub(padding[0]))
     }
 
-    /// Line `i` of y, without places: first the maxima over the lines of the windows, then along
-    /// the line.
+    /// Line `i` of y: the maxima of columns first, then along the line.
     #[inline(always)]
-    fn values(&mut self, i: usize, stride: usize) {
-        let PoolOptions { window, padding, dilation, .. } = self.options;
-        let (first, last) = self.lines(i);
-        let y = &mut self.y[i * self.ow..(i + 1) * self.ow];
-        if first == last {
-            y.fill(MaybeUninit::new(T::NEG_INFINITY));
-            return;
+    fn values(&mut self, i: usize) {
+        let PoolOptions { window, stride, padding, dilation, .. } = self.options;
+        let (elements, top) = self.lines(i);
+        let w = self.size[1];
+        let line = |k: usize| &self.x[(top + k * dilation[0]) * w..][..w];
+        match elements.len() {
+            0 => self.row.fill(T::NEG_INFINITY),
+            _ => self.row.copy_from_slice(line(0)),
         }
-        let inside = &mut self.line[padding[1]..padding[1] + self.w];
-        for k in first..last {
-            let h = i * self.options.stride[0] + k * dilation[0] - padding[0];
-            let row = &self.x[h * self.w..(h + 1) * self.w];
-            if k == first {
-                inside.copy_from_slice(row);
-            } else {
-                for (m, &x) in inside.iter_mut().zip(row) {
-                    *m = Real::max(*m, x);
-                }
+        for k in 1..elements.len() {
+            for (max, &x) in self.row.iter_mut().zip(line(k)) {
+                *max = Real::max(*max, x);
             }
         }
-        for (y, &x) in y.iter_mut().zip(self.line.iter().step_by(stride)) {
+        split(self.row, padding[1], stride[1], self.pitch, self.line);
+        let y = &mut self.y[i * self.ow..(i + 1) * self.ow];
+        for (y, &x) in y.iter_mut().zip(&*self.line) {
             y.write(x);
         }
-        // SAFETY: just written: the line holds `ow` windows.
-        let y = unsafe { crate::nn::softmax::written(y) };
+        // SAFETY: just written.
+        let y = unsafe { written(y) };
         for k in 1..window[1] {
-            let from = &self.line[k * dilation[1]..];
-            for (y, &x) in y.iter_mut().zip(from.iter().step_by(stride)) {
+            let from = shift(k * dilation[1], stride[1], self.pitch);
+            for (y, &x) in y.iter_mut().zip(&self.line[from..]) {
                 *y = Real::max(*y, x);
             }
         }
@@ -212,35 +259,31 @@ impl<T: Float, const INDICES: bool> Plane<'_, T, INDICES> {
 
     /// Line `i` of y with places, one window element at a time over the whole line.
     #[inline(always)]
-    fn places(&mut self, i: usize, stride: usize) {
-        let PoolOptions { window, padding, dilation, .. } = self.options;
-        let (first, last) = self.lines(i);
+    fn places(&mut self, i: usize) {
+        let PoolOptions { window, stride, padding, dilation, .. } = self.options;
+        let (elements, top) = self.lines(i);
+        let w = self.size[1];
         let out = i * self.ow..(i + 1) * self.ow;
+        let base = if elements.is_empty() { None } else { Some((top * w) as i32) };
+        for (best, &left) in self.best.iter_mut().zip(self.lefts) {
+            *best = base.filter(|_| left >= 0).map_or(-1, |base| base + left);
+        }
         let y = &mut self.y[out.clone()];
         y.fill(MaybeUninit::new(T::NEG_INFINITY));
         // SAFETY: just written.
-        let y = unsafe { crate::nn::softmax::written(y) };
-        let top = (i * self.options.stride[0] + first * dilation[0]).wrapping_sub(padding[0]);
-        for (j, best) in self.best.iter_mut().enumerate() {
-            // The first element of the window inside of x: the answer if all are −∞.
-            let start = j * stride;
-            let k = padding[1].saturating_sub(start).div_ceil(dilation[1]);
-            let left = start + k * dilation[1];
-            let outside = first == last || k >= window[1] || left >= padding[1] + self.w;
-            *best = if outside { -1 } else { (top * self.w + left - padding[1]) as i32 };
-        }
-        for kh in first..last {
-            let h = i * self.options.stride[0] + kh * dilation[0] - padding[0];
-            let row = &self.x[h * self.w..(h + 1) * self.w];
-            self.line[padding[1]..padding[1] + self.w].copy_from_slice(row);
+        let y = unsafe { written(y) };
+        for kh in 0..elements.len() {
+            let h = top + kh * dilation[0];
+            split(&self.x[h * w..][..w], padding[1], stride[1], self.pitch, self.line);
             for kw in 0..window[1] {
-                let shift = (h * self.w + kw * dilation[1]) as i32 - padding[1] as i32;
-                let from = self.line[kw * dilation[1]..].iter().step_by(stride);
-                let lanes = y.iter_mut().zip(self.best.iter_mut()).zip(from).enumerate();
-                for (j, ((y, best), &x)) in lanes {
+                let (u, step) = (kw * dilation[1], stride[1]);
+                let from = &self.line[shift(u, step, self.pitch)..];
+                let mut place = ((h * w + u) as i32).wrapping_sub(padding[1] as i32);
+                for ((y, best), &x) in y.iter_mut().zip(self.best.iter_mut()).zip(from) {
                     let larger = x > *y || (x.is_nan() && !y.is_nan());
                     *y = if larger { x } else { *y };
-                    *best = if larger { shift + (j * stride) as i32 } else { *best };
+                    *best = if larger { place } else { *best };
+                    place = place.wrapping_add(step as i32);
                 }
             }
         }

@@ -10,6 +10,7 @@ use t4a_algebra::simd::{Loop, dispatch};
 use super::{PoolOptions, check_output, positions, row_major, sizes};
 use crate::error::{Result, TensorError};
 use crate::loops::parallel::{self, SendPtr};
+use crate::loops::written;
 use crate::nn::for_each_chunk;
 use crate::route::{Path, Route};
 use crate::tensor::{Output, Tensor};
@@ -128,7 +129,7 @@ fn forward<T: Float>(op: &'static str, x: &Tensor<T>, windows: &[Windows; 2]) ->
         line.as_mut_slice().fill(MaybeUninit::new(T::ZERO));
         // SAFETY: planes are disjoint, and the scratch has just been written.
         unsafe {
-            let line = crate::nn::softmax::written(line.as_mut_slice());
+            let line = written(line.as_mut_slice());
             let x = std::slice::from_raw_parts(src.get().add(plane * h * w).cast_const(), h * w);
             let y = std::slice::from_raw_parts_mut(dst.get().add(plane * per).cast(), per);
             dispatch(Means { x, line, y, windows });
@@ -188,7 +189,7 @@ fn backward<T: Float>(
         line.as_mut_slice().fill(MaybeUninit::new(T::ZERO));
         // SAFETY: planes are disjoint, and the scratch has just been written.
         unsafe {
-            let line = crate::nn::softmax::written(line.as_mut_slice());
+            let line = written(line.as_mut_slice());
             let dx = std::slice::from_raw_parts_mut(dst.get().add(plane * h * w), h * w);
             let dy = &grads[plane * per..(plane + 1) * per];
             dispatch(Spread { dy, line, dx, windows });

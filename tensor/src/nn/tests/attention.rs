@@ -1,4 +1,4 @@
-use super::{random, values};
+use super::{assert_vjp, random, values};
 use crate::nn::attention::*;
 use crate::testing::{assert_close, indices};
 use crate::{AnyTensor, DType, Tensor, TensorError};
@@ -104,4 +104,46 @@ fn operands_that_do_not_fit_are_errors() {
         let error = attention(&q, &k, &v, None, None, &options).unwrap_err();
         assert!(matches!(error, TensorError::Value { .. }), "{error}");
     }
+}
+
+#[test]
+fn cotangents_agree_with_differences() {
+    for (queries, keys) in [(5, 7), (7, 5), (70, 130), (1, 1)] {
+        let [b, h, d, e] = [2, 3, 4, 5];
+        let (q, k) = (random(&[b, h, queries, d], 1), random(&[b, 1, keys, d], 2));
+        let v = random(&[b, keys, h, e], 3).permute(&[0, 2, 1, 3]).unwrap();
+        let bias = random(&[1, h, 1, keys], 4);
+        let mask = Tensor::from_fn(&[b, 1, queries, keys], |i| i * 7 % 5 < 2 || i < keys).unwrap();
+        let dy = random(&[h, b, queries, e], 5).permute(&[1, 0, 2, 3]).unwrap();
+        let plain = AttentionOptions::default();
+        let all = AttentionOptions { scale: Some(3.0), softcap: Some(2.0), causal: true };
+        for (mask, bias, options) in [
+            (None, None, plain),
+            (Some(&mask), Some(&bias), plain),
+            (Some(&mask), Some(&bias), all),
+        ] {
+            let run =
+                |q: &Tensor<f64>, k: &Tensor<f64>, v: &Tensor<f64>, bias: Option<&Tensor<f64>>| {
+                    attention(q, k, v, mask, bias, &options).unwrap()
+                };
+            let vjp = attention_vjp([&q, &k, &v], mask, bias, &options, &dy, true).unwrap();
+            assert_eq!(vjp.key.shape(), k.shape());
+            assert_vjp(&q, &vjp.query, &dy, |q| run(q, &k, &v, bias));
+            assert_vjp(&k, &vjp.key, &dy, |k| run(&q, k, &v, bias));
+            assert_vjp(&v, &vjp.value, &dy, |v| run(&q, &k, v, bias));
+            if let (Some(bias), Some(dbias)) = (bias, vjp.bias) {
+                assert_vjp(bias, &dbias, &dy, |bias| run(&q, &k, &v, Some(bias)));
+            }
+        }
+    }
+    let q = random(&[1, 2, 3, 4], 1);
+    let wrong = attention_vjp(
+        [&q, &q, &q],
+        None,
+        None,
+        &Default::default(),
+        &random(&[1, 2, 3, 5], 2),
+        false,
+    );
+    assert!(matches!(wrong, Err(TensorError::ShapeMismatch { op: "attention_vjp", .. })));
 }

@@ -4,6 +4,8 @@
 mod attention;
 mod axis;
 mod conv;
+mod cross_entropy;
+mod linear;
 mod pool;
 
 use crate::testing::Mix;

@@ -4,7 +4,7 @@
 //! S = cap·tanh(scale·Q·Kᵀ / cap), −∞ where masked, + bias       O = softmax(S)·V
 //! ```
 //!
-//! A block of queries meets the keys tile by tile with a running maximum and sum per query
+//! The forward pass is here, the cotangents are in `vjp`. A block of queries meets the keys tile by tile with a running maximum and sum per query
 //! (Milakov, Gimelshein 2018; Dao et al. 2022), so scores never exist beyond one tile. A query
 //! whose keys are all masked gets zeros.
 
@@ -17,6 +17,10 @@ use crate::error::{Result, TensorError};
 use crate::loops::parallel::SendPtr;
 use crate::route::{Path, Route};
 use crate::tensor::{Output, Tensor};
+
+mod vjp;
+
+pub use vjp::{AttentionVjp, attention_vjp};
 
 /// Queries of a block and keys of a tile: scores fill half of a second-level cache in `f64`.
 const QUERIES: usize = 64;
@@ -54,28 +58,8 @@ pub fn attention<T: Float>(
     options: &AttentionOptions,
 ) -> Result<Tensor<T>> {
     let op = "attention";
-    for x in [query, key, value] {
-        if x.rank() != 4 {
-            return Err(TensorError::shape(op, x.shape(), "[batch, heads, length, features]"));
-        }
-    }
-    if let Some(cap) = options.softcap.filter(|&cap| cap.is_nan() || cap <= 0.0) {
-        return Err(TensorError::value(op, format!("softcap must be positive, got {cap}")));
-    }
-    let (q, k, v) = (query.shape(), key.shape(), value.shape());
-    if q[3] != k[3] || k[2] != v[2] {
-        let required = "as many features in queries and keys, as many keys as values";
-        return Err(TensorError::shapes(op, if q[3] == k[3] { v } else { q }, k, required));
-    }
-    let heads = crate::layout::broadcast_shapes(op, &q[..2], &k[..2])?;
-    let heads = crate::layout::broadcast_shapes(op, &heads, &v[..2])?;
-    let (b, h) = (heads[0], heads[1]);
-    let (queries, keys, d, e) = (q[2], k[2], q[3], v[3]);
-    let query = query.expand(&[b, h, queries, d])?;
-    let key = key.expand(&[b, h, keys, d])?;
-    let value = value.expand(&[b, h, keys, e])?;
-    let mask = mask.map(|m| m.expand(&[b, h, queries, keys])).transpose()?;
-    let bias = bias.map(|m| m.expand(&[b, h, queries, keys])).transpose()?;
+    let Operands { sizes: [b, h, queries, keys, d, e], query, key, value, mask, bias } =
+        Operands::new(op, [query, key, value], mask, bias, options)?;
     let mut out = Output::<T>::new(op, &[b, h, queries, e])?;
     let numel = out.layout().numel();
     let blocks = queries.div_ceil(QUERIES);
@@ -114,20 +98,8 @@ pub fn attention<T: Float>(
                 (scores, block(&value, begin, (cols, e), false))
             };
             dispatch(Scale { scores, scale, softcap: options.softcap });
-            for (i, row) in scores.chunks_exact_mut(cols).enumerate() {
-                let line = [at[0], at[1], first + i, start];
-                if let Some(mask) = &mask {
-                    each(mask, line, row, |s, hide| if hide { T::NEG_INFINITY } else { s });
-                }
-                if options.causal {
-                    // Key j is hidden from query i if j > i + keys − queries.
-                    let seen = (first + i + keys + 1).saturating_sub(queries + start);
-                    row[seen.min(cols)..].fill(T::NEG_INFINITY);
-                }
-                if let Some(bias) = &bias {
-                    each(bias, line, row, |s, b| s.add(b));
-                }
-            }
+            let causal = options.causal.then_some([queries, keys]);
+            adjust(scores, cols, [at[0], at[1], first, start], (&mask, &bias), causal);
             dispatch(Update { scores, cols, out, e, max: &mut max, sum: &mut sum });
             // SAFETY: as above; `out` is ours and row-major.
             unsafe {
@@ -141,6 +113,78 @@ pub fn attention<T: Float>(
     })?;
     // SAFETY: every row was set to zero at least.
     Ok(unsafe { out.assume_init() }.with_route(Route::native(Path::Fused)))
+}
+
+/// The operands, broadcast to common batch and head axes.
+struct Operands<T> {
+    /// Batch, heads, queries, keys, features of queries and of values.
+    sizes: [usize; 6],
+    query: Tensor<T>,
+    key: Tensor<T>,
+    value: Tensor<T>,
+    mask: Option<Tensor<bool>>,
+    bias: Option<Tensor<T>>,
+}
+
+impl<T: Float> Operands<T> {
+    fn new(
+        op: &'static str,
+        [query, key, value]: [&Tensor<T>; 3],
+        mask: Option<&Tensor<bool>>,
+        bias: Option<&Tensor<T>>,
+        options: &AttentionOptions,
+    ) -> Result<Self> {
+        for x in [query, key, value] {
+            if x.rank() != 4 {
+                return Err(TensorError::shape(op, x.shape(), "[batch, heads, length, features]"));
+            }
+        }
+        if let Some(cap) = options.softcap.filter(|&cap| cap.is_nan() || cap <= 0.0) {
+            return Err(TensorError::value(op, format!("softcap must be positive, got {cap}")));
+        }
+        let (q, k, v) = (query.shape(), key.shape(), value.shape());
+        if q[3] != k[3] || k[2] != v[2] {
+            let required = "as many features in queries and keys, as many keys as values";
+            return Err(TensorError::shapes(op, if q[3] == k[3] { v } else { q }, k, required));
+        }
+        let heads = crate::layout::broadcast_shapes(op, &q[..2], &k[..2])?;
+        let heads = crate::layout::broadcast_shapes(op, &heads, &v[..2])?;
+        let (b, h) = (heads[0], heads[1]);
+        let sizes = [b, h, q[2], k[2], q[3], v[3]];
+        Ok(Self {
+            sizes,
+            query: query.expand(&[b, h, q[2], q[3]])?,
+            key: key.expand(&[b, h, k[2], k[3]])?,
+            value: value.expand(&[b, h, v[2], v[3]])?,
+            mask: mask.map(|mask| mask.expand(&[b, h, q[2], k[2]])).transpose()?,
+            bias: bias.map(|bias| bias.expand(&[b, h, q[2], k[2]])).transpose()?,
+        })
+    }
+}
+
+/// Hides scores and adds the bias. Row `i` of the tile is query `at[2] + i`, column `j` key
+/// `at[3] + j`.
+fn adjust<T: Float>(
+    scores: &mut [T],
+    cols: usize,
+    at: [usize; 4],
+    operands: (&Option<Tensor<bool>>, &Option<Tensor<T>>),
+    causal: Option<[usize; 2]>,
+) {
+    for (i, row) in scores.chunks_exact_mut(cols).enumerate() {
+        let line = [at[0], at[1], at[2] + i, at[3]];
+        if let Some(mask) = operands.0 {
+            each(mask, line, row, |s, hide| if hide { T::NEG_INFINITY } else { s });
+        }
+        if let Some([queries, keys]) = causal {
+            // Key j is hidden from query i if j > i + keys − queries.
+            let seen = (line[2] + keys + 1).saturating_sub(queries + at[3]);
+            row[seen.min(cols)..].fill(T::NEG_INFINITY);
+        }
+        if let Some(bias) = operands.1 {
+            each(bias, line, row, |s, b| s.add(b));
+        }
+    }
 }
 
 /// `rows × cols` of the last two axes from an index on, transposed if asked.
