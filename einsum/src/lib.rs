@@ -5,6 +5,7 @@
 //! network      subscripts meet shapes         numbered labels, one per axis
 //! path         order of contraction           searched by omeco or given
 //! plan         labels of each step, slices    shape-only; cached by structure
+//! slices       loops over labels that are fixed to save memory
 //! step         a plan taken apart, for autodiff tapes
 //! contract     runs a plan over a semiring    pair: one pairwise contraction
 //! backend      products supplied by the user
@@ -18,10 +19,12 @@ mod contract;
 mod derivative;
 mod einsum;
 mod error;
+mod labelled;
 mod network;
 mod pair;
 mod path;
 mod plan;
+mod slices;
 mod step;
 mod subscripts;
 mod sweep;

@@ -11,6 +11,7 @@ use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 use t4a_algebra::{Scalar, Semiring, Standard, bf16, c32, c64, f16};
+use t4a_tensor::copy::to_contiguous;
 use t4a_tensor::loops::kernel::Binary;
 use t4a_tensor::map::zip;
 use t4a_tensor::matmul::matmul;
@@ -22,23 +23,36 @@ use crate::error::{EinsumError, Result};
 use crate::network::{Id, Ids, Labelled, align};
 use crate::plan::Pair;
 
-/// `a ⊗ b`, elementwise.
+/// `a ⊗ b` and `a ⊕ b`, elementwise.
 struct Times<S>(PhantomData<S>);
+pub(crate) struct Plus<S>(PhantomData<S>);
 
-impl<S> Clone for Times<S> {
-    fn clone(&self) -> Self {
-        *self
-    }
+macro_rules! elementwise {
+    ($($kernel:ident: $name:literal, $op:ident;)*) => {$(
+        impl<S> Default for $kernel<S> {
+            fn default() -> Self {
+                Self(PhantomData)
+            }
+        }
+        impl<S> Clone for $kernel<S> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<S> Copy for $kernel<S> {}
+        impl<T: Scalar, S: Semiring<T>> Binary<T> for $kernel<S> {
+            type Out = T;
+            const NAME: &'static str = $name;
+            #[inline(always)]
+            fn apply(self, a: T, b: T) -> T {
+                S::$op(a, b)
+            }
+        }
+    )*};
 }
-impl<S> Copy for Times<S> {}
-
-impl<T: Scalar, S: Semiring<T>> Binary<T> for Times<S> {
-    type Out = T;
-    const NAME: &'static str = "einsum product";
-    #[inline(always)]
-    fn apply(self, a: T, b: T) -> T {
-        S::mul(a, b)
-    }
+elementwise! {
+    Times: "einsum product", mul;
+    Plus: "einsum sum", add;
 }
 
 /// The way that products of `T` over `S` take.
@@ -111,11 +125,25 @@ pub(crate) fn sum_out<S: Semiring<T>, T: Scalar>(
     Ok(Labelled { tensor, ids: kept })
 }
 
+/// Whether matrices of a batch interleave in memory, so that every element of one lies on a cache
+/// line of its own (bench `einsum`, row `batched_matmul_innermost`).
+fn is_scattered<T>(layout: &Layout, batch: usize) -> bool {
+    let line = (64 / size_of::<T>().max(1)).max(2);
+    let smallest = |axes: std::ops::Range<usize>| {
+        let moves = axes.filter(|&axis| layout.shape()[axis] > 1 && layout.strides()[axis] != 0);
+        moves.map(|axis| layout.strides()[axis].unsigned_abs()).min()
+    };
+    match (smallest(0..batch), smallest(batch..layout.rank())) {
+        (Some(between), Some(within)) => between < within && within >= line,
+        _ => false,
+    }
+}
+
 /// How a tensor becomes a batch of matrices.
 struct Grouped {
     order: SmallVec<[usize; 8]>,
     shape: SmallVec<[usize; 8]>,
-    /// Without a copy, if strides allow.
+    /// Without a copy: strides allow it and do not scatter the matrices.
     view: bool,
     /// Whether to copy columns and rows exchanged, because rows lie closer in memory.
     swapped: bool,
@@ -140,8 +168,8 @@ impl Grouped {
             (order, shape)
         };
         let (order, shape) = arrange(rows, cols);
-        let fused = |layout: &Layout| layout.permute(&order)?.reshape(&shape);
-        if fused(layout)?.is_some() {
+        let fused = layout.permute(&order)?.reshape(&shape)?;
+        if fused.is_some_and(|fused| !is_scattered::<T>(&fused, batch.len())) {
             return Ok(Self { order, shape, view: true, swapped: false });
         }
         let last_stride = |ids: &Ids| {
@@ -154,7 +182,9 @@ impl Grouped {
     }
 
     fn read<T: Scalar>(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-        let matrices = x.permute(&self.order)?.reshape(&self.shape)?;
+        let x = x.permute(&self.order)?;
+        let x = if self.view { x } else { to_contiguous(&x)? };
+        let matrices = x.reshape(&self.shape)?;
         if !self.swapped {
             return Ok(matrices);
         }
@@ -244,7 +274,7 @@ fn multiply<S: Semiring<T>, T: Scalar>(
     ids.extend(inner);
     let (left, right) = (align(&a, &ids)?, align(&b, &ids)?);
     drop((a, b));
-    let out = zip(Times::<S>(PhantomData), left, right)?;
+    let out = zip(Times::<S>::default(), left, right)?;
     let route = Route::native(RoutePath::ContractElementwise);
     Ok(Labelled { tensor: out.with_route(route), ids })
 }

@@ -102,37 +102,60 @@ impl Plan {
         self.sliced.iter().map(|&id| self.network.names[id as usize]).collect()
     }
 
+    /// Which slots depend on the given labels.
+    pub(crate) fn varies(&self, sliced: &[Id]) -> Vec<bool> {
+        let reached = |ids: &Ids| ids.iter().any(|id| sliced.contains(id));
+        let mut varies: Vec<bool> = self.network.inputs.iter().map(reached).collect();
+        for step in &self.steps {
+            varies.push(varies[step.lhs] || varies[step.rhs]);
+        }
+        varies
+    }
+
     /// Cost if the given labels are fixed in an outer loop.
     fn estimate(&self, sliced: &[Id]) -> Cost {
         let network = &self.network;
         let mut sizes = network.sizes.clone();
         let slices: f64 = volume(sliced, &sizes);
+        let whole = volume(&network.output, &sizes);
         sliced.iter().for_each(|&id| sizes[id as usize] = 1);
         let operands = network.inputs.len();
-        let mut held = vec![0.0; operands + self.steps.len()];
-        let whole = volume(&network.output, &network.sizes);
-        // Slices are collected in the whole result.
-        let (mut live, mut flops) = (if sliced.is_empty() { 0.0 } else { whole }, 0.0);
-        let (mut peak, mut largest): (f64, f64) = (live, whole);
-        for (s, step) in self.steps.iter().enumerate() {
+        let varies = self.varies(sliced);
+        let mut held = vec![0.0; varies.len()];
+        // Slices are added up in one part of the result and collected in the whole.
+        let mut live = match sliced {
+            [] => 0.0,
+            _ => whole + volume(&network.output, &sizes),
+        };
+        let (mut flops, mut peak, mut largest): (f64, f64, f64) = (0.0, live, whole);
+        // Steps that no sliced label reaches come first, once; their results stay.
+        let mut order: Vec<usize> = (0..self.steps.len()).collect();
+        order.sort_by_key(|s| varies[operands + s]);
+        for s in order {
+            let step = &self.steps[s];
             let size = |ids: &Ids| volume(ids, &sizes);
             let (b, l, r, k) =
                 (size(&step.batch), size(&step.left), size(&step.right), size(&step.sum));
             let (out, lhs, rhs) = (b * l * r, b * l * k, b * k * r);
-            flops += out * k;
-            flops += if step.lone_left.is_empty() { 0.0 } else { lhs * size(&step.lone_left) };
-            flops += if step.lone_right.is_empty() { 0.0 } else { rhs * size(&step.lone_right) };
+            let lone = |ids: &Ids, rest: f64| if ids.is_empty() { 0.0 } else { rest * size(ids) };
+            let work = out * k + lone(&step.lone_left, lhs) + lone(&step.lone_right, rhs);
+            flops += work * if varies[operands + s] { slices } else { 1.0 };
             peak = peak.max(live + out + lhs + rhs);
-            live += out - held[step.lhs] - held[step.rhs];
+            live += out;
+            for slot in [step.lhs, step.rhs] {
+                if varies[slot] || !varies[operands + s] {
+                    live -= held[slot];
+                }
+            }
             held[operands + s] = out;
             largest = largest.max(out);
         }
         if self.steps.is_empty() {
             let size = network.inputs.iter().map(|ids| volume(ids, &sizes)).sum::<f64>();
-            flops = if self.lone.is_empty() { 0.0 } else { size };
+            flops = if self.lone.is_empty() { 0.0 } else { size * slices };
             peak = peak.max(live + size);
         }
-        Cost { flops: flops * slices, largest, peak: peak.max(whole), slices }
+        Cost { flops, largest, peak: peak.max(whole), slices }
     }
 
     /// Slices labels until the peak fits into `budget` bytes: each time the label that brings the
@@ -159,6 +182,9 @@ impl Plan {
             };
             (self.sliced, self.cost) = (sliced, cost);
         }
+        // Labels of the output are the outer loops.
+        let output = &self.network.output;
+        self.sliced.sort_by_key(|id| !output.contains(id));
         Ok(self)
     }
 

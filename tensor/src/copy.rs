@@ -10,7 +10,9 @@
 //!
 //! A block is a transposition whose rows and columns are found through tables of offsets, so a
 //! rotation of twenty axes of size 2 runs like a matrix transpose: every cache line is read once
-//! and written once. Short runs that are contiguous on both sides move as wider elements.
+//! and written once. Short runs that are contiguous on both sides move as wider elements, longer
+//! ones as lists of runs. Where the innermost axis of the source is among the rows, there are no
+//! columns, and a block is one long row.
 
 use std::mem::MaybeUninit;
 
@@ -27,6 +29,12 @@ use crate::tensor::{Output, Tensor};
 /// Sides of a block in bytes: two cache lines, so that most blocks are full squares even if lines
 /// are not aligned.
 const SIDE_BYTES: usize = 128;
+/// Bytes of a row without columns: enough to make the walk between blocks cheap.
+const ROW_BYTES: usize = 4096;
+/// Bytes of a run from which on it is a block of its own.
+const RUN_BYTES: usize = 1024;
+/// Runs in a block, at most.
+const RUNS: usize = 64;
 /// Elements per unit of parallel work.
 const GRAIN: usize = 1 << 15;
 
@@ -62,6 +70,8 @@ struct Plan {
     rows: Group,
     /// Destination offset of each column element: axes innermost in the source.
     columns: Group,
+    /// Offsets of (destination, source) of the runs in a block that is contiguous on both sides.
+    runs: Vec<(isize, isize)>,
 }
 
 /// Axes of a block that are contiguous on one side, and where their elements lie on the other.
@@ -122,6 +132,7 @@ impl Plan {
             size,
             rows: Group::ONE,
             columns: Group::ONE,
+            runs: vec![(0, 0)],
         };
         plan.widen();
         plan.choose_block();
@@ -149,45 +160,79 @@ impl Plan {
         }
     }
 
-    /// Chooses the axes of rows and columns.
+    /// Chooses the axes that a block covers.
     fn choose_block(&mut self) {
-        let rank = self.fused.rank();
-        let side = (SIDE_BYTES / self.size.max(1)).max(1);
-        let [dst, src] = [0, 1].map(|op| self.fused.strides[op].clone());
-        let shape = self.fused.shape.clone();
-        if src[rank - 1] == 1 {
-            let count = shape[rank - 1].min(GRAIN);
-            self.rows = Group::contiguous(rank - 1, count, shape[rank - 1]);
-            self.extent[rank - 1] = count;
+        let last = self.fused.rank() - 1;
+        if self.fused.strides[1][last] == 1 {
+            let size = self.fused.shape[last];
+            let count = size.min(GRAIN);
+            self.rows = Group::contiguous(last, count, size);
+            self.extent[last] = count;
+            if count == size {
+                self.choose_runs(size * self.size);
+            }
             return;
         }
-        // Rows: from the inside of the destination, which is dense.
-        for axis in (0..rank).rev() {
-            let have = self.rows.full;
+        let side = (SIDE_BYTES / self.size.max(1)).max(1);
+        self.choose_rows(side);
+        self.choose_columns(side);
+        if self.columns.full == 1 {
+            self.extent.fill(1);
+            self.choose_rows(ROW_BYTES / self.size.max(1));
+        }
+    }
+
+    /// Rows: from the inside of the destination, which is dense.
+    fn choose_rows(&mut self, side: usize) {
+        self.rows = Group::ONE;
+        let [dst, src] = &self.fused.strides;
+        for axis in (0..self.fused.rank()).rev() {
+            let (have, size) = (self.rows.full, self.fused.shape[axis]);
             if have >= side || dst[axis] != have as isize {
                 break;
             }
-            let count = shape[axis].min(side.div_ceil(have));
-            self.rows.push(axis, count, shape[axis], src[axis]);
+            let count = size.min(side.div_ceil(have));
+            self.rows.push(axis, count, size, src[axis]);
             self.extent[axis] = count;
-            if count < shape[axis] {
+            if count < size {
                 break;
             }
         }
-        // Columns: from the inside of the source.
+    }
+
+    /// Columns: from the inside of the source.
+    fn choose_columns(&mut self, side: usize) {
+        let [dst, src] = &self.fused.strides;
+        let rank = self.fused.rank();
         let mut axes: SmallVec<[usize; 6]> = (0..rank).filter(|&a| self.extent[a] == 1).collect();
         axes.sort_by_key(|&axis| src[axis].unsigned_abs());
         for axis in axes {
-            let have = self.columns.full;
+            let (have, size) = (self.columns.full, self.fused.shape[axis]);
             if have >= side || src[axis] != have as isize {
                 break;
             }
-            let count = shape[axis].min(side.div_ceil(have));
-            self.columns.push(axis, count, shape[axis], dst[axis]);
+            let count = size.min(side.div_ceil(have));
+            self.columns.push(axis, count, size, dst[axis]);
             self.extent[axis] = count;
-            if count < shape[axis] {
+            if count < size {
                 break;
             }
+        }
+    }
+
+    /// Runs of the given bytes that a block copies one by one: whole axes next to the innermost.
+    fn choose_runs(&mut self, bytes: usize) {
+        let [dst, src] = &self.fused.strides;
+        for axis in (0..self.fused.rank() - 1).rev() {
+            let size = self.fused.shape[axis];
+            let runs = self.runs.len() * size;
+            if runs > RUNS || runs * bytes > RUN_BYTES * RUNS || bytes >= RUN_BYTES {
+                return;
+            }
+            let along = |i: isize| (i * dst[axis], i * src[axis]);
+            let from = |(d, s): (isize, isize)| self.runs.iter().map(move |r| (r.0 + d, r.1 + s));
+            self.runs = (0..size as isize).map(along).flat_map(from).collect();
+            self.extent[axis] = size;
         }
     }
 
@@ -263,7 +308,11 @@ impl Plan {
         // SAFETY: the caller's promise; elements move as possibly uninitialised words.
         unsafe {
             if self.rows.offsets.is_empty() && rows == 1 {
-                std::ptr::copy_nonoverlapping(src, dst, bytes);
+                let size = self.size as isize;
+                for &(to, from) in &self.runs {
+                    let (from, to) = (src.offset(from * size), dst.offset(to * size));
+                    std::ptr::copy_nonoverlapping(from, to, bytes);
+                }
                 return;
             }
             match self.size {
@@ -331,13 +380,16 @@ mod tests {
 
     #[test]
     fn permutations_of_every_kind() {
-        let shapes: [&[usize]; 9] = [
+        let shapes: [&[usize]; 12] = [
             &[5],
             &[40, 70],
             &[3, 50, 33],
             &[17, 4, 2, 19],
             &[2; 12],
             &[3; 7],
+            &[2; 14],
+            &[3; 9],
+            &[5, 6, 4, 40],
             &[1, 5, 1, 7],
             &[64, 3, 64],
             &[2, 100, 1, 3, 9],

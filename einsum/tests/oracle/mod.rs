@@ -7,6 +7,34 @@ use proptest::prelude::*;
 use t4a_algebra::{Scalar, Semiring};
 use t4a_tensor::Tensor;
 
+macro_rules! semirings {
+    ($($(#[$doc:meta])* $name:ident($t:ty): $zero:expr, $one:expr, $add:expr, $mul:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name;
+        impl Semiring<$t> for $name {
+            const ZERO: $t = $zero;
+            const ONE: $t = $one;
+            fn add(a: $t, b: $t) -> $t {
+                ($add)(a, b)
+            }
+            fn mul(a: $t, b: $t) -> $t {
+                ($mul)(a, b)
+            }
+        }
+    )*};
+}
+semirings! {
+    /// (max, +).
+    Tropical(f64): f64::NEG_INFINITY, 0.0, f64::max, |a, b| a + b;
+    /// (min, +).
+    MinPlus(f64): f64::INFINITY, 0.0, f64::min, |a, b| a + b;
+    /// (max, ×) on numbers ≥ 0.
+    MaxTimes(f64): 0.0, 1.0, f64::max, |a, b| a * b;
+    /// (or, and).
+    Or(bool): false, true, |a, b| a | b, |a, b| a & b;
+}
+
 /// Labels of the operands and of the result, and a size per label.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {

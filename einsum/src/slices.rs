@@ -1,0 +1,140 @@
+//! Contraction in slices: some labels are fixed in outer loops, so that intermediates fit into the
+//! memory budget.
+//!
+//! ```text
+//! before the loops         steps that no sliced label reaches
+//! labels of the output     outer loops; their results stand side by side
+//! labels that are summed   inner loops; their results are added up, in ascending order
+//! ```
+
+use t4a_algebra::{Scalar, Semiring};
+use t4a_tensor::map::zip;
+use t4a_tensor::{Layout, Tensor};
+
+use crate::backend::Backend;
+use crate::contract::Slots;
+use crate::error::Result;
+use crate::labelled::{Labelled, align, scatter};
+use crate::network::Id;
+use crate::pair::Plus;
+use crate::plan::Plan;
+
+/// Which value each sliced label has.
+pub(crate) struct Slice<'a> {
+    labels: &'a [Id],
+    values: Vec<usize>,
+}
+
+impl Slice<'_> {
+    /// The value of a label, if it is sliced.
+    pub(crate) fn value(&self, id: Id) -> Option<usize> {
+        self.labels.iter().position(|&label| label == id).map(|i| self.values[i])
+    }
+
+    /// The part of a tensor that the slice reads: sliced axes keep one index.
+    pub(crate) fn of<T: Scalar>(&self, x: &Labelled<T>) -> Result<Labelled<T>> {
+        let mut x = x.clone();
+        for (axis, &id) in x.ids.iter().enumerate() {
+            if let Some(value) = self.value(id) {
+                x.tensor = x.tensor.slice_axis(axis, value, 1, 1)?;
+            }
+        }
+        Ok(x)
+    }
+
+    /// Combines a part into its place in the whole, whose axes are `ids`.
+    pub(crate) fn place<T: Scalar>(
+        &self,
+        whole: &mut Tensor<T>,
+        ids: &[Id],
+        part: &Tensor<T>,
+        combine: impl Fn(T, T) -> T,
+    ) -> Result<()> {
+        if part.numel() == 0 {
+            return Ok(());
+        }
+        let layout = Layout::contiguous("einsum", whole.shape(), size_of::<T>())?;
+        let strides: Vec<usize> = layout.strides().iter().map(|&stride| stride as usize).collect();
+        let along = ids.iter().zip(&strides);
+        let start: usize = along.filter_map(|(&id, stride)| Some(self.value(id)? * stride)).sum();
+        scatter(&mut whole.as_mut_slice()?[start..], &strides, part, combine)
+    }
+}
+
+impl Plan {
+    /// Sizes of the labels within a slice.
+    pub(crate) fn slice_sizes(&self) -> Vec<usize> {
+        let mut sizes = self.network.sizes.clone();
+        self.sliced.iter().for_each(|&id| sizes[id as usize] = 1);
+        sizes
+    }
+
+    /// The slice of a number, row-major over [`Plan::sliced`].
+    pub(crate) fn slice_at(&self, number: usize) -> Slice<'_> {
+        let mut rest = number;
+        let mut values = vec![0; self.sliced.len()];
+        for (value, &id) in values.iter_mut().zip(&self.sliced).rev() {
+            let size = self.network.sizes[id as usize];
+            *value = rest % size;
+            rest /= size;
+        }
+        Slice { labels: &self.sliced, values }
+    }
+
+    /// Number of slices that differ in labels of the output, and of those that are summed.
+    pub(crate) fn slice_counts(&self) -> (usize, usize) {
+        let count = |of_output: bool| -> usize {
+            let fits = |id: &&Id| self.network.output.contains(id) == of_output;
+            self.sliced.iter().filter(fits).map(|&id| self.network.sizes[id as usize]).product()
+        };
+        (count(true), count(false))
+    }
+
+    /// One contraction for every value of the sliced labels.
+    pub(crate) fn run_slices<S: Semiring<T>, T: Scalar>(
+        &self,
+        mut slots: Slots<T>,
+        backend: &Backend<'_, T>,
+    ) -> Result<Labelled<T>> {
+        let network = &self.network;
+        let (sizes, varies) = (self.slice_sizes(), self.varies(&self.sliced));
+        self.run::<S, T>(&mut slots, |slot| !varies[slot], &sizes, backend)?;
+        let (outer, inner) = self.slice_counts();
+        let mut whole = None;
+        for o in 0..outer {
+            let mut total: Option<Tensor<T>> = None;
+            for i in 0..inner {
+                let slice = self.slice_at(o * inner + i);
+                let part = slots.iter().map(|x| x.as_ref().map(|x| slice.of(x)).transpose());
+                let mut part: Slots<T> = part.collect::<Result<_>>()?;
+                self.run::<S, T>(&mut part, |slot| varies[slot], &sizes, backend)?;
+                let part = align(&self.last::<S, T>(part, &sizes)?, &network.output)?;
+                total = Some(match total {
+                    None => part,
+                    Some(total) => zip(Plus::<S>::default(), total, part)?,
+                });
+            }
+            let Some(total) = total else { continue };
+            if outer == 1 {
+                return Ok(Labelled { tensor: total, ids: network.output.clone() });
+            }
+            if whole.is_none() {
+                whole = Some(self.zeros::<S, T>()?);
+            }
+            if let Some(whole) = &mut whole {
+                let block = self.slice_at(o * inner);
+                block.place(whole, &network.output, &total, |_, new| new)?;
+            }
+        }
+        let tensor = whole.map_or_else(|| self.zeros::<S, T>(), Ok)?;
+        Ok(Labelled { tensor, ids: network.output.clone() })
+    }
+
+    /// The output labels, filled with 0.
+    pub(crate) fn zeros<S: Semiring<T>, T: Scalar>(&self) -> Result<Tensor<T>> {
+        let network = &self.network;
+        let shape: Vec<usize> =
+            network.output.iter().map(|&id| network.sizes[id as usize]).collect();
+        Ok(Tensor::full(&shape, S::ZERO)?)
+    }
+}
