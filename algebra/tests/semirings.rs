@@ -236,7 +236,7 @@ fn broken_laws_are_named() {
     }
     let broken = laws::semiring::<Finite, f64>(&[0.0, 5.0], PartialEq::eq).unwrap_err();
     assert_eq!((broken.law, broken.elements), ("a ⊗ 0 = 0", vec![5.0]));
-    let broken = laws::semiring::<MaxMul, i32>(&[1, 2, -1], PartialEq::eq).unwrap_err();
+    let broken = laws::semiring::<MaxMul, i32>(&[-1, 1, 2], PartialEq::eq).unwrap_err();
     assert_eq!((broken.law, broken.elements), ("a ⊕ 0 = a", vec![-1]));
     let broken = laws::semiring::<MaxPlus, i8>(&[100, -100], PartialEq::eq).unwrap_err();
     assert!(broken.to_string().contains("a ⊗ (b ⊗ c)"));

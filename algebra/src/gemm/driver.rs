@@ -14,7 +14,7 @@
 
 use std::marker::PhantomData;
 
-use super::kernel::{Lanes, Picks, Plain};
+use super::kernel::{Form, Lanes, Picks, Plain};
 use super::pack::pack;
 use super::partition::{self, Block};
 use super::scratch::{Scratch, Stack};
@@ -73,12 +73,12 @@ pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) 
     match Isa::detect() {
         // SAFETY: `detect` has seen the features.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => unsafe {
+        Isa::Avx512 if K::FORM != Form::Narrow => unsafe {
             tiled!(block, Sums<S, K>: simd::avx512: 1 => 6 by 128, 2 => 6 by 64, 4 => 12 by 32, 8 => 12 by 16, else 2 by 4)
         },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => unsafe {
+        Isa::Avx2 | Isa::Avx512 => unsafe {
             tiled!(block, Sums<S, K>: simd::avx2: 1 => 6 by 64, 2 => 6 by 32, 4 => 6 by 16, 8 => 6 by 8, else 2 by 4)
         },
         _ => {

@@ -10,7 +10,7 @@
 
 use std::marker::PhantomData;
 
-use super::kernel::{Lanes, Picks, Plain};
+use super::kernel::{Form, Lanes, Picks, Plain};
 use super::partition::{self, Block};
 use super::{MatRef, Product, driver};
 use crate::simd::{self, Loop};
@@ -20,6 +20,8 @@ use crate::{Scalar, Selective};
 pub(crate) trait Lean<T: Scalar>: Selective<T> {
     /// What is computed with.
     type Packed: Scalar;
+    /// Whether that are floats.
+    const FLOATS: bool;
     /// Whether the arithmetic below is right for this element together with all others that fit.
     fn fits(x: T) -> bool;
     /// What stands for the element in the arithmetic below.
@@ -38,6 +40,7 @@ struct Unchecked<S>(PhantomData<S>);
 impl<T: Scalar, S: Lean<T>> Lanes<T> for Unchecked<S> {
     type Packed = S::Packed;
     const COMMUTES: bool = true;
+    const FORM: Form = if S::FLOATS { Form::Unrolled } else { Form::Narrow };
     #[inline(always)]
     fn zero() -> S::Packed {
         S::enter(S::ZERO)

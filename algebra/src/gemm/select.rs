@@ -5,7 +5,10 @@
 //! translated when the tile is stored. A later step replaces an accumulator only if it is strictly
 //! better: ties go to the smallest k.
 
+use std::hint::select_unpredictable;
+
 use super::kernel::Picks;
+use super::tile::rows;
 use super::{MatMut, NO_WINNER};
 use crate::{Scalar, Selective};
 
@@ -55,14 +58,15 @@ where
         // SAFETY: `kc` groups are readable.
         let (av, bv) = unsafe { (&*a, &*b) };
         let k = I::of(k);
-        for i in 0..MR {
+        rows!(MR, I => {
             for j in 0..NR {
-                let new = K::mul(av[i], bv[j]);
-                let better = K::better(new, acc[i][j]);
-                acc[i][j] = if better { new } else { acc[i][j] };
-                arg[i][j] = if better { k } else { arg[i][j] };
+                let new = K::mul(av[I], bv[j]);
+                let better = K::better(new, acc[I][j]);
+                // Plain `if`s become branches here, and nothing is vectorised.
+                acc[I][j] = select_unpredictable(better, new, acc[I][j]);
+                arg[I][j] = select_unpredictable(better, k, arg[I][j]);
             }
-        }
+        });
         a = a.wrapping_add(1);
         b = b.wrapping_add(1);
     }

@@ -5,8 +5,23 @@
 //! registers.
 
 use super::MatMut;
-use super::kernel::Lanes;
+use super::kernel::{Form, Lanes};
 use crate::{Scalar, Semiring};
+
+/// Repeats a block for `$row` = 0 … MR − 1, at most 12.
+macro_rules! rows {
+    ($mr:ident, $row:ident => $body:block) => {
+        rows!(@ $mr, $row, $body, 0 1 2 3 4 5 6 7 8 9 10 11)
+    };
+    (@ $mr:ident, $row:ident, $body:block, $($n:literal)*) => {
+        const { assert!($mr <= 12) }
+        $(if const { $n < $mr } {
+            const $row: usize = $n;
+            $body
+        })*
+    };
+}
+pub(super) use rows;
 
 /// `Σₖ aᵢₖ ⊗ bₖⱼ` over one panel of A and one of B, k ascending.
 ///
@@ -23,9 +38,17 @@ pub(super) unsafe fn tile<K: Lanes<T>, T: Scalar, const MR: usize, const NR: usi
     for _ in 0..kc {
         // SAFETY: `kc` groups are readable.
         let (av, bv) = unsafe { (&*a, &*b) };
-        for i in 0..MR {
-            for j in 0..NR {
-                acc[i][j] = K::mul_add(av[i], bv[j], acc[i][j]);
+        if const { matches!(K::FORM, Form::Unrolled) } {
+            rows!(MR, I => {
+                for j in 0..NR {
+                    acc[I][j] = K::mul_add(av[I], bv[j], acc[I][j]);
+                }
+            });
+        } else {
+            for i in 0..MR {
+                for j in 0..NR {
+                    acc[i][j] = K::mul_add(av[i], bv[j], acc[i][j]);
+                }
             }
         }
         a = a.wrapping_add(1);

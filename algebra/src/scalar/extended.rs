@@ -25,6 +25,8 @@ pub trait Extended: Real {
     /// Whether products of two such numbers are exact up to rounding.
     fn is_plain_factor(self) -> bool;
 
+    /// Whether this is a float.
+    const IS_FLOAT: bool;
     /// The type that plain elements are computed in: `f32` for the 16-bit floats, else `Self`.
     type Wide: Real;
     /// The value in that type.
@@ -44,6 +46,7 @@ macro_rules! float {
     ($($t:ty: $wide:ty),*) => {$(
         impl Signed for $t {}
         impl Extended for $t {
+            const IS_FLOAT: bool = true;
             type Wide = $wide;
             const FAR: $wide = <$wide>::INFINITY;
             const BOUND: $wide = <$wide>::INFINITY;
@@ -84,6 +87,7 @@ float!(f32: f32, f64: f64, f16: f32, bf16: f32);
 macro_rules! int {
     ($sign:literal: $($t:ty),*) => {$(
         impl Extended for $t {
+            const IS_FLOAT: bool = false;
             type Wide = Self;
             #[inline(always)]
             fn to_wide(self) -> Self { self }

@@ -100,9 +100,10 @@ mod tests {
     /// All pairs, sorted.
     #[test]
     fn products_keep_the_best_pairs() {
+        let hash = |x: u32| x.wrapping_mul(2_654_435_761);
         for seed in 0..200u32 {
             let values = |salt: u32| {
-                (0..7u32).map(move |i| ((i + 1) * (seed + salt) * 2654435761u32 >> 20) as i32 % 9)
+                (0..7u32).map(move |i| (hash((i + 1) * (seed + salt)) >> 20) as i32 % 9)
             };
             let mut pairs: Vec<i32> = KBest::<5, MinPlus>::of(values(1))
                 .into_iter()

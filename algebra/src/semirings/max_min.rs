@@ -43,6 +43,7 @@ impl<T: Extended> Selective<T> for MaxMin {
 
 impl<T: Extended> Lean<T> for MaxMin {
     type Packed = T::Wide;
+    const FLOATS: bool = T::IS_FLOAT;
 
     #[inline(always)]
     fn fits(x: T) -> bool {

@@ -50,6 +50,7 @@ impl<T: Extended> Selective<T> for MaxMul {
 
 impl<T: Extended> Lean<T> for MaxMul {
     type Packed = T::Wide;
+    const FLOATS: bool = T::IS_FLOAT;
 
     #[inline(always)]
     fn fits(x: T) -> bool {

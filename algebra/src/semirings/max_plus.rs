@@ -44,6 +44,7 @@ impl<T: Signed> Selective<T> for MaxPlus {
 
 impl<T: Signed> Lean<T> for MaxPlus {
     type Packed = T::Wide;
+    const FLOATS: bool = T::IS_FLOAT;
 
     #[inline(always)]
     fn fits(x: T) -> bool {

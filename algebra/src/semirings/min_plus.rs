@@ -44,6 +44,7 @@ impl<T: Extended> Selective<T> for MinPlus {
 
 impl<T: Extended> Lean<T> for MinPlus {
     type Packed = T::Wide;
+    const FLOATS: bool = T::IS_FLOAT;
 
     #[inline(always)]
     fn fits(x: T) -> bool {
