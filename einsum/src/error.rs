@@ -69,9 +69,6 @@ pub enum EinsumError {
     /// No plan fits the memory budget, even with every label sliced that can be.
     #[error("einsum: no plan fits into {budget} bytes, the smallest found takes {needed}")]
     BudgetTooSmall { budget: usize, needed: usize },
-    /// A sum with more terms than the index of its winner can count.
-    #[error("einsum: a step sums {terms} terms, winners can be told apart among {limit}")]
-    IndexRange { terms: f64, limit: u32 },
     /// A tensor with more elements than an address can count.
     #[error("einsum: a tensor with axes {shape:?} exceeds the address space")]
     SizeOverflow { shape: Vec<usize> },

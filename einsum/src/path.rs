@@ -73,10 +73,17 @@ pub(crate) fn search(inputs: &[Ids], output: &[Id], sizes: &[usize], by: Optimiz
     let found = match by {
         Optimizer::Greedy => {
             let network = IncidenceList::<usize, Id>::from_eincode(&ixs, output);
-            let log2 = |(id, &n): (usize, &usize)| (id as Id, (n.max(1) as f64).log2());
-            let log2: HashMap<Id, f64> = sizes.iter().enumerate().map(log2).collect();
-            let trees = GAINS.iter().filter_map(|&gain| tree_greedy(&network, &log2, gain, 0.0));
-            let orders = trees.map(|found| order(&found.tree, branch, inputs.len()));
+            let mut orders = Vec::new();
+            for free in free_labels(inputs, output, sizes.len()) {
+                let log2 = |(id, &n): (usize, &usize)| {
+                    (id as Id, if free[id] { 0.0 } else { (n.max(1) as f64).log2() })
+                };
+                let log2: HashMap<Id, f64> = sizes.iter().enumerate().map(log2).collect();
+                let trees =
+                    GAINS.iter().filter_map(|&gain| tree_greedy(&network, &log2, gain, 0.0));
+                orders.extend(trees.map(|found| order(&found.tree, branch, inputs.len())));
+            }
+            let orders = orders.into_iter();
             let priced = orders.map(|pairs| (price(inputs, output, sizes, &pairs), pairs));
             priced.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, pairs)| pairs)
         }
@@ -94,6 +101,19 @@ pub(crate) fn search(inputs: &[Ids], output: &[Id], sizes: &[usize], by: Optimiz
         (1..inputs.len()).fold(0, |left, right| join(left, right, inputs.len(), &mut pairs));
         pairs
     })
+}
+
+/// Labels that a greedy search may count as size 1: none; those of the output; those of more than
+/// two tensors. Every order carries such a label along for long, and a search that counts it
+/// prefers products of small tensors that share nothing else.
+fn free_labels(inputs: &[Ids], output: &[Id], labels: usize) -> Vec<Vec<bool>> {
+    let mut uses = vec![0; labels];
+    inputs.iter().flatten().for_each(|&id| uses[id as usize] += 1);
+    let of_output = (0..labels).map(|id| output.contains(&(id as Id))).collect();
+    let of_many = uses.iter().map(|&uses| uses > 2).collect();
+    let mut choices = vec![vec![false; labels], of_output, of_many];
+    choices.dedup();
+    choices
 }
 
 /// How much the greedy search credits a pair for the memory of its two tensors, against that of

@@ -43,8 +43,8 @@ impl Expression {
         Self { text: format!("{text}->{}", term(plan.result_labels())), order }
     }
 
-    /// The result in the order of its memory, which is ours if it is column-major.
-    pub(crate) fn run(&self, operands: &[&Tensor<f64>]) -> Vec<f64> {
+    /// The result, which may be a view with any strides.
+    pub(crate) fn run<'a>(&self, operands: &[&'a Tensor<f64>]) -> EinsumOperand<'a> {
         let view = |&i: &usize| {
             let x = operands[i];
             let shape: Vec<usize> = x.shape().iter().rev().copied().collect();
@@ -54,9 +54,25 @@ impl Expression {
             EinsumOperand::from_view(&view)
         };
         let inputs = self.order.iter().map(view).collect();
-        match einsum(&self.text, inputs, None).expect("a contraction by the peer") {
-            EinsumOperand::F64(out) => out.into_array().into_data(),
-            EinsumOperand::C64(_) => unreachable!("operands are real"),
-        }
+        einsum(&self.text, inputs, None).expect("a contraction by the peer")
     }
+}
+
+/// The elements of the peer's result in our order: its first axis is our last one.
+pub(crate) fn values(result: &EinsumOperand<'_>) -> Vec<f64> {
+    let EinsumOperand::F64(data) = result else { unreachable!("operands are real") };
+    let view = data.as_view();
+    let mut index = vec![0; view.dims().len()];
+    let next = |_| {
+        let value = view.get(&index);
+        for (i, &size) in index.iter_mut().zip(view.dims()) {
+            *i += 1;
+            if *i < size {
+                break;
+            }
+            *i = 0;
+        }
+        value
+    };
+    (0..view.len()).map(next).collect()
 }
