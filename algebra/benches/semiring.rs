@@ -31,16 +31,35 @@ struct Limit<T, const LANES: usize> {
 impl<T: Real, const LANES: usize> Loop for Limit<T, LANES> {
     type Output = [[T; LANES]; CHAINS];
     #[inline(always)]
-    fn run(mut self) -> Self::Output {
-        for _ in 0..self.steps {
-            for chain in &mut self.x {
+    fn run(self) -> Self::Output {
+        let Limit { steps, x, a, b } = self;
+        // Chains by name: a loop over them is not kept in registers.
+        let [
+            mut x0,
+            mut x1,
+            mut x2,
+            mut x3,
+            mut x4,
+            mut x5,
+            mut x6,
+            mut x7,
+            mut x8,
+            mut x9,
+            mut x10,
+            mut x11,
+        ] = x;
+        macro_rules! step {
+            ($($x:ident)*) => {$(
                 for l in 0..LANES {
-                    let sum = Numeric::add(chain[l], self.a[l]);
-                    chain[l] = if sum > self.b[l] { sum } else { self.b[l] };
+                    let sum = Numeric::add($x[l], a[l]);
+                    $x[l] = if sum > b[l] { sum } else { b[l] };
                 }
-            }
+            )*};
         }
-        self.x
+        for _ in 0..steps {
+            step!(x0 x1 x2 x3 x4 x5 x6 x7 x8 x9 x10 x11);
+        }
+        [x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11]
     }
 }
 

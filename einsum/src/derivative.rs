@@ -14,7 +14,10 @@
 
 use std::ops::ControlFlow;
 
-use t4a_algebra::{Field, Numeric, Scalar, Semiring, Standard};
+use t4a_algebra::{
+    Extended, Field, Float, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Numeric, Scalar, Semiring,
+    Signed, Standard,
+};
 use t4a_tensor::Tensor;
 use t4a_tensor::kernels::arithmetic::Add;
 use t4a_tensor::loops::kernel::Unary;
@@ -68,6 +71,52 @@ impl<T: Field> Differentiable<T> for Standard {
 
     fn conj(x: T) -> T {
         x.conj()
+    }
+}
+
+impl<T: Signed> Differentiable<T> for MaxPlus {
+    const SHARE: Share = Share::Winner;
+
+    fn partials(_: T, _: T) -> (T, T) {
+        (T::ONE, T::ONE)
+    }
+}
+
+impl<T: Extended> Differentiable<T> for MinPlus {
+    const SHARE: Share = Share::Winner;
+
+    fn partials(_: T, _: T) -> (T, T) {
+        (T::ONE, T::ONE)
+    }
+}
+
+impl<T: Extended> Differentiable<T> for MaxMul {
+    const SHARE: Share = Share::Winner;
+
+    fn partials(a: T, b: T) -> (T, T) {
+        (b, a)
+    }
+}
+
+impl<T: Extended> Differentiable<T> for MaxMin {
+    const SHARE: Share = Share::Winner;
+
+    /// The left factor wins ties.
+    fn partials(a: T, b: T) -> (T, T) {
+        if a <= b { (T::ONE, T::ZERO) } else { (T::ZERO, T::ONE) }
+    }
+}
+
+impl<T: Float> Differentiable<T> for LogSumExp {
+    const SHARE: Share = Share::Marginal;
+
+    fn partials(_: T, _: T) -> (T, T) {
+        (T::ONE, T::ONE)
+    }
+
+    /// The share of the term in the sum, a probability; an infinite sum is constant.
+    fn marginal(term: T, sum: T) -> T {
+        if sum.is_infinite() { T::ZERO } else { term.sub(sum).exp() }
     }
 }
 
