@@ -75,6 +75,9 @@ conform! {
     embedding_backward: indexed(&[7, 4], &[2, 3], 7, &[&[2, 3, 4]]), SUM, |_c, w, i, g| B::embedding_backward(w, g, i);
 
     linear: floats(&[&[3, 5], &[5, 4], &[4]]), SUM, |_c, x, w, b| vec![B::linear(x.clone(), w.clone(), Some(b)), B::linear(x, w, None)];
+    linear_of_sequences: floats(&[&[2, 3, 5], &[5, 4], &[4]]), SUM, |_c, x, w, b| vec![B::linear(x.clone(), w.clone(), Some(b)), B::linear(x, w, None)];
+    linear_of_sequences_backward: floats(&[&[2, 3, 5], &[5, 4], &[2, 3, 4]]), SUM, |_c, x, w, g| vec![
+        B::linear_x_backward(w, g.clone()), B::linear_weight_backward(x, g.clone()), B::linear_bias_backward(g)];
     linear_x_backward: floats(&[&[3, 5], &[5, 4], &[3, 4]]), SUM, |_c, _x, w, g| B::linear_x_backward(w, g);
     linear_weight_backward: floats(&[&[3, 5], &[5, 4], &[3, 4]]), SUM, |_c, x, _w, g| B::linear_weight_backward(x, g);
     linear_bias_backward: floats(&[&[3, 4]]), SUM, |_c, g| B::linear_bias_backward(g);
@@ -134,6 +137,11 @@ conform! {
     attention: floats(&[&[2, 3, 5, 4], &[2, 3, 6, 4], &[2, 3, 6, 4]]), SUM, |_c, q, k, v| vec![
         B::attention(q.clone(), k.clone(), v.clone(), None, None, AttentionModuleOptions::default()),
         B::attention(q, k, v, None, None, AttentionModuleOptions { scale: Some(0.3), softcap: Some(5.0), is_causal: true })];
+    attention_with_a_mask: floats(&[&[2, 3, 5, 4], &[2, 3, 6, 4], &[2, 3, 6, 4], &[2, 1, 5, 6]]), SUM, |_c, q, k, v, bias| {
+        use burn_backend::BoolDType;
+        use burn_backend::ops::FloatTensorOps;
+        let mask = B::float_greater_elem(bias.clone(), 0.5.into(), BoolDType::Native);
+        B::attention(q, k, v, Some(mask), Some(bias), AttentionModuleOptions::default()) };
     layer_norm: floats(&[&[3, 4, 6], &[6], &[6]]), SUM, |_c, x, g, b| vec![B::layer_norm(x.clone(), g.clone(), Some(b), 1e-5), B::layer_norm(x, g, None, 1e-5)];
     rfft: wide(&[&[3, 8]]), SUM, |_c, x| B::rfft(x, 1, None);
     irfft: wide(&[&[3, 5], &[3, 5]]), SUM, |_c, re, im| B::irfft(re, im, 1, None);

@@ -3,11 +3,13 @@
 //! ```text
 //! tape       operations with derivative rules of their own, as nodes of the tape
 //! complex    complex tensors as pairs of real ones
+//! nn         fused softmax, norms, attention and cross-entropy that stay fused on the tape
 //! error      what the functions of this module reject
 //! ```
 
 pub mod complex;
 mod error;
+pub mod nn;
 pub mod tape;
 
 pub use complex::Complex;

@@ -54,28 +54,12 @@ impl ActivationOps<BurnT4a> for BurnT4a {
     }
 
     fn softmax(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        tensor.then(|x| widened(x, |x| softmax(x, dim)))
+        tensor.then(|x| x.softmax(dim))
     }
 
     fn log_softmax(tensor: T4aTensor, dim: usize) -> T4aTensor {
-        tensor.then(|x| widened(x, |x| log_softmax(x, dim)))
+        tensor.then(|x| x.log_softmax(dim))
     }
-}
-
-/// `eˣ / Σ eˣ` along an axis, shifted by the maximum.
-fn softmax(x: AnyTensor, dim: usize) -> Result<AnyTensor> {
-    let top = x.max(&[dim])?;
-    let exp = x.sub(top)?.exp()?;
-    let sum = exp.sum(&[dim])?;
-    exp.div(sum)
-}
-
-/// `x − ln Σ eˣ` along an axis, shifted by the maximum.
-fn log_softmax(x: AnyTensor, dim: usize) -> Result<AnyTensor> {
-    let top = x.max(&[dim])?;
-    let shifted = x.sub(top)?;
-    let log_sum = shifted.clone().exp()?.sum(&[dim])?.log()?;
-    shifted.sub(log_sum)
 }
 
 /// Computes a chain of operations on 16-bit floats in `f32`, so that it rounds once.

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use burn_backend::ops::{DeformConv2dBackward, MaxPool2dBackward, MaxPool2dWithIndices};
+use burn_backend::ops::DeformConv2dBackward;
 use burn_backend::{BoolDType, Shape};
 use burn_backend::{DType as BurnDType, TensorMetadata};
 use burn_flex::{Flex, FlexQTensor, FlexTensor, Layout as FlexLayout};
@@ -60,21 +60,6 @@ impl FromFlex for (FlexTensor, FlexTensor) {
     type Native = (T4aTensor, T4aTensor);
     fn adopt(self, route: Route) -> Result<Self::Native> {
         Ok((self.0.adopt(route)?, self.1.adopt(route)?))
-    }
-}
-
-impl FromFlex for MaxPool2dWithIndices<Flex> {
-    type Native = MaxPool2dWithIndices<BurnT4a>;
-    fn adopt(self, route: Route) -> Result<Self::Native> {
-        let (output, indices) = (self.output, self.indices).adopt(route)?;
-        Ok(MaxPool2dWithIndices { output, indices })
-    }
-}
-
-impl FromFlex for MaxPool2dBackward<Flex> {
-    type Native = MaxPool2dBackward<BurnT4a>;
-    fn adopt(self, route: Route) -> Result<Self::Native> {
-        Ok(MaxPool2dBackward { x_grad: self.x_grad.adopt(route)? })
     }
 }
 

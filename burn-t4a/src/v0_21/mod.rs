@@ -23,3 +23,4 @@ mod transaction;
 
 pub use backend::{BurnT4a, T4aDevice};
 pub use primitive::T4aTensor;
+pub(crate) use primitive::wrap;

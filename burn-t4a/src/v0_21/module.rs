@@ -1,28 +1,118 @@
-//! Operations of neural-network modules.
+//! Operations of neural-network modules: the engine's own, and those that Flex computes.
 
+use burn_backend::TensorMetadata;
 use burn_backend::ops::*;
+use t4a_tensor::nn::attention::AttentionOptions;
+use t4a_tensor::nn::conv::ConvOptions as Windows;
+use t4a_tensor::nn::pool::PoolOptions;
+use t4a_tensor::{AnyTensor, Result, TensorError};
 
 use super::BurnT4a;
 use super::flex::flex;
-use super::primitive::T4aTensor;
+use super::primitive::{T4aTensor, wrap};
+use crate::boundary::accept;
+
+/// The methods of convolutions over `$n` axes, forward and backward.
+macro_rules! convolutions {
+    ($n:literal: $forward:ident, $x:ident, $weight:ident, $bias:ident;
+     $transposed:ident, $transposed_x:ident, $transposed_weight:ident, $transposed_bias:ident) => {
+        fn $forward(
+            x: T4aTensor,
+            weight: T4aTensor,
+            bias: Option<T4aTensor>,
+            options: ConvOptions<$n>,
+        ) -> T4aTensor {
+            let bias = bias.as_ref().map(T4aTensor::any);
+            x.then(|x| x.conv(weight.any(), bias, &windows(options)))
+        }
+
+        fn $x(
+            x: T4aTensor,
+            weight: T4aTensor,
+            output_grad: T4aTensor,
+            options: ConvOptions<$n>,
+        ) -> T4aTensor {
+            output_grad.then(|dy| dy.conv_x(&x.shape(), weight.any(), &windows(options)))
+        }
+
+        fn $weight(
+            x: T4aTensor,
+            weight: T4aTensor,
+            output_grad: T4aTensor,
+            options: ConvOptions<$n>,
+        ) -> T4aTensor {
+            output_grad.then(|dy| dy.conv_weight(x.any(), &weight.shape(), &windows(options)))
+        }
+
+        fn $bias(_x: T4aTensor, _bias: T4aTensor, output_grad: T4aTensor) -> T4aTensor {
+            output_grad.then(|dy| per_channel(&dy))
+        }
+
+        fn $transposed(
+            x: T4aTensor,
+            weight: T4aTensor,
+            bias: Option<T4aTensor>,
+            options: ConvTransposeOptions<$n>,
+        ) -> T4aTensor {
+            let (extra, options) = transposed(options);
+            let bias = bias.as_ref().map(T4aTensor::any);
+            x.then(|x| x.conv_transpose(weight.any(), bias, &extra, &options))
+        }
+
+        fn $transposed_x(
+            weight: T4aTensor,
+            output_grad: T4aTensor,
+            options: ConvTransposeOptions<$n>,
+        ) -> T4aTensor {
+            let (extra, options) = transposed(options);
+            output_grad.then(|dy| {
+                let x = unstretched(dy.shape(), weight.any().shape(), &extra, &options)?;
+                dy.conv_transpose_x(&x, weight.any(), &extra, &options)
+            })
+        }
+
+        fn $transposed_weight(
+            x: T4aTensor,
+            weight: T4aTensor,
+            output_grad: T4aTensor,
+            options: ConvTransposeOptions<$n>,
+        ) -> T4aTensor {
+            let (extra, options) = transposed(options);
+            output_grad
+                .then(|dy| dy.conv_transpose_weight(x.any(), &weight.shape(), &extra, &options))
+        }
+
+        fn $transposed_bias(_x: T4aTensor, _bias: T4aTensor, output_grad: T4aTensor) -> T4aTensor {
+            output_grad.then(|dy| per_channel(&dy))
+        }
+    };
+}
 
 impl ModuleOps<BurnT4a> for BurnT4a {
-    fn conv1d(
-        x: T4aTensor,
-        weight: T4aTensor,
-        bias: Option<T4aTensor>,
-        options: ConvOptions<1>,
-    ) -> T4aTensor {
-        flex!(conv1d(x.into(), weight.into(), bias.map(Into::into), options))
+    convolutions!(1: conv1d, conv1d_x_backward, conv1d_weight_backward, conv1d_bias_backward;
+        conv_transpose1d, conv_transpose1d_x_backward, conv_transpose1d_weight_backward,
+        conv_transpose1d_bias_backward);
+    convolutions!(2: conv2d, conv2d_x_backward, conv2d_weight_backward, conv2d_bias_backward;
+        conv_transpose2d, conv_transpose2d_x_backward, conv_transpose2d_weight_backward,
+        conv_transpose2d_bias_backward);
+    convolutions!(3: conv3d, conv3d_x_backward, conv3d_weight_backward, conv3d_bias_backward;
+        conv_transpose3d, conv_transpose3d_x_backward, conv_transpose3d_weight_backward,
+        conv_transpose3d_bias_backward);
+
+    fn linear(x: T4aTensor, weight: T4aTensor, bias: Option<T4aTensor>) -> T4aTensor {
+        x.then(|x| x.linear(weight.any(), bias.map(T4aTensor::into_any)))
     }
 
-    fn conv2d(
-        x: T4aTensor,
-        weight: T4aTensor,
-        bias: Option<T4aTensor>,
-        options: ConvOptions<2>,
-    ) -> T4aTensor {
-        flex!(conv2d(x.into(), weight.into(), bias.map(Into::into), options))
+    fn linear_weight_backward(x: T4aTensor, output_grad: T4aTensor) -> T4aTensor {
+        output_grad.then(|dy| x.any().linear_weight(&dy))
+    }
+
+    fn linear_bias_backward(output_grad: T4aTensor) -> T4aTensor {
+        output_grad.then(|dy| {
+            let axes = dy.rank().saturating_sub(1);
+            let sum = dy.sum(&(0..axes).collect::<Vec<_>>())?;
+            sum.reshape(&dy.shape()[axes..])
+        })
     }
 
     fn deform_conv2d(
@@ -58,40 +148,32 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         flex!(deform_conv2d_backward(x, offset, weight, mask, bias, out, options))
     }
 
-    fn conv3d(
+    fn avg_pool1d(
         x: T4aTensor,
-        weight: T4aTensor,
-        bias: Option<T4aTensor>,
-        options: ConvOptions<3>,
+        kernel_size: usize,
+        stride: usize,
+        padding: usize,
+        count_include_pad: bool,
+        ceil_mode: bool,
     ) -> T4aTensor {
-        flex!(conv3d(x.into(), weight.into(), bias.map(Into::into), options))
+        let options = line(kernel_size, stride, padding, 1, ceil_mode);
+        x.then(|x| flat(&plane(&x)?.mean_pool(&options, count_include_pad)?))
     }
 
-    fn conv_transpose1d(
+    fn avg_pool1d_backward(
         x: T4aTensor,
-        weight: T4aTensor,
-        bias: Option<T4aTensor>,
-        options: ConvTransposeOptions<1>,
+        grad: T4aTensor,
+        kernel_size: usize,
+        stride: usize,
+        padding: usize,
+        count_include_pad: bool,
+        ceil_mode: bool,
     ) -> T4aTensor {
-        flex!(conv_transpose1d(x.into(), weight.into(), bias.map(Into::into), options))
-    }
-
-    fn conv_transpose2d(
-        x: T4aTensor,
-        weight: T4aTensor,
-        bias: Option<T4aTensor>,
-        options: ConvTransposeOptions<2>,
-    ) -> T4aTensor {
-        flex!(conv_transpose2d(x.into(), weight.into(), bias.map(Into::into), options))
-    }
-
-    fn conv_transpose3d(
-        x: T4aTensor,
-        weight: T4aTensor,
-        bias: Option<T4aTensor>,
-        options: ConvTransposeOptions<3>,
-    ) -> T4aTensor {
-        flex!(conv_transpose3d(x.into(), weight.into(), bias.map(Into::into), options))
+        let options = line(kernel_size, stride, padding, 1, ceil_mode);
+        grad.then(|dy| {
+            let x = plane(x.any())?;
+            flat(&plane(&dy)?.mean_pool_vjp(x.shape(), &options, count_include_pad)?)
+        })
     }
 
     fn avg_pool2d(
@@ -102,7 +184,9 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         count_include_pad: bool,
         ceil_mode: bool,
     ) -> T4aTensor {
-        flex!(avg_pool2d(x.into(), kernel_size, stride, padding, count_include_pad, ceil_mode))
+        let options =
+            PoolOptions { window: kernel_size, stride, padding, dilation: [1; 2], ceil: ceil_mode };
+        x.then(|x| x.mean_pool(&options, count_include_pad))
     }
 
     fn avg_pool2d_backward(
@@ -114,23 +198,53 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         count_include_pad: bool,
         ceil_mode: bool,
     ) -> T4aTensor {
-        flex!(avg_pool2d_backward(
-            x.into(),
-            grad.into(),
-            kernel_size,
-            stride,
-            padding,
-            count_include_pad,
-            ceil_mode
-        ))
+        let options =
+            PoolOptions { window: kernel_size, stride, padding, dilation: [1; 2], ceil: ceil_mode };
+        grad.then(|dy| dy.mean_pool_vjp(&x.shape(), &options, count_include_pad))
+    }
+
+    fn adaptive_avg_pool1d(x: T4aTensor, output_size: usize) -> T4aTensor {
+        x.then(|x| flat(&plane(&x)?.adaptive_mean_pool([1, output_size])?))
+    }
+
+    fn adaptive_avg_pool1d_backward(x: T4aTensor, grad: T4aTensor) -> T4aTensor {
+        grad.then(|dy| flat(&plane(&dy)?.adaptive_mean_pool_vjp(plane(x.any())?.shape())?))
     }
 
     fn adaptive_avg_pool2d(x: T4aTensor, output_size: [usize; 2]) -> T4aTensor {
-        flex!(adaptive_avg_pool2d(x.into(), output_size))
+        x.then(|x| x.adaptive_mean_pool(output_size))
     }
 
     fn adaptive_avg_pool2d_backward(x: T4aTensor, grad: T4aTensor) -> T4aTensor {
-        flex!(adaptive_avg_pool2d_backward(x.into(), grad.into()))
+        grad.then(|dy| dy.adaptive_mean_pool_vjp(&x.shape()))
+    }
+
+    fn max_pool1d(
+        x: T4aTensor,
+        kernel_size: usize,
+        stride: usize,
+        padding: usize,
+        dilation: usize,
+        ceil_mode: bool,
+    ) -> T4aTensor {
+        let options = line(kernel_size, stride, padding, dilation, ceil_mode);
+        x.then(|x| flat(&plane(&x)?.max_pool(&options)?))
+    }
+
+    fn max_pool1d_with_indices_backward(
+        x: T4aTensor,
+        _kernel_size: usize,
+        _stride: usize,
+        _padding: usize,
+        _dilation: usize,
+        _ceil_mode: bool,
+        output_grad: T4aTensor,
+        indices: T4aTensor,
+    ) -> MaxPool1dBackward<BurnT4a> {
+        MaxPool1dBackward::new(output_grad.then(|dy| {
+            let (x, at) = (plane(x.any())?, plane(indices.any())?);
+            flat(&plane(&dy)?.max_pool_vjp(x.shape(), &at)?)
+        }))
     }
 
     fn max_pool2d(
@@ -141,7 +255,9 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         dilation: [usize; 2],
         ceil_mode: bool,
     ) -> T4aTensor {
-        flex!(max_pool2d(x.into(), kernel_size, stride, padding, dilation, ceil_mode))
+        let options =
+            PoolOptions { window: kernel_size, stride, padding, dilation, ceil: ceil_mode };
+        x.then(|x| x.max_pool(&options))
     }
 
     fn max_pool2d_with_indices(
@@ -152,29 +268,24 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         dilation: [usize; 2],
         ceil_mode: bool,
     ) -> MaxPool2dWithIndices<BurnT4a> {
-        flex!(max_pool2d_with_indices(x.into(), kernel_size, stride, padding, dilation, ceil_mode))
+        let options =
+            PoolOptions { window: kernel_size, stride, padding, dilation, ceil: ceil_mode };
+        let (output, indices) = accept(x.any().max_pool_with_indices(&options));
+        MaxPool2dWithIndices::new(wrap(Ok(output)), wrap(Ok(indices)))
     }
 
     fn max_pool2d_with_indices_backward(
         x: T4aTensor,
-        kernel_size: [usize; 2],
-        stride: [usize; 2],
-        padding: [usize; 2],
-        dilation: [usize; 2],
-        ceil_mode: bool,
+        _kernel_size: [usize; 2],
+        _stride: [usize; 2],
+        _padding: [usize; 2],
+        _dilation: [usize; 2],
+        _ceil_mode: bool,
         output_grad: T4aTensor,
         indices: T4aTensor,
     ) -> MaxPool2dBackward<BurnT4a> {
-        flex!(max_pool2d_with_indices_backward(
-            x.into(),
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            ceil_mode,
-            output_grad.into(),
-            indices.into()
-        ))
+        let dx = output_grad.then(|dy| dy.max_pool_vjp(&x.shape(), indices.any()));
+        MaxPool2dBackward::new(dx)
     }
 
     fn interpolate(
@@ -202,14 +313,11 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         attn_bias: Option<T4aTensor>,
         options: AttentionModuleOptions,
     ) -> T4aTensor {
-        flex!(attention(
-            query.into(),
-            key.into(),
-            value.into(),
-            mask.map(Into::into),
-            attn_bias.map(Into::into),
-            options
-        ))
+        let AttentionModuleOptions { scale, softcap, is_causal } = options;
+        let options = AttentionOptions { scale, softcap, causal: is_causal };
+        let (mask, bias) = (mask.as_ref().map(T4aTensor::any), attn_bias.as_ref());
+        query
+            .then(|q| q.attention(key.any(), value.any(), mask, bias.map(T4aTensor::any), &options))
     }
 
     fn layer_norm(
@@ -218,7 +326,7 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         beta: Option<T4aTensor>,
         epsilon: f64,
     ) -> T4aTensor {
-        flex!(layer_norm(tensor.into(), gamma.into(), beta.map(Into::into), epsilon))
+        tensor.then(|x| x.layer_norm(gamma.any(), beta.as_ref().map(T4aTensor::any), epsilon))
     }
 
     fn rfft(signal: T4aTensor, dim: usize, n: Option<usize>) -> (T4aTensor, T4aTensor) {
@@ -233,4 +341,79 @@ impl ModuleOps<BurnT4a> for BurnT4a {
     ) -> T4aTensor {
         flex!(irfft(spectrum_re.into(), spectrum_im.into(), dim, n))
     }
+}
+
+fn windows<const N: usize>(options: ConvOptions<N>) -> Windows {
+    let ConvOptions { stride, padding, dilation, groups } = options;
+    let [stride, padding, dilation] = [stride, padding, dilation].map(|v| v.as_slice().into());
+    Windows { stride, padding, dilation, groups }
+}
+
+/// The positions past the reach of the windows, and the options of the convolution whose adjoint
+/// this is.
+fn transposed<const N: usize>(options: ConvTransposeOptions<N>) -> ([usize; N], Windows) {
+    let ConvTransposeOptions { stride, padding, padding_out, dilation, groups } = options;
+    (padding_out, windows(ConvOptions { stride, padding, dilation, groups }))
+}
+
+/// The shape of the input of a transposed convolution with this output: per axis
+/// `(out + 2p − d·(k − 1) − 1 − extra)/s + 1`. Sizes that do not divide are rejected later, when
+/// the output of that input turns out to be another.
+///
+/// # Errors
+/// [`TensorError::ShapeMismatch`] if there is none.
+fn unstretched(
+    dy: &[usize],
+    weight: &[usize],
+    extra: &[usize],
+    options: &Windows,
+) -> Result<Vec<usize>> {
+    let error = || {
+        let required = "the result of a transposed convolution with this weight";
+        TensorError::shapes("conv_transpose_x", dy, weight, required)
+    };
+    if dy.len() != extra.len() + 2 || weight.len() != dy.len() {
+        return Err(error());
+    }
+    let mut x = vec![dy[0], weight[0]];
+    for (i, &extra) in extra.iter().enumerate() {
+        let reach = weight[2 + i].checked_sub(1).and_then(|k| k.checked_mul(options.dilation[i]));
+        let room = options.padding[i].checked_mul(2).and_then(|p| p.checked_add(dy[2 + i]));
+        let steps = room
+            .zip(reach)
+            .and_then(|(room, reach)| room.checked_sub(reach)?.checked_sub(1)?.checked_sub(extra));
+        x.push(steps.ok_or_else(error)? / options.stride[i] + 1);
+    }
+    Ok(x)
+}
+
+/// The sum over everything but axis 1.
+fn per_channel(dy: &AnyTensor) -> Result<AnyTensor> {
+    let axes: Vec<usize> = (0..dy.rank()).filter(|&axis| axis != 1).collect();
+    dy.sum(&axes)?.reshape(&dy.shape()[1..2])
+}
+
+/// Options of windows along a line, as a plane of height 1.
+fn line(window: usize, stride: usize, padding: usize, dilation: usize, ceil: bool) -> PoolOptions {
+    PoolOptions {
+        window: [1, window],
+        stride: [1, stride],
+        padding: [0, padding],
+        dilation: [1, dilation],
+        ceil,
+    }
+}
+
+/// `[N, C, L] → [N, C, 1, L]`
+fn plane(x: &AnyTensor) -> Result<AnyTensor> {
+    match *x.shape() {
+        [n, c, len] => x.reshape(&[n, c, 1, len]),
+        _ => Err(TensorError::shape("pool1d", x.shape(), "[images, channels, length]")),
+    }
+}
+
+/// `[N, C, 1, L] → [N, C, L]`
+fn flat(x: &AnyTensor) -> Result<AnyTensor> {
+    let shape = x.shape();
+    x.reshape(&[shape[0], shape[1], shape[3]])
 }
