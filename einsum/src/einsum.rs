@@ -51,6 +51,11 @@ impl Einsum {
         Ok(subscripts.parse::<Subscripts>()?.into())
     }
 
+    /// What is summed over what.
+    pub fn subscripts(&self) -> &Subscripts {
+        &self.subscripts
+    }
+
     /// Gives the size of a label; needed for labels that only the output has.
     #[must_use]
     pub fn size(mut self, label: impl Into<Label>, size: usize) -> Self {

@@ -125,6 +125,12 @@ impl Subscripts {
     pub fn operands(&self) -> usize {
         self.inputs.len()
     }
+
+    /// Number of axes that operand `i` must have; none with an ellipsis.
+    pub fn rank(&self, i: usize) -> Option<usize> {
+        let term = self.inputs.get(i)?;
+        (!term.contains(&Token::Ellipsis)).then_some(term.len())
+    }
 }
 
 impl Default for Subscripts {

@@ -1,6 +1,8 @@
 //! What the extension functions reject, before any arithmetic.
 
 use burn_backend::{DType, Shape};
+use t4a_einsum::EinsumError;
+use t4a_tensor::TensorError;
 use thiserror::Error;
 
 /// Result of an extension function.
@@ -20,4 +22,19 @@ pub enum ExtError {
     /// Tensors on different devices.
     #[error("{op}: argument 0 is on {first}, argument {argument} on {device}")]
     DeviceMismatch { op: &'static str, first: String, argument: usize, device: String },
+    /// A result asked for as a `Tensor<B, D>` of another rank.
+    #[error("{op}: the result has rank {required}, asked for was a tensor of rank {given}")]
+    ResultRank { op: &'static str, required: usize, given: usize },
+    /// A plan that slices labels to fit a budget where every step is run on its own: on the tape,
+    /// which keeps all intermediates, and on backends other than `BurnT4a`.
+    #[error(
+        "einsum: only by slicing {labels} does the plan fit its budget, and here it is not sliced"
+    )]
+    SlicedOnTape { labels: String },
+    /// What an einsum asks for cannot be done.
+    #[error(transparent)]
+    Einsum(#[from] EinsumError),
+    /// A failure of the tensors below.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
 }

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! tape       operations with derivative rules of their own, as nodes of the tape
+//! einsum     contractions over any semiring
 //! complex    complex tensors as pairs of real ones
 //! nn         fused softmax, norms, attention and cross-entropy that stay fused on the tape
 //! error      what the functions of this module reject
 //! ```
 
 pub mod complex;
+pub mod einsum;
 mod error;
 pub mod nn;
 pub mod tape;

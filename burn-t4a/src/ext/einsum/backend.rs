@@ -1,0 +1,139 @@
+//! What a backend contracts with: the engine, nodes of the tape, or ordinary operations.
+
+use std::any::TypeId;
+use std::sync::Arc;
+
+use burn_autodiff::Autodiff;
+use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn_backend::tensor::FloatTensor;
+use burn_backend::{AutodiffBackend, Backend};
+use burn_flex::Flex;
+use t4a_algebra::Standard;
+use t4a_einsum::Plan;
+use t4a_tensor::{AnyTensor, Tensor, TensorError, with_dtype};
+
+use super::semiring::TensorSemiring;
+use super::{portable, transposed};
+use crate::boundary::accept;
+use crate::ext::error::Result;
+use crate::ext::tape::{self, Tracked};
+use crate::v0_21::{BurnT4a, T4aTensor};
+
+/// Contractions over semirings on a backend.
+///
+/// Both methods have bodies in ordinary Burn operations: an empty `impl` makes einsum work on a
+/// backend. Over (+, ×) that is batched `matmul`; over other semirings a step takes memory for
+/// all its multiply-adds. Operands have the shapes of the plan, one float dtype and one device;
+/// a scalar has shape `[1]`.
+pub trait EinsumOps: Backend {
+    /// The contraction that `plan` describes.
+    ///
+    /// # Errors
+    /// [`ExtError::SlicedOnTape`](crate::ext::ExtError::SlicedOnTape) if the plan slices labels to
+    /// fit a budget and this backend runs it step by step.
+    fn einsum<S: TensorSemiring>(
+        plan: &Arc<Plan>,
+        operands: Vec<FloatTensor<Self>>,
+    ) -> Result<FloatTensor<Self>> {
+        if operands.len() > 2 {
+            return portable::by_steps::<S, Self>(plan, operands);
+        }
+        Ok(portable::contract::<S, Self>(plan, operands))
+    }
+
+    /// Cotangents of one or two operands, given that of their contraction.
+    ///
+    /// # Errors
+    /// Of the contractions that it consists of.
+    fn einsum_vjp<S: TensorSemiring>(
+        step: &Arc<Plan>,
+        operands: Vec<FloatTensor<Self>>,
+        cotangent: FloatTensor<Self>,
+        wanted: &[bool],
+    ) -> Result<Vec<Option<FloatTensor<Self>>>> {
+        if TypeId::of::<S>() == TypeId::of::<Standard>() {
+            return transposed::vjp::<Self>(step, operands, cotangent, wanted);
+        }
+        let cotangents = portable::vjp::<S, Self>(step, operands, cotangent);
+        Ok(cotangents.into_iter().zip(wanted).map(|(g, &wanted)| wanted.then_some(g)).collect())
+    }
+}
+
+impl EinsumOps for Flex {}
+
+#[cfg(feature = "ndarray")]
+impl EinsumOps for burn_ndarray::NdArray {}
+
+/// On the engine: the whole plan at once, intermediates recycled, labels sliced to the budget.
+impl EinsumOps for BurnT4a {
+    fn einsum<S: TensorSemiring>(plan: &Arc<Plan>, operands: Vec<T4aTensor>) -> Result<T4aTensor> {
+        let operands = entered(plan, operands)?;
+        let dtype = operands[0].dtype();
+        let result: AnyTensor = with_dtype!(dtype, T in float => {
+            let typed = typed::<T>(&operands)?;
+            plan.contract::<S, T>(&typed)?.into()
+        }, else => return Err(not_a_float(dtype)));
+        leave(result)
+    }
+}
+
+fn not_a_float(dtype: t4a_tensor::DType) -> crate::ext::ExtError {
+    TensorError::DTypeUnsupported { op: "einsum", dtype, expected: "a float" }.into()
+}
+
+fn typed<T: t4a_tensor::Element>(operands: &[AnyTensor]) -> Result<Vec<&Tensor<T>>> {
+    Ok(operands.iter().map(|x| x.typed::<T>()).collect::<Result<_, TensorError>>()?)
+}
+
+/// Engine tensors in the shapes of the plan: scalars of shape `[1]` lose their axis.
+fn entered(plan: &Plan, operands: Vec<T4aTensor>) -> Result<Vec<AnyTensor>> {
+    let shape = |i| plan.operand_shape(i).unwrap_or(&[]);
+    let operands = operands.into_iter().enumerate();
+    operands.map(|(i, x)| reshaped(x.into_any(), shape(i))).collect()
+}
+
+fn reshaped(x: AnyTensor, shape: &[usize]) -> Result<AnyTensor> {
+    if shape.is_empty() { Ok(x.reshape(&[])?) } else { Ok(x) }
+}
+
+fn leave(x: AnyTensor) -> Result<T4aTensor> {
+    let x = if x.rank() == 0 { x.reshape(&[1])? } else { x };
+    Ok(T4aTensor::new(x)?)
+}
+
+/// One node per pairwise step; the inner backend at once where nothing is tracked.
+impl<B: EinsumOps, C: CheckpointStrategy> EinsumOps for Autodiff<B, C> {
+    fn einsum<S: TensorSemiring>(
+        plan: &Arc<Plan>,
+        operands: Vec<Tracked<B, C>>,
+    ) -> Result<Tracked<B, C>> {
+        if !operands.iter().any(tape::is_tracked::<B, C>) {
+            let operands = operands.into_iter().map(Self::inner).collect();
+            return Ok(Self::from_inner(B::einsum::<S>(plan, operands)?));
+        }
+        match operands.len() {
+            1 => node::<S, B, C, 1>(plan, operands),
+            2 => node::<S, B, C, 2>(plan, operands),
+            _ => portable::by_steps::<S, Self>(plan, operands),
+        }
+    }
+}
+
+fn node<S: TensorSemiring, B: EinsumOps, C: CheckpointStrategy, const N: usize>(
+    plan: &Arc<Plan>,
+    operands: Vec<Tracked<B, C>>,
+) -> Result<Tracked<B, C>> {
+    let Ok(operands) = <[Tracked<B, C>; N]>::try_from(operands) else {
+        unreachable!("the number of operands was matched on");
+    };
+    let step = plan.clone();
+    tape::record::<B, C, _, _, N>(
+        operands,
+        |operands, _| Ok((B::einsum::<S>(plan, operands.to_vec())?, operands)),
+        move |operands, cotangent, wanted| {
+            let cotangents = B::einsum_vjp::<S>(&step, operands.to_vec(), cotangent, &wanted);
+            let mut cotangents = accept(cotangents).into_iter();
+            std::array::from_fn(|_| cotangents.next().flatten())
+        },
+    )
+}

@@ -1,0 +1,478 @@
+//! Einsum on Burn: every semiring on the engine, on the portable path and on the tape.
+//!
+//! The oracle for values is a loop over all labels, for gradients central differences of it in
+//! `f64`, and the portable path on Flex.
+
+use burn_autodiff::Autodiff;
+use burn_autodiff::checkpoint::strategy::BalancedCheckpointing;
+use burn_backend::ops::FloatTensorOps;
+use burn_backend::{AutodiffBackend, Backend};
+use burn_flex::Flex;
+use burn_t4a::ext::einsum::{
+    Einsum, EinsumError, EinsumOps, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Operand, Path,
+    Standard, Subscripts, TensorSemiring, complex_einsum, einsum, semiring_einsum,
+};
+use burn_t4a::ext::{Complex, ExtError};
+use burn_t4a::{BurnT4a, T4aDevice};
+use burn_tensor::{DType, Tensor, TensorData, TensorPrimitive};
+use t4a_algebra::Semiring;
+
+/// Terms by letters, shapes of the operands, sizes of labels that only the output has.
+struct Case {
+    text: &'static str,
+    shapes: &'static [&'static [usize]],
+    given: &'static [(char, usize)],
+}
+
+const fn case(text: &'static str, shapes: &'static [&'static [usize]]) -> Case {
+    Case { text, shapes, given: &[] }
+}
+
+/// Products, batches, chains, stars, diagonals read and written, lone labels, broadcasting,
+/// scalars, one operand, labels of the output only, nothing summed.
+const CASES: &[Case] = &[
+    case("ij,jk->ik", &[&[2, 3], &[3, 4]]),
+    case("bij,bjk->bik", &[&[2, 3, 2], &[2, 2, 3]]),
+    case("ij,jk,kl->il", &[&[2, 3], &[3, 2], &[2, 3]]),
+    case("ai,bi,ci->abc", &[&[2, 3], &[3, 3], &[2, 3]]),
+    case("ii->i", &[&[3, 3]]),
+    case("iij,jk->ik", &[&[2, 2, 3], &[3, 2]]),
+    case("ij,j->jij", &[&[2, 3], &[3]]),
+    case("ijk,k->i", &[&[2, 3, 2], &[2]]),
+    case("ij,kl->", &[&[2, 2], &[2, 3]]),
+    case("ij,jk->ik", &[&[2, 1], &[3, 2]]),
+    case("...ij,jk->...ik", &[&[2, 2, 3], &[3, 2]]),
+    case(",i->i", &[&[1], &[3]]),
+    case("i,j->ij", &[&[2], &[3]]),
+    case("ij->ji", &[&[2, 3]]),
+    Case { text: "i->ni", shapes: &[&[3]], given: &[('n', 2)] },
+    Case { text: "ij,j->niin", shapes: &[&[2, 3], &[3]], given: &[('n', 2)] },
+];
+
+/// Numbers without ties, between 0.1 and 2.1.
+fn numbers(count: usize, seed: u64) -> Vec<f64> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
+    let next = |_| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        0.1 + (state >> 33) as f64 / (1u64 << 30) as f64
+    };
+    (0..count).map(next).collect()
+}
+
+fn data(case: &Case, seed: u64) -> Vec<Vec<f64>> {
+    let sized = case.shapes.iter().enumerate();
+    sized.map(|(i, shape)| numbers(shape.iter().product(), 7 * seed + i as u64)).collect()
+}
+
+/// The sum by a loop over all labels.
+fn naive<S: Semiring<f64>>(case: &Case, data: &[Vec<f64>]) -> (Vec<f64>, Vec<usize>) {
+    let (inputs, output) = case.text.split_once("->").unwrap();
+    let term = |text: &str| text.replace("...", "Z").chars().collect::<Vec<char>>();
+    let inputs: Vec<Vec<char>> = inputs.split(',').map(term).collect();
+    let output = term(output);
+    let mut sizes: Vec<(char, usize)> = case.given.to_vec();
+    for (term, shape) in inputs.iter().zip(case.shapes) {
+        for (&label, &n) in term.iter().zip(*shape) {
+            match sizes.iter_mut().find(|(known, _)| *known == label) {
+                Some((_, size)) => *size = (*size).max(n),
+                None => sizes.push((label, n)),
+            }
+        }
+    }
+    let size = |label: char| sizes.iter().find(|(known, _)| *known == label).unwrap().1;
+    let shape: Vec<usize> = output.iter().map(|&l| size(l)).collect();
+    let mut out = vec![S::ZERO; shape.iter().product()];
+    for mut number in 0..sizes.iter().map(|(_, n)| n).product::<usize>() {
+        let mut value = vec![0; sizes.len()];
+        for (v, (_, n)) in value.iter_mut().zip(&sizes) {
+            (*v, number) = (number % n, number / n);
+        }
+        let of = |label: char| value[sizes.iter().position(|(l, _)| *l == label).unwrap()];
+        let at = |term: &[char], shape: &[usize]| {
+            term.iter().zip(shape).fold(0, |at, (&l, &n)| at * n + of(l) % n)
+        };
+        let factors = inputs.iter().zip(case.shapes).zip(data);
+        let term =
+            factors.fold(S::ONE, |x, ((term, shape), data)| S::mul(x, data[at(term, shape)]));
+        let to = at(&output, &shape);
+        out[to] = S::add(out[to], term);
+    }
+    (out, shape)
+}
+
+fn tensor<B: Backend>(values: &[f64], shape: &[usize]) -> B::FloatTensorPrimitive {
+    B::float_from_data(TensorData::new(values.to_vec(), shape.to_vec()), &Default::default())
+}
+
+fn values<B: Backend>(x: B::FloatTensorPrimitive) -> Vec<f64> {
+    // Of any rank: the flattened tensor.
+    let count = burn_backend::TensorMetadata::shape(&x).num_elements();
+    let flat = B::float_reshape(x, [count].into());
+    Tensor::<B, 1>::from_primitive(TensorPrimitive::Float(flat)).into_data().iter().collect()
+}
+
+fn plan_of(case: &Case) -> Einsum {
+    let einsum = Einsum::new(case.text).unwrap();
+    case.given.iter().fold(einsum, |einsum, &(label, n)| einsum.size(label, n))
+}
+
+/// The plan, with scalars of shape `[1]` read as such.
+fn compiled(case: &Case) -> std::sync::Arc<burn_t4a::ext::einsum::Plan> {
+    let einsum = plan_of(case);
+    let shapes: Vec<&[usize]> = case
+        .shapes
+        .iter()
+        .enumerate()
+        .map(|(i, shape)| if einsum.subscripts().rank(i) == Some(0) { &[] } else { *shape })
+        .collect();
+    einsum.plan(&shapes, 8).unwrap()
+}
+
+fn run<S: TensorSemiring, B: EinsumOps>(case: &Case, data: &[Vec<f64>]) -> Vec<f64> {
+    let operands = data.iter().zip(case.shapes).map(|(x, shape)| tensor::<B>(x, shape)).collect();
+    values::<B>(B::einsum::<S>(&compiled(case), operands).unwrap())
+}
+
+/// Gradients of ⟨u, einsum⟩ for fixed numbers u.
+fn gradients<S: TensorSemiring, B: AutodiffBackend + EinsumOps>(
+    case: &Case,
+    data: &[Vec<f64>],
+    u: &[f64],
+) -> Vec<Vec<f64>> {
+    let leaf =
+        |(x, shape): (&Vec<f64>, &&[usize])| B::float_set_require_grad(tensor::<B>(x, shape), true);
+    let leaves: Vec<_> = data.iter().zip(case.shapes).map(leaf).collect();
+    let out = B::einsum::<S>(&compiled(case), leaves.clone()).unwrap();
+    let out = B::float_reshape(out, [u.len()].into());
+    let loss = B::float_sum(B::float_mul(out, tensor::<B>(u, &[u.len()])));
+    let grads = B::backward(loss);
+    leaves.iter().map(|x| values::<B::InnerBackend>(B::grad(x, &grads).unwrap())).collect()
+}
+
+fn close(a: &[f64], b: &[f64], tolerance: f64, what: &str) {
+    assert_eq!(a.len(), b.len(), "{what}");
+    for (a, b) in a.iter().zip(b) {
+        assert!((a - b).abs() <= tolerance * (1.0 + b.abs()), "{what}: {a}, expected {b}");
+    }
+}
+
+fn check<S: TensorSemiring>() {
+    for (seed, case) in CASES.iter().enumerate() {
+        let name = std::any::type_name::<S>();
+        let what = |part: &str| format!("{name} {} {part}", case.text);
+        let data = data(case, seed as u64);
+        let (expected, _) = naive::<S>(case, &data);
+        close(&run::<S, BurnT4a>(case, &data), &expected, 1e-12, &what("on the engine"));
+        close(&run::<S, Flex>(case, &data), &expected, 1e-12, &what("portable"));
+        close(&run::<S, Autodiff<Flex>>(case, &data), &expected, 1e-12, &what("untracked"));
+
+        let u = numbers(expected.len(), 99);
+        let loss = |data: &[Vec<f64>]| -> f64 {
+            let terms = naive::<S>(case, data).0.into_iter().zip(&u);
+            // Off a diagonal that is written stands 0 of the semiring, a constant.
+            terms.filter(|(x, _)| x.is_finite()).map(|(x, u)| x * u).sum()
+        };
+        let ours = gradients::<S, Autodiff<BurnT4a>>(case, &data, &u);
+        let theirs = gradients::<S, Autodiff<Flex>>(case, &data, &u);
+        let kept = gradients::<S, Autodiff<BurnT4a, BalancedCheckpointing>>(case, &data, &u);
+        for (i, grad) in ours.iter().enumerate() {
+            close(grad, &theirs[i], 1e-11, &what("engine against portable gradient"));
+            close(grad, &kept[i], 1e-14, &what("balanced checkpointing"));
+            for (e, &g) in grad.iter().enumerate() {
+                let h = 1e-6;
+                let mut moved = data.clone();
+                let mut at = |x: f64| {
+                    moved[i][e] = x;
+                    loss(&moved)
+                };
+                let difference = (at(data[i][e] + h) - at(data[i][e] - h)) / (2.0 * h);
+                close(&[g], &[difference], 1e-7, &what("gradient"));
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_of_products() {
+    check::<Standard>();
+}
+
+#[test]
+fn winners() {
+    check::<MaxPlus>();
+    check::<MinPlus>();
+    check::<MaxMul>();
+    check::<MaxMin>();
+}
+
+#[test]
+fn marginals() {
+    check::<LogSumExp>();
+}
+
+/// The Hessian of the loss applied to a direction, by differentiating the gradient, against
+/// central differences of the gradient.
+fn second_order<S: TensorSemiring, B: EinsumOps>(case: &Case)
+where
+    Autodiff<B>: EinsumOps + AutodiffBackend<InnerBackend = B>,
+{
+    type AA<B> = Autodiff<Autodiff<B>>;
+    let data = data(case, 5);
+    let (expected, _) = naive::<S>(case, &data);
+    let u = numbers(expected.len(), 98);
+    let directions: Vec<Vec<f64>> =
+        data.iter().enumerate().map(|(i, x)| numbers(x.len(), 50 + i as u64)).collect();
+    let leaf = |(x, shape): (&Vec<f64>, &&[usize])| {
+        Autodiff::<B>::float_set_require_grad(tensor::<Autodiff<B>>(x, shape), true)
+    };
+    let inner: Vec<_> = data.iter().zip(case.shapes).map(leaf).collect();
+    let outer: Vec<_> = inner
+        .iter()
+        .map(|x| AA::<B>::float_set_require_grad(AA::<B>::from_inner(x.clone()), true))
+        .collect();
+    let out = AA::<B>::einsum::<S>(&compiled(case), outer.clone()).unwrap();
+    // Squared, so that even a bilinear form has a Hessian in each operand.
+    let out = AA::<B>::float_reshape(out, [u.len()].into());
+    let out = AA::<B>::float_mul(out.clone(), out);
+    let grads = AA::<B>::backward(AA::<B>::float_sum(AA::<B>::float_mul(
+        out,
+        tensor::<AA<B>>(&u, &[u.len()]),
+    )));
+    let along = |(x, v): (&_, &Vec<f64>)| {
+        let g = AA::<B>::grad(x, &grads).unwrap();
+        let flat = Autodiff::<B>::float_reshape(g, [v.len()].into());
+        let v = tensor::<Autodiff<B>>(v, &[v.len()]);
+        Autodiff::<B>::float_sum(Autodiff::<B>::float_mul(flat, v))
+    };
+    let slope = outer.iter().zip(&directions).map(along).reduce(Autodiff::<B>::float_add);
+    let grads = Autodiff::<B>::backward(slope.unwrap());
+    // The gradient of Σ u y² is that of Σ (2 u y) y at fixed weights.
+    let gradient = |data: &[Vec<f64>]| -> Vec<Vec<f64>> {
+        let (y, _) = naive::<S>(case, data);
+        let w: Vec<f64> = y.iter().zip(&u).map(|(y, u)| 2.0 * u * y).collect();
+        gradients::<S, Autodiff<B>>(case, data, &w)
+    };
+    let shifted = |h: f64| -> Vec<Vec<f64>> {
+        let step = |(x, v): (&Vec<f64>, &Vec<f64>)| {
+            x.iter().zip(v).map(|(x, v)| x + h * v).collect::<Vec<f64>>()
+        };
+        gradient(&data.iter().zip(&directions).map(step).collect::<Vec<_>>())
+    };
+    let h = 1e-6;
+    let (up, down) = (shifted(h), shifted(-h));
+    for (i, x) in inner.iter().enumerate() {
+        let ours = values::<B>(Autodiff::<B>::grad(x, &grads).unwrap());
+        let differences: Vec<f64> =
+            up[i].iter().zip(&down[i]).map(|(a, b)| (a - b) / (2.0 * h)).collect();
+        close(&ours, &differences, 1e-6, &format!("Hessian of {}", case.text));
+    }
+}
+
+#[test]
+fn second_derivatives() {
+    for case in CASES {
+        second_order::<Standard, BurnT4a>(case);
+        second_order::<LogSumExp, BurnT4a>(case);
+        second_order::<MaxMul, BurnT4a>(case);
+        second_order::<MaxPlus, BurnT4a>(case);
+    }
+    second_order::<LogSumExp, Flex>(&CASES[2]);
+    second_order::<Standard, Flex>(&CASES[5]);
+}
+
+type Vector<B> = Tensor<B, 1>;
+
+fn f64s<B: Backend, const D: usize>(values: &[f64], shape: [usize; D]) -> Tensor<B, D> {
+    let data = TensorData::new(values.to_vec(), shape);
+    Tensor::from_data(data, (&Default::default(), DType::F64))
+}
+
+/// f(y) ≥ f(x) + ⟨g, y − x⟩ at points with many ties, and one unit of cotangent per element goes
+/// to one element of each operand.
+#[test]
+fn gradients_at_ties_are_subgradients() {
+    type AD = Autodiff<BurnT4a>;
+    let ties = |seed: u64| numbers(9, seed).iter().map(|x| x.round()).collect::<Vec<f64>>();
+    let f = |a: &[f64], b: &[f64]| -> (f64, Vec<f64>, Vec<f64>) {
+        let (a, b) =
+            (f64s::<AD, 2>(a, [3, 3]).require_grad(), f64s::<AD, 2>(b, [3, 3]).require_grad());
+        let y: Vector<AD> = semiring_einsum::<MaxPlus, _, _>("ij,jk->", [&a, &b]).unwrap();
+        let grads = y.backward();
+        let grad = |x: &Tensor<AD, 2>| x.grad(&grads).unwrap().into_data().iter().collect();
+        (y.into_data().iter::<f64>().sum(), grad(&a), grad(&b))
+    };
+    for seed in 0..20 {
+        let (a, b) = (ties(seed), ties(seed + 100));
+        let (fx, ga, gb) = f(&a, &b);
+        assert_eq!((ga.iter().sum::<f64>(), gb.iter().sum::<f64>()), (1.0, 1.0));
+        let (c, d) = (numbers(9, seed + 200), numbers(9, seed + 300));
+        let slope = |g: &[f64], x: &[f64], y: &[f64]| -> f64 {
+            g.iter().zip(x.iter().zip(y)).map(|(g, (x, y))| g * (y - x)).sum()
+        };
+        assert!(f(&c, &d).0 >= fx + slope(&ga, &a, &c) + slope(&gb, &b, &d) - 1e-12);
+    }
+}
+
+/// Rows without a candidate: −∞ comes out, and no gradient, not NaN; on both paths.
+#[test]
+fn dead_ends_pass_nothing_on() {
+    fn run<S: TensorSemiring, B: AutodiffBackend + EinsumOps>(dead: f64) {
+        let a = f64s::<B, 2>(&[dead, dead, 0.5, dead], [2, 2]).require_grad();
+        let b = f64s::<B, 2>(&[0.25, dead, -dead, 1.0], [2, 2]).require_grad();
+        let y: Tensor<B, 2> = semiring_einsum::<S, _, _>("ij,jk->ik", [&a, &b]).unwrap();
+        let out: Vec<f64> = y.clone().into_data().iter().collect();
+        assert_eq!(out, [dead, dead, 0.75, dead]);
+        let grads = y.sum().backward();
+        let of = |x: &Tensor<B, 2>| x.grad(&grads).unwrap().into_data().iter::<f64>().collect();
+        let (ga, gb): (Vec<f64>, Vec<f64>) = (of(&a), of(&b));
+        assert_eq!(ga, [0.0, 0.0, 1.0, 0.0]);
+        assert_eq!(gb, [1.0, 0.0, 0.0, 0.0]);
+    }
+    run::<MaxPlus, Autodiff<BurnT4a>>(f64::NEG_INFINITY);
+    run::<MaxPlus, Autodiff<Flex>>(f64::NEG_INFINITY);
+    run::<MinPlus, Autodiff<BurnT4a>>(f64::INFINITY);
+    run::<MinPlus, Autodiff<Flex>>(f64::INFINITY);
+    run::<LogSumExp, Autodiff<BurnT4a>>(f64::NEG_INFINITY);
+    run::<LogSumExp, Autodiff<Flex>>(f64::NEG_INFINITY);
+}
+
+#[test]
+fn one_tensor_twice_and_constants_beside_it() {
+    type AD = Autodiff<BurnT4a>;
+    let a = f64s::<AD, 2>(&[1.0, 2.0, 3.0, 4.0], [2, 2]).require_grad();
+    let c = f64s::<AD, 1>(&[1.0, 10.0], [2]);
+    let y: Vector<AD> = einsum("ij,jk,k->", (&a, &a, &c)).unwrap();
+    let grads = y.backward();
+    // L = 1ᵀ A A c: ∂L/∂A = 1 (A c)ᵀ + (Aᵀ 1) cᵀ
+    let g: Vec<f64> = a.grad(&grads).unwrap().into_data().iter().collect();
+    assert_eq!(g, [21.0 + 4.0, 43.0 + 40.0, 21.0 + 6.0, 43.0 + 60.0]);
+}
+
+#[test]
+fn empty_axes() {
+    type AD = Autodiff<BurnT4a>;
+    let a = f64s::<AD, 2>(&[], [2, 0]).require_grad();
+    let b = f64s::<AD, 2>(&[], [0, 3]).require_grad();
+    let y: Tensor<AD, 2> = einsum("ij,jk->ik", [&a, &b]).unwrap();
+    assert_eq!(y.to_data(), TensorData::zeros::<f64, _>([2, 3]));
+    let grads = y.sum().backward();
+    assert_eq!(a.grad(&grads).unwrap().dims(), [2, 0]);
+    let y: Tensor<AD, 2> = semiring_einsum::<MaxPlus, _, _>("ij,jk->ik", [&a, &b]).unwrap();
+    assert!(y.clone().into_data().iter::<f64>().all(|x| x == f64::NEG_INFINITY));
+    let grads = y.sum().backward();
+    assert_eq!(b.grad(&grads).unwrap().dims(), [0, 3]);
+}
+
+#[test]
+fn half_precision_runs_on_the_engine() {
+    let a = Tensor::<BurnT4a, 2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &T4aDevice);
+    for dtype in [DType::F16, DType::BF16] {
+        let a = a.clone().cast(dtype);
+        let y: Tensor<BurnT4a, 2> =
+            semiring_einsum::<MaxPlus, _, _>("ij,jk->ik", [&a, &a]).unwrap();
+        assert_eq!(y.dtype(), dtype);
+        assert_eq!(y.into_data().iter::<f32>().collect::<Vec<_>>(), [5.0, 6.0, 7.0, 8.0]);
+    }
+}
+
+#[test]
+fn expressions_of_every_kind() {
+    let a = f64s::<BurnT4a, 2>(&numbers(6, 1), [2, 3]);
+    let b = f64s::<BurnT4a, 2>(&numbers(6, 2), [3, 2]);
+    let v = f64s::<BurnT4a, 1>(&numbers(2, 3), [2]);
+    let expected: Vector<BurnT4a> =
+        a.clone().matmul(b.clone()).matmul(v.clone().reshape([2, 1])).squeeze_dim(1);
+    let same = |y: Vector<BurnT4a>| {
+        let (y, e) = (y.into_data(), expected.to_data());
+        y.assert_approx_eq::<f64>(&e, burn_tensor::Tolerance::relative(1e-12));
+    };
+    same(einsum("ij,jk,k", (&a, &b, &v)).unwrap());
+    let labels = Subscripts::new([vec![10, 20], vec![20, 30], vec![30]], [10]);
+    same(einsum(labels, (a.clone(), &b, &v)).unwrap());
+    let guided = Einsum::new("ij,jk,k->i").unwrap().path(Path::from([[1, 2], [0, 1]]));
+    same(einsum(&guided, vec![Operand::from(&a), (&b).into(), (&v).into()]).unwrap());
+    // A budget that forces slices.
+    let peak = guided.plan(&[&[2, 3], &[3, 2], &[2]], 8).unwrap().cost().bytes(8) as usize;
+    same(einsum(guided.memory(peak - 1), (&a, &b, &v)).unwrap());
+}
+
+#[test]
+fn mistakes_are_typed_errors() {
+    type B = BurnT4a;
+    let a = f64s::<B, 2>(&numbers(6, 1), [2, 3]);
+    let v = f64s::<B, 1>(&numbers(2, 1), [2]);
+    let of = |text: &str| einsum::<B, 2>(text, [&a, &a]).unwrap_err();
+    let wrong = |text: &str| match of(text) {
+        ExtError::Einsum(error) => error,
+        other => panic!("{other}"),
+    };
+    assert!(matches!(wrong("ij,jk->ik"), EinsumError::SizeConflict { .. }));
+    assert!(matches!(wrong("ij,j;->ik"), EinsumError::UnexpectedCharacter { position: 4, .. }));
+    assert!(matches!(wrong("ij,ij->iq"), EinsumError::UnknownOutputLabel { .. }));
+    assert!(matches!(wrong("ijk,ij->ij"), EinsumError::Rank { operand: 0, .. }));
+    assert!(matches!(wrong("ij->ij"), EinsumError::OperandCount { expected: 1, given: 2 }));
+    assert_eq!(of("ij,ij->i"), ExtError::ResultRank { op: "einsum", required: 1, given: 2 });
+    assert_eq!(of("ij,ij->"), ExtError::ResultRank { op: "einsum", required: 1, given: 2 });
+    let none = einsum::<B, 1>("i->i", Vec::<Operand<B>>::new()).unwrap_err();
+    assert!(matches!(none, ExtError::Einsum(EinsumError::OperandCount { expected: 1, given: 0 })));
+    let mixed = einsum::<B, 1>("ij,i->j", (&a, v.clone().cast(DType::F32))).unwrap_err();
+    let expected =
+        ExtError::DTypeMismatch { op: "einsum", first: DType::F64, argument: 1, dtype: DType::F32 };
+    assert_eq!(mixed, expected);
+    // On the tape all intermediates are kept: no slices.
+    let x = f64s::<Autodiff<B>, 2>(&numbers(64, 1), [8, 8]).require_grad();
+    let chain = Einsum::new("ij,jk,kl->il").unwrap();
+    let peak = chain.plan(&[&[8, 8]; 3], 8).unwrap().cost().bytes(8) as usize;
+    let tight = chain.memory(peak - 1);
+    let sliced = einsum::<_, 2>(tight.clone(), [&x, &x, &x]);
+    assert!(matches!(sliced, Err(ExtError::SlicedOnTape { .. })));
+    assert!(einsum::<_, 2>(tight, [&x.clone().inner(), &x.clone().inner(), &x.inner()]).is_ok());
+}
+
+#[test]
+fn complex_numbers_and_their_gradients() {
+    type AD = Autodiff<BurnT4a>;
+    let part = |seed: u64, shape: [usize; 2]| {
+        f64s::<AD, 2>(&numbers(shape[0] * shape[1], seed), shape).require_grad()
+    };
+    let (ar, ai, br, bi) = (part(1, [2, 3]), part(2, [2, 3]), part(3, [3, 2]), part(4, [3, 2]));
+    let a = Complex::new(ar.clone(), ai.clone()).unwrap();
+    let b = Complex::new(br.clone(), bi.clone()).unwrap();
+    let close = |a: &Tensor<AD, 2>, b: &Tensor<AD, 2>| {
+        a.to_data().assert_approx_eq::<f64>(&b.to_data(), burn_tensor::Tolerance::relative(1e-12));
+    };
+    let product: Complex<AD, 2> = complex_einsum("ij,jk->ik", (&a, &b)).unwrap();
+    let expected = a.clone().matmul(b.clone());
+    close(&product.re(), &expected.re());
+    close(&product.im(), &expected.im());
+    // L = Σ |A B Ā|²; gradients against those of the real network.
+    let loss = |abc: Complex<AD, 2>| abc.abs_squared().sum();
+    let ours: Complex<AD, 2> = complex_einsum("ij,jk,kl->il", [&a, &b, &a.clone().conj()]).unwrap();
+    let theirs = expected.matmul(a.conj());
+    let (ours, theirs) = (loss(ours).backward(), loss(theirs).backward());
+    for x in [ar, ai, br, bi] {
+        let (g, e) = (x.grad(&ours).unwrap().into_data(), x.grad(&theirs).unwrap().into_data());
+        g.assert_approx_eq::<f64>(&e, burn_tensor::Tolerance::relative(1e-10));
+    }
+}
+
+#[test]
+fn threads_share_plans_and_tapes() {
+    type AD = Autodiff<BurnT4a>;
+    let gradient = || -> Vec<f64> {
+        let a = f64s::<AD, 2>(&numbers(12, 1), [3, 4]).require_grad();
+        let b = f64s::<AD, 2>(&numbers(12, 2), [4, 3]);
+        let y: Vector<AD> = semiring_einsum::<LogSumExp, _, _>("ij,jk,il->", [&a, &b, &a]).unwrap();
+        let grads = y.backward();
+        a.grad(&grads).unwrap().into_data().iter().collect()
+    };
+    let expected = gradient();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| (0..25).map(|_| gradient()).collect::<Vec<_>>()))
+            .collect();
+        for thread in threads {
+            assert!(thread.join().unwrap().iter().all(|g| *g == expected));
+        }
+    });
+}
