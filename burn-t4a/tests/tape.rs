@@ -122,7 +122,7 @@ fn the_rule_is_told_what_is_tracked() {
             [Some(g.clone()), Some(BurnT4a::float_mul(c, g))]
         },
     );
-    let grads = tensor(y.unwrap()).sum().backward();
+    let grads = tensor::<Autodiff<BurnT4a>>(y.unwrap()).sum().backward();
     assert_eq!(numbers(x.grad(&grads).unwrap()), [5.0, 7.0, 11.0]);
     assert_eq!(seen.load(SeqCst), 1);
     let free = square_times(constant(), constant());
@@ -138,7 +138,7 @@ fn no_cotangent_is_zero_for_inputs_with_a_history() {
         |[x], _| Ok::<_, Infallible>((BurnT4a::float_sign(x), ())),
         |(), _, _| [None],
     );
-    let grads = tensor(y.unwrap()).sum().backward();
+    let grads = tensor::<Autodiff<BurnT4a>>(y.unwrap()).sum().backward();
     assert_eq!(numbers(x.grad(&grads).unwrap()), [0.0; 3]);
 }
 
