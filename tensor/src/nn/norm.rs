@@ -149,7 +149,13 @@ fn forward<T: Float, const CENTER: bool>(
 #[inline(always)]
 fn moments<T: Float, const CENTER: bool>(x: &[T], epsilon: T) -> (T, T) {
     let scale = T::from_f64(1.0 / x.len() as f64);
-    let mean = if CENTER { lanes::sum(x, |x| x).mul(scale) } else { T::ZERO };
+    let mut mean = T::ZERO;
+    if CENTER {
+        mean = lanes::sum(x, |x| x).mul(scale);
+        // The mean of the deviations is the rounding error of the mean. Without it the elements of
+        // a constant row would not become 0 but that error over √ε.
+        mean = mean.add(lanes::sum(x, |x| x.sub(mean)).mul(scale));
+    }
     let square = |x: T| {
         let c = x.sub(mean);
         c.mul(c)
