@@ -195,14 +195,19 @@ impl TensorSemiring for LogSumExp {
         B::float_add(B::float_log(sum), shift)
     }
 
-    /// `exp(t − c)`.
+    /// `exp(t − c)`; terms of +∞ share equally.
     fn weights<B: Backend>(terms: FloatTensor<B>, axis: usize) -> FloatTensor<B> {
+        let (shape, dtype) = (terms.shape(), terms.dtype());
         let shift = finite_max::<B>(terms.clone(), axis);
-        let parts = B::float_exp(B::float_sub(terms, shift));
+        let parts = B::float_exp(B::float_sub(terms.clone(), shift));
         let whole = B::float_sum_dim(parts.clone(), axis);
         let bools = get_device_settings::<B>(&B::float_device(&whole)).bool_dtype;
         let dead = B::float_equal_elem(whole.clone(), Scalar::Float(0.0), bools);
-        B::float_div(parts, B::float_mask_fill(whole, dead, Scalar::Float(1.0)))
+        let finite = B::float_div(parts, B::float_mask_fill(whole, dead, Scalar::Float(1.0)));
+        let infinite = B::float_equal_elem(terms, Scalar::Float(f64::INFINITY), bools);
+        let count = B::float_sum_dim(B::bool_into_float(infinite.clone(), dtype.into()), axis);
+        let share = B::float_recip(B::float_clamp_min(count, Scalar::Float(1.0)));
+        choose::<B>(infinite, B::float_expand(share, shape), finite)
     }
 }
 
