@@ -4,6 +4,10 @@
 //! anything is timed. Times are the median of interleaved samples, so that drift of the machine
 //! falls on all three alike; ratios are time of the peer / time of BurnT4a: above 1, ours is
 //! faster. The last line is the geometric mean.
+//!
+//! The column `fused` is BurnT4a with the drop-in functions of `burn_t4a::ext::nn`. Rows that move
+//! a known number of bytes show them per second, as a part of what a plain copy moves in the same
+//! run. Peak memory is that of a process which does nothing but train, one per backend.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -11,13 +15,16 @@ use std::time::{Duration, Instant};
 use burn::backend::Autodiff;
 use burn::module::Module;
 use burn::nn::loss::{CrossEntropyLossConfig, MseLoss, Reduction};
-use burn::nn::transformer::{TransformerEncoderConfig, TransformerEncoderInput};
-use burn::nn::{Linear, LinearConfig};
+use burn::nn::transformer::{
+    TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput,
+};
+use burn::nn::{LayerNorm, Linear, LinearConfig};
 use burn::optim::{AdamConfig, GradientsParams, Optimizer};
-use burn::tensor::backend::Backend;
+use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::module::{attention, avg_pool2d, conv2d, max_pool2d};
 use burn::tensor::ops::{AttentionModuleOptions, ConvOptions};
 use burn::tensor::{Int, Tensor, TensorData, activation, s};
+use burn_t4a::ext::nn::{self, NnOps};
 
 /// One measured operation: called with `true` it returns its result.
 type Run = Box<dyn FnMut(bool) -> Option<TensorData>>;
@@ -28,6 +35,10 @@ struct Row {
     tolerance: f64,
     /// BurnT4a, Flex, NdArray.
     make: [Box<dyn Fn() -> Run>; 3],
+    /// BurnT4a with drop-in functions.
+    fused: Option<Box<dyn Fn() -> Run>>,
+    /// Bytes read and written.
+    bytes: usize,
 }
 
 /// `row!(rows, name, tolerance, |device| { inputs; move || result });`
@@ -41,7 +52,18 @@ macro_rules! row {
                 row!(@side burn_flex::Flex, $device, $body),
                 row!(@side burn_ndarray::NdArray<f32>, $device, $body),
             ],
+            fused: None,
+            bytes: 0,
         })
+    };
+    ($rows:ident, $name:expr, $tolerance:expr, $bytes:expr, |$device:ident| $body:block) => {
+        row!($rows, $name, $tolerance, |$device| $body);
+        $rows.last_mut().expect("just pushed").bytes = $bytes;
+    };
+    ($rows:ident, $name:expr, $tolerance:expr, |$device:ident| $body:block, fused $fused:block) => {
+        row!($rows, $name, $tolerance, |$device| $body);
+        $rows.last_mut().expect("just pushed").fused =
+            Some(row!(@side burn_t4a::BurnT4a, $device, $fused));
     };
     (@side $B:ty, $device:ident, $body:block) => {
         Box::new(move || {
@@ -79,29 +101,66 @@ fn whole<B: Backend, const D: usize>(
     Tensor::from_data(TensorData::new(values, shape), device)
 }
 
+/// Bytes of a million floats.
+const M: usize = 4 << 20;
+
 fn elementwise(rows: &mut Vec<Row>) {
+    row!(rows, "add 4×4 by a row", 1e-6, |d| {
+        let (a, b) = (floats::<B, 2>([4, 4], &d), floats::<B, 2>([1, 4], &d));
+        move || a.clone() + b.clone()
+    });
+    row!(rows, "exp 4×4", 1e-5, |d| {
+        let a = floats::<B, 2>([4, 4], &d);
+        move || a.clone().exp()
+    });
+    row!(rows, "sum 4×4", 1e-5, |d| {
+        let a = floats::<B, 2>([4, 4], &d);
+        move || a.clone().sum_dim(1)
+    });
+    row!(rows, "sin 1024²", 1e-5, |d| {
+        let a = floats::<B, 2>([1024, 1024], &d);
+        move || a.clone().sin()
+    });
+    row!(rows, "log 1024²", 1e-5, |d| {
+        let a = floats::<B, 2>([1024, 1024], &d).abs() + 0.1;
+        move || a.clone().log()
+    });
+    row!(rows, "powf 1024²", 1e-5, |d| {
+        let a = floats::<B, 2>([1024, 1024], &d).abs() + 0.1;
+        let b = floats::<B, 2>([1024, 1024], &d);
+        move || a.clone().powf(b.clone())
+    });
+    row!(rows, "int add 1024²", 0.0, |d| {
+        let a = whole::<B, 2>([1024, 1024], 1000, &d);
+        move || a.clone() + a.clone()
+    });
+    row!(rows, "bool and 1024²", 0.0, |d| {
+        let a = floats::<B, 2>([1024, 1024], &d).greater_elem(0.0);
+        let b = a.clone().flip([0]);
+        move || a.clone().bool_and(b.clone()).int()
+    });
     row!(rows, "add 4×4", 1e-6, |d| {
         let (a, b) = (floats::<B, 2>([4, 4], &d), floats::<B, 2>([4, 4], &d));
         move || a.clone() + b.clone()
     });
-    row!(rows, "add 1024²", 1e-6, |d| {
+    row!(rows, "add 1024²", 1e-6, 3 * M, |d| {
         let (a, b) = (floats::<B, 2>([1024, 1024], &d), floats::<B, 2>([1024, 1024], &d));
         move || a.clone() + b.clone()
     });
-    row!(rows, "add 1024² transposed", 1e-6, |d| {
+    row!(rows, "add 1024² transposed", 1e-6, 3 * M, |d| {
         let (a, b) =
             (floats::<B, 2>([1024, 1024], &d), floats::<B, 2>([1024, 1024], &d).transpose());
         move || a.clone() + b.clone()
     });
-    row!(rows, "mul 1024² by a row", 1e-6, |d| {
+    row!(rows, "mul 1024² by a row", 1e-6, 2 * M, |d| {
         let (a, b) = (floats::<B, 2>([1024, 1024], &d), floats::<B, 2>([1, 1024], &d));
         move || a.clone() * b.clone()
     });
-    row!(rows, "mul 1024² by a column", 1e-6, |d| {
+    row!(rows, "mul 1024² by a column", 1e-6, 2 * M, |d| {
         let (a, b) = (floats::<B, 2>([1024, 1024], &d), floats::<B, 2>([1024, 1], &d));
         move || a.clone() * b.clone()
     });
-    row!(rows, "mul scalar 1024²", 1e-6, |d| {
+    row!(rows, "mul scalar 1024²", 1e-6, 2 * M, |d| {
         let a = floats::<B, 2>([1024, 1024], &d);
         move || a.clone() * 1.5
     });
@@ -121,7 +180,7 @@ fn elementwise(rows: &mut Vec<Row>) {
         let a = floats::<B, 2>([1024, 1024], &d);
         move || activation::gelu(a.clone())
     });
-    row!(rows, "relu 1024²", 1e-6, |d| {
+    row!(rows, "relu 1024²", 1e-6, 2 * M, |d| {
         let a = floats::<B, 2>([1024, 1024], &d);
         move || activation::relu(a.clone())
     });
@@ -162,6 +221,14 @@ fn reductions(rows: &mut Vec<Row>) {
         let a = floats::<B, 2>([1024, 1024], &d);
         move || a.clone().sum_dim(0)
     });
+    row!(rows, "sum 262144×4 rows", 1e-5, |d| {
+        let a = floats::<B, 2>([262_144, 4], &d);
+        move || a.clone().sum_dim(1)
+    });
+    row!(rows, "log softmax 1024² rows", 1e-5, |d| {
+        let a = floats::<B, 2>([1024, 1024], &d);
+        move || activation::log_softmax(a.clone(), 1)
+    });
     row!(rows, "mean 64×128×128 middle", 1e-4, |d| {
         let a = floats::<B, 3>([64, 128, 128], &d);
         move || a.clone().mean_dim(1)
@@ -189,11 +256,15 @@ fn reductions(rows: &mut Vec<Row>) {
 }
 
 fn movement(rows: &mut Vec<Row>) {
-    row!(rows, "permute copy 64×128×128", 0.0, |d| {
+    row!(rows, "permute copy 64×128×128", 0.0, 2 * M, |d| {
         let a = floats::<B, 3>([64, 128, 128], &d);
         move || a.clone().permute([2, 0, 1]).reshape([128 * 64 * 128])
     });
-    row!(rows, "transpose copy 1024²", 0.0, |d| {
+    row!(rows, "reverse 10 axes of 4", 0.0, 2 * M, |d| {
+        let a = floats::<B, 1>([1 << 20], &d).reshape([4, 4, 4, 4, 4, 4, 4, 4, 4, 4]);
+        move || a.clone().permute([9, 8, 7, 6, 5, 4, 3, 2, 1, 0]).reshape([1 << 20])
+    });
+    row!(rows, "transpose copy 1024²", 0.0, 2 * M, |d| {
         let a = floats::<B, 2>([1024, 1024], &d);
         move || a.clone().transpose().reshape([1024 * 1024])
     });
@@ -281,6 +352,20 @@ fn modules(rows: &mut Vec<Row>) {
         let x = floats::<B, 4>([8, 32, 56, 56], &d);
         move || avg_pool2d(x.clone(), [2, 2], [2, 2], [0, 0], true, false)
     });
+    let depthwise = || ConvOptions::new([1, 1], [1, 1], [1, 1], 64);
+    row!(rows, "depthwise conv 8×64×56×56 3×3", 1e-4, |d| {
+        let (x, w) = (floats::<B, 4>([8, 64, 56, 56], &d), floats::<B, 4>([64, 1, 3, 3], &d));
+        move || conv2d(x.clone(), w.clone(), None::<Tensor<B, 1>>, depthwise())
+    });
+    row!(rows, "conv2d 1×1 8×64×28×28", 1e-4, |d| {
+        let (x, w) = (floats::<B, 4>([8, 64, 28, 28], &d), floats::<B, 4>([64, 64, 1, 1], &d));
+        let options = || ConvOptions::new([1, 1], [0, 0], [1, 1], 1);
+        move || conv2d(x.clone(), w.clone(), None::<Tensor<B, 1>>, options())
+    });
+    row!(rows, "max pool 3×3 stride 2", 0.0, |d| {
+        let x = floats::<B, 4>([8, 32, 56, 56], &d);
+        move || max_pool2d(x.clone(), [3, 3], [2, 2], [1, 1], [1, 1], false)
+    });
     row!(rows, "attention 4×8×128×64", 1e-4, |d| {
         let (q, k, v) = (
             floats::<B, 4>([4, 8, 128, 64], &d),
@@ -298,6 +383,143 @@ fn modules(rows: &mut Vec<Row>) {
             )
         }
     });
+}
+
+/// The gradient of `Σ y·g` by the leaves, the first of them read back.
+fn pull<B: AutodiffBackend, const D: usize, const E: usize>(
+    leaf: Tensor<B, D>,
+    y: Tensor<B, E>,
+    g: Tensor<B, E>,
+) -> Tensor<B::InnerBackend, D> {
+    let grads = (y * g).sum().backward();
+    leaf.grad(&grads).expect("a leaf")
+}
+
+fn derivatives(rows: &mut Vec<Row>) {
+    macro_rules! convolution {
+        ($name:expr, $x:expr, $w:expr, $y:expr, $groups:expr) => {
+            row!(rows, $name, 1e-4, |d| {
+                type A = Autodiff<B>;
+                let x = floats::<A, 4>($x, &d).require_grad();
+                let w = floats::<A, 4>($w, &d).require_grad();
+                let g = floats::<A, 4>($y, &d);
+                let options = || ConvOptions::new([1, 1], [1, 1], [1, 1], $groups);
+                move || {
+                    let y = conv2d(x.clone(), w.clone(), None::<Tensor<A, 1>>, options());
+                    pull(w.clone(), y, g.clone())
+                }
+            });
+        };
+    }
+    let (x, y) = ([8, 32, 28, 28], [8, 64, 28, 28]);
+    convolution!("conv2d fwd+bwd 8×32×28×28 64 3×3", x, [64, 32, 3, 3], y, 1);
+    convolution!("depthwise fwd+bwd 8×64×28×28 3×3", y, [64, 1, 3, 3], y, 64);
+    row!(rows, "max pool 2×2 fwd+bwd", 1e-5, |d| {
+        type A = Autodiff<B>;
+        let x = floats::<A, 4>([8, 32, 56, 56], &d).require_grad();
+        let g = floats::<A, 4>([8, 32, 28, 28], &d);
+        move || {
+            let y = max_pool2d(x.clone(), [2, 2], [2, 2], [0, 0], [1, 1], false);
+            pull(x.clone(), y, g.clone())
+        }
+    });
+    macro_rules! unary {
+        ($name:expr, |$x:ident| $plain:expr, $fused:expr) => {
+            row!(rows, $name, 1e-4, |d| {
+                type A = Autodiff<B>;
+                let x = floats::<A, 2>([1024, 1024], &d).require_grad();
+                let g = floats::<A, 2>([1024, 1024], &d);
+                move || {
+                    let $x = x.clone();
+                    pull(x.clone(), $plain, g.clone())
+                }
+            }, fused {
+                type A = Autodiff<B>;
+                let x = floats::<A, 2>([1024, 1024], &d).require_grad();
+                let g = floats::<A, 2>([1024, 1024], &d);
+                move || {
+                    let $x = x.clone();
+                    pull(x.clone(), $fused, g.clone())
+                }
+            });
+        };
+    }
+    unary!("gelu fwd+bwd 1024²", |x| activation::gelu(x), activation::gelu(x));
+    unary!("softmax fwd+bwd 1024²", |x| activation::softmax(x, 1), nn::softmax(x, 1));
+    unary!("log softmax fwd+bwd 1024²", |x| activation::log_softmax(x, 1), nn::log_softmax(x, 1));
+    row!(rows, "layer norm fwd+bwd 1024²", 1e-3, |d| {
+        type A = Autodiff<B>;
+        let norm = burn::nn::LayerNormConfig::new(1024).init::<A>(&d);
+        let x = floats::<A, 2>([1024, 1024], &d).require_grad();
+        let g = floats::<A, 2>([1024, 1024], &d);
+        move || pull(x.clone(), norm.forward(x.clone()), g.clone())
+    }, fused {
+        type A = Autodiff<B>;
+        let norm = burn::nn::LayerNormConfig::new(1024).init::<A>(&d);
+        let x = floats::<A, 2>([1024, 1024], &d).require_grad();
+        let g = floats::<A, 2>([1024, 1024], &d);
+        move || pull(x.clone(), fused_norm(&norm, x.clone()), g.clone())
+    });
+    row!(rows, "attention fwd+bwd 4×8×128×64", 1e-4, |d| {
+        type A = Autodiff<B>;
+        let x = || floats::<A, 4>([4, 8, 128, 64], &d);
+        let (q, g) = (x().require_grad(), x());
+        move || {
+            let options = AttentionModuleOptions::default();
+            let (k, v) = (q.clone(), q.clone());
+            pull(q.clone(), attention(q.clone(), k, v, None, None, options), g.clone())
+        }
+    }, fused {
+        type A = Autodiff<B>;
+        let x = || floats::<A, 4>([4, 8, 128, 64], &d);
+        let (q, g) = (x().require_grad(), x());
+        move || {
+            let options = AttentionModuleOptions::default();
+            let (k, v) = (q.clone(), q.clone());
+            pull(q.clone(), nn::attention(q.clone(), k, v, None, None, options), g.clone())
+        }
+    });
+    row!(rows, "cross-entropy fwd+bwd 1024×1000", 1e-4, |d| {
+        type A = Autodiff<B>;
+        let x = floats::<A, 2>([1024, 1000], &d).require_grad();
+        let t = whole::<A, 1>([1024], 1000, &d);
+        let loss = CrossEntropyLossConfig::new().init(&d);
+        move || {
+            let grads = loss.forward(x.clone(), t.clone()).backward();
+            x.grad(&grads).expect("a leaf")
+        }
+    }, fused {
+        type A = Autodiff<B>;
+        let x = floats::<A, 2>([1024, 1000], &d).require_grad();
+        let t = whole::<A, 1>([1024], 1000, &d);
+        move || {
+            let grads = nn::cross_entropy(x.clone(), t.clone()).backward();
+            x.grad(&grads).expect("a leaf")
+        }
+    });
+}
+
+fn fused_norm<B: NnOps, const D: usize>(norm: &LayerNorm<B>, x: Tensor<B, D>) -> Tensor<B, D> {
+    let beta = norm.beta.as_ref().map(|beta| beta.val());
+    nn::layer_norm(x, norm.gamma.val(), beta, 1e-5)
+}
+
+/// The forward pass of Burn's encoder (no masks, no dropout, norms last) with drop-in functions.
+fn fused_encoder<B: NnOps>(net: &TransformerEncoder<B>, mut x: Tensor<B, 3>) -> Tensor<B, 3> {
+    let [batch, len, width] = x.dims();
+    for layer in &net.layers {
+        let mha = &layer.mha;
+        let heads = |linear: &Linear<B>| {
+            linear.forward(x.clone()).reshape([batch, len, mha.n_heads, mha.d_k]).swap_dims(1, 2)
+        };
+        let (q, k, v) = (heads(&mha.query), heads(&mha.key), heads(&mha.value));
+        let y = nn::attention(q, k, v, None, None, AttentionModuleOptions::default());
+        let y = mha.output.forward(y.swap_dims(1, 2).reshape([batch, len, width]));
+        x = fused_norm(&layer.norm_1, x + y);
+        let y = layer.pwff.forward(x.clone());
+        x = fused_norm(&layer.norm_2, x + y);
+    }
+    x
 }
 
 /// Parameters set to fixed values, so that all backends train the same net.
@@ -359,20 +581,51 @@ fn training(rows: &mut Vec<Row>) {
         });
     }
     row!(rows, "transformer fwd+bwd 2×d128 b8 s64", 1e-3, |d| {
-        type A = Autodiff<B>;
-        let net = TransformerEncoderConfig::new(128, 512, 4, 2)
-            .with_dropout(0.0)
-            .init::<A>(&d)
-            .map(&mut Fixed(&d, 0));
-        let (x, y) = (floats::<A, 3>([8, 64, 128], &d), floats::<A, 3>([8, 64, 128], &d));
-        move || {
-            let out = net.forward(TransformerEncoderInput::new(x.clone()));
-            let error = MseLoss::new().forward(out, y.clone(), Reduction::Mean);
-            let value = error.clone().inner();
-            black_box(error.backward());
-            value
-        }
+        let mut step = transformer::<Autodiff<B>>(&d, plain_encoder, false);
+        move || step()
+    }, fused {
+        let mut step = transformer::<Autodiff<B>>(&d, fused_encoder, false);
+        move || step()
     });
+    row!(rows, "transformer step with Adam", 1e-3, |d| {
+        let mut step = transformer::<Autodiff<B>>(&d, plain_encoder, true);
+        move || step()
+    }, fused {
+        let mut step = transformer::<Autodiff<B>>(&d, fused_encoder, true);
+        move || step()
+    });
+}
+
+fn plain_encoder<B: Backend>(net: &TransformerEncoder<B>, x: Tensor<B, 3>) -> Tensor<B, 3> {
+    net.forward(TransformerEncoderInput::new(x))
+}
+
+type Encoder<B> = fn(&TransformerEncoder<B>, Tensor<B, 3>) -> Tensor<B, 3>;
+
+/// A step of training, or only its derivatives; returns the loss before it.
+fn transformer<A: AutodiffBackend>(
+    d: &A::Device,
+    encode: Encoder<A>,
+    update: bool,
+) -> impl FnMut() -> Tensor<A::InnerBackend, 1> + use<A> {
+    let config = TransformerEncoderConfig::new(128, 512, 4, 2).with_dropout(0.0);
+    let mut net = Some(config.init::<A>(d).map(&mut Fixed(d, 0)));
+    let mut adam = AdamConfig::new().init();
+    let (x, y) = (floats::<A, 3>([8, 64, 128], d), floats::<A, 3>([8, 64, 128], d));
+    move || {
+        let model = net.take().expect("put back below");
+        let error = MseLoss::new().forward(encode(&model, x.clone()), y.clone(), Reduction::Mean);
+        let value = error.clone().inner();
+        let grads = error.backward();
+        net = Some(if update {
+            let grads = GradientsParams::from_grads(grads, &model);
+            adam.step(1e-5, model, grads)
+        } else {
+            black_box(grads);
+            model
+        });
+        value
+    }
 }
 
 /// Largest difference relative to the largest element.
@@ -393,7 +646,74 @@ fn calls(run: &mut Run) -> usize {
     (Duration::from_millis(20).as_nanos() / once.as_nanos().max(50)).clamp(1, 20_000) as usize
 }
 
+/// Peak memory of this process in KiB.
+fn peak() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+/// Trains on one backend and prints by how much the peak of the process grew.
+fn train(backend: &str) {
+    fn steps<A: AutodiffBackend>(encode: Encoder<A>) {
+        let before = peak().unwrap_or(0);
+        let mut step = transformer::<A>(&Default::default(), encode, true);
+        for _ in 0..20 {
+            black_box(step().into_data());
+        }
+        println!("{}", peak().unwrap_or(0).saturating_sub(before));
+    }
+    match backend {
+        "t4a" => steps::<Autodiff<burn_t4a::BurnT4a>>(plain_encoder),
+        "fused" => steps::<Autodiff<burn_t4a::BurnT4a>>(fused_encoder),
+        "flex" => steps::<Autodiff<burn_flex::Flex>>(plain_encoder),
+        _ => steps::<Autodiff<burn_ndarray::NdArray<f32>>>(plain_encoder),
+    }
+}
+
+/// Best time of a call in seconds.
+fn best(mut f: impl FnMut()) -> f64 {
+    (0..20).fold(f64::INFINITY, |best, _| {
+        let begin = Instant::now();
+        f();
+        best.min(begin.elapsed().as_secs_f64())
+    })
+}
+
+/// Bytes per second, read and written, of a copy of `n` floats on this thread.
+fn copy_rate(n: usize) -> f64 {
+    let (from, mut to) = (vec![1.0f32; n], vec![0.0f32; n]);
+    let seconds = best(|| to.copy_from_slice(black_box(&from)));
+    black_box(&to);
+    8.0 * n as f64 / seconds
+}
+
+fn machine() {
+    let n = 1024;
+    let a = floats::<burn_t4a::BurnT4a, 2>([n, n], &Default::default());
+    let seconds = best(|| drop(black_box(a.clone().matmul(a.clone()))));
+    println!(
+        "copy {:.1} GB/s of 1024² floats, {:.1} GB/s of 16·1024²; matmul 1024 {:.1} GFLOP/s",
+        copy_rate(n * n) / 1e9,
+        copy_rate(16 * n * n) / 1e9,
+        2e-9 * (n * n * n) as f64 / seconds
+    );
+}
+
+fn memory(threads: &str) {
+    let Ok(program) = std::env::current_exe() else { return };
+    print!("peak memory of the transformer step in MiB:");
+    for backend in ["t4a", "fused", "flex", "ndarray"] {
+        let args = ["--threads", threads, "--train", backend];
+        let Ok(out) = std::process::Command::new(&program).args(args).output() else { continue };
+        let grown: f64 = String::from_utf8_lossy(&out.stdout).trim().parse().unwrap_or(f64::NAN);
+        print!("  {backend} {:.1}", grown / 1024.0);
+    }
+    println!();
+}
+
 fn main() {
+    let mut train_on = None;
     let mut filter = None;
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -404,29 +724,39 @@ fn main() {
                 unsafe { std::env::set_var("RAYON_NUM_THREADS", threads.to_string()) };
                 t4a_tensor::loops::parallel::set_threads(threads);
             }
+            "--train" => train_on = args.next(),
             "--bench" => {}
             _ => filter = Some(arg),
         }
     }
+    if let Some(backend) = train_on {
+        return train(&backend);
+    }
     let mut rows = Vec::new();
-    for group in [elementwise, reductions, movement, products, modules, training] {
+    for group in [elementwise, reductions, movement, products, modules, derivatives, training] {
         group(&mut rows);
     }
     let peers = std::env::var("RAYON_NUM_THREADS").unwrap_or_else(|_| "all".into());
     println!("threads: {} (peers: {peers}); times in µs", t4a_tensor::loops::parallel::threads());
+    machine();
     println!(
-        "{:<34} {:>10} {:>10} {:>10} {:>8} {:>8}",
-        "", "t4a", "flex", "ndarray", "flex/", "ndarray/"
+        "{:<34} {:>10} {:>10} {:>10} {:>8} {:>8} {:>10} {:>6}",
+        "", "t4a", "flex", "ndarray", "flex/", "ndarray/", "fused", "copy %"
     );
+    let copied = copy_rate(1 << 20);
     let mut logs = [0.0f64; 2];
     let mut count = 0;
     for row in rows.iter().filter(|row| filter.as_ref().is_none_or(|f| row.name.contains(f))) {
-        let mut runs: Vec<Run> = row.make.iter().map(|make| make()).collect();
+        let mut runs: Vec<Run> = row.make.iter().chain(&row.fused).map(|make| make()).collect();
         let results: Vec<TensorData> = runs.iter_mut().filter_map(|run| run(true)).collect();
         let off = distance(&results[0], &results[1]);
         assert!(off <= row.tolerance, "{}: {off:e} away from Flex", row.name);
+        if let Some(fused) = results.get(3) {
+            let off = distance(fused, &results[1]);
+            assert!(off <= row.tolerance, "{} fused: {off:e} away from Flex", row.name);
+        }
         let calls: Vec<usize> = runs.iter_mut().map(calls).collect();
-        let mut samples: [Vec<f64>; 3] = Default::default();
+        let mut samples: [Vec<f64>; 4] = Default::default();
         for _ in 0..7 {
             for (i, run) in runs.iter_mut().enumerate() {
                 let begin = Instant::now();
@@ -436,20 +766,30 @@ fn main() {
                 samples[i].push(begin.elapsed().as_secs_f64() * 1e6 / calls[i] as f64);
             }
         }
-        let [t4a, flex, nd] = samples.map(|mut times| {
+        let [t4a, flex, nd, fused] = samples.map(|mut times| {
             times.sort_by(f64::total_cmp);
-            times[times.len() / 2]
+            times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
         });
         logs[0] += (flex / t4a).ln();
         logs[1] += (nd / t4a).ln();
         count += 1;
+        let shown = |value: f64, digits: usize| match value.is_finite() && value > 0.0 {
+            true => format!("{value:.digits$}"),
+            false => String::new(),
+        };
+        let rate = 100.0 * row.bytes as f64 / (t4a * 1e-6) / copied;
         println!(
-            "{:<34} {t4a:>10.2} {flex:>10.2} {nd:>10.2} {:>8.2} {:>8.2}",
+            "{:<34} {t4a:>10.2} {flex:>10.2} {nd:>10.2} {:>8.2} {:>8.2} {:>10} {:>6}",
             row.name,
             flex / t4a,
-            nd / t4a
+            nd / t4a,
+            shown(fused, 2),
+            shown(rate, 0)
         );
     }
     let [flex, nd] = logs.map(|log| (log / f64::from(count.max(1))).exp());
     println!("{:<34} {:>10} {:>10} {:>10} {flex:>8.2} {nd:>8.2}", "geometric mean", "", "", "");
+    if filter.is_none() {
+        memory(&t4a_tensor::loops::parallel::threads().to_string());
+    }
 }

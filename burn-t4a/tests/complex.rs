@@ -3,7 +3,7 @@
 use burn_autodiff::Autodiff;
 use burn_t4a::ext::{Complex, ExtError};
 use burn_t4a::{BurnT4a, T4aDevice};
-use burn_tensor::{DType, Tensor, TensorData};
+use burn_tensor::{DType, Tensor, TensorData, s};
 use num_complex::Complex64;
 
 type B = BurnT4a;
@@ -57,7 +57,7 @@ fn arithmetic() {
     let mut ratio = each(|z, w| z / w);
     ratio[3] = Complex64::new(1e-200, 3.0) / Complex64::new(2.0, 1.0);
     close(&numbers(z() / w()), &ratio);
-    let finite = |z: &Complex<B, 1>| z.clone().map(|part| part.slice([0..3]));
+    let finite = |z: &Complex<B, 1>| z.clone().map(|part| part.slice(s![0..3]));
     close(&numbers(finite(&z()) * finite(&w())), &each(|z, w| z * w)[..3]);
     let r: Vec<f64> = z().abs().into_data().iter().collect();
     Z.iter().zip(r).for_each(|(z, r)| assert!((z.norm() - r).abs() <= 1e-15 * r));
@@ -65,7 +65,7 @@ fn arithmetic() {
 
 #[test]
 fn matrices() {
-    let square = |z: Complex<B, 1>| z.map(|part| part.slice([0..3]).repeat(&[3]).reshape([3, 3]));
+    let square = |z: Complex<B, 1>| z.map(|part| part.slice(s![0..3]).repeat(&[3]).reshape([3, 3]));
     let (a, b) = (square(complex(&Z)), square(complex(&W)));
     let (x, y) = (numbers(a.clone()), numbers(b.clone()));
     let product: Vec<_> = (0..9)

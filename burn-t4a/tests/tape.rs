@@ -17,6 +17,7 @@ use burn_t4a::ext::tape::{record, record_many};
 use burn_tensor::{Tensor, TensorPrimitive};
 
 type Node<B, C> = Tensor<Autodiff<B, C>, 1>;
+type Loss<B, C> = fn([Node<B, C>; 2]) -> Node<B, C>;
 
 fn primitive<B: Backend>(x: Tensor<B, 1>) -> B::FloatTensorPrimitive {
     x.into_primitive().tensor()
@@ -187,7 +188,7 @@ fn powers<B: Backend, C: CheckpointStrategy>(
 
 fn several_outputs<B: Backend, C: CheckpointStrategy>() {
     let runs = Arc::new(AtomicUsize::new(0));
-    let gradient = |loss: fn([Node<B, C>; 2]) -> Node<B, C>| {
+    let gradient = |loss: Loss<B, C>| {
         let x = leaf::<B, C>([1.0, 2.0, 3.0]);
         let outputs = powers(x.clone().mul_scalar(1.0), runs.clone());
         let grads = loss(outputs).sum().backward();

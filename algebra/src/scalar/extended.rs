@@ -108,14 +108,12 @@ macro_rules! int {
             #[inline(always)]
             fn times(self, rhs: Self) -> Self { self.saturating_mul(rhs) }
             #[inline(always)]
-            #[allow(unused_comparisons, clippy::absurd_extreme_comparisons)]
             fn is_plain_term(self) -> bool {
-                self < 1 << (Self::BITS - 3 - $sign) && self >= Self::MIN / 8
+                (Self::MIN / 8..1 << (Self::BITS - 3 - $sign)).contains(&self)
             }
             #[inline(always)]
-            #[allow(unused_comparisons)]
             fn is_plain_factor(self) -> bool {
-                self >= 0 && self < 1 << ((Self::BITS - $sign) / 2)
+                (0..1 << ((Self::BITS - $sign) / 2)).contains(&self)
             }
         }
     )*};

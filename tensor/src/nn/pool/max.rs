@@ -192,7 +192,7 @@ fn split<T: Float>(row: &[T], padding: usize, step: usize, pitch: usize, line: &
             let (pairs, last) = row.as_chunks::<2>();
             let (low, high) = line.split_at_mut(pitch);
             // Even columns lie in the phase of the padding.
-            let (even, odd) = if padding % 2 == 0 {
+            let (even, odd) = if padding.is_multiple_of(2) {
                 (&mut low[padding / 2..], &mut high[padding / 2..])
             } else {
                 (&mut high[padding / 2..], &mut low[padding / 2 + 1..])

@@ -1,0 +1,103 @@
+//! One network, three semirings: the most likely path of a hidden Markov model, the probability of
+//! its observations, and the posteriors of its states.
+//!
+//! ```text
+//! cargo run --release --example viterbi
+//! ```
+//!
+//! A village doctor hears "normal, cold, dizzy" on three days and asks whether the patient was
+//! healthy or had a fever. The joint log-probability is a chain `a,ab,b,bc,c->` of logarithms:
+//!
+//! ```text
+//! (max, +)          probability of the best path;     gradient: the path itself (Viterbi)
+//! (log-sum-exp, +)  probability of the observations;  gradient: posteriors (forward-backward)
+//! ```
+
+use burn::backend::Autodiff;
+use burn::tensor::{DType, Tensor, TensorData};
+use burn_t4a::ext::einsum::{
+    LogSumExp, MaxPlus, Operand, Subscripts, TensorSemiring, semiring_einsum,
+};
+use burn_t4a::{BurnT4a, T4aDevice};
+
+type B = Autodiff<BurnT4a>;
+type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
+
+const STATES: [&str; 2] = ["Healthy", "Fever"];
+const SYMPTOMS: [&str; 3] = ["normal", "cold", "dizzy"];
+const START: [f64; 2] = [0.6, 0.4];
+const MOVE: [[f64; 2]; 2] = [[0.7, 0.3], [0.4, 0.6]];
+const SHOW: [[f64; 3]; 2] = [[0.5, 0.4, 0.1], [0.1, 0.3, 0.6]];
+const OBSERVED: [usize; 3] = [0, 1, 2];
+
+fn logs<const D: usize>(p: impl IntoIterator<Item = f64>, shape: [usize; D]) -> Tensor<B, D> {
+    let values: Vec<f64> = p.into_iter().map(f64::ln).collect();
+    Tensor::from_data(TensorData::new(values, shape), (&T4aDevice, DType::F64))
+}
+
+/// The log-probability over a semiring, and its gradient by day and state.
+fn run<S: TensorSemiring>() -> Result<(f64, Vec<Vec<f64>>)> {
+    let days = OBSERVED.len();
+    let moves = logs(MOVE.concat(), [2, 2]);
+    let evidence: Vec<Tensor<B, 1>> = (0..days)
+        .map(|day| {
+            let start = |s: usize| if day == 0 { START[s] } else { 1.0 };
+            let p = (0..2).map(|s| start(s) * SHOW[s][OBSERVED[day]]);
+            logs(p, [2]).require_grad()
+        })
+        .collect();
+    // Day d is label d: a vector each, and a matrix between neighbours.
+    let mut labels: Vec<Vec<usize>> = (0..days).map(|day| vec![day]).collect();
+    let mut operands: Vec<Operand<B>> = evidence.iter().map(Operand::from).collect();
+    for day in 1..days {
+        labels.push(vec![day - 1, day]);
+        operands.push((&moves).into());
+    }
+    let chain = Subscripts::new(labels, []);
+    let value: Tensor<B, 1> = semiring_einsum::<S, _, _>(chain, operands)?;
+    let grads = value.backward();
+    let by_day = evidence.iter().map(|x| {
+        let g = x.grad(&grads).ok_or("no gradient")?;
+        Ok(g.into_data().iter::<f64>().collect())
+    });
+    Ok((value.into_data().iter::<f64>().sum(), by_day.collect::<Result<_>>()?))
+}
+
+/// Joint probability of a path and the observations, by hand.
+fn joint(path: [usize; 3]) -> f64 {
+    let first = START[path[0]] * SHOW[path[0]][OBSERVED[0]];
+    (1..3).fold(first, |p, d| p * MOVE[path[d - 1]][path[d]] * SHOW[path[d]][OBSERVED[d]])
+}
+
+fn main() -> Result<()> {
+    let (best, winner) = run::<MaxPlus>()?;
+    let (total, posterior) = run::<LogSumExp>()?;
+
+    let path: Vec<usize> =
+        winner.iter().map(|g| g.iter().position(|&x| x == 1.0).unwrap_or(2)).collect();
+    println!("observed      {}", SYMPTOMS.map(|s| format!("{s:<9}")).concat());
+    let names: String = path.iter().map(|&s| format!("{:<9}", STATES[s])).collect();
+    println!("best path     {names}   p = {:.5}", best.exp());
+    for (s, state) in STATES.iter().enumerate() {
+        let row: String = posterior.iter().map(|p| format!("{:<9.4}", p[s])).collect();
+        println!("P({state:<7})    {row}");
+    }
+    let bars: String = posterior
+        .iter()
+        .map(|p| format!("{:<9}", "▇".repeat((8.0 * p[1]).round() as usize)))
+        .collect();
+    println!("fever         {bars}");
+    println!("observations                               p = {:.5}", total.exp());
+
+    assert_eq!(path, [0, 0, 1]);
+    assert!((best.exp() - 0.01512).abs() < 1e-12);
+    assert!((total.exp() - 0.03628).abs() < 1e-12);
+    for (day, p) in posterior.iter().enumerate() {
+        for (s, p) in p.iter().enumerate() {
+            let paths = (0..8).map(|b| [b >> 2, (b >> 1) & 1, b & 1]);
+            let through: f64 = paths.filter(|path| path[day] == s).map(joint).sum();
+            assert!((p - through / 0.03628).abs() < 1e-12, "posterior of day {day}");
+        }
+    }
+    Ok(())
+}
