@@ -9,7 +9,7 @@ use crate::{Float, Semiring};
 /// At temperature T, contract x/T and multiply the result by T.
 ///
 /// Neither overflows nor underflows; −∞ is exact. Matrix products take their sums in `f64`,
-/// see [`gemm`](crate::gemm).
+/// see [`crate::gemm`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LogSumExp;
 
