@@ -6,9 +6,12 @@
 //! Small matrices, or at least as many matrices as threads: one matrix per task, sequential
 //! inside, one scratch per task group. Few large matrices: one after the other, threads inside.
 
+use std::borrow::Cow;
+
 use faer::{MatMut, MatRef, Par};
 use rayon::prelude::*;
 use t4a_algebra::{Numeric, Scalar};
+use t4a_tensor::copy::to_contiguous;
 use t4a_tensor::loops::parallel;
 use t4a_tensor::{Tensor, TensorError};
 
@@ -60,16 +63,34 @@ impl<'a> Shape<'a> {
 
 /// The matrices of a tensor, for reading.
 pub(crate) struct Views<'a, T> {
-    tensor: &'a Tensor<T>,
+    tensor: Cow<'a, Tensor<T>>,
     positions: Vec<isize>,
 }
 
+/// Elements of a matrix from which a transposition in blocks beats reading across the memory order.
+const TRANSPOSE: usize = 32 * 32;
+
 impl<'a, T: LinalgScalar> Views<'a, T> {
     pub(crate) fn of(op: &'static str, tensor: &'a Tensor<T>) -> Result<Self> {
-        let batch = Shape::of(op, tensor)?.batch;
-        let strides = tensor.layout().strides();
+        Ok(Self::new(Shape::of(op, tensor)?.batch, Cow::Borrowed(tensor)))
+    }
+
+    /// As [`Views::of`], large matrices column by column in memory: for a kernel that copies them
+    /// in this order.
+    pub(crate) fn by_columns(op: &'static str, tensor: &'a Tensor<T>) -> Result<Self> {
+        let shape = Shape::of(op, tensor)?;
+        let rank = tensor.rank();
+        let (rows, cols) = (rank - 2, rank - 1);
+        if shape.m * shape.n < TRANSPOSE || tensor.layout().strides()[rows] == 1 {
+            return Self::of(op, tensor);
+        }
+        let transposed = to_contiguous(&tensor.swap_axes(rows, cols)?)?.swap_axes(rows, cols)?;
+        Ok(Self::new(shape.batch, Cow::Owned(transposed)))
+    }
+
+    fn new(batch: &[usize], tensor: Cow<'a, Tensor<T>>) -> Self {
         let mut positions = vec![0isize];
-        for (&size, &stride) in batch.iter().zip(strides) {
+        for (&size, &stride) in batch.iter().zip(tensor.layout().strides()) {
             if size == 1 {
                 continue;
             }
@@ -78,19 +99,20 @@ impl<'a, T: LinalgScalar> Views<'a, T> {
                 .flat_map(|p| (0..size as isize).map(move |i| p + i * stride))
                 .collect();
         }
-        Ok(Self { tensor, positions })
+        Self { tensor, positions }
     }
 
     /// Matrix number `index` of the batch.
     #[allow(unsafe_code)]
-    pub(crate) fn get(&self, index: usize) -> MatRef<'a, T> {
+    pub(crate) fn get(&self, index: usize) -> MatRef<'_, T> {
         let &[.., m, n] = self.tensor.shape() else { unreachable!("checked by `of`") };
         let &[.., rows, cols] = self.tensor.layout().strides() else {
             unreachable!("as many strides as axes")
         };
         let first = self.tensor.as_ptr().wrapping_offset(self.positions[index]);
         // SAFETY: by the layout's invariant every index of the tensor's shape lies inside of the
-        // initialised buffer, which the tensor keeps alive and unchanged for 'a.
+        // initialised buffer, which the tensor keeps alive and unchanged as long as `self` is
+        // borrowed.
         unsafe { MatRef::from_raw_parts(first, m, n, rows, cols) }
     }
 }
@@ -283,15 +305,19 @@ pub(crate) fn load<T: LinalgScalar>(src: MatRef<'_, T>, mut dst: MatMut<'_, T>) 
 
 /// Copies `(A + Aᴴ)/2` and says whether all of it is finite.
 pub(crate) fn load_hermitian<T: LinalgScalar>(src: MatRef<'_, T>, mut dst: MatMut<'_, T>) -> bool {
-    let half = <T::R as Numeric>::from_f64(0.5);
-    for j in 0..src.ncols() {
-        for i in 0..=j {
-            let mean = Numeric::mul(
-                Numeric::add(src[(i, j)], src[(j, i)].conj()),
-                T::from_parts(half, <T::R as Numeric>::ZERO),
-            );
-            dst[(i, j)] = mean;
-            dst[(j, i)] = mean.conj();
+    const SIDE: usize = 16;
+    let (n, half) = (src.ncols(), <T::R as Numeric>::from_f64(0.5));
+    let half = T::from_parts(half, <T::R as Numeric>::ZERO);
+    // In tiles: one of the two reads runs across the memory order.
+    for left in (0..n).step_by(SIDE) {
+        for top in (0..=left).step_by(SIDE) {
+            for j in left..n.min(left + SIDE) {
+                for i in top..(j + 1).min(top + SIDE) {
+                    let mean = Numeric::mul(Numeric::add(src[(i, j)], src[(j, i)].conj()), half);
+                    dst[(i, j)] = mean;
+                    dst[(j, i)] = mean.conj();
+                }
+            }
         }
     }
     is_finite(dst.as_ref())

@@ -112,6 +112,25 @@ pub enum LinalgError {
     },
 }
 
+impl LinalgError {
+    /// Which matrix of the batch failed; `None` if the error does not belong to one.
+    pub fn batch(&self) -> Option<usize> {
+        match self {
+            Self::Tensor(_) | Self::NotMatrix { .. } | Self::NotSquare { .. } => None,
+            Self::NonFinite { batch, .. }
+            | Self::NonPositivePivot { batch, .. }
+            | Self::Singular { batch, .. }
+            | Self::RankDeficient { batch, .. }
+            | Self::NoConvergence { batch, .. }
+            | Self::Overflow { batch, .. }
+            | Self::OutsideDomain { batch, .. }
+            | Self::GaugeIllDefined { batch, .. } => Some(*batch),
+        }
+    }
+}
+
+/// Info code of a matrix with an eigenvalue at which the function is not finite.
+pub const OUTSIDE_DOMAIN: i32 = -4;
 /// Info code of a result beyond the range of the type.
 pub const OVERFLOW: i32 = -3;
 /// Info code of a matrix whose iteration did not converge.
@@ -140,6 +159,7 @@ pub(crate) fn check(
     match codes.iter().copied().enumerate().find(|&(_, code)| code != 0) {
         None => Ok(()),
         Some((batch, NO_CONVERGENCE)) => Err(LinalgError::NoConvergence { op, batch }),
+        Some((batch, OUTSIDE_DOMAIN)) => Err(LinalgError::OutsideDomain { op, batch }),
         Some((batch, OVERFLOW)) => Err(LinalgError::Overflow { op, batch }),
         Some((batch, code)) if code > 0 => Err(pivot(op, batch, code as usize - 1)),
         Some((batch, _)) => Err(LinalgError::NonFinite { op, batch }),

@@ -4,10 +4,13 @@
 //! function instead of twenty. The rules are generic over the vocabulary, so the same call serves
 //! engine tensors, duals (second order) and the primitives of a Burn backend.
 
+mod any;
 mod forward;
 mod rule;
 #[cfg(test)]
 mod tests;
+
+pub use any::{AnyOutcome, complex_from_parts, complex_into_parts};
 
 use crate::degeneracy::Degeneracy;
 use crate::hermitian::Elementary;
@@ -71,6 +74,17 @@ pub enum Part<M: Matrices> {
     Complex(M::Complex),
 }
 
+/// Which [`Part`] a result is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// [`Part::Full`].
+    Full,
+    /// [`Part::Real`].
+    Real,
+    /// [`Part::Complex`].
+    Complex,
+}
+
 /// What an operation returns, and what its rules need beyond that.
 #[derive(Clone, Debug)]
 pub struct Outcome<M: Matrices> {
@@ -105,6 +119,20 @@ impl Op {
             Op::Solve => "solve",
             Op::SolveTriangular(_) => "solve_triangular",
             Op::Lyapunov => "lyapunov",
+        }
+    }
+
+    /// The kinds of its results, in order.
+    pub fn results(&self) -> &'static [Kind] {
+        use Kind::{Complex, Full, Real};
+        match self {
+            Op::Svd(_) => &[Full, Real, Full],
+            Op::SvdVals | Op::EigvalsH => &[Real],
+            Op::Eigh(_) => &[Real, Full],
+            Op::Eig(_) => &[Complex, Complex],
+            Op::Qr | Op::Polar(_) => &[Full, Full],
+            Op::Slogdet => &[Full, Real],
+            _ => &[Full],
         }
     }
 

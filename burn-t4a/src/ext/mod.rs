@@ -1,6 +1,7 @@
 //! Operations beyond Burn's own, differentiable on its tape.
 //!
 //! ```text
+//! linalg     matrix factorisations
 //! tape       operations with derivative rules of their own, as nodes of the tape
 //! einsum     contractions over any semiring
 //! complex    complex tensors as pairs of real ones
@@ -11,6 +12,7 @@
 pub mod complex;
 pub mod einsum;
 mod error;
+pub mod linalg;
 pub mod nn;
 pub mod tape;
 

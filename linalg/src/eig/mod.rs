@@ -93,7 +93,7 @@ fn decompose<T: LinalgScalar>(
 ) -> Result<Tensor<i32>> {
     let shape = Shape::square(op, a)?;
     let n = shape.n;
-    let views = Views::of(op, a)?;
+    let views = Views::by_columns(op, a)?;
     run(
         shape.batch,
         slots,

@@ -134,7 +134,7 @@ fn factor<T: LinalgScalar>(
     let mut cols = Output::<i64>::new(shape.batch, if full_pivoting { n } else { 0 }, 1)?;
     let slots = packed.mats()?.into_iter().zip(rows.slices()?).zip(cols.slices()?);
     let slots = slots.map(|((a, rows), cols)| (a, rows, cols)).collect();
-    let views = Views::of(op, a)?;
+    let views = Views::by_columns(op, a)?;
     let info = run(
         shape.batch,
         slots,

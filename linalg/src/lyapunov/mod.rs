@@ -6,11 +6,13 @@
 #[cfg(test)]
 mod tests;
 
+use t4a_algebra::Real;
 use t4a_tensor::Tensor;
 
+use crate::batch::{Views, is_finite, spoil_failed};
 use crate::degeneracy::Degeneracy;
-use crate::eigh::eigh;
-use crate::error::{LinalgError, Result};
+use crate::eigh::eigh_ex;
+use crate::error::{LinalgError, NON_FINITE, Result, check};
 use crate::scalar::LinalgScalar;
 use crate::triangular::check_system;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
@@ -21,25 +23,49 @@ use crate::vocabulary::{Batched, Matrices, RealMatrices};
 ///
 /// # Errors
 /// `NotSquare`, `Tensor`; `NonFinite`, `NoConvergence`, and `RankDeficient` if `P` is not positive
-/// definite to rounding.
+/// definite to rounding, with the batch index.
 pub fn lyapunov<T: LinalgScalar>(p: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
-    let op = "lyapunov";
-    let n = check_system(op, p, b)?.n;
-    let out = eigh(p)?;
+    let (x, info) = lyapunov_ex(p, b)?;
+    let required = p.shape()[p.rank() - 1];
+    check("lyapunov", &info, |op, batch, rank| LinalgError::RankDeficient {
+        op,
+        batch,
+        rank,
+        required,
+    })?;
+    Ok(x)
+}
+
+/// As [`lyapunov`], with an info tensor of the batch's shape instead of an error: 0, or `r + 1` if
+/// only `r` eigenvalues of `P` are positive, or [`NON_FINITE`],
+/// [`NO_CONVERGENCE`](crate::error::NO_CONVERGENCE). The solution of an equation that failed is
+/// NaN.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`, `Tensor`.
+pub fn lyapunov_ex<T: LinalgScalar>(
+    p: &Tensor<T>,
+    b: &Tensor<T>,
+) -> Result<(Tensor<T>, Tensor<i32>)> {
+    let n = check_system("lyapunov", p, b)?.n;
+    let (out, mut info) = eigh_ex(p)?;
     let (e, v) = (Batched::<T::R>::rows_of(&out.values), Batched::new(&out.vectors));
-    let limit = Degeneracy::default().limit(&e, n);
-    let limits = limit.norms()?;
-    if n > 0 {
-        for (batch, (row, limit)) in out.values.to_vec()?.chunks_exact(n).zip(limits).enumerate() {
-            let positive = row.iter().filter(|e| t4a_algebra::Real::to_f64(**e) > limit).count();
-            if positive < n {
-                return Err(LinalgError::RankDeficient { op, batch, rank: positive, required: n });
-            }
+    let limits = Degeneracy::default().limit(&e, n).norms()?;
+    let values = out.values.to_vec()?;
+    let rhs = Views::of("lyapunov", b)?;
+    for (batch, code) in info.as_mut_slice()?.iter_mut().enumerate() {
+        let row = &values[batch * n..(batch + 1) * n];
+        let positive = row.iter().filter(|e| Real::to_f64(**e) > limits[batch]).count();
+        if *code == 0 && !is_finite(rhs.get(batch)) {
+            *code = NON_FINITE;
+        } else if *code == 0 && positive < n {
+            *code = positive as i32 + 1;
         }
     }
     let inverse = e.add(&e.transpose()).recip();
     let inner = v.adjoint().matmul(&Batched::new(b)).matmul(&v).mul_real(&inverse);
-    v.matmul(&inner).matmul(&v.adjoint()).into_tensor()
+    let x = v.matmul(&inner).matmul(&v.adjoint()).into_tensor()?;
+    Ok((spoil_failed(x, &info)?, info))
 }
 
 /// `(P̄, B̄)` from the solution and its cotangent: `B̄` solves `P B̄ + B̄ P = X̄`, and

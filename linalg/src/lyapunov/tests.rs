@@ -32,3 +32,17 @@ fn a_matrix_that_is_not_positive_definite_is_an_error() {
     let error = lyapunov(&p, &p).unwrap_err();
     assert!(matches!(error, LinalgError::RankDeficient { rank: 2, required: 3, .. }));
 }
+
+#[test]
+fn one_bad_equation_does_not_spoil_the_others() {
+    let good = with_eigenvalues::<f64>(1, &[], &[0.5, 1.0, 2.0]).to_vec().unwrap();
+    let bad = with_eigenvalues::<f64>(2, &[], &[0.0, 1.0, 2.0]).to_vec().unwrap();
+    let p = Tensor::from_vec([good.clone(), bad, good.clone()].concat(), &[3, 3, 3]).unwrap();
+    let rhs = [good.clone(), good, vec![f64::NAN; 9]].concat();
+    let (x, info) = lyapunov_ex(&p, &Tensor::from_vec(rhs, &[3, 3, 3]).unwrap()).unwrap();
+    assert_eq!(info.to_vec().unwrap(), [0, 3, NON_FINITE]);
+    let norms = Batched::new(&x).norms().unwrap();
+    // X = I/2 solves P X + X P = P.
+    assert!((norms[0] - 0.75f64.sqrt()).abs() < 1e-14);
+    assert!(norms[1].is_nan() && norms[2].is_nan());
+}

@@ -3,7 +3,7 @@
 use t4a_tensor::Tensor;
 
 use super::{Op, Outcome, Part};
-use crate::error::{LinalgError, Result, SINGULAR, check};
+use crate::error::{LinalgError, OUTSIDE_DOMAIN, Result, SINGULAR, check};
 use crate::hermitian::hermitian_function_ex;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
@@ -121,5 +121,49 @@ impl Op {
             Op::Lyapunov => vec![full(&lyapunov::lyapunov(a, inputs[1])?)],
         };
         Ok(outcome)
+    }
+
+    /// The info tensor of the operation, of the batch's shape: 0 for every matrix that it can
+    /// serve, else a pivot, [`NON_FINITE`](crate::error::NON_FINITE) or another code of
+    /// [`error`](crate::error).
+    ///
+    /// # Errors
+    /// Those of the operation, save for what the info tensor reports.
+    ///
+    /// # Panics
+    /// As [`Op::forward`].
+    pub fn info<T: LinalgScalar>(&self, inputs: &[&Tensor<T>]) -> Result<Tensor<i32>> {
+        assert_eq!(inputs.len(), self.arity(), "{}: number of inputs", self.name());
+        let a = inputs[0];
+        Ok(match self {
+            Op::Svd(_) | Op::SvdVals | Op::Polar(_) => svd::svdvals_ex(a)?.1,
+            Op::Qr => qr::qr_ex(a, qr::Columns::Thin)?.1,
+            Op::LuFactor | Op::Det | Op::Slogdet => {
+                // A zero pivot is a value here.
+                let codes = lu::lu_factor_ex(a)?.1.to_vec()?;
+                let batch = &a.shape()[..a.rank() - 2];
+                Tensor::from_vec(codes.into_iter().map(|code| code.min(0)).collect(), batch)?
+            }
+            Op::Cholesky => cholesky::cholesky_ex(a)?.1,
+            Op::Eigh(_) | Op::EigvalsH => eigh::eigvalsh_ex(a)?.1,
+            Op::Eig(_) => eig::eig_ex(a)?.1,
+            Op::Expm => expm::expm_ex(a)?.1,
+            Op::Sqrtm => sqrtm::sqrtm_ex(a)?.1,
+            Op::Hermitian(f) => {
+                let ((_, values), _, mut info) = hermitian_function_ex(a, f)?;
+                let norms = Batched::rows_of(&values).norms()?;
+                for (code, norm) in info.as_mut_slice()?.iter_mut().zip(norms) {
+                    if *code == 0 && !norm.is_finite() {
+                        *code = OUTSIDE_DOMAIN;
+                    }
+                }
+                info
+            }
+            Op::Inv => inverse::inv_ex(a)?.1,
+            Op::Pinv(rtol) => pinv::pinv_ex(a, *rtol)?.1,
+            Op::Solve => solve::solve_ex(a, inputs[1])?.2,
+            Op::SolveTriangular(t) => triangular::solve_triangular_ex(a, inputs[1], *t)?.1,
+            Op::Lyapunov => lyapunov::lyapunov_ex(a, inputs[1])?.1,
+        })
     }
 }

@@ -102,7 +102,7 @@ fn factor<T: LinalgScalar>(
     let mut perm = Output::<i64>::new(shape.batch, if pivoted { n } else { 0 }, 1)?;
     let slots = q.mats()?.into_iter().zip(r.mats()?).zip(perm.slices()?);
     let slots = slots.map(|((q, r), perm)| (q, r, perm)).collect();
-    let views = Views::of(op, a)?;
+    let views = Views::by_columns(op, a)?;
     let block = T::qr_block(m, n);
     let info = run(
         shape.batch,

@@ -79,7 +79,7 @@ pub fn svd_ex<T: LinalgScalar>(a: &Tensor<T>, vectors: Vectors) -> Result<(Svd<T
     let mut s = Output::<T::R>::new(shape.batch, k, 1)?;
     let slots = u.mats()?.into_iter().zip(v.mats()?).zip(s.slices()?);
     let slots = slots.map(|((u, v), s)| (u, v, s)).collect();
-    let views = Views::of("svd", a)?;
+    let views = Views::by_columns("svd", a)?;
     let extent = match vectors {
         Vectors::Thin => Extent::Thin,
         Vectors::Full => Extent::Full,
@@ -130,7 +130,7 @@ pub fn svdvals_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::R>, Tenso
     let (m, n, k) = (shape.m, shape.n, shape.k());
     let mut s = Output::<T::R>::new(shape.batch, k, 1)?;
     let slots = s.slices()?;
-    let views = Views::of("svdvals", a)?;
+    let views = Views::by_columns("svdvals", a)?;
     let info = run(
         shape.batch,
         slots,

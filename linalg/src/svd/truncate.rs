@@ -57,7 +57,11 @@ impl Truncation {
         Self { relative_discarded_weight: weight, ..self }
     }
 
-    fn validate(&self) -> Result<()> {
+    /// Rejects policies that contradict themselves.
+    ///
+    /// # Errors
+    /// `Tensor` for a cutoff that is negative or NaN and for `min_dim > max_dim`.
+    pub fn validate(&self) -> Result<()> {
         let numbers = [
             self.cutoff,
             self.relative_cutoff,

@@ -1,0 +1,136 @@
+//! Eigendecompositions of Hermitian and of general matrices.
+
+use t4a_linalg::{Degeneracy, Op, Result};
+
+use super::call::{call, call_ex, call_jvp, call_one};
+use super::matrix::Matrix;
+use super::value::Value;
+
+/// `(A + Aᴴ)/2 = V diag(E) Vᴴ`, eigenvalues in nondecreasing order.
+#[derive(Clone, Debug)]
+pub struct Eigh<M: Matrix> {
+    /// Eigenvalues, `[…, n]`, real.
+    pub values: M::RealVector,
+    /// Orthonormal eigenvectors as columns, `[…, n, n]`.
+    pub vectors: M,
+}
+
+impl<M: Matrix> Eigh<M> {
+    fn new(parts: Vec<Value<M::Backend>>) -> Self {
+        let [e, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
+        Self { values: M::real_vector(e), vectors: M::from_value(v) }
+    }
+}
+
+/// `(A + Aᴴ)/2 = V diag(E) Vᴴ`; the gradient is Hermitian.
+///
+/// Gauge as in [`svd`](super::svd()): a loss must not depend on the phases of eigenvectors nor on
+/// the basis within an eigenspace. For functions of matrices use
+/// [`hermitian_function`](super::hermitian_function), which is exact at ties.
+///
+/// # Errors
+/// `NotSquare`; `NonFinite`, `NoConvergence` with the batch index.
+pub fn eigh<M: Matrix>(a: M) -> Result<Eigh<M>> {
+    eigh_with(a, Degeneracy::default())
+}
+
+/// As [`eigh`], with a policy for ties in its derivative.
+///
+/// # Errors
+/// As [`eigh`].
+pub fn eigh_with<M: Matrix>(a: M, degeneracy: Degeneracy) -> Result<Eigh<M>> {
+    Ok(Eigh::new(call(Op::Eigh(degeneracy), vec![a.into_value()])?))
+}
+
+/// As [`eigh`], with the status of each matrix; the results of a matrix that failed are NaN, its
+/// gradient is zero.
+///
+/// # Errors
+/// Those that do not belong to one matrix.
+pub fn eigh_ex<M: Matrix>(a: M) -> Result<(Eigh<M>, M::Info)> {
+    let (parts, info, device) = call_ex(Op::Eigh(Degeneracy::default()), vec![a.into_value()])?;
+    Ok((Eigh::new(parts), M::info(&info, &device)?))
+}
+
+/// The decomposition and its tangent along `(dA + dAᴴ)/2`, with `vᵢᴴ dvᵢ = 0`.
+///
+/// # Errors
+/// As [`eigh`]; `Tensor` if the shapes differ.
+pub fn eigh_jvp<M: Matrix>(a: M, da: M) -> Result<(Eigh<M>, Eigh<M>)> {
+    let op = Op::Eigh(Degeneracy::default());
+    let [parts, moved] = call_jvp(op, vec![a.into_value()], vec![da.into_value()])?;
+    Ok((Eigh::new(parts), Eigh::new(moved)))
+}
+
+/// Eigenvalues of `(A + Aᴴ)/2` in nondecreasing order, `[…, n]`.
+///
+/// # Errors
+/// As [`eigh`].
+pub fn eigvalsh<M: Matrix>(a: M) -> Result<M::RealVector> {
+    Ok(M::real_vector(call_one(Op::EigvalsH, vec![a.into_value()])?))
+}
+
+/// As [`eigvalsh`], with the status of each matrix as in [`eigh_ex`].
+///
+/// # Errors
+/// As [`eigh_ex`].
+pub fn eigvalsh_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
+    let (mut parts, info, device) = call_ex(Op::EigvalsH, vec![a.into_value()])?;
+    Ok((M::real_vector(parts.swap_remove(0)), M::info(&info, &device)?))
+}
+
+/// Eigenvalues and their tangents along `(dA + dAᴴ)/2`.
+///
+/// # Errors
+/// As [`eigh_jvp`].
+pub fn eigvalsh_jvp<M: Matrix>(a: M, da: M) -> Result<(M::RealVector, M::RealVector)> {
+    let parts = call_jvp(Op::EigvalsH, vec![a.into_value()], vec![da.into_value()])?;
+    let [e, de] = parts.map(|mut parts| M::real_vector(parts.swap_remove(0)));
+    Ok((e, de))
+}
+
+/// `A V = V diag(λ)`, complex.
+#[derive(Clone, Debug)]
+pub struct Eig<M: Matrix> {
+    /// Eigenvalues, `[…, n]`, in no particular order.
+    pub values: M::ComplexVector,
+    /// Eigenvectors of norm 1 as columns, `[…, n, n]`.
+    pub vectors: M::ComplexMatrix,
+}
+
+impl<M: Matrix> Eig<M> {
+    fn new(parts: Vec<Value<M::Backend>>) -> Self {
+        let [l, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
+        Self { values: M::complex_vector(l), vectors: M::complex_matrix(v) }
+    }
+}
+
+/// `A V = V diag(λ)`; the gradient is real if `A` is.
+///
+/// Gauge: a loss must not depend on the phases of eigenvectors. A defective matrix has no
+/// derivative: `backward` panics with the text of `Singular`.
+///
+/// # Errors
+/// As [`eigh`].
+pub fn eig<M: Matrix>(a: M) -> Result<Eig<M>> {
+    Ok(Eig::new(call(Op::Eig(Degeneracy::default()), vec![a.into_value()])?))
+}
+
+/// As [`eig`], with the status of each matrix as in [`eigh_ex`].
+///
+/// # Errors
+/// As [`eigh_ex`].
+pub fn eig_ex<M: Matrix>(a: M) -> Result<(Eig<M>, M::Info)> {
+    let (parts, info, device) = call_ex(Op::Eig(Degeneracy::default()), vec![a.into_value()])?;
+    Ok((Eig::new(parts), M::info(&info, &device)?))
+}
+
+/// The decomposition and its tangent along `dA`, with `Re vᵢᴴ dvᵢ = 0`.
+///
+/// # Errors
+/// As [`eig`]; `Singular` if the matrix is defective; `Tensor` if the shapes differ.
+pub fn eig_jvp<M: Matrix>(a: M, da: M) -> Result<(Eig<M>, Eig<M>)> {
+    let op = Op::Eig(Degeneracy::default());
+    let [parts, moved] = call_jvp(op, vec![a.into_value()], vec![da.into_value()])?;
+    Ok((Eig::new(parts), Eig::new(moved)))
+}

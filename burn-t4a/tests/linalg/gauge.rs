@@ -1,0 +1,121 @@
+//! Ties, gauges, truncation: where derivatives of factorisations go wrong elsewhere.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use burn_autodiff::Autodiff;
+use burn_t4a::BurnT4a;
+use burn_t4a::ext::Complex;
+use burn_t4a::ext::linalg::*;
+use burn_tensor::Tensor;
+
+use crate::cases::{numbers, tensor, values};
+
+type AD = Autodiff<BurnT4a>;
+
+/// `U diag(s) Vᵀ` with random orthogonal factors.
+fn with_singular_values(s: &[f64], m: usize, n: usize) -> Tensor<BurnT4a, 2> {
+    let k = s.len();
+    let u = qr(tensor::<BurnT4a, 2>(numbers(1, m * k), [m, k])).unwrap().q;
+    let v = qr(tensor::<BurnT4a, 2>(numbers(2, n * k), [n, k])).unwrap().q;
+    (u * tensor::<BurnT4a, 2>(s.to_vec(), [1, k])).matmul(v.transpose())
+}
+
+fn message(result: std::thread::Result<impl Sized>) -> String {
+    let payload = result.err().expect("a panic");
+    payload.downcast_ref::<String>().cloned().unwrap_or_default()
+}
+
+#[test]
+fn ties_are_harmless_for_losses_without_gauge() {
+    // The polar factor U Vᵀ through the decomposition, at a triple singular value.
+    let a = with_singular_values(&[3.0, 2.0, 2.0, 2.0, 0.5], 6, 5);
+    let w = tensor::<AD, 2>(numbers(3, 30), [6, 5]);
+    let gradient = |f: fn(Tensor<AD, 2>) -> Tensor<AD, 2>| {
+        let x = Tensor::<AD, 2>::from_inner(a.clone()).require_grad();
+        let gradients = (f(x.clone()) * w.clone()).sum().backward();
+        values(x.grad(&gradients).unwrap())
+    };
+    let through_svd = gradient(|x| {
+        let Svd { u, vh, .. } = svd(x).unwrap();
+        u.matmul(vh)
+    });
+    let exact = gradient(|x| polar(x, Side::Right).unwrap().u);
+    let off = through_svd.iter().zip(&exact).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(off < 1e-13, "{off:e}");
+}
+
+#[test]
+fn a_loss_of_arbitrary_phases_is_reported() {
+    let part = |seed| tensor::<AD, 2>(numbers(seed, 16), [4, 4]).require_grad();
+    let loss = |sum: fn(Svd<Complex<AD, 2>>) -> Tensor<AD, 1>| {
+        sum(svd(Complex::new(part(1), part(2)).unwrap()).unwrap())
+    };
+    let text = message(catch_unwind(AssertUnwindSafe(|| loss(|out| out.u.re().sum()).backward())));
+    assert!(text.contains("arbitrary basis"), "{text}");
+    // Neither U nor V is free of phases here, but the loss is.
+    loss(|out| out.u.matmul(out.vh).re().sum()).backward();
+}
+
+#[test]
+fn a_loss_that_splits_a_tie_is_reported() {
+    let a = with_singular_values(&[2.0, 1.0, 1.0], 3, 3);
+    let x = Tensor::<AD, 2>::from_inner(a).require_grad();
+    let Svd { u, vh, .. } = svd_truncated(x.clone(), &Truncation::new().max_dim(2)).unwrap().kept;
+    assert_eq!(u.dims(), [3, 2]);
+    let loss = u.matmul(vh).sum();
+    let text = message(catch_unwind(AssertUnwindSafe(|| loss.backward())));
+    assert!(text.contains("arbitrary basis"), "{text}");
+    // On request the undefined part is dropped.
+    let quiet = Degeneracy { check_gauge: false, ..Degeneracy::default() };
+    let Svd { u, .. } = svd_with(x.clone(), quiet).unwrap();
+    let gradients = u.sum().backward();
+    assert!(values(x.grad(&gradients).unwrap()).iter().all(|g| g.is_finite()));
+}
+
+#[test]
+fn truncation_reports_what_it_dropped() {
+    let a = with_singular_values(&[3.0, 2.0, 0.2, 0.1], 5, 4);
+    let out = svd_truncated(a.clone(), &Truncation::new().relative_cutoff(0.1)).unwrap();
+    let Svd { u, s, vh } = out.kept;
+    assert_eq!(s.dims(), [2]);
+    let rest = a - (u * s.unsqueeze_dim(0)).matmul(vh);
+    let norm = values((rest.clone() * rest).sum().sqrt())[0];
+    let error = values(out.error)[0];
+    assert!((error - 0.05f64.sqrt()).abs() < 1e-14 && (norm - error).abs() < 1e-13);
+    let error =
+        svd_truncated(tensor::<BurnT4a, 2>(numbers(1, 4), [2, 2]), &Truncation::new().cutoff(-1.0));
+    assert!(matches!(error, Err(LinalgError::Tensor(_))));
+}
+
+#[test]
+fn determinants_of_singular_matrices_have_a_gradient() {
+    let x = tensor::<AD, 2>(vec![1.0, 2.0, 2.0, 4.0], [2, 2]).require_grad();
+    let gradients = det(x.clone()).unwrap().backward();
+    let cofactors = values(x.grad(&gradients).unwrap());
+    for (got, want) in cofactors.iter().zip([4.0, -2.0, -2.0, 1.0]) {
+        assert!((got - want).abs() < 1e-14, "{cofactors:?}");
+    }
+}
+
+#[test]
+fn strided_and_expanded_inputs_and_cotangents() {
+    let a = tensor::<AD, 3>(numbers(5, 24), [4, 2, 3]).require_grad();
+    // Axes in another order, every other row, and a cotangent that is an expanded number.
+    let view = a.clone().permute([1, 0, 2]).slice([0..2, 1..4, 0..3]);
+    let (s, again) = (svdvals(view.clone()).unwrap(), svdvals(view.clone() * 1.0).unwrap());
+    assert_eq!(values(s.clone()), values(again));
+    let gradients = s.sum().backward();
+    let bar = values(a.grad(&gradients).unwrap());
+    let dense = (view.inner() * 1.0).into_data();
+    let b = Tensor::<AD, 3>::from_primitive(burn_tensor::TensorPrimitive::Float(
+        <AD as burn_backend::ops::FloatTensorOps<AD>>::float_from_data(dense, &Default::default()),
+    ))
+    .require_grad();
+    let gradients = svdvals(b.clone()).unwrap().sum().backward();
+    let dense = values(b.grad(&gradients).unwrap());
+    for (i, &got) in bar.iter().enumerate() {
+        let (row, batch, col) = (i / 6, i / 3 % 2, i % 3);
+        let want = if row == 0 { 0.0 } else { dense[(batch * 3 + row - 1) * 3 + col] };
+        assert!((got - want).abs() < 1e-14);
+    }
+}

@@ -1,0 +1,8 @@
+//! Linear algebra on Burn tensors: derivatives of every function against differences, against the
+//! portable default and in second order; tangents; ties and gauges; errors and status.
+
+mod cases;
+mod derivatives;
+mod gauge;
+mod status;
+mod tangents;

@@ -1,0 +1,112 @@
+//! The `_jvp` functions: `⟨w, J v⟩ = ⟨Jᵀ w, v⟩`.
+
+use burn_autodiff::Autodiff;
+use burn_t4a::BurnT4a;
+use burn_t4a::ext::linalg::*;
+use burn_tensor::Tensor;
+
+use crate::cases::{Kind, data, numbers, tensor, values};
+
+type AD = Autodiff<BurnT4a>;
+type T3 = Tensor<AD, 3>;
+
+/// Results as one vector.
+fn flat<const D: usize>(x: Tensor<AD, D>) -> Tensor<AD, 1> {
+    x.flatten(0, D - 1)
+}
+
+fn both<const D: usize, const E: usize>(x: Tensor<AD, D>, y: Tensor<AD, E>) -> Tensor<AD, 1> {
+    Tensor::cat(vec![flat(x), flat(y)], 0)
+}
+
+type Rule = fn(Vec<T3>, Vec<T3>) -> (Tensor<AD, 1>, Tensor<AD, 1>);
+
+fn svd_flat(out: Svd<T3>) -> Tensor<AD, 1> {
+    both(out.s, both(out.u, out.vh))
+}
+
+/// Value and tangent of a function of one matrix, as vectors.
+macro_rules! along {
+    (|$x:ident, $dx:ident| $call:expr, $out:pat_param => $flat:expr) => {
+        |mut a, mut da| {
+            let ($x, $dx): (T3, T3) = (a.swap_remove(0), da.swap_remove(0));
+            let (value, tangent) = $call.unwrap();
+            let $out = value;
+            let value = $flat;
+            let $out = tangent;
+            (value, $flat)
+        }
+    };
+}
+
+#[rustfmt::skip]
+fn rules() -> Vec<(&'static str, Vec<[usize; 3]>, Kind, Rule)> {
+    use Kind::{General, Positive, Regular};
+    const SQUARE: [usize; 3] = [2, 4, 4];
+    const TALL: [usize; 3] = [2, 5, 3];
+    let mut rules: Vec<(&'static str, Vec<[usize; 3]>, Kind, Rule)> = Vec::new();
+    let mut add = |name, shapes: &[[usize; 3]], kind, rule: Rule| {
+        rules.push((name, shapes.to_vec(), kind, rule));
+    };
+    add("svd", &[TALL], General, along!(|x, v| svd_jvp(x, v), out => svd_flat(out)));
+    add("svdvals", &[TALL], General, along!(|x, v| svdvals_jvp(x, v), s => flat(s)));
+    add("qr", &[TALL], General, along!(|x, v| qr_jvp(x, v), out => both(out.q, out.r)));
+    add("eigh", &[SQUARE], Positive,
+        along!(|x, v| eigh_jvp(x, v), out => both(out.values, out.vectors)));
+    add("eigvalsh", &[SQUARE], Positive, along!(|x, v| eigvalsh_jvp(x, v), e => flat(e)));
+    add("cholesky", &[SQUARE], Positive, along!(|x, v| cholesky_jvp(x, v), l => flat(l)));
+    add("polar", &[TALL], General,
+        along!(|x, v| polar_jvp(x, v, Side::Right), out => both(out.u, out.p)));
+    add("expm", &[SQUARE], General, along!(|x, v| expm_jvp(x, v), y => flat(y)));
+    add("sqrtm", &[SQUARE], Regular, along!(|x, v| sqrtm_jvp(x, v), y => flat(y)));
+    add("hermitian_function", &[SQUARE], Positive,
+        along!(|x, v| hermitian_function_jvp(x, v, Elementary::Exp), y => flat(y)));
+    add("inv", &[SQUARE], Regular, along!(|x, v| inv_jvp(x, v), y => flat(y)));
+    add("pinv", &[TALL], General, along!(|x, v| pinv_jvp(x, v, None), y => flat(y)));
+    add("det", &[SQUARE], Regular, along!(|x, v| det_jvp(x, v), y => flat(y)));
+    add("slogdet", &[SQUARE], Regular,
+        along!(|x, v| slogdet_jvp(x, v), (sign, log) => both(sign, log)));
+    add("eig", &[SQUARE], General,
+        along!(|x, v| eig_jvp(x, v), out => both(out.values.re(), out.values.im())));
+    add("solve", &[SQUARE, [2, 4, 2]], Regular, |a, da| {
+        let [a, b] = a.try_into().unwrap();
+        let [da, db] = da.try_into().unwrap();
+        let (x, dx) = solve_jvp::<T3>(a, b, da, db).unwrap();
+        (flat(x), flat(dx))
+    });
+    rules
+}
+
+#[test]
+fn tangents_are_the_transpose_of_cotangents() {
+    for (index, (name, shapes, kind, rule)) in rules().into_iter().enumerate() {
+        let x = shapes.iter().enumerate().map(|(i, &shape)| {
+            tensor::<AD, 3>(data(40 + index, i, shape, kind), shape).require_grad()
+        });
+        let x: Vec<T3> = x.collect();
+        let v = shapes.iter().enumerate().map(|(i, &shape)| {
+            tensor::<AD, 3>(numbers(7 * index + i, shape.iter().product()), shape)
+        });
+        let v: Vec<T3> = v.collect();
+        let (value, tangent) = rule(x.clone(), v.clone());
+        let count = value.dims()[0];
+        let w = tensor::<AD, 1>(numbers(600 + index, count), [count]);
+        let forward = values((tangent * w.clone()).sum())[0];
+        let gradients = (value * w).sum().backward();
+        let mut reverse = 0.0;
+        let mut size = 0.0;
+        for (x, v) in x.iter().zip(v) {
+            let (bar, v) = (values(x.grad(&gradients).unwrap()), values(v));
+            reverse += bar.iter().zip(&v).map(|(a, b)| a * b).sum::<f64>();
+            size += bar.iter().zip(&v).map(|(a, b)| (a * b).abs()).sum::<f64>();
+        }
+        assert!((forward - reverse).abs() <= 1e-11 * size, "{name}: {forward} {reverse}");
+    }
+}
+
+#[test]
+fn a_tangent_of_another_shape_is_an_error() {
+    let a = tensor::<BurnT4a, 3>(numbers(1, 8), [2, 2, 2]);
+    let error = svd_jvp(a.clone(), a.narrow(0, 0, 1)).unwrap_err();
+    assert!(matches!(error, LinalgError::Tensor(_)), "{error}");
+}

@@ -1,0 +1,194 @@
+//! Factorisations in double precision against a direct call of faer, and the cost of a gradient: `cargo bench -p t4a-linalg`, one thread and all.
+//!
+//! Microseconds per matrix, the least of several rounds. `over` is forward/faer − 1, `bwd` the
+//! reverse pass alone as a multiple of the forward pass. Batches run as one call of ours and as a
+//! loop over faer. Before the clock starts, every result is checked.
+//!
+//! Arguments filter by name: `cargo bench -p t4a-linalg -- svd 256`.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use faer::linalg::solvers::Solve;
+use faer::{Mat, Par, Side};
+use t4a_linalg::vocabulary::{Batched, Matrices};
+use t4a_linalg::{Degeneracy, Op, op};
+use t4a_tensor::{Tensor, loops::parallel};
+
+/// Least time of one call, in µs.
+fn time(mut call: impl FnMut()) -> f64 {
+    call();
+    let begin = Instant::now();
+    call();
+    let once = begin.elapsed().as_secs_f64().max(1e-9);
+    let rounds = if once > 0.05 { 3 } else { 9 };
+    let repeat = (0.004 / once).ceil() as usize;
+    let mut best = f64::INFINITY;
+    for _ in 0..rounds {
+        let begin = Instant::now();
+        (0..repeat).for_each(|_| call());
+        best = best.min(begin.elapsed().as_secs_f64() / repeat as f64);
+    }
+    best * 1e6
+}
+
+fn numbers(seed: u64, count: usize) -> Vec<f64> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+struct Case {
+    op: Op,
+    name: &'static str,
+}
+
+const CASES: [Case; 7] = [
+    Case { op: Op::Svd(POLICY), name: "svd" },
+    Case { op: Op::SvdVals, name: "svdvals" },
+    Case { op: Op::Qr, name: "qr" },
+    Case { op: Op::Eigh(POLICY), name: "eigh" },
+    Case { op: Op::Cholesky, name: "cholesky" },
+    Case { op: Op::Solve, name: "solve" },
+    Case { op: Op::LuFactor, name: "lu" },
+];
+const POLICY: Degeneracy = Degeneracy { tolerance: None, broadening: None, check_gauge: true };
+
+fn inputs(op: &Op, batch: &[usize], n: usize) -> Vec<Tensor<f64>> {
+    let shape: Vec<usize> = batch.iter().copied().chain([n, n]).collect();
+    let a = Tensor::from_vec(numbers(1, shape.iter().product()), &shape).expect("memory");
+    let a = match op {
+        Op::Cholesky => {
+            let a = Batched::new(&a);
+            let square = a.matmul(&a.adjoint()).scale(1.0 / n as f64);
+            square.add(&a.identity(n)).into_tensor().expect("a product")
+        }
+        Op::Eigh(_) => Batched::new(&a).herm().into_tensor().expect("a sum"),
+        // Far from singular.
+        Op::Solve | Op::LuFactor => {
+            let a = Batched::new(&a);
+            a.add(&a.identity(n).scale(2.0)).into_tensor().expect("a sum")
+        }
+        _ => a,
+    };
+    match op {
+        Op::Solve => vec![a.clone(), a.clone()],
+        _ => vec![a],
+    }
+}
+
+fn faer_call(op: &Op, a: &Mat<f64>) {
+    const CONVERGED: &str = "regular matrices";
+    match op {
+        Op::Svd(_) => drop(black_box(a.thin_svd().expect(CONVERGED))),
+        Op::SvdVals => drop(black_box(a.singular_values().expect(CONVERGED))),
+        Op::Qr => {
+            let qr = a.qr();
+            black_box((qr.compute_thin_Q(), qr.thin_R().to_owned()));
+        }
+        Op::Eigh(_) => drop(black_box(a.self_adjoint_eigen(Side::Lower).expect(CONVERGED))),
+        Op::Cholesky => drop(black_box(a.llt(Side::Lower).expect(CONVERGED))),
+        Op::Solve => drop(black_box(a.partial_piv_lu().solve(a))),
+        _ => drop(black_box(a.partial_piv_lu())),
+    }
+}
+
+/// The product of the factors is the matrix.
+fn check(op: &Op, inputs: &[Tensor<f64>], out: &op::Outcome<Batched<f64>>) {
+    let a = Batched::new(&inputs[0]);
+    let full = |i: usize| out.parts[i].full();
+    let product = match op {
+        Op::Svd(_) => full(0).mul_real(out.parts[1].real()).matmul(full(2)),
+        Op::Eigh(_) => full(1).mul_real(out.parts[0].real()).matmul(&full(1).adjoint()),
+        Op::Qr => full(0).matmul(full(1)),
+        Op::Cholesky => full(0).matmul(&full(0).adjoint()),
+        Op::Solve => a.matmul(full(0)),
+        Op::LuFactor => {
+            let n = a.rows();
+            let lower = full(0).mask(t4a_linalg::vocabulary::Region::Lower(-1));
+            let upper = full(0).mask(t4a_linalg::vocabulary::Region::Upper(0));
+            let product = lower.add(&a.identity(n)).matmul(&upper);
+            let rows = out.rows.as_ref().expect("a permutation").inverse().expect("memory");
+            product.permute_rows(&rows)
+        }
+        _ => {
+            // ‖A‖² = Σ s².
+            let (s, whole) = (out.parts[0].real().norms(), a.norms());
+            let (s, whole) = (s.expect("values"), whole.expect("values"));
+            assert!(s.iter().zip(&whole).all(|(s, a)| (s - a).abs() < 1e-10 * a));
+            return;
+        }
+    };
+    let off = product.sub(&a).norms().expect("values");
+    let size = a.norms().expect("values");
+    assert!(off.iter().zip(&size).all(|(off, size)| *off < 1e-11 * size), "{op:?}: {off:?}");
+}
+
+fn main() {
+    let filters: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let cores = parallel::threads();
+    let sizes =
+        [(2, 16), (2, 64), (4, 16), (4, 64), (8, 16), (8, 64), (8, 1), (64, 1), (256, 1), (512, 1)];
+    for threads in [cores, 1] {
+        // The pool keeps its threads; 1 turns it off for good, so it comes last.
+        parallel::set_threads(threads);
+        faer::set_global_parallelism(if threads == 1 { Par::Seq } else { Par::rayon(0) });
+        println!("\nthreads {threads}: µs per matrix");
+        println!(
+            "{:<9} {:>4} {:>6} {:>10} {:>10} {:>8} {:>10} {:>6}",
+            "op", "n", "batch", "forward", "faer", "over", "gradient", "bwd"
+        );
+        for Case { op, name } in &CASES {
+            for (n, count) in sizes {
+                let wanted = |f: &String| name == f || n.to_string() == *f;
+                let (names, numbers): (Vec<_>, Vec<_>) =
+                    filters.iter().cloned().partition(|f| f.parse::<usize>().is_err());
+                if !(names.is_empty() || names.iter().any(wanted))
+                    || !(numbers.is_empty() || numbers.iter().any(wanted))
+                {
+                    continue;
+                }
+                row(op, name, n, count);
+            }
+        }
+        if cores == 1 {
+            break;
+        }
+    }
+}
+
+fn row(op: &Op, name: &str, n: usize, count: usize) {
+    let batch: &[usize] = if count == 1 { &[] } else { &[count] };
+    let inputs = inputs(op, batch, n);
+    let refs: Vec<&Tensor<f64>> = inputs.iter().collect();
+    let views: Vec<_> = inputs.iter().map(Batched::new).collect();
+    let values = inputs[0].to_vec().expect("memory");
+    let entry = |b: usize| {
+        let values = &values;
+        move |i: usize, j: usize| values[(b * n + i) * n + j]
+    };
+    let direct: Vec<Mat<f64>> = (0..count).map(|b| Mat::from_fn(n, n, entry(b))).collect();
+
+    check(op, &inputs, &op.forward(&refs, true).expect("regular matrices"));
+    let run = || op.forward(&refs, false).expect("regular matrices");
+    let gradient = || {
+        let out = op.forward(&refs, true).expect("regular matrices");
+        // The cotangents of Σ x²/2 over all results.
+        let bars: Vec<_> = out.parts.iter().cloned().map(Some).collect();
+        black_box(op.vjp(&views, &out, &bars).expect("a loss without gauge"));
+    };
+    let per = |us: f64| us / count as f64;
+    let forward = per(time(|| drop(black_box(run()))));
+    let with_vjp = per(time(gradient));
+    let faer = per(time(|| direct.iter().for_each(|a| faer_call(op, a))));
+    println!(
+        "{name:<9} {n:>4} {count:>6} {forward:>10.2} {faer:>10.2} {:>7.0}% {with_vjp:>10.2} {:>6.2}",
+        100.0 * (forward / faer - 1.0),
+        (with_vjp - forward) / forward,
+    );
+}

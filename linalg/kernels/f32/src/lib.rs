@@ -1,0 +1,19 @@
+//! faer's dense factorisations compiled for f32.
+#![forbid(unsafe_code)]
+
+use faer::dyn_stack::MemBuffer;
+use faer::{MatMut, MatRef, Par};
+use num_complex::Complex;
+use t4a_linalg_generic::{Extent, Orders, concrete, for_each_kernel};
+
+for_each_kernel!(concrete, f32);
+
+/// Eigenvalues and right eigenvectors, the latter not normalised; `false` without convergence.
+pub fn eigen(
+    a: MatRef<'_, f32>,
+    values: &mut [Complex<f32>],
+    vectors: Option<MatMut<'_, Complex<f32>>>,
+    par: Par,
+) -> bool {
+    t4a_linalg_generic::eigen_real(a, values, vectors, par)
+}

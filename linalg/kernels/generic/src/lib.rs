@@ -1,0 +1,271 @@
+//! faer's dense factorisations as functions of one shape, and the table of them.
+//!
+//! Nothing is compiled here: each element type has a crate that instantiates these functions.
+#![forbid(unsafe_code)]
+#![allow(missing_docs)]
+
+mod table;
+
+use std::ops::Neg;
+
+use faer::diag::DiagMut;
+use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use faer::linalg::cholesky::llt::factor as llt;
+use faer::linalg::evd::{
+    self, ComputeEigenvectors, EvdParams, self_adjoint_evd, self_adjoint_evd_scratch,
+};
+use faer::linalg::householder::{
+    apply_block_householder_sequence_on_the_left_in_place_scratch as apply_scratch,
+    apply_block_householder_sequence_on_the_left_in_place_with_conj as apply,
+};
+use faer::linalg::lu::{full_pivoting::factor as full, partial_pivoting::factor as partial};
+use faer::linalg::qr::{col_pivoting::factor as pivoting, no_pivoting::factor as householder};
+use faer::linalg::svd::{ComputeSvdVectors, svd as faer_svd, svd_scratch as faer_svd_scratch};
+use faer::linalg::triangular_solve as triangular;
+use faer::traits::{ComplexField, RealField};
+use faer::{Accum, Conj, MatMut, MatRef, Par, Spec};
+use num_complex::Complex;
+
+/// Which vectors a decomposition computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// None.
+    Values,
+    /// As many as there are values.
+    Thin,
+    /// A complete basis.
+    Full,
+}
+
+/// Row order and its inverse, then column order and its inverse, as faer writes them.
+pub type Orders<'a> = [&'a mut [usize]; 4];
+
+pub fn svd_scratch<T: ComplexField>(m: usize, n: usize, extent: Extent, par: Par) -> MemBuffer {
+    let vectors = match extent {
+        Extent::Values => ComputeSvdVectors::No,
+        Extent::Thin => ComputeSvdVectors::Thin,
+        Extent::Full => ComputeSvdVectors::Full,
+    };
+    let params = Spec::default();
+    MemBuffer::new(faer_svd_scratch::<T>(m, n, vectors, vectors, par, params))
+}
+
+pub fn svd<T: ComplexField>(
+    a: MatRef<'_, T>,
+    s: &mut [T],
+    uv: Option<(MatMut<'_, T>, MatMut<'_, T>)>,
+    par: Par,
+    memory: &mut MemBuffer,
+) -> bool {
+    let (u, v) = uv.map_or((None, None), |(u, v)| (Some(u), Some(v)));
+    let s = DiagMut::from_slice_mut(s);
+    faer_svd(a, s, u, v, par, MemStack::new(memory), Spec::default()).is_ok()
+}
+
+pub fn eigh_scratch<T: ComplexField>(n: usize, vectors: bool, par: Par) -> MemBuffer {
+    if n == 0 {
+        return MemBuffer::new(StackReq::EMPTY);
+    }
+    let compute = if vectors { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
+    MemBuffer::new(self_adjoint_evd_scratch::<T>(n, compute, par, Spec::default()))
+}
+
+pub fn eigh<T: ComplexField>(
+    a: MatRef<'_, T>,
+    values: &mut [T],
+    vectors: Option<MatMut<'_, T>>,
+    par: Par,
+    memory: &mut MemBuffer,
+) -> bool {
+    let values = DiagMut::from_slice_mut(values);
+    let stack = MemStack::new(memory);
+    self_adjoint_evd(a, values, vectors, par, stack, Spec::default()).is_ok()
+}
+
+pub fn cholesky_scratch<T: ComplexField>(n: usize, par: Par) -> MemBuffer {
+    MemBuffer::new(llt::cholesky_in_place_scratch::<T>(n, par, Spec::default()))
+}
+
+pub fn cholesky<T: ComplexField>(
+    a: MatMut<'_, T>,
+    par: Par,
+    memory: &mut MemBuffer,
+) -> Result<(), usize> {
+    let regularization = llt::LltRegularization::default();
+    let stack = MemStack::new(memory);
+    match llt::cholesky_in_place(a, regularization, par, stack, Spec::default()) {
+        Ok(_) => Ok(()),
+        Err(llt::LltError::NonPositivePivot { index }) => Err(index),
+    }
+}
+
+pub fn qr_block<T: ComplexField>(m: usize, n: usize) -> usize {
+    householder::recommended_block_size::<T>(m, n).max(1)
+}
+
+pub fn qr_scratch<T: ComplexField>(
+    m: usize,
+    n: usize,
+    block: usize,
+    width: usize,
+    par: Par,
+) -> MemBuffer {
+    let plain = householder::qr_in_place_scratch::<T>(m, n, block, par, Spec::default());
+    let pivoted = pivoting::qr_in_place_scratch::<usize, T>(m, n, block, par, Spec::default());
+    let form = apply_scratch::<T>(m, block, width);
+    MemBuffer::new(StackReq::any_of(&[plain, pivoted, form]))
+}
+
+pub fn qr<T: ComplexField>(
+    a: MatMut<'_, T>,
+    coefficients: MatMut<'_, T>,
+    columns: Option<[&mut [usize]; 2]>,
+    par: Par,
+    memory: &mut MemBuffer,
+) {
+    let stack = MemStack::new(memory);
+    match columns {
+        Some([order, inverse]) => {
+            let params = Spec::default();
+            pivoting::qr_in_place(a, coefficients, order, inverse, par, stack, params);
+        }
+        None => {
+            householder::qr_in_place(a, coefficients, par, stack, Spec::default());
+        }
+    }
+}
+
+pub fn apply_q<T: ComplexField>(
+    basis: MatRef<'_, T>,
+    coefficients: MatRef<'_, T>,
+    x: MatMut<'_, T>,
+    par: Par,
+    memory: &mut MemBuffer,
+) {
+    apply(basis, coefficients, Conj::No, x, par, MemStack::new(memory));
+}
+
+pub fn lu_scratch<T: ComplexField>(m: usize, n: usize, full_pivoting: bool, par: Par) -> MemBuffer {
+    MemBuffer::new(match full_pivoting {
+        true => full::lu_in_place_scratch::<usize, T>(m, n, par, Spec::default()),
+        false => partial::lu_in_place_scratch::<usize, T>(m, n, par, Spec::default()),
+    })
+}
+
+pub fn lu<T: ComplexField>(
+    a: MatMut<'_, T>,
+    orders: Orders<'_>,
+    full_pivoting: bool,
+    par: Par,
+    memory: &mut MemBuffer,
+) {
+    let [rows, rows_inverse, cols, cols_inverse] = orders;
+    let stack = MemStack::new(memory);
+    if full_pivoting {
+        let params = Spec::default();
+        full::lu_in_place(a, rows, rows_inverse, cols, cols_inverse, par, stack, params);
+    } else {
+        partial::lu_in_place(a, rows, rows_inverse, par, stack, Spec::default());
+    }
+}
+
+pub fn solve_triangular<T: ComplexField>(
+    t: MatRef<'_, T>,
+    conj: bool,
+    upper: bool,
+    unit: bool,
+    x: MatMut<'_, T>,
+    par: Par,
+) {
+    let conj = if conj { Conj::Yes } else { Conj::No };
+    match (upper, unit) {
+        (false, false) => {
+            triangular::solve_lower_triangular_in_place_with_conj(t, conj, x, par);
+        }
+        (false, true) => {
+            triangular::solve_unit_lower_triangular_in_place_with_conj(t, conj, x, par);
+        }
+        (true, false) => {
+            triangular::solve_upper_triangular_in_place_with_conj(t, conj, x, par);
+        }
+        (true, true) => {
+            triangular::solve_unit_upper_triangular_in_place_with_conj(t, conj, x, par);
+        }
+    }
+}
+
+pub fn matmul<T: ComplexField>(c: MatMut<'_, T>, a: MatRef<'_, T>, b: MatRef<'_, T>, par: Par) {
+    faer::linalg::matmul::matmul(c, Accum::Replace, a, b, T::one_impl(), par);
+}
+
+/// Scratch of a general eigendecomposition.
+pub fn eigen_scratch<T: ComplexField>(n: usize, vectors: bool, par: Par) -> MemBuffer {
+    let right = if vectors { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
+    let params = Spec::<EvdParams, T>::default();
+    MemBuffer::new(evd::evd_scratch::<T>(n, ComputeEigenvectors::No, right, par, params))
+}
+
+/// Eigenvalues and right eigenvectors of a real matrix, the latter not normalised; `false` without
+/// convergence.
+pub fn eigen_real<T: RealField + Copy + Neg<Output = T>>(
+    a: MatRef<'_, T>,
+    values: &mut [Complex<T>],
+    vectors: Option<MatMut<'_, Complex<T>>>,
+    par: Par,
+) -> bool {
+    let (n, zero) = (a.nrows(), T::zero_impl());
+    let (mut re, mut im) = (vec![zero; n], vec![zero; n]);
+    let mut packed = vectors.is_some().then(|| faer::Mat::<T>::zeros(n, n));
+    let mut memory = eigen_scratch::<T>(n, packed.is_some(), par);
+    let converged = evd::evd_real(
+        a,
+        DiagMut::from_slice_mut(&mut re),
+        DiagMut::from_slice_mut(&mut im),
+        None,
+        packed.as_mut().map(|v| v.as_mut()),
+        par,
+        MemStack::new(&mut memory),
+        Spec::default(),
+    )
+    .is_ok();
+    for (k, value) in values.iter_mut().enumerate() {
+        *value = Complex::new(re[k], im[k]);
+    }
+    let (Some(packed), Some(mut vectors)) = (packed, vectors) else {
+        return converged;
+    };
+    // Columns (j, j + 1) hold the real and the imaginary part of a conjugate pair.
+    let mut j = 0;
+    while j < n {
+        let pair = im[j] != zero && j + 1 < n;
+        for i in 0..n {
+            let y = if pair { packed[(i, j + 1)] } else { zero };
+            vectors[(i, j)] = Complex::new(packed[(i, j)], y);
+            if pair {
+                vectors[(i, j + 1)] = Complex::new(packed[(i, j)], -y);
+            }
+        }
+        j += if pair { 2 } else { 1 };
+    }
+    converged
+}
+
+/// As [`eigen_real`], for complex matrices.
+pub fn eigen_complex<T: RealField>(
+    a: MatRef<'_, Complex<T>>,
+    values: &mut [Complex<T>],
+    vectors: Option<MatMut<'_, Complex<T>>>,
+    par: Par,
+) -> bool {
+    let mut memory = eigen_scratch::<Complex<T>>(a.nrows(), vectors.is_some(), par);
+    evd::evd_cplx(
+        a,
+        DiagMut::from_slice_mut(values),
+        None,
+        vectors,
+        par,
+        MemStack::new(&mut memory),
+        Spec::default(),
+    )
+    .is_ok()
+}
