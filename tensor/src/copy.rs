@@ -59,6 +59,14 @@ pub fn to_contiguous<T: Scalar>(x: &Tensor<T>) -> Result<Tensor<T>> {
     Ok(unsafe { out.assume_init() })
 }
 
+/// [`to_contiguous`] that shares the memory of a tensor whose elements already lie like that.
+///
+/// # Errors
+/// [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory).
+pub fn row_major<T: Scalar>(x: &Tensor<T>) -> Result<Tensor<T>> {
+    if x.layout().is_contiguous() { Ok(x.clone()) } else { to_contiguous(x) }
+}
+
 /// A copy between two layouts without the data.
 struct Plan {
     /// Destination and source, outermost axis first, in elements of `size` bytes.

@@ -22,5 +22,6 @@ mod quantized;
 mod transaction;
 
 pub use backend::{BurnT4a, T4aDevice};
+pub(crate) use module::scores;
 pub use primitive::T4aTensor;
 pub(crate) use primitive::wrap;

@@ -313,8 +313,7 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         attn_bias: Option<T4aTensor>,
         options: AttentionModuleOptions,
     ) -> T4aTensor {
-        let AttentionModuleOptions { scale, softcap, is_causal } = options;
-        let options = AttentionOptions { scale, softcap, causal: is_causal };
+        let options = scores(options);
         let (mask, bias) = (mask.as_ref().map(T4aTensor::any), attn_bias.as_ref());
         query
             .then(|q| q.attention(key.any(), value.any(), mask, bias.map(T4aTensor::any), &options))
@@ -341,6 +340,12 @@ impl ModuleOps<BurnT4a> for BurnT4a {
     ) -> T4aTensor {
         flex!(irfft(spectrum_re.into(), spectrum_im.into(), dim, n))
     }
+}
+
+/// How scores of an attention are made.
+pub(crate) fn scores(options: AttentionModuleOptions) -> AttentionOptions {
+    let AttentionModuleOptions { scale, softcap, is_causal } = options;
+    AttentionOptions { scale, softcap, causal: is_causal }
 }
 
 fn windows<const N: usize>(options: ConvOptions<N>) -> Windows {

@@ -169,11 +169,8 @@ impl AnyTensor {
     /// # Errors
     /// [`TensorError::OutOfMemory`].
     pub fn to_contiguous(&self) -> Result<Self> {
-        if self.layout().is_contiguous() {
-            return Ok(self.clone());
-        }
         crate::with_dtype!(self.dtype, T in all => {
-            crate::copy::to_contiguous(self.typed::<T>()?).map(Self::from)
+            crate::copy::row_major(self.typed::<T>()?).map(Self::from)
         }, else => unreachable!("every dtype is covered"))
     }
 }

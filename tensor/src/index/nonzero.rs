@@ -39,8 +39,7 @@ pub fn nonzero<T: Truth, I: Int>(x: &Tensor<T>) -> Result<Tensor<I>> {
 
 /// Whether each element is true, in row-major order.
 pub(crate) fn truths<T: Truth>(x: &Tensor<T>) -> Result<Tensor<bool>> {
-    let truths = crate::map::map(IsTrue, x.clone())?;
-    if truths.layout().is_contiguous() { Ok(truths) } else { crate::copy::to_contiguous(&truths) }
+    crate::copy::row_major(&crate::map::map(IsTrue, x.clone())?)
 }
 
 /// [`nonzero`] of a contiguous tensor.

@@ -58,8 +58,7 @@ pub(super) fn along<T: Float, const N: usize, K: Along<T, N>>(
     let order = memory_order(operands[0]);
     let mut sources = SmallVec::<[Tensor<T>; N]>::new();
     for x in operands {
-        let x = x.permute(&order)?;
-        sources.push(if x.layout().is_contiguous() { x } else { crate::copy::to_contiguous(&x)? });
+        sources.push(crate::copy::row_major(&x.permute(&order)?)?);
     }
     let shape: Dims = sources[0].shape().into();
     let at = order.iter().position(|&a| a == axis).unwrap_or(axis);

@@ -10,7 +10,7 @@ use t4a_algebra::Float;
 use t4a_algebra::simd::{Loop, dispatch};
 
 use super::lanes;
-use crate::copy::to_contiguous;
+use crate::copy::row_major;
 use crate::error::{Result, TensorError};
 use crate::loops::parallel::{self, SendPtr};
 use crate::route::{Path, Route};
@@ -63,7 +63,7 @@ pub fn cross_entropy_vjp<T: Float>(
             return Err(TensorError::shapes(op, y.shape(), targets.shape(), required));
         }
     }
-    let (y, dy) = (to_contiguous(y)?, to_contiguous(dy)?);
+    let (y, dy) = (row_major(y)?, row_major(dy)?);
     let mut out = Output::<T>::new(op, x.shape())?;
     let dst = SendPtr(out.as_mut_ptr());
     let (x, t) = (x.as_slice().unwrap_or_default(), targets.as_slice().unwrap_or_default());
@@ -91,8 +91,7 @@ fn checked<T: Float>(
     if n != m {
         return Err(TensorError::shapes(op, logits.shape(), targets.shape(), "[N, C] and [N]"));
     }
-    let x = if logits.layout().is_contiguous() { logits.clone() } else { to_contiguous(logits)? };
-    let targets = to_contiguous(targets)?;
+    let (x, targets) = (row_major(logits)?, row_major(targets)?);
     let outside = |&&t: &&i64| t < 0 || t as u64 >= c as u64;
     match targets.as_slice().unwrap_or_default().iter().find(outside) {
         Some(&index) => Err(TensorError::Index { op, index, axis: 1, size: c }),

@@ -17,7 +17,7 @@ use t4a_algebra::{Float, Real};
 
 use super::lanes;
 use super::softmax::same_shape;
-use crate::copy::to_contiguous;
+use crate::copy::row_major;
 use crate::error::{Result, TensorError};
 use crate::loops::parallel::{self, SendPtr};
 use crate::route::{Path, Route};
@@ -95,10 +95,6 @@ fn checked<T: Float>(op: &'static str, x: &Tensor<T>, weights: &[&Tensor<T>]) ->
         }
     }
     Ok(d)
-}
-
-fn row_major<T: Float>(x: &Tensor<T>) -> Result<Tensor<T>> {
-    if x.layout().is_contiguous() { Ok(x.clone()) } else { to_contiguous(x) }
 }
 
 /// # Safety

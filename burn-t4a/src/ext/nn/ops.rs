@@ -9,11 +9,10 @@ use burn_backend::ops::AttentionModuleOptions;
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn_backend::{Backend, Scalar, Shape, TensorMetadata};
 use burn_flex::Flex;
-use t4a_tensor::nn::attention::AttentionOptions;
 
 use crate::boundary::accept;
 use crate::ext::tape;
-use crate::v0_21::{BurnT4a, T4aTensor, wrap};
+use crate::v0_21::{BurnT4a, T4aTensor, scores, wrap};
 
 /// Cotangents of queries, keys and values, and of the bias if it was asked for.
 pub type AttentionCotangents<B> = ([FloatTensor<B>; 3], Option<FloatTensor<B>>);
@@ -316,8 +315,7 @@ impl NnOps for BurnT4a {
         dy: T4aTensor,
         with_bias: bool,
     ) -> AttentionCotangents<Self> {
-        let AttentionModuleOptions { scale, softcap, is_causal } = options;
-        let options = AttentionOptions { scale, softcap, causal: is_causal };
+        let options = scores(options);
         let (mask, bias) = (mask.as_ref().map(T4aTensor::any), bias.as_ref().map(T4aTensor::any));
         let others = [key.any(), value.any(), dy.any()];
         let vjp = query.any().attention_vjp(others, mask, bias, &options, with_bias);

@@ -30,7 +30,7 @@ use t4a_algebra::Float;
 pub use geometry::ConvOptions;
 pub use transpose::{conv_transpose, conv_transpose_weight, conv_transpose_x};
 
-use crate::copy::to_contiguous;
+use crate::copy::{row_major, to_contiguous};
 use crate::error::{Result, TensorError};
 use crate::layout::Dims;
 use crate::tensor::Tensor;
@@ -102,10 +102,6 @@ fn check_output<T: Float>(op: &'static str, dy: &Tensor<T>, g: &Geometry) -> Res
         return Ok(());
     }
     Err(TensorError::shapes(op, dy.shape(), &want, "the shape of the result of the convolution"))
-}
-
-fn row_major<T: Float>(x: &Tensor<T>) -> Result<Tensor<T>> {
-    if x.layout().is_contiguous() { Ok(x.clone()) } else { to_contiguous(x) }
 }
 
 /// A value per channel written to every position, or zeros: what a sum starts from.

@@ -8,7 +8,8 @@ use std::mem::MaybeUninit;
 use t4a_algebra::simd::{Loop, dispatch};
 use t4a_algebra::{Float, Real};
 
-use super::{PoolOptions, positions, row_major, sizes};
+use super::{PoolOptions, positions, sizes};
+use crate::copy::row_major;
 use crate::error::{Result, TensorError};
 use crate::loops::parallel::{self, SendPtr};
 use crate::loops::written;

@@ -7,7 +7,8 @@ use std::ops::Range;
 use t4a_algebra::Float;
 use t4a_algebra::simd::{Loop, dispatch};
 
-use super::{PoolOptions, check_output, positions, row_major, sizes};
+use super::{PoolOptions, check_output, positions, sizes};
+use crate::copy::row_major;
 use crate::error::{Result, TensorError};
 use crate::loops::parallel::{self, SendPtr};
 use crate::loops::written;

@@ -14,7 +14,6 @@ mod mean;
 pub use max::{max_pool, max_pool_vjp, max_pool_with_indices};
 pub use mean::{adaptive_mean_pool, adaptive_mean_pool_vjp, mean_pool, mean_pool_vjp};
 
-use crate::copy::to_contiguous;
 use crate::error::{Result, TensorError};
 use crate::tensor::Tensor;
 use t4a_algebra::Scalar;
@@ -81,10 +80,6 @@ fn positions(op: &'static str, x: &[usize], options: &PoolOptions) -> Result<[us
         }
     }
     Ok(out)
-}
-
-fn row_major<T: Scalar>(x: &Tensor<T>) -> Result<Tensor<T>> {
-    if x.layout().is_contiguous() { Ok(x.clone()) } else { to_contiguous(x) }
 }
 
 fn check_output(op: &'static str, dy: &[usize], x: &[usize], [h, w]: [usize; 2]) -> Result<()> {
