@@ -15,8 +15,6 @@ pub use max::{max_pool, max_pool_vjp, max_pool_with_indices};
 pub use mean::{adaptive_mean_pool, adaptive_mean_pool_vjp, mean_pool, mean_pool_vjp};
 
 use crate::error::{Result, TensorError};
-use crate::tensor::Tensor;
-use t4a_algebra::Scalar;
 
 /// Sizes and steps of windows along the two spatial axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
