@@ -26,9 +26,8 @@ use crate::loops::parallel::{self, SendPtr};
 use crate::loops::transpose::transpose;
 use crate::tensor::{Output, Tensor};
 
-/// Sides of a block in bytes: two cache lines, so that most blocks are full squares even if lines
-/// are not aligned.
-const SIDE_BYTES: usize = 128;
+/// Sides of a block in bytes: four cache lines, which hides the walk between blocks.
+const SIDE_BYTES: usize = 256;
 /// Bytes of a row without columns: enough to make the walk between blocks cheap.
 const ROW_BYTES: usize = 4096;
 /// Bytes of a run from which on it is a block of its own.

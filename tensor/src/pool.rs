@@ -4,6 +4,9 @@
 //! blocks are therefore kept and handed out again, up to [`set_cache_limit`] bytes in all.
 //! Classes are 2ᵉ·(1, 1¼, 1½, 1¾); what a request does not use is never touched, so it takes
 //! address space but no memory.
+//!
+//! Blocks of 2 MiB and more ask Linux for huge pages: 512 times fewer faults, and walks with large
+//! strides find their addresses (bench `backend`, row `transpose copy 1024²`).
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::NonNull;
@@ -18,6 +21,8 @@ const SMALLEST_LOG2: u32 = 12;
 /// Largest pooled block is below 2⁴⁸ bytes.
 const CLASSES: usize = (48 - SMALLEST_LOG2 as usize) * 4;
 const DEFAULT_LIMIT: usize = 1 << 30;
+/// Bytes of a huge page, and the alignment of blocks that hold one.
+const HUGE: usize = 1 << 21;
 
 /// Index of a size class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +51,23 @@ impl Class {
     }
 
     fn layout(self) -> Layout {
+        let align = if self.bytes() >= HUGE { HUGE } else { ALIGN };
         // SAFETY: the alignment is a power of two and the size is below 2⁴⁸.
-        unsafe { Layout::from_size_align_unchecked(self.bytes(), ALIGN) }
+        unsafe { Layout::from_size_align_unchecked(self.bytes(), align) }
+    }
+
+    /// A block from the system.
+    fn allocate(self) -> Option<NonNull<u8>> {
+        // SAFETY: the layout has a nonzero size.
+        let ptr = NonNull::new(unsafe { alloc(self.layout()) })?;
+        #[cfg(all(target_os = "linux", not(miri)))]
+        if self.bytes() >= HUGE {
+            // The part after the last whole huge page keeps small ones, so nothing is wasted on it.
+            let whole = self.bytes() / HUGE * HUGE;
+            // SAFETY: these bytes are ours. The call is a hint; whether it fails does not matter.
+            unsafe { libc::madvise(ptr.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
+        }
+        Some(ptr)
     }
 }
 
@@ -71,12 +91,9 @@ pub(crate) fn take(class: Class) -> Option<NonNull<u8>> {
         CACHED.fetch_sub(class.bytes(), Ordering::Relaxed);
         return Some(ptr);
     }
-    // SAFETY: the layout has a nonzero size.
-    let fresh = NonNull::new(unsafe { alloc(class.layout()) });
-    fresh.or_else(|| {
+    class.allocate().or_else(|| {
         cleanup();
-        // SAFETY: as above.
-        NonNull::new(unsafe { alloc(class.layout()) })
+        class.allocate()
     })
 }
 

@@ -105,12 +105,15 @@ trait FoldLoops: Sync {
     unsafe fn init(&self, acc: *mut u8, len: usize);
     /// `acc ← acc ∘ x₀ ∘ x₁ ∘ …` along a row.
     unsafe fn row(&self, x: *const u8, len: usize, acc: *mut u8);
+    /// `outᵢ` ← the result over row i of `rows` rows of `len` elements; pitches count elements
+    /// of the operand and of the result.
+    unsafe fn rows(&self, x: *const u8, out: *mut u8, pitch: [isize; 2], rows: usize, len: usize);
     /// `accⱼ ← accⱼ ∘ x₀ⱼ ∘ x₁ⱼ ∘ …` across rows; the pitch counts elements.
     unsafe fn columns(&self, rows: usize, x: *const u8, pitch: isize, acc: *mut u8, len: usize);
     /// `accⱼ ← accⱼ ∘ partialⱼ`.
     unsafe fn merge(&self, acc: *mut u8, partial: *const u8, len: usize);
-    /// `out` ← the result of a partial result over `n` elements.
-    unsafe fn finish(&self, acc: *const u8, n: usize, out: *mut u8);
+    /// `outⱼ` ← the result of `accⱼ`, a partial result over `n` elements; the pitch counts results.
+    unsafe fn finish(&self, acc: *const u8, n: usize, out: *mut u8, pitch: isize, len: usize);
 }
 
 struct Typed<T, F>(F, PhantomData<T>);
@@ -132,6 +135,15 @@ impl<T: Scalar, F: Fold<T>> FoldLoops for Typed<T, F> {
             acc.write(self.0.merge(acc.read(), partial));
         }
     }
+    unsafe fn rows(&self, x: *const u8, out: *mut u8, pitch: [isize; 2], rows: usize, len: usize) {
+        let (x, out) = (x.cast::<T>(), out.cast::<F::Out>());
+        for i in 0..rows as isize {
+            unsafe {
+                let row = slice::from_raw_parts(x.offset(i * pitch[0]), len);
+                out.offset(i * pitch[1]).write(self.0.finish(loops::fold::row(self.0, row), len));
+            }
+        }
+    }
     unsafe fn columns(&self, rows: usize, x: *const u8, pitch: isize, acc: *mut u8, len: usize) {
         unsafe {
             let acc = slice::from_raw_parts_mut(acc.cast::<F::Acc>(), len);
@@ -147,8 +159,12 @@ impl<T: Scalar, F: Fold<T>> FoldLoops for Typed<T, F> {
             }
         }
     }
-    unsafe fn finish(&self, acc: *const u8, n: usize, out: *mut u8) {
-        unsafe { out.cast::<F::Out>().write(self.0.finish(acc.cast::<F::Acc>().read(), n)) };
+    unsafe fn finish(&self, acc: *const u8, n: usize, out: *mut u8, pitch: isize, len: usize) {
+        let acc = unsafe { slice::from_raw_parts(acc.cast::<F::Acc>(), len) };
+        for (j, &acc) in acc.iter().enumerate() {
+            let out = out.cast::<F::Out>().wrapping_offset(j as isize * pitch);
+            unsafe { out.write(self.0.finish(acc, n)) };
+        }
     }
 }
 
@@ -356,7 +372,7 @@ impl Plan {
     /// # Safety
     /// As [`Plan::fold`].
     unsafe fn fold_rows(&self, fold: &dyn FoldLoops, dst: SendPtr<u8>, n: usize) {
-        let ((len, _), _) = self.inner();
+        let ((len, step), (width, across)) = self.inner();
         let [_, acc_size, out_size] = fold.sizes();
         let blocks = self.rows_per_result() * len.div_ceil(BLOCK);
         let results: usize = self.kept.shape.iter().product();
@@ -365,11 +381,27 @@ impl Plan {
         if results >= 16 || blocks == 1 {
             let per_chunk = (BLOCK * 2 / n).max(1);
             parallel::for_each(results.div_ceil(per_chunk), parallel, &|chunk| {
+                let range = chunk * per_chunk..((chunk + 1) * per_chunk).min(results);
+                if step == 1 && blocks == 1 {
+                    // Rows in place, as many at once as lie at equal distances (bench `backend`,
+                    // row `sum 1024² rows`).
+                    let pitch = [across, self.kept.strides[0][self.kept.rank() - 1]];
+                    let mut i = range.start;
+                    while i < range.end {
+                        let rows = (width - i % width).min(range.end - i);
+                        // SAFETY: rows exist; results are in range and disjoint.
+                        unsafe {
+                            fold.rows(self.at(self.kept_at(i).1), place(i), pitch, rows, len)
+                        };
+                        i += rows;
+                    }
+                    return;
+                }
                 let mut scratch = Scratch::new();
                 let mut accs = Tile::new();
                 let acc = accs.as_mut_ptr();
                 let partial = acc.wrapping_add(ACC_BYTES);
-                for i in chunk * per_chunk..((chunk + 1) * per_chunk).min(results) {
+                for i in range {
                     let base = self.kept_at(i).1;
                     // SAFETY: blocks exist; results are in range and disjoint.
                     unsafe {
@@ -378,7 +410,7 @@ impl Plan {
                             self.fold_block(fold, base, b, partial, &mut scratch);
                             fold.merge(acc, partial, 1);
                         }
-                        fold.finish(acc, n, place(i));
+                        fold.finish(acc, n, place(i), 0, 1);
                     }
                 }
             });
@@ -402,7 +434,7 @@ impl Plan {
                 for b in 1..blocks {
                     fold.merge(slot(0), slot(b), 1);
                 }
-                fold.finish(slot(0), n, place(i));
+                fold.finish(slot(0), n, place(i), 0, 1);
             }
         }
     }
@@ -447,11 +479,8 @@ impl Plan {
                 unsafe {
                     self.fold_tile(fold, base, range, cols, acc, &mut scratch);
                     if groups == 1 {
-                        for j in 0..cols {
-                            let at = (to + j as isize * out_step) * out_size as isize;
-                            let out = dst.get().wrapping_offset(at);
-                            fold.finish(acc.wrapping_add(j * acc_size), n, out);
-                        }
+                        let out = dst.get().wrapping_offset(to * out_size as isize);
+                        fold.finish(acc, n, out, out_step, cols);
                     }
                 }
             }
@@ -464,7 +493,7 @@ impl Plan {
                 }
                 for i in 0..outer * width {
                     let at = self.kept_at(i).0 * out_size as isize;
-                    fold.finish(slot(0, i), n, dst.get().wrapping_offset(at));
+                    fold.finish(slot(0, i), n, dst.get().wrapping_offset(at), 0, 1);
                 }
             }
         }
@@ -569,8 +598,17 @@ mod tests {
 
     #[test]
     fn every_layout_and_choice_of_axes_reduces_the_right_elements() {
-        let shapes: [&[usize]; 7] =
-            [&[40], &[5, 7], &[3, 300], &[300, 3], &[4, 20, 33], &[2, 3, 4, 5], &[18, 1, 270]];
+        let shapes: [&[usize]; 8] = [
+            &[40],
+            &[5, 7],
+            &[3, 300],
+            &[300, 3],
+            &[4, 20, 33],
+            &[2, 3, 4, 5],
+            &[18, 1, 270],
+            // More than one block, so that contiguous rows are planned too.
+            &[60, 400],
+        ];
         for shape in shapes {
             for x in layouts(shape) {
                 for mask in 0..1usize << shape.len() {

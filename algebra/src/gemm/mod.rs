@@ -9,6 +9,7 @@
 //! tile        MR × NR accumulators in vector registers
 //! select      the same with the winner of every sum
 //! kernel      the arithmetic of a tile
+//! small       products that are not worth packing
 //! library     f32, f64, c32, c64 over (+, ×)
 //! lean        tropical semirings, without checks where none are needed
 //! log_sum     log-sum-exp, as products of exponentials
@@ -27,6 +28,7 @@ mod pack;
 mod partition;
 mod scratch;
 mod select;
+mod small;
 mod tile;
 mod view;
 pub(crate) mod widen;

@@ -136,9 +136,10 @@ impl<'a, const M: usize> Plan<'a, M> {
         let staged = access.contains(&Access::Staged);
         let (rows, cols) = match row_axis {
             Some(axis) if joined => (fused.shape[axis].min(capacity / inner), inner),
-            // Two cache lines along the rows, the rest of the scratch along the columns.
+            // One cache line along the rows, the rest of the scratch along the columns: the runs of
+            // the other operands should be long.
             Some(axis) => {
-                let rows = (128 / widest).max(4).min(fused.shape[axis]);
+                let rows = (64 / widest).max(4).min(fused.shape[axis]);
                 (rows, inner.min(capacity / rows))
             }
             None if staged => (1, inner.min(capacity)),

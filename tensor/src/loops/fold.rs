@@ -1,6 +1,6 @@
 //! The two reduction loops over contiguous memory.
 //!
-//! Along a row, [`LANES`] partial results run side by side and meet in a tree, so the compiler
+//! Along a row, [`LANES`] or more partial results run side by side and meet in a tree, so the compiler
 //! keeps them in vector registers and rounding errors grow with `n / LANES`. Across rows, every
 //! column keeps its own partial result.
 
@@ -9,8 +9,11 @@ use t4a_algebra::simd::{Loop, dispatch};
 
 use crate::kernels::fold::Fold;
 
-/// Partial results side by side: four 256-bit registers of `f32`.
+/// Partial results side by side, where a loop has no reason for another number.
 pub const LANES: usize = 32;
+/// Partial results side by side of 4 bytes and less: eight 256-bit registers, as many as additions
+/// are under way at a time (bench `backend`, row `sum 1024²`).
+const NARROW_LANES: usize = 64;
 
 struct Row<'a, T: Scalar, F> {
     fold: F,
@@ -21,6 +24,17 @@ impl<T: Scalar, F: Fold<T>> Loop for Row<'_, T, F> {
     type Output = F::Acc;
     #[inline(always)]
     fn run(self) -> F::Acc {
+        if const { size_of::<F::Acc>() <= 4 } {
+            self.by::<NARROW_LANES>()
+        } else {
+            self.by::<LANES>()
+        }
+    }
+}
+
+impl<T: Scalar, F: Fold<T>> Row<'_, T, F> {
+    #[inline(always)]
+    fn by<const LANES: usize>(self) -> F::Acc {
         let fold = self.fold;
         let mut lanes = [fold.init(); LANES];
         let (chunks, tail) = self.x.as_chunks::<LANES>();

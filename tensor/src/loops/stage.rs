@@ -4,8 +4,9 @@ use std::mem::MaybeUninit;
 
 use super::transpose::transpose;
 
-/// Bytes of scratch per operand: three operands and the result stay in a 32 KiB first-level cache.
-pub const SCRATCH_BYTES: usize = 8192;
+/// Bytes of scratch per operand, in the second-level cache: runs of the operands read in place
+/// should be long (bench `backend`, row `add 1024² transposed`).
+pub const SCRATCH_BYTES: usize = 32768;
 
 /// Scratch for one operand, aligned for every element type.
 #[repr(C, align(64))]

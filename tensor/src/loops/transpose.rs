@@ -80,19 +80,29 @@ pub unsafe fn transpose<E: Copy>(
 mod avx {
     use std::arch::x86_64::*;
 
+    /// A square of one cache line by as many elements as a line has. Columns of a matrix whose pitch
+    /// is a power of two share a cache set: a line that is written in two halves would leave the
+    /// cache in between, so rows are put together here.
+    #[repr(C, align(64))]
+    struct Square<T, const SIDE: usize>([[T; SIDE]; SIDE]);
+
     /// A 16 × 16 square of 32-bit elements, given by its columns and rows, as four 8 × 8 ones.
     ///
     /// # Safety
     /// Columns are readable, rows writable; the machine has AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn square_32(columns: &[*const f32; 16], rows: &[*mut f32; 16]) {
-        // Each column is one cache line: both of its halves before the next columns, which may
-        // fall into the same set.
+        let mut square = Square([[0.0f32; 16]; 16]);
+        let place: [*mut f32; 16] = square.0.each_mut().map(|row| row.as_mut_ptr());
         for c in [0, 8] {
             for r in [0, 8] {
                 // SAFETY: an 8 × 8 part of the square.
-                unsafe { eight(&columns[c..c + 8], r, &rows[r..r + 8], c) };
+                unsafe { eight(&columns[c..c + 8], r, &place[r..r + 8], c) };
             }
+        }
+        for (from, &to) in square.0.iter().zip(rows) {
+            // SAFETY: sixteen elements of a row.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, 16) };
         }
     }
 
@@ -160,11 +170,17 @@ mod avx {
     /// As [`square_32`].
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn square_64(columns: &[*const f64; 8], rows: &[*mut f64; 8]) {
-        for r in [0, 4] {
-            for c in [0, 4] {
+        let mut square = Square([[0.0f64; 8]; 8]);
+        let place: [*mut f64; 8] = square.0.each_mut().map(|row| row.as_mut_ptr());
+        for c in [0, 4] {
+            for r in [0, 4] {
                 // SAFETY: a 4 × 4 part of the square.
-                unsafe { four(&columns[c..c + 4], r, &rows[r..r + 4], c) };
+                unsafe { four(&columns[c..c + 4], r, &place[r..r + 4], c) };
             }
+        }
+        for (from, &to) in square.0.iter().zip(rows) {
+            // SAFETY: eight elements of a row.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, 8) };
         }
     }
 

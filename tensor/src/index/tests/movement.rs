@@ -357,6 +357,29 @@ fn cat_row<T: Element + FromNumber>() {
 }
 
 #[test]
+fn long_rows_are_joined_front_to_back() {
+    let shape = [5, 3, 40];
+    for axis in 0..3 {
+        let part = |n: usize| {
+            let first = (1000 * n) as i32;
+            let elements = move |i| first + i as i32;
+            AnyTensor::from(Tensor::from_fn(&replaced(&shape, axis, 30 + n), elements).unwrap())
+        };
+        let rows = [part(0), part(1), part(2)];
+        let got = AnyTensor::cat(&rows, axis).unwrap();
+        let mut start = 0;
+        for x in &rows {
+            let piece = got.slice_axis(axis, start, x.shape()[axis], 1).unwrap();
+            start += x.shape()[axis];
+            assert_eq!(
+                elements(piece.typed::<i32>().unwrap()),
+                elements(x.typed::<i32>().unwrap())
+            );
+        }
+    }
+}
+
+#[test]
 fn cat_and_repeat_join_along_the_axis() {
     every_dtype!(cat_row);
 }
