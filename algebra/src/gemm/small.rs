@@ -15,7 +15,8 @@ use crate::simd::{Loop, dispatch};
 /// The block lies inside of its operands.
 #[inline]
 pub(super) unsafe fn product<T: Numeric>(block: &Block<'_, T>) -> bool {
-    let fills = |lanes: usize, stride: isize| stride == 1 && (lanes % 4 == 0 || lanes >= 16);
+    let fills =
+        |lanes: usize, stride: isize| stride == 1 && (lanes.is_multiple_of(4) || lanes >= 16);
     if fills(block.c.cols(), block.b.col_stride()) {
         dispatch(InPlace(block));
     } else if fills(block.c.rows(), block.a.row_stride()) {
