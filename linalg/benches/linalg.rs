@@ -1,4 +1,5 @@
-//! Factorisations in double precision against a direct call of faer, and the cost of a gradient: `cargo bench -p t4a-linalg`, one thread and all.
+//! Factorisations in double precision against a direct call of faer and against nalgebra, and the
+//! cost of a gradient: `cargo bench -p t4a-linalg`, one thread and all.
 //!
 //! Microseconds per matrix, the least of several rounds. `over` is forward/faer − 1, `bwd` the
 //! reverse pass alone as a multiple of the forward pass. Batches run as one call of ours and as a
@@ -11,6 +12,10 @@ use std::time::Instant;
 
 use faer::linalg::solvers::Solve;
 use faer::{Mat, Par, Side};
+use nalgebra::DMatrix;
+use t4a_linalg::lu::Pivoting;
+use t4a_linalg::qr::Columns;
+use t4a_linalg::svd::Vectors;
 use t4a_linalg::vocabulary::{Batched, Matrices};
 use t4a_linalg::{Degeneracy, Op, op};
 use t4a_tensor::{Tensor, loops::parallel};
@@ -49,15 +54,15 @@ struct Case {
 }
 
 const CASES: [Case; 7] = [
-    Case { op: Op::Svd(POLICY), name: "svd" },
+    Case { op: Op::Svd(Vectors::Thin, POLICY), name: "svd" },
     Case { op: Op::SvdVals, name: "svdvals" },
-    Case { op: Op::Qr, name: "qr" },
+    Case { op: Op::Qr(Columns::Thin), name: "qr" },
     Case { op: Op::Eigh(POLICY), name: "eigh" },
     Case { op: Op::Cholesky, name: "cholesky" },
     Case { op: Op::Solve, name: "solve" },
-    Case { op: Op::LuFactor, name: "lu" },
+    Case { op: Op::LuFactor(Pivoting::Partial), name: "lu" },
 ];
-const POLICY: Degeneracy = Degeneracy { tolerance: None, broadening: None, check_gauge: true };
+const POLICY: Degeneracy = Degeneracy::DEFAULT;
 
 fn inputs(op: &Op, batch: &[usize], n: usize) -> Vec<Tensor<f64>> {
     let shape: Vec<usize> = batch.iter().copied().chain([n, n]).collect();
@@ -70,7 +75,7 @@ fn inputs(op: &Op, batch: &[usize], n: usize) -> Vec<Tensor<f64>> {
         }
         Op::Eigh(_) => Batched::new(&a).herm().into_tensor().expect("a sum"),
         // Far from singular.
-        Op::Solve | Op::LuFactor => {
+        Op::Solve | Op::LuFactor(_) => {
             let a = Batched::new(&a);
             a.add(&a.identity(n).scale(2.0)).into_tensor().expect("a sum")
         }
@@ -85,9 +90,9 @@ fn inputs(op: &Op, batch: &[usize], n: usize) -> Vec<Tensor<f64>> {
 fn faer_call(op: &Op, a: &Mat<f64>) {
     const CONVERGED: &str = "regular matrices";
     match op {
-        Op::Svd(_) => drop(black_box(a.thin_svd().expect(CONVERGED))),
+        Op::Svd(..) => drop(black_box(a.thin_svd().expect(CONVERGED))),
         Op::SvdVals => drop(black_box(a.singular_values().expect(CONVERGED))),
-        Op::Qr => {
+        Op::Qr(_) => {
             let qr = a.qr();
             black_box((qr.compute_thin_Q(), qr.thin_R().to_owned()));
         }
@@ -98,17 +103,36 @@ fn faer_call(op: &Op, a: &Mat<f64>) {
     }
 }
 
+fn nalgebra_call(op: &Op, a: &DMatrix<f64>) {
+    let a = a.clone();
+    match op {
+        Op::Svd(..) => drop(black_box(a.svd(true, true))),
+        Op::SvdVals => drop(black_box(a.svd(false, false))),
+        Op::Qr(_) => {
+            let qr = a.qr();
+            black_box((qr.q(), qr.r()));
+        }
+        Op::Eigh(_) => drop(black_box(a.symmetric_eigen())),
+        Op::Cholesky => drop(black_box(a.cholesky())),
+        Op::Solve => {
+            let rhs = a.clone();
+            drop(black_box(a.lu().solve(&rhs)))
+        }
+        _ => drop(black_box(a.lu())),
+    }
+}
+
 /// The product of the factors is the matrix.
 fn check(op: &Op, inputs: &[Tensor<f64>], out: &op::Outcome<Batched<f64>>) {
     let a = Batched::new(&inputs[0]);
     let full = |i: usize| out.parts[i].full();
     let product = match op {
-        Op::Svd(_) => full(0).mul_real(out.parts[1].real()).matmul(full(2)),
+        Op::Svd(..) => full(0).mul_real(out.parts[1].real()).matmul(full(2)),
         Op::Eigh(_) => full(1).mul_real(out.parts[0].real()).matmul(&full(1).adjoint()),
-        Op::Qr => full(0).matmul(full(1)),
+        Op::Qr(_) => full(0).matmul(full(1)),
         Op::Cholesky => full(0).matmul(&full(0).adjoint()),
         Op::Solve => a.matmul(full(0)),
-        Op::LuFactor => {
+        Op::LuFactor(_) => {
             let n = a.rows();
             let lower = full(0).mask(t4a_linalg::vocabulary::Region::Lower(-1));
             let upper = full(0).mask(t4a_linalg::vocabulary::Region::Upper(0));
@@ -140,8 +164,8 @@ fn main() {
         faer::set_global_parallelism(if threads == 1 { Par::Seq } else { Par::rayon(0) });
         println!("\nthreads {threads}: µs per matrix");
         println!(
-            "{:<9} {:>4} {:>6} {:>10} {:>10} {:>8} {:>10} {:>6}",
-            "op", "n", "batch", "forward", "faer", "over", "gradient", "bwd"
+            "{:<9} {:>4} {:>6} {:>10} {:>10} {:>10} {:>8} {:>10} {:>6}",
+            "op", "n", "batch", "forward", "faer", "nalgebra", "over", "gradient", "bwd"
         );
         for Case { op, name } in &CASES {
             for (n, count) in sizes {
@@ -173,6 +197,7 @@ fn row(op: &Op, name: &str, n: usize, count: usize) {
         move |i: usize, j: usize| values[(b * n + i) * n + j]
     };
     let direct: Vec<Mat<f64>> = (0..count).map(|b| Mat::from_fn(n, n, entry(b))).collect();
+    let other: Vec<_> = (0..count).map(|b| DMatrix::from_fn(n, n, entry(b))).collect();
 
     check(op, &inputs, &op.forward(&refs, true).expect("regular matrices"));
     let run = || op.forward(&refs, false).expect("regular matrices");
@@ -186,8 +211,12 @@ fn row(op: &Op, name: &str, n: usize, count: usize) {
     let forward = per(time(|| drop(black_box(run()))));
     let with_vjp = per(time(gradient));
     let faer = per(time(|| direct.iter().for_each(|a| faer_call(op, a))));
+    let nalgebra = match n > 256 {
+        true => f64::NAN,
+        false => per(time(|| other.iter().for_each(|a| nalgebra_call(op, a)))),
+    };
     println!(
-        "{name:<9} {n:>4} {count:>6} {forward:>10.2} {faer:>10.2} {:>7.0}% {with_vjp:>10.2} {:>6.2}",
+        "{name:<9} {n:>4} {count:>6} {forward:>10.2} {faer:>10.2} {nalgebra:>10.2} {:>7.0}% {with_vjp:>10.2} {:>6.2}",
         100.0 * (forward / faer - 1.0),
         (with_vjp - forward) / forward,
     );

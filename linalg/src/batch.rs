@@ -6,17 +6,21 @@
 //! Small matrices, or at least as many matrices as threads: one matrix per task, sequential
 //! inside, one scratch per task group. Few large matrices: one after the other, threads inside.
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
+use std::ops::Range;
 
 use faer::{MatMut, MatRef, Par};
 use rayon::prelude::*;
-use t4a_algebra::{Numeric, Scalar};
+use t4a_algebra::{Field, Numeric, Scalar};
 use t4a_tensor::copy::to_contiguous;
 use t4a_tensor::loops::parallel;
 use t4a_tensor::{Tensor, TensorError};
 
 use crate::error::{LinalgError, NO_CONVERGENCE, NON_FINITE, Result};
-use crate::scalar::{LinalgScalar, nan};
+use crate::scalar::{LinalgScalar, nan, real};
 
 /// Shape of a batch of matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,28 +71,27 @@ pub(crate) struct Views<'a, T> {
     positions: Vec<isize>,
 }
 
-/// Elements of a matrix from which a transposition in blocks beats reading across the memory order.
-const TRANSPOSE: usize = 32 * 32;
-
 impl<'a, T: LinalgScalar> Views<'a, T> {
     pub(crate) fn of(op: &'static str, tensor: &'a Tensor<T>) -> Result<Self> {
         Ok(Self::new(Shape::of(op, tensor)?.batch, Cow::Borrowed(tensor)))
     }
 
-    /// As [`Views::of`], large matrices column by column in memory: for a kernel that copies them
-    /// in this order.
-    pub(crate) fn by_columns(op: &'static str, tensor: &'a Tensor<T>) -> Result<Self> {
+    /// As [`Views::of`], for kernels that need memory in rows or columns: repeated elements are
+    /// spread out.
+    pub(crate) fn spread(op: &'static str, tensor: &'a Tensor<T>) -> Result<Self> {
         let shape = Shape::of(op, tensor)?;
-        let rank = tensor.rank();
-        let (rows, cols) = (rank - 2, rank - 1);
-        if shape.m * shape.n < TRANSPOSE || tensor.layout().strides()[rows] == 1 {
-            return Self::of(op, tensor);
+        let matrix = tensor.rank() - 2..tensor.rank();
+        let strides = tensor.layout().strides();
+        let repeated =
+            matrix.into_iter().any(|axis| strides[axis] == 0 && tensor.shape()[axis] > 1);
+        match repeated {
+            true => Ok(Self::new(shape.batch, Cow::Owned(to_contiguous(tensor)?))),
+            false => Self::of(op, tensor),
         }
-        let transposed = to_contiguous(&tensor.swap_axes(rows, cols)?)?.swap_axes(rows, cols)?;
-        Ok(Self::new(shape.batch, Cow::Owned(transposed)))
     }
 
     fn new(batch: &[usize], tensor: Cow<'a, Tensor<T>>) -> Self {
+        // Offsets of the matrices, in row-major order of the batch.
         let mut positions = vec![0isize];
         for (&size, &stride) in batch.iter().zip(tensor.layout().strides()) {
             if size == 1 {
@@ -297,59 +300,189 @@ pub(crate) fn run<J: Slot, S>(
     Ok(Tensor::from_vec(codes, batch)?)
 }
 
-/// Copies a matrix and says whether all of it is finite.
-pub(crate) fn load<T: LinalgScalar>(src: MatRef<'_, T>, mut dst: MatMut<'_, T>) -> bool {
-    dst.copy_from(src);
-    is_finite(dst.as_ref())
+/// Side of the squares in which matrices are transposed: a cache line of `f64`.
+const SIDE: usize = 8;
+
+/// Whether numbers are finite: `x − x` is 0 for finite x and NaN otherwise, and the sums vectorise,
+/// which a test per element does not.
+struct Finite<T>([T; SIDE]);
+
+impl<T: LinalgScalar> Finite<T> {
+    fn new() -> Self {
+        Self([T::ZERO; SIDE])
+    }
+
+    #[inline(always)]
+    fn see(&mut self, values: &[T; SIDE]) {
+        for (s, &x) in self.0.iter_mut().zip(values) {
+            *s = Numeric::add(*s, Numeric::sub(x, x));
+        }
+    }
+
+    #[inline(always)]
+    fn see_one(&mut self, x: T) {
+        self.0[0] = Numeric::add(self.0[0], Numeric::sub(x, x));
+    }
+
+    fn all(&self) -> bool {
+        self.0.iter().all(|&s| s == T::ZERO)
+    }
 }
 
-/// Copies `(A + Aᴴ)/2` and says whether all of it is finite.
-pub(crate) fn load_hermitian<T: LinalgScalar>(src: MatRef<'_, T>, mut dst: MatMut<'_, T>) -> bool {
-    const SIDE: usize = 16;
-    let (n, half) = (src.ncols(), <T::R as Numeric>::from_f64(0.5));
-    let half = T::from_parts(half, <T::R as Numeric>::ZERO);
-    // In tiles: one of the two reads runs across the memory order.
-    for left in (0..n).step_by(SIDE) {
-        for top in (0..=left).step_by(SIDE) {
-            for j in left..n.min(left + SIDE) {
-                for i in top..(j + 1).min(top + SIDE) {
-                    let mean = Numeric::mul(Numeric::add(src[(i, j)], src[(j, i)].conj()), half);
-                    dst[(i, j)] = mean;
-                    dst[(j, i)] = mean.conj();
+/// A column as a slice, if it is contiguous.
+#[inline(always)]
+fn column<'a, T>(a: MatRef<'a, T>, j: usize) -> Option<&'a [T]> {
+    a.col(j).try_as_col_major().map(|column| column.as_slice())
+}
+
+/// Eight columns of a matrix, each contiguous, the first of them number `left` in `order`.
+fn columns<'a, T>(
+    a: MatRef<'a, T>,
+    left: usize,
+    order: impl Fn(usize) -> usize,
+) -> Option<[&'a [T]; SIDE]> {
+    if a.row_stride() != 1 || left + SIDE > a.ncols() {
+        return None;
+    }
+    let mut columns = [&[][..]; SIDE];
+    for (j, slot) in columns.iter_mut().enumerate() {
+        *slot = column(a, order(left + j))?;
+    }
+    Some(columns)
+}
+
+/// The square of entries `start..start + SIDE` of eight slices.
+#[inline(always)]
+fn square<T: LinalgScalar>(slices: &[&[T]; SIDE], start: usize) -> [[T; SIDE]; SIDE] {
+    let mut out = [[T::ZERO; SIDE]; SIDE];
+    for (row, slice) in out.iter_mut().zip(slices) {
+        row.copy_from_slice(&slice[start..start + SIDE]);
+    }
+    out
+}
+
+/// Copies a matrix column by column into `dst` and says whether all of it is finite. Cost: one read
+/// and one write per element.
+pub(crate) fn load<T: LinalgScalar>(src: MatRef<'_, T>, dst: &mut [T]) -> bool {
+    load_rows(src, |i| i, dst)
+}
+
+/// As [`load`], row `i` of the copy being row `order(i)`, a permutation.
+pub(crate) fn load_rows<T: LinalgScalar>(
+    src: MatRef<'_, T>,
+    order: impl Fn(usize) -> usize + Copy,
+    dst: &mut [T],
+) -> bool {
+    let (m, n) = src.shape();
+    let mut finite = Finite::new();
+    if m * n == 0 {
+        return true;
+    }
+    if src.row_stride() == 1 {
+        for (j, dst) in dst.chunks_exact_mut(m).enumerate() {
+            let Some(src) = column(src, j) else { unreachable!("contiguous columns") };
+            let src = &src[..m];
+            dst.iter_mut().enumerate().for_each(|(i, x)| *x = src[order(i)]);
+            let (blocks, rest) = dst.as_chunks::<SIDE>();
+            blocks.iter().for_each(|block| finite.see(block));
+            rest.iter().for_each(|&x| finite.see_one(x));
+        }
+        return finite.all();
+    }
+    let one_by_one =
+        |dst: &mut [T], finite: &mut Finite<T>, rows: Range<usize>, cols: Range<usize>| {
+            for j in cols {
+                for i in rows.clone() {
+                    let x = src[(order(i), j)];
+                    finite.see_one(x);
+                    dst[j * m + i] = x;
+                }
+            }
+        };
+    for top in (0..m).step_by(SIDE) {
+        let Some(rows) = columns(src.transpose(), top, order) else {
+            one_by_one(dst, &mut finite, top..m.min(top + SIDE), 0..n);
+            continue;
+        };
+        let whole = n - n % SIDE;
+        for left in (0..whole).step_by(SIDE) {
+            let square = square(&rows, left);
+            square.iter().for_each(|row| finite.see(row));
+            for j in 0..SIDE {
+                let start = (left + j) * m + top;
+                let dst = &mut dst[start..start + SIDE];
+                for i in 0..SIDE {
+                    dst[i] = square[i][j];
                 }
             }
         }
+        one_by_one(dst, &mut finite, top..top + SIDE, whole..n);
     }
-    is_finite(dst.as_ref())
+    finite.all()
+}
+
+/// Copies the lower triangle of `(A + Aᴴ)/2` column by column into `dst` and says whether all of it
+/// is finite.
+pub(crate) fn load_hermitian<T: LinalgScalar>(src: MatRef<'_, T>, dst: &mut [T]) -> bool {
+    let n = src.ncols();
+    let half = real::<T>(<T::R as Numeric>::from_f64(0.5));
+    // Halves first: the sum could overflow.
+    let mean = |x: T, y: T| Numeric::add(Numeric::mul(x, half), Numeric::mul(Field::conj(y), half));
+    let mut finite = Finite::new();
+    // Slices along whichever axis is contiguous; then (i, j) and (j, i) change places.
+    let (view, by_columns) =
+        if src.row_stride() == 1 { (src, true) } else { (src.transpose(), false) };
+    for left in (0..n).step_by(SIDE) {
+        let here = columns(view, left, |j| j);
+        for top in (left..n).step_by(SIDE) {
+            let squares = match (&here, columns(view, top, |j| j)) {
+                (Some(here), Some(there)) if top > left => {
+                    Some((square(here, top), square(&there, left)))
+                }
+                _ => None,
+            };
+            let Some((here, there)) = squares else {
+                for j in left..n.min(left + SIDE) {
+                    for i in top.max(j)..n.min(top + SIDE) {
+                        let x = mean(src[(i, j)], src[(j, i)]);
+                        finite.see_one(x);
+                        dst[j * n + i] = x;
+                    }
+                }
+                continue;
+            };
+            for j in 0..SIDE {
+                let mut column = [T::ZERO; SIDE];
+                for i in 0..SIDE {
+                    // By columns, `here` holds (i, j) and `there` (j, i).
+                    let (x, y) = (here[j][i], there[i][j]);
+                    column[i] = if by_columns { mean(x, y) } else { mean(y, x) };
+                }
+                finite.see(&column);
+                let start = (left + j) * n + top;
+                dst[start..start + SIDE].copy_from_slice(&column);
+            }
+        }
+    }
+    finite.all()
 }
 
 /// Whether no element is NaN or infinite.
 pub(crate) fn is_finite<T: LinalgScalar>(a: MatRef<'_, T>) -> bool {
-    // x − x is 0 for finite x and NaN otherwise; the sums vectorise, a test per element does not.
-    let mut sum = [T::ZERO; 8];
+    let mut finite = Finite::new();
+    // Along memory, whichever axis that is.
+    let a = if a.row_stride() == 1 { a } else { a.transpose() };
     for j in 0..a.ncols() {
-        let column = a.col(j);
-        match column.try_as_col_major() {
+        match column(a, j) {
             Some(column) => {
-                let (blocks, rest) = column.as_slice().as_chunks::<8>();
-                for block in blocks {
-                    for (s, &x) in sum.iter_mut().zip(block) {
-                        *s = Numeric::add(*s, Numeric::sub(x, x));
-                    }
-                }
-                for &x in rest {
-                    sum[0] = Numeric::add(sum[0], Numeric::sub(x, x));
-                }
+                let (blocks, rest) = column.as_chunks::<SIDE>();
+                blocks.iter().for_each(|block| finite.see(block));
+                rest.iter().for_each(|&x| finite.see_one(x));
             }
-            None => {
-                for i in 0..a.nrows() {
-                    let x = a[(i, j)];
-                    sum[0] = Numeric::add(sum[0], Numeric::sub(x, x));
-                }
-            }
+            None => (0..a.nrows()).for_each(|i| finite.see_one(a[(i, j)])),
         }
     }
-    sum.iter().all(|&s| s == T::ZERO)
+    finite.all()
 }
 
 /// Overwrites the matrices whose info code is not 0 by NaN.

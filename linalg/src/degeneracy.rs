@@ -15,7 +15,8 @@ pub struct Degeneracy {
     /// Gaps up to this fraction of the largest value count as ties. Default: machine epsilon times
     /// the larger dimension.
     pub tolerance: Option<f64>,
-    /// Lorentzian width `η` as a fraction of the largest value, instead of the mask.
+    /// Lorentzian width `η` as a fraction of the largest value, instead of the mask. General
+    /// eigendecompositions always mask.
     pub broadening: Option<f64>,
     /// Report cotangents that depend on the arbitrary basis; otherwise their undefined part is
     /// dropped. Phases of complex vectors and rotations of tied vectors are checked; a change of
@@ -25,7 +26,7 @@ pub struct Degeneracy {
 
 impl Default for Degeneracy {
     fn default() -> Self {
-        Self { tolerance: None, broadening: None, check_gauge: true }
+        Self::DEFAULT
     }
 }
 
@@ -38,6 +39,9 @@ pub(crate) struct Gaps<R> {
 }
 
 impl Degeneracy {
+    /// Masked ties up to rounding, gauge checked.
+    pub const DEFAULT: Self = Self { tolerance: None, broadening: None, check_gauge: true };
+
     /// The limit below which values count as 0: `1 × 1`, a constant.
     pub(crate) fn limit<R: RealMatrices>(&self, values: &R, size: usize) -> R {
         let relative = self.tolerance.unwrap_or(values.epsilon() * size as f64);

@@ -70,6 +70,14 @@ pub enum LinalgError {
         /// The rank required.
         required: usize,
     },
+    /// Eigenvectors that are dependent to rounding: nothing can be divided by them.
+    #[error("{op}: the eigenvectors of matrix {batch} are dependent")]
+    Defective {
+        /// The operation.
+        op: &'static str,
+        /// Which matrix.
+        batch: usize,
+    },
     /// An iteration that did not converge.
     #[error("{op}: the iteration did not converge for matrix {batch}")]
     NoConvergence {
@@ -95,10 +103,11 @@ pub enum LinalgError {
         batch: usize,
     },
     /// A cotangent that depends on what the factorisation leaves open: the phases of singular or
-    /// eigenvectors, or the basis of a degenerate subspace. Its derivative does not exist.
+    /// eigenvectors, or the basis of a degenerate subspace. Its derivative does not exist, or is
+    /// not a function of the cotangents.
     #[error(
-        "{op}: the loss depends on the arbitrary basis of the vectors of matrix {batch} \
-         (defect {defect:.3e}, allowed {allowed:.3e})"
+        "{op}: the loss depends on the arbitrary basis of the vectors of matrix {batch}, or tells its \
+         tied values apart (defect {defect:.3e}, allowed {allowed:.3e})"
     )]
     GaugeIllDefined {
         /// The operation.
@@ -121,6 +130,7 @@ impl LinalgError {
             | Self::NonPositivePivot { batch, .. }
             | Self::Singular { batch, .. }
             | Self::RankDeficient { batch, .. }
+            | Self::Defective { batch, .. }
             | Self::NoConvergence { batch, .. }
             | Self::Overflow { batch, .. }
             | Self::OutsideDomain { batch, .. }

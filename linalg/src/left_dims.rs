@@ -40,6 +40,28 @@ impl Split {
         Ok(Self { left: left.to_vec(), right: right.to_vec(), axes })
     }
 
+    /// All axes, those of the rows first.
+    pub fn axes(&self) -> &[usize] {
+        &self.axes
+    }
+
+    /// Sizes of the axes that are rows.
+    pub fn rows(&self) -> &[usize] {
+        &self.left
+    }
+
+    /// Sizes of the axes that are columns.
+    pub fn cols(&self) -> &[usize] {
+        &self.right
+    }
+
+    /// The permutation that undoes [`axes`](Self::axes).
+    pub fn inverse(&self) -> Vec<usize> {
+        let mut inverse = vec![0; self.axes.len()];
+        self.axes.iter().enumerate().for_each(|(to, &from)| inverse[from] = to);
+        inverse
+    }
+
     /// The matrix of a tensor of the shape given to [`Split::new`].
     ///
     /// # Errors
@@ -55,9 +77,7 @@ impl Split {
     /// `Tensor`.
     pub fn tensor<T: Scalar>(&self, matrix: &Tensor<T>) -> Result<Tensor<T>> {
         let sizes: Vec<usize> = self.left.iter().chain(&self.right).copied().collect();
-        let mut inverse = vec![0; self.axes.len()];
-        self.axes.iter().enumerate().for_each(|(to, &from)| inverse[from] = to);
-        Ok(matrix.reshape(&sizes)?.permute(&inverse)?)
+        Ok(matrix.reshape(&sizes)?.permute(&self.inverse())?)
     }
 
     /// `[rows, k]` → `[left…, k]`.

@@ -42,8 +42,8 @@
 //! | `svdvals` | ✓ | ✓ | ✓ | ✓ |
 //! | `svd_truncated` | ✓ | ✓ | ✓ | – |
 //! | `qr` | ✓ | ✓ | ✓ | ✓ |
-//! | `qr_pivoted` | ✓ | ✓ | ✓ | – |
-//! | `lq` | ✓ | ✓ | ✓ | – |
+//! | `qr_pivoted` | ✓ | ✓ | ✓ | ✓ |
+//! | `lq` | ✓ | ✓ | ✓ | ✓ |
 //! | `ql` | ✓ | ✓ | ✓ | – |
 //! | `rq` | ✓ | ✓ | ✓ | – |
 //! | `lu` | ✓ | ✓ | ✓ | – |
@@ -58,17 +58,17 @@
 //! | `hermitian_function` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve_triangular` | ✓ | ✓ | ✓ | ✓ |
-//! | `lu_solve` | ✓ | – | – | – |
-//! | `lstsq` | ✓ | ✓ | ✓ | – |
-//! | `lstsq_min_norm` | ✓ | ✓ | ✓ | – |
+//! | `lu_solve` | ✓ | ✓ | ✓ | – |
+//! | `lstsq` | ✓ | ✓ | ✓ | ✓ |
+//! | `lstsq_min_norm` | ✓ | ✓ | ✓ | ✓ |
 //! | `lyapunov` | ✓ | ✓ | ✓ | ✓ |
 //! | `inv` | ✓ | ✓ | ✓ | ✓ |
 //! | `pinv` | ✓ | ✓ | ✓ | ✓ |
 //! | `det` | ✓ | ✓ | ✓ | ✓ |
 //! | `slogdet` | ✓ | ✓ | ✓ | ✓ |
 //!
-//! Dashes: `lu_solve` is a solver for factors at hand, [`solve`] has the derivative. Operations
-//! without second order here get it on a tape, where they are composed of those that have it.
+//! Dashes: slices, flips and compositions of other rows have no [`Op`] of their own; on a tape, where
+//! they are composed of those rows, they have every order.
 #![deny(unsafe_code)]
 
 mod batch;

@@ -14,8 +14,11 @@ pub use any::{AnyOutcome, complex_from_parts, complex_into_parts};
 
 use crate::degeneracy::Degeneracy;
 use crate::hermitian::Elementary;
+use crate::lu::Pivoting;
 use crate::permutation::Permutation;
 use crate::polar::Side;
+use crate::qr::Columns;
+use crate::svd::Vectors;
 use crate::triangular::Triangle;
 use crate::vocabulary::{Dual, Matrices};
 
@@ -23,14 +26,18 @@ use crate::vocabulary::{Dual, Matrices};
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Op {
-    /// `A` → `U` (thin), `S`, `Vᴴ`; also with fewer cotangent columns, for truncation.
-    Svd(Degeneracy),
+    /// `A` → `U`, `S`, `Vᴴ`; also with fewer cotangent columns, for truncation.
+    Svd(Vectors, Degeneracy),
     /// `A` → `S`.
     SvdVals,
-    /// `A` → `Q` (thin), `R`.
-    Qr,
-    /// `A` → packed `L` and `U`, and a permutation.
-    LuFactor,
+    /// `A` → `Q`, `R`.
+    Qr(Columns),
+    /// `A` → `Q`, `R` and a permutation of the columns.
+    QrPivoted(Columns),
+    /// `A` → `L`, `Q` (thin).
+    Lq,
+    /// `A` → packed `L` and `U`, and permutations.
+    LuFactor(Pivoting),
     /// `A` → `L`.
     Cholesky,
     /// `A` → `E`, `V`.
@@ -59,6 +66,10 @@ pub enum Op {
     Solve,
     /// `T`, `B` → `op(T)⁻¹ B`.
     SolveTriangular(Triangle),
+    /// `A`, `B` → `X` with `‖A X − B‖` minimal, at full rank.
+    Lstsq,
+    /// `A`, `B` → the pseudoinverse with this relative cutoff, times `B`.
+    LstsqMinNorm(Option<f64>),
     /// `P`, `B` → `X` with `P X + X P = B`.
     Lyapunov,
 }
@@ -92,18 +103,22 @@ pub struct Outcome<M: Matrices> {
     pub parts: Vec<Part<M>>,
     /// The factorisation of the first input that the rules use, as results of another operation.
     pub saved: Option<(Op, Vec<Part<M>>)>,
-    /// The permutation of a pivoted factorisation, in `parts` or in `saved`.
+    /// The row permutation of a pivoted factorisation, in `parts` or in `saved`.
     pub rows: Option<Permutation>,
+    /// The column permutation of a pivoted factorisation.
+    pub cols: Option<Permutation>,
 }
 
 impl Op {
     /// Its name in errors and tables.
     pub fn name(&self) -> &'static str {
         match self {
-            Op::Svd(_) => "svd",
+            Op::Svd(..) => "svd",
             Op::SvdVals => "svdvals",
-            Op::Qr => "qr",
-            Op::LuFactor => "lu_factor",
+            Op::Qr(_) => "qr",
+            Op::QrPivoted(_) => "qr_pivoted",
+            Op::Lq => "lq",
+            Op::LuFactor(_) => "lu_factor",
             Op::Cholesky => "cholesky",
             Op::Eigh(_) => "eigh",
             Op::EigvalsH => "eigvalsh",
@@ -118,6 +133,8 @@ impl Op {
             Op::Slogdet => "slogdet",
             Op::Solve => "solve",
             Op::SolveTriangular(_) => "solve_triangular",
+            Op::Lstsq => "lstsq",
+            Op::LstsqMinNorm(_) => "lstsq_min_norm",
             Op::Lyapunov => "lyapunov",
         }
     }
@@ -126,11 +143,11 @@ impl Op {
     pub fn results(&self) -> &'static [Kind] {
         use Kind::{Complex, Full, Real};
         match self {
-            Op::Svd(_) => &[Full, Real, Full],
+            Op::Svd(..) => &[Full, Real, Full],
             Op::SvdVals | Op::EigvalsH => &[Real],
             Op::Eigh(_) => &[Real, Full],
             Op::Eig(_) => &[Complex, Complex],
-            Op::Qr | Op::Polar(_) => &[Full, Full],
+            Op::Qr(_) | Op::QrPivoted(_) | Op::Lq | Op::Polar(_) => &[Full, Full],
             Op::Slogdet => &[Full, Real],
             _ => &[Full],
         }
@@ -139,7 +156,9 @@ impl Op {
     /// Number of inputs.
     pub fn arity(&self) -> usize {
         match self {
-            Op::Solve | Op::SolveTriangular(_) | Op::Lyapunov => 2,
+            Op::Solve | Op::SolveTriangular(_) | Op::Lstsq | Op::LstsqMinNorm(_) | Op::Lyapunov => {
+                2
+            }
             _ => 1,
         }
     }

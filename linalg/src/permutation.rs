@@ -1,6 +1,6 @@
 //! Permutations found by pivoting, one per matrix of a batch.
 
-use t4a_tensor::Tensor;
+use t4a_tensor::{Tensor, TensorError};
 
 use crate::error::Result;
 
@@ -32,6 +32,21 @@ impl Permutation {
     /// Whether there is nothing to permute.
     pub fn is_empty(&self) -> bool {
         self.n == 0
+    }
+
+    /// The indices, one permutation of `n` rows after the other.
+    ///
+    /// # Errors
+    /// `Tensor` if this belongs to another batch or other matrices.
+    pub(crate) fn of_rows(&self, op: &'static str, batch: &[usize], n: usize) -> Result<Vec<i64>> {
+        let shape = self.index.shape();
+        match shape.split_last() {
+            Some((&last, leading)) if last == n && leading == batch => Ok(self.index.to_vec()?),
+            _ => {
+                let required = "a permutation for the rows of each matrix";
+                Err(TensorError::shapes(op, shape, batch, required).into())
+            }
+        }
     }
 
     /// The permutation that undoes this one.

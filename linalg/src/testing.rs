@@ -81,6 +81,16 @@ pub(crate) fn row<T: LinalgScalar>(like: &Batched<T>, values: &[f64]) -> Batched
     Batched::new(&ones).mul(&Batched::new(&values))
 }
 
+/// A row of numbers of modulus 1: signs, or phases.
+pub(crate) fn unit_row<T: LinalgScalar>(n: usize) -> Batched<T> {
+    let unit = (0..n).map(|i| {
+        let (im, re) = (0.7 * i as f64).sin_cos();
+        let (re, im) = if T::IS_COMPLEX { (re, im) } else { (re.signum(), 0.0) };
+        T::from_parts(<T::R as Numeric>::from_f64(re), <T::R as Numeric>::from_f64(im))
+    });
+    Batched::new(&Tensor::from_vec(unit.collect(), &[1, n]).unwrap())
+}
+
 fn values_len<T: LinalgScalar>(t: &Tensor<T>) -> usize {
     t.shape()[t.rank() - 1]
 }

@@ -124,14 +124,14 @@ where
             let (outputs, residuals) = forward(inputs, tracked)?;
             let these = outputs.each_ref().map(|y| y.shape());
             shapes = Some(these.clone());
-            Ok((pack::<B, M>(outputs), (these, residuals)))
+            Ok((pack::<B>(outputs), (these, residuals)))
         },
         |(shapes, residuals), cotangent, wanted| {
-            vjp(residuals, unpack::<B, M>(cotangent, shapes), wanted)
+            vjp(residuals, shapes.map(unpack::<B>(cotangent)), wanted)
         },
     )?;
     let shapes = shapes.unwrap_or_else(|| unreachable!("forward has succeeded"));
-    Ok(unpack::<Autodiff<B, C>, M>(flat, shapes))
+    Ok(shapes.map(unpack::<Autodiff<B, C>>(flat)))
 }
 
 /// The rule of one node, with the residuals inside.
@@ -198,24 +198,23 @@ fn constant<B: Backend, C: CheckpointStrategy>(x: FloatTensor<B>) -> Tracked<B, 
 }
 
 /// All elements, one tensor behind the other.
-fn pack<B: Backend, const M: usize>(tensors: [FloatTensor<B>; M]) -> FloatTensor<B> {
-    let flat = tensors.map(|x| {
+pub(crate) fn pack<B: Backend>(
+    tensors: impl IntoIterator<Item = FloatTensor<B>>,
+) -> FloatTensor<B> {
+    let flat = tensors.into_iter().map(|x| {
         let elements = x.shape().num_elements();
         B::float_reshape(x, Shape::from([elements]))
     });
-    B::float_cat(flat.into(), 0)
+    B::float_cat(flat.collect(), 0)
 }
 
-/// The tensors of these shapes out of [`pack`].
-fn unpack<B: Backend, const M: usize>(
-    flat: FloatTensor<B>,
-    shapes: [Shape; M],
-) -> [FloatTensor<B>; M] {
+/// Takes the tensors out of [`pack`] again: each call the next one, of this shape.
+pub(crate) fn unpack<B: Backend>(flat: FloatTensor<B>) -> impl FnMut(Shape) -> FloatTensor<B> {
     let mut start = 0;
-    shapes.map(|shape| {
+    move |shape| {
         let end = start + shape.num_elements();
         let slice = Slice::new(start as isize, Some(end as isize), 1);
         start = end;
         B::float_reshape(B::float_slice(flat.clone(), &[slice]), shape)
-    })
+    }
 }

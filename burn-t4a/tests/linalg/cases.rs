@@ -177,21 +177,61 @@ pub(crate) fn cases<B: LinalgOps>() -> Vec<Case<B>> {
         let Svd { u, s, vh } = svd_truncated(one(x), &Truncation::new().max_dim(2)).unwrap().kept;
         weigh(scaled(u, s).matmul(vh), 1)
     });
+    add("svd_full", &[tall], General, |x| {
+        let Svd { u, s, vh } = svd_full(one(x)).unwrap();
+        let rest = u.narrow(2, 3, 2);
+        weigh(rest.clone().matmul(rest.transpose()), 1) + weigh(s.clone() * s, 2)
+            + weigh(vh.clone().transpose().matmul(vh), 3)
+    });
+    add("svd_left_dims", &[[B2, 4, 3]], General, |x| {
+        let (u, s, vh): (Tensor<B, 3>, _, Tensor<B, 2>) = svd_left_dims(one(x), &[2, 0], None).unwrap();
+        let half = u.reshape([6, 4]) * (s.clone() * s).unsqueeze_dim::<2>(0);
+        weigh(half.matmul(vh), 1)
+    });
     add("svdvals", &[tall], General, |x| weigh(svdvals(one(x)).unwrap().powf_scalar(3.0), 1));
     add("qr square", &[square], General, |x| qr_loss(one(x)));
     add("qr tall", &[tall], General, |x| qr_loss(one(x)));
     add("qr wide", &[wide], General, |x| qr_loss(one(x)));
+    add("qr_complete", &[tall], General, |x| {
+        let Qr { q, r } = qr_complete(one(x)).unwrap();
+        let rest = q.clone().narrow(2, 3, 2);
+        weigh(rest.clone().matmul(rest.transpose()), 1) + weigh(q.narrow(2, 0, 3), 2)
+            + weigh(r.clone() * r, 3)
+    });
+    add("qr_pivoted", &[wide], General, |x| {
+        let (Qr { q, r }, _) = qr_pivoted(one(x)).unwrap();
+        weigh(q, 1) + weigh(r.clone() * r, 2)
+    });
+    add("qr_left_dims", &[[B2, 4, 3]], General, |x| {
+        let (q, r): (Tensor<B, 3>, Tensor<B, 2>) = qr_left_dims(one(x), &[0, 2]).unwrap();
+        weigh(q, 1) + weigh(r.clone() * r, 2)
+    });
     add("lq", &[wide], General, |x| pair_loss(lq(one(x)).unwrap()));
     add("ql", &[tall], General, |x| pair_loss(ql(one(x)).unwrap()));
     add("rq", &[wide], General, |x| pair_loss(rq(one(x)).unwrap()));
     add("lu square", &[square], General, |x| lu_loss(one(x)));
     add("lu tall", &[tall], General, |x| lu_loss(one(x)));
     add("lu wide", &[wide], General, |x| lu_loss(one(x)));
+    add("lu_full", &[tall], General, |x| {
+        let (Lu { l, u, .. }, _) = lu_full(one(x)).unwrap();
+        weigh(l, 1) + weigh(u.clone() * u, 2)
+    });
+    add("lu_solve", &[square, [B2, 4, 2]], Regular, |x| {
+        let (a, b) = two(x);
+        let factors = lu_factor(a).unwrap();
+        let x = lu_solve(&factors, b, TriangleOp::None).unwrap();
+        weigh(x.clone(), 1) + weigh(lu_solve(&factors, x, TriangleOp::Transpose).unwrap(), 2)
+    });
     add("cholesky", &[square], Positive, |x| {
         let l = cholesky(one(x)).unwrap();
         weigh(l.clone() * l, 1)
     });
     add("eigh", &[square], Positive, |x| eigh_loss(one(x)));
+    add("eigh_left_dims", &[[2, 2, 4]], General, |x| {
+        let (e, v): (_, Tensor<B, 3>) = eigh_left_dims(one(x), &[0, 1]).unwrap();
+        let v = v.narrow(2, 1, 2).reshape([4, 2]);
+        weigh(v.clone().matmul(v.transpose()), 1) + weigh(e.clone() * e, 2)
+    });
     add("eigvalsh", &[square], Positive, |x| weigh(eigvalsh(one(x)).unwrap().powf_scalar(3.0), 1));
     add("eig", &[square], General, |x| {
         let Eig { values, vectors } = eig(one(x)).unwrap();
@@ -199,6 +239,10 @@ pub(crate) fn cases<B: LinalgOps>() -> Vec<Case<B>> {
     });
     add("polar right", &[tall], General, |x| polar_loss(one(x), Side::Right));
     add("polar left", &[wide], General, |x| polar_loss(one(x), Side::Left));
+    add("polar_left_dims", &[[2, 2, 3]], General, |x| {
+        let (u, p): (_, Tensor<B, 2>) = polar_left_dims(one(x), &[1, 0], Side::Right).unwrap();
+        weigh(u, 1) + weigh(p.clone() * p, 2)
+    });
     add("expm", &[square], General, |x| weigh(expm(one(x)).unwrap(), 1));
     add("sqrtm", &[square], Regular, |x| weigh(sqrtm(one(x)).unwrap(), 1));
     add("hermitian_function", &[square], Positive, |x| {
@@ -245,6 +289,24 @@ pub(crate) fn cases<B: LinalgOps>() -> Vec<Case<B>> {
         // A small imaginary part keeps the matrix positive.
         let l = cholesky(Complex::new(a, b * 0.1).unwrap()).unwrap();
         weigh_pair(l, 1)
+    });
+    add("complex lu_solve", &[square, square], Regular, |x| {
+        let a = complex(x);
+        let b = a.clone().map(|part| part.narrow(2, 0, 2));
+        let factors = lu_factor(a).unwrap();
+        weigh_pair(lu_solve(&factors, b, TriangleOp::Adjoint).unwrap(), 1)
+    });
+    add("complex lstsq", &[tall, tall], General, |x| {
+        let a = complex(x);
+        let b = a.clone().map(|part| part.narrow(2, 0, 2).powi_scalar(2));
+        weigh_pair(lstsq(a, b).unwrap(), 1)
+    });
+    add("complex det", &[square, square], Regular, |x| weigh_pair(det(complex(x)).unwrap(), 1));
+    add("complex svd_left_dims", &[[B2, 4, 3], [B2, 4, 3]], General, |x| {
+        let keep = Truncation::new().max_dim(2);
+        let (u, _, vh): (Complex<B, 3>, _, Complex<B, 2>) =
+            svd_left_dims(complex(x), &[2, 0], Some(&keep)).unwrap();
+        weigh_pair(u.map(|x| x.reshape([6, 2])).matmul(vh), 1)
     });
     add("complex eigh", &[square, square], Positive, |x| {
         let Eigh { values, vectors } = eigh(complex(x)).unwrap();

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn_autodiff::Autodiff;
+use burn_flex::Flex;
 use burn_t4a::BurnT4a;
 use burn_t4a::ext::Complex;
 use burn_t4a::ext::linalg::*;
@@ -95,6 +96,40 @@ fn determinants_of_singular_matrices_have_a_gradient() {
     for (got, want) in cofactors.iter().zip([4.0, -2.0, -2.0, 1.0]) {
         assert!((got - want).abs() < 1e-14, "{cofactors:?}");
     }
+}
+
+/// The gradient of a determinant is linear in 2×2 matrices: its derivative is known at rank 1 and 0.
+#[test]
+fn determinants_of_singular_matrices_have_a_second_derivative() {
+    fn check<B: burn_backend::AutodiffBackend + LinalgOps>() {
+        for entries in [[1.0, 2.0, 2.0, 4.0], [0.0; 4]] {
+            let x = tensor::<B, 2>(entries.to_vec(), [2, 2]).require_grad();
+            let above = Tensor::<Autodiff<B>, 2>::from_inner(x.clone()).require_grad();
+            let gradients = det(above.clone()).unwrap().backward();
+            let direction = tensor::<B, 2>(vec![0.1, 0.2, 0.3, 0.4], [2, 2]);
+            let slope = (above.grad(&gradients).unwrap() * direction).sum();
+            let moved = values(x.grad(&slope.backward()).unwrap());
+            for (got, want) in moved.iter().zip([0.4, -0.3, -0.2, 0.1]) {
+                assert!((got - want).abs() < 1e-14, "{entries:?}: {moved:?}");
+            }
+        }
+    }
+    check::<AD>();
+    check::<Autodiff<Flex>>();
+}
+
+#[test]
+fn factors_asked_for_in_another_rank_are_errors() {
+    let a = tensor::<BurnT4a, 3>(numbers(1, 24), [2, 3, 4]);
+    type Factors<const M: usize, const N: usize> = Result<(Tensor<BurnT4a, M>, Tensor<BurnT4a, N>)>;
+    let fits: Factors<2, 3> = qr_left_dims(a.clone(), &[1]);
+    assert!(fits.is_ok());
+    let wrong: Factors<3, 3> = qr_left_dims(a.clone(), &[1]);
+    assert!(matches!(wrong, Err(LinalgError::Tensor(_))));
+    let twice: Factors<3, 2> = qr_left_dims(a.clone(), &[1, 1]);
+    assert!(matches!(twice, Err(LinalgError::Tensor(_))));
+    let real: Result<(Complex<BurnT4a, 2>, Complex<BurnT4a, 3>)> = qr_left_dims(a, &[1]);
+    assert!(matches!(real, Err(LinalgError::Tensor(_))));
 }
 
 #[test]

@@ -5,4 +5,5 @@ mod cases;
 mod derivatives;
 mod gauge;
 mod status;
+mod table;
 mod tangents;

@@ -19,7 +19,17 @@ fn both<const D: usize, const E: usize>(x: Tensor<AD, D>, y: Tensor<AD, E>) -> T
     Tensor::cat(vec![flat(x), flat(y)], 0)
 }
 
-type Rule = fn(Vec<T3>, Vec<T3>) -> (Tensor<AD, 1>, Tensor<AD, 1>);
+type Rule = Box<dyn Fn(Vec<T3>, Vec<T3>) -> (Tensor<AD, 1>, Tensor<AD, 1>)>;
+
+/// Value and tangent of a function of two matrices, as vectors.
+fn of_two(f: impl Fn(T3, T3, T3, T3) -> Result<(T3, T3)> + 'static) -> Rule {
+    Box::new(move |a, da| {
+        let [a, b] = a.try_into().unwrap();
+        let [da, db] = da.try_into().unwrap();
+        let (x, dx) = f(a, b, da, db).unwrap();
+        (flat(x), flat(dx))
+    })
+}
 
 fn svd_flat(out: Svd<T3>) -> Tensor<AD, 1> {
     both(out.s, both(out.u, out.vh))
@@ -28,29 +38,52 @@ fn svd_flat(out: Svd<T3>) -> Tensor<AD, 1> {
 /// Value and tangent of a function of one matrix, as vectors.
 macro_rules! along {
     (|$x:ident, $dx:ident| $call:expr, $out:pat_param => $flat:expr) => {
-        |mut a, mut da| {
+        Box::new(|mut a, mut da| {
             let ($x, $dx): (T3, T3) = (a.swap_remove(0), da.swap_remove(0));
             let (value, tangent) = $call.unwrap();
             let $out = value;
             let value = $flat;
             let $out = tangent;
             (value, $flat)
-        }
+        })
     };
 }
 
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    shapes: Vec<[usize; 3]>,
+    kind: Kind,
+    rule: Rule,
+}
+
 #[rustfmt::skip]
-fn rules() -> Vec<(&'static str, Vec<[usize; 3]>, Kind, Rule)> {
+pub(crate) fn rules() -> Vec<Row> {
     use Kind::{General, Positive, Regular};
     const SQUARE: [usize; 3] = [2, 4, 4];
     const TALL: [usize; 3] = [2, 5, 3];
-    let mut rules: Vec<(&'static str, Vec<[usize; 3]>, Kind, Rule)> = Vec::new();
+    let mut rules = Vec::new();
     let mut add = |name, shapes: &[[usize; 3]], kind, rule: Rule| {
-        rules.push((name, shapes.to_vec(), kind, rule));
+        rules.push(Row { name, shapes: shapes.to_vec(), kind, rule });
     };
     add("svd", &[TALL], General, along!(|x, v| svd_jvp(x, v), out => svd_flat(out)));
+    add("svd_full", &[TALL], General, along!(|x, v| svd_full_jvp(x, v), out =>
+        both(out.s, both(out.u.narrow(2, 0, 3), out.vh))));
+    add("svd_truncated", &[TALL], General,
+        along!(|x, v| svd_truncated_jvp(x, v, &Truncation::new().max_dim(2)), out => svd_flat(out)));
     add("svdvals", &[TALL], General, along!(|x, v| svdvals_jvp(x, v), s => flat(s)));
     add("qr", &[TALL], General, along!(|x, v| qr_jvp(x, v), out => both(out.q, out.r)));
+    add("qr_complete", &[TALL], General, along!(|x, v| qr_complete_jvp(x, v), out =>
+        both(out.q.narrow(2, 0, 3), out.r)));
+    add("qr_pivoted", &[TALL], General, along!(
+        |x, v| qr_pivoted_jvp(x, v).map(|(out, moved, _)| (out, moved)), out => both(out.q, out.r)));
+    add("lq", &[TALL], General, along!(|x, v| lq_jvp(x, v), (l, q) => both(l, q)));
+    add("ql", &[TALL], General, along!(|x, v| ql_jvp(x, v), (q, l) => both(q, l)));
+    add("rq", &[TALL], General, along!(|x, v| rq_jvp(x, v), (r, q) => both(r, q)));
+    add("lu", &[TALL], General, along!(
+        |x, v| lu_jvp(x, v).map(|(out, moved)| ((out.l, out.u), moved)), (l, u) => both(l, u)));
+    add("lu_full", &[TALL], General, along!(
+        |x, v| lu_full_jvp(x, v).map(|(out, moved, _)| ((out.l, out.u), moved)),
+        (l, u) => both(l, u)));
     add("eigh", &[SQUARE], Positive,
         along!(|x, v| eigh_jvp(x, v), out => both(out.values, out.vectors)));
     add("eigvalsh", &[SQUARE], Positive, along!(|x, v| eigvalsh_jvp(x, v), e => flat(e)));
@@ -68,18 +101,19 @@ fn rules() -> Vec<(&'static str, Vec<[usize; 3]>, Kind, Rule)> {
         along!(|x, v| slogdet_jvp(x, v), (sign, log) => both(sign, log)));
     add("eig", &[SQUARE], General,
         along!(|x, v| eig_jvp(x, v), out => both(out.values.re(), out.values.im())));
-    add("solve", &[SQUARE, [2, 4, 2]], Regular, |a, da| {
-        let [a, b] = a.try_into().unwrap();
-        let [da, db] = da.try_into().unwrap();
-        let (x, dx) = solve_jvp::<T3>(a, b, da, db).unwrap();
-        (flat(x), flat(dx))
-    });
+    add("solve", &[SQUARE, [2, 4, 2]], Regular, of_two(solve_jvp));
+    add("solve_triangular", &[SQUARE, [2, 4, 2]], Regular,
+        of_two(|a, b, da, db| solve_triangular_jvp(a, b, da, db, Triangle::LOWER)));
+    add("lyapunov", &[SQUARE, SQUARE], Positive, of_two(lyapunov_jvp));
+    add("lstsq", &[TALL, [2, 5, 2]], General, of_two(lstsq_jvp));
+    add("lstsq_min_norm", &[TALL, [2, 5, 2]], General,
+        of_two(|a, b, da, db| lstsq_min_norm_jvp(a, b, da, db, None)));
     rules
 }
 
 #[test]
 fn tangents_are_the_transpose_of_cotangents() {
-    for (index, (name, shapes, kind, rule)) in rules().into_iter().enumerate() {
+    for (index, Row { name, shapes, kind, rule }) in rules().into_iter().enumerate() {
         let x = shapes.iter().enumerate().map(|(i, &shape)| {
             tensor::<AD, 3>(data(40 + index, i, shape, kind), shape).require_grad()
         });

@@ -6,6 +6,7 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
+use faer::MatMut;
 use t4a_tensor::Tensor;
 
 use crate::batch::{Output, Shape, Status, Views, load_hermitian, run};
@@ -36,7 +37,7 @@ pub fn cholesky_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<
     let shape = Shape::square("cholesky", a)?;
     let n = shape.n;
     let mut out = Output::<T>::new(shape.batch, n, n)?;
-    let slots = out.mats()?;
+    let slots = out.slices()?;
     let views = Views::of("cholesky", a)?;
     let info = run(
         shape.batch,
@@ -44,15 +45,16 @@ pub fn cholesky_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<
         n * n * n / 3,
         |par| T::cholesky_scratch(n, par),
         |memory, index, l, par| {
-            if !load_hermitian(views.get(index), l.as_mut()) {
+            if !load_hermitian(views.get(index), l) {
                 return Status::NonFinite;
             }
-            if let Err(index) = T::cholesky(l.as_mut(), par, memory) {
+            if let Err(index) =
+                T::cholesky(MatMut::from_column_major_slice_mut(l, n, n), par, memory)
+            {
                 return Status::Pivot(index);
             }
-            for j in 1..n {
-                l.as_mut().col_mut(j).subrows_mut(0, j).fill(T::ZERO);
-            }
+            // faer keeps intermediate results above the diagonal.
+            (1..n).for_each(|j| l[j * n..j * n + j].fill(T::ZERO));
             Status::Done
         },
     )?;

@@ -1,8 +1,18 @@
 //! Determinants by LU factorisation: `det A` and `(sign, ln|det A|)`.
 //!
-//! `d det = det·tr(A⁻¹ dA)`, so `Ā = conj(det)·d̄·A⁻ᴴ`. A singular matrix has a derivative as well,
-//! the adjugate: with `A = U diag(S) Vᴴ`,
-//! `Ā = d̄·conj(det U·det Vᴴ)·U diag(Πⱼ≠ᵢ Sⱼ) Vᴴ`, used where a pivot is zero to rounding.
+//! `d det = tr(adj(A) dA)`, and `adj(A) = det(A) A⁻¹` for a regular matrix. Determinants are
+//! polynomials, so singular matrices have derivatives of every order as well. With the singular
+//! vectors of the smallest values as constant borders,
+//!
+//! ```text
+//! M = [A  U_r; V_rᴴ  0],   P = M⁻¹,   det A = det M · det P₂₂
+//! adj A = det M (det P₂₂ · P₁₁ − P₁₂ adj(P₂₂) P₂₁)
+//! ```
+//!
+//! where `M` is regular and `P₂₂` small, `r × r`; its adjugate is computed without divisions. Used
+//! where a pivot is small.
+//!
+//! Reference: W. Govaerts 2000, section 3.2 (bordering); D. Faddeev, I. Sominsky 1949 (adjugate).
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +27,7 @@ use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, epsilon, nan, real};
 use crate::solve::{apply_inverse, apply_inverse_adjoint};
 use crate::svd::{Vectors, svd};
-use crate::vocabulary::{Batched, Matrices};
+use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
 /// `det A`. A singular matrix gives 0.
 ///
@@ -107,15 +117,15 @@ fn factor<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<Factored<T
     Ok((factors, pivots, info))
 }
 
-/// Whether a pivot is zero to rounding.
-fn nearly_singular<T: LinalgScalar>(factors: &LuFactors<T>) -> Result<bool> {
+/// Whether a pivot is so small that quotients by it would cost half of the digits.
+pub(crate) fn nearly_singular<T: LinalgScalar>(factors: &LuFactors<T>) -> Result<bool> {
     let diagonal = Batched::new(&factors.packed).diagonal().into_tensor()?;
     let n = diagonal.shape()[diagonal.rank() - 1];
     let pivots = diagonal.to_vec()?;
     let tiny = |row: &[T]| {
         let sizes = || row.iter().map(|u| u.modulus().to_f64());
         let largest = sizes().fold(0.0, f64::max);
-        sizes().any(|size| size <= epsilon::<T>() * n as f64 * largest)
+        sizes().any(|size| size <= epsilon::<T>().sqrt() * largest)
     };
     Ok(n > 0 && pivots.chunks_exact(n).any(tiny))
 }
@@ -129,29 +139,49 @@ pub fn vjp<M: Matrices>(packed: &M, rows: &Permutation, det: &M, det_bar: &M) ->
     Ok(inverse.mul(&det.conj().mul(det_bar)))
 }
 
-/// `Ā` of any matrix from its singular value decomposition; `phase = det U · det Vᴴ`.
-pub fn vjp_singular<M: Matrices>(u: &M, s: &M::Real, vh: &M, phase: &M, det_bar: &M) -> M {
-    let cofactors = u.mul_real(&exclusive_products(s)).matmul(vh);
-    cofactors.mul(&phase.conj().mul(det_bar))
+/// `adj(A)` of a matrix of any rank, differentiable to any order; the singular value decomposition
+/// enters as a constant.
+///
+/// # Errors
+/// The first error of the operations that led here.
+pub fn adjugate<M: Matrices>(a: &M, u: &M, s: &M::Real, vh: &M) -> Result<M> {
+    let n = a.rows();
+    if n == 0 {
+        return Ok(a.clone());
+    }
+    let largest = s.largest_real();
+    let small = s.within(&largest.scale(s.epsilon().sqrt())).norms()?;
+    // The norm of an indicator is the root of the number of its ones.
+    let r = small.into_iter().map(|x| (x * x).round() as usize).max().unwrap_or(0).clamp(1, n);
+    // Borders as large as A keep M well conditioned.
+    let size = largest.add(&largest.within(&largest.scale(0.0)));
+    let right = u.detached().slice(0..n, n - r..n).mul_real(&size);
+    let below = vh.detached().slice(n - r..n, 0..n).mul_real(&size);
+    let m = a.append(&right).stack(&below.append(&a.constant(r, r, 0.0)));
+    let p = m.solve(&m.identity(n + r));
+    let (head, tail) = (0..n, n..n + r);
+    let (p_12, p_21) = (p.slice(head.clone(), tail.clone()), p.slice(tail.clone(), head.clone()));
+    let (adj, det) = small_adjugate(&p.slice(tail.clone(), tail));
+    let regular = p.slice(head.clone(), head).mul(&det);
+    Ok(regular.sub(&p_12.matmul(&adj).matmul(&p_21)).mul(&m.det()))
 }
 
-/// `Πⱼ≠ᵢ sⱼ` for a row `s`, without a division: products of halves of a matrix whose column `i`
-/// holds all `sⱼ`, and 1 in place of `sᵢ`.
-fn exclusive_products<R: Matrices>(s: &R) -> R {
-    let n = s.cols();
-    let unit = s.identity(n);
-    let others = s.constant(n, n, 1.0).sub(&unit);
-    let mut factors = s.transpose().mul(&others).add(&unit);
-    while factors.rows() > 1 {
-        let rows = factors.rows();
-        let half = rows / 2;
-        let product = factors.slice(0..half, 0..n).mul(&factors.slice(half..2 * half, 0..n));
-        factors = match rows % 2 {
-            0 => product,
-            _ => product.stack(&factors.slice(rows - 1..rows, 0..n)),
-        };
+/// `adj Y` and `det Y` (`1 × 1`) without divisions: `Mₖ = Y Mₖ₋₁ + cₖ₋₁ I`, `cₖ = −tr(Y Mₖ)/k`.
+/// For small matrices: r⁴ operations.
+fn small_adjugate<M: Matrices>(y: &M) -> (M, M) {
+    let r = y.rows();
+    let unit = y.identity(r);
+    let (mut m, mut k) = (unit.clone(), 1);
+    loop {
+        let product = y.matmul(&m);
+        let c = product.trace().scale(-1.0 / k as f64);
+        if k == r {
+            let sign = if r % 2 == 0 { 1.0 } else { -1.0 };
+            return (m.scale(-sign), c.scale(sign));
+        }
+        m = product.add(&unit.mul(&c));
+        k += 1;
     }
-    factors
 }
 
 /// `Ā` from `det A`, its factors and its cotangent. Cost: two triangular solves, or a singular
@@ -167,10 +197,15 @@ pub fn det_vjp<T: LinalgScalar>(
 ) -> Result<Tensor<T>> {
     let bar = Batched::numbers(det_bar);
     if nearly_singular(factors)? {
-        let (u, s, vh, phase) = cofactor_parts(a)?;
-        return vjp_singular(&u, &s, &vh, &phase, &bar).into_tensor();
+        return singular_adjugate(a)?.adjoint().mul(&bar).into_tensor();
     }
     vjp(&Batched::new(&factors.packed), &factors.rows, &Batched::numbers(det), &bar)?.into_tensor()
+}
+
+fn singular_adjugate<T: LinalgScalar>(a: &Tensor<T>) -> Result<Batched<T>> {
+    let svd = svd(a, Vectors::Thin)?;
+    let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
+    adjugate(&Batched::new(a), &u, &Batched::rows_of(&svd.s), &vh)
 }
 
 /// The tangent of `det A` along `dA`.
@@ -184,10 +219,7 @@ pub fn det_jvp<T: LinalgScalar>(
     da: &Tensor<T>,
 ) -> Result<Tensor<T>> {
     if nearly_singular(factors)? {
-        let (u, s, vh, phase) = cofactor_parts(a)?;
-        let inner = u.adjoint().matmul(&Batched::new(da)).matmul(&vh.adjoint()).diagonal();
-        let weighted = inner.mul_real(&exclusive_products(&s));
-        return weighted.transpose().sum_rows().mul(&phase).into_numbers();
+        return singular_adjugate(a)?.matmul(&Batched::new(da)).trace().into_numbers();
     }
     trace_of_quotient(factors, da).mul(&Batched::numbers(det)).into_numbers()
 }
@@ -195,15 +227,7 @@ pub fn det_jvp<T: LinalgScalar>(
 /// `tr(A⁻¹ dA)`, `1 × 1`.
 fn trace_of_quotient<T: LinalgScalar>(factors: &LuFactors<T>, da: &Tensor<T>) -> Batched<T> {
     let quotient = apply_inverse(&Batched::new(&factors.packed), &factors.rows, &Batched::new(da));
-    quotient.diagonal().transpose().sum_rows()
-}
-
-type Cofactors<T> = (Batched<T>, Batched<<T as LinalgScalar>::R>, Batched<T>, Batched<T>);
-
-fn cofactor_parts<T: LinalgScalar>(a: &Tensor<T>) -> Result<Cofactors<T>> {
-    let svd = svd(a, Vectors::Thin)?;
-    let phase = Batched::numbers(&det(&svd.u)?).mul(&Batched::numbers(&det(&svd.vh)?));
-    Ok((Batched::new(&svd.u), Batched::rows_of(&svd.s), Batched::new(&svd.vh), phase))
+    quotient.trace()
 }
 
 /// `Ā = (l̄ + i Im(conj(sign)·s̄)) A⁻ᴴ` from the cotangents of `sign` and `ln|det A|`.

@@ -1,7 +1,8 @@
 //! Eigendecomposition of general matrices `A V = V diag(λ)`; the results are complex.
 //!
 //! Columns of `V` have norm 1. Their phases and the order of eigenvalues are as faer leaves them.
-//! The vectors of a defective matrix are dependent: then there is no derivative.
+//! The vectors of a defective matrix are dependent: then there is no derivative. Close to such a
+//! matrix derivatives are as large as `‖V⁻¹‖`.
 //!
 //! With `G = VᴴV̄ − (VᴴV) diag(Re diag VᴴV̄)`, divided by `conj(λⱼ − λᵢ)` off the diagonal and
 //! `Gᵢᵢ = λ̄ᵢ`:
@@ -16,13 +17,13 @@
 #[cfg(test)]
 mod tests;
 
-use faer::Mat;
+use faer::MatRef;
 use t4a_algebra::{Field, Float, Numeric};
 use t4a_tensor::Tensor;
 
 use crate::batch::{Output, Shape, Status, Views, load, run};
 use crate::degeneracy::Degeneracy;
-use crate::error::{Result, SINGULAR, check};
+use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::{LinalgScalar, real};
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
@@ -93,21 +94,22 @@ fn decompose<T: LinalgScalar>(
 ) -> Result<Tensor<i32>> {
     let shape = Shape::square(op, a)?;
     let n = shape.n;
-    let views = Views::by_columns(op, a)?;
+    let views = Views::of(op, a)?;
     run(
         shape.batch,
         slots,
         25 * n * n * n,
-        |_| Mat::<T>::zeros(n, n),
+        |_| vec![T::ZERO; n * n],
         |copy, index, (values, vectors), par| {
-            if !load(views.get(index), copy.as_mut()) {
+            if !load(views.get(index), copy) {
                 return Status::NonFinite;
             }
             if n == 0 {
                 return Status::Done;
             }
             let target = vectors.as_mut().map(|v| v.as_mut());
-            if !T::eigen(copy.as_ref(), values, target, par) {
+            let a = MatRef::from_column_major_slice(copy, n, n);
+            if !T::eigen(a, values, target, par) {
                 return Status::NoConvergence;
             }
             if let Some(vectors) = vectors {
@@ -127,19 +129,38 @@ fn decompose<T: LinalgScalar>(
 
 /// `1 / conj(λⱼ − λᵢ)`, and 1 at ties else 0.
 fn gaps<C: Matrices>(values: &C, degeneracy: &Degeneracy) -> (C, C::Real) {
-    let gap = values.sub(&values.transpose());
+    let largest = values.largest();
+    // Relative to the largest: squares of small numbers underflow.
+    let scale = largest.masked_recip(&largest.scale(0.0));
+    let gap = values.sub(&values.transpose()).mul_real(&scale);
     let (re, im) = (gap.re(), gap.im());
     let squares = re.mul(&re).add(&im.mul(&im));
-    let limit = degeneracy.limit(&values.largest(), values.cols());
+    let limit = degeneracy.limit(&largest.mul(&scale), values.cols());
     let limit = limit.mul(&limit);
-    (gap.mul_real(&squares.masked_recip(&limit)), squares.within(&limit))
+    (gap.mul_real(&squares.masked_recip(&limit)).mul_real(&scale), squares.within(&limit))
+}
+
+/// `V⁻¹`, of columns of norm 1.
+fn inverse<C: Matrices>(op: &'static str, vectors: &C) -> Result<C> {
+    let inverse = vectors.solve(&vectors.identity(vectors.rows()));
+    let norms = inverse.norms().map_err(|error| match error {
+        LinalgError::Singular { batch, .. } => LinalgError::Defective { op, batch },
+        other => other,
+    })?;
+    // Its columns have lost all but two digits.
+    let limit = 0.01 / vectors.epsilon();
+    match norms.iter().position(|&norm| norm > limit) {
+        Some(batch) => Err(LinalgError::Defective { op, batch }),
+        None => Ok(inverse),
+    }
 }
 
 /// `Ā` from the cotangents of eigenvalues (a row) and eigenvectors; `None` is zero. The caller
 /// takes the real part if `A` is real.
 ///
 /// # Errors
-/// `GaugeIllDefined` if the loss depends on the phases of vectors or the basis of an eigenspace.
+/// `GaugeIllDefined` if the loss depends on the phases of vectors or the basis of an eigenspace;
+/// `Defective`.
 pub fn vjp<C: Matrices>(
     values: &C,
     vectors: &C,
@@ -161,16 +182,24 @@ pub fn vjp<C: Matrices>(
     if let Some(bar) = values_bar {
         g = g.add(&bar.diagonal_matrix());
     }
-    Ok(vh.solve(&g.matmul(&vh)))
+    Ok(inverse("eig_vjp", vectors)?.adjoint().matmul(&g.matmul(&vh)))
 }
 
 /// Tangents of eigenvalues and eigenvectors, the latter with `Re vᵢᴴ dvᵢ = 0`.
-pub fn jvp<C: Matrices>(values: &C, vectors: &C, da: &C, degeneracy: &Degeneracy) -> (C, C) {
-    let p = vectors.solve(&da.matmul(vectors));
+///
+/// # Errors
+/// `Defective`.
+pub fn jvp<C: Matrices>(
+    values: &C,
+    vectors: &C,
+    da: &C,
+    degeneracy: &Degeneracy,
+) -> Result<(C, C)> {
+    let p = inverse("eig_jvp", vectors)?.matmul(&da.matmul(vectors));
     let (inverse, _) = gaps(values, degeneracy);
     let raw = vectors.matmul(&p.mul(&inverse.conj()));
     let lengths = vectors.conj().mul(&raw).sum_rows().re();
-    (p.diagonal(), raw.sub(&vectors.mul_real(&lengths)))
+    Ok((p.diagonal(), raw.sub(&vectors.mul_real(&lengths))))
 }
 
 /// `Ā` from the cotangents of eigenvalues and eigenvectors; `None` is zero. Real if `A` is.
@@ -179,7 +208,7 @@ pub fn jvp<C: Matrices>(values: &C, vectors: &C, da: &C, degeneracy: &Degeneracy
 /// eigenspace. Cost: one system and 3 complex products.
 ///
 /// # Errors
-/// `GaugeIllDefined` with the batch index; `Singular` if the matrix is defective.
+/// `GaugeIllDefined`, `Defective` with the batch index.
 pub fn eig_vjp<T: LinalgScalar>(
     eig: &Eig<T>,
     values_bar: Option<&Tensor<T::Complex>>,
@@ -196,13 +225,13 @@ pub fn eig_vjp<T: LinalgScalar>(
 /// Tangents of eigenvalues and eigenvectors along `dA`.
 ///
 /// # Errors
-/// `Singular` if the matrix is defective; `Tensor` if shapes do not match.
+/// `Defective` with the batch index; `Tensor` if shapes do not match.
 pub fn eig_jvp<T: LinalgScalar>(
     eig: &Eig<T>,
     da: &Tensor<T>,
     degeneracy: &Degeneracy,
 ) -> Result<Eig<T>> {
     let (values, vectors) = (Batched::rows_of(&eig.values), Batched::new(&eig.vectors));
-    let (dl, dv) = jvp(&values, &vectors, &Batched::new(da).to_complex(), degeneracy);
+    let (dl, dv) = jvp(&values, &vectors, &Batched::new(da).to_complex(), degeneracy)?;
     Ok(Eig { values: dl.into_vectors()?, vectors: dv.into_tensor()? })
 }

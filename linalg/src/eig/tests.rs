@@ -1,7 +1,7 @@
 use t4a_algebra::Real;
 
 use super::*;
-use crate::error::LinalgError;
+use crate::scalar::epsilon;
 use crate::testing::*;
 
 fn identities<T: LinalgScalar>() {
@@ -68,7 +68,42 @@ fn derivatives<T: LinalgScalar>() {
     );
 }
 
+/// The gradient of `Re tr(C V Λ Vᴴ)`, of vectors with phases of their own.
+fn gradient<T: LinalgScalar>(e: &Eig<T>, c: &Batched<T::Complex>, phases: bool) -> Tensor<T> {
+    let (l, mut v) = (Batched::rows_of(&e.values), Batched::new(&e.vectors));
+    if phases {
+        let phase = [(0.6, 0.8), (-1.0, 0.0), (0.0, 1.0), (0.8, -0.6)].map(|(re, im)| {
+            T::Complex::from_parts(<T::R as Numeric>::from_f64(re), <T::R as Numeric>::from_f64(im))
+        });
+        v = v.mul(&Batched::new(&Tensor::from_vec(phase.to_vec(), &[1, 4]).unwrap()));
+    }
+    let v_bar = c.matmul(&v).mul(&l.conj()).add(&c.adjoint().matmul(&v).mul(&l));
+    let l_bar = v.conj().mul(&c.matmul(&v)).sum_rows().into_vectors().unwrap();
+    let e = Eig { values: e.values.clone(), vectors: v.into_tensor().unwrap() };
+    eig_vjp(&e, Some(&l_bar), Some(&v_bar.into_tensor().unwrap()), &Degeneracy::default()).unwrap()
+}
+
+fn gauge<T: LinalgScalar>() {
+    let e = eig(&random::<T>(5, &[4, 4])).unwrap();
+    let c = Batched::new(&random::<T>(6, &[4, 4])).to_complex();
+    assert_close(&gradient(&e, &c, true), &gradient(&e, &c, false), tight::<T>(100));
+}
+
+/// `tr C V Λ Vᴴ` is homogeneous in `A`: its gradient does not depend on the scale, also where
+/// squares of gaps underflow.
+fn tiny<T: LinalgScalar>() {
+    let a = random::<T>(5, &[4, 4]);
+    let small = if epsilon::<T>() < 1e-10 { 0.5f64.powi(540) } else { 0.5f64.powi(80) };
+    let e = eig(&a).unwrap();
+    let scaled = Batched::rows_of(&e.values).scale(small).into_vectors().unwrap();
+    let c = Batched::new(&random::<T>(6, &[4, 4])).to_complex();
+    let far = Eig { values: scaled, vectors: e.vectors.clone() };
+    assert_close(&gradient(&far, &c, false), &gradient(&e, &c, false), tight::<T>(100));
+}
+
 for_all_dtypes! {
+    gradients_do_not_depend_on_phases => gauge;
+    scales_out_of_the_range_of_squares => tiny;
     vectors_are_eigenvectors_of_norm_one => identities;
     rules_agree_with_differences => derivatives;
 }
@@ -84,6 +119,13 @@ fn known_spectra_and_errors() {
     let bar = random::<t4a_algebra::c64>(3, &[3, 3]);
     let error = eig_vjp(&e, None, Some(&bar), &Degeneracy::default()).unwrap_err();
     assert!(matches!(error, LinalgError::GaugeIllDefined { op: "eig_vjp", .. }));
+    // A Jordan block has one vector.
+    let jordan = Tensor::from_vec(vec![1.0, 1.0, 0.0, 1.0], &[2, 2]).unwrap();
+    let e = eig::<f64>(&jordan).unwrap();
+    let error = eig_vjp(&e, Some(&e.values), None, &Degeneracy::default()).unwrap_err();
+    assert_eq!(error, LinalgError::Defective { op: "eig_vjp", batch: 0 });
+    let error = eig_jvp(&e, &jordan, &Degeneracy::default()).unwrap_err();
+    assert_eq!(error, LinalgError::Defective { op: "eig_jvp", batch: 0 });
     let mut data = vec![1.0; 8];
     data[7] = f64::NAN;
     let bad = Tensor::from_vec(data, &[2, 2, 2]).unwrap();

@@ -8,7 +8,7 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-use faer::Mat;
+use faer::MatRef;
 use t4a_tensor::Tensor;
 
 use crate::batch::{Output, Shape, Status, Views, load_hermitian, run};
@@ -91,13 +91,14 @@ fn decompose<T: LinalgScalar>(
         shape.batch,
         slots,
         9 * n * n * n,
-        |par| (T::eigh_scratch(n, with_vectors, par), Mat::<T>::zeros(n, n), vec![T::ZERO; n]),
+        |par| (T::eigh_scratch(n, with_vectors, par), vec![T::ZERO; n * n], vec![T::ZERO; n]),
         |(memory, copy, diagonal), index, (vectors, values), par| {
-            if !load_hermitian(views.get(index), copy.as_mut()) {
+            if !load_hermitian(views.get(index), copy) {
                 return Status::NonFinite;
             }
             let vectors = vectors.as_mut().map(|v| v.as_mut());
-            if !T::eigh(copy.as_ref(), diagonal, vectors, par, memory) {
+            let a = MatRef::from_column_major_slice(copy, n, n);
+            if !T::eigh(a, diagonal, vectors, par, memory) {
                 return Status::NoConvergence;
             }
             values.iter_mut().zip(diagonal).for_each(|(e, d)| *e = d.re());

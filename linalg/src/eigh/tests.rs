@@ -97,7 +97,20 @@ fn gauge<T: LinalgScalar>() {
     assert_eq!(result.is_err(), T::IS_COMPLEX);
 }
 
+fn phases<T: LinalgScalar>() {
+    let e = eigh(&with_eigenvalues::<T>(9, &[], &[0.0, 1.0, 2.0, 3.5])).unwrap();
+    let c = Batched::new(&random::<T>(10, &[4, 4])).herm();
+    let gradient = |v: &Batched<T>| {
+        let v_bar = c.matmul(v).mul(&row(v, &[1.0, 2.0, -1.0, 0.5])).into_tensor().unwrap();
+        let e = Eigh { values: e.values.clone(), vectors: v.clone().into_tensor().unwrap() };
+        eigh_vjp(&e, None, Some(&v_bar), &Degeneracy::default()).unwrap()
+    };
+    let v = Batched::new(&e.vectors);
+    assert_close(&gradient(&v.mul(&unit_row(4))), &gradient(&v), tight::<T>(20));
+}
+
 for_all_dtypes! {
+    gradients_do_not_depend_on_phases => phases;
     factors_reproduce_the_matrix => identities;
     rules_agree_with_differences => derivatives;
     a_tie_is_exact_for_functions_of_the_subspace => tie;

@@ -8,9 +8,14 @@ use crate::vocabulary::{Batched, RealMatrices};
 
 /// A function of eigenvalues on one implementor of the vocabulary.
 pub trait SpectralFunction<R> {
-    /// The derivative of the given order at each entry; order 0 is the function.
-    fn eval(&self, order: usize, x: &R) -> R;
-    /// The distance over which the function changes its shape, at each entry; a sign is ignored.
+    /// `f(x)` at each entry.
+    fn value(&self, x: &R) -> R;
+    /// `f′(x)`.
+    fn slope(&self, x: &R) -> R;
+    /// `ℓ² f‴(x)` with `ℓ` the [`length`](Self::length): of the size of `f′`, where `f‴` alone
+    /// would overflow.
+    fn bend(&self, x: &R) -> R;
+    /// The distance `ℓ` over which the function changes its shape; a sign is ignored.
     fn length(&self, x: &R) -> R;
 }
 
@@ -26,20 +31,27 @@ pub enum Elementary {
 }
 
 impl<R: RealMatrices> SpectralFunction<R> for Elementary {
-    fn eval(&self, order: usize, x: &R) -> R {
-        let power = |p: f64, skip: usize| {
-            // p (p − 1) … over the derivatives taken.
-            let factor: f64 = (skip..order).map(|i| p - (i - skip) as f64).product();
-            match factor == 0.0 {
-                true => x.constant(x.rows(), x.cols(), 0.0),
-                false => x.powf(p - (order - skip) as f64).scale(factor),
-            }
-        };
+    fn value(&self, x: &R) -> R {
         match self {
             Elementary::Exp => x.exp(),
-            Elementary::Ln if order == 0 => x.ln(),
-            Elementary::Ln => power(-1.0, 1),
-            Elementary::Pow(p) => power(*p, 0),
+            Elementary::Ln => x.ln(),
+            Elementary::Pow(p) => x.powf(*p),
+        }
+    }
+
+    fn slope(&self, x: &R) -> R {
+        match self {
+            Elementary::Exp => x.exp(),
+            Elementary::Ln => power(x, 1.0, -1.0),
+            Elementary::Pow(p) => power(x, *p, p - 1.0),
+        }
+    }
+
+    fn bend(&self, x: &R) -> R {
+        match self {
+            Elementary::Exp => x.exp(),
+            Elementary::Ln => power(x, 2.0, -1.0),
+            Elementary::Pow(p) => power(x, p * (p - 1.0) * (p - 2.0), p - 1.0),
         }
     }
 
@@ -51,27 +63,53 @@ impl<R: RealMatrices> SpectralFunction<R> for Elementary {
     }
 }
 
-/// Any function on the host, for engine tensors: `f(order, x)` gives the derivatives of order 0
-/// to 3.
+/// `c xᵖ`; zero also where `xᵖ` is not finite.
+fn power<R: RealMatrices>(x: &R, c: f64, p: f64) -> R {
+    match c == 0.0 {
+        true => x.constant(x.rows(), x.cols(), 0.0),
+        false => x.powf(p).scale(c),
+    }
+}
+
+/// Any function on the host, for engine tensors: `f(order, x)` gives the derivatives of order 0,
+/// 1 and 3.
 #[derive(Clone, Copy, Debug)]
 pub struct ScalarFunction<F>(pub F);
 
 impl<F: Fn(usize, f64) -> f64, T: LinalgScalar<R = T> + Real> SpectralFunction<Batched<T>>
     for ScalarFunction<F>
 {
-    fn eval(&self, order: usize, x: &Batched<T>) -> Batched<T> {
+    fn value(&self, x: &Batched<T>) -> Batched<T> {
+        self.each(x, |x| (self.0)(0, x))
+    }
+
+    fn slope(&self, x: &Batched<T>) -> Batched<T> {
+        self.each(x, |x| (self.0)(1, x))
+    }
+
+    fn bend(&self, x: &Batched<T>) -> Batched<T> {
+        self.each(x, |x| x * x * (self.0)(3, x))
+    }
+
+    fn length(&self, x: &Batched<T>) -> Batched<T> {
+        x.clone()
+    }
+}
+
+impl<F> ScalarFunction<F> {
+    fn each<T: LinalgScalar<R = T> + Real>(
+        &self,
+        x: &Batched<T>,
+        f: impl Fn(f64) -> f64,
+    ) -> Batched<T> {
         let apply = |x: Tensor<T>| -> crate::Result<Tensor<T>> {
             let values = x.to_vec()?.into_iter();
-            let mapped = values.map(|v| <T as Numeric>::from_f64(self.0(order, v.to_f64())));
+            let mapped = values.map(|v| <T as Numeric>::from_f64(f(v.to_f64())));
             Ok(Tensor::from_vec(mapped.collect(), x.shape())?)
         };
         match x.clone().into_tensor().and_then(apply) {
             Ok(tensor) => Batched::new(&tensor),
             Err(error) => Batched::failed(error),
         }
-    }
-
-    fn length(&self, x: &Batched<T>) -> Batched<T> {
-        x.clone()
     }
 }

@@ -61,7 +61,7 @@ pub fn hermitian_function_ex<T: LinalgScalar>(
 ) -> Result<Function<T>> {
     let (eigh, info) = eigh_ex(a)?;
     let v = Batched::new(&eigh.vectors);
-    let values = f.eval(0, &Batched::rows_of(&eigh.values));
+    let values = f.value(&Batched::rows_of(&eigh.values));
     let out = v.mul_real(&values).matmul(&v.adjoint()).into_tensor()?;
     Ok(((out, values.into_vectors()?), eigh, info))
 }
@@ -70,16 +70,19 @@ pub fn hermitian_function_ex<T: LinalgScalar>(
 fn divided_differences<R: RealMatrices<Real = R>>(values: &R, f: &impl SpectralFunction<R>) -> R {
     let gap = values.sub(&values.transpose());
     let mean = values.add(&values.transpose()).scale(0.5);
-    let f_values = f.eval(0, values);
+    let f_values = f.value(values);
     let difference = f_values.sub(&f_values.transpose());
     // Cancellation costs ε/g, the series g⁴: they meet at g = ε^(1/5) on the scale of f.
-    let limit = f.length(&mean).scale(values.epsilon().powf(0.2));
-    let squares = gap.mul(&gap);
-    let close = squares.within(&limit.mul(&limit));
+    let length = f.length(&mean);
+    let limit = length.scale(values.epsilon().powf(0.2));
+    // |g| ≤ |limit|, without squares that underflow: one of the two, or both at 0 ≤ 0.
+    let (above, below) = (gap.within(&limit), gap.within(&limit.neg()));
+    let close = above.add(&below).sub(&above.mul(&below));
     let apart = close.constant(1, 1, 1.0).sub(&close);
     let quotient = difference.mul(&gap.mul(&apart).add(&close).recip());
-    let correction = f.eval(3, &mean).mul(&squares).scale(1.0 / 24.0);
-    let series = f.eval(1, &mean).add(&correction);
+    let ratio = gap.mul(&length.masked_recip(&length.scale(0.0)));
+    let correction = f.bend(&mean).mul(&ratio.mul(&ratio).mul(&close)).scale(1.0 / 24.0);
+    let series = f.slope(&mean).add(&correction);
     quotient.mul(&apart).add(&series.mul(&close))
 }
 

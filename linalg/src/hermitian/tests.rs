@@ -1,4 +1,5 @@
 use super::*;
+use crate::scalar::epsilon;
 use crate::testing::*;
 
 fn functions() -> [Elementary; 5] {
@@ -59,7 +60,23 @@ fn square<T: LinalgScalar>() {
     assert_close(&value, &mm(&a, &a), tight::<T>(20));
 }
 
+/// `f(c A)` for a tiny `c`: third derivatives and squares of gaps are out of range.
+fn tiny<T: LinalgScalar>() {
+    let a = with_eigenvalues::<T>(6, &[], &[0.5, 1.0, 1.0, 2.5]);
+    let bar = random::<T>(7, &[4, 4]);
+    let small = if epsilon::<T>() < 1e-10 { 0.5f64.powi(400) } else { 0.5f64.powi(50) };
+    let scaled = |x: &Tensor<T>, c: f64| Batched::new(x).scale(c).into_tensor().unwrap();
+    for (f, power) in [(Elementary::Ln, -1.0), (Elementary::Pow(-0.5), -1.5)] {
+        let gradient = |a: &Tensor<T>| {
+            hermitian_function_vjp(&crate::eigh::eigh(a).unwrap(), &bar, &f).unwrap()
+        };
+        let got = scaled(&gradient(&scaled(&a, small)), small.powf(-power));
+        assert_close(&got, &gradient(&a), tight::<T>(20));
+    }
+}
+
 for_all_dtypes! {
+    scales_out_of_the_range_of_squares => tiny;
     functions_agree_with_each_other => identities;
     rules_are_exact_at_and_near_ties => derivatives;
     functions_of_the_user_have_derivatives => square;

@@ -20,9 +20,9 @@ mod tests;
 use t4a_algebra::Real;
 use t4a_tensor::{Tensor, TensorError};
 
-use crate::batch::{Shape, spoil_failed};
-use crate::error::{LinalgError, Result, check};
-use crate::pinv::{pinv, pinv_jvp, pinv_vjp};
+use crate::batch::{Shape, Views, is_finite, spoil_failed};
+use crate::error::{LinalgError, NON_FINITE, Result, SINGULAR, check};
+use crate::pinv::{pinv, pinv_ex, pinv_jvp, pinv_vjp};
 use crate::qr::{Columns, Qr, qr_ex};
 use crate::scalar::{LinalgScalar, epsilon};
 use crate::triangular::{Triangle, solve_triangular_ex};
@@ -198,14 +198,56 @@ pub fn lstsq_jvp<T: LinalgScalar>(
 /// [`pinv`].
 ///
 /// # Errors
-/// As [`pinv`]; `Tensor` if shapes do not match.
+/// As [`pinv`]; `Tensor` if shapes do not match; `NonFinite` for `B`, too.
 pub fn lstsq_min_norm<T: LinalgScalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
     rtol: Option<f64>,
 ) -> Result<Tensor<T>> {
+    Ok(min_norm(a, b, rtol)?.0)
+}
+
+/// `P B` and `P`.
+pub(crate) fn min_norm<T: LinalgScalar>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    rtol: Option<f64>,
+) -> Result<(Tensor<T>, Tensor<T>)> {
+    let ((x, p), info) = min_norm_ex(a, b, rtol)?;
+    check("lstsq_min_norm", &info, SINGULAR)?;
+    Ok((x, p))
+}
+
+/// As [`lstsq_min_norm`], with an info tensor of the batch's shape instead of an error.
+///
+/// # Errors
+/// `NotMatrix`, `Tensor`.
+pub fn lstsq_min_norm_ex<T: LinalgScalar>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    rtol: Option<f64>,
+) -> Result<(Tensor<T>, Tensor<i32>)> {
+    let ((x, _), info) = min_norm_ex(a, b, rtol)?;
+    Ok((x, info))
+}
+
+type Solved<T> = ((Tensor<T>, Tensor<T>), Tensor<i32>);
+
+fn min_norm_ex<T: LinalgScalar>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    rtol: Option<f64>,
+) -> Result<Solved<T>> {
     check_shapes("lstsq_min_norm", a, b)?;
-    Batched::new(&pinv(a, rtol)?).matmul(&Batched::new(b)).into_tensor()
+    let (p, mut info) = pinv_ex(a, rtol)?;
+    let rhs = Views::of("lstsq_min_norm", b)?;
+    for (batch, code) in info.as_mut_slice()?.iter_mut().enumerate() {
+        if *code == 0 && !is_finite(rhs.get(batch)) {
+            *code = NON_FINITE;
+        }
+    }
+    let x = Batched::new(&p).matmul(&Batched::new(b)).into_tensor()?;
+    Ok(((spoil_failed(x, &info)?, p), info))
 }
 
 /// `(Ā, B̄)` of [`lstsq_min_norm`], at constant rank.

@@ -8,9 +8,11 @@ mod singular;
 #[cfg(test)]
 mod tests;
 
+use faer::MatMut;
+use t4a_algebra::Numeric;
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, Shape, Status, Views, is_finite, load, run};
+use crate::batch::{Output, Shape, Status, Views, load, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::permutation::Permutation;
 use crate::scalar::LinalgScalar;
@@ -98,9 +100,7 @@ pub fn lu_ex<T: LinalgScalar>(a: &Tensor<T>, pivoting: Pivoting) -> Result<(Lu<T
 /// # Errors
 /// As [`lu`].
 pub fn lu_factor<T: LinalgScalar>(a: &Tensor<T>) -> Result<LuFactors<T>> {
-    let (out, info) = lu_factor_ex(a)?;
-    check("lu_factor", &only_failures(&info)?, SINGULAR)?;
-    Ok(out)
+    Ok(packed(a, Pivoting::Partial)?.0)
 }
 
 /// As [`lu_factor`], with an info tensor as in [`lu_ex`].
@@ -111,6 +111,19 @@ pub fn lu_factor_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(LuFactors<T>, Ten
     let (packed, rows, _, info) = factor("lu_factor", a, Pivoting::Partial)?;
     let m = Shape::of("lu_factor", a)?.m;
     Ok((LuFactors { packed, rows: Permutation::new(m, rows) }, info))
+}
+
+/// Packed factors with either pivoting, and the column permutation of full pivoting.
+pub(crate) fn packed<T: LinalgScalar>(
+    a: &Tensor<T>,
+    pivoting: Pivoting,
+) -> Result<(LuFactors<T>, Option<Permutation>)> {
+    let op = "lu_factor";
+    let (packed, rows, cols, info) = factor(op, a, pivoting)?;
+    check(op, &only_failures(&info)?, SINGULAR)?;
+    let Shape { m, n, .. } = Shape::of(op, a)?;
+    let rows = Permutation::new(m, rows);
+    Ok((LuFactors { packed, rows }, cols.map(|cols| Permutation::new(n, cols))))
 }
 
 /// Zero pivots are not failures of the factorisation.
@@ -132,9 +145,9 @@ fn factor<T: LinalgScalar>(
     let mut packed = Output::<T>::new(shape.batch, m, n)?;
     let mut rows = Output::<i64>::new(shape.batch, m, 1)?;
     let mut cols = Output::<i64>::new(shape.batch, if full_pivoting { n } else { 0 }, 1)?;
-    let slots = packed.mats()?.into_iter().zip(rows.slices()?).zip(cols.slices()?);
+    let slots = packed.slices()?.into_iter().zip(rows.slices()?).zip(cols.slices()?);
     let slots = slots.map(|((a, rows), cols)| (a, rows, cols)).collect();
-    let views = Views::by_columns(op, a)?;
+    let views = Views::of(op, a)?;
     let info = run(
         shape.batch,
         slots,
@@ -144,7 +157,7 @@ fn factor<T: LinalgScalar>(
             (memory, vec![0usize; 2 * m], vec![0usize; 2 * n])
         },
         |(memory, row_order, col_order), index, (a, rows, cols), par| {
-            if !load(views.get(index), a.as_mut()) {
+            if !load(views.get(index), a) {
                 return Status::NonFinite;
             }
             let (forward, inverse) = row_order.split_at_mut(m);
@@ -153,13 +166,15 @@ fn factor<T: LinalgScalar>(
             col_forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
             if k > 0 {
                 let orders = [&mut *forward, inverse, &mut *col_forward, col_inverse];
-                T::lu(a.as_mut(), orders, full_pivoting, par, memory);
-                if !is_finite(a.as_ref()) {
+                let packed = MatMut::from_column_major_slice_mut(a, m, n);
+                T::lu(packed, orders, full_pivoting, par, memory);
+                if (0..k).any(|i| !is_pivot(a[i * m + i])) {
                     // A zero pivot was divided by.
-                    load(views.get(index), a.as_mut());
+                    load(views.get(index), a);
                     forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
                     col_forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
-                    singular::eliminate(a.as_mut(), forward, col_forward, full_pivoting);
+                    let packed = MatMut::from_column_major_slice_mut(a, m, n);
+                    singular::eliminate(packed, forward, col_forward, full_pivoting);
                 }
             }
             rows.iter_mut().zip(forward.iter()).for_each(|(p, &i)| *p = i as i64);
@@ -171,6 +186,11 @@ fn factor<T: LinalgScalar>(
     let info = mark_zero_pivots(&packed, k, info)?;
     let cols = if full_pivoting { Some(cols.vectors()?) } else { None };
     Ok((packed, rows.vectors()?, cols, info))
+}
+
+/// Neither zero nor what follows from the division by a zero pivot.
+fn is_pivot<T: LinalgScalar>(x: T) -> bool {
+    x != T::ZERO && Numeric::sub(x, x) == T::ZERO
 }
 
 /// Adds the code of the first zero on the diagonal of `U`; such factors are kept.

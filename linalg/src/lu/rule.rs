@@ -79,21 +79,46 @@ pub(crate) fn unpack<M: Matrices>(packed: &M) -> (M, M) {
 ///
 /// # Errors
 /// `OutOfMemory`.
-pub fn vjp_packed<M: Matrices>(packed: &M, rows: &Permutation, bar: &M) -> Result<M> {
+pub fn vjp_packed<M: Matrices>(
+    packed: &M,
+    rows: &Permutation,
+    cols: Option<&Permutation>,
+    bar: &M,
+) -> Result<M> {
     let (m, n) = (packed.rows(), packed.cols());
     let k = m.min(n);
     let (l, u) = unpack(packed);
     let l_bar = bar.slice(0..m, 0..k).mask(Region::Lower(-1));
     let u_bar = bar.slice(0..k, 0..n).mask(Region::Upper(0));
-    Ok(vjp(&l, &u, &l_bar, &u_bar).permute_rows(&rows.inverse()?))
+    unpermuted(vjp(&l, &u, &l_bar, &u_bar), rows, cols)
+}
+
+/// `A[p][:, q]`.
+fn permuted<M: Matrices>(a: &M, rows: &Permutation, cols: Option<&Permutation>) -> M {
+    let a = a.permute_rows(rows);
+    cols.map(|cols| a.permute_cols(cols)).unwrap_or(a)
+}
+
+/// The adjoint and inverse of [`permuted`].
+fn unpermuted<M: Matrices>(a: M, rows: &Permutation, cols: Option<&Permutation>) -> Result<M> {
+    let a = a.permute_rows(&rows.inverse()?);
+    match cols {
+        Some(cols) => Ok(a.permute_cols(&cols.inverse()?)),
+        None => Ok(a),
+    }
 }
 
 /// Tangent of the packed factors along `dA`.
-pub fn jvp_packed<M: Matrices>(packed: &M, rows: &Permutation, da: &M) -> M {
+pub fn jvp_packed<M: Matrices>(
+    packed: &M,
+    rows: &Permutation,
+    cols: Option<&Permutation>,
+    da: &M,
+) -> M {
     let (m, n) = (packed.rows(), packed.cols());
     let k = m.min(n);
     let (l, u) = unpack(packed);
-    let (dl, du) = jvp(&l, &u, &da.permute_rows(rows));
+    let (dl, du) = jvp(&l, &u, &permuted(da, rows, cols));
     let dl = if n > k { dl.append(&dl.constant(m, n - k, 0.0)) } else { dl };
     let du = if m > k { du.stack(&du.constant(m - k, n, 0.0)) } else { du };
     dl.add(&du)
@@ -113,12 +138,7 @@ pub fn lu_vjp<T: LinalgScalar>(
     let zeros = |like: &Batched<T>| like.constant(like.rows(), like.cols(), 0.0);
     let l_bar = l_bar.map_or_else(|| zeros(&l), Batched::new).mask(Region::Lower(-1));
     let u_bar = u_bar.map_or_else(|| zeros(&u), Batched::new).mask(Region::Upper(0));
-    let pivoted = vjp(&l, &u, &l_bar, &u_bar).permute_rows(&lu.rows.inverse()?);
-    match &lu.cols {
-        Some(cols) => pivoted.transpose().permute_rows(&cols.inverse()?).transpose(),
-        None => pivoted,
-    }
-    .into_tensor()
+    unpermuted(vjp(&l, &u, &l_bar, &u_bar), &lu.rows, lu.cols.as_ref())?.into_tensor()
 }
 
 /// `(dL, dU)` along `dA`.
@@ -126,11 +146,7 @@ pub fn lu_vjp<T: LinalgScalar>(
 /// # Errors
 /// As [`lu_vjp`].
 pub fn lu_jvp<T: LinalgScalar>(lu: &Lu<T>, da: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
-    let da = Batched::new(da).permute_rows(&lu.rows);
-    let da = match &lu.cols {
-        Some(cols) => da.transpose().permute_rows(cols).transpose(),
-        None => da,
-    };
+    let da = permuted(&Batched::new(da), &lu.rows, lu.cols.as_ref());
     let (dl, du) = jvp(&Batched::new(&lu.l), &Batched::new(&lu.u), &da);
     Ok((dl.into_tensor()?, du.into_tensor()?))
 }
@@ -143,7 +159,8 @@ pub fn lu_factor_vjp<T: LinalgScalar>(
     factors: &LuFactors<T>,
     bar: &Tensor<T>,
 ) -> Result<Tensor<T>> {
-    vjp_packed(&Batched::new(&factors.packed), &factors.rows, &Batched::new(bar))?.into_tensor()
+    let packed = Batched::new(&factors.packed);
+    vjp_packed(&packed, &factors.rows, None, &Batched::new(bar))?.into_tensor()
 }
 
 /// Tangent of packed factors along `dA`.
@@ -151,5 +168,6 @@ pub fn lu_factor_vjp<T: LinalgScalar>(
 /// # Errors
 /// As [`lu_vjp`].
 pub fn lu_factor_jvp<T: LinalgScalar>(factors: &LuFactors<T>, da: &Tensor<T>) -> Result<Tensor<T>> {
-    jvp_packed(&Batched::new(&factors.packed), &factors.rows, &Batched::new(da)).into_tensor()
+    let packed = Batched::new(&factors.packed);
+    jvp_packed(&packed, &factors.rows, None, &Batched::new(da)).into_tensor()
 }

@@ -11,7 +11,7 @@ const SHAPES: [&[usize]; 7] =
 fn pivoted<T: LinalgScalar>(a: &Tensor<T>, lu: &Lu<T>) -> Tensor<T> {
     let rows = Batched::new(a).permute_rows(&lu.rows);
     match &lu.cols {
-        Some(cols) => rows.transpose().permute_rows(cols).transpose(),
+        Some(cols) => rows.permute_cols(cols),
         None => rows,
     }
     .into_tensor()

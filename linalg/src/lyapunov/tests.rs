@@ -10,14 +10,12 @@ fn derivatives<T: LinalgScalar>() {
         &[p, b],
         |x| vec![lyapunov(&x[0], &x[1]).unwrap()],
         |x, v| {
-            let y = Batched::new(&lyapunov(&x[0], &x[1]).unwrap());
-            let [p, dp, db] = [&x[0], &v[0], &v[1]].map(Batched::new);
-            vec![jvp(&p, &y, Some(&dp), Some(&db)).into_tensor().unwrap()]
+            let y = lyapunov(&x[0], &x[1]).unwrap();
+            vec![lyapunov_jvp(&x[0], &y, Some(&v[0]), Some(&v[1])).unwrap()]
         },
         |x, w| {
-            let y = Batched::new(&lyapunov(&x[0], &x[1]).unwrap());
-            let (p, b) = vjp(&Batched::new(&x[0]), &y, &Batched::new(&w[0]));
-            vec![p.into_tensor().unwrap(), b.into_tensor().unwrap()]
+            let (p, b) = lyapunov_vjp(&x[0], &lyapunov(&x[0], &x[1]).unwrap(), &w[0]).unwrap();
+            vec![p, b]
         },
     );
 }

@@ -7,7 +7,6 @@ use t4a_tensor::{AnyTensor, DType, Tensor, TensorError, with_dtype};
 
 use super::{Kind, Op, Outcome, Part};
 use crate::error::Result;
-use crate::lu::LuFactors;
 use crate::permutation::Permutation;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
@@ -19,8 +18,10 @@ pub struct AnyOutcome {
     pub parts: Vec<AnyTensor>,
     /// The factorisation that the rules use, as results of another operation.
     pub saved: Option<(Op, Vec<AnyTensor>)>,
-    /// The permutation of a pivoted factorisation.
+    /// The row permutation of a pivoted factorisation.
     pub rows: Option<Permutation>,
+    /// The column permutation of a pivoted factorisation.
+    pub cols: Option<Permutation>,
 }
 
 impl<T: LinalgScalar> Part<Batched<T>> {
@@ -61,6 +62,7 @@ impl AnyOutcome {
             parts: from_any(op, &self.parts)?,
             saved: self.saved.as_ref().map(saved).transpose()?,
             rows: self.rows.clone(),
+            cols: self.cols.clone(),
         })
     }
 }
@@ -72,6 +74,7 @@ impl<T: LinalgScalar> Outcome<Batched<T>> {
             parts: into_any(self.parts)?,
             saved: self.saved.map(saved).transpose()?,
             rows: self.rows,
+            cols: self.cols,
         })
     }
 }
@@ -114,8 +117,7 @@ impl Op {
         }, else => unsupported(self, dtype))
     }
 
-    /// [`Op::vjp`] on tensors of any of the four dtypes. The determinant of a singular matrix has
-    /// its gradient, too.
+    /// [`Op::vjp`] on tensors of any of the four dtypes.
     ///
     /// # Errors
     /// As [`Op::vjp`] and [`Op::forward_any`].
@@ -127,9 +129,6 @@ impl Op {
     ) -> Result<Vec<AnyTensor>> {
         let dtype = check_inputs(self, inputs)?;
         with_dtype!(dtype, T in field => {
-            if let (Op::Det, Some(bar)) = (self, bars.first().and_then(Option::as_ref)) {
-                return Ok(vec![det_vjp::<T>(&inputs[0], out, bar)?.into()]);
-            }
             let bar = |(&kind, bar): (&Kind, &Option<AnyTensor>)| {
                 bar.as_ref().map(|bar| Part::from_any(kind, bar)).transpose()
             };
@@ -168,18 +167,6 @@ impl Op {
             let inputs = inputs.iter().map(|any| any.typed::<T>()).collect::<Result<Vec<_>, _>>()?;
             self.info(&inputs)
         }, else => unsupported(self, dtype))
-    }
-}
-
-fn det_vjp<T: LinalgScalar>(a: &AnyTensor, out: &AnyOutcome, bar: &AnyTensor) -> Result<Tensor<T>> {
-    let numbers = |any: &AnyTensor| Batched::<T>::new(any.typed()?).into_numbers();
-    match (&out.saved, &out.rows) {
-        (Some((_, packed)), Some(rows)) => {
-            let packed = packed[0].typed::<T>()?.clone();
-            let factors = LuFactors { packed, rows: rows.clone() };
-            crate::det::det_vjp(a.typed()?, &numbers(&out.parts[0])?, &factors, &numbers(bar)?)
-        }
-        _ => unreachable!("the forward pass of this operation keeps its factors"),
     }
 }
 

@@ -5,10 +5,13 @@ use t4a_tensor::Tensor;
 use super::{Op, Outcome, Part};
 use crate::error::{LinalgError, OUTSIDE_DOMAIN, Result, SINGULAR, check};
 use crate::hermitian::hermitian_function_ex;
+use crate::lu::Pivoting;
+use crate::qr::Columns;
 use crate::scalar::LinalgScalar;
+use crate::svd::Vectors;
 use crate::vocabulary::{Batched, Matrices};
-use crate::{cholesky, det, eig, eigh, expm, inverse, lu, lyapunov, pinv, polar, qr, solve, sqrtm};
-use crate::{svd, triangular};
+use crate::{cholesky, det, eig, eigh, expm, inverse, lstsq, lu, lyapunov, pinv, polar, qr, solve};
+use crate::{sqrtm, svd, triangular};
 
 type Parts<T> = Vec<Part<Batched<T>>>;
 
@@ -43,23 +46,32 @@ impl Op {
     ) -> Result<Outcome<Batched<T>>> {
         assert_eq!(inputs.len(), self.arity(), "{}: number of inputs", self.name());
         let a = inputs[0];
-        let mut outcome = Outcome { parts: Vec::new(), saved: None, rows: None };
+        let mut outcome = Outcome { parts: Vec::new(), saved: None, rows: None, cols: None };
         outcome.parts = match self {
-            Op::Svd(_) => svd_parts(&svd::svd(a, svd::Vectors::Thin)?),
+            Op::Svd(vectors, _) => svd_parts(&svd::svd(a, *vectors)?),
             Op::SvdVals if tracked => {
-                let parts = svd_parts(&svd::svd(a, svd::Vectors::Thin)?);
+                let parts = svd_parts(&svd::svd(a, Vectors::Thin)?);
                 let values = vec![parts[1].clone()];
-                outcome.saved = Some((Op::Svd(Default::default()), parts));
+                outcome.saved = Some((Op::Svd(Vectors::Thin, Default::default()), parts));
                 values
             }
             Op::SvdVals => vec![row(&svd::svdvals(a)?)],
-            Op::Qr => {
-                let out = qr::qr(a, qr::Columns::Thin)?;
+            Op::Qr(columns) => {
+                let out = qr::qr(a, *columns)?;
                 vec![full(&out.q), full(&out.r)]
             }
-            Op::LuFactor => {
-                let out = lu::lu_factor(a)?;
-                outcome.rows = Some(out.rows);
+            Op::QrPivoted(columns) => {
+                let (out, cols) = qr::qr_pivoted(a, *columns)?;
+                outcome.cols = Some(cols);
+                vec![full(&out.q), full(&out.r)]
+            }
+            Op::Lq => {
+                let out = qr::lq(a)?;
+                vec![full(&out.l), full(&out.q)]
+            }
+            Op::LuFactor(pivoting) => {
+                let (out, cols) = lu::packed(a, *pivoting)?;
+                (outcome.rows, outcome.cols) = (Some(out.rows), cols);
                 vec![full(&out.packed)]
             }
             Op::Cholesky => vec![full(&cholesky::cholesky(a)?)],
@@ -97,26 +109,48 @@ impl Op {
             Op::Det => {
                 let (value, factors, info) = det::det_ex(a)?;
                 check(self.name(), &info, SINGULAR)?;
-                outcome.saved = Some((Op::LuFactor, vec![full(&factors.packed)]));
-                outcome.rows = Some(factors.rows);
+                if tracked && det::nearly_singular(&factors)? {
+                    let parts = svd_parts(&svd::svd(a, Vectors::Thin)?);
+                    outcome.saved = Some((Op::Svd(Vectors::Thin, Default::default()), parts));
+                } else {
+                    let packed = vec![full(&factors.packed)];
+                    outcome.saved = Some((Op::LuFactor(Pivoting::Partial), packed));
+                    outcome.rows = Some(factors.rows);
+                }
                 vec![Part::Full(Batched::numbers(&value))]
             }
             Op::Slogdet => {
                 let ((sign, log), factors, info) = det::slogdet_ex(a)?;
                 check(self.name(), &info, SINGULAR)?;
-                outcome.saved = Some((Op::LuFactor, vec![full(&factors.packed)]));
+                outcome.saved =
+                    Some((Op::LuFactor(Pivoting::Partial), vec![full(&factors.packed)]));
                 outcome.rows = Some(factors.rows);
                 vec![Part::Full(Batched::numbers(&sign)), Part::Real(Batched::numbers(&log))]
             }
             Op::Solve => {
                 let (x, factors, info) = solve::solve_ex(a, inputs[1])?;
                 check(self.name(), &info, SINGULAR)?;
-                outcome.saved = Some((Op::LuFactor, vec![full(&factors.packed)]));
+                outcome.saved =
+                    Some((Op::LuFactor(Pivoting::Partial), vec![full(&factors.packed)]));
                 outcome.rows = Some(factors.rows);
                 vec![full(&x)]
             }
             Op::SolveTriangular(t) => {
                 vec![full(&triangular::solve_triangular(a, inputs[1], *t)?)]
+            }
+            Op::Lstsq => {
+                let out = lstsq::lstsq(a, inputs[1])?;
+                let (q, r) = (Batched::new(&out.qr.q), Batched::new(&out.qr.r));
+                outcome.saved = Some(match q.rows() == a.shape()[a.rank() - 2] {
+                    true => (Op::Qr(Columns::Thin), vec![Part::Full(q), Part::Full(r)]),
+                    false => (Op::Lq, vec![Part::Full(r.adjoint()), Part::Full(q.adjoint())]),
+                });
+                vec![full(&out.x)]
+            }
+            Op::LstsqMinNorm(rtol) => {
+                let (x, p) = lstsq::min_norm(a, inputs[1], *rtol)?;
+                outcome.saved = Some((Op::Pinv(*rtol), vec![full(&p)]));
+                vec![full(&x)]
             }
             Op::Lyapunov => vec![full(&lyapunov::lyapunov(a, inputs[1])?)],
         };
@@ -136,9 +170,9 @@ impl Op {
         assert_eq!(inputs.len(), self.arity(), "{}: number of inputs", self.name());
         let a = inputs[0];
         Ok(match self {
-            Op::Svd(_) | Op::SvdVals | Op::Polar(_) => svd::svdvals_ex(a)?.1,
-            Op::Qr => qr::qr_ex(a, qr::Columns::Thin)?.1,
-            Op::LuFactor | Op::Det | Op::Slogdet => {
+            Op::Svd(..) | Op::SvdVals | Op::Polar(_) => svd::svdvals_ex(a)?.1,
+            Op::Qr(_) | Op::QrPivoted(_) | Op::Lq => qr::qr_ex(a, Columns::Thin)?.1,
+            Op::LuFactor(_) | Op::Det | Op::Slogdet => {
                 // A zero pivot is a value here.
                 let codes = lu::lu_factor_ex(a)?.1.to_vec()?;
                 let batch = &a.shape()[..a.rank() - 2];
@@ -163,6 +197,8 @@ impl Op {
             Op::Pinv(rtol) => pinv::pinv_ex(a, *rtol)?.1,
             Op::Solve => solve::solve_ex(a, inputs[1])?.2,
             Op::SolveTriangular(t) => triangular::solve_triangular_ex(a, inputs[1], *t)?.1,
+            Op::Lstsq => lstsq::lstsq_ex(a, inputs[1])?.1,
+            Op::LstsqMinNorm(rtol) => lstsq::lstsq_min_norm_ex(a, inputs[1], *rtol)?.1,
             Op::Lyapunov => lyapunov::lyapunov_ex(a, inputs[1])?.1,
         })
     }

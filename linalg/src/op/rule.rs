@@ -4,8 +4,8 @@ use super::{Op, Outcome, Part};
 use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
 use crate::vocabulary::{Matrices, RealMatrices};
-use crate::{cholesky, det, eig, eigh, expm, hermitian, inverse, lu, lyapunov, pinv, polar, qr};
-use crate::{solve, sqrtm, svd, triangular};
+use crate::{cholesky, det, eig, eigh, expm, hermitian, inverse, lstsq, lu, lyapunov, pinv, polar};
+use crate::{qr, solve, sqrtm, svd, triangular};
 
 impl<M: Matrices> Outcome<M> {
     fn saved(&self) -> &[Part<M>] {
@@ -17,10 +17,33 @@ impl<M: Matrices> Outcome<M> {
 
     /// Packed factors and their permutation.
     fn factors(&self) -> (&M, &Permutation) {
-        match &self.rows {
-            Some(rows) => (self.saved()[0].full(), rows),
-            None => unreachable!("the forward pass of this operation keeps its factors"),
+        (self.saved()[0].full(), permutation(&self.rows))
+    }
+
+    /// `adj(A)`, if the forward pass met a singular matrix.
+    fn adjugate(&self, a: &M) -> Result<Option<M>> {
+        match &self.saved {
+            Some((Op::Svd(..), svd)) => {
+                det::adjugate(a, svd[0].full(), svd[1].real(), svd[2].full()).map(Some)
+            }
+            _ => Ok(None),
         }
+    }
+
+    /// `A = Q R`, or `Aᴴ = Q R` for a wide matrix.
+    fn least_squares(&self) -> (M, M) {
+        let (first, second) = (self.saved()[0].full(), self.saved()[1].full());
+        match &self.saved {
+            Some((Op::Lq, _)) => (second.adjoint(), first.adjoint()),
+            _ => (first.clone(), second.clone()),
+        }
+    }
+}
+
+fn permutation(found: &Option<Permutation>) -> &Permutation {
+    match found {
+        Some(permutation) => permutation,
+        None => unreachable!("a pivoted factorisation has a permutation"),
     }
 }
 
@@ -40,6 +63,9 @@ fn real<M: Matrices>(bars: &[Option<Part<M>>], i: usize) -> Option<&M::Real> {
 /// Pivots that are zero to rounding, for each matrix.
 fn check_pivots<M: Matrices>(op: &'static str, packed: &M) -> Result<()> {
     let diagonal = packed.diagonal();
+    // Relative to the largest: squares of small numbers underflow.
+    let largest = diagonal.largest();
+    let diagonal = diagonal.mul_real(&largest.masked_recip(&largest.scale(0.0)));
     let (re, im) = (diagonal.re(), diagonal.im());
     let squares = re.mul(&re).add(&im.mul(&im));
     let limit = squares.largest_real().scale((packed.epsilon() * packed.rows() as f64).powi(2));
@@ -71,7 +97,7 @@ impl Op {
         }
         let parts = &out.parts;
         Ok(vec![match self {
-            Op::Svd(degeneracy) => {
+            Op::Svd(_, degeneracy) => {
                 let bar = svd::SvdRule {
                     u: full(bars, 0).cloned(),
                     s: real(bars, 1).cloned(),
@@ -85,10 +111,22 @@ impl Op {
                 let policy = Default::default();
                 svd::vjp(saved[0].full(), saved[1].real(), saved[2].full(), &bar, &policy)?
             }
-            Op::Qr => qr::vjp(parts[0].full(), parts[1].full(), full(bars, 0), full(bars, 1))?,
-            Op::LuFactor => match (&out.rows, full(bars, 0)) {
-                (Some(rows), Some(bar)) => lu::vjp_packed(parts[0].full(), rows, bar)?,
-                _ => zero(),
+            Op::Qr(_) => qr::vjp(parts[0].full(), parts[1].full(), full(bars, 0), full(bars, 1))?,
+            Op::QrPivoted(_) => {
+                let bar = qr::vjp(parts[0].full(), parts[1].full(), full(bars, 0), full(bars, 1))?;
+                bar.permute_cols(&permutation(&out.cols).inverse()?)
+            }
+            Op::Lq => {
+                let (l, q) = (parts[0].full().adjoint(), parts[1].full().adjoint());
+                let (l_bar, q_bar) = (full(bars, 0).map(M::adjoint), full(bars, 1).map(M::adjoint));
+                qr::vjp(&q, &l, q_bar.as_ref(), l_bar.as_ref())?.adjoint()
+            }
+            Op::LuFactor(_) => match full(bars, 0) {
+                Some(bar) => {
+                    let (rows, cols) = (permutation(&out.rows), out.cols.as_ref());
+                    lu::vjp_packed(parts[0].full(), rows, cols, bar)?
+                }
+                None => zero(),
             },
             Op::Cholesky => {
                 full(bars, 0).map_or_else(zero, |bar| cholesky::vjp(parts[0].full(), bar))
@@ -125,14 +163,14 @@ impl Op {
             Op::Pinv(_) => {
                 full(bars, 0).map_or_else(zero, |bar| pinv::vjp(a, parts[0].full(), bar))
             }
-            Op::Det => {
-                let (packed, rows) = out.factors();
-                check_pivots("det_vjp", packed)?;
-                match full(bars, 0) {
-                    Some(bar) => det::vjp(packed, rows, parts[0].full(), bar)?,
-                    None => zero(),
+            Op::Det => match (full(bars, 0), out.adjugate(a)?) {
+                (Some(bar), Some(adjugate)) => adjugate.adjoint().mul(bar),
+                (Some(bar), None) => {
+                    let (packed, rows) = out.factors();
+                    det::vjp(packed, rows, parts[0].full(), bar)?
                 }
-            }
+                (None, _) => zero(),
+            },
             Op::Slogdet => {
                 let (packed, rows) = out.factors();
                 check_pivots("slogdet_vjp", packed)?;
@@ -151,6 +189,18 @@ impl Op {
                 let bar = full(bars, 0).cloned().unwrap_or_else(|| x.scale(0.0));
                 let (t_bar, b_bar) = triangular::vjp(a, x, &bar, *triangle);
                 return Ok(vec![t_bar, b_bar]);
+            }
+            Op::Lstsq => {
+                let (x, (q, r)) = (parts[0].full(), out.least_squares());
+                let bar = full(bars, 0).cloned().unwrap_or_else(|| x.scale(0.0));
+                let (a_bar, b_bar) = lstsq::vjp(a, &inputs[1], x, &q, &r, &bar);
+                return Ok(vec![a_bar, b_bar]);
+            }
+            Op::LstsqMinNorm(_) => {
+                let (x, p) = (parts[0].full(), out.saved()[0].full());
+                let bar = full(bars, 0).cloned().unwrap_or_else(|| x.scale(0.0));
+                let a_bar = pinv::vjp(a, p, &bar.matmul(&inputs[1].adjoint()));
+                return Ok(vec![a_bar, p.adjoint().matmul(&bar)]);
             }
             Op::Lyapunov => {
                 let x = parts[0].full();
@@ -173,7 +223,7 @@ impl Op {
     ) -> Result<Vec<Part<M>>> {
         let (a, da, parts) = (&inputs[0], &tangents[0], &out.parts);
         Ok(match self {
-            Op::Svd(degeneracy) => {
+            Op::Svd(_, degeneracy) => {
                 let (u, s, vh) = (parts[0].full(), parts[1].real(), parts[2].full());
                 let (du, ds, dvh) = svd::jvp(u, s, vh, da, degeneracy);
                 vec![Part::Full(du), Part::Real(ds), Part::Full(dvh)]
@@ -183,14 +233,24 @@ impl Op {
                 let (u, s, vh) = (saved[0].full(), saved[1].real(), saved[2].full());
                 vec![Part::Real(svd::jvp(u, s, vh, da, &Default::default()).1)]
             }
-            Op::Qr => {
+            Op::Qr(_) => {
                 let (dq, dr) = qr::jvp(parts[0].full(), parts[1].full(), da)?;
                 vec![Part::Full(dq), Part::Full(dr)]
             }
-            Op::LuFactor => match &out.rows {
-                Some(rows) => vec![Part::Full(lu::jvp_packed(parts[0].full(), rows, da))],
-                None => unreachable!("a factorisation has a permutation"),
-            },
+            Op::QrPivoted(_) => {
+                let da = da.permute_cols(permutation(&out.cols));
+                let (dq, dr) = qr::jvp(parts[0].full(), parts[1].full(), &da)?;
+                vec![Part::Full(dq), Part::Full(dr)]
+            }
+            Op::Lq => {
+                let (l, q) = (parts[0].full().adjoint(), parts[1].full().adjoint());
+                let (dq, dl) = qr::jvp(&q, &l, &da.adjoint())?;
+                vec![Part::Full(dl.adjoint()), Part::Full(dq.adjoint())]
+            }
+            Op::LuFactor(_) => {
+                let (rows, cols) = (permutation(&out.rows), out.cols.as_ref());
+                vec![Part::Full(lu::jvp_packed(parts[0].full(), rows, cols, da))]
+            }
             Op::Cholesky => vec![Part::Full(cholesky::jvp(parts[0].full(), da))],
             Op::Eigh(degeneracy) => {
                 let (values, vectors) = (parts[0].real(), parts[1].full());
@@ -203,7 +263,7 @@ impl Op {
             }
             Op::Eig(degeneracy) => {
                 let (values, vectors) = (parts[0].complex(), parts[1].complex());
-                let (dl, dv) = eig::jvp(values, vectors, &da.to_complex(), degeneracy);
+                let (dl, dv) = eig::jvp(values, vectors, &da.to_complex(), degeneracy)?;
                 vec![Part::Complex(dl), Part::Complex(dv)]
             }
             Op::Polar(side) => {
@@ -225,16 +285,17 @@ impl Op {
             }
             Op::Inv => vec![Part::Full(inverse::jvp(parts[0].full(), da))],
             Op::Pinv(_) => vec![Part::Full(pinv::jvp(a, parts[0].full(), da))],
-            Op::Det => {
-                let (packed, rows) = out.factors();
-                check_pivots("det_jvp", packed)?;
-                let trace = trace(&solve::apply_inverse(packed, rows, da));
-                vec![Part::Full(trace.mul(parts[0].full()))]
-            }
+            Op::Det => vec![Part::Full(match out.adjugate(a)? {
+                Some(adjugate) => adjugate.matmul(da).trace(),
+                None => {
+                    let (packed, rows) = out.factors();
+                    solve::apply_inverse(packed, rows, da).trace().mul(parts[0].full())
+                }
+            })],
             Op::Slogdet => {
                 let (packed, rows) = out.factors();
                 check_pivots("slogdet_jvp", packed)?;
-                let trace = trace(&solve::apply_inverse(packed, rows, da));
+                let trace = solve::apply_inverse(packed, rows, da).trace();
                 let turn = M::from_parts(&trace.re().scale(0.0), &trace.im());
                 vec![Part::Full(turn.mul(parts[0].full())), Part::Real(trace.re())]
             }
@@ -247,15 +308,19 @@ impl Op {
                 let (x, db) = (parts[0].full(), Some(&tangents[1]));
                 vec![Part::Full(triangular::jvp(a, x, Some(da), db, *triangle))]
             }
+            Op::Lstsq => {
+                let (x, (q, r)) = (parts[0].full(), out.least_squares());
+                vec![Part::Full(lstsq::jvp(a, &inputs[1], x, &q, &r, da, &tangents[1]))]
+            }
+            Op::LstsqMinNorm(_) => {
+                let p = out.saved()[0].full();
+                let moved = pinv::jvp(a, p, da).matmul(&inputs[1]);
+                vec![Part::Full(moved.add(&p.matmul(&tangents[1])))]
+            }
             Op::Lyapunov => {
                 let (x, db) = (parts[0].full(), Some(&tangents[1]));
                 vec![Part::Full(lyapunov::jvp(a, x, Some(da), db))]
             }
         })
     }
-}
-
-/// `tr A`, `1 × 1`.
-fn trace<M: Matrices>(a: &M) -> M {
-    a.diagonal().transpose().sum_rows()
 }

@@ -17,8 +17,10 @@ use crate::error::{Result, SINGULAR, check};
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, real};
 
-pub use relatives::{Lq, Ql, Rq, lq, lq_jvp, lq_vjp, ql, ql_jvp, ql_vjp, rq, rq_jvp, rq_vjp};
-pub use rule::{jvp, qr_jvp, qr_vjp, vjp};
+pub use relatives::{
+    Lq, Ql, Rq, lq, lq_ex, lq_jvp, lq_vjp, ql, ql_ex, ql_jvp, ql_vjp, rq, rq_ex, rq_jvp, rq_vjp,
+};
+pub use rule::{jvp, qr_jvp, qr_pivoted_jvp, qr_pivoted_vjp, qr_vjp, vjp};
 
 /// `A = Q R` of a batch of `m × n` matrices, `k = min(m, n)`.
 #[derive(Clone, Debug)]
@@ -102,7 +104,7 @@ fn factor<T: LinalgScalar>(
     let mut perm = Output::<i64>::new(shape.batch, if pivoted { n } else { 0 }, 1)?;
     let slots = q.mats()?.into_iter().zip(r.mats()?).zip(perm.slices()?);
     let slots = slots.map(|((q, r), perm)| (q, r, perm)).collect();
-    let views = Views::by_columns(op, a)?;
+    let views = Views::of(op, a)?;
     let block = T::qr_block(m, n);
     let info = run(
         shape.batch,
@@ -110,12 +112,13 @@ fn factor<T: LinalgScalar>(
         4 * m * n * k,
         |par| {
             let memory = T::qr_scratch(m, n, block, width, par);
-            (memory, Mat::<T>::zeros(m, n), Mat::<T>::zeros(block, k), vec![0; 2 * n])
+            (memory, vec![T::ZERO; m * n], Mat::<T>::zeros(block, k), vec![0; 2 * n])
         },
         |(memory, copy, coeff, order), index, (q, r, perm), par| {
-            if !load(views.get(index), copy.as_mut()) {
+            if !load(views.get(index), copy) {
                 return Status::NonFinite;
             }
+            let mut copy = MatMut::from_column_major_slice_mut(copy, m, n);
             let (forward, inverse) = order.split_at_mut(n);
             forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
             if k > 0 {

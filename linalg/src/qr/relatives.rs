@@ -7,8 +7,8 @@
 
 use t4a_tensor::Tensor;
 
-use super::{Columns, Qr, qr, qr_jvp, qr_vjp};
-use crate::error::{LinalgError, Result};
+use super::{Columns, Qr, qr_ex, qr_jvp, qr_vjp};
+use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
@@ -69,28 +69,58 @@ fn flip_all<T: LinalgScalar>(t: Option<&Tensor<T>>, which: Reverse) -> Result<Op
 /// `A = L Q`. Shapes `[…, m, n]` → `[…, m, k]`, `[…, k, n]`.
 ///
 /// # Errors
-/// As [`qr`].
+/// As [`qr`](super::qr()).
 pub fn lq<T: LinalgScalar>(a: &Tensor<T>) -> Result<Lq<T>> {
-    let Qr { q, r } = qr(&adjoint(a)?, Columns::Thin)?;
-    Ok(Lq { l: adjoint(&r)?, q: adjoint(&q)? })
+    let (out, info) = lq_ex(a)?;
+    check("lq", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`lq`], with an info tensor as in [`qr_ex`].
+///
+/// # Errors
+/// `NotMatrix`.
+pub fn lq_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Lq<T>, Tensor<i32>)> {
+    let (Qr { q, r }, info) = qr_ex(&adjoint(a)?, Columns::Thin)?;
+    Ok((Lq { l: adjoint(&r)?, q: adjoint(&q)? }, info))
 }
 
 /// `A = Q L`. Shapes `[…, m, n]` → `[…, m, k]`, `[…, k, n]`.
 ///
 /// # Errors
-/// As [`qr`].
+/// As [`qr`](super::qr()).
 pub fn ql<T: LinalgScalar>(a: &Tensor<T>) -> Result<Ql<T>> {
-    let Qr { q, r } = qr(&flip(a, Reverse::Cols)?, Columns::Thin)?;
-    Ok(Ql { q: flip(&q, Reverse::Cols)?, l: flip(&r, Reverse::Both)? })
+    let (out, info) = ql_ex(a)?;
+    check("ql", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`ql`], with an info tensor as in [`qr_ex`].
+///
+/// # Errors
+/// `NotMatrix`.
+pub fn ql_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Ql<T>, Tensor<i32>)> {
+    let (Qr { q, r }, info) = qr_ex(&flip(a, Reverse::Cols)?, Columns::Thin)?;
+    Ok((Ql { q: flip(&q, Reverse::Cols)?, l: flip(&r, Reverse::Both)? }, info))
 }
 
 /// `A = R Q`. Shapes `[…, m, n]` → `[…, m, k]`, `[…, k, n]`.
 ///
 /// # Errors
-/// As [`qr`].
+/// As [`qr`](super::qr()).
 pub fn rq<T: LinalgScalar>(a: &Tensor<T>) -> Result<Rq<T>> {
-    let Lq { l, q } = lq(&flip(a, Reverse::Rows)?)?;
-    Ok(Rq { r: flip(&l, Reverse::Both)?, q: flip(&q, Reverse::Rows)? })
+    let (out, info) = rq_ex(a)?;
+    check("rq", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`rq`], with an info tensor as in [`qr_ex`].
+///
+/// # Errors
+/// `NotMatrix`.
+pub fn rq_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Rq<T>, Tensor<i32>)> {
+    let (Lq { l, q }, info) = lq_ex(&flip(a, Reverse::Rows)?)?;
+    Ok((Rq { r: flip(&l, Reverse::Both)?, q: flip(&q, Reverse::Rows)? }, info))
 }
 
 impl<T: LinalgScalar> Lq<T> {

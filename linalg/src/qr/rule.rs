@@ -19,6 +19,7 @@ use t4a_tensor::Tensor;
 use super::Qr;
 use crate::degeneracy::Degeneracy;
 use crate::error::{LinalgError, Result};
+use crate::permutation::Permutation;
 use crate::scalar::LinalgScalar;
 use crate::triangular::Triangle;
 use crate::vocabulary::{Batched, Matrices, RealMatrices, Region};
@@ -45,12 +46,29 @@ fn copyltu<M: Matrices>(m: &M) -> M {
     lower.add(&lower.adjoint()).add(&diagonal)
 }
 
-/// `Ā` from the cotangents of `Q` (`m × k`) and `R` (`k × n`).
+/// `Ā` from the cotangents of `Q` (`m × k`, or `m × m` if complete) and `R`.
 ///
 /// # Errors
-/// `RankDeficient` if the leading `k` columns of `A` are dependent.
+/// `RankDeficient` if the leading `k` columns of `A` are dependent; `GaugeIllDefined` if the loss
+/// depends on the basis of the complement.
 pub fn vjp<M: Matrices>(q: &M, r: &M, q_bar: Option<&M>, r_bar: Option<&M>) -> Result<M> {
-    let (m, n, k) = (q.rows(), r.cols(), q.cols());
+    let (m, n, width) = (q.rows(), r.cols(), q.cols());
+    let k = m.min(n);
+    if width > k {
+        let q_k = q.slice(0..m, 0..k);
+        let q_bar = match q_bar {
+            Some(bar) => {
+                // Q⊥ Q⊥ᴴ = I − Q Qᴴ: Q̄⊥ acts as −Q⊥ Q̄⊥ᴴ Q on Q.
+                let (rest, rest_bar) = (q.slice(0..m, k..width), bar.slice(0..m, k..width));
+                let defect = rest.adjoint().matmul(&rest_bar).skew();
+                Degeneracy::default().check("qr_vjp", &defect, &[Some(bar)])?;
+                Some(bar.slice(0..m, 0..k).sub(&rest.matmul(&rest_bar.adjoint().matmul(&q_k))))
+            }
+            None => None,
+        };
+        let r_bar = r_bar.map(|r_bar| r_bar.slice(0..k, 0..n));
+        return vjp(&q_k, &r.slice(0..k, 0..n), q_bar.as_ref(), r_bar.as_ref());
+    }
     check_full_rank("qr_vjp", r)?;
     let r_1 = r.slice(0..k, 0..k);
     let r_bar = r_bar.map(|r_bar| r_bar.mask(Region::Upper(0)));
@@ -77,9 +95,16 @@ pub fn vjp<M: Matrices>(q: &M, r: &M, q_bar: Option<&M>, r_bar: Option<&M>) -> R
 /// `(dQ, dR)` along `dA`.
 ///
 /// # Errors
-/// As [`vjp`].
+/// `RankDeficient` as in [`vjp`].
 pub fn jvp<M: Matrices>(q: &M, r: &M, da: &M) -> Result<(M, M)> {
-    let (m, n, k) = (q.rows(), r.cols(), q.cols());
+    let (m, n, width) = (q.rows(), r.cols(), q.cols());
+    let k = m.min(n);
+    if width > k {
+        let (q_k, rest) = (q.slice(0..m, 0..k), q.slice(0..m, k..width));
+        let (dq, dr) = jvp(&q_k, &r.slice(0..k, 0..n), da)?;
+        let moved = q_k.matmul(&dq.adjoint().matmul(&rest)).neg();
+        return Ok((dq.append(&moved), dr.stack(&dr.constant(width - k, n, 0.0))));
+    }
     check_full_rank("qr_jvp", r)?;
     let r_1 = r.slice(0..k, 0..k);
     let x = r_1.solve_triangular_right(&da.slice(0..m, 0..k), Triangle::UPPER);
@@ -111,22 +136,8 @@ pub fn qr_vjp<T: LinalgScalar>(
     q_bar: Option<&Tensor<T>>,
     r_bar: Option<&Tensor<T>>,
 ) -> Result<Tensor<T>> {
-    let (q, r) = (Batched::new(&qr.q), Batched::new(&qr.r));
-    let (m, width, n) = (q.rows(), q.cols(), r.cols());
-    let k = m.min(n);
-    let (q_k, r_k) = (q.slice(0..m, 0..k), r.slice(0..k, 0..n));
-    let r_bar = r_bar.map(|r_bar| Batched::new(r_bar).slice(0..k, 0..n));
-    let q_bar = match q_bar.map(Batched::new) {
-        Some(bar) if width > k => {
-            // Q⊥ Q⊥ᴴ = I − Q Qᴴ: Q̄⊥ acts as −Q⊥ Q̄⊥ᴴ Q on Q.
-            let (rest, rest_bar) = (q.slice(0..m, k..width), bar.slice(0..m, k..width));
-            let defect = rest.adjoint().matmul(&rest_bar).skew();
-            Degeneracy::default().check("qr_vjp", &defect, &[Some(&bar)])?;
-            Some(bar.slice(0..m, 0..k).sub(&rest.matmul(&rest_bar.adjoint().matmul(&q_k))))
-        }
-        bar => bar,
-    };
-    vjp(&q_k, &r_k, q_bar.as_ref(), r_bar.as_ref())?.into_tensor()
+    let (q_bar, r_bar) = (q_bar.map(Batched::new), r_bar.map(Batched::new));
+    vjp(&Batched::new(&qr.q), &Batched::new(&qr.r), q_bar.as_ref(), r_bar.as_ref())?.into_tensor()
 }
 
 /// Tangents of `Q` and `R` along `dA`, thin or complete as the factors are.
@@ -134,15 +145,32 @@ pub fn qr_vjp<T: LinalgScalar>(
 /// # Errors
 /// `RankDeficient` with the batch index; `Tensor` if shapes do not match.
 pub fn qr_jvp<T: LinalgScalar>(qr: &Qr<T>, da: &Tensor<T>) -> Result<Qr<T>> {
-    let (q, r) = (Batched::new(&qr.q), Batched::new(&qr.r));
-    let (m, width, n) = (q.rows(), q.cols(), r.cols());
-    let k = m.min(n);
-    let (q_k, r_k) = (q.slice(0..m, 0..k), r.slice(0..k, 0..n));
-    let (mut dq, mut dr) = jvp(&q_k, &r_k, &Batched::new(da))?;
-    if width > k {
-        let rest = q.slice(0..m, k..width);
-        dq = dq.append(&q_k.matmul(&dq.adjoint().matmul(&rest)).neg());
-        dr = dr.stack(&dr.constant(width - k, n, 0.0));
-    }
+    let (dq, dr) = jvp(&Batched::new(&qr.q), &Batched::new(&qr.r), &Batched::new(da))?;
     Ok(Qr { q: dq.into_tensor()?, r: dr.into_tensor()? })
+}
+
+/// `Ā` from the cotangents of the factors of `A[:, p] = Q R`; `None` is zero.
+///
+/// # Errors
+/// As [`qr_vjp`]: a matrix without full rank has no derivative here either.
+pub fn qr_pivoted_vjp<T: LinalgScalar>(
+    qr: &Qr<T>,
+    cols: &Permutation,
+    q_bar: Option<&Tensor<T>>,
+    r_bar: Option<&Tensor<T>>,
+) -> Result<Tensor<T>> {
+    let permuted = Batched::new(&qr_vjp(qr, q_bar, r_bar)?);
+    permuted.permute_cols(&cols.inverse()?).into_tensor()
+}
+
+/// Tangents of the factors of `A[:, p] = Q R` along `dA`.
+///
+/// # Errors
+/// As [`qr_jvp`].
+pub fn qr_pivoted_jvp<T: LinalgScalar>(
+    qr: &Qr<T>,
+    cols: &Permutation,
+    da: &Tensor<T>,
+) -> Result<Qr<T>> {
+    qr_jvp(qr, &Batched::new(da).permute_cols(cols).into_tensor()?)
 }

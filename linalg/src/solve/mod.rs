@@ -4,16 +4,19 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
+use faer::MatMut;
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, Shape, Status, Views, is_finite, run};
+use crate::batch::{Output, Shape, Status, Views, is_finite, load, load_rows, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::lu::{LuFactors, lu_factor_ex};
 use crate::scalar::LinalgScalar;
 use crate::triangular::{Op, Triangle, check_system, solve_in_place};
 
 pub(crate) use rule::{apply_inverse, apply_inverse_adjoint};
-pub use rule::{jvp, solve_jvp, solve_vjp, vjp};
+pub use rule::{
+    factored_jvp, factored_vjp, jvp, lu_solve_jvp, lu_solve_vjp, solve_jvp, solve_vjp, vjp,
+};
 
 /// The solution of `A X = B`.
 ///
@@ -77,9 +80,10 @@ pub fn lu_solve_ex<T: LinalgScalar>(
     let shape = check_system("lu_solve", &factors.packed, b)?;
     let (n, r) = (shape.n, Shape::of("lu_solve", b)?.n);
     let mut out = Output::<T>::new(shape.batch, n, r)?;
-    let slots = out.mats()?;
-    let (packed, rhs) = (Views::of("lu_solve", &factors.packed)?, Views::of("lu_solve", b)?);
-    let rows = factors.rows.index().to_vec()?;
+    let slots = out.slices()?;
+    let packed = Views::spread("lu_solve", &factors.packed)?;
+    let rhs = Views::of("lu_solve", b)?;
+    let rows = factors.rows.of_rows("lu_solve", shape.batch, n)?;
     let info = run(
         shape.batch,
         slots,
@@ -88,34 +92,30 @@ pub fn lu_solve_ex<T: LinalgScalar>(
         |column, index, x, par| {
             let (lu, b) = (packed.get(index), rhs.get(index));
             let p = &rows[index * n..(index + 1) * n];
-            if !is_finite(lu) || !is_finite(b) {
+            let finite = match op {
+                Op::None => load_rows(b, |i| p[i] as usize, x),
+                _ => load(b, x),
+            };
+            if !finite || !is_finite(lu) {
                 return Status::NonFinite;
             }
             if let Some(i) = (0..n).find(|&i| lu[(i, i)] == T::ZERO) {
                 return Status::Pivot(i);
             }
             let (lower, upper) = (Triangle::LOWER.unit(), Triangle::UPPER);
-            match op {
-                Op::None => {
-                    for j in 0..r {
-                        for i in 0..n {
-                            x[(i, j)] = b[(p[i] as usize, j)];
-                        }
-                    }
-                    solve_in_place(lu, x.as_mut(), lower, par);
-                    solve_in_place(lu, x.as_mut(), upper, par);
-                }
-                _ => {
-                    // op(A) = op(U) op(L) op(P), so the permutation comes last.
-                    x.copy_from(b);
-                    solve_in_place(lu, x.as_mut(), Triangle { op, ..upper }, par);
-                    solve_in_place(lu, x.as_mut(), Triangle { op, ..lower }, par);
-                    for j in 0..r {
-                        for i in 0..n {
-                            column[p[i] as usize] = x[(i, j)];
-                        }
-                        column.iter().enumerate().for_each(|(i, &value)| x[(i, j)] = value);
-                    }
+            // op(A) = op(U) op(L) op(P): the order of the factors depends on op.
+            let stages = match op {
+                Op::None => [lower, upper],
+                _ => [upper, lower],
+            };
+            for triangle in stages {
+                let x = MatMut::from_column_major_slice_mut(x, n, r);
+                solve_in_place(lu, x, Triangle { op, ..triangle }, par);
+            }
+            if op != Op::None {
+                for x in x.chunks_exact_mut(n.max(1)) {
+                    x.iter().zip(p).for_each(|(&x, &row)| column[row as usize] = x);
+                    x.copy_from_slice(column);
                 }
             }
             Status::Done

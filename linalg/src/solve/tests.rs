@@ -41,7 +41,30 @@ fn derivatives<T: LinalgScalar>() {
     );
 }
 
+/// As functions of packed factors with a constant permutation.
+fn factored<T: LinalgScalar>() {
+    let a = with_singular_values::<T>(1, &[2], 5, 5, &VALUES);
+    let LuFactors { packed, rows } = lu_factor(&a).unwrap();
+    let with = |packed: &Tensor<T>| LuFactors { packed: packed.clone(), rows: rows.clone() };
+    for op in [Op::None, Op::Transpose, Op::Adjoint] {
+        check_rules(
+            &[packed.clone(), random::<T>(3, &[2, 5, 2])],
+            |x| vec![lu_solve(&with(&x[0]), &x[1], op).unwrap()],
+            |x, v| {
+                let (f, y) = (with(&x[0]), lu_solve(&with(&x[0]), &x[1], op).unwrap());
+                vec![lu_solve_jvp(&f, &y, Some(&v[0]), Some(&v[1]), op).unwrap()]
+            },
+            |x, w| {
+                let (f, y) = (with(&x[0]), lu_solve(&with(&x[0]), &x[1], op).unwrap());
+                let (packed_bar, b_bar) = lu_solve_vjp(&f, &y, &w[0], op).unwrap();
+                vec![packed_bar, b_bar]
+            },
+        );
+    }
+}
+
 for_all_dtypes! {
+    rules_for_factors_at_hand => factored;
     the_solution_satisfies_the_system => identities;
     rules_agree_with_differences => derivatives;
 }

@@ -8,7 +8,7 @@ mod rule;
 mod tests;
 mod truncate;
 
-use faer::Mat;
+use faer::MatRef;
 use t4a_algebra::Field;
 use t4a_linalg_kernels::Extent;
 use t4a_tensor::Tensor;
@@ -79,7 +79,7 @@ pub fn svd_ex<T: LinalgScalar>(a: &Tensor<T>, vectors: Vectors) -> Result<(Svd<T
     let mut s = Output::<T::R>::new(shape.batch, k, 1)?;
     let slots = u.mats()?.into_iter().zip(v.mats()?).zip(s.slices()?);
     let slots = slots.map(|((u, v), s)| (u, v, s)).collect();
-    let views = Views::by_columns("svd", a)?;
+    let views = Views::of("svd", a)?;
     let extent = match vectors {
         Vectors::Thin => Extent::Thin,
         Vectors::Full => Extent::Full,
@@ -88,12 +88,13 @@ pub fn svd_ex<T: LinalgScalar>(a: &Tensor<T>, vectors: Vectors) -> Result<(Svd<T
         shape.batch,
         slots,
         20 * m * n * k,
-        |par| (T::svd_scratch(m, n, extent, par), Mat::<T>::zeros(m, n), vec![T::ZERO; k]),
+        |par| (T::svd_scratch(m, n, extent, par), vec![T::ZERO; m * n], vec![T::ZERO; k]),
         |(memory, copy, values), index, (u, v, s), par| {
-            if !load(views.get(index), copy.as_mut()) {
+            if !load(views.get(index), copy) {
                 return Status::NonFinite;
             }
-            if !T::svd(copy.as_ref(), values, Some((u.as_mut(), v.as_mut())), par, memory) {
+            let a = MatRef::from_column_major_slice(copy, m, n);
+            if !T::svd(a, values, Some((u.as_mut(), v.as_mut())), par, memory) {
                 return Status::NoConvergence;
             }
             s.iter_mut().zip(values).for_each(|(s, value)| *s = value.re());
@@ -130,20 +131,21 @@ pub fn svdvals_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::R>, Tenso
     let (m, n, k) = (shape.m, shape.n, shape.k());
     let mut s = Output::<T::R>::new(shape.batch, k, 1)?;
     let slots = s.slices()?;
-    let views = Views::by_columns("svdvals", a)?;
+    let views = Views::of("svdvals", a)?;
     let info = run(
         shape.batch,
         slots,
         4 * m * n * k,
         |par| {
             let memory = T::svd_scratch(m, n, Extent::Values, par);
-            (memory, Mat::<T>::zeros(m, n), vec![T::ZERO; k])
+            (memory, vec![T::ZERO; m * n], vec![T::ZERO; k])
         },
         |(memory, copy, values), index, s, par| {
-            if !load(views.get(index), copy.as_mut()) {
+            if !load(views.get(index), copy) {
                 return Status::NonFinite;
             }
-            if !T::svd(copy.as_ref(), values, None, par, memory) {
+            let a = MatRef::from_column_major_slice(copy, m, n);
+            if !T::svd(a, values, None, par, memory) {
                 return Status::NoConvergence;
             }
             s.iter_mut().zip(values).for_each(|(s, value)| *s = value.re());

@@ -39,10 +39,11 @@ pub struct SvdRule<M: Matrices> {
     pub vh: Option<M>,
 }
 
-/// `Ā` from the cotangents of the leading `p` of all `k` triplets.
+/// `Ā` from the cotangents of the leading `p` of all `k` triplets, or of full factors.
 ///
 /// # Errors
-/// `GaugeIllDefined` if the loss depends on phases or on the basis of a degenerate subspace.
+/// `GaugeIllDefined` if the loss depends on phases, on the basis of a degenerate subspace or on that
+/// of a complement.
 pub fn vjp<M: Matrices>(
     u: &M,
     s: &M::Real,
@@ -51,6 +52,13 @@ pub fn vjp<M: Matrices>(
     degeneracy: &Degeneracy,
 ) -> Result<M> {
     let (m, n, k) = (u.rows(), vh.cols(), s.cols());
+    if u.cols() > k || vh.rows() > k {
+        let v_bar = bar.vh.as_ref().map(M::adjoint);
+        let (u, u_bar) = thin(u, bar.u.as_ref(), k, degeneracy)?;
+        let (v, v_bar) = thin(&vh.adjoint(), v_bar.as_ref(), k, degeneracy)?;
+        let bar = SvdRule { u: u_bar, s: bar.s.clone(), vh: v_bar.map(|v| v.adjoint()) };
+        return vjp(&u, s, &v.adjoint(), &bar, degeneracy);
+    }
     let given = [bar.u.as_ref().map(M::cols), bar.vh.as_ref().map(M::rows)];
     let p = given.into_iter().flatten().next().or(bar.s.as_ref().map(|s| s.cols())).unwrap_or(0);
     let (u_p, vh_p) = (u.slice(0..m, 0..p), vh.slice(0..p, 0..n));
@@ -111,8 +119,8 @@ pub fn vjp<M: Matrices>(
     Ok(a_bar)
 }
 
-/// Tangents of all three factors; `dU` and `dVᴴ` in the gauge where tied vectors do not rotate
-/// into each other.
+/// Tangents of all three factors, thin or full; `dU` and `dVᴴ` in the gauge where tied vectors do
+/// not rotate into each other and complements move as little as possible.
 pub fn jvp<M: Matrices>(
     u: &M,
     s: &M::Real,
@@ -121,6 +129,12 @@ pub fn jvp<M: Matrices>(
     degeneracy: &Degeneracy,
 ) -> (M, M::Real, M) {
     let (m, n, k) = (u.rows(), vh.cols(), s.cols());
+    if u.cols() > k || vh.rows() > k {
+        let v = vh.adjoint();
+        let (u_k, v_k) = (u.slice(0..m, 0..k), v.slice(0..n, 0..k));
+        let (du, ds, dvh) = jvp(&u_k, s, &v_k.adjoint(), da, degeneracy);
+        return (complete(u, du), ds, complete(&v, dvh.adjoint()).adjoint());
+    }
     let v = vh.adjoint();
     let da_v = da.matmul(&v);
     let dp = u.adjoint().matmul(&da_v);
@@ -171,39 +185,51 @@ pub fn svd_vjp<T: LinalgScalar>(
     bar: &SvdCotangent<T>,
     degeneracy: &Degeneracy,
 ) -> Result<Tensor<T>> {
-    let s = Batched::rows_of(&svd.s);
-    let k = s.cols();
-    let s_bar = bar.s.as_ref().map(Batched::rows_of);
-    let (u, u_bar) = thin(&Batched::new(&svd.u), bar.u.as_ref().map(Batched::new), k, degeneracy)?;
-    let v_bar = bar.vh.as_ref().map(|bar| Batched::new(bar).adjoint());
-    let (v, v_bar) = thin(&Batched::new(&svd.vh).adjoint(), v_bar, k, degeneracy)?;
-    let bar = SvdRule { u: u_bar, s: s_bar, vh: v_bar.map(|v| v.adjoint()) };
-    vjp(&u, &s, &v.adjoint(), &bar, degeneracy)?.into_tensor()
+    let bar = SvdRule {
+        u: bar.u.as_ref().map(Batched::new),
+        s: bar.s.as_ref().map(Batched::rows_of),
+        vh: bar.vh.as_ref().map(Batched::new),
+    };
+    let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
+    vjp(&u, &Batched::rows_of(&svd.s), &vh, &bar, degeneracy)?.into_tensor()
 }
 
 /// The thin part of a factor, and its cotangent with what the complement contributes.
 ///
 /// `U⊥ U⊥ᴴ = I − U Uᴴ` gives `dU⊥ = −U (dUᴴ U⊥)`, so `Ū⊥` acts as `−U⊥ (Ū⊥ᴴ U)` on `U`.
-fn thin<T: LinalgScalar>(
-    u: &Batched<T>,
-    bar: Option<Batched<T>>,
+fn thin<M: Matrices>(
+    u: &M,
+    bar: Option<&M>,
     k: usize,
     degeneracy: &Degeneracy,
-) -> Result<(Batched<T>, Option<Batched<T>>)> {
+) -> Result<(M, Option<M>)> {
     let (m, width) = (u.rows(), u.cols());
+    if width == k {
+        return Ok((u.clone(), bar.cloned()));
+    }
     let u_k = u.slice(0..m, 0..k);
     let bar = match bar {
-        Some(bar) if width > k && bar.cols() > k => {
+        Some(bar) if bar.cols() > k => {
             let rest = u.slice(0..m, k..width);
             let rest_bar = bar.slice(0..m, k..width);
             let defect = rest.adjoint().matmul(&rest_bar).skew();
-            degeneracy.check("svd_vjp", &defect, &[Some(&bar)])?;
+            degeneracy.check("svd_vjp", &defect, &[Some(bar)])?;
             let moved = rest.matmul(&rest_bar.adjoint().matmul(&u_k));
             Some(bar.slice(0..m, 0..k).sub(&moved))
         }
-        bar => bar,
+        bar => bar.cloned(),
     };
     Ok((u_k, bar))
+}
+
+/// The tangent of a full factor from that of its thin part: the complement follows.
+fn complete<M: Matrices>(u: &M, du: M) -> M {
+    let (m, k, width) = (u.rows(), du.cols(), u.cols());
+    if width == k {
+        return du;
+    }
+    let moved = du.adjoint().matmul(&u.slice(0..m, k..width));
+    du.append(&u.slice(0..m, 0..k).matmul(&moved).neg())
 }
 
 /// Tangents of `U`, `S`, `Vᴴ` along `dA`, thin or full as the factors are.
@@ -218,23 +244,7 @@ pub fn svd_jvp<T: LinalgScalar>(
     da: &Tensor<T>,
     degeneracy: &Degeneracy,
 ) -> Result<Svd<T>> {
-    let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
-    let s = Batched::rows_of(&svd.s);
-    let (m, n, k) = (u.rows(), vh.cols(), s.cols());
-    let (u_k, vh_k) = (u.slice(0..m, 0..k), vh.slice(0..k, 0..n));
-    let (du, ds, dvh) = jvp(&u_k, &s, &vh_k, &Batched::new(da), degeneracy);
-    let complete = |u: &Batched<T>, u_k: &Batched<T>, du: Batched<T>| {
-        let (m, width) = (u.rows(), u.cols());
-        match width > k {
-            true => {
-                let rest = u.slice(0..m, k..width);
-                du.append(&u_k.matmul(&du.adjoint().matmul(&rest)).neg())
-            }
-            false => du,
-        }
-    };
-    let du = complete(&u, &u_k, du);
-    let dv = complete(&vh.adjoint(), &vh_k.adjoint(), dvh.adjoint());
-    let (u, s, vh) = (du.into_tensor()?, ds.into_vectors()?, dv.adjoint().into_tensor()?);
-    Ok(Svd { u, s, vh })
+    let (u, s, vh) = (Batched::new(&svd.u), Batched::rows_of(&svd.s), Batched::new(&svd.vh));
+    let (du, ds, dvh) = jvp(&u, &s, &vh, &Batched::new(da), degeneracy);
+    Ok(Svd { u: du.into_tensor()?, s: ds.into_vectors()?, vh: dvh.into_tensor()? })
 }

@@ -183,6 +183,43 @@ fn ties_in_values<T: LinalgScalar>() {
     assert_close(&got, &axpy(&a, 1.0, &a), tight::<T>(5));
 }
 
+/// Kept and discarded vectors with a tie on either side: the projector onto the kept ones and the
+/// product `Uₚ Vₚᴴ` are functions of `A`.
+fn truncated_at_ties<T: LinalgScalar>() {
+    let parts = |svd: &Svd<T>| {
+        let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
+        (u.slice(0..u.rows(), 0..3), vh.slice(0..3, 0..vh.cols()))
+    };
+    let policy = Degeneracy::default();
+    check_rules(
+        &[with_singular_values::<T>(51, &[2], 6, 5, &[3.0, 2.0, 2.0, 0.7, 0.7])],
+        |x| {
+            let (u, vh) = parts(&svd(&x[0], Vectors::Thin).unwrap());
+            [u.matmul(&u.adjoint()), u.matmul(&vh)].map(|x| x.into_tensor().unwrap()).to_vec()
+        },
+        |x, v| {
+            let svd = svd(&x[0], Vectors::Thin).unwrap();
+            let (u, vh) = parts(&svd);
+            let (du, dvh) = parts(&svd_jvp(&svd, &v[0], &policy).unwrap());
+            let half = du.matmul(&u.adjoint());
+            let product = du.matmul(&vh).add(&u.matmul(&dvh));
+            [half.add(&half.adjoint()), product].map(|x| x.into_tensor().unwrap()).to_vec()
+        },
+        |x, w| {
+            let svd = svd(&x[0], Vectors::Thin).unwrap();
+            let (u, vh) = parts(&svd);
+            let (c, d) = (Batched::new(&w[0]), Batched::new(&w[1]));
+            let u_bar = c.add(&c.adjoint()).matmul(&u).add(&d.matmul(&vh.adjoint()));
+            let bar = SvdCotangent {
+                u: Some(u_bar.into_tensor().unwrap()),
+                s: None,
+                vh: Some(u.adjoint().matmul(&d).into_tensor().unwrap()),
+            };
+            vec![svd_vjp(&svd, &bar, &policy).unwrap()]
+        },
+    );
+}
+
 /// `L = Re⟨C, U Vᴴ⟩` is a function of `A` at ties as well: its gradient is that of the unitary
 /// polar factor, solved here from `P Ω + Ω P` in the eigenbasis of `P`.
 fn degenerate_block<T: LinalgScalar>() {
@@ -211,6 +248,7 @@ fn degenerate_block<T: LinalgScalar>() {
 }
 
 for_doubles! {
+    truncation_beside_ties_is_exact => truncated_at_ties;
     a_degenerate_block_is_exact => degenerate_block;
     losses_that_depend_on_the_basis_are_reported => gauge;
     rank_deficient_matrices_have_finite_gradients => rank_deficient;
@@ -276,12 +314,7 @@ fn phases<T: LinalgScalar>() {
         };
         svd_vjp(&rotated, &bar, &Degeneracy::default()).unwrap()
     };
-    let phase = [(0.6, 0.8), (-1.0, 0.0), (0.0, 1.0), (0.8, -0.6)].map(|(re, im)| {
-        let im = if T::IS_COMPLEX { im } else { 0.0 };
-        let re = if T::IS_COMPLEX { re } else { f64::signum(re) };
-        T::from_parts(<T::R as Numeric>::from_f64(re), <T::R as Numeric>::from_f64(im))
-    });
-    let phase = Batched::new(&Tensor::from_vec(phase.to_vec(), &[1, 4]).unwrap());
+    let phase = unit_row::<T>(4);
     let rotated = gradient(&u.mul(&phase), &phase.conj().transpose().mul(&vh));
     assert_close(&rotated, &gradient(&u, &vh), 1e-12);
 }

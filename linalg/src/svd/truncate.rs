@@ -81,6 +81,11 @@ impl Truncation {
         }
     }
 
+    /// How many of `k` values are kept at most.
+    pub fn limit(&self, k: usize) -> usize {
+        self.max_dim.map_or(k, |max| max.min(k))
+    }
+
     /// How many of these nonincreasing values are kept.
     pub fn rank(&self, s: &[f64]) -> usize {
         let largest = s.first().copied().unwrap_or(0.0);
@@ -152,7 +157,7 @@ pub fn svd_truncated_ex<T: LinalgScalar>(
     let codes = info.to_vec()?;
     let ranks = codes.iter().enumerate().filter(|&(_, &code)| code == 0);
     let p = ranks.map(|(b, _)| truncation.rank(rows(b))).max();
-    let p = p.unwrap_or_else(|| k.min(truncation.max_dim.unwrap_or(k)));
+    let p = p.unwrap_or_else(|| truncation.limit(k));
     let norm = |tail: &[f64]| tail.iter().map(|x| x * x).sum::<f64>().sqrt();
     let error = (0..codes.len()).map(|b| <T::R as Numeric>::from_f64(norm(&rows(b)[p..])));
     let error = Tensor::from_vec(error.collect(), batch)?;

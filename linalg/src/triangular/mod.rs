@@ -89,8 +89,8 @@ pub fn solve_triangular_ex<T: LinalgScalar>(
     let r = Shape::of(op, b)?.n;
     let n = shape.n;
     let mut out = Output::<T>::new(shape.batch, n, r)?;
-    let slots = out.mats()?;
-    let (lhs, rhs) = (Views::of(op, t)?, Views::of(op, b)?);
+    let slots = out.slices()?;
+    let (lhs, rhs) = (Views::spread(op, t)?, Views::of(op, b)?);
     let info = run(
         shape.batch,
         slots,
@@ -98,7 +98,7 @@ pub fn solve_triangular_ex<T: LinalgScalar>(
         |_| (),
         |(), index, x, par| {
             let t = lhs.get(index);
-            if !load(rhs.get(index), x.as_mut()) || !is_finite_triangle(t, triangle) {
+            if !load(rhs.get(index), x) || !is_finite_triangle(t, triangle) {
                 return Status::NonFinite;
             }
             if !triangle.unit
@@ -106,7 +106,7 @@ pub fn solve_triangular_ex<T: LinalgScalar>(
             {
                 return Status::Pivot(i);
             }
-            solve_in_place(t, x.as_mut(), triangle, par);
+            solve_in_place(t, MatMut::from_column_major_slice_mut(x, n, r), triangle, par);
             Status::Done
         },
     )?;
@@ -130,8 +130,13 @@ pub(crate) fn check_system<'a, T: LinalgScalar>(
 
 fn is_finite_triangle<T: LinalgScalar>(t: MatRef<'_, T>, triangle: Triangle) -> bool {
     let n = t.nrows();
+    // Along memory, whichever axis that is.
+    let (t, upper) = match t.row_stride() {
+        1 => (t, triangle.upper),
+        _ => (t.transpose(), !triangle.upper),
+    };
     (0..n).all(|j| {
-        let (start, len) = if triangle.upper { (0, j + 1) } else { (j, n - j) };
+        let (start, len) = if upper { (0, j + 1) } else { (j, n - j) };
         is_finite(t.col(j).subrows(start, len).as_mat())
     })
 }

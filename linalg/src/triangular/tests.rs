@@ -67,7 +67,22 @@ fn derivatives<T: LinalgScalar>() {
     }
 }
 
+/// Repeated elements in memory, as of an expanded number.
+fn expanded<T: LinalgScalar>() {
+    for n in [3, 40] {
+        let t = Tensor::full(&[], T::from_f64(0.5)).unwrap().expand(&[n, n]).unwrap();
+        let b = random::<T>(4, &[1, n]).expand(&[n, n]).unwrap();
+        let copy = |t: &Tensor<T>| Tensor::from_vec(t.to_vec().unwrap(), t.shape()).unwrap();
+        for triangle in [Triangle::LOWER, Triangle::UPPER.adjoint()] {
+            let got = solve_triangular(&t, &b, triangle).unwrap();
+            let want = solve_triangular(&copy(&t), &copy(&b), triangle).unwrap();
+            assert_close(&got, &want, tight::<T>(n));
+        }
+    }
+}
+
 for_all_dtypes! {
+    expanded_matrices_are_read_as_they_are => expanded;
     the_solution_satisfies_the_system => identities;
     rules_agree_with_differences => derivatives;
 }

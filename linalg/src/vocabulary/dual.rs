@@ -174,6 +174,14 @@ impl<M: Matrices> Matrices for Dual<M> {
         let tangent = moved.then(|| crate::lyapunov::jvp(&self.value, &value, dp, db));
         Self { value, tangent }
     }
+    fn det(&self) -> Self {
+        let value = self.value.det();
+        let slope = |t: &M| self.value.solve(t).trace().mul(&value);
+        Self { tangent: self.tangent.as_ref().map(slope), value }
+    }
+    fn detached(&self) -> Self {
+        Self::constant_of(self.value.detached())
+    }
     fn largest(&self) -> Self::Real {
         Dual::constant_of(self.value.largest())
     }

@@ -129,27 +129,19 @@ fn batch_of<T: LinalgScalar>(t: &Tensor<T>) -> &[usize] {
     &t.shape()[..t.rank() - 2]
 }
 
-/// GEMM reads memory in rows or columns: repeated elements are spread out first.
-fn spread<T: LinalgScalar>(t: &Tensor<T>) -> Result<Tensor<T>> {
-    let r = t.rank();
-    let repeated = (r - 2..r).any(|axis| t.layout().strides()[axis] == 0 && t.shape()[axis] > 1);
-    Ok(if repeated { to_contiguous(t)? } else { t.clone() })
-}
-
 fn matmul<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
-    let (a, b) = (spread(a)?, spread(b)?);
     let (m, k, n) = (a.shape()[a.rank() - 2], a.shape()[a.rank() - 1], b.shape()[b.rank() - 1]);
-    if batch_of(&a) != batch_of(&b) || b.shape()[b.rank() - 2] != k {
+    if batch_of(a) != batch_of(b) || b.shape()[b.rank() - 2] != k {
         let required = "equal batches, columns of the first = rows of the second";
         return Err(
             t4a_tensor::TensorError::shapes("matmul", a.shape(), b.shape(), required).into()
         );
     }
-    let mut out = Output::<T>::new(batch_of(&a), m, n)?;
+    let mut out = Output::<T>::new(batch_of(a), m, n)?;
     let slots = out.mats()?;
-    let (lhs, rhs) = (Views::of("matmul", &a)?, Views::of("matmul", &b)?);
+    let (lhs, rhs) = (Views::spread("matmul", a)?, Views::spread("matmul", b)?);
     run(
-        batch_of(&a),
+        batch_of(a),
         slots,
         2 * m * n * k,
         |_| (),
@@ -221,7 +213,7 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
     fn permute_rows(&self, p: &Permutation) -> Self {
         self.then(|t| {
             let (m, n) = (self.rows(), self.cols());
-            let order = p.index().to_vec()?;
+            let order = p.of_rows("permute_rows", batch_of(t), m)?;
             let views = Views::of("permute_rows", t)?;
             let mut out = Output::<T>::new(batch_of(t), m, n)?;
             for (index, mut out) in out.mats()?.into_iter().enumerate() {
@@ -307,6 +299,12 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
     fn lyapunov(&self, b: &Self) -> Self {
         self.with(b, crate::lyapunov::lyapunov)
     }
+    fn det(&self) -> Self {
+        self.then(|t| Self::numbers(&crate::det::det(t)?).into_tensor())
+    }
+    fn detached(&self) -> Self {
+        self.clone()
+    }
     fn largest(&self) -> Self::Real {
         self.then(|t| {
             let views = Views::of("largest", t)?;
@@ -331,8 +329,19 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
 }
 
 fn norm<T: LinalgScalar>(a: faer::MatRef<'_, T>) -> f64 {
-    let column = |j| (0..a.nrows()).map(move |i| Field::abs_sq(a[(i, j)]).to_f64());
-    (0..a.ncols()).flat_map(column).sum::<f64>().sqrt()
+    let entries = || (0..a.ncols()).flat_map(|j| (0..a.nrows()).map(move |i| a[(i, j)]));
+    let sum: f64 = entries().map(|x| Field::abs_sq(x).to_f64()).sum();
+    if sum.is_normal() {
+        return sum.sqrt();
+    }
+    // Squares left the range of the type.
+    let size = |x: T| Field::modulus(x).to_f64();
+    let largest =
+        entries().map(size).fold(0.0, |a: f64, b| if b > a || b.is_nan() { b } else { a });
+    match largest.is_normal() {
+        true => largest * entries().map(|x| (size(x) / largest).powi(2)).sum::<f64>().sqrt(),
+        false => largest,
+    }
 }
 
 impl<T> RealMatrices for Batched<T>

@@ -111,6 +111,11 @@ pub trait Matrices: Clone + std::fmt::Debug {
     /// The solution of `P X + X P = B` with positive definite Hermitian `P = self`.
     fn lyapunov(&self, b: &Self) -> Self;
 
+    /// `det A` of a regular matrix, `1 × 1`.
+    fn det(&self) -> Self;
+    /// The same as a constant.
+    fn detached(&self) -> Self;
+
     /// Largest modulus of each matrix, `1 × 1`; a constant.
     fn largest(&self) -> Self::Real;
     /// Frobenius norm of each matrix, as host values.
@@ -142,6 +147,10 @@ pub trait Matrices: Clone + std::fmt::Debug {
         let k = self.rows().min(self.cols());
         self.slice(0..k, 0..k).mask(Region::Diagonal).sum_rows()
     }
+    /// `tr A`, `1 × 1`.
+    fn trace(&self) -> Self {
+        self.diagonal().transpose().sum_rows()
+    }
     /// The diagonal matrix of a row.
     fn diagonal_matrix(&self) -> Self {
         let n = self.cols();
@@ -155,14 +164,13 @@ pub trait Matrices: Clone + std::fmt::Debug {
     fn append(&self, right: &Self) -> Self {
         self.transpose().stack(&right.transpose()).transpose()
     }
+    /// Column `j` of the result is column `pⱼ`.
+    fn permute_cols(&self, p: &Permutation) -> Self {
+        self.transpose().permute_rows(p).transpose()
+    }
     /// `r + 0i`.
     fn from_re(re: &Self::Real) -> Self {
         Self::from_parts(re, &re.scale(0.0))
-    }
-    /// The real matrices as these.
-    fn with_real_diagonal(&self) -> Self {
-        let offdiagonal = self.sub(&self.mask(Region::Diagonal));
-        offdiagonal.add(&Self::from_re(&self.mask(Region::Diagonal).re()))
     }
     /// `op(T)⁻¹` from the right: `B op(T)⁻¹` with `T = self`.
     fn solve_triangular_right(&self, b: &Self, triangle: Triangle) -> Self {

@@ -7,7 +7,7 @@
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{AutodiffBackend, Backend, Shape, Slice, TensorMetadata};
+use burn_backend::{AutodiffBackend, Backend, Shape, TensorMetadata};
 use t4a_linalg::{LinalgError, Op, Result};
 use t4a_tensor::Tensor;
 
@@ -59,12 +59,12 @@ fn recorded<B: LinalgOps, C: CheckpointStrategy, const N: usize>(
     // Another derivative needs the saved factors on the tape as well, as results of their own.
     let saved = match &out.saved {
         Some((of, factors)) if keep => {
-            let out = Results { parts: factors.clone(), saved: None, rows: out.rows.clone() };
+            let out = Results { parts: factors.clone(), saved: None, ..out.clone() };
             Some((*of, node::<B, C, N>(of, &below, flat, out)?))
         }
         _ => None,
     };
-    Ok(Results { parts, saved, rows: out.rows })
+    Ok(Results { parts, saved, rows: out.rows, cols: out.cols })
 }
 
 /// The results of `op` as one node; `flat` are the inputs on the tape, `below` the same under it.
@@ -100,29 +100,18 @@ fn node<B: LinalgOps, C: CheckpointStrategy, const N: usize>(
     Ok(parts.collect::<Option<_>>().unwrap_or_else(|| unreachable!("as many as were packed")))
 }
 
-/// One tensor, or all of them flattened, one behind the other.
+/// One tensor as it is, several flattened, one behind the other.
 fn pack<B: Backend>(mut parts: Vec<FloatTensor<B>>) -> FloatTensor<B> {
-    if parts.len() == 1 {
-        return parts.swap_remove(0);
+    match parts.len() {
+        1 => parts.swap_remove(0),
+        _ => tape::pack::<B>(parts),
     }
-    let flat = |x: FloatTensor<B>| {
-        let count = x.shape().num_elements();
-        B::float_reshape(x, Shape::from([count]))
-    };
-    B::float_cat(parts.into_iter().map(flat).collect(), 0)
 }
 
 /// The tensors of these shapes out of [`pack`].
 fn unpack<B: Backend>(packed: FloatTensor<B>, shapes: Vec<Shape>) -> Vec<FloatTensor<B>> {
-    if shapes.len() == 1 {
-        return vec![packed];
+    match shapes.len() {
+        1 => vec![packed],
+        _ => shapes.into_iter().map(tape::unpack::<B>(packed)).collect(),
     }
-    let mut start = 0;
-    let mut next = |shape: Shape| {
-        let end = start + shape.num_elements();
-        let slice = Slice::new(start as isize, Some(end as isize), 1);
-        start = end;
-        B::float_reshape(B::float_slice(packed.clone(), &[slice]), shape)
-    };
-    shapes.into_iter().map(&mut next).collect()
 }

@@ -1,29 +1,69 @@
 //! An operation in its three forms: plain, with the status of each matrix, with a tangent.
+//!
+//! A function of this module is one of these forms, an [`Op`] and a way to read the parts of its
+//! result.
 
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor};
 use burn_backend::{FloatDType, Scalar, Shape, TensorData, TensorMetadata, get_device_settings};
 use t4a_linalg::{LinalgError, Op, Result};
 use t4a_tensor::{Tensor, TensorError};
 
+use super::matrix::Matrix;
 use super::ops::LinalgOps;
-use super::value::Value;
+use super::value::{Results, Value};
 
-/// The results of `op`.
-pub(super) fn call<B: LinalgOps>(op: Op, inputs: Vec<Value<B>>) -> Result<Vec<Value<B>>> {
-    Ok(B::linalg_forward(&op, &inputs, false)?.parts)
+/// The parts of a result.
+pub(super) type Parts<M> = Vec<Value<<M as Matrix>::Backend>>;
+
+fn values<M: Matrix, const N: usize>(inputs: [M; N]) -> Parts<M> {
+    inputs.into_iter().map(M::into_value).collect()
 }
 
-/// The only result of `op`.
-pub(super) fn call_one<B: LinalgOps>(op: Op, inputs: Vec<Value<B>>) -> Result<Value<B>> {
-    Ok(call(op, inputs)?.swap_remove(0))
+/// All that `op` returns.
+pub(super) fn results<M: Matrix, const N: usize>(
+    op: Op,
+    inputs: [M; N],
+) -> Result<Results<M::Backend>> {
+    M::Backend::linalg_forward(&op, &values(inputs), false)
+}
+
+/// The results of `op`.
+pub(super) fn plain<M: Matrix, R, const N: usize>(
+    op: Op,
+    inputs: [M; N],
+    read: impl Fn(Parts<M>) -> R,
+) -> Result<R> {
+    Ok(read(results(op, inputs)?.parts))
+}
+
+/// The results of `op`, those of failed matrices NaN, and the status of each matrix.
+pub(super) fn status<M: Matrix, R, const N: usize>(
+    op: Op,
+    inputs: [M; N],
+    read: impl Fn(Parts<M>) -> R,
+) -> Result<(R, M::Info)> {
+    let (out, info) = results_ex(op, inputs)?;
+    Ok((read(out.parts), info))
 }
 
 /// The results of `op` and their tangents, which are differentiable in turn.
-pub(super) fn call_jvp<B: LinalgOps>(
+pub(super) fn along<M: Matrix, R, const N: usize>(
     op: Op,
-    inputs: Vec<Value<B>>,
-    tangents: Vec<Value<B>>,
-) -> Result<[Vec<Value<B>>; 2]> {
+    inputs: [M; N],
+    tangents: [M; N],
+    read: impl Fn(Parts<M>) -> R,
+) -> Result<(R, R)> {
+    let (out, moved) = results_along(op, inputs, tangents)?;
+    Ok((read(out.parts), read(moved)))
+}
+
+/// As [`along`], with all that `op` returns.
+pub(super) fn results_along<M: Matrix, const N: usize>(
+    op: Op,
+    inputs: [M; N],
+    tangents: [M; N],
+) -> Result<(Results<M::Backend>, Parts<M>)> {
+    let (inputs, tangents) = (values(inputs), values(tangents));
     for (x, dx) in inputs.iter().zip(&tangents) {
         if x.shape() != dx.shape() {
             let required = "a tangent has the shape of its input";
@@ -31,27 +71,36 @@ pub(super) fn call_jvp<B: LinalgOps>(
             return Err(TensorError::shapes(op.name(), &x, &dx, required).into());
         }
     }
-    let out = B::linalg_forward(&op, &inputs, true)?;
-    let moved = B::linalg_jvp(&op, &inputs, &out, &tangents)?;
-    Ok([out.parts, moved])
+    let out = M::Backend::linalg_forward(&op, &inputs, true)?;
+    let moved = M::Backend::linalg_jvp(&op, &inputs, &out, &tangents)?;
+    Ok((out, moved))
 }
 
-/// The results of `op`, those of failed matrices NaN, and the status of each matrix.
+/// As [`status`], with all that `op` returns.
 ///
 /// Failed matrices are replaced by regular ones before the operation and their results by NaN
 /// after it: their gradient is zero, and the gradients of the others are what they would be alone.
 /// Cost: that of the plain operation if nothing fails, three times that otherwise.
-#[allow(clippy::type_complexity)]
-pub(super) fn call_ex<B: LinalgOps>(
+pub(super) fn results_ex<M: Matrix, const N: usize>(
+    op: Op,
+    inputs: [M; N],
+) -> Result<(Results<M::Backend>, M::Info)> {
+    let inputs = values(inputs);
+    let device = inputs.first().map(Value::device).unwrap_or_default();
+    let (out, info) = isolated::<M::Backend>(op, inputs, &device)?;
+    Ok((out, M::info(&info, &device)?))
+}
+
+fn isolated<B: LinalgOps>(
     op: Op,
     inputs: Vec<Value<B>>,
-) -> Result<(Vec<Value<B>>, Tensor<i32>, Device<B>)> {
-    let device = inputs.first().map(Value::device).unwrap_or_default();
+    device: &Device<B>,
+) -> Result<(Results<B>, Tensor<i32>)> {
     let failed = match B::linalg_forward(&op, &inputs, false) {
         Ok(out) => {
             let shape = inputs[0].shape();
             let info = Tensor::zeros(&shape[..shape.len() - 2])?;
-            return Ok((out.parts, info, device));
+            return Ok((out, info));
         }
         Err(error) if error.batch().is_some() => error,
         Err(error) => return Err(error),
@@ -61,7 +110,7 @@ pub(super) fn call_ex<B: LinalgOps>(
         // An operation and its status disagree: an error is the safe answer.
         return Err(failed);
     }
-    let mask = Failed::<B>::new(&info, &device)?;
+    let mask = Failed::<B>::new(&info, device)?;
     let regular = inputs.into_iter().enumerate().map(|(i, input)| {
         input.try_map::<B, LinalgError>(|x| match i {
             0 => mask.regular(x),
@@ -69,9 +118,10 @@ pub(super) fn call_ex<B: LinalgOps>(
         })
     });
     let regular = regular.collect::<Result<Vec<Value<B>>>>()?;
+    let mut out = B::linalg_forward(&op, &regular, false)?;
     let spoil = |part: Value<B>| part.map::<B>(|x| mask.fill(x, f64::NAN));
-    let parts = call(op, regular)?.into_iter().map(spoil);
-    Ok((parts.collect(), info, device))
+    out.parts = out.parts.into_iter().map(spoil).collect();
+    Ok((out, info))
 }
 
 /// Which matrices of a batch have failed.

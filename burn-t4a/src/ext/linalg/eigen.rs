@@ -2,9 +2,9 @@
 
 use t4a_linalg::{Degeneracy, Op, Result};
 
-use super::call::{call, call_ex, call_jvp, call_one};
+use super::call::{Parts, along, plain, status};
 use super::matrix::Matrix;
-use super::value::Value;
+use super::svd::row;
 
 /// `(A + Aᴴ)/2 = V diag(E) Vᴴ`, eigenvalues in nondecreasing order.
 #[derive(Clone, Debug)]
@@ -16,11 +16,14 @@ pub struct Eigh<M: Matrix> {
 }
 
 impl<M: Matrix> Eigh<M> {
-    fn new(parts: Vec<Value<M::Backend>>) -> Self {
+    pub(super) fn new(parts: Parts<M>) -> Self {
         let [e, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
         Self { values: M::real_vector(e), vectors: M::from_value(v) }
     }
 }
+
+const EIGH: Op = Op::Eigh(Degeneracy::DEFAULT);
+const EIG: Op = Op::Eig(Degeneracy::DEFAULT);
 
 /// `(A + Aᴴ)/2 = V diag(E) Vᴴ`; the gradient is Hermitian.
 ///
@@ -31,7 +34,7 @@ impl<M: Matrix> Eigh<M> {
 /// # Errors
 /// `NotSquare`; `NonFinite`, `NoConvergence` with the batch index.
 pub fn eigh<M: Matrix>(a: M) -> Result<Eigh<M>> {
-    eigh_with(a, Degeneracy::default())
+    plain(EIGH, [a], Eigh::new)
 }
 
 /// As [`eigh`], with a policy for ties in its derivative.
@@ -39,7 +42,7 @@ pub fn eigh<M: Matrix>(a: M) -> Result<Eigh<M>> {
 /// # Errors
 /// As [`eigh`].
 pub fn eigh_with<M: Matrix>(a: M, degeneracy: Degeneracy) -> Result<Eigh<M>> {
-    Ok(Eigh::new(call(Op::Eigh(degeneracy), vec![a.into_value()])?))
+    plain(Op::Eigh(degeneracy), [a], Eigh::new)
 }
 
 /// As [`eigh`], with the status of each matrix; the results of a matrix that failed are NaN, its
@@ -48,8 +51,7 @@ pub fn eigh_with<M: Matrix>(a: M, degeneracy: Degeneracy) -> Result<Eigh<M>> {
 /// # Errors
 /// Those that do not belong to one matrix.
 pub fn eigh_ex<M: Matrix>(a: M) -> Result<(Eigh<M>, M::Info)> {
-    let (parts, info, device) = call_ex(Op::Eigh(Degeneracy::default()), vec![a.into_value()])?;
-    Ok((Eigh::new(parts), M::info(&info, &device)?))
+    status(EIGH, [a], Eigh::new)
 }
 
 /// The decomposition and its tangent along `(dA + dAᴴ)/2`, with `vᵢᴴ dvᵢ = 0`.
@@ -57,9 +59,7 @@ pub fn eigh_ex<M: Matrix>(a: M) -> Result<(Eigh<M>, M::Info)> {
 /// # Errors
 /// As [`eigh`]; `Tensor` if the shapes differ.
 pub fn eigh_jvp<M: Matrix>(a: M, da: M) -> Result<(Eigh<M>, Eigh<M>)> {
-    let op = Op::Eigh(Degeneracy::default());
-    let [parts, moved] = call_jvp(op, vec![a.into_value()], vec![da.into_value()])?;
-    Ok((Eigh::new(parts), Eigh::new(moved)))
+    along(EIGH, [a], [da], Eigh::new)
 }
 
 /// Eigenvalues of `(A + Aᴴ)/2` in nondecreasing order, `[…, n]`.
@@ -67,7 +67,7 @@ pub fn eigh_jvp<M: Matrix>(a: M, da: M) -> Result<(Eigh<M>, Eigh<M>)> {
 /// # Errors
 /// As [`eigh`].
 pub fn eigvalsh<M: Matrix>(a: M) -> Result<M::RealVector> {
-    Ok(M::real_vector(call_one(Op::EigvalsH, vec![a.into_value()])?))
+    plain(Op::EigvalsH, [a], row::<M>)
 }
 
 /// As [`eigvalsh`], with the status of each matrix as in [`eigh_ex`].
@@ -75,8 +75,7 @@ pub fn eigvalsh<M: Matrix>(a: M) -> Result<M::RealVector> {
 /// # Errors
 /// As [`eigh_ex`].
 pub fn eigvalsh_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
-    let (mut parts, info, device) = call_ex(Op::EigvalsH, vec![a.into_value()])?;
-    Ok((M::real_vector(parts.swap_remove(0)), M::info(&info, &device)?))
+    status(Op::EigvalsH, [a], row::<M>)
 }
 
 /// Eigenvalues and their tangents along `(dA + dAᴴ)/2`.
@@ -84,9 +83,7 @@ pub fn eigvalsh_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
 /// # Errors
 /// As [`eigh_jvp`].
 pub fn eigvalsh_jvp<M: Matrix>(a: M, da: M) -> Result<(M::RealVector, M::RealVector)> {
-    let parts = call_jvp(Op::EigvalsH, vec![a.into_value()], vec![da.into_value()])?;
-    let [e, de] = parts.map(|mut parts| M::real_vector(parts.swap_remove(0)));
-    Ok((e, de))
+    along(Op::EigvalsH, [a], [da], row::<M>)
 }
 
 /// `A V = V diag(λ)`, complex.
@@ -99,7 +96,7 @@ pub struct Eig<M: Matrix> {
 }
 
 impl<M: Matrix> Eig<M> {
-    fn new(parts: Vec<Value<M::Backend>>) -> Self {
+    fn new(parts: Parts<M>) -> Self {
         let [l, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
         Self { values: M::complex_vector(l), vectors: M::complex_matrix(v) }
     }
@@ -108,12 +105,12 @@ impl<M: Matrix> Eig<M> {
 /// `A V = V diag(λ)`; the gradient is real if `A` is.
 ///
 /// Gauge: a loss must not depend on the phases of eigenvectors. A defective matrix has no
-/// derivative: `backward` panics with the text of `Singular`.
+/// derivative: `backward` panics with the text of `Defective`.
 ///
 /// # Errors
 /// As [`eigh`].
 pub fn eig<M: Matrix>(a: M) -> Result<Eig<M>> {
-    Ok(Eig::new(call(Op::Eig(Degeneracy::default()), vec![a.into_value()])?))
+    plain(EIG, [a], Eig::new)
 }
 
 /// As [`eig`], with the status of each matrix as in [`eigh_ex`].
@@ -121,16 +118,13 @@ pub fn eig<M: Matrix>(a: M) -> Result<Eig<M>> {
 /// # Errors
 /// As [`eigh_ex`].
 pub fn eig_ex<M: Matrix>(a: M) -> Result<(Eig<M>, M::Info)> {
-    let (parts, info, device) = call_ex(Op::Eig(Degeneracy::default()), vec![a.into_value()])?;
-    Ok((Eig::new(parts), M::info(&info, &device)?))
+    status(EIG, [a], Eig::new)
 }
 
 /// The decomposition and its tangent along `dA`, with `Re vᵢᴴ dvᵢ = 0`.
 ///
 /// # Errors
-/// As [`eig`]; `Singular` if the matrix is defective; `Tensor` if the shapes differ.
+/// As [`eig`]; `Defective` if the vectors are dependent; `Tensor` if the shapes differ.
 pub fn eig_jvp<M: Matrix>(a: M, da: M) -> Result<(Eig<M>, Eig<M>)> {
-    let op = Op::Eig(Degeneracy::default());
-    let [parts, moved] = call_jvp(op, vec![a.into_value()], vec![da.into_value()])?;
-    Ok((Eig::new(parts), Eig::new(moved)))
+    along(EIG, [a], [da], Eig::new)
 }

@@ -5,10 +5,10 @@ use t4a_linalg::hermitian::Elementary;
 use t4a_linalg::polar::Side;
 use t4a_linalg::{Op, Result};
 
-use super::call::{call, call_ex, call_jvp, call_one};
+use super::call::{Parts, along, plain, status};
 use super::matrix::Matrix;
 use super::qr::pair;
-use super::solve::first;
+use super::solve::one;
 
 /// The lower triangular `L` with positive diagonal and `(A + Aᴴ)/2 = L Lᴴ`; the gradient is
 /// Hermitian.
@@ -16,7 +16,7 @@ use super::solve::first;
 /// # Errors
 /// `NotSquare`; `NonFinite`, `NonPositivePivot` with the batch index.
 pub fn cholesky<M: Matrix>(a: M) -> Result<M> {
-    Ok(M::from_value(call_one(Op::Cholesky, vec![a.into_value()])?))
+    plain(Op::Cholesky, [a], one)
 }
 
 /// As [`cholesky`], with the status of each matrix instead of an error: 0, or `i + 1` if pivot `i`
@@ -25,8 +25,7 @@ pub fn cholesky<M: Matrix>(a: M) -> Result<M> {
 /// # Errors
 /// Those that do not belong to one matrix.
 pub fn cholesky_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
-    let (parts, info, device) = call_ex(Op::Cholesky, vec![a.into_value()])?;
-    Ok((first(parts), M::info(&info, &device)?))
+    status(Op::Cholesky, [a], one)
 }
 
 /// The factor and its tangent along `(dA + dAᴴ)/2`.
@@ -34,8 +33,7 @@ pub fn cholesky_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`cholesky`]; `Tensor` if the shapes differ.
 pub fn cholesky_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
-    let [l, dl] = call_jvp(Op::Cholesky, vec![a.into_value()], vec![da.into_value()])?;
-    Ok((first(l), first(dl)))
+    along(Op::Cholesky, [a], [da], one)
 }
 
 /// The isometry and the positive factor of a polar decomposition, `A = U P` or `A = P U`.
@@ -47,14 +45,28 @@ pub struct Polar<M> {
     pub p: M,
 }
 
+impl<M: Matrix> Polar<M> {
+    pub(super) fn new(parts: Parts<M>) -> Self {
+        let (u, p) = pair(parts);
+        Self { u, p }
+    }
+}
+
 /// `A = U P` (right) or `A = P U` (left). The derivative needs full column or row rank, not
 /// different singular values.
 ///
 /// # Errors
 /// `NonFinite`, `NoConvergence` with the batch index.
 pub fn polar<M: Matrix>(a: M, side: Side) -> Result<Polar<M>> {
-    let (u, p) = pair(call(Op::Polar(side), vec![a.into_value()])?);
-    Ok(Polar { u, p })
+    plain(Op::Polar(side), [a], Polar::new)
+}
+
+/// As [`polar`], with the status of each matrix as in [`cholesky_ex`].
+///
+/// # Errors
+/// As [`cholesky_ex`].
+pub fn polar_ex<M: Matrix>(a: M, side: Side) -> Result<(Polar<M>, M::Info)> {
+    status(Op::Polar(side), [a], Polar::new)
 }
 
 /// The factors and their tangents along `dA`.
@@ -62,12 +74,7 @@ pub fn polar<M: Matrix>(a: M, side: Side) -> Result<Polar<M>> {
 /// # Errors
 /// As [`polar`]; `RankDeficient`; `Tensor` if the shapes differ.
 pub fn polar_jvp<M: Matrix>(a: M, da: M, side: Side) -> Result<(Polar<M>, Polar<M>)> {
-    let parts = call_jvp(Op::Polar(side), vec![a.into_value()], vec![da.into_value()])?;
-    let [value, tangent] = parts.map(|parts| {
-        let (u, p) = pair(parts);
-        Polar { u, p }
-    });
-    Ok((value, tangent))
+    along(Op::Polar(side), [a], [da], Polar::new)
 }
 
 /// `e^A`.
@@ -75,7 +82,15 @@ pub fn polar_jvp<M: Matrix>(a: M, da: M, side: Side) -> Result<(Polar<M>, Polar<
 /// # Errors
 /// `NotSquare`; `NonFinite`, `Overflow` with the batch index.
 pub fn expm<M: Matrix>(a: M) -> Result<M> {
-    Ok(M::from_value(call_one(Op::Expm, vec![a.into_value()])?))
+    plain(Op::Expm, [a], one)
+}
+
+/// As [`expm`], with the status of each matrix as in [`cholesky_ex`].
+///
+/// # Errors
+/// As [`cholesky_ex`].
+pub fn expm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
+    status(Op::Expm, [a], one)
 }
 
 /// `e^A` and its Fréchet derivative `L(A, dA)`.
@@ -83,8 +98,7 @@ pub fn expm<M: Matrix>(a: M) -> Result<M> {
 /// # Errors
 /// As [`expm`]; `Tensor` if the shapes differ.
 pub fn expm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
-    let [x, dx] = call_jvp(Op::Expm, vec![a.into_value()], vec![da.into_value()])?;
-    Ok((first(x), first(dx)))
+    along(Op::Expm, [a], [da], one)
 }
 
 /// The principal square root. For Hermitian matrices [`hermitian_function`] is faster.
@@ -93,7 +107,15 @@ pub fn expm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
 /// `NotSquare`; `NonFinite`, `Singular`, and `NoConvergence` if an eigenvalue lies on the negative
 /// real axis, with the batch index.
 pub fn sqrtm<M: Matrix>(a: M) -> Result<M> {
-    Ok(M::from_value(call_one(Op::Sqrtm, vec![a.into_value()])?))
+    plain(Op::Sqrtm, [a], one)
+}
+
+/// As [`sqrtm`], with the status of each matrix as in [`cholesky_ex`].
+///
+/// # Errors
+/// As [`cholesky_ex`].
+pub fn sqrtm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
+    status(Op::Sqrtm, [a], one)
 }
 
 /// The root and its tangent along `dA`.
@@ -101,8 +123,7 @@ pub fn sqrtm<M: Matrix>(a: M) -> Result<M> {
 /// # Errors
 /// As [`sqrtm`]; `Tensor` if the shapes differ.
 pub fn sqrtm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
-    let [x, dx] = call_jvp(Op::Sqrtm, vec![a.into_value()], vec![da.into_value()])?;
-    Ok((first(x), first(dx)))
+    along(Op::Sqrtm, [a], [da], one)
 }
 
 /// `f((A + Aᴴ)/2) = V diag(f(λ)) Vᴴ`, with an exact derivative at ties.
@@ -111,7 +132,7 @@ pub fn sqrtm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
 /// `NotSquare`; `NonFinite`, `NoConvergence`, and `OutsideDomain` if `f` is not finite at an
 /// eigenvalue, with the batch index.
 pub fn hermitian_function<M: Matrix>(a: M, f: Elementary) -> Result<M> {
-    Ok(M::from_value(call_one(Op::Hermitian(f), vec![a.into_value()])?))
+    plain(Op::Hermitian(f), [a], one)
 }
 
 /// As [`hermitian_function`], with the status of each matrix as in [`cholesky_ex`].
@@ -119,8 +140,7 @@ pub fn hermitian_function<M: Matrix>(a: M, f: Elementary) -> Result<M> {
 /// # Errors
 /// Those that do not belong to one matrix.
 pub fn hermitian_function_ex<M: Matrix>(a: M, f: Elementary) -> Result<(M, M::Info)> {
-    let (parts, info, device) = call_ex(Op::Hermitian(f), vec![a.into_value()])?;
-    Ok((first(parts), M::info(&info, &device)?))
+    status(Op::Hermitian(f), [a], one)
 }
 
 /// `f(A)` and its tangent along `(dA + dAᴴ)/2`.
@@ -128,6 +148,5 @@ pub fn hermitian_function_ex<M: Matrix>(a: M, f: Elementary) -> Result<(M, M::In
 /// # Errors
 /// As [`hermitian_function`]; `Tensor` if the shapes differ.
 pub fn hermitian_function_jvp<M: Matrix>(a: M, da: M, f: Elementary) -> Result<(M, M)> {
-    let [x, dx] = call_jvp(Op::Hermitian(f), vec![a.into_value()], vec![da.into_value()])?;
-    Ok((first(x), first(dx)))
+    along(Op::Hermitian(f), [a], [da], one)
 }

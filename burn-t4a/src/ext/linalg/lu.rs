@@ -1,12 +1,16 @@
-//! LU factorisation with partial pivoting.
+//! LU factorisation, and systems solved with factors at hand.
 
+use t4a_linalg::lu::Pivoting;
+use t4a_linalg::triangular::{Op as TriangleOp, Triangle};
 use t4a_linalg::vocabulary::Region;
-use t4a_linalg::{Op, Result};
+use t4a_linalg::{Op, Permutation, Result};
 
+use super::call::{results, results_along, results_ex};
 use super::matrices::{ComplexMatrix, Entries, RealMatrix};
 use super::matrix::Matrix;
 use super::ops::LinalgOps;
-use super::value::Value;
+use super::qr::indices;
+use super::value::{Results, Value};
 
 /// `A[p] = L U` of a batch of `m × n` matrices, `k = min(m, n)`.
 #[derive(Clone, Debug)]
@@ -19,31 +23,151 @@ pub struct Lu<M: Matrix> {
     pub rows: M::Indices,
 }
 
-/// `A[p] = L U`. A singular matrix has such factors, too; its `U` has a zero on the diagonal and no
-/// derivative.
+/// `A[p] = L U` with partial pivoting. A singular matrix has such factors, too; its `U` has a zero
+/// on the diagonal and no derivative.
 ///
 /// # Errors
 /// `NonFinite` with the batch index.
 pub fn lu<M: Matrix>(a: M) -> Result<Lu<M>> {
-    let a = a.into_value();
-    let device = a.device();
-    let mut out = <M::Backend as LinalgOps>::linalg_forward(&Op::LuFactor, &[a], false)?;
-    let packed = out.parts.swap_remove(0);
-    let Some(rows) = &out.rows else { unreachable!("a factorisation has a permutation") };
-    let (l, u) = match packed {
-        Value::Real(_) => split::<_, RealMatrix<_>>(&packed)?,
-        Value::Complex { .. } => split::<_, ComplexMatrix<_>>(&packed)?,
-    };
-    let rows = M::indices(rows.index(), &device)?;
-    Ok(Lu { l: M::from_value(l), u: M::from_value(u), rows })
+    Lu::new(results(Op::LuFactor(Pivoting::Partial), [a])?)
 }
 
-fn split<B: LinalgOps, A: Entries<B>>(packed: &Value<B>) -> Result<(Value<B>, Value<B>)> {
-    let packed = A::from_value(packed);
-    let (m, n) = (packed.rows(), packed.cols());
-    let k = m.min(n);
-    let unit = packed.constant(m, k, 1.0).mask(Region::Diagonal);
-    let l = packed.slice(0..m, 0..k).mask(Region::Lower(-1)).add(&unit);
-    let u = packed.slice(0..k, 0..n).mask(Region::Upper(0));
-    Ok((l.into_value()?, u.into_value()?))
+/// As [`lu`], with the status of each matrix: a matrix that failed has factors of NaN and a zero
+/// gradient.
+///
+/// # Errors
+/// Those that do not belong to one matrix.
+pub fn lu_ex<M: Matrix>(a: M) -> Result<(Lu<M>, M::Info)> {
+    let (out, info) = results_ex(Op::LuFactor(Pivoting::Partial), [a])?;
+    Ok((Lu::new(out)?, info))
+}
+
+/// The factors, and the tangents `dL`, `dU` along `dA`.
+///
+/// # Errors
+/// As [`lu`]; `Singular`; `Tensor` if the shapes differ.
+pub fn lu_jvp<M: Matrix>(a: M, da: M) -> Result<(Lu<M>, (M, M))> {
+    let (out, moved) = results_along(Op::LuFactor(Pivoting::Partial), [a], [da])?;
+    let (dl, du) = split(&moved[0], false)?;
+    Ok((Lu::new(out)?, (M::from_value(dl), M::from_value(du))))
+}
+
+/// `A[p][:, q] = L U` with full pivoting: the factors, and `q`, `[…, n]`: column `j` of `L U` is
+/// column `qⱼ` of `A`. The pivots reveal the rank.
+///
+/// # Errors
+/// As [`lu`].
+pub fn lu_full<M: Matrix>(a: M) -> Result<(Lu<M>, M::Indices)> {
+    let out = results(Op::LuFactor(Pivoting::Full), [a])?;
+    let cols = indices::<M>(&out.cols, &out.parts[0])?;
+    Ok((Lu::new(out)?, cols))
+}
+
+/// As [`lu_full`], with the status of each matrix as in [`lu_ex`].
+///
+/// # Errors
+/// As [`lu_ex`].
+#[allow(clippy::type_complexity)]
+pub fn lu_full_ex<M: Matrix>(a: M) -> Result<((Lu<M>, M::Indices), M::Info)> {
+    let (out, info) = results_ex(Op::LuFactor(Pivoting::Full), [a])?;
+    let cols = indices::<M>(&out.cols, &out.parts[0])?;
+    Ok(((Lu::new(out)?, cols), info))
+}
+
+/// The factors, the tangents `dL`, `dU` along `dA`, and `q`.
+///
+/// # Errors
+/// As [`lu_jvp`].
+#[allow(clippy::type_complexity)]
+pub fn lu_full_jvp<M: Matrix>(a: M, da: M) -> Result<(Lu<M>, (M, M), M::Indices)> {
+    let (out, moved) = results_along(Op::LuFactor(Pivoting::Full), [a], [da])?;
+    let (dl, du) = split(&moved[0], false)?;
+    let cols = indices::<M>(&out.cols, &out.parts[0])?;
+    Ok((Lu::new(out)?, (M::from_value(dl), M::from_value(du)), cols))
+}
+
+impl<M: Matrix> Lu<M> {
+    fn new(out: Results<M::Backend>) -> Result<Self> {
+        let packed = &out.parts[0];
+        let (l, u) = split(packed, true)?;
+        let rows = indices::<M>(&out.rows, packed)?;
+        Ok(Self { l: M::from_value(l), u: M::from_value(u), rows })
+    }
+}
+
+/// `L`, with ones on its diagonal or zeros, and `U`.
+fn split<B: LinalgOps>(packed: &Value<B>, unit: bool) -> Result<(Value<B>, Value<B>)> {
+    fn of<B: LinalgOps, A: Entries<B>>(
+        packed: &Value<B>,
+        unit: bool,
+    ) -> Result<(Value<B>, Value<B>)> {
+        let packed = A::from_value(packed);
+        let (m, n) = (packed.rows(), packed.cols());
+        let k = m.min(n);
+        let l = packed.slice(0..m, 0..k).mask(Region::Lower(-1));
+        let l = match unit {
+            true => l.add(&packed.constant(m, k, 1.0).mask(Region::Diagonal)),
+            false => l,
+        };
+        let u = packed.slice(0..k, 0..n).mask(Region::Upper(0));
+        Ok((l.into_value()?, u.into_value()?))
+    }
+    match packed {
+        Value::Real(_) => of::<_, RealMatrix<_>>(packed, unit),
+        Value::Complex { .. } => of::<_, ComplexMatrix<_>>(packed, unit),
+    }
+}
+
+/// The packed factors of square matrices, for [`lu_solve`].
+#[derive(Clone, Debug)]
+pub struct LuFactors<M: Matrix> {
+    /// `U` on and above the diagonal, the strictly lower part of `L` below: `[…, n, n]`.
+    pub packed: M,
+    rows: Permutation,
+}
+
+/// `A[p] = L U`, packed: one factorisation for many right-hand sides.
+///
+/// # Errors
+/// As [`lu`].
+pub fn lu_factor<M: Matrix>(a: M) -> Result<LuFactors<M>> {
+    let mut out = results(Op::LuFactor(Pivoting::Partial), [a])?;
+    let Some(rows) = out.rows else { unreachable!("a factorisation has a permutation") };
+    Ok(LuFactors { packed: M::from_value(out.parts.swap_remove(0)), rows })
+}
+
+/// The solution of `op(A) X = B` from the factors of `A`: `[…, n, r]` → `[…, n, r]`. Gradients
+/// reach `A` through its factors.
+///
+/// # Errors
+/// `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with the batch index.
+pub fn lu_solve<M: Matrix>(factors: &LuFactors<M>, b: M, op: TriangleOp) -> Result<M> {
+    fn of<B: LinalgOps, A: Entries<B>>(
+        packed: &Value<B>,
+        rows: &Permutation,
+        b: &Value<B>,
+        op: TriangleOp,
+    ) -> Result<Value<B>> {
+        let (packed, b) = (A::from_value(packed), A::from_value(b));
+        let lower = Triangle { op, ..Triangle::LOWER.unit() };
+        let upper = Triangle { op, ..Triangle::UPPER };
+        match op {
+            TriangleOp::None => {
+                let y = packed.solve_triangular(&b.permute_rows(rows), lower);
+                packed.solve_triangular(&y, upper)
+            }
+            // op(A) = op(U) op(L) op(P), so the permutation comes last.
+            _ => {
+                let y = packed.solve_triangular(&b, upper);
+                packed.solve_triangular(&y, lower).permute_rows(&rows.inverse()?)
+            }
+        }
+        .into_value()
+    }
+    let (packed, b) = (factors.packed.clone().into_value(), b.into_value());
+    super::solve::check_rows("lu_solve", &packed, &b)?;
+    Ok(M::from_value(match &packed {
+        Value::Real(_) => of::<_, RealMatrix<_>>(&packed, &factors.rows, &b, op)?,
+        Value::Complex { .. } => of::<_, ComplexMatrix<_>>(&packed, &factors.rows, &b, op)?,
+    }))
 }

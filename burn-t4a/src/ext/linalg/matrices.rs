@@ -63,9 +63,9 @@ impl<B: LinalgOps> Entries<B> for ComplexMatrix<B> {
     }
 }
 
-/// `op(A, B)`, one result.
-fn system<B: LinalgOps, M: Entries<B>>(op: Op, a: &M, b: &M) -> Result<Value<B>> {
-    let inputs = [a.clone().into_value()?, b.clone().into_value()?];
+/// `op` of these matrices, one result.
+fn system<B: LinalgOps, M: Entries<B>>(op: Op, inputs: &[&M]) -> Result<Value<B>> {
+    let inputs = inputs.iter().map(|&x| x.clone().into_value()).collect::<Result<Vec<_>>>()?;
     let mut parts = B::linalg_forward(&op, &inputs, false)?.parts;
     Ok(parts.swap_remove(0))
 }
@@ -87,9 +87,12 @@ impl<B: LinalgOps> RealMatrix<B> {
         self.0.as_ref().map_or(0, |t| t.shape()[t.rank() - from_last])
     }
 
-    /// One of two results: the tensor is a value or an error in all parts.
     fn fail(error: LinalgError) -> Self {
         Self(Err(error))
+    }
+
+    fn solved(x: Result<Value<B>>) -> Self {
+        x.map_or_else(Self::fail, |x| Self::from_value(&x))
     }
 }
 
@@ -234,22 +237,19 @@ impl<B: LinalgOps> Matrices for RealMatrix<B> {
         z.re.clone()
     }
     fn solve_triangular(&self, b: &Self, triangle: Triangle) -> Self {
-        match system(Op::SolveTriangular(triangle), self, b) {
-            Ok(x) => Self::from_value(&x),
-            Err(error) => Self::fail(error),
-        }
+        Self::solved(system(Op::SolveTriangular(triangle), &[self, b]))
     }
     fn solve(&self, b: &Self) -> Self {
-        match system(Op::Solve, self, b) {
-            Ok(x) => Self::from_value(&x),
-            Err(error) => Self::fail(error),
-        }
+        Self::solved(system(Op::Solve, &[self, b]))
     }
     fn lyapunov(&self, b: &Self) -> Self {
-        match system(Op::Lyapunov, self, b) {
-            Ok(x) => Self::from_value(&x),
-            Err(error) => Self::fail(error),
-        }
+        Self::solved(system(Op::Lyapunov, &[self, b]))
+    }
+    fn det(&self) -> Self {
+        Self::solved(system(Op::Det, &[self]))
+    }
+    fn detached(&self) -> Self {
+        self.map(B::float_detach)
     }
     fn largest(&self) -> Self {
         if self.rows() * self.cols() == 0 {
@@ -405,13 +405,19 @@ impl<B: LinalgOps> Matrices for ComplexMatrix<B> {
         z.clone()
     }
     fn solve_triangular(&self, b: &Self, triangle: Triangle) -> Self {
-        Self::solved(system(Op::SolveTriangular(triangle), self, b))
+        Self::solved(system(Op::SolveTriangular(triangle), &[self, b]))
     }
     fn solve(&self, b: &Self) -> Self {
-        Self::solved(system(Op::Solve, self, b))
+        Self::solved(system(Op::Solve, &[self, b]))
     }
     fn lyapunov(&self, b: &Self) -> Self {
-        Self::solved(system(Op::Lyapunov, self, b))
+        Self::solved(system(Op::Lyapunov, &[self, b]))
+    }
+    fn det(&self) -> Self {
+        Self::solved(system(Op::Det, &[self]))
+    }
+    fn detached(&self) -> Self {
+        self.both(RealMatrix::detached)
     }
     fn largest(&self) -> RealMatrix<B> {
         let squares = self.re.mul(&self.re).add(&self.im.mul(&self.im));

@@ -17,6 +17,10 @@ use crate::ext::Complex;
 /// The associated types are tensors of lower rank over the same backend. A number per matrix has
 /// the shape of the batch, `[1]` for a single matrix: Burn has no tensors of rank 0.
 pub trait Matrix: Clone + Debug {
+    /// Number of axes.
+    const RANK: usize;
+    /// Whether there is an imaginary part.
+    const COMPLEX: bool;
     /// The backend.
     type Backend: LinalgOps;
     /// Real vectors `[…, k]`.
@@ -113,6 +117,7 @@ fn integers<B: Backend, const D: usize>(
 macro_rules! matrix {
     ($($d:literal $vector:literal $number:literal;)*) => {$(
         impl<B: LinalgOps> Matrix for Tensor<B, $d> {
+            const COMPLEX: bool = false;
             type Number = Tensor<B, $number>;
 
             fn into_value(self) -> Value<B> {
@@ -128,6 +133,7 @@ macro_rules! matrix {
         }
 
         impl<B: LinalgOps> Matrix for Complex<B, $d> {
+            const COMPLEX: bool = true;
             type Number = Complex<B, $number>;
 
             fn into_value(self) -> Value<B> {
@@ -145,6 +151,7 @@ macro_rules! matrix {
         }
     )*};
     (@lower $b:ident $d:literal $vector:literal $number:literal) => {
+        const RANK: usize = $d;
         type Backend = $b;
         type RealVector = Tensor<$b, $vector>;
         type ComplexVector = Complex<$b, $vector>;

@@ -22,10 +22,52 @@
 //! `impl LinalgOps for MyBackend {}` is enough: factorisations then run in the engine through host
 //! data, derivative rules in the backend's own operations.
 
+//! # What there is
+//! `[…]_ex` gives the status of each matrix, `[…]_jvp` a tangent. Everything has a gradient, and the
+//! gradient has one.
+//!
+//! | function | `_ex` | `_jvp` |
+//! |---|---|---|
+//! | `svd` | ✓ | ✓ |
+//! | `svd_full` | ✓ | ✓ |
+//! | `svd_truncated` | ✓ | ✓ |
+//! | `svdvals` | ✓ | ✓ |
+//! | `svd_left_dims` | – | – |
+//! | `qr` | ✓ | ✓ |
+//! | `qr_complete` | ✓ | ✓ |
+//! | `qr_pivoted` | ✓ | ✓ |
+//! | `qr_left_dims` | – | – |
+//! | `lq` | ✓ | ✓ |
+//! | `ql` | ✓ | ✓ |
+//! | `rq` | ✓ | ✓ |
+//! | `lu` | ✓ | ✓ |
+//! | `lu_full` | ✓ | ✓ |
+//! | `lu_solve` | – | – |
+//! | `cholesky` | ✓ | ✓ |
+//! | `eigh` | ✓ | ✓ |
+//! | `eigh_left_dims` | – | – |
+//! | `eigvalsh` | ✓ | ✓ |
+//! | `eig` | ✓ | ✓ |
+//! | `polar` | ✓ | ✓ |
+//! | `polar_left_dims` | – | – |
+//! | `expm` | ✓ | ✓ |
+//! | `sqrtm` | ✓ | ✓ |
+//! | `hermitian_function` | ✓ | ✓ |
+//! | `solve` | ✓ | ✓ |
+//! | `solve_triangular` | ✓ | ✓ |
+//! | `lyapunov` | ✓ | ✓ |
+//! | `lstsq` | ✓ | ✓ |
+//! | `lstsq_min_norm` | ✓ | ✓ |
+//! | `inv` | ✓ | ✓ |
+//! | `pinv` | ✓ | ✓ |
+//! | `det` | ✓ | ✓ |
+//! | `slogdet` | ✓ | ✓ |
+
 mod autodiff;
 mod call;
 mod eigen;
 mod function;
+mod left_dims;
 mod lu;
 mod matrices;
 mod matrix;
@@ -47,19 +89,28 @@ pub use eigen::{
     eigvalsh_jvp,
 };
 pub use function::{
-    Polar, cholesky, cholesky_ex, cholesky_jvp, expm, expm_jvp, hermitian_function,
-    hermitian_function_ex, hermitian_function_jvp, polar, polar_jvp, sqrtm, sqrtm_jvp,
+    Polar, cholesky, cholesky_ex, cholesky_jvp, expm, expm_ex, expm_jvp, hermitian_function,
+    hermitian_function_ex, hermitian_function_jvp, polar, polar_ex, polar_jvp, sqrtm, sqrtm_ex,
+    sqrtm_jvp,
 };
-pub use lu::{Lu, lu};
+pub use left_dims::{eigh_left_dims, polar_left_dims, qr_left_dims, svd_left_dims};
+pub use lu::{
+    Lu, LuFactors, lu, lu_ex, lu_factor, lu_full, lu_full_ex, lu_full_jvp, lu_jvp, lu_solve,
+};
 pub use matrix::Matrix;
 pub use ops::LinalgOps;
-pub use qr::{Qr, lq, ql, qr, qr_ex, qr_jvp, rq};
+pub use qr::{
+    Qr, lq, lq_ex, lq_jvp, ql, ql_ex, ql_jvp, qr, qr_complete, qr_complete_ex, qr_complete_jvp,
+    qr_ex, qr_jvp, qr_pivoted, qr_pivoted_ex, qr_pivoted_jvp, rq, rq_ex, rq_jvp,
+};
 pub use solve::{
-    det, det_jvp, inv, inv_ex, inv_jvp, lstsq, lstsq_min_norm, lyapunov, pinv, pinv_jvp, slogdet,
-    slogdet_jvp, solve, solve_ex, solve_jvp, solve_triangular, solve_triangular_ex,
+    det, det_ex, det_jvp, inv, inv_ex, inv_jvp, lstsq, lstsq_ex, lstsq_jvp, lstsq_min_norm,
+    lstsq_min_norm_ex, lstsq_min_norm_jvp, lyapunov, lyapunov_ex, lyapunov_jvp, pinv, pinv_ex,
+    pinv_jvp, slogdet, slogdet_ex, slogdet_jvp, solve, solve_ex, solve_jvp, solve_triangular,
+    solve_triangular_ex, solve_triangular_jvp,
 };
 pub use svd::{
-    Svd, TruncatedSvd, svd, svd_ex, svd_jvp, svd_truncated, svd_with, svdvals, svdvals_ex,
-    svdvals_jvp,
+    Svd, TruncatedSvd, svd, svd_ex, svd_full, svd_full_ex, svd_full_jvp, svd_jvp, svd_truncated,
+    svd_truncated_ex, svd_truncated_jvp, svd_with, svdvals, svdvals_ex, svdvals_jvp,
 };
 pub use value::{Results, Value};

@@ -23,10 +23,9 @@ pub trait LinalgOps: Backend {
     /// # Errors
     /// Those of the operation, with the batch index; `Tensor` for dtypes other than f32 and f64.
     fn linalg_forward(op: &Op, inputs: &[Value<Self>], keep: bool) -> Result<Results<Self>> {
-        let host = inputs.iter().cloned().map(|v| v.try_map(to_host::<Self>));
-        let host = host.collect::<Result<Vec<Value<BurnT4a>>>>()?;
         let device = inputs.first().map(Value::device).unwrap_or_default();
-        BurnT4a::linalg_forward(op, &host, keep)?.try_map(|t| from_host::<Self>(t, &device))
+        let out = BurnT4a::linalg_forward(op, &to_host(inputs)?, keep)?;
+        out.try_map(|t| from_host::<Self>(t, &device))
     }
 
     /// Which matrices an operation cannot serve: 0, or the code of
@@ -35,8 +34,7 @@ pub trait LinalgOps: Backend {
     /// # Errors
     /// Those that do not belong to one matrix: shapes, dtypes.
     fn linalg_info(op: &Op, inputs: &[Value<Self>]) -> Result<Tensor<i32>> {
-        let host = inputs.iter().cloned().map(|v| v.try_map(to_host::<Self>));
-        BurnT4a::linalg_info(op, &host.collect::<Result<Vec<Value<BurnT4a>>>>()?)
+        BurnT4a::linalg_info(op, &to_host(inputs)?)
     }
 
     /// Cotangents of the inputs from those of the results.
@@ -72,7 +70,8 @@ impl LinalgOps for BurnT4a {
     fn linalg_forward(op: &Op, inputs: &[Value<Self>], keep: bool) -> Result<Results<Self>> {
         let out = op.forward_any(&engine(inputs)?, keep)?;
         let saved = out.saved.map(|(op, parts)| -> Result<_> { Ok((op, values(parts)?)) });
-        Ok(Results { parts: values(out.parts)?, saved: saved.transpose()?, rows: out.rows })
+        let (parts, saved) = (values(out.parts)?, saved.transpose()?);
+        Ok(Results { parts, saved, rows: out.rows, cols: out.cols })
     }
 
     fn linalg_info(op: &Op, inputs: &[Value<Self>]) -> Result<Tensor<i32>> {
@@ -128,7 +127,8 @@ fn values(parts: Vec<AnyTensor>) -> Result<Vec<Value<BurnT4a>>> {
 fn outcome(out: &Results<BurnT4a>) -> Result<AnyOutcome> {
     let saved = out.saved.as_ref();
     let saved = saved.map(|(op, parts)| -> Result<_> { Ok((*op, engine(parts)?)) }).transpose()?;
-    Ok(AnyOutcome { parts: engine(&out.parts)?, saved, rows: out.rows.clone() })
+    let (rows, cols) = (out.rows.clone(), out.cols.clone());
+    Ok(AnyOutcome { parts: engine(&out.parts)?, saved, rows, cols })
 }
 
 /// The elements on the host.
@@ -141,8 +141,9 @@ pub(super) fn read<B: Backend>(x: FloatTensor<B>) -> Result<TensorData> {
     }
 }
 
-fn to_host<B: Backend>(x: FloatTensor<B>) -> Result<T4aTensor> {
-    Ok(T4aTensor::from_data(read::<B>(x)?)?)
+fn to_host<B: Backend>(values: &[Value<B>]) -> Result<Vec<Value<BurnT4a>>> {
+    let one = |x| Ok(T4aTensor::from_data(read::<B>(x)?)?);
+    values.iter().cloned().map(|value| value.try_map(one)).collect()
 }
 
 fn from_host<B: Backend>(x: T4aTensor, device: &B::Device) -> Result<FloatTensor<B>> {

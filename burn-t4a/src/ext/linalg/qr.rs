@@ -1,33 +1,40 @@
-//! QR and its relatives LQ, QL, RQ, by adjoints and reversals of axes.
+//! QR, also complete and pivoted, and its relatives LQ, QL, RQ.
 
 use burn_backend::TensorMetadata;
-use t4a_linalg::{Op, Result};
+use t4a_linalg::qr::Columns;
+use t4a_linalg::{Op, Permutation, Result};
 
-use super::call::{call, call_ex, call_jvp};
+use super::call::{Parts, along, plain, results, results_along, results_ex, status};
 use super::matrix::Matrix;
 use super::ops::LinalgOps;
-use super::value::Value;
+use super::value::{Results, Value};
 
 /// `A = Q R` of a batch of `m × n` matrices, `k = min(m, n)`; the diagonal of `R` is real and
 /// not negative.
 #[derive(Clone, Debug)]
 pub struct Qr<M> {
-    /// Orthonormal columns, `[…, m, k]`.
+    /// Orthonormal columns, `[…, m, k]`, or `[…, m, m]` if complete.
     pub q: M,
-    /// Upper trapezoidal, `[…, k, n]`.
+    /// Upper trapezoidal, `[…, k, n]`, or `[…, m, n]` if complete.
     pub r: M,
 }
 
 /// Two matrices out of the parts of a result.
-pub(super) fn pair<M: Matrix>(parts: Vec<Value<M::Backend>>) -> (M, M) {
+pub(super) fn pair<M: Matrix>(parts: Parts<M>) -> (M, M) {
     let [a, b] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
     (M::from_value(a), M::from_value(b))
 }
 
-fn factors<M: Matrix>(parts: Vec<Value<M::Backend>>) -> Qr<M> {
-    let (q, r) = pair(parts);
-    Qr { q, r }
+impl<M: Matrix> Qr<M> {
+    pub(super) fn new(parts: Parts<M>) -> Self {
+        let (q, r) = pair(parts);
+        Self { q, r }
+    }
 }
+
+const THIN: Op = Op::Qr(Columns::Thin);
+const COMPLETE: Op = Op::Qr(Columns::Complete);
+const PIVOTED: Op = Op::QrPivoted(Columns::Thin);
 
 /// `A = Q R`, thin.
 ///
@@ -37,7 +44,7 @@ fn factors<M: Matrix>(parts: Vec<Value<M::Backend>>) -> Qr<M> {
 /// # Errors
 /// `NonFinite` with the batch index.
 pub fn qr<M: Matrix>(a: M) -> Result<Qr<M>> {
-    Ok(factors(call(Op::Qr, vec![a.into_value()])?))
+    plain(THIN, [a], Qr::new)
 }
 
 /// As [`qr`], with the status of each matrix; the factors of a matrix that failed are NaN, its
@@ -46,8 +53,7 @@ pub fn qr<M: Matrix>(a: M) -> Result<Qr<M>> {
 /// # Errors
 /// Those that do not belong to one matrix.
 pub fn qr_ex<M: Matrix>(a: M) -> Result<(Qr<M>, M::Info)> {
-    let (parts, info, device) = call_ex(Op::Qr, vec![a.into_value()])?;
-    Ok((factors(parts), M::info(&info, &device)?))
+    status(THIN, [a], Qr::new)
 }
 
 /// The factors and their tangents along `dA`.
@@ -55,32 +61,81 @@ pub fn qr_ex<M: Matrix>(a: M) -> Result<(Qr<M>, M::Info)> {
 /// # Errors
 /// As [`qr`]; `RankDeficient`; `Tensor` if the shapes differ.
 pub fn qr_jvp<M: Matrix>(a: M, da: M) -> Result<(Qr<M>, Qr<M>)> {
-    let [parts, moved] = call_jvp(Op::Qr, vec![a.into_value()], vec![da.into_value()])?;
-    Ok((factors(parts), factors(moved)))
+    along(THIN, [a], [da], Qr::new)
 }
 
-fn adjoint<B: LinalgOps>(value: Value<B>) -> Value<B> {
-    let transposed: Value<B> = value.map(|x| {
-        let rank = x.rank();
-        B::float_swap_dims(x, rank - 2, rank - 1)
-    });
-    match transposed {
-        Value::Complex { re, im } => Value::Complex { re, im: B::float_neg(im) },
-        real => real,
+/// `A = Q R` with square `Q`.
+///
+/// The columns beyond `k` are an arbitrary basis of the complement: a loss that depends on more
+/// than their span has no derivative and is reported as in [`svd`](super::svd()).
+///
+/// # Errors
+/// As [`qr`].
+pub fn qr_complete<M: Matrix>(a: M) -> Result<Qr<M>> {
+    plain(COMPLETE, [a], Qr::new)
+}
+
+/// As [`qr_complete`], with the status of each matrix as in [`qr_ex`].
+///
+/// # Errors
+/// As [`qr_ex`].
+pub fn qr_complete_ex<M: Matrix>(a: M) -> Result<(Qr<M>, M::Info)> {
+    status(COMPLETE, [a], Qr::new)
+}
+
+/// The complete factors and their tangents along `dA`; the complement moves as little as possible.
+///
+/// # Errors
+/// As [`qr_jvp`].
+pub fn qr_complete_jvp<M: Matrix>(a: M, da: M) -> Result<(Qr<M>, Qr<M>)> {
+    along(COMPLETE, [a], [da], Qr::new)
+}
+
+/// `A[:, p] = Q R`, thin, with `|R₀₀| ≥ |R₁₁| ≥ …`: the factors and `p`, `[…, n]`, a constant on
+/// the tape. The derivative needs full rank as in [`qr`].
+///
+/// # Errors
+/// As [`qr`].
+pub fn qr_pivoted<M: Matrix>(a: M) -> Result<(Qr<M>, M::Indices)> {
+    let out = results(PIVOTED, [a])?;
+    let cols = columns::<M>(&out)?;
+    Ok((Qr::new(out.parts), cols))
+}
+
+/// As [`qr_pivoted`], with the status of each matrix as in [`qr_ex`].
+///
+/// # Errors
+/// As [`qr_ex`].
+pub fn qr_pivoted_ex<M: Matrix>(a: M) -> Result<((Qr<M>, M::Indices), M::Info)> {
+    let (out, info) = results_ex(PIVOTED, [a])?;
+    let cols = columns::<M>(&out)?;
+    Ok(((Qr::new(out.parts), cols), info))
+}
+
+/// The factors, their tangents along `dA`, and `p`.
+///
+/// # Errors
+/// As [`qr_jvp`].
+#[allow(clippy::type_complexity)]
+pub fn qr_pivoted_jvp<M: Matrix>(a: M, da: M) -> Result<(Qr<M>, Qr<M>, M::Indices)> {
+    let (out, moved) = results_along(PIVOTED, [a], [da])?;
+    let cols = columns::<M>(&out)?;
+    Ok((Qr::new(out.parts), Qr::new(moved), cols))
+}
+
+fn columns<M: Matrix>(out: &Results<M::Backend>) -> Result<M::Indices> {
+    indices::<M>(&out.cols, &out.parts[0])
+}
+
+/// A permutation as a tensor on the device of a result.
+pub(super) fn indices<M: Matrix>(
+    permutation: &Option<Permutation>,
+    beside: &Value<M::Backend>,
+) -> Result<M::Indices> {
+    match permutation {
+        Some(permutation) => M::indices(permutation.index(), &beside.device()),
+        None => unreachable!("a pivoted factorisation has a permutation"),
     }
-}
-
-fn reverse<B: LinalgOps>(value: Value<B>, from_last: &[usize]) -> Value<B> {
-    value.map(|x| {
-        let axes: Vec<usize> = from_last.iter().map(|back| x.rank() - back).collect();
-        B::float_flip(x, &axes)
-    })
-}
-
-/// Both factors of the thin QR factorisation as values.
-fn values<B: LinalgOps>(a: Value<B>) -> Result<(Value<B>, Value<B>)> {
-    let [q, r] = <[_; 2]>::try_from(call(Op::Qr, vec![a])?).unwrap_or_else(|_| unreachable!("two"));
-    Ok((q, r))
 }
 
 /// `A = L Q`: `([…, m, k], […, k, n])`, `L` lower trapezoidal, `Q` with orthonormal rows.
@@ -88,8 +143,48 @@ fn values<B: LinalgOps>(a: Value<B>) -> Result<(Value<B>, Value<B>)> {
 /// # Errors
 /// As [`qr`].
 pub fn lq<M: Matrix>(a: M) -> Result<(M, M)> {
-    let (q, r) = values(adjoint(a.into_value()))?;
-    Ok((M::from_value(adjoint(r)), M::from_value(adjoint(q))))
+    plain(Op::Lq, [a], pair)
+}
+
+/// As [`lq`], with the status of each matrix as in [`qr_ex`].
+///
+/// # Errors
+/// As [`qr_ex`].
+pub fn lq_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
+    status(Op::Lq, [a], pair)
+}
+
+/// The factors and their tangents along `dA`.
+///
+/// # Errors
+/// As [`qr_jvp`].
+#[allow(clippy::type_complexity)]
+pub fn lq_jvp<M: Matrix>(a: M, da: M) -> Result<((M, M), (M, M))> {
+    along(Op::Lq, [a], [da], pair)
+}
+
+/// Reverses axes, counted from the last one.
+fn reverse<B: LinalgOps>(value: Value<B>, from_last: &[usize]) -> Value<B> {
+    value.map(|x| {
+        let axes: Vec<usize> = from_last.iter().map(|back| x.rank() - back).collect();
+        B::float_flip(x, &axes)
+    })
+}
+
+fn reversed<M: Matrix>(a: M, from_last: &[usize]) -> M {
+    M::from_value(reverse(a.into_value(), from_last))
+}
+
+/// `A J = (Q J)(J L J)`, `J` the reversal.
+fn ql_factors<M: Matrix>(parts: Parts<M>) -> (M, M) {
+    let (q, r) = pair(parts);
+    (reversed(q, &[1]), reversed(r, &[1, 2]))
+}
+
+/// `J A = (J R J)(J Q)` is an LQ factorisation.
+fn rq_factors<M: Matrix>(parts: Parts<M>) -> (M, M) {
+    let (l, q) = pair(parts);
+    (reversed(l, &[1, 2]), reversed(q, &[2]))
 }
 
 /// `A = Q L`: `([…, m, k], […, k, n])`, `L` lower trapezoidal towards the last column.
@@ -97,9 +192,24 @@ pub fn lq<M: Matrix>(a: M) -> Result<(M, M)> {
 /// # Errors
 /// As [`qr`].
 pub fn ql<M: Matrix>(a: M) -> Result<(M, M)> {
-    // A J = (Q J)(J L J), J the reversal.
-    let (q, r) = values(reverse(a.into_value(), &[1]))?;
-    Ok((M::from_value(reverse(q, &[1])), M::from_value(reverse(r, &[1, 2]))))
+    plain(THIN, [reversed(a, &[1])], ql_factors)
+}
+
+/// As [`ql`], with the status of each matrix as in [`qr_ex`].
+///
+/// # Errors
+/// As [`qr_ex`].
+pub fn ql_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
+    status(THIN, [reversed(a, &[1])], ql_factors)
+}
+
+/// The factors and their tangents along `dA`.
+///
+/// # Errors
+/// As [`qr_jvp`].
+#[allow(clippy::type_complexity)]
+pub fn ql_jvp<M: Matrix>(a: M, da: M) -> Result<((M, M), (M, M))> {
+    along(THIN, [reversed(a, &[1])], [reversed(da, &[1])], ql_factors)
 }
 
 /// `A = R Q`: `([…, m, k], […, k, n])`, `R` upper trapezoidal towards the last row.
@@ -107,7 +217,22 @@ pub fn ql<M: Matrix>(a: M) -> Result<(M, M)> {
 /// # Errors
 /// As [`qr`].
 pub fn rq<M: Matrix>(a: M) -> Result<(M, M)> {
-    // J A = (J R J)(J Q) is an LQ factorisation.
-    let (q, r) = values(adjoint(reverse(a.into_value(), &[2])))?;
-    Ok((M::from_value(reverse(adjoint(r), &[1, 2])), M::from_value(reverse(adjoint(q), &[2]))))
+    plain(Op::Lq, [reversed(a, &[2])], rq_factors)
+}
+
+/// As [`rq`], with the status of each matrix as in [`qr_ex`].
+///
+/// # Errors
+/// As [`qr_ex`].
+pub fn rq_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
+    status(Op::Lq, [reversed(a, &[2])], rq_factors)
+}
+
+/// The factors and their tangents along `dA`.
+///
+/// # Errors
+/// As [`qr_jvp`].
+#[allow(clippy::type_complexity)]
+pub fn rq_jvp<M: Matrix>(a: M, da: M) -> Result<((M, M), (M, M))> {
+    along(Op::Lq, [reversed(a, &[2])], [reversed(da, &[2])], rq_factors)
 }

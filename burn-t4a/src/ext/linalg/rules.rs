@@ -29,7 +29,8 @@ fn parts<B: LinalgOps, M: Entries<B>>(op: &Op, values: &[Value<B>]) -> Vec<Part<
 
 fn outcome<B: LinalgOps, M: Entries<B>>(op: &Op, out: &Results<B>) -> Outcome<M> {
     let saved = out.saved.as_ref().map(|(op, values)| (*op, parts(op, values)));
-    Outcome { parts: parts(op, &out.parts), saved, rows: out.rows.clone() }
+    let (rows, cols) = (out.rows.clone(), out.cols.clone());
+    Outcome { parts: parts(op, &out.parts), saved, rows, cols }
 }
 
 fn matrices<B: LinalgOps, M: Entries<B>>(values: &[Value<B>]) -> Vec<M> {

@@ -1,17 +1,16 @@
 //! Linear systems, least squares, determinants and inverses.
 
+use burn_backend::Backend;
 use t4a_linalg::triangular::Triangle;
 use t4a_linalg::{Op, Result};
 use t4a_tensor::TensorError;
 
-use super::call::{call, call_ex, call_jvp, call_one};
-use super::matrices::{ComplexMatrix, Entries, RealMatrix};
+use super::call::{Parts, along, plain, status};
 use super::matrix::Matrix;
-use super::ops::LinalgOps;
 use super::value::Value;
 
-/// One matrix out of the parts of a result.
-pub(super) fn first<M: Matrix>(mut parts: Vec<Value<M::Backend>>) -> M {
+/// The matrix of a result with one part.
+pub(super) fn one<M: Matrix>(mut parts: Parts<M>) -> M {
     M::from_value(parts.swap_remove(0))
 }
 
@@ -20,7 +19,7 @@ pub(super) fn first<M: Matrix>(mut parts: Vec<Value<M::Backend>>) -> M {
 /// # Errors
 /// `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with the batch index.
 pub fn solve<M: Matrix>(a: M, b: M) -> Result<M> {
-    Ok(M::from_value(call_one(Op::Solve, vec![a.into_value(), b.into_value()])?))
+    plain(Op::Solve, [a, b], one)
 }
 
 /// As [`solve`], with the status of each system instead of an error: 0, or `i + 1` if pivot `i` is
@@ -29,8 +28,7 @@ pub fn solve<M: Matrix>(a: M, b: M) -> Result<M> {
 /// # Errors
 /// Those that do not belong to one matrix.
 pub fn solve_ex<M: Matrix>(a: M, b: M) -> Result<(M, M::Info)> {
-    let (parts, info, device) = call_ex(Op::Solve, vec![a.into_value(), b.into_value()])?;
-    Ok((first(parts), M::info(&info, &device)?))
+    status(Op::Solve, [a, b], one)
 }
 
 /// The solution and its tangent along `dA` and `dB`.
@@ -38,9 +36,7 @@ pub fn solve_ex<M: Matrix>(a: M, b: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`solve`].
 pub fn solve_jvp<M: Matrix>(a: M, b: M, da: M, db: M) -> Result<(M, M)> {
-    let inputs = vec![a.into_value(), b.into_value()];
-    let [x, dx] = call_jvp(Op::Solve, inputs, vec![da.into_value(), db.into_value()])?;
-    Ok((first(x), first(dx)))
+    along(Op::Solve, [a, b], [da, db], one)
 }
 
 /// The solution of `op(T) X = B`; only the triangle named is read.
@@ -48,8 +44,7 @@ pub fn solve_jvp<M: Matrix>(a: M, b: M, da: M, db: M) -> Result<(M, M)> {
 /// # Errors
 /// As [`solve`].
 pub fn solve_triangular<M: Matrix>(t: M, b: M, triangle: Triangle) -> Result<M> {
-    let op = Op::SolveTriangular(triangle);
-    Ok(M::from_value(call_one(op, vec![t.into_value(), b.into_value()])?))
+    plain(Op::SolveTriangular(triangle), [t, b], one)
 }
 
 /// As [`solve_triangular`], with the status of each system as in [`solve_ex`].
@@ -57,9 +52,21 @@ pub fn solve_triangular<M: Matrix>(t: M, b: M, triangle: Triangle) -> Result<M> 
 /// # Errors
 /// As [`solve_ex`].
 pub fn solve_triangular_ex<M: Matrix>(t: M, b: M, triangle: Triangle) -> Result<(M, M::Info)> {
-    let inputs = vec![t.into_value(), b.into_value()];
-    let (parts, info, device) = call_ex(Op::SolveTriangular(triangle), inputs)?;
-    Ok((first(parts), M::info(&info, &device)?))
+    status(Op::SolveTriangular(triangle), [t, b], one)
+}
+
+/// The solution and its tangent along `dT` and `dB`.
+///
+/// # Errors
+/// As [`solve`].
+pub fn solve_triangular_jvp<M: Matrix>(
+    t: M,
+    b: M,
+    dt: M,
+    db: M,
+    triangle: Triangle,
+) -> Result<(M, M)> {
+    along(Op::SolveTriangular(triangle), [t, b], [dt, db], one)
 }
 
 /// The solution of `P X + X P = B` with positive definite Hermitian `P`.
@@ -67,35 +74,50 @@ pub fn solve_triangular_ex<M: Matrix>(t: M, b: M, triangle: Triangle) -> Result<
 /// # Errors
 /// As [`solve`]; `RankDeficient` if `P` is not positive definite to rounding.
 pub fn lyapunov<M: Matrix>(p: M, b: M) -> Result<M> {
-    Ok(M::from_value(call_one(Op::Lyapunov, vec![p.into_value(), b.into_value()])?))
+    plain(Op::Lyapunov, [p, b], one)
+}
+
+/// As [`lyapunov`], with the status of each equation: `r + 1` if only `r` eigenvalues of `P` are
+/// positive.
+///
+/// # Errors
+/// As [`solve_ex`].
+pub fn lyapunov_ex<M: Matrix>(p: M, b: M) -> Result<(M, M::Info)> {
+    status(Op::Lyapunov, [p, b], one)
+}
+
+/// The solution and its tangent along `(dP + dPᴴ)/2` and `dB`.
+///
+/// # Errors
+/// As [`lyapunov`].
+pub fn lyapunov_jvp<M: Matrix>(p: M, b: M, dp: M, db: M) -> Result<(M, M)> {
+    along(Op::Lyapunov, [p, b], [dp, db], one)
 }
 
 /// `X` with `‖A X − B‖` minimal, and `‖X‖` minimal if `A` is wide: `[…, m, n]`, `[…, m, r]` →
 /// `[…, n, r]`. `A` has full rank; [`lstsq_min_norm`] serves any rank.
 ///
 /// # Errors
-/// `Tensor` if the shapes do not match; `NonFinite`, `Singular` with the batch index if a diagonal
-/// entry of `R` is zero.
+/// `Tensor` if the shapes do not match; `NonFinite`, `RankDeficient` with the batch index.
 pub fn lstsq<M: Matrix>(a: M, b: M) -> Result<M> {
-    let (a, b) = (a.into_value(), b.into_value());
-    check_rows("lstsq", &a, &b)?;
-    Ok(M::from_value(match &a {
-        Value::Real(_) => least_squares::<_, RealMatrix<_>>(&a, &b)?,
-        Value::Complex { .. } => least_squares::<_, ComplexMatrix<_>>(&a, &b)?,
-    }))
+    plain(Op::Lstsq, [a, b], one)
 }
 
-fn least_squares<B: LinalgOps, A: Entries<B>>(a: &Value<B>, b: &Value<B>) -> Result<Value<B>> {
-    let (a, b) = (A::from_value(a), A::from_value(b));
-    let tall = a.rows() >= a.cols();
-    let factored = if tall { a } else { a.adjoint() };
-    let factors = call(Op::Qr, vec![factored.into_value()?])?;
-    let (q, r) = (A::from_value(&factors[0]), A::from_value(&factors[1]));
-    match tall {
-        true => r.solve_triangular(&q.adjoint().matmul(&b), Triangle::UPPER),
-        false => q.matmul(&r.solve_triangular(&b, Triangle::UPPER.adjoint())),
-    }
-    .into_value()
+/// As [`lstsq`], with the status of each system: `i + 1` if diagonal entry `i` of `R` in a QR
+/// factorisation is zero to rounding.
+///
+/// # Errors
+/// As [`solve_ex`].
+pub fn lstsq_ex<M: Matrix>(a: M, b: M) -> Result<(M, M::Info)> {
+    status(Op::Lstsq, [a, b], one)
+}
+
+/// The solution and its tangent along `dA` and `dB`.
+///
+/// # Errors
+/// As [`lstsq`].
+pub fn lstsq_jvp<M: Matrix>(a: M, b: M, da: M, db: M) -> Result<(M, M)> {
+    along(Op::Lstsq, [a, b], [da, db], one)
 }
 
 /// The solution of least norm `X = A⁺ B`, of any rank; `rtol` as in [`pinv`].
@@ -103,20 +125,33 @@ fn least_squares<B: LinalgOps, A: Entries<B>>(a: &Value<B>, b: &Value<B>) -> Res
 /// # Errors
 /// As [`pinv`]; `Tensor` if the shapes do not match.
 pub fn lstsq_min_norm<M: Matrix>(a: M, b: M, rtol: Option<f64>) -> Result<M> {
-    let (a, b) = (a.into_value(), b.into_value());
-    check_rows("lstsq_min_norm", &a, &b)?;
-    let p = call_one(Op::Pinv(rtol), vec![a])?;
-    Ok(M::from_value(match &p {
-        Value::Real(_) => product::<_, RealMatrix<_>>(&p, &b)?,
-        Value::Complex { .. } => product::<_, ComplexMatrix<_>>(&p, &b)?,
-    }))
+    plain(Op::LstsqMinNorm(rtol), [a, b], one)
 }
 
-fn product<B: LinalgOps, A: Entries<B>>(a: &Value<B>, b: &Value<B>) -> Result<Value<B>> {
-    A::from_value(a).matmul(&A::from_value(b)).into_value()
+/// As [`lstsq_min_norm`], with the status of each system.
+///
+/// # Errors
+/// As [`solve_ex`].
+pub fn lstsq_min_norm_ex<M: Matrix>(a: M, b: M, rtol: Option<f64>) -> Result<(M, M::Info)> {
+    status(Op::LstsqMinNorm(rtol), [a, b], one)
 }
 
-fn check_rows<B: LinalgOps>(op: &'static str, a: &Value<B>, b: &Value<B>) -> Result<()> {
+/// The solution and its tangent along `dA` and `dB`, at constant rank.
+///
+/// # Errors
+/// As [`lstsq_min_norm`].
+pub fn lstsq_min_norm_jvp<M: Matrix>(
+    a: M,
+    b: M,
+    da: M,
+    db: M,
+    rtol: Option<f64>,
+) -> Result<(M, M)> {
+    along(Op::LstsqMinNorm(rtol), [a, b], [da, db], one)
+}
+
+/// Rejects right-hand sides whose batch or rows are not those of `a`.
+pub(super) fn check_rows<B: Backend>(op: &'static str, a: &Value<B>, b: &Value<B>) -> Result<()> {
     let (a, b) = (a.shape(), b.shape());
     let last = a.len() - 1;
     match a[..last] == b[..last] {
@@ -130,7 +165,7 @@ fn check_rows<B: LinalgOps>(op: &'static str, a: &Value<B>, b: &Value<B>) -> Res
 /// # Errors
 /// As [`solve`].
 pub fn inv<M: Matrix>(a: M) -> Result<M> {
-    Ok(M::from_value(call_one(Op::Inv, vec![a.into_value()])?))
+    plain(Op::Inv, [a], one)
 }
 
 /// As [`inv`], with the status of each matrix as in [`solve_ex`].
@@ -138,8 +173,7 @@ pub fn inv<M: Matrix>(a: M) -> Result<M> {
 /// # Errors
 /// As [`solve_ex`].
 pub fn inv_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
-    let (parts, info, device) = call_ex(Op::Inv, vec![a.into_value()])?;
-    Ok((first(parts), M::info(&info, &device)?))
+    status(Op::Inv, [a], one)
 }
 
 /// `A⁻¹` and its tangent along `dA`.
@@ -147,8 +181,7 @@ pub fn inv_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`solve`].
 pub fn inv_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
-    let [b, db] = call_jvp(Op::Inv, vec![a.into_value()], vec![da.into_value()])?;
-    Ok((first(b), first(db)))
+    along(Op::Inv, [a], [da], one)
 }
 
 /// The pseudoinverse `[…, n, m]`; singular values below `rtol` times the largest are dropped,
@@ -157,7 +190,15 @@ pub fn inv_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
 /// # Errors
 /// `NonFinite`, `NoConvergence` with the batch index; `Tensor` for a cutoff below zero.
 pub fn pinv<M: Matrix>(a: M, rtol: Option<f64>) -> Result<M> {
-    Ok(M::from_value(call_one(Op::Pinv(rtol), vec![a.into_value()])?))
+    plain(Op::Pinv(rtol), [a], one)
+}
+
+/// As [`pinv`], with the status of each matrix as in [`solve_ex`].
+///
+/// # Errors
+/// As [`solve_ex`].
+pub fn pinv_ex<M: Matrix>(a: M, rtol: Option<f64>) -> Result<(M, M::Info)> {
+    status(Op::Pinv(rtol), [a], one)
 }
 
 /// The pseudoinverse and its tangent along `dA`.
@@ -165,27 +206,35 @@ pub fn pinv<M: Matrix>(a: M, rtol: Option<f64>) -> Result<M> {
 /// # Errors
 /// As [`pinv`].
 pub fn pinv_jvp<M: Matrix>(a: M, da: M, rtol: Option<f64>) -> Result<(M, M)> {
-    let [p, dp] = call_jvp(Op::Pinv(rtol), vec![a.into_value()], vec![da.into_value()])?;
-    Ok((first(p), first(dp)))
+    along(Op::Pinv(rtol), [a], [da], one)
 }
 
-/// `det A`, `[…]`. The gradient of a singular matrix, its cofactors, comes with the native backend;
-/// elsewhere and in second order `backward` panics with the text of `RankDeficient`.
+/// `det A`, `[…]`. Singular matrices have derivatives of every order as well.
 ///
 /// # Errors
 /// `NotSquare`; `NonFinite` with the batch index.
 pub fn det<M: Matrix>(a: M) -> Result<M::Number> {
-    Ok(M::number(call_one(Op::Det, vec![a.into_value()])?))
+    plain(Op::Det, [a], number::<M>)
+}
+
+fn number<M: Matrix>(mut parts: Parts<M>) -> M::Number {
+    M::number(parts.swap_remove(0))
+}
+
+/// As [`det`], with the status of each matrix; a singular one has not failed.
+///
+/// # Errors
+/// As [`solve_ex`].
+pub fn det_ex<M: Matrix>(a: M) -> Result<(M::Number, M::Info)> {
+    status(Op::Det, [a], number::<M>)
 }
 
 /// `det A` and its tangent along `dA`.
 ///
 /// # Errors
-/// As [`det`]; `RankDeficient`.
+/// As [`det`].
 pub fn det_jvp<M: Matrix>(a: M, da: M) -> Result<(M::Number, M::Number)> {
-    let parts = call_jvp(Op::Det, vec![a.into_value()], vec![da.into_value()])?;
-    let [d, dd] = parts.map(|mut parts| M::number(parts.swap_remove(0)));
-    Ok((d, dd))
+    along(Op::Det, [a], [da], number::<M>)
 }
 
 /// The sign (a phase, if complex) of `det A` and `ln|det A|`, each `[…]`; 0 and −∞ for a singular
@@ -194,8 +243,16 @@ pub fn det_jvp<M: Matrix>(a: M, da: M) -> Result<(M::Number, M::Number)> {
 /// # Errors
 /// As [`det`].
 pub fn slogdet<M: Matrix>(a: M) -> Result<(M::Number, M::RealNumber)> {
-    let parts = call(Op::Slogdet, vec![a.into_value()])?;
-    Ok(numbers::<M>(parts))
+    plain(Op::Slogdet, [a], numbers::<M>)
+}
+
+/// As [`slogdet`], with the status of each matrix; a singular one has not failed.
+///
+/// # Errors
+/// As [`solve_ex`].
+#[allow(clippy::type_complexity)]
+pub fn slogdet_ex<M: Matrix>(a: M) -> Result<((M::Number, M::RealNumber), M::Info)> {
+    status(Op::Slogdet, [a], numbers::<M>)
 }
 
 /// Sign and logarithm of the determinant, and the tangents of both along `dA`.
@@ -207,11 +264,10 @@ pub fn slogdet_jvp<M: Matrix>(
     a: M,
     da: M,
 ) -> Result<((M::Number, M::RealNumber), (M::Number, M::RealNumber))> {
-    let [parts, moved] = call_jvp(Op::Slogdet, vec![a.into_value()], vec![da.into_value()])?;
-    Ok((numbers::<M>(parts), numbers::<M>(moved)))
+    along(Op::Slogdet, [a], [da], numbers::<M>)
 }
 
-fn numbers<M: Matrix>(parts: Vec<Value<M::Backend>>) -> (M::Number, M::RealNumber) {
+fn numbers<M: Matrix>(parts: Parts<M>) -> (M::Number, M::RealNumber) {
     let [sign, log] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
     (M::number(sign), M::real_number(log))
 }

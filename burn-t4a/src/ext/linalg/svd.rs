@@ -2,10 +2,10 @@
 
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{Slice, TensorMetadata};
-use t4a_linalg::svd::Truncation;
+use t4a_linalg::svd::{Truncation, Vectors};
 use t4a_linalg::{Degeneracy, Op, Result};
 
-use super::call::{call, call_ex, call_jvp, call_one};
+use super::call::{Parts, along, plain, status};
 use super::matrix::Matrix;
 use super::ops::{LinalgOps, read};
 use super::value::Value;
@@ -14,20 +14,23 @@ use super::value::Value;
 /// nonincreasing order.
 #[derive(Clone, Debug)]
 pub struct Svd<M: Matrix> {
-    /// Left singular vectors, `[…, m, k]`.
+    /// Left singular vectors, `[…, m, k]`, or `[…, m, m]` if full.
     pub u: M,
     /// Singular values, `[…, k]`, real.
     pub s: M::RealVector,
-    /// Right singular vectors as rows, `[…, k, n]`.
+    /// Right singular vectors as rows, `[…, k, n]`, or `[…, n, n]` if full.
     pub vh: M,
 }
 
 impl<M: Matrix> Svd<M> {
-    fn new(parts: Vec<Value<M::Backend>>) -> Self {
+    pub(super) fn new(parts: Parts<M>) -> Self {
         let [u, s, vh] = <[_; 3]>::try_from(parts).unwrap_or_else(|_| unreachable!("three"));
         Self { u: M::from_value(u), s: M::real_vector(s), vh: M::from_value(vh) }
     }
 }
+
+const THIN: Op = Op::Svd(Vectors::Thin, Degeneracy::DEFAULT);
+const FULL: Op = Op::Svd(Vectors::Full, Degeneracy::DEFAULT);
 
 /// `A = U diag(S) Vᴴ`, thin.
 ///
@@ -57,7 +60,7 @@ impl<M: Matrix> Svd<M> {
 /// # Ok::<(), linalg::LinalgError>(())
 /// ```
 pub fn svd<M: Matrix>(a: M) -> Result<Svd<M>> {
-    svd_with(a, Degeneracy::default())
+    plain(THIN, [a], Svd::new)
 }
 
 /// As [`svd`], with a policy for ties in its derivative.
@@ -65,7 +68,7 @@ pub fn svd<M: Matrix>(a: M) -> Result<Svd<M>> {
 /// # Errors
 /// As [`svd`].
 pub fn svd_with<M: Matrix>(a: M, degeneracy: Degeneracy) -> Result<Svd<M>> {
-    Ok(Svd::new(call(Op::Svd(degeneracy), vec![a.into_value()])?))
+    plain(Op::Svd(Vectors::Thin, degeneracy), [a], Svd::new)
 }
 
 /// As [`svd`], with the status of each matrix instead of an error; the factors of a matrix that
@@ -74,8 +77,7 @@ pub fn svd_with<M: Matrix>(a: M, degeneracy: Degeneracy) -> Result<Svd<M>> {
 /// # Errors
 /// Those that do not belong to one matrix.
 pub fn svd_ex<M: Matrix>(a: M) -> Result<(Svd<M>, M::Info)> {
-    let (parts, info, device) = call_ex(Op::Svd(Degeneracy::default()), vec![a.into_value()])?;
-    Ok((Svd::new(parts), M::info(&info, &device)?))
+    status(THIN, [a], Svd::new)
 }
 
 /// The decomposition and its tangent along `dA`, in the gauge `uᵢᴴ duᵢ + vᵢᴴ dvᵢ = 0` where tied
@@ -84,9 +86,39 @@ pub fn svd_ex<M: Matrix>(a: M) -> Result<(Svd<M>, M::Info)> {
 /// # Errors
 /// As [`svd`]; `Tensor` if the shapes differ.
 pub fn svd_jvp<M: Matrix>(a: M, da: M) -> Result<(Svd<M>, Svd<M>)> {
-    let op = Op::Svd(Degeneracy::default());
-    let [parts, moved] = call_jvp(op, vec![a.into_value()], vec![da.into_value()])?;
-    Ok((Svd::new(parts), Svd::new(moved)))
+    along(THIN, [a], [da], Svd::new)
+}
+
+/// `A = U diag(S) Vᴴ` with square `U` and `V`.
+///
+/// The vectors beyond `k` are an arbitrary basis: a loss may depend on the subspace they span, not
+/// on the basis.
+///
+/// # Errors
+/// As [`svd`].
+pub fn svd_full<M: Matrix>(a: M) -> Result<Svd<M>> {
+    plain(FULL, [a], Svd::new)
+}
+
+/// As [`svd_full`], with the status of each matrix as in [`svd_ex`].
+///
+/// # Errors
+/// As [`svd_ex`].
+pub fn svd_full_ex<M: Matrix>(a: M) -> Result<(Svd<M>, M::Info)> {
+    status(FULL, [a], Svd::new)
+}
+
+/// The full decomposition and its tangent along `dA`; complements move as little as possible.
+///
+/// # Errors
+/// As [`svd_jvp`].
+pub fn svd_full_jvp<M: Matrix>(a: M, da: M) -> Result<(Svd<M>, Svd<M>)> {
+    along(FULL, [a], [da], Svd::new)
+}
+
+/// The row of a result with one part.
+pub(super) fn row<M: Matrix>(mut parts: Parts<M>) -> M::RealVector {
+    M::real_vector(parts.swap_remove(0))
 }
 
 /// Singular values in nonincreasing order, `[…, k]`.
@@ -94,7 +126,7 @@ pub fn svd_jvp<M: Matrix>(a: M, da: M) -> Result<(Svd<M>, Svd<M>)> {
 /// # Errors
 /// As [`svd`].
 pub fn svdvals<M: Matrix>(a: M) -> Result<M::RealVector> {
-    Ok(M::real_vector(call_one(Op::SvdVals, vec![a.into_value()])?))
+    plain(Op::SvdVals, [a], row::<M>)
 }
 
 /// As [`svdvals`], with the status of each matrix as in [`svd_ex`].
@@ -102,8 +134,7 @@ pub fn svdvals<M: Matrix>(a: M) -> Result<M::RealVector> {
 /// # Errors
 /// As [`svd_ex`].
 pub fn svdvals_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
-    let (mut parts, info, device) = call_ex(Op::SvdVals, vec![a.into_value()])?;
-    Ok((M::real_vector(parts.swap_remove(0)), M::info(&info, &device)?))
+    status(Op::SvdVals, [a], row::<M>)
 }
 
 /// Singular values and their tangents along `dA`.
@@ -111,9 +142,7 @@ pub fn svdvals_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
 /// # Errors
 /// As [`svd_jvp`].
 pub fn svdvals_jvp<M: Matrix>(a: M, da: M) -> Result<(M::RealVector, M::RealVector)> {
-    let parts = call_jvp(Op::SvdVals, vec![a.into_value()], vec![da.into_value()])?;
-    let [s, ds] = parts.map(|mut parts| M::real_vector(parts.swap_remove(0)));
-    Ok((s, ds))
+    along(Op::SvdVals, [a], [da], row::<M>)
 }
 
 /// The leading singular triplets.
@@ -137,22 +166,69 @@ pub struct TruncatedSvd<M: Matrix> {
 /// As [`svd`]; `Tensor` for policies that contradict themselves.
 pub fn svd_truncated<M: Matrix>(a: M, truncation: &Truncation) -> Result<TruncatedSvd<M>> {
     truncation.validate()?;
-    let parts = call(Op::Svd(Degeneracy::default()), vec![a.into_value()])?;
-    let [u, s, vh] = <[_; 3]>::try_from(parts).unwrap_or_else(|_| unreachable!("three"));
-    let (p, error) = rank(&s, truncation)?;
-    let kept = vec![keep(u, p, false), keep(s, p, false), keep(vh, p, true)];
-    Ok(TruncatedSvd { kept: Svd::new(kept), error: M::real_number(error) })
+    truncated(plain(THIN, [a], |parts| parts)?, truncation)
+}
+
+/// As [`svd_truncated`], with the status of each matrix as in [`svd_ex`]. Matrices that failed have
+/// no say in the rank.
+///
+/// # Errors
+/// As [`svd_ex`]; `Tensor` for policies that contradict themselves.
+pub fn svd_truncated_ex<M: Matrix>(
+    a: M,
+    truncation: &Truncation,
+) -> Result<(TruncatedSvd<M>, M::Info)> {
+    truncation.validate()?;
+    let (parts, info) = status(THIN, [a], |parts| parts)?;
+    Ok((truncated(parts, truncation)?, info))
+}
+
+/// The leading triplets and their tangents along `dA`; the rank is a constant.
+///
+/// # Errors
+/// As [`svd_jvp`]; `Tensor` for policies that contradict themselves.
+pub fn svd_truncated_jvp<M: Matrix>(
+    a: M,
+    da: M,
+    truncation: &Truncation,
+) -> Result<(Svd<M>, Svd<M>)> {
+    truncation.validate()?;
+    let (parts, moved) = along(THIN, [a], [da], |parts| parts)?;
+    let (p, _) = rank(&parts[1], truncation)?;
+    Ok((leading(parts, p), leading(moved, p)))
+}
+
+pub(super) fn truncated<M: Matrix>(
+    parts: Parts<M>,
+    truncation: &Truncation,
+) -> Result<TruncatedSvd<M>> {
+    let (p, error) = rank(&parts[1], truncation)?;
+    Ok(TruncatedSvd { kept: leading(parts, p), error: M::real_number(error) })
+}
+
+fn leading<M: Matrix>(parts: Parts<M>, p: usize) -> Svd<M> {
+    Svd::new(leading_parts(parts, p))
+}
+
+/// The first `p` of all triplets.
+pub(super) fn leading_parts<B: LinalgOps>(parts: Vec<Value<B>>, p: usize) -> Vec<Value<B>> {
+    let rows = [false, false, true];
+    parts.into_iter().zip(rows).map(|(part, rows)| keep(part, p, rows)).collect()
 }
 
 /// How many of the singular values in the rows of `s` to keep, and the error of that.
-fn rank<B: LinalgOps>(s: &Value<B>, truncation: &Truncation) -> Result<(usize, Value<B>)> {
+pub(super) fn rank<B: LinalgOps>(
+    s: &Value<B>,
+    truncation: &Truncation,
+) -> Result<(usize, Value<B>)> {
     let (Value::Real(s) | Value::Complex { re: s, .. }) = s;
     let shape = s.shape();
     let count = shape.num_dims();
     let k = shape[count - 1];
     let values: Vec<f64> = read::<B>(s.clone())?.iter::<f64>().collect();
-    let rows = || values.chunks_exact(k.max(1));
-    let p = rows().map(|row| truncation.rank(row)).max().unwrap_or(0);
+    // NaN: a matrix that failed.
+    let rows = values.chunks_exact(k.max(1)).filter(|row| !row[0].is_nan());
+    let p = rows.map(|row| truncation.rank(row)).max().unwrap_or_else(|| truncation.limit(k));
     let dropped = B::float_detach(narrow::<B>(s.clone(), count - 1, p..k));
     let squares = B::float_mul(dropped.clone(), dropped);
     let error = B::float_sqrt(B::float_sum_dim(squares, count - 1));

@@ -26,8 +26,10 @@ pub struct Results<B: Backend> {
     pub parts: Vec<Value<B>>,
     /// The factorisation of the first input that the rules use, as results of another operation.
     pub saved: Option<(Op, Vec<Value<B>>)>,
-    /// The permutation of a pivoted factorisation.
+    /// The row permutation of a pivoted factorisation.
     pub rows: Option<Permutation>,
+    /// The column permutation of a pivoted factorisation.
+    pub cols: Option<Permutation>,
 }
 
 impl<B: Backend> Value<B> {
@@ -103,6 +105,7 @@ impl<B: Backend> Results<B> {
             parts: all(self.parts)?,
             saved: self.saved.map(saved).transpose()?,
             rows: self.rows,
+            cols: self.cols,
         })
     }
 }

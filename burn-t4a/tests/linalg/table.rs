@@ -1,0 +1,33 @@
+//! The table in the documentation lists what the tests beside this one run.
+
+use std::collections::BTreeSet;
+
+use burn_autodiff::Autodiff;
+use burn_t4a::BurnT4a;
+
+use crate::cases::cases;
+use crate::{status, tangents};
+
+type AD = Autodiff<BurnT4a>;
+
+#[test]
+fn the_table_in_the_documentation_is_true() {
+    let rows: Vec<Vec<&str>> = include_str!("../../src/ext/linalg/mod.rs")
+        .lines()
+        .filter_map(|line| line.strip_prefix("//! | `"))
+        .map(|line| line.split('|').map(|cell| cell.trim().trim_end_matches('`')).collect())
+        .collect();
+    let marked = |column: usize| -> BTreeSet<&str> {
+        rows.iter().filter(|row| row[column] == "✓").map(|row| row[0]).collect()
+    };
+    let all: BTreeSet<&str> = rows.iter().map(|row| row[0]).collect();
+    // Gradients, first and second order. The name may say more: "qr wide", "complex qr".
+    let names = cases::<AD>();
+    let differentiated: BTreeSet<&str> = names
+        .iter()
+        .filter_map(|case| case.name.trim_start_matches("complex ").split(' ').next())
+        .collect();
+    assert_eq!(all, differentiated);
+    assert_eq!(marked(1), status::all::<AD>().into_iter().collect());
+    assert_eq!(marked(2), tangents::rules().iter().map(|row| row.name).collect());
+}
