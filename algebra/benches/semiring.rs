@@ -2,7 +2,7 @@
 //! on all, and the fraction of what the vector units can do: additions with maxima on registers,
 //! measured in the same run.
 //!
-//! `cargo bench --bench semiring [filter]`. Every row is checked against the peer, and the peer
+//! `cargo bench --bench semiring [filter] [largest n, 1024]`. Every row is checked against the peer, and the peer
 //! against the triple loop at the smallest size, before it is timed.
 
 use std::hint::black_box;
@@ -242,7 +242,7 @@ fn main() {
     let bench = Bench {
         filters: arguments().filter(|a| a.parse::<usize>().is_err()).collect(),
         pools: [pool(1), pool(0)],
-        largest: arguments().find_map(|a| a.parse().ok()).unwrap_or(2048),
+        largest: arguments().find_map(|a| a.parse().ok()).unwrap_or(1024),
     };
     println!("{:?}, {} threads", Isa::detect(), bench.pools[1].current_num_threads());
     bench.table::<MaxPlus, f32, TropicalMaxPlus<f32>>("max-plus f32");

@@ -262,6 +262,41 @@ fn broken_laws_are_named() {
     assert_eq!(broken.law, "0 is better than no a");
 }
 
+/// Runs of steps and panels of runs end at other places for every element type.
+#[test]
+fn winners_lie_in_any_run_of_any_panel() {
+    fn check<T: Extended>()
+    where
+        MinPlus: Selective<T>,
+    {
+        let (k, n) = (5000, 21);
+        for at in [0, 1, 15, 16, 17, 500, 1023, 1024, 1040, 2047, 2048, 4079, 4080, 4096, 4998] {
+            // The least term stands at `at`, and again further on; before them all others tie.
+            let best = |l: usize| l == at || (l > at && l % 7 == 0);
+            let a: Vec<T> = (0..2 * k).map(|i| T::from_i64(2 - i64::from(best(i % k)))).collect();
+            let b = vec![T::from_i64(3); k * n];
+            let (mut c, mut arg) = (vec![T::ZERO; 2 * n], vec![0; 2 * n]);
+            Product::new(
+                MatRef::row_major(&a, 2, k).unwrap(),
+                MatRef::row_major(&b, k, n).unwrap(),
+                MatMut::row_major(&mut c, 2, n).unwrap(),
+            )
+            .unwrap()
+            .winners(MatMut::row_major(&mut arg, 2, n).unwrap(), 0)
+            .unwrap()
+            .select::<MinPlus>();
+            assert!(c.iter().all(|&c| c == T::from_i64(4)));
+            assert_eq!(arg, vec![at as u32; 2 * n]);
+        }
+    }
+    check::<f32>();
+    check::<f64>();
+    check::<f16>();
+    check::<i8>();
+    check::<u16>();
+    check::<i64>();
+}
+
 /// A NaN among the terms makes the sum NaN wherever it stands, and is its winner.
 #[test]
 fn nan_propagates_from_every_place() {

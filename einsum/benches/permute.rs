@@ -87,7 +87,7 @@ fn rate(bytes: usize, mut run: impl FnMut()) -> f64 {
     let start = Instant::now();
     let mut best = f64::INFINITY;
     let mut runs = 0;
-    while runs < 3 || (start.elapsed().as_secs_f64() < 0.5 && runs < 50) {
+    while runs < 3 || (start.elapsed().as_secs_f64() < 0.3 && runs < 50) {
         let begin = Instant::now();
         run();
         best = best.min(begin.elapsed().as_secs_f64());
@@ -99,7 +99,11 @@ fn rate(bytes: usize, mut run: impl FnMut()) -> f64 {
 fn main() {
     let threads = parallel::threads();
     let pool = Pool::builder().threads(threads).build().expect("threads");
-    let mut rows = Vec::new();
+    println!("f64, GB/s read plus written; one thread, then {threads}");
+    println!(
+        "{:<44} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
+        "pattern", "one", "all", "peer 1", "peer", "memcpy", "ratio 1"
+    );
     for Pattern { name, shape, axes } in patterns() {
         let x = Tensor::from_fn(&shape, |i| i as f64).expect("memory");
         let view = x.permute(&axes).expect("a permutation");
@@ -116,23 +120,14 @@ fn main() {
         let bytes = 2 * std::mem::size_of_val(data);
         let peer_one = rate(bytes, || peer(Exec::serial()));
         let peer_all = rate(bytes, || peer(Exec::new(&pool, threads).expect("threads")));
+        parallel::set_threads(threads);
         let copied = to_contiguous(&view).expect("memory");
         assert_eq!(copied.as_slice().expect("a contiguous result"), out, "{name}");
         let memcpy = rate(bytes, || out.copy_from_slice(std::hint::black_box(data)));
-        let all = rate(bytes, || drop(std::hint::black_box(to_contiguous(&view))));
-        rows.push((name, shape, axes, [f64::NAN, all, peer_one, peer_all, memcpy]));
-    }
-    parallel::set_threads(1);
-    println!("f64, GB/s read plus written; one thread, then {threads}");
-    println!(
-        "{:<44} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
-        "pattern", "one", "all", "peer 1", "peer", "memcpy", "ratio 1"
-    );
-    for (name, shape, axes, mut row) in rows {
-        let x = Tensor::from_fn(&shape, |i| i as f64).expect("memory");
-        let view = x.permute(&axes).expect("a permutation");
-        row[0] = rate(16 * x.numel(), || drop(std::hint::black_box(to_contiguous(&view))));
-        let [one, all, peer_one, peer_all, memcpy] = row;
+        let copy = || drop(std::hint::black_box(to_contiguous(&view)));
+        let all = rate(bytes, copy);
+        parallel::set_threads(1);
+        let one = rate(bytes, copy);
         println!(
             "{name:<44} {one:>7.2} {all:>7.2} {peer_one:>7.2} {peer_all:>7.2} {memcpy:>7.2} {:>7.2}",
             one / peer_one

@@ -1,124 +1,24 @@
 //! Derivatives of contractions: cotangents of operands (vjp) and tangents of the result (jvp).
 //!
-//! An element `c = ⊕ₖ aₖ ⊗ bₖ` passes its cotangent on to term k with a weight wₖ:
-//!
-//! ```text
-//! linear     wₖ = 1                          (+, ×): two contractions per step
-//! winner     wₖ = 1 for the first term = c   max, min: a subgradient, ties to the smallest k
-//! marginal   wₖ = ∂c/∂(aₖ ⊗ bₖ)              log-sum-exp: exp(aₖ + bₖ − c)
-//! ```
-//!
-//! and within the term to a and b with `∂(a ⊗ b)`. An element without a candidate, `c = 0` of the
-//! semiring, passes on nothing. Complex cotangents are conjugate Wirtinger derivatives: of a real
-//! loss L they are ∂L/∂Re + i·∂L/∂Im.
+//! Steps run backwards, or forwards with tangents, by the [`rules`](crate::rules) of the semiring;
+//! over (+, ×) they are contractions themselves. Complex cotangents are conjugate Wirtinger
+//! derivatives: of a real loss L they are ∂L/∂Re + i·∂L/∂Im.
 
-use std::ops::ControlFlow;
-
-use t4a_algebra::{
-    Extended, Field, Float, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Numeric, Scalar, Semiring,
-    Signed, Standard,
-};
+use t4a_algebra::{Numeric, Scalar, Semiring, Standard};
 use t4a_tensor::Tensor;
 use t4a_tensor::kernels::arithmetic::Add;
 use t4a_tensor::loops::kernel::Unary;
 use t4a_tensor::map::{map, zip};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, BgemmShape};
 use crate::error::{EinsumError, Result};
 use crate::network::{Ids, Labelled, align};
 use crate::pair;
 use crate::plan::{Pair, Plan};
-use crate::sweep::{Sweep, elements_of};
+use crate::rules::{self, Differentiable, Matrices, Share, elements};
 
-/// How a sum passes its derivative on to its terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
-    /// The semiring is (+, ×) of the element type: every term in full.
-    Linear,
-    /// The first term that equals the sum.
-    Winner,
-    /// Every term with [`Differentiable::marginal`].
-    Marginal,
-}
-
-/// A semiring whose contractions have a derivative. Cotangents and tangents are ordinary numbers
-/// of the same type.
-pub trait Differentiable<T: Numeric>: Semiring<T> {
-    /// How the sum shares.
-    const SHARE: Share;
-
-    /// `∂(a ⊗ b)/∂a` and `∂(a ⊗ b)/∂b`.
-    fn partials(a: T, b: T) -> (T, T);
-
-    /// `∂(t₁ ⊕ t₂ ⊕ …)/∂t` of a term t, given the sum.
-    fn marginal(term: T, sum: T) -> T {
-        let _ = (term, sum);
-        T::ONE
-    }
-
-    /// Complex conjugate; the identity on reals.
-    fn conj(x: T) -> T {
-        x
-    }
-}
-
-impl<T: Field> Differentiable<T> for Standard {
-    const SHARE: Share = Share::Linear;
-
-    fn partials(a: T, b: T) -> (T, T) {
-        (b, a)
-    }
-
-    fn conj(x: T) -> T {
-        x.conj()
-    }
-}
-
-impl<T: Signed> Differentiable<T> for MaxPlus {
-    const SHARE: Share = Share::Winner;
-
-    fn partials(_: T, _: T) -> (T, T) {
-        (T::ONE, T::ONE)
-    }
-}
-
-impl<T: Extended> Differentiable<T> for MinPlus {
-    const SHARE: Share = Share::Winner;
-
-    fn partials(_: T, _: T) -> (T, T) {
-        (T::ONE, T::ONE)
-    }
-}
-
-impl<T: Extended> Differentiable<T> for MaxMul {
-    const SHARE: Share = Share::Winner;
-
-    fn partials(a: T, b: T) -> (T, T) {
-        (b, a)
-    }
-}
-
-impl<T: Extended> Differentiable<T> for MaxMin {
-    const SHARE: Share = Share::Winner;
-
-    /// The left factor wins ties.
-    fn partials(a: T, b: T) -> (T, T) {
-        if a <= b { (T::ONE, T::ZERO) } else { (T::ZERO, T::ONE) }
-    }
-}
-
-impl<T: Float> Differentiable<T> for LogSumExp {
-    const SHARE: Share = Share::Marginal;
-
-    fn partials(_: T, _: T) -> (T, T) {
-        (T::ONE, T::ONE)
-    }
-
-    /// The share of the term in the sum, a probability; an infinite sum is constant.
-    fn marginal(term: T, sum: T) -> T {
-        if sum.is_infinite() { T::ZERO } else { term.sub(sum).exp() }
-    }
-}
+/// Terms that a `u32` can tell apart, next to the mark for none.
+const MOST_TERMS: u32 = u32::MAX - 1;
 
 /// `x̄`.
 struct Conjugate<S>(std::marker::PhantomData<S>);
@@ -161,15 +61,72 @@ fn roles(batch: &Ids, left: &Ids, right: &Ids, sum: &Ids) -> Pair {
     }
 }
 
+/// The labels of A, B and C as axes of matrices.
+struct Axes {
+    a: Ids,
+    b: Ids,
+    c: Ids,
+    shape: BgemmShape,
+}
+
+impl Axes {
+    fn new(step: &Pair, sizes: &[usize]) -> Self {
+        let Pair { batch, left, right, sum, .. } = step;
+        let join = |parts: [&Ids; 3]| parts.into_iter().flatten().copied().collect();
+        let volume = |ids: &Ids| ids.iter().map(|&id| sizes[id as usize]).product();
+        let (m, k, n) = (volume(left), volume(sum), volume(right));
+        Self {
+            a: join([batch, left, sum]),
+            b: join([batch, sum, right]),
+            c: join([batch, left, right]),
+            shape: BgemmShape { batch: volume(batch), m, k, n },
+        }
+    }
+
+    /// A and B as `[batch, m, k]` and `[batch, k, n]`.
+    fn matrices<T: Scalar>(&self, a: &Labelled<T>, b: &Labelled<T>) -> Result<[Tensor<T>; 2]> {
+        let BgemmShape { batch, m, k, n } = self.shape;
+        let a = align(a, &self.a)?.reshape(&[batch, m, k])?;
+        Ok([a, align(b, &self.b)?.reshape(&[batch, k, n])?])
+    }
+}
+
 fn shaped<T: Scalar>(data: Vec<T>, ids: &Ids, sizes: &[usize]) -> Result<Labelled<T>> {
     let shape: Vec<usize> = ids.iter().map(|&id| sizes[id as usize]).collect();
     Ok(Labelled { tensor: Tensor::from_vec(data, &shape)?, ids: ids.clone() })
 }
 
+/// The result of a step, and what its rule wants to know.
+struct Forward<T> {
+    c: Labelled<T>,
+    winners: Option<Tensor<u32>>,
+}
+
+/// `a ⊗ b`, summed as the step says.
+fn forward<S: Differentiable<T>, T: Numeric>(
+    step: &Pair,
+    [a, b]: [&Labelled<T>; 2],
+    sizes: &[usize],
+) -> Result<Forward<T>> {
+    if S::SHARE != Share::Winner || step.sum.is_empty() {
+        let plain = roles(&step.batch, &step.left, &step.right, &step.sum);
+        let own = Backend::default();
+        let c = pair::contract::<S, T>(&plain, a.clone(), b.clone(), sizes, &own)?;
+        return Ok(Forward { c, winners: None });
+    }
+    let axes = Axes::new(step, sizes);
+    let [a, b] = axes.matrices(a, b)?;
+    let (c, winners) = S::select(&a, &b)?;
+    let shape: Vec<usize> = axes.c.iter().map(|&id| sizes[id as usize]).collect();
+    Ok(Forward { c: Labelled { tensor: c.reshape(&shape)?, ids: axes.c }, winners })
+}
+
 /// Cotangents of a and b, given that of `c = a ⊗ b` summed as the step says.
 fn pullback<S: Differentiable<T>, T: Numeric>(
     step: &Pair,
-    [a, b, c, g]: [&Labelled<T>; 4],
+    [a, b]: [&Labelled<T>; 2],
+    Forward { c, winners }: &Forward<T>,
+    g: &Labelled<T>,
     sizes: &[usize],
 ) -> Result<[Labelled<T>; 2]> {
     let Pair { batch, left, right, sum, .. } = step;
@@ -182,25 +139,21 @@ fn pullback<S: Differentiable<T>, T: Numeric>(
         let gb = pair::contract::<Standard, T>(&to_b, a, g.clone(), sizes, &own)?;
         return Ok([ga, gb]);
     }
-    let outer = outer(step);
-    let sweep = Sweep::new(a, b, &outer, sum, sizes)?;
-    let (c, g) = (elements_of(c, &outer)?, elements_of(g, &outer)?);
-    let (mut ga, mut gb) = (vec![T::ZERO; sweep.a.len()], vec![T::ZERO; sweep.b.len()]);
-    sweep.elements(|element, at_a, at_b| {
-        let (c, g) = (c[element], g[element]);
-        share::<S, T>(&sweep, (at_a, at_b), c, |i, j, w, (da, db)| {
-            let g = g.mul(w);
-            ga[i] = ga[i].add(g.mul(da));
-            gb[j] = gb[j].add(g.mul(db));
-        });
-    });
-    Ok([shaped(ga, &a.ids, sizes)?, shaped(gb, &b.ids, sizes)?])
+    let axes = Axes::new(step, sizes);
+    let [a, b] = axes.matrices(a, b)?;
+    let (c, g) = (align(c, &axes.c)?, align(g, &axes.c)?);
+    let winners = winners.as_ref().map(elements).transpose()?;
+    let (shape, c, g) = (axes.shape, elements(&c)?, elements(&g)?);
+    let x = Matrices { shape, a: elements(&a)?, b: elements(&b)?, c, winners };
+    let [ga, gb] = rules::vjp::<S, T>(&x, &g)?;
+    Ok([shaped(ga, &axes.a, sizes)?, shaped(gb, &axes.b, sizes)?])
 }
 
 /// Tangent of the contraction, given those of a and b.
 fn pushforward<S: Differentiable<T>, T: Numeric>(
     step: &Pair,
-    [a, b, c, da, db]: [&Labelled<T>; 5],
+    [a, b, da, db]: [&Labelled<T>; 4],
+    Forward { c, winners }: &Forward<T>,
     sizes: &[usize],
 ) -> Result<Labelled<T>> {
     let outer = outer(step);
@@ -214,46 +167,15 @@ fn pushforward<S: Differentiable<T>, T: Numeric>(
         let tensor = zip(Add, product(da, b)?, product(a, db)?)?;
         return Ok(Labelled { tensor, ids: outer });
     }
-    let sweep = Sweep::new(a, b, &outer, &step.sum, sizes)?;
-    let c = elements_of(c, &outer)?;
-    let (da, db) = (elements_of(da, &a.ids)?, elements_of(db, &b.ids)?);
-    let mut dc = vec![T::ZERO; c.len()];
-    sweep.elements(|element, at_a, at_b| {
-        share::<S, T>(&sweep, (at_a, at_b), c[element], |i, j, w, (pa, pb)| {
-            let term = da[i].mul(pa).add(db[j].mul(pb));
-            dc[element] = dc[element].add(w.mul(term));
-        });
-    });
-    shaped(dc, &outer, sizes)
-}
-
-/// Calls `body(position in a, position in b, weight, partials)` for the terms that share in c.
-#[inline]
-fn share<S: Differentiable<T>, T: Numeric>(
-    sweep: &Sweep<T>,
-    at: (usize, usize),
-    c: T,
-    mut body: impl FnMut(usize, usize, T, (T, T)),
-) {
-    if c == S::ZERO {
-        return;
-    }
-    sweep.terms(at, |i, j| {
-        let (a, b) = (sweep.a[i], sweep.b[j]);
-        let term = S::mul(a, b);
-        match S::SHARE {
-            Share::Winner if term == c => {
-                body(i, j, T::ONE, S::partials(a, b));
-                ControlFlow::Break(())
-            }
-            Share::Winner => ControlFlow::Continue(()),
-            _ if term == S::ZERO => ControlFlow::Continue(()),
-            _ => {
-                body(i, j, S::marginal(term, c), S::partials(a, b));
-                ControlFlow::Continue(())
-            }
-        }
-    });
+    let axes = Axes::new(step, sizes);
+    let [a, b] = axes.matrices(a, b)?;
+    let [da, db] = axes.matrices(da, db)?;
+    let c = align(c, &axes.c)?;
+    let winners = winners.as_ref().map(elements).transpose()?;
+    let (a, b, c) = (elements(&a)?, elements(&b)?, elements(&c)?);
+    let x = Matrices { shape: axes.shape, a, b, c, winners };
+    let dc = rules::jvp::<S, T>(&x, &elements(&da)?, &elements(&db)?)?;
+    shaped(dc, &axes.c, sizes)
 }
 
 /// `x` summed over labels that nothing else has, as a step with the number 1.
@@ -280,7 +202,8 @@ fn unsum<S: Differentiable<T>, T: Numeric>(
         return Ok(g);
     }
     let step = lone_step(&x.ids, lone);
-    let [g, _] = pullback::<S, T>(&step, [x, &ones::<S, T>(lone, sizes)?, summed, &g], sizes)?;
+    let known = Forward { c: summed.clone(), winners: None };
+    let [g, _] = pullback::<S, T>(&step, [x, &ones::<S, T>(lone, sizes)?], &known, &g, sizes)?;
     Ok(g)
 }
 
@@ -293,9 +216,11 @@ fn sum_tangent<S: Differentiable<T>, T: Numeric>(
     if lone.is_empty() {
         return Ok(dx.clone());
     }
-    let (one, zero) = (ones::<S, T>(lone, sizes)?, ones::<Standard, T>(lone, sizes)?);
-    let zero = Labelled { tensor: Tensor::zeros(zero.tensor.shape())?, ids: zero.ids };
-    pushforward::<S, T>(&lone_step(&x.ids, lone), [x, &one, summed, dx, &zero], sizes)
+    let one = ones::<S, T>(lone, sizes)?;
+    let zero =
+        Labelled { tensor: Tensor::full(one.tensor.shape(), T::ZERO)?, ids: one.ids.clone() };
+    let known = Forward { c: summed.clone(), winners: None };
+    pushforward::<S, T>(&lone_step(&x.ids, lone), [x, &one, dx, &zero], &known, sizes)
 }
 
 fn same_shape(what: &'static str, expected: &[usize], given: &[usize]) -> Result<()> {
@@ -309,12 +234,15 @@ fn same_shape(what: &'static str, expected: &[usize], given: &[usize]) -> Result
 impl Plan {
     /// Cotangents of all operands, given that of the result.
     ///
-    /// Keeps every intermediate: a memory budget does not bind here.
+    /// Keeps every intermediate, under a memory budget those of one slice at a time.
     ///
     /// Cost: the contraction, and twice its multiply-adds for (+, ×); once for other semirings.
     ///
+    /// Ties go to the first term, in row-major order of the labels that are sliced, then of those
+    /// that a step sums.
+    ///
     /// # Errors
-    /// As [`Plan::contract`]; [`EinsumError::DerivativeShape`].
+    /// As [`Plan::contract`]; [`EinsumError::DerivativeShape`], [`EinsumError::IndexRange`].
     pub fn vjp<S: Differentiable<T>, T: Numeric>(
         &self,
         operands: &[&Tensor<T>],
@@ -322,37 +250,65 @@ impl Plan {
     ) -> Result<Vec<Tensor<T>>> {
         self.check(operands)?;
         same_shape("the cotangent", &self.shape(), cotangent.shape())?;
-        let (network, sizes) = (&self.network, &self.network.sizes);
-        let n = operands.len();
-        let own = Backend::default();
-        let mut slots = Vec::with_capacity(n + self.steps.len());
-        for (i, x) in operands.iter().enumerate() {
-            slots.push(network.enter(i, x)?);
-        }
+        self.check_index_range::<S, T>()?;
+        let network = &self.network;
+        let enter = |(i, x): (usize, &&Tensor<T>)| network.enter(i, x);
+        let inputs = operands.iter().enumerate().map(enter).collect::<Result<Vec<_>>>()?;
+        let g = network.enter_result(cotangent)?;
+        let grads = if self.sliced.is_empty() {
+            self.vjp_of::<S, T>(&inputs, |_| Ok(g), &network.sizes)?
+        } else {
+            self.vjp_slices::<S, T>(&inputs, &g)?
+        };
+        grads.iter().enumerate().map(|(i, g)| network.leave_operand(i, g)).collect()
+    }
+
+    /// Cotangents of the operands' views, given that of the output labels, which may depend on the
+    /// result.
+    pub(crate) fn vjp_of<S: Differentiable<T>, T: Numeric>(
+        &self,
+        inputs: &[Labelled<T>],
+        cotangent: impl FnOnce(&Labelled<T>) -> Result<Labelled<T>>,
+        sizes: &[usize],
+    ) -> Result<Vec<Labelled<T>>> {
+        let n = inputs.len();
+        let mut slots = inputs.to_vec();
         let mut summed = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
             let a = pair::sum_out::<S, T>(slots[step.lhs].clone(), &step.lone_left, sizes)?;
             let b = pair::sum_out::<S, T>(slots[step.rhs].clone(), &step.lone_right, sizes)?;
-            let plain = roles(&step.batch, &step.left, &step.right, &step.sum);
-            slots.push(pair::contract::<S, T>(&plain, a.clone(), b.clone(), sizes, &own)?);
-            summed.push((a, b));
+            let done = forward::<S, T>(step, [&a, &b], sizes)?;
+            slots.push(done.c.clone());
+            summed.push((a, b, done));
         }
         let mut grads: Vec<Option<Labelled<T>>> = slots.iter().map(|_| None).collect();
         let lost = || EinsumError::PathIncomplete { remaining: 0 };
         let last = slots.len() - 1;
         let out = pair::sum_out::<S, T>(slots[last].clone(), &self.lone, sizes)?;
-        let g = network.enter_result(cotangent)?;
+        let g = cotangent(&out)?;
         grads[last] = Some(unsum::<S, T>(&slots[last], &out, g, &self.lone, sizes)?);
         for (s, step) in self.steps.iter().enumerate().rev() {
             let g = grads[n + s].take().ok_or_else(lost)?;
-            let (a, b) = &summed[s];
-            let [ga, gb] = pullback::<S, T>(step, [a, b, &slots[n + s], &g], sizes)?;
+            let (a, b, done) = &summed[s];
+            let [ga, gb] = pullback::<S, T>(step, [a, b], done, &g, sizes)?;
             let (x, y) = (&slots[step.lhs], &slots[step.rhs]);
             grads[step.lhs] = Some(unsum::<S, T>(x, a, ga, &step.lone_left, sizes)?);
             grads[step.rhs] = Some(unsum::<S, T>(y, b, gb, &step.lone_right, sizes)?);
         }
-        let leave = |i: usize| network.leave_operand(i, grads[i].as_ref().ok_or_else(lost)?);
-        (0..n).map(leave).collect()
+        grads.truncate(n);
+        grads.into_iter().map(|g| g.ok_or_else(lost)).collect()
+    }
+
+    /// Winners are found by their index, which is a `u32`.
+    fn check_index_range<S: Differentiable<T>, T: Numeric>(&self) -> Result<()> {
+        let sizes = self.slice_sizes();
+        for step in self.steps.iter().filter(|_| S::SHARE == Share::Winner) {
+            let terms: f64 = step.sum.iter().map(|&id| sizes[id as usize] as f64).product();
+            if terms > MOST_TERMS as f64 {
+                return Err(EinsumError::IndexRange { terms, limit: MOST_TERMS });
+            }
+        }
+        Ok(())
     }
 
     /// The result and its tangent, given those of all operands.
@@ -366,12 +322,27 @@ impl Plan {
     ) -> Result<(Tensor<T>, Tensor<T>)> {
         self.check(operands)?;
         self.check(tangents)?;
-        let (network, sizes) = (&self.network, &self.network.sizes);
-        let own = Backend::default();
-        let mut slots = Vec::with_capacity(operands.len() + self.steps.len());
+        self.check_index_range::<S, T>()?;
+        let network = &self.network;
+        let mut inputs = Vec::with_capacity(operands.len());
         for (i, (x, dx)) in operands.iter().zip(tangents).enumerate() {
-            slots.push((network.enter(i, x)?, network.enter(i, dx)?));
+            inputs.push((network.enter(i, x)?, network.enter(i, dx)?));
         }
+        let (out, tangent) = if self.sliced.is_empty() {
+            self.jvp_of::<S, T>(inputs, &network.sizes)?
+        } else {
+            self.jvp_slices::<S, T>(&inputs)?
+        };
+        Ok((network.leave::<S, T>(out)?, network.leave::<Standard, T>(tangent)?))
+    }
+
+    /// The contraction over the output labels and its tangent, given views of the operands and of
+    /// their tangents.
+    pub(crate) fn jvp_of<S: Differentiable<T>, T: Numeric>(
+        &self,
+        mut slots: Vec<(Labelled<T>, Labelled<T>)>,
+        sizes: &[usize],
+    ) -> Result<(Labelled<T>, Labelled<T>)> {
         for step in &self.steps {
             let half = |slot: usize, lone: &Ids| -> Result<_> {
                 let (x, dx) = &slots[slot];
@@ -381,14 +352,13 @@ impl Plan {
             };
             let ((a, da), (b, db)) =
                 (half(step.lhs, &step.lone_left)?, half(step.rhs, &step.lone_right)?);
-            let plain = roles(&step.batch, &step.left, &step.right, &step.sum);
-            let c = pair::contract::<S, T>(&plain, a.clone(), b.clone(), sizes, &own)?;
-            let dc = pushforward::<S, T>(step, [&a, &b, &c, &da, &db], sizes)?;
-            slots.push((c, dc));
+            let done = forward::<S, T>(step, [&a, &b], sizes)?;
+            let dc = pushforward::<S, T>(step, [&a, &b, &da, &db], &done, sizes)?;
+            slots.push((done.c, dc));
         }
         let (x, dx) = &slots[slots.len() - 1];
         let out = pair::sum_out::<S, T>(x.clone(), &self.lone, sizes)?;
         let tangent = sum_tangent::<S, T>([x, &out, dx], &self.lone, sizes)?;
-        Ok((network.leave::<S, T>(out)?, network.leave::<Standard, T>(tangent)?))
+        Ok((out, tangent))
     }
 }

@@ -72,6 +72,9 @@ pub enum EinsumError {
     /// A tensor with more elements than an address can count.
     #[error("einsum: a tensor with axes {shape:?} exceeds the address space")]
     SizeOverflow { shape: Vec<usize> },
+    /// A sum with more terms than winners can be numbered.
+    #[error("einsum: a sum of {terms:.0} terms exceeds the range of winners, {limit}")]
+    IndexRange { terms: f64, limit: u32 },
     /// Operands of different element types.
     #[error("einsum: operand 0 is {first}, operand {operand} is {dtype}")]
     DTypeMismatch { first: DType, operand: usize, dtype: DType },

@@ -3,13 +3,14 @@
 //! ```text
 //! subscripts   text, labels, builder          what is summed over what
 //! network      subscripts meet shapes         numbered labels, one per axis
-//! path         order of contraction           searched by omeco or given
+//! path         order of contraction           searched by omeco, refined, or given
 //! plan         labels of each step, slices    shape-only; cached by structure
-//! slices       loops over labels that are fixed to save memory
+//! slices       loops over labels that are fixed to save memory; slice_rules: their derivatives
 //! step         a plan taken apart, for autodiff tapes
 //! contract     runs a plan over a semiring    pair: one pairwise contraction
 //! backend      products supplied by the user
-//! derivative   vjp and jvp of a plan           sweep: loops over terms
+//! rules        derivative of one sum, by semiring
+//! derivative   vjp and jvp of a plan
 //! ```
 #![forbid(unsafe_code)]
 
@@ -24,17 +25,19 @@ mod network;
 mod pair;
 mod path;
 mod plan;
+mod refine;
+mod rules;
+mod slice_rules;
 mod slices;
 mod step;
 mod subscripts;
-mod sweep;
 
 pub use backend::{Backend, BgemmBackend, BgemmShape, TensordotAxes, TensordotBackend};
 pub use cache::{cached_plans, clear_plans};
-pub use derivative::{Differentiable, Share};
 pub use einsum::{Einsum, einsum};
 pub use error::{EinsumError, Result};
 pub use path::{Optimizer, Path};
 pub use plan::{Cost, Plan};
+pub use rules::{Differentiable, Matrices, Share, selected};
 pub use step::Step;
 pub use subscripts::{Label, Subscripts};

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! nothing summed     elementwise product of broadcast views
+//! small, interleaved vectors over the batch
 //! else               groups of labels that are one stride apart are read in place, others are
 //!                    copied; then a batched matrix product
 //! ```
@@ -14,7 +15,7 @@ use t4a_algebra::{Scalar, Semiring, Standard, bf16, c32, c64, f16};
 use t4a_tensor::copy::to_contiguous;
 use t4a_tensor::loops::kernel::Binary;
 use t4a_tensor::map::zip;
-use t4a_tensor::matmul::matmul;
+use t4a_tensor::matmul::{matmul, matmul_interleaved};
 use t4a_tensor::route::{Path as RoutePath, Reason};
 use t4a_tensor::{Layout, Route, Tensor};
 
@@ -220,6 +221,11 @@ pub(crate) fn contract<S: Semiring<T>, T: Scalar>(
     if step.sum.is_empty() {
         return multiply::<S, T>(step, a, b);
     }
+    if backend.bgemm.is_none()
+        && let Some(c) = interleaved::<S, T>(step, &a, &b, sizes)?
+    {
+        return Ok(c);
+    }
     let (m, n) = (by_stride(&step.left, &a), by_stride(&step.right, &b));
     let larger = if a.tensor.numel() >= b.tensor.numel() { &a } else { &b };
     let batch = by_stride(&step.batch, larger);
@@ -257,6 +263,40 @@ pub(crate) fn contract<S: Semiring<T>, T: Scalar>(
         }
     };
     Ok(Labelled { tensor: tensor.reshape(&dims(&ids, sizes))?, ids })
+}
+
+/// Multiply-adds per matrix from which on copies into one matrix after the other pay (bench
+/// `einsum`, row `batched_matmul_innermost`).
+const INTERLEAVED: usize = 16 * 16 * 16;
+
+/// The product of many small matrices that interleave in memory, if a and b are such.
+fn interleaved<S: Semiring<T>, T: Scalar>(
+    step: &Pair,
+    a: &Labelled<T>,
+    b: &Labelled<T>,
+    sizes: &[usize],
+) -> Result<Option<Labelled<T>>> {
+    let [m, n, k, count] =
+        [&step.left, &step.right, &step.sum, &step.batch].map(|ids| volume(ids, sizes));
+    let batch = by_stride(&step.batch, a);
+    let together = |x: &Labelled<T>| {
+        let axis = x.ids.iter().position(|id| Some(id) == batch.last());
+        axis.is_some_and(|axis| x.tensor.layout().strides()[axis] == 1)
+    };
+    let small = m.saturating_mul(n).saturating_mul(k) <= INTERLEAVED;
+    if !small || count < 64 || !together(a) || !together(b) {
+        return Ok(None);
+    }
+    let group = |x: &Labelled<T>, rows: &Ids, cols: &Ids, shape: [usize; 3]| -> Result<_> {
+        let ids: Ids = rows.iter().chain(cols).chain(&batch).copied().collect();
+        Ok(align(x, &ids)?.reshape(&shape)?)
+    };
+    let a = group(a, &step.left, &step.sum, [m, k, count])?;
+    let b = group(b, &step.sum, &step.right, [k, n, count])?;
+    let route = Route::native(RoutePath::GemmSemiring);
+    let tensor = matmul_interleaved::<S, T>(&a, &b, route)?;
+    let ids: Ids = step.left.iter().chain(&step.right).chain(&batch).copied().collect();
+    Ok(Some(Labelled { tensor: tensor.reshape(&dims(&ids, sizes))?, ids }))
 }
 
 /// Products without a sum: elementwise and outer.

@@ -13,6 +13,7 @@ use omeco::{ContractionTree, EinCode, NestedEinsum, TreeSA, optimize_code};
 
 use crate::error::{EinsumError, Result};
 use crate::network::{Id, Ids};
+use crate::refine::refine;
 
 /// Which pairs are contracted, in the convention of opt_einsum.
 ///
@@ -46,10 +47,12 @@ impl<const N: usize> From<[[usize; 2]; N]> for Path {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Optimizer {
-    /// Repeatedly the pair whose product grows least; the best of a few ways to weigh growth.
+    /// Repeatedly the pair whose product grows least; the best of a few ways to weigh growth, its
+    /// subtrees then put into their best order, for about the time of one contraction at most.
     #[default]
     Greedy,
-    /// Simulated annealing over contraction trees: seconds of search for better paths.
+    /// Simulated annealing over contraction trees: seconds of search for better paths. Subtrees as
+    /// above.
     TreeSa,
 }
 
@@ -69,6 +72,7 @@ pub(crate) fn search(inputs: &[Ids], output: &[Id], sizes: &[usize], by: Optimiz
     if inputs.len() < 3 {
         return (1..inputs.len()).map(|_| (0, 1)).collect();
     }
+    let measure = Measure { inputs, output, sizes };
     let ixs: Vec<Vec<Id>> = inputs.iter().map(|ids| ids.to_vec()).collect();
     let found = match by {
         Optimizer::Greedy => {
@@ -84,7 +88,7 @@ pub(crate) fn search(inputs: &[Ids], output: &[Id], sizes: &[usize], by: Optimiz
                 orders.extend(trees.map(|found| order(&found.tree, branch, inputs.len())));
             }
             let orders = orders.into_iter();
-            let priced = orders.map(|pairs| (price(inputs, output, sizes, &pairs), pairs));
+            let priced = orders.map(|pairs| (measure.price(&pairs), pairs));
             priced.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, pairs)| pairs)
         }
         Optimizer::TreeSa => {
@@ -96,11 +100,12 @@ pub(crate) fn search(inputs: &[Ids], output: &[Id], sizes: &[usize], by: Optimiz
             tree.map(|tree| order(&tree, nested_branch, inputs.len()))
         }
     };
-    found.unwrap_or_else(|| {
+    let found = found.unwrap_or_else(|| {
         let mut pairs = Pairs::new();
         (1..inputs.len()).fold(0, |left, right| join(left, right, inputs.len(), &mut pairs));
         pairs
-    })
+    });
+    refine(&measure, found)
 }
 
 /// Labels that a greedy search may count as size 1: none; those of the output; those of more than
@@ -123,22 +128,56 @@ const GAINS: [f64; 4] = [0.0, 0.3, 0.7, 1.0];
 /// Multiply-adds that take as long as moving one element.
 const MOVE: f64 = 8.0;
 
-/// Time of an order, in multiply-adds.
-fn price(inputs: &[Ids], output: &[Id], sizes: &[usize], pairs: &Pairs) -> f64 {
-    let volume = |ids: &Ids| ids.iter().map(|&id| sizes[id as usize] as f64).product::<f64>();
-    let mut uses = vec![0usize; sizes.len()];
-    inputs.iter().flatten().chain(output).for_each(|&id| uses[id as usize] += 1);
-    let mut slots = inputs.to_vec();
-    let mut total = 0.0;
-    for &(a, b) in pairs {
-        let all = product_ids(&slots[a], &slots[b], |_| true);
-        slots[a].iter().chain(&slots[b]).for_each(|&id| uses[id as usize] -= 1);
-        let out: Ids = all.iter().copied().filter(|&id| uses[id as usize] > 0).collect();
-        out.iter().for_each(|&id| uses[id as usize] += 1);
-        total += volume(&all) + MOVE * (volume(&slots[a]) + volume(&slots[b]) + volume(&out));
-        slots.push(out);
+/// Time of an order of contraction, in multiply-adds.
+pub(crate) struct Measure<'a> {
+    pub(crate) inputs: &'a [Ids],
+    pub(crate) output: &'a [Id],
+    pub(crate) sizes: &'a [usize],
+}
+
+impl Measure<'_> {
+    pub(crate) fn size(&self, id: Id) -> f64 {
+        self.sizes[id as usize] as f64
     }
-    total
+
+    pub(crate) fn volume(&self, ids: &[Id]) -> f64 {
+        ids.iter().map(|&id| self.size(id)).product()
+    }
+
+    /// One contraction, given the volume of all its labels and those of the operands and of the
+    /// result.
+    pub(crate) fn of_volumes(&self, all: f64, parts: [f64; 3]) -> f64 {
+        all + MOVE * (parts[0] + parts[1] + parts[2])
+    }
+
+    /// One contraction.
+    pub(crate) fn step(&self, a: &Ids, b: &Ids, out: &Ids) -> f64 {
+        let all = self.volume(&product_ids(a, b, |_| true));
+        self.of_volumes(all, [a, b, out].map(|ids| self.volume(ids)))
+    }
+
+    /// Labels of every slot.
+    pub(crate) fn slots(&self, pairs: &Pairs) -> Vec<Ids> {
+        let mut uses = vec![0usize; self.sizes.len()];
+        let named = self.inputs.iter().flatten().chain(self.output);
+        named.for_each(|&id| uses[id as usize] += 1);
+        let mut slots = self.inputs.to_vec();
+        for &(a, b) in pairs {
+            slots[a].iter().chain(&slots[b]).for_each(|&id| uses[id as usize] -= 1);
+            let out = product_ids(&slots[a], &slots[b], |id| uses[id as usize] > 0);
+            out.iter().for_each(|&id| uses[id as usize] += 1);
+            slots.push(out);
+        }
+        slots
+    }
+
+    /// A whole order.
+    pub(crate) fn price(&self, pairs: &Pairs) -> f64 {
+        let slots = self.slots(pairs);
+        let results = &slots[self.inputs.len()..];
+        let step = |(&(a, b), out): (&(usize, usize), &Ids)| self.step(&slots[a], &slots[b], out);
+        pairs.iter().zip(results).map(step).sum()
+    }
 }
 
 fn join(left: usize, right: usize, operands: usize, pairs: &mut Pairs) -> usize {

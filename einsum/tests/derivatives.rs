@@ -3,73 +3,9 @@
 mod oracle;
 
 use oracle::tensor;
-use t4a_algebra::{Semiring, Standard, c64};
-use t4a_einsum::{Differentiable, Einsum, EinsumError, Plan, Result, Share};
+use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard, c64};
+use t4a_einsum::{Differentiable, Einsum, EinsumError, Plan, Result};
 use t4a_tensor::Tensor;
-
-/// (max, +).
-#[derive(Clone, Copy)]
-struct Tropical;
-impl Semiring<f64> for Tropical {
-    const ZERO: f64 = f64::NEG_INFINITY;
-    const ONE: f64 = 0.0;
-    fn add(a: f64, b: f64) -> f64 {
-        a.max(b)
-    }
-    fn mul(a: f64, b: f64) -> f64 {
-        a + b
-    }
-}
-impl Differentiable<f64> for Tropical {
-    const SHARE: Share = Share::Winner;
-    fn partials(_: f64, _: f64) -> (f64, f64) {
-        (1.0, 1.0)
-    }
-}
-
-/// (max, ×) on numbers ≥ 0.
-#[derive(Clone, Copy)]
-struct Likeliest;
-impl Semiring<f64> for Likeliest {
-    const ZERO: f64 = 0.0;
-    const ONE: f64 = 1.0;
-    fn add(a: f64, b: f64) -> f64 {
-        a.max(b)
-    }
-    fn mul(a: f64, b: f64) -> f64 {
-        a * b
-    }
-}
-impl Differentiable<f64> for Likeliest {
-    const SHARE: Share = Share::Winner;
-    fn partials(a: f64, b: f64) -> (f64, f64) {
-        (b, a)
-    }
-}
-
-/// (log-sum-exp, +).
-#[derive(Clone, Copy)]
-struct Free;
-impl Semiring<f64> for Free {
-    const ZERO: f64 = f64::NEG_INFINITY;
-    const ONE: f64 = 0.0;
-    fn add(a: f64, b: f64) -> f64 {
-        let most = a.max(b);
-        if most == f64::NEG_INFINITY { most } else { most + (-(a - b).abs()).exp().ln_1p() }
-    }
-    fn mul(a: f64, b: f64) -> f64 {
-        a + b
-    }
-}
-impl Differentiable<f64> for Free {
-    const SHARE: Share = Share::Marginal;
-    fn partials(_: f64, _: f64) -> (f64, f64) {
-        (1.0, 1.0)
-    }
-    fn marginal(term: f64, sum: f64) -> f64 {
-        (term - sum).exp()
-    }
-}
 
 /// Networks with every kind of label: batch, lone, hyperedge, diagonal, embedded, broadcast,
 /// scalar, output only.
@@ -151,13 +87,15 @@ fn linear_rules_match_finite_differences() {
 
 #[test]
 fn winners_match_finite_differences_away_from_ties() {
-    check::<Tropical>();
-    check::<Likeliest>();
+    check::<MaxPlus>();
+    check::<MaxMul>();
+    check::<MinPlus>();
+    check::<MaxMin>();
 }
 
 #[test]
 fn marginals_match_finite_differences() {
-    check::<Free>();
+    check::<LogSumExp>();
 }
 
 /// f(y) ≥ f(x) + ⟨g, y − x⟩ for a convex f, where terms tie too; and one unit of cotangent goes to
@@ -172,9 +110,9 @@ fn max_plus_gradients_are_subgradients_at_ties() -> Result<()> {
         };
         let (x, y) = (ints(seed), ints(seed + 100));
         let (xs, ys): (Vec<_>, Vec<_>) = (x.iter().collect(), y.iter().collect());
-        let grads = plan.vjp::<Tropical, f64>(&xs, &Tensor::ones(&[])?)?;
+        let grads = plan.vjp::<MaxPlus, f64>(&xs, &Tensor::ones(&[])?)?;
         let value = |x: &[&Tensor<f64>]| {
-            Ok::<_, EinsumError>(plan.contract::<Tropical, f64>(x)?.to_vec()?[0])
+            Ok::<_, EinsumError>(plan.contract::<MaxPlus, f64>(x)?.to_vec()?[0])
         };
         let mut bound = value(&xs)?;
         for ((g, x), y) in grads.iter().zip(&x).zip(&y) {
@@ -194,10 +132,10 @@ fn dead_elements_have_no_gradient() -> Result<()> {
     let b = Tensor::from_vec(vec![0.5, dead, dead, dead], &[2, 2])?;
     let plan = plan_of("ij,jk->ik", &[&[2, 2], &[2, 2]]);
     let g = Tensor::ones(&[2, 2])?;
-    let [ga, gb] = &plan.vjp::<Tropical, f64>(&[&a, &b], &g)?[..] else { panic!() };
+    let [ga, gb] = &plan.vjp::<MaxPlus, f64>(&[&a, &b], &g)?[..] else { panic!() };
     assert_eq!(ga.to_vec()?, [0.0, 0.0, 1.0, 0.0]);
     assert_eq!(gb.to_vec()?, [1.0, 0.0, 0.0, 0.0]);
-    let [ga, gb] = &plan.vjp::<Free, f64>(&[&a, &b], &g)?[..] else { panic!() };
+    let [ga, gb] = &plan.vjp::<LogSumExp, f64>(&[&a, &b], &g)?[..] else { panic!() };
     assert_eq!(ga.to_vec()?, [0.0, 0.0, 1.0, 0.0]);
     assert_eq!(gb.to_vec()?, [1.0, 0.0, 0.0, 0.0]);
     Ok(())
@@ -208,7 +146,7 @@ fn dead_elements_have_no_gradient() -> Result<()> {
 fn log_gradients_are_brute_force_marginals() -> Result<()> {
     let (a, b, c) = (floats(&[3, 2], 1), floats(&[2, 3], 2), floats(&[3], 3));
     let plan = plan_of("ij,jk,k->", &[&[3, 2], &[2, 3], &[3]]);
-    let grads = plan.vjp::<Free, f64>(&[&a, &b, &c], &Tensor::ones(&[])?)?;
+    let grads = plan.vjp::<LogSumExp, f64>(&[&a, &b, &c], &Tensor::ones(&[])?)?;
     let weight = |i: usize, j: usize, k: usize| {
         let at = |x: &Tensor<f64>, index: &[usize]| x.get(index).unwrap();
         (at(&a, &[i, j]) + at(&b, &[j, k]) + at(&c, &[k])).exp()

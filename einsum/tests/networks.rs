@@ -143,6 +143,37 @@ fn optimizers_agree_and_beat_the_left_to_right_order() {
     }
 }
 
+/// Small matrices whose elements lie side by side, with batches of two axes too, and one operand
+/// that lies otherwise.
+#[test]
+fn interleaved_batches_equal_the_loops() {
+    let (i, j, k, b, c) = (0, 1, 2, 3, 4);
+    let whole = |inputs: [Vec<usize>; 2]| Case {
+        inputs: inputs.to_vec(),
+        output: vec![i, k, b, c],
+        sizes: vec![3, 4, 5, 9, 11],
+        ones: vec![vec![false; 4]; 2],
+    };
+    for inputs in [
+        [vec![i, j, b, c], vec![j, k, b, c]],
+        [vec![j, b, i, c], vec![k, b, j, c]],
+        [vec![i, j, b, c], vec![b, c, j, k]],
+    ] {
+        let case = whole(inputs);
+        fn run<S: Semiring<T>, T: Scalar>(case: &Case, value: impl Fn(i64) -> T) {
+            let shapes = case.shapes();
+            let data = shapes.iter().enumerate().map(|(i, s)| tensor(s, i, &value));
+            let data: Vec<Tensor<T>> = data.collect();
+            let data: Vec<&Tensor<T>> = data.iter().collect();
+            let got = einsum_of(case).contract::<S, T>(&data).unwrap();
+            assert_eq!(got.to_vec().unwrap(), naive::<S, T>(case, &data).1, "{case:?}");
+        }
+        run::<Standard, i64>(&case, |x| x);
+        run::<Standard, f32>(&case, |x| x as f32);
+        run::<Tropical, f64>(&case, |x| x as f64);
+    }
+}
+
 /// Operands that are views of any kind.
 #[test]
 fn strides_are_free() {

@@ -1,13 +1,15 @@
 //! Batched matrix products over any semiring, on strided operands without copies.
 
 use smallvec::SmallVec;
-use t4a_algebra::gemm::{BatchAxis, MatMut, MatRef, Parallelism, Product};
-use t4a_algebra::{Scalar, Semiring};
+use t4a_algebra::gemm::{
+    BatchAxis, GemmError, Interleaved, MatMut, MatRef, Parallelism, Product, interleaved,
+};
+use t4a_algebra::{Scalar, Selective, Semiring};
 
 use crate::error::{Result, TensorError};
 use crate::layout::{Dims, broadcast_shapes};
 use crate::loops::fuse::Fused;
-use crate::loops::parallel;
+use crate::loops::parallel::{self, SendPtr};
 use crate::route::Route;
 use crate::tensor::{Output, Tensor};
 
@@ -27,6 +29,95 @@ pub fn matmul<S: Semiring<T>, T: Scalar>(
     b: &Tensor<T>,
     route: Route,
 ) -> Result<Tensor<T>> {
+    Ok(run(a, b, false, |product| product.run::<S>())?.0.with_route(route))
+}
+
+/// [`matmul`] and the winner of every sum: the smallest index of the summed axis whose term is the
+/// sum, or [`NO_WINNER`](t4a_algebra::gemm::NO_WINNER) where the sum is 0 of the semiring.
+///
+/// # Errors
+/// As [`matmul`]; [`TensorError::Value`] if the summed axis exceeds the range of `u32`.
+pub fn matmul_select<S: Selective<T>, T: Scalar>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    route: Route,
+) -> Result<(Tensor<T>, Tensor<u32>)> {
+    let (out, winners) = run(a, b, true, |product| product.select::<S>())?;
+    let winners = match winners {
+        Some(winners) => winners,
+        None => Tensor::zeros(out.shape())?,
+    };
+    Ok((out.with_route(route), winners.with_route(route)))
+}
+
+/// `c[i, j, β] = ⊕ₖ a[i, k, β] ⊗ b[k, j, β]`: the product of matrices that interleave in memory.
+///
+/// Shapes: `[m, k, batch]` and `[k, n, batch]` to `[m, n, batch]`; the batch is contiguous in the
+/// result, and copied where it is not in an operand.
+///
+/// Cost: batch·m·n·k steps, on all threads.
+///
+/// # Errors
+/// [`TensorError::ShapeMismatch`], [`TensorError::OutOfMemory`].
+pub fn matmul_interleaved<S: Semiring<T>, T: Scalar>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    route: Route,
+) -> Result<Tensor<T>> {
+    let op = "matmul";
+    let (&[m, k, batch], &[k_b, n, batch_b]) = (a.shape(), b.shape()) else {
+        return Err(TensorError::shapes(op, a.shape(), b.shape(), "two of rank 3"));
+    };
+    if (k, batch) != (k_b, batch_b) {
+        let required = "[m, k, batch] and [k, n, batch]";
+        return Err(TensorError::shapes(op, a.shape(), b.shape(), required));
+    }
+    let dense = |x: &Tensor<T>| {
+        let along = x.layout().strides()[2] == 1 || batch < 2;
+        if along { Ok(x.clone()) } else { crate::copy::to_contiguous(x) }
+    };
+    let (a, b) = (dense(a)?, dense(b)?);
+    let mut out = Output::<T>::new(op, &[m, n, batch])?;
+    if m > 0 && n > 0 {
+        let place = |at: *mut T, row_stride, col_stride| (SendPtr(at), row_stride, col_stride);
+        let operand = |x: &Tensor<T>| {
+            let strides = x.layout().strides();
+            place(x.as_ptr().cast_mut(), strides[0], strides[1])
+        };
+        let (x, y) = (operand(&a), operand(&b));
+        let z = place(out.as_mut_ptr(), (n * batch) as isize, batch as isize);
+        let steps = (m * n).saturating_mul(k.max(1));
+        let chunk = (MIN_PARALLEL / steps).next_multiple_of(64).max(64);
+        let parallel = steps.saturating_mul(batch) >= MIN_PARALLEL;
+        parallel::for_each(batch.div_ceil(chunk), parallel, &|part| {
+            let first = part * chunk;
+            let at = |(at, row_stride, col_stride): (SendPtr<T>, isize, isize)| Interleaved {
+                at: at.get().wrapping_add(first),
+                row_stride,
+                col_stride,
+            };
+            let read = |x| {
+                let Interleaved { at, row_stride, col_stride } = at(x);
+                Interleaved { at: at.cast_const(), row_stride, col_stride }
+            };
+            let len = (batch - first).min(chunk);
+            // SAFETY: the parts of the batch are disjoint, and the layouts are valid for their
+            // tensors; `out` is ours.
+            unsafe { interleaved::<S, T>((m, k, n), len, read(x), read(y), at(z)) }
+        });
+    }
+    // SAFETY: the product wrote every element.
+    Ok(unsafe { out.assume_init() }.with_route(route))
+}
+
+/// Allocates, and calls `gemm` on the product of the operands.
+#[inline]
+fn run<T: Scalar>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    winners: bool,
+    gemm: Gemm<T>,
+) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
     let op = "matmul";
     let mismatch =
         || TensorError::shapes(op, a.shape(), b.shape(), "[…, m, k] and […, k, n] with equal k");
@@ -38,37 +129,71 @@ pub fn matmul<S: Semiring<T>, T: Scalar>(
     }
     let (m, k, n) = (*m, *k, *n);
     if a_batch.is_empty() && b_batch.is_empty() {
-        let mut out = Output::<T>::new(op, &[m, n])?;
+        let mut out = Outputs::<T>::new(&[m, n], winners)?;
         if m > 0 && n > 0 {
             let strides = |x: &Tensor<T>| (x.layout().strides()[0], x.layout().strides()[1]);
-            let dst = out.as_mut_ptr();
+            let dst = out.places();
             // SAFETY: the layouts are valid for their tensors; `out` is ours and row-major.
-            unsafe { product::<S, T>(a, b, dst, (m, k, n), (strides(a), strides(b)), &[])? };
+            unsafe { product(a, b, dst, (m, k, n), (strides(a), strides(b)), &[], gemm)? };
         }
         // SAFETY: the product wrote every element.
-        return Ok(unsafe { out.assume_init() }.with_route(route));
+        return Ok(unsafe { out.assume_init() });
     }
     let batch = broadcast_shapes(op, a_batch, b_batch).map_err(|_| mismatch())?;
     let mut shape: Dims = batch.clone();
     shape.extend([m, n]);
-    let mut out = Output::<T>::new(op, &shape)?;
+    let mut out = Outputs::<T>::new(&shape, winners)?;
     if !shape.contains(&0) {
-        let out_ptr = out.as_mut_ptr();
+        let dst = out.places();
         // SAFETY: `out` takes the row-major result.
-        unsafe { multiply::<S, T>(a, b, out_ptr, &batch, (m, k, n))? };
+        unsafe { multiply(a, b, dst, &batch, (m, k, n), gemm)? };
     }
     // SAFETY: the product wrote every element.
-    Ok(unsafe { out.assume_init() }.with_route(route))
+    Ok(unsafe { out.assume_init() })
+}
+
+/// Runs a product, with or without winners.
+type Gemm<T> = fn(&mut Product<'_, T>);
+
+/// Where the elements go, and the winners.
+type Places<T> = (*mut T, Option<*mut u32>);
+
+/// The result and its winners, row-major.
+struct Outputs<T: Scalar> {
+    values: Output<T>,
+    winners: Option<Output<u32>>,
+}
+
+impl<T: Scalar> Outputs<T> {
+    #[inline]
+    fn new(shape: &[usize], winners: bool) -> Result<Self> {
+        let winners = if winners { Some(Output::new("matmul", shape)?) } else { None };
+        Ok(Self { values: Output::new("matmul", shape)?, winners })
+    }
+
+    #[inline]
+    fn places(&mut self) -> Places<T> {
+        (self.values.as_mut_ptr(), self.winners.as_mut().map(Output::as_mut_ptr))
+    }
+
+    /// # Safety
+    /// All elements have been written.
+    #[inline]
+    unsafe fn assume_init(self) -> (Tensor<T>, Option<Tensor<u32>>) {
+        // SAFETY: by contract.
+        unsafe { (self.values.assume_init(), self.winners.map(|winners| winners.assume_init())) }
+    }
 }
 
 /// # Safety
 /// `out` is writable for `batch × m × n` elements in row-major order; nothing is empty but k.
-unsafe fn multiply<S: Semiring<T>, T: Scalar>(
+unsafe fn multiply<T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
-    out: *mut T,
+    out: Places<T>,
     batch: &[usize],
     (m, k, n): (usize, usize, usize),
+    gemm: Gemm<T>,
 ) -> Result<()> {
     let expanded = |x: &Tensor<T>| -> Result<_> {
         let mut shape: Dims = batch.into();
@@ -109,19 +234,20 @@ unsafe fn multiply<S: Semiring<T>, T: Scalar>(
     // SAFETY: the caller's promise.
     unsafe {
         let strides = ((a_row, a_strides[rank + 1]), b_matrix);
-        product::<S, T>(a, b, out, (rows, k, n), strides, &axes)
+        product(a, b, out, (rows, k, n), strides, &axes, gemm)
     }
 }
 
 /// # Safety
 /// The matrices of every batch entry lie inside of their tensors; `out` takes row-major ones.
-unsafe fn product<S: Semiring<T>, T: Scalar>(
+unsafe fn product<T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
-    out: *mut T,
+    (out, winners): Places<T>,
     (m, k, n): (usize, usize, usize),
     (a_strides, b_strides): ((isize, isize), (isize, isize)),
     axes: &[BatchAxis],
+    gemm: Gemm<T>,
 ) -> Result<()> {
     let work = axes.iter().map(|axis| axis.size).product::<usize>().saturating_mul(m);
     let work = work.saturating_mul(n).saturating_mul(k);
@@ -132,15 +258,18 @@ unsafe fn product<S: Semiring<T>, T: Scalar>(
         let a = MatRef::from_raw_parts(a.as_ptr(), (m, k), a_strides);
         let b = MatRef::from_raw_parts(b.as_ptr(), (k, n), b_strides);
         let c = MatMut::from_raw_parts(out, (m, n), (n as isize, 1));
-        Product::new(a, b, c)
-            .map_err(|error| TensorError::value("matmul", error.to_string()))?
-            .parallelism(threads)
-            .batch(axes)
+        let error = |error: GemmError| TensorError::value("matmul", error.to_string());
+        let mut product = Product::new(a, b, c).map_err(error)?;
+        if let Some(winners) = winners {
+            let winners = MatMut::from_raw_parts(winners, (m, n), (n as isize, 1));
+            product = product.winners(winners, 0).map_err(error)?;
+        }
+        product.parallelism(threads).batch(axes)
     };
     if parallel {
-        parallel::install(|| product.run::<S>());
+        parallel::install(|| gemm(&mut product));
     } else {
-        product.run::<S>();
+        gemm(&mut product);
     }
     Ok(())
 }

@@ -14,59 +14,68 @@ use super::kernel::{Form, Lanes, Picks, Plain};
 use super::partition::{self, Block};
 use super::{MatRef, Product, driver};
 use crate::simd::{self, Loop};
-use crate::{Scalar, Selective};
+use crate::{Extended, Selective};
 
 /// A selective semiring with a cheaper, commutative arithmetic for elements that need no checks.
-pub(crate) trait Lean<T: Scalar>: Selective<T> {
-    /// What is computed with.
-    type Packed: Scalar;
-    /// Whether that are floats.
-    const FLOATS: bool;
+pub(crate) trait Lean<T: Extended>: Selective<T> {
     /// Whether the arithmetic below is right for this element together with all others that fit.
     fn fits(x: T) -> bool;
+
     /// What stands for the element in the arithmetic below.
-    fn enter(x: T) -> Self::Packed;
+    #[inline(always)]
+    fn enter(x: T) -> T::Wide {
+        x.to_wide()
+    }
+
     /// The element that a result stands for.
-    fn leave(x: Self::Packed) -> T;
+    #[inline(always)]
+    fn leave(x: T::Wide) -> T {
+        T::from_wide(x)
+    }
+
     /// `a ⊗ b`.
-    fn lean_mul(a: Self::Packed, b: Self::Packed) -> Self::Packed;
+    fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide;
+
     /// Whether ⊕ prefers `a` to `b`.
-    fn lean_better(a: Self::Packed, b: Self::Packed) -> bool;
+    #[inline(always)]
+    fn lean_better(a: T::Wide, b: T::Wide) -> bool {
+        a > b
+    }
 }
 
 /// The lean arithmetic of `S`.
 struct Unchecked<S>(PhantomData<S>);
 
-impl<T: Scalar, S: Lean<T>> Lanes<T> for Unchecked<S> {
-    type Packed = S::Packed;
+impl<T: Extended, S: Lean<T>> Lanes<T> for Unchecked<S> {
+    type Packed = T::Wide;
     const COMMUTES: bool = true;
-    const FORM: Form = if S::FLOATS { Form::Unrolled } else { Form::Narrow };
+    const FORM: Form = if T::IS_FLOAT { Form::Unrolled } else { Form::Narrow };
     #[inline(always)]
-    fn zero() -> S::Packed {
+    fn zero() -> T::Wide {
         S::enter(S::ZERO)
     }
     #[inline(always)]
-    fn enter(x: T) -> S::Packed {
+    fn enter(x: T) -> T::Wide {
         S::enter(x)
     }
     #[inline(always)]
-    fn leave(x: S::Packed) -> T {
+    fn leave(x: T::Wide) -> T {
         S::leave(x)
     }
     #[inline(always)]
-    fn mul_add(a: S::Packed, b: S::Packed, c: S::Packed) -> S::Packed {
+    fn mul_add(a: T::Wide, b: T::Wide, c: T::Wide) -> T::Wide {
         let new = S::lean_mul(a, b);
         if S::lean_better(new, c) { new } else { c }
     }
 }
 
-impl<T: Scalar, S: Lean<T>> Picks<T> for Unchecked<S> {
+impl<T: Extended, S: Lean<T>> Picks<T> for Unchecked<S> {
     #[inline(always)]
-    fn mul(a: S::Packed, b: S::Packed) -> S::Packed {
+    fn mul(a: T::Wide, b: T::Wide) -> T::Wide {
         S::lean_mul(a, b)
     }
     #[inline(always)]
-    fn better(a: S::Packed, b: S::Packed) -> bool {
+    fn better(a: T::Wide, b: T::Wide) -> bool {
         S::lean_better(a, b)
     }
 }
@@ -75,7 +84,7 @@ impl<T: Scalar, S: Lean<T>> Picks<T> for Unchecked<S> {
 ///
 /// # Safety
 /// The operands must be as [`Product::batch`] promises.
-pub(crate) unsafe fn product<S: Lean<T>, T: Scalar>(p: &Product<'_, T>) {
+pub(crate) unsafe fn product<S: Lean<T>, T: Extended>(p: &Product<'_, T>) {
     // SAFETY: passed on.
     unsafe {
         partition::for_each(p, |block| {
@@ -92,7 +101,7 @@ pub(crate) unsafe fn product<S: Lean<T>, T: Scalar>(p: &Product<'_, T>) {
 ///
 /// # Safety
 /// As [`driver::product_select`].
-pub(crate) unsafe fn select<S: Lean<T>, T: Scalar>(p: &Product<'_, T>) {
+pub(crate) unsafe fn select<S: Lean<T>, T: Extended>(p: &Product<'_, T>) {
     // SAFETY: passed on.
     unsafe {
         partition::for_each(p, |block| {
@@ -105,7 +114,7 @@ pub(crate) unsafe fn select<S: Lean<T>, T: Scalar>(p: &Product<'_, T>) {
     }
 }
 
-fn fits<S: Lean<T>, T: Scalar>(block: &Block<'_, T>) -> bool {
+fn fits<S: Lean<T>, T: Extended>(block: &Block<'_, T>) -> bool {
     let all = |matrix| simd::dispatch(All::<S, T> { matrix, tag: PhantomData });
     all(block.a) && all(block.b)
 }
@@ -116,7 +125,7 @@ struct All<'a, S, T> {
     tag: PhantomData<S>,
 }
 
-impl<S: Lean<T>, T: Scalar> Loop for All<'_, S, T> {
+impl<S: Lean<T>, T: Extended> Loop for All<'_, S, T> {
     type Output = bool;
 
     #[inline(always)]

@@ -10,6 +10,7 @@
 //! select      the same with the winner of every sum
 //! kernel      the arithmetic of a tile
 //! small       products that are not worth packing
+//! interleaved small matrices whose elements lie side by side
 //! library     f32, f64, c32, c64 over (+, ×)
 //! lean        tropical semirings, without checks where none are needed
 //! log_sum     log-sum-exp, as products of exponentials
@@ -20,6 +21,7 @@
 //! on their number.
 
 mod driver;
+mod interleaved;
 mod kernel;
 pub(crate) mod lean;
 pub(crate) mod library;
@@ -34,6 +36,7 @@ mod view;
 pub(crate) mod widen;
 
 pub use driver::{product as generic, product_select as generic_select};
+pub use interleaved::{Interleaved, interleaved};
 pub use view::{MatMut, MatRef};
 
 use crate::{Scalar, Selective, Semiring};

@@ -19,6 +19,17 @@ pub trait Extended: Real {
     /// `a · b` for numbers ≥ 0; 0 absorbs everything but NaN. Integers saturate.
     fn times(self, rhs: Self) -> Self;
 
+    /// Whether [`Real::max`] replaces `rhs` by `self`: larger, or the first NaN.
+    #[inline(always)]
+    fn wins_max(self, rhs: Self) -> bool {
+        self > rhs || (self.is_nan() && !rhs.is_nan())
+    }
+    /// Whether [`Real::min`] replaces `rhs` by `self`: smaller, or the first NaN.
+    #[inline(always)]
+    fn wins_min(self, rhs: Self) -> bool {
+        self < rhs || (self.is_nan() && !rhs.is_nan())
+    }
+
     /// Whether sums of two such numbers are exact up to rounding, and are told apart from sums
     /// with ±[`Extended::FAR`].
     fn is_plain_term(self) -> bool;

@@ -32,7 +32,7 @@ impl<T: Extended> Semiring<T> for MaxMin {
 impl<T: Extended> Selective<T> for MaxMin {
     #[inline(always)]
     fn better(a: T, b: T) -> bool {
-        a > b || (a.is_nan() && !b.is_nan())
+        a.wins_max(b)
     }
 
     unsafe fn gemm_select(p: &Product<'_, T>) {
@@ -42,31 +42,13 @@ impl<T: Extended> Selective<T> for MaxMin {
 }
 
 impl<T: Extended> Lean<T> for MaxMin {
-    type Packed = T::Wide;
-    const FLOATS: bool = T::IS_FLOAT;
-
     #[inline(always)]
     fn fits(x: T) -> bool {
         !x.is_nan()
     }
 
     #[inline(always)]
-    fn enter(x: T) -> T::Wide {
-        x.to_wide()
-    }
-
-    #[inline(always)]
-    fn leave(x: T::Wide) -> T {
-        T::from_wide(x)
-    }
-
-    #[inline(always)]
     fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide {
         if a < b { a } else { b }
-    }
-
-    #[inline(always)]
-    fn lean_better(a: T::Wide, b: T::Wide) -> bool {
-        a > b
     }
 }

@@ -39,7 +39,7 @@ impl<T: Extended> Semiring<T> for MaxMul {
 impl<T: Extended> Selective<T> for MaxMul {
     #[inline(always)]
     fn better(a: T, b: T) -> bool {
-        a > b || (a.is_nan() && !b.is_nan())
+        a.wins_max(b)
     }
 
     unsafe fn gemm_select(p: &Product<'_, T>) {
@@ -49,31 +49,13 @@ impl<T: Extended> Selective<T> for MaxMul {
 }
 
 impl<T: Extended> Lean<T> for MaxMul {
-    type Packed = T::Wide;
-    const FLOATS: bool = T::IS_FLOAT;
-
     #[inline(always)]
     fn fits(x: T) -> bool {
         x.is_plain_factor()
     }
 
     #[inline(always)]
-    fn enter(x: T) -> T::Wide {
-        x.to_wide()
-    }
-
-    #[inline(always)]
-    fn leave(x: T::Wide) -> T {
-        T::from_wide(x)
-    }
-
-    #[inline(always)]
     fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide {
         Numeric::mul(a, b)
-    }
-
-    #[inline(always)]
-    fn lean_better(a: T::Wide, b: T::Wide) -> bool {
-        a > b
     }
 }

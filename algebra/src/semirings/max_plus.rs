@@ -33,7 +33,7 @@ impl<T: Signed> Semiring<T> for MaxPlus {
 impl<T: Signed> Selective<T> for MaxPlus {
     #[inline(always)]
     fn better(a: T, b: T) -> bool {
-        a > b || (a.is_nan() && !b.is_nan())
+        a.wins_max(b)
     }
 
     unsafe fn gemm_select(p: &Product<'_, T>) {
@@ -43,9 +43,6 @@ impl<T: Signed> Selective<T> for MaxPlus {
 }
 
 impl<T: Signed> Lean<T> for MaxPlus {
-    type Packed = T::Wide;
-    const FLOATS: bool = T::IS_FLOAT;
-
     #[inline(always)]
     fn fits(x: T) -> bool {
         x.is_plain_term() || x == T::LOWEST
@@ -64,10 +61,5 @@ impl<T: Signed> Lean<T> for MaxPlus {
     #[inline(always)]
     fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide {
         Numeric::add(a, b)
-    }
-
-    #[inline(always)]
-    fn lean_better(a: T::Wide, b: T::Wide) -> bool {
-        a > b
     }
 }

@@ -33,7 +33,7 @@ impl<T: Extended> Semiring<T> for MinPlus {
 impl<T: Extended> Selective<T> for MinPlus {
     #[inline(always)]
     fn better(a: T, b: T) -> bool {
-        a < b || (a.is_nan() && !b.is_nan())
+        a.wins_min(b)
     }
 
     unsafe fn gemm_select(p: &Product<'_, T>) {
@@ -43,9 +43,6 @@ impl<T: Extended> Selective<T> for MinPlus {
 }
 
 impl<T: Extended> Lean<T> for MinPlus {
-    type Packed = T::Wide;
-    const FLOATS: bool = T::IS_FLOAT;
-
     #[inline(always)]
     fn fits(x: T) -> bool {
         x.is_plain_term() || x == T::HIGHEST

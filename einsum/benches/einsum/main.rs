@@ -153,20 +153,19 @@ fn main() {
     if std::env::var_os("T4A_EINSUM_STEPS").is_some() {
         return rows.iter().for_each(Row::print_steps);
     }
-    for row in &mut rows {
-        row.check();
-        row.time();
-        let operands = row.operands();
-        row.peer_time = time(|| row.peer.run(&operands));
-    }
     let all = parallel::threads();
-    parallel::set_threads(1);
     println!("f64, milliseconds; one thread, then {all}; flops as log10 of multiply-adds");
     println!(
         "{:<50} {:>6} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>6} {:>8}",
         "instance", "flops", "given 1", "given", "flops", "own 1", "own", "peer", "ratio", "plan"
     );
     for row in &mut rows {
+        parallel::set_threads(all);
+        row.check();
+        row.time();
+        let operands = row.operands();
+        row.peer_time = time(|| row.peer.run(&operands));
+        parallel::set_threads(1);
         row.time();
         row.print();
     }

@@ -1,0 +1,215 @@
+//! How the sums of each semiring pass derivatives on.
+//!
+//! An element `c = ⊕ₖ aₖ ⊗ bₖ` passes its cotangent on to term k with a weight wₖ, and within the
+//! term to a and b with `∂(a ⊗ b)`:
+//!
+//! ```text
+//!            Standard   MaxPlus MinPlus   MaxMul        MaxMin                  LogSumExp
+//! wₖ         1          1 for the first term that is c, else 0                  exp(aₖ + bₖ − c)
+//! ∂(a ⊗ b)   (b, a)     (1, 1)            (b, a)        1 to the smaller factor (1, 1)
+//! ```
+//!
+//! An element that is 0 of the semiring has no term that counts and passes on nothing.
+//!
+//! [`Counting<S>`](t4a_algebra::Counting) has the derivative of `S` on its values: they are the
+//! contraction over `S`, and counts are locally constant.
+
+mod log_sum;
+mod marginal;
+mod matrices;
+mod winner;
+
+pub use matrices::Matrices;
+pub(crate) use matrices::elements;
+
+use t4a_algebra::{
+    Extended, Field, Float, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Numeric, Scalar,
+    Selective, Semiring, Signed, Standard,
+};
+use t4a_tensor::Tensor;
+use t4a_tensor::matmul::{matmul, matmul_select};
+use t4a_tensor::route::{Path, Route};
+
+use crate::error::Result;
+
+/// How a sum passes its derivative on to its terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// The semiring is (+, ×) of the element type: every term in full.
+    Linear,
+    /// The first term that equals the sum.
+    Winner,
+    /// Every term with [`Differentiable::marginal`].
+    Marginal,
+}
+
+/// A semiring whose contractions have a derivative. Cotangents and tangents are ordinary numbers
+/// of the same type.
+pub trait Differentiable<T: Numeric>: Semiring<T> {
+    /// How the sum shares.
+    const SHARE: Share;
+
+    /// `∂(a ⊗ b)/∂a` and `∂(a ⊗ b)/∂b`.
+    fn partials(a: T, b: T) -> (T, T);
+
+    /// `∂(t₁ ⊕ t₂ ⊕ …)/∂t` of a term t, given the sum.
+    fn marginal(term: T, sum: T) -> T {
+        let _ = (term, sum);
+        T::ONE
+    }
+
+    /// Complex conjugate; the identity on reals.
+    fn conj(x: T) -> T {
+        x
+    }
+
+    /// The product `[batch, m, k] · [batch, k, n]`, and if the semiring is
+    /// [`Selective`](t4a_algebra::Selective) also its winners; [`selected`] does that.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; if k exceeds the range of `u32`.
+    fn select(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
+        let route = Route::native(Path::GemmSemiring);
+        Ok((matmul::<Self, T>(a, b, route)?, None))
+    }
+
+    /// Cotangents of A and B where all terms share; the default loops over
+    /// [`Differentiable::marginal`].
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    fn marginal_vjp(x: &Matrices<'_, T>, cotangent: &[T]) -> Result<[Vec<T>; 2]> {
+        Ok(marginal::vjp::<Self, T>(x, cotangent))
+    }
+
+    /// The tangent of C where all terms share, in the same way.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    fn marginal_jvp(x: &Matrices<'_, T>, da: &[T], db: &[T]) -> Result<Vec<T>> {
+        Ok(marginal::jvp::<Self, T>(x, da, db))
+    }
+}
+
+/// [`Differentiable::select`] of a selective semiring: winners come out of the product itself.
+///
+/// # Errors
+/// `OutOfMemory`; if k exceeds the range of `u32`.
+pub fn selected<S: Selective<T>, T: Scalar>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
+    let (c, winners) = matmul_select::<S, T>(a, b, Route::native(Path::GemmSemiring))?;
+    Ok((c, Some(winners)))
+}
+
+/// From the accumulator, rounded once.
+fn narrowed<T: Numeric>(x: Vec<T::Acc>) -> Vec<T> {
+    x.into_iter().map(T::narrow).collect()
+}
+
+/// Cotangents of A and B, given that of C, for semirings that are not linear.
+pub(crate) fn vjp<S: Differentiable<T>, T: Numeric>(
+    x: &Matrices<'_, T>,
+    cotangent: &[T],
+) -> Result<[Vec<T>; 2]> {
+    match S::SHARE {
+        Share::Winner => Ok(winner::vjp::<S, T>(x, cotangent)),
+        _ => S::marginal_vjp(x, cotangent),
+    }
+}
+
+/// The tangent of C, given those of A and B, for semirings that are not linear.
+pub(crate) fn jvp<S: Differentiable<T>, T: Numeric>(
+    x: &Matrices<'_, T>,
+    da: &[T],
+    db: &[T],
+) -> Result<Vec<T>> {
+    match S::SHARE {
+        Share::Winner => Ok(winner::jvp::<S, T>(x, da, db)),
+        _ => S::marginal_jvp(x, da, db),
+    }
+}
+
+impl<T: Field> Differentiable<T> for Standard {
+    const SHARE: Share = Share::Linear;
+
+    fn partials(a: T, b: T) -> (T, T) {
+        (b, a)
+    }
+
+    fn conj(x: T) -> T {
+        x.conj()
+    }
+}
+
+impl<T: Signed> Differentiable<T> for MaxPlus {
+    const SHARE: Share = Share::Winner;
+
+    fn partials(_: T, _: T) -> (T, T) {
+        (T::ONE, T::ONE)
+    }
+
+    fn select(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
+        selected::<Self, T>(a, b)
+    }
+}
+
+impl<T: Extended> Differentiable<T> for MinPlus {
+    const SHARE: Share = Share::Winner;
+
+    fn partials(_: T, _: T) -> (T, T) {
+        (T::ONE, T::ONE)
+    }
+
+    fn select(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
+        selected::<Self, T>(a, b)
+    }
+}
+
+impl<T: Extended> Differentiable<T> for MaxMul {
+    const SHARE: Share = Share::Winner;
+
+    fn partials(a: T, b: T) -> (T, T) {
+        (b, a)
+    }
+
+    fn select(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
+        selected::<Self, T>(a, b)
+    }
+}
+
+impl<T: Extended> Differentiable<T> for MaxMin {
+    const SHARE: Share = Share::Winner;
+
+    /// The left factor wins ties.
+    fn partials(a: T, b: T) -> (T, T) {
+        if a <= b { (T::ONE, T::ZERO) } else { (T::ZERO, T::ONE) }
+    }
+
+    fn select(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
+        selected::<Self, T>(a, b)
+    }
+}
+
+impl<T: Float> Differentiable<T> for LogSumExp {
+    const SHARE: Share = Share::Marginal;
+
+    fn partials(_: T, _: T) -> (T, T) {
+        (T::ONE, T::ONE)
+    }
+
+    /// The share of the term in the sum, a probability. Of an infinite sum that cannot be told from
+    /// one term; the rule below can.
+    fn marginal(term: T, sum: T) -> T {
+        if sum.is_infinite() { T::ZERO } else { term.sub(sum).exp() }
+    }
+
+    fn marginal_vjp(x: &Matrices<'_, T>, cotangent: &[T]) -> Result<[Vec<T>; 2]> {
+        log_sum::vjp(x, cotangent)
+    }
+
+    fn marginal_jvp(x: &Matrices<'_, T>, da: &[T], db: &[T]) -> Result<Vec<T>> {
+        log_sum::jvp(x, da, db)
+    }
+}

@@ -1,0 +1,82 @@
+//! Sums that are one of their terms: max and min.
+//!
+//! The cotangent goes to the winning term alone, the first of those that tie. That is a
+//! subgradient: max-plus contractions are convex. Where a NaN wins, the first one does.
+
+use std::ops::ControlFlow;
+
+use t4a_algebra::Numeric;
+use t4a_algebra::gemm::NO_WINNER;
+
+use super::{Differentiable, Matrices, narrowed};
+
+/// Equal, or both NaN.
+#[inline]
+#[allow(clippy::eq_op)]
+fn same<T: PartialEq>(a: T, b: T) -> bool {
+    a == b || (a != a && b != b)
+}
+
+/// Calls `body(element, place in a, place in b)` for every element with a winner.
+#[inline]
+fn winners<S: Differentiable<T>, T: Numeric>(
+    x: &Matrices<'_, T>,
+    mut body: impl FnMut(usize, usize, usize),
+) {
+    let n = x.shape.n;
+    if let Some(winners) = &x.winners {
+        return x.elements(|element, at_a, at_b| {
+            let k = winners[element];
+            if k != NO_WINNER {
+                body(element, at_a + k as usize, at_b + k as usize * n);
+            }
+        });
+    }
+    x.elements(|element, at_a, at_b| {
+        let c = x.c[element];
+        if c == S::ZERO {
+            return;
+        }
+        let _ = (0..x.shape.k).try_for_each(|k| {
+            let (i, j) = (at_a + k, at_b + k * n);
+            if !same(S::mul(x.a[i], x.b[j]), c) {
+                return ControlFlow::Continue(());
+            }
+            body(element, i, j);
+            ControlFlow::Break(())
+        });
+    });
+}
+
+/// Cotangents of A and B.
+///
+/// Cost: mn scattered additions with known winners, mnk comparisons without.
+pub(super) fn vjp<S: Differentiable<T>, T: Numeric>(x: &Matrices<'_, T>, g: &[T]) -> [Vec<T>; 2] {
+    let (mut ga, mut gb) = (vec![T::Acc::ZERO; x.a.len()], vec![T::Acc::ZERO; x.b.len()]);
+    winners::<S, T>(x, |element, i, j| {
+        // 0 · ∞ is none: what nobody asks about has no derivative.
+        if g[element] == T::ZERO {
+            return;
+        }
+        let g = g[element].widen();
+        let (pa, pb) = S::partials(x.a[i], x.b[j]);
+        ga[i] = ga[i].add(g.mul(pa.widen()));
+        gb[j] = gb[j].add(g.mul(pb.widen()));
+    });
+    [narrowed(ga), narrowed(gb)]
+}
+
+/// Tangent of C.
+pub(super) fn jvp<S: Differentiable<T>, T: Numeric>(
+    x: &Matrices<'_, T>,
+    da: &[T],
+    db: &[T],
+) -> Vec<T> {
+    let mut dc = vec![T::ZERO; x.c.len()];
+    winners::<S, T>(x, |element, i, j| {
+        let (pa, pb) = S::partials(x.a[i], x.b[j]);
+        let (from_a, from_b) = (da[i].widen().mul(pa.widen()), db[j].widen().mul(pb.widen()));
+        dc[element] = T::narrow(from_a.add(from_b));
+    });
+    dc
+}
