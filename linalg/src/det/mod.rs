@@ -176,7 +176,7 @@ fn small_adjugate<M: Matrices>(y: &M) -> (M, M) {
         let product = y.matmul(&m);
         let c = product.trace().scale(-1.0 / k as f64);
         if k == r {
-            let sign = if r % 2 == 0 { 1.0 } else { -1.0 };
+            let sign = if r.is_multiple_of(2) { 1.0 } else { -1.0 };
             return (m.scale(-sign), c.scale(sign));
         }
         m = product.add(&unit.mul(&c));

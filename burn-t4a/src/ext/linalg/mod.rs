@@ -111,6 +111,7 @@ pub use solve::{
 };
 pub use svd::{
     Svd, TruncatedSvd, svd, svd_ex, svd_full, svd_full_ex, svd_full_jvp, svd_jvp, svd_truncated,
-    svd_truncated_ex, svd_truncated_jvp, svd_with, svdvals, svdvals_ex, svdvals_jvp,
+    svd_truncated_ex, svd_truncated_jvp, svd_truncated_with, svd_with, svdvals, svdvals_ex,
+    svdvals_jvp,
 };
 pub use value::{Results, Value};

@@ -165,8 +165,22 @@ pub struct TruncatedSvd<M: Matrix> {
 /// # Errors
 /// As [`svd`]; `Tensor` for policies that contradict themselves.
 pub fn svd_truncated<M: Matrix>(a: M, truncation: &Truncation) -> Result<TruncatedSvd<M>> {
+    svd_truncated_with(a, truncation, Degeneracy::DEFAULT)
+}
+
+/// As [`svd_truncated`], with a policy for ties in its derivative. Where ties come from a symmetry
+/// that the loss has as well, as in tensor networks, rounding splits them by more than the default
+/// tolerance; a larger one keeps quotients by such gaps out of the gradient.
+///
+/// # Errors
+/// As [`svd_truncated`].
+pub fn svd_truncated_with<M: Matrix>(
+    a: M,
+    truncation: &Truncation,
+    degeneracy: Degeneracy,
+) -> Result<TruncatedSvd<M>> {
     truncation.validate()?;
-    truncated(plain(THIN, [a], |parts| parts)?, truncation)
+    truncated(plain(Op::Svd(Vectors::Thin, degeneracy), [a], |parts| parts)?, truncation)
 }
 
 /// As [`svd_truncated`], with the status of each matrix as in [`svd_ex`]. Matrices that failed have
