@@ -106,6 +106,7 @@ pub fn qr_pivoted<M: Matrix>(a: M) -> Result<(Qr<M>, M::Indices)> {
 ///
 /// # Errors
 /// As [`qr_ex`].
+#[allow(clippy::type_complexity)]
 pub fn qr_pivoted_ex<M: Matrix>(a: M) -> Result<((Qr<M>, M::Indices), M::Info)> {
     let (out, info) = results_ex(PIVOTED, [a])?;
     let cols = columns::<M>(&out)?;
