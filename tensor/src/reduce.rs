@@ -30,8 +30,11 @@ use crate::tensor::{Output, Tensor};
 const BLOCK: usize = 1 << 14;
 /// Reduced axes shorter than this are folded by columns.
 const SHORT: usize = 16;
-/// Kept elements in a tile of partial results.
-const TILE: usize = 256;
+/// Kept elements in a tile of partial results: rows of the operand are read in long runs (bench
+/// `backend`, row `sum 1024² columns`).
+const TILE: usize = 1024;
+/// Most results for which a reduction across rows is not planned.
+const FEW: usize = 256;
 /// Rows folded into one tile before it is merged: bounds the growth of rounding errors.
 const ROWS: usize = 256;
 
@@ -63,6 +66,21 @@ pub fn reduce<T: Scalar, F: Fold<T>>(
         // Small and row-major: planning would cost more (bench `backend`, row `sum 4×4`).
         for (out, row) in out.as_mut_slice().iter_mut().zip(data.chunks_exact(n)) {
             out.write(fold.finish(loops::fold::row(fold, row), n));
+        }
+    } else if let Some(data) = x.as_slice()
+        && (1..=FEW).contains(&out.layout().numel())
+        && n <= ROWS
+        && reduced.iter().enumerate().all(|(i, &axis)| axis == i)
+    {
+        // The same across rows (bench `backend`, row `MLP train step b8 h32`).
+        let cols = out.layout().numel();
+        let mut acc = [fold.init(); FEW];
+        // SAFETY: the elements are n rows of as many columns as there are results.
+        unsafe {
+            loops::fold::columns(fold, n, data.as_ptr(), cols as isize, &mut acc[..cols]);
+        }
+        for (out, &acc) in out.as_mut_slice().iter_mut().zip(&acc) {
+            out.write(fold.finish(acc, n));
         }
     } else if !shape.contains(&0) {
         let plan = Plan::new(x, &shape, &reduced);
@@ -450,7 +468,7 @@ impl Plan {
         let rows = self.rows_per_result();
         let parallel = parallel::worthwhile(outer.saturating_mul(width).saturating_mul(n), 1);
         // Groups of rows, each with partial results of its own: for few, long columns.
-        let groups = if outer * tiles >= 16 { 1 } else { len.div_ceil(ROWS * 16).min(64) };
+        let groups = if outer * tiles >= 16 { 1 } else { len.div_ceil(ROWS).min(64) };
         let per_group = len.div_ceil(groups);
         let per_chunk = ((1 << 15) / (TILE.min(width) * per_group * rows).max(1)).max(1);
         let jobs = outer * tiles * groups;

@@ -9,7 +9,6 @@
 //! tile        MR × NR accumulators in vector registers
 //! select      the same with the winner of every sum
 //! kernel      the arithmetic of a tile
-//! small       products that are not worth packing
 //! interleaved small matrices whose elements lie side by side
 //! library     f32, f64, c32, c64 over (+, ×)
 //! lean        tropical semirings, without checks where none are needed
@@ -30,7 +29,6 @@ mod pack;
 mod partition;
 mod scratch;
 mod select;
-mod small;
 mod tile;
 mod view;
 pub(crate) mod widen;
