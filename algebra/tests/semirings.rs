@@ -272,7 +272,7 @@ fn winners_lie_in_any_run_of_any_panel() {
         let (k, n) = (5000, 21);
         for at in [0, 1, 15, 16, 17, 500, 1023, 1024, 1040, 2047, 2048, 4079, 4080, 4096, 4998] {
             // The least term stands at `at`, and again further on; before them all others tie.
-            let best = |l: usize| l == at || (l > at && l % 7 == 0);
+            let best = |l: usize| l == at || (l > at && l.is_multiple_of(7));
             let a: Vec<T> = (0..2 * k).map(|i| T::from_i64(2 - i64::from(best(i % k)))).collect();
             let b = vec![T::from_i64(3); k * n];
             let (mut c, mut arg) = (vec![T::ZERO; 2 * n], vec![0; 2 * n]);

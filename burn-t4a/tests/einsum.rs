@@ -9,12 +9,13 @@ use burn_backend::ops::FloatTensorOps;
 use burn_backend::{AutodiffBackend, Backend};
 use burn_flex::Flex;
 use burn_t4a::ext::einsum::{
-    Einsum, EinsumError, EinsumOps, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Operand, Path,
-    Standard, Subscripts, TensorSemiring, complex_einsum, einsum, semiring_einsum,
+    Einsum, EinsumError, EinsumOps, HostOperand, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus,
+    Operand, Path, Standard, Subscripts, TensorSemiring, bool_einsum, complex_einsum,
+    counting_einsum, einsum, int_einsum, k_best_einsum, semiring_einsum,
 };
 use burn_t4a::ext::{Complex, ExtError};
 use burn_t4a::{BurnT4a, T4aDevice};
-use burn_tensor::{DType, Tensor, TensorData, TensorPrimitive};
+use burn_tensor::{Bool, DType, Int, Tensor, TensorData, TensorPrimitive};
 use t4a_algebra::Semiring;
 
 /// Terms by letters, shapes of the operands, sizes of labels that only the output has.
@@ -335,6 +336,218 @@ fn dead_ends_pass_nothing_on() {
     run::<MinPlus, Autodiff<Flex>>(f64::INFINITY);
     run::<LogSumExp, Autodiff<BurnT4a>>(f64::NEG_INFINITY);
     run::<LogSumExp, Autodiff<Flex>>(f64::NEG_INFINITY);
+}
+
+/// The rules of the engine and those in the operations of any backend, where it is delicate: ties,
+/// zeros of the semiring, infinities, in every float dtype.
+#[test]
+fn engine_and_portable_gradients_agree_at_ties_and_infinities() {
+    fn run<S: TensorSemiring, B: AutodiffBackend + EinsumOps>(
+        seed: u64,
+        dtype: DType,
+        values: &[f64],
+    ) -> Vec<Vec<f64>> {
+        let draw = |seed: u64, count: usize| -> Vec<f64> {
+            let pick = |x: f64| values[(x * 1e6) as usize % values.len()];
+            numbers(count, seed).into_iter().map(pick).collect()
+        };
+        let leaf = |seed: u64, shape: [usize; 3]| {
+            let x = f64s::<B, 3>(&draw(seed, shape.iter().product()), shape);
+            x.cast(dtype).require_grad()
+        };
+        let (a, b) = (leaf(seed, [2, 5, 7]), leaf(seed + 50, [2, 7, 4]));
+        let y: Tensor<B, 3> = semiring_einsum::<S, _, _>("bij,bjk->bki", [&a, &b]).unwrap();
+        let u: Vec<f64> = numbers(40, seed).iter().map(|x| x.round()).collect();
+        let u = f64s::<B, 3>(&u, [2, 4, 5]);
+        let loss = y.mul(u.cast(dtype)).sum();
+        let grads = loss.backward();
+        let of = |x: &Tensor<B, 3>| x.grad(&grads).unwrap().into_data().iter().collect();
+        vec![of(&a), of(&b)]
+    }
+    fn check<S: TensorSemiring>(values: &[f64]) {
+        for (dtype, tolerance) in
+            [(DType::F64, 1e-12), (DType::F32, 1e-5), (DType::F16, 4e-3), (DType::BF16, 3e-2)]
+        {
+            for seed in 0..12 {
+                let ours = run::<S, Autodiff<BurnT4a>>(seed, dtype, values);
+                let theirs = run::<S, Autodiff<Flex>>(seed, dtype, values);
+                for (ours, theirs) in ours.iter().zip(&theirs) {
+                    let what = format!("{} {dtype:?}", std::any::type_name::<S>());
+                    close(ours, theirs, tolerance, &what);
+                }
+            }
+        }
+    }
+    let (low, high) = (f64::NEG_INFINITY, f64::INFINITY);
+    check::<MaxPlus>(&[0.0, 1.0, 2.0, low, low]);
+    check::<MinPlus>(&[0.0, 1.0, 2.0, high, high]);
+    check::<MaxMul>(&[0.0, 0.0, 1.0, 2.0, 0.5]);
+    check::<MaxMin>(&[0.0, 1.0, 2.0, low, high]);
+    check::<LogSumExp>(&[0.0, 1.0, -2.0, low, low]);
+    check::<LogSumExp>(&[0.0, 1.0, low, high]);
+}
+
+/// Three gigabytes of terms if they were laid out.
+#[test]
+fn large_products_have_gradients_on_the_engine() {
+    type AD = Autodiff<BurnT4a>;
+    const N: usize = 720;
+    let matrix = |seed: u64| {
+        Tensor::<AD, 2>::from_data(TensorData::new(numbers(N * N, seed), [N, N]), &T4aDevice)
+            .require_grad()
+    };
+    fn check<S: TensorSemiring>(a: &Tensor<AD, 2>, b: &Tensor<AD, 2>) {
+        let y: Tensor<AD, 2> = semiring_einsum::<S, _, _>("ij,jk->ik", [a, b]).unwrap();
+        let grads = y.sum().backward();
+        for x in [a, b] {
+            let sum: f32 = x.grad(&grads).unwrap().sum().into_scalar();
+            // One unit of cotangent per element of the result.
+            assert!((sum / (N * N) as f32 - 1.0).abs() < 1e-4, "{sum}");
+        }
+    }
+    let (a, b) = (matrix(1), matrix(2));
+    check::<MaxPlus>(&a, &b);
+    check::<MinPlus>(&a, &b);
+    check::<LogSumExp>(&a, &b);
+}
+
+/// Booleans, integers, counts and lists against the loop, on two backends.
+#[test]
+fn semirings_without_derivatives() {
+    fn run<B: EinsumOps>()
+    where
+        Autodiff<B>: EinsumOps,
+    {
+        let device = B::Device::default();
+        for (seed, case) in CASES.iter().enumerate().filter(|(_, case)| case.given.is_empty()) {
+            let data: Vec<Vec<f64>> = data(case, seed as u64)
+                .into_iter()
+                .map(|x| x.into_iter().map(|x| (2.0 * x).floor()).collect())
+                .collect();
+            let ints = |i: usize| {
+                let x: Vec<i32> = data[i].iter().map(|&x| x as i32).collect();
+                TensorData::new(x, case.shapes[i].to_vec())
+            };
+            let bools = |i: usize| {
+                let x: Vec<bool> = data[i].iter().map(|&x| x > 1.0).collect();
+                TensorData::new(x, case.shapes[i].to_vec())
+            };
+            let of = |x: TensorData| -> Vec<f64> { x.iter().collect() };
+            let zeroed: Vec<Vec<f64>> =
+                data.iter().map(|x| x.iter().map(|&x| f64::from(x > 1.0)).collect()).collect();
+            // Operands of ranks 1 to 3 by hand: the kind is in the type, the rank is not.
+            macro_rules! operands {
+                ($kind:ty, $data:expr, $options:expr) => {
+                    (0..data.len())
+                        .map(|i| {
+                            let x = $data(i);
+                            match case.shapes[i].len() {
+                                1 => {
+                                    HostOperand::from(Tensor::<B, 1, $kind>::from_data(x, $options))
+                                }
+                                2 => {
+                                    HostOperand::from(Tensor::<B, 2, $kind>::from_data(x, $options))
+                                }
+                                _ => {
+                                    HostOperand::from(Tensor::<B, 3, $kind>::from_data(x, $options))
+                                }
+                            }
+                        })
+                        .collect::<Vec<HostOperand<B, $kind>>>()
+                };
+            }
+            macro_rules! by_rank {
+                ($rank:expr, $d:ident => $body:expr) => {
+                    match $rank {
+                        0 | 1 => {
+                            const $d: usize = 1;
+                            $body
+                        }
+                        2 => {
+                            const $d: usize = 2;
+                            $body
+                        }
+                        3 => {
+                            const $d: usize = 3;
+                            $body
+                        }
+                        _ => {
+                            const $d: usize = 4;
+                            $body
+                        }
+                    }
+                };
+            }
+            let (expected, shape) = naive::<MaxPlus>(case, &data);
+            let i32s = || operands!(Int, ints, (&device, DType::I32));
+            let got = by_rank!(shape.len(), D => {
+                let y: Tensor<B, D, Int> = int_einsum::<MaxPlus, _, _>(case.text, i32s()).unwrap();
+                of(y.into_data())
+            });
+            // −∞ is the least integer.
+            let expected: Vec<f64> = expected
+                .iter()
+                .map(|&x| if x.is_finite() { x } else { f64::from(i32::MIN) })
+                .collect();
+            assert_eq!(got, expected, "{}", case.text);
+
+            let (expected, _) = naive::<MaxMul>(case, &zeroed);
+            let got = by_rank!(shape.len(), D => {
+                let y: Tensor<B, D, Bool> =
+                    bool_einsum(case.text, operands!(Bool, bools, &device)).unwrap();
+                of(y.into_data())
+            });
+            assert_eq!(got, expected, "{}", case.text);
+        }
+        // All pairs: the sorted sums, and how often the largest occurs.
+        let (a, b) = ([1.0, 3.0, 2.0, 3.0], [0.0, 2.0, 2.0, 1.0]);
+        let (x, y) = (f64s::<B, 1>(&a, [4]), f64s::<B, 1>(&b, [4]));
+        let mut sums: Vec<f64> = a.iter().flat_map(|a| b.map(|b| a + b)).collect();
+        sums.sort_by(|a, b| b.total_cmp(a));
+        let best: Vector<B> = k_best_einsum::<MaxPlus, 6, _, _>("i,j->", (&x, &y)).unwrap();
+        assert_eq!(best.into_data().iter::<f64>().collect::<Vec<_>>(), sums[..6]);
+        let best: Tensor<B, 2> = k_best_einsum::<MinPlus, 2, _, _>("i,i->i", (&x, &y)).unwrap();
+        let rows: Vec<f64> = best.into_data().iter().collect();
+        assert_eq!(
+            rows,
+            [1.0, f64::INFINITY, 5.0, f64::INFINITY, 4.0, f64::INFINITY, 4.0, f64::INFINITY]
+        );
+        let (most, ways) = counting_einsum::<MaxPlus, _, 1>("i,j->", (&x, &y)).unwrap();
+        assert_eq!(most.into_data().iter::<f64>().next(), Some(5.0));
+        assert_eq!(ways.into_data().iter::<i64>().next(), Some(4));
+        // On the tape: the values have their gradient.
+        let inner = Tensor::<Autodiff<B>, 1>::from_inner(x).require_grad();
+        let other = Tensor::<Autodiff<B>, 1>::from_inner(y);
+        let (most, ways) = counting_einsum::<MaxPlus, _, 1>("i,j->", (&inner, &other)).unwrap();
+        assert_eq!(ways.into_data().iter::<i64>().next(), Some(4));
+        let g: Vec<f64> = inner.grad(&most.backward()).unwrap().into_data().iter().collect();
+        assert_eq!(g, [0.0, 1.0, 0.0, 0.0]);
+    }
+    run::<BurnT4a>();
+    run::<Flex>();
+}
+
+#[test]
+fn mistakes_without_derivatives_are_typed_errors() {
+    type B = BurnT4a;
+    let ints = |dtype| Tensor::<B, 1, Int>::from_data([1, 2], (&T4aDevice, dtype));
+    let unsigned = int_einsum::<MinPlus, B, 1>("i,i->i", [ints(DType::U8), ints(DType::U8)]);
+    assert!(matches!(unsigned, Err(ExtError::Tensor(_))));
+    let mixed = int_einsum::<MinPlus, B, 1>("i,i->i", [ints(DType::I32), ints(DType::I64)]);
+    assert!(matches!(mixed, Err(ExtError::DTypeMismatch { argument: 1, .. })));
+    let rank = int_einsum::<MinPlus, B, 2>("i,i->i", [ints(DType::I32), ints(DType::I32)]);
+    assert!(matches!(rank, Err(ExtError::ResultRank { required: 1, given: 2, .. })));
+    // 2⁶⁴ ways to choose nothing.
+    let free = Tensor::<B, 1>::zeros([2], &T4aDevice);
+    let text = (b'a'..=b'z').chain(b'A'..=b'Z').map(|c| (c as char).to_string());
+    let text: Vec<String> = text.take(52).collect();
+    let many = format!("{}->", text.join(","));
+    let few = counting_einsum::<MaxPlus, B, 1>(&*many, vec![free.clone(); 52]).unwrap();
+    assert_eq!(few.1.into_data().iter::<i64>().next(), Some(1 << 52));
+    let more: Vec<usize> = (0..64).collect();
+    let labels = Subscripts::new(more.iter().map(|&l| vec![l]), Vec::<usize>::new());
+    let over = counting_einsum::<MaxPlus, B, 1>(labels, vec![free; 64]).unwrap_err();
+    assert_eq!(over, ExtError::CountOverflow);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::tensor::{Output, Tensor};
 
 /// Multiplications below which waking the threads costs more than they save (bench `backend`,
 /// rows `matmul`).
-const MIN_PARALLEL: usize = 1 << 20;
+const MIN_PARALLEL: usize = 1 << 22;
 
 /// `out[β] = a[β] ⊗ b[β]`: `[…, m, k] · […, k, n] → […, m, n]`, batch axes broadcast.
 ///
@@ -87,7 +87,7 @@ pub fn matmul_interleaved<S: Semiring<T>, T: Scalar>(
         let (x, y) = (operand(&a), operand(&b));
         let z = place(out.as_mut_ptr(), (n * batch) as isize, batch as isize);
         let steps = (m * n).saturating_mul(k.max(1));
-        let chunk = (MIN_PARALLEL / steps).next_multiple_of(64).max(64);
+        let chunk = (MIN_PARALLEL / 8 / steps).next_multiple_of(64).max(64);
         let parallel = steps.saturating_mul(batch) >= MIN_PARALLEL;
         parallel::for_each(batch.div_ceil(chunk), parallel, &|part| {
             let first = part * chunk;

@@ -31,6 +31,9 @@ pub enum ExtError {
         "einsum: only by slicing {labels} does the plan fit its budget, and here it is not sliced"
     )]
     SlicedOnTape { labels: String },
+    /// A value attained by more configurations than an `i64` can count.
+    #[error("einsum: a value is attained more than 2⁶³ − 1 times")]
+    CountOverflow,
     /// What an einsum asks for cannot be done.
     #[error(transparent)]
     Einsum(#[from] EinsumError),

@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-/// Elements of simple work below which waking a thread costs more than it saves: about 30 µs.
-pub const MIN_PARALLEL: usize = 1 << 17;
+/// Elements of simple work up to which waking threads costs more than it saves: about 200 µs, since
+/// so much memory is in a cache that cores share (bench `backend`, rows `add 1024²`, `sum 1024²`,
+/// slower on two threads than on one).
+pub const MIN_PARALLEL: usize = 1 << 20;
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 static POOL: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
@@ -64,7 +66,7 @@ pub fn install<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 /// more than one thread.
 #[inline]
 pub fn worthwhile(elements: usize, cost: usize) -> bool {
-    elements.saturating_mul(cost) >= MIN_PARALLEL && threads() > 1
+    elements.saturating_mul(cost) > MIN_PARALLEL && threads() > 1
 }
 
 /// Calls `body(chunk)` for every chunk in `0..chunks`, on several threads if `parallel`.

@@ -64,6 +64,9 @@ impl EinsumOps for Flex {}
 #[cfg(feature = "ndarray")]
 impl EinsumOps for burn_ndarray::NdArray {}
 
+#[cfg(feature = "router")]
+impl<R: burn_router::RunnerChannel> EinsumOps for burn_router::BackendRouter<R> {}
+
 /// On the engine: the whole plan at once, intermediates recycled, labels sliced to the budget.
 impl EinsumOps for BurnT4a {
     fn einsum<S: TensorSemiring>(plan: &Arc<Plan>, operands: Vec<T4aTensor>) -> Result<T4aTensor> {
@@ -74,6 +77,28 @@ impl EinsumOps for BurnT4a {
             plan.contract::<S, T>(&typed)?.into()
         }, else => return Err(not_a_float(dtype)));
         leave(result)
+    }
+
+    /// By the rules of the engine, which need memory for the operands only.
+    fn einsum_vjp<S: TensorSemiring>(
+        step: &Arc<Plan>,
+        operands: Vec<T4aTensor>,
+        cotangent: T4aTensor,
+        wanted: &[bool],
+    ) -> Result<Vec<Option<T4aTensor>>> {
+        if TypeId::of::<S>() == TypeId::of::<Standard>() {
+            return transposed::vjp::<Self>(step, operands, cotangent, wanted);
+        }
+        let operands = entered(step, operands)?;
+        let cotangent = reshaped(cotangent.into_any(), &step.shape())?;
+        let dtype = operands[0].dtype();
+        let cotangents: Vec<AnyTensor> = with_dtype!(dtype, T in float => {
+            let typed = typed::<T>(&operands)?;
+            let cotangents = step.vjp::<S, T>(&typed, cotangent.typed::<T>()?)?;
+            cotangents.into_iter().map(Into::into).collect()
+        }, else => return Err(not_a_float(dtype)));
+        let leave = |(g, &wanted): (AnyTensor, &bool)| wanted.then(|| leave(g)).transpose();
+        cotangents.into_iter().zip(wanted).map(leave).collect()
     }
 }
 

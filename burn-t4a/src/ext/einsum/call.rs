@@ -1,14 +1,16 @@
 //! What users write.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{Backend, TensorMetadata};
-use burn_tensor::{Tensor, TensorPrimitive};
+use burn_backend::{Backend, DType, TensorMetadata};
+use burn_tensor::{Float, Tensor, TensorPrimitive};
 use t4a_algebra::Standard;
 use t4a_einsum::{Einsum, EinsumError, Plan, Subscripts};
 
 use super::backend::EinsumOps;
+use super::discrete::HostOperand;
 use super::semiring::TensorSemiring;
 use crate::ext::complex::Complex;
 use crate::ext::error::{ExtError, Result};
@@ -63,29 +65,46 @@ impl<B: Backend, const D: usize> From<Tensor<B, D>> for Operand<B> {
     }
 }
 
-/// Operands of an einsum: an array of tensors of one rank, a tuple of up to eight of any ranks, or
-/// a list of [`Operand`]s. Tensors are given by value or by reference.
-pub trait Operands<B: Backend> {
-    /// The list.
-    fn into_operands(self) -> Vec<Operand<B>>;
+impl<B: Backend> Operand<B> {
+    /// Dtype, device and shape.
+    fn described(&self) -> (DType, B::Device, Vec<usize>) {
+        (self.0.dtype(), B::float_device(&self.0), self.0.shape().to_vec())
+    }
+
+    /// The elements, with the gradient left behind.
+    pub(super) fn to_host(&self) -> HostOperand<B, Float> {
+        let count = self.0.shape().num_elements();
+        let shape = self.0.shape();
+        let flat = B::float_reshape(self.0.clone(), [count].into());
+        let flat = Tensor::<B, 1>::from_primitive(TensorPrimitive::Float(flat));
+        HostOperand::from(flat).with_shape(shape)
+    }
 }
 
-impl<B: Backend, T: Into<Operand<B>>, const N: usize> Operands<B> for [T; N] {
-    fn into_operands(self) -> Vec<Operand<B>> {
+/// Operands of an einsum: an array of tensors of one rank, a tuple of up to eight of any ranks, or
+/// a list of `O`s, which are [`Operand`], [`ComplexOperand`] or [`HostOperand`]. Tensors are given
+/// by value or by reference.
+pub trait Operands<O> {
+    /// The list.
+    fn into_operands(self) -> Vec<O>;
+}
+
+impl<O, T: Into<O>, const N: usize> Operands<O> for [T; N] {
+    fn into_operands(self) -> Vec<O> {
         self.into_iter().map(Into::into).collect()
     }
 }
 
-impl<B: Backend, T: Into<Operand<B>>> Operands<B> for Vec<T> {
-    fn into_operands(self) -> Vec<Operand<B>> {
+impl<O, T: Into<O>> Operands<O> for Vec<T> {
+    fn into_operands(self) -> Vec<O> {
         self.into_iter().map(Into::into).collect()
     }
 }
 
 macro_rules! tuples {
     ($(($($t:ident $x:ident),+))*) => {$(
-        impl<Bk: Backend, $($t: Into<Operand<Bk>>),+> Operands<Bk> for ($($t,)+) {
-            fn into_operands(self) -> Vec<Operand<Bk>> {
+        impl<Any, $($t: Into<Any>),+> Operands<Any> for ($($t,)+) {
+            fn into_operands(self) -> Vec<Any> {
                 let ($($x,)+) = self;
                 vec![$($x.into()),+]
             }
@@ -130,7 +149,7 @@ tuples! {
 /// [`ExtError::SlicedOnTape`].
 pub fn einsum<B: EinsumOps, const D: usize>(
     expression: impl Expression,
-    operands: impl Operands<B>,
+    operands: impl Operands<Operand<B>>,
 ) -> Result<Tensor<B, D>> {
     semiring_einsum::<Standard, B, D>(expression, operands)
 }
@@ -157,10 +176,11 @@ pub fn einsum<B: EinsumOps, const D: usize>(
 /// As [`einsum`].
 pub fn semiring_einsum<S: TensorSemiring, B: EinsumOps, const D: usize>(
     expression: impl Expression,
-    operands: impl Operands<B>,
+    operands: impl Operands<Operand<B>>,
 ) -> Result<Tensor<B, D>> {
     let operands = operands.into_operands();
-    let plan = plan::<B, D>(&expression.into_einsum()?, &operands)?;
+    let described: Vec<_> = operands.iter().map(Operand::described).collect();
+    let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 1)?;
     let result = B::einsum::<S>(&plan, operands.into_iter().map(|x| x.0).collect())?;
     Ok(Tensor::from_primitive(TensorPrimitive::Float(result)))
 }
@@ -173,13 +193,13 @@ pub fn semiring_einsum<S: TensorSemiring, B: EinsumOps, const D: usize>(
 /// As [`einsum`].
 pub fn complex_einsum<B: EinsumOps, const D: usize>(
     expression: impl Expression,
-    operands: impl ComplexOperands<B>,
+    operands: impl Operands<ComplexOperand<B>>,
 ) -> Result<Complex<B, D>> {
-    let parts = operands.into_parts();
-    let all: Vec<Operand<B>> = parts.iter().map(|[re, _]| re.clone()).collect();
-    let plan = plan::<B, D>(&expression.into_einsum()?, &all)?;
+    let parts = operands.into_operands();
+    let described: Vec<_> = parts.iter().map(|x| x.0[0].described()).collect();
+    let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 1)?;
     let mut slots: Vec<Option<[FloatTensor<B>; 2]>> =
-        parts.into_iter().map(|parts| Some(parts.map(|x| x.0))).collect();
+        parts.into_iter().map(|parts| Some(parts.0.map(|x| x.0))).collect();
     for step in plan.steps()? {
         let product = |operands: &[&FloatTensor<B>]| {
             B::einsum::<Standard>(&step.plan, operands.iter().map(|&x| x.clone()).collect())
@@ -200,12 +220,6 @@ pub fn complex_einsum<B: EinsumOps, const D: usize>(
     Complex::new(tensor(re), tensor(im))
 }
 
-/// Operands of [`complex_einsum`]: as [`Operands`], of [`Complex`] tensors.
-pub trait ComplexOperands<B: Backend> {
-    /// Real and imaginary parts.
-    fn into_parts(self) -> Vec<[Operand<B>; 2]>;
-}
-
 /// Both parts of a complex tensor of any rank.
 #[derive(Clone, Debug)]
 pub struct ComplexOperand<B: Backend>([Operand<B>; 2]);
@@ -216,65 +230,36 @@ impl<B: Backend, const D: usize> From<&Complex<B, D>> for ComplexOperand<B> {
     }
 }
 
-impl<B: Backend, T: Into<ComplexOperand<B>>, const N: usize> ComplexOperands<B> for [T; N] {
-    fn into_parts(self) -> Vec<[Operand<B>; 2]> {
-        self.into_iter().map(|z| z.into().0).collect()
-    }
-}
-
-impl<B: Backend, T: Into<ComplexOperand<B>>> ComplexOperands<B> for Vec<T> {
-    fn into_parts(self) -> Vec<[Operand<B>; 2]> {
-        self.into_iter().map(|z| z.into().0).collect()
-    }
-}
-
-macro_rules! complex_tuples {
-    ($(($($t:ident $x:ident),+))*) => {$(
-        impl<Bk: Backend, $($t: Into<ComplexOperand<Bk>>),+> ComplexOperands<Bk> for ($($t,)+) {
-            fn into_parts(self) -> Vec<[Operand<Bk>; 2]> {
-                let ($($x,)+) = self;
-                vec![$($x.into().0),+]
-            }
-        }
-    )*};
-}
-complex_tuples! {
-    (A a)
-    (A a, B b)
-    (A a, B b, C c)
-    (A a, B b, C c, D d)
-}
-
-/// Checks the operands and plans for them.
-fn plan<B: EinsumOps, const D: usize>(
+/// Checks the operands, given by dtype, device and shape, and plans for them: for a result with
+/// `extra` axes more than labels, and elements of `factor` times the size.
+pub(super) fn plan<Device: PartialEq + Debug, const D: usize>(
     einsum: &Einsum,
-    operands: &[Operand<B>],
+    operands: &[(DType, Device, Vec<usize>)],
+    extra: usize,
+    factor: usize,
 ) -> Result<Arc<Plan>> {
     const OP: &str = "einsum";
-    let Some(Operand(first)) = operands.first() else {
+    let Some((first, device, _)) = operands.first() else {
         let expected = einsum.subscripts().operands().max(1);
         return Err(EinsumError::OperandCount { expected, given: 0 }.into());
     };
-    let (first, device) = (first.dtype(), B::float_device(first));
-    for (argument, Operand(x)) in operands.iter().enumerate() {
-        if x.dtype() != first {
-            return Err(ExtError::DTypeMismatch { op: OP, first, argument, dtype: x.dtype() });
+    for (argument, (dtype, other, _)) in operands.iter().enumerate() {
+        if dtype != first {
+            return Err(ExtError::DTypeMismatch { op: OP, first: *first, argument, dtype: *dtype });
         }
-        let other = B::float_device(x);
         if other != device {
             let (first, device) = (format!("{device:?}"), format!("{other:?}"));
             return Err(ExtError::DeviceMismatch { op: OP, first, argument, device });
         }
     }
-    let shape = |(i, Operand(x)): (usize, &Operand<B>)| -> Vec<usize> {
-        let shape = x.shape().to_vec();
-        let scalar = einsum.subscripts().rank(i) == Some(0) && shape == [1];
-        if scalar { Vec::new() } else { shape }
+    let shape = |(i, (_, _, shape)): (usize, &'_ (DType, Device, Vec<usize>))| -> Vec<usize> {
+        let scalar = einsum.subscripts().rank(i) == Some(0) && *shape == [1];
+        if scalar { Vec::new() } else { shape.clone() }
     };
     let shapes: Vec<Vec<usize>> = operands.iter().enumerate().map(shape).collect();
     let views: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
-    let plan = einsum.plan(&views, first.size())?;
-    let required = plan.shape().len().max(1);
+    let plan = einsum.plan(&views, first.size().saturating_mul(factor))?;
+    let required = (plan.shape().len() + extra).max(1);
     if required != D {
         return Err(ExtError::ResultRank { op: OP, required, given: D });
     }

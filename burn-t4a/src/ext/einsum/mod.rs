@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! call        what users write: einsum, semiring_einsum, complex_einsum
+//! discrete    the same without a derivative: booleans, integers, counts, K best values
 //! semiring    a semiring in the operations of any backend
 //! backend     EinsumOps: the portable default, the engine for BurnT4a, nodes for Autodiff
 //! portable    contraction and its vjp in ordinary Burn operations
@@ -17,14 +18,18 @@
 mod axes;
 mod backend;
 mod call;
+mod discrete;
 mod portable;
 mod semiring;
 mod transposed;
 
 pub use backend::EinsumOps;
 pub use call::{
-    ComplexOperand, ComplexOperands, Expression, Operand, Operands, complex_einsum, einsum,
-    semiring_einsum,
+    ComplexOperand, Expression, Operand, Operands, complex_einsum, einsum, semiring_einsum,
+};
+pub use discrete::{
+    FloatSelective, HostOperand, IntSemiring, bool_einsum, counting_einsum, int_einsum,
+    k_best_einsum,
 };
 pub use semiring::TensorSemiring;
 pub use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};

@@ -7,13 +7,16 @@
 use burn_backend::tensor::{BoolTensor, FloatTensor};
 use burn_backend::{Backend, Scalar, TensorMetadata, get_device_settings};
 use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Semiring, Standard, bf16, f16};
+use t4a_einsum::Differentiable;
 
 /// A semiring over floats on Burn tensors.
 ///
 /// Elementwise functions broadcast operands of equal rank. The element-by-element rules of the
 /// supertraits are what the engine runs; these are the same in operations of a backend, which
 /// makes them differentiable in turn.
-pub trait TensorSemiring: Semiring<f64> + Semiring<f32> + Semiring<f16> + Semiring<bf16> {
+pub trait TensorSemiring:
+    Differentiable<f64> + Differentiable<f32> + Differentiable<f16> + Differentiable<bf16>
+{
     /// `a ⊗ b`.
     fn product<B: Backend>(a: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B>;
 
@@ -84,6 +87,20 @@ fn absorb<B: Backend>(
     B::float_mask_where(plain, mask, absorbed)
 }
 
+/// `a + b` with −∞ + ∞ = −∞.
+fn sum_below<B: Backend>(a: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
+    absorb::<B>(a, b, f64::INFINITY, B::float_add)
+}
+
+/// The cotangents of `a · b`.
+fn of_product<B: Backend>(
+    a: FloatTensor<B>,
+    b: FloatTensor<B>,
+    g: FloatTensor<B>,
+) -> [FloatTensor<B>; 2] {
+    [B::float_mul(g.clone(), b), B::float_mul(g, a)]
+}
+
 /// a where the mask holds, else b, of one shape.
 fn choose<B: Backend>(mask: BoolTensor<B>, a: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
     B::float_mask_where(b, mask, a)
@@ -114,13 +131,13 @@ impl TensorSemiring for Standard {
         b: FloatTensor<B>,
         g: FloatTensor<B>,
     ) -> [FloatTensor<B>; 2] {
-        [B::float_mul(g.clone(), b), B::float_mul(g, a)]
+        of_product::<B>(a, b, g)
     }
 }
 
 impl TensorSemiring for MaxPlus {
     fn product<B: Backend>(a: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
-        absorb::<B>(a, b, f64::INFINITY, B::float_add)
+        sum_below::<B>(a, b)
     }
 
     fn sum<B: Backend>(terms: FloatTensor<B>, axis: usize) -> FloatTensor<B> {
@@ -152,7 +169,7 @@ impl TensorSemiring for MaxMul {
         b: FloatTensor<B>,
         g: FloatTensor<B>,
     ) -> [FloatTensor<B>; 2] {
-        [B::float_mul(g.clone(), b), B::float_mul(g, a)]
+        of_product::<B>(a, b, g)
     }
 }
 
@@ -186,7 +203,7 @@ impl TensorSemiring for MaxMin {
 
 impl TensorSemiring for LogSumExp {
     fn product<B: Backend>(a: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
-        absorb::<B>(a, b, f64::INFINITY, B::float_add)
+        sum_below::<B>(a, b)
     }
 
     fn sum<B: Backend>(terms: FloatTensor<B>, axis: usize) -> FloatTensor<B> {
