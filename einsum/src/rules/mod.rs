@@ -64,7 +64,7 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
     }
 
     /// The product `[batch, m, k] · [batch, k, n]`, and if the semiring is
-    /// [`Selective`](t4a_algebra::Selective) also its winners; [`selected`] does that.
+    /// [`Selective`] also its winners; [`selected`] does that.
     ///
     /// # Errors
     /// `OutOfMemory`; if k exceeds the range of `u32`.

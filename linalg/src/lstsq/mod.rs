@@ -70,7 +70,7 @@ pub fn lstsq<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Lstsq<T>> 
 }
 
 /// As [`lstsq`], with an info tensor of the batch's shape instead of an error: 0, or `i + 1` if
-/// diagonal entry `i` of `R` is zero to rounding, or [`NON_FINITE`](crate::error::NON_FINITE).
+/// diagonal entry `i` of `R` is zero to rounding, or [`NON_FINITE`].
 ///
 /// # Errors
 /// `NotMatrix`, `Tensor`.
