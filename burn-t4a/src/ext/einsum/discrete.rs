@@ -153,7 +153,7 @@ impl<S: Semiring<i64> + Semiring<i32> + Semiring<i16> + Semiring<i8>> IntSemirin
 /// use burn_t4a::ext::einsum::{MinPlus, int_einsum};
 /// use burn_t4a::{BurnT4a, T4aDevice};
 /// use burn_tensor::{Int, Tensor};
-/// let far = i64::MAX;
+/// let far = i32::MAX;
 /// let hop = Tensor::<BurnT4a, 2, Int>::from_data([[0, 5, 1], [5, 0, far], [1, 2, 0]], &T4aDevice);
 /// let two: Tensor<BurnT4a, 2, Int> = int_einsum::<MinPlus, _, _>("ij,jk->ik", [&hop, &hop])?;
 /// assert_eq!(two.slice([0..1, 1..2]).into_scalar(), 3);
