@@ -10,13 +10,13 @@
 mod tests;
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use faer::{MatMut, MatRef, Par};
 use rayon::prelude::*;
 use t4a_algebra::{Field, Numeric, Scalar};
 use t4a_tensor::copy::to_contiguous;
 use t4a_tensor::loops::parallel;
+use t4a_tensor::loops::transpose::{Even, transpose};
 use t4a_tensor::{Tensor, TensorError};
 
 use crate::error::{LinalgError, NO_CONVERGENCE, NON_FINITE, Result};
@@ -300,23 +300,30 @@ pub(crate) fn run<J: Slot, S>(
     Ok(Tensor::from_vec(codes, batch)?)
 }
 
-/// Side of the squares in which matrices are transposed: a cache line of `f64`.
-const SIDE: usize = 8;
+/// Lanes in which elements are looked at.
+const LANES: usize = 8;
+
+/// Columns that are transposed at once; the panel stays in the cache until it has been looked at.
+const PANEL: usize = 16;
 
 /// Whether numbers are finite: `x − x` is 0 for finite x and NaN otherwise, and the sums vectorise,
 /// which a test per element does not.
-struct Finite<T>([T; SIDE]);
+struct Finite<T>([T; LANES]);
 
 impl<T: LinalgScalar> Finite<T> {
     fn new() -> Self {
-        Self([T::ZERO; SIDE])
+        Self([T::ZERO; LANES])
     }
 
     #[inline(always)]
-    fn see(&mut self, values: &[T; SIDE]) {
-        for (s, &x) in self.0.iter_mut().zip(values) {
-            *s = Numeric::add(*s, Numeric::sub(x, x));
+    fn see(&mut self, values: &[T]) {
+        let (blocks, rest) = values.as_chunks::<LANES>();
+        for block in blocks {
+            for (s, &x) in self.0.iter_mut().zip(block) {
+                *s = Numeric::add(*s, Numeric::sub(x, x));
+            }
         }
+        rest.iter().for_each(|&x| self.see_one(x));
     }
 
     #[inline(always)]
@@ -335,42 +342,44 @@ fn column<'a, T>(a: MatRef<'a, T>, j: usize) -> Option<&'a [T]> {
     a.col(j).try_as_col_major().map(|column| column.as_slice())
 }
 
-/// Eight columns of a matrix, each contiguous, the first of them number `left` in `order`.
-fn columns<'a, T>(
-    a: MatRef<'a, T>,
-    left: usize,
-    order: impl Fn(usize) -> usize,
-) -> Option<[&'a [T]; SIDE]> {
-    if a.row_stride() != 1 || left + SIDE > a.ncols() {
-        return None;
+/// Copies rows `top..` of columns `left..left + width` of a matrix whose rows are contiguous to
+/// columns of `m` elements in `dst`. Row `i` is taken from row `order[i]`, if there is an order.
+#[allow(unsafe_code)]
+fn transpose_panel<T: LinalgScalar>(
+    src: MatRef<'_, T>,
+    order: Option<&[isize]>,
+    (top, left, width): (usize, usize, usize),
+    dst: &mut [T],
+) {
+    let (m, n) = src.shape();
+    assert!(src.col_stride() == 1 && top <= m && left + width <= n && dst.len() >= n * m);
+    let (height, rows, pitch) = (m - top, src.row_stride(), Even::new(m as isize));
+    let to = dst.as_mut_ptr().wrapping_add(left * m + top);
+    // SAFETY: the panel lies inside of both, a shared and a unique borrow; an order is a
+    // permutation of the rows, in elements.
+    unsafe {
+        match order {
+            None => {
+                let from = src.as_ptr().offset(top as isize * rows).add(left);
+                transpose(from, Even::new(rows), to, pitch, width, height);
+            }
+            Some(order) => {
+                transpose(src.as_ptr().add(left), &order[top..], to, pitch, width, height);
+            }
+        }
     }
-    let mut columns = [&[][..]; SIDE];
-    for (j, slot) in columns.iter_mut().enumerate() {
-        *slot = column(a, order(left + j))?;
-    }
-    Some(columns)
-}
-
-/// The square of entries `start..start + SIDE` of eight slices.
-#[inline(always)]
-fn square<T: LinalgScalar>(slices: &[&[T]; SIDE], start: usize) -> [[T; SIDE]; SIDE] {
-    let mut out = [[T::ZERO; SIDE]; SIDE];
-    for (row, slice) in out.iter_mut().zip(slices) {
-        row.copy_from_slice(&slice[start..start + SIDE]);
-    }
-    out
 }
 
 /// Copies a matrix column by column into `dst` and says whether all of it is finite. Cost: one read
 /// and one write per element.
 pub(crate) fn load<T: LinalgScalar>(src: MatRef<'_, T>, dst: &mut [T]) -> bool {
-    load_rows(src, |i| i, dst)
+    load_rows(src, None, dst)
 }
 
-/// As [`load`], row `i` of the copy being row `order(i)`, a permutation.
+/// As [`load`], row `i` of the copy being row `order[i]`, a permutation, if there is one.
 pub(crate) fn load_rows<T: LinalgScalar>(
     src: MatRef<'_, T>,
-    order: impl Fn(usize) -> usize + Copy,
+    order: Option<&[usize]>,
     dst: &mut [T],
 ) -> bool {
     let (m, n) = src.shape();
@@ -378,90 +387,58 @@ pub(crate) fn load_rows<T: LinalgScalar>(
     if m * n == 0 {
         return true;
     }
-    if src.row_stride() == 1 {
-        for (j, dst) in dst.chunks_exact_mut(m).enumerate() {
-            let Some(src) = column(src, j) else { unreachable!("contiguous columns") };
-            let src = &src[..m];
-            dst.iter_mut().enumerate().for_each(|(i, x)| *x = src[order(i)]);
-            let (blocks, rest) = dst.as_chunks::<SIDE>();
-            blocks.iter().for_each(|block| finite.see(block));
-            rest.iter().for_each(|&x| finite.see_one(x));
+    let row = |i: usize| order.map_or(i, |order| order[i]);
+    if src.col_stride() == 1 && src.row_stride() != 1 {
+        let places: Option<Vec<isize>> =
+            order.map(|order| order.iter().map(|&i| i as isize * src.row_stride()).collect());
+        for left in (0..n).step_by(PANEL) {
+            let width = PANEL.min(n - left);
+            transpose_panel(src, places.as_deref(), (0, left, width), dst);
+            finite.see(&dst[left * m..(left + width) * m]);
         }
         return finite.all();
     }
-    let one_by_one =
-        |dst: &mut [T], finite: &mut Finite<T>, rows: Range<usize>, cols: Range<usize>| {
-            for j in cols {
-                for i in rows.clone() {
-                    let x = src[(order(i), j)];
-                    finite.see_one(x);
-                    dst[j * m + i] = x;
-                }
-            }
-        };
-    for top in (0..m).step_by(SIDE) {
-        let Some(rows) = columns(src.transpose(), top, order) else {
-            one_by_one(dst, &mut finite, top..m.min(top + SIDE), 0..n);
-            continue;
-        };
-        let whole = n - n % SIDE;
-        for left in (0..whole).step_by(SIDE) {
-            let square = square(&rows, left);
-            square.iter().for_each(|row| finite.see(row));
-            for j in 0..SIDE {
-                let start = (left + j) * m + top;
-                let dst = &mut dst[start..start + SIDE];
-                for i in 0..SIDE {
-                    dst[i] = square[i][j];
-                }
-            }
+    for (j, dst) in dst.chunks_exact_mut(m).enumerate() {
+        match (column(src, j), order) {
+            (Some(src), None) => dst.copy_from_slice(src),
+            (Some(src), _) => dst.iter_mut().enumerate().for_each(|(i, x)| *x = src[row(i)]),
+            _ => dst.iter_mut().enumerate().for_each(|(i, x)| *x = src[(row(i), j)]),
         }
-        one_by_one(dst, &mut finite, top..top + SIDE, whole..n);
+        finite.see(dst);
     }
     finite.all()
 }
 
-/// Copies the lower triangle of `(A + Aᴴ)/2` column by column into `dst` and says whether all of it
-/// is finite.
+/// Copies the lower triangle of `(A + Aᴴ)/2` column by column into `dst`, `n²` elements, and says
+/// whether all of it is finite. Above the diagonal `dst` is left in any state.
 pub(crate) fn load_hermitian<T: LinalgScalar>(src: MatRef<'_, T>, dst: &mut [T]) -> bool {
     let n = src.ncols();
     let half = real::<T>(<T::R as Numeric>::from_f64(0.5));
     // Halves first: the sum could overflow.
     let mean = |x: T, y: T| Numeric::add(Numeric::mul(x, half), Numeric::mul(Field::conj(y), half));
     let mut finite = Finite::new();
-    // Slices along whichever axis is contiguous; then (i, j) and (j, i) change places.
-    let (view, by_columns) =
-        if src.row_stride() == 1 { (src, true) } else { (src.transpose(), false) };
-    for left in (0..n).step_by(SIDE) {
-        let here = columns(view, left, |j| j);
-        for top in (left..n).step_by(SIDE) {
-            let squares = match (&here, columns(view, top, |j| j)) {
-                (Some(here), Some(there)) if top > left => {
-                    Some((square(here, top), square(&there, left)))
-                }
-                _ => None,
-            };
-            let Some((here, there)) = squares else {
-                for j in left..n.min(left + SIDE) {
-                    for i in top.max(j)..n.min(top + SIDE) {
-                        let x = mean(src[(i, j)], src[(j, i)]);
-                        finite.see_one(x);
-                        dst[j * n + i] = x;
-                    }
-                }
-                continue;
-            };
-            for j in 0..SIDE {
-                let mut column = [T::ZERO; SIDE];
-                for i in 0..SIDE {
-                    // By columns, `here` holds (i, j) and `there` (j, i).
-                    let (x, y) = (here[j][i], there[i][j]);
-                    column[i] = if by_columns { mean(x, y) } else { mean(y, x) };
-                }
-                finite.see(&column);
-                let start = (left + j) * n + top;
-                dst[start..start + SIDE].copy_from_slice(&column);
+    let (by_rows, by_columns) = (src.col_stride() == 1, src.row_stride() == 1);
+    if !by_rows && !by_columns {
+        for j in 0..n {
+            for i in j..n {
+                dst[j * n + i] = mean(src[(i, j)], src[(j, i)]);
             }
+            finite.see(&dst[j * n + j..(j + 1) * n]);
+        }
+        return finite.all();
+    }
+    // (i, j) and (j, i): one of them is read along memory, the other is transposed before.
+    let view = if by_rows { src } else { src.transpose() };
+    for left in (0..n).step_by(PANEL) {
+        let width = PANEL.min(n - left);
+        transpose_panel(view, None, (left, left, width), dst);
+        for j in left..left + width {
+            let Some(across) = column(view.transpose(), j) else { unreachable!("contiguous rows") };
+            let (dst, across) = (&mut dst[j * n + j..(j + 1) * n], &across[j..n]);
+            for (x, &y) in dst.iter_mut().zip(across) {
+                *x = if by_rows { mean(*x, y) } else { mean(y, *x) };
+            }
+            finite.see(dst);
         }
     }
     finite.all()
@@ -474,11 +451,7 @@ pub(crate) fn is_finite<T: LinalgScalar>(a: MatRef<'_, T>) -> bool {
     let a = if a.row_stride() == 1 { a } else { a.transpose() };
     for j in 0..a.ncols() {
         match column(a, j) {
-            Some(column) => {
-                let (blocks, rest) = column.as_chunks::<SIDE>();
-                blocks.iter().for_each(|block| finite.see(block));
-                rest.iter().for_each(|&x| finite.see_one(x));
-            }
+            Some(column) => finite.see(column),
             None => (0..a.nrows()).for_each(|i| finite.see_one(a[(i, j)])),
         }
     }

@@ -14,20 +14,24 @@
 //! ones as lists of runs. Where the innermost axis of the source is among the rows, there are no
 //! columns, and a block is one long row.
 
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use smallvec::SmallVec;
 use t4a_algebra::Scalar;
 
 use crate::error::Result;
-use crate::layout::Dims;
+use crate::layout::{Dims, Layout, Strides};
 use crate::loops::fuse::Fused;
 use crate::loops::parallel::{self, SendPtr};
-use crate::loops::transpose::transpose;
+use crate::loops::transpose::{Even, transpose};
+use crate::storage::Buffer;
 use crate::tensor::{Output, Tensor};
 
-/// Sides of a block in bytes: four cache lines, which hides the walk between blocks.
+/// Bytes of a row of a block: four cache lines, which hides the walk between blocks.
 const SIDE_BYTES: usize = 256;
+/// Bytes of a column of a block: enough for the machine to read ahead.
+const COLUMN_BYTES: usize = 1024;
 /// Bytes of a row without columns: enough to make the walk between blocks cheap.
 const ROW_BYTES: usize = 4096;
 /// Bytes of a run from which on it is a block of its own.
@@ -45,17 +49,41 @@ const GRAIN: usize = 1 << 15;
 /// [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory).
 pub fn to_contiguous<T: Scalar>(x: &Tensor<T>) -> Result<Tensor<T>> {
     let mut out = Output::<T>::new("copy", x.shape())?;
-    let dst = SendPtr(out.as_mut_ptr().cast::<u8>());
-    let src = SendPtr(x.as_ptr().cast_mut().cast::<u8>());
+    let dst = SendPtr(out.as_mut_ptr().cast());
+    let src = SendPtr(x.as_ptr().cast_mut().cast());
     if x.numel() > 0 {
         let strides = [out.layout().strides(), x.layout().strides()];
-        let plan = Plan::new(x.shape(), strides, size_of::<T>());
         // SAFETY: the operand is readable at every index, the fresh result writable, and the
         // result is dense with strides ≥ 0.
-        unsafe { plan.run(dst, src) };
+        unsafe { Plan::new(x.shape(), strides, size_of::<T>()).run(dst, src) };
     }
     // SAFETY: every element was written.
     Ok(unsafe { out.assume_init() })
+}
+
+/// The elements, of `size` bytes each, in fresh memory without gaps, the axes in memory ordered as
+/// by `order`, a stride for each of them. There is at least one element.
+///
+/// # Errors
+/// [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory).
+pub fn to_order(x: &Tensor<()>, size: usize, order: &[isize]) -> Result<Tensor<()>> {
+    let shape = x.layout.shape();
+    let mut axes: SmallVec<[usize; 6]> = (0..shape.len()).collect();
+    axes.sort_by_key(|&axis| std::cmp::Reverse(order[axis]));
+    let mut strides = Strides::from_elem(0, shape.len());
+    let mut numel = 1;
+    for &axis in axes.iter().rev() {
+        strides[axis] = numel as isize;
+        numel *= shape[axis];
+    }
+    let mut buffer = Buffer::alloc(numel * size)?;
+    // A fresh buffer has one owner, so there is a pointer.
+    let dst = SendPtr(buffer.as_mut_ptr().unwrap_or(std::ptr::null_mut()));
+    let src = SendPtr(x.buffer.as_ptr().wrapping_add(x.layout.offset() * size).cast_mut());
+    // SAFETY: as in `to_contiguous`.
+    unsafe { Plan::new(shape, [&strides, x.layout.strides()], size).run(dst, src) };
+    let layout = Layout::from_parts(shape, &strides, 0, numel)?;
+    Ok(Tensor { buffer, layout, route: x.route, element: PhantomData })
 }
 
 /// [`to_contiguous`] that shares the memory of a tensor whose elements already lie like that.
@@ -87,21 +115,25 @@ struct Group {
     full: usize,
     /// Their offsets on the other side; left out where that is contiguous too.
     offsets: Vec<isize>,
+    /// Distance between the offsets, if they lie evenly apart.
+    even: Option<Even>,
     /// Axis that the block covers only in part, if any, and the elements per index of it.
     split: Option<(usize, usize)>,
 }
 
 impl Group {
-    const ONE: Self = Self { full: 1, offsets: Vec::new(), split: None };
+    const ONE: Self =
+        Self { full: 1, offsets: Vec::new(), even: Some(Even::new(0)), split: None };
 
     /// A contiguous part of an axis.
     fn contiguous(axis: usize, count: usize, size: usize) -> Self {
         let split = if count < size { Some((axis, 1)) } else { None };
-        Self { full: count, offsets: Vec::new(), split }
+        Self { full: count, split, ..Self::ONE }
     }
 
     /// Adds `count` indices of an axis as the new outermost one.
     fn push(&mut self, axis: usize, count: usize, size: usize, stride: isize) {
+        self.even = (self.full == 1).then_some(Even::new(stride));
         let inner = match self.full {
             1 => vec![0],
             _ => std::mem::take(&mut self.offsets),
@@ -180,9 +212,10 @@ impl Plan {
             }
             return;
         }
-        let side = (SIDE_BYTES / self.size.max(1)).max(1);
-        self.choose_rows(side);
-        self.choose_columns(side);
+        let side = |bytes: usize| (bytes / self.size.max(1)).max(1);
+        let (across, along) = (side(SIDE_BYTES), side(COLUMN_BYTES));
+        self.choose_rows(across);
+        self.choose_columns(along);
         if self.columns.full == 1 {
             self.extent.fill(1);
             self.choose_rows(ROW_BYTES / self.size.max(1));
@@ -350,9 +383,13 @@ impl Plan {
         rows: usize,
         cols: usize,
     ) {
-        let (from, to) = (self.rows.table(), self.columns.table());
         // SAFETY: the caller's promise.
-        unsafe { transpose(src, |c| from[c], dst, |r| to[r], rows, cols) };
+        unsafe {
+            match (self.rows.even, self.columns.even) {
+                (Some(from), Some(to)) => transpose(src, from, dst, to, rows, cols),
+                _ => transpose(src, self.rows.table(), dst, self.columns.table(), rows, cols),
+            }
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use std::mem::MaybeUninit;
 
 use t4a_algebra::Scalar;
 
+use crate::copy;
 use crate::error::Result;
 use crate::layout::{Dims, Layout, Strides, broadcast_shapes};
 use crate::loops::contiguous::{self, Run};
@@ -23,6 +24,10 @@ use crate::tensor::Tensor;
 /// Row-major operands up to this many elements skip the walk over axes: its set-up would cost
 /// more than the arithmetic (bench `backend`, row `add 4×4`).
 const SMALL: usize = 4096;
+
+/// Results above this many elements are computed from operands in the same order of axes: another
+/// order is copied first (bench `backend`, row `add 1024² transposed`).
+const CROSSING: usize = 1024;
 
 /// Rows of a small broadcast that are handed out one by one.
 const MAX_ROWS: usize = 64;
@@ -240,6 +245,17 @@ unsafe fn elementwise<const M: usize>(
         Some(order) => order,
         None => Layout::contiguous(spec.op, &shape, spec.sizes[0])?,
     };
+    let direct = |s: &Strides| s.as_slice() == order.strides() || s.iter().all(|&s| s == 0);
+    let route = if strides[1..].iter().all(direct) { CONTIGUOUS } else { STRIDED };
+    for (i, slot) in operands.iter_mut().enumerate() {
+        let in_place = over.is_some_and(|(index, _)| index == i);
+        let Some(x) = slot.as_mut().filter(|_| !in_place) else { continue };
+        if order.numel() > CROSSING && crosses(&order, &strides[i]) {
+            let lead = shape.len() - x.layout.rank();
+            *x = copy::to_order(x, spec.sizes[i], &order.strides()[lead..])?;
+            strides[i] = x.layout.expand(&shape)?.strides().into();
+        }
+    }
     let (out, buffer) = match over {
         Some((_, ptr)) => (ptr, None),
         None => {
@@ -248,8 +264,6 @@ unsafe fn elementwise<const M: usize>(
         }
     };
     let out = SendPtr(out);
-    let direct = |s: &Strides| s.as_slice() == order.strides() || s.iter().all(|&s| s == 0);
-    let route = if strides[1..].iter().all(direct) { CONTIGUOUS } else { STRIDED };
     let sources = std::array::from_fn(|i| Operand {
         ptr: operands[i].as_ref().map_or(std::ptr::null(), |x| first(x, spec.sizes[i])),
         strides: if i == 0 { order.strides() } else { &strides[i] },
@@ -269,6 +283,14 @@ unsafe fn elementwise<const M: usize>(
         (None, None) => unreachable!("the result is fresh or lies over an operand"),
     };
     Ok(done)
+}
+
+/// Whether the operand has another axis closer together than the innermost one of the result.
+fn crosses(order: &Layout, strides: &[isize]) -> bool {
+    let axes = || (0..strides.len()).filter(|&axis| order.shape()[axis] > 1);
+    let Some(inner) = axes().min_by_key(|&axis| order.strides()[axis]) else { return false };
+    let nearest = strides[inner].unsigned_abs();
+    axes().any(|axis| (1..nearest).contains(&strides[axis].unsigned_abs()))
 }
 
 /// The layout of the operands if all of them are small, row-major and of one shape.

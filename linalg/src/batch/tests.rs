@@ -35,8 +35,8 @@ fn copies<T: LinalgScalar>() {
                 (0..m).all(|i| (0..n).all(|j| dst[j * m + i] == view[(order(i), j)]))
             };
             assert!(same(&dst, &|i| i));
-            let backwards = |i: usize| m - 1 - i;
-            assert!(load_rows(view, backwards, &mut dst) && same(&dst, &backwards));
+            let backwards: Vec<usize> = (0..m).rev().collect();
+            assert!(load_rows(view, Some(&backwards), &mut dst) && same(&dst, &|i| backwards[i]));
         }
     }
 }
@@ -50,10 +50,9 @@ fn hermitian_copies<T: LinalgScalar>() {
             let mut dst = vec![T::ZERO; n * n];
             assert!(load_hermitian(view, &mut dst));
             for j in 0..n {
-                for i in 0..n {
+                for i in j..n {
                     let (x, y) = (view[(i, j)], Field::conj(view[(j, i)]));
-                    let mean = Numeric::add(Numeric::mul(x, half), Numeric::mul(y, half));
-                    let want = if i >= j { mean } else { T::ZERO };
+                    let want = Numeric::add(Numeric::mul(x, half), Numeric::mul(y, half));
                     assert!(dst[j * n + i] == want, "{n}: {i} {j}");
                 }
             }

@@ -93,7 +93,10 @@ pub fn lu_solve_ex<T: LinalgScalar>(
             let (lu, b) = (packed.get(index), rhs.get(index));
             let p = &rows[index * n..(index + 1) * n];
             let finite = match op {
-                Op::None => load_rows(b, |i| p[i] as usize, x),
+                Op::None => {
+                    let order: Vec<usize> = p.iter().map(|&i| i as usize).collect();
+                    load_rows(b, Some(&order), x)
+                }
                 _ => load(b, x),
             };
             if !finite || !is_finite(lu) {

@@ -1,15 +1,10 @@
 //! Walks the fused axes of a result and its operands in tiles, stages what is strided, and hands
 //! contiguous runs to a body.
 //!
-//! ```text
-//! fused axes     outer … row … inner        the result steps by 1 along `inner`
-//! tile                   R  ×  C            row axis: along which a staged operand is contiguous
-//! ```
-//!
-//! Without a staged operand a tile is one run of the inner axis. An operand that steps by 1 along
-//! the inner axis is read in place, one that stays is a repeated element, any other one is
-//! gathered. If the inner axis is short, the tile covers all of it and several rows, so that the
-//! result is one run again.
+//! The result steps by 1 along the innermost of the fused axes, and a tile is a part of that axis.
+//! An operand that steps by 1 along it is read in place, one that stays is a repeated element, any
+//! other one is gathered. If the axis is short, a tile covers all of it and several indices of its
+//! neighbour, so that the result is one run again.
 
 use smallvec::SmallVec;
 
@@ -66,15 +61,12 @@ struct Plan<'a, const M: usize> {
     fused: Fused<M>,
     operands: [Operand<'a>; M],
     access: [Access; M],
-    /// Axis of the rows of a tile, if tiles have several.
-    row_axis: Option<usize>,
-    /// Whether a whole tile is one run of the result.
+    /// Whether a tile covers the innermost axis and a part of its neighbour.
     joined: bool,
+    /// Shape of a tile, 1 along the first axis if it is not joined.
     rows: usize,
     cols: usize,
-    /// Axes that are neither row nor inner.
-    outer: SmallVec<[usize; 6]>,
-    /// Tiles along the row and the inner axis.
+    /// Tiles along these two axes.
     tiles: [usize; 2],
 }
 
@@ -132,41 +124,25 @@ impl<'a, const M: usize> Plan<'a, M> {
                 _ => Access::Staged,
             };
         }
-        let row_axis = if joined { Some(last - 1) } else { Self::tile_axis(&fused, &access) };
         let staged = access.contains(&Access::Staged);
-        let (rows, cols) = match row_axis {
-            Some(axis) if joined => (fused.shape[axis].min(capacity / inner), inner),
-            // One cache line along the rows, the rest of the scratch along the columns: the runs of
-            // the other operands should be long.
-            Some(axis) => {
-                let rows = (64 / widest).max(4).min(fused.shape[axis]);
-                (rows, inner.min(capacity / rows))
-            }
-            None if staged => (1, inner.min(capacity)),
-            None => (1, inner.min(MAX_RUN)),
+        let (rows, cols) = match (joined, staged) {
+            (true, _) => (fused.shape[last - 1].min(capacity / inner), inner),
+            (false, true) => (1, inner.min(capacity)),
+            (false, false) => (1, inner.min(MAX_RUN)),
         };
         let tiles =
-            [row_axis.map_or(1, |axis| fused.shape[axis].div_ceil(rows)), inner.div_ceil(cols)];
-        let outer = (0..last).filter(|&axis| Some(axis) != row_axis).collect();
-        Self { fused, operands, access, row_axis, joined, rows, cols, outer, tiles }
+            [if joined { fused.shape[last - 1].div_ceil(rows) } else { 1 }, inner.div_ceil(cols)];
+        Self { fused, operands, access, joined, rows, cols, tiles }
     }
 
-    /// The axis along which the first staged operand is closest to contiguous, if that is not the
-    /// inner one.
-    fn tile_axis(fused: &Fused<M>, access: &[Access; M]) -> Option<usize> {
-        let last = fused.rank() - 1;
-        let stride = |op: usize, axis: usize| fused.strides[op][axis].unsigned_abs();
-        let op = (1..M).find(|&op| access[op] == Access::Staged && stride(op, last) > 1)?;
-        let axis =
-            (0..last).filter(|&axis| stride(op, axis) != 0).min_by_key(|&axis| stride(op, axis))?;
-        (stride(op, axis) < stride(op, last)).then_some(axis)
+    /// Axes that a tile has one index of.
+    fn outer(&self) -> &[usize] {
+        &self.fused.shape[..self.fused.rank() - 1 - usize::from(self.joined)]
     }
 
     /// Number of tiles.
     fn items(&self) -> usize {
-        self.outer.iter().map(|&axis| self.fused.shape[axis]).product::<usize>()
-            * self.tiles[0]
-            * self.tiles[1]
+        self.outer().iter().product::<usize>() * self.tiles[0] * self.tiles[1]
     }
 
     /// Processes `count` tiles from tile `first` on, inner tiles fastest.
@@ -176,12 +152,12 @@ impl<'a, const M: usize> Plan<'a, M> {
     unsafe fn walk(&self, first: usize, count: usize, body: Body<'_, M>) {
         let mut scratch = [const { Scratch::new() }; M];
         let mut tile = [first / self.tiles[1] % self.tiles[0], first % self.tiles[1]];
-        let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.outer.len());
+        let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.outer().len());
         let mut base = [0isize; M];
         let mut rest = first / (self.tiles[0] * self.tiles[1]);
-        for (slot, &axis) in index.iter_mut().zip(&self.outer).rev() {
-            *slot = rest % self.fused.shape[axis];
-            rest /= self.fused.shape[axis];
+        for (axis, (slot, size)) in index.iter_mut().zip(self.outer()).enumerate().rev() {
+            *slot = rest % size;
+            rest /= size;
             for op in 0..M {
                 base[op] += *slot as isize * self.fused.strides[op][axis];
             }
@@ -199,9 +175,9 @@ impl<'a, const M: usize> Plan<'a, M> {
                 continue;
             }
             tile[0] = 0;
-            for (slot, &axis) in index.iter_mut().zip(&self.outer).rev() {
+            for (axis, (slot, size)) in index.iter_mut().zip(self.outer()).enumerate().rev() {
                 *slot += 1;
-                let wrapped = *slot == self.fused.shape[axis];
+                let wrapped = slot == size;
                 let steps = if wrapped { 1 - *slot as isize } else { 1 };
                 if wrapped {
                     *slot = 0;
@@ -228,48 +204,31 @@ impl<'a, const M: usize> Plan<'a, M> {
         body: Body<'_, M>,
     ) {
         let last = self.fused.rank() - 1;
-        let row_stride = |op: usize| self.row_axis.map_or(0, |axis| self.fused.strides[op][axis]);
+        let row_stride = |op: usize| if self.joined { self.fused.strides[op][last - 1] } else { 0 };
         let row = tile[0] * self.rows;
         let col = tile[1] * self.cols;
-        let rows = self.row_axis.map_or(1, |axis| self.rows.min(self.fused.shape[axis] - row));
+        let rows = if self.joined { self.rows.min(self.fused.shape[last - 1] - row) } else { 1 };
         let cols = self.cols.min(self.fused.shape[last] - col);
 
-        // Where the tile starts, and how its rows step, for each operand.
-        let mut start = [std::ptr::null::<u8>(); M];
-        let mut pitch = [0isize; M];
+        let at = |op: usize| {
+            let along = row as isize * row_stride(op);
+            base[op] + along + col as isize * self.fused.strides[op][last]
+        };
+        let mut blocks = [Block { ptr: std::ptr::null(), repeat: false }; M];
         for op in 1..M {
             let operand = &self.operands[op];
-            let strides = &self.fused.strides[op];
-            let at = base[op] + row as isize * row_stride(op) + col as isize * strides[last];
-            let src = operand.ptr.wrapping_offset(at * operand.size as isize);
+            let src = operand.ptr.wrapping_offset(at(op) * operand.size as isize);
+            blocks[op] = Block { ptr: src, repeat: self.access[op] == Access::Repeat };
             if self.access[op] == Access::Staged {
                 let dst = scratch[op].as_mut_ptr();
-                let (step, size) = (row_stride(op), operand.size);
+                let strides = (row_stride(op), self.fused.strides[op][last]);
                 // SAFETY: the tile lies inside of the operand; rows · cols fit the scratch.
                 unsafe {
-                    let strides = (step, strides[last]);
-                    stage::gather(src, strides, (rows, cols), size, dst, cols as isize);
+                    stage::gather(src, strides, (rows, cols), operand.size, dst, cols as isize);
                 }
-                start[op] = dst;
-                pitch[op] = (cols * size) as isize;
-            } else {
-                start[op] = src;
-                pitch[op] = row_stride(op) * operand.size as isize;
+                blocks[op].ptr = dst;
             }
         }
-        let at =
-            base[0] + row as isize * row_stride(0) + col as isize * self.fused.strides[0][last];
-        let block = |op: usize, row: usize| Block {
-            ptr: start[op].wrapping_offset(row as isize * pitch[op]),
-            repeat: self.access[op] == Access::Repeat,
-        };
-        if self.joined {
-            body(at as usize, rows * cols, std::array::from_fn(|op| block(op, 0)));
-        } else {
-            for r in 0..rows {
-                let position = at + r as isize * row_stride(0);
-                body(position as usize, cols, std::array::from_fn(|op| block(op, r)));
-            }
-        }
+        body(at(0) as usize, rows * cols, blocks);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::transpose::transpose;
+use super::transpose::{Even, transpose};
 
 /// Bytes of scratch per operand, in the second-level cache: runs of the operands read in place
 /// should be long (bench `backend`, row `add 1024² transposed`).
@@ -68,10 +68,7 @@ unsafe fn gather_sized<E: Copy>(
 ) {
     if row_stride == 1 && col_stride != 1 && rows > 1 {
         // SAFETY: the caller's promise.
-        unsafe {
-            let (column, row) = (|c| c as isize * col_stride, |r| r as isize * pitch);
-            transpose(src, column, dst, row, rows, cols);
-        }
+        unsafe { transpose(src, Even::new(col_stride), dst, Even::new(pitch), rows, cols) };
         return;
     }
     for r in 0..rows as isize {

@@ -1,74 +1,122 @@
 //! Transposes blocks: contiguous columns to contiguous rows.
 //!
 //! Memory moves in cache lines, so the unit of work is a square whose sides are one line of 64
-//! bytes: each line is read once and written once, however many lines share a cache set. On
-//! x86-64 with AVX a square of 4- or 8-byte elements is transposed in registers.
+//! bytes: each line is read once and written once, however many lines share a cache set. Squares
+//! follow each other along the columns, which lets the machine read ahead. On x86-64 with AVX2 a
+//! square of 2-, 4- or 8-byte elements is transposed in registers.
 
 use t4a_algebra::simd::Isa;
 
-/// Copies element (r, c) from `src + r + column(c)` to `dst + row(r) + c`: each column is
+/// Where the columns of a source or the rows of a destination start, in elements.
+pub trait Places: Copy {
+    /// # Safety
+    /// There is a place `k`.
+    unsafe fn at(self, k: usize) -> isize;
+    /// The places from `k` on.
+    #[must_use]
+    fn skip(self, k: usize) -> Self;
+}
+
+/// Places that lie evenly apart.
+#[derive(Clone, Copy)]
+pub struct Even {
+    first: isize,
+    step: isize,
+}
+
+impl Even {
+    /// 0, step, 2·step, …
+    pub const fn new(step: isize) -> Self {
+        Self { first: 0, step }
+    }
+}
+
+impl Places for Even {
+    #[inline(always)]
+    unsafe fn at(self, k: usize) -> isize {
+        self.first + k as isize * self.step
+    }
+
+    #[inline(always)]
+    fn skip(self, k: usize) -> Self {
+        Self { first: self.first + k as isize * self.step, step: self.step }
+    }
+}
+
+impl Places for &[isize] {
+    #[inline(always)]
+    unsafe fn at(self, k: usize) -> isize {
+        // SAFETY: the caller's promise.
+        unsafe { *self.get_unchecked(k) }
+    }
+
+    #[inline(always)]
+    fn skip(self, k: usize) -> Self {
+        &self[k..]
+    }
+}
+
+/// Copies element (r, c) from `src + r + columns[c]` to `dst + rows[r] + c`: each column is
 /// contiguous in the source, each row in the destination, and either lie anywhere.
 ///
 /// # Safety
-/// Source and destination hold `rows × cols` elements at these places and do not overlap. No
+/// Source and destination hold `height × width` elements at these places and do not overlap. No
 /// alignment is required.
 #[inline]
 pub unsafe fn transpose<E: Copy>(
     src: *const E,
-    column: impl Fn(usize) -> isize,
+    columns: impl Places,
     dst: *mut E,
-    row: impl Fn(usize) -> isize,
-    rows: usize,
-    cols: usize,
+    rows: impl Places,
+    height: usize,
+    width: usize,
 ) {
     let side = (64 / size_of::<E>()).max(1);
-    let wide = Isa::detect() >= Isa::Avx2;
-    for r in (0..rows).step_by(side) {
-        for c in (0..cols).step_by(side) {
-            let (height, width) = (side.min(rows - r), side.min(cols - c));
-            let full = wide && height == side && width == side;
-            let from = |k: usize| src.wrapping_offset(r as isize + column(c + k));
-            let to = |k: usize| dst.wrapping_offset(row(r + k) + c as isize);
+    let wide = cfg!(target_arch = "x86_64")
+        && matches!(size_of::<E>(), 2 | 4 | 8)
+        && Isa::detect() >= Isa::Avx2;
+    for c in (0..width).step_by(side) {
+        let (columns, width) = (columns.skip(c), side.min(width - c));
+        for r in (0..height).step_by(side) {
+            let (rows, height) = (rows.skip(r), side.min(height - r));
+            let (src, dst) = (src.wrapping_add(r), dst.wrapping_add(c));
             // SAFETY: the square lies inside of the block; AVX2 has been detected.
             unsafe {
-                #[cfg(target_arch = "x86_64")]
-                if full && size_of::<E>() == 4 {
-                    let (from, to) = (|k| from(k).cast(), |k| to(k).cast());
-                    avx::square_32(&std::array::from_fn(from), &std::array::from_fn(to));
-                    continue;
-                }
-                #[cfg(target_arch = "x86_64")]
-                if full && size_of::<E>() == 8 {
-                    let (from, to) = (|k| from(k).cast(), |k| to(k).cast());
-                    avx::square_64(&std::array::from_fn(from), &std::array::from_fn(to));
-                    continue;
-                }
-                let _ = full;
-                // Strips of four rows, as of narrow tables (bench `backend`, row `sum 262144×4`).
                 let mut done = [0; 2];
                 #[cfg(target_arch = "x86_64")]
-                if wide && (size_of::<E>() == 4 || size_of::<E>() == 8) {
-                    let side = 32 / size_of::<E>();
-                    done = [height / 4 * 4, width / side * side];
-                    for r in (0..done[0]).step_by(4) {
-                        for c in (0..done[1]).step_by(side) {
-                            let column = |k: usize| from(c + k).add(r);
-                            let row = |k: usize| to(r + k).add(c);
-                            if size_of::<E>() == 4 {
-                                let from = std::array::from_fn(|k| column(k).cast());
-                                avx::strip_32(&from, &std::array::from_fn(|k| row(k).cast()));
-                            } else {
-                                let from: [_; 4] = std::array::from_fn(|k| column(k).cast());
-                                let to: [_; 4] = std::array::from_fn(|k| row(k).cast());
-                                avx::four(from.as_slice(), 0, to.as_slice(), 0);
+                if wide {
+                    if height == side && width == side {
+                        match size_of::<E>() {
+                            2 => avx::square_16(src.cast(), columns, dst.cast(), rows),
+                            4 => avx::square_32(src.cast(), columns, dst.cast(), rows),
+                            _ => avx::square_64(src.cast(), columns, dst.cast(), rows),
+                        }
+                        continue;
+                    }
+                    // Strips of four rows, as of narrow tables (bench `backend`, row
+                    // `sum 262144×4`), or of eight.
+                    let (tall, step) = match size_of::<E>() {
+                        2 => (8, 8),
+                        size => (4, 32 / size),
+                    };
+                    done = [height / tall * tall, width / step * step];
+                    for r in (0..done[0]).step_by(tall) {
+                        for c in (0..done[1]).step_by(step) {
+                            let (columns, rows) = (columns.skip(c), rows.skip(r));
+                            let (src, dst) = (src.add(r), dst.add(c));
+                            match size_of::<E>() {
+                                2 => avx::strip_16(src.cast(), columns, dst.cast(), rows),
+                                4 => avx::strip_32(src.cast(), columns, dst.cast(), rows),
+                                _ => avx::strip_64(src.cast(), columns, dst.cast(), rows),
                             }
                         }
                     }
                 }
+                let _ = wide;
                 for r in 0..height {
-                    let first = if r < done[0] { done[1] } else { 0 };
-                    for c in first..width {
-                        to(r).add(c).write_unaligned(from(c).add(r).read_unaligned());
+                    let to = dst.offset(rows.at(r));
+                    for c in if r < done[0] { done[1] } else { 0 }..width {
+                        to.add(c).write_unaligned(src.offset(columns.at(c)).add(r).read_unaligned());
                     }
                 }
             }
@@ -80,76 +128,156 @@ pub unsafe fn transpose<E: Copy>(
 mod avx {
     use std::arch::x86_64::*;
 
-    /// A square of one cache line by as many elements as a line has. Columns of a matrix whose pitch
-    /// is a power of two share a cache set: a line that is written in two halves would leave the
-    /// cache in between, so rows are put together here.
-    #[repr(C, align(64))]
-    struct Square<T, const SIDE: usize>([[T; SIDE]; SIDE]);
+    use super::Places;
 
-    /// A 16 × 16 square of 32-bit elements, given by its columns and rows, as four 8 × 8 ones.
+    /// A 32 × 32 square of 16-bit elements.
     ///
     /// # Safety
-    /// Columns are readable, rows writable; the machine has AVX2.
+    /// As [`square_32`], with a side of 32.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn square_32(columns: &[*const f32; 16], rows: &[*mut f32; 16]) {
-        let mut square = Square([[0.0f32; 16]; 16]);
-        let place: [*mut f32; 16] = square.0.each_mut().map(|row| row.as_mut_ptr());
-        for c in [0, 8] {
-            for r in [0, 8] {
-                // SAFETY: an 8 × 8 part of the square.
-                unsafe { eight(&columns[c..c + 8], r, &place[r..r + 8], c) };
+    pub(super) unsafe fn square_16(
+        src: *const __m128i,
+        columns: impl Places,
+        dst: *mut __m128i,
+        rows: impl Places,
+    ) {
+        for r in 0..4 {
+            for c in 0..4 {
+                // SAFETY: a strip of the square; `__m128i` is eight elements.
+                unsafe { strip_16(src.add(r), columns.skip(8 * c), dst.add(c), rows.skip(8 * r)) };
             }
         }
-        for (from, &to) in square.0.iter().zip(rows) {
-            // SAFETY: sixteen elements of a row.
-            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, 16) };
-        }
     }
 
-    /// # Safety
-    /// As [`square_32`], for 8 × 8 from element `r` of the columns to element `c` of the rows.
-    #[target_feature(enable = "avx2")]
-    #[inline]
-    unsafe fn eight(columns: &[*const f32], r: usize, rows: &[*mut f32], c: usize) {
-        let mut a = [_mm256_setzero_ps(); 8];
-        for (a, column) in a.iter_mut().zip(columns) {
-            // SAFETY: eight elements of a column.
-            *a = unsafe { _mm256_loadu_ps(column.add(r)) };
-        }
-        // Pairs, quadruples, halves: after each step twice as many neighbours lie side by side.
-        let mut b = a;
-        for i in 0..4 {
-            b[2 * i] = _mm256_unpacklo_ps(a[2 * i], a[2 * i + 1]);
-            b[2 * i + 1] = _mm256_unpackhi_ps(a[2 * i], a[2 * i + 1]);
-        }
-        for i in [0, 4] {
-            a[i] = _mm256_shuffle_ps::<0x44>(b[i], b[i + 2]);
-            a[i + 1] = _mm256_shuffle_ps::<0xee>(b[i], b[i + 2]);
-            a[i + 2] = _mm256_shuffle_ps::<0x44>(b[i + 1], b[i + 3]);
-            a[i + 3] = _mm256_shuffle_ps::<0xee>(b[i + 1], b[i + 3]);
-        }
-        for i in 0..4 {
-            b[i] = _mm256_permute2f128_ps::<0x20>(a[i], a[i + 4]);
-            b[i + 4] = _mm256_permute2f128_ps::<0x31>(a[i], a[i + 4]);
-        }
-        for (&b, row) in b.iter().zip(rows) {
-            // SAFETY: eight elements of a row.
-            unsafe { _mm256_storeu_ps(row.add(c), b) };
-        }
-    }
-
-    /// Four rows of eight 32-bit elements from eight columns of four.
+    /// Eight rows of eight 16-bit elements.
     ///
     /// # Safety
     /// As [`square_32`].
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn strip_32(columns: &[*const f32; 8], rows: &[*mut f32; 4]) {
-        let mut a = [_mm256_setzero_ps(); 4];
-        for (i, a) in a.iter_mut().enumerate() {
-            // SAFETY: four elements of a column.
-            let halves = unsafe { (_mm_loadu_ps(columns[i]), _mm_loadu_ps(columns[i + 4])) };
-            *a = _mm256_set_m128(halves.1, halves.0);
+    #[inline]
+    pub(super) unsafe fn strip_16(
+        src: *const __m128i,
+        columns: impl Places,
+        dst: *mut __m128i,
+        rows: impl Places,
+    ) {
+        // SAFETY: eight elements of a column.
+        let load = |k| unsafe { _mm_loadu_si128(src.byte_offset(2 * columns.at(k))) };
+        let a = [load(0), load(1), load(2), load(3), load(4), load(5), load(6), load(7)];
+        // Pairs of columns, rows (0 1 2 3) and (4 5 6 7).
+        let b = [
+            _mm_unpacklo_epi16(a[0], a[1]),
+            _mm_unpacklo_epi16(a[2], a[3]),
+            _mm_unpacklo_epi16(a[4], a[5]),
+            _mm_unpacklo_epi16(a[6], a[7]),
+            _mm_unpackhi_epi16(a[0], a[1]),
+            _mm_unpackhi_epi16(a[2], a[3]),
+            _mm_unpackhi_epi16(a[4], a[5]),
+            _mm_unpackhi_epi16(a[6], a[7]),
+        ];
+        // Quadruples of columns, rows (0 1), (2 3), (4 5), (6 7).
+        let c = [
+            (_mm_unpacklo_epi32(b[0], b[1]), _mm_unpacklo_epi32(b[2], b[3])),
+            (_mm_unpackhi_epi32(b[0], b[1]), _mm_unpackhi_epi32(b[2], b[3])),
+            (_mm_unpacklo_epi32(b[4], b[5]), _mm_unpacklo_epi32(b[6], b[7])),
+            (_mm_unpackhi_epi32(b[4], b[5]), _mm_unpackhi_epi32(b[6], b[7])),
+        ];
+        for (k, (left, right)) in c.into_iter().enumerate() {
+            // SAFETY: eight elements of two rows.
+            unsafe {
+                let to = |r| dst.byte_offset(2 * rows.at(r));
+                _mm_storeu_si128(to(2 * k), _mm_unpacklo_epi64(left, right));
+                _mm_storeu_si128(to(2 * k + 1), _mm_unpackhi_epi64(left, right));
+            }
         }
+    }
+
+    /// A 16 × 16 square of 32-bit elements. Both halves of a row are written at once: rows of a
+    /// matrix whose pitch is a power of two share a cache set, and a line that waited for its
+    /// second half would leave the cache in between.
+    ///
+    /// # Safety
+    /// As [`transpose`](super::transpose) with a side of 16; the machine has AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn square_32(
+        src: *const f32,
+        columns: impl Places,
+        dst: *mut f32,
+        rows: impl Places,
+    ) {
+        for r in [0, 8] {
+            // SAFETY: halves of the square.
+            unsafe {
+                let left = eight(src.add(r), columns);
+                let right = eight(src.add(r), columns.skip(8));
+                for k in 0..8 {
+                    let to = dst.offset(rows.at(r + k));
+                    _mm256_storeu_ps(to, left[k]);
+                    _mm256_storeu_ps(to.add(8), right[k]);
+                }
+            }
+        }
+    }
+
+    /// The eight rows of eight columns.
+    ///
+    /// # Safety
+    /// Eight elements of eight columns are readable; the machine has AVX2.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    unsafe fn eight(src: *const f32, columns: impl Places) -> [__m256; 8] {
+        // SAFETY: eight elements of a column.
+        let load = |k| unsafe { _mm256_loadu_ps(src.offset(columns.at(k))) };
+        let a: [__m256; 8] =
+            [load(0), load(1), load(2), load(3), load(4), load(5), load(6), load(7)];
+        // Pairs, quadruples, halves: after each step twice as many neighbours lie side by side.
+        let b = [
+            _mm256_unpacklo_ps(a[0], a[1]),
+            _mm256_unpackhi_ps(a[0], a[1]),
+            _mm256_unpacklo_ps(a[2], a[3]),
+            _mm256_unpackhi_ps(a[2], a[3]),
+            _mm256_unpacklo_ps(a[4], a[5]),
+            _mm256_unpackhi_ps(a[4], a[5]),
+            _mm256_unpacklo_ps(a[6], a[7]),
+            _mm256_unpackhi_ps(a[6], a[7]),
+        ];
+        let c = [
+            _mm256_shuffle_ps::<0x44>(b[0], b[2]),
+            _mm256_shuffle_ps::<0xee>(b[0], b[2]),
+            _mm256_shuffle_ps::<0x44>(b[1], b[3]),
+            _mm256_shuffle_ps::<0xee>(b[1], b[3]),
+            _mm256_shuffle_ps::<0x44>(b[4], b[6]),
+            _mm256_shuffle_ps::<0xee>(b[4], b[6]),
+            _mm256_shuffle_ps::<0x44>(b[5], b[7]),
+            _mm256_shuffle_ps::<0xee>(b[5], b[7]),
+        ];
+        [
+            _mm256_permute2f128_ps::<0x20>(c[0], c[4]),
+            _mm256_permute2f128_ps::<0x20>(c[1], c[5]),
+            _mm256_permute2f128_ps::<0x20>(c[2], c[6]),
+            _mm256_permute2f128_ps::<0x20>(c[3], c[7]),
+            _mm256_permute2f128_ps::<0x31>(c[0], c[4]),
+            _mm256_permute2f128_ps::<0x31>(c[1], c[5]),
+            _mm256_permute2f128_ps::<0x31>(c[2], c[6]),
+            _mm256_permute2f128_ps::<0x31>(c[3], c[7]),
+        ]
+    }
+
+    /// Four rows of eight 32-bit elements.
+    ///
+    /// # Safety
+    /// As [`square_32`].
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn strip_32(
+        src: *const f32,
+        columns: impl Places,
+        dst: *mut f32,
+        rows: impl Places,
+    ) {
+        // SAFETY: four elements of a column.
+        let load = |k| unsafe { _mm_loadu_ps(src.offset(columns.at(k))) };
+        let pair = |k| _mm256_set_m128(load(k + 4), load(k));
+        let a = [pair(0), pair(1), pair(2), pair(3)];
         let low = [_mm256_unpacklo_ps(a[0], a[1]), _mm256_unpacklo_ps(a[2], a[3])];
         let high = [_mm256_unpackhi_ps(a[0], a[1]), _mm256_unpackhi_ps(a[2], a[3])];
         let out = [
@@ -158,53 +286,73 @@ mod avx {
             _mm256_shuffle_ps::<0x44>(high[0], high[1]),
             _mm256_shuffle_ps::<0xee>(high[0], high[1]),
         ];
-        for (&row, &to) in out.iter().zip(rows) {
+        for (k, row) in out.into_iter().enumerate() {
             // SAFETY: eight elements of a row.
-            unsafe { _mm256_storeu_ps(to, row) };
+            unsafe { _mm256_storeu_ps(dst.offset(rows.at(k)), row) };
         }
     }
 
-    /// An 8 × 8 square of 64-bit elements, given by its columns and rows, as four 4 × 4 ones.
+    /// An 8 × 8 square of 64-bit elements; see [`square_32`].
     ///
     /// # Safety
-    /// As [`square_32`].
+    /// As [`square_32`], with a side of 8.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn square_64(columns: &[*const f64; 8], rows: &[*mut f64; 8]) {
-        let mut square = Square([[0.0f64; 8]; 8]);
-        let place: [*mut f64; 8] = square.0.each_mut().map(|row| row.as_mut_ptr());
-        for c in [0, 4] {
-            for r in [0, 4] {
-                // SAFETY: a 4 × 4 part of the square.
-                unsafe { four(&columns[c..c + 4], r, &place[r..r + 4], c) };
+    pub(super) unsafe fn square_64(
+        src: *const f64,
+        columns: impl Places,
+        dst: *mut f64,
+        rows: impl Places,
+    ) {
+        for r in [0, 4] {
+            // SAFETY: halves of the square.
+            unsafe {
+                let left = four(src.add(r), columns);
+                let right = four(src.add(r), columns.skip(4));
+                for k in 0..4 {
+                    let to = dst.offset(rows.at(r + k));
+                    _mm256_storeu_pd(to, left[k]);
+                    _mm256_storeu_pd(to.add(4), right[k]);
+                }
             }
-        }
-        for (from, &to) in square.0.iter().zip(rows) {
-            // SAFETY: eight elements of a row.
-            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, 8) };
         }
     }
 
+    /// The four rows of four columns.
+    ///
     /// # Safety
-    /// As [`eight`], for 4 × 4.
+    /// As [`eight`].
     #[target_feature(enable = "avx2")]
     #[inline]
-    pub(super) unsafe fn four(columns: &[*const f64], r: usize, out: &[*mut f64], c: usize) {
-        let mut a = [_mm256_setzero_pd(); 4];
-        for (a, column) in a.iter_mut().zip(columns) {
-            // SAFETY: four elements of a column.
-            *a = unsafe { _mm256_loadu_pd(column.add(r)) };
-        }
+    unsafe fn four(src: *const f64, columns: impl Places) -> [__m256d; 4] {
+        // SAFETY: four elements of a column.
+        let load = |k| unsafe { _mm256_loadu_pd(src.offset(columns.at(k))) };
+        let a = [load(0), load(1), load(2), load(3)];
         let low = [_mm256_unpacklo_pd(a[0], a[1]), _mm256_unpacklo_pd(a[2], a[3])];
         let high = [_mm256_unpackhi_pd(a[0], a[1]), _mm256_unpackhi_pd(a[2], a[3])];
-        let rows = [
+        [
             _mm256_permute2f128_pd::<0x20>(low[0], low[1]),
             _mm256_permute2f128_pd::<0x20>(high[0], high[1]),
             _mm256_permute2f128_pd::<0x31>(low[0], low[1]),
             _mm256_permute2f128_pd::<0x31>(high[0], high[1]),
-        ];
-        for (&row, out) in rows.iter().zip(out) {
-            // SAFETY: four elements of a row.
-            unsafe { _mm256_storeu_pd(out.add(c), row) };
+        ]
+    }
+
+    /// Four rows of four 64-bit elements.
+    ///
+    /// # Safety
+    /// As [`square_32`].
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn strip_64(
+        src: *const f64,
+        columns: impl Places,
+        dst: *mut f64,
+        rows: impl Places,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            for (k, row) in four(src, columns).into_iter().enumerate() {
+                _mm256_storeu_pd(dst.offset(rows.at(k)), row);
+            }
         }
     }
 }
@@ -214,17 +362,22 @@ mod tests {
     use super::*;
 
     fn check<E: Copy + PartialEq + std::fmt::Debug + Default>(value: impl Fn(usize) -> E) {
-        for (rows, cols) in
-            [(1, 1), (16, 16), (8, 8), (33, 17), (5, 64), (4, 37), (100, 3), (40, 41)]
-        {
+        let shapes = [(1, 1), (16, 16), (8, 8), (33, 17), (5, 64), (4, 37), (100, 3), (40, 41)];
+        for ((rows, cols), tables) in shapes.iter().flat_map(|&s| [(s, false), (s, true)]) {
             let (src_pitch, dst_pitch) = (rows + 3, cols + 2);
             let src: Vec<E> = (0..cols * src_pitch).map(&value).collect();
             let mut dst = vec![E::default(); rows * dst_pitch];
             // SAFETY: both hold the block under these pitches.
             unsafe {
                 let (from, to) = (src.as_ptr(), dst.as_mut_ptr());
-                let column = |c| (c * src_pitch) as isize;
-                transpose(from, column, to, |r| (r * dst_pitch) as isize, rows, cols);
+                let (columns, lines) = (src_pitch as isize, dst_pitch as isize);
+                if tables {
+                    let columns: Vec<isize> = (0..cols as isize).map(|c| c * columns).collect();
+                    let lines: Vec<isize> = (0..rows as isize).map(|r| r * lines).collect();
+                    transpose(from, columns.as_slice(), to, lines.as_slice(), rows, cols);
+                } else {
+                    transpose(from, Even::new(columns), to, Even::new(lines), rows, cols);
+                }
             }
             for r in 0..rows {
                 for c in 0..dst_pitch {
