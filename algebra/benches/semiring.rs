@@ -1,6 +1,6 @@
 //! Tropical matrix products next to `tropical-gemm`, with and without winners, on one thread and
-//! on all, and the fraction of what the vector units can do: additions with maxima on registers,
-//! measured in the same run.
+//! on all, and the fraction of what the vector units can do: sums, as multiply-adds with a factor of 1, and
+//! maxima on registers, measured in the same run.
 //!
 //! `cargo bench --bench semiring [filter] [largest n, 1024]`. Every row is checked against the peer, and the peer
 //! against the triple loop at the smallest size, before it is timed.
@@ -20,10 +20,11 @@ use tropical_gemm::{
 /// Vectors that are added to and compared at the same time in the measurement of the limit.
 const CHAINS: usize = 12;
 
-/// `x ← max(x + a, b)` on registers only.
+/// `x ← max(one·x + a, b)` on registers only.
 struct Limit<T, const LANES: usize> {
     steps: usize,
     x: [[T; LANES]; CHAINS],
+    one: T,
     a: [T; LANES],
     b: [T; LANES],
 }
@@ -32,7 +33,7 @@ impl<T: Real, const LANES: usize> Loop for Limit<T, LANES> {
     type Output = [[T; LANES]; CHAINS];
     #[inline(always)]
     fn run(self) -> Self::Output {
-        let Limit { steps, x, a, b } = self;
+        let Limit { steps, x, one, a, b } = self;
         // Chains by name: a loop over them is not kept in registers.
         let [
             mut x0,
@@ -51,7 +52,7 @@ impl<T: Real, const LANES: usize> Loop for Limit<T, LANES> {
         macro_rules! step {
             ($($x:ident)*) => {$(
                 for l in 0..LANES {
-                    let sum = Numeric::add($x[l], a[l]);
+                    let sum = Numeric::mul_add($x[l], one, a[l]);
                     $x[l] = if sum > b[l] { sum } else { b[l] };
                 }
             )*};
@@ -68,9 +69,10 @@ fn limit<T: Real>() -> f64 {
     fn of<T: Real, const LANES: usize>() -> f64 {
         let steps = 200_000;
         let (a, b) = (black_box([T::from_f64(-1.0); LANES]), black_box([T::ONE; LANES]));
+        let one = black_box(T::ONE);
         let x = black_box([[T::from_f64(5.0); LANES]; CHAINS]);
         let seconds = time(|| {
-            black_box(dispatch(Limit { steps, x, a, b }));
+            black_box(dispatch(Limit { steps, x, one, a, b }));
         });
         (steps * CHAINS * LANES) as f64 / seconds
     }

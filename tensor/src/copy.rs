@@ -122,8 +122,7 @@ struct Group {
 }
 
 impl Group {
-    const ONE: Self =
-        Self { full: 1, offsets: Vec::new(), even: Some(Even::new(0)), split: None };
+    const ONE: Self = Self { full: 1, offsets: Vec::new(), even: Some(Even::new(0)), split: None };
 
     /// A contiguous part of an axis.
     fn contiguous(axis: usize, count: usize, size: usize) -> Self {

@@ -60,7 +60,8 @@ macro_rules! tiled {
 }
 
 /// One block on the calling thread with the arithmetic `K` of `S`. Accumulators fill the vector
-/// registers but for one row of B, one element of A and one product.
+/// registers but for one row of B, one element of A, one product and, with 256 bits, the constant
+/// of unrolled forms.
 #[inline]
 pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) {
     let transposed;
@@ -74,15 +75,20 @@ pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) 
         // SAFETY: `detect` has seen the features.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 if K::FORM != Form::Narrow => unsafe {
-            tiled!(block, Sums<S, K>: simd::avx512: 1 => 6 by 128, 2 => 6 by 64, 4 => 12 by 32, 8 => 12 by 16, else 2 by 4)
+            tiled!(block, Sums<S, K, true>: simd::avx512: 1 => 6 by 128, 2 => 6 by 64, 4 => 12 by 32, 8 => 12 by 16, else 2 by 4)
+        },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 | Isa::Avx512 if K::FORM == Form::Unrolled => unsafe {
+            tiled!(block, Sums<S, K, true>: simd::avx2: 4 => 4 by 16, else 4 by 8)
         },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 | Isa::Avx512 => unsafe {
-            tiled!(block, Sums<S, K>: simd::avx2: 1 => 6 by 64, 2 => 6 by 32, 4 => 6 by 16, 8 => 6 by 8, else 2 by 4)
+            tiled!(block, Sums<S, K, true>: simd::avx2: 1 => 6 by 64, 2 => 6 by 32, 4 => 6 by 16, 8 => 6 by 8, else 2 by 4)
         },
         _ => {
-            tiled!(block, Sums<S, K>: Loop::run: 1 => 6 by 32, 2 => 6 by 16, 4 => 6 by 8, 8 => 6 by 4, else 2 by 4)
+            tiled!(block, Sums<S, K, false>: Loop::run: 1 => 6 by 32, 2 => 6 by 16, 4 => 6 by 8, 8 => 6 by 4, else 2 by 4)
         }
     }
 }
@@ -111,15 +117,20 @@ fn picks_by<S: Selective<T>, K: Picks<T>, I: Step, T: Scalar>(block: &Block<'_, 
         // SAFETY: `detect` has seen the features.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => unsafe {
-            tiled!(block, Winners<S, K, I>: simd::avx512: 1 => 6 by 64, 2 => 6 by 32, 4 => 6 by 32, 8 => 6 by 16, else 2 by 4)
+            tiled!(block, Winners<S, K, I, true>: simd::avx512: 1 => 6 by 64, 2 => 6 by 32, 4 => 6 by 32, 8 => 6 by 16, else 2 by 4)
+        },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if K::FORM == Form::Unrolled => unsafe {
+            tiled!(block, Winners<S, K, I, true>: simd::avx2: 4 => 2 by 16, else 2 by 8)
         },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => unsafe {
-            tiled!(block, Winners<S, K, I>: simd::avx2: 1 => 3 by 64, 2 => 3 by 32, 4 => 3 by 16, 8 => 3 by 8, else 2 by 4)
+            tiled!(block, Winners<S, K, I, true>: simd::avx2: 1 => 3 by 64, 2 => 3 by 32, 4 => 3 by 16, 8 => 3 by 8, else 2 by 4)
         },
         _ => {
-            tiled!(block, Winners<S, K, I>: Loop::run: 1 => 3 by 32, 2 => 3 by 16, 4 => 3 by 8, 8 => 3 by 4, else 2 by 4)
+            tiled!(block, Winners<S, K, I, false>: Loop::run: 1 => 3 by 32, 2 => 3 by 16, 4 => 3 by 8, 8 => 3 by 4, else 2 by 4)
         }
     }
 }
@@ -157,9 +168,14 @@ trait Micro<T: Scalar> {
     );
 }
 
-struct Sums<S, K>(PhantomData<(S, K)>);
+struct Sums<S, K, const FMA: bool>(PhantomData<(S, K)>);
 
-impl<S: Semiring<T>, K: Lanes<T>, T: Scalar> Micro<T> for Sums<S, K> {
+impl<S, K, T, const FMA: bool> Micro<T> for Sums<S, K, FMA>
+where
+    S: Semiring<T>,
+    K: Lanes<T>,
+    T: Scalar,
+{
     const MOST: usize = usize::MAX;
     type Lanes = K;
 
@@ -174,15 +190,21 @@ impl<S: Semiring<T>, K: Lanes<T>, T: Scalar> Micro<T> for Sums<S, K> {
     ) {
         // SAFETY: passed on.
         unsafe {
-            let acc = tile::tile::<K, T, MR, NR>(kc, a, b);
+            let acc = tile::tile::<K, T, FMA, MR, NR>(kc, a, b);
             tile::store::<S, K, T, MR, NR>(&acc, c, add);
         }
     }
 }
 
-struct Winners<S, K, I>(PhantomData<(S, K, I)>);
+struct Winners<S, K, I, const FMA: bool>(PhantomData<(S, K, I)>);
 
-impl<S: Selective<T>, K: Picks<T>, I: Step, T: Scalar> Micro<T> for Winners<S, K, I> {
+impl<S, K, I, T, const FMA: bool> Micro<T> for Winners<S, K, I, FMA>
+where
+    S: Selective<T>,
+    K: Picks<T>,
+    I: Step,
+    T: Scalar,
+{
     const MOST: usize = I::MOST;
     type Lanes = K;
 
@@ -197,7 +219,7 @@ impl<S: Selective<T>, K: Picks<T>, I: Step, T: Scalar> Micro<T> for Winners<S, K
     ) {
         // SAFETY: passed on.
         unsafe {
-            let acc = select::tile::<K, I, T, MR, NR>(kc, a, b);
+            let acc = select::tile::<K, I, T, FMA, MR, NR>(kc, a, b);
             select::store::<S, K, I, T, MR, NR>(&acc, c, arg, first, add);
         }
     }
@@ -285,6 +307,7 @@ where
                                     at.0 as isize * c.row_stride() + at.1 as isize * c.col_stride(),
                                 );
                                 let c = c.alias().block(at, part);
+                                prefetch(&c);
                                 M::tile::<MR, NR>(kc, (ap, bp), &c, arg, first + pc, add);
                             }
                         }
@@ -293,6 +316,25 @@ where
             }
         }
     }
+}
+
+/// Asks for the rows of a tile of C, which are needed after all of its steps: products of matrices
+/// beyond the second-level cache wait for them otherwise (bench `semiring`, 1024).
+#[inline(always)]
+fn prefetch<T>(c: &MatMut<'_, T>) {
+    #[cfg(target_arch = "x86_64")]
+    if c.col_stride() == 1 {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        for i in 0..c.rows() {
+            let row = c.as_mut_ptr().wrapping_offset(i as isize * c.row_stride());
+            // SAFETY: SSE is part of x86-64, and a prefetch never faults.
+            unsafe {
+                _mm_prefetch::<_MM_HINT_T0>(row.cast());
+                _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(c.cols()).cast());
+            }
+        }
+    }
+    let _ = c;
 }
 
 /// Sets every element of C, and its winner to none.

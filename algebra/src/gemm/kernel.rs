@@ -32,14 +32,23 @@ pub(super) trait Lanes<T: Scalar>: 'static {
     fn enter(x: T) -> Self::Packed;
     /// The element of a packed result.
     fn leave(x: Self::Packed) -> T;
-    /// `c ⊕ (a ⊗ b)`.
-    fn mul_add(a: Self::Packed, b: Self::Packed, c: Self::Packed) -> Self::Packed;
+    /// A constant that products need in a register.
+    type Unit: Copy;
+    /// That constant, made once per tile.
+    fn unit() -> Self::Unit;
+    /// `c ⊕ (a ⊗ b)`; the machine has fused multiply-add if `FMA`.
+    fn mul_add<const FMA: bool>(
+        a: Self::Packed,
+        b: Self::Packed,
+        c: Self::Packed,
+        unit: Self::Unit,
+    ) -> Self::Packed;
 }
 
 /// [`Lanes`] with a winner.
 pub(super) trait Picks<T: Scalar>: Lanes<T> {
-    /// `a ⊗ b`.
-    fn mul(a: Self::Packed, b: Self::Packed) -> Self::Packed;
+    /// `a ⊗ b`, as in [`Lanes::mul_add`].
+    fn mul<const FMA: bool>(a: Self::Packed, b: Self::Packed, unit: Self::Unit) -> Self::Packed;
     /// Whether `a` replaces `b`.
     fn better(a: Self::Packed, b: Self::Packed) -> bool;
 }
@@ -63,15 +72,18 @@ impl<T: Scalar, S: Semiring<T>> Lanes<T> for Plain<S> {
     fn leave(x: T) -> T {
         x
     }
+    type Unit = ();
     #[inline(always)]
-    fn mul_add(a: T, b: T, c: T) -> T {
+    fn unit() {}
+    #[inline(always)]
+    fn mul_add<const FMA: bool>(a: T, b: T, c: T, (): ()) -> T {
         S::mul_add(a, b, c)
     }
 }
 
 impl<T: Scalar, S: Selective<T>> Picks<T> for Plain<S> {
     #[inline(always)]
-    fn mul(a: T, b: T) -> T {
+    fn mul<const FMA: bool>(a: T, b: T, (): ()) -> T {
         S::mul(a, b)
     }
     #[inline(always)]

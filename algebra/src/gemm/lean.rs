@@ -7,14 +7,19 @@
 //! against mnk steps. Both tiles give the same bits where both apply; 16-bit floats are packed as
 //! `f32` without checks, which rounds the same (rounding is monotone) but tells terms apart that
 //! would tie after rounding.
+//!
+//! Sums of floats are computed as `1·a + b`, which rounds the same: many machines add and compare
+//! floats in the same two units and multiply in two others, so that a multiply-add and a comparison
+//! can start at the same time (bench `semiring`).
 
+use std::hint::black_box;
 use std::marker::PhantomData;
 
 use super::kernel::{Form, Lanes, Picks, Plain};
 use super::partition::{self, Block};
 use super::{MatRef, Product, driver};
 use crate::simd::{self, Loop};
-use crate::{Extended, Selective};
+use crate::{Extended, Numeric, Selective};
 
 /// A selective semiring with a cheaper, commutative arithmetic for elements that need no checks.
 pub(crate) trait Lean<T: Extended>: Selective<T> {
@@ -35,6 +40,12 @@ pub(crate) trait Lean<T: Extended>: Selective<T> {
 
     /// `a ⊗ b`.
     fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide;
+
+    /// `a ⊗ b` by a fused multiply-add, given 1, if the machine has that and it is the better way.
+    #[inline(always)]
+    fn fused_mul(a: T::Wide, b: T::Wide, _one: T::Wide) -> T::Wide {
+        Self::lean_mul(a, b)
+    }
 
     /// Whether ⊕ prefers `a` to `b`.
     #[inline(always)]
@@ -62,17 +73,23 @@ impl<T: Extended, S: Lean<T>> Lanes<T> for Unchecked<S> {
     fn leave(x: T::Wide) -> T {
         S::leave(x)
     }
+    type Unit = T::Wide;
     #[inline(always)]
-    fn mul_add(a: T::Wide, b: T::Wide, c: T::Wide) -> T::Wide {
-        let new = S::lean_mul(a, b);
+    fn unit() -> T::Wide {
+        // A known factor of 1 would be optimised away.
+        black_box(T::Wide::ONE)
+    }
+    #[inline(always)]
+    fn mul_add<const FMA: bool>(a: T::Wide, b: T::Wide, c: T::Wide, one: T::Wide) -> T::Wide {
+        let new = Self::mul::<FMA>(a, b, one);
         if S::lean_better(new, c) { new } else { c }
     }
 }
 
 impl<T: Extended, S: Lean<T>> Picks<T> for Unchecked<S> {
     #[inline(always)]
-    fn mul(a: T::Wide, b: T::Wide) -> T::Wide {
-        S::lean_mul(a, b)
+    fn mul<const FMA: bool>(a: T::Wide, b: T::Wide, one: T::Wide) -> T::Wide {
+        if FMA { S::fused_mul(a, b, one) } else { S::lean_mul(a, b) }
     }
     #[inline(always)]
     fn better(a: T::Wide, b: T::Wide) -> bool {

@@ -41,7 +41,7 @@ step!(u8, u16, u32, u64);
 /// # Safety
 /// `a` must hold `kc·MR` and `b` `kc·NR` readable elements, and `kc ≤ I::MOST`.
 #[inline(always)]
-pub(super) unsafe fn tile<K, I, T, const MR: usize, const NR: usize>(
+pub(super) unsafe fn tile<K, I, T, const FMA: bool, const MR: usize, const NR: usize>(
     kc: usize,
     a: *const K::Packed,
     b: *const K::Packed,
@@ -51,6 +51,7 @@ where
     I: Step,
     T: Scalar,
 {
+    let unit = K::unit();
     let mut acc = [[K::zero(); NR]; MR];
     let mut arg = [[I::NONE; NR]; MR];
     let (mut a, mut b) = (a.cast::<[K::Packed; MR]>(), b.cast::<[K::Packed; NR]>());
@@ -60,7 +61,7 @@ where
         let k = I::of(k);
         rows!(MR, I => {
             for j in 0..NR {
-                let new = K::mul(av[I], bv[j]);
+                let new = K::mul::<FMA>(av[I], bv[j], unit);
                 let better = K::better(new, acc[I][j]);
                 // Plain `if`s become branches here, and nothing is vectorised.
                 acc[I][j] = select_unpredictable(better, new, acc[I][j]);

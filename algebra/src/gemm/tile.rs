@@ -28,11 +28,18 @@ pub(super) use rows;
 /// # Safety
 /// `a` must hold `kc·MR` and `b` `kc·NR` readable elements.
 #[inline(always)]
-pub(super) unsafe fn tile<K: Lanes<T>, T: Scalar, const MR: usize, const NR: usize>(
+pub(super) unsafe fn tile<
+    K: Lanes<T>,
+    T: Scalar,
+    const FMA: bool,
+    const MR: usize,
+    const NR: usize,
+>(
     kc: usize,
     a: *const K::Packed,
     b: *const K::Packed,
 ) -> [[K::Packed; NR]; MR] {
+    let unit = K::unit();
     let mut acc = [[K::zero(); NR]; MR];
     let (mut a, mut b) = (a.cast::<[K::Packed; MR]>(), b.cast::<[K::Packed; NR]>());
     for _ in 0..kc {
@@ -41,13 +48,13 @@ pub(super) unsafe fn tile<K: Lanes<T>, T: Scalar, const MR: usize, const NR: usi
         if const { matches!(K::FORM, Form::Unrolled) } {
             rows!(MR, I => {
                 for j in 0..NR {
-                    acc[I][j] = K::mul_add(av[I], bv[j], acc[I][j]);
+                    acc[I][j] = K::mul_add::<FMA>(av[I], bv[j], acc[I][j], unit);
                 }
             });
         } else {
             for i in 0..MR {
                 for j in 0..NR {
-                    acc[i][j] = K::mul_add(av[i], bv[j], acc[i][j]);
+                    acc[i][j] = K::mul_add::<FMA>(av[i], bv[j], acc[i][j], unit);
                 }
             }
         }

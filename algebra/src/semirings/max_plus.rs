@@ -62,4 +62,9 @@ impl<T: Signed> Lean<T> for MaxPlus {
     fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide {
         Numeric::add(a, b)
     }
+
+    #[inline(always)]
+    fn fused_mul(a: T::Wide, b: T::Wide, one: T::Wide) -> T::Wide {
+        if T::IS_FLOAT { Numeric::mul_add(a, one, b) } else { Numeric::add(a, b) }
+    }
 }

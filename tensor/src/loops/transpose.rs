@@ -71,53 +71,60 @@ pub unsafe fn transpose<E: Copy>(
     height: usize,
     width: usize,
 ) {
-    let side = (64 / size_of::<E>()).max(1);
-    let wide = cfg!(target_arch = "x86_64")
-        && matches!(size_of::<E>(), 2 | 4 | 8)
-        && Isa::detect() >= Isa::Avx2;
-    for c in (0..width).step_by(side) {
-        let (columns, width) = (columns.skip(c), side.min(width - c));
-        for r in (0..height).step_by(side) {
-            let (rows, height) = (rows.skip(r), side.min(height - r));
-            let (src, dst) = (src.wrapping_add(r), dst.wrapping_add(c));
-            // SAFETY: the square lies inside of the block; AVX2 has been detected.
-            unsafe {
-                let mut done = [0; 2];
-                #[cfg(target_arch = "x86_64")]
-                if wide {
-                    if height == side && width == side {
-                        match size_of::<E>() {
+    let size = size_of::<E>();
+    let side = (64 / size.max(1)).max(1);
+    // The last square or strip begins so early that it ends with the block; what it shares with the
+    // one before is written twice.
+    let steps =
+        |len: usize, side: usize| (0..len.div_ceil(side)).map(move |i| (i * side).min(len - side));
+    #[cfg(target_arch = "x86_64")]
+    if matches!(size, 2 | 4 | 8) && Isa::detect() >= Isa::Avx2 {
+        if height >= side && width >= side {
+            for c in steps(width, side) {
+                for r in steps(height, side) {
+                    let (columns, rows) = (columns.skip(c), rows.skip(r));
+                    let (src, dst) = (src.wrapping_add(r), dst.wrapping_add(c));
+                    // SAFETY: the square lies inside of the block; AVX2 has been detected.
+                    unsafe {
+                        match size {
                             2 => avx::square_16(src.cast(), columns, dst.cast(), rows),
                             4 => avx::square_32(src.cast(), columns, dst.cast(), rows),
                             _ => avx::square_64(src.cast(), columns, dst.cast(), rows),
                         }
-                        continue;
                     }
-                    // Strips of four rows, as of narrow tables (bench `backend`, row
-                    // `sum 262144×4`), or of eight.
-                    let (tall, step) = match size_of::<E>() {
-                        2 => (8, 8),
-                        size => (4, 32 / size),
-                    };
-                    done = [height / tall * tall, width / step * step];
-                    for r in (0..done[0]).step_by(tall) {
-                        for c in (0..done[1]).step_by(step) {
-                            let (columns, rows) = (columns.skip(c), rows.skip(r));
-                            let (src, dst) = (src.add(r), dst.add(c));
-                            match size_of::<E>() {
-                                2 => avx::strip_16(src.cast(), columns, dst.cast(), rows),
-                                4 => avx::strip_32(src.cast(), columns, dst.cast(), rows),
-                                _ => avx::strip_64(src.cast(), columns, dst.cast(), rows),
-                            }
+                }
+            }
+            return;
+        }
+        // Strips, as of narrow tables (bench `backend`, row `sum 262144×4`).
+        let (tall, long) = if size == 2 { (8, 8) } else { (4, 32 / size) };
+        if height >= tall && width >= long {
+            for r in steps(height, tall) {
+                for c in steps(width, long) {
+                    let (columns, rows) = (columns.skip(c), rows.skip(r));
+                    let (src, dst) = (src.wrapping_add(r), dst.wrapping_add(c));
+                    // SAFETY: as above.
+                    unsafe {
+                        match size {
+                            2 => avx::strip_16(src.cast(), columns, dst.cast(), rows),
+                            4 => avx::strip_32(src.cast(), columns, dst.cast(), rows),
+                            _ => avx::strip_64(src.cast(), columns, dst.cast(), rows),
                         }
                     }
                 }
-                let _ = wide;
-                for r in 0..height {
-                    let to = dst.offset(rows.at(r));
-                    for c in if r < done[0] { done[1] } else { 0 }..width {
-                        to.add(c).write_unaligned(src.offset(columns.at(c)).add(r).read_unaligned());
-                    }
+            }
+            return;
+        }
+    }
+    for (c, r) in
+        (0..width).step_by(side).flat_map(|c| (0..height).step_by(side).map(move |r| (c, r)))
+    {
+        for r in r..height.min(r + side) {
+            for c in c..width.min(c + side) {
+                // SAFETY: the element lies inside of the block.
+                unsafe {
+                    let value = src.offset(columns.at(c)).add(r).read_unaligned();
+                    dst.offset(rows.at(r)).add(c).write_unaligned(value);
                 }
             }
         }
