@@ -32,6 +32,8 @@ use crate::tensor::{Output, Tensor};
 const SIDE_BYTES: usize = 256;
 /// Bytes of a column of a block: enough for the machine to read ahead.
 const COLUMN_BYTES: usize = 1024;
+/// Bytes of the shortest rows that are transposed in registers.
+const REGISTER_BYTES: usize = 32;
 /// Bytes of a row without columns: enough to make the walk between blocks cheap.
 const ROW_BYTES: usize = 4096;
 /// Bytes of a run from which on it is a block of its own.
@@ -221,13 +223,15 @@ impl Plan {
         }
     }
 
-    /// Rows: from the inside of the destination, which is dense.
+    /// Rows: from the inside of the destination, which is dense. The innermost axis of the source is
+    /// left to the columns, unless rows were shorter than what is transposed in registers.
     fn choose_rows(&mut self, side: usize) {
         self.rows = Group::ONE;
         let [dst, src] = &self.fused.strides;
         for axis in (0..self.fused.rank()).rev() {
             let (have, size) = (self.rows.full, self.fused.shape[axis]);
-            if have >= side || dst[axis] != have as isize {
+            let for_columns = src[axis] == 1 && have * self.size >= REGISTER_BYTES;
+            if have >= side || dst[axis] != have as isize || for_columns {
                 break;
             }
             let count = size.min(side.div_ceil(have));
@@ -423,7 +427,7 @@ mod tests {
 
     #[test]
     fn permutations_of_every_kind() {
-        let shapes: [&[usize]; 12] = [
+        let shapes: [&[usize]; 13] = [
             &[5],
             &[40, 70],
             &[3, 50, 33],
@@ -436,6 +440,7 @@ mod tests {
             &[1, 5, 1, 7],
             &[64, 3, 64],
             &[2, 100, 1, 3, 9],
+            &[9, 2, 7, 3, 11, 20],
         ];
         for shape in shapes {
             let x = arange(shape);

@@ -4,9 +4,8 @@ use std::mem::MaybeUninit;
 
 use super::transpose::{Even, transpose};
 
-/// Bytes of scratch per operand, in the second-level cache: runs of the operands read in place
-/// should be long (bench `backend`, row `add 1024² transposed`).
-pub const SCRATCH_BYTES: usize = 32768;
+/// Bytes of scratch per operand: with those of the other operands it stays in the caches.
+pub const SCRATCH_BYTES: usize = 8192;
 
 /// Scratch for one operand, aligned for every element type.
 #[repr(C, align(64))]
