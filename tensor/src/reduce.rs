@@ -21,13 +21,16 @@ use crate::kernels::fold::Fold;
 use crate::layout::{Dims, Layout};
 use crate::loops::fuse::Fused;
 use crate::loops::parallel::{self, SendPtr};
-use crate::loops::stage::{self, SCRATCH_BYTES, Scratch};
+use crate::loops::stage::{self, Scratch};
 use crate::loops::{self};
 use crate::route::{Path, Route};
 use crate::tensor::{Output, Tensor};
 
 /// Elements of a row that are folded into one partial result.
 const BLOCK: usize = 1 << 14;
+/// Bytes of scratch for rows that are gathered: many short rows at once (bench `backend`, row
+/// `sum 262144×4 rows`).
+const SCRATCH_BYTES: usize = 1 << 15;
 /// Reduced axes shorter than this are folded by columns.
 const SHORT: usize = 16;
 /// Kept elements in a tile of partial results: rows of the operand are read in long runs (bench
@@ -316,7 +319,7 @@ impl Plan {
         at: isize,
         step: isize,
         len: usize,
-        scratch: &mut Scratch,
+        scratch: &mut Scratch<SCRATCH_BYTES>,
     ) -> *const u8 {
         // SAFETY: the caller's promise.
         unsafe { self.tile(at, (1, 0), (len, step), scratch).0 }
@@ -331,7 +334,7 @@ impl Plan {
         at: isize,
         (rows, step): (usize, isize),
         (cols, across): (usize, isize),
-        scratch: &mut Scratch,
+        scratch: &mut Scratch<SCRATCH_BYTES>,
     ) -> (*const u8, isize) {
         if across == 1 || cols == 1 {
             return (self.at(at), step);
@@ -368,7 +371,7 @@ impl Plan {
         base: isize,
         b: usize,
         acc: *mut u8,
-        scratch: &mut Scratch,
+        scratch: &mut Scratch<SCRATCH_BYTES>,
     ) {
         let ((len, step), _) = self.inner();
         let per_row = len.div_ceil(BLOCK);
@@ -529,7 +532,7 @@ impl Plan {
         range: std::ops::Range<usize>,
         cols: usize,
         acc: *mut u8,
-        scratch: &mut Scratch,
+        scratch: &mut Scratch<SCRATCH_BYTES>,
     ) {
         let ((_, step), (_, across)) = self.inner();
         let mut partials = Tile::new();

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::fuse::Fused;
 use super::parallel;
-use super::stage::{self, SCRATCH_BYTES, Scratch};
+use super::stage::{self, Scratch};
 
 /// An operand of an elementwise walk: where it starts and how it steps over the axes of the
 /// result. Operand 0 is the result itself, dense with strides ≥ 0; its pointer is not used.
@@ -45,6 +45,9 @@ pub type Body<'a, const M: usize> = &'a (dyn Fn(usize, usize, [Block; M]) + Sync
 
 /// Longest run handed out at once, so that long runs are split over threads.
 const MAX_RUN: usize = 1 << 15;
+/// Bytes of scratch per operand. All operands together stay in the first-level cache, since every
+/// operand that is overwritten passes through it.
+const SCRATCH_BYTES: usize = 8192;
 /// Inner axes below this are joined with their neighbour into one run.
 const SHORT: usize = 32;
 /// Elements per unit of parallel work.
@@ -200,7 +203,7 @@ impl<'a, const M: usize> Plan<'a, M> {
         &self,
         base: [isize; M],
         tile: [usize; 2],
-        scratch: &mut [Scratch; M],
+        scratch: &mut [Scratch<SCRATCH_BYTES>; M],
         body: Body<'_, M>,
     ) {
         let last = self.fused.rank() - 1;

@@ -4,14 +4,11 @@ use std::mem::MaybeUninit;
 
 use super::transpose::{Even, transpose};
 
-/// Bytes of scratch per operand: with those of the other operands it stays in the caches.
-pub const SCRATCH_BYTES: usize = 8192;
-
 /// Scratch for one operand, aligned for every element type.
 #[repr(C, align(64))]
-pub struct Scratch(MaybeUninit<[u8; SCRATCH_BYTES]>);
+pub struct Scratch<const BYTES: usize>(MaybeUninit<[u8; BYTES]>);
 
-impl Scratch {
+impl<const BYTES: usize> Scratch<BYTES> {
     /// Uninitialised scratch.
     #[inline(always)]
     #[allow(clippy::new_without_default)]
