@@ -78,10 +78,8 @@ pub fn to_order(x: &Tensor<()>, size: usize, order: &[isize]) -> Result<Tensor<(
         strides[axis] = numel as isize;
         numel *= shape[axis];
     }
-    let mut buffer = Buffer::alloc(numel * size)?;
-    // A fresh buffer has one owner, so there is a pointer.
-    let dst = SendPtr(buffer.as_mut_ptr().unwrap_or(std::ptr::null_mut()));
-    let src = SendPtr(x.buffer.as_ptr().wrapping_add(x.layout.offset() * size).cast_mut());
+    let (buffer, dst) = Buffer::fresh(numel * size)?;
+    let (dst, src) = (SendPtr(dst), SendPtr(x.first(size).cast_mut()));
     // SAFETY: as in `to_contiguous`.
     unsafe { Plan::new(shape, [&strides, x.layout.strides()], size).run(dst, src) };
     let layout = Layout::from_parts(shape, &strides, 0, numel)?;

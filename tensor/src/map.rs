@@ -188,9 +188,9 @@ unsafe fn elementwise<const M: usize>(
 ) -> Result<Tensor<()>> {
     if let Some(layout) = small(&operands) {
         let (numel, layout) = (layout.numel(), layout.clone().at_start());
-        let (buffer, out) = fresh(numel * spec.sizes[0])?;
+        let (buffer, out) = Buffer::fresh(numel * spec.sizes[0])?;
         let block = |i: usize| match &operands[i] {
-            Some(x) => Block { ptr: first(x, spec.sizes[i]), repeat: false },
+            Some(x) => Block { ptr: x.first(spec.sizes[i]), repeat: false },
             None => Block { ptr: out, repeat: false },
         };
         body(out, numel, std::array::from_fn(block));
@@ -204,12 +204,12 @@ unsafe fn elementwise<const M: usize>(
     }
     if let Some((inner, steps)) = rows(&operands, &shape) {
         let layout = Layout::contiguous(spec.op, &shape, spec.sizes[0])?;
-        let (buffer, out) = fresh(layout.numel() * spec.sizes[0])?;
+        let (buffer, out) = Buffer::fresh(layout.numel() * spec.sizes[0])?;
         for row in 0..layout.numel() / inner {
             let block = |i: usize| {
                 let (step, repeat) = steps[i];
                 let start =
-                    operands[i].as_ref().map_or(out.cast_const(), |x| first(x, spec.sizes[i]));
+                    operands[i].as_ref().map_or(out.cast_const(), |x| x.first(spec.sizes[i]));
                 Block { ptr: start.wrapping_add(row * step * spec.sizes[i]), repeat }
             };
             let at = out.wrapping_add(row * inner * spec.sizes[0]);
@@ -259,13 +259,13 @@ unsafe fn elementwise<const M: usize>(
     let (out, buffer) = match over {
         Some((_, ptr)) => (ptr, None),
         None => {
-            let (buffer, ptr) = fresh(order.numel() * spec.sizes[0])?;
+            let (buffer, ptr) = Buffer::fresh(order.numel() * spec.sizes[0])?;
             (ptr, Some(buffer))
         }
     };
     let out = SendPtr(out);
     let sources = std::array::from_fn(|i| Operand {
-        ptr: operands[i].as_ref().map_or(std::ptr::null(), |x| first(x, spec.sizes[i])),
+        ptr: operands[i].as_ref().map_or(std::ptr::null(), |x| x.first(spec.sizes[i])),
         strides: if i == 0 { order.strides() } else { &strides[i] },
         size: spec.sizes[i],
         aliased: over.is_some_and(|(index, _)| index == i),
@@ -348,21 +348,6 @@ fn rows<const M: usize>(
         }
     }
     Some((inner, steps))
-}
-
-/// Unwritten memory and its first byte.
-#[inline]
-fn fresh(bytes: usize) -> Result<(Buffer, *mut u8)> {
-    let mut buffer = Buffer::alloc(bytes)?;
-    // A fresh buffer has one owner, so there is a pointer.
-    let ptr = buffer.as_mut_ptr().unwrap_or(std::ptr::null_mut());
-    Ok((buffer, ptr))
-}
-
-/// First byte of element `[0, …, 0]`.
-#[inline]
-fn first(x: &Tensor<()>, size: usize) -> *const u8 {
-    x.buffer.as_ptr().wrapping_add(x.layout.offset() * size)
 }
 
 /// Whether the operand has the shape of the result and nothing else in its memory.

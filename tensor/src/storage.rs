@@ -83,6 +83,18 @@ fn small_layout(len: usize) -> AllocLayout {
 pub struct Buffer(Arc<Block>);
 
 impl Buffer {
+    /// Unwritten memory and its first byte.
+    ///
+    /// # Errors
+    /// As [`Buffer::alloc`].
+    #[inline]
+    pub(crate) fn fresh(len: usize) -> Result<(Self, *mut u8)> {
+        let mut buffer = Self::alloc(len)?;
+        // A fresh buffer has one owner, so there is a pointer.
+        let ptr = buffer.as_mut_ptr().unwrap_or(std::ptr::null_mut());
+        Ok((buffer, ptr))
+    }
+
     /// Allocates `len` uninitialised bytes.
     ///
     /// # Errors

@@ -29,6 +29,14 @@ pub struct Tensor<T> {
     pub(crate) element: PhantomData<T>,
 }
 
+impl Tensor<()> {
+    /// First byte of element `[0, …, 0]`, the elements having `size` bytes.
+    #[inline]
+    pub(crate) fn first(&self, size: usize) -> *const u8 {
+        self.buffer.as_ptr().wrapping_add(self.layout.offset() * size)
+    }
+}
+
 impl<T> Clone for Tensor<T> {
     #[inline]
     fn clone(&self) -> Self {
