@@ -15,16 +15,18 @@
 use std::marker::PhantomData;
 
 use super::kernel::{Form, Lanes, Picks, Plain};
-use super::pack::pack;
+use super::pack::{pack, pack_runs};
 use super::partition::{self, Block};
 use super::scratch::{Scratch, Stack};
-use super::select::Step;
+use super::select::{Number, Panels};
 use super::{MatMut, NO_WINNER, Product, select, tile};
 use crate::simd::{self, Isa, Loop};
 use crate::{Scalar, Selective, Semiring};
 
 /// Bytes of a B panel: half of a 32 KiB L1 cache.
 const PANEL_BYTES: usize = 16 << 10;
+/// Bytes of a B panel where every further block of k costs a search for winners.
+const LONG_PANEL_BYTES: usize = 64 << 10;
 /// Bytes of the A block: under half of a 512 KiB L2 cache.
 const A_BYTES: usize = 192 << 10;
 /// Bytes of the B block.
@@ -64,13 +66,8 @@ macro_rules! tiled {
 /// of unrolled forms.
 #[inline]
 pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) {
-    let transposed;
-    let block = if K::COMMUTES && wants_transpose(block) {
-        transposed = block.transpose();
-        &transposed
-    } else {
-        block
-    };
+    let mut transposed = None;
+    let block = orient::<K, T>(block, &mut transposed);
     match Isa::detect() {
         // SAFETY: `detect` has seen the features.
         #[cfg(target_arch = "x86_64")]
@@ -93,16 +90,12 @@ pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) 
     }
 }
 
-/// One block with its winners. Half of the accumulators are step numbers.
+/// One block with its winners. A third of the accumulators are numbers of runs, half of them if
+/// every step is a run.
 #[inline]
 pub(super) fn run_select<S: Selective<T>, K: Picks<T>, T: Scalar>(block: &Block<'_, T>) {
-    let transposed;
-    let block = if K::COMMUTES && wants_transpose(block) {
-        transposed = block.transpose();
-        &transposed
-    } else {
-        block
-    };
+    let mut transposed = None;
+    let block = orient::<K, T>(block, &mut transposed);
     match const { size_of::<K::Packed>() } {
         1 => picks_by::<S, K, u8, T>(block),
         2 => picks_by::<S, K, u16, T>(block),
@@ -112,46 +105,74 @@ pub(super) fn run_select<S: Selective<T>, K: Picks<T>, T: Scalar>(block: &Block<
 }
 
 #[inline]
-fn picks_by<S: Selective<T>, K: Picks<T>, I: Step, T: Scalar>(block: &Block<'_, T>) {
+fn picks_by<S: Selective<T>, K: Picks<T>, I: Number, T: Scalar>(block: &Block<'_, T>) {
+    let long = K::CHEAP && block.a.cols() >= select::LONG;
     match Isa::detect() {
         // SAFETY: `detect` has seen the features.
         #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if long => unsafe {
+            tiled!(block, Winners<S, K, I, true, { select::RUN }>: simd::avx512: 1 => 4 by 64, 2 => 4 by 32, 4 => 4 by 32, 8 => 4 by 16, else 2 by 4)
+        },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => unsafe {
-            tiled!(block, Winners<S, K, I, true>: simd::avx512: 1 => 6 by 64, 2 => 6 by 32, 4 => 6 by 32, 8 => 6 by 16, else 2 by 4)
+            tiled!(block, Winners<S, K, I, true, 1>: simd::avx512: 1 => 6 by 64, 2 => 6 by 32, 4 => 6 by 32, 8 => 6 by 16, else 2 by 4)
+        },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if long => unsafe {
+            tiled!(block, Winners<S, K, I, true, { select::RUN }>: simd::avx2: 1 => 2 by 64, 2 => 2 by 32, 4 => 2 by 16, 8 => 2 by 8, else 2 by 4)
         },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 if K::FORM == Form::Unrolled => unsafe {
-            tiled!(block, Winners<S, K, I, true>: simd::avx2: 4 => 2 by 16, else 2 by 8)
+            tiled!(block, Winners<S, K, I, true, 1>: simd::avx2: 4 => 2 by 16, else 2 by 8)
         },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => unsafe {
-            tiled!(block, Winners<S, K, I, true>: simd::avx2: 1 => 3 by 64, 2 => 3 by 32, 4 => 3 by 16, 8 => 3 by 8, else 2 by 4)
+            tiled!(block, Winners<S, K, I, true, 1>: simd::avx2: 1 => 3 by 64, 2 => 3 by 32, 4 => 3 by 16, 8 => 3 by 8, else 2 by 4)
         },
+        _ if long => {
+            tiled!(block, Winners<S, K, I, false, { select::RUN }>: Loop::run: 1 => 2 by 32, 2 => 2 by 16, 4 => 2 by 8, 8 => 2 by 4, else 2 by 4)
+        }
         _ => {
-            tiled!(block, Winners<S, K, I, false>: Loop::run: 1 => 3 by 32, 2 => 3 by 16, 4 => 3 by 8, 8 => 3 by 4, else 2 by 4)
+            tiled!(block, Winners<S, K, I, false, 1>: Loop::run: 1 => 3 by 32, 2 => 3 by 16, 4 => 3 by 8, 8 => 3 by 4, else 2 by 4)
         }
     }
 }
 
-/// Whether the transposed product suits the tile better: its rows are stored as vectors, and lanes
-/// past the right edge are wasted.
+/// The block or, if factors may be exchanged and that suits the tile better, its transpose: rows
+/// are stored as vectors, and lanes past the right edge are wasted.
 #[inline]
-fn wants_transpose<T>(block: &Block<'_, T>) -> bool {
+fn orient<'s, 'a, K: Lanes<T>, T: Scalar>(
+    block: &'s Block<'a, T>,
+    transposed: &'s mut Option<Block<'a, T>>,
+) -> &'s Block<'a, T> {
     let (m, n) = (block.c.rows(), block.c.cols());
     let down = block.c.row_stride() == 1 && block.c.col_stride() != 1;
-    if n < 8 { m > n } else { down && m >= 8 }
+    let suits = if n < 8 { m > n } else { down && m >= 8 };
+    if K::COMMUTES && suits { transposed.insert(block.transpose()) } else { block }
 }
-
-/// Packed panels of A and B.
-type Panels<K, T> = (*const <K as Lanes<T>>::Packed, *const <K as Lanes<T>>::Packed);
 
 /// A tile and where it goes.
 trait Micro<T: Scalar> {
+    /// Steps that are packed side by side, see [`pack_runs`]; without search for winners 1.
+    const RUN: usize;
     /// Steps that one tile may take.
     const MOST: usize;
     type Lanes: Lanes<T>;
+
+    /// Packs panels of `R` lanes with the steps of a run side by side.
+    ///
+    /// # Safety
+    /// As [`pack_runs`].
+    unsafe fn pack_runs<const R: usize>(
+        src: *const T,
+        lanes: (usize, isize),
+        kc: (usize, isize),
+        dst: *mut Packed<Self, T>,
+    );
 
     /// Computes one tile over packed panels and stores the part that lies inside C; `first` is the
     /// number of its first step.
@@ -159,14 +180,16 @@ trait Micro<T: Scalar> {
     /// # Safety
     /// As [`tile::tile`] and [`tile::store`].
     unsafe fn tile<const MR: usize, const NR: usize>(
-        kc: usize,
-        panels: Panels<Self::Lanes, T>,
+        panels: Panels<Packed<Self, T>>,
         c: &MatMut<'_, T>,
         arg: *mut u32,
         first: usize,
         add: bool,
     );
 }
+
+/// What a tile computes with.
+type Packed<M, T> = <<M as Micro<T>>::Lanes as Lanes<T>>::Packed;
 
 struct Sums<S, K, const FMA: bool>(PhantomData<(S, K)>);
 
@@ -176,13 +199,24 @@ where
     K: Lanes<T>,
     T: Scalar,
 {
+    const RUN: usize = 1;
     const MOST: usize = usize::MAX;
     type Lanes = K;
 
     #[inline(always)]
+    unsafe fn pack_runs<const R: usize>(
+        src: *const T,
+        lanes: (usize, isize),
+        kc: (usize, isize),
+        dst: *mut K::Packed,
+    ) {
+        // SAFETY: passed on.
+        unsafe { pack::<K, T, R>(src, lanes, kc, dst) }
+    }
+
+    #[inline(always)]
     unsafe fn tile<const MR: usize, const NR: usize>(
-        kc: usize,
-        (a, b): Panels<K, T>,
+        Panels { kc, a, b, .. }: Panels<K::Packed>,
         c: &MatMut<'_, T>,
         _: *mut u32,
         _: usize,
@@ -196,22 +230,39 @@ where
     }
 }
 
-struct Winners<S, K, I, const FMA: bool>(PhantomData<(S, K, I)>);
+struct Winners<S, K, I, const FMA: bool, const RUN: usize>(PhantomData<(S, K, I)>);
 
-impl<S, K, I, T, const FMA: bool> Micro<T> for Winners<S, K, I, FMA>
+impl<S, K, I, T, const FMA: bool, const RUN: usize> Micro<T> for Winners<S, K, I, FMA, RUN>
 where
     S: Selective<T>,
     K: Picks<T>,
-    I: Step,
+    I: Number,
     T: Scalar,
 {
-    const MOST: usize = I::MOST;
+    const RUN: usize = RUN;
+    const MOST: usize = I::MOST.saturating_mul(RUN);
     type Lanes = K;
 
     #[inline(always)]
+    unsafe fn pack_runs<const R: usize>(
+        src: *const T,
+        lanes: (usize, isize),
+        kc: (usize, isize),
+        dst: *mut K::Packed,
+    ) {
+        // SAFETY: passed on.
+        unsafe {
+            if const { RUN == 1 } {
+                pack::<K, T, R>(src, lanes, kc, dst);
+            } else {
+                pack_runs::<K, T, R, RUN>(src, lanes, kc, dst);
+            }
+        }
+    }
+
+    #[inline(always)]
     unsafe fn tile<const MR: usize, const NR: usize>(
-        kc: usize,
-        (a, b): Panels<K, T>,
+        panels: Panels<K::Packed>,
         c: &MatMut<'_, T>,
         arg: *mut u32,
         first: usize,
@@ -219,8 +270,8 @@ where
     ) {
         // SAFETY: passed on.
         unsafe {
-            let acc = select::tile::<K, I, T, FMA, MR, NR>(kc, a, b);
-            select::store::<S, K, I, T, MR, NR>(&acc, c, arg, first, add);
+            let acc = select::tile::<K, I, T, FMA, MR, NR, RUN>(panels);
+            select::store::<S, K, I, T, FMA, MR, NR, RUN>(&acc, panels, c, arg, first, add);
         }
     }
 }
@@ -237,11 +288,12 @@ where
     M: Micro<T>,
 {
     const SIZE: usize = {
-        let size = size_of::<<M::Lanes as Lanes<T>>::Packed>();
+        let size = size_of::<Packed<M, T>>();
         if size == 0 { 1 } else { size }
     };
     const KC: usize = {
-        let kc = PANEL_BYTES / (NR * Self::SIZE);
+        let bytes = if M::RUN > 1 { LONG_PANEL_BYTES } else { PANEL_BYTES };
+        let kc = bytes / (NR * Self::SIZE);
         let kc = if kc < 16 { 16 } else { kc };
         if kc < M::MOST { kc } else { M::MOST }
     };
@@ -275,16 +327,21 @@ where
             return;
         }
         let (mc_max, kc_max, nc_max) = (m.min(Self::MC), k.min(Self::KC), n.min(Self::NC));
-        let a_len = mc_max.next_multiple_of(MR) * kc_max;
+        let runs_max = kc_max.next_multiple_of(M::RUN);
+        let a_len = mc_max.next_multiple_of(MR) * runs_max;
         let b_len = nc_max.next_multiple_of(NR) * kc_max;
+        let b_runs_len = if M::RUN == 1 { 0 } else { nc_max.next_multiple_of(NR) * runs_max };
         let mut stack = Stack::new();
-        let mut scratch = Scratch::<<M::Lanes as Lanes<T>>::Packed>::new(a_len + b_len, &mut stack);
+        let len = a_len + b_len + b_runs_len;
+        let mut scratch = Scratch::<Packed<M, T>>::new(len, &mut stack);
         let packed_a = scratch.as_mut_ptr();
         let packed_b = packed_a.wrapping_add(a_len);
+        let b_runs = packed_b.wrapping_add(b_len);
         for jc in (0..n).step_by(Self::NC) {
             let nc = (n - jc).min(Self::NC);
             for pc in (0..k).step_by(Self::KC) {
                 let kc = (k - pc).min(Self::KC);
+                let runs = kc.next_multiple_of(M::RUN);
                 let add = *accumulate || pc > 0;
                 // SAFETY: the blocks lie inside the operands, and the scratch has room for the
                 // largest block of each.
@@ -292,15 +349,22 @@ where
                     let src = b.block((pc, jc), (kc, nc));
                     let (lanes, ks) = ((nc, b.col_stride()), (kc, b.row_stride()));
                     pack::<M::Lanes, T, NR>(src.as_ptr(), lanes, ks, packed_b);
+                    if M::RUN > 1 {
+                        M::pack_runs::<NR>(src.as_ptr(), lanes, ks, b_runs);
+                    }
                     for ic in (0..m).step_by(Self::MC) {
                         let mc = (m - ic).min(Self::MC);
                         let src = a.block((ic, pc), (mc, kc));
                         let (lanes, ks) = ((mc, a.row_stride()), (kc, a.col_stride()));
-                        pack::<M::Lanes, T, MR>(src.as_ptr(), lanes, ks, packed_a);
+                        M::pack_runs::<MR>(src.as_ptr(), lanes, ks, packed_a);
                         for jr in (0..nc).step_by(NR) {
-                            let bp = packed_b.add(jr * kc);
                             for ir in (0..mc).step_by(MR) {
-                                let ap = packed_a.add(ir * kc);
+                                let panels = Panels {
+                                    kc,
+                                    a: packed_a.add(ir * runs),
+                                    b: packed_b.add(jr * kc),
+                                    b_runs: b_runs.wrapping_add(jr * runs),
+                                };
                                 let part = ((mc - ir).min(MR), (nc - jr).min(NR));
                                 let at = (ic + ir, jc + jr);
                                 let arg = arg.wrapping_offset(
@@ -308,7 +372,7 @@ where
                                 );
                                 let c = c.alias().block(at, part);
                                 prefetch(&c);
-                                M::tile::<MR, NR>(kc, (ap, bp), &c, arg, first + pc, add);
+                                M::tile::<MR, NR>(panels, &c, arg, first + pc, add);
                             }
                         }
                     }
@@ -322,19 +386,13 @@ where
 /// beyond the second-level cache wait for them otherwise (bench `semiring`, 1024).
 #[inline(always)]
 fn prefetch<T>(c: &MatMut<'_, T>) {
-    #[cfg(target_arch = "x86_64")]
     if c.col_stride() == 1 {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         for i in 0..c.rows() {
             let row = c.as_mut_ptr().wrapping_offset(i as isize * c.row_stride());
-            // SAFETY: SSE is part of x86-64, and a prefetch never faults.
-            unsafe {
-                _mm_prefetch::<_MM_HINT_T0>(row.cast());
-                _mm_prefetch::<_MM_HINT_T0>(row.wrapping_add(c.cols()).cast());
-            }
+            simd::prefetch(row);
+            simd::prefetch(row.wrapping_add(c.cols()));
         }
     }
-    let _ = c;
 }
 
 /// Sets every element of C, and its winner to none.

@@ -47,6 +47,8 @@ pub(super) trait Lanes<T: Scalar>: 'static {
 
 /// [`Lanes`] with a winner.
 pub(super) trait Picks<T: Scalar>: Lanes<T> {
+    /// Whether terms are cheap to compute a second time.
+    const CHEAP: bool;
     /// `a ⊗ b`, as in [`Lanes::mul_add`].
     fn mul<const FMA: bool>(a: Self::Packed, b: Self::Packed, unit: Self::Unit) -> Self::Packed;
     /// Whether `a` replaces `b`.
@@ -82,6 +84,7 @@ impl<T: Scalar, S: Semiring<T>> Lanes<T> for Plain<S> {
 }
 
 impl<T: Scalar, S: Selective<T>> Picks<T> for Plain<S> {
+    const CHEAP: bool = false;
     #[inline(always)]
     fn mul<const FMA: bool>(a: T, b: T, (): ()) -> T {
         S::mul(a, b)

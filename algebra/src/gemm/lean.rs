@@ -54,6 +54,12 @@ pub(crate) trait Lean<T: Extended>: Selective<T> {
     }
 }
 
+/// `a + b` as a fused multiply-add of floats.
+#[inline(always)]
+pub(crate) fn fused_sum<T: Extended>(a: T::Wide, b: T::Wide, one: T::Wide) -> T::Wide {
+    if T::IS_FLOAT { Numeric::mul_add(a, one, b) } else { Numeric::add(a, b) }
+}
+
 /// The lean arithmetic of `S`.
 struct Unchecked<S>(PhantomData<S>);
 
@@ -87,6 +93,7 @@ impl<T: Extended, S: Lean<T>> Lanes<T> for Unchecked<S> {
 }
 
 impl<T: Extended, S: Lean<T>> Picks<T> for Unchecked<S> {
+    const CHEAP: bool = true;
     #[inline(always)]
     fn mul<const FMA: bool>(a: T::Wide, b: T::Wide, one: T::Wide) -> T::Wide {
         if FMA { S::fused_mul(a, b, one) } else { S::lean_mul(a, b) }

@@ -60,6 +60,43 @@ pub(super) unsafe fn pack<K: Lanes<T>, T: Scalar, const R: usize>(
     }
 }
 
+/// Packs `lanes` × `kc` elements at `src` into panels of `R` lanes with the steps of a run of `RUN`
+/// side by side: `RUN` of the first lane, of the second, …, then the next run. What is missing in
+/// the last panel or run is the semiring's zero.
+///
+/// # Safety
+/// As for [`pack`], with room for `⌈lanes/R⌉·R·⌈kc/RUN⌉·RUN` elements.
+#[inline(always)]
+pub(super) unsafe fn pack_runs<K: Lanes<T>, T: Scalar, const R: usize, const RUN: usize>(
+    src: *const T,
+    (lanes, lane_stride): (usize, isize),
+    (kc, k_stride): (usize, isize),
+    mut dst: *mut K::Packed,
+) {
+    for panel in (0..lanes).step_by(R) {
+        for run in (0..kc).step_by(RUN) {
+            let (width, steps) = ((lanes - panel).min(R), (kc - run).min(RUN));
+            let whole = width == R && steps == RUN;
+            for l in 0..R {
+                let lane = src
+                    .wrapping_offset((panel + l) as isize * lane_stride + run as isize * k_stride);
+                for t in 0..RUN {
+                    // SAFETY: only elements inside the matrix are read, and `dst` has room.
+                    unsafe {
+                        let inside = whole || (l < width && t < steps);
+                        dst.write(if inside {
+                            K::enter(lane.wrapping_offset(t as isize * k_stride).read())
+                        } else {
+                            K::zero()
+                        });
+                        dst = dst.add(1);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The last panel, with `width` < R lanes.
 ///
 /// # Safety

@@ -65,6 +65,6 @@ impl<T: Signed> Lean<T> for MaxPlus {
 
     #[inline(always)]
     fn fused_mul(a: T::Wide, b: T::Wide, one: T::Wide) -> T::Wide {
-        if T::IS_FLOAT { Numeric::mul_add(a, one, b) } else { Numeric::add(a, b) }
+        lean::fused_sum::<T>(a, b, one)
     }
 }
