@@ -20,7 +20,7 @@ macro_rules! complex {
             const ZERO: Self = Complex { re: 0.0, im: 0.0 };
             const ONE: Self = Complex { re: 1.0, im: 0.0 };
             type Acc = Self;
-            const GEMM: Option<unsafe fn(&Product<'_, Self>)> = Some(gemm::library::product::<Self>);
+            const GEMM: Option<unsafe fn(&Product<'_, Self>)> = Some(gemm::library::product::<Self, { usize::MAX }>);
             #[inline(always)]
             fn add(self, rhs: Self) -> Self { self + rhs }
             #[inline(always)]

@@ -12,7 +12,7 @@ macro_rules! float {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             type Acc = Self;
-            const GEMM: Option<unsafe fn(&Product<'_, Self>)> = Some(gemm::library::product::<Self>);
+            const GEMM: Option<unsafe fn(&Product<'_, Self>)> = Some(gemm::library::product::<Self, { gemm::library::LARGE }>);
             #[inline(always)]
             fn add(self, rhs: Self) -> Self { self + rhs }
             #[inline(always)]
