@@ -101,14 +101,26 @@ pub(crate) fn avx512<L: Loop>(body: L) -> L::Output {
     body.run()
 }
 
-/// Asks for the cache line at `p`, where the machine can; any address will do.
+/// Asks for the cache line at `p` for reading, where the machine can; any address will do.
 #[inline(always)]
-pub(crate) fn prefetch<T>(p: *const T) {
+pub fn prefetch<T>(p: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE is part of x86-64, and a prefetch never faults.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(p.cast());
+    }
+    let _ = p;
+}
+
+/// [`prefetch`] for writing.
+#[inline(always)]
+pub fn prefetch_write<T>(p: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as above; machines without the instruction ignore it.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_ET0>(p.cast());
     }
     let _ = p;
 }

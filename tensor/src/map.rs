@@ -2,7 +2,9 @@
 //!
 //! Operands are taken by value. If one of them is the only owner of memory that the result would
 //! fill exactly, the result is written over it. Otherwise the result is row-major, unless no
-//! operand is and one of them is dense in another order of axes: then it keeps that order.
+//! operand is and one of them is dense in another order of axes: then it keeps that order. Axes
+//! along which every operand repeats its elements are computed once, and the result repeats them
+//! as well: derivatives of sums and means stay as small as their sums.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -15,7 +17,7 @@ use crate::error::Result;
 use crate::layout::{Dims, Layout, Strides, broadcast_shapes};
 use crate::loops::contiguous::{self, Run};
 use crate::loops::elementwise::{Block, Operand, for_each_run};
-use crate::loops::kernel::{Binary, Ternary, Unary};
+use crate::loops::kernel::{Binary, Flip, Ternary, Unary};
 use crate::loops::parallel::SendPtr;
 use crate::route::{Path, Route};
 use crate::storage::Buffer;
@@ -47,10 +49,14 @@ pub fn map<T: Scalar, K: Unary<T>>(kernel: K, x: Tensor<T>) -> Result<Tensor<K::
         cost: K::COST,
         sizes: [size_of::<K::Out>(), size_of::<T>()],
         same_type: [true, same_type::<T, K::Out>()],
+        in_place: [true, const { in_place::<T, K::Out>(K::COST) }],
     };
     // SAFETY: the body writes the run, and reads the operand as what it is.
     unsafe {
         elementwise(spec, [None, Some(x.retag())], &|out, len, [_, x]| {
+            if const { in_place::<T, K::Out>(K::COST) } && x.ptr == out.cast_const() {
+                return contiguous::map_in_place(kernel, out.cast::<T>(), len);
+            }
             let out = typed::<K::Out>(out, len);
             match run::<T>(x, len) {
                 Run::Each(x) => contiguous::map(kernel, x, out),
@@ -78,10 +84,17 @@ pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
         cost: K::COST,
         sizes: [size_of::<K::Out>(), size_of::<T>(), size_of::<U>()],
         same_type: [true, same_type::<T, K::Out>(), same_type::<U, K::Out>()],
+        in_place: const { [true, in_place::<T, K::Out>(K::COST), in_place::<U, K::Out>(K::COST)] },
     };
     // SAFETY: the body writes the run, and reads the operands as what they are.
     unsafe {
         elementwise(spec, [None, Some(a.retag()), Some(b.retag())], &|out, len, [_, a, b]| {
+            if const { in_place::<T, K::Out>(K::COST) } && a.ptr == out.cast_const() {
+                return contiguous::zip_in_place(kernel, out.cast::<T>(), run(b, len), len);
+            }
+            if const { in_place::<U, K::Out>(K::COST) } && b.ptr == out.cast_const() {
+                return contiguous::zip_in_place(Flip(kernel), out.cast::<U>(), run(a, len), len);
+            }
             contiguous::zip(kernel, run::<T>(a, len), run::<U>(b, len), typed(out, len));
         })
     }
@@ -110,6 +123,7 @@ pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
             same_type::<U, K::Out>(),
             same_type::<V, K::Out>(),
         ],
+        in_place: [true, false, false, false],
     };
     let operands = [None, Some(a.retag()), Some(b.retag()), Some(c.retag())];
     // SAFETY: the body writes the run, and reads the operands as what they are.
@@ -131,6 +145,10 @@ pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
         })
     }
     .map(Tensor::retag)
+}
+
+const fn in_place<T, U>(cost: usize) -> bool {
+    contiguous::in_place(cost, size_of::<T>(), size_of::<U>())
 }
 
 fn same_type<T: 'static, U: 'static>() -> bool {
@@ -171,6 +189,8 @@ struct Spec<const M: usize> {
     sizes: [usize; M],
     /// Whether the element type is that of the result.
     same_type: [bool; M],
+    /// Whether the body finds that its run lies over that of the operand.
+    in_place: [bool; M],
 }
 
 /// What is done with a run: first byte of the result, its length, the runs of the operands.
@@ -216,6 +236,17 @@ unsafe fn elementwise<const M: usize>(
             body(at, inner, std::array::from_fn(block));
         }
         return Ok(Tensor { buffer, layout, route: CONTIGUOUS, element: PhantomData });
+    }
+    if let Some(part) = still(&operands, &shape) {
+        for x in operands.iter_mut().flatten() {
+            let lead = shape.len() - x.layout.rank();
+            for (axis, _) in part.iter().enumerate().skip(lead).filter(|&(_, &n)| n == 1) {
+                x.layout = x.layout.slice_axis(axis - lead, 0, 1, 1)?;
+            }
+        }
+        // SAFETY: passed on.
+        let out = unsafe { elementwise(spec, operands, body)? };
+        return Ok(Tensor { layout: out.layout.expand(&shape)?, ..out });
     }
     let mut strides: [Strides; M] = std::array::from_fn(|_| Strides::new());
     let mut over = None;
@@ -268,7 +299,7 @@ unsafe fn elementwise<const M: usize>(
         ptr: operands[i].as_ref().map_or(std::ptr::null(), |x| x.first(spec.sizes[i])),
         strides: if i == 0 { order.strides() } else { &strides[i] },
         size: spec.sizes[i],
-        aliased: over.is_some_and(|(index, _)| index == i),
+        aliased: !spec.in_place[i] && over.is_some_and(|(index, _)| index == i),
     });
     // SAFETY: the operands are broadcast to the shape; the result is dense under `order`, and
     // each run of it lies inside.
@@ -283,6 +314,22 @@ unsafe fn elementwise<const M: usize>(
         (None, None) => unreachable!("the result is fresh or lies over an operand"),
     };
     Ok(done)
+}
+
+/// The shape of a large result without the axes along which no operand moves, if there are any:
+/// these have size 1.
+fn still<const M: usize>(operands: &[Option<Tensor<()>>; M], shape: &[usize]) -> Option<Dims> {
+    if crate::layout::checked_numel(shape)? <= SMALL {
+        return None;
+    }
+    let moves = |axis: usize, x: &Tensor<()>| {
+        let own = (axis + x.layout.rank()).checked_sub(shape.len());
+        own.is_some_and(|own| x.layout.shape()[own] > 1 && x.layout.strides()[own] != 0)
+    };
+    let moved = |axis| operands.iter().flatten().any(|x| moves(axis, x));
+    let size = |(axis, &n): (usize, &usize)| if n > 1 && !moved(axis) { 1 } else { n };
+    let part: Dims = shape.iter().enumerate().map(size).collect();
+    (part.as_slice() != shape).then_some(part)
 }
 
 /// Whether the operand has another axis closer together than the innermost one of the result.
@@ -500,5 +547,23 @@ mod tests {
     fn shapes_that_do_not_broadcast_are_errors() {
         let error = zip(Sub, arange(&[3]), arange(&[4])).unwrap_err();
         assert!(error.to_string().contains("sub: shapes [3] and [4]"), "{error}");
+    }
+
+    #[test]
+    fn repeated_axes_are_computed_once() {
+        let column = arange(&[80, 1]).expand(&[80, 90]).unwrap();
+        let one = Tensor::full(&[1, 1], 3).unwrap().expand(&[80, 90]).unwrap();
+        let squares = map(Square, column.clone()).unwrap();
+        assert_eq!(squares.layout().strides()[1], 0);
+        let want: Vec<i32> = (0..80 * 90).map(|i| (i / 90) * (i / 90) - 3).collect();
+        let out = zip(Sub, squares.clone(), one.clone()).unwrap();
+        assert_eq!((out.layout().strides()[1], out.to_vec().unwrap()), (0, want));
+        // Another operand that moves along the axis: all elements are computed.
+        let out = zip(Sub, arange(&[2, 80, 90]), squares).unwrap();
+        assert!(out.layout().is_contiguous());
+        let want = |i: i32| i - (i % 7200 / 90) * (i % 7200 / 90);
+        assert_eq!(out.to_vec().unwrap(), (0..14400).map(want).collect::<Vec<_>>());
+        assert_eq!(map(Square, one).unwrap().layout().strides(), [0, 0]);
+        assert_eq!(column.to_vec().unwrap()[..91], *[vec![0; 90], vec![1]].concat());
     }
 }

@@ -3,9 +3,13 @@
 use super::{AnyTensor, FromNumber, Number};
 use crate::dtype::DType;
 use crate::error::{Result, TensorError};
+use crate::layout::{Dims, checked_numel};
 use crate::random::{self, Distribution, Generator};
 use crate::tensor::Tensor;
 use crate::{create, with_dtype};
+
+/// Most equal elements that are written out: small operations are faster on rows.
+const DENSE: usize = 4096;
 
 /// Whether an integer is a value of an integer dtype.
 fn fits(dtype: DType, value: i128) -> bool {
@@ -17,14 +21,18 @@ fn fits(dtype: DType, value: i128) -> bool {
 }
 
 impl AnyTensor {
-    /// A tensor of equal elements.
+    /// A tensor of equal elements. A large one is a view that repeats a single element: it takes
+    /// memory when it is written to.
     ///
     /// # Errors
     /// [`TensorError::SizeOverflow`], [`TensorError::OutOfMemory`].
     pub fn full(shape: &[usize], value: Number, dtype: DType) -> Result<AnyTensor> {
-        with_dtype!(dtype, T in all => {
-            Tensor::full(shape, T::from_number(value)).map(AnyTensor::from)
-        }, else => unreachable!("every dtype is covered"))
+        let large = checked_numel(shape).is_some_and(|numel| numel > DENSE);
+        let of: Dims = if large { shape.iter().map(|_| 1).collect() } else { shape.into() };
+        let x = with_dtype!(dtype, T in all => {
+            Tensor::full(&of, T::from_number(value)).map(AnyTensor::from)
+        }, else => unreachable!("every dtype is covered"))?;
+        if large { x.expand(shape) } else { Ok(x) }
     }
 
     /// A tensor of zeros, or of `false`.

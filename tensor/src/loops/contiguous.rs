@@ -1,12 +1,28 @@
 //! One vectorised pass over contiguous runs: the only loops that are compiled per kernel, element
-//! type and instruction set.
+//! type and instruction set. Those that wait for memory rather than for arithmetic ask for it
+//! [`ahead`].
 
 use std::mem::MaybeUninit;
 
 use t4a_algebra::Scalar;
 use t4a_algebra::simd::{Loop, dispatch};
 
+use super::ahead;
 use super::kernel::{Binary, BindLeft, BindRight, Ternary, Unary};
+
+/// Additions per element up to which a pass waits for memory.
+const LIGHT: usize = 4;
+
+/// Whether a kernel of this cost with elements of these sizes may write over an operand while it
+/// reads it. The others get a copy of the operand: that costs little next to their arithmetic, and
+/// saves a loop per kernel.
+pub const fn in_place(cost: usize, operand: usize, out: usize) -> bool {
+    cost <= LIGHT && operand == out
+}
+
+const fn larger(a: usize, b: usize) -> usize {
+    if a > b { a } else { b }
+}
 
 struct Map<'a, T: Scalar, K: Unary<T>> {
     kernel: K,
@@ -18,7 +34,17 @@ impl<T: Scalar, K: Unary<T>> Loop for Map<'_, T, K> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        self.kernel.apply_run(self.x, self.out);
+        if const { K::COST > LIGHT } {
+            return self.kernel.apply_run(self.x, self.out);
+        }
+        let block = const { ahead::block(larger(size_of::<T>(), size_of::<K::Out>())) };
+        let (mut x, mut out) = (self.x.chunks_exact(block), self.out.chunks_exact_mut(block));
+        for (x, out) in x.by_ref().zip(out.by_ref()) {
+            ahead::read(x);
+            ahead::write(out);
+            self.kernel.apply_run(x, out);
+        }
+        self.kernel.apply_run(x.remainder(), out.into_remainder());
     }
 }
 
@@ -27,6 +53,90 @@ impl<T: Scalar, K: Unary<T>> Loop for Map<'_, T, K> {
 pub fn map<T: Scalar, K: Unary<T>>(kernel: K, x: &[T], out: &mut [MaybeUninit<K::Out>]) {
     debug_assert_eq!(x.len(), out.len());
     dispatch(Map { kernel, x, out });
+}
+
+struct MapInPlace<T, K> {
+    kernel: K,
+    at: *mut T,
+    len: usize,
+}
+
+impl<T: Scalar, K: Unary<T>> Loop for MapInPlace<T, K> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let block = const { ahead::block(size_of::<T>()) };
+        for first in (0..self.len).step_by(block) {
+            let at = self.at.wrapping_add(first);
+            ahead::overwrite(at, block);
+            for i in 0..block.min(self.len - first) {
+                // SAFETY: an element of the run, which is read before it is written.
+                unsafe {
+                    let at = at.add(i);
+                    at.cast::<K::Out>().write(self.kernel.apply(at.read()));
+                }
+            }
+        }
+    }
+}
+
+/// `xᵢ ← k(xᵢ)` over the elements of a run.
+///
+/// # Safety
+/// `at` holds `len` elements that may be written, and the result has the size and alignment of `T`;
+/// see [`in_place`].
+#[inline]
+pub unsafe fn map_in_place<T: Scalar, K: Unary<T>>(kernel: K, at: *mut T, len: usize) {
+    dispatch(MapInPlace { kernel, at, len });
+}
+
+struct ZipInPlace<'a, T, U, K> {
+    kernel: K,
+    at: *mut T,
+    b: &'a [U],
+}
+
+impl<T: Scalar, U: Scalar, K: Binary<T, U>> Loop for ZipInPlace<'_, T, U, K> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let block = const { ahead::block(larger(size_of::<T>(), size_of::<U>())) };
+        for (n, b) in self.b.chunks(block).enumerate() {
+            let at = self.at.wrapping_add(n * block);
+            ahead::read(b);
+            ahead::overwrite(at, block);
+            for (i, &b) in b.iter().enumerate() {
+                // SAFETY: an element of the run, which is read before it is written.
+                unsafe {
+                    let at = at.add(i);
+                    at.cast::<K::Out>().write(self.kernel.apply(at.read(), b));
+                }
+            }
+        }
+    }
+}
+
+/// `aᵢ ← k(aᵢ, bᵢ)` over the elements of a run.
+///
+/// # Safety
+/// As [`map_in_place`]; a run `b` has as many elements.
+#[inline]
+pub unsafe fn zip_in_place<T: Scalar, U: Scalar, K: Binary<T, U>>(
+    kernel: K,
+    at: *mut T,
+    b: Run<'_, U>,
+    len: usize,
+) {
+    // SAFETY: passed on.
+    unsafe {
+        match b {
+            Run::Each(b) => {
+                debug_assert_eq!(b.len(), len);
+                dispatch(ZipInPlace { kernel, at, b });
+            }
+            Run::Repeat(b) => map_in_place(BindRight(kernel, b), at, len),
+        }
+    }
 }
 
 struct Zip<'a, T: Scalar, U: Scalar, K: Binary<T, U>> {
@@ -40,9 +150,33 @@ impl<T: Scalar, U: Scalar, K: Binary<T, U>> Loop for Zip<'_, T, U, K> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        for ((out, &a), &b) in self.out.iter_mut().zip(self.a).zip(self.b) {
-            out.write(self.kernel.apply(a, b));
+        let kernel = self.kernel;
+        if const { K::COST > LIGHT } {
+            return pairs(kernel, self.a, self.b, self.out);
         }
+        let size = const { larger(larger(size_of::<T>(), size_of::<U>()), size_of::<K::Out>()) };
+        let block = ahead::block(size);
+        let (mut a, mut b) = (self.a.chunks_exact(block), self.b.chunks_exact(block));
+        let mut out = self.out.chunks_exact_mut(block);
+        for ((a, b), out) in a.by_ref().zip(b.by_ref()).zip(out.by_ref()) {
+            ahead::read(a);
+            ahead::read(b);
+            ahead::write(out);
+            pairs(kernel, a, b, out);
+        }
+        pairs(kernel, a.remainder(), b.remainder(), out.into_remainder());
+    }
+}
+
+#[inline(always)]
+fn pairs<T: Scalar, U: Scalar, K: Binary<T, U>>(
+    kernel: K,
+    a: &[T],
+    b: &[U],
+    out: &mut [MaybeUninit<K::Out>],
+) {
+    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+        out.write(kernel.apply(a, b));
     }
 }
 

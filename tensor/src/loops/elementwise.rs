@@ -22,7 +22,8 @@ pub struct Operand<'a> {
     pub strides: &'a [isize],
     /// Bytes per element.
     pub size: usize,
-    /// Whether the result is written over this operand; it is then read through scratch.
+    /// Whether the result is written over this operand while the body expects it elsewhere: it is
+    /// then read through scratch.
     pub aliased: bool,
 }
 
@@ -45,8 +46,7 @@ pub type Body<'a, const M: usize> = &'a (dyn Fn(usize, usize, [Block; M]) + Sync
 
 /// Longest run handed out at once, so that long runs are split over threads.
 const MAX_RUN: usize = 1 << 15;
-/// Bytes of scratch per operand. All operands together stay in the first-level cache, since every
-/// operand that is overwritten passes through it.
+/// Bytes of scratch per operand. All operands together stay in the first-level cache.
 const SCRATCH_BYTES: usize = 8192;
 /// Inner axes below this are joined with their neighbour into one run.
 const SHORT: usize = 32;

@@ -7,6 +7,7 @@
 use t4a_algebra::Scalar;
 use t4a_algebra::simd::{Loop, dispatch};
 
+use super::ahead;
 use crate::kernels::fold::Fold;
 
 /// Partial results side by side, where a loop has no reason for another number.
@@ -39,6 +40,7 @@ impl<T: Scalar, F: Fold<T>> Row<'_, T, F> {
         let mut lanes = [fold.init(); LANES];
         let (chunks, tail) = self.x.as_chunks::<LANES>();
         for chunk in chunks {
+            ahead::read(chunk);
             for (lane, &x) in lanes.iter_mut().zip(chunk) {
                 *lane = fold.step(*lane, x);
             }

@@ -77,3 +77,17 @@ impl<T: Scalar, U: Scalar, K: Binary<T, U>> Unary<U> for BindLeft<K, T> {
         self.0.apply(self.1, x)
     }
 }
+
+/// A binary kernel with its operands exchanged.
+#[derive(Clone, Copy)]
+pub struct Flip<K>(pub K);
+
+impl<T: Scalar, U: Scalar, K: Binary<T, U>> Binary<U, T> for Flip<K> {
+    type Out = K::Out;
+    const NAME: &'static str = K::NAME;
+    const COST: usize = K::COST;
+    #[inline(always)]
+    fn apply(self, a: U, b: T) -> K::Out {
+        self.0.apply(b, a)
+    }
+}

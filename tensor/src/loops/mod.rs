@@ -4,6 +4,7 @@
 //! ```text
 //! kernel        what a kernel is: Unary, Binary, Ternary on scalars
 //! contiguous    one vectorised pass over contiguous runs; the only loops compiled per kernel
+//! ahead         asks for memory before it is needed
 //! fuse          merges and orders the axes of several operands
 //! stage         brings strided blocks into contiguous scratch; compiled per element size
 //! fold          the two reduction loops, along a row and across rows
@@ -17,6 +18,7 @@
 //! compiled for one layout per operand instead of for all of them, and a transposed operand is
 //! read cache line by cache line.
 
+mod ahead;
 pub mod contiguous;
 pub mod elementwise;
 pub mod fold;
