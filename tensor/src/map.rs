@@ -285,6 +285,12 @@ unsafe fn elementwise<const M: usize>(
             let lead = shape.len() - x.layout.rank();
             *x = copy::to_order(x, spec.sizes[i], &order.strides()[lead..])?;
             strides[i] = x.layout.expand(&shape)?.strides().into();
+            // The copy is ours to write over.
+            let fits =
+                over.is_none() && spec.same_type[i] && strides[i].as_slice() == order.strides();
+            if fits && fills(x, &shape, spec.sizes[i]) {
+                over = x.buffer.as_mut_ptr().map(|ptr| (i, ptr));
+            }
         }
     }
     let (out, buffer) = match over {
