@@ -633,14 +633,48 @@ fn mistakes_are_typed_errors() {
     let expected =
         ExtError::DTypeMismatch { op: "einsum", first: DType::F64, argument: 1, dtype: DType::F32 };
     assert_eq!(mixed, expected);
-    // On the tape all intermediates are kept: no slices.
-    let x = f64s::<Autodiff<B>, 2>(&numbers(64, 1), [8, 8]).require_grad();
+    // Where every step is a node, all intermediates are kept: no slices.
+    type Twice = Autodiff<Autodiff<B>>;
+    let x = f64s::<Twice, 2>(&numbers(64, 1), [8, 8]).require_grad();
+    let sliced = einsum::<_, 2>(tight_chain(), [&x, &x, &x]);
+    assert!(matches!(sliced, Err(ExtError::NotSliced { .. })));
+    let inner = x.inner();
+    assert!(einsum::<_, 2>(tight_chain(), [&inner, &inner, &inner]).is_ok());
+}
+
+/// A chain of three 8×8 matrices that fits its budget in slices only.
+fn tight_chain() -> Einsum {
     let chain = Einsum::new("ij,jk,kl->il").unwrap();
     let peak = chain.plan(&[&[8usize, 8][..]; 3], 8).unwrap().cost().bytes(8) as usize;
     let tight = chain.memory(peak - 1);
-    let sliced = einsum::<_, 2>(tight.clone(), [&x, &x, &x]);
-    assert!(matches!(sliced, Err(ExtError::SlicedOnTape { .. })));
-    assert!(einsum::<_, 2>(tight, [&x.clone().inner(), &x.clone().inner(), &x.inner()]).is_ok());
+    assert!(!tight.plan(&[&[8usize, 8][..]; 3], 8).unwrap().sliced().is_empty());
+    tight
+}
+
+#[test]
+fn sliced_plans_have_the_gradients_of_whole_ones() {
+    type AD = Autodiff<BurnT4a>;
+    fn check<S: TensorSemiring>() {
+        let gradients = |chain: Einsum| {
+            let x: Vec<Tensor<AD, 2>> = (0..3)
+                .map(|seed| f64s::<AD, 2>(&numbers(64, seed), [8, 8]).require_grad())
+                .collect();
+            let weights = f64s::<AD, 2>(&numbers(64, 9), [8, 8]);
+            let y: Tensor<AD, 2> =
+                semiring_einsum::<S, _, _>(chain, [&x[0], &x[1], &x[2]]).unwrap();
+            let gradients = (y.clone() * weights).sum().backward();
+            let of = |x: &Tensor<AD, 2>| x.grad(&gradients).unwrap().into_data();
+            (y.into_data(), x.iter().map(of).collect::<Vec<_>>())
+        };
+        let (whole, expected) = gradients(Einsum::new("ij,jk,kl->il").unwrap());
+        let (sliced, given) = gradients(tight_chain());
+        let close = burn_tensor::Tolerance::relative(1e-12);
+        sliced.assert_approx_eq::<f64>(&whole, close);
+        given.iter().zip(&expected).for_each(|(g, e)| g.assert_approx_eq::<f64>(e, close));
+    }
+    check::<Standard>();
+    check::<MaxPlus>();
+    check::<LogSumExp>();
 }
 
 #[test]

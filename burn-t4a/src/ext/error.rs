@@ -25,12 +25,12 @@ pub enum ExtError {
     /// A result asked for as a `Tensor<B, D>` of another rank.
     #[error("{op}: the result has rank {required}, asked for was a tensor of rank {given}")]
     ResultRank { op: &'static str, required: usize, given: usize },
-    /// A plan that slices labels to fit a budget where every step is run on its own: on the tape,
-    /// which keeps all intermediates, and on backends other than `BurnT4a`.
+    /// A plan that slices labels to fit a budget where every step is run on its own: on backends
+    /// other than `BurnT4a`, and on a tape over a tape, which keeps all intermediates.
     #[error(
         "einsum: only by slicing {labels} does the plan fit its budget, and here it is not sliced"
     )]
-    SlicedOnTape { labels: String },
+    NotSliced { labels: String },
     /// A value attained by more configurations than an `i64` can count.
     #[error("einsum: a value is attained more than 2⁶³ − 1 times")]
     CountOverflow,

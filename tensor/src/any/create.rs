@@ -10,6 +10,9 @@ use crate::{create, with_dtype};
 
 /// Most equal elements that are written out: small operations are faster on rows.
 const DENSE: usize = 4096;
+/// Most equal elements that are not: what no memory holds is an error at once and not when it is
+/// first written to.
+const REPEATED: usize = 1 << 38;
 
 /// Whether an integer is a value of an integer dtype.
 fn fits(dtype: DType, value: i128) -> bool {
@@ -27,7 +30,8 @@ impl AnyTensor {
     /// # Errors
     /// [`TensorError::SizeOverflow`], [`TensorError::OutOfMemory`].
     pub fn full(shape: &[usize], value: Number, dtype: DType) -> Result<AnyTensor> {
-        let large = checked_numel(shape).is_some_and(|numel| numel > DENSE);
+        let repeated = DENSE + 1..=REPEATED;
+        let large = checked_numel(shape).is_some_and(|numel| repeated.contains(&numel));
         let of: Dims = if large { shape.iter().map(|_| 1).collect() } else { shape.into() };
         let x = with_dtype!(dtype, T in all => {
             Tensor::full(&of, T::from_number(value)).map(AnyTensor::from)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{AutodiffBackend, Backend};
+use burn_backend::{AutodiffBackend, Backend, Shape, TensorMetadata};
 use burn_flex::Flex;
 use t4a_algebra::Standard;
 use t4a_einsum::Plan;
@@ -26,11 +26,15 @@ use crate::v0_21::{BurnT4a, T4aTensor};
 /// all its multiply-adds. Operands have the shapes of the plan, one float dtype and one device;
 /// a scalar has shape `[1]`.
 pub trait EinsumOps: Backend {
+    /// Whether [`EinsumOps::einsum`] and [`EinsumOps::einsum_vjp`] take plans that slice labels,
+    /// with any number of operands.
+    const SLICES: bool = false;
+
     /// The contraction that `plan` describes.
     ///
     /// # Errors
-    /// [`ExtError::SlicedOnTape`](crate::ext::ExtError::SlicedOnTape) if the plan slices labels to
-    /// fit a budget and this backend runs it step by step.
+    /// [`ExtError::NotSliced`](crate::ext::ExtError::NotSliced) if the plan slices labels to fit a
+    /// budget and this backend runs it step by step.
     fn einsum<S: TensorSemiring>(
         plan: &Arc<Plan>,
         operands: Vec<FloatTensor<Self>>,
@@ -41,7 +45,8 @@ pub trait EinsumOps: Backend {
         Ok(portable::contract::<S, Self>(plan, operands))
     }
 
-    /// Cotangents of one or two operands, given that of their contraction.
+    /// Cotangents of one or two operands, given that of their contraction; of all operands if the
+    /// plan is sliced.
     ///
     /// # Errors
     /// Of the contractions that it consists of.
@@ -69,6 +74,8 @@ impl<R: burn_router::RunnerChannel> EinsumOps for burn_router::BackendRouter<R> 
 
 /// On the engine: the whole plan at once, intermediates recycled, labels sliced to the budget.
 impl EinsumOps for BurnT4a {
+    const SLICES: bool = true;
+
     fn einsum<S: TensorSemiring>(plan: &Arc<Plan>, operands: Vec<T4aTensor>) -> Result<T4aTensor> {
         let operands = entered(plan, operands)?;
         let dtype = operands[0].dtype();
@@ -79,14 +86,15 @@ impl EinsumOps for BurnT4a {
         leave(result)
     }
 
-    /// By the rules of the engine, which need memory for the operands only.
+    /// By the rules of the engine, which need memory for the operands only, and for the
+    /// intermediates of one slice if there are several.
     fn einsum_vjp<S: TensorSemiring>(
         step: &Arc<Plan>,
         operands: Vec<T4aTensor>,
         cotangent: T4aTensor,
         wanted: &[bool],
     ) -> Result<Vec<Option<T4aTensor>>> {
-        if TypeId::of::<S>() == TypeId::of::<Standard>() {
+        if TypeId::of::<S>() == TypeId::of::<Standard>() && step.sliced().is_empty() {
             return transposed::vjp::<Self>(step, operands, cotangent, wanted);
         }
         let operands = entered(step, operands)?;
@@ -126,7 +134,8 @@ fn leave(x: AnyTensor) -> Result<T4aTensor> {
     Ok(T4aTensor::new(x)?)
 }
 
-/// One node per pairwise step; the inner backend at once where nothing is tracked.
+/// One node per pairwise step, and for sliced plans a single one; the inner backend at once where
+/// nothing is tracked.
 impl<B: EinsumOps, C: CheckpointStrategy> EinsumOps for Autodiff<B, C> {
     fn einsum<S: TensorSemiring>(
         plan: &Arc<Plan>,
@@ -135,6 +144,9 @@ impl<B: EinsumOps, C: CheckpointStrategy> EinsumOps for Autodiff<B, C> {
         if !operands.iter().any(tape::is_tracked::<B, C>) {
             let operands = operands.into_iter().map(Self::inner).collect();
             return Ok(Self::from_inner(B::einsum::<S>(plan, operands)?));
+        }
+        if B::SLICES && !plan.sliced().is_empty() {
+            return sliced::<S, B, C>(plan, operands);
         }
         match operands.len() {
             1 => node::<S, B, C, 1>(plan, operands),
@@ -159,6 +171,27 @@ fn node<S: TensorSemiring, B: EinsumOps, C: CheckpointStrategy, const N: usize>(
             let cotangents = B::einsum_vjp::<S>(&step, operands.to_vec(), cotangent, &wanted);
             let mut cotangents = accept(cotangents).into_iter();
             std::array::from_fn(|_| cotangents.next().flatten())
+        },
+    )
+}
+
+/// The operands enter a node of one input side by side: their number is free.
+fn sliced<S: TensorSemiring, B: EinsumOps, C: CheckpointStrategy>(
+    plan: &Arc<Plan>,
+    operands: Vec<Tracked<B, C>>,
+) -> Result<Tracked<B, C>> {
+    let shapes: Vec<Shape> = operands.iter().map(TensorMetadata::shape).collect();
+    let whole = plan.clone();
+    tape::record::<B, C, _, _, 1>(
+        [tape::pack::<Autodiff<B, C>>(operands)],
+        |[packed], _| {
+            let operands: Vec<_> = shapes.into_iter().map(tape::unpack::<B>(packed)).collect();
+            Ok((B::einsum::<S>(plan, operands.clone())?, operands))
+        },
+        move |operands, cotangent, _| {
+            let wanted = vec![true; operands.len()];
+            let cotangents = accept(B::einsum_vjp::<S>(&whole, operands, cotangent, &wanted));
+            [Some(tape::pack::<B>(cotangents.into_iter().flatten()))]
         },
     )
 }

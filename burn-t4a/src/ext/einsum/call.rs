@@ -139,14 +139,16 @@ tuples! {
 /// output), labels of any number of operands, axes of size 1 that broadcast, and output labels of
 /// given size. A scalar has shape `[1]`, as operand and as result.
 ///
-/// Differentiable to any order; one node per pairwise step of the plan.
+/// Differentiable to any order, one node per pairwise step of the plan; once if the plan is sliced
+/// to its budget, as a single node.
 ///
-/// Cost: that of [`Plan`], which is cached. On the tape operands and intermediates are kept.
+/// Cost: that of [`Plan`], which is cached. On the tape operands and intermediates are kept, of a
+/// sliced plan operands only.
 ///
 /// # Errors
 /// Before any arithmetic: [`ExtError::Einsum`] for whatever is wrong with subscripts, shapes, path
 /// or budget; [`ExtError::DTypeMismatch`], [`ExtError::DeviceMismatch`], [`ExtError::ResultRank`],
-/// [`ExtError::SlicedOnTape`].
+/// [`ExtError::NotSliced`].
 pub fn einsum<B: EinsumOps, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<Operand<B>>,

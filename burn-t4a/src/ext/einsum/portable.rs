@@ -32,7 +32,7 @@ pub(super) fn by_steps<S: TensorSemiring, B: EinsumOps>(
     let sliced = plan.sliced();
     if !sliced.is_empty() {
         let labels = sliced.iter().map(|label| label.to_string()).collect::<Vec<_>>().join(", ");
-        return Err(ExtError::SlicedOnTape { labels });
+        return Err(ExtError::NotSliced { labels });
     }
     let mut slots: Vec<Option<FloatTensor<B>>> = operands.into_iter().map(Some).collect();
     for step in plan.steps()? {
