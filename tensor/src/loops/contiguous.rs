@@ -1,6 +1,6 @@
 //! One vectorised pass over contiguous runs: the only loops that are compiled per kernel, element
 //! type and instruction set. Those that wait for memory rather than for arithmetic ask for it
-//! [`ahead`].
+//! ahead.
 
 use std::mem::MaybeUninit;
 
