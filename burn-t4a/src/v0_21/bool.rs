@@ -147,15 +147,15 @@ impl BoolTensorOps<BurnT4a> for BurnT4a {
     }
 
     fn bool_and(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        lhs.then(|x| x.logical(Logic::And, rhs.into_any()))
+        lhs.then(|x| x.logical(Logic::AND, rhs.into_any()))
     }
 
     fn bool_or(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        lhs.then(|x| x.logical(Logic::Or, rhs.into_any()))
+        lhs.then(|x| x.logical(Logic::OR, rhs.into_any()))
     }
 
     fn bool_xor(lhs: T4aTensor, rhs: T4aTensor) -> T4aTensor {
-        lhs.then(|x| x.logical(Logic::Xor, rhs.into_any()))
+        lhs.then(|x| x.logical(Logic::XOR, rhs.into_any()))
     }
 
     fn bool_any(tensor: T4aTensor) -> T4aTensor {

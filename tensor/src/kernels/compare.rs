@@ -20,15 +20,21 @@ binary! {
     LessEqual "less_equal" 1: Real |a, b| -> bool { a <= b };
 }
 
-/// Logic on two truth values. No short circuit, so loops vectorise.
+/// Logic on two truth values, by what it gives where both hold and where one does. No branch and
+/// no short circuit, so loops vectorise.
 #[derive(Clone, Copy, Debug)]
-pub enum Logic {
+pub struct Logic {
+    both: bool,
+    one: bool,
+}
+
+impl Logic {
     /// `a ∧ b`.
-    And,
+    pub const AND: Self = Self { both: true, one: false };
     /// `a ∨ b`.
-    Or,
+    pub const OR: Self = Self { both: true, one: true };
     /// `a ⊕ b`.
-    Xor,
+    pub const XOR: Self = Self { both: false, one: true };
 }
 
 impl Binary<bool> for Logic {
@@ -36,11 +42,7 @@ impl Binary<bool> for Logic {
     const NAME: &'static str = "logic";
     #[inline(always)]
     fn apply(self, a: bool, b: bool) -> bool {
-        match self {
-            Logic::And => a & b,
-            Logic::Or => a | b,
-            Logic::Xor => a ^ b,
-        }
+        (self.both & (a & b)) | (self.one & (a ^ b))
     }
 }
 
