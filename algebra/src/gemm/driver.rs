@@ -163,17 +163,6 @@ trait Micro<T: Scalar> {
     const MOST: usize;
     type Lanes: Lanes<T>;
 
-    /// Packs panels of `R` lanes with the steps of a run side by side.
-    ///
-    /// # Safety
-    /// As [`pack_runs`].
-    unsafe fn pack_runs<const R: usize>(
-        src: *const T,
-        lanes: (usize, isize),
-        kc: (usize, isize),
-        dst: *mut Packed<Self, T>,
-    );
-
     /// Computes one tile over packed panels and stores the part that lies inside C; `first` is the
     /// number of its first step.
     ///
@@ -204,17 +193,6 @@ where
     type Lanes = K;
 
     #[inline(always)]
-    unsafe fn pack_runs<const R: usize>(
-        src: *const T,
-        lanes: (usize, isize),
-        kc: (usize, isize),
-        dst: *mut K::Packed,
-    ) {
-        // SAFETY: passed on.
-        unsafe { pack::<K, T, R>(src, lanes, kc, dst) }
-    }
-
-    #[inline(always)]
     unsafe fn tile<const MR: usize, const NR: usize>(
         Panels { kc, a, b, .. }: Panels<K::Packed>,
         c: &MatMut<'_, T>,
@@ -242,23 +220,6 @@ where
     const RUN: usize = RUN;
     const MOST: usize = I::MOST.saturating_mul(RUN);
     type Lanes = K;
-
-    #[inline(always)]
-    unsafe fn pack_runs<const R: usize>(
-        src: *const T,
-        lanes: (usize, isize),
-        kc: (usize, isize),
-        dst: *mut K::Packed,
-    ) {
-        // SAFETY: passed on.
-        unsafe {
-            if const { RUN == 1 } {
-                pack::<K, T, R>(src, lanes, kc, dst);
-            } else {
-                pack_runs::<K, T, R, RUN>(src, lanes, kc, dst);
-            }
-        }
-    }
 
     #[inline(always)]
     unsafe fn tile<const MR: usize, const NR: usize>(
@@ -350,13 +311,13 @@ where
                     let (lanes, ks) = ((nc, b.col_stride()), (kc, b.row_stride()));
                     pack::<M::Lanes, T, NR>(src.as_ptr(), lanes, ks, packed_b);
                     if M::RUN > 1 {
-                        M::pack_runs::<NR>(src.as_ptr(), lanes, ks, b_runs);
+                        pack_runs::<M::Lanes, T, NR>(src.as_ptr(), lanes, ks, M::RUN, b_runs);
                     }
                     for ic in (0..m).step_by(Self::MC) {
                         let mc = (m - ic).min(Self::MC);
                         let src = a.block((ic, pc), (mc, kc));
                         let (lanes, ks) = ((mc, a.row_stride()), (kc, a.col_stride()));
-                        M::pack_runs::<MR>(src.as_ptr(), lanes, ks, packed_a);
+                        pack_runs::<M::Lanes, T, MR>(src.as_ptr(), lanes, ks, M::RUN, packed_a);
                         for jr in (0..nc).step_by(NR) {
                             for ir in (0..mc).step_by(MR) {
                                 let panels = Panels {

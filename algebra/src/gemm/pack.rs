@@ -60,27 +60,32 @@ pub(super) unsafe fn pack<K: Lanes<T>, T: Scalar, const R: usize>(
     }
 }
 
-/// Packs `lanes` × `kc` elements at `src` into panels of `R` lanes with the steps of a run of `RUN`
-/// side by side: `RUN` of the first lane, of the second, …, then the next run. What is missing in
-/// the last panel or run is the semiring's zero.
+/// Packs `lanes` × `kc` elements at `src` into panels of `R` lanes with the steps of a run side by
+/// side: `run_len` of the first lane, of the second, …, then the next run; with runs of one step that
+/// is [`pack`]. What is missing in the last panel or run is the semiring's zero.
 ///
 /// # Safety
-/// As for [`pack`], with room for `⌈lanes/R⌉·R·⌈kc/RUN⌉·RUN` elements.
+/// As for [`pack`], with room for `⌈lanes/R⌉·R·⌈kc/run_len⌉·run_len` elements.
 #[inline(always)]
-pub(super) unsafe fn pack_runs<K: Lanes<T>, T: Scalar, const R: usize, const RUN: usize>(
+pub(super) unsafe fn pack_runs<K: Lanes<T>, T: Scalar, const R: usize>(
     src: *const T,
     (lanes, lane_stride): (usize, isize),
     (kc, k_stride): (usize, isize),
+    run_len: usize,
     mut dst: *mut K::Packed,
 ) {
+    if run_len == 1 {
+        // SAFETY: passed on.
+        return unsafe { pack::<K, T, R>(src, (lanes, lane_stride), (kc, k_stride), dst) };
+    }
     for panel in (0..lanes).step_by(R) {
-        for run in (0..kc).step_by(RUN) {
-            let (width, steps) = ((lanes - panel).min(R), (kc - run).min(RUN));
-            let whole = width == R && steps == RUN;
+        for run in (0..kc).step_by(run_len) {
+            let (width, steps) = ((lanes - panel).min(R), (kc - run).min(run_len));
+            let whole = width == R && steps == run_len;
             for l in 0..R {
                 let lane = src
                     .wrapping_offset((panel + l) as isize * lane_stride + run as isize * k_stride);
-                for t in 0..RUN {
+                for t in 0..run_len {
                     // SAFETY: only elements inside the matrix are read, and `dst` has room.
                     unsafe {
                         let inside = whole || (l < width && t < steps);

@@ -145,12 +145,10 @@ impl<B: EinsumOps, C: CheckpointStrategy> EinsumOps for Autodiff<B, C> {
             let operands = operands.into_iter().map(Self::inner).collect();
             return Ok(Self::from_inner(B::einsum::<S>(plan, operands)?));
         }
-        if B::SLICES && !plan.sliced().is_empty() {
-            return sliced::<S, B, C>(plan, operands);
-        }
         match operands.len() {
             1 => node::<S, B, C, 1>(plan, operands),
             2 => node::<S, B, C, 2>(plan, operands),
+            _ if B::SLICES && !plan.sliced().is_empty() => sliced::<S, B, C>(plan, operands),
             _ => portable::by_steps::<S, Self>(plan, operands),
         }
     }
