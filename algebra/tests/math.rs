@@ -288,18 +288,34 @@ fn gelu() {
 
 #[test]
 fn slices_of_sines_equal_the_scalars() {
-    // Blocks with and without huge arguments, and a ragged end.
+    // Blocks with and without far arguments, and a ragged end.
     let mut p = Patterns(5);
-    let x: Vec<f64> =
-        (0..1000).map(|i| if i < 500 { p.within(1e4) } else { f64::from_bits(p.next()) }).collect();
-    let check = |slice: fn(&mut [f64]), scalar: fn(f64) -> f64| {
-        let mut y = x.clone();
-        slice(&mut y);
-        for (&x, &y) in x.iter().zip(&y) {
-            assert!(y.to_bits() == scalar(x).to_bits() || y.is_nan() && !x.is_finite(), "{x:e}");
-        }
-    };
-    check(double::sin_slice, double::sin);
-    check(double::cos_slice, double::cos);
-    check(double::tan_slice, double::tan);
+    macro_rules! check {
+        ($t:ident $bits:ident: $($scalar:path, $slice:path;)*) => {
+            let x: Vec<$t> = (0..1000)
+                .map(|i| match i {
+                    0..500 => p.within(4e3) as $t,
+                    _ => $t::from_bits(p.next() as $bits),
+                })
+                .collect();
+            $(
+                let mut y = x.clone();
+                $slice(&mut y);
+                for (&x, &y) in x.iter().zip(&y) {
+                    let want = $scalar(x);
+                    assert!(y.to_bits() == want.to_bits() || y.is_nan() && want.is_nan(), "{x:e}");
+                }
+            )*
+        };
+    }
+    check!(f64 u64:
+        double::sin, double::sin_slice;
+        double::cos, double::cos_slice;
+        double::tan, double::tan_slice;
+    );
+    check!(f32 u32:
+        single::sin, single::sin_slice;
+        single::cos, single::cos_slice;
+        single::tan, single::tan_slice;
+    );
 }

@@ -138,17 +138,13 @@ pub fn atan2(y: f32, x: f32) -> f32 {
 /// Replaces every element by its sine, as [`sin`] does.
 #[inline(always)]
 pub fn sin_slice(values: &mut [f32]) {
-    for v in values {
-        *v = sin(*v);
-    }
+    trig::sin_slice_f32(values);
 }
 
 /// Replaces every element by its cosine, as [`cos`] does.
 #[inline(always)]
 pub fn cos_slice(values: &mut [f32]) {
-    for v in values {
-        *v = cos(*v);
-    }
+    trig::cos_slice_f32(values);
 }
 
 /// Replaces every element by its tangent, as [`tan`] does.

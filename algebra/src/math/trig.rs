@@ -1,15 +1,17 @@
 //! Sine, cosine and tangent: x = j·π/2 + r, |r| ≤ π/4, then a polynomial in r chosen by j mod 4.
 //!
-//! `f32` computes in `f64` lanes. x·2/π mod 4 is exact in its leading digits with 2/π cut into
-//! 29 + 53 + 53 bits; beyond 2⁷⁶ the bits of 2/π that only contribute multiples of 4 are skipped
-//! (Payne & Hanek, SIGNUM Newsl. 18, 1983), and since an `f32` has 24 bits two cuts cover every
-//! finite argument: one comparison, no branch.
+//! Near zero j·π/2 is subtracted in three parts (Cody & Waite), in the format itself. Farther out:
 //!
-//! `f64` subtracts j·π/2 in three parts (Cody & Waite) below 2⁴⁵. Larger arguments need one of
-//! about forty cuts of 2/π; fetching it in every lane would more than double the work of ordinary
-//! arguments, so that path is a cold call behind one branch. A loop over the scalar functions is
-//! therefore not vectorised, but [`in_blocks`] is: it looks for large arguments first, and a block
-//! without any needs no branch.
+//! - `f32` computes in `f64`. x·2/π mod 4 is exact in its leading digits with 2/π cut into
+//!   29 + 53 + 53 bits; beyond 2⁷⁶ the bits of 2/π that only contribute multiples of 4 are skipped
+//!   (Payne & Hanek, SIGNUM Newsl. 18, 1983), and since an `f32` has 24 bits two cuts cover every
+//!   finite argument: one comparison, no branch.
+//! - `f64` needs one of about forty cuts of 2/π; fetching it in every lane would more than double
+//!   the work of ordinary arguments, so that path is a cold call behind one branch. A loop over the
+//!   scalar functions is therefore not vectorised.
+//!
+//! The slice functions look for far arguments first: a block without any needs the near path only,
+//! which is a vector loop for `f64` and half the work for `f32`.
 
 use super::lane::{Lane, horner, nearest, pick};
 
@@ -41,24 +43,154 @@ fn sin_cos_single(r: f64) -> (f64, f64) {
     (r * horner(z, &SIN), horner(z, &COS))
 }
 
-/// Flips the sign of `v` if bit 1 of `j` is set.
+/// A format that reduces its own arguments.
+trait Angle: Lane {
+    /// Bit patterns; the low bits of a quadrant's number hold it mod 4.
+    type Bits: Copy;
+    /// Arguments below this are near: the first part of j·π/2 comes off without an error, and the
+    /// third one leaves less than the format holds of r.
+    const NEAR: Self;
+    /// What is left of π/2 after [`Lane::PI_2`].
+    const PI_2_REST: Self;
+    /// sin r = r + r³·(… in r²).
+    const SIN: &'static [Self];
+    /// cos r = 1 − r²/2 + r⁴·(… in r²).
+    const COS: &'static [Self];
+
+    fn quadrant(shifted: Self) -> Self::Bits;
+    fn is_even(j: Self::Bits) -> bool;
+    /// `j + j mod 2`.
+    fn to_even(j: Self::Bits) -> Self::Bits;
+    /// `self` with its sign flipped if bit 1 of `j` is set.
+    fn turn(self, j: Self::Bits) -> Self;
+    /// Whether some `|x| ≥ NEAR` or is NaN.
+    fn any_far(values: &[Self]) -> bool;
+}
+
+macro_rules! angle {
+    ($t:ident $bits:ident, $near:literal, $rest:literal, $sin:expr, $cos:expr) => {
+        impl Angle for $t {
+            type Bits = $bits;
+            const NEAR: $t = $near;
+            const PI_2_REST: $t = $rest;
+            const SIN: &'static [$t] = &$sin;
+            const COS: &'static [$t] = &$cos;
+
+            #[inline(always)]
+            fn quadrant(shifted: $t) -> $bits {
+                shifted.to_bits()
+            }
+            #[inline(always)]
+            fn is_even(j: $bits) -> bool {
+                j & 1 == 0
+            }
+            #[inline(always)]
+            fn to_even(j: $bits) -> $bits {
+                j.wrapping_add(j & 1)
+            }
+            #[inline(always)]
+            fn turn(self, j: $bits) -> $t {
+                $t::from_bits(self.to_bits() ^ ((j & 2) << ($bits::BITS - 2)))
+            }
+            #[inline(always)]
+            fn any_far(values: &[$t]) -> bool {
+                // Comparing as integers keeps this a vector loop, and NaN is far.
+                let far = |x: &$t| $bits::from(x.abs().to_bits() >= $near.to_bits());
+                values.iter().fold(0, |any, x| any | far(x)) != 0
+            }
+        }
+    };
+}
+
+angle!(
+    f32 u32,
+    8192.0f32,
+    -1.715_124_5e-15,
+    [-0.16666655, 0.008_332_16, -0.000_195_152_24],
+    [0.041666653, -0.001_388_768_1, 2.446_959_8e-5]
+);
+angle!(
+    f64 u64,
+    35_184_372_088_832.0f64,
+    -1.497_384_904_859_169_8e-33,
+    [
+        -0.16666666666666646,
+        0.008333333333325196,
+        -0.00019841269831554712,
+        2.755731419392962e-06,
+        -2.5050825564904915e-08,
+        1.590023464599579e-10,
+    ],
+    [
+        0.04166666666666666,
+        -0.0013888888888883596,
+        2.4801587294914806e-05,
+        -2.7557315806187887e-07,
+        2.0875907729819863e-09,
+        -1.1368619689413183e-11,
+    ]
+);
+
+/// `(r, r_low, j)` for `|x| < NEAR`.
 #[inline(always)]
-fn turn(v: f64, j: u64) -> f64 {
-    f64::from_bits(v.to_bits() ^ ((j & 2) << 62))
+fn reduce_near<L: Angle>(x: L) -> (L, L, L::Bits) {
+    let (j, shifted) = nearest(x * L::of(std::f64::consts::FRAC_2_PI));
+    let high = (-j).fma(L::PI_2.0, x);
+    let p = j * L::PI_2.1;
+    let p_low = j.fma(L::PI_2.1, -p);
+    let r = high - p;
+    let low = (-j).fma(L::PI_2_REST, (high - r) - p - p_low);
+    (r, low, L::quadrant(shifted))
+}
+
+/// `(sin, cos)` of `r + low`, `|r| ≤ π/4`.
+#[inline(always)]
+fn sin_cos<L: Angle>(r: L, low: L) -> (L, L) {
+    let one = L::of(1.0);
+    let z = r * r;
+    let half = L::of(0.5) * z;
+    let s = r + (r * z).fma(horner(z, L::SIN), (-half).fma(low, low));
+    let w = one - half;
+    let c = w + (z * z).fma(horner(z, L::COS), (-r).fma(low, (one - w) - half));
+    (s, c)
+}
+
+#[inline(always)]
+fn sin_of<L: Angle>((r, low, j): (L, L, L::Bits)) -> L {
+    let (s, c) = sin_cos(r, low);
+    pick(L::is_even(j), s, c).turn(j)
+}
+
+#[inline(always)]
+fn cos_of<L: Angle>((r, low, j): (L, L, L::Bits)) -> L {
+    let (s, c) = sin_cos(r, low);
+    pick(L::is_even(j), c, s).turn(L::to_even(j))
+}
+
+#[inline(always)]
+fn sin_near<L: Angle>(x: L) -> L {
+    pick(x == L::of(0.0), x, sin_of(reduce_near(x)))
+}
+
+#[inline(always)]
+fn cos_near<L: Angle>(x: L) -> L {
+    cos_of(reduce_near(x))
 }
 
 #[inline(always)]
 pub(super) fn sin_f32(x: f32) -> f32 {
     let (r, j) = reduce_f32(f64::from(x));
     let (s, c) = sin_cos_single(r);
-    pick(x == 0.0, x, turn(pick(j & 1 == 0, s, c), j) as f32)
+    let far = pick(j & 1 == 0, s, c).turn(j) as f32;
+    pick(x.abs() < f32::NEAR, sin_near(x), far)
 }
 
 #[inline(always)]
 pub(super) fn cos_f32(x: f32) -> f32 {
     let (r, j) = reduce_f32(f64::from(x));
     let (s, c) = sin_cos_single(r);
-    turn(pick(j & 1 == 0, c, s), j.wrapping_add(j & 1)) as f32
+    let far = pick(j & 1 == 0, c, s).turn(f64::to_even(j)) as f32;
+    pick(x.abs() < f32::NEAR, cos_near(x), far)
 }
 
 #[inline(always)]
@@ -67,23 +199,6 @@ pub(super) fn tan_f32(x: f32) -> f32 {
     let (s, c) = sin_cos_single(r);
     let even = j & 1 == 0;
     pick(x == 0.0, x, (pick(even, s, -c) / pick(even, c, s)) as f32)
-}
-
-/// Arguments below this are reduced in the loop.
-const NEAR: f64 = 35_184_372_088_832.0;
-
-/// `(r, r_low, j)` for `|x| < NEAR`.
-#[inline(always)]
-fn reduce_near(x: f64) -> (f64, f64, u64) {
-    const PI_2: [f64; 3] =
-        [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
-    let (j, shifted) = nearest(x * std::f64::consts::FRAC_2_PI);
-    let high = (-j).mul_add(PI_2[0], x);
-    let p = j * PI_2[1];
-    let p_low = j.mul_add(PI_2[1], -p);
-    let r = high - p;
-    let low = (-j).mul_add(PI_2[2], (high - r) - p - p_low);
-    (r, low, shifted.to_bits())
 }
 
 /// `(r, r_low, j)` for `|x| ≥ NEAR`, NaN if `x` is not finite: Payne & Hanek with 192 bits.
@@ -146,45 +261,6 @@ fn reduce_far(x: f64) -> (f64, f64, u64) {
     if x < 0.0 { (-r, -r_low, j.wrapping_neg()) } else { (r, r_low, j) }
 }
 
-/// `(sin, cos)` of `r + low`, `|r| ≤ π/4`.
-#[inline(always)]
-fn sin_cos(r: f64, low: f64) -> (f64, f64) {
-    const SIN: [f64; 6] = [
-        -0.16666666666666646,
-        0.008333333333325196,
-        -0.00019841269831554712,
-        2.755731419392962e-06,
-        -2.5050825564904915e-08,
-        1.590023464599579e-10,
-    ];
-    const COS: [f64; 6] = [
-        0.04166666666666666,
-        -0.0013888888888883596,
-        2.4801587294914806e-05,
-        -2.7557315806187887e-07,
-        2.0875907729819863e-09,
-        -1.1368619689413183e-11,
-    ];
-    let z = r * r;
-    let half = 0.5 * z;
-    let s = r + (r * z).mul_add(horner(z, &SIN), (-half).mul_add(low, low));
-    let w = 1.0 - half;
-    let c = w + (z * z).mul_add(horner(z, &COS), (-r).mul_add(low, (1.0 - w) - half));
-    (s, c)
-}
-
-#[inline(always)]
-fn sin_of((r, low, j): (f64, f64, u64)) -> f64 {
-    let (s, c) = sin_cos(r, low);
-    turn(pick(j & 1 == 0, s, c), j)
-}
-
-#[inline(always)]
-fn cos_of((r, low, j): (f64, f64, u64)) -> f64 {
-    let (s, c) = sin_cos(r, low);
-    turn(pick(j & 1 == 0, c, s), j.wrapping_add(j & 1))
-}
-
 #[inline(always)]
 fn tan_of((r, low, j): (f64, f64, u64)) -> f64 {
     let (s, c) = sin_cos(r, low);
@@ -194,7 +270,7 @@ fn tan_of((r, low, j): (f64, f64, u64)) -> f64 {
 
 #[inline(always)]
 fn reduce_f64(x: f64) -> (f64, f64, u64) {
-    if x.abs() < NEAR { reduce_near(x) } else { reduce_far(x) }
+    if x.abs() < f64::NEAR { reduce_near(x) } else { reduce_far(x) }
 }
 
 #[inline(always)]
@@ -212,43 +288,37 @@ pub(super) fn tan_f64(x: f64) -> f64 {
     pick(x == 0.0, x, tan_of(reduce_f64(x)))
 }
 
-/// Replaces every element by `near` of it or, in blocks with an element beyond `NEAR`, by `any`.
-#[inline(always)]
-fn in_blocks(values: &mut [f64], near: impl Fn(f64) -> f64, any: impl Fn(f64) -> f64) {
-    // Comparing as integers keeps the search for large arguments, ∞ and NaN a vector loop.
-    let is_far = |x: f64| u64::from(x.abs().to_bits() >= NEAR.to_bits());
-    for block in values.chunks_mut(128) {
-        if block.iter().fold(0, |far, &x| far | is_far(x)) == 0 {
-            block.iter_mut().for_each(|v| *v = near(*v));
-        } else {
-            block.iter_mut().for_each(|v| *v = any(*v));
-        }
-    }
-}
-
-/// Sine where `|x| < NEAR`.
-#[inline(always)]
-fn sin_near(x: f64) -> f64 {
-    pick(x == 0.0, x, sin_of(reduce_near(x)))
-}
-
 /// Tangent where `|x| < NEAR`.
 #[inline(always)]
 fn tan_near(x: f64) -> f64 {
     pick(x == 0.0, x, tan_of(reduce_near(x)))
 }
 
-#[inline(always)]
-pub(super) fn sin_slice_f64(values: &mut [f64]) {
-    in_blocks(values, sin_near, sin_f64);
+/// Functions that replace every element of a slice by `near` of it or, in blocks with a far element,
+/// by `any`. (Functions as arguments are not inlined when they are as large as these.)
+macro_rules! in_blocks {
+    ($($name:ident: $t:ident, $near:ident, $any:ident;)*) => {$(
+        #[inline(always)]
+        pub(super) fn $name(values: &mut [$t]) {
+            for block in values.chunks_mut(128) {
+                if $t::any_far(block) {
+                    for v in block {
+                        *v = $any(*v);
+                    }
+                } else {
+                    for v in block {
+                        *v = $near(*v);
+                    }
+                }
+            }
+        }
+    )*};
 }
 
-#[inline(always)]
-pub(super) fn cos_slice_f64(values: &mut [f64]) {
-    in_blocks(values, |x| cos_of(reduce_near(x)), cos_f64);
-}
-
-#[inline(always)]
-pub(super) fn tan_slice_f64(values: &mut [f64]) {
-    in_blocks(values, tan_near, tan_f64);
+in_blocks! {
+    sin_slice_f32: f32, sin_near, sin_f32;
+    cos_slice_f32: f32, cos_near, cos_f32;
+    sin_slice_f64: f64, sin_near, sin_f64;
+    cos_slice_f64: f64, cos_near, cos_f64;
+    tan_slice_f64: f64, tan_near, tan_f64;
 }
