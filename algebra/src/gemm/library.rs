@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Below that faer was faster (4×4: 37 ns against 290 ns); there the driver serves instead, which
-//! packs once and calls nothing:
+//! packs once and calls nothing, and for the smallest products (a 4×4 one in 30 ns) plain loops:
 //!
 //! ```text
 //! f32           n = 4       8         12        16        24        32
@@ -37,10 +37,14 @@
 use gemm::{Parallelism, gemm};
 
 use super::kernel::Plain;
-use super::{Product, driver, partition};
-use crate::simd::Isa;
+use super::partition::{self, Block};
+use super::{Product, driver};
+use crate::simd::{self, Isa, Loop};
 use crate::{Numeric, Standard};
 
+/// Most steps m·n·k for which loops without packing are faster than the driver's tile (bench
+/// `backend`, row `matmul 4`).
+const TINY: usize = 128;
 /// Most steps m·n·k for which the driver's tile is faster than the library.
 const SMALL: usize = 12 * 12 * 12;
 /// Least m, n and k from which the driver is faster than the library for real elements.
@@ -54,13 +58,16 @@ pub(crate) const LARGE: usize = 512;
 pub(crate) unsafe fn product<T: Numeric, const LARGE: usize>(p: &Product<'_, T>) {
     let (m, k, n) = (p.a.rows(), p.a.cols(), p.b.cols());
     // By the whole product: threads must not change a bit.
-    let small = m.saturating_mul(n).saturating_mul(k) <= SMALL;
+    let steps = m.saturating_mul(n).saturating_mul(k);
     let large = Isa::detect() == Isa::Avx2 && m.min(n).min(k) >= LARGE;
     // SAFETY: passed on; the library reads m×k and k×n and writes m×n elements, and reads C only
     // when it accumulates.
     unsafe {
         partition::for_each(p, |block| {
-            if small || large {
+            if steps <= TINY {
+                return simd::dispatch(Tiny(&block));
+            }
+            if steps <= SMALL || large {
                 return driver::run::<Standard, Plain<Standard>, T>(&block);
             }
             let (a, b, c) = (block.a, block.b, &block.c);
@@ -86,5 +93,34 @@ pub(crate) unsafe fn product<T: Numeric, const LARGE: usize>(p: &Product<'_, T>)
                 Parallelism::None,
             );
         });
+    }
+}
+
+/// A product of few steps: element by element, in the order of k.
+struct Tiny<'a, T>(&'a Block<'a, T>);
+
+impl<T: Numeric> Loop for Tiny<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let Block { a, b, c, accumulate, .. } = self.0;
+        let at = |i: usize, row_stride: isize, j: usize, col_stride: isize| {
+            i as isize * row_stride + j as isize * col_stride
+        };
+        for i in 0..c.rows() {
+            for j in 0..c.cols() {
+                let mut sum = T::ZERO;
+                // SAFETY: the elements lie inside of the matrices of the block, and C is ours.
+                unsafe {
+                    for l in 0..a.cols() {
+                        let x = a.as_ptr().offset(at(i, a.row_stride(), l, a.col_stride()));
+                        let y = b.as_ptr().offset(at(l, b.row_stride(), j, b.col_stride()));
+                        sum = (*x).mul_add(*y, sum);
+                    }
+                    let out = c.as_mut_ptr().offset(at(i, c.row_stride(), j, c.col_stride()));
+                    *out = if *accumulate { (*out).add(sum) } else { sum };
+                }
+            }
+        }
     }
 }
