@@ -195,6 +195,13 @@ unsafe fn take<const SIZE: usize>(
                 }
                 continue;
             }
+            // Along the innermost axis, which is the usual case, an index is a position.
+            if (steps.axis, steps.x[1]) == (1, 0) {
+                for (col, &index) in index.iter().enumerate() {
+                    std::ptr::copy_nonoverlapping(src.add(index * size), dst.add(col * size), size);
+                }
+                continue;
+            }
             for (col, &index) in index.iter().enumerate() {
                 let at = index as isize * steps.axis + col as isize * steps.x[1];
                 std::ptr::copy_nonoverlapping(src.offset(bytes(at)), dst.add(col * size), size);
