@@ -12,7 +12,8 @@
 //! rotation of twenty axes of size 2 runs like a matrix transpose: every cache line is read once
 //! and written once. Short runs that are contiguous on both sides move as wider elements, longer
 //! ones as lists of runs. Where the innermost axis of the source is among the rows, there are no
-//! columns, and a block is one long row.
+//! columns, and a block is one long row. Elements that the source repeats along the innermost axis
+//! are written without a second look.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -38,6 +39,8 @@ const REGISTER_BYTES: usize = 32;
 const ROW_BYTES: usize = 4096;
 /// Bytes of a run from which on it is a block of its own.
 const RUN_BYTES: usize = 1024;
+/// Bytes of the shortest row of one repeated element that is a block of its own.
+const REPEAT_BYTES: usize = 64;
 /// Runs in a block, at most.
 const RUNS: usize = 64;
 /// Elements per unit of parallel work.
@@ -107,6 +110,8 @@ struct Plan {
     columns: Group,
     /// Offsets of (destination, source) of the runs in a block that is contiguous on both sides.
     runs: Vec<(isize, isize)>,
+    /// Whether a block is a row of one repeated element.
+    repeat: bool,
 }
 
 /// Axes of a block that are contiguous on one side, and where their elements lie on the other.
@@ -171,6 +176,7 @@ impl Plan {
             rows: Group::ONE,
             columns: Group::ONE,
             runs: vec![(0, 0)],
+            repeat: false,
         };
         plan.widen();
         plan.choose_block();
@@ -201,12 +207,13 @@ impl Plan {
     /// Chooses the axes that a block covers.
     fn choose_block(&mut self) {
         let last = self.fused.rank() - 1;
-        if self.fused.strides[1][last] == 1 {
-            let size = self.fused.shape[last];
+        let (size, stride) = (self.fused.shape[last], self.fused.strides[1][last]);
+        self.repeat = stride == 0 && size * self.size >= REPEAT_BYTES;
+        if stride == 1 || self.repeat {
             let count = size.min(GRAIN);
             self.rows = Group::contiguous(last, count, size);
             self.extent[last] = count;
-            if count == size {
+            if count == size && !self.repeat {
                 self.choose_runs(size * self.size);
             }
             return;
@@ -348,6 +355,18 @@ impl Plan {
         let bytes = cols * self.size;
         // SAFETY: the caller's promise; elements move as possibly uninitialised words.
         unsafe {
+            if self.repeat {
+                return match self.size {
+                    1 => repeat::<u8>(src, dst, cols),
+                    2 => repeat::<u16>(src, dst, cols),
+                    4 => repeat::<u32>(src, dst, cols),
+                    8 => repeat::<u64>(src, dst, cols),
+                    16 => repeat::<u128>(src, dst, cols),
+                    size => (0..cols).for_each(|i| {
+                        std::ptr::copy_nonoverlapping(src, dst.add(i * size), size);
+                    }),
+                };
+            }
             if self.rows.offsets.is_empty() && rows == 1 {
                 let size = self.size as isize;
                 for &(to, from) in &self.runs {
@@ -390,6 +409,20 @@ impl Plan {
                 (Some(from), Some(to)) => transpose(src, from, dst, to, rows, cols),
                 _ => transpose(src, self.rows.table(), dst, self.columns.table(), rows, cols),
             }
+        }
+    }
+}
+
+/// Writes one element `len` times.
+///
+/// # Safety
+/// `src` holds an element of the size of `W`, and `dst` room for `len`; no alignment is required.
+unsafe fn repeat<W: Copy>(src: *const u8, dst: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let element = src.cast::<MaybeUninit<W>>().read_unaligned();
+        for i in 0..len {
+            dst.cast::<MaybeUninit<W>>().add(i).write_unaligned(element);
         }
     }
 }
@@ -466,6 +499,8 @@ mod tests {
         check(&arange(&[1, 33]).expand(&[29, 33]).unwrap());
         check(&arange(&[33, 1]).expand(&[33, 29]).unwrap());
         check(&arange(&[]).expand(&[3, 4]).unwrap());
+        check(&arange(&[]).expand(&[300, 401]).unwrap());
+        check(&arange(&[7, 1, 5, 1]).expand(&[7, 3, 5, 401]).unwrap().swap_axes(0, 2).unwrap());
         check(&arange(&[0, 3]).swap_axes(0, 1).unwrap());
         check(&arange(&[50]).unfold(0, 20, 3).unwrap());
         check(&arange(&[50]).unfold(0, 20, 1).unwrap().swap_axes(0, 1).unwrap());
@@ -481,5 +516,24 @@ mod tests {
         for (r, c) in [(0, 0), (19, 29), (11, 3), (5, 28)] {
             assert_eq!(t.get(&[c, r]), x.get(&[r, c]));
         }
+        let y = x.slice_axis(1, 29, 1, 1).unwrap().expand(&[20, 50]).unwrap();
+        let t = to_contiguous(&y).unwrap();
+        assert!((0..1000).all(|i| t.get(&[i / 50, i % 50]) == x.get(&[i / 50, 29])));
+    }
+
+    #[test]
+    fn repeated_elements_of_every_size() {
+        fn check<T: Scalar + PartialEq + std::fmt::Debug>(value: impl Fn(usize) -> T) {
+            let x = Tensor::from_fn(&[3, 2], value).unwrap();
+            // An element that is aligned for its type only, with 16 bytes the hardest case.
+            let y = x.slice_axis(1, 1, 1, 1).unwrap().expand(&[3, 99]).unwrap();
+            let want: Vec<T> = (0..297).map(|i| x.get(&[i / 99, 1]).unwrap()).collect();
+            assert_eq!(to_contiguous(&y).unwrap().to_vec().unwrap(), want);
+        }
+        check(|i| i as u8);
+        check(|i| i as u16);
+        check(|i| i as f32);
+        check(|i| i as f64);
+        check(|i| t4a_algebra::c64::new(i as f64, 1.0));
     }
 }
