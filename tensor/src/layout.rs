@@ -3,6 +3,8 @@
 //! Element `[i₀, …, iₙ₋₁]` lies at `offset + Σ iₖ·strideₖ`, counted in elements. A view operation
 //! returns a new layout over the same memory and never leaves the range of its parent.
 
+use std::sync::Arc;
+
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::{Result, TensorError, check_axis};
@@ -13,24 +15,22 @@ pub type Dims = SmallVec<[usize; 6]>;
 pub type Strides = SmallVec<[isize; 6]>;
 
 /// Where the elements of a tensor lie.
-#[derive(Debug, PartialEq, Eq, Hash)]
+///
+/// Layouts are shared like memory: a clone costs one count, and a tensor with its layout is small
+/// enough to be moved in registers (bench `backend`, row `add 4×4`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
-    shape: Dims,
-    strides: Strides,
+    axes: Arc<Axes>,
     offset: usize,
 }
 
-impl Clone for Layout {
-    // `SmallVec::clone` goes element by element; this is two block copies (bench `backend`, row
-    // `add 4×4`).
-    #[inline]
-    fn clone(&self) -> Self {
-        Self {
-            shape: Dims::from_slice(&self.shape),
-            strides: Strides::from_slice(&self.strides),
-            offset: self.offset,
-        }
-    }
+/// Axes and what is asked of them over and over.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Axes {
+    shape: Dims,
+    strides: Strides,
+    numel: usize,
+    contiguous: bool,
 }
 
 /// Number of elements of a shape, or `None` if it exceeds `isize::MAX`.
@@ -65,7 +65,35 @@ pub fn contiguous_strides(shape: &[usize]) -> Strides {
     strides
 }
 
+/// Whether the elements lie in row-major order without gaps.
+#[inline]
+fn row_major(shape: &[usize], strides: &[isize]) -> bool {
+    let mut step = 1usize;
+    for (&size, &stride) in shape.iter().zip(strides).rev() {
+        if size != 1 {
+            if stride != step as isize && size != 0 {
+                return shape.contains(&0);
+            }
+            step = step.wrapping_mul(size);
+        }
+    }
+    true
+}
+
 impl Layout {
+    #[inline]
+    fn new(shape: Dims, strides: Strides, offset: usize) -> Self {
+        // Wraps only where a zero follows.
+        let numel = shape.iter().fold(1usize, |n, &size| n.wrapping_mul(size));
+        let contiguous = row_major(&shape, &strides);
+        Self { axes: Arc::new(Axes { shape, strides, numel, contiguous }), offset }
+    }
+
+    /// Shape and strides, to be changed.
+    fn parts(&self) -> (Dims, Strides) {
+        (Dims::from_slice(self.shape()), Strides::from_slice(self.strides()))
+    }
+
     /// Row-major layout from offset 0.
     ///
     /// # Errors
@@ -73,13 +101,12 @@ impl Layout {
     /// `isize::MAX`.
     #[inline]
     pub fn contiguous(op: &'static str, shape: &[usize], elem_size: usize) -> Result<Self> {
-        let fits = checked_numel(shape)
-            .and_then(|n| n.checked_mul(elem_size))
-            .is_some_and(|bytes| bytes <= isize::MAX as usize);
-        if !fits {
+        let fits = |&numel: &usize| numel <= isize::MAX as usize / elem_size.max(1);
+        let Some(numel) = checked_numel(shape).filter(fits) else {
             return Err(TensorError::SizeOverflow { op, shape: shape.to_vec() });
-        }
-        Ok(Self { shape: Dims::from_slice(shape), strides: contiguous_strides(shape), offset: 0 })
+        };
+        let (shape, strides) = (Dims::from_slice(shape), contiguous_strides(shape));
+        Ok(Self { axes: Arc::new(Axes { shape, strides, numel, contiguous: true }), offset: 0 })
     }
 
     /// A layout from its parts, if every element lies in `[0, len)`.
@@ -92,7 +119,7 @@ impl Layout {
         offset: usize,
         len: usize,
     ) -> Result<Self> {
-        let layout = Self { shape: shape.into(), strides: strides.into(), offset };
+        let layout = Self::new(shape.into(), strides.into(), offset);
         let reject = |required| Err(TensorError::shape("layout", shape, required));
         if shape.len() != strides.len() {
             return reject("one stride per axis");
@@ -109,11 +136,11 @@ impl Layout {
     /// Smallest range of element positions that covers the layout; `None` if it is empty of sense
     /// in `i128`. An empty tensor covers `[0, 0)`.
     fn checked_bounds(&self) -> Option<(i128, i128)> {
-        if self.shape.contains(&0) {
+        if self.shape().contains(&0) {
             return Some((0, 0));
         }
         let (mut low, mut high) = (self.offset as i128, self.offset as i128);
-        for (&size, &stride) in self.shape.iter().zip(&self.strides) {
+        for (&size, &stride) in self.shape().iter().zip(self.strides()) {
             let reach = (size as i128 - 1).checked_mul(stride as i128)?;
             if reach < 0 {
                 low = low.checked_add(reach)?;
@@ -127,13 +154,13 @@ impl Layout {
     /// Sizes of the axes.
     #[inline]
     pub fn shape(&self) -> &[usize] {
-        &self.shape
+        &self.axes.shape
     }
 
     /// Strides in elements.
     #[inline]
     pub fn strides(&self) -> &[isize] {
-        &self.strides
+        &self.axes.strides
     }
 
     /// Position of element `[0, …, 0]`.
@@ -145,14 +172,13 @@ impl Layout {
     /// Number of axes.
     #[inline]
     pub fn rank(&self) -> usize {
-        self.shape.len()
+        self.axes.shape.len()
     }
 
     /// Number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
-        // Wraps only where a zero follows.
-        self.shape.iter().fold(1usize, |n, &size| n.wrapping_mul(size))
+        self.axes.numel
     }
 
     /// The same steps from offset 0.
@@ -164,16 +190,7 @@ impl Layout {
     /// Whether the elements lie in row-major order without gaps (at any offset).
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        let mut step = 1usize;
-        for (&size, &stride) in self.shape.iter().zip(&self.strides).rev() {
-            if size != 1 {
-                if stride != step as isize && size != 0 {
-                    return self.shape.contains(&0);
-                }
-                step = step.wrapping_mul(size);
-            }
-        }
-        true
+        self.axes.contiguous
     }
 
     /// Whether distinct indices name distinct elements, by a sufficient test: sorted by
@@ -183,9 +200,9 @@ impl Layout {
             return true;
         }
         let mut axes: SmallVec<[(usize, usize); 6]> = self
-            .shape
+            .shape()
             .iter()
-            .zip(&self.strides)
+            .zip(self.strides())
             .filter(|&(&size, _)| size > 1)
             .map(|(&size, &stride)| (stride.unsigned_abs(), size))
             .collect();
@@ -206,9 +223,9 @@ impl Layout {
             return true;
         }
         let reach: usize = self
-            .shape
+            .shape()
             .iter()
-            .zip(&self.strides)
+            .zip(self.strides())
             .map(|(&size, &stride)| stride.unsigned_abs() * size.saturating_sub(1))
             .sum();
         reach + 1 == self.numel() && self.is_injective()
@@ -217,7 +234,7 @@ impl Layout {
     /// Position of the element at an index. The index must be in bounds.
     #[inline]
     pub fn position(&self, index: &[usize]) -> usize {
-        let delta: isize = index.iter().zip(&self.strides).map(|(&i, &s)| i as isize * s).sum();
+        let delta: isize = index.iter().zip(self.strides()).map(|(&i, &s)| i as isize * s).sum();
         (self.offset as isize + delta) as usize
     }
 
@@ -237,21 +254,20 @@ impl Layout {
                 return Err(TensorError::Axis { op, axis, rank: self.rank() });
             }
         }
-        Ok(Self {
-            shape: axes.iter().map(|&a| self.shape[a]).collect(),
-            strides: axes.iter().map(|&a| self.strides[a]).collect(),
-            offset: self.offset,
-        })
+        let (shape, strides) = (self.shape(), self.strides());
+        let shape = axes.iter().map(|&a| shape[a]).collect();
+        let strides = axes.iter().map(|&a| strides[a]).collect();
+        Ok(Self::new(shape, strides, self.offset))
     }
 
     /// Exchanges two axes.
     pub fn swap_axes(&self, a: usize, b: usize) -> Result<Self> {
         check_axis("swap_axes", a, self.rank())?;
         check_axis("swap_axes", b, self.rank())?;
-        let mut out = self.clone();
-        out.shape.swap(a, b);
-        out.strides.swap(a, b);
-        Ok(out)
+        let (mut shape, mut strides) = self.parts();
+        shape.swap(a, b);
+        strides.swap(a, b);
+        Ok(Self::new(shape, strides, self.offset))
     }
 
     /// Keeps `len` elements of an axis: `start`, `start + step`, `start + 2·step`, …
@@ -264,11 +280,11 @@ impl Layout {
         if step == 0 {
             return Err(TensorError::value(op, format!("step of axis {axis} must not be 0")));
         }
-        let size = self.shape[axis];
-        let mut out = self.clone();
-        out.shape[axis] = len;
+        let size = self.shape()[axis];
+        let (mut shape, mut strides) = self.parts();
+        shape[axis] = len;
         if len == 0 {
-            return Ok(out);
+            return Ok(Self::new(shape, strides, self.offset));
         }
         let last = start as i128 + (len as i128 - 1) * step as i128;
         for index in [start as i128, last] {
@@ -276,25 +292,29 @@ impl Layout {
                 return Err(TensorError::Index { op, index: index as i64, axis, size });
             }
         }
-        if !self.shape.contains(&0) {
-            out.offset = (self.offset as isize + start as isize * self.strides[axis]) as usize;
+        let mut offset = self.offset;
+        if self.numel() > 0 {
+            offset = (offset as isize + start as isize * strides[axis]) as usize;
         }
         // Only strides that are stepped along have to fit.
-        out.strides[axis] = if len > 1 { self.strides[axis] * step } else { self.strides[axis] };
-        Ok(out)
+        if len > 1 {
+            strides[axis] *= step;
+        }
+        Ok(Self::new(shape, strides, offset))
     }
 
     /// Drops an axis by fixing its index.
     pub fn select(&self, axis: usize, index: usize) -> Result<Self> {
         check_axis("select", axis, self.rank())?;
-        let size = self.shape[axis];
+        let size = self.shape()[axis];
         if index >= size {
             return Err(TensorError::Index { op: "select", index: index as i64, axis, size });
         }
-        let mut out = self.slice_axis(axis, index, 1, 1)?;
-        out.shape.remove(axis);
-        out.strides.remove(axis);
-        Ok(out)
+        let one = self.slice_axis(axis, index, 1, 1)?;
+        let (mut shape, mut strides) = one.parts();
+        shape.remove(axis);
+        strides.remove(axis);
+        Ok(Self::new(shape, strides, one.offset))
     }
 
     /// Runs the given axes backwards.
@@ -302,7 +322,7 @@ impl Layout {
         let mut out = self.clone();
         for &axis in axes {
             check_axis("flip", axis, self.rank())?;
-            let size = out.shape[axis];
+            let size = out.shape()[axis];
             if size > 0 {
                 out = out.slice_axis(axis, size - 1, size, -1)?;
             }
@@ -317,21 +337,21 @@ impl Layout {
     pub fn expand(&self, shape: &[usize]) -> Result<Self> {
         let op = "expand";
         let reject =
-            || TensorError::shapes(op, &self.shape, shape, "sizes equal or 1, aligned at the end");
+            || TensorError::shapes(op, self.shape(), shape, "sizes equal or 1, aligned at the end");
         let new_axes = shape.len().checked_sub(self.rank()).ok_or_else(reject)?;
         if checked_numel(shape).is_none() {
             return Err(TensorError::SizeOverflow { op, shape: shape.to_vec() });
         }
         let mut strides: Strides = smallvec![0; shape.len()];
         for axis in 0..self.rank() {
-            let (have, want) = (self.shape[axis], shape[new_axes + axis]);
+            let (have, want) = (self.shape()[axis], shape[new_axes + axis]);
             if have == want {
-                strides[new_axes + axis] = self.strides[axis];
+                strides[new_axes + axis] = self.strides()[axis];
             } else if have != 1 {
                 return Err(reject());
             }
         }
-        Ok(Self { shape: shape.into(), strides, offset: self.offset })
+        Ok(Self::new(shape.into(), strides, self.offset))
     }
 
     /// The diagonal of two axes, as a new last axis: `out[…, i] = in[…, i + max(−k, 0), …,
@@ -344,20 +364,20 @@ impl Layout {
             return Err(TensorError::Axis { op, axis: axis2, rank: self.rank() });
         }
         let (skip1, skip2) = if k < 0 { (k.unsigned_abs(), 0) } else { (0, k.unsigned_abs()) };
-        let len1 = self.shape[axis1].saturating_sub(skip1);
-        let len2 = self.shape[axis2].saturating_sub(skip2);
+        let len1 = self.shape()[axis1].saturating_sub(skip1);
+        let len2 = self.shape()[axis2].saturating_sub(skip2);
         let len = len1.min(len2);
-        let mut out = self.slice_axis(axis1, skip1.min(self.shape[axis1]), len, 1)?;
-        out = out.slice_axis(axis2, skip2.min(self.shape[axis2]), len, 1)?;
-        let stride = self.strides[axis1] + self.strides[axis2];
-        let (first, second) = (axis1.max(axis2), axis1.min(axis2));
-        for axis in [first, second] {
-            out.shape.remove(axis);
-            out.strides.remove(axis);
+        let out = self.slice_axis(axis1, skip1.min(self.shape()[axis1]), len, 1)?;
+        let out = out.slice_axis(axis2, skip2.min(self.shape()[axis2]), len, 1)?;
+        let stride = self.strides()[axis1] + self.strides()[axis2];
+        let (mut shape, mut strides) = out.parts();
+        for axis in [axis1.max(axis2), axis1.min(axis2)] {
+            shape.remove(axis);
+            strides.remove(axis);
         }
-        out.shape.push(len);
-        out.strides.push(stride);
-        Ok(out)
+        shape.push(len);
+        strides.push(stride);
+        Ok(Self::new(shape, strides, out.offset))
     }
 
     /// Sliding windows: the axis becomes `(size_of_axis − size) / step + 1` positions, and a new
@@ -365,24 +385,24 @@ impl Layout {
     pub fn unfold(&self, axis: usize, size: usize, step: usize) -> Result<Self> {
         let op = "unfold";
         check_axis(op, axis, self.rank())?;
-        if step == 0 || size > self.shape[axis] || step > isize::MAX as usize {
+        if step == 0 || size > self.shape()[axis] || step > isize::MAX as usize {
             return Err(TensorError::value(
                 op,
                 format!(
                     "a window of {size} with step {step} does not fit axis {axis} of size {}",
-                    self.shape[axis]
+                    self.shape()[axis]
                 ),
             ));
         }
-        let windows = (self.shape[axis] - size) / step + 1;
-        let mut out = self.clone();
-        out.shape[axis] = windows;
+        let windows = (self.shape()[axis] - size) / step + 1;
+        let (mut shape, mut strides) = self.parts();
+        shape[axis] = windows;
+        shape.push(size);
+        strides.push(strides[axis]);
         if windows > 1 {
-            out.strides[axis] = self.strides[axis] * step as isize;
+            strides[axis] *= step as isize;
         }
-        out.shape.push(size);
-        out.strides.push(self.strides[axis]);
-        Ok(out)
+        Ok(Self::new(shape, strides, self.offset))
     }
 
     /// Inserts an axis of size 1 before `axis`.
@@ -390,17 +410,17 @@ impl Layout {
         if axis > self.rank() {
             return Err(TensorError::Axis { op: "unsqueeze", axis, rank: self.rank() });
         }
-        let mut out = self.clone();
-        out.shape.insert(axis, 1);
-        out.strides.insert(axis, 0);
-        Ok(out)
+        let (mut shape, mut strides) = self.parts();
+        shape.insert(axis, 1);
+        strides.insert(axis, 0);
+        Ok(Self::new(shape, strides, self.offset))
     }
 
     /// Removes an axis of size 1.
     pub fn squeeze(&self, axis: usize) -> Result<Self> {
         check_axis("squeeze", axis, self.rank())?;
-        if self.shape[axis] != 1 {
-            return Err(TensorError::shape("squeeze", &self.shape, "size 1 at the axis"));
+        if self.shape()[axis] != 1 {
+            return Err(TensorError::shape("squeeze", self.shape(), "size 1 at the axis"));
         }
         self.select(axis, 0)
     }
@@ -415,27 +435,27 @@ impl Layout {
         let numel = checked_numel(shape)
             .ok_or_else(|| TensorError::SizeOverflow { op, shape: shape.to_vec() })?;
         if numel != self.numel() {
-            return Err(TensorError::shapes(op, &self.shape, shape, "equal element counts"));
+            return Err(TensorError::shapes(op, self.shape(), shape, "equal element counts"));
         }
         if numel <= 1 || self.is_contiguous() {
             let strides = contiguous_strides(shape);
-            return Ok(Some(Self { shape: shape.into(), strides, offset: self.offset }));
+            return Ok(Some(Self::new(shape.into(), strides, self.offset)));
         }
         let mut strides: Strides = smallvec![0; shape.len()];
         // Old axes without those of size 1, and a cursor into the new ones.
         let mut new_axis = 0;
         let mut old_axis = 0;
         while old_axis < self.rank() {
-            if self.shape[old_axis] == 1 {
+            if self.shape()[old_axis] == 1 {
                 old_axis += 1;
                 continue;
             }
             // The longest run of old axes that steps evenly …
-            let mut run = self.shape[old_axis];
-            let mut inner = self.strides[old_axis];
+            let mut run = self.shape()[old_axis];
+            let mut inner = self.strides()[old_axis];
             old_axis += 1;
             while old_axis < self.rank() {
-                let (size, stride) = (self.shape[old_axis], self.strides[old_axis]);
+                let (size, stride) = (self.shape()[old_axis], self.strides()[old_axis]);
                 if size != 1 {
                     if inner != stride * size as isize {
                         break;
@@ -464,7 +484,7 @@ impl Layout {
                 step *= shape[axis] as isize;
             }
         }
-        Ok(Some(Self { shape: shape.into(), strides, offset: self.offset }))
+        Ok(Some(Self::new(shape.into(), strides, self.offset)))
     }
 }
 

@@ -25,7 +25,7 @@ use crate::tensor::Tensor;
 
 /// Row-major operands up to this many elements skip the walk over axes: its set-up would cost
 /// more than the arithmetic (bench `backend`, row `add 4×4`).
-const SMALL: usize = 4096;
+pub(crate) const SMALL: usize = 4096;
 
 /// Results above this many elements are computed from operands in the same order of axes: another
 /// order is copied first (bench `backend`, row `add 1024² transposed`).
@@ -53,7 +53,7 @@ pub fn map<T: Scalar, K: Unary<T>>(kernel: K, x: Tensor<T>) -> Result<Tensor<K::
     };
     // SAFETY: the body writes the run, and reads the operand as what it is.
     unsafe {
-        elementwise(spec, [None, Some(x.retag())], &|out, len, [_, x]| {
+        spec.run([None, Some(x.retag())], &|out, len, [_, x]| {
             if const { in_place::<T, K::Out>(K::COST) } && x.ptr == out.cast_const() {
                 return contiguous::map_in_place(kernel, out.cast::<T>(), len);
             }
@@ -88,7 +88,7 @@ pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
     };
     // SAFETY: the body writes the run, and reads the operands as what they are.
     unsafe {
-        elementwise(spec, [None, Some(a.retag()), Some(b.retag())], &|out, len, [_, a, b]| {
+        spec.run([None, Some(a.retag()), Some(b.retag())], &|out, len, [_, a, b]| {
             if const { in_place::<T, K::Out>(K::COST) } && a.ptr == out.cast_const() {
                 return contiguous::zip_in_place(kernel, out.cast::<T>(), run(b, len), len);
             }
@@ -128,7 +128,7 @@ pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
     let operands = [None, Some(a.retag()), Some(b.retag()), Some(c.retag())];
     // SAFETY: the body writes the run, and reads the operands as what they are.
     unsafe {
-        elementwise(spec, operands, &|out, len, [_, a, b, c]| {
+        spec.run(operands, &|out, len, [_, a, b, c]| {
             // Three operands with two accesses each would be eight loops: repeated elements
             // are spread out instead.
             let out = typed::<K::Out>(out, len);
@@ -196,47 +196,69 @@ struct Spec<const M: usize> {
 /// What is done with a run: first byte of the result, its length, the runs of the operands.
 type Body<'a, const M: usize> = &'a (dyn Fn(*mut u8, usize, [Block; M]) + Sync);
 
+impl<const M: usize> Spec<M> {
+    /// Runs the operation.
+    ///
+    /// # Safety
+    /// The body writes every element of its run, and reads operands as the types they have.
+    #[inline]
+    unsafe fn run(
+        self,
+        operands: [Option<Tensor<()>>; M],
+        body: Body<'_, M>,
+    ) -> Result<Tensor<()>> {
+        match little(&self, &operands, body) {
+            Some(done) => done,
+            // SAFETY: passed on.
+            None => unsafe { elementwise(self, operands, body) },
+        }
+    }
+}
+
+/// The result if it is small and the operands row-major: planning would cost more than the
+/// arithmetic.
+fn little<const M: usize>(
+    spec: &Spec<M>,
+    operands: &[Option<Tensor<()>>; M],
+    body: Body<'_, M>,
+) -> Option<Result<Tensor<()>>> {
+    let first = |i: usize, out: *mut u8| {
+        operands[i].as_ref().map_or(out.cast_const(), |x| x.first(spec.sizes[i]))
+    };
+    let finish =
+        |buffer, layout| Tensor { buffer, layout, route: CONTIGUOUS, element: PhantomData };
+    if let Some(layout) = small(operands) {
+        let (numel, layout) = (layout.numel(), layout.clone().at_start());
+        return Some(Buffer::fresh(numel * spec.sizes[0]).map(|(buffer, out)| {
+            let block = |i| Block { ptr: first(i, out), repeat: false };
+            body(out, numel, std::array::from_fn(block));
+            finish(buffer, layout)
+        }));
+    }
+    let (layout, inner, steps) = rows(spec.op, operands)?;
+    Some(Buffer::fresh(layout.numel() * spec.sizes[0]).map(|(buffer, out)| {
+        for row in 0..layout.numel() / inner {
+            let block = |i: usize| {
+                let (step, repeat) = steps[i];
+                Block { ptr: first(i, out).wrapping_add(row * step * spec.sizes[i]), repeat }
+            };
+            body(out.wrapping_add(row * inner * spec.sizes[0]), inner, std::array::from_fn(block));
+        }
+        finish(buffer, layout)
+    }))
+}
+
 /// Broadcasts the operands, chooses where the result goes and hands out runs of it. Compiled
 /// once for all kernels.
 ///
 /// # Safety
-/// The body writes every element of its run, and reads operands as the types they have.
+/// As [`Spec::run`].
 unsafe fn elementwise<const M: usize>(
     spec: Spec<M>,
     mut operands: [Option<Tensor<()>>; M],
     body: Body<'_, M>,
 ) -> Result<Tensor<()>> {
-    if let Some(layout) = small(&operands) {
-        let (numel, layout) = (layout.numel(), layout.clone().at_start());
-        let (buffer, out) = Buffer::fresh(numel * spec.sizes[0])?;
-        let block = |i: usize| match &operands[i] {
-            Some(x) => Block { ptr: x.first(spec.sizes[i]), repeat: false },
-            None => Block { ptr: out, repeat: false },
-        };
-        body(out, numel, std::array::from_fn(block));
-        return Ok(Tensor { buffer, layout, route: CONTIGUOUS, element: PhantomData });
-    }
-
-    let mut shape = Dims::new();
-    for (i, x) in operands.iter().flatten().enumerate() {
-        let given = x.layout.shape();
-        shape = if i == 0 { given.into() } else { broadcast_shapes(spec.op, &shape, given)? };
-    }
-    if let Some((inner, steps)) = rows(&operands, &shape) {
-        let layout = Layout::contiguous(spec.op, &shape, spec.sizes[0])?;
-        let (buffer, out) = Buffer::fresh(layout.numel() * spec.sizes[0])?;
-        for row in 0..layout.numel() / inner {
-            let block = |i: usize| {
-                let (step, repeat) = steps[i];
-                let start =
-                    operands[i].as_ref().map_or(out.cast_const(), |x| x.first(spec.sizes[i]));
-                Block { ptr: start.wrapping_add(row * step * spec.sizes[i]), repeat }
-            };
-            let at = out.wrapping_add(row * inner * spec.sizes[0]);
-            body(at, inner, std::array::from_fn(block));
-        }
-        return Ok(Tensor { buffer, layout, route: CONTIGUOUS, element: PhantomData });
-    }
+    let shape = broadcast(spec.op, &operands)?;
     if let Some(part) = still(&operands, &shape) {
         for x in operands.iter_mut().flatten() {
             let lead = shape.len() - x.layout.rank();
@@ -257,9 +279,8 @@ unsafe fn elementwise<const M: usize>(
         } else {
             x.layout.expand(&shape)?.strides().into()
         };
-        if over.is_none() && spec.same_type[i] && fills(x, &shape, spec.sizes[i]) {
-            let offset = x.layout.offset() * spec.sizes[i];
-            over = x.buffer.as_mut_ptr().map(|ptr| (i, ptr.wrapping_add(offset)));
+        if over.is_none() && spec.same_type[i] {
+            over = replaced(x, &shape, spec.sizes[i]).map(|ptr| (i, ptr));
         }
     }
     let order = match over {
@@ -286,10 +307,8 @@ unsafe fn elementwise<const M: usize>(
             *x = copy::to_order(x, spec.sizes[i], &order.strides()[lead..])?;
             strides[i] = x.layout.expand(&shape)?.strides().into();
             // The copy is ours to write over.
-            let fits =
-                over.is_none() && spec.same_type[i] && strides[i].as_slice() == order.strides();
-            if fits && fills(x, &shape, spec.sizes[i]) {
-                over = x.buffer.as_mut_ptr().map(|ptr| (i, ptr));
+            if over.is_none() && spec.same_type[i] {
+                over = replaced(x, &shape, spec.sizes[i]).map(|ptr| (i, ptr));
             }
         }
     }
@@ -346,31 +365,51 @@ fn crosses(order: &Layout, strides: &[isize]) -> bool {
     axes().any(|axis| (1..nearest).contains(&strides[axis].unsigned_abs()))
 }
 
+/// The common shape of the operands.
+fn broadcast<const M: usize>(op: &'static str, operands: &[Option<Tensor<()>>; M]) -> Result<Dims> {
+    let mut shape = Dims::new();
+    for (i, x) in operands.iter().flatten().enumerate() {
+        let given = x.layout.shape();
+        shape = if i == 0 { Dims::from_slice(given) } else { broadcast_shapes(op, &shape, given)? };
+    }
+    Ok(shape)
+}
+
 /// The layout of the operands if all of them are small, row-major and of one shape.
 #[inline]
 fn small<const M: usize>(operands: &[Option<Tensor<()>>; M]) -> Option<&Layout> {
     let layout = &operands[M - 1].as_ref()?.layout;
-    let same = |x: &Tensor<()>| x.layout.shape() == layout.shape() && x.layout.is_contiguous();
-    (layout.numel() <= SMALL && operands.iter().flatten().all(same)).then_some(layout)
+    if layout.numel() > SMALL || !layout.is_contiguous() {
+        return None;
+    }
+    // An iterator: comparing slices calls a function.
+    let same = |x: &Tensor<()>| x.layout.shape().iter().eq(layout.shape());
+    let others = || operands[..M - 1].iter().flatten();
+    others().all(|x| same(x) && x.layout.is_contiguous()).then_some(layout)
 }
 
 /// Rows of a small result, if every operand is row-major and has all rows, or one row or one
-/// column for all: the elements of a row, and for each operand how far rows lie apart and whether
-/// a row is one repeated element (bench `backend`, row `add 4×4 by a row`).
-#[inline]
+/// column for all: the layout of the result, the elements of a row, and for each operand how far
+/// rows lie apart and whether a row is one repeated element (bench `backend`, row `add 4×4 by a
+/// row`).
 fn rows<const M: usize>(
+    op: &'static str,
     operands: &[Option<Tensor<()>>; M],
-    shape: &[usize],
-) -> Option<(usize, [(usize, bool); M])> {
-    let total = crate::layout::checked_numel(shape).filter(|&n| n > 0 && n <= SMALL)?;
+) -> Option<(Layout, usize, [(usize, bool); M])> {
+    if operands.iter().flatten().any(|x| x.layout.numel() > SMALL || !x.layout.is_contiguous()) {
+        return None;
+    }
+    let shape = broadcast(op, operands).ok()?;
+    let layout = Layout::contiguous(op, &shape, 1).ok()?;
+    let total = layout.numel();
+    if !(1..=SMALL).contains(&total) {
+        return None;
+    }
     let mut inner = total;
     let mut steps = [(0, false); M];
     for (x, step) in operands.iter().zip(&mut steps) {
         let Some(layout) = x.as_ref().map(|x| &x.layout) else { continue };
         let (own, numel) = (layout.shape(), layout.numel());
-        if !layout.is_contiguous() {
-            return None;
-        }
         let ones = own.iter().take_while(|&&n| n == 1).count();
         let kept = own.len() - own.iter().rev().take_while(|&&n| n == 1).count();
         let lead = shape.len() - own.len();
@@ -400,14 +439,17 @@ fn rows<const M: usize>(
             step.0 = inner;
         }
     }
-    Some((inner, steps))
+    Some((layout, inner, steps))
 }
 
-/// Whether the operand has the shape of the result and nothing else in its memory.
-fn fills(x: &Tensor<()>, shape: &[usize], size: usize) -> bool {
-    x.layout.shape() == shape
+/// Where the operand starts, if the result may be written over it: it has the shape of the result,
+/// nothing else in its memory, and no other owner.
+fn replaced(x: &mut Tensor<()>, shape: &[usize], size: usize) -> Option<*mut u8> {
+    let fills = x.layout.shape() == shape
         && x.buffer.len() == x.layout.numel() * size
-        && forward(shape, x.layout.strides()).is_some_and(|layout| layout.is_dense())
+        && forward(shape, x.layout.strides()).is_some_and(|layout| layout.is_dense());
+    let start = x.layout.offset() * size;
+    if fills { x.buffer.as_mut_ptr().map(|ptr| ptr.wrapping_add(start)) } else { None }
 }
 
 /// The strides as a layout, unless some run backwards.

@@ -195,9 +195,9 @@ pub(crate) fn reduced_shape(
     shape: &[usize],
     axes: &[usize],
 ) -> Result<(Dims, SmallVec<[usize; 6]>)> {
-    let mut sorted: SmallVec<[usize; 6]> = axes.into();
+    let mut sorted = SmallVec::from_slice(axes);
     sorted.sort_unstable();
-    let mut out: Dims = shape.into();
+    let mut out = Dims::from_slice(shape);
     for (i, &axis) in sorted.iter().enumerate() {
         check_axis(op, axis, shape.len())?;
         if i > 0 && sorted[i - 1] == axis {

@@ -4,14 +4,13 @@ use super::{AnyTensor, FromNumber, Number};
 use crate::dtype::DType;
 use crate::error::{Result, TensorError};
 use crate::layout::{Dims, checked_numel};
+use crate::map::SMALL;
 use crate::random::{self, Distribution, Generator};
 use crate::tensor::Tensor;
 use crate::{create, with_dtype};
 
-/// Most equal elements that are written out: small operations are faster on rows.
-const DENSE: usize = 4096;
-/// Most equal elements that are not: what no memory holds is an error at once and not when it is
-/// first written to.
+/// Most equal elements that are not written out: what no memory holds is an error at once and not
+/// when it is first written to.
 const REPEATED: usize = 1 << 38;
 
 /// Whether an integer is a value of an integer dtype.
@@ -30,7 +29,7 @@ impl AnyTensor {
     /// # Errors
     /// [`TensorError::SizeOverflow`], [`TensorError::OutOfMemory`].
     pub fn full(shape: &[usize], value: Number, dtype: DType) -> Result<AnyTensor> {
-        let repeated = DENSE + 1..=REPEATED;
+        let repeated = SMALL + 1..=REPEATED;
         let large = checked_numel(shape).is_some_and(|numel| repeated.contains(&numel));
         let of: Dims = if large { shape.iter().map(|_| 1).collect() } else { shape.into() };
         let x = with_dtype!(dtype, T in all => {

@@ -16,6 +16,9 @@ pub const LANES: usize = 32;
 /// are under way at a time (bench `backend`, row `sum 1024²`).
 const NARROW_LANES: usize = 64;
 
+/// Lanes of the shortest rows, of which more would see nothing (bench `backend`, row `sum 4×4`).
+const SHORT: usize = 8;
+
 struct Row<'a, T: Scalar, F> {
     fold: F,
     x: &'a [T],
@@ -25,7 +28,9 @@ impl<T: Scalar, F: Fold<T>> Loop for Row<'_, T, F> {
     type Output = F::Acc;
     #[inline(always)]
     fn run(self) -> F::Acc {
-        if const { size_of::<F::Acc>() <= 4 } {
+        if self.x.len() <= SHORT {
+            self.by::<SHORT>()
+        } else if const { size_of::<F::Acc>() <= 4 } {
             self.by::<NARROW_LANES>()
         } else {
             self.by::<LANES>()
