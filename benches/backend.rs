@@ -648,22 +648,24 @@ fn calls(run: &mut Run) -> usize {
     (Duration::from_millis(20).as_nanos() / once.as_nanos().max(50)).clamp(1, 20_000) as usize
 }
 
-/// Peak memory of this process in KiB.
-fn peak() -> Option<usize> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().trim_end_matches(" kB").parse().ok()
+/// A figure of this process in KiB.
+fn status(name: &str) -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }
 
-/// Trains on one backend and prints by how much the peak of the process grew.
+/// Trains on one backend and prints by how much the peak of the process grew, and how much of that
+/// is not the program's own file, which stays in memory once touched.
 fn train(backend: &str) {
     fn steps<A: AutodiffBackend>(encode: Encoder<A>) {
-        let before = peak().unwrap_or(0);
+        let before = ["VmHWM", "RssFile"].map(status);
         let mut step = transformer::<A>(&Default::default(), encode, true);
         for _ in 0..20 {
             black_box(step().into_data());
         }
-        println!("{}", peak().unwrap_or(0).saturating_sub(before));
+        let all = status("VmHWM").saturating_sub(before[0]);
+        println!("{all} {}", all.saturating_sub(status("RssFile").saturating_sub(before[1])));
     }
     match backend {
         "t4a" => steps::<Autodiff<burn_t4a::BurnT4a>>(plain_encoder),
@@ -704,19 +706,21 @@ fn machine() {
 
 fn memory(threads: &str) {
     let Ok(program) = std::env::current_exe() else { return };
-    print!("peak memory of the transformer step in MiB:");
+    print!("peak memory of the transformer step in MiB, and without code:");
     for backend in ["t4a", "fused", "flex", "ndarray"] {
         let args = ["--threads", threads, "--train", backend];
         let Ok(out) = std::process::Command::new(&program).args(args).output() else { continue };
-        let grown: f64 = String::from_utf8_lossy(&out.stdout).trim().parse().unwrap_or(f64::NAN);
-        print!("  {backend} {:.1}", grown / 1024.0);
+        print!("  {backend}");
+        for grown in String::from_utf8_lossy(&out.stdout).split_whitespace() {
+            print!(" {:.1}", grown.parse().unwrap_or(f64::NAN) / 1024.0);
+        }
     }
     println!();
 }
 
 fn main() {
     let mut train_on = None;
-    let mut filter = None;
+    let (mut filter, mut alone) = (None, false);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -727,6 +731,7 @@ fn main() {
                 t4a_tensor::loops::parallel::set_threads(threads);
             }
             "--train" => train_on = args.next(),
+            "--alone" => alone = true,
             "--bench" => {}
             _ => filter = Some(arg),
         }
@@ -751,6 +756,17 @@ fn main() {
     let mut logs = [0.0f64; 2];
     let (mut count, mut wrong) = (0, 0);
     for row in rows.iter().filter(|row| filter.as_ref().is_none_or(|f| row.name.contains(f))) {
+        if alone {
+            // BurnT4a only, for a profiler.
+            let mut run = row.make[0]();
+            let (begin, mut calls) = (Instant::now(), 0);
+            while begin.elapsed() < Duration::from_secs(2) {
+                run(false);
+                calls += 1;
+            }
+            println!("{:<34} {:>10.2}", row.name, 2e6 / f64::from(calls));
+            continue;
+        }
         let mut runs: Vec<Run> = row.make.iter().chain(&row.fused).map(|make| make()).collect();
         let results: Vec<TensorData> = runs.iter_mut().filter_map(|run| run(true)).collect();
         let off = [Some(&results[0]), results.get(3)].into_iter().flatten();
