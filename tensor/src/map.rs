@@ -235,7 +235,7 @@ fn little<const M: usize>(
             finish(buffer, layout)
         }));
     }
-    let (layout, inner, steps) = rows(spec.op, operands)?;
+    let Rows { layout, inner, steps } = rows(spec.op, operands)?;
     Some(Buffer::fresh(layout.numel() * spec.sizes[0]).map(|(buffer, out)| {
         for row in 0..layout.numel() / inner {
             let block = |i: usize| {
@@ -388,14 +388,18 @@ fn small<const M: usize>(operands: &[Option<Tensor<()>>; M]) -> Option<&Layout> 
     others().all(|x| same(x) && x.layout.is_contiguous()).then_some(layout)
 }
 
-/// Rows of a small result, if every operand is row-major and has all rows, or one row or one
-/// column for all: the layout of the result, the elements of a row, and for each operand how far
-/// rows lie apart and whether a row is one repeated element (bench `backend`, row `add 4×4 by a
-/// row`).
-fn rows<const M: usize>(
-    op: &'static str,
-    operands: &[Option<Tensor<()>>; M],
-) -> Option<(Layout, usize, [(usize, bool); M])> {
+/// Rows of a small result that are handed out one by one.
+struct Rows<const M: usize> {
+    layout: Layout,
+    /// Elements of a row.
+    inner: usize,
+    /// How far rows of an operand lie apart, and whether a row is one repeated element.
+    steps: [(usize, bool); M],
+}
+
+/// The rows of a small result, if every operand is row-major and has all rows, or one row or one
+/// column for all (bench `backend`, row `add 4×4 by a row`).
+fn rows<const M: usize>(op: &'static str, operands: &[Option<Tensor<()>>; M]) -> Option<Rows<M>> {
     if operands.iter().flatten().any(|x| x.layout.numel() > SMALL || !x.layout.is_contiguous()) {
         return None;
     }
@@ -439,7 +443,7 @@ fn rows<const M: usize>(
             step.0 = inner;
         }
     }
-    Some((layout, inner, steps))
+    Some(Rows { layout, inner, steps })
 }
 
 /// Where the operand starts, if the result may be written over it: it has the shape of the result,
