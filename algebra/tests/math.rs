@@ -286,6 +286,43 @@ fn gelu() {
     }
 }
 
+/// Against the formula in f64 near zero, and against the continued fraction on the tails, where the
+/// formula cancels.
+#[test]
+fn gelu_derivative() {
+    let density = |x: f64| libm::exp(-0.5 * x * x) / (2.0 * std::f64::consts::PI).sqrt();
+    let cdf = |x: f64| 0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2);
+    let within = |got: f64, want: f64, x: f64, ulps: f64, epsilon: f64| {
+        let scale = want.abs().max(cdf(-x.abs())).max(1e-300);
+        let far = (got - want).abs() / (scale * epsilon);
+        assert!(far <= ulps, "gelu′({x:e}) = {got:e}, not {want:e}: {far} ulp");
+    };
+    let mut p = Patterns(7);
+    for _ in 0..200_000 {
+        let x = p.within(12.0);
+        let single_x = x as f32;
+        let exact = f64::from(single_x);
+        let want = cdf(exact) + exact * density(exact);
+        within(single::gelu_derivative(single_x).into(), want, exact, 8.0, f32::EPSILON.into());
+        let x = x / 4.0;
+        within(double::gelu_derivative(x), cdf(x) + x * density(x), x, 16.0, f64::EPSILON);
+    }
+    for i in 24..=296 {
+        let a = 0.125 * f64::from(i);
+        let fraction = (1..400).rev().fold(a, |below, k| a + f64::from(k) / below);
+        let want = density(a) * (fraction.recip() - a);
+        within(double::gelu_derivative(-a), want, a, 16.0, f64::EPSILON);
+        within(double::gelu_derivative(a), 1.0 - want, a, 1.0, f64::EPSILON);
+    }
+    for (x, want) in [(f64::INFINITY, 1.0), (0.0, 0.5), (-0.0, 0.5), (f64::NEG_INFINITY, 0.0)] {
+        assert_eq!(double::gelu_derivative(x), want);
+        assert_eq!(f64::from(single::gelu_derivative(x as f32)), want);
+    }
+    assert!(
+        double::gelu_derivative(f64::NAN).is_nan() && single::gelu_derivative(f32::NAN).is_nan()
+    );
+}
+
 #[test]
 fn slices_of_sines_equal_the_scalars() {
     // Blocks with and without far arguments, and a ragged end.

@@ -120,19 +120,33 @@ pub(super) fn erfc<L: Gaussian>(x: L) -> L {
     pick(x < L::of(0.0), L::of(2.0) - tail, tail)
 }
 
-/// `x·Φ(x)`, Φ(x) = ½ erfc(−x/√2); both tails are `½ e^(−x²/2)·erfcx(|x|/√2)`.
+/// `(a, t, e)` with a = |x|, no farther than the tail reaches, and Φ(−a) = ½ erfc(a/√2) = t·e,
+/// e = e^(−a²/2): both tails of the normal distribution.
 #[inline(always)]
-pub(super) fn gelu<L: Gaussian>(x: L) -> L {
+fn normal_tail<L: Gaussian>(x: L) -> (L, L, L) {
     let farthest = L::of(L::FARTHEST * std::f64::consts::SQRT_2);
     let a = at_most(x.abs(), farthest);
     let z = a * a;
     let half = L::of(-0.5);
     let lost = half * a.fma(a, -z);
     let y = a * L::of(std::f64::consts::FRAC_1_SQRT_2);
-    let tail = L::of(0.5) * erfcx(y);
-    let e = exp_sum(half * z, lost, 0.0);
+    (a, L::of(0.5) * erfcx(y), exp_sum(half * z, lost, 0.0))
+}
+
+/// `x·Φ(x)`.
+#[inline(always)]
+pub(super) fn gelu<L: Gaussian>(x: L) -> L {
+    let (a, tail, e) = normal_tail(x);
     // On the left the exponential comes last, so that only one product may be subnormal, and the
     // limited argument keeps −∞·0 away.
     let left = -(a * tail) * e;
     pick(x < L::of(0.0), left, x * (-tail).fma(e, L::of(1.0)))
+}
+
+/// `(x·Φ(x))′ = Φ(x) + x·φ(x)`, φ(x) = e^(−x²/2)/√(2π).
+#[inline(always)]
+pub(super) fn gelu_derivative<L: Gaussian>(x: L) -> L {
+    let (a, tail, e) = normal_tail(x);
+    let left = a.fma(L::of(-0.398_942_280_401_432_7), tail) * e;
+    pick(x < L::of(0.0), left, L::of(1.0) - left)
 }

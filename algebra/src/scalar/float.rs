@@ -164,6 +164,8 @@ macro_rules! float {
             #[inline(always)]
             fn gelu(self) -> Self { math::$t::gelu(self) }
             #[inline(always)]
+            fn gelu_derivative(self) -> Self { math::$t::gelu_derivative(self) }
+            #[inline(always)]
             fn sin_slice(values: &mut [Self]) { math::$t::sin_slice(values) }
             #[inline(always)]
             fn cos_slice(values: &mut [Self]) { math::$t::cos_slice(values) }

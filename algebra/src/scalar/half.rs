@@ -156,7 +156,8 @@ macro_rules! half_float {
             fn is_finite(self) -> bool { $to(self).is_finite() }
             half_float!(@through $to $from:
                 floor ceil trunc round sqrt exp exp_m1 ln ln_1p sin cos tan asin acos atan
-                sinh cosh tanh asinh acosh atanh erf erfc gelu sigmoid);
+                sinh cosh tanh asinh acosh atanh erf erfc gelu gelu_derivative
+                sigmoid);
             #[inline(always)]
             fn powf(self, rhs: Self) -> Self { $from(Float::powf($to(self), $to(rhs))) }
             #[inline(always)]

@@ -201,6 +201,8 @@ pub trait Float: Real + Field<Real = Self> {
     fn erfc(self) -> Self;
     /// Gaussian error linear unit `½ self·(1 + erf(self/√2))`, accurate relative to its value.
     fn gelu(self) -> Self;
+    /// Derivative of [`Float::gelu`].
+    fn gelu_derivative(self) -> Self;
     /// `1 / (1 + e^(−self))`.
     fn sigmoid(self) -> Self;
 

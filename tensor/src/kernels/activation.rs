@@ -24,29 +24,12 @@ binary! {
     ReluBackward "relu_backward" 1: Float |y, g| -> T { if y > T::ZERO { g } else { T::ZERO } };
     /// `g·σ·(1 − σ)`: `(output, g)`.
     SigmoidBackward "sigmoid_backward" 1: Float |y, g| -> T { g.mul(y).mul(T::ONE.sub(y)) };
-    /// `g·(Φ(x) + x·φ(x))` with the normal density `φ`: `(x, g)`.
-    GeluBackward "gelu_backward" 24: Float |x, g| -> T {
-        g.mul(x.mul_add(normal_density(x), normal_cdf(x)))
-    };
+    /// `g·(x·Φ(x))′`: `(x, g)`.
+    GeluBackward "gelu_backward" 16: Float |x, g| -> T { g.mul(x.gelu_derivative()) };
     /// `g·σ(−x)`: `(x, g)`.
     LogSigmoidBackward "log_sigmoid_backward" 8: Float |x, g| -> T { g.mul(x.neg().sigmoid()) };
     /// `x` where positive, else `a·x`: `(x, a)`.
     Prelu "prelu" 1: Float |x, a| -> T { if x < T::ZERO { x.mul(a) } else { x } };
-}
-
-const FRAC_1_SQRT_2PI: f64 = 0.398_942_280_401_432_7;
-
-/// `e^(−x²/2) / √(2π)`.
-#[inline(always)]
-fn normal_density<T: Float>(x: T) -> T {
-    x.mul(x).mul(T::from_f64(-0.5)).exp().mul(T::from_f64(FRAC_1_SQRT_2PI))
-}
-
-/// `(1 + erf(x/√2)) / 2`.
-#[inline(always)]
-fn normal_cdf<T: Float>(x: T) -> T {
-    let erf = x.mul(T::from_f64(std::f64::consts::FRAC_1_SQRT_2)).erf();
-    erf.mul_add(T::from_f64(0.5), T::from_f64(0.5))
 }
 
 /// `x` where positive, else `slope·x`.
