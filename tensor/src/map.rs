@@ -567,6 +567,35 @@ mod tests {
     }
 
     #[test]
+    fn small_row_major_operands_broadcast_by_rows_columns_and_elements() {
+        let pairs: [(&[usize], &[usize]); 9] = [
+            (&[4, 5], &[1, 5]),
+            (&[4, 5], &[5]),
+            (&[4, 5], &[4, 1]),
+            (&[4, 5], &[1, 1]),
+            (&[4, 5], &[]),
+            (&[2, 3, 4], &[3, 1]),
+            (&[2, 3, 4], &[2, 1, 1]),
+            (&[2, 3, 4], &[2, 3, 1]),
+            (&[4, 1], &[1, 5]),
+        ];
+        for (full, part) in pairs {
+            let shape = broadcast_shapes("test", full, part).unwrap();
+            // From an offset, as a view.
+            let part = [&[2][..], part].concat();
+            let part = arange(&part).slice_axis(0, 1, 1, 1).unwrap().squeeze(0).unwrap();
+            let full = arange(full);
+            let values = |x: &Tensor<i32>| x.expand(&shape).unwrap().to_vec().unwrap();
+            let (a, b) = (values(&full), values(&part));
+            let want: Vec<i32> = a.iter().zip(&b).map(|(x, y)| x - y).collect();
+            let got = zip(Sub, full.clone(), part.clone()).unwrap();
+            assert_eq!((got.shape(), got.to_vec().unwrap()), (&shape[..], want), "{part:?}");
+            let want: Vec<i32> = a.iter().zip(&b).map(|(x, y)| y - x).collect();
+            assert_eq!(zip(Sub, part, full).unwrap().to_vec().unwrap(), want);
+        }
+    }
+
+    #[test]
     fn a_unique_operand_is_overwritten_and_a_shared_one_is_not() {
         let fresh = || Tensor::full(&[100, 100], 3i32).unwrap();
         let (a, b) = (fresh(), fresh());
