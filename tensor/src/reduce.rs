@@ -67,10 +67,8 @@ pub fn reduce<T: Scalar, F: Fold<T>>(
         && reduced.iter().rev().enumerate().all(|(i, &axis)| axis + 1 + i == x.rank())
     {
         // Small and row-major: planning would cost more (bench `backend`, row `sum 4×4`).
-        // SAFETY: rows of `n` elements, one for each result.
-        unsafe {
-            let pitch = [n as isize, 1];
-            loops::fold::rows(fold, data.as_ptr(), out.as_mut_ptr(), pitch, data.len() / n, n);
+        for (out, row) in out.as_mut_slice().iter_mut().zip(data.chunks_exact(n)) {
+            out.write(fold.finish(loops::fold::row(fold, row), n));
         }
     } else if let Some(data) = x.as_slice()
         && (1..=FEW).contains(&out.layout().numel())
@@ -159,7 +157,13 @@ impl<T: Scalar, F: Fold<T>> FoldLoops for Typed<T, F> {
         }
     }
     unsafe fn rows(&self, x: *const u8, out: *mut u8, pitch: [isize; 2], rows: usize, len: usize) {
-        unsafe { loops::fold::rows(self.0, x.cast::<T>(), out.cast(), pitch, rows, len) };
+        let (x, out) = (x.cast::<T>(), out.cast::<F::Out>());
+        for i in 0..rows as isize {
+            unsafe {
+                let row = slice::from_raw_parts(x.offset(i * pitch[0]), len);
+                out.offset(i * pitch[1]).write(self.0.finish(loops::fold::row(self.0, row), len));
+            }
+        }
     }
     unsafe fn columns(&self, rows: usize, x: *const u8, pitch: isize, acc: *mut u8, len: usize) {
         unsafe {

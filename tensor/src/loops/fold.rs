@@ -70,48 +70,6 @@ pub fn row<T: Scalar, F: Fold<T>>(fold: F, x: &[T]) -> F::Acc {
     dispatch(Row { fold, x })
 }
 
-struct Rows<T: Scalar, F: Fold<T>> {
-    fold: F,
-    x: *const T,
-    out: *mut F::Out,
-    pitch: [isize; 2],
-    rows: usize,
-    len: usize,
-}
-
-impl<T: Scalar, F: Fold<T>> Loop for Rows<T, F> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        let fold = self.fold;
-        for i in 0..self.rows as isize {
-            // SAFETY: row `i` holds `len` elements, and there is room for its result.
-            unsafe {
-                let x = std::slice::from_raw_parts(self.x.offset(i * self.pitch[0]), self.len);
-                let acc = Row { fold, x }.run();
-                self.out.offset(i * self.pitch[1]).write(fold.finish(acc, self.len));
-            }
-        }
-    }
-}
-
-/// The results of rows that lie evenly apart; pitches count elements and results.
-///
-/// # Safety
-/// Row `r`, `len` elements from `x + r·pitch[0]`, is readable, and `out + r·pitch[1]` is writable,
-/// for every `r < rows`.
-#[inline]
-pub unsafe fn rows<T: Scalar, F: Fold<T>>(
-    fold: F,
-    x: *const T,
-    out: *mut F::Out,
-    pitch: [isize; 2],
-    rows: usize,
-    len: usize,
-) {
-    dispatch(Rows { fold, x, out, pitch, rows, len });
-}
-
 struct Columns<'a, T: Scalar, F: Fold<T>> {
     fold: F,
     rows: usize,
