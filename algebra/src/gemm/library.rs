@@ -14,7 +14,8 @@
 //! ```
 //!
 //! Below that faer was faster (4×4: 37 ns against 290 ns); there the driver serves instead, which
-//! packs once and calls nothing, and for the smallest products (a 4×4 one in 30 ns) plain loops:
+//! packs once and calls nothing, and for the smallest products plain loops (4×4 with all set-up: 0.13
+//! µs against 0.22 by the driver):
 //!
 //! ```text
 //! f32           n = 4       8         12        16        24        32
