@@ -10,11 +10,14 @@ use t4a_algebra::simd::{Loop, dispatch};
 use super::{PoolOptions, check_output, positions, sizes};
 use crate::copy::row_major;
 use crate::error::{Result, TensorError};
+use crate::layout::numel_of;
 use crate::loops::parallel::{self, SendPtr};
 use crate::loops::written;
 use crate::nn::for_each_chunk;
+use crate::output::Output;
 use crate::route::{Path, Route};
-use crate::tensor::{Output, Tensor};
+use crate::storage::collect;
+use crate::tensor::Tensor;
 
 /// `y[n, c, i, j]` = the sum over window (i, j) divided by its number of elements: of those inside
 /// of x, or with `count_padding` of those inside of the padded plane.
@@ -95,9 +98,9 @@ fn stepped(
             let count = if count_padding { to.saturating_sub(from) } else { inside.len() };
             (inside, count.max(1))
         };
-        (0..counts[axis]).map(window).collect()
+        collect(counts[axis], (0..counts[axis]).map(window))
     };
-    Ok([axis(0), axis(1)])
+    Ok([axis(0)?, axis(1)?])
 }
 
 fn adaptive(op: &'static str, x: &[usize], size: [usize; 2]) -> Result<[Windows; 2]> {
@@ -113,9 +116,10 @@ fn adaptive(op: &'static str, x: &[usize], size: [usize; 2]) -> Result<[Windows;
             let count = range.len().max(1);
             (range, count)
         };
-        (0..size).map(window).collect()
+        collect(size, (0..size).map(window))
     };
-    Ok([axis(h, size[0]), axis(w, size[1])])
+    numel_of(op, &[x[0], x[1], size[0], size[1]])?;
+    Ok([axis(h, size[0])?, axis(w, size[1])?])
 }
 
 fn forward<T: Float>(op: &'static str, x: &Tensor<T>, windows: &[Windows; 2]) -> Result<Tensor<T>> {
