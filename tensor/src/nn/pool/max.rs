@@ -108,9 +108,10 @@ fn pool<T: Float, const INDICES: bool>(
     // Along a line: where windows of step s are runs, position u lies in phase u mod s at u div s.
     let (step, padding) = (options.stride[1], options.padding[1]);
     let reach = (ow - 1) * step + (options.window[1] - 1) * options.dilation[1] + 1;
-    // Windows that reach far beyond x are looked at one by one instead.
-    let far = reach > FAR * (w + 1024);
-    let pitch = if far { 0 } else { reach.max(padding + w).div_ceil(step) };
+    // Windows that reach far beyond x, or lie far apart, are looked at one by one instead.
+    let line = reach.max(padding + w).next_multiple_of(step);
+    let far = line > FAR * (w + 1024);
+    let pitch = if far { 0 } else { line / step };
     // Each window's first column inside of x: the answer if all elements are −∞.
     let left = |j: usize| {
         let k = padding.saturating_sub(j * step).div_ceil(options.dilation[1]);
@@ -123,7 +124,7 @@ fn pool<T: Float, const INDICES: bool>(
     let per_chunk = (CHUNK / (h * w).max(oh * ow).max(1)).max(1);
     for_each_chunk(planes.div_ceil(per_chunk), parallel::worthwhile(work, 1), &|chunk| {
         let mut row = Tensor::<T>::full(&[if INDICES { 0 } else { w }], T::NEG_INFINITY)?;
-        let mut line = Tensor::<T>::full(&[pitch.saturating_mul(step)], T::NEG_INFINITY)?;
+        let mut line = Tensor::<T>::full(&[pitch * step], T::NEG_INFINITY)?;
         let mut best = Tensor::<i32>::zeros(&[lefts.len()])?;
         let (row, line, best) = (row.as_mut_slice()?, line.as_mut_slice()?, best.as_mut_slice()?);
         for plane in chunk * per_chunk..((chunk + 1) * per_chunk).min(planes) {
