@@ -165,7 +165,7 @@ fn pools(input: &mut Input<'_>) {
             Some(n) => {
                 let padded = x[2 + i] as u128 + 2 * p as u128;
                 let left = (padded - (d as u128 * (k as u128 - 1) + 1)) % s as u128;
-                *count = n + usize::from(options.ceil && left > 0);
+                *count = n.saturating_add(usize::from(options.ceil && left > 0));
             }
             None => {
                 let got = max_pool(&t, &options);

@@ -41,3 +41,5 @@ macro_rules! targets {
 }
 
 targets!(views indices windows);
+#[cfg(all(feature = "burn", not(miri)))]
+targets!(data records);
