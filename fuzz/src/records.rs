@@ -1,11 +1,14 @@
 //! Saved modules with some bytes exchanged: an error or a module, nothing else.
+//!
+//! In MessagePack: Burn's recorder of bare binary data believes any length that it reads and asks for
+//! that much memory before a backend sees anything.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
-use burn::record::{BinBytesRecorder, FullPrecisionSettings, HalfPrecisionSettings, Recorder};
+use burn::record::{FullPrecisionSettings, HalfPrecisionSettings, NamedMpkBytesRecorder, Recorder};
 use burn::tensor::Tensor;
 use burn_t4a::BurnT4a;
 
@@ -18,8 +21,8 @@ fn saved(half: bool) -> &'static [u8] {
     SAVED[usize::from(half)].get_or_init(|| {
         let record = model().into_record();
         let bytes = match half {
-            true => BinBytesRecorder::<HalfPrecisionSettings>::default().record(record, ()),
-            false => BinBytesRecorder::<FullPrecisionSettings>::default().record(record, ()),
+            true => NamedMpkBytesRecorder::<HalfPrecisionSettings>::default().record(record, ()),
+            false => NamedMpkBytesRecorder::<FullPrecisionSettings>::default().record(record, ()),
         };
         bytes.expect("a record of a small module")
     })
@@ -45,8 +48,10 @@ pub fn run(bytes: &[u8]) {
     // Burn's methods cannot return the errors of a backend: these are panics with a text.
     let result = catch_unwind(AssertUnwindSafe(|| {
         let loaded = match half {
-            true => BinBytesRecorder::<HalfPrecisionSettings>::default().load(record, &device),
-            false => BinBytesRecorder::<FullPrecisionSettings>::default().load(record, &device),
+            true => NamedMpkBytesRecorder::<HalfPrecisionSettings>::default().load(record, &device),
+            false => {
+                NamedMpkBytesRecorder::<FullPrecisionSettings>::default().load(record, &device)
+            }
         };
         loaded.ok().map(|record| model().load_record(record))
     }));
