@@ -41,5 +41,3 @@ macro_rules! targets {
 }
 
 targets!(views indices windows);
-#[cfg(all(feature = "burn", not(miri)))]
-targets!(data records);

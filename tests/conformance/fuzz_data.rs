@@ -3,7 +3,7 @@
 use burn_backend::{BoolDType, Bytes, DType, TensorData, TensorMetadata};
 use burn_t4a::T4aTensor;
 
-use crate::input::Input;
+use t4a_fuzz::input::Input;
 
 const DTYPES: [DType; 15] = [
     DType::F64,
@@ -24,7 +24,7 @@ const DTYPES: [DType; 15] = [
 ];
 
 /// Runs a case.
-pub fn run(bytes: &[u8]) {
+fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let dtype = input.pick(&DTYPES);
     let shape: Vec<usize> = match input.once_in(3) {
@@ -81,4 +81,9 @@ pub fn run(bytes: &[u8]) {
 
 fn axes(rank: usize) -> Vec<usize> {
     (0..rank).collect()
+}
+
+#[test]
+fn data_of_any_content() {
+    bolero::check!().with_max_len(600).for_each(|bytes: &[u8]| run(bytes));
 }

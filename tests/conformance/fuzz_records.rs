@@ -12,7 +12,7 @@ use burn::record::{FullPrecisionSettings, HalfPrecisionSettings, NamedMpkBytesRe
 use burn::tensor::Tensor;
 use burn_t4a::BurnT4a;
 
-use crate::input::Input;
+use t4a_fuzz::input::Input;
 
 type B = BurnT4a;
 
@@ -33,7 +33,7 @@ fn model() -> Linear<B> {
 }
 
 /// Runs a case.
-pub fn run(bytes: &[u8]) {
+fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let half = input.once_in(2);
     let mut record = saved(half).to_vec();
@@ -62,4 +62,9 @@ pub fn run(bytes: &[u8]) {
             y.into_data().bytes.len()
         }));
     }
+}
+
+#[test]
+fn records_with_exchanged_bytes() {
+    bolero::check!().with_max_len(24).for_each(|bytes: &[u8]| run(bytes));
 }
