@@ -22,6 +22,7 @@ mod einsum;
 mod error;
 mod greedy;
 mod labelled;
+mod memory;
 mod network;
 mod pair;
 mod path;
