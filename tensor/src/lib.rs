@@ -29,6 +29,8 @@ pub mod map;
 pub mod matmul;
 mod movement;
 pub mod nn;
+// Loops come to it one by one.
+#[allow(dead_code)]
 pub(crate) mod output;
 pub mod pool;
 pub mod random;
