@@ -139,7 +139,7 @@ impl<'a, T: Copy> Fresh<'a, T> {
 
     /// Writes `f(0)`, `f(1)`, …
     #[inline(always)]
-    pub(crate) fn from_fn(self, mut f: impl FnMut(usize) -> T) -> Full<'a, T> {
+    pub(crate) fn each(self, mut f: impl FnMut(usize) -> T) -> Full<'a, T> {
         for (i, out) in self.0.iter_mut().enumerate() {
             out.write(f(i));
         }
@@ -304,7 +304,7 @@ mod tests {
             for parallel in [false, true] {
                 let out = Output::<u64>::new("test", &[5, 7]).unwrap();
                 let out = out.write(|out| {
-                    out.par_chunks(len, parallel, |i, part| part.from_fn(|j| (i * len + j) as u64))
+                    out.par_chunks(len, parallel, |i, part| part.each(|j| (i * len + j) as u64))
                 });
                 assert_eq!(out.to_vec().unwrap(), (0..35).collect::<Vec<_>>());
             }
