@@ -6,7 +6,7 @@
 //! of sums.
 
 use crate::Scalar;
-use crate::gemm::{self, Product};
+use crate::gemm::Kernel;
 
 /// (T, ⊕, ⊗) with identities 0 and 1: ⊕ is associative and commutative, ⊗ is associative and
 /// distributes over ⊕, and 0 ⊗ a = a ⊗ 0 = 0. ⊗ need not commute; its order is kept.
@@ -66,15 +66,8 @@ pub trait Semiring<T: Scalar>: Copy + Send + Sync + 'static {
         true
     }
 
-    /// The matrix product. The default is [`gemm::generic`]; a semiring that knows a better way
-    /// overrides it, for all products or for some shapes.
-    ///
-    /// # Safety
-    /// Called by [`Product::run`], which has proved what [`Product::batch`] asks for.
-    unsafe fn gemm(p: &Product<'_, T>) {
-        // SAFETY: passed on.
-        unsafe { gemm::generic::<Self, T>(p) }
-    }
+    /// The matrix product: a semiring that knows a better way than the generic one names it here.
+    const GEMM: Kernel<T> = Kernel::generic::<Self>();
 }
 
 /// A semiring whose ⊕ picks one of its operands, so that every sum has a winner.
@@ -85,15 +78,8 @@ pub trait Selective<T: Scalar>: Semiring<T> {
     /// `a ⊕ b = a` where it holds. Elements of which neither is better are interchangeable.
     fn better(a: T, b: T) -> bool;
 
-    /// The matrix product and the winners. The default is [`gemm::generic_select`].
-    ///
-    /// # Safety
-    /// Called by [`Product::select`] on a product with a place for the winners, which has proved
-    /// what [`Product::batch`] asks for.
-    unsafe fn gemm_select(p: &Product<'_, T>) {
-        // SAFETY: passed on.
-        unsafe { gemm::generic_select::<Self, T>(p) }
-    }
+    /// The matrix product and the winners.
+    const GEMM_SELECT: Kernel<T, true> = Kernel::generic_select::<Self>();
 }
 
 /// A selective semiring whose ⊗ keeps strict preference: if `a` is better than `b`, then `a ⊗ x` is

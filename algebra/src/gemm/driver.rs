@@ -36,7 +36,7 @@ const B_BYTES: usize = 2 << 20;
 ///
 /// # Safety
 /// The operands must be as [`Product::batch`] promises.
-pub unsafe fn product<S: Semiring<T>, T: Scalar>(p: &Product<'_, T>) {
+pub(super) unsafe fn product<S: Semiring<T>, T: Scalar>(p: &Product<'_, T>) {
     // SAFETY: passed on.
     unsafe { partition::for_each(p, |block| run::<S, Plain<S>, T>(&block)) }
 }
@@ -45,7 +45,7 @@ pub unsafe fn product<S: Semiring<T>, T: Scalar>(p: &Product<'_, T>) {
 ///
 /// # Safety
 /// The operands must be as [`Product::batch`] promises, and `p` must have a place for the winners.
-pub unsafe fn product_select<S: Selective<T>, T: Scalar>(p: &Product<'_, T>) {
+pub(super) unsafe fn product_select<S: Selective<T>, T: Scalar>(p: &Product<'_, T>) {
     // SAFETY: passed on.
     unsafe { partition::for_each(p, |block| run_select::<S, Plain<S>, T>(&block)) }
 }

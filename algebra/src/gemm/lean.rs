@@ -17,7 +17,7 @@ use std::marker::PhantomData;
 
 use super::kernel::{Form, Lanes, Picks, Plain};
 use super::partition::{self, Block};
-use super::{MatRef, Product, driver};
+use super::{Kernel, MatRef, Product, driver};
 use crate::simd::{self, Loop};
 use crate::{Extended, Numeric, Selective};
 
@@ -105,10 +105,18 @@ impl<T: Extended, S: Lean<T>> Picks<T> for Unchecked<S> {
 }
 
 /// The product over `S`.
-///
+pub(crate) const fn kernel<S: Lean<T>, T: Extended>() -> Kernel<T> {
+    Kernel(product::<S, T>)
+}
+
+/// The product over `S` and its winners.
+pub(crate) const fn kernel_select<S: Lean<T>, T: Extended>() -> Kernel<T, true> {
+    Kernel(select::<S, T>)
+}
+
 /// # Safety
 /// The operands must be as [`Product::batch`] promises.
-pub(crate) unsafe fn product<S: Lean<T>, T: Extended>(p: &Product<'_, T>) {
+unsafe fn product<S: Lean<T>, T: Extended>(p: &Product<'_, T>) {
     // SAFETY: passed on.
     unsafe {
         partition::for_each(p, |block| {
@@ -121,11 +129,9 @@ pub(crate) unsafe fn product<S: Lean<T>, T: Extended>(p: &Product<'_, T>) {
     }
 }
 
-/// The product over `S` and its winners.
-///
 /// # Safety
 /// As [`driver::product_select`].
-pub(crate) unsafe fn select<S: Lean<T>, T: Extended>(p: &Product<'_, T>) {
+unsafe fn select<S: Lean<T>, T: Extended>(p: &Product<'_, T>) {
     // SAFETY: passed on.
     unsafe {
         partition::for_each(p, |block| {

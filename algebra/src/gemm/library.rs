@@ -39,7 +39,7 @@ use gemm::{Parallelism, gemm};
 
 use super::kernel::Plain;
 use super::partition::{self, Block};
-use super::{Product, driver};
+use super::{Kernel, Product, driver};
 use crate::simd::{self, Isa, Loop};
 use crate::{Numeric, Standard};
 
@@ -55,8 +55,14 @@ pub(crate) const LARGE: usize = 512;
 /// threads are ours.
 ///
 /// # Safety
-/// `T` must be `f32`, `f64`, `c32` or `c64`, and the operands as [`Product::batch`] promises.
-pub(crate) unsafe fn product<T: Numeric, const LARGE: usize>(p: &Product<'_, T>) {
+/// `T` must be `f32`, `f64`, `c32` or `c64`.
+pub(crate) const unsafe fn kernel<T: Numeric, const LARGE: usize>() -> Kernel<T> {
+    Kernel(product::<T, LARGE>)
+}
+
+/// # Safety
+/// As [`kernel`], and the operands as [`Product::batch`] promises.
+unsafe fn product<T: Numeric, const LARGE: usize>(p: &Product<'_, T>) {
     let (m, k, n) = (p.a.rows(), p.a.cols(), p.b.cols());
     // By the whole product: threads must not change a bit.
     let steps = m.saturating_mul(n).saturating_mul(k);

@@ -18,7 +18,7 @@
 use super::kernel::Plain;
 use super::partition::{self, Block};
 use super::scratch::{Scratch, Stack};
-use super::{MatMut, MatRef, Product, driver};
+use super::{Kernel, MatMut, MatRef, Product, driver};
 use crate::math::f64 as math;
 use crate::simd::{self, Loop};
 use crate::{Float, LogSumExp, Semiring, Standard};
@@ -31,10 +31,13 @@ const DEPTH: usize = 512;
 const SMALLEST: f64 = 1e-280;
 
 /// The product over [`LogSumExp`].
-///
+pub(crate) const fn kernel<T: Float>() -> Kernel<T> {
+    Kernel(product::<T>)
+}
+
 /// # Safety
 /// The operands must be as [`Product::batch`] promises.
-pub(crate) unsafe fn product<T: Float>(p: &Product<'_, T>) {
+unsafe fn product<T: Float>(p: &Product<'_, T>) {
     let vector = p.a().rows() == 1 || p.b().cols() == 1;
     // SAFETY: passed on.
     unsafe {

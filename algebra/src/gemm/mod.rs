@@ -33,7 +33,6 @@ mod tile;
 mod view;
 pub(crate) mod widen;
 
-pub use driver::{product as generic, product_select as generic_select};
 pub use interleaved::{Interleaved, interleaved};
 pub use view::{MatMut, MatRef};
 
@@ -84,6 +83,46 @@ pub enum Parallelism {
     /// At most this many threads, the calling one among them; 0 means all of
     /// [`parallel::threads`](crate::parallel::threads). Small products stay on the calling thread.
     Threads(usize),
+}
+
+/// A matrix product over some semiring, as [`Semiring::GEMM`] names it; with `WINNERS` one that finds
+/// the winners too, as [`Selective::GEMM_SELECT`] does.
+///
+/// Safe code has those of this crate; who writes one of their own makes a promise.
+pub struct Kernel<T, const WINNERS: bool = false>(unsafe fn(&Product<'_, T>));
+
+impl<T, const WINNERS: bool> Clone for Kernel<T, WINNERS> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, const WINNERS: bool> Copy for Kernel<T, WINNERS> {}
+
+impl<T, const WINNERS: bool> Kernel<T, WINNERS> {
+    /// A kernel of one's own.
+    ///
+    /// # Safety
+    /// `f` writes every element of C of all products for which [`Product::batch`] holds, and with
+    /// `WINNERS` every winner of those that have a place for them. It reads no element of C unless
+    /// the product accumulates.
+    pub const unsafe fn new(f: unsafe fn(&Product<'_, T>)) -> Self {
+        Self(f)
+    }
+}
+
+impl<T: Scalar> Kernel<T> {
+    /// The blocked product that every semiring and element has.
+    pub const fn generic<S: Semiring<T>>() -> Self {
+        Self(driver::product::<S, T>)
+    }
+}
+
+impl<T: Scalar> Kernel<T, true> {
+    /// The blocked product with winners that every selective semiring and element has.
+    pub const fn generic_select<S: Selective<T>>() -> Self {
+        Self(driver::product_select::<S, T>)
+    }
 }
 
 /// One batch axis: its size and the distance, in elements, between neighbouring entries of each
@@ -211,7 +250,7 @@ impl<'a, T: Scalar> Product<'a, T> {
     #[inline]
     pub fn run<S: Semiring<T>>(&mut self) {
         // SAFETY: the constructors of the operands and of the batch have been promised.
-        unsafe { S::gemm(self) }
+        unsafe { (S::GEMM.0)(self) }
     }
 
     /// Computes the product over `S`, and the winner of every sum if [`Product::winners`] has given
@@ -234,8 +273,11 @@ impl<'a, T: Scalar> Product<'a, T> {
     /// ```
     #[inline]
     pub fn select<S: Selective<T>>(&mut self) {
+        if self.arg.is_none() {
+            return self.run::<S>();
+        }
         // SAFETY: as for `run`; a place for the winners has been promised too.
-        unsafe { if self.arg.is_some() { S::gemm_select(self) } else { S::gemm(self) } }
+        unsafe { (S::GEMM_SELECT.0)(self) }
     }
 
     /// Left factor of the first batch entry.

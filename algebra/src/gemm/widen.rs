@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use super::partition::{self, Block};
 use super::scratch::{Scratch, Stack};
-use super::{MatMut, MatRef, Parallelism, Product};
+use super::{Kernel, MatMut, MatRef, Parallelism, Product};
 use crate::simd::{self, Loop};
 use crate::{Numeric, Semiring};
 
@@ -15,10 +15,13 @@ const COLS: usize = 512;
 const DEPTH: usize = 1024;
 
 /// The product over `S`, computed on [`Numeric::Acc`].
-///
+pub(crate) const fn kernel<S: Semiring<T> + Semiring<T::Acc>, T: Numeric>() -> Kernel<T> {
+    Kernel(product::<S, T>)
+}
+
 /// # Safety
 /// The operands must be as [`Product::batch`] promises.
-pub(crate) unsafe fn product<S, T>(p: &Product<'_, T>)
+unsafe fn product<S, T>(p: &Product<'_, T>)
 where
     S: Semiring<T> + Semiring<T::Acc>,
     T: Numeric,
@@ -56,7 +59,7 @@ fn run<S: Semiring<T::Acc>, T: Numeric>(block: &Block<'_, T>) {
                     if ic == 0 || k > DEPTH {
                         simd::dispatch(Widen { from: b.block((pc, jc), (kc, nc)), to: &wb });
                     }
-                    S::gemm(&Product {
+                    let product = Product {
                         a: as_ref(&wa),
                         b: as_ref(&wb),
                         c: sum.alias(),
@@ -65,7 +68,8 @@ fn run<S: Semiring<T::Acc>, T: Numeric>(block: &Block<'_, T>) {
                         parallelism: Parallelism::Seq,
                         arg: None,
                         first: 0,
-                    });
+                    };
+                    (<S as Semiring<T::Acc>>::GEMM.0)(&product);
                 }
                 let to = c.alias().block((ic, jc), (mc, nc));
                 let from = as_ref(&sum);

@@ -3,7 +3,7 @@
 use num_complex::Complex;
 
 use super::{Field, Numeric, Scalar};
-use crate::gemm::{self, Product};
+use crate::gemm::{Kernel, library};
 
 /// Complex number with `f32` parts.
 #[allow(non_camel_case_types)]
@@ -20,7 +20,8 @@ macro_rules! complex {
             const ZERO: Self = Complex { re: 0.0, im: 0.0 };
             const ONE: Self = Complex { re: 1.0, im: 0.0 };
             type Acc = Self;
-            const GEMM: Option<unsafe fn(&Product<'_, Self>)> = Some(gemm::library::product::<Self, { usize::MAX }>);
+            // SAFETY: a type of the library.
+            const GEMM: Option<Kernel<Self>> = Some(unsafe { library::kernel::<Self, { usize::MAX }>() });
             #[inline(always)]
             fn add(self, rhs: Self) -> Self { self + rhs }
             #[inline(always)]

@@ -1,7 +1,7 @@
 //! `f32` and `f64`. The elementary functions come from [`crate::math`].
 
 use super::{Field, Float, Numeric, Real, Scalar};
-use crate::gemm::{self, Product};
+use crate::gemm::{Kernel, library};
 use crate::math;
 
 macro_rules! float {
@@ -12,7 +12,8 @@ macro_rules! float {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             type Acc = Self;
-            const GEMM: Option<unsafe fn(&Product<'_, Self>)> = Some(gemm::library::product::<Self, { gemm::library::LARGE }>);
+            // SAFETY: a type of the library.
+            const GEMM: Option<Kernel<Self>> = Some(unsafe { library::kernel::<Self, { library::LARGE }>() });
             #[inline(always)]
             fn add(self, rhs: Self) -> Self { self + rhs }
             #[inline(always)]

@@ -7,7 +7,7 @@ use half::{bf16, f16};
 
 use super::{Field, Float, Numeric, Real, Scalar};
 use crate::Standard;
-use crate::gemm::{self, Product};
+use crate::gemm::{Kernel, widen};
 
 /// Exact value of a binary16 number.
 #[inline(always)]
@@ -87,7 +87,7 @@ macro_rules! half_float {
             const ZERO: Self = <$t>::ZERO;
             const ONE: Self = <$t>::ONE;
             type Acc = f32;
-            const GEMM: Option<unsafe fn(&Product<'_, Self>)> = Some(gemm::widen::product::<Standard, Self>);
+            const GEMM: Option<Kernel<Self>> = Some(widen::kernel::<Standard, Self>());
             #[inline(always)]
             fn add(self, rhs: Self) -> Self { $from($to(self) + $to(rhs)) }
             #[inline(always)]

@@ -23,7 +23,7 @@ mod int;
 
 use std::fmt::Debug;
 
-use crate::gemm::Product;
+use crate::gemm::Kernel;
 
 pub use complex::{c32, c64};
 pub use extended::{Extended, Signed};
@@ -67,9 +67,8 @@ pub trait Numeric: Scalar {
     const ONE: Self;
     /// What sums and products are accumulated in: `f32` for the 16-bit floats, else `Self`.
     type Acc: Numeric;
-    /// A matrix product over (+, ×) that takes the place of the generic driver
-    /// [`gemm::generic`](crate::gemm::generic) for this type.
-    const GEMM: Option<unsafe fn(&Product<'_, Self>)> = None;
+    /// A matrix product over (+, ×) that takes the place of [`Kernel::generic`] for this type.
+    const GEMM: Option<Kernel<Self>> = None;
 
     /// `self + rhs`.
     fn add(self, rhs: Self) -> Self;

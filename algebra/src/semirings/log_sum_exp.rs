@@ -1,6 +1,6 @@
 //! (ln(eᵃ + eᵇ), +).
 
-use crate::gemm::{self, Product};
+use crate::gemm::{Kernel, log_sum};
 use crate::{Float, Semiring};
 
 /// `a ⊕ b = ln(eᵃ + eᵇ)`, `a ⊗ b = a + b`, with −∞ and 0: sums and products of numbers given by
@@ -16,6 +16,7 @@ pub struct LogSumExp;
 impl<T: Float> Semiring<T> for LogSumExp {
     const ZERO: T = T::NEG_INFINITY;
     const ONE: T = T::ZERO;
+    const GEMM: Kernel<T> = log_sum::kernel::<T>();
 
     /// `max + ln(1 + e^(min − max))`.
     #[inline(always)]
@@ -31,10 +32,5 @@ impl<T: Float> Semiring<T> for LogSumExp {
         let (low, high) = (T::NEG_INFINITY, T::INFINITY);
         let opposite = (a == low && b == high) || (a == high && b == low);
         if opposite { low } else { a.add(b) }
-    }
-
-    unsafe fn gemm(p: &Product<'_, T>) {
-        // SAFETY: passed on.
-        unsafe { gemm::log_sum::product::<T>(p) }
     }
 }

@@ -1,6 +1,6 @@
 //! (max, min).
 
-use crate::gemm::Product;
+use crate::gemm::Kernel;
 use crate::gemm::lean::{self, Lean};
 use crate::{Extended, Selective, Semiring};
 
@@ -12,6 +12,7 @@ pub struct MaxMin;
 impl<T: Extended> Semiring<T> for MaxMin {
     const ZERO: T = T::LOWEST;
     const ONE: T = T::HIGHEST;
+    const GEMM: Kernel<T> = lean::kernel::<Self, T>();
 
     #[inline(always)]
     fn add(a: T, b: T) -> T {
@@ -22,22 +23,14 @@ impl<T: Extended> Semiring<T> for MaxMin {
     fn mul(a: T, b: T) -> T {
         a.min(b)
     }
-
-    unsafe fn gemm(p: &Product<'_, T>) {
-        // SAFETY: passed on.
-        unsafe { lean::product::<Self, T>(p) }
-    }
 }
 
 impl<T: Extended> Selective<T> for MaxMin {
+    const GEMM_SELECT: Kernel<T, true> = lean::kernel_select::<Self, T>();
+
     #[inline(always)]
     fn better(a: T, b: T) -> bool {
         a.wins_max(b)
-    }
-
-    unsafe fn gemm_select(p: &Product<'_, T>) {
-        // SAFETY: passed on.
-        unsafe { lean::select::<Self, T>(p) }
     }
 }
 

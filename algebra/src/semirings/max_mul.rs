@@ -1,6 +1,6 @@
 //! (max, ×) on numbers ≥ 0.
 
-use crate::gemm::Product;
+use crate::gemm::Kernel;
 use crate::gemm::lean::{self, Lean};
 use crate::{Cancellative, Extended, Numeric, Selective, Semiring};
 
@@ -14,6 +14,7 @@ pub struct MaxMul;
 impl<T: Extended> Semiring<T> for MaxMul {
     const ZERO: T = T::ZERO;
     const ONE: T = T::ONE;
+    const GEMM: Kernel<T> = lean::kernel::<Self, T>();
 
     #[inline(always)]
     fn add(a: T, b: T) -> T {
@@ -29,22 +30,14 @@ impl<T: Extended> Semiring<T> for MaxMul {
     fn contains(x: T) -> bool {
         x >= T::ZERO || x.is_nan()
     }
-
-    unsafe fn gemm(p: &Product<'_, T>) {
-        // SAFETY: passed on.
-        unsafe { lean::product::<Self, T>(p) }
-    }
 }
 
 impl<T: Extended> Selective<T> for MaxMul {
+    const GEMM_SELECT: Kernel<T, true> = lean::kernel_select::<Self, T>();
+
     #[inline(always)]
     fn better(a: T, b: T) -> bool {
         a.wins_max(b)
-    }
-
-    unsafe fn gemm_select(p: &Product<'_, T>) {
-        // SAFETY: passed on.
-        unsafe { lean::select::<Self, T>(p) }
     }
 }
 

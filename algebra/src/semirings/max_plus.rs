@@ -1,6 +1,6 @@
 //! (max, +).
 
-use crate::gemm::Product;
+use crate::gemm::Kernel;
 use crate::gemm::lean::{self, Lean};
 use crate::{Cancellative, Numeric, Selective, Semiring, Signed};
 
@@ -13,6 +13,7 @@ pub struct MaxPlus;
 impl<T: Signed> Semiring<T> for MaxPlus {
     const ZERO: T = T::LOWEST;
     const ONE: T = T::ZERO;
+    const GEMM: Kernel<T> = lean::kernel::<Self, T>();
 
     #[inline(always)]
     fn add(a: T, b: T) -> T {
@@ -23,22 +24,14 @@ impl<T: Signed> Semiring<T> for MaxPlus {
     fn mul(a: T, b: T) -> T {
         a.plus_low(b)
     }
-
-    unsafe fn gemm(p: &Product<'_, T>) {
-        // SAFETY: passed on.
-        unsafe { lean::product::<Self, T>(p) }
-    }
 }
 
 impl<T: Signed> Selective<T> for MaxPlus {
+    const GEMM_SELECT: Kernel<T, true> = lean::kernel_select::<Self, T>();
+
     #[inline(always)]
     fn better(a: T, b: T) -> bool {
         a.wins_max(b)
-    }
-
-    unsafe fn gemm_select(p: &Product<'_, T>) {
-        // SAFETY: passed on.
-        unsafe { lean::select::<Self, T>(p) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! (min, +).
 
-use crate::gemm::Product;
+use crate::gemm::Kernel;
 use crate::gemm::lean::{self, Lean};
 use crate::{Cancellative, Extended, Numeric, Selective, Semiring};
 
@@ -13,6 +13,7 @@ pub struct MinPlus;
 impl<T: Extended> Semiring<T> for MinPlus {
     const ZERO: T = T::HIGHEST;
     const ONE: T = T::ZERO;
+    const GEMM: Kernel<T> = lean::kernel::<Self, T>();
 
     #[inline(always)]
     fn add(a: T, b: T) -> T {
@@ -23,22 +24,14 @@ impl<T: Extended> Semiring<T> for MinPlus {
     fn mul(a: T, b: T) -> T {
         a.plus_high(b)
     }
-
-    unsafe fn gemm(p: &Product<'_, T>) {
-        // SAFETY: passed on.
-        unsafe { lean::product::<Self, T>(p) }
-    }
 }
 
 impl<T: Extended> Selective<T> for MinPlus {
+    const GEMM_SELECT: Kernel<T, true> = lean::kernel_select::<Self, T>();
+
     #[inline(always)]
     fn better(a: T, b: T) -> bool {
         a.wins_min(b)
-    }
-
-    unsafe fn gemm_select(p: &Product<'_, T>) {
-        // SAFETY: passed on.
-        unsafe { lean::select::<Self, T>(p) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! (+, ×) over any [`Numeric`] type.
 
-use crate::gemm::{self, Product};
+use crate::gemm::Kernel;
 use crate::{Numeric, Semiring};
 
 /// `a ⊕ b = a + b`, `a ⊗ b = a·b`, with 0 and 1: ordinary sums and products. Integers wrap.
@@ -12,6 +12,10 @@ pub struct Standard;
 impl<T: Numeric> Semiring<T> for Standard {
     const ZERO: T = T::ZERO;
     const ONE: T = T::ONE;
+    const GEMM: Kernel<T> = match T::GEMM {
+        Some(own) => own,
+        None => Kernel::generic::<Self>(),
+    };
 
     #[inline(always)]
     fn add(a: T, b: T) -> T {
@@ -26,15 +30,5 @@ impl<T: Numeric> Semiring<T> for Standard {
     #[inline(always)]
     fn mul_add(a: T, b: T, c: T) -> T {
         a.mul_add(b, c)
-    }
-
-    unsafe fn gemm(p: &Product<'_, T>) {
-        // SAFETY: passed on.
-        unsafe {
-            match T::GEMM {
-                Some(own) => own(p),
-                None => gemm::generic::<Self, T>(p),
-            }
-        }
     }
 }
