@@ -8,11 +8,13 @@
 //! gemm       matrix products over any semiring, strided and batched
 //! math       branch-free elementary functions on f32 and f64
 //! simd       run one loop with the widest vector instructions of this machine
+//! parallel   our own threads, and the one way to split work over them
 //! ```
 
 pub mod gemm;
 pub mod laws;
 pub mod math;
+pub mod parallel;
 pub mod scalar;
 pub mod semiring;
 pub mod semirings;

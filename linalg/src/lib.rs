@@ -91,11 +91,13 @@ pub mod pinv;
 pub mod polar;
 pub mod qr;
 pub mod scalar;
+mod scale;
 pub mod solve;
 pub mod sqrtm;
 pub mod svd;
 #[cfg(test)]
 mod testing;
+mod threads;
 pub mod triangular;
 pub mod vocabulary;
 

@@ -190,11 +190,10 @@ pub(crate) fn case(bytes: &[u8]) -> Case {
 }
 
 fn elements(shape: &[usize]) -> Option<usize> {
-    if shape.contains(&0) {
-        return Some(0);
-    }
-    let all = shape.iter().try_fold(1usize, |all, &n| all.checked_mul(n))?;
-    (all <= isize::MAX as usize).then_some(all)
+    // At most 2⁴⁸, counting what is not 0 even if something is.
+    let count = |all: usize, &n: &usize| all.checked_mul(n.max(1)).filter(|&all| all <= 1 << 48);
+    let all = shape.iter().try_fold(1, count)?;
+    Some(if shape.contains(&0) { 0 } else { all })
 }
 
 impl Case {

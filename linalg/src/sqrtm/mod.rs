@@ -15,7 +15,6 @@
 #[cfg(test)]
 mod tests;
 
-use rayon::prelude::*;
 use t4a_tensor::Tensor;
 use t4a_tensor::loops::parallel;
 
@@ -23,7 +22,7 @@ use crate::batch::{Output, Shape, Status, Views, is_finite, run};
 use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::triangular::check_system;
-use crate::vocabulary::{Batched, Dual, Matrices};
+use crate::vocabulary::{Batched, Dual, Matrices, RealMatrices};
 
 const ITERATIONS: usize = 60;
 
@@ -32,6 +31,12 @@ const ITERATIONS: usize = 60;
 /// # Errors
 /// `NoConvergence` if an eigenvalue lies on the negative real axis; `Singular`.
 pub fn sqrt<M: Matrices>(a: &M) -> Result<M> {
+    let size = a.magnitude();
+    Ok(near_one(&a.mul_real(&size.recip()))?.mul_real(&size.powf(0.5)))
+}
+
+/// `√A` of a matrix whose largest element is about 1: squares of others could leave the range.
+fn near_one<M: Matrices>(a: &M) -> Result<M> {
     let unit = a.identity(a.rows());
     let (mut x, mut m) = (a.clone(), a.clone());
     let near = a.epsilon().sqrt();
@@ -72,7 +77,10 @@ fn scaling(norms: &[f64], inverses: &[f64]) -> f64 {
 /// # Errors
 /// As [`sqrt`].
 pub fn jvp<M: Matrices>(a: &M, da: &M) -> Result<M> {
-    Ok(sqrt(&Dual::new(a.clone(), da.clone()))?.into_tangent())
+    // The same tangent at A/c: L(c A, E) = L(A, E)/√c.
+    let size = a.magnitude();
+    let near = Dual::new(a.mul_real(&size.recip()), da.clone());
+    Ok(near_one(&near)?.into_tangent().mul_real(&size.powf(-0.5)))
 }
 
 /// `Ā = L(Aᴴ, R̄)` in the vocabulary.
@@ -147,10 +155,10 @@ fn one_by_one<T: LinalgScalar>(
         f(&parts)?.into_tensor()
     };
     let flops = 50 * n * n * n;
-    let results: Vec<_> = match count > 1 && parallel::worthwhile(count, flops) {
-        true => parallel::install(|| (0..count).into_par_iter().map(one).collect()),
-        false => (0..count).map(one).collect(),
-    };
+    let mut results: Vec<Option<Result<Tensor<T>>>> = (0..count).map(|_| None).collect();
+    parallel::for_each_mut(&mut results, parallel::worthwhile(count, flops), |index, result| {
+        *result = Some(one(index));
+    });
     let mut out = Output::<T>::new(shape.batch, n, n)?;
     let info = run(
         shape.batch,
@@ -158,16 +166,16 @@ fn one_by_one<T: LinalgScalar>(
         1,
         |_| (),
         |(), index, slot, _| match &results[index] {
-            Ok(result) => match Views::of(op, result) {
+            Some(Ok(result)) => match Views::of(op, result) {
                 Ok(views) => {
                     slot.copy_from(views.get(0));
                     Status::Done
                 }
                 Err(_) => Status::NoConvergence,
             },
-            Err(LinalgError::NonFinite { .. }) => Status::NonFinite,
-            Err(LinalgError::Singular { index, .. }) => Status::Pivot(*index),
-            Err(_) => Status::NoConvergence,
+            Some(Err(LinalgError::NonFinite { .. })) => Status::NonFinite,
+            Some(Err(LinalgError::Singular { index, .. })) => Status::Pivot(*index),
+            Some(Err(_)) | None => Status::NoConvergence,
         },
     )?;
     Ok((out.matrices()?, info))
