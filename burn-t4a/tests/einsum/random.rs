@@ -1,39 +1,26 @@
 //! Random whole einsums on every backend: values of the definition, gradients of the engine, second
 //! derivatives without NaN.
 
+use std::any::TypeId;
+
 use burn_autodiff::Autodiff;
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::{AutodiffBackend, Backend};
 use burn_flex::Flex;
 use burn_t4a::BurnT4a;
 use burn_t4a::ext::einsum::{
-    Einsum, EinsumOps, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Path, Plan, Standard,
-    TensorSemiring,
+    EinsumOps, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Plan, Standard, TensorSemiring,
 };
+use t4a_fuzz::einsum::{Case, naive};
+use t4a_fuzz::input::{Input, Random};
 use t4a_tensor::Tensor as EngineTensor;
 
 use crate::cases::{tensor, values};
-
-#[path = "../../../einsum/tests/whole/case.rs"]
-mod case;
-use case::{Case, Random, naive};
 
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
 
 type Twice<B> = Autodiff<Autodiff<B>>;
-
-fn plan(case: &Case) -> std::sync::Arc<Plan> {
-    let mut einsum = Einsum::new(&case.text()).unwrap();
-    for &(letter, size) in &case.given {
-        einsum = einsum.size((b'a' + letter as u8) as char, size);
-    }
-    if let Some(steps) = &case.path {
-        einsum = einsum.path(Path::new(steps.clone()));
-    }
-    let views: Vec<&[usize]> = case.shapes.iter().map(Vec::as_slice).collect();
-    einsum.plan(&views, 8).unwrap()
-}
 
 /// Scalars have shape `[1]`.
 fn shape(of: &[usize]) -> Vec<usize> {
@@ -106,12 +93,12 @@ fn same(case: &Case, what: &str, got: &[f64], want: &[f64]) {
 fn check<S: TensorSemiring>(case: &Case, pick: &[f64]) {
     let meaning = case.meaning().unwrap();
     let name = std::any::type_name::<S>();
-    let plan = plan(case);
-    let mut random = Random(case.seed);
+    let plan = case.plan().unwrap();
+    let mut random = Random::new(case.seed);
     let data: Vec<Vec<f64>> = case
         .shapes
         .iter()
-        .map(|shape| (0..shape.iter().product()).map(|_| random.of(pick)).collect())
+        .map(|shape| (0..shape.iter().product()).map(|_| random.pick(pick)).collect())
         .collect();
     let want = naive::<S, f64>(&meaning, &case.shapes, &data);
     let run =
@@ -131,7 +118,7 @@ fn check<S: TensorSemiring>(case: &Case, pick: &[f64]) {
         return;
     }
     // Cotangents of the engine, which are checked against conservation and step by step elsewhere.
-    let g: Vec<f64> = want.iter().map(|_| random.of(&[1.0, 2.0, 0.5])).collect();
+    let g: Vec<f64> = want.iter().map(|_| random.pick(&[1.0, 2.0, 0.5])).collect();
     let tensors = data.iter().zip(&case.shapes);
     let tensors = tensors.map(|(x, of)| EngineTensor::from_vec(x.clone(), of).unwrap());
     let tensors: Vec<EngineTensor<f64>> = tensors.collect();
@@ -144,12 +131,14 @@ fn check<S: TensorSemiring>(case: &Case, pick: &[f64]) {
         same(case, &format!("{name} gradient on the tape"), &ours[i], &engine);
         same(case, &format!("{name} gradient on Flex"), &theirs[i], &engine);
     }
+    // Infinite factors have infinite derivatives, which cancel in the second order.
+    let factors = TypeId::of::<S>() == TypeId::of::<MaxMul>();
+    let odd = data.iter().flatten().any(|x| x.is_nan() || (factors && x.is_infinite()));
     let [first, second] = twice::<S, BurnT4a>(&plan, &data, &g);
     for i in 0..data.len() {
         same(case, &format!("{name} gradient on a tape over a tape"), &first[i], &ours[i]);
-        let number =
-            second[i].iter().all(|x| !x.is_nan()) || data.iter().flatten().any(|x| x.is_nan());
-        assert!(number, "{name} second order of {}: {second:?}: {case:?}", case.text());
+        let number = second[i].iter().all(|x| !x.is_nan());
+        assert!(number || odd, "{name} second order of {}: {second:?}: {case:?}", case.text());
     }
 }
 
@@ -160,7 +149,7 @@ fn every_backend_computes_the_same() {
     };
     let (first, cases): (u64, u64) = (number("T4A_FIRST", 0), number("T4A_CASES", 150));
     for seed in first..first + cases {
-        let mut case = case::case(&case::bytes(seed));
+        let mut case = Case::read(&mut Input::new(&Random::new(seed).bytes(160)));
         case.memory = None;
         let rank = case.shapes.iter().map(Vec::len).max().unwrap_or(0);
         // What Burn can hold, and a result that it can.
