@@ -73,31 +73,8 @@ fn mistakes_are_typed_errors() {
     let x = f64s::<Twice, 2>(&numbers(64, 1), [8, 8]).require_grad();
     let sliced = einsum::<_, 2>(tight_chain(), [&x, &x, &x]);
     assert!(matches!(sliced, Err(ExtError::NotSliced { .. })));
-    let inner = x.clone().inner();
+    let inner = x.inner();
     assert!(einsum::<_, 2>(tight_chain(), [&inner, &inner, &inner]).is_ok());
-    // Nor with two operands or one: the derivative would lay out what the budget forbids.
-    for (text, operands) in [("ij,jk->ik", 2), ("ij->i", 1)] {
-        let whole = Einsum::new(text).unwrap();
-        let shapes = vec![&[8usize, 8][..]; operands];
-        let tight = whole.plan(&shapes, 8).unwrap().cost().bytes(8) as usize - 1;
-        let tight = whole.memory(tight);
-        if tight.plan(&shapes, 8).is_err() {
-            continue;
-        }
-        let (again, once) = (vec![&x; operands], vec![&inner; operands]);
-        if operands == 2 {
-            let error = semiring_einsum::<LogSumExp, _, 2>(&tight, again).unwrap_err();
-            assert!(matches!(error, ExtError::NotSliced { .. }));
-            assert!(semiring_einsum::<LogSumExp, _, 2>(&tight, once).is_ok());
-        } else {
-            let error = semiring_einsum::<LogSumExp, _, 1>(&tight, again).unwrap_err();
-            assert!(matches!(error, ExtError::NotSliced { .. }));
-            assert!(semiring_einsum::<LogSumExp, _, 1>(&tight, once).is_ok());
-        }
-        let flex = f64s::<Flex, 2>(&numbers(64, 1), [8, 8]);
-        let error = einsum::<_, 2>(&tight, vec![&flex; operands]).unwrap_err();
-        assert!(matches!(error, ExtError::NotSliced { .. } | ExtError::ResultRank { .. }));
-    }
 }
 
 #[test]

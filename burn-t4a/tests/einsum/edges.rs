@@ -6,8 +6,10 @@ use burn_backend::AutodiffBackend;
 use burn_flex::Flex;
 use burn_t4a::BurnT4a;
 use burn_t4a::ext::einsum::{
-    EinsumOps, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, TensorSemiring, semiring_einsum,
+    Einsum, EinsumOps, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Operand, Path, Subscripts,
+    TensorSemiring, complex_einsum, einsum, semiring_einsum,
 };
+use burn_t4a::ext::{Complex, ExtError};
 use burn_tensor::{DType, Tensor};
 
 use crate::cases::{Vector, close, f64s, numbers};
@@ -79,7 +81,6 @@ impl Field {
 
 /// The logarithm of the partition function.
 fn partition<B: EinsumOps>(moves: &Tensor<B, 3>, places: &Tensor<B, 2>) -> Vector<B> {
-    use burn_t4a::ext::einsum::{Operand, Subscripts};
     let mut labels: Vec<Vec<usize>> = (0..LENGTH).map(|t| vec![t]).collect();
     let mut operands: Vec<Operand<B>> = (0..LENGTH)
         .map(|t| Operand::from(places.clone().slice([t..t + 1]).reshape([LABELS])))
@@ -175,7 +176,9 @@ where
     let grads = y.backward();
     let along = |i: usize| outer[i].grad(&grads).unwrap() * f64s::<Autodiff<B>, 1>(v[i], [n]);
     let grads = (along(0) + along(1)).sum().backward();
-    inner.iter().flat_map(|x| numbers_of(x.grad(&grads).unwrap())).collect()
+    // A winner does not move: then nothing depends on the operand any more.
+    let second = |x: &Tensor<Autodiff<B>, 1>| x.grad(&grads).map_or(vec![0.0; n], numbers_of);
+    inner.iter().flat_map(second).collect()
 }
 
 fn everywhere<S: TensorSemiring>(x: [&[f64]; 2], v: [&[f64]; 2], want: &[f64]) {
@@ -270,6 +273,31 @@ fn nan_wins_everywhere() {
     both::<MaxMin>(false);
 }
 
+/// Infinite cotangents, from outside and from another step, reach winners only.
+#[test]
+fn infinite_cotangents_pass_by_what_does_not_count() {
+    fn all<B: AutodiffBackend + EinsumOps>() {
+        let high = f64::INFINITY;
+        // d log y / dy at y = 0.
+        let x = f64s::<B, 1>(&[-1.0, 0.0, -2.0], [3]).require_grad();
+        let y: Vector<B> = semiring_einsum::<MaxPlus, _, _>("i->", [&x]).unwrap();
+        let grads = y.log().backward();
+        assert_eq!(numbers_of(x.grad(&grads).unwrap()), [0.0, high, 0.0]);
+        // 0 · ∞ in one step, the derivative of the other is ∞.
+        let [x, y, z]: [&[f64]; 3] = [&[1.0, 0.0], &[1.0, 0.0], &[high]];
+        let leaves = [(x, 2), (y, 2), (z, 1)].map(|(x, n)| f64s::<B, 1>(x, [n]).require_grad());
+        let chain = Einsum::new("i,i,j->").unwrap().path(Path::from([[0, 1], [0, 1]]));
+        let y: Vector<B> = semiring_einsum::<MaxMul, _, _>(chain, leaves.each_ref()).unwrap();
+        let grads = y.backward();
+        let grads = leaves.map(|x| numbers_of(x.grad(&grads).unwrap()));
+        assert_eq!(grads, [vec![high, 0.0], vec![high, 0.0], vec![1.0]]);
+    }
+    all::<Autodiff<BurnT4a>>();
+    all::<Autodiff<Flex>>();
+    all::<Autodiff<Autodiff<BurnT4a>>>();
+    all::<Autodiff<Autodiff<Flex>>>();
+}
+
 /// An operand alone, a factor that is 0 next to ∞, and what ties: one answer on every backend.
 #[test]
 fn zeros_and_ties_are_the_same_everywhere() {
@@ -306,4 +334,42 @@ fn zeros_and_ties_are_the_same_everywhere() {
     all::<Autodiff<BurnT4a>>();
     all::<Autodiff<Flex>>();
     all::<Autodiff<Autodiff<BurnT4a>>>();
+    all::<Autodiff<Autodiff<Flex>>>();
+}
+
+/// Whatever runs step by step refuses a plan that keeps its budget by slices only, with any number of
+/// operands: on other backends, on a tape over a tape, of complex numbers.
+#[test]
+fn budgets_bind_everywhere() {
+    fn refused<B: EinsumOps, const D: usize>(tight: &Einsum, x: &[&Tensor<B, 2>]) {
+        let of = |error| assert!(matches!(error, ExtError::NotSliced { .. }), "{error}");
+        of(einsum::<_, D>(tight, x.to_vec()).unwrap_err());
+        of(semiring_einsum::<LogSumExp, _, D>(tight, x.to_vec()).unwrap_err());
+    }
+    fn check<const D: usize>(text: &str) {
+        let whole = Einsum::new(text).unwrap();
+        let count = whole.subscripts().operands();
+        let shapes = vec![&[64usize, 64][..]; count];
+        let needed = whole.plan(&shapes, 8).unwrap().cost().bytes(8) as usize;
+        let tight = whole.memory(needed - 64);
+        assert!(!tight.plan(&shapes, 8).unwrap().sliced().is_empty(), "{text}");
+        let data = numbers(64 * 64, 1);
+        let x = f64s::<Autodiff<Autodiff<BurnT4a>>, 2>(&data, [64, 64]).require_grad();
+        refused::<_, D>(&tight, &vec![&x; count]);
+        // One tape over the engine runs the slices.
+        let x = f64s::<Autodiff<BurnT4a>, 2>(&data, [64, 64]).require_grad();
+        assert!(einsum::<_, D>(&tight, vec![&x; count]).is_ok());
+        assert!(semiring_einsum::<LogSumExp, _, D>(&tight, vec![&x; count]).is_ok());
+        let x = f64s::<Flex, 2>(&data, [64, 64]);
+        refused::<_, D>(&tight, &vec![&x; count]);
+        let x = f64s::<Autodiff<Flex>, 2>(&data, [64, 64]).require_grad();
+        refused::<_, D>(&tight, &vec![&x; count]);
+        let x = f64s::<BurnT4a, 2>(&data, [64, 64]);
+        let z = Complex::new(x.clone(), x).unwrap();
+        let error = complex_einsum::<_, D>(&tight, vec![&z; count]).unwrap_err();
+        assert!(matches!(error, ExtError::NotSliced { .. }), "{error}");
+    }
+    check::<2>("ij,kj->ik");
+    check::<1>("ij,ij->i");
+    check::<2>("ij,jk,kl->il");
 }

@@ -11,6 +11,7 @@ use t4a_einsum::{Einsum, EinsumError, Plan, Subscripts};
 
 use super::backend::EinsumOps;
 use super::discrete::HostOperand;
+use super::portable::check_unsliced;
 use super::semiring::TensorSemiring;
 use crate::ext::complex::Complex;
 use crate::ext::error::{ExtError, Result};
@@ -175,7 +176,8 @@ pub fn einsum<B: EinsumOps, const D: usize>(
 ///
 /// - What is 0 of the semiring has no candidate and passes nothing on, in any order of derivative:
 ///   −∞ in a log-sum-exp leaves gradients and Hessians of the rest finite and right. That holds for
-///   an operand that is only copied too.
+///   an operand that is only copied too. Factors of +∞ of (max, ×) have infinite derivatives, NaN in
+///   the second order.
 /// - Ties go to the first term: terms are numbered by the labels that a step of the plan sums, those
 ///   that occur first in the subscripts slowest ([`Plan::labels`]), sliced labels before others. Of
 ///   two equal factors of (max, min) the one counts that the path names first.
@@ -237,7 +239,8 @@ pub fn semiring_einsum<S: TensorSemiring, B: EinsumOps, const D: usize>(
 
 /// [`einsum`] over complex numbers: four real contractions per pairwise step.
 ///
-/// Conjugation is the caller's: `a.conj()`.
+/// Conjugation is the caller's: `a.conj()`. Steps are not sliced: a budget, of elements of two parts,
+/// is kept or refused.
 ///
 /// # Errors
 /// As [`einsum`].
@@ -247,7 +250,8 @@ pub fn complex_einsum<B: EinsumOps, const D: usize>(
 ) -> Result<Complex<B, D>> {
     let parts = operands.into_operands();
     let described: Vec<_> = parts.iter().map(|x| x.0[0].described()).collect();
-    let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 1)?;
+    let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 2)?;
+    check_unsliced(&plan)?;
     let mut slots: Vec<Option<[FloatTensor<B>; 2]>> =
         parts.into_iter().map(|parts| Some(parts.0.map(|x| x.0))).collect();
     for step in plan.steps()? {

@@ -21,7 +21,7 @@ use t4a_einsum::Plan;
 
 use super::axes::{Step, burn_shape};
 use super::backend::EinsumOps;
-use super::semiring::{TensorSemiring, zero};
+use super::semiring::{TensorSemiring, scaled, zero};
 use crate::ext::error::{ExtError, Result};
 
 /// Whether a plan may run without its slices: not if these serve a budget that was given.
@@ -123,7 +123,7 @@ pub(super) fn vjp<S: TensorSemiring, B: Backend>(
         let [b, m, n, lone] = x.shape().dims();
         let mut g = B::float_reshape(g, [b, m, n, 1].into());
         if lone > 1 || alone {
-            g = B::float_mul(S::weights::<B>(x, 3), g);
+            g = scaled::<B>(S::weights::<B>(x, 3), g);
         }
         step.leave_operand::<B>(i, g)
     };
@@ -139,7 +139,7 @@ fn pullback<S: TensorSemiring, B: Backend>(
     let ([batch, m, k], [_, _, n]) = (a.shape().dims(), b.shape().dims());
     let [a, b] = outer::<B>(a, b);
     let weights = S::weights::<B>(S::product::<B>(a.clone(), b.clone()), 2);
-    let g = B::float_mul(weights, B::float_reshape(g, [batch, m, 1, n].into()));
+    let g = scaled::<B>(weights, B::float_reshape(g, [batch, m, 1, n].into()));
     let [ga, gb] = S::factors::<B>(a, b, g);
     vec![
         B::float_reshape(B::float_sum_dim(ga, 3), [batch, m, k].into()),

@@ -114,15 +114,17 @@ fn sum_below<B: Backend>(a: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B>
     absorb::<B>(a, b, f64::INFINITY, B::float_add)
 }
 
-/// `g · p`, and 0 where g is 0 and p no number: in the gradient of this product too, which is why p
+/// `w · p`, and 0 where w is 0 and p no number: in the gradient of this product too, which is why p
 /// and not the product is masked.
-fn scaled<B: Backend>(g: FloatTensor<B>, p: FloatTensor<B>) -> FloatTensor<B> {
-    let [g, p] = broadcast::<B>(g, p);
-    let bools = bools::<B>(&g);
+pub(super) fn scaled<B: Backend>(w: FloatTensor<B>, p: FloatTensor<B>) -> FloatTensor<B> {
+    let bools = bools::<B>(&p);
+    // Before p is repeated.
     let odd = B::float_is_inf(p.clone(), bools);
     let odd = B::bool_or(odd, B::float_is_nan(p.clone(), bools));
-    let idle = B::bool_and(odd, B::float_equal_elem(g.clone(), Scalar::Float(0.0), bools));
-    B::float_mul(g, B::float_mask_fill(p, idle, Scalar::Float(0.0)))
+    let [w, p] = broadcast::<B>(w, p);
+    let none = B::float_equal_elem(w.clone(), Scalar::Float(0.0), bools);
+    let idle = B::bool_and(B::bool_expand(odd, w.shape()), none);
+    B::float_mul(w, B::float_mask_fill(p, idle, Scalar::Float(0.0)))
 }
 
 /// a where the mask holds, else b, of one shape.
