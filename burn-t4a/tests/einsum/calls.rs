@@ -1,9 +1,8 @@
 //! Expressions, operands, dtypes, mistakes.
 
 use burn_autodiff::Autodiff;
-use burn_flex::Flex;
 use burn_t4a::ext::einsum::{
-    Einsum, EinsumError, LogSumExp, MaxPlus, Operand, Path, Subscripts, complex_einsum, einsum,
+    Einsum, EinsumError, MaxPlus, Operand, Path, Subscripts, complex_einsum, einsum,
     semiring_einsum,
 };
 use burn_t4a::ext::{Complex, ExtError};

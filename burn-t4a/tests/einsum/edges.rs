@@ -10,7 +10,7 @@ use burn_t4a::ext::einsum::{
     TensorSemiring, complex_einsum, einsum, semiring_einsum,
 };
 use burn_t4a::ext::{Complex, ExtError};
-use burn_tensor::{DType, Tensor};
+use burn_tensor::{DType, Tensor, s};
 
 use crate::cases::{Vector, close, f64s, numbers};
 
@@ -83,11 +83,11 @@ impl Field {
 fn partition<B: EinsumOps>(moves: &Tensor<B, 3>, places: &Tensor<B, 2>) -> Vector<B> {
     let mut labels: Vec<Vec<usize>> = (0..LENGTH).map(|t| vec![t]).collect();
     let mut operands: Vec<Operand<B>> = (0..LENGTH)
-        .map(|t| Operand::from(places.clone().slice([t..t + 1]).reshape([LABELS])))
+        .map(|t| Operand::from(places.clone().slice(s![t..t + 1]).reshape([LABELS])))
         .collect();
     for t in 1..LENGTH {
         labels.push(vec![t - 1, t]);
-        operands.push(moves.clone().slice([t - 1..t]).reshape([LABELS, LABELS]).into());
+        operands.push(moves.clone().slice(s![t - 1..t]).reshape([LABELS, LABELS]).into());
     }
     semiring_einsum::<LogSumExp, _, _>(Subscripts::new(labels, []), operands).unwrap()
 }

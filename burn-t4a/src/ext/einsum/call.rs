@@ -186,9 +186,9 @@ pub fn einsum<B: EinsumOps, const D: usize>(
 ///
 /// # Long chains
 ///
-/// Burn's tape takes time with the square of the number of leaves and steps: 10⁴ matrices as 10⁴ leaves
-/// of one einsum, forward and backward, take 13 s. Stacked along an axis, with neighbours multiplied
-/// in pairs, they are one leaf and 14 steps, and take .07 s:
+/// On Burn's tape a step that meets a new leaf takes time with all leaves before it: a vector times
+/// 10⁴ matrices, each of them a leaf, takes 12 s forward and backward, in one einsum or a loop. As
+/// slices of one leaf they take 1 s. Multiplied in pairs of neighbours they are 14 steps, and take .03 s:
 ///
 /// ```
 /// use burn_autodiff::Autodiff;
