@@ -28,7 +28,8 @@ pub(super) fn check(case: &Case) {
             assert_eq!(plan.shape(), meaning.shape(), "{case:?}");
             let bytes = plan.cost().bytes(8);
             assert!(case.memory.is_none_or(|budget| bytes <= budget as f64), "{case:?}");
-            if case.absurd {
+            // Under Miri it matters that it runs, and the reference would take hours.
+            if case.absurd || cfg!(miri) {
                 survives(case, &plan);
             } else {
                 values(case, &meaning, &plan);
