@@ -126,7 +126,7 @@ impl Einsum {
         let (inputs, output) = (&network.inputs, &network.output);
         let found = match &self.path {
             Some(path) => path::resolve(path, inputs, output, &network.sizes)?,
-            None if network.is_empty => search::in_turn(inputs.len()),
+            None if network.is_empty => search::in_rounds(inputs.len()),
             None => search::search(inputs, output, &network.sizes, self.optimizer)?,
         };
         Ok(Plan::new(network, found))

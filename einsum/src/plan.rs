@@ -14,8 +14,10 @@ use crate::step::Step;
 const LOOKED_AT: usize = 4_000_000;
 /// Labels that are tried for a slice at least.
 const FEWEST_TRIED: usize = 8;
-/// No tensor has more elements, and no plan more slices: 2⁶³ with room for rounding.
-const MOST: f64 = 9e18;
+/// No tensor has more elements: the bound of the engine.
+const MOST_ELEMENTS: f64 = (1u64 << 48) as f64;
+/// No plan has more slices: 2⁶³ with room for rounding.
+const MOST_SLICES: f64 = 9e18;
 
 /// What a contraction takes, known before it runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,7 +104,7 @@ impl Plan {
     pub(crate) fn check_sizes(&self) -> Result<()> {
         // Operands and result were checked with the shapes, parts of tensors are smaller.
         let elements = self.cost.largest;
-        if elements <= MOST {
+        if elements <= MOST_ELEMENTS {
             return Ok(());
         }
         Err(EinsumError::IntermediateOverflow { elements })
@@ -295,10 +297,10 @@ impl Plan {
                 (gain / (price + 0.1), sliced, cost, at)
             };
             // So large that no number of slices helps.
-            if self.cost.peak > MOST * MOST {
+            if self.cost.peak > MOST_ELEMENTS * MOST_SLICES {
                 labels.clear();
             }
-            let fits = |cost: &Cost| cost.peak <= self.cost.peak && cost.slices <= MOST;
+            let fits = |cost: &Cost| cost.peak <= self.cost.peak && cost.slices <= MOST_SLICES;
             let trials = labels.into_iter().map(trial).filter(|(_, _, cost, _)| fits(cost));
             let Some((_, sliced, cost, next)) = trials.max_by(|a, b| a.0.total_cmp(&b.0)) else {
                 let needed = self.cost.bytes(element) as usize;

@@ -93,6 +93,19 @@ fn ten_thousand_tensors_of_other_kinds() {
     }
 }
 
+/// All labels are kept, and joined one after another the steps would have n² of them together.
+#[test]
+fn sums_without_a_term() {
+    let n = 10_000;
+    let inputs: Vec<Vec<usize>> = (0..n).map(|i| vec![i]).collect();
+    let (einsum, shapes) = plan_of(&inputs, (0..n).collect(), 0);
+    let plan = timed(&einsum, &shapes).unwrap();
+    let steps = plan.steps().unwrap();
+    let labels: usize = steps.iter().map(|step| step.plan.result_labels().len()).sum();
+    assert!(steps.len() == n - 1 && labels < 16 * n, "{labels}");
+    assert_eq!(plan.shape().len(), n);
+}
+
 /// Three bonds each, at random: any order meets a tensor beyond all memory.
 #[test]
 fn hopeless_networks_are_refused_in_time() {

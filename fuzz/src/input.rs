@@ -1,7 +1,7 @@
 //! Bytes as choices.
 
 /// Sizes that overflow something, or nearly.
-const ABSURD: [usize; 16] = [
+pub(crate) const ABSURD: [usize; 16] = [
     64,
     1000,
     1 << 16,
@@ -85,5 +85,34 @@ impl<'a> Input<'a> {
     pub fn small_shape(&mut self, rank: usize) -> Vec<usize> {
         let rank = self.below(rank + 1);
         (0..rank).map(|_| self.pick(&[0, 1, 1, 2, 2, 3, 3, 4, 5, 9])).collect()
+    }
+}
+
+/// Random numbers from a seed (Marsaglia 2003, xorshift).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The same numbers for the same seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// 40 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 >> 24
+    }
+
+    /// One of the elements.
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.bits() as usize % from.len()]
+    }
+
+    /// Bytes for a case without a fuzzer.
+    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.bits() as u8).collect()
     }
 }

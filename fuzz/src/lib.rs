@@ -6,6 +6,7 @@
 //! views      chains of views, then an operation on what they show
 //! indices    gather, scatter, select, masks with any indices
 //! windows    options of convolutions and pools
+//! einsum     subscripts, shapes, paths, budgets; every semiring and its derivatives
 //! ```
 //!
 //! A case ends in the result of the reference or, if the reference has none, in a typed error. It
@@ -15,6 +16,7 @@
 //! `tests/conformance/fuzz_*.rs` of the workspace those that go through Burn. CONTRIBUTING tells how to
 //! run them for long, and under Miri.
 
+pub mod einsum;
 pub mod indices;
 pub mod input;
 pub mod reference;

@@ -66,9 +66,15 @@ impl Step {
         let sizes = all.flat_map(sized).collect();
         let of = |i: usize| operands.get(i).map_or_else(Vec::new, |(axes, _)| distinct(axes));
         let (a, b, c) = (of(0), of(1), distinct(&result.0));
+        // Terms of a sum are numbered as the plan does, so that ties break as they do in the engine.
+        let place = |label: &Label| plan.labels().iter().position(|known| known == label);
         let pick = |from: &[Label], other: &[Label], shared: bool, kept: bool| -> Vec<Label> {
             let fits = |l: &&Label| other.contains(l) == shared && c.contains(l) == kept;
-            from.iter().filter(fits).copied().collect()
+            let mut labels: Vec<Label> = from.iter().filter(fits).copied().collect();
+            if !kept {
+                labels.sort_by_key(place);
+            }
+            labels
         };
         Self {
             batch: pick(&a, &b, true, true),

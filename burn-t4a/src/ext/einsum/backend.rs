@@ -18,6 +18,7 @@ use crate::boundary::accept;
 use crate::ext::error::Result;
 use crate::ext::tape::{self, Tracked};
 use crate::v0_21::{BurnT4a, T4aTensor};
+use portable::check_unsliced;
 
 /// Contractions over semirings on a backend.
 ///
@@ -34,11 +35,13 @@ pub trait EinsumOps: Backend {
     ///
     /// # Errors
     /// [`ExtError::NotSliced`](crate::ext::ExtError::NotSliced) if the plan slices labels to fit a
-    /// budget and this backend runs it step by step.
+    /// budget that was given, and this backend runs it step by step. A plan that slices because
+    /// little memory is free runs as a whole.
     fn einsum<S: TensorSemiring>(
         plan: &Arc<Plan>,
         operands: Vec<FloatTensor<Self>>,
     ) -> Result<FloatTensor<Self>> {
+        check_unsliced(plan)?;
         if operands.len() > 2 {
             return portable::by_steps::<S, Self>(plan, operands);
         }
@@ -56,12 +59,22 @@ pub trait EinsumOps: Backend {
         cotangent: FloatTensor<Self>,
         wanted: &[bool],
     ) -> Result<Vec<Option<FloatTensor<Self>>>> {
+        if step.is_empty() {
+            return Ok(zeros::<Self>(&operands, wanted));
+        }
         if TypeId::of::<S>() == TypeId::of::<Standard>() {
             return transposed::vjp::<Self>(step, operands, cotangent, wanted);
         }
         let cotangents = portable::vjp::<S, Self>(step, operands, cotangent);
         Ok(cotangents.into_iter().zip(wanted).map(|(g, &wanted)| wanted.then_some(g)).collect())
     }
+}
+
+/// Cotangents of operands of an empty sum.
+fn zeros<B: Backend>(operands: &[FloatTensor<B>], wanted: &[bool]) -> Vec<Option<FloatTensor<B>>> {
+    let zeros =
+        |x: &FloatTensor<B>| B::float_zeros(x.shape(), &B::float_device(x), x.dtype().into());
+    operands.iter().zip(wanted).map(|(x, &wanted)| wanted.then(|| zeros(x))).collect()
 }
 
 impl EinsumOps for Flex {}
@@ -94,6 +107,9 @@ impl EinsumOps for BurnT4a {
         cotangent: T4aTensor,
         wanted: &[bool],
     ) -> Result<Vec<Option<T4aTensor>>> {
+        if step.is_empty() {
+            return Ok(zeros::<Self>(&operands, wanted));
+        }
         if TypeId::of::<S>() == TypeId::of::<Standard>() && step.sliced().is_empty() {
             return transposed::vjp::<Self>(step, operands, cotangent, wanted);
         }
@@ -144,6 +160,9 @@ impl<B: EinsumOps, C: CheckpointStrategy> EinsumOps for Autodiff<B, C> {
         if !operands.iter().any(tape::is_tracked::<B, C>) {
             let operands = operands.into_iter().map(Self::inner).collect();
             return Ok(Self::from_inner(B::einsum::<S>(plan, operands)?));
+        }
+        if !B::SLICES {
+            check_unsliced(plan)?;
         }
         match operands.len() {
             1 => node::<S, B, C, 1>(plan, operands),

@@ -11,6 +11,7 @@ use t4a_einsum::{Einsum, EinsumError, Plan, Subscripts};
 
 use super::backend::EinsumOps;
 use super::discrete::HostOperand;
+use super::portable::check_unsliced;
 use super::semiring::TensorSemiring;
 use crate::ext::complex::Complex;
 use crate::ext::error::{ExtError, Result};
@@ -171,8 +172,57 @@ pub fn einsum<B: EinsumOps, const D: usize>(
 ///
 /// Gradients: [`MaxPlus`](super::MaxPlus), [`MinPlus`](super::MinPlus), [`MaxMul`](super::MaxMul)
 /// and [`MaxMin`](super::MaxMin) pass the cotangent on to the first of the best terms, a
-/// subgradient; [`LogSumExp`](super::LogSumExp) to all terms by their share. A sum without a
-/// candidate passes nothing on.
+/// subgradient; [`LogSumExp`](super::LogSumExp) to all terms by their share.
+///
+/// - What is 0 of the semiring has no candidate and passes nothing on, in any order of derivative:
+///   −∞ in a log-sum-exp leaves gradients and Hessians of the rest finite and right. That holds for
+///   an operand that is only copied too. Factors of +∞ of (max, ×) have infinite derivatives, NaN in
+///   the second order.
+/// - Ties go to the first term: terms are numbered by the labels that a step of the plan sums, those
+///   that occur first in the subscripts slowest ([`Plan::labels`]), sliced labels before others. Of
+///   two equal factors of (max, min) the one counts that the path names first.
+/// - NaN comes out wherever it goes in and wins against every number. Terms of +∞ of a log-sum-exp
+///   share equally, at each step and among slices.
+///
+/// # Long chains
+///
+/// On Burn's tape a step that meets a new leaf takes time with all leaves before it: a vector times
+/// 10⁴ matrices, each of them a leaf, takes 12 s forward and backward, in one einsum or a loop. As
+/// slices of one leaf they take 1 s. Multiplied in pairs of neighbours they are 14 steps, and take .03 s:
+///
+/// ```
+/// use burn_autodiff::Autodiff;
+/// use burn_t4a::ext::ExtError;
+/// use burn_t4a::ext::einsum::{EinsumOps, LogSumExp, semiring_einsum};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_tensor::{Tensor, s};
+///
+/// /// The product of all matrices of a stack, along its first axis.
+/// fn product<B: EinsumOps>(mut stack: Tensor<B, 3>) -> Result<Tensor<B, 2>, ExtError> {
+///     while stack.dims()[0] > 1 {
+///         let even = stack.dims()[0] / 2 * 2;
+///         let (left, right) = (stack.clone().slice(s![0..even;2]), stack.clone().slice(s![1..even;2]));
+///         let pairs = semiring_einsum::<LogSumExp, B, 3>("tij,tjk->tik", (left, right))?;
+///         // The last one waits if their number is odd.
+///         stack = if even < stack.dims()[0] {
+///             Tensor::cat(vec![pairs, stack.slice(s![even..])], 0)
+///         } else {
+///             pairs
+///         };
+///     }
+///     Ok(stack.squeeze_dim(0))
+/// }
+///
+/// let steps = 10_000;
+/// let stack = Tensor::<Autodiff<BurnT4a>, 3>::zeros([steps, 2, 2], &T4aDevice).require_grad();
+/// let paths = product(stack.clone())?;
+/// // 2⁹⁹⁹⁹ paths between any two states, and each takes one of four transitions in a step.
+/// let log_paths = paths.clone().slice(s![0..1, 0..1]).into_scalar();
+/// assert!((log_paths / 2f32.ln() - 9999.0).abs() < 0.01);
+/// let share = stack.grad(&paths.slice(s![0..1, 0..1]).sum().backward()).unwrap();
+/// assert!((share.slice(s![500..501, 0..1, 0..1]).into_scalar() - 0.25).abs() < 1e-3);
+/// # Ok::<(), ExtError>(())
+/// ```
 ///
 /// # Errors
 /// As [`einsum`].
@@ -189,7 +239,8 @@ pub fn semiring_einsum<S: TensorSemiring, B: EinsumOps, const D: usize>(
 
 /// [`einsum`] over complex numbers: four real contractions per pairwise step.
 ///
-/// Conjugation is the caller's: `a.conj()`.
+/// Conjugation is the caller's: `a.conj()`. Steps are not sliced: a budget, of elements of two parts,
+/// is kept or refused.
 ///
 /// # Errors
 /// As [`einsum`].
@@ -199,7 +250,8 @@ pub fn complex_einsum<B: EinsumOps, const D: usize>(
 ) -> Result<Complex<B, D>> {
     let parts = operands.into_operands();
     let described: Vec<_> = parts.iter().map(|x| x.0[0].described()).collect();
-    let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 1)?;
+    let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 2)?;
+    check_unsliced(&plan)?;
     let mut slots: Vec<Option<[FloatTensor<B>; 2]>> =
         parts.into_iter().map(|parts| Some(parts.0.map(|x| x.0))).collect();
     for step in plan.steps()? {

@@ -21,19 +21,27 @@ use t4a_einsum::Plan;
 
 use super::axes::{Step, burn_shape};
 use super::backend::EinsumOps;
-use super::semiring::{TensorSemiring, zero};
+use super::semiring::{TensorSemiring, scaled, zero};
 use crate::ext::error::{ExtError, Result};
+
+/// Whether a plan may run without its slices: not if these serve a budget that was given.
+///
+/// # Errors
+/// [`ExtError::NotSliced`].
+pub(super) fn check_unsliced(plan: &Plan) -> Result<()> {
+    let sliced = plan.sliced();
+    if sliced.is_empty() || plan.budget().is_none() {
+        return Ok(());
+    }
+    let labels = sliced.iter().map(|label| label.to_string()).collect::<Vec<_>>().join(", ");
+    Err(ExtError::NotSliced { labels })
+}
 
 /// All steps of a plan, one by one.
 pub(super) fn by_steps<S: TensorSemiring, B: EinsumOps>(
     plan: &Arc<Plan>,
     operands: Vec<FloatTensor<B>>,
 ) -> Result<FloatTensor<B>> {
-    let sliced = plan.sliced();
-    if !sliced.is_empty() {
-        let labels = sliced.iter().map(|label| label.to_string()).collect::<Vec<_>>().join(", ");
-        return Err(ExtError::NotSliced { labels });
-    }
     let mut slots: Vec<Option<FloatTensor<B>>> = operands.into_iter().map(Some).collect();
     for step in plan.steps()? {
         // Every slot is taken once.
@@ -57,17 +65,12 @@ pub(super) fn contract<S: TensorSemiring, B: Backend>(
 ) -> FloatTensor<B> {
     let (device, dtype) = (B::float_device(&operands[0]), operands[0].dtype());
     let zero = zero::<S>();
-    if plan.shape().contains(&0) || operands.iter().any(is_empty) {
+    if plan.is_empty() {
         return B::float_full(burn_shape(&plan.shape()), zero, &device, dtype.into());
     }
     let step = Step::new(plan);
-    let matrices = operands.into_iter().enumerate().map(|(i, x)| {
-        let x = step.enter::<B>(i, x);
-        let [b, m, n, lone] = x.shape().dims();
-        let x = if lone > 1 { S::sum::<B>(x, 3) } else { x };
-        B::float_reshape(x, [b, m, n].into())
-    });
-    let matrices: Vec<FloatTensor<B>> = matrices.collect();
+    let enter = |(i, x)| matrix::<S, B>(step.enter::<B>(i, x));
+    let matrices: Vec<FloatTensor<B>> = operands.into_iter().enumerate().map(enter).collect();
     let c = match <[FloatTensor<B>; 2]>::try_from(matrices) {
         Ok([a, b]) => multiply::<S, B>(a, b),
         Err(mut one) => one.remove(0),
@@ -75,8 +78,11 @@ pub(super) fn contract<S: TensorSemiring, B: Backend>(
     step.leave::<B>(c, zero)
 }
 
-fn is_empty<T: TensorMetadata>(x: &T) -> bool {
-    x.shape().num_elements() == 0
+/// `[β, m, n, lone]` summed over lone labels.
+fn matrix<S: TensorSemiring, B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
+    let [b, m, n, lone] = x.shape().dims();
+    let x = if lone > 1 { S::sum::<B>(x, 3) } else { x };
+    B::float_reshape(x, [b, m, n].into())
 }
 
 /// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]`, k > 0.
@@ -103,27 +109,22 @@ pub(super) fn vjp<S: TensorSemiring, B: Backend>(
     operands: Vec<FloatTensor<B>>,
     g: FloatTensor<B>,
 ) -> Vec<FloatTensor<B>> {
-    if is_empty(&g) || operands.iter().any(is_empty) {
-        let zeros =
-            |x: FloatTensor<B>| B::float_zeros(x.shape(), &B::float_device(&x), x.dtype().into());
-        return operands.into_iter().map(zeros).collect();
-    }
     let step = Step::new(plan);
     let g = step.enter_cotangent::<B>(g);
     let entered: Vec<FloatTensor<B>> =
         operands.into_iter().enumerate().map(|(i, x)| step.enter::<B>(i, x)).collect();
-    let matrix = |x: &FloatTensor<B>| {
-        let [b, m, n, _] = x.shape().dims();
-        B::float_reshape(S::sum::<B>(x.clone(), 3), [b, m, n].into())
-    };
     let cotangents = match &entered[..] {
-        [x, y] => pullback::<S, B>(matrix(x), matrix(y), g),
+        [x, y] => pullback::<S, B>(matrix::<S, B>(x.clone()), matrix::<S, B>(y.clone()), g),
         _ => vec![g],
     };
+    // An operand alone passes nothing on where it is 0, also if nothing is summed.
+    let alone = entered.len() == 1;
     let leave = |(i, (x, g)): (usize, (FloatTensor<B>, FloatTensor<B>))| {
-        let [b, m, n, _] = x.shape().dims();
-        let g = B::float_reshape(g, [b, m, n, 1].into());
-        let g = B::float_mul(S::weights::<B>(x, 3), g);
+        let [b, m, n, lone] = x.shape().dims();
+        let mut g = B::float_reshape(g, [b, m, n, 1].into());
+        if lone > 1 || alone {
+            g = scaled::<B>(S::weights::<B>(x, 3), g);
+        }
         step.leave_operand::<B>(i, g)
     };
     entered.into_iter().zip(cotangents).enumerate().map(leave).collect()
@@ -138,7 +139,7 @@ fn pullback<S: TensorSemiring, B: Backend>(
     let ([batch, m, k], [_, _, n]) = (a.shape().dims(), b.shape().dims());
     let [a, b] = outer::<B>(a, b);
     let weights = S::weights::<B>(S::product::<B>(a.clone(), b.clone()), 2);
-    let g = B::float_mul(weights, B::float_reshape(g, [batch, m, 1, n].into()));
+    let g = scaled::<B>(weights, B::float_reshape(g, [batch, m, 1, n].into()));
     let [ga, gb] = S::factors::<B>(a, b, g);
     vec![
         B::float_reshape(B::float_sum_dim(ga, 3), [batch, m, k].into()),

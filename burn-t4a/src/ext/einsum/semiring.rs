@@ -6,6 +6,7 @@
 
 use burn_backend::tensor::{BoolTensor, FloatTensor};
 use burn_backend::{Backend, Scalar, TensorMetadata, get_device_settings};
+use burn_std::BoolDType;
 use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Semiring, Standard, bf16, f16};
 use t4a_einsum::Differentiable;
 
@@ -20,7 +21,10 @@ pub trait TensorSemiring:
     /// `a ⊗ b`.
     fn product<B: Backend>(a: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B>;
 
-    /// ⊕ along an axis, which stays with size 1. It has at least one element.
+    /// ⊕ along an axis, which stays with size 1. It has at least one element. NaN is passed on.
+    ///
+    /// A tape differentiates this, and [`TensorSemiring::weights`], for second derivatives: nothing
+    /// infinite may enter an operation whose derivative is infinite or NaN there.
     fn sum<B: Backend>(terms: FloatTensor<B>, axis: usize) -> FloatTensor<B>;
 
     /// `∂(t₁ ⊕ t₂ ⊕ …)/∂tₖ` along an axis. The default is 1 for the first term that equals the
@@ -46,7 +50,12 @@ pub(super) fn zero<S: TensorSemiring>() -> Scalar {
     Scalar::Float(<S as Semiring<f64>>::ZERO)
 }
 
-/// 1 for the first term that equals the sum, unless that is 0 of the semiring.
+/// How booleans are stored beside a tensor.
+fn bools<B: Backend>(x: &FloatTensor<B>) -> BoolDType {
+    get_device_settings::<B>(&B::float_device(x)).bool_dtype
+}
+
+/// 1 for the first term that equals the sum, or is NaN as it is, unless that is 0 of the semiring.
 fn winner<S: TensorSemiring, B: Backend>(terms: FloatTensor<B>, axis: usize) -> FloatTensor<B> {
     let (shape, dtype) = (terms.shape(), terms.dtype());
     let device = B::float_device(&terms);
@@ -54,7 +63,8 @@ fn winner<S: TensorSemiring, B: Backend>(terms: FloatTensor<B>, axis: usize) -> 
     let terms = B::float_detach(terms);
     let best = B::float_expand(S::sum::<B>(terms.clone(), axis), shape.clone());
     let dead = B::float_equal_elem(best.clone(), zero::<S>(), settings.bool_dtype);
-    let best = B::float_equal(terms, best, settings.bool_dtype);
+    let nan = B::float_is_nan(terms.clone(), settings.bool_dtype);
+    let best = B::bool_or(B::float_equal(terms, best, settings.bool_dtype), nan);
     // Position of each winner, the length of the axis elsewhere; the smallest is the first.
     let length = shape[axis];
     let mut line = vec![1; shape.num_dims()];
@@ -68,6 +78,18 @@ fn winner<S: TensorSemiring, B: Backend>(terms: FloatTensor<B>, axis: usize) -> 
     B::bool_into_float(wins, dtype.into())
 }
 
+/// The extremum along an axis, NaN if there is one: backends differ in whether they pass that on.
+fn extremum<S: TensorSemiring, B: Backend>(
+    terms: FloatTensor<B>,
+    axis: usize,
+    of: impl Fn(FloatTensor<B>, usize) -> FloatTensor<B>,
+) -> FloatTensor<B> {
+    let nan = B::float_is_nan(terms.clone(), bools::<B>(&terms));
+    let any = B::bool_any_dim(nan.clone(), axis);
+    let best = of(B::float_mask_fill(terms, nan, zero::<S>()), axis);
+    B::float_mask_fill(best, any, Scalar::Float(f64::NAN))
+}
+
 /// `value` where `a ∘ b` came out NaN from operands that were none, as −∞ + ∞ does: there both
 /// operands have their infinities of the wrong sign set to 0 first.
 fn absorb<B: Backend>(
@@ -77,7 +99,7 @@ fn absorb<B: Backend>(
     f: impl Fn(FloatTensor<B>, FloatTensor<B>) -> FloatTensor<B>,
 ) -> FloatTensor<B> {
     let plain = f(a.clone(), b.clone());
-    let bools = get_device_settings::<B>(&B::float_device(&plain)).bool_dtype;
+    let bools = bools::<B>(&plain);
     let without = |x: FloatTensor<B>| {
         let mask = B::float_equal_elem(x.clone(), Scalar::Float(wrong), bools);
         B::float_mask_fill(x, mask, Scalar::Float(0.0))
@@ -92,13 +114,17 @@ fn sum_below<B: Backend>(a: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B>
     absorb::<B>(a, b, f64::INFINITY, B::float_add)
 }
 
-/// The cotangents of `a · b`.
-fn of_product<B: Backend>(
-    a: FloatTensor<B>,
-    b: FloatTensor<B>,
-    g: FloatTensor<B>,
-) -> [FloatTensor<B>; 2] {
-    [B::float_mul(g.clone(), b), B::float_mul(g, a)]
+/// `w · p`, and 0 where w is 0 and p no number: in the gradient of this product too, which is why p
+/// and not the product is masked.
+pub(super) fn scaled<B: Backend>(w: FloatTensor<B>, p: FloatTensor<B>) -> FloatTensor<B> {
+    let bools = bools::<B>(&p);
+    // Before p is repeated.
+    let odd = B::float_is_inf(p.clone(), bools);
+    let odd = B::bool_or(odd, B::float_is_nan(p.clone(), bools));
+    let [w, p] = broadcast::<B>(w, p);
+    let none = B::float_equal_elem(w.clone(), Scalar::Float(0.0), bools);
+    let idle = B::bool_and(B::bool_expand(odd, w.shape()), none);
+    B::float_mul(w, B::float_mask_fill(p, idle, Scalar::Float(0.0)))
 }
 
 /// a where the mask holds, else b, of one shape.
@@ -131,7 +157,7 @@ impl TensorSemiring for Standard {
         b: FloatTensor<B>,
         g: FloatTensor<B>,
     ) -> [FloatTensor<B>; 2] {
-        of_product::<B>(a, b, g)
+        [B::float_mul(g.clone(), b), B::float_mul(g, a)]
     }
 }
 
@@ -141,7 +167,7 @@ impl TensorSemiring for MaxPlus {
     }
 
     fn sum<B: Backend>(terms: FloatTensor<B>, axis: usize) -> FloatTensor<B> {
-        B::float_max_dim(terms, axis)
+        extremum::<Self, B>(terms, axis, B::float_max_dim)
     }
 }
 
@@ -151,17 +177,27 @@ impl TensorSemiring for MinPlus {
     }
 
     fn sum<B: Backend>(terms: FloatTensor<B>, axis: usize) -> FloatTensor<B> {
-        B::float_min_dim(terms, axis)
+        extremum::<Self, B>(terms, axis, B::float_min_dim)
     }
 }
 
 impl TensorSemiring for MaxMul {
     fn product<B: Backend>(a: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
-        absorb::<B>(a, b, f64::INFINITY, B::float_mul)
+        // 0 · ∞ is masked in the operands: masked in the product, its gradient would be 0 · ∞ again.
+        let [a, b] = broadcast::<B>(a, b);
+        let bools = bools::<B>(&a);
+        let is =
+            |x: &FloatTensor<B>, value| B::float_equal_elem(x.clone(), Scalar::Float(value), bools);
+        let meet = |zero: &FloatTensor<B>, far: &FloatTensor<B>| {
+            B::bool_and(is(zero, 0.0), is(far, f64::INFINITY))
+        };
+        let absorbed = B::bool_or(meet(&a, &b), meet(&b, &a));
+        let [a, b] = [a, b].map(|x| B::float_mask_fill(x, absorbed.clone(), Scalar::Float(0.0)));
+        B::float_mul(a, b)
     }
 
     fn sum<B: Backend>(terms: FloatTensor<B>, axis: usize) -> FloatTensor<B> {
-        B::float_max_dim(terms, axis)
+        extremum::<Self, B>(terms, axis, B::float_max_dim)
     }
 
     fn factors<B: Backend>(
@@ -169,21 +205,21 @@ impl TensorSemiring for MaxMul {
         b: FloatTensor<B>,
         g: FloatTensor<B>,
     ) -> [FloatTensor<B>; 2] {
-        of_product::<B>(a, b, g)
+        [scaled::<B>(g.clone(), b), scaled::<B>(g, a)]
     }
 }
 
 impl TensorSemiring for MaxMin {
     fn product<B: Backend>(a: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
         let [a, b] = broadcast::<B>(a, b);
-        let bools = get_device_settings::<B>(&B::float_device(&a)).bool_dtype;
+        let bools = bools::<B>(&a);
         let above = B::float_greater(a.clone(), b.clone(), bools);
         let nan = B::float_is_nan(b.clone(), bools);
         choose::<B>(B::bool_or(above, nan), b, a)
     }
 
     fn sum<B: Backend>(terms: FloatTensor<B>, axis: usize) -> FloatTensor<B> {
-        B::float_max_dim(terms, axis)
+        extremum::<Self, B>(terms, axis, B::float_max_dim)
     }
 
     fn factors<B: Backend>(
@@ -191,13 +227,51 @@ impl TensorSemiring for MaxMin {
         b: FloatTensor<B>,
         g: FloatTensor<B>,
     ) -> [FloatTensor<B>; 2] {
-        // The smaller one, a of two equals.
+        // The smaller one, a of two equals, and NaN before a number.
         let [a, b] = broadcast::<B>(a, b);
-        let bools = get_device_settings::<B>(&B::float_device(&a)).bool_dtype;
-        let b_smaller = B::float_lower(b, a, bools);
-        let a_smaller = B::bool_not(b_smaller.clone());
+        let bools = bools::<B>(&a);
+        let smaller = B::float_lower(b.clone(), a.clone(), bools);
+        let number = B::bool_not(B::float_is_nan(a, bools));
+        let nan = B::bool_and(B::float_is_nan(b, bools), number);
+        let counts_b = B::bool_or(smaller, nan);
+        let counts_a = B::bool_not(counts_b.clone());
         let without = |mask| B::float_mask_fill(g.clone(), mask, Scalar::Float(0.0));
-        [without(b_smaller), without(a_smaller)]
+        [without(counts_b), without(counts_a)]
+    }
+}
+
+/// The terms of log-sum-exp as numbers between 0 and 1. Nothing here is infinite, and neither is a
+/// derivative of it: what is 0 because a mask says so has none.
+struct Exponentials<B: Backend> {
+    /// `exp(t − shift)`, 0 for infinite t.
+    parts: FloatTensor<B>,
+    /// Their sum, 1 where that is 0.
+    total: FloatTensor<B>,
+    shift: FloatTensor<B>,
+    /// Where the sum is 0.
+    dead: BoolTensor<B>,
+    /// Terms that are +∞, and sums that are.
+    high: BoolTensor<B>,
+    infinite: BoolTensor<B>,
+}
+
+impl<B: Backend> Exponentials<B> {
+    fn new(terms: FloatTensor<B>, axis: usize) -> Self {
+        let bools = bools::<B>(&terms);
+        let high = B::float_equal_elem(terms.clone(), Scalar::Float(f64::INFINITY), bools);
+        let low = Scalar::Float(f64::NEG_INFINITY);
+        let terms = B::float_mask_fill(terms, high.clone(), low);
+        // The maximum, 0 where it is infinite; a constant of the tape.
+        let most = B::float_max_dim(B::float_detach(terms.clone()), axis);
+        let none = B::float_is_inf(most.clone(), bools);
+        let shift = B::float_mask_fill(most, none, Scalar::Float(0.0));
+        let parts = B::float_exp(B::float_sub(terms, shift.clone()));
+        let total = B::float_sum_dim(parts.clone(), axis);
+        let dead = B::float_equal_elem(total.clone(), Scalar::Float(0.0), bools);
+        let number = B::bool_not(B::float_is_nan(total.clone(), bools));
+        let infinite = B::bool_and(B::bool_any_dim(high.clone(), axis), number);
+        let total = B::float_mask_fill(total, dead.clone(), Scalar::Float(1.0));
+        Self { parts, total, shift, dead, high, infinite }
     }
 }
 
@@ -207,31 +281,20 @@ impl TensorSemiring for LogSumExp {
     }
 
     fn sum<B: Backend>(terms: FloatTensor<B>, axis: usize) -> FloatTensor<B> {
-        let shift = finite_max::<B>(terms.clone(), axis);
-        let sum = B::float_sum_dim(B::float_exp(B::float_sub(terms, shift.clone())), axis);
-        B::float_add(B::float_log(sum), shift)
+        let Exponentials { total, shift, dead, infinite, .. } = Exponentials::<B>::new(terms, axis);
+        let sum = B::float_add(B::float_log(total), shift);
+        let sum = B::float_mask_fill(sum, dead, Scalar::Float(f64::NEG_INFINITY));
+        B::float_mask_fill(sum, infinite, Scalar::Float(f64::INFINITY))
     }
 
     /// `exp(t − c)`; terms of +∞ share equally.
     fn weights<B: Backend>(terms: FloatTensor<B>, axis: usize) -> FloatTensor<B> {
         let (shape, dtype) = (terms.shape(), terms.dtype());
-        let shift = finite_max::<B>(terms.clone(), axis);
-        let parts = B::float_exp(B::float_sub(terms.clone(), shift));
-        let whole = B::float_sum_dim(parts.clone(), axis);
-        let bools = get_device_settings::<B>(&B::float_device(&whole)).bool_dtype;
-        let dead = B::float_equal_elem(whole.clone(), Scalar::Float(0.0), bools);
-        let finite = B::float_div(parts, B::float_mask_fill(whole, dead, Scalar::Float(1.0)));
-        let infinite = B::float_equal_elem(terms, Scalar::Float(f64::INFINITY), bools);
-        let count = B::float_sum_dim(B::bool_into_float(infinite.clone(), dtype.into()), axis);
-        let share = B::float_recip(B::float_clamp_min(count, Scalar::Float(1.0)));
-        choose::<B>(infinite, B::float_expand(share, shape), finite)
+        let Exponentials { parts, total, high, infinite, .. } = Exponentials::<B>::new(terms, axis);
+        let finite = B::float_div(parts, total);
+        let high = B::bool_into_float(high, dtype.into());
+        let count = B::float_sum_dim(high.clone(), axis);
+        let share = B::float_div(high, B::float_clamp_min(count, Scalar::Float(1.0)));
+        choose::<B>(B::bool_expand(infinite, shape), share, finite)
     }
-}
-
-/// The maximum along an axis, 0 where it is infinite; a constant of the tape.
-fn finite_max<B: Backend>(terms: FloatTensor<B>, axis: usize) -> FloatTensor<B> {
-    let most = B::float_max_dim(B::float_detach(terms), axis);
-    let bools = get_device_settings::<B>(&B::float_device(&most)).bool_dtype;
-    let infinite = B::float_is_inf(most.clone(), bools);
-    B::float_mask_fill(most, infinite, Scalar::Float(0.0))
 }

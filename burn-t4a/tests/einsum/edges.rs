@@ -1,0 +1,375 @@
+//! Where a semiring ends: 0, infinities, NaN and ties, on every backend and in every order of
+//! derivative.
+
+use burn_autodiff::Autodiff;
+use burn_backend::AutodiffBackend;
+use burn_flex::Flex;
+use burn_t4a::BurnT4a;
+use burn_t4a::ext::einsum::{
+    Einsum, EinsumOps, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Operand, Path, Subscripts,
+    TensorSemiring, complex_einsum, einsum, semiring_einsum,
+};
+use burn_t4a::ext::{Complex, ExtError};
+use burn_tensor::{DType, Tensor, s};
+
+use crate::cases::{Vector, close, f64s, numbers};
+
+const LOW: f64 = f64::NEG_INFINITY;
+
+/// Labels of a sequence, and their scores: of neighbours, and of single places.
+const LABELS: usize = 3;
+const LENGTH: usize = 5;
+
+/// A conditional random field: `a,ab,b,bc,c…->` of scores, some transitions forbidden.
+struct Field {
+    moves: Vec<f64>,
+    places: Vec<f64>,
+}
+
+impl Field {
+    fn new() -> Self {
+        let mut moves = numbers((LENGTH - 1) * LABELS * LABELS, 4);
+        // From 0 to 2 never, and from 1 to 0 not at first.
+        (0..LENGTH - 1).for_each(|t| moves[t * 9 + 2] = LOW);
+        moves[3] = LOW;
+        let mut places = numbers(LENGTH * LABELS, 5);
+        // Label 1 is impossible at place 2, which leaves rows without a candidate.
+        places[2 * LABELS + 1] = LOW;
+        Self { moves, places }
+    }
+
+    /// Which scores a sequence has, moves first.
+    fn features(sequence: &[usize]) -> Vec<usize> {
+        let moves =
+            (1..LENGTH).map(|t| (t - 1) * LABELS * LABELS + sequence[t - 1] * LABELS + sequence[t]);
+        let offset = (LENGTH - 1) * LABELS * LABELS;
+        moves.chain((0..LENGTH).map(|t| offset + t * LABELS + sequence[t])).collect()
+    }
+
+    /// All sequences with their probability.
+    fn sequences(&self) -> Vec<(Vec<usize>, f64)> {
+        let scores = [&self.moves[..], &self.places].concat();
+        let sequence = |n: usize| -> Vec<usize> {
+            (0..LENGTH).map(|t| n / LABELS.pow(t as u32) % LABELS).collect()
+        };
+        let weigh = |sequence: Vec<usize>| {
+            let features = Self::features(&sequence);
+            let weight = features.iter().map(|&f| scores[f]).sum::<f64>().exp();
+            (features, weight)
+        };
+        let all: Vec<_> = (0..LABELS.pow(LENGTH as u32)).map(sequence).map(weigh).collect();
+        let total: f64 = all.iter().map(|(_, weight)| weight).sum();
+        all.into_iter().map(|(features, weight)| (features, weight / total)).collect()
+    }
+
+    /// Probability of every score, and its covariance with the sum of scores in a direction.
+    fn moments(&self, direction: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let count = self.moves.len() + self.places.len();
+        let (mut mean, mut product, mut along) = (vec![0.0; count], vec![0.0; count], 0.0);
+        for (features, p) in self.sequences() {
+            let slope: f64 = features.iter().map(|&f| direction[f]).sum();
+            along += p * slope;
+            for f in features {
+                mean[f] += p;
+                product[f] += p * slope;
+            }
+        }
+        let covariance = product.iter().zip(&mean).map(|(xy, x)| xy - x * along).collect();
+        (mean, covariance)
+    }
+}
+
+/// The logarithm of the partition function.
+fn partition<B: EinsumOps>(moves: &Tensor<B, 3>, places: &Tensor<B, 2>) -> Vector<B> {
+    let mut labels: Vec<Vec<usize>> = (0..LENGTH).map(|t| vec![t]).collect();
+    let mut operands: Vec<Operand<B>> = (0..LENGTH)
+        .map(|t| Operand::from(places.clone().slice(s![t..t + 1]).reshape([LABELS])))
+        .collect();
+    for t in 1..LENGTH {
+        labels.push(vec![t - 1, t]);
+        operands.push(moves.clone().slice(s![t - 1..t]).reshape([LABELS, LABELS]).into());
+    }
+    semiring_einsum::<LogSumExp, _, _>(Subscripts::new(labels, []), operands).unwrap()
+}
+
+fn numbers_of<B: burn_backend::Backend, const D: usize>(x: Tensor<B, D>) -> Vec<f64> {
+    x.into_data().iter().collect()
+}
+
+/// Marginals on one tape and covariances on a tape over a tape, against enumeration.
+fn random_field<B: EinsumOps>()
+where
+    Autodiff<B>: EinsumOps + AutodiffBackend<InnerBackend = B>,
+    Autodiff<Autodiff<B>>: EinsumOps + AutodiffBackend<InnerBackend = Autodiff<B>>,
+{
+    type Outer<B, const D: usize> = Tensor<Autodiff<Autodiff<B>>, D>;
+    let field = Field::new();
+    let m = field.moves.len();
+    let moves =
+        || f64s::<Autodiff<B>, 3>(&field.moves, [LENGTH - 1, LABELS, LABELS]).require_grad();
+    let places = || f64s::<Autodiff<B>, 2>(&field.places, [LENGTH, LABELS]).require_grad();
+    let mut directions = vec![numbers(m + field.places.len(), 7)];
+    // One score at a time: allowed, forbidden, impossible.
+    for feature in [0, 2, 3, 12, m + 1, m + 2 * LABELS + 1] {
+        directions.push((0..m + field.places.len()).map(|f| f64::from(f == feature)).collect());
+    }
+    for direction in directions {
+        let (mean, covariance) = field.moments(&direction);
+        let (x, y) = (moves(), places());
+        let grads = partition(&x, &y).backward();
+        let first = [numbers_of(x.grad(&grads).unwrap()), numbers_of(y.grad(&grads).unwrap())];
+        close(&first.concat(), &mean, 1e-12, "marginals");
+
+        let (x, y) = (moves(), places());
+        let outer_x = Outer::<B, 3>::from_inner(x.clone()).require_grad();
+        let outer_y = Outer::<B, 2>::from_inner(y.clone()).require_grad();
+        let grads = partition(&outer_x, &outer_y).backward();
+        let (gx, gy) = (outer_x.grad(&grads).unwrap(), outer_y.grad(&grads).unwrap());
+        let again = [numbers_of(gx.clone().inner()), numbers_of(gy.clone().inner())];
+        close(&again.concat(), &mean, 1e-12, "marginals on the outer tape");
+        let vx = f64s::<Autodiff<B>, 3>(&direction[..m], [LENGTH - 1, LABELS, LABELS]);
+        let vy = f64s::<Autodiff<B>, 2>(&direction[m..], [LENGTH, LABELS]);
+        let grads = ((gx * vx).sum() + (gy * vy).sum()).backward();
+        let second = [numbers_of(x.grad(&grads).unwrap()), numbers_of(y.grad(&grads).unwrap())];
+        close(&second.concat(), &covariance, 1e-11, "covariances");
+    }
+}
+
+#[test]
+fn covariances_of_a_field_with_forbidden_transitions() {
+    random_field::<BurnT4a>();
+    random_field::<Flex>();
+}
+
+/// Differences of the engine's gradients along allowed scores, forbidden ones staying so.
+#[test]
+fn covariances_from_gradients_of_the_engine() {
+    type AD = Autodiff<BurnT4a>;
+    let field = Field::new();
+    let (m, h) = (field.moves.len(), 1e-5);
+    let direction = numbers(m + field.places.len(), 8);
+    let gradient = |by: f64| -> Vec<f64> {
+        let scores = field.moves.iter().chain(&field.places);
+        let moved: Vec<f64> = scores.zip(&direction).map(|(x, v)| x + by * v).collect();
+        let x = f64s::<AD, 3>(&moved[..m], [LENGTH - 1, LABELS, LABELS]).require_grad();
+        let y = f64s::<AD, 2>(&moved[m..], [LENGTH, LABELS]).require_grad();
+        let grads = partition(&x, &y).backward();
+        [numbers_of(x.grad(&grads).unwrap()), numbers_of(y.grad(&grads).unwrap())].concat()
+    };
+    let slope = gradient(h).into_iter().zip(gradient(-h)).map(|(a, b)| (a - b) / (2.0 * h));
+    close(&slope.collect::<Vec<_>>(), &field.moments(&direction).1, 1e-9, "covariances");
+}
+
+/// The Hessian of a sum over `"i,i->"` along a direction, by a tape over a tape.
+fn hessian<S: TensorSemiring, B: EinsumOps>(x: [&[f64]; 2], v: [&[f64]; 2]) -> Vec<f64>
+where
+    Autodiff<B>: EinsumOps + AutodiffBackend<InnerBackend = B>,
+    Autodiff<Autodiff<B>>: EinsumOps + AutodiffBackend<InnerBackend = Autodiff<B>>,
+{
+    let n = x[0].len();
+    let inner = x.map(|x| f64s::<Autodiff<B>, 1>(x, [n]).require_grad());
+    let outer = inner
+        .each_ref()
+        .map(|x| Tensor::<Autodiff<Autodiff<B>>, 1>::from_inner(x.clone()).require_grad());
+    let y: Vector<Autodiff<Autodiff<B>>> =
+        semiring_einsum::<S, _, _>("i,i->", [&outer[0], &outer[1]]).unwrap();
+    let grads = y.backward();
+    let along = |i: usize| outer[i].grad(&grads).unwrap() * f64s::<Autodiff<B>, 1>(v[i], [n]);
+    let grads = (along(0) + along(1)).sum().backward();
+    // A winner does not move: then nothing depends on the operand any more.
+    let second = |x: &Tensor<Autodiff<B>, 1>| x.grad(&grads).map_or(vec![0.0; n], numbers_of);
+    inner.iter().flat_map(second).collect()
+}
+
+fn everywhere<S: TensorSemiring>(x: [&[f64]; 2], v: [&[f64]; 2], want: &[f64]) {
+    for (backend, got) in
+        [("engine", hessian::<S, BurnT4a>(x, v)), ("portable", hessian::<S, Flex>(x, v))]
+    {
+        close(&got, want, 1e-12, &format!("{} {backend} {x:?}", std::any::type_name::<S>()));
+    }
+}
+
+#[test]
+fn second_order_at_infinities_is_finite() {
+    let ones: [&[f64]; 2] = [&[1.0, -1.0], &[0.5, 2.0]];
+    // One candidate has probability 1, and no variance.
+    everywhere::<LogSumExp>([&[0.0, LOW], &[1.0, 2.0]], ones, &[0.0; 4]);
+    everywhere::<LogSumExp>([&[0.0, LOW], &[0.0, LOW]], ones, &[0.0; 4]);
+    // No candidate.
+    everywhere::<LogSumExp>([&[LOW, LOW], &[1.0, LOW]], ones, &[0.0; 4]);
+    // Terms of +∞ share equally, which does not depend on the others.
+    everywhere::<LogSumExp>([&[0.0, f64::INFINITY], &[1.0, 2.0]], ones, &[0.0; 4]);
+    everywhere::<LogSumExp>([&[f64::INFINITY, 1.0], &[LOW, 2.0]], ones, &[0.0; 4]);
+    // p (1 − p) times the difference of the directions, as without a third term.
+    let p = 1.0 / (1.0 + 0.5f64.exp());
+    let slope = p * (1.0 - p) * ((1.0 + 0.5) - (-1.0 + 2.0));
+    everywhere::<LogSumExp>(
+        [&[0.5, 1.0, LOW], &[0.0, 0.0, 3.0]],
+        [&[1.0, -1.0, 4.0], &[0.5, 2.0, 5.0]],
+        &[slope, -slope, 0.0, slope, -slope, 0.0],
+    );
+    // x y of the winner has the Hessian [[0, 1], [1, 0]] there; 0 · ∞ beside it makes no NaN.
+    everywhere::<MaxMul>(
+        [&[2.0, 0.0], &[3.0, f64::INFINITY]],
+        [&[1.0, 7.0], &[4.0, 7.0]],
+        &[4.0, 0.0, 1.0, 0.0],
+    );
+    everywhere::<MaxPlus>([&[2.0, LOW], &[3.0, f64::INFINITY]], ones, &[0.0; 4]);
+    everywhere::<MaxMin>([&[2.0, LOW], &[3.0, f64::INFINITY]], ones, &[0.0; 4]);
+}
+
+fn gradient<S: TensorSemiring, B: AutodiffBackend + EinsumOps, const D: usize>(
+    text: &str,
+    x: [(&[f64], [usize; D]); 2],
+    dtype: DType,
+) -> (Vec<f64>, [Vec<f64>; 2]) {
+    let leaves = x.map(|(values, shape)| f64s::<B, D>(values, shape).cast(dtype).require_grad());
+    let y: Vector<B> = semiring_einsum::<S, _, _>(text, [&leaves[0], &leaves[1]]).unwrap();
+    let grads = y.clone().sum().backward();
+    (numbers_of(y.inner()), leaves.map(|x| numbers_of(x.grad(&grads).unwrap())))
+}
+
+/// NaN comes out wherever it goes in, and the first one wins: of terms and of factors, in every
+/// dtype, summed with a product or before it.
+#[test]
+fn nan_wins_everywhere() {
+    fn check<S: TensorSemiring, B: AutodiffBackend + EinsumOps>(partner: bool) {
+        for dtype in [DType::F64, DType::F32] {
+            for at in [0, 1, 5, 19] {
+                let mut x = vec![1.0; 20];
+                x[at] = f64::NAN;
+                x[19] = f64::NAN;
+                let winner: Vec<f64> = (0..20).map(|i| f64::from(i == at)).collect();
+                for text in ["i,i->", "i,j->"] {
+                    let ones = vec![1.0; if text == "i,i->" { 20 } else { 1 }];
+                    let shape = [ones.len()];
+                    for swap in [false, true] {
+                        let mut operands: [(&[f64], [usize; 1]); 2] = [(&x, [20]), (&ones, shape)];
+                        let text = if swap && text == "i,j->" { "j,i->" } else { text };
+                        if swap {
+                            operands.reverse();
+                        }
+                        let (y, grads) = gradient::<S, B, 1>(text, operands, dtype);
+                        let name = std::any::type_name::<S>();
+                        assert!(y[0].is_nan(), "{name} {text} {dtype:?} {at}");
+                        let (of_nan, of_one) = if swap { (1, 0) } else { (0, 1) };
+                        assert_eq!(grads[of_nan], winner, "{name} {text} {dtype:?} {at} {swap}");
+                        let passed: f64 = grads[of_one].iter().sum();
+                        // (max, ×) passes NaN · g on, (max, min) nothing.
+                        let expected = if partner { 1.0 } else { 0.0 };
+                        assert!(passed == expected || passed.is_nan(), "{name} {text} {passed}");
+                    }
+                }
+            }
+        }
+    }
+    fn both<S: TensorSemiring>(partner: bool) {
+        check::<S, Autodiff<BurnT4a>>(partner);
+        check::<S, Autodiff<Flex>>(partner);
+    }
+    both::<MaxPlus>(true);
+    both::<MinPlus>(true);
+    both::<MaxMul>(true);
+    both::<MaxMin>(false);
+}
+
+/// Infinite cotangents, from outside and from another step, reach winners only.
+#[test]
+fn infinite_cotangents_pass_by_what_does_not_count() {
+    fn all<B: AutodiffBackend + EinsumOps>() {
+        let high = f64::INFINITY;
+        // d log y / dy at y = 0.
+        let x = f64s::<B, 1>(&[-1.0, 0.0, -2.0], [3]).require_grad();
+        let y: Vector<B> = semiring_einsum::<MaxPlus, _, _>("i->", [&x]).unwrap();
+        let grads = y.log().backward();
+        assert_eq!(numbers_of(x.grad(&grads).unwrap()), [0.0, high, 0.0]);
+        // 0 · ∞ in one step, the derivative of the other is ∞.
+        let [x, y, z]: [&[f64]; 3] = [&[1.0, 0.0], &[1.0, 0.0], &[high]];
+        let leaves = [(x, 2), (y, 2), (z, 1)].map(|(x, n)| f64s::<B, 1>(x, [n]).require_grad());
+        let chain = Einsum::new("i,i,j->").unwrap().path(Path::from([[0, 1], [0, 1]]));
+        let y: Vector<B> = semiring_einsum::<MaxMul, _, _>(chain, leaves.each_ref()).unwrap();
+        let grads = y.backward();
+        let grads = leaves.map(|x| numbers_of(x.grad(&grads).unwrap()));
+        assert_eq!(grads, [vec![high, 0.0], vec![high, 0.0], vec![1.0]]);
+    }
+    all::<Autodiff<BurnT4a>>();
+    all::<Autodiff<Flex>>();
+    all::<Autodiff<Autodiff<BurnT4a>>>();
+    all::<Autodiff<Autodiff<Flex>>>();
+}
+
+/// An operand alone, a factor that is 0 next to ∞, and what ties: one answer on every backend.
+#[test]
+fn zeros_and_ties_are_the_same_everywhere() {
+    fn alone<S: TensorSemiring, B: AutodiffBackend + EinsumOps>(zero: f64) {
+        for text in ["ij->ij", "ij->ji"] {
+            let x = f64s::<B, 2>(&[zero, 1.0, 2.0, zero], [2, 2]).require_grad();
+            let y: Tensor<B, 2> = semiring_einsum::<S, _, _>(text, [&x]).unwrap();
+            let grads = y.sum().backward();
+            assert_eq!(numbers_of(x.grad(&grads).unwrap()), [0.0, 1.0, 1.0, 0.0], "{text}");
+        }
+    }
+    fn ties<S: TensorSemiring, B: AutodiffBackend + EinsumOps>() {
+        // Terms (0, 1) and (1, 0) tie; the label that comes first is the slow one.
+        let (x, zeros) = ([1.0, 2.0, 2.0, 1.0], [1.0; 4]);
+        for text in ["ab,ba->", "ba,ab->", "ab,ab->", "ba,ba->"] {
+            let (_, grads) =
+                gradient::<S, B, 2>(text, [(&x, [2, 2]), (&zeros, [2, 2])], DType::F64);
+            let total = grads[0].iter().chain(&grads[1]).sum::<f64>();
+            assert!(grads[0][2] == 0.0 && total > 0.0, "{text} {grads:?}");
+        }
+    }
+    fn all<B: AutodiffBackend + EinsumOps>() {
+        alone::<MaxPlus, B>(LOW);
+        alone::<MinPlus, B>(f64::INFINITY);
+        alone::<MaxMul, B>(0.0);
+        alone::<MaxMin, B>(LOW);
+        alone::<LogSumExp, B>(LOW);
+        ties::<MaxPlus, B>();
+        ties::<MaxMul, B>();
+        let (x, y) = ([0.0, 2.0, 0.5], [f64::INFINITY, 1.0, 3.0]);
+        let (value, grads) = gradient::<MaxMul, B, 1>("i,i->", [(&x, [3]), (&y, [3])], DType::F64);
+        assert_eq!((value[0], grads), (2.0, [vec![0.0, 1.0, 0.0], vec![0.0, 2.0, 0.0]]));
+    }
+    all::<Autodiff<BurnT4a>>();
+    all::<Autodiff<Flex>>();
+    all::<Autodiff<Autodiff<BurnT4a>>>();
+    all::<Autodiff<Autodiff<Flex>>>();
+}
+
+/// Whatever runs step by step refuses a plan that keeps its budget by slices only, with any number of
+/// operands: on other backends, on a tape over a tape, of complex numbers.
+#[test]
+fn budgets_bind_everywhere() {
+    fn refused<B: EinsumOps, const D: usize>(tight: &Einsum, x: &[&Tensor<B, 2>]) {
+        let of = |error| assert!(matches!(error, ExtError::NotSliced { .. }), "{error}");
+        of(einsum::<_, D>(tight, x.to_vec()).unwrap_err());
+        of(semiring_einsum::<LogSumExp, _, D>(tight, x.to_vec()).unwrap_err());
+    }
+    fn check<const D: usize>(text: &str) {
+        let whole = Einsum::new(text).unwrap();
+        let count = whole.subscripts().operands();
+        let shapes = vec![&[64usize, 64][..]; count];
+        let needed = whole.plan(&shapes, 8).unwrap().cost().bytes(8) as usize;
+        let tight = whole.memory(needed - 64);
+        assert!(!tight.plan(&shapes, 8).unwrap().sliced().is_empty(), "{text}");
+        let data = numbers(64 * 64, 1);
+        let x = f64s::<Autodiff<Autodiff<BurnT4a>>, 2>(&data, [64, 64]).require_grad();
+        refused::<_, D>(&tight, &vec![&x; count]);
+        // One tape over the engine runs the slices.
+        let x = f64s::<Autodiff<BurnT4a>, 2>(&data, [64, 64]).require_grad();
+        assert!(einsum::<_, D>(&tight, vec![&x; count]).is_ok());
+        assert!(semiring_einsum::<LogSumExp, _, D>(&tight, vec![&x; count]).is_ok());
+        let x = f64s::<Flex, 2>(&data, [64, 64]);
+        refused::<_, D>(&tight, &vec![&x; count]);
+        let x = f64s::<Autodiff<Flex>, 2>(&data, [64, 64]).require_grad();
+        refused::<_, D>(&tight, &vec![&x; count]);
+        let x = f64s::<BurnT4a, 2>(&data, [64, 64]);
+        let z = Complex::new(x.clone(), x).unwrap();
+        let error = complex_einsum::<_, D>(&tight, vec![&z; count]).unwrap_err();
+        assert!(matches!(error, ExtError::NotSliced { .. }), "{error}");
+    }
+    check::<2>("ij,kj->ik");
+    check::<1>("ij,ij->i");
+    check::<2>("ij,jk,kl->il");
+}
