@@ -53,7 +53,7 @@ struct Case {
     name: &'static str,
 }
 
-const CASES: [Case; 7] = [
+const CASES: [Case; 8] = [
     Case { op: Op::Svd(Vectors::Thin, POLICY), name: "svd" },
     Case { op: Op::SvdVals, name: "svdvals" },
     Case { op: Op::Qr(Columns::Thin), name: "qr" },
@@ -61,6 +61,7 @@ const CASES: [Case; 7] = [
     Case { op: Op::Cholesky, name: "cholesky" },
     Case { op: Op::Solve, name: "solve" },
     Case { op: Op::LuFactor(Pivoting::Partial), name: "lu" },
+    Case { op: Op::LuFactor(Pivoting::Full), name: "lu_full" },
 ];
 const POLICY: Degeneracy = Degeneracy::DEFAULT;
 
@@ -99,6 +100,7 @@ fn faer_call(op: &Op, a: &Mat<f64>) {
         Op::Eigh(_) => drop(black_box(a.self_adjoint_eigen(Side::Lower).expect(CONVERGED))),
         Op::Cholesky => drop(black_box(a.llt(Side::Lower).expect(CONVERGED))),
         Op::Solve => drop(black_box(a.partial_piv_lu().solve(a))),
+        Op::LuFactor(Pivoting::Full) => drop(black_box(a.full_piv_lu())),
         _ => drop(black_box(a.partial_piv_lu())),
     }
 }
@@ -118,6 +120,7 @@ fn nalgebra_call(op: &Op, a: &DMatrix<f64>) {
             let rhs = a.clone();
             drop(black_box(a.lu().solve(&rhs)))
         }
+        Op::LuFactor(Pivoting::Full) => drop(black_box(nalgebra::FullPivLU::new(a))),
         _ => drop(black_box(a.lu())),
     }
 }
@@ -138,7 +141,11 @@ fn check(op: &Op, inputs: &[Tensor<f64>], out: &op::Outcome<Batched<f64>>) {
             let upper = full(0).mask(t4a_linalg::vocabulary::Region::Upper(0));
             let product = lower.add(&a.identity(n)).matmul(&upper);
             let rows = out.rows.as_ref().expect("a permutation").inverse().expect("memory");
-            product.permute_rows(&rows)
+            let product = product.permute_rows(&rows);
+            match &out.cols {
+                Some(cols) => product.permute_cols(&cols.inverse().expect("memory")),
+                None => product,
+            }
         }
         _ => {
             // ‖A‖² = Σ s².

@@ -18,7 +18,7 @@ use t4a_tensor::loops::parallel;
 use t4a_tensor::loops::transpose::{Even, transpose};
 use t4a_tensor::{Tensor, TensorError};
 
-use crate::error::{LinalgError, NO_CONVERGENCE, NON_FINITE, Result};
+use crate::error::{LinalgError, NO_CONVERGENCE, NON_FINITE, OVERFLOW, Result};
 use crate::scalar::{LinalgScalar, nan, real};
 use crate::threads::with_threads;
 
@@ -185,6 +185,8 @@ pub(crate) enum Status {
     Pivot(usize),
     NoConvergence,
     NonFinite,
+    /// A result beyond the range of the type.
+    Overflow,
 }
 
 impl Status {
@@ -194,6 +196,7 @@ impl Status {
             Status::Pivot(index) => index as i32 + 1,
             Status::NoConvergence => NO_CONVERGENCE,
             Status::NonFinite => NON_FINITE,
+            Status::Overflow => OVERFLOW,
         }
     }
 }

@@ -91,6 +91,7 @@ pub mod pinv;
 pub mod polar;
 pub mod qr;
 pub mod scalar;
+mod scale;
 pub mod solve;
 pub mod sqrtm;
 pub mod svd;

@@ -8,6 +8,8 @@ mod any;
 mod forward;
 mod rule;
 #[cfg(test)]
+mod scales;
+#[cfg(test)]
 mod tests;
 
 pub use any::{AnyOutcome, complex_from_parts, complex_into_parts};

@@ -45,3 +45,8 @@ pub(crate) fn real<T: LinalgScalar>(r: T::R) -> T {
 pub(crate) fn epsilon<T: LinalgScalar>() -> f64 {
     <T::R as Float>::EPSILON.to_f64()
 }
+
+/// The smallest normal number of the real type: its reciprocal is finite.
+pub(crate) fn min_positive<T: LinalgScalar>() -> T::R {
+    <T::R as RealField>::min_positive_impl()
+}

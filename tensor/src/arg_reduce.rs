@@ -139,7 +139,7 @@ fn by_rows<'o, T: Real, E: Extremum<T>>(
     let parts = (values.parts(per_chunk), indices.parts(per_chunk));
     let scratch = || Ok(Scratch::<SCRATCH_BYTES>::new());
     share_with(parts, 1, parallel, scratch, |scratch, chunk, (values, indices)| {
-        Ok(values.from_fn_both(indices, |i| {
+        Ok(values.each_both(indices, |i| {
             let (_, base) = plan.kept_at(chunk * per_chunk + i);
             let mut best: Option<(T, usize)> = None;
             for from in (0..len).step_by(capacity) {

@@ -191,7 +191,7 @@ impl<T: Scalar> Tensor<T> {
     /// # Errors
     /// As [`Tensor::full`].
     pub fn from_fn(shape: &[usize], f: impl FnMut(usize) -> T) -> Result<Self> {
-        Ok(Output::new("from_fn", shape)?.write(|out| out.from_fn(f)))
+        Ok(Output::new("from_fn", shape)?.write(|out| out.each(f)))
     }
 
     /// A tensor over an existing buffer.

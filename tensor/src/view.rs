@@ -60,12 +60,6 @@ impl<'a, T: Scalar> View<'a, T> {
         &self.memory[self.index(at)..][..len]
     }
 
-    /// The memory from a position on.
-    #[inline(always)]
-    pub(crate) fn from(&self, at: isize) -> &'a [T] {
-        &self.memory[self.index(at)..]
-    }
-
     /// A matrix whose element (0, 0) lies at a position.
     ///
     /// # Errors

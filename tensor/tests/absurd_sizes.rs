@@ -131,7 +131,7 @@ fn pools_over_far_padding_and_with_many_results() {
     assert!(overflows(adaptive_mean_pool(&x, [1 << 40, 1 << 40])));
     assert!(adaptive_mean_pool(&x, [1 << 46, 1]).is_err());
     let none = Tensor::<f32>::zeros(&[0, 1, 2, 2]).unwrap();
-    assert!(adaptive_mean_pool(&none, [1 << 46, 1]).is_err());
+    assert_eq!(adaptive_mean_pool(&none, [1 << 46, 1]).unwrap().shape(), [0, 1, 1 << 46, 1]);
 }
 
 #[test]

@@ -107,7 +107,8 @@ macro_rules! half_float {
             #[inline(always)]
             fn from_i64(v: i64) -> Self {
                 let magnitude = u64_to_f64_round_to_odd(v.unsigned_abs());
-                Self::from_f64(if v < 0 { -magnitude } else { magnitude })
+                // Not the inherent method, which drops the low 32 bits first.
+                <Self as Numeric>::from_f64(if v < 0 { -magnitude } else { magnitude })
             }
             #[inline(always)]
             fn from_f64(v: f64) -> Self { $from(f64_to_f32_round_to_odd(v)) }

@@ -154,7 +154,7 @@ pub fn adjugate<M: Matrices>(a: &M, u: &M, s: &M::Real, vh: &M) -> Result<M> {
     // The norm of an indicator is the root of the number of its ones.
     let r = small.into_iter().map(|x| (x * x).round() as usize).max().unwrap_or(0).clamp(1, n);
     // Borders as large as A keep M well conditioned.
-    let size = largest.add(&largest.within(&largest.scale(0.0)));
+    let size = a.magnitude();
     let right = u.detached().slice(0..n, n - r..n).mul_real(&size);
     let below = vh.detached().slice(n - r..n, 0..n).mul_real(&size);
     let m = a.append(&right).stack(&below.append(&a.constant(r, r, 0.0)));

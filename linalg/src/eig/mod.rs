@@ -25,6 +25,7 @@ use crate::batch::{Output, Shape, Status, Views, load, run};
 use crate::degeneracy::Degeneracy;
 use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::{LinalgScalar, real};
+use crate::scale::{Scale, largest};
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
 /// `A V = V diag(λ)` of a batch of square matrices.
@@ -41,7 +42,7 @@ pub struct Eig<T: LinalgScalar> {
 /// Shapes `[…, n, n]` → `[…, n]`, `[…, n, n]`, both complex. Cost about 25·n³ flops.
 ///
 /// # Errors
-/// `NotMatrix`, `NotSquare`; `NonFinite`, `NoConvergence` with the batch index.
+/// `NotMatrix`, `NotSquare`; `NonFinite`, `NoConvergence`, `Overflow` with the batch index.
 pub fn eig<T: LinalgScalar>(a: &Tensor<T>) -> Result<Eig<T>> {
     let (out, info) = eig_ex(a)?;
     check("eig", &info, SINGULAR)?;
@@ -107,6 +108,7 @@ fn decompose<T: LinalgScalar>(
             if n == 0 {
                 return Status::Done;
             }
+            let scale = Scale::apply(copy, largest);
             let target = vectors.as_mut().map(|v| v.as_mut());
             let a = MatRef::from_column_major_slice(copy, n, n);
             if !T::eigen(a, values, target, par) {
@@ -122,7 +124,7 @@ fn decompose<T: LinalgScalar>(
                     column.iter_mut().for_each(|x| *x = Numeric::mul(*x, inverse));
                 }
             }
-            Status::Done
+            if scale.restore(values) { Status::Done } else { Status::Overflow }
         },
     )
 }

@@ -14,6 +14,7 @@ use t4a_tensor::Tensor;
 use crate::batch::{Output, Shape, Status, Views, load_hermitian, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
+use crate::scale::{Scale, largest};
 
 pub use rule::{eigh_jvp, eigh_vjp, jvp, vjp};
 
@@ -31,7 +32,7 @@ pub struct Eigh<T: LinalgScalar> {
 /// Shapes `[…, n, n]` → `[…, n]`, `[…, n, n]`. Cost about 9·n³ flops.
 ///
 /// # Errors
-/// `NotMatrix`, `NotSquare`; `NonFinite`, `NoConvergence` with the batch index.
+/// `NotMatrix`, `NotSquare`; `NonFinite`, `NoConvergence`, `Overflow` with the batch index.
 pub fn eigh<T: LinalgScalar>(a: &Tensor<T>) -> Result<Eigh<T>> {
     let (out, info) = eigh_ex(a)?;
     check("eigh", &info, SINGULAR)?;
@@ -96,13 +97,16 @@ fn decompose<T: LinalgScalar>(
             if !load_hermitian(views.get(index), copy) {
                 return Status::NonFinite;
             }
+            let lower =
+                |a: &[T]| (0..n).map(|j| largest(&a[j * n + j..(j + 1) * n])).fold(0.0, f64::max);
+            let scale = Scale::apply(copy, lower);
             let vectors = vectors.as_mut().map(|v| v.as_mut());
             let a = MatRef::from_column_major_slice(copy, n, n);
             if !T::eigh(a, diagonal, vectors, par, memory) {
                 return Status::NoConvergence;
             }
             values.iter_mut().zip(diagonal).for_each(|(e, d)| *e = d.re());
-            Status::Done
+            if scale.restore(values) { Status::Done } else { Status::Overflow }
         },
     )
 }

@@ -3,8 +3,9 @@
 //! The packed form holds `U` on and above the diagonal and `L` without its unit diagonal below.
 //! A singular matrix has a factorisation as well; its `U` has a zero on the diagonal.
 
+mod check;
+mod eliminate;
 mod rule;
-mod singular;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +16,7 @@ use t4a_tensor::Tensor;
 use crate::batch::{Output, Shape, Status, Views, load, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::permutation::Permutation;
-use crate::scalar::LinalgScalar;
+use crate::scalar::{LinalgScalar, min_positive};
 
 pub use rule::{jvp, jvp_packed, lu_factor_jvp, lu_factor_vjp, lu_jvp, lu_vjp, vjp, vjp_packed};
 
@@ -153,32 +154,34 @@ fn factor<T: LinalgScalar>(
         slots,
         m * n * k,
         |par| {
-            let memory = T::lu_scratch(m, n, full_pivoting, par);
-            (memory, vec![0usize; 2 * m], vec![0usize; 2 * n])
+            let memory = (!full_pivoting).then(|| T::lu_scratch(m, n, par));
+            (memory, vec![0usize; 2 * m], vec![0usize; n])
         },
         |(memory, row_order, col_order), index, (a, rows, cols), par| {
             if !load(views.get(index), a) {
                 return Status::NonFinite;
             }
             let (forward, inverse) = row_order.split_at_mut(m);
-            let (col_forward, col_inverse) = col_order.split_at_mut(n);
-            forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
-            col_forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
+            count(forward);
+            count(col_order);
             if k > 0 {
-                let orders = [&mut *forward, inverse, &mut *col_forward, col_inverse];
-                let packed = MatMut::from_column_major_slice_mut(a, m, n);
-                T::lu(packed, orders, full_pivoting, par, memory);
-                if (0..k).any(|i| !is_pivot(a[i * m + i])) {
-                    // A zero pivot was divided by.
-                    load(views.get(index), a);
-                    forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
-                    col_forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
+                let blocked = memory.as_mut().is_some_and(|memory| {
                     let packed = MatMut::from_column_major_slice_mut(a, m, n);
-                    singular::eliminate(packed, forward, col_forward, full_pivoting);
+                    T::lu(packed, [&mut *forward, inverse], par, memory);
+                    (0..k).all(|i| is_pivot(a[i * m + i]))
+                });
+                if !blocked {
+                    if !full_pivoting {
+                        // A pivot was divided by that is zero, or whose reciprocal is infinite.
+                        load(views.get(index), a);
+                        count(forward);
+                    }
+                    eliminate::eliminate(a, forward, inverse, col_order, full_pivoting);
                 }
             }
+            debug_assert!(check::is_factorisation(views.get(index), a, forward, col_order));
             rows.iter_mut().zip(forward.iter()).for_each(|(p, &i)| *p = i as i64);
-            cols.iter_mut().zip(col_forward.iter()).for_each(|(q, &i)| *q = i as i64);
+            cols.iter_mut().zip(col_order.iter()).for_each(|(q, &i)| *q = i as i64);
             Status::Done
         },
     )?;
@@ -188,9 +191,14 @@ fn factor<T: LinalgScalar>(
     Ok((packed, rows.vectors()?, cols, info))
 }
 
-/// Neither zero nor what follows from the division by a zero pivot.
+/// `0, 1, 2, …`
+fn count(order: &mut [usize]) {
+    order.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
+}
+
+/// A normal number: not zero, nor of infinite reciprocal, nor what follows from dividing by either.
 fn is_pivot<T: LinalgScalar>(x: T) -> bool {
-    x != T::ZERO && Numeric::sub(x, x) == T::ZERO
+    eliminate::size(x) >= min_positive::<T>() && Numeric::sub(x, x) == T::ZERO
 }
 
 /// Adds the code of the first zero on the diagonal of `U`; such factors are kept.

@@ -49,28 +49,41 @@ pub fn pinv_ex<T: LinalgScalar>(
     Ok((p.into_tensor()?, info))
 }
 
+/// `A/c`, `c P` and `1/c`: products of two `P` and of `P` with a cotangent could leave the range.
+fn near_one<M: Matrices>(a: &M, p: &M) -> (M, M, M::Real) {
+    let size = a.magnitude();
+    let inverse = size.recip();
+    (a.mul_real(&inverse), p.mul_real(&size), inverse)
+}
+
 /// `Ā = −Pᴴ P̄ Pᴴ + (I − A P) P̄ᴴ P Pᴴ + Pᴴ P P̄ᴴ (I − P A)`.
 pub fn vjp<M: Matrices>(a: &M, p: &M, p_bar: &M) -> M {
+    let (a, p, inverse) = near_one(a, p);
+    let p_bar = p_bar.mul_real(&inverse);
     let (ph, bar_h) = (p.adjoint(), p_bar.adjoint());
-    let left = bar_h.matmul(p).matmul(&ph);
+    let left = bar_h.matmul(&p).matmul(&ph);
     let right = ph.matmul(&p.matmul(&bar_h));
-    ph.matmul(p_bar)
+    ph.matmul(&p_bar)
         .matmul(&ph)
         .neg()
         .add(&left.sub(&a.matmul(&p.matmul(&left))))
-        .add(&right.sub(&right.matmul(p).matmul(a)))
+        .add(&right.sub(&right.matmul(&p).matmul(&a)))
+        .mul_real(&inverse)
 }
 
 /// `dP` along `dA`.
 pub fn jvp<M: Matrices>(a: &M, p: &M, da: &M) -> M {
+    let (a, p, inverse) = near_one(a, p);
+    let da = da.mul_real(&inverse);
     let (ph, dah) = (p.adjoint(), da.adjoint());
     let right = p.matmul(&ph.matmul(&dah));
-    let left = dah.matmul(&ph).matmul(p);
-    p.matmul(da)
-        .matmul(p)
+    let left = dah.matmul(&ph).matmul(&p);
+    p.matmul(&da)
+        .matmul(&p)
         .neg()
-        .add(&right.sub(&right.matmul(a).matmul(p)))
+        .add(&right.sub(&right.matmul(&a).matmul(&p)))
         .add(&left.sub(&p.matmul(&a.matmul(&left))))
+        .mul_real(&inverse)
 }
 
 /// `Ā` from the pseudoinverse `P` and its cotangent, at constant rank.

@@ -16,6 +16,7 @@ use crate::batch::{Output, Shape, Status, Views, load, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, real};
+use crate::scale::{Scale, largest};
 
 pub use relatives::{
     Lq, Ql, Rq, lq, lq_ex, lq_jvp, lq_vjp, ql, ql_ex, ql_jvp, ql_vjp, rq, rq_ex, rq_jvp, rq_vjp,
@@ -118,6 +119,7 @@ fn factor<T: LinalgScalar>(
             if !load(views.get(index), copy) {
                 return Status::NonFinite;
             }
+            let scale = Scale::apply(copy, largest);
             let mut copy = MatMut::from_column_major_slice_mut(copy, m, n);
             let (forward, inverse) = order.split_at_mut(n);
             forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
@@ -137,7 +139,11 @@ fn factor<T: LinalgScalar>(
                 T::apply_q(basis, coeff.as_ref(), q.as_mut(), par, memory);
             }
             make_diagonal_positive(q.as_mut(), r.as_mut(), k);
-            Status::Done
+            let finite = (0..n).all(|j| match r.as_mut().col_mut(j).try_as_col_major_mut() {
+                Some(column) => scale.restore(column.as_slice_mut()),
+                None => unreachable!("results are stored by columns"),
+            });
+            if finite { Status::Done } else { Status::Overflow }
         },
     )?;
     let perm = Permutation::new(n, perm.vectors()?);

@@ -22,7 +22,7 @@ use crate::batch::{Output, Shape, Status, Views, is_finite, run};
 use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::triangular::check_system;
-use crate::vocabulary::{Batched, Dual, Matrices};
+use crate::vocabulary::{Batched, Dual, Matrices, RealMatrices};
 
 const ITERATIONS: usize = 60;
 
@@ -31,6 +31,12 @@ const ITERATIONS: usize = 60;
 /// # Errors
 /// `NoConvergence` if an eigenvalue lies on the negative real axis; `Singular`.
 pub fn sqrt<M: Matrices>(a: &M) -> Result<M> {
+    let size = a.magnitude();
+    Ok(near_one(&a.mul_real(&size.recip()))?.mul_real(&size.powf(0.5)))
+}
+
+/// `√A` of a matrix whose largest element is about 1: squares of others could leave the range.
+fn near_one<M: Matrices>(a: &M) -> Result<M> {
     let unit = a.identity(a.rows());
     let (mut x, mut m) = (a.clone(), a.clone());
     let near = a.epsilon().sqrt();
@@ -71,7 +77,10 @@ fn scaling(norms: &[f64], inverses: &[f64]) -> f64 {
 /// # Errors
 /// As [`sqrt`].
 pub fn jvp<M: Matrices>(a: &M, da: &M) -> Result<M> {
-    Ok(sqrt(&Dual::new(a.clone(), da.clone()))?.into_tangent())
+    // The same tangent at A/c: L(c A, E) = L(A, E)/√c.
+    let size = a.magnitude();
+    let near = Dual::new(a.mul_real(&size.recip()), da.clone());
+    Ok(near_one(&near)?.into_tangent().mul_real(&size.powf(-0.5)))
 }
 
 /// `Ā = L(Aᴴ, R̄)` in the vocabulary.

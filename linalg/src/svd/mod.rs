@@ -8,7 +8,7 @@ mod rule;
 mod tests;
 mod truncate;
 
-use faer::MatRef;
+use faer::{Mat, MatMut, MatRef};
 use t4a_algebra::Field;
 use t4a_linalg_kernels::Extent;
 use t4a_tensor::Tensor;
@@ -16,6 +16,7 @@ use t4a_tensor::Tensor;
 use crate::batch::{Output, Shape, Status, Views, load, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
+use crate::scale::{Scale, largest};
 
 pub use rule::{SvdCotangent, SvdRule, jvp, svd_jvp, svd_vjp, vjp};
 pub use truncate::{TruncatedSvd, Truncation, svd_truncated, svd_truncated_ex};
@@ -54,7 +55,7 @@ pub enum Vectors {
 /// ```
 ///
 /// # Errors
-/// `NotMatrix`; `NonFinite`, `NoConvergence` with the batch index.
+/// `NotMatrix`; `NonFinite`, `NoConvergence`, `Overflow` with the batch index.
 pub fn svd<T: LinalgScalar>(a: &Tensor<T>, vectors: Vectors) -> Result<Svd<T>> {
     let (out, info) = svd_ex(a, vectors)?;
     check("svd", &info, SINGULAR)?;
@@ -62,8 +63,8 @@ pub fn svd<T: LinalgScalar>(a: &Tensor<T>, vectors: Vectors) -> Result<Svd<T>> {
 }
 
 /// As [`svd`], with an info tensor of the batch's shape instead of an error: 0, or
-/// [`NON_FINITE`](crate::error::NON_FINITE), [`NO_CONVERGENCE`](crate::error::NO_CONVERGENCE).
-/// The factors of a matrix that failed are NaN.
+/// [`NON_FINITE`](crate::error::NON_FINITE), [`NO_CONVERGENCE`](crate::error::NO_CONVERGENCE),
+/// [`OVERFLOW`](crate::error::OVERFLOW) if a value exceeds the range of the type. The factors of a matrix that failed are NaN.
 ///
 /// # Errors
 /// `NotMatrix`.
@@ -78,34 +79,12 @@ pub fn svd_ex<T: LinalgScalar>(a: &Tensor<T>, vectors: Vectors) -> Result<(Svd<T
     let mut v = Output::<T>::new(shape.batch, n, right)?;
     let mut s = Output::<T::R>::new(shape.batch, k, 1)?;
     let slots = u.mats()?.into_iter().zip(v.mats()?).zip(s.slices()?);
-    let slots = slots.map(|((u, v), s)| (u, v, s)).collect();
-    let views = Views::of("svd", a)?;
+    let slots = slots.map(|((u, v), s)| (Some((u, v)), s)).collect();
     let extent = match vectors {
         Vectors::Thin => Extent::Thin,
         Vectors::Full => Extent::Full,
     };
-    let info = run(
-        shape.batch,
-        slots,
-        20 * m * n * k,
-        |par| (T::svd_scratch(m, n, extent, par), vec![T::ZERO; m * n], vec![T::ZERO; k]),
-        |(memory, copy, values), index, (u, v, s), par| {
-            if !load(views.get(index), copy) {
-                return Status::NonFinite;
-            }
-            let a = MatRef::from_column_major_slice(copy, m, n);
-            if !T::svd(a, values, Some((u.as_mut(), v.as_mut())), par, memory) {
-                return Status::NoConvergence;
-            }
-            s.iter_mut().zip(values).for_each(|(s, value)| *s = value.re());
-            if T::IS_COMPLEX {
-                for j in 0..v.ncols() {
-                    v.as_mut().col_mut(j).iter_mut().for_each(|x| *x = Field::conj(*x));
-                }
-            }
-            Status::Done
-        },
-    )?;
+    let info = decompose("svd", a, slots, extent)?;
     // The columns of V̄ are the rows of Vᴴ.
     Ok((Svd { u: u.matrices()?, s: s.vectors()?, vh: v.transposed() }, info))
 }
@@ -128,29 +107,56 @@ pub fn svdvals<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T::R>> {
 /// `NotMatrix`.
 pub fn svdvals_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::R>, Tensor<i32>)> {
     let shape = Shape::of("svdvals", a)?;
-    let (m, n, k) = (shape.m, shape.n, shape.k());
+    let k = shape.k();
     let mut s = Output::<T::R>::new(shape.batch, k, 1)?;
-    let slots = s.slices()?;
-    let views = Views::of("svdvals", a)?;
-    let info = run(
+    let slots = s.slices()?.into_iter().map(|s| (None, s)).collect();
+    let info = decompose("svdvals", a, slots, Extent::Values)?;
+    Ok((s.vectors()?, info))
+}
+
+/// `U` and `V`, if they are wanted, and `S`.
+type Slot<'a, T> = (Option<(MatMut<'a, T>, MatMut<'a, T>)>, &'a mut [<T as LinalgScalar>::R]);
+
+fn decompose<T: LinalgScalar>(
+    op: &'static str,
+    a: &Tensor<T>,
+    slots: Vec<Slot<'_, T>>,
+    extent: Extent,
+) -> Result<Tensor<i32>> {
+    let shape = Shape::of(op, a)?;
+    let (m, n, k) = (shape.m, shape.n, shape.k());
+    let views = Views::of(op, a)?;
+    let flops = if extent == Extent::Values { 4 } else { 20 };
+    run(
         shape.batch,
         slots,
-        4 * m * n * k,
-        |par| {
-            let memory = T::svd_scratch(m, n, Extent::Values, par);
-            (memory, vec![T::ZERO; m * n], vec![T::ZERO; k])
-        },
-        |(memory, copy, values), index, s, par| {
+        flops * m * n * k,
+        |par| (T::svd_scratch(m, n, extent, par), vec![T::ZERO; m * n], vec![T::ZERO; k]),
+        |(memory, copy, values), index, (vectors, s), par| {
             if !load(views.get(index), copy) {
                 return Status::NonFinite;
             }
+            let scale = Scale::apply(copy, largest);
             let a = MatRef::from_column_major_slice(copy, m, n);
-            if !T::svd(a, values, None, par, memory) {
-                return Status::NoConvergence;
+            let mut target = vectors.as_mut().map(|(u, v)| (u.as_mut(), v.as_mut()));
+            let uv = target.as_mut().map(|(u, v)| (u.as_mut(), v.as_mut()));
+            if !T::svd(a, values, uv, par, memory) {
+                // faer's iteration comes to rest short of its limit for one in 10⁵ matrices with
+                // ties. Their adjoints have another bidiagonal form.
+                let adjoint = Mat::from_fn(n, m, |i, j| Field::conj(a[(j, i)]));
+                let mut memory = T::svd_scratch(n, m, extent, par);
+                let vu = target.as_mut().map(|(u, v)| (v.as_mut(), u.as_mut()));
+                if !T::svd(adjoint.as_ref(), values, vu, par, &mut memory) {
+                    return Status::NoConvergence;
+                }
             }
             s.iter_mut().zip(values).for_each(|(s, value)| *s = value.re());
-            Status::Done
+            if let Some((_, mut v)) = target.filter(|_| T::IS_COMPLEX) {
+                for j in 0..v.ncols() {
+                    v.as_mut().col_mut(j).iter_mut().for_each(|x| *x = Field::conj(*x));
+                }
+            }
+            if scale.restore(s) { Status::Done } else { Status::Overflow }
         },
-    )?;
-    Ok((s.vectors()?, info))
+    )
 }

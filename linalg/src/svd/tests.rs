@@ -319,6 +319,48 @@ fn phases<T: LinalgScalar>() {
     assert_close(&rotated, &gradient(&u, &vh), 1e-12);
 }
 
+/// At the ends of the range: where squares underflow, among subnormal numbers, and where the values
+/// themselves leave it.
+#[test]
+fn values_at_the_ends_of_the_range() {
+    let of = |x: [f32; 4]| Tensor::from_vec(x.to_vec(), &[2, 2]).unwrap();
+    let s = svdvals(&of([3e-25, 1e-25, 1e-25, 2e-25])).unwrap().to_vec().unwrap();
+    let root = 5f64.sqrt();
+    assert!((s[0] as f64 / (0.5e-25 * (5.0 + root)) - 1.0).abs() < 1e-6, "{s:?}");
+    assert!((s[1] as f64 / (0.5e-25 * (5.0 - root)) - 1.0).abs() < 1e-6, "{s:?}");
+    let tiny = f32::from_bits(1);
+    let s = svdvals(&of([4.0 * tiny, 0.0, 0.0, -3.0 * tiny])).unwrap().to_vec().unwrap();
+    assert_eq!(s, [4.0 * tiny, 3.0 * tiny]);
+    let s = svdvals(&of([1e38, 1e38, 1e38, -1e38])).unwrap().to_vec().unwrap();
+    assert!(s.iter().all(|s| (s / 1e38 - 2f32.sqrt()).abs() < 1e-6), "{s:?}");
+    // 3e38 · √2 · 2 is no f32.
+    let large = of([3e38, 3e38, 3e38, 3e38]);
+    assert_eq!(
+        svd(&large, Vectors::Thin).unwrap_err(),
+        LinalgError::Overflow { op: "svd", batch: 0 }
+    );
+    let e = crate::eigh::eigvalsh(&large).unwrap_err();
+    assert_eq!(e, LinalgError::Overflow { op: "eigvalsh", batch: 0 });
+    let e = crate::eig::eigvals(&large).unwrap_err();
+    assert_eq!(e, LinalgError::Overflow { op: "eigvals", batch: 0 });
+    let e = crate::qr::qr(&large, crate::qr::Columns::Thin).unwrap_err();
+    assert_eq!(e, LinalgError::Overflow { op: "qr", batch: 0 });
+}
+
+/// A matrix with singular values 5, 4, 3, 2, 2, 2, 2, 1 up to rounding at which faer's iteration stops
+/// short of its limit.
+#[test]
+fn ties_converge() {
+    let bits = include!("tests/stalled.in");
+    let a = Tensor::from_vec(bits.map(f64::from_bits).to_vec(), &[8, 8]).unwrap();
+    let Svd { u, s, vh } = svd(&a, Vectors::Thin).unwrap();
+    assert_close(&sandwich(&u, &s, &vh), &a, tight::<f64>(8));
+    assert_close(&svdvals(&a).unwrap(), &s, tight::<f64>(8));
+    for x in [&u, &vh] {
+        assert_isometry(x);
+    }
+}
+
 #[test]
 fn one_bad_matrix_does_not_spoil_the_others() {
     let mut data = random::<f64>(1, &[3, 2, 2]).to_vec().unwrap();

@@ -126,6 +126,11 @@ pub trait Matrices: Clone + std::fmt::Debug {
 
     // What follows is made of the above.
 
+    /// Largest modulus of each matrix, 1 if all of it is zero: a size to divide by; a constant.
+    fn magnitude(&self) -> Self::Real {
+        let largest = self.largest();
+        largest.add(&largest.within(&largest.scale(0.0)))
+    }
     /// `Aᴴ`.
     fn adjoint(&self) -> Self {
         self.transpose().conj()

@@ -159,7 +159,9 @@ pub fn repeat<T: Scalar>(x: &Tensor<T>, axis: usize, times: usize) -> Result<Ten
     let mut shape: Dims = x.shape().into();
     let overflow = || TensorError::SizeOverflow { op, shape: x.shape().to_vec() };
     shape[axis] = shape[axis].checked_mul(times).ok_or_else(overflow)?;
-    numel_of(op, &shape)?;
+    if numel_of(op, &shape)? == 0 {
+        return Ok(Output::new(op, &shape)?.write(|out| out.copy_from(&[])).with_route(ROUTE));
+    }
     let mut apart: Dims = x.shape().into();
     apart.insert(axis, times);
     let copy = crate::copy::to_contiguous(&x.unsqueeze(axis)?.expand(&apart)?)?;

@@ -89,7 +89,9 @@ impl<'a> Indices<'a> {
         let out = Fresh::of(&mut scratch[..rows * cols]);
         // A column is a row.
         let rectangle = match cols {
-            1 => Rectangle { at, row_stride: 0, col_stride: row_stride, rows: 1, cols: rows, limit },
+            1 => {
+                Rectangle { at, row_stride: 0, col_stride: row_stride, rows: 1, cols: rows, limit }
+            }
             _ => Rectangle { at, row_stride, col_stride, rows, cols, limit },
         };
         let (indices, valid) = self.integers.read(&rectangle, out);
@@ -168,7 +170,7 @@ impl<I: Int> Integers for Tensor<I> {
                 valid &= below;
                 out
             }
-            stride => out.from_fn(|c| {
+            stride => out.each(|c| {
                 let index = view.get(at + c as isize * stride);
                 let index = index.to_usize().unwrap_or(usize::MAX);
                 valid &= index < r.limit;

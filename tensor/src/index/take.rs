@@ -164,7 +164,7 @@ fn take<'o, T: Scalar>(
             }
             (&[index], step) if cols > 1 => {
                 let at = at + index as isize * steps.axis;
-                row.from_fn(|col| x.get(at + col as isize * step))
+                row.each(|col| x.get(at + col as isize * step))
             }
             // Along the innermost axis, which is the usual case, an index is a position.
             (index, 0) if steps.axis == 1 => {

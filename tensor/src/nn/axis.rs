@@ -29,12 +29,7 @@ pub(super) trait Along<T: Float, const N: usize>: Copy + Sync {
     fn rows<'o>(self, n: usize, x: [&[T]; N], out: Fresh<'o, T>) -> Full<'o, T>;
     /// At most [`WIDTH`] neighbouring lanes, side by side. Element `i` of the first one lies at
     /// `i·pitch` in every operand.
-    fn columns<'o>(
-        self,
-        pitch: usize,
-        x: [&[T]; N],
-        out: Columns<'o, T>,
-    ) -> FullColumns<'o, T>;
+    fn columns<'o>(self, pitch: usize, x: [&[T]; N], out: Columns<'o, T>) -> FullColumns<'o, T>;
 }
 
 /// Axes in the order of memory if the tensor fills a range of it, else as they are.

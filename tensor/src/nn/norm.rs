@@ -162,9 +162,8 @@ impl<'o, T: Float, const CENTER: bool> Loop for Forward<'_, 'o, T, CENTER> {
             let out = rows.next(d);
             let pairs = x.iter().zip(self.gamma);
             rows.done(match self.beta {
-                Some(beta) => out.extend(
-                    pairs.zip(beta).map(|((&x, &g), &b)| x.sub(mean).mul(r).mul_add(g, b)),
-                ),
+                Some(beta) => out
+                    .extend(pairs.zip(beta).map(|((&x, &g), &b)| x.sub(mean).mul(r).mul_add(g, b))),
                 None => out.extend(pairs.map(|(&x, &g)| x.sub(mean).mul(r).mul(g))),
             });
         }

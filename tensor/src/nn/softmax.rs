@@ -278,8 +278,7 @@ impl<'o, T: Float> Loop for Lanes<'_, 'o, T, LogSoftmaxVjp, 2> {
         }
         for i in 0..self.out.rows() {
             let lanes = self.row(0, i).iter().zip(self.row(1, i)).zip(&sum);
-            let row =
-                self.out.next().extend(lanes.map(|((&y, &dy), &s)| y.exp().mul_add(s, dy)));
+            let row = self.out.next().extend(lanes.map(|((&y, &dy), &s)| y.exp().mul_add(s, dy)));
             self.out.done(row);
         }
         self.out.finish()

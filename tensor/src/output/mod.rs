@@ -283,7 +283,7 @@ impl<'a, T: Copy> Fresh<'a, T> {
 
     /// Writes `f(0)`, `f(1)`, …
     #[inline(always)]
-    pub(crate) fn from_fn(self, mut f: impl FnMut(usize) -> T) -> Full<'a, T> {
+    pub(crate) fn each(self, mut f: impl FnMut(usize) -> T) -> Full<'a, T> {
         for (i, out) in self.0.iter_mut().enumerate() {
             out.write(f(i));
         }
@@ -292,7 +292,7 @@ impl<'a, T: Copy> Fresh<'a, T> {
 
     /// Writes `f(0)`, `f(1)`, … to two runs of the same length.
     #[inline(always)]
-    pub(crate) fn from_fn_both<'b, U: Copy>(
+    pub(crate) fn each_both<'b, U: Copy>(
         self,
         other: Fresh<'b, U>,
         mut f: impl FnMut(usize) -> (T, U),
@@ -319,19 +319,6 @@ impl<'a, T: Copy> Fresh<'a, T> {
         // SAFETY: `&[T]` and `&[MaybeUninit<T>]` have the same layout, and reading is all we do.
         let x = unsafe { &*(std::ptr::from_ref(x) as *const [MaybeUninit<T>]) };
         self.0.copy_from_slice(x);
-        self.full()
-    }
-
-    /// Has `f` write parts of `len` elements one after the other; the last one may be shorter.
-    #[inline(always)]
-    pub(crate) fn chunks(
-        self,
-        len: usize,
-        mut f: impl FnMut(usize, Fresh<'_, T>) -> Full<'_, T>,
-    ) -> Full<'a, T> {
-        for (i, part) in self.0.chunks_mut(len).enumerate() {
-            Fresh(part).with(|part| f(i, part));
-        }
         self.full()
     }
 

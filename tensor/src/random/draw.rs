@@ -172,20 +172,16 @@ impl Sample for f64 {
 
 /// Writes `f(high, low)` for every element of a group: of one word each, or two.
 #[inline(always)]
-fn each<'o, T: Sample>(
-    words: &Group,
-    out: Fresh<'o, T>,
-    f: impl Fn(u32, u32) -> T,
-) -> Full<'o, T> {
+fn each<'o, T: Sample>(words: &Group, out: Fresh<'o, T>, f: impl Fn(u32, u32) -> T) -> Full<'o, T> {
     let mut out = out.cursor();
     if T::ONE_WORD {
         for high in words {
-            let part = out.next(LANES).from_fn(|lane| f(high[lane], 0));
+            let part = out.next(LANES).each(|lane| f(high[lane], 0));
             out.done(part);
         }
     } else {
         for [high, low] in words.as_chunks().0 {
-            let part = out.next(LANES).from_fn(|lane| f(high[lane], low[lane]));
+            let part = out.next(LANES).each(|lane| f(high[lane], low[lane]));
             out.done(part);
         }
     }
@@ -240,7 +236,7 @@ impl<T: Sample> Draw<T> for Normal<T> {
         if T::ONE_WORD {
             for [u, v] in words.as_chunks().0 {
                 let (x, y) = (out.next(LANES), out.next(LANES));
-                let (x, y) = x.from_fn_both(y, |lane| {
+                let (x, y) = x.each_both(y, |lane| {
                     self.pair(T::positive_fraction(u[lane], 0), T::positive_fraction(v[lane], 0))
                 });
                 out.done(x);
@@ -248,8 +244,9 @@ impl<T: Sample> Draw<T> for Normal<T> {
             }
         } else {
             let (x, y) = (out.next(LANES), out.next(LANES));
-            let (x, y) = x.from_fn_both(y, |lane| {
-                let [u, v] = [0, 2].map(|i| T::positive_fraction(words[i][lane], words[i + 1][lane]));
+            let (x, y) = x.each_both(y, |lane| {
+                let [u, v] =
+                    [0, 2].map(|i| T::positive_fraction(words[i][lane], words[i + 1][lane]));
                 self.pair(u, v)
             });
             out.done(x);
@@ -291,7 +288,7 @@ impl<I: Int> Draw<I> for UniformInt<I> {
     fn draw<'o>(self, words: &Group, out: Fresh<'o, I>) -> Full<'o, I> {
         let mut out = out.cursor();
         for [high, low] in words.as_chunks().0 {
-            let part = out.next(LANES).from_fn(|lane| {
+            let part = out.next(LANES).each(|lane| {
                 let carry = (u64::from(low[lane]) * self.span) >> 32;
                 let k = (u64::from(high[lane]) * self.span + carry) >> 32;
                 self.low.add(I::from_i64(k as i64))
@@ -314,7 +311,7 @@ impl<I: Int> Draw<I> for UniformWide<I> {
     const PER_GROUP: usize = LANES;
     #[inline(always)]
     fn draw<'o>(self, words: &Group, out: Fresh<'o, I>) -> Full<'o, I> {
-        out.from_fn(|lane| {
+        out.each(|lane| {
             let word =
                 |i: usize| u64::from(words[2 * i][lane]) << 32 | u64::from(words[2 * i + 1][lane]);
             let k = if self.span == 0 {

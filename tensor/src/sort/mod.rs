@@ -55,17 +55,22 @@ pub fn sort<T: SortKey>(x: Tensor<T>, axis: usize, descending: bool) -> Result<T
     let (mut rows, back) = to_rows(x, axis)?;
     let count = rows.numel().checked_div(len).unwrap_or(0);
     let parts = parts_mut(rows.as_mut_slice()?, count);
-    each_row(parts, len, || Words::<T::Key>::new(len, 0), |words, _, row, threads| {
-        let [words, other] = words.both();
-        for (word, x) in words.iter_mut().zip(&*row) {
-            *word = x.to_key().flip(descending);
-        }
-        let sorted = radix::sort(words, other, 0, threads)?;
-        for (x, word) in row.iter_mut().zip(sorted) {
-            *x = T::from_key(word.flip(descending));
-        }
-        Ok(())
-    })?;
+    each_row(
+        parts,
+        len,
+        || Words::<T::Key>::new(len, 0),
+        |words, _, row, threads| {
+            let [words, other] = words.both();
+            for (word, x) in words.iter_mut().zip(&*row) {
+                *word = x.to_key().flip(descending);
+            }
+            let sorted = radix::sort(words, other, 0, threads)?;
+            for (x, word) in row.iter_mut().zip(sorted) {
+                *x = T::from_key(word.flip(descending));
+            }
+            Ok(())
+        },
+    )?;
     Ok(rows.into_permuted(&back)?.with_route(ROUTE))
 }
 

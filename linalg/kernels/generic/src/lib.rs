@@ -18,7 +18,7 @@ use faer::linalg::householder::{
     apply_block_householder_sequence_on_the_left_in_place_scratch as apply_scratch,
     apply_block_householder_sequence_on_the_left_in_place_with_conj as apply,
 };
-use faer::linalg::lu::{full_pivoting::factor as full, partial_pivoting::factor as partial};
+use faer::linalg::lu::partial_pivoting::factor as partial;
 use faer::linalg::qr::{col_pivoting::factor as pivoting, no_pivoting::factor as householder};
 use faer::linalg::svd::{ComputeSvdVectors, svd as faer_svd, svd_scratch as faer_svd_scratch};
 use faer::linalg::triangular_solve as triangular;
@@ -36,9 +36,6 @@ pub enum Extent {
     /// A complete basis.
     Full,
 }
-
-/// Row order and its inverse, then column order and its inverse, as faer writes them.
-pub type Orders<'a> = [&'a mut [usize]; 4];
 
 pub fn svd_scratch<T: ComplexField>(m: usize, n: usize, extent: Extent, par: Par) -> MemBuffer {
     let vectors = match extent {
@@ -145,28 +142,18 @@ pub fn apply_q<T: ComplexField>(
     apply(basis, coefficients, Conj::No, x, par, MemStack::new(memory));
 }
 
-pub fn lu_scratch<T: ComplexField>(m: usize, n: usize, full_pivoting: bool, par: Par) -> MemBuffer {
-    MemBuffer::new(match full_pivoting {
-        true => full::lu_in_place_scratch::<usize, T>(m, n, par, Spec::default()),
-        false => partial::lu_in_place_scratch::<usize, T>(m, n, par, Spec::default()),
-    })
+pub fn lu_scratch<T: ComplexField>(m: usize, n: usize, par: Par) -> MemBuffer {
+    MemBuffer::new(partial::lu_in_place_scratch::<usize, T>(m, n, par, Spec::default()))
 }
 
 pub fn lu<T: ComplexField>(
     a: MatMut<'_, T>,
-    orders: Orders<'_>,
-    full_pivoting: bool,
+    rows: [&mut [usize]; 2],
     par: Par,
     memory: &mut MemBuffer,
 ) {
-    let [rows, rows_inverse, cols, cols_inverse] = orders;
-    let stack = MemStack::new(memory);
-    if full_pivoting {
-        let params = Spec::default();
-        full::lu_in_place(a, rows, rows_inverse, cols, cols_inverse, par, stack, params);
-    } else {
-        partial::lu_in_place(a, rows, rows_inverse, par, stack, Spec::default());
-    }
+    let [order, inverse] = rows;
+    partial::lu_in_place(a, order, inverse, par, MemStack::new(memory), Spec::default());
 }
 
 pub fn solve_triangular<T: ComplexField>(

@@ -51,15 +51,9 @@ macro_rules! for_each_kernel {
                 memory: &mut MemBuffer,
             );
             /// Scratch of `lu`.
-            fn lu_scratch(m: usize, n: usize, full_pivoting: bool, par: Par) -> MemBuffer;
-            /// Packed `L` and `U` over `a`.
-            fn lu(
-                a: MatMut<'_, $e>,
-                orders: Orders<'_>,
-                full_pivoting: bool,
-                par: Par,
-                memory: &mut MemBuffer,
-            );
+            fn lu_scratch(m: usize, n: usize, par: Par) -> MemBuffer;
+            /// Packed `L` and `U` over `a`, the row order and its inverse, partial pivoting.
+            fn lu(a: MatMut<'_, $e>, rows: [&mut [usize]; 2], par: Par, memory: &mut MemBuffer);
             /// `X ← T⁻¹ X`, or `T̄⁻¹ X`.
             fn solve_triangular(
                 t: MatRef<'_, $e>,

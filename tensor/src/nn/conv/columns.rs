@@ -69,7 +69,7 @@ pub(super) fn gather<'o, T: Float>(
         if stride == 1 {
             tile.copy_from(&x[at..][..valid.len()]);
         } else {
-            let run = tile.next(valid.len()).from_fn(|i| x[at + i * stride]);
+            let run = tile.next(valid.len()).each(|i| x[at + i * stride]);
             tile.done(run);
         }
         tile.fill(len - valid.end, T::ZERO);

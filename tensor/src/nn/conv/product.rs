@@ -131,8 +131,7 @@ pub(super) fn adjoint<T: Float>(
     let blocks = g.c.div_ceil(tiles.channels);
     let (ys, ws) = (y.as_slice().unwrap_or_default(), weight.as_slice().unwrap_or_default());
     // Channels of an image are neighbours.
-    let parts =
-        parts_of_groups_mut(x.as_mut_slice()?, g.c * x_plane, tiles.channels * x_plane);
+    let parts = parts_of_groups_mut(x.as_mut_slice()?, g.c * x_plane, tiles.channels * x_plane);
     share(parts, 1, g.work() >= MIN_PARALLEL, |task, x| {
         let (image, block) = (task / blocks, task % blocks);
         let group = image % g.groups;

@@ -102,9 +102,10 @@ fn pool<T: Float, const INDICES: bool>(
     // Along a line: where windows of step s are runs, position u lies in phase u mod s at u div s.
     let (step, padding) = (options.stride[1], options.padding[1]);
     let reach = (ow - 1) * step + (options.window[1] - 1) * options.dilation[1] + 1;
-    // Windows that reach far beyond x are looked at one by one instead.
-    let far = reach > FAR * (w + 1024);
-    let pitch = if far { 0 } else { reach.max(padding + w).div_ceil(step) };
+    // Windows that reach far beyond x, or lie far apart, are looked at one by one instead.
+    let line = reach.max(padding + w).next_multiple_of(step);
+    let far = line > FAR * (w + 1024);
+    let pitch = if far { 0 } else { line / step };
     // Each window's first column inside of x: the answer if all elements are −∞.
     let left = |j: usize| {
         let k = padding.saturating_sub(j * step).div_ceil(options.dilation[1]);
@@ -117,7 +118,7 @@ fn pool<T: Float, const INDICES: bool>(
     let per_chunk = (CHUNK / (h * w).max(oh * ow).max(1)).max(1);
     let scratch = || {
         let row = Filled::new(if INDICES { 0 } else { w }, T::NEG_INFINITY)?;
-        let line = Filled::new(pitch.saturating_mul(step), T::NEG_INFINITY)?;
+        let line = Filled::new(pitch * step, T::NEG_INFINITY)?;
         Ok((row, line, Filled::new(lefts.len(), 0i32)?))
     };
     let (y, at) = out.try_write_both(indices, |y, at| {
@@ -266,8 +267,8 @@ impl<T: Float, const INDICES: bool> Lines<'_, T, INDICES> {
             (best, place)
         };
         match INDICES {
-            true => y.from_fn_both(at, best),
-            false => (y.from_fn(|j| best(j).0), at.fill(-1)),
+            true => y.each_both(at, best),
+            false => (y.each(|j| best(j).0), at.fill(-1)),
         }
     }
 

@@ -9,7 +9,6 @@ use t4a_algebra::simd::{Loop, dispatch};
 use super::{PoolOptions, check_output, positions, sizes};
 use crate::copy::row_major;
 use crate::error::{Result, TensorError};
-use crate::layout::numel_of;
 use crate::loops::parallel;
 use crate::output::{Filled, Fresh, Full, Output, parts_mut, share};
 use crate::route::{Path, Route};
@@ -31,8 +30,8 @@ pub fn mean_pool<T: Float>(
     count_padding: bool,
 ) -> Result<Tensor<T>> {
     let op = "mean_pool";
-    let windows = stepped(op, x.shape(), options, count_padding)?;
-    forward(op, x, &windows)
+    let axes = stepped(op, x.shape(), options, count_padding)?;
+    forward(op, x, &axes)
 }
 
 /// Cotangent of `x` of [`mean_pool`]: that of every window, divided as there, at each of its
@@ -47,8 +46,8 @@ pub fn mean_pool_vjp<T: Float>(
     count_padding: bool,
 ) -> Result<Tensor<T>> {
     let op = "mean_pool_vjp";
-    let windows = stepped(op, x_shape, options, count_padding)?;
-    backward(op, x_shape, dy, &windows)
+    let axes = stepped(op, x_shape, options, count_padding)?;
+    backward(op, x_shape, dy, &axes)
 }
 
 /// [`mean_pool`] with `size` windows along each axis that cover x: window i spans
@@ -58,8 +57,8 @@ pub fn mean_pool_vjp<T: Float>(
 /// [`TensorError::Shape`], [`TensorError::Value`] for empty planes; `OutOfMemory`.
 pub fn adaptive_mean_pool<T: Float>(x: &Tensor<T>, size: [usize; 2]) -> Result<Tensor<T>> {
     let op = "adaptive_mean_pool";
-    let windows = adaptive(op, x.shape(), size)?;
-    forward(op, x, &windows)
+    let axes = adaptive(op, x.shape(), size)?;
+    forward(op, x, &axes)
 }
 
 /// Cotangent of `x` of [`adaptive_mean_pool`]; the size is that of `dy`.
@@ -69,63 +68,91 @@ pub fn adaptive_mean_pool<T: Float>(x: &Tensor<T>, size: [usize; 2]) -> Result<T
 pub fn adaptive_mean_pool_vjp<T: Float>(x_shape: &[usize], dy: &Tensor<T>) -> Result<Tensor<T>> {
     let op = "adaptive_mean_pool_vjp";
     sizes(op, dy.shape())?;
-    let windows = adaptive(op, x_shape, [dy.shape()[2], dy.shape()[3]])?;
-    backward(op, x_shape, dy, &windows)
+    let axes = adaptive(op, x_shape, [dy.shape()[2], dy.shape()[3]])?;
+    backward(op, x_shape, dy, &axes)
 }
 
 /// Along one axis, for each window: its elements inside of x, and what it counts.
 type Windows = Vec<(Range<usize>, usize)>;
+
+/// The windows along an axis of `size` elements.
+#[derive(Clone, Copy)]
+struct Axis {
+    size: usize,
+    /// Number of windows.
+    count: usize,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Stepped { window: usize, stride: usize, padding: usize, count_padding: bool },
+    Adaptive,
+}
+
+impl Axis {
+    fn window(&self, i: usize) -> (Range<usize>, usize) {
+        match self.kind {
+            Kind::Stepped { window, stride, padding, count_padding } => {
+                let (from, end) = (i * stride, padding + self.size);
+                let to = (from + window).min(end + padding);
+                let inside = from.clamp(padding, end) - padding..to.clamp(padding, end) - padding;
+                let count = if count_padding { to.saturating_sub(from) } else { inside.len() };
+                (inside, count.max(1))
+            }
+            Kind::Adaptive => {
+                let place = |i: usize| i as u128 * self.size as u128;
+                let from = (place(i) / self.count as u128) as usize;
+                let range = from..place(i + 1).div_ceil(self.count as u128) as usize;
+                let count = range.len().max(1);
+                (range, count)
+            }
+        }
+    }
+
+    fn windows(&self) -> Result<Windows> {
+        collect(self.count, (0..self.count).map(|i| self.window(i)))
+    }
+}
 
 fn stepped(
     op: &'static str,
     x: &[usize],
     options: &PoolOptions,
     count_padding: bool,
-) -> Result<[Windows; 2]> {
+) -> Result<[Axis; 2]> {
     let counts = positions(op, x, options)?;
-    if options.dilation != [1; 2] {
+    let PoolOptions { window, stride, padding, dilation, .. } = *options;
+    if dilation != [1; 2] {
         return Err(TensorError::value(op, "means of dilated windows are not defined"));
     }
-    let axis = |axis: usize| {
-        let size = x[2 + axis];
-        let (k, s, p) = (options.window[axis], options.stride[axis], options.padding[axis]);
-        let window = |i: usize| {
-            let (from, to) = (i * s, (i * s + k).min(size + 2 * p));
-            let inside = from.clamp(p, p + size) - p..to.clamp(p, p + size) - p;
-            let count = if count_padding { to.saturating_sub(from) } else { inside.len() };
-            (inside, count.max(1))
-        };
-        collect(counts[axis], (0..counts[axis]).map(window))
-    };
-    Ok([axis(0)?, axis(1)?])
+    Ok([0, 1].map(|i| {
+        let (window, stride, padding) = (window[i], stride[i], padding[i]);
+        let kind = Kind::Stepped { window, stride, padding, count_padding };
+        Axis { size: x[2 + i], count: counts[i], kind }
+    }))
 }
 
-fn adaptive(op: &'static str, x: &[usize], size: [usize; 2]) -> Result<[Windows; 2]> {
+fn adaptive(op: &'static str, x: &[usize], size: [usize; 2]) -> Result<[Axis; 2]> {
     let [_, h, w] = sizes(op, x)?;
     if (h == 0 || w == 0) && !size.contains(&0) {
         return Err(TensorError::shape(op, x, "planes that are not empty"));
     }
-    let axis = |n: usize, size: usize| {
-        let place = |i: usize| i as u128 * n as u128;
-        let window = |i: usize| {
-            let from = (place(i) / size as u128) as usize;
-            let range = from..place(i + 1).div_ceil(size as u128) as usize;
-            let count = range.len().max(1);
-            (range, count)
-        };
-        collect(size, (0..size).map(window))
-    };
-    numel_of(op, &[x[0], x[1], size[0], size[1]])?;
-    Ok([axis(h, size[0])?, axis(w, size[1])?])
+    Ok([0, 1].map(|i| Axis { size: x[2 + i], count: size[i], kind: Kind::Adaptive }))
 }
 
-fn forward<T: Float>(op: &'static str, x: &Tensor<T>, windows: &[Windows; 2]) -> Result<Tensor<T>> {
+fn forward<T: Float>(op: &'static str, x: &Tensor<T>, axes: &[Axis; 2]) -> Result<Tensor<T>> {
     let [planes, h, w] = sizes(op, x.shape())?;
+    let [oh, ow] = axes.map(|axis| axis.count);
+    let out = Output::<T>::new(op, &[x.shape()[0], x.shape()[1], oh, ow])?;
+    let per = oh * ow;
+    let route = Route::native(Path::Fused);
+    if out.numel() == 0 {
+        return Ok(out.write(|y| y.copy_from(&[])).with_route(route));
+    }
     let x = row_major(x)?;
-    let [lines, columns] = windows;
-    let per = lines.len() * columns.len();
-    let out = Output::<T>::new(op, &[x.shape()[0], x.shape()[1], lines.len(), columns.len()])?;
     let x = x.as_slice().unwrap_or_default();
+    let windows = &[axes[0].windows()?, axes[1].windows()?];
     let parallel = parallel::worthwhile(planes * (h * w + per), 2);
     let y = out.try_write(|y| {
         share(y.parts(per), 1, parallel, |plane, y| {
@@ -134,7 +161,7 @@ fn forward<T: Float>(op: &'static str, x: &Tensor<T>, windows: &[Windows; 2]) ->
             Ok(dispatch(Means { x, line: &mut line, y, windows }))
         })
     })?;
-    Ok(y.with_route(Route::native(Path::Fused)))
+    Ok(y.with_route(route))
 }
 
 struct Means<'a, 'o, T> {
@@ -174,22 +201,25 @@ fn backward<T: Float>(
     op: &'static str,
     x_shape: &[usize],
     dy: &Tensor<T>,
-    windows: &[Windows; 2],
+    axes: &[Axis; 2],
 ) -> Result<Tensor<T>> {
     let [planes, h, w] = sizes(op, x_shape)?;
-    let [lines, columns] = windows;
-    check_output(op, dy.shape(), x_shape, [lines.len(), columns.len()])?;
+    let [oh, ow] = axes.map(|axis| axis.count);
+    check_output(op, dy.shape(), x_shape, [oh, ow])?;
     let dy = row_major(dy)?;
     let grads = dy.as_slice().unwrap_or_default();
     let mut dx = Tensor::<T>::zeros(x_shape)?;
-    let per = lines.len() * columns.len();
-    let parallel = parallel::worthwhile(planes * (h * w + per), 2);
-    share(parts_mut(dx.as_mut_slice()?, planes), 1, parallel, |plane, dx| {
-        let mut line = Filled::new(w, T::ZERO)?;
-        let dy = &grads[plane * per..(plane + 1) * per];
-        dispatch(Spread { dy, line: &mut line, dx, windows });
-        Ok(())
-    })?;
+    let per = oh * ow;
+    if !grads.is_empty() {
+        let windows = &[axes[0].windows()?, axes[1].windows()?];
+        let parallel = parallel::worthwhile(planes * (h * w + per), 2);
+        share(parts_mut(dx.as_mut_slice()?, planes), 1, parallel, |plane, dx| {
+            let mut line = Filled::new(w, T::ZERO)?;
+            let dy = &grads[plane * per..(plane + 1) * per];
+            dispatch(Spread { dy, line: &mut line, dx, windows });
+            Ok(())
+        })?;
+    }
     Ok(dx.with_route(Route::native(Path::Fused)))
 }
 

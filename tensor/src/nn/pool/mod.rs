@@ -54,6 +54,10 @@ fn sizes(op: &'static str, x: &[usize]) -> Result<[usize; 3]> {
 fn positions(op: &'static str, x: &[usize], options: &PoolOptions) -> Result<[usize; 2]> {
     let [_, h, w] = sizes(op, x)?;
     let PoolOptions { window, stride, padding, dilation, ceil } = *options;
+    // Sums and products of a few of them exist.
+    if [window, stride, padding, dilation].into_iter().flatten().any(|v| v > MAX_NUMEL) {
+        return Err(TensorError::value(op, format!("windows {options:?} are out of range")));
+    }
     let mut out = [0; 2];
     for (axis, size) in [h, w].into_iter().enumerate() {
         let reach = window[axis].checked_sub(1).and_then(|k| k.checked_mul(dilation[axis]));
