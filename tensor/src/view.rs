@@ -163,9 +163,9 @@ mod tests {
             }
             refused(|| {
                 let mut scratch = Scratch::<4096>::new();
-                view.rows(0, (61, 3), (2, 61), &mut scratch).row(0)[0]
+                view.rows(0, (61, 3), (2, 100_000), &mut scratch).row(0)[0]
             });
-            assert!(view.matrix("test", 0, (61, 2), (61, 1)).is_err());
+            assert!(view.matrix("test", 0, (2, 2), (100_000, 1)).is_err());
         }
     }
 

@@ -12,9 +12,12 @@ use crate::error::{Result, TensorError};
 /// Columns to be written, row after row.
 pub(crate) struct Columns<'a, T> {
     place: Place<'a, T>,
-    /// Rows that were handed out, and those that came back.
-    next: usize,
+    /// The next row.
+    at: *mut T,
+    /// How many rows are written.
     done: usize,
+    /// Whether the next one has been handed out.
+    lent: bool,
 }
 
 /// Columns that have been written.
@@ -75,25 +78,26 @@ impl<'a, T: Copy> Columns<'a, T> {
     /// The next row, to be given back to [`Columns::done`].
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Fresh<'a, T> {
-        assert!(self.next < self.place.rows);
-        let first = self.place.row(self.next).cast();
-        self.next += 1;
-        // SAFETY: a row that is ours alone and that nobody else gets.
-        Fresh(unsafe { std::slice::from_raw_parts_mut(first, self.place.width) })
+        assert!(!self.lent && self.done < self.place.rows);
+        self.lent = true;
+        // SAFETY: a row that is ours alone and lent to nobody else.
+        Fresh(unsafe { std::slice::from_raw_parts_mut(self.at.cast(), self.place.width) })
     }
 
-    /// Takes note of the next row that was written, in their order.
+    /// Takes back the row that was handed out, written.
     #[inline(always)]
     pub(crate) fn done(&mut self, row: Full<'a, T>) {
-        let next = (self.place.row(self.done).cast_const(), self.place.width);
-        assert!(row.span() == next, "not all was written");
+        let lent = (self.at.cast_const(), self.place.width);
+        assert!(self.lent && row.span() == lent, "not all was written");
+        self.lent = false;
+        self.at = self.at.wrapping_add(self.place.pitch);
         self.done += 1;
     }
 
     /// The columns, of which every row has been written.
     #[inline(always)]
     pub(crate) fn finish(self) -> FullColumns<'a, T> {
-        assert_eq!(self.done, self.place.rows, "not all was written");
+        assert!(self.done == self.place.rows && !self.lent, "not all was written");
         FullColumns(self.place)
     }
 
@@ -120,7 +124,7 @@ impl<'a, T: Copy> Columns<'a, T> {
     where
         T: Numeric,
     {
-        assert_eq!(self.next, 0);
+        assert!(self.done == 0 && !self.lent);
         // SAFETY: overwrites them.
         unsafe { self.place.product(op, (a, b), false)? };
         Ok(FullColumns(self.place))
@@ -171,10 +175,10 @@ impl<'a, T: Numeric> ProductSum<'a, T> {
         }))
     }
 
-    /// The sum, which has a term.
+    /// The sum.
     pub(crate) fn finish(self) -> FullColumns<'a, T> {
         match self {
-            Self::Empty(columns) => columns.finish(),
+            Self::Empty(columns) => columns.write(|_, row| row.fill(T::ZERO)),
             Self::Begun(columns) => columns,
         }
     }
@@ -265,7 +269,8 @@ unsafe impl<'a, T: Copy> Share for ColumnParts<'a, T> {
         }
     }
     unsafe fn part(&self, i: usize) -> Columns<'a, T> {
-        Columns { place: self.place(i), next: 0, done: 0 }
+        let place = self.place(i);
+        Columns { at: place.first, place, done: 0, lent: false }
     }
     fn check(&self, i: usize, done: FullColumns<'a, T>) {
         let (want, got) = (self.place(i), done.0);

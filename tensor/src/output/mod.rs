@@ -13,8 +13,9 @@
 //! nothing shorter than what it lent. So code that fills results has no need of `unsafe`, and an
 //! element that was forgotten is a panic in a test instead of uninitialised memory.
 
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 use t4a_algebra::Scalar;
 use t4a_algebra::scalar::MAX_ALIGN;
@@ -290,6 +291,20 @@ impl<'a, T: Copy> Fresh<'a, T> {
         self.full()
     }
 
+    /// Writes `f(0)`, `f(1)`, … with the first elements of the pairs in the first half.
+    #[inline(always)]
+    pub(crate) fn halves(self, mut f: impl FnMut(usize) -> (T, T)) -> Full<'a, T> {
+        let half = self.0.len() / 2;
+        assert_eq!(2 * half, self.0.len());
+        let (firsts, seconds) = self.0.split_at_mut(half);
+        for (i, (first, second)) in firsts.iter_mut().zip(seconds).enumerate() {
+            let (x, y) = f(i);
+            first.write(x);
+            second.write(y);
+        }
+        self.full()
+    }
+
     /// Writes `f(0)`, `f(1)`, … to two runs of the same length.
     #[inline(always)]
     pub(crate) fn each_both<'b, U: Copy>(
@@ -306,6 +321,21 @@ impl<'a, T: Copy> Fresh<'a, T> {
         (self.full(), other.full())
     }
 
+    /// Writes `a₀`, `b₀`, `a₁`, `b₁`, … of two runs that differ by one element at most.
+    #[inline(always)]
+    pub(crate) fn interleave(self, a: &[T], b: &[T]) -> Full<'a, T> {
+        let len = self.0.len();
+        assert!(a.len() == len.div_ceil(2) && b.len() == len / 2);
+        let (pairs, last) = self.0.as_chunks_mut::<2>();
+        for ((pair, &a), &b) in pairs.iter_mut().zip(a).zip(b) {
+            *pair = [a, b].map(MaybeUninit::new);
+        }
+        if let Some(last) = last.first_mut() {
+            last.write(a[len / 2]);
+        }
+        self.full()
+    }
+
     /// Writes the same element everywhere.
     #[inline(always)]
     pub(crate) fn fill(self, value: T) -> Full<'a, T> {
@@ -319,6 +349,20 @@ impl<'a, T: Copy> Fresh<'a, T> {
         // SAFETY: `&[T]` and `&[MaybeUninit<T>]` have the same layout, and reading is all we do.
         let x = unsafe { &*(std::ptr::from_ref(x) as *const [MaybeUninit<T>]) };
         self.0.copy_from_slice(x);
+        self.full()
+    }
+
+    /// Has `f` write the elements `inside`; those around them are the same one.
+    #[inline(always)]
+    pub(crate) fn framed(
+        self,
+        inside: Range<usize>,
+        around: T,
+        f: impl FnOnce(Fresh<'_, T>) -> Full<'_, T>,
+    ) -> Full<'a, T> {
+        self.0[..inside.start].fill(MaybeUninit::new(around));
+        self.0[inside.end..].fill(MaybeUninit::new(around));
+        Fresh(&mut self.0[inside]).with(f);
         self.full()
     }
 
@@ -344,10 +388,8 @@ impl<'a, T: Copy> Fresh<'a, T> {
     /// To be written piece by piece.
     #[inline(always)]
     pub(crate) fn cursor(self) -> Cursor<'a, T> {
-        let (first, len) = (self.0.as_mut_ptr(), self.0.len());
-        // SAFETY: the slice itself, through the pointer that `finish` uses again.
-        let rest = unsafe { std::slice::from_raw_parts_mut(first, len) };
-        Cursor { first: first.cast(), len, done: 0, rest }
+        let len = self.0.len();
+        Cursor { first: self.0.as_mut_ptr().cast(), len, done: 0, lent: false, life: PhantomData }
     }
 
     /// Has `f` write all elements, and checks that it did.
@@ -391,41 +433,44 @@ mod counted {
 }
 
 /// Writes a run from front to back, in pieces of any lengths.
+///
+/// Pieces are lent and given back without closures, which would not be compiled for the vector
+/// instructions of the loop that calls them; where both are inlined, the checks are known to hold.
 pub(crate) struct Cursor<'a, T> {
     first: *mut T,
     len: usize,
-    /// How many elements from the front are known to be written.
+    /// How many elements from the front are written.
     done: usize,
-    /// What has not been handed out.
-    rest: &'a mut [MaybeUninit<T>],
+    /// Whether the piece after them has been handed out.
+    lent: bool,
+    life: PhantomData<&'a mut [T]>,
 }
 
 impl<'a, T: Copy> Cursor<'a, T> {
     /// The next `len` elements, to be given back to [`Cursor::done`].
     #[inline(always)]
     pub(crate) fn next(&mut self, len: usize) -> Fresh<'a, T> {
-        let (piece, rest) = std::mem::take(&mut self.rest).split_at_mut(len);
-        self.rest = rest;
-        Fresh(piece)
+        assert!(!self.lent && len <= self.len - self.done);
+        self.lent = true;
+        // SAFETY: elements of the run that are lent to nobody else.
+        Fresh(unsafe {
+            std::slice::from_raw_parts_mut(self.first.wrapping_add(self.done).cast(), len)
+        })
     }
 
-    /// Takes note of the next piece that was written, in the order in which they lie.
+    /// Takes back what was handed out, written.
     #[inline(always)]
     pub(crate) fn done(&mut self, piece: Full<'a, T>) {
-        assert!(piece.0.as_ptr() == self.first.wrapping_add(self.done).cast_const());
+        let next = self.first.wrapping_add(self.done).cast_const();
+        assert!(self.lent && piece.0.as_ptr() == next);
+        self.lent = false;
         self.done += piece.0.len();
     }
 
     /// Writes one element.
     #[inline(always)]
     pub(crate) fn push(&mut self, value: T) {
-        self.fill(1, value);
-    }
-
-    /// Writes the same element `len` times.
-    #[inline(always)]
-    pub(crate) fn fill(&mut self, len: usize, value: T) {
-        let piece = self.next(len).fill(value);
+        let piece = self.next(1).fill(value);
         self.done(piece);
     }
 
@@ -439,7 +484,7 @@ impl<'a, T: Copy> Cursor<'a, T> {
     /// The whole run, of which every piece has been written.
     #[inline(always)]
     pub(crate) fn finish(self) -> Full<'a, T> {
-        assert_eq!(self.done, self.len, "not all was written");
+        assert!(self.done == self.len && !self.lent, "not all was written");
         // SAFETY: the pieces given back are the run from its first element to its last one.
         Full(unsafe { std::slice::from_raw_parts_mut(self.first, self.len) })
     }

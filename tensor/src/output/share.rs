@@ -121,7 +121,11 @@ impl Cut {
     /// Elements of part `i`.
     #[inline(always)]
     fn range(&self, i: usize) -> Range<usize> {
-        let (group, part) = (i / self.per_group, i % self.per_group);
+        // One part per group is the usual case, and divisions are dear.
+        let (group, part) = match self.per_group {
+            1 => (i, 0),
+            count => (i / count, i % count),
+        };
         let from = part * self.len;
         let len = self.len.min(self.group - from);
         group * self.group + from..group * self.group + from + len

@@ -146,13 +146,14 @@ fn products_are_written_into_columns() {
 fn a_cursor_writes_from_front_to_back() {
     let x = out(&[3, 5]).write(|x| {
         let mut cursor = x.cursor();
-        cursor.fill(2, 0);
+        let piece = cursor.next(2).fill(0);
+        cursor.done(piece);
         cursor.copy_from(&numbers(4));
         let piece = cursor.next(8).extend((10..20).map(|i| i as u64));
         cursor.done(piece);
-        let (last, none) = (cursor.next(1), cursor.next(0));
-        cursor.done(last.fill(7));
-        cursor.done(none.fill(7));
+        let none = cursor.next(0).fill(7);
+        cursor.done(none);
+        cursor.push(7);
         cursor.finish()
     });
     let want = [0, 0, 0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 17, 7];
@@ -184,20 +185,35 @@ fn nothing_but_the_whole_passes_for_the_whole() {
     forged(|x| x.extend((0..3).map(|i| i as u64)));
     forged(|x| {
         let mut cursor = x.cursor();
-        cursor.fill(3, 1);
+        let piece = cursor.next(3).fill(1);
+        cursor.done(piece);
         cursor.finish()
     });
     forged(|x| {
-        // The second piece alone, twice as long as the first.
         let mut cursor = x.cursor();
-        let (_, second) = (cursor.next(1), cursor.next(2));
-        cursor.done(second.fill(1));
+        let piece = Fresh(&mut cursor.next(4).0[2..]).fill(1);
+        cursor.done(piece);
         cursor.finish()
+    });
+    // What is lent is lent once.
+    forged(|x| {
+        let mut cursor = x.cursor();
+        let (_, again) = (cursor.next(2), cursor.next(2).fill(1));
+        cursor.done(again);
+        cursor.finish()
+    });
+    forged(|x| x.framed(1..3, 0, |x| Fresh(&mut x.0[..1]).fill(1)));
+    forged(|x| x.interleave(&[1, 1], &[1]));
+    forged(|x| {
+        let whole = share(x.columns([2, 2], 1), 1, false, |_, columns| {
+            Ok(columns.write(|_, row| Fresh(&mut row.0[1..]).fill(1)))
+        });
+        whole.unwrap()
     });
     forged(|x| {
         let whole = share(x.columns([2, 2], 1), 1, false, |_, mut columns| {
-            let (_, second) = (columns.next(), columns.next());
-            columns.done(second.fill(1));
+            let (_, again) = (columns.next(), columns.next());
+            columns.done(again.fill(1));
             Ok(columns.finish())
         });
         whole.unwrap()

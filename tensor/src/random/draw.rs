@@ -235,22 +235,18 @@ impl<T: Sample> Draw<T> for Normal<T> {
         let mut out = out.cursor();
         if T::ONE_WORD {
             for [u, v] in words.as_chunks().0 {
-                let (x, y) = (out.next(LANES), out.next(LANES));
-                let (x, y) = x.each_both(y, |lane| {
+                let pairs = out.next(2 * LANES).halves(|lane| {
                     self.pair(T::positive_fraction(u[lane], 0), T::positive_fraction(v[lane], 0))
                 });
-                out.done(x);
-                out.done(y);
+                out.done(pairs);
             }
         } else {
-            let (x, y) = (out.next(LANES), out.next(LANES));
-            let (x, y) = x.each_both(y, |lane| {
+            let pairs = out.next(2 * LANES).halves(|lane| {
                 let [u, v] =
                     [0, 2].map(|i| T::positive_fraction(words[i][lane], words[i + 1][lane]));
                 self.pair(u, v)
             });
-            out.done(x);
-            out.done(y);
+            out.done(pairs);
         }
         out.finish()
     }

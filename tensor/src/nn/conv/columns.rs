@@ -65,14 +65,20 @@ pub(super) fn gather<'o, T: Float>(
     let stride = g.stride[2];
     let mut tile = tile.cursor();
     for_each_line(g, channels, positions, |len, valid, at| {
-        tile.fill(valid.start, T::ZERO);
-        if stride == 1 {
-            tile.copy_from(&x[at..][..valid.len()]);
-        } else {
-            let run = tile.next(valid.len()).each(|i| x[at + i * stride]);
-            tile.done(run);
-        }
-        tile.fill(len - valid.end, T::ZERO);
+        let count = valid.len();
+        let line = tile.next(len).framed(valid, T::ZERO, |line| match stride {
+            1 => line.copy_from(&x[at..][..count]),
+            2 => {
+                let (pairs, last) = x[at..].as_chunks::<2>();
+                let mut line = line.cursor();
+                let firsts = line.next(count.min(pairs.len()));
+                line.done(firsts.extend(pairs.iter().map(|pair| pair[0])));
+                last.iter().take(count.saturating_sub(pairs.len())).for_each(|&x| line.push(x));
+                line.finish()
+            }
+            stride => line.extend(x[at..].iter().copied().step_by(stride)),
+        });
+        tile.done(line);
     });
     tile.finish()
 }
@@ -92,14 +98,15 @@ pub(super) fn scatter_add<T: Float>(
         let (run, rest) = tile.split_at(len);
         tile = rest;
         let run = &run[valid];
-        if stride == 1 {
-            for (x, &v) in x[at..][..run.len()].iter_mut().zip(run) {
-                *x = x.add(v);
+        let add = |(x, &v): (&mut T, &T)| *x = x.add(v);
+        match stride {
+            1 => x[at..][..run.len()].iter_mut().zip(run).for_each(add),
+            2 => {
+                let (pairs, last) = x[at..].as_chunks_mut::<2>();
+                let firsts = pairs.iter_mut().map(|pair| &mut pair[0]).chain(last);
+                firsts.zip(run).for_each(add);
             }
-        } else {
-            for (x, &v) in x[at..].iter_mut().step_by(stride).zip(run) {
-                *x = x.add(v);
-            }
+            _ => x[at..].iter_mut().step_by(stride).zip(run).for_each(add),
         }
     });
 }

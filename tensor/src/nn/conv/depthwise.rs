@@ -322,21 +322,35 @@ pub(super) fn adjoint<T: Float>(
                     let out = Fresh::over(&mut sums[phase * to.volume()..][..blocks(run)]);
                     dispatch(Sum { src: &src, taps: &taps, init, out });
                 }
-                if g.stride[2] == 1 {
-                    // Runs are whole lines, in order.
-                    to.for_each_run(g.x, g.padding, |_, place, len| {
+                // Every element of the plane is on the grid: runs make up whole lines, in order.
+                let width = g.x[2];
+                match g.stride[2].min(width) {
+                    1 => to.for_each_run(g.x, g.padding, |_, place, len| {
                         planes.copy_from(&sums[place..][..len]);
-                    });
-                    continue;
-                }
-                let mut plane = planes.next(x_plane).fill(T::ZERO);
-                to.for_each_run(g.x, g.padding, |at, place, len| {
-                    let sums = &sums[place..][..len];
-                    for (x, &v) in plane[at..].iter_mut().step_by(g.stride[2]).zip(sums) {
-                        *x = v;
+                    }),
+                    2 => {
+                        let mut even: &[T] = &[];
+                        to.for_each_run(g.x, g.padding, |at, place, len| {
+                            let run = &sums[place..][..len];
+                            if at.is_multiple_of(width) {
+                                even = run;
+                            } else {
+                                let line = planes.next(width).interleave(even, run);
+                                planes.done(line);
+                            }
+                        });
                     }
-                });
-                planes.done(plane);
+                    _ => {
+                        let mut plane = planes.next(x_plane).fill(T::ZERO);
+                        to.for_each_run(g.x, g.padding, |at, place, len| {
+                            let sums = &sums[place..][..len];
+                            for (x, &v) in plane[at..].iter_mut().step_by(g.stride[2]).zip(sums) {
+                                *x = v;
+                            }
+                        });
+                        planes.done(plane);
+                    }
+                }
             }
             Ok(planes.finish())
         })

@@ -65,18 +65,18 @@ pub fn max_pool_vjp<T: Float>(
     let (dy, indices) = (row_major(dy)?, row_major(indices)?);
     let places = indices.as_slice().unwrap_or_default();
     let size = h * w;
-    if let Some(&index) = places.iter().find(|&&i| i >= size as i64) {
-        return Err(TensorError::Index { op, index, axis: 2, size });
-    }
     let mut dx = Tensor::<T>::zeros(x_shape)?;
     let grads = dy.as_slice().unwrap_or_default();
     let per_plane = dy.shape()[2] * dy.shape()[3];
     let parallel = parallel::worthwhile(grads.len(), 4);
-    share(parts_mut(dx.as_mut_slice()?, planes), 1, parallel, |plane, dx| {
+    let per_chunk = (CHUNK / size.max(per_plane).max(1)).max(1);
+    share(parts_mut(dx.as_mut_slice()?, planes), per_chunk, parallel, |plane, dx| {
         let range = plane * per_plane..(plane + 1) * per_plane;
-        for (&i, &g) in places[range.clone()].iter().zip(&grads[range]) {
-            if i >= 0 {
-                dx[i as usize] = dx[i as usize].add(g);
+        for (&index, &g) in places[range.clone()].iter().zip(&grads[range]) {
+            match dx.get_mut(index as usize) {
+                Some(x) => *x = x.add(g),
+                None if index < 0 => {}
+                None => return Err(TensorError::Index { op, index, axis: 2, size }),
             }
         }
         Ok(())
@@ -175,13 +175,23 @@ impl<'o, T: Float, const INDICES: bool> Loop for Plane<'_, 'o, T, INDICES> {
     fn run(mut self) -> Self::Output {
         let ow = self.lines.ow;
         let count = self.y.len().checked_div(ow).unwrap_or(0);
-        let (mut ys, mut ats) = (self.y.cursor(), self.at.cursor());
+        let mut ys = self.y.cursor();
+        if !INDICES {
+            for i in 0..count {
+                let y = ys.next(ow);
+                ys.done(match self.lines.far {
+                    true => y.each(self.lines.best(i, |value, _| value)),
+                    false => self.lines.values(i, y),
+                });
+            }
+            return (ys.finish(), self.at.fill(-1));
+        }
+        let mut ats = self.at.cursor();
         for i in 0..count {
-            let (y, at) = (ys.next(ow), ats.next(if INDICES { ow } else { 0 }));
-            let (y, at) = match (self.lines.far, INDICES) {
-                (true, _) => self.lines.one_by_one(i, y, at),
-                (false, true) => self.lines.places(i, y, at),
-                (false, false) => (self.lines.values(i, y), at.fill(-1)),
+            let (y, at) = (ys.next(ow), ats.next(ow));
+            let (y, at) = match self.lines.far {
+                true => y.each_both(at, self.lines.best(i, |value, place| (value, place))),
+                false => self.lines.places(i, y, at),
             };
             ys.done(y);
             ats.done(at);
@@ -239,17 +249,12 @@ impl<T: Float, const INDICES: bool> Lines<'_, T, INDICES> {
         (first.min(last)..last, (start + first * dilation[0]).wrapping_sub(padding[0]))
     }
 
-    /// Line `i` of y, window by window, over the elements inside of x.
-    fn one_by_one<'o>(
-        &mut self,
-        i: usize,
-        y: Fresh<'o, T>,
-        at: Fresh<'o, i64>,
-    ) -> (Full<'o, T>, Full<'o, i64>) {
+    /// Line `i` of y, window by window, over the elements inside of x: the maximum and its place.
+    fn best<R>(&self, i: usize, give: impl Fn(T, i64) -> R) -> impl Fn(usize) -> R {
         let PoolOptions { window, stride, padding, dilation, .. } = self.options;
         let (lines, top) = self.lines(i);
         let w = self.size[1];
-        let best = |j: usize| {
+        move |j: usize| {
             let start = j * stride[1];
             let first = padding[1].saturating_sub(start).div_ceil(dilation[1]);
             let end = (padding[1] + w).saturating_sub(start).div_ceil(dilation[1]);
@@ -264,11 +269,7 @@ impl<T: Float, const INDICES: bool> Lines<'_, T, INDICES> {
                     }
                 }
             }
-            (best, place)
-        };
-        match INDICES {
-            true => y.each_both(at, best),
-            false => (y.each(|j| best(j).0), at.fill(-1)),
+            give(best, place)
         }
     }
 
