@@ -4,6 +4,7 @@
 //! common phase, which faer chooses.
 
 mod rule;
+mod tall;
 #[cfg(test)]
 mod tests;
 mod truncate;
@@ -114,6 +115,10 @@ pub fn svdvals_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::R>, Tenso
     Ok((s.vectors()?, info))
 }
 
+fn adjoint<T: LinalgScalar>(a: MatRef<'_, T>) -> Mat<T> {
+    Mat::from_fn(a.ncols(), a.nrows(), |i, j| Field::conj(a[(j, i)]))
+}
+
 /// `U` and `V`, if they are wanted, and `S`.
 type Slot<'a, T> = (Option<(MatMut<'a, T>, MatMut<'a, T>)>, &'a mut [<T as LinalgScalar>::R]);
 
@@ -140,10 +145,14 @@ fn decompose<T: LinalgScalar>(
             let a = MatRef::from_column_major_slice(copy, m, n);
             let mut target = vectors.as_mut().map(|(u, v)| (u.as_mut(), v.as_mut()));
             let uv = target.as_mut().map(|(u, v)| (u.as_mut(), v.as_mut()));
-            if !T::svd(a, values, uv, par, memory) {
+            let converged = match tall::pays(m, n) {
+                true => tall::svd(a, values, uv, extent, par),
+                false => T::svd(a, values, uv, par, memory),
+            };
+            if !converged {
                 // faer's iteration comes to rest short of its limit for one in 10⁵ matrices with
                 // ties. Their adjoints have another bidiagonal form.
-                let adjoint = Mat::from_fn(n, m, |i, j| Field::conj(a[(j, i)]));
+                let adjoint = adjoint(a);
                 let mut memory = T::svd_scratch(n, m, extent, par);
                 let vu = target.as_mut().map(|(u, v)| (v.as_mut(), u.as_mut()));
                 if !T::svd(adjoint.as_ref(), values, vu, par, &mut memory) {
