@@ -1,6 +1,7 @@
 //! The rules of all operations, on any implementor of the vocabulary.
 
 use super::{Op, Outcome, Part};
+use crate::degeneracy::rounding;
 use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
 use crate::vocabulary::{Matrices, RealMatrices};
@@ -68,7 +69,7 @@ fn check_pivots<M: Matrices>(op: &'static str, packed: &M) -> Result<()> {
     let diagonal = diagonal.mul_real(&largest.masked_recip(&largest.scale(0.0)));
     let (re, im) = (diagonal.re(), diagonal.im());
     let squares = re.mul(&re).add(&im.mul(&im));
-    let limit = squares.largest_real().scale((packed.epsilon() * packed.rows() as f64).powi(2));
+    let limit = squares.largest_real().scale((packed.epsilon() * rounding(packed.rows())).powi(2));
     for (batch, zero) in squares.within(&limit).norms()?.into_iter().enumerate() {
         if zero > 0.0 {
             let required = packed.rows();

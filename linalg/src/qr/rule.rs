@@ -17,7 +17,7 @@
 use t4a_tensor::Tensor;
 
 use super::Qr;
-use crate::degeneracy::Degeneracy;
+use crate::degeneracy::{Degeneracy, rounding};
 use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
 use crate::scalar::LinalgScalar;
@@ -27,7 +27,7 @@ use crate::vocabulary::{Batched, Matrices, RealMatrices, Region};
 /// Rejects triangular factors with a diagonal entry that is zero to rounding.
 pub(crate) fn check_full_rank<M: Matrices>(op: &'static str, r: &M) -> Result<()> {
     let diagonal = r.diagonal().re();
-    let limit = diagonal.largest().scale(r.epsilon() * r.rows().max(r.cols()) as f64);
+    let limit = diagonal.largest().scale(r.epsilon() * rounding(r.rows().max(r.cols())));
     let required = diagonal.cols();
     for (batch, small) in diagonal.within(&limit).norms()?.into_iter().enumerate() {
         if small > 0.0 {

@@ -7,6 +7,8 @@ mod rule;
 mod tall;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod ties;
 mod truncate;
 
 use faer::{Mat, MatMut, MatRef};
