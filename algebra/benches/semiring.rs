@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use t4a_algebra::gemm::{MatMut, MatRef, Parallelism, Product};
 use t4a_algebra::simd::{Isa, Loop, dispatch};
-use t4a_algebra::{LogSumExp, MaxPlus, MinPlus, Numeric, Real, Selective, Semiring, Standard};
+use t4a_algebra::{
+    LogSumExp, MaxPlus, MinPlus, Numeric, Real, Selective, Semiring, Standard, parallel,
+};
 use tropical_gemm::simd::KernelDispatch;
 use tropical_gemm::{
     TropicalMaxPlus, TropicalMinPlus, TropicalWithArgmax, tropical_matmul,
@@ -154,6 +156,8 @@ impl Bench {
             let (mut c, mut arg) = (vec![T::ZERO; n * n], vec![0u32; n * n]);
             for pool in &self.pools {
                 let threads = pool.current_num_threads();
+                // The pool is the peer's.
+                parallel::set_threads(threads);
                 let parallelism =
                     if threads == 1 { Parallelism::Seq } else { Parallelism::Threads(0) };
                 let row = || {

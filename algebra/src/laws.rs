@@ -6,7 +6,7 @@
 
 use std::fmt::Debug;
 
-use crate::{Scalar, Selective, Semiring};
+use crate::{Cancellative, Scalar, Selective, Semiring};
 
 /// A law that does not hold, and for which elements.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -113,6 +113,38 @@ pub fn selective<S: Selective<T>, T: Scalar>(
                 let (left, right) = (S::mul(c, a), S::mul(c, b));
                 if S::better(a, b) && S::better(right, left) {
                     return fails("a better than b: c ⊗ b not better than c ⊗ a", &of, left, right);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that ⊗ with what [`Cancellative::cancels`] keeps strict preference, and that 0 does not
+/// cancel.
+///
+/// Cost: n³ for n elements.
+///
+/// # Errors
+/// The first violation found.
+pub fn cancellative<S: Cancellative<T>, T: Scalar>(elements: &[T]) -> Result<(), Violation<T>> {
+    let fails = |law: &'static str, of: &[T], left: T, right: T| {
+        Err(Violation { law, elements: of.to_vec(), left, right })
+    };
+    if S::cancels(S::ZERO) {
+        return fails("0 does not cancel", &[S::ZERO], S::ZERO, S::ZERO);
+    }
+    for &x in elements.iter().filter(|&&x| S::cancels(x)) {
+        for &a in elements {
+            for &b in elements.iter().filter(|&&b| S::better(a, b)) {
+                let of = [a, b, x];
+                let (left, right) = (S::mul(a, x), S::mul(b, x));
+                if !S::better(left, right) {
+                    return fails("a better than b: a ⊗ x better than b ⊗ x", &of, left, right);
+                }
+                let (left, right) = (S::mul(x, a), S::mul(x, b));
+                if !S::better(left, right) {
+                    return fails("a better than b: x ⊗ a better than x ⊗ b", &of, left, right);
                 }
             }
         }

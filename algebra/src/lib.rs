@@ -8,11 +8,13 @@
 //! gemm       matrix products over any semiring, strided and batched
 //! math       branch-free elementary functions on f32 and f64
 //! simd       run one loop with the widest vector instructions of this machine
+//! parallel   our own threads, and the one way to split work over them
 //! ```
 
 pub mod gemm;
 pub mod laws;
 pub mod math;
+pub mod parallel;
 pub mod scalar;
 pub mod semiring;
 pub mod semirings;
@@ -20,7 +22,7 @@ pub mod simd;
 
 pub use half::{bf16, f16};
 pub use scalar::{Extended, Field, Float, Int, Numeric, Real, Scalar, Signed, c32, c64};
-pub use semiring::{Selective, Semiring};
+pub use semiring::{Cancellative, Selective, Semiring};
 pub use semirings::{
     Boolean, Counted, Counting, KBest, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard,
 };

@@ -95,3 +95,15 @@ pub trait Selective<T: Scalar>: Semiring<T> {
         unsafe { gemm::generic_select::<Self, T>(p) }
     }
 }
+
+/// A selective semiring whose ⊗ keeps strict preference: if `a` is better than `b`, then `a ⊗ x` is
+/// better than `b ⊗ x` and `x ⊗ a` better than `x ⊗ b`, for every x that [`Cancellative::cancels`].
+///
+/// Terms that differ stay different then, so that those which attain the best value can be counted
+/// step by step: [`Counting`](crate::Counting) asks for it. (max, min) is no such semiring, because
+/// min(1, 0) = min(2, 0). [`laws::cancellative`](crate::laws::cancellative) checks it on samples.
+pub trait Cancellative<T: Scalar>: Selective<T> {
+    /// Whether `x ⊗ a = x ⊗ b` for a = b only, up to rounding. False for 0, and for what absorbs
+    /// other elements than 0: NaN, an infinity, an integer at which sums or products saturate.
+    fn cancels(x: T) -> bool;
+}

@@ -6,8 +6,8 @@ mod oracle;
 use oracle::{Layout, Lcg, check_product, check_winners};
 use t4a_algebra::gemm::{GemmError, MatMut, MatRef, NO_WINNER, Parallelism, Product};
 use t4a_algebra::{
-    Boolean, Counted, Counting, Extended, Float, KBest, LogSumExp, MaxMin, MaxMul, MaxPlus,
-    MinPlus, Numeric, Real, Selective, Semiring, Standard, bf16, f16, laws,
+    Boolean, Cancellative, Counted, Counting, Extended, Float, KBest, LogSumExp, MaxMin, MaxMul,
+    MaxPlus, MinPlus, Numeric, Real, Selective, Semiring, Standard, bf16, f16, laws,
 };
 
 const SHAPES: [(usize, usize, usize); 12] = [
@@ -92,7 +92,7 @@ fn counts_and_lists() {
     type Best = Counting<MinPlus>;
     type Three = KBest<3>;
     for shape in SHAPES {
-        let counted = |rng: &mut Lcg| Counted::new(rng.below(4) as i32, rng.below(3));
+        let counted = |rng: &mut Lcg| Best::of(rng.below(4) as i32, rng.below(3));
         check_product::<Best, Counted<i32>>(shape, Layout::Sliced, counted, PartialEq::eq);
         let list = |rng: &mut Lcg| Three::of((0..3).map(|_| rng.below(9) as f32 - 4.0));
         check_product::<Three, [f32; 3]>(shape, Layout::ColMajor, list, PartialEq::eq);
@@ -207,6 +207,13 @@ fn laws_of_composed_semirings() {
     laws::semiring::<Counting, _>(&elements.map(counted), PartialEq::eq).unwrap();
     let elements = [(i32::MAX, 0), (0, 1), (3, 2), (3, 7)];
     laws::semiring::<Counting<MinPlus>, _>(&elements.map(counted), PartialEq::eq).unwrap();
+    let elements =
+        [f64::NEG_INFINITY, 0.0, 1.5, 2.0, f64::INFINITY].map(|x| Counting::<MaxPlus>::of(x, 2));
+    laws::semiring::<Counting, _>(&elements, PartialEq::eq).unwrap();
+    let elements = [0.0, 0.5, 1.0, 2.0, f64::INFINITY].map(|x| Counting::<MaxMul>::of(x, 3));
+    laws::semiring::<Counting<MaxMul>, _>(&elements, PartialEq::eq).unwrap();
+    let elements = [(false, 0), (true, 1), (true, 5)].map(|(x, n)| Counted::new(x, n));
+    laws::semiring::<Counting<Boolean>, _>(&elements, PartialEq::eq).unwrap();
     type Best = KBest<3>;
     let lists: [&[i64]; 6] = [&[], &[0], &[5, 5, 5], &[3, 1, 0], &[-1, -7], &[9, 0, 0]];
     let lists = lists.map(|list| Best::of(list.iter().copied()));
@@ -216,6 +223,45 @@ fn laws_of_composed_semirings() {
     let logs = [-inf, -800.0, -1.0, 0.0, 0.3, 2.0, 900.0, inf];
     laws::semiring::<LogSumExp, f64>(&logs, close).unwrap();
     laws::semiring::<Standard, i32>(&[0, 1, -3, 7, i32::MAX], PartialEq::eq).unwrap();
+}
+
+#[test]
+fn laws_of_cancellative_semirings() {
+    let inf = f64::INFINITY;
+    let floats = [-inf, -2.5, 0.0, 0.25, 1.0, 16.0, inf, f64::NAN];
+    laws::cancellative::<MaxPlus, f64>(&floats).unwrap();
+    laws::cancellative::<MinPlus, f64>(&floats).unwrap();
+    laws::cancellative::<MaxMul, f64>(&floats[2..]).unwrap();
+    laws::cancellative::<MaxPlus, i8>(&[i8::MIN, -40, 0, 1, 40, i8::MAX]).unwrap();
+    laws::cancellative::<MinPlus, u8>(&[0, 1, 40, 80, u8::MAX]).unwrap();
+    laws::cancellative::<MaxMul, u8>(&[0, 1, 2, 5, 255]).unwrap();
+    laws::cancellative::<Boolean, bool>(&[false, true]).unwrap();
+
+    /// (max, min) that claims to be one.
+    #[derive(Clone, Copy)]
+    struct Narrow;
+    impl Semiring<i32> for Narrow {
+        const ZERO: i32 = i32::MIN;
+        const ONE: i32 = i32::MAX;
+        fn add(a: i32, b: i32) -> i32 {
+            MaxMin::add(a, b)
+        }
+        fn mul(a: i32, b: i32) -> i32 {
+            MaxMin::mul(a, b)
+        }
+    }
+    impl Selective<i32> for Narrow {
+        fn better(a: i32, b: i32) -> bool {
+            a > b
+        }
+    }
+    impl Cancellative<i32> for Narrow {
+        fn cancels(x: i32) -> bool {
+            x > i32::MIN
+        }
+    }
+    let broken = laws::cancellative::<Narrow, i32>(&[0, 1, 2]).unwrap_err();
+    assert_eq!(broken.law, "a better than b: a ⊗ x better than b ⊗ x");
 }
 
 /// The checks see each kind of broken semiring.

@@ -5,8 +5,9 @@ use std::sync::{Arc, LazyLock, Mutex};
 use hashbrown::HashMap;
 
 use crate::error::Result;
-use crate::path::{Optimizer, Path};
+use crate::path::Path;
 use crate::plan::Plan;
+use crate::search::Optimizer;
 use crate::subscripts::{Label, Subscripts};
 
 /// Plans that are kept.
@@ -20,8 +21,8 @@ pub(crate) struct Key {
     pub(crate) sizes: Vec<(Label, usize)>,
     pub(crate) path: Option<Path>,
     pub(crate) optimizer: Optimizer,
-    /// Bytes and element size; none if it does not bind.
-    pub(crate) budget: Option<(usize, usize)>,
+    /// Bytes, element size and whether they were given; none if it does not bind.
+    pub(crate) budget: Option<(usize, usize, bool)>,
 }
 
 #[derive(Default)]

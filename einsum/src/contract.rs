@@ -15,7 +15,8 @@ pub(crate) type Slots<T> = Vec<Option<Labelled<T>>>;
 impl Plan {
     /// The contraction over the semiring `S`.
     ///
-    /// Strides of the operands are free. The result may be a view that is not row-major.
+    /// Strides of the operands are free. The result may be a view that is not row-major. If an operand
+    /// has no elements, no sum has a term: every element of the result is 0 of the semiring.
     ///
     /// Cost: [`Plan::cost`]. ⊗ must commute if there are more than two operands.
     ///
@@ -38,6 +39,9 @@ impl Plan {
         backend: &Backend<'_, T>,
     ) -> Result<Tensor<T>> {
         self.check(operands)?;
+        if self.network.is_empty {
+            return Ok(Tensor::full(&self.shape(), S::ZERO)?);
+        }
         let enter = |(i, x): (usize, &&Tensor<T>)| self.network.enter(i, x).map(Some);
         let mut slots: Slots<T> = operands.iter().enumerate().map(enter).collect::<Result<_>>()?;
         let out = if self.sliced.is_empty() {

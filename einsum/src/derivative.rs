@@ -7,7 +7,7 @@
 use t4a_algebra::{Numeric, Scalar, Semiring, Standard};
 use t4a_tensor::Tensor;
 use t4a_tensor::kernels::arithmetic::Add;
-use t4a_tensor::loops::kernel::Unary;
+use t4a_tensor::loops::kernel::{Binary, Unary};
 use t4a_tensor::map::{map, zip};
 
 use crate::backend::{Backend, BgemmShape};
@@ -34,6 +34,23 @@ impl<T: Numeric, S: Differentiable<T>> Unary<T> for Conjugate<S> {
     #[inline(always)]
     fn apply(self, x: T) -> T {
         S::conj(x)
+    }
+}
+
+/// `g` where x is not 0 of the semiring: what an operand passes on that nothing is done to.
+struct Alive<S>(std::marker::PhantomData<S>);
+impl<S> Clone for Alive<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<S> Copy for Alive<S> {}
+impl<T: Numeric, S: Semiring<T>> Binary<T> for Alive<S> {
+    type Out = T;
+    const NAME: &'static str = "einsum derivative";
+    #[inline(always)]
+    fn apply(self, x: T, g: T) -> T {
+        if x == S::ZERO { T::ZERO } else { g }
     }
 }
 
@@ -238,8 +255,9 @@ impl Plan {
     ///
     /// Cost: the contraction, and twice its multiply-adds for (+, ×); once for other semirings.
     ///
-    /// Ties go to the first term, in row-major order of the labels that are sliced, then of those
-    /// that a step sums.
+    /// Ties go to the first term: see [`Plan::labels`]; labels that are sliced come before those that
+    /// a step sums, and a label of one operand alone before the product. What is 0 of the semiring
+    /// passes nothing on, an operand that nothing is done to included.
     ///
     /// # Errors
     /// As [`Plan::contract`]; [`EinsumError::DerivativeShape`], [`EinsumError::IndexRange`].
@@ -252,6 +270,10 @@ impl Plan {
         same_shape("the cotangent", &self.shape(), cotangent.shape())?;
         self.check_index_range::<S, T>()?;
         let network = &self.network;
+        if network.is_empty {
+            let zeros = |x: &&Tensor<T>| Ok(Tensor::full(x.shape(), T::ZERO)?);
+            return operands.iter().map(zeros).collect();
+        }
         let enter = |(i, x): (usize, &&Tensor<T>)| network.enter(i, x);
         let inputs = operands.iter().enumerate().map(enter).collect::<Result<Vec<_>>>()?;
         let g = network.enter_result(cotangent)?;
@@ -285,7 +307,7 @@ impl Plan {
         let lost = || EinsumError::PathIncomplete { remaining: 0 };
         let last = slots.len() - 1;
         let out = pair::sum_out::<S, T>(slots[last].clone(), &self.lone, sizes)?;
-        let g = cotangent(&out)?;
+        let g = self.alive::<S, T>(&out, cotangent(&out)?)?;
         grads[last] = Some(unsum::<S, T>(&slots[last], &out, g, &self.lone, sizes)?);
         for (s, step) in self.steps.iter().enumerate().rev() {
             let g = grads[n + s].take().ok_or_else(lost)?;
@@ -297,6 +319,22 @@ impl Plan {
         }
         grads.truncate(n);
         grads.into_iter().map(|g| g.ok_or_else(lost)).collect()
+    }
+
+    /// A derivative by an operand that nothing is done to, without what its zeros pass on.
+    fn alive<S: Differentiable<T>, T: Numeric>(
+        &self,
+        x: &Labelled<T>,
+        derivative: Labelled<T>,
+    ) -> Result<Labelled<T>> {
+        let alone = self.steps.is_empty() && self.lone.is_empty();
+        if !alone || S::SHARE == Share::Linear {
+            return Ok(derivative);
+        }
+        let Labelled { ids, .. } = &derivative;
+        let kernel = Alive::<S>(std::marker::PhantomData);
+        let tensor = zip(kernel, align(x, ids)?, derivative.tensor.clone())?;
+        Ok(Labelled { tensor, ids: ids.clone() })
     }
 
     /// Winners are found by their index, which is a `u32`.
@@ -324,6 +362,10 @@ impl Plan {
         self.check(tangents)?;
         self.check_index_range::<S, T>()?;
         let network = &self.network;
+        if network.is_empty {
+            let shape = self.shape();
+            return Ok((Tensor::full(&shape, S::ZERO)?, Tensor::full(&shape, T::ZERO)?));
+        }
         let mut inputs = Vec::with_capacity(operands.len());
         for (i, (x, dx)) in operands.iter().zip(tangents).enumerate() {
             inputs.push((network.enter(i, x)?, network.enter(i, dx)?));
@@ -359,6 +401,7 @@ impl Plan {
         let (x, dx) = &slots[slots.len() - 1];
         let out = pair::sum_out::<S, T>(x.clone(), &self.lone, sizes)?;
         let tangent = sum_tangent::<S, T>([x, &out, dx], &self.lone, sizes)?;
+        let tangent = self.alive::<S, T>(&out, tangent)?;
         Ok((out, tangent))
     }
 }

@@ -8,8 +8,9 @@ use t4a_tensor::{AnyTensor, Tensor, TensorError, with_dtype};
 use crate::cache::{self, Key};
 use crate::error::{EinsumError, Result};
 use crate::network::Network;
-use crate::path::{self, Optimizer, Path};
+use crate::path::{self, Path};
 use crate::plan::Plan;
+use crate::search::{self, Optimizer};
 use crate::subscripts::{Label, Subscripts};
 
 /// Below this peak the memory that is free is not asked for.
@@ -56,7 +57,11 @@ impl Einsum {
         &self.subscripts
     }
 
-    /// Gives the size of a label; needed for labels that only the output has.
+    /// Gives the size of a label of the output, which is repeated along it if no operand has it, or
+    /// only axes of size 1.
+    ///
+    /// Labels that are summed have the size of their axes, and may be given no other: a sum over
+    /// axes of size 1 has one term.
     #[must_use]
     pub fn size(mut self, label: impl Into<Label>, size: usize) -> Self {
         self.sizes.push((label.into(), size));
@@ -99,25 +104,32 @@ impl Einsum {
         let needed = whole.cost().bytes(element);
         let budget = match self.memory {
             Some(bytes) => bytes,
-            None if needed <= UNCHECKED => return Ok(whole),
+            None if needed <= UNCHECKED => usize::MAX,
             // Powers of two, so that plans are found again.
             None => prev_power_of_two(free_memory() / 2),
         };
         if needed <= budget as f64 {
+            whole.check_sizes()?;
             return Ok(whole);
         }
-        key.budget = Some((budget, element));
-        cache::plan(key, |_| (*whole).clone().slice(budget, element))
+        let given = self.memory.is_some();
+        key.budget = Some((budget, element, given));
+        cache::plan(key, |_| {
+            let sliced = (*whole).clone().slice(budget, element, given)?;
+            sliced.check_sizes()?;
+            Ok(sliced)
+        })
     }
 
     fn compile(&self, shapes: &[&[usize]]) -> Result<Plan> {
         let network = Network::new(&self.subscripts, shapes, &self.sizes)?;
         let (inputs, output) = (&network.inputs, &network.output);
-        let pairs = match &self.path {
+        let found = match &self.path {
             Some(path) => path::resolve(path, inputs, output, &network.sizes)?,
-            None => path::search(inputs, output, &network.sizes, self.optimizer),
+            None if network.is_empty => search::in_turn(inputs.len()),
+            None => search::search(inputs, output, &network.sizes, self.optimizer)?,
         };
-        Plan::new(network, &pairs)
+        Ok(Plan::new(network, found))
     }
 
     /// Plans and contracts over the semiring `S`.

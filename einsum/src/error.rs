@@ -46,11 +46,15 @@ pub enum EinsumError {
         other_size: usize,
         other_operand: usize,
     },
-    /// A size given beforehand that an operand contradicts.
+    /// A size given beforehand that an operand contradicts. A summed label whose axes have size 1 has
+    /// size 1; along one of the output such axes are repeated.
     #[error(
         "einsum: label {label} was given size {given}, operand {operand} has size {size} there"
     )]
     GivenSizeConflict { label: Label, given: usize, size: usize, operand: usize },
+    /// A size given for a label that stands in no operand and not in the output.
+    #[error("einsum: label {label} was given size {given} and is nowhere in the subscripts")]
+    UnusedSize { label: Label, given: usize },
     /// A size given twice.
     #[error("einsum: label {label} was given the sizes {first} and {second}")]
     DuplicateSize { label: Label, first: usize, second: usize },
@@ -72,6 +76,9 @@ pub enum EinsumError {
     /// A tensor with more elements than an address can count.
     #[error("einsum: a tensor with axes {shape:?} exceeds the address space")]
     SizeOverflow { shape: Vec<usize> },
+    /// An order of contraction with a tensor that no address space holds; the smallest found.
+    #[error("einsum: an intermediate of {elements:.1e} elements exceeds the address space")]
+    IntermediateOverflow { elements: f64 },
     /// A sum with more terms than winners can be numbered.
     #[error("einsum: a sum of {terms:.0} terms exceeds the range of winners, {limit}")]
     IndexRange { terms: f64, limit: u32 },

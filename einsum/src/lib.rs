@@ -3,7 +3,7 @@
 //! ```text
 //! subscripts   text, labels, builder          what is summed over what
 //! network      subscripts meet shapes         numbered labels, one per axis
-//! path         order of contraction           searched by omeco, refined, or given
+//! path         order of contraction           given, or searched: search, greedy, refine
 //! plan         labels of each step, slices    shape-only; cached by structure
 //! slices       loops over labels that are fixed to save memory; slice_rules: their derivatives
 //! step         a plan taken apart, for autodiff tapes
@@ -20,13 +20,16 @@ mod contract;
 mod derivative;
 mod einsum;
 mod error;
+mod greedy;
 mod labelled;
+mod memory;
 mod network;
 mod pair;
 mod path;
 mod plan;
 mod refine;
 mod rules;
+mod search;
 mod slice_rules;
 mod slices;
 mod step;
@@ -36,8 +39,9 @@ pub use backend::{Backend, BgemmBackend, BgemmShape, TensordotAxes, TensordotBac
 pub use cache::{cached_plans, clear_plans};
 pub use einsum::{Einsum, einsum};
 pub use error::{EinsumError, Result};
-pub use path::{Optimizer, Path};
+pub use path::Path;
 pub use plan::{Cost, Plan};
 pub use rules::{Differentiable, Matrices, Share, selected};
+pub use search::Optimizer;
 pub use step::Step;
 pub use subscripts::{Label, Subscripts};

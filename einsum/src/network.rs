@@ -6,9 +6,13 @@
 //! axis of size 1                 no label: a product with a tensor that lacks it broadcasts
 //! label in the output only       not in the network; the result is expanded along it
 //! ```
+//!
+//! Labels are numbered in the order in which they first occur in the subscripts.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
+
+use t4a_tensor::layout::checked_numel;
 
 use crate::error::{EinsumError, Result};
 pub(crate) use crate::labelled::{Labelled, align};
@@ -38,8 +42,10 @@ pub(crate) struct Network {
     /// Labels of the axes of the result.
     pub(crate) result: Axes,
     pub(crate) sizes: Vec<usize>,
-    /// Names by number, for messages.
+    /// Names by number.
     pub(crate) names: Vec<Label>,
+    /// Whether an operand has no elements, so that sums have no terms, or the result.
+    pub(crate) is_empty: bool,
 }
 
 /// Collects the size of each label, and who said so.
@@ -75,11 +81,29 @@ fn spell(term: &Term, width: usize) -> Vec<Label> {
     labels
 }
 
+fn check_numel(shape: &[usize]) -> Result<()> {
+    match checked_numel(shape) {
+        Some(_) => Ok(()),
+        None => Err(EinsumError::SizeOverflow { shape: shape.to_vec() }),
+    }
+}
+
 impl Network {
     pub(crate) fn new(
         subscripts: &Subscripts,
         shapes: &[&[usize]],
         given: &[(Label, usize)],
+    ) -> Result<Self> {
+        Self::ordered(subscripts, shapes, given, &[])
+    }
+
+    /// [`Network::new`] for a part of a network: labels that the whole one numbers come first, in
+    /// the given order.
+    pub(crate) fn ordered(
+        subscripts: &Subscripts,
+        shapes: &[&[usize]],
+        given: &[(Label, usize)],
+        order: &[Label],
     ) -> Result<Self> {
         let expected = subscripts.inputs.len();
         if shapes.len() != expected || expected == 0 {
@@ -100,20 +124,20 @@ impl Network {
             }
             let labels = spell(term, shape.len() - named);
             widest = widest.max(shape.len() - named);
+            check_numel(shape)?;
+            let mut own: HashMap<Label, usize> = HashMap::with_capacity(labels.len());
             for (&label, &size) in labels.iter().zip(*shape) {
                 sizes.meet(label, size, operand)?;
-            }
-            // A diagonal does not broadcast.
-            for (i, label) in labels.iter().enumerate() {
-                if let Some(j) = labels[..i].iter().position(|l| l == label)
-                    && shape[i] != shape[j]
-                {
+                // A diagonal does not broadcast.
+                let other_size = *own.entry(label).or_insert(size);
+                if other_size != size {
+                    let other_operand = operand;
                     return Err(EinsumError::SizeConflict {
-                        label: *label,
-                        size: shape[i],
+                        label,
+                        size,
                         operand,
-                        other_size: shape[j],
-                        other_operand: operand,
+                        other_size,
+                        other_operand,
                     });
                 }
             }
@@ -139,11 +163,15 @@ impl Network {
             }
         };
         Self::given_sizes(&mut sizes, &output, given)?;
-        Ok(Self::number(shapes, terms, output, &sizes))
+        let network = Self::number(shapes, terms, output, &sizes, order);
+        check_numel(&network.result_shape())?;
+        Ok(network)
     }
 
+    /// Enters the sizes that the caller gave: of labels that the operands leave open in the output.
     fn given_sizes(sizes: &mut Sizes, output: &[Label], given: &[(Label, usize)]) -> Result<()> {
         let mut seen: HashMap<Label, usize> = HashMap::new();
+        let of_output: HashSet<Label> = output.iter().copied().collect();
         for &(label, size) in given {
             if let Some(&first) = seen.get(&label)
                 && first != size
@@ -151,8 +179,10 @@ impl Network {
                 return Err(EinsumError::DuplicateSize { label, first, second: size });
             }
             seen.insert(label, size);
+            let kept = of_output.contains(&label);
             match sizes.of.get(&label) {
-                Some(&(known, operand)) if known != size && known != 1 => {
+                // An axis of size 1 is repeated along the output; a sum over it has one term.
+                Some(&(known, operand)) if known != size && !(known == 1 && kept) => {
                     return Err(EinsumError::GivenSizeConflict {
                         label,
                         given: size,
@@ -160,6 +190,7 @@ impl Network {
                         operand,
                     });
                 }
+                None if !kept => return Err(EinsumError::UnusedSize { label, given: size }),
                 _ => {
                     sizes.of.insert(label, (size, usize::MAX));
                 }
@@ -177,9 +208,11 @@ impl Network {
         terms: Vec<Vec<Label>>,
         output_term: Vec<Label>,
         sizes: &Sizes,
+        order: &[Label],
     ) -> Self {
-        let mut names = Vec::new();
-        let mut numbers: HashMap<Label, Id> = HashMap::new();
+        let mut names = order.to_vec();
+        let mut numbers: HashMap<Label, Id> =
+            order.iter().enumerate().map(|(id, &label)| (label, id as Id)).collect();
         let mut id_of = |label: Label| {
             *numbers.entry(label).or_insert_with(|| {
                 names.push(label);
@@ -196,21 +229,44 @@ impl Network {
             .collect();
         let result: Axes =
             output_term.iter().map(|&l| (sizes.of[&l].0 != 1).then(|| id_of(l))).collect();
-        let distinct = |axes: &Axes| {
-            let mut ids = Ids::new();
-            axes.iter().flatten().for_each(|&id| {
-                if !ids.contains(&id) {
-                    ids.push(id);
-                }
-            });
+        // The term in which a label was last seen; the output is the last one.
+        let mut seen = vec![usize::MAX; names.len()];
+        let mut distinct = |term: usize, axes: &Axes| -> Ids {
+            let mut ids: Ids = axes.iter().flatten().copied().collect();
+            ids.retain(|id| std::mem::replace(&mut seen[*id as usize], term) != term);
             ids
         };
-        let inputs: Vec<Ids> = axes.iter().map(distinct).collect();
-        let mut output = distinct(&result);
-        output.retain(|id| inputs.iter().any(|ids| ids.contains(id)));
+        let inputs: Vec<Ids> =
+            axes.iter().enumerate().map(|(term, axes)| distinct(term, axes)).collect();
+        let mut output = distinct(axes.len(), &result);
+        let mut known = vec![false; names.len()];
+        inputs.iter().flatten().for_each(|&id| known[id as usize] = true);
+        output.retain(|id| known[*id as usize]);
         let sizes = names.iter().map(|l| sizes.of[l].0).collect();
-        let shapes = shapes.iter().map(|s| s.to_vec()).collect();
-        Self { terms, output_term, shapes, axes, inputs, output, result, sizes, names }
+        let shapes: Vec<Vec<usize>> = shapes.iter().map(|s| s.to_vec()).collect();
+        let is_empty = false;
+        let network = Self {
+            terms,
+            output_term,
+            shapes,
+            axes,
+            inputs,
+            output,
+            result,
+            sizes,
+            names,
+            is_empty,
+        };
+        let result = network.result_shape();
+        let is_empty = network.shapes.iter().chain([&result]).any(|shape| shape.contains(&0));
+        Self { is_empty, ..network }
+    }
+
+    /// Whether a label stands in the output twice.
+    pub(crate) fn repeats(&self) -> bool {
+        let mut ids: Ids = self.result.iter().flatten().copied().collect();
+        ids.sort_unstable();
+        ids.windows(2).any(|pair| pair[0] == pair[1])
     }
 
     /// Shape of the result.

@@ -4,12 +4,18 @@
 
 use std::sync::OnceLock;
 
-use smallvec::SmallVec;
-
 use crate::error::{EinsumError, Result};
 use crate::network::{Id, Ids, Network};
 use crate::path::{Pairs, Path, product_ids, to_path};
+use crate::search::Found;
 use crate::step::Step;
+
+/// Labels of steps that are looked at to slice one label: some hundredths of a second.
+const LOOKED_AT: usize = 4_000_000;
+/// Labels that are tried for a slice at least.
+const FEWEST_TRIED: usize = 8;
+/// No tensor has more elements, and no plan more slices: 2⁶³ with room for rounding.
+const MOST: f64 = 9e18;
 
 /// What a contraction takes, known before it runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,6 +65,9 @@ pub struct Plan {
     pub(crate) sliced: Ids,
     path: Path,
     cost: Cost,
+    cut: bool,
+    /// The budget that the caller gave and that the slices serve.
+    budget: Option<usize>,
     /// What [`Plan::steps`] gives, once it was asked for.
     pub(crate) taken_apart: OnceLock<Vec<Step>>,
 }
@@ -67,19 +76,36 @@ fn volume(ids: &[Id], sizes: &[usize]) -> f64 {
     ids.iter().map(|&id| sizes[id as usize] as f64).product()
 }
 
+/// What a plan costs, and where.
+struct Estimate {
+    cost: Cost,
+    /// The step with most memory, if it is one.
+    at: Option<usize>,
+}
+
 impl Plan {
-    pub(crate) fn new(network: Network, pairs: &Pairs) -> Result<Self> {
-        let shape = network.result_shape();
-        if t4a_tensor::layout::checked_numel(&shape).is_none() {
-            return Err(EinsumError::SizeOverflow { shape });
-        }
-        let path = to_path(network.inputs.len(), pairs);
-        let (steps, lone) = classify(&network, pairs);
-        let none = Cost { flops: 0.0, largest: 0.0, peak: 0.0, slices: 1.0 };
+    pub(crate) fn new(network: Network, Found { pairs, cut }: Found) -> Self {
+        let path = to_path(network.inputs.len(), &pairs);
+        let (steps, lone) = classify(&network, &pairs);
+        let cost = Cost { flops: 0.0, largest: 0.0, peak: 0.0, slices: 1.0 };
         let (sliced, taken_apart) = (Ids::new(), OnceLock::new());
-        let mut plan = Self { network, steps, lone, sliced, path, cost: none, taken_apart };
-        plan.cost = plan.estimate(&[]);
-        Ok(plan)
+        let mut plan =
+            Self { network, steps, lone, sliced, path, cost, cut, budget: None, taken_apart };
+        plan.cost = plan.estimate(&[]).cost;
+        plan
+    }
+
+    /// Whether every size that the contraction meets is one that can be counted.
+    ///
+    /// # Errors
+    /// [`EinsumError::IntermediateOverflow`].
+    pub(crate) fn check_sizes(&self) -> Result<()> {
+        // Operands and result were checked with the shapes, parts of tensors are smaller.
+        let elements = self.cost.largest;
+        if elements <= MOST {
+            return Ok(());
+        }
+        Err(EinsumError::IntermediateOverflow { elements })
     }
 
     /// The order of contraction, for reuse.
@@ -90,6 +116,32 @@ impl Plan {
     /// Multiply-adds and memory, before running.
     pub fn cost(&self) -> Cost {
         self.cost
+    }
+
+    /// Whether an operand has no elements, so that no sum has a term, or the result: it is 0 of the
+    /// semiring, and so is that of every step, whatever the other operands hold.
+    pub fn is_empty(&self) -> bool {
+        self.network.is_empty
+    }
+
+    /// Whether the search for the order, or for labels to slice, stopped early because the network is
+    /// large: a longer search elsewhere, given as a [`Path`], may find a cheaper plan.
+    pub fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// The budget in bytes for which labels are sliced, if one was given: a plan that slices to fit
+    /// into free memory has none.
+    pub fn budget(&self) -> Option<usize> {
+        self.budget
+    }
+
+    /// The labels of axes longer than 1, in the order in which they first occur in the subscripts.
+    ///
+    /// Terms of a sum are numbered in this order, the last label fastest, which is how ties are
+    /// broken.
+    pub fn labels(&self) -> &[crate::Label] {
+        &self.network.names
     }
 
     /// Shape of the result.
@@ -104,7 +156,7 @@ impl Plan {
 
     /// Which slots depend on the given labels.
     pub(crate) fn varies(&self, sliced: &[Id]) -> Vec<bool> {
-        let reached = |ids: &Ids| ids.iter().any(|id| sliced.contains(id));
+        let reached = |ids: &Ids| !sliced.is_empty() && ids.iter().any(|id| sliced.contains(id));
         let mut varies: Vec<bool> = self.network.inputs.iter().map(reached).collect();
         for step in &self.steps {
             varies.push(varies[step.lhs] || varies[step.rhs]);
@@ -112,12 +164,34 @@ impl Plan {
         varies
     }
 
+    /// Steps in the order in which they run: those that no sliced label reaches come first, once.
+    fn running_order(&self, varies: &[bool]) -> impl Iterator<Item = usize> {
+        let of_steps = &varies[self.network.inputs.len()..];
+        let steps = |varies| (0..of_steps.len()).filter(move |&s| of_steps[s] == varies);
+        steps(false).chain(steps(true))
+    }
+
     /// Cost if the given labels are fixed in an outer loop.
-    fn estimate(&self, sliced: &[Id]) -> Cost {
+    fn estimate(&self, sliced: &[Id]) -> Estimate {
         let network = &self.network;
         let mut sizes = network.sizes.clone();
         let slices: f64 = volume(sliced, &sizes);
-        let whole = volume(&network.output, &sizes);
+        let whole = if network.is_empty && network.result_shape().contains(&0) {
+            0.0
+        } else {
+            volume(&network.output, &sizes)
+        };
+        // Repeated labels of the output are written to the diagonal of zeros.
+        let written: f64 = if network.repeats() {
+            network.result_shape().iter().map(|&n| n as f64).product()
+        } else {
+            0.0
+        };
+        if network.is_empty {
+            let elements = whole.max(written);
+            let cost = Cost { flops: 0.0, largest: elements, peak: elements, slices: 1.0 };
+            return Estimate { cost, at: None };
+        }
         sliced.iter().for_each(|&id| sizes[id as usize] = 1);
         let operands = network.inputs.len();
         let varies = self.varies(sliced);
@@ -127,11 +201,9 @@ impl Plan {
             [] => 0.0,
             _ => whole + volume(&network.output, &sizes),
         };
-        let (mut flops, mut peak, mut largest): (f64, f64, f64) = (0.0, live, whole);
-        // Steps that no sliced label reaches come first, once; their results stay.
-        let mut order: Vec<usize> = (0..self.steps.len()).collect();
-        order.sort_by_key(|s| varies[operands + s]);
-        for s in order {
+        let (mut flops, mut peak, mut largest): (f64, f64, f64) = (0.0, live, whole.max(written));
+        let mut at = None;
+        for s in self.running_order(&varies) {
             let step = &self.steps[s];
             let size = |ids: &Ids| volume(ids, &sizes);
             let (b, l, r, k) =
@@ -140,7 +212,9 @@ impl Plan {
             let lone = |ids: &Ids, rest: f64| if ids.is_empty() { 0.0 } else { rest * size(ids) };
             let work = out * k + lone(&step.lone_left, lhs) + lone(&step.lone_right, rhs);
             flops += work * if varies[operands + s] { slices } else { 1.0 };
-            peak = peak.max(live + out + lhs + rhs);
+            if live + out + lhs + rhs > peak {
+                (peak, at) = (live + out + lhs + rhs, Some(s));
+            }
             live += out;
             for slot in [step.lhs, step.rhs] {
                 if varies[slot] || !varies[operands + s] {
@@ -155,7 +229,46 @@ impl Plan {
             flops = if self.lone.is_empty() { 0.0 } else { size * slices };
             peak = peak.max(live + size);
         }
-        Cost { flops, largest, peak: peak.max(whole), slices }
+        let cost = Cost { flops, largest, peak: peak.max(whole + written), slices };
+        Estimate { cost, at }
+    }
+
+    /// Labels that can be sliced, those of most memory at the peak first.
+    fn labels_at(&self, peak: Option<usize>) -> Vec<Id> {
+        let mut sizes = self.network.sizes.clone();
+        self.sliced.iter().for_each(|&id| sizes[id as usize] = 1);
+        let mut weights = vec![0.0; sizes.len()];
+        let mut add = |parts: &[&Ids]| {
+            let elements: f64 = parts.iter().map(|ids| volume(ids, &sizes)).product();
+            parts.iter().copied().flatten().for_each(|&id| weights[id as usize] += elements);
+        };
+        add(&[&self.network.output]);
+        self.network.inputs.iter().filter(|_| self.steps.is_empty()).for_each(|ids| add(&[ids]));
+        let (varies, operands) = (self.varies(&self.sliced), self.network.inputs.len());
+        let mut held = vec![false; varies.len()];
+        for s in self.running_order(&varies) {
+            let step = &self.steps[s];
+            if Some(s) == peak {
+                let Pair { batch, left, right, sum, .. } = step;
+                [[batch, left, sum], [batch, sum, right], [batch, left, right]]
+                    .iter()
+                    .for_each(|parts| add(parts));
+                for (s, step) in self.steps.iter().enumerate() {
+                    if held[operands + s] {
+                        add(&[&step.batch, &step.left, &step.right]);
+                    }
+                }
+                break;
+            }
+            held[operands + s] = true;
+            for slot in [step.lhs, step.rhs] {
+                held[slot] &= !varies[slot] && varies[operands + s];
+            }
+        }
+        let open = |&id: &Id| sizes[id as usize] > 1 && weights[id as usize] > 0.0;
+        let mut labels: Vec<Id> = (0..sizes.len() as Id).filter(open).collect();
+        labels.sort_by(|&a, &b| weights[b as usize].total_cmp(&weights[a as usize]));
+        labels
     }
 
     /// Slices labels until the peak fits into `budget` bytes: each time the label that brings the
@@ -163,38 +276,44 @@ impl Plan {
     ///
     /// # Errors
     /// [`EinsumError::BudgetTooSmall`].
-    pub(crate) fn slice(mut self, budget: usize, element: usize) -> Result<Self> {
+    pub(crate) fn slice(mut self, budget: usize, element: usize, given: bool) -> Result<Self> {
+        self.budget = given.then_some(budget);
+        let labels = |x: &Pair| 4 + x.batch.len() + x.left.len() + x.right.len() + x.sum.len();
+        let labels: usize = self.steps.iter().map(labels).sum();
+        let most = (LOOKED_AT / labels.max(1)).max(FEWEST_TRIED);
+        let mut at = self.estimate(&[]).at;
         while self.cost.bytes(element) > budget as f64 {
-            let labels = 0..self.network.sizes.len() as Id;
-            let open = labels.filter(|id| !self.sliced.contains(id) && self.is_contracted(*id));
+            let mut labels = self.labels_at(at);
+            self.cut |= labels.len() > most;
+            labels.truncate(most);
             let trial = |id: Id| {
                 let mut sliced = self.sliced.clone();
                 sliced.push(id);
-                let cost = self.estimate(&sliced);
+                let Estimate { cost, at } = self.estimate(&sliced);
                 let gain = (self.cost.peak / cost.peak).ln();
                 let price = (cost.flops / self.cost.flops.max(1.0)).max(1.0).ln();
-                (gain / (price + 0.1), id, sliced, cost)
+                (gain / (price + 0.1), sliced, cost, at)
             };
-            let best = open.map(trial).filter(|t| t.3.peak <= self.cost.peak);
-            let Some((_, _, sliced, cost)) = best.max_by(|a, b| a.0.total_cmp(&b.0)) else {
+            // So large that no number of slices helps.
+            if self.cost.peak > MOST * MOST {
+                labels.clear();
+            }
+            let fits = |cost: &Cost| cost.peak <= self.cost.peak && cost.slices <= MOST;
+            let trials = labels.into_iter().map(trial).filter(|(_, _, cost, _)| fits(cost));
+            let Some((_, sliced, cost, next)) = trials.max_by(|a, b| a.0.total_cmp(&b.0)) else {
                 let needed = self.cost.bytes(element) as usize;
                 return Err(EinsumError::BudgetTooSmall { budget, needed });
             };
-            (self.sliced, self.cost) = (sliced, cost);
+            (self.sliced, self.cost, at) = (sliced, cost, next);
         }
-        // Labels of the output are the outer loops.
+        // Labels of the output are the outer loops; the rest as terms are numbered.
         let output = &self.network.output;
-        self.sliced.sort_by_key(|id| !output.contains(id));
+        self.sliced.sort_by_key(|id| (!output.contains(id), *id));
         Ok(self)
-    }
-
-    fn is_contracted(&self, id: Id) -> bool {
-        self.network.sizes[id as usize] > 1
-            && self.network.inputs.iter().any(|ids| ids.contains(&id))
     }
 }
 
-/// Walks the pairs and sorts the labels of each.
+/// Walks the pairs and sorts the labels of each; those that are summed, in the order of terms.
 fn classify(network: &Network, pairs: &Pairs) -> (Vec<Pair>, Ids) {
     let mut slots: Vec<Ids> = network.inputs.clone();
     // How many tensors still left name each label; the output is one of them.
@@ -207,8 +326,12 @@ fn classify(network: &Network, pairs: &Pairs) -> (Vec<Pair>, Ids) {
         a.iter().chain(&b).for_each(|&id| uses[id as usize] -= 1);
         let keep = |id: Id| uses[id as usize] > 0;
         let pick = |from: &Ids, other: &Ids, shared: bool, kept: bool| -> Ids {
-            let fits = |id: &Id| other.contains(id) == shared && keep(*id) == kept;
-            from.iter().copied().filter(fits).collect()
+            let fits = |id: &Id| keep(*id) == kept && other.contains(id) == shared;
+            let mut ids: Ids = from.iter().copied().filter(fits).collect();
+            if !kept {
+                ids.sort_unstable();
+            }
+            ids
         };
         steps.push(Pair {
             lhs,
@@ -224,9 +347,10 @@ fn classify(network: &Network, pairs: &Pairs) -> (Vec<Pair>, Ids) {
         out.iter().for_each(|&id| uses[id as usize] += 1);
         slots.push(out);
     }
-    let lone: SmallVec<_> = match slots.last() {
+    let mut lone: Ids = match slots.last() {
         Some(ids) => ids.iter().copied().filter(|id| !network.output.contains(id)).collect(),
         None => Ids::new(),
     };
+    lone.sort_unstable();
     (steps, lone)
 }

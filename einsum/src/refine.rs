@@ -6,12 +6,15 @@
 //! measure of the planner.
 
 use crate::network::{Id, Ids};
-use crate::path::{Measure, Pairs};
+use crate::path::Pairs;
+use crate::search::{Found, Measure};
 
 /// Leaves of a subtree: 3⁸ / 2 ways to split its subsets.
 const LEAVES: usize = 8;
 /// Time to order one subtree, in multiply-adds of a contraction.
 const SEARCH: f64 = 1e6;
+/// Searches of one plan, whatever it would gain: somewhat less than a second.
+const MOST_SEARCHES: usize = 1500;
 /// A sweep that gains less than this part is the last.
 const LEAST_GAIN: f64 = 1e-3;
 
@@ -25,35 +28,38 @@ struct Tree<'a> {
     ids: Vec<Ids>,
 }
 
-/// `pairs`, or a cheaper order. Takes at most about the time of the contraction itself.
-pub(crate) fn refine(measure: &Measure<'_>, pairs: Pairs) -> Pairs {
-    let searches = (measure.price(&pairs) / SEARCH) as usize;
-    refine_by(measure, pairs, searches)
+/// `pairs`, or a cheaper order. Takes at most about the time of the contraction itself, and is cut
+/// where that would be long.
+pub(crate) fn refine(measure: &Measure<'_>, pairs: Pairs) -> Found {
+    let worth = (measure.price(&pairs) / SEARCH) as usize;
+    let (pairs, finished) = refine_by(measure, pairs, worth.min(MOST_SEARCHES));
+    Found { pairs, cut: !finished && worth > MOST_SEARCHES }
 }
 
-/// [`refine`] with a number of searches.
-fn refine_by(measure: &Measure<'_>, pairs: Pairs, mut searches: usize) -> Pairs {
+/// [`refine`] with a number of searches, and whether they were enough.
+fn refine_by(measure: &Measure<'_>, pairs: Pairs, mut searches: usize) -> (Pairs, bool) {
     let mut cost = measure.price(&pairs);
     let operands = measure.inputs.len();
     let mut tree = Tree { measure, operands, ids: measure.slots(&pairs), parts: pairs };
     if tree.parts.len() < 2 {
-        return tree.parts;
+        return (tree.parts, true);
     }
-    while searches > 0 {
+    loop {
         let mut gain = 0.0;
-        for node in tree.nodes() {
-            if searches == 0 {
-                break;
-            }
-            searches -= 1;
+        let nodes = tree.dearest(searches);
+        let all = nodes.len() == tree.parts.len();
+        searches -= nodes.len();
+        for node in nodes {
             gain += tree.reorder(node);
+        }
+        if !all {
+            return (tree.pairs(), false);
         }
         cost -= gain;
         if gain <= LEAST_GAIN * cost {
-            break;
+            return (tree.pairs(), true);
         }
     }
-    tree.pairs()
 }
 
 impl Tree<'_> {
@@ -76,11 +82,43 @@ impl Tree<'_> {
         nodes
     }
 
-    /// The order of the tree, each slot after its parts.
+    /// [`Tree::nodes`], the most expensive ones if they are more than `most`.
+    fn dearest(&self, most: usize) -> Vec<usize> {
+        let mut nodes = self.nodes();
+        if nodes.len() > most {
+            let mut prices: Vec<f64> = nodes.iter().map(|&node| self.step_price(node)).collect();
+            prices.sort_by(|a, b| b.total_cmp(a));
+            let least = prices[most];
+            nodes.retain(|&node| self.step_price(node) > least);
+            nodes.truncate(most);
+        }
+        nodes
+    }
+
+    /// Of each slot, what contracting it takes beyond what then waits, in elements: the part that takes
+    /// more goes first, which is best (Sethi and Ullman 1970).
+    fn hurry(&self) -> Vec<f64> {
+        let waits = |slot: usize| match self.parts(slot) {
+            Some(_) => self.measure.volume(&self.ids[slot]),
+            None => 0.0,
+        };
+        let mut hurry = vec![0.0f64; self.ids.len()];
+        for node in self.nodes() {
+            let Some((left, right)) = self.parts(node) else { continue };
+            let (a, b) = if hurry[left] < hurry[right] { (right, left) } else { (left, right) };
+            let own = [left, right, node].map(|slot| self.measure.volume(&self.ids[slot]));
+            let both = waits(a) + waits(b) + own.iter().sum::<f64>();
+            let most = (hurry[a] + waits(a)).max(waits(a) + hurry[b] + waits(b)).max(both);
+            hurry[node] = most - waits(node);
+        }
+        hurry
+    }
+
+    /// The order of the tree, each slot after its parts, so that little waits at a time.
     fn pairs(&self) -> Pairs {
+        let hurry = self.hurry();
         let mut slot_of: Vec<usize> = (0..self.operands + self.parts.len()).collect();
         let mut pairs = Pairs::new();
-        // Depth first, so that few intermediates wait at a time.
         let mut todo = vec![(self.operands + self.parts.len() - 1, false)];
         while let Some((node, ready)) = todo.pop() {
             let Some((left, right)) = self.parts(node) else { continue };
@@ -88,7 +126,8 @@ impl Tree<'_> {
                 pairs.push((slot_of[left], slot_of[right]));
                 slot_of[node] = self.operands + pairs.len() - 1;
             } else {
-                todo.extend([(node, true), (right, false), (left, false)]);
+                let later = if hurry[left] < hurry[right] { [left, right] } else { [right, left] };
+                todo.extend([(node, true), (later[0], false), (later[1], false)]);
             }
         }
         pairs
@@ -265,7 +304,7 @@ mod tests {
             let output: Ids = [inputs[0][0]].into_iter().collect();
             let measure = Measure { inputs: &inputs, output: &output, sizes: &sizes };
             let given: Pairs = vec![(0, 1), (5, 2), (6, 3), (7, 4)];
-            let refined = measure.price(&refine_by(&measure, given.clone(), 100));
+            let refined = measure.price(&refine_by(&measure, given.clone(), 100).0);
             assert!(refined <= measure.price(&given) * (1.0 + 1e-12));
             let best = cheapest(&measure, &[0, 1, 2, 3, 4], &mut Pairs::new());
             assert!((refined / best - 1.0).abs() < 1e-9, "{refined} {best}");
@@ -280,7 +319,7 @@ mod tests {
         let output: Ids = [0, 40].into_iter().collect();
         let measure = Measure { inputs: &inputs, output: &output, sizes: &sizes };
         let given: Pairs = (0..39).map(|s| if s == 0 { (0, 1) } else { (39 + s, s + 1) }).collect();
-        let refined = refine_by(&measure, given.clone(), 1000);
+        let (refined, _) = refine_by(&measure, given.clone(), 1000);
         assert_eq!(refined.len(), 39);
         assert!(measure.price(&refined) < measure.price(&given));
     }

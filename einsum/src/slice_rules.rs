@@ -3,20 +3,51 @@
 //!
 //! The result is `c = ⊕ₛ cₛ` over the slices of summed labels, so ⊕ passes on to slice s what the
 //! [`rules`](crate::rules) pass on to a term: everything if the semiring is linear, the whole
-//! cotangent to the first slice that is c if one wins, and `∂c/∂cₛ` if all share.
+//! cotangent to the first slice that is c if one wins, and `∂c/∂cₛ` if all share; a c that absorbs
+//! its terms is shared equally by the slices that are c.
 
-use t4a_algebra::{Numeric, Standard};
+use t4a_algebra::Numeric;
 use t4a_tensor::Tensor;
+use t4a_tensor::kernels::arithmetic::Add;
+use t4a_tensor::loops::kernel::Unary;
+use t4a_tensor::map::{map, zip};
 
 use crate::backend::Backend;
-use crate::error::{EinsumError, Result};
+use crate::error::Result;
 use crate::labelled::{Labelled, align};
+use crate::memory::mapped;
 use crate::plan::Plan;
-use crate::rules::{Differentiable, Share};
+use crate::rules::{Differentiable, Share, elements, nth, same};
 
-/// `∂(cₛ ⊕ …)/∂cₛ` times `g`, for semirings in which several terms share.
-fn shared<S: Differentiable<T>, T: Numeric>(g: T, part: T, sum: T) -> T {
-    if part == S::ZERO { T::ZERO } else { g.mul(S::marginal(part, sum)) }
+/// `∂(cₛ ⊕ …)/∂cₛ` times `g`, for semirings in which several terms share; `equal` terms absorb the
+/// others if the sum does.
+fn shared<S: Differentiable<T>, T: Numeric>(g: T, part: T, sum: T, equal: u32) -> T {
+    if part == S::ZERO {
+        T::ZERO
+    } else if !S::absorbs(sum) {
+        g.mul(S::marginal(part, sum))
+    } else if S::absorbs(part) {
+        g.mul(nth(equal as usize))
+    } else {
+        T::ZERO
+    }
+}
+
+/// How many slices absorb the others, where the sum does.
+struct Absorbing<S>(std::marker::PhantomData<S>);
+impl<S> Clone for Absorbing<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<S> Copy for Absorbing<S> {}
+impl<T: Numeric, S: Differentiable<T>> Unary<T> for Absorbing<S> {
+    type Out = u32;
+    const NAME: &'static str = "einsum derivative";
+    #[inline(always)]
+    fn apply(self, x: T) -> u32 {
+        u32::from(S::absorbs(x))
+    }
 }
 
 impl Plan {
@@ -36,18 +67,29 @@ impl Plan {
             Share::Linear => None,
             _ => Some(self.run_slices::<S, T>(inputs.iter().cloned().map(Some).collect(), &own)?),
         };
+        let absorbing = match &sum {
+            Some(sum) if self.absorbs::<S, T>(sum)? => {
+                let slots = inputs.iter().cloned().map(Some).collect();
+                let count = |total, part| {
+                    let these = map(Absorbing::<S>(std::marker::PhantomData), part)?;
+                    match total {
+                        None => Ok(these),
+                        Some(total) => Ok(zip(Add, total, these)?),
+                    }
+                };
+                Some(self.fold_slices::<S, T, u32>(slots, &own, 0, count)?)
+            }
+            _ => None,
+        };
         let zeros = |x: &Labelled<T>| Ok(Tensor::full(x.tensor.shape(), T::ZERO)?);
         let mut grads: Vec<Tensor<T>> = inputs.iter().map(zeros).collect::<Result<_>>()?;
         let (outer, inner) = self.slice_counts();
         for o in 0..outer {
             let block = self.slice_at(o * inner);
-            let part_of = |x: &Labelled<T>| align(&block.of(x)?, output);
             // What no slice has claimed yet.
-            let mut open = part_of(cotangent)?.to_vec()?;
-            let sum = sum
-                .as_ref()
-                .map(|sum| Ok::<_, EinsumError>(part_of(sum)?.to_vec()?))
-                .transpose()?;
+            let mut open = block.values(cotangent, output)?;
+            let sum = sum.as_ref().map(|sum| block.values(sum, output)).transpose()?;
+            let absorbing = absorbing.as_ref().map(|n| block.values(n, output)).transpose()?;
             for i in 0..inner {
                 let slice = self.slice_at(o * inner + i);
                 let views = inputs.iter().map(|x| slice.of(x)).collect::<Result<Vec<_>>>()?;
@@ -57,11 +99,14 @@ impl Plan {
                     if let Some(sum) = &sum {
                         for (j, (&part, &sum)) in part.to_vec()?.iter().zip(sum).enumerate() {
                             g[j] = match S::SHARE {
-                                Share::Winner if part == sum && part != S::ZERO => {
+                                Share::Winner if same(part, sum) && part != S::ZERO => {
                                     std::mem::replace(&mut open[j], T::ZERO)
                                 }
                                 Share::Winner => T::ZERO,
-                                _ => shared::<S, T>(open[j], part, sum),
+                                _ => {
+                                    let equal = absorbing.as_ref().map_or(0, |n| n[j]);
+                                    shared::<S, T>(open[j], part, sum, equal)
+                                }
                             };
                         }
                     }
@@ -80,6 +125,12 @@ impl Plan {
         Ok(grads.into_iter().zip(inputs).map(label).collect())
     }
 
+    /// Whether an element of a result absorbs its terms.
+    fn absorbs<S: Differentiable<T>, T: Numeric>(&self, sum: &Labelled<T>) -> Result<bool> {
+        let marginal = S::SHARE == Share::Marginal;
+        Ok(marginal && elements(&sum.tensor)?.iter().any(|&x| S::absorbs(x)))
+    }
+
     /// The contraction over the output labels and its tangent, given views of the operands and of
     /// their tangents.
     pub(crate) fn jvp_slices<S: Differentiable<T>, T: Numeric>(
@@ -88,11 +139,13 @@ impl Plan {
     ) -> Result<(Labelled<T>, Labelled<T>)> {
         let output = &self.network.output;
         let sizes = self.slice_sizes();
-        let (mut whole, mut tangents) = (self.zeros::<S, T>()?, self.zeros::<Standard, T>()?);
+        let (mut whole, mut tangents) = (self.output_of(S::ZERO)?, self.output_of(T::ZERO)?);
         let (outer, inner) = self.slice_counts();
         for o in 0..outer {
             let mut shape = Vec::new();
             let (mut sum, mut tangent) = (Vec::new(), Vec::new());
+            // How many slices absorbed the others so far, by element.
+            let mut absorbing: Vec<u32> = Vec::new();
             for i in 0..inner {
                 let slice = self.slice_at(o * inner + i);
                 let view = |(x, dx): &(Labelled<T>, Labelled<T>)| Ok((slice.of(x)?, slice.of(dx)?));
@@ -102,6 +155,7 @@ impl Plan {
                 if i == 0 {
                     shape = part.shape().to_vec();
                     (sum, tangent) = (part.to_vec()?, d.to_vec()?);
+                    absorbing = mapped(&sum, |x| u32::from(S::absorbs(x)))?;
                     continue;
                 }
                 for (j, (part, d)) in part.to_vec()?.into_iter().zip(d.to_vec()?).enumerate() {
@@ -109,10 +163,16 @@ impl Plan {
                     sum[j] = S::add(before, part);
                     tangent[j] = match S::SHARE {
                         Share::Linear => tangent[j].add(d),
-                        Share::Winner if sum[j] == before => tangent[j],
+                        Share::Winner if same(sum[j], before) => tangent[j],
                         Share::Winner => d,
-                        Share::Marginal => shared::<S, T>(tangent[j], before, sum[j])
-                            .add(shared::<S, T>(d, part, sum[j])),
+                        Share::Marginal => {
+                            let known = absorbing[j];
+                            absorbing[j] += u32::from(S::absorbs(part));
+                            let old = shared::<S, T>(tangent[j], before, sum[j], absorbing[j]);
+                            let new = shared::<S, T>(d, part, sum[j], absorbing[j]);
+                            // The tangent so far is the mean of those before.
+                            old.mul(T::from_i64(known.max(1).into())).add(new)
+                        }
                     };
                 }
             }

@@ -42,6 +42,11 @@ impl Slice<'_> {
         Ok(x)
     }
 
+    /// The elements that the slice reads, with the axes in the order of `ids`.
+    pub(crate) fn values<T: Scalar>(&self, x: &Labelled<T>, ids: &[Id]) -> Result<Vec<T>> {
+        Ok(align(&self.of(x)?, ids)?.to_vec()?)
+    }
+
     /// Combines a part into its place in the whole, whose axes are `ids`.
     pub(crate) fn place<T: Scalar>(
         &self,
@@ -93,48 +98,61 @@ impl Plan {
     /// One contraction for every value of the sliced labels.
     pub(crate) fn run_slices<S: Semiring<T>, T: Scalar>(
         &self,
-        mut slots: Slots<T>,
+        slots: Slots<T>,
         backend: &Backend<'_, T>,
     ) -> Result<Labelled<T>> {
+        self.fold_slices::<S, T, T>(slots, backend, S::ZERO, |total, part| match total {
+            None => Ok(part),
+            Some(total) => Ok(zip(Plus::<S>::default(), total, part)?),
+        })
+    }
+
+    /// Folds the contractions of the slices that are summed, in ascending order, and puts what comes
+    /// out side by side; `fill` is what an element holds before.
+    pub(crate) fn fold_slices<S: Semiring<T>, T: Scalar, U: Scalar>(
+        &self,
+        mut slots: Slots<T>,
+        backend: &Backend<'_, T>,
+        fill: U,
+        fold: impl Fn(Option<Tensor<U>>, Tensor<T>) -> Result<Tensor<U>>,
+    ) -> Result<Labelled<U>> {
         let network = &self.network;
+        let ids = &network.output;
         let (sizes, varies) = (self.slice_sizes(), self.varies(&self.sliced));
         self.run::<S, T>(&mut slots, |slot| !varies[slot], &sizes, backend)?;
         let (outer, inner) = self.slice_counts();
         let mut whole = None;
         for o in 0..outer {
-            let mut total: Option<Tensor<T>> = None;
+            let mut total: Option<Tensor<U>> = None;
             for i in 0..inner {
                 let slice = self.slice_at(o * inner + i);
                 let part = slots.iter().map(|x| x.as_ref().map(|x| slice.of(x)).transpose());
                 let mut part: Slots<T> = part.collect::<Result<_>>()?;
                 self.run::<S, T>(&mut part, |slot| varies[slot], &sizes, backend)?;
-                let part = align(&self.last::<S, T>(part, &sizes)?, &network.output)?;
-                total = Some(match total {
-                    None => part,
-                    Some(total) => zip(Plus::<S>::default(), total, part)?,
-                });
+                let part = align(&self.last::<S, T>(part, &sizes)?, ids)?;
+                total = Some(fold(total.take(), part)?);
             }
             let Some(total) = total else { continue };
             if outer == 1 {
-                return Ok(Labelled { tensor: total, ids: network.output.clone() });
+                return Ok(Labelled { tensor: total, ids: ids.clone() });
             }
             if whole.is_none() {
-                whole = Some(self.zeros::<S, T>()?);
+                whole = Some(self.output_of(fill)?);
             }
             if let Some(whole) = &mut whole {
                 let block = self.slice_at(o * inner);
-                block.place(whole, &network.output, &total, |_, new| new)?;
+                block.place(whole, ids, &total, |_, new| new)?;
             }
         }
-        let tensor = whole.map_or_else(|| self.zeros::<S, T>(), Ok)?;
-        Ok(Labelled { tensor, ids: network.output.clone() })
+        let tensor = whole.map_or_else(|| self.output_of(fill), Ok)?;
+        Ok(Labelled { tensor, ids: ids.clone() })
     }
 
-    /// The output labels, filled with 0.
-    pub(crate) fn zeros<S: Semiring<T>, T: Scalar>(&self) -> Result<Tensor<T>> {
+    /// A tensor over the output labels.
+    pub(crate) fn output_of<T: Scalar>(&self, fill: T) -> Result<Tensor<T>> {
         let network = &self.network;
         let shape: Vec<usize> =
             network.output.iter().map(|&id| network.sizes[id as usize]).collect();
-        Ok(Tensor::full(&shape, S::ZERO)?)
+        Ok(Tensor::full(&shape, fill)?)
     }
 }

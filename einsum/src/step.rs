@@ -9,11 +9,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use crate::error::Result;
 use crate::network::{Id, Ids, Network};
 use crate::plan::Plan;
+use crate::search::Found;
 use crate::subscripts::{Label, Subscripts};
 
 /// One step of a plan: which tensors it takes and how they are contracted.
@@ -54,8 +56,8 @@ impl Plan {
     /// Cost: built once per plan.
     ///
     /// # Errors
-    /// [`SizeOverflow`](crate::EinsumError::SizeOverflow) for an intermediate that exceeds the
-    /// address space.
+    /// [`IntermediateOverflow`](crate::EinsumError::IntermediateOverflow) for an intermediate that
+    /// only slices keep within the address space.
     pub fn steps(&self) -> Result<&[Step]> {
         if self.taken_apart.get().is_none() {
             let steps = self.take_apart()?;
@@ -90,10 +92,14 @@ impl Plan {
         let mut slots: Vec<(Vec<Label>, Vec<usize>)> =
             network.terms.iter().cloned().zip(network.shapes.iter().cloned()).collect();
         if self.steps.is_empty() {
-            let plan = Arc::new(Plan::new(network.clone(), &Vec::new())?);
+            let none = Found { pairs: Vec::new(), cut: false };
+            let plan = Arc::new(Plan::new(network.clone(), none));
             return Ok(vec![Step { slots: SmallVec::from_slice(&[0]), plan }]);
         }
         let mut steps = Vec::with_capacity(self.steps.len());
+        let name = |&id: &Id| network.names[id as usize];
+        let ids: HashMap<Label, Id> =
+            network.names.iter().enumerate().map(|(id, &label)| (label, id as Id)).collect();
         for (s, pair) in self.steps.iter().enumerate() {
             let last = s + 1 == self.steps.len();
             let kept: Ids =
@@ -101,15 +107,26 @@ impl Plan {
             let (labels, shape) = if last {
                 (network.output_term.clone(), network.result_shape())
             } else {
-                let name = |&id: &Id| network.names[id as usize];
                 let size = |&id: &Id| network.sizes[id as usize];
                 (kept.iter().map(name).collect(), kept.iter().map(size).collect())
             };
             let given: Vec<(Label, usize)> = labels.iter().copied().zip(shape.clone()).collect();
             let taken = [&slots[pair.lhs], &slots[pair.rhs]];
             let subscripts = Subscripts::new(taken.map(|x| x.0.clone()), labels.iter().copied());
-            let part = Network::new(&subscripts, &taken.map(|x| x.1.as_slice()), &given)?;
-            let plan = Arc::new(Plan::new(part, &vec![(0, 1)])?);
+            // Terms are numbered as those of the whole.
+            let numbers = taken.iter().flat_map(|x| &x.0).filter_map(|label| ids.get(label));
+            let mut order: Vec<Id> = numbers.copied().collect();
+            order.sort_unstable();
+            order.dedup();
+            let order: Vec<Label> = order.iter().map(name).collect();
+            let shapes = taken.map(|x| x.1.as_slice());
+            let mut part = Network::ordered(&subscripts, &shapes, &given, &order)?;
+            // Without a term in the whole sum, 0 ⊗ NaN in a part of it is none either.
+            part.is_empty = network.is_empty;
+            let found = Found { pairs: vec![(0, 1)], cut: false };
+            let plan = Plan::new(part, found);
+            plan.check_sizes()?;
+            let plan = Arc::new(plan);
             steps.push(Step { slots: SmallVec::from_slice(&[pair.lhs, pair.rhs]), plan });
             slots.push((labels, shape));
         }

@@ -215,3 +215,96 @@ fn shapes_of_derivatives_are_checked() -> Result<()> {
     assert!(plan.jvp::<Standard, f64>(&[&a, &a], &[&a]).is_err());
     Ok(())
 }
+
+/// What is 0 of the semiring passes nothing on, however little is done to it: copied, put on a
+/// diagonal, repeated, summed over an axis of size 1 or 2.
+#[test]
+fn zeros_pass_nothing_on_whatever_the_path() -> Result<()> {
+    fn check<S: Differentiable<f64>>() -> Result<()> {
+        for (text, shape) in
+            [("ij->ij", [3, 1]), ("ij->i", [3, 1]), ("ij->i", [3, 2]), ("ij->iij", [3, 2])]
+        {
+            let data: Vec<f64> = (0..shape[0] * shape[1])
+                .map(|at| if at / shape[1] == 1 { S::ZERO } else { 2.0 + at as f64 })
+                .collect();
+            let x = Tensor::from_vec(data, &shape)?;
+            let plan = plan_of(text, &[&shape]);
+            let ones = Tensor::ones(&plan.shape())?;
+            let grads = plan.vjp::<S, f64>(&[&x], &ones)?[0].to_vec()?;
+            let row = |i: usize| grads[i * shape[1]..][..shape[1]].iter().sum::<f64>();
+            assert_eq!(row(1), 0.0, "{text} {shape:?}");
+            assert!(row(0) >= 1.0 && row(2) >= 1.0, "{text} {shape:?}");
+            let (_, tangent) = plan.jvp::<S, f64>(&[&x], &[&Tensor::ones(&shape)?])?;
+            assert_eq!(tangent.to_vec()?.iter().sum::<f64>(), grads.iter().sum::<f64>());
+        }
+        Ok(())
+    }
+    check::<MaxPlus>()?;
+    check::<MinPlus>()?;
+    check::<MaxMul>()?;
+    check::<MaxMin>()?;
+    check::<LogSumExp>()?;
+    // Over (+, ×) 0 is a number like others.
+    let x = Tensor::zeros(&[2])?;
+    let grads = plan_of("i->i", &[&[2]]).vjp::<Standard, f64>(&[&x], &Tensor::ones(&[2])?)?;
+    assert_eq!(grads[0].to_vec()?, [1.0, 1.0]);
+    Ok(())
+}
+
+/// A NaN is the factor that counts, on either side, and the first NaN of a sum is its winner.
+#[test]
+fn nan_wins_among_factors_and_terms() -> Result<()> {
+    let plan = plan_of("i,i->", &[&[3], &[3]]);
+    let one = Tensor::ones(&[])?;
+    let (x, nan) = (Tensor::from_vec(vec![1.0, 2.0, 0.5], &[3])?, f64::NAN);
+    let y = Tensor::from_vec(vec![3.0, nan, nan], &[3])?;
+    for (a, b, which) in [(&x, &y, 1), (&y, &x, 0)] {
+        let grads = plan.vjp::<MaxMin, f64>(&[a, b], &one)?;
+        assert_eq!(grads[which].to_vec()?, [0.0, 1.0, 0.0]);
+        assert_eq!(grads[1 - which].to_vec()?, [0.0; 3]);
+        let (_, slope) =
+            plan.jvp::<MaxMin, f64>(&[a, b], &[&Tensor::full(&[3], 5.0)?, &Tensor::zeros(&[3])?])?;
+        assert_eq!(slope.to_vec()?, [if which == 0 { 5.0 } else { 0.0 }]);
+    }
+    Ok(())
+}
+
+/// 0 · ∞ is 0 in the semiring and in its derivative: with a factor 0, a cotangent 0 and a tangent 0.
+#[test]
+fn infinite_factors_make_no_nan() -> Result<()> {
+    let plan = plan_of("i,i->i", &[&[3], &[3]]);
+    let far = f64::INFINITY;
+    let a = Tensor::from_vec(vec![0.0, 2.0, 3.0], &[3])?;
+    let b = Tensor::from_vec(vec![far, far, 5.0], &[3])?;
+    let g = Tensor::from_vec(vec![1.0, 0.0, 1.0], &[3])?;
+    let grads = plan.vjp::<MaxMul, f64>(&[&a, &b], &g)?;
+    assert_eq!(grads[0].to_vec()?, [0.0, 0.0, 5.0]);
+    assert_eq!(grads[1].to_vec()?, [0.0, 0.0, 3.0]);
+    let moves = Tensor::from_vec(vec![1.0, 0.0, 1.0], &[3])?;
+    let (_, slope) = plan.jvp::<MaxMul, f64>(&[&a, &b], &[&moves, &Tensor::zeros(&[3])?])?;
+    assert_eq!(slope.to_vec()?, [0.0, 0.0, 5.0]);
+    Ok(())
+}
+
+/// Ties go to the first term: labels that occur first in the subscripts are the slowest, whichever
+/// operand a path names first.
+#[test]
+fn ties_follow_the_subscripts() -> Result<()> {
+    // Terms (0, 1) and (1, 0) tie.
+    let x = Tensor::from_vec(vec![0.0, 1.0, 1.0, 0.0], &[2, 2])?;
+    let (zeros, one) = (Tensor::zeros(&[2, 2])?, Tensor::ones(&[])?);
+    for text in ["ab->", "ba->"] {
+        let grads = plan_of(text, &[&[2, 2]]).vjp::<MaxPlus, f64>(&[&x], &one)?;
+        assert_eq!(grads[0].to_vec()?, [0.0, 1.0, 0.0, 0.0], "{text}");
+    }
+    let scalar = Tensor::zeros(&[])?;
+    for text in ["ab,ba,->", "ba,ab,->", "ab,ab,->"] {
+        for path in [[[0, 1], [0, 1]], [[1, 0], [1, 0]], [[0, 2], [0, 1]], [[2, 1], [1, 0]]] {
+            let plan = Einsum::new(text)?.path(t4a_einsum::Path::from(path));
+            let plan = plan.plan(&[&[2, 2], &[2, 2], &[]], 8)?;
+            let grads = plan.vjp::<MaxPlus, f64>(&[&x, &zeros, &scalar], &one)?;
+            assert_eq!(grads[0].to_vec()?, [0.0, 1.0, 0.0, 0.0], "{text} {path:?}");
+        }
+    }
+    Ok(())
+}

@@ -76,3 +76,75 @@ fn dtypes_must_agree() -> Result<()> {
     assert!(matches!(e.contract_any(&[]).unwrap_err(), E::OperandCount { .. }));
     Ok(())
 }
+
+/// A summed label has the size of its axes, also if that is 1; sizes of no label are mistakes.
+#[test]
+fn sizes_are_given_to_labels_of_the_output_only() -> Result<()> {
+    let sized = |text: &str, size: usize| Einsum::new(text).unwrap().size('b', size);
+    let conflict = E::GivenSizeConflict { label: 'b'.into(), given: 4, size: 1, operand: 0 };
+    assert_eq!(sized("ab->a", 4).plan(&[&[3, 1]], 8).unwrap_err(), conflict);
+    assert_eq!(sized("ab,b->a", 4).plan(&[&[3, 1], &[1]], 8).unwrap_err(), conflict);
+    let unused = E::UnusedSize { label: 'b'.into(), given: 4 };
+    assert_eq!(sized("a->a", 4).plan(&[&[3]], 8).unwrap_err(), unused);
+    // What is right: the size that the axes have, and axes of size 1 along the output.
+    let x = Tensor::from_vec(vec![1, 2, 3], &[3, 1])?;
+    assert_eq!(sized("ab->a", 1).contract::<Standard, i32>(&[&x])?.to_vec()?, [1, 2, 3]);
+    let y = sized("ab->ba", 2).contract::<Standard, i32>(&[&x])?;
+    assert_eq!((y.shape(), y.to_vec()?), (&[2, 3][..], vec![1, 2, 3, 1, 2, 3]));
+    Ok(())
+}
+
+/// Nothing wraps: not in shapes, not in products of labels, not in budgets.
+#[test]
+fn sizes_beyond_the_address_space_are_refused() {
+    let huge = usize::MAX;
+    let of = |text: &str, shapes: &[&[usize]]| Einsum::new(text).unwrap().plan(shapes, 8);
+    assert!(matches!(of("i->", &[&[huge]]), Err(E::SizeOverflow { shape }) if shape == [huge]));
+    assert!(matches!(of("ij->", &[&[1 << 32, 1 << 31]]), Err(E::SizeOverflow { .. })));
+    assert!(matches!(of("i->iiii", &[&[1 << 20]]), Err(E::SizeOverflow { .. })));
+    let far = Einsum::new("i->ni").unwrap().size('n', 1 << 62).plan(&[&[4]], 8);
+    assert!(matches!(far, Err(E::SizeOverflow { .. })));
+    // As much work as one likes, as long as it can be counted.
+    let k = 1 << 48;
+    let sums = Einsum::new("i,j,k->").unwrap().memory(huge);
+    assert!(sums.plan(&[&[k], &[k], &[k]], 8).unwrap().shape().is_empty());
+    // 130 labels of size 2 in one tensor, only because the path says so.
+    let first = (0..65).map(|i| vec![2 * i, 2 * i + 1]);
+    let second = (0..65).map(|i| vec![(2 * i + 1) % 130, (2 * i + 2) % 130]);
+    let terms: Vec<Vec<usize>> = first.chain(second).collect();
+    let network = Einsum::from(t4a_einsum::Subscripts::new(terms, Vec::<usize>::new()));
+    let outer = (0..64).map(|step| if step == 0 { vec![0, 1] } else { vec![0, 129 - step] });
+    let rest = (0..65).map(|step| vec![0, 65 - step]);
+    let path = Path::new(outer.chain(rest).collect());
+    for budget in [1 << 40, huge] {
+        let error = network.clone().path(path.clone()).memory(budget);
+        let error = error.plan(&[&[2, 2][..]; 130], 8).unwrap_err();
+        assert!(matches!(error, E::BudgetTooSmall { .. }), "{error}");
+    }
+    assert!(network.memory(huge).plan(&[&[2, 2][..]; 130], 8).is_ok());
+}
+
+/// An axis of size 0 next to axes that overflow: no element anywhere, and no product of sizes.
+#[test]
+fn empty_tensors_may_have_long_axes() -> Result<()> {
+    let (huge, one) = (1 << 24, Tensor::<f64>::zeros(&[1, 1, 1])?);
+    let empty = one.expand(&[0, huge, huge])?;
+    let y = Einsum::new("ijk->i")?.contract::<Standard, f64>(&[&empty])?;
+    assert_eq!(y.shape(), [0]);
+    let y = Einsum::new("ijk->")?.contract::<Standard, f64>(&[&empty])?;
+    assert_eq!(y.to_vec()?, [0.0]);
+    let scalar = Tensor::<f64>::zeros(&[])?;
+    let written = Einsum::new("->ffc")?.size('c', 1 << 48).size('f', 0);
+    assert_eq!(written.contract::<Standard, f64>(&[&scalar])?.shape(), [0, 0, 1 << 48]);
+    let plan = Einsum::new("ijk,jk->")?.memory(0).plan(&[&[0, huge, huge], &[2, 2]], 8);
+    assert!(matches!(plan, Err(E::SizeConflict { .. })));
+    Ok(())
+}
+
+#[test]
+fn budgets_of_nothing_are_refused() {
+    let e = Einsum::new("ij,jk->ik").unwrap().memory(0);
+    assert!(matches!(e.plan(&[&[2, 2], &[2, 2]], 8), Err(E::BudgetTooSmall { budget: 0, .. })));
+    // No bytes per element need none.
+    assert!(e.plan(&[&[2, 2], &[2, 2]], 0).is_ok());
+}

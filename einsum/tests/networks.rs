@@ -197,6 +197,35 @@ fn strides_are_free() {
     }
 }
 
+/// ⊗ need not commute if there are two operands, whatever the path says.
+#[test]
+fn two_operands_keep_their_order() {
+    /// The left one of two letters that are not 0.
+    #[derive(Clone, Copy)]
+    struct Left;
+    impl Semiring<u8> for Left {
+        const ZERO: u8 = 0;
+        const ONE: u8 = u8::MAX;
+        fn add(a: u8, b: u8) -> u8 {
+            a.max(b)
+        }
+        fn mul(a: u8, b: u8) -> u8 {
+            if a == 0 || b == 0 {
+                0
+            } else if a == u8::MAX {
+                b
+            } else {
+                a
+            }
+        }
+    }
+    let (a, b) = (Tensor::full(&[2, 3], 5u8).unwrap(), Tensor::full(&[3, 2], 7u8).unwrap());
+    for path in [[0, 1], [1, 0]] {
+        let e = Einsum::new("ij,jk->ik").unwrap().path(Path::from([path]));
+        assert_eq!(e.contract::<Left, u8>(&[&a, &b]).unwrap().to_vec().unwrap(), [5; 4]);
+    }
+}
+
 /// Sums over nothing are zero of the semiring, products over nothing its one.
 #[test]
 fn empty_sums_give_the_zero_of_the_semiring() {

@@ -12,7 +12,8 @@ fn values(shape: &[usize], seed: usize) -> Tensor<f64> {
 fn assert_close(want: &Tensor<f64>, got: &Tensor<f64>, what: &str) {
     assert_eq!(want.shape(), got.shape(), "{what}");
     for (want, got) in want.to_vec().unwrap().iter().zip(got.to_vec().unwrap()) {
-        assert!((want - got).abs() <= 1e-12 * (1.0 + want.abs()), "{what}: {want} {got}");
+        let same = (want - got).abs() <= 1e-12 * (1.0 + want.abs());
+        assert!(same || (want.is_nan() && got.is_nan()), "{what}: {want} {got}");
     }
 }
 
@@ -105,4 +106,45 @@ fn sums_beyond_the_index_range_are_refused_before_work() {
     assert!(matches!(error, EinsumError::IndexRange { terms, .. } if terms == k as f64));
     let error = plan.jvp::<MaxPlus, f64>(&[&x, &x], &[&x, &x]).unwrap_err();
     assert!(matches!(error, EinsumError::IndexRange { .. }));
+}
+
+/// Where a result is infinite or NaN, slices still pass on what the whole plan does: the first NaN
+/// wins, +∞ of log-sum-exp is shared equally.
+#[test]
+fn results_that_are_no_numbers_keep_their_gradients() {
+    fn check<S: Differentiable<f64>>(odd: f64, places: &[usize]) {
+        let shapes: [&[usize]; 2] = [&[3, 8], &[8, 2]];
+        let data: Vec<Tensor<f64>> = shapes.iter().enumerate().map(|(i, s)| values(s, i)).collect();
+        // Row 0 of the first operand has it at these steps of the sum.
+        let mut first = data[0].to_vec().unwrap();
+        places.iter().for_each(|&k| first[k] = odd);
+        let first = Tensor::from_vec(first, shapes[0]).unwrap();
+        let data = [&first, &data[1]];
+        let moves: Vec<_> = shapes.iter().enumerate().map(|(i, s)| values(s, i + 9)).collect();
+        let moves: Vec<&Tensor<f64>> = moves.iter().collect();
+        let einsum = Einsum::new("ij,jk->ik").unwrap();
+        let whole = einsum.plan(&shapes, 8).unwrap();
+        let half = whole.cost().bytes(8) as usize / 2;
+        let sliced = einsum.memory(half).plan(&shapes, 8).unwrap();
+        assert_eq!(sliced.sliced().len(), 1);
+        let g = values(&[3, 2], 5);
+        let (want, got) = (whole.vjp::<S, f64>(&data, &g), sliced.vjp::<S, f64>(&data, &g));
+        for (want, got) in want.unwrap().iter().zip(&got.unwrap()) {
+            assert_close(want, got, "vjp");
+        }
+        let row: f64 = g.to_vec().unwrap()[..2].iter().sum();
+        let passed: f64 =
+            sliced.vjp::<S, f64>(&data, &g).unwrap()[0].to_vec().unwrap()[..8].iter().sum();
+        assert!((passed - row).abs() < 1e-12, "{passed} of {row}");
+        let (_, want) = whole.jvp::<S, f64>(&data, &moves).unwrap();
+        let (_, got) = sliced.jvp::<S, f64>(&data, &moves).unwrap();
+        assert_close(&want, &got, "jvp");
+    }
+    check::<MaxPlus>(f64::NAN, &[5, 2]);
+    check::<MinPlus>(f64::NAN, &[7]);
+    check::<MaxMin>(f64::NAN, &[3, 4]);
+    check::<MaxPlus>(f64::INFINITY, &[6]);
+    check::<MinPlus>(f64::NEG_INFINITY, &[6, 7]);
+    check::<LogSumExp>(f64::INFINITY, &[4]);
+    check::<LogSumExp>(f64::INFINITY, &[1, 4, 6]);
 }

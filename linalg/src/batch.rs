@@ -12,7 +12,6 @@ mod tests;
 use std::borrow::Cow;
 
 use faer::{MatMut, MatRef, Par};
-use rayon::prelude::*;
 use t4a_algebra::{Field, Numeric, Scalar};
 use t4a_tensor::copy::to_contiguous;
 use t4a_tensor::loops::parallel;
@@ -21,6 +20,7 @@ use t4a_tensor::{Tensor, TensorError};
 
 use crate::error::{LinalgError, NO_CONVERGENCE, NON_FINITE, OVERFLOW, Result};
 use crate::scalar::{LinalgScalar, nan, real};
+use crate::threads::with_threads;
 
 /// Shape of a batch of matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -288,17 +288,15 @@ pub(crate) fn run<J: Slot, S>(
         } else {
             // Four groups per thread even out matrices that converge at different speed.
             let group = count.div_ceil(4 * threads);
-            parallel::install(|| {
-                let groups: Vec<Vec<i32>> = slots
-                    .par_chunks_mut(group)
-                    .enumerate()
-                    .map(|(g, chunk)| sequence(g * group, chunk, Par::Seq))
-                    .collect();
-                groups.concat()
-            })
+            let mut codes = vec![0; count];
+            let mut groups: Vec<_> = slots.chunks_mut(group).zip(codes.chunks_mut(group)).collect();
+            parallel::for_each_mut(&mut groups, true, |g, (slots, codes)| {
+                codes.copy_from_slice(&sequence(g * group, slots, Par::Seq));
+            });
+            codes
         }
     } else {
-        parallel::install(|| sequence(0, &mut slots, Par::rayon(0)))
+        with_threads(|par| sequence(0, &mut slots, par))
     };
     Ok(Tensor::from_vec(codes, batch)?)
 }

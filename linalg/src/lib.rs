@@ -97,6 +97,7 @@ pub mod sqrtm;
 pub mod svd;
 #[cfg(test)]
 mod testing;
+mod threads;
 pub mod triangular;
 pub mod vocabulary;
 

@@ -10,9 +10,10 @@ use crate::kernels::fold::{Fold, Maximum, Minimum};
 use crate::loops::parallel::{self, SendPtr};
 use crate::loops::stage::Scratch;
 use crate::loops::{self};
+use crate::output::Output;
 use crate::reduce::{Plan, reduced_shape};
 use crate::route::{Path, Route};
-use crate::tensor::{Output, Tensor};
+use crate::tensor::Tensor;
 
 /// Elements gathered at once, and columns in a tile.
 const TILE: usize = 256;
@@ -99,6 +100,8 @@ pub fn arg_reduce<T: Real, E: Extremum<T>>(
     x: &Tensor<T>,
     axis: usize,
 ) -> Result<(Tensor<T>, Tensor<i64>)> {
+    // A tile of them lies on the stack.
+    const { assert!(size_of::<T>() <= 128) };
     check_axis(E::NAME, axis, x.rank())?;
     let (shape, axes) = reduced_shape(E::NAME, x.shape(), &[axis])?;
     let n = x.shape()[axis];
@@ -176,7 +179,8 @@ unsafe fn by_columns<T: Real, E: Extremum<T>>(
     n: usize,
 ) {
     let ((len, step), (width, across)) = plan.inner();
-    let tiles = width.div_ceil(TILE);
+    let most = TILE.min(plan.capacity());
+    let tiles = width.div_ceil(most);
     let outer = plan.kept.shape.iter().product::<usize>() / width;
     let out_step = plan.kept.strides[0][plan.kept.rank() - 1];
     let per_chunk = ((1 << 15) / (TILE.min(width) * n)).max(1);
@@ -185,8 +189,8 @@ unsafe fn by_columns<T: Real, E: Extremum<T>>(
     parallel::for_each(jobs.div_ceil(per_chunk), parallel, &|chunk| {
         let mut scratch = Scratch::new();
         for job in chunk * per_chunk..((chunk + 1) * per_chunk).min(jobs) {
-            let from = job % tiles * TILE;
-            let cols = TILE.min(width - from);
+            let from = job % tiles * most;
+            let cols = most.min(width - from);
             let (to, base) = plan.kept_at(job / tiles * width + from);
             let mut best = [T::ZERO; TILE];
             let mut index = [0i32; TILE];

@@ -15,7 +15,6 @@
 //! columns, and a block is one long row. Elements that the source repeats along the innermost axis
 //! are written without a second look.
 
-use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use smallvec::SmallVec;
@@ -26,8 +25,9 @@ use crate::layout::{Dims, Layout, Strides};
 use crate::loops::fuse::Fused;
 use crate::loops::parallel::{self, SendPtr};
 use crate::loops::transpose::{Even, transpose};
+use crate::output::Output;
 use crate::storage::Buffer;
-use crate::tensor::{Output, Tensor};
+use crate::tensor::Tensor;
 
 /// Bytes of a row of a block: four cache lines, which hides the walk between blocks.
 const SIDE_BYTES: usize = 256;
@@ -72,7 +72,7 @@ pub fn to_contiguous<T: Scalar>(x: &Tensor<T>) -> Result<Tensor<T>> {
 /// # Errors
 /// [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory).
 pub fn to_order(x: &Tensor<()>, size: usize, order: &[isize]) -> Result<Tensor<()>> {
-    let shape = x.layout.shape();
+    let shape = x.shape();
     let mut axes: SmallVec<[usize; 6]> = (0..shape.len()).collect();
     axes.sort_by_key(|&axis| std::cmp::Reverse(order[axis]));
     let mut strides = Strides::from_elem(0, shape.len());
@@ -83,10 +83,12 @@ pub fn to_order(x: &Tensor<()>, size: usize, order: &[isize]) -> Result<Tensor<(
     }
     let (buffer, dst) = Buffer::fresh(numel * size)?;
     let (dst, src) = (SendPtr(dst), SendPtr(x.first(size).cast_mut()));
-    // SAFETY: as in `to_contiguous`.
-    unsafe { Plan::new(shape, [&strides, x.layout.strides()], size).run(dst, src) };
     let layout = Layout::from_parts(shape, &strides, 0, numel)?;
-    Ok(Tensor { buffer, layout, route: x.route, element: PhantomData })
+    // SAFETY: as in `to_contiguous`; the buffer was allocated for the layout.
+    unsafe {
+        Plan::new(shape, [&strides, x.layout().strides()], size).run(dst, src);
+        Ok(Tensor::from_raw(buffer, layout).with_route(x.route()))
+    }
 }
 
 /// [`to_contiguous`] that shares the memory of a tensor whose elements already lie like that.

@@ -14,8 +14,9 @@ use t4a_algebra::{Numeric, Real, Scalar};
 use crate::error::{Result, check_axis};
 use crate::layout::Dims;
 use crate::loops::parallel::{self, SendPtr};
+use crate::output::Output;
 use crate::route::{Path, Route};
-use crate::tensor::{Output, Tensor};
+use crate::tensor::Tensor;
 
 /// Accumulators kept in the first-level cache.
 const BLOCK: usize = 512;
@@ -135,8 +136,7 @@ fn cumulate<T: Scalar, K: Accumulate<T>>(_: K, x: &Tensor<T>, axis: usize) -> Re
     for (to, &from) in axes.iter().enumerate() {
         back[from] = to;
     }
-    let layout = out.layout().permute(&back)?;
-    Ok(Tensor { layout, ..out }.with_route(Route::native(Path::LoopReduce)))
+    Ok(out.into_permuted(&back)?.with_route(Route::native(Path::LoopReduce)))
 }
 
 /// # Safety

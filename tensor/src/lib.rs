@@ -4,6 +4,7 @@
 //! storage · pool     shared, aligned, copy-on-write memory
 //! layout             shape, signed strides, offset; views as arithmetic
 //! tensor · any       Tensor<T> (typed) and AnyTensor (dtype-tagged)
+//! output             memory for results, written in safe parts
 //! movement           zero-copy view operations on both
 //! loops              the only element loops
 //! map · copy         broadcast, allocate or reuse, run the loop
@@ -28,6 +29,9 @@ pub mod map;
 pub mod matmul;
 mod movement;
 pub mod nn;
+// Loops come to it one by one.
+#[allow(dead_code)]
+pub(crate) mod output;
 pub mod pool;
 pub mod random;
 pub mod reduce;

@@ -19,6 +19,8 @@ use crate::loops::contiguous::{self, Run};
 use crate::loops::elementwise::{Block, Operand, for_each_run};
 use crate::loops::kernel::{Binary, Flip, Ternary, Unary};
 use crate::loops::parallel::SendPtr;
+use crate::loops::stage::Scratch;
+use crate::loops::written;
 use crate::route::{Path, Route};
 use crate::storage::Buffer;
 use crate::tensor::Tensor;
@@ -51,9 +53,10 @@ pub fn map<T: Scalar, K: Unary<T>>(kernel: K, x: Tensor<T>) -> Result<Tensor<K::
         same_type: [true, same_type::<T, K::Out>()],
         in_place: [true, const { in_place::<T, K::Out>(K::COST) }],
     };
-    // SAFETY: the body writes the run, and reads the operand as what it is.
+    // SAFETY: the body writes the run with elements of the result, and reads the operand as what it
+    // is.
     unsafe {
-        spec.run([None, Some(x.retag())], &|out, len, [_, x]| {
+        let out = spec.run([None, Some(erased(x))], &|out, len, [_, x]| {
             if const { in_place::<T, K::Out>(K::COST) } && x.ptr == out.cast_const() {
                 return contiguous::map_in_place(kernel, out.cast::<T>(), len);
             }
@@ -62,9 +65,9 @@ pub fn map<T: Scalar, K: Unary<T>>(kernel: K, x: Tensor<T>) -> Result<Tensor<K::
                 Run::Each(x) => contiguous::map(kernel, x, out),
                 Run::Repeat(x) => out.fill(MaybeUninit::new(kernel.apply(x))),
             }
-        })
+        })?;
+        Ok(out.retag())
     }
-    .map(Tensor::retag)
 }
 
 /// `outᵢ = k(aᵢ, bᵢ)` with the operands broadcast to a common shape.
@@ -86,9 +89,10 @@ pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
         same_type: [true, same_type::<T, K::Out>(), same_type::<U, K::Out>()],
         in_place: const { [true, in_place::<T, K::Out>(K::COST), in_place::<U, K::Out>(K::COST)] },
     };
-    // SAFETY: the body writes the run, and reads the operands as what they are.
+    // SAFETY: the body writes the run with elements of the result, and reads the operands as what
+    // they are.
     unsafe {
-        spec.run([None, Some(a.retag()), Some(b.retag())], &|out, len, [_, a, b]| {
+        let out = spec.run([None, Some(erased(a)), Some(erased(b))], &|out, len, [_, a, b]| {
             if const { in_place::<T, K::Out>(K::COST) } && a.ptr == out.cast_const() {
                 return contiguous::zip_in_place(kernel, out.cast::<T>(), run(b, len), len);
             }
@@ -96,9 +100,9 @@ pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
                 return contiguous::zip_in_place(Flip(kernel), out.cast::<U>(), run(a, len), len);
             }
             contiguous::zip(kernel, run::<T>(a, len), run::<U>(b, len), typed(out, len));
-        })
+        })?;
+        Ok(out.retag())
     }
-    .map(Tensor::retag)
 }
 
 /// `outᵢ = k(aᵢ, bᵢ, cᵢ)` with the operands broadcast to a common shape.
@@ -125,26 +129,39 @@ pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
         ],
         in_place: [true, false, false, false],
     };
-    let operands = [None, Some(a.retag()), Some(b.retag()), Some(c.retag())];
-    // SAFETY: the body writes the run, and reads the operands as what they are.
+    let operands = [None, Some(erased(a)), Some(erased(b)), Some(erased(c))];
+    // SAFETY: the body writes the run with elements of the result, and reads the operands as what
+    // they are.
     unsafe {
-        spec.run(operands, &|out, len, [_, a, b, c]| {
+        let out = spec.run(operands, &|out, len, [_, a, b, c]| {
             // Three operands with two accesses each would be eight loops: repeated elements
             // are spread out instead.
             let out = typed::<K::Out>(out, len);
             let (mut sa, mut sb, mut sc) = (Spread::new(), Spread::new(), Spread::new());
+            let most = const { smallest(spread::<T>(), spread::<U>(), spread::<V>()) };
             let mut done = 0;
             while done < len {
-                let part = (len - done).min(SPREAD);
+                let part = (len - done).min(most);
                 let a = sa.slice(run::<T>(a, len), done, part);
                 let b = sb.slice(run::<U>(b, len), done, part);
                 let c = sc.slice(run::<V>(c, len), done, part);
                 contiguous::zip3(kernel, a, b, c, &mut out[done..done + part]);
                 done += part;
             }
-        })
+        })?;
+        Ok(out.retag())
     }
-    .map(Tensor::retag)
+}
+
+/// A tensor whose element type the walk does not know.
+fn erased<T: Scalar>(x: Tensor<T>) -> Tensor<()> {
+    // SAFETY: `()` stands for any type.
+    unsafe { x.retag() }
+}
+
+const fn smallest(a: usize, b: usize, c: usize) -> usize {
+    let ab = if a < b { a } else { b };
+    if ab < c { ab } else { c }
 }
 
 const fn in_place<T, U>(cost: usize) -> bool {
@@ -155,27 +172,45 @@ fn same_type<T: 'static, U: 'static>() -> bool {
     TypeId::of::<T>() == TypeId::of::<U>()
 }
 
-const SPREAD: usize = 256;
+/// Bytes in which a repeated element is written out.
+const SPREAD_BYTES: usize = 8192;
+
+/// Elements that are written out: of every size at least one.
+const fn spread<T>() -> usize {
+    let most = SPREAD_BYTES / size_of::<T>();
+    if most < 256 { most } else { 256 }
+}
 
 /// A run as a slice, with a repeated element written out.
-struct Spread<T>([MaybeUninit<T>; SPREAD], bool);
+struct Spread<T> {
+    scratch: Scratch<SPREAD_BYTES>,
+    filled: bool,
+    element: PhantomData<T>,
+}
 
 impl<T: Scalar> Spread<T> {
     #[inline]
     fn new() -> Self {
-        Self([const { MaybeUninit::uninit() }; SPREAD], false)
+        const { t4a_algebra::scalar::assert_storable::<T>() };
+        Self { scratch: Scratch::new(), filled: false, element: PhantomData }
     }
 
+    /// `len ≤ spread::<T>()` elements of the run.
     #[inline]
     fn slice<'a>(&'a mut self, run: Run<'a, T>, from: usize, len: usize) -> &'a [T] {
         match run {
             Run::Each(x) => &x[from..from + len],
             Run::Repeat(x) => {
-                if !std::mem::replace(&mut self.1, true) {
-                    self.0.fill(MaybeUninit::new(x));
+                let first = self.scratch.as_mut_ptr().cast::<MaybeUninit<T>>();
+                // SAFETY: the scratch has room for as many elements, aligned for all of them; they
+                // are filled just now or were before.
+                unsafe {
+                    let all = std::slice::from_raw_parts_mut(first, spread::<T>());
+                    if !std::mem::replace(&mut self.filled, true) {
+                        all.fill(MaybeUninit::new(x));
+                    }
+                    &written(all)[..len]
                 }
-                // SAFETY: filled just now or before.
-                unsafe { &*(std::ptr::from_ref(&self.0[..len]) as *const [T]) }
             }
         }
     }
@@ -225,8 +260,9 @@ fn little<const M: usize>(
     let first = |i: usize, out: *mut u8| {
         operands[i].as_ref().map_or(out.cast_const(), |x| x.first(spec.sizes[i]))
     };
+    // SAFETY: the buffer was allocated for the layout, and the body writes it.
     let finish =
-        |buffer, layout| Tensor { buffer, layout, route: CONTIGUOUS, element: PhantomData };
+        |buffer, layout| unsafe { Tensor::from_raw(buffer, layout) }.with_route(CONTIGUOUS);
     if let Some(layout) = small(operands) {
         let (numel, layout) = (layout.numel(), layout.clone().at_start());
         return Some(Buffer::fresh(numel * spec.sizes[0]).map(|(buffer, out)| {
@@ -261,23 +297,28 @@ unsafe fn elementwise<const M: usize>(
     let shape = broadcast(spec.op, &operands)?;
     if let Some(part) = still(&operands, &shape) {
         for x in operands.iter_mut().flatten() {
-            let lead = shape.len() - x.layout.rank();
+            let lead = shape.len() - x.layout().rank();
             for (axis, _) in part.iter().enumerate().skip(lead).filter(|&(_, &n)| n == 1) {
-                x.layout = x.layout.slice_axis(axis - lead, 0, 1, 1)?;
+                let part = x.layout().slice_axis(axis - lead, 0, 1, 1)?;
+                // SAFETY: a view.
+                *x = unsafe { x.clone().with_layout(part) };
             }
         }
-        // SAFETY: passed on.
-        let out = unsafe { elementwise(spec, operands, body)? };
-        return Ok(Tensor { layout: out.layout.expand(&shape)?, ..out });
+        // SAFETY: passed on; the repeated result is a view.
+        return unsafe {
+            let out = elementwise(spec, operands, body)?;
+            let repeated = out.layout().expand(&shape)?;
+            Ok(out.with_layout(repeated))
+        };
     }
     let mut strides: [Strides; M] = std::array::from_fn(|_| Strides::new());
     let mut over = None;
     for (i, slot) in operands.iter_mut().enumerate() {
         let Some(x) = slot else { continue };
-        strides[i] = if x.layout.shape() == shape.as_slice() {
-            x.layout.strides().into()
+        strides[i] = if x.layout().shape() == shape.as_slice() {
+            x.layout().strides().into()
         } else {
-            x.layout.expand(&shape)?.strides().into()
+            x.layout().expand(&shape)?.strides().into()
         };
         if over.is_none() && spec.same_type[i] {
             over = replaced(x, &shape, spec.sizes[i]).map(|ptr| (i, ptr));
@@ -297,15 +338,19 @@ unsafe fn elementwise<const M: usize>(
         Some(order) => order,
         None => Layout::contiguous(spec.op, &shape, spec.sizes[0])?,
     };
-    let direct = |s: &Strides| s.as_slice() == order.strides() || s.iter().all(|&s| s == 0);
+    let steps = |s: &Strides| {
+        let axes = order.shape().iter().zip(order.strides()).zip(s);
+        axes.filter(|((n, _), _)| **n > 1).all(|((_, order), s)| order == s)
+    };
+    let direct = |s: &Strides| steps(s) || s.iter().all(|&s| s == 0);
     let route = if strides[1..].iter().all(direct) { CONTIGUOUS } else { STRIDED };
     for (i, slot) in operands.iter_mut().enumerate() {
         let in_place = over.is_some_and(|(index, _)| index == i);
         let Some(x) = slot.as_mut().filter(|_| !in_place) else { continue };
         if order.numel() > CROSSING && crosses(&order, &strides[i]) {
-            let lead = shape.len() - x.layout.rank();
+            let lead = shape.len() - x.layout().rank();
             *x = copy::to_order(x, spec.sizes[i], &order.strides()[lead..])?;
-            strides[i] = x.layout.expand(&shape)?.strides().into();
+            strides[i] = x.layout().expand(&shape)?.strides().into();
             // The copy is ours to write over.
             if over.is_none() && spec.same_type[i] {
                 over = replaced(x, &shape, spec.sizes[i]).map(|ptr| (i, ptr));
@@ -334,7 +379,8 @@ unsafe fn elementwise<const M: usize>(
         });
     }
     let done = match (buffer, over.and_then(|(i, _)| operands[i].take())) {
-        (Some(buffer), _) => Tensor { buffer, layout: order, route, element: PhantomData },
+        // SAFETY: the buffer was allocated for the layout, and every run was written.
+        (Some(buffer), _) => unsafe { Tensor::from_raw(buffer, order) }.with_route(route),
         (None, Some(operand)) => operand.with_route(route),
         (None, None) => unreachable!("the result is fresh or lies over an operand"),
     };
@@ -348,8 +394,8 @@ fn still<const M: usize>(operands: &[Option<Tensor<()>>; M], shape: &[usize]) ->
         return None;
     }
     let moves = |axis: usize, x: &Tensor<()>| {
-        let own = (axis + x.layout.rank()).checked_sub(shape.len());
-        own.is_some_and(|own| x.layout.shape()[own] > 1 && x.layout.strides()[own] != 0)
+        let own = (axis + x.layout().rank()).checked_sub(shape.len());
+        own.is_some_and(|own| x.layout().shape()[own] > 1 && x.layout().strides()[own] != 0)
     };
     let moved = |axis| operands.iter().flatten().any(|x| moves(axis, x));
     let size = |(axis, &n): (usize, &usize)| if n > 1 && !moved(axis) { 1 } else { n };
@@ -369,7 +415,7 @@ fn crosses(order: &Layout, strides: &[isize]) -> bool {
 fn broadcast<const M: usize>(op: &'static str, operands: &[Option<Tensor<()>>; M]) -> Result<Dims> {
     let mut shape = Dims::new();
     for (i, x) in operands.iter().flatten().enumerate() {
-        let given = x.layout.shape();
+        let given = x.layout().shape();
         shape = if i == 0 { Dims::from_slice(given) } else { broadcast_shapes(op, &shape, given)? };
     }
     Ok(shape)
@@ -378,14 +424,14 @@ fn broadcast<const M: usize>(op: &'static str, operands: &[Option<Tensor<()>>; M
 /// The layout of the operands if all of them are small, row-major and of one shape.
 #[inline]
 fn small<const M: usize>(operands: &[Option<Tensor<()>>; M]) -> Option<&Layout> {
-    let layout = &operands[M - 1].as_ref()?.layout;
+    let layout = operands[M - 1].as_ref()?.layout();
     if layout.numel() > SMALL || !layout.is_contiguous() {
         return None;
     }
     // An iterator: comparing slices calls a function.
-    let same = |x: &Tensor<()>| x.layout.shape().iter().eq(layout.shape());
+    let same = |x: &Tensor<()>| x.layout().shape().iter().eq(layout.shape());
     let others = || operands[..M - 1].iter().flatten();
-    others().all(|x| same(x) && x.layout.is_contiguous()).then_some(layout)
+    others().all(|x| same(x) && x.layout().is_contiguous()).then_some(layout)
 }
 
 /// Rows of a small result that are handed out one by one.
@@ -400,7 +446,8 @@ struct Rows<const M: usize> {
 /// The rows of a small result, if every operand is row-major and has all rows, or one row or one
 /// column for all (bench `backend`, row `add 4×4 by a row`).
 fn rows<const M: usize>(op: &'static str, operands: &[Option<Tensor<()>>; M]) -> Option<Rows<M>> {
-    if operands.iter().flatten().any(|x| x.layout.numel() > SMALL || !x.layout.is_contiguous()) {
+    if operands.iter().flatten().any(|x| x.layout().numel() > SMALL || !x.layout().is_contiguous())
+    {
         return None;
     }
     let shape = broadcast(op, operands).ok()?;
@@ -412,7 +459,7 @@ fn rows<const M: usize>(op: &'static str, operands: &[Option<Tensor<()>>; M]) ->
     let mut inner = total;
     let mut steps = [(0, false); M];
     for (x, step) in operands.iter().zip(&mut steps) {
-        let Some(layout) = x.as_ref().map(|x| &x.layout) else { continue };
+        let Some(layout) = x.as_ref().map(Tensor::layout) else { continue };
         let (own, numel) = (layout.shape(), layout.numel());
         let ones = own.iter().take_while(|&&n| n == 1).count();
         let kept = own.len() - own.iter().rev().take_while(|&&n| n == 1).count();
@@ -439,7 +486,7 @@ fn rows<const M: usize>(op: &'static str, operands: &[Option<Tensor<()>>; M]) ->
         return None;
     }
     for (x, step) in operands.iter().zip(&mut steps) {
-        if x.as_ref().is_some_and(|x| x.layout.numel() == total) {
+        if x.as_ref().is_some_and(|x| x.layout().numel() == total) {
             step.0 = inner;
         }
     }
@@ -449,11 +496,8 @@ fn rows<const M: usize>(op: &'static str, operands: &[Option<Tensor<()>>; M]) ->
 /// Where the operand starts, if the result may be written over it: it has the shape of the result,
 /// nothing else in its memory, and no other owner.
 fn replaced(x: &mut Tensor<()>, shape: &[usize], size: usize) -> Option<*mut u8> {
-    let fills = x.layout.shape() == shape
-        && x.buffer.len() == x.layout.numel() * size
-        && forward(shape, x.layout.strides()).is_some_and(|layout| layout.is_dense());
-    let start = x.layout.offset() * size;
-    if fills { x.buffer.as_mut_ptr().map(|ptr| ptr.wrapping_add(start)) } else { None }
+    let dense = |x: &Tensor<()>| forward(shape, x.layout().strides()).is_some_and(|x| x.is_dense());
+    if x.shape() == shape && dense(x) { x.first_mut(size) } else { None }
 }
 
 /// The strides as a layout, unless some run backwards.

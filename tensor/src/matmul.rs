@@ -10,8 +10,9 @@ use crate::error::{Result, TensorError};
 use crate::layout::{Dims, broadcast_shapes};
 use crate::loops::fuse::Fused;
 use crate::loops::parallel::{self, SendPtr};
+use crate::output::Output;
 use crate::route::Route;
-use crate::tensor::{Output, Tensor};
+use crate::tensor::Tensor;
 
 /// Multiplications below which waking the threads costs more than they save (bench `backend`,
 /// rows `matmul`).
@@ -266,11 +267,7 @@ unsafe fn product<T: Scalar>(
         }
         product.parallelism(threads).batch(axes)
     };
-    if parallel {
-        parallel::install(|| gemm(&mut product));
-    } else {
-        gemm(&mut product);
-    }
+    gemm(&mut product);
     Ok(())
 }
 

@@ -52,59 +52,27 @@ impl Slice {
     }
 }
 
-fn slice_layout(layout: &Layout, slices: &[Slice]) -> Result<Layout> {
-    if slices.len() > layout.rank() {
-        return Err(TensorError::shape("slice", layout.shape(), "at most one slice per axis"));
-    }
-    let mut out = layout.clone();
-    for (axis, slice) in slices.iter().enumerate() {
-        if slice.step == 0 {
-            return Err(TensorError::value("slice", format!("step of axis {axis} must not be 0")));
-        }
-        let (start, len) = slice.resolve(out.shape()[axis]).unwrap_or((0, 0));
-        out = out.slice_axis(axis, start, len, slice.step)?;
-    }
-    Ok(out)
-}
-
+/// Methods of typed and of erased tensors: a clone of the tensor under a derived layout.
 macro_rules! views {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*);)*) => {
         impl<T: Scalar> Tensor<T> {
             $($(#[$doc])*
             #[inline]
             pub fn $name(&self, $($arg: $ty),*) -> Result<Self> {
-                Ok(self.with_layout(self.layout.$name($($arg),*)?))
+                let layout = self.layout().$name($($arg),*)?;
+                // SAFETY: a view of this tensor.
+                Ok(unsafe { self.clone().with_layout(layout) })
             })*
-
-            /// The part of each leading axis that its slice names; axes without a slice stay whole.
-            ///
-            /// # Errors
-            /// [`TensorError::Shape`] for more slices than axes, [`TensorError::Value`] for step 0.
-            pub fn slice(&self, slices: &[Slice]) -> Result<Self> {
-                Ok(self.with_layout(slice_layout(&self.layout, slices)?))
-            }
-
-            /// The same memory under another layout. The caller has derived it from this one.
-            #[inline]
-            pub(crate) fn with_layout(&self, layout: Layout) -> Self {
-                Self { layout, ..self.clone() }
-            }
         }
 
         impl AnyTensor {
             $($(#[$doc])*
             #[inline]
             pub fn $name(&self, $($arg: $ty),*) -> Result<Self> {
-                Ok(self.with_layout(self.layout().$name($($arg),*)?))
+                let layout = self.layout().$name($($arg),*)?;
+                // SAFETY: a view of this tensor.
+                Ok(unsafe { self.clone().with_layout(layout) })
             })*
-
-            /// The part of each leading axis that its slice names; axes without a slice stay whole.
-            ///
-            /// # Errors
-            /// [`TensorError::Shape`] for more slices than axes, [`TensorError::Value`] for step 0.
-            pub fn slice(&self, slices: &[Slice]) -> Result<Self> {
-                Ok(self.with_layout(slice_layout(self.layout(), slices)?))
-            }
         }
     };
 }
@@ -139,6 +107,33 @@ views! {
     unsqueeze(axis: usize);
     /// Removes an axis of size 1.
     squeeze(axis: usize);
+    /// The part of each leading axis that its slice names; axes without a slice stay whole.
+    ///
+    /// # Errors
+    /// [`TensorError::Shape`] for more slices than axes, [`TensorError::Value`] for step 0.
+    slice(slices: &[Slice]);
+}
+
+impl Layout {
+    /// The part of each leading axis that its slice names; axes without a slice stay whole.
+    ///
+    /// # Errors
+    /// [`TensorError::Shape`] for more slices than axes, [`TensorError::Value`] for step 0.
+    pub fn slice(&self, slices: &[Slice]) -> Result<Self> {
+        if slices.len() > self.rank() {
+            return Err(TensorError::shape("slice", self.shape(), "at most one slice per axis"));
+        }
+        let mut out = self.clone();
+        for (axis, slice) in slices.iter().enumerate() {
+            if slice.step == 0 {
+                let message = format!("step of axis {axis} must not be 0");
+                return Err(TensorError::value("slice", message));
+            }
+            let (start, len) = slice.resolve(out.shape()[axis]).unwrap_or((0, 0));
+            out = out.slice_axis(axis, start, len, slice.step)?;
+        }
+        Ok(out)
+    }
 }
 
 impl<T: Scalar> Tensor<T> {
@@ -148,14 +143,27 @@ impl<T: Scalar> Tensor<T> {
     /// # Errors
     /// [`TensorError::ShapeMismatch`] if the element counts differ.
     pub fn reshape(&self, shape: &[usize]) -> Result<Self> {
-        match self.layout.reshape(shape)? {
-            Some(layout) => Ok(self.with_layout(layout)),
-            None => {
-                let copy = crate::copy::to_contiguous(self)?;
-                let layout = Layout::contiguous("reshape", shape, size_of::<T>())?;
-                Ok(copy.with_layout(layout))
-            }
-        }
+        self.clone().into_shape(shape)
+    }
+
+    /// [`Tensor::reshape`] by value: keeps a unique buffer unique.
+    pub(crate) fn into_shape(self, shape: &[usize]) -> Result<Self> {
+        let (x, layout) = match self.layout().reshape(shape)? {
+            Some(layout) => (self, layout),
+            None => (
+                crate::copy::to_contiguous(&self)?,
+                Layout::contiguous("reshape", shape, size_of::<T>())?,
+            ),
+        };
+        // SAFETY: a view of the tensor, or of its row-major copy, with as many elements.
+        Ok(unsafe { x.with_layout(layout) })
+    }
+
+    /// [`Tensor::permute`] by value: keeps a unique buffer unique.
+    pub(crate) fn into_permuted(self, axes: &[usize]) -> Result<Self> {
+        let layout = self.layout().permute(axes)?;
+        // SAFETY: a view of this tensor.
+        Ok(unsafe { self.with_layout(layout) })
     }
 }
 

@@ -23,8 +23,9 @@ use crate::loops::fuse::Fused;
 use crate::loops::parallel::{self, SendPtr};
 use crate::loops::stage::{self, Scratch};
 use crate::loops::{self};
+use crate::output::Output;
 use crate::route::{Path, Route};
-use crate::tensor::{Output, Tensor};
+use crate::tensor::Tensor;
 
 /// Elements of a row that are folded into one partial result.
 const BLOCK: usize = 1 << 14;
@@ -38,6 +39,8 @@ const SHORT: usize = 16;
 const TILE: usize = 1024;
 /// Most results for which a reduction across rows is not planned.
 const FEW: usize = 256;
+/// Most partial results that wait to be merged.
+const SLOTS: usize = 1 << 12;
 /// Rows folded into one tile before it is merged: bounds the growth of rounding errors.
 const ROWS: usize = 256;
 
@@ -53,7 +56,7 @@ pub fn reduce<T: Scalar, F: Fold<T>>(
     x: &Tensor<T>,
     axes: &[usize],
 ) -> Result<Tensor<F::Out>> {
-    const { assert!(size_of::<F::Acc>() <= ACC_BYTES && align_of::<F::Acc>() <= 64) };
+    const { assert!(size_of::<F::Acc>() <= ACC_BYTES && align_of::<F::Acc>() <= 16) };
     let (shape, reduced) = reduced_shape(F::NAME, x.shape(), axes)?;
     let n: usize = reduced.iter().fold(1usize, |n, &axis| n.wrapping_mul(x.shape()[axis]));
     if n == 0 && !F::HAS_IDENTITY && !shape.contains(&0) {
@@ -437,26 +440,32 @@ impl Plan {
             });
             return;
         }
-        let mut partials = vec![0u128; blocks * acc_size.div_ceil(16)];
+        // Partial results are merged in order, some of them at a time: slot 0 is the result so far.
+        let most = blocks.min(SLOTS);
+        let mut partials = vec![0u128; (most + 1) * acc_size.div_ceil(16)];
         let slots = SendPtr(partials.as_mut_ptr().cast::<u8>());
         let slot = |b: usize| slots.get().wrapping_add(b * acc_size);
+        let per_chunk = (BLOCK / len).max(1);
         for i in 0..results {
             let base = self.kept_at(i).1;
-            let per_chunk = (BLOCK / len).max(1);
-            parallel::for_each(blocks.div_ceil(per_chunk), parallel, &|chunk| {
-                let mut scratch = Scratch::new();
-                for b in chunk * per_chunk..((chunk + 1) * per_chunk).min(blocks) {
-                    // SAFETY: the block exists and its slot is written once.
-                    unsafe { self.fold_block(fold, base, b, slot(b), &mut scratch) };
-                }
-            });
-            // SAFETY: every slot is written; the result is in range.
-            unsafe {
-                for b in 1..blocks {
-                    fold.merge(slot(0), slot(b), 1);
-                }
-                fold.finish(slot(0), n, place(i), 0, 1);
+            // SAFETY: there is a slot 0.
+            unsafe { fold.init(slot(0), 1) };
+            for first in (0..blocks).step_by(most) {
+                let count = most.min(blocks - first);
+                parallel::for_each(count.div_ceil(per_chunk), parallel, &|chunk| {
+                    let mut scratch = Scratch::new();
+                    for b in chunk * per_chunk..((chunk + 1) * per_chunk).min(count) {
+                        // SAFETY: the block exists and its slot is written once.
+                        unsafe {
+                            self.fold_block(fold, base, first + b, slot(1 + b), &mut scratch);
+                        }
+                    }
+                });
+                // SAFETY: these slots are written.
+                unsafe { (1..=count).for_each(|b| fold.merge(slot(0), slot(b), 1)) };
             }
+            // SAFETY: the result is in range.
+            unsafe { fold.finish(slot(0), n, place(i), 0, 1) };
         }
     }
 
@@ -467,7 +476,9 @@ impl Plan {
         let [_, acc_size, out_size] = fold.sizes();
         let k = self.kept.rank() - 1;
         let outer: usize = self.kept.shape[..k].iter().product();
-        let tiles = width.div_ceil(TILE);
+        // A gathered row of a tile fits the scratch, whatever the size of its elements.
+        let most = TILE.min(self.capacity());
+        let tiles = width.div_ceil(most);
         let rows = self.rows_per_result();
         let parallel = parallel::worthwhile(outer.saturating_mul(width).saturating_mul(n), 1);
         // Groups of rows, each with partial results of its own: for few, long columns.
@@ -486,8 +497,8 @@ impl Plan {
             let mut tile_acc = Tile::new();
             for job in chunk * per_chunk..((chunk + 1) * per_chunk).min(jobs) {
                 let (group, tile) = (job % groups, job / groups);
-                let (o, from) = (tile / tiles, tile % tiles * TILE);
-                let cols = TILE.min(width - from);
+                let (o, from) = (tile / tiles, tile % tiles * most);
+                let cols = most.min(width - from);
                 let out_step = self.kept.strides[0][k];
                 let to = Self::position(&self.kept, 0, k, o) + from as isize * out_step;
                 let base = Self::position(&self.kept, 1, k, o) + from as isize * across;

@@ -14,6 +14,7 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use crate::error::{Result, TensorError};
 use crate::pool;
@@ -40,15 +41,18 @@ enum Owner {
 }
 
 struct Block {
+    /// First byte, unless the block is inline.
     ptr: NonNull<u8>,
     len: usize,
     owner: Owner,
     inline: Inline,
 }
 
-/// Room for a small block, aligned like one from the allocator.
+/// Room for a small block, aligned like one from the allocator. All access is through pointers that
+/// the cell hands out, never through a reference to the block: pointers that were handed out before
+/// stay valid.
 #[repr(align(16))]
-struct Inline(#[allow(dead_code)] UnsafeCell<MaybeUninit<[u8; INLINE]>>);
+struct Inline(UnsafeCell<MaybeUninit<[u8; INLINE]>>);
 
 impl Inline {
     #[inline(always)]
@@ -57,10 +61,21 @@ impl Inline {
     }
 }
 
-// SAFETY: a block is plain memory; writes need `&mut Buffer` of a unique owner.
+// SAFETY: a block is plain memory; writes need a `Buffer` that is its only handle.
 unsafe impl Send for Block {}
 // SAFETY: shared access only reads.
 unsafe impl Sync for Block {}
+
+impl Block {
+    /// First byte.
+    #[inline]
+    fn first(&self) -> *mut u8 {
+        match self.owner {
+            Owner::Inline => self.inline.0.get().cast(),
+            _ => self.ptr.as_ptr(),
+        }
+    }
+}
 
 impl Drop for Block {
     fn drop(&mut self) {
@@ -76,6 +91,18 @@ impl Drop for Block {
 fn small_layout(len: usize) -> AllocLayout {
     // SAFETY: the alignment is a power of two and len < pool::SMALLEST, so nothing overflows.
     unsafe { AllocLayout::from_size_align_unchecked(len.max(1), SMALL_ALIGN) }
+}
+
+/// A vector of `len` elements whose number a caller chose.
+///
+/// # Errors
+/// [`TensorError::OutOfMemory`].
+pub(crate) fn collect<T>(len: usize, elements: impl Iterator<Item = T>) -> Result<Vec<T>> {
+    let mut out = Vec::new();
+    let bytes = len.saturating_mul(size_of::<T>());
+    out.try_reserve_exact(len).map_err(|_| TensorError::OutOfMemory { bytes })?;
+    out.extend(elements.take(len));
+    Ok(out)
 }
 
 /// A reference-counted block of bytes. Cloning shares it.
@@ -102,12 +129,7 @@ impl Buffer {
     pub fn alloc(len: usize) -> Result<Self> {
         if len <= INLINE {
             let (ptr, owner) = (NonNull::dangling(), Owner::Inline);
-            let mut block = Arc::new(Block { ptr, len, owner, inline: Inline::new() });
-            if let Some(block) = Arc::get_mut(&mut block) {
-                // The header stays where it is as long as there are handles to it.
-                block.ptr = NonNull::from(&block.inline.0).cast();
-            }
-            return Ok(Self(block));
+            return Ok(Self(Arc::new(Block { ptr, len, owner, inline: Inline::new() })));
         }
         let (ptr, owner) = if len < pool::SMALLEST {
             // SAFETY: the layout has a nonzero size.
@@ -148,16 +170,22 @@ impl Buffer {
     /// First byte.
     #[inline]
     pub fn as_ptr(&self) -> *const u8 {
-        self.0.ptr.as_ptr()
+        self.0.first()
     }
 
     /// First byte, for writing: only for the single owner of memory that is ours.
     #[inline]
     pub fn as_mut_ptr(&mut self) -> Option<*mut u8> {
-        let block = Arc::get_mut(&mut self.0)?;
-        match block.owner {
+        // `Arc::get_mut` without the `&mut Block`, which would end the pointers handed out before.
+        // There are no weak handles, and with `&mut self` nobody can clone this one.
+        if Arc::strong_count(&self.0) != 1 {
+            return None;
+        }
+        // What other handles did before they were dropped has happened.
+        fence(Ordering::Acquire);
+        match self.0.owner {
             Owner::Foreign(_) => None,
-            _ => Some(block.ptr.as_ptr()),
+            _ => Some(self.0.first()),
         }
     }
 
@@ -186,7 +214,7 @@ impl Buffer {
 
 impl std::fmt::Debug for Buffer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Buffer").field("ptr", &self.0.ptr).field("len", &self.0.len).finish()
+        f.debug_struct("Buffer").field("ptr", &self.as_ptr()).field("len", &self.0.len).finish()
     }
 }
 

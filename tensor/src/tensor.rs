@@ -1,13 +1,14 @@
 //! The typed tensor: a buffer seen through a layout.
 
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
+use t4a_algebra::scalar::assert_storable;
 use t4a_algebra::{Numeric, Scalar};
 
 use crate::error::{Result, TensorError};
 use crate::layout::Layout;
+use crate::output::Output;
 use crate::route::Route;
 use crate::storage::Buffer;
 
@@ -23,10 +24,10 @@ use crate::storage::Buffer;
 // do not depend on `T`.
 #[repr(C)]
 pub struct Tensor<T> {
-    pub(crate) buffer: Buffer,
-    pub(crate) layout: Layout,
-    pub(crate) route: Route,
-    pub(crate) element: PhantomData<T>,
+    buffer: Buffer,
+    layout: Layout,
+    route: Route,
+    element: PhantomData<T>,
 }
 
 impl Tensor<()> {
@@ -34,6 +35,17 @@ impl Tensor<()> {
     #[inline]
     pub(crate) fn first(&self, size: usize) -> *const u8 {
         self.buffer.as_ptr().wrapping_add(self.layout.offset() * size)
+    }
+
+    /// First byte of element `[0, …, 0]` for writing, if the memory has no other owner and nothing
+    /// in it but the elements, of `size` bytes each.
+    #[inline]
+    pub(crate) fn first_mut(&mut self, size: usize) -> Option<*mut u8> {
+        if self.buffer.len() != self.layout.numel() * size {
+            return None;
+        }
+        let offset = self.layout.offset() * size;
+        self.buffer.as_mut_ptr().map(|ptr| ptr.wrapping_add(offset))
     }
 }
 
@@ -50,117 +62,44 @@ impl<T> Clone for Tensor<T> {
 }
 
 impl<T> Tensor<T> {
-    /// The same memory with another element type. The caller knows that it holds that type.
+    /// A tensor of its parts.
+    ///
+    /// # Safety
+    /// The buffer is aligned for `T` and holds initialised, valid values of it, and every element of
+    /// the layout lies inside.
     #[inline]
-    pub(crate) fn retag<U>(self) -> Tensor<U> {
+    pub(crate) unsafe fn from_raw(buffer: Buffer, layout: Layout) -> Self {
+        Self { buffer, layout, route: Route::default(), element: PhantomData }
+    }
+
+    /// The same memory with another element type.
+    ///
+    /// # Safety
+    /// It holds valid values of that type, or of the type that an erased tensor stands for.
+    #[inline]
+    pub(crate) unsafe fn retag<U>(self) -> Tensor<U> {
         Tensor { buffer: self.buffer, layout: self.layout, route: self.route, element: PhantomData }
     }
 
-    /// The same tensor with another route tag.
-    #[inline]
-    pub fn with_route(mut self, route: Route) -> Self {
-        self.route = route;
-        self
-    }
-}
-
-impl<T: Scalar> Tensor<T> {
-    /// Takes over the elements of a vector in row-major order. No copy.
-    ///
-    /// # Errors
-    /// [`TensorError::Shape`] if the length is not the element count of the shape.
-    pub fn from_vec(data: Vec<T>, shape: &[usize]) -> Result<Self> {
-        let layout = Self::layout_for("from_vec", data.len(), shape)?;
-        let bytes = size_of_val(data.as_slice());
-        let ptr = NonNull::from(data.as_slice()).cast();
-        // SAFETY: the heap block of a vector stays where it is while the vector is owned, and
-        // its elements are initialised.
-        let buffer = unsafe { Buffer::from_foreign(ptr, bytes, Box::new(data)) };
-        Ok(Self { buffer, layout, route: Route::default(), element: PhantomData })
-    }
-
-    /// Copies elements in row-major order.
-    ///
-    /// # Errors
-    /// As [`Tensor::from_vec`].
-    pub fn from_slice(data: &[T], shape: &[usize]) -> Result<Self> {
-        Self::layout_for("from_slice", data.len(), shape)?;
-        let mut out = Output::new("from_slice", shape)?;
-        // SAFETY: `&[T]` and `&[MaybeUninit<T>]` have the same layout, and reading is all we do.
-        let data = unsafe { &*(std::ptr::from_ref(data) as *const [MaybeUninit<T>]) };
-        out.as_mut_slice().copy_from_slice(data);
-        // SAFETY: every element was written.
-        Ok(unsafe { out.assume_init() })
-    }
-
-    fn layout_for(op: &'static str, len: usize, shape: &[usize]) -> Result<Layout> {
-        let layout = Layout::contiguous(op, shape, size_of::<T>())?;
-        if layout.numel() != len {
-            return Err(TensorError::shapes(
-                op,
-                &[len],
-                shape,
-                "as many elements as the shape has",
-            ));
-        }
-        Ok(layout)
-    }
-
-    /// A tensor of equal elements.
-    ///
-    /// # Errors
-    /// [`TensorError::SizeOverflow`], [`TensorError::OutOfMemory`].
-    pub fn full(shape: &[usize], value: T) -> Result<Self> {
-        let mut out = Output::new("full", shape)?;
-        out.as_mut_slice().fill(MaybeUninit::new(value));
-        // SAFETY: every element was written.
-        Ok(unsafe { out.assume_init() })
-    }
-
-    /// A tensor whose element at row-major position `i` is `f(i)`.
-    ///
-    /// # Errors
-    /// As [`Tensor::full`].
-    pub fn from_fn(shape: &[usize], f: impl FnMut(usize) -> T) -> Result<Self> {
-        let mut out = Output::new("from_fn", shape)?;
-        let mut f = f;
-        for (i, slot) in out.as_mut_slice().iter_mut().enumerate() {
-            slot.write(f(i));
-        }
-        // SAFETY: every element was written.
-        Ok(unsafe { out.assume_init() })
-    }
-
-    /// A tensor over an existing buffer.
-    ///
-    /// # Errors
-    /// [`TensorError::Shape`] if the layout reaches outside of the buffer or the memory is not
-    /// aligned for `T`.
+    /// The same memory under another layout; keeps a unique buffer unique.
     ///
     /// # Safety
-    /// The buffer holds initialised, valid values of `T`.
-    pub unsafe fn from_buffer(buffer: Buffer, layout: Layout) -> Result<Self> {
-        let reject = |required| Err(TensorError::shape("from_buffer", layout.shape(), required));
-        if !buffer.as_ptr().cast::<T>().is_aligned() {
-            return reject("memory aligned for the element type");
-        }
-        let len = buffer.len() / size_of::<T>().max(1);
-        match Layout::from_parts(layout.shape(), layout.strides(), layout.offset(), len) {
-            Ok(_) => Ok(Self { buffer, layout, route: Route::default(), element: PhantomData }),
-            Err(_) => reject("every element inside of the buffer"),
-        }
-    }
-
-    /// Sizes of the axes.
+    /// The layout is that of this tensor after view operations.
     #[inline]
-    pub fn shape(&self) -> &[usize] {
-        self.layout.shape()
+    pub(crate) unsafe fn with_layout(self, layout: Layout) -> Self {
+        Self { layout, ..self }
     }
 
     /// Shape, strides and offset.
     #[inline]
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Sizes of the axes.
+    #[inline]
+    pub fn shape(&self) -> &[usize] {
+        self.layout.shape()
     }
 
     /// Number of axes.
@@ -181,10 +120,99 @@ impl<T: Scalar> Tensor<T> {
         &self.buffer
     }
 
+    /// The memory below, by value: keeps a unique buffer unique.
+    #[inline]
+    pub fn into_buffer(self) -> Buffer {
+        self.buffer
+    }
+
     /// How this tensor was computed.
     #[inline]
     pub fn route(&self) -> Route {
         self.route
+    }
+
+    /// The same tensor with another route tag.
+    #[inline]
+    pub fn with_route(mut self, route: Route) -> Self {
+        self.route = route;
+        self
+    }
+}
+
+impl<T: Scalar> Tensor<T> {
+    /// Takes over the elements of a vector in row-major order. No copy.
+    ///
+    /// # Errors
+    /// [`TensorError::Shape`] if the length is not the element count of the shape.
+    pub fn from_vec(data: Vec<T>, shape: &[usize]) -> Result<Self> {
+        const { assert_storable::<T>() };
+        let layout = Self::layout_for("from_vec", data.len(), shape)?;
+        let bytes = size_of_val(data.as_slice());
+        let ptr = NonNull::from(data.as_slice()).cast();
+        // SAFETY: the heap block of a vector stays where it is while the vector is owned, and
+        // its elements are initialised.
+        let buffer = unsafe { Buffer::from_foreign(ptr, bytes, Box::new(data)) };
+        Ok(Self { buffer, layout, route: Route::default(), element: PhantomData })
+    }
+
+    /// Copies elements in row-major order.
+    ///
+    /// # Errors
+    /// As [`Tensor::from_vec`].
+    pub fn from_slice(data: &[T], shape: &[usize]) -> Result<Self> {
+        Self::layout_for("from_slice", data.len(), shape)?;
+        Ok(Output::new("from_slice", shape)?.write(|out| out.copy_from(data)))
+    }
+
+    fn layout_for(op: &'static str, len: usize, shape: &[usize]) -> Result<Layout> {
+        let layout = Layout::contiguous(op, shape, size_of::<T>())?;
+        if layout.numel() != len {
+            return Err(TensorError::shapes(
+                op,
+                &[len],
+                shape,
+                "as many elements as the shape has",
+            ));
+        }
+        Ok(layout)
+    }
+
+    /// A tensor of equal elements.
+    ///
+    /// # Errors
+    /// [`TensorError::SizeOverflow`], [`TensorError::OutOfMemory`].
+    pub fn full(shape: &[usize], value: T) -> Result<Self> {
+        Ok(Output::new("full", shape)?.write(|out| out.fill(value)))
+    }
+
+    /// A tensor whose element at row-major position `i` is `f(i)`.
+    ///
+    /// # Errors
+    /// As [`Tensor::full`].
+    pub fn from_fn(shape: &[usize], f: impl FnMut(usize) -> T) -> Result<Self> {
+        Ok(Output::new("from_fn", shape)?.write(|out| out.each(f)))
+    }
+
+    /// A tensor over an existing buffer.
+    ///
+    /// # Errors
+    /// [`TensorError::Shape`] if the layout reaches outside of the buffer or the memory is not
+    /// aligned for `T`.
+    ///
+    /// # Safety
+    /// The buffer holds initialised, valid values of `T`.
+    pub unsafe fn from_buffer(buffer: Buffer, layout: Layout) -> Result<Self> {
+        const { assert_storable::<T>() };
+        let reject = |required| Err(TensorError::shape("from_buffer", layout.shape(), required));
+        if !buffer.as_ptr().cast::<T>().is_aligned() {
+            return reject("memory aligned for the element type");
+        }
+        if !layout.lies_in(buffer.len() / size_of::<T>()) {
+            return reject("every element inside of the buffer");
+        }
+        // SAFETY: just checked; the caller's promise.
+        Ok(unsafe { Self::from_raw(buffer, layout) })
     }
 
     /// Pointer to element `[0, …, 0]`; strides apply from there.
@@ -192,6 +220,12 @@ impl<T: Scalar> Tensor<T> {
     pub fn as_ptr(&self) -> *const T {
         // In bounds by the layout invariant, and one past the end at most for empty tensors.
         self.buffer.as_ptr().cast::<T>().wrapping_add(self.layout.offset())
+    }
+
+    /// First element of the memory for writing, if it has no other owner.
+    #[inline]
+    pub(crate) fn memory_mut(&mut self) -> Option<*mut T> {
+        self.buffer.as_mut_ptr().map(<*mut u8>::cast)
     }
 
     /// Pointer for writing, if the memory has no other owner.
@@ -237,9 +271,9 @@ impl<T: Scalar> Tensor<T> {
     pub fn get(&self, index: &[usize]) -> Option<T> {
         let inside =
             index.len() == self.rank() && index.iter().zip(self.shape()).all(|(i, n)| i < n);
+        let first = self.buffer.as_ptr().cast::<T>();
         // SAFETY: the index is in bounds.
-        inside
-            .then(|| unsafe { *self.buffer.as_ptr().cast::<T>().add(self.layout.position(index)) })
+        inside.then(|| unsafe { *first.add(self.layout.position(index)) })
     }
 
     /// The elements in row-major order.
@@ -282,67 +316,5 @@ impl<T: Scalar> std::fmt::Debug for Tensor<T> {
             debug.field("data", &data);
         }
         debug.finish()
-    }
-}
-
-/// Freshly allocated memory for a result: row-major, unique, not yet initialised.
-pub(crate) struct Output<T> {
-    buffer: Buffer,
-    ptr: *mut T,
-    layout: Layout,
-}
-
-impl<T: Scalar> Output<T> {
-    /// Allocates for a shape.
-    #[inline]
-    pub(crate) fn new(op: &'static str, shape: &[usize]) -> Result<Self> {
-        Self::with_layout(Layout::contiguous(op, shape, size_of::<T>())?)
-    }
-
-    /// Allocates for a dense layout with offset 0.
-    #[inline]
-    pub(crate) fn with_layout(layout: Layout) -> Result<Self> {
-        debug_assert!(layout.numel() == 0 || (layout.is_dense() && layout.offset() == 0));
-        let mut buffer = Buffer::alloc(layout.numel() * size_of::<T>())?;
-        let ptr = match buffer.as_mut_ptr() {
-            Some(ptr) if ptr.cast::<T>().is_aligned() => ptr.cast(),
-            // A fresh buffer is unique; only element types aligned to more than 64 (small
-            // blocks: 16) bytes end up here.
-            _ => return Err(TensorError::value("alloc", "element alignment above 16 bytes")),
-        };
-        Ok(Self { buffer, ptr, layout })
-    }
-
-    /// The elements in memory order.
-    #[inline]
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [MaybeUninit<T>] {
-        // SAFETY: the block holds this many elements and nobody else knows it.
-        unsafe { std::slice::from_raw_parts_mut(self.ptr.cast(), self.layout.numel()) }
-    }
-
-    /// First element.
-    #[inline]
-    pub(crate) fn as_mut_ptr(&mut self) -> *mut T {
-        self.ptr
-    }
-
-    /// Where the elements go.
-    #[inline]
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// The finished tensor.
-    ///
-    /// # Safety
-    /// Every element has been written.
-    #[inline]
-    pub(crate) unsafe fn assume_init(self) -> Tensor<T> {
-        Tensor {
-            buffer: self.buffer,
-            layout: self.layout,
-            route: Route::default(),
-            element: PhantomData,
-        }
     }
 }

@@ -9,6 +9,8 @@ mod bad_input;
 mod bool;
 mod flex_is_wrong;
 mod float;
+mod fuzz_data;
+mod fuzz_records;
 mod int;
 mod material;
 mod module;

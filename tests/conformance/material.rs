@@ -234,6 +234,19 @@ impl Case {
         case
     }
 
+    /// The absolute values in `f64`: of an operation that is a sum of products of its operands, what
+    /// the terms of each result add up to.
+    pub fn absolute(&self) -> Self {
+        let mut case = self.exact();
+        for data in case.operands.iter_mut().map(|operand| &mut operand.data) {
+            if data.dtype.is_float() {
+                let values: Vec<f64> = data.iter::<f64>().map(f64::abs).collect();
+                *data = TensorData::new(values, data.shape.clone());
+            }
+        }
+        case
+    }
+
     /// Results of [`Case::exact`] in the dtype of this case, rounded once.
     pub fn round(&self, results: Vec<TensorData>) -> Vec<TensorData> {
         let round = |data: TensorData| {
@@ -319,10 +332,21 @@ fn epsilon(dtype: DType) -> f64 {
 
 /// Whether two results are the same tensors within the tolerance; the first difference if not.
 pub fn difference(ours: &[TensorData], theirs: &[TensorData], ulps: Ulps) -> Option<String> {
+    difference_of_terms(ours, theirs, ulps, None)
+}
+
+/// [`difference`] with a tolerance relative to the terms of each result, where they are given: a sum
+/// that cancels is as inexact as what it cancels from.
+pub fn difference_of_terms(
+    ours: &[TensorData],
+    theirs: &[TensorData],
+    ulps: Ulps,
+    terms: Option<&[TensorData]>,
+) -> Option<String> {
     if ours.len() != theirs.len() {
         return Some(format!("{} results against {}", ours.len(), theirs.len()));
     }
-    for (a, b) in ours.iter().zip(theirs) {
+    for (n, (a, b)) in ours.iter().zip(theirs).enumerate() {
         // Flex forgets in gather and select that bytes are booleans.
         let forgotten = a.dtype.is_bool() && b.dtype == DType::U8;
         if a.shape != b.shape || !(a.dtype == b.dtype || forgotten) {
@@ -332,16 +356,18 @@ pub fn difference(ours: &[TensorData], theirs: &[TensorData], ulps: Ulps) -> Opt
             ));
         }
         // 16-bit floats are computed in 32 bits and rounded at the end.
-        let units = match a.dtype {
+        let (units, rounding) = match a.dtype {
             DType::F16 | DType::BF16 => {
-                ulps.0.min(2.0) * epsilon(a.dtype) + ulps.0 * epsilon(DType::F32)
+                (ulps.0 * epsilon(DType::F32), ulps.0.min(2.0) * epsilon(a.dtype))
             }
-            dtype => ulps.0 * epsilon(dtype),
+            dtype => (ulps.0 * epsilon(dtype), 0.0),
         };
+        let terms: Option<Vec<f64>> = terms.map(|terms| terms[n].iter().collect());
         let exact = |x: i128, y: i128| x == y;
         for (i, (x, y)) in a.iter::<f64>().zip(b.iter::<f64>()).enumerate() {
             let close = if a.dtype.is_float() {
-                let bound = units * x.abs().max(y.abs()).max(1e-3);
+                let size = x.abs().max(y.abs()).max(1e-3);
+                let bound = units * terms.as_ref().map_or(size, |terms| terms[i]) + rounding * size;
                 x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= bound
             } else {
                 exact(x as i128, y as i128)
@@ -378,13 +404,14 @@ pub fn agree(
     flex_is_wrong: bool,
     ours: impl FnOnce() -> Vec<TensorData>,
     flex: impl FnOnce() -> Vec<TensorData>,
+    terms: Option<Vec<TensorData>>,
 ) {
     let ours = caught(ours).unwrap_or_else(|text| panic!("{op} panics on {case:?}: {text}"));
     if flex_is_wrong {
         return;
     }
     let theirs = caught(flex).unwrap_or_else(|text| panic!("Flex {op} panics on {case:?}: {text}"));
-    if let Some(text) = difference(&ours, &theirs, ulps) {
+    if let Some(text) = difference_of_terms(&ours, &theirs, ulps, terms.as_deref()) {
         panic!("{op}: {text}\n{case:?}\nours {ours:?}\nflex {theirs:?}");
     }
 }
@@ -392,10 +419,11 @@ pub fn agree(
 /// One test per method: `name: cases, tolerance, |case, operands…| call on B;` where `B` is each
 /// backend in turn. `except` tells
 /// the cases in which Flex is wrong; `in f64` lets Flex compute in `f64`, because it rounds every
-/// intermediate value of a 16-bit operation to 16 bits and we do not.
+/// intermediate value of a 16-bit operation to 16 bits and we do not; `of terms`, for operations that
+/// are sums of products of their operands, measures the tolerance by the terms.
 #[macro_export]
 macro_rules! conform {
-    ($($name:ident: $cases:expr, $ulps:expr, $(in $precision:ident,)? $(except $except:expr,)? |$case:ident $(, $x:ident)*| $body:expr;)*) => {$(
+    ($($name:ident: $cases:expr, $ulps:expr, $(in $precision:ident,)? $(of $terms:ident,)? $(except $except:expr,)? |$case:ident $(, $x:ident)*| $body:expr;)*) => {$(
         #[test]
         #[allow(unused_mut)]
         fn $name() {
@@ -420,10 +448,21 @@ macro_rules! conform {
                     drop(operands);
                     $crate::conform!(@round asked, Read::read($body) $(, $precision)?)
                 };
-                agree(stringify!($name), &case, $ulps, except(&case), ours, flex);
+                let terms = $crate::conform!(@terms &case, |$case $(, $x)*| $body $(, $terms)?);
+                agree(stringify!($name), &case, $ulps, except(&case), ours, flex, terms);
             }
         }
     )*};
+    (@terms $given:expr, |$case:ident $(, $x:ident)*| $body:expr) => { None };
+    (@terms $given:expr, |$case:ident $(, $x:ident)*| $body:expr, terms) => {{
+        type B = burn_flex::Flex;
+        let case = $given.absolute();
+        let $case = &case;
+        let mut operands = $case.operands.iter().map(<B as Side>::make);
+        $(let $x = operands.next().expect("operand");)*
+        drop(operands);
+        Some(Read::read($body))
+    }};
     (@precision $case:ident) => { $case.clone() };
     (@precision $case:ident f64) => { $case.exact() };
     (@round $case:ident, $results:expr) => { $results };

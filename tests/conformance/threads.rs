@@ -68,3 +68,71 @@ fn a_tensor_shared_by_threads_is_not_written() {
     });
     assert!(x.into_data().iter::<f32>().all(|v| v == 1.0));
 }
+
+/// Rayon pools of users: their workers must not run one another's tasks while the engine waits.
+mod foreign_pools {
+    use super::*;
+    use burn::tensor::Distribution;
+    use rayon::prelude::*;
+
+    fn pool(threads: usize) -> rayon::ThreadPool {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
+    }
+
+    #[test]
+    fn backward_passes_in_a_par_iter_end() {
+        // Burn holds a lock while it runs a graph.
+        let device = Default::default();
+        let graphs: Vec<_> = (0..8)
+            .map(|_| {
+                let a = Tensor::<B, 2>::random([1200, 1200], Distribution::Default, &device);
+                let a = a.require_grad();
+                (a.clone(), a.matmul(Tensor::ones([1200, 64], &device)).exp().mean())
+            })
+            .collect();
+        let (send, done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            pool(3).install(|| {
+                graphs.par_iter().for_each(|(a, y)| {
+                    let grads = y.backward();
+                    assert!(a.grad(&grads).is_some());
+                });
+            });
+            send.send(()).unwrap();
+        });
+        let minutes = std::time::Duration::from_secs(300);
+        done.recv_timeout(minutes).expect("the passes wait for each other");
+    }
+
+    #[test]
+    fn operations_in_a_par_iter_are_not_nested() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let (inside, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let x = Tensor::<BurnT4a, 2>::ones([1100, 1100], &Default::default());
+        pool(2).install(|| {
+            (0..40).into_par_iter().for_each(|i| {
+                let now = inside.fetch_add(1, Ordering::SeqCst) + 1;
+                most.fetch_max(now, Ordering::SeqCst);
+                let y = (x.clone() * i as f32 * 0.01).exp().mean().into_scalar();
+                assert!((y - (i as f32 * 0.01).exp()).abs() < 1e-3 * y);
+                inside.fetch_sub(1, Ordering::SeqCst);
+            });
+        });
+        // As many at a time as the pool has workers: each holds memory for its own.
+        assert!(most.into_inner() <= 2);
+    }
+
+    #[test]
+    fn large_factorisations_in_a_par_iter_end() {
+        use burn_t4a::ext::linalg::qr;
+        let device = Default::default();
+        pool(2).install(|| {
+            (0..6).into_par_iter().for_each(|_| {
+                let a = Tensor::<BurnT4a, 2>::random([200, 200], Distribution::Default, &device);
+                let qr = qr(a.clone()).unwrap();
+                let error = (qr.q.matmul(qr.r) - a).abs().max().into_scalar();
+                assert!(error < 1e-4, "{error}");
+            });
+        });
+    }
+}

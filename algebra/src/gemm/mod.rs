@@ -81,8 +81,8 @@ pub enum Parallelism {
     /// The calling thread alone.
     #[default]
     Seq,
-    /// At most this many tasks at a time on the current rayon pool; 0 means one for each of its
-    /// threads. Small products stay on the calling thread.
+    /// At most this many threads, the calling one among them; 0 means all of
+    /// [`parallel::threads`](crate::parallel::threads). Small products stay on the calling thread.
     Threads(usize),
 }
 

@@ -4,10 +4,8 @@
 //! well. k is never cut. Blocks keep at least [`MIN_ROWS`] × [`MIN_COLS`] elements along a cut
 //! axis, so that a library that picks its kernel by shape picks the same one for every block.
 
-use rayon::prelude::*;
-
 use super::{MatMut, MatRef, Parallelism, Product};
-use crate::Scalar;
+use crate::{Scalar, parallel};
 
 /// Fewest steps per thread worth a hand-over between threads (some 10 µs).
 const MIN_STEPS: usize = 1 << 18;
@@ -81,7 +79,7 @@ fn threads(parallelism: Parallelism, steps: usize) -> usize {
         Parallelism::Seq => 1,
         _ if steps < 2 * MIN_STEPS => 1,
         Parallelism::Threads(n) => {
-            let n = if n == 0 { rayon::current_num_threads() } else { n };
+            let n = if n == 0 { parallel::threads() } else { n };
             n.min(steps / MIN_STEPS)
         }
     }
@@ -130,11 +128,7 @@ pub(super) unsafe fn for_each<T: Scalar>(p: &Product<'_, T>, kernel: impl Fn(Blo
             });
         });
     };
-    if tasks == 1 {
-        task(0);
-    } else {
-        (0..tasks).into_par_iter().with_max_len(1).for_each(task);
-    }
+    parallel::for_each_limited(tasks, threads, &task);
 }
 
 /// Calls `visit` with the offsets into A, B and C of the batch entries `first..last`.

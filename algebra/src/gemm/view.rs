@@ -57,17 +57,19 @@ fn check_bounds(
     if rows == 0 || cols == 0 {
         return Ok(());
     }
-    let mut low = offset as i128;
-    let mut high = offset as i128;
-    for (size, stride) in [(rows, row_stride), (cols, col_stride)] {
-        let reach = (size - 1) as i128 * stride as i128;
-        low += reach.min(0);
-        high += reach.max(0);
-    }
-    if low >= 0 && high < len as i128 {
-        Ok(())
-    } else {
-        Err(GemmError::OutOfBounds { rows, cols, row_stride, col_stride, offset, len })
+    let range = || {
+        let (mut low, mut high) = (offset as i128, offset as i128);
+        for (size, stride) in [(rows, row_stride), (cols, col_stride)] {
+            // Below 2¹²⁷ each, not always in sum.
+            let reach = (size - 1) as i128 * stride as i128;
+            low = low.checked_add(reach.min(0))?;
+            high = high.checked_add(reach.max(0))?;
+        }
+        Some((low, high))
+    };
+    match range() {
+        Some((low, high)) if low >= 0 && high < len as i128 => Ok(()),
+        _ => Err(GemmError::OutOfBounds { rows, cols, row_stride, col_stride, offset, len }),
     }
 }
 
@@ -302,6 +304,11 @@ mod tests {
         assert!(MatRef::strided(&data, 10, (3, 4), (-4, -1)).is_err());
         assert!(MatRef::strided(&data, 99, (0, 4), (4, 1)).is_ok());
         assert!(MatRef::strided(&data, 0, (usize::MAX, 2), (isize::MAX, 1)).is_err());
+        for stride in [isize::MIN, isize::MAX] {
+            let (all, both) = ((usize::MAX, usize::MAX), (stride, stride));
+            assert!(MatRef::strided(&data, usize::MAX, all, both).is_err());
+        }
+        assert!(MatRef::row_major(&data, usize::MAX, 0).is_ok());
     }
 
     #[test]

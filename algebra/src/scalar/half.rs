@@ -70,6 +70,15 @@ fn f64_to_f32_round_to_odd(v: f64) -> f32 {
     f32::from_bits(towards_zero | 1)
 }
 
+/// An `f64` that rounds to 16 bits as `v` does: where bits have to be dropped, the last one kept
+/// tells that something was there.
+#[inline(always)]
+pub fn u64_to_f64_round_to_odd(v: u64) -> f64 {
+    let sticky = u64::from(v & 0xfff != 0) << 12;
+    let wide = v >> 53 != 0;
+    (if wide { (v & !0xfff) | sticky } else { v }) as f64
+}
+
 macro_rules! half_float {
     ($($t:ident: $to:ident $from:ident),*) => {$(
         impl Scalar for $t {}
@@ -96,7 +105,11 @@ macro_rules! half_float {
             #[inline(always)]
             fn narrow(acc: f32) -> Self { $from(acc) }
             #[inline(always)]
-            fn from_i64(v: i64) -> Self { Self::from_f64(v as f64) }
+            fn from_i64(v: i64) -> Self {
+                let magnitude = u64_to_f64_round_to_odd(v.unsigned_abs());
+                // Not the inherent method, which drops the low 32 bits first.
+                <Self as Numeric>::from_f64(if v < 0 { -magnitude } else { magnitude })
+            }
             #[inline(always)]
             fn from_f64(v: f64) -> Self { $from(f64_to_f32_round_to_odd(v)) }
         }

@@ -27,9 +27,31 @@ use crate::gemm::Product;
 
 pub use complex::{c32, c64};
 pub use extended::{Extended, Signed};
+pub use half::u64_to_f64_round_to_odd;
 
-/// An element that a tensor can store.
+/// An element that a tensor can store: of 1 to [`MAX_BYTES`] bytes, aligned to at most
+/// [`MAX_ALIGN`]. Other types do not compile as elements of a tensor.
 pub trait Scalar: Copy + PartialEq + Debug + Send + Sync + 'static {}
+
+/// Most bytes of an element.
+pub const MAX_BYTES: usize = 8192;
+/// Greatest alignment of an element in bytes, which every allocation has.
+pub const MAX_ALIGN: usize = 16;
+
+/// Rejects, at compile time, types that are no elements: memory is handed out in blocks of whole
+/// elements with room for some of them in a scratch of fixed size.
+///
+/// ```compile_fail
+/// const { t4a_algebra::scalar::assert_storable::<[f64; 0]>() }
+/// ```
+/// ```compile_fail
+/// const { t4a_algebra::scalar::assert_storable::<[f64; 1025]>() }
+/// ```
+pub const fn assert_storable<T: Scalar>() {
+    assert!(size_of::<T>() > 0, "an element has at least one byte");
+    assert!(size_of::<T>() <= MAX_BYTES, "an element has at most 8192 bytes");
+    assert!(align_of::<T>() <= MAX_ALIGN, "an element is aligned to at most 16 bytes");
+}
 
 impl Scalar for bool {}
 impl<T: Scalar, const N: usize> Scalar for [T; N] {}

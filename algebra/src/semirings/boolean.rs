@@ -1,6 +1,6 @@
 //! (or, and).
 
-use crate::{Selective, Semiring};
+use crate::{Cancellative, Selective, Semiring};
 
 /// `a ⊕ b = a ∨ b`, `a ⊗ b = a ∧ b`, with false and true: reachability, satisfiability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -25,5 +25,12 @@ impl Selective<bool> for Boolean {
     #[inline(always)]
     fn better(a: bool, b: bool) -> bool {
         a & !b
+    }
+}
+
+impl Cancellative<bool> for Boolean {
+    #[inline(always)]
+    fn cancels(x: bool) -> bool {
+        x
     }
 }

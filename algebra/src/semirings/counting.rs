@@ -2,15 +2,25 @@
 
 use std::marker::PhantomData;
 
-use crate::{MaxPlus, Scalar, Selective, Semiring};
+use crate::{Cancellative, MaxPlus, Scalar, Semiring};
 
-/// The pairs (value, number of configurations that attain it) over a selective semiring `S`:
-/// ⊕ keeps the better value and adds the counts of equal ones, ⊗ combines values and multiplies
-/// counts.
+/// The pairs (value, number of configurations that attain it) over a semiring `S`: ⊕ keeps the
+/// better value and adds the counts of equal ones, ⊗ combines values and multiplies counts.
+///
+/// `S` must be [`Cancellative`]: (max, min) is not, as terms that differ may tie after min, and
+/// what lost before would have to be counted again.
+///
+/// ```compile_fail
+/// use t4a_algebra::{Counted, Counting, MaxMin, Semiring};
+/// let _ = <Counting<MaxMin> as Semiring<Counted<f64>>>::ZERO;
+/// ```
 ///
 /// Values are equal if neither is better, bit for bit as they were rounded: counts are exact for
-/// integers and for floats that hold integers, not for sums like 0.1 + 0.2 against 0.3.
-/// Counts are exact, or known to have exceeded `u64`: see [`Counted::count`].
+/// integers and for floats that hold integers, not for sums like 0.1 + 0.2 against 0.3. A value
+/// that is 0 of `S`, as a product that underflows, is attained by nothing. A value that absorbs
+/// others, as +∞ of (max, +), NaN or an integer at which sums saturate, hides how many attain it:
+/// its count is not known. Other counts are exact, or known to have exceeded `u64`; see
+/// [`Counted::count`] for both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counting<S = MaxPlus>(PhantomData<S>);
 
@@ -23,26 +33,57 @@ pub struct Counted<T> {
     count: u64,
 }
 
+/// Too many to count, or not known.
+const MANY: u64 = u64::MAX;
+
 impl<T> Counted<T> {
     /// `value`, attained `count` times; `u64::MAX` stands for too many to count.
+    ///
+    /// [`Counting::of`] makes elements of `Counting`, in which not every value has any count.
     #[inline(always)]
     pub const fn new(value: T, count: u64) -> Self {
         Self { value, count }
     }
 
-    /// How often the value is attained, or `None` if that exceeds `u64`.
+    /// How often the value is attained, or `None` if that exceeds `u64` or is not known.
     #[inline(always)]
     pub const fn count(self) -> Option<u64>
     where
         T: Copy,
     {
-        if self.count == u64::MAX { None } else { Some(self.count) }
+        if self.count == MANY { None } else { Some(self.count) }
+    }
+}
+
+impl<S> Counting<S> {
+    /// `value`, attained `count` times.
+    #[inline(always)]
+    pub fn of<T: Scalar>(value: T, count: u64) -> Counted<T>
+    where
+        S: Cancellative<T>,
+    {
+        if count == 0 { Counted::new(S::ZERO, 0) } else { Self::normal(value, count) }
+    }
+
+    /// The element of a value, and a count that holds if the value can be counted and is not 0.
+    #[inline(always)]
+    fn normal<T: Scalar>(value: T, count: u64) -> Counted<T>
+    where
+        S: Cancellative<T>,
+    {
+        if S::cancels(value) {
+            Counted::new(value, count)
+        } else if S::better(value, S::ZERO) {
+            Counted::new(value, MANY)
+        } else {
+            Counted::new(S::ZERO, 0)
+        }
     }
 }
 
 impl<T: Scalar> Scalar for Counted<T> {}
 
-impl<T: Scalar, S: Selective<T>> Semiring<Counted<T>> for Counting<S> {
+impl<T: Scalar, S: Cancellative<T>> Semiring<Counted<T>> for Counting<S> {
     const ZERO: Counted<T> = Counted::new(S::ZERO, 0);
     const ONE: Counted<T> = Counted::new(S::ONE, 1);
 
@@ -59,17 +100,18 @@ impl<T: Scalar, S: Selective<T>> Semiring<Counted<T>> for Counting<S> {
 
     #[inline(always)]
     fn mul(a: Counted<T>, b: Counted<T>) -> Counted<T> {
-        Counted::new(S::mul(a.value, b.value), a.count.saturating_mul(b.count))
+        Self::normal(S::mul(a.value, b.value), a.count.saturating_mul(b.count))
     }
 
     fn contains(x: Counted<T>) -> bool {
-        S::contains(x.value)
+        S::contains(x.value) && Self::of(x.value, x.count) == x
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{MaxMul, MinPlus};
 
     type Best = Counting<MaxPlus>;
 
@@ -90,5 +132,33 @@ mod tests {
         // No term at all is no term, however many were combined with it.
         assert_eq!(Best::mul(square, Best::ZERO), Best::ZERO);
         assert_eq!(many.count(), Some(1 << 40));
+    }
+
+    /// The product of two small numbers is 0, which nothing attains.
+    #[test]
+    fn underflow_leaves_nothing_to_count() {
+        type Likely = Counting<MaxMul>;
+        let small = Likely::of(1e-200, 3);
+        assert_eq!(Likely::mul(small, small), Likely::ZERO);
+        assert_eq!(Best::mul(Best::of(i8::MIN + 1, 2), Best::of(-5, 2)), Best::ZERO);
+        assert_eq!(Likely::of(0.0, 7), Likely::ZERO);
+    }
+
+    /// ∞ ⊗ (1 ⊕ 2) has one term, ∞ ⊗ 1 ⊕ ∞ ⊗ 2 two: such counts are not known.
+    #[test]
+    fn what_absorbs_hides_its_count() {
+        let far = Best::of(f64::INFINITY, 1);
+        let (one, two) = (Best::of(1.0, 1), Best::of(2.0, 1));
+        let left = Best::mul(far, Best::add(one, two));
+        let right = Best::add(Best::mul(far, one), Best::mul(far, two));
+        assert_eq!((left, left.count()), (right, None));
+        assert_eq!(Best::of(f64::NAN, 1).count(), None);
+        assert_eq!(Best::mul(Best::of(100i8, 1), Best::of(100, 1)).count(), None);
+        // Unsigned distances do not saturate at 0.
+        assert_eq!(Counting::<MinPlus>::of(0u8, 3).count(), Some(3));
+        assert!(!Best::contains(Counted::new(f64::INFINITY, 1)));
+        assert!(!Best::contains(Counted::new(1.0, 0)));
+        assert!(Best::contains(far) && Best::contains(one));
+        assert!(Best::contains(Best::of(f64::NEG_INFINITY, 0)));
     }
 }

@@ -8,7 +8,9 @@ use crate::{MaxPlus, Scalar, Selective, Semiring};
 /// every pair, and both keep the best K. Values attained twice are listed twice; short lists are
 /// padded with 0 of `S`.
 ///
-/// Elements are sorted arrays; [`KBest::of`] makes one of values in any order.
+/// Elements are sorted arrays; [`KBest::of`] makes one of values in any order. The first value is the
+/// sum over `S` itself, where a NaN comes first. Padding is no term and meets nothing, so a NaN is
+/// listed once per term that has one.
 ///
 /// Cost: ⊕ takes 2K comparisons, ⊗ at most K·ln K products, since the pair (i, j) is beaten by
 /// the (i + 1)(j + 1) − 1 pairs before it.
@@ -68,8 +70,11 @@ impl<T: Scalar, const K: usize, S: Selective<T>> Semiring<[T; K]> for KBest<K, S
     #[inline]
     fn mul(a: [T; K], b: [T; K]) -> [T; K] {
         let mut best = [S::ZERO; K];
-        for (i, &x) in a.iter().enumerate() {
-            for &y in &b[..K / (i + 1)] {
+        let terms = |x: &[T; K]| x.iter().take_while(|&&x| S::better(x, S::ZERO)).count();
+        // The first pair always: 0 ⊗ NaN is NaN.
+        let (of_a, of_b) = (terms(&a).max(1), terms(&b).max(1));
+        for (i, &x) in a.iter().enumerate().take(of_a) {
+            for &y in &b[..(K / (i + 1)).min(of_b)] {
                 insert::<S, T>(&mut best, S::mul(x, y));
             }
         }
@@ -113,5 +118,18 @@ mod tests {
             let (a, b) = (KBest::<5, MinPlus>::of(values(1)), KBest::<5, MinPlus>::of(values(7)));
             assert_eq!(KBest::<5, MinPlus>::mul(a, b).as_slice(), &pairs[..5]);
         }
+    }
+
+    /// A NaN is one term: it comes first, and does not spread to what pads the lists.
+    #[test]
+    fn one_nan_is_listed_once() {
+        type Best = KBest<3>;
+        let (nan, low) = (f64::NAN, f64::NEG_INFINITY);
+        let bits = |x: [f64; 3]| x.map(|x| if x.is_nan() { "NaN".into() } else { x.to_string() });
+        assert_eq!(bits(Best::mul(Best::of([nan]), Best::of([2.0]))), ["NaN", "-inf", "-inf"]);
+        assert_eq!(bits(Best::mul(Best::of([nan, 1.0]), Best::of([2.0]))), ["NaN", "3", "-inf"]);
+        assert_eq!(bits(Best::add(Best::of([nan]), Best::of([2.0]))), ["NaN", "2", "-inf"]);
+        // As over the semiring below, NaN among the operands is not lost.
+        assert_eq!(bits(Best::mul(Best::of([nan]), Best::of([low]))), ["NaN", "-inf", "-inf"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::gemm::Product;
 use crate::gemm::lean::{self, Lean};
-use crate::{Extended, Numeric, Selective, Semiring};
+use crate::{Cancellative, Extended, Numeric, Selective, Semiring};
 
 /// `a ⊕ b = max(a, b)`, `a ⊗ b = a·b`, with 0 and 1, on numbers ≥ 0: most probable explanations.
 ///
@@ -45,6 +45,13 @@ impl<T: Extended> Selective<T> for MaxMul {
     unsafe fn gemm_select(p: &Product<'_, T>) {
         // SAFETY: passed on.
         unsafe { lean::select::<Self, T>(p) }
+    }
+}
+
+impl<T: Extended> Cancellative<T> for MaxMul {
+    #[inline(always)]
+    fn cancels(x: T) -> bool {
+        x > T::ZERO && x < T::HIGHEST
     }
 }
 

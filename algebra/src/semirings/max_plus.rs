@@ -2,7 +2,7 @@
 
 use crate::gemm::Product;
 use crate::gemm::lean::{self, Lean};
-use crate::{Numeric, Selective, Semiring, Signed};
+use crate::{Cancellative, Numeric, Selective, Semiring, Signed};
 
 /// `a ⊕ b = max(a, b)`, `a ⊗ b = a + b`, with −∞ and 0: best scores, longest paths, ground states.
 ///
@@ -39,6 +39,13 @@ impl<T: Signed> Selective<T> for MaxPlus {
     unsafe fn gemm_select(p: &Product<'_, T>) {
         // SAFETY: passed on.
         unsafe { lean::select::<Self, T>(p) }
+    }
+}
+
+impl<T: Signed> Cancellative<T> for MaxPlus {
+    #[inline(always)]
+    fn cancels(x: T) -> bool {
+        x > T::LOWEST && x < T::HIGHEST
     }
 }
 

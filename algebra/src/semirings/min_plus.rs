@@ -2,7 +2,7 @@
 
 use crate::gemm::Product;
 use crate::gemm::lean::{self, Lean};
-use crate::{Extended, Numeric, Selective, Semiring};
+use crate::{Cancellative, Extended, Numeric, Selective, Semiring};
 
 /// `a ⊕ b = min(a, b)`, `a ⊗ b = a + b`, with +∞ and 0: shortest paths, least energies.
 ///
@@ -39,6 +39,14 @@ impl<T: Extended> Selective<T> for MinPlus {
     unsafe fn gemm_select(p: &Product<'_, T>) {
         // SAFETY: passed on.
         unsafe { lean::select::<Self, T>(p) }
+    }
+}
+
+impl<T: Extended> Cancellative<T> for MinPlus {
+    /// Unsigned sums do not saturate at 0.
+    #[inline(always)]
+    fn cancels(x: T) -> bool {
+        x < T::HIGHEST && (x > T::LOWEST || x == T::ZERO)
     }
 }
 

@@ -3,14 +3,15 @@
 //! ```text
 //!              elements            ⊕        ⊗     0     1
 //! Standard     numbers             +        ×     0     1
-//! MaxPlus      floats, signed      max      +     −∞    0     selective
-//! MinPlus      reals               min      +     +∞    0     selective
-//! MaxMul       reals ≥ 0           max      ×     0     1     selective
+//! MaxPlus      floats, signed      max      +     −∞    0     selective, cancellative
+//! MinPlus      reals               min      +     +∞    0     selective, cancellative
+//! MaxMul       reals ≥ 0           max      ×     0     1     selective, cancellative
 //! MaxMin       reals               max      min   −∞    +∞    selective
-//! Boolean      bool                or       and   false true  selective
+//! Boolean      bool                or       and   false true  selective, cancellative
 //! LogSumExp    floats              ln(eᵃ+eᵇ) +    −∞    0
-//! Counting<S>  (value, count)      better, counts of equals added; ⊗ of values, × of counts
-//! KBest<K, S>  K values, sorted    the K best of 2K; of all K² pairs
+//! Counting<S>  (value, count)      better, counts of equals added; ⊗ of values, × of counts;
+//!                                  S cancellative
+//! KBest<K, S>  K values, sorted    the K best of 2K; of all K² pairs; S selective
 //! ```
 //!
 //! ±∞ of an integer type are its extremes. **NaN** among the operands of ⊕ or ⊗ gives NaN, in

@@ -31,8 +31,9 @@ pub enum ExtError {
         "einsum: only by slicing {labels} does the plan fit its budget, and here it is not sliced"
     )]
     NotSliced { labels: String },
-    /// A value attained by more configurations than an `i64` can count.
-    #[error("einsum: a value is attained more than 2⁶³ − 1 times")]
+    /// A value attained by more configurations than an `i64` can count, or an infinity or NaN, which
+    /// absorbs others so that its configurations cannot be counted.
+    #[error("einsum: a value is attained more than 2⁶³ − 1 times, or is infinite or NaN")]
     CountOverflow,
     /// What an einsum asks for cannot be done.
     #[error(transparent)]

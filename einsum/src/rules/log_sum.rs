@@ -21,31 +21,30 @@ use t4a_tensor::{Tensor, matmul::matmul};
 use super::{Matrices, elements};
 use crate::backend::BgemmShape;
 use crate::error::Result;
+use crate::memory::{filled, mapped, zipped};
 
 /// Lost terms weigh less than 2⁻¹⁰²² / SMALLEST.
 const SMALLEST: f64 = 1e-140;
 /// LARGEST / SMALLEST is finite, with room for sums.
 const LARGEST: f64 = 1e150;
 
-/// `exp(x − max)` over rows of `width`.
+/// `x ← exp(x − max)` over rows of `width`.
 struct Exponentials<'a> {
-    of: &'a [f64],
+    of: &'a mut [f64],
     width: usize,
 }
 
 impl Loop for Exponentials<'_> {
-    type Output = Vec<f64>;
+    type Output = ();
 
     #[inline(always)]
-    fn run(self) -> Vec<f64> {
-        let mut out = self.of.to_vec();
-        for row in out.chunks_exact_mut(self.width) {
+    fn run(self) {
+        for row in self.of.chunks_exact_mut(self.width) {
             let most = row.iter().fold(f64::NEG_INFINITY, |most, &x| Real::max(most, x));
             // A row of −∞ alone: exp(−∞ − 0) = 0.
             let by = if most == f64::NEG_INFINITY { 0.0 } else { most };
             row.iter_mut().for_each(|x| *x = math::exp(*x - by));
         }
-        out
     }
 }
 
@@ -53,6 +52,8 @@ impl Loop for Exponentials<'_> {
 struct Shares<'a, F> {
     terms: &'a Terms,
     covered: Option<&'a [f64]>,
+    /// Room for the shares of one element.
+    room: Vec<f64>,
     /// Gets the number of the element, its row of A, its column of B, and the shares.
     visit: F,
 }
@@ -63,7 +64,7 @@ impl<F: FnMut(usize, usize, usize, &[f64])> Loop for Shares<'_, F> {
     #[inline(always)]
     fn run(mut self) {
         let Terms { shape: BgemmShape { batch, m, k, n }, a, b } = self.terms;
-        let mut shares = vec![0.0; *k];
+        let mut shares = self.room;
         for row in 0..batch * m {
             for col in row / m * n..(row / m + 1) * n {
                 let element = row * n + col % n;
@@ -114,12 +115,12 @@ fn transposed(x: &Tensor<f64>) -> Result<Tensor<f64>> {
     Ok(x.swap_axes(1, 2)?)
 }
 
-fn wide<T: Float>(x: &[T]) -> Vec<f64> {
-    x.iter().map(|x| x.to_f64()).collect()
+fn wide<T: Float>(x: &[T]) -> Result<Vec<f64>> {
+    mapped(x, T::to_f64)
 }
 
-fn narrow<T: Float>(x: &[f64]) -> Vec<T> {
-    x.iter().map(|&x| T::from_f64(x)).collect()
+fn narrow<T: Float>(x: &[f64]) -> Result<Vec<T>> {
+    mapped(x, T::from_f64)
 }
 
 /// `[batch, rows, cols]` with rows and columns exchanged.
@@ -134,8 +135,8 @@ fn are_moderate(x: &[f64]) -> bool {
 impl Terms {
     fn new<T: Float>(x: &Matrices<'_, T>) -> Result<Self> {
         let BgemmShape { batch, k, n, .. } = x.shape;
-        let b = exchanged(wide(&x.b), [batch, k, n])?;
-        Ok(Self { shape: x.shape, a: wide(&x.a), b })
+        let b = exchanged(wide(&x.b)?, [batch, k, n])?;
+        Ok(Self { shape: x.shape, a: wide(&x.a)?, b })
     }
 
     /// If the products apply.
@@ -145,28 +146,35 @@ impl Terms {
         if m.min(k).min(n) < 2 || !below(&self.a) || !below(&self.b) {
             return Ok(None);
         }
-        let [e, f] = [(&self.a, m), (&self.b, n)].map(|(of, rows)| {
-            Tensor::from_vec(dispatch(Exponentials { of, width: k }), &[batch, rows, k])
+        let [e, f] = [(&self.a, m), (&self.b, n)].map(|(of, rows)| -> Result<_> {
+            let mut of = mapped(of, |x| x)?;
+            dispatch(Exponentials { of: &mut of, width: k });
+            Ok(Tensor::from_vec(of, &[batch, rows, k])?)
         });
         let (e, f) = (e?, f?);
         let p = product(&e, &transposed(&f)?)?;
         Ok(Some(Factors { e, f, p }))
     }
 
-    fn shares(&self, covered: Option<&[f64]>, visit: impl FnMut(usize, usize, usize, &[f64])) {
-        dispatch(Shares { terms: self, covered, visit });
+    fn shares(
+        &self,
+        covered: Option<&[f64]>,
+        visit: impl FnMut(usize, usize, usize, &[f64]),
+    ) -> Result<()> {
+        let room = filled(self.shape.k, 0.0)?;
+        dispatch(Shares { terms: self, covered, room, visit });
+        Ok(())
     }
 }
 
 /// `g / P`, or 0 where P is small.
-fn divided(g: &[f64], p: &[f64]) -> Vec<f64> {
-    let quotient = |(&g, &p): (&f64, &f64)| if p < SMALLEST { 0.0 } else { g / p };
-    g.iter().zip(p).map(quotient).collect()
+fn divided(g: &[f64], p: &[f64]) -> Result<Vec<f64>> {
+    zipped(g, p, |g, p| if p < SMALLEST { 0.0 } else { g / p })
 }
 
 /// `x ∘ y`.
-fn hadamard(x: &[f64], y: &[f64]) -> Vec<f64> {
-    x.iter().zip(y).map(|(x, y)| x * y).collect()
+fn hadamard(x: &[f64], y: &[f64]) -> Result<Vec<f64>> {
+    zipped(x, y, |x, y| x * y)
 }
 
 fn add_scaled(to: &mut [f64], g: f64, shares: &[f64]) {
@@ -178,23 +186,25 @@ fn add_scaled(to: &mut [f64], g: f64, shares: &[f64]) {
 /// Cost: three matrix products in `f64`, mk + kn exponentials.
 pub(super) fn vjp<T: Float>(x: &Matrices<'_, T>, g: &[T]) -> Result<[Vec<T>; 2]> {
     let BgemmShape { batch, k, n, .. } = x.shape;
-    let (terms, g) = (Terms::new(x)?, wide(g));
+    let (terms, g) = (Terms::new(x)?, wide(g)?);
     let factors = if are_moderate(&g) { terms.factors()? } else { None };
-    let (mut ga, mut gb, mut covered) = (Vec::new(), Vec::new(), None);
+    let (mut ga, mut gb, covered);
     if let Some(Factors { e, f, p }) = &factors {
         let known = elements(p)?;
-        let w = Tensor::from_vec(divided(&g, &known), p.shape())?;
-        ga = hadamard(&elements(e)?, &elements(&product(&w, f)?)?);
-        gb = hadamard(&elements(f)?, &elements(&product(&transposed(&w)?, e)?)?);
+        let w = Tensor::from_vec(divided(&g, &known)?, p.shape())?;
+        ga = hadamard(&elements(e)?, &elements(&product(&w, f)?)?)?;
+        gb = hadamard(&elements(f)?, &elements(&product(&transposed(&w)?, e)?)?)?;
         covered = Some(known);
+    } else {
+        ga = filled(terms.a.len(), 0.0)?;
+        gb = filled(terms.b.len(), 0.0)?;
+        covered = None;
     }
-    ga.resize(terms.a.len(), 0.0);
-    gb.resize(terms.b.len(), 0.0);
     terms.shares(covered.as_deref(), |element, row, col, shares| {
         add_scaled(&mut ga[row * k..][..k], g[element], shares);
         add_scaled(&mut gb[col * k..][..k], g[element], shares);
-    });
-    Ok([narrow(&ga), narrow(&exchanged(gb, [batch, n, k])?)])
+    })?;
+    Ok([narrow(&ga)?, narrow(&exchanged(gb, [batch, n, k])?)?])
 }
 
 /// Tangent of C.
@@ -202,29 +212,30 @@ pub(super) fn vjp<T: Float>(x: &Matrices<'_, T>, g: &[T]) -> Result<[Vec<T>; 2]>
 /// Cost: three matrix products in `f64`, mk + kn exponentials.
 pub(super) fn jvp<T: Float>(x: &Matrices<'_, T>, da: &[T], db: &[T]) -> Result<Vec<T>> {
     let BgemmShape { batch, k, n, .. } = x.shape;
-    let (terms, da) = (Terms::new(x)?, wide(da));
-    let db = exchanged(wide(db), [batch, k, n])?;
+    let (terms, da) = (Terms::new(x)?, wide(da)?);
+    let db = exchanged(wide(db)?, [batch, k, n])?;
     let moderate = are_moderate(&da) && are_moderate(&db);
     let factors = if moderate { terms.factors()? } else { None };
-    let (mut dc, mut covered) = (Vec::new(), None);
+    let (mut dc, covered);
     if let Some(Factors { e, f, p }) = &factors {
         let known = elements(p)?;
         let moved = |x: &Tensor<f64>, by: &[f64]| -> Result<Tensor<f64>> {
-            Ok(Tensor::from_vec(hadamard(&elements(x)?, by), x.shape())?)
+            Ok(Tensor::from_vec(hadamard(&elements(x)?, by)?, x.shape())?)
         };
         let from_a = product(&moved(e, &da)?, &transposed(f)?)?;
         let from_b = product(e, &transposed(&moved(f, &db)?)?)?;
         let (from_a, from_b) = (elements(&from_a)?, elements(&from_b)?);
-        let sum: Vec<f64> = from_a.iter().zip(from_b.iter()).map(|(a, b)| a + b).collect();
-        dc = divided(&sum, &known);
+        dc = divided(&zipped(&from_a, &from_b, |a, b| a + b)?, &known)?;
         covered = Some(known);
+    } else {
+        dc = filled(x.c.len(), 0.0)?;
+        covered = None;
     }
-    dc.resize(x.c.len(), 0.0);
     terms.shares(covered.as_deref(), |element, row, col, shares| {
         let moves = da[row * k..][..k].iter().zip(&db[col * k..][..k]);
         // Terms without a share do not count, however they move.
         let terms = shares.iter().zip(moves).filter(|(share, _)| **share != 0.0);
         dc[element] = terms.map(|(share, (da, db))| share * (da + db)).sum();
-    });
-    Ok(narrow(&dc))
+    })?;
+    narrow(&dc)
 }

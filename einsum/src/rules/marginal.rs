@@ -2,7 +2,9 @@
 
 use t4a_algebra::Numeric;
 
-use super::{Differentiable, Matrices, narrowed};
+use super::{Differentiable, Matrices, narrowed, nth};
+use crate::error::Result;
+use crate::memory::filled;
 
 /// Calls `body(element, place in a, place in b, weight)` for all terms that have a share.
 #[inline]
@@ -15,9 +17,17 @@ fn shares<S: Differentiable<T>, T: Numeric>(
         if c == S::ZERO {
             return;
         }
-        for k in 0..x.shape.k {
-            let (i, j) = (at_a + k, at_b + k * x.shape.n);
-            let term = S::mul(x.a[i], x.b[j]);
+        let places = |k| (at_a + k, at_b + k * x.shape.n);
+        let term = |(i, j): (usize, usize)| S::mul(x.a[i], x.b[j]);
+        let all = (0..x.shape.k).map(places);
+        if S::absorbs(c) {
+            let equals = all.filter(|&at| S::absorbs(term(at)));
+            let share = nth(equals.clone().count());
+            equals.for_each(|(i, j)| body(element, i, j, share));
+            return;
+        }
+        for (i, j) in all {
+            let term = term((i, j));
             if term != S::ZERO {
                 body(element, i, j, S::marginal(term, c));
             }
@@ -26,15 +36,19 @@ fn shares<S: Differentiable<T>, T: Numeric>(
 }
 
 /// Cotangents of A and B, term by term.
-pub(super) fn vjp<S: Differentiable<T>, T: Numeric>(x: &Matrices<'_, T>, g: &[T]) -> [Vec<T>; 2] {
-    let (mut ga, mut gb) = (vec![T::Acc::ZERO; x.a.len()], vec![T::Acc::ZERO; x.b.len()]);
+pub(super) fn vjp<S: Differentiable<T>, T: Numeric>(
+    x: &Matrices<'_, T>,
+    g: &[T],
+) -> Result<[Vec<T>; 2]> {
+    let mut ga = filled(x.a.len(), T::Acc::ZERO)?;
+    let mut gb = filled(x.b.len(), T::Acc::ZERO)?;
     shares::<S, T>(x, |element, i, j, weight| {
         let (pa, pb) = S::partials(x.a[i], x.b[j]);
         let g = g[element].widen().mul(weight.widen());
         ga[i] = ga[i].add(g.mul(pa.widen()));
         gb[j] = gb[j].add(g.mul(pb.widen()));
     });
-    [narrowed(ga), narrowed(gb)]
+    Ok([narrowed(&ga)?, narrowed(&gb)?])
 }
 
 /// Tangent of C, term by term.
@@ -42,12 +56,12 @@ pub(super) fn jvp<S: Differentiable<T>, T: Numeric>(
     x: &Matrices<'_, T>,
     da: &[T],
     db: &[T],
-) -> Vec<T> {
-    let mut dc = vec![T::Acc::ZERO; x.c.len()];
+) -> Result<Vec<T>> {
+    let mut dc = filled(x.c.len(), T::Acc::ZERO)?;
     shares::<S, T>(x, |element, i, j, weight| {
         let (pa, pb) = S::partials(x.a[i], x.b[j]);
         let (from_a, from_b) = (da[i].widen().mul(pa.widen()), db[j].widen().mul(pb.widen()));
         dc[element] = dc[element].add(weight.widen().mul(from_a.add(from_b)));
     });
-    narrowed(dc)
+    narrowed(&dc)
 }

@@ -9,7 +9,15 @@
 //! ∂(a ⊗ b)   (b, a)     (1, 1)            (b, a)        1 to the smaller factor (1, 1)
 //! ```
 //!
-//! An element that is 0 of the semiring has no term that counts and passes on nothing.
+//! An element that is 0 of the semiring has no term that counts and passes on nothing, also if it
+//! is an operand that nothing is done to: what a derivative is does not depend on the path, or on
+//! whether a summed axis has size 1. 0 · ∞ is 0 here as it is in (max, ×), in derivatives too.
+//!
+//! **Ties** go to the first term: terms are numbered by the labels that a step sums, those that occur
+//! first in the subscripts slowest; labels that are sliced come before. Of two equal factors of
+//! (max, min) the one counts that the path names first. **NaN** wins as any best term does; over
+//! log-sum-exp it makes all shares of its sum NaN. Terms of +∞ of log-sum-exp share equally, at each
+//! step and among slices.
 //!
 //! [`Counting<S>`](t4a_algebra::Counting) has the derivative of `S` on its values: they are the
 //! contraction over `S`, and counts are locally constant.
@@ -21,6 +29,7 @@ mod winner;
 
 pub use matrices::Matrices;
 pub(crate) use matrices::elements;
+pub(crate) use winner::same;
 
 use t4a_algebra::{
     Extended, Field, Float, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Numeric, Scalar,
@@ -31,6 +40,7 @@ use t4a_tensor::matmul::{matmul, matmul_select};
 use t4a_tensor::route::{Path, Route};
 
 use crate::error::Result;
+use crate::memory::mapped;
 
 /// How a sum passes its derivative on to its terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +68,13 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
         T::ONE
     }
 
+    /// Whether `x` hides what else a sum has, as +∞ of log-sum-exp does. Terms that are `x` share such
+    /// a sum equally, others have no share.
+    fn absorbs(x: T) -> bool {
+        let _ = x;
+        false
+    }
+
     /// Complex conjugate; the identity on reals.
     fn conj(x: T) -> T {
         x
@@ -79,7 +96,7 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
     /// # Errors
     /// `OutOfMemory`.
     fn marginal_vjp(x: &Matrices<'_, T>, cotangent: &[T]) -> Result<[Vec<T>; 2]> {
-        Ok(marginal::vjp::<Self, T>(x, cotangent))
+        marginal::vjp::<Self, T>(x, cotangent)
     }
 
     /// The tangent of C where all terms share, in the same way.
@@ -87,7 +104,7 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
     /// # Errors
     /// `OutOfMemory`.
     fn marginal_jvp(x: &Matrices<'_, T>, da: &[T], db: &[T]) -> Result<Vec<T>> {
-        Ok(marginal::jvp::<Self, T>(x, da, db))
+        marginal::jvp::<Self, T>(x, da, db)
     }
 }
 
@@ -104,8 +121,20 @@ pub fn selected<S: Selective<T>, T: Scalar>(
 }
 
 /// From the accumulator, rounded once.
-fn narrowed<T: Numeric>(x: Vec<T::Acc>) -> Vec<T> {
-    x.into_iter().map(T::narrow).collect()
+fn narrowed<T: Numeric>(x: &[T::Acc]) -> Result<Vec<T>> {
+    mapped(x, T::narrow)
+}
+
+/// `g·p`, and 0 if either is, whatever the other: what nobody asks about has no derivative, and a
+/// factor that does not count gets none.
+fn scaled<T: Numeric>(g: T, p: T) -> T::Acc {
+    let none = g == T::ZERO || p == T::ZERO;
+    if none { T::Acc::ZERO } else { g.widen().mul(p.widen()) }
+}
+
+/// `1 / n`.
+pub(crate) fn nth<T: Numeric>(n: usize) -> T {
+    T::from_f64(1.0 / n as f64)
 }
 
 /// Cotangents of A and B, given that of C, for semirings that are not linear.
@@ -114,7 +143,7 @@ pub(crate) fn vjp<S: Differentiable<T>, T: Numeric>(
     cotangent: &[T],
 ) -> Result<[Vec<T>; 2]> {
     match S::SHARE {
-        Share::Winner => Ok(winner::vjp::<S, T>(x, cotangent)),
+        Share::Winner => winner::vjp::<S, T>(x, cotangent),
         _ => S::marginal_vjp(x, cotangent),
     }
 }
@@ -126,7 +155,7 @@ pub(crate) fn jvp<S: Differentiable<T>, T: Numeric>(
     db: &[T],
 ) -> Result<Vec<T>> {
     match S::SHARE {
-        Share::Winner => Ok(winner::jvp::<S, T>(x, da, db)),
+        Share::Winner => winner::jvp::<S, T>(x, da, db),
         _ => S::marginal_jvp(x, da, db),
     }
 }
@@ -182,9 +211,9 @@ impl<T: Extended> Differentiable<T> for MaxMul {
 impl<T: Extended> Differentiable<T> for MaxMin {
     const SHARE: Share = Share::Winner;
 
-    /// The left factor wins ties.
+    /// The left factor wins ties, a NaN wins over a number.
     fn partials(a: T, b: T) -> (T, T) {
-        if a <= b { (T::ONE, T::ZERO) } else { (T::ZERO, T::ONE) }
+        if a <= b || a.is_nan() { (T::ONE, T::ZERO) } else { (T::ZERO, T::ONE) }
     }
 
     fn select(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
@@ -199,10 +228,13 @@ impl<T: Float> Differentiable<T> for LogSumExp {
         (T::ONE, T::ONE)
     }
 
-    /// The share of the term in the sum, a probability. Of an infinite sum that cannot be told from
-    /// one term; the rule below can.
+    /// The share of the term in the sum, a probability.
     fn marginal(term: T, sum: T) -> T {
-        if sum.is_infinite() { T::ZERO } else { term.sub(sum).exp() }
+        term.sub(sum).exp()
+    }
+
+    fn absorbs(x: T) -> bool {
+        x == T::INFINITY
     }
 
     fn marginal_vjp(x: &Matrices<'_, T>, cotangent: &[T]) -> Result<[Vec<T>; 2]> {

@@ -8,12 +8,14 @@ use std::ops::ControlFlow;
 use t4a_algebra::Numeric;
 use t4a_algebra::gemm::NO_WINNER;
 
-use super::{Differentiable, Matrices, narrowed};
+use super::{Differentiable, Matrices, narrowed, scaled};
+use crate::error::Result;
+use crate::memory::filled;
 
 /// Equal, or both NaN.
 #[inline]
 #[allow(clippy::eq_op)]
-fn same<T: PartialEq>(a: T, b: T) -> bool {
+pub(crate) fn same<T: PartialEq>(a: T, b: T) -> bool {
     a == b || (a != a && b != b)
 }
 
@@ -51,19 +53,18 @@ fn winners<S: Differentiable<T>, T: Numeric>(
 /// Cotangents of A and B.
 ///
 /// Cost: mn scattered additions with known winners, mnk comparisons without.
-pub(super) fn vjp<S: Differentiable<T>, T: Numeric>(x: &Matrices<'_, T>, g: &[T]) -> [Vec<T>; 2] {
-    let (mut ga, mut gb) = (vec![T::Acc::ZERO; x.a.len()], vec![T::Acc::ZERO; x.b.len()]);
+pub(super) fn vjp<S: Differentiable<T>, T: Numeric>(
+    x: &Matrices<'_, T>,
+    g: &[T],
+) -> Result<[Vec<T>; 2]> {
+    let mut ga = filled(x.a.len(), T::Acc::ZERO)?;
+    let mut gb = filled(x.b.len(), T::Acc::ZERO)?;
     winners::<S, T>(x, |element, i, j| {
-        // 0 · ∞ is none: what nobody asks about has no derivative.
-        if g[element] == T::ZERO {
-            return;
-        }
-        let g = g[element].widen();
         let (pa, pb) = S::partials(x.a[i], x.b[j]);
-        ga[i] = ga[i].add(g.mul(pa.widen()));
-        gb[j] = gb[j].add(g.mul(pb.widen()));
+        ga[i] = ga[i].add(scaled(g[element], pa));
+        gb[j] = gb[j].add(scaled(g[element], pb));
     });
-    [narrowed(ga), narrowed(gb)]
+    Ok([narrowed(&ga)?, narrowed(&gb)?])
 }
 
 /// Tangent of C.
@@ -71,12 +72,11 @@ pub(super) fn jvp<S: Differentiable<T>, T: Numeric>(
     x: &Matrices<'_, T>,
     da: &[T],
     db: &[T],
-) -> Vec<T> {
-    let mut dc = vec![T::ZERO; x.c.len()];
+) -> Result<Vec<T>> {
+    let mut dc = filled(x.c.len(), T::ZERO)?;
     winners::<S, T>(x, |element, i, j| {
         let (pa, pb) = S::partials(x.a[i], x.b[j]);
-        let (from_a, from_b) = (da[i].widen().mul(pa.widen()), db[j].widen().mul(pb.widen()));
-        dc[element] = T::narrow(from_a.add(from_b));
+        dc[element] = T::narrow(scaled(da[i], pa).add(scaled(db[j], pb)));
     });
-    dc
+    Ok(dc)
 }

@@ -15,7 +15,6 @@
 #[cfg(test)]
 mod tests;
 
-use rayon::prelude::*;
 use t4a_tensor::Tensor;
 use t4a_tensor::loops::parallel;
 
@@ -156,10 +155,10 @@ fn one_by_one<T: LinalgScalar>(
         f(&parts)?.into_tensor()
     };
     let flops = 50 * n * n * n;
-    let results: Vec<_> = match count > 1 && parallel::worthwhile(count, flops) {
-        true => parallel::install(|| (0..count).into_par_iter().map(one).collect()),
-        false => (0..count).map(one).collect(),
-    };
+    let mut results: Vec<Option<Result<Tensor<T>>>> = (0..count).map(|_| None).collect();
+    parallel::for_each_mut(&mut results, parallel::worthwhile(count, flops), |index, result| {
+        *result = Some(one(index));
+    });
     let mut out = Output::<T>::new(shape.batch, n, n)?;
     let info = run(
         shape.batch,
@@ -167,16 +166,16 @@ fn one_by_one<T: LinalgScalar>(
         1,
         |_| (),
         |(), index, slot, _| match &results[index] {
-            Ok(result) => match Views::of(op, result) {
+            Some(Ok(result)) => match Views::of(op, result) {
                 Ok(views) => {
                     slot.copy_from(views.get(0));
                     Status::Done
                 }
                 Err(_) => Status::NoConvergence,
             },
-            Err(LinalgError::NonFinite { .. }) => Status::NonFinite,
-            Err(LinalgError::Singular { index, .. }) => Status::Pivot(*index),
-            Err(_) => Status::NoConvergence,
+            Some(Err(LinalgError::NonFinite { .. })) => Status::NonFinite,
+            Some(Err(LinalgError::Singular { index, .. })) => Status::Pivot(*index),
+            Some(Err(_)) | None => Status::NoConvergence,
         },
     )?;
     Ok((out.matrices()?, info))

@@ -131,6 +131,10 @@ impl AnyTensor {
                 random::normal_int::<I>(generator, shape, mean, deviation)
             }
             Distribution::Uniform(low, high) => {
+                if [low, high].iter().any(|v| !v.to_f64().is_finite()) {
+                    let message = format!("bounds must be finite, given [{low:?}, {high:?})");
+                    return Err(TensorError::value(op, message));
+                }
                 let [low, high] = [low, high].map(|v| v.as_integer().unwrap_or(v.to_i64().into()));
                 if low >= high || !fits(dtype, low) || !fits(dtype, high - 1) {
                     let message = format!("[{low}, {high}) is not a range of {dtype}");

@@ -38,7 +38,8 @@ pub struct AnyTensor {
 impl<T: Element> From<Tensor<T>> for AnyTensor {
     #[inline]
     fn from(tensor: Tensor<T>) -> Self {
-        Self { tensor: tensor.retag(), dtype: T::DTYPE }
+        // SAFETY: the tag says what the erased type stands for.
+        Self { tensor: unsafe { tensor.retag() }, dtype: T::DTYPE }
     }
 }
 
@@ -52,49 +53,49 @@ impl AnyTensor {
     /// Sizes of the axes.
     #[inline]
     pub fn shape(&self) -> &[usize] {
-        self.tensor.layout.shape()
+        self.tensor.shape()
     }
 
     /// Shape, strides and offset.
     #[inline]
     pub fn layout(&self) -> &Layout {
-        &self.tensor.layout
+        self.tensor.layout()
     }
 
     /// Number of axes.
     #[inline]
     pub fn rank(&self) -> usize {
-        self.tensor.layout.rank()
+        self.tensor.rank()
     }
 
     /// Number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
-        self.tensor.layout.numel()
+        self.tensor.numel()
     }
 
     /// The memory below.
     #[inline]
     pub fn buffer(&self) -> &Buffer {
-        &self.tensor.buffer
+        self.tensor.buffer()
     }
 
     /// The memory below, by value: keeps a unique buffer unique.
     #[inline]
     pub fn into_buffer(self) -> Buffer {
-        self.tensor.buffer
+        self.tensor.into_buffer()
     }
 
     /// How this tensor was computed.
     #[inline]
     pub fn route(&self) -> Route {
-        self.tensor.route
+        self.tensor.route()
     }
 
     /// The same tensor with another route tag.
     #[inline]
     pub fn with_route(mut self, route: Route) -> Self {
-        self.tensor.route = route;
+        self.tensor = self.tensor.with_route(route);
         self
     }
 
@@ -121,7 +122,8 @@ impl AnyTensor {
         if self.dtype != T::DTYPE {
             return Err(self.wrong_dtype::<T>());
         }
-        Ok(self.tensor.retag())
+        // SAFETY: the tag says that the elements are of type `T`.
+        Ok(unsafe { self.tensor.retag() })
     }
 
     #[cold]
@@ -145,11 +147,14 @@ impl AnyTensor {
         }, else => Err(TensorError::DTypeUnsupported { op: "from_buffer", dtype, expected: "any" }))
     }
 
-    /// The same memory under another layout. The caller has derived it from this one.
+    /// The same memory under another layout; keeps a unique buffer unique.
+    ///
+    /// # Safety
+    /// The layout is that of this tensor after view operations.
     #[inline]
-    pub(crate) fn with_layout(&self, layout: Layout) -> Self {
-        let tensor = Tensor { layout, ..self.tensor.clone() };
-        Self { tensor, dtype: self.dtype }
+    pub(crate) unsafe fn with_layout(self, layout: Layout) -> Self {
+        // SAFETY: passed on.
+        Self { tensor: unsafe { self.tensor.with_layout(layout) }, dtype: self.dtype }
     }
 
     /// The same elements in row-major order under another shape; copies only if the strides
@@ -159,7 +164,8 @@ impl AnyTensor {
     /// [`TensorError::ShapeMismatch`] if the element counts differ.
     pub fn reshape(&self, shape: &[usize]) -> Result<Self> {
         match self.layout().reshape(shape)? {
-            Some(layout) => Ok(self.with_layout(layout)),
+            // SAFETY: a view of this tensor.
+            Some(layout) => Ok(unsafe { self.clone().with_layout(layout) }),
             None => self.to_contiguous()?.reshape(shape),
         }
     }

@@ -5,7 +5,7 @@ use super::AnyTensor;
 use super::elementwise::{same_dtype, unsupported};
 use crate::dtype::DType;
 use crate::error::{Result, TensorError};
-use crate::layout::Dims;
+use crate::layout::{Dims, numel_of};
 use crate::nn::attention::{self, AttentionOptions, AttentionVjp};
 use crate::nn::conv::{self, ConvOptions};
 use crate::nn::norm::{self, NormVjp};
@@ -155,10 +155,9 @@ impl AnyTensor {
         let mut shape = Dims::from_slice(head);
         shape.push(n);
         // All rows are one matrix where the strides allow it.
-        let rows = head.iter().try_fold(1usize, |rows, &size| rows.checked_mul(size));
-        let flat = rows.map(|rows| self.layout().reshape(&[rows, *k])).transpose()?.flatten();
-        let y = match flat {
-            Some(layout) => self.with_layout(layout).matmul(weight)?.reshape(&shape)?,
+        let flat = [numel_of("linear", head)?, *k];
+        let y = match self.layout().reshape(&flat)? {
+            Some(_) => self.reshape(&flat)?.matmul(weight)?.reshape(&shape)?,
             None => self.matmul(&weight.reshape(&leading_ones(head.len() + 1, &[*k, n]))?)?,
         };
         match bias {
@@ -174,8 +173,7 @@ impl AnyTensor {
     pub fn linear_weight(&self, dy: &Self) -> Result<Self> {
         match (self.shape(), dy.shape()) {
             ([x @ .., k], [y @ .., n]) if x == y => {
-                let rows = x.iter().try_fold(1usize, |rows, &size| rows.checked_mul(size));
-                let rows = rows.ok_or_else(|| linear_shapes("linear_weight", self, dy))?;
+                let rows = numel_of("linear_weight", x)?;
                 let x = self.reshape(&[rows, *k])?.swap_axes(0, 1)?;
                 x.matmul(&dy.reshape(&[rows, *n])?)
             }

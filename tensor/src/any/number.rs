@@ -1,5 +1,6 @@
 //! A number whose type is known at run time: what scalar arguments of erased operations are.
 
+use t4a_algebra::scalar::u64_to_f64_round_to_odd;
 use t4a_algebra::{Numeric, Scalar, bf16, c32, c64, f16};
 
 /// A scalar argument of an operation on [`AnyTensor`](crate::AnyTensor)s.
@@ -74,15 +75,12 @@ macro_rules! from_number {
         impl FromNumber for $t {
             #[inline]
             fn from_number(number: Number) -> Self {
-                <$t as Numeric>::from_f64(match number {
-                    Number::Float(v) => v,
-                    Number::Int(v) => {
-                        let magnitude = to_odd(v.unsigned_abs());
-                        if v < 0 { -magnitude } else { magnitude }
-                    }
-                    Number::UInt(v) => to_odd(v),
-                    Number::Bool(v) => v.into(),
-                })
+                match number {
+                    Number::Float(v) => <$t as Numeric>::from_f64(v),
+                    Number::Int(v) => <$t as Numeric>::from_i64(v),
+                    Number::UInt(v) => <$t as Numeric>::from_f64(u64_to_f64_round_to_odd(v)),
+                    Number::Bool(v) => <$t as Numeric>::from_i64(v.into()),
+                }
             }
         }
     )*};
@@ -110,16 +108,6 @@ impl FromNumber for bool {
             Number::Bool(v) => v,
         }
     }
-}
-
-/// An `f64` that rounds to 16 bits as `v` does: where bits have to be dropped, the last one kept
-/// tells that something was there.
-fn to_odd(v: u64) -> f64 {
-    if v >> 53 == 0 {
-        return v as f64;
-    }
-    let sticky = u64::from(v & 0xfff != 0) << 12;
-    ((v & !0xfff) | sticky) as f64
 }
 
 macro_rules! into_number {

@@ -4,6 +4,9 @@
 use super::AnyTensor;
 use crate::dtype::DType;
 use crate::tensor::Tensor;
+use crate::with_dtype;
+
+use t4a_algebra::{Scalar, bf16, c32, c64, f16};
 
 /// Binds a name to a word type with the size and alignment of the dtype: `u8 u16 u32 u64`, or the
 /// complex type itself.
@@ -40,20 +43,37 @@ macro_rules! with_word {
 }
 pub(super) use with_word;
 
+/// Whether a word has the size and the alignment of the elements of a dtype.
+fn holds<W>(dtype: DType) -> bool {
+    with_dtype!(dtype, T in all => {
+        (size_of::<T>(), align_of::<T>()) == (size_of::<W>(), align_of::<W>())
+    }, else => false)
+}
+
+/// Types of which every bit pattern is a value: all dtypes but `bool`.
+pub(super) trait Word: Scalar {}
+
+macro_rules! words {
+    ($($t:ident)*) => {$(impl Word for $t {})*};
+}
+
+words!(u8 u16 u32 u64 i8 i16 i32 i64 f16 bf16 f32 f64 c32 c64);
+
 impl AnyTensor {
     /// The elements as words of type `W`, the one that [`with_word!`] binds for this dtype.
     #[inline]
-    pub(super) fn words<W>(&self) -> &Tensor<W> {
-        debug_assert_eq!(size_of::<W>(), self.dtype.size());
-        // SAFETY: as in `typed`; every bit pattern is a valid word, and sizes and alignments agree.
+    pub(super) fn words<W: Word>(&self) -> &Tensor<W> {
+        assert!(holds::<W>(self.dtype));
+        // SAFETY: as in `typed`; every bit pattern is a word, and sizes and alignments agree.
         unsafe { &*std::ptr::from_ref(&self.tensor).cast::<Tensor<W>>() }
     }
 
     /// [`AnyTensor::words`] by value: keeps a unique buffer unique.
     #[inline]
-    pub(super) fn into_words<W>(self) -> Tensor<W> {
-        debug_assert_eq!(size_of::<W>(), self.dtype.size());
-        self.tensor.retag()
+    pub(super) fn into_words<W: Word>(self) -> Tensor<W> {
+        assert!(holds::<W>(self.dtype));
+        // SAFETY: as above.
+        unsafe { self.tensor.retag() }
     }
 
     /// A tensor of words under the dtype that they were read from.
@@ -61,8 +81,9 @@ impl AnyTensor {
     /// # Safety
     /// The words are valid elements of the dtype: moved from tensors of that dtype, say.
     #[inline]
-    pub(super) unsafe fn from_words<W>(tensor: Tensor<W>, dtype: DType) -> Self {
-        debug_assert_eq!(size_of::<W>(), dtype.size());
-        Self { tensor: tensor.retag(), dtype }
+    pub(super) unsafe fn from_words<W: Scalar>(tensor: Tensor<W>, dtype: DType) -> Self {
+        assert!(holds::<W>(dtype));
+        // SAFETY: the caller's promise.
+        Self { tensor: unsafe { tensor.retag() }, dtype }
     }
 }

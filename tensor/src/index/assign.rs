@@ -8,9 +8,10 @@ use super::put::writable;
 use super::tiles::Tiles;
 use super::{ROUTE, sized};
 use crate::error::{Result, TensorError, check_axis};
-use crate::layout::{Dims, Layout};
+use crate::layout::{Dims, Layout, numel_of};
 use crate::loops::parallel::{self, SendPtr};
-use crate::tensor::{Output, Tensor};
+use crate::output::Output;
+use crate::tensor::Tensor;
 
 /// Bytes from which on a row is worth a call of its own.
 const RUN_BYTES: usize = 128;
@@ -57,8 +58,8 @@ pub fn slice_assign<T: Scalar>(
     let mut x = writable(x)?;
     // The copy of a shared tensor may lie otherwise than the tensor.
     let region = region_of(op, x.layout(), spans)?;
-    let Some(memory) = x.buffer.as_mut_ptr() else { return Ok(x) };
-    let target = memory.cast::<T>().wrapping_add(region.offset());
+    let Some(memory) = x.memory_mut() else { return Ok(x) };
+    let target = memory.wrapping_add(region.offset());
     // SAFETY: the region lies inside of `x`, which is unique and injective; `values` has other
     // memory, because the memory of `x` has one owner.
     unsafe { write(SendPtr(target), region.strides(), &source, region.shape()) };
@@ -164,11 +165,13 @@ pub fn repeat<T: Scalar>(x: &Tensor<T>, axis: usize, times: usize) -> Result<Ten
     let mut shape: Dims = x.shape().into();
     let overflow = || TensorError::SizeOverflow { op, shape: x.shape().to_vec() };
     shape[axis] = shape[axis].checked_mul(times).ok_or_else(overflow)?;
-    let layout = Layout::contiguous(op, &shape, size_of::<T>())?;
+    if numel_of(op, &shape)? == 0 {
+        return Ok(Output::new(op, &shape)?.write(|out| out.copy_from(&[])).with_route(ROUTE));
+    }
     let mut apart: Dims = x.shape().into();
     apart.insert(axis, times);
     let copy = crate::copy::to_contiguous(&x.unsqueeze(axis)?.expand(&apart)?)?;
-    Ok(Tensor { layout, ..copy }.with_route(ROUTE))
+    Ok(copy.into_shape(&shape)?.with_route(ROUTE))
 }
 
 /// Writes the elements of `x` to memory with any strides.

@@ -11,9 +11,10 @@ use super::put::{index_scatter_at, writable};
 use super::take::select_at;
 use super::tiles::Tiles;
 use crate::error::{Result, TensorError};
-use crate::layout::{Dims, Layout, checked_numel, contiguous_strides};
+use crate::layout::{Dims, contiguous_strides, numel_of};
 use crate::loops::kernel::Binary;
-use crate::tensor::{Output, Tensor};
+use crate::output::Output;
+use crate::tensor::Tensor;
 
 /// `out[n…, j…] = x[index[n…, 0], …, index[n…, k − 1], j…]`.
 ///
@@ -75,20 +76,9 @@ pub(crate) fn scatter_nd_at<T: Scalar, K: Binary<T, Out = T>>(
     if !x.layout().is_contiguous() {
         x = crate::copy::to_contiguous(&x)?;
     }
-    // Moving the buffer along keeps it unique.
     let shape: Dims = x.shape().into();
-    let view = relaid(op, x, &tuples.fused)?;
-    let out = index_scatter_at(op, kernel, view, 0, Indices::new(&fused), &values)?;
-    relaid(op, out, &shape)
-}
-
-/// A contiguous tensor under another shape of equal element count.
-fn relaid<T: Scalar>(op: &'static str, x: Tensor<T>, shape: &[usize]) -> Result<Tensor<T>> {
-    let layout = match x.layout().reshape(shape)? {
-        Some(layout) => layout,
-        None => Layout::contiguous(op, shape, size_of::<T>())?,
-    };
-    Ok(Tensor { layout, ..x })
+    let view = x.into_shape(&tuples.fused)?;
+    index_scatter_at(op, kernel, view, 0, Indices::new(&fused), &values)?.into_shape(&shape)
 }
 
 /// Shapes of an access through tuples.
@@ -105,8 +95,7 @@ impl Tuples {
         let reject = || TensorError::shapes(op, x, index.shape(), required);
         let (&k, prefix) = index.shape().split_last().ok_or_else(reject)?;
         let (named, rest) = x.split_at_checked(k).ok_or_else(reject)?;
-        let overflow = || TensorError::SizeOverflow { op, shape: x.to_vec() };
-        let mut fused: Dims = SmallVec::from_slice(&[checked_numel(named).ok_or_else(overflow)?]);
+        let mut fused: Dims = SmallVec::from_slice(&[numel_of(op, named)?]);
         fused.extend_from_slice(rest);
         let mut values: Dims = prefix.into();
         values.extend_from_slice(rest);
@@ -148,7 +137,7 @@ impl Tuples {
                 return Err(index.invalid_in_tuple(op, axis, size));
             }
         }
-        let layout = Layout::contiguous(op, &[out.numel()], size_of::<u64>())?;
-        Ok(Tensor { layout, ..out })
+        let numel = out.numel();
+        out.into_shape(&[numel])
     }
 }

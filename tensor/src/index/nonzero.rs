@@ -8,7 +8,8 @@ use crate::kernels::compare::Truth;
 use crate::layout::Dims;
 use crate::loops::kernel::Unary;
 use crate::loops::parallel::{self, SendPtr};
-use crate::tensor::{Output, Tensor};
+use crate::output::Output;
+use crate::tensor::Tensor;
 
 /// Elements counted and written by one thread at a time.
 const CHUNK: usize = 1 << 16;

@@ -174,7 +174,7 @@ pub(crate) fn scatter_at<T: Scalar, K: Binary<T, Out = T>>(
 /// The tensor with memory of its own, distinct for distinct indices.
 pub(super) fn writable<T: Scalar>(x: Tensor<T>) -> Result<Tensor<T>> {
     let mut x = x;
-    if x.buffer.is_unique() && x.layout().is_injective() {
+    if x.memory_mut().is_some() && x.layout().is_injective() {
         return Ok(x);
     }
     crate::copy::to_contiguous(&x)

@@ -15,9 +15,10 @@ use super::indices::{BLOCK, Indices};
 use super::tiles::Tiles;
 use super::{ROUTE, along_axis, sized};
 use crate::error::{Result, TensorError, check_axis};
-use crate::layout::{Dims, Layout, Strides, checked_numel, contiguous_strides};
+use crate::layout::{Dims, Layout, Strides, contiguous_strides, numel_of};
 use crate::loops::parallel::SendPtr;
-use crate::tensor::{Output, Tensor};
+use crate::output::Output;
+use crate::tensor::Tensor;
 
 /// `out[…, i, …] = x[…, index[…, i, …], …]`, with `i` at `axis`.
 ///
@@ -138,9 +139,7 @@ pub(super) fn spread(
     axis: usize,
     shape: &[usize],
 ) -> Result<Layout> {
-    if checked_numel(shape).is_none() {
-        return Err(TensorError::SizeOverflow { op, shape: shape.to_vec() });
-    }
+    numel_of(op, shape)?;
     let mut strides: Strides = smallvec![0; shape.len()];
     strides[axis] = index.strides()[0];
     Layout::from_parts(shape, &strides, index.offset(), usize::MAX)

@@ -5,6 +5,7 @@
 
 use std::marker::PhantomData;
 
+use t4a_algebra::scalar::u64_to_f64_round_to_odd;
 use t4a_algebra::{Numeric, Real, Scalar, bf16, c32, c64, f16};
 
 use crate::loops::kernel::Unary;
@@ -51,17 +52,28 @@ macro_rules! casts {
     )*)*};
 }
 
-/// Casts of a primitive number to everything.
+/// Casts of a primitive number to everything. Integers of 64 bits are wider than an `f64`.
 macro_rules! primitive {
     ($($from:ident)*) => {casts! {$(
         $from => i8 i16 i32 i64 u8 u16 u32 u64 f32 f64: |x, To| x as To;
-        $from => f16 bf16: |x, To| <To as Numeric>::from_f64(x as f64);
         $from => bool: |x, To| To::from(x != (0 as $from));
         $from => c32: |x, To| To::new(x as f32, 0.0);
         $from => c64: |x, To| To::new(x as f64, 0.0);
     )*}};
 }
 primitive!(i8 i16 i32 i64 u8 u16 u32 u64 f64);
+
+casts! {
+    i8 => f16 bf16: |x, To| <To as Numeric>::from_f64(x.into());
+    i16 => f16 bf16: |x, To| <To as Numeric>::from_f64(x.into());
+    i32 => f16 bf16: |x, To| <To as Numeric>::from_f64(x.into());
+    i64 => f16 bf16: |x, To| <To as Numeric>::from_i64(x);
+    u8 => f16 bf16: |x, To| <To as Numeric>::from_f64(x.into());
+    u16 => f16 bf16: |x, To| <To as Numeric>::from_f64(x.into());
+    u32 => f16 bf16: |x, To| <To as Numeric>::from_f64(x.into());
+    u64 => f16 bf16: |x, To| <To as Numeric>::from_f64(u64_to_f64_round_to_odd(x));
+    f64 => f16 bf16: |x, To| <To as Numeric>::from_f64(x);
+}
 
 casts! {
     f32 => i8 i16 i32 i64 u8 u16 u32 u64 f32 f64: |x, To| x as To;

@@ -1,12 +1,9 @@
 //! Elementary functions.
 
-use std::mem::MaybeUninit;
-
 use t4a_algebra::Float;
 
 use super::unary;
 use crate::loops::kernel::Unary;
-use crate::loops::written;
 
 unary! {
     /// `eˣ`.
@@ -49,7 +46,7 @@ unary! {
     Round "round" 1: Float |x| x.round();
 }
 
-/// Elements that are computed in place at a time: a fraction of the first-level cache.
+/// Elements that are computed at a time: a fraction of the first-level cache.
 const PART: usize = 512;
 
 /// Kernels that vectorise over slices only: name, operation name, cost, element, slice.
@@ -66,15 +63,14 @@ macro_rules! by_slice {
             fn apply(self, x: T) -> T {
                 x.$apply()
             }
+            const PART: usize = PART;
             #[inline(always)]
-            fn apply_run(self, x: &[T], out: &mut [MaybeUninit<T>]) {
-                for (x, out) in x.chunks(PART).zip(out.chunks_mut(PART)) {
-                    for (out, &x) in out.iter_mut().zip(x) {
-                        out.write(x);
-                    }
-                    // SAFETY: just written; a run has as many elements as its result.
-                    T::$slice(unsafe { written(out) });
-                }
+            fn seed(self, x: T) -> T {
+                x
+            }
+            #[inline(always)]
+            fn complete(self, seeds: &mut [T]) {
+                T::$slice(seeds);
             }
         }
     )*};

@@ -9,6 +9,7 @@ use t4a_algebra::simd::{Loop, dispatch};
 
 use super::ahead;
 use super::kernel::{Binary, BindLeft, BindRight, Ternary, Unary};
+use super::written;
 
 /// Additions per element up to which a pass waits for memory.
 const LIGHT: usize = 4;
@@ -35,23 +36,40 @@ impl<T: Scalar, K: Unary<T>> Loop for Map<'_, T, K> {
     #[inline(always)]
     fn run(self) {
         if const { K::COST > LIGHT } {
-            return self.kernel.apply_run(self.x, self.out);
+            return elements(self.kernel, self.x, self.out);
         }
         let block = const { ahead::block(larger(size_of::<T>(), size_of::<K::Out>())) };
         let (mut x, mut out) = (self.x.chunks_exact(block), self.out.chunks_exact_mut(block));
         for (x, out) in x.by_ref().zip(out.by_ref()) {
             ahead::read(x);
             ahead::write(out);
-            self.kernel.apply_run(x, out);
+            elements(self.kernel, x, out);
         }
-        self.kernel.apply_run(x.remainder(), out.into_remainder());
+        elements(self.kernel, x.remainder(), out.into_remainder());
     }
 }
 
-/// `outᵢ = k(xᵢ)`.
+#[inline(always)]
+fn elements<T: Scalar, K: Unary<T>>(kernel: K, x: &[T], out: &mut [MaybeUninit<K::Out>]) {
+    if const { K::PART == 0 } {
+        for (out, &x) in out.iter_mut().zip(x) {
+            out.write(kernel.apply(x));
+        }
+        return;
+    }
+    for (x, out) in x.chunks(K::PART.max(1)).zip(out.chunks_mut(K::PART.max(1))) {
+        for (out, &x) in out.iter_mut().zip(x) {
+            out.write(kernel.seed(x));
+        }
+        // SAFETY: just written, with as many elements on either side.
+        kernel.complete(unsafe { written(out) });
+    }
+}
+
+/// `outᵢ = k(xᵢ)`. Both have the same length.
 #[inline]
 pub fn map<T: Scalar, K: Unary<T>>(kernel: K, x: &[T], out: &mut [MaybeUninit<K::Out>]) {
-    debug_assert_eq!(x.len(), out.len());
+    assert_eq!(x.len(), out.len());
     dispatch(Map { kernel, x, out });
 }
 

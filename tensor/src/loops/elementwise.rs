@@ -116,7 +116,7 @@ impl<'a, const M: usize> Plan<'a, M> {
         let widest = operands.iter().map(|op| op.size).max().unwrap_or(1);
         let capacity = SCRATCH_BYTES / widest;
 
-        let joined = inner < SHORT && last > 0;
+        let joined = inner < SHORT.min(capacity) && last > 0;
         let mut access = [Access::Direct; M];
         for op in 1..M {
             access[op] = match fused.strides[op][last] {

@@ -3,8 +3,6 @@
 //!
 //! `apply` should be `#[inline(always)]` and free of branches, so that loops over it vectorise.
 
-use std::mem::MaybeUninit;
-
 use t4a_algebra::Scalar;
 
 /// `T → Out`, element by element.
@@ -17,12 +15,18 @@ pub trait Unary<T: Scalar>: Copy + Send + Sync {
     const COST: usize = 1;
     /// The result for one element.
     fn apply(self, x: T) -> Self::Out;
-    /// The results for a run of equally many elements.
+    /// For kernels that vectorise over slices only: how many elements are computed at a time, by
+    /// [`Unary::complete`] from those of [`Unary::seed`]. With 0, [`Unary::apply`] serves.
+    const PART: usize = 0;
+    /// What [`Unary::complete`] starts from.
     #[inline(always)]
-    fn apply_run(self, x: &[T], out: &mut [MaybeUninit<Self::Out>]) {
-        for (out, &x) in out.iter_mut().zip(x) {
-            out.write(self.apply(x));
-        }
+    fn seed(self, x: T) -> Self::Out {
+        self.apply(x)
+    }
+    /// Turns seeds into results.
+    #[inline(always)]
+    fn complete(self, seeds: &mut [Self::Out]) {
+        let _ = seeds;
     }
 }
 

@@ -10,7 +10,6 @@
 //! fold          the two reduction loops, along a row and across rows
 //! transpose     contiguous columns to contiguous rows
 //! elementwise   walks the fused axes in tiles: stage, then contiguous
-//! parallel      splits work into fixed chunks over our own threads
 //! ```
 //!
 //! Every operand of a contiguous pass is a run of neighbours or one repeated element. What lies
@@ -24,11 +23,12 @@ pub mod elementwise;
 pub mod fold;
 pub mod fuse;
 pub mod kernel;
-pub mod parallel;
 pub mod stage;
 pub mod transpose;
 
 use std::mem::MaybeUninit;
+
+pub use t4a_algebra::parallel;
 
 /// A slice all of whose elements have been written.
 ///

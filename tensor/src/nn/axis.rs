@@ -12,8 +12,9 @@ use t4a_algebra::Float;
 use crate::error::{Result, check_axis};
 use crate::layout::Dims;
 use crate::loops::parallel::{self, SendPtr};
+use crate::output::Output;
 use crate::route::{Path, Route};
-use crate::tensor::{Output, Tensor};
+use crate::tensor::Tensor;
 
 /// Most lanes that are done side by side.
 pub(super) const WIDTH: usize = 128;
@@ -38,7 +39,7 @@ pub(super) trait Along<T: Float, const N: usize>: Copy + Sync {
 
 /// Axes in the order of memory if the tensor fills a range of it, else as they are.
 fn memory_order<T>(x: &Tensor<T>) -> SmallVec<[usize; 6]> {
-    let layout = &x.layout;
+    let layout = x.layout();
     let mut axes: SmallVec<[usize; 6]> = (0..layout.rank()).collect();
     let forward = layout.strides().iter().zip(layout.shape()).all(|(&s, &n)| n == 1 || s > 0);
     if !layout.is_contiguous() && forward && layout.is_dense() {

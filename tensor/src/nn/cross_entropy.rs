@@ -13,8 +13,9 @@ use super::lanes;
 use crate::copy::row_major;
 use crate::error::{Result, TensorError};
 use crate::loops::parallel::{self, SendPtr};
+use crate::output::Output;
 use crate::route::{Path, Route};
-use crate::tensor::{Output, Tensor};
+use crate::tensor::Tensor;
 
 /// Elements of a chunk of rows.
 const CHUNK: usize = 1 << 14;

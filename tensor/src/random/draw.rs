@@ -11,7 +11,8 @@ use t4a_algebra::{Float, Int, Numeric, Scalar, bf16, f16};
 use super::philox::{Group, LANES, Stream};
 use crate::error::Result;
 use crate::loops::parallel::{self, SendPtr};
-use crate::tensor::{Output, Tensor};
+use crate::output::Output;
+use crate::tensor::Tensor;
 
 /// Most elements that one group makes.
 pub(super) const MOST: usize = 4 * LANES;

@@ -2,8 +2,15 @@
 
 use t4a_algebra::{Scalar, bf16, f16};
 
+mod sealed {
+    /// Keeps the traits of this module to types of which the sorts know that keys and elements have
+    /// the same size and alignment, and that digits are below 256.
+    pub trait Sealed {}
+}
+use sealed::Sealed;
+
 /// Unsigned words that can be sorted by their digits.
-pub trait Word: Copy + Ord + Send + Sync + 'static {
+pub trait Word: Sealed + Copy + Ord + Send + Sync + 'static {
     /// Width.
     const BITS: u32;
     /// The eight bits from `shift` on.
@@ -28,6 +35,7 @@ pub trait Key: Word {
 
 macro_rules! words {
     ($($t:ident)*) => {$(
+        impl Sealed for $t {}
         impl Word for $t {
             const BITS: u32 = $t::BITS;
             #[inline(always)]
@@ -71,7 +79,7 @@ keys!(u8 in u64 at 32, u16 in u64 at 32, u32 in u64 at 32, u64 in u128 at 64);
 ///
 /// Floats are ordered by IEEE 754 `totalOrder`: −NaN < −∞ < … < −0 < +0 < … < +∞ < +NaN, where the
 /// sign is the bit in memory. It agrees with `<` on numbers other than zeros.
-pub trait SortKey: Scalar {
+pub trait SortKey: Sealed + Scalar {
     /// Words in the same order.
     type Key: Key;
     /// The word of an element.
@@ -122,6 +130,16 @@ macro_rules! sort_key {
 sort_key!(unsigned: u8 u16 u32 u64);
 sort_key!(signed: i8 u8, i16 u16, i32 u32, i64 u64);
 sort_key!(float: f16 u16 i16, bf16 u16 i16, f32 u32 i32, f64 u64 i64);
+
+impl Sealed for i8 {}
+impl Sealed for i16 {}
+impl Sealed for i32 {}
+impl Sealed for i64 {}
+impl Sealed for f16 {}
+impl Sealed for bf16 {}
+impl Sealed for f32 {}
+impl Sealed for f64 {}
+impl Sealed for bool {}
 
 impl SortKey for bool {
     type Key = u8;

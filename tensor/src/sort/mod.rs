@@ -28,8 +28,9 @@ use self::radix::Scratch;
 use crate::error::{Result, TensorError, check_axis};
 use crate::layout::Dims;
 use crate::loops::parallel::{self, SendPtr};
+use crate::output::Output;
 use crate::route::{Path, Route};
-use crate::tensor::{Output, Tensor};
+use crate::tensor::Tensor;
 
 const ROUTE: Route = Route::native(Path::LoopReduce);
 
@@ -77,7 +78,7 @@ pub fn sort<T: SortKey>(x: Tensor<T>, axis: usize, descending: bool) -> Result<T
         }
         sorted
     })?;
-    Ok(from_rows(rows, &back)?.with_route(ROUTE))
+    Ok(rows.into_permuted(&back)?.with_route(ROUTE))
 }
 
 /// The sorted elements and where they came from, with equal elements in their original order.
@@ -98,8 +99,8 @@ pub fn sort_with_indices<T: SortKey, I: Int>(
     sort_tagged(&rows, descending, Some(to), tagged)?;
     // SAFETY: every row of both was written.
     let (values, indices) = unsafe { (values.assume_init(), indices.assume_init()) };
-    let values = from_rows(values, &back)?.with_route(ROUTE);
-    Ok((values, from_rows(indices, &back)?.with_route(ROUTE)))
+    let values = values.into_permuted(&back)?.with_route(ROUTE);
+    Ok((values, indices.into_permuted(&back)?.with_route(ROUTE)))
 }
 
 /// Where the sorted elements come from, with equal elements in their original order.
@@ -117,7 +118,7 @@ pub fn argsort<T: SortKey, I: Int>(
     let tagged = Tags { ptr: SendPtr(indices.as_mut_ptr().cast()), write: write_indices::<T, I> };
     sort_tagged(&rows, descending, None, tagged)?;
     // SAFETY: every row was written.
-    Ok(from_rows(unsafe { indices.assume_init() }, &back)?.with_route(ROUTE))
+    Ok(unsafe { indices.assume_init() }.into_permuted(&back)?.with_route(ROUTE))
 }
 
 /// Where indices go: the integer type is a function pointer, not one more parameter of the sorts.
@@ -235,18 +236,11 @@ fn to_rows<T: Scalar>(x: Tensor<T>, axis: usize) -> Result<(Tensor<T>, Dims)> {
     for (to, &from) in axes.iter().enumerate() {
         back[from] = to;
     }
-    let layout = x.layout.permute(&axes)?;
-    // Moving the buffer along keeps a unique one unique.
-    let rows = Tensor { layout, ..x };
-    if rows.layout.is_contiguous() {
+    let rows = x.into_permuted(&axes)?;
+    if rows.layout().is_contiguous() {
         return Ok((rows, back));
     }
     Ok((crate::copy::to_contiguous(&rows)?, back))
-}
-
-fn from_rows<T: Scalar>(rows: Tensor<T>, back: &[usize]) -> Result<Tensor<T>> {
-    let layout = rows.layout.permute(back)?;
-    Ok(Tensor { layout, ..rows })
 }
 
 #[cfg(test)]

@@ -9,12 +9,11 @@ use t4a_algebra::Int;
 use t4a_algebra::simd::{Loop, dispatch};
 
 use super::radix;
-use super::{
-    Key, ROUTE, SortKey, TaggedOf, Tags, each_row, from_rows, prepare, tag, write_indices,
-};
+use super::{Key, ROUTE, SortKey, TaggedOf, Tags, each_row, prepare, tag, write_indices};
 use crate::error::{Result, TensorError};
 use crate::loops::parallel::SendPtr;
-use crate::tensor::{Output, Tensor};
+use crate::output::Output;
+use crate::tensor::Tensor;
 
 /// Elements tested at once.
 const BLOCK: usize = 64;
@@ -73,8 +72,8 @@ fn topk_rows<T: SortKey, I: Int>(
     top_of_rows(&rows, k, largest, to, tags)?;
     // SAFETY: every row of both was written.
     let (values, indices) = unsafe { (values.assume_init(), indices.assume_init()) };
-    let values = from_rows(values, &back)?.with_route(ROUTE);
-    Ok((values, from_rows(indices, &back)?.with_route(ROUTE)))
+    let values = values.into_permuted(&back)?.with_route(ROUTE);
+    Ok((values, indices.into_permuted(&back)?.with_route(ROUTE)))
 }
 
 fn top_of_rows<T: SortKey>(

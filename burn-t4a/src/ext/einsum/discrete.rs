@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use burn_backend::{Backend, DType as BurnDType, Shape, TensorData};
 use burn_tensor::{BasicOps, Bool, Float, Int, Tensor};
-use t4a_algebra::{Boolean, Counted, Counting, KBest, Scalar, Selective, Semiring, bf16, f16};
+use t4a_algebra::{
+    Boolean, Cancellative, Counted, Counting, KBest, Scalar, Selective, Semiring, bf16, f16,
+};
 use t4a_einsum::{EinsumError, Plan};
 use t4a_tensor::{AnyTensor, DType, Element, Tensor as EngineTensor, TensorError};
 
@@ -186,6 +188,18 @@ pub trait FloatSelective:
 
 impl<S: Selective<f64> + Selective<f32> + Selective<f16> + Selective<bf16>> FloatSelective for S {}
 
+/// A semiring over floats whose best terms can be counted: [`MaxPlus`](super::MaxPlus),
+/// [`MinPlus`](super::MinPlus), [`MaxMul`](super::MaxMul).
+pub trait FloatCancellative:
+    Cancellative<f64> + Cancellative<f32> + Cancellative<f16> + Cancellative<bf16>
+{
+}
+
+impl<S> FloatCancellative for S where
+    S: Cancellative<f64> + Cancellative<f32> + Cancellative<f16> + Cancellative<bf16>
+{
+}
+
 /// Calls `$f::<T>` for the float dtype of the job.
 macro_rules! by_float {
     ($job:expr, $op:literal, $t:ident => $body:expr) => {
@@ -199,7 +213,15 @@ macro_rules! by_float {
 ///
 /// The values are those of [`semiring_einsum`], with its gradient. Counts compare values bit for
 /// bit: they are exact where sums are, for floats that hold integers, and miss ties such as
-/// 0.1 + 0.2 with 0.3. An element that is 0 of the semiring is attained by none.
+/// 0.1 + 0.2 with 0.3. An element that is 0 of the semiring, as a product that underflows, is
+/// attained by none. How often an infinite value or NaN is attained cannot be told, because it
+/// absorbs what differs; that is an error. (max, min) has no counts for the same reason:
+///
+/// ```compile_fail
+/// use burn_t4a::{BurnT4a, ext::einsum::{MaxMin, counting_einsum}};
+/// let x = burn_tensor::Tensor::<BurnT4a, 1>::from_floats([1.0, 2.0], &burn_t4a::T4aDevice);
+/// let _ = counting_einsum::<MaxMin, _, 1>("i->", [&x]);
+/// ```
 ///
 /// ```
 /// use burn_t4a::ext::einsum::{MaxPlus, counting_einsum};
@@ -219,7 +241,7 @@ pub fn counting_einsum<S, B, const D: usize>(
     operands: impl Operands<Operand<B>>,
 ) -> Result<(Tensor<B, D>, Tensor<B, D, Int>)>
 where
-    S: TensorSemiring + FloatSelective,
+    S: TensorSemiring + FloatCancellative,
     B: EinsumOps,
 {
     let operands = operands.into_operands();
@@ -232,9 +254,8 @@ where
 }
 
 impl<B: Backend> Job<B> {
-    fn counts<S: Selective<T>, T: Element>(&self) -> Result<EngineTensor<i64>> {
-        let one = |x| Counted::new(x, u64::from(x != S::ZERO));
-        let found = self.contract::<Counting<S>, T, Counted<T>>(one)?;
+    fn counts<S: Cancellative<T>, T: Element>(&self) -> Result<EngineTensor<i64>> {
+        let found = self.contract::<Counting<S>, T, Counted<T>>(|x| Counting::<S>::of(x, 1))?;
         let count = |x: Counted<T>| x.count().and_then(|count| i64::try_from(count).ok());
         let counts: Option<Vec<i64>> = found.to_vec()?.into_iter().map(count).collect();
         let counts = counts.ok_or(ExtError::CountOverflow)?;

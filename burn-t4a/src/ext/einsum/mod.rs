@@ -28,8 +28,8 @@ pub use call::{
     ComplexOperand, Expression, Operand, Operands, complex_einsum, einsum, semiring_einsum,
 };
 pub use discrete::{
-    FloatSelective, HostOperand, IntSemiring, bool_einsum, counting_einsum, int_einsum,
-    k_best_einsum,
+    FloatCancellative, FloatSelective, HostOperand, IntSemiring, bool_einsum, counting_einsum,
+    int_einsum, k_best_einsum,
 };
 pub use semiring::TensorSemiring;
 pub use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};

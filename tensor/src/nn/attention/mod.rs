@@ -15,8 +15,9 @@ use t4a_algebra::{Float, Real, Standard};
 use super::{for_each_chunk, lanes};
 use crate::error::{Result, TensorError};
 use crate::loops::parallel::SendPtr;
+use crate::output::Output;
 use crate::route::{Path, Route};
-use crate::tensor::{Output, Tensor};
+use crate::tensor::Tensor;
 
 mod vjp;
 

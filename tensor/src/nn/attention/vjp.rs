@@ -18,8 +18,9 @@ use super::{AttentionOptions, MIN_PARALLEL, Operands, Scale, adjust, block, mult
 use crate::error::{Result, TensorError};
 use crate::loops::parallel::SendPtr;
 use crate::nn::{for_each_chunk, lanes};
+use crate::output::Output;
 use crate::route::{Path, Route};
-use crate::tensor::{Output, Tensor};
+use crate::tensor::Tensor;
 
 /// Scores of a block of queries: a quarter of a second-level cache in `f32`.
 const SCORES: usize = 1 << 15;

@@ -18,8 +18,9 @@ use super::geometry::Geometry;
 use crate::error::Result;
 use crate::loops::parallel::{self, SendPtr};
 use crate::nn::{for_each_chunk, lanes};
+use crate::output::Output;
 use crate::route::{Path, Route};
-use crate::tensor::{Output, Tensor};
+use crate::tensor::Tensor;
 
 /// Multiply-adds below which threads cost more than they save.
 const MIN_PARALLEL: usize = 1 << 18;
@@ -121,11 +122,13 @@ impl<T: Float> Sum<'_, T> {
     #[inline(always)]
     fn blocks<const B: usize>(self) {
         let Self { src, taps, init, out } = self;
+        let end = src.len().checked_sub(out.len());
+        assert!(taps.iter().all(|&(offset, _)| end.is_some_and(|end| offset <= end)));
         for (i, out) in out.chunks_exact_mut(B).enumerate() {
             let mut acc = [init; B];
             for &(offset, w) in taps {
-                debug_assert!(offset + (i + 1) * B <= src.len());
-                // SAFETY: every tap has as many elements after it as there are results.
+                // SAFETY: every tap has as many elements after it as there are results: checked
+                // above.
                 let x = unsafe { src.get_unchecked(offset + i * B..offset + (i + 1) * B) };
                 for (acc, &x) in acc.iter_mut().zip(x) {
                     *acc = w.mul_add(x, *acc);

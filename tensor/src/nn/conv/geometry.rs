@@ -1,7 +1,7 @@
 //! Sizes of a convolution, checked. Fewer than three spatial axes get leading ones of size 1.
 
 use crate::error::{Result, TensorError};
-use crate::layout::Dims;
+use crate::layout::{Dims, MAX_NUMEL, numel_of};
 
 /// Stride, padding and dilation along each spatial axis, and the number of groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,9 +44,12 @@ pub(super) struct Geometry {
     pub(super) dilation: [usize; 3],
 }
 
-/// Window extent `d·(k − 1) + 1` if it and all sums with the padded size stay small.
+/// Most positions along a padded axis, so that every sum of positions exists.
+const MAX_SIZE: usize = 4 * MAX_NUMEL;
+
+/// Window extent `d·(k − 1) + 1`.
 fn extent(k: usize, d: usize) -> Option<usize> {
-    (k.checked_sub(1)?).checked_mul(d)?.checked_add(1).filter(|&e| e <= isize::MAX as usize / 4)
+    (k.checked_sub(1)?).checked_mul(d)?.checked_add(1).filter(|&e| e <= MAX_SIZE)
 }
 
 impl Geometry {
@@ -80,7 +83,7 @@ impl Geometry {
                 }
             };
         }
-        Ok(Self::assemble(axes, x[0], [c, o], &x[2..], &w[2..], y, options))
+        Self::assemble(op, axes, x[0], [c, o], &x[2..], &w[2..], y, options)
     }
 
     /// For the adjoint as an operation of its own: `y: [N, O, …]`, `w: [O, C/groups, …]` and
@@ -106,7 +109,7 @@ impl Geometry {
                 full.checked_sub(options.padding[i].checked_mul(2)?)
             })();
             match size {
-                Some(size) if size <= isize::MAX as usize / 4 => x.push(size),
+                Some(size) if size <= MAX_SIZE => x.push(size),
                 _ => {
                     let required = "a result of at least no size: (in − 1)·s + d·(k − 1) + 1 ≥ 2p";
                     return Err(TensorError::shapes(op, y, w, required));
@@ -116,11 +119,13 @@ impl Geometry {
         let mut size = [1; 3];
         size[3 - axes..].copy_from_slice(&y[2..]);
         let channels = [w[1], w[0] / options.groups];
-        Ok(Self::assemble(axes, y[0], channels, &x, &w[2..], size, options))
+        Self::assemble(op, axes, y[0], channels, &x, &w[2..], size, options)
     }
 
     fn check(op: &'static str, x: &[usize], w: &[usize], options: &ConvOptions) -> Result<usize> {
         let axes = x.len().wrapping_sub(2);
+        numel_of(op, x)?;
+        numel_of(op, w)?;
         if !(1..=3).contains(&axes) {
             return Err(TensorError::shape(op, x, "[images, channels, one to three sizes]"));
         }
@@ -134,14 +139,15 @@ impl Geometry {
         }
         let ConvOptions { stride, padding, dilation, groups } = options;
         let lengths = [stride.len(), padding.len(), dilation.len()];
-        let far = |v: &Dims| v.iter().any(|&v| v > isize::MAX as usize / 8);
+        let far = |v: &Dims| v.iter().any(|&v| v > MAX_NUMEL);
         if lengths != [axes; 3]
             || stride.contains(&0)
             || dilation.contains(&0)
             || *groups == 0
             || [stride, padding, dilation].into_iter().any(far)
         {
-            let required = "one stride ≥ 1, padding and dilation ≥ 1 per axis, and groups ≥ 1";
+            let required =
+                "one stride ≥ 1, padding and dilation ≥ 1 per axis, none above 2⁴⁸, and groups ≥ 1";
             return Err(TensorError::value(op, format!("required {required}, got {options:?}")));
         }
         if !w[0].is_multiple_of(*groups) {
@@ -151,7 +157,9 @@ impl Geometry {
         Ok(axes)
     }
 
+    /// All sizes, if the three shapes have elements that can be counted.
     fn assemble(
+        op: &'static str,
         axes: usize,
         n: usize,
         [c, o]: [usize; 2],
@@ -159,14 +167,19 @@ impl Geometry {
         k: &[usize],
         y: [usize; 3],
         options: &ConvOptions,
-    ) -> Self {
+    ) -> Result<Self> {
         let pad = |from: &[usize], with: usize| {
             let mut out = [with; 3];
             out[3 - axes..].copy_from_slice(from);
             out
         };
         let groups = options.groups;
-        Self {
+        let overflow = || TensorError::SizeOverflow { op, shape: vec![groups, c, o] };
+        let far = |channels: usize| groups.checked_mul(channels).is_none();
+        if far(c) || far(o) {
+            return Err(overflow());
+        }
+        let g = Self {
             axes,
             n,
             groups,
@@ -178,7 +191,11 @@ impl Geometry {
             stride: pad(&options.stride, 1),
             padding: pad(&options.padding, 0),
             dilation: pad(&options.dilation, 1),
+        };
+        for shape in [g.x_shape(), g.y_shape(), g.w_shape()] {
+            numel_of(op, &shape)?;
         }
+        Ok(g)
     }
 
     /// Elements of a plane of x, of a window and of a plane of y.
@@ -207,9 +224,18 @@ impl Geometry {
         [self.n, self.c, self.o].contains(&0) || self.planes().contains(&0)
     }
 
-    /// Whether there are too few channels for a matrix product (bench `nn`, rows `depthwise`).
+    /// Whether there are too few channels for a matrix product (bench `nn`, rows `depthwise`), and
+    /// the padded planes on which the sums of shifted copies work are not much larger than those
+    /// that exist.
     pub(super) fn is_thin(&self) -> bool {
-        self.groups > 1 && self.c * self.o <= 4
+        let padded = (0..3).try_fold(1usize, |len, i| {
+            let reach = (self.x[i] + self.padding[i]).max((self.y[i] - 1) * self.stride[i]);
+            let size = (reach + (self.k[i] - 1) * self.dilation[i]) / self.stride[i] + 2;
+            len.checked_mul(size)?.checked_mul(self.stride[i])
+        });
+        let [x, k, y] = self.planes();
+        let room = 16 * (x + k + y) + (1 << 16);
+        self.groups > 1 && self.c * self.o <= 4 && padded.is_some_and(|padded| padded <= room)
     }
 
     /// Whether the windows of all positions, in order, are x itself.

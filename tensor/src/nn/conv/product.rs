@@ -10,8 +10,9 @@ use super::geometry::Geometry;
 use crate::error::{Result, TensorError};
 use crate::loops::parallel::SendPtr;
 use crate::nn::for_each_chunk;
+use crate::output::Output;
 use crate::route::{Path, Route};
-use crate::tensor::{Output, Tensor};
+use crate::tensor::Tensor;
 
 /// Rows of a tile: what a matrix product sums over at a time (bench `nn`, rows `conv`).
 const DEPTH: usize = 512;

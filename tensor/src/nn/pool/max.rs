@@ -14,9 +14,13 @@ use crate::error::{Result, TensorError};
 use crate::loops::parallel::{self, SendPtr};
 use crate::loops::written;
 use crate::nn::for_each_chunk;
+use crate::output::Output;
 use crate::route::{Path, Route};
-use crate::tensor::{Output, Tensor};
+use crate::storage::collect;
+use crate::tensor::Tensor;
 
+/// How many times as long as a line of x the line of all windows may be.
+const FAR: usize = 4;
 /// Elements of the planes that a task takes at least.
 const CHUNK: usize = 1 << 13;
 
@@ -104,20 +108,23 @@ fn pool<T: Float, const INDICES: bool>(
     // Along a line: where windows of step s are runs, position u lies in phase u mod s at u div s.
     let (step, padding) = (options.stride[1], options.padding[1]);
     let reach = (ow - 1) * step + (options.window[1] - 1) * options.dilation[1] + 1;
-    let pitch = reach.max(padding + w).div_ceil(step);
+    // Windows that reach far beyond x, or lie far apart, are looked at one by one instead.
+    let line = reach.max(padding + w).next_multiple_of(step);
+    let far = line > FAR * (w + 1024);
+    let pitch = if far { 0 } else { line / step };
     // Each window's first column inside of x: the answer if all elements are −∞.
     let left = |j: usize| {
         let k = padding.saturating_sub(j * step).div_ceil(options.dilation[1]);
         let at = j * step + k * options.dilation[1];
         if k < options.window[1] && at < padding + w { (at - padding) as i32 } else { -1 }
     };
-    let lefts: Vec<i32> = if INDICES { (0..ow).map(left).collect() } else { Vec::new() };
-    let work = (planes * oh * ow).saturating_mul(options.window[0] * options.window[1]);
+    let lefts: Vec<i32> = if INDICES { collect(ow, (0..ow).map(left))? } else { Vec::new() };
+    let work = options.window.into_iter().fold(planes * oh * ow, usize::saturating_mul);
     // Several planes share scratch (bench `backend`, rows `max pool`).
     let per_chunk = (CHUNK / (h * w).max(oh * ow).max(1)).max(1);
     for_each_chunk(planes.div_ceil(per_chunk), parallel::worthwhile(work, 1), &|chunk| {
         let mut row = Tensor::<T>::full(&[if INDICES { 0 } else { w }], T::NEG_INFINITY)?;
-        let mut line = Tensor::<T>::full(&[pitch.saturating_mul(step)], T::NEG_INFINITY)?;
+        let mut line = Tensor::<T>::full(&[pitch * step], T::NEG_INFINITY)?;
         let mut best = Tensor::<i32>::zeros(&[lefts.len()])?;
         let (row, line, best) = (row.as_mut_slice()?, line.as_mut_slice()?, best.as_mut_slice()?);
         for plane in chunk * per_chunk..((chunk + 1) * per_chunk).min(planes) {
@@ -132,6 +139,7 @@ fn pool<T: Float, const INDICES: bool>(
                     row: &mut *row,
                     line: &mut *line,
                     pitch,
+                    far,
                     lefts: &lefts,
                     best: &mut *best,
                     y: std::slice::from_raw_parts_mut(y, per),
@@ -158,6 +166,8 @@ struct Plane<'a, T, const INDICES: bool> {
     line: &'a mut [T],
     /// Elements of a phase.
     pitch: usize,
+    /// Whether there are no phases, because most of them would lie outside of x.
+    far: bool,
     /// First column of each window of a line, or −1.
     lefts: &'a [i32],
     /// Places of the maxima of one line of y.
@@ -173,7 +183,11 @@ impl<T: Float, const INDICES: bool> Loop for Plane<'_, T, INDICES> {
     #[inline(always)]
     fn run(mut self) {
         for i in 0..self.y.len() / self.ow.max(1) {
-            if INDICES { self.places(i) } else { self.values(i) }
+            match (self.far, INDICES) {
+                (true, _) => self.one_by_one(i),
+                (false, true) => self.places(i),
+                (false, false) => self.values(i),
+            }
         }
     }
 }
@@ -225,6 +239,33 @@ impl<T: Float, const INDICES: bool> Plane<'_, T, INDICES> {
         let end = (padding[0] + self.size[0]).saturating_sub(start).div_ceil(dilation[0]);
         let last = end.min(window[0]);
         (first.min(last)..last, (start + first * dilation[0]).wrapping_sub(padding[0]))
+    }
+
+    /// Line `i` of y, window by window, over the elements inside of x.
+    fn one_by_one(&mut self, i: usize) {
+        let PoolOptions { window, stride, padding, dilation, .. } = self.options;
+        let (lines, top) = self.lines(i);
+        let w = self.size[1];
+        for j in 0..self.ow {
+            let start = j * stride[1];
+            let first = padding[1].saturating_sub(start).div_ceil(dilation[1]);
+            let end = (padding[1] + w).saturating_sub(start).div_ceil(dilation[1]);
+            let columns = first..end.min(window[1]);
+            let (mut best, mut place) = (T::NEG_INFINITY, -1);
+            for h in (0..lines.len()).map(|k| top + k * dilation[0]) {
+                for k in columns.clone() {
+                    let at = h * w + (start + k * dilation[1] - padding[1]);
+                    let x = self.x[at];
+                    if place < 0 || x > best || (x.is_nan() && !best.is_nan()) {
+                        (best, place) = (x, at as i64);
+                    }
+                }
+            }
+            self.y[i * self.ow + j].write(best);
+            if INDICES {
+                self.at[i * self.ow + j].write(place);
+            }
+        }
     }
 
     /// Line `i` of y: the maxima of columns first, then along the line.

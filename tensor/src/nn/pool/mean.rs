@@ -13,8 +13,10 @@ use crate::error::{Result, TensorError};
 use crate::loops::parallel::{self, SendPtr};
 use crate::loops::written;
 use crate::nn::for_each_chunk;
+use crate::output::Output;
 use crate::route::{Path, Route};
-use crate::tensor::{Output, Tensor};
+use crate::storage::collect;
+use crate::tensor::Tensor;
 
 /// `y[n, c, i, j]` = the sum over window (i, j) divided by its number of elements: of those inside
 /// of x, or with `count_padding` of those inside of the padded plane.
@@ -31,8 +33,8 @@ pub fn mean_pool<T: Float>(
     count_padding: bool,
 ) -> Result<Tensor<T>> {
     let op = "mean_pool";
-    let windows = stepped(op, x.shape(), options, count_padding)?;
-    forward(op, x, &windows)
+    let axes = stepped(op, x.shape(), options, count_padding)?;
+    forward(op, x, &axes)
 }
 
 /// Cotangent of `x` of [`mean_pool`]: that of every window, divided as there, at each of its
@@ -47,8 +49,8 @@ pub fn mean_pool_vjp<T: Float>(
     count_padding: bool,
 ) -> Result<Tensor<T>> {
     let op = "mean_pool_vjp";
-    let windows = stepped(op, x_shape, options, count_padding)?;
-    backward(op, x_shape, dy, &windows)
+    let axes = stepped(op, x_shape, options, count_padding)?;
+    backward(op, x_shape, dy, &axes)
 }
 
 /// [`mean_pool`] with `size` windows along each axis that cover x: window i spans
@@ -58,8 +60,8 @@ pub fn mean_pool_vjp<T: Float>(
 /// [`TensorError::Shape`], [`TensorError::Value`] for empty planes; `OutOfMemory`.
 pub fn adaptive_mean_pool<T: Float>(x: &Tensor<T>, size: [usize; 2]) -> Result<Tensor<T>> {
     let op = "adaptive_mean_pool";
-    let windows = adaptive(op, x.shape(), size)?;
-    forward(op, x, &windows)
+    let axes = adaptive(op, x.shape(), size)?;
+    forward(op, x, &axes)
 }
 
 /// Cotangent of `x` of [`adaptive_mean_pool`]; the size is that of `dy`.
@@ -69,74 +71,102 @@ pub fn adaptive_mean_pool<T: Float>(x: &Tensor<T>, size: [usize; 2]) -> Result<T
 pub fn adaptive_mean_pool_vjp<T: Float>(x_shape: &[usize], dy: &Tensor<T>) -> Result<Tensor<T>> {
     let op = "adaptive_mean_pool_vjp";
     sizes(op, dy.shape())?;
-    let windows = adaptive(op, x_shape, [dy.shape()[2], dy.shape()[3]])?;
-    backward(op, x_shape, dy, &windows)
+    let axes = adaptive(op, x_shape, [dy.shape()[2], dy.shape()[3]])?;
+    backward(op, x_shape, dy, &axes)
 }
 
 /// Along one axis, for each window: its elements inside of x, and what it counts.
 type Windows = Vec<(Range<usize>, usize)>;
+
+/// The windows along an axis of `size` elements.
+#[derive(Clone, Copy)]
+struct Axis {
+    size: usize,
+    /// Number of windows.
+    count: usize,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Stepped { window: usize, stride: usize, padding: usize, count_padding: bool },
+    Adaptive,
+}
+
+impl Axis {
+    fn window(&self, i: usize) -> (Range<usize>, usize) {
+        match self.kind {
+            Kind::Stepped { window, stride, padding, count_padding } => {
+                let (from, end) = (i * stride, padding + self.size);
+                let to = (from + window).min(end + padding);
+                let inside = from.clamp(padding, end) - padding..to.clamp(padding, end) - padding;
+                let count = if count_padding { to.saturating_sub(from) } else { inside.len() };
+                (inside, count.max(1))
+            }
+            Kind::Adaptive => {
+                let place = |i: usize| i as u128 * self.size as u128;
+                let from = (place(i) / self.count as u128) as usize;
+                let range = from..place(i + 1).div_ceil(self.count as u128) as usize;
+                let count = range.len().max(1);
+                (range, count)
+            }
+        }
+    }
+
+    fn windows(&self) -> Result<Windows> {
+        collect(self.count, (0..self.count).map(|i| self.window(i)))
+    }
+}
 
 fn stepped(
     op: &'static str,
     x: &[usize],
     options: &PoolOptions,
     count_padding: bool,
-) -> Result<[Windows; 2]> {
+) -> Result<[Axis; 2]> {
     let counts = positions(op, x, options)?;
-    if options.dilation != [1; 2] {
+    let PoolOptions { window, stride, padding, dilation, .. } = *options;
+    if dilation != [1; 2] {
         return Err(TensorError::value(op, "means of dilated windows are not defined"));
     }
-    let axis = |axis: usize| {
-        let size = x[2 + axis];
-        let (k, s, p) = (options.window[axis], options.stride[axis], options.padding[axis]);
-        let window = |i: usize| {
-            let (from, to) = (i * s, (i * s + k).min(size + 2 * p));
-            let inside = from.clamp(p, p + size) - p..to.clamp(p, p + size) - p;
-            let count = if count_padding { to.saturating_sub(from) } else { inside.len() };
-            (inside, count.max(1))
-        };
-        (0..counts[axis]).map(window).collect()
-    };
-    Ok([axis(0), axis(1)])
+    Ok([0, 1].map(|i| {
+        let (window, stride, padding) = (window[i], stride[i], padding[i]);
+        let kind = Kind::Stepped { window, stride, padding, count_padding };
+        Axis { size: x[2 + i], count: counts[i], kind }
+    }))
 }
 
-fn adaptive(op: &'static str, x: &[usize], size: [usize; 2]) -> Result<[Windows; 2]> {
+fn adaptive(op: &'static str, x: &[usize], size: [usize; 2]) -> Result<[Axis; 2]> {
     let [_, h, w] = sizes(op, x)?;
     if (h == 0 || w == 0) && !size.contains(&0) {
         return Err(TensorError::shape(op, x, "planes that are not empty"));
     }
-    let axis = |n: usize, size: usize| {
-        let place = |i: usize| i as u128 * n as u128;
-        let window = |i: usize| {
-            let from = (place(i) / size as u128) as usize;
-            let range = from..place(i + 1).div_ceil(size as u128) as usize;
-            let count = range.len().max(1);
-            (range, count)
-        };
-        (0..size).map(window).collect()
-    };
-    Ok([axis(h, size[0]), axis(w, size[1])])
+    Ok([0, 1].map(|i| Axis { size: x[2 + i], count: size[i], kind: Kind::Adaptive }))
 }
 
-fn forward<T: Float>(op: &'static str, x: &Tensor<T>, windows: &[Windows; 2]) -> Result<Tensor<T>> {
+fn forward<T: Float>(op: &'static str, x: &Tensor<T>, axes: &[Axis; 2]) -> Result<Tensor<T>> {
     let [planes, h, w] = sizes(op, x.shape())?;
-    let x = row_major(x)?;
-    let [lines, columns] = windows;
-    let per = lines.len() * columns.len();
-    let mut out = Output::<T>::new(op, &[x.shape()[0], x.shape()[1], lines.len(), columns.len()])?;
-    let (src, dst) = (SendPtr(x.as_ptr().cast_mut()), SendPtr(out.as_mut_ptr()));
-    for_each_chunk(planes, parallel::worthwhile(planes * (h * w + per), 2), &|plane| {
-        let mut line = Output::<T>::new(op, &[w])?;
-        line.as_mut_slice().fill(MaybeUninit::new(T::ZERO));
-        // SAFETY: planes are disjoint, and the scratch has just been written.
-        unsafe {
-            let line = written(line.as_mut_slice());
-            let x = std::slice::from_raw_parts(src.get().add(plane * h * w).cast_const(), h * w);
-            let y = std::slice::from_raw_parts_mut(dst.get().add(plane * per).cast(), per);
-            dispatch(Means { x, line, y, windows });
-        }
-        Ok(())
-    })?;
+    let [oh, ow] = axes.map(|axis| axis.count);
+    let mut out = Output::<T>::new(op, &[x.shape()[0], x.shape()[1], oh, ow])?;
+    let per = oh * ow;
+    if planes * per > 0 {
+        let x = row_major(x)?;
+        let windows = [axes[0].windows()?, axes[1].windows()?];
+        let (src, dst) = (SendPtr(x.as_ptr().cast_mut()), SendPtr(out.as_mut_ptr()));
+        for_each_chunk(planes, parallel::worthwhile(planes * (h * w + per), 2), &|plane| {
+            let mut line = Output::<T>::new(op, &[w])?;
+            line.as_mut_slice().fill(MaybeUninit::new(T::ZERO));
+            // SAFETY: planes are disjoint, and the scratch has just been written.
+            unsafe {
+                let line = written(line.as_mut_slice());
+                let x =
+                    std::slice::from_raw_parts(src.get().add(plane * h * w).cast_const(), h * w);
+                let y = std::slice::from_raw_parts_mut(dst.get().add(plane * per).cast(), per);
+                dispatch(Means { x, line, y, windows: &windows });
+            }
+            Ok(())
+        })?;
+    }
     // SAFETY: every element of every plane was written.
     Ok(unsafe { out.assume_init() }.with_route(Route::native(Path::Fused)))
 }
@@ -175,28 +205,31 @@ fn backward<T: Float>(
     op: &'static str,
     x_shape: &[usize],
     dy: &Tensor<T>,
-    windows: &[Windows; 2],
+    axes: &[Axis; 2],
 ) -> Result<Tensor<T>> {
     let [planes, h, w] = sizes(op, x_shape)?;
-    let [lines, columns] = windows;
-    check_output(op, dy.shape(), x_shape, [lines.len(), columns.len()])?;
+    let [oh, ow] = axes.map(|axis| axis.count);
+    check_output(op, dy.shape(), x_shape, [oh, ow])?;
     let dy = row_major(dy)?;
     let grads = dy.as_slice().unwrap_or_default();
     let mut dx = Tensor::<T>::zeros(x_shape)?;
-    let dst = SendPtr(dx.as_mut_slice()?.as_mut_ptr());
-    let per = lines.len() * columns.len();
-    for_each_chunk(planes, parallel::worthwhile(planes * (h * w + per), 2), &|plane| {
-        let mut line = Output::<T>::new(op, &[w])?;
-        line.as_mut_slice().fill(MaybeUninit::new(T::ZERO));
-        // SAFETY: planes are disjoint, and the scratch has just been written.
-        unsafe {
-            let line = written(line.as_mut_slice());
-            let dx = std::slice::from_raw_parts_mut(dst.get().add(plane * h * w), h * w);
-            let dy = &grads[plane * per..(plane + 1) * per];
-            dispatch(Spread { dy, line, dx, windows });
-        }
-        Ok(())
-    })?;
+    let per = oh * ow;
+    if !grads.is_empty() {
+        let windows = [axes[0].windows()?, axes[1].windows()?];
+        let dst = SendPtr(dx.as_mut_slice()?.as_mut_ptr());
+        for_each_chunk(planes, parallel::worthwhile(planes * (h * w + per), 2), &|plane| {
+            let mut line = Output::<T>::new(op, &[w])?;
+            line.as_mut_slice().fill(MaybeUninit::new(T::ZERO));
+            // SAFETY: planes are disjoint, and the scratch has just been written.
+            unsafe {
+                let line = written(line.as_mut_slice());
+                let dx = std::slice::from_raw_parts_mut(dst.get().add(plane * h * w), h * w);
+                let dy = &grads[plane * per..(plane + 1) * per];
+                dispatch(Spread { dy, line, dx, windows: &windows });
+            }
+            Ok(())
+        })?;
+    }
     Ok(dx.with_route(Route::native(Path::Fused)))
 }
 

@@ -15,6 +15,7 @@ pub use max::{max_pool, max_pool_vjp, max_pool_with_indices};
 pub use mean::{adaptive_mean_pool, adaptive_mean_pool_vjp, mean_pool, mean_pool_vjp};
 
 use crate::error::{Result, TensorError};
+use crate::layout::{MAX_NUMEL, numel_of};
 
 /// Sizes and steps of windows along the two spatial axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,28 +41,31 @@ impl PoolOptions {
 
 /// Images times channels, height and width.
 fn sizes(op: &'static str, x: &[usize]) -> Result<[usize; 3]> {
+    // Any sizes of a shape multiply.
+    numel_of(op, x)?;
     match *x {
         [n, c, h, w] => Ok([n * c, h, w]),
         _ => Err(TensorError::shape(op, x, "[images, channels, height, width]")),
     }
 }
 
-/// `(size + 2p − d·(k − 1) − 1)/s + 1` along both axes, rounded down, or up with `ceil`.
+/// `(size + 2p − d·(k − 1) − 1)/s + 1` along both axes, rounded down, or up with `ceil`, and the
+/// result can be counted.
 fn positions(op: &'static str, x: &[usize], options: &PoolOptions) -> Result<[usize; 2]> {
     let [_, h, w] = sizes(op, x)?;
     let PoolOptions { window, stride, padding, dilation, ceil } = *options;
+    // Sums and products of a few of them exist.
+    if [window, stride, padding, dilation].into_iter().flatten().any(|v| v > MAX_NUMEL) {
+        return Err(TensorError::value(op, format!("windows {options:?} are out of range")));
+    }
     let mut out = [0; 2];
     for (axis, size) in [h, w].into_iter().enumerate() {
         let reach = window[axis].checked_sub(1).and_then(|k| k.checked_mul(dilation[axis]));
         let padded = padding[axis].checked_mul(2).and_then(|p| p.checked_add(size));
         let room = padded.zip(reach).and_then(|(p, r)| p.checked_sub(r)?.checked_sub(1));
         out[axis] = match room {
-            Some(room) if stride[axis] > 0 && dilation[axis] > 0 && room < isize::MAX as usize => {
-                if ceil {
-                    room.div_ceil(stride[axis]) + 1
-                } else {
-                    room / stride[axis] + 1
-                }
+            Some(room) if stride[axis] > 0 && dilation[axis] > 0 && room < 2 * MAX_NUMEL => {
+                if ceil { room.div_ceil(stride[axis]) + 1 } else { room / stride[axis] + 1 }
             }
             _ => {
                 let message = format!("windows {options:?} do not fit into {h} × {w}");
@@ -73,10 +77,11 @@ fn positions(op: &'static str, x: &[usize], options: &PoolOptions) -> Result<[us
     for axis in 0..2 {
         let last = (out[axis] - 1).checked_mul(stride[axis]);
         let reach = last.and_then(|l| l.checked_add((window[axis] - 1) * dilation[axis]));
-        if reach.is_none_or(|r| r > isize::MAX as usize / 4) {
+        if reach.is_none_or(|r| r > 4 * MAX_NUMEL) {
             return Err(TensorError::value(op, format!("windows {options:?} are out of range")));
         }
     }
+    numel_of(op, &[x[0], x[1], out[0], out[1]])?;
     Ok(out)
 }
 

@@ -1,0 +1,410 @@
+//! Our own threads, and the one way to split work over them.
+//!
+//! ```text
+//! caller    posts a job, computes chunks of it itself, waits for helpers that are still at one
+//! helper    takes part in a posted job until it has no more chunks, looks for another, sleeps
+//! ```
+//!
+//! Whoever waits executes chunks of its own job and nothing else: an operation may be called while
+//! a lock is held, from a worker of anybody's thread pool, and from within a chunk, and neither
+//! runs a foreign task nor grows the stack. A job never needs a helper: with all of them busy, or
+//! none to be had, the caller computes every chunk.
+//!
+//! Work is cut into chunks whose number does not depend on how many threads there are, so results do
+//! not either.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+/// Elements of simple work up to which waking threads costs more than it saves: about 200 µs, since
+/// so much memory is in a cache that cores share (bench `backend`, rows `add 1024²`, `sum 1024²`,
+/// slower on two threads than on one).
+pub const MIN_PARALLEL: usize = 1 << 20;
+
+/// How long a thread without work looks for some before it sleeps: about what waking one takes.
+const SPIN: Duration = Duration::from_micros(30);
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets the number of threads of every operation from now on, at least 1.
+pub fn set_threads(threads: usize) {
+    THREADS.store(threads.max(1), Ordering::Relaxed);
+}
+
+/// Number of threads that an operation may use: the number set, the environment variable
+/// `T4A_NUM_THREADS`, or one per core.
+#[inline]
+pub fn threads() -> usize {
+    match THREADS.load(Ordering::Relaxed) {
+        0 => from_environment(),
+        n => n,
+    }
+}
+
+#[cold]
+fn from_environment() -> usize {
+    let given = std::env::var("T4A_NUM_THREADS").ok().and_then(|v| v.parse().ok());
+    let cores = || thread::available_parallelism().map_or(1, |n| n.get());
+    let threads = given.unwrap_or_else(cores).max(1);
+    // A number that was set meanwhile stays.
+    match THREADS.compare_exchange(0, threads, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => threads,
+        Err(set) => set,
+    }
+}
+
+/// Whether work on `elements` elements, each about `cost` times as dear as an addition, is worth
+/// more than one thread.
+#[inline]
+pub fn worthwhile(elements: usize, cost: usize) -> bool {
+    elements.saturating_mul(cost) > MIN_PARALLEL && threads() > 1
+}
+
+/// Calls `body(chunk)` for every chunk in `0..chunks`, on several threads if `parallel`.
+///
+/// The body is called through a pointer: chunks are large, and one copy of the scheduling is
+/// compiled instead of one per kernel. A panic in a chunk reaches the caller when no thread is in
+/// the body any more; chunks not yet begun are left out.
+pub fn for_each(chunks: usize, parallel: bool, body: &(dyn Fn(usize) + Sync)) {
+    if parallel && chunks > 1 {
+        for_each_limited(chunks, threads(), body);
+    } else {
+        (0..chunks).for_each(body);
+    }
+}
+
+/// [`for_each`] on at most `threads` threads, the caller among them.
+pub fn for_each_limited(chunks: usize, threads: usize, body: &(dyn Fn(usize) + Sync)) {
+    let helpers = threads.min(chunks).saturating_sub(1);
+    if helpers == 0 {
+        return (0..chunks).for_each(body);
+    }
+    let job = Job {
+        body,
+        chunks,
+        next: AtomicUsize::new(0),
+        helpers: AtomicUsize::new(0),
+        panic: Mutex::new(None),
+        owner: thread::current(),
+    };
+    let posted = Posted::new(&job, helpers);
+    job.run();
+    drop(posted);
+    if let Some(payload) = lock(&job.panic).take() {
+        resume_unwind(payload);
+    }
+}
+
+/// Calls `body(index, item)` for every item, on several threads if `parallel`.
+pub fn for_each_mut<T: Send>(items: &mut [T], parallel: bool, body: impl Fn(usize, &mut T) + Sync) {
+    let first = SendPtr(items.as_mut_ptr());
+    for_each(items.len(), parallel, &|i| {
+        // SAFETY: i < items.len(), and every index is visited once.
+        body(i, unsafe { &mut *first.get().add(i) });
+    });
+}
+
+/// Work that several threads share. It lies on the stack of its owner, who leaves only when no
+/// helper knows it any more.
+struct Job<'a> {
+    body: &'a (dyn Fn(usize) + Sync),
+    chunks: usize,
+    /// The next chunk that nobody has begun.
+    next: AtomicUsize,
+    /// Helpers that are at work on it.
+    helpers: AtomicUsize,
+    /// What the first chunk that panicked left.
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    owner: Thread,
+}
+
+impl Job<'_> {
+    /// Computes chunks until none is left.
+    fn run(&self) {
+        let chunks = || loop {
+            let chunk = self.next.fetch_add(1, Ordering::Relaxed);
+            if chunk >= self.chunks {
+                return;
+            }
+            (self.body)(chunk);
+        };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(chunks)) {
+            self.next.store(self.chunks, Ordering::Relaxed);
+            lock(&self.panic).get_or_insert(payload);
+        }
+    }
+}
+
+/// A posted job with the number of helpers that may still join it.
+struct Entry {
+    job: NonNull<Job<'static>>,
+    open: usize,
+}
+
+// SAFETY: a job is shared between threads (its body is `Sync`), and lives as long as its entry and
+// its helpers: see `Posted`.
+unsafe impl Send for Entry {}
+
+struct Queue {
+    entries: VecDeque<Entry>,
+    /// Threads that have been started.
+    started: usize,
+    /// Threads that sleep until a job is posted.
+    asleep: usize,
+}
+
+static QUEUE: Mutex<Queue> = Mutex::new(Queue { entries: VecDeque::new(), started: 0, asleep: 0 });
+static POSTED: Condvar = Condvar::new();
+/// Helpers that posted jobs still wait for: what a thread without work looks at.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// No code of others runs under our locks, so a poisoned one guards valid data.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// A job in the queue. Dropping it takes the job back and waits for its helpers.
+struct Posted<'a> {
+    job: NonNull<Job<'static>>,
+    life: PhantomData<&'a Job<'a>>,
+}
+
+impl<'a> Posted<'a> {
+    fn new(job: &'a Job<'a>, helpers: usize) -> Self {
+        let job = NonNull::from(job).cast::<Job<'static>>();
+        let wake;
+        {
+            let mut queue = lock(&QUEUE);
+            queue.entries.push_back(Entry { job, open: helpers });
+            OPEN.fetch_add(helpers, Ordering::Relaxed);
+            while queue.started < helpers {
+                let name = format!("t4a-{}", queue.started);
+                if thread::Builder::new().name(name).spawn(help).is_err() {
+                    break;
+                }
+                queue.started += 1;
+            }
+            wake = helpers.min(queue.asleep);
+        }
+        (0..wake).for_each(|_| POSTED.notify_one());
+        Self { job, life: PhantomData }
+    }
+}
+
+impl Drop for Posted<'_> {
+    fn drop(&mut self) {
+        {
+            let mut queue = lock(&QUEUE);
+            if let Some(at) = queue.entries.iter().position(|entry| entry.job == self.job)
+                && let Some(entry) = queue.entries.remove(at)
+            {
+                OPEN.fetch_sub(entry.open, Ordering::Relaxed);
+            }
+        }
+        // SAFETY: the job outlives this handle.
+        let helpers = unsafe { &self.job.as_ref().helpers };
+        // Nobody joins any more.
+        if !spin(|| helpers.load(Ordering::Acquire) == 0) {
+            while helpers.load(Ordering::Acquire) != 0 {
+                thread::park();
+            }
+        }
+    }
+}
+
+/// Waits a short while for a condition.
+fn spin(done: impl Fn() -> bool) -> bool {
+    let start = Instant::now();
+    loop {
+        for _ in 0..32 {
+            if done() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        if start.elapsed() > SPIN {
+            return false;
+        }
+    }
+}
+
+/// Joins a posted job, if one waits for helpers.
+fn join(queue: &mut Queue) -> Option<NonNull<Job<'static>>> {
+    let entry = queue.entries.front_mut()?;
+    let job = entry.job;
+    // SAFETY: the owner of a job takes its entry out before it leaves, under the lock held here.
+    unsafe { job.as_ref() }.helpers.fetch_add(1, Ordering::Relaxed);
+    OPEN.fetch_sub(1, Ordering::Relaxed);
+    entry.open -= 1;
+    if entry.open == 0 {
+        queue.entries.pop_front();
+    }
+    Some(job)
+}
+
+/// What our threads do.
+fn help() {
+    loop {
+        let mut queue = lock(&QUEUE);
+        let job = loop {
+            if let Some(job) = join(&mut queue) {
+                break job;
+            }
+            drop(queue);
+            let found = spin(|| OPEN.load(Ordering::Relaxed) > 0);
+            queue = lock(&QUEUE);
+            if !found && queue.entries.is_empty() {
+                queue.asleep += 1;
+                queue = POSTED.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+                queue.asleep -= 1;
+            }
+        };
+        drop(queue);
+        // SAFETY: the owner waits until the helpers it counts have left.
+        let owner = unsafe {
+            let job = job.as_ref();
+            job.run();
+            let owner = job.owner.clone();
+            let last = job.helpers.fetch_sub(1, Ordering::Release) == 1;
+            last.then_some(owner)
+        };
+        if let Some(owner) = owner {
+            owner.unpark();
+        }
+    }
+}
+
+/// A pointer that may be used from several threads; who sends it says why that is sound.
+#[derive(Debug)]
+pub struct SendPtr<T>(pub *mut T);
+
+impl<T> Clone for SendPtr<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for SendPtr<T> {}
+// SAFETY: the users of the pointer write disjoint elements.
+unsafe impl<T> Send for SendPtr<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for SendPtr<T> {}
+
+impl<T> SendPtr<T> {
+    /// The pointer. A method, so that closures capture the wrapper and not the field.
+    #[inline]
+    pub fn get(self) -> *mut T {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    fn visits(chunks: usize, threads: usize) -> Vec<usize> {
+        let counts: Vec<AtomicUsize> = (0..chunks).map(|_| AtomicUsize::new(0)).collect();
+        for_each_limited(chunks, threads, &|chunk| {
+            counts[chunk].fetch_add(1, Ordering::Relaxed);
+        });
+        counts.into_iter().map(AtomicUsize::into_inner).collect()
+    }
+
+    #[test]
+    fn every_chunk_is_visited_once() {
+        for chunks in [0, 1, 2, 3, 7, 100] {
+            for threads in [0, 1, 2, 5] {
+                assert_eq!(visits(chunks, threads), vec![1; chunks], "{chunks} {threads}");
+            }
+        }
+        let mut items = vec![0; 100];
+        for_each_mut(&mut items, true, |i, item| *item += i);
+        assert_eq!(items, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn helpers_take_part() {
+        // Two chunks that wait for each other end only on two threads.
+        let met = std::sync::Barrier::new(2);
+        for_each_limited(2, 2, &|_| {
+            met.wait();
+        });
+    }
+
+    #[test]
+    fn chunks_may_have_chunks() {
+        let sum = AtomicUsize::new(0);
+        for_each_limited(10, 3, &|i| {
+            for_each_limited(10, 3, &|j| {
+                sum.fetch_add(10 * i + j, Ordering::Relaxed);
+            });
+        });
+        assert_eq!(sum.into_inner(), (0..100).sum());
+    }
+
+    #[test]
+    fn callers_do_not_disturb_each_other() {
+        let rounds = if cfg!(miri) { 3 } else { 200 };
+        thread::scope(|scope| {
+            for caller in 0..6 {
+                scope.spawn(move || {
+                    for _ in 0..rounds {
+                        assert_eq!(visits(5 + caller, 4), vec![1; 5 + caller]);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_after_the_last_helper_has_left() {
+        for bad in [0, 1, 9] {
+            let inside = AtomicUsize::new(0);
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                for_each_limited(10, 4, &|chunk| {
+                    inside.fetch_add(1, Ordering::SeqCst);
+                    if chunk == bad {
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        panic!("chunk {chunk}");
+                    }
+                    thread::sleep(Duration::from_millis(2));
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                });
+            }));
+            assert_eq!(inside.load(Ordering::SeqCst), 0);
+            let message = *caught.unwrap_err().downcast::<String>().unwrap();
+            assert_eq!(message, format!("chunk {bad}"));
+        }
+        // And nothing is left behind.
+        assert_eq!(visits(8, 4), vec![1; 8]);
+    }
+
+    #[test]
+    fn a_caller_that_waits_runs_nothing_but_its_own_chunks() {
+        // One caller holds a lock that the chunks of another one take: were the first to run them
+        // while it waits, it would wait for itself.
+        let held = Mutex::new(());
+        let entered = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let _guard = lock(&held);
+                entered.store(true, Ordering::SeqCst);
+                for_each_limited(20, 2, &|_| thread::sleep(Duration::from_millis(1)));
+            });
+            scope.spawn(|| {
+                while !entered.load(Ordering::SeqCst) {
+                    thread::yield_now();
+                }
+                for_each_limited(4, 2, &|_| drop(lock(&held)));
+            });
+        });
+    }
+}

@@ -1,0 +1,33 @@
+//! Lists as long as a tensor: asked for, because how long a tensor is, a caller says.
+
+use t4a_tensor::TensorError;
+
+use crate::error::Result;
+
+fn reserved<T>(len: usize) -> Result<Vec<T>> {
+    let mut list = Vec::new();
+    let bytes = len.saturating_mul(size_of::<T>());
+    list.try_reserve_exact(len).map_err(|_| TensorError::OutOfMemory { bytes })?;
+    Ok(list)
+}
+
+/// `len` times the same.
+pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
+    let mut list = reserved(len)?;
+    list.resize(len, value);
+    Ok(list)
+}
+
+/// `f` of every item.
+pub(crate) fn mapped<T: Copy, U>(items: &[T], f: impl FnMut(T) -> U) -> Result<Vec<U>> {
+    let mut list = reserved(items.len())?;
+    list.extend(items.iter().copied().map(f));
+    Ok(list)
+}
+
+/// `f` of every pair of items.
+pub(crate) fn zipped<T: Copy, U>(a: &[T], b: &[T], f: impl Fn(T, T) -> U) -> Result<Vec<U>> {
+    let mut list = reserved(a.len().min(b.len()))?;
+    list.extend(a.iter().zip(b).map(|(&a, &b)| f(a, b)));
+    Ok(list)
+}

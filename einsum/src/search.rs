@@ -1,0 +1,251 @@
+//! The search for an order of contraction. Finding a best one is NP-hard.
+//!
+//! ```text
+//! Greedy   greedy orders, the cheapest of a few     ╲
+//!                                                      refine: best orders of small subtrees
+//! TreeSa   omeco: simulated annealing over trees    ╱
+//! ```
+//!
+//! Annealing after Kalachev, Panteleev and Yung (2021).
+
+use std::collections::HashMap;
+
+use omeco::{EinCode, NestedEinsum, TreeSA, optimize_code};
+
+use crate::error::{EinsumError, Result};
+use crate::greedy::{self, MOST_LABELS, Ties};
+use crate::network::{Id, Ids};
+use crate::path::{Pairs, join, product_ids};
+use crate::refine::refine;
+
+/// Nanoseconds, about, that greedy searches of one network take: at most, and if the contraction takes
+/// no longer.
+const MOST_WORK: usize = 200_000_000;
+const LEAST_WORK: usize = 5_000_000;
+/// What a greedy search takes for every operand, apart from its candidates.
+const PER_OPERAND: usize = 500;
+/// Operands of the largest network that is annealed: the library takes recursion as deep as a tree
+/// and time with the cube of its depth.
+const MOST_ANNEALED: usize = 500;
+
+/// How the contraction order is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Optimizer {
+    /// Repeatedly the pair whose product grows least; the best of a few ways to weigh growth, its
+    /// subtrees then put into their best order, for about the time of one contraction at most.
+    #[default]
+    Greedy,
+    /// Simulated annealing over contraction trees: seconds of search for better paths. Subtrees as
+    /// above.
+    TreeSa,
+}
+
+/// An order of contraction.
+pub(crate) struct Found {
+    pub(crate) pairs: Pairs,
+    /// Whether the size of the network kept the search from doing more.
+    pub(crate) cut: bool,
+}
+
+/// Searches for an order.
+///
+/// # Errors
+/// [`EinsumError::IntermediateOverflow`] if no order keeps to tensors that memory holds.
+pub(crate) fn search(
+    inputs: &[Ids],
+    output: &[Id],
+    sizes: &[usize],
+    by: Optimizer,
+) -> Result<Found> {
+    if inputs.len() < 3 {
+        return Ok(in_turn(inputs.len()));
+    }
+    let measure = Measure { inputs, output, sizes };
+    let annealed = match by {
+        Optimizer::TreeSa if inputs.len() <= MOST_ANNEALED => anneal(inputs, output, sizes),
+        _ => None,
+    };
+    let cut = by == Optimizer::TreeSa && inputs.len() > MOST_ANNEALED;
+    let found = match annealed {
+        Some(pairs) => Found { pairs, cut: false },
+        None => cheapest(&measure)?,
+    };
+    let refined = refine(&measure, found.pairs);
+    Ok(Found { cut: cut || found.cut || refined.cut, ..refined })
+}
+
+/// The operands one after another.
+pub(crate) fn in_turn(operands: usize) -> Found {
+    let mut pairs = Pairs::new();
+    (1..operands).fold(0, |left, right| join(left, right, operands, &mut pairs));
+    Found { pairs, cut: false }
+}
+
+/// The cheapest of the orders that the greedy search finds, in fewer ways if the contraction takes no
+/// longer than the search.
+fn cheapest(measure: &Measure<'_>) -> Result<Found> {
+    let Measure { inputs, output, sizes } = *measure;
+    let size = |free: &Vec<bool>| -> Vec<f64> {
+        let size = |(&n, &free): (&usize, &bool)| if free { 1.0 } else { n.max(1) as f64 };
+        sizes.iter().zip(free).map(size).collect()
+    };
+    let counted: Vec<Vec<f64>> =
+        free_labels(inputs, output, sizes.len()).iter().map(size).collect();
+    let ways = [Ties::Oldest, Ties::Youngest].into_iter().flat_map(|ties| {
+        let counted = &counted;
+        GAINS.into_iter().flat_map(move |gain| counted.iter().map(move |sizes| (ties, gain, sizes)))
+    });
+    let (mut best, mut work): (Option<(f64, Pairs)>, usize) = (None, 0);
+    let mut worth = usize::MAX;
+    for (ties, gain, sizes) in ways {
+        if work > worth.clamp(LEAST_WORK, MOST_WORK) {
+            break;
+        }
+        let bound = (&mut work, MOST_WORK / 4);
+        let found = greedy::order((inputs, output, sizes), gain, ties, bound);
+        work += inputs.len() * PER_OPERAND;
+        let Some(pairs) = found else { continue };
+        let price = measure.price(&pairs);
+        if best.as_ref().is_none_or(|(least, _)| price < *least) {
+            best = Some((price, pairs));
+            worth = price as usize;
+        }
+    }
+    let overflow = EinsumError::IntermediateOverflow { elements: 2f64.powi(MOST_LABELS as i32) };
+    let (_, pairs) = best.ok_or(overflow)?;
+    Ok(Found { pairs, cut: work > MOST_WORK && worth > MOST_WORK })
+}
+
+fn anneal(inputs: &[Ids], output: &[Id], sizes: &[usize]) -> Option<Pairs> {
+    let code = EinCode::new(inputs.iter().map(|ids| ids.to_vec()).collect(), output.to_vec());
+    // Sizes enter as logarithms.
+    let size = |(id, &n): (usize, &usize)| (id as Id, n.max(1));
+    let of: HashMap<Id, usize> = sizes.iter().enumerate().map(size).collect();
+    let tree = optimize_code(&code, &of, &TreeSA::fast())?;
+    Some(order(&tree, inputs.len()))
+}
+
+/// Labels that a greedy search may count as size 1: none; those of the output; those of more than
+/// two tensors. Every order carries such a label along for long, and a search that counts it
+/// prefers products of small tensors that share nothing else.
+fn free_labels(inputs: &[Ids], output: &[Id], labels: usize) -> Vec<Vec<bool>> {
+    let mut uses = vec![0; labels];
+    inputs.iter().flatten().for_each(|&id| uses[id as usize] += 1);
+    let mut of_output = vec![false; labels];
+    output.iter().for_each(|&id| of_output[id as usize] = true);
+    let of_many = uses.iter().map(|&uses| uses > 2).collect();
+    let mut choices = vec![vec![false; labels], of_output, of_many];
+    choices.dedup();
+    choices
+}
+
+/// How much the greedy search credits a pair for the memory of its two tensors, against that of
+/// their product. None is best for every network; the cheapest of the orders is taken.
+const GAINS: [f64; 4] = [0.0, 0.3, 0.7, 1.0];
+
+/// Multiply-adds that take as long as moving one element.
+const MOVE: f64 = 8.0;
+
+/// Time of an order of contraction, in multiply-adds.
+pub(crate) struct Measure<'a> {
+    pub(crate) inputs: &'a [Ids],
+    pub(crate) output: &'a [Id],
+    pub(crate) sizes: &'a [usize],
+}
+
+impl Measure<'_> {
+    pub(crate) fn size(&self, id: Id) -> f64 {
+        self.sizes[id as usize] as f64
+    }
+
+    pub(crate) fn volume(&self, ids: &[Id]) -> f64 {
+        ids.iter().map(|&id| self.size(id)).product()
+    }
+
+    /// One contraction, given the volume of all its labels and those of the operands and of the
+    /// result.
+    pub(crate) fn of_volumes(&self, all: f64, parts: [f64; 3]) -> f64 {
+        all + MOVE * (parts[0] + parts[1] + parts[2])
+    }
+
+    /// One contraction.
+    pub(crate) fn step(&self, a: &Ids, b: &Ids, out: &Ids) -> f64 {
+        let all = self.volume(&product_ids(a, b, |_| true));
+        self.of_volumes(all, [a, b, out].map(|ids| self.volume(ids)))
+    }
+
+    /// Labels of every slot.
+    pub(crate) fn slots(&self, pairs: &Pairs) -> Vec<Ids> {
+        let mut uses = vec![0usize; self.sizes.len()];
+        let named = self.inputs.iter().flatten().chain(self.output);
+        named.for_each(|&id| uses[id as usize] += 1);
+        let mut seen = vec![usize::MAX; self.sizes.len()];
+        let mut slots = self.inputs.to_vec();
+        for (step, &(a, b)) in pairs.iter().enumerate() {
+            let mut out: Ids = slots[a].iter().chain(&slots[b]).copied().collect();
+            out.iter().for_each(|&id| uses[id as usize] -= 1);
+            // Named elsewhere, and once.
+            out.retain(|id| {
+                let first = std::mem::replace(&mut seen[*id as usize], step) != step;
+                first && uses[*id as usize] > 0
+            });
+            out.iter().for_each(|&id| uses[id as usize] += 1);
+            slots.push(out);
+        }
+        slots
+    }
+
+    /// A whole order.
+    pub(crate) fn price(&self, pairs: &Pairs) -> f64 {
+        let slots = self.slots(pairs);
+        let volumes: Vec<f64> = slots.iter().map(|ids| self.volume(ids)).collect();
+        let mut seen = vec![usize::MAX; self.sizes.len()];
+        let step = |(step, &(a, b)): (usize, &(usize, usize))| {
+            let mut all = 1.0;
+            for &id in slots[a].iter().chain(&slots[b]) {
+                if std::mem::replace(&mut seen[id as usize], step) != step {
+                    all *= self.size(id);
+                }
+            }
+            let parts = [a, b, self.inputs.len() + step].map(|slot| volumes[slot]);
+            self.of_volumes(all, parts)
+        };
+        pairs.iter().enumerate().map(step).sum()
+    }
+}
+
+/// The pairs of a tree in post-order, without recursion. Operands that the tree forgets come last,
+/// those it repeats count once: either would give a wrong sum.
+fn order(root: &NestedEinsum<Id>, operands: usize) -> Pairs {
+    enum Visit<'a> {
+        Tree(&'a NestedEinsum<Id>),
+        Join(usize),
+    }
+    let mut pairs = Pairs::new();
+    let mut used = vec![false; operands];
+    let mut todo = vec![Visit::Tree(root)];
+    // Slots of finished subtrees; none for one that holds no new operand.
+    let mut done: Vec<Option<usize>> = Vec::new();
+    while let Some(visit) = todo.pop() {
+        match visit {
+            Visit::Tree(NestedEinsum::Leaf { tensor_index: i }) => {
+                let new = *i < operands && !std::mem::replace(&mut used[*i], true);
+                done.push(new.then_some(*i));
+            }
+            Visit::Tree(NestedEinsum::Node { args, .. }) => {
+                todo.push(Visit::Join(args.len()));
+                todo.extend(args.iter().rev().map(Visit::Tree));
+            }
+            Visit::Join(n) => {
+                let parts = done.split_off(done.len().saturating_sub(n));
+                let parts = parts.into_iter().flatten();
+                done.push(parts.reduce(|l, r| join(l, r, operands, &mut pairs)));
+            }
+        }
+    }
+    let forgotten = (0..operands).filter(|&i| !used[i]);
+    let roots: Vec<usize> = done.into_iter().flatten().chain(forgotten).collect();
+    roots.into_iter().reduce(|l, r| join(l, r, operands, &mut pairs));
+    pairs
+}
