@@ -44,7 +44,7 @@ impl Default for Degeneracy {
 /// units of machine epsilon.
 pub(crate) fn rounding(size: usize) -> f64 {
     let n = size as f64;
-    n
+    n.max(16.0 * n.sqrt())
 }
 
 /// Quotients by gaps.

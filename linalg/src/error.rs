@@ -107,7 +107,8 @@ pub enum LinalgError {
     /// not a function of the cotangents.
     #[error(
         "{op}: the loss depends on the arbitrary basis of the vectors of matrix {batch}, or tells its \
-         tied values apart (defect {defect:.3e}, allowed {allowed:.3e})"
+         tied values apart (defect {defect:.3e}, allowed {allowed:.3e}); functions f(S), f(E) of its \
+         values are smooth at ties as svd_function and hermitian_function"
     )]
     GaugeIllDefined {
         /// The operation.

@@ -56,6 +56,7 @@
 //! | `expm` | ✓ | ✓ | ✓ | ✓ |
 //! | `sqrtm` | ✓ | ✓ | ✓ | ✓ |
 //! | `hermitian_function` | ✓ | ✓ | ✓ | ✓ |
+//! | `svd_function` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve_triangular` | ✓ | ✓ | ✓ | ✓ |
 //! | `lu_solve` | ✓ | ✓ | ✓ | – |

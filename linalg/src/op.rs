@@ -56,6 +56,8 @@ pub enum Op {
     Sqrtm,
     /// `A` → `f(A)`.
     Hermitian(Elementary),
+    /// `A` → `U f(S) Vᴴ`.
+    SvdFunction(Elementary),
     /// `A` → `A⁻¹`.
     Inv,
     /// `A` → the pseudoinverse with this relative cutoff.
@@ -129,6 +131,7 @@ impl Op {
             Op::Expm => "expm",
             Op::Sqrtm => "sqrtm",
             Op::Hermitian(_) => "hermitian_function",
+            Op::SvdFunction(_) => "svd_function",
             Op::Inv => "inv",
             Op::Pinv(_) => "pinv",
             Op::Det => "det",

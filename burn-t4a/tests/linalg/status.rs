@@ -192,6 +192,9 @@ pub(crate) fn all<B: burn_backend::AutodiffBackend + LinalgOps>() -> Vec<&'stati
         isolated::<B>("hermitian_function", INDEFINITE, -4, |x| {
             hermitian_function_ex(x, Elementary::Ln).unwrap()
         }),
+        isolated::<B>("svd_function", NAN, -2, |x| {
+            svd_function_ex(x, Elementary::Pow(0.5)).unwrap()
+        }),
         isolated::<B>("svd_full", NAN, -2, |x| {
             let (out, info) = svd_full_ex(x).unwrap();
             (out.u.matmul(out.vh), info)

@@ -94,6 +94,8 @@ pub(crate) fn rules() -> Vec<Row> {
     add("sqrtm", &[SQUARE], Regular, along!(|x, v| sqrtm_jvp(x, v), y => flat(y)));
     add("hermitian_function", &[SQUARE], Positive,
         along!(|x, v| hermitian_function_jvp(x, v, Elementary::Exp), y => flat(y)));
+    add("svd_function", &[TALL], General,
+        along!(|x, v| svd_function_jvp(x, v, Elementary::Pow(0.5)), y => flat(y)));
     add("inv", &[SQUARE], Regular, along!(|x, v| inv_jvp(x, v), y => flat(y)));
     add("pinv", &[TALL], General, along!(|x, v| pinv_jvp(x, v, None), y => flat(y)));
     add("det", &[SQUARE], Regular, along!(|x, v| det_jvp(x, v), y => flat(y)));

@@ -3,8 +3,8 @@
 use t4a_tensor::Tensor;
 
 use super::{Op, Outcome, Part};
-use crate::error::{LinalgError, OUTSIDE_DOMAIN, Result, SINGULAR, check};
-use crate::hermitian::hermitian_function_ex;
+use crate::error::{OUTSIDE_DOMAIN, Result, SINGULAR, check};
+use crate::hermitian::{check_domain, hermitian_function_ex};
 use crate::lu::Pivoting;
 use crate::qr::Columns;
 use crate::scalar::LinalgScalar;
@@ -29,6 +29,20 @@ fn svd_parts<T: LinalgScalar>(out: &svd::Svd<T>) -> Parts<T> {
 
 fn eigh_parts<T: LinalgScalar>(out: &eigh::Eigh<T>) -> Parts<T> {
     vec![row(&out.values), full(&out.vectors)]
+}
+
+/// The info tensor of a function with these values at the spectrum.
+fn outside_domain<T: LinalgScalar>(
+    mut info: Tensor<i32>,
+    values: &Tensor<T::R>,
+) -> Result<Tensor<i32>> {
+    let norms = Batched::<T::R>::rows_of(values).norms()?;
+    for (code, norm) in info.as_mut_slice()?.iter_mut().zip(norms) {
+        if *code == 0 && !norm.is_finite() {
+            *code = OUTSIDE_DOMAIN;
+        }
+    }
+    Ok(info)
 }
 
 impl Op {
@@ -97,11 +111,16 @@ impl Op {
             Op::Hermitian(f) => {
                 let ((out, values), eigh, info) = hermitian_function_ex(a, f)?;
                 check(self.name(), &info, SINGULAR)?;
-                let norms = Batched::rows_of(&values).norms()?;
-                if let Some(batch) = norms.iter().position(|norm| !norm.is_finite()) {
-                    return Err(LinalgError::OutsideDomain { op: self.name(), batch });
-                }
+                check_domain(self.name(), &Batched::<T::R>::rows_of(&values))?;
                 outcome.saved = Some((Op::Eigh(Default::default()), eigh_parts(&eigh)));
+                vec![full(&out)]
+            }
+            Op::SvdFunction(f) => {
+                let (out, values, svd, info) = svd::svd_function_ex(a, f)?;
+                check(self.name(), &info, SINGULAR)?;
+                check_domain(self.name(), &Batched::<T::R>::rows_of(&values))?;
+                let thin = Op::Svd(Vectors::Thin, Default::default());
+                outcome.saved = Some((thin, svd_parts(&svd)));
                 vec![full(&out)]
             }
             Op::Inv => vec![full(&inverse::inv(a)?)],
@@ -184,14 +203,12 @@ impl Op {
             Op::Expm => expm::expm_ex(a)?.1,
             Op::Sqrtm => sqrtm::sqrtm_ex(a)?.1,
             Op::Hermitian(f) => {
-                let ((_, values), _, mut info) = hermitian_function_ex(a, f)?;
-                let norms = Batched::rows_of(&values).norms()?;
-                for (code, norm) in info.as_mut_slice()?.iter_mut().zip(norms) {
-                    if *code == 0 && !norm.is_finite() {
-                        *code = OUTSIDE_DOMAIN;
-                    }
-                }
-                info
+                let ((_, values), _, info) = hermitian_function_ex(a, f)?;
+                outside_domain::<T>(info, &values)?
+            }
+            Op::SvdFunction(f) => {
+                let (_, values, _, info) = svd::svd_function_ex(a, f)?;
+                outside_domain::<T>(info, &values)?
             }
             Op::Inv => inverse::inv_ex(a)?.1,
             Op::Pinv(rtol) => pinv::pinv_ex(a, *rtol)?.1,

@@ -16,6 +16,12 @@ impl<M: Matrices> Outcome<M> {
         }
     }
 
+    /// The thin singular value decomposition.
+    fn singular_triplets(&self) -> (&M, &M::Real, &M) {
+        let parts = self.saved();
+        (parts[0].full(), parts[1].real(), parts[2].full())
+    }
+
     /// Packed factors and their permutation.
     fn factors(&self) -> (&M, &Permutation) {
         (self.saved()[0].full(), permutation(&self.rows))
@@ -107,10 +113,9 @@ impl Op {
                 svd::vjp(parts[0].full(), parts[1].real(), parts[2].full(), &bar, degeneracy)?
             }
             Op::SvdVals => {
-                let saved = out.saved();
+                let (u, s, vh) = out.singular_triplets();
                 let bar = svd::SvdRule { u: None, s: real(bars, 0).cloned(), vh: None };
-                let policy = Default::default();
-                svd::vjp(saved[0].full(), saved[1].real(), saved[2].full(), &bar, &policy)?
+                svd::vjp(u, s, vh, &bar, &Default::default())?
             }
             Op::Qr(_) => qr::vjp(parts[0].full(), parts[1].full(), full(bars, 0), full(bars, 1))?,
             Op::QrPivoted(_) => {
@@ -158,7 +163,15 @@ impl Op {
             Op::Sqrtm => sqrtm::vjp(a, full(bars, 0).unwrap_or(&zero()))?,
             Op::Hermitian(f) => {
                 let (values, vectors) = (out.saved()[0].real(), out.saved()[1].full());
-                hermitian::vjp(values, vectors, full(bars, 0).unwrap_or(&zero()), f)
+                let bar = hermitian::vjp(values, vectors, full(bars, 0).unwrap_or(&zero()), f);
+                hermitian::check_domain("hermitian_function_vjp", &bar)?;
+                bar
+            }
+            Op::SvdFunction(f) => {
+                let (u, s, vh) = out.singular_triplets();
+                let bar = svd::vjp_function(u, s, vh, full(bars, 0).unwrap_or(&zero()), f);
+                hermitian::check_domain("svd_function_vjp", &bar)?;
+                bar
             }
             Op::Inv => full(bars, 0).map_or_else(zero, |bar| inverse::vjp(parts[0].full(), bar)),
             Op::Pinv(_) => {
@@ -230,8 +243,7 @@ impl Op {
                 vec![Part::Full(du), Part::Real(ds), Part::Full(dvh)]
             }
             Op::SvdVals => {
-                let saved = out.saved();
-                let (u, s, vh) = (saved[0].full(), saved[1].real(), saved[2].full());
+                let (u, s, vh) = out.singular_triplets();
                 vec![Part::Real(svd::jvp(u, s, vh, da, &Default::default()).1)]
             }
             Op::Qr(_) => {
@@ -282,7 +294,15 @@ impl Op {
             Op::Sqrtm => vec![Part::Full(sqrtm::jvp(a, da)?)],
             Op::Hermitian(f) => {
                 let (values, vectors) = (out.saved()[0].real(), out.saved()[1].full());
-                vec![Part::Full(hermitian::jvp(values, vectors, da, f))]
+                let moved = hermitian::jvp(values, vectors, da, f);
+                hermitian::check_domain("hermitian_function_jvp", &moved)?;
+                vec![Part::Full(moved)]
+            }
+            Op::SvdFunction(f) => {
+                let (u, s, vh) = out.singular_triplets();
+                let moved = svd::vjp_function(u, s, vh, da, f);
+                hermitian::check_domain("svd_function_jvp", &moved)?;
+                vec![Part::Full(moved)]
             }
             Op::Inv => vec![Part::Full(inverse::jvp(parts[0].full(), da))],
             Op::Pinv(_) => vec![Part::Full(pinv::jvp(a, parts[0].full(), da))],

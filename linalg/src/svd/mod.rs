@@ -3,6 +3,7 @@
 //! Singular values do not increase; all are ≥ 0. Each pair of singular vectors is fixed up to a
 //! common phase, which faer chooses.
 
+mod function;
 mod rule;
 mod tall;
 #[cfg(test)]
@@ -21,6 +22,9 @@ use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::scale::{Scale, largest};
 
+pub use function::{
+    svd_function, svd_function_ex, svd_function_jvp, svd_function_vjp, vjp_function,
+};
 pub use rule::{SvdCotangent, SvdRule, jvp, svd_jvp, svd_vjp, vjp};
 pub use truncate::{TruncatedSvd, Truncation, svd_truncated, svd_truncated_ex};
 
