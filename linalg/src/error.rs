@@ -102,6 +102,18 @@ pub enum LinalgError {
         /// Which matrix.
         batch: usize,
     },
+    /// A second derivative of values that coincide which does not exist, or is not a function of the
+    /// cotangents.
+    #[error(
+        "{op}: the derivative has no derivative at the tied values of matrix {batch}, or one that \
+         does not follow from the cotangents: only that of symmetric functions of the values does"
+    )]
+    SecondOrderAtTie {
+        /// The operation.
+        op: &'static str,
+        /// Which matrix.
+        batch: usize,
+    },
     /// A cotangent that depends on what the factorisation leaves open: the phases of singular or
     /// eigenvectors, or the basis of a degenerate subspace. Its derivative does not exist, or is
     /// not a function of the cotangents.
@@ -135,6 +147,7 @@ impl LinalgError {
             | Self::NoConvergence { batch, .. }
             | Self::Overflow { batch, .. }
             | Self::OutsideDomain { batch, .. }
+            | Self::SecondOrderAtTie { batch, .. }
             | Self::GaugeIllDefined { batch, .. } => Some(*batch),
         }
     }

@@ -6,6 +6,7 @@
 //! svd qr lu cholesky …           one room per operation: check · forward · jvp · vjp · tests
 //! vocabulary                     the operations that derivative rules are written in
 //! degeneracy                     what rules do at ties; the gauge check
+//! spectrum                       second derivatives of functions of values, at ties as well
 //! op                             every operation as a value, through one door
 //! left_dims                      N-dimensional tensors as matrices
 //! ```
@@ -94,6 +95,7 @@ pub mod qr;
 pub mod scalar;
 mod scale;
 pub mod solve;
+pub mod spectrum;
 pub mod sqrtm;
 pub mod svd;
 #[cfg(test)]

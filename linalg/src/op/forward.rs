@@ -97,6 +97,29 @@ impl Op {
                 values
             }
             Op::EigvalsH => vec![row(&eigh::eigvalsh(a)?)],
+            Op::Spectrum(of) => {
+                let out = of.values().forward(inputs, true)?;
+                outcome.saved = out.saved;
+                let a = Batched::new(a);
+                let padded = a.stack(&a.constant(1, a.cols(), 0.0));
+                out.parts.into_iter().chain([Part::Full(padded)]).collect()
+            }
+            Op::SpectrumGradient(of) | Op::SpectrumTangent(of) => {
+                let padded = Batched::new(a);
+                let a = padded.slice(0..padded.rows().saturating_sub(1), 0..padded.cols());
+                let op = of.values();
+                let out = op.forward(&[&a.clone().into_tensor()?], true)?;
+                let x = Batched::new(inputs[1]);
+                let parts = match self {
+                    Op::SpectrumTangent(_) => op.jvp(&[a], &out, &[x])?,
+                    _ => {
+                        let bars = op.vjp(&[a], &out, &[Some(Part::Real(x.re()))])?;
+                        bars.into_iter().map(Part::Full).collect()
+                    }
+                };
+                outcome.saved = out.saved;
+                parts
+            }
             Op::Eig(_) => {
                 let out = eig::eig(a)?;
                 let values = Part::Complex(Batched::rows_of(&out.values));
@@ -199,6 +222,12 @@ impl Op {
             }
             Op::Cholesky => cholesky::cholesky_ex(a)?.1,
             Op::Eigh(_) | Op::EigvalsH => eigh::eigvalsh_ex(a)?.1,
+            Op::Spectrum(of) => of.values().info(&inputs[..1])?,
+            Op::SpectrumGradient(of) | Op::SpectrumTangent(of) => {
+                let padded = Batched::new(a);
+                let a = padded.slice(0..padded.rows().saturating_sub(1), 0..padded.cols());
+                of.values().info(&[&a.into_tensor()?])?
+            }
             Op::Eig(_) => eig::eig_ex(a)?.1,
             Op::Expm => expm::expm_ex(a)?.1,
             Op::Sqrtm => sqrtm::sqrtm_ex(a)?.1,

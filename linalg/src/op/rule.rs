@@ -1,9 +1,12 @@
 //! The rules of all operations, on any implementor of the vocabulary.
 
+use t4a_tensor::TensorError;
+
 use super::{Op, Outcome, Part};
 use crate::degeneracy::rounding;
 use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
+use crate::spectrum::{Factors, Spectrum};
 use crate::vocabulary::{Matrices, RealMatrices};
 use crate::{cholesky, det, eig, eigh, expm, hermitian, inverse, lstsq, lu, lyapunov, pinv, polar};
 use crate::{qr, solve, sqrtm, svd, triangular};
@@ -20,6 +23,21 @@ impl<M: Matrices> Outcome<M> {
     fn singular_triplets(&self) -> (&M, &M::Real, &M) {
         let parts = self.saved();
         (parts[0].full(), parts[1].real(), parts[2].full())
+    }
+
+    /// `f` of the factors behind values.
+    fn spectrum<R>(&self, of: Spectrum, f: impl FnOnce(Factors<'_, M>) -> Result<R>) -> Result<R> {
+        let saved = self.saved();
+        match of {
+            Spectrum::Singular => {
+                let (u, s, vh) = self.singular_triplets();
+                f(Factors { u, s, v: &vh.adjoint(), of })
+            }
+            Spectrum::Hermitian => {
+                let (s, v) = (saved[0].real(), saved[1].full());
+                f(Factors { u: v, s, v, of })
+            }
+        }
     }
 
     /// Packed factors and their permutation.
@@ -51,6 +69,18 @@ fn permutation(found: &Option<Permutation>) -> &Permutation {
     match found {
         Some(permutation) => permutation,
         None => unreachable!("a pivoted factorisation has a permutation"),
+    }
+}
+
+fn zeros<M: Matrices>(inputs: &[M]) -> Vec<M> {
+    inputs.iter().map(|x| x.constant(x.rows(), x.cols(), 0.0)).collect()
+}
+
+/// The gradient of a function of values with these slopes.
+fn sum<M: Matrices>(a: &M, factors: Factors<'_, M>, c: Option<&M::Real>) -> Result<M> {
+    match c {
+        Some(c) => a.spectral_sum(&factors, c),
+        None => Ok(a.constant(factors.u.rows(), factors.v.rows(), 0.0)),
     }
 }
 
@@ -100,7 +130,7 @@ impl Op {
         let a = &inputs[0];
         let zero = || a.constant(a.rows(), a.cols(), 0.0);
         if bars.iter().all(Option::is_none) {
-            return Ok(inputs.iter().map(|x| x.constant(x.rows(), x.cols(), 0.0)).collect());
+            return Ok(zeros(inputs));
         }
         let parts = &out.parts;
         Ok(vec![match self {
@@ -112,11 +142,7 @@ impl Op {
                 };
                 svd::vjp(parts[0].full(), parts[1].real(), parts[2].full(), &bar, degeneracy)?
             }
-            Op::SvdVals => {
-                let (u, s, vh) = out.singular_triplets();
-                let bar = svd::SvdRule { u: None, s: real(bars, 0).cloned(), vh: None };
-                svd::vjp(u, s, vh, &bar, &Default::default())?
-            }
+            Op::SvdVals => out.spectrum(Spectrum::Singular, |f| sum(a, f, real(bars, 0)))?,
             Op::Qr(_) => qr::vjp(parts[0].full(), parts[1].full(), full(bars, 0), full(bars, 1))?,
             Op::QrPivoted(_) => {
                 let bar = qr::vjp(parts[0].full(), parts[1].full(), full(bars, 0), full(bars, 1))?;
@@ -141,9 +167,21 @@ impl Op {
                 let (values, vectors) = (parts[0].real(), parts[1].full());
                 eigh::vjp(values, vectors, real(bars, 0), full(bars, 1), degeneracy)?
             }
-            Op::EigvalsH => {
-                let (values, vectors) = (out.saved()[0].real(), out.saved()[1].full());
-                eigh::vjp(values, vectors, real(bars, 0), None, &Default::default())?
+            Op::EigvalsH => out.spectrum(Spectrum::Hermitian, |f| sum(a, f, real(bars, 0)))?,
+            Op::Spectrum(of) => out.spectrum(*of, |f| match (real(bars, 0), full(bars, 1)) {
+                (h, Some(message)) => f.joined(h.unwrap_or(&f.s.scale(0.0)), message),
+                (h, None) => sum(a, f, h),
+            })?,
+            Op::SpectrumGradient(of) => {
+                let Some(x) = full(bars, 0) else { return Ok(zeros(inputs)) };
+                let (bar, w) = out.spectrum(*of, |f| f.message(&inputs[1].re(), x))?;
+                return Ok(vec![bar, M::from_re(&w)]);
+            }
+            Op::SpectrumTangent(of) => {
+                let Some(c) = real(bars, 0) else { return Ok(zeros(inputs)) };
+                let rule = |f: Factors<'_, M>| Ok((f.message(c, &inputs[1])?.0, f.sum(c)));
+                let (bar, da_bar) = out.spectrum(*of, rule)?;
+                return Ok(vec![bar, da_bar]);
             }
             Op::Eig(degeneracy) => {
                 let (values, vectors) = (parts[0].complex(), parts[1].complex());
@@ -243,8 +281,7 @@ impl Op {
                 vec![Part::Full(du), Part::Real(ds), Part::Full(dvh)]
             }
             Op::SvdVals => {
-                let (u, s, vh) = out.singular_triplets();
-                vec![Part::Real(svd::jvp(u, s, vh, da, &Default::default()).1)]
+                vec![Part::Real(out.spectrum(Spectrum::Singular, |f| f.tangent(da))?)]
             }
             Op::Qr(_) => {
                 let (dq, dr) = qr::jvp(parts[0].full(), parts[1].full(), da)?;
@@ -271,8 +308,21 @@ impl Op {
                 vec![Part::Real(de), Part::Full(dv)]
             }
             Op::EigvalsH => {
-                let (values, vectors) = (out.saved()[0].real(), out.saved()[1].full());
-                vec![Part::Real(eigh::jvp(values, vectors, da, &Default::default()).0)]
+                vec![Part::Real(out.spectrum(Spectrum::Hermitian, |f| f.tangent(da))?)]
+            }
+            Op::Spectrum(of) => {
+                let row = da.constant(1, da.cols(), 0.0);
+                let ds = out.spectrum(*of, |f| f.tangent(da))?;
+                vec![Part::Real(ds), Part::Full(da.stack(&row))]
+            }
+            Op::SpectrumGradient(of) => {
+                let (c, dc) = (inputs[1].re(), tangents[1].re());
+                let da = da.slice(0..da.rows() - 1, 0..da.cols());
+                vec![Part::Full(out.spectrum(*of, |f| f.moved(&c, &dc, &da))?)]
+            }
+            Op::SpectrumTangent(_) => {
+                let message = "a tangent of a tangent is that of the gradient";
+                return Err(TensorError::value(self.name(), message).into());
             }
             Op::Eig(degeneracy) => {
                 let (values, vectors) = (parts[0].complex(), parts[1].complex());

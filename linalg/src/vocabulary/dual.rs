@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::{Matrices, RealMatrices, Region};
 use crate::error::Result;
 use crate::permutation::Permutation;
+use crate::spectrum::Factors;
 use crate::triangular::Triangle;
 
 /// A value and its tangent; `None` is a zero tangent.
@@ -173,6 +174,19 @@ impl<M: Matrices> Matrices for Dual<M> {
         let moved = dp.is_some() || db.is_some();
         let tangent = moved.then(|| crate::lyapunov::jvp(&self.value, &value, dp, db));
         Self { value, tangent }
+    }
+    fn svdvals(&self) -> Self::Real {
+        Dual::constant_of(self.value.svdvals())
+    }
+    fn spectral_sum(&self, factors: &Factors<'_, Self>, c: &Self::Real) -> Result<Self> {
+        let (u, s, v) = (&factors.u.value, &factors.s.value, &factors.v.value);
+        let factors = Factors { u, s, v, of: factors.of };
+        let value = self.value.spectral_sum(&factors, &c.value)?;
+        if self.tangent.is_none() && c.tangent.is_none() {
+            return Ok(Self::constant_of(value));
+        }
+        let (da, dc) = (self.clone().into_tangent(), c.clone().into_tangent());
+        Ok(Self::new(value, factors.moved(&c.value, &dc, &da)?))
     }
     fn det(&self) -> Self {
         let value = self.value.det();

@@ -299,6 +299,9 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
     fn lyapunov(&self, b: &Self) -> Self {
         self.with(b, crate::lyapunov::lyapunov)
     }
+    fn svdvals(&self) -> Self::Real {
+        self.then(|t| Batched::rows_of(&crate::svd::svdvals(t)?).into_tensor())
+    }
     fn det(&self) -> Self {
         self.then(|t| Self::numbers(&crate::det::det(t)?).into_tensor())
     }

@@ -22,6 +22,7 @@ pub use engine::Batched;
 
 use crate::error::Result;
 use crate::permutation::Permutation;
+use crate::spectrum::Factors;
 use crate::triangular::Triangle;
 
 /// Part of a matrix that [`Matrices::mask`] keeps.
@@ -111,6 +112,8 @@ pub trait Matrices: Clone + std::fmt::Debug {
     /// The solution of `P X + X P = B` with positive definite Hermitian `P = self`.
     fn lyapunov(&self, b: &Self) -> Self;
 
+    /// Singular values as a row, in nonincreasing order; a constant.
+    fn svdvals(&self) -> Self::Real;
     /// `det A` of a regular matrix, `1 × 1`.
     fn det(&self) -> Self;
     /// The same as a constant.
@@ -123,6 +126,15 @@ pub trait Matrices: Clone + std::fmt::Debug {
     /// # Errors
     /// The first error of the operations that led here.
     fn norms(&self) -> Result<Vec<f64>>;
+
+    /// `U diag(c) Vᴴ`, the gradient of a function with slopes `c` at the values of `A = self`. Its
+    /// derivative is more than that of the product: [`spectrum`](crate::spectrum).
+    ///
+    /// # Errors
+    /// `SecondOrderAtTie`.
+    fn spectral_sum(&self, factors: &Factors<'_, Self>, c: &Self::Real) -> Result<Self> {
+        Ok(factors.sum(c))
+    }
 
     // What follows is made of the above.
 

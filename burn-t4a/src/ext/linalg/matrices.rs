@@ -245,6 +245,9 @@ impl<B: LinalgOps> Matrices for RealMatrix<B> {
     fn lyapunov(&self, b: &Self) -> Self {
         Self::solved(system(Op::Lyapunov, &[self, b]))
     }
+    fn svdvals(&self) -> Self {
+        Self::solved(system(Op::SvdVals, &[&self.detached()]))
+    }
     fn det(&self) -> Self {
         Self::solved(system(Op::Det, &[self]))
     }
@@ -412,6 +415,9 @@ impl<B: LinalgOps> Matrices for ComplexMatrix<B> {
     }
     fn lyapunov(&self, b: &Self) -> Self {
         Self::solved(system(Op::Lyapunov, &[self, b]))
+    }
+    fn svdvals(&self) -> RealMatrix<B> {
+        RealMatrix::solved(system(Op::SvdVals, &[&self.detached()]))
     }
     fn det(&self) -> Self {
         Self::solved(system(Op::Det, &[self]))

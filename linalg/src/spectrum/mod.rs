@@ -21,8 +21,12 @@
 //! carries `w`: the sum of several such messages is as good as one if `‖Σw‖ = ‖ΣW‖`, that is, if they
 //! share a basis; else they cannot be told apart, which is an error.
 
+#[cfg(test)]
+mod tests;
+
 use crate::degeneracy::{Degeneracy, rounding};
 use crate::error::{LinalgError, Result};
+use crate::op::Op;
 use crate::vocabulary::{Matrices, RealMatrices, Region};
 
 /// Which values.
@@ -34,8 +38,18 @@ pub enum Spectrum {
     Hermitian,
 }
 
+impl Spectrum {
+    /// The operation that returns these values.
+    pub fn values(self) -> Op {
+        match self {
+            Spectrum::Singular => Op::SvdVals,
+            Spectrum::Hermitian => Op::EigvalsH,
+        }
+    }
+}
+
 /// `A = U diag(S) Vᴴ` with at least as many rows as columns, or `A = V diag(S) Vᴴ`, and its ties.
-pub(crate) struct Frame<M: Matrices> {
+struct Frame<M: Matrices> {
     u: M,
     s: M::Real,
     v: M,
@@ -75,7 +89,7 @@ fn sum_of_squares<M: Matrices>(x: &M) -> M::Real {
 
 impl<M: Matrices> Frame<M> {
     /// From thin factors; the caller transposes wide matrices.
-    pub(crate) fn new(u: &M, s: &M::Real, v: &M, of: Spectrum) -> Result<Self> {
+    fn new(u: &M, s: &M::Real, v: &M, of: Spectrum) -> Result<Self> {
         let (k, size) = (s.cols(), u.rows().max(v.rows()));
         let limit = Degeneracy::DEFAULT.limit(s, size);
         let one = s.constant(1, 1, 1.0);
@@ -92,11 +106,6 @@ impl<M: Matrices> Frame<M> {
         let any = tied.add(&zero).norms()?.iter().any(|&n| n > 0.0);
         let (u, s, v) = (u.clone(), s.clone(), v.clone());
         Ok(Self { u, s, v, of, limit, pairs, tied, zero, kept, any })
-    }
-
-    /// `U diag(c) Vᴴ`.
-    fn sum(&self, c: &M::Real) -> M {
-        self.u.mul_real(c).matmul(&self.v.adjoint())
     }
 
     /// The direction as the operation reads it, times `V`, and `P`.
@@ -167,10 +176,7 @@ impl<M: Matrices> Frame<M> {
     }
 
     fn compare(&self, defects: &[f64], sizes: &[f64], tolerance: f64) -> Result<()> {
-        let op = match self.of {
-            Spectrum::Singular => "svdvals",
-            Spectrum::Hermitian => "eigvalsh",
-        };
+        let op = self.of.values().name();
         // NaN is no tie.
         match defects.iter().zip(sizes).position(|(defect, size)| *defect > tolerance * size) {
             Some(batch) => Err(LinalgError::SecondOrderAtTie { op, batch }),
@@ -181,7 +187,7 @@ impl<M: Matrices> Frame<M> {
     /// The tied part of `dG` and `diag h` of the rest, from `h = φ″ w`.
     fn tied_part(&self, blocks: &Blocks<M>, w: &M::Real, h: &M::Real) -> Result<M> {
         if !self.any {
-            return Ok(self.sum(h));
+            return Ok(self.u.mul_real(h).matmul(&self.v.adjoint()));
         }
         let one = self.s.constant(1, 1, 1.0);
         let inverse = blocks.size().recip();
@@ -220,22 +226,22 @@ fn tolerance<R: Matrices>(x: &R) -> f64 {
     if x.epsilon() < 1e-10 { 1e-6 } else { 1e-3 }
 }
 
-/// Thin factors of `A`.
-#[derive(Clone, Copy)]
-pub(crate) struct Factors<'a, M: Matrices> {
-    pub(crate) u: &'a M,
-    pub(crate) s: &'a M::Real,
-    pub(crate) v: &'a M,
-    pub(crate) of: Spectrum,
+/// Thin factors `A = U diag(S) Vᴴ`, or `A = V diag(S) Vᴴ`.
+#[derive(Debug)]
+pub struct Factors<'a, M: Matrices> {
+    /// `m × k`.
+    pub u: &'a M,
+    /// Singular values in nonincreasing order, or eigenvalues in nondecreasing order: a row.
+    pub s: &'a M::Real,
+    /// `n × k`; `u` again for eigenvalues.
+    pub v: &'a M,
+    /// Which of the two.
+    pub of: Spectrum,
 }
 
 impl<M: Matrices> Factors<'_, M> {
     /// Runs `f` on `A`, or on `Aᴴ` if that is tall, with `x` and the result turned accordingly.
-    fn upright<R>(
-        &self,
-        x: &M,
-        f: impl FnOnce(&Frame<M>, &M) -> Result<(M, R)>,
-    ) -> Result<(M, R)> {
+    fn upright<R>(&self, x: &M, f: impl FnOnce(&Frame<M>, &M) -> Result<(M, R)>) -> Result<(M, R)> {
         match self.u.rows() < self.v.rows() {
             true => {
                 let frame = Frame::new(self.v, self.s, self.u, self.of)?;
@@ -245,8 +251,16 @@ impl<M: Matrices> Factors<'_, M> {
         }
     }
 
-    /// `dS` along `X`.
-    pub(crate) fn tangent(&self, x: &M) -> Result<M::Real> {
+    /// `U diag(c) Vᴴ`, the gradient.
+    pub fn sum(&self, c: &M::Real) -> M {
+        self.u.mul_real(c).matmul(&self.v.adjoint())
+    }
+
+    /// `dS` along `X`; that of tied values along `A + t X` for `t > 0`, in their order.
+    ///
+    /// # Errors
+    /// The first error of the operations that led here.
+    pub fn tangent(&self, x: &M) -> Result<M::Real> {
         let found = self.upright(x, |frame, x| {
             let (xv, p) = frame.project(x);
             Ok((x.clone(), frame.slopes(&p, &frame.blocks(&xv, &p))))
@@ -254,8 +268,11 @@ impl<M: Matrices> Factors<'_, M> {
         Ok(found?.1)
     }
 
-    /// `dG` along `X`, with `dc` along `dS`.
-    pub(crate) fn moved(&self, c: &M::Real, dc: &M::Real, x: &M) -> Result<M> {
+    /// `dG` along `X`, with `dc` along `dS` as [`Factors::tangent`] gives it.
+    ///
+    /// # Errors
+    /// `SecondOrderAtTie`.
+    pub fn moved(&self, c: &M::Real, dc: &M::Real, x: &M) -> Result<M> {
         let found = self.upright(x, |frame, x| {
             let (xv, p) = frame.project(x);
             let blocks = frame.blocks(&xv, &p);
@@ -267,7 +284,10 @@ impl<M: Matrices> Factors<'_, M> {
     }
 
     /// The cotangents of `[A; 0]` and of `c` from that of `G`: for [`Factors::joined`].
-    pub(crate) fn message(&self, c: &M::Real, x: &M) -> Result<(M, M::Real)> {
+    ///
+    /// # Errors
+    /// `SecondOrderAtTie`.
+    pub fn message(&self, c: &M::Real, x: &M) -> Result<(M, M::Real)> {
         let (bar, w) = self.upright(x, |frame, x| {
             let (xv, p) = frame.project(x);
             let mut bar = frame.regular(c, &xv, &p);
@@ -287,14 +307,17 @@ impl<M: Matrices> Factors<'_, M> {
         Ok((bar.stack(&M::from_re(&row)), w))
     }
 
-    /// `Ā` from the cotangent of `S` and the messages that came with it.
-    pub(crate) fn joined(&self, h: &M::Real, message: &M) -> Result<M> {
+    /// `Ā` from the cotangent of `S` and the sum of the messages that came with it.
+    ///
+    /// # Errors
+    /// `SecondOrderAtTie`.
+    pub fn joined(&self, h: &M::Real, message: &M) -> Result<M> {
         let (m, n, k) = (self.u.rows(), self.v.rows(), self.s.cols());
         let w = message.slice(m..m + 1, 0..k).re();
         let bar = message.slice(0..m, 0..n);
         let found = self.upright(&bar, |frame, bar| {
             if !frame.any {
-                return Ok((bar.add(&frame.sum(h)), ()));
+                return Ok((bar.add(&frame.u.mul_real(h).matmul(&frame.v.adjoint())), ()));
             }
             let (xv, p) = frame.project(bar);
             let blocks = frame.blocks(&xv, &p);
