@@ -86,6 +86,14 @@ pub enum LinalgError {
         /// Which matrix.
         batch: usize,
     },
+    /// An eigenvalue on the negative real axis, where roots and logarithms have no principal value.
+    #[error("{op}: matrix {batch} has an eigenvalue on the negative real axis")]
+    NegativeEigenvalue {
+        /// The operation.
+        op: &'static str,
+        /// Which matrix.
+        batch: usize,
+    },
     /// A result beyond the range of the element type.
     #[error("{op}: the result for matrix {batch} exceeds the range of the element type")]
     Overflow {
@@ -105,8 +113,9 @@ pub enum LinalgError {
     /// A second derivative of values that coincide which does not exist, or is not a function of the
     /// cotangents.
     #[error(
-        "{op}: the derivative has no derivative at the tied values of matrix {batch}, or one that \
-         does not follow from the cotangents: only that of symmetric functions of the values does"
+        "{op}: differentiated once more at the tied values of matrix {batch}, a derivative depends on \
+         the arbitrary basis of its vectors, or tells these values apart; symmetric functions of \
+         svdvals and eigvalsh have second derivatives there"
     )]
     SecondOrderAtTie {
         /// The operation.
@@ -145,6 +154,7 @@ impl LinalgError {
             | Self::RankDeficient { batch, .. }
             | Self::Defective { batch, .. }
             | Self::NoConvergence { batch, .. }
+            | Self::NegativeEigenvalue { batch, .. }
             | Self::Overflow { batch, .. }
             | Self::OutsideDomain { batch, .. }
             | Self::SecondOrderAtTie { batch, .. }
@@ -153,6 +163,8 @@ impl LinalgError {
     }
 }
 
+/// Info code of a matrix with an eigenvalue on the negative real axis.
+pub const NEGATIVE_EIGENVALUE: i32 = -5;
 /// Info code of a matrix with an eigenvalue at which the function is not finite.
 pub const OUTSIDE_DOMAIN: i32 = -4;
 /// Info code of a result beyond the range of the type.
@@ -172,8 +184,7 @@ pub(crate) const NON_POSITIVE: PivotError =
 
 /// The first failure of an info tensor as an error.
 ///
-/// Codes: 0 success; `i > 0` pivot `i − 1` failed; [`NO_CONVERGENCE`]; [`NON_FINITE`];
-/// [`OVERFLOW`].
+/// Codes: 0 success; `i > 0` pivot `i − 1` failed; the constants above.
 pub(crate) fn check(
     op: &'static str,
     info: &Tensor<i32>,
@@ -184,6 +195,7 @@ pub(crate) fn check(
         None => Ok(()),
         Some((batch, NO_CONVERGENCE)) => Err(LinalgError::NoConvergence { op, batch }),
         Some((batch, OUTSIDE_DOMAIN)) => Err(LinalgError::OutsideDomain { op, batch }),
+        Some((batch, NEGATIVE_EIGENVALUE)) => Err(LinalgError::NegativeEigenvalue { op, batch }),
         Some((batch, OVERFLOW)) => Err(LinalgError::Overflow { op, batch }),
         Some((batch, code)) if code > 0 => Err(pivot(op, batch, code as usize - 1)),
         Some((batch, _)) => Err(LinalgError::NonFinite { op, batch }),

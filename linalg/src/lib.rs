@@ -82,6 +82,7 @@ pub mod eigh;
 pub mod error;
 pub mod expm;
 pub mod hermitian;
+mod idle;
 pub mod inverse;
 pub mod left_dims;
 pub mod lstsq;

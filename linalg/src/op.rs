@@ -54,6 +54,9 @@ pub enum Op {
     SpectrumGradient(Spectrum),
     /// `[A; 0]`, `dA` → `dS`.
     SpectrumTangent(Spectrum),
+    /// A gradient, and what is zero for matrices without cotangents → the gradient, which has no
+    /// derivative along directions that split ties.
+    Unsplit(Spectrum),
     /// `A` → `λ`, `V`, complex.
     Eig(Degeneracy),
     /// `A` → `U`, `P`.
@@ -137,6 +140,7 @@ impl Op {
             Op::Spectrum(_) => "spectrum",
             Op::SpectrumGradient(_) => "spectrum_gradient",
             Op::SpectrumTangent(_) => "spectrum_tangent",
+            Op::Unsplit(_) => "unsplit",
             Op::Eig(_) => "eig",
             Op::Polar(_) => "polar",
             Op::Expm => "expm",
@@ -176,13 +180,23 @@ impl Op {
             Op::Solve | Op::SolveTriangular(_) | Op::Lstsq | Op::LstsqMinNorm(_) | Op::Lyapunov => {
                 2
             }
-            Op::SpectrumGradient(_) | Op::SpectrumTangent(_) => 2,
+            Op::SpectrumGradient(_) | Op::SpectrumTangent(_) | Op::Unsplit(_) => 2,
             _ => 1,
         }
     }
 }
 
 impl Op {
+    /// The decomposition whose rule it has: its second derivative needs values without ties, or
+    /// directions that do not split them.
+    pub fn decomposition(&self) -> Option<Spectrum> {
+        match self {
+            Op::Svd(..) | Op::SvdFunction(_) => Some(Spectrum::Singular),
+            Op::Eigh(_) | Op::Hermitian(_) => Some(Spectrum::Hermitian),
+            _ => None,
+        }
+    }
+
     /// Which values it returns, if it returns nothing else.
     pub fn values_of(&self) -> Option<Spectrum> {
         match self {

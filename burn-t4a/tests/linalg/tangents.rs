@@ -146,3 +146,23 @@ fn a_tangent_of_another_shape_is_an_error() {
     let error = svd_jvp(a.clone(), a.narrow(0, 0, 1)).unwrap_err();
     assert!(matches!(error, LinalgError::Tensor(_)), "{error}");
 }
+
+#[test]
+fn a_tangent_of_another_dtype_is_an_error() {
+    use burn_backend::DType::F32;
+    let a = tensor::<AD, 3>(data(1, 0, [2, 2, 2], Kind::Regular), [2, 2, 2]);
+    let v = a.clone() * 0.5;
+    let of = |a: &T3, b: &T3, da: &T3, db: &T3| {
+        solve_jvp(a.clone(), b.clone(), da.clone(), db.clone()).err()
+    };
+    let single = |x: &T3| x.clone().cast(F32);
+    for error in [
+        of(&a, &a, &single(&v), &v),
+        of(&a, &a, &v, &single(&v)),
+        of(&a, &single(&a), &v, &v),
+        of(&single(&a), &single(&a), &v, &v),
+        svd_jvp(a.clone(), single(&v)).err(),
+    ] {
+        assert!(matches!(error, Some(LinalgError::Tensor(_))), "{error:?}");
+    }
+}

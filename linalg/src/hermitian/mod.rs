@@ -12,6 +12,7 @@ use t4a_tensor::Tensor;
 
 use crate::eigh::{Eigh, eigh_ex};
 use crate::error::{LinalgError, Result, SINGULAR, check};
+use crate::idle::{activity, sparing};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
@@ -127,9 +128,15 @@ pub fn hermitian_function_vjp<T: LinalgScalar>(
     f: &impl SpectralFunction<Batched<T::R>>,
 ) -> Result<Tensor<T>> {
     let (values, vectors) = (Batched::rows_of(&eigh.values), Batched::new(&eigh.vectors));
-    let out = vjp(&values, &vectors, &Batched::new(f_bar), f);
-    check_domain("hermitian_function_vjp", &out)?;
-    out.into_tensor()
+    let f_bar = Batched::new(f_bar);
+    sparing(
+        || activity(&[Some(&f_bar)]),
+        |idle| {
+            let out = vjp(&idle.values(&values), &vectors, &f_bar, f);
+            check_domain("hermitian_function_vjp", &out)?;
+            out.into_tensor()
+        },
+    )
 }
 
 /// `d f(A)` along `(dA + dAᴴ)/2`.

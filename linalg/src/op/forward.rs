@@ -104,6 +104,7 @@ impl Op {
                 let padded = a.stack(&a.constant(1, a.cols(), 0.0));
                 out.parts.into_iter().chain([Part::Full(padded)]).collect()
             }
+            Op::Unsplit(_) => vec![full(a)],
             Op::SpectrumGradient(of) | Op::SpectrumTangent(of) => {
                 let padded = Batched::new(a);
                 let a = padded.slice(0..padded.rows().saturating_sub(1), 0..padded.cols());
@@ -222,6 +223,7 @@ impl Op {
             }
             Op::Cholesky => cholesky::cholesky_ex(a)?.1,
             Op::Eigh(_) | Op::EigvalsH => eigh::eigvalsh_ex(a)?.1,
+            Op::Unsplit(_) => Tensor::zeros(&a.shape()[..a.rank().saturating_sub(2)])?,
             Op::Spectrum(of) => of.values().info(&inputs[..1])?,
             Op::SpectrumGradient(of) | Op::SpectrumTangent(of) => {
                 let padded = Batched::new(a);

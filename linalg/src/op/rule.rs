@@ -5,8 +5,9 @@ use t4a_tensor::TensorError;
 use super::{Op, Outcome, Part};
 use crate::degeneracy::rounding;
 use crate::error::{LinalgError, Result};
+use crate::idle::{Idle, sparing};
 use crate::permutation::Permutation;
-use crate::spectrum::{Factors, Spectrum};
+use crate::spectrum::{Factors, Owned, Spectrum};
 use crate::vocabulary::{Matrices, RealMatrices};
 use crate::{cholesky, det, eig, eigh, expm, hermitian, inverse, lstsq, lu, lyapunov, pinv, polar};
 use crate::{qr, solve, sqrtm, svd, triangular};
@@ -25,19 +26,17 @@ impl<M: Matrices> Outcome<M> {
         (parts[0].full(), parts[1].real(), parts[2].full())
     }
 
+    /// The decomposition that is the result, or behind it.
+    fn decomposition(&self, op: &Op) -> &[Part<M>] {
+        match op {
+            Op::Svd(..) | Op::Eigh(_) => &self.parts,
+            _ => self.saved(),
+        }
+    }
+
     /// `f` of the factors behind values.
     fn spectrum<R>(&self, of: Spectrum, f: impl FnOnce(Factors<'_, M>) -> Result<R>) -> Result<R> {
-        let saved = self.saved();
-        match of {
-            Spectrum::Singular => {
-                let (u, s, vh) = self.singular_triplets();
-                f(Factors { u, s, v: &vh.adjoint(), of })
-            }
-            Spectrum::Hermitian => {
-                let (s, v) = (saved[0].real(), saved[1].full());
-                f(Factors { u: v, s, v, of })
-            }
-        }
+        f(owned(of, self.saved()).factors())
     }
 
     /// Packed factors and their permutation.
@@ -74,6 +73,14 @@ fn permutation(found: &Option<Permutation>) -> &Permutation {
 
 fn zeros<M: Matrices>(inputs: &[M]) -> Vec<M> {
     inputs.iter().map(|x| x.constant(x.rows(), x.cols(), 0.0)).collect()
+}
+
+/// The factors in the results of a decomposition.
+fn owned<M: Matrices>(of: Spectrum, parts: &[Part<M>]) -> Owned<M> {
+    match of {
+        Spectrum::Singular => Owned::singular(parts[0].full(), parts[1].real(), parts[2].full()),
+        Spectrum::Hermitian => Owned::hermitian(parts[0].real(), parts[1].full()),
+    }
 }
 
 /// The gradient of a function of values with these slopes.
@@ -116,12 +123,69 @@ fn check_pivots<M: Matrices>(op: &'static str, packed: &M) -> Result<()> {
     Ok(())
 }
 
+impl<M: Matrices> Part<M> {
+    fn activity(&self) -> M::Real {
+        match self {
+            Part::Full(x) => x.activity(),
+            Part::Real(x) => x.activity(),
+            Part::Complex(x) => x.activity(),
+        }
+    }
+
+    fn cotangent(&self, idle: &Idle<M::Real>) -> Self {
+        match self {
+            Part::Full(x) => Part::Full(idle.cotangent(x)),
+            Part::Real(x) => Part::Real(idle.cotangent(x)),
+            Part::Complex(x) => Part::Complex(idle.cotangent(x)),
+        }
+    }
+
+    fn factor(&self, idle: &Idle<M::Real>) -> Self {
+        match self {
+            Part::Full(x) => Part::Full(idle.factor(x)),
+            Part::Real(x) => Part::Real(idle.values(x)),
+            Part::Complex(x) if x.rows() == 1 => Part::Complex(idle.values(x)),
+            Part::Complex(x) => Part::Complex(idle.factor(x)),
+        }
+    }
+}
+
 impl Op {
-    /// Cotangents of the inputs from those of the results; `None` is zero.
+    /// Cotangents of the inputs from those of the results; `None` is zero. A matrix whose
+    /// cotangents are zero cannot fail.
     ///
     /// # Errors
     /// Those of the rule: `GaugeIllDefined`, `RankDeficient`, `Singular`.
     pub fn vjp<M: Matrices>(
+        &self,
+        inputs: &[M],
+        out: &Outcome<M>,
+        bars: &[Option<Part<M>>],
+    ) -> Result<Vec<M>> {
+        let activity = || {
+            let all = bars.iter().flatten().map(Part::activity);
+            all.reduce(|a, b| a.add(&b))
+        };
+        sparing(activity, |idle| {
+            let inputs: Vec<M> = inputs.iter().map(|x| idle.factor(x)).collect();
+            let factors = |parts: &[Part<M>]| parts.iter().map(|part| part.factor(idle)).collect();
+            let out = Outcome {
+                parts: factors(&out.parts),
+                saved: out.saved.as_ref().map(|(op, parts)| (*op, factors(parts))),
+                rows: out.rows.clone(),
+                cols: out.cols.clone(),
+            };
+            let bars: Vec<_> =
+                bars.iter().map(|bar| bar.as_ref().map(|bar| bar.cotangent(idle))).collect();
+            let bars = self.rule(&inputs, &out, &bars)?;
+            match bars.iter().find_map(M::error) {
+                Some(error) => Err(error),
+                None => Ok(bars),
+            }
+        })
+    }
+
+    fn rule<M: Matrices>(
         &self,
         inputs: &[M],
         out: &Outcome<M>,
@@ -133,6 +197,9 @@ impl Op {
             return Ok(zeros(inputs));
         }
         let parts = &out.parts;
+        if let Some(of) = self.decomposition() {
+            a.unsplit(self.name(), || owned(of, out.decomposition(self)))?;
+        }
         Ok(vec![match self {
             Op::Svd(_, degeneracy) => {
                 let bar = svd::SvdRule {
@@ -172,6 +239,14 @@ impl Op {
                 (h, Some(message)) => f.joined(h.unwrap_or(&f.s.scale(0.0)), message),
                 (h, None) => sum(a, f, h),
             })?,
+            Op::Unsplit(of) => {
+                let Some(x) = full(bars, 0) else { return Ok(zeros(inputs)) };
+                let idle = inputs[1].re().within(&inputs[1].re().scale(0.0));
+                let read = x.mul_real(&idle.constant(1, 1, 1.0).sub(&idle));
+                let name = out.saved.as_ref().map_or(self.name(), |(op, _)| op.name());
+                out.spectrum(*of, |f| f.unsplit(name, &read))?;
+                return Ok(vec![x.clone(), inputs[1].scale(0.0)]);
+            }
             Op::SpectrumGradient(of) => {
                 let Some(x) = full(bars, 0) else { return Ok(zeros(inputs)) };
                 let (bar, w) = out.spectrum(*of, |f| f.message(&inputs[1].re(), x))?;
@@ -189,13 +264,9 @@ impl Op {
                 let vectors_bar = bar(bars, 1).map(Part::complex);
                 M::from_complex(&eig::vjp(values, vectors, values_bar, vectors_bar, degeneracy)?)
             }
-            Op::Polar(polar::Side::Right) => {
-                polar::vjp(parts[0].full(), parts[1].full(), full(bars, 0), full(bars, 1))
-            }
-            Op::Polar(polar::Side::Left) => {
-                let u_bar = full(bars, 0).map(M::adjoint);
-                let u = parts[0].full().adjoint();
-                polar::vjp(&u, parts[1].full(), u_bar.as_ref(), full(bars, 1)).adjoint()
+            Op::Polar(side) => {
+                let (u, p) = (parts[0].full(), parts[1].full());
+                polar::vjp_on(*side, u, p, full(bars, 0), full(bars, 1))?
             }
             Op::Expm => expm::vjp(a, full(bars, 0).unwrap_or(&zero()))?,
             Op::Sqrtm => sqrtm::vjp(a, full(bars, 0).unwrap_or(&zero()))?,
@@ -320,6 +391,10 @@ impl Op {
                 let da = da.slice(0..da.rows() - 1, 0..da.cols());
                 vec![Part::Full(out.spectrum(*of, |f| f.moved(&c, &dc, &da))?)]
             }
+            Op::Unsplit(of) => {
+                out.spectrum(*of, |f| f.unsplit(self.name(), da))?;
+                vec![Part::Full(da.clone())]
+            }
             Op::SpectrumTangent(_) => {
                 let message = "a tangent of a tangent is that of the gradient";
                 return Err(TensorError::value(self.name(), message).into());
@@ -330,14 +405,7 @@ impl Op {
                 vec![Part::Complex(dl), Part::Complex(dv)]
             }
             Op::Polar(side) => {
-                let (u, p) = (parts[0].full(), parts[1].full());
-                let (du, dp) = match side {
-                    polar::Side::Right => polar::jvp(u, p, da),
-                    polar::Side::Left => {
-                        let (du, dp) = polar::jvp(&u.adjoint(), p, &da.adjoint());
-                        (du.adjoint(), dp)
-                    }
-                };
+                let (du, dp) = polar::jvp_on(*side, parts[0].full(), parts[1].full(), da)?;
                 vec![Part::Full(du), Part::Full(dp)]
             }
             Op::Expm => vec![Part::Full(expm::jvp(a, da)?)],

@@ -19,6 +19,7 @@ use t4a_tensor::Tensor;
 use super::Qr;
 use crate::degeneracy::{Degeneracy, rounding};
 use crate::error::{LinalgError, Result};
+use crate::idle::{activity, sparing};
 use crate::permutation::Permutation;
 use crate::scalar::LinalgScalar;
 use crate::triangular::Triangle;
@@ -137,7 +138,12 @@ pub fn qr_vjp<T: LinalgScalar>(
     r_bar: Option<&Tensor<T>>,
 ) -> Result<Tensor<T>> {
     let (q_bar, r_bar) = (q_bar.map(Batched::new), r_bar.map(Batched::new));
-    vjp(&Batched::new(&qr.q), &Batched::new(&qr.r), q_bar.as_ref(), r_bar.as_ref())?.into_tensor()
+    let (q_bar, r_bar) = (q_bar.as_ref(), r_bar.as_ref());
+    let (q, r) = (Batched::new(&qr.q), Batched::new(&qr.r));
+    sparing(
+        || activity(&[q_bar, r_bar]),
+        |idle| vjp(&idle.factor(&q), &idle.factor(&r), q_bar, r_bar)?.into_tensor(),
+    )
 }
 
 /// Tangents of `Q` and `R` along `dA`, thin or complete as the factors are.

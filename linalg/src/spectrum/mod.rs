@@ -153,7 +153,8 @@ impl<M: Matrices> Frame<M> {
         let size = blocks.size();
         let both = blocks.w.stack(&blocks.rest).detached().mul_real(&size.recip());
         let norm = sum_of_squares(&both).powf(0.5);
-        let unit = norm.add(&norm.within(&one.scale(0.0))).recip().scale(0.4);
+        let still = norm.within(&one.scale(0.0));
+        let unit = norm.add(&still).recip().scale(0.4);
         let (k, m) = (self.s.cols(), self.u.rows());
         let scaled = both.mul_real(&unit);
         // Singular values do not increase, eigenvalues do not decrease.
@@ -162,8 +163,9 @@ impl<M: Matrices> Frame<M> {
         let inner = inner.add(&M::from_re(&shift.diagonal_matrix()));
         let all = self.u.detached().matmul(&inner).add(&scaled.slice(k..k + m, 0..k));
         let values = all.svdvals().sub(&shift).scale(sign).mul(&unit.recip()).mul(&size);
-        let moved = self.tied.add(&self.zero);
-        values.mul(&moved).add(&diagonal.mul(&one.sub(&moved)))
+        let blocks = self.tied.add(&self.zero);
+        let values = values.mul(&blocks).mul(&one.sub(&still));
+        values.add(&diagonal.mul(&one.sub(&blocks)))
     }
 
     /// Tied values that the gradient tells apart, where the direction mixes them.
@@ -175,13 +177,23 @@ impl<M: Matrices> Frame<M> {
         self.compare(&defects, &allowed, tolerance(c))
     }
 
-    fn compare(&self, defects: &[f64], sizes: &[f64], tolerance: f64) -> Result<()> {
-        let op = self.of.values().name();
-        // NaN is no tie.
-        match defects.iter().zip(sizes).position(|(defect, size)| *defect > tolerance * size) {
-            Some(batch) => Err(LinalgError::SecondOrderAtTie { op, batch }),
-            None => Ok(()),
+    /// A direction that splits a tie, or leaves zero.
+    fn unsplit(&self, op: &'static str, x: &M) -> Result<()> {
+        if !self.any {
+            return Ok(());
         }
+        let (xv, p) = self.project(x);
+        let Blocks { w, rest } = self.blocks(&xv, &p);
+        let count = self.pairs.sum_rows();
+        let count = count.add(&count.within(&count.constant(1, 1, 0.0))).recip();
+        let mean = w.diagonal().re().matmul(&self.pairs).mul(&count);
+        let split = w.sub(&M::from_re(&mean.diagonal_matrix()));
+        let defects = split.stack(&rest).norms()?;
+        compare(op, &defects, &x.norms()?, tolerance(x))
+    }
+
+    fn compare(&self, defects: &[f64], sizes: &[f64], tolerance: f64) -> Result<()> {
+        compare(self.of.values().name(), defects, sizes, tolerance)
     }
 
     /// The tied part of `dG` and `diag h` of the rest, from `h = φ″ w`.
@@ -221,6 +233,14 @@ impl<M: Matrices> Frame<M> {
     }
 }
 
+fn compare(op: &'static str, defects: &[f64], sizes: &[f64], tolerance: f64) -> Result<()> {
+    // NaN is no tie.
+    match defects.iter().zip(sizes).position(|(defect, size)| *defect > tolerance * size) {
+        Some(batch) => Err(LinalgError::SecondOrderAtTie { op, batch }),
+        None => Ok(()),
+    }
+}
+
 /// The relative defect of what is allowed to be rounding.
 fn tolerance<R: Matrices>(x: &R) -> f64 {
     if x.epsilon() < 1e-10 { 1e-6 } else { 1e-3 }
@@ -239,6 +259,38 @@ pub struct Factors<'a, M: Matrices> {
     pub of: Spectrum,
 }
 
+/// As [`Factors`], held.
+#[derive(Debug)]
+pub struct Owned<M: Matrices> {
+    /// As there.
+    pub u: M,
+    /// As there.
+    pub s: M::Real,
+    /// As there.
+    pub v: M,
+    /// As there.
+    pub of: Spectrum,
+}
+
+impl<M: Matrices> Owned<M> {
+    /// The leading `k` of thin or full singular vectors.
+    pub fn singular(u: &M, s: &M::Real, vh: &M) -> Self {
+        let k = s.cols();
+        let v = vh.slice(0..k, 0..vh.cols()).adjoint();
+        Self { u: u.slice(0..u.rows(), 0..k), s: s.clone(), v, of: Spectrum::Singular }
+    }
+
+    /// Eigenvalues and eigenvectors.
+    pub fn hermitian(s: &M::Real, v: &M) -> Self {
+        Self { u: v.clone(), s: s.clone(), v: v.clone(), of: Spectrum::Hermitian }
+    }
+
+    /// To read.
+    pub fn factors(&self) -> Factors<'_, M> {
+        Factors { u: &self.u, s: &self.s, v: &self.v, of: self.of }
+    }
+}
+
 impl<M: Matrices> Factors<'_, M> {
     /// Runs `f` on `A`, or on `Aᴴ` if that is tall, with `x` and the result turned accordingly.
     fn upright<R>(&self, x: &M, f: impl FnOnce(&Frame<M>, &M) -> Result<(M, R)>) -> Result<(M, R)> {
@@ -254,6 +306,15 @@ impl<M: Matrices> Factors<'_, M> {
     /// `U diag(c) Vᴴ`, the gradient.
     pub fn sum(&self, c: &M::Real) -> M {
         self.u.mul_real(c).matmul(&self.v.adjoint())
+    }
+
+    /// Rejects directions that split tied values, or move values off zero. The rules of
+    /// factorisations have no derivative along these; along others tied vectors stay as they are.
+    ///
+    /// # Errors
+    /// `SecondOrderAtTie`.
+    pub fn unsplit(&self, op: &'static str, x: &M) -> Result<()> {
+        self.upright(x, |frame, x| frame.unsplit(op, x).map(|()| (x.clone(), ()))).map(|_| ())
     }
 
     /// `dS` along `X`; that of tied values along `A + t X` for `t > 0`, in their order.

@@ -7,9 +7,9 @@
 use std::ops::Range;
 
 use super::{Matrices, RealMatrices, Region};
-use crate::error::Result;
+use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
-use crate::spectrum::Factors;
+use crate::spectrum::{Factors, Owned};
 use crate::triangular::Triangle;
 
 /// A value and its tangent; `None` is a zero tangent.
@@ -198,6 +198,21 @@ impl<M: Matrices> Matrices for Dual<M> {
     }
     fn largest(&self) -> Self::Real {
         Dual::constant_of(self.value.largest())
+    }
+    fn error(&self) -> Option<LinalgError> {
+        self.value.error().or_else(|| self.tangent.as_ref()?.error())
+    }
+    fn unsplit(&self, op: &'static str, factors: impl FnOnce() -> Owned<Self>) -> Result<()> {
+        let Some(da) = &self.tangent else { return Ok(()) };
+        let Owned { u, s, v, of } = factors();
+        Factors { u: &u.value, s: &s.value, v: &v.value, of }.unsplit(op, da)
+    }
+    fn activity(&self) -> Self::Real {
+        let value = self.value.activity();
+        Dual::constant_of(match &self.tangent {
+            Some(tangent) => value.add(&tangent.activity()),
+            None => value,
+        })
     }
     fn norms(&self) -> Result<Vec<f64>> {
         self.value.norms()

@@ -323,6 +323,9 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
             out.matrices()
         })
     }
+    fn error(&self) -> Option<LinalgError> {
+        self.0.as_ref().err().cloned()
+    }
     fn norms(&self) -> Result<Vec<f64>> {
         let t = self.0.as_ref().map_err(Clone::clone)?;
         let views = Views::of("norms", t)?;

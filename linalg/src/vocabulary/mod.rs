@@ -20,9 +20,9 @@ use std::ops::Range;
 pub use dual::Dual;
 pub use engine::Batched;
 
-use crate::error::Result;
+use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
-use crate::spectrum::Factors;
+use crate::spectrum::{Factors, Owned};
 use crate::triangular::Triangle;
 
 /// Part of a matrix that [`Matrices::mask`] keeps.
@@ -121,6 +121,8 @@ pub trait Matrices: Clone + std::fmt::Debug {
 
     /// Largest modulus of each matrix, `1 × 1`; a constant.
     fn largest(&self) -> Self::Real;
+    /// The first error of the operations that led here.
+    fn error(&self) -> Option<LinalgError>;
     /// Frobenius norm of each matrix, as host values.
     ///
     /// # Errors
@@ -134,6 +136,20 @@ pub trait Matrices: Clone + std::fmt::Debug {
     /// `SecondOrderAtTie`.
     fn spectral_sum(&self, factors: &Factors<'_, Self>, c: &Self::Real) -> Result<Self> {
         Ok(factors.sum(c))
+    }
+
+    /// Rejects the tangent of `A = self` if it splits ties of its factors: rules for these have no
+    /// derivative along it.
+    ///
+    /// # Errors
+    /// `SecondOrderAtTie`.
+    fn unsplit(&self, _op: &'static str, _factors: impl FnOnce() -> Owned<Self>) -> Result<()> {
+        Ok(())
+    }
+
+    /// What is zero for matrices that are zero and do not move, `1 × 1`; a constant.
+    fn activity(&self) -> Self::Real {
+        self.largest()
     }
 
     // What follows is made of the above.

@@ -28,7 +28,7 @@ impl<B: LinalgOps, C: CheckpointStrategy> LinalgOps for Autodiff<B, C> {
         }
         let out = B::linalg_forward(op, &below, true)?;
         if !keep {
-            let parts = record::<B, C>(op, below, flat, out.clone())?;
+            let parts = record::<B, C>(op, false, below, flat, out.clone())?;
             return Ok(Results { parts, saved: None, rows: out.rows, cols: out.cols });
         }
         recorded::<B, C>(op, below, flat, out)
@@ -45,7 +45,7 @@ impl<B: LinalgOps, C: CheckpointStrategy> LinalgOps for Autodiff<B, C> {
         bars: &[Option<Value<Self>>],
     ) -> Result<Vec<Value<Self>>> {
         let (Some(values), Some(Some(bar))) = (Values::of(op, out), bars.first()) else {
-            return rules::vjp(op, inputs, out, bars);
+            return unsplit::<B, C>(op, out, bars, rules::vjp(op, inputs, out, bars)?);
         };
         let below = below(out);
         let slopes = bar.clone().map(Self::inner);
@@ -66,6 +66,28 @@ impl<B: LinalgOps, C: CheckpointStrategy> LinalgOps for Autodiff<B, C> {
         let moved = B::linalg_jvp(op, &inner(inputs), &below, &inner(tangents))?;
         values.record(Op::SpectrumTangent, tangents[0].clone(), moved, below)
     }
+}
+
+/// The gradient of a decomposition as a node that refuses derivatives along directions which split
+/// ties: its rule has none there.
+fn unsplit<B: LinalgOps, C: CheckpointStrategy>(
+    op: &Op,
+    out: &Results<Autodiff<B, C>>,
+    bars: &[Option<Value<Autodiff<B, C>>>],
+    gradient: Vec<Value<Autodiff<B, C>>>,
+) -> Result<Vec<Value<Autodiff<B, C>>>> {
+    let (Some(of), Some(activity)) = (op.decomposition(), rules::activity(bars)) else {
+        return Ok(gradient);
+    };
+    let saved = match &out.saved {
+        Some((op, parts)) => (*op, inner(parts)),
+        None => (*op, inner(&out.parts)),
+    };
+    let inputs = [gradient[0].clone(), activity?.like(&gradient[0])];
+    let below = inner(&inputs);
+    let parts = vec![below[0].clone()];
+    let out = Results { parts, saved: Some(saved), rows: None, cols: None };
+    record::<B, C>(&Op::Unsplit(of), true, below, flat(&inputs), out)
 }
 
 /// Singular values or eigenvalues on the tape with what a second derivative needs: the factors, and
@@ -91,7 +113,8 @@ impl<'a, B: LinalgOps, C: CheckpointStrategy> Values<'a, B, C> {
         out: Results<B>,
     ) -> Result<Vec<Value<Autodiff<B, C>>>> {
         let inputs = [self.padded.clone(), x];
-        record::<B, C>(&op(self.of), inner(&inputs), flat(&inputs), Results { parts, ..out })
+        let out = Results { parts, ..out };
+        record::<B, C>(&op(self.of), true, inner(&inputs), flat(&inputs), out)
     }
 }
 
@@ -128,16 +151,16 @@ fn recorded<B: LinalgOps, C: CheckpointStrategy>(
             let below = below.unwrap_or_else(|| inputs[0].clone().with_zero_row());
             let both = out.parts.iter().cloned().chain([below]).collect();
             let results = Results { parts: both, ..out.clone() };
-            parts = record::<B, C>(&Op::Spectrum(of), inputs.clone(), flat.clone(), results)?;
+            parts = record::<B, C>(&Op::Spectrum(of), true, inputs.clone(), flat.clone(), results)?;
             padded = parts.pop();
         }
-        _ => parts.extend(record::<B, C>(op, inputs.clone(), flat.clone(), out.clone())?),
+        _ => parts.extend(record::<B, C>(op, true, inputs.clone(), flat.clone(), out.clone())?),
     }
     let saved = match &out.saved {
         Some((of, factors)) => {
             let factors = factors[..of.results().len()].to_vec();
             let results = Results { parts: factors, saved: None, ..out.clone() };
-            let mut factors = record::<B, C>(of, inputs, flat, results)?;
+            let mut factors = record::<B, C>(of, true, inputs, flat, results)?;
             factors.extend(padded);
             Some((*of, factors))
         }
@@ -146,28 +169,41 @@ fn recorded<B: LinalgOps, C: CheckpointStrategy>(
     Ok(Results { parts, saved, rows: out.rows, cols: out.cols })
 }
 
-/// A tape node has a fixed number of inputs: one or two matrices, real or complex.
+/// A tape node has a fixed number of inputs: one or two matrices, real or complex. `again`: results
+/// for a derivative that is differentiated in turn.
 fn record<B: LinalgOps, C: CheckpointStrategy>(
     op: &Op,
+    again: bool,
     inputs: Vec<Value<B>>,
     flat: Vec<Tracked<B, C>>,
     out: Results<B>,
 ) -> Result<Vec<Value<Autodiff<B, C>>>> {
     match <[_; 1]>::try_from(flat) {
-        Ok(flat) => node::<B, C, 1>(op, &inputs, flat, out),
+        Ok(flat) => node::<B, C, 1>(op, again, &inputs, flat, out),
         Err(flat) => match <[_; 2]>::try_from(flat) {
-            Ok(flat) => node::<B, C, 2>(op, &inputs, flat, out),
+            Ok(flat) => node::<B, C, 2>(op, again, &inputs, flat, out),
             Err(flat) => match <[_; 4]>::try_from(flat) {
-                Ok(flat) => node::<B, C, 4>(op, &inputs, flat, out),
+                Ok(flat) => node::<B, C, 4>(op, again, &inputs, flat, out),
                 Err(_) => unreachable!("one or two inputs, all real or all complex"),
             },
         },
     }
 }
 
+/// The loss is not to blame for what its derivative does with the factors.
+fn second_order(error: LinalgError) -> LinalgError {
+    match error {
+        LinalgError::GaugeIllDefined { op, batch, .. } => {
+            LinalgError::SecondOrderAtTie { op, batch }
+        }
+        other => other,
+    }
+}
+
 /// The results of `op` as one node; `flat` are the inputs on the tape, `below` the same under it.
 fn node<B: LinalgOps, C: CheckpointStrategy, const N: usize>(
     op: &Op,
+    again: bool,
     below: &[Value<B>],
     flat: [Tracked<B, C>; N],
     out: Results<B>,
@@ -184,7 +220,9 @@ fn node<B: LinalgOps, C: CheckpointStrategy, const N: usize>(
             let mut bars = unpack::<B>(cotangent, shapes).into_iter();
             let bars: Vec<_> =
                 out.parts.iter().map(|part| Value::unflatten(part, &mut bars)).collect();
-            let bars = accept(B::linalg_vjp(&op, &below, &out, &bars));
+            let bars = B::linalg_vjp(&op, &below, &out, &bars);
+            let bars =
+                accept(bars.map_err(|error| if again { second_order(error) } else { error }));
             let mut flat = Vec::new();
             bars.into_iter().for_each(|bar| bar.flatten(&mut flat));
             let mut flat = flat.into_iter();

@@ -104,8 +104,7 @@ pub fn expm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
 /// The principal square root. For Hermitian matrices [`hermitian_function`] is faster.
 ///
 /// # Errors
-/// `NotSquare`; `NonFinite`, `Singular`, and `NoConvergence` if an eigenvalue lies on the negative
-/// real axis, with the batch index.
+/// `NotSquare`; `NonFinite`, `Singular`, `NegativeEigenvalue`, `NoConvergence` with the batch index.
 pub fn sqrtm<M: Matrix>(a: M) -> Result<M> {
     plain(Op::Sqrtm, [a], one)
 }

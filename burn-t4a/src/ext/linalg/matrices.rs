@@ -264,6 +264,9 @@ impl<B: LinalgOps> Matrices for RealMatrix<B> {
             B::float_detach(B::float_max_dim(B::float_max_dim(sizes, rank - 1), rank - 2))
         })
     }
+    fn error(&self) -> Option<LinalgError> {
+        self.0.as_ref().err().cloned()
+    }
     fn norms(&self) -> Result<Vec<f64>> {
         let t = self.0.clone()?;
         let size = self.rows() * self.cols();
@@ -428,6 +431,9 @@ impl<B: LinalgOps> Matrices for ComplexMatrix<B> {
     fn largest(&self) -> RealMatrix<B> {
         let squares = self.re.mul(&self.re).add(&self.im.mul(&self.im));
         squares.largest().powf(0.5)
+    }
+    fn error(&self) -> Option<LinalgError> {
+        self.re.error().or_else(|| self.im.error())
     }
     fn norms(&self) -> Result<Vec<f64>> {
         let (re, im) = (self.re.norms()?, self.im.norms()?);

@@ -1,7 +1,7 @@
 //! What goes in and out of the operations: primitives of a backend, real or complex.
 
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{Backend, Scalar, TensorMetadata};
+use burn_backend::{Backend, DType, Scalar, TensorMetadata};
 use t4a_linalg::{Op, Permutation};
 
 /// A batch of matrices `[…, m, n]`. Vectors are rows `[…, 1, n]`, numbers `[…, 1, 1]`.
@@ -81,6 +81,13 @@ impl<B: Backend> Value<B> {
             Value::Real(_) => Value::Real(parts.next()?),
             Value::Complex { .. } => Value::Complex { re: parts.next()?, im: parts.next()? },
         })
+    }
+
+    /// The dtype of the parts.
+    pub(super) fn dtype(&self) -> DType {
+        match self {
+            Value::Real(x) | Value::Complex { re: x, .. } => x.dtype(),
+        }
     }
 
     /// Real matrices as complex ones if the pattern is complex.

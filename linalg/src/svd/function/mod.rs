@@ -23,6 +23,7 @@ use super::{Svd, Vectors, svd_ex};
 use crate::degeneracy::Degeneracy;
 use crate::error::{Result, SINGULAR, check};
 use crate::hermitian::{SpectralFunction, check_domain, divided_differences};
+use crate::idle::{activity, sparing};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
@@ -135,9 +136,15 @@ pub fn svd_function_vjp<T: LinalgScalar>(
     f: &impl SpectralFunction<Batched<T::R>>,
 ) -> Result<Tensor<T>> {
     let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
-    let out = vjp_function(&u, &Batched::rows_of(&svd.s), &vh, &Batched::new(f_bar), f);
-    check_domain("svd_function_vjp", &out)?;
-    out.into_tensor()
+    let (s, f_bar) = (Batched::rows_of(&svd.s), Batched::new(f_bar));
+    sparing(
+        || activity(&[Some(&f_bar)]),
+        |idle| {
+            let out = vjp_function(&u, &idle.values(&s), &vh, &f_bar, f);
+            check_domain("svd_function_vjp", &out)?;
+            out.into_tensor()
+        },
+    )
 }
 
 /// `dF` along `dA`.

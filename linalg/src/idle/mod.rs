@@ -5,6 +5,9 @@
 //! nobody reads, its factors are replaced by regular ones and the rule runs again. For further
 //! derivatives such a matrix is a constant.
 
+#[cfg(test)]
+mod tests;
+
 use crate::error::{LinalgError, Result};
 use crate::vocabulary::{Matrices, RealMatrices, Region};
 
@@ -60,9 +63,7 @@ pub(crate) fn sparing<R: RealMatrices<Real = R>, Out>(
     rule(&Idle(None)).or_else(failed)
 }
 
-/// The sum of the activities of these cotangents.
-pub(crate) fn activity<R: RealMatrices<Real = R>>(
-    bars: impl IntoIterator<Item = R>,
-) -> Option<R> {
-    bars.into_iter().reduce(|a, b| a.add(&b))
+/// The activity of cotangents of one type.
+pub(crate) fn activity<M: Matrices>(bars: &[Option<&M>]) -> Option<M::Real> {
+    bars.iter().flatten().map(|bar| bar.activity()).reduce(|a, b| a.add(&b))
 }
