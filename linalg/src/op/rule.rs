@@ -26,11 +26,15 @@ impl<M: Matrices> Outcome<M> {
         (parts[0].full(), parts[1].real(), parts[2].full())
     }
 
-    /// The decomposition that is the result, or behind it.
-    fn decomposition(&self, op: &Op) -> &[Part<M>] {
-        match op {
-            Op::Svd(..) | Op::Eigh(_) => &self.parts,
-            _ => self.saved(),
+    /// Rejects directions that split ties of the decomposition behind.
+    fn unsplit(&self, x: &M) -> Result<()> {
+        let saved = self.saved();
+        match &self.saved {
+            Some((Op::Svd(..), _)) => owned(Spectrum::Singular, saved).factors().unsplit("svd", x),
+            Some((Op::Eig(_), _)) => {
+                eig::unsplit(saved[0].complex(), saved[1].complex(), &x.to_complex())
+            }
+            _ => owned(Spectrum::Hermitian, saved).factors().unsplit("eigh", x),
         }
     }
 
@@ -197,8 +201,12 @@ impl Op {
             return Ok(zeros(inputs));
         }
         let parts = &out.parts;
-        if let Some(of) = self.decomposition() {
-            a.unsplit(self.name(), || owned(of, out.decomposition(self)))?;
+        match self {
+            Op::Svd(..) => a.unsplit("svd", || owned(Spectrum::Singular, parts))?,
+            Op::SvdFunction(_) => a.unsplit("svd", || owned(Spectrum::Singular, out.saved()))?,
+            Op::Eigh(_) => a.unsplit("eigh", || owned(Spectrum::Hermitian, parts))?,
+            Op::Hermitian(_) => a.unsplit("eigh", || owned(Spectrum::Hermitian, out.saved()))?,
+            _ => {}
         }
         Ok(vec![match self {
             Op::Svd(_, degeneracy) => {
@@ -239,13 +247,10 @@ impl Op {
                 (h, Some(message)) => f.joined(h.unwrap_or(&f.s.scale(0.0)), message),
                 (h, None) => sum(a, f, h),
             })?,
-            Op::Unsplit(of) => {
+            Op::Unsplit => {
                 let Some(x) = full(bars, 0) else { return Ok(zeros(inputs)) };
-                let idle = inputs[1].re().within(&inputs[1].re().scale(0.0));
-                let read = x.mul_real(&idle.constant(1, 1, 1.0).sub(&idle));
-                let name = out.saved.as_ref().map_or(self.name(), |(op, _)| op.name());
-                out.spectrum(*of, |f| f.unsplit(name, &read))?;
-                return Ok(vec![x.clone(), inputs[1].scale(0.0)]);
+                out.unsplit(x)?;
+                x.clone()
             }
             Op::SpectrumGradient(of) => {
                 let Some(x) = full(bars, 0) else { return Ok(zeros(inputs)) };
@@ -263,6 +268,11 @@ impl Op {
                 let values_bar = bar(bars, 0).map(Part::complex);
                 let vectors_bar = bar(bars, 1).map(Part::complex);
                 M::from_complex(&eig::vjp(values, vectors, values_bar, vectors_bar, degeneracy)?)
+            }
+            Op::EigVals => {
+                let (values, vectors) = (out.saved()[0].complex(), out.saved()[1].complex());
+                let bar = bar(bars, 0).map(Part::complex);
+                M::from_complex(&eig::vjp(values, vectors, bar, None, &Default::default())?)
             }
             Op::Polar(side) => {
                 let (u, p) = (parts[0].full(), parts[1].full());
@@ -391,8 +401,8 @@ impl Op {
                 let da = da.slice(0..da.rows() - 1, 0..da.cols());
                 vec![Part::Full(out.spectrum(*of, |f| f.moved(&c, &dc, &da))?)]
             }
-            Op::Unsplit(of) => {
-                out.spectrum(*of, |f| f.unsplit(self.name(), da))?;
+            Op::Unsplit => {
+                out.unsplit(da)?;
                 vec![Part::Full(da.clone())]
             }
             Op::SpectrumTangent(_) => {
@@ -403,6 +413,11 @@ impl Op {
                 let (values, vectors) = (parts[0].complex(), parts[1].complex());
                 let (dl, dv) = eig::jvp(values, vectors, &da.to_complex(), degeneracy)?;
                 vec![Part::Complex(dl), Part::Complex(dv)]
+            }
+            Op::EigVals => {
+                let (values, vectors) = (out.saved()[0].complex(), out.saved()[1].complex());
+                let policy = Default::default();
+                vec![Part::Complex(eig::jvp(values, vectors, &da.to_complex(), &policy)?.0)]
             }
             Op::Polar(side) => {
                 let (du, dp) = polar::jvp_on(*side, parts[0].full(), parts[1].full(), da)?;
