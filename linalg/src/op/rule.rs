@@ -7,7 +7,7 @@ use crate::degeneracy::rounding;
 use crate::error::{LinalgError, Result};
 use crate::idle::{Idle, sparing};
 use crate::permutation::Permutation;
-use crate::spectrum::{Factors, Owned, Spectrum};
+use crate::spectrum::{Factors, Spectrum};
 use crate::vocabulary::{Matrices, RealMatrices};
 use crate::{cholesky, det, eig, eigh, expm, hermitian, inverse, lstsq, lu, lyapunov, pinv, polar};
 use crate::{qr, solve, sqrtm, svd, triangular};
@@ -30,17 +30,17 @@ impl<M: Matrices> Outcome<M> {
     fn unsplit(&self, x: &M) -> Result<()> {
         let saved = self.saved();
         match &self.saved {
-            Some((Op::Svd(..), _)) => owned(Spectrum::Singular, saved).factors().unsplit("svd", x),
+            Some((Op::Svd(..), _)) => factors(Spectrum::Singular, saved).unsplit("svd", x),
             Some((Op::Eig(_), _)) => {
                 eig::unsplit(saved[0].complex(), saved[1].complex(), &x.to_complex())
             }
-            _ => owned(Spectrum::Hermitian, saved).factors().unsplit("eigh", x),
+            _ => factors(Spectrum::Hermitian, saved).unsplit("eigh", x),
         }
     }
 
     /// `f` of the factors behind values.
-    fn spectrum<R>(&self, of: Spectrum, f: impl FnOnce(Factors<'_, M>) -> Result<R>) -> Result<R> {
-        f(owned(of, self.saved()).factors())
+    fn spectrum<R>(&self, of: Spectrum, f: impl FnOnce(Factors<M>) -> Result<R>) -> Result<R> {
+        f(factors(of, self.saved()))
     }
 
     /// Packed factors and their permutation.
@@ -80,15 +80,15 @@ fn zeros<M: Matrices>(inputs: &[M]) -> Vec<M> {
 }
 
 /// The factors in the results of a decomposition.
-fn owned<M: Matrices>(of: Spectrum, parts: &[Part<M>]) -> Owned<M> {
+fn factors<M: Matrices>(of: Spectrum, parts: &[Part<M>]) -> Factors<M> {
     match of {
-        Spectrum::Singular => Owned::singular(parts[0].full(), parts[1].real(), parts[2].full()),
-        Spectrum::Hermitian => Owned::hermitian(parts[0].real(), parts[1].full()),
+        Spectrum::Singular => Factors::singular(parts[0].full(), parts[1].real(), parts[2].full()),
+        Spectrum::Hermitian => Factors::hermitian(parts[0].real(), parts[1].full()),
     }
 }
 
 /// The gradient of a function of values with these slopes.
-fn sum<M: Matrices>(a: &M, factors: Factors<'_, M>, c: Option<&M::Real>) -> Result<M> {
+fn sum<M: Matrices>(a: &M, factors: Factors<M>, c: Option<&M::Real>) -> Result<M> {
     match c {
         Some(c) => a.spectral_sum(&factors, c),
         None => Ok(a.constant(factors.u.rows(), factors.v.rows(), 0.0)),
@@ -202,10 +202,10 @@ impl Op {
         }
         let parts = &out.parts;
         match self {
-            Op::Svd(..) => a.unsplit("svd", || owned(Spectrum::Singular, parts))?,
-            Op::SvdFunction(_) => a.unsplit("svd", || owned(Spectrum::Singular, out.saved()))?,
-            Op::Eigh(_) => a.unsplit("eigh", || owned(Spectrum::Hermitian, parts))?,
-            Op::Hermitian(_) => a.unsplit("eigh", || owned(Spectrum::Hermitian, out.saved()))?,
+            Op::Svd(..) => a.unsplit("svd", || factors(Spectrum::Singular, parts))?,
+            Op::SvdFunction(_) => a.unsplit("svd", || factors(Spectrum::Singular, out.saved()))?,
+            Op::Eigh(_) => a.unsplit("eigh", || factors(Spectrum::Hermitian, parts))?,
+            Op::Hermitian(_) => a.unsplit("eigh", || factors(Spectrum::Hermitian, out.saved()))?,
             _ => {}
         }
         Ok(vec![match self {
@@ -259,7 +259,7 @@ impl Op {
             }
             Op::SpectrumTangent(of) => {
                 let Some(c) = real(bars, 0) else { return Ok(zeros(inputs)) };
-                let rule = |f: Factors<'_, M>| Ok((f.message(c, &inputs[1])?.0, f.sum(c)));
+                let rule = |f: Factors<M>| Ok((f.message(c, &inputs[1])?.0, f.sum(c)));
                 let (bar, da_bar) = out.spectrum(*of, rule)?;
                 return Ok(vec![bar, da_bar]);
             }
