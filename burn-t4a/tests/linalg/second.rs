@@ -132,7 +132,7 @@ fn complex_values_have_second_derivatives_at_ties() {
 #[test]
 fn values_have_third_derivatives() {
     type B = Autodiff<BurnT4a>;
-    let third = |loss: fn(Tensor<Autodiff<Autodiff<B>>, 3>) -> Tensor<Autodiff<Autodiff<B>>, 1>| {
+    let third = |loss: Loss<Autodiff<Autodiff<B>>>| {
         let shape = [1, 3, 2];
         let x = tensor::<B, 3>(numbers(8, 6), shape).require_grad();
         let x2 = Tensor::<Autodiff<B>, 3>::from_inner(x.clone()).require_grad();
