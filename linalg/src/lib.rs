@@ -6,6 +6,7 @@
 //! svd qr lu cholesky …           one room per operation: check · forward · jvp · vjp · tests
 //! vocabulary                     the operations that derivative rules are written in
 //! degeneracy                     what rules do at ties; the gauge check
+//! spectrum                       second derivatives of functions of values, at ties as well
 //! op                             every operation as a value, through one door
 //! left_dims                      N-dimensional tensors as matrices
 //! ```
@@ -33,8 +34,9 @@
 //! is the program on duals.
 //!
 //! # What has which derivative
-//! The second derivative is that of the gradient, by duals or on a tape. It needs a spectrum
-//! without ties where the first derivative divides by gaps.
+//! The second derivative is that of the gradient, by duals or on a tape. Symmetric functions of
+//! `svdvals` and `eigvalsh` have it at ties as well ([`spectrum`]); where another rule divides by
+//! gaps, a direction that splits a tie is an error.
 //!
 //! | operation | values | VJP | JVP | second order |
 //! |---|---|---|---|---|
@@ -52,10 +54,12 @@
 //! | `eigh` | ✓ | ✓ | ✓ | ✓ |
 //! | `eigvalsh` | ✓ | ✓ | ✓ | ✓ |
 //! | `eig` | ✓ | ✓ | ✓ | ✓ |
+//! | `eigvals` | ✓ | ✓ | ✓ | ✓ |
 //! | `polar` | ✓ | ✓ | ✓ | ✓ |
 //! | `expm` | ✓ | ✓ | ✓ | ✓ |
 //! | `sqrtm` | ✓ | ✓ | ✓ | ✓ |
 //! | `hermitian_function` | ✓ | ✓ | ✓ | ✓ |
+//! | `svd_function` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve_triangular` | ✓ | ✓ | ✓ | ✓ |
 //! | `lu_solve` | ✓ | ✓ | ✓ | – |
@@ -80,6 +84,7 @@ pub mod eigh;
 pub mod error;
 pub mod expm;
 pub mod hermitian;
+mod idle;
 pub mod inverse;
 pub mod left_dims;
 pub mod lstsq;
@@ -93,6 +98,7 @@ pub mod qr;
 pub mod scalar;
 mod scale;
 pub mod solve;
+pub mod spectrum;
 pub mod sqrtm;
 pub mod svd;
 #[cfg(test)]

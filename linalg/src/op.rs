@@ -20,6 +20,7 @@ use crate::lu::Pivoting;
 use crate::permutation::Permutation;
 use crate::polar::Side;
 use crate::qr::Columns;
+use crate::spectrum::Spectrum;
 use crate::svd::Vectors;
 use crate::triangular::Triangle;
 use crate::vocabulary::{Dual, Matrices};
@@ -46,8 +47,19 @@ pub enum Op {
     Eigh(Degeneracy),
     /// `A` → `E`.
     EigvalsH,
+    /// `A` → its values `S`, and `[A; 0]`: for second derivatives, with the two below
+    /// ([`spectrum`](crate::spectrum)).
+    Spectrum(Spectrum),
+    /// `[A; 0]`, `c` → `U diag(c) Vᴴ`. The row `c` is real.
+    SpectrumGradient(Spectrum),
+    /// `[A; 0]`, `dA` → `dS`.
+    SpectrumTangent(Spectrum),
+    /// A gradient → the same, without a derivative along directions that split ties.
+    Unsplit,
     /// `A` → `λ`, `V`, complex.
     Eig(Degeneracy),
+    /// `A` → `λ`, complex.
+    EigVals,
     /// `A` → `U`, `P`.
     Polar(Side),
     /// `A` → `e^A`.
@@ -56,6 +68,8 @@ pub enum Op {
     Sqrtm,
     /// `A` → `f(A)`.
     Hermitian(Elementary),
+    /// `A` → `U f(S) Vᴴ`.
+    SvdFunction(Elementary),
     /// `A` → `A⁻¹`.
     Inv,
     /// `A` → the pseudoinverse with this relative cutoff.
@@ -124,11 +138,17 @@ impl Op {
             Op::Cholesky => "cholesky",
             Op::Eigh(_) => "eigh",
             Op::EigvalsH => "eigvalsh",
+            Op::Spectrum(_) => "spectrum",
+            Op::SpectrumGradient(_) => "spectrum_gradient",
+            Op::SpectrumTangent(_) => "spectrum_tangent",
+            Op::Unsplit => "unsplit",
             Op::Eig(_) => "eig",
+            Op::EigVals => "eigvals",
             Op::Polar(_) => "polar",
             Op::Expm => "expm",
             Op::Sqrtm => "sqrtm",
             Op::Hermitian(_) => "hermitian_function",
+            Op::SvdFunction(_) => "svd_function",
             Op::Inv => "inv",
             Op::Pinv(_) => "pinv",
             Op::Det => "det",
@@ -146,9 +166,11 @@ impl Op {
         use Kind::{Complex, Full, Real};
         match self {
             Op::Svd(..) => &[Full, Real, Full],
-            Op::SvdVals | Op::EigvalsH => &[Real],
+            Op::SvdVals | Op::EigvalsH | Op::SpectrumTangent(_) => &[Real],
+            Op::Spectrum(_) => &[Real, Full],
             Op::Eigh(_) => &[Real, Full],
             Op::Eig(_) => &[Complex, Complex],
+            Op::EigVals => &[Complex],
             Op::Qr(_) | Op::QrPivoted(_) | Op::Lq | Op::Polar(_) => &[Full, Full],
             Op::Slogdet => &[Full, Real],
             _ => &[Full],
@@ -161,7 +183,27 @@ impl Op {
             Op::Solve | Op::SolveTriangular(_) | Op::Lstsq | Op::LstsqMinNorm(_) | Op::Lyapunov => {
                 2
             }
+            Op::SpectrumGradient(_) | Op::SpectrumTangent(_) => 2,
             _ => 1,
+        }
+    }
+}
+
+impl Op {
+    /// Whether its rule is that of a decomposition with values: a second derivative needs values
+    /// without ties, or directions that do not split them.
+    pub fn is_spectral(&self) -> bool {
+        let singular = matches!(self, Op::Svd(..) | Op::SvdFunction(_));
+        let hermitian = matches!(self, Op::Eigh(_) | Op::Hermitian(_));
+        singular || hermitian || matches!(self, Op::Eig(_) | Op::EigVals)
+    }
+
+    /// Which values it returns, if it returns nothing else.
+    pub fn values_of(&self) -> Option<Spectrum> {
+        match self {
+            Op::SvdVals => Some(Spectrum::Singular),
+            Op::EigvalsH => Some(Spectrum::Hermitian),
+            _ => None,
         }
     }
 }

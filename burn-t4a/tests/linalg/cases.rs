@@ -216,6 +216,7 @@ pub(crate) fn cases<B: LinalgOps>() -> Vec<Case<B>> {
         let (Lu { l, u, .. }, _) = lu_full(one(x)).unwrap();
         weigh(l, 1) + weigh(u.clone() * u, 2)
     });
+    add("lu_factor", &[square], General, |x| weigh(lu_factor(one(x)).unwrap().packed, 1));
     add("lu_solve", &[square, [B2, 4, 2]], Regular, |x| {
         let (a, b) = two(x);
         let factors = lu_factor(a).unwrap();
@@ -237,6 +238,14 @@ pub(crate) fn cases<B: LinalgOps>() -> Vec<Case<B>> {
         let Eig { values, vectors } = eig(one(x)).unwrap();
         eig_loss(values, vectors)
     });
+    add("eigvals", &[square], General, |x| {
+        let sizes = eigvals(one(x)).unwrap().abs_squared();
+        (sizes.clone() * sizes).sum()
+    });
+    add("complex eigvals", &[square, square], General, |x| {
+        let sizes = eigvals(complex(x)).unwrap().abs_squared();
+        (sizes.clone() * sizes).sum()
+    });
     add("polar right", &[tall], General, |x| polar_loss(one(x), Side::Right));
     add("polar left", &[wide], General, |x| polar_loss(one(x), Side::Left));
     add("polar_left_dims", &[[2, 2, 3]], General, |x| {
@@ -247,6 +256,12 @@ pub(crate) fn cases<B: LinalgOps>() -> Vec<Case<B>> {
     add("sqrtm", &[square], Regular, |x| weigh(sqrtm(one(x)).unwrap(), 1));
     add("hermitian_function", &[square], Positive, |x| {
         weigh(hermitian_function(one(x), Elementary::Ln).unwrap(), 1)
+    });
+    add("svd_function", &[wide], General, |x| {
+        weigh(svd_function(one(x), Elementary::Pow(0.5)).unwrap(), 1)
+    });
+    add("complex svd_function", &[tall, tall], General, |x| {
+        weigh_pair(svd_function(complex(x), Elementary::Exp).unwrap(), 1)
     });
     add("inv", &[square], Regular, |x| weigh(inv(one(x)).unwrap(), 1));
     add("pinv tall", &[tall], General, |x| weigh(pinv(one(x), None).unwrap(), 1));

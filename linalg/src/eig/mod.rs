@@ -24,6 +24,7 @@ use t4a_tensor::Tensor;
 use crate::batch::{Output, Shape, Status, Views, load, run};
 use crate::degeneracy::Degeneracy;
 use crate::error::{LinalgError, Result, SINGULAR, check};
+use crate::idle::{activity, sparing};
 use crate::scalar::{LinalgScalar, real};
 use crate::scale::{Scale, largest};
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
@@ -157,6 +158,20 @@ fn inverse<C: Matrices>(op: &'static str, vectors: &C) -> Result<C> {
     }
 }
 
+/// Rejects directions that split tied eigenvalues: the rule below has no derivative along these.
+pub(crate) fn unsplit<C: Matrices>(values: &C, vectors: &C, x: &C) -> Result<()> {
+    let (_, ties) = gaps(values, &Degeneracy::DEFAULT);
+    let block = inverse("eig", vectors)?.matmul(&x.matmul(vectors)).mul_real(&ties);
+    let mean = block.diagonal().matmul(&C::from_re(&ties)).mul_real(&ties.sum_rows().recip());
+    // Without a tie this is zero but for rounding.
+    let defects = block.sub(&mean.diagonal_matrix()).norms()?;
+    let allowed = if x.epsilon() < 1e-10 { 1e-6 } else { 1e-3 };
+    match defects.iter().zip(block.norms()?).position(|(defect, size)| *defect > allowed * size) {
+        Some(batch) => Err(LinalgError::SecondOrderAtTie { op: "eig", batch }),
+        None => Ok(()),
+    }
+}
+
 /// `Ā` from the cotangents of eigenvalues (a row) and eigenvectors; `None` is zero. The caller
 /// takes the real part if `A` is real.
 ///
@@ -220,8 +235,15 @@ pub fn eig_vjp<T: LinalgScalar>(
     let (values_bar, vectors_bar) =
         (values_bar.map(Batched::rows_of), vectors_bar.map(Batched::new));
     let (values, vectors) = (Batched::rows_of(&eig.values), Batched::new(&eig.vectors));
-    let bar = vjp(&values, &vectors, values_bar.as_ref(), vectors_bar.as_ref(), degeneracy)?;
-    Batched::<T>::from_complex(&bar).into_tensor()
+    let (values_bar, vectors_bar) = (values_bar.as_ref(), vectors_bar.as_ref());
+    sparing(
+        || activity(&[values_bar, vectors_bar]),
+        |idle| {
+            let (values, vectors) = (idle.values(&values), idle.factor(&vectors));
+            let bar = vjp(&values, &vectors, values_bar, vectors_bar, degeneracy)?;
+            Batched::<T>::from_complex(&bar).into_tensor()
+        },
+    )
 }
 
 /// Tangents of eigenvalues and eigenvectors along `dA`.
