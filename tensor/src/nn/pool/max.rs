@@ -282,18 +282,27 @@ impl<T: Float, const INDICES: bool> Lines<'_, T, INDICES> {
         let line = |k: usize| &self.x[(top + k * dilation[0]) * w..][..w];
         match elements.len() {
             0 => self.row.fill(T::NEG_INFINITY),
-            _ => self.row.copy_from_slice(line(0)),
+            1 => self.row.copy_from_slice(line(0)),
+            _ => {
+                for ((max, &a), &b) in self.row.iter_mut().zip(line(0)).zip(line(1)) {
+                    *max = Real::max(a, b);
+                }
+            }
         }
-        for k in 1..elements.len() {
+        for k in 2..elements.len() {
             for (max, &x) in self.row.iter_mut().zip(line(k)) {
                 *max = Real::max(*max, x);
             }
         }
         split(self.row, padding[1], stride[1], self.pitch, self.line);
-        let mut y = y.copy_from(&self.line[..self.ow]);
-        for k in 1..window[1] {
-            let from = shift(k * dilation[1], stride[1], self.pitch);
-            for (y, &x) in y.iter_mut().zip(&self.line[from..]) {
+        let moved =
+            |k: usize| &self.line[shift(k * dilation[1], stride[1], self.pitch)..][..self.ow];
+        let mut y = match window[1] {
+            1 => y.copy_from(moved(0)),
+            _ => y.zip(moved(0), moved(1), Real::max),
+        };
+        for k in 2..window[1] {
+            for (y, &x) in y.iter_mut().zip(moved(k)) {
                 *y = Real::max(*y, x);
             }
         }
