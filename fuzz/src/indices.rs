@@ -105,6 +105,17 @@ pub fn run(bytes: &[u8]) {
     // Sums and products in 16 bits and of what does not compare have tests of their own.
     let plain = matches!(reduction, Reduction::Assign);
     let combines = plain || !(dtype.is_complex() || matches!(dtype, DType::F16 | DType::BF16));
+    // A scatter by its definition; `place` is where an element goes along the axis.
+    let scattered = |to: &[usize], new: &Naive, place: &dyn Fn(&[usize]) -> usize| {
+        let mut out = naive.clone();
+        for i in indices(to) {
+            let mut at = i.clone();
+            at[axis] = place(&i);
+            let slot = &mut out.data[position(&shape, &at)];
+            *slot = combine(reduction, dtype, *slot, new.at(&i));
+        }
+        out
+    };
     match input.below(7) {
         0 => {
             let mut to = shape.clone();
@@ -139,16 +150,8 @@ pub fn run(bytes: &[u8]) {
             let (index, tensor) = index_tensor(input, &to, limit);
             let new = laid_out(input, values(&to, dtype));
             let theirs = Naive::of(&new);
-            let want = inside(&index, limit).then(|| {
-                let mut out = naive.clone();
-                for i in indices(&to) {
-                    let mut at = i.clone();
-                    at[axis] = index.at(&i) as usize;
-                    let slot = &mut out.data[position(&shape, &at)];
-                    *slot = combine(reduction, dtype, *slot, theirs.at(&i));
-                }
-                out
-            });
+            let want =
+                inside(&index, limit).then(|| scattered(&to, &theirs, &|i| index.at(i) as usize));
             let keep = x.clone();
             check(x.scatter(axis, &tensor, &new, reduction), want, "scatter");
             assert_eq!(Naive::of(&keep), naive);
@@ -160,16 +163,8 @@ pub fn run(bytes: &[u8]) {
             to[axis] = len;
             let new = laid_out(input, values(&to, dtype));
             let theirs = Naive::of(&new);
-            let want = inside(&index, limit).then(|| {
-                let mut out = naive.clone();
-                for i in indices(&to) {
-                    let mut at = i.clone();
-                    at[axis] = index.data[i[axis]] as usize;
-                    let slot = &mut out.data[position(&shape, &at)];
-                    *slot = combine(reduction, dtype, *slot, theirs.at(&i));
-                }
-                out
-            });
+            let place = |i: &[usize]| index.data[i[axis]] as usize;
+            let want = inside(&index, limit).then(|| scattered(&to, &theirs, &place));
             let keep = x.clone();
             check(x.index_scatter(axis, &tensor, &new, reduction), want, "index_scatter");
             assert_eq!(Naive::of(&keep), naive);

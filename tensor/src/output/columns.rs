@@ -33,6 +33,11 @@ struct Place<'a, T> {
 }
 
 impl<T> Place<'_, T> {
+    /// All columns of a row-major matrix.
+    fn matrix(first: *mut T, rows: usize, cols: usize) -> Self {
+        Self { first, rows, pitch: cols, width: cols, life: PhantomData }
+    }
+
     /// First element of a row.
     #[inline(always)]
     fn row(&self, i: usize) -> *mut T {
@@ -193,10 +198,8 @@ pub(crate) fn add_product<T: Numeric>(
 ) -> Result<()> {
     let (rows, cols) = (a.rows(), b.cols());
     assert_eq!(c.len(), rows * cols);
-    let life = PhantomData;
-    let mut all = Place { first: c.as_mut_ptr(), rows, pitch: cols, width: cols, life };
     // SAFETY: they are written.
-    unsafe { all.product(op, (a, b), true) }
+    unsafe { Place::matrix(c.as_mut_ptr(), rows, cols).product(op, (a, b), true) }
 }
 
 /// Matrices of `rows × cols`, cut into groups of `width` columns: part `i` is group
@@ -249,10 +252,8 @@ impl<'a, T: Copy> Fresh<'a, T> {
         let (rows, cols) = (a.rows(), b.cols());
         assert_eq!(self.len(), rows * cols);
         let first = self.0.as_mut_ptr().cast();
-        let life = PhantomData;
-        let mut all = Place { first, rows, pitch: cols, width: cols, life };
         // SAFETY: overwrites them.
-        unsafe { all.product(op, (a, b), false)? };
+        unsafe { Place::matrix(first, rows, cols).product(op, (a, b), false)? };
         Ok(self.full())
     }
 }
