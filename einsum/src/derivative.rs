@@ -21,13 +21,8 @@ use crate::rules::{self, Differentiable, Matrices, Share, elements};
 const MOST_TERMS: u32 = u32::MAX - 1;
 
 /// `x̄`.
+#[derive(Clone, Copy)]
 struct Conjugate<S>(std::marker::PhantomData<S>);
-impl<S> Clone for Conjugate<S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<S> Copy for Conjugate<S> {}
 impl<T: Numeric, S: Differentiable<T>> Unary<T> for Conjugate<S> {
     type Out = T;
     const NAME: &'static str = "conj";
@@ -38,13 +33,8 @@ impl<T: Numeric, S: Differentiable<T>> Unary<T> for Conjugate<S> {
 }
 
 /// `g` where x is not 0 of the semiring: what an operand passes on that nothing is done to.
+#[derive(Clone, Copy)]
 struct Alive<S>(std::marker::PhantomData<S>);
-impl<S> Clone for Alive<S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<S> Copy for Alive<S> {}
 impl<T: Numeric, S: Semiring<T>> Binary<T> for Alive<S> {
     type Out = T;
     const NAME: &'static str = "einsum derivative";

@@ -34,13 +34,8 @@ fn shared<S: Differentiable<T>, T: Numeric>(g: T, part: T, sum: T, equal: u32) -
 }
 
 /// How many slices absorb the others, where the sum does.
+#[derive(Clone, Copy)]
 struct Absorbing<S>(std::marker::PhantomData<S>);
-impl<S> Clone for Absorbing<S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<S> Copy for Absorbing<S> {}
 impl<T: Numeric, S: Differentiable<T>> Unary<T> for Absorbing<S> {
     type Out = u32;
     const NAME: &'static str = "einsum derivative";
