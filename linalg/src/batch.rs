@@ -18,7 +18,9 @@ use t4a_tensor::loops::parallel;
 use t4a_tensor::loops::transpose::{Even, transpose};
 use t4a_tensor::{Tensor, TensorError};
 
-use crate::error::{LinalgError, NO_CONVERGENCE, NON_FINITE, OVERFLOW, Result};
+use crate::error::{
+    LinalgError, NEGATIVE_EIGENVALUE, NO_CONVERGENCE, NON_FINITE, OVERFLOW, Result,
+};
 use crate::scalar::{LinalgScalar, nan, real};
 use crate::threads::with_threads;
 
@@ -187,6 +189,7 @@ pub(crate) enum Status {
     NonFinite,
     /// A result beyond the range of the type.
     Overflow,
+    NegativeEigenvalue,
 }
 
 impl Status {
@@ -197,6 +200,7 @@ impl Status {
             Status::NoConvergence => NO_CONVERGENCE,
             Status::NonFinite => NON_FINITE,
             Status::Overflow => OVERFLOW,
+            Status::NegativeEigenvalue => NEGATIVE_EIGENVALUE,
         }
     }
 }

@@ -86,6 +86,14 @@ pub enum LinalgError {
         /// Which matrix.
         batch: usize,
     },
+    /// An eigenvalue on the negative real axis, where roots and logarithms have no principal value.
+    #[error("{op}: matrix {batch} has an eigenvalue on the negative real axis")]
+    NegativeEigenvalue {
+        /// The operation.
+        op: &'static str,
+        /// Which matrix.
+        batch: usize,
+    },
     /// A result beyond the range of the element type.
     #[error("{op}: the result for matrix {batch} exceeds the range of the element type")]
     Overflow {
@@ -102,12 +110,26 @@ pub enum LinalgError {
         /// Which matrix.
         batch: usize,
     },
+    /// A second derivative of values that coincide which does not exist, or is not a function of the
+    /// cotangents.
+    #[error(
+        "{op}: differentiated once more at the tied values of matrix {batch}, a derivative depends on \
+         the arbitrary basis of its vectors, or tells these values apart; symmetric functions of \
+         svdvals and eigvalsh have second derivatives there"
+    )]
+    SecondOrderAtTie {
+        /// The operation.
+        op: &'static str,
+        /// Which matrix.
+        batch: usize,
+    },
     /// A cotangent that depends on what the factorisation leaves open: the phases of singular or
     /// eigenvectors, or the basis of a degenerate subspace. Its derivative does not exist, or is
     /// not a function of the cotangents.
     #[error(
         "{op}: the loss depends on the arbitrary basis of the vectors of matrix {batch}, or tells its \
-         tied values apart (defect {defect:.3e}, allowed {allowed:.3e})"
+         tied values apart (defect {defect:.3e}, allowed {allowed:.3e}); functions f(S), f(E) of its \
+         values are smooth at ties as svd_function and hermitian_function"
     )]
     GaugeIllDefined {
         /// The operation.
@@ -132,13 +154,17 @@ impl LinalgError {
             | Self::RankDeficient { batch, .. }
             | Self::Defective { batch, .. }
             | Self::NoConvergence { batch, .. }
+            | Self::NegativeEigenvalue { batch, .. }
             | Self::Overflow { batch, .. }
             | Self::OutsideDomain { batch, .. }
+            | Self::SecondOrderAtTie { batch, .. }
             | Self::GaugeIllDefined { batch, .. } => Some(*batch),
         }
     }
 }
 
+/// Info code of a matrix with an eigenvalue on the negative real axis.
+pub const NEGATIVE_EIGENVALUE: i32 = -5;
 /// Info code of a matrix with an eigenvalue at which the function is not finite.
 pub const OUTSIDE_DOMAIN: i32 = -4;
 /// Info code of a result beyond the range of the type.
@@ -158,8 +184,7 @@ pub(crate) const NON_POSITIVE: PivotError =
 
 /// The first failure of an info tensor as an error.
 ///
-/// Codes: 0 success; `i > 0` pivot `i − 1` failed; [`NO_CONVERGENCE`]; [`NON_FINITE`];
-/// [`OVERFLOW`].
+/// Codes: 0 success; `i > 0` pivot `i − 1` failed; the constants above.
 pub(crate) fn check(
     op: &'static str,
     info: &Tensor<i32>,
@@ -170,6 +195,7 @@ pub(crate) fn check(
         None => Ok(()),
         Some((batch, NO_CONVERGENCE)) => Err(LinalgError::NoConvergence { op, batch }),
         Some((batch, OUTSIDE_DOMAIN)) => Err(LinalgError::OutsideDomain { op, batch }),
+        Some((batch, NEGATIVE_EIGENVALUE)) => Err(LinalgError::NegativeEigenvalue { op, batch }),
         Some((batch, OVERFLOW)) => Err(LinalgError::Overflow { op, batch }),
         Some((batch, code)) if code > 0 => Err(pivot(op, batch, code as usize - 1)),
         Some((batch, _)) => Err(LinalgError::NonFinite { op, batch }),

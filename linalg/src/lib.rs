@@ -6,6 +6,7 @@
 //! svd qr lu cholesky …           one room per operation: check · forward · jvp · vjp · tests
 //! vocabulary                     the operations that derivative rules are written in
 //! degeneracy                     what rules do at ties; the gauge check
+//! spectrum                       second derivatives of functions of values, at ties as well
 //! op                             every operation as a value, through one door
 //! left_dims                      N-dimensional tensors as matrices
 //! ```
@@ -56,6 +57,7 @@
 //! | `expm` | ✓ | ✓ | ✓ | ✓ |
 //! | `sqrtm` | ✓ | ✓ | ✓ | ✓ |
 //! | `hermitian_function` | ✓ | ✓ | ✓ | ✓ |
+//! | `svd_function` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve_triangular` | ✓ | ✓ | ✓ | ✓ |
 //! | `lu_solve` | ✓ | ✓ | ✓ | – |
@@ -80,6 +82,7 @@ pub mod eigh;
 pub mod error;
 pub mod expm;
 pub mod hermitian;
+mod idle;
 pub mod inverse;
 pub mod left_dims;
 pub mod lstsq;
@@ -93,6 +96,7 @@ pub mod qr;
 pub mod scalar;
 mod scale;
 pub mod solve;
+pub mod spectrum;
 pub mod sqrtm;
 pub mod svd;
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::lu::Pivoting;
 use crate::permutation::Permutation;
 use crate::polar::Side;
 use crate::qr::Columns;
+use crate::spectrum::Spectrum;
 use crate::svd::Vectors;
 use crate::triangular::Triangle;
 use crate::vocabulary::{Dual, Matrices};
@@ -46,6 +47,16 @@ pub enum Op {
     Eigh(Degeneracy),
     /// `A` → `E`.
     EigvalsH,
+    /// `A` → its values `S`, and `[A; 0]`: for second derivatives, with the two below
+    /// ([`spectrum`](crate::spectrum)).
+    Spectrum(Spectrum),
+    /// `[A; 0]`, `c` → `U diag(c) Vᴴ`. The row `c` is real.
+    SpectrumGradient(Spectrum),
+    /// `[A; 0]`, `dA` → `dS`.
+    SpectrumTangent(Spectrum),
+    /// A gradient, and what is zero for matrices without cotangents → the gradient, which has no
+    /// derivative along directions that split ties.
+    Unsplit(Spectrum),
     /// `A` → `λ`, `V`, complex.
     Eig(Degeneracy),
     /// `A` → `U`, `P`.
@@ -56,6 +67,8 @@ pub enum Op {
     Sqrtm,
     /// `A` → `f(A)`.
     Hermitian(Elementary),
+    /// `A` → `U f(S) Vᴴ`.
+    SvdFunction(Elementary),
     /// `A` → `A⁻¹`.
     Inv,
     /// `A` → the pseudoinverse with this relative cutoff.
@@ -124,11 +137,16 @@ impl Op {
             Op::Cholesky => "cholesky",
             Op::Eigh(_) => "eigh",
             Op::EigvalsH => "eigvalsh",
+            Op::Spectrum(_) => "spectrum",
+            Op::SpectrumGradient(_) => "spectrum_gradient",
+            Op::SpectrumTangent(_) => "spectrum_tangent",
+            Op::Unsplit(_) => "unsplit",
             Op::Eig(_) => "eig",
             Op::Polar(_) => "polar",
             Op::Expm => "expm",
             Op::Sqrtm => "sqrtm",
             Op::Hermitian(_) => "hermitian_function",
+            Op::SvdFunction(_) => "svd_function",
             Op::Inv => "inv",
             Op::Pinv(_) => "pinv",
             Op::Det => "det",
@@ -146,7 +164,8 @@ impl Op {
         use Kind::{Complex, Full, Real};
         match self {
             Op::Svd(..) => &[Full, Real, Full],
-            Op::SvdVals | Op::EigvalsH => &[Real],
+            Op::SvdVals | Op::EigvalsH | Op::SpectrumTangent(_) => &[Real],
+            Op::Spectrum(_) => &[Real, Full],
             Op::Eigh(_) => &[Real, Full],
             Op::Eig(_) => &[Complex, Complex],
             Op::Qr(_) | Op::QrPivoted(_) | Op::Lq | Op::Polar(_) => &[Full, Full],
@@ -161,7 +180,29 @@ impl Op {
             Op::Solve | Op::SolveTriangular(_) | Op::Lstsq | Op::LstsqMinNorm(_) | Op::Lyapunov => {
                 2
             }
+            Op::SpectrumGradient(_) | Op::SpectrumTangent(_) | Op::Unsplit(_) => 2,
             _ => 1,
+        }
+    }
+}
+
+impl Op {
+    /// The decomposition whose rule it has: its second derivative needs values without ties, or
+    /// directions that do not split them.
+    pub fn decomposition(&self) -> Option<Spectrum> {
+        match self {
+            Op::Svd(..) | Op::SvdFunction(_) => Some(Spectrum::Singular),
+            Op::Eigh(_) | Op::Hermitian(_) => Some(Spectrum::Hermitian),
+            _ => None,
+        }
+    }
+
+    /// Which values it returns, if it returns nothing else.
+    pub fn values_of(&self) -> Option<Spectrum> {
+        match self {
+            Op::SvdVals => Some(Spectrum::Singular),
+            Op::EigvalsH => Some(Spectrum::Hermitian),
+            _ => None,
         }
     }
 }

@@ -248,6 +248,12 @@ pub(crate) fn cases<B: LinalgOps>() -> Vec<Case<B>> {
     add("hermitian_function", &[square], Positive, |x| {
         weigh(hermitian_function(one(x), Elementary::Ln).unwrap(), 1)
     });
+    add("svd_function", &[wide], General, |x| {
+        weigh(svd_function(one(x), Elementary::Pow(0.5)).unwrap(), 1)
+    });
+    add("complex svd_function", &[tall, tall], General, |x| {
+        weigh_pair(svd_function(complex(x), Elementary::Exp).unwrap(), 1)
+    });
     add("inv", &[square], Regular, |x| weigh(inv(one(x)).unwrap(), 1));
     add("pinv tall", &[tall], General, |x| weigh(pinv(one(x), None).unwrap(), 1));
     add("pinv wide", &[wide], General, |x| weigh(pinv(one(x), None).unwrap(), 1));

@@ -45,6 +45,67 @@ fn ties_are_harmless_for_losses_without_gauge() {
     assert!(off < 1e-13, "{off:e}");
 }
 
+/// `2 P Qᴴ`: the singular values are apart by rounding only, and the loss `Re⟨C, U Vᴴ⟩` is smooth.
+#[test]
+fn ties_split_by_rounding_are_ties() {
+    fn gradients<M>(a: M, loss: impl Fn(Svd<M>) -> Tensor<AD, 1>, leaf: &Tensor<AD, 3>) -> Vec<f64>
+    where
+        M: Matrix<Backend = AD>,
+    {
+        let gradients = loss(svd(a).unwrap()).backward();
+        values(leaf.grad(&gradients).unwrap())
+    }
+    for n in [2, 3, 4, 5, 8] {
+        let shape = [100, n, n];
+        let random = |seed| tensor::<BurnT4a, 3>(numbers(seed, 100 * n * n), shape);
+        let weights = Tensor::<AD, 3>::from_inner(random(5));
+        let check = |got: Vec<f64>, exact: Vec<f64>| {
+            let off = got.iter().zip(&exact).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(off < 1e-12, "n = {n}: {off:e}");
+        };
+        // The polar decomposition divides by no gaps.
+        let q = |seed| qr(random(seed)).unwrap().q;
+        let a = q(1).matmul(q(2).transpose()) * 2.0;
+        let x = Tensor::<AD, 3>::from_inner(a).require_grad();
+        let through = |out: Svd<Tensor<AD, 3>>| (out.u.matmul(out.vh) * weights.clone()).sum();
+        let got = gradients(x.clone(), through, &x);
+        let exact = (polar(x.clone(), Side::Right).unwrap().u * weights.clone()).sum().backward();
+        check(got, values(x.grad(&exact).unwrap()));
+
+        let q = |seed| qr(Complex::new(random(seed), random(seed + 10)).unwrap()).unwrap().q;
+        let (re, im) = q(3).matmul(q(4).adjoint()).map(|x| x * 2.0).into_parts();
+        let x = Tensor::<AD, 3>::from_inner(re).require_grad();
+        let z = Complex::new(x.clone(), Tensor::from_inner(im)).unwrap();
+        let through =
+            |out: Svd<Complex<AD, 3>>| (out.u.matmul(out.vh).im() * weights.clone()).sum();
+        let got = gradients(z.clone(), through, &x);
+        let exact = polar(z, Side::Right).unwrap().u.im() * weights.clone();
+        check(got, values(x.grad(&exact.sum().backward()).unwrap()));
+    }
+}
+
+/// A loss of vectors and values of tied triplets is a function of the matrix through `svd_function`
+/// only; the message says so.
+#[test]
+fn functions_of_singular_values_are_smooth_at_ties() {
+    let x = tensor::<AD, 2>(vec![2.0, 0.0, 0.0, 2.0], [2, 2]).require_grad();
+    let weights = tensor::<AD, 2>(vec![1.0, 0.5, -0.3, 0.2], [2, 2]);
+    let Svd { u, s, vh } = svd(x.clone()).unwrap();
+    let through = (u * (s.clone() * s.clone() * s).unsqueeze_dim(0)).matmul(vh);
+    let loss = (through * weights.clone()).sum();
+    let text = message(catch_unwind(AssertUnwindSafe(|| loss.backward())));
+    assert!(text.contains("svd_function") && text.contains("hermitian_function"), "{text}");
+
+    let cube = svd_function(x.clone(), Elementary::Pow(3.0)).unwrap();
+    let gradients = (cube * weights.clone()).sum().backward();
+    let direct = x.clone().matmul(x.clone().transpose()).matmul(x.clone());
+    let exact = (direct * weights).sum().backward();
+    let (got, exact) = (values(x.grad(&gradients).unwrap()), values(x.grad(&exact).unwrap()));
+    for (got, exact) in got.iter().zip(&exact) {
+        assert!((got - exact).abs() < 1e-13, "{got} {exact}");
+    }
+}
+
 #[test]
 fn a_loss_of_arbitrary_phases_is_reported() {
     let part = |seed| tensor::<AD, 2>(numbers(seed, 16), [4, 4]).require_grad();

@@ -4,6 +4,7 @@
 mod cases;
 mod derivatives;
 mod gauge;
+mod second;
 mod status;
 mod table;
 mod tangents;

@@ -28,6 +28,6 @@ fn the_table_in_the_documentation_is_true() {
         .filter_map(|case| case.name.trim_start_matches("complex ").split(' ').next())
         .collect();
     assert_eq!(all, differentiated);
-    assert_eq!(marked(1), status::all::<AD>().into_iter().collect());
+    assert_eq!(marked(1), status::all::<AD>().iter().map(|row| row.name).collect());
     assert_eq!(marked(2), tangents::rules().iter().map(|row| row.name).collect());
 }

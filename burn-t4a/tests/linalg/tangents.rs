@@ -94,6 +94,8 @@ pub(crate) fn rules() -> Vec<Row> {
     add("sqrtm", &[SQUARE], Regular, along!(|x, v| sqrtm_jvp(x, v), y => flat(y)));
     add("hermitian_function", &[SQUARE], Positive,
         along!(|x, v| hermitian_function_jvp(x, v, Elementary::Exp), y => flat(y)));
+    add("svd_function", &[TALL], General,
+        along!(|x, v| svd_function_jvp(x, v, Elementary::Pow(0.5)), y => flat(y)));
     add("inv", &[SQUARE], Regular, along!(|x, v| inv_jvp(x, v), y => flat(y)));
     add("pinv", &[TALL], General, along!(|x, v| pinv_jvp(x, v, None), y => flat(y)));
     add("det", &[SQUARE], Regular, along!(|x, v| det_jvp(x, v), y => flat(y)));
@@ -143,4 +145,24 @@ fn a_tangent_of_another_shape_is_an_error() {
     let a = tensor::<BurnT4a, 3>(numbers(1, 8), [2, 2, 2]);
     let error = svd_jvp(a.clone(), a.narrow(0, 0, 1)).unwrap_err();
     assert!(matches!(error, LinalgError::Tensor(_)), "{error}");
+}
+
+#[test]
+fn a_tangent_of_another_dtype_is_an_error() {
+    use burn_backend::DType::F32;
+    let a = tensor::<AD, 3>(data(1, 0, [2, 2, 2], Kind::Regular), [2, 2, 2]);
+    let v = a.clone() * 0.5;
+    let of = |a: &T3, b: &T3, da: &T3, db: &T3| {
+        solve_jvp(a.clone(), b.clone(), da.clone(), db.clone()).err()
+    };
+    let single = |x: &T3| x.clone().cast(F32);
+    for error in [
+        of(&a, &a, &single(&v), &v),
+        of(&a, &a, &v, &single(&v)),
+        of(&a, &single(&a), &v, &v),
+        of(&single(&a), &single(&a), &v, &v),
+        svd_jvp(a.clone(), single(&v)).err(),
+    ] {
+        assert!(matches!(error, Some(LinalgError::Tensor(_))), "{error:?}");
+    }
 }

@@ -22,6 +22,7 @@ use t4a_tensor::Tensor;
 
 use crate::batch::{Output, Shape, Views};
 use crate::error::{LinalgError, Result, SINGULAR, check};
+use crate::idle::{activity, sparing};
 use crate::lu::{LuFactors, lu_factor_ex};
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, epsilon, nan, real};
@@ -249,8 +250,8 @@ pub fn slogdet_rule<M: Matrices>(
 }
 
 /// Rejects matrices without a logarithm.
-fn check_regular<T: LinalgScalar>(op: &'static str, factors: &LuFactors<T>) -> Result<()> {
-    let diagonal = Batched::new(&factors.packed).diagonal().into_tensor()?;
+fn check_regular<T: LinalgScalar>(op: &'static str, packed: &Batched<T>) -> Result<()> {
+    let diagonal = packed.diagonal().into_tensor()?;
     let n = diagonal.shape()[diagonal.rank() - 1];
     match diagonal.to_vec()?.iter().position(|&u| u == T::ZERO) {
         Some(at) => Err(LinalgError::Singular { op, batch: at / n, index: at % n }),
@@ -268,11 +269,18 @@ pub fn slogdet_vjp<T: LinalgScalar>(
     sign_bar: Option<&Tensor<T>>,
     log_bar: Option<&Tensor<T::R>>,
 ) -> Result<Tensor<T>> {
-    check_regular("slogdet_vjp", factors)?;
     let (sign_bar, log_bar) = (sign_bar.map(Batched::numbers), log_bar.map(Batched::numbers));
-    let packed = Batched::new(&factors.packed);
-    let sign = Batched::numbers(sign);
-    slogdet_rule(&packed, &factors.rows, &sign, sign_bar.as_ref(), log_bar.as_ref())?.into_tensor()
+    let (sign_bar, log_bar) = (sign_bar.as_ref(), log_bar.as_ref());
+    let (packed, sign) = (Batched::new(&factors.packed), Batched::numbers(sign));
+    let active = || {
+        let all = [activity(&[sign_bar]), activity(&[log_bar])];
+        all.into_iter().flatten().reduce(|a, b| a.add(&b))
+    };
+    sparing(active, |idle| {
+        let packed = idle.factor(&packed);
+        check_regular("slogdet_vjp", &packed)?;
+        slogdet_rule(&packed, &factors.rows, &sign, sign_bar, log_bar)?.into_tensor()
+    })
 }
 
 /// Tangents of `sign` and `ln|det A|` along `dA`.
@@ -284,7 +292,7 @@ pub fn slogdet_jvp<T: LinalgScalar>(
     factors: &LuFactors<T>,
     da: &Tensor<T>,
 ) -> Result<(Tensor<T>, Tensor<T::R>)> {
-    check_regular("slogdet_jvp", factors)?;
+    check_regular("slogdet_jvp", &Batched::new(&factors.packed))?;
     let trace = trace_of_quotient(factors, da);
     let turn = Batched::from_parts(&trace.re().scale(0.0), &trace.im());
     Ok((turn.mul(&Batched::numbers(sign)).into_numbers()?, trace.re().into_numbers()?))

@@ -24,6 +24,7 @@ use t4a_tensor::Tensor;
 use crate::batch::{Output, Shape, Status, Views, load, run};
 use crate::degeneracy::Degeneracy;
 use crate::error::{LinalgError, Result, SINGULAR, check};
+use crate::idle::{activity, sparing};
 use crate::scalar::{LinalgScalar, real};
 use crate::scale::{Scale, largest};
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
@@ -220,8 +221,15 @@ pub fn eig_vjp<T: LinalgScalar>(
     let (values_bar, vectors_bar) =
         (values_bar.map(Batched::rows_of), vectors_bar.map(Batched::new));
     let (values, vectors) = (Batched::rows_of(&eig.values), Batched::new(&eig.vectors));
-    let bar = vjp(&values, &vectors, values_bar.as_ref(), vectors_bar.as_ref(), degeneracy)?;
-    Batched::<T>::from_complex(&bar).into_tensor()
+    let (values_bar, vectors_bar) = (values_bar.as_ref(), vectors_bar.as_ref());
+    sparing(
+        || activity(&[values_bar, vectors_bar]),
+        |idle| {
+            let (values, vectors) = (idle.values(&values), idle.factor(&vectors));
+            let bar = vjp(&values, &vectors, values_bar, vectors_bar, degeneracy)?;
+            Batched::<T>::from_complex(&bar).into_tensor()
+        },
+    )
 }
 
 /// Tangents of eigenvalues and eigenvectors along `dA`.

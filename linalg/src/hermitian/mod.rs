@@ -12,6 +12,7 @@ use t4a_tensor::Tensor;
 
 use crate::eigh::{Eigh, eigh_ex};
 use crate::error::{LinalgError, Result, SINGULAR, check};
+use crate::idle::{activity, sparing};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
@@ -37,13 +38,10 @@ pub fn hermitian_function<T: LinalgScalar>(
     a: &Tensor<T>,
     f: &impl SpectralFunction<Batched<T::R>>,
 ) -> Result<Tensor<T>> {
-    let (out, _, info) = hermitian_function_ex(a, f)?;
+    let ((out, values), _, info) = hermitian_function_ex(a, f)?;
     check("hermitian_function", &info, SINGULAR)?;
-    let rows = Batched::<T::R>::rows_of(&{ out.1 });
-    if let Some(batch) = rows.norms()?.iter().position(|norm| !norm.is_finite()) {
-        return Err(LinalgError::OutsideDomain { op: "hermitian_function", batch });
-    }
-    Ok(out.0)
+    check_domain("hermitian_function", &Batched::<T::R>::rows_of(&values))?;
+    Ok(out)
 }
 
 /// `f(A)` with `f(λ)`, the decomposition, and an info tensor.
@@ -67,7 +65,10 @@ pub fn hermitian_function_ex<T: LinalgScalar>(
 }
 
 /// Divided differences of `f` at a row of eigenvalues.
-fn divided_differences<R: RealMatrices<Real = R>>(values: &R, f: &impl SpectralFunction<R>) -> R {
+pub(crate) fn divided_differences<R: RealMatrices<Real = R>>(
+    values: &R,
+    f: &impl SpectralFunction<R>,
+) -> R {
     let gap = values.sub(&values.transpose());
     let mean = values.add(&values.transpose()).scale(0.5);
     let f_values = f.value(values);
@@ -84,6 +85,14 @@ fn divided_differences<R: RealMatrices<Real = R>>(values: &R, f: &impl SpectralF
     let correction = f.bend(&mean).mul(&ratio.mul(&ratio).mul(&close)).scale(1.0 / 24.0);
     let series = f.slope(&mean).add(&correction);
     quotient.mul(&apart).add(&series.mul(&close))
+}
+
+/// Reports the matrix whose values of a function, or of its derivative, are not finite.
+pub(crate) fn check_domain<M: Matrices>(op: &'static str, values: &M) -> Result<()> {
+    match values.norms()?.iter().position(|norm| !norm.is_finite()) {
+        Some(batch) => Err(LinalgError::OutsideDomain { op, batch }),
+        None => Ok(()),
+    }
 }
 
 /// `Ā`, Hermitian, from the eigendecomposition and the cotangent of `f(A)`.
@@ -119,11 +128,15 @@ pub fn hermitian_function_vjp<T: LinalgScalar>(
     f: &impl SpectralFunction<Batched<T::R>>,
 ) -> Result<Tensor<T>> {
     let (values, vectors) = (Batched::rows_of(&eigh.values), Batched::new(&eigh.vectors));
-    let out = vjp(&values, &vectors, &Batched::new(f_bar), f);
-    if let Some(batch) = out.norms()?.iter().position(|norm| !norm.is_finite()) {
-        return Err(LinalgError::OutsideDomain { op: "hermitian_function_vjp", batch });
-    }
-    out.into_tensor()
+    let f_bar = Batched::new(f_bar);
+    sparing(
+        || activity(&[Some(&f_bar)]),
+        |idle| {
+            let out = vjp(&idle.values(&values), &vectors, &f_bar, f);
+            check_domain("hermitian_function_vjp", &out)?;
+            out.into_tensor()
+        },
+    )
 }
 
 /// `d f(A)` along `(dA + dAᴴ)/2`.

@@ -21,6 +21,7 @@ use t4a_algebra::Real;
 use t4a_tensor::{Tensor, TensorError};
 
 use crate::batch::{Shape, Views, is_finite, spoil_failed};
+use crate::degeneracy::rounding;
 use crate::error::{LinalgError, NON_FINITE, Result, SINGULAR, check};
 use crate::pinv::{pinv, pinv_ex, pinv_jvp, pinv_vjp};
 use crate::qr::{Columns, Qr, qr_ex};
@@ -91,14 +92,14 @@ pub fn lstsq_ex<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Lstsq<
         (q.matmul(&Batched::new(&y)).into_tensor()?, solved)
     };
     let diagonal = Batched::new(&qr.r).diagonal().into_tensor()?.to_vec()?;
-    let size = shape.m.max(shape.n) as f64;
+    let unit = epsilon::<T>() * rounding(shape.m.max(shape.n));
     let codes = info.as_mut_slice()?;
     for (batch, (code, &later)) in
         codes.iter_mut().zip(solved.as_slice().unwrap_or_default()).enumerate()
     {
         let sizes: Vec<f64> =
             diagonal[batch * k..(batch + 1) * k].iter().map(|d| d.modulus().to_f64()).collect();
-        let limit = epsilon::<T>() * size * sizes.iter().copied().fold(0.0, f64::max);
+        let limit = unit * sizes.iter().copied().fold(0.0, f64::max);
         match sizes.iter().position(|&d| d <= limit) {
             _ if *code != 0 => {}
             Some(i) => *code = i as i32 + 1,

@@ -16,6 +16,7 @@ use t4a_tensor::Tensor;
 
 use super::{Lu, LuFactors};
 use crate::error::Result;
+use crate::idle::{activity, sparing};
 use crate::permutation::Permutation;
 use crate::scalar::LinalgScalar;
 use crate::triangular::Triangle;
@@ -138,7 +139,13 @@ pub fn lu_vjp<T: LinalgScalar>(
     let zeros = |like: &Batched<T>| like.constant(like.rows(), like.cols(), 0.0);
     let l_bar = l_bar.map_or_else(|| zeros(&l), Batched::new).mask(Region::Lower(-1));
     let u_bar = u_bar.map_or_else(|| zeros(&u), Batched::new).mask(Region::Upper(0));
-    unpermuted(vjp(&l, &u, &l_bar, &u_bar), &lu.rows, lu.cols.as_ref())?.into_tensor()
+    sparing(
+        || activity(&[Some(&l_bar), Some(&u_bar)]),
+        |idle| {
+            let bar = vjp(&idle.factor(&l), &idle.factor(&u), &l_bar, &u_bar);
+            unpermuted(bar, &lu.rows, lu.cols.as_ref())?.into_tensor()
+        },
+    )
 }
 
 /// `(dL, dU)` along `dA`.
@@ -159,8 +166,11 @@ pub fn lu_factor_vjp<T: LinalgScalar>(
     factors: &LuFactors<T>,
     bar: &Tensor<T>,
 ) -> Result<Tensor<T>> {
-    let packed = Batched::new(&factors.packed);
-    vjp_packed(&packed, &factors.rows, None, &Batched::new(bar))?.into_tensor()
+    let (packed, bar) = (Batched::new(&factors.packed), Batched::new(bar));
+    sparing(
+        || activity(&[Some(&bar)]),
+        |idle| vjp_packed(&idle.factor(&packed), &factors.rows, None, &bar)?.into_tensor(),
+    )
 }
 
 /// Tangent of packed factors along `dA`.

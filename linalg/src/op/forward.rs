@@ -3,8 +3,8 @@
 use t4a_tensor::Tensor;
 
 use super::{Op, Outcome, Part};
-use crate::error::{LinalgError, OUTSIDE_DOMAIN, Result, SINGULAR, check};
-use crate::hermitian::hermitian_function_ex;
+use crate::error::{OUTSIDE_DOMAIN, Result, SINGULAR, check};
+use crate::hermitian::{check_domain, hermitian_function_ex};
 use crate::lu::Pivoting;
 use crate::qr::Columns;
 use crate::scalar::LinalgScalar;
@@ -29,6 +29,20 @@ fn svd_parts<T: LinalgScalar>(out: &svd::Svd<T>) -> Parts<T> {
 
 fn eigh_parts<T: LinalgScalar>(out: &eigh::Eigh<T>) -> Parts<T> {
     vec![row(&out.values), full(&out.vectors)]
+}
+
+/// The info tensor of a function with these values at the spectrum.
+fn outside_domain<T: LinalgScalar>(
+    mut info: Tensor<i32>,
+    values: &Tensor<T::R>,
+) -> Result<Tensor<i32>> {
+    let norms = Batched::<T::R>::rows_of(values).norms()?;
+    for (code, norm) in info.as_mut_slice()?.iter_mut().zip(norms) {
+        if *code == 0 && !norm.is_finite() {
+            *code = OUTSIDE_DOMAIN;
+        }
+    }
+    Ok(info)
 }
 
 impl Op {
@@ -83,6 +97,30 @@ impl Op {
                 values
             }
             Op::EigvalsH => vec![row(&eigh::eigvalsh(a)?)],
+            Op::Spectrum(of) => {
+                let out = of.values().forward(inputs, true)?;
+                outcome.saved = out.saved;
+                let a = Batched::new(a);
+                let padded = a.stack(&a.constant(1, a.cols(), 0.0));
+                out.parts.into_iter().chain([Part::Full(padded)]).collect()
+            }
+            Op::Unsplit(_) => vec![full(a)],
+            Op::SpectrumGradient(of) | Op::SpectrumTangent(of) => {
+                let padded = Batched::new(a);
+                let a = padded.slice(0..padded.rows().saturating_sub(1), 0..padded.cols());
+                let op = of.values();
+                let out = op.forward(&[&a.clone().into_tensor()?], true)?;
+                let x = Batched::new(inputs[1]);
+                let parts = match self {
+                    Op::SpectrumTangent(_) => op.jvp(&[a], &out, &[x])?,
+                    _ => {
+                        let bars = op.vjp(&[a], &out, &[Some(Part::Real(x.re()))])?;
+                        bars.into_iter().map(Part::Full).collect()
+                    }
+                };
+                outcome.saved = out.saved;
+                parts
+            }
             Op::Eig(_) => {
                 let out = eig::eig(a)?;
                 let values = Part::Complex(Batched::rows_of(&out.values));
@@ -97,11 +135,16 @@ impl Op {
             Op::Hermitian(f) => {
                 let ((out, values), eigh, info) = hermitian_function_ex(a, f)?;
                 check(self.name(), &info, SINGULAR)?;
-                let norms = Batched::rows_of(&values).norms()?;
-                if let Some(batch) = norms.iter().position(|norm| !norm.is_finite()) {
-                    return Err(LinalgError::OutsideDomain { op: self.name(), batch });
-                }
+                check_domain(self.name(), &Batched::<T::R>::rows_of(&values))?;
                 outcome.saved = Some((Op::Eigh(Default::default()), eigh_parts(&eigh)));
+                vec![full(&out)]
+            }
+            Op::SvdFunction(f) => {
+                let (out, values, svd, info) = svd::svd_function_ex(a, f)?;
+                check(self.name(), &info, SINGULAR)?;
+                check_domain(self.name(), &Batched::<T::R>::rows_of(&values))?;
+                let thin = Op::Svd(Vectors::Thin, Default::default());
+                outcome.saved = Some((thin, svd_parts(&svd)));
                 vec![full(&out)]
             }
             Op::Inv => vec![full(&inverse::inv(a)?)],
@@ -180,18 +223,23 @@ impl Op {
             }
             Op::Cholesky => cholesky::cholesky_ex(a)?.1,
             Op::Eigh(_) | Op::EigvalsH => eigh::eigvalsh_ex(a)?.1,
+            Op::Unsplit(_) => Tensor::zeros(&a.shape()[..a.rank().saturating_sub(2)])?,
+            Op::Spectrum(of) => of.values().info(&inputs[..1])?,
+            Op::SpectrumGradient(of) | Op::SpectrumTangent(of) => {
+                let padded = Batched::new(a);
+                let a = padded.slice(0..padded.rows().saturating_sub(1), 0..padded.cols());
+                of.values().info(&[&a.into_tensor()?])?
+            }
             Op::Eig(_) => eig::eig_ex(a)?.1,
             Op::Expm => expm::expm_ex(a)?.1,
             Op::Sqrtm => sqrtm::sqrtm_ex(a)?.1,
             Op::Hermitian(f) => {
-                let ((_, values), _, mut info) = hermitian_function_ex(a, f)?;
-                let norms = Batched::rows_of(&values).norms()?;
-                for (code, norm) in info.as_mut_slice()?.iter_mut().zip(norms) {
-                    if *code == 0 && !norm.is_finite() {
-                        *code = OUTSIDE_DOMAIN;
-                    }
-                }
-                info
+                let ((_, values), _, info) = hermitian_function_ex(a, f)?;
+                outside_domain::<T>(info, &values)?
+            }
+            Op::SvdFunction(f) => {
+                let (_, values, _, info) = svd::svd_function_ex(a, f)?;
+                outside_domain::<T>(info, &values)?
             }
             Op::Inv => inverse::inv_ex(a)?.1,
             Op::Pinv(rtol) => pinv::pinv_ex(a, *rtol)?.1,

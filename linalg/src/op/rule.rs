@@ -1,8 +1,13 @@
 //! The rules of all operations, on any implementor of the vocabulary.
 
+use t4a_tensor::TensorError;
+
 use super::{Op, Outcome, Part};
+use crate::degeneracy::rounding;
 use crate::error::{LinalgError, Result};
+use crate::idle::{Idle, sparing};
 use crate::permutation::Permutation;
+use crate::spectrum::{Factors, Owned, Spectrum};
 use crate::vocabulary::{Matrices, RealMatrices};
 use crate::{cholesky, det, eig, eigh, expm, hermitian, inverse, lstsq, lu, lyapunov, pinv, polar};
 use crate::{qr, solve, sqrtm, svd, triangular};
@@ -13,6 +18,25 @@ impl<M: Matrices> Outcome<M> {
             Some((_, parts)) => parts,
             None => unreachable!("the forward pass of this operation keeps its factors"),
         }
+    }
+
+    /// The thin singular value decomposition.
+    fn singular_triplets(&self) -> (&M, &M::Real, &M) {
+        let parts = self.saved();
+        (parts[0].full(), parts[1].real(), parts[2].full())
+    }
+
+    /// The decomposition that is the result, or behind it.
+    fn decomposition(&self, op: &Op) -> &[Part<M>] {
+        match op {
+            Op::Svd(..) | Op::Eigh(_) => &self.parts,
+            _ => self.saved(),
+        }
+    }
+
+    /// `f` of the factors behind values.
+    fn spectrum<R>(&self, of: Spectrum, f: impl FnOnce(Factors<'_, M>) -> Result<R>) -> Result<R> {
+        f(owned(of, self.saved()).factors())
     }
 
     /// Packed factors and their permutation.
@@ -47,6 +71,26 @@ fn permutation(found: &Option<Permutation>) -> &Permutation {
     }
 }
 
+fn zeros<M: Matrices>(inputs: &[M]) -> Vec<M> {
+    inputs.iter().map(|x| x.constant(x.rows(), x.cols(), 0.0)).collect()
+}
+
+/// The factors in the results of a decomposition.
+fn owned<M: Matrices>(of: Spectrum, parts: &[Part<M>]) -> Owned<M> {
+    match of {
+        Spectrum::Singular => Owned::singular(parts[0].full(), parts[1].real(), parts[2].full()),
+        Spectrum::Hermitian => Owned::hermitian(parts[0].real(), parts[1].full()),
+    }
+}
+
+/// The gradient of a function of values with these slopes.
+fn sum<M: Matrices>(a: &M, factors: Factors<'_, M>, c: Option<&M::Real>) -> Result<M> {
+    match c {
+        Some(c) => a.spectral_sum(&factors, c),
+        None => Ok(a.constant(factors.u.rows(), factors.v.rows(), 0.0)),
+    }
+}
+
 /// The cotangent of result `i`, if there is one.
 fn bar<M: Matrices>(bars: &[Option<Part<M>>], i: usize) -> Option<&Part<M>> {
     bars.get(i).and_then(Option::as_ref)
@@ -68,7 +112,7 @@ fn check_pivots<M: Matrices>(op: &'static str, packed: &M) -> Result<()> {
     let diagonal = diagonal.mul_real(&largest.masked_recip(&largest.scale(0.0)));
     let (re, im) = (diagonal.re(), diagonal.im());
     let squares = re.mul(&re).add(&im.mul(&im));
-    let limit = squares.largest_real().scale((packed.epsilon() * packed.rows() as f64).powi(2));
+    let limit = squares.largest_real().scale((packed.epsilon() * rounding(packed.rows())).powi(2));
     for (batch, zero) in squares.within(&limit).norms()?.into_iter().enumerate() {
         if zero > 0.0 {
             let required = packed.rows();
@@ -79,8 +123,36 @@ fn check_pivots<M: Matrices>(op: &'static str, packed: &M) -> Result<()> {
     Ok(())
 }
 
+impl<M: Matrices> Part<M> {
+    fn activity(&self) -> M::Real {
+        match self {
+            Part::Full(x) => x.activity(),
+            Part::Real(x) => x.activity(),
+            Part::Complex(x) => x.activity(),
+        }
+    }
+
+    fn cotangent(&self, idle: &Idle<M::Real>) -> Self {
+        match self {
+            Part::Full(x) => Part::Full(idle.cotangent(x)),
+            Part::Real(x) => Part::Real(idle.cotangent(x)),
+            Part::Complex(x) => Part::Complex(idle.cotangent(x)),
+        }
+    }
+
+    fn factor(&self, idle: &Idle<M::Real>) -> Self {
+        match self {
+            Part::Full(x) => Part::Full(idle.factor(x)),
+            Part::Real(x) => Part::Real(idle.values(x)),
+            Part::Complex(x) if x.rows() == 1 => Part::Complex(idle.values(x)),
+            Part::Complex(x) => Part::Complex(idle.factor(x)),
+        }
+    }
+}
+
 impl Op {
-    /// Cotangents of the inputs from those of the results; `None` is zero.
+    /// Cotangents of the inputs from those of the results; `None` is zero. A matrix whose
+    /// cotangents are zero cannot fail.
     ///
     /// # Errors
     /// Those of the rule: `GaugeIllDefined`, `RankDeficient`, `Singular`.
@@ -90,12 +162,44 @@ impl Op {
         out: &Outcome<M>,
         bars: &[Option<Part<M>>],
     ) -> Result<Vec<M>> {
+        let activity = || {
+            let all = bars.iter().flatten().map(Part::activity);
+            all.reduce(|a, b| a.add(&b))
+        };
+        sparing(activity, |idle| {
+            let inputs: Vec<M> = inputs.iter().map(|x| idle.factor(x)).collect();
+            let factors = |parts: &[Part<M>]| parts.iter().map(|part| part.factor(idle)).collect();
+            let out = Outcome {
+                parts: factors(&out.parts),
+                saved: out.saved.as_ref().map(|(op, parts)| (*op, factors(parts))),
+                rows: out.rows.clone(),
+                cols: out.cols.clone(),
+            };
+            let bars: Vec<_> =
+                bars.iter().map(|bar| bar.as_ref().map(|bar| bar.cotangent(idle))).collect();
+            let bars = self.rule(&inputs, &out, &bars)?;
+            match bars.iter().find_map(M::error) {
+                Some(error) => Err(error),
+                None => Ok(bars),
+            }
+        })
+    }
+
+    fn rule<M: Matrices>(
+        &self,
+        inputs: &[M],
+        out: &Outcome<M>,
+        bars: &[Option<Part<M>>],
+    ) -> Result<Vec<M>> {
         let a = &inputs[0];
         let zero = || a.constant(a.rows(), a.cols(), 0.0);
         if bars.iter().all(Option::is_none) {
-            return Ok(inputs.iter().map(|x| x.constant(x.rows(), x.cols(), 0.0)).collect());
+            return Ok(zeros(inputs));
         }
         let parts = &out.parts;
+        if let Some(of) = self.decomposition() {
+            a.unsplit(self.name(), || owned(of, out.decomposition(self)))?;
+        }
         Ok(vec![match self {
             Op::Svd(_, degeneracy) => {
                 let bar = svd::SvdRule {
@@ -105,12 +209,7 @@ impl Op {
                 };
                 svd::vjp(parts[0].full(), parts[1].real(), parts[2].full(), &bar, degeneracy)?
             }
-            Op::SvdVals => {
-                let saved = out.saved();
-                let bar = svd::SvdRule { u: None, s: real(bars, 0).cloned(), vh: None };
-                let policy = Default::default();
-                svd::vjp(saved[0].full(), saved[1].real(), saved[2].full(), &bar, &policy)?
-            }
+            Op::SvdVals => out.spectrum(Spectrum::Singular, |f| sum(a, f, real(bars, 0)))?,
             Op::Qr(_) => qr::vjp(parts[0].full(), parts[1].full(), full(bars, 0), full(bars, 1))?,
             Op::QrPivoted(_) => {
                 let bar = qr::vjp(parts[0].full(), parts[1].full(), full(bars, 0), full(bars, 1))?;
@@ -135,9 +234,29 @@ impl Op {
                 let (values, vectors) = (parts[0].real(), parts[1].full());
                 eigh::vjp(values, vectors, real(bars, 0), full(bars, 1), degeneracy)?
             }
-            Op::EigvalsH => {
-                let (values, vectors) = (out.saved()[0].real(), out.saved()[1].full());
-                eigh::vjp(values, vectors, real(bars, 0), None, &Default::default())?
+            Op::EigvalsH => out.spectrum(Spectrum::Hermitian, |f| sum(a, f, real(bars, 0)))?,
+            Op::Spectrum(of) => out.spectrum(*of, |f| match (real(bars, 0), full(bars, 1)) {
+                (h, Some(message)) => f.joined(h.unwrap_or(&f.s.scale(0.0)), message),
+                (h, None) => sum(a, f, h),
+            })?,
+            Op::Unsplit(of) => {
+                let Some(x) = full(bars, 0) else { return Ok(zeros(inputs)) };
+                let idle = inputs[1].re().within(&inputs[1].re().scale(0.0));
+                let read = x.mul_real(&idle.constant(1, 1, 1.0).sub(&idle));
+                let name = out.saved.as_ref().map_or(self.name(), |(op, _)| op.name());
+                out.spectrum(*of, |f| f.unsplit(name, &read))?;
+                return Ok(vec![x.clone(), inputs[1].scale(0.0)]);
+            }
+            Op::SpectrumGradient(of) => {
+                let Some(x) = full(bars, 0) else { return Ok(zeros(inputs)) };
+                let (bar, w) = out.spectrum(*of, |f| f.message(&inputs[1].re(), x))?;
+                return Ok(vec![bar, M::from_re(&w)]);
+            }
+            Op::SpectrumTangent(of) => {
+                let Some(c) = real(bars, 0) else { return Ok(zeros(inputs)) };
+                let rule = |f: Factors<'_, M>| Ok((f.message(c, &inputs[1])?.0, f.sum(c)));
+                let (bar, da_bar) = out.spectrum(*of, rule)?;
+                return Ok(vec![bar, da_bar]);
             }
             Op::Eig(degeneracy) => {
                 let (values, vectors) = (parts[0].complex(), parts[1].complex());
@@ -145,19 +264,23 @@ impl Op {
                 let vectors_bar = bar(bars, 1).map(Part::complex);
                 M::from_complex(&eig::vjp(values, vectors, values_bar, vectors_bar, degeneracy)?)
             }
-            Op::Polar(polar::Side::Right) => {
-                polar::vjp(parts[0].full(), parts[1].full(), full(bars, 0), full(bars, 1))
-            }
-            Op::Polar(polar::Side::Left) => {
-                let u_bar = full(bars, 0).map(M::adjoint);
-                let u = parts[0].full().adjoint();
-                polar::vjp(&u, parts[1].full(), u_bar.as_ref(), full(bars, 1)).adjoint()
+            Op::Polar(side) => {
+                let (u, p) = (parts[0].full(), parts[1].full());
+                polar::vjp_on(*side, u, p, full(bars, 0), full(bars, 1))?
             }
             Op::Expm => expm::vjp(a, full(bars, 0).unwrap_or(&zero()))?,
             Op::Sqrtm => sqrtm::vjp(a, full(bars, 0).unwrap_or(&zero()))?,
             Op::Hermitian(f) => {
                 let (values, vectors) = (out.saved()[0].real(), out.saved()[1].full());
-                hermitian::vjp(values, vectors, full(bars, 0).unwrap_or(&zero()), f)
+                let bar = hermitian::vjp(values, vectors, full(bars, 0).unwrap_or(&zero()), f);
+                hermitian::check_domain("hermitian_function_vjp", &bar)?;
+                bar
+            }
+            Op::SvdFunction(f) => {
+                let (u, s, vh) = out.singular_triplets();
+                let bar = svd::vjp_function(u, s, vh, full(bars, 0).unwrap_or(&zero()), f);
+                hermitian::check_domain("svd_function_vjp", &bar)?;
+                bar
             }
             Op::Inv => full(bars, 0).map_or_else(zero, |bar| inverse::vjp(parts[0].full(), bar)),
             Op::Pinv(_) => {
@@ -229,9 +352,7 @@ impl Op {
                 vec![Part::Full(du), Part::Real(ds), Part::Full(dvh)]
             }
             Op::SvdVals => {
-                let saved = out.saved();
-                let (u, s, vh) = (saved[0].full(), saved[1].real(), saved[2].full());
-                vec![Part::Real(svd::jvp(u, s, vh, da, &Default::default()).1)]
+                vec![Part::Real(out.spectrum(Spectrum::Singular, |f| f.tangent(da))?)]
             }
             Op::Qr(_) => {
                 let (dq, dr) = qr::jvp(parts[0].full(), parts[1].full(), da)?;
@@ -258,8 +379,25 @@ impl Op {
                 vec![Part::Real(de), Part::Full(dv)]
             }
             Op::EigvalsH => {
-                let (values, vectors) = (out.saved()[0].real(), out.saved()[1].full());
-                vec![Part::Real(eigh::jvp(values, vectors, da, &Default::default()).0)]
+                vec![Part::Real(out.spectrum(Spectrum::Hermitian, |f| f.tangent(da))?)]
+            }
+            Op::Spectrum(of) => {
+                let row = da.constant(1, da.cols(), 0.0);
+                let ds = out.spectrum(*of, |f| f.tangent(da))?;
+                vec![Part::Real(ds), Part::Full(da.stack(&row))]
+            }
+            Op::SpectrumGradient(of) => {
+                let (c, dc) = (inputs[1].re(), tangents[1].re());
+                let da = da.slice(0..da.rows() - 1, 0..da.cols());
+                vec![Part::Full(out.spectrum(*of, |f| f.moved(&c, &dc, &da))?)]
+            }
+            Op::Unsplit(of) => {
+                out.spectrum(*of, |f| f.unsplit(self.name(), da))?;
+                vec![Part::Full(da.clone())]
+            }
+            Op::SpectrumTangent(_) => {
+                let message = "a tangent of a tangent is that of the gradient";
+                return Err(TensorError::value(self.name(), message).into());
             }
             Op::Eig(degeneracy) => {
                 let (values, vectors) = (parts[0].complex(), parts[1].complex());
@@ -267,21 +405,22 @@ impl Op {
                 vec![Part::Complex(dl), Part::Complex(dv)]
             }
             Op::Polar(side) => {
-                let (u, p) = (parts[0].full(), parts[1].full());
-                let (du, dp) = match side {
-                    polar::Side::Right => polar::jvp(u, p, da),
-                    polar::Side::Left => {
-                        let (du, dp) = polar::jvp(&u.adjoint(), p, &da.adjoint());
-                        (du.adjoint(), dp)
-                    }
-                };
+                let (du, dp) = polar::jvp_on(*side, parts[0].full(), parts[1].full(), da)?;
                 vec![Part::Full(du), Part::Full(dp)]
             }
             Op::Expm => vec![Part::Full(expm::jvp(a, da)?)],
             Op::Sqrtm => vec![Part::Full(sqrtm::jvp(a, da)?)],
             Op::Hermitian(f) => {
                 let (values, vectors) = (out.saved()[0].real(), out.saved()[1].full());
-                vec![Part::Full(hermitian::jvp(values, vectors, da, f))]
+                let moved = hermitian::jvp(values, vectors, da, f);
+                hermitian::check_domain("hermitian_function_jvp", &moved)?;
+                vec![Part::Full(moved)]
+            }
+            Op::SvdFunction(f) => {
+                let (u, s, vh) = out.singular_triplets();
+                let moved = svd::vjp_function(u, s, vh, da, f);
+                hermitian::check_domain("svd_function_jvp", &moved)?;
+                vec![Part::Full(moved)]
             }
             Op::Inv => vec![Part::Full(inverse::jvp(parts[0].full(), da))],
             Op::Pinv(_) => vec![Part::Full(pinv::jvp(a, parts[0].full(), da))],

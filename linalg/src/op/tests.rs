@@ -36,6 +36,8 @@ fn cases<T: LinalgScalar>() -> Vec<(Op, Vec<Tensor<T>>)> {
         (Op::Expm, vec![random::<T>(9, &[2, 3, 3])]),
         (Op::Sqrtm, vec![general()]),
         (Op::Hermitian(Elementary::Ln), vec![positive()]),
+        (Op::SvdFunction(Elementary::Pow(0.5)), vec![wide()]),
+        (Op::SvdFunction(Elementary::Exp), vec![tall()]),
         (Op::Inv, vec![square()]),
         (Op::Det, vec![square()]),
         (Op::Det, vec![with_singular_values::<T>(13, &[1], 4, 4, &[2.0, 1.0, 1.0, 0.0])]),

@@ -1,4 +1,4 @@
-//! The Moore–Penrose pseudoinverse `P = V diag(1/S) Uᴴ`, singular values below a cutoff dropped.
+//! The Moore–Penrose pseudoinverse `P = V diag(1/S) Uᴴ`, singular values up to a cutoff dropped.
 //!
 //! At constant rank (Golub, Pereyra 1973)
 //! `dP = −P dA P + P Pᴴ dAᴴ (I − A P) + (I − P A) dAᴴ Pᴴ P`. Where the rank changes there is no
@@ -15,8 +15,8 @@ use crate::scalar::LinalgScalar;
 use crate::svd::{Vectors, svd_ex};
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
-/// The pseudoinverse; `rtol` is the cutoff as a fraction of the largest singular value, machine
-/// epsilon times the larger dimension if `None`.
+/// The pseudoinverse; values `σ ≤ rtol·σ₀` are dropped, those that are zero to rounding
+/// ([`degeneracy`](crate::degeneracy)) if `None`.
 ///
 /// Shapes `[…, m, n]` → `[…, n, m]`. Cost that of the thin singular value decomposition.
 ///

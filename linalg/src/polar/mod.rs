@@ -16,7 +16,8 @@ mod tests;
 
 use t4a_tensor::Tensor;
 
-use crate::error::{Result, SINGULAR, check};
+use crate::error::{LinalgError, Result, SINGULAR, check};
+use crate::idle::{activity, sparing};
 use crate::scalar::LinalgScalar;
 use crate::svd::{Vectors, svd_ex};
 use crate::vocabulary::{Batched, Matrices};
@@ -90,6 +91,57 @@ pub fn vjp<M: Matrices>(u: &M, p: &M, u_bar: Option<&M>, p_bar: Option<&M>) -> M
     }
 }
 
+/// `Ā` of the decomposition on this side.
+///
+/// # Errors
+/// `RankDeficient`.
+pub fn vjp_on<M: Matrices>(
+    side: Side,
+    u: &M,
+    p: &M,
+    u_bar: Option<&M>,
+    p_bar: Option<&M>,
+) -> Result<M> {
+    let bar = match side {
+        Side::Right => vjp(u, p, u_bar, p_bar),
+        // Aᴴ = Uᴴ P is a right decomposition.
+        Side::Left => vjp(&u.adjoint(), p, u_bar.map(M::adjoint).as_ref(), p_bar).adjoint(),
+    };
+    named("polar_vjp", &bar)?;
+    Ok(bar)
+}
+
+/// `dU` and `dP` of the decomposition on this side.
+///
+/// # Errors
+/// `RankDeficient`.
+pub fn jvp_on<M: Matrices>(side: Side, u: &M, p: &M, da: &M) -> Result<(M, M)> {
+    let (du, dp) = match side {
+        Side::Right => jvp(u, p, da),
+        Side::Left => {
+            let (du, dp) = jvp(&u.adjoint(), p, &da.adjoint());
+            (du.adjoint(), dp)
+        }
+    };
+    named("polar_jvp", &du)?;
+    Ok((du, dp))
+}
+
+/// The equations inside of the rules fail for lack of rank.
+fn named<M: Matrices>(op: &'static str, out: &M) -> Result<()> {
+    let required = out.rows().min(out.cols());
+    Err(match out.error() {
+        None => return Ok(()),
+        Some(LinalgError::RankDeficient { batch, rank, required, .. }) => {
+            LinalgError::RankDeficient { op, batch, rank, required }
+        }
+        Some(LinalgError::Singular { batch, index, .. }) => {
+            LinalgError::RankDeficient { op, batch, rank: index, required }
+        }
+        Some(other) => other,
+    })
+}
+
 /// `(dU, dP)` of the right decomposition.
 pub fn jvp<M: Matrices>(u: &M, p: &M, da: &M) -> (M, M) {
     let x = u.adjoint().matmul(da);
@@ -116,15 +168,11 @@ pub fn polar_vjp<T: LinalgScalar>(
 ) -> Result<Tensor<T>> {
     let (u, p) = (Batched::new(&polar.u), Batched::new(&polar.p));
     let (u_bar, p_bar) = (u_bar.map(Batched::new), p_bar.map(Batched::new));
-    match polar.side {
-        Side::Right => vjp(&u, &p, u_bar.as_ref(), p_bar.as_ref()),
-        // Aᴴ = Uᴴ P is a right decomposition.
-        Side::Left => {
-            let u_bar = u_bar.map(|u_bar| u_bar.adjoint());
-            vjp(&u.adjoint(), &p, u_bar.as_ref(), p_bar.as_ref()).adjoint()
-        }
-    }
-    .into_tensor()
+    let (u_bar, p_bar) = (u_bar.as_ref(), p_bar.as_ref());
+    sparing(
+        || activity(&[u_bar, p_bar]),
+        |idle| vjp_on(polar.side, &idle.factor(&u), &idle.factor(&p), u_bar, p_bar)?.into_tensor(),
+    )
 }
 
 /// Tangents of `U` and `P` along `dA`.
@@ -133,12 +181,6 @@ pub fn polar_vjp<T: LinalgScalar>(
 /// As [`polar_vjp`].
 pub fn polar_jvp<T: LinalgScalar>(polar: &Polar<T>, da: &Tensor<T>) -> Result<Polar<T>> {
     let (u, p, da) = (Batched::new(&polar.u), Batched::new(&polar.p), Batched::new(da));
-    let (du, dp) = match polar.side {
-        Side::Right => jvp(&u, &p, &da),
-        Side::Left => {
-            let (du, dp) = jvp(&u.adjoint(), &p, &da.adjoint());
-            (du.adjoint(), dp)
-        }
-    };
+    let (du, dp) = jvp_on(polar.side, &u, &p, &da)?;
     Ok(Polar { u: du.into_tensor()?, p: dp.into_tensor()?, side: polar.side })
 }

@@ -8,7 +8,7 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-use faer::{Mat, MatMut};
+use faer::{Mat, MatMut, MatRef};
 use t4a_algebra::{Field, Numeric};
 use t4a_tensor::Tensor;
 
@@ -120,22 +120,28 @@ fn factor<T: LinalgScalar>(
                 return Status::NonFinite;
             }
             let scale = Scale::apply(copy, largest);
-            let mut copy = MatMut::from_column_major_slice_mut(copy, m, n);
             let (forward, inverse) = order.split_at_mut(n);
             forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
             if k > 0 {
                 let columns = pivoted.then_some([forward, inverse]);
-                T::qr(copy.as_mut(), coeff.as_mut(), columns, par, memory);
+                let a = MatMut::from_column_major_slice_mut(copy, m, n);
+                if !T::qr(a, coeff.as_mut(), columns, par, memory) {
+                    load(views.get(index), copy);
+                    Scale::apply(copy, largest);
+                    let a = MatMut::from_column_major_slice_mut(copy, m, n);
+                    T::qr_every_column(a, coeff.as_mut(), par);
+                }
             }
+            let copy = MatRef::from_column_major_slice(copy, m, n);
             perm.iter_mut().zip(order.iter()).for_each(|(p, &i)| *p = i as i64);
             for j in 0..n {
                 let rows = (j + 1).min(k);
-                let source = copy.as_ref().col(j).subrows(0, rows);
+                let source = copy.col(j).subrows(0, rows);
                 r.as_mut().col_mut(j).subrows_mut(0, rows).copy_from(source);
             }
             q.as_mut().diagonal_mut().fill(T::ONE);
             if k > 0 {
-                let basis = copy.as_ref().submatrix(0, 0, m, k);
+                let basis = copy.submatrix(0, 0, m, k);
                 T::apply_q(basis, coeff.as_ref(), q.as_mut(), par, memory);
             }
             make_diagonal_positive(q.as_mut(), r.as_mut(), k);

@@ -17,8 +17,9 @@
 use t4a_tensor::Tensor;
 
 use super::Qr;
-use crate::degeneracy::Degeneracy;
+use crate::degeneracy::{Degeneracy, rounding};
 use crate::error::{LinalgError, Result};
+use crate::idle::{activity, sparing};
 use crate::permutation::Permutation;
 use crate::scalar::LinalgScalar;
 use crate::triangular::Triangle;
@@ -27,7 +28,7 @@ use crate::vocabulary::{Batched, Matrices, RealMatrices, Region};
 /// Rejects triangular factors with a diagonal entry that is zero to rounding.
 pub(crate) fn check_full_rank<M: Matrices>(op: &'static str, r: &M) -> Result<()> {
     let diagonal = r.diagonal().re();
-    let limit = diagonal.largest().scale(r.epsilon() * r.rows().max(r.cols()) as f64);
+    let limit = diagonal.largest().scale(r.epsilon() * rounding(r.rows().max(r.cols())));
     let required = diagonal.cols();
     for (batch, small) in diagonal.within(&limit).norms()?.into_iter().enumerate() {
         if small > 0.0 {
@@ -137,7 +138,12 @@ pub fn qr_vjp<T: LinalgScalar>(
     r_bar: Option<&Tensor<T>>,
 ) -> Result<Tensor<T>> {
     let (q_bar, r_bar) = (q_bar.map(Batched::new), r_bar.map(Batched::new));
-    vjp(&Batched::new(&qr.q), &Batched::new(&qr.r), q_bar.as_ref(), r_bar.as_ref())?.into_tensor()
+    let (q_bar, r_bar) = (q_bar.as_ref(), r_bar.as_ref());
+    let (q, r) = (Batched::new(&qr.q), Batched::new(&qr.r));
+    sparing(
+        || activity(&[q_bar, r_bar]),
+        |idle| vjp(&idle.factor(&q), &idle.factor(&r), q_bar, r_bar)?.into_tensor(),
+    )
 }
 
 /// Tangents of `Q` and `R` along `dA`, thin or complete as the factors are.

@@ -15,10 +15,13 @@
 #[cfg(test)]
 mod tests;
 
+use t4a_algebra::{Field, Real};
 use t4a_tensor::Tensor;
 use t4a_tensor::loops::parallel;
 
 use crate::batch::{Output, Shape, Status, Views, is_finite, run};
+use crate::degeneracy::rounding;
+use crate::eig::eigvals;
 use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::triangular::check_system;
@@ -29,7 +32,7 @@ const ITERATIONS: usize = 60;
 /// `√A` in the vocabulary.
 ///
 /// # Errors
-/// `NoConvergence` if an eigenvalue lies on the negative real axis; `Singular`.
+/// `Singular` or `NoConvergence`, also for an eigenvalue on the negative real axis.
 pub fn sqrt<M: Matrices>(a: &M) -> Result<M> {
     let size = a.magnitude();
     Ok(near_one(&a.mul_real(&size.recip()))?.mul_real(&size.powf(0.5)))
@@ -96,8 +99,8 @@ pub fn vjp<M: Matrices>(a: &M, r_bar: &M) -> Result<M> {
 /// Shapes `[…, n, n]` → `[…, n, n]`. Cost about 10 inverses and products.
 ///
 /// # Errors
-/// `NotMatrix`, `NotSquare`; `NonFinite`, `Singular`, and `NoConvergence` if an eigenvalue lies on
-/// the negative real axis, with the batch index.
+/// `NotMatrix`, `NotSquare`; `NonFinite`, `Singular`, `NegativeEigenvalue`, `NoConvergence` with the
+/// batch index.
 pub fn sqrtm<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
     let (out, info) = sqrtm_ex(a)?;
     check("sqrtm", &info, SINGULAR)?;
@@ -132,6 +135,18 @@ pub fn sqrtm_vjp<T: LinalgScalar>(a: &Tensor<T>, r_bar: &Tensor<T>) -> Result<Te
     sqrtm_jvp(&Batched::new(a).adjoint().into_tensor()?, r_bar)
 }
 
+/// Whether an eigenvalue is negative, to rounding: the iteration meets a singular matrix then, or
+/// does not settle.
+fn on_negative_axis<T: LinalgScalar>(a: &Batched<T>) -> bool {
+    let unit = a.epsilon() * rounding(a.rows());
+    let Ok(values) = a.clone().into_tensor().and_then(|a| Ok(eigvals(&a)?.to_vec()?)) else {
+        return false;
+    };
+    let parts = |z: &T::Complex| (Real::to_f64(Field::re(*z)), Real::to_f64(Field::im(*z)));
+    let largest = values.iter().map(|z| parts(z).0.hypot(parts(z).1)).fold(0.0, f64::max);
+    values.iter().map(parts).any(|(re, im)| re < -unit * largest && im.abs() <= unit * largest)
+}
+
 /// Iterates matrix by matrix, each with its own scaling.
 fn one_by_one<T: LinalgScalar>(
     op: &'static str,
@@ -152,7 +167,14 @@ fn one_by_one<T: LinalgScalar>(
             }
             parts.push(Batched::new(&part.matrices()?));
         }
-        f(&parts)?.into_tensor()
+        f(&parts).and_then(Batched::into_tensor).map_err(|error| match error {
+            LinalgError::Singular { .. } | LinalgError::NoConvergence { .. }
+                if on_negative_axis(&parts[0]) =>
+            {
+                LinalgError::NegativeEigenvalue { op, batch: index }
+            }
+            other => other,
+        })
     };
     let flops = 50 * n * n * n;
     let mut results: Vec<Option<Result<Tensor<T>>>> = (0..count).map(|_| None).collect();
@@ -175,6 +197,7 @@ fn one_by_one<T: LinalgScalar>(
             },
             Some(Err(LinalgError::NonFinite { .. })) => Status::NonFinite,
             Some(Err(LinalgError::Singular { index, .. })) => Status::Pivot(*index),
+            Some(Err(LinalgError::NegativeEigenvalue { .. })) => Status::NegativeEigenvalue,
             Some(Err(_)) | None => Status::NoConvergence,
         },
     )?;

@@ -44,10 +44,17 @@ fn matrices_without_a_principal_root_are_named() {
     let a = Tensor::from_vec(data, &[3, 2, 2]).unwrap();
     let (r, info) = sqrtm_ex(&a).unwrap();
     let codes = info.to_vec().unwrap();
-    assert_eq!((codes[0], codes[2]), (0, crate::error::NON_FINITE));
-    assert_ne!(codes[1], 0);
+    use crate::error::{NEGATIVE_EIGENVALUE, NON_FINITE};
+    assert_eq!(codes, [0, NEGATIVE_EIGENVALUE, NON_FINITE]);
     assert!((r.to_vec().unwrap()[3] - 3.0).abs() < 1e-14);
-    assert!(sqrtm(&a).is_err());
+    let text = sqrtm(&a).unwrap_err().to_string();
+    assert_eq!(text, "sqrtm: matrix 1 has an eigenvalue on the negative real axis");
+    for seed in 0..20 {
+        // A real matrix with a negative eigenvalue, anywhere.
+        let a = with_eigenvalues::<f64>(seed, &[], &[-0.7, 0.5, 1.0]);
+        let error = sqrtm(&a).unwrap_err();
+        assert_eq!(error, LinalgError::NegativeEigenvalue { op: "sqrtm", batch: 0 });
+    }
     let singular = Tensor::from_vec(vec![1.0, 0.0, 0.0, 0.0], &[2, 2]).unwrap();
     assert_eq!(
         sqrtm(&singular).unwrap_err(),

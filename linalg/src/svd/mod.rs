@@ -3,9 +3,13 @@
 //! Singular values do not increase; all are ≥ 0. Each pair of singular vectors is fixed up to a
 //! common phase, which faer chooses.
 
+mod function;
 mod rule;
+mod tall;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod ties;
 mod truncate;
 
 use faer::{Mat, MatMut, MatRef};
@@ -18,6 +22,9 @@ use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::scale::{Scale, largest};
 
+pub use function::{
+    svd_function, svd_function_ex, svd_function_jvp, svd_function_vjp, vjp_function,
+};
 pub use rule::{SvdCotangent, SvdRule, jvp, svd_jvp, svd_vjp, vjp};
 pub use truncate::{TruncatedSvd, Truncation, svd_truncated, svd_truncated_ex};
 
@@ -114,6 +121,10 @@ pub fn svdvals_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::R>, Tenso
     Ok((s.vectors()?, info))
 }
 
+fn adjoint<T: LinalgScalar>(a: MatRef<'_, T>) -> Mat<T> {
+    Mat::from_fn(a.ncols(), a.nrows(), |i, j| Field::conj(a[(j, i)]))
+}
+
 /// `U` and `V`, if they are wanted, and `S`.
 type Slot<'a, T> = (Option<(MatMut<'a, T>, MatMut<'a, T>)>, &'a mut [<T as LinalgScalar>::R]);
 
@@ -140,10 +151,14 @@ fn decompose<T: LinalgScalar>(
             let a = MatRef::from_column_major_slice(copy, m, n);
             let mut target = vectors.as_mut().map(|(u, v)| (u.as_mut(), v.as_mut()));
             let uv = target.as_mut().map(|(u, v)| (u.as_mut(), v.as_mut()));
-            if !T::svd(a, values, uv, par, memory) {
+            let converged = match tall::pays(m, n) {
+                true => tall::svd(a, values, uv, extent, par),
+                false => T::svd(a, values, uv, par, memory),
+            };
+            if !converged {
                 // faer's iteration comes to rest short of its limit for one in 10⁵ matrices with
                 // ties. Their adjoints have another bidiagonal form.
-                let adjoint = Mat::from_fn(n, m, |i, j| Field::conj(a[(j, i)]));
+                let adjoint = adjoint(a);
                 let mut memory = T::svd_scratch(n, m, extent, par);
                 let vu = target.as_mut().map(|(u, v)| (v.as_mut(), u.as_mut()));
                 if !T::svd(adjoint.as_ref(), values, vu, par, &mut memory) {

@@ -7,8 +7,9 @@
 use std::ops::Range;
 
 use super::{Matrices, RealMatrices, Region};
-use crate::error::Result;
+use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
+use crate::spectrum::{Factors, Owned};
 use crate::triangular::Triangle;
 
 /// A value and its tangent; `None` is a zero tangent.
@@ -174,6 +175,19 @@ impl<M: Matrices> Matrices for Dual<M> {
         let tangent = moved.then(|| crate::lyapunov::jvp(&self.value, &value, dp, db));
         Self { value, tangent }
     }
+    fn svdvals(&self) -> Self::Real {
+        Dual::constant_of(self.value.svdvals())
+    }
+    fn spectral_sum(&self, factors: &Factors<'_, Self>, c: &Self::Real) -> Result<Self> {
+        let (u, s, v) = (&factors.u.value, &factors.s.value, &factors.v.value);
+        let factors = Factors { u, s, v, of: factors.of };
+        let value = self.value.spectral_sum(&factors, &c.value)?;
+        if self.tangent.is_none() && c.tangent.is_none() {
+            return Ok(Self::constant_of(value));
+        }
+        let (da, dc) = (self.clone().into_tangent(), c.clone().into_tangent());
+        Ok(Self::new(value, factors.moved(&c.value, &dc, &da)?))
+    }
     fn det(&self) -> Self {
         let value = self.value.det();
         let slope = |t: &M| self.value.solve(t).trace().mul(&value);
@@ -184,6 +198,21 @@ impl<M: Matrices> Matrices for Dual<M> {
     }
     fn largest(&self) -> Self::Real {
         Dual::constant_of(self.value.largest())
+    }
+    fn error(&self) -> Option<LinalgError> {
+        self.value.error().or_else(|| self.tangent.as_ref()?.error())
+    }
+    fn unsplit(&self, op: &'static str, factors: impl FnOnce() -> Owned<Self>) -> Result<()> {
+        let Some(da) = &self.tangent else { return Ok(()) };
+        let Owned { u, s, v, of } = factors();
+        Factors { u: &u.value, s: &s.value, v: &v.value, of }.unsplit(op, da)
+    }
+    fn activity(&self) -> Self::Real {
+        let value = self.value.activity();
+        Dual::constant_of(match &self.tangent {
+            Some(tangent) => value.add(&tangent.activity()),
+            None => value,
+        })
     }
     fn norms(&self) -> Result<Vec<f64>> {
         self.value.norms()

@@ -299,6 +299,9 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
     fn lyapunov(&self, b: &Self) -> Self {
         self.with(b, crate::lyapunov::lyapunov)
     }
+    fn svdvals(&self) -> Self::Real {
+        self.then(|t| Batched::rows_of(&crate::svd::svdvals(t)?).into_tensor())
+    }
     fn det(&self) -> Self {
         self.then(|t| Self::numbers(&crate::det::det(t)?).into_tensor())
     }
@@ -319,6 +322,9 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
             }
             out.matrices()
         })
+    }
+    fn error(&self) -> Option<LinalgError> {
+        self.0.as_ref().err().cloned()
     }
     fn norms(&self) -> Result<Vec<f64>> {
         let t = self.0.as_ref().map_err(Clone::clone)?;

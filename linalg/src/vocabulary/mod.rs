@@ -20,8 +20,9 @@ use std::ops::Range;
 pub use dual::Dual;
 pub use engine::Batched;
 
-use crate::error::Result;
+use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
+use crate::spectrum::{Factors, Owned};
 use crate::triangular::Triangle;
 
 /// Part of a matrix that [`Matrices::mask`] keeps.
@@ -111,6 +112,8 @@ pub trait Matrices: Clone + std::fmt::Debug {
     /// The solution of `P X + X P = B` with positive definite Hermitian `P = self`.
     fn lyapunov(&self, b: &Self) -> Self;
 
+    /// Singular values as a row, in nonincreasing order; a constant.
+    fn svdvals(&self) -> Self::Real;
     /// `det A` of a regular matrix, `1 × 1`.
     fn det(&self) -> Self;
     /// The same as a constant.
@@ -118,11 +121,36 @@ pub trait Matrices: Clone + std::fmt::Debug {
 
     /// Largest modulus of each matrix, `1 × 1`; a constant.
     fn largest(&self) -> Self::Real;
+    /// The first error of the operations that led here.
+    fn error(&self) -> Option<LinalgError>;
     /// Frobenius norm of each matrix, as host values.
     ///
     /// # Errors
     /// The first error of the operations that led here.
     fn norms(&self) -> Result<Vec<f64>>;
+
+    /// `U diag(c) Vᴴ`, the gradient of a function with slopes `c` at the values of `A = self`. Its
+    /// derivative is more than that of the product: [`spectrum`](crate::spectrum).
+    ///
+    /// # Errors
+    /// `SecondOrderAtTie`.
+    fn spectral_sum(&self, factors: &Factors<'_, Self>, c: &Self::Real) -> Result<Self> {
+        Ok(factors.sum(c))
+    }
+
+    /// Rejects the tangent of `A = self` if it splits ties of its factors: rules for these have no
+    /// derivative along it.
+    ///
+    /// # Errors
+    /// `SecondOrderAtTie`.
+    fn unsplit(&self, _op: &'static str, _factors: impl FnOnce() -> Owned<Self>) -> Result<()> {
+        Ok(())
+    }
+
+    /// What is zero for matrices that are zero and do not move, `1 × 1`; a constant.
+    fn activity(&self) -> Self::Real {
+        self.largest()
+    }
 
     // What follows is made of the above.
 

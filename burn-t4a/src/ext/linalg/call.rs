@@ -11,6 +11,7 @@ use t4a_tensor::{Tensor, TensorError};
 use super::matrix::Matrix;
 use super::ops::LinalgOps;
 use super::value::{Results, Value};
+use crate::v0_21::engine_dtype;
 
 /// The parts of a result.
 pub(super) type Parts<M> = Vec<Value<<M as Matrix>::Backend>>;
@@ -69,6 +70,11 @@ pub(super) fn results_along<M: Matrix, const N: usize>(
             let required = "a tangent has the shape of its input";
             let (x, dx) = (x.shape(), dx.shape());
             return Err(TensorError::shapes(op.name(), &x, &dx, required).into());
+        }
+        let (lhs, rhs) = (x.dtype(), dx.dtype());
+        if lhs != rhs {
+            let (lhs, rhs) = (engine_dtype(lhs)?, engine_dtype(rhs)?);
+            return Err(TensorError::DTypeMismatch { op: op.name(), lhs, rhs }.into());
         }
     }
     let out = M::Backend::linalg_forward(&op, &inputs, true)?;

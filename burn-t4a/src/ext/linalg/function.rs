@@ -104,8 +104,7 @@ pub fn expm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
 /// The principal square root. For Hermitian matrices [`hermitian_function`] is faster.
 ///
 /// # Errors
-/// `NotSquare`; `NonFinite`, `Singular`, and `NoConvergence` if an eigenvalue lies on the negative
-/// real axis, with the batch index.
+/// `NotSquare`; `NonFinite`, `Singular`, `NegativeEigenvalue`, `NoConvergence` with the batch index.
 pub fn sqrtm<M: Matrix>(a: M) -> Result<M> {
     plain(Op::Sqrtm, [a], one)
 }
@@ -149,4 +148,33 @@ pub fn hermitian_function_ex<M: Matrix>(a: M, f: Elementary) -> Result<(M, M::In
 /// As [`hermitian_function`]; `Tensor` if the shapes differ.
 pub fn hermitian_function_jvp<M: Matrix>(a: M, da: M, f: Elementary) -> Result<(M, M)> {
     along(Op::Hermitian(f), [a], [da], one)
+}
+
+/// `U f(S) Vᴴ` of the singular value decomposition, with an exact derivative at ties: what a loss
+/// of [`svd`](super::svd()) that weighs its vectors by their values has to go through there.
+///
+/// `Pow(0.0)` is the isometry of [`polar`], `Pow(1.0)` is `A`. A singular matrix has a derivative if
+/// `f(0) = 0` and `f′(0)` is finite.
+///
+/// # Errors
+/// `NonFinite`, `NoConvergence`, and `OutsideDomain` if `f` is not finite at a singular value, with
+/// the batch index.
+pub fn svd_function<M: Matrix>(a: M, f: Elementary) -> Result<M> {
+    plain(Op::SvdFunction(f), [a], one)
+}
+
+/// As [`svd_function`], with the status of each matrix as in [`cholesky_ex`].
+///
+/// # Errors
+/// Those that do not belong to one matrix.
+pub fn svd_function_ex<M: Matrix>(a: M, f: Elementary) -> Result<(M, M::Info)> {
+    status(Op::SvdFunction(f), [a], one)
+}
+
+/// `U f(S) Vᴴ` and its tangent along `dA`.
+///
+/// # Errors
+/// As [`svd_function`]; `OutsideDomain` where there is no derivative; `Tensor` if the shapes differ.
+pub fn svd_function_jvp<M: Matrix>(a: M, da: M, f: Elementary) -> Result<(M, M)> {
+    along(Op::SvdFunction(f), [a], [da], one)
 }

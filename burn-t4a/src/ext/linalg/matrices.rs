@@ -245,6 +245,9 @@ impl<B: LinalgOps> Matrices for RealMatrix<B> {
     fn lyapunov(&self, b: &Self) -> Self {
         Self::solved(system(Op::Lyapunov, &[self, b]))
     }
+    fn svdvals(&self) -> Self {
+        Self::solved(system(Op::SvdVals, &[&self.detached()]))
+    }
     fn det(&self) -> Self {
         Self::solved(system(Op::Det, &[self]))
     }
@@ -260,6 +263,9 @@ impl<B: LinalgOps> Matrices for RealMatrix<B> {
             let sizes = B::float_abs(B::float_detach(t));
             B::float_detach(B::float_max_dim(B::float_max_dim(sizes, rank - 1), rank - 2))
         })
+    }
+    fn error(&self) -> Option<LinalgError> {
+        self.0.as_ref().err().cloned()
     }
     fn norms(&self) -> Result<Vec<f64>> {
         let t = self.0.clone()?;
@@ -413,6 +419,9 @@ impl<B: LinalgOps> Matrices for ComplexMatrix<B> {
     fn lyapunov(&self, b: &Self) -> Self {
         Self::solved(system(Op::Lyapunov, &[self, b]))
     }
+    fn svdvals(&self) -> RealMatrix<B> {
+        RealMatrix::solved(system(Op::SvdVals, &[&self.detached()]))
+    }
     fn det(&self) -> Self {
         Self::solved(system(Op::Det, &[self]))
     }
@@ -422,6 +431,9 @@ impl<B: LinalgOps> Matrices for ComplexMatrix<B> {
     fn largest(&self) -> RealMatrix<B> {
         let squares = self.re.mul(&self.re).add(&self.im.mul(&self.im));
         squares.largest().powf(0.5)
+    }
+    fn error(&self) -> Option<LinalgError> {
+        self.re.error().or_else(|| self.im.error())
     }
     fn norms(&self) -> Result<Vec<f64>> {
         let (re, im) = (self.re.norms()?, self.im.norms()?);

@@ -53,6 +53,7 @@
 //! | `expm` | ✓ | ✓ |
 //! | `sqrtm` | ✓ | ✓ |
 //! | `hermitian_function` | ✓ | ✓ |
+//! | `svd_function` | ✓ | ✓ |
 //! | `solve` | ✓ | ✓ |
 //! | `solve_triangular` | ✓ | ✓ |
 //! | `lyapunov` | ✓ | ✓ |
@@ -91,7 +92,7 @@ pub use eigen::{
 pub use function::{
     Polar, cholesky, cholesky_ex, cholesky_jvp, expm, expm_ex, expm_jvp, hermitian_function,
     hermitian_function_ex, hermitian_function_jvp, polar, polar_ex, polar_jvp, sqrtm, sqrtm_ex,
-    sqrtm_jvp,
+    sqrtm_jvp, svd_function, svd_function_ex, svd_function_jvp,
 };
 pub use left_dims::{eigh_left_dims, polar_left_dims, qr_left_dims, svd_left_dims};
 pub use lu::{

@@ -184,8 +184,8 @@ pub fn inv_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
     along(Op::Inv, [a], [da], one)
 }
 
-/// The pseudoinverse `[…, n, m]`; singular values below `rtol` times the largest are dropped,
-/// machine epsilon times the larger dimension if `None`. Its derivative is that at constant rank.
+/// The pseudoinverse `[…, n, m]`; singular values up to `rtol` times the largest are dropped, those
+/// that are zero to rounding if `None`. Its derivative is that at constant rank.
 ///
 /// # Errors
 /// `NonFinite`, `NoConvergence` with the batch index; `Tensor` for a cutoff below zero.

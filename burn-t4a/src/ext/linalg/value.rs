@@ -1,7 +1,7 @@
 //! What goes in and out of the operations: primitives of a backend, real or complex.
 
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{Backend, TensorMetadata};
+use burn_backend::{Backend, DType, Scalar, TensorMetadata};
 use t4a_linalg::{Op, Permutation};
 
 /// A batch of matrices `[…, m, n]`. Vectors are rows `[…, 1, n]`, numbers `[…, 1, 1]`.
@@ -80,6 +80,37 @@ impl<B: Backend> Value<B> {
         Some(match pattern {
             Value::Real(_) => Value::Real(parts.next()?),
             Value::Complex { .. } => Value::Complex { re: parts.next()?, im: parts.next()? },
+        })
+    }
+
+    /// The dtype of the parts.
+    pub(super) fn dtype(&self) -> DType {
+        match self {
+            Value::Real(x) | Value::Complex { re: x, .. } => x.dtype(),
+        }
+    }
+
+    /// Real matrices as complex ones if the pattern is complex.
+    pub(super) fn like(self, pattern: &Value<B>) -> Self {
+        match (self, pattern) {
+            (Value::Real(re), Value::Complex { .. }) => {
+                let zero = Scalar::Float(0.0);
+                let im = B::float_mul_scalar(B::float_detach(re.clone()), zero);
+                Value::Complex { re, im }
+            }
+            (value, _) => value,
+        }
+    }
+
+    /// `[A; 0]`.
+    pub(super) fn with_zero_row(self) -> Self {
+        self.map(|x| {
+            let mut shape = x.shape().to_vec();
+            let rank = shape.len();
+            shape[rank - 2] = 1;
+            let (device, dtype) = (B::float_device(&x), x.dtype().into());
+            let row = B::float_zeros(shape.into(), &device, dtype);
+            B::float_cat(vec![x, row], rank - 2)
         })
     }
 

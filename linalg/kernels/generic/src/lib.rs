@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 #![allow(missing_docs)]
 
+mod householder;
 mod table;
 
 use std::ops::Neg;
@@ -17,14 +18,20 @@ use faer::linalg::evd::{
 use faer::linalg::householder::{
     apply_block_householder_sequence_on_the_left_in_place_scratch as apply_scratch,
     apply_block_householder_sequence_on_the_left_in_place_with_conj as apply,
+    apply_block_householder_sequence_transpose_on_the_left_in_place_scratch as apply_adjoint_scratch,
+    apply_block_householder_sequence_transpose_on_the_left_in_place_with_conj as apply_adjoint,
 };
 use faer::linalg::lu::partial_pivoting::factor as partial;
-use faer::linalg::qr::{col_pivoting::factor as pivoting, no_pivoting::factor as householder};
-use faer::linalg::svd::{ComputeSvdVectors, svd as faer_svd, svd_scratch as faer_svd_scratch};
+use faer::linalg::qr::{col_pivoting::factor as pivoting, no_pivoting::factor as qr};
+use faer::linalg::svd::{
+    ComputeSvdVectors, SvdParams, svd as faer_svd, svd_scratch as faer_svd_scratch,
+};
 use faer::linalg::triangular_solve as triangular;
 use faer::traits::{ComplexField, RealField};
-use faer::{Accum, Conj, MatMut, MatRef, Par, Spec};
+use faer::{Accum, Auto, Conj, MatMut, MatRef, Par, Spec};
 use num_complex::Complex;
+
+pub use householder::qr_every_column;
 
 /// Which vectors a decomposition computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +50,14 @@ pub fn svd_scratch<T: ComplexField>(m: usize, n: usize, extent: Extent, par: Par
         Extent::Thin => ComputeSvdVectors::Thin,
         Extent::Full => ComputeSvdVectors::Full,
     };
-    let params = Spec::default();
-    MemBuffer::new(faer_svd_scratch::<T>(m, n, vectors, vectors, par, params))
+    MemBuffer::new(faer_svd_scratch::<T>(m, n, vectors, vectors, par, svd_params()))
+}
+
+/// Without a QR factorisation first, whose columns [`householder`] is about: singular values that
+/// ought to be zero would be as large as what it drops.
+fn svd_params<T: ComplexField>() -> Spec<SvdParams, T> {
+    let params = <SvdParams as Auto<T>>::auto();
+    Spec::new(SvdParams { qr_ratio_threshold: f64::INFINITY, ..params })
 }
 
 pub fn svd<T: ComplexField>(
@@ -56,7 +69,7 @@ pub fn svd<T: ComplexField>(
 ) -> bool {
     let (u, v) = uv.map_or((None, None), |(u, v)| (Some(u), Some(v)));
     let s = DiagMut::from_slice_mut(s);
-    faer_svd(a, s, u, v, par, MemStack::new(memory), Spec::default()).is_ok()
+    faer_svd(a, s, u, v, par, MemStack::new(memory), svd_params()).is_ok()
 }
 
 pub fn eigh_scratch<T: ComplexField>(n: usize, vectors: bool, par: Par) -> MemBuffer {
@@ -97,7 +110,7 @@ pub fn cholesky<T: ComplexField>(
 }
 
 pub fn qr_block<T: ComplexField>(m: usize, n: usize) -> usize {
-    householder::recommended_block_size::<T>(m, n).max(1)
+    qr::recommended_block_size::<T>(m, n).max(1)
 }
 
 pub fn qr_scratch<T: ComplexField>(
@@ -107,10 +120,11 @@ pub fn qr_scratch<T: ComplexField>(
     width: usize,
     par: Par,
 ) -> MemBuffer {
-    let plain = householder::qr_in_place_scratch::<T>(m, n, block, par, Spec::default());
+    let plain = qr::qr_in_place_scratch::<T>(m, n, block, par, Spec::default());
     let pivoted = pivoting::qr_in_place_scratch::<usize, T>(m, n, block, par, Spec::default());
+    let rest = apply_adjoint_scratch::<T>(m, block, n.saturating_sub(m));
     let form = apply_scratch::<T>(m, block, width);
-    MemBuffer::new(StackReq::any_of(&[plain, pivoted, form]))
+    MemBuffer::new(StackReq::any_of(&[plain, pivoted, rest, form]))
 }
 
 pub fn qr<T: ComplexField>(
@@ -119,15 +133,28 @@ pub fn qr<T: ComplexField>(
     columns: Option<[&mut [usize]; 2]>,
     par: Par,
     memory: &mut MemBuffer,
-) {
-    let stack = MemStack::new(memory);
+) -> bool {
+    let (stack, k) = (MemStack::new(memory), coefficients.ncols());
     match columns {
         Some([order, inverse]) => {
             let params = Spec::default();
             pivoting::qr_in_place(a, coefficients, order, inverse, par, stack, params);
+            true
         }
         None => {
-            householder::qr_in_place(a, coefficients, par, stack, Spec::default());
+            // Columns beyond the first k would take the place of one that is dropped.
+            let (mut basis, rest) = a.split_at_col_mut(k);
+            let params = Spec::default();
+            let mut coefficients = coefficients;
+            let (left, factor) = (basis.as_mut(), coefficients.as_mut());
+            if qr::qr_in_place(left, factor, par, stack, params).rank < k {
+                return false;
+            }
+            if rest.ncols() > 0 {
+                let (basis, factor) = (basis.as_ref(), coefficients.as_ref());
+                apply_adjoint(basis, factor, Conj::Yes, rest, par, stack);
+            }
+            true
         }
     }
 }

@@ -34,14 +34,17 @@ macro_rules! for_each_kernel {
             fn qr_block(m: usize, n: usize) -> usize;
             /// Scratch of `qr` and `apply_q`.
             fn qr_scratch(m: usize, n: usize, block: usize, width: usize, par: Par) -> MemBuffer;
-            /// Householder QR over `a`, with column orders if pivoted.
+            /// Householder QR over `a`, with column orders if pivoted; `false` if a column that is
+            /// dependent to rounding was dropped.
             fn qr(
                 a: MatMut<'_, $e>,
                 coefficients: MatMut<'_, $e>,
                 columns: Option<[&mut [usize]; 2]>,
                 par: Par,
                 memory: &mut MemBuffer,
-            );
+            ) -> bool;
+            /// Householder QR over `a` that drops nothing.
+            fn qr_every_column(a: MatMut<'_, $e>, coefficients: MatMut<'_, $e>, par: Par);
             /// `X ← Q X`.
             fn apply_q(
                 basis: MatRef<'_, $e>,

@@ -1,0 +1,391 @@
+//! Second derivatives of functions of singular values and eigenvalues, at ties as well.
+//!
+//! A loss `φ(S)` has the gradient `G = U diag(c) Vᴴ`, `c = φ′(S)`. Along `X`, with `P = Uᴴ X V`,
+//!
+//! ```text
+//! dG = U [herm(P) ∘ (cᵢ − cⱼ)/(Sᵢ − Sⱼ) + skew(P) ∘ (cᵢ + cⱼ)/(Sᵢ + Sⱼ) + diag dc] Vᴴ
+//!    + (X V − U P) diag(c/S) Vᴴ + U diag(c/S) (Uᴴ X − P Vᴴ),      dc = φ″ dS
+//! ```
+//!
+//! and eigenvalues are the case `U = V`, `skew(P) = 0`. At ties the quotients are 0/0. Tied values
+//! move along `A + t X`, t > 0, as the eigenvalues `w` of their block `W` of `herm(P)`, those at zero
+//! as the singular values of theirs, `R` (Kato 1966, II.6). `φ` does not know one tied value from
+//! another, so within a block `φ″ = α + β` (a multiple of the unit matrix, and one of that of ones):
+//! `α` follows from `h = φ″ w`, and the block of `dG` is `α W` up to a multiple of the unit matrix;
+//! at zero `φ` is even, and it is `α R`. A loss whose `h` is not of this form has no second
+//! derivative and is an error, as is one that tells tied values apart, `cᵢ ≠ cⱼ`.
+//!
+//! Forward mode has all of this at hand. In reverse, `X` arrives before `h` and at another node of
+//! the tape. That node returns `w` as the cotangent of `c`, and leaves `W` and `R` in the part of the
+//! cotangent of `A` that the regular part of `dG` leaves free: the blocks of ties. A row below it
+//! carries `w`: the sum of several such messages is as good as one if `‖Σw‖ = ‖ΣW‖`, that is, if they
+//! share a basis; else they cannot be told apart, which is an error.
+
+#[cfg(test)]
+mod tests;
+
+use crate::degeneracy::{Degeneracy, rounding};
+use crate::error::{LinalgError, Result};
+use crate::op::Op;
+use crate::vocabulary::{Matrices, RealMatrices, Region};
+
+/// Which values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spectrum {
+    /// Singular values.
+    Singular,
+    /// Eigenvalues of Hermitian matrices.
+    Hermitian,
+}
+
+impl Spectrum {
+    /// The operation that returns these values.
+    pub fn values(self) -> Op {
+        match self {
+            Spectrum::Singular => Op::SvdVals,
+            Spectrum::Hermitian => Op::EigvalsH,
+        }
+    }
+}
+
+/// `A = U diag(S) Vᴴ` with at least as many rows as columns, or `A = V diag(S) Vᴴ`, and its ties.
+struct Frame<M: Matrices> {
+    u: M,
+    s: M::Real,
+    v: M,
+    of: Spectrum,
+    limit: M::Real,
+    /// 1 for the pairs within a tied block that is not at zero.
+    pairs: M::Real,
+    /// 1 for the values in such blocks.
+    tied: M::Real,
+    /// 1 for singular values at zero.
+    zero: M::Real,
+    /// 1 for the others.
+    kept: M::Real,
+    any: bool,
+}
+
+/// How the tied blocks move along a direction.
+struct Blocks<M: Matrices> {
+    /// `herm(P)` within tied blocks, `k × k`.
+    w: M,
+    /// Columns of the block at zero, `m × k`.
+    rest: M,
+}
+
+impl<M: Matrices> Blocks<M> {
+    /// Both, and their size to divide by.
+    fn size(&self) -> M::Real {
+        self.w.stack(&self.rest).detached().magnitude()
+    }
+}
+
+/// `Σ |xᵢⱼ|²`, `1 × 1`.
+fn sum_of_squares<M: Matrices>(x: &M) -> M::Real {
+    let (re, im) = (x.re(), x.im());
+    re.mul(&re).add(&im.mul(&im)).sum_rows().transpose().sum_rows()
+}
+
+impl<M: Matrices> Frame<M> {
+    /// From thin factors; the caller transposes wide matrices.
+    fn new(u: &M, s: &M::Real, v: &M, of: Spectrum) -> Result<Self> {
+        let (k, size) = (s.cols(), u.rows().max(v.rows()));
+        let limit = Degeneracy::DEFAULT.limit(s, size);
+        let one = s.constant(1, 1, 1.0);
+        let zero = match of {
+            Spectrum::Singular => s.within(&limit),
+            Spectrum::Hermitian => s.constant(1, k, 0.0),
+        };
+        let kept = one.sub(&zero);
+        let pairs = s.sub(&s.transpose()).within(&limit);
+        let pairs = pairs.mul(&kept).mul(&kept.transpose());
+        let alone = pairs.sum_rows().sub(&one).within(&s.constant(1, 1, 0.5));
+        let tied = kept.sub(&alone);
+        let pairs = pairs.mul(&tied).mul(&tied.transpose());
+        let any = tied.add(&zero).norms()?.iter().any(|&n| n > 0.0);
+        let (u, s, v) = (u.clone(), s.clone(), v.clone());
+        Ok(Self { u, s, v, of, limit, pairs, tied, zero, kept, any })
+    }
+
+    /// The direction as the operation reads it, times `V`, and `P`.
+    fn project(&self, x: &M) -> (M, M) {
+        let xv = match self.of {
+            Spectrum::Singular => x.matmul(&self.v),
+            Spectrum::Hermitian => x.herm().matmul(&self.v),
+        };
+        let p = self.u.adjoint().matmul(&xv);
+        (xv, p)
+    }
+
+    fn blocks(&self, xv: &M, p: &M) -> Blocks<M> {
+        let beside = xv.sub(&self.u.matmul(&p.mul_real(&self.kept.transpose())));
+        Blocks { w: p.herm().mul_real(&self.pairs), rest: beside.mul_real(&self.zero) }
+    }
+
+    /// What of `dG` does not divide by zero.
+    fn regular(&self, c: &M::Real, xv: &M, p: &M) -> M {
+        let gaps = self.s.sub(&self.s.transpose()).masked_recip(&self.limit);
+        let mut inner = p.herm().mul_real(&c.sub(&c.transpose()).mul(&gaps));
+        if self.of == Spectrum::Singular {
+            let sums = self.s.add(&self.s.transpose()).masked_recip(&self.limit);
+            inner = inner.add(&p.skew().mul_real(&c.add(&c.transpose()).mul(&sums)));
+        }
+        let mut left = self.u.matmul(&inner);
+        if self.u.rows() > self.s.cols() {
+            let ratio = c.mul(&self.s.masked_recip(&self.limit));
+            left = left.add(&xv.sub(&self.u.matmul(p)).mul_real(&ratio));
+        }
+        left.matmul(&self.v.adjoint())
+    }
+
+    /// `dS`: the diagonal of `P`, and at ties the values of the blocks.
+    fn slopes(&self, p: &M, blocks: &Blocks<M>) -> M::Real {
+        let diagonal = p.diagonal().re();
+        if !self.any {
+            return diagonal;
+        }
+        // The blocks beside each other, each shifted by an integer of its own: their values come
+        // out of one factorisation, in order. At zero there is no shift.
+        let one = self.s.constant(1, 1, 1.0);
+        let after = one.sub(&self.pairs).mask(Region::Upper(1)).mul(&self.kept);
+        let shift = after.transpose().sum_rows().add(&one).mul(&self.kept);
+        let size = blocks.size();
+        let both = blocks.w.stack(&blocks.rest).detached().mul_real(&size.recip());
+        let norm = sum_of_squares(&both).powf(0.5);
+        let still = norm.within(&one.scale(0.0));
+        let unit = norm.add(&still).recip().scale(0.4);
+        let (k, m) = (self.s.cols(), self.u.rows());
+        let scaled = both.mul_real(&unit);
+        // Singular values do not increase, eigenvalues do not decrease.
+        let sign = if self.of == Spectrum::Singular { 1.0 } else { -1.0 };
+        let inner = scaled.slice(0..k, 0..k).scale(sign);
+        let inner = inner.add(&M::from_re(&shift.diagonal_matrix()));
+        let all = self.u.detached().matmul(&inner).add(&scaled.slice(k..k + m, 0..k));
+        let values = all.svdvals().sub(&shift).scale(sign).mul(&unit.recip()).mul(&size);
+        let blocks = self.tied.add(&self.zero);
+        let values = values.mul(&blocks).mul(&one.sub(&still));
+        values.add(&diagonal.mul(&one.sub(&blocks)))
+    }
+
+    /// Tied values that the gradient tells apart, where the direction mixes them.
+    fn check(&self, c: &M::Real, blocks: &Blocks<M>) -> Result<()> {
+        let inside = blocks.w.mul_real(&c.sub(&c.transpose()));
+        let defects = inside.stack(&blocks.rest.mul_real(c)).norms()?;
+        let allowed = (blocks.w.stack(&blocks.rest).norms()?, c.norms()?);
+        let allowed: Vec<f64> = allowed.0.iter().zip(&allowed.1).map(|(a, b)| a * b).collect();
+        self.compare(&defects, &allowed, tolerance(c))
+    }
+
+    /// A direction that splits a tie, or leaves zero.
+    fn unsplit(&self, op: &'static str, x: &M) -> Result<()> {
+        if !self.any {
+            return Ok(());
+        }
+        let (xv, p) = self.project(x);
+        let Blocks { w, rest } = self.blocks(&xv, &p);
+        let count = self.pairs.sum_rows();
+        let count = count.add(&count.within(&count.constant(1, 1, 0.0))).recip();
+        let mean = w.diagonal().re().matmul(&self.pairs).mul(&count);
+        let split = w.sub(&M::from_re(&mean.diagonal_matrix()));
+        let defects = split.stack(&rest).norms()?;
+        compare(op, &defects, &x.norms()?, tolerance(x))
+    }
+
+    fn compare(&self, defects: &[f64], sizes: &[f64], tolerance: f64) -> Result<()> {
+        compare(self.of.values().name(), defects, sizes, tolerance)
+    }
+
+    /// The tied part of `dG` and `diag h` of the rest, from `h = φ″ w`.
+    fn tied_part(&self, blocks: &Blocks<M>, w: &M::Real, h: &M::Real) -> Result<M> {
+        if !self.any {
+            return Ok(self.u.mul_real(h).matmul(&self.v.adjoint()));
+        }
+        let one = self.s.constant(1, 1, 1.0);
+        let inverse = blocks.size().recip();
+        let w = w.mul(&self.tied.add(&self.zero)).mul(&inverse);
+        let block = blocks.w.mul_real(&inverse);
+        let rest = blocks.rest.mul_real(&inverse);
+        // One direction, or several with one basis.
+        let (whole, parts) = (sum_of_squares(&block.stack(&rest)), sum_of_squares(&w));
+        let unit = self.s.epsilon() * rounding(self.u.rows());
+        self.compare(&parts.sub(&whole).norms()?, &parts.norms()?, 64.0 * unit)?;
+
+        let count = self.pairs.sum_rows();
+        let count = count.add(&count.within(&one.scale(0.0))).recip();
+        let centred = |x: &M::Real| x.sub(&x.matmul(&self.pairs).mul(&count)).mul(&self.tied);
+        let (z, g) = (centred(&w), centred(h));
+        let limit = one.scale(unit * unit);
+        let over = |x: &M::Real, y: &M::Real| x.mul(&y.masked_recip(&limit));
+        let within = |x: M::Real| x.matmul(&self.pairs);
+        let alpha = over(&within(g.mul(&z)), &within(z.mul(&z)));
+        let total = |x: M::Real| x.mul(&self.zero).transpose().sum_rows();
+        let at_zero = over(&total(h.mul(&w)), &total(w.mul(&w))).mul(&self.zero);
+
+        let left = g.sub(&alpha.mul(&z)).add(&h.mul(&self.zero)).sub(&at_zero.mul(&w));
+        let moved = self.tied.add(&self.zero);
+        self.compare(&left.norms()?, &h.mul(&moved).norms()?, tolerance(h))?;
+
+        let diagonal = h.mul(&self.kept).sub(&alpha.mul(&w));
+        let inner = block.mul_real(&alpha).add(&M::from_re(&diagonal.diagonal_matrix()));
+        let left = self.u.matmul(&inner).add(&rest.mul_real(&at_zero));
+        Ok(left.matmul(&self.v.adjoint()))
+    }
+}
+
+fn compare(op: &'static str, defects: &[f64], sizes: &[f64], tolerance: f64) -> Result<()> {
+    // NaN is no tie.
+    match defects.iter().zip(sizes).position(|(defect, size)| *defect > tolerance * size) {
+        Some(batch) => Err(LinalgError::SecondOrderAtTie { op, batch }),
+        None => Ok(()),
+    }
+}
+
+/// The relative defect of what is allowed to be rounding.
+fn tolerance<R: Matrices>(x: &R) -> f64 {
+    if x.epsilon() < 1e-10 { 1e-6 } else { 1e-3 }
+}
+
+/// Thin factors `A = U diag(S) Vᴴ`, or `A = V diag(S) Vᴴ`.
+#[derive(Debug)]
+pub struct Factors<'a, M: Matrices> {
+    /// `m × k`.
+    pub u: &'a M,
+    /// Singular values in nonincreasing order, or eigenvalues in nondecreasing order: a row.
+    pub s: &'a M::Real,
+    /// `n × k`; `u` again for eigenvalues.
+    pub v: &'a M,
+    /// Which of the two.
+    pub of: Spectrum,
+}
+
+/// As [`Factors`], held.
+#[derive(Debug)]
+pub struct Owned<M: Matrices> {
+    /// As there.
+    pub u: M,
+    /// As there.
+    pub s: M::Real,
+    /// As there.
+    pub v: M,
+    /// As there.
+    pub of: Spectrum,
+}
+
+impl<M: Matrices> Owned<M> {
+    /// The leading `k` of thin or full singular vectors.
+    pub fn singular(u: &M, s: &M::Real, vh: &M) -> Self {
+        let k = s.cols();
+        let v = vh.slice(0..k, 0..vh.cols()).adjoint();
+        Self { u: u.slice(0..u.rows(), 0..k), s: s.clone(), v, of: Spectrum::Singular }
+    }
+
+    /// Eigenvalues and eigenvectors.
+    pub fn hermitian(s: &M::Real, v: &M) -> Self {
+        Self { u: v.clone(), s: s.clone(), v: v.clone(), of: Spectrum::Hermitian }
+    }
+
+    /// To read.
+    pub fn factors(&self) -> Factors<'_, M> {
+        Factors { u: &self.u, s: &self.s, v: &self.v, of: self.of }
+    }
+}
+
+impl<M: Matrices> Factors<'_, M> {
+    /// Runs `f` on `A`, or on `Aᴴ` if that is tall, with `x` and the result turned accordingly.
+    fn upright<R>(&self, x: &M, f: impl FnOnce(&Frame<M>, &M) -> Result<(M, R)>) -> Result<(M, R)> {
+        match self.u.rows() < self.v.rows() {
+            true => {
+                let frame = Frame::new(self.v, self.s, self.u, self.of)?;
+                f(&frame, &x.adjoint()).map(|(out, rest)| (out.adjoint(), rest))
+            }
+            false => f(&Frame::new(self.u, self.s, self.v, self.of)?, x),
+        }
+    }
+
+    /// `U diag(c) Vᴴ`, the gradient.
+    pub fn sum(&self, c: &M::Real) -> M {
+        self.u.mul_real(c).matmul(&self.v.adjoint())
+    }
+
+    /// Rejects directions that split tied values, or move values off zero. The rules of
+    /// factorisations have no derivative along these; along others tied vectors stay as they are.
+    ///
+    /// # Errors
+    /// `SecondOrderAtTie`.
+    pub fn unsplit(&self, op: &'static str, x: &M) -> Result<()> {
+        self.upright(x, |frame, x| frame.unsplit(op, x).map(|()| (x.clone(), ()))).map(|_| ())
+    }
+
+    /// `dS` along `X`; that of tied values along `A + t X` for `t > 0`, in their order.
+    ///
+    /// # Errors
+    /// The first error of the operations that led here.
+    pub fn tangent(&self, x: &M) -> Result<M::Real> {
+        let found = self.upright(x, |frame, x| {
+            let (xv, p) = frame.project(x);
+            Ok((x.clone(), frame.slopes(&p, &frame.blocks(&xv, &p))))
+        });
+        Ok(found?.1)
+    }
+
+    /// `dG` along `X`, with `dc` along `dS` as [`Factors::tangent`] gives it.
+    ///
+    /// # Errors
+    /// `SecondOrderAtTie`.
+    pub fn moved(&self, c: &M::Real, dc: &M::Real, x: &M) -> Result<M> {
+        let found = self.upright(x, |frame, x| {
+            let (xv, p) = frame.project(x);
+            let blocks = frame.blocks(&xv, &p);
+            frame.check(c, &blocks)?;
+            let tied = frame.tied_part(&blocks, &frame.slopes(&p, &blocks), dc)?;
+            Ok((frame.regular(c, &xv, &p).add(&tied), ()))
+        });
+        Ok(found?.0)
+    }
+
+    /// The cotangents of `[A; 0]` and of `c` from that of `G`: for [`Factors::joined`].
+    ///
+    /// # Errors
+    /// `SecondOrderAtTie`.
+    pub fn message(&self, c: &M::Real, x: &M) -> Result<(M, M::Real)> {
+        let (bar, w) = self.upright(x, |frame, x| {
+            let (xv, p) = frame.project(x);
+            let mut bar = frame.regular(c, &xv, &p);
+            let blocks = frame.blocks(&xv, &p);
+            if frame.any {
+                frame.check(c, &blocks)?;
+                let left = frame.u.matmul(&blocks.w).add(&blocks.rest);
+                bar = bar.add(&left.matmul(&frame.v.adjoint()));
+            }
+            Ok((bar, frame.slopes(&p, &blocks)))
+        })?;
+        let (n, k) = (bar.cols(), w.cols());
+        let row = match n > k {
+            true => w.append(&w.constant(1, n - k, 0.0)),
+            false => w.clone(),
+        };
+        Ok((bar.stack(&M::from_re(&row)), w))
+    }
+
+    /// `Ā` from the cotangent of `S` and the sum of the messages that came with it.
+    ///
+    /// # Errors
+    /// `SecondOrderAtTie`.
+    pub fn joined(&self, h: &M::Real, message: &M) -> Result<M> {
+        let (m, n, k) = (self.u.rows(), self.v.rows(), self.s.cols());
+        let w = message.slice(m..m + 1, 0..k).re();
+        let bar = message.slice(0..m, 0..n);
+        let found = self.upright(&bar, |frame, bar| {
+            if !frame.any {
+                return Ok((bar.add(&frame.u.mul_real(h).matmul(&frame.v.adjoint())), ()));
+            }
+            let (xv, p) = frame.project(bar);
+            let blocks = frame.blocks(&xv, &p);
+            let left = frame.u.matmul(&blocks.w).add(&blocks.rest);
+            let regular = bar.sub(&left.matmul(&frame.v.adjoint()));
+            Ok((regular.add(&frame.tied_part(&blocks, &w, h)?), ()))
+        });
+        Ok(found?.0)
+    }
+}

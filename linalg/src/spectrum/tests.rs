@@ -1,0 +1,269 @@
+//! Hessian–vector products of symmetric functions of values, against those of the same functions
+//! as polynomials of the matrix, and against known numbers.
+
+use t4a_tensor::Tensor;
+
+use super::*;
+use crate::op::{Outcome, Part};
+use crate::scalar::{LinalgScalar, epsilon};
+use crate::testing::*;
+use crate::vocabulary::{Batched, Dual};
+
+/// Symmetric functions whose gradient is known without a decomposition.
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    /// `Σ s²`
+    Square,
+    /// `Σ s⁴`
+    Quartic,
+    /// `(Σ s²)²`
+    SquareOfSum,
+    /// `Σ e³`
+    Cube,
+    /// `Σ ln e`
+    LogDet,
+}
+
+impl Loss {
+    fn slopes<R: RealMatrices<Real = R>>(self, s: &R) -> R {
+        match self {
+            Loss::Square => s.scale(2.0),
+            Loss::Quartic => s.mul(s).mul(s).scale(4.0),
+            Loss::SquareOfSum => s.mul(&s.mul(s).transpose().sum_rows()).scale(4.0),
+            Loss::Cube => s.mul(s).scale(3.0),
+            Loss::LogDet => s.recip(),
+        }
+    }
+
+    fn gradient<M: Matrices>(self, a: &M) -> M {
+        match self {
+            Loss::Square => a.scale(2.0),
+            Loss::Quartic => a.matmul(&a.adjoint()).matmul(a).scale(4.0),
+            Loss::SquareOfSum => a.mul_real(&sum_of_squares(a)).scale(4.0),
+            Loss::Cube => a.matmul(a).scale(3.0),
+            Loss::LogDet => a.solve(&a.identity(a.rows())),
+        }
+    }
+}
+
+type M<T> = Batched<T>;
+
+fn factored<T: LinalgScalar>(a: &Tensor<T>, of: Spectrum) -> Outcome<M<T>> {
+    of.values().forward(&[a], true).unwrap()
+}
+
+/// Forward over reverse: the gradient by the rule of the operation, on duals.
+fn forward_over_reverse<T: LinalgScalar>(
+    a: &Tensor<T>,
+    v: &Tensor<T>,
+    of: Spectrum,
+    loss: impl Fn(&Dual<M<T::R>>) -> Dual<M<T::R>>,
+) -> Result<Tensor<T>> {
+    let (op, out) = (of.values(), factored(a, of));
+    let (x, dx) = (M::new(a), M::new(v));
+    let lift = |op: Op, parts: &[Part<M<T>>]| -> Vec<Part<Dual<M<T>>>> {
+        let own = Outcome { parts: parts.to_vec(), ..out.clone() };
+        let moved = op.jvp(&[x.clone()], &own, &[dx.clone()]).unwrap();
+        parts.iter().zip(&moved).map(|(p, t)| Part::dual(p, t)).collect()
+    };
+    let dual = Outcome {
+        parts: lift(op, &out.parts),
+        saved: out.saved.as_ref().map(|(op, parts)| (*op, lift(*op, parts))),
+        rows: None,
+        cols: None,
+    };
+    let bar = loss(dual.parts[0].real());
+    let input = Dual::new(x.clone(), dx.clone());
+    let moved = op.vjp(&[input], &dual, &[Some(Part::Real(bar))])?;
+    moved[0].clone().into_tangent().into_tensor()
+}
+
+/// Reverse over reverse: what the nodes of a tape tell each other, for a sum of terms
+/// `⟨∇φ, X⟩` over the same values.
+fn reverse_over_reverse<T: LinalgScalar>(
+    a: &Tensor<T>,
+    terms: &[(&Tensor<T>, &dyn Fn(&Dual<M<T::R>>) -> Dual<M<T::R>>)],
+    of: Spectrum,
+) -> Result<Tensor<T>> {
+    let out = factored(a, of);
+    let s = out.parts[0].real().clone();
+    let mut joined: Option<(M<T::R>, M<T>)> = None;
+    for (x, loss) in terms {
+        let c = M::<T>::from_re(&loss(&Dual::constant_of(s.clone())).value);
+        let inputs = [M::new(a).stack(&M::new(a).constant(1, a.shape()[a.rank() - 1], 0.0)), c];
+        let bar = [Some(Part::Full(M::new(x)))];
+        let bars = Op::SpectrumGradient(of).vjp(&inputs, &out, &bar)?;
+        // The tape of `φ′`: its Hessian is symmetric.
+        let h = loss(&Dual::new(s.clone(), bars[1].re())).into_tangent();
+        joined = Some(match joined {
+            Some((sum, message)) => (sum.add(&h), message.add(&bars[0])),
+            None => (h, bars[0].clone()),
+        });
+    }
+    let (h, message) = joined.unwrap();
+    let bars = [Some(Part::Real(h)), Some(Part::Full(message))];
+    Op::Spectrum(of).vjp(&[M::new(a)], &out, &bars)?[0].clone().into_tensor()
+}
+
+fn exact<T: LinalgScalar>(a: &Tensor<T>, v: &Tensor<T>, loss: Loss) -> Tensor<T> {
+    loss.gradient(&Dual::new(M::new(a), M::new(v))).into_tangent().into_tensor().unwrap()
+}
+
+fn check<T: LinalgScalar>(a: &Tensor<T>, v: &Tensor<T>, of: Spectrum, loss: Loss) {
+    let slopes = |s: &Dual<M<T::R>>| loss.slopes(s);
+    let want = exact(a, v, loss);
+    let limit = 500.0 * tight::<T>(10);
+    assert_close(&forward_over_reverse(a, v, of, slopes).unwrap(), &want, limit);
+    assert_close(&reverse_over_reverse(a, &[(v, &slopes)], of).unwrap(), &want, limit);
+}
+
+/// Ties anywhere, at zero as well, of matrices of any shape; two different ones in a batch.
+fn singular_values<T: LinalgScalar>() {
+    let spectra: [[f64; 4]; 8] = [
+        [2.0, 1.5, 1.0, 0.5],
+        [2.0, 2.0, 1.0, 0.5],
+        [2.0, 1.0, 1.0, 1.0],
+        [2.0, 2.0, 1.0, 1.0],
+        [1.0, 1.0, 1.0, 1.0],
+        [2.0, 1.0, 1.0, 0.0],
+        [1.0, 1.0, 0.0, 0.0],
+        [0.0, 0.0, 0.0, 0.0],
+    ];
+    for (m, n) in [(4, 4), (6, 4), (4, 5)] {
+        for (seed, pair) in spectra.windows(2).enumerate() {
+            let [a, b] = [0, 1].map(|i| {
+                with_singular_values::<T>(seed as u64, &[1], m, n, &pair[i]).to_vec().unwrap()
+            });
+            let a = Tensor::from_vec([a, b].concat(), &[2, m, n]).unwrap();
+            let v = random::<T>(50 + seed as u64, &[2, m, n]);
+            for loss in [Loss::Square, Loss::Quartic, Loss::SquareOfSum] {
+                check(&a, &v, Spectrum::Singular, loss);
+            }
+        }
+    }
+}
+
+fn eigenvalues<T: LinalgScalar>() {
+    let spectra: [[f64; 4]; 5] = [
+        [0.5, 1.0, 1.5, 2.0],
+        [0.5, 1.0, 1.0, 2.0],
+        [1.0, 1.0, 1.0, 2.0],
+        [1.0, 1.0, 2.0, 2.0],
+        [1.0, 1.0, 1.0, 1.0],
+    ];
+    for (seed, pair) in spectra.windows(2).enumerate() {
+        let [a, b] =
+            [0, 1].map(|i| with_eigenvalues::<T>(seed as u64, &[1], &pair[i]).to_vec().unwrap());
+        let a = Tensor::from_vec([a, b].concat(), &[2, 4, 4]).unwrap();
+        let v = M::new(&random::<T>(60 + seed as u64, &[2, 4, 4])).herm().into_tensor().unwrap();
+        for loss in [Loss::Square, Loss::Cube, Loss::LogDet] {
+            check(&a, &v, Spectrum::Hermitian, loss);
+        }
+    }
+}
+
+/// At the unit matrix along `[[0, 1], [1, 0]]`.
+fn numbers<T: LinalgScalar>() {
+    let matrix = |entries: [f64; 4]| {
+        let entries = entries.map(<T as t4a_algebra::Numeric>::from_f64);
+        Tensor::from_vec(entries.to_vec(), &[2, 2]).unwrap()
+    };
+    let (unit, v) = (matrix([1.0, 0.0, 0.0, 1.0]), matrix([0.0, 1.0, 1.0, 0.0]));
+    let cases = [
+        (Spectrum::Singular, Loss::Square, [0.0, 2.0, 2.0, 0.0]),
+        (Spectrum::Hermitian, Loss::LogDet, [0.0, -1.0, -1.0, 0.0]),
+    ];
+    for (of, loss, want) in cases {
+        let slopes = |s: &Dual<M<T::R>>| loss.slopes(s);
+        let got = forward_over_reverse(&unit, &v, of, slopes).unwrap();
+        assert_close(&got, &matrix(want), tight::<T>(2));
+        let got = reverse_over_reverse(&unit, &[(&v, &slopes)], of).unwrap();
+        assert_close(&got, &matrix(want), tight::<T>(2));
+    }
+}
+
+/// Tangents of tied values are those along `A + t dA` for `t > 0`, in their order.
+fn one_sided<T: LinalgScalar>() {
+    let t = epsilon::<T>().sqrt();
+    let along = |op: Op, a: &Tensor<T>, v: &Tensor<T>| {
+        let out = op.forward(&[a], true).unwrap();
+        let got = op.jvp(&[M::new(a)], &out, &[M::new(v)]).unwrap()[0].real().clone();
+        let moved = op.forward(&[&axpy(a, t, v)], false).unwrap().parts[0].real().clone();
+        let slope = moved.sub(out.parts[0].real()).scale(1.0 / t);
+        assert_close(&got.into_tensor().unwrap(), &slope.into_tensor().unwrap(), 100.0 * t);
+    };
+    for values in [[2.0, 2.0, 1.0, 1.0], [2.0, 1.0, 1.0, 1.0], [2.0, 1.0, 0.0, 0.0]] {
+        for (m, n) in [(5, 4), (4, 5)] {
+            let a = with_singular_values::<T>(3, &[2], m, n, &values);
+            along(Op::SvdVals, &a, &random::<T>(4, &[2, m, n]));
+        }
+        let a = with_eigenvalues::<T>(5, &[2], &values);
+        let v = M::new(&random::<T>(6, &[2, 4, 4])).herm().into_tensor().unwrap();
+        along(Op::EigvalsH, &a, &v);
+    }
+}
+
+/// The largest value, and weights by place, tell tied values apart; the nuclear norm has a kink at
+/// zero. A matrix that does not move cannot fail.
+fn not_smooth<T: LinalgScalar>() {
+    fn place<R: RealMatrices<Real = R>>(s: &R) -> R {
+        s.constant(1, 1, 1.0).append(&s.constant(1, s.cols() - 1, 2.0)).mul(s)
+    }
+    let refused = |result: Result<Tensor<T>>, op: &str| match result {
+        Err(LinalgError::SecondOrderAtTie { op: at, batch: 1 }) => assert_eq!(at, op),
+        other => panic!("{other:?}"),
+    };
+    let regular = with_eigenvalues::<T>(1, &[1], &[0.5, 1.0, 2.0]).to_vec().unwrap();
+    let tied = with_eigenvalues::<T>(2, &[1], &[1.0, 1.0, 1.0]).to_vec().unwrap();
+    let a = Tensor::from_vec([regular.clone(), tied].concat(), &[2, 3, 3]).unwrap();
+    let v = M::new(&random::<T>(7, &[2, 3, 3])).herm().into_tensor().unwrap();
+    for (of, op) in [(Spectrum::Singular, "svdvals"), (Spectrum::Hermitian, "eigvalsh")] {
+        refused(forward_over_reverse(&a, &v, of, |s| place(s)), op);
+        refused(reverse_over_reverse(&a, &[(&v, &|s| place(s))], of), op);
+        let still = [v.to_vec().unwrap()[..9].to_vec(), vec![T::ZERO; 9]].concat();
+        let still = Tensor::from_vec(still, &[2, 3, 3]).unwrap();
+        assert!(forward_over_reverse(&a, &still, of, |s| place(s)).is_ok());
+        assert!(reverse_over_reverse(&a, &[(&still, &|s| place(s))], of).is_ok());
+    }
+    let zero = Tensor::from_vec([regular, vec![T::ZERO; 9]].concat(), &[2, 3, 3]).unwrap();
+    let nuclear = |s: &Dual<M<T::R>>| s.constant(1, 3, 1.0);
+    refused(forward_over_reverse(&zero, &v, Spectrum::Singular, nuclear), "svdvals");
+    refused(reverse_over_reverse(&zero, &[(&v, &nuclear)], Spectrum::Singular), "svdvals");
+}
+
+/// Two losses of the same values: the same direction, one each, and what cannot be told apart.
+fn several<T: LinalgScalar>() {
+    let a = with_singular_values::<T>(8, &[], 4, 3, &[1.5, 1.5, 1.5]);
+    let (v, w) = (random::<T>(9, &[4, 3]), random::<T>(10, &[4, 3]));
+    let square = |s: &Dual<M<T::R>>| Loss::Square.slopes(s);
+    let quartic = |s: &Dual<M<T::R>>| Loss::Quartic.slopes(s);
+    let both = reverse_over_reverse(&a, &[(&v, &square), (&v, &quartic)], Spectrum::Singular);
+    let want = axpy(&exact(&a, &v, Loss::Square), 1.0, &exact(&a, &v, Loss::Quartic));
+    assert_close(&both.unwrap(), &want, 500.0 * tight::<T>(10));
+    let mixed = reverse_over_reverse(&a, &[(&v, &square), (&w, &quartic)], Spectrum::Singular);
+    assert!(matches!(mixed, Err(LinalgError::SecondOrderAtTie { batch: 0, .. })), "{mixed:?}");
+}
+
+for_all_dtypes! {
+    second_derivatives_at_the_unit_matrix => numbers;
+    second_derivatives_of_singular_values_at_ties => singular_values;
+    second_derivatives_of_eigenvalues_at_ties => eigenvalues;
+    tangents_of_tied_values => one_sided;
+    losses_without_a_second_derivative_are_reported => not_smooth;
+    messages_of_several_losses => several;
+}
+
+/// Entries of 2^±900: squares are out of range.
+#[test]
+fn at_the_ends_of_the_range() {
+    for c in [2f64.powi(900), 2f64.powi(-900)] {
+        let a = Tensor::from_vec(vec![c, 0.0, 0.0, c], &[2, 2]).unwrap();
+        let v = Tensor::from_vec(vec![0.0, c, c, 0.0], &[2, 2]).unwrap();
+        let slopes = |s: &Dual<M<f64>>| Loss::Square.slopes(s);
+        let got = reverse_over_reverse(&a, &[(&v, &slopes)], Spectrum::Singular).unwrap();
+        let want = [0.0, 2.0 * c, 2.0 * c, 0.0];
+        for (got, want) in got.to_vec().unwrap().iter().zip(want) {
+            assert!((got - want).abs() <= 1e-14 * c, "{got} {want}");
+        }
+    }
+}

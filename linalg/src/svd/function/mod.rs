@@ -1,0 +1,160 @@
+//! Functions of the singular values, `F = U diag(f(S)) Vᴴ`.
+//!
+//! With `f(−σ) = −f(σ)` this is the function of the Hermitian matrix `[0 A; Aᴴ 0]`, whose
+//! eigenvalues are `±S`. For `P = Uᴴ dA V`
+//!
+//! ```text
+//! dF = U [herm(P) ∘ (f(Sᵢ) − f(Sⱼ))/(Sᵢ − Sⱼ) + skew(P) ∘ (f(Sᵢ) + f(Sⱼ))/(Sᵢ + Sⱼ)] Vᴴ
+//!    + (dA V − U P) diag(f(S)/S) Vᴴ + U diag(f(S)/S) (Uᴴ dA − P Vᴴ)
+//! ```
+//!
+//! The tables are real and symmetric, so the VJP is the same map. Close values take the series of
+//! [`hermitian`](crate::hermitian): there is no gauge problem and no error at ties. `f(S)/S` at zero
+//! is `f′(0)` if `f(0) = 0`; otherwise `F` jumps there and has no derivative.
+//!
+//! Reference: J. Hawkins, A. Ben-Israel 1973 (generalized matrix functions); V. Noferini 2017.
+
+#[cfg(test)]
+mod tests;
+
+use t4a_tensor::Tensor;
+
+use super::{Svd, Vectors, svd_ex};
+use crate::degeneracy::Degeneracy;
+use crate::error::{Result, SINGULAR, check};
+use crate::hermitian::{SpectralFunction, check_domain, divided_differences};
+use crate::idle::{activity, sparing};
+use crate::scalar::LinalgScalar;
+use crate::vocabulary::{Batched, Matrices, RealMatrices};
+
+/// `U diag(f(S)) Vᴴ`.
+///
+/// `Pow(0.0)` is the isometry of the polar decomposition, `Pow(-1.0)` the adjoint of the inverse. At
+/// a singular matrix the result depends on arbitrary vectors unless `f(0) = 0`.
+///
+/// Shapes `[…, m, n]` → `[…, m, n]`. Cost that of the thin decomposition and one product.
+///
+/// ```
+/// use t4a_linalg::hermitian::Elementary;
+/// use t4a_linalg::svd::svd_function;
+/// use t4a_tensor::Tensor;
+/// let a = Tensor::from_vec(vec![0.0, 4.0, -9.0, 0.0], &[2, 2])?;
+/// let root = svd_function(&a, &Elementary::Pow(0.5))?;
+/// assert!((root.to_vec()?[1] - 2f64).abs() < 1e-14);
+/// assert!((root.to_vec()?[2] + 3f64).abs() < 1e-14);
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
+///
+/// # Errors
+/// `NotMatrix`; `NonFinite`, `NoConvergence`, and `OutsideDomain` if `f` is not finite at a singular
+/// value, with the batch index.
+pub fn svd_function<T: LinalgScalar>(
+    a: &Tensor<T>,
+    f: &impl SpectralFunction<Batched<T::R>>,
+) -> Result<Tensor<T>> {
+    let (out, values, _, info) = svd_function_ex(a, f)?;
+    check("svd_function", &info, SINGULAR)?;
+    check_domain("svd_function", &Batched::<T::R>::rows_of(&values))?;
+    Ok(out)
+}
+
+/// `F`, `f(S)`, the decomposition, and an info tensor.
+type Function<T> = (Tensor<T>, Tensor<<T as LinalgScalar>::R>, Svd<T>, Tensor<i32>);
+
+/// As [`svd_function`], with `f(S)`, the decomposition that the derivative rules take, and an info
+/// tensor of the batch's shape instead of an error. Values outside of the domain of `f` give NaN or
+/// ∞.
+///
+/// # Errors
+/// `NotMatrix`.
+pub fn svd_function_ex<T: LinalgScalar>(
+    a: &Tensor<T>,
+    f: &impl SpectralFunction<Batched<T::R>>,
+) -> Result<Function<T>> {
+    let (svd, info) = svd_ex(a, Vectors::Thin)?;
+    let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
+    let values = f.value(&Batched::rows_of(&svd.s));
+    let out = u.mul_real(&values).matmul(&vh).into_tensor()?;
+    Ok((out, values.into_vectors()?, svd, info))
+}
+
+/// `numerator / total`, where it is 0/0 the slope at `mean`, and not finite where `f` jumps.
+fn quotients<R: RealMatrices<Real = R>>(
+    [numerator, total, mean]: [&R; 3],
+    limit: &R,
+    f: &impl SpectralFunction<R>,
+) -> R {
+    let close = total.within(limit);
+    let apart = close.constant(1, 1, 1.0).sub(&close);
+    let quotient = numerator.mul(&total.mul(&apart).add(&close).recip());
+    let jump = f.value(&mean.mul(&apart).detached()).detached().mul(&close);
+    let defect = jump.mul(&jump.within(&limit.scale(0.0)).recip());
+    quotient.mul(&apart).add(&f.slope(mean).mul(&close)).add(&defect)
+}
+
+/// `Ā` from the decomposition and the cotangent of `F`; the tangent along `dA` is the same map.
+pub fn vjp_function<M: Matrices>(
+    u: &M,
+    s: &M::Real,
+    vh: &M,
+    f_bar: &M,
+    f: &impl SpectralFunction<M::Real>,
+) -> M {
+    let (m, n, k) = (u.rows(), vh.cols(), s.cols());
+    let (uh, v) = (u.adjoint(), vh.adjoint());
+    let limit = Degeneracy::DEFAULT.limit(s, m.max(n));
+    let values = f.value(s);
+    let total = s.add(&s.transpose());
+    let sums = values.add(&values.transpose());
+    let sums = quotients([&sums, &total, &total.scale(0.5)], &limit, f);
+    let right = f_bar.matmul(&v);
+    let p = uh.matmul(&right);
+    let inner = p.herm().mul_real(&divided_differences(s, f)).add(&p.skew().mul_real(&sums));
+    let mut left = u.matmul(&inner);
+    let ratios = quotients([&values, s, s], &limit, f);
+    if m > k {
+        left = left.add(&right.sub(&u.matmul(&p)).mul_real(&ratios));
+    }
+    let out = left.matmul(vh);
+    match n > k {
+        true => {
+            let beyond = uh.matmul(f_bar).sub(&p.matmul(vh));
+            out.add(&u.mul_real(&ratios).matmul(&beyond))
+        }
+        false => out,
+    }
+}
+
+/// `Ā` from the decomposition of `A` and the cotangent of `F`. Exact at ties.
+///
+/// # Errors
+/// `OutsideDomain` if the derivative is not finite, as that of `f(0) ≠ 0` at a singular matrix;
+/// `Tensor` if shapes do not match.
+pub fn svd_function_vjp<T: LinalgScalar>(
+    svd: &Svd<T>,
+    f_bar: &Tensor<T>,
+    f: &impl SpectralFunction<Batched<T::R>>,
+) -> Result<Tensor<T>> {
+    let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
+    let (s, f_bar) = (Batched::rows_of(&svd.s), Batched::new(f_bar));
+    sparing(
+        || activity(&[Some(&f_bar)]),
+        |idle| {
+            let out = vjp_function(&u, &idle.values(&s), &vh, &f_bar, f);
+            check_domain("svd_function_vjp", &out)?;
+            out.into_tensor()
+        },
+    )
+}
+
+/// `dF` along `dA`.
+///
+/// # Errors
+/// As [`svd_function_vjp`].
+pub fn svd_function_jvp<T: LinalgScalar>(
+    svd: &Svd<T>,
+    da: &Tensor<T>,
+    f: &impl SpectralFunction<Batched<T::R>>,
+) -> Result<Tensor<T>> {
+    svd_function_vjp(svd, da, f)
+}

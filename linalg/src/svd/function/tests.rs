@@ -1,0 +1,96 @@
+use super::*;
+use crate::error::LinalgError;
+use crate::hermitian::{Elementary, ScalarFunction};
+use crate::svd::svd;
+use crate::testing::*;
+
+const FUNCTIONS: [Elementary; 5] = [
+    Elementary::Exp,
+    Elementary::Ln,
+    Elementary::Pow(0.0),
+    Elementary::Pow(0.5),
+    Elementary::Pow(3.0),
+];
+
+fn thin<T: LinalgScalar>(a: &Tensor<T>) -> Svd<T> {
+    svd(a, Vectors::Thin).unwrap()
+}
+
+fn cube<T: LinalgScalar>(a: &Tensor<T>) -> Tensor<T> {
+    mm(&mm(a, &Batched::new(a).adjoint().into_tensor().unwrap()), a)
+}
+
+fn identities<T: LinalgScalar>() {
+    for (m, n) in [(4, 4), (5, 3), (3, 5)] {
+        let values = &[2.0, 1.2, 1.2, 0.5][..m.min(n)];
+        let a = with_singular_values::<T>(1, &[2], m, n, values);
+        let limit = tight::<T>(20);
+        let f = |p: f64| svd_function(&a, &Elementary::Pow(p)).unwrap();
+        assert_close(&f(1.0), &a, limit);
+        assert_close(&f(3.0), &cube(&a), limit);
+        let isometry = crate::polar::polar(&a, crate::polar::Side::Right).unwrap().u;
+        assert_close(&f(0.0), &isometry, limit);
+        let inverse = crate::pinv::pinv(&a, None).unwrap();
+        let inverse = Batched::new(&inverse).adjoint().into_tensor().unwrap();
+        assert_close(&f(-1.0), &inverse, limit);
+    }
+}
+
+/// With an exact tie, gaps on both sides of the switch to the series, and complements.
+fn derivatives<T: LinalgScalar>() {
+    for (m, n) in [(4, 4), (6, 4), (4, 5)] {
+        for gap in [0.0, 1e-6, 3e-4, 2e-3, 0.3] {
+            let a = [with_singular_values::<T>(1, &[2], m, n, &[2.5, 1.0 + gap, 1.0, 0.5])];
+            for f in FUNCTIONS {
+                check_rules(
+                    &a,
+                    |x| vec![svd_function(&x[0], &f).unwrap()],
+                    |x, v| vec![svd_function_jvp(&thin(&x[0]), &v[0], &f).unwrap()],
+                    |x, w| vec![svd_function_vjp(&thin(&x[0]), &w[0], &f).unwrap()],
+                );
+            }
+        }
+    }
+}
+
+/// `A Aᴴ A` has a derivative at every rank; so has the same function of the user.
+fn cubes<T: LinalgScalar>() {
+    for values in [&[0.0, 0.0, 0.0][..], &[2.0, 0.0, 0.0], &[1.0, 1.0, 0.0]] {
+        let a = with_singular_values::<T>(2, &[], 4, 3, values);
+        let da = random::<T>(3, &[4, 3]);
+        let (x, dx) = (Batched::new(&a), Batched::new(&da));
+        let exact = dx.matmul(&x.adjoint()).matmul(&x);
+        let exact = exact.add(&x.matmul(&dx.adjoint()).matmul(&x));
+        let exact = exact.add(&x.matmul(&x.adjoint()).matmul(&dx)).into_tensor().unwrap();
+        let user = ScalarFunction(|order, x: f64| [x * x * x, 3.0 * x * x, 6.0 * x, 6.0][order]);
+        let got = svd_function_jvp(&thin(&a), &da, &Elementary::Pow(3.0)).unwrap();
+        assert_close(&got, &exact, tight::<T>(40));
+        assert_close(&svd_function_jvp(&thin(&a), &da, &user).unwrap(), &exact, tight::<T>(40));
+    }
+}
+
+/// Where `f(0) ≠ 0`, or has an infinite slope, a singular matrix has no derivative.
+fn singular<T: LinalgScalar>() {
+    let a = with_singular_values::<T>(4, &[], 4, 3, &[2.0, 1.0, 0.0]);
+    let zero = Tensor::<T>::zeros(&[4, 3]).unwrap();
+    let bar = random::<T>(5, &[4, 3]);
+    let outside = |result: Result<Tensor<T>>| {
+        matches!(result, Err(LinalgError::OutsideDomain { batch: 0, .. }))
+    };
+    for a in [&a, &zero] {
+        for f in [Elementary::Exp, Elementary::Pow(0.0)] {
+            assert!(svd_function(a, &f).is_ok());
+            assert!(outside(svd_function_vjp(&thin(a), &bar, &f)), "{f:?}");
+        }
+    }
+    assert!(outside(svd_function(&zero, &Elementary::Ln)));
+    assert!(svd_function(&zero, &Elementary::Pow(0.5)).is_ok());
+    assert!(outside(svd_function_vjp(&thin(&zero), &bar, &Elementary::Pow(0.5))));
+}
+
+for_all_dtypes! {
+    powers_are_what_they_are_elsewhere => identities;
+    rules_are_exact_at_and_near_ties => derivatives;
+    odd_powers_are_smooth_at_zero => cubes;
+    no_derivative_at_a_jump => singular;
+}

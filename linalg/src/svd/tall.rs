@@ -1,0 +1,52 @@
+//! Matrices much taller than wide, or wider than tall: `A = Q R`, `R = U' S Vᴴ`, `U = Q U'`.
+
+use faer::{Mat, MatMut, MatRef, Par};
+use t4a_linalg_kernels::Extent;
+
+use super::adjoint;
+use crate::scalar::LinalgScalar;
+
+/// Whether the QR factorisation costs less than it saves: for 1024 × 256 a quarter, for 2048 × 64 a
+/// third of the time; for 512 × 64 it costs an eighth (bench `linalg`, svd with vectors).
+pub(super) fn pays(m: usize, n: usize) -> bool {
+    let (long, short) = (m.max(n), m.min(n));
+    (short >= 128 && 6 * long > 11 * short) || (short > 0 && long >= 16 * short)
+}
+
+/// Singular values, `U` and `V`; `false` without convergence.
+pub(super) fn svd<T: LinalgScalar>(
+    a: MatRef<'_, T>,
+    values: &mut [T],
+    uv: Option<(MatMut<'_, T>, MatMut<'_, T>)>,
+    extent: Extent,
+    par: Par,
+) -> bool {
+    if a.nrows() < a.ncols() {
+        let vu = uv.map(|(u, v)| (v, u));
+        return svd(adjoint(a).as_ref(), values, vu, extent, par);
+    }
+    let (m, n) = a.shape();
+    let block = T::qr_block(m, n);
+    let width = if extent == Extent::Full { m } else { n };
+    let mut memory = T::qr_scratch(m, n, block, width, par);
+    let (mut qr, mut coefficients) = (a.to_owned(), Mat::zeros(block, n));
+    if !T::qr(qr.as_mut(), coefficients.as_mut(), None, par, &mut memory) {
+        qr.copy_from(a);
+        T::qr_every_column(qr.as_mut(), coefficients.as_mut(), par);
+    }
+    let r = Mat::from_fn(n, n, |i, j| if i <= j { qr[(i, j)] } else { T::ZERO });
+    let square = if uv.is_some() { Extent::Thin } else { Extent::Values };
+    let mut scratch = T::svd_scratch(n, n, square, par);
+    let Some((mut u, v)) = uv else {
+        return T::svd(r.as_ref(), values, None, par, &mut scratch);
+    };
+    // The columns of a full U beyond n are those of Q.
+    u.fill(T::ZERO);
+    u.as_mut().diagonal_mut().fill(T::ONE);
+    let top = u.as_mut().submatrix_mut(0, 0, n, n);
+    if !T::svd(r.as_ref(), values, Some((top, v)), par, &mut scratch) {
+        return false;
+    }
+    T::apply_q(qr.as_ref(), coefficients.as_ref(), u, par, &mut memory);
+    true
+}
