@@ -69,6 +69,9 @@
 //! | `det` | ✓ | ✓ | ✓ | ✓ |
 //! | `slogdet` | ✓ | ✓ | ✓ | ✓ |
 //!
+//! `matrix_power`, `matrix_norm`, `cond`, `householder_product`: programs in the vocabulary, or values
+//! of the rows above. Their derivatives are those programs on duals, or on a tape.
+//!
 //! Dashes: slices, flips and compositions of other rows have no [`Op`] of their own; on a tape, where
 //! they are composed of those rows, they have every order.
 #![deny(unsafe_code)]
@@ -82,16 +85,19 @@ pub mod eigh;
 pub mod error;
 pub mod expm;
 pub mod hermitian;
+pub mod householder;
 mod idle;
 pub mod inverse;
 pub mod left_dims;
 pub mod lstsq;
 pub mod lu;
 pub mod lyapunov;
+pub mod norm;
 pub mod op;
 pub mod permutation;
 pub mod pinv;
 pub mod polar;
+pub mod power;
 pub mod qr;
 pub mod scalar;
 mod scale;
