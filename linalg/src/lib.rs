@@ -105,6 +105,7 @@ pub mod solve;
 pub mod spectrum;
 pub mod sqrtm;
 pub mod svd;
+pub mod systems;
 #[cfg(test)]
 mod testing;
 mod threads;
