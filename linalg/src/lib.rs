@@ -30,7 +30,7 @@
 //! duals here, by recording it on a tape in Burn. Everything that is not differentiable, such as
 //! tolerances, masks, permutations and norms for checks, enters as constants.
 //!
-//! Functions that are programs in the vocabulary (`expm`, `sqrtm`) need no rule: their derivative
+//! Functions that are programs in the vocabulary (`expm`, `sqrtm`, `logm`) need no rule: their derivative
 //! is the program on duals.
 //!
 //! # What has which derivative
@@ -56,6 +56,7 @@
 //! | `polar` | ✓ | ✓ | ✓ | ✓ |
 //! | `expm` | ✓ | ✓ | ✓ | ✓ |
 //! | `sqrtm` | ✓ | ✓ | ✓ | ✓ |
+//! | `logm` | ✓ | ✓ | ✓ | ✓ |
 //! | `hermitian_function` | ✓ | ✓ | ✓ | ✓ |
 //! | `svd_function` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve` | ✓ | ✓ | ✓ | ✓ |
@@ -89,6 +90,7 @@ pub mod householder;
 mod idle;
 pub mod inverse;
 pub mod left_dims;
+pub mod logm;
 pub mod lstsq;
 pub mod lu;
 pub mod lyapunov;

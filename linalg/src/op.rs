@@ -65,6 +65,8 @@ pub enum Op {
     Expm,
     /// `A` → `√A`.
     Sqrtm,
+    /// `A` → `ln A`.
+    Logm,
     /// `A` → `f(A)`.
     Hermitian(Elementary),
     /// `A` → `U f(S) Vᴴ`.
@@ -145,6 +147,7 @@ impl Op {
             Op::Polar(_) => "polar",
             Op::Expm => "expm",
             Op::Sqrtm => "sqrtm",
+            Op::Logm => "logm",
             Op::Hermitian(_) => "hermitian_function",
             Op::SvdFunction(_) => "svd_function",
             Op::Inv => "inv",

@@ -35,6 +35,7 @@ fn cases<T: LinalgScalar>() -> Vec<(Op, Vec<Tensor<T>>)> {
         (Op::Polar(Side::Left), vec![wide()]),
         (Op::Expm, vec![random::<T>(9, &[2, 3, 3])]),
         (Op::Sqrtm, vec![general()]),
+        (Op::Logm, vec![general()]),
         (Op::Hermitian(Elementary::Ln), vec![positive()]),
         (Op::SvdFunction(Elementary::Pow(0.5)), vec![wide()]),
         (Op::SvdFunction(Elementary::Exp), vec![tall()]),
