@@ -181,7 +181,8 @@ fn losses_without_a_second_derivative_at_ties_are_reported() {
     close(&got, &[2.0, 0.0, 0.0, 2.0]);
     let both = [vec![2.0, 0.0, 0.0, 1.0], UNIT.to_vec()].concat();
     let v = [UNIT, SWAP].concat();
-    let first = |x| eigh(x).unwrap().values.narrow(0, 0, 1).powi_scalar(2).sum();
+    let first =
+        |x: Tensor<Autodiff<B>, 3>| eigh(x).unwrap().values.narrow(0, 0, 1).powi_scalar(2).sum();
     let got = reverse::<B>(&both, &v, [2, 2, 2], first);
     close(&got, &[2.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0]);
 }

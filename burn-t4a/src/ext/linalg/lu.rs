@@ -4,6 +4,7 @@ use t4a_linalg::lu::Pivoting;
 use t4a_linalg::triangular::{Op as TriangleOp, Triangle};
 use t4a_linalg::vocabulary::Region;
 use t4a_linalg::{Op, Permutation, Result};
+use t4a_tensor::{Tensor, TensorError};
 
 use super::call::{results, results_along, results_ex};
 use super::matrices::{ComplexMatrix, Entries, RealMatrix};
@@ -124,6 +125,46 @@ pub struct LuFactors<M: Matrix> {
     /// `U` on and above the diagonal, the strictly lower part of `L` below: `[…, n, n]`.
     pub packed: M,
     rows: Permutation,
+}
+
+impl<M: Matrix> LuFactors<M> {
+    /// Factors from elsewhere, `[…, n, n]`, and the permutation `p` of the rows of each, `[…, n]`: row
+    /// `i` of `L U` is row `pᵢ` of `A`. Pivots in the form of LAPACK are read by
+    /// [`LuFactors::from_pivots`].
+    ///
+    /// # Errors
+    /// `Tensor` if this is not a permutation for each matrix.
+    pub fn new(packed: M, rows: M::Indices) -> Result<Self> {
+        Self::checked(packed, |index, _| Permutation::from_index(&index), rows)
+    }
+
+    /// As [`LuFactors::new`], from pivots `[…, n]`: row `i` was exchanged with row `pivotᵢ ≥ i`, one
+    /// after the other, counted from 0.
+    ///
+    /// # Errors
+    /// `Tensor` for rows that do not exist or lie above.
+    pub fn from_pivots(packed: M, pivots: M::Indices) -> Result<Self> {
+        Self::checked(packed, |index, n| Permutation::from_pivots(&index, n), pivots)
+    }
+
+    fn checked(
+        packed: M,
+        read: impl FnOnce(Tensor<i64>, usize) -> Result<Permutation>,
+        indices: M::Indices,
+    ) -> Result<Self> {
+        const NAME: &str = "lu_factors";
+        let (shape, index) = (packed.clone().into_value().shape(), M::host(indices)?);
+        let (batch, matrix) = shape.split_at(shape.len() - 2);
+        let fits = index
+            .shape()
+            .split_last()
+            .is_some_and(|(&k, leading)| leading == batch && k == matrix[0]);
+        if !fits || matrix[0] != matrix[1] {
+            let required = "[…, n, n] and […, n]";
+            return Err(TensorError::shapes(NAME, &shape, index.shape(), required).into());
+        }
+        Ok(Self { packed, rows: read(index, matrix[0])? })
+    }
 }
 
 /// `A[p] = L U`, packed: one factorisation for many right-hand sides.
