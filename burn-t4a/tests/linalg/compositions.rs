@@ -104,6 +104,15 @@ pub(crate) fn cases<B: LinalgOps>() -> Vec<Case<B>> {
     add("tensorinv", &[[2, 3, 6]], General, |x| weigh(tensorinv(one(x), 2).unwrap(), 1));
     add("logm", &[SQUARE], Regular, |x| weigh(logm(one(x)).unwrap(), 1));
     add("complex logm", &[SQUARE, SQUARE], Regular, |x| weigh_pair(logm(complex(x)).unwrap(), 1));
+    add("polar of the other shape", &[TALL, [2, 3, 5]], General, |x| {
+        let (tall, wide) = two(x);
+        let (left, right) = (polar(tall, Side::Left).unwrap(), polar(wide, Side::Right).unwrap());
+        weigh(left.u, 1) + weigh(left.p, 2) + weigh(right.u, 3) + weigh(right.p, 4)
+    });
+    add("complex qr_pivoted", &[[2, 3, 4], [2, 3, 4]], General, |x| {
+        let (Qr { q, r }, _) = qr_pivoted(complex(x)).unwrap();
+        weigh_pair(q, 1) + weigh_pair(r, 2)
+    });
     add("cholesky_upper", &[SQUARE], Positive, |x| weigh(cholesky_upper(one(x)).unwrap(), 1));
     add("lstsq_residuals", &[TALL, [2, 5, 2]], General, |x| {
         let (a, b) = two(x);

@@ -33,6 +33,8 @@ fn cases<T: LinalgScalar>() -> Vec<(Op, Vec<Tensor<T>>)> {
         (Op::Eig(policy), vec![random::<T>(8, &[2, 4, 4])]),
         (Op::Polar(Side::Right), vec![tall()]),
         (Op::Polar(Side::Left), vec![wide()]),
+        (Op::Polar(Side::Right), vec![wide()]),
+        (Op::Polar(Side::Left), vec![tall()]),
         (Op::Expm, vec![random::<T>(9, &[2, 3, 3])]),
         (Op::Sqrtm, vec![general()]),
         (Op::Logm, vec![general()]),

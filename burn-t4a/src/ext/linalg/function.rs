@@ -62,7 +62,7 @@ impl<M: Matrix> Polar<M> {
     }
 }
 
-/// `A = U P` (right) or `A = P U` (left). The derivative needs full column or row rank, not
+/// `A = U P` (right) or `A = P U` (left), of either shape. The derivative needs full rank, not
 /// different singular values.
 ///
 /// # Errors
