@@ -56,7 +56,7 @@ fn published_values() {
 #[test]
 fn one_bad_matrix_does_not_spoil_the_others() {
     use crate::error::{NEGATIVE_EIGENVALUE, NON_FINITE};
-    let data = vec![
+    let data = [
         [1.0, 0.0, 0.0, 1.0],
         [-1.0, 0.0, 0.0, 2.0],
         [1.0, f64::NAN, 0.0, 1.0],
