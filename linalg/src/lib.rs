@@ -34,8 +34,9 @@
 //! is the program on duals.
 //!
 //! # What has which derivative
-//! The second derivative is that of the gradient, by duals or on a tape. It needs a spectrum
-//! without ties where the first derivative divides by gaps.
+//! The second derivative is that of the gradient, by duals or on a tape. Symmetric functions of
+//! `svdvals` and `eigvalsh` have it at ties as well ([`spectrum`]); where another rule divides by
+//! gaps, a direction that splits a tie is an error.
 //!
 //! | operation | values | VJP | JVP | second order |
 //! |---|---|---|---|---|
@@ -53,6 +54,7 @@
 //! | `eigh` | ✓ | ✓ | ✓ | ✓ |
 //! | `eigvalsh` | ✓ | ✓ | ✓ | ✓ |
 //! | `eig` | ✓ | ✓ | ✓ | ✓ |
+//! | `eigvals` | ✓ | ✓ | ✓ | ✓ |
 //! | `polar` | ✓ | ✓ | ✓ | ✓ |
 //! | `expm` | ✓ | ✓ | ✓ | ✓ |
 //! | `sqrtm` | ✓ | ✓ | ✓ | ✓ |

@@ -54,11 +54,12 @@ pub enum Op {
     SpectrumGradient(Spectrum),
     /// `[A; 0]`, `dA` → `dS`.
     SpectrumTangent(Spectrum),
-    /// A gradient, and what is zero for matrices without cotangents → the gradient, which has no
-    /// derivative along directions that split ties.
-    Unsplit(Spectrum),
+    /// A gradient → the same, without a derivative along directions that split ties.
+    Unsplit,
     /// `A` → `λ`, `V`, complex.
     Eig(Degeneracy),
+    /// `A` → `λ`, complex.
+    EigVals,
     /// `A` → `U`, `P`.
     Polar(Side),
     /// `A` → `e^A`.
@@ -142,8 +143,9 @@ impl Op {
             Op::Spectrum(_) => "spectrum",
             Op::SpectrumGradient(_) => "spectrum_gradient",
             Op::SpectrumTangent(_) => "spectrum_tangent",
-            Op::Unsplit(_) => "unsplit",
+            Op::Unsplit => "unsplit",
             Op::Eig(_) => "eig",
+            Op::EigVals => "eigvals",
             Op::Polar(_) => "polar",
             Op::Expm => "expm",
             Op::Sqrtm => "sqrtm",
@@ -171,6 +173,7 @@ impl Op {
             Op::Spectrum(_) => &[Real, Full],
             Op::Eigh(_) => &[Real, Full],
             Op::Eig(_) => &[Complex, Complex],
+            Op::EigVals => &[Complex],
             Op::Qr(_) | Op::QrPivoted(_) | Op::Lq | Op::Polar(_) => &[Full, Full],
             Op::Slogdet => &[Full, Real],
             _ => &[Full],
@@ -183,21 +186,19 @@ impl Op {
             Op::Solve | Op::SolveTriangular(_) | Op::Lstsq | Op::LstsqMinNorm(_) | Op::Lyapunov => {
                 2
             }
-            Op::SpectrumGradient(_) | Op::SpectrumTangent(_) | Op::Unsplit(_) => 2,
+            Op::SpectrumGradient(_) | Op::SpectrumTangent(_) => 2,
             _ => 1,
         }
     }
 }
 
 impl Op {
-    /// The decomposition whose rule it has: its second derivative needs values without ties, or
-    /// directions that do not split them.
-    pub fn decomposition(&self) -> Option<Spectrum> {
-        match self {
-            Op::Svd(..) | Op::SvdFunction(_) => Some(Spectrum::Singular),
-            Op::Eigh(_) | Op::Hermitian(_) => Some(Spectrum::Hermitian),
-            _ => None,
-        }
+    /// Whether its rule is that of a decomposition with values: a second derivative needs values
+    /// without ties, or directions that do not split them.
+    pub fn is_spectral(&self) -> bool {
+        let singular = matches!(self, Op::Svd(..) | Op::SvdFunction(_));
+        let hermitian = matches!(self, Op::Eigh(_) | Op::Hermitian(_));
+        singular || hermitian || matches!(self, Op::Eig(_) | Op::EigVals)
     }
 
     /// Which values it returns, if it returns nothing else.

@@ -6,20 +6,19 @@
 //! inner > 1       a block of accumulators, one per column: vectorised, and read in memory order
 //! ```
 
-use std::mem::MaybeUninit;
-
 use t4a_algebra::simd::{Loop, dispatch};
 use t4a_algebra::{Numeric, Real, Scalar};
 
 use crate::error::{Result, check_axis};
 use crate::layout::Dims;
-use crate::loops::parallel::{self, SendPtr};
-use crate::output::Output;
+use crate::loops::parallel;
+use crate::output::{Columns, Cursor, Fresh, Full, FullColumns, Output, Workspace, share_with};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
-/// Accumulators kept in the first-level cache.
+/// Accumulators side by side, and the bytes that they may have: they stay in the first-level cache.
 const BLOCK: usize = 512;
+const BLOCK_BYTES: usize = 1 << 13;
 /// Elements of a row that are read, summed and written at a time: rows a power of two apart share
 /// cache sets, which lines that are read and lines that are written should not fill in turn (bench
 /// `backend`, row `cumsum 1024² rows`).
@@ -113,25 +112,16 @@ fn cumulate<T: Scalar, K: Accumulate<T>>(_: K, x: &Tensor<T>, axis: usize) -> Re
     // Axes in the order of memory: the result keeps it.
     let mut axes: Dims = (0..x.rank()).collect();
     axes.sort_by_key(|&a| std::cmp::Reverse(x.layout().strides()[a].unsigned_abs()));
-    let order = x.layout().permute(&axes)?;
+    let ordered = x.permute(&axes)?;
     let place = axes.iter().position(|&a| a == axis).unwrap_or(0);
-    let product = |shape: &[usize]| shape.iter().product::<usize>();
-    let shape = order.shape();
-    let (outer, n, inner) = (product(&shape[..place]), shape[place], product(&shape[place + 1..]));
+    let shape = ordered.shape();
+    let (n, inner) = (shape[place], shape[place + 1..].iter().product());
 
-    let mut out = Output::<T>::new(op, shape)?;
-    if out.layout().numel() > 0 {
-        let (src, dst) = (SendPtr(x.as_ptr().cast_mut()), SendPtr(out.as_mut_ptr()));
-        // SAFETY: both sides hold `outer · n · inner` elements.
-        unsafe {
-            match inner {
-                1 => rows::<T, K>(src, dst, outer, n),
-                _ => columns::<T, K>(src, dst, outer, n, inner),
-            }
-        }
-    }
-    // SAFETY: every element was written.
-    let out = unsafe { out.assume_init() };
+    let elements = ordered.as_slice().unwrap_or_default();
+    let out = Output::<T>::new(op, shape)?.try_write(|out| match inner {
+        1 => Ok(rows::<T, K>(elements, out, n)),
+        _ => columns::<T, K>(elements, out, n, inner),
+    })?;
     let mut back: Dims = (0..axes.len()).collect();
     for (to, &from) in axes.iter().enumerate() {
         back[from] = to;
@@ -139,138 +129,124 @@ fn cumulate<T: Scalar, K: Accumulate<T>>(_: K, x: &Tensor<T>, axis: usize) -> Re
     Ok(out.into_permuted(&back)?.with_route(Route::native(Path::LoopReduce)))
 }
 
-/// # Safety
-/// `src` and `dst` hold `count` rows of `n` elements.
-unsafe fn rows<T: Scalar, K: Accumulate<T>>(
-    src: SendPtr<T>,
-    dst: SendPtr<T>,
-    count: usize,
-    n: usize,
-) {
-    let per_chunk = (GRAIN / n).max(1).next_multiple_of(4);
+/// Whether some elements may lie on the stack.
+const fn small<T>() -> bool {
+    size_of::<T>() <= 64
+}
+
+/// Rows of `n` elements.
+fn rows<'o, T: Scalar, K: Accumulate<T>>(x: &[T], out: Fresh<'o, T>, n: usize) -> Full<'o, T> {
+    let per_chunk = n * (GRAIN / n.max(1)).max(1).next_multiple_of(4);
     // The latency of an addition: about four of them.
-    let parallel = parallel::worthwhile(count.saturating_mul(n), 4);
-    parallel::for_each(count.div_ceil(per_chunk), parallel, &|chunk| {
-        let mut row = chunk * per_chunk;
-        let end = count.min(row + per_chunk);
-        // SAFETY: rows below `count`.
-        unsafe {
-            while row + 4 <= end {
-                let at = row * n;
-                scan::<T, K, 4>(src.get().add(at), dst.get().add(at), n);
-                row += 4;
-            }
-            for row in row..end {
-                scan::<T, K, 1>(src.get().add(row * n), dst.get().add(row * n), n);
-            }
+    let parallel = parallel::worthwhile(x.len(), 4);
+    out.par_chunks(per_chunk, parallel, |chunk, out| {
+        let x = &x[chunk * per_chunk..][..out.len()];
+        let fours = if small::<T>() { x.len() / (4 * n) * (4 * n) } else { 0 };
+        let (fours, rest) = x.split_at(fours);
+        let mut out = out.cursor();
+        for x in fours.chunks_exact(4 * n) {
+            let four = scan::<T, K, 4>(x, out.next(4 * n));
+            out.done(four);
         }
-    });
+        for x in rest.chunks_exact(n) {
+            let row = scan::<T, K, 1>(x, out.next(n));
+            out.done(row);
+        }
+        out.finish()
+    })
 }
 
 /// Scans `R` neighbouring rows together.
-///
-/// # Safety
-/// `src` and `dst` hold `R` rows of `n > 0` elements.
 #[inline]
-unsafe fn scan<T: Scalar, K: Accumulate<T>, const R: usize>(src: *const T, dst: *mut T, n: usize) {
-    // SAFETY: row r < R and element i < n.
-    unsafe {
-        let mut acc: [K::Acc; R] = std::array::from_fn(|r| K::lift(*src.add(r * n)));
+fn scan<'o, T: Scalar, K: Accumulate<T>, const R: usize>(
+    x: &[T],
+    out: Fresh<'o, T>,
+) -> Full<'o, T> {
+    let n = x.len() / R;
+    let x: [&[T]; R] = std::array::from_fn(|r| &x[r * n..][..n]);
+    out.together(|out| {
+        let mut out = out.map(Fresh::cursor);
+        let mut acc = x.map(|x| K::lift(x[0]));
+        for (out, &acc) in out.iter_mut().zip(&acc) {
+            out.push(K::lower(acc));
+        }
+        let whole = if small::<T>() { 1 + (n - 1) / STEPS * STEPS } else { 1 };
+        for i in (1..whole).step_by(STEPS) {
+            advance::<T, K, R, STEPS>(&mut acc, x, &mut out, i);
+        }
+        for i in whole..n {
+            advance::<T, K, R, 1>(&mut acc, x, &mut out, i);
+        }
+        out.map(Cursor::finish)
+    })
+}
+
+/// `S` elements of every row from element `i` on.
+#[inline(always)]
+fn advance<T: Scalar, K: Accumulate<T>, const R: usize, const S: usize>(
+    acc: &mut [K::Acc; R],
+    x: [&[T]; R],
+    out: &mut [Cursor<'_, T>; R],
+    i: usize,
+) {
+    let mut sums: [[T; S]; R] = x.map(|x| x[i..i + S].as_chunks().0[0]);
+    for c in 0..S {
         for r in 0..R {
-            dst.add(r * n).write(K::lower(acc[r]));
+            acc[r] = K::combine(acc[r], K::lift(sums[r][c]));
+            sums[r][c] = K::lower(acc[r]);
         }
-        let whole = (n - 1) / STEPS * STEPS;
-        for i in (1..=whole).step_by(STEPS) {
-            let x: [[T; STEPS]; R] =
-                std::array::from_fn(|r| src.add(r * n + i).cast::<[T; STEPS]>().read());
-            let mut sums = x;
-            for c in 0..STEPS {
-                for r in 0..R {
-                    acc[r] = K::combine(acc[r], K::lift(x[r][c]));
-                    sums[r][c] = K::lower(acc[r]);
-                }
-            }
-            for (r, sums) in sums.into_iter().enumerate() {
-                dst.add(r * n + i).cast::<[T; STEPS]>().write(sums);
-            }
-        }
-        for i in whole + 1..n {
-            for r in 0..R {
-                acc[r] = K::combine(acc[r], K::lift(*src.add(r * n + i)));
-                dst.add(r * n + i).write(K::lower(acc[r]));
-            }
-        }
+    }
+    for (out, sums) in out.iter_mut().zip(&sums) {
+        out.copy_from(sums);
     }
 }
 
-/// # Safety
-/// `src` and `dst` hold `outer · n · inner` elements.
-unsafe fn columns<T: Scalar, K: Accumulate<T>>(
-    src: SendPtr<T>,
-    dst: SendPtr<T>,
-    outer: usize,
+/// Columns of matrices of `n × inner`.
+fn columns<'o, T: Scalar, K: Accumulate<T>>(
+    x: &[T],
+    out: Fresh<'o, T>,
     n: usize,
     inner: usize,
-) {
-    let blocks = inner.div_ceil(BLOCK);
-    let items = outer * blocks;
-    let per_chunk = (GRAIN / (n * inner.min(BLOCK))).max(1);
-    let parallel = parallel::worthwhile(outer * n * inner, 1);
-    parallel::for_each(items.div_ceil(per_chunk), parallel, &|chunk| {
-        for item in chunk * per_chunk..items.min((chunk + 1) * per_chunk) {
-            let first = item % blocks * BLOCK;
-            let at = item / blocks * n * inner + first;
-            let cols = BLOCK.min(inner - first);
-            // SAFETY: columns `first..first + cols` of one matrix; blocks are disjoint.
-            unsafe {
-                dispatch(Columns::<T, K> {
-                    src: src.get().add(at),
-                    dst: dst.get().add(at),
-                    n,
-                    inner,
-                    cols,
-                    kernel: std::marker::PhantomData,
-                });
-            }
-        }
-    });
+) -> Result<Full<'o, T>> {
+    let most = (BLOCK_BYTES / size_of::<K::Acc>().max(1)).clamp(1, BLOCK);
+    let blocks = inner.div_ceil(most);
+    let per_chunk = GRAIN / (n * inner.min(most)).max(1);
+    let parallel = parallel::worthwhile(x.len(), 1);
+    let scratch = || Workspace::new(inner.min(most));
+    share_with(out.columns([n, inner], most), per_chunk, parallel, scratch, |acc, item, out| {
+        let at = item / blocks * n * inner + item % blocks * most;
+        let acc = acc.fresh(out.width());
+        Ok(dispatch(Block::<T, K> { x: &x[at..], pitch: inner, acc, out }))
+    })
 }
 
-/// A block of columns. Made in `columns` only, which vouches for the pointers.
-struct Columns<T, K> {
-    src: *const T,
-    dst: *mut T,
-    n: usize,
-    inner: usize,
-    cols: usize,
-    kernel: std::marker::PhantomData<K>,
+/// A block of columns.
+struct Block<'a, 'o, T: Scalar, K: Accumulate<T>> {
+    /// From the first element of the columns on.
+    x: &'a [T],
+    pitch: usize,
+    acc: Fresh<'a, K::Acc>,
+    out: Columns<'o, T>,
 }
 
-impl<T: Scalar, K: Accumulate<T>> Loop for Columns<T, K> {
-    type Output = ();
+impl<'o, T: Scalar, K: Accumulate<T>> Loop for Block<'_, 'o, T, K> {
+    type Output = FullColumns<'o, T>;
     #[inline(always)]
-    fn run(self) {
-        let mut acc = [const { MaybeUninit::<K::Acc>::uninit() }; BLOCK];
-        let acc = &mut acc[..self.cols];
-        for i in 0..self.n {
-            // SAFETY: row i < n of the block, in both matrices; these are different memory.
-            let (x, out) = unsafe {
-                (
-                    std::slice::from_raw_parts(self.src.add(i * self.inner), self.cols),
-                    std::slice::from_raw_parts_mut(
-                        self.dst.add(i * self.inner).cast::<MaybeUninit<T>>(),
-                        self.cols,
-                    ),
-                )
-            };
-            for ((acc, &x), out) in acc.iter_mut().zip(x).zip(out) {
-                let x = K::lift(x);
-                // SAFETY: written in row 0.
-                let sum = if i == 0 { x } else { K::combine(unsafe { acc.assume_init() }, x) };
-                acc.write(sum);
-                out.write(K::lower(sum));
-            }
+    fn run(self) -> FullColumns<'o, T> {
+        let Self { x, pitch, acc, mut out } = self;
+        let (n, width) = (out.rows(), out.width());
+        let mut acc = acc.map(&x[..width], K::lift);
+        let first = out.next().map(&acc, K::lower);
+        out.done(first);
+        for i in 1..n {
+            let x = &x[i * pitch..][..width];
+            let row = out.next().extend(acc.iter_mut().zip(x).map(|(acc, &x)| {
+                *acc = K::combine(*acc, K::lift(x));
+                K::lower(*acc)
+            }));
+            out.done(row);
         }
+        out.finish()
     }
 }
 

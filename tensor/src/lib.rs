@@ -4,7 +4,7 @@
 //! storage · pool     shared, aligned, copy-on-write memory
 //! layout             shape, signed strides, offset; views as arithmetic
 //! tensor · any       Tensor<T> (typed) and AnyTensor (dtype-tagged)
-//! output             memory for results, written in safe parts
+//! output · view      results written and strided tensors read without pointers
 //! movement           zero-copy view operations on both
 //! loops              the only element loops
 //! map · copy         broadcast, allocate or reuse, run the loop
@@ -29,8 +29,6 @@ pub mod map;
 pub mod matmul;
 mod movement;
 pub mod nn;
-// Loops come to it one by one.
-#[allow(dead_code)]
 pub(crate) mod output;
 pub mod pool;
 pub mod random;
@@ -41,6 +39,7 @@ pub mod storage;
 pub mod tensor;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub(crate) mod view;
 
 pub use any::{AnyTensor, Number};
 pub use dtype::{DType, Element};

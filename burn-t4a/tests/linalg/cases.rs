@@ -219,6 +219,7 @@ pub(crate) fn cases<B: LinalgOps>() -> Vec<Case<B>> {
         let (Lu { l, u, .. }, _) = lu_full(one(x)).unwrap();
         weigh(l, 1) + weigh(u.clone() * u, 2)
     });
+    add("lu_factor", &[square], General, |x| weigh(lu_factor(one(x)).unwrap().packed, 1));
     add("lu_solve", &[square, [B2, 4, 2]], Regular, |x| {
         let (a, b) = two(x);
         let factors = lu_factor(a).unwrap();
@@ -239,6 +240,14 @@ pub(crate) fn cases<B: LinalgOps>() -> Vec<Case<B>> {
     add("eig", &[square], General, |x| {
         let Eig { values, vectors } = eig(one(x)).unwrap();
         eig_loss(values, vectors)
+    });
+    add("eigvals", &[square], General, |x| {
+        let sizes = eigvals(one(x)).unwrap().abs_squared();
+        (sizes.clone() * sizes).sum()
+    });
+    add("complex eigvals", &[square, square], General, |x| {
+        let sizes = eigvals(complex(x)).unwrap().abs_squared();
+        (sizes.clone() * sizes).sum()
     });
     add("polar right", &[tall], General, |x| polar_loss(one(x), Side::Right));
     add("polar left", &[wide], General, |x| polar_loss(one(x), Side::Left));

@@ -34,6 +34,8 @@ fn elements_that_are_not_finite(bad: Tensor<BurnT4a, 3>) {
         ("eigh", eigh(bad.clone()).err()),
         ("eigvalsh", eigvalsh(bad.clone()).err()),
         ("eig", eig(bad.clone()).err()),
+        ("eigvals", eigvals(bad.clone()).err()),
+        ("svd_function", svd_function(bad.clone(), Elementary::Exp).err()),
         ("polar", polar(bad.clone(), Side::Right).err()),
         ("expm", expm(bad.clone()).err()),
         ("sqrtm", sqrtm(bad.clone()).err()),
@@ -145,9 +147,11 @@ where
     let x = batch::<B>(bad).require_grad();
     let (y, info) = f(x.clone());
     let codes: Vec<i64> = info.into_data().iter::<i64>().collect();
-    let gradients =
-        (y.clone() * y.clone()).slice([0..1]).sum() + (y.clone() * y.clone()).slice([2..3]).sum();
-    let gradients = gradients.backward();
+    // Sliced first: the square of a result that is infinite has a cotangent of NaN.
+    let [one, other] = [0..1, 2..3].map(|range| y.clone().slice([range]).powi_scalar(2).sum());
+    let run = std::panic::AssertUnwindSafe(|| (one + other).backward());
+    let gradients = std::panic::catch_unwind(run);
+    let gradients = gradients.unwrap_or_else(|_| panic!("{name} of {bad:?} has no gradient"));
     let (y, bar) = (values(y), values(x.grad(&gradients).unwrap()));
     assert_eq!(bar[4..8], [0.0; 4], "{name} of {bad:?}");
     for at in [0, 2] {
@@ -196,6 +200,10 @@ pub(crate) fn all<B: LinalgOps>() -> Vec<Row<B>> {
             let (out, info) = eig_ex(x).unwrap();
             (out.values.abs_squared().unsqueeze_dim::<3>(1).expand([-1, 2, 2]), info)
         }),
+        row::<B>("eigvals", NAN, -2, |x| {
+            let (values, info) = eigvals_ex(x).unwrap();
+            (values.abs_squared().unsqueeze_dim::<3>(1).expand([-1, 2, 2]), info)
+        }),
         row::<B>("inv", SINGULAR, 2, |x| inv_ex(x).unwrap()),
         row::<B>("solve", SINGULAR, 2, |x| solve_ex(x.clone(), x * 2.0 + 1.0).unwrap()),
         row::<B>("solve_right", SINGULAR, 2, |x| solve_right_ex(x.clone(), x * 2.0 + 1.0).unwrap()),
@@ -238,9 +246,16 @@ pub(crate) fn all<B: LinalgOps>() -> Vec<Row<B>> {
             let (out, info) = lu_ex(x).unwrap();
             (out.l + out.u, info)
         }),
+        row::<B>("lu_factor", NAN, -2, |x| {
+            let (factors, info) = lu_factor_ex(x).unwrap();
+            (factors.packed, info)
+        }),
         row::<B>("lu_full", NAN, -2, |x| {
             let ((out, _), info) = lu_full_ex(x).unwrap();
             (out.l + out.u, info)
+        }),
+        row::<B>("lu_solve", SINGULAR, 2, |x| {
+            lu_solve_ex(&lu_factor(x.clone()).unwrap(), x, TriangleOp::None).unwrap()
         }),
         row::<B>("polar", NAN, -2, |x| {
             let (out, info) = polar_ex(x, Side::Right).unwrap();
@@ -264,6 +279,53 @@ pub(crate) fn all<B: LinalgOps>() -> Vec<Row<B>> {
             lstsq_min_norm_ex(x.clone(), x + 1.0, None).unwrap()
         }),
     ]
+}
+
+/// The functions of one tensor: the results of a bad one are NaN, its gradient is zero.
+pub(crate) fn left_dims<B: burn_backend::AutodiffBackend + LinalgOps>() -> Vec<&'static str> {
+    type Of<B> = fn(Tensor<B, 3>) -> (Tensor<B, 1>, Tensor<B, 1, burn_tensor::Int>);
+    let rows: [(&'static str, Of<B>); 4] = [
+        ("svd_left_dims", |x| {
+            let keep = Truncation::new().max_dim(1);
+            let ((u, s, _), info) =
+                svd_left_dims_ex::<_, Tensor<B, 3>, Tensor<B, 2>>(x, &[0, 1], Some(&keep)).unwrap();
+            (s + u.abs().sum(), info)
+        }),
+        ("qr_left_dims", |x| {
+            let ((q, r), info) = qr_left_dims_ex::<_, Tensor<B, 2>, Tensor<B, 3>>(x, &[1]).unwrap();
+            (q.sum() + r.sum(), info)
+        }),
+        ("eigh_left_dims", |x| {
+            let x = x.reshape([1, 2, 2]);
+            let ((e, _), info) = eigh_left_dims_ex::<_, Tensor<B, 3>>(x, &[0, 1]).unwrap();
+            (e, info)
+        }),
+        ("polar_left_dims", |x| {
+            let ((u, p), info) =
+                polar_left_dims_ex::<_, Tensor<B, 2>>(x, &[0, 1], Side::Right).unwrap();
+            (u.sum() + p.sum(), info)
+        }),
+    ];
+    let names = rows.map(|(name, f)| {
+        for (entries, code) in [([1.0, f64::NAN, 0.5, 2.0], -2), ([1.0, 0.3, 0.5, 2.0], 0)] {
+            let x = tensor::<B, 3>(entries.to_vec(), [2, 1, 2]).require_grad();
+            let (y, info) = f(x.clone());
+            assert_eq!(info.into_data().iter::<i64>().collect::<Vec<_>>(), [code], "{name}");
+            let gradients = y.clone().sum().backward();
+            let bar = values(x.grad(&gradients).unwrap());
+            let failed = values(y).iter().all(|y| y.is_nan());
+            assert_eq!(failed, code != 0, "{name}");
+            assert_eq!(bar == [0.0; 4], code != 0, "{name}: {bar:?}");
+        }
+        name
+    });
+    names.to_vec()
+}
+
+#[test]
+fn a_bad_tensor_has_a_status() {
+    assert_eq!(left_dims::<AD>().len(), 4);
+    assert_eq!(left_dims::<Autodiff<Flex>>().len(), 4);
 }
 
 fn one_bad_matrix<B: burn_backend::AutodiffBackend + LinalgOps>() {

@@ -8,6 +8,7 @@ use burn_tensor::Tensor;
 use crate::cases::{Kind, data, numbers, tensor, values};
 
 type AD = Autodiff<BurnT4a>;
+type T2 = Tensor<AD, 2>;
 type T3 = Tensor<AD, 3>;
 
 /// Results as one vector.
@@ -84,6 +85,21 @@ pub(crate) fn rules() -> Vec<Row> {
     add("lu_full", &[TALL], General, along!(
         |x, v| lu_full_jvp(x, v).map(|(out, moved, _)| ((out.l, out.u), moved)),
         (l, u) => both(l, u)));
+    add("lu_factor", &[SQUARE], Regular, along!(
+        |x, v| lu_factor_jvp(x, v).map(|(factors, moved)| (factors.packed, moved)), y => flat(y)));
+    add("lu_solve", &[SQUARE, [2, 4, 2]], Regular, of_two(|a, b, da, db| {
+        let (factors, moved) = lu_factor_jvp(a, da)?;
+        lu_solve_jvp(&factors, b, moved, db, TriangleOp::Transpose)
+    }));
+    add("svd_left_dims", &[TALL], General, along!(
+        |x, v| svd_left_dims_jvp::<T3, T3, T2>(x, v, &[2, 0], Some(&Truncation::new().max_dim(3))),
+        (u, s, vh) => both(s, both(u, vh))));
+    add("qr_left_dims", &[TALL], General, along!(
+        |x, v| qr_left_dims_jvp::<T3, T3, T2>(x, v, &[2, 1]), (q, r) => both(q, r)));
+    add("eigh_left_dims", &[[2, 2, 4]], General, along!(
+        |x, v| eigh_left_dims_jvp::<T3, T3>(x, v, &[1, 0]), (e, v) => both(e, v)));
+    add("polar_left_dims", &[[2, 2, 3]], General, along!(
+        |x, v| polar_left_dims_jvp::<T3, T2>(x, v, &[0, 1], Side::Right), (u, p) => both(u, p)));
     add("eigh", &[SQUARE], Positive,
         along!(|x, v| eigh_jvp(x, v), out => both(out.values, out.vectors)));
     add("eigvalsh", &[SQUARE], Positive, along!(|x, v| eigvalsh_jvp(x, v), e => flat(e)));
@@ -104,6 +120,8 @@ pub(crate) fn rules() -> Vec<Row> {
         along!(|x, v| slogdet_jvp(x, v), (sign, log) => both(sign, log)));
     add("eig", &[SQUARE], General,
         along!(|x, v| eig_jvp(x, v), out => both(out.values.re(), out.values.im())));
+    add("eigvals", &[SQUARE], General,
+        along!(|x, v| eigvals_jvp(x, v), out => both(out.re(), out.im())));
     add("solve", &[SQUARE, [2, 4, 2]], Regular, of_two(solve_jvp));
     add("solve_triangular", &[SQUARE, [2, 4, 2]], Regular,
         of_two(|a, b, da, db| solve_triangular_jvp(a, b, da, db, Triangle::LOWER)));

@@ -158,6 +158,20 @@ fn inverse<C: Matrices>(op: &'static str, vectors: &C) -> Result<C> {
     }
 }
 
+/// Rejects directions that split tied eigenvalues: the rule below has no derivative along these.
+pub(crate) fn unsplit<C: Matrices>(values: &C, vectors: &C, x: &C) -> Result<()> {
+    let (_, ties) = gaps(values, &Degeneracy::DEFAULT);
+    let block = inverse("eig", vectors)?.matmul(&x.matmul(vectors)).mul_real(&ties);
+    let mean = block.diagonal().matmul(&C::from_re(&ties)).mul_real(&ties.sum_rows().recip());
+    // Without a tie this is zero but for rounding.
+    let defects = block.sub(&mean.diagonal_matrix()).norms()?;
+    let allowed = if x.epsilon() < 1e-10 { 1e-6 } else { 1e-3 };
+    match defects.iter().zip(block.norms()?).position(|(defect, size)| *defect > allowed * size) {
+        Some(batch) => Err(LinalgError::SecondOrderAtTie { op: "eig", batch }),
+        None => Ok(()),
+    }
+}
+
 /// `Ā` from the cotangents of eigenvalues (a row) and eigenvectors; `None` is zero. The caller
 /// takes the real part if `A` is real.
 ///

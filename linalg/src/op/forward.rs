@@ -104,7 +104,7 @@ impl Op {
                 let padded = a.stack(&a.constant(1, a.cols(), 0.0));
                 out.parts.into_iter().chain([Part::Full(padded)]).collect()
             }
-            Op::Unsplit(_) => vec![full(a)],
+            Op::Unsplit => vec![full(a)],
             Op::SpectrumGradient(of) | Op::SpectrumTangent(of) => {
                 let padded = Batched::new(a);
                 let a = padded.slice(0..padded.rows().saturating_sub(1), 0..padded.cols());
@@ -126,6 +126,13 @@ impl Op {
                 let values = Part::Complex(Batched::rows_of(&out.values));
                 vec![values, Part::Complex(Batched::new(&out.vectors))]
             }
+            Op::EigVals if tracked => {
+                let out = Op::Eig(Default::default()).forward(inputs, true)?;
+                let values = vec![out.parts[0].clone()];
+                outcome.saved = Some((Op::Eig(Default::default()), out.parts));
+                values
+            }
+            Op::EigVals => vec![Part::Complex(Batched::rows_of(&eig::eigvals(a)?))],
             Op::Polar(side) => {
                 let out = polar::polar(a, *side)?;
                 vec![full(&out.u), full(&out.p)]
@@ -224,7 +231,7 @@ impl Op {
             }
             Op::Cholesky => cholesky::cholesky_ex(a)?.1,
             Op::Eigh(_) | Op::EigvalsH => eigh::eigvalsh_ex(a)?.1,
-            Op::Unsplit(_) => Tensor::zeros(&a.shape()[..a.rank().saturating_sub(2)])?,
+            Op::Unsplit => Tensor::zeros(&a.shape()[..a.rank().saturating_sub(2)])?,
             Op::Spectrum(of) => of.values().info(&inputs[..1])?,
             Op::SpectrumGradient(of) | Op::SpectrumTangent(of) => {
                 let padded = Batched::new(a);
@@ -232,6 +239,7 @@ impl Op {
                 of.values().info(&[&a.into_tensor()?])?
             }
             Op::Eig(_) => eig::eig_ex(a)?.1,
+            Op::EigVals => eig::eigvals_ex(a)?.1,
             Op::Expm => expm::expm_ex(a)?.1,
             Op::Sqrtm => sqrtm::sqrtm_ex(a)?.1,
             Op::Logm => logm::logm_ex(a)?.1,

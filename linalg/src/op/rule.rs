@@ -7,7 +7,7 @@ use crate::degeneracy::rounding;
 use crate::error::{LinalgError, Result};
 use crate::idle::{Idle, sparing};
 use crate::permutation::Permutation;
-use crate::spectrum::{Factors, Owned, Spectrum};
+use crate::spectrum::{Factors, Spectrum};
 use crate::vocabulary::{Matrices, RealMatrices};
 use crate::{cholesky, det, eig, eigh, expm, hermitian, inverse, lstsq, lu, lyapunov, pinv, polar};
 use crate::{logm, qr, solve, sqrtm, svd, triangular};
@@ -26,17 +26,21 @@ impl<M: Matrices> Outcome<M> {
         (parts[0].full(), parts[1].real(), parts[2].full())
     }
 
-    /// The decomposition that is the result, or behind it.
-    fn decomposition(&self, op: &Op) -> &[Part<M>] {
-        match op {
-            Op::Svd(..) | Op::Eigh(_) => &self.parts,
-            _ => self.saved(),
+    /// Rejects directions that split ties of the decomposition behind.
+    fn unsplit(&self, x: &M) -> Result<()> {
+        let saved = self.saved();
+        match &self.saved {
+            Some((Op::Svd(..), _)) => factors(Spectrum::Singular, saved).unsplit("svd", x),
+            Some((Op::Eig(_), _)) => {
+                eig::unsplit(saved[0].complex(), saved[1].complex(), &x.to_complex())
+            }
+            _ => factors(Spectrum::Hermitian, saved).unsplit("eigh", x),
         }
     }
 
     /// `f` of the factors behind values.
-    fn spectrum<R>(&self, of: Spectrum, f: impl FnOnce(Factors<'_, M>) -> Result<R>) -> Result<R> {
-        f(owned(of, self.saved()).factors())
+    fn spectrum<R>(&self, of: Spectrum, f: impl FnOnce(Factors<M>) -> Result<R>) -> Result<R> {
+        f(factors(of, self.saved()))
     }
 
     /// Packed factors and their permutation.
@@ -76,15 +80,15 @@ fn zeros<M: Matrices>(inputs: &[M]) -> Vec<M> {
 }
 
 /// The factors in the results of a decomposition.
-fn owned<M: Matrices>(of: Spectrum, parts: &[Part<M>]) -> Owned<M> {
+fn factors<M: Matrices>(of: Spectrum, parts: &[Part<M>]) -> Factors<M> {
     match of {
-        Spectrum::Singular => Owned::singular(parts[0].full(), parts[1].real(), parts[2].full()),
-        Spectrum::Hermitian => Owned::hermitian(parts[0].real(), parts[1].full()),
+        Spectrum::Singular => Factors::singular(parts[0].full(), parts[1].real(), parts[2].full()),
+        Spectrum::Hermitian => Factors::hermitian(parts[0].real(), parts[1].full()),
     }
 }
 
 /// The gradient of a function of values with these slopes.
-fn sum<M: Matrices>(a: &M, factors: Factors<'_, M>, c: Option<&M::Real>) -> Result<M> {
+fn sum<M: Matrices>(a: &M, factors: Factors<M>, c: Option<&M::Real>) -> Result<M> {
     match c {
         Some(c) => a.spectral_sum(&factors, c),
         None => Ok(a.constant(factors.u.rows(), factors.v.rows(), 0.0)),
@@ -197,8 +201,12 @@ impl Op {
             return Ok(zeros(inputs));
         }
         let parts = &out.parts;
-        if let Some(of) = self.decomposition() {
-            a.unsplit(self.name(), || owned(of, out.decomposition(self)))?;
+        match self {
+            Op::Svd(..) => a.unsplit("svd", || factors(Spectrum::Singular, parts))?,
+            Op::SvdFunction(_) => a.unsplit("svd", || factors(Spectrum::Singular, out.saved()))?,
+            Op::Eigh(_) => a.unsplit("eigh", || factors(Spectrum::Hermitian, parts))?,
+            Op::Hermitian(_) => a.unsplit("eigh", || factors(Spectrum::Hermitian, out.saved()))?,
+            _ => {}
         }
         Ok(vec![match self {
             Op::Svd(_, degeneracy) => {
@@ -239,13 +247,10 @@ impl Op {
                 (h, Some(message)) => f.joined(h.unwrap_or(&f.s.scale(0.0)), message),
                 (h, None) => sum(a, f, h),
             })?,
-            Op::Unsplit(of) => {
+            Op::Unsplit => {
                 let Some(x) = full(bars, 0) else { return Ok(zeros(inputs)) };
-                let idle = inputs[1].re().within(&inputs[1].re().scale(0.0));
-                let read = x.mul_real(&idle.constant(1, 1, 1.0).sub(&idle));
-                let name = out.saved.as_ref().map_or(self.name(), |(op, _)| op.name());
-                out.spectrum(*of, |f| f.unsplit(name, &read))?;
-                return Ok(vec![x.clone(), inputs[1].scale(0.0)]);
+                out.unsplit(x)?;
+                x.clone()
             }
             Op::SpectrumGradient(of) => {
                 let Some(x) = full(bars, 0) else { return Ok(zeros(inputs)) };
@@ -254,7 +259,7 @@ impl Op {
             }
             Op::SpectrumTangent(of) => {
                 let Some(c) = real(bars, 0) else { return Ok(zeros(inputs)) };
-                let rule = |f: Factors<'_, M>| Ok((f.message(c, &inputs[1])?.0, f.sum(c)));
+                let rule = |f: Factors<M>| Ok((f.message(c, &inputs[1])?.0, f.sum(c)));
                 let (bar, da_bar) = out.spectrum(*of, rule)?;
                 return Ok(vec![bar, da_bar]);
             }
@@ -263,6 +268,11 @@ impl Op {
                 let values_bar = bar(bars, 0).map(Part::complex);
                 let vectors_bar = bar(bars, 1).map(Part::complex);
                 M::from_complex(&eig::vjp(values, vectors, values_bar, vectors_bar, degeneracy)?)
+            }
+            Op::EigVals => {
+                let (values, vectors) = (out.saved()[0].complex(), out.saved()[1].complex());
+                let bar = bar(bars, 0).map(Part::complex);
+                M::from_complex(&eig::vjp(values, vectors, bar, None, &Default::default())?)
             }
             Op::Polar(side) => {
                 let (u, p) = (parts[0].full(), parts[1].full());
@@ -392,8 +402,8 @@ impl Op {
                 let da = da.slice(0..da.rows() - 1, 0..da.cols());
                 vec![Part::Full(out.spectrum(*of, |f| f.moved(&c, &dc, &da))?)]
             }
-            Op::Unsplit(of) => {
-                out.spectrum(*of, |f| f.unsplit(self.name(), da))?;
+            Op::Unsplit => {
+                out.unsplit(da)?;
                 vec![Part::Full(da.clone())]
             }
             Op::SpectrumTangent(_) => {
@@ -404,6 +414,11 @@ impl Op {
                 let (values, vectors) = (parts[0].complex(), parts[1].complex());
                 let (dl, dv) = eig::jvp(values, vectors, &da.to_complex(), degeneracy)?;
                 vec![Part::Complex(dl), Part::Complex(dv)]
+            }
+            Op::EigVals => {
+                let (values, vectors) = (out.saved()[0].complex(), out.saved()[1].complex());
+                let policy = Default::default();
+                vec![Part::Complex(eig::jvp(values, vectors, &da.to_complex(), &policy)?.0)]
             }
             Op::Polar(side) => {
                 let (du, dp) = polar::jvp_on(*side, parts[0].full(), parts[1].full(), da)?;

@@ -31,6 +31,7 @@ fn cases<T: LinalgScalar>() -> Vec<(Op, Vec<Tensor<T>>)> {
         (Op::Eigh(policy), vec![positive()]),
         (Op::EigvalsH, vec![positive()]),
         (Op::Eig(policy), vec![random::<T>(8, &[2, 4, 4])]),
+        (Op::EigVals, vec![random::<T>(8, &[2, 4, 4])]),
         (Op::Polar(Side::Right), vec![tall()]),
         (Op::Polar(Side::Left), vec![wide()]),
         (Op::Polar(Side::Right), vec![wide()]),
@@ -146,6 +147,10 @@ fn cotangents<M: Matrices>(op: Op, parts: &[Part<M>]) -> Vec<Option<Part<M>>> {
             let sizes = v.conj().mul(&c.matmul(v)).sum_rows().re();
             let l_bar = l.mul_real(&sizes);
             vec![Some(Part::Complex(l_bar)), Some(Part::Complex(v_bar))]
+        }
+        Op::EigVals => {
+            // `Σ λ²/2`: the order and conjugate pairs do not matter.
+            vec![Some(Part::Complex(parts[0].complex().conj()))]
         }
         _ => {
             let own = |(i, part): (usize, &Part<M>)| {

@@ -218,3 +218,28 @@ fn empty_matrices_and_batches_are_fine() {
         }
     }
 }
+
+/// Zero columns, and zero matrices: `Q` is an isometry all the same.
+fn zeros<T: LinalgScalar>() {
+    for (m, n) in [(1, 1), (2, 2), (5, 3), (3, 5), (40, 30)] {
+        for rank in 0..3.min(m).min(n) {
+            let data: Vec<T> = (0..m * n)
+                .map(|at| if at / n == at % n && at % n < rank { T::ONE } else { T::ZERO })
+                .collect();
+            let a = Tensor::from_vec(data, &[m, n]).unwrap();
+            for columns in [Columns::Thin, Columns::Complete] {
+                let (out, cols) = qr_pivoted(&a, columns).unwrap();
+                assert_isometry(&out.q);
+                let permuted = Batched::new(&a).permute_cols(&cols).into_tensor().unwrap();
+                assert_close(&mm(&out.q, &out.r), &permuted, tight::<T>(2));
+                let out = qr(&a, columns).unwrap();
+                assert_isometry(&out.q);
+                assert_close(&mm(&out.q, &out.r), &a, tight::<T>(2));
+            }
+        }
+    }
+}
+
+for_all_dtypes! {
+    matrices_of_zeros_have_factors => zeros;
+}

@@ -247,32 +247,19 @@ fn tolerance<R: Matrices>(x: &R) -> f64 {
 }
 
 /// Thin factors `A = U diag(S) Vᴴ`, or `A = V diag(S) Vᴴ`.
-#[derive(Debug)]
-pub struct Factors<'a, M: Matrices> {
+#[derive(Clone, Debug)]
+pub struct Factors<M: Matrices> {
     /// `m × k`.
-    pub u: &'a M,
+    pub u: M,
     /// Singular values in nonincreasing order, or eigenvalues in nondecreasing order: a row.
-    pub s: &'a M::Real,
+    pub s: M::Real,
     /// `n × k`; `u` again for eigenvalues.
-    pub v: &'a M,
+    pub v: M,
     /// Which of the two.
     pub of: Spectrum,
 }
 
-/// As [`Factors`], held.
-#[derive(Debug)]
-pub struct Owned<M: Matrices> {
-    /// As there.
-    pub u: M,
-    /// As there.
-    pub s: M::Real,
-    /// As there.
-    pub v: M,
-    /// As there.
-    pub of: Spectrum,
-}
-
-impl<M: Matrices> Owned<M> {
+impl<M: Matrices> Factors<M> {
     /// The leading `k` of thin or full singular vectors.
     pub fn singular(u: &M, s: &M::Real, vh: &M) -> Self {
         let k = s.cols();
@@ -285,21 +272,14 @@ impl<M: Matrices> Owned<M> {
         Self { u: v.clone(), s: s.clone(), v: v.clone(), of: Spectrum::Hermitian }
     }
 
-    /// To read.
-    pub fn factors(&self) -> Factors<'_, M> {
-        Factors { u: &self.u, s: &self.s, v: &self.v, of: self.of }
-    }
-}
-
-impl<M: Matrices> Factors<'_, M> {
     /// Runs `f` on `A`, or on `Aᴴ` if that is tall, with `x` and the result turned accordingly.
     fn upright<R>(&self, x: &M, f: impl FnOnce(&Frame<M>, &M) -> Result<(M, R)>) -> Result<(M, R)> {
         match self.u.rows() < self.v.rows() {
             true => {
-                let frame = Frame::new(self.v, self.s, self.u, self.of)?;
+                let frame = Frame::new(&self.v, &self.s, &self.u, self.of)?;
                 f(&frame, &x.adjoint()).map(|(out, rest)| (out.adjoint(), rest))
             }
-            false => f(&Frame::new(self.u, self.s, self.v, self.of)?, x),
+            false => f(&Frame::new(&self.u, &self.s, &self.v, self.of)?, x),
         }
     }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::{Matrices, RealMatrices, Region};
 use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
-use crate::spectrum::{Factors, Owned};
+use crate::spectrum::Factors;
 use crate::triangular::Triangle;
 
 /// A value and its tangent; `None` is a zero tangent.
@@ -56,6 +56,12 @@ fn sum<M: Matrices>(value: &M, a: Option<M>, b: Option<M>) -> Option<M> {
         (Some(t), None) | (None, Some(t)) => Some(whole(t)),
         (None, None) => None,
     }
+}
+
+/// Factors without their tangents.
+fn below<M: Matrices>(factors: &Factors<Dual<M>>) -> Factors<M> {
+    let (u, s, v) = (&factors.u.value, &factors.s.value, &factors.v.value);
+    Factors { u: u.clone(), s: s.clone(), v: v.clone(), of: factors.of }
 }
 
 impl<M: Matrices> Matrices for Dual<M> {
@@ -178,9 +184,8 @@ impl<M: Matrices> Matrices for Dual<M> {
     fn svdvals(&self) -> Self::Real {
         Dual::constant_of(self.value.svdvals())
     }
-    fn spectral_sum(&self, factors: &Factors<'_, Self>, c: &Self::Real) -> Result<Self> {
-        let (u, s, v) = (&factors.u.value, &factors.s.value, &factors.v.value);
-        let factors = Factors { u, s, v, of: factors.of };
+    fn spectral_sum(&self, factors: &Factors<Self>, c: &Self::Real) -> Result<Self> {
+        let factors = below(factors);
         let value = self.value.spectral_sum(&factors, &c.value)?;
         if self.tangent.is_none() && c.tangent.is_none() {
             return Ok(Self::constant_of(value));
@@ -202,10 +207,9 @@ impl<M: Matrices> Matrices for Dual<M> {
     fn error(&self) -> Option<LinalgError> {
         self.value.error().or_else(|| self.tangent.as_ref()?.error())
     }
-    fn unsplit(&self, op: &'static str, factors: impl FnOnce() -> Owned<Self>) -> Result<()> {
+    fn unsplit(&self, op: &'static str, factors: impl FnOnce() -> Factors<Self>) -> Result<()> {
         let Some(da) = &self.tangent else { return Ok(()) };
-        let Owned { u, s, v, of } = factors();
-        Factors { u: &u.value, s: &s.value, v: &v.value, of }.unsplit(op, da)
+        below(&factors()).unsplit(op, da)
     }
     fn activity(&self) -> Self::Real {
         let value = self.value.activity();

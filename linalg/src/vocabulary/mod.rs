@@ -22,7 +22,7 @@ pub use engine::Batched;
 
 use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
-use crate::spectrum::{Factors, Owned};
+use crate::spectrum::Factors;
 use crate::triangular::Triangle;
 
 /// Part of a matrix that [`Matrices::mask`] keeps.
@@ -134,7 +134,7 @@ pub trait Matrices: Clone + std::fmt::Debug {
     ///
     /// # Errors
     /// `SecondOrderAtTie`.
-    fn spectral_sum(&self, factors: &Factors<'_, Self>, c: &Self::Real) -> Result<Self> {
+    fn spectral_sum(&self, factors: &Factors<Self>, c: &Self::Real) -> Result<Self> {
         Ok(factors.sum(c))
     }
 
@@ -143,7 +143,7 @@ pub trait Matrices: Clone + std::fmt::Debug {
     ///
     /// # Errors
     /// `SecondOrderAtTie`.
-    fn unsplit(&self, _op: &'static str, _factors: impl FnOnce() -> Owned<Self>) -> Result<()> {
+    fn unsplit(&self, _op: &'static str, _factors: impl FnOnce() -> Factors<Self>) -> Result<()> {
         Ok(())
     }
 

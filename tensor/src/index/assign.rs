@@ -1,7 +1,5 @@
 //! Regions of strided memory: `slice_assign`, `cat`, `repeat`.
 
-use std::mem::MaybeUninit;
-
 use t4a_algebra::Scalar;
 
 use super::put::writable;
@@ -10,7 +8,8 @@ use super::{ROUTE, sized};
 use crate::error::{Result, TensorError, check_axis};
 use crate::layout::{Dims, Layout, numel_of};
 use crate::loops::parallel::{self, SendPtr};
-use crate::output::Output;
+use crate::output::{Fresh, Full, Output};
+use crate::storage::collect;
 use crate::tensor::Tensor;
 
 /// Bytes from which on a row is worth a call of its own.
@@ -112,14 +111,11 @@ pub fn cat<T: Scalar>(tensors: &[Tensor<T>], axis: usize) -> Result<Tensor<T>> {
         shape[axis] = shape[axis].checked_add(x.shape()[axis]).ok_or_else(overflow)?;
     }
     let mut out = Output::<T>::new(op, &shape)?;
-    if let Some(parts) = tensors.iter().map(Tensor::as_slice).collect::<Option<Vec<_>>>() {
-        let outer = shape[..axis].iter().product::<usize>();
-        let long = |part: &&[T]| size_of_val(*part) >= outer.saturating_mul(RUN_BYTES);
-        if outer > 0 && parts.iter().all(long) {
-            join_rows(&parts, outer, out.as_mut_slice());
-            // SAFETY: every part was written.
-            return Ok(unsafe { out.assume_init() }.with_route(ROUTE));
-        }
+    let outer = shape[..axis].iter().product::<usize>();
+    let long = |part: &&[T]| size_of_val(*part) >= outer.saturating_mul(RUN_BYTES);
+    let parts = collect(tensors.len(), tensors.iter().filter_map(Tensor::as_slice).filter(long))?;
+    if outer > 0 && parts.len() == tensors.len() {
+        return Ok(out.write(|out| join_rows(&parts, outer, out)).with_route(ROUTE));
     }
     let mut target = out.as_mut_ptr();
     for x in tensors {
@@ -134,23 +130,21 @@ pub fn cat<T: Scalar>(tensors: &[Tensor<T>], axis: usize) -> Result<Tensor<T>> {
 
 /// Cuts every part into `rows` equal rows and writes the first rows of all parts, then the second
 /// ones, and so on: the result is written from front to back (bench `backend`, row `cat`).
-fn join_rows<T: Scalar>(parts: &[&[T]], rows: usize, out: &mut [MaybeUninit<T>]) {
+fn join_rows<'o, T: Scalar>(parts: &[&[T]], rows: usize, out: Fresh<'o, T>) -> Full<'o, T> {
     let pitch = out.len() / rows;
     let per_chunk = ((1 << 15) / pitch.max(1)).max(1);
-    let numel = out.len();
-    let target = SendPtr(out.as_mut_ptr());
-    parallel::for_each(rows.div_ceil(per_chunk), parallel::worthwhile(numel, 1), &|chunk| {
-        for row in chunk * per_chunk..((chunk + 1) * per_chunk).min(rows) {
-            let mut to = target.get().wrapping_add(row * pitch);
+    let parallel = parallel::worthwhile(out.len(), 1);
+    out.par_chunks(per_chunk * pitch, parallel, |chunk, out| {
+        let count = out.len() / pitch;
+        let mut out = out.cursor();
+        for row in chunk * per_chunk..chunk * per_chunk + count {
             for part in parts {
                 let len = part.len() / rows;
-                let from = part[row * len..(row + 1) * len].as_ptr();
-                // SAFETY: rows of the parts make up a row of the result; chunks are disjoint.
-                unsafe { std::ptr::copy_nonoverlapping(from.cast(), to, len) };
-                to = to.wrapping_add(len);
+                out.copy_from(&part[row * len..(row + 1) * len]);
             }
         }
-    });
+        out.finish()
+    })
 }
 
 /// `out[…, t·n + i, …] = x[…, i, …]` for `t < times`, with an axis of size `n`.

@@ -106,10 +106,7 @@ impl Tuples {
     fn fuse(&self, op: &'static str, x: &[usize], index: Indices<'_>) -> Result<Tensor<u64>> {
         let last = index.shape().len() - 1;
         let prefix = &index.shape()[..last];
-        let mut out = Output::<u64>::new(op, prefix)?;
-        out.as_mut_slice().fill(MaybeUninit::new(0));
-        // SAFETY: every element was written.
-        let mut out = unsafe { out.assume_init() };
+        let mut out = Output::<u64>::new(op, prefix)?.write(|out| out.fill(0));
         let to = out.as_mut_slice()?;
         let order = contiguous_strides(prefix);
         let tiles = Tiles::new(prefix, [&order, &index.strides()[..last]]).tile_of(BLOCK);
@@ -120,9 +117,7 @@ impl Tuples {
             tiles.for_each_in_order(|tile| {
                 let mut scratch = [MaybeUninit::uninit(); BLOCK];
                 let (at, area) = (tile.at[1] + shift, [tile.rows, tile.cols]);
-                // SAFETY: tiles lie inside of the index and have at most BLOCK elements.
-                let block = unsafe { index.block(at, steps[1], area, size, &mut scratch) };
-                let Some(block) = block else {
+                let Some(block) = index.block(at, steps[1], area, size, &mut scratch) else {
                     valid = false;
                     return;
                 };

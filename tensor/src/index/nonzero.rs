@@ -7,8 +7,9 @@ use crate::error::{Result, TensorError};
 use crate::kernels::compare::Truth;
 use crate::layout::Dims;
 use crate::loops::kernel::Unary;
-use crate::loops::parallel::{self, SendPtr};
-use crate::output::Output;
+use crate::loops::parallel;
+use crate::output::{Fresh, Full, Output, share};
+use crate::storage::collect;
 use crate::tensor::Tensor;
 
 /// Elements counted and written by one thread at a time.
@@ -59,64 +60,49 @@ pub(crate) fn nonzero_of<I: Int>(x: &Tensor<bool>) -> Result<Tensor<I>> {
     let part = |chunk: usize| &truths[chunk * CHUNK..truths.len().min((chunk + 1) * CHUNK)];
     let parallel = parallel::worthwhile(truths.len(), 1);
 
-    // Where the entries of each chunk start.
-    let mut starts = vec![0usize; chunks + 1];
-    let counts = SendPtr(starts.as_mut_ptr());
-    parallel::for_each(chunks, parallel, &|chunk| {
-        let count = part(chunk).iter().map(|&t| usize::from(t)).sum();
-        // SAFETY: one slot per chunk.
-        unsafe { *counts.get().add(chunk + 1) = count };
+    // Where the rows of each chunk end, and then their entries.
+    let mut bounds = collect(chunks + 1, std::iter::repeat_n(0, chunks + 1))?;
+    parallel::for_each_mut(&mut bounds[1..], parallel, |chunk, count| {
+        *count = part(chunk).iter().map(|&t| usize::from(t)).sum::<usize>();
     });
-    for chunk in 0..chunks {
-        starts[chunk + 1] += starts[chunk];
-    }
-
-    let rank = shape.len();
-    let mut out = Output::<I>::new(op, &[starts[chunks], rank])?;
-    let dst = SendPtr(out.as_mut_ptr());
-    parallel::for_each(chunks, parallel, &|chunk| {
-        // SAFETY: rows of this chunk, as many as it has true elements.
-        let rows = unsafe {
-            let count = starts[chunk + 1] - starts[chunk];
-            let first = dst.get().add(starts[chunk] * rank).cast::<std::mem::MaybeUninit<I>>();
-            std::slice::from_raw_parts_mut(first, count * rank)
-        };
-        if rank > 0 && !rows.is_empty() {
-            write_rows(part(chunk), chunk * CHUNK, shape, rows);
-        }
-    });
-    // SAFETY: every row was written.
-    Ok(unsafe { out.assume_init() }.with_route(ROUTE))
+    (0..chunks).for_each(|chunk| bounds[chunk + 1] += bounds[chunk]);
+    let (rows, rank) = (bounds[chunks], shape.len());
+    bounds.iter_mut().for_each(|bound| *bound *= rank);
+    let out = Output::<I>::new(op, &[rows, rank])?.try_write(|out| {
+        share(out.between(&bounds), 1, parallel, |chunk, rows| match rank {
+            0 => Ok(rows.fill(I::ZERO)),
+            _ => Ok(write_rows(part(chunk), chunk * CHUNK, shape, rows)),
+        })
+    })?;
+    Ok(out.with_route(ROUTE))
 }
 
 /// Writes the index of every true element; the first one lies at row-major position `start`.
-fn write_rows<I: Int>(
+fn write_rows<'o, I: Int>(
     truths: &[bool],
     start: usize,
     shape: &[usize],
-    rows: &mut [std::mem::MaybeUninit<I>],
-) {
+    rows: Fresh<'o, I>,
+) -> Full<'o, I> {
     let last = shape.len() - 1;
-    let mut rest = start / shape[last];
-    let mut col = start % shape[last];
     let mut index: Dims = shape.into();
-    for axis in (0..last).rev() {
+    let mut rest = start;
+    for axis in (0..=last).rev() {
         index[axis] = rest % shape[axis];
         rest /= shape[axis];
     }
-    let mut rows = rows.chunks_exact_mut(shape.len());
+    let mut rows = rows.cursor();
     let mut truths = truths;
     while !truths.is_empty() {
+        let col = index[last];
         let (run, rest) = truths.split_at(truths.len().min(shape[last] - col));
         for (offset, _) in run.iter().enumerate().filter(|(_, t)| **t) {
-            let Some(row) = rows.next() else { return };
-            for (slot, &i) in row.iter_mut().zip(&index[..last]) {
-                slot.write(I::from_i64(i as i64));
-            }
-            row[last].write(I::from_i64((col + offset) as i64));
+            index[last] = col + offset;
+            let row = rows.next(shape.len()).map(&index, |i| I::from_i64(i as i64));
+            rows.done(row);
         }
         truths = rest;
-        col = 0;
+        index[last] = 0;
         for axis in (0..last).rev() {
             index[axis] += 1;
             if index[axis] < shape[axis] {
@@ -125,4 +111,5 @@ fn write_rows<I: Int>(
             index[axis] = 0;
         }
     }
+    rows.finish()
 }

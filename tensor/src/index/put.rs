@@ -155,17 +155,13 @@ pub(crate) fn scatter_at<T: Scalar, K: Binary<T, Out = T>>(
         part.for_each_in_order(|tile| {
             let mut scratch = [MaybeUninit::uninit(); BLOCK];
             let size = [tile.rows, if repeated { 1 } else { tile.cols }];
-            // SAFETY: tiles lie inside of index and values; the indices were checked, and if they
-            // have changed since, they are checked again here. Parts differ in an axis along
-            // which the target, being injective, has different elements.
-            unsafe {
-                let index = index.block(tile.at[2], index_steps, size, limit, &mut scratch);
-                if let Some(index) = index {
-                    let dst = dst.get().wrapping_offset(tile.at[1]);
-                    let src = src.get().cast_const().wrapping_offset(tile.at[3]);
-                    put(kernel, dst, src, index, steps, tile.rows, tile.cols);
-                }
-            }
+            let index = index.block(tile.at[2], index_steps, size, limit, &mut scratch);
+            let Some(index) = index else { return };
+            let dst = dst.get().wrapping_offset(tile.at[1]);
+            let src = src.get().cast_const().wrapping_offset(tile.at[3]);
+            // SAFETY: tiles lie inside of the values, and the indices inside of the axis. Parts
+            // differ in an axis along which the target, being injective, has different elements.
+            unsafe { put(kernel, dst, src, &index, steps, tile.rows, tile.cols) };
         });
     });
     Ok(x.with_route(ROUTE))

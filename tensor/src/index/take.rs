@@ -6,19 +6,18 @@
 //! from the strides: a repeated index copies a run.
 
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::smallvec;
 use t4a_algebra::{Int, Scalar};
 
-use super::indices::{BLOCK, Indices};
+use super::indices::{BLOCK, Below, Indices};
 use super::tiles::Tiles;
-use super::{ROUTE, along_axis, sized};
+use super::{ROUTE, along_axis};
 use crate::error::{Result, TensorError, check_axis};
 use crate::layout::{Dims, Layout, Strides, contiguous_strides, numel_of};
-use crate::loops::parallel::SendPtr;
-use crate::output::Output;
+use crate::output::{Fresh, Full, Output};
 use crate::tensor::Tensor;
+use crate::view::View;
 
 /// `out[…, i, …] = x[…, index[…, i, …], …]`, with `i` at `axis`.
 ///
@@ -70,43 +69,29 @@ pub(crate) fn gather_at<T: Scalar>(
 ) -> Result<Tensor<T>> {
     check_axis(op, axis, x.rank())?;
     along_axis(op, x.shape(), axis, index.shape())?;
-    let mut out = Output::<T>::new(op, index.shape())?;
+    let out = Output::<T>::new(op, index.shape())?;
     let mut strides: Strides = x.layout().strides().into();
     let axis_stride = std::mem::replace(&mut strides[axis], 0);
     let limit = x.shape()[axis];
     let to = contiguous_strides(index.shape());
     let tiles = Tiles::new(index.shape(), [&to, &strides, index.strides()]);
-    let repeated = tiles.inner(2)[1] == 0;
     // A run that shares its index is copied whole; otherwise every element has its own index.
-    let tiles = if repeated { wide(tiles) } else { tiles.tile_of(BLOCK) };
-    let steps = Steps { out: tiles.inner(0), x: tiles.inner(1), axis: axis_stride };
-    let index_steps = tiles.inner(2);
-    let (src, dst) = (SendPtr(x.as_ptr().cast_mut()), SendPtr(out.as_mut_ptr()));
-    let valid = AtomicBool::new(true);
-    // Random reads: about four additions each.
-    tiles.for_each(if repeated { 1 } else { 4 }, |tile| {
-        let mut scratch = [MaybeUninit::uninit(); BLOCK];
-        let size = [tile.rows, if repeated { 1 } else { tile.cols }];
-        // SAFETY: tiles lie inside of index and result. The input is read at indices below the
-        // size of the axis, and at indices of the result elsewhere, where the sizes agree.
-        unsafe {
+    let repeated = tiles.inner(2)[1] == 0;
+    let tiles = if repeated { wide(tiles) } else { tiles.runs(BLOCK, BLOCK, BLOCK) };
+    let (steps, index_steps) = (Steps { x: tiles.inner(1), axis: axis_stride }, tiles.inner(2));
+    let view = View::new(x);
+    let out = out.try_write(|out| {
+        // Random reads: about four additions each.
+        tiles.write(out, if repeated { 1 } else { 4 }, |tile, out| {
+            let mut scratch = [MaybeUninit::uninit(); BLOCK];
+            let size = [tile.rows, if repeated { 1 } else { tile.cols }];
             match index.block(tile.at[2], index_steps, size, limit, &mut scratch) {
-                Some(index) => {
-                    let src = src.get().wrapping_offset(tile.at[1]).cast();
-                    let dst = dst.get().wrapping_offset(tile.at[0]).cast();
-                    sized!(size_of::<T>(), SIZE => {
-                        take::<SIZE>(src, dst, index, steps, tile.rows, tile.cols, size_of::<T>());
-                    });
-                }
-                None => valid.store(false, Ordering::Relaxed),
+                Some(index) => Ok(take(view, tile.at[1], index, steps, tile.rows, out)),
+                None => Err(index.invalid(op, axis, limit)),
             }
-        }
-    });
-    if !valid.into_inner() {
-        return Err(index.invalid(op, axis, limit));
-    }
-    // SAFETY: the tiles cover the result, and each was written.
-    Ok(unsafe { out.assume_init() }.with_route(ROUTE))
+        })
+    })?;
+    Ok(out.with_route(ROUTE))
 }
 
 pub(crate) fn select_at<T: Scalar>(
@@ -147,64 +132,48 @@ pub(super) fn spread(
 
 /// Tiles for runs that share their index: one index per row.
 pub(super) fn wide<const N: usize>(tiles: Tiles<N>) -> Tiles<N> {
-    let cols = tiles.shape()[tiles.shape().len() - 1].clamp(1, 1 << 14);
-    tiles.tile(((1 << 15) / cols).min(BLOCK), cols)
+    tiles.runs(1 << 15, BLOCK, 1 << 14)
 }
 
-/// Distances in elements: of the result and the input per row and column of a tile, and of the
-/// input per index.
+/// Distances in elements of the input: per row and column of a tile, and per index.
 #[derive(Clone, Copy)]
 struct Steps {
-    out: [isize; 2],
     x: [isize; 2],
     axis: isize,
 }
 
-/// Fills a tile of the result: with one index per element, or one per row.
-///
-/// # Safety
-/// `src` and `dst` are valid at every position that the tile and its indices name. `SIZE` is
-/// `size`, or 0.
-unsafe fn take<const SIZE: usize>(
-    src: *const u8,
-    dst: *mut u8,
-    index: &[usize],
+/// Fills a tile of the result, of `rows` rows: with one index per element, or one per row. The first
+/// one reads from position `at` on.
+fn take<'o, T: Scalar>(
+    x: View<'_, T>,
+    at: isize,
+    index: Below<'_>,
     steps: Steps,
     rows: usize,
-    cols: usize,
-    size: usize,
-) {
-    let size = if SIZE == 0 { size } else { SIZE };
-    let bytes = |elements: isize| elements * size as isize;
-    let per_row = index.len() / rows;
-    for (row, index) in index.chunks_exact(per_row).enumerate() {
-        // SAFETY: the caller's promise; a copy of a constant size is one move.
-        unsafe {
-            let src = src.offset(bytes(row as isize * steps.x[0]));
-            let dst = dst.offset(bytes(row as isize * steps.out[0]));
-            if let ([index], true) = (index, cols > 1) {
-                let src = src.offset(bytes(*index as isize * steps.axis));
-                if steps.x[1] == 1 && cols >= 8 {
-                    std::ptr::copy_nonoverlapping(src, dst, cols * size);
-                    continue;
-                }
-                for col in 0..cols {
-                    let from = src.offset(bytes(col as isize * steps.x[1]));
-                    std::ptr::copy_nonoverlapping(from, dst.add(col * size), size);
-                }
-                continue;
+    out: Fresh<'o, T>,
+) -> Full<'o, T> {
+    let (cols, per_row) = (out.len() / rows, index.len() / rows);
+    let mut out = out.cursor();
+    for (row, index) in index.pieces(per_row).enumerate() {
+        let at = at + row as isize * steps.x[0];
+        let row = out.next(cols);
+        out.done(match (&*index, steps.x[1]) {
+            (&[index], 1) if cols >= 8 => {
+                row.copy_from(x.run(at + index as isize * steps.axis, cols))
+            }
+            (&[index], step) if cols > 1 => {
+                let at = at + index as isize * steps.axis;
+                row.each(|col| x.get(at + col as isize * step))
             }
             // Along the innermost axis, which is the usual case, an index is a position.
-            if (steps.axis, steps.x[1]) == (1, 0) {
-                for (col, &index) in index.iter().enumerate() {
-                    std::ptr::copy_nonoverlapping(src.add(index * size), dst.add(col * size), size);
-                }
-                continue;
+            (_, 0) if steps.axis == 1 => index.take(x.run(at, index.limit()), row),
+            (index, step) => {
+                let places = index.iter().enumerate();
+                row.extend(places.map(|(col, &index)| {
+                    x.get(at + index as isize * steps.axis + col as isize * step)
+                }))
             }
-            for (col, &index) in index.iter().enumerate() {
-                let at = index as isize * steps.axis + col as isize * steps.x[1];
-                std::ptr::copy_nonoverlapping(src.offset(bytes(at)), dst.add(col * size), size);
-            }
-        }
+        });
     }
+    out.finish()
 }

@@ -1,8 +1,10 @@
 //! Walks the fused axes of several operands in two-dimensional tiles, serially or over threads.
 
+use crate::error::Result;
 use crate::layout::{Dims, Strides};
 use crate::loops::fuse::Fused;
 use crate::loops::parallel;
+use crate::output::{Fresh, Full, share};
 
 /// Elements per unit of parallel work.
 const GRAIN: usize = 1 << 15;
@@ -67,6 +69,38 @@ impl<const N: usize> Tiles<N> {
         self.tile(count / cols, cols)
     }
 
+    /// [`Tiles::tile_of`] so that tiles of an operand in row-major order are runs of its memory: of
+    /// several rows only if they are whole.
+    pub(super) fn runs(self, count: usize, most_rows: usize, most_cols: usize) -> Self {
+        let cols = self.shape[self.shape.len() - 1];
+        let whole = cols <= most_cols;
+        let rows = if whole { (count / cols.max(1)).clamp(1, most_rows) } else { 1 };
+        self.tile(rows, most_cols)
+    }
+
+    /// Elements of a group of tiles that are neighbours, and of a tile unless it is the last of its
+    /// group, in the order of [`Tiles::nth`].
+    fn groups(&self) -> (usize, usize) {
+        let last = self.shape.len() - 1;
+        let (rows, cols) = (self.shape[last - 1], self.shape[last]);
+        if self.cols == cols { (rows * cols, self.rows * cols) } else { (cols, self.cols) }
+    }
+
+    /// Has `body` write every tile of a row-major operand, cut by [`Tiles::runs`]; on several threads
+    /// if `cost` additions per element are worth it.
+    pub(super) fn write<'o, T: Copy + Send>(
+        &self,
+        out: Fresh<'o, T>,
+        cost: usize,
+        body: impl Fn(Tile<N>, Fresh<'o, T>) -> Result<Full<'o, T>> + Sync,
+    ) -> Result<Full<'o, T>> {
+        let (group, len) = self.groups();
+        let parallel = parallel::worthwhile(out.len(), cost);
+        share(out.parts_of_groups(group, len), self.per_chunk(cost), parallel, |i, out| {
+            body(self.nth(i, self.counts()), out)
+        })
+    }
+
     /// The part of the walk with `len` indices of a fused axis, from `start` on.
     pub(super) fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
         let mut part = self.clone();
@@ -85,38 +119,41 @@ impl<const N: usize> Tiles<N> {
         if self.shape.contains(&0) { 0 } else { self.shape.iter().product() }
     }
 
+    /// Tiles along the rows and the columns.
+    fn counts(&self) -> [usize; 2] {
+        let last = self.shape.len() - 1;
+        [self.shape[last - 1].div_ceil(self.rows), self.shape[last].div_ceil(self.cols)]
+    }
+
+    /// Number of tiles.
+    fn count(&self) -> usize {
+        let outer = &self.shape[..self.shape.len() - 2];
+        if self.numel() == 0 { 0 } else { outer.iter().chain(&self.counts()).product() }
+    }
+
+    /// Tiles per unit of parallel work.
+    fn per_chunk(&self, cost: usize) -> usize {
+        (GRAIN / cost.max(1) / (self.rows * self.cols)).max(1)
+    }
+
     /// Calls `body` for every tile, in order within a chunk of them; chunks run on several threads
     /// if `cost` additions per element are worth it.
     pub(super) fn for_each(&self, cost: usize, body: impl Fn(Tile<N>) + Sync + Send) {
-        let numel = self.numel();
-        if numel == 0 {
-            return;
-        }
-        let last = self.shape.len() - 1;
-        let tiles =
-            [self.shape[last - 1].div_ceil(self.rows), self.shape[last].div_ceil(self.cols)];
-        let count = self.shape[..last - 1].iter().product::<usize>() * tiles[0] * tiles[1];
-        let per_chunk = (GRAIN / cost.max(1) / (self.rows * self.cols)).max(1);
-        let parallel = parallel::worthwhile(numel, cost);
+        let (count, per_chunk, counts) = (self.count(), self.per_chunk(cost), self.counts());
+        let parallel = parallel::worthwhile(self.numel(), cost);
         parallel::for_each(count.div_ceil(per_chunk), parallel, &|chunk| {
             let first = chunk * per_chunk;
             for item in first..(first + per_chunk).min(count) {
-                body(self.nth(item, tiles));
+                body(self.nth(item, counts));
             }
         });
     }
 
     /// Calls `body` for every tile in order, on this thread.
     pub(super) fn for_each_in_order(&self, mut body: impl FnMut(Tile<N>)) {
-        if self.numel() == 0 {
-            return;
-        }
-        let last = self.shape.len() - 1;
-        let tiles =
-            [self.shape[last - 1].div_ceil(self.rows), self.shape[last].div_ceil(self.cols)];
-        let count = self.shape[..last - 1].iter().product::<usize>() * tiles[0] * tiles[1];
-        for item in 0..count {
-            body(self.nth(item, tiles));
+        let counts = self.counts();
+        for item in 0..self.count() {
+            body(self.nth(item, counts));
         }
     }
 

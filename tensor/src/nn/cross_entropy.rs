@@ -4,16 +4,14 @@
 //! yᵢ = ln Σⱼ e^(xᵢⱼ) − xᵢₜ         x̄ᵢⱼ = ȳᵢ·(e^(xᵢⱼ − yᵢ − xᵢₜ) − δⱼₜ)        t = target of row i
 //! ```
 
-use std::mem::MaybeUninit;
-
 use t4a_algebra::Float;
 use t4a_algebra::simd::{Loop, dispatch};
 
 use super::lanes;
 use crate::copy::row_major;
 use crate::error::{Result, TensorError};
-use crate::loops::parallel::{self, SendPtr};
-use crate::output::Output;
+use crate::loops::parallel;
+use crate::output::{Fresh, Full, Output};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
@@ -31,17 +29,16 @@ const CHUNK: usize = 1 << 14;
 pub fn cross_entropy<T: Float>(logits: &Tensor<T>, targets: &Tensor<i64>) -> Result<Tensor<T>> {
     let op = "cross_entropy";
     let (x, targets, c) = checked(op, logits, targets)?;
-    let mut out = Output::<T>::new(op, targets.shape())?;
-    let dst = SendPtr(out.as_mut_ptr());
+    let out = Output::<T>::new(op, targets.shape())?;
     let (x, t) = (x.as_slice().unwrap_or_default(), targets.as_slice().unwrap_or_default());
-    for_each_rows(t.len(), c, &|from, rows| {
-        let (x, t) = (&x[from * c..(from + rows) * c], &t[from..from + rows]);
-        // SAFETY: rows of chunks are disjoint.
-        let out = unsafe { std::slice::from_raw_parts_mut(dst.get().add(from).cast(), rows) };
-        dispatch(Losses { x, t, c, out });
+    let (step, parallel) = chunks(t.len(), c);
+    let out = out.write(|out| {
+        out.par_chunks(step, parallel, |chunk, out| {
+            let rows = chunk * step..chunk * step + out.len();
+            dispatch(Losses { x: &x[rows.start * c..rows.end * c], t: &t[rows], c, out })
+        })
     });
-    // SAFETY: every row was written.
-    Ok(unsafe { out.assume_init() }.with_route(Route::native(Path::Fused)))
+    Ok(out.with_route(Route::native(Path::Fused)))
 }
 
 /// Cotangent of the logits from the losses `y` and their cotangents.
@@ -65,19 +62,19 @@ pub fn cross_entropy_vjp<T: Float>(
         }
     }
     let (y, dy) = (row_major(y)?, row_major(dy)?);
-    let mut out = Output::<T>::new(op, x.shape())?;
-    let dst = SendPtr(out.as_mut_ptr());
+    let out = Output::<T>::new(op, x.shape())?;
     let (x, t) = (x.as_slice().unwrap_or_default(), targets.as_slice().unwrap_or_default());
     let (y, dy) = (y.as_slice().unwrap_or_default(), dy.as_slice().unwrap_or_default());
-    for_each_rows(t.len(), c, &|from, rows| {
-        let (x, rows) = (&x[from * c..(from + rows) * c], from..from + rows);
-        // SAFETY: rows of chunks are disjoint.
-        let out =
-            unsafe { std::slice::from_raw_parts_mut(dst.get().add(from * c).cast(), x.len()) };
-        dispatch(Cotangents { x, t: &t[rows.clone()], y: &y[rows.clone()], dy: &dy[rows], c, out });
+    let (step, parallel) = chunks(t.len(), c);
+    let out = out.write(|out| {
+        out.par_chunks(step * c, parallel, |chunk, out| {
+            let rows = chunk * step..chunk * step + out.len() / c;
+            let x = &x[rows.start * c..rows.end * c];
+            let (t, y, dy) = (&t[rows.clone()], &y[rows.clone()], &dy[rows]);
+            dispatch(Cotangents { x, t, y, dy, c, out })
+        })
     });
-    // SAFETY: every row was written.
-    Ok(unsafe { out.assume_init() }.with_route(Route::native(Path::Fused)))
+    Ok(out.with_route(Route::native(Path::Fused)))
 }
 
 /// Row-major operands and the number of classes, at least 1 if there are rows.
@@ -100,55 +97,54 @@ fn checked<T: Float>(
     }
 }
 
-fn for_each_rows(rows: usize, c: usize, body: &(dyn Fn(usize, usize) + Sync)) {
-    let step = (CHUNK / c.max(1)).max(1);
-    let parallel = parallel::worthwhile(rows.saturating_mul(c), 8);
-    parallel::for_each(rows.div_ceil(step), parallel, &|chunk| {
-        body(chunk * step, step.min(rows - chunk * step));
-    });
+/// Rows of a chunk, and whether chunks are worth several threads.
+fn chunks(rows: usize, c: usize) -> (usize, bool) {
+    ((CHUNK / c.max(1)).max(1), parallel::worthwhile(rows.saturating_mul(c), 8))
 }
 
-struct Losses<'a, T> {
+struct Losses<'a, 'o, T> {
     x: &'a [T],
     t: &'a [i64],
     c: usize,
-    out: &'a mut [MaybeUninit<T>],
+    out: Fresh<'o, T>,
 }
 
-impl<T: Float> Loop for Losses<'_, T> {
-    type Output = ();
+impl<'o, T: Float> Loop for Losses<'_, 'o, T> {
+    type Output = Full<'o, T>;
     #[inline(always)]
-    fn run(self) {
-        for ((x, &t), out) in self.x.chunks_exact(self.c).zip(self.t).zip(self.out) {
+    fn run(self) -> Full<'o, T> {
+        let mut rows = self.out.cursor();
+        for (x, &t) in self.x.chunks_exact(self.c).zip(self.t) {
             let max = lanes::max(x);
             let log = lanes::sum(x, |x| x.sub(max).exp()).ln();
-            out.write(log.sub(x[t as usize].sub(max)));
+            rows.push(log.sub(x[t as usize].sub(max)));
         }
+        rows.finish()
     }
 }
 
-struct Cotangents<'a, T> {
+struct Cotangents<'a, 'o, T> {
     x: &'a [T],
     t: &'a [i64],
     y: &'a [T],
     dy: &'a [T],
     c: usize,
-    out: &'a mut [MaybeUninit<T>],
+    out: Fresh<'o, T>,
 }
 
-impl<T: Float> Loop for Cotangents<'_, T> {
-    type Output = ();
+impl<'o, T: Float> Loop for Cotangents<'_, 'o, T> {
+    type Output = Full<'o, T>;
     #[inline(always)]
-    fn run(self) {
-        let rows = self.x.chunks_exact(self.c).zip(self.out.chunks_exact_mut(self.c));
-        for (i, (x, out)) in rows.enumerate() {
+    fn run(self) -> Full<'o, T> {
+        let mut rows = self.out.cursor();
+        for (i, x) in self.x.chunks_exact(self.c).enumerate() {
             let (t, dy) = (self.t[i] as usize, self.dy[i]);
             let shift = self.y[i].add(x[t]);
-            for (out, &x) in out.iter_mut().zip(x) {
-                out.write(x.sub(shift).exp().mul(dy));
-            }
+            let mut out = rows.next(self.c).map(x, |x| x.sub(shift).exp().mul(dy));
             let p = x[t].sub(shift).exp();
-            out[t].write(p.sub(T::ONE).mul(dy));
+            out[t] = p.sub(T::ONE).mul(dy);
+            rows.done(out);
         }
+        rows.finish()
     }
 }

@@ -16,11 +16,6 @@
 //! and sums over chunks run in their order, so results have the same bits on any number of
 //! threads.
 
-use std::sync::OnceLock;
-
-use crate::error::{Result, TensorError};
-use crate::loops::parallel;
-
 pub mod attention;
 mod axis;
 pub mod conv;
@@ -32,20 +27,7 @@ pub mod softmax;
 #[cfg(test)]
 mod tests;
 
-/// Runs `body` for every chunk. The only error it may meet is a refused allocation of scratch;
-/// the first one is returned.
-fn for_each_chunk(
-    chunks: usize,
-    parallel: bool,
-    body: &(dyn Fn(usize) -> Result<()> + Sync),
-) -> Result<()> {
-    let failure: OnceLock<TensorError> = OnceLock::new();
-    parallel::for_each(chunks, parallel, &|chunk| {
-        if failure.get().is_none()
-            && let Err(error) = body(chunk)
-        {
-            let _ = failure.set(error);
-        }
-    });
-    failure.into_inner().map_or(Ok(()), Err)
+/// Rejects, at compile time, elements that are too large for arrays of them on the stack.
+const fn assert_small<T>() {
+    assert!(size_of::<T>() <= 16, "a float of more than 16 bytes");
 }

@@ -10,8 +10,6 @@
 //!
 //! where `mean(g)` is absent for the root-mean-square norm.
 
-use std::mem::MaybeUninit;
-
 use t4a_algebra::simd::{Loop, dispatch};
 use t4a_algebra::{Float, Real};
 
@@ -19,8 +17,8 @@ use super::lanes;
 use super::softmax::same_shape;
 use crate::copy::row_major;
 use crate::error::{Result, TensorError};
-use crate::loops::parallel::{self, SendPtr};
-use crate::output::Output;
+use crate::loops::parallel;
+use crate::output::{Fresh, Full, Output, parts_mut, share};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
@@ -98,13 +96,6 @@ fn checked<T: Float>(op: &'static str, x: &Tensor<T>, weights: &[&Tensor<T>]) ->
     Ok(d)
 }
 
-/// # Safety
-/// `ptr` is readable for `len` elements from `from` on while the slice lives.
-unsafe fn part<'a, T>(ptr: SendPtr<T>, from: usize, len: usize) -> &'a [T] {
-    // SAFETY: the promise.
-    unsafe { std::slice::from_raw_parts(ptr.get().add(from).cast_const(), len) }
-}
-
 fn forward<T: Float, const CENTER: bool>(
     op: &'static str,
     x: &Tensor<T>,
@@ -118,28 +109,19 @@ fn forward<T: Float, const CENTER: bool>(
     };
     let (x, gamma) = (row_major(x)?, row_major(gamma)?);
     let beta = beta.map(row_major).transpose()?;
-    let mut out = Output::<T>::new(op, x.shape())?;
-    let numel = out.layout().numel();
-    if numel > 0 {
-        let gamma = gamma.as_slice().unwrap_or_default();
-        let beta = beta.as_ref().and_then(Tensor::as_slice);
-        let epsilon = T::from_f64(epsilon);
-        let (src, dst) = (SendPtr(x.as_ptr().cast_mut()), SendPtr(out.as_mut_ptr()));
-        let step = d * (CHUNK / d).max(1);
-        let parallel = parallel::worthwhile(numel, 4);
-        parallel::for_each(numel.div_ceil(step), parallel, &|chunk| {
-            let from = chunk * step;
-            let len = step.min(numel - from);
-            // SAFETY: inside of both, and chunks are disjoint.
-            let (x, out) = unsafe {
-                let out = dst.get().add(from).cast();
-                (part(src, from, len), std::slice::from_raw_parts_mut(out, len))
-            };
-            dispatch(Forward::<T, CENTER> { x, gamma, beta, epsilon, out });
-        });
-    }
-    // SAFETY: every element was written.
-    Ok(unsafe { out.assume_init() }.with_route(Route::native(Path::Fused)))
+    let out = Output::<T>::new(op, x.shape())?;
+    let (xs, gamma) = (x.as_slice().unwrap_or_default(), gamma.as_slice().unwrap_or_default());
+    let beta = beta.as_ref().and_then(Tensor::as_slice);
+    let epsilon = T::from_f64(epsilon);
+    let step = d * (CHUNK / d.max(1)).max(1);
+    let parallel = parallel::worthwhile(xs.len(), 4);
+    let out = out.write(|out| {
+        out.par_chunks(step, parallel, |chunk, out| {
+            let x = &xs[chunk * step..][..out.len()];
+            dispatch(Forward::<T, CENTER> { x, gamma, beta, epsilon, out })
+        })
+    });
+    Ok(out.with_route(Route::native(Path::Fused)))
 }
 
 /// μ and r of a row; μ = 0 unless `CENTER`.
@@ -161,32 +143,31 @@ fn moments<T: Float, const CENTER: bool>(x: &[T], epsilon: T) -> (T, T) {
     (mean, Real::div(T::ONE, variance.add(epsilon).sqrt()))
 }
 
-struct Forward<'a, T, const CENTER: bool> {
+struct Forward<'a, 'o, T, const CENTER: bool> {
     x: &'a [T],
     gamma: &'a [T],
     beta: Option<&'a [T]>,
     epsilon: T,
-    out: &'a mut [MaybeUninit<T>],
+    out: Fresh<'o, T>,
 }
 
-impl<T: Float, const CENTER: bool> Loop for Forward<'_, T, CENTER> {
-    type Output = ();
+impl<'o, T: Float, const CENTER: bool> Loop for Forward<'_, 'o, T, CENTER> {
+    type Output = Full<'o, T>;
     #[inline(always)]
-    fn run(self) {
+    fn run(self) -> Full<'o, T> {
         let d = self.gamma.len();
-        for (x, out) in self.x.chunks_exact(d).zip(self.out.chunks_exact_mut(d)) {
+        let mut rows = self.out.cursor();
+        for x in self.x.chunks_exact(d) {
             let (mean, r) = moments::<T, CENTER>(x, self.epsilon);
-            let rows = out.iter_mut().zip(x).zip(self.gamma);
-            if let Some(beta) = self.beta {
-                for (((out, &x), &g), &b) in rows.zip(beta) {
-                    out.write(x.sub(mean).mul(r).mul_add(g, b));
-                }
-            } else {
-                for ((out, &x), &g) in rows {
-                    out.write(x.sub(mean).mul(r).mul(g));
-                }
-            }
+            let out = rows.next(d);
+            let pairs = x.iter().zip(self.gamma);
+            rows.done(match self.beta {
+                Some(beta) => out
+                    .extend(pairs.zip(beta).map(|((&x, &g), &b)| x.sub(mean).mul(r).mul_add(g, b))),
+                None => out.extend(pairs.map(|(&x, &g)| x.sub(mean).mul(r).mul(g))),
+            });
         }
+        rows.finish()
     }
 }
 
@@ -200,66 +181,56 @@ fn backward<T: Float, const CENTER: bool>(
     let d = checked(op, x, &[gamma])?;
     same_shape(op, x, dy)?;
     let (x, dy, gamma) = (row_major(x)?, row_major(dy)?, row_major(gamma)?);
-    let mut out = Output::<T>::new(op, x.shape())?;
-    let numel = out.layout().numel();
+    let out = Output::<T>::new(op, x.shape())?;
+    let numel = out.numel();
     let rows = numel.checked_div(d).unwrap_or(0);
     // As many partial sums as there are chunks, and few enough to be small next to `x`.
     let step = rows.div_ceil(PARTS).max(CHUNK.div_ceil(d.max(1)));
     let parts = rows.div_ceil(step.max(1));
     let mut sums = Tensor::<T>::zeros(&[parts.max(1), 2, d])?;
-    let partial = SendPtr(sums.as_mut_slice()?.as_mut_ptr());
-    if numel > 0 {
-        let gamma = gamma.as_slice().unwrap_or_default();
-        let epsilon = T::from_f64(epsilon);
-        let (px, pdy) = (SendPtr(x.as_ptr().cast_mut()), SendPtr(dy.as_ptr().cast_mut()));
-        let dst = SendPtr(out.as_mut_ptr());
-        parallel::for_each(parts, parallel::worthwhile(numel, 8), &|chunk| {
-            let from = chunk * step * d;
-            let len = (step * d).min(numel - from);
-            // SAFETY: inside of all, and chunks are disjoint.
-            unsafe {
-                let sums = std::slice::from_raw_parts_mut(partial.get().add(chunk * 2 * d), 2 * d);
-                let out = std::slice::from_raw_parts_mut(dst.get().add(from).cast(), len);
-                let (x, dy) = (part(px, from, len), part(pdy, from, len));
-                dispatch(Backward::<T, CENTER> { x, dy, gamma, epsilon, out, sums });
-            }
-        });
-    }
+    let partial = &mut sums.as_mut_slice()?[..parts * 2 * d];
+    let (xs, dys) = (x.as_slice().unwrap_or_default(), dy.as_slice().unwrap_or_default());
+    let gamma = gamma.as_slice().unwrap_or_default();
+    let epsilon = T::from_f64(epsilon);
+    let dx = out.try_write(|out| {
+        let parts = (out.parts(step * d), parts_mut(partial, parts));
+        let (dx, ()) = share(parts, 1, parallel::worthwhile(numel, 8), |chunk, (out, sums)| {
+            let range = chunk * step * d..chunk * step * d + out.len();
+            let (x, dy) = (&xs[range.clone()], &dys[range]);
+            Ok((dispatch(Backward::<T, CENTER> { x, dy, gamma, epsilon, out, sums }), ()))
+        })?;
+        Ok(dx)
+    })?;
     let sums = crate::reduce::reduce(crate::kernels::fold::Sum, &sums, &[0])?;
     let pick = |i| sums.select(0, 0)?.select(0, i);
-    // SAFETY: every element was written.
-    let x = unsafe { out.assume_init() }.with_route(Route::native(Path::Fused));
+    let x = dx.with_route(Route::native(Path::Fused));
     Ok(NormVjp { x, gamma: pick(0)?, beta: pick(1)? })
 }
 
-struct Backward<'a, T, const CENTER: bool> {
+struct Backward<'a, 'o, T, const CENTER: bool> {
     x: &'a [T],
     dy: &'a [T],
     gamma: &'a [T],
     epsilon: T,
-    out: &'a mut [MaybeUninit<T>],
+    out: Fresh<'o, T>,
     /// γ̄ and β̄ of these rows.
     sums: &'a mut [T],
 }
 
-impl<T: Float, const CENTER: bool> Loop for Backward<'_, T, CENTER> {
-    type Output = ();
+impl<'o, T: Float, const CENTER: bool> Loop for Backward<'_, 'o, T, CENTER> {
+    type Output = Full<'o, T>;
     #[inline(always)]
-    fn run(self) {
+    fn run(self) -> Full<'o, T> {
         let d = self.gamma.len();
         let scale = T::from_f64(1.0 / d as f64);
         let (dgamma, dbeta) = self.sums.split_at_mut(d);
-        let rows = self.x.chunks_exact(d).zip(self.dy.chunks_exact(d));
-        for ((x, dy), out) in rows.zip(self.out.chunks_exact_mut(d)) {
+        let mut rows = self.out.cursor();
+        for (x, dy) in self.x.chunks_exact(d).zip(self.dy.chunks_exact(d)) {
             let (mean, r) = moments::<T, CENTER>(x, self.epsilon);
-            for ((out, &dy), &g) in out.iter_mut().zip(dy).zip(self.gamma) {
-                out.write(dy.mul(g));
-            }
-            // SAFETY: just written.
-            let out = unsafe { crate::loops::written(out) };
-            let g_mean = if CENTER { lanes::sum(out, |g| g).mul(scale) } else { T::ZERO };
+            let mut out = rows.next(d).zip(dy, self.gamma, |dy, g| dy.mul(g));
+            let g_mean = if CENTER { lanes::sum(&out, |g| g).mul(scale) } else { T::ZERO };
             // Σ g·x̂ = r·(Σ g·x − μ·Σ g) would cancel; centring first does not.
-            let g_hat = centred_dot(out, x, mean).mul(r).mul(scale);
+            let g_hat = centred_dot(&out, x, mean).mul(r).mul(scale);
             let sums = dgamma.iter_mut().zip(dbeta.iter_mut());
             for (((out, &x), &dy), (dgamma, dbeta)) in out.iter_mut().zip(x).zip(dy).zip(sums) {
                 let hat = x.sub(mean).mul(r);
@@ -267,7 +238,9 @@ impl<T: Float, const CENTER: bool> Loop for Backward<'_, T, CENTER> {
                 *dgamma = dy.mul_add(hat, *dgamma);
                 *dbeta = dbeta.add(dy);
             }
+            rows.done(out);
         }
+        rows.finish()
     }
 }
 

@@ -4,7 +4,6 @@
 //! or only −∞, becomes NaN.
 
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 
 use t4a_algebra::Float;
 use t4a_algebra::simd::{Loop, dispatch};
@@ -12,7 +11,7 @@ use t4a_algebra::simd::{Loop, dispatch};
 use super::axis::{Along, WIDTH, along};
 use super::lanes;
 use crate::error::{Result, TensorError};
-use crate::loops::written;
+use crate::output::{Columns, Fresh, Full, FullColumns};
 use crate::tensor::Tensor;
 
 /// `yᵢ = e^(xᵢ − m) / Σⱼ e^(xⱼ − m)`, m the maximum along `axis`.
@@ -67,45 +66,19 @@ struct SoftmaxVjp;
 struct LogSoftmaxVjp;
 
 /// Rows of `n` elements of `N` operands, as one vectorised loop.
-struct Rows<'a, T, K, const N: usize> {
+struct Rows<'a, 'o, T, K, const N: usize> {
     kernel: PhantomData<K>,
     n: usize,
     x: [&'a [T]; N],
-    out: &'a mut [MaybeUninit<T>],
+    out: Fresh<'o, T>,
 }
 
 /// Lanes side by side, as one vectorised loop.
-struct Columns<T, K, const N: usize> {
+struct Lanes<'a, 'o, T, K, const N: usize> {
     kernel: PhantomData<K>,
-    n: usize,
     pitch: usize,
-    width: usize,
-    x: [*const T; N],
-    out: *mut T,
-}
-
-impl<T: Float, K, const N: usize> Columns<T, K, N> {
-    /// Row `i` of operand `k`.
-    ///
-    /// # Safety
-    /// As promised to [`Along::columns`]; `i < n`.
-    #[inline(always)]
-    unsafe fn row(&self, k: usize, i: usize) -> &[T] {
-        // SAFETY: the promise.
-        unsafe { std::slice::from_raw_parts(self.x[k].add(i * self.pitch), self.width) }
-    }
-
-    /// Row `i` of the result.
-    ///
-    /// # Safety
-    /// As [`Columns::row`]; one at a time.
-    #[inline(always)]
-    #[allow(clippy::mut_from_ref)]
-    unsafe fn out(&self, i: usize) -> &mut [MaybeUninit<T>] {
-        let row = self.out.wrapping_add(i * self.pitch).cast();
-        // SAFETY: the promise.
-        unsafe { std::slice::from_raw_parts_mut(row, self.width) }
-    }
+    x: [&'a [T]; N],
+    out: Columns<'o, T>,
 }
 
 macro_rules! along {
@@ -113,18 +86,16 @@ macro_rules! along {
         impl<T: Float> Along<T, $n> for $kernel {
             const NAME: &'static str = $name;
             const COST: usize = $cost;
-            fn rows(self, n: usize, x: [&[T]; $n], out: &mut [MaybeUninit<T>]) {
-                dispatch(Rows { kernel: PhantomData::<Self>, n, x, out });
+            fn rows<'o>(self, n: usize, x: [&[T]; $n], out: Fresh<'o, T>) -> Full<'o, T> {
+                dispatch(Rows { kernel: PhantomData::<Self>, n, x, out })
             }
-            unsafe fn columns(
+            fn columns<'o>(
                 self,
-                n: usize,
                 pitch: usize,
-                width: usize,
-                x: [*const T; $n],
-                out: *mut T,
-            ) {
-                dispatch(Columns { kernel: PhantomData::<Self>, n, pitch, width, x, out });
+                x: [&[T]; $n],
+                out: Columns<'o, T>,
+            ) -> FullColumns<'o, T> {
+                dispatch(Lanes { kernel: PhantomData::<Self>, pitch, x, out })
             }
         }
     };
@@ -135,181 +106,181 @@ along!(LogSoftmax, 1, "log_softmax", 16);
 along!(SoftmaxVjp, 2, "softmax_vjp", 3);
 along!(LogSoftmaxVjp, 2, "log_softmax_vjp", 12);
 
-impl<T: Float> Loop for Rows<'_, T, Softmax, 1> {
-    type Output = ();
+impl<'o, T: Float> Loop for Rows<'_, 'o, T, Softmax, 1> {
+    type Output = Full<'o, T>;
     #[inline(always)]
-    fn run(self) {
-        for (x, out) in self.x[0].chunks_exact(self.n).zip(self.out.chunks_exact_mut(self.n)) {
+    fn run(self) -> Full<'o, T> {
+        let mut rows = self.out.cursor();
+        for x in self.x[0].chunks_exact(self.n) {
             let max = lanes::max(x);
-            for (out, &x) in out.iter_mut().zip(x) {
-                out.write(x.sub(max).exp());
-            }
-            // SAFETY: just written.
-            let out = unsafe { written(out) };
-            let scale = lanes::sum(out, |y| y).recip();
-            for y in out {
+            let mut y = rows.next(self.n).map(x, |x| x.sub(max).exp());
+            let scale = lanes::sum(&y, |y| y).recip();
+            for y in y.iter_mut() {
                 *y = y.mul(scale);
             }
+            rows.done(y);
         }
+        rows.finish()
     }
 }
 
-impl<T: Float> Loop for Rows<'_, T, LogSoftmax, 1> {
-    type Output = ();
+impl<'o, T: Float> Loop for Rows<'_, 'o, T, LogSoftmax, 1> {
+    type Output = Full<'o, T>;
     #[inline(always)]
-    fn run(self) {
-        for (x, out) in self.x[0].chunks_exact(self.n).zip(self.out.chunks_exact_mut(self.n)) {
+    fn run(self) -> Full<'o, T> {
+        let mut rows = self.out.cursor();
+        for x in self.x[0].chunks_exact(self.n) {
             let max = lanes::max(x);
-            for (out, &x) in out.iter_mut().zip(x) {
-                out.write(x.sub(max).exp());
-            }
-            // SAFETY: just written.
-            let out = unsafe { written(out) };
-            let log = lanes::sum(out, |y| y).ln();
-            for (y, &x) in out.iter_mut().zip(x) {
+            let mut y = rows.next(self.n).map(x, |x| x.sub(max).exp());
+            let log = lanes::sum(&y, |y| y).ln();
+            for (y, &x) in y.iter_mut().zip(x) {
                 *y = x.sub(max).sub(log);
             }
+            rows.done(y);
         }
+        rows.finish()
     }
 }
 
-impl<T: Float> Loop for Rows<'_, T, SoftmaxVjp, 2> {
-    type Output = ();
+impl<'o, T: Float> Loop for Rows<'_, 'o, T, SoftmaxVjp, 2> {
+    type Output = Full<'o, T>;
     #[inline(always)]
-    fn run(self) {
+    fn run(self) -> Full<'o, T> {
         let n = self.n;
-        let pairs = self.x[0].chunks_exact(n).zip(self.x[1].chunks_exact(n));
-        for ((y, dy), out) in pairs.zip(self.out.chunks_exact_mut(n)) {
+        let mut rows = self.out.cursor();
+        for (y, dy) in self.x[0].chunks_exact(n).zip(self.x[1].chunks_exact(n)) {
             let mean = lanes::dot(y, dy);
-            for ((out, &y), &dy) in out.iter_mut().zip(y).zip(dy) {
-                out.write(y.mul(dy.sub(mean)));
-            }
+            let dx = rows.next(n).zip(y, dy, |y, dy| y.mul(dy.sub(mean)));
+            rows.done(dx);
         }
+        rows.finish()
     }
 }
 
-impl<T: Float> Loop for Rows<'_, T, LogSoftmaxVjp, 2> {
-    type Output = ();
+impl<'o, T: Float> Loop for Rows<'_, 'o, T, LogSoftmaxVjp, 2> {
+    type Output = Full<'o, T>;
     #[inline(always)]
-    fn run(self) {
+    fn run(self) -> Full<'o, T> {
         let n = self.n;
-        let pairs = self.x[0].chunks_exact(n).zip(self.x[1].chunks_exact(n));
-        for ((y, dy), out) in pairs.zip(self.out.chunks_exact_mut(n)) {
+        let mut rows = self.out.cursor();
+        for (y, dy) in self.x[0].chunks_exact(n).zip(self.x[1].chunks_exact(n)) {
             let sum = lanes::sum(dy, |d| d).neg();
-            for ((out, &y), &dy) in out.iter_mut().zip(y).zip(dy) {
-                out.write(y.exp().mul_add(sum, dy));
-            }
+            let dx = rows.next(n).zip(y, dy, |y, dy| y.exp().mul_add(sum, dy));
+            rows.done(dx);
         }
+        rows.finish()
     }
 }
 
-impl<T: Float, K> Columns<T, K, 1> {
-    /// Writes `e^(x − m)`; returns the maxima m and the sums of each lane.
-    ///
-    /// # Safety
-    /// As promised to [`Along::columns`].
+impl<'a, 'o, T: Float, K, const N: usize> Lanes<'a, 'o, T, K, N> {
+    /// Row `i` of operand `k`.
     #[inline(always)]
-    unsafe fn exponentials(&self) -> ([T; WIDTH], [T; WIDTH]) {
+    fn row(&self, k: usize, i: usize) -> &'a [T] {
+        &self.x[k][i * self.pitch..][..self.out.width()]
+    }
+}
+
+/// `e^(x − m)` of every lane, with the maxima m and the sums.
+struct Exponentials<'o, T> {
+    out: FullColumns<'o, T>,
+    max: [T; WIDTH],
+    sum: [T; WIDTH],
+}
+
+impl<'o, T: Float, K> Lanes<'_, 'o, T, K, 1> {
+    #[inline(always)]
+    fn exponentials(mut self) -> Exponentials<'o, T> {
         let (mut max, mut sum) = ([T::NEG_INFINITY; WIDTH], [T::ZERO; WIDTH]);
-        // SAFETY: the promise.
-        unsafe {
-            for i in 0..self.n {
-                for (m, &x) in max.iter_mut().zip(self.row(0, i)) {
-                    *m = if x > *m { x } else { *m };
-                }
-            }
-            for i in 0..self.n {
-                let lanes = max.iter().zip(sum.iter_mut()).zip(self.row(0, i));
-                for (out, ((&m, sum), &x)) in self.out(i).iter_mut().zip(lanes) {
-                    let e = x.sub(m).exp();
-                    *sum = sum.add(e);
-                    out.write(e);
-                }
+        let n = self.out.rows();
+        for i in 0..n {
+            for (m, &x) in max.iter_mut().zip(self.row(0, i)) {
+                *m = if x > *m { x } else { *m };
             }
         }
-        (max, sum)
+        for i in 0..n {
+            let lanes = max.iter().zip(sum.iter_mut()).zip(self.row(0, i));
+            let row = self.out.next().extend(lanes.map(|((&m, sum), &x)| {
+                let e = x.sub(m).exp();
+                *sum = sum.add(e);
+                e
+            }));
+            self.out.done(row);
+        }
+        Exponentials { out: self.out.finish(), max, sum }
     }
 }
 
-impl<T: Float> Loop for Columns<T, Softmax, 1> {
-    type Output = ();
+impl<'o, T: Float> Loop for Lanes<'_, 'o, T, Softmax, 1> {
+    type Output = FullColumns<'o, T>;
     #[inline(always)]
-    fn run(self) {
-        // SAFETY: as promised to `Along::columns`; rows are written before they are read.
-        unsafe {
-            let (_, mut sum) = self.exponentials();
-            for s in &mut sum[..self.width] {
-                *s = s.recip();
-            }
-            for i in 0..self.n {
-                for (y, &s) in written(self.out(i)).iter_mut().zip(&sum) {
-                    *y = y.mul(s);
-                }
+    fn run(self) -> FullColumns<'o, T> {
+        let (n, width) = (self.out.rows(), self.out.width());
+        let Exponentials { mut out, mut sum, .. } = self.exponentials();
+        for s in &mut sum[..width] {
+            *s = s.recip();
+        }
+        for i in 0..n {
+            for (y, &s) in out.row(i).iter_mut().zip(&sum) {
+                *y = y.mul(s);
             }
         }
+        out
     }
 }
 
-impl<T: Float> Loop for Columns<T, LogSoftmax, 1> {
-    type Output = ();
+impl<'o, T: Float> Loop for Lanes<'_, 'o, T, LogSoftmax, 1> {
+    type Output = FullColumns<'o, T>;
     #[inline(always)]
-    fn run(self) {
-        // SAFETY: as promised to `Along::columns`.
-        unsafe {
-            let (max, mut log) = self.exponentials();
-            for s in &mut log[..self.width] {
-                *s = s.ln();
-            }
-            for i in 0..self.n {
-                let lanes = self.row(0, i).iter().zip(&max).zip(&log);
-                for (out, ((&x, &m), &l)) in self.out(i).iter_mut().zip(lanes) {
-                    out.write(x.sub(m).sub(l));
-                }
+    fn run(self) -> FullColumns<'o, T> {
+        let (n, width, pitch, [x]) = (self.out.rows(), self.out.width(), self.pitch, self.x);
+        let Exponentials { mut out, max, sum: mut log } = self.exponentials();
+        for s in &mut log[..width] {
+            *s = s.ln();
+        }
+        for i in 0..n {
+            let lanes = x[i * pitch..][..width].iter().zip(&max).zip(&log);
+            for (y, ((&x, &m), &l)) in out.row(i).iter_mut().zip(lanes) {
+                *y = x.sub(m).sub(l);
             }
         }
+        out
     }
 }
 
-impl<T: Float> Loop for Columns<T, SoftmaxVjp, 2> {
-    type Output = ();
+impl<'o, T: Float> Loop for Lanes<'_, 'o, T, SoftmaxVjp, 2> {
+    type Output = FullColumns<'o, T>;
     #[inline(always)]
-    fn run(self) {
+    fn run(mut self) -> FullColumns<'o, T> {
         let mut mean = [T::ZERO; WIDTH];
-        // SAFETY: as promised to `Along::columns`.
-        unsafe {
-            for i in 0..self.n {
-                for ((m, &y), &dy) in mean.iter_mut().zip(self.row(0, i)).zip(self.row(1, i)) {
-                    *m = y.mul_add(dy, *m);
-                }
-            }
-            for i in 0..self.n {
-                let lanes = self.row(0, i).iter().zip(self.row(1, i)).zip(&mean);
-                for (out, ((&y, &dy), &m)) in self.out(i).iter_mut().zip(lanes) {
-                    out.write(y.mul(dy.sub(m)));
-                }
+        for i in 0..self.out.rows() {
+            for ((m, &y), &dy) in mean.iter_mut().zip(self.row(0, i)).zip(self.row(1, i)) {
+                *m = y.mul_add(dy, *m);
             }
         }
+        for i in 0..self.out.rows() {
+            let lanes = self.row(0, i).iter().zip(self.row(1, i)).zip(&mean);
+            let row = self.out.next().extend(lanes.map(|((&y, &dy), &m)| y.mul(dy.sub(m))));
+            self.out.done(row);
+        }
+        self.out.finish()
     }
 }
 
-impl<T: Float> Loop for Columns<T, LogSoftmaxVjp, 2> {
-    type Output = ();
+impl<'o, T: Float> Loop for Lanes<'_, 'o, T, LogSoftmaxVjp, 2> {
+    type Output = FullColumns<'o, T>;
     #[inline(always)]
-    fn run(self) {
+    fn run(mut self) -> FullColumns<'o, T> {
         let mut sum = [T::ZERO; WIDTH];
-        // SAFETY: as promised to `Along::columns`.
-        unsafe {
-            for i in 0..self.n {
-                for (s, &dy) in sum.iter_mut().zip(self.row(1, i)) {
-                    *s = s.sub(dy);
-                }
-            }
-            for i in 0..self.n {
-                let lanes = self.row(0, i).iter().zip(self.row(1, i)).zip(&sum);
-                for (out, ((&y, &dy), &s)) in self.out(i).iter_mut().zip(lanes) {
-                    out.write(y.exp().mul_add(s, dy));
-                }
+        for i in 0..self.out.rows() {
+            for (s, &dy) in sum.iter_mut().zip(self.row(1, i)) {
+                *s = s.sub(dy);
             }
         }
+        for i in 0..self.out.rows() {
+            let lanes = self.row(0, i).iter().zip(self.row(1, i)).zip(&sum);
+            let row = self.out.next().extend(lanes.map(|((&y, &dy), &s)| y.exp().mul_add(s, dy)));
+            self.out.done(row);
+        }
+        self.out.finish()
     }
 }

@@ -3,15 +3,13 @@
 //! A [`Draw`] turns one group of 4 × 16 words into a fixed number of elements, so element `i` of a
 //! tensor is a function of seed, stream and `i` alone.
 
-use std::mem::MaybeUninit;
-
 use t4a_algebra::simd::{Loop, dispatch};
 use t4a_algebra::{Float, Int, Numeric, Scalar, bf16, f16};
 
 use super::philox::{Group, LANES, Stream};
 use crate::error::Result;
-use crate::loops::parallel::{self, SendPtr};
-use crate::output::Output;
+use crate::loops::parallel;
+use crate::output::{Fresh, Full, Output, Workspace};
 use crate::tensor::Tensor;
 
 /// Most elements that one group makes.
@@ -24,7 +22,7 @@ pub(super) trait Draw<T: Scalar>: Copy + Send + Sync {
     /// Elements per group.
     const PER_GROUP: usize;
     /// The elements of a group, `PER_GROUP` of them.
-    fn draw(self, words: &Group, out: &mut [MaybeUninit<T>]);
+    fn draw<'o>(self, words: &Group, out: Fresh<'o, T>) -> Full<'o, T>;
 }
 
 /// A tensor of draws.
@@ -34,47 +32,46 @@ pub(super) fn fill<T: Scalar, D: Draw<T>>(
     stream: Stream,
     draw: D,
 ) -> Result<Tensor<T>> {
-    let mut out = Output::<T>::new(op, shape)?;
-    let numel = out.layout().numel();
-    let dst = SendPtr(out.as_mut_ptr());
-    let chunk_len = CHUNK * D::PER_GROUP;
+    let out = Output::<T>::new(op, shape)?;
+    let (groups, rest) = (out.numel() / D::PER_GROUP, out.numel() % D::PER_GROUP);
+    // Of the last group, the first elements.
+    let mut last = Workspace::new(if rest == 0 { 0 } else { D::PER_GROUP })?;
     // About sixteen additions per element.
-    let parallel = parallel::worthwhile(numel, 16);
-    parallel::for_each(numel.div_ceil(chunk_len), parallel, &|chunk| {
-        let start = chunk * chunk_len;
-        let len = chunk_len.min(numel - start);
-        // SAFETY: chunks are disjoint parts of the result.
-        let out = unsafe { std::slice::from_raw_parts_mut(dst.get().add(start).cast(), len) };
-        dispatch(Fill { stream, first: (chunk * CHUNK) as u64, draw, out });
-    });
-    // SAFETY: every chunk was written.
-    Ok(unsafe { out.assume_init() })
+    let parallel = parallel::worthwhile(out.numel(), 16);
+    Ok(out.write(|out| {
+        let mut out = out.cursor();
+        let whole = out.next(groups * D::PER_GROUP);
+        out.done(whole.par_chunks(CHUNK * D::PER_GROUP, parallel, |chunk, out| {
+            dispatch(Fill { stream, first: (chunk * CHUNK) as u64, draw, out })
+        }));
+        if rest > 0 {
+            let last = last.fresh(D::PER_GROUP);
+            let last = dispatch(Fill { stream, first: groups as u64, draw, out: last });
+            out.copy_from(&last[..rest]);
+        }
+        out.finish()
+    }))
 }
 
-struct Fill<'a, T, D> {
+/// Whole groups from number `first` on.
+struct Fill<'o, T, D> {
     stream: Stream,
     first: u64,
     draw: D,
-    out: &'a mut [MaybeUninit<T>],
+    out: Fresh<'o, T>,
 }
 
-impl<T: Scalar, D: Draw<T>> Loop for Fill<'_, T, D> {
-    type Output = ();
+impl<'o, T: Scalar, D: Draw<T>> Loop for Fill<'o, T, D> {
+    type Output = Full<'o, T>;
     #[inline(always)]
-    fn run(self) {
-        let mut groups = self.out.chunks_exact_mut(D::PER_GROUP);
-        let mut index = self.first;
-        for out in &mut groups {
-            self.draw.draw(&self.stream.group(index), out);
-            index += 1;
+    fn run(self) -> Full<'o, T> {
+        let groups = (self.out.len() / D::PER_GROUP) as u64;
+        let mut out = self.out.cursor();
+        for index in self.first..self.first + groups {
+            let group = out.next(D::PER_GROUP);
+            out.done(self.draw.draw(&self.stream.group(index), group));
         }
-        let rest = groups.into_remainder();
-        if !rest.is_empty() {
-            let mut last = [const { MaybeUninit::uninit() }; MOST];
-            let last = &mut last[..D::PER_GROUP];
-            self.draw.draw(&self.stream.group(index), last);
-            rest.copy_from_slice(&last[..rest.len()]);
-        }
+        out.finish()
     }
 }
 
@@ -173,22 +170,22 @@ impl Sample for f64 {
     }
 }
 
-/// Calls `f(element, high, low)` for every element: one word each, or two.
+/// Writes `f(high, low)` for every element of a group: of one word each, or two.
 #[inline(always)]
-fn each<T: Sample>(words: &Group, mut f: impl FnMut(usize, u32, u32)) {
+fn each<'o, T: Sample>(words: &Group, out: Fresh<'o, T>, f: impl Fn(u32, u32) -> T) -> Full<'o, T> {
+    let mut out = out.cursor();
     if T::ONE_WORD {
-        for (word, lanes) in words.iter().enumerate() {
-            for (lane, &high) in lanes.iter().enumerate() {
-                f(word * LANES + lane, high, 0);
-            }
+        for high in words {
+            let part = out.next(LANES).each(|lane| f(high[lane], 0));
+            out.done(part);
         }
     } else {
-        for half in 0..2 {
-            for lane in 0..LANES {
-                f(half * LANES + lane, words[2 * half][lane], words[2 * half + 1][lane]);
-            }
+        for [high, low] in words.as_chunks().0 {
+            let part = out.next(LANES).each(|lane| f(high[lane], low[lane]));
+            out.done(part);
         }
     }
+    out.finish()
 }
 
 /// Uniform on [low, high).
@@ -204,12 +201,11 @@ pub(super) struct Uniform<T: Sample> {
 impl<T: Sample> Draw<T> for Uniform<T> {
     const PER_GROUP: usize = if T::ONE_WORD { 4 * LANES } else { 2 * LANES };
     #[inline(always)]
-    fn draw(self, words: &Group, out: &mut [MaybeUninit<T>]) {
-        let out = &mut out[..Self::PER_GROUP];
-        each::<T>(words, |i, high, low| {
+    fn draw<'o>(self, words: &Group, out: Fresh<'o, T>) -> Full<'o, T> {
+        each(words, out, |high, low| {
             let x = T::lower(T::fraction(high, low).mul_add(self.span, self.low));
-            out[i].write(if x >= self.high { self.last } else { x });
-        });
+            if x >= self.high { self.last } else { x }
+        })
     }
 }
 
@@ -222,42 +218,37 @@ pub(super) struct Normal<T: Sample> {
 
 impl<T: Sample> Normal<T> {
     #[inline(always)]
-    fn pair(self, u: T::Wide, v: T::Wide) -> [T; 2] {
+    fn pair(self, u: T::Wide, v: T::Wide) -> (T, T) {
         let two = T::Wide::ONE.add(T::Wide::ONE);
         let radius = u.ln().mul(two).neg().sqrt().mul(self.deviation);
         let angle = v.mul(T::Wide::from_f64(std::f64::consts::TAU));
         let x = angle.cos().mul_add(radius, self.mean);
         let y = angle.sin().mul_add(radius, self.mean);
-        [T::lower(x), T::lower(y)]
+        (T::lower(x), T::lower(y))
     }
 }
 
 impl<T: Sample> Draw<T> for Normal<T> {
     const PER_GROUP: usize = if T::ONE_WORD { 4 * LANES } else { 2 * LANES };
     #[inline(always)]
-    fn draw(self, words: &Group, out: &mut [MaybeUninit<T>]) {
-        let out = &mut out[..Self::PER_GROUP];
+    fn draw<'o>(self, words: &Group, out: Fresh<'o, T>) -> Full<'o, T> {
+        let mut out = out.cursor();
         if T::ONE_WORD {
-            for half in 0..2 {
-                let (first, second) = out[2 * half * LANES..][..2 * LANES].split_at_mut(LANES);
-                for lane in 0..LANES {
-                    let u = T::positive_fraction(words[2 * half][lane], 0);
-                    let v = T::positive_fraction(words[2 * half + 1][lane], 0);
-                    let [x, y] = self.pair(u, v);
-                    first[lane].write(x);
-                    second[lane].write(y);
-                }
+            for [u, v] in words.as_chunks().0 {
+                let pairs = out.next(2 * LANES).halves(|lane| {
+                    self.pair(T::positive_fraction(u[lane], 0), T::positive_fraction(v[lane], 0))
+                });
+                out.done(pairs);
             }
         } else {
-            let (first, second) = out.split_at_mut(LANES);
-            for lane in 0..LANES {
-                let u = T::positive_fraction(words[0][lane], words[1][lane]);
-                let v = T::positive_fraction(words[2][lane], words[3][lane]);
-                let [x, y] = self.pair(u, v);
-                first[lane].write(x);
-                second[lane].write(y);
-            }
+            let pairs = out.next(2 * LANES).halves(|lane| {
+                let [u, v] =
+                    [0, 2].map(|i| T::positive_fraction(words[i][lane], words[i + 1][lane]));
+                self.pair(u, v)
+            });
+            out.done(pairs);
         }
+        out.finish()
     }
 }
 
@@ -271,11 +262,11 @@ pub(super) struct Bernoulli<T> {
 impl<T: Scalar> Draw<T> for Bernoulli<T> {
     const PER_GROUP: usize = 4 * LANES;
     #[inline(always)]
-    fn draw(self, words: &Group, out: &mut [MaybeUninit<T>]) {
-        for (out, &word) in out.iter_mut().zip(words.iter().flatten()) {
+    fn draw<'o>(self, words: &Group, out: Fresh<'o, T>) -> Full<'o, T> {
+        out.map(words.as_flattened(), |word| {
             let success = u64::from(word) < self.threshold;
-            out.write(if success { self.values[1] } else { self.values[0] });
-        }
+            if success { self.values[1] } else { self.values[0] }
+        })
     }
 }
 
@@ -290,16 +281,17 @@ pub(super) struct UniformInt<I> {
 impl<I: Int> Draw<I> for UniformInt<I> {
     const PER_GROUP: usize = 2 * LANES;
     #[inline(always)]
-    fn draw(self, words: &Group, out: &mut [MaybeUninit<I>]) {
-        for half in 0..2 {
-            let out = &mut out[half * LANES..][..LANES];
-            for lane in 0..LANES {
-                let (high, low) = (words[2 * half][lane], words[2 * half + 1][lane]);
-                let carry = (u64::from(low) * self.span) >> 32;
-                let k = (u64::from(high) * self.span + carry) >> 32;
-                out[lane].write(self.low.add(I::from_i64(k as i64)));
-            }
+    fn draw<'o>(self, words: &Group, out: Fresh<'o, I>) -> Full<'o, I> {
+        let mut out = out.cursor();
+        for [high, low] in words.as_chunks().0 {
+            let part = out.next(LANES).each(|lane| {
+                let carry = (u64::from(low[lane]) * self.span) >> 32;
+                let k = (u64::from(high[lane]) * self.span + carry) >> 32;
+                self.low.add(I::from_i64(k as i64))
+            });
+            out.done(part);
         }
+        out.finish()
     }
 }
 
@@ -314,8 +306,8 @@ pub(super) struct UniformWide<I> {
 impl<I: Int> Draw<I> for UniformWide<I> {
     const PER_GROUP: usize = LANES;
     #[inline(always)]
-    fn draw(self, words: &Group, out: &mut [MaybeUninit<I>]) {
-        for lane in 0..LANES {
+    fn draw<'o>(self, words: &Group, out: Fresh<'o, I>) -> Full<'o, I> {
+        out.each(|lane| {
             let word =
                 |i: usize| u64::from(words[2 * i][lane]) << 32 | u64::from(words[2 * i + 1][lane]);
             let k = if self.span == 0 {
@@ -324,8 +316,8 @@ impl<I: Int> Draw<I> for UniformWide<I> {
                 let carry = (u128::from(word(1)) * u128::from(self.span)) >> 64;
                 ((u128::from(word(0)) * u128::from(self.span) + carry) >> 64) as u64
             };
-            out[lane].write(self.low.add(I::from_i64(k as i64)));
-        }
+            self.low.add(I::from_i64(k as i64))
+        })
     }
 }
 
@@ -336,13 +328,9 @@ pub(super) struct Truncated<D>(pub(super) D);
 impl<I: Int, D: Draw<f64>> Draw<I> for Truncated<D> {
     const PER_GROUP: usize = D::PER_GROUP;
     #[inline(always)]
-    fn draw(self, words: &Group, out: &mut [MaybeUninit<I>]) {
-        let mut reals = [const { MaybeUninit::uninit() }; MOST];
-        let reals = &mut reals[..D::PER_GROUP];
-        self.0.draw(words, reals);
-        for (out, real) in out.iter_mut().zip(reals) {
-            // SAFETY: `draw` writes PER_GROUP elements.
-            out.write(I::from_f64(unsafe { real.assume_init() }));
-        }
+    fn draw<'o>(self, words: &Group, out: Fresh<'o, I>) -> Full<'o, I> {
+        let mut reals = [0.0; MOST];
+        let reals = self.0.draw(words, Fresh::over(&mut reals[..D::PER_GROUP]));
+        out.map(&reals, I::from_f64)
     }
 }

@@ -10,7 +10,7 @@ mod sealed {
 use sealed::Sealed;
 
 /// Unsigned words that can be sorted by their digits.
-pub trait Word: Sealed + Copy + Ord + Send + Sync + 'static {
+pub trait Word: Sealed + Copy + Default + Ord + Send + Sync + 'static {
     /// Width.
     const BITS: u32;
     /// The eight bits from `shift` on.

@@ -16,19 +16,15 @@ mod keys;
 mod radix;
 mod top;
 
-use std::mem::MaybeUninit;
-use std::sync::Mutex;
-
 use t4a_algebra::{Int, Scalar};
 
 pub use keys::{Key, SortKey, Word};
 pub use top::{argtopk, topk};
 
-use self::radix::Scratch;
 use crate::error::{Result, TensorError, check_axis};
 use crate::layout::Dims;
-use crate::loops::parallel::{self, SendPtr};
-use crate::output::Output;
+use crate::loops::parallel;
+use crate::output::{Counted, Filled, Output, Share, parts_mut, share_with};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
@@ -58,26 +54,23 @@ pub fn sort<T: SortKey>(x: Tensor<T>, axis: usize, descending: bool) -> Result<T
     let len = x.shape()[axis];
     let (mut rows, back) = to_rows(x, axis)?;
     let count = rows.numel().checked_div(len).unwrap_or(0);
-    let ptr = SendPtr(rows.as_mut_slice()?.as_mut_ptr());
-    each_row(count, len, |row, threads| {
-        // SAFETY: rows are disjoint. A key has the size and alignment of its element, and every
-        // element is a valid key in memory; elements are written back before anyone reads them.
-        let words = unsafe {
-            let row = ptr.get().add(row * len);
-            let words = row.cast::<T::Key>();
-            for i in 0..len {
-                *words.add(i) = (*row.add(i)).to_key().flip(descending);
+    let parts = parts_mut(rows.as_mut_slice()?, count);
+    each_row(
+        parts,
+        len,
+        || Words::<T::Key>::new(len, 0),
+        |words, _, row, threads| {
+            let [words, other] = words.both();
+            for (word, x) in words.iter_mut().zip(&*row) {
+                *word = x.to_key().flip(descending);
             }
-            std::slice::from_raw_parts_mut(words, len)
-        };
-        let sorted = radix::sort(words, 0, threads);
-        for word in words {
-            let element = T::from_key(word.flip(descending));
-            // SAFETY: as above.
-            unsafe { *std::ptr::from_mut(word).cast::<T>() = element };
-        }
-        sorted
-    })?;
+            let sorted = radix::sort(words, other, 0, threads)?;
+            for (x, word) in row.iter_mut().zip(sorted) {
+                *x = T::from_key(word.flip(descending));
+            }
+            Ok(())
+        },
+    )?;
     Ok(rows.into_permuted(&back)?.with_route(ROUTE))
 }
 
@@ -92,13 +85,18 @@ pub fn sort_with_indices<T: SortKey, I: Int>(
 ) -> Result<(Tensor<T>, Tensor<I>)> {
     let op = "sort_with_indices";
     let (rows, back) = prepare::<T, I>(op, x, axis)?;
-    let mut values = Output::<T>::new(op, rows.shape())?;
-    let mut indices = Output::<I>::new(op, rows.shape())?;
-    let to = SendPtr(values.as_mut_ptr());
-    let tagged = Tags { ptr: SendPtr(indices.as_mut_ptr().cast()), write: write_indices::<T, I> };
-    sort_tagged(&rows, descending, Some(to), tagged)?;
-    // SAFETY: every row of both was written.
-    let (values, indices) = unsafe { (values.assume_init(), indices.assume_init()) };
+    let (values, indices) = (Output::new(op, rows.shape())?, Output::new(op, rows.shape())?);
+    let (elements, count, len) = elements_of(&rows);
+    let (values, indices) = values.try_write_both(indices, |values, indices| {
+        let parts = (values.equal_parts(count), indices.equal_parts(count));
+        let scratch = || Words::<TaggedOf<T>>::new(len, T::Key::SHIFT);
+        each_row(parts, len, scratch, |words, row, (values, indices), threads| {
+            let row = &elements[row * len..(row + 1) * len];
+            let words = sort_tagged(row, descending, words, threads)?;
+            let element = |&word| T::from_key(T::Key::of(word).flip(descending));
+            Ok((values.extend(words.iter().map(element)), indices.extend(places::<T, I>(words))))
+        })
+    })?;
     let values = values.into_permuted(&back)?.with_route(ROUTE);
     Ok((values, indices.into_permuted(&back)?.with_route(ROUTE)))
 }
@@ -114,97 +112,80 @@ pub fn argsort<T: SortKey, I: Int>(
 ) -> Result<Tensor<I>> {
     let op = "argsort";
     let (rows, back) = prepare::<T, I>(op, x, axis)?;
-    let mut indices = Output::<I>::new(op, rows.shape())?;
-    let tagged = Tags { ptr: SendPtr(indices.as_mut_ptr().cast()), write: write_indices::<T, I> };
-    sort_tagged(&rows, descending, None, tagged)?;
-    // SAFETY: every row was written.
-    Ok(unsafe { indices.assume_init() }.into_permuted(&back)?.with_route(ROUTE))
-}
-
-/// Where indices go: the integer type is a function pointer, not one more parameter of the sorts.
-struct Tags<T: SortKey> {
-    ptr: SendPtr<u8>,
-    write: unsafe fn(*mut u8, usize, &[TaggedOf<T>]),
+    let (elements, count, len) = elements_of(&rows);
+    let indices = Output::<I>::new(op, rows.shape())?.try_write(|indices| {
+        let scratch = || Words::<TaggedOf<T>>::new(len, T::Key::SHIFT);
+        each_row(indices.equal_parts(count), len, scratch, |words, row, indices, threads| {
+            let row = &elements[row * len..(row + 1) * len];
+            Ok(indices.extend(places::<T, I>(sort_tagged(row, descending, words, threads)?)))
+        })
+    })?;
+    Ok(indices.into_permuted(&back)?.with_route(ROUTE))
 }
 
 type TaggedOf<T> = <<T as SortKey>::Key as Key>::Tagged;
 
-/// Writes the indices of tagged words from element `at` on.
-///
-/// # Safety
-/// `ptr` takes as many elements of type `I` there.
-unsafe fn write_indices<T: SortKey, I: Int>(ptr: *mut u8, at: usize, words: &[TaggedOf<T>]) {
-    for (i, &word) in words.iter().enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe { *ptr.cast::<I>().add(at + i) = I::from_i64(T::Key::index(word) as i64) };
+/// The elements of a contiguous tensor, the number of its rows and their length.
+fn elements_of<T: Scalar>(rows: &Tensor<T>) -> (&[T], usize, usize) {
+    let len = rows.shape().last().copied().unwrap_or(1);
+    (rows.as_slice().unwrap_or_default(), rows.numel().checked_div(len).unwrap_or(0), len)
+}
+
+/// Room for the words of a row, and for what sorting them needs.
+struct Words<W>(Filled<W>, Filled<W>);
+
+impl<W: Word> Words<W> {
+    fn new(len: usize, low: u32) -> Result<Self> {
+        let zero = W::default();
+        Ok(Self(Filled::new(len, zero)?, Filled::new(radix::spare::<W>(len, low), zero)?))
+    }
+
+    fn both(&mut self) -> [&mut [W]; 2] {
+        [&mut self.0, &mut self.1]
     }
 }
 
-/// Sorts every row of a contiguous tensor with indices.
-fn sort_tagged<T: SortKey>(
-    rows: &Tensor<T>,
-    descending: bool,
-    values: Option<SendPtr<T>>,
-    tags: Tags<T>,
-) -> Result<()> {
-    let (Some(elements), Some(&len)) = (rows.as_slice(), rows.shape().last()) else {
-        return Ok(());
-    };
-    each_row(elements.len().checked_div(len).unwrap_or(0), len, |row, threads| {
-        let mut scratch = Scratch::<TaggedOf<T>>::new(len)?;
-        let words = tag(&elements[row * len..(row + 1) * len], descending, scratch.words());
-        radix::sort(words, T::Key::SHIFT, threads)?;
-        // SAFETY: rows are disjoint, and the results have the shape of the input.
-        unsafe {
-            if let Some(values) = values {
-                for (i, &word) in words.iter().enumerate() {
-                    *values.get().add(row * len + i) =
-                        T::from_key(T::Key::of(word).flip(descending));
-                }
-            }
-            (tags.write)(tags.ptr.get(), row * len, words);
-        }
-        Ok(())
-    })
-}
-
-/// The words of a row with their indices.
-fn tag<'a, T: SortKey>(
+/// The words of a row with their indices, in order.
+fn sort_tagged<'a, T: SortKey>(
     row: &[T],
     flip: bool,
-    words: &'a mut [MaybeUninit<TaggedOf<T>>],
-) -> &'a mut [TaggedOf<T>] {
+    words: &'a mut Words<TaggedOf<T>>,
+    threads: bool,
+) -> Result<&'a mut [TaggedOf<T>]> {
+    let [words, other] = words.both();
     let words = &mut words[..row.len()];
-    for (i, (word, x)) in words.iter_mut().zip(row).enumerate() {
-        word.write(x.to_key().flip(flip).tag(i));
-    }
-    // SAFETY: every word was written.
-    unsafe { &mut *(std::ptr::from_mut(words) as *mut [TaggedOf<T>]) }
+    tag(row, flip, words);
+    radix::sort(words, other, T::Key::SHIFT, threads)
 }
 
-/// Calls `body(row, threads)` for every row: rows on several threads, or several threads within
-/// each row if there are few.
-fn each_row(
-    count: usize,
+/// Makes words of the elements of a row and their indices.
+fn tag<T: SortKey>(row: &[T], flip: bool, words: &mut [TaggedOf<T>]) {
+    for (i, (word, x)) in words.iter_mut().zip(row).enumerate() {
+        *word = x.to_key().flip(flip).tag(i);
+    }
+}
+
+/// The indices of words.
+fn places<T: SortKey, I: Int>(words: &[TaggedOf<T>]) -> impl Counted<Item = I> {
+    words.iter().map(|&word| I::from_i64(T::Key::index(word) as i64))
+}
+
+/// Calls `body(scratch, row, part, threads)` for every row and its part of the result: rows on several
+/// threads, or several threads within each row if there are few.
+fn each_row<S: Share + Sync, C>(
+    parts: S,
     len: usize,
-    body: impl Fn(usize, bool) -> Result<()> + Sync + Send,
-) -> Result<()> {
+    scratch: impl Fn() -> Result<C> + Sync,
+    body: impl Fn(&mut C, usize, S::Part, bool) -> Result<S::Done> + Sync,
+) -> Result<S::Whole> {
+    let count = parts.count();
     let cost = 8 * (usize::BITS - len.leading_zeros()) as usize;
     let worthwhile = parallel::worthwhile(count.saturating_mul(len), cost.max(1));
-    if count < parallel::threads() {
-        return (0..count).try_for_each(|row| body(row, worthwhile));
-    }
-    let failed = Mutex::new(Ok(()));
-    let per_chunk = ((1 << 14) / len.max(1)).max(1);
-    parallel::for_each(count.div_ceil(per_chunk), worthwhile, &|chunk| {
-        for row in chunk * per_chunk..count.min((chunk + 1) * per_chunk) {
-            if let Err(error) = body(row, false) {
-                *failed.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Err(error);
-                return;
-            }
-        }
-    });
-    failed.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
+    let few = count < parallel::threads();
+    let grain = if few { count } else { (1 << 14) / len.max(1) };
+    share_with(parts, grain, worthwhile && !few, scratch, |scratch, row, part| {
+        body(scratch, row, part, worthwhile && few)
+    })
 }
 
 /// Checks that indices along the axis fit, and brings the rows together.

@@ -3,12 +3,12 @@
 //! The digit sort (least significant first) is stable, so the index below a tagged key needs no
 //! pass: it is in order from the start. Digits that are equal in all words cost nothing.
 
-use std::mem::MaybeUninit;
+use std::slice::IterMut;
 
 use super::keys::Word;
 use crate::error::Result;
-use crate::loops::parallel::{self, SendPtr};
-use crate::storage::Buffer;
+use crate::loops::parallel;
+use crate::storage::collect;
 
 /// Words per pass from which digits beat comparisons (bench `index`, rows `sort`).
 const DIGITS_FROM: usize = 160;
@@ -20,88 +20,78 @@ const PARALLEL_FROM: usize = 1 << 17;
 /// `sort 1024² rows`).
 const GROUP: usize = 8;
 
-/// Uninitialised memory for words.
-pub(super) struct Scratch<W> {
-    buffer: Buffer,
-    len: usize,
-    word: std::marker::PhantomData<W>,
-}
-
-impl<W: Word> Scratch<W> {
-    pub(super) fn new(len: usize) -> Result<Self> {
-        let buffer = Buffer::alloc(len.saturating_mul(size_of::<W>()))?;
-        Ok(Self { buffer, len, word: std::marker::PhantomData })
-    }
-
-    pub(super) fn words(&mut self) -> &mut [MaybeUninit<W>] {
-        let Some(ptr) = self.buffer.as_mut_ptr() else { return &mut [] };
-        // SAFETY: a fresh block of `len` words, aligned to at least 16 bytes, with one owner.
-        unsafe { std::slice::from_raw_parts_mut(ptr.cast(), self.len) }
-    }
-}
-
-/// Sorts words whose bits below `low` are in ascending order already wherever the bits above agree.
-pub(super) fn sort<W: Word>(words: &mut [W], low: u32, threads: bool) -> Result<()> {
+/// How many passes sort words above a bit, and the number of other words that they need.
+fn passes<W: Word>(len: usize, low: u32) -> (usize, usize) {
     let passes = (W::BITS - low).div_ceil(8) as usize;
-    if words.len() < DIGITS_FROM * passes {
+    (passes, if len < DIGITS_FROM * passes { 0 } else { len })
+}
+
+/// How many spare words [`sort`] needs for up to `len` words.
+pub(super) fn spare<W: Word>(len: usize, low: u32) -> usize {
+    passes::<W>(len, low).1
+}
+
+/// The words in order, in one of the two slices. Bits below `low` are in ascending order already
+/// wherever the bits above agree; `other` has at least [`spare`] words.
+pub(super) fn sort<'a, W: Word>(
+    words: &'a mut [W],
+    other: &'a mut [W],
+    low: u32,
+    threads: bool,
+) -> Result<&'a mut [W]> {
+    let (passes, spare) = passes::<W>(words.len(), low);
+    if spare == 0 {
         words.sort_unstable();
-        return Ok(());
+        return Ok(words);
     }
-    let mut scratch = Scratch::<W>::new(words.len())?;
-    let spare = scratch.words();
-    // SAFETY: `spare` is written before it is read, pass by pass.
-    let spare = unsafe { std::slice::from_raw_parts_mut(spare.as_mut_ptr().cast(), words.len()) };
     let parts =
         if threads && words.len() >= PARALLEL_FROM { parallel::threads().min(16) } else { 1 };
-    let mut counts = vec![[0; 256]; parts];
-    let (mut from, mut to) = (words, spare);
-    let mut swapped = false;
+    let mut tables = collect(parts, std::iter::repeat_n([0; 256], parts))?;
+    let (mut from, mut to) = (words, &mut other[..spare]);
     for pass in 0..passes {
-        if distribute(from, to, low + 8 * pass as u32, &mut counts) {
+        if distribute(from, to, low + 8 * pass as u32, &mut tables)? {
             std::mem::swap(&mut from, &mut to);
-            swapped = !swapped;
         }
     }
-    if swapped {
-        to.copy_from_slice(from);
-    }
-    Ok(())
+    Ok(from)
 }
 
-/// For every digit, how many words have it; then where the next of them goes.
+/// For every digit, how many words have it.
 type Digits = [usize; 256];
 
 /// Stable distribution by one digit, with a table for every part of the words. Does nothing and
 /// returns `false` if all words have the same digit.
-fn distribute<W: Word>(from: &[W], to: &mut [W], shift: u32, tables: &mut [Digits]) -> bool {
+fn distribute<W: Word>(
+    from: &[W],
+    to: &mut [W],
+    shift: u32,
+    tables: &mut [Digits],
+) -> Result<bool> {
     let parts = tables.len();
     let len = from.len().div_ceil(parts);
     let part = |p: usize| &from[(p * len).min(from.len())..((p + 1) * len).min(from.len())];
-    let slots = SendPtr(tables.as_mut_ptr());
-    parallel::for_each(parts, parts > 1, &|p| {
-        // SAFETY: one table per part.
-        count(part(p), shift, unsafe { &mut *slots.get().add(p) });
-    });
+    parallel::for_each_mut(tables, parts > 1, |p, table| count(part(p), shift, table));
     let common = from[0].digit(shift);
     if tables.iter().map(|table| table[common]).sum::<usize>() == from.len() {
-        return false;
+        return Ok(false);
     }
-    // Where each part writes each digit.
-    let mut next = 0;
+    if let [table] = tables {
+        scatter(from, shift, table, to);
+        return Ok(true);
+    }
+    // The result is runs of words of equal digits, each cut into what the parts have of it.
+    let none = || std::array::from_fn(|_| [].iter_mut());
+    let mut runs: Vec<[IterMut<'_, W>; 256]> = collect(parts, (0..parts).map(|_| none()))?;
+    let mut rest = to;
     for digit in 0..256 {
-        for table in tables.iter_mut() {
-            next += std::mem::replace(&mut table[digit], next);
+        for (runs, table) in runs.iter_mut().zip(&*tables) {
+            let (run, others) = std::mem::take(&mut rest).split_at_mut(table[digit]);
+            runs[digit] = run.iter_mut();
+            rest = others;
         }
     }
-    debug_assert_eq!(next, from.len());
-    let slots = SendPtr(tables.as_mut_ptr());
-    let dst = SendPtr(to.as_mut_ptr());
-    parallel::for_each(parts, parts > 1, &|p| {
-        // SAFETY: one table per part; the counts add up to the length, so that every word has a
-        // place of its own inside of `to`.
-        unsafe { scatter(part(p), shift, &mut *slots.get().add(p), dst.get()) };
-    });
-    true
+    parallel::for_each_mut(&mut runs, true, |p, runs| scatter_into(part(p), shift, runs));
+    Ok(true)
 }
 
 fn count<W: Word>(words: &[W], shift: u32, table: &mut Digits) {
@@ -111,26 +101,42 @@ fn count<W: Word>(words: &[W], shift: u32, table: &mut Digits) {
     }
 }
 
-/// # Safety
-/// Every place that the table comes to is inside of `dst`.
-unsafe fn scatter<W: Word>(words: &[W], shift: u32, next: &mut Digits, dst: *mut W) {
+/// Stores every word behind those of lower and equal digits.
+fn scatter<W: Word>(words: &[W], shift: u32, table: &mut Digits, to: &mut [W]) {
+    let mut next = 0;
+    for count in table.iter_mut() {
+        next += std::mem::replace(count, next);
+    }
     let mut take = |word: W| {
-        let next = &mut next[word.digit(shift)];
+        let next = &mut table[word.digit(shift)];
         *next += 1;
         *next - 1
     };
-    let groups = words.chunks_exact(GROUP);
-    let rest = groups.remainder();
-    // SAFETY: the caller's promise.
-    unsafe {
-        for group in groups {
-            let places: [usize; GROUP] = std::array::from_fn(|i| take(group[i]));
-            for (&word, place) in group.iter().zip(places) {
-                *dst.add(place) = word;
+    let (groups, rest) = words.as_chunks::<GROUP>();
+    for group in groups {
+        for (place, &word) in group.map(&mut take).into_iter().zip(group) {
+            to[place] = word;
+        }
+    }
+    for &word in rest {
+        to[take(word)] = word;
+    }
+}
+
+/// Stores every word in the run of its digit.
+fn scatter_into<W: Word>(words: &[W], shift: u32, runs: &mut [IterMut<'_, W>; 256]) {
+    let mut take = |word: W| runs[word.digit(shift)].next();
+    let (groups, rest) = words.as_chunks::<GROUP>();
+    for group in groups {
+        for (place, &word) in group.map(&mut take).into_iter().zip(group) {
+            if let Some(place) = place {
+                *place = word;
             }
         }
-        for &word in rest {
-            *dst.add(take(word)) = word;
+    }
+    for &word in rest {
+        if let Some(place) = take(word) {
+            *place = word;
         }
     }
 }
@@ -148,8 +154,9 @@ mod tests {
                 let mut words: Vec<u64> = (0..len).map(|_| rng.next() & mask).collect();
                 let mut want = words.clone();
                 want.sort();
-                sort(&mut words, 0, true).unwrap();
-                assert!(words == want, "{len} {mask:x}");
+                let mut other = vec![0; spare::<u64>(len, 0)];
+                let sorted = sort(&mut words, &mut other, 0, true).unwrap();
+                assert!(sorted == want, "{len} {mask:x}");
             }
         }
     }

@@ -3,15 +3,15 @@
 //! A row is scanned against the k-th best word so far; few elements pass, so the cost is close to
 //! one read. What passes goes to a buffer that is cut back to k words when it is full.
 
-use std::mem::MaybeUninit;
-
 use t4a_algebra::Int;
 use t4a_algebra::simd::{Loop, dispatch};
 
 use super::radix;
-use super::{Key, ROUTE, SortKey, TaggedOf, Tags, each_row, prepare, tag, write_indices};
+use super::{
+    Key, ROUTE, SortKey, TaggedOf, Words, each_row, elements_of, places, prepare, sort_tagged, tag,
+};
 use crate::error::{Result, TensorError};
-use crate::loops::parallel::SendPtr;
+use crate::layout::Dims;
 use crate::output::Output;
 use crate::tensor::Tensor;
 
@@ -63,64 +63,46 @@ fn topk_rows<T: SortKey, I: Int>(
         let message = format!("{k} elements asked of axis {axis} of size {len}");
         return Err(TensorError::value(op, message));
     }
-    let mut shape = rows.shape().to_vec();
+    let mut shape: Dims = rows.shape().into();
     shape[rows.rank() - 1] = k;
-    let mut values = Output::<T>::new(op, &shape)?;
-    let mut indices = Output::<I>::new(op, &shape)?;
-    let to = SendPtr(values.as_mut_ptr());
-    let tags = Tags { ptr: SendPtr(indices.as_mut_ptr().cast()), write: write_indices::<T, I> };
-    top_of_rows(&rows, k, largest, to, tags)?;
-    // SAFETY: every row of both was written.
-    let (values, indices) = unsafe { (values.assume_init(), indices.assume_init()) };
+    let (values, indices) = (Output::new(op, &shape)?, Output::new(op, &shape)?);
+    let (elements, count, len) = elements_of(&rows);
+    let count = if k == 0 { 0 } else { count };
+    let capacity = k.saturating_mul(2).max(2 * BLOCK);
+    let room = len.min(capacity.saturating_add(BLOCK));
+    // Words that were cut to the k least have lost the order of their indices.
+    let low = if room == len { T::Key::SHIFT } else { 0 };
+    let (values, indices) = values.try_write_both(indices, |values, indices| {
+        let parts = (values.equal_parts(count), indices.equal_parts(count));
+        let scratch = || Words::<TaggedOf<T>>::new(room, low);
+        each_row(parts, len, scratch, |words, row, (values, indices), threads| {
+            let row = &elements[row * len..(row + 1) * len];
+            let words = if room == len {
+                sort_tagged(row, largest, words, threads)?
+            } else {
+                scan(row, k, largest, capacity, words)?
+            };
+            let element = |&word| T::from_key(T::Key::of(word).flip(largest));
+            let words = &words[..k];
+            Ok((values.extend(words.iter().map(element)), indices.extend(places::<T, I>(words))))
+        })
+    })?;
     let values = values.into_permuted(&back)?.with_route(ROUTE);
     Ok((values, indices.into_permuted(&back)?.with_route(ROUTE)))
 }
 
-fn top_of_rows<T: SortKey>(
-    rows: &Tensor<T>,
-    k: usize,
-    largest: bool,
-    values: SendPtr<T>,
-    tags: Tags<T>,
-) -> Result<()> {
-    let (Some(elements), Some(&len)) = (rows.as_slice(), rows.shape().last()) else {
-        return Ok(());
-    };
-    if k == 0 {
-        return Ok(());
-    }
-    each_row(elements.len().checked_div(len).unwrap_or(0), len, |row, threads| {
-        let elements = &elements[row * len..(row + 1) * len];
-        let capacity = (2 * k).max(2 * BLOCK);
-        let mut scratch = radix::Scratch::<TaggedOf<T>>::new(len.min(capacity + BLOCK))?;
-        let words = if len <= capacity + BLOCK {
-            let words = tag(elements, largest, scratch.words());
-            radix::sort(words, T::Key::SHIFT, threads)?;
-            words
-        } else {
-            scan(elements, k, largest, capacity, scratch.words())?
-        };
-        // SAFETY: rows of the results are disjoint and have k elements.
-        unsafe {
-            for (i, &word) in words[..k].iter().enumerate() {
-                *values.get().add(row * k + i) = T::from_key(T::Key::of(word).flip(largest));
-            }
-            (tags.write)(tags.ptr.get(), row * k, &words[..k]);
-        }
-        Ok(())
-    })
-}
-
-/// The k least words of a row, sorted. The buffer has room for `capacity + BLOCK` words.
+/// The k least words of a row, sorted. There is room for `capacity + BLOCK` words.
 fn scan<'a, T: SortKey>(
     row: &[T],
     k: usize,
     flip: bool,
     capacity: usize,
-    buffer: &'a mut [MaybeUninit<TaggedOf<T>>],
+    words: &'a mut Words<TaggedOf<T>>,
 ) -> Result<&'a mut [TaggedOf<T>]> {
+    let [words, other] = words.both();
     let (head, tail) = row.split_at(capacity);
-    let mut limit = cut::<T>(tag(head, flip, buffer), k);
+    tag(head, flip, words);
+    let mut limit = cut::<T>(&mut words[..capacity], k);
     let mut filled = k;
     for (block, elements) in tail.chunks(BLOCK).enumerate() {
         if !dispatch(AnyBelow { elements, limit, flip }) {
@@ -130,29 +112,21 @@ fn scan<'a, T: SortKey>(
             // An element equal to the k-th best comes later and loses: keys have to be below it.
             let key = x.to_key().flip(flip);
             if key < limit {
-                buffer[filled].write(key.tag(capacity + block * BLOCK + i));
+                words[filled] = key.tag(capacity + block * BLOCK + i);
                 filled += 1;
             }
         }
         if filled >= capacity {
-            limit = cut::<T>(written(buffer, filled), k);
+            limit = cut::<T>(&mut words[..filled], k);
             filled = k;
         }
     }
-    let words = written(buffer, filled);
-    radix::sort(words, 0, false)?;
-    Ok(words)
+    radix::sort(&mut words[..filled], other, 0, false)
 }
 
 /// Moves the k least words to the front; the key of the k-th.
 fn cut<T: SortKey>(words: &mut [TaggedOf<T>], k: usize) -> T::Key {
     T::Key::of(*words.select_nth_unstable(k - 1).1)
-}
-
-/// The first words of a buffer, which `scan` has written.
-fn written<W>(buffer: &mut [MaybeUninit<W>], filled: usize) -> &mut [W] {
-    // SAFETY: `scan` calls this for words that it has written.
-    unsafe { &mut *(std::ptr::from_mut(&mut buffer[..filled]) as *mut [W]) }
 }
 
 struct AnyBelow<'a, T: SortKey> {

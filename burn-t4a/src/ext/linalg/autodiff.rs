@@ -45,7 +45,7 @@ impl<B: LinalgOps, C: CheckpointStrategy> LinalgOps for Autodiff<B, C> {
         bars: &[Option<Value<Self>>],
     ) -> Result<Vec<Value<Self>>> {
         let (Some(values), Some(Some(bar))) = (Values::of(op, out), bars.first()) else {
-            return unsplit::<B, C>(op, out, bars, rules::vjp(op, inputs, out, bars)?);
+            return unsplit::<B, C>(op, out, rules::vjp(op, inputs, out, bars)?);
         };
         let below = below(out);
         let slopes = bar.clone().map(Self::inner);
@@ -73,21 +73,18 @@ impl<B: LinalgOps, C: CheckpointStrategy> LinalgOps for Autodiff<B, C> {
 fn unsplit<B: LinalgOps, C: CheckpointStrategy>(
     op: &Op,
     out: &Results<Autodiff<B, C>>,
-    bars: &[Option<Value<Autodiff<B, C>>>],
     gradient: Vec<Value<Autodiff<B, C>>>,
 ) -> Result<Vec<Value<Autodiff<B, C>>>> {
-    let (Some(of), Some(activity)) = (op.decomposition(), rules::activity(bars)) else {
+    if !op.is_spectral() {
         return Ok(gradient);
-    };
+    }
     let saved = match &out.saved {
         Some((op, parts)) => (*op, inner(parts)),
         None => (*op, inner(&out.parts)),
     };
-    let inputs = [gradient[0].clone(), activity?.like(&gradient[0])];
-    let below = inner(&inputs);
-    let parts = vec![below[0].clone()];
-    let out = Results { parts, saved: Some(saved), rows: None, cols: None };
-    record::<B, C>(&Op::Unsplit(of), true, below, flat(&inputs), out)
+    let below = inner(&gradient);
+    let out = Results { parts: below.clone(), saved: Some(saved), rows: None, cols: None };
+    record::<B, C>(&Op::Unsplit, true, below, flat(&gradient), out)
 }
 
 /// Singular values or eigenvalues on the tape with what a second derivative needs: the factors, and

@@ -64,45 +64,67 @@ pub(super) fn results_along<M: Matrix, const N: usize>(
     inputs: [M; N],
     tangents: [M; N],
 ) -> Result<(Results<M::Backend>, Parts<M>)> {
-    let (inputs, tangents) = (values(inputs), values(tangents));
-    for (x, dx) in inputs.iter().zip(&tangents) {
+    moved(&op, &values(inputs), &values(tangents))
+}
+
+/// The results of `op` and their tangents.
+pub(super) fn moved<B: LinalgOps>(
+    op: &Op,
+    inputs: &[Value<B>],
+    tangents: &[Value<B>],
+) -> Result<(Results<B>, Vec<Value<B>>)> {
+    check_tangents(op.name(), inputs, tangents)?;
+    let out = B::linalg_forward(op, inputs, true)?;
+    let moved = B::linalg_jvp(op, inputs, &out, tangents)?;
+    Ok((out, moved))
+}
+
+/// Tangents have the shapes and dtypes of their inputs.
+pub(super) fn check_tangents<B: LinalgOps>(
+    op: &'static str,
+    inputs: &[Value<B>],
+    tangents: &[Value<B>],
+) -> Result<()> {
+    for (x, dx) in inputs.iter().zip(tangents) {
         if x.shape() != dx.shape() {
             let required = "a tangent has the shape of its input";
-            let (x, dx) = (x.shape(), dx.shape());
-            return Err(TensorError::shapes(op.name(), &x, &dx, required).into());
+            return Err(TensorError::shapes(op, &x.shape(), &dx.shape(), required).into());
         }
         let (lhs, rhs) = (x.dtype(), dx.dtype());
         if lhs != rhs {
             let (lhs, rhs) = (engine_dtype(lhs)?, engine_dtype(rhs)?);
-            return Err(TensorError::DTypeMismatch { op: op.name(), lhs, rhs }.into());
+            return Err(TensorError::DTypeMismatch { op, lhs, rhs }.into());
         }
     }
-    let out = M::Backend::linalg_forward(&op, &inputs, true)?;
-    let moved = M::Backend::linalg_jvp(&op, &inputs, &out, &tangents)?;
-    Ok((out, moved))
+    Ok(())
 }
 
 /// As [`status`], with all that `op` returns.
-///
-/// Failed matrices are replaced by regular ones before the operation and their results by NaN
-/// after it: their gradient is zero, and the gradients of the others are what they would be alone.
-/// Cost: that of the plain operation if nothing fails, three times that otherwise.
 pub(super) fn results_ex<M: Matrix, const N: usize>(
     op: Op,
     inputs: [M; N],
 ) -> Result<(Results<M::Backend>, M::Info)> {
     let inputs = values(inputs);
     let device = inputs.first().map(Value::device).unwrap_or_default();
-    let (out, info) = isolated::<M::Backend>(op, inputs, &device)?;
+    let (out, info) = isolated(
+        inputs,
+        |inputs| M::Backend::linalg_forward(&op, inputs, false),
+        |inputs| M::Backend::linalg_info(&op, inputs),
+    )?;
     Ok((out, M::info(&info, &device)?))
 }
 
-fn isolated<B: LinalgOps>(
-    op: Op,
+/// The results of `forward`, those of failed matrices NaN, and the codes of `info`.
+///
+/// Failed matrices are replaced by regular ones before the operation and their results by NaN
+/// after it: their gradient is zero, and the gradients of the others are what they would be alone.
+/// Cost: that of the plain operation if nothing fails, three times that otherwise.
+pub(super) fn isolated<B: LinalgOps>(
     inputs: Vec<Value<B>>,
-    device: &Device<B>,
+    forward: impl Fn(&[Value<B>]) -> Result<Results<B>>,
+    info: impl Fn(&[Value<B>]) -> Result<Tensor<i32>>,
 ) -> Result<(Results<B>, Tensor<i32>)> {
-    let failed = match B::linalg_forward(&op, &inputs, false) {
+    let failed = match forward(&inputs) {
         Ok(out) => {
             let shape = inputs[0].shape();
             let info = Tensor::zeros(&shape[..shape.len() - 2])?;
@@ -111,12 +133,12 @@ fn isolated<B: LinalgOps>(
         Err(error) if error.batch().is_some() => error,
         Err(error) => return Err(error),
     };
-    let info = B::linalg_info(&op, &inputs)?;
+    let info = info(&inputs)?;
     if info.to_vec()?.iter().all(|&code| code == 0) {
         // An operation and its status disagree: an error is the safe answer.
         return Err(failed);
     }
-    let mask = Failed::<B>::new(&info, device)?;
+    let mask = Failed::<B>::new(&info, &inputs[0].device())?;
     let regular = inputs.into_iter().enumerate().map(|(i, input)| {
         input.try_map::<B, LinalgError>(|x| match i {
             0 => mask.regular(x),
@@ -124,7 +146,7 @@ fn isolated<B: LinalgOps>(
         })
     });
     let regular = regular.collect::<Result<Vec<Value<B>>>>()?;
-    let mut out = B::linalg_forward(&op, &regular, false)?;
+    let mut out = forward(&regular)?;
     let spoil = |part: Value<B>| part.map::<B>(|x| mask.fill(x, f64::NAN));
     out.parts = out.parts.into_iter().map(spoil).collect();
     Ok((out, info))

@@ -78,7 +78,8 @@ pub fn eigvalsh_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
     status(Op::EigvalsH, [a], row::<M>)
 }
 
-/// Eigenvalues and their tangents along `(dA + dAᴴ)/2`.
+/// Eigenvalues and their tangents along `(dA + dAᴴ)/2`; tied values move as along `A + t dA` for
+/// `t > 0`.
 ///
 /// # Errors
 /// As [`eigh_jvp`].
@@ -127,4 +128,33 @@ pub fn eig_ex<M: Matrix>(a: M) -> Result<(Eig<M>, M::Info)> {
 /// As [`eig`]; `Defective` if the vectors are dependent; `Tensor` if the shapes differ.
 pub fn eig_jvp<M: Matrix>(a: M, da: M) -> Result<(Eig<M>, Eig<M>)> {
     along(EIG, [a], [da], Eig::new)
+}
+
+fn complex_row<M: Matrix>(mut parts: Parts<M>) -> M::ComplexVector {
+    M::complex_vector(parts.swap_remove(0))
+}
+
+/// Eigenvalues of a general matrix, `[…, n]`, complex, in no particular order. As for [`eig`] a
+/// defective matrix has no derivative.
+///
+/// # Errors
+/// As [`eig`].
+pub fn eigvals<M: Matrix>(a: M) -> Result<M::ComplexVector> {
+    plain(Op::EigVals, [a], complex_row::<M>)
+}
+
+/// As [`eigvals`], with the status of each matrix as in [`eigh_ex`].
+///
+/// # Errors
+/// As [`eigh_ex`].
+pub fn eigvals_ex<M: Matrix>(a: M) -> Result<(M::ComplexVector, M::Info)> {
+    status(Op::EigVals, [a], complex_row::<M>)
+}
+
+/// Eigenvalues and their tangents along `dA`.
+///
+/// # Errors
+/// As [`eig_jvp`].
+pub fn eigvals_jvp<M: Matrix>(a: M, da: M) -> Result<(M::ComplexVector, M::ComplexVector)> {
+    along(Op::EigVals, [a], [da], complex_row::<M>)
 }

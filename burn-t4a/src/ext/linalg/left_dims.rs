@@ -17,7 +17,7 @@
 //! ```
 
 use burn_backend::Shape;
-use burn_tensor::Tensor;
+use burn_tensor::{Int, Tensor};
 use t4a_linalg::left_dims::Split;
 use t4a_linalg::polar::Side;
 use t4a_linalg::qr::Columns;
@@ -25,6 +25,7 @@ use t4a_linalg::svd::{Truncation, Vectors};
 use t4a_linalg::{Degeneracy, Op, Result};
 use t4a_tensor::TensorError;
 
+use super::call::{Parts, check_tangents, isolated, moved};
 use super::matrix::Matrix;
 use super::ops::LinalgOps;
 use super::svd::{leading_parts, rank};
@@ -38,15 +39,49 @@ fn permute<B: LinalgOps>(value: Value<B>, axes: &[usize]) -> Value<B> {
     value.map(|x| B::float_permute(x, axes))
 }
 
+/// The matrix of a tensor.
+fn matrix<B: LinalgOps>(a: Value<B>, split: &Split) -> Value<B> {
+    let sizes = [split.rows().iter().product(), split.cols().iter().product()];
+    reshape(permute(a, split.axes()), &sizes)
+}
+
 /// `op` on the matrix of a tensor.
-fn factor<M: Matrix>(op: Op, a: M, left: &[usize]) -> Result<(Split, Vec<Value<M::Backend>>)> {
+fn factor<M: Matrix>(op: Op, a: M, left: &[usize]) -> Result<(Split, Parts<M>)> {
     let a = a.into_value();
     let split = Split::new(&a.shape(), left)?;
-    let matrix = [split.rows().iter().product(), split.cols().iter().product()];
-    let permuted = permute(a, split.axes());
-    let out = M::Backend::linalg_forward(&op, &[reshape(permuted, &matrix)], false)?;
+    let out = M::Backend::linalg_forward(&op, &[matrix(a, &split)], false)?;
     Ok((split, out.parts))
 }
+
+/// As [`factor`], with the status of the matrix.
+fn factor_ex<M: Matrix>(op: Op, a: M, left: &[usize]) -> Result<(Split, Parts<M>, Status<M>)> {
+    let a = a.into_value();
+    let split = Split::new(&a.shape(), left)?;
+    let device = a.device();
+    let (out, info) = isolated(
+        vec![matrix(a, &split)],
+        |inputs| M::Backend::linalg_forward(&op, inputs, false),
+        |inputs| M::Backend::linalg_info(&op, inputs),
+    )?;
+    Ok((split, out.parts, <Tensor<M::Backend, 2> as Matrix>::info(&info, &device)?))
+}
+
+/// As [`factor`], with tangents.
+fn factor_along<M: Matrix>(
+    op: Op,
+    a: M,
+    da: M,
+    left: &[usize],
+) -> Result<(Split, Parts<M>, Parts<M>)> {
+    let (a, da) = (a.into_value(), da.into_value());
+    check_tangents(op.name(), std::slice::from_ref(&a), std::slice::from_ref(&da))?;
+    let split = Split::new(&a.shape(), left)?;
+    let (out, moved) = moved(&op, &[matrix(a, &split)], &[matrix(da, &split)])?;
+    Ok((split, out.parts, moved))
+}
+
+/// The status of one matrix, `[1]`.
+type Status<M> = Tensor<<M as Matrix>::Backend, 1, Int>;
 
 /// A factor in the shape `sizes`, as the type that the caller wants.
 fn shaped<T: Matrix>(op: &'static str, value: Value<T::Backend>, sizes: &[usize]) -> Result<T> {
@@ -72,34 +107,106 @@ fn after(first: usize, sizes: &[usize]) -> Vec<usize> {
     [first].into_iter().chain(sizes.iter().copied()).collect()
 }
 
+const SVD: Op = Op::Svd(Vectors::Thin, Degeneracy::DEFAULT);
+const QR: Op = Op::Qr(Columns::Thin);
+const EIGH: Op = Op::Eigh(Degeneracy::DEFAULT);
+
+type Triplets<L, R> = (L, Tensor<<L as Matrix>::Backend, 1>, R);
+
+/// How many triplets a truncation keeps.
+fn kept<B: LinalgOps>(parts: &[Value<B>], truncation: Option<&Truncation>) -> Result<usize> {
+    match truncation {
+        Some(truncation) => Ok(rank(&parts[1], truncation)?.0),
+        None => Ok(parts[1].shape()[1]),
+    }
+}
+
+fn triplets<L, R>(split: &Split, parts: Parts<L>, p: usize) -> Result<Triplets<L, R>>
+where
+    L: Matrix,
+    R: Matrix<Backend = L::Backend>,
+{
+    const NAME: &str = "svd_left_dims";
+    let parts = leading_parts(parts, p);
+    let [u, s, vh] = <[_; 3]>::try_from(parts).unwrap_or_else(|_| unreachable!("three"));
+    let u = shaped(NAME, u, &with(split.rows(), p))?;
+    Ok((u, vector(s), shaped(NAME, vh, &after(p, split.cols()))?))
+}
+
 /// `A = U diag(S) Vᴴ` with the axes `left` as rows: `[left…, k]`, `[k]`, `[k, right…]`, or the
 /// triplets that a truncation keeps.
 ///
 /// # Errors
 /// As [`svd`](super::svd()) and [`svd_truncated`](super::svd_truncated); `Tensor` for axes that do
 /// not exist or are named twice, and for factors asked for in another rank.
-#[allow(clippy::type_complexity)]
 pub fn svd_left_dims<M, L, R>(
     a: M,
     left: &[usize],
     truncation: Option<&Truncation>,
-) -> Result<(L, Tensor<M::Backend, 1>, R)>
+) -> Result<Triplets<L, R>>
 where
     M: Matrix,
     L: Matrix<Backend = M::Backend>,
     R: Matrix<Backend = M::Backend>,
 {
-    const NAME: &str = "svd_left_dims";
     truncation.map_or(Ok(()), Truncation::validate)?;
-    let (split, mut parts) = factor(Op::Svd(Vectors::Thin, Degeneracy::DEFAULT), a, left)?;
-    if let Some(truncation) = truncation {
-        let (p, _) = rank(&parts[1], truncation)?;
-        parts = leading_parts(parts, p);
-    }
-    let [u, s, vh] = <[_; 3]>::try_from(parts).unwrap_or_else(|_| unreachable!("three"));
-    let k = s.shape()[1];
-    let u = shaped(NAME, u, &with(split.rows(), k))?;
-    Ok((u, vector(s), shaped(NAME, vh, &after(k, split.cols()))?))
+    let (split, parts) = factor(SVD, a, left)?;
+    let p = kept(&parts, truncation)?;
+    triplets(&split, parts, p)
+}
+
+/// As [`svd_left_dims`], with the status of the matrix as in [`svd_ex`](super::svd_ex).
+///
+/// # Errors
+/// Those of [`svd_left_dims`] that do not belong to the matrix.
+pub fn svd_left_dims_ex<M, L, R>(
+    a: M,
+    left: &[usize],
+    truncation: Option<&Truncation>,
+) -> Result<(Triplets<L, R>, Status<M>)>
+where
+    M: Matrix,
+    L: Matrix<Backend = M::Backend>,
+    R: Matrix<Backend = M::Backend>,
+{
+    truncation.map_or(Ok(()), Truncation::validate)?;
+    let (split, parts, info) = factor_ex(SVD, a, left)?;
+    let p = kept(&parts, truncation)?;
+    Ok((triplets(&split, parts, p)?, info))
+}
+
+/// The factors and their tangents along `dA` as in [`svd_jvp`](super::svd_jvp); the rank is a
+/// constant.
+///
+/// # Errors
+/// As [`svd_left_dims`]; `Tensor` if the shapes differ.
+pub fn svd_left_dims_jvp<M, L, R>(
+    a: M,
+    da: M,
+    left: &[usize],
+    truncation: Option<&Truncation>,
+) -> Result<(Triplets<L, R>, Triplets<L, R>)>
+where
+    M: Matrix,
+    L: Matrix<Backend = M::Backend>,
+    R: Matrix<Backend = M::Backend>,
+{
+    truncation.map_or(Ok(()), Truncation::validate)?;
+    let (split, parts, moved) = factor_along(SVD, a, da, left)?;
+    let p = kept(&parts, truncation)?;
+    Ok((triplets(&split, parts, p)?, triplets(&split, moved, p)?))
+}
+
+fn q_and_r<L, R>(split: &Split, parts: Parts<L>) -> Result<(L, R)>
+where
+    L: Matrix,
+    R: Matrix<Backend = L::Backend>,
+{
+    const NAME: &str = "qr_left_dims";
+    let [q, r] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
+    let k = q.shape()[1];
+    let q = shaped(NAME, q, &with(split.rows(), k))?;
+    Ok((q, shaped(NAME, r, &after(k, split.cols()))?))
 }
 
 /// `A = Q R` with the axes `left` as rows: `[left…, k]`, `[k, right…]`.
@@ -112,27 +219,103 @@ where
     L: Matrix<Backend = M::Backend>,
     R: Matrix<Backend = M::Backend>,
 {
-    const NAME: &str = "qr_left_dims";
-    let (split, parts) = factor(Op::Qr(Columns::Thin), a, left)?;
-    let [q, r] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
-    let k = q.shape()[1];
-    let q = shaped(NAME, q, &with(split.rows(), k))?;
-    Ok((q, shaped(NAME, r, &after(k, split.cols()))?))
+    let (split, parts) = factor(QR, a, left)?;
+    q_and_r(&split, parts)
+}
+
+/// As [`qr_left_dims`], with the status of the matrix as in [`qr_ex`](super::qr_ex).
+///
+/// # Errors
+/// Those of [`qr_left_dims`] that do not belong to the matrix.
+pub fn qr_left_dims_ex<M, L, R>(a: M, left: &[usize]) -> Result<((L, R), Status<M>)>
+where
+    M: Matrix,
+    L: Matrix<Backend = M::Backend>,
+    R: Matrix<Backend = M::Backend>,
+{
+    let (split, parts, info) = factor_ex(QR, a, left)?;
+    Ok((q_and_r(&split, parts)?, info))
+}
+
+/// The factors and their tangents along `dA`.
+///
+/// # Errors
+/// As [`qr_jvp`](super::qr_jvp); `Tensor` as in [`svd_left_dims`].
+#[allow(clippy::type_complexity)]
+pub fn qr_left_dims_jvp<M, L, R>(a: M, da: M, left: &[usize]) -> Result<((L, R), (L, R))>
+where
+    M: Matrix,
+    L: Matrix<Backend = M::Backend>,
+    R: Matrix<Backend = M::Backend>,
+{
+    let (split, parts, moved) = factor_along(QR, a, da, left)?;
+    Ok((q_and_r(&split, parts)?, q_and_r(&split, moved)?))
+}
+
+type Eigenpairs<L> = (Tensor<<L as Matrix>::Backend, 1>, L);
+
+fn eigenpairs<L: Matrix>(split: &Split, parts: Parts<L>) -> Result<Eigenpairs<L>> {
+    let [e, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
+    let n = v.shape()[1];
+    Ok((vector(e), shaped("eigh_left_dims", v, &with(split.rows(), n))?))
 }
 
 /// `(A + Aᴴ)/2 = V diag(E) Vᴴ` with the axes `left` as rows: `[n]`, `[left…, n]`.
 ///
 /// # Errors
 /// As [`eigh`](super::eigh()); `Tensor` as in [`svd_left_dims`].
-pub fn eigh_left_dims<M, L>(a: M, left: &[usize]) -> Result<(Tensor<M::Backend, 1>, L)>
+pub fn eigh_left_dims<M, L>(a: M, left: &[usize]) -> Result<Eigenpairs<L>>
 where
     M: Matrix,
     L: Matrix<Backend = M::Backend>,
 {
-    let (split, parts) = factor(Op::Eigh(Degeneracy::DEFAULT), a, left)?;
-    let [e, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
-    let n = v.shape()[1];
-    Ok((vector(e), shaped("eigh_left_dims", v, &with(split.rows(), n))?))
+    let (split, parts) = factor(EIGH, a, left)?;
+    eigenpairs(&split, parts)
+}
+
+/// As [`eigh_left_dims`], with the status of the matrix as in [`eigh_ex`](super::eigh_ex).
+///
+/// # Errors
+/// Those of [`eigh_left_dims`] that do not belong to the matrix.
+pub fn eigh_left_dims_ex<M, L>(a: M, left: &[usize]) -> Result<(Eigenpairs<L>, Status<M>)>
+where
+    M: Matrix,
+    L: Matrix<Backend = M::Backend>,
+{
+    let (split, parts, info) = factor_ex(EIGH, a, left)?;
+    Ok((eigenpairs(&split, parts)?, info))
+}
+
+/// The decomposition and its tangent along `(dA + dAᴴ)/2`.
+///
+/// # Errors
+/// As [`eigh_jvp`](super::eigh_jvp); `Tensor` as in [`svd_left_dims`].
+pub fn eigh_left_dims_jvp<M, L>(
+    a: M,
+    da: M,
+    left: &[usize],
+) -> Result<(Eigenpairs<L>, Eigenpairs<L>)>
+where
+    M: Matrix,
+    L: Matrix<Backend = M::Backend>,
+{
+    let (split, parts, moved) = factor_along(EIGH, a, da, left)?;
+    Ok((eigenpairs(&split, parts)?, eigenpairs(&split, moved)?))
+}
+
+fn u_and_p<M, P>(split: &Split, parts: Parts<M>, side: Side) -> Result<(M, P)>
+where
+    M: Matrix,
+    P: Matrix<Backend = M::Backend>,
+{
+    let [u, p] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
+    let sizes = [split.rows(), split.cols()].concat();
+    let u = permute(reshape(u, &sizes), &split.inverse());
+    let half = match side {
+        Side::Right => split.cols(),
+        Side::Left => split.rows(),
+    };
+    Ok((M::from_value(u), shaped("polar_left_dims", p, &[half, half].concat())?))
 }
 
 /// `A = U P` (right) or `A = P U` (left) with the axes `left` as rows: `U` has the axes of `a`, `P`
@@ -146,12 +329,37 @@ where
     P: Matrix<Backend = M::Backend>,
 {
     let (split, parts) = factor(Op::Polar(side), a, left)?;
-    let [u, p] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
-    let sizes = [split.rows(), split.cols()].concat();
-    let u = permute(reshape(u, &sizes), &split.inverse());
-    let half = match side {
-        Side::Right => split.cols(),
-        Side::Left => split.rows(),
-    };
-    Ok((M::from_value(u), shaped("polar_left_dims", p, &[half, half].concat())?))
+    u_and_p(&split, parts, side)
+}
+
+/// As [`polar_left_dims`], with the status of the matrix as in [`polar_ex`](super::polar_ex).
+///
+/// # Errors
+/// Those of [`polar_left_dims`] that do not belong to the matrix.
+pub fn polar_left_dims_ex<M, P>(a: M, left: &[usize], side: Side) -> Result<((M, P), Status<M>)>
+where
+    M: Matrix,
+    P: Matrix<Backend = M::Backend>,
+{
+    let (split, parts, info) = factor_ex(Op::Polar(side), a, left)?;
+    Ok((u_and_p(&split, parts, side)?, info))
+}
+
+/// The factors and their tangents along `dA`.
+///
+/// # Errors
+/// As [`polar_jvp`](super::polar_jvp); `Tensor` as in [`svd_left_dims`].
+#[allow(clippy::type_complexity)]
+pub fn polar_left_dims_jvp<M, P>(
+    a: M,
+    da: M,
+    left: &[usize],
+    side: Side,
+) -> Result<((M, P), (M, P))>
+where
+    M: Matrix,
+    P: Matrix<Backend = M::Backend>,
+{
+    let (split, parts, moved) = factor_along(Op::Polar(side), a, da, left)?;
+    Ok((u_and_p(&split, parts, side)?, u_and_p(&split, moved, side)?))
 }

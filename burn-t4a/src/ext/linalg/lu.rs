@@ -2,11 +2,11 @@
 
 use t4a_linalg::lu::Pivoting;
 use t4a_linalg::triangular::{Op as TriangleOp, Triangle};
-use t4a_linalg::vocabulary::Region;
+use t4a_linalg::vocabulary::{Dual, Matrices, Region};
 use t4a_linalg::{Op, Permutation, Result};
 use t4a_tensor::{Tensor, TensorError};
 
-use super::call::{results, results_along, results_ex};
+use super::call::{check_tangents, isolated, results, results_along, results_ex};
 use super::matrices::{ComplexMatrix, Entries, RealMatrix};
 use super::matrix::Matrix;
 use super::ops::LinalgOps;
@@ -165,6 +165,13 @@ impl<M: Matrix> LuFactors<M> {
         }
         Ok(Self { packed, rows: read(index, matrix[0])? })
     }
+
+    fn of(out: Results<M::Backend>) -> Self {
+        let Results { mut parts, rows: Some(rows), .. } = out else {
+            unreachable!("a factorisation has a permutation")
+        };
+        Self { packed: M::from_value(parts.swap_remove(0)), rows }
+    }
 }
 
 /// `A[p] = L U`, packed: one factorisation for many right-hand sides.
@@ -172,9 +179,62 @@ impl<M: Matrix> LuFactors<M> {
 /// # Errors
 /// As [`lu`].
 pub fn lu_factor<M: Matrix>(a: M) -> Result<LuFactors<M>> {
-    let mut out = results(Op::LuFactor(Pivoting::Partial), [a])?;
-    let Some(rows) = out.rows else { unreachable!("a factorisation has a permutation") };
-    Ok(LuFactors { packed: M::from_value(out.parts.swap_remove(0)), rows })
+    Ok(LuFactors::of(results(Op::LuFactor(Pivoting::Partial), [a])?))
+}
+
+/// As [`lu_factor`], with the status of each matrix as in [`lu_ex`].
+///
+/// # Errors
+/// As [`lu_ex`].
+pub fn lu_factor_ex<M: Matrix>(a: M) -> Result<(LuFactors<M>, M::Info)> {
+    let (out, info) = results_ex(Op::LuFactor(Pivoting::Partial), [a])?;
+    Ok((LuFactors::of(out), info))
+}
+
+/// The factors and the tangent of the packed matrix along `dA`, for [`lu_solve_jvp`].
+///
+/// # Errors
+/// As [`lu_jvp`].
+pub fn lu_factor_jvp<M: Matrix>(a: M, da: M) -> Result<(LuFactors<M>, M)> {
+    let (out, mut moved) = results_along(Op::LuFactor(Pivoting::Partial), [a], [da])?;
+    Ok((LuFactors::of(out), M::from_value(moved.swap_remove(0))))
+}
+
+/// `op(A)⁻¹ B` by two substitutions.
+fn substitute<A: Matrices>(packed: &A, rows: &Permutation, b: &A, op: TriangleOp) -> Result<A> {
+    let lower = Triangle { op, ..Triangle::LOWER.unit() };
+    let upper = Triangle { op, ..Triangle::UPPER };
+    Ok(match op {
+        TriangleOp::None => {
+            let y = packed.solve_triangular(&b.permute_rows(rows), lower);
+            packed.solve_triangular(&y, upper)
+        }
+        // op(A) = op(U) op(L) op(P), so the permutation comes last.
+        _ => {
+            let y = packed.solve_triangular(b, upper);
+            packed.solve_triangular(&y, lower).permute_rows(&rows.inverse()?)
+        }
+    })
+}
+
+/// The solution for values `[packed, B]`.
+fn solution<B: LinalgOps>(
+    inputs: &[Value<B>],
+    rows: &Permutation,
+    op: TriangleOp,
+) -> Result<Value<B>> {
+    fn of<B: LinalgOps, A: Entries<B>>(
+        [packed, b]: [&Value<B>; 2],
+        rows: &Permutation,
+        op: TriangleOp,
+    ) -> Result<Value<B>> {
+        substitute(&A::from_value(packed), rows, &A::from_value(b), op)?.into_value()
+    }
+    let pair = [&inputs[0], &inputs[1]];
+    match &inputs[0] {
+        Value::Real(_) => of::<B, RealMatrix<B>>(pair, rows, op),
+        Value::Complex { .. } => of::<B, ComplexMatrix<B>>(pair, rows, op),
+    }
 }
 
 /// The solution of `op(A) X = B` from the factors of `A`: `[…, n, r]` → `[…, n, r]`. Gradients
@@ -183,32 +243,63 @@ pub fn lu_factor<M: Matrix>(a: M) -> Result<LuFactors<M>> {
 /// # Errors
 /// `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with the batch index.
 pub fn lu_solve<M: Matrix>(factors: &LuFactors<M>, b: M, op: TriangleOp) -> Result<M> {
+    let inputs = [factors.packed.clone().into_value(), b.into_value()];
+    super::solve::check_rows("lu_solve", &inputs[0], &inputs[1])?;
+    Ok(M::from_value(solution(&inputs, &factors.rows, op)?))
+}
+
+/// As [`lu_solve`], with the status of each system: 0, or `i + 1` if pivot `i` is zero. The
+/// solution of a system that failed is NaN, its gradient is zero.
+///
+/// # Errors
+/// Those that do not belong to one matrix.
+pub fn lu_solve_ex<M: Matrix>(
+    factors: &LuFactors<M>,
+    b: M,
+    op: TriangleOp,
+) -> Result<(M, M::Info)> {
+    let inputs = vec![factors.packed.clone().into_value(), b.into_value()];
+    super::solve::check_rows("lu_solve", &inputs[0], &inputs[1])?;
+    let device = inputs[0].device();
+    let (mut out, info) = isolated(
+        inputs,
+        |inputs| {
+            let parts = vec![solution(inputs, &factors.rows, op)?];
+            Ok(Results { parts, saved: None, rows: None, cols: None })
+        },
+        |inputs| M::Backend::linalg_info(&Op::SolveTriangular(Triangle::UPPER), inputs),
+    )?;
+    Ok((M::from_value(out.parts.swap_remove(0)), M::info(&info, &device)?))
+}
+
+/// The solution and its tangent along that of the packed factors and along `dB`.
+///
+/// # Errors
+/// As [`lu_solve`].
+pub fn lu_solve_jvp<M: Matrix>(
+    factors: &LuFactors<M>,
+    b: M,
+    d_packed: M,
+    db: M,
+    op: TriangleOp,
+) -> Result<(M, M)> {
     fn of<B: LinalgOps, A: Entries<B>>(
-        packed: &Value<B>,
+        [packed, b]: &[Value<B>; 2],
+        [d_packed, db]: &[Value<B>; 2],
         rows: &Permutation,
-        b: &Value<B>,
         op: TriangleOp,
-    ) -> Result<Value<B>> {
-        let (packed, b) = (A::from_value(packed), A::from_value(b));
-        let lower = Triangle { op, ..Triangle::LOWER.unit() };
-        let upper = Triangle { op, ..Triangle::UPPER };
-        match op {
-            TriangleOp::None => {
-                let y = packed.solve_triangular(&b.permute_rows(rows), lower);
-                packed.solve_triangular(&y, upper)
-            }
-            // op(A) = op(U) op(L) op(P), so the permutation comes last.
-            _ => {
-                let y = packed.solve_triangular(&b, upper);
-                packed.solve_triangular(&y, lower).permute_rows(&rows.inverse()?)
-            }
-        }
-        .into_value()
+    ) -> Result<(Value<B>, Value<B>)> {
+        let dual = |x, dx| Dual::new(A::from_value(x), A::from_value(dx));
+        let x = substitute(&dual(packed, d_packed), rows, &dual(b, db), op)?;
+        Ok((x.value.clone().into_value()?, x.into_tangent().into_value()?))
     }
-    let (packed, b) = (factors.packed.clone().into_value(), b.into_value());
-    super::solve::check_rows("lu_solve", &packed, &b)?;
-    Ok(M::from_value(match &packed {
-        Value::Real(_) => of::<_, RealMatrix<_>>(&packed, &factors.rows, &b, op)?,
-        Value::Complex { .. } => of::<_, ComplexMatrix<_>>(&packed, &factors.rows, &b, op)?,
-    }))
+    let inputs = [factors.packed.clone().into_value(), b.into_value()];
+    let tangents = [d_packed.into_value(), db.into_value()];
+    super::solve::check_rows("lu_solve", &inputs[0], &inputs[1])?;
+    check_tangents("lu_solve", &inputs, &tangents)?;
+    let (x, dx) = match &inputs[0] {
+        Value::Real(_) => of::<_, RealMatrix<_>>(&inputs, &tangents, &factors.rows, op)?,
+        Value::Complex { .. } => of::<_, ComplexMatrix<_>>(&inputs, &tangents, &factors.rows, op)?,
+    };
+    Ok((M::from_value(x), M::from_value(dx)))
 }

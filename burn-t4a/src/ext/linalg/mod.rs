@@ -18,7 +18,14 @@
 //! A function returns the error of the first matrix that fails, with its place in the batch. The
 //! `_ex` functions return the status of each matrix instead: one bad matrix does not spoil the
 //! others, nor their gradients. Errors of derivatives, as of a loss that depends on arbitrary
-//! phases, are panics of `backward`, which has no other way to report them.
+//! phases, are panics of `backward`, which has no other way to report them. A matrix whose
+//! cotangents are all zero cannot cause one.
+//!
+//! # Ties
+//! Losses of vectors and values at equal singular values or eigenvalues: [`svd`](svd()) and
+//! [`eigh`](eigh()) say what they may depend on; [`svd_function`] and [`hermitian_function`] are
+//! smooth there. Symmetric functions of [`svdvals`] and [`eigvalsh`] have second derivatives at ties;
+//! through all other functions a second derivative along a direction that splits a tie is an error.
 //!
 //! # Other backends
 //! `impl LinalgOps for MyBackend {}` is enough: factorisations then run in the engine through host
@@ -34,24 +41,26 @@
 //! | `svd_full` | ✓ | ✓ |
 //! | `svd_truncated` | ✓ | ✓ |
 //! | `svdvals` | ✓ | ✓ |
-//! | `svd_left_dims` | – | – |
+//! | `svd_left_dims` | ✓ | ✓ |
 //! | `qr` | ✓ | ✓ |
 //! | `qr_complete` | ✓ | ✓ |
 //! | `qr_pivoted` | ✓ | ✓ |
-//! | `qr_left_dims` | – | – |
+//! | `qr_left_dims` | ✓ | ✓ |
 //! | `lq` | ✓ | ✓ |
 //! | `ql` | ✓ | ✓ |
 //! | `rq` | ✓ | ✓ |
 //! | `lu` | ✓ | ✓ |
 //! | `lu_full` | ✓ | ✓ |
-//! | `lu_solve` | – | – |
+//! | `lu_factor` | ✓ | ✓ |
+//! | `lu_solve` | ✓ | ✓ |
 //! | `cholesky` | ✓ | ✓ |
 //! | `eigh` | ✓ | ✓ |
-//! | `eigh_left_dims` | – | – |
+//! | `eigh_left_dims` | ✓ | ✓ |
 //! | `eigvalsh` | ✓ | ✓ |
 //! | `eig` | ✓ | ✓ |
+//! | `eigvals` | ✓ | ✓ |
 //! | `polar` | ✓ | ✓ |
-//! | `polar_left_dims` | – | – |
+//! | `polar_left_dims` | ✓ | ✓ |
 //! | `expm` | ✓ | ✓ |
 //! | `sqrtm` | ✓ | ✓ |
 //! | `logm` | ✓ | ✓ |
@@ -102,8 +111,8 @@ pub use t4a_linalg::triangular::{Op as TriangleOp, Triangle};
 pub use t4a_linalg::{Degeneracy, LinalgError, Op, Result};
 
 pub use eigen::{
-    Eig, Eigh, eig, eig_ex, eig_jvp, eigh, eigh_ex, eigh_jvp, eigh_with, eigvalsh, eigvalsh_ex,
-    eigvalsh_jvp,
+    Eig, Eigh, eig, eig_ex, eig_jvp, eigh, eigh_ex, eigh_jvp, eigh_with, eigvals, eigvals_ex,
+    eigvals_jvp, eigvalsh, eigvalsh_ex, eigvalsh_jvp,
 };
 pub use function::{
     Polar, cholesky, cholesky_ex, cholesky_jvp, cholesky_upper, expm, expm_ex, expm_jvp,
@@ -111,9 +120,14 @@ pub use function::{
     polar, polar_ex, polar_jvp, sqrtm, sqrtm_ex, sqrtm_jvp, svd_function, svd_function_ex,
     svd_function_jvp,
 };
-pub use left_dims::{eigh_left_dims, polar_left_dims, qr_left_dims, svd_left_dims};
+pub use left_dims::{
+    eigh_left_dims, eigh_left_dims_ex, eigh_left_dims_jvp, polar_left_dims, polar_left_dims_ex,
+    polar_left_dims_jvp, qr_left_dims, qr_left_dims_ex, qr_left_dims_jvp, svd_left_dims,
+    svd_left_dims_ex, svd_left_dims_jvp,
+};
 pub use lu::{
-    Lu, LuFactors, lu, lu_ex, lu_factor, lu_full, lu_full_ex, lu_full_jvp, lu_jvp, lu_solve,
+    Lu, LuFactors, lu, lu_ex, lu_factor, lu_factor_ex, lu_factor_jvp, lu_full, lu_full_ex,
+    lu_full_jvp, lu_jvp, lu_solve, lu_solve_ex, lu_solve_jvp,
 };
 pub use matrix::Matrix;
 pub use norm::{

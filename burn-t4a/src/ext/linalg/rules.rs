@@ -1,7 +1,6 @@
 //! The derivative rules of [`t4a_linalg`] on the primitives of a backend.
 
 use t4a_linalg::op::{Kind, Outcome, Part};
-use t4a_linalg::vocabulary::Matrices;
 use t4a_linalg::{Op, Result};
 
 use super::matrices::{ComplexMatrix, Entries, RealMatrix};
@@ -62,16 +61,6 @@ fn jvp_on<B: LinalgOps, M: Entries<B>>(
 ) -> Result<Vec<Value<B>>> {
     let (inputs, tangents) = (matrices::<B, M>(inputs), matrices::<B, M>(tangents));
     op.jvp(&inputs, &outcome(op, out), &tangents)?.into_iter().map(value).collect()
-}
-
-/// What is zero for matrices without cotangents, `1 × 1`; `None` if there are none at all.
-pub(super) fn activity<B: LinalgOps>(bars: &[Option<Value<B>>]) -> Option<Result<Value<B>>> {
-    let one = |bar: &Value<B>| match bar.is_complex() {
-        true => ComplexMatrix::from_value(bar).activity(),
-        false => RealMatrix::from_value(bar).activity(),
-    };
-    let sum = bars.iter().flatten().map(one).reduce(|a, b| a.add(&b))?;
-    Some(sum.into_value())
 }
 
 /// Cotangents of the inputs.

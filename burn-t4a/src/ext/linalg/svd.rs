@@ -137,7 +137,7 @@ pub fn svdvals_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
     status(Op::SvdVals, [a], row::<M>)
 }
 
-/// Singular values and their tangents along `dA`.
+/// Singular values and their tangents along `dA`; tied values move as along `A + t dA` for `t > 0`.
 ///
 /// # Errors
 /// As [`svd_jvp`].

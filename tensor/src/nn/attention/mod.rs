@@ -4,20 +4,20 @@
 //! S = cap·tanh(scale·Q·Kᵀ / cap), −∞ where masked, + bias       O = softmax(S)·V
 //! ```
 //!
-//! The forward pass is here, the cotangents are in `vjp`. A block of queries meets the keys tile by tile with a running maximum and sum per query
-//! (Milakov, Gimelshein 2018; Dao et al. 2022), so scores never exist beyond one tile. A query
-//! whose keys are all masked gets zeros.
+//! The forward pass is here, the cotangents are in `vjp`. A block of queries meets the keys tile by
+//! tile with a running maximum and sum per query (Milakov, Gimelshein 2018; Dao et al. 2022), so
+//! scores never exist beyond one tile. A query whose keys are all masked gets zeros.
 
-use t4a_algebra::gemm::{MatMut, MatRef, Product};
+use t4a_algebra::gemm::MatRef;
 use t4a_algebra::simd::{Loop, dispatch};
-use t4a_algebra::{Float, Real, Standard};
+use t4a_algebra::{Float, Real};
 
-use super::{for_each_chunk, lanes};
+use super::lanes;
 use crate::error::{Result, TensorError};
-use crate::loops::parallel::SendPtr;
-use crate::output::Output;
+use crate::output::{Output, Workspace, add_product, share};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
+use crate::view::View;
 
 mod vjp;
 
@@ -61,59 +61,46 @@ pub fn attention<T: Float>(
     let op = "attention";
     let Operands { sizes: [b, h, queries, keys, d, e], query, key, value, mask, bias } =
         Operands::new(op, [query, key, value], mask, bias, options)?;
-    let mut out = Output::<T>::new(op, &[b, h, queries, e])?;
-    let numel = out.layout().numel();
+    let out = Output::<T>::new(op, &[b, h, queries, e])?;
     let blocks = queries.div_ceil(QUERIES);
-    let dst = SendPtr(out.as_mut_ptr());
-    let tasks = if numel == 0 { 0 } else { b * h * blocks };
-    let work = (numel / e.max(1)).saturating_mul(keys).saturating_mul(d + e + 8);
+    let work = (b * h * queries).saturating_mul(keys).saturating_mul(d + e + 8);
     let scale = options.scale.unwrap_or(1.0 / (d.max(1) as f64).sqrt());
-    for_each_chunk(tasks, work >= MIN_PARALLEL, &|task| {
+    let causal = options.causal.then_some([queries, keys]);
+    let tile = KEYS.min(keys);
+    let block_of_queries = |task: usize, out: &mut [T]| -> Result<()> {
         let (head, first) = (task / blocks, task % blocks * QUERIES);
-        let at = [head / h, head % h, first, 0];
         let rows = QUERIES.min(queries - first);
-        let tile = KEYS.min(keys);
-        let mut scores = Output::<T>::new(op, &[rows * tile])?;
-        // SAFETY: the rows of a block are inside, and blocks are disjoint.
-        let out = unsafe {
-            let out = dst.get().add((head * queries + first) * e);
-            out.write_bytes(0, rows * e);
-            std::slice::from_raw_parts_mut(out, rows * e)
-        };
+        let at = [head / h, head % h, first, 0];
+        let mut scores = Workspace::new(rows * tile)?;
         let (mut max, mut sum) = ([T::NEG_INFINITY; QUERIES], [T::ZERO; QUERIES]);
+        let q = matrix(op, &query, at, (rows, d))?;
         for start in (0..keys).step_by(KEYS) {
             let cols = KEYS.min(keys - start);
-            let last = first + rows + keys;
-            if options.causal && start + queries >= last {
+            if options.causal && start + queries >= first + rows + keys {
                 break;
             }
             let begin = [at[0], at[1], start, 0];
-            // SAFETY: the blocks lie inside of their tensors; the scores belong to this task.
-            let (scores, v) = unsafe {
-                let q = block(&query, at, (rows, d), false);
-                let k = block(&key, begin, (cols, d), true);
-                let s =
-                    MatMut::from_raw_parts(scores.as_mut_ptr(), (rows, cols), (cols as isize, 1));
-                multiply(Product::new(q, k, s), false)?;
-                let scores = std::slice::from_raw_parts_mut(scores.as_mut_ptr(), rows * cols);
-                (scores, block(&value, begin, (cols, e), false))
-            };
+            let k = matrix(op, &key, begin, (cols, d))?;
+            let v = matrix(op, &value, begin, (cols, e))?;
+            let scores = &mut scores.fresh(rows * cols).product(op, q, k.transpose())?;
             dispatch(Scale { scores, scale, softcap: options.softcap });
-            let causal = options.causal.then_some([queries, keys]);
             adjust(scores, cols, [at[0], at[1], first, start], (&mask, &bias), causal);
             dispatch(Update { scores, cols, out, e, max: &mut max, sum: &mut sum });
-            // SAFETY: as above; `out` is ours and row-major.
-            unsafe {
-                let p = MatRef::from_raw_parts(scores.as_ptr(), (rows, cols), (cols as isize, 1));
-                let o = MatMut::from_raw_parts(out.as_mut_ptr(), (rows, e), (e as isize, 1));
-                multiply(Product::new(p, v, o), true)?;
-            }
+            let p = View::of(scores).matrix(op, 0, (rows, cols), (cols as isize, 1))?;
+            add_product(op, out, p, v)?;
         }
         dispatch(Divide { out, e, sum: &sum });
         Ok(())
+    };
+    let out = out.try_write(|out| {
+        let parts = out.parts_of_groups(queries * e, QUERIES * e);
+        share(parts, 1, work >= MIN_PARALLEL, |task, out| {
+            let mut out = out.fill(T::ZERO);
+            block_of_queries(task, &mut out)?;
+            Ok(out)
+        })
     })?;
-    // SAFETY: every row was set to zero at least.
-    Ok(unsafe { out.assume_init() }.with_route(Route::native(Path::Fused)))
+    Ok(out.with_route(Route::native(Path::Fused)))
 }
 
 /// The operands, broadcast to common batch and head axes.
@@ -188,24 +175,20 @@ fn adjust<T: Float>(
     }
 }
 
-/// `rows × cols` of the last two axes from an index on, transposed if asked.
-///
-/// # Safety
-/// The block lies inside of the tensor.
-unsafe fn block<'a, T: Float>(
+/// Where an index lies, counted from element `[0, 0, 0, 0]`.
+fn position<T>(x: &Tensor<T>, at: [usize; 4]) -> isize {
+    at.iter().zip(x.layout().strides()).map(|(&i, &s)| i as isize * s).sum()
+}
+
+/// `rows × cols` of the last two axes from an index on.
+fn matrix<'a, T: Float>(
+    op: &'static str,
     x: &'a Tensor<T>,
     at: [usize; 4],
-    (rows, cols): (usize, usize),
-    transposed: bool,
-) -> MatRef<'a, T> {
+    shape: (usize, usize),
+) -> Result<MatRef<'a, T>> {
     let strides = x.layout().strides();
-    let offset: isize = at.iter().zip(strides).map(|(&i, &s)| i as isize * s).sum();
-    // SAFETY: the promise.
-    let m = unsafe {
-        let ptr = x.as_ptr().wrapping_offset(offset);
-        MatRef::from_raw_parts(ptr, (rows, cols), (strides[2], strides[3]))
-    };
-    if transposed { m.transpose() } else { m }
+    View::new(x).matrix(op, position(x, at), shape, (strides[2], strides[3]))
 }
 
 /// `sⱼ ← f(sⱼ, xⱼ)` along the last axis of `x` from an index inside of it on.
@@ -215,23 +198,20 @@ fn each<T: Float, U: t4a_algebra::Scalar>(
     row: &mut [T],
     f: impl Fn(T, U) -> T,
 ) {
-    let strides = x.layout().strides();
-    debug_assert!(at[3] + row.len() <= x.shape()[3]);
-    let offset: isize = at.iter().zip(strides).map(|(&i, &s)| i as isize * s).sum();
-    for (j, s) in row.iter_mut().enumerate() {
-        // SAFETY: the row lies inside of the last axis, and the index inside of the others.
-        let x = unsafe { *x.as_ptr().wrapping_offset(offset + j as isize * strides[3]) };
-        *s = f(*s, x);
+    let (view, first) = (View::new(x), position(x, at));
+    match x.layout().strides()[3] {
+        1 => {
+            let run = view.run(first, row.len());
+            for (s, &x) in row.iter_mut().zip(run) {
+                *s = f(*s, x);
+            }
+        }
+        stride => {
+            for (j, s) in row.iter_mut().enumerate() {
+                *s = f(*s, view.get(first + j as isize * stride));
+            }
+        }
     }
-}
-
-fn multiply<T: Float>(
-    product: Result<Product<'_, T>, t4a_algebra::gemm::GemmError>,
-    accumulate: bool,
-) -> Result<()> {
-    let product = product.map_err(|error| TensorError::value("attention", error.to_string()))?;
-    product.accumulate(accumulate).run::<Standard>();
-    Ok(())
 }
 
 /// `s ← scale·s`, bounded by the softcap.

@@ -11,16 +11,16 @@
 //! pass but its operands. Heads are independent, and so are the sums over queries of K̄ and V̄.
 
 use t4a_algebra::Float;
-use t4a_algebra::gemm::{MatMut, MatRef, Product};
 use t4a_algebra::simd::{Loop, dispatch};
 
-use super::{AttentionOptions, MIN_PARALLEL, Operands, Scale, adjust, block, multiply};
+use super::{AttentionOptions, MIN_PARALLEL, Operands, Scale, adjust, matrix};
 use crate::error::{Result, TensorError};
-use crate::loops::parallel::SendPtr;
-use crate::nn::{for_each_chunk, lanes};
-use crate::output::Output;
+use crate::layout::Dims;
+use crate::nn::lanes;
+use crate::output::{Fresh, Workspace, add_product, parts_mut, share};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
+use crate::view::View;
 
 /// Scores of a block of queries: a quarter of a second-level cache in `f32`.
 const SCORES: usize = 1 << 15;
@@ -66,71 +66,48 @@ pub fn attention_vjp<T: Float>(
     let (mut dq, mut dk, mut dv) = (zeros(queries, d)?, zeros(keys, d)?, zeros(keys, e)?);
     let all = bias_shape.is_some();
     let mut ds = zeros(if all { queries } else { 0 }, keys)?;
-    let pointer = |x: &mut Tensor<T>| -> Result<_> { Ok(SendPtr(x.as_mut_slice()?.as_mut_ptr())) };
-    let [dq_ptr, dk_ptr, dv_ptr, ds_ptr] =
-        [pointer(&mut dq)?, pointer(&mut dk)?, pointer(&mut dv)?, pointer(&mut ds)?];
     let empty = [queries, keys].contains(&0);
     let work = b.saturating_mul(h * queries).saturating_mul(keys).saturating_mul(3 * d + 2 * e + 8);
     let scale = options.scale.unwrap_or(1.0 / (d.max(1) as f64).sqrt());
     let causal = options.causal.then_some([queries, keys]);
     let rows = (SCORES / keys.max(1)).clamp(8, 64).min(queries.max(1));
-    for_each_chunk(if empty { 0 } else { b * h }, work >= MIN_PARALLEL, &|head| {
-        let mut scores = Output::<T>::new(op, &[rows * keys])?;
-        let mut grads = Output::<T>::new(op, &[rows * keys])?;
-        let mut capped =
-            Output::<T>::new(op, &[if options.softcap.is_some() { rows * keys } else { 0 }])?;
+    let one_head = |head: usize, [dq, dk, dv, ds]: [&mut [T]; 4]| -> Result<()> {
+        let mut scores = Workspace::new(rows * keys)?;
+        let mut grads = Workspace::new(rows * keys)?;
+        let mut capped = Workspace::new(if options.softcap.is_some() { rows * keys } else { 0 })?;
         let at = [head / h, head % h, 0, 0];
+        let k = matrix(op, &key, at, (keys, d))?;
+        let v = matrix(op, &value, at, (keys, e))?;
         for first in (0..queries).step_by(rows) {
             let rows = rows.min(queries - first);
             let from = [at[0], at[1], first, 0];
-            // SAFETY: blocks of queries and keys lie inside of their tensors; the results of a
-            // head are its own, and so is the scratch.
-            unsafe {
-                let at_row = |ptr: SendPtr<T>, row: usize, cols: usize| ptr.get().add(row * cols);
-                let (q, o) =
-                    (block(&query, from, (rows, d), false), block(dy, from, (rows, e), false));
-                let (k, v) =
-                    (block(&key, at, (keys, d), false), block(&value, at, (keys, e), false));
-                let row_major = |ptr: *mut T, (r, c): (usize, usize)| {
-                    MatMut::from_raw_parts(ptr, (r, c), (c as isize, 1))
-                };
-                let tile = (rows, keys);
-                multiply(
-                    Product::new(q, k.transpose(), row_major(scores.as_mut_ptr(), tile)),
-                    false,
-                )?;
-                let p = std::slice::from_raw_parts_mut(scores.as_mut_ptr(), rows * keys);
-                dispatch(Scale { scores: p, scale, softcap: options.softcap });
-                let capped = if options.softcap.is_some() {
-                    let copy = std::slice::from_raw_parts_mut(capped.as_mut_ptr(), rows * keys);
-                    copy.copy_from_slice(p);
-                    copy
-                } else {
-                    &mut []
-                };
-                adjust(p, keys, from, (&mask, &bias), causal);
-                multiply(
-                    Product::new(o, v.transpose(), row_major(grads.as_mut_ptr(), tile)),
-                    false,
-                )?;
-                let g = std::slice::from_raw_parts_mut(grads.as_mut_ptr(), rows * keys);
-                dispatch(Softmax { p, g, keys });
-                let scores = |x: &[T]| MatRef::from_raw_parts(x.as_ptr(), tile, (keys as isize, 1));
-                let dv = row_major(at_row(dv_ptr, head * keys, e), (keys, e));
-                multiply(Product::new(scores(p).transpose(), o, dv), true)?;
-                if all {
-                    let ds = at_row(ds_ptr, head * queries + first, keys);
-                    std::ptr::copy_nonoverlapping(g.as_ptr(), ds, rows * keys);
-                }
-                dispatch(Uncap { g, capped, scale, cap: options.softcap });
-                let dq = row_major(at_row(dq_ptr, head * queries + first, d), (rows, d));
-                multiply(Product::new(scores(g), k, dq), false)?;
-                let dk = row_major(at_row(dk_ptr, head * keys, d), (keys, d));
-                multiply(Product::new(scores(g).transpose(), q, dk), true)?;
+            let q = matrix(op, &query, from, (rows, d))?;
+            let o = matrix(op, dy, from, (rows, e))?;
+            let p = &mut scores.fresh(rows * keys).product(op, q, k.transpose())?;
+            dispatch(Scale { scores: p, scale, softcap: options.softcap });
+            let capped = match options.softcap {
+                Some(_) => capped.fresh(rows * keys).copy_from(p),
+                None => capped.fresh(0).fill(T::ZERO),
+            };
+            adjust(p, keys, from, (&mask, &bias), causal);
+            let g = &mut grads.fresh(rows * keys).product(op, o, v.transpose())?;
+            dispatch(Softmax { p, g, keys });
+            let tile = |x| View::of(x).matrix(op, 0, (rows, keys), (keys as isize, 1));
+            add_product(op, dv, tile(p)?.transpose(), o)?;
+            if all {
+                ds[first * keys..][..rows * keys].copy_from_slice(g);
             }
+            dispatch(Uncap { g, capped: &capped, scale, cap: options.softcap });
+            Fresh::over(&mut dq[first * d..][..rows * d]).product(op, tile(g)?, k)?;
+            add_product(op, dk, tile(g)?.transpose(), q)?;
         }
         Ok(())
-    })?;
+    };
+    if !empty {
+        let [dq, dk, dv, ds] = [&mut dq, &mut dk, &mut dv, &mut ds].map(Tensor::as_mut_slice);
+        let parts = [dq?, dk?, dv?, ds?].map(|grads| parts_mut(grads, b * h));
+        share(parts, 1, work >= MIN_PARALLEL, one_head)?;
+    }
     let route = Route::native(Path::Fused);
     let reduced =
         |x: Tensor<T>, shape: &[usize]| -> Result<_> { Ok(sum_to(&x, shape)?.with_route(route)) };
@@ -145,7 +122,7 @@ pub fn attention_vjp<T: Float>(
 /// The sum over the axes along which `shape` was broadcast.
 fn sum_to<T: Float>(x: &Tensor<T>, shape: &[usize]) -> Result<Tensor<T>> {
     let lead = x.rank() - shape.len();
-    let axes: Vec<usize> = (0..x.rank())
+    let axes: Dims = (0..x.rank())
         .filter(|&axis| axis < lead || (shape[axis - lead] == 1 && x.shape()[axis] != 1))
         .collect();
     if axes.is_empty() {

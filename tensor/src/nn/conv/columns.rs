@@ -1,24 +1,26 @@
 //! Tiles of the matrix of windows `X̃[(c, k), t]`: rows are window elements, columns a range of
 //! positions.
 
+use std::ops::Range;
+
 use t4a_algebra::Float;
 
 use super::geometry::Geometry;
+use crate::output::{Fresh, Full};
 
-/// Calls `body(row, columns, valid, at)` for every run of neighbouring positions within one line
-/// of y: `columns` is where the run starts in the tile and how long it is, `valid` which part of
-/// it lies inside of x, and `at` where the first valid position reads in x of this group.
+/// Calls `body(len, valid, at)` for every run of neighbouring positions within one line of y, in the
+/// order of a row-major tile: `valid` is the part of the `len` positions that lies inside of x, and
+/// `at` where its first one reads in the planes of x.
 #[inline(always)]
 fn for_each_line(
     g: &Geometry,
-    channels: std::ops::Range<usize>,
-    positions: std::ops::Range<usize>,
-    mut body: impl FnMut(usize, (usize, usize), (usize, usize), usize),
+    channels: usize,
+    positions: Range<usize>,
+    mut body: impl FnMut(usize, Range<usize>, usize),
 ) {
     let [x_plane, ..] = g.planes();
     let width = g.y[2];
-    let mut row = 0;
-    for c in channels {
+    for c in 0..channels {
         for kd in 0..g.k[0] {
             let (d_lo, d_hi, d_at) = g.inside(0, kd);
             for kh in 0..g.k[1] {
@@ -39,83 +41,72 @@ fn for_each_line(
                             };
                             let (z, y) = (place(d, 0, d_at), place(h, 1, h_at));
                             let at = (z * g.x[1] + y) * g.x[2] + place(lo, 2, w_at);
-                            ((lo - w, hi - w), c * x_plane + at)
+                            (lo - w..hi - w, c * x_plane + at)
                         } else {
-                            ((0, 0), 0)
+                            (0..0, 0)
                         };
-                        body(row, (t - positions.start, len), valid, at);
+                        body(len, valid, at);
                         t += len;
                     }
-                    row += 1;
                 }
             }
         }
     }
 }
 
-/// Fills a tile, row-major with `positions.len()` columns.
-///
-/// # Safety
-/// `x` is readable for all planes of its group, `tile` writable for channels × window × positions
-/// elements.
-pub(super) unsafe fn gather<T: Float>(
+/// Fills a tile, row-major with `positions.len()` columns, from the planes `x` of its channels.
+pub(super) fn gather<'o, T: Float>(
     g: &Geometry,
-    x: *const T,
-    channels: std::ops::Range<usize>,
-    positions: std::ops::Range<usize>,
-    tile: *mut T,
-) {
-    let cols = positions.len();
+    x: &[T],
+    channels: usize,
+    positions: Range<usize>,
+    tile: Fresh<'o, T>,
+) -> Full<'o, T> {
     let stride = g.stride[2];
-    for_each_line(g, channels, positions, |row, (col, len), (lo, hi), at| {
-        // SAFETY: the line lies inside of the tile, the valid part reads inside of x.
-        unsafe {
-            let dst = tile.add(row * cols + col);
-            for i in 0..lo {
-                dst.add(i).write(T::ZERO);
+    let mut tile = tile.cursor();
+    for_each_line(g, channels, positions, |len, valid, at| {
+        let count = valid.len();
+        let line = tile.next(len).framed(valid, T::ZERO, |line| match stride {
+            1 => line.copy_from(&x[at..][..count]),
+            2 => {
+                let (pairs, last) = x[at..].as_chunks::<2>();
+                let mut line = line.cursor();
+                let firsts = line.next(count.min(pairs.len()));
+                line.done(firsts.extend(pairs.iter().map(|pair| pair[0])));
+                last.iter().take(count.saturating_sub(pairs.len())).for_each(|&x| line.push(x));
+                line.finish()
             }
-            if stride == 1 {
-                std::ptr::copy_nonoverlapping(x.add(at), dst.add(lo), hi - lo);
-            } else {
-                for i in 0..hi - lo {
-                    dst.add(lo + i).write(*x.add(at + i * stride));
-                }
-            }
-            for i in hi..len {
-                dst.add(i).write(T::ZERO);
-            }
-        }
+            stride => line.extend(x[at..].iter().copied().step_by(stride)),
+        });
+        tile.done(line);
     });
+    tile.finish()
 }
 
-/// Adds a tile to x, each element at the place that [`gather`] reads it from.
-///
-/// # Safety
-/// As [`gather`], with x writable and the tile initialised.
-pub(super) unsafe fn scatter_add<T: Float>(
+/// Adds a tile to the planes `x` of its channels, each element at the place that [`gather`] reads it
+/// from.
+pub(super) fn scatter_add<T: Float>(
     g: &Geometry,
-    x: *mut T,
-    channels: std::ops::Range<usize>,
-    positions: std::ops::Range<usize>,
-    tile: *const T,
+    x: &mut [T],
+    channels: usize,
+    positions: Range<usize>,
+    tile: &[T],
 ) {
-    let cols = positions.len();
     let stride = g.stride[2];
-    for_each_line(g, channels, positions, |row, (col, _), (lo, hi), at| {
-        // SAFETY: as in `gather`.
-        unsafe {
-            let src = tile.add(row * cols + col + lo);
-            if stride == 1 {
-                let dst = std::slice::from_raw_parts_mut(x.add(at), hi - lo);
-                for (dst, &v) in dst.iter_mut().zip(std::slice::from_raw_parts(src, hi - lo)) {
-                    *dst = dst.add(v);
-                }
-            } else {
-                for i in 0..hi - lo {
-                    let dst = x.add(at + i * stride);
-                    *dst = (*dst).add(*src.add(i));
-                }
+    let mut tile = tile;
+    for_each_line(g, channels, positions, |len, valid, at| {
+        let (run, rest) = tile.split_at(len);
+        tile = rest;
+        let run = &run[valid];
+        let add = |(x, &v): (&mut T, &T)| *x = x.add(v);
+        match stride {
+            1 => x[at..][..run.len()].iter_mut().zip(run).for_each(add),
+            2 => {
+                let (pairs, last) = x[at..].as_chunks_mut::<2>();
+                let firsts = pairs.iter_mut().map(|pair| &mut pair[0]).chain(last);
+                firsts.zip(run).for_each(add);
             }
+            _ => x[at..].iter_mut().step_by(stride).zip(run).for_each(add),
         }
     });
 }

@@ -15,11 +15,13 @@ use t4a_algebra::Float;
 use t4a_algebra::simd::{Loop, dispatch};
 
 use super::geometry::Geometry;
+use crate::copy::row_major;
 use crate::error::Result;
-use crate::loops::parallel::{self, SendPtr};
-use crate::nn::{for_each_chunk, lanes};
-use crate::output::Output;
+use crate::loops::parallel;
+use crate::nn::lanes;
+use crate::output::{Filled, Fresh, Full, Output, Workspace, parts_mut, share};
 use crate::route::{Path, Route};
+use crate::storage::collect;
 use crate::tensor::Tensor;
 
 /// Multiply-adds below which threads cost more than they save.
@@ -77,9 +79,8 @@ impl Grid {
         }
     }
 
-    /// A plane on the grid, with zeros elsewhere.
+    /// Writes a plane on the grid.
     fn spread<T: Float>(&self, plane: &[T], n: [usize; 3], p: [usize; 3], out: &mut [T]) {
-        out.fill(T::ZERO);
         let step = self.s[2];
         self.for_each_run(n, p, |from, place, len| {
             let out = &mut out[place..place + len];
@@ -95,13 +96,13 @@ impl Grid {
 }
 
 /// The grid of a padded x, and the place of every window element on it.
-fn windows(g: &Geometry) -> (Grid, Vec<usize>) {
+fn windows(g: &Geometry) -> Result<(Grid, Vec<usize>)> {
     let size =
         |i: usize| ((g.y[i] - 1) * g.stride[i] + (g.k[i] - 1) * g.dilation[i]) / g.stride[i] + 1;
     let grid = Grid { s: g.stride, size: std::array::from_fn(size) };
     let places = elements(g).map(|k| grid.place(std::array::from_fn(|i| k[i] * g.dilation[i])));
-    let places = places.collect();
-    (grid, places)
+    let places = collect(g.planes()[1], places)?;
+    Ok((grid, places))
 }
 
 /// The elements of a window, in order.
@@ -110,39 +111,38 @@ fn elements(g: &Geometry) -> impl Iterator<Item = [usize; 3]> + use<> {
     (0..kd * kh * kw).map(move |k| [k / (kh * kw), k / kw % kh, k % kw])
 }
 
-/// `outᵢ = init + Σ w·src[offset + i]` over the taps (offset, w), rounded up to whole blocks.
-struct Sum<'a, T> {
+/// `outᵢ = init + Σ w·src[offset + i]` over the taps (offset, w), of whole blocks.
+struct Sum<'a, 'o, T> {
     src: &'a [T],
     taps: &'a [(usize, T)],
     init: T,
-    out: &'a mut [T],
+    out: Fresh<'o, T>,
 }
 
-impl<T: Float> Sum<'_, T> {
+impl<'o, T: Float> Sum<'_, 'o, T> {
     #[inline(always)]
-    fn blocks<const B: usize>(self) {
+    fn blocks<const B: usize>(self) -> Full<'o, T> {
         let Self { src, taps, init, out } = self;
-        let end = src.len().checked_sub(out.len());
-        assert!(taps.iter().all(|&(offset, _)| end.is_some_and(|end| offset <= end)));
-        for (i, out) in out.chunks_exact_mut(B).enumerate() {
+        let count = out.len() / B;
+        let mut blocks = out.cursor();
+        for i in 0..count {
             let mut acc = [init; B];
             for &(offset, w) in taps {
-                // SAFETY: every tap has as many elements after it as there are results: checked
-                // above.
-                let x = unsafe { src.get_unchecked(offset + i * B..offset + (i + 1) * B) };
+                let x = &src[offset + i * B..][..B];
                 for (acc, &x) in acc.iter_mut().zip(x) {
                     *acc = w.mul_add(x, *acc);
                 }
             }
-            out.copy_from_slice(&acc);
+            blocks.copy_from(&acc);
         }
+        blocks.finish()
     }
 }
 
-impl<T: Float> Loop for Sum<'_, T> {
-    type Output = ();
+impl<'o, T: Float> Loop for Sum<'_, 'o, T> {
+    type Output = Full<'o, T>;
     #[inline(always)]
-    fn run(self) {
+    fn run(self) -> Full<'o, T> {
         // Four 256-bit registers.
         if size_of::<T>() <= 4 { self.blocks::<32>() } else { self.blocks::<16>() }
     }
@@ -214,11 +214,6 @@ impl<T: Float> Loop for Dots<'_, T> {
     }
 }
 
-/// Zeros, with room for the blocks of a run past the end.
-fn scratch<T: Float>(len: usize) -> Result<Tensor<T>> {
-    Tensor::zeros(&[len.saturating_add(SLACK)])
-}
-
 /// Results of a run, and room for its last block.
 fn blocks(len: usize) -> usize {
     len.next_multiple_of(SLACK)
@@ -236,42 +231,39 @@ pub(super) fn forward<T: Float>(
     g: &Geometry,
 ) -> Result<Tensor<T>> {
     let [x_plane, k, y_plane] = g.planes();
-    let (grid, places) = windows(g);
-    let bias = bias.map(Tensor::to_vec).transpose()?;
+    let (grid, places) = windows(g)?;
+    let bias = bias.map(row_major).transpose()?;
+    let bias = bias.as_ref().and_then(Tensor::as_slice);
     let (xs, ws) = (x.as_slice().unwrap_or_default(), weight.as_slice().unwrap_or_default());
-    let mut out = Output::<T>::new("conv", &g.y_shape())?;
-    let dst = SendPtr(out.as_mut_ptr());
     let run = grid.linear(g.y.map(|n| n - 1)) + 1;
-    // One task per image and group: x is spread once for all of its channels of y.
-    for_each_chunk(g.n * g.groups, worthwhile(g), &|task| {
-        let group = task % g.groups;
-        let (mut src, mut sums) = (scratch::<T>(g.c * grid.len())?, scratch::<T>(blocks(run))?);
-        let (src, sums) = (src.as_mut_slice()?, &mut sums.as_mut_slice()?[..blocks(run)]);
-        for c in 0..g.c {
-            let plane = &xs[(task * g.c + c) * x_plane..][..x_plane];
-            grid.spread(plane, g.x, g.padding, &mut src[c * grid.len()..(c + 1) * grid.len()]);
-        }
-        for o in 0..g.o {
-            let channel = group * g.o + o;
-            let tap = |(i, &w): (usize, &T)| (i / k * grid.len() + places[i % k], w);
-            let taps: Vec<_> =
-                ws[channel * g.c * k..][..g.c * k].iter().enumerate().map(tap).collect();
-            let init = bias.as_ref().map_or(T::ZERO, |bias| bias[channel]);
-            dispatch(Sum { src, taps: &taps, init, out: sums });
-            for line in 0..y_plane / g.y[2] {
-                let from = grid.linear([line / g.y[1], line % g.y[1], 0]);
-                let to = (task * g.o + o) * y_plane + line * g.y[2];
-                // SAFETY: the line lies inside of the plane; tasks write disjoint planes.
-                unsafe {
-                    let to = dst.get().add(to);
-                    std::ptr::copy_nonoverlapping(sums[from..from + g.y[2]].as_ptr(), to, g.y[2]);
+    let out = Output::<T>::new("conv", &g.y_shape())?.try_write(|y| {
+        // One task per image and group: x is spread once for all of its channels of y.
+        share(y.parts(g.o * y_plane), 1, worthwhile(g), |task, y| {
+            let group = task % g.groups;
+            let mut src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
+            let mut sums = Workspace::new(blocks(run))?;
+            for c in 0..g.c {
+                let plane = &xs[(task * g.c + c) * x_plane..][..x_plane];
+                grid.spread(plane, g.x, g.padding, &mut src[c * grid.len()..][..grid.len()]);
+            }
+            let mut lines = y.cursor();
+            for o in 0..g.o {
+                let channel = group * g.o + o;
+                let tap = |(i, &w): (usize, &T)| (i / k * grid.len() + places[i % k], w);
+                let ws = &ws[channel * g.c * k..][..g.c * k];
+                let taps = collect(ws.len(), ws.iter().enumerate().map(tap))?;
+                let init = bias.map_or(T::ZERO, |bias| bias[channel]);
+                let out = sums.fresh(blocks(run));
+                let sums = dispatch(Sum { src: &src, taps: &taps, init, out });
+                for line in 0..y_plane / g.y[2] {
+                    let from = grid.linear([line / g.y[1], line % g.y[1], 0]);
+                    lines.copy_from(&sums[from..][..g.y[2]]);
                 }
             }
-        }
-        Ok(())
+            Ok(lines.finish())
+        })
     })?;
-    // SAFETY: every line of every plane was written.
-    Ok(unsafe { out.assume_init() }.with_route(Route::native(Path::Fused)))
+    Ok(out.with_route(Route::native(Path::Fused)))
 }
 
 /// The adjoint, plus a bias per channel.
@@ -293,71 +285,95 @@ pub(super) fn adjoint<T: Float>(
     let phase = |k: [usize; 3]| {
         (0..3).fold(0, |phase, i| phase * g.stride[i] + k[i] * g.dilation[i] % g.stride[i])
     };
-    // Per phase of x: the window elements that reach it, and where they read y.
-    let mut reads = vec![Vec::new(); phases];
-    for (i, k) in elements(g).enumerate() {
-        let at = from.linear(std::array::from_fn(|i| most[i] - moved(i, k[i])));
-        reads[phase(k)].push((i, at));
-    }
-    let bias = bias.map(Tensor::to_vec).transpose()?;
+    // The window elements by the phases of x that they reach, and where they read y.
+    let read = |(i, k): (usize, [usize; 3])| {
+        let at = from.linear(std::array::from_fn(|i: usize| most[i] - moved(i, k[i])));
+        (phase(k), i, at)
+    };
+    let mut reads: Vec<(usize, usize, usize)> = collect(k, elements(g).enumerate().map(read))?;
+    reads.sort_unstable();
+    let bias = bias.map(row_major).transpose()?;
+    let bias = bias.as_ref().and_then(Tensor::as_slice);
     let (ys, ws) = (y.as_slice().unwrap_or_default(), weight.as_slice().unwrap_or_default());
-    let mut out = Output::<T>::new("conv", &g.x_shape())?;
-    let dst = SendPtr(out.as_mut_ptr());
     let run = from.linear(reach.map(|n| n - 1)) + 1;
-    for_each_chunk(g.n * g.groups, worthwhile(g), &|task| {
-        let group = task % g.groups;
-        let (mut src, mut sums) = (scratch::<T>(g.o * from.len())?, scratch::<T>(to.len())?);
-        let (src, sums) = (src.as_mut_slice()?, sums.as_mut_slice()?);
-        for o in 0..g.o {
-            let plane = &ys[(task * g.o + o) * y_plane..][..y_plane];
-            from.spread(plane, g.y, most, &mut src[o * from.len()..(o + 1) * from.len()]);
-        }
-        for c in 0..g.c {
-            let init = bias.as_ref().map_or(T::ZERO, |bias| bias[group * g.c + c]);
-            for (phase, reads) in reads.iter().enumerate() {
-                let mut taps = Vec::with_capacity(g.o * reads.len());
-                for o in 0..g.o {
-                    let ws = &ws[((group * g.o + o) * g.c + c) * k..][..k];
-                    taps.extend(reads.iter().map(|&(i, at)| (o * from.len() + at, ws[i])));
-                }
-                // The last block may reach into the next phase, which comes later.
-                let begin = phase * to.volume();
-                let out = &mut sums[begin..begin + blocks(run)];
-                dispatch(Sum { src, taps: &taps, init, out });
+    let out = Output::<T>::new("conv", &g.x_shape())?.try_write(|x| {
+        share(x.parts(g.c * x_plane), 1, worthwhile(g), |task, x| {
+            let group = task % g.groups;
+            let mut src = Filled::new(g.o * from.len() + SLACK, T::ZERO)?;
+            let mut sums = Filled::new(to.len() + SLACK, T::ZERO)?;
+            let mut taps: Vec<(usize, T)> = collect(g.o * k, std::iter::empty())?;
+            for o in 0..g.o {
+                let plane = &ys[(task * g.o + o) * y_plane..][..y_plane];
+                from.spread(plane, g.y, most, &mut src[o * from.len()..][..from.len()]);
             }
-            let plane = dst.get().wrapping_add((task * g.c + c) * x_plane);
-            to.for_each_run(g.x, g.padding, |at, place, len| {
-                for (i, &v) in sums[place..place + len].iter().enumerate() {
-                    // SAFETY: an element of the plane; tasks write disjoint planes.
-                    unsafe { plane.add(at + i * g.stride[2]).write(v) };
+            let mut planes = x.cursor();
+            for c in 0..g.c {
+                let init = bias.map_or(T::ZERO, |bias| bias[group * g.c + c]);
+                let mut reads = reads.as_slice();
+                for phase in 0..phases {
+                    let (own, others) = reads.split_at(reads.partition_point(|r| r.0 == phase));
+                    reads = others;
+                    taps.clear();
+                    for o in 0..g.o {
+                        let ws = &ws[((group * g.o + o) * g.c + c) * k..][..k];
+                        taps.extend(own.iter().map(|&(_, i, at)| (o * from.len() + at, ws[i])));
+                    }
+                    // The last block may reach into the next phase, which comes later.
+                    let out = Fresh::over(&mut sums[phase * to.volume()..][..blocks(run)]);
+                    dispatch(Sum { src: &src, taps: &taps, init, out });
                 }
-            });
-        }
-        Ok(())
+                // Every element of the plane is on the grid: runs make up whole lines, in order.
+                let width = g.x[2];
+                match g.stride[2].min(width) {
+                    1 => to.for_each_run(g.x, g.padding, |_, place, len| {
+                        planes.copy_from(&sums[place..][..len]);
+                    }),
+                    2 => {
+                        let mut even: &[T] = &[];
+                        to.for_each_run(g.x, g.padding, |at, place, len| {
+                            let run = &sums[place..][..len];
+                            if at.is_multiple_of(width) {
+                                even = run;
+                            } else {
+                                let line = planes.next(width).interleave(even, run);
+                                planes.done(line);
+                            }
+                        });
+                    }
+                    _ => {
+                        let mut plane = planes.next(x_plane).fill(T::ZERO);
+                        to.for_each_run(g.x, g.padding, |at, place, len| {
+                            let sums = &sums[place..][..len];
+                            for (x, &v) in plane[at..].iter_mut().step_by(g.stride[2]).zip(sums) {
+                                *x = v;
+                            }
+                        });
+                        planes.done(plane);
+                    }
+                }
+            }
+            Ok(planes.finish())
+        })
     })?;
-    // SAFETY: every element of every plane is on the grid, so it was written.
-    Ok(unsafe { out.assume_init() }.with_route(Route::native(Path::Fused)))
+    Ok(out.with_route(Route::native(Path::Fused)))
 }
 
 /// The weight, summed over images in order.
 pub(super) fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor<T>> {
-    let [x_plane, k, y_plane] = g.planes();
-    let (grid, places) = windows(g);
+    let [x_plane, _, y_plane] = g.planes();
+    let (grid, places) = windows(g)?;
     let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
     let mut w = Tensor::<T>::zeros(&g.w_shape())?;
-    let dst = SendPtr(w.as_mut_slice()?.as_mut_ptr());
-    for_each_chunk(g.groups * g.o * g.c, worthwhile(g), &|task| {
+    let tasks = g.groups * g.o * g.c;
+    share(parts_mut(w.as_mut_slice()?, tasks), 1, worthwhile(g), |task, w| {
         let (o, c) = (task / g.c, task % g.c);
-        let mut src = scratch::<T>(grid.len())?;
-        let src = src.as_mut_slice()?;
-        // SAFETY: tasks write disjoint windows.
-        let w = unsafe { std::slice::from_raw_parts_mut(dst.get().add(task * k), k) };
+        let mut src = Filled::new(grid.len() + SLACK, T::ZERO)?;
         for image in 0..g.n {
             let from = (image * g.groups + o / g.o) * g.c + c;
             let plane = &xs[from * x_plane..][..x_plane];
             grid.spread(plane, g.x, g.padding, &mut src[..grid.len()]);
             let y = &ys[(image * g.groups * g.o + o) * y_plane..][..y_plane];
-            dispatch(Dots { grid: &grid, x: src, places: &places, y, size: g.y, w });
+            dispatch(Dots { grid: &grid, x: &src, places: &places, y, size: g.y, w: &mut *w });
         }
         Ok(())
     })?;

@@ -2,17 +2,19 @@
 
 use std::ops::Range;
 
-use t4a_algebra::gemm::{MatMut, MatRef, Product};
-use t4a_algebra::{Float, Standard};
+use t4a_algebra::Float;
+use t4a_algebra::gemm::MatRef;
 
 use super::columns::{gather, scatter_add};
 use super::geometry::Geometry;
-use crate::error::{Result, TensorError};
-use crate::loops::parallel::SendPtr;
-use crate::nn::for_each_chunk;
-use crate::output::Output;
+use crate::copy::row_major;
+use crate::error::Result;
+use crate::output::{
+    Output, ProductSum, Workspace, add_product, parts_of_groups_mut, share, share_with,
+};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
+use crate::view::View;
 
 /// Rows of a tile: what a matrix product sums over at a time (bench `nn`, rows `conv`).
 const DEPTH: usize = 512;
@@ -53,26 +55,14 @@ fn nth(total: usize, step: usize, i: usize) -> Range<usize> {
     i * step..((i + 1) * step).min(total)
 }
 
-/// `C ← A·B` or `C ← C + A·B`, each a pointer, a shape and strides.
-///
-/// # Safety
-/// The operands are valid, and nobody else writes C.
-unsafe fn multiply<T: Float>(
-    (a, a_strides): (*const T, (isize, isize)),
-    (b, b_strides): (*const T, (isize, isize)),
-    (c, c_stride): (*mut T, usize),
-    (m, k, n): (usize, usize, usize),
-    accumulate: bool,
-) -> Result<()> {
-    // SAFETY: passed on.
-    let product = unsafe {
-        let a = MatRef::from_raw_parts(a, (m, k), a_strides);
-        let b = MatRef::from_raw_parts(b, (k, n), b_strides);
-        Product::new(a, b, MatMut::from_raw_parts(c, (m, n), (c_stride as isize, 1)))
-    };
-    let product = product.map_err(|error| TensorError::value("conv", error.to_string()))?;
-    product.accumulate(accumulate).run::<Standard>();
-    Ok(())
+/// A matrix whose first element is `data[at]`; its rows are contiguous and `pitch` elements apart.
+fn matrix<T: Float>(
+    data: &[T],
+    at: usize,
+    shape: (usize, usize),
+    pitch: usize,
+) -> Result<MatRef<'_, T>> {
+    View::of(data).matrix("conv", at as isize, shape, (pitch as isize, 1))
 }
 
 /// `Y = W·X̃`.
@@ -82,56 +72,50 @@ pub(super) fn forward<T: Float>(
     bias: Option<&Tensor<T>>,
     g: &Geometry,
 ) -> Result<Tensor<T>> {
+    let op = "conv";
     let [x_plane, k, y_plane] = g.planes();
     let tiles = Tiles::new::<T>(g, 1);
     let per_image = y_plane.div_ceil(tiles.positions);
-    let bias = bias.map(Tensor::to_vec).transpose()?;
-    let mut out = Output::<T>::new("conv", &g.y_shape())?;
-    let (src, w, dst) = (
-        SendPtr(x.as_ptr().cast_mut()),
-        SendPtr(weight.as_ptr().cast_mut()),
-        SendPtr(out.as_mut_ptr()),
-    );
-    let tasks = g.n * g.groups * per_image;
-    for_each_chunk(tasks, g.work() >= MIN_PARALLEL, &|task| {
-        let (image, tile) = (task / per_image, task % per_image);
-        let group = image % g.groups;
-        let positions = nth(y_plane, tiles.positions, tile);
-        let cols = positions.len();
-        let depth = if g.is_pointwise() { 0 } else { tiles.channels * k };
-        let mut scratch = Output::<T>::new("conv", &[depth * cols])?;
-        // SAFETY: image and group are inside; tasks write disjoint columns of their image.
-        unsafe {
-            let x = src.get().add(image * g.c * x_plane).cast_const();
-            let w = w.get().add(group * g.o * g.c * k).cast_const();
-            let y = dst.get().add(image * g.o * y_plane + positions.start);
-            if let Some(bias) = &bias {
-                for (o, &b) in bias[group * g.o..][..g.o].iter().enumerate() {
-                    for i in 0..cols {
-                        y.add(o * y_plane + i).write(b);
-                    }
+    let (xs, ws) = (x.as_slice().unwrap_or_default(), weight.as_slice().unwrap_or_default());
+    let bias = bias.map(row_major).transpose()?;
+    let bias = bias.as_ref().and_then(Tensor::as_slice);
+    let direct = g.is_pointwise();
+    let depth = if direct { 0 } else { tiles.channels * k };
+    let scratch = || Workspace::new(depth * tiles.positions);
+    let parallel = g.work() >= MIN_PARALLEL;
+    let out = Output::<T>::new(op, &g.y_shape())?.try_write(|y| {
+        let parts = y.columns([g.o, y_plane], tiles.positions);
+        share_with(parts, 1, parallel, scratch, |scratch, task, y| {
+            let (image, tile) = (task / per_image, task % per_image);
+            let group = image % g.groups;
+            let positions = nth(y_plane, tiles.positions, tile);
+            let cols = positions.len();
+            let x = &xs[image * g.c * x_plane..][..g.c * x_plane];
+            // The weight of some channels from the first on.
+            let w = |from: usize, depth: usize| {
+                matrix(ws, group * g.o * g.c * k + from * k, (g.o, depth), g.c * k)
+            };
+            let mut y = match bias {
+                Some(bias) => {
+                    let bias = &bias[group * g.o..];
+                    ProductSum::Begun(y.write(|o, row| row.fill(bias[o])))
                 }
-            }
-            let row = (g.c * k) as isize;
-            if g.is_pointwise() {
-                let b = (x.add(positions.start), (x_plane as isize, 1));
-                let shape = (g.o, g.c, cols);
-                return multiply((w, (row, 1)), b, (y, y_plane), shape, bias.is_some());
+                None => ProductSum::Empty(y),
+            };
+            if direct {
+                let b = matrix(x, positions.start, (g.c, cols), x_plane)?;
+                return Ok(y.add(op, w(0, g.c)?, b)?.finish());
             }
             for channels in ranges(g.c, tiles.channels) {
-                let from = channels.start;
-                let add = bias.is_some() || from > 0;
-                let depth = channels.len() * k;
-                gather(g, x, channels, positions.clone(), scratch.as_mut_ptr());
-                let b = (scratch.as_mut_ptr().cast_const(), (cols as isize, 1));
-                let shape = (g.o, depth, cols);
-                multiply((w.add(from * k), (row, 1)), b, (y, y_plane), shape, add)?;
+                let (from, count) = (channels.start, channels.len());
+                let tile = scratch.fresh(count * k * cols);
+                let tile = gather(g, &x[from * x_plane..], count, positions.clone(), tile);
+                y = y.add(op, w(from, count * k)?, matrix(&tile, 0, (count * k, cols), cols)?)?;
             }
-        }
-        Ok(())
+            Ok(y.finish())
+        })
     })?;
-    // SAFETY: every column of every image was written.
-    Ok(unsafe { out.assume_init() }.with_route(Route::native(Path::Fused)))
+    Ok(out.with_route(Route::native(Path::Fused)))
 }
 
 /// `X̃ = Wᵀ·Y`, added to x over windows.
@@ -141,37 +125,29 @@ pub(super) fn adjoint<T: Float>(
     y: &Tensor<T>,
     g: &Geometry,
 ) -> Result<Tensor<T>> {
+    let op = "conv";
     let [x_plane, k, y_plane] = g.planes();
     let tiles = Tiles::new::<T>(g, TASKS);
     let blocks = g.c.div_ceil(tiles.channels);
-    let dst = SendPtr(x.as_mut_slice()?.as_mut_ptr());
-    let (w, src) = (SendPtr(weight.as_ptr().cast_mut()), SendPtr(y.as_ptr().cast_mut()));
-    let tasks = g.n * g.groups * blocks;
-    for_each_chunk(tasks, g.work() >= MIN_PARALLEL, &|task| {
+    let (ys, ws) = (y.as_slice().unwrap_or_default(), weight.as_slice().unwrap_or_default());
+    // Channels of an image are neighbours.
+    let parts = parts_of_groups_mut(x.as_mut_slice()?, g.c * x_plane, tiles.channels * x_plane);
+    share(parts, 1, g.work() >= MIN_PARALLEL, |task, x| {
         let (image, block) = (task / blocks, task % blocks);
         let group = image % g.groups;
         let channels = nth(g.c, tiles.channels, block);
         let depth = channels.len() * k;
-        // The transposed weight of these channels, W[o, (c, k)], is read with swapped strides.
-        // SAFETY: image and group are inside; tasks write disjoint channels of their image.
-        unsafe {
-            let x = dst.get().add(image * g.c * x_plane);
-            let w = w.get().add(group * g.o * g.c * k + channels.start * k).cast_const();
-            let w = (w, (1, (g.c * k) as isize));
-            let y = src.get().add(image * g.o * y_plane).cast_const();
-            if g.is_pointwise() {
-                let to = (x.add(channels.start * x_plane), x_plane);
-                let from = (y, (y_plane as isize, 1));
-                return multiply(w, from, to, (depth, g.o, y_plane), true);
-            }
-            let mut scratch = Output::<T>::new("conv", &[depth * tiles.positions])?;
-            for positions in ranges(y_plane, tiles.positions) {
-                let cols = positions.len();
-                let from = (y.add(positions.start), (y_plane as isize, 1));
-                let to = (scratch.as_mut_ptr(), cols);
-                multiply(w, from, to, (depth, g.o, cols), false)?;
-                scatter_add(g, x, channels.clone(), positions, scratch.as_mut_ptr());
-            }
+        let w = matrix(ws, group * g.o * g.c * k + channels.start * k, (g.o, depth), g.c * k)?;
+        let y = &ys[image * g.o * y_plane..][..g.o * y_plane];
+        if g.is_pointwise() {
+            return add_product(op, x, w.transpose(), matrix(y, 0, (g.o, y_plane), y_plane)?);
+        }
+        let mut scratch = Workspace::new(depth * tiles.positions)?;
+        for positions in ranges(y_plane, tiles.positions) {
+            let cols = positions.len();
+            let y = matrix(y, positions.start, (g.o, cols), y_plane)?;
+            let tile = scratch.fresh(depth * cols).product(op, w.transpose(), y)?;
+            scatter_add(g, x, channels.len(), positions, &tile);
         }
         Ok(())
     })?;
@@ -180,6 +156,7 @@ pub(super) fn adjoint<T: Float>(
 
 /// `W = Y·X̃ᵀ`, summed over images.
 pub(super) fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor<T>> {
+    let op = "conv_weight";
     let [x_plane, k, y_plane] = g.planes();
     let mut tiles = Tiles::new::<T>(g, 1);
     tiles.channels = tiles.channels.min(g.c.div_ceil(4).max(64usize.div_ceil(k)));
@@ -188,48 +165,40 @@ pub(super) fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Re
     let parts = TASKS.div_ceil(g.groups * blocks).clamp(1, 4).min(g.n);
     let images = g.n.div_ceil(parts);
     let parts = g.n.div_ceil(images);
-    let w_len = g.groups * g.o * g.c * k;
     let mut shape = g.w_shape();
     shape.insert(0, parts);
-    let mut out = Output::<T>::new("conv_weight", &shape)?;
-    let dst = SendPtr(out.as_mut_ptr());
-    let (src, dy) = (SendPtr(x.as_ptr().cast_mut()), SendPtr(y.as_ptr().cast_mut()));
-    let tasks = parts * g.groups * blocks;
-    for_each_chunk(tasks, g.work() >= MIN_PARALLEL, &|task| {
-        let (part, rest) = (task / (g.groups * blocks), task % (g.groups * blocks));
-        let (group, block) = (rest / blocks, rest % blocks);
-        let channels = nth(g.c, tiles.channels, block);
-        let depth = channels.len() * k;
-        let direct = g.is_pointwise();
-        let scratch = if direct { 0 } else { depth * tiles.positions };
-        let mut scratch = Output::<T>::new("conv_weight", &[scratch])?;
-        // SAFETY: as in `forward`; tasks write disjoint columns of their part of W.
-        unsafe {
-            let to = part * w_len + group * g.o * g.c * k + channels.start * k;
-            let to = (dst.get().add(to), g.c * k);
-            let mut add = false;
+    let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
+    let direct = g.is_pointwise();
+    let step = if direct { y_plane } else { tiles.positions };
+    let scratch = || Workspace::new(if direct { 0 } else { tiles.channels * k * step });
+    let parallel = g.work() >= MIN_PARALLEL;
+    let out = Output::<T>::new(op, &shape)?.try_write(|w| {
+        let columns = w.columns([g.o, g.c * k], tiles.channels * k);
+        share_with(columns, 1, parallel, scratch, |scratch, task, w| {
+            let (part, rest) = (task / (g.groups * blocks), task % (g.groups * blocks));
+            let (group, block) = (rest / blocks, rest % blocks);
+            let channels = nth(g.c, tiles.channels, block);
+            let (from, count) = (channels.start, channels.len());
+            let mut w = ProductSum::Empty(w);
             for image in nth(g.n, images, part) {
                 let image = image * g.groups + group;
-                let x = src.get().add(image * g.c * x_plane).cast_const();
-                let y = dy.get().add(image * g.o * y_plane).cast_const();
-                for positions in ranges(y_plane, if direct { y_plane } else { tiles.positions }) {
+                let x = &xs[(image * g.c + from) * x_plane..][..count * x_plane];
+                let y = &ys[image * g.o * y_plane..][..g.o * y_plane];
+                for positions in ranges(y_plane, step) {
                     let cols = positions.len();
-                    let a = (y.add(positions.start), (y_plane as isize, 1));
-                    let b = if direct {
-                        (x.add(channels.start * x_plane), (1, x_plane as isize))
+                    let dy = matrix(y, positions.start, (g.o, cols), y_plane)?;
+                    w = if direct {
+                        w.add(op, dy, matrix(x, 0, (count, cols), x_plane)?.transpose())?
                     } else {
-                        gather(g, x, channels.clone(), positions, scratch.as_mut_ptr());
-                        (scratch.as_mut_ptr().cast_const(), (1, cols as isize))
+                        let tile = scratch.fresh(count * k * cols);
+                        let tile = gather(g, x, count, positions, tile);
+                        w.add(op, dy, matrix(&tile, 0, (count * k, cols), cols)?.transpose())?
                     };
-                    multiply(a, b, to, (g.o, cols, depth), add)?;
-                    add = true;
                 }
             }
-        }
-        Ok(())
+            Ok(w.finish())
+        })
     })?;
-    // SAFETY: every part has an image, whose first product wrote its columns.
-    let out = unsafe { out.assume_init() };
     let out = if parts == 1 {
         out
     } else {

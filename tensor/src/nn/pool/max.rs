@@ -3,18 +3,14 @@
 //! Positions outside of x count as −∞. NaN is greater than any number. Among equal elements the
 //! first in row-major order is the maximum.
 
-use std::mem::MaybeUninit;
-
 use t4a_algebra::simd::{Loop, dispatch};
 use t4a_algebra::{Float, Real};
 
 use super::{PoolOptions, positions, sizes};
 use crate::copy::row_major;
 use crate::error::{Result, TensorError};
-use crate::loops::parallel::{self, SendPtr};
-use crate::loops::written;
-use crate::nn::for_each_chunk;
-use crate::output::Output;
+use crate::loops::parallel;
+use crate::output::{Filled, Fresh, Full, Output, parts_mut, share, share_with};
 use crate::route::{Path, Route};
 use crate::storage::collect;
 use crate::tensor::Tensor;
@@ -69,23 +65,22 @@ pub fn max_pool_vjp<T: Float>(
     let (dy, indices) = (row_major(dy)?, row_major(indices)?);
     let places = indices.as_slice().unwrap_or_default();
     let size = h * w;
-    if let Some(&index) = places.iter().find(|&&i| i >= size as i64) {
-        return Err(TensorError::Index { op, index, axis: 2, size });
-    }
     let mut dx = Tensor::<T>::zeros(x_shape)?;
-    let dst = SendPtr(dx.as_mut_slice()?.as_mut_ptr());
     let grads = dy.as_slice().unwrap_or_default();
     let per_plane = dy.shape()[2] * dy.shape()[3];
-    parallel::for_each(planes, parallel::worthwhile(grads.len(), 4), &|plane| {
-        // SAFETY: plane by plane disjoint, `size` elements each.
-        let dx = unsafe { std::slice::from_raw_parts_mut(dst.get().add(plane * size), size) };
+    let parallel = parallel::worthwhile(grads.len(), 4);
+    let per_chunk = (CHUNK / size.max(per_plane).max(1)).max(1);
+    share(parts_mut(dx.as_mut_slice()?, planes), per_chunk, parallel, |plane, dx| {
         let range = plane * per_plane..(plane + 1) * per_plane;
-        for (&i, &g) in places[range.clone()].iter().zip(&grads[range]) {
-            if i >= 0 {
-                dx[i as usize] = dx[i as usize].add(g);
+        for (&index, &g) in places[range.clone()].iter().zip(&grads[range]) {
+            match dx.get_mut(index as usize) {
+                Some(x) => *x = x.add(g),
+                None if index < 0 => {}
+                None => return Err(TensorError::Index { op, index, axis: 2, size }),
             }
         }
-    });
+        Ok(())
+    })?;
     Ok(dx.with_route(Route::native(Path::Fused)))
 }
 
@@ -101,10 +96,9 @@ fn pool<T: Float, const INDICES: bool>(
     }
     let x = row_major(x)?;
     let shape = [x.shape()[0], x.shape()[1], oh, ow];
-    let mut out = Output::<T>::new(op, &shape)?;
-    let mut indices = Output::<i64>::new(op, if INDICES { &shape } else { &[0] })?;
-    let (src, dst, at) =
-        (SendPtr(x.as_ptr().cast_mut()), SendPtr(out.as_mut_ptr()), SendPtr(indices.as_mut_ptr()));
+    let out = Output::<T>::new(op, &shape)?;
+    let indices = Output::<i64>::new(op, if INDICES { &shape } else { &[0] })?;
+    let xs = x.as_slice().unwrap_or_default();
     // Along a line: where windows of step s are runs, position u lies in phase u mod s at u div s.
     let (step, padding) = (options.stride[1], options.padding[1]);
     let reach = (ow - 1) * step + (options.window[1] - 1) * options.dilation[1] + 1;
@@ -122,42 +116,41 @@ fn pool<T: Float, const INDICES: bool>(
     let work = options.window.into_iter().fold(planes * oh * ow, usize::saturating_mul);
     // Several planes share scratch (bench `backend`, rows `max pool`).
     let per_chunk = (CHUNK / (h * w).max(oh * ow).max(1)).max(1);
-    for_each_chunk(planes.div_ceil(per_chunk), parallel::worthwhile(work, 1), &|chunk| {
-        let mut row = Tensor::<T>::full(&[if INDICES { 0 } else { w }], T::NEG_INFINITY)?;
-        let mut line = Tensor::<T>::full(&[pitch * step], T::NEG_INFINITY)?;
-        let mut best = Tensor::<i32>::zeros(&[lefts.len()])?;
-        let (row, line, best) = (row.as_mut_slice()?, line.as_mut_slice()?, best.as_mut_slice()?);
-        for plane in chunk * per_chunk..((chunk + 1) * per_chunk).min(planes) {
-            let per = oh * ow;
-            // SAFETY: planes are disjoint.
-            let run = unsafe {
-                let y = dst.get().add(plane * per).cast();
-                let at = at.get().wrapping_add(if INDICES { plane * per } else { 0 }).cast();
-                Plane::<T, INDICES> {
-                    x: std::slice::from_raw_parts(src.get().add(plane * h * w).cast_const(), h * w),
-                    size: [h, w],
-                    row: &mut *row,
-                    line: &mut *line,
-                    pitch,
-                    far,
-                    lefts: &lefts,
-                    best: &mut *best,
-                    y: std::slice::from_raw_parts_mut(y, per),
-                    at: std::slice::from_raw_parts_mut(at, if INDICES { per } else { 0 }),
-                    ow,
-                    options: *options,
-                }
+    let scratch = || {
+        let row = Filled::new(if INDICES { 0 } else { w }, T::NEG_INFINITY)?;
+        let line = Filled::new(pitch * step, T::NEG_INFINITY)?;
+        Ok((row, line, Filled::new(lefts.len(), 0i32)?))
+    };
+    let (y, at) = out.try_write_both(indices, |y, at| {
+        let parts = (y.equal_parts(planes), at.equal_parts(planes));
+        let parallel = parallel::worthwhile(work, 1);
+        share_with(parts, per_chunk, parallel, scratch, |(row, line, best), plane, (y, at)| {
+            let lines = Lines::<T, INDICES> {
+                x: &xs[plane * h * w..][..h * w],
+                size: [h, w],
+                row,
+                line,
+                pitch,
+                far,
+                lefts: &lefts,
+                best,
+                ow,
+                options: *options,
             };
-            dispatch(run);
-        }
-        Ok(())
+            Ok(dispatch(Plane { lines, y, at }))
+        })
     })?;
     let route = Route::native(Path::Fused);
-    // SAFETY: every element of every plane was written.
-    unsafe { Ok((out.assume_init().with_route(route), indices.assume_init().with_route(route))) }
+    Ok((y.with_route(route), at.with_route(route)))
 }
 
-struct Plane<'a, T, const INDICES: bool> {
+struct Plane<'a, 'o, T, const INDICES: bool> {
+    lines: Lines<'a, T, INDICES>,
+    y: Fresh<'o, T>,
+    at: Fresh<'o, i64>,
+}
+
+struct Lines<'a, T, const INDICES: bool> {
     x: &'a [T],
     size: [usize; 2],
     /// Maxima over the lines of a window.
@@ -172,23 +165,38 @@ struct Plane<'a, T, const INDICES: bool> {
     lefts: &'a [i32],
     /// Places of the maxima of one line of y.
     best: &'a mut [i32],
-    y: &'a mut [MaybeUninit<T>],
-    at: &'a mut [MaybeUninit<i64>],
     ow: usize,
     options: PoolOptions,
 }
 
-impl<T: Float, const INDICES: bool> Loop for Plane<'_, T, INDICES> {
-    type Output = ();
+impl<'o, T: Float, const INDICES: bool> Loop for Plane<'_, 'o, T, INDICES> {
+    type Output = (Full<'o, T>, Full<'o, i64>);
     #[inline(always)]
-    fn run(mut self) {
-        for i in 0..self.y.len() / self.ow.max(1) {
-            match (self.far, INDICES) {
-                (true, _) => self.one_by_one(i),
-                (false, true) => self.places(i),
-                (false, false) => self.values(i),
+    fn run(mut self) -> Self::Output {
+        let ow = self.lines.ow;
+        let count = self.y.len().checked_div(ow).unwrap_or(0);
+        let mut ys = self.y.cursor();
+        if !INDICES {
+            for i in 0..count {
+                let y = ys.next(ow);
+                ys.done(match self.lines.far {
+                    true => y.each(self.lines.best(i, |value, _| value)),
+                    false => self.lines.values(i, y),
+                });
             }
+            return (ys.finish(), self.at.fill(-1));
         }
+        let mut ats = self.at.cursor();
+        for i in 0..count {
+            let (y, at) = (ys.next(ow), ats.next(ow));
+            let (y, at) = match self.lines.far {
+                true => y.each_both(at, self.lines.best(i, |value, place| (value, place))),
+                false => self.lines.places(i, y, at),
+            };
+            ys.done(y);
+            ats.done(at);
+        }
+        (ys.finish(), ats.finish())
     }
 }
 
@@ -229,7 +237,7 @@ fn split<T: Float>(row: &[T], padding: usize, step: usize, pitch: usize, line: &
     }
 }
 
-impl<T: Float, const INDICES: bool> Plane<'_, T, INDICES> {
+impl<T: Float, const INDICES: bool> Lines<'_, T, INDICES> {
     /// Lines of x in the window of line `i` of y: the elements of the window, and the first line.
     #[inline(always)]
     fn lines(&self, i: usize) -> (std::ops::Range<usize>, usize) {
@@ -241,12 +249,12 @@ impl<T: Float, const INDICES: bool> Plane<'_, T, INDICES> {
         (first.min(last)..last, (start + first * dilation[0]).wrapping_sub(padding[0]))
     }
 
-    /// Line `i` of y, window by window, over the elements inside of x.
-    fn one_by_one(&mut self, i: usize) {
+    /// Line `i` of y, window by window, over the elements inside of x: the maximum and its place.
+    fn best<R>(&self, i: usize, give: impl Fn(T, i64) -> R) -> impl Fn(usize) -> R {
         let PoolOptions { window, stride, padding, dilation, .. } = self.options;
         let (lines, top) = self.lines(i);
         let w = self.size[1];
-        for j in 0..self.ow {
+        move |j: usize| {
             let start = j * stride[1];
             let first = padding[1].saturating_sub(start).div_ceil(dilation[1]);
             let end = (padding[1] + w).saturating_sub(start).div_ceil(dilation[1]);
@@ -261,59 +269,62 @@ impl<T: Float, const INDICES: bool> Plane<'_, T, INDICES> {
                     }
                 }
             }
-            self.y[i * self.ow + j].write(best);
-            if INDICES {
-                self.at[i * self.ow + j].write(place);
-            }
+            give(best, place)
         }
     }
 
     /// Line `i` of y: the maxima of columns first, then along the line.
     #[inline(always)]
-    fn values(&mut self, i: usize) {
+    fn values<'o>(&mut self, i: usize, y: Fresh<'o, T>) -> Full<'o, T> {
         let PoolOptions { window, stride, padding, dilation, .. } = self.options;
         let (elements, top) = self.lines(i);
         let w = self.size[1];
         let line = |k: usize| &self.x[(top + k * dilation[0]) * w..][..w];
         match elements.len() {
             0 => self.row.fill(T::NEG_INFINITY),
-            _ => self.row.copy_from_slice(line(0)),
+            1 => self.row.copy_from_slice(line(0)),
+            _ => {
+                for ((max, &a), &b) in self.row.iter_mut().zip(line(0)).zip(line(1)) {
+                    *max = Real::max(a, b);
+                }
+            }
         }
-        for k in 1..elements.len() {
+        for k in 2..elements.len() {
             for (max, &x) in self.row.iter_mut().zip(line(k)) {
                 *max = Real::max(*max, x);
             }
         }
         split(self.row, padding[1], stride[1], self.pitch, self.line);
-        let y = &mut self.y[i * self.ow..(i + 1) * self.ow];
-        for (y, &x) in y.iter_mut().zip(&*self.line) {
-            y.write(x);
-        }
-        // SAFETY: just written.
-        let y = unsafe { written(y) };
-        for k in 1..window[1] {
-            let from = shift(k * dilation[1], stride[1], self.pitch);
-            for (y, &x) in y.iter_mut().zip(&self.line[from..]) {
+        let moved =
+            |k: usize| &self.line[shift(k * dilation[1], stride[1], self.pitch)..][..self.ow];
+        let mut y = match window[1] {
+            1 => y.copy_from(moved(0)),
+            _ => y.zip(moved(0), moved(1), Real::max),
+        };
+        for k in 2..window[1] {
+            for (y, &x) in y.iter_mut().zip(moved(k)) {
                 *y = Real::max(*y, x);
             }
         }
+        y
     }
 
     /// Line `i` of y with places, one window element at a time over the whole line.
     #[inline(always)]
-    fn places(&mut self, i: usize) {
+    fn places<'o>(
+        &mut self,
+        i: usize,
+        y: Fresh<'o, T>,
+        at: Fresh<'o, i64>,
+    ) -> (Full<'o, T>, Full<'o, i64>) {
         let PoolOptions { window, stride, padding, dilation, .. } = self.options;
         let (elements, top) = self.lines(i);
         let w = self.size[1];
-        let out = i * self.ow..(i + 1) * self.ow;
         let base = if elements.is_empty() { None } else { Some((top * w) as i32) };
         for (best, &left) in self.best.iter_mut().zip(self.lefts) {
             *best = base.filter(|_| left >= 0).map_or(-1, |base| base + left);
         }
-        let y = &mut self.y[out.clone()];
-        y.fill(MaybeUninit::new(T::NEG_INFINITY));
-        // SAFETY: just written.
-        let y = unsafe { written(y) };
+        let mut y = y.fill(T::NEG_INFINITY);
         for kh in 0..elements.len() {
             let h = top + kh * dilation[0];
             split(&self.x[h * w..][..w], padding[1], stride[1], self.pitch, self.line);
@@ -329,8 +340,6 @@ impl<T: Float, const INDICES: bool> Plane<'_, T, INDICES> {
                 }
             }
         }
-        for (at, &best) in self.at[out].iter_mut().zip(self.best.iter()) {
-            at.write(best.into());
-        }
+        (y, at.map(self.best, i64::from))
     }
 }

@@ -1,7 +1,6 @@
 //! Means of windows. A window is a range of lines times a range of columns, so the sum runs over
 //! lines first and the divisor is a product.
 
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use t4a_algebra::Float;
@@ -10,10 +9,8 @@ use t4a_algebra::simd::{Loop, dispatch};
 use super::{PoolOptions, check_output, positions, sizes};
 use crate::copy::row_major;
 use crate::error::{Result, TensorError};
-use crate::loops::parallel::{self, SendPtr};
-use crate::loops::written;
-use crate::nn::for_each_chunk;
-use crate::output::Output;
+use crate::loops::parallel;
+use crate::output::{Filled, Fresh, Full, Output, parts_mut, share};
 use crate::route::{Path, Route};
 use crate::storage::collect;
 use crate::tensor::Tensor;
@@ -147,57 +144,56 @@ fn adaptive(op: &'static str, x: &[usize], size: [usize; 2]) -> Result<[Axis; 2]
 fn forward<T: Float>(op: &'static str, x: &Tensor<T>, axes: &[Axis; 2]) -> Result<Tensor<T>> {
     let [planes, h, w] = sizes(op, x.shape())?;
     let [oh, ow] = axes.map(|axis| axis.count);
-    let mut out = Output::<T>::new(op, &[x.shape()[0], x.shape()[1], oh, ow])?;
+    let out = Output::<T>::new(op, &[x.shape()[0], x.shape()[1], oh, ow])?;
     let per = oh * ow;
-    if planes * per > 0 {
-        let x = row_major(x)?;
-        let windows = [axes[0].windows()?, axes[1].windows()?];
-        let (src, dst) = (SendPtr(x.as_ptr().cast_mut()), SendPtr(out.as_mut_ptr()));
-        for_each_chunk(planes, parallel::worthwhile(planes * (h * w + per), 2), &|plane| {
-            let mut line = Output::<T>::new(op, &[w])?;
-            line.as_mut_slice().fill(MaybeUninit::new(T::ZERO));
-            // SAFETY: planes are disjoint, and the scratch has just been written.
-            unsafe {
-                let line = written(line.as_mut_slice());
-                let x =
-                    std::slice::from_raw_parts(src.get().add(plane * h * w).cast_const(), h * w);
-                let y = std::slice::from_raw_parts_mut(dst.get().add(plane * per).cast(), per);
-                dispatch(Means { x, line, y, windows: &windows });
-            }
-            Ok(())
-        })?;
+    let route = Route::native(Path::Fused);
+    if out.numel() == 0 {
+        return Ok(out.write(|y| y.copy_from(&[])).with_route(route));
     }
-    // SAFETY: every element of every plane was written.
-    Ok(unsafe { out.assume_init() }.with_route(Route::native(Path::Fused)))
+    let x = row_major(x)?;
+    let x = x.as_slice().unwrap_or_default();
+    let windows = &[axes[0].windows()?, axes[1].windows()?];
+    let parallel = parallel::worthwhile(planes * (h * w + per), 2);
+    let y = out.try_write(|y| {
+        share(y.parts(per), 1, parallel, |plane, y| {
+            let mut line = Filled::new(w, T::ZERO)?;
+            let x = &x[plane * h * w..][..h * w];
+            Ok(dispatch(Means { x, line: &mut line, y, windows }))
+        })
+    })?;
+    Ok(y.with_route(route))
 }
 
-struct Means<'a, T> {
+struct Means<'a, 'o, T> {
     x: &'a [T],
     /// Sums over the lines of a window.
     line: &'a mut [T],
-    y: &'a mut [MaybeUninit<T>],
+    y: Fresh<'o, T>,
     windows: &'a [Windows; 2],
 }
 
-impl<T: Float> Loop for Means<'_, T> {
-    type Output = ();
+impl<'o, T: Float> Loop for Means<'_, 'o, T> {
+    type Output = Full<'o, T>;
     #[inline(always)]
-    fn run(self) {
+    fn run(self) -> Full<'o, T> {
         let [lines, columns] = self.windows;
         let w = self.line.len();
-        for ((rows, height), y) in lines.iter().zip(self.y.chunks_mut(columns.len().max(1))) {
+        let mut y = self.y.cursor();
+        for (rows, height) in lines {
             self.line.fill(T::ZERO);
             for h in rows.clone() {
                 for (sum, &x) in self.line.iter_mut().zip(&self.x[h * w..(h + 1) * w]) {
                     *sum = sum.add(x);
                 }
             }
-            for ((range, width), y) in columns.iter().zip(y) {
+            let line = y.next(columns.len()).extend(columns.iter().map(|(range, width)| {
                 let line = &self.line[range.clone()];
                 let sum = line.iter().fold(T::ZERO, |sum, &x| sum.add(x));
-                y.write(sum.mul(T::from_f64(1.0 / (height * width) as f64)));
-            }
+                sum.mul(T::from_f64(1.0 / (height * width) as f64))
+            }));
+            y.done(line);
         }
+        y.finish()
     }
 }
 
@@ -215,18 +211,12 @@ fn backward<T: Float>(
     let mut dx = Tensor::<T>::zeros(x_shape)?;
     let per = oh * ow;
     if !grads.is_empty() {
-        let windows = [axes[0].windows()?, axes[1].windows()?];
-        let dst = SendPtr(dx.as_mut_slice()?.as_mut_ptr());
-        for_each_chunk(planes, parallel::worthwhile(planes * (h * w + per), 2), &|plane| {
-            let mut line = Output::<T>::new(op, &[w])?;
-            line.as_mut_slice().fill(MaybeUninit::new(T::ZERO));
-            // SAFETY: planes are disjoint, and the scratch has just been written.
-            unsafe {
-                let line = written(line.as_mut_slice());
-                let dx = std::slice::from_raw_parts_mut(dst.get().add(plane * h * w), h * w);
-                let dy = &grads[plane * per..(plane + 1) * per];
-                dispatch(Spread { dy, line, dx, windows: &windows });
-            }
+        let windows = &[axes[0].windows()?, axes[1].windows()?];
+        let parallel = parallel::worthwhile(planes * (h * w + per), 2);
+        share(parts_mut(dx.as_mut_slice()?, planes), 1, parallel, |plane, dx| {
+            let mut line = Filled::new(w, T::ZERO)?;
+            let dy = &grads[plane * per..(plane + 1) * per];
+            dispatch(Spread { dy, line: &mut line, dx, windows });
             Ok(())
         })?;
     }

@@ -1,0 +1,284 @@
+//! Neighbouring columns of a matrix whose rows lie apart, and matrix products.
+
+use std::marker::PhantomData;
+
+use t4a_algebra::gemm::{GemmError, MatMut, MatRef, Product};
+use t4a_algebra::{Numeric, Standard};
+
+use super::share::Share;
+use super::{Fresh, Full};
+use crate::error::{Result, TensorError};
+
+/// Columns to be written, row after row.
+pub(crate) struct Columns<'a, T> {
+    place: Place<'a, T>,
+    /// The next row.
+    at: *mut T,
+    /// How many rows are written.
+    done: usize,
+    /// Whether the next one has been handed out.
+    lent: bool,
+}
+
+/// Columns that have been written.
+pub(crate) struct FullColumns<'a, T>(Place<'a, T>);
+
+/// Where columns lie. Rows of different places are disjoint.
+struct Place<'a, T> {
+    first: *mut T,
+    rows: usize,
+    pitch: usize,
+    width: usize,
+    life: PhantomData<&'a mut [T]>,
+}
+
+impl<T> Place<'_, T> {
+    /// First element of a row.
+    #[inline(always)]
+    fn row(&self, i: usize) -> *mut T {
+        self.first.wrapping_add(i * self.pitch)
+    }
+
+    /// `C ← A·B` or `C ← C + A·B` with these columns as C.
+    ///
+    /// # Safety
+    /// They are written, or it is the former.
+    unsafe fn product(
+        &mut self,
+        op: &'static str,
+        (a, b): (MatRef<'_, T>, MatRef<'_, T>),
+        accumulate: bool,
+    ) -> Result<()>
+    where
+        T: Numeric,
+    {
+        let shape = (self.rows, self.width);
+        // SAFETY: rows do not overlap and are ours alone; an overwriting product does not read C.
+        let c = unsafe { MatMut::from_raw_parts(self.first, shape, (self.pitch as isize, 1)) };
+        let refused = |error: GemmError| TensorError::value(op, error.to_string());
+        let product = Product::new(a, b, c).map_err(refused)?;
+        product.accumulate(accumulate).run::<Standard>();
+        Ok(())
+    }
+}
+
+impl<'a, T: Copy> Columns<'a, T> {
+    /// Number of rows.
+    #[inline(always)]
+    pub(crate) fn rows(&self) -> usize {
+        self.place.rows
+    }
+
+    /// Elements of a row.
+    #[inline(always)]
+    pub(crate) fn width(&self) -> usize {
+        self.place.width
+    }
+
+    /// The next row, to be given back to [`Columns::done`].
+    #[inline(always)]
+    pub(crate) fn next(&mut self) -> Fresh<'a, T> {
+        assert!(!self.lent && self.done < self.place.rows);
+        self.lent = true;
+        // SAFETY: a row that is ours alone and lent to nobody else.
+        Fresh(unsafe { std::slice::from_raw_parts_mut(self.at.cast(), self.place.width) })
+    }
+
+    /// Takes back the row that was handed out, written.
+    #[inline(always)]
+    pub(crate) fn done(&mut self, row: Full<'a, T>) {
+        let lent = (self.at.cast_const(), self.place.width);
+        assert!(self.lent && row.span() == lent, "not all was written");
+        self.lent = false;
+        self.at = self.at.wrapping_add(self.place.pitch);
+        self.done += 1;
+    }
+
+    /// The columns, of which every row has been written.
+    #[inline(always)]
+    pub(crate) fn finish(self) -> FullColumns<'a, T> {
+        assert!(self.done == self.place.rows && !self.lent, "not all was written");
+        FullColumns(self.place)
+    }
+
+    /// Has `f` write row after row.
+    #[inline(always)]
+    pub(crate) fn write(
+        mut self,
+        mut f: impl FnMut(usize, Fresh<'a, T>) -> Full<'a, T>,
+    ) -> FullColumns<'a, T> {
+        for i in 0..self.place.rows {
+            let row = self.next();
+            self.done(f(i, row));
+        }
+        self.finish()
+    }
+
+    /// Writes `A·B`.
+    pub(crate) fn product(
+        mut self,
+        op: &'static str,
+        a: MatRef<'_, T>,
+        b: MatRef<'_, T>,
+    ) -> Result<FullColumns<'a, T>>
+    where
+        T: Numeric,
+    {
+        assert!(self.done == 0 && !self.lent);
+        // SAFETY: overwrites them.
+        unsafe { self.place.product(op, (a, b), false)? };
+        Ok(FullColumns(self.place))
+    }
+}
+
+impl<T> FullColumns<'_, T> {
+    /// A row.
+    #[inline(always)]
+    pub(crate) fn row(&mut self, i: usize) -> &mut [T] {
+        assert!(i < self.0.rows);
+        // SAFETY: a row that is ours alone, and written.
+        unsafe { std::slice::from_raw_parts_mut(self.0.row(i), self.0.width) }
+    }
+
+    /// Adds `A·B`.
+    pub(crate) fn add_product(
+        &mut self,
+        op: &'static str,
+        a: MatRef<'_, T>,
+        b: MatRef<'_, T>,
+    ) -> Result<()>
+    where
+        T: Numeric,
+    {
+        // SAFETY: they are written.
+        unsafe { self.0.product(op, (a, b), true) }
+    }
+}
+
+/// Columns as a sum of matrix products.
+pub(crate) enum ProductSum<'a, T> {
+    /// No term yet.
+    Empty(Columns<'a, T>),
+    /// The terms so far.
+    Begun(FullColumns<'a, T>),
+}
+
+impl<'a, T: Numeric> ProductSum<'a, T> {
+    /// Adds `A·B`; the first term is written over what was there.
+    pub(crate) fn add(self, op: &'static str, a: MatRef<'_, T>, b: MatRef<'_, T>) -> Result<Self> {
+        Ok(Self::Begun(match self {
+            Self::Empty(columns) => columns.product(op, a, b)?,
+            Self::Begun(mut columns) => {
+                columns.add_product(op, a, b)?;
+                columns
+            }
+        }))
+    }
+
+    /// The sum.
+    pub(crate) fn finish(self) -> FullColumns<'a, T> {
+        match self {
+            Self::Empty(columns) => columns.write(|_, row| row.fill(T::ZERO)),
+            Self::Begun(columns) => columns,
+        }
+    }
+}
+
+/// `C ← C + A·B` with C row-major.
+pub(crate) fn add_product<T: Numeric>(
+    op: &'static str,
+    c: &mut [T],
+    a: MatRef<'_, T>,
+    b: MatRef<'_, T>,
+) -> Result<()> {
+    let (rows, cols) = (a.rows(), b.cols());
+    assert_eq!(c.len(), rows * cols);
+    let life = PhantomData;
+    let mut all = Place { first: c.as_mut_ptr(), rows, pitch: cols, width: cols, life };
+    // SAFETY: they are written.
+    unsafe { all.product(op, (a, b), true) }
+}
+
+/// Matrices of `rows × cols`, cut into groups of `width` columns: part `i` is group
+/// `i mod ⌈cols/width⌉` of a matrix.
+pub(crate) struct ColumnParts<'a, T> {
+    first: *mut T,
+    numel: usize,
+    rows: usize,
+    cols: usize,
+    width: usize,
+    life: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: what threads get of it are disjoint columns.
+unsafe impl<T: Send> Sync for ColumnParts<'_, T> {}
+
+impl<T> ColumnParts<'_, T> {
+    fn place<'a>(&self, i: usize) -> Place<'a, T> {
+        let groups = self.cols.div_ceil(self.width);
+        let (matrix, from) = (i / groups, i % groups * self.width);
+        Place {
+            first: self.first.wrapping_add(matrix * self.rows * self.cols + from),
+            rows: self.rows,
+            pitch: self.cols,
+            width: self.width.min(self.cols - from),
+            life: PhantomData,
+        }
+    }
+}
+
+impl<'a, T: Copy> Fresh<'a, T> {
+    /// The elements as matrices of `rows × cols`, cut into groups of `width` columns.
+    pub(crate) fn columns(self, [rows, cols]: [usize; 2], width: usize) -> ColumnParts<'a, T> {
+        let numel = self.len();
+        assert!(width > 0 && (numel == 0 || numel.is_multiple_of(rows * cols)));
+        let first = self.0.as_mut_ptr().cast();
+        ColumnParts { first, numel, rows, cols, width, life: PhantomData }
+    }
+
+    /// Writes the matrix `A·B`, row-major.
+    pub(crate) fn product(
+        self,
+        op: &'static str,
+        a: MatRef<'_, T>,
+        b: MatRef<'_, T>,
+    ) -> Result<Full<'a, T>>
+    where
+        T: Numeric,
+    {
+        let (rows, cols) = (a.rows(), b.cols());
+        assert_eq!(self.len(), rows * cols);
+        let first = self.0.as_mut_ptr().cast();
+        let life = PhantomData;
+        let mut all = Place { first, rows, pitch: cols, width: cols, life };
+        // SAFETY: overwrites them.
+        unsafe { all.product(op, (a, b), false)? };
+        Ok(self.full())
+    }
+}
+
+// SAFETY: columns of different parts are disjoint, and `check` compares the addresses.
+unsafe impl<'a, T: Copy> Share for ColumnParts<'a, T> {
+    type Part = Columns<'a, T>;
+    type Done = FullColumns<'a, T>;
+    type Whole = Full<'a, T>;
+    fn count(&self) -> usize {
+        match self.numel {
+            0 => 0,
+            numel => numel / (self.rows * self.cols) * self.cols.div_ceil(self.width),
+        }
+    }
+    unsafe fn part(&self, i: usize) -> Columns<'a, T> {
+        let place = self.place(i);
+        Columns { at: place.first, place, done: 0, lent: false }
+    }
+    fn check(&self, i: usize, done: FullColumns<'a, T>) {
+        let (want, got) = (self.place(i), done.0);
+        let same = want.first == got.first && want.rows == got.rows && want.width == got.width;
+        assert!(same && want.pitch == got.pitch, "not all was written");
+    }
+    unsafe fn whole(self) -> Full<'a, T> {
+        // SAFETY: the columns are the run.
+        Full(unsafe { std::slice::from_raw_parts_mut(self.first, self.numel) })
+    }
+}

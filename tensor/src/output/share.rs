@@ -1,0 +1,354 @@
+//! Disjoint parts of one or more runs of elements, each for one chunk of work.
+//!
+//! ```text
+//! share((values.parts(k), indices.parts(k)), …, |i, (values, indices)| …)
+//! ```
+//!
+//! Whoever gets part `i` of elements that are not written yet gives it back written, and has the whole
+//! when all parts are. Parts of elements that are written already need no proof.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use t4a_algebra::parallel;
+
+use super::{Fresh, Full};
+use crate::error::{Result, TensorError};
+
+/// Memory in disjoint parts.
+///
+/// # Safety
+/// Parts of different indices share no element, and `check` returns for whole written parts only.
+pub(crate) unsafe trait Share {
+    /// One part.
+    type Part;
+    /// The proof that it was written.
+    type Done;
+    /// All parts together when they are written.
+    type Whole;
+    /// How many parts there are.
+    fn count(&self) -> usize;
+    /// Part `i`.
+    ///
+    /// # Safety
+    /// `i < count`, and nobody else has this part.
+    unsafe fn part(&self, i: usize) -> Self::Part;
+    /// Panics unless part `i` is written.
+    fn check(&self, i: usize, done: Self::Done);
+    /// All parts together.
+    ///
+    /// # Safety
+    /// All have been checked, and nobody has one.
+    unsafe fn whole(self) -> Self::Whole;
+}
+
+/// Has `body` work on every part, `grain` of them in a row, on several threads if `parallel`; the first
+/// error is returned, and parts that nobody has begun by then are left out.
+pub(crate) fn share<S: Share + Sync>(
+    parts: S,
+    grain: usize,
+    parallel: bool,
+    body: impl Fn(usize, S::Part) -> Result<S::Done> + Sync,
+) -> Result<S::Whole> {
+    share_with(parts, grain, parallel, || Ok(()), |(), i, part| body(i, part))
+}
+
+/// [`share`] with a state that `init` makes for every `grain` parts: scratch, say.
+pub(crate) fn share_with<S: Share + Sync, C>(
+    parts: S,
+    grain: usize,
+    parallel: bool,
+    init: impl Fn() -> Result<C> + Sync,
+    body: impl Fn(&mut C, usize, S::Part) -> Result<S::Done> + Sync,
+) -> Result<S::Whole> {
+    let (count, grain) = (parts.count(), grain.max(1));
+    let failure: OnceLock<TensorError> = OnceLock::new();
+    let chunk = |range: Range<usize>| -> Result<()> {
+        let mut state = init()?;
+        for i in range {
+            // SAFETY: i < count, and every index comes once.
+            let part = unsafe { parts.part(i) };
+            parts.check(i, body(&mut state, i, part)?);
+        }
+        Ok(())
+    };
+    parallel::for_each(count.div_ceil(grain), parallel, &|i| {
+        if failure.get().is_none()
+            && let Err(error) = chunk(i * grain..((i + 1) * grain).min(count))
+        {
+            let _ = failure.set(error);
+        }
+    });
+    match failure.into_inner() {
+        Some(error) => Err(error),
+        // SAFETY: every part was checked: nothing failed and nothing panicked.
+        None => Ok(unsafe { parts.whole() }),
+    }
+}
+
+/// Groups of `group` elements, each in parts of `len` elements of which the last may be shorter.
+#[derive(Clone, Copy)]
+struct Cut {
+    groups: usize,
+    group: usize,
+    per_group: usize,
+    len: usize,
+}
+
+impl Cut {
+    fn new(numel: usize, group: usize, len: usize) -> Self {
+        if numel == 0 {
+            return Self { groups: 0, group, per_group: 1, len };
+        }
+        assert!(numel.is_multiple_of(group));
+        Self { groups: numel / group, group, per_group: group.div_ceil(len), len }
+    }
+
+    /// `count` parts of the same length, which may be 0.
+    fn equal(numel: usize, count: usize) -> Self {
+        let len = numel.checked_div(count).unwrap_or(0);
+        assert_eq!(len * count, numel);
+        Self { groups: count, group: len, per_group: 1, len }
+    }
+
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.groups * self.per_group
+    }
+
+    /// Elements of part `i`.
+    #[inline(always)]
+    fn range(&self, i: usize) -> Range<usize> {
+        // One part per group is the usual case, and divisions are dear.
+        let (group, part) = match self.per_group {
+            1 => (i, 0),
+            count => (i / count, i % count),
+        };
+        let from = part * self.len;
+        let len = self.len.min(self.group - from);
+        group * self.group + from..group * self.group + from + len
+    }
+}
+
+/// Parts of a run that is not written yet.
+pub(crate) struct Parts<'a, T> {
+    first: *mut T,
+    cut: Cut,
+    len: usize,
+    life: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: what threads get of it are disjoint parts.
+unsafe impl<T: Send> Sync for Parts<'_, T> {}
+
+impl<'a, T: Copy> Fresh<'a, T> {
+    /// Parts of `len` elements; the last one may be shorter.
+    #[inline(always)]
+    pub(crate) fn parts(self, len: usize) -> Parts<'a, T> {
+        let numel = self.len();
+        self.cut(Cut::new(numel, numel, len))
+    }
+
+    /// `count` parts of the same length, which may be 0.
+    pub(crate) fn equal_parts(self, count: usize) -> Parts<'a, T> {
+        let numel = self.len();
+        self.cut(Cut::equal(numel, count))
+    }
+
+    /// Parts of `len` elements within every group of `group` elements.
+    pub(crate) fn parts_of_groups(self, group: usize, len: usize) -> Parts<'a, T> {
+        let numel = self.len();
+        self.cut(Cut::new(numel, group, len))
+    }
+
+    #[inline(always)]
+    fn cut(self, cut: Cut) -> Parts<'a, T> {
+        Parts { first: self.0.as_mut_ptr().cast(), cut, len: self.0.len(), life: PhantomData }
+    }
+
+    /// Parts from one of the `bounds` to the next. They begin with 0, do not fall, and end with the
+    /// number of elements.
+    pub(crate) fn between(self, bounds: &[usize]) -> Between<'a, '_, T> {
+        assert!(bounds.is_sorted());
+        assert_eq!((bounds.first(), bounds.last()), (Some(&0), Some(&self.len())));
+        Between { first: self.0.as_mut_ptr().cast(), bounds, life: PhantomData }
+    }
+
+    /// Has `f` write parts of `len` elements, on several threads if `parallel`.
+    pub(crate) fn par_chunks(
+        self,
+        len: usize,
+        parallel: bool,
+        f: impl Fn(usize, Fresh<'a, T>) -> Full<'a, T> + Sync,
+    ) -> Full<'a, T>
+    where
+        T: Send,
+    {
+        let parts = self.parts(len);
+        parallel::for_each(parts.count(), parallel, &|i| {
+            // SAFETY: i < count, and every index comes once.
+            parts.check(i, f(i, unsafe { parts.part(i) }));
+        });
+        // SAFETY: every part was checked.
+        unsafe { parts.whole() }
+    }
+}
+
+// SAFETY: ranges of different parts are disjoint, and `check` compares the addresses.
+unsafe impl<'a, T: Copy> Share for Parts<'a, T> {
+    type Part = Fresh<'a, T>;
+    type Done = Full<'a, T>;
+    type Whole = Full<'a, T>;
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.cut.count()
+    }
+    #[inline(always)]
+    unsafe fn part(&self, i: usize) -> Fresh<'a, T> {
+        // SAFETY: inside of the run, and nobody else's.
+        Fresh(unsafe { run(self.first, self.cut.range(i)) })
+    }
+    #[inline(always)]
+    fn check(&self, i: usize, done: Full<'a, T>) {
+        check(self.first, self.cut.range(i), done);
+    }
+    #[inline(always)]
+    unsafe fn whole(self) -> Full<'a, T> {
+        // SAFETY: the parts are the run.
+        Full(unsafe { std::slice::from_raw_parts_mut(self.first, self.len) })
+    }
+}
+
+/// # Safety
+/// The elements exist, and nobody else uses them.
+#[inline(always)]
+unsafe fn run<'a, T>(first: *mut T, range: Range<usize>) -> &'a mut [MaybeUninit<T>] {
+    // SAFETY: the promise.
+    unsafe { std::slice::from_raw_parts_mut(first.add(range.start).cast(), range.len()) }
+}
+
+#[inline(always)]
+fn check<T>(first: *mut T, range: Range<usize>, done: Full<'_, T>) {
+    let part = (first.wrapping_add(range.start).cast_const(), range.len());
+    assert!(done.span() == part, "not all was written");
+}
+
+/// Parts of different lengths.
+pub(crate) struct Between<'a, 'b, T> {
+    first: *mut T,
+    bounds: &'b [usize],
+    life: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: as for `Parts`.
+unsafe impl<T: Send> Sync for Between<'_, '_, T> {}
+
+// SAFETY: the bounds do not fall, and `check` compares the addresses.
+unsafe impl<'a, T: Copy> Share for Between<'a, '_, T> {
+    type Part = Fresh<'a, T>;
+    type Done = Full<'a, T>;
+    type Whole = Full<'a, T>;
+    fn count(&self) -> usize {
+        self.bounds.len() - 1
+    }
+    unsafe fn part(&self, i: usize) -> Fresh<'a, T> {
+        // SAFETY: inside of the run, and nobody else's.
+        Fresh(unsafe { run(self.first, self.bounds[i]..self.bounds[i + 1]) })
+    }
+    fn check(&self, i: usize, done: Full<'a, T>) {
+        check(self.first, self.bounds[i]..self.bounds[i + 1], done);
+    }
+    unsafe fn whole(self) -> Full<'a, T> {
+        // SAFETY: the parts are the run.
+        Full(unsafe { std::slice::from_raw_parts_mut(self.first, self.bounds[self.count()]) })
+    }
+}
+
+/// Parts of elements that are written already.
+pub(crate) struct PartsMut<'a, T>(Parts<'a, T>);
+
+/// `count` parts of the same length.
+pub(crate) fn parts_mut<T>(elements: &mut [T], count: usize) -> PartsMut<'_, T> {
+    let cut = Cut::equal(elements.len(), count);
+    let len = elements.len();
+    PartsMut(Parts { first: elements.as_mut_ptr(), cut, len, life: PhantomData })
+}
+
+/// Parts of `len` elements within every group of `group` elements; the last one may be shorter.
+pub(crate) fn parts_of_groups_mut<T>(
+    elements: &mut [T],
+    group: usize,
+    len: usize,
+) -> PartsMut<'_, T> {
+    let cut = Cut::new(elements.len(), group, len);
+    let len = elements.len();
+    PartsMut(Parts { first: elements.as_mut_ptr(), cut, len, life: PhantomData })
+}
+
+// SAFETY: ranges of different parts are disjoint, and all elements are written.
+unsafe impl<'a, T> Share for PartsMut<'a, T> {
+    type Part = &'a mut [T];
+    type Done = ();
+    type Whole = ();
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.0.cut.count()
+    }
+    #[inline(always)]
+    unsafe fn part(&self, i: usize) -> &'a mut [T] {
+        let range = self.0.cut.range(i);
+        // SAFETY: inside of the slice, and nobody else's.
+        unsafe { std::slice::from_raw_parts_mut(self.0.first.add(range.start), range.len()) }
+    }
+    #[inline(always)]
+    fn check(&self, _i: usize, _done: ()) {}
+    #[inline(always)]
+    unsafe fn whole(self) {}
+}
+
+// SAFETY: a part of all is a part of each.
+unsafe impl<'a, T, const N: usize> Share for [PartsMut<'a, T>; N] {
+    type Part = [&'a mut [T]; N];
+    type Done = ();
+    type Whole = ();
+    fn count(&self) -> usize {
+        let count = self.first().map_or(0, Share::count);
+        assert!(self.iter().all(|parts| parts.count() == count));
+        count
+    }
+    unsafe fn part(&self, i: usize) -> Self::Part {
+        // SAFETY: passed on; all have as many parts.
+        std::array::from_fn(|of| unsafe { self[of].part(i) })
+    }
+    fn check(&self, _i: usize, _done: ()) {}
+    unsafe fn whole(self) {}
+}
+
+// SAFETY: a part of the pair is a part of each.
+unsafe impl<A: Share, B: Share> Share for (A, B) {
+    type Part = (A::Part, B::Part);
+    type Done = (A::Done, B::Done);
+    type Whole = (A::Whole, B::Whole);
+    #[inline(always)]
+    fn count(&self) -> usize {
+        assert_eq!(self.0.count(), self.1.count());
+        self.0.count()
+    }
+    #[inline(always)]
+    unsafe fn part(&self, i: usize) -> Self::Part {
+        // SAFETY: passed on; both have as many parts.
+        unsafe { (self.0.part(i), self.1.part(i)) }
+    }
+    #[inline(always)]
+    fn check(&self, i: usize, done: Self::Done) {
+        self.0.check(i, done.0);
+        self.1.check(i, done.1);
+    }
+    #[inline(always)]
+    unsafe fn whole(self) -> Self::Whole {
+        // SAFETY: passed on.
+        unsafe { (self.0.whole(), self.1.whole()) }
+    }
+}
