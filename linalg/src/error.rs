@@ -144,6 +144,27 @@ pub enum LinalgError {
 }
 
 impl LinalgError {
+    /// The same error, of another operation: that which the caller asked for.
+    pub fn of(mut self, name: &'static str) -> Self {
+        match &mut self {
+            Self::Tensor(_) => {}
+            Self::NotMatrix { op, .. }
+            | Self::NotSquare { op, .. }
+            | Self::NonFinite { op, .. }
+            | Self::NonPositivePivot { op, .. }
+            | Self::Singular { op, .. }
+            | Self::RankDeficient { op, .. }
+            | Self::Defective { op, .. }
+            | Self::NoConvergence { op, .. }
+            | Self::NegativeEigenvalue { op, .. }
+            | Self::Overflow { op, .. }
+            | Self::OutsideDomain { op, .. }
+            | Self::SecondOrderAtTie { op, .. }
+            | Self::GaugeIllDefined { op, .. } => *op = name,
+        }
+        self
+    }
+
     /// Which matrix of the batch failed; `None` if the error does not belong to one.
     pub fn batch(&self) -> Option<usize> {
         match self {

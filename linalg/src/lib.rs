@@ -30,7 +30,7 @@
 //! duals here, by recording it on a tape in Burn. Everything that is not differentiable, such as
 //! tolerances, masks, permutations and norms for checks, enters as constants.
 //!
-//! Functions that are programs in the vocabulary (`expm`, `sqrtm`) need no rule: their derivative
+//! Functions that are programs in the vocabulary (`expm`, `sqrtm`, `logm`) need no rule: their derivative
 //! is the program on duals.
 //!
 //! # What has which derivative
@@ -58,6 +58,7 @@
 //! | `polar` | ✓ | ✓ | ✓ | ✓ |
 //! | `expm` | ✓ | ✓ | ✓ | ✓ |
 //! | `sqrtm` | ✓ | ✓ | ✓ | ✓ |
+//! | `logm` | ✓ | ✓ | ✓ | ✓ |
 //! | `hermitian_function` | ✓ | ✓ | ✓ | ✓ |
 //! | `svd_function` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve` | ✓ | ✓ | ✓ | ✓ |
@@ -70,6 +71,9 @@
 //! | `pinv` | ✓ | ✓ | ✓ | ✓ |
 //! | `det` | ✓ | ✓ | ✓ | ✓ |
 //! | `slogdet` | ✓ | ✓ | ✓ | ✓ |
+//!
+//! `matrix_power`, `matrix_norm`, `cond`, `householder_product`: programs in the vocabulary, or values
+//! of the rows above. Their derivatives are those programs on duals, or on a tape.
 //!
 //! Dashes: slices, flips and compositions of other rows have no [`Op`] of their own; on a tape, where
 //! they are composed of those rows, they have every order.
@@ -84,16 +88,20 @@ pub mod eigh;
 pub mod error;
 pub mod expm;
 pub mod hermitian;
+pub mod householder;
 mod idle;
 pub mod inverse;
 pub mod left_dims;
+pub mod logm;
 pub mod lstsq;
 pub mod lu;
 pub mod lyapunov;
+pub mod norm;
 pub mod op;
 pub mod permutation;
 pub mod pinv;
 pub mod polar;
+pub mod power;
 pub mod qr;
 pub mod scalar;
 mod scale;
@@ -101,6 +109,7 @@ pub mod solve;
 pub mod spectrum;
 pub mod sqrtm;
 pub mod svd;
+pub mod systems;
 #[cfg(test)]
 mod testing;
 mod threads;

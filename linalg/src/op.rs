@@ -66,6 +66,8 @@ pub enum Op {
     Expm,
     /// `A` → `√A`.
     Sqrtm,
+    /// `A` → `ln A`.
+    Logm,
     /// `A` → `f(A)`.
     Hermitian(Elementary),
     /// `A` → `U f(S) Vᴴ`.
@@ -147,6 +149,7 @@ impl Op {
             Op::Polar(_) => "polar",
             Op::Expm => "expm",
             Op::Sqrtm => "sqrtm",
+            Op::Logm => "logm",
             Op::Hermitian(_) => "hermitian_function",
             Op::SvdFunction(_) => "svd_function",
             Op::Inv => "inv",

@@ -19,6 +19,62 @@ impl Permutation {
         Self { n, index }
     }
 
+    /// From indices `[…, n]`, each of `0 … n − 1` once.
+    ///
+    /// # Errors
+    /// `Tensor` for anything else.
+    pub fn from_index(index: &Tensor<i64>) -> Result<Self> {
+        let n = last("permutation", index)?;
+        let mut seen = vec![false; n];
+        for p in index.to_vec()?.chunks_exact(n.max(1)) {
+            seen.fill(false);
+            for &i in p {
+                match usize::try_from(i).ok().and_then(|i| seen.get_mut(i)) {
+                    Some(seen) if !*seen => *seen = true,
+                    _ => {
+                        let message = format!("each of 0 … {} is required once: {p:?}", n - 1);
+                        return Err(TensorError::value("permutation", message).into());
+                    }
+                }
+            }
+        }
+        Ok(Self::new(n, index.clone()))
+    }
+
+    /// Of `m` rows, from pivots `[…, k]`: row `i` is exchanged with row `pivotᵢ ≥ i`, one after the
+    /// other, as LAPACK does it, counted from 0.
+    ///
+    /// # Errors
+    /// `Tensor` for rows that do not exist or lie above.
+    pub fn from_pivots(pivots: &Tensor<i64>, m: usize) -> Result<Self> {
+        let k = last("pivots", pivots)?;
+        let data = pivots.to_vec()?;
+        let batch = &pivots.shape()[..pivots.rank() - 1];
+        let count: usize = batch.iter().product();
+        let mut index = Vec::with_capacity(count * m);
+        for b in 0..count {
+            let mut order: Vec<i64> = (0..m as i64).collect();
+            for (i, &pivot) in data[b * k..(b + 1) * k].iter().enumerate() {
+                match usize::try_from(pivot) {
+                    Ok(pivot) if i <= pivot && pivot < m => order.swap(i, pivot),
+                    _ => {
+                        let message = format!("pivot {i} of {m} rows is {pivot}");
+                        return Err(TensorError::value("pivots", message).into());
+                    }
+                }
+            }
+            index.extend(order);
+        }
+        let shape: Vec<usize> = batch.iter().copied().chain([m]).collect();
+        Ok(Self::new(m, Tensor::from_vec(index, &shape)?))
+    }
+
+    /// The same permutations for a batch that this one broadcasts to.
+    pub(crate) fn expanded(&self, batch: &[usize]) -> Result<Self> {
+        let shape: Vec<usize> = batch.iter().copied().chain([self.n]).collect();
+        Ok(Self::new(self.n, self.index.expand(&shape)?))
+    }
+
     /// The indices `[…, n]`.
     pub fn index(&self) -> &Tensor<i64> {
         &self.index
@@ -85,5 +141,13 @@ impl Permutation {
             transpositions % 2 == 1
         };
         Ok((0..count).map(|b| odd(&forward[b * self.n..(b + 1) * self.n])).collect())
+    }
+}
+
+/// The size of the last axis.
+fn last(op: &'static str, index: &Tensor<i64>) -> Result<usize> {
+    match index.shape().last() {
+        Some(&n) => Ok(n),
+        None => Err(TensorError::shape(op, &[], "indices […, n] are required").into()),
     }
 }

@@ -77,27 +77,30 @@ pub(crate) fn data(case: usize, i: usize, [batch, m, n]: [usize; 3], kind: Kind)
 }
 
 /// `Σ w x` with fixed weights.
-fn weigh<B: LinalgOps, const D: usize>(x: Tensor<B, D>, seed: usize) -> Tensor<B, 1> {
+pub(crate) fn weigh<B: LinalgOps, const D: usize>(x: Tensor<B, D>, seed: usize) -> Tensor<B, 1> {
     let shape: [usize; D] = x.dims();
     let w = tensor::<B, D>(numbers(900 + seed, shape.iter().product()), shape);
     let w = w.cast(x.dtype());
     (x * w).sum()
 }
 
-fn weigh_pair<B: LinalgOps, const D: usize>(z: Complex<B, D>, seed: usize) -> Tensor<B, 1> {
+pub(crate) fn weigh_pair<B: LinalgOps, const D: usize>(
+    z: Complex<B, D>,
+    seed: usize,
+) -> Tensor<B, 1> {
     weigh(z.re(), seed) + weigh(z.im(), seed + 50)
 }
 
-fn one<B: LinalgOps>(mut inputs: Inputs<B>) -> Tensor<B, 3> {
+pub(crate) fn one<B: LinalgOps>(mut inputs: Inputs<B>) -> Tensor<B, 3> {
     inputs.swap_remove(0)
 }
 
-fn two<B: LinalgOps>(inputs: Inputs<B>) -> (Tensor<B, 3>, Tensor<B, 3>) {
+pub(crate) fn two<B: LinalgOps>(inputs: Inputs<B>) -> (Tensor<B, 3>, Tensor<B, 3>) {
     let [a, b] = inputs.try_into().unwrap();
     (a, b)
 }
 
-fn complex<B: LinalgOps>(inputs: Inputs<B>) -> Complex<B, 3> {
+pub(crate) fn complex<B: LinalgOps>(inputs: Inputs<B>) -> Complex<B, 3> {
     let (re, im) = two(inputs);
     Complex::new(re, im).unwrap()
 }
@@ -350,5 +353,6 @@ pub(crate) fn cases<B: LinalgOps>() -> Vec<Case<B>> {
         let b = a.clone().matmul(a.clone()).map(|part| part.narrow(2, 0, 2));
         weigh_pair(solve(a, b).unwrap(), 1)
     });
+    cases.extend(crate::compositions::cases());
     cases
 }

@@ -2,6 +2,7 @@
 //! portable default and in second order; tangents; ties and gauges; errors and status.
 
 mod cases;
+mod compositions;
 mod derivatives;
 mod gauge;
 mod second;

@@ -206,6 +206,7 @@ pub(crate) fn all<B: LinalgOps>() -> Vec<Row<B>> {
         }),
         row::<B>("inv", SINGULAR, 2, |x| inv_ex(x).unwrap()),
         row::<B>("solve", SINGULAR, 2, |x| solve_ex(x.clone(), x * 2.0 + 1.0).unwrap()),
+        row::<B>("solve_right", SINGULAR, 2, |x| solve_right_ex(x.clone(), x * 2.0 + 1.0).unwrap()),
         row::<B>("solve_triangular", [1.0, 0.0, 2.0, 0.0], 2, |x| {
             solve_triangular_ex(x.clone(), x + 1.0, Triangle::LOWER).unwrap()
         }),
@@ -261,6 +262,7 @@ pub(crate) fn all<B: LinalgOps>() -> Vec<Row<B>> {
             (out.u + out.p, info)
         }),
         row::<B>("expm", [1e3, 0.0, 0.0, 1e3], -3, |x| expm_ex(x).unwrap()),
+        row::<B>("logm", NAN, -2, |x| logm_ex(x).unwrap()),
         row::<B>("sqrtm", NAN, -2, |x| sqrtm_ex(x).unwrap()),
         row::<B>("pinv", NAN, -2, |x| pinv_ex(x, None).unwrap()),
         row::<B>("det", NAN, -2, |x| {

@@ -107,6 +107,7 @@ pub(crate) fn rules() -> Vec<Row> {
     add("polar", &[TALL], General,
         along!(|x, v| polar_jvp(x, v, Side::Right), out => both(out.u, out.p)));
     add("expm", &[SQUARE], General, along!(|x, v| expm_jvp(x, v), y => flat(y)));
+    add("logm", &[SQUARE], Regular, along!(|x, v| logm_jvp(x, v), y => flat(y)));
     add("sqrtm", &[SQUARE], Regular, along!(|x, v| sqrtm_jvp(x, v), y => flat(y)));
     add("hermitian_function", &[SQUARE], Positive,
         along!(|x, v| hermitian_function_jvp(x, v, Elementary::Exp), y => flat(y)));
@@ -128,6 +129,17 @@ pub(crate) fn rules() -> Vec<Row> {
     add("lstsq", &[TALL, [2, 5, 2]], General, of_two(lstsq_jvp));
     add("lstsq_min_norm", &[TALL, [2, 5, 2]], General,
         of_two(|a, b, da, db| lstsq_min_norm_jvp(a, b, da, db, None)));
+    add("solve_right", &[SQUARE, [2, 2, 4]], Regular, of_two(solve_right_jvp));
+    add("matrix_power", &[SQUARE], Regular, along!(|x, v| matrix_power_jvp(x, v, -3), y => flat(y)));
+    add("matrix_norm", &[TALL], General,
+        along!(|x, v| matrix_norm_jvp(x, v, Norm::Inf), y => flat(y)));
+    add("householder_product", &[TALL, [2, 1, 2]], General, Box::new(|x, v| {
+        let row = |x: &T3| x.clone().reshape([2, 2]);
+        let (v, x) = (v, x);
+        let out = householder_product_jvp(x[0].clone(), row(&x[1]), v[0].clone(), row(&v[1]));
+        let (y, dy) = out.unwrap();
+        (flat(y), flat(dy))
+    }));
     rules
 }
 

@@ -12,12 +12,14 @@ use t4a_tensor::Tensor;
 use crate::batch::{Output, Shape, Status, Views, load_hermitian, run};
 use crate::error::{NON_POSITIVE, Result, check};
 use crate::scalar::LinalgScalar;
+use crate::vocabulary::{Batched, Matrices};
 
 pub use rule::{cholesky_jvp, cholesky_vjp, jvp, vjp};
 
 /// The lower triangular `L` with positive diagonal and `(A + Aᴴ)/2 = L Lᴴ`.
 ///
-/// Shapes `[…, n, n]` → `[…, n, n]`. Cost n³/3 flops. The upper factor is `Lᴴ`.
+/// Shapes `[…, n, n]` → `[…, n, n]`. Cost n³/3 flops. The upper factor is
+/// [`cholesky_upper`].
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`; `NonFinite`, `NonPositivePivot` with the batch index.
@@ -25,6 +27,15 @@ pub fn cholesky<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
     let (l, info) = cholesky_ex(a)?;
     check("cholesky", &info, NON_POSITIVE)?;
     Ok(l)
+}
+
+/// The upper triangular `U = Lᴴ` with positive diagonal and `(A + Aᴴ)/2 = Uᴴ U`.
+///
+/// # Errors
+/// As [`cholesky`].
+pub fn cholesky_upper<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
+    let l = cholesky(a).map_err(|error| error.of("cholesky_upper"))?;
+    Batched::new(&l).adjoint().into_tensor()
 }
 
 /// As [`cholesky`], with an info tensor of the batch's shape instead of an error: 0, or `i + 1` if

@@ -1,7 +1,7 @@
 use super::*;
 use crate::error::LinalgError;
 use crate::testing::*;
-use crate::vocabulary::{Batched, Matrices, Region};
+use crate::vocabulary::Region;
 
 const VALUES: [f64; 5] = [0.5, 1.0, 1.5, 2.0, 3.0];
 
@@ -11,6 +11,9 @@ fn identities<T: LinalgScalar>() {
         let l = cholesky(&a).unwrap();
         let view = Batched::new(&l);
         assert_close(&view.matmul(&view.adjoint()).into_tensor().unwrap(), &a, tight::<T>(5));
+        let u = Batched::new(&cholesky_upper(&a).unwrap());
+        assert_close(&u.adjoint().matmul(&u).into_tensor().unwrap(), &a, tight::<T>(5));
+        assert_eq!(u.mask(Region::Lower(-1)).norms().unwrap().iter().sum::<f64>(), 0.0);
         assert_eq!(view.mask(Region::Upper(1)).norms().unwrap().iter().sum::<f64>(), 0.0);
     }
     let values: Vec<f64> = (0..80).map(|i| 1.0 + i as f64 / 20.0).collect();

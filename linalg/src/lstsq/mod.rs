@@ -26,6 +26,7 @@ use crate::error::{LinalgError, NON_FINITE, Result, SINGULAR, check};
 use crate::pinv::{pinv, pinv_ex, pinv_jvp, pinv_vjp};
 use crate::qr::{Columns, Qr, qr_ex};
 use crate::scalar::{LinalgScalar, epsilon};
+use crate::systems::broadcast;
 use crate::triangular::{Triangle, solve_triangular_ex};
 use crate::vocabulary::{Batched, Matrices};
 
@@ -54,20 +55,53 @@ fn check_shapes<'a, T: LinalgScalar>(
 
 /// `X` with `‖A X − B‖` minimal, and `‖X‖` minimal if `A` is wide; `A` has full rank.
 ///
-/// Shapes `[…, m, n]`, `[…, m, r]` → `[…, n, r]`. Cost 2·m·n·k + … flops: one QR factorisation.
+/// Shapes `[…, m, n]`, `[…, m, r]` → `[…, n, r]`, vectors and batches as in
+/// [`solve`](crate::solve::solve); the rules take equal batches of matrices. Cost 2·m·n·k + … flops:
+/// one QR factorisation.
 ///
 /// # Errors
 /// `NotMatrix`, `Tensor` if shapes do not match; `NonFinite`, `RankDeficient` with the batch index.
 pub fn lstsq<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Lstsq<T>> {
-    let k = check_shapes("lstsq", a, b)?.k();
-    let (out, info) = lstsq_ex(a, b)?;
-    check("lstsq", &info, |op, batch, rank| LinalgError::RankDeficient {
-        op,
-        batch,
-        rank,
-        required: k,
+    let k = Shape::of("lstsq", a)?.k();
+    let mut qr = None;
+    let x = broadcast("lstsq", a, b, |a, b, _| {
+        let (out, info) = lstsq_ex(a, b)?;
+        check("lstsq", &info, |op, batch, rank| LinalgError::RankDeficient {
+            op,
+            batch,
+            rank,
+            required: k,
+        })?;
+        qr = Some(out.qr);
+        Ok(out.x)
     })?;
-    Ok(out)
+    match qr {
+        Some(qr) => Ok(Lstsq { x, qr }),
+        None => unreachable!("the factors of the solution"),
+    }
+}
+
+/// `Σᵢ |A X − B|²ᵢⱼ`, a row in the vocabulary.
+pub fn residuals<M: Matrices>(a: &M, b: &M, x: &M) -> M::Real {
+    let rest = a.matmul(x).sub(b);
+    let (re, im) = (rest.re(), rest.im());
+    re.mul(&re).add(&im.mul(&im)).sum_rows()
+}
+
+/// The residual `Σᵢ |A X − B|²ᵢⱼ` of each right-hand side.
+///
+/// Shapes `[…, m, n]`, `[…, m, r]`, `[…, n, r]` → `[…, r]`. Cost 2·m·n·r flops. The gradient of its sum
+/// with respect to `X` is zero at a solution.
+///
+/// # Errors
+/// `NotMatrix`, `Tensor` if the shapes do not match.
+pub fn lstsq_residuals<T: LinalgScalar>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    x: &Tensor<T>,
+) -> Result<Tensor<T::R>> {
+    check_shapes("lstsq_residuals", a, b)?;
+    residuals(&Batched::new(a), &Batched::new(b), &Batched::new(x)).into_vectors()
 }
 
 /// As [`lstsq`], with an info tensor of the batch's shape instead of an error: 0, or `i + 1` if
@@ -196,7 +230,7 @@ pub fn lstsq_jvp<T: LinalgScalar>(
 }
 
 /// `X = P B` with the pseudoinverse: the solution of least norm, of any rank; `rtol` as in
-/// [`pinv`].
+/// [`pinv`], vectors and batches as in [`lstsq`].
 ///
 /// # Errors
 /// As [`pinv`]; `Tensor` if shapes do not match; `NonFinite` for `B`, too.
@@ -205,7 +239,7 @@ pub fn lstsq_min_norm<T: LinalgScalar>(
     b: &Tensor<T>,
     rtol: Option<f64>,
 ) -> Result<Tensor<T>> {
-    Ok(min_norm(a, b, rtol)?.0)
+    broadcast("lstsq_min_norm", a, b, |a, b, _| Ok(min_norm(a, b, rtol)?.0))
 }
 
 /// `P B` and `P`.

@@ -17,6 +17,18 @@ fn identities<T: LinalgScalar>() {
         assert!(normal.norms().unwrap().iter().all(|n| *n < tight::<T>(20)));
         assert_close(&x, &lstsq_min_norm(&a, &b, None).unwrap(), tight::<T>(20));
     }
+    for [a, b] in systems::<T>() {
+        let x = random::<T>(5, &[2, a.shape()[2], 2]);
+        let rest = Batched::new(&axpy(&mm(&a, &x), -1.0, &b));
+        let got = Batched::rows_of(&lstsq_residuals(&a, &b, &x).unwrap());
+        for j in 0..2 {
+            let norms = rest.slice(0..a.shape()[1], j..j + 1).norms().unwrap();
+            let column = got.slice(0..1, j..j + 1).into_tensor().unwrap().to_vec().unwrap();
+            for (norm, got) in norms.iter().zip(column) {
+                assert!((norm * norm - got.to_f64()).abs() < tight::<T>(20) * norm * norm);
+            }
+        }
+    }
     // Rank 2: the pseudoinverse still solves.
     let a = with_singular_values::<T>(1, &[], 4, 3, &[2.0, 1.0, 0.0]);
     let b = random::<T>(2, &[4, 1]);

@@ -29,6 +29,19 @@ pub struct LuFactors<T: LinalgScalar> {
     pub rows: Permutation,
 }
 
+impl<T: LinalgScalar> LuFactors<T> {
+    /// Factors from elsewhere, `[…, m, n]`, and the permutation of `m` rows for each: see
+    /// [`Permutation::from_index`] and [`Permutation::from_pivots`].
+    ///
+    /// # Errors
+    /// `NotMatrix`, `Tensor` if the shapes do not match.
+    pub fn new(packed: Tensor<T>, rows: Permutation) -> Result<Self> {
+        let shape = Shape::of("lu_factors", &packed)?;
+        rows.of_rows("lu_factors", shape.batch, shape.m)?;
+        Ok(Self { packed, rows })
+    }
+}
+
 /// `A[p] = L U` as separate factors, `k = min(m, n)`.
 #[derive(Clone, Debug)]
 pub struct Lu<T: LinalgScalar> {

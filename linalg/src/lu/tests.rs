@@ -137,3 +137,35 @@ fn singular_matrices_have_factors_and_an_info_code() {
         assert_eq!(lu_vjp(&out, Some(&out.l), Some(&out.u)).unwrap().shape(), shape);
     }
 }
+
+/// Packed factors and pivots as LAPACK's `dgetrf` returns them for a 3 × 3 matrix.
+#[test]
+fn factors_from_elsewhere_solve() {
+    let a = Tensor::from_vec(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0], &[3, 3]).unwrap();
+    let (s, t) = (1.0 / 7.0, 4.0 / 7.0);
+    let packed = vec![7.0, 8.0, 10.0, s, 6.0 / 7.0, 11.0 / 7.0, t, 0.5, -0.5];
+    let packed = Tensor::from_vec(packed, &[3, 3]).unwrap();
+    let pivots = Tensor::from_vec(vec![2, 2, 2], &[3]).unwrap();
+    let rows = Permutation::from_pivots(&pivots, 3).unwrap();
+    assert_eq!(rows.index().to_vec().unwrap(), [2, 0, 1]);
+    let b = random::<f64>(1, &[3, 2]);
+    let factors = LuFactors::new(packed.clone(), rows).unwrap();
+    let x = crate::solve::lu_solve(&factors, &b, crate::triangular::Op::None).unwrap();
+    assert_close(&mm(&a, &x), &b, 1e-13);
+    // Our own factors, taken apart and put together.
+    let ours = lu_factor(&a).unwrap();
+    let rows = Permutation::from_index(ours.rows.index()).unwrap();
+    assert!(LuFactors::new(ours.packed, rows).is_ok());
+
+    let index = |values: Vec<i64>| {
+        let n = values.len();
+        Permutation::from_index(&Tensor::from_vec(values, &[n]).unwrap())
+    };
+    for bad in [vec![0, 0, 1], vec![0, 1, 3], vec![-1, 0, 1]] {
+        assert!(index(bad.clone()).is_err(), "{bad:?}");
+        let pivots = Tensor::from_vec(bad, &[3]).unwrap();
+        assert!(Permutation::from_pivots(&pivots, 3).is_err());
+    }
+    assert!(LuFactors::new(packed, index(vec![1, 0]).unwrap()).is_err());
+    assert!(index(vec![]).unwrap().is_empty());
+}

@@ -11,7 +11,7 @@ use crate::scalar::LinalgScalar;
 use crate::svd::Vectors;
 use crate::vocabulary::{Batched, Matrices};
 use crate::{cholesky, det, eig, eigh, expm, inverse, lstsq, lu, lyapunov, pinv, polar, qr, solve};
-use crate::{sqrtm, svd, triangular};
+use crate::{logm, sqrtm, svd, triangular};
 
 type Parts<T> = Vec<Part<Batched<T>>>;
 
@@ -139,6 +139,7 @@ impl Op {
             }
             Op::Expm => vec![full(&expm::expm(a)?)],
             Op::Sqrtm => vec![full(&sqrtm::sqrtm(a)?)],
+            Op::Logm => vec![full(&logm::logm(a)?)],
             Op::Hermitian(f) => {
                 let ((out, values), eigh, info) = hermitian_function_ex(a, f)?;
                 check(self.name(), &info, SINGULAR)?;
@@ -241,6 +242,7 @@ impl Op {
             Op::EigVals => eig::eigvals_ex(a)?.1,
             Op::Expm => expm::expm_ex(a)?.1,
             Op::Sqrtm => sqrtm::sqrtm_ex(a)?.1,
+            Op::Logm => logm::logm_ex(a)?.1,
             Op::Hermitian(f) => {
                 let ((_, values), _, info) = hermitian_function_ex(a, f)?;
                 outside_domain::<T>(info, &values)?

@@ -10,7 +10,7 @@ use crate::permutation::Permutation;
 use crate::spectrum::{Factors, Spectrum};
 use crate::vocabulary::{Matrices, RealMatrices};
 use crate::{cholesky, det, eig, eigh, expm, hermitian, inverse, lstsq, lu, lyapunov, pinv, polar};
-use crate::{qr, solve, sqrtm, svd, triangular};
+use crate::{logm, qr, solve, sqrtm, svd, triangular};
 
 impl<M: Matrices> Outcome<M> {
     fn saved(&self) -> &[Part<M>] {
@@ -280,6 +280,7 @@ impl Op {
             }
             Op::Expm => expm::vjp(a, full(bars, 0).unwrap_or(&zero()))?,
             Op::Sqrtm => sqrtm::vjp(a, full(bars, 0).unwrap_or(&zero()))?,
+            Op::Logm => logm::vjp(a, full(bars, 0).unwrap_or(&zero()))?,
             Op::Hermitian(f) => {
                 let (values, vectors) = (out.saved()[0].real(), out.saved()[1].full());
                 let bar = hermitian::vjp(values, vectors, full(bars, 0).unwrap_or(&zero()), f);
@@ -425,6 +426,7 @@ impl Op {
             }
             Op::Expm => vec![Part::Full(expm::jvp(a, da)?)],
             Op::Sqrtm => vec![Part::Full(sqrtm::jvp(a, da)?)],
+            Op::Logm => vec![Part::Full(logm::jvp(a, da)?)],
             Op::Hermitian(f) => {
                 let (values, vectors) = (out.saved()[0].real(), out.saved()[1].full());
                 let moved = hermitian::jvp(values, vectors, da, f);

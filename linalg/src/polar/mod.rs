@@ -10,6 +10,9 @@
 //! Ā = U (P̄ + 2 Y) + (Ū − U Uᴴ Ū) P⁻¹
 //! P Ω + Ω P = X − Xᴴ,  X = Uᴴ dA,   dU = U Ω + (dA − U X) P⁻¹,   dP = X − Ω P
 //! ```
+//!
+//! for `m ≥ n`. A wide matrix of full rank has the isometry of its left decomposition, and
+//! `P = Uᴴ A`.
 
 #[cfg(test)]
 mod tests;
@@ -45,8 +48,8 @@ pub struct Polar<T: LinalgScalar> {
 /// `A = U P` or `A = P U`.
 ///
 /// Shapes `[…, m, n]` → `[…, m, n]` and `[…, n, n]` (right) or `[…, m, m]` (left). A matrix
-/// without full rank, or wider than `U` can be an isometry for, gets the partial isometry
-/// `U = W Vᴴ`. Cost that of the thin singular value decomposition (Higham 1986).
+/// without full rank gets the partial isometry `U = W Vᴴ`; a wide one (right) or a tall one
+/// (left) the adjoint of an isometry. Cost that of the thin singular value decomposition (Higham 1986).
 ///
 /// # Errors
 /// `NotMatrix`; `NonFinite`, `NoConvergence` with the batch index.
@@ -103,12 +106,33 @@ pub fn vjp_on<M: Matrices>(
     p_bar: Option<&M>,
 ) -> Result<M> {
     let bar = match side {
-        Side::Right => vjp(u, p, u_bar, p_bar),
+        Side::Right if u.rows() >= u.cols() => vjp(u, p, u_bar, p_bar),
+        Side::Right => vjp_wide(u, p, u_bar, p_bar),
         // Aᴴ = Uᴴ P is a right decomposition.
-        Side::Left => vjp(&u.adjoint(), p, u_bar.map(M::adjoint).as_ref(), p_bar).adjoint(),
+        Side::Left => {
+            let u_bar = u_bar.map(M::adjoint);
+            return Ok(vjp_on(Side::Right, &u.adjoint(), p, u_bar.as_ref(), p_bar)?.adjoint());
+        }
     };
     named("polar_vjp", &bar)?;
     Ok(bar)
+}
+
+/// `Ā` of the right decomposition of a wide matrix: `P = Uᴴ A` with `U` and `A = P' U` from the left,
+/// where `P' = U P Uᴴ` is regular.
+fn vjp_wide<M: Matrices>(u: &M, p: &M, u_bar: Option<&M>, p_bar: Option<&M>) -> M {
+    let left = u.matmul(p).matmul(&u.adjoint());
+    let p_bar = p_bar.map(M::herm);
+    let through = p_bar.as_ref().map(|p_bar| u.matmul(p).matmul(p_bar));
+    let u_bar = match (u_bar, through) {
+        (Some(u_bar), Some(through)) => Some(u_bar.add(&through)),
+        (u_bar, through) => u_bar.cloned().or(through),
+    };
+    let bar = vjp(&u.adjoint(), &left, u_bar.map(|bar| bar.adjoint()).as_ref(), None).adjoint();
+    match p_bar {
+        Some(p_bar) => bar.add(&u.matmul(&p_bar)),
+        None => bar,
+    }
 }
 
 /// `dU` and `dP` of the decomposition on this side.
@@ -117,10 +141,16 @@ pub fn vjp_on<M: Matrices>(
 /// `RankDeficient`.
 pub fn jvp_on<M: Matrices>(side: Side, u: &M, p: &M, da: &M) -> Result<(M, M)> {
     let (du, dp) = match side {
-        Side::Right => jvp(u, p, da),
+        Side::Right if u.rows() >= u.cols() => jvp(u, p, da),
+        Side::Right => {
+            let left = u.matmul(p).matmul(&u.adjoint());
+            let du = jvp(&u.adjoint(), &left, &da.adjoint()).0.adjoint();
+            let dp = du.adjoint().matmul(&u.matmul(p)).add(&u.adjoint().matmul(da));
+            (du, dp)
+        }
         Side::Left => {
-            let (du, dp) = jvp(&u.adjoint(), p, &da.adjoint());
-            (du.adjoint(), dp)
+            let (du, dp) = jvp_on(Side::Right, &u.adjoint(), p, &da.adjoint())?;
+            return Ok((du.adjoint(), dp));
         }
     };
     named("polar_jvp", &du)?;
@@ -156,7 +186,7 @@ pub fn jvp<M: Matrices>(u: &M, p: &M, da: &M) -> (M, M) {
 
 /// `Ā` from the cotangents of `U` and `P`; `None` is zero.
 ///
-/// Needs full column rank (right) or row rank (left). Cost: one Lyapunov equation, one system
+/// Needs full rank. Cost: one Lyapunov equation, one system
 /// and a few products.
 ///
 /// # Errors

@@ -1,32 +1,39 @@
 use super::*;
 use crate::error::LinalgError;
 use crate::testing::*;
+use t4a_algebra::Real;
 
 /// Ties are no matter here.
 const VALUES: [f64; 3] = [2.0, 1.0, 1.0];
 
-fn matrices<T: LinalgScalar>() -> [(Tensor<T>, Side); 4] {
+fn matrices<T: LinalgScalar>() -> [(Tensor<T>, Side); 6] {
     let a = |m, n| with_singular_values::<T>(1, &[2], m, n, &VALUES);
-    [(a(3, 3), Side::Right), (a(5, 3), Side::Right), (a(3, 3), Side::Left), (a(3, 5), Side::Left)]
+    [(3, 3), (5, 3), (3, 5)]
+        .into_iter()
+        .flat_map(|(m, n)| [(a(m, n), Side::Right), (a(m, n), Side::Left)])
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap()
 }
 
 fn identities<T: LinalgScalar>() {
     for (a, side) in matrices::<T>() {
         let Polar { u, p, .. } = polar(&a, side).unwrap();
         let view = Batched::new(&u);
+        match a.shape()[1] >= a.shape()[2] {
+            true => assert_isometry(&u),
+            false => assert_isometry(&view.adjoint().into_tensor().unwrap()),
+        }
         let product = match side {
-            Side::Right => {
-                assert_isometry(&u);
-                mm(&u, &p)
-            }
-            Side::Left => {
-                assert_isometry(&view.adjoint().into_tensor().unwrap());
-                mm(&p, &u)
-            }
+            Side::Right => mm(&u, &p),
+            Side::Left => mm(&p, &u),
         };
         assert_close(&product, &a, tight::<T>(5));
         let values = crate::eigh::eigvalsh(&p).unwrap().to_vec().unwrap();
-        assert!(values.iter().all(|v| *v > <T::R as t4a_algebra::Numeric>::ZERO));
+        let zero = tight::<T>(5);
+        assert!(values.iter().all(|v| v.to_f64() > -zero));
+        let rank = values.iter().filter(|v| v.to_f64() > zero).count();
+        assert_eq!(rank, 2 * VALUES.len());
     }
 }
 
@@ -56,8 +63,10 @@ fn a_derivative_needs_full_rank() {
     assert_close(&mm(&out.u, &out.p), &a, 1e-14);
     let error = polar_vjp(&out, Some(&out.u), None).unwrap_err();
     assert!(matches!(error, LinalgError::RankDeficient { rank: 2, required: 3, .. }));
-    let wide = polar(&random::<f64>(1, &[2, 3]), Side::Right).unwrap();
-    assert!(polar_jvp(&wide, &random::<f64>(1, &[2, 3])).is_err());
+    let wide = with_singular_values::<f64>(1, &[], 3, 4, &[1.0, 0.5, 0.0]);
+    let out = polar(&wide, Side::Right).unwrap();
+    let error = polar_jvp(&out, &wide).unwrap_err();
+    assert!(matches!(error, LinalgError::RankDeficient { op: "polar_jvp", required: 3, .. }));
     let mut data = vec![1.0; 8];
     data[4] = f64::NAN;
     let bad = Tensor::from_vec(data, &[2, 2, 2]).unwrap();

@@ -11,6 +11,7 @@ use crate::batch::{Output, Shape, Status, Views, is_finite, load, load_rows, run
 use crate::error::{Result, SINGULAR, check};
 use crate::lu::{LuFactors, lu_factor_ex};
 use crate::scalar::LinalgScalar;
+use crate::systems::broadcast;
 use crate::triangular::{Op, Triangle, check_system, solve_in_place};
 
 pub(crate) use rule::{apply_inverse, apply_inverse_adjoint};
@@ -20,15 +21,19 @@ pub use rule::{
 
 /// The solution of `A X = B`.
 ///
-/// Shapes `[…, n, n]`, `[…, n, r]` → `[…, n, r]`. Cost ⅔·n³ + 2·n²·r flops.
+/// Shapes `[…, n, n]`, `[…, n, r]` → `[…, n, r]`; `b` may be a vector `[n]`. Batches broadcast: a
+/// matrix with several right-hand sides is factored once ([`systems`](crate::systems)). Cost
+/// ⅔·n³ + 2·n²·r flops.
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with the
-/// batch index.
+/// batch index among the matrices factored.
 pub fn solve<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
-    let (x, _, info) = solve_ex(a, b)?;
-    check("solve", &info, SINGULAR)?;
-    Ok(x)
+    broadcast("solve", a, b, |a, b, _| {
+        let (x, _, info) = solve_ex(a, b)?;
+        check("solve", &info, SINGULAR)?;
+        Ok(x)
+    })
 }
 
 /// As [`solve`], with the factors, which the derivative rules take, and an info tensor of the
@@ -54,7 +59,8 @@ pub fn solve_ex<T: LinalgScalar>(
 
 /// The solution of `op(A) X = B` from the factors of `A`.
 ///
-/// Shapes `[…, n, n]`, `[…, n, r]` → `[…, n, r]`. Cost 2·n²·r flops.
+/// Shapes `[…, n, n]`, `[…, n, r]` → `[…, n, r]`, vectors and batches as in [`solve`]. Cost 2·n²·r
+/// flops.
 ///
 /// # Errors
 /// As [`solve`].
@@ -63,9 +69,16 @@ pub fn lu_solve<T: LinalgScalar>(
     b: &Tensor<T>,
     op: Op,
 ) -> Result<Tensor<T>> {
-    let (x, info) = lu_solve_ex(factors, b, op)?;
-    check("lu_solve", &info, SINGULAR)?;
-    Ok(x)
+    broadcast("lu_solve", &factors.packed, b, |packed, b, systems| {
+        let rows = match systems {
+            Some(systems) => factors.rows.expanded(&systems.factored())?,
+            None => factors.rows.clone(),
+        };
+        let factors = LuFactors { packed: packed.clone(), rows };
+        let (x, info) = lu_solve_ex(&factors, b, op)?;
+        check("lu_solve", &info, SINGULAR)?;
+        Ok(x)
+    })
 }
 
 /// As [`lu_solve`], with an info tensor as in [`solve_ex`].

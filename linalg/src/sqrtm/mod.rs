@@ -148,7 +148,7 @@ fn on_negative_axis<T: LinalgScalar>(a: &Batched<T>) -> bool {
 }
 
 /// Iterates matrix by matrix, each with its own scaling.
-fn one_by_one<T: LinalgScalar>(
+pub(crate) fn one_by_one<T: LinalgScalar>(
     op: &'static str,
     inputs: &[&Tensor<T>],
     f: impl Fn(&[Batched<T>]) -> Result<Batched<T>> + Sync,

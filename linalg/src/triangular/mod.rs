@@ -10,6 +10,7 @@ use t4a_tensor::{Tensor, TensorError};
 use crate::batch::{Output, Shape, Status, Views, is_finite, load, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
+use crate::systems::broadcast;
 
 pub use rule::{jvp, solve_triangular_jvp, solve_triangular_vjp, vjp};
 
@@ -59,7 +60,8 @@ impl Triangle {
 
 /// The solution of `op(T) X = B`. Only the triangle named is read.
 ///
-/// Shapes `[…, n, n]`, `[…, n, r]` → `[…, n, r]`. Cost n²·r flops.
+/// Shapes `[…, n, n]`, `[…, n, r]` → `[…, n, r]`, vectors and batches as in
+/// [`solve`](crate::solve::solve). Cost n²·r flops.
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with
@@ -69,9 +71,11 @@ pub fn solve_triangular<T: LinalgScalar>(
     b: &Tensor<T>,
     triangle: Triangle,
 ) -> Result<Tensor<T>> {
-    let (x, info) = solve_triangular_ex(t, b, triangle)?;
-    check("solve_triangular", &info, SINGULAR)?;
-    Ok(x)
+    broadcast("solve_triangular", t, b, |t, b, _| {
+        let (x, info) = solve_triangular_ex(t, b, triangle)?;
+        check("solve_triangular", &info, SINGULAR)?;
+        Ok(x)
+    })
 }
 
 /// As [`solve_triangular`], with an info tensor of the batch's shape instead of an error: 0, or

@@ -9,8 +9,8 @@ use t4a_tensor::loops::kernel::{Binary, Unary};
 use t4a_tensor::{Tensor, map};
 
 use super::kernels::{
-    Add, Conj, Exp, FromComplex, FromParts, Im, IntoComplex, Ln, Mul, MulReal, Powf, Re, Recip,
-    Scale, Sub, Within,
+    Add, Conj, Exp, FromComplex, FromParts, Im, IntoComplex, Ln, Modulus, Mul, MulReal, Powf, Re,
+    Recip, Scale, Sub, Within,
 };
 use super::{Matrices, RealMatrices, Region};
 use crate::batch::{Output, Status, Views, run};
@@ -289,6 +289,9 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
     }
     fn from_complex(z: &Self::Complex) -> Self {
         z.map(FromComplex(PhantomData::<T>))
+    }
+    fn modulus(&self) -> Self::Real {
+        self.map(Modulus)
     }
     fn solve_triangular(&self, b: &Self, triangle: Triangle) -> Self {
         self.with(b, |t, b| solve_triangular(t, b, triangle))

@@ -31,6 +31,8 @@ unary! {
     Re: LinalgScalar, T, x, this => T::R, 1, Field::re(x);
     /// `Im x`.
     Im: LinalgScalar, T, x, this => T::R, 1, Field::im(x);
+    /// `|x|`.
+    Modulus: LinalgScalar, T, x, this => T::R, 4, Field::modulus(x);
     /// `c x`.
     Scale(f64): LinalgScalar, T, x, this => T, 1, Numeric::mul(x, <T as Numeric>::from_f64(this.0));
     /// `x + 0i`.

@@ -159,6 +159,26 @@ pub trait Matrices: Clone + std::fmt::Debug {
         let largest = self.largest();
         largest.add(&largest.within(&largest.scale(0.0)))
     }
+    /// `|A|`, elementwise; its derivative at 0 is 0.
+    fn modulus(&self) -> Self::Real {
+        let re = self.re().abs();
+        if !Self::IS_COMPLEX {
+            return re;
+        }
+        // r = s √((re/s)² + (im/s)²) does not depend on s: a constant, the larger part.
+        let im = self.im().abs();
+        let above = im.sub(&re);
+        let size = re.add(&above.mul(&above.not_negative())).detached();
+        let tiny = match self.epsilon() < 1e-10 {
+            true => f64::MIN_POSITIVE,
+            false => f64::from(f32::MIN_POSITIVE),
+        };
+        // Numbers whose reciprocal could be infinite are replaced by their larger part.
+        let small = size.within(&size.constant(1, 1, tiny));
+        let scale = size.add(&small).recip();
+        let (x, y) = (re.mul(&scale), im.mul(&scale));
+        x.mul(&x).add(&y.mul(&y)).add(&small).powf(0.5).mul(&size)
+    }
     /// `Aᴴ`.
     fn adjoint(&self) -> Self {
         self.transpose().conj()
@@ -240,6 +260,18 @@ pub trait RealMatrices: Matrices {
 
     /// Largest modulus of each matrix, as [`Matrices::largest`].
     fn largest_real(&self) -> Self;
+
+    /// 1 where `x ≥ 0`, else 0; a constant.
+    fn not_negative(&self) -> Self {
+        self.within(self)
+    }
+
+    /// `|x|`, elementwise; its derivative at 0 is 0.
+    fn abs(&self) -> Self {
+        let one = self.constant(1, 1, 1.0);
+        let sign = self.not_negative().scale(2.0).sub(&one);
+        self.mul(&sign.sub(&self.within(&one.scale(0.0))))
+    }
 
     /// `1 / x`, and 0 where `|x| ≤ limit`.
     fn masked_recip(&self, limit: &Self) -> Self {

@@ -9,6 +9,7 @@ use super::call::{Parts, along, plain, status};
 use super::matrix::Matrix;
 use super::qr::pair;
 use super::solve::one;
+use super::systems::adjoint;
 
 /// The lower triangular `L` with positive diagonal and `(A + Aᴴ)/2 = L Lᴴ`; the gradient is
 /// Hermitian.
@@ -17,6 +18,15 @@ use super::solve::one;
 /// `NotSquare`; `NonFinite`, `NonPositivePivot` with the batch index.
 pub fn cholesky<M: Matrix>(a: M) -> Result<M> {
     plain(Op::Cholesky, [a], one)
+}
+
+/// The upper triangular `U = Lᴴ` with positive diagonal and `(A + Aᴴ)/2 = Uᴴ U`.
+///
+/// # Errors
+/// As [`cholesky`].
+pub fn cholesky_upper<M: Matrix>(a: M) -> Result<M> {
+    let l = plain(Op::Cholesky, [a], |mut parts| parts.swap_remove(0));
+    Ok(M::from_value(adjoint(l.map_err(|error| error.of("cholesky_upper"))?)))
 }
 
 /// As [`cholesky`], with the status of each matrix instead of an error: 0, or `i + 1` if pivot `i`
@@ -52,7 +62,7 @@ impl<M: Matrix> Polar<M> {
     }
 }
 
-/// `A = U P` (right) or `A = P U` (left). The derivative needs full column or row rank, not
+/// `A = U P` (right) or `A = P U` (left), of either shape. The derivative needs full rank, not
 /// different singular values.
 ///
 /// # Errors
@@ -123,6 +133,31 @@ pub fn sqrtm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 /// As [`sqrtm`]; `Tensor` if the shapes differ.
 pub fn sqrtm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
     along(Op::Sqrtm, [a], [da], one)
+}
+
+/// The principal logarithm: `e^B = A`, imaginary parts of the eigenvalues of `B` between −π and π.
+/// For Hermitian matrices [`hermitian_function`] is faster.
+///
+/// # Errors
+/// `NotSquare`; `NonFinite`, `Singular`, `NegativeEigenvalue`, `NoConvergence` with the batch index.
+pub fn logm<M: Matrix>(a: M) -> Result<M> {
+    plain(Op::Logm, [a], one)
+}
+
+/// As [`logm`], with the status of each matrix as in [`cholesky_ex`].
+///
+/// # Errors
+/// As [`cholesky_ex`].
+pub fn logm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
+    status(Op::Logm, [a], one)
+}
+
+/// The logarithm and its tangent along `dA`.
+///
+/// # Errors
+/// As [`logm`]; `Tensor` if the shapes differ.
+pub fn logm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
+    along(Op::Logm, [a], [da], one)
 }
 
 /// `f((A + Aᴴ)/2) = V diag(f(λ)) Vᴴ`, with an exact derivative at ties.

@@ -4,6 +4,7 @@ use t4a_linalg::lu::Pivoting;
 use t4a_linalg::triangular::{Op as TriangleOp, Triangle};
 use t4a_linalg::vocabulary::{Dual, Matrices, Region};
 use t4a_linalg::{Op, Permutation, Result};
+use t4a_tensor::{Tensor, TensorError};
 
 use super::call::{check_tangents, isolated, results, results_along, results_ex};
 use super::matrices::{ComplexMatrix, Entries, RealMatrix};
@@ -127,7 +128,45 @@ pub struct LuFactors<M: Matrix> {
 }
 
 impl<M: Matrix> LuFactors<M> {
-    fn new(out: Results<M::Backend>) -> Self {
+    /// Factors from elsewhere, `[…, n, n]`, and the permutation `p` of the rows of each, `[…, n]`: row
+    /// `i` of `L U` is row `pᵢ` of `A`. Pivots in the form of LAPACK are read by
+    /// [`LuFactors::from_pivots`].
+    ///
+    /// # Errors
+    /// `Tensor` if this is not a permutation for each matrix.
+    pub fn new(packed: M, rows: M::Indices) -> Result<Self> {
+        Self::checked(packed, |index, _| Permutation::from_index(&index), rows)
+    }
+
+    /// As [`LuFactors::new`], from pivots `[…, n]`: row `i` was exchanged with row `pivotᵢ ≥ i`, one
+    /// after the other, counted from 0.
+    ///
+    /// # Errors
+    /// `Tensor` for rows that do not exist or lie above.
+    pub fn from_pivots(packed: M, pivots: M::Indices) -> Result<Self> {
+        Self::checked(packed, |index, n| Permutation::from_pivots(&index, n), pivots)
+    }
+
+    fn checked(
+        packed: M,
+        read: impl FnOnce(Tensor<i64>, usize) -> Result<Permutation>,
+        indices: M::Indices,
+    ) -> Result<Self> {
+        const NAME: &str = "lu_factors";
+        let (shape, index) = (packed.clone().into_value().shape(), M::host(indices)?);
+        let (batch, matrix) = shape.split_at(shape.len() - 2);
+        let fits = index
+            .shape()
+            .split_last()
+            .is_some_and(|(&k, leading)| leading == batch && k == matrix[0]);
+        if !fits || matrix[0] != matrix[1] {
+            let required = "[…, n, n] and […, n]";
+            return Err(TensorError::shapes(NAME, &shape, index.shape(), required).into());
+        }
+        Ok(Self { packed, rows: read(index, matrix[0])? })
+    }
+
+    fn of(out: Results<M::Backend>) -> Self {
         let Results { mut parts, rows: Some(rows), .. } = out else {
             unreachable!("a factorisation has a permutation")
         };
@@ -140,7 +179,7 @@ impl<M: Matrix> LuFactors<M> {
 /// # Errors
 /// As [`lu`].
 pub fn lu_factor<M: Matrix>(a: M) -> Result<LuFactors<M>> {
-    Ok(LuFactors::new(results(Op::LuFactor(Pivoting::Partial), [a])?))
+    Ok(LuFactors::of(results(Op::LuFactor(Pivoting::Partial), [a])?))
 }
 
 /// As [`lu_factor`], with the status of each matrix as in [`lu_ex`].
@@ -149,7 +188,7 @@ pub fn lu_factor<M: Matrix>(a: M) -> Result<LuFactors<M>> {
 /// As [`lu_ex`].
 pub fn lu_factor_ex<M: Matrix>(a: M) -> Result<(LuFactors<M>, M::Info)> {
     let (out, info) = results_ex(Op::LuFactor(Pivoting::Partial), [a])?;
-    Ok((LuFactors::new(out), info))
+    Ok((LuFactors::of(out), info))
 }
 
 /// The factors and the tangent of the packed matrix along `dA`, for [`lu_solve_jvp`].
@@ -158,7 +197,7 @@ pub fn lu_factor_ex<M: Matrix>(a: M) -> Result<(LuFactors<M>, M::Info)> {
 /// As [`lu_jvp`].
 pub fn lu_factor_jvp<M: Matrix>(a: M, da: M) -> Result<(LuFactors<M>, M)> {
     let (out, mut moved) = results_along(Op::LuFactor(Pivoting::Partial), [a], [da])?;
-    Ok((LuFactors::new(out), M::from_value(moved.swap_remove(0))))
+    Ok((LuFactors::of(out), M::from_value(moved.swap_remove(0))))
 }
 
 /// `op(A)⁻¹ B` by two substitutions.

@@ -7,6 +7,7 @@ use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, Shape, TensorData, get_device_settings};
 use burn_tensor::{Int, Tensor, TensorPrimitive};
 use t4a_linalg::Result;
+use t4a_tensor::TensorError;
 
 use super::ops::LinalgOps;
 use super::value::Value;
@@ -23,6 +24,8 @@ pub trait Matrix: Clone + Debug {
     const COMPLEX: bool;
     /// The backend.
     type Backend: LinalgOps;
+    /// Vectors `[…, k]` of the type of the matrix.
+    type Vector: Clone + Debug;
     /// Real vectors `[…, k]`.
     type RealVector: Clone + Debug;
     /// Complex vectors `[…, k]`.
@@ -44,6 +47,10 @@ pub trait Matrix: Clone + Debug {
     fn from_value(value: Value<Self::Backend>) -> Self;
     /// The complex matrices of a result.
     fn complex_matrix(value: Value<Self::Backend>) -> Self::ComplexMatrix;
+    /// Vectors as rows `[…, 1, k]`.
+    fn rows(vectors: Self::Vector) -> Value<Self::Backend>;
+    /// The vectors of rows.
+    fn vectors(rows: Value<Self::Backend>) -> Self::Vector;
     /// The vectors of a result, which are rows there.
     fn real_vector(value: Value<Self::Backend>) -> Self::RealVector;
     /// As [`Matrix::real_vector`].
@@ -60,6 +67,11 @@ pub trait Matrix: Clone + Debug {
         index: &t4a_tensor::Tensor<i64>,
         device: &<Self::Backend as burn_backend::BackendTypes>::Device,
     ) -> Result<Self::Indices>;
+    /// Indices as an engine tensor `[…, k]`.
+    ///
+    /// # Errors
+    /// `Tensor` if the backend does not hand out its data.
+    fn host(indices: Self::Indices) -> Result<t4a_tensor::Tensor<i64>>;
     /// The status in an engine tensor `[…]`.
     ///
     /// # Errors
@@ -102,6 +114,13 @@ fn complex<B: Backend, const D: usize>(value: Value<B>, drop: usize) -> Complex<
     }
 }
 
+/// `[…, k]` as `[…, 1, k]`.
+fn row<B: Backend, const D: usize>(x: Tensor<B, D>) -> FloatTensor<B> {
+    let mut sizes = x.dims().to_vec();
+    sizes.insert(D - 1, 1);
+    B::float_reshape(x.into_primitive().tensor(), Shape::from(sizes))
+}
+
 /// Integers of the engine on a device, at least of rank 1.
 fn integers<B: Backend, const D: usize>(
     values: Vec<i64>,
@@ -118,7 +137,15 @@ macro_rules! matrix {
     ($($d:literal $vector:literal $number:literal;)*) => {$(
         impl<B: LinalgOps> Matrix for Tensor<B, $d> {
             const COMPLEX: bool = false;
+            type Vector = Tensor<B, $vector>;
             type Number = Tensor<B, $number>;
+
+            fn rows(vectors: Self::Vector) -> Value<B> {
+                Value::Real(row(vectors))
+            }
+            fn vectors(rows: Value<B>) -> Self::Vector {
+                real(rows, 1)
+            }
 
             fn into_value(self) -> Value<B> {
                 Value::Real(self.into_primitive().tensor())
@@ -134,7 +161,16 @@ macro_rules! matrix {
 
         impl<B: LinalgOps> Matrix for Complex<B, $d> {
             const COMPLEX: bool = true;
+            type Vector = Complex<B, $vector>;
             type Number = Complex<B, $number>;
+
+            fn rows(vectors: Self::Vector) -> Value<B> {
+                let (re, im) = vectors.into_parts();
+                Value::Complex { re: row(re), im: row(im) }
+            }
+            fn vectors(rows: Value<B>) -> Self::Vector {
+                complex(rows, 1)
+            }
 
             fn into_value(self) -> Value<B> {
                 let (re, im) = self.into_parts();
@@ -177,6 +213,12 @@ macro_rules! matrix {
             device: &$b::Device,
         ) -> Result<Self::Indices> {
             Ok(integers(index.to_vec()?, index.shape(), device))
+        }
+        fn host(indices: Self::Indices) -> Result<t4a_tensor::Tensor<i64>> {
+            let shape = indices.dims();
+            let read = || TensorError::value("indices", "the backend could not hand out data");
+            let data = indices.try_into_data().map_err(|_| read())?;
+            Ok(t4a_tensor::Tensor::from_vec(data.iter::<i64>().collect(), &shape)?)
         }
         fn info(info: &t4a_tensor::Tensor<i32>, device: &$b::Device) -> Result<Self::Info> {
             let codes = info.to_vec()?.into_iter().map(i64::from).collect();

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! svd qr lu eigen solve function      the functions
+//! norm systems                       compositions: powers, norms; vectors, broadcasting, X A = B
+//! program                             functions written in the vocabulary
 //! matrix                              what they take: Tensor<B, D> or Complex<B, D>, rank 2 to 8
 //! call                                plain, with status (_ex), with a tangent (_jvp)
 //! ops                                 LinalgOps: the backends; native on BurnT4a
@@ -61,6 +63,7 @@
 //! | `polar_left_dims` | ✓ | ✓ |
 //! | `expm` | ✓ | ✓ |
 //! | `sqrtm` | ✓ | ✓ |
+//! | `logm` | ✓ | ✓ |
 //! | `hermitian_function` | ✓ | ✓ |
 //! | `svd_function` | ✓ | ✓ |
 //! | `solve` | ✓ | ✓ |
@@ -72,6 +75,16 @@
 //! | `pinv` | ✓ | ✓ |
 //! | `det` | ✓ | ✓ |
 //! | `slogdet` | ✓ | ✓ |
+//! | `solve_right` | ✓ | ✓ |
+//! | `solve_triangular_right` | – | – |
+//! | `tensorsolve` | – | – |
+//! | `tensorinv` | – | – |
+//! | `matrix_power` | – | ✓ |
+//! | `matrix_norm` | – | ✓ |
+//! | `cond` | – | – |
+//! | `householder_product` | – | ✓ |
+//! | `cholesky_upper` | – | – |
+//! | `lstsq_residuals` | – | – |
 
 mod autodiff;
 mod call;
@@ -81,11 +94,14 @@ mod left_dims;
 mod lu;
 mod matrices;
 mod matrix;
+mod norm;
 mod ops;
+mod program;
 mod qr;
 mod rules;
 mod solve;
 mod svd;
+mod systems;
 mod value;
 
 pub use t4a_linalg::hermitian::Elementary;
@@ -99,9 +115,10 @@ pub use eigen::{
     eigvals_jvp, eigvalsh, eigvalsh_ex, eigvalsh_jvp,
 };
 pub use function::{
-    Polar, cholesky, cholesky_ex, cholesky_jvp, expm, expm_ex, expm_jvp, hermitian_function,
-    hermitian_function_ex, hermitian_function_jvp, polar, polar_ex, polar_jvp, sqrtm, sqrtm_ex,
-    sqrtm_jvp, svd_function, svd_function_ex, svd_function_jvp,
+    Polar, cholesky, cholesky_ex, cholesky_jvp, cholesky_upper, expm, expm_ex, expm_jvp,
+    hermitian_function, hermitian_function_ex, hermitian_function_jvp, logm, logm_ex, logm_jvp,
+    polar, polar_ex, polar_jvp, sqrtm, sqrtm_ex, sqrtm_jvp, svd_function, svd_function_ex,
+    svd_function_jvp,
 };
 pub use left_dims::{
     eigh_left_dims, eigh_left_dims_ex, eigh_left_dims_jvp, polar_left_dims, polar_left_dims_ex,
@@ -113,6 +130,10 @@ pub use lu::{
     lu_full_jvp, lu_jvp, lu_solve, lu_solve_ex, lu_solve_jvp,
 };
 pub use matrix::Matrix;
+pub use norm::{
+    Norm, cond, householder_product, householder_product_jvp, matrix_norm, matrix_norm_jvp,
+    matrix_power, matrix_power_jvp,
+};
 pub use ops::LinalgOps;
 pub use qr::{
     Qr, lq, lq_ex, lq_jvp, ql, ql_ex, ql_jvp, qr, qr_complete, qr_complete_ex, qr_complete_jvp,
@@ -120,13 +141,17 @@ pub use qr::{
 };
 pub use solve::{
     det, det_ex, det_jvp, inv, inv_ex, inv_jvp, lstsq, lstsq_ex, lstsq_jvp, lstsq_min_norm,
-    lstsq_min_norm_ex, lstsq_min_norm_jvp, lyapunov, lyapunov_ex, lyapunov_jvp, pinv, pinv_ex,
-    pinv_jvp, slogdet, slogdet_ex, slogdet_jvp, solve, solve_ex, solve_jvp, solve_triangular,
-    solve_triangular_ex, solve_triangular_jvp,
+    lstsq_min_norm_ex, lstsq_min_norm_jvp, lstsq_residuals, lyapunov, lyapunov_ex, lyapunov_jvp,
+    pinv, pinv_ex, pinv_jvp, slogdet, slogdet_ex, slogdet_jvp, solve, solve_ex, solve_jvp,
+    solve_triangular, solve_triangular_ex, solve_triangular_jvp,
 };
 pub use svd::{
     Svd, TruncatedSvd, svd, svd_ex, svd_full, svd_full_ex, svd_full_jvp, svd_jvp, svd_truncated,
     svd_truncated_ex, svd_truncated_jvp, svd_truncated_with, svd_with, svdvals, svdvals_ex,
     svdvals_jvp,
+};
+pub use systems::{
+    Array, RightHandSide, solve_right, solve_right_ex, solve_right_jvp, solve_triangular_right,
+    tensorinv, tensorsolve,
 };
 pub use value::{Results, Value};

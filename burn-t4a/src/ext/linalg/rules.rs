@@ -15,7 +15,7 @@ fn part<B: LinalgOps, M: Entries<B>>(kind: Kind, value: &Value<B>) -> Part<M> {
     }
 }
 
-fn value<B: LinalgOps, M: Entries<B>>(part: Part<M>) -> Result<Value<B>> {
+pub(super) fn value<B: LinalgOps, M: Entries<B>>(part: Part<M>) -> Result<Value<B>> {
     match part {
         Part::Full(m) => m.into_value(),
         Part::Real(m) => m.into_value(),
@@ -33,7 +33,7 @@ fn outcome<B: LinalgOps, M: Entries<B>>(op: &Op, out: &Results<B>) -> Outcome<M>
     Outcome { parts: parts(op, &out.parts), saved, rows, cols }
 }
 
-fn matrices<B: LinalgOps, M: Entries<B>>(values: &[Value<B>]) -> Vec<M> {
+pub(super) fn matrices<B: LinalgOps, M: Entries<B>>(values: &[Value<B>]) -> Vec<M> {
     values.iter().map(M::from_value).collect()
 }
 

@@ -1,12 +1,17 @@
 //! Linear systems, least squares, determinants and inverses.
 
 use burn_backend::Backend;
+use t4a_linalg::lstsq::residuals;
+use t4a_linalg::op::Part;
 use t4a_linalg::triangular::Triangle;
+use t4a_linalg::vocabulary::Matrices;
 use t4a_linalg::{Op, Result};
 use t4a_tensor::TensorError;
 
 use super::call::{Parts, along, plain, status};
 use super::matrix::Matrix;
+use super::program::{self, Program};
+use super::systems::{self, RightHandSide};
 use super::value::Value;
 
 /// The matrix of a result with one part.
@@ -14,12 +19,13 @@ pub(super) fn one<M: Matrix>(mut parts: Parts<M>) -> M {
     M::from_value(parts.swap_remove(0))
 }
 
-/// The solution of `A X = B`: `[…, n, n]`, `[…, n, r]` → `[…, n, r]`.
+/// The solution of `A X = B`: `[…, n, n]`, `[…, n, r]` → `[…, n, r]`, or of `A x = b` for vectors
+/// `[…, n]`. Batches broadcast ([`RightHandSide`]).
 ///
 /// # Errors
 /// `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with the batch index.
-pub fn solve<M: Matrix>(a: M, b: M) -> Result<M> {
-    plain(Op::Solve, [a, b], one)
+pub fn solve<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<R> {
+    systems::plain(Op::Solve, a, b)
 }
 
 /// As [`solve`], with the status of each system instead of an error: 0, or `i + 1` if pivot `i` is
@@ -27,46 +33,54 @@ pub fn solve<M: Matrix>(a: M, b: M) -> Result<M> {
 ///
 /// # Errors
 /// Those that do not belong to one matrix.
-pub fn solve_ex<M: Matrix>(a: M, b: M) -> Result<(M, M::Info)> {
-    status(Op::Solve, [a, b], one)
+pub fn solve_ex<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<(R, M::Info)> {
+    systems::status(Op::Solve, a, b)
 }
 
 /// The solution and its tangent along `dA` and `dB`.
 ///
 /// # Errors
 /// As [`solve`].
-pub fn solve_jvp<M: Matrix>(a: M, b: M, da: M, db: M) -> Result<(M, M)> {
-    along(Op::Solve, [a, b], [da, db], one)
+pub fn solve_jvp<M: Matrix, R: RightHandSide<M>>(a: M, b: R, da: M, db: R) -> Result<(R, R)> {
+    systems::along(Op::Solve, a, b, da, db)
 }
 
 /// The solution of `op(T) X = B`; only the triangle named is read.
 ///
 /// # Errors
 /// As [`solve`].
-pub fn solve_triangular<M: Matrix>(t: M, b: M, triangle: Triangle) -> Result<M> {
-    plain(Op::SolveTriangular(triangle), [t, b], one)
+pub fn solve_triangular<M: Matrix, R: RightHandSide<M>>(
+    t: M,
+    b: R,
+    triangle: Triangle,
+) -> Result<R> {
+    systems::plain(Op::SolveTriangular(triangle), t, b)
 }
 
 /// As [`solve_triangular`], with the status of each system as in [`solve_ex`].
 ///
 /// # Errors
 /// As [`solve_ex`].
-pub fn solve_triangular_ex<M: Matrix>(t: M, b: M, triangle: Triangle) -> Result<(M, M::Info)> {
-    status(Op::SolveTriangular(triangle), [t, b], one)
+pub fn solve_triangular_ex<M: Matrix, R: RightHandSide<M>>(
+    t: M,
+    b: R,
+    triangle: Triangle,
+) -> Result<(R, M::Info)> {
+    systems::status(Op::SolveTriangular(triangle), t, b)
 }
 
 /// The solution and its tangent along `dT` and `dB`.
 ///
 /// # Errors
 /// As [`solve`].
-pub fn solve_triangular_jvp<M: Matrix>(
+pub fn solve_triangular_jvp<M: Matrix, R: RightHandSide<M>>(
     t: M,
-    b: M,
+    b: R,
     dt: M,
-    db: M,
+    db: R,
     triangle: Triangle,
-) -> Result<(M, M)> {
-    along(Op::SolveTriangular(triangle), [t, b], [dt, db], one)
+) -> Result<(R, R)> {
+    systems::along(Op::SolveTriangular(triangle), t, b, dt, db)
 }
 
 /// The solution of `P X + X P = B` with positive definite Hermitian `P`.
@@ -99,8 +113,8 @@ pub fn lyapunov_jvp<M: Matrix>(p: M, b: M, dp: M, db: M) -> Result<(M, M)> {
 ///
 /// # Errors
 /// `Tensor` if the shapes do not match; `NonFinite`, `RankDeficient` with the batch index.
-pub fn lstsq<M: Matrix>(a: M, b: M) -> Result<M> {
-    plain(Op::Lstsq, [a, b], one)
+pub fn lstsq<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<R> {
+    systems::plain(Op::Lstsq, a, b)
 }
 
 /// As [`lstsq`], with the status of each system: `i + 1` if diagonal entry `i` of `R` in a QR
@@ -108,46 +122,77 @@ pub fn lstsq<M: Matrix>(a: M, b: M) -> Result<M> {
 ///
 /// # Errors
 /// As [`solve_ex`].
-pub fn lstsq_ex<M: Matrix>(a: M, b: M) -> Result<(M, M::Info)> {
-    status(Op::Lstsq, [a, b], one)
+pub fn lstsq_ex<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<(R, M::Info)> {
+    systems::status(Op::Lstsq, a, b)
 }
 
 /// The solution and its tangent along `dA` and `dB`.
 ///
 /// # Errors
 /// As [`lstsq`].
-pub fn lstsq_jvp<M: Matrix>(a: M, b: M, da: M, db: M) -> Result<(M, M)> {
-    along(Op::Lstsq, [a, b], [da, db], one)
+pub fn lstsq_jvp<M: Matrix, R: RightHandSide<M>>(a: M, b: R, da: M, db: R) -> Result<(R, R)> {
+    systems::along(Op::Lstsq, a, b, da, db)
+}
+
+struct Residuals;
+
+impl Program for Residuals {
+    const NAME: &'static str = "lstsq_residuals";
+
+    fn run<A: Matrices>(&self, inputs: &[A]) -> Part<A> {
+        Part::Real(residuals(&inputs[0], &inputs[1], &inputs[2]))
+    }
+}
+
+/// The residual `Σᵢ |A X − B|²ᵢⱼ` of each right-hand side of [`lstsq`]: `[…, m, n]`, `[…, m, r]`,
+/// `[…, n, r]` → `[…, r]`.
+///
+/// # Errors
+/// `Tensor` if the shapes do not match.
+pub fn lstsq_residuals<M: Matrix>(a: M, b: M, x: M) -> Result<M::RealVector> {
+    let inputs = [a.into_value(), b.into_value(), x.into_value()];
+    let [a, b, x] = [&inputs[0], &inputs[1], &inputs[2]].map(Value::shape);
+    check_rows(Residuals::NAME, &inputs[0], &inputs[1])?;
+    let batch = a.len() - 2;
+    if x[..batch] != a[..batch] || x[batch] != a[batch + 1] || x[batch + 1] != b[batch + 1] {
+        let required = "a solution […, n, r]";
+        return Err(TensorError::shapes(Residuals::NAME, &a, &x, required).into());
+    }
+    Ok(M::real_vector(program::run(&Residuals, &inputs)?))
 }
 
 /// The solution of least norm `X = A⁺ B`, of any rank; `rtol` as in [`pinv`].
 ///
 /// # Errors
 /// As [`pinv`]; `Tensor` if the shapes do not match.
-pub fn lstsq_min_norm<M: Matrix>(a: M, b: M, rtol: Option<f64>) -> Result<M> {
-    plain(Op::LstsqMinNorm(rtol), [a, b], one)
+pub fn lstsq_min_norm<M: Matrix, R: RightHandSide<M>>(a: M, b: R, rtol: Option<f64>) -> Result<R> {
+    systems::plain(Op::LstsqMinNorm(rtol), a, b)
 }
 
 /// As [`lstsq_min_norm`], with the status of each system.
 ///
 /// # Errors
 /// As [`solve_ex`].
-pub fn lstsq_min_norm_ex<M: Matrix>(a: M, b: M, rtol: Option<f64>) -> Result<(M, M::Info)> {
-    status(Op::LstsqMinNorm(rtol), [a, b], one)
+pub fn lstsq_min_norm_ex<M: Matrix, R: RightHandSide<M>>(
+    a: M,
+    b: R,
+    rtol: Option<f64>,
+) -> Result<(R, M::Info)> {
+    systems::status(Op::LstsqMinNorm(rtol), a, b)
 }
 
 /// The solution and its tangent along `dA` and `dB`, at constant rank.
 ///
 /// # Errors
 /// As [`lstsq_min_norm`].
-pub fn lstsq_min_norm_jvp<M: Matrix>(
+pub fn lstsq_min_norm_jvp<M: Matrix, R: RightHandSide<M>>(
     a: M,
-    b: M,
+    b: R,
     da: M,
-    db: M,
+    db: R,
     rtol: Option<f64>,
-) -> Result<(M, M)> {
-    along(Op::LstsqMinNorm(rtol), [a, b], [da, db], one)
+) -> Result<(R, R)> {
+    systems::along(Op::LstsqMinNorm(rtol), a, b, da, db)
 }
 
 /// Rejects right-hand sides whose batch or rows are not those of `a`.

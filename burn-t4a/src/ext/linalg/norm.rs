@@ -1,0 +1,219 @@
+//! Powers, norms, condition numbers, products of reflections: functions composed of others.
+
+use burn_backend::ops::FloatTensorOps;
+use burn_backend::{Scalar, get_device_settings};
+use t4a_linalg::norm::{condition_of_values, of_elements, of_values};
+use t4a_linalg::op::Part;
+use t4a_linalg::vocabulary::Matrices;
+use t4a_linalg::{LinalgError, Op, Result, householder, power};
+
+use super::call::{along, plain, status};
+use super::matrices::{Entries, RealMatrix};
+use super::matrix::Matrix;
+use super::program::{self, Program};
+use super::solve::inv_ex;
+use super::value::Value;
+
+pub use t4a_linalg::norm::Norm;
+
+struct Power(i64);
+
+impl Program for Power {
+    const NAME: &'static str = "matrix_power";
+
+    fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
+        Part::Full(power::power(&inputs[0], self.0))
+    }
+}
+
+fn check_square(op: &'static str, shape: Vec<usize>) -> Result<()> {
+    match shape[shape.len() - 2..] {
+        [m, n] if m == n => Ok(()),
+        _ => Err(LinalgError::NotSquare { op, shape }),
+    }
+}
+
+/// `Aᵏ` by repeated squaring, the inverse of `A⁻ᵏ` for `k < 0`, the unit matrix for `k = 0`.
+///
+/// Shapes `[…, n, n]` → `[…, n, n]`. Cost at most 2 log₂ k products, and an inverse for negative
+/// `k`; on a tape all of them are nodes.
+///
+/// # Errors
+/// `NotSquare`; for negative `k` also `NonFinite`, `Singular` with the batch index.
+pub fn matrix_power<M: Matrix>(a: M, k: i64) -> Result<M> {
+    let a = a.into_value();
+    check_square(Power::NAME, a.shape())?;
+    Ok(M::from_value(program::run(&Power(k), &[a])?))
+}
+
+/// `Aᵏ` and its tangent along `dA`. Cost three times that of the power.
+///
+/// # Errors
+/// As [`matrix_power`]; `Tensor` if the shapes differ.
+pub fn matrix_power_jvp<M: Matrix>(a: M, da: M, k: i64) -> Result<(M, M)> {
+    let (a, da) = (a.into_value(), da.into_value());
+    check_square(Power::NAME, a.shape())?;
+    let (value, tangent) = program::along(&Power(k), &[a], &[da])?;
+    Ok((M::from_value(value), M::from_value(tangent)))
+}
+
+struct Elements(Norm);
+
+impl Program for Elements {
+    const NAME: &'static str = "matrix_norm";
+
+    fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
+        Part::Real(of_elements(&inputs[0], self.0))
+    }
+}
+
+fn check_norm<M: Matrix>(op: &'static str, a: &M, norm: Norm) -> Result<()> {
+    let shape = a.clone().into_value().shape();
+    norm.check(op, shape[shape.len() - 2], shape[shape.len() - 1])
+}
+
+/// `‖A‖`, `[…, m, n]` → `[…]`, real ([`t4a_linalg::norm`]).
+///
+/// The derivative of `|0|` is 0, and where several rows or columns attain an extremum that of their
+/// mean. Spectral norms have the derivatives of [`svdvals`](super::svdvals).
+///
+/// # Errors
+/// `Tensor` for extrema over nothing; spectral norms `NonFinite`, `NoConvergence` with the batch
+/// index.
+pub fn matrix_norm<M: Matrix>(a: M, norm: Norm) -> Result<M::RealNumber> {
+    check_norm(Elements::NAME, &a, norm)?;
+    Ok(M::real_number(measure(a, norm)?))
+}
+
+fn measure<M: Matrix>(a: M, norm: Norm) -> Result<Value<M::Backend>> {
+    match norm.is_spectral() {
+        true => plain(Op::SvdVals, [a], |parts| of_row(&parts[0], |s| of_values(s, norm)))
+            .and_then(|value| value)
+            .map_err(|error| error.of(Elements::NAME)),
+        false => program::run(&Elements(norm), &[a.into_value()]),
+    }
+}
+
+/// A function of a row of real numbers.
+fn of_row<B: super::LinalgOps>(
+    row: &Value<B>,
+    f: impl FnOnce(&RealMatrix<B>) -> RealMatrix<B>,
+) -> Result<Value<B>> {
+    f(&RealMatrix::from_value(row)).into_value()
+}
+
+/// `‖A‖` and its tangent along `dA`.
+///
+/// # Errors
+/// As [`matrix_norm`]; `Tensor` if the shapes differ.
+pub fn matrix_norm_jvp<M: Matrix>(
+    a: M,
+    da: M,
+    norm: Norm,
+) -> Result<(M::RealNumber, M::RealNumber)> {
+    check_norm(Elements::NAME, &a, norm)?;
+    let (value, tangent) = match norm.is_spectral() {
+        true => {
+            // These norms are linear in the values, whose order the tangents keep.
+            let read = |parts: Vec<Value<M::Backend>>| of_row(&parts[0], |s| of_values(s, norm));
+            let (value, tangent) = along(Op::SvdVals, [a], [da], read)?;
+            (value?, tangent?)
+        }
+        false => program::along(&Elements(norm), &[a.into_value()], &[da.into_value()])?,
+    };
+    Ok((M::real_number(value), M::real_number(tangent)))
+}
+
+/// The condition number `‖A‖ ‖A⁻¹‖`, `[…, n, n]` → `[…]`; of `Two` the quotient of the largest and the
+/// smallest singular value, of `MinusTwo` its inverse, both also for `m × n` matrices. ∞ for singular
+/// matrices, which have no gradient; their place in a batch does not disturb the others.
+///
+/// # Errors
+/// `NotSquare`, `Tensor` for matrices without elements; `NonFinite`, `NoConvergence` with the batch
+/// index.
+pub fn cond<M: Matrix>(a: M, norm: Norm) -> Result<M::RealNumber> {
+    const NAME: &str = "cond";
+    let shape = a.clone().into_value().shape();
+    if matches!(norm, Norm::Two | Norm::MinusTwo) {
+        check_norm(NAME, &a, norm)?;
+        let read =
+            |parts: Vec<Value<M::Backend>>| of_row(&parts[0], |s| condition_of_values(s, norm));
+        let value = plain(Op::SvdVals, [a], read).and_then(|value| value);
+        return value.map(M::real_number).map_err(|error| error.of(NAME));
+    }
+    check_square(NAME, shape)?;
+    check_norm(NAME, &a, norm)?;
+    // Elements that are not finite are an error, singular matrices are not.
+    if let Err(error @ LinalgError::NonFinite { .. }) = super::lu::lu(a.clone()) {
+        return Err(error.of(NAME));
+    }
+    let (inverse, _) = inv_ex(a.clone()).map_err(|error| error.of(NAME))?;
+    let x = measure(a, norm).map_err(|error| error.of(NAME))?;
+    let y = measure_inverse(inverse, norm)?;
+    let (Value::Real(x), Value::Real(y)) = (x, y) else { unreachable!("norms are real") };
+    // Inverses of singular matrices are NaN: 1 in their place keeps gradients apart from it.
+    let bools = get_device_settings::<M::Backend>(&M::Backend::float_device(&y)).bool_dtype;
+    let failed = M::Backend::float_is_nan(y.clone(), bools);
+    let y = M::Backend::float_mask_fill(y, failed.clone(), Scalar::Float(1.0));
+    let product = M::Backend::float_mul(x, y);
+    let infinity = Scalar::Float(f64::INFINITY);
+    let product = M::Backend::float_mask_fill(product, failed, infinity);
+    Ok(M::real_number(Value::Real(product)))
+}
+
+/// As [`measure`], NaN for matrices of NaN.
+fn measure_inverse<M: Matrix>(inverse: M, norm: Norm) -> Result<Value<M::Backend>> {
+    match norm.is_spectral() {
+        true => {
+            let (parts, _) = status(Op::SvdVals, [inverse], |parts| parts)?;
+            of_row(&parts[0], |s| of_values(s, norm))
+        }
+        false => measure(inverse, norm),
+    }
+}
+
+struct Reflections;
+
+impl Program for Reflections {
+    const NAME: &'static str = "householder_product";
+
+    fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
+        Part::Full(householder::product(&inputs[0], &inputs[1]))
+    }
+}
+
+/// The first `n` columns of `H₁ H₂ ⋯ Hₖ`, `Hᵢ = I − τᵢ vᵢ vᵢᴴ`: `vᵢ` is zero above entry `i`, 1 there,
+/// and below it column `i` of the matrix, whose other entries are not read.
+///
+/// Shapes `[…, m, n]`, `[…, k]` → `[…, m, n]`, `k ≤ n ≤ m`. Cost about 2·m·k·(n + k) flops.
+///
+/// # Errors
+/// `Tensor` if the shapes do not match.
+pub fn householder_product<M: Matrix>(v: M, tau: M::Vector) -> Result<M> {
+    let (v, tau) = (v.into_value(), M::rows(tau));
+    check_reflections(&v.shape(), tau.shape())?;
+    Ok(M::from_value(program::run(&Reflections, &[v, tau])?))
+}
+
+/// The product and its tangent along `dV` and `dτ`.
+///
+/// # Errors
+/// As [`householder_product`].
+pub fn householder_product_jvp<M: Matrix>(
+    v: M,
+    tau: M::Vector,
+    dv: M,
+    dtau: M::Vector,
+) -> Result<(M, M)> {
+    let (v, tau) = (v.into_value(), M::rows(tau));
+    check_reflections(&v.shape(), tau.shape())?;
+    let tangents = [dv.into_value(), M::rows(dtau)];
+    let (value, tangent) = program::along(&Reflections, &[v, tau], &tangents)?;
+    Ok((M::from_value(value), M::from_value(tangent)))
+}
+
+/// Of a row `[…, 1, k]`.
+fn check_reflections(v: &[usize], mut row: Vec<usize>) -> Result<()> {
+    row.remove(row.len() - 2);
+    householder::check_shapes(v, &row)
+}

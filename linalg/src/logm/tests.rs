@@ -1,0 +1,75 @@
+use super::*;
+use crate::expm::expm;
+use crate::hermitian::{Elementary, hermitian_function};
+use crate::testing::*;
+use crate::vocabulary::Batched;
+
+fn matrix<T: LinalgScalar>(batch: &[usize], n: usize) -> Tensor<T> {
+    // 2 I + a perturbation of norm below 2: no eigenvalue near the negative axis.
+    let shape: Vec<usize> = batch.iter().copied().chain([n, n]).collect();
+    let a = Batched::new(&random::<T>(1, &shape)).scale(1.2 / n as f64);
+    a.add(&a.identity(n).scale(2.0)).into_tensor().unwrap()
+}
+
+fn identities<T: LinalgScalar>() {
+    for (batch, n) in [(&[3][..], 4), (&[][..], 1), (&[2, 2][..], 7), (&[2][..], 0)] {
+        let a = matrix::<T>(batch, n);
+        assert_close(&expm(&logm(&a).unwrap()).unwrap(), &a, tight::<T>(2 * n));
+    }
+    // ‖B‖ < π: the logarithm of the exponential is the matrix itself.
+    let b = random::<T>(3, &[4, 3, 3]);
+    assert_close(&logm(&expm(&b).unwrap()).unwrap(), &b, tight::<T>(20));
+    let a = with_eigenvalues::<T>(2, &[], &[1e-3, 1e-2, 1.0, 1e2, 1e3]);
+    let want = hermitian_function(&a, &Elementary::Ln).unwrap();
+    assert_close(&logm(&a).unwrap(), &want, 1e6 * crate::scalar::epsilon::<T>());
+}
+
+fn derivatives<T: LinalgScalar>() {
+    let view = |t: &Tensor<T>| Batched::new(t);
+    check_rules(
+        &[matrix::<T>(&[2], 4)],
+        |x| vec![logm(&x[0]).unwrap()],
+        |x, v| vec![jvp(&view(&x[0]), &view(&v[0])).unwrap().into_tensor().unwrap()],
+        |x, w| vec![vjp(&view(&x[0]), &view(&w[0])).unwrap().into_tensor().unwrap()],
+    );
+}
+
+for_all_dtypes! {
+    the_exponential_undoes_it => identities;
+    rules_agree_with_differences => derivatives;
+}
+
+/// A Jordan block: `ln [[a, 1], [0, a]] = [[ln a, 1/a], [0, ln a]]`; a rotation by φ has `φ J`.
+#[test]
+fn published_values() {
+    let jordan = Tensor::from_vec(vec![3.0, 1.0, 0.0, 3.0], &[2, 2]).unwrap();
+    let log = 3f64.ln();
+    let want = Tensor::from_vec(vec![log, 1.0 / 3.0, 0.0, log], &[2, 2]).unwrap();
+    assert_close(&logm(&jordan).unwrap(), &want, 1e-14);
+    let phi = 3.0f64;
+    let (sin, cos) = phi.sin_cos();
+    let turn = Tensor::from_vec(vec![cos, -sin, sin, cos], &[2, 2]).unwrap();
+    let want = Tensor::from_vec(vec![0.0, -phi, phi, 0.0], &[2, 2]).unwrap();
+    assert_close(&logm(&turn).unwrap(), &want, 1e-13);
+}
+
+#[test]
+fn one_bad_matrix_does_not_spoil_the_others() {
+    use crate::error::{NEGATIVE_EIGENVALUE, NON_FINITE};
+    let data = [
+        [1.0, 0.0, 0.0, 1.0],
+        [-1.0, 0.0, 0.0, 2.0],
+        [1.0, f64::NAN, 0.0, 1.0],
+        [1e20, 0.0, 0.0, 1e-20],
+    ];
+    let a = Tensor::from_vec(data.concat(), &[4, 2, 2]).unwrap();
+    let (x, info) = logm_ex(&a).unwrap();
+    assert_eq!(info.to_vec().unwrap(), [0, NEGATIVE_EIGENVALUE, NON_FINITE, 0]);
+    let x = x.to_vec().unwrap();
+    assert_eq!(x[..4], [0.0; 4]);
+    assert!(x[4..12].iter().all(|x| x.is_nan()));
+    let log = 20.0 * 10f64.ln();
+    assert!((x[12] - log).abs() < 1e-10 * log && (x[15] + log).abs() < 1e-10 * log, "{x:?}");
+    let singular = Tensor::from_vec(vec![1.0, 2.0, 2.0, 4.0], &[2, 2]).unwrap();
+    assert!(matches!(logm(&singular), Err(LinalgError::Singular { op: "logm", .. })));
+}

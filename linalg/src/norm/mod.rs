@@ -1,0 +1,199 @@
+//! Matrix norms and condition numbers.
+//!
+//! | norm | `‖A‖` |
+//! |---|---|
+//! | `Frobenius` | `√Σ |aᵢⱼ|²` |
+//! | `One`, `MinusOne` | largest, smallest `Σᵢ |aᵢⱼ|` of a column |
+//! | `Inf`, `MinusInf` | largest, smallest `Σⱼ |aᵢⱼ|` of a row |
+//! | `Two`, `MinusTwo` | largest, smallest singular value |
+//! | `Nuclear` | sum of the singular values |
+//!
+//! The minus signs follow NumPy; those are no norms. Norms of elements are programs in the
+//! vocabulary, the others functions of [`svdvals`](crate::svd::svdvals()). Where several columns or
+//! rows attain the maximum, the derivative is the mean of theirs; that of `|0|` is 0.
+
+#[cfg(test)]
+mod tests;
+
+use t4a_tensor::{Tensor, TensorError};
+
+use crate::batch::Shape;
+use crate::error::{NON_FINITE, Result, SINGULAR, check};
+use crate::inverse::inv_ex;
+use crate::scalar::LinalgScalar;
+use crate::svd::svdvals_ex;
+use crate::vocabulary::{Batched, Matrices, RealMatrices};
+
+/// Which norm of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Norm {
+    /// `√Σ |aᵢⱼ|²`.
+    Frobenius,
+    /// Sum of the singular values.
+    Nuclear,
+    /// Largest sum of moduli of a column.
+    One,
+    /// Smallest sum of moduli of a column.
+    MinusOne,
+    /// Largest singular value.
+    Two,
+    /// Smallest singular value.
+    MinusTwo,
+    /// Largest sum of moduli of a row.
+    Inf,
+    /// Smallest sum of moduli of a row.
+    MinusInf,
+}
+
+impl Norm {
+    /// Whether it is a function of the singular values.
+    pub fn is_spectral(self) -> bool {
+        matches!(self, Norm::Nuclear | Norm::Two | Norm::MinusTwo)
+    }
+
+    /// Rejects extrema over nothing.
+    ///
+    /// # Errors
+    /// `Tensor`.
+    pub fn check(self, op: &'static str, m: usize, n: usize) -> Result<()> {
+        let (count, of) = match self {
+            Norm::Frobenius | Norm::Nuclear => return Ok(()),
+            Norm::One | Norm::MinusOne => (n, "columns"),
+            Norm::Inf | Norm::MinusInf => (m, "rows"),
+            Norm::Two | Norm::MinusTwo => (m.min(n), "singular values"),
+        };
+        match count {
+            0 => Err(TensorError::value(op, format!("a {m} × {n} matrix has no {of}")).into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The norm from the singular values, a row in nonincreasing order.
+pub fn of_values<R: RealMatrices<Real = R>>(s: &R, norm: Norm) -> R {
+    let k = s.cols();
+    match norm {
+        Norm::Two => s.slice(0..1, 0..1),
+        Norm::MinusTwo => s.slice(0..1, k - 1..k),
+        _ => s.transpose().sum_rows(),
+    }
+}
+
+/// The norm from the elements, `1 × 1`, for norms that are not spectral.
+pub fn of_elements<M: Matrices>(a: &M, norm: Norm) -> M::Real {
+    let total = |row: M::Real| row.transpose().sum_rows();
+    match norm {
+        Norm::One => extremum(&a.modulus().sum_rows(), true),
+        Norm::MinusOne => extremum(&a.modulus().sum_rows(), false),
+        Norm::Inf => extremum(&a.modulus().transpose().sum_rows(), true),
+        Norm::MinusInf => extremum(&a.modulus().transpose().sum_rows(), false),
+        _ => {
+            // Squares of elements of about 1; the zero matrix gets a root of 1 times 0.
+            let largest = a.largest();
+            let zero = largest.within(&largest.scale(0.0));
+            let x = a.mul_real(&largest.add(&zero).recip());
+            let (re, im) = (x.re(), x.im());
+            let squares = re.mul(&re).add(&im.mul(&im)).sum_rows();
+            total(squares).add(&zero).powf(0.5).mul(&largest)
+        }
+    }
+}
+
+/// The largest or the smallest element of a row.
+fn extremum<R: RealMatrices<Real = R>>(row: &R, largest: bool) -> R {
+    let n = row.cols();
+    let across = row.constant(n, n, 0.0).add(row);
+    let down = across.transpose();
+    // Entry (i, j): whether element j does not lose against element i.
+    let wins = if largest { down.within(&across) } else { across.within(&down) };
+    let all = wins.sum_rows().sub(&row.constant(1, 1, n as f64));
+    let chosen = all.within(&row.constant(1, 1, 0.0));
+    let count = chosen.transpose().sum_rows();
+    row.mul(&chosen).transpose().sum_rows().mul(&count.recip())
+}
+
+/// `‖A‖`.
+///
+/// Shapes `[…, m, n]` → `[…]`. Cost: a pass over the elements, n² comparisons for extrema; spectral
+/// norms that of the singular values. NaN and ∞ spread, except in spectral norms.
+///
+/// ```
+/// use t4a_linalg::norm::{Norm, matrix_norm};
+/// use t4a_tensor::Tensor;
+/// let a = Tensor::from_vec(vec![3.0, 0.0, -4.0, 0.0], &[2, 2])?;
+/// assert_eq!(matrix_norm(&a, Norm::Frobenius)?.to_vec()?, [5.0]);
+/// assert_eq!(matrix_norm(&a, Norm::One)?.to_vec()?, [7.0]);
+/// # Ok::<(), t4a_linalg::LinalgError>(())
+/// ```
+///
+/// # Errors
+/// `NotMatrix`, `Tensor` for extrema over nothing; spectral norms `NonFinite`, `NoConvergence` with
+/// the batch index.
+pub fn matrix_norm<T: LinalgScalar>(a: &Tensor<T>, norm: Norm) -> Result<Tensor<T::R>> {
+    measure("matrix_norm", a, norm)?.into_numbers()
+}
+
+fn measure<T: LinalgScalar>(op: &'static str, a: &Tensor<T>, norm: Norm) -> Result<Batched<T::R>> {
+    let shape = Shape::of(op, a)?;
+    norm.check(op, shape.m, shape.n)?;
+    Ok(match norm.is_spectral() {
+        true => of_values(&values(op, a)?, norm),
+        false => of_elements(&Batched::new(a), norm),
+    })
+}
+
+fn values<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<Batched<T::R>> {
+    let (s, info) = svdvals_ex(a)?;
+    check(op, &info, SINGULAR)?;
+    Ok(Batched::rows_of(&s))
+}
+
+/// The condition number from the singular values, a row, for `Two` and `MinusTwo`.
+pub fn condition_of_values<R: RealMatrices<Real = R>>(s: &R, norm: Norm) -> R {
+    let k = s.cols();
+    let (first, last) = (s.slice(0..1, 0..1), s.slice(0..1, k - 1..k));
+    // The zero matrix has condition 1/0.
+    let over = |x: &R, y: &R| x.add(&first.within(&first.scale(0.0))).mul(&y.recip());
+    match norm {
+        Norm::MinusTwo => over(&last, &first),
+        _ => over(&first, &last),
+    }
+}
+
+/// The condition number `‖A‖ ‖A⁻¹‖`: of `Two` the quotient of the largest and the smallest singular
+/// value, of `MinusTwo` its inverse; ∞ for singular matrices.
+///
+/// Shapes `[…, n, n]` → `[…]`; `Two` and `MinusTwo` `[…, m, n]` → `[…]`. Cost that of the singular
+/// values, or of an inverse.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`, `Tensor` for matrices without elements; `NonFinite`, `NoConvergence`
+/// with the batch index.
+pub fn cond<T: LinalgScalar>(a: &Tensor<T>, norm: Norm) -> Result<Tensor<T::R>> {
+    const NAME: &str = "cond";
+    if matches!(norm, Norm::Two | Norm::MinusTwo) {
+        let shape = Shape::of(NAME, a)?;
+        norm.check(NAME, shape.m, shape.n)?;
+        return condition_of_values(&values(NAME, a)?, norm).into_numbers();
+    }
+    Shape::square(NAME, a)?;
+    let (inverse, info) = inv_ex(a)?;
+    let codes = info.to_vec()?;
+    let bad = Tensor::from_vec(codes.iter().map(|&code| code.min(0)).collect(), info.shape())?;
+    check(NAME, &bad, SINGULAR)?;
+    debug_assert!(codes.iter().all(|&code| code != NON_FINITE));
+    // The inverse of a singular matrix is NaN here: only that of regular ones is measured.
+    let unit = Batched::new(a).identity(a.shape()[a.rank() - 1]).into_tensor()?;
+    let size = a.shape().iter().rev().take(2).product::<usize>();
+    let (mut inverse, unit) = (inverse.to_vec()?, unit.to_vec()?);
+    for (b, _) in codes.iter().enumerate().filter(|&(_, &code)| code > 0) {
+        let range = b * size..(b + 1) * size;
+        inverse[range.clone()].copy_from_slice(&unit[range]);
+    }
+    let inverse = Tensor::from_vec(inverse, a.shape())?;
+    let product = measure(NAME, a, norm)?.mul(&measure(NAME, &inverse, norm)?).into_numbers()?;
+    let infinity = <T::R as t4a_algebra::Float>::INFINITY;
+    let values = product.to_vec()?.into_iter().zip(codes);
+    let values = values.map(|(x, code)| if code > 0 { infinity } else { x }).collect();
+    Ok(Tensor::from_vec(values, product.shape())?)
+}

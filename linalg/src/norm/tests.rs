@@ -1,0 +1,166 @@
+use t4a_algebra::Real;
+
+use super::*;
+use crate::error::LinalgError;
+use crate::testing::*;
+use crate::vocabulary::Dual;
+
+const ALL: [Norm; 8] = [
+    Norm::Frobenius,
+    Norm::Nuclear,
+    Norm::One,
+    Norm::MinusOne,
+    Norm::Two,
+    Norm::MinusTwo,
+    Norm::Inf,
+    Norm::MinusInf,
+];
+
+/// The norm by its definition, with loops; singular values from the eigenvalues of `Aᴴ A`.
+fn naive<T: LinalgScalar>(a: &Tensor<T>, norm: Norm) -> Vec<f64> {
+    let (m, n) = (a.shape()[1], a.shape()[2]);
+    let data: Vec<f64> =
+        a.to_vec().unwrap().iter().map(|x| t4a_algebra::Field::modulus(*x).to_f64()).collect();
+    let gram = match m >= n {
+        true => mm(&Batched::new(a).adjoint().into_tensor().unwrap(), a),
+        false => mm(a, &Batched::new(a).adjoint().into_tensor().unwrap()),
+    };
+    let k = m.min(n);
+    let squares = crate::eigh::eigvalsh(&gram).unwrap().to_vec().unwrap();
+    let one = |b: usize| {
+        let at = |i: usize, j: usize| data[(b * m + i) * n + j];
+        let columns = (0..n).map(|j| (0..m).map(|i| at(i, j)).sum::<f64>());
+        let rows = (0..m).map(|i| (0..n).map(|j| at(i, j)).sum::<f64>());
+        let s = squares[b * k..(b + 1) * k].iter().map(|x| x.to_f64().sqrt());
+        match norm {
+            Norm::Frobenius => {
+                data[b * m * n..(b + 1) * m * n].iter().map(|x| x * x).sum::<f64>().sqrt()
+            }
+            Norm::One => columns.fold(0.0, f64::max),
+            Norm::MinusOne => columns.fold(f64::MAX, f64::min),
+            Norm::Inf => rows.fold(0.0, f64::max),
+            Norm::MinusInf => rows.fold(f64::MAX, f64::min),
+            Norm::Two => s.fold(0.0, f64::max),
+            Norm::MinusTwo => s.fold(f64::MAX, f64::min),
+            Norm::Nuclear => s.sum(),
+        }
+    };
+    (0..a.shape()[0]).map(one).collect()
+}
+
+fn definitions<T: LinalgScalar>() {
+    for (m, n) in [(4, 3), (3, 4), (3, 3)] {
+        let a = with_singular_values::<T>(1, &[2], m, n, &[3.0, 2.0, 0.5]);
+        for norm in ALL {
+            let got = matrix_norm(&a, norm).unwrap();
+            assert_eq!(got.shape(), [2]);
+            for (x, want) in got.to_vec().unwrap().iter().zip(naive(&a, norm)) {
+                assert!(
+                    (x.to_f64() - want).abs() <= tight::<T>(50) * want,
+                    "{norm:?} {x:?} {want}"
+                );
+            }
+        }
+    }
+}
+
+fn condition<T: LinalgScalar>() {
+    let a = with_singular_values::<T>(3, &[2], 3, 3, &[4.0, 2.0, 0.5]);
+    let inverse = crate::inverse::inv(&a).unwrap();
+    for norm in ALL {
+        let (x, y) = (naive(&a, norm), naive(&inverse, norm));
+        let got = cond(&a, norm).unwrap().to_vec().unwrap();
+        for (got, want) in got.iter().zip(x.iter().zip(&y).map(|(x, y)| x * y)) {
+            assert!((got.to_f64() - want).abs() <= tight::<T>(200) * want, "{norm:?}");
+        }
+    }
+}
+
+/// Programs on duals against differences; those of the singular values are tested with `svdvals`.
+fn tangents<T: LinalgScalar>() {
+    let a = random::<T>(5, &[2, 3, 4]);
+    for norm in ALL.into_iter().filter(|norm| !norm.is_spectral()) {
+        let f = |x: &Tensor<T>| of_elements(&Batched::new(x), norm).into_tensor().unwrap();
+        let v = random::<T>(6, a.shape());
+        let dual = Dual::new(Batched::new(&a), Batched::new(&v));
+        let moved = of_elements(&dual, norm).into_tangent().into_tensor().unwrap();
+        let h = 1e-4;
+        let at = |h: f64| f(&axpy(&a, h, &v));
+        let slope = axpy(&at(h), -1.0, &at(-h)).to_vec().unwrap();
+        for (slope, moved) in slope.iter().zip(moved.to_vec().unwrap()) {
+            let (slope, moved) = (slope.to_f64() / (2.0 * h), moved.to_f64());
+            assert!((slope - moved).abs() < 1e-6, "{norm:?}: {slope} {moved}");
+        }
+    }
+}
+
+for_all_dtypes! {
+    norms_are_what_they_say => definitions;
+    conditions_are_products => condition;
+}
+
+for_doubles! {
+    programs_have_tangents => tangents;
+}
+
+/// The default of the vocabulary, which Burn's backends use, and the kernel of the engine.
+#[test]
+fn moduli_agree_at_all_sizes() {
+    use t4a_algebra::{Numeric, c32, c64};
+    fn check<T: LinalgScalar>(values: &[(f64, f64)]) {
+        let real = |x: f64| <T::R as Numeric>::from_f64(x);
+        let data: Vec<T> = values.iter().map(|&(x, y)| T::from_parts(real(x), real(y))).collect();
+        let a = Batched::new(&Tensor::from_vec(data, &[1, values.len()]).unwrap());
+        let kernel = a.modulus().into_tensor().unwrap();
+        let program = Dual::constant_of(a).modulus().value.into_tensor().unwrap();
+        for (x, y) in kernel.to_vec().unwrap().iter().zip(program.to_vec().unwrap()) {
+            let (x, y) = (x.to_f64(), y.to_f64());
+            assert!((x - y).abs() <= 4.0 * crate::scalar::epsilon::<T>() * x, "{x:e} {y:e}");
+        }
+    }
+    let pairs = [(3.0, -4.0), (0.0, 0.0), (-0.0, 2.0), (-7.0, 0.0)];
+    let scaled = |c: f64| pairs.map(|(x, y)| (c * x, c * y));
+    for c in [1.0, 1e-30, 1e30] {
+        check::<c32>(&scaled(c));
+        check::<f32>(&scaled(c));
+    }
+    for c in [1.0, 1e-300, 1e300] {
+        check::<c64>(&scaled(c));
+        check::<f64>(&scaled(c));
+    }
+}
+
+#[test]
+fn edges() {
+    let zero = Tensor::<f64>::zeros(&[1, 2, 2]).unwrap();
+    for norm in ALL {
+        assert_eq!(matrix_norm(&zero, norm).unwrap().to_vec().unwrap(), [0.0], "{norm:?}");
+        assert_eq!(cond(&zero, norm).unwrap().to_vec().unwrap(), [f64::INFINITY], "{norm:?}");
+    }
+    // Sums that differ by far more than rounding relative to the largest; equal sums.
+    let a = Tensor::from_vec(vec![1e20, 1.0, 2.0, 0.0, 0.0, 0.0], &[2, 3]).unwrap();
+    assert_eq!(matrix_norm(&a, Norm::MinusOne).unwrap().to_vec().unwrap(), [1.0]);
+    let ones = Tensor::<f64>::ones(&[3, 3]).unwrap();
+    assert_eq!(matrix_norm(&ones, Norm::One).unwrap().to_vec().unwrap(), [3.0]);
+    // One singular matrix in a batch.
+    let a = Tensor::from_vec(vec![1.0, 2.0, 2.0, 4.0, 2.0, 0.0, 0.0, 1.0], &[2, 2, 2]).unwrap();
+    let got = cond(&a, Norm::One).unwrap().to_vec().unwrap();
+    assert_eq!(got, [f64::INFINITY, 2.0]);
+    // Sizes beyond the range of squares.
+    let large = Tensor::from_vec(vec![3e200, 0.0, 4e200, 0.0], &[2, 2]).unwrap();
+    let norm: f64 = matrix_norm(&large, Norm::Frobenius).unwrap().to_vec().unwrap()[0];
+    assert!((norm / 5e200 - 1.0).abs() < 1e-15);
+
+    let empty = Tensor::<f64>::zeros(&[2, 0]).unwrap();
+    assert_eq!(matrix_norm(&empty, Norm::Frobenius).unwrap().to_vec().unwrap(), [0.0]);
+    assert_eq!(matrix_norm(&empty, Norm::Nuclear).unwrap().to_vec().unwrap(), [0.0]);
+    assert!(matches!(matrix_norm(&empty, Norm::One), Err(LinalgError::Tensor(_))));
+    assert!(matches!(cond(&empty, Norm::Two), Err(LinalgError::Tensor(_))));
+    assert!(matches!(cond(&empty, Norm::Inf), Err(LinalgError::NotSquare { .. })));
+    let nan = Tensor::from_vec(vec![f64::NAN, 1.0, 1.0, 1.0], &[2, 2]).unwrap();
+    for norm in ALL {
+        let error = cond(&nan, norm).unwrap_err();
+        assert_eq!(error, LinalgError::NonFinite { op: "cond", batch: 0 });
+    }
+    assert!(matrix_norm(&nan, Norm::One).unwrap().to_vec().unwrap()[0].is_nan());
+}

@@ -1,0 +1,263 @@
+//! Systems `A X = B` whose batches broadcast, whose right-hand sides are vectors, and systems of
+//! tensors.
+//!
+//! Along a batch axis in which `A` has size 1, the right-hand sides of all matrices are columns for
+//! one: `A` is factored once.
+//!
+//! ```text
+//! A [3, 1, n, n], B [1, 5, n, r]   →   A [3, 1, n, n], B [3, 1, n, 5·r]   →   X [3, 5, n, r]
+//! ```
+//!
+//! [`Systems`] knows shapes only, so it serves engine tensors and those of a Burn backend.
+
+#[cfg(test)]
+mod tests;
+
+use t4a_algebra::Scalar;
+use t4a_tensor::{Tensor, TensorError};
+
+use crate::error::{LinalgError, Result};
+use crate::inverse::inv;
+use crate::scalar::LinalgScalar;
+use crate::solve::solve;
+
+/// What a tensor has to offer: views, or nodes of a tape.
+pub trait Movable: Sized {
+    /// Row-major under another shape.
+    ///
+    /// # Errors
+    /// `Tensor`.
+    fn reshaped(self, shape: &[usize]) -> Result<Self>;
+    /// Axes of size 1 repeated.
+    ///
+    /// # Errors
+    /// `Tensor`.
+    fn expanded(self, shape: &[usize]) -> Result<Self>;
+    /// Axis `i` of the result is axis `axes[i]`.
+    ///
+    /// # Errors
+    /// `Tensor`.
+    fn permuted(self, axes: &[usize]) -> Result<Self>;
+}
+
+impl<T: Scalar> Movable for Tensor<T> {
+    fn reshaped(self, shape: &[usize]) -> Result<Self> {
+        Ok(self.reshape(shape)?)
+    }
+    fn expanded(self, shape: &[usize]) -> Result<Self> {
+        Ok(self.expand(shape)?)
+    }
+    fn permuted(self, axes: &[usize]) -> Result<Self> {
+        Ok(self.permute(axes)?)
+    }
+}
+
+/// How systems of two batches become systems of one.
+#[derive(Clone, Debug)]
+pub struct Systems {
+    /// Whether there is anything to do.
+    equal: bool,
+    /// The batches of `A` and `B`, as many axes.
+    a: Vec<usize>,
+    b: Vec<usize>,
+    /// The batch of the solution.
+    batch: Vec<usize>,
+    /// Batch axes that become columns.
+    folded: Vec<usize>,
+    /// Shape of one matrix of `A` and of `B`.
+    matrix: [usize; 2],
+    rhs: [usize; 2],
+}
+
+impl Systems {
+    /// Of matrices `[…, m, n]` with right-hand sides `[…, m, r]`; batch axes of size 1 and missing
+    /// ones broadcast. `fold` along axes in which only `A` has size 1; otherwise `A` is repeated.
+    ///
+    /// # Errors
+    /// `NotMatrix`; `Tensor` if the batches do not broadcast.
+    pub fn new(op: &'static str, a: &[usize], b: &[usize], fold: bool) -> Result<Self> {
+        let split = |shape: &[usize]| match *shape {
+            [ref batch @ .., m, n] => Ok((batch.to_vec(), [m, n])),
+            _ => Err(LinalgError::NotMatrix { op, shape: shape.to_vec() }),
+        };
+        let ((batch_a, matrix), (batch_b, rhs)) = (split(a)?, split(b)?);
+        let rank = batch_a.len().max(batch_b.len());
+        let pad = |batch: &[usize]| -> Vec<usize> {
+            (0..rank - batch.len()).map(|_| 1).chain(batch.iter().copied()).collect()
+        };
+        let equal = batch_a == batch_b;
+        let (a_sizes, b_sizes) = (pad(&batch_a), pad(&batch_b));
+        let (mut batch, mut folded) = (Vec::new(), Vec::new());
+        for (axis, (&x, &y)) in a_sizes.iter().zip(&b_sizes).enumerate() {
+            if x != y && x != 1 && y != 1 {
+                return Err(TensorError::shapes(op, a, b, "batches that broadcast").into());
+            }
+            if fold && x == 1 && y != 1 {
+                folded.push(axis);
+            }
+            batch.push(if x == 1 { y } else { x });
+        }
+        Ok(Self { equal, a: a_sizes, b: b_sizes, batch, folded, matrix, rhs })
+    }
+
+    /// The batch of the matrices that are factored.
+    pub fn factored(&self) -> Vec<usize> {
+        let size = |(axis, &size)| if self.folded.contains(&axis) { 1 } else { size };
+        self.batch.iter().enumerate().map(size).collect()
+    }
+
+    /// `A` for the systems.
+    ///
+    /// # Errors
+    /// `Tensor`.
+    pub fn matrices<V: Movable>(&self, a: V) -> Result<V> {
+        if self.equal {
+            return Ok(a);
+        }
+        let [m, n] = self.matrix;
+        a.reshaped(&with(&self.a, &[m, n]))?.expanded(&with(&self.factored(), &[m, n]))
+    }
+
+    /// `B` for the systems.
+    ///
+    /// # Errors
+    /// `Tensor`.
+    pub fn columns<V: Movable>(&self, b: V) -> Result<V> {
+        if self.equal {
+            return Ok(b);
+        }
+        let [m, r] = self.rhs;
+        let b = b.reshaped(&with(&self.b, &[m, r]))?.expanded(&with(&self.batch, &[m, r]))?;
+        let count: usize = self.folded.iter().map(|&axis| self.batch[axis]).product();
+        b.permuted(&self.axes())?.reshaped(&with(&self.factored(), &[m, count * r]))
+    }
+
+    /// The solution out of that of the systems, `n` rows.
+    ///
+    /// # Errors
+    /// `Tensor`.
+    pub fn solution<V: Movable>(&self, x: V) -> Result<V> {
+        if self.equal {
+            return Ok(x);
+        }
+        let sizes = with(&self.batch, &[self.matrix[1], self.rhs[1]]);
+        let axes = self.axes();
+        let permuted: Vec<usize> = axes.iter().map(|&axis| sizes[axis]).collect();
+        let mut back = vec![0; axes.len()];
+        axes.iter().enumerate().for_each(|(to, &from)| back[from] = to);
+        x.reshaped(&permuted)?.permuted(&back)
+    }
+
+    /// Batch axes that stay, rows, batch axes that become columns, columns.
+    fn axes(&self) -> Vec<usize> {
+        let rank = self.batch.len();
+        let kept = (0..rank).filter(|axis| !self.folded.contains(axis));
+        kept.chain([rank]).chain(self.folded.iter().copied()).chain([rank + 1]).collect()
+    }
+}
+
+fn with(batch: &[usize], matrix: &[usize]) -> Vec<usize> {
+    [batch, matrix].concat()
+}
+
+/// Solves with broadcasting, in one plan if the batches differ; a right-hand side of rank 1 is a vector.
+pub(crate) fn broadcast<T: LinalgScalar>(
+    op: &'static str,
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    f: impl FnOnce(&Tensor<T>, &Tensor<T>, Option<&Systems>) -> Result<Tensor<T>>,
+) -> Result<Tensor<T>> {
+    if let ([batch @ .., _, _], [other @ .., _, _]) = (a.shape(), b.shape())
+        && batch == other
+    {
+        return f(a, b, None);
+    }
+    let vector = b.rank() == 1;
+    let b = if vector { b.unsqueeze(1)? } else { b.clone() };
+    let systems = Systems::new(op, a.shape(), b.shape(), true)?;
+    let x = f(&systems.matrices(a.clone())?, &systems.columns(b)?, Some(&systems))?;
+    let x = systems.solution(x)?;
+    match vector {
+        true => Ok(x.squeeze(x.rank() - 1)?),
+        false => Ok(x),
+    }
+}
+
+/// The solution of `X A = B`, batches broadcast.
+///
+/// Shapes `[…, n, n]`, `[…, r, n]` → `[…, r, n]`, or a vector `[n]` for `x A = b`. Cost that of
+/// [`solve`] with `Aᵀ`: nothing is copied for it.
+///
+/// # Errors
+/// As [`solve`].
+pub fn solve_right<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
+    const NAME: &str = "solve_right";
+    let swapped = |t: &Tensor<T>| -> Result<Tensor<T>> {
+        match t.rank() {
+            0 | 1 => Ok(t.clone()),
+            rank => Ok(t.swap_axes(rank - 2, rank - 1)?),
+        }
+    };
+    let x = solve(&swapped(a)?, &swapped(b)?).map_err(|error| error.of(NAME))?;
+    if b.rank() == 1 { Ok(x) } else { swapped(&x) }
+}
+
+/// `X` with `Σ A[i…, j…] X[j…] = B[i…]` over all axes `j…`.
+///
+/// Shapes `[i…, j…]`, `[i…]` → `[j…]` with as many elements in `i…` as in `j…`. Cost that of
+/// [`solve`].
+///
+/// # Errors
+/// `Tensor` if the shapes do not match; `NonFinite`, `Singular`.
+pub fn tensorsolve<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
+    let (n, right) = tensor_system(a.shape(), b.shape())?;
+    let x = solve(&a.reshape(&[n, n])?, &b.reshape(&[n, 1])?);
+    Ok(x.map_err(|error| error.of("tensorsolve"))?.reshape(right)?)
+}
+
+/// The number of unknowns of [`tensorsolve`] and the shape of the solution.
+///
+/// # Errors
+/// `Tensor`.
+pub fn tensor_system<'a>(a: &'a [usize], b: &[usize]) -> Result<(usize, &'a [usize])> {
+    let n = b.iter().product();
+    match a.split_at_checked(b.len()) {
+        Some((left, right)) if left == b && right.iter().product::<usize>() == n => Ok((n, right)),
+        _ => {
+            let required = "[i…, j…] and [i…], as many elements in i… as in j…";
+            Err(TensorError::shapes("tensorsolve", a, b, required).into())
+        }
+    }
+}
+
+/// `B` with `Σ A[i…, j…] B[j…, k…] = δ[i…, k…]`, the inverse of [`tensorsolve`]'s tensor whose first
+/// `left` axes are `i…`.
+///
+/// Shapes `[i…, j…]` → `[j…, i…]` with as many elements in `i…` as in `j…`. Cost that of
+/// [`inv`].
+///
+/// # Errors
+/// `Tensor` if the shapes do not match; `NonFinite`, `Singular`.
+pub fn tensorinv<T: LinalgScalar>(a: &Tensor<T>, left: usize) -> Result<Tensor<T>> {
+    let (n, shape) = tensor_inverse(a.shape(), left)?;
+    let out = inv(&a.reshape(&[n, n])?).map_err(|error| error.of("tensorinv"))?;
+    Ok(out.reshape(&shape)?)
+}
+
+/// The size of the matrix of [`tensorinv`] and the shape of the result.
+///
+/// # Errors
+/// `Tensor`.
+pub fn tensor_inverse(a: &[usize], left: usize) -> Result<(usize, Vec<usize>)> {
+    match a.split_at_checked(left) {
+        Some((left, right))
+            if left.iter().product::<usize>() == right.iter().product::<usize>() =>
+        {
+            Ok((left.iter().product(), [right, left].concat()))
+        }
+        _ => {
+            let required = "as many elements in the first axes as in the others";
+            Err(TensorError::shape("tensorinv", a, required).into())
+        }
+    }
+}
