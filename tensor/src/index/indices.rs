@@ -30,6 +30,44 @@ struct Rectangle {
     limit: usize,
 }
 
+/// Indices that are all below a limit.
+#[derive(Clone, Copy)]
+pub(super) struct Below<'s> {
+    indices: &'s [usize],
+    limit: usize,
+}
+
+impl<'s> Below<'s> {
+    /// The same in pieces of `len`.
+    #[inline(always)]
+    pub(super) fn pieces(self, len: usize) -> impl Iterator<Item = Self> {
+        self.indices.chunks_exact(len).map(move |indices| Self { indices, ..self })
+    }
+
+    /// Where they have to lie.
+    #[inline(always)]
+    pub(super) fn limit(self) -> usize {
+        self.limit
+    }
+
+    /// The elements with these indices, of a slice that has as many as the limit. A check per
+    /// element costs half of the speed of a gather (1024², AVX-512: 550 against 850 µs).
+    #[inline(always)]
+    pub(super) fn take<'o, T: Copy>(self, x: &[T], out: Fresh<'o, T>) -> Full<'o, T> {
+        assert!(x.len() >= self.limit);
+        // SAFETY: every index is below the limit.
+        out.map(self.indices, |index| unsafe { *x.get_unchecked(index) })
+    }
+}
+
+impl std::ops::Deref for Below<'_> {
+    type Target = [usize];
+    #[inline(always)]
+    fn deref(&self) -> &[usize] {
+        self.indices
+    }
+}
+
 /// Tensors of integers of some width.
 trait Integers: Sync {
     /// Reads a rectangle, and whether every index is below the limit.
@@ -85,7 +123,7 @@ impl<'a> Indices<'a> {
         [rows, cols]: [usize; 2],
         limit: usize,
         scratch: &'s mut Scratch,
-    ) -> Option<&'s [usize]> {
+    ) -> Option<Below<'s>> {
         let out = Fresh::of(&mut scratch[..rows * cols]);
         // A column is a row.
         let rectangle = match cols {
@@ -95,7 +133,7 @@ impl<'a> Indices<'a> {
             _ => Rectangle { at, row_stride, col_stride, rows, cols, limit },
         };
         let (indices, valid) = self.integers.read(&rectangle, out);
-        valid.then_some(indices.into_slice())
+        valid.then_some(Below { indices: indices.into_slice(), limit })
     }
 
     /// Checks that every index is below `limit`.

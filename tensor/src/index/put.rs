@@ -161,7 +161,7 @@ pub(crate) fn scatter_at<T: Scalar, K: Binary<T, Out = T>>(
             let src = src.get().cast_const().wrapping_offset(tile.at[3]);
             // SAFETY: tiles lie inside of the values, and the indices inside of the axis. Parts
             // differ in an axis along which the target, being injective, has different elements.
-            unsafe { put(kernel, dst, src, index, steps, tile.rows, tile.cols) };
+            unsafe { put(kernel, dst, src, &index, steps, tile.rows, tile.cols) };
         });
     });
     Ok(x.with_route(ROUTE))

@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use smallvec::smallvec;
 use t4a_algebra::{Int, Scalar};
 
-use super::indices::{BLOCK, Indices};
+use super::indices::{BLOCK, Below, Indices};
 use super::tiles::Tiles;
 use super::{ROUTE, along_axis};
 use crate::error::{Result, TensorError, check_axis};
@@ -86,7 +86,7 @@ pub(crate) fn gather_at<T: Scalar>(
             let mut scratch = [MaybeUninit::uninit(); BLOCK];
             let size = [tile.rows, if repeated { 1 } else { tile.cols }];
             match index.block(tile.at[2], index_steps, size, limit, &mut scratch) {
-                Some(index) => Ok(take(view, tile.at[1], index, steps, tile.rows, limit, out)),
+                Some(index) => Ok(take(view, tile.at[1], index, steps, tile.rows, out)),
                 None => Err(index.invalid(op, axis, limit)),
             }
         })
@@ -143,22 +143,21 @@ struct Steps {
 }
 
 /// Fills a tile of the result, of `rows` rows: with one index per element, or one per row. The first
-/// one reads from position `at` on; all are below `limit`.
+/// one reads from position `at` on.
 fn take<'o, T: Scalar>(
     x: View<'_, T>,
     at: isize,
-    index: &[usize],
+    index: Below<'_>,
     steps: Steps,
     rows: usize,
-    limit: usize,
     out: Fresh<'o, T>,
 ) -> Full<'o, T> {
     let (cols, per_row) = (out.len() / rows, index.len() / rows);
     let mut out = out.cursor();
-    for (row, index) in index.chunks_exact(per_row).enumerate() {
+    for (row, index) in index.pieces(per_row).enumerate() {
         let at = at + row as isize * steps.x[0];
         let row = out.next(cols);
-        out.done(match (index, steps.x[1]) {
+        out.done(match (&*index, steps.x[1]) {
             (&[index], 1) if cols >= 8 => {
                 row.copy_from(x.run(at + index as isize * steps.axis, cols))
             }
@@ -167,10 +166,7 @@ fn take<'o, T: Scalar>(
                 row.each(|col| x.get(at + col as isize * step))
             }
             // Along the innermost axis, which is the usual case, an index is a position.
-            (index, 0) if steps.axis == 1 => {
-                let x = x.run(at, limit);
-                row.map(index, |index| x[index])
-            }
+            (_, 0) if steps.axis == 1 => index.take(x.run(at, index.limit()), row),
             (index, step) => {
                 let places = index.iter().enumerate();
                 row.extend(places.map(|(col, &index)| {
