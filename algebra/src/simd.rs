@@ -93,11 +93,11 @@ pub(crate) fn avx2<L: Loop>(body: L) -> L::Output {
 }
 
 /// Runs `body` compiled for [`Isa::Avx512`].
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[target_feature(
     enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
 )]
-pub(crate) fn avx512<L: Loop>(body: L) -> L::Output {
+fn avx512<L: Loop>(body: L) -> L::Output {
     body.run()
 }
 

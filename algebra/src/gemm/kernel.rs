@@ -5,17 +5,13 @@ use std::marker::PhantomData;
 use crate::{Scalar, Selective, Semiring};
 
 /// How the loops of a tile are written, which decides what the compiler makes of them (seen in the
-/// assembly of rustc 1.95, for every element type and instruction set).
+/// assembly of rustc 1.95, for every element type).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Loops over rows and columns.
     Loops,
-    /// Rows unrolled by hand: maxima of floats in 512-bit vectors would be gathered across rows
-    /// otherwise.
+    /// Rows unrolled by hand: maxima of floats would be gathered across rows otherwise.
     Unrolled,
-    /// Loops, and 256-bit vectors where wider ones exist: maxima of integers come out as gathers or
-    /// as scalars in 512 bits.
-    Narrow,
 }
 
 /// Arithmetic on packed elements, which may be other values than those in memory.

@@ -66,7 +66,7 @@ struct Unchecked<S>(PhantomData<S>);
 impl<T: Extended, S: Lean<T>> Lanes<T> for Unchecked<S> {
     type Packed = T::Wide;
     const COMMUTES: bool = true;
-    const FORM: Form = if T::IS_FLOAT { Form::Unrolled } else { Form::Narrow };
+    const FORM: Form = if T::IS_FLOAT { Form::Unrolled } else { Form::Loops };
     #[inline(always)]
     fn zero() -> T::Wide {
         S::enter(S::ZERO)

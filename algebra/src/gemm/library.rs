@@ -13,14 +13,17 @@
 //!      faer     6.43     2 849       24 500       199 200       318 000
 //! ```
 //!
-//! Below that faer was faster (4×4: 37 ns against 290 ns); there the driver serves instead, which
-//! packs once and calls nothing, and for the smallest products plain loops (4×4 with all set-up: 0.13
-//! µs against 0.22 by the driver):
+//! Below that faer was faster (4×4: 37 ns against 290 ns); there loops without packing serve instead
+//! (`small`; AVX-512 machine, one thread, ns with all set-up; with vectors of 256 bits the same):
 //!
 //! ```text
-//! f32           n = 4       8         12        16        24        32
-//! driver        0.10        0.10      0.16      0.35      0.80      2.1
-//! gemm          0.33        0.18      0.31      0.26      0.53      0.91
+//!               n = 4       8        12        16        20        24        32
+//! f32  small       68      78       126       194       262       351       776
+//!      gemm       236     260       317       220       593       711       716
+//! f64  small       72     100       150       228       384       565      1324
+//!      gemm       236     197       390       309       713       672      1351
+//! c64  small       81     158       375       787      1472      2560      5991
+//!      gemm       188     244       421       778      1391      2209      4870
 //! ```
 //!
 //! Where all sides are long the driver's blocks for two levels of cache and its rows of C asked for
@@ -38,43 +41,58 @@
 use gemm::{Parallelism, gemm};
 
 use super::kernel::Plain;
-use super::partition::{self, Block};
+use super::partition;
+use super::small::Small;
 use super::{Kernel, Product, driver};
-use crate::simd::{self, Isa, Loop};
+use crate::simd::{self, Isa};
 use crate::{Numeric, Standard};
 
-/// Most steps m·n·k for which loops without packing are faster than the driver's tile (bench
-/// `backend`, row `matmul 4`).
-const TINY: usize = 128;
-/// Most steps m·n·k for which the driver's tile is faster than the library.
-const SMALL: usize = 12 * 12 * 12;
-/// Least m, n and k from which the driver is faster than the library for real elements.
-pub(crate) const LARGE: usize = 512;
+/// Most steps m·n·k for which products without packing are faster than the library with one long
+/// side, if that is not k.
+const FEW: usize = 12 * 12 * 12;
 
-/// The product of the library, or of the driver if it is small or m, n and k are at least `LARGE`;
-/// threads are ours.
+/// Which products are not the library's.
+pub(crate) trait Limits {
+    /// Longest m, n and k up to which products without packing are faster.
+    const SMALL: usize;
+    /// Least m, n and k from which the driver is faster on 256-bit vectors.
+    const LARGE: usize;
+}
+pub(crate) struct Real;
+impl Limits for Real {
+    const SMALL: usize = 24;
+    const LARGE: usize = 512;
+}
+pub(crate) struct Complex;
+impl Limits for Complex {
+    const SMALL: usize = 12;
+    const LARGE: usize = usize::MAX;
+}
+
+/// The product of the library within the limits; threads are ours.
 ///
 /// # Safety
 /// `T` must be `f32`, `f64`, `c32` or `c64`.
-pub(crate) const unsafe fn kernel<T: Numeric, const LARGE: usize>() -> Kernel<T> {
-    Kernel(product::<T, LARGE>)
+pub(crate) const unsafe fn kernel<T: Numeric, L: Limits>() -> Kernel<T> {
+    Kernel(product::<T, L>)
 }
 
 /// # Safety
 /// As [`kernel`], and the operands as [`Product::batch`] promises.
-unsafe fn product<T: Numeric, const LARGE: usize>(p: &Product<'_, T>) {
+unsafe fn product<T: Numeric, L: Limits>(p: &Product<'_, T>) {
     let (m, k, n) = (p.a.rows(), p.a.cols(), p.b.cols());
     // By the whole product: threads must not change a bit.
     let steps = m.saturating_mul(n).saturating_mul(k);
-    let large = Isa::detect() == Isa::Avx2 && m.min(n).min(k) >= LARGE;
+    let small = k <= L::SMALL && (m.max(n) <= L::SMALL || steps <= FEW);
+    let large = Isa::detect() == Isa::Avx2 && m.min(n).min(k) >= L::LARGE;
     // SAFETY: passed on; the library reads m×k and k×n and writes m×n elements, and reads C only
     // when it accumulates.
     unsafe {
         partition::for_each(p, |block| {
-            if steps <= TINY {
-                return simd::dispatch(Tiny(&block));
+            if small {
+                return simd::dispatch(Small(&block));
             }
-            if steps <= SMALL || large {
+            if large {
                 return driver::run::<Standard, Plain<Standard>, T>(&block);
             }
             let (a, b, c) = (block.a, block.b, &block.c);
@@ -100,34 +118,5 @@ unsafe fn product<T: Numeric, const LARGE: usize>(p: &Product<'_, T>) {
                 Parallelism::None,
             );
         });
-    }
-}
-
-/// A product of few steps: element by element, in the order of k.
-struct Tiny<'a, T>(&'a Block<'a, T>);
-
-impl<T: Numeric> Loop for Tiny<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        let Block { a, b, c, accumulate, .. } = self.0;
-        let at = |i: usize, row_stride: isize, j: usize, col_stride: isize| {
-            i as isize * row_stride + j as isize * col_stride
-        };
-        for i in 0..c.rows() {
-            for j in 0..c.cols() {
-                let mut sum = T::ZERO;
-                // SAFETY: the elements lie inside of the matrices of the block, and C is ours.
-                unsafe {
-                    for l in 0..a.cols() {
-                        let x = a.as_ptr().offset(at(i, a.row_stride(), l, a.col_stride()));
-                        let y = b.as_ptr().offset(at(l, b.row_stride(), j, b.col_stride()));
-                        sum = (*x).mul_add(*y, sum);
-                    }
-                    let out = c.as_mut_ptr().offset(at(i, c.row_stride(), j, c.col_stride()));
-                    *out = if *accumulate { (*out).add(sum) } else { sum };
-                }
-            }
-        }
     }
 }

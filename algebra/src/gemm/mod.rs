@@ -11,6 +11,7 @@
 //! kernel      the arithmetic of a tile
 //! interleaved small matrices whose elements lie side by side
 //! library     f32, f64, c32, c64 over (+, ×)
+//! small       the same where packing would cost more than the product
 //! lean        tropical semirings, without checks where none are needed
 //! log_sum     log-sum-exp, as products of exponentials
 //! widen       16-bit floats, in blocks of f32
@@ -29,6 +30,7 @@ mod pack;
 mod partition;
 mod scratch;
 mod select;
+mod small;
 mod tile;
 mod view;
 pub(crate) mod widen;

@@ -8,13 +8,13 @@ use super::MatMut;
 use super::kernel::{Form, Lanes};
 use crate::{Scalar, Semiring};
 
-/// Repeats a block for `$row` = 0 … MR − 1, at most 12.
+/// Repeats a block for `$row` = 0 … MR − 1, at most 6.
 macro_rules! rows {
     ($mr:ident, $row:ident => $body:block) => {
-        rows!(@ $mr, $row, $body, 0 1 2 3 4 5 6 7 8 9 10 11)
+        rows!(@ $mr, $row, $body, 0 1 2 3 4 5)
     };
     (@ $mr:ident, $row:ident, $body:block, $($n:literal)*) => {
-        const { assert!($mr <= 12) }
+        const { assert!($mr <= 6) }
         $(if const { $n < $mr } {
             const $row: usize = $n;
             $body

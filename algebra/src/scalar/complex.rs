@@ -21,7 +21,7 @@ macro_rules! complex {
             const ONE: Self = Complex { re: 1.0, im: 0.0 };
             type Acc = Self;
             // SAFETY: a type of the library.
-            const GEMM: Option<Kernel<Self>> = Some(unsafe { library::kernel::<Self, { usize::MAX }>() });
+            const GEMM: Option<Kernel<Self>> = Some(unsafe { library::kernel::<Self, library::Complex>() });
             #[inline(always)]
             fn add(self, rhs: Self) -> Self { self + rhs }
             #[inline(always)]

@@ -13,7 +13,7 @@ macro_rules! float {
             const ONE: Self = 1.0;
             type Acc = Self;
             // SAFETY: a type of the library.
-            const GEMM: Option<Kernel<Self>> = Some(unsafe { library::kernel::<Self, { library::LARGE }>() });
+            const GEMM: Option<Kernel<Self>> = Some(unsafe { library::kernel::<Self, library::Real>() });
             #[inline(always)]
             fn add(self, rhs: Self) -> Self { self + rhs }
             #[inline(always)]
