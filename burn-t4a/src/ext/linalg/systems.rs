@@ -152,7 +152,7 @@ const RIGHT: &str = "solve_right";
 /// The solution of `X A = B`: `[…, n, n]`, `[…, r, n]` → `[…, r, n]`, or of `x A = b` for vectors.
 ///
 /// # Errors
-/// As [`solve`](super::solve).
+/// As [`solve`](super::solve()).
 pub fn solve_right<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<R> {
     let (a, b) = turned(a, b);
     Ok(turned_rhs::<M, R>(plain(Op::Solve, a, b).map_err(|error| error.of(RIGHT))?))
@@ -181,7 +181,7 @@ pub fn solve_right_jvp<M: Matrix, R: RightHandSide<M>>(a: M, b: R, da: M, db: R)
 /// The solution of `X op(T) = B`; only the triangle named is read.
 ///
 /// # Errors
-/// As [`solve`](super::solve).
+/// As [`solve`](super::solve()).
 pub fn solve_triangular_right<M: Matrix, R: RightHandSide<M>>(
     t: M,
     b: R,
