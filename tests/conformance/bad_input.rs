@@ -2,7 +2,7 @@
 //!
 //! These call the backend directly: burn-tensor checks shapes itself before most calls.
 
-use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
+use burn_backend::ops::{BoolTensorOps, ConvOptions, FloatTensorOps, IntTensorOps, ModuleOps};
 use burn_backend::{BoolDType, Bytes, DType, FloatDType, IntDType, Shape, Slice, TensorData};
 use burn_t4a::{BurnT4a, T4aTensor};
 
@@ -104,4 +104,18 @@ fn absurd_sizes() {
     // Windows over repeated elements.
     let wide = || B::float_expand(float(&[1, 4]), Shape::new([(1 << 40) - 1, 4]));
     rejects(|| B::float_unfold(wide(), 0, 1 << 39, 1), &["unfold", "address space"]);
+}
+
+#[test]
+fn windows() {
+    let (x, w) = (|| float(&[1, 2, 4, 4]), || float(&[2, 2, 3, 3]));
+    let conv = |w, stride, padding, dilation, groups| {
+        B::conv2d(x(), w, None, ConvOptions::new(stride, padding, dilation, groups))
+    };
+    rejects(|| conv(w(), [1, 1], [usize::MAX / 2, 0], [1, 1], 1), &["conv", "padding", "2⁴⁸"]);
+    rejects(|| conv(w(), [1, 1], [0, 0], [1 << 40, 1], 1), &["conv", "windows", "[1, 2, 4, 4]"]);
+    rejects(|| conv(w(), [1, 1], [1 << 40, 1 << 40], [1, 1], 1), &["conv", "address space"]);
+    rejects(|| conv(float(&[2, 3, 3, 3]), [1, 1], [0, 0], [1, 1], 1), &["conv", "[2, 3, 3, 3]"]);
+    rejects(|| B::max_pool2d(x(), [9, 9], [1, 1], [0, 0], [1, 1], false), &["pool", "window"]);
+    rejects(|| B::adaptive_avg_pool2d(x(), [1 << 40, 1 << 40]), &["pool"]);
 }
