@@ -36,7 +36,9 @@ fn kept(kept: &Kept<Eager>, i: usize) -> Result<&AnyTensor> {
 
 fn tensor(value: &Value<Eager>) -> Result<&AnyTensor> {
     match value {
-        Value::Float(x) | Value::Integers(x) | Value::Flags(x) => x.tensor(),
+        Value::Float(x) => x.tensor(),
+        Value::Integers(x) => x.tensor(),
+        Value::Flags(x) => x.tensor(),
     }
 }
 

@@ -7,6 +7,7 @@ use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::Backend;
 use burn_flex::Flex;
+use t4a_diff::array::Kind;
 use t4a_diff::operation::Moved;
 use t4a_diff::{Array, Eager, Flags, Integers, Kept, Meta, Operation, Outcome, Value};
 use t4a_tensor::{DType, TensorError};
@@ -119,7 +120,7 @@ impl Operations for BurnT4a {
     }
 }
 
-fn eager(x: &T4aTensor) -> Eager {
+fn eager<K: Kind>(x: &T4aTensor) -> Eager<K> {
     Eager::from(x.any())
 }
 
@@ -136,11 +137,10 @@ fn leave(x: Eager) -> Result<Floats<BurnT4a>, TensorError> {
 }
 
 fn leave_value(x: Value<Eager>) -> Result<Operand<BurnT4a>, TensorError> {
-    let tensor = |x: Eager| T4aTensor::new(x.into_tensor()?);
     Ok(match x {
-        Value::Float(x) => Value::Float(Floats(tensor(x)?)),
-        Value::Integers(x) => Value::Integers(Indices(tensor(x)?)),
-        Value::Flags(x) => Value::Flags(Bools(tensor(x)?)),
+        Value::Float(x) => Value::Float(leave(x)?),
+        Value::Integers(x) => Value::Integers(Indices(T4aTensor::new(x.into_tensor()?)?)),
+        Value::Flags(x) => Value::Flags(Bools(T4aTensor::new(x.into_tensor()?)?)),
     })
 }
 

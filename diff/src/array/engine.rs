@@ -1,38 +1,63 @@
 //! The vocabulary on engine tensors.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use t4a_tensor::any::Number;
 use t4a_tensor::index::Reduction;
 use t4a_tensor::kernels::compare::Logic;
-use t4a_tensor::{AnyTensor, DType, Result, TensorError};
+use t4a_tensor::{AnyTensor, DType, Result};
 
 use super::{Array, Flags, Integers, Shape};
 
+/// What the elements of an [`Eager`] tensor stand for.
+pub trait Kind: 'static {}
+/// Floats.
+pub enum Reals {}
+/// Integers of any type, as indices.
+pub enum Indices {}
+/// `bool`s.
+pub enum Truths {}
+impl Kind for Reals {}
+impl Kind for Indices {}
+impl Kind for Truths {}
+
 /// An engine tensor, or the first error on the way to it.
 ///
-/// Carrying the error lets a rule read as mathematics; it surfaces in [`Eager::into_tensor`]. Indices
-/// and truth values are engine tensors as well, of `i64` and `bool`.
-#[derive(Clone, Debug)]
-pub struct Eager(Result<AnyTensor>);
+/// Carrying the error lets a rule read as mathematics; it surfaces in [`Eager::into_tensor`].
+pub struct Eager<K = Reals>(Result<AnyTensor>, PhantomData<fn() -> K>);
 
-impl From<AnyTensor> for Eager {
+impl<K> Clone for Eager<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone(), PhantomData)
+    }
+}
+
+impl<K> fmt::Debug for Eager<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<K: Kind> From<AnyTensor> for Eager<K> {
     fn from(tensor: AnyTensor) -> Self {
-        Self(Ok(tensor))
+        Self(Ok(tensor), PhantomData)
     }
 }
 
-impl From<&AnyTensor> for Eager {
+impl<K: Kind> From<&AnyTensor> for Eager<K> {
     fn from(tensor: &AnyTensor) -> Self {
-        Self(Ok(tensor.clone()))
+        Self(Ok(tensor.clone()), PhantomData)
     }
 }
 
-impl From<Result<AnyTensor>> for Eager {
+impl<K: Kind> From<Result<AnyTensor>> for Eager<K> {
     fn from(tensor: Result<AnyTensor>) -> Self {
-        Self(tensor)
+        Self(tensor, PhantomData)
     }
 }
 
-impl Eager {
+impl<K: Kind> Eager<K> {
     /// The tensor.
     ///
     /// # Errors
@@ -49,11 +74,15 @@ impl Eager {
         self.0.as_ref().map_err(Clone::clone)
     }
 
-    fn then(&self, f: impl FnOnce(AnyTensor) -> Result<AnyTensor>) -> Self {
-        Self(self.0.clone().and_then(f))
+    fn then<J: Kind>(&self, f: impl FnOnce(AnyTensor) -> Result<AnyTensor>) -> Eager<J> {
+        self.0.clone().and_then(f).into()
     }
 
-    fn with(&self, y: &Self, f: impl FnOnce(AnyTensor, AnyTensor) -> Result<AnyTensor>) -> Self {
+    fn with<I: Kind, J: Kind>(
+        &self,
+        y: &Eager<I>,
+        f: impl FnOnce(AnyTensor, AnyTensor) -> Result<AnyTensor>,
+    ) -> Eager<J> {
         self.then(|x| f(x, y.0.clone()?))
     }
 
@@ -64,8 +93,8 @@ impl Eager {
 }
 
 impl Array for Eager {
-    type Integers = Eager;
-    type Flags = Eager;
+    type Integers = Eager<Indices>;
+    type Flags = Eager<Truths>;
 
     fn shape(&self) -> Shape {
         self.sizes()
@@ -76,11 +105,11 @@ impl Array for Eager {
     fn full(&self, shape: &[usize], c: f64) -> Self {
         self.then(|x| AnyTensor::full(shape, Number::Float(c), x.dtype()))
     }
-    fn counting(&self, n: usize) -> Eager {
+    fn counting(&self, n: usize) -> Eager<Indices> {
         let end = Number::UInt(n as u64);
         self.then(|_| AnyTensor::arange(Number::Int(0), end, Number::Int(1), DType::I64))
     }
-    fn indicator(&self, flags: &Eager) -> Self {
+    fn indicator(&self, flags: &Eager<Truths>) -> Self {
         self.with(flags, |x, flags| flags.cast(x.dtype()))
     }
     fn detach(&self) -> Self {
@@ -122,22 +151,22 @@ impl Array for Eager {
     fn tanh(&self) -> Self {
         self.then(AnyTensor::tanh)
     }
-    fn equal(&self, y: &Self) -> Eager {
+    fn equal(&self, y: &Self) -> Eager<Truths> {
         self.with(y, AnyTensor::equal)
     }
-    fn greater(&self, y: &Self) -> Eager {
+    fn greater(&self, y: &Self) -> Eager<Truths> {
         self.with(y, AnyTensor::greater)
     }
-    fn equals(&self, c: f64) -> Eager {
+    fn equals(&self, c: f64) -> Eager<Truths> {
         self.then(|x| x.equal_scalar(Number::Float(c)))
     }
-    fn is_nan(&self) -> Eager {
+    fn is_nan(&self) -> Eager<Truths> {
         self.then(AnyTensor::is_nan)
     }
-    fn replace(&self, flags: &Eager, y: &Self) -> Self {
+    fn replace(&self, flags: &Eager<Truths>, y: &Self) -> Self {
         self.with(y, |x, y| x.mask_where(flags.0.clone()?, y))
     }
-    fn fill(&self, flags: &Eager, c: f64) -> Self {
+    fn fill(&self, flags: &Eager<Truths>, c: f64) -> Self {
         self.with(flags, |x, flags| x.mask_fill(flags, Number::Float(c)))
     }
     fn reshape(&self, shape: &[usize]) -> Self {
@@ -154,7 +183,7 @@ impl Array for Eager {
     }
     fn cat(arrays: &[Self], axis: usize) -> Self {
         let all: Result<Vec<AnyTensor>> = arrays.iter().map(|x| x.0.clone()).collect();
-        Self(all.and_then(|all| AnyTensor::cat(&all, axis)))
+        all.and_then(|all| AnyTensor::cat(&all, axis)).into()
     }
     fn flip(&self, axes: &[usize]) -> Self {
         self.then(|x| x.flip(axes))
@@ -162,16 +191,16 @@ impl Array for Eager {
     fn sum(&self, axis: usize) -> Self {
         self.then(|x| x.sum(&[axis]))
     }
-    fn argmax(&self, axis: usize) -> Eager {
+    fn argmax(&self, axis: usize) -> Eager<Indices> {
         self.then(|x| Ok(x.max_with_index(axis)?.1))
     }
     fn cumsum(&self, axis: usize) -> Self {
         self.then(|x| x.cumsum(axis))
     }
-    fn gather(&self, axis: usize, index: &Eager) -> Self {
+    fn gather(&self, axis: usize, index: &Eager<Indices>) -> Self {
         self.with(index, |x, index| x.gather(axis, &index))
     }
-    fn scatter_add(&self, axis: usize, index: &Eager, y: &Self) -> Self {
+    fn scatter_add(&self, axis: usize, index: &Eager<Indices>, y: &Self) -> Self {
         self.with(y, |x, y| x.scatter(axis, index.tensor()?, &y, Reduction::Add))
     }
     fn matmul(&self, y: &Self) -> Self {
@@ -182,8 +211,8 @@ impl Array for Eager {
     }
 }
 
-impl Integers for Eager {
-    type Flags = Eager;
+impl Integers for Eager<Indices> {
+    type Flags = Eager<Truths>;
 
     fn shape(&self) -> Shape {
         self.sizes()
@@ -197,15 +226,15 @@ impl Integers for Eager {
     fn shift(&self, c: i64) -> Self {
         self.then(|i| i.add_scalar(Number::Int(c)))
     }
-    fn equal(&self, j: &Self) -> Eager {
+    fn equal(&self, j: &Self) -> Eager<Truths> {
         self.with(j, AnyTensor::equal)
     }
-    fn greater(&self, j: &Self) -> Eager {
+    fn greater(&self, j: &Self) -> Eager<Truths> {
         self.with(j, AnyTensor::greater)
     }
 }
 
-impl Flags for Eager {
+impl Flags for Eager<Truths> {
     fn shape(&self) -> Shape {
         self.sizes()
     }
@@ -226,11 +255,5 @@ impl Flags for Eager {
     }
     fn any(&self, axis: usize) -> Self {
         self.then(|b| b.any(&[axis]))
-    }
-}
-
-impl From<TensorError> for Eager {
-    fn from(error: TensorError) -> Self {
-        Self(Err(error))
     }
 }

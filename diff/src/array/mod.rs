@@ -12,8 +12,11 @@ use std::fmt::Debug;
 
 use t4a_tensor::DType;
 
+#[cfg(test)]
+mod tests;
+
 pub use dual::Dual;
-pub use engine::Eager;
+pub use engine::{Eager, Indices, Kind, Reals, Truths};
 
 /// Sizes of axes.
 pub type Shape = Vec<usize>;
