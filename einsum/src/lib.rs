@@ -11,12 +11,14 @@
 //! backend      products supplied by the user
 //! rules        derivative of one sum, by semiring
 //! derivative   vjp and jvp of a plan
+//! cotangent    the vjp over (+, ×) as plans
 //! ```
 #![forbid(unsafe_code)]
 
 mod backend;
 mod cache;
 mod contract;
+mod cotangent;
 mod derivative;
 mod einsum;
 mod error;

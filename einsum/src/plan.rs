@@ -4,6 +4,7 @@
 
 use std::sync::OnceLock;
 
+use crate::cotangent::Cotangents;
 use crate::error::{EinsumError, Result};
 use crate::network::{Id, Ids, Network};
 use crate::path::{Pairs, Path, product_ids, to_path};
@@ -72,6 +73,8 @@ pub struct Plan {
     budget: Option<usize>,
     /// What [`Plan::steps`] gives, once it was asked for.
     pub(crate) taken_apart: OnceLock<Vec<Step>>,
+    /// What [`Plan::cotangent`] gives, once it was asked for.
+    pub(crate) cotangents: Cotangents,
 }
 
 fn volume(ids: &[Id], sizes: &[usize]) -> f64 {
@@ -90,9 +93,18 @@ impl Plan {
         let path = to_path(network.inputs.len(), &pairs);
         let (steps, lone) = classify(&network, &pairs);
         let cost = Cost { flops: 0.0, largest: 0.0, peak: 0.0, slices: 1.0 };
-        let (sliced, taken_apart) = (Ids::new(), OnceLock::new());
-        let mut plan =
-            Self { network, steps, lone, sliced, path, cost, cut, budget: None, taken_apart };
+        let mut plan = Self {
+            network,
+            steps,
+            lone,
+            sliced: Ids::new(),
+            path,
+            cost,
+            cut,
+            budget: None,
+            taken_apart: OnceLock::new(),
+            cotangents: Cotangents::default(),
+        };
         plan.cost = plan.estimate(&[]).cost;
         plan
     }

@@ -86,6 +86,30 @@ fn linear_rules_match_finite_differences() {
 }
 
 #[test]
+fn cotangents_over_numbers_are_contractions() {
+    for (text, shapes) in NETWORKS {
+        for step in plan_of(text, shapes).steps().unwrap() {
+            let plan = &step.plan;
+            let shape = |i| plan.operand_shape(i).unwrap();
+            let x: Vec<_> = (0..plan.operands()).map(|i| floats(shape(i), i)).collect();
+            let g = floats(&plan.shape(), 99);
+            let all = plan.vjp::<Standard, f64>(&x.iter().collect::<Vec<_>>(), &g).unwrap();
+            for (i, want) in all.iter().enumerate() {
+                let mut operands = vec![&g];
+                operands.extend(x.get(1 - i).filter(|_| x.len() == 2));
+                let cotangent = plan.cotangent(i).unwrap();
+                let got = cotangent.contract::<Standard, f64>(&operands).unwrap();
+                assert_eq!(got.shape(), want.shape(), "{text}");
+                for (a, b) in got.to_vec().unwrap().iter().zip(want.to_vec().unwrap()) {
+                    assert!((a - b).abs() < 1e-12 * (1.0 + b.abs()), "{text}, operand {i}");
+                }
+            }
+            assert!(plan.cotangent(plan.operands()).is_err());
+        }
+    }
+}
+
+#[test]
 fn winners_match_finite_differences_away_from_ties() {
     check::<MaxPlus>();
     check::<MaxMul>();
