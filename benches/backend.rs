@@ -24,7 +24,8 @@ use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::module::{attention, avg_pool2d, conv2d, max_pool2d};
 use burn::tensor::ops::{AttentionModuleOptions, ConvOptions};
 use burn::tensor::{Int, Tensor, TensorData, activation, s};
-use burn_t4a::ext::nn::{self, NnOps};
+use burn_t4a::ext::nn;
+use burn_t4a::ext::operation::Operations;
 
 /// One measured operation: called with `true` it returns its result.
 type Run = Box<dyn FnMut(bool) -> Option<TensorData>>;
@@ -501,13 +502,13 @@ fn derivatives(rows: &mut Vec<Row>) {
     });
 }
 
-fn fused_norm<B: NnOps, const D: usize>(norm: &LayerNorm<B>, x: Tensor<B, D>) -> Tensor<B, D> {
+fn fused_norm<B: Operations, const D: usize>(norm: &LayerNorm<B>, x: Tensor<B, D>) -> Tensor<B, D> {
     let beta = norm.beta.as_ref().map(|beta| beta.val());
     nn::layer_norm(x, norm.gamma.val(), beta, 1e-5)
 }
 
 /// The forward pass of Burn's encoder (no masks, no dropout, norms last) with drop-in functions.
-fn fused_encoder<B: NnOps>(net: &TransformerEncoder<B>, mut x: Tensor<B, 3>) -> Tensor<B, 3> {
+fn fused_encoder<B: Operations>(net: &TransformerEncoder<B>, mut x: Tensor<B, 3>) -> Tensor<B, 3> {
     let [batch, len, width] = x.dims();
     for layer in &net.layers {
         let mha = &layer.mha;

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! linalg     matrix factorisations
+//! operation  operations as values: one trait for backends
+//! primitive  the vocabulary of derivative rules on a backend's primitives
 //! tape       operations with derivative rules of their own, as nodes of the tape
 //! einsum     contractions over any semiring
 //! complex    complex tensors as pairs of real ones
@@ -14,6 +16,8 @@ pub mod einsum;
 mod error;
 pub mod linalg;
 pub mod nn;
+pub mod operation;
+pub mod primitive;
 pub mod tape;
 
 pub use complex::Complex;

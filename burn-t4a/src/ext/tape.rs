@@ -3,6 +3,7 @@
 //! ```text
 //! record        inputs → one output          one node
 //! record_many   inputs → several outputs     one node over the flattened outputs, then slices
+//! operation     an operation as a value      one node, with any number of inputs and outputs
 //! ```
 //!
 //! The rule is written in operations of the inner backend `B`. If that is itself an
@@ -21,7 +22,12 @@ use burn_autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops, OpsKind};
 use burn_backend::tensor::{Device, FloatTensor};
-use burn_backend::{Backend, FloatDType, Shape, Slice, TensorMetadata};
+use burn_backend::{AutodiffBackend, Backend, FloatDType, Shape, Slice, TensorMetadata};
+use t4a_diff::{Kept, Operation, Outcome, Value};
+
+use super::operation::{Operand, Operations};
+use super::primitive::{Bools, Floats, Indices};
+use crate::boundary::accept;
 
 /// A tensor on the tape: the float primitive of `Autodiff<B, C>`.
 pub type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;
@@ -132,6 +138,181 @@ where
     )?;
     let shapes = shapes.unwrap_or_else(|| unreachable!("forward has succeeded"));
     Ok(shapes.map(unpack::<Autodiff<B, C>>(flat)))
+}
+
+/// An operation as one node whose rule is its vjp on `B`; without a tracked operand nothing is recorded.
+///
+/// # Errors
+/// Those of the operation.
+pub(crate) fn operation<O: Operation, B: Operations, C: CheckpointStrategy>(
+    op: &O,
+    inputs: &[Operand<Autodiff<B, C>>],
+) -> Result<Outcome<Floats<Autodiff<B, C>>>, O::Error> {
+    let float = |x: &Operand<Autodiff<B, C>>| match x {
+        Value::Float(x) => Some(x.0.clone()),
+        _ => None,
+    };
+    let floats: Vec<Tracked<B, C>> = inputs.iter().filter_map(float).collect();
+    if !floats.iter().any(|x| x.is_tracked()) {
+        let below = below(inputs, floats.into_iter().map(Autodiff::<B, C>::inner));
+        let Outcome { results, extra } = B::run(op, &below, &vec![false; below.len()])?;
+        let results = results.into_iter().map(|y| Floats(constant::<B, C>(y.0))).collect();
+        return Ok(Outcome { results, extra: extra.into_iter().map(above).collect() });
+    }
+    match floats.len() {
+        1 => node::<O, B, C, 1>(op, inputs, floats),
+        2 => node::<O, B, C, 2>(op, inputs, floats),
+        3 => node::<O, B, C, 3>(op, inputs, floats),
+        4 => node::<O, B, C, 4>(op, inputs, floats),
+        _ => packed::<O, B, C>(op, inputs, floats),
+    }
+}
+
+/// What `vjp` needs: the operation, what it kept, and the shapes of its results.
+struct Recorded<O, B: Backend> {
+    op: O,
+    kept: Kept<Floats<B>>,
+    shapes: Vec<Shape>,
+    /// Which operands are floats.
+    floats: Vec<bool>,
+}
+
+impl<O: Operation, B: Operations> Recorded<O, B> {
+    /// Runs the operation: the packed results, what is needed later, and what has no derivative.
+    #[allow(clippy::type_complexity)]
+    fn run(
+        op: &O,
+        inputs: Vec<Operand<B>>,
+        tracked: impl IntoIterator<Item = bool>,
+    ) -> Result<(FloatTensor<B>, Self, Vec<Operand<B>>), O::Error> {
+        let mut tracked = tracked.into_iter();
+        let floats: Vec<bool> = inputs.iter().map(|x| matches!(x, Value::Float(_))).collect();
+        let tracked: Vec<bool> =
+            floats.iter().map(|&float| float && tracked.next().unwrap_or(true)).collect();
+        let out = B::run(op, &inputs, &tracked)?;
+        let kept = Kept::new(op.keep(&tracked), &inputs, &out);
+        let shapes = out.results.iter().map(|y| y.0.shape()).collect();
+        let flat = joined::<B>(out.results.into_iter().map(|y| y.0).collect());
+        Ok((flat, Self { op: op.clone(), kept, shapes, floats }, out.extra))
+    }
+
+    /// Cotangents of the float operands, in their order.
+    fn vjp(
+        self,
+        cotangent: FloatTensor<B>,
+        wanted: impl IntoIterator<Item = bool>,
+    ) -> Vec<Option<FloatTensor<B>>> {
+        let mut wanted = wanted.into_iter();
+        let wanted: Vec<bool> =
+            self.floats.iter().map(|&float| float && wanted.next().unwrap_or(true)).collect();
+        let bars = parted::<B>(cotangent, self.shapes);
+        let bars: Vec<_> = bars.into_iter().map(|x| Some(Floats(x))).collect();
+        let all = accept(B::vjp(&self.op, &self.kept, &bars, &wanted));
+        let floats = all.into_iter().zip(self.floats).filter(|(_, float)| *float);
+        floats.map(|(x, _)| x.map(|x| x.0)).collect()
+    }
+}
+
+fn node<O: Operation, B: Operations, C: CheckpointStrategy, const N: usize>(
+    op: &O,
+    inputs: &[Operand<Autodiff<B, C>>],
+    floats: Vec<Tracked<B, C>>,
+) -> Result<Outcome<Floats<Autodiff<B, C>>>, O::Error> {
+    let Ok(floats) = <[Tracked<B, C>; N]>::try_from(floats) else {
+        unreachable!("the number of floats was matched on");
+    };
+    let mut rest = None;
+    let flat = record::<B, C, _, O::Error, N>(
+        floats,
+        |floats, tracked| {
+            let below = below(inputs, floats.into_iter());
+            let (flat, recorded, extra) = Recorded::run(op, below, tracked)?;
+            rest = Some((recorded.shapes.clone(), extra));
+            Ok((flat, recorded))
+        },
+        |recorded: Recorded<O, B>, cotangent, wanted| {
+            let mut all = recorded.vjp(cotangent, wanted).into_iter();
+            std::array::from_fn(|_| all.next().flatten())
+        },
+    )?;
+    Ok(outcome(flat, rest))
+}
+
+/// More operands than nodes have inputs for: they enter side by side.
+fn packed<O: Operation, B: Operations, C: CheckpointStrategy>(
+    op: &O,
+    inputs: &[Operand<Autodiff<B, C>>],
+    floats: Vec<Tracked<B, C>>,
+) -> Result<Outcome<Floats<Autodiff<B, C>>>, O::Error> {
+    let shapes: Vec<Shape> = floats.iter().map(TensorMetadata::shape).collect();
+    let operands = shapes.clone();
+    let mut rest = None;
+    let flat = record::<B, C, _, O::Error, 1>(
+        [pack::<Autodiff<B, C>>(floats)],
+        |[flat], _| {
+            let below = below(inputs, shapes.into_iter().map(unpack::<B>(flat)));
+            let (flat, recorded, extra) = Recorded::run(op, below, [])?;
+            rest = Some((recorded.shapes.clone(), extra));
+            Ok((flat, recorded))
+        },
+        |recorded: Recorded<O, B>, cotangent, _| {
+            let like = cotangent.clone();
+            let zeros = |shape| B::float_zeros(shape, &B::float_device(&like), like.dtype().into());
+            let all = recorded.vjp(cotangent, []).into_iter().zip(operands);
+            [Some(pack::<B>(all.map(|(x, shape)| x.unwrap_or_else(|| zeros(shape)))))]
+        },
+    )?;
+    Ok(outcome(flat, rest))
+}
+
+/// Results on the tape, and what has no derivative.
+fn outcome<B: Operations, C: CheckpointStrategy>(
+    flat: Tracked<B, C>,
+    rest: Option<(Vec<Shape>, Vec<Operand<B>>)>,
+) -> Outcome<Floats<Autodiff<B, C>>> {
+    let (shapes, extra) = rest.unwrap_or_else(|| unreachable!("forward has succeeded"));
+    let results = parted::<Autodiff<B, C>>(flat, shapes).into_iter().map(Floats).collect();
+    Outcome { results, extra: extra.into_iter().map(above).collect() }
+}
+
+/// Operands with these floats, below the tape.
+fn below<B: Backend, C: CheckpointStrategy>(
+    inputs: &[Operand<Autodiff<B, C>>],
+    mut floats: impl Iterator<Item = FloatTensor<B>>,
+) -> Vec<Operand<B>> {
+    let one = |x: &Operand<Autodiff<B, C>>| match x {
+        Value::Float(_) => {
+            Value::Float(Floats(floats.next().unwrap_or_else(|| unreachable!("one per operand"))))
+        }
+        Value::Integers(x) => Value::Integers(Indices(x.0.clone())),
+        Value::Flags(x) => Value::Flags(Bools(x.0.clone())),
+    };
+    inputs.iter().map(one).collect()
+}
+
+/// A value without a derivative, on the tape.
+fn above<B: Backend, C: CheckpointStrategy>(x: Operand<B>) -> Operand<Autodiff<B, C>> {
+    match x {
+        Value::Float(x) => Value::Float(Floats(constant::<B, C>(x.0))),
+        Value::Integers(x) => Value::Integers(Indices(x.0)),
+        Value::Flags(x) => Value::Flags(Bools(x.0)),
+    }
+}
+
+/// One tensor as it is, several flattened, one behind the other.
+fn joined<B: Backend>(mut tensors: Vec<FloatTensor<B>>) -> FloatTensor<B> {
+    match tensors.len() {
+        1 => tensors.swap_remove(0),
+        _ => pack::<B>(tensors),
+    }
+}
+
+/// The tensors of these shapes out of [`joined`].
+fn parted<B: Backend>(flat: FloatTensor<B>, shapes: Vec<Shape>) -> Vec<FloatTensor<B>> {
+    match shapes.len() {
+        1 => vec![flat],
+        _ => shapes.into_iter().map(unpack::<B>(flat)).collect(),
+    }
 }
 
 /// The rule of one node, with the residuals inside.

@@ -64,7 +64,7 @@ macro_rules! agree {
     ($name:ident, $d:literal, $shapes:expr, |$x:ident| $fused:expr, $plain:expr) => {
         #[test]
         fn $name() {
-            fn fused<B: NnOps + AutodiffBackend>() -> Vec<TensorData> {
+            fn fused<B: Operations + AutodiffBackend>() -> Vec<TensorData> {
                 run::<B, $d>($shapes, |$x| $fused)
             }
             let want = run::<A, $d>($shapes, |$x| $plain);
@@ -183,7 +183,7 @@ agree!(
 
 #[test]
 fn cross_entropy_of_classes() {
-    fn fused<B: NnOps + AutodiffBackend>() -> [TensorData; 2] {
+    fn fused<B: Operations + AutodiffBackend>() -> [TensorData; 2] {
         let x = leaf::<B, 2>([4, 6], 1);
         let t = Tensor::<B, 1, Int>::from_ints([5, 0, 3, 3], &Default::default());
         let y = cross_entropy(x.clone(), t);

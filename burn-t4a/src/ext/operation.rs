@@ -1,0 +1,155 @@
+//! Operations as values on Burn's backends: one trait for all of them.
+//!
+//! An [`Operation`] brings its shapes, its portable definition, its rules and the engine's kernels. A
+//! backend says how values run on it, and knows nothing about any single one.
+
+use burn_autodiff::Autodiff;
+use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn_backend::Backend;
+use burn_flex::Flex;
+use t4a_diff::array::Kind;
+use t4a_diff::operation::Moved;
+use t4a_diff::{Array, Eager, Flags, Integers, Kept, Meta, Operation, Outcome, Value};
+use t4a_tensor::{DType, TensorError};
+
+use super::primitive::{Bools, Floats, Indices};
+use super::tape;
+use crate::v0_21::{BurnT4a, T4aTensor};
+
+/// An operand of an operation on a backend.
+pub type Operand<B> = Value<Floats<B>>;
+
+/// Runs operations on a backend.
+///
+/// The defaults are the portable definitions in Burn's own operations, so `impl Operations for
+/// MyBackend {}` is all that another backend needs. `BurnT4a` runs the engine's kernels; `Autodiff<B>`
+/// records one node whose rule is the vjp on `B`, and its own vjp is the portable one, which Burn
+/// records: so it can be differentiated again.
+pub trait Operations: Backend {
+    /// The results; the operands have been checked. `tracked`: whose derivative will be asked for.
+    ///
+    /// # Errors
+    /// Those of the operation.
+    fn run<O: Operation>(
+        op: &O,
+        inputs: &[Operand<Self>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Floats<Self>>, O::Error> {
+        op.portable(inputs, tracked)
+    }
+
+    /// Cotangents of the operands that want one; `None` is zero.
+    ///
+    /// # Errors
+    /// Those of the rule.
+    fn vjp<O: Operation>(
+        op: &O,
+        kept: &Kept<Floats<Self>>,
+        cotangents: &[Option<Floats<Self>>],
+        wanted: &[bool],
+    ) -> Result<Vec<Option<Floats<Self>>>, O::Error> {
+        op.vjp(kept, cotangents, wanted)
+    }
+
+    /// The results and their tangents.
+    ///
+    /// # Errors
+    /// Those of the rule.
+    fn jvp<O: Operation>(
+        op: &O,
+        inputs: &[Operand<Self>],
+        tangents: &[Option<Floats<Self>>],
+    ) -> Result<Moved<Floats<Self>>, O::Error> {
+        op.jvp(inputs, tangents)
+    }
+}
+
+impl Operations for Flex {}
+
+#[cfg(feature = "ndarray")]
+impl Operations for burn_ndarray::NdArray {}
+
+#[cfg(feature = "router")]
+impl<R: burn_router::RunnerChannel> Operations for burn_router::BackendRouter<R> {}
+
+/// Checks the operands and runs the operation.
+///
+/// # Errors
+/// Those of the operation, before any work where shapes and dtypes tell.
+pub fn apply<O: Operation, B: Operations>(
+    op: &O,
+    inputs: &[Operand<B>],
+) -> Result<Outcome<Floats<B>>, O::Error> {
+    let metas: Vec<Meta> = inputs.iter().map(meta).collect();
+    op.results(&metas)?;
+    B::run(op, inputs, &vec![false; inputs.len()])
+}
+
+fn meta<B: Backend>(x: &Operand<B>) -> Meta {
+    match x {
+        Value::Float(x) => Meta { shape: x.shape(), dtype: x.dtype() },
+        Value::Integers(x) => Meta { shape: x.shape(), dtype: DType::I64 },
+        Value::Flags(x) => Meta { shape: x.shape(), dtype: DType::Bool },
+    }
+}
+
+impl Operations for BurnT4a {
+    fn run<O: Operation>(
+        op: &O,
+        inputs: &[Operand<Self>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Floats<Self>>, O::Error> {
+        let inputs: Vec<Value<Eager>> = inputs.iter().map(enter).collect();
+        let Outcome { results, extra } = op.forward(&inputs, tracked)?;
+        let results = results.into_iter().map(leave).collect::<Result<_, _>>()?;
+        let extra = extra.into_iter().map(leave_value).collect::<Result<_, _>>()?;
+        Ok(Outcome { results, extra })
+    }
+
+    fn vjp<O: Operation>(
+        op: &O,
+        kept: &Kept<Floats<Self>>,
+        cotangents: &[Option<Floats<Self>>],
+        wanted: &[bool],
+    ) -> Result<Vec<Option<Floats<Self>>>, O::Error> {
+        let kept = kept.try_map(|x| Ok::<_, O::Error>(enter(x)), |x| Ok(eager(&x.0)))?;
+        let cotangents: Vec<Option<Eager>> =
+            cotangents.iter().map(|x| x.as_ref().map(|x| eager(&x.0))).collect();
+        let all = op.fused_vjp(&kept, &cotangents, wanted)?;
+        Ok(all.into_iter().map(|x| x.map(leave).transpose()).collect::<Result<_, _>>()?)
+    }
+}
+
+fn eager<K: Kind>(x: &T4aTensor) -> Eager<K> {
+    Eager::from(x.any())
+}
+
+fn enter(x: &Operand<BurnT4a>) -> Value<Eager> {
+    match x {
+        Value::Float(x) => Value::Float(eager(&x.0)),
+        Value::Integers(x) => Value::Integers(eager(&x.0)),
+        Value::Flags(x) => Value::Flags(eager(&x.0)),
+    }
+}
+
+fn leave(x: Eager) -> Result<Floats<BurnT4a>, TensorError> {
+    Ok(Floats(T4aTensor::new(x.into_tensor()?)?))
+}
+
+fn leave_value(x: Value<Eager>) -> Result<Operand<BurnT4a>, TensorError> {
+    Ok(match x {
+        Value::Float(x) => Value::Float(leave(x)?),
+        Value::Integers(x) => Value::Integers(Indices(T4aTensor::new(x.into_tensor()?)?)),
+        Value::Flags(x) => Value::Flags(Bools(T4aTensor::new(x.into_tensor()?)?)),
+    })
+}
+
+impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
+    fn run<O: Operation>(
+        op: &O,
+        inputs: &[Operand<Self>],
+        _: &[bool],
+    ) -> Result<Outcome<Floats<Self>>, O::Error> {
+        tape::operation::<O, B, C>(op, inputs)
+    }
+}

@@ -1,0 +1,249 @@
+//! The vocabulary of derivative rules on the primitives of any backend: one line per operation.
+
+use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
+use burn_backend::{
+    Backend, BoolDType, FloatDType, IntDType, Scalar, Shape as BurnShape, Slice, TensorMetadata,
+    get_device_settings,
+};
+use t4a_diff::array::Shape;
+use t4a_diff::{Array, Flags, Integers};
+use t4a_tensor::DType;
+
+use crate::v0_21::dtype;
+
+/// Floats of a backend.
+#[derive(Clone, Debug)]
+pub struct Floats<B: Backend>(pub FloatTensor<B>);
+
+/// Indices of a backend.
+#[derive(Clone, Debug)]
+pub struct Indices<B: Backend>(pub IntTensor<B>);
+
+/// Truth values of a backend.
+#[derive(Clone, Debug)]
+pub struct Bools<B: Backend>(pub BoolTensor<B>);
+
+impl<B: Backend> Floats<B> {
+    fn device(&self) -> Device<B> {
+        B::float_device(&self.0)
+    }
+
+    fn float(&self) -> FloatDType {
+        self.0.dtype().into()
+    }
+
+    fn bools(&self) -> BoolDType {
+        get_device_settings::<B>(&self.device()).bool_dtype
+    }
+
+    fn ints(&self) -> IntDType {
+        get_device_settings::<B>(&self.device()).int_dtype
+    }
+
+    /// Both in their common shape: not every backend broadcasts where it compares and selects.
+    fn broadcast(&self, y: &Self) -> [FloatTensor<B>; 2] {
+        let (a, b) = (self.0.shape(), y.0.shape());
+        if a == b {
+            return [self.0.clone(), y.0.clone()];
+        }
+        let common: BurnShape = a.iter().zip(b.iter()).map(|(&a, &b)| a.max(b)).collect();
+        [self, y].map(|x| B::float_expand(x.0.clone(), common.clone()))
+    }
+}
+
+fn shape(sizes: &[usize]) -> BurnShape {
+    sizes.iter().copied().collect()
+}
+
+impl<B: Backend> Array for Floats<B> {
+    type Integers = Indices<B>;
+    type Flags = Bools<B>;
+
+    fn shape(&self) -> Shape {
+        self.0.shape().to_vec()
+    }
+    fn dtype(&self) -> DType {
+        dtype(self.0.dtype())
+    }
+    fn full(&self, sizes: &[usize], c: f64) -> Self {
+        let (device, float) = (self.device(), self.float());
+        Self(match c {
+            0.0 => B::float_zeros(shape(sizes), &device, float),
+            1.0 => B::float_ones(shape(sizes), &device, float),
+            c => B::float_full(shape(sizes), Scalar::Float(c), &device, float),
+        })
+    }
+    fn counting(&self, n: usize) -> Indices<B> {
+        Indices(B::int_arange(0..n as i64, &self.device(), self.ints()))
+    }
+    fn indicator(&self, flags: &Bools<B>) -> Self {
+        Self(B::bool_into_float(flags.0.clone(), self.float()))
+    }
+    fn detach(&self) -> Self {
+        Self(B::float_detach(self.0.clone()))
+    }
+    fn add(&self, y: &Self) -> Self {
+        Self(B::float_add(self.0.clone(), y.0.clone()))
+    }
+    fn sub(&self, y: &Self) -> Self {
+        Self(B::float_sub(self.0.clone(), y.0.clone()))
+    }
+    fn mul(&self, y: &Self) -> Self {
+        Self(B::float_mul(self.0.clone(), y.0.clone()))
+    }
+    fn div(&self, y: &Self) -> Self {
+        Self(B::float_div(self.0.clone(), y.0.clone()))
+    }
+    fn shift(&self, c: f64) -> Self {
+        Self(B::float_add_scalar(self.0.clone(), Scalar::Float(c)))
+    }
+    fn scale(&self, c: f64) -> Self {
+        Self(B::float_mul_scalar(self.0.clone(), Scalar::Float(c)))
+    }
+    fn neg(&self) -> Self {
+        Self(B::float_neg(self.0.clone()))
+    }
+    fn recip(&self) -> Self {
+        Self(B::float_recip(self.0.clone()))
+    }
+    fn exp(&self) -> Self {
+        Self(B::float_exp(self.0.clone()))
+    }
+    fn ln(&self) -> Self {
+        Self(B::float_log(self.0.clone()))
+    }
+    fn sqrt(&self) -> Self {
+        Self(B::float_sqrt(self.0.clone()))
+    }
+    fn pow(&self, p: f64) -> Self {
+        Self(B::float_powf_scalar(self.0.clone(), Scalar::Float(p)))
+    }
+    fn tanh(&self) -> Self {
+        Self(B::float_tanh(self.0.clone()))
+    }
+    fn equal(&self, y: &Self) -> Bools<B> {
+        let [a, b] = self.broadcast(y);
+        Bools(B::float_equal(a, b, self.bools()))
+    }
+    fn greater(&self, y: &Self) -> Bools<B> {
+        let [a, b] = self.broadcast(y);
+        Bools(B::float_greater(a, b, self.bools()))
+    }
+    fn equals(&self, c: f64) -> Bools<B> {
+        Bools(B::float_equal_elem(self.0.clone(), Scalar::Float(c), self.bools()))
+    }
+    fn is_nan(&self) -> Bools<B> {
+        Bools(B::float_is_nan(self.0.clone(), self.bools()))
+    }
+    fn replace(&self, flags: &Bools<B>, y: &Self) -> Self {
+        Self(B::float_mask_where(self.0.clone(), flags.0.clone(), y.0.clone()))
+    }
+    fn fill(&self, flags: &Bools<B>, c: f64) -> Self {
+        Self(B::float_mask_fill(self.0.clone(), flags.0.clone(), Scalar::Float(c)))
+    }
+    fn reshape(&self, sizes: &[usize]) -> Self {
+        Self(B::float_reshape(self.0.clone(), shape(sizes)))
+    }
+    fn permute(&self, axes: &[usize]) -> Self {
+        Self(B::float_permute(self.0.clone(), axes))
+    }
+    fn expand(&self, sizes: &[usize]) -> Self {
+        Self(B::float_expand(self.0.clone(), shape(sizes)))
+    }
+    fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
+        let mut slices = vec![Slice::full(); axis + 1];
+        slices[axis] = Slice::new(start as isize, Some((start + len) as isize), 1);
+        Self(B::float_slice(self.0.clone(), &slices))
+    }
+    fn cat(arrays: &[Self], axis: usize) -> Self {
+        Self(B::float_cat(arrays.iter().map(|x| x.0.clone()).collect(), axis))
+    }
+    fn flip(&self, axes: &[usize]) -> Self {
+        Self(B::float_flip(self.0.clone(), axes))
+    }
+    fn sum(&self, axis: usize) -> Self {
+        Self(B::float_sum_dim(self.0.clone(), axis))
+    }
+    fn mean(&self, axis: usize) -> Self {
+        Self(B::float_mean_dim(self.0.clone(), axis))
+    }
+    fn max(&self, axis: usize) -> Self {
+        Self(B::float_max_dim(self.0.clone(), axis))
+    }
+    fn argmax(&self, axis: usize) -> Indices<B> {
+        Indices(B::float_argmax(self.0.clone(), axis, self.ints()))
+    }
+    fn cumsum(&self, axis: usize) -> Self {
+        Self(B::float_cumsum(self.0.clone(), axis))
+    }
+    fn gather(&self, axis: usize, index: &Indices<B>) -> Self {
+        Self(B::float_gather(axis, self.0.clone(), index.0.clone()))
+    }
+    fn scatter_add(&self, axis: usize, index: &Indices<B>, y: &Self) -> Self {
+        Self(B::float_scatter_add(axis, self.0.clone(), index.0.clone(), y.0.clone()))
+    }
+    fn matmul(&self, y: &Self) -> Self {
+        Self(B::float_matmul(self.0.clone(), y.0.clone()))
+    }
+}
+
+impl<B: Backend> Indices<B> {
+    fn compared(
+        &self,
+        j: &Self,
+        f: impl FnOnce(IntTensor<B>, IntTensor<B>, BoolDType) -> BoolTensor<B>,
+    ) -> Bools<B> {
+        let (a, b) = (self.0.shape(), j.0.shape());
+        let common: BurnShape = a.iter().zip(b.iter()).map(|(&a, &b)| a.max(b)).collect();
+        let [a, b] = [self, j].map(|i| B::int_expand(i.0.clone(), common.clone()));
+        let bools = get_device_settings::<B>(&B::int_device(&a)).bool_dtype;
+        Bools(f(a, b, bools))
+    }
+}
+
+impl<B: Backend> Integers for Indices<B> {
+    type Flags = Bools<B>;
+
+    fn shape(&self) -> Shape {
+        self.0.shape().to_vec()
+    }
+    fn reshape(&self, sizes: &[usize]) -> Self {
+        Self(B::int_reshape(self.0.clone(), shape(sizes)))
+    }
+    fn expand(&self, sizes: &[usize]) -> Self {
+        Self(B::int_expand(self.0.clone(), shape(sizes)))
+    }
+    fn shift(&self, c: i64) -> Self {
+        Self(B::int_add_scalar(self.0.clone(), Scalar::Int(c)))
+    }
+    fn equal(&self, j: &Self) -> Bools<B> {
+        self.compared(j, B::int_equal)
+    }
+    fn greater(&self, j: &Self) -> Bools<B> {
+        self.compared(j, B::int_greater)
+    }
+}
+
+impl<B: Backend> Flags for Bools<B> {
+    fn shape(&self) -> Shape {
+        self.0.shape().to_vec()
+    }
+    fn reshape(&self, sizes: &[usize]) -> Self {
+        Self(B::bool_reshape(self.0.clone(), shape(sizes)))
+    }
+    fn expand(&self, sizes: &[usize]) -> Self {
+        Self(B::bool_expand(self.0.clone(), shape(sizes)))
+    }
+    fn and(&self, rhs: &Self) -> Self {
+        Self(B::bool_and(self.0.clone(), rhs.0.clone()))
+    }
+    fn or(&self, rhs: &Self) -> Self {
+        Self(B::bool_or(self.0.clone(), rhs.0.clone()))
+    }
+    fn not(&self) -> Self {
+        Self(B::bool_not(self.0.clone()))
+    }
+    fn any(&self, axis: usize) -> Self {
+        Self(B::bool_any_dim(self.0.clone(), axis))
+    }
+}

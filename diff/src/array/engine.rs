@@ -1,0 +1,259 @@
+//! The vocabulary on engine tensors.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use t4a_tensor::any::Number;
+use t4a_tensor::index::Reduction;
+use t4a_tensor::kernels::compare::Logic;
+use t4a_tensor::{AnyTensor, DType, Result};
+
+use super::{Array, Flags, Integers, Shape};
+
+/// What the elements of an [`Eager`] tensor stand for.
+pub trait Kind: 'static {}
+/// Floats.
+pub enum Reals {}
+/// Integers of any type, as indices.
+pub enum Indices {}
+/// `bool`s.
+pub enum Truths {}
+impl Kind for Reals {}
+impl Kind for Indices {}
+impl Kind for Truths {}
+
+/// An engine tensor, or the first error on the way to it.
+///
+/// Carrying the error lets a rule read as mathematics; it surfaces in [`Eager::into_tensor`].
+pub struct Eager<K = Reals>(Result<AnyTensor>, PhantomData<fn() -> K>);
+
+impl<K> Clone for Eager<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone(), PhantomData)
+    }
+}
+
+impl<K> fmt::Debug for Eager<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<K: Kind> From<AnyTensor> for Eager<K> {
+    fn from(tensor: AnyTensor) -> Self {
+        Self(Ok(tensor), PhantomData)
+    }
+}
+
+impl<K: Kind> From<&AnyTensor> for Eager<K> {
+    fn from(tensor: &AnyTensor) -> Self {
+        Self(Ok(tensor.clone()), PhantomData)
+    }
+}
+
+impl<K: Kind> From<Result<AnyTensor>> for Eager<K> {
+    fn from(tensor: Result<AnyTensor>) -> Self {
+        Self(tensor, PhantomData)
+    }
+}
+
+impl<K: Kind> Eager<K> {
+    /// The tensor.
+    ///
+    /// # Errors
+    /// The first error of the operations that led here.
+    pub fn into_tensor(self) -> Result<AnyTensor> {
+        self.0
+    }
+
+    /// The tensor.
+    ///
+    /// # Errors
+    /// As [`Eager::into_tensor`].
+    pub fn tensor(&self) -> Result<&AnyTensor> {
+        self.0.as_ref().map_err(Clone::clone)
+    }
+
+    fn then<J: Kind>(&self, f: impl FnOnce(AnyTensor) -> Result<AnyTensor>) -> Eager<J> {
+        self.0.clone().and_then(f).into()
+    }
+
+    fn with<I: Kind, J: Kind>(
+        &self,
+        y: &Eager<I>,
+        f: impl FnOnce(AnyTensor, AnyTensor) -> Result<AnyTensor>,
+    ) -> Eager<J> {
+        self.then(|x| f(x, y.0.clone()?))
+    }
+
+    /// No axes if there is an error: what follows carries it on.
+    fn sizes(&self) -> Shape {
+        self.0.as_ref().map_or_else(|_| Shape::new(), |x| x.shape().to_vec())
+    }
+}
+
+impl Array for Eager {
+    type Integers = Eager<Indices>;
+    type Flags = Eager<Truths>;
+
+    fn shape(&self) -> Shape {
+        self.sizes()
+    }
+    fn dtype(&self) -> DType {
+        self.0.as_ref().map_or(DType::F32, AnyTensor::dtype)
+    }
+    fn full(&self, shape: &[usize], c: f64) -> Self {
+        self.then(|x| AnyTensor::full(shape, Number::Float(c), x.dtype()))
+    }
+    fn counting(&self, n: usize) -> Eager<Indices> {
+        let end = Number::UInt(n as u64);
+        self.then(|_| AnyTensor::arange(Number::Int(0), end, Number::Int(1), DType::I64))
+    }
+    fn indicator(&self, flags: &Eager<Truths>) -> Self {
+        self.with(flags, |x, flags| flags.cast(x.dtype()))
+    }
+    fn detach(&self) -> Self {
+        self.clone()
+    }
+    fn add(&self, y: &Self) -> Self {
+        self.with(y, AnyTensor::add)
+    }
+    fn sub(&self, y: &Self) -> Self {
+        self.with(y, AnyTensor::sub)
+    }
+    fn mul(&self, y: &Self) -> Self {
+        self.with(y, AnyTensor::mul)
+    }
+    fn div(&self, y: &Self) -> Self {
+        self.with(y, AnyTensor::div)
+    }
+    fn shift(&self, c: f64) -> Self {
+        self.then(|x| x.add_scalar(Number::Float(c)))
+    }
+    fn scale(&self, c: f64) -> Self {
+        self.then(|x| x.mul_scalar(Number::Float(c)))
+    }
+    fn recip(&self) -> Self {
+        self.then(AnyTensor::recip)
+    }
+    fn exp(&self) -> Self {
+        self.then(AnyTensor::exp)
+    }
+    fn ln(&self) -> Self {
+        self.then(AnyTensor::log)
+    }
+    fn sqrt(&self) -> Self {
+        self.then(AnyTensor::sqrt)
+    }
+    fn pow(&self, p: f64) -> Self {
+        self.then(|x| x.powf_scalar(Number::Float(p)))
+    }
+    fn tanh(&self) -> Self {
+        self.then(AnyTensor::tanh)
+    }
+    fn equal(&self, y: &Self) -> Eager<Truths> {
+        self.with(y, AnyTensor::equal)
+    }
+    fn greater(&self, y: &Self) -> Eager<Truths> {
+        self.with(y, AnyTensor::greater)
+    }
+    fn equals(&self, c: f64) -> Eager<Truths> {
+        self.then(|x| x.equal_scalar(Number::Float(c)))
+    }
+    fn is_nan(&self) -> Eager<Truths> {
+        self.then(AnyTensor::is_nan)
+    }
+    fn replace(&self, flags: &Eager<Truths>, y: &Self) -> Self {
+        self.with(y, |x, y| x.mask_where(flags.0.clone()?, y))
+    }
+    fn fill(&self, flags: &Eager<Truths>, c: f64) -> Self {
+        self.with(flags, |x, flags| x.mask_fill(flags, Number::Float(c)))
+    }
+    fn reshape(&self, shape: &[usize]) -> Self {
+        self.then(|x| x.reshape(shape))
+    }
+    fn permute(&self, axes: &[usize]) -> Self {
+        self.then(|x| x.permute(axes))
+    }
+    fn expand(&self, shape: &[usize]) -> Self {
+        self.then(|x| x.expand(shape))
+    }
+    fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
+        self.then(|x| x.slice_axis(axis, start, len, 1))
+    }
+    fn cat(arrays: &[Self], axis: usize) -> Self {
+        let all: Result<Vec<AnyTensor>> = arrays.iter().map(|x| x.0.clone()).collect();
+        all.and_then(|all| AnyTensor::cat(&all, axis)).into()
+    }
+    fn flip(&self, axes: &[usize]) -> Self {
+        self.then(|x| x.flip(axes))
+    }
+    fn sum(&self, axis: usize) -> Self {
+        self.then(|x| x.sum(&[axis]))
+    }
+    fn argmax(&self, axis: usize) -> Eager<Indices> {
+        self.then(|x| Ok(x.max_with_index(axis)?.1))
+    }
+    fn cumsum(&self, axis: usize) -> Self {
+        self.then(|x| x.cumsum(axis))
+    }
+    fn gather(&self, axis: usize, index: &Eager<Indices>) -> Self {
+        self.with(index, |x, index| x.gather(axis, &index))
+    }
+    fn scatter_add(&self, axis: usize, index: &Eager<Indices>, y: &Self) -> Self {
+        self.with(y, |x, y| x.scatter(axis, index.tensor()?, &y, Reduction::Add))
+    }
+    fn matmul(&self, y: &Self) -> Self {
+        self.with(y, |x, y| x.matmul(&y))
+    }
+    fn max(&self, axis: usize) -> Self {
+        self.then(|x| x.max(&[axis]))
+    }
+}
+
+impl Integers for Eager<Indices> {
+    type Flags = Eager<Truths>;
+
+    fn shape(&self) -> Shape {
+        self.sizes()
+    }
+    fn reshape(&self, shape: &[usize]) -> Self {
+        self.then(|i| i.reshape(shape))
+    }
+    fn expand(&self, shape: &[usize]) -> Self {
+        self.then(|i| i.expand(shape))
+    }
+    fn shift(&self, c: i64) -> Self {
+        self.then(|i| i.add_scalar(Number::Int(c)))
+    }
+    fn equal(&self, j: &Self) -> Eager<Truths> {
+        self.with(j, AnyTensor::equal)
+    }
+    fn greater(&self, j: &Self) -> Eager<Truths> {
+        self.with(j, AnyTensor::greater)
+    }
+}
+
+impl Flags for Eager<Truths> {
+    fn shape(&self) -> Shape {
+        self.sizes()
+    }
+    fn reshape(&self, shape: &[usize]) -> Self {
+        self.then(|b| b.reshape(shape))
+    }
+    fn expand(&self, shape: &[usize]) -> Self {
+        self.then(|b| b.expand(shape))
+    }
+    fn and(&self, rhs: &Self) -> Self {
+        self.with(rhs, |a, b| a.logical(Logic::AND, b))
+    }
+    fn or(&self, rhs: &Self) -> Self {
+        self.with(rhs, |a, b| a.logical(Logic::OR, b))
+    }
+    fn not(&self) -> Self {
+        self.then(AnyTensor::logical_not)
+    }
+    fn any(&self, axis: usize) -> Self {
+        self.then(|b| b.any(&[axis]))
+    }
+}

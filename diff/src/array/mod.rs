@@ -1,0 +1,194 @@
+//! The vocabulary: operations on arrays of floats, of integers and of truth values.
+//!
+//! Elementwise operations of two arrays broadcast axes of size 1 of equal ranks. Reductions keep their
+//! axis with size 1. What can go wrong (shapes that do not fit) is checked by whoever runs an
+//! operation before its rule runs; an implementor that finds an error all the same carries it to the
+//! result ([`Eager`]) or panics, as Burn's backends do.
+
+mod dual;
+mod engine;
+
+use std::fmt::Debug;
+
+use t4a_tensor::DType;
+
+#[cfg(test)]
+mod tests;
+
+pub use dual::Dual;
+pub use engine::{Eager, Indices, Kind, Reals, Truths};
+
+/// Sizes of axes.
+pub type Shape = Vec<usize>;
+
+/// An array of floats of one dtype, known at run time.
+pub trait Array: Clone + Debug + Sized {
+    /// Indices that go with it.
+    type Integers: Integers<Flags = Self::Flags>;
+    /// Truth values that go with it.
+    type Flags: Flags;
+
+    /// Sizes of the axes.
+    fn shape(&self) -> Shape;
+    /// The element type.
+    fn dtype(&self) -> DType;
+
+    // Constants of this array's dtype and device.
+
+    /// An array of entries `c`.
+    fn full(&self, shape: &[usize], c: f64) -> Self;
+    /// `0, 1, …, n − 1`.
+    fn counting(&self, n: usize) -> Self::Integers;
+    /// 1 where true, else 0.
+    fn indicator(&self, flags: &Self::Flags) -> Self;
+    /// The same values without a derivative.
+    fn detach(&self) -> Self;
+
+    // Arithmetic, elementwise.
+
+    /// `x + y`.
+    fn add(&self, y: &Self) -> Self;
+    /// `x − y`.
+    fn sub(&self, y: &Self) -> Self;
+    /// `x y`.
+    fn mul(&self, y: &Self) -> Self;
+    /// `x / y`.
+    fn div(&self, y: &Self) -> Self;
+    /// `x + c`.
+    fn shift(&self, c: f64) -> Self;
+    /// `c x`.
+    fn scale(&self, c: f64) -> Self;
+
+    // Elementary functions.
+
+    /// `1 / x`.
+    fn recip(&self) -> Self;
+    /// `eˣ`.
+    fn exp(&self) -> Self;
+    /// `ln x`.
+    fn ln(&self) -> Self;
+    /// `√x`.
+    fn sqrt(&self) -> Self;
+    /// `xᵖ`.
+    fn pow(&self, p: f64) -> Self;
+    /// `tanh x`.
+    fn tanh(&self) -> Self;
+
+    // Comparison and selection; no derivative by what is compared.
+
+    /// `x = y`.
+    fn equal(&self, y: &Self) -> Self::Flags;
+    /// `x > y`.
+    fn greater(&self, y: &Self) -> Self::Flags;
+    /// `x = c`.
+    fn equals(&self, c: f64) -> Self::Flags;
+    /// Whether x is NaN.
+    fn is_nan(&self) -> Self::Flags;
+    /// `y` where the flags hold, else `x`; of one shape.
+    fn replace(&self, flags: &Self::Flags, y: &Self) -> Self;
+    /// `c` where the flags hold, else `x`; the flags have the shape of x.
+    fn fill(&self, flags: &Self::Flags, c: f64) -> Self;
+
+    // Movement.
+
+    /// The same elements in row-major order.
+    fn reshape(&self, shape: &[usize]) -> Self;
+    /// Axis `k` of the result is axis `axes[k]`.
+    fn permute(&self, axes: &[usize]) -> Self;
+    /// Repeats axes of size 1.
+    fn expand(&self, shape: &[usize]) -> Self;
+    /// Elements `start, start + 1, …` of an axis, `len` of them.
+    fn narrow(&self, axis: usize, start: usize, len: usize) -> Self;
+    /// Arrays one behind the other along an axis; at least one.
+    fn cat(arrays: &[Self], axis: usize) -> Self;
+    /// The axes backwards.
+    fn flip(&self, axes: &[usize]) -> Self;
+
+    // Reductions and running values.
+
+    /// `Σ x` along an axis.
+    fn sum(&self, axis: usize) -> Self;
+    /// The index of the first of the greatest along an axis.
+    fn argmax(&self, axis: usize) -> Self::Integers;
+    /// `x₀, x₀ + x₁, …` along an axis.
+    fn cumsum(&self, axis: usize) -> Self;
+
+    // Through indices.
+
+    /// `out[…, i, …] = x[…, index[…, i, …], …]`, with `i` at `axis`.
+    fn gather(&self, axis: usize, index: &Self::Integers) -> Self;
+    /// `x`, with `y[…, i, …]` added at `index[…, i, …]` of `axis`.
+    fn scatter_add(&self, axis: usize, index: &Self::Integers, y: &Self) -> Self;
+
+    /// `[…, m, k] · […, k, n]`, batch axes broadcast.
+    fn matmul(&self, y: &Self) -> Self;
+
+    // What follows is made of the above.
+
+    /// `−x`.
+    fn neg(&self) -> Self {
+        self.scale(-1.0)
+    }
+    /// The greatest along an axis; its derivative is that of the first one.
+    fn max(&self, axis: usize) -> Self {
+        self.gather(axis, &self.argmax(axis))
+    }
+    /// `Σ x / n` along an axis.
+    fn mean(&self, axis: usize) -> Self {
+        self.sum(axis).scale(1.0 / self.shape()[axis] as f64)
+    }
+    /// The last two axes exchanged.
+    fn transpose(&self) -> Self {
+        let rank = self.shape().len();
+        let mut axes: Vec<usize> = (0..rank).collect();
+        axes.swap(rank - 2, rank - 1);
+        self.permute(&axes)
+    }
+    /// The adjoint of broadcasting to this array's shape: sums over the axes where `shape` has 1.
+    fn sum_to(&self, shape: &[usize]) -> Self {
+        let mut sum = self.clone();
+        for (axis, &size) in shape.iter().enumerate() {
+            if size == 1 && sum.shape()[axis] != 1 {
+                sum = sum.sum(axis);
+            }
+        }
+        sum
+    }
+}
+
+/// Integers that index an [`Array`].
+pub trait Integers: Clone + Debug + Sized {
+    /// Truth values that go with them.
+    type Flags: Flags;
+
+    /// Sizes of the axes.
+    fn shape(&self) -> Shape;
+    /// The same elements in row-major order.
+    fn reshape(&self, shape: &[usize]) -> Self;
+    /// Repeats axes of size 1.
+    fn expand(&self, shape: &[usize]) -> Self;
+    /// `i + c`.
+    fn shift(&self, c: i64) -> Self;
+    /// `i = j`, broadcasting.
+    fn equal(&self, j: &Self) -> Self::Flags;
+    /// `i > j`, broadcasting.
+    fn greater(&self, j: &Self) -> Self::Flags;
+}
+
+/// Truth values.
+pub trait Flags: Clone + Debug + Sized {
+    /// Sizes of the axes.
+    fn shape(&self) -> Shape;
+    /// The same elements in row-major order.
+    fn reshape(&self, shape: &[usize]) -> Self;
+    /// Repeats axes of size 1.
+    fn expand(&self, shape: &[usize]) -> Self;
+    /// Both hold.
+    fn and(&self, rhs: &Self) -> Self;
+    /// One of them holds.
+    fn or(&self, rhs: &Self) -> Self;
+    /// It does not hold.
+    fn not(&self) -> Self;
+    /// Whether one holds along an axis, which stays with size 1.
+    fn any(&self, axis: usize) -> Self;
+}

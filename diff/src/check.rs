@@ -1,0 +1,119 @@
+//! What a rule is tested with, in f64 on the engine: finite differences, adjointness, and the engine's
+//! own way against the portable definition.
+
+use t4a_tensor::{AnyTensor, DType, Tensor};
+
+use crate::array::{Array, Eager};
+use crate::operation::{Kept, Operation, Outcome, Value};
+
+/// Checks forward, vjp and jvp of an operation at a point where it is smooth.
+///
+/// Tangents and cotangents are fixed pseudo-random numbers of size 1. With a central difference of step
+/// `h = ε^⅓` the error is of the order of `ε^⅔` times third derivatives: `tolerance` is relative to the
+/// largest entry, 1e-7 a good start.
+///
+/// # Panics
+/// With what differs, by how much.
+pub fn operation<O: Operation>(op: &O, inputs: &[Value<Eager>], tolerance: f64) {
+    let name = op.name();
+    let floats: Vec<usize> =
+        (0..inputs.len()).filter(|&i| matches!(inputs[i], Value::Float(_))).collect();
+    let tracked: Vec<bool> = inputs.iter().map(|x| matches!(x, Value::Float(_))).collect();
+    let direction = |i: usize| tracked[i].then(|| noise(inputs[i].float(), 17 + i as u64));
+    let tangents: Vec<Option<Eager>> = (0..inputs.len()).map(direction).collect();
+
+    let portable = accept(op.portable(inputs, &tracked));
+    let out = accept(op.forward(inputs, &tracked));
+    for (own, given) in out.results.iter().zip(&portable.results) {
+        close(&format!("{name}: the engine and the portable definition"), own, given, tolerance);
+    }
+    let bars: Vec<Option<Eager>> =
+        out.results.iter().enumerate().map(|(i, y)| Some(noise(y, 91 + i as u64))).collect();
+
+    // jvp against differences.
+    let step = f64::EPSILON.cbrt();
+    let at = |c: f64| -> Outcome<Eager> {
+        let shifted = |(x, t): (&Value<Eager>, &Option<Eager>)| match t {
+            Some(t) => Value::Float(x.float().add(&t.scale(c))),
+            None => x.clone(),
+        };
+        let inputs: Vec<_> = inputs.iter().zip(&tangents).map(shifted).collect();
+        accept(op.forward(&inputs, &tracked))
+    };
+    let (above, below) = (at(step), at(-step));
+    let (_, moved) = accept(op.jvp(inputs, &tangents));
+    let mut along = 0.0;
+    for (i, moved) in moved.iter().enumerate() {
+        let difference = above.results[i].sub(&below.results[i]).scale(0.5 / step);
+        let zero = difference.scale(0.0);
+        let moved = moved.as_ref().unwrap_or(&zero);
+        close(&format!("{name}: jvp and differences of result {i}"), moved, &difference, tolerance);
+        along += bars[i].as_ref().map_or(0.0, |bar| inner(bar, moved));
+    }
+
+    // ⟨ȳ, J t⟩ = ⟨Jᵀ ȳ, t⟩ for both vjps, and entry by entry between them.
+    let kept = Kept::new(op.keep(&tracked), inputs, &out);
+    let vjp = accept(op.vjp(&kept, &bars, &tracked));
+    let fused = accept(op.fused_vjp(&kept, &bars, &tracked));
+    for (which, cotangents) in [("vjp", &vjp), ("fused vjp", &fused)] {
+        let dot = |&i: &usize| match (&cotangents[i], &tangents[i]) {
+            (Some(bar), Some(t)) => inner(bar, t),
+            _ => 0.0,
+        };
+        let back: f64 = floats.iter().map(dot).sum();
+        let size = along.abs().max(back.abs()).max(1.0);
+        assert!(
+            (back - along).abs() <= 10.0 * tolerance * size,
+            "{name}: {which} is not the adjoint of jvp: {back} and {along}"
+        );
+    }
+    for &i in &floats {
+        if let (Some(a), Some(b)) = (&vjp[i], &fused[i]) {
+            assert_eq!(a.shape(), inputs[i].float().shape(), "{name}: cotangent {i}");
+            close(&format!("{name}: both vjps of operand {i}"), a, b, tolerance);
+        }
+    }
+}
+
+/// An f64 array on the engine.
+pub fn array(shape: &[usize], f: impl FnMut(usize) -> f64) -> Eager {
+    let data: Vec<f64> = (0..shape.iter().product()).map(f).collect();
+    Eager::from(Tensor::from_vec(data, shape).map(AnyTensor::from))
+}
+
+/// Pseudo-random numbers between −1 and 1 in the shape of x.
+pub fn noise(x: &Eager, seed: u64) -> Eager {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    array(&x.shape(), |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    })
+}
+
+/// The elements as f64.
+pub fn elements(x: &Eager) -> Vec<f64> {
+    let wide = accept(accept(x.tensor()).clone().cast(DType::F64));
+    accept(accept(wide.typed::<f64>()).to_vec())
+}
+
+fn inner(x: &Eager, y: &Eager) -> f64 {
+    elements(x).iter().zip(elements(y)).map(|(a, b)| a * b).sum()
+}
+
+#[track_caller]
+fn close(what: &str, x: &Eager, y: &Eager, tolerance: f64) {
+    assert_eq!(x.shape(), y.shape(), "{what}");
+    let (x, y) = (elements(x), elements(y));
+    let size = y.iter().fold(1.0f64, |size, y| size.max(y.abs()));
+    for (i, (x, y)) in x.iter().zip(&y).enumerate() {
+        let same = (x - y).abs() <= tolerance * size || (x.is_nan() && y.is_nan()) || x == y;
+        assert!(same, "{what}: element {i} is {x}, wanted {y}");
+    }
+}
+
+#[track_caller]
+fn accept<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
+    result.unwrap_or_else(|error| panic!("{error}"))
+}

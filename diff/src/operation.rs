@@ -1,0 +1,288 @@
+//! Operations as values.
+//!
+//! ```text
+//! results    shapes and dtypes, checked before any work
+//! portable   the definition in the vocabulary: runs wherever Array is implemented
+//! forward    the engine's own way, if it has a better one
+//! vjp        the rule in the vocabulary, from what `keep` names; fused_vjp the engine's own
+//! jvp        by default the portable definition on duals
+//! ```
+//!
+//! A face runs an operation through this trait and knows nothing about any single one: a tape records
+//! one node for it, whose rule is [`Operation::vjp`].
+
+use std::fmt::{Debug, Display};
+
+use t4a_tensor::{DType, TensorError};
+
+use crate::array::{Array, Dual, Eager, Shape};
+
+/// Shape and dtype of an operand or a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// Sizes of the axes.
+    pub shape: Shape,
+    /// The element type.
+    pub dtype: DType,
+}
+
+/// An operand, or what a rule needs beyond operands and results.
+#[derive(Clone, Debug)]
+pub enum Value<A: Array> {
+    /// Floats, which may have a derivative.
+    Float(A),
+    /// Indices.
+    Integers(A::Integers),
+    /// Truth values.
+    Flags(A::Flags),
+}
+
+impl<A: Array> Value<A> {
+    /// The floats.
+    ///
+    /// # Panics
+    /// If it is something else: an operation fixes what its operands are.
+    #[track_caller]
+    pub fn float(&self) -> &A {
+        match self {
+            Value::Float(x) => x,
+            other => unreachable!("floats are required, given {other:?}"),
+        }
+    }
+
+    /// The indices.
+    ///
+    /// # Panics
+    /// As [`Value::float`].
+    #[track_caller]
+    pub fn integers(&self) -> &A::Integers {
+        match self {
+            Value::Integers(x) => x,
+            other => unreachable!("integers are required, given {other:?}"),
+        }
+    }
+
+    /// The truth values.
+    ///
+    /// # Panics
+    /// As [`Value::float`].
+    #[track_caller]
+    pub fn flags(&self) -> &A::Flags {
+        match self {
+            Value::Flags(x) => x,
+            other => unreachable!("truth values are required, given {other:?}"),
+        }
+    }
+}
+
+/// Which operands and results a rule needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keep {
+    inputs: u64,
+    results: u64,
+}
+
+impl Keep {
+    /// These operands, below 64.
+    pub fn inputs(mut self, which: &[usize]) -> Self {
+        self.inputs |= which.iter().fold(0, |set, i| set | 1 << i);
+        self
+    }
+
+    /// All operands, however many.
+    pub fn all_inputs(mut self) -> Self {
+        self.inputs = u64::MAX;
+        self
+    }
+
+    /// These results, below 64.
+    pub fn results(mut self, which: &[usize]) -> Self {
+        self.results |= which.iter().fold(0, |set, i| set | 1 << i);
+        self
+    }
+
+    fn holds(set: u64, i: usize) -> bool {
+        set == u64::MAX || (i < 64 && set >> i & 1 == 1)
+    }
+}
+
+/// What an operation returns, and what its rule needs beyond operands and results.
+#[derive(Clone, Debug)]
+pub struct Outcome<A: Array> {
+    /// The results.
+    pub results: Vec<A>,
+    /// What has no derivative: winners, permutations.
+    pub extra: Vec<Value<A>>,
+}
+
+impl<A: Array> From<A> for Outcome<A> {
+    fn from(result: A) -> Self {
+        Self { results: vec![result], extra: Vec::new() }
+    }
+}
+
+/// What was kept for the rule of an operation.
+#[derive(Clone, Debug)]
+pub struct Kept<A: Array> {
+    inputs: Vec<Option<Value<A>>>,
+    results: Vec<Option<A>>,
+    /// [`Outcome::extra`].
+    pub extra: Vec<Value<A>>,
+}
+
+impl<A: Array> Kept<A> {
+    /// Keeps what the rule needs.
+    pub fn new(keep: Keep, inputs: &[Value<A>], out: &Outcome<A>) -> Self {
+        let inputs = inputs.iter().enumerate();
+        let results = out.results.iter().enumerate();
+        let input = |(i, x): (usize, &Value<A>)| Keep::holds(keep.inputs, i).then(|| x.clone());
+        let result = |(i, y): (usize, &A)| Keep::holds(keep.results, i).then(|| y.clone());
+        Self {
+            inputs: inputs.map(input).collect(),
+            results: results.map(result).collect(),
+            extra: out.extra.clone(),
+        }
+    }
+
+    /// Operand `i`.
+    ///
+    /// # Panics
+    /// If [`Operation::keep`] does not name it.
+    #[track_caller]
+    pub fn input(&self, i: usize) -> &Value<A> {
+        self.given(i).unwrap_or_else(|| unreachable!("operand {i} is not kept"))
+    }
+
+    /// The floats of operand `i`. Panics as [`Kept::input`].
+    #[track_caller]
+    pub fn float(&self, i: usize) -> &A {
+        self.input(i).float()
+    }
+
+    /// Operand `i`, if there is one and it was kept.
+    pub fn given(&self, i: usize) -> Option<&Value<A>> {
+        self.inputs.get(i)?.as_ref()
+    }
+
+    /// Result `i`.
+    ///
+    /// # Panics
+    /// If [`Operation::keep`] does not name it.
+    #[track_caller]
+    pub fn result(&self, i: usize) -> &A {
+        let kept = self.results.get(i).and_then(Option::as_ref);
+        kept.unwrap_or_else(|| unreachable!("result {i} is not kept"))
+    }
+
+    /// The same values of another implementor.
+    ///
+    /// # Errors
+    /// Those of the maps.
+    pub fn try_map<C: Array, E>(
+        &self,
+        value: impl Fn(&Value<A>) -> Result<Value<C>, E>,
+        float: impl Fn(&A) -> Result<C, E>,
+    ) -> Result<Kept<C>, E> {
+        let inputs = self.inputs.iter().map(|x| x.as_ref().map(&value).transpose());
+        let results = self.results.iter().map(|y| y.as_ref().map(&float).transpose());
+        Ok(Kept {
+            inputs: inputs.collect::<Result<_, E>>()?,
+            results: results.collect::<Result<_, E>>()?,
+            extra: self.extra.iter().map(&value).collect::<Result<_, E>>()?,
+        })
+    }
+}
+
+/// Results and their tangents; `None` is a zero tangent.
+pub type Moved<A> = (Outcome<A>, Vec<Option<A>>);
+
+/// A differentiable operation.
+pub trait Operation: Clone + Debug + Send + Sync + 'static {
+    /// What can go wrong.
+    type Error: From<TensorError> + Display + Debug + Send;
+
+    /// Its name in errors and tables.
+    fn name(&self) -> &'static str;
+
+    /// Shapes and dtypes of the results.
+    ///
+    /// # Errors
+    /// For operands that do not fit: before any work.
+    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, Self::Error>;
+
+    /// What the rule needs if these operands are tracked.
+    fn keep(&self, tracked: &[bool]) -> Keep;
+
+    /// The definition in the vocabulary. Operands fit, see [`Operation::results`].
+    ///
+    /// # Errors
+    /// What depends on values.
+    fn portable<A: Array>(
+        &self,
+        inputs: &[Value<A>],
+        tracked: &[bool],
+    ) -> Result<Outcome<A>, Self::Error>;
+
+    /// The results on the engine.
+    ///
+    /// # Errors
+    /// As [`Operation::portable`]; memory.
+    fn forward(
+        &self,
+        inputs: &[Value<Eager>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Eager>, Self::Error> {
+        self.portable(inputs, tracked)
+    }
+
+    /// Cotangents of the operands that want one, given those of the results; `None` is zero.
+    ///
+    /// # Errors
+    /// Where there is no derivative.
+    fn vjp<A: Array>(
+        &self,
+        kept: &Kept<A>,
+        cotangents: &[Option<A>],
+        wanted: &[bool],
+    ) -> Result<Vec<Option<A>>, Self::Error>;
+
+    /// [`Operation::vjp`] on the engine.
+    ///
+    /// # Errors
+    /// As there; memory.
+    fn fused_vjp(
+        &self,
+        kept: &Kept<Eager>,
+        cotangents: &[Option<Eager>],
+        wanted: &[bool],
+    ) -> Result<Vec<Option<Eager>>, Self::Error> {
+        self.vjp(kept, cotangents, wanted)
+    }
+
+    /// The results and their tangents, given those of the operands.
+    ///
+    /// # Errors
+    /// As [`Operation::vjp`].
+    fn jvp<A: Array>(
+        &self,
+        inputs: &[Value<A>],
+        tangents: &[Option<A>],
+    ) -> Result<Moved<A>, Self::Error> {
+        let dual = |(x, t): (&Value<A>, &Option<A>)| match x {
+            Value::Float(x) => Value::Float(Dual { value: x.clone(), tangent: t.clone() }),
+            Value::Integers(x) => Value::Integers(x.clone()),
+            Value::Flags(x) => Value::Flags(x.clone()),
+        };
+        let inputs: Vec<Value<Dual<A>>> = inputs.iter().zip(tangents).map(dual).collect();
+        let tracked: Vec<bool> = tangents.iter().map(Option::is_some).collect();
+        let Outcome { results, extra } = self.portable(&inputs, &tracked)?;
+        let below = |x| match x {
+            Value::Float(x) => Value::Float(Dual::into_value(x)),
+            Value::Integers(x) => Value::Integers(x),
+            Value::Flags(x) => Value::Flags(x),
+        };
+        let extra = extra.into_iter().map(below).collect();
+        let (results, moved) = results.into_iter().map(|y| (y.value, y.tangent)).unzip();
+        Ok((Outcome { results, extra }, moved))
+    }
+}

@@ -1,0 +1,65 @@
+//! Operations of neural networks as values: each with its shapes, its portable definition and its
+//! derivative rule in the vocabulary of `t4a-diff`, and the engine's fused kernels where there are some.
+//!
+//! ```text
+//! softmax         Softmax, LogSoftmax
+//! norm            LayerNorm, RmsNorm
+//! attention       Attention
+//! cross_entropy   CrossEntropy
+//! ```
+
+mod attention;
+mod cross_entropy;
+mod norm;
+mod softmax;
+#[cfg(test)]
+mod tests;
+
+pub use attention::Attention;
+pub use cross_entropy::CrossEntropy;
+pub use norm::{LayerNorm, RmsNorm};
+pub use softmax::{LogSoftmax, Softmax};
+pub use t4a_tensor::nn::attention::AttentionOptions;
+
+use t4a_diff::{Array, Eager, Kept, Meta, Value};
+use t4a_tensor::{AnyTensor, Result, TensorError};
+
+/// The engine tensor of an operand, if there is one.
+fn given(inputs: &[Value<Eager>], i: usize) -> Result<Option<&AnyTensor>> {
+    inputs.get(i).map(tensor).transpose()
+}
+
+/// The engine tensor of a kept operand.
+fn kept(kept: &Kept<Eager>, i: usize) -> Result<&AnyTensor> {
+    tensor(kept.input(i))
+}
+
+fn tensor(value: &Value<Eager>) -> Result<&AnyTensor> {
+    match value {
+        Value::Float(x) => x.tensor(),
+        Value::Integers(x) => x.tensor(),
+        Value::Flags(x) => x.tensor(),
+    }
+}
+
+/// The cotangent of the one result: without one there is nothing to do.
+fn cotangent<A: Array>(cotangents: &[Option<A>]) -> Option<&A> {
+    cotangents.first()?.as_ref()
+}
+
+/// As many operands as the operation has.
+fn operands<'a, const N: usize>(op: &'static str, inputs: &'a [Meta]) -> Result<&'a [Meta; N]> {
+    inputs.try_into().map_err(|_| {
+        let message = format!("required {N} operands, given {}", inputs.len());
+        TensorError::value(op, message)
+    })
+}
+
+/// Floats of one dtype.
+fn same_dtype(op: &'static str, inputs: &[&Meta]) -> Result<()> {
+    let first = inputs[0].dtype;
+    match inputs.iter().find(|x| x.dtype != first) {
+        Some(other) => Err(TensorError::DTypeMismatch { op, lhs: first, rhs: other.dtype }),
+        None => Ok(()),
+    }
+}

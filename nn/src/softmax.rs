@@ -1,0 +1,127 @@
+//! Softmax and its logarithm along an axis.
+
+use t4a_diff::{Array, Eager, Keep, Kept, Meta, Operation, Outcome, Value};
+use t4a_tensor::{Result, TensorError};
+
+use crate::{cotangent, operands};
+
+/// `y = eˣ / Σ eˣ` along an axis. The rule: `x̄ = y (ȳ − Σ y ȳ)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Softmax {
+    /// The axis of the sums.
+    pub axis: usize,
+}
+
+/// `y = x − ln Σ eˣ` along an axis. The rule: `x̄ = ȳ − e^y Σ ȳ`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LogSoftmax {
+    /// The axis of the sums.
+    pub axis: usize,
+}
+
+fn results(op: &'static str, inputs: &[Meta], axis: usize) -> Result<Vec<Meta>> {
+    let [x] = operands(op, inputs)?;
+    if axis >= x.shape.len() {
+        return Err(TensorError::Axis { op, axis, rank: x.shape.len() });
+    }
+    Ok(vec![x.clone()])
+}
+
+/// `x − max x`, which changes neither function and cannot overflow: a constant is subtracted.
+fn shifted<A: Array>(x: &A, axis: usize) -> A {
+    x.sub(&x.detach().max(axis))
+}
+
+impl Operation for Softmax {
+    type Error = TensorError;
+
+    fn name(&self) -> &'static str {
+        "softmax"
+    }
+
+    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
+        results(self.name(), inputs, self.axis)
+    }
+
+    fn keep(&self, _: &[bool]) -> Keep {
+        Keep::default().results(&[0])
+    }
+
+    fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
+        let e = shifted(inputs[0].float(), self.axis).exp();
+        Ok(e.div(&e.sum(self.axis)).into())
+    }
+
+    fn forward(&self, inputs: &[Value<Eager>], _: &[bool]) -> Result<Outcome<Eager>> {
+        Ok(Eager::from(inputs[0].float().tensor()?.softmax(self.axis)).into())
+    }
+
+    fn vjp<A: Array>(
+        &self,
+        kept: &Kept<A>,
+        cotangents: &[Option<A>],
+        _: &[bool],
+    ) -> Result<Vec<Option<A>>> {
+        let y = kept.result(0);
+        let rule = |dy: &A| y.mul(&dy.sub(&y.mul(dy).sum(self.axis)));
+        Ok(vec![cotangent(cotangents).map(rule)])
+    }
+
+    fn fused_vjp(
+        &self,
+        kept: &Kept<Eager>,
+        cotangents: &[Option<Eager>],
+        _: &[bool],
+    ) -> Result<Vec<Option<Eager>>> {
+        let y = kept.result(0).tensor()?;
+        let rule = |dy: &Eager| Ok(y.softmax_vjp(dy.tensor()?, self.axis).into());
+        Ok(vec![cotangent(cotangents).map(rule).transpose()?])
+    }
+}
+
+impl Operation for LogSoftmax {
+    type Error = TensorError;
+
+    fn name(&self) -> &'static str {
+        "log_softmax"
+    }
+
+    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
+        results(self.name(), inputs, self.axis)
+    }
+
+    fn keep(&self, _: &[bool]) -> Keep {
+        Keep::default().results(&[0])
+    }
+
+    fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
+        let x = shifted(inputs[0].float(), self.axis);
+        Ok(x.sub(&x.exp().sum(self.axis).ln()).into())
+    }
+
+    fn forward(&self, inputs: &[Value<Eager>], _: &[bool]) -> Result<Outcome<Eager>> {
+        Ok(Eager::from(inputs[0].float().tensor()?.log_softmax(self.axis)).into())
+    }
+
+    fn vjp<A: Array>(
+        &self,
+        kept: &Kept<A>,
+        cotangents: &[Option<A>],
+        _: &[bool],
+    ) -> Result<Vec<Option<A>>> {
+        let y = kept.result(0);
+        let rule = |dy: &A| dy.sub(&y.exp().mul(&dy.sum(self.axis)));
+        Ok(vec![cotangent(cotangents).map(rule)])
+    }
+
+    fn fused_vjp(
+        &self,
+        kept: &Kept<Eager>,
+        cotangents: &[Option<Eager>],
+        _: &[bool],
+    ) -> Result<Vec<Option<Eager>>> {
+        let y = kept.result(0).tensor()?;
+        let rule = |dy: &Eager| Ok(y.log_softmax_vjp(dy.tensor()?, self.axis).into());
+        Ok(vec![cotangent(cotangents).map(rule).transpose()?])
+    }
+}
