@@ -4,7 +4,7 @@
 use t4a_tensor::{AnyTensor, DType, Tensor};
 
 use crate::array::{Array, Eager};
-use crate::operation::{Kept, Operation, Outcome, Value};
+use crate::operation::{Kept, Operation, Outcome, Reverse, Value};
 
 /// Checks forward, vjp and jvp of an operation at a point where it is smooth.
 ///
@@ -53,8 +53,8 @@ pub fn operation<O: Operation>(op: &O, inputs: &[Value<Eager>], tolerance: f64) 
 
     // ⟨ȳ, J t⟩ = ⟨Jᵀ ȳ, t⟩ for both vjps, and entry by entry between them.
     let kept = Kept::new(op.keep(&tracked), inputs, &out);
-    let vjp = accept(op.vjp(&kept, &bars, &tracked));
-    let fused = accept(op.fused_vjp(&kept, &bars, &tracked));
+    let reverse = Reverse { kept: &kept, cotangents: &bars, wanted: &tracked };
+    let (vjp, fused) = (accept(op.vjp(&reverse)), accept(op.fused_vjp(&reverse)));
     for (which, cotangents) in [("vjp", &vjp), ("fused vjp", &fused)] {
         let dot = |&i: &usize| match (&cotangents[i], &tangents[i]) {
             (Some(bar), Some(t)) => inner(bar, t),

@@ -193,6 +193,29 @@ impl<A: Array> Kept<A> {
     }
 }
 
+/// What a rule works with: what was kept, cotangents of the results of which at least one is given, and
+/// which operands want a cotangent.
+#[derive(Clone, Copy, Debug)]
+pub struct Reverse<'a, A: Array> {
+    /// What [`Operation::keep`] names.
+    pub kept: &'a Kept<A>,
+    /// Of the results; `None` is zero.
+    pub cotangents: &'a [Option<A>],
+    /// Which operands want a cotangent; others are ignored.
+    pub wanted: &'a [bool],
+}
+
+impl<A: Array> Reverse<'_, A> {
+    /// The cotangent of an only result.
+    pub fn cotangent(&self) -> &A {
+        let only = self.cotangents.first().and_then(Option::as_ref);
+        only.unwrap_or_else(|| unreachable!("one cotangent is given"))
+    }
+}
+
+/// Cotangents of the operands; `None` is zero.
+pub type Cotangents<A> = Vec<Option<A>>;
+
 /// Results and their tangents; `None` is a zero tangent.
 pub type Moved<A> = (Outcome<A>, Vec<Option<A>>);
 
@@ -235,28 +258,18 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
         self.portable(inputs, tracked)
     }
 
-    /// Cotangents of the operands that want one, given those of the results; `None` is zero.
+    /// Cotangents of the operands that want one.
     ///
     /// # Errors
     /// Where there is no derivative.
-    fn vjp<A: Array>(
-        &self,
-        kept: &Kept<A>,
-        cotangents: &[Option<A>],
-        wanted: &[bool],
-    ) -> Result<Vec<Option<A>>, Self::Error>;
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>, Self::Error>;
 
     /// [`Operation::vjp`] on the engine.
     ///
     /// # Errors
     /// As there; memory.
-    fn fused_vjp(
-        &self,
-        kept: &Kept<Eager>,
-        cotangents: &[Option<Eager>],
-        wanted: &[bool],
-    ) -> Result<Vec<Option<Eager>>, Self::Error> {
-        self.vjp(kept, cotangents, wanted)
+    fn fused_vjp(&self, reverse: &Reverse<'_, Eager>) -> Result<Cotangents<Eager>, Self::Error> {
+        self.vjp(reverse)
     }
 
     /// The results and their tangents, given those of the operands.

@@ -5,10 +5,12 @@
 //! V̄ = Pᵀ·Ō      S̄ = P ∘ (Ō·Vᵀ − Σ P ∘ Ō·Vᵀ)      Q̄ = scale·S̄ ∘ (1 − tanh²)·K      K̄ alike
 //! ```
 
-use t4a_diff::{Array, Eager, Flags, Integers, Keep, Kept, Meta, Operation, Outcome, Value};
+use t4a_diff::{
+    Array, Cotangents, Eager, Flags, Integers, Keep, Meta, Operation, Outcome, Reverse, Value,
+};
 use t4a_tensor::{Result, TensorError};
 
-use crate::{AttentionOptions, cotangent, given, kept, same_dtype, tensor};
+use crate::{AttentionOptions, given, kept_tensor, same_dtype, tensor};
 
 /// `softmax(scores)·V`; a query that sees no key gets zeros.
 ///
@@ -147,13 +149,8 @@ impl Operation for Attention {
         Ok(Eager::from(q.attention(k, v, mask, bias, &self.options)).into())
     }
 
-    fn vjp<A: Array>(
-        &self,
-        kept: &Kept<A>,
-        cotangents: &[Option<A>],
-        wanted: &[bool],
-    ) -> Result<Vec<Option<A>>> {
-        let Some(dy) = cotangent(cotangents) else { return Ok(vec![None; wanted.len()]) };
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        let (kept, dy) = (reverse.kept, reverse.cotangent());
         let [q, k, v] = [kept.float(0), kept.float(1), kept.float(2)];
         let mask = self.mask().map(|i| kept.input(i).flags());
         let bias = self.bias().map(|i| kept.float(i));
@@ -168,18 +165,13 @@ impl Operation for Attention {
         Ok(self.cotangents([dq, dk, dv], dbias))
     }
 
-    fn fused_vjp(
-        &self,
-        inputs: &Kept<Eager>,
-        cotangents: &[Option<Eager>],
-        wanted: &[bool],
-    ) -> Result<Vec<Option<Eager>>> {
-        let Some(dy) = cotangent(cotangents) else { return Ok(vec![None; wanted.len()]) };
-        let operand = |i: Option<usize>| i.map(|i| kept(inputs, i)).transpose();
+    fn fused_vjp(&self, reverse: &Reverse<'_, Eager>) -> Result<Cotangents<Eager>> {
+        let (kept, dy) = (reverse.kept, reverse.cotangent());
+        let operand = |i: Option<usize>| i.map(|i| kept_tensor(kept, i)).transpose();
         let (mask, bias) = (operand(self.mask())?, operand(self.bias())?);
-        let others = [kept(inputs, 1)?, kept(inputs, 2)?, dy.tensor()?];
-        let with_bias = self.bias().is_some_and(|i| wanted[i]);
-        let q = kept(inputs, 0)?;
+        let others = [kept_tensor(kept, 1)?, kept_tensor(kept, 2)?, dy.tensor()?];
+        let with_bias = self.bias().is_some_and(|i| reverse.wanted[i]);
+        let q = kept_tensor(kept, 0)?;
         let (operands, dbias) = q.attention_vjp(others, mask, bias, &self.options, with_bias)?;
         Ok(self.cotangents(operands.map(Eager::from), dbias.map(Eager::from)))
     }
@@ -187,8 +179,8 @@ impl Operation for Attention {
 
 impl Attention {
     /// In the order of the operands.
-    fn cotangents<A: Array>(&self, operands: [A; 3], bias: Option<A>) -> Vec<Option<A>> {
-        let mut all: Vec<Option<A>> = operands.map(Some).into();
+    fn cotangents<A: Array>(&self, operands: [A; 3], bias: Option<A>) -> Cotangents<A> {
+        let mut all: Cotangents<A> = operands.map(Some).into();
         all.extend(self.masked.then_some(None));
         all.extend(self.biased.then_some(bias));
         all

@@ -1,9 +1,11 @@
 //! Cross-entropy of softmax, row by row.
 
-use t4a_diff::{Array, Eager, Integers, Keep, Kept, Meta, Operation, Outcome, Value};
+use t4a_diff::{
+    Array, Cotangents, Eager, Integers, Keep, Meta, Operation, Outcome, Reverse, Value,
+};
 use t4a_tensor::{Result, TensorError};
 
-use crate::{LogSoftmax, Softmax, cotangent, kept, operands, tensor};
+use crate::{LogSoftmax, Softmax, kept_tensor, operands, tensor};
 
 /// `ln Σ eˣ − x[target]` of every row. The rule: `x̄ = ȳ (softmax(x) − δ)`.
 ///
@@ -50,13 +52,8 @@ impl Operation for CrossEntropy {
         Ok(Eager::from(x.cross_entropy(targets)).into())
     }
 
-    fn vjp<A: Array>(
-        &self,
-        kept: &Kept<A>,
-        cotangents: &[Option<A>],
-        wanted: &[bool],
-    ) -> Result<Vec<Option<A>>> {
-        let Some(dy) = cotangent(cotangents) else { return Ok(vec![None; wanted.len()]) };
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        let (kept, dy) = (reverse.kept, reverse.cotangent());
         let targets = kept.input(1).integers();
         let column = [targets.shape()[0], 1];
         let dy = dy.reshape(&column);
@@ -65,15 +62,10 @@ impl Operation for CrossEntropy {
         Ok(vec![Some(p.scatter_add(1, &targets.reshape(&column), &dy.neg())), None])
     }
 
-    fn fused_vjp(
-        &self,
-        inputs: &Kept<Eager>,
-        cotangents: &[Option<Eager>],
-        wanted: &[bool],
-    ) -> Result<Vec<Option<Eager>>> {
-        let Some(dy) = cotangent(cotangents) else { return Ok(vec![None; wanted.len()]) };
-        let (x, targets) = (kept(inputs, 0)?, kept(inputs, 1)?);
-        let dx = x.cross_entropy_vjp(targets, inputs.result(0).tensor()?, dy.tensor()?)?;
+    fn fused_vjp(&self, reverse: &Reverse<'_, Eager>) -> Result<Cotangents<Eager>> {
+        let (kept, dy) = (reverse.kept, reverse.cotangent());
+        let (x, targets) = (kept_tensor(kept, 0)?, kept_tensor(kept, 1)?);
+        let dx = x.cross_entropy_vjp(targets, kept.result(0).tensor()?, dy.tensor()?)?;
         Ok(vec![Some(dx.into()), None])
     }
 }

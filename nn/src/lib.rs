@@ -21,7 +21,7 @@ pub use norm::{LayerNorm, RmsNorm};
 pub use softmax::{LogSoftmax, Softmax};
 pub use t4a_tensor::nn::attention::AttentionOptions;
 
-use t4a_diff::{Array, Eager, Kept, Meta, Value};
+use t4a_diff::{Eager, Kept, Meta, Value};
 use t4a_tensor::{AnyTensor, Result, TensorError};
 
 /// The engine tensor of an operand, if there is one.
@@ -30,7 +30,7 @@ fn given(inputs: &[Value<Eager>], i: usize) -> Result<Option<&AnyTensor>> {
 }
 
 /// The engine tensor of a kept operand.
-fn kept(kept: &Kept<Eager>, i: usize) -> Result<&AnyTensor> {
+fn kept_tensor(kept: &Kept<Eager>, i: usize) -> Result<&AnyTensor> {
     tensor(kept.input(i))
 }
 
@@ -40,11 +40,6 @@ fn tensor(value: &Value<Eager>) -> Result<&AnyTensor> {
         Value::Integers(x) => x.tensor(),
         Value::Flags(x) => x.tensor(),
     }
-}
-
-/// The cotangent of the one result: without one there is nothing to do.
-fn cotangent<A: Array>(cotangents: &[Option<A>]) -> Option<&A> {
-    cotangents.first()?.as_ref()
 }
 
 /// As many operands as the operation has.

@@ -9,10 +9,10 @@
 //! where c is x without its mean and g′ is g without its mean in [`LayerNorm`], and both are as they
 //! are in [`RmsNorm`].
 
-use t4a_diff::{Array, Eager, Keep, Kept, Meta, Operation, Outcome, Value};
+use t4a_diff::{Array, Cotangents, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
 use t4a_tensor::{Result, TensorError};
 
-use crate::{cotangent, given, kept, operands, same_dtype};
+use crate::{given, kept_tensor, operands, same_dtype};
 
 /// `γ (x − μ)/√(σ² + ε) + β` along the last axis, with its mean μ and biased variance σ² (Ba, Kiros,
 /// Hinton 2016).
@@ -124,31 +124,21 @@ impl Operation for LayerNorm {
         Ok(Eager::from(x.layer_norm(gamma, given(inputs, 2)?, self.epsilon)).into())
     }
 
-    fn vjp<A: Array>(
-        &self,
-        kept: &Kept<A>,
-        cotangents: &[Option<A>],
-        wanted: &[bool],
-    ) -> Result<Vec<Option<A>>> {
-        let Some(dy) = cotangent(cotangents) else { return Ok(vec![None; wanted.len()]) };
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        let (kept, dy) = (reverse.kept, reverse.cotangent());
         let c = centred(kept.float(0));
         let [dx, dgamma] = rule(&c, kept.float(1), dy, self.epsilon, true);
-        Ok([Some(dx), Some(dgamma), wanted.get(2).map(|_| per_column(dy))]
+        Ok([Some(dx), Some(dgamma), reverse.wanted.get(2).map(|_| per_column(dy))]
             .into_iter()
-            .take(wanted.len())
+            .take(reverse.wanted.len())
             .collect())
     }
 
-    fn fused_vjp(
-        &self,
-        inputs: &Kept<Eager>,
-        cotangents: &[Option<Eager>],
-        wanted: &[bool],
-    ) -> Result<Vec<Option<Eager>>> {
-        let Some(dy) = cotangent(cotangents) else { return Ok(vec![None; wanted.len()]) };
-        let (x, gamma) = (kept(inputs, 0)?, kept(inputs, 1)?);
+    fn fused_vjp(&self, reverse: &Reverse<'_, Eager>) -> Result<Cotangents<Eager>> {
+        let (kept, dy) = (reverse.kept, reverse.cotangent());
+        let (x, gamma) = (kept_tensor(kept, 0)?, kept_tensor(kept, 1)?);
         let all = x.layer_norm_vjp(gamma, self.epsilon, dy.tensor()?)?;
-        Ok(all.into_iter().map(|x| Some(x.into())).take(wanted.len()).collect())
+        Ok(all.into_iter().map(|x| Some(x.into())).take(reverse.wanted.len()).collect())
     }
 }
 
@@ -179,24 +169,14 @@ impl Operation for RmsNorm {
         Ok(Eager::from(x.rms_norm(gamma, self.epsilon)).into())
     }
 
-    fn vjp<A: Array>(
-        &self,
-        kept: &Kept<A>,
-        cotangents: &[Option<A>],
-        wanted: &[bool],
-    ) -> Result<Vec<Option<A>>> {
-        let Some(dy) = cotangent(cotangents) else { return Ok(vec![None; wanted.len()]) };
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        let (kept, dy) = (reverse.kept, reverse.cotangent());
         Ok(rule(kept.float(0), kept.float(1), dy, self.epsilon, false).map(Some).into())
     }
 
-    fn fused_vjp(
-        &self,
-        inputs: &Kept<Eager>,
-        cotangents: &[Option<Eager>],
-        wanted: &[bool],
-    ) -> Result<Vec<Option<Eager>>> {
-        let Some(dy) = cotangent(cotangents) else { return Ok(vec![None; wanted.len()]) };
-        let (x, gamma) = (kept(inputs, 0)?, kept(inputs, 1)?);
+    fn fused_vjp(&self, reverse: &Reverse<'_, Eager>) -> Result<Cotangents<Eager>> {
+        let (kept, dy) = (reverse.kept, reverse.cotangent());
+        let (x, gamma) = (kept_tensor(kept, 0)?, kept_tensor(kept, 1)?);
         let both = x.rms_norm_vjp(gamma, self.epsilon, dy.tensor()?)?;
         Ok(both.map(|x| Some(x.into())).into())
     }

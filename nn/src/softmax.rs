@@ -1,9 +1,9 @@
 //! Softmax and its logarithm along an axis.
 
-use t4a_diff::{Array, Eager, Keep, Kept, Meta, Operation, Outcome, Value};
+use t4a_diff::{Array, Cotangents, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
 use t4a_tensor::{Result, TensorError};
 
-use crate::{cotangent, operands};
+use crate::operands;
 
 /// `y = eˣ / Σ eˣ` along an axis. The rule: `x̄ = y (ȳ − Σ y ȳ)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,26 +56,14 @@ impl Operation for Softmax {
         Ok(Eager::from(inputs[0].float().tensor()?.softmax(self.axis)).into())
     }
 
-    fn vjp<A: Array>(
-        &self,
-        kept: &Kept<A>,
-        cotangents: &[Option<A>],
-        _: &[bool],
-    ) -> Result<Vec<Option<A>>> {
-        let y = kept.result(0);
-        let rule = |dy: &A| y.mul(&dy.sub(&y.mul(dy).sum(self.axis)));
-        Ok(vec![cotangent(cotangents).map(rule)])
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        let (y, dy) = (reverse.kept.result(0), reverse.cotangent());
+        Ok(vec![Some(y.mul(&dy.sub(&y.mul(dy).sum(self.axis))))])
     }
 
-    fn fused_vjp(
-        &self,
-        kept: &Kept<Eager>,
-        cotangents: &[Option<Eager>],
-        _: &[bool],
-    ) -> Result<Vec<Option<Eager>>> {
-        let y = kept.result(0).tensor()?;
-        let rule = |dy: &Eager| Ok(y.softmax_vjp(dy.tensor()?, self.axis).into());
-        Ok(vec![cotangent(cotangents).map(rule).transpose()?])
+    fn fused_vjp(&self, reverse: &Reverse<'_, Eager>) -> Result<Cotangents<Eager>> {
+        let (y, dy) = (reverse.kept.result(0), reverse.cotangent());
+        Ok(vec![Some(y.tensor()?.softmax_vjp(dy.tensor()?, self.axis).into())])
     }
 }
 
@@ -103,25 +91,13 @@ impl Operation for LogSoftmax {
         Ok(Eager::from(inputs[0].float().tensor()?.log_softmax(self.axis)).into())
     }
 
-    fn vjp<A: Array>(
-        &self,
-        kept: &Kept<A>,
-        cotangents: &[Option<A>],
-        _: &[bool],
-    ) -> Result<Vec<Option<A>>> {
-        let y = kept.result(0);
-        let rule = |dy: &A| dy.sub(&y.exp().mul(&dy.sum(self.axis)));
-        Ok(vec![cotangent(cotangents).map(rule)])
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        let (y, dy) = (reverse.kept.result(0), reverse.cotangent());
+        Ok(vec![Some(dy.sub(&y.exp().mul(&dy.sum(self.axis))))])
     }
 
-    fn fused_vjp(
-        &self,
-        kept: &Kept<Eager>,
-        cotangents: &[Option<Eager>],
-        _: &[bool],
-    ) -> Result<Vec<Option<Eager>>> {
-        let y = kept.result(0).tensor()?;
-        let rule = |dy: &Eager| Ok(y.log_softmax_vjp(dy.tensor()?, self.axis).into());
-        Ok(vec![cotangent(cotangents).map(rule).transpose()?])
+    fn fused_vjp(&self, reverse: &Reverse<'_, Eager>) -> Result<Cotangents<Eager>> {
+        let (y, dy) = (reverse.kept.result(0), reverse.cotangent());
+        Ok(vec![Some(y.tensor()?.log_softmax_vjp(dy.tensor()?, self.axis).into())])
     }
 }

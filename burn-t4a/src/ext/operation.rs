@@ -9,7 +9,9 @@ use burn_backend::Backend;
 use burn_flex::Flex;
 use t4a_diff::array::Kind;
 use t4a_diff::operation::Moved;
-use t4a_diff::{Array, Eager, Flags, Integers, Kept, Meta, Operation, Outcome, Value};
+use t4a_diff::{
+    Array, Cotangents, Eager, Flags, Integers, Meta, Operation, Outcome, Reverse, Value,
+};
 use t4a_tensor::{DType, TensorError};
 
 use super::primitive::{Bools, Floats, Indices};
@@ -44,11 +46,9 @@ pub trait Operations: Backend {
     /// Those of the rule.
     fn vjp<O: Operation>(
         op: &O,
-        kept: &Kept<Floats<Self>>,
-        cotangents: &[Option<Floats<Self>>],
-        wanted: &[bool],
-    ) -> Result<Vec<Option<Floats<Self>>>, O::Error> {
-        op.vjp(kept, cotangents, wanted)
+        reverse: &Reverse<'_, Floats<Self>>,
+    ) -> Result<Cotangents<Floats<Self>>, O::Error> {
+        op.vjp(reverse)
     }
 
     /// The results and their tangents.
@@ -108,14 +108,13 @@ impl Operations for BurnT4a {
 
     fn vjp<O: Operation>(
         op: &O,
-        kept: &Kept<Floats<Self>>,
-        cotangents: &[Option<Floats<Self>>],
-        wanted: &[bool],
-    ) -> Result<Vec<Option<Floats<Self>>>, O::Error> {
+        &Reverse { kept, cotangents, wanted }: &Reverse<'_, Floats<Self>>,
+    ) -> Result<Cotangents<Floats<Self>>, O::Error> {
         let kept = kept.try_map(|x| Ok::<_, O::Error>(enter(x)), |x| Ok(eager(&x.0)))?;
         let cotangents: Vec<Option<Eager>> =
             cotangents.iter().map(|x| x.as_ref().map(|x| eager(&x.0))).collect();
-        let all = op.fused_vjp(&kept, &cotangents, wanted)?;
+        let reverse = Reverse { kept: &kept, cotangents: &cotangents, wanted };
+        let all = op.fused_vjp(&reverse)?;
         Ok(all.into_iter().map(|x| x.map(leave).transpose()).collect::<Result<_, _>>()?)
     }
 }

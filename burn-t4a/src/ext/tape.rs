@@ -23,7 +23,7 @@ use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops, OpsKind};
 use burn_backend::tensor::{Device, FloatTensor};
 use burn_backend::{AutodiffBackend, Backend, FloatDType, Shape, Slice, TensorMetadata};
-use t4a_diff::{Kept, Operation, Outcome, Value};
+use t4a_diff::{Kept, Operation, Outcome, Reverse, Value};
 
 use super::operation::{Operand, Operations};
 use super::primitive::{Bools, Floats, Indices};
@@ -207,7 +207,8 @@ impl<O: Operation, B: Operations> Recorded<O, B> {
             self.floats.iter().map(|&float| float && wanted.next().unwrap_or(true)).collect();
         let bars = parted::<B>(cotangent, self.shapes);
         let bars: Vec<_> = bars.into_iter().map(|x| Some(Floats(x))).collect();
-        let all = accept(B::vjp(&self.op, &self.kept, &bars, &wanted));
+        let reverse = Reverse { kept: &self.kept, cotangents: &bars, wanted: &wanted };
+        let all = accept(B::vjp(&self.op, &reverse));
         let floats = all.into_iter().zip(self.floats).filter(|(_, float)| *float);
         floats.map(|(x, _)| x.map(|x| x.0)).collect()
     }

@@ -5,13 +5,12 @@ use std::ops::Range;
 
 use t4a_algebra::{Field, Numeric, Real};
 use t4a_tensor::copy::to_contiguous;
-use t4a_tensor::loops::kernel::{Binary, Unary};
+use t4a_tensor::kernels::arithmetic::{Add, Conj, FromParts, Mul, Part, Pow, Recip, Sub, TakePart};
+use t4a_tensor::kernels::math::{Exp, Ln, Sqrt};
+use t4a_tensor::loops::kernel::{Binary, BindRight, Unary};
 use t4a_tensor::{Tensor, map};
 
-use super::kernels::{
-    Add, Conj, Exp, FromComplex, FromParts, Im, IntoComplex, Ln, Modulus, Mul, MulReal, Powf, Re,
-    Recip, Scale, Sub, Within,
-};
+use super::kernels::{FromComplex, IntoComplex, MulReal, Within};
 use super::{Matrices, RealMatrices, Region};
 use crate::batch::{Output, Status, Views, run};
 use crate::error::{LinalgError, Result};
@@ -180,7 +179,7 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
         self.zip(rhs, MulReal(PhantomData))
     }
     fn scale(&self, c: f64) -> Self {
-        self.map(Scale(c))
+        self.map(BindRight(Mul, <T as Numeric>::from_f64(c)))
     }
     fn matmul(&self, rhs: &Self) -> Self {
         self.with(rhs, matmul)
@@ -276,13 +275,13 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
         })
     }
     fn re(&self) -> Self::Real {
-        self.map(Re)
+        self.map(TakePart(Part::Re))
     }
     fn im(&self) -> Self::Real {
-        self.map(Im)
+        self.map(TakePart(Part::Im))
     }
     fn from_parts(re: &Self::Real, im: &Self::Real) -> Self {
-        re.zip(im, FromParts(PhantomData::<T>))
+        re.zip(im, FromParts::<T>::new())
     }
     fn to_complex(&self) -> Self::Complex {
         self.map(IntoComplex)
@@ -291,7 +290,7 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
         z.map(FromComplex(PhantomData::<T>))
     }
     fn modulus(&self) -> Self::Real {
-        self.map(Modulus)
+        self.map(TakePart(Part::Modulus))
     }
     fn solve_triangular(&self, b: &Self, triangle: Triangle) -> Self {
         self.with(b, |t, b| solve_triangular(t, b, triangle))
@@ -367,7 +366,11 @@ where
         self.map(Ln)
     }
     fn powf(&self, p: f64) -> Self {
-        self.map(Powf(p))
+        if p == 0.5 {
+            self.map(Sqrt)
+        } else {
+            self.map(BindRight(Pow, <T as Numeric>::from_f64(p)))
+        }
     }
     fn largest_real(&self) -> Self {
         self.largest()
