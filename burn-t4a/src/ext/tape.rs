@@ -301,7 +301,7 @@ fn above<B: Backend, C: CheckpointStrategy>(x: Operand<B>) -> Operand<Autodiff<B
 }
 
 /// One tensor as it is, several flattened, one behind the other.
-fn joined<B: Backend>(mut tensors: Vec<FloatTensor<B>>) -> FloatTensor<B> {
+pub(crate) fn joined<B: Backend>(mut tensors: Vec<FloatTensor<B>>) -> FloatTensor<B> {
     match tensors.len() {
         1 => tensors.swap_remove(0),
         _ => pack::<B>(tensors),
@@ -309,7 +309,7 @@ fn joined<B: Backend>(mut tensors: Vec<FloatTensor<B>>) -> FloatTensor<B> {
 }
 
 /// The tensors of these shapes out of [`joined`].
-fn parted<B: Backend>(flat: FloatTensor<B>, shapes: Vec<Shape>) -> Vec<FloatTensor<B>> {
+pub(crate) fn parted<B: Backend>(flat: FloatTensor<B>, shapes: Vec<Shape>) -> Vec<FloatTensor<B>> {
     match shapes.len() {
         1 => vec![flat],
         _ => shapes.into_iter().map(unpack::<B>(flat)).collect(),

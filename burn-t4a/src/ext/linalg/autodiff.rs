@@ -212,9 +212,9 @@ fn node<B: LinalgOps, C: CheckpointStrategy, const N: usize>(
     let shapes: Vec<Shape> = parts.iter().map(|x| x.shape()).collect();
     let packed = tape::record::<B, C, _, LinalgError, N>(
         flat,
-        |_, _| Ok((pack::<B>(parts), (below, out, shapes.clone()))),
+        |_, _| Ok((tape::joined::<B>(parts), (below, out, shapes.clone()))),
         move |(below, out, shapes), cotangent, _| {
-            let mut bars = unpack::<B>(cotangent, shapes).into_iter();
+            let mut bars = tape::parted::<B>(cotangent, shapes).into_iter();
             let bars: Vec<_> =
                 out.parts.iter().map(|part| Value::unflatten(part, &mut bars)).collect();
             let bars = B::linalg_vjp(&op, &below, &out, &bars);
@@ -228,23 +228,7 @@ fn node<B: LinalgOps, C: CheckpointStrategy, const N: usize>(
             cotangents
         },
     )?;
-    let mut parts = unpack::<Autodiff<B, C>>(packed, shapes).into_iter();
+    let mut parts = tape::parted::<Autodiff<B, C>>(packed, shapes).into_iter();
     let parts = pattern.iter().map(|part| Value::unflatten(part, &mut parts));
     Ok(parts.collect::<Option<_>>().unwrap_or_else(|| unreachable!("as many as were packed")))
-}
-
-/// One tensor as it is, several flattened, one behind the other.
-fn pack<B: Backend>(mut parts: Vec<FloatTensor<B>>) -> FloatTensor<B> {
-    match parts.len() {
-        1 => parts.swap_remove(0),
-        _ => tape::pack::<B>(parts),
-    }
-}
-
-/// The tensors of these shapes out of [`pack`].
-fn unpack<B: Backend>(packed: FloatTensor<B>, shapes: Vec<Shape>) -> Vec<FloatTensor<B>> {
-    match shapes.len() {
-        1 => vec![packed],
-        _ => shapes.into_iter().map(tape::unpack::<B>(packed)).collect(),
-    }
 }
