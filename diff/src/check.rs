@@ -41,19 +41,24 @@ pub fn operation<O: Operation>(op: &O, inputs: &[Value<Eager>], tolerance: f64) 
         accept(op.forward(&inputs, &tracked))
     };
     let (above, below) = (at(step), at(-step));
-    let (_, moved) = accept(op.jvp(inputs, &tangents));
+    let duals: Vec<_> =
+        inputs.iter().zip(&tangents).map(|(x, t)| x.clone().dual(t.clone())).collect();
     let mut along = 0.0;
-    for (i, moved) in moved.iter().enumerate() {
+    for (i, y) in accept(op.jvp(&duals, &tracked)).results.into_iter().enumerate() {
         let difference = above.results[i].sub(&below.results[i]).scale(0.5 / step);
-        let zero = difference.scale(0.0);
-        let moved = moved.as_ref().unwrap_or(&zero);
-        close(&format!("{name}: jvp and differences of result {i}"), moved, &difference, tolerance);
-        along += bars[i].as_ref().map_or(0.0, |bar| inner(bar, moved));
+        let moved = y.into_tangent();
+        close(
+            &format!("{name}: jvp and differences of result {i}"),
+            &moved,
+            &difference,
+            tolerance,
+        );
+        along += bars[i].as_ref().map_or(0.0, |bar| inner(bar, &moved));
     }
 
     // ⟨ȳ, J t⟩ = ⟨Jᵀ ȳ, t⟩ for both vjps, and entry by entry between them.
     let kept = Kept::new(op.keep(&tracked), inputs, &out);
-    let reverse = Reverse { kept: &kept, cotangents: &bars, wanted: &tracked };
+    let reverse = Reverse { kept: &kept, cotangents: &bars, hidden: &[], wanted: &tracked };
     let (vjp, fused) = (accept(op.vjp(&reverse)), accept(op.fused_vjp(&reverse)));
     for (which, cotangents) in [("vjp", &vjp), ("fused vjp", &fused)] {
         let dot = |&i: &usize| match (&cotangents[i], &tangents[i]) {

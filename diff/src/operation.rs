@@ -75,6 +75,33 @@ impl<A: Array> Value<A> {
     }
 }
 
+impl<A: Array> Value<A> {
+    /// With this tangent, if it is a float.
+    pub fn dual(self, tangent: Option<A>) -> Value<Dual<A>> {
+        match self {
+            Value::Float(value) => Value::Float(Dual { value, tangent }),
+            Value::Integers(x) => Value::Integers(x),
+            Value::Flags(x) => Value::Flags(x),
+        }
+    }
+}
+
+impl<A: Array> Value<Dual<A>> {
+    /// Without its tangent.
+    pub fn below(self) -> Value<A> {
+        match self {
+            Value::Float(x) => Value::Float(x.value),
+            Value::Integers(x) => Value::Integers(x),
+            Value::Flags(x) => Value::Flags(x),
+        }
+    }
+
+    /// Whether it has a tangent.
+    pub fn moves(&self) -> bool {
+        matches!(self, Value::Float(Dual { tangent: Some(_), .. }))
+    }
+}
+
 /// Which operands and results a rule needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
@@ -111,13 +138,39 @@ impl Keep {
 pub struct Outcome<A: Array> {
     /// The results.
     pub results: Vec<A>,
-    /// What has no derivative: winners, permutations.
+    /// What the rule needs of the computation and has a derivative as well, such as the factors with
+    /// which a system was solved; only where an operand is tracked.
+    pub hidden: Vec<A>,
+    /// What has no derivative: places of maxima, permutations.
     pub extra: Vec<Value<A>>,
+}
+
+impl<A: Array> Outcome<A> {
+    /// Results alone.
+    pub fn new(results: Vec<A>) -> Self {
+        Self { results, hidden: Vec::new(), extra: Vec::new() }
+    }
+
+    /// The same values of another implementor.
+    ///
+    /// # Errors
+    /// Those of the maps.
+    pub fn try_map<C: Array, E>(
+        self,
+        value: impl Fn(Value<A>) -> Result<Value<C>, E>,
+        float: impl Fn(A) -> Result<C, E>,
+    ) -> Result<Outcome<C>, E> {
+        Ok(Outcome {
+            results: self.results.into_iter().map(&float).collect::<Result<_, E>>()?,
+            hidden: self.hidden.into_iter().map(&float).collect::<Result<_, E>>()?,
+            extra: self.extra.into_iter().map(value).collect::<Result<_, E>>()?,
+        })
+    }
 }
 
 impl<A: Array> From<A> for Outcome<A> {
     fn from(result: A) -> Self {
-        Self { results: vec![result], extra: Vec::new() }
+        Self::new(vec![result])
     }
 }
 
@@ -126,6 +179,8 @@ impl<A: Array> From<A> for Outcome<A> {
 pub struct Kept<A: Array> {
     inputs: Vec<Option<Value<A>>>,
     results: Vec<Option<A>>,
+    /// [`Outcome::hidden`].
+    pub hidden: Vec<A>,
     /// [`Outcome::extra`].
     pub extra: Vec<Value<A>>,
 }
@@ -140,6 +195,7 @@ impl<A: Array> Kept<A> {
         Self {
             inputs: inputs.map(input).collect(),
             results: results.map(result).collect(),
+            hidden: out.hidden.clone(),
             extra: out.extra.clone(),
         }
     }
@@ -188,6 +244,7 @@ impl<A: Array> Kept<A> {
         Ok(Kept {
             inputs: inputs.collect::<Result<_, E>>()?,
             results: results.collect::<Result<_, E>>()?,
+            hidden: self.hidden.iter().map(&float).collect::<Result<_, E>>()?,
             extra: self.extra.iter().map(&value).collect::<Result<_, E>>()?,
         })
     }
@@ -201,6 +258,8 @@ pub struct Reverse<'a, A: Array> {
     pub kept: &'a Kept<A>,
     /// Of the results; `None` is zero.
     pub cotangents: &'a [Option<A>],
+    /// Of the hidden results, as far as there are any; in derivatives of derivatives only.
+    pub hidden: &'a [Option<A>],
     /// Which operands want a cotangent; others are ignored.
     pub wanted: &'a [bool],
 }
@@ -215,9 +274,6 @@ impl<A: Array> Reverse<'_, A> {
 
 /// Cotangents of the operands; `None` is zero.
 pub type Cotangents<A> = Vec<Option<A>>;
-
-/// Results and their tangents; `None` is a zero tangent.
-pub type Moved<A> = (Outcome<A>, Vec<Option<A>>);
 
 /// A differentiable operation.
 pub trait Operation: Clone + Debug + Send + Sync + 'static {
@@ -246,7 +302,7 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
         tracked: &[bool],
     ) -> Result<Outcome<A>, Self::Error>;
 
-    /// The results on the engine.
+    /// The results on the engine. `tracked`: whose derivative will be asked for.
     ///
     /// # Errors
     /// As [`Operation::portable`]; memory.
@@ -272,30 +328,15 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
         self.vjp(reverse)
     }
 
-    /// The results and their tangents, given those of the operands.
+    /// The results with their tangents, of operands with theirs.
     ///
     /// # Errors
     /// As [`Operation::vjp`].
     fn jvp<A: Array>(
         &self,
-        inputs: &[Value<A>],
-        tangents: &[Option<A>],
-    ) -> Result<Moved<A>, Self::Error> {
-        let dual = |(x, t): (&Value<A>, &Option<A>)| match x {
-            Value::Float(x) => Value::Float(Dual { value: x.clone(), tangent: t.clone() }),
-            Value::Integers(x) => Value::Integers(x.clone()),
-            Value::Flags(x) => Value::Flags(x.clone()),
-        };
-        let inputs: Vec<Value<Dual<A>>> = inputs.iter().zip(tangents).map(dual).collect();
-        let tracked: Vec<bool> = tangents.iter().map(Option::is_some).collect();
-        let Outcome { results, extra } = self.portable(&inputs, &tracked)?;
-        let below = |x| match x {
-            Value::Float(x) => Value::Float(Dual::into_value(x)),
-            Value::Integers(x) => Value::Integers(x),
-            Value::Flags(x) => Value::Flags(x),
-        };
-        let extra = extra.into_iter().map(below).collect();
-        let (results, moved) = results.into_iter().map(|y| (y.value, y.tangent)).unzip();
-        Ok((Outcome { results, extra }, moved))
+        inputs: &[Value<Dual<A>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<A>>, Self::Error> {
+        self.portable(inputs, tracked)
     }
 }

@@ -8,9 +8,8 @@ use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::Backend;
 use burn_flex::Flex;
 use t4a_diff::array::Kind;
-use t4a_diff::operation::Moved;
 use t4a_diff::{
-    Array, Cotangents, Eager, Flags, Integers, Meta, Operation, Outcome, Reverse, Value,
+    Array, Cotangents, Dual, Eager, Flags, Integers, Meta, Operation, Outcome, Reverse, Value,
 };
 use t4a_tensor::{DType, TensorError};
 
@@ -51,16 +50,16 @@ pub trait Operations: Backend {
         op.vjp(reverse)
     }
 
-    /// The results and their tangents.
+    /// The results with their tangents, of operands with theirs.
     ///
     /// # Errors
     /// Those of the rule.
     fn jvp<O: Operation>(
         op: &O,
-        inputs: &[Operand<Self>],
-        tangents: &[Option<Floats<Self>>],
-    ) -> Result<Moved<Floats<Self>>, O::Error> {
-        op.jvp(inputs, tangents)
+        inputs: &[Value<Dual<Floats<Self>>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Floats<Self>>>, O::Error> {
+        op.jvp(inputs, tracked)
     }
 }
 
@@ -85,7 +84,7 @@ pub fn apply<O: Operation, B: Operations>(
     B::run(op, inputs, &vec![false; inputs.len()])
 }
 
-fn meta<B: Backend>(x: &Operand<B>) -> Meta {
+fn meta<B: Operations>(x: &Operand<B>) -> Meta {
     match x {
         Value::Float(x) => Meta { shape: x.shape(), dtype: x.dtype() },
         Value::Integers(x) => Meta { shape: x.shape(), dtype: DType::I64 },
@@ -100,20 +99,19 @@ impl Operations for BurnT4a {
         tracked: &[bool],
     ) -> Result<Outcome<Floats<Self>>, O::Error> {
         let inputs: Vec<Value<Eager>> = inputs.iter().map(enter).collect();
-        let Outcome { results, extra } = op.forward(&inputs, tracked)?;
-        let results = results.into_iter().map(leave).collect::<Result<_, _>>()?;
-        let extra = extra.into_iter().map(leave_value).collect::<Result<_, _>>()?;
-        Ok(Outcome { results, extra })
+        Ok(op.forward(&inputs, tracked)?.try_map(leave_value, leave)?)
     }
 
     fn vjp<O: Operation>(
         op: &O,
-        &Reverse { kept, cotangents, wanted }: &Reverse<'_, Floats<Self>>,
+        &Reverse { kept, cotangents, hidden, wanted }: &Reverse<'_, Floats<Self>>,
     ) -> Result<Cotangents<Floats<Self>>, O::Error> {
         let kept = kept.try_map(|x| Ok::<_, O::Error>(enter(x)), |x| Ok(eager(&x.0)))?;
-        let cotangents: Vec<Option<Eager>> =
-            cotangents.iter().map(|x| x.as_ref().map(|x| eager(&x.0))).collect();
-        let reverse = Reverse { kept: &kept, cotangents: &cotangents, wanted };
+        let all = |cotangents: &[Option<Floats<Self>>]| -> Vec<Option<Eager>> {
+            cotangents.iter().map(|x| x.as_ref().map(|x| eager(&x.0))).collect()
+        };
+        let (cotangents, hidden) = (all(cotangents), all(hidden));
+        let reverse = Reverse { kept: &kept, cotangents: &cotangents, hidden: &hidden, wanted };
         let all = op.fused_vjp(&reverse)?;
         Ok(all.into_iter().map(|x| x.map(leave).transpose()).collect::<Result<_, _>>()?)
     }
@@ -147,8 +145,8 @@ impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
     fn run<O: Operation>(
         op: &O,
         inputs: &[Operand<Self>],
-        _: &[bool],
+        tracked: &[bool],
     ) -> Result<Outcome<Floats<Self>>, O::Error> {
-        tape::operation::<O, B, C>(op, inputs)
+        tape::operation::<O, B, C>(op, inputs, tracked)
     }
 }

@@ -2,14 +2,16 @@
 
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
 use burn_backend::{
-    Backend, BoolDType, FloatDType, IntDType, Scalar, Shape as BurnShape, Slice, TensorMetadata,
-    get_device_settings,
+    Backend, BoolDType, ExecutionError, FloatDType, IntDType, Scalar, Shape as BurnShape, Slice,
+    TensorData, TensorMetadata, get_device_settings, try_read_sync,
 };
 use t4a_diff::array::Shape;
-use t4a_diff::{Array, Flags, Integers};
-use t4a_tensor::DType;
+use t4a_diff::{Array, Flags, Integers, Operation, Outcome};
+use t4a_tensor::{AnyTensor, DType, Result, TensorError};
 
-use crate::v0_21::dtype;
+use super::operation::{Operand, Operations};
+use crate::boundary::accept;
+use crate::v0_21::{T4aTensor, dtype};
 
 /// Floats of a backend.
 #[derive(Clone, Debug)]
@@ -51,11 +53,23 @@ impl<B: Backend> Floats<B> {
     }
 }
 
+/// What a backend hands out.
+fn read(
+    data: impl Future<Output = std::result::Result<TensorData, ExecutionError>>,
+) -> Result<AnyTensor> {
+    let failed = |message: String| TensorError::value("reading a tensor", message);
+    match try_read_sync(data) {
+        Some(Ok(data)) => Ok(T4aTensor::from_data(data)?.into_any()),
+        Some(Err(error)) => Err(failed(format!("the backend could not hand out data: {error:?}"))),
+        None => Err(failed("the backend hands out data asynchronously only".into())),
+    }
+}
+
 fn shape(sizes: &[usize]) -> BurnShape {
     sizes.iter().copied().collect()
 }
 
-impl<B: Backend> Array for Floats<B> {
+impl<B: Operations> Array for Floats<B> {
     type Integers = Indices<B>;
     type Flags = Bools<B>;
 
@@ -73,6 +87,14 @@ impl<B: Backend> Array for Floats<B> {
             c => B::float_full(shape(sizes), Scalar::Float(c), &device, float),
         })
     }
+    fn constant(&self, elements: AnyTensor) -> Self {
+        let data = accept(T4aTensor::new(elements).and_then(T4aTensor::into_data));
+        Self(B::float_from_data(data, &self.device()))
+    }
+    fn indices(&self, elements: AnyTensor) -> Indices<B> {
+        let data = accept(T4aTensor::new(elements).and_then(T4aTensor::into_data));
+        Indices(B::int_from_data(data.convert_dtype(self.ints().into()), &self.device()))
+    }
     fn counting(&self, n: usize) -> Indices<B> {
         Indices(B::int_arange(0..n as i64, &self.device(), self.ints()))
     }
@@ -81,6 +103,16 @@ impl<B: Backend> Array for Floats<B> {
     }
     fn detach(&self) -> Self {
         Self(B::float_detach(self.0.clone()))
+    }
+    fn elements(&self) -> Result<AnyTensor> {
+        read(B::float_into_data(self.0.clone()))
+    }
+    fn apply<O: Operation>(
+        op: &O,
+        inputs: &[Operand<B>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Self>, O::Error> {
+        B::run(op, inputs, tracked)
     }
     fn add(&self, y: &Self) -> Self {
         Self(B::float_add(self.0.clone(), y.0.clone()))
@@ -206,6 +238,9 @@ impl<B: Backend> Integers for Indices<B> {
 
     fn shape(&self) -> Shape {
         self.0.shape().to_vec()
+    }
+    fn elements(&self) -> Result<AnyTensor> {
+        read(B::int_into_data(self.0.clone()))
     }
     fn reshape(&self, sizes: &[usize]) -> Self {
         Self(B::int_reshape(self.0.clone(), shape(sizes)))

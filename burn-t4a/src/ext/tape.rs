@@ -141,12 +141,14 @@ where
 }
 
 /// An operation as one node whose rule is its vjp on `B`; without a tracked operand nothing is recorded.
+/// `outer`: what is tracked by a tape above this one, which needs the hidden results.
 ///
 /// # Errors
 /// Those of the operation.
 pub(crate) fn operation<O: Operation, B: Operations, C: CheckpointStrategy>(
     op: &O,
     inputs: &[Operand<Autodiff<B, C>>],
+    outer: &[bool],
 ) -> Result<Outcome<Floats<Autodiff<B, C>>>, O::Error> {
     let float = |x: &Operand<Autodiff<B, C>>| match x {
         Value::Float(x) => Some(x.0.clone()),
@@ -155,45 +157,55 @@ pub(crate) fn operation<O: Operation, B: Operations, C: CheckpointStrategy>(
     let floats: Vec<Tracked<B, C>> = inputs.iter().filter_map(float).collect();
     if !floats.iter().any(|x| x.is_tracked()) {
         let below = below(inputs, floats.into_iter().map(Autodiff::<B, C>::inner));
-        let Outcome { results, extra } = B::run(op, &below, &vec![false; below.len()])?;
-        let results = results.into_iter().map(|y| Floats(constant::<B, C>(y.0))).collect();
-        return Ok(Outcome { results, extra: extra.into_iter().map(above).collect() });
+        let out = B::run(op, &below, outer)?;
+        return out.try_map(|x| Ok(above(x)), |y| Ok(Floats(constant::<B, C>(y.0))));
     }
     match floats.len() {
-        1 => node::<O, B, C, 1>(op, inputs, floats),
-        2 => node::<O, B, C, 2>(op, inputs, floats),
-        3 => node::<O, B, C, 3>(op, inputs, floats),
-        4 => node::<O, B, C, 4>(op, inputs, floats),
-        _ => packed::<O, B, C>(op, inputs, floats),
+        1 => node::<O, B, C, 1>(op, inputs, floats, outer),
+        2 => node::<O, B, C, 2>(op, inputs, floats, outer),
+        3 => node::<O, B, C, 3>(op, inputs, floats, outer),
+        4 => node::<O, B, C, 4>(op, inputs, floats, outer),
+        _ => packed::<O, B, C>(op, inputs, floats, outer),
     }
 }
 
-/// What `vjp` needs: the operation, what it kept, and the shapes of its results.
-struct Recorded<O, B: Backend> {
+/// What `vjp` needs: the operation, what it kept, and the shapes of what is on the tape.
+struct Recorded<O, B: Operations> {
     op: O,
     kept: Kept<Floats<B>>,
-    shapes: Vec<Shape>,
+    results: Vec<Shape>,
+    hidden: Vec<Shape>,
     /// Which operands are floats.
     floats: Vec<bool>,
 }
 
+/// What leaves a node beside its output: shapes of results and of hidden results, and constants.
+type Rest<B> = (Vec<Shape>, Vec<Shape>, Vec<Operand<B>>);
+
 impl<O: Operation, B: Operations> Recorded<O, B> {
-    /// Runs the operation: the packed results, what is needed later, and what has no derivative.
-    #[allow(clippy::type_complexity)]
+    /// Runs the operation: the packed results, with hidden ones if there is a tape above, and what is
+    /// needed later.
     fn run(
         op: &O,
         inputs: Vec<Operand<B>>,
         tracked: impl IntoIterator<Item = bool>,
-    ) -> Result<(FloatTensor<B>, Self, Vec<Operand<B>>), O::Error> {
+        outer: &[bool],
+    ) -> Result<(FloatTensor<B>, Self, Rest<B>), O::Error> {
         let mut tracked = tracked.into_iter();
         let floats: Vec<bool> = inputs.iter().map(|x| matches!(x, Value::Float(_))).collect();
         let tracked: Vec<bool> =
             floats.iter().map(|&float| float && tracked.next().unwrap_or(true)).collect();
-        let out = B::run(op, &inputs, &tracked)?;
+        let all: Vec<bool> = tracked.iter().zip(outer).map(|(a, b)| a | b).collect();
+        let mut out = B::run(op, &inputs, &all)?;
         let kept = Kept::new(op.keep(&tracked), &inputs, &out);
-        let shapes = out.results.iter().map(|y| y.0.shape()).collect();
-        let flat = joined::<B>(out.results.into_iter().map(|y| y.0).collect());
-        Ok((flat, Self { op: op.clone(), kept, shapes, floats }, out.extra))
+        if !outer.contains(&true) {
+            out.hidden.clear();
+        }
+        let shapes = |all: &[Floats<B>]| all.iter().map(|y| y.0.shape()).collect::<Vec<_>>();
+        let (results, hidden) = (shapes(&out.results), shapes(&out.hidden));
+        let rest = (results.clone(), hidden.clone(), out.extra);
+        let flat = joined::<B>(out.results.into_iter().chain(out.hidden).map(|y| y.0).collect());
+        Ok((flat, Self { op: op.clone(), kept, results, hidden, floats }, rest))
     }
 
     /// Cotangents of the float operands, in their order.
@@ -205,9 +217,11 @@ impl<O: Operation, B: Operations> Recorded<O, B> {
         let mut wanted = wanted.into_iter();
         let wanted: Vec<bool> =
             self.floats.iter().map(|&float| float && wanted.next().unwrap_or(true)).collect();
-        let bars = parted::<B>(cotangent, self.shapes);
-        let bars: Vec<_> = bars.into_iter().map(|x| Some(Floats(x))).collect();
-        let reverse = Reverse { kept: &self.kept, cotangents: &bars, wanted: &wanted };
+        let results = self.results.len();
+        let parts = parted::<B>(cotangent, self.results.into_iter().chain(self.hidden).collect());
+        let cotangents: Vec<_> = parts.into_iter().map(|x| Some(Floats(x))).collect();
+        let (cotangents, hidden) = cotangents.split_at(results);
+        let reverse = Reverse { kept: &self.kept, cotangents, hidden, wanted: &wanted };
         let all = accept(B::vjp(&self.op, &reverse));
         let floats = all.into_iter().zip(self.floats).filter(|(_, float)| *float);
         floats.map(|(x, _)| x.map(|x| x.0)).collect()
@@ -218,6 +232,7 @@ fn node<O: Operation, B: Operations, C: CheckpointStrategy, const N: usize>(
     op: &O,
     inputs: &[Operand<Autodiff<B, C>>],
     floats: Vec<Tracked<B, C>>,
+    outer: &[bool],
 ) -> Result<Outcome<Floats<Autodiff<B, C>>>, O::Error> {
     let Ok(floats) = <[Tracked<B, C>; N]>::try_from(floats) else {
         unreachable!("the number of floats was matched on");
@@ -227,8 +242,8 @@ fn node<O: Operation, B: Operations, C: CheckpointStrategy, const N: usize>(
         floats,
         |floats, tracked| {
             let below = below(inputs, floats.into_iter());
-            let (flat, recorded, extra) = Recorded::run(op, below, tracked)?;
-            rest = Some((recorded.shapes.clone(), extra));
+            let (flat, recorded, others) = Recorded::run(op, below, tracked, outer)?;
+            rest = Some(others);
             Ok((flat, recorded))
         },
         |recorded: Recorded<O, B>, cotangent, wanted| {
@@ -244,6 +259,7 @@ fn packed<O: Operation, B: Operations, C: CheckpointStrategy>(
     op: &O,
     inputs: &[Operand<Autodiff<B, C>>],
     floats: Vec<Tracked<B, C>>,
+    outer: &[bool],
 ) -> Result<Outcome<Floats<Autodiff<B, C>>>, O::Error> {
     let shapes: Vec<Shape> = floats.iter().map(TensorMetadata::shape).collect();
     let operands = shapes.clone();
@@ -252,8 +268,8 @@ fn packed<O: Operation, B: Operations, C: CheckpointStrategy>(
         [pack::<Autodiff<B, C>>(floats)],
         |[flat], _| {
             let below = below(inputs, shapes.into_iter().map(unpack::<B>(flat)));
-            let (flat, recorded, extra) = Recorded::run(op, below, [])?;
-            rest = Some((recorded.shapes.clone(), extra));
+            let (flat, recorded, others) = Recorded::run(op, below, [], outer)?;
+            rest = Some(others);
             Ok((flat, recorded))
         },
         |recorded: Recorded<O, B>, cotangent, _| {
@@ -269,15 +285,18 @@ fn packed<O: Operation, B: Operations, C: CheckpointStrategy>(
 /// Results on the tape, and what has no derivative.
 fn outcome<B: Operations, C: CheckpointStrategy>(
     flat: Tracked<B, C>,
-    rest: Option<(Vec<Shape>, Vec<Operand<B>>)>,
+    rest: Option<Rest<B>>,
 ) -> Outcome<Floats<Autodiff<B, C>>> {
-    let (shapes, extra) = rest.unwrap_or_else(|| unreachable!("forward has succeeded"));
-    let results = parted::<Autodiff<B, C>>(flat, shapes).into_iter().map(Floats).collect();
-    Outcome { results, extra: extra.into_iter().map(above).collect() }
+    let (results, hidden, extra) = rest.unwrap_or_else(|| unreachable!("forward has succeeded"));
+    let count = results.len();
+    let all = parted::<Autodiff<B, C>>(flat, results.into_iter().chain(hidden).collect());
+    let mut results: Vec<_> = all.into_iter().map(Floats).collect();
+    let hidden = results.split_off(count);
+    Outcome { results, hidden, extra: extra.into_iter().map(above).collect() }
 }
 
 /// Operands with these floats, below the tape.
-fn below<B: Backend, C: CheckpointStrategy>(
+fn below<B: Operations, C: CheckpointStrategy>(
     inputs: &[Operand<Autodiff<B, C>>],
     mut floats: impl Iterator<Item = FloatTensor<B>>,
 ) -> Vec<Operand<B>> {
@@ -292,7 +311,7 @@ fn below<B: Backend, C: CheckpointStrategy>(
 }
 
 /// A value without a derivative, on the tape.
-fn above<B: Backend, C: CheckpointStrategy>(x: Operand<B>) -> Operand<Autodiff<B, C>> {
+fn above<B: Operations, C: CheckpointStrategy>(x: Operand<B>) -> Operand<Autodiff<B, C>> {
     match x {
         Value::Float(x) => Value::Float(Floats(constant::<B, C>(x.0))),
         Value::Integers(x) => Value::Integers(Indices(x.0)),

@@ -2,9 +2,10 @@
 //!
 //! A portable definition run on duals is its jvp; a vjp run on duals is a Hessian–vector product.
 
-use t4a_tensor::DType;
+use t4a_tensor::{AnyTensor, DType, Result};
 
 use super::{Array, Shape};
+use crate::operation::{Operation, Outcome, Value};
 
 /// A value and its tangent; `None` is a zero tangent.
 #[derive(Clone, Debug)]
@@ -93,6 +94,12 @@ impl<A: Array> Array for Dual<A> {
     fn full(&self, shape: &[usize], c: f64) -> Self {
         Self::constant(self.value.full(shape, c))
     }
+    fn constant(&self, elements: AnyTensor) -> Self {
+        Self::constant(self.value.constant(elements))
+    }
+    fn indices(&self, elements: AnyTensor) -> A::Integers {
+        self.value.indices(elements)
+    }
     fn counting(&self, n: usize) -> A::Integers {
         self.value.counting(n)
     }
@@ -101,6 +108,20 @@ impl<A: Array> Array for Dual<A> {
     }
     fn detach(&self) -> Self {
         Self::constant(self.value.detach())
+    }
+    fn elements(&self) -> Result<AnyTensor> {
+        self.value.elements()
+    }
+    fn apply<O: Operation>(
+        op: &O,
+        inputs: &[Value<Self>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Self>, O::Error> {
+        if inputs.iter().any(Value::moves) {
+            return op.jvp(inputs, tracked);
+        }
+        let values: Vec<Value<A>> = inputs.iter().map(|x| x.clone().below()).collect();
+        A::apply(op, &values, tracked)?.try_map(|x| Ok(x.dual(None)), |x| Ok(Self::constant(x)))
     }
     fn add(&self, y: &Self) -> Self {
         Self::joined(self.value.add(&y.value), self.tangent.clone(), y.tangent.clone())

@@ -9,6 +9,7 @@ use t4a_tensor::kernels::compare::Logic;
 use t4a_tensor::{AnyTensor, DType, Result};
 
 use super::{Array, Flags, Integers, Shape};
+use crate::operation::{Operation, Outcome, Value};
 
 /// What the elements of an [`Eager`] tensor stand for.
 pub trait Kind: 'static {}
@@ -105,6 +106,12 @@ impl Array for Eager {
     fn full(&self, shape: &[usize], c: f64) -> Self {
         self.then(|x| AnyTensor::full(shape, Number::Float(c), x.dtype()))
     }
+    fn constant(&self, elements: AnyTensor) -> Self {
+        elements.into()
+    }
+    fn indices(&self, elements: AnyTensor) -> Eager<Indices> {
+        elements.into()
+    }
     fn counting(&self, n: usize) -> Eager<Indices> {
         let end = Number::UInt(n as u64);
         self.then(|_| AnyTensor::arange(Number::Int(0), end, Number::Int(1), DType::I64))
@@ -114,6 +121,16 @@ impl Array for Eager {
     }
     fn detach(&self) -> Self {
         self.clone()
+    }
+    fn elements(&self) -> Result<AnyTensor> {
+        self.0.clone()
+    }
+    fn apply<O: Operation>(
+        op: &O,
+        inputs: &[Value<Self>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Self>, O::Error> {
+        op.forward(inputs, tracked)
     }
     fn add(&self, y: &Self) -> Self {
         self.with(y, AnyTensor::add)
@@ -216,6 +233,9 @@ impl Integers for Eager<Indices> {
 
     fn shape(&self) -> Shape {
         self.sizes()
+    }
+    fn elements(&self) -> Result<AnyTensor> {
+        self.0.clone()
     }
     fn reshape(&self, shape: &[usize]) -> Self {
         self.then(|i| i.reshape(shape))

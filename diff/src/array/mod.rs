@@ -10,7 +10,9 @@ mod engine;
 
 use std::fmt::Debug;
 
-use t4a_tensor::DType;
+use t4a_tensor::{AnyTensor, DType, Result};
+
+use crate::operation::{Operation, Outcome, Value};
 
 #[cfg(test)]
 mod tests;
@@ -37,12 +39,21 @@ pub trait Array: Clone + Debug + Sized {
 
     /// An array of entries `c`.
     fn full(&self, shape: &[usize], c: f64) -> Self;
+    /// An array of these elements.
+    fn constant(&self, elements: AnyTensor) -> Self;
+    /// These indices.
+    fn indices(&self, elements: AnyTensor) -> Self::Integers;
     /// `0, 1, …, n − 1`.
     fn counting(&self, n: usize) -> Self::Integers;
     /// 1 where true, else 0.
     fn indicator(&self, flags: &Self::Flags) -> Self;
     /// The same values without a derivative.
     fn detach(&self) -> Self;
+    /// The elements, in the engine.
+    ///
+    /// # Errors
+    /// The first error of the operations that led here; that of a transfer.
+    fn elements(&self) -> Result<AnyTensor>;
 
     // Arithmetic, elementwise.
 
@@ -123,6 +134,19 @@ pub trait Array: Clone + Debug + Sized {
     /// `[…, m, k] · […, k, n]`, batch axes broadcast.
     fn matmul(&self, y: &Self) -> Self;
 
+    // Whole operations.
+
+    /// The results of an operation, in the way that suits these arrays best: fused kernels, one node of a
+    /// tape, a rule for tangents. With operands that are `tracked` its hidden results too.
+    ///
+    /// # Errors
+    /// Those of the operation.
+    fn apply<O: Operation>(
+        op: &O,
+        inputs: &[Value<Self>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Self>, O::Error>;
+
     // What follows is made of the above.
 
     /// `−x`.
@@ -163,6 +187,11 @@ pub trait Integers: Clone + Debug + Sized {
 
     /// Sizes of the axes.
     fn shape(&self) -> Shape;
+    /// The elements, in the engine.
+    ///
+    /// # Errors
+    /// As [`Array::elements`].
+    fn elements(&self) -> Result<AnyTensor>;
     /// The same elements in row-major order.
     fn reshape(&self, shape: &[usize]) -> Self;
     /// Repeats axes of size 1.
