@@ -339,4 +339,22 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
     ) -> Result<Outcome<Dual<A>>, Self::Error> {
         self.portable(inputs, tracked)
     }
+
+    /// [`Operation::jvp`] on the engine.
+    ///
+    /// # Errors
+    /// As there; memory.
+    fn fused_jvp(
+        &self,
+        inputs: &[Value<Dual<Eager>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Eager>>, Self::Error> {
+        self.jvp(inputs, tracked)
+    }
+
+    /// Whether a tape records the operations that the portable definition consists of, rather than one
+    /// node: it then keeps what they return.
+    fn is_composite(&self) -> bool {
+        false
+    }
 }

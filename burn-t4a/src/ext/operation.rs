@@ -115,6 +115,29 @@ impl Operations for BurnT4a {
         let all = op.fused_vjp(&reverse)?;
         Ok(all.into_iter().map(|x| x.map(leave).transpose()).collect::<Result<_, _>>()?)
     }
+
+    fn jvp<O: Operation>(
+        op: &O,
+        inputs: &[Value<Dual<Floats<Self>>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Floats<Self>>>, O::Error> {
+        let dual = |x: &Value<Dual<Floats<Self>>>| {
+            let tangent = match x {
+                Value::Float(x) => x.tangent.as_ref().map(|t| eager(&t.0)),
+                _ => None,
+            };
+            enter(&x.clone().below()).dual(tangent)
+        };
+        let inputs: Vec<Value<Dual<Eager>>> = inputs.iter().map(dual).collect();
+        let moving = |Dual { value, tangent }: Dual<Eager>| -> Result<_, TensorError> {
+            Ok(Dual { value: leave(value)?, tangent: tangent.map(leave).transpose()? })
+        };
+        let value = |x: Value<Dual<Eager>>| match x {
+            Value::Float(x) => Ok(Value::Float(moving(x)?)),
+            other => Ok(leave_value(other.below())?.dual(None)),
+        };
+        Ok(op.fused_jvp(&inputs, tracked)?.try_map(value, moving)?)
+    }
 }
 
 fn eager<K: Kind>(x: &T4aTensor) -> Eager<K> {
@@ -129,15 +152,21 @@ fn enter(x: &Operand<BurnT4a>) -> Value<Eager> {
     }
 }
 
+/// A number has shape `[1]` in Burn.
+fn primitive<K: Kind>(x: Eager<K>) -> Result<T4aTensor, TensorError> {
+    let x = x.into_tensor()?;
+    T4aTensor::new(if x.rank() == 0 { x.reshape(&[1])? } else { x })
+}
+
 fn leave(x: Eager) -> Result<Floats<BurnT4a>, TensorError> {
-    Ok(Floats(T4aTensor::new(x.into_tensor()?)?))
+    Ok(Floats(primitive(x)?))
 }
 
 fn leave_value(x: Value<Eager>) -> Result<Operand<BurnT4a>, TensorError> {
     Ok(match x {
         Value::Float(x) => Value::Float(leave(x)?),
-        Value::Integers(x) => Value::Integers(Indices(T4aTensor::new(x.into_tensor()?)?)),
-        Value::Flags(x) => Value::Flags(Bools(T4aTensor::new(x.into_tensor()?)?)),
+        Value::Integers(x) => Value::Integers(Indices(primitive(x)?)),
+        Value::Flags(x) => Value::Flags(Bools(primitive(x)?)),
     })
 }
 

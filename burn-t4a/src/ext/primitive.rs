@@ -6,7 +6,7 @@ use burn_backend::{
     TensorData, TensorMetadata, get_device_settings, try_read_sync,
 };
 use t4a_diff::array::Shape;
-use t4a_diff::{Array, Flags, Integers, Operation, Outcome};
+use t4a_diff::{Array, Dual, Flags, Integers, Operation, Outcome, Value};
 use t4a_tensor::{AnyTensor, DType, Result, TensorError};
 
 use super::operation::{Operand, Operations};
@@ -65,8 +65,17 @@ fn read(
     }
 }
 
+/// Burn has no tensors of rank 0: numbers have shape `[1]`.
 fn shape(sizes: &[usize]) -> BurnShape {
-    sizes.iter().copied().collect()
+    if sizes.is_empty() { BurnShape::from([1]) } else { sizes.iter().copied().collect() }
+}
+
+/// `len` elements of an axis, `step` apart.
+fn along(axis: usize, start: usize, len: usize, step: usize) -> Vec<Slice> {
+    let mut slices = vec![Slice::full(); axis + 1];
+    let end = if len == 0 { start } else { start + (len - 1) * step + 1 };
+    slices[axis] = Slice::new(start as isize, Some(end as isize), step as isize);
+    slices
 }
 
 impl<B: Operations> Array for Floats<B> {
@@ -113,6 +122,13 @@ impl<B: Operations> Array for Floats<B> {
         tracked: &[bool],
     ) -> Result<Outcome<Self>, O::Error> {
         B::run(op, inputs, tracked)
+    }
+    fn jvp<O: Operation>(
+        op: &O,
+        inputs: &[Value<Dual<Self>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Self>>, O::Error> {
+        B::jvp(op, inputs, tracked)
     }
     fn add(&self, y: &Self) -> Self {
         Self(B::float_add(self.0.clone(), y.0.clone()))
@@ -182,10 +198,14 @@ impl<B: Operations> Array for Floats<B> {
     fn expand(&self, sizes: &[usize]) -> Self {
         Self(B::float_expand(self.0.clone(), shape(sizes)))
     }
-    fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
-        let mut slices = vec![Slice::full(); axis + 1];
-        slices[axis] = Slice::new(start as isize, Some((start + len) as isize), 1);
-        Self(B::float_slice(self.0.clone(), &slices))
+    fn slice(&self, axis: usize, start: usize, len: usize, step: usize) -> Self {
+        Self(B::float_slice(self.0.clone(), &along(axis, start, len, step)))
+    }
+    fn embed(&self, axis: usize, start: usize, step: usize, size: usize) -> Self {
+        let mut sizes = self.shape();
+        let len = std::mem::replace(&mut sizes[axis], size);
+        let zeros = self.full(&sizes, 0.0).0;
+        Self(B::float_slice_assign(zeros, &along(axis, start, len, step), self.0.clone()))
     }
     fn cat(arrays: &[Self], axis: usize) -> Self {
         Self(B::float_cat(arrays.iter().map(|x| x.0.clone()).collect(), axis))
@@ -256,6 +276,13 @@ impl<B: Backend> Integers for Indices<B> {
     }
     fn greater(&self, j: &Self) -> Bools<B> {
         self.compared(j, B::int_greater)
+    }
+    fn at_least(&self, c: i64) -> Bools<B> {
+        let bools = get_device_settings::<B>(&B::int_device(&self.0)).bool_dtype;
+        Bools(B::int_greater_equal_elem(self.0.clone(), Scalar::Int(c), bools))
+    }
+    fn fill(&self, flags: &Bools<B>, c: i64) -> Self {
+        Self(B::int_mask_fill(self.0.clone(), flags.0.clone(), Scalar::Int(c)))
     }
 }
 

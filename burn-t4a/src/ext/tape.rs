@@ -160,6 +160,9 @@ pub(crate) fn operation<O: Operation, B: Operations, C: CheckpointStrategy>(
         let out = B::run(op, &below, outer)?;
         return out.try_map(|x| Ok(above(x)), |y| Ok(Floats(constant::<B, C>(y.0))));
     }
+    if op.is_composite() {
+        return op.portable(inputs, outer);
+    }
     match floats.len() {
         1 => node::<O, B, C, 1>(op, inputs, floats, outer),
         2 => node::<O, B, C, 2>(op, inputs, floats, outer),

@@ -118,7 +118,7 @@ impl<A: Array> Array for Dual<A> {
         tracked: &[bool],
     ) -> Result<Outcome<Self>, O::Error> {
         if inputs.iter().any(Value::moves) {
-            return op.jvp(inputs, tracked);
+            return A::jvp(op, inputs, tracked);
         }
         let values: Vec<Value<A>> = inputs.iter().map(|x| x.clone().below()).collect();
         A::apply(op, &values, tracked)?.try_map(|x| Ok(x.dual(None)), |x| Ok(Self::constant(x)))
@@ -190,8 +190,11 @@ impl<A: Array> Array for Dual<A> {
     fn expand(&self, shape: &[usize]) -> Self {
         self.linear(|x| x.expand(shape))
     }
-    fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
-        self.linear(|x| x.narrow(axis, start, len))
+    fn slice(&self, axis: usize, start: usize, len: usize, step: usize) -> Self {
+        self.linear(|x| x.slice(axis, start, len, step))
+    }
+    fn embed(&self, axis: usize, start: usize, step: usize, size: usize) -> Self {
+        self.linear(|x| x.embed(axis, start, step, size))
     }
     fn cat(arrays: &[Self], axis: usize) -> Self {
         let values: Vec<A> = arrays.iter().map(|x| x.value.clone()).collect();

@@ -4,11 +4,11 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use t4a_tensor::any::Number;
-use t4a_tensor::index::Reduction;
+use t4a_tensor::index::{Reduction, Span};
 use t4a_tensor::kernels::compare::Logic;
 use t4a_tensor::{AnyTensor, DType, Result};
 
-use super::{Array, Flags, Integers, Shape};
+use super::{Array, Dual, Flags, Integers, Shape};
 use crate::operation::{Operation, Outcome, Value};
 
 /// What the elements of an [`Eager`] tensor stand for.
@@ -132,6 +132,13 @@ impl Array for Eager {
     ) -> Result<Outcome<Self>, O::Error> {
         op.forward(inputs, tracked)
     }
+    fn jvp<O: Operation>(
+        op: &O,
+        inputs: &[Value<Dual<Self>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Self>>, O::Error> {
+        op.fused_jvp(inputs, tracked)
+    }
     fn add(&self, y: &Self) -> Self {
         self.with(y, AnyTensor::add)
     }
@@ -195,8 +202,19 @@ impl Array for Eager {
     fn expand(&self, shape: &[usize]) -> Self {
         self.then(|x| x.expand(shape))
     }
-    fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
-        self.then(|x| x.slice_axis(axis, start, len, 1))
+    fn slice(&self, axis: usize, start: usize, len: usize, step: usize) -> Self {
+        self.then(|x| x.slice_axis(axis, start, len, step as isize))
+    }
+    fn embed(&self, axis: usize, start: usize, step: usize, size: usize) -> Self {
+        self.then(|x| {
+            let mut shape = x.shape().to_vec();
+            let len = std::mem::replace(&mut shape[axis], size);
+            let zeros = AnyTensor::zeros(&shape, x.dtype())?;
+            let whole = |&len: &usize| Span { start: 0, len, step: 1 };
+            let mut spans: Vec<Span> = shape[..axis].iter().map(whole).collect();
+            spans.push(Span { start, len, step: step as isize });
+            zeros.slice_assign(&spans, &x)
+        })
     }
     fn cat(arrays: &[Self], axis: usize) -> Self {
         let all: Result<Vec<AnyTensor>> = arrays.iter().map(|x| x.0.clone()).collect();
@@ -251,6 +269,12 @@ impl Integers for Eager<Indices> {
     }
     fn greater(&self, j: &Self) -> Eager<Truths> {
         self.with(j, AnyTensor::greater)
+    }
+    fn at_least(&self, c: i64) -> Eager<Truths> {
+        self.then(|i| i.greater_equal_scalar(Number::Int(c)))
+    }
+    fn fill(&self, flags: &Eager<Truths>, c: i64) -> Self {
+        self.with(flags, |i, flags| i.mask_fill(flags, Number::Int(c)))
     }
 }
 

@@ -108,8 +108,11 @@ pub trait Array: Clone + Debug + Sized {
     fn permute(&self, axes: &[usize]) -> Self;
     /// Repeats axes of size 1.
     fn expand(&self, shape: &[usize]) -> Self;
-    /// Elements `start, start + 1, …` of an axis, `len` of them.
-    fn narrow(&self, axis: usize, start: usize, len: usize) -> Self;
+    /// Elements `start, start + step, …` of an axis, `len` of them.
+    fn slice(&self, axis: usize, start: usize, len: usize, step: usize) -> Self;
+    /// Zeros of `size` along an axis, with x at `start, start + step, …`: the adjoint of
+    /// [`Array::slice`].
+    fn embed(&self, axis: usize, start: usize, step: usize, size: usize) -> Self;
     /// Arrays one behind the other along an axis; at least one.
     fn cat(arrays: &[Self], axis: usize) -> Self;
     /// The axes backwards.
@@ -147,7 +150,24 @@ pub trait Array: Clone + Debug + Sized {
         tracked: &[bool],
     ) -> Result<Outcome<Self>, O::Error>;
 
+    /// The results of an operation with their tangents, of operands with theirs.
+    ///
+    /// # Errors
+    /// Those of the rule.
+    fn jvp<O: Operation>(
+        op: &O,
+        inputs: &[Value<Dual<Self>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Self>>, O::Error> {
+        op.jvp(inputs, tracked)
+    }
+
     // What follows is made of the above.
+
+    /// Elements `start, start + 1, …` of an axis, `len` of them.
+    fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
+        self.slice(axis, start, len, 1)
+    }
 
     /// `−x`.
     fn neg(&self) -> Self {
@@ -202,6 +222,10 @@ pub trait Integers: Clone + Debug + Sized {
     fn equal(&self, j: &Self) -> Self::Flags;
     /// `i > j`, broadcasting.
     fn greater(&self, j: &Self) -> Self::Flags;
+    /// `i ≥ c`.
+    fn at_least(&self, c: i64) -> Self::Flags;
+    /// `c` where the flags hold, else `i`; of one shape.
+    fn fill(&self, flags: &Self::Flags, c: i64) -> Self;
 }
 
 /// Truth values.
