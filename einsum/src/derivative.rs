@@ -4,6 +4,8 @@
 //! over (+, ×) they are contractions themselves. Complex cotangents are conjugate Wirtinger
 //! derivatives: of a real loss L they are ∂L/∂Re + i·∂L/∂Im.
 
+use std::borrow::Cow;
+
 use t4a_algebra::{Numeric, Scalar, Semiring, Standard};
 use t4a_tensor::Tensor;
 use t4a_tensor::kernels::arithmetic::Add;
@@ -103,36 +105,35 @@ fn shaped<T: Scalar>(data: Vec<T>, ids: &Ids, sizes: &[usize]) -> Result<Labelle
     Ok(Labelled { tensor: Tensor::from_vec(data, &shape)?, ids: ids.clone() })
 }
 
-/// The result of a step, and what its rule wants to know.
-struct Forward<T> {
-    c: Labelled<T>,
-    winners: Option<Tensor<u32>>,
+/// The result of a step, and what its rule wants to know: one of both is known.
+struct Forward<T: Scalar> {
+    c: Option<Labelled<T>>,
+    argmax: Option<Tensor<u32>>,
 }
 
-/// `a ⊗ b`, summed as the step says.
+/// `a ⊗ b`, summed as the step says, and the argmax of the sums if they are one of their terms.
 fn forward<S: Differentiable<T>, T: Numeric>(
     step: &Pair,
     [a, b]: [&Labelled<T>; 2],
     sizes: &[usize],
-) -> Result<Forward<T>> {
-    if S::SHARE != Share::Winner || step.sum.is_empty() {
+) -> Result<(Labelled<T>, Option<Tensor<u32>>)> {
+    if S::SHARE != Share::Argmax || step.sum.is_empty() {
         let plain = roles(&step.batch, &step.left, &step.right, &step.sum);
         let own = Backend::default();
-        let c = pair::contract::<S, T>(&plain, a.clone(), b.clone(), sizes, &own)?;
-        return Ok(Forward { c, winners: None });
+        return Ok((pair::contract::<S, T>(&plain, a.clone(), b.clone(), sizes, &own)?, None));
     }
     let axes = Axes::new(step, sizes);
     let [a, b] = axes.matrices(a, b)?;
-    let (c, winners) = S::select(&a, &b)?;
+    let (c, argmax) = S::matmul(&a, &b)?;
     let shape: Vec<usize> = axes.c.iter().map(|&id| sizes[id as usize]).collect();
-    Ok(Forward { c: Labelled { tensor: c.reshape(&shape)?, ids: axes.c }, winners })
+    Ok((Labelled { tensor: c.reshape(&shape)?, ids: axes.c }, argmax))
 }
 
 /// Cotangents of a and b, given that of `c = a ⊗ b` summed as the step says.
 fn pullback<S: Differentiable<T>, T: Numeric>(
     step: &Pair,
     [a, b]: [&Labelled<T>; 2],
-    Forward { c, winners }: &Forward<T>,
+    Forward { c, argmax }: &Forward<T>,
     g: &Labelled<T>,
     sizes: &[usize],
 ) -> Result<[Labelled<T>; 2]> {
@@ -148,10 +149,12 @@ fn pullback<S: Differentiable<T>, T: Numeric>(
     }
     let axes = Axes::new(step, sizes);
     let [a, b] = axes.matrices(a, b)?;
-    let (c, g) = (align(c, &axes.c)?, align(g, &axes.c)?);
-    let winners = winners.as_ref().map(elements).transpose()?;
-    let (shape, c, g) = (axes.shape, elements(&c)?, elements(&g)?);
-    let x = Matrices { shape, a: elements(&a)?, b: elements(&b)?, c, winners };
+    let c = c.as_ref().map(|c| align(c, &axes.c)).transpose()?;
+    let c = c.as_ref().map_or(Ok(Cow::Borrowed(&[][..])), elements)?;
+    let g = align(g, &axes.c)?;
+    let argmax = argmax.as_ref().map(elements).transpose()?;
+    let (shape, g) = (axes.shape, elements(&g)?);
+    let x = Matrices { shape, a: elements(&a)?, b: elements(&b)?, c, argmax };
     let [ga, gb] = rules::vjp::<S, T>(&x, &g)?;
     Ok([shaped(ga, &axes.a, sizes)?, shaped(gb, &axes.b, sizes)?])
 }
@@ -160,7 +163,7 @@ fn pullback<S: Differentiable<T>, T: Numeric>(
 fn pushforward<S: Differentiable<T>, T: Numeric>(
     step: &Pair,
     [a, b, da, db]: [&Labelled<T>; 4],
-    Forward { c, winners }: &Forward<T>,
+    Forward { c, argmax }: &Forward<T>,
     sizes: &[usize],
 ) -> Result<Labelled<T>> {
     let outer = outer(step);
@@ -177,10 +180,11 @@ fn pushforward<S: Differentiable<T>, T: Numeric>(
     let axes = Axes::new(step, sizes);
     let [a, b] = axes.matrices(a, b)?;
     let [da, db] = axes.matrices(da, db)?;
-    let c = align(c, &axes.c)?;
-    let winners = winners.as_ref().map(elements).transpose()?;
-    let (a, b, c) = (elements(&a)?, elements(&b)?, elements(&c)?);
-    let x = Matrices { shape: axes.shape, a, b, c, winners };
+    let c = c.as_ref().map(|c| align(c, &axes.c)).transpose()?;
+    let c = c.as_ref().map_or(Ok(Cow::Borrowed(&[][..])), elements)?;
+    let argmax = argmax.as_ref().map(elements).transpose()?;
+    let (a, b) = (elements(&a)?, elements(&b)?);
+    let x = Matrices { shape: axes.shape, a, b, c, argmax };
     let dc = rules::jvp::<S, T>(&x, &elements(&da)?, &elements(&db)?)?;
     shaped(dc, &axes.c, sizes)
 }
@@ -209,7 +213,7 @@ fn unsum<S: Differentiable<T>, T: Numeric>(
         return Ok(g);
     }
     let step = lone_step(&x.ids, lone);
-    let known = Forward { c: summed.clone(), winners: None };
+    let known = Forward { c: Some(summed.clone()), argmax: None };
     let [g, _] = pullback::<S, T>(&step, [x, &ones::<S, T>(lone, sizes)?], &known, &g, sizes)?;
     Ok(g)
 }
@@ -226,7 +230,7 @@ fn sum_tangent<S: Differentiable<T>, T: Numeric>(
     let one = ones::<S, T>(lone, sizes)?;
     let zero =
         Labelled { tensor: Tensor::full(one.tensor.shape(), T::ZERO)?, ids: one.ids.clone() };
-    let known = Forward { c: summed.clone(), winners: None };
+    let known = Forward { c: Some(summed.clone()), argmax: None };
     pushforward::<S, T>(&lone_step(&x.ids, lone), [x, &one, dx, &zero], &known, sizes)
 }
 
@@ -289,9 +293,9 @@ impl Plan {
         for step in &self.steps {
             let a = pair::sum_out::<S, T>(slots[step.lhs].clone(), &step.lone_left, sizes)?;
             let b = pair::sum_out::<S, T>(slots[step.rhs].clone(), &step.lone_right, sizes)?;
-            let done = forward::<S, T>(step, [&a, &b], sizes)?;
-            slots.push(done.c.clone());
-            summed.push((a, b, done));
+            let (c, argmax) = forward::<S, T>(step, [&a, &b], sizes)?;
+            slots.push(c.clone());
+            summed.push((a, b, Forward { c: Some(c), argmax }));
         }
         let mut grads: Vec<Option<Labelled<T>>> = slots.iter().map(|_| None).collect();
         let lost = || EinsumError::PathIncomplete { remaining: 0 };
@@ -327,16 +331,84 @@ impl Plan {
         Ok(Labelled { tensor, ids: ids.clone() })
     }
 
-    /// Winners are found by their index, which is a `u32`.
+    /// The argmax is a `u32`.
     fn check_index_range<S: Differentiable<T>, T: Numeric>(&self) -> Result<()> {
         let sizes = self.slice_sizes();
-        for step in self.steps.iter().filter(|_| S::SHARE == Share::Winner) {
+        for step in self.steps.iter().filter(|_| S::SHARE == Share::Argmax) {
             let terms: f64 = step.sum.iter().map(|&id| sizes[id as usize] as f64).product();
             if terms > MOST_TERMS as f64 {
                 return Err(EinsumError::IndexRange { terms, limit: MOST_TERMS });
             }
         }
         Ok(())
+    }
+
+    /// [`Plan::contract`], with what [`Plan::vjp_from`] asks for if the plan has two operands and no slices
+    /// and its sums are one of their terms: the first such term, `[batch, m, n]` in the order of
+    /// [`Plan::roles`], and [`NO_WINNER`](t4a_algebra::gemm::NO_WINNER) where the sum is 0.
+    ///
+    /// # Errors
+    /// As [`Plan::contract`]; [`EinsumError::IndexRange`].
+    pub fn contract_argmax<S: Differentiable<T>, T: Numeric>(
+        &self,
+        operands: &[&Tensor<T>],
+    ) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
+        let [step] = &self.steps[..] else {
+            return Ok((self.contract::<S, T>(operands)?, None));
+        };
+        let plain = S::SHARE != Share::Argmax || step.sum.is_empty() || !self.sliced.is_empty();
+        if plain || self.network.is_empty {
+            return Ok((self.contract::<S, T>(operands)?, None));
+        }
+        self.check(operands)?;
+        self.check_index_range::<S, T>()?;
+        let [a, b] = self.factors::<S, T>(step, operands)?;
+        let (c, argmax) = forward::<S, T>(step, [&a, &b], &self.network.sizes)?;
+        Ok((self.network.leave::<S, T>(c)?, argmax))
+    }
+
+    /// The operands of the only step, summed over labels that they do not share.
+    fn factors<S: Semiring<T>, T: Scalar>(
+        &self,
+        step: &Pair,
+        operands: &[&Tensor<T>],
+    ) -> Result<[Labelled<T>; 2]> {
+        let factor = |slot: usize, lone: &Ids| {
+            let x = self.network.enter(slot, operands[slot])?;
+            pair::sum_out::<S, T>(x, lone, &self.network.sizes)
+        };
+        Ok([factor(step.lhs, &step.lone_left)?, factor(step.rhs, &step.lone_right)?])
+    }
+
+    /// [`Plan::vjp`] from the argmax of [`Plan::contract_argmax`], without another contraction.
+    ///
+    /// # Errors
+    /// As [`Plan::vjp`].
+    pub fn vjp_from<S: Differentiable<T>, T: Numeric>(
+        &self,
+        operands: &[&Tensor<T>],
+        argmax: Option<&Tensor<u32>>,
+        cotangent: &Tensor<T>,
+    ) -> Result<Vec<Tensor<T>>> {
+        let (Some(argmax), [step]) = (argmax, &self.steps[..]) else {
+            return self.vjp::<S, T>(operands, cotangent);
+        };
+        self.check(operands)?;
+        same_shape("the cotangent", &self.shape(), cotangent.shape())?;
+        let (network, sizes) = (&self.network, &self.network.sizes);
+        let axes = Axes::new(step, sizes).shape;
+        same_shape("the argmax", &[axes.batch, axes.m, axes.n], argmax.shape())?;
+        let known = Forward { c: None, argmax: Some(argmax.clone()) };
+        let g = network.enter_result(cotangent)?;
+        let [a, b] = self.factors::<S, T>(step, operands)?;
+        let [ga, gb] = pullback::<S, T>(step, [&a, &b], &known, &g, sizes)?;
+        let leave = |slot: usize, summed, g, lone| {
+            let x = network.enter(slot, operands[slot])?;
+            network.leave_operand(slot, &unsum::<S, T>(&x, summed, g, lone, sizes)?)
+        };
+        let lhs = leave(step.lhs, &a, ga, &step.lone_left)?;
+        let rhs = leave(step.rhs, &b, gb, &step.lone_right)?;
+        Ok(if step.lhs < step.rhs { vec![lhs, rhs] } else { vec![rhs, lhs] })
     }
 
     /// The result and its tangent, given those of all operands.
@@ -384,9 +456,10 @@ impl Plan {
             };
             let ((a, da), (b, db)) =
                 (half(step.lhs, &step.lone_left)?, half(step.rhs, &step.lone_right)?);
-            let done = forward::<S, T>(step, [&a, &b], sizes)?;
+            let (c, argmax) = forward::<S, T>(step, [&a, &b], sizes)?;
+            let done = Forward { c: Some(c.clone()), argmax };
             let dc = pushforward::<S, T>(step, [&a, &b, &da, &db], &done, sizes)?;
-            slots.push((done.c, dc));
+            slots.push((c, dc));
         }
         let (x, dx) = &slots[slots.len() - 1];
         let out = pair::sum_out::<S, T>(x.clone(), &self.lone, sizes)?;

@@ -79,8 +79,8 @@ pub enum EinsumError {
     /// An order of contraction with a tensor that no address space holds; the smallest found.
     #[error("einsum: an intermediate of {elements:.1e} elements exceeds the address space")]
     IntermediateOverflow { elements: f64 },
-    /// A sum with more terms than winners can be numbered.
-    #[error("einsum: a sum of {terms:.0} terms exceeds the range of winners, {limit}")]
+    /// A sum with more terms than can be numbered for its argmax.
+    #[error("einsum: a sum of {terms:.0} terms exceeds the range of an argmax, {limit}")]
     IndexRange { terms: f64, limit: u32 },
     /// Operands of different element types.
     #[error("einsum: operand 0 is {first}, operand {operand} is {dtype}")]
@@ -91,6 +91,12 @@ pub enum EinsumError {
     /// A cotangent or tangent without the shape of what it belongs to.
     #[error("einsum: {what} must have shape {expected:?}, given {given:?}")]
     DerivativeShape { what: &'static str, expected: Vec<usize>, given: Vec<usize> },
+    /// A plan that slices labels to fit its budget, where it would run without slices.
+    #[error(
+        "einsum: the plan slices {labels} to fit its memory budget; step by step it does not. Raise the \
+         budget, or run it on the engine, where it is differentiable once"
+    )]
+    NotSliced { labels: String },
     /// What a user's backend reported.
     #[error("einsum: backend: {0}")]
     Backend(String),

@@ -12,6 +12,8 @@
 //! rules        derivative of one sum, by semiring
 //! derivative   vjp and jvp of a plan
 //! cotangent    the vjp over (+, ×) as plans
+//! roles        what becomes of the labels of a step
+//! operation    contractions as operations with a derivative, semirings as values
 //! ```
 #![forbid(unsafe_code)]
 
@@ -26,10 +28,12 @@ mod greedy;
 mod labelled;
 mod memory;
 mod network;
+mod operation;
 mod pair;
 mod path;
 mod plan;
 mod refine;
+mod roles;
 mod rules;
 mod search;
 mod slice_rules;
@@ -41,9 +45,11 @@ pub use backend::{Backend, BgemmBackend, BgemmShape, TensordotAxes, TensordotBac
 pub use cache::{cached_plans, clear_plans};
 pub use einsum::{Einsum, einsum};
 pub use error::{EinsumError, Result};
+pub use operation::{ArraySemiring, Contraction, Custom, FloatSemiring, Tag};
 pub use path::Path;
 pub use plan::{Cost, Plan};
-pub use rules::{Differentiable, Matrices, Share, selected};
+pub use roles::Roles;
+pub use rules::{Differentiable, Matrices, Share, matmul_argmax};
 pub use search::Optimizer;
 pub use step::Step;
 pub use subscripts::{Label, Subscripts};

@@ -94,10 +94,10 @@ impl Plan {
                     if let Some(sum) = &sum {
                         for (j, (&part, &sum)) in part.to_vec()?.iter().zip(sum).enumerate() {
                             g[j] = match S::SHARE {
-                                Share::Winner if same(part, sum) && part != S::ZERO => {
+                                Share::Argmax if same(part, sum) && part != S::ZERO => {
                                     std::mem::replace(&mut open[j], T::ZERO)
                                 }
-                                Share::Winner => T::ZERO,
+                                Share::Argmax => T::ZERO,
                                 _ => {
                                     let equal = absorbing.as_ref().map_or(0, |n| n[j]);
                                     shared::<S, T>(open[j], part, sum, equal)
@@ -158,8 +158,8 @@ impl Plan {
                     sum[j] = S::add(before, part);
                     tangent[j] = match S::SHARE {
                         Share::Linear => tangent[j].add(d),
-                        Share::Winner if same(sum[j], before) => tangent[j],
-                        Share::Winner => d,
+                        Share::Argmax if same(sum[j], before) => tangent[j],
+                        Share::Argmax => d,
                         Share::Marginal => {
                             let known = absorbing[j];
                             absorbing[j] += u32::from(S::absorbs(part));

@@ -138,7 +138,7 @@ proptest! {
             }
         }
         impl Differentiable<f64> for Searched {
-            const SHARE: Share = Share::Winner;
+            const SHARE: Share = Share::Argmax;
             fn partials(_: f64, _: f64) -> (f64, f64) {
                 (1.0, 1.0)
             }

@@ -16,11 +16,11 @@ pub struct Matrices<'a, T: Scalar> {
     pub a: Cow<'a, [T]>,
     /// Right factors.
     pub b: Cow<'a, [T]>,
-    /// The products.
+    /// The products; empty where the rule has the argmax instead.
     pub c: Cow<'a, [T]>,
     /// The first k whose term is the sum, for every element of C, if
-    /// [`Differentiable::select`](crate::Differentiable::select) has told; else it is searched.
-    pub winners: Option<Cow<'a, [u32]>>,
+    /// [`Differentiable::matmul`](crate::Differentiable::matmul) has told; else it is searched.
+    pub argmax: Option<Cow<'a, [u32]>>,
 }
 
 /// The elements in row-major order, borrowed if they lie so.

@@ -22,14 +22,14 @@
 //! [`Counting<S>`](t4a_algebra::Counting) has the derivative of `S` on its values: they are the
 //! contraction over `S`, and counts are locally constant.
 
+mod argmax;
 mod log_sum;
 mod marginal;
 mod matrices;
-mod winner;
 
+pub(crate) use argmax::same;
 pub use matrices::Matrices;
 pub(crate) use matrices::elements;
-pub(crate) use winner::same;
 
 use t4a_algebra::{
     Extended, Field, Float, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Numeric, Scalar,
@@ -48,7 +48,7 @@ pub enum Share {
     /// The semiring is (+, ×) of the element type: every term in full.
     Linear,
     /// The first term that equals the sum.
-    Winner,
+    Argmax,
     /// Every term with [`Differentiable::marginal`].
     Marginal,
 }
@@ -81,11 +81,11 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
     }
 
     /// The product `[batch, m, k] · [batch, k, n]`, and if the semiring is
-    /// [`Selective`] also its winners; [`selected`] does that.
+    /// [`Selective`] also its argmax; [`matmul_argmax`] does that.
     ///
     /// # Errors
     /// `OutOfMemory`; if k exceeds the range of `u32`.
-    fn select(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
+    fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
         let route = Route::native(Path::GemmSemiring);
         Ok((matmul::<Self, T>(a, b, route)?, None))
     }
@@ -108,16 +108,16 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
     }
 }
 
-/// [`Differentiable::select`] of a selective semiring: winners come out of the product itself.
+/// [`Differentiable::matmul`] of a selective semiring: the argmax comes out of the product itself.
 ///
 /// # Errors
 /// `OutOfMemory`; if k exceeds the range of `u32`.
-pub fn selected<S: Selective<T>, T: Scalar>(
+pub fn matmul_argmax<S: Selective<T>, T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
 ) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-    let (c, winners) = matmul_select::<S, T>(a, b, Route::native(Path::GemmSemiring))?;
-    Ok((c, Some(winners)))
+    let (c, argmax) = matmul_select::<S, T>(a, b, Route::native(Path::GemmSemiring))?;
+    Ok((c, Some(argmax)))
 }
 
 /// From the accumulator, rounded once.
@@ -143,7 +143,7 @@ pub(crate) fn vjp<S: Differentiable<T>, T: Numeric>(
     cotangent: &[T],
 ) -> Result<[Vec<T>; 2]> {
     match S::SHARE {
-        Share::Winner => winner::vjp::<S, T>(x, cotangent),
+        Share::Argmax => argmax::vjp::<S, T>(x, cotangent),
         _ => S::marginal_vjp(x, cotangent),
     }
 }
@@ -155,7 +155,7 @@ pub(crate) fn jvp<S: Differentiable<T>, T: Numeric>(
     db: &[T],
 ) -> Result<Vec<T>> {
     match S::SHARE {
-        Share::Winner => winner::jvp::<S, T>(x, da, db),
+        Share::Argmax => argmax::jvp::<S, T>(x, da, db),
         _ => S::marginal_jvp(x, da, db),
     }
 }
@@ -173,51 +173,51 @@ impl<T: Field> Differentiable<T> for Standard {
 }
 
 impl<T: Signed> Differentiable<T> for MaxPlus {
-    const SHARE: Share = Share::Winner;
+    const SHARE: Share = Share::Argmax;
 
     fn partials(_: T, _: T) -> (T, T) {
         (T::ONE, T::ONE)
     }
 
-    fn select(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-        selected::<Self, T>(a, b)
+    fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
+        matmul_argmax::<Self, T>(a, b)
     }
 }
 
 impl<T: Extended> Differentiable<T> for MinPlus {
-    const SHARE: Share = Share::Winner;
+    const SHARE: Share = Share::Argmax;
 
     fn partials(_: T, _: T) -> (T, T) {
         (T::ONE, T::ONE)
     }
 
-    fn select(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-        selected::<Self, T>(a, b)
+    fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
+        matmul_argmax::<Self, T>(a, b)
     }
 }
 
 impl<T: Extended> Differentiable<T> for MaxMul {
-    const SHARE: Share = Share::Winner;
+    const SHARE: Share = Share::Argmax;
 
     fn partials(a: T, b: T) -> (T, T) {
         (b, a)
     }
 
-    fn select(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-        selected::<Self, T>(a, b)
+    fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
+        matmul_argmax::<Self, T>(a, b)
     }
 }
 
 impl<T: Extended> Differentiable<T> for MaxMin {
-    const SHARE: Share = Share::Winner;
+    const SHARE: Share = Share::Argmax;
 
     /// The left factor wins ties, a NaN wins over a number.
     fn partials(a: T, b: T) -> (T, T) {
         if a <= b || a.is_nan() { (T::ONE, T::ZERO) } else { (T::ZERO, T::ONE) }
     }
 
-    fn select(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-        selected::<Self, T>(a, b)
+    fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
+        matmul_argmax::<Self, T>(a, b)
     }
 }
 

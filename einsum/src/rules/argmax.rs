@@ -1,7 +1,7 @@
 //! Sums that are one of their terms: max and min.
 //!
-//! The cotangent goes to the winning term alone, the first of those that tie. That is a
-//! subgradient: max-plus contractions are convex. Where a NaN wins, the first one does.
+//! The cotangent goes to the first term that is the sum alone. That is a subgradient: max-plus
+//! contractions are convex. Of several NaN the first one counts.
 
 use std::ops::ControlFlow;
 
@@ -19,16 +19,16 @@ pub(crate) fn same<T: PartialEq>(a: T, b: T) -> bool {
     a == b || (a != a && b != b)
 }
 
-/// Calls `body(element, place in a, place in b)` for every element with a winner.
+/// Calls `body(element, place in a, place in b)` for every element with a term that is it.
 #[inline]
-fn winners<S: Differentiable<T>, T: Numeric>(
+fn terms<S: Differentiable<T>, T: Numeric>(
     x: &Matrices<'_, T>,
     mut body: impl FnMut(usize, usize, usize),
 ) {
     let n = x.shape.n;
-    if let Some(winners) = &x.winners {
+    if let Some(argmax) = &x.argmax {
         return x.elements(|element, at_a, at_b| {
-            let k = winners[element];
+            let k = argmax[element];
             if k != NO_WINNER {
                 body(element, at_a + k as usize, at_b + k as usize * n);
             }
@@ -52,14 +52,14 @@ fn winners<S: Differentiable<T>, T: Numeric>(
 
 /// Cotangents of A and B.
 ///
-/// Cost: mn scattered additions with known winners, mnk comparisons without.
+/// Cost: mn scattered additions with a known argmax, mnk comparisons without.
 pub(super) fn vjp<S: Differentiable<T>, T: Numeric>(
     x: &Matrices<'_, T>,
     g: &[T],
 ) -> Result<[Vec<T>; 2]> {
     let mut ga = filled(x.a.len(), T::Acc::ZERO)?;
     let mut gb = filled(x.b.len(), T::Acc::ZERO)?;
-    winners::<S, T>(x, |element, i, j| {
+    terms::<S, T>(x, |element, i, j| {
         let (pa, pb) = S::partials(x.a[i], x.b[j]);
         ga[i] = ga[i].add(scaled(g[element], pa));
         gb[j] = gb[j].add(scaled(g[element], pb));
@@ -74,7 +74,7 @@ pub(super) fn jvp<S: Differentiable<T>, T: Numeric>(
     db: &[T],
 ) -> Result<Vec<T>> {
     let mut dc = filled(x.c.len(), T::ZERO)?;
-    winners::<S, T>(x, |element, i, j| {
+    terms::<S, T>(x, |element, i, j| {
         let (pa, pb) = S::partials(x.a[i], x.b[j]);
         dc[element] = T::narrow(scaled(da[i], pa).add(scaled(db[j], pb)));
     });

@@ -1,0 +1,190 @@
+//! Labelled axes of arrays to batches of matrices, and back.
+//!
+//! ```text
+//! A  →  [batch, left, sum,   lone]      a repeated label is a diagonal on the way in,
+//! B  →  [batch, sum,  right, lone]      and the diagonal of a constant on the way out;
+//! C  ←  [batch, left, right]            axes of size 1 are dropped, and put back
+//! ```
+
+use t4a_diff::{Array, Flags};
+
+use crate::network::{Axes, Id};
+use crate::plan::Plan;
+use crate::roles::Roles;
+
+/// A contraction of one or two operands.
+pub(super) struct Step<'a> {
+    plan: &'a Plan,
+    roles: Roles<Id>,
+}
+
+/// Distinct labels, in the order in which they occur.
+fn distinct(axes: &Axes) -> Vec<Id> {
+    let mut ids = Vec::new();
+    for &id in axes.iter().flatten() {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    ids
+}
+
+impl<'a> Step<'a> {
+    /// # Panics
+    /// If the plan has more than two operands.
+    pub(super) fn new(plan: &'a Plan) -> Self {
+        let roles = plan.role_ids().unwrap_or_else(|| unreachable!("a step has two operands"));
+        Self { plan, roles }
+    }
+
+    /// Whether the product of the operands is summed.
+    pub(super) fn sums(&self) -> bool {
+        !self.roles.sum.is_empty()
+    }
+
+    fn size(&self, id: Id) -> usize {
+        self.plan.network.sizes[id as usize]
+    }
+
+    fn sizes(&self, ids: &[Id]) -> Vec<usize> {
+        ids.iter().map(|&id| self.size(id)).collect()
+    }
+
+    fn volume(&self, ids: &[Id]) -> usize {
+        ids.iter().map(|&id| self.size(id)).product()
+    }
+
+    /// Groups of labels of operand `i` as the axes of an array of rank 4.
+    fn groups(&self, i: usize) -> [&[Id]; 4] {
+        let Roles { batch, left, right, sum, lone, .. } = &self.roles;
+        match i {
+            0 => [batch, left, sum, &lone[0]],
+            _ => [batch, sum, right, &lone[1]],
+        }
+    }
+
+    fn operand(&self, i: usize) -> (&Axes, &[usize]) {
+        (&self.plan.network.axes[i], &self.plan.network.shapes[i])
+    }
+
+    /// Operand `i` as a batch of matrices with a last axis of lone labels.
+    pub(super) fn enter<A: Array>(&self, i: usize, x: &A) -> A {
+        let (axes, shape) = self.operand(i);
+        let (x, ids) = gather(x, axes, shape);
+        self.grouped(&x, &ids, &self.groups(i))
+    }
+
+    /// The cotangent of operand `i`, given that of [`Step::enter`].
+    pub(super) fn leave_operand<A: Array>(&self, i: usize, g: &A) -> A {
+        let (axes, shape) = self.operand(i);
+        let ids: Vec<Id> = self.groups(i).concat();
+        spread(&g.reshape(&self.sizes(&ids)), ids, axes, shape, 0.0)
+    }
+
+    /// The result, from a batch of matrices.
+    pub(super) fn leave<A: Array>(&self, c: &A, zero: f64) -> A {
+        let Roles { batch, left, right, repeated, .. } = &self.roles;
+        let kept = [&batch[..], left, right].concat();
+        let ids = [&repeated[..], &kept].concat();
+        let mut shape = vec![1; repeated.len()];
+        shape.extend(self.sizes(&kept));
+        let mut c = c.reshape(&shape);
+        if !repeated.is_empty() {
+            c = c.expand(&self.sizes(&ids));
+        }
+        spread(&c, ids, &self.plan.network.result, &self.plan.shape(), zero)
+    }
+
+    /// The cotangent of [`Step::leave`]'s matrices, given that of the result.
+    pub(super) fn enter_cotangent<A: Array>(&self, g: &A) -> A {
+        let Roles { batch, left, right, repeated, .. } = &self.roles;
+        let (g, ids) = gather(g, &self.plan.network.result, &self.plan.shape());
+        let g = self.grouped(&g, &ids, &[batch, left, right, repeated]);
+        let g = if repeated.is_empty() { g } else { g.sum(3) };
+        g.reshape(&[batch, left, right].map(|ids| self.volume(ids)))
+    }
+
+    fn grouped<A: Array>(&self, x: &A, ids: &[Id], groups: &[&[Id]; 4]) -> A {
+        let order = groups.iter().copied().flatten();
+        let order: Vec<usize> =
+            order.filter_map(|id| ids.iter().position(|known| known == id)).collect();
+        permuted(x, &order).reshape(&groups.map(|ids| self.volume(ids)))
+    }
+}
+
+fn permuted<A: Array>(x: &A, order: &[usize]) -> A {
+    let identity = order.iter().enumerate().all(|(to, &from)| to == from);
+    if identity { x.clone() } else { x.permute(order) }
+}
+
+/// Elements of a cube of `times` axes of size n, and the stride of its diagonal.
+fn diagonal(n: usize, times: usize) -> (usize, usize) {
+    let powers = (0..times as u32).map(|p| n.pow(p));
+    (n.pow(times as u32), powers.sum())
+}
+
+/// An array of distinct labels: axes of size 1 are dropped, diagonals read.
+fn gather<A: Array>(x: &A, axes: &Axes, shape: &[usize]) -> (A, Vec<Id>) {
+    let mut ids: Vec<Id> = axes.iter().flatten().copied().collect();
+    let mut sizes: Vec<usize> = shape.iter().copied().filter(|&n| n != 1).collect();
+    let mut x = x.reshape(&sizes);
+    for id in distinct(axes) {
+        let (here, others): (Vec<usize>, Vec<usize>) = (0..ids.len()).partition(|&i| ids[i] == id);
+        if here.len() == 1 {
+            continue;
+        }
+        let n = sizes[here[0]];
+        x = permuted(&x, &[&others[..], &here].concat());
+        sizes = others.iter().map(|&i| sizes[i]).collect();
+        ids = others.iter().map(|&i| ids[i]).collect();
+        let (cube, stride) = diagonal(n, here.len());
+        sizes.push(cube);
+        x = x.reshape(&sizes).slice(sizes.len() - 1, 0, n, stride);
+        sizes.pop();
+        sizes.push(n);
+        ids.push(id);
+    }
+    (x, ids)
+}
+
+/// The inverse of [`gather`]: writes repeated labels to the diagonals of `zero`, and puts axes of size 1
+/// back.
+fn spread<A: Array>(x: &A, mut ids: Vec<Id>, axes: &Axes, shape: &[usize], zero: f64) -> A {
+    let mut x = x.clone();
+    let mut sizes: Vec<usize> = x.shape();
+    sizes.truncate(ids.len());
+    for id in distinct(axes) {
+        let times = axes.iter().filter(|axis| **axis == Some(id)).count();
+        let Some(here) = ids.iter().position(|&known| known == id).filter(|_| times > 1) else {
+            continue;
+        };
+        let others: Vec<usize> = (0..ids.len()).filter(|&i| i != here).collect();
+        let n = sizes[here];
+        x = permuted(&x, &[&others[..], &[here]].concat());
+        sizes = others.iter().map(|&i| sizes[i]).collect();
+        ids = others.iter().map(|&i| ids[i]).collect();
+        let (cube, stride) = diagonal(n, times);
+        let axis = sizes.len();
+        x = x.embed(axis, 0, stride, cube);
+        if zero != 0.0 {
+            let mut line = vec![1; axis];
+            line.push(n);
+            sizes.push(cube);
+            let inside = x.full(&line, 1.0).embed(axis, 0, stride, cube).equals(1.0);
+            x = x.fill(&inside.not().expand(&sizes), zero);
+            sizes.pop();
+        }
+        sizes.extend(std::iter::repeat_n(n, times));
+        ids.extend(std::iter::repeat_n(id, times));
+        x = x.reshape(&sizes);
+    }
+    let mut taken = vec![false; ids.len()];
+    let mut order = Vec::with_capacity(ids.len());
+    for id in axes.iter().flatten() {
+        if let Some(at) = (0..ids.len()).find(|&i| !taken[i] && ids[i] == *id) {
+            taken[at] = true;
+            order.push(at);
+        }
+    }
+    permuted(&x, &order).reshape(shape)
+}

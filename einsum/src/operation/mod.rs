@@ -1,0 +1,317 @@
+//! Contractions as operations with a derivative.
+//!
+//! ```text
+//! Contraction   a plan over a semiring: shapes, forward, vjp, jvp, portable definition
+//! tag           semirings as values: those of this crate by name, and yours
+//! semiring      ArraySemiring: a semiring in the vocabulary of arrays
+//! portable      one or two operands in the vocabulary
+//! axes          labelled axes of arrays ⇄ batches of matrices
+//! engine        any float dtype to the typed contraction
+//! ```
+
+mod axes;
+mod engine;
+mod portable;
+mod semiring;
+mod tag;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use t4a_diff::{Array, Cotangents, Dual, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
+use t4a_tensor::{AnyTensor, TensorError};
+
+pub use semiring::ArraySemiring;
+pub use tag::{Custom, FloatSemiring, Tag};
+
+use crate::error::{EinsumError, Result};
+use crate::plan::Plan;
+use crate::rules::Share;
+
+/// The contraction that a plan describes, over a semiring: one result.
+///
+/// A tape records one node for every step of the plan, so that it keeps intermediates; for a plan that
+/// slices labels one node for all of it, which keeps the operands and nothing else.
+///
+/// Where sums are one of their terms, [`Outcome::extra`] of two operands that are tracked holds which: for
+/// `C[batch, left, right]` of [`Plan::roles`] the number of the first such term of the summed labels, as
+/// `u32` on the engine; numbers that are no term stand for sums without one that counts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contraction<G = FloatSemiring> {
+    /// What is summed over what.
+    pub plan: Arc<Plan>,
+    /// Over which semiring.
+    pub semiring: G,
+}
+
+impl<G: Tag> fmt::Display for Contraction<G> {
+    /// Semiring, subscripts and shapes, `max_plus einsum ij,jk->ik of [2, 3], [3, 4]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.semiring.name(), self.name(), self.plan)
+    }
+}
+
+impl<G: Tag> Contraction<G> {
+    /// Runs the plan step by step.
+    fn by_steps<A: Array>(&self, operands: Vec<A>) -> Result<A> {
+        let mut slots: Vec<Option<A>> = operands.into_iter().map(Some).collect();
+        for step in self.plan.steps()? {
+            // Every slot is taken once.
+            let taken: Vec<A> = step.slots.iter().filter_map(|&slot| slots[slot].take()).collect();
+            slots.push(Some(self.step(&step.plan).one(&taken)?));
+        }
+        Ok(slots.pop().flatten().unwrap_or_else(|| unreachable!("a plan has a last step")))
+    }
+
+    /// The contraction of one step.
+    fn step(&self, plan: &Arc<Plan>) -> Self {
+        Self { plan: plan.clone(), semiring: self.semiring }
+    }
+
+    /// The result of these operands.
+    fn one<A: Array>(&self, operands: &[A]) -> Result<A> {
+        let inputs: Vec<Value<A>> = operands.iter().cloned().map(Value::Float).collect();
+        let out = A::apply(self, &inputs, &vec![false; inputs.len()])?;
+        Ok(out.results.into_iter().next().unwrap_or_else(|| unreachable!("one result")))
+    }
+
+    /// Whether the sums of two operands are one of their terms, which the reverse pass asks for.
+    fn has_argmax(&self) -> bool {
+        self.semiring.share() == Share::Argmax && self.plan.operands() == 2
+    }
+
+    /// A plan of one or two operands without slices.
+    fn is_step(&self) -> bool {
+        self.plan.operands() <= 2 && self.plan.sliced().is_empty()
+    }
+
+    /// Not if slices serve a budget that was given.
+    fn check_unsliced(&self) -> Result<()> {
+        let sliced = self.plan.sliced();
+        if sliced.is_empty() || self.plan.budget().is_none() {
+            return Ok(());
+        }
+        let labels = sliced.iter().map(|label| label.to_string()).collect::<Vec<_>>().join(", ");
+        Err(EinsumError::NotSliced { labels })
+    }
+
+    /// Cotangents of one or two operands.
+    fn vjp_step<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        let &Reverse { kept, wanted, .. } = reverse;
+        let (g, n) = (reverse.cotangent(), self.plan.operands());
+        if self.plan.is_empty() {
+            let zeros = |i: usize| wanted[i].then(|| g.full(self.shape(i), 0.0));
+            return Ok((0..n).map(zeros).collect());
+        }
+        if self.semiring.share() == Share::Linear {
+            let cotangent = |i: usize| {
+                let plan = self.plan.cotangent(i)?;
+                let other = (n == 2).then(|| kept.float(1 - i).clone());
+                let operands: Vec<A> = [g.clone()].into_iter().chain(other).collect();
+                Contraction { plan, semiring: FloatSemiring::Standard }.one(&operands)
+            };
+            return (0..n).map(|i| wanted[i].then(|| cotangent(i)).transpose()).collect();
+        }
+        let operands: Vec<&A> = (0..n).map(|i| kept.float(i)).collect();
+        let places = kept.extra.first().map(Value::integers);
+        let all = portable::vjp(&self.semiring, &self.plan, &operands, places, g);
+        Ok(all.into_iter().zip(wanted).map(|(g, &wanted)| wanted.then_some(g)).collect())
+    }
+
+    /// Cotangents of all operands: intermediates are computed once more.
+    fn vjp_by_steps<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        let n = self.plan.operands();
+        let mut slots: Vec<A> = (0..n).map(|i| reverse.kept.float(i).clone()).collect();
+        let mut wanted = reverse.wanted.to_vec();
+        let mut done = Vec::new();
+        for step in self.plan.steps()? {
+            let of = |slot: &usize| Value::Float(slots[*slot].clone());
+            let inputs: Vec<Value<A>> = step.slots.iter().map(of).collect();
+            let tracked: Vec<bool> = step.slots.iter().map(|&slot| wanted[slot]).collect();
+            let op = self.step(&step.plan);
+            let out = A::apply(&op, &inputs, &tracked)?;
+            let kept = t4a_diff::Kept::new(op.keep(&tracked), &inputs, &out);
+            wanted.push(tracked.contains(&true));
+            slots.extend(out.results);
+            done.push((step, op, kept, tracked));
+        }
+        let mut cotangents: Cotangents<A> = vec![None; slots.len()];
+        if let Some(last) = cotangents.last_mut() {
+            *last = Some(reverse.cotangent().clone());
+        }
+        for (s, (step, op, kept, wanted)) in done.iter().enumerate().rev() {
+            let Some(g) = cotangents[n + s].take().filter(|_| wanted.contains(&true)) else {
+                continue;
+            };
+            let reverse = Reverse { kept, cotangents: &[Some(g)], hidden: &[], wanted };
+            for (&slot, g) in step.slots.iter().zip(op.vjp_step(&reverse)?) {
+                cotangents[slot] = g;
+            }
+        }
+        cotangents.truncate(n);
+        Ok(cotangents)
+    }
+
+    fn shape(&self, i: usize) -> &[usize] {
+        self.plan.operand_shape(i).unwrap_or(&[])
+    }
+}
+
+/// Whether a shape is the one that is asked for; where there are no arrays of rank 0 a number is `[1]`.
+fn fits(required: &[usize], given: &[usize]) -> bool {
+    required == given || (required.is_empty() && given == [1])
+}
+
+/// The engine tensor in the shape of the plan.
+fn entered(x: &Eager, shape: &[usize]) -> Result<AnyTensor> {
+    let x = x.tensor()?;
+    Ok(if x.shape() == shape { x.clone() } else { x.clone().reshape(shape)? })
+}
+
+impl<G: Tag> Operation for Contraction<G> {
+    type Error = EinsumError;
+
+    fn name(&self) -> &'static str {
+        "einsum"
+    }
+
+    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
+        let n = self.plan.operands();
+        if inputs.len() != n {
+            return Err(EinsumError::OperandCount { expected: n, given: inputs.len() });
+        }
+        let first = inputs[0].dtype;
+        for (operand, Meta { shape, dtype }) in inputs.iter().enumerate() {
+            if *dtype != first {
+                return Err(EinsumError::DTypeMismatch { first, operand, dtype: *dtype });
+            }
+            let expected = self.shape(operand);
+            if !fits(expected, shape) {
+                let (expected, given) = (expected.to_vec(), shape.clone());
+                return Err(EinsumError::PlanShape { operand, expected, given });
+            }
+        }
+        if !first.is_float() {
+            let (op, expected) = (self.name(), "a float");
+            return Err(TensorError::DTypeUnsupported { op, dtype: first, expected }.into());
+        }
+        Ok(vec![Meta { shape: self.plan.shape(), dtype: first }])
+    }
+
+    fn keep(&self, tracked: &[bool]) -> Keep {
+        match (self.semiring.share(), tracked) {
+            // The cotangent of one factor takes the other.
+            (Share::Linear, [_]) => Keep::default(),
+            (Share::Linear, &[a, b]) if self.is_step() => {
+                let keep = if a { Keep::default().inputs(&[1]) } else { Keep::default() };
+                if b { keep.inputs(&[0]) } else { keep }
+            }
+            _ => Keep::default().all_inputs(),
+        }
+    }
+
+    /// Over semirings other than (+, ×) with memory for all multiply-adds of a step.
+    fn portable<A: Array>(&self, inputs: &[Value<A>], tracked: &[bool]) -> Result<Outcome<A>> {
+        self.check_unsliced()?;
+        if self.plan.operands() > 2 {
+            return Ok(self.by_steps(inputs.iter().map(|x| x.float().clone()).collect())?.into());
+        }
+        let operands: Vec<&A> = inputs.iter().map(Value::float).collect();
+        let wanted = self.has_argmax() && tracked.contains(&true);
+        let (c, places) = portable::contract(&self.semiring, &self.plan, &operands, wanted);
+        let extra = places.map(Value::Integers).into_iter().collect();
+        Ok(Outcome { extra, ..Outcome::from(c) })
+    }
+
+    /// The whole plan at once, in slices where it has some.
+    fn forward(&self, inputs: &[Value<Eager>], tracked: &[bool]) -> Result<Outcome<Eager>> {
+        let operands = entered_all(self, inputs.iter().map(Value::float))?;
+        let operands: Vec<&AnyTensor> = operands.iter().collect();
+        if self.has_argmax() && self.is_step() && tracked.contains(&true) {
+            let (c, argmax) = self.semiring.contract_argmax(&self.plan, &operands)?;
+            let extra = argmax.map(|x| Value::Integers(x.into())).into_iter().collect();
+            return Ok(Outcome { extra, ..Outcome::from(Eager::from(c)) });
+        }
+        Ok(Eager::from(self.semiring.contract(&self.plan, &operands)?).into())
+    }
+
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        self.check_unsliced()?;
+        match self.plan.operands() {
+            1 | 2 => self.vjp_step(reverse),
+            _ => self.vjp_by_steps(reverse),
+        }
+    }
+
+    /// By the rules of the engine, which need memory for the operands only, and for the
+    /// intermediates of one slice if there are several.
+    fn fused_vjp(&self, reverse: &Reverse<'_, Eager>) -> Result<Cotangents<Eager>> {
+        let linear = self.semiring.share() == Share::Linear;
+        if self.is_step() && (linear || self.plan.is_empty()) {
+            return self.vjp_step(reverse);
+        }
+        let &Reverse { kept, wanted, .. } = reverse;
+        let operands = entered_all(self, (0..self.plan.operands()).map(|i| kept.float(i)))?;
+        let operands: Vec<&AnyTensor> = operands.iter().collect();
+        let argmax = kept.extra.first().map(|x| x.integers().tensor()).transpose()?;
+        let g = entered(reverse.cotangent(), &self.plan.shape())?;
+        let all = self.semiring.vjp(&self.plan, &operands, argmax, &g)?;
+        let cotangent = |(g, &wanted): (AnyTensor, &bool)| wanted.then(|| Eager::from(g));
+        Ok(all.into_iter().zip(wanted).map(cotangent).collect())
+    }
+
+    /// Over (+, ×) each tangent is a contraction as the result is.
+    fn jvp<A: Array>(
+        &self,
+        inputs: &[Value<Dual<A>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<A>>> {
+        if self.semiring.share() != Share::Linear || !self.is_step() {
+            return self.portable(inputs, tracked);
+        }
+        let duals: Vec<&Dual<A>> = inputs.iter().map(Value::float).collect();
+        let values: Vec<A> = duals.iter().map(|x| x.value.clone()).collect();
+        let mut sum: Option<A> = None;
+        for (i, x) in duals.iter().enumerate() {
+            if let Some(tangent) = &x.tangent {
+                let mut operands = values.clone();
+                operands[i] = tangent.clone();
+                let term = self.one(&operands)?;
+                sum = Some(sum.map_or_else(|| term.clone(), |sum| sum.add(&term)));
+            }
+        }
+        Ok(Dual { value: self.one(&values)?, tangent: sum }.into())
+    }
+
+    fn fused_jvp(
+        &self,
+        inputs: &[Value<Dual<Eager>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Eager>>> {
+        if self.semiring.share() == Share::Linear && self.is_step() {
+            return self.jvp(inputs, tracked);
+        }
+        let duals = || inputs.iter().map(Value::float);
+        let values: Vec<Eager> = duals().map(|x| x.value.clone()).collect();
+        let tangents: Vec<Eager> = duals().map(|x| x.clone().into_tangent()).collect();
+        let (values, tangents) =
+            (entered_all(self, values.iter())?, entered_all(self, tangents.iter())?);
+        let (values, tangents): (Vec<_>, Vec<_>) = values.iter().zip(&tangents).unzip();
+        let (y, dy) = self.semiring.jvp(&self.plan, &values, &tangents)?;
+        Ok(Dual::new(Eager::from(y), Eager::from(dy)).into())
+    }
+
+    fn is_composite(&self) -> bool {
+        self.plan.operands() > 2 && self.plan.sliced().is_empty()
+    }
+}
+
+/// The operands in the shapes of the plan.
+fn entered_all<'a, G: Tag>(
+    op: &Contraction<G>,
+    operands: impl Iterator<Item = &'a Eager>,
+) -> Result<Vec<AnyTensor>> {
+    operands.enumerate().map(|(i, x)| entered(x, op.shape(i))).collect()
+}
