@@ -16,7 +16,7 @@
 use burn::backend::Autodiff;
 use burn::tensor::{DType, Tensor, TensorData};
 use burn_t4a::ext::einsum::{
-    LogSumExp, MaxPlus, Operand, Subscripts, TensorSemiring, semiring_einsum,
+    ArraySemiring, LogSumExp, MaxPlus, Operand, Subscripts, semiring_einsum,
 };
 use burn_t4a::{BurnT4a, T4aDevice};
 
@@ -36,7 +36,7 @@ fn logs<const D: usize>(p: impl IntoIterator<Item = f64>, shape: [usize; D]) -> 
 }
 
 /// The log-probability over a semiring, and its gradient by day and state.
-fn run<S: TensorSemiring>() -> Result<(f64, Vec<Vec<f64>>)> {
+fn run<S: ArraySemiring>() -> Result<(f64, Vec<Vec<f64>>)> {
     let days = OBSERVED.len();
     let moves = logs(MOVE.concat(), [2, 2]);
     let evidence: Vec<Tensor<B, 1>> = (0..days)

@@ -352,6 +352,14 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
         self.jvp(inputs, tracked)
     }
 
+    /// Whether its rule can be differentiated again; asked before any work where that is wanted.
+    ///
+    /// # Errors
+    /// If it cannot, and why.
+    fn check_second_order(&self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// Whether a tape records the operations that the portable definition consists of, rather than one
     /// node: it then keeps what they return.
     fn is_composite(&self) -> bool {

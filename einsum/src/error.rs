@@ -91,10 +91,10 @@ pub enum EinsumError {
     /// A cotangent or tangent without the shape of what it belongs to.
     #[error("einsum: {what} must have shape {expected:?}, given {given:?}")]
     DerivativeShape { what: &'static str, expected: Vec<usize>, given: Vec<usize> },
-    /// A plan that slices labels to fit its budget, where it would run without slices.
+    /// A plan that slices labels to fit the budget that was given, where every step is run on its own:
+    /// on arrays that are not the engine's, and for second derivatives, which keep all intermediates.
     #[error(
-        "einsum: the plan slices {labels} to fit its memory budget; step by step it does not. Raise the \
-         budget, or run it on the engine, where it is differentiable once"
+        "einsum: only by slicing {labels} does the plan fit its budget, and here it is not sliced"
     )]
     NotSliced { labels: String },
     /// What a user's backend reported.

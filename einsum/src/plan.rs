@@ -168,6 +168,18 @@ impl Plan {
         self.sliced.iter().map(|&id| self.network.names[id as usize]).collect()
     }
 
+    /// Whether the plan may run without its slices: not if these serve a budget that was given.
+    ///
+    /// # Errors
+    /// [`EinsumError::NotSliced`].
+    pub fn check_unsliced(&self) -> Result<()> {
+        if self.sliced.is_empty() || self.budget.is_none() {
+            return Ok(());
+        }
+        let labels: Vec<String> = self.sliced().iter().map(|label| label.to_string()).collect();
+        Err(EinsumError::NotSliced { labels: labels.join(", ") })
+    }
+
     /// Which slots depend on the given labels.
     pub(crate) fn varies(&self, sliced: &[Id]) -> Vec<bool> {
         let reached = |ids: &Ids| !sliced.is_empty() && ids.iter().any(|id| sliced.contains(id));

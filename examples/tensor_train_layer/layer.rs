@@ -4,7 +4,8 @@ use burn::backend::Autodiff;
 use burn::module::{Module, Param};
 use burn::tensor::backend::Backend;
 use burn::tensor::{Distribution, Tensor, Tolerance};
-use burn_t4a::ext::einsum::{EinsumOps, einsum};
+use burn_t4a::ext::einsum::einsum;
+use burn_t4a::ext::operation::Operations;
 use burn_t4a::{BurnT4a, T4aDevice};
 
 use crate::Result;
@@ -32,7 +33,7 @@ impl<B: Backend> TensorTrain<B> {
     }
 }
 
-impl<B: EinsumOps> TensorTrain<B> {
+impl<B: Operations> TensorTrain<B> {
     pub fn forward(&self, x: Tensor<B, 2>) -> Tensor<B, 2> {
         let n = x.dims()[0];
         let x = x.reshape([n, 4, 4, 4]);

@@ -29,7 +29,8 @@ use burn::optim::{AdamConfig, GradientsParams, Optimizer};
 use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use burn::tensor::backend::Backend;
-use burn_t4a::ext::einsum::EinsumOps;
+use burn_t4a::ext::operation::Operations;
+
 use burn_t4a::{BurnT4a, T4aDevice};
 
 use data::{Digits, Set, shuffle};
@@ -55,7 +56,7 @@ struct Net<B: Backend> {
     output: Linear<B>,
 }
 
-impl<B: EinsumOps> Net<B> {
+impl<B: Operations> Net<B> {
     fn scores(&self, images: Tensor<B, 4>) -> Tensor<B, 2> {
         let x = images.flatten(1, 3);
         let hidden = match &self.first {

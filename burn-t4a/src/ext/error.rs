@@ -25,12 +25,6 @@ pub enum ExtError {
     /// A result asked for as a `Tensor<B, D>` of another rank.
     #[error("{op}: the result has rank {required}, asked for was a tensor of rank {given}")]
     ResultRank { op: &'static str, required: usize, given: usize },
-    /// A plan that slices labels to fit the budget that was given, where every step is run on its own:
-    /// on backends other than `BurnT4a`, and on a tape over a tape, which keeps all intermediates.
-    #[error(
-        "einsum: only by slicing {labels} does the plan fit its budget, and here it is not sliced"
-    )]
-    NotSliced { labels: String },
     /// A value attained by more configurations than an `i64` can count, or an infinity or NaN, which
     /// absorbs others so that its configurations cannot be counted.
     #[error("einsum: a value is attained more than 2⁶³ − 1 times, or is infinite or NaN")]

@@ -150,6 +150,9 @@ pub(crate) fn operation<O: Operation, B: Operations, C: CheckpointStrategy>(
     inputs: &[Operand<Autodiff<B, C>>],
     outer: &[bool],
 ) -> Result<Outcome<Floats<Autodiff<B, C>>>, O::Error> {
+    if outer.contains(&true) {
+        op.check_second_order()?;
+    }
     let float = |x: &Operand<Autodiff<B, C>>| match x {
         Value::Float(x) => Some(x.0.clone()),
         _ => None,

@@ -71,7 +71,7 @@ fn mistakes_are_typed_errors() {
     type Twice = Autodiff<Autodiff<B>>;
     let x = f64s::<Twice, 2>(&numbers(64, 1), [8, 8]).require_grad();
     let sliced = einsum::<_, 2>(tight_chain(), [&x, &x, &x]);
-    assert!(matches!(sliced, Err(ExtError::NotSliced { .. })));
+    assert!(matches!(sliced, Err(ExtError::Einsum(EinsumError::NotSliced { .. }))));
     let inner = x.inner();
     assert!(einsum::<_, 2>(tight_chain(), [&inner, &inner, &inner]).is_ok());
 }

@@ -1,9 +1,14 @@
 //! Einsums of every kind, their data, and the loops of the definition.
 
+use std::sync::Arc;
+
 use burn_backend::{AutodiffBackend, Backend};
-use burn_t4a::ext::einsum::{Einsum, EinsumOps, TensorSemiring};
+use burn_t4a::ext::einsum::{ArraySemiring, Contraction, Einsum, Plan};
+use burn_t4a::ext::operation::{Operations, apply};
+use burn_t4a::ext::primitive::Floats;
 use burn_tensor::{DType, Tensor, TensorData, TensorPrimitive};
 use t4a_algebra::Semiring;
+use t4a_diff::Value;
 
 /// Terms by letters, shapes of the operands, sizes of labels that only the output has.
 pub(crate) struct Case {
@@ -116,13 +121,23 @@ pub(crate) fn compiled(case: &Case) -> std::sync::Arc<burn_t4a::ext::einsum::Pla
     einsum.plan(&shapes, 8).unwrap()
 }
 
-pub(crate) fn run<S: TensorSemiring, B: EinsumOps>(case: &Case, data: &[Vec<f64>]) -> Vec<f64> {
+/// The operation that a plan is.
+pub(crate) fn contract<S: ArraySemiring, B: Operations>(
+    plan: &Arc<Plan>,
+    operands: Vec<B::FloatTensorPrimitive>,
+) -> B::FloatTensorPrimitive {
+    let op = Contraction { plan: plan.clone(), semiring: S::TAG };
+    let inputs: Vec<_> = operands.into_iter().map(|x| Value::Float(Floats(x))).collect();
+    apply::<_, B>(&op, &inputs).unwrap().results.swap_remove(0).0
+}
+
+pub(crate) fn run<S: ArraySemiring, B: Operations>(case: &Case, data: &[Vec<f64>]) -> Vec<f64> {
     let operands = data.iter().zip(case.shapes).map(|(x, shape)| tensor::<B>(x, shape)).collect();
-    values::<B>(B::einsum::<S>(&compiled(case), operands).unwrap())
+    values::<B>(contract::<S, B>(&compiled(case), operands))
 }
 
 /// Gradients of ⟨u, einsum⟩ for fixed numbers u.
-pub(crate) fn gradients<S: TensorSemiring, B: AutodiffBackend + EinsumOps>(
+pub(crate) fn gradients<S: ArraySemiring, B: AutodiffBackend + Operations>(
     case: &Case,
     data: &[Vec<f64>],
     u: &[f64],
@@ -130,7 +145,7 @@ pub(crate) fn gradients<S: TensorSemiring, B: AutodiffBackend + EinsumOps>(
     let leaf =
         |(x, shape): (&Vec<f64>, &&[usize])| B::float_set_require_grad(tensor::<B>(x, shape), true);
     let leaves: Vec<_> = data.iter().zip(case.shapes).map(leaf).collect();
-    let out = B::einsum::<S>(&compiled(case), leaves.clone()).unwrap();
+    let out = contract::<S, B>(&compiled(case), leaves.clone());
     let out = B::float_reshape(out, [u.len()].into());
     let loss = B::float_sum(B::float_mul(out, tensor::<B>(u, &[u.len()])));
     let grads = B::backward(loss);

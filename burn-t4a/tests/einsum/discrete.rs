@@ -4,9 +4,10 @@ use burn_autodiff::Autodiff;
 use burn_flex::Flex;
 use burn_t4a::ext::ExtError;
 use burn_t4a::ext::einsum::{
-    EinsumOps, HostOperand, MaxMul, MaxPlus, MinPlus, Subscripts, bool_einsum, counting_einsum,
-    int_einsum, k_best_einsum,
+    HostOperand, MaxMul, MaxPlus, MinPlus, Subscripts, bool_einsum, counting_einsum, int_einsum,
+    k_best_einsum,
 };
+use burn_t4a::ext::operation::Operations;
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_tensor::{Bool, DType, Int, Tensor, TensorData};
 
@@ -15,9 +16,9 @@ use crate::cases::{CASES, Vector, data, f64s, naive};
 /// Booleans, integers, counts and lists against the loop, on two backends.
 #[test]
 fn semirings_without_derivatives() {
-    fn run<B: EinsumOps>()
+    fn run<B: Operations>()
     where
-        Autodiff<B>: EinsumOps,
+        Autodiff<B>: Operations,
     {
         let device = B::Device::default();
         for (seed, case) in CASES.iter().enumerate().filter(|(_, case)| case.given.is_empty()) {
@@ -154,7 +155,7 @@ fn mistakes_without_derivatives_are_typed_errors() {
 /// One pair of each tie, none of what underflows, and no number for what absorbs others.
 #[test]
 fn counts_at_the_edges() {
-    fn run<B: EinsumOps>() {
+    fn run<B: Operations>() {
         let x = |values: &[f64]| f64s::<B, 1>(values, [values.len()]);
         let count = |ways: Tensor<B, 1, Int>| ways.into_data().iter::<i64>().next();
         // 10⁻⁴⁰⁰ is 0, and nothing attains that.

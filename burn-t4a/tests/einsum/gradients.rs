@@ -6,18 +6,19 @@ use burn_backend::AutodiffBackend;
 use burn_backend::ops::FloatTensorOps;
 use burn_flex::Flex;
 use burn_t4a::ext::einsum::{
-    Einsum, EinsumOps, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard, TensorSemiring,
-    einsum, semiring_einsum,
+    ArraySemiring, Einsum, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard, einsum,
+    semiring_einsum,
 };
+use burn_t4a::ext::operation::Operations;
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_tensor::{DType, Tensor, TensorData};
 
 use crate::cases::{
-    CASES, Case, Vector, close, compiled, data, f64s, gradients, naive, numbers, run, tensor,
-    tight_chain, values,
+    CASES, Case, Vector, close, compiled, contract, data, f64s, gradients, naive, numbers, run,
+    tensor, tight_chain, values,
 };
 
-fn check<S: TensorSemiring>() {
+fn check<S: ArraySemiring>() {
     for (seed, case) in CASES.iter().enumerate() {
         let name = std::any::type_name::<S>();
         let what = |part: &str| format!("{name} {} {part}", case.text);
@@ -73,9 +74,9 @@ fn marginals() {
 
 /// The Hessian of the loss applied to a direction, by differentiating the gradient, against
 /// central differences of the gradient.
-fn second_order<S: TensorSemiring, B: EinsumOps>(case: &Case)
+fn second_order<S: ArraySemiring, B: Operations>(case: &Case)
 where
-    Autodiff<B>: EinsumOps + AutodiffBackend<InnerBackend = B>,
+    Autodiff<B>: Operations + AutodiffBackend<InnerBackend = B>,
 {
     type AA<B> = Autodiff<Autodiff<B>>;
     let data = data(case, 5);
@@ -91,7 +92,7 @@ where
         .iter()
         .map(|x| AA::<B>::float_set_require_grad(AA::<B>::from_inner(x.clone()), true))
         .collect();
-    let out = AA::<B>::einsum::<S>(&compiled(case), outer.clone()).unwrap();
+    let out = contract::<S, AA<B>>(&compiled(case), outer.clone());
     // Squared, so that even a bilinear form has a Hessian in each operand.
     let out = AA::<B>::float_reshape(out, [u.len()].into());
     let out = AA::<B>::float_mul(out.clone(), out);
@@ -170,7 +171,7 @@ fn gradients_at_ties_are_subgradients() {
 /// Rows without a candidate: −∞ comes out, and no gradient, not NaN; on both paths.
 #[test]
 fn dead_ends_pass_nothing_on() {
-    fn run<S: TensorSemiring, B: AutodiffBackend + EinsumOps>(dead: f64) {
+    fn run<S: ArraySemiring, B: AutodiffBackend + Operations>(dead: f64) {
         let a = f64s::<B, 2>(&[dead, dead, 0.5, dead], [2, 2]).require_grad();
         let b = f64s::<B, 2>(&[0.25, dead, -dead, 1.0], [2, 2]).require_grad();
         let y: Tensor<B, 2> = semiring_einsum::<S, _, _>("ij,jk->ik", [&a, &b]).unwrap();
@@ -194,7 +195,7 @@ fn dead_ends_pass_nothing_on() {
 /// zeros of the semiring, infinities, in every float dtype.
 #[test]
 fn engine_and_portable_gradients_agree_at_ties_and_infinities() {
-    fn run<S: TensorSemiring, B: AutodiffBackend + EinsumOps>(
+    fn run<S: ArraySemiring, B: AutodiffBackend + Operations>(
         seed: u64,
         dtype: DType,
         values: &[f64],
@@ -216,7 +217,7 @@ fn engine_and_portable_gradients_agree_at_ties_and_infinities() {
         let of = |x: &Tensor<B, 3>| x.grad(&grads).unwrap().into_data().iter().collect();
         vec![of(&a), of(&b)]
     }
-    fn check<S: TensorSemiring>(values: &[f64]) {
+    fn check<S: ArraySemiring>(values: &[f64]) {
         for (dtype, tolerance) in
             [(DType::F64, 1e-12), (DType::F32, 1e-5), (DType::F16, 4e-3), (DType::BF16, 3e-2)]
         {
@@ -248,7 +249,7 @@ fn large_products_have_gradients_on_the_engine() {
         Tensor::<AD, 2>::from_data(TensorData::new(numbers(N * N, seed), [N, N]), &T4aDevice)
             .require_grad()
     };
-    fn check<S: TensorSemiring>(a: &Tensor<AD, 2>, b: &Tensor<AD, 2>) {
+    fn check<S: ArraySemiring>(a: &Tensor<AD, 2>, b: &Tensor<AD, 2>) {
         let y: Tensor<AD, 2> = semiring_einsum::<S, _, _>("ij,jk->ik", [a, b]).unwrap();
         let grads = y.sum().backward();
         for x in [a, b] {
@@ -293,7 +294,7 @@ fn empty_axes() {
 #[test]
 fn sliced_plans_have_the_gradients_of_whole_ones() {
     type AD = Autodiff<BurnT4a>;
-    fn check<S: TensorSemiring>() {
+    fn check<S: ArraySemiring>() {
         let gradients = |chain: Einsum| {
             let x: Vec<Tensor<AD, 2>> = (0..3)
                 .map(|seed| f64s::<AD, 2>(&numbers(64, seed), [8, 8]).require_grad())

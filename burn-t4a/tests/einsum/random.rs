@@ -10,13 +10,14 @@ use burn_backend::{AutodiffBackend, Backend};
 use burn_flex::Flex;
 use burn_t4a::BurnT4a;
 use burn_t4a::ext::einsum::{
-    EinsumOps, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Plan, Standard, TensorSemiring,
+    ArraySemiring, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Plan, Standard,
 };
+use burn_t4a::ext::operation::Operations;
 use t4a_fuzz::einsum::{Case, naive};
 use t4a_fuzz::input::{Input, Random};
 use t4a_tensor::Tensor as EngineTensor;
 
-use crate::cases::{tensor, values};
+use crate::cases::{contract, tensor, values};
 
 const INF: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
@@ -32,32 +33,32 @@ fn leaf<B: Backend>(x: &[f64], of: &[usize]) -> B::FloatTensorPrimitive {
     B::float_set_require_grad(tensor::<B>(x, &shape(of)), true)
 }
 
-fn weighted<B: EinsumOps>(y: B::FloatTensorPrimitive, g: &[f64]) -> B::FloatTensorPrimitive {
+fn weighted<B: Operations>(y: B::FloatTensorPrimitive, g: &[f64]) -> B::FloatTensorPrimitive {
     // Dead and infinite elements have no place in a sum that is differentiated again.
     let y = B::float_reshape(y, [g.len()].into());
     B::float_sum(B::float_mul(y, tensor::<B>(g, &[g.len()])))
 }
 
-fn gradients<S: TensorSemiring, B: AutodiffBackend + EinsumOps>(
+fn gradients<S: ArraySemiring, B: AutodiffBackend + Operations>(
     plan: &Arc<Plan>,
     data: &[Vec<f64>],
     g: &[f64],
 ) -> Vec<Vec<f64>> {
     let shapes = |i: usize| plan.operand_shape(i).unwrap();
     let leaves: Vec<_> = (0..data.len()).map(|i| leaf::<B>(&data[i], shapes(i))).collect();
-    let y = B::einsum::<S>(plan, leaves.clone()).unwrap();
+    let y = contract::<S, B>(plan, leaves.clone());
     let grads = B::backward(weighted::<B>(y, g));
     leaves.iter().map(|x| values::<B::InnerBackend>(B::grad(x, &grads).unwrap())).collect()
 }
 
 /// Gradients of the outer tape, and the Hessian along a direction.
-fn twice<S: TensorSemiring, B: EinsumOps>(
+fn twice<S: ArraySemiring, B: Operations>(
     plan: &Arc<Plan>,
     data: &[Vec<f64>],
     g: &[f64],
 ) -> [Vec<Vec<f64>>; 2]
 where
-    Autodiff<B>: EinsumOps + AutodiffBackend<InnerBackend = B>,
+    Autodiff<B>: Operations + AutodiffBackend<InnerBackend = B>,
 {
     let shapes = |i: usize| plan.operand_shape(i).unwrap();
     let inner: Vec<_> = (0..data.len()).map(|i| leaf::<Autodiff<B>>(&data[i], shapes(i))).collect();
@@ -65,7 +66,7 @@ where
         .iter()
         .map(|x| Twice::<B>::float_set_require_grad(Twice::<B>::from_inner(x.clone()), true));
     let outer: Vec<_> = outer.collect();
-    let y = Twice::<B>::einsum::<S>(plan, outer.clone()).unwrap();
+    let y = contract::<S, Twice<B>>(plan, outer.clone());
     let grads = Twice::<B>::backward(weighted::<Twice<B>>(y, g));
     let firsts: Vec<_> = outer.iter().map(|x| Twice::<B>::grad(x, &grads).unwrap()).collect();
     let slope = firsts.iter().zip(data).map(|(x, data)| {
@@ -91,7 +92,7 @@ fn same(case: &Case, what: &str, got: &[f64], want: &[f64]) {
     assert!(all, "{what} of {}: {got:?}, expected {want:?}: {case:?}", case.text());
 }
 
-fn check<S: TensorSemiring>(case: &Case, pick: &[f64]) {
+fn check<S: ArraySemiring>(case: &Case, pick: &[f64]) {
     let meaning = case.meaning().unwrap();
     let name = std::any::type_name::<S>();
     let plan = case.plan().unwrap();
@@ -102,14 +103,14 @@ fn check<S: TensorSemiring>(case: &Case, pick: &[f64]) {
         .map(|shape| (0..shape.iter().product()).map(|_| random.pick(pick)).collect())
         .collect();
     let want = naive::<S, f64>(&meaning, &case.shapes, &data);
-    fn on<S: TensorSemiring, B: EinsumOps>(
+    fn on<S: ArraySemiring, B: Operations>(
         plan: &Arc<Plan>,
         case: &Case,
         data: &[Vec<f64>],
     ) -> Vec<f64> {
         let operands = data.iter().zip(&case.shapes);
         let operands = operands.map(|(x, of)| tensor::<B>(x, &shape(of))).collect();
-        values::<B>(B::einsum::<S>(plan, operands).unwrap())
+        values::<B>(contract::<S, B>(plan, operands))
     }
     same(case, &format!("{name} on the engine"), &on::<S, BurnT4a>(&plan, case, &data), &want);
     same(case, &format!("{name} on Flex"), &on::<S, Flex>(&plan, case, &data), &want);

@@ -87,16 +87,6 @@ impl<G: Tag> Contraction<G> {
         self.plan.operands() <= 2 && self.plan.sliced().is_empty()
     }
 
-    /// Not if slices serve a budget that was given.
-    fn check_unsliced(&self) -> Result<()> {
-        let sliced = self.plan.sliced();
-        if sliced.is_empty() || self.plan.budget().is_none() {
-            return Ok(());
-        }
-        let labels = sliced.iter().map(|label| label.to_string()).collect::<Vec<_>>().join(", ");
-        Err(EinsumError::NotSliced { labels })
-    }
-
     /// Cotangents of one or two operands.
     fn vjp_step<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
         let &Reverse { kept, wanted, .. } = reverse;
@@ -214,7 +204,7 @@ impl<G: Tag> Operation for Contraction<G> {
 
     /// Over semirings other than (+, ×) with memory for all multiply-adds of a step.
     fn portable<A: Array>(&self, inputs: &[Value<A>], tracked: &[bool]) -> Result<Outcome<A>> {
-        self.check_unsliced()?;
+        self.plan.check_unsliced()?;
         if self.plan.operands() > 2 {
             return Ok(self.by_steps(inputs.iter().map(|x| x.float().clone()).collect())?.into());
         }
@@ -238,7 +228,7 @@ impl<G: Tag> Operation for Contraction<G> {
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
-        self.check_unsliced()?;
+        self.plan.check_unsliced()?;
         match self.plan.operands() {
             1 | 2 => self.vjp_step(reverse),
             _ => self.vjp_by_steps(reverse),
@@ -301,6 +291,10 @@ impl<G: Tag> Operation for Contraction<G> {
         let (values, tangents): (Vec<_>, Vec<_>) = values.iter().zip(&tangents).unzip();
         let (y, dy) = self.semiring.jvp(&self.plan, &values, &tangents)?;
         Ok(Dual::new(Eager::from(y), Eager::from(dy)).into())
+    }
+
+    fn check_second_order(&self) -> Result<()> {
+        self.plan.check_unsliced()
     }
 
     fn is_composite(&self) -> bool {

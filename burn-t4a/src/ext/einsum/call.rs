@@ -7,14 +7,16 @@ use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, DType, TensorMetadata};
 use burn_tensor::{Float, Tensor, TensorPrimitive};
 use t4a_algebra::Standard;
-use t4a_einsum::{Einsum, EinsumError, Plan, Subscripts};
+use t4a_diff::Value;
+use t4a_einsum::{
+    ArraySemiring, Contraction, Einsum, EinsumError, FloatSemiring, Plan, Subscripts, Tag,
+};
 
-use super::backend::EinsumOps;
 use super::discrete::HostOperand;
-use super::portable::check_unsliced;
-use super::semiring::TensorSemiring;
 use crate::ext::complex::Complex;
 use crate::ext::error::{ExtError, Result};
+use crate::ext::operation::{Operations, apply};
+use crate::ext::primitive::Floats;
 
 /// What is summed over what: text, [`Subscripts`] with labels of any kind, or an [`Einsum`] with
 /// sizes, a path or a memory budget.
@@ -148,9 +150,9 @@ tuples! {
 ///
 /// # Errors
 /// Before any arithmetic: [`ExtError::Einsum`] for whatever is wrong with subscripts, shapes, path
-/// or budget; [`ExtError::DTypeMismatch`], [`ExtError::DeviceMismatch`], [`ExtError::ResultRank`],
-/// [`ExtError::NotSliced`].
-pub fn einsum<B: EinsumOps, const D: usize>(
+/// or budget, among it a budget that only slices keep on a backend that runs step by step, or for second
+/// derivatives; [`ExtError::DTypeMismatch`], [`ExtError::DeviceMismatch`], [`ExtError::ResultRank`].
+pub fn einsum<B: Operations, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<Operand<B>>,
 ) -> Result<Tensor<B, D>> {
@@ -193,12 +195,13 @@ pub fn einsum<B: EinsumOps, const D: usize>(
 /// ```
 /// use burn_autodiff::Autodiff;
 /// use burn_t4a::ext::ExtError;
-/// use burn_t4a::ext::einsum::{EinsumOps, LogSumExp, semiring_einsum};
+/// use burn_t4a::ext::einsum::{LogSumExp, semiring_einsum};
+/// use burn_t4a::ext::operation::Operations;
 /// use burn_t4a::{BurnT4a, T4aDevice};
 /// use burn_tensor::{Tensor, s};
 ///
 /// /// The product of all matrices of a stack, along its first axis.
-/// fn product<B: EinsumOps>(mut stack: Tensor<B, 3>) -> Result<Tensor<B, 2>, ExtError> {
+/// fn product<B: Operations>(mut stack: Tensor<B, 3>) -> Result<Tensor<B, 2>, ExtError> {
 ///     while stack.dims()[0] > 1 {
 ///         let even = stack.dims()[0] / 2 * 2;
 ///         let (left, right) = (stack.clone().slice(s![0..even;2]), stack.clone().slice(s![1..even;2]));
@@ -226,15 +229,25 @@ pub fn einsum<B: EinsumOps, const D: usize>(
 ///
 /// # Errors
 /// As [`einsum`].
-pub fn semiring_einsum<S: TensorSemiring, B: EinsumOps, const D: usize>(
+pub fn semiring_einsum<S: ArraySemiring, B: Operations, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<Operand<B>>,
 ) -> Result<Tensor<B, D>> {
     let operands = operands.into_operands();
     let described: Vec<_> = operands.iter().map(Operand::described).collect();
     let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 1)?;
-    let result = B::einsum::<S>(&plan, operands.into_iter().map(|x| x.0).collect())?;
+    let op = Contraction { plan, semiring: S::TAG };
+    let result = contract::<_, B>(&op, operands.into_iter().map(|x| x.0))?;
     Ok(Tensor::from_primitive(TensorPrimitive::Float(result)))
+}
+
+fn contract<G: Tag, B: Operations>(
+    op: &Contraction<G>,
+    operands: impl Iterator<Item = FloatTensor<B>>,
+) -> Result<FloatTensor<B>> {
+    let inputs: Vec<_> = operands.map(|x| Value::Float(Floats(x))).collect();
+    let result = apply::<_, B>(op, &inputs)?.results.pop();
+    Ok(result.unwrap_or_else(|| unreachable!("one result")).0)
 }
 
 /// [`einsum`] over complex numbers: four real contractions per pairwise step.
@@ -244,19 +257,20 @@ pub fn semiring_einsum<S: TensorSemiring, B: EinsumOps, const D: usize>(
 ///
 /// # Errors
 /// As [`einsum`].
-pub fn complex_einsum<B: EinsumOps, const D: usize>(
+pub fn complex_einsum<B: Operations, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<ComplexOperand<B>>,
 ) -> Result<Complex<B, D>> {
     let parts = operands.into_operands();
     let described: Vec<_> = parts.iter().map(|x| x.0[0].described()).collect();
     let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 2)?;
-    check_unsliced(&plan)?;
+    plan.check_unsliced()?;
     let mut slots: Vec<Option<[FloatTensor<B>; 2]>> =
         parts.into_iter().map(|parts| Some(parts.0.map(|x| x.0))).collect();
     for step in plan.steps()? {
+        let op = Contraction { plan: step.plan.clone(), semiring: FloatSemiring::Standard };
         let product = |operands: &[&FloatTensor<B>]| {
-            B::einsum::<Standard>(&step.plan, operands.iter().map(|&x| x.clone()).collect())
+            contract::<_, B>(&op, operands.iter().map(|&x| x.clone()))
         };
         let taken: Vec<_> = step.slots.iter().filter_map(|&slot| slots[slot].take()).collect();
         let next = match &taken[..] {

@@ -12,13 +12,12 @@ use burn_tensor::{BasicOps, Bool, Float, Int, Tensor};
 use t4a_algebra::{
     Boolean, Cancellative, Counted, Counting, KBest, Scalar, Selective, Semiring, bf16, f16,
 };
-use t4a_einsum::{EinsumError, Plan};
+use t4a_einsum::{ArraySemiring, EinsumError, Plan};
 use t4a_tensor::{AnyTensor, DType, Element, Tensor as EngineTensor, TensorError};
 
-use super::backend::EinsumOps;
 use super::call::{Expression, Operand, Operands, plan, semiring_einsum};
-use super::semiring::TensorSemiring;
 use crate::ext::error::{ExtError, Result};
+use crate::ext::operation::Operations;
 use crate::v0_21::T4aTensor;
 
 /// The elements of a tensor of any rank of kind `K`.
@@ -241,8 +240,8 @@ pub fn counting_einsum<S, B, const D: usize>(
     operands: impl Operands<Operand<B>>,
 ) -> Result<(Tensor<B, D>, Tensor<B, D, Int>)>
 where
-    S: TensorSemiring + FloatCancellative,
-    B: EinsumOps,
+    S: ArraySemiring + FloatCancellative,
+    B: Operations,
 {
     let operands = operands.into_operands();
     let host: Vec<HostOperand<B, Float>> = operands.iter().map(Operand::to_host).collect();
