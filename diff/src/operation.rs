@@ -122,6 +122,12 @@ impl Keep {
         self
     }
 
+    /// All results, however many.
+    pub fn all_results(mut self) -> Self {
+        self.results = u64::MAX;
+        self
+    }
+
     /// These results, below 64.
     pub fn results(mut self, which: &[usize]) -> Self {
         self.results |= which.iter().fold(0, |set, i| set | 1 << i);
@@ -289,8 +295,11 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
     /// For operands that do not fit: before any work.
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, Self::Error>;
 
-    /// What the rule needs if these operands are tracked.
-    fn keep(&self, tracked: &[bool]) -> Keep;
+    /// What the rule needs if these operands are tracked. The default is everything.
+    fn keep(&self, tracked: &[bool]) -> Keep {
+        let _ = tracked;
+        Keep::default().all_inputs().all_results()
+    }
 
     /// The definition in the vocabulary. Operands fit, see [`Operation::results`].
     ///

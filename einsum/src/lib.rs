@@ -12,6 +12,7 @@
 //! rules        derivative of one sum, by semiring
 //! derivative   vjp and jvp of a plan
 //! cotangent    the vjp over (+, ×) as plans
+//! data         plans as data, with the feature `serde`
 //! roles        what becomes of the labels of a step
 //! operation    contractions as operations with a derivative, semirings as values
 //! ```
@@ -21,6 +22,8 @@ mod backend;
 mod cache;
 mod contract;
 mod cotangent;
+#[cfg(feature = "serde")]
+mod data;
 mod derivative;
 mod einsum;
 mod error;

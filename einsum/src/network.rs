@@ -26,7 +26,7 @@ pub(crate) type Ids = SmallVec<[Id; 8]>;
 pub(crate) type Axes = SmallVec<[Option<Id>; 8]>;
 
 /// Operands, output and sizes over numbered labels.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Network {
     /// Labels of the operands and of the result as they come, ellipses spelled out.
     pub(crate) terms: Vec<Vec<Label>>,

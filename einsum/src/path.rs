@@ -17,6 +17,7 @@ use crate::search::{Found, Optimizer, search};
 /// assert_eq!(path.steps().len(), 2);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Path(Vec<Vec<usize>>);
 
 impl Path {

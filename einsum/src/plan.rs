@@ -2,6 +2,7 @@
 //!
 //! A plan depends on shapes and subscripts, never on data, element type, strides or semiring.
 
+use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
 use crate::cotangent::Cotangents;
@@ -58,7 +59,7 @@ pub(crate) struct Pair {
 }
 
 /// A compiled contraction: order, labels of every step, slices.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     pub(crate) network: Network,
     pub(crate) steps: Vec<Pair>,
@@ -75,6 +76,29 @@ pub struct Plan {
     pub(crate) taken_apart: OnceLock<Vec<Step>>,
     /// What [`Plan::cotangent`] gives, once it was asked for.
     pub(crate) cotangents: Cotangents,
+}
+
+/// All that a plan is determined by.
+type Identity<'a> = (&'a Network, &'a Path, &'a Ids, Option<usize>);
+
+impl Plan {
+    fn identity(&self) -> Identity<'_> {
+        (&self.network, &self.path, &self.sliced, self.budget)
+    }
+}
+
+impl PartialEq for Plan {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Plan {}
+
+impl Hash for Plan {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
 }
 
 fn volume(ids: &[Id], sizes: &[usize]) -> f64 {
@@ -295,6 +319,29 @@ impl Plan {
         let mut labels: Vec<Id> = (0..sizes.len() as Id).filter(open).collect();
         labels.sort_by(|&a, &b| weights[b as usize].total_cmp(&weights[a as usize]));
         labels
+    }
+
+    /// With these labels fixed in outer loops, in this order.
+    ///
+    /// # Errors
+    /// [`EinsumError::DuplicateSize`] for a label that is given twice; `BudgetTooSmall` for more slices than can be
+    /// counted.
+    #[cfg(feature = "serde")]
+    pub(crate) fn with_slices(mut self, sliced: Ids, budget: Option<usize>) -> Result<Self> {
+        for (i, &id) in sliced.iter().enumerate() {
+            if sliced[..i].contains(&id) {
+                let (label, size) =
+                    (self.network.names[id as usize], self.network.sizes[id as usize]);
+                return Err(EinsumError::DuplicateSize { label, first: size, second: 1 });
+            }
+        }
+        self.cost = self.estimate(&sliced).cost;
+        if self.cost.slices > MOST_SLICES {
+            let budget = budget.unwrap_or(0);
+            return Err(EinsumError::BudgetTooSmall { budget, needed: usize::MAX });
+        }
+        (self.sliced, self.budget) = (sliced, budget);
+        Ok(self)
     }
 
     /// Slices labels until the peak fits into `budget` bytes: each time the label that brings the

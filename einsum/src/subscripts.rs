@@ -13,6 +13,7 @@ use crate::error::{EinsumError, Result};
 
 /// The name of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Label {
     /// A letter.
     Char(char),

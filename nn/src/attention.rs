@@ -16,14 +16,33 @@ use crate::{AttentionOptions, given, kept_tensor, same_dtype, tensor};
 ///
 /// Operands: queries `[B, H, L, d]`, keys `[B, H, S, d]`, values `[B, H, S, e]`, then truth values that
 /// hide and a bias, if there are any; both broadcast to `[B, H, L, S]`. The result is `[B, H, L, e]`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Attention {
     /// What is done with the scores.
+    #[cfg_attr(feature = "serde", serde(with = "Options"))]
     pub options: AttentionOptions,
     /// Whether an operand hides keys.
     pub masked: bool,
     /// Whether there is a bias.
     pub biased: bool,
+}
+
+by_bits! {
+    Attention: |x| {
+        let AttentionOptions { scale, softcap, causal } = x.options;
+        (scale.map(f64::to_bits), softcap.map(f64::to_bits), causal, x.masked, x.biased)
+    };
+}
+
+/// [`AttentionOptions`] as data.
+#[cfg(feature = "serde")]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(remote = "AttentionOptions")]
+struct Options {
+    scale: Option<f64>,
+    softcap: Option<f64>,
+    causal: bool,
 }
 
 impl Attention {

@@ -11,6 +11,7 @@ use crate::{LogSoftmax, Softmax, kept_tensor, operands, tensor};
 ///
 /// Operands: logits `[N, C]` and targets `[N]` with values in `0..C`; the result is `[N]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CrossEntropy;
 
 impl Operation for CrossEntropy {

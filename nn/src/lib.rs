@@ -8,6 +8,29 @@
 //! cross_entropy   CrossEntropy
 //! ```
 
+/// Equality and hash of values with numbers in them, by their bits.
+macro_rules! by_bits {
+    ($($value:ty: |$x:ident| $key:expr;)*) => {$(
+        impl $value {
+            fn key(&self) -> impl Eq + std::hash::Hash + use<> {
+                let $x = self;
+                $key
+            }
+        }
+        impl PartialEq for $value {
+            fn eq(&self, other: &Self) -> bool {
+                self.key() == other.key()
+            }
+        }
+        impl Eq for $value {}
+        impl std::hash::Hash for $value {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                self.key().hash(state);
+            }
+        }
+    )*};
+}
+
 mod attention;
 mod cross_entropy;
 mod norm;

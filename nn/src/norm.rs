@@ -18,7 +18,8 @@ use crate::{given, kept_tensor, operands, same_dtype};
 /// Hinton 2016).
 ///
 /// Operands: x `[…, d]`, γ `[d]`, and β `[d]` if there is one.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LayerNorm {
     /// ε.
     pub epsilon: f64,
@@ -27,10 +28,16 @@ pub struct LayerNorm {
 /// `γ x/√(mean(x²) + ε)` along the last axis (Zhang, Sennrich 2019).
 ///
 /// Operands: x `[…, d]`, γ `[d]`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RmsNorm {
     /// ε.
     pub epsilon: f64,
+}
+
+by_bits! {
+    LayerNorm: |x| x.epsilon.to_bits();
+    RmsNorm: |x| x.epsilon.to_bits();
 }
 
 fn results(op: &'static str, x: &Meta, weights: &[&Meta]) -> Result<Vec<Meta>> {

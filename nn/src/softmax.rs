@@ -7,6 +7,7 @@ use crate::operands;
 
 /// `y = eˣ / Σ eˣ` along an axis. The rule: `x̄ = y (ȳ − Σ y ȳ)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Softmax {
     /// The axis of the sums.
     pub axis: usize,
@@ -14,6 +15,7 @@ pub struct Softmax {
 
 /// `y = x − ln Σ eˣ` along an axis. The rule: `x̄ = ȳ − e^y Σ ȳ`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LogSoftmax {
     /// The axis of the sums.
     pub axis: usize,

@@ -2,16 +2,62 @@
 //!
 //! An [`Operation`] brings its shapes, its portable definition, its rules and the engine's kernels. A
 //! backend says how values run on it, and knows nothing about any single one.
+//!
+//! One of your own has a name, shapes, a definition and a vjp; tangents and second derivatives follow, on
+//! every backend:
+//!
+//! ```
+//! use burn_autodiff::Autodiff;
+//! use burn_t4a::ext::operation::{
+//!     Array, Cotangents, Meta, Operation, Outcome, Reverse, TensorError, Value, call, call_jvp, float,
+//! };
+//! use burn_t4a::{BurnT4a, T4aDevice};
+//! use burn_tensor::Tensor;
+//!
+//! /// `ln(1 + eˣ)`, whose derivative is `1/(1 + e⁻ˣ)`.
+//! #[derive(Clone, Debug)]
+//! struct Softplus;
+//!
+//! impl Operation for Softplus {
+//!     type Error = TensorError;
+//!
+//!     fn name(&self) -> &'static str {
+//!         "softplus"
+//!     }
+//!     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, TensorError> {
+//!         Ok(vec![inputs[0].clone()])
+//!     }
+//!     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>, TensorError> {
+//!         Ok(inputs[0].float().exp().shift(1.0).ln().into())
+//!     }
+//!     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>, TensorError> {
+//!         let x = reverse.kept.float(0);
+//!         Ok(vec![Some(reverse.cotangent().div(&x.neg().exp().shift(1.0)))])
+//!     }
+//! }
+//!
+//! let x = Tensor::<Autodiff<BurnT4a>, 1>::from_floats([0.0, 100.0], &T4aDevice).require_grad();
+//! let y: Tensor<_, 1> = call(&Softplus, &[float(x.clone())])?;
+//! let slope = x.grad(&y.sum().backward()).unwrap();
+//! slope.into_data().assert_eq(&[0.5f32, 1.0].into(), false);
+//!
+//! let (x, dx) = (Tensor::<BurnT4a, 1>::zeros([1], &T4aDevice), Tensor::ones([1], &T4aDevice));
+//! let (_, dy): (_, Tensor<_, 1>) = call_jvp(&Softplus, &[float(x)], &[Some(float(dx))])?;
+//! dy.into_data().assert_eq(&[0.5f32].into(), false);
+//! # Ok::<(), TensorError>(())
+//! ```
 
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::Backend;
 use burn_flex::Flex;
+use burn_tensor::{Tensor, TensorPrimitive};
 use t4a_diff::array::Kind;
-use t4a_diff::{
-    Array, Cotangents, Dual, Eager, Flags, Integers, Meta, Operation, Outcome, Reverse, Value,
+pub use t4a_diff::{
+    Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Meta, Operation, Outcome, Reverse, Value,
 };
-use t4a_tensor::{DType, TensorError};
+use t4a_tensor::DType;
+pub use t4a_tensor::TensorError;
 
 use super::primitive::{Bools, Floats, Indices};
 use super::tape;
@@ -82,6 +128,52 @@ pub fn apply<O: Operation, B: Operations>(
     let metas: Vec<Meta> = inputs.iter().map(meta).collect();
     op.results(&metas)?;
     B::run(op, inputs, &vec![false; inputs.len()])
+}
+
+/// A tensor as an operand.
+pub fn float<B: Operations, const D: usize>(x: Tensor<B, D>) -> Operand<B> {
+    Value::Float(Floats(x.into_primitive().tensor()))
+}
+
+/// [`apply`] for an operation with one result, of rank `D`.
+///
+/// # Errors
+/// As [`apply`].
+pub fn call<O: Operation, B: Operations, const D: usize>(
+    op: &O,
+    inputs: &[Operand<B>],
+) -> Result<Tensor<B, D>, O::Error> {
+    let result = apply(op, inputs)?.results.into_iter().next();
+    Ok(tensor(result.unwrap_or_else(|| unreachable!("one result"))))
+}
+
+/// [`call`], and the tangent of the result along tangents of the operands; `None` stands for zero.
+///
+/// # Errors
+/// As [`apply`]; those of the rule.
+///
+/// # Panics
+/// Unless there is a tangent, or none, for each operand, floats for floats.
+pub fn call_jvp<O: Operation, B: Operations, const D: usize>(
+    op: &O,
+    inputs: &[Operand<B>],
+    tangents: &[Option<Operand<B>>],
+) -> Result<(Tensor<B, D>, Tensor<B, D>), O::Error> {
+    assert_eq!(inputs.len(), tangents.len(), "{}: operands and tangents", op.name());
+    let metas: Vec<Meta> = inputs.iter().map(meta).collect();
+    op.results(&metas)?;
+    let dual = |(x, t): (&Operand<B>, &Option<Operand<B>>)| {
+        x.clone().dual(t.as_ref().map(|t| t.float().clone()))
+    };
+    let duals: Vec<_> = inputs.iter().zip(tangents).map(dual).collect();
+    let tracked: Vec<bool> = duals.iter().map(Value::moves).collect();
+    let result = B::jvp(op, &duals, &tracked)?.results.into_iter().next();
+    let result = result.unwrap_or_else(|| unreachable!("one result"));
+    Ok((tensor(result.value.clone()), tensor(result.into_tangent())))
+}
+
+fn tensor<B: Backend, const D: usize>(x: Floats<B>) -> Tensor<B, D> {
+    Tensor::from_primitive(TensorPrimitive::Float(x.0))
 }
 
 fn meta<B: Operations>(x: &Operand<B>) -> Meta {

@@ -38,9 +38,11 @@ use crate::rules::Share;
 /// Where sums are one of their terms, [`Outcome::extra`] of two operands that are tracked holds which: for
 /// `C[batch, left, right]` of [`Plan::roles`] the number of the first such term of the summed labels, as
 /// `u32` on the engine; numbers that are no term stand for sums without one that counts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Contraction<G = FloatSemiring> {
     /// What is summed over what.
+    #[cfg_attr(feature = "serde", serde(with = "crate::data"))]
     pub plan: Arc<Plan>,
     /// Over which semiring.
     pub semiring: G,

@@ -156,6 +156,8 @@ impl<S: ArraySemiring> Tag for Custom<S> {
 
 /// The semirings over floats of this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum FloatSemiring {
     /// (+, ×).

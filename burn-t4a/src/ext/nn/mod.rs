@@ -21,18 +21,14 @@
 mod tests;
 
 use burn_backend::ops::AttentionModuleOptions;
-use burn_tensor::{Bool, Int, Tensor, TensorPrimitive};
+use burn_tensor::{Bool, Int, Tensor};
 use t4a_diff::{Operation, Value};
 use t4a_nn::{Attention, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
 
-use super::operation::{Operand, Operations, apply};
-use super::primitive::{Bools, Floats, Indices};
+use super::operation::{Operand, Operations, call, float};
+use super::primitive::{Bools, Indices};
 use crate::boundary::accept;
 use crate::v0_21::scores;
-
-fn float<B: Operations, const D: usize>(x: Tensor<B, D>) -> Operand<B> {
-    Value::Float(Floats(x.into_primitive().tensor()))
-}
 
 /// The one result of an operation.
 #[track_caller]
@@ -40,8 +36,7 @@ fn result<O: Operation, B: Operations, const D: usize>(
     op: O,
     inputs: &[Operand<B>],
 ) -> Tensor<B, D> {
-    let mut out = accept(apply(&op, inputs));
-    Tensor::from_primitive(TensorPrimitive::Float(out.results.swap_remove(0).0))
+    accept(call(&op, inputs))
 }
 
 /// `eˣ / Σ eˣ` along `dim`.

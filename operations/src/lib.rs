@@ -1,0 +1,160 @@
+//! Every operation with a derivative as one value, for whatever holds operations without knowing which: a
+//! recorder, a server, a caller from another language.
+//!
+//! A value compares, hashes, prints, and is data for `serde`; it runs, and is differentiated, as the
+//! operation that it holds ([`Operation`]). A new operation is one line here.
+//!
+//! ```
+//! use t4a_diff::{Eager, Operation, Value, check};
+//! use t4a_operations::AnyOperation;
+//! use t4a_nn::Softmax;
+//! let op = AnyOperation::from(Softmax { axis: 1 });
+//! let sent = serde_json::to_string(&op)?;
+//! assert_eq!(sent, r#"{"softmax":{"axis":1}}"#);
+//! let received: AnyOperation = serde_json::from_str(&sent)?;
+//! let x = Value::Float(check::array(&[1, 2], |_| 3.0));
+//! let y = received.forward(&[x], &[false]).unwrap();
+//! assert_eq!(check::elements(&y.results[0]), [0.5, 0.5]);
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use t4a_diff::{Array, Cotangents, Dual, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
+use t4a_einsum::{Contraction, EinsumError};
+use t4a_nn::{Attention, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
+use t4a_tensor::TensorError;
+use thiserror::Error;
+
+/// What an operation rejects.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum OperationError {
+    /// Of operations on dense tensors.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// Of contractions.
+    #[error(transparent)]
+    Einsum(#[from] EinsumError),
+}
+
+/// The table: a variant, what it holds, what it is.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $variant:ident($type:ty),)*) => {
+        /// Any of the operations.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[non_exhaustive]
+        pub enum AnyOperation {
+            $($(#[$doc])* $variant($type),)*
+        }
+
+        $(impl From<$type> for AnyOperation {
+            fn from(op: $type) -> Self {
+                Self::$variant(op)
+            }
+        })*
+
+        /// Calls a method of the operation that is held.
+        macro_rules! held {
+            ($any:expr, $op:ident => $body:expr) => {
+                match $any {
+                    $(AnyOperation::$variant($op) => $body,)*
+                }
+            };
+        }
+    };
+}
+
+operations! {
+    /// `eˣ / Σ eˣ`.
+    Softmax(Softmax),
+    /// `x − ln Σ eˣ`.
+    LogSoftmax(LogSoftmax),
+    /// Layer normalisation.
+    LayerNorm(LayerNorm),
+    /// Normalisation by the root of the mean square.
+    RmsNorm(RmsNorm),
+    /// Scaled dot-product attention.
+    Attention(Attention),
+    /// Cross-entropy of logits and class indices.
+    CrossEntropy(CrossEntropy),
+    /// A contraction over a semiring.
+    Einsum(Contraction),
+}
+
+impl fmt::Display for AnyOperation {
+    /// The name and the parameters.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AnyOperation::Einsum(op) => op.fmt(f),
+            other => held!(other, op => write!(f, "{}: {op:?}", op.name())),
+        }
+    }
+}
+
+impl Operation for AnyOperation {
+    type Error = OperationError;
+
+    fn name(&self) -> &'static str {
+        held!(self, op => op.name())
+    }
+
+    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, OperationError> {
+        held!(self, op => Ok(op.results(inputs)?))
+    }
+
+    fn keep(&self, tracked: &[bool]) -> Keep {
+        held!(self, op => op.keep(tracked))
+    }
+
+    fn portable<A: Array>(
+        &self,
+        inputs: &[Value<A>],
+        tracked: &[bool],
+    ) -> Result<Outcome<A>, OperationError> {
+        held!(self, op => Ok(op.portable(inputs, tracked)?))
+    }
+
+    fn forward(
+        &self,
+        inputs: &[Value<Eager>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Eager>, OperationError> {
+        held!(self, op => Ok(op.forward(inputs, tracked)?))
+    }
+
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>, OperationError> {
+        held!(self, op => Ok(op.vjp(reverse)?))
+    }
+
+    fn fused_vjp(&self, reverse: &Reverse<'_, Eager>) -> Result<Cotangents<Eager>, OperationError> {
+        held!(self, op => Ok(op.fused_vjp(reverse)?))
+    }
+
+    fn jvp<A: Array>(
+        &self,
+        inputs: &[Value<Dual<A>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<A>>, OperationError> {
+        held!(self, op => Ok(op.jvp(inputs, tracked)?))
+    }
+
+    fn fused_jvp(
+        &self,
+        inputs: &[Value<Dual<Eager>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Eager>>, OperationError> {
+        held!(self, op => Ok(op.fused_jvp(inputs, tracked)?))
+    }
+
+    fn check_second_order(&self) -> Result<(), OperationError> {
+        held!(self, op => Ok(op.check_second_order()?))
+    }
+
+    fn is_composite(&self) -> bool {
+        held!(self, op => op.is_composite())
+    }
+}

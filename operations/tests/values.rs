@@ -1,0 +1,139 @@
+//! Every operation as a value: what was sent is what arrives, and computes the same.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use t4a_diff::{Eager, Operation, Value, check};
+use t4a_einsum::{Contraction, Einsum, FloatSemiring, Plan, Subscripts};
+use t4a_nn::{Attention, AttentionOptions, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
+use t4a_operations::AnyOperation;
+use t4a_tensor::{AnyTensor, Tensor};
+
+fn floats(shape: &[usize], seed: u64) -> Value<Eager> {
+    Value::Float(check::noise(&check::array(shape, |_| 0.0), seed))
+}
+
+fn plan(text: &str, shapes: &[&[usize]]) -> Arc<Plan> {
+    Einsum::new(text).unwrap().plan(shapes, 8).unwrap()
+}
+
+/// One of each, with operands.
+fn table() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
+    let targets = Tensor::from_vec(vec![2i32, 0, 4], &[3]).unwrap();
+    let targets = Value::Integers(Eager::from(AnyTensor::from(targets)));
+    let options = AttentionOptions { scale: Some(0.3), softcap: None, causal: true };
+    let [q, k, v] = [1, 2, 3].map(|seed| floats(&[1, 2, 3, 4], seed));
+    let shapes: [&[usize]; 3] = [&[2, 3], &[3, 4], &[4]];
+    let product = plan("ij,jk,k->i", &shapes);
+    let mut table: Vec<(AnyOperation, Vec<Value<Eager>>)> = vec![
+        (Softmax { axis: 1 }.into(), vec![floats(&[2, 3], 1)]),
+        (Softmax { axis: 0 }.into(), vec![floats(&[2, 3], 1)]),
+        (LogSoftmax { axis: 1 }.into(), vec![floats(&[2, 3], 1)]),
+        (LayerNorm { epsilon: 1e-3 }.into(), vec![floats(&[2, 3], 1), floats(&[3], 2)]),
+        (LayerNorm { epsilon: 1e-5 }.into(), vec![floats(&[2, 3], 1), floats(&[3], 2)]),
+        (RmsNorm { epsilon: 1e-3 }.into(), vec![floats(&[2, 3], 1), floats(&[3], 2)]),
+        (Attention { options, masked: false, biased: false }.into(), vec![q, k, v]),
+        (CrossEntropy.into(), vec![floats(&[3, 5], 1), targets]),
+    ];
+    let operands: Vec<_> = shapes.iter().map(|shape| floats(shape, 7)).collect();
+    for semiring in [FloatSemiring::Standard, FloatSemiring::LogSumExp] {
+        let op = Contraction { plan: product.clone(), semiring };
+        table.push((op.into(), operands.clone()));
+    }
+    table
+}
+
+fn sent(op: &AnyOperation) -> AnyOperation {
+    serde_json::from_str(&serde_json::to_string(op).unwrap()).unwrap()
+}
+
+#[test]
+fn what_is_sent_arrives() {
+    for (op, inputs) in table() {
+        let received = sent(&op);
+        assert_eq!(received, op);
+        let run = |op: &AnyOperation| {
+            let out = op.forward(&inputs, &vec![false; inputs.len()]).unwrap();
+            out.results.iter().map(check::elements).collect::<Vec<_>>()
+        };
+        assert_eq!(run(&received), run(&op), "{op}");
+    }
+}
+
+#[test]
+fn values_differ_by_what_they_hold() {
+    let table = table();
+    let distinct: HashSet<AnyOperation> = table.iter().map(|(op, _)| op.clone()).collect();
+    assert_eq!(distinct.len(), table.len());
+    for (op, _) in &table {
+        assert!(distinct.contains(&sent(op)), "{op}");
+        assert!(op.to_string().contains(op.name()), "{op}");
+    }
+}
+
+/// Each through the enum: forward, both vjps and jvp against differences.
+#[test]
+fn rules_are_those_of_the_operation() {
+    for (op, inputs) in table() {
+        check::operation(&op, &inputs, 1e-7);
+    }
+}
+
+/// Plans of all kinds as data: slices, steps of a plan, cotangents, repeated and broadcast axes, labels
+/// that are no letters, sums without a term.
+#[test]
+fn plans_are_data() {
+    let sliced = {
+        let shapes: [&[usize]; 2] = [&[32, 32], &[32, 32]];
+        let whole = Einsum::new("ij,jk->ik").unwrap();
+        let needed = whole.plan(&shapes, 8).unwrap().cost().bytes(8) as usize;
+        whole.memory(needed - 64).plan(&shapes, 8).unwrap()
+    };
+    assert!(!sliced.sliced().is_empty());
+    let chain = plan("ij,jk,kl,lm->im", &[&[2, 3], &[3, 4], &[4, 3], &[3, 2]]);
+    let mut plans = vec![
+        sliced,
+        plan("i->ii", &[&[3]]),
+        plan("ii->", &[&[3, 3]]),
+        plan("...ij,jk->...ik", &[&[2, 1, 3, 4], &[4, 2]]),
+        plan("ij,jk->ik", &[&[2, 0], &[0, 3]]),
+        Einsum::new("i->ni").unwrap().size('n', 4).plan(&[&[3]], 8).unwrap(),
+        Einsum::from(Subscripts::new([[1, 2], [2, 700]], [700, 1]))
+            .plan(&[&[2, 3], &[3, 4]], 8)
+            .unwrap(),
+        chain.clone(),
+    ];
+    for step in chain.steps().unwrap().iter() {
+        plans.extend([
+            step.plan.cotangent(0).unwrap(),
+            step.plan.cotangent(1).unwrap(),
+            step.plan.clone(),
+        ]);
+    }
+    for plan in plans {
+        let op = AnyOperation::from(Contraction { plan, semiring: FloatSemiring::MaxPlus });
+        assert_eq!(sent(&op), op);
+    }
+}
+
+/// Data that no plan has is refused with what is wrong about it.
+#[test]
+fn wrong_data_is_refused() {
+    let op = Contraction {
+        plan: plan("ij,jk->ik", &[&[2, 3], &[3, 4]]),
+        semiring: FloatSemiring::MaxPlus,
+    };
+    let data = serde_json::to_string(&AnyOperation::from(op)).unwrap();
+    let refused = |from: &str, to: &str, why: &str| {
+        assert!(data.contains(from), "{data}");
+        let error = serde_json::from_str::<AnyOperation>(&data.replacen(from, to, 1)).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+    };
+    refused("[{\"Char\":\"j\"},3]", "[{\"Char\":\"j\"},5]", "label 'j' has size 3 in operand 1");
+    refused("\"path\":[[0,1]]", "\"path\":[[0,7]]", "path step 0");
+    refused("\"path\":[[0,1]]", "\"path\":[]", "leaves 2 tensors");
+    refused("\"sliced\":[]", "\"sliced\":[{\"Char\":\"z\"}]", "'z'");
+    refused("\"sliced\":[]", "\"sliced\":[{\"Char\":\"i\"},{\"Char\":\"i\"}]", "'i'");
+    refused("[{\"Char\":\"j\"},3]", "[{\"Char\":\"j\"},18446744073709551615]", "address space");
+    refused("max_plus", "min_max", "unknown variant");
+}
