@@ -70,11 +70,11 @@ fn joint(path: [usize; 3]) -> f64 {
 }
 
 fn main() -> Result<()> {
-    let (best, winner) = run::<MaxPlus>()?;
+    let (best, path) = run::<MaxPlus>()?;
     let (total, posterior) = run::<LogSumExp>()?;
 
     let path: Vec<usize> =
-        winner.iter().map(|g| g.iter().position(|&x| x == 1.0).unwrap_or(2)).collect();
+        path.iter().map(|g| g.iter().position(|&x| x == 1.0).unwrap_or(2)).collect();
     println!("observed      {}", SYMPTOMS.map(|s| format!("{s:<9}")).concat());
     let names: String = path.iter().map(|&s| format!("{:<9}", STATES[s])).collect();
     println!("best path     {names}   p = {:.5}", best.exp());

@@ -3,10 +3,10 @@
 
 use t4a_tensor::{AnyTensor, DType, Tensor};
 
-use crate::array::{Array, Eager};
+use crate::array::{Array, Dual, Eager};
 use crate::operation::{Kept, Operation, Outcome, Reverse, Value};
 
-/// Checks forward, vjp and jvp of an operation at a point where it is smooth.
+/// Checks forward, vjp, jvp and second derivatives of an operation at a point where it is smooth.
 ///
 /// Tangents and cotangents are fixed pseudo-random numbers of size 1. With a central difference of step
 /// `h = ε^⅓` the error is of the order of `ε^⅔` times third derivatives: `tolerance` is relative to the
@@ -27,45 +27,48 @@ pub fn operation<O: Operation>(op: &O, inputs: &[Value<Eager>], tolerance: f64) 
     for (own, given) in out.results.iter().zip(&portable.results) {
         close(&format!("{name}: the engine and the portable definition"), own, given, tolerance);
     }
-    let bars: Vec<Option<Eager>> =
+    let cotangents: Vec<Option<Eager>> =
         out.results.iter().enumerate().map(|(i, y)| Some(noise(y, 91 + i as u64))).collect();
 
-    // jvp against differences.
+    // Both jvps against differences.
     let step = f64::EPSILON.cbrt();
-    let at = |c: f64| -> Outcome<Eager> {
+    let at = |c: f64| -> Vec<Value<Eager>> {
         let shifted = |(x, t): (&Value<Eager>, &Option<Eager>)| match t {
             Some(t) => Value::Float(x.float().add(&t.scale(c))),
             None => x.clone(),
         };
-        let inputs: Vec<_> = inputs.iter().zip(&tangents).map(shifted).collect();
-        accept(op.forward(&inputs, &tracked))
+        inputs.iter().zip(&tangents).map(shifted).collect()
     };
+    let difference = |above: &Eager, below: &Eager| {
+        // What stays infinite does not move.
+        let still = above.equal(below);
+        above.sub(below).fill(&still, 0.0).scale(0.5 / step)
+    };
+    let run = |inputs: &[Value<Eager>]| accept(op.forward(inputs, &tracked));
     let (above, below) = (at(step), at(-step));
+    let (y_above, y_below) = (run(&above), run(&below));
     let duals: Vec<_> =
         inputs.iter().zip(&tangents).map(|(x, t)| x.clone().dual(t.clone())).collect();
+    let dual_out = accept(op.jvp(&duals, &tracked));
+    let fused_out = accept(op.fused_jvp(&duals, &tracked));
     let mut along = 0.0;
-    for (i, y) in accept(op.jvp(&duals, &tracked)).results.into_iter().enumerate() {
-        // What stays infinite does not move.
-        let still = above.results[i].equal(&below.results[i]);
-        let difference = above.results[i].sub(&below.results[i]).fill(&still, 0.0);
-        let difference = difference.scale(0.5 / step);
-        let moved = y.into_tangent();
-        close(
-            &format!("{name}: jvp and differences of result {i}"),
-            &moved,
-            &difference,
-            tolerance,
-        );
-        along += bars[i].as_ref().map_or(0.0, |bar| inner(bar, &moved));
+    for (i, (y, fused)) in dual_out.results.iter().zip(&fused_out.results).enumerate() {
+        let want = difference(&y_above.results[i], &y_below.results[i]);
+        let tangent = y.clone().into_tangent();
+        close(&format!("{name}: jvp of result {i} and differences"), &tangent, &want, tolerance);
+        let fused = fused.clone().into_tangent();
+        close(&format!("{name}: fused jvp of result {i} and jvp"), &fused, &tangent, tolerance);
+        along += cotangents[i].as_ref().map_or(0.0, |cotangent| inner(cotangent, &tangent));
     }
 
     // ⟨ȳ, J t⟩ = ⟨Jᵀ ȳ, t⟩ for both vjps, and entry by entry between them.
-    let kept = Kept::new(op.keep(&tracked), inputs, &out);
-    let reverse = Reverse { kept: &kept, cotangents: &bars, hidden: &[], wanted: &tracked };
+    let keep = op.keep(&tracked);
+    let kept = Kept::new(keep, inputs, &out);
+    let reverse = Reverse { kept: &kept, cotangents: &cotangents, hidden: &[], wanted: &tracked };
     let (vjp, fused) = (accept(op.vjp(&reverse)), accept(op.fused_vjp(&reverse)));
     for (which, cotangents) in [("vjp", &vjp), ("fused vjp", &fused)] {
         let dot = |&i: &usize| match (&cotangents[i], &tangents[i]) {
-            (Some(bar), Some(t)) => inner(bar, t),
+            (Some(cotangent), Some(t)) => inner(cotangent, t),
             _ => 0.0,
         };
         let back: f64 = floats.iter().map(dot).sum();
@@ -79,6 +82,31 @@ pub fn operation<O: Operation>(op: &O, inputs: &[Value<Eager>], tolerance: f64) 
         if let (Some(a), Some(b)) = (&vjp[i], &fused[i]) {
             assert_eq!(a.shape(), inputs[i].float().shape(), "{name}: cotangent {i}");
             close(&format!("{name}: both vjps of operand {i}"), a, b, tolerance);
+        }
+    }
+
+    // Second order: the vjp of duals against differences of the vjp.
+    if op.check_second_order().is_err() {
+        return;
+    }
+    let gradient = |inputs: &[Value<Eager>], out: &Outcome<Eager>| {
+        let kept = Kept::new(keep, inputs, out);
+        accept(op.vjp(&Reverse { kept: &kept, ..reverse }))
+    };
+    let (g_above, g_below) = (gradient(&above, &y_above), gradient(&below, &y_below));
+    let kept = Kept::new(keep, &duals, &dual_out);
+    let cotangents: Vec<_> = cotangents.into_iter().map(|x| x.map(Dual::constant)).collect();
+    let second = accept(op.vjp(&Reverse {
+        kept: &kept,
+        cotangents: &cotangents,
+        hidden: &[],
+        wanted: &tracked,
+    }));
+    for &i in &floats {
+        if let (Some(second), Some(above), Some(below)) = (&second[i], &g_above[i], &g_below[i]) {
+            let (second, want) = (second.clone().into_tangent(), difference(above, below));
+            let what = format!("{name}: second derivative of operand {i} and differences");
+            close(&what, &second, &want, 10.0 * tolerance);
         }
     }
 }

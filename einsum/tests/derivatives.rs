@@ -110,7 +110,7 @@ fn cotangents_over_numbers_are_contractions() {
 }
 
 #[test]
-fn winners_match_finite_differences_away_from_ties() {
+fn argmax_rules_match_finite_differences_away_from_ties() {
     check::<MaxPlus>();
     check::<MaxMul>();
     check::<MinPlus>();
@@ -275,7 +275,7 @@ fn zeros_pass_nothing_on_whatever_the_path() -> Result<()> {
     Ok(())
 }
 
-/// A NaN is the factor that counts, on either side, and the first NaN of a sum is its winner.
+/// A NaN is the factor that counts, on either side, and the first NaN of a sum is its argmax.
 #[test]
 fn nan_wins_among_factors_and_terms() -> Result<()> {
     let plan = plan_of("i,i->", &[&[3], &[3]]);

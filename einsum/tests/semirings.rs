@@ -121,9 +121,9 @@ proptest! {
         check::<LogSumExp, f64>(&case, log, |a, b| a == b || (a - b).abs() < 1e-12);
     }
 
-    /// Winners that come out of the product and winners that are searched are the same.
+    /// An argmax that comes out of the product and one that is searched are the same.
     #[test]
-    fn gradients_do_not_depend_on_how_winners_are_found(case in networks()) {
+    fn gradients_do_not_depend_on_how_the_argmax_is_found(case in networks()) {
         /// (max, +) without a `select` of its own.
         #[derive(Clone, Copy)]
         struct Searched;

@@ -1,4 +1,4 @@
-//! Derivatives under a memory budget equal those without one, and ties have one winner over all
+//! Derivatives under a memory budget equal those without one, and ties have one argmax over all
 //! slices.
 
 use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
@@ -60,9 +60,9 @@ fn budgets_do_not_change_derivatives() {
     check::<LogSumExp>("log-sum-exp");
 }
 
-/// All terms tie; each element of the result still has one winner.
+/// All terms tie; each element of the result still has one argmax.
 #[test]
-fn ties_have_one_winner_over_all_slices() {
+fn ties_have_one_argmax_over_all_slices() {
     let shapes: [&[usize]; 2] = [&[3, 8], &[8, 2]];
     let data: Vec<Tensor<f64>> = shapes.iter().map(|s| Tensor::zeros(s).unwrap()).collect();
     let data: Vec<&Tensor<f64>> = data.iter().collect();

@@ -177,7 +177,7 @@ where
     let grads = y.backward();
     let along = |i: usize| outer[i].grad(&grads).unwrap() * f64s::<Autodiff<B>, 1>(v[i], [n]);
     let grads = (along(0) + along(1)).sum().backward();
-    // A winner does not move: then nothing depends on the operand any more.
+    // The argmax does not move: then nothing depends on the operand any more.
     let second = |x: &Tensor<Autodiff<B>, 1>| x.grad(&grads).map_or(vec![0.0; n], numbers_of);
     inner.iter().flat_map(second).collect()
 }
@@ -209,7 +209,7 @@ fn second_order_at_infinities_is_finite() {
         [&[1.0, -1.0, 4.0], &[0.5, 2.0, 5.0]],
         &[slope, -slope, 0.0, slope, -slope, 0.0],
     );
-    // x y of the winner has the Hessian [[0, 1], [1, 0]] there; 0 · ∞ beside it makes no NaN.
+    // x y of the argmax has the Hessian [[0, 1], [1, 0]] there; 0 · ∞ beside it makes no NaN.
     everywhere::<MaxMul>(
         [&[2.0, 0.0], &[3.0, f64::INFINITY]],
         [&[1.0, 7.0], &[4.0, 7.0]],
@@ -240,7 +240,7 @@ fn nan_wins_everywhere() {
                 let mut x = vec![1.0; 20];
                 x[at] = f64::NAN;
                 x[19] = f64::NAN;
-                let winner: Vec<f64> = (0..20).map(|i| f64::from(i == at)).collect();
+                let first: Vec<f64> = (0..20).map(|i| f64::from(i == at)).collect();
                 for text in ["i,i->", "i,j->"] {
                     let ones = vec![1.0; if text == "i,i->" { 20 } else { 1 }];
                     let shape = [ones.len()];
@@ -254,7 +254,7 @@ fn nan_wins_everywhere() {
                         let name = std::any::type_name::<S>();
                         assert!(y[0].is_nan(), "{name} {text} {dtype:?} {at}");
                         let (of_nan, of_one) = if swap { (1, 0) } else { (0, 1) };
-                        assert_eq!(grads[of_nan], winner, "{name} {text} {dtype:?} {at} {swap}");
+                        assert_eq!(grads[of_nan], first, "{name} {text} {dtype:?} {at} {swap}");
                         let passed: f64 = grads[of_one].iter().sum();
                         // (max, ×) passes NaN · g on, (max, min) nothing.
                         let expected = if partner { 1.0 } else { 0.0 };
@@ -274,7 +274,7 @@ fn nan_wins_everywhere() {
     both::<MaxMin>(false);
 }
 
-/// Infinite cotangents, from outside and from another step, reach winners only.
+/// Infinite cotangents, from outside and from another step, reach terms that count only.
 #[test]
 fn infinite_cotangents_pass_by_what_does_not_count() {
     fn all<B: AutodiffBackend + Operations>() {

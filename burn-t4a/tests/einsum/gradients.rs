@@ -60,7 +60,7 @@ fn sums_of_products() {
 }
 
 #[test]
-fn winners() {
+fn tropical_sums() {
     check::<MaxPlus>();
     check::<MinPlus>();
     check::<MaxMul>();

@@ -44,8 +44,8 @@ impl<A: Array> Dual<A> {
     }
 
     /// `f(x)`, given its value and how it moves with x.
-    fn chain(&self, value: A, moved: impl FnOnce(&A, &A) -> A) -> Self {
-        let tangent = self.tangent.as_ref().map(|t| moved(t, &value));
+    fn chain(&self, value: A, push: impl FnOnce(&A, &A) -> A) -> Self {
+        let tangent = self.tangent.as_ref().map(|t| push(t, &value));
         Self { value, tangent }
     }
 
@@ -198,9 +198,9 @@ impl<A: Array> Array for Dual<A> {
     }
     fn cat(arrays: &[Self], axis: usize) -> Self {
         let values: Vec<A> = arrays.iter().map(|x| x.value.clone()).collect();
-        let moved = arrays.iter().any(|x| x.tangent.is_some());
+        let moves = arrays.iter().any(|x| x.tangent.is_some());
         let tangents = || arrays.iter().map(|x| x.clone().into_tangent()).collect::<Vec<A>>();
-        Self { value: A::cat(&values, axis), tangent: moved.then(|| A::cat(&tangents(), axis)) }
+        Self { value: A::cat(&values, axis), tangent: moves.then(|| A::cat(&tangents(), axis)) }
     }
     fn flip(&self, axes: &[usize]) -> Self {
         self.linear(|x| x.flip(axes))

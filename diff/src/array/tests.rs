@@ -82,7 +82,7 @@ fn duals_carry_the_derivative() {
     let duals = functions::<Dual<Eager>>();
     for ((name, f), (_, dual)) in functions::<Eager>().into_iter().zip(duals) {
         let constant = name == "detach";
-        let moved = |c: f64| match constant {
+        let shifted = |c: f64| match constant {
             // What is detached does not move.
             true => f(&x.add(&dx.scale(c)), &y),
             false => f(&x.add(&dx.scale(c)), &y.add(&dy.scale(c))),
@@ -90,7 +90,7 @@ fn duals_carry_the_derivative() {
         let (p, q) = (Dual::new(x.clone(), dx.clone()), Dual::new(y.clone(), dy.clone()));
         let out = dual(&p, &q);
         close(name, &out.value, &f(&x, &y), 1e-14);
-        close(name, &out.into_tangent(), &quotient(moved), 1e-8);
+        close(name, &out.into_tangent(), &quotient(shifted), 1e-8);
         // One operand alone.
         let out = dual(&p, &Dual::constant(y.clone()));
         let alone = quotient(|c| f(&x.add(&dx.scale(c)), &y));

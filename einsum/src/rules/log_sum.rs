@@ -219,11 +219,11 @@ pub(super) fn jvp<T: Float>(x: &Matrices<'_, T>, da: &[T], db: &[T]) -> Result<V
     let (mut dc, covered);
     if let Some(Factors { e, f, p }) = &factors {
         let known = elements(p)?;
-        let moved = |x: &Tensor<f64>, by: &[f64]| -> Result<Tensor<f64>> {
+        let weighted = |x: &Tensor<f64>, by: &[f64]| -> Result<Tensor<f64>> {
             Ok(Tensor::from_vec(hadamard(&elements(x)?, by)?, x.shape())?)
         };
-        let from_a = product(&moved(e, &da)?, &transposed(f)?)?;
-        let from_b = product(e, &transposed(&moved(f, &db)?)?)?;
+        let from_a = product(&weighted(e, &da)?, &transposed(f)?)?;
+        let from_b = product(e, &transposed(&weighted(f, &db)?)?)?;
         let (from_a, from_b) = (elements(&from_a)?, elements(&from_b)?);
         dc = divided(&zipped(&from_a, &from_b, |a, b| a + b)?, &known)?;
         covered = Some(known);

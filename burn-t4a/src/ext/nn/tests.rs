@@ -6,7 +6,7 @@ use burn_autodiff::checkpoint::strategy::BalancedCheckpointing;
 use burn_backend::ops::AttentionModuleOptions;
 use burn_backend::{AutodiffBackend, Backend, TensorData};
 use burn_flex::Flex;
-use burn_tensor::{Int, Tensor, activation};
+use burn_tensor::{Int, Tensor, TensorPrimitive, activation};
 
 use super::*;
 use crate::BurnT4a;
