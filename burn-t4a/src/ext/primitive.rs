@@ -169,6 +169,24 @@ impl<B: Operations> Array for Floats<B> {
     fn tanh(&self) -> Self {
         Self(B::float_tanh(self.0.clone()))
     }
+    fn ln_1p(&self) -> Self {
+        Self(B::float_log1p(self.0.clone()))
+    }
+    fn sin(&self) -> Self {
+        Self(B::float_sin(self.0.clone()))
+    }
+    fn cos(&self) -> Self {
+        Self(B::float_cos(self.0.clone()))
+    }
+    fn erf(&self) -> Self {
+        Self(B::float_erf(self.0.clone()))
+    }
+    fn abs(&self) -> Self {
+        Self(B::float_abs(self.0.clone()))
+    }
+    fn sign(&self) -> Self {
+        Self(B::float_sign(self.0.clone()))
+    }
     fn equal(&self, y: &Self) -> Bools<B> {
         let [a, b] = self.broadcast(y);
         Bools(B::float_equal(a, b, self.bools()))
@@ -221,6 +239,12 @@ impl<B: Operations> Array for Floats<B> {
     }
     fn max(&self, axis: usize) -> Self {
         Self(B::float_max_dim(self.0.clone(), axis))
+    }
+    fn min(&self, axis: usize) -> Self {
+        Self(B::float_min_dim(self.0.clone(), axis))
+    }
+    fn argmin(&self, axis: usize) -> Indices<B> {
+        Indices(B::float_argmin(self.0.clone(), axis, self.ints()))
     }
     fn argmax(&self, axis: usize) -> Indices<B> {
         Indices(B::float_argmax(self.0.clone(), axis, self.ints()))

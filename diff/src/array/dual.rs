@@ -163,6 +163,22 @@ impl<A: Array> Array for Dual<A> {
     fn tanh(&self) -> Self {
         self.chain(self.value.tanh(), |t, y| t.mul(&y.mul(y).neg().shift(1.0)))
     }
+    fn ln_1p(&self) -> Self {
+        self.chain(self.value.ln_1p(), |t, _| t.div(&self.value.shift(1.0)))
+    }
+    fn sin(&self) -> Self {
+        self.chain(self.value.sin(), |t, _| t.mul(&self.value.cos()))
+    }
+    fn cos(&self) -> Self {
+        self.chain(self.value.cos(), |t, _| t.mul(&self.value.sin()).neg())
+    }
+    fn erf(&self) -> Self {
+        let slope = |x: &A| x.mul(x).neg().exp().scale(std::f64::consts::FRAC_2_SQRT_PI);
+        self.chain(self.value.erf(), |t, _| t.mul(&slope(&self.value)))
+    }
+    fn abs(&self) -> Self {
+        self.chain(self.value.abs(), |t, _| t.mul(&self.value.sign()))
+    }
     fn equal(&self, y: &Self) -> A::Flags {
         self.value.equal(&y.value)
     }

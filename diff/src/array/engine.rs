@@ -175,6 +175,21 @@ impl Array for Eager {
     fn tanh(&self) -> Self {
         self.then(AnyTensor::tanh)
     }
+    fn ln_1p(&self) -> Self {
+        self.then(AnyTensor::log1p)
+    }
+    fn sin(&self) -> Self {
+        self.then(AnyTensor::sin)
+    }
+    fn cos(&self) -> Self {
+        self.then(AnyTensor::cos)
+    }
+    fn erf(&self) -> Self {
+        self.then(AnyTensor::erf)
+    }
+    fn abs(&self) -> Self {
+        self.then(AnyTensor::abs)
+    }
     fn equal(&self, y: &Self) -> Eager<Truths> {
         self.with(y, AnyTensor::equal)
     }

@@ -84,6 +84,16 @@ pub trait Array: Clone + Debug + Sized {
     fn pow(&self, p: f64) -> Self;
     /// `tanh x`.
     fn tanh(&self) -> Self;
+    /// `ln(1 + x)`.
+    fn ln_1p(&self) -> Self;
+    /// `sin x`.
+    fn sin(&self) -> Self;
+    /// `cos x`.
+    fn cos(&self) -> Self;
+    /// `2/√π ∫₀ˣ e^(−t²) dt`.
+    fn erf(&self) -> Self;
+    /// `|x|`; its derivative at 0 is 0.
+    fn abs(&self) -> Self;
 
     // Comparison and selection; no derivative by what is compared.
 
@@ -176,6 +186,20 @@ pub trait Array: Clone + Debug + Sized {
     /// The greatest along an axis; its derivative is that of the first one.
     fn max(&self, axis: usize) -> Self {
         self.gather(axis, &self.argmax(axis))
+    }
+    /// The index of the first of the least along an axis.
+    fn argmin(&self, axis: usize) -> Self::Integers {
+        self.neg().argmax(axis)
+    }
+    /// The least along an axis; its derivative is that of the first one.
+    fn min(&self, axis: usize) -> Self {
+        self.neg().max(axis).neg()
+    }
+    /// 1, −1, or 0 for 0; a constant.
+    fn sign(&self) -> Self {
+        let x = self.detach();
+        let zero = x.full(&vec![1; x.shape().len()], 0.0);
+        x.indicator(&x.greater(&zero)).sub(&x.indicator(&zero.greater(&x)))
     }
     /// `Σ x / n` along an axis.
     fn mean(&self, axis: usize) -> Self {
