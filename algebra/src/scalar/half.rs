@@ -73,7 +73,7 @@ fn f64_to_f32_round_to_odd(v: f64) -> f32 {
 /// An `f64` that rounds to 16 bits as `v` does: where bits have to be dropped, the last one kept
 /// tells that something was there.
 #[inline(always)]
-pub fn u64_to_f64_round_to_odd(v: u64) -> f64 {
+fn u64_to_f64_round_to_odd(v: u64) -> f64 {
     let sticky = u64::from(v & 0xfff != 0) << 12;
     let wide = v >> 53 != 0;
     (if wide { (v & !0xfff) | sticky } else { v }) as f64
@@ -110,6 +110,11 @@ macro_rules! half_float {
                 // Not the inherent method, which drops the low 32 bits first.
                 <Self as Numeric>::from_f64(if v < 0 { -magnitude } else { magnitude })
             }
+            #[inline(always)]
+            fn from_u64(v: u64) -> Self { <Self as Numeric>::from_f64(u64_to_f64_round_to_odd(v)) }
+            // On the bits, which vectorises.
+            #[inline(always)]
+            fn is_zero(self) -> bool { self.to_bits() & 0x7fff == 0 }
             #[inline(always)]
             fn from_f64(v: f64) -> Self { $from(f64_to_f32_round_to_odd(v)) }
         }
@@ -163,10 +168,19 @@ macro_rules! half_float {
             const NEG_INFINITY: Self = <$t>::NEG_INFINITY;
             const NAN: Self = <$t>::NAN;
             const EPSILON: Self = <$t>::EPSILON;
+            const DIGITS: u32 = <$t>::MANTISSA_DIGITS;
             #[inline(always)]
             fn is_infinite(self) -> bool { $to(self).is_infinite() }
             #[inline(always)]
             fn is_finite(self) -> bool { $to(self).is_finite() }
+            #[inline]
+            fn next_down(self) -> Self {
+                match self.to_bits() {
+                    0 | 0x8000 => <$t>::from_bits(0x8001),
+                    bits if bits < 0x8000 => <$t>::from_bits(bits - 1),
+                    bits => <$t>::from_bits(bits + 1),
+                }
+            }
             half_float!(@through $to $from:
                 floor ceil trunc round sqrt exp exp_m1 ln ln_1p sin cos tan asin acos atan
                 sinh cosh tanh asinh acosh atanh erf erfc gelu gelu_derivative

@@ -128,7 +128,7 @@ impl AnyTensor {
 
     #[cold]
     fn wrong_dtype<T: Element>(&self) -> TensorError {
-        let expected = crate::dtype::name(T::DTYPE);
+        let expected = T::DTYPE.name();
         TensorError::DTypeUnsupported { op: "typed access", dtype: self.dtype, expected }
     }
 
