@@ -96,7 +96,7 @@ pub fn reduce<T: Scalar, F: Fold<T>>(
         unsafe { plan.fold(&loops, dst, n) };
     }
     // SAFETY: every element was written.
-    Ok(unsafe { out.assume_init() }.with_route(Route::native(Path::LoopReduce)))
+    Ok(unsafe { out.assume_init() }.with_route(Route::promoted(Path::LoopReduce, F::PROMOTES)))
 }
 
 /// Bytes that hold any partial result.

@@ -19,7 +19,7 @@ use super::pack::{pack, pack_runs};
 use super::partition::{self, Block};
 use super::scratch::{Scratch, Stack};
 use super::select::{Number, Panels};
-use super::{MatMut, NO_WINNER, Product, select, tile};
+use super::{Algorithm, MatMut, NO_WINNER, Product, Report, select, tile};
 use crate::simd::{self, Isa, Loop};
 use crate::{Scalar, Selective, Semiring};
 
@@ -36,18 +36,20 @@ const B_BYTES: usize = 2 << 20;
 ///
 /// # Safety
 /// The operands must be as [`Product::batch`] promises.
-pub(super) unsafe fn product<S: Semiring<T>, T: Scalar>(p: &Product<'_, T>) {
+pub(super) unsafe fn product<S: Semiring<T>, T: Scalar>(p: &Product<'_, T>) -> Report {
     // SAFETY: passed on.
     unsafe { partition::for_each(p, |block| run::<S, Plain<S>, T>(&block)) }
+    Report::new(Algorithm::Blocked)
 }
 
 /// The product and its winners with the generic kernel of this module.
 ///
 /// # Safety
 /// The operands must be as [`Product::batch`] promises, and `p` must have a place for the winners.
-pub(super) unsafe fn product_select<S: Selective<T>, T: Scalar>(p: &Product<'_, T>) {
+pub(super) unsafe fn product_select<S: Selective<T>, T: Scalar>(p: &Product<'_, T>) -> Report {
     // SAFETY: passed on.
     unsafe { partition::for_each(p, |block| run_select::<S, Plain<S>, T>(&block)) }
+    Report::new(Algorithm::Blocked)
 }
 
 /// Calls `$run` on the block with the tile shape that suits this machine and `$micro`.

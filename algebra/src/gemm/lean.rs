@@ -17,7 +17,7 @@ use std::marker::PhantomData;
 
 use super::kernel::{Form, Lanes, Picks, Plain};
 use super::partition::{self, Block};
-use super::{Kernel, MatRef, Product, driver};
+use super::{Algorithm, Kernel, MatRef, Product, Report, driver};
 use crate::simd::{self, Loop};
 use crate::{Extended, Numeric, Selective};
 
@@ -28,35 +28,35 @@ pub(crate) trait Lean<T: Extended>: Selective<T> {
 
     /// What stands for the element in the arithmetic below.
     #[inline(always)]
-    fn enter(x: T) -> T::Wide {
-        x.to_wide()
+    fn enter(x: T) -> T::Acc {
+        x.widen()
     }
 
     /// The element that a result stands for.
     #[inline(always)]
-    fn leave(x: T::Wide) -> T {
-        T::from_wide(x)
+    fn leave(x: T::Acc) -> T {
+        T::narrow(x)
     }
 
     /// `a ⊗ b`.
-    fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide;
+    fn lean_mul(a: T::Acc, b: T::Acc) -> T::Acc;
 
     /// `a ⊗ b` by a fused multiply-add, given 1, if the machine has that and it is the better way.
     #[inline(always)]
-    fn fused_mul(a: T::Wide, b: T::Wide, _one: T::Wide) -> T::Wide {
+    fn fused_mul(a: T::Acc, b: T::Acc, _one: T::Acc) -> T::Acc {
         Self::lean_mul(a, b)
     }
 
     /// Whether ⊕ prefers `a` to `b`.
     #[inline(always)]
-    fn lean_better(a: T::Wide, b: T::Wide) -> bool {
+    fn lean_better(a: T::Acc, b: T::Acc) -> bool {
         a > b
     }
 }
 
 /// `a + b` as a fused multiply-add of floats.
 #[inline(always)]
-pub(crate) fn fused_sum<T: Extended>(a: T::Wide, b: T::Wide, one: T::Wide) -> T::Wide {
+pub(crate) fn fused_sum<T: Extended>(a: T::Acc, b: T::Acc, one: T::Acc) -> T::Acc {
     if T::IS_FLOAT { Numeric::mul_add(a, one, b) } else { Numeric::add(a, b) }
 }
 
@@ -64,29 +64,29 @@ pub(crate) fn fused_sum<T: Extended>(a: T::Wide, b: T::Wide, one: T::Wide) -> T:
 struct Unchecked<S>(PhantomData<S>);
 
 impl<T: Extended, S: Lean<T>> Lanes<T> for Unchecked<S> {
-    type Packed = T::Wide;
+    type Packed = T::Acc;
     const COMMUTES: bool = true;
     const FORM: Form = if T::IS_FLOAT { Form::Unrolled } else { Form::Loops };
     #[inline(always)]
-    fn zero() -> T::Wide {
+    fn zero() -> T::Acc {
         S::enter(S::ZERO)
     }
     #[inline(always)]
-    fn enter(x: T) -> T::Wide {
+    fn enter(x: T) -> T::Acc {
         S::enter(x)
     }
     #[inline(always)]
-    fn leave(x: T::Wide) -> T {
+    fn leave(x: T::Acc) -> T {
         S::leave(x)
     }
-    type Unit = T::Wide;
+    type Unit = T::Acc;
     #[inline(always)]
-    fn unit() -> T::Wide {
+    fn unit() -> T::Acc {
         // A known factor of 1 would be optimised away.
-        black_box(T::Wide::ONE)
+        black_box(T::Acc::ONE)
     }
     #[inline(always)]
-    fn mul_add<const FMA: bool>(a: T::Wide, b: T::Wide, c: T::Wide, one: T::Wide) -> T::Wide {
+    fn mul_add<const FMA: bool>(a: T::Acc, b: T::Acc, c: T::Acc, one: T::Acc) -> T::Acc {
         let new = Self::mul::<FMA>(a, b, one);
         if S::lean_better(new, c) { new } else { c }
     }
@@ -95,11 +95,11 @@ impl<T: Extended, S: Lean<T>> Lanes<T> for Unchecked<S> {
 impl<T: Extended, S: Lean<T>> Picks<T> for Unchecked<S> {
     const CHEAP: bool = true;
     #[inline(always)]
-    fn mul<const FMA: bool>(a: T::Wide, b: T::Wide, one: T::Wide) -> T::Wide {
+    fn mul<const FMA: bool>(a: T::Acc, b: T::Acc, one: T::Acc) -> T::Acc {
         if FMA { S::fused_mul(a, b, one) } else { S::lean_mul(a, b) }
     }
     #[inline(always)]
-    fn better(a: T::Wide, b: T::Wide) -> bool {
+    fn better(a: T::Acc, b: T::Acc) -> bool {
         S::lean_better(a, b)
     }
 }
@@ -116,7 +116,7 @@ pub(crate) const fn kernel_select<S: Lean<T>, T: Extended>() -> Kernel<T, true> 
 
 /// # Safety
 /// The operands must be as [`Product::batch`] promises.
-unsafe fn product<S: Lean<T>, T: Extended>(p: &Product<'_, T>) {
+unsafe fn product<S: Lean<T>, T: Extended>(p: &Product<'_, T>) -> Report {
     // SAFETY: passed on.
     unsafe {
         partition::for_each(p, |block| {
@@ -127,11 +127,12 @@ unsafe fn product<S: Lean<T>, T: Extended>(p: &Product<'_, T>) {
             }
         });
     }
+    Report::new(Algorithm::Blocked)
 }
 
 /// # Safety
 /// As [`driver::product_select`].
-unsafe fn select<S: Lean<T>, T: Extended>(p: &Product<'_, T>) {
+unsafe fn select<S: Lean<T>, T: Extended>(p: &Product<'_, T>) -> Report {
     // SAFETY: passed on.
     unsafe {
         partition::for_each(p, |block| {
@@ -142,6 +143,7 @@ unsafe fn select<S: Lean<T>, T: Extended>(p: &Product<'_, T>) {
             }
         });
     }
+    Report::new(Algorithm::Blocked)
 }
 
 fn fits<S: Lean<T>, T: Extended>(block: &Block<'_, T>) -> bool {

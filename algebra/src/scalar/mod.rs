@@ -66,6 +66,8 @@ pub trait Numeric: Scalar {
     const ONE: Self;
     /// What sums and products are accumulated in: `f32` for the 16-bit floats, else `Self`.
     type Acc: Numeric;
+    /// Whether [`Numeric::Acc`] is another, wider type.
+    const PROMOTES: bool = size_of::<Self::Acc>() != size_of::<Self>();
     /// A matrix product over (+, ×) that takes the place of [`Kernel::generic`] for this type.
     const GEMM: Option<Kernel<Self>> = None;
 

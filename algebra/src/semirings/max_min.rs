@@ -41,7 +41,7 @@ impl<T: Extended> Lean<T> for MaxMin {
     }
 
     #[inline(always)]
-    fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide {
+    fn lean_mul(a: T::Acc, b: T::Acc) -> T::Acc {
         if a < b { a } else { b }
     }
 }

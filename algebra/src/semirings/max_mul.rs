@@ -55,7 +55,7 @@ impl<T: Extended> Lean<T> for MaxMul {
     }
 
     #[inline(always)]
-    fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide {
+    fn lean_mul(a: T::Acc, b: T::Acc) -> T::Acc {
         Numeric::mul(a, b)
     }
 }

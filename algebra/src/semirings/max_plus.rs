@@ -49,22 +49,22 @@ impl<T: Signed> Lean<T> for MaxPlus {
     }
 
     #[inline(always)]
-    fn enter(x: T) -> T::Wide {
-        if x == T::LOWEST { T::FAR.neg() } else { x.to_wide() }
+    fn enter(x: T) -> T::Acc {
+        if x == T::LOWEST { T::FAR.neg() } else { x.widen() }
     }
 
     #[inline(always)]
-    fn leave(x: T::Wide) -> T {
-        if x < T::BOUND.neg() { T::LOWEST } else { T::from_wide(x) }
+    fn leave(x: T::Acc) -> T {
+        if x < T::BOUND.neg() { T::LOWEST } else { T::narrow(x) }
     }
 
     #[inline(always)]
-    fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide {
+    fn lean_mul(a: T::Acc, b: T::Acc) -> T::Acc {
         Numeric::add(a, b)
     }
 
     #[inline(always)]
-    fn fused_mul(a: T::Wide, b: T::Wide, one: T::Wide) -> T::Wide {
+    fn fused_mul(a: T::Acc, b: T::Acc, one: T::Acc) -> T::Acc {
         lean::fused_sum::<T>(a, b, one)
     }
 }

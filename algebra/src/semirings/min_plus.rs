@@ -50,27 +50,27 @@ impl<T: Extended> Lean<T> for MinPlus {
     }
 
     #[inline(always)]
-    fn enter(x: T) -> T::Wide {
-        if x == T::HIGHEST { T::FAR } else { x.to_wide() }
+    fn enter(x: T) -> T::Acc {
+        if x == T::HIGHEST { T::FAR } else { x.widen() }
     }
 
     #[inline(always)]
-    fn leave(x: T::Wide) -> T {
-        if x > T::BOUND { T::HIGHEST } else { T::from_wide(x) }
+    fn leave(x: T::Acc) -> T {
+        if x > T::BOUND { T::HIGHEST } else { T::narrow(x) }
     }
 
     #[inline(always)]
-    fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide {
+    fn lean_mul(a: T::Acc, b: T::Acc) -> T::Acc {
         Numeric::add(a, b)
     }
 
     #[inline(always)]
-    fn fused_mul(a: T::Wide, b: T::Wide, one: T::Wide) -> T::Wide {
+    fn fused_mul(a: T::Acc, b: T::Acc, one: T::Acc) -> T::Acc {
         lean::fused_sum::<T>(a, b, one)
     }
 
     #[inline(always)]
-    fn lean_better(a: T::Wide, b: T::Wide) -> bool {
+    fn lean_better(a: T::Acc, b: T::Acc) -> bool {
         a < b
     }
 }

@@ -11,6 +11,7 @@ mod elementwise;
 mod index;
 mod nn;
 mod number;
+mod promote;
 mod reduce;
 mod sort;
 mod words;
