@@ -20,6 +20,27 @@ pub enum Algorithm {
     Custom,
 }
 
+impl Algorithm {
+    /// All of them, by their discriminants.
+    pub(super) const ALL: [Self; 7] = [
+        Self::Nothing,
+        Self::Library,
+        Self::Blocked,
+        Self::Small,
+        Self::Exponentials,
+        Self::Interleaved,
+        Self::Custom,
+    ];
+}
+
+const _: () = {
+    let mut i = 0;
+    while i < Algorithm::ALL.len() {
+        assert!(Algorithm::ALL[i] as usize == i);
+        i += 1;
+    }
+};
+
 /// What a product did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Report {

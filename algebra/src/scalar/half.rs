@@ -95,7 +95,7 @@ macro_rules! half_float {
             #[inline(always)]
             fn mul(self, rhs: Self) -> Self { $from($to(self) * $to(rhs)) }
             #[inline(always)]
-            fn neg(self) -> Self { <$t>::from_bits(self.to_bits() ^ 0x8000) }
+            fn neg(self) -> Self { <$t>::from_bits(self.to_bits() ^ half_float!(@sign $t)) }
             #[inline(always)]
             fn mul_add(self, b: Self, c: Self) -> Self {
                 $from($to(self).mul_add($to(b), $to(c)))
@@ -114,7 +114,7 @@ macro_rules! half_float {
             fn from_u64(v: u64) -> Self { <Self as Numeric>::from_f64(u64_to_f64_round_to_odd(v)) }
             // On the bits, which vectorises.
             #[inline(always)]
-            fn is_zero(self) -> bool { self.to_bits() & 0x7fff == 0 }
+            fn is_zero(self) -> bool { self.to_bits() & !half_float!(@sign $t) == 0 }
             #[inline(always)]
             fn from_f64(v: f64) -> Self { $from(f64_to_f32_round_to_odd(v)) }
         }
@@ -131,7 +131,7 @@ macro_rules! half_float {
             #[inline(always)]
             fn min(self, rhs: Self) -> Self { $from(Real::min($to(self), $to(rhs))) }
             #[inline(always)]
-            fn abs(self) -> Self { <$t>::from_bits(self.to_bits() & 0x7fff) }
+            fn abs(self) -> Self { <$t>::from_bits(self.to_bits() & !half_float!(@sign $t)) }
             #[inline(always)]
             fn signum(self) -> Self { $from(Real::signum($to(self))) }
             #[inline(always)]
@@ -175,11 +175,12 @@ macro_rules! half_float {
             fn is_finite(self) -> bool { $to(self).is_finite() }
             #[inline]
             fn next_down(self) -> Self {
-                match self.to_bits() {
-                    0 | 0x8000 => <$t>::from_bits(0x8001),
-                    bits if bits < 0x8000 => <$t>::from_bits(bits - 1),
-                    bits => <$t>::from_bits(bits + 1),
-                }
+                let sign = half_float!(@sign $t);
+                <$t>::from_bits(match self.to_bits() {
+                    bits if bits & !sign == 0 => sign | 1,
+                    bits if bits < sign => bits - 1,
+                    bits => bits + 1,
+                })
             }
             half_float!(@through $to $from:
                 floor ceil trunc round sqrt exp exp_m1 ln ln_1p sin cos tan asin acos atan
@@ -191,6 +192,7 @@ macro_rules! half_float {
             fn atan2(self, rhs: Self) -> Self { $from(Float::atan2($to(self), $to(rhs))) }
         }
     )*};
+    (@sign $t:ty) => { 1 << (8 * size_of::<$t>() - 1) };
     (@through $to:ident $from:ident: $($f:ident)*) => {$(
         #[inline(always)]
         fn $f(self) -> Self { $from(Float::$f($to(self))) }
