@@ -40,7 +40,7 @@
 
 use gemm::{Parallelism, gemm};
 
-use super::kernel::Plain;
+use super::lanes::Plain;
 use super::partition;
 use super::small::Small;
 use super::{Algorithm, Kernel, Product, Report, driver};

@@ -15,7 +15,7 @@
 //!
 //! k is cut into blocks of [`DEPTH`] whatever the threads, which keeps results the same.
 
-use super::kernel::Plain;
+use super::lanes::Plain;
 use super::partition::{self, Block};
 use super::scratch::{Scratch, Stack};
 use super::{Algorithm, Kernel, MatMut, MatRef, Product, Report, driver};

@@ -6,14 +6,14 @@
 //! partition   batch entries and blocks of C over threads
 //! report      which of the kernels below ran
 //! driver      blocking for the caches, generic over semiring and element
-//! pack        panels in the order in which the tile reads them
-//! tile        MR × NR accumulators in vector registers
-//! select      the same with the winner of every sum
-//! kernel      the arithmetic of a tile
+//! pack        panels in the order in which the microkernel reads them
+//! microkernel MR × NR accumulators in vector registers
+//! argmax      the same with the argmax of every sum
+//! lanes       the arithmetic of a microkernel
 //! interleaved small matrices whose elements lie side by side
 //! library     f32, f64, c32, c64 over (+, ×)
 //! small       the same where packing would cost more than the product
-//! lean        tropical semirings, without checks where none are needed
+//! unchecked   tropical semirings, without checks where none are needed
 //! log_sum     log-sum-exp, as products of exponentials
 //! widen       16-bit floats, in blocks of f32
 //! ```
@@ -21,19 +21,19 @@
 //! Threads share the rows and columns of C and never the sum over k, so results do not depend
 //! on their number.
 
+mod argmax;
 mod driver;
 mod interleaved;
-mod kernel;
-pub(crate) mod lean;
+mod lanes;
 pub(crate) mod library;
 pub(crate) mod log_sum;
+mod microkernel;
 mod pack;
 mod partition;
 mod report;
 mod scratch;
-mod select;
 mod small;
-mod tile;
+pub(crate) mod unchecked;
 mod view;
 pub(crate) mod widen;
 
@@ -126,7 +126,7 @@ impl<T: Scalar> Kernel<T> {
 impl<T: Scalar> Kernel<T, true> {
     /// The blocked product with winners that every selective semiring and element has.
     pub const fn generic_select<S: Selective<T>>() -> Self {
-        Self(driver::product_select::<S, T>)
+        Self(driver::product_argmax::<S, T>)
     }
 }
 
@@ -134,7 +134,7 @@ impl<T: Scalar> Kernel<T, true> {
 /// operand. Stride 0 in A or B repeats that operand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchAxis {
-    /// Number of entries.
+    /// ChunkNumber of entries.
     pub size: usize,
     /// Stride of A.
     pub a: isize,
