@@ -1,8 +1,10 @@
-//! Batched matrix products over any semiring, on strided operands without copies.
+//! Batched matrix products over any semiring, on strided operands without copies. The result carries
+//! the route that the kernel reports.
 
 use smallvec::SmallVec;
 use t4a_algebra::gemm::{
-    BatchAxis, GemmError, Interleaved, MatMut, MatRef, Parallelism, Product, interleaved,
+    Algorithm, BatchAxis, GemmError, Interleaved, MatMut, MatRef, Parallelism, Product, Report,
+    interleaved,
 };
 use t4a_algebra::{Scalar, Selective, Semiring};
 
@@ -11,7 +13,7 @@ use crate::layout::{Dims, broadcast_shapes};
 use crate::loops::fuse::Fused;
 use crate::loops::parallel::{self, SendPtr};
 use crate::output::Output;
-use crate::route::Route;
+use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
 /// Multiplications below which waking the threads costs more than they save (bench `backend`,
@@ -20,17 +22,13 @@ const MIN_PARALLEL: usize = 1 << 22;
 
 /// `out[β] = a[β] ⊗ b[β]`: `[…, m, k] · […, k, n] → […, m, n]`, batch axes broadcast.
 ///
-/// Cost: batch·m·n·k multiply-adds, no copy of an operand. `route` tags the result.
+/// Cost: batch·m·n·k multiply-adds, no copy of an operand.
 ///
 /// # Errors
 /// [`TensorError::ShapeMismatch`] if ranks are below 2, inner sizes differ or batch axes do not
 /// broadcast; `SizeOverflow`, `OutOfMemory`.
-pub fn matmul<S: Semiring<T>, T: Scalar>(
-    a: &Tensor<T>,
-    b: &Tensor<T>,
-    route: Route,
-) -> Result<Tensor<T>> {
-    Ok(run(a, b, false, |product| product.run::<S>())?.0.with_route(route))
+pub fn matmul<S: Semiring<T>, T: Scalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
+    Ok(run(a, b, false, |product| product.run::<S>())?.0)
 }
 
 /// [`matmul`] and the winner of every sum: the smallest index of the summed axis whose term is the
@@ -41,14 +39,13 @@ pub fn matmul<S: Semiring<T>, T: Scalar>(
 pub fn matmul_select<S: Selective<T>, T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
-    route: Route,
 ) -> Result<(Tensor<T>, Tensor<u32>)> {
     let (out, winners) = run(a, b, true, |product| product.select::<S>())?;
     let winners = match winners {
         Some(winners) => winners,
         None => Tensor::zeros(out.shape())?,
     };
-    Ok((out.with_route(route), winners.with_route(route)))
+    Ok((out, winners))
 }
 
 /// `c[i, j, β] = ⊕ₖ a[i, k, β] ⊗ b[k, j, β]`: the product of matrices that interleave in memory.
@@ -63,7 +60,6 @@ pub fn matmul_select<S: Selective<T>, T: Scalar>(
 pub fn matmul_interleaved<S: Semiring<T>, T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
-    route: Route,
 ) -> Result<Tensor<T>> {
     let op = "matmul";
     let (&[m, k, batch], &[k_b, n, batch_b]) = (a.shape(), b.shape()) else {
@@ -79,7 +75,9 @@ pub fn matmul_interleaved<S: Semiring<T>, T: Scalar>(
     };
     let (a, b) = (dense(a)?, dense(b)?);
     let mut out = Output::<T>::new(op, &[m, n, batch])?;
-    if m > 0 && n > 0 {
+    let mut path = Path::Empty;
+    if m > 0 && n > 0 && batch > 0 {
+        path = Path::GemmInterleaved;
         let place = |at: *mut T, row_stride, col_stride| (SendPtr(at), row_stride, col_stride);
         let operand = |x: &Tensor<T>| {
             let strides = x.layout().strides();
@@ -104,11 +102,11 @@ pub fn matmul_interleaved<S: Semiring<T>, T: Scalar>(
             let len = (batch - first).min(chunk);
             // SAFETY: the parts of the batch are disjoint, and the layouts are valid for their
             // tensors; `out` is ours.
-            unsafe { interleaved::<S, T>((m, k, n), len, read(x), read(y), at(z)) }
+            unsafe { interleaved::<S, T>((m, k, n), len, read(x), read(y), at(z)) };
         });
     }
     // SAFETY: the product wrote every element.
-    Ok(unsafe { out.assume_init() }.with_route(route))
+    Ok(unsafe { out.assume_init() }.with_route(Route::native(path)))
 }
 
 /// Allocates, and calls `gemm` on the product of the operands.
@@ -131,30 +129,32 @@ fn run<T: Scalar>(
     let (m, k, n) = (*m, *k, *n);
     if a_batch.is_empty() && b_batch.is_empty() {
         let mut out = Outputs::<T>::new(&[m, n], winners)?;
-        if m > 0 && n > 0 {
-            let strides = |x: &Tensor<T>| (x.layout().strides()[0], x.layout().strides()[1]);
-            let dst = out.places();
-            // SAFETY: the layouts are valid for their tensors; `out` is ours and row-major.
-            unsafe { product(a, b, dst, (m, k, n), (strides(a), strides(b)), &[], gemm)? };
-        }
-        // SAFETY: the product wrote every element.
-        return Ok(unsafe { out.assume_init() });
+        let strides = |x: &Tensor<T>| (x.layout().strides()[0], x.layout().strides()[1]);
+        let dst = out.places();
+        // SAFETY: the layouts are valid for their tensors; `out` is ours and row-major. The product
+        // writes every element.
+        return Ok(unsafe {
+            let report = product(a, b, dst, (m, k, n), (strides(a), strides(b)), &[], gemm)?;
+            out.assume_init(report)
+        });
     }
     let batch = broadcast_shapes(op, a_batch, b_batch).map_err(|_| mismatch())?;
     let mut shape: Dims = batch.clone();
     shape.extend([m, n]);
     let mut out = Outputs::<T>::new(&shape, winners)?;
-    if !shape.contains(&0) {
+    let report = if shape.contains(&0) {
+        Report::new(Algorithm::Nothing)
+    } else {
         let dst = out.places();
         // SAFETY: `out` takes the row-major result.
-        unsafe { multiply(a, b, dst, &batch, (m, k, n), gemm)? };
-    }
+        unsafe { multiply(a, b, dst, &batch, (m, k, n), gemm)? }
+    };
     // SAFETY: the product wrote every element.
-    Ok(unsafe { out.assume_init() })
+    Ok(unsafe { out.assume_init(report) })
 }
 
 /// Runs a product, with or without winners.
-type Gemm<T> = fn(&mut Product<'_, T>);
+type Gemm<T> = fn(&mut Product<'_, T>) -> Report;
 
 /// Where the elements go, and the winners.
 type Places<T> = (*mut T, Option<*mut u32>);
@@ -178,11 +178,15 @@ impl<T: Scalar> Outputs<T> {
     }
 
     /// # Safety
-    /// All elements have been written.
+    /// All elements have been written, as reported.
     #[inline]
-    unsafe fn assume_init(self) -> (Tensor<T>, Option<Tensor<u32>>) {
+    unsafe fn assume_init(self, report: Report) -> (Tensor<T>, Option<Tensor<u32>>) {
+        let route = Route::from(report);
         // SAFETY: by contract.
-        unsafe { (self.values.assume_init(), self.winners.map(|winners| winners.assume_init())) }
+        unsafe {
+            let winners = self.winners.map(|winners| winners.assume_init().with_route(route));
+            (self.values.assume_init().with_route(route), winners)
+        }
     }
 }
 
@@ -195,7 +199,7 @@ unsafe fn multiply<T: Scalar>(
     batch: &[usize],
     (m, k, n): (usize, usize, usize),
     gemm: Gemm<T>,
-) -> Result<()> {
+) -> Result<Report> {
     let expanded = |x: &Tensor<T>| -> Result<_> {
         let mut shape: Dims = batch.into();
         shape.extend_from_slice(&x.shape()[x.rank() - 2..]);
@@ -249,7 +253,7 @@ unsafe fn product<T: Scalar>(
     (a_strides, b_strides): ((isize, isize), (isize, isize)),
     axes: &[BatchAxis],
     gemm: Gemm<T>,
-) -> Result<()> {
+) -> Result<Report> {
     let work = axes.iter().map(|axis| axis.size).product::<usize>().saturating_mul(m);
     let work = work.saturating_mul(n).saturating_mul(k);
     let parallel = work >= MIN_PARALLEL && parallel::threads() > 1;
@@ -267,8 +271,7 @@ unsafe fn product<T: Scalar>(
         }
         product.parallelism(threads).batch(axes)
     };
-    gemm(&mut product);
-    Ok(())
+    Ok(gemm(&mut product))
 }
 
 #[cfg(test)]
@@ -313,7 +316,7 @@ mod tests {
             let wide = wide.slice_axis(1, 0, m, 2).unwrap();
             for a in [&a, &at, &wide] {
                 for b in [&b, &bf] {
-                    let out = matmul::<Standard, f64>(a, b, Route::default()).unwrap();
+                    let out = matmul::<Standard, f64>(a, b).unwrap();
                     assert_eq!(out.shape(), [batch_a.max(batch_b), m, n]);
                     assert_eq!(
                         out.to_vec().unwrap(),
@@ -330,10 +333,49 @@ mod tests {
     #[test]
     fn mismatched_shapes_are_errors() {
         for (a, b) in [([2, 3, 4], [2, 3, 4]), ([2, 3, 4], [3, 4, 5])] {
-            let error =
-                matmul::<Standard, f64>(&ints(&a), &ints(&b), Route::default()).unwrap_err();
+            let error = matmul::<Standard, f64>(&ints(&a), &ints(&b)).unwrap_err();
             assert!(matches!(error, TensorError::ShapeMismatch { op: "matmul", .. }), "{error}");
         }
-        assert!(matmul::<Standard, f64>(&ints(&[3]), &ints(&[3, 2]), Route::default()).is_err());
+        assert!(matmul::<Standard, f64>(&ints(&[3]), &ints(&[3, 2])).is_err());
+    }
+
+    /// Every kernel says that it ran: which one that is for floats depends on the size alone.
+    #[test]
+    fn the_kernel_reports_the_route() {
+        use t4a_algebra::simd::Isa;
+        use t4a_algebra::{Boolean, LogSumExp, MaxPlus, f16};
+
+        fn square<S: Semiring<T>, T: Scalar>(n: usize, value: T) -> Route {
+            let x = Tensor::full(&[n, n], value).unwrap();
+            matmul::<S, T>(&x, &x).unwrap().route()
+        }
+        let native = Route::native;
+        assert_eq!(square::<Standard, f32>(8, 1.0), native(Path::GemmSmall));
+        assert_eq!(square::<Standard, f64>(100, 1.0), native(Path::GemmLibrary));
+        let large = match Isa::detect() {
+            Isa::Avx2 => Path::GemmSemiring,
+            _ => Path::GemmLibrary,
+        };
+        assert_eq!(square::<Standard, f32>(520, 1.0), native(large));
+        assert_eq!(square::<Standard, i32>(8, 1), native(Path::GemmSemiring));
+        assert_eq!(square::<Standard, u8>(100, 1), native(Path::GemmSemiring));
+        assert_eq!(square::<MaxPlus, f32>(100, 1.0), native(Path::GemmSemiring));
+        assert_eq!(square::<Boolean, bool>(9, true), native(Path::GemmSemiring));
+        assert_eq!(square::<LogSumExp, f64>(30, 1.0), native(Path::GemmExponentials));
+        for (n, path) in [(8, Path::GemmSmall), (300, Path::GemmLibrary)] {
+            assert_eq!(square::<Standard, f16>(n, f16::ONE), Route::promoted(path, true));
+        }
+        assert_eq!(square::<Standard, f32>(0, 1.0), native(Path::Empty));
+        let (a, b) = (ints(&[3, 2, 0]), ints(&[3, 0, 5]));
+        // A sum without a term is computed; a result without elements is not.
+        assert_eq!(matmul::<Standard, f64>(&a, &b).unwrap().route(), native(Path::GemmSmall));
+        let (a, b) = (ints(&[0, 2, 4]), ints(&[0, 4, 5]));
+        assert_eq!(matmul::<Standard, f64>(&a, &b).unwrap().route(), native(Path::Empty));
+        let (a, b) = (ints(&[2, 3, 70]), ints(&[3, 2, 70]));
+        let c = matmul_interleaved::<Standard, f64>(&a, &b).unwrap();
+        assert_eq!(c.route(), native(Path::GemmInterleaved));
+        let x = Tensor::full(&[20, 20], 1.0f32).unwrap();
+        let (c, k) = matmul_select::<MaxPlus, f32>(&x, &x).unwrap();
+        assert_eq!([c.route(), k.route()], [native(Path::GemmSemiring); 2]);
     }
 }

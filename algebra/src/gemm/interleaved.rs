@@ -6,6 +6,7 @@
 
 use std::marker::PhantomData;
 
+use super::{Algorithm, Report};
 use crate::simd::{self, Loop};
 use crate::{Scalar, Semiring};
 
@@ -38,7 +39,7 @@ pub unsafe fn interleaved<S: Semiring<T>, T: Scalar>(
     a: Interleaved<*const T>,
     b: Interleaved<*const T>,
     c: Interleaved<*mut T>,
-) {
+) -> Report {
     macro_rules! by_line {
         ($($size:literal => $lanes:literal,)* else $other:literal) => {
             $(if const { size_of::<T>() == $size } {
@@ -48,7 +49,8 @@ pub unsafe fn interleaved<S: Semiring<T>, T: Scalar>(
             }
         };
     }
-    by_line!(1 => 64, 2 => 32, 4 => 16, 8 => 8, else 2)
+    by_line!(1 => 64, 2 => 32, 4 => 16, 8 => 8, else 2);
+    Report::new(Algorithm::Interleaved)
 }
 
 struct All<S, T, const L: usize> {

@@ -15,10 +15,10 @@
 //!
 //! k is cut into blocks of [`DEPTH`] whatever the threads, which keeps results the same.
 
-use super::kernel::Plain;
+use super::lanes::Plain;
 use super::partition::{self, Block};
 use super::scratch::{Scratch, Stack};
-use super::{Kernel, MatMut, MatRef, Product, driver};
+use super::{Algorithm, Kernel, MatMut, MatRef, Product, Report, driver};
 use crate::math::f64 as math;
 use crate::simd::{self, Loop};
 use crate::{Float, LogSumExp, Semiring, Standard};
@@ -37,7 +37,7 @@ pub(crate) const fn kernel<T: Float>() -> Kernel<T> {
 
 /// # Safety
 /// The operands must be as [`Product::batch`] promises.
-unsafe fn product<T: Float>(p: &Product<'_, T>) {
+unsafe fn product<T: Float>(p: &Product<'_, T>) -> Report {
     let vector = p.a().rows() == 1 || p.b().cols() == 1;
     // SAFETY: passed on.
     unsafe {
@@ -49,6 +49,7 @@ unsafe fn product<T: Float>(p: &Product<'_, T>) {
             }
         });
     }
+    Report::new(Algorithm::Exponentials)
 }
 
 /// Element (i, j) of a matrix as `f64`.

@@ -4,15 +4,16 @@
 //! ```text
 //! view        MatRef, MatMut: strided matrices, any signed strides
 //! partition   batch entries and blocks of C over threads
+//! report      which of the kernels below ran
 //! driver      blocking for the caches, generic over semiring and element
-//! pack        panels in the order in which the tile reads them
-//! tile        MR × NR accumulators in vector registers
-//! select      the same with the winner of every sum
-//! kernel      the arithmetic of a tile
+//! pack        panels in the order in which the microkernel reads them
+//! microkernel MR × NR accumulators in vector registers
+//! argmax      the same with the argmax of every sum
+//! lanes       the arithmetic of a microkernel
 //! interleaved small matrices whose elements lie side by side
 //! library     f32, f64, c32, c64 over (+, ×)
 //! small       the same where packing would cost more than the product
-//! lean        tropical semirings, without checks where none are needed
+//! unchecked   tropical semirings, without checks where none are needed
 //! log_sum     log-sum-exp, as products of exponentials
 //! widen       16-bit floats, in blocks of f32
 //! ```
@@ -20,22 +21,24 @@
 //! Threads share the rows and columns of C and never the sum over k, so results do not depend
 //! on their number.
 
+mod argmax;
 mod driver;
 mod interleaved;
-mod kernel;
-pub(crate) mod lean;
+mod lanes;
 pub(crate) mod library;
 pub(crate) mod log_sum;
+mod microkernel;
 mod pack;
 mod partition;
+mod report;
 mod scratch;
-mod select;
 mod small;
-mod tile;
+pub(crate) mod unchecked;
 mod view;
 pub(crate) mod widen;
 
 pub use interleaved::{Interleaved, interleaved};
+pub use report::{Algorithm, Report};
 pub use view::{MatMut, MatRef};
 
 use crate::{Scalar, Selective, Semiring};
@@ -91,7 +94,7 @@ pub enum Parallelism {
 /// the winners too, as [`Selective::GEMM_SELECT`] does.
 ///
 /// Safe code has those of this crate; who writes one of their own makes a promise.
-pub struct Kernel<T, const WINNERS: bool = false>(unsafe fn(&Product<'_, T>));
+pub struct Kernel<T, const WINNERS: bool = false>(unsafe fn(&Product<'_, T>) -> Report);
 
 impl<T, const WINNERS: bool> Clone for Kernel<T, WINNERS> {
     fn clone(&self) -> Self {
@@ -107,8 +110,8 @@ impl<T, const WINNERS: bool> Kernel<T, WINNERS> {
     /// # Safety
     /// `f` writes every element of C of all products for which [`Product::batch`] holds, and with
     /// `WINNERS` every winner of those that have a place for them. It reads no element of C unless
-    /// the product accumulates.
-    pub const unsafe fn new(f: unsafe fn(&Product<'_, T>)) -> Self {
+    /// the product accumulates. It reports [`Algorithm::Custom`].
+    pub const unsafe fn new(f: unsafe fn(&Product<'_, T>) -> Report) -> Self {
         Self(f)
     }
 }
@@ -123,7 +126,7 @@ impl<T: Scalar> Kernel<T> {
 impl<T: Scalar> Kernel<T, true> {
     /// The blocked product with winners that every selective semiring and element has.
     pub const fn generic_select<S: Selective<T>>() -> Self {
-        Self(driver::product_select::<S, T>)
+        Self(driver::product_argmax::<S, T>)
     }
 }
 
@@ -131,7 +134,7 @@ impl<T: Scalar> Kernel<T, true> {
 /// operand. Stride 0 in A or B repeats that operand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchAxis {
-    /// Number of entries.
+    /// ChunkNumber of entries.
     pub size: usize,
     /// Stride of A.
     pub a: isize,
@@ -248,9 +251,19 @@ impl<'a, T: Scalar> Product<'a, T> {
         Self { batch: axes, ..self }
     }
 
-    /// Computes the product over the semiring `S`.
+    /// Whether C has no elements.
     #[inline]
-    pub fn run<S: Semiring<T>>(&mut self) {
+    fn is_empty(&self) -> bool {
+        let (m, n) = (self.c.rows(), self.c.cols());
+        m == 0 || n == 0 || self.batch.iter().any(|axis| axis.size == 0)
+    }
+
+    /// Computes the product over the semiring `S`, and says which kernel did.
+    #[inline]
+    pub fn run<S: Semiring<T>>(&mut self) -> Report {
+        if self.is_empty() {
+            return Report::new(Algorithm::Nothing);
+        }
         // SAFETY: the constructors of the operands and of the batch have been promised.
         unsafe { (S::GEMM.0)(self) }
     }
@@ -274,8 +287,8 @@ impl<'a, T: Scalar> Product<'a, T> {
     /// # Ok::<(), t4a_algebra::gemm::GemmError>(())
     /// ```
     #[inline]
-    pub fn select<S: Selective<T>>(&mut self) {
-        if self.arg.is_none() {
+    pub fn select<S: Selective<T>>(&mut self) -> Report {
+        if self.is_empty() || self.arg.is_none() {
             return self.run::<S>();
         }
         // SAFETY: as for `run`; a place for the winners has been promised too.

@@ -73,7 +73,7 @@ fn span(size: usize, parts: usize, i: usize) -> (usize, usize) {
     (at(i), at(i + 1) - at(i))
 }
 
-/// Number of threads a product with this many steps should use.
+/// ChunkNumber of threads a product with this many steps should use.
 fn threads(parallelism: Parallelism, steps: usize) -> usize {
     match parallelism {
         Parallelism::Seq => 1,

@@ -15,7 +15,6 @@
 use t4a_algebra::math::f64 as math;
 use t4a_algebra::simd::{Loop, dispatch};
 use t4a_algebra::{Float, LogSumExp, Real, Semiring, Standard};
-use t4a_tensor::route::{Path, Route};
 use t4a_tensor::{Tensor, matmul::matmul};
 
 use super::{Matrices, elements};
@@ -108,7 +107,7 @@ struct Factors {
 }
 
 fn product(a: &Tensor<f64>, b: &Tensor<f64>) -> Result<Tensor<f64>> {
-    Ok(matmul::<Standard, f64>(a, b, Route::native(Path::GemmLibrary))?)
+    Ok(matmul::<Standard, f64>(a, b)?)
 }
 
 fn transposed(x: &Tensor<f64>) -> Result<Tensor<f64>> {

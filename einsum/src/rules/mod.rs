@@ -37,7 +37,6 @@ use t4a_algebra::{
 };
 use t4a_tensor::Tensor;
 use t4a_tensor::matmul::{matmul, matmul_select};
-use t4a_tensor::route::{Path, Route};
 
 use crate::error::Result;
 use crate::memory::mapped;
@@ -86,8 +85,7 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
     /// # Errors
     /// `OutOfMemory`; if k exceeds the range of `u32`.
     fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-        let route = Route::native(Path::GemmSemiring);
-        Ok((matmul::<Self, T>(a, b, route)?, None))
+        Ok((matmul::<Self, T>(a, b)?, None))
     }
 
     /// Cotangents of A and B where all terms share; the default loops over
@@ -116,7 +114,7 @@ pub fn matmul_argmax<S: Selective<T>, T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
 ) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-    let (c, argmax) = matmul_select::<S, T>(a, b, Route::native(Path::GemmSemiring))?;
+    let (c, argmax) = matmul_select::<S, T>(a, b)?;
     Ok((c, Some(argmax)))
 }
 

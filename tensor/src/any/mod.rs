@@ -11,6 +11,7 @@ mod elementwise;
 mod index;
 mod nn;
 mod number;
+mod promote;
 mod reduce;
 mod sort;
 mod words;
@@ -128,7 +129,7 @@ impl AnyTensor {
 
     #[cold]
     fn wrong_dtype<T: Element>(&self) -> TensorError {
-        let expected = crate::dtype::name(T::DTYPE);
+        let expected = T::DTYPE.name();
         TensorError::DTypeUnsupported { op: "typed access", dtype: self.dtype, expected }
     }
 

@@ -1,7 +1,9 @@
 //! A number whose type is known at run time: what scalar arguments of erased operations are.
 
-use t4a_algebra::scalar::u64_to_f64_round_to_odd;
-use t4a_algebra::{Numeric, Scalar, bf16, c32, c64, f16};
+use t4a_algebra::{Numeric, Real, Scalar};
+
+use crate::dtypes;
+use crate::scalars::*;
 
 /// A scalar argument of an operation on [`AnyTensor`](crate::AnyTensor)s.
 ///
@@ -58,45 +60,21 @@ pub trait FromNumber: Scalar {
 }
 
 macro_rules! from_number {
-    (primitive: $($t:ident)*) => {$(
-        impl FromNumber for $t {
-            #[inline]
-            fn from_number(number: Number) -> Self {
-                match number {
-                    Number::Float(v) => v as $t,
-                    Number::Int(v) => v as $t,
-                    Number::UInt(v) => v as $t,
-                    Number::Bool(v) => u8::from(v) as $t,
-                }
-            }
-        }
-    )*};
-    (half: $($t:ident)*) => {$(
+    ({} $($tag:ident $t:ident,)*) => {$(
         impl FromNumber for $t {
             #[inline]
             fn from_number(number: Number) -> Self {
                 match number {
                     Number::Float(v) => <$t as Numeric>::from_f64(v),
                     Number::Int(v) => <$t as Numeric>::from_i64(v),
-                    Number::UInt(v) => <$t as Numeric>::from_f64(u64_to_f64_round_to_odd(v)),
+                    Number::UInt(v) => <$t as Numeric>::from_u64(v),
                     Number::Bool(v) => <$t as Numeric>::from_i64(v.into()),
                 }
             }
         }
     )*};
-    (complex: $($t:ident $part:ident),*) => {$(
-        impl FromNumber for $t {
-            #[inline]
-            fn from_number(number: Number) -> Self {
-                $t::new(number.to::<$part>(), 0.0)
-            }
-        }
-    )*};
 }
-
-from_number!(primitive: f64 f32 i64 i32 i16 i8 u64 u32 u16 u8);
-from_number!(half: f16 bf16);
-from_number!(complex: c64 f64, c32 f32);
+dtypes!(numeric => [from_number] {});
 
 impl FromNumber for bool {
     #[inline]
@@ -111,18 +89,20 @@ impl FromNumber for bool {
 }
 
 macro_rules! into_number {
-    ($($t:ident $variant:ident),*) => {$(
+    ({ $v:ident => $number:expr } $($tag:ident $t:ident,)*) => {$(
         impl From<$t> for Number {
             #[inline]
-            fn from(v: $t) -> Self {
-                Number::$variant(v.into())
+            #[allow(clippy::useless_conversion)]
+            fn from($v: $t) -> Self {
+                $number
             }
         }
     )*};
 }
-
-into_number!(f64 Float, f32 Float, f16 Float, bf16 Float, i64 Int, i32 Int, i16 Int, i8 Int,
-    u64 UInt, u32 UInt, u16 UInt, u8 UInt, bool Bool);
+dtypes!(float => [into_number] { v => Number::Float(Real::to_f64(v)) });
+dtypes!([signed] => [into_number] { v => Number::Int(v.into()) });
+dtypes!([unsigned] => [into_number] { v => Number::UInt(v.into()) });
+dtypes!([truth] => [into_number] { v => Number::Bool(v) });
 
 #[cfg(test)]
 mod tests {

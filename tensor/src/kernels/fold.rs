@@ -17,6 +17,8 @@ pub trait Fold<T: Scalar>: Copy + Send + Sync {
     const NAME: &'static str;
     /// Whether reducing nothing has a value.
     const HAS_IDENTITY: bool = true;
+    /// Whether partial results are kept in a wider type than the elements'.
+    const PROMOTES: bool = false;
     /// The partial result of nothing.
     fn init(self) -> Self::Acc;
     /// Takes in one element.
@@ -35,6 +37,7 @@ impl<T: Numeric> Fold<T> for Sum {
     type Acc = T::Acc;
     type Out = T;
     const NAME: &'static str = "sum";
+    const PROMOTES: bool = T::PROMOTES;
     #[inline(always)]
     fn init(self) -> T::Acc {
         T::Acc::ZERO
@@ -64,6 +67,7 @@ where
     type Acc = T::Acc;
     type Out = T;
     const NAME: &'static str = "mean";
+    const PROMOTES: bool = T::PROMOTES;
     #[inline(always)]
     fn init(self) -> T::Acc {
         T::Acc::ZERO
@@ -90,6 +94,7 @@ impl<T: Field> Fold<T> for SumSquares {
     type Acc = <T::Real as Numeric>::Acc;
     type Out = T::Real;
     const NAME: &'static str = "sum of squares";
+    const PROMOTES: bool = <T::Real as Numeric>::PROMOTES;
     #[inline(always)]
     fn init(self) -> Self::Acc {
         Self::Acc::ZERO
@@ -117,6 +122,7 @@ impl<T: Numeric> Fold<T> for Prod {
     type Acc = T::Acc;
     type Out = T;
     const NAME: &'static str = "prod";
+    const PROMOTES: bool = T::PROMOTES;
     #[inline(always)]
     fn init(self) -> T::Acc {
         T::Acc::ONE
@@ -221,6 +227,7 @@ where
     type Acc = T::Acc;
     type Out = T::Acc;
     const NAME: &'static str = "sum of exponentials";
+    const PROMOTES: bool = T::PROMOTES;
     #[inline(always)]
     fn init(self) -> T::Acc {
         T::Acc::ZERO

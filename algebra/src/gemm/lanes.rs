@@ -1,4 +1,4 @@
-//! What the register tile computes with: the arithmetic on packed elements.
+//! What the microkernel computes with: the arithmetic on packed elements.
 
 use std::marker::PhantomData;
 
@@ -25,9 +25,9 @@ pub(super) trait Lanes<T: Scalar>: 'static {
     /// Start of every sum, and what fills lanes past the edge.
     fn zero() -> Self::Packed;
     /// The packed form of an element.
-    fn enter(x: T) -> Self::Packed;
+    fn encode(x: T) -> Self::Packed;
     /// The element of a packed result.
-    fn leave(x: Self::Packed) -> T;
+    fn decode(x: Self::Packed) -> T;
     /// A constant that products need in a register.
     type Unit: Copy;
     /// That constant, made once per tile.
@@ -41,8 +41,8 @@ pub(super) trait Lanes<T: Scalar>: 'static {
     ) -> Self::Packed;
 }
 
-/// [`Lanes`] with a winner.
-pub(super) trait Picks<T: Scalar>: Lanes<T> {
+/// [`Lanes`] whose ⊕ picks one of its operands.
+pub(super) trait ArgLanes<T: Scalar>: Lanes<T> {
     /// Whether terms are cheap to compute a second time.
     const CHEAP: bool;
     /// `a ⊗ b`, as in [`Lanes::mul_add`].
@@ -63,11 +63,11 @@ impl<T: Scalar, S: Semiring<T>> Lanes<T> for Plain<S> {
         S::ZERO
     }
     #[inline(always)]
-    fn enter(x: T) -> T {
+    fn encode(x: T) -> T {
         x
     }
     #[inline(always)]
-    fn leave(x: T) -> T {
+    fn decode(x: T) -> T {
         x
     }
     type Unit = ();
@@ -79,7 +79,7 @@ impl<T: Scalar, S: Semiring<T>> Lanes<T> for Plain<S> {
     }
 }
 
-impl<T: Scalar, S: Selective<T>> Picks<T> for Plain<S> {
+impl<T: Scalar, S: Selective<T>> ArgLanes<T> for Plain<S> {
     const CHEAP: bool = false;
     #[inline(always)]
     fn mul<const FMA: bool>(a: T, b: T, (): ()) -> T {

@@ -5,7 +5,7 @@
 //! registers.
 
 use super::MatMut;
-use super::kernel::{Form, Lanes};
+use super::lanes::{Form, Lanes};
 use crate::{Scalar, Semiring};
 
 /// Repeats a block for `$row` = 0 … MR − 1, at most 6.
@@ -28,7 +28,7 @@ pub(super) use rows;
 /// # Safety
 /// `a` must hold `kc·MR` and `b` `kc·NR` readable elements.
 #[inline(always)]
-pub(super) unsafe fn tile<
+pub(super) unsafe fn compute<
     K: Lanes<T>,
     T: Scalar,
     const FMA: bool,
@@ -89,13 +89,13 @@ pub(super) unsafe fn store<S, K, T, const MR: usize, const NR: usize>(
                 if add {
                     let mut sum = row.read();
                     for j in 0..NR {
-                        sum[j] = S::add(sum[j], K::leave(lanes[j]));
+                        sum[j] = S::add(sum[j], K::decode(lanes[j]));
                     }
                     row.write(sum);
                 } else {
                     let mut values = [S::ZERO; NR];
                     for j in 0..NR {
-                        values[j] = K::leave(lanes[j]);
+                        values[j] = K::decode(lanes[j]);
                     }
                     row.write(values);
                 }
@@ -104,7 +104,7 @@ pub(super) unsafe fn store<S, K, T, const MR: usize, const NR: usize>(
             for (i, lanes) in acc.iter().enumerate().take(rows) {
                 let row = c.wrapping_offset(i as isize * row_stride);
                 for (j, &value) in lanes.iter().enumerate().take(cols) {
-                    let value = K::leave(value);
+                    let value = K::decode(value);
                     let at = row.wrapping_offset(j as isize * col_stride);
                     at.write(if add { S::add(at.read(), value) } else { value });
                 }

@@ -3,7 +3,7 @@
 //!
 //! ⊗ has to keep ∞ − ∞ and integer overflow in check and ⊕ has to propagate NaN, which would cost
 //! several times the arithmetic. Operands are therefore read once beforehand; if none of their
-//! elements can cause trouble, the tile runs without checks, else with them. Reading costs mk + kn
+//! elements can cause trouble, the microkernel runs without checks, else with them. Reading costs mk + kn
 //! against mnk steps. Both tiles give the same bits where both apply; 16-bit floats are packed as
 //! `f32` without checks, which rounds the same (rounding is monotone) but tells terms apart that
 //! would tie after rounding.
@@ -15,108 +15,108 @@
 use std::hint::black_box;
 use std::marker::PhantomData;
 
-use super::kernel::{Form, Lanes, Picks, Plain};
+use super::lanes::{ArgLanes, Form, Lanes, Plain};
 use super::partition::{self, Block};
-use super::{Kernel, MatRef, Product, driver};
+use super::{Algorithm, Kernel, MatRef, Product, Report, driver};
 use crate::simd::{self, Loop};
 use crate::{Extended, Numeric, Selective};
 
 /// A selective semiring with a cheaper, commutative arithmetic for elements that need no checks.
-pub(crate) trait Lean<T: Extended>: Selective<T> {
+pub(crate) trait UncheckedSemiring<T: Extended>: Selective<T> {
     /// Whether the arithmetic below is right for this element together with all others that fit.
     fn fits(x: T) -> bool;
 
     /// What stands for the element in the arithmetic below.
     #[inline(always)]
-    fn enter(x: T) -> T::Wide {
-        x.to_wide()
+    fn encode(x: T) -> T::Acc {
+        x.widen()
     }
 
     /// The element that a result stands for.
     #[inline(always)]
-    fn leave(x: T::Wide) -> T {
-        T::from_wide(x)
+    fn decode(x: T::Acc) -> T {
+        T::narrow(x)
     }
 
     /// `a ⊗ b`.
-    fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide;
+    fn unchecked_mul(a: T::Acc, b: T::Acc) -> T::Acc;
 
     /// `a ⊗ b` by a fused multiply-add, given 1, if the machine has that and it is the better way.
     #[inline(always)]
-    fn fused_mul(a: T::Wide, b: T::Wide, _one: T::Wide) -> T::Wide {
-        Self::lean_mul(a, b)
+    fn fused_mul(a: T::Acc, b: T::Acc, _one: T::Acc) -> T::Acc {
+        Self::unchecked_mul(a, b)
     }
 
     /// Whether ⊕ prefers `a` to `b`.
     #[inline(always)]
-    fn lean_better(a: T::Wide, b: T::Wide) -> bool {
+    fn unchecked_better(a: T::Acc, b: T::Acc) -> bool {
         a > b
     }
 }
 
 /// `a + b` as a fused multiply-add of floats.
 #[inline(always)]
-pub(crate) fn fused_sum<T: Extended>(a: T::Wide, b: T::Wide, one: T::Wide) -> T::Wide {
+pub(crate) fn fused_sum<T: Extended>(a: T::Acc, b: T::Acc, one: T::Acc) -> T::Acc {
     if T::IS_FLOAT { Numeric::mul_add(a, one, b) } else { Numeric::add(a, b) }
 }
 
-/// The lean arithmetic of `S`.
+/// The arithmetic of `S` without checks.
 struct Unchecked<S>(PhantomData<S>);
 
-impl<T: Extended, S: Lean<T>> Lanes<T> for Unchecked<S> {
-    type Packed = T::Wide;
+impl<T: Extended, S: UncheckedSemiring<T>> Lanes<T> for Unchecked<S> {
+    type Packed = T::Acc;
     const COMMUTES: bool = true;
     const FORM: Form = if T::IS_FLOAT { Form::Unrolled } else { Form::Loops };
     #[inline(always)]
-    fn zero() -> T::Wide {
-        S::enter(S::ZERO)
+    fn zero() -> T::Acc {
+        S::encode(S::ZERO)
     }
     #[inline(always)]
-    fn enter(x: T) -> T::Wide {
-        S::enter(x)
+    fn encode(x: T) -> T::Acc {
+        S::encode(x)
     }
     #[inline(always)]
-    fn leave(x: T::Wide) -> T {
-        S::leave(x)
+    fn decode(x: T::Acc) -> T {
+        S::decode(x)
     }
-    type Unit = T::Wide;
+    type Unit = T::Acc;
     #[inline(always)]
-    fn unit() -> T::Wide {
+    fn unit() -> T::Acc {
         // A known factor of 1 would be optimised away.
-        black_box(T::Wide::ONE)
+        black_box(T::Acc::ONE)
     }
     #[inline(always)]
-    fn mul_add<const FMA: bool>(a: T::Wide, b: T::Wide, c: T::Wide, one: T::Wide) -> T::Wide {
+    fn mul_add<const FMA: bool>(a: T::Acc, b: T::Acc, c: T::Acc, one: T::Acc) -> T::Acc {
         let new = Self::mul::<FMA>(a, b, one);
-        if S::lean_better(new, c) { new } else { c }
+        if S::unchecked_better(new, c) { new } else { c }
     }
 }
 
-impl<T: Extended, S: Lean<T>> Picks<T> for Unchecked<S> {
+impl<T: Extended, S: UncheckedSemiring<T>> ArgLanes<T> for Unchecked<S> {
     const CHEAP: bool = true;
     #[inline(always)]
-    fn mul<const FMA: bool>(a: T::Wide, b: T::Wide, one: T::Wide) -> T::Wide {
-        if FMA { S::fused_mul(a, b, one) } else { S::lean_mul(a, b) }
+    fn mul<const FMA: bool>(a: T::Acc, b: T::Acc, one: T::Acc) -> T::Acc {
+        if FMA { S::fused_mul(a, b, one) } else { S::unchecked_mul(a, b) }
     }
     #[inline(always)]
-    fn better(a: T::Wide, b: T::Wide) -> bool {
-        S::lean_better(a, b)
+    fn better(a: T::Acc, b: T::Acc) -> bool {
+        S::unchecked_better(a, b)
     }
 }
 
 /// The product over `S`.
-pub(crate) const fn kernel<S: Lean<T>, T: Extended>() -> Kernel<T> {
+pub(crate) const fn kernel<S: UncheckedSemiring<T>, T: Extended>() -> Kernel<T> {
     Kernel(product::<S, T>)
 }
 
 /// The product over `S` and its winners.
-pub(crate) const fn kernel_select<S: Lean<T>, T: Extended>() -> Kernel<T, true> {
+pub(crate) const fn kernel_argmax<S: UncheckedSemiring<T>, T: Extended>() -> Kernel<T, true> {
     Kernel(select::<S, T>)
 }
 
 /// # Safety
 /// The operands must be as [`Product::batch`] promises.
-unsafe fn product<S: Lean<T>, T: Extended>(p: &Product<'_, T>) {
+unsafe fn product<S: UncheckedSemiring<T>, T: Extended>(p: &Product<'_, T>) -> Report {
     // SAFETY: passed on.
     unsafe {
         partition::for_each(p, |block| {
@@ -127,24 +127,26 @@ unsafe fn product<S: Lean<T>, T: Extended>(p: &Product<'_, T>) {
             }
         });
     }
+    Report::new(Algorithm::Blocked)
 }
 
 /// # Safety
-/// As [`driver::product_select`].
-unsafe fn select<S: Lean<T>, T: Extended>(p: &Product<'_, T>) {
+/// As [`driver::product_argmax`].
+unsafe fn select<S: UncheckedSemiring<T>, T: Extended>(p: &Product<'_, T>) -> Report {
     // SAFETY: passed on.
     unsafe {
         partition::for_each(p, |block| {
             if fits::<S, T>(&block) {
-                driver::run_select::<S, Unchecked<S>, T>(&block);
+                driver::run_argmax::<S, Unchecked<S>, T>(&block);
             } else {
-                driver::run_select::<S, Plain<S>, T>(&block);
+                driver::run_argmax::<S, Plain<S>, T>(&block);
             }
         });
     }
+    Report::new(Algorithm::Blocked)
 }
 
-fn fits<S: Lean<T>, T: Extended>(block: &Block<'_, T>) -> bool {
+fn fits<S: UncheckedSemiring<T>, T: Extended>(block: &Block<'_, T>) -> bool {
     let all = |matrix| simd::dispatch(All::<S, T> { matrix, tag: PhantomData });
     all(block.a) && all(block.b)
 }
@@ -155,7 +157,7 @@ struct All<'a, S, T> {
     tag: PhantomData<S>,
 }
 
-impl<S: Lean<T>, T: Extended> Loop for All<'_, S, T> {
+impl<S: UncheckedSemiring<T>, T: Extended> Loop for All<'_, S, T> {
     type Output = bool;
 
     #[inline(always)]
