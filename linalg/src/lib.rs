@@ -80,6 +80,7 @@
 #![deny(unsafe_code)]
 
 mod batch;
+pub mod call;
 pub mod cholesky;
 pub mod degeneracy;
 pub mod det;
@@ -97,11 +98,12 @@ pub mod lstsq;
 pub mod lu;
 pub mod lyapunov;
 pub mod norm;
-pub mod op;
+pub mod operation;
 pub mod permutation;
 pub mod pinv;
 pub mod polar;
 pub mod power;
+pub mod program;
 pub mod qr;
 pub mod scalar;
 mod scale;
@@ -118,6 +120,6 @@ pub mod vocabulary;
 
 pub use degeneracy::Degeneracy;
 pub use error::{LinalgError, Result};
-pub use op::Op;
+pub use operation::{Linalg, MatrixOp};
 pub use permutation::Permutation;
 pub use scalar::LinalgScalar;

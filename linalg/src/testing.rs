@@ -3,9 +3,105 @@
 use t4a_algebra::{Field, Numeric, Real};
 use t4a_tensor::Tensor;
 
+use t4a_diff::{Array, Dual, Eager, Kept, Operation, Outcome, Reverse, Value};
+
+use crate::error::Result;
+use crate::operation::{Kind, Linalg, MatrixOp, MatrixOperation, Over, Part};
 use crate::qr::{Columns, qr};
 use crate::scalar::{LinalgScalar, epsilon};
-use crate::vocabulary::{Batched, Matrices};
+use crate::vocabulary::{Batched, ComplexMatrix, Matrices, RealMatrix};
+
+/// An element type with the matrices over arrays that stand for it.
+pub(crate) trait Scalar: LinalgScalar {
+    type Matrix<A: Array>: Over<A, Real = RealMatrix<A>, Complex = ComplexMatrix<A>>;
+}
+
+impl Scalar for f32 {
+    type Matrix<A: Array> = RealMatrix<A>;
+}
+impl Scalar for f64 {
+    type Matrix<A: Array> = RealMatrix<A>;
+}
+impl Scalar for t4a_algebra::c32 {
+    type Matrix<A: Array> = ComplexMatrix<A>;
+}
+impl Scalar for t4a_algebra::c64 {
+    type Matrix<A: Array> = ComplexMatrix<A>;
+}
+
+pub(crate) type Duals = Dual<Eager>;
+
+/// The engine's arrays of a tensor.
+pub(crate) fn eager<T: LinalgScalar>(x: &Tensor<T>) -> Vec<Eager> {
+    let mut arrays = Vec::new();
+    Batched::write(Part::Full(Batched::new(x)), &mut arrays).unwrap();
+    arrays
+}
+
+/// The tensor of arrays.
+pub(crate) fn from_eager<T: LinalgScalar>(arrays: Vec<Eager>) -> Result<Tensor<T>> {
+    let part = <Batched<T> as Over<Eager>>::read(Kind::Full, &mut arrays.into_iter())?;
+    part.into_full().into_tensor()
+}
+
+/// The arrays of several tensors with tangents.
+pub(crate) fn duals<T: LinalgScalar>(x: &[Tensor<T>], dx: &[Tensor<T>]) -> Vec<Duals> {
+    let pairs = x.iter().flat_map(eager).zip(dx.iter().flat_map(eager));
+    pairs.map(|(x, dx)| Dual::new(x, dx)).collect()
+}
+
+/// What a recording of an operation keeps, and its results.
+pub(crate) struct Recorded<A: Array> {
+    pub(crate) op: Linalg,
+    pub(crate) kept: Kept<A>,
+    pub(crate) out: Outcome<A>,
+    pub(crate) operands: usize,
+}
+
+impl<A: Array> Recorded<A> {
+    pub(crate) fn new(op: impl Into<MatrixOp>, complex: bool, inputs: Vec<A>) -> Result<Self> {
+        let op = Linalg { op: op.into(), complex };
+        let operands = inputs.len();
+        let inputs: Vec<Value<A>> = inputs.into_iter().map(Value::Float).collect();
+        let tracked = vec![true; operands];
+        let out = A::apply(&op, &inputs, &tracked)?;
+        let kept = Kept::new(op.keep(&tracked), &inputs, &out);
+        Ok(Self { op, kept, out, operands })
+    }
+
+    pub(crate) fn parts<M: Over<A>>(&self) -> Vec<Part<M>> {
+        let mut arrays = self.out.results.iter().cloned();
+        let kinds = self.op.op.results().iter();
+        kinds.map(|&kind| M::read(kind, &mut arrays).unwrap()).collect()
+    }
+
+    /// The cotangents of the operands, by the rule in the vocabulary.
+    pub(crate) fn vjp(&self, cotangents: &[Option<A>], hidden: &[Option<A>]) -> Result<Vec<A>> {
+        let wanted = vec![true; self.operands];
+        let all =
+            self.op.vjp(&Reverse { kept: &self.kept, cotangents, hidden, wanted: &wanted })?;
+        Ok(all.into_iter().map(|x| x.expect("each operand has one")).collect())
+    }
+}
+
+/// The arrays of cotangents.
+pub(crate) fn flat<A: Array, M: Over<A>>(
+    op: MatrixOp,
+    parts: Vec<Option<Part<M>>>,
+) -> Vec<Option<A>> {
+    let mut all = Vec::new();
+    for (part, kind) in parts.into_iter().zip(op.results()) {
+        let mut own = Vec::new();
+        match part {
+            Some(part) => M::write(part, &mut own).unwrap(),
+            None => {
+                all.extend(vec![None; kind.arrays(M::IS_COMPLEX)]);
+            }
+        }
+        all.extend(own.into_iter().map(Some));
+    }
+    all
+}
 
 /// Runs a generic test function for all four element types.
 macro_rules! for_all_dtypes {

@@ -104,6 +104,8 @@ pub(crate) fn rules() -> Vec<Row> {
         along!(|x, v| eigh_jvp(x, v), out => both(out.values, out.vectors)));
     add("eigvalsh", &[SQUARE], Positive, along!(|x, v| eigvalsh_jvp(x, v), e => flat(e)));
     add("cholesky", &[SQUARE], Positive, along!(|x, v| cholesky_jvp(x, v), l => flat(l)));
+    add("cholesky_upper", &[SQUARE], Positive,
+        along!(|x, v| cholesky_upper_jvp(x, v), u => flat(u)));
     add("polar", &[TALL], General,
         along!(|x, v| polar_jvp(x, v, Side::Right), out => both(out.u, out.p)));
     add("expm", &[SQUARE], General, along!(|x, v| expm_jvp(x, v), y => flat(y)));
@@ -129,6 +131,11 @@ pub(crate) fn rules() -> Vec<Row> {
     add("lstsq", &[TALL, [2, 5, 2]], General, of_two(lstsq_jvp));
     add("lstsq_min_norm", &[TALL, [2, 5, 2]], General,
         of_two(|a, b, da, db| lstsq_min_norm_jvp(a, b, da, db, None)));
+    add("lstsq_residuals", &[TALL, [2, 5, 2], [2, 3, 2]], General, Box::new(|x, v| {
+        let out = lstsq_residuals_jvp(x.try_into().unwrap(), v.try_into().unwrap());
+        let (y, dy) = out.unwrap();
+        (flat(y), flat(dy))
+    }));
     add("solve_right", &[SQUARE, [2, 2, 4]], Regular, of_two(solve_right_jvp));
     add("matrix_power", &[SQUARE], Regular, along!(|x, v| matrix_power_jvp(x, v, -3), y => flat(y)));
     add("matrix_norm", &[TALL], General,

@@ -14,6 +14,7 @@
 //!
 //! Reference: W. Govaerts 2000, section 3.2 (bordering); D. Faddeev, I. Sominsky 1949 (adjugate).
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use t4a_algebra::{Field, Float, Numeric, Real};
 use t4a_tensor::Tensor;
 
 use crate::batch::{Output, Shape, Views};
+use crate::degeneracy::rounding;
 use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::idle::{activity, sparing};
 use crate::lu::{LuFactors, lu_factor_ex};
@@ -29,6 +31,8 @@ use crate::scalar::{LinalgScalar, epsilon, nan, real};
 use crate::solve::{apply_inverse, apply_inverse_adjoint};
 use crate::svd::{Vectors, svd};
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
+
+pub use op::{DetOp, SlogdetOp};
 
 /// `det A`. A singular matrix gives 0.
 ///
@@ -183,6 +187,25 @@ fn small_adjugate<M: Matrices>(y: &M) -> (M, M) {
         m = product.add(&unit.mul(&c));
         k += 1;
     }
+}
+
+/// Pivots that are zero to rounding, for each matrix.
+pub(crate) fn check_pivots<M: Matrices>(op: &'static str, packed: &M) -> Result<()> {
+    let diagonal = packed.diagonal();
+    // Relative to the largest: squares of small numbers underflow.
+    let largest = diagonal.largest();
+    let diagonal = diagonal.mul_real(&largest.masked_recip(&largest.scale(0.0)));
+    let (re, im) = (diagonal.re(), diagonal.im());
+    let squares = re.mul(&re).add(&im.mul(&im));
+    let limit = squares.largest_real().scale((packed.epsilon() * rounding(packed.rows())).powi(2));
+    for (batch, zero) in squares.within(&limit).norms()?.into_iter().enumerate() {
+        if zero > 0.0 {
+            let required = packed.rows();
+            let rank = required - (zero * zero).round() as usize;
+            return Err(LinalgError::RankDeficient { op, batch, rank, required });
+        }
+    }
+    Ok(())
 }
 
 /// `Ā` from `det A`, its factors and its cotangent. Cost: two triangular solves, or a singular

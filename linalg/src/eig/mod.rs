@@ -14,6 +14,7 @@
 //!
 //! Reference: C. Boeddeker et al. 2017.
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,8 @@ use crate::idle::{activity, sparing};
 use crate::scalar::{LinalgScalar, real};
 use crate::scale::{Scale, largest};
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
+
+pub use op::{EigOp, EigvalsOp};
 
 /// `A V = V diag(λ)` of a batch of square matrices.
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@
 //!
 //! Reference: N. Higham 2005, Table 2.3; A. Al-Mohy, N. Higham 2009; R. Mathias 1996.
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,8 @@ use crate::error::{NON_FINITE, OVERFLOW, Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::triangular::check_system;
 use crate::vocabulary::{Batched, Dual, Matrices};
+
+pub use op::ExpmOp;
 
 /// Degree of the approximant and number of squarings.
 type Plan = (usize, i32);

@@ -5,18 +5,20 @@
 //! `f′ + g² f‴/24` at their mean, `g` the gap: there is no gauge problem and no error at ties.
 
 mod function;
+mod op;
 #[cfg(test)]
 mod tests;
 
 use t4a_tensor::Tensor;
 
 use crate::eigh::{Eigh, eigh_ex};
-use crate::error::{LinalgError, Result, SINGULAR, check};
+use crate::error::{LinalgError, OUTSIDE_DOMAIN, Result, SINGULAR, check};
 use crate::idle::{activity, sparing};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
 pub use function::{Elementary, ScalarFunction, SpectralFunction};
+pub use op::HermitianFunctionOp;
 
 /// `f((A + Aᴴ)/2)`.
 ///
@@ -93,6 +95,20 @@ pub(crate) fn check_domain<M: Matrices>(op: &'static str, values: &M) -> Result<
         Some(batch) => Err(LinalgError::OutsideDomain { op, batch }),
         None => Ok(()),
     }
+}
+
+/// The status of a function with these values at the spectrum.
+pub(crate) fn outside_domain<T: LinalgScalar>(
+    mut info: Tensor<i32>,
+    values: &Tensor<T::R>,
+) -> Result<Tensor<i32>> {
+    let norms = Batched::<T::R>::rows_of(values).norms()?;
+    for (code, norm) in info.as_mut_slice()?.iter_mut().zip(norms) {
+        if *code == 0 && !norm.is_finite() {
+            *code = OUTSIDE_DOMAIN;
+        }
+    }
+    Ok(info)
 }
 
 /// `Ā`, Hermitian, from the eigendecomposition and the cotangent of `f(A)`.

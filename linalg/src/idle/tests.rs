@@ -1,16 +1,24 @@
+use t4a_diff::Dual;
 use t4a_tensor::Tensor;
 
 use crate::degeneracy::Degeneracy;
+use crate::det::SlogdetOp;
+use crate::eig::EigOp;
 use crate::error::LinalgError;
+use crate::hermitian::HermitianFunctionOp;
 use crate::hermitian::{Elementary, hermitian_function_vjp};
+use crate::lu::LuFactorOp;
 use crate::lu::{Pivoting, lu, lu_factor, lu_factor_vjp, lu_vjp};
-use crate::op::{Op, Part};
+use crate::operation::{MatrixOp, MatrixOperation, Part};
+use crate::polar::PolarOp;
 use crate::polar::{Side, polar, polar_vjp};
 use crate::qr::{Columns, qr, qr_vjp};
+use crate::qr::{LqOp, QrOp, QrPivotedOp};
 use crate::scalar::LinalgScalar;
+use crate::svd::SvdFunctionOp;
 use crate::svd::{Vectors, svd, svd_function_vjp};
 use crate::testing::*;
-use crate::vocabulary::{Batched, Dual, Matrices};
+use crate::vocabulary::{Batched, Matrices};
 use crate::{det, eig, eigh};
 
 /// A regular matrix and one without derivatives: singular, or defective for eigenvectors.
@@ -32,22 +40,25 @@ fn head<T: LinalgScalar>(x: &Tensor<T>) -> Tensor<T> {
     x.slice_axis(0, 0, 1, 1).unwrap()
 }
 
-const OPS: [Op; 11] = [
-    Op::Qr(Columns::Thin),
-    Op::QrPivoted(Columns::Complete),
-    Op::Lq,
-    Op::LuFactor(Pivoting::Partial),
-    Op::LuFactor(Pivoting::Full),
-    Op::Slogdet,
-    Op::Polar(Side::Right),
-    Op::Polar(Side::Left),
-    Op::Eig(Degeneracy::DEFAULT),
-    Op::Hermitian(Elementary::Pow(0.0)),
-    Op::SvdFunction(Elementary::Pow(0.5)),
+const OPS: [MatrixOp; 11] = [
+    MatrixOp::Qr(QrOp { columns: Columns::Thin }),
+    MatrixOp::QrPivoted(QrPivotedOp { columns: Columns::Complete }),
+    MatrixOp::Lq(LqOp),
+    MatrixOp::LuFactor(LuFactorOp { pivoting: Pivoting::Partial }),
+    MatrixOp::LuFactor(LuFactorOp { pivoting: Pivoting::Full }),
+    MatrixOp::Slogdet(SlogdetOp),
+    MatrixOp::Polar(PolarOp { side: Side::Right }),
+    MatrixOp::Polar(PolarOp { side: Side::Left }),
+    MatrixOp::Eig(EigOp { degeneracy: Degeneracy::DEFAULT }),
+    MatrixOp::HermitianFunction(HermitianFunctionOp { function: Elementary::Pow(0.0) }),
+    MatrixOp::SvdFunction(SvdFunctionOp { function: Elementary::Pow(0.5) }),
 ];
 
 /// A gauge-free cotangent: of the values alone for eigenvectors.
-fn bars<T: LinalgScalar>(op: Op, parts: &[Part<Batched<T>>]) -> Vec<Option<Part<Batched<T>>>> {
+fn bars<T: LinalgScalar>(
+    op: MatrixOp,
+    parts: &[Part<Batched<T>>],
+) -> Vec<Option<Part<Batched<T>>>> {
     let weight = |x: &[usize], i: usize| first::<T>(x, 20 + i as u64);
     let own = |(i, part): (usize, &Part<Batched<T>>)| match part {
         Part::Complex(_) if i > 0 => None,
@@ -79,10 +90,10 @@ fn operations<T: LinalgScalar>() {
                 Part::Real(x) => Part::Real(Batched::new(&head(&x.into_tensor().unwrap()))),
                 Part::Complex(x) => Part::Complex(Batched::new(&head(&x.into_tensor().unwrap()))),
             };
-            let bars = bars(op, &whole.parts).into_iter();
+            let bars = bars(op, &whole.results).into_iter();
             let bars: Vec<_> =
                 bars.map(|bar| bar.map(|bar| if one { cut(bar) } else { bar })).collect();
-            let bars = op.vjp(&[Batched::new(a)], &out, &bars);
+            let bars = op.pullback(&[Batched::new(a)], &out, &bars, &[]);
             bars.unwrap_or_else(|e| panic!("{op:?}: {e}"))[0].clone().into_tensor().unwrap()
         };
         let both = gradient(&a, false);
@@ -131,22 +142,15 @@ fn functions<T: LinalgScalar>() {
 }
 
 /// A cotangent that is zero and moves is one.
-fn moving<T: LinalgScalar>() {
+fn moving<T: Scalar>() {
     let a = batch::<T>();
-    let op = Op::LuFactor(Pivoting::Partial);
-    let out = op.forward(&[&a], true).unwrap();
-    let Part::Full(packed) = &out.parts[0] else { unreachable!() };
-    let dual = crate::op::Outcome {
-        parts: vec![Part::Full(Dual::constant_of(packed.clone()))],
-        saved: None,
-        rows: out.rows.clone(),
-        cols: None,
-    };
-    let x = [Dual::constant_of(Batched::new(&a))];
-    let zero = Batched::new(&Tensor::<T>::zeros(&[2, 2, 2]).unwrap());
+    let still = |x: &Tensor<T>| eager(x).into_iter().map(Dual::constant).collect::<Vec<Duals>>();
+    let op = LuFactorOp { pivoting: Pivoting::Partial };
+    let recorded = Recorded::new(op, T::IS_COMPLEX, still(&a)).unwrap();
+    let zero = Tensor::<T>::zeros(&[2, 2, 2]).unwrap();
     let vjp = |tangent: Tensor<T>| {
-        let bar = Dual::new(zero.clone(), Batched::new(&tangent));
-        op.vjp(&x, &dual, &[Some(Part::Full(bar))])
+        let given = duals(std::slice::from_ref(&zero), &[tangent]);
+        recorded.vjp(&given.into_iter().map(Some).collect::<Vec<_>>(), &[])
     };
     assert!(vjp(first::<T>(&[2, 2, 2], 5)).is_ok());
     let error = vjp(random::<T>(5, &[2, 2, 2])).unwrap_err();

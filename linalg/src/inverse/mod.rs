@@ -3,6 +3,7 @@
 //! `dA⁻¹ = −A⁻¹ dA A⁻¹`, so with `B = A⁻¹`: `Ā = −Bᴴ B̄ Bᴴ`. Prefer [`solve`](crate::solve::solve)
 //! to a product with an inverse.
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,8 @@ use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::solve::solve_ex;
 use crate::vocabulary::{Batched, Matrices};
+
+pub use op::InvOp;
 
 /// `A⁻¹`.
 ///

@@ -14,6 +14,7 @@
 //!
 //! Reference: G. Golub, V. Pereyra 1973.
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,8 @@ use crate::scalar::{LinalgScalar, epsilon};
 use crate::systems::broadcast;
 use crate::triangular::{Triangle, solve_triangular_ex};
 use crate::vocabulary::{Batched, Matrices};
+
+pub use op::{LstsqMinNormOp, LstsqOp};
 
 /// A least-squares solution and the factorisation it came from.
 #[derive(Clone, Debug)]
@@ -183,10 +186,14 @@ pub fn vjp<M: Matrices>(a: &M, b: &M, x: &M, q: &M, r: &M, x_bar: &M) -> (M, M) 
     (direct.add(&rest), g)
 }
 
-/// `dX` along `dA` and `dB`.
-pub fn jvp<M: Matrices>(a: &M, b: &M, x: &M, q: &M, r: &M, da: &M, db: &M) -> M {
+/// `dX` along `dA` and `dB`; `None` is zero.
+pub fn jvp<M: Matrices>(a: &M, b: &M, x: &M, q: &M, r: &M, da: Option<&M>, db: Option<&M>) -> M {
     let p = Pseudoinverse { q, r, tall: a.rows() >= a.cols() };
-    let direct = p.apply(&db.sub(&da.matmul(x)));
+    let Some(da) = da else {
+        return db.map_or_else(|| x.scale(0.0), |db| p.apply(db));
+    };
+    let through = da.matmul(x).neg();
+    let direct = p.apply(&db.map_or_else(|| through.clone(), |db| db.add(&through)));
     if a.rows() > a.cols() {
         let residual = da.adjoint().matmul(&b.sub(&a.matmul(x)));
         direct.add(&p.apply(&p.apply_adjoint(&residual)))
@@ -226,7 +233,7 @@ pub fn lstsq_jvp<T: LinalgScalar>(
     db: &Tensor<T>,
 ) -> Result<Tensor<T>> {
     let [a, b, x, q, r, da, db] = [a, b, &out.x, &out.qr.q, &out.qr.r, da, db].map(Batched::new);
-    jvp(&a, &b, &x, &q, &r, &da, &db).into_tensor()
+    jvp(&a, &b, &x, &q, &r, Some(&da), Some(&db)).into_tensor()
 }
 
 /// `X = P B` with the pseudoinverse: the solution of least norm, of any rank; `rtol` as in

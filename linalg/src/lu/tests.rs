@@ -150,7 +150,7 @@ fn factors_from_elsewhere_solve() {
     assert_eq!(rows.index().to_vec().unwrap(), [2, 0, 1]);
     let b = random::<f64>(1, &[3, 2]);
     let factors = LuFactors::new(packed.clone(), rows).unwrap();
-    let x = crate::solve::lu_solve(&factors, &b, crate::triangular::Op::None).unwrap();
+    let x = crate::solve::lu_solve(&factors, &b, crate::triangular::TriangleOp::None).unwrap();
     assert_close(&mm(&a, &x), &b, 1e-13);
     // Our own factors, taken apart and put together.
     let ours = lu_factor(&a).unwrap();

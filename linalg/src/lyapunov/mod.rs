@@ -3,6 +3,7 @@
 //! In the eigenbasis of `P = V diag(E) Vᴴ` the solution is `Xᵢⱼ = Bᵢⱼ / (Eᵢ + Eⱼ)`. It appears in
 //! the derivatives of the polar decomposition and of the square root, and is its own adjoint.
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,8 @@ use crate::error::{LinalgError, NON_FINITE, Result, check};
 use crate::scalar::LinalgScalar;
 use crate::triangular::check_system;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
+
+pub use op::LyapunovOp;
 
 /// The solution of `P X + X P = B`. Reads `(P + Pᴴ)/2`.
 ///

@@ -4,6 +4,7 @@
 //! `dP = −P dA P + P Pᴴ dAᴴ (I − A P) + (I − P A) dAᴴ Pᴴ P`. Where the rank changes there is no
 //! derivative; the cutoff is a constant.
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,8 @@ use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::svd::{Vectors, svd_ex};
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
+
+pub use op::PinvOp;
 
 /// The pseudoinverse; values `σ ≤ rtol·σ₀` are dropped, those that are zero to rounding
 /// ([`degeneracy`](crate::degeneracy)) if `None`.

@@ -14,6 +14,7 @@
 //! for `m ≥ n`. A wide matrix of full rank has the isometry of its left decomposition, and
 //! `P = Uᴴ A`.
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -25,8 +26,11 @@ use crate::scalar::LinalgScalar;
 use crate::svd::{Vectors, svd_ex};
 use crate::vocabulary::{Batched, Matrices};
 
+pub use op::PolarOp;
+
 /// On which side of the isometry the positive factor stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Side {
     /// `A = P U`.
     Left,

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::lu::LuFactors;
 use crate::permutation::Permutation;
 use crate::scalar::LinalgScalar;
-use crate::triangular::{self, Op, Triangle};
+use crate::triangular::{self, Triangle, TriangleOp};
 use crate::vocabulary::{Batched, Matrices, Region};
 
 const LOWER: Triangle = Triangle::LOWER.unit();
@@ -89,16 +89,16 @@ pub fn solve_jvp<T: LinalgScalar>(
 
 /// The triangular systems of `op(A) X = B` with `A[p] = L U`, first to last: what each reads, and
 /// its solution. `x` is the last solution, in the order of the factors.
-fn stages<M: Matrices>(packed: &M, x: &M, op: Op) -> [(Triangle, M); 2] {
+fn stages<M: Matrices>(packed: &M, x: &M, op: TriangleOp) -> [(Triangle, M); 2] {
     let (lower, upper) = (Triangle { op, ..LOWER }, Triangle { op, ..UPPER });
     let apply = |t: &M| match op {
-        Op::None => t.matmul(x),
-        Op::Transpose => t.transpose().matmul(x),
-        Op::Adjoint => t.adjoint().matmul(x),
+        TriangleOp::None => t.matmul(x),
+        TriangleOp::Transpose => t.transpose().matmul(x),
+        TriangleOp::Adjoint => t.adjoint().matmul(x),
     };
     match op {
         // L Y = P B, U X = Y
-        Op::None => [(lower, apply(&packed.mask(Region::Upper(0)))), (upper, x.clone())],
+        TriangleOp::None => [(lower, apply(&packed.mask(Region::Upper(0)))), (upper, x.clone())],
         // op(U) Y = B, op(L) X = Y
         _ => {
             let unit = packed.identity(packed.rows());
@@ -116,9 +116,9 @@ pub fn factored_vjp<M: Matrices>(
     rows: &Permutation,
     x: &M,
     x_bar: &M,
-    op: Op,
+    op: TriangleOp,
 ) -> Result<(M, M)> {
-    let plain = op == Op::None;
+    let plain = op == TriangleOp::None;
     let ordered = |y: &M| if plain { y.clone() } else { y.permute_rows(rows) };
     let [(first, y), (second, x)] = stages(packed, &ordered(x), op);
     let (second_bar, y_bar) = triangular::vjp(packed, &x, &ordered(x_bar), second);
@@ -137,9 +137,9 @@ pub fn factored_jvp<M: Matrices>(
     x: &M,
     d_packed: Option<&M>,
     db: Option<&M>,
-    op: Op,
+    op: TriangleOp,
 ) -> Result<M> {
-    let plain = op == Op::None;
+    let plain = op == TriangleOp::None;
     let x = if plain { x.clone() } else { x.permute_rows(rows) };
     let db = db.map(|db| if plain { db.permute_rows(rows) } else { db.clone() });
     let [(first, y), (second, x)] = stages(packed, &x, op);
@@ -157,7 +157,7 @@ pub fn lu_solve_vjp<T: LinalgScalar>(
     factors: &LuFactors<T>,
     x: &Tensor<T>,
     x_bar: &Tensor<T>,
-    op: Op,
+    op: TriangleOp,
 ) -> Result<(Tensor<T>, Tensor<T>)> {
     let [packed, x, x_bar] = [&factors.packed, x, x_bar].map(Batched::new);
     let (packed_bar, b_bar) = factored_vjp(&packed, &factors.rows, &x, &x_bar, op)?;
@@ -174,7 +174,7 @@ pub fn lu_solve_jvp<T: LinalgScalar>(
     x: &Tensor<T>,
     d_packed: Option<&Tensor<T>>,
     db: Option<&Tensor<T>>,
-    op: Op,
+    op: TriangleOp,
 ) -> Result<Tensor<T>> {
     let (d_packed, db) = (d_packed.map(Batched::new), db.map(Batched::new));
     let (packed, x) = (Batched::new(&factors.packed), Batched::new(x));

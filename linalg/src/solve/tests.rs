@@ -14,9 +14,9 @@ fn identities<T: LinalgScalar>() {
         assert_close(&mm(&a, &solve(&a, &b).unwrap()), &b, tight::<T>(20));
         let factors = lu_factor(&a).unwrap();
         for (op, dense) in [
-            (Op::None, Batched::new(&a)),
-            (Op::Transpose, Batched::new(&a).transpose()),
-            (Op::Adjoint, Batched::new(&a).adjoint()),
+            (TriangleOp::None, Batched::new(&a)),
+            (TriangleOp::Transpose, Batched::new(&a).transpose()),
+            (TriangleOp::Adjoint, Batched::new(&a).adjoint()),
         ] {
             let x = Batched::new(&lu_solve(&factors, &b, op).unwrap());
             assert_close(&dense.matmul(&x).into_tensor().unwrap(), &b, tight::<T>(20));
@@ -46,7 +46,7 @@ fn factored<T: LinalgScalar>() {
     let a = with_singular_values::<T>(1, &[2], 5, 5, &VALUES);
     let LuFactors { packed, rows } = lu_factor(&a).unwrap();
     let with = |packed: &Tensor<T>| LuFactors { packed: packed.clone(), rows: rows.clone() };
-    for op in [Op::None, Op::Transpose, Op::Adjoint] {
+    for op in [TriangleOp::None, TriangleOp::Transpose, TriangleOp::Adjoint] {
         check_rules(
             &[packed.clone(), random::<T>(3, &[2, 5, 2])],
             |x| vec![lu_solve(&with(&x[0]), &x[1], op).unwrap()],

@@ -12,6 +12,7 @@
 //! Reference: S. Cheng, N. Higham, C. Kenney, A. Laub 2001; N. Higham, *Functions of Matrices*,
 //! eq. (6.29).
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,8 @@ use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::triangular::check_system;
 use crate::vocabulary::{Batched, Dual, Matrices, RealMatrices};
+
+pub use op::SqrtmOp;
 
 const ITERATIONS: usize = 60;
 

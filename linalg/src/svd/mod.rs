@@ -4,6 +4,7 @@
 //! common phase, which faer chooses.
 
 mod function;
+mod op;
 mod rule;
 mod tall;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use crate::scale::{Scale, largest};
 pub use function::{
     svd_function, svd_function_ex, svd_function_jvp, svd_function_vjp, vjp_function,
 };
+pub use op::{SvdFunctionOp, SvdOp, SvdvalsOp};
 pub use rule::{SvdCotangent, SvdRule, jvp, svd_jvp, svd_vjp, vjp};
 pub use truncate::{TruncatedSvd, Truncation, svd_truncated, svd_truncated_ex};
 
@@ -40,7 +42,8 @@ pub struct Svd<T: LinalgScalar> {
 }
 
 /// How many singular vectors to compute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Vectors {
     /// `min(m, n)` on each side.
     Thin,

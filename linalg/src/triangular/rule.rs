@@ -5,7 +5,7 @@
 
 use t4a_tensor::Tensor;
 
-use super::{Op, Triangle};
+use super::{Triangle, TriangleOp};
 use crate::error::Result;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices, Region};
@@ -16,20 +16,24 @@ fn read<M: Matrices>(t: &M, triangle: Triangle) -> M {
     t.mask(if triangle.upper { Region::Upper(off) } else { Region::Lower(-off) })
 }
 
-fn apply<M: Matrices>(t: &M, op: Op) -> M {
+fn apply<M: Matrices>(t: &M, op: TriangleOp) -> M {
     match op {
-        Op::None => t.clone(),
-        Op::Transpose => t.transpose(),
-        Op::Adjoint => t.adjoint(),
+        TriangleOp::None => t.clone(),
+        TriangleOp::Transpose => t.transpose(),
+        TriangleOp::Adjoint => t.adjoint(),
     }
 }
 
 /// `(T̄, B̄)` from the solution and its cotangent.
 pub fn vjp<M: Matrices>(t: &M, x: &M, x_bar: &M, triangle: Triangle) -> (M, M) {
     let b_bar = match triangle.op {
-        Op::None => t.solve_triangular(x_bar, triangle.adjoint()),
-        Op::Adjoint => t.solve_triangular(x_bar, Triangle { op: Op::None, ..triangle }),
-        Op::Transpose => t.conj().solve_triangular(x_bar, Triangle { op: Op::None, ..triangle }),
+        TriangleOp::None => t.solve_triangular(x_bar, triangle.adjoint()),
+        TriangleOp::Adjoint => {
+            t.solve_triangular(x_bar, Triangle { op: TriangleOp::None, ..triangle })
+        }
+        TriangleOp::Transpose => {
+            t.conj().solve_triangular(x_bar, Triangle { op: TriangleOp::None, ..triangle })
+        }
     };
     // The cotangent of op(T), brought back through op: each op is its own adjoint map.
     let t_bar = apply(&b_bar.matmul(&x.adjoint()).neg(), triangle.op);

@@ -4,7 +4,7 @@ use crate::testing::*;
 use crate::vocabulary::{Batched, Matrices, Region};
 
 fn triangles() -> impl Iterator<Item = Triangle> {
-    let ops = [Op::None, Op::Transpose, Op::Adjoint];
+    let ops = [TriangleOp::None, TriangleOp::Transpose, TriangleOp::Adjoint];
     let all = [(false, false), (false, true), (true, false), (true, true)];
     all.into_iter().flat_map(move |(upper, unit)| ops.map(|op| Triangle { upper, unit, op }))
 }
@@ -19,9 +19,9 @@ fn dense<T: LinalgScalar>(t: &Tensor<T>, triangle: Triangle) -> Batched<T> {
         read = read.sub(&read.mask(Region::Diagonal)).add(&unit);
     }
     match triangle.op {
-        Op::None => read,
-        Op::Transpose => read.transpose(),
-        Op::Adjoint => read.adjoint(),
+        TriangleOp::None => read,
+        TriangleOp::Transpose => read.transpose(),
+        TriangleOp::Adjoint => read.adjoint(),
     }
 }
 
