@@ -42,13 +42,9 @@
 //! |---|---|---|---|---|
 //! | `svd` | ✓ | ✓ | ✓ | ✓ |
 //! | `svdvals` | ✓ | ✓ | ✓ | ✓ |
-//! | `svd_truncated` | ✓ | ✓ | ✓ | – |
 //! | `qr` | ✓ | ✓ | ✓ | ✓ |
 //! | `qr_pivoted` | ✓ | ✓ | ✓ | ✓ |
 //! | `lq` | ✓ | ✓ | ✓ | ✓ |
-//! | `ql` | ✓ | ✓ | ✓ | – |
-//! | `rq` | ✓ | ✓ | ✓ | – |
-//! | `lu` | ✓ | ✓ | ✓ | – |
 //! | `lu_factor` | ✓ | ✓ | ✓ | ✓ |
 //! | `cholesky` | ✓ | ✓ | ✓ | ✓ |
 //! | `eigh` | ✓ | ✓ | ✓ | ✓ |
@@ -63,7 +59,6 @@
 //! | `svd_function` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve_triangular` | ✓ | ✓ | ✓ | ✓ |
-//! | `lu_solve` | ✓ | ✓ | ✓ | – |
 //! | `lstsq` | ✓ | ✓ | ✓ | ✓ |
 //! | `lstsq_min_norm` | ✓ | ✓ | ✓ | ✓ |
 //! | `lyapunov` | ✓ | ✓ | ✓ | ✓ |
@@ -72,11 +67,9 @@
 //! | `det` | ✓ | ✓ | ✓ | ✓ |
 //! | `slogdet` | ✓ | ✓ | ✓ | ✓ |
 //!
-//! `matrix_power`, `matrix_norm`, `cond`, `householder_product`: programs in the vocabulary, or values
-//! of the rows above. Their derivatives are those programs on duals, or on a tape.
-//!
-//! Dashes: slices, flips and compositions of other rows have no [`Op`] of their own; on a tape, where
-//! they are composed of those rows, they have every order.
+//! `svd_truncated`, `ql`, `rq`, `lu`, `lu_solve`, `matrix_power`, `matrix_norm`, `cond` and
+//! `householder_product` are slices, flips and programs composed of these rows: they have the derivatives
+//! of what they consist of, of every order, on duals and on a tape.
 #![deny(unsafe_code)]
 
 mod batch;

@@ -323,3 +323,64 @@ pub(crate) fn check_rules<T: LinalgScalar>(
         "⟨w, Jv⟩ = {forward:e} but ⟨Jᵀw, v⟩ = {reverse:e}, size {size:e}"
     );
 }
+
+/// The cotangents of the operands, through the one door.
+pub(crate) fn gradient<T: LinalgScalar>(
+    op: impl Into<MatrixOp>,
+    operands: &[&Tensor<T>],
+    cotangents: &[Option<Part<Batched<T>>>],
+) -> Result<Vec<Tensor<T>>> {
+    let op = op.into();
+    let out = op.forward(operands, true)?;
+    let operands: Vec<Batched<T>> = operands.iter().map(|x| Batched::new(x)).collect();
+    let all = op.pullback(&operands, &out, cotangents, &[])?;
+    all.into_iter().map(Batched::into_tensor).collect()
+}
+
+/// The tangents of the results, through the one door.
+pub(crate) fn tangents<T: LinalgScalar>(
+    op: impl Into<MatrixOp>,
+    operands: &[&Tensor<T>],
+    along: &[&Tensor<T>],
+) -> Result<Vec<Part<Batched<T>>>> {
+    let op = op.into();
+    let out = op.forward(operands, true)?;
+    let operands: Vec<Batched<T>> = operands.iter().map(|x| Batched::new(x)).collect();
+    let along: Vec<_> = along.iter().map(|x| Some(Batched::new(x))).collect();
+    let mut parts = op.pushforward(&operands, &out, &along, false)?.0;
+    parts.truncate(op.results().len());
+    Ok(parts)
+}
+
+/// Parts as tensors of the operands' type.
+pub(crate) fn tensors_of<T: LinalgScalar>(parts: Vec<Part<Batched<T>>>) -> Vec<Tensor<T>> {
+    let one = |part: Part<Batched<T>>| match part {
+        Part::Full(x) => x,
+        Part::Real(x) => Batched::from_re(&x),
+        Part::Complex(x) => Batched::from_complex(&x),
+    };
+    parts.into_iter().map(|part| one(part).into_tensor().unwrap()).collect()
+}
+
+/// [`check_rules`] for an operation whose results have no gauge.
+#[track_caller]
+pub(crate) fn check_operation<T: LinalgScalar>(op: impl Into<MatrixOp>, inputs: &[Tensor<T>]) {
+    let op = op.into();
+    fn all<T>(x: &[Tensor<T>]) -> Vec<&Tensor<T>> {
+        x.iter().collect()
+    }
+    check_rules(
+        inputs,
+        |x| tensors_of(op.forward(&all(x), false).unwrap().results),
+        |x, v| tensors_of(tangents(op, &all(x), &all(v)).unwrap()),
+        |x, w| {
+            let kinds = op.results().iter().zip(w);
+            let given = kinds.map(|(kind, w)| match (kind, Batched::new(w)) {
+                (Kind::Real, w) => Some(Part::Real(w.re())),
+                (Kind::Complex, w) => Some(Part::Complex(w.to_complex())),
+                (Kind::Full, w) => Some(Part::Full(w)),
+            });
+            gradient(op, &all(x), &given.collect::<Vec<_>>()).unwrap()
+        },
+    );
+}

@@ -16,7 +16,7 @@ use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
 pub use op::CholeskyOp;
-pub use rule::{cholesky_jvp, cholesky_vjp, jvp, vjp};
+pub use rule::{jvp, vjp};
 
 /// The lower triangular `L` with positive diagonal and `(A + Aᴴ)/2 = L Lᴴ`.
 ///

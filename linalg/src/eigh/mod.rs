@@ -7,7 +7,7 @@
 mod op;
 mod rule;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use faer::MatRef;
 use t4a_tensor::Tensor;
@@ -19,7 +19,7 @@ use crate::scale::{Scale, largest};
 
 pub use op::{EighOp, EigvalshOp};
 pub(crate) use op::{factors, pairs, parts};
-pub use rule::{eigh_jvp, eigh_vjp, jvp, vjp};
+pub use rule::{jvp, vjp};
 
 /// `A = V diag(E) Vᴴ` of a batch of Hermitian matrices.
 #[derive(Clone, Debug)]

@@ -13,7 +13,6 @@ use t4a_tensor::Tensor;
 
 use crate::eigh::{Eigh, eigh_ex};
 use crate::error::{LinalgError, OUTSIDE_DOMAIN, Result, SINGULAR, check};
-use crate::idle::{activity, sparing};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
@@ -132,37 +131,4 @@ pub fn jvp<M: Matrices>(
     f: &impl SpectralFunction<M::Real>,
 ) -> M {
     vjp(values, vectors, da, f)
-}
-
-/// `Ā` from the decomposition of `A` and the cotangent of `f(A)`. Exact at ties.
-///
-/// # Errors
-/// `OutsideDomain` if `f′` is not finite at an eigenvalue; `Tensor` if shapes do not match.
-pub fn hermitian_function_vjp<T: LinalgScalar>(
-    eigh: &Eigh<T>,
-    f_bar: &Tensor<T>,
-    f: &impl SpectralFunction<Batched<T::R>>,
-) -> Result<Tensor<T>> {
-    let (values, vectors) = (Batched::rows_of(&eigh.values), Batched::new(&eigh.vectors));
-    let f_bar = Batched::new(f_bar);
-    sparing(
-        || activity(&[Some(&f_bar)]),
-        |idle| {
-            let out = vjp(&idle.values(&values), &vectors, &f_bar, f);
-            check_domain("hermitian_function_vjp", &out)?;
-            out.into_tensor()
-        },
-    )
-}
-
-/// `d f(A)` along `(dA + dAᴴ)/2`.
-///
-/// # Errors
-/// As [`hermitian_function_vjp`].
-pub fn hermitian_function_jvp<T: LinalgScalar>(
-    eigh: &Eigh<T>,
-    da: &Tensor<T>,
-    f: &impl SpectralFunction<Batched<T::R>>,
-) -> Result<Tensor<T>> {
-    hermitian_function_vjp(eigh, da, f)
 }

@@ -52,19 +52,3 @@ pub fn vjp<M: Matrices>(b: &M, b_bar: &M) -> M {
 pub fn jvp<M: Matrices>(b: &M, da: &M) -> M {
     b.matmul(da).matmul(b).neg()
 }
-
-/// `Ā` from the inverse `B` and its cotangent. Cost: 2 products.
-///
-/// # Errors
-/// `Tensor` if shapes do not match.
-pub fn inv_vjp<T: LinalgScalar>(b: &Tensor<T>, b_bar: &Tensor<T>) -> Result<Tensor<T>> {
-    vjp(&Batched::new(b), &Batched::new(b_bar)).into_tensor()
-}
-
-/// `dB` along `dA` from the inverse `B`. Cost: 2 products.
-///
-/// # Errors
-/// `Tensor` if shapes do not match.
-pub fn inv_jvp<T: LinalgScalar>(b: &Tensor<T>, da: &Tensor<T>) -> Result<Tensor<T>> {
-    jvp(&Batched::new(b), &Batched::new(da)).into_tensor()
-}

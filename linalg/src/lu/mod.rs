@@ -21,7 +21,7 @@ use crate::scalar::{LinalgScalar, min_positive};
 
 pub use op::LuFactorOp;
 pub(crate) use op::info_of_values;
-pub use rule::{jvp, jvp_packed, lu_factor_jvp, lu_factor_vjp, lu_jvp, lu_vjp, vjp, vjp_packed};
+pub use rule::{jvp, jvp_packed, vjp, vjp_packed};
 
 /// `A[p] = L U` in packed form.
 #[derive(Clone, Debug)]

@@ -93,30 +93,3 @@ pub fn jvp<M: Matrices>(p: &M, x: &M, dp: Option<&M>, db: Option<&M>) -> M {
     };
     p.lyapunov(&rhs)
 }
-
-/// `(P̄, B̄)` from the solution `X` and its cotangent; `P̄` is Hermitian.
-///
-/// # Errors
-/// As [`lyapunov`].
-pub fn lyapunov_vjp<T: LinalgScalar>(
-    p: &Tensor<T>,
-    x: &Tensor<T>,
-    x_bar: &Tensor<T>,
-) -> Result<(Tensor<T>, Tensor<T>)> {
-    let (p_bar, b_bar) = vjp(&Batched::new(p), &Batched::new(x), &Batched::new(x_bar));
-    Ok((p_bar.into_tensor()?, b_bar.into_tensor()?))
-}
-
-/// `dX` along `dP` and `dB`; `None` is zero.
-///
-/// # Errors
-/// As [`lyapunov`].
-pub fn lyapunov_jvp<T: LinalgScalar>(
-    p: &Tensor<T>,
-    x: &Tensor<T>,
-    dp: Option<&Tensor<T>>,
-    db: Option<&Tensor<T>>,
-) -> Result<Tensor<T>> {
-    let (dp, db) = (dp.map(Batched::new), db.map(Batched::new));
-    jvp(&Batched::new(p), &Batched::new(x), dp.as_ref(), db.as_ref()).into_tensor()
-}

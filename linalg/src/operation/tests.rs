@@ -310,7 +310,12 @@ fn forward_over_forward<T: Scalar>() {
             .collect();
         let out = Dual::<Duals>::apply(&linalg, &twice, &vec![false; twice.len()]).unwrap();
         // The vectors that the engine returns at shifted points may have other phases.
-        let gauge = matches!(op, MatrixOp::Svd(_) | MatrixOp::Eigh(_) | MatrixOp::Eig(_));
+        let gauge = match op {
+            MatrixOp::Svd(_) | MatrixOp::Eigh(_) | MatrixOp::Eig(_) => true,
+            MatrixOp::Qr(QrOp { columns }) => columns == Columns::Complete,
+            MatrixOp::QrPivoted(QrPivotedOp { columns }) => columns == Columns::Complete,
+            _ => false,
+        };
         let kinds = op.results().iter().zip(op.sizes(&sizes(&inputs)));
         let vectors =
             kinds.flat_map(|(kind, [m, _])| vec![gauge && m > 1; kind.arrays(T::IS_COMPLEX)]);
@@ -337,19 +342,6 @@ for_doubles! {
     the_tangent_of_every_operation_has_a_tangent => forward_over_forward;
 }
 
-/// Rows of the table for functions that are not an [`Op`]; naming them proves that they exist.
-fn other_rows() -> Vec<(&'static str, [bool; 4])> {
-    use crate::{lu, qr, solve, svd};
-    type T = f64;
-    let _ = (svd::svd_truncated::<T>, svd::svd_vjp::<T>, svd::svd_jvp::<T>);
-    let _ = (qr::ql::<T>, qr::ql_vjp::<T>, qr::ql_jvp::<T>);
-    let _ = (qr::rq::<T>, qr::rq_vjp::<T>, qr::rq_jvp::<T>);
-    let _ = (lu::lu::<T>, lu::lu_vjp::<T>, lu::lu_jvp::<T>);
-    let _ = (solve::lu_solve::<T>, solve::lu_solve_vjp::<T>, solve::lu_solve_jvp::<T>);
-    let first = [true, true, true, false];
-    vec![("svd_truncated", first), ("ql", first), ("rq", first), ("lu", first), ("lu_solve", first)]
-}
-
 #[test]
 fn the_table_in_the_documentation_is_true() {
     let mut expected: Vec<(String, [bool; 4])> = Vec::new();
@@ -359,7 +351,6 @@ fn the_table_in_the_documentation_is_true() {
             expected.push((op.name().into(), [true; 4]));
         }
     }
-    expected.extend(other_rows().into_iter().map(|(name, marks)| (name.into(), marks)));
     expected.sort();
     let mut found: Vec<(String, [bool; 4])> = include_str!("../lib.rs")
         .lines()
@@ -372,4 +363,65 @@ fn the_table_in_the_documentation_is_true() {
         .collect();
     found.sort();
     assert_eq!(found, expected);
+}
+
+/// Values are keys: they compare and hash by what they say, floats by their bits.
+#[test]
+fn operations_are_values() {
+    use std::collections::HashSet;
+    let all: Vec<Linalg> = cases::<f64>()
+        .into_iter()
+        .flat_map(|(op, _)| [false, true].map(|complex| Linalg { op, complex }))
+        .collect();
+    let distinct: HashSet<Linalg> = all.iter().copied().collect();
+    let printed: HashSet<String> = all.iter().map(|op| format!("{op:?}")).collect();
+    assert_eq!(distinct.len(), printed.len());
+    let pinv = |rtol| MatrixOp::from(PinvOp { rtol });
+    assert_ne!(pinv(Some(0.0)), pinv(None));
+    assert_ne!(pinv(Some(0.0)), pinv(Some(-0.0)));
+    assert_eq!(pinv(Some(f64::NAN)), pinv(Some(f64::NAN)));
+    let function = |function| MatrixOp::from(HermitianFunctionOp { function });
+    assert_ne!(function(Elementary::Pow(0.5)), function(Elementary::Pow(2.0)));
+}
+
+/// The sizes of results are known beforehand, and what does not fit is named.
+#[test]
+fn results_are_what_they_are_said_to_be() {
+    use t4a_diff::Meta;
+    fn of<T: Scalar>() {
+        for (op, inputs) in cases::<T>() {
+            let arrays: Vec<Eager> = inputs.iter().flat_map(eager).collect();
+            let metas: Vec<Meta> =
+                arrays.iter().map(|x| Meta { shape: x.shape(), dtype: x.dtype() }).collect();
+            let op = Linalg { op, complex: T::IS_COMPLEX };
+            let said = op.results(&metas).unwrap();
+            let inputs: Vec<_> = arrays.into_iter().map(Value::Float).collect();
+            let out = op.forward(&inputs, &vec![false; inputs.len()]).unwrap();
+            let found: Vec<Meta> =
+                out.results.iter().map(|x| Meta { shape: x.shape(), dtype: x.dtype() }).collect();
+            assert_eq!(said, found, "{op:?}");
+            assert!(out.hidden.is_empty(), "{op:?}");
+        }
+    }
+    of::<f64>();
+    of::<t4a_algebra::c64>();
+    let meta = |shape: &[usize], dtype| Meta { shape: shape.to_vec(), dtype };
+    use t4a_tensor::DType::{F32, F64, I64};
+    let solve = Linalg { op: SolveOp.into(), complex: false };
+    let pair = Linalg { complex: true, ..solve };
+    let a = meta(&[2, 3, 3], F64);
+    for (op, inputs) in [
+        (solve, vec![a.clone()]),
+        (solve, vec![a.clone(), meta(&[2, 4, 1], F64)]),
+        (solve, vec![a.clone(), meta(&[3, 3, 1], F64)]),
+        (solve, vec![a.clone(), meta(&[2, 3, 1], F32)]),
+        (solve, vec![meta(&[2, 2], I64), meta(&[2, 2], I64)]),
+        (solve, vec![meta(&[3], F64), meta(&[3], F64)]),
+        (solve, vec![meta(&[2, 3], F64), meta(&[2, 3], F64)]),
+        (pair, vec![a.clone(), a.clone()]),
+        (pair, vec![a.clone(), meta(&[2, 3, 4], F64), a.clone(), a.clone()]),
+    ] {
+        let error = op.results(&inputs).unwrap_err();
+        assert!(error.to_string().contains("solve"), "{error}");
+    }
 }

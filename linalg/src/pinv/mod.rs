@@ -88,27 +88,3 @@ pub fn jvp<M: Matrices>(a: &M, p: &M, da: &M) -> M {
         .add(&left.sub(&p.matmul(&a.matmul(&left))))
         .mul_real(&inverse)
 }
-
-/// `Ā` from the pseudoinverse `P` and its cotangent, at constant rank.
-///
-/// # Errors
-/// `Tensor` if shapes do not match.
-pub fn pinv_vjp<T: LinalgScalar>(
-    a: &Tensor<T>,
-    p: &Tensor<T>,
-    p_bar: &Tensor<T>,
-) -> Result<Tensor<T>> {
-    vjp(&Batched::new(a), &Batched::new(p), &Batched::new(p_bar)).into_tensor()
-}
-
-/// `dP` along `dA` from the pseudoinverse `P`, at constant rank.
-///
-/// # Errors
-/// `Tensor` if shapes do not match.
-pub fn pinv_jvp<T: LinalgScalar>(
-    a: &Tensor<T>,
-    p: &Tensor<T>,
-    da: &Tensor<T>,
-) -> Result<Tensor<T>> {
-    jvp(&Batched::new(a), &Batched::new(p), &Batched::new(da)).into_tensor()
-}

@@ -20,10 +20,8 @@ use crate::scalar::{LinalgScalar, real};
 use crate::scale::{Scale, largest};
 
 pub use op::{LqOp, QrOp, QrPivotedOp};
-pub use relatives::{
-    Lq, Ql, Rq, lq, lq_ex, lq_jvp, lq_vjp, ql, ql_ex, ql_jvp, ql_vjp, rq, rq_ex, rq_jvp, rq_vjp,
-};
-pub use rule::{jvp, qr_jvp, qr_pivoted_jvp, qr_pivoted_vjp, qr_vjp, vjp};
+pub use relatives::{Lq, Ql, Rq, lq, lq_ex, ql, ql_ex, rq, rq_ex};
+pub use rule::{jvp, vjp};
 
 /// `A = Q R` of a batch of `m × n` matrices, `k = min(m, n)`.
 #[derive(Clone, Debug)]

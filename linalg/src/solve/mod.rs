@@ -17,9 +17,7 @@ use crate::triangular::{Triangle, TriangleOp, check_system, solve_in_place};
 
 pub use op::SolveOp;
 pub(crate) use rule::{apply_inverse, apply_inverse_adjoint};
-pub use rule::{
-    factored_jvp, factored_vjp, jvp, lu_solve_jvp, lu_solve_vjp, solve_jvp, solve_vjp, vjp,
-};
+pub use rule::{jvp, vjp};
 
 /// The solution of `A X = B`.
 ///

@@ -14,7 +14,7 @@ use crate::scalar::LinalgScalar;
 use crate::systems::broadcast;
 
 pub use op::SolveTriangularOp;
-pub use rule::{jvp, solve_triangular_jvp, solve_triangular_vjp, vjp};
+pub use rule::{jvp, vjp};
 
 /// What is applied to a matrix before it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,12 +3,8 @@
 //! `B̄ = op(T)⁻ᴴ X̄`, and `−B̄ Xᴴ` is the cotangent of `op(T)`, of which the triangle counts;
 //! `dX = op(T)⁻¹ (dB − op(dT) X)`.
 
-use t4a_tensor::Tensor;
-
 use super::{Triangle, TriangleOp};
-use crate::error::Result;
-use crate::scalar::LinalgScalar;
-use crate::vocabulary::{Batched, Matrices, Region};
+use crate::vocabulary::{Matrices, Region};
 
 /// The entries of `T` that the triangle reads.
 fn read<M: Matrices>(t: &M, triangle: Triangle) -> M {
@@ -50,33 +46,4 @@ pub fn jvp<M: Matrices>(t: &M, x: &M, dt: Option<&M>, db: Option<&M>, triangle: 
         (None, None) => x.constant(x.rows(), x.cols(), 0.0),
     };
     t.solve_triangular(&rhs, triangle)
-}
-
-/// `(T̄, B̄)` from the solution `X` of `op(T) X = B` and its cotangent. `T̄` lives on the triangle.
-///
-/// # Errors
-/// `Singular`; `Tensor` if shapes do not match.
-pub fn solve_triangular_vjp<T: LinalgScalar>(
-    t: &Tensor<T>,
-    x: &Tensor<T>,
-    x_bar: &Tensor<T>,
-    triangle: Triangle,
-) -> Result<(Tensor<T>, Tensor<T>)> {
-    let (t_bar, b_bar) = vjp(&Batched::new(t), &Batched::new(x), &Batched::new(x_bar), triangle);
-    Ok((t_bar.into_tensor()?, b_bar.into_tensor()?))
-}
-
-/// `dX` along `dT` and `dB`; `None` is zero.
-///
-/// # Errors
-/// As [`solve_triangular_vjp`].
-pub fn solve_triangular_jvp<T: LinalgScalar>(
-    t: &Tensor<T>,
-    x: &Tensor<T>,
-    dt: Option<&Tensor<T>>,
-    db: Option<&Tensor<T>>,
-    triangle: Triangle,
-) -> Result<Tensor<T>> {
-    let (dt, db) = (dt.map(Batched::new), db.map(Batched::new));
-    jvp(&Batched::new(t), &Batched::new(x), dt.as_ref(), db.as_ref(), triangle).into_tensor()
 }

@@ -51,19 +51,8 @@ fn identities<T: LinalgScalar>() {
 
 fn derivatives<T: LinalgScalar>() {
     for triangle in triangles() {
-        check_rules(
-            &[matrix::<T>(&[2], 4), random::<T>(2, &[2, 4, 3])],
-            |x| vec![solve_triangular(&x[0], &x[1], triangle).unwrap()],
-            |x, v| {
-                let y = solve_triangular(&x[0], &x[1], triangle).unwrap();
-                vec![solve_triangular_jvp(&x[0], &y, Some(&v[0]), Some(&v[1]), triangle).unwrap()]
-            },
-            |x, w| {
-                let y = solve_triangular(&x[0], &x[1], triangle).unwrap();
-                let (t, b) = solve_triangular_vjp(&x[0], &y, &w[0], triangle).unwrap();
-                vec![t, b]
-            },
-        );
+        let inputs = [matrix::<T>(&[2], 4), random::<T>(2, &[2, 4, 3])];
+        check_operation(SolveTriangularOp { triangle }, &inputs);
     }
 }
 
