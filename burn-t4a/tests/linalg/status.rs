@@ -209,6 +209,9 @@ pub(crate) fn all<B: Operations>() -> Vec<Row<B>> {
         row::<B>("solve_triangular", [1.0, 0.0, 2.0, 0.0], 2, |x| {
             solve_triangular_ex(x.clone(), x + 1.0, Triangle::LOWER).unwrap()
         }),
+        row::<B>("solve_triangular_right", [1.0, 0.0, 2.0, 0.0], 2, |x| {
+            solve_triangular_right_ex(x.clone(), x + 1.0, Triangle::LOWER).unwrap()
+        }),
         row::<B>("hermitian_function", INDEFINITE, -4, |x| {
             hermitian_function_ex(x, Elementary::Ln).unwrap()
         }),

@@ -72,12 +72,12 @@
 //! | `det` | ✓ | ✓ |
 //! | `slogdet` | ✓ | ✓ |
 //! | `solve_right` | ✓ | ✓ |
-//! | `solve_triangular_right` | – | – |
-//! | `tensorsolve` | – | – |
-//! | `tensorinv` | – | – |
+//! | `solve_triangular_right` | ✓ | ✓ |
+//! | `tensorsolve` | – | ✓ |
+//! | `tensorinv` | – | ✓ |
 //! | `matrix_power` | – | ✓ |
 //! | `matrix_norm` | – | ✓ |
-//! | `cond` | – | – |
+//! | `cond` | – | ✓ |
 //! | `householder_product` | – | ✓ |
 //! | `cholesky_upper` | ✓ | ✓ |
 //! | `lstsq_residuals` | – | ✓ |
@@ -121,8 +121,8 @@ pub use lu::{
 };
 pub use matrix::Matrix;
 pub use norm::{
-    Norm, cond, householder_product, householder_product_jvp, matrix_norm, matrix_norm_jvp,
-    matrix_power, matrix_power_jvp,
+    Norm, cond, cond_jvp, householder_product, householder_product_jvp, matrix_norm,
+    matrix_norm_jvp, matrix_power, matrix_power_jvp,
 };
 pub use qr::{
     Qr, lq, lq_ex, lq_jvp, ql, ql_ex, ql_jvp, qr, qr_complete, qr_complete_ex, qr_complete_jvp,
@@ -141,5 +141,6 @@ pub use svd::{
 };
 pub use systems::{
     Array, RightHandSide, solve_right, solve_right_ex, solve_right_jvp, solve_triangular_right,
-    tensorinv, tensorsolve,
+    solve_triangular_right_ex, solve_triangular_right_jvp, tensorinv, tensorinv_jvp, tensorsolve,
+    tensorsolve_jvp,
 };

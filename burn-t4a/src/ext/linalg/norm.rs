@@ -1,6 +1,6 @@
 //! Powers, norms, condition numbers, products of reflections: functions composed of others.
 
-use t4a_diff::Array;
+use t4a_diff::{Array, Dual};
 use t4a_linalg::call::Pair;
 use t4a_linalg::norm::{condition_of_values, of_elements, of_values};
 use t4a_linalg::operation::Part;
@@ -11,7 +11,7 @@ use t4a_linalg::{LinalgError, Result, householder, power};
 
 use super::call::{self, Parts, along, plain, status};
 use super::matrix::Matrix;
-use super::solve::inv_ex;
+use super::solve::{inv_ex, inv_jvp};
 
 pub use t4a_linalg::norm::Norm;
 
@@ -111,7 +111,12 @@ pub fn matrix_norm_jvp<M: Matrix>(
     norm: Norm,
 ) -> Result<(M::RealNumber, M::RealNumber)> {
     check_norm(Elements::NAME, &a, norm)?;
-    let (value, tangent) = match norm.is_spectral() {
+    let (value, tangent) = measure_along(a, da, norm)?;
+    Ok((M::real_number(value), M::real_number(tangent)))
+}
+
+fn measure_along<M: Matrix>(a: M, da: M, norm: Norm) -> Result<(call::Part<M>, call::Part<M>)> {
+    Ok(match norm.is_spectral() {
         true => {
             // These norms are linear in the values, whose order the tangents keep.
             let read = |parts: Parts<M>| of_row(&parts[0], |s| of_values(s, norm));
@@ -119,8 +124,7 @@ pub fn matrix_norm_jvp<M: Matrix>(
             (value?, tangent?)
         }
         false => program::along(&Elements(norm), &[a.into_pair()], &[da.into_pair()])?,
-    };
-    Ok((M::real_number(value), M::real_number(tangent)))
+    })
 }
 
 /// The condition number `‖A‖ ‖A⁻¹‖`, `[…, n, n]` → `[…]`; of `Two` the quotient of the largest and the
@@ -152,6 +156,30 @@ pub fn cond<M: Matrix>(a: M, norm: Norm) -> Result<M::RealNumber> {
     let failed = y.re.is_nan();
     let product = x.re.mul(&y.re.fill(&failed, 1.0)).fill(&failed, f64::INFINITY);
     Ok(M::real_number(Pair::real(product)))
+}
+
+/// The condition number and its tangent along `dA`, of regular matrices.
+///
+/// # Errors
+/// As [`cond`]; `Singular`; `Tensor` if the shapes differ.
+pub fn cond_jvp<M: Matrix>(a: M, da: M, norm: Norm) -> Result<(M::RealNumber, M::RealNumber)> {
+    const NAME: &str = "cond";
+    let named = |error: LinalgError| error.of(NAME);
+    check_norm(NAME, &a, norm)?;
+    if matches!(norm, Norm::Two | Norm::MinusTwo) {
+        let (s, ds) =
+            along(SvdvalsOp, [a], [da], |mut parts| parts.swap_remove(0)).map_err(named)?;
+        let row = Pair::real(Dual::new(s.re, ds.re));
+        let quotient = of_row(&row, |s| condition_of_values(s, norm))?.re;
+        let (value, tangent) = (quotient.value.clone(), quotient.into_tangent());
+        return Ok((M::real_number(Pair::real(value)), M::real_number(Pair::real(tangent))));
+    }
+    check_square(NAME, a.clone().into_pair().shape())?;
+    let (inverse, moving) = inv_jvp(a.clone(), da.clone()).map_err(named)?;
+    let (x, dx) = measure_along(a, da, norm).map_err(named)?;
+    let (y, dy) = measure_along(inverse, moving, norm).map_err(named)?;
+    let tangent = dx.re.mul(&y.re).add(&x.re.mul(&dy.re));
+    Ok((M::real_number(Pair::real(x.re.mul(&y.re))), M::real_number(Pair::real(tangent))))
 }
 
 /// As [`measure`], NaN for matrices of NaN.

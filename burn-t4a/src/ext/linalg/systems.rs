@@ -2,7 +2,7 @@
 //! tensors.
 
 use burn_tensor::Tensor;
-use t4a_linalg::call::{Pair, run};
+use t4a_linalg::call::{Pair, along as call_along, check_tangents, run};
 use t4a_linalg::inverse::InvOp;
 use t4a_linalg::operation::MatrixOperation;
 use t4a_linalg::solve::SolveOp;
@@ -164,6 +164,24 @@ pub fn solve_right_jvp<M: Matrix, R: RightHandSide<M>>(a: M, b: R, da: M, db: R)
     Ok((turned_rhs::<M, R>(x), turned_rhs::<M, R>(dx)))
 }
 
+const TRIANGULAR_RIGHT: &str = "solve_triangular_right";
+
+/// `X op(T) = B` as `op(T)ᵀ Xᵀ = Bᵀ`: the transpose of `Tᴴ` is the conjugate of `T`.
+fn turned_triangle(triangle: Triangle) -> SolveTriangularOp {
+    let op = match triangle.op {
+        TriangleOp::None => TriangleOp::Transpose,
+        TriangleOp::Transpose | TriangleOp::Adjoint => TriangleOp::None,
+    };
+    SolveTriangularOp { triangle: Triangle { op, ..triangle } }
+}
+
+fn turned_matrix<M: Matrix>(t: M, triangle: Triangle) -> M {
+    match triangle.op {
+        TriangleOp::Adjoint => M::from_pair(t.into_pair().conj()),
+        _ => t,
+    }
+}
+
 /// The solution of `X op(T) = B`; only the triangle named is read.
 ///
 /// # Errors
@@ -173,15 +191,43 @@ pub fn solve_triangular_right<M: Matrix, R: RightHandSide<M>>(
     b: R,
     triangle: Triangle,
 ) -> Result<R> {
-    // (X op(T))ᵀ = op(T)ᵀ Xᵀ; the transpose of Tᴴ is the conjugate of T.
-    let (t, op) = match triangle.op {
-        TriangleOp::None => (t, TriangleOp::Transpose),
-        TriangleOp::Transpose => (t, TriangleOp::None),
-        TriangleOp::Adjoint => (M::from_pair(t.into_pair().conj()), TriangleOp::None),
-    };
-    let b = turned_rhs::<M, R>(b);
-    let x = plain(SolveTriangularOp { triangle: Triangle { op, ..triangle } }, t, b);
-    Ok(turned_rhs::<M, R>(x.map_err(|error| error.of("solve_triangular_right"))?))
+    let (t, b) = (turned_matrix(t, triangle), turned_rhs::<M, R>(b));
+    let x = plain(turned_triangle(triangle), t, b);
+    Ok(turned_rhs::<M, R>(x.map_err(|error| error.of(TRIANGULAR_RIGHT))?))
+}
+
+/// As [`solve_triangular_right`], with the status of each system as in
+/// [`solve_ex`](super::solve_ex).
+///
+/// # Errors
+/// Those that do not belong to one matrix.
+pub fn solve_triangular_right_ex<M: Matrix, R: RightHandSide<M>>(
+    t: M,
+    b: R,
+    triangle: Triangle,
+) -> Result<(R, M::Info)> {
+    let (t, b) = (turned_matrix(t, triangle), turned_rhs::<M, R>(b));
+    let out = status(turned_triangle(triangle), t, b);
+    let (x, info) = out.map_err(|error| error.of(TRIANGULAR_RIGHT))?;
+    Ok((turned_rhs::<M, R>(x), info))
+}
+
+/// The solution and its tangent along `dT` and `dB`.
+///
+/// # Errors
+/// As [`solve_triangular_right`].
+pub fn solve_triangular_right_jvp<M: Matrix, R: RightHandSide<M>>(
+    t: M,
+    b: R,
+    dt: M,
+    db: R,
+    triangle: Triangle,
+) -> Result<(R, R)> {
+    let [t, dt] = [t, dt].map(|t| turned_matrix(t, triangle));
+    let [b, db] = [b, db].map(turned_rhs::<M, R>);
+    let out = along(turned_triangle(triangle), t, b, dt, db);
+    let (x, dx) = out.map_err(|error| error.of(TRIANGULAR_RIGHT))?;
+    Ok((turned_rhs::<M, R>(x), turned_rhs::<M, R>(dx)))
 }
 
 /// A tensor of any rank, real or complex.
@@ -259,6 +305,30 @@ where
     shaped(NAME, parts.swap_remove(0), right)
 }
 
+/// The solution and its tangent along `dA` and `dB`.
+///
+/// # Errors
+/// As [`tensorsolve`]; `Tensor` if the shapes differ.
+pub fn tensorsolve_jvp<A, R, X>(a: A, b: R, da: A, db: R) -> Result<(X, X)>
+where
+    A: Array,
+    R: Array<Backend = A::Backend>,
+    X: Array<Backend = A::Backend>,
+{
+    const NAME: &str = "tensorsolve";
+    let (inputs, tangents) = ([a.into_pair(), b.into_pair()], [da.into_pair(), db.into_pair()]);
+    check_tangents(NAME, &inputs, &tangents)?;
+    let shape = inputs[0].shape();
+    let (n, right) = tensor_system(&shape, &inputs[1].shape())?;
+    let flat = |[a, b]: [_; 2]| -> Result<_> {
+        Ok([Pair::reshaped(a, &[n, n])?, Pair::reshaped(b, &[n, 1])?])
+    };
+    let out = call_along(SolveOp, &flat(inputs)?, &flat(tangents)?);
+    let (mut out, mut moving) = out.map_err(|error| error.of(NAME))?;
+    let read = |x| shaped(NAME, x, right);
+    Ok((read(out.results.swap_remove(0))?, read(moving.swap_remove(0))?))
+}
+
 /// `B` with `Σ A[i…, j…] B[j…, k…] = δ[i…, k…]`, `i…` the first `left` axes: `[i…, j…]` → `[j…, i…]`, as
 /// many elements in `i…` as in `j…`.
 ///
@@ -271,4 +341,20 @@ pub fn tensorinv<A: Array>(a: A, left: usize) -> Result<A> {
     let out = run(InvOp, &[a.reshaped(&[n, n])?]);
     let mut parts = out.map_err(|error| error.of(NAME))?.results;
     shaped(NAME, parts.swap_remove(0), &shape)
+}
+
+/// The inverse and its tangent along `dA`.
+///
+/// # Errors
+/// As [`tensorinv`]; `Tensor` if the shapes differ.
+pub fn tensorinv_jvp<A: Array>(a: A, da: A, left: usize) -> Result<(A, A)> {
+    const NAME: &str = "tensorinv";
+    let (inputs, tangents) = ([a.into_pair()], [da.into_pair()]);
+    check_tangents(NAME, &inputs, &tangents)?;
+    let (n, shape) = tensor_inverse(&inputs[0].shape(), left)?;
+    let flat = |[a]: [_; 1]| -> Result<_> { Ok([Pair::reshaped(a, &[n, n])?]) };
+    let out = call_along(InvOp, &flat(inputs)?, &flat(tangents)?);
+    let (mut out, mut moving) = out.map_err(|error| error.of(NAME))?;
+    let read = |x| shaped(NAME, x, &shape);
+    Ok((read(out.results.swap_remove(0))?, read(moving.swap_remove(0))?))
 }
