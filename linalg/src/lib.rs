@@ -42,13 +42,9 @@
 //! |---|---|---|---|---|
 //! | `svd` | ✓ | ✓ | ✓ | ✓ |
 //! | `svdvals` | ✓ | ✓ | ✓ | ✓ |
-//! | `svd_truncated` | ✓ | ✓ | ✓ | – |
 //! | `qr` | ✓ | ✓ | ✓ | ✓ |
 //! | `qr_pivoted` | ✓ | ✓ | ✓ | ✓ |
 //! | `lq` | ✓ | ✓ | ✓ | ✓ |
-//! | `ql` | ✓ | ✓ | ✓ | – |
-//! | `rq` | ✓ | ✓ | ✓ | – |
-//! | `lu` | ✓ | ✓ | ✓ | – |
 //! | `lu_factor` | ✓ | ✓ | ✓ | ✓ |
 //! | `cholesky` | ✓ | ✓ | ✓ | ✓ |
 //! | `eigh` | ✓ | ✓ | ✓ | ✓ |
@@ -63,7 +59,6 @@
 //! | `svd_function` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve_triangular` | ✓ | ✓ | ✓ | ✓ |
-//! | `lu_solve` | ✓ | ✓ | ✓ | – |
 //! | `lstsq` | ✓ | ✓ | ✓ | ✓ |
 //! | `lstsq_min_norm` | ✓ | ✓ | ✓ | ✓ |
 //! | `lyapunov` | ✓ | ✓ | ✓ | ✓ |
@@ -72,14 +67,13 @@
 //! | `det` | ✓ | ✓ | ✓ | ✓ |
 //! | `slogdet` | ✓ | ✓ | ✓ | ✓ |
 //!
-//! `matrix_power`, `matrix_norm`, `cond`, `householder_product`: programs in the vocabulary, or values
-//! of the rows above. Their derivatives are those programs on duals, or on a tape.
-//!
-//! Dashes: slices, flips and compositions of other rows have no [`Op`] of their own; on a tape, where
-//! they are composed of those rows, they have every order.
+//! `svd_truncated`, `ql`, `rq`, `lu`, `lu_solve`, `matrix_power`, `matrix_norm`, `cond` and
+//! `householder_product` are slices, flips and programs composed of these rows: they have the derivatives
+//! of what they consist of, of every order, on duals and on a tape.
 #![deny(unsafe_code)]
 
 mod batch;
+pub mod call;
 pub mod cholesky;
 pub mod degeneracy;
 pub mod det;
@@ -97,11 +91,12 @@ pub mod lstsq;
 pub mod lu;
 pub mod lyapunov;
 pub mod norm;
-pub mod op;
+pub mod operation;
 pub mod permutation;
 pub mod pinv;
 pub mod polar;
 pub mod power;
+pub mod program;
 pub mod qr;
 pub mod scalar;
 mod scale;
@@ -118,6 +113,6 @@ pub mod vocabulary;
 
 pub use degeneracy::Degeneracy;
 pub use error::{LinalgError, Result};
-pub use op::Op;
+pub use operation::{Linalg, MatrixOp};
 pub use permutation::Permutation;
 pub use scalar::LinalgScalar;

@@ -3,19 +3,34 @@
 use t4a_tensor::Tensor;
 
 use super::*;
+use crate::cholesky::CholeskyOp;
+use crate::degeneracy::Degeneracy;
+use crate::eig::EigOp;
+use crate::eigh::{EighOp, EigvalshOp};
+use crate::hermitian::{Elementary, HermitianFunctionOp};
+use crate::inverse::InvOp;
+use crate::lstsq::{LstsqMinNormOp, LstsqOp};
+use crate::lyapunov::LyapunovOp;
+use crate::pinv::PinvOp;
+use crate::polar::{PolarOp, Side};
+use crate::qr::{Columns, LqOp, QrOp, QrPivotedOp};
 use crate::scalar::{LinalgScalar, epsilon};
+use crate::solve::SolveOp;
+use crate::sqrtm::SqrtmOp;
+use crate::svd::{SvdOp, SvdvalsOp, Vectors};
 use crate::testing::*;
+use crate::triangular::{SolveTriangularOp, Triangle};
 use crate::vocabulary::Batched;
 
 /// An operation, its inputs, and the degree of each result in each input.
 struct Case<T: LinalgScalar> {
-    op: Op,
+    op: MatrixOp,
     inputs: Vec<Tensor<T>>,
     degrees: &'static [[f64; 2]],
 }
 
 fn cases<T: LinalgScalar>() -> Vec<Case<T>> {
-    let policy = Degeneracy::default();
+    let degeneracy = Degeneracy::default();
     let square = || with_singular_values::<T>(1, &[2], 4, 4, &[2.5, 1.7, 1.0, 0.5]);
     let wide = || with_singular_values::<T>(2, &[2], 3, 5, &[2.0, 1.2, 0.5]);
     let tall = || with_singular_values::<T>(3, &[2], 5, 3, &[2.0, 1.2, 0.5]);
@@ -31,36 +46,36 @@ fn cases<T: LinalgScalar>() -> Vec<Case<T>> {
     const INVERSE: [f64; 2] = [-1.0, 0.0];
     const SOLUTION: [f64; 2] = [-1.0, 1.0];
     let mut cases = Vec::new();
-    let mut add = |op, inputs: &[Tensor<T>], degrees: &'static [[f64; 2]]| {
+    let mut add = |op: MatrixOp, inputs: &[Tensor<T>], degrees: &'static [[f64; 2]]| {
         cases.push(Case { op, inputs: inputs.to_vec(), degrees });
     };
     for a in [square(), wide(), tall()] {
         let m = a.shape()[1];
         let pair = [a, rhs(m)];
         let a = &pair[..1];
-        add(Op::Svd(Vectors::Thin, policy), a, &[SAME, LINEAR, SAME]);
-        add(Op::Svd(Vectors::Full, policy), a, &[SAME, LINEAR, SAME]);
-        add(Op::SvdVals, a, &[LINEAR]);
-        add(Op::Qr(Columns::Thin), a, &[SAME, LINEAR]);
-        add(Op::QrPivoted(Columns::Thin), a, &[SAME, LINEAR]);
-        add(Op::Lq, a, &[LINEAR, SAME]);
-        add(Op::Pinv(None), a, &[INVERSE]);
-        add(Op::Lstsq, &pair, &[SOLUTION]);
-        add(Op::LstsqMinNorm(None), &pair, &[SOLUTION]);
+        add(SvdOp { vectors: Vectors::Thin, degeneracy }.into(), a, &[SAME, LINEAR, SAME]);
+        add(SvdOp { vectors: Vectors::Full, degeneracy }.into(), a, &[SAME, LINEAR, SAME]);
+        add(SvdvalsOp.into(), a, &[LINEAR]);
+        add(QrOp { columns: Columns::Thin }.into(), a, &[SAME, LINEAR]);
+        add(QrPivotedOp { columns: Columns::Thin }.into(), a, &[SAME, LINEAR]);
+        add(LqOp.into(), a, &[LINEAR, SAME]);
+        add(PinvOp { rtol: None }.into(), a, &[INVERSE]);
+        add(LstsqOp.into(), &pair, &[SOLUTION]);
+        add(LstsqMinNormOp { rtol: None }.into(), &pair, &[SOLUTION]);
     }
-    add(Op::Cholesky, &[positive()], &[ROOT]);
-    add(Op::Eigh(policy), &[positive()], &[LINEAR, SAME]);
-    add(Op::EigvalsH, &[positive()], &[LINEAR]);
-    add(Op::Eig(policy), &[general()], &[LINEAR, SAME]);
-    add(Op::Polar(Side::Right), &[tall()], &[SAME, LINEAR]);
-    add(Op::Polar(Side::Left), &[wide()], &[SAME, LINEAR]);
-    add(Op::Sqrtm, &[general()], &[ROOT]);
-    add(Op::Hermitian(Elementary::Pow(0.5)), &[positive()], &[ROOT]);
-    add(Op::Inv, &[general()], &[INVERSE]);
-    add(Op::Solve, &[general(), rhs(4)], &[SOLUTION]);
-    add(Op::Lyapunov, &[positive(), random::<T>(10, &[2, 4, 4])], &[SOLUTION]);
+    add(CholeskyOp.into(), &[positive()], &[ROOT]);
+    add(EighOp { degeneracy }.into(), &[positive()], &[LINEAR, SAME]);
+    add(EigvalshOp.into(), &[positive()], &[LINEAR]);
+    add(EigOp { degeneracy }.into(), &[general()], &[LINEAR, SAME]);
+    add(PolarOp { side: Side::Right }.into(), &[tall()], &[SAME, LINEAR]);
+    add(PolarOp { side: Side::Left }.into(), &[wide()], &[SAME, LINEAR]);
+    add(SqrtmOp.into(), &[general()], &[ROOT]);
+    add(HermitianFunctionOp { function: Elementary::Pow(0.5) }.into(), &[positive()], &[ROOT]);
+    add(InvOp.into(), &[general()], &[INVERSE]);
+    add(SolveOp.into(), &[general(), rhs(4)], &[SOLUTION]);
+    add(LyapunovOp.into(), &[positive(), random::<T>(10, &[2, 4, 4])], &[SOLUTION]);
     for triangle in [Triangle::LOWER, Triangle::UPPER.adjoint()] {
-        add(Op::SolveTriangular(triangle), &[general(), rhs(4)], &[SOLUTION]);
+        add(SolveTriangularOp { triangle }.into(), &[general(), rhs(4)], &[SOLUTION]);
     }
     cases
 }
@@ -106,19 +121,20 @@ fn homogeneous<T: LinalgScalar>() {
             let name = format!("{op:?}, input {which}, 2^{e}");
             let out = op.forward(&moved.iter().collect::<Vec<_>>(), true);
             let out = out.unwrap_or_else(|error| panic!("{name}: {error}"));
-            for ((got, want), degree) in out.parts.iter().zip(&near.parts).zip(degrees) {
+            for ((got, want), degree) in out.results.iter().zip(&near.results).zip(degrees) {
                 close(&name, &part(got, -degree[which] * e), want, limit);
             }
             // A cotangent of the degree −d, of vectors none: they have a gauge to keep.
             let gradient = |inputs: &[Tensor<T>], out: &Outcome<Batched<T>>, e: f64| {
-                let with_gauge = matches!(op, Op::Svd(..) | Op::Eigh(_) | Op::Eig(_));
+                let with_gauge =
+                    matches!(op, MatrixOp::Svd(_) | MatrixOp::Eigh(_) | MatrixOp::Eig(_));
                 let bar = |(bar, degree): (&Part<Batched<T>>, &[f64; 2])| match bar {
                     Part::Full(_) | Part::Complex(_) if with_gauge => None,
                     _ => Some(part(bar, -degree[which] * e)),
                 };
-                let bars: Vec<_> = near.parts.iter().zip(degrees).map(bar).collect();
+                let bars: Vec<_> = near.results.iter().zip(degrees).map(bar).collect();
                 let inputs: Vec<_> = inputs.iter().map(Batched::new).collect();
-                op.vjp(&inputs, out, &bars).unwrap()
+                op.pullback(&inputs, out, &bars, &[]).unwrap()
             };
             let (got, want) = (gradient(&moved, &out, e), gradient(&inputs, &near, 0.0));
             for (i, (got, want)) in got.into_iter().zip(want).enumerate() {
