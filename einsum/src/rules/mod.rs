@@ -36,7 +36,7 @@ use t4a_algebra::{
     Selective, Semiring, Signed, Standard,
 };
 use t4a_tensor::Tensor;
-use t4a_tensor::matmul::{matmul, matmul_select};
+use t4a_tensor::matmul::{matmul, matmul_argmax};
 
 use crate::error::Result;
 use crate::memory::mapped;
@@ -114,7 +114,7 @@ pub fn selected<S: Selective<T>, T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
 ) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-    let (c, winners) = matmul_select::<S, T>(a, b)?;
+    let (c, winners) = matmul_argmax::<S, T>(a, b)?;
     Ok((c, Some(winners)))
 }
 
