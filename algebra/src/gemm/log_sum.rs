@@ -248,7 +248,10 @@ impl<T: Float> Loop for Exponentials<'_, T> {
                 self.shift.add(i).write(most);
                 // A row without a finite element: exp(−∞ − 0) = 0.
                 let by = if most == f64::NEG_INFINITY { 0.0 } else { most };
-                row.iter_mut().for_each(|x| *x = math::exp(*x - by));
+                // No closure: one that is not inlined is not compiled for the caller's vectors.
+                for x in row {
+                    *x = math::exp(*x - by);
+                }
             }
         }
     }

@@ -42,7 +42,10 @@ impl Loop for Exponentials<'_> {
             let most = row.iter().fold(f64::NEG_INFINITY, |most, &x| Real::max(most, x));
             // A row of −∞ alone: exp(−∞ − 0) = 0.
             let by = if most == f64::NEG_INFINITY { 0.0 } else { most };
-            row.iter_mut().for_each(|x| *x = math::exp(*x - by));
+            // No closure: one that is not inlined is not compiled for the caller's vectors.
+            for x in row {
+                *x = math::exp(*x - by);
+            }
         }
     }
 }
@@ -82,7 +85,9 @@ impl<F: FnMut(usize, usize, usize, &[f64])> Loop for Shares<'_, F> {
                 if most == f64::INFINITY {
                     shares.iter_mut().for_each(|t| *t = f64::from(*t == most));
                 } else {
-                    shares.iter_mut().for_each(|t| *t = math::exp(*t - most));
+                    for t in &mut shares {
+                        *t = math::exp(*t - most);
+                    }
                 }
                 let whole: f64 = shares.iter().sum();
                 shares.iter_mut().for_each(|share| *share /= whole);
