@@ -2,7 +2,7 @@
 //! plain, with the status of each matrix, with tangents.
 
 use t4a_diff::array::Flags;
-use t4a_diff::{Array, Dual, Integers, Meta, Operation, Value};
+use t4a_diff::{Array, Dual, Integers, Meta, Value};
 use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
 
 use crate::error::Result;
@@ -124,7 +124,7 @@ fn checked<A: Array>(op: impl Into<MatrixOp>, operands: &[Pair<A>]) -> Result<(L
     let arrays: Vec<A> = operands.iter().flat_map(Pair::arrays).collect();
     let metas: Vec<Meta> =
         arrays.iter().map(|x| Meta { shape: x.shape(), dtype: x.dtype() }).collect();
-    op.results(&metas)?;
+    op.check(&metas)?;
     Ok((op, arrays))
 }
 

@@ -7,7 +7,8 @@
 //! vocabulary                     the operations that derivative rules are written in
 //! degeneracy                     what rules do at ties; the gauge check
 //! spectrum                       second derivatives of functions of values, at ties as well
-//! op                             every operation as a value, through one door
+//! operation                      every operation as a value: one trait, one table; on arrays
+//! call program                   the forms that faces offer; functions written in the vocabulary
 //! left_dims                      N-dimensional tensors as matrices
 //! ```
 //!
@@ -23,11 +24,11 @@
 //!
 //! # Derivative rules, written once
 //! A rule is a function over [`vocabulary::Matrices`], a small set of operations on batches of
-//! matrices: elementwise arithmetic, products, blocks, masks, triangular and other systems. Three
-//! kinds of implementors run it: engine tensors ([`vocabulary::Batched`]), dual numbers over any
-//! implementor ([`vocabulary::Dual`]), and the primitives of a Burn backend. Each operation of the
-//! vocabulary has a derivative within the vocabulary, so a rule can be differentiated again: by
-//! duals here, by recording it on a tape in Burn. Everything that is not differentiable, such as
+//! matrices: elementwise arithmetic, products, blocks, masks, triangular and other systems. It runs on
+//! engine tensors of one type ([`vocabulary::Batched`]) and on any arrays of `t4a-diff`
+//! ([`vocabulary::RealMatrix`], [`vocabulary::ComplexMatrix`]): duals, primitives of a Burn backend.
+//! Each operation of the vocabulary has a derivative within the vocabulary, so a rule can be
+//! differentiated again: by duals, or by recording it on a tape. Everything that is not differentiable, such as
 //! tolerances, masks, permutations and norms for checks, enters as constants.
 //!
 //! Functions that are programs in the vocabulary (`expm`, `sqrtm`, `logm`) need no rule: their derivative

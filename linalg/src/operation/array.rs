@@ -197,6 +197,34 @@ impl Linalg {
         (0..self.op.operands().count()).map(read).collect()
     }
 
+    /// The batch of operands that fit, and the sizes of their matrices.
+    pub(crate) fn check<'a>(&self, inputs: &'a [Meta]) -> Result<(&'a [usize], Vec<[usize; 2]>)> {
+        let (name, operands) = (self.op.name(), self.op.operands());
+        let each = 1 + usize::from(self.complex);
+        if inputs.len() != each * operands.count() {
+            let required = each * operands.count();
+            let message = format!("{required} arrays are required, given {}", inputs.len());
+            return Err(TensorError::value(name, message).into());
+        }
+        let dtype = inputs[0].dtype;
+        for pair in inputs.chunks_exact(each) {
+            if pair[0].shape != pair[each - 1].shape {
+                let (re, im) = (&pair[0].shape, &pair[each - 1].shape);
+                let required = "real and imaginary parts of one shape";
+                return Err(TensorError::shapes(name, re, im, required).into());
+            }
+        }
+        if let Some(other) = inputs.iter().find(|x| x.dtype != dtype) {
+            let (lhs, rhs) = (dtype, other.dtype);
+            return Err(TensorError::DTypeMismatch { op: name, lhs, rhs }.into());
+        }
+        if !matches!(dtype, DType::F32 | DType::F64) {
+            return Err(unsupported(name, dtype));
+        }
+        let shapes: Vec<&[usize]> = inputs.iter().step_by(each).map(|x| &x.shape[..]).collect();
+        operands.check(name, &shapes)
+    }
+
     /// How many arrays parts of these kinds are.
     fn count(&self, kinds: &[Kind]) -> usize {
         kinds.iter().map(|kind| kind.arrays(self.complex)).sum()
@@ -208,7 +236,7 @@ impl Linalg {
     /// Those that do not belong to one matrix: shapes, dtypes, a transfer.
     pub fn info<A: Array>(&self, inputs: &[A]) -> Result<Tensor<i32>> {
         let inputs: Vec<Value<Eager>> = inputs.iter().map(host).collect::<Result<_>>()?;
-        self.results(&inputs.iter().map(meta).collect::<Vec<_>>())?;
+        self.check(&inputs.iter().map(meta).collect::<Vec<_>>())?;
         on_engine!(self, inputs[0].float().dtype(), T => {
             let operands = self.tensors::<T>(&inputs)?;
             self.op.info(&operands.iter().collect::<Vec<_>>())
@@ -233,30 +261,8 @@ impl Operation for Linalg {
     }
 
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
-        let (name, operands) = (self.op.name(), self.op.operands());
-        let each = 1 + usize::from(self.complex);
-        if inputs.len() != each * operands.count() {
-            let required = each * operands.count();
-            let message = format!("{required} arrays are required, given {}", inputs.len());
-            return Err(TensorError::value(name, message).into());
-        }
+        let (batch, sizes) = self.check(inputs)?;
         let dtype = inputs[0].dtype;
-        for pair in inputs.chunks_exact(each) {
-            if pair[0].shape != pair[each - 1].shape {
-                let (re, im) = (&pair[0].shape, &pair[each - 1].shape);
-                let required = "real and imaginary parts of one shape";
-                return Err(TensorError::shapes(name, re, im, required).into());
-            }
-        }
-        if let Some(other) = inputs.iter().find(|x| x.dtype != dtype) {
-            let (lhs, rhs) = (dtype, other.dtype);
-            return Err(TensorError::DTypeMismatch { op: name, lhs, rhs }.into());
-        }
-        if !matches!(dtype, DType::F32 | DType::F64) {
-            return Err(unsupported(name, dtype));
-        }
-        let shapes: Vec<&[usize]> = inputs.iter().step_by(each).map(|x| &x.shape[..]).collect();
-        let (batch, sizes) = operands.check(name, &shapes)?;
         let results = self.op.results().iter().zip(self.op.sizes(&sizes));
         let metas = results.flat_map(|(kind, [m, n])| {
             let shape: Vec<usize> = batch.iter().copied().chain([m, n]).collect();

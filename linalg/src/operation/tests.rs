@@ -211,6 +211,11 @@ fn dot(a: &[Eager], b: &[Eager]) -> f64 {
     a.iter().zip(b).map(one).sum()
 }
 
+/// `‖x‖`.
+fn size(x: &Eager) -> f64 {
+    dot(std::slice::from_ref(x), std::slice::from_ref(x)).sqrt()
+}
+
 /// ⟨x̄, J v⟩ = ⟨Jᵀ x̄, v⟩, and the rules on the engine are those in the vocabulary.
 fn transposed<T: Scalar>() {
     for (op, inputs) in cases::<T>() {
@@ -237,9 +242,9 @@ fn transposed<T: Scalar>() {
         let (moving, fused) = (all(moving), all(fused));
         assert_eq!(moving.len(), recorded.out.results.len() + recorded.out.hidden.len());
         for (own, portable) in fused.iter().zip(&moving) {
-            let size = dot(&[portable.clone()], &[portable.clone()]).sqrt().max(1.0);
-            let off = own.sub(portable);
-            assert!(dot(&[off.clone()], &[off]).sqrt() <= 1e-11 * size, "{op:?}: fused jvp");
+            let limit = size(portable).max(1.0);
+            let off = size(&own.sub(portable));
+            assert!(off <= 1e-11 * limit, "{op:?}: fused jvp");
         }
 
         let bars: Vec<Eager> = given
@@ -326,12 +331,8 @@ fn forward_over_forward<T: Scalar>() {
             let got = y.into_tangent().into_tangent();
             let slope =
                 p1[i].sub(&m1[i]).scale(8.0).sub(&p2[i].sub(&m2[i])).scale(1.0 / (12.0 * h));
-            let off = got.sub(&slope);
-            let (off, size) = (dot(&[off.clone()], &[off]), dot(&[slope.clone()], &[slope]));
-            assert!(
-                off.sqrt() <= 1e-6 * size.sqrt().max(1e-3),
-                "{op:?} result {i}: {off:e} {size:e}"
-            );
+            let (off, limit) = (size(&got.sub(&slope)), 1e-6 * size(&slope).max(1e-3));
+            assert!(off <= limit, "{op:?} result {i}: off by {off:e}, allowed {limit:e}");
         }
     }
 }
@@ -423,5 +424,18 @@ fn results_are_what_they_are_said_to_be() {
     ] {
         let error = op.results(&inputs).unwrap_err();
         assert!(error.to_string().contains("solve"), "{error}");
+    }
+}
+
+/// What is written down is read as the same value.
+#[cfg(feature = "serde")]
+#[test]
+fn operations_serialise() {
+    for (op, _) in cases::<f64>() {
+        for complex in [false, true] {
+            let op = Linalg { op, complex };
+            let text = serde_json::to_string(&op).unwrap();
+            assert_eq!(serde_json::from_str::<Linalg>(&text).unwrap(), op, "{text}");
+        }
     }
 }
