@@ -153,7 +153,9 @@ fn products_and_contractions() {
     let ((a, x), (b, y)) = (pair(&[2, 9, 33], 6), pair(&[2, 17, 33], 7));
     let (b, y) = (b.swap_axes(1, 2).unwrap(), y.swap_axes(1, 2).unwrap());
     let want = matmul::matmul::<Standard, i64>(&x, &y).unwrap();
-    same(&matmul::matmul::<Standard, M>(&a, &b).unwrap(), &want);
+    let got = matmul::matmul::<Standard, M>(&a, &b).unwrap();
+    assert_eq!(got.route().path, Path::GemmSemiring);
+    same(&got, &want);
     same(&einsum::<Standard, M>("bij,bjk->bik", &[&a, &b]).unwrap(), &want);
     let want = einsum::<Standard, i64>("bij,bjk->ki", &[&x, &y]).unwrap();
     same(&einsum::<Standard, M>("bij,bjk->ki", &[&a, &b]).unwrap(), &want);

@@ -102,7 +102,7 @@ pub fn matmul_interleaved<S: Semiring<T>, T: Scalar>(
             let len = (batch - first).min(chunk);
             // SAFETY: the parts of the batch are disjoint, and the layouts are valid for their
             // tensors; `out` is ours.
-            unsafe { interleaved::<S, T>((m, k, n), len, read(x), read(y), at(z)) };
+            unsafe { interleaved::<S, T>((m, k, n), len, read(x), read(y), at(z)) }
         });
     }
     // SAFETY: the product wrote every element.

@@ -85,6 +85,8 @@ fn list(class: Class) -> std::sync::MutexGuard<'static, Blocks> {
 }
 
 /// A block of the class, cached or fresh; `None` if the allocator refuses.
+// Out of line: small tensors, which need no pool, would save its registers.
+#[inline(never)]
 pub(crate) fn take(class: Class) -> Option<NonNull<u8>> {
     let cached = list(class).0.pop();
     if let Some(ptr) = cached {
@@ -98,6 +100,8 @@ pub(crate) fn take(class: Class) -> Option<NonNull<u8>> {
 }
 
 /// Takes back a block that [`take`] handed out for the same class.
+// Out of line: small tensors, which need no pool, would save its registers.
+#[inline(never)]
 pub(crate) fn give_back(ptr: NonNull<u8>, class: Class) {
     let bytes = class.bytes();
     if CACHED.fetch_add(bytes, Ordering::Relaxed) + bytes <= LIMIT.load(Ordering::Relaxed) {

@@ -77,6 +77,7 @@ impl Block {
 }
 
 impl Drop for Block {
+    #[inline]
     fn drop(&mut self) {
         match self.owner {
             // SAFETY: allocated by `Buffer::alloc` with this layout.
