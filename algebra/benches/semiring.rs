@@ -174,9 +174,9 @@ impl Bench {
                     let mut winners = || {
                         product(&a, &b, &mut c, n)
                             .parallelism(parallelism)
-                            .winners(MatMut::row_major(&mut arg, n, n).unwrap(), 0)
+                            .argmax(MatMut::row_major(&mut arg, n, n).unwrap(), 0)
                             .unwrap()
-                            .select::<S>()
+                            .run_argmax::<S>()
                     };
                     let ours_winners = time(&mut winners);
                     let want = tropical_matmul_with_argmax::<P>(&a, n, n, &b, n);

@@ -29,6 +29,7 @@ pub mod map;
 pub mod matmul;
 mod movement;
 pub mod nn;
+pub(crate) mod number;
 pub(crate) mod output;
 pub mod pool;
 pub mod random;

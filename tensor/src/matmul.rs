@@ -31,21 +31,21 @@ pub fn matmul<S: Semiring<T>, T: Scalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result
     Ok(run(a, b, false, |product| product.run::<S>())?.0)
 }
 
-/// [`matmul`] and the winner of every sum: the smallest index of the summed axis whose term is the
-/// sum, or [`NO_WINNER`](t4a_algebra::gemm::NO_WINNER) where the sum is 0 of the semiring.
+/// [`matmul`] and the argmax of every sum: the smallest index of the summed axis whose term is the
+/// sum, or [`NO_ARGMAX`](t4a_algebra::gemm::NO_ARGMAX) where the sum is 0 of the semiring.
 ///
 /// # Errors
 /// As [`matmul`]; [`TensorError::Value`] if the summed axis exceeds the range of `u32`.
-pub fn matmul_select<S: Selective<T>, T: Scalar>(
+pub fn matmul_argmax<S: Selective<T>, T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
 ) -> Result<(Tensor<T>, Tensor<u32>)> {
-    let (out, winners) = run(a, b, true, |product| product.select::<S>())?;
-    let winners = match winners {
-        Some(winners) => winners,
+    let (out, argmax) = run(a, b, true, |product| product.run_argmax::<S>())?;
+    let argmax = match argmax {
+        Some(argmax) => argmax,
         None => Tensor::zeros(out.shape())?,
     };
-    Ok((out, winners))
+    Ok((out, argmax))
 }
 
 /// `c[i, j, β] = ⊕ₖ a[i, k, β] ⊗ b[k, j, β]`: the product of matrices that interleave in memory.
@@ -102,7 +102,7 @@ pub fn matmul_interleaved<S: Semiring<T>, T: Scalar>(
             let len = (batch - first).min(chunk);
             // SAFETY: the parts of the batch are disjoint, and the layouts are valid for their
             // tensors; `out` is ours.
-            unsafe { interleaved::<S, T>((m, k, n), len, read(x), read(y), at(z)) };
+            unsafe { interleaved::<S, T>((m, k, n), len, read(x), read(y), at(z)) }
         });
     }
     // SAFETY: the product wrote every element.
@@ -114,7 +114,7 @@ pub fn matmul_interleaved<S: Semiring<T>, T: Scalar>(
 fn run<T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
-    winners: bool,
+    argmax: bool,
     gemm: Gemm<T>,
 ) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
     let op = "matmul";
@@ -128,7 +128,7 @@ fn run<T: Scalar>(
     }
     let (m, k, n) = (*m, *k, *n);
     if a_batch.is_empty() && b_batch.is_empty() {
-        let mut out = Outputs::<T>::new(&[m, n], winners)?;
+        let mut out = Outputs::<T>::new(&[m, n], argmax)?;
         let strides = |x: &Tensor<T>| (x.layout().strides()[0], x.layout().strides()[1]);
         let dst = out.places();
         // SAFETY: the layouts are valid for their tensors; `out` is ours and row-major. The product
@@ -141,7 +141,7 @@ fn run<T: Scalar>(
     let batch = broadcast_shapes(op, a_batch, b_batch).map_err(|_| mismatch())?;
     let mut shape: Dims = batch.clone();
     shape.extend([m, n]);
-    let mut out = Outputs::<T>::new(&shape, winners)?;
+    let mut out = Outputs::<T>::new(&shape, argmax)?;
     let report = if shape.contains(&0) {
         Report::new(Algorithm::Nothing)
     } else {
@@ -153,28 +153,28 @@ fn run<T: Scalar>(
     Ok(unsafe { out.assume_init(report) })
 }
 
-/// Runs a product, with or without winners.
+/// Runs a product, with or without argmax.
 type Gemm<T> = fn(&mut Product<'_, T>) -> Report;
 
-/// Where the elements go, and the winners.
+/// Where the elements go, and the argmax.
 type Places<T> = (*mut T, Option<*mut u32>);
 
-/// The result and its winners, row-major.
+/// The result and its argmax, row-major.
 struct Outputs<T: Scalar> {
     values: Output<T>,
-    winners: Option<Output<u32>>,
+    argmax: Option<Output<u32>>,
 }
 
 impl<T: Scalar> Outputs<T> {
     #[inline]
-    fn new(shape: &[usize], winners: bool) -> Result<Self> {
-        let winners = if winners { Some(Output::new("matmul", shape)?) } else { None };
-        Ok(Self { values: Output::new("matmul", shape)?, winners })
+    fn new(shape: &[usize], argmax: bool) -> Result<Self> {
+        let argmax = if argmax { Some(Output::new("matmul", shape)?) } else { None };
+        Ok(Self { values: Output::new("matmul", shape)?, argmax })
     }
 
     #[inline]
     fn places(&mut self) -> Places<T> {
-        (self.values.as_mut_ptr(), self.winners.as_mut().map(Output::as_mut_ptr))
+        (self.values.as_mut_ptr(), self.argmax.as_mut().map(Output::as_mut_ptr))
     }
 
     /// # Safety
@@ -184,8 +184,8 @@ impl<T: Scalar> Outputs<T> {
         let route = Route::from(report);
         // SAFETY: by contract.
         unsafe {
-            let winners = self.winners.map(|winners| winners.assume_init().with_route(route));
-            (self.values.assume_init().with_route(route), winners)
+            let argmax = self.argmax.map(|argmax| argmax.assume_init().with_route(route));
+            (self.values.assume_init().with_route(route), argmax)
         }
     }
 }
@@ -248,7 +248,7 @@ unsafe fn multiply<T: Scalar>(
 unsafe fn product<T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
-    (out, winners): Places<T>,
+    (out, argmax): Places<T>,
     (m, k, n): (usize, usize, usize),
     (a_strides, b_strides): ((isize, isize), (isize, isize)),
     axes: &[BatchAxis],
@@ -265,9 +265,9 @@ unsafe fn product<T: Scalar>(
         let c = MatMut::from_raw_parts(out, (m, n), (n as isize, 1));
         let error = |error: GemmError| TensorError::value("matmul", error.to_string());
         let mut product = Product::new(a, b, c).map_err(error)?;
-        if let Some(winners) = winners {
-            let winners = MatMut::from_raw_parts(winners, (m, n), (n as isize, 1));
-            product = product.winners(winners, 0).map_err(error)?;
+        if let Some(argmax) = argmax {
+            let argmax = MatMut::from_raw_parts(argmax, (m, n), (n as isize, 1));
+            product = product.argmax(argmax, 0).map_err(error)?;
         }
         product.parallelism(threads).batch(axes)
     };
@@ -375,7 +375,7 @@ mod tests {
         let c = matmul_interleaved::<Standard, f64>(&a, &b).unwrap();
         assert_eq!(c.route(), native(Path::GemmInterleaved));
         let x = Tensor::full(&[20, 20], 1.0f32).unwrap();
-        let (c, k) = matmul_select::<MaxPlus, f32>(&x, &x).unwrap();
+        let (c, k) = matmul_argmax::<MaxPlus, f32>(&x, &x).unwrap();
         assert_eq!([c.route(), k.route()], [native(Path::GemmSemiring); 2]);
     }
 }

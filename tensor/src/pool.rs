@@ -13,8 +13,8 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::storage::ALIGN;
-
+/// Alignment of pooled blocks: one cache line, and the widest vector register.
+pub const ALIGN: usize = 64;
 /// Smallest pooled block in bytes.
 pub const SMALLEST: usize = 1 << SMALLEST_LOG2;
 const SMALLEST_LOG2: u32 = 12;

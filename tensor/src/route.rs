@@ -7,7 +7,6 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use t4a_algebra::Numeric;
 use t4a_algebra::gemm::{Algorithm, Report};
 
 use crate::error::{Result, TensorError};
@@ -127,12 +126,6 @@ impl Route {
         Self { path, reason: if promoted { Reason::DtypePromoted } else { Reason::Native } }
     }
 
-    /// A native path that computes in [`Numeric::Acc`] of `T`.
-    #[inline]
-    pub const fn accumulated<T: Numeric>(path: Path) -> Self {
-        Self::promoted(path, T::PROMOTES)
-    }
-
     /// A path taken for want of a native one.
     #[inline]
     pub const fn because(path: Path, reason: Reason) -> Self {
@@ -165,7 +158,6 @@ impl From<Report> for Route {
             Algorithm::Blocked => Path::GemmSemiring,
             Algorithm::Small => Path::GemmSmall,
             Algorithm::Exponentials => Path::GemmExponentials,
-            Algorithm::Interleaved => Path::GemmInterleaved,
             _ => Path::GemmCustom,
         };
         Self::promoted(path, report.promoted)

@@ -19,7 +19,7 @@ use std::hint::select_unpredictable;
 
 use super::lanes::ArgLanes;
 use super::microkernel::rows;
-use super::{MatMut, NO_WINNER};
+use super::{MatMut, NO_ARGMAX};
 use crate::{Scalar, Selective, simd};
 
 /// Steps in a chunk of a long sum: with fewer the notes cost more, with more the search does.
@@ -27,11 +27,11 @@ pub(super) const K_CHUNK: usize = 16;
 /// Fewest steps of a sum whose chunks are worth searching (bench `semiring`).
 pub(super) const LONG: usize = 256;
 
-/// ChunkNumber of a chunk within a block, in a lane as wide as the element's.
+/// Number of a chunk within a block, in a lane as wide as the element's.
 pub(super) trait ChunkNumber: Copy + PartialEq + 'static {
     /// No chunk; blocks have fewer.
     const NONE: Self;
-    /// ChunkNumber of chunks that a block may have.
+    /// Number of chunks that a block may have.
     const MOST: usize;
     fn of(chunk: usize) -> Self;
     fn get(self) -> usize;
@@ -195,7 +195,7 @@ pub(super) unsafe fn store<
                 to.write(value);
                 // Stand-ins for 0 may differ among themselves: the element decides.
                 if chunk == I::NONE || value == S::ZERO {
-                    arg.write(NO_WINNER);
+                    arg.write(NO_ARGMAX);
                     continue;
                 }
                 let mut step = chunk.get() * CHUNK;

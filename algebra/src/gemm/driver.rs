@@ -19,13 +19,13 @@ use super::lanes::{ArgLanes, Form, Lanes, Plain};
 use super::pack::{pack, pack_chunks};
 use super::partition::{self, Block};
 use super::scratch::{Scratch, Stack};
-use super::{Algorithm, MatMut, NO_WINNER, Product, Report, argmax, microkernel};
+use super::{Algorithm, MatMut, NO_ARGMAX, Product, Report, argmax, microkernel};
 use crate::simd::{self, Isa, Loop};
 use crate::{Scalar, Selective, Semiring};
 
 /// Bytes of a B panel: half of a 32 KiB L1 cache.
 const PANEL_BYTES: usize = 16 << 10;
-/// Bytes of a B panel where every further block of k costs a search for winners.
+/// Bytes of a B panel where every further block of k costs a search.
 const LONG_PANEL_BYTES: usize = 64 << 10;
 /// Bytes of the A block: under half of a 512 KiB L2 cache.
 const A_BYTES: usize = 192 << 10;
@@ -42,10 +42,10 @@ pub(super) unsafe fn product<S: Semiring<T>, T: Scalar>(p: &Product<'_, T>) -> R
     Report::new(Algorithm::Blocked)
 }
 
-/// The product and its winners with the generic kernel of this module.
+/// The product and its argmax with the generic kernel of this module.
 ///
 /// # Safety
-/// The operands must be as [`Product::batch`] promises, and `p` must have a place for the winners.
+/// The operands must be as [`Product::batch`] promises, and `p` must have a place for the argmax.
 pub(super) unsafe fn product_argmax<S: Selective<T>, T: Scalar>(p: &Product<'_, T>) -> Report {
     // SAFETY: passed on.
     unsafe { partition::for_each(p, |block| run_argmax::<S, Plain<S>, T>(&block)) }
@@ -70,7 +70,7 @@ macro_rules! tiled {
 /// for 512 bits, or leaves them scalar (rustc 1.95, Zen 4, n = 256, G steps/s on one thread):
 ///
 /// ```text
-///                 (max, +)         (max, ×)         (+, ×)           (max, +) with winners
+///                 (max, +)         (max, ×)         (+, ×)           (max, +) with argmax
 ///                 f32     f64      f32     f64      i32     i64      f32     f64     i32
 /// 512 bits        30.8    14.8     33.0    16.8      0.9     1.2      3.4    13.4     2.9
 /// 256 bits        44.3    22.4     43.1    23.9     40.8     5.4     24.0    11.2     4.8
@@ -96,7 +96,7 @@ pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) 
     }
 }
 
-/// One block with its winners. A third of the accumulators are numbers of padded, half of them if
+/// One block with its argmax. A third of the accumulators are numbers of k-chunks, half of them if
 /// every step is a k-chunk.
 #[inline]
 pub(super) fn run_argmax<S: Selective<T>, K: ArgLanes<T>, T: Scalar>(block: &Block<'_, T>) {
@@ -153,7 +153,7 @@ fn orient<'s, 'a, K: Lanes<T>, T: Scalar>(
 
 /// A tile and where it goes.
 trait Microkernel<T: Scalar> {
-    /// Steps that are packed side by side, see [`pack_chunks`]; without search for winners 1.
+    /// Steps that are packed side by side, see [`pack_chunks`]; 1 if there is nothing to search.
     const CHUNK: usize;
     /// Steps that one tile may take.
     const MOST: usize;
@@ -365,7 +365,7 @@ unsafe fn fill<T: Scalar>(value: T, c: &MatMut<'_, T>, arg: *mut u32) {
             unsafe {
                 c.as_mut_ptr().wrapping_offset(at).write(value);
                 if !arg.is_null() {
-                    arg.wrapping_offset(at).write(NO_WINNER);
+                    arg.wrapping_offset(at).write(NO_ARGMAX);
                 }
             }
         }

@@ -6,7 +6,6 @@
 
 use std::marker::PhantomData;
 
-use super::{Algorithm, Report};
 use crate::simd::{self, Loop};
 use crate::{Scalar, Semiring};
 
@@ -39,7 +38,7 @@ pub unsafe fn interleaved<S: Semiring<T>, T: Scalar>(
     a: Interleaved<*const T>,
     b: Interleaved<*const T>,
     c: Interleaved<*mut T>,
-) -> Report {
+) {
     macro_rules! by_line {
         ($($size:literal => $lanes:literal,)* else $other:literal) => {
             $(if const { size_of::<T>() == $size } {
@@ -49,8 +48,7 @@ pub unsafe fn interleaved<S: Semiring<T>, T: Scalar>(
             }
         };
     }
-    by_line!(1 => 64, 2 => 32, 4 => 16, 8 => 8, else 2);
-    Report::new(Algorithm::Interleaved)
+    by_line!(1 => 64, 2 => 32, 4 => 16, 8 => 8, else 2)
 }
 
 struct All<S, T, const L: usize> {

@@ -43,8 +43,8 @@ pub use view::{MatMut, MatRef};
 
 use crate::{Scalar, Selective, Semiring};
 
-/// Stands for the winner of a sum that is the semiring's zero: no term is better than none.
-pub const NO_WINNER: u32 = u32::MAX;
+/// Stands for the argmax of a sum that is the semiring's zero: no term is better than none.
+pub const NO_ARGMAX: u32 = u32::MAX;
 
 /// What is wrong with the operands of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,11 +71,11 @@ pub enum GemmError {
     )]
     Overlap { rows: usize, cols: usize, row_stride: isize, col_stride: isize },
     #[error(
-        "gemm: the winners need a {rows}×{cols} matrix with the strides ({row_stride}, \
+        "gemm: the argmax needs a {rows}×{cols} matrix with the strides ({row_stride}, \
          {col_stride}) of C, given before the batch"
     )]
-    Winners { rows: usize, cols: usize, row_stride: isize, col_stride: isize },
-    #[error("gemm: {k} terms numbered from {first} exceed the range of winners, 0 to 2³² − 2")]
+    Argmax { rows: usize, cols: usize, row_stride: isize, col_stride: isize },
+    #[error("gemm: {k} terms numbered from {first} exceed the range of indices, 0 to 2³² − 2")]
     IndexRange { k: usize, first: usize },
 }
 
@@ -90,26 +90,26 @@ pub enum Parallelism {
     Threads(usize),
 }
 
-/// A matrix product over some semiring, as [`Semiring::GEMM`] names it; with `WINNERS` one that finds
-/// the winners too, as [`Selective::GEMM_SELECT`] does.
+/// A matrix product over some semiring, as [`Semiring::GEMM`] names it; with `ARGMAX` one that finds
+/// the argmax too, as [`Selective::GEMM_ARGMAX`] does.
 ///
 /// Safe code has those of this crate; who writes one of their own makes a promise.
-pub struct Kernel<T, const WINNERS: bool = false>(unsafe fn(&Product<'_, T>) -> Report);
+pub struct Kernel<T, const ARGMAX: bool = false>(unsafe fn(&Product<'_, T>) -> Report);
 
-impl<T, const WINNERS: bool> Clone for Kernel<T, WINNERS> {
+impl<T, const ARGMAX: bool> Clone for Kernel<T, ARGMAX> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T, const WINNERS: bool> Copy for Kernel<T, WINNERS> {}
+impl<T, const ARGMAX: bool> Copy for Kernel<T, ARGMAX> {}
 
-impl<T, const WINNERS: bool> Kernel<T, WINNERS> {
+impl<T, const ARGMAX: bool> Kernel<T, ARGMAX> {
     /// A kernel of one's own.
     ///
     /// # Safety
     /// `f` writes every element of C of all products for which [`Product::batch`] holds, and with
-    /// `WINNERS` every winner of those that have a place for them. It reads no element of C unless
+    /// `ARGMAX` every argmax of those that have a place for them. It reads no element of C unless
     /// the product accumulates. It reports [`Algorithm::Custom`].
     pub const unsafe fn new(f: unsafe fn(&Product<'_, T>) -> Report) -> Self {
         Self(f)
@@ -124,8 +124,8 @@ impl<T: Scalar> Kernel<T> {
 }
 
 impl<T: Scalar> Kernel<T, true> {
-    /// The blocked product with winners that every selective semiring and element has.
-    pub const fn generic_select<S: Selective<T>>() -> Self {
+    /// The blocked product with the argmax that every selective semiring and element has.
+    pub const fn generic_argmax<S: Selective<T>>() -> Self {
         Self(driver::product_argmax::<S, T>)
     }
 }
@@ -170,18 +170,18 @@ pub struct Product<'a, T> {
     batch: &'a [BatchAxis],
     accumulate: bool,
     parallelism: Parallelism,
-    arg: Option<Winners>,
+    arg: Option<Places>,
     first: usize,
 }
 
-/// Element (0, 0) of the winners of the first batch entry.
+/// Element (0, 0) of the argmax of the first batch entry.
 #[derive(Clone, Copy, Debug)]
-struct Winners(*mut u32);
+struct Places(*mut u32);
 
 // SAFETY: a place to write to, as exclusive as C; threads write disjoint parts.
-unsafe impl Send for Winners {}
+unsafe impl Send for Places {}
 // SAFETY: as above.
-unsafe impl Sync for Winners {}
+unsafe impl Sync for Places {}
 
 impl<'a, T: Scalar> Product<'a, T> {
     /// One product that overwrites C.
@@ -206,30 +206,30 @@ impl<'a, T: Scalar> Product<'a, T> {
         Self { accumulate, ..self }
     }
 
-    /// Where [`Product::select`] writes the winner of every sum: the smallest k whose term is the
-    /// sum, plus `first`, or [`NO_WINNER`] where the sum is 0.
+    /// Where [`Product::run_argmax`] writes the argmax of every sum: the smallest k whose term is the
+    /// sum, plus `first`, or [`NO_ARGMAX`] where the sum is 0.
     ///
-    /// Every batch entry of C has its winners at the same distance. An accumulating product replaces
+    /// Every batch entry of C has its argmax at the same distance. An accumulating product replaces
     /// what it improves, so that blocks of a long sum may come one after another, each with its
     /// `first`.
     ///
     /// # Errors
-    /// [`GemmError::Winners`] unless `arg` has the shape and strides of C and there is no batch yet,
+    /// [`GemmError::Argmax`] unless `arg` has the shape and strides of C and there is no batch yet,
     /// [`GemmError::IndexRange`].
-    pub fn winners(self, arg: MatMut<'a, u32>, first: usize) -> Result<Self, GemmError> {
+    pub fn argmax(self, arg: MatMut<'a, u32>, first: usize) -> Result<Self, GemmError> {
         let (rows, cols) = (self.c.rows(), self.c.cols());
         let (row_stride, col_stride) = (self.c.row_stride(), self.c.col_stride());
         let same = (arg.rows(), arg.cols()) == (rows, cols)
             && (rows < 2 || arg.row_stride() == row_stride)
             && (cols < 2 || arg.col_stride() == col_stride);
         if !same || !self.batch.is_empty() {
-            return Err(GemmError::Winners { rows, cols, row_stride, col_stride });
+            return Err(GemmError::Argmax { rows, cols, row_stride, col_stride });
         }
         let k = self.a.cols();
-        if first.checked_add(k).is_none_or(|end| end > NO_WINNER as usize) {
+        if first.checked_add(k).is_none_or(|end| end > NO_ARGMAX as usize) {
             return Err(GemmError::IndexRange { k, first });
         }
-        Ok(Self { arg: Some(Winners(arg.as_mut_ptr())), first, ..self })
+        Ok(Self { arg: Some(Places(arg.as_mut_ptr())), first, ..self })
     }
 
     /// How many threads to use.
@@ -244,7 +244,7 @@ impl<'a, T: Scalar> Product<'a, T> {
     /// # Safety
     /// The matrices of every entry must satisfy what [`MatRef::from_raw_parts`] and
     /// [`MatMut::from_raw_parts`] ask for, and no two entries of C may overlap. With
-    /// [`Product::winners`], the same holds for the winners.
+    /// [`Product::argmax`], the same holds for the argmax.
     #[inline]
     #[must_use]
     pub unsafe fn batch(self, axes: &'a [BatchAxis]) -> Self {
@@ -268,7 +268,7 @@ impl<'a, T: Scalar> Product<'a, T> {
         unsafe { (S::GEMM.0)(self) }
     }
 
-    /// Computes the product over `S`, and the winner of every sum if [`Product::winners`] has given
+    /// Computes the product over `S`, and the argmax of every sum if [`Product::argmax`] has given
     /// a place for them.
     ///
     /// ```
@@ -281,18 +281,18 @@ impl<'a, T: Scalar> Product<'a, T> {
     ///     MatRef::row_major(&from, 3, 1)?,
     ///     MatMut::row_major(&mut length, 1, 1)?,
     /// )?
-    /// .winners(MatMut::row_major(&mut stop, 1, 1)?, 0)?
-    /// .select::<MinPlus>();
+    /// .argmax(MatMut::row_major(&mut stop, 1, 1)?, 0)?
+    /// .run_argmax::<MinPlus>();
     /// assert_eq!((length, stop), ([5.0], [0]));
     /// # Ok::<(), t4a_algebra::gemm::GemmError>(())
     /// ```
     #[inline]
-    pub fn select<S: Selective<T>>(&mut self) -> Report {
+    pub fn run_argmax<S: Selective<T>>(&mut self) -> Report {
         if self.is_empty() || self.arg.is_none() {
             return self.run::<S>();
         }
-        // SAFETY: as for `run`; a place for the winners has been promised too.
-        unsafe { (S::GEMM_SELECT.0)(self) }
+        // SAFETY: as for `run`; a place for the argmax has been promised too.
+        unsafe { (S::GEMM_ARGMAX.0)(self) }
     }
 
     /// Left factor of the first batch entry.

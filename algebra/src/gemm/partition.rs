@@ -20,9 +20,9 @@ pub(super) struct Block<'a, T> {
     pub(super) b: MatRef<'a, T>,
     pub(super) c: MatMut<'a, T>,
     pub(super) accumulate: bool,
-    /// Where the winners go, with the layout of C; null if nobody asks.
+    /// Where the argmax goes, with the layout of C; null if nobody asks.
     pub(super) arg: *mut u32,
-    /// Added to every winner's k.
+    /// Added to every argmax.
     pub(super) first: usize,
 }
 

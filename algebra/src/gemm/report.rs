@@ -14,21 +14,18 @@ pub enum Algorithm {
     Small,
     /// As a product of exponentials, log-sum-exp.
     Exponentials,
-    /// Side by side with other small products, [`interleaved`](super::interleaved()).
-    Interleaved,
     /// By a kernel from outside of this crate.
     Custom,
 }
 
 impl Algorithm {
     /// All of them, by their discriminants.
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::Nothing,
         Self::Library,
         Self::Blocked,
         Self::Small,
         Self::Exponentials,
-        Self::Interleaved,
         Self::Custom,
     ];
 }

@@ -109,7 +109,7 @@ pub(crate) const fn kernel<S: UncheckedSemiring<T>, T: Extended>() -> Kernel<T> 
     Kernel(product::<S, T>)
 }
 
-/// The product over `S` and its winners.
+/// The product over `S` and its argmax.
 pub(crate) const fn kernel_argmax<S: UncheckedSemiring<T>, T: Extended>() -> Kernel<T, true> {
     Kernel(select::<S, T>)
 }

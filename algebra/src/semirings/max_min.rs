@@ -26,7 +26,7 @@ impl<T: Extended> Semiring<T> for MaxMin {
 }
 
 impl<T: Extended> Selective<T> for MaxMin {
-    const GEMM_SELECT: Kernel<T, true> = unchecked::kernel_argmax::<Self, T>();
+    const GEMM_ARGMAX: Kernel<T, true> = unchecked::kernel_argmax::<Self, T>();
 
     #[inline(always)]
     fn better(a: T, b: T) -> bool {

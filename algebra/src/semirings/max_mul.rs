@@ -33,7 +33,7 @@ impl<T: Extended> Semiring<T> for MaxMul {
 }
 
 impl<T: Extended> Selective<T> for MaxMul {
-    const GEMM_SELECT: Kernel<T, true> = unchecked::kernel_argmax::<Self, T>();
+    const GEMM_ARGMAX: Kernel<T, true> = unchecked::kernel_argmax::<Self, T>();
 
     #[inline(always)]
     fn better(a: T, b: T) -> bool {

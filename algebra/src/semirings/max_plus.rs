@@ -27,7 +27,7 @@ impl<T: Signed> Semiring<T> for MaxPlus {
 }
 
 impl<T: Signed> Selective<T> for MaxPlus {
-    const GEMM_SELECT: Kernel<T, true> = unchecked::kernel_argmax::<Self, T>();
+    const GEMM_ARGMAX: Kernel<T, true> = unchecked::kernel_argmax::<Self, T>();
 
     #[inline(always)]
     fn better(a: T, b: T) -> bool {

@@ -1,12 +1,12 @@
 //! Indices, masks and regions on erased tensors. An index tensor may have any integer type.
 
-use super::number::Number;
 use super::words::with_word;
 use super::{AnyTensor, Tensor};
 use crate::dtype::DType;
 use crate::error::{Result, TensorError};
 use crate::index::{self, Indices, Reduction, Span};
 use crate::kernels::arithmetic::{Add, Max, Min, Mul};
+use crate::number::Number;
 use crate::with_dtype;
 
 /// The index operand of an operation.

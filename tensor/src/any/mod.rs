@@ -10,7 +10,6 @@ mod cumulative;
 mod elementwise;
 mod index;
 mod nn;
-mod number;
 mod promote;
 mod reduce;
 mod sort;
@@ -23,7 +22,7 @@ use crate::route::Route;
 use crate::storage::Buffer;
 use crate::tensor::Tensor;
 
-pub use number::{FromNumber, Number};
+pub use crate::number::{FromNumber, Number};
 
 /// Stands for the element type that the tag names.
 #[derive(Clone, Copy)]

@@ -89,3 +89,33 @@ pub fn to_order(x: &Tensor<()>, size: usize, order: &[isize]) -> Result<Tensor<(
 pub fn row_major<T: Scalar>(x: &Tensor<T>) -> Result<Tensor<T>> {
     if x.layout().is_contiguous() { Ok(x.clone()) } else { to_contiguous(x) }
 }
+
+impl<T: Scalar> Tensor<T> {
+    /// The elements for writing, in row-major order: copies first if the memory is shared or
+    /// strided.
+    ///
+    /// # Errors
+    /// [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory).
+    pub fn as_mut_slice(&mut self) -> Result<&mut [T]> {
+        if !self.layout().is_contiguous() || self.as_mut_ptr().is_none() {
+            *self = to_contiguous(self)?;
+        }
+        let numel = self.numel();
+        match self.as_mut_ptr() {
+            // SAFETY: contiguous, in bounds, initialised, and uniquely owned.
+            Some(ptr) if numel > 0 => Ok(unsafe { std::slice::from_raw_parts_mut(ptr, numel) }),
+            _ => Ok(&mut []),
+        }
+    }
+
+    /// The elements in row-major order.
+    ///
+    /// # Errors
+    /// [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory).
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        match self.as_slice() {
+            Some(slice) => Ok(slice.to_vec()),
+            None => Ok(to_contiguous(self)?.as_slice().unwrap_or_default().to_vec()),
+        }
+    }
+}

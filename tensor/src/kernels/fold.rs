@@ -5,29 +5,9 @@
 
 use t4a_algebra::{Field, Float, Numeric, Real, Scalar};
 
-use super::compare::Truth;
+pub use crate::loops::kernel::Fold;
 
-/// A reduction of elements `T`.
-pub trait Fold<T: Scalar>: Copy + Send + Sync {
-    /// Partial result.
-    type Acc: Scalar;
-    /// Final result.
-    type Out: Scalar;
-    /// Name of the operation, for errors.
-    const NAME: &'static str;
-    /// Whether reducing nothing has a value.
-    const HAS_IDENTITY: bool = true;
-    /// Whether partial results are kept in a wider type than the elements'.
-    const PROMOTES: bool = false;
-    /// The partial result of nothing.
-    fn init(self) -> Self::Acc;
-    /// Takes in one element.
-    fn step(self, acc: Self::Acc, x: T) -> Self::Acc;
-    /// Joins two partial results.
-    fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
-    /// The result of a partial result over `n` elements.
-    fn finish(self, acc: Self::Acc, n: usize) -> Self::Out;
-}
+use super::compare::Truth;
 
 /// `Σ xᵢ`.
 #[derive(Clone, Copy, Debug)]

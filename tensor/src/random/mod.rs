@@ -18,8 +18,8 @@ use t4a_algebra::{Float, Int, Numeric, Scalar};
 
 use self::draw::{Bernoulli, Normal, Truncated, Uniform, UniformInt, UniformWide, fill};
 use self::philox::Stream;
-use crate::any::Number;
 use crate::error::{Result, TensorError};
+use crate::number::Number;
 use crate::tensor::Tensor;
 
 pub use draw::Sample;
