@@ -7,7 +7,6 @@ use t4a_einsum::einsum;
 use t4a_tensor::kernels::arithmetic::{Add, Mul, Neg, Sub};
 use t4a_tensor::kernels::fold::{Prod, Sum};
 use t4a_tensor::loops::kernel::Unary;
-use t4a_tensor::route::Path;
 use t4a_tensor::{Slice, Tensor, TensorError, copy, cumulative, index, map, matmul, reduce};
 
 /// An integer modulo the prime `P`, kept in `0..P`.
