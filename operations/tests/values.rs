@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use t4a_diff::{Eager, Operation, Value, check};
 use t4a_einsum::{Contraction, Einsum, FloatSemiring, Plan, Subscripts};
+use t4a_linalg::expm::ExpmOp;
+use t4a_linalg::inverse::InvOp;
+use t4a_linalg::{Linalg, MatrixOp};
 use t4a_nn::{Attention, AttentionOptions, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
 use t4a_operations::AnyOperation;
 use t4a_tensor::{AnyTensor, Tensor};
@@ -39,6 +42,10 @@ fn table() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
     for semiring in [FloatSemiring::Standard, FloatSemiring::LogSumExp] {
         let op = Contraction { plan: product.clone(), semiring };
         table.push((op.into(), operands.clone()));
+    }
+    for op in [MatrixOp::from(InvOp), ExpmOp.into()] {
+        let a = check::array(&[3, 3], |i| [4.0, 1.0, 0.5, 1.0, 3.0, 0.2, 0.5, 0.2, 2.0][i]);
+        table.push((Linalg { op, complex: false }.into(), vec![Value::Float(a)]));
     }
     table
 }
