@@ -15,7 +15,7 @@ use t4a_einsum::{
 use super::discrete::HostOperand;
 use crate::ext::complex::Complex;
 use crate::ext::error::{ExtError, Result};
-use crate::ext::operation::{Operations, apply};
+use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
 
 /// What is summed over what: text, [`Subscripts`] with labels of any kind, or an [`Einsum`] with
@@ -241,12 +241,13 @@ pub fn semiring_einsum<S: ArraySemiring, B: Operations, const D: usize>(
     Ok(Tensor::from_primitive(TensorPrimitive::Float(result)))
 }
 
+/// Runs the operation; its plan was made for these operands.
 fn contract<G: Tag, B: Operations>(
     op: &Contraction<G>,
     operands: impl Iterator<Item = FloatTensor<B>>,
 ) -> Result<FloatTensor<B>> {
     let inputs: Vec<_> = operands.map(|x| Value::Float(Floats(x))).collect();
-    let result = apply::<_, B>(op, &inputs)?.results.pop();
+    let result = B::run(op, &inputs, &vec![false; inputs.len()])?.results.pop();
     Ok(result.unwrap_or_else(|| unreachable!("one result")).0)
 }
 
