@@ -41,7 +41,8 @@
 //! let slope = x.grad(&y.sum().backward()).unwrap();
 //! slope.into_data().assert_eq(&[0.5f32, 1.0].into(), false);
 //!
-//! let (x, dx) = (Tensor::<BurnT4a, 1>::zeros([1], &T4aDevice), Tensor::ones([1], &T4aDevice));
+//! let x = Tensor::<BurnT4a, 1>::zeros([1], &T4aDevice);
+//! let dx = Tensor::<BurnT4a, 1>::ones([1], &T4aDevice);
 //! let (_, dy): (_, Tensor<_, 1>) = call_jvp(&Softplus, &[float(x)], &[Some(float(dx))])?;
 //! dy.into_data().assert_eq(&[0.5f32].into(), false);
 //! # Ok::<(), TensorError>(())
