@@ -205,7 +205,7 @@ pub(crate) fn parted<A: Array>(x: Pair<Dual<A>>) -> (Pair<A>, Pair<A>) {
 ///
 /// # Errors
 /// Those of the operation and of its rule; `Tensor` for tangents of other shapes or dtypes.
-pub fn along<A: Array>(
+pub fn with_tangents<A: Array>(
     op: impl Into<MatrixOp>,
     operands: &[Pair<A>],
     tangents: &[Pair<A>],

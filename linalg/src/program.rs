@@ -42,7 +42,7 @@ pub fn run<A: Array, P: Program>(program: &P, inputs: &[Pair<A>]) -> Result<Pair
 ///
 /// # Errors
 /// As [`run`]; `Tensor` for tangents of other shapes or dtypes.
-pub fn along<A: Array, P: Program>(
+pub fn with_tangents<A: Array, P: Program>(
     program: &P,
     inputs: &[Pair<A>],
     tangents: &[Pair<A>],

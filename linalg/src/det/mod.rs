@@ -45,7 +45,7 @@ pub fn det<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
     Ok(out)
 }
 
-/// As [`det`], with the factors for [`det_vjp`] and an info tensor of the batch's shape instead of
+/// As [`det`], with the factors and an info tensor of the batch's shape instead of
 /// an error.
 ///
 /// # Errors
@@ -74,7 +74,7 @@ pub fn slogdet<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T::R
 /// `(sign, ln|det|)`, the factors, and an info tensor.
 type Slogdet<T> = ((Tensor<T>, Tensor<<T as LinalgScalar>::R>), LuFactors<T>, Tensor<i32>);
 
-/// As [`slogdet`], with the factors for [`slogdet_vjp`] and an info tensor of the batch's shape
+/// As [`slogdet`], with the factors and an info tensor of the batch's shape
 /// instead of an error.
 ///
 /// # Errors

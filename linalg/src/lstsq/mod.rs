@@ -206,10 +206,10 @@ pub fn jvp<M: Matrices>(a: &M, b: &M, x: &M, q: &M, r: &M, da: Option<&M>, db: O
 }
 
 /// `X = P B` with the pseudoinverse: the solution of least norm, of any rank; `rtol` as in
-/// [`pinv`], vectors and batches as in [`lstsq`].
+/// [`pinv`](crate::pinv::pinv), vectors and batches as in [`lstsq`].
 ///
 /// # Errors
-/// As [`pinv`]; `Tensor` if shapes do not match; `NonFinite` for `B`, too.
+/// As [`pinv`](crate::pinv::pinv); `Tensor` if shapes do not match; `NonFinite` for `B`, too.
 pub fn lstsq_min_norm<T: LinalgScalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,

@@ -173,8 +173,12 @@ impl Linalg {
         tracked: bool,
     ) -> Result<ArrayOutcome<Eager>> {
         let operands = self.tensors::<T>(inputs)?;
-        let out = self.op.forward(&operands.iter().collect::<Vec<_>>(), tracked)?;
+        let mut out = self.op.forward(&operands.iter().collect::<Vec<_>>(), tracked)?;
         let mut hidden = Vec::new();
+        if !tracked && out.saved.is_some() {
+            // They belong to the factors behind, which nobody asks for.
+            out.permutations.clear();
+        }
         if tracked {
             hidden = write(out.hidden)?;
             if let Some((_, factors)) = out.saved {

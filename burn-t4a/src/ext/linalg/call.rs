@@ -58,22 +58,22 @@ pub(super) fn status<M: Matrix, R, const N: usize>(
     Ok((read(out.results), info))
 }
 
-/// As [`along`], with all that `op` returns.
-pub(super) fn results_along<M: Matrix, const N: usize>(
+/// As [`jvp`], with all that `op` returns.
+pub(super) fn results_jvp<M: Matrix, const N: usize>(
     op: impl Into<MatrixOp>,
     inputs: [M; N],
     tangents: [M; N],
 ) -> Result<(Outcome<M>, Parts<M>)> {
-    call::along(op, &pairs(inputs), &pairs(tangents))
+    call::with_tangents(op, &pairs(inputs), &pairs(tangents))
 }
 
 /// The results of `op` and their tangents, which are differentiable in turn.
-pub(super) fn along<M: Matrix, R, const N: usize>(
+pub(super) fn jvp<M: Matrix, R, const N: usize>(
     op: impl Into<MatrixOp>,
     inputs: [M; N],
     tangents: [M; N],
     read: impl Fn(Parts<M>) -> R,
 ) -> Result<(R, R)> {
-    let (out, tangents) = results_along(op, inputs, tangents)?;
+    let (out, tangents) = results_jvp(op, inputs, tangents)?;
     Ok((read(out.results), read(tangents)))
 }

@@ -4,7 +4,7 @@ use t4a_linalg::eig::{EigOp, EigvalsOp};
 use t4a_linalg::eigh::{EighOp, EigvalshOp};
 use t4a_linalg::{Degeneracy, Result};
 
-use super::call::{Parts, along, plain, status};
+use super::call::{Parts, jvp, plain, status};
 use super::matrix::Matrix;
 use super::svd::row;
 
@@ -61,7 +61,7 @@ pub fn eigh_ex<M: Matrix>(a: M) -> Result<(Eigh<M>, M::Info)> {
 /// # Errors
 /// As [`eigh`]; `Tensor` if the shapes differ.
 pub fn eigh_jvp<M: Matrix>(a: M, da: M) -> Result<(Eigh<M>, Eigh<M>)> {
-    along(EIGH, [a], [da], Eigh::new)
+    jvp(EIGH, [a], [da], Eigh::new)
 }
 
 /// Eigenvalues of `(A + Aᴴ)/2` in nondecreasing order, `[…, n]`.
@@ -86,7 +86,7 @@ pub fn eigvalsh_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
 /// # Errors
 /// As [`eigh_jvp`].
 pub fn eigvalsh_jvp<M: Matrix>(a: M, da: M) -> Result<(M::RealVector, M::RealVector)> {
-    along(EigvalshOp, [a], [da], row::<M>)
+    jvp(EigvalshOp, [a], [da], row::<M>)
 }
 
 /// `A V = V diag(λ)`, complex.
@@ -129,7 +129,7 @@ pub fn eig_ex<M: Matrix>(a: M) -> Result<(Eig<M>, M::Info)> {
 /// # Errors
 /// As [`eig`]; `Defective` if the vectors are dependent; `Tensor` if the shapes differ.
 pub fn eig_jvp<M: Matrix>(a: M, da: M) -> Result<(Eig<M>, Eig<M>)> {
-    along(EIG, [a], [da], Eig::new)
+    jvp(EIG, [a], [da], Eig::new)
 }
 
 fn complex_row<M: Matrix>(mut parts: Parts<M>) -> M::ComplexVector {
@@ -158,5 +158,5 @@ pub fn eigvals_ex<M: Matrix>(a: M) -> Result<(M::ComplexVector, M::Info)> {
 /// # Errors
 /// As [`eig_jvp`].
 pub fn eigvals_jvp<M: Matrix>(a: M, da: M) -> Result<(M::ComplexVector, M::ComplexVector)> {
-    along(EigvalsOp, [a], [da], complex_row::<M>)
+    jvp(EigvalsOp, [a], [da], complex_row::<M>)
 }

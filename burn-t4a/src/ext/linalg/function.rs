@@ -10,7 +10,7 @@ use t4a_linalg::polar::{PolarOp, Side};
 use t4a_linalg::sqrtm::SqrtmOp;
 use t4a_linalg::svd::SvdFunctionOp;
 
-use super::call::{Parts, along, plain, status};
+use super::call::{Parts, jvp, plain, status};
 use super::matrix::Matrix;
 use super::qr::pair;
 use super::solve::one;
@@ -51,7 +51,7 @@ pub fn cholesky_upper_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`cholesky_jvp`].
 pub fn cholesky_upper_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
-    along(CholeskyOp, [a], [da], upper).map_err(|error| error.of(UPPER))
+    jvp(CholeskyOp, [a], [da], upper).map_err(|error| error.of(UPPER))
 }
 
 /// As [`cholesky`], with the status of each matrix instead of an error: 0, or `i + 1` if pivot `i`
@@ -68,7 +68,7 @@ pub fn cholesky_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`cholesky`]; `Tensor` if the shapes differ.
 pub fn cholesky_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
-    along(CholeskyOp, [a], [da], one)
+    jvp(CholeskyOp, [a], [da], one)
 }
 
 /// The isometry and the positive factor of a polar decomposition, `A = U P` or `A = P U`.
@@ -109,7 +109,7 @@ pub fn polar_ex<M: Matrix>(a: M, side: Side) -> Result<(Polar<M>, M::Info)> {
 /// # Errors
 /// As [`polar`]; `RankDeficient`; `Tensor` if the shapes differ.
 pub fn polar_jvp<M: Matrix>(a: M, da: M, side: Side) -> Result<(Polar<M>, Polar<M>)> {
-    along(PolarOp { side }, [a], [da], Polar::new)
+    jvp(PolarOp { side }, [a], [da], Polar::new)
 }
 
 /// `e^A`.
@@ -133,7 +133,7 @@ pub fn expm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`expm`]; `Tensor` if the shapes differ.
 pub fn expm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
-    along(ExpmOp, [a], [da], one)
+    jvp(ExpmOp, [a], [da], one)
 }
 
 /// The principal square root. For Hermitian matrices [`hermitian_function`] is faster.
@@ -157,7 +157,7 @@ pub fn sqrtm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`sqrtm`]; `Tensor` if the shapes differ.
 pub fn sqrtm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
-    along(SqrtmOp, [a], [da], one)
+    jvp(SqrtmOp, [a], [da], one)
 }
 
 /// The principal logarithm: `e^B = A`, imaginary parts of the eigenvalues of `B` between −π and π.
@@ -182,7 +182,7 @@ pub fn logm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`logm`]; `Tensor` if the shapes differ.
 pub fn logm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
-    along(LogmOp, [a], [da], one)
+    jvp(LogmOp, [a], [da], one)
 }
 
 /// `f((A + Aᴴ)/2) = V diag(f(λ)) Vᴴ`, with an exact derivative at ties.
@@ -207,7 +207,7 @@ pub fn hermitian_function_ex<M: Matrix>(a: M, f: Elementary) -> Result<(M, M::In
 /// # Errors
 /// As [`hermitian_function`]; `Tensor` if the shapes differ.
 pub fn hermitian_function_jvp<M: Matrix>(a: M, da: M, f: Elementary) -> Result<(M, M)> {
-    along(HermitianFunctionOp { function: f }, [a], [da], one)
+    jvp(HermitianFunctionOp { function: f }, [a], [da], one)
 }
 
 /// `U f(S) Vᴴ` of the singular value decomposition, with an exact derivative at ties: what a loss
@@ -236,5 +236,5 @@ pub fn svd_function_ex<M: Matrix>(a: M, f: Elementary) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`svd_function`]; `OutsideDomain` where there is no derivative; `Tensor` if the shapes differ.
 pub fn svd_function_jvp<M: Matrix>(a: M, da: M, f: Elementary) -> Result<(M, M)> {
-    along(SvdFunctionOp { function: f }, [a], [da], one)
+    jvp(SvdFunctionOp { function: f }, [a], [da], one)
 }

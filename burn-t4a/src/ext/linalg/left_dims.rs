@@ -18,7 +18,7 @@
 
 use burn_tensor::{Int, Tensor};
 use t4a_diff::Array;
-use t4a_linalg::call::{Pair, along, check_tangents, run, with_status};
+use t4a_linalg::call::{Pair, check_tangents, run, with_status, with_tangents};
 use t4a_linalg::eigh::EighOp;
 use t4a_linalg::left_dims::Split;
 use t4a_linalg::operation::MatrixOperation;
@@ -63,7 +63,7 @@ fn factor_ex<M: Matrix>(
 }
 
 /// As [`factor`], with tangents.
-fn factor_along<M: Matrix>(
+fn factor_jvp<M: Matrix>(
     op: impl Into<MatrixOp>,
     a: M,
     da: M,
@@ -72,7 +72,7 @@ fn factor_along<M: Matrix>(
     let (op, a, da) = (op.into(), a.into_pair(), da.into_pair());
     check_tangents(op.name(), std::slice::from_ref(&a), std::slice::from_ref(&da))?;
     let split = Split::new(&a.shape(), left)?;
-    let (out, tangents) = along(op, &[matrix(&a, &split)], &[matrix(&da, &split)])?;
+    let (out, tangents) = with_tangents(op, &[matrix(&a, &split)], &[matrix(&da, &split)])?;
     Ok((split, out.results, tangents))
 }
 
@@ -187,9 +187,9 @@ where
     R: Matrix<Backend = M::Backend>,
 {
     truncation.map_or(Ok(()), Truncation::validate)?;
-    let (split, parts, moved) = factor_along(SVD, a, da, left)?;
+    let (split, parts, tangents) = factor_jvp(SVD, a, da, left)?;
     let p = kept(&parts, truncation)?;
-    Ok((triplets(&split, parts, p)?, triplets(&split, moved, p)?))
+    Ok((triplets(&split, parts, p)?, triplets(&split, tangents, p)?))
 }
 
 fn q_and_r<L, R>(split: &Split, parts: Parts<L>) -> Result<(L, R)>
@@ -243,8 +243,8 @@ where
     L: Matrix<Backend = M::Backend>,
     R: Matrix<Backend = M::Backend>,
 {
-    let (split, parts, moved) = factor_along(QR, a, da, left)?;
-    Ok((q_and_r(&split, parts)?, q_and_r(&split, moved)?))
+    let (split, parts, tangents) = factor_jvp(QR, a, da, left)?;
+    Ok((q_and_r(&split, parts)?, q_and_r(&split, tangents)?))
 }
 
 type Eigenpairs<L> = (Tensor<<L as Matrix>::Backend, 1>, L);
@@ -294,8 +294,8 @@ where
     M: Matrix,
     L: Matrix<Backend = M::Backend>,
 {
-    let (split, parts, moved) = factor_along(EIGH, a, da, left)?;
-    Ok((eigenpairs(&split, parts)?, eigenpairs(&split, moved)?))
+    let (split, parts, tangents) = factor_jvp(EIGH, a, da, left)?;
+    Ok((eigenpairs(&split, parts)?, eigenpairs(&split, tangents)?))
 }
 
 fn u_and_p<M, P>(split: &Split, parts: Parts<M>, side: Side) -> Result<(M, P)>
@@ -355,6 +355,6 @@ where
     M: Matrix,
     P: Matrix<Backend = M::Backend>,
 {
-    let (split, parts, moved) = factor_along(PolarOp { side }, a, da, left)?;
-    Ok((u_and_p(&split, parts, side)?, u_and_p(&split, moved, side)?))
+    let (split, parts, tangents) = factor_jvp(PolarOp { side }, a, da, left)?;
+    Ok((u_and_p(&split, parts, side)?, u_and_p(&split, tangents, side)?))
 }

@@ -9,7 +9,7 @@ use t4a_linalg::vocabulary::{Matrices, Region};
 use t4a_linalg::{Permutation, Result};
 use t4a_tensor::{Tensor, TensorError};
 
-use super::call::{self, Outcome, results, results_along, results_ex};
+use super::call::{self, Outcome, results, results_ex, results_jvp};
 use super::matrix::Matrix;
 
 const PARTIAL: LuFactorOp = LuFactorOp { pivoting: Pivoting::Partial };
@@ -50,8 +50,8 @@ pub fn lu_ex<M: Matrix>(a: M) -> Result<(Lu<M>, M::Info)> {
 /// # Errors
 /// As [`lu`]; `Singular`; `Tensor` if the shapes differ.
 pub fn lu_jvp<M: Matrix>(a: M, da: M) -> Result<(Lu<M>, (M, M))> {
-    let (out, moved) = results_along(PARTIAL, [a], [da])?;
-    let (dl, du) = split::<M>(&moved[0], false)?;
+    let (out, tangents) = results_jvp(PARTIAL, [a], [da])?;
+    let (dl, du) = split::<M>(&tangents[0], false)?;
     Ok((Lu::new(out)?, (dl, du)))
 }
 
@@ -83,8 +83,8 @@ pub fn lu_full_ex<M: Matrix>(a: M) -> Result<((Lu<M>, M::Indices), M::Info)> {
 /// As [`lu_jvp`].
 #[allow(clippy::type_complexity)]
 pub fn lu_full_jvp<M: Matrix>(a: M, da: M) -> Result<(Lu<M>, (M, M), M::Indices)> {
-    let (out, moved) = results_along(FULL, [a], [da])?;
-    let (dl, du) = split::<M>(&moved[0], false)?;
+    let (out, tangents) = results_jvp(FULL, [a], [da])?;
+    let (dl, du) = split::<M>(&tangents[0], false)?;
     let cols = M::indices(out.permutations[1].clone());
     Ok((Lu::new(out)?, (dl, du), cols))
 }
@@ -209,8 +209,8 @@ pub fn lu_factor_ex<M: Matrix>(a: M) -> Result<(LuFactors<M>, M::Info)> {
 /// # Errors
 /// As [`lu_jvp`].
 pub fn lu_factor_jvp<M: Matrix>(a: M, da: M) -> Result<(LuFactors<M>, M)> {
-    let (out, mut moved) = results_along(PARTIAL, [a], [da])?;
-    Ok((LuFactors::of(out)?, M::from_pair(moved.swap_remove(0))))
+    let (out, mut tangents) = results_jvp(PARTIAL, [a], [da])?;
+    Ok((LuFactors::of(out)?, M::from_pair(tangents.swap_remove(0))))
 }
 
 /// `op(A)⁻¹ B` by two substitutions, from packed factors and `B`.
@@ -299,6 +299,6 @@ pub fn lu_solve_jvp<M: Matrix>(
     let tangents = [d_packed.into_pair(), db.into_pair()];
     super::solve::check_rows(Substitution::NAME, &inputs[0], &inputs[1])?;
     let substitution = Substitution::new(&factors.rows, op)?;
-    let (x, dx) = program::along(&substitution, &inputs, &tangents)?;
+    let (x, dx) = program::with_tangents(&substitution, &inputs, &tangents)?;
     Ok((M::from_pair(x), M::from_pair(dx)))
 }

@@ -9,7 +9,7 @@ use t4a_linalg::svd::SvdvalsOp;
 use t4a_linalg::vocabulary::{Matrices, RealMatrix};
 use t4a_linalg::{LinalgError, Result, householder, power};
 
-use super::call::{self, Parts, along, plain, status};
+use super::call::{self, Parts, jvp, plain, status};
 use super::matrix::Matrix;
 use super::solve::{inv_ex, inv_jvp};
 
@@ -52,7 +52,7 @@ pub fn matrix_power<M: Matrix>(a: M, k: i64) -> Result<M> {
 pub fn matrix_power_jvp<M: Matrix>(a: M, da: M, k: i64) -> Result<(M, M)> {
     let (a, da) = (a.into_pair(), da.into_pair());
     check_square(Power::NAME, a.shape())?;
-    let (value, tangent) = program::along(&Power(k), &[a], &[da])?;
+    let (value, tangent) = program::with_tangents(&Power(k), &[a], &[da])?;
     Ok((M::from_pair(value), M::from_pair(tangent)))
 }
 
@@ -111,19 +111,19 @@ pub fn matrix_norm_jvp<M: Matrix>(
     norm: Norm,
 ) -> Result<(M::RealNumber, M::RealNumber)> {
     check_norm(Elements::NAME, &a, norm)?;
-    let (value, tangent) = measure_along(a, da, norm)?;
+    let (value, tangent) = measure_jvp(a, da, norm)?;
     Ok((M::real_number(value), M::real_number(tangent)))
 }
 
-fn measure_along<M: Matrix>(a: M, da: M, norm: Norm) -> Result<(call::Part<M>, call::Part<M>)> {
+fn measure_jvp<M: Matrix>(a: M, da: M, norm: Norm) -> Result<(call::Part<M>, call::Part<M>)> {
     Ok(match norm.is_spectral() {
         true => {
             // These norms are linear in the values, whose order the tangents keep.
             let read = |parts: Parts<M>| of_row(&parts[0], |s| of_values(s, norm));
-            let (value, tangent) = along(SvdvalsOp, [a], [da], read)?;
+            let (value, tangent) = jvp(SvdvalsOp, [a], [da], read)?;
             (value?, tangent?)
         }
-        false => program::along(&Elements(norm), &[a.into_pair()], &[da.into_pair()])?,
+        false => program::with_tangents(&Elements(norm), &[a.into_pair()], &[da.into_pair()])?,
     })
 }
 
@@ -167,8 +167,7 @@ pub fn cond_jvp<M: Matrix>(a: M, da: M, norm: Norm) -> Result<(M::RealNumber, M:
     let named = |error: LinalgError| error.of(NAME);
     check_norm(NAME, &a, norm)?;
     if matches!(norm, Norm::Two | Norm::MinusTwo) {
-        let (s, ds) =
-            along(SvdvalsOp, [a], [da], |mut parts| parts.swap_remove(0)).map_err(named)?;
+        let (s, ds) = jvp(SvdvalsOp, [a], [da], |mut parts| parts.swap_remove(0)).map_err(named)?;
         let row = Pair::real(Dual::new(s.re, ds.re));
         let quotient = of_row(&row, |s| condition_of_values(s, norm))?.re;
         let (value, tangent) = (quotient.value.clone(), quotient.into_tangent());
@@ -176,8 +175,8 @@ pub fn cond_jvp<M: Matrix>(a: M, da: M, norm: Norm) -> Result<(M::RealNumber, M:
     }
     check_square(NAME, a.clone().into_pair().shape())?;
     let (inverse, moving) = inv_jvp(a.clone(), da.clone()).map_err(named)?;
-    let (x, dx) = measure_along(a, da, norm).map_err(named)?;
-    let (y, dy) = measure_along(inverse, moving, norm).map_err(named)?;
+    let (x, dx) = measure_jvp(a, da, norm).map_err(named)?;
+    let (y, dy) = measure_jvp(inverse, moving, norm).map_err(named)?;
     let tangent = dx.re.mul(&y.re).add(&x.re.mul(&dy.re));
     Ok((M::real_number(Pair::real(x.re.mul(&y.re))), M::real_number(Pair::real(tangent))))
 }
@@ -229,7 +228,7 @@ pub fn householder_product_jvp<M: Matrix>(
     let (v, tau) = (v.into_pair(), M::rows(tau));
     check_reflections(&v.shape(), tau.shape())?;
     let tangents = [dv.into_pair(), M::rows(dtau)];
-    let (value, tangent) = program::along(&Reflections, &[v, tau], &tangents)?;
+    let (value, tangent) = program::with_tangents(&Reflections, &[v, tau], &tangents)?;
     Ok((M::from_pair(value), M::from_pair(tangent)))
 }
 

@@ -4,7 +4,7 @@ use t4a_diff::Array;
 use t4a_linalg::Result;
 use t4a_linalg::qr::{Columns, LqOp, QrOp, QrPivotedOp};
 
-use super::call::{Outcome, Parts, along, plain, results, results_along, results_ex, status};
+use super::call::{Outcome, Parts, jvp, plain, results, results_ex, results_jvp, status};
 use super::matrix::Matrix;
 
 /// `A = Q R` of a batch of `m × n` matrices, `k = min(m, n)`; the diagonal of `R` is real and
@@ -59,7 +59,7 @@ pub fn qr_ex<M: Matrix>(a: M) -> Result<(Qr<M>, M::Info)> {
 /// # Errors
 /// As [`qr`]; `RankDeficient`; `Tensor` if the shapes differ.
 pub fn qr_jvp<M: Matrix>(a: M, da: M) -> Result<(Qr<M>, Qr<M>)> {
-    along(THIN, [a], [da], Qr::new)
+    jvp(THIN, [a], [da], Qr::new)
 }
 
 /// `A = Q R` with square `Q`.
@@ -86,7 +86,7 @@ pub fn qr_complete_ex<M: Matrix>(a: M) -> Result<(Qr<M>, M::Info)> {
 /// # Errors
 /// As [`qr_jvp`].
 pub fn qr_complete_jvp<M: Matrix>(a: M, da: M) -> Result<(Qr<M>, Qr<M>)> {
-    along(COMPLETE, [a], [da], Qr::new)
+    jvp(COMPLETE, [a], [da], Qr::new)
 }
 
 /// `A[:, p] = Q R`, thin, with `|R₀₀| ≥ |R₁₁| ≥ …`: the factors and `p`, `[…, n]`, a constant on
@@ -117,9 +117,9 @@ pub fn qr_pivoted_ex<M: Matrix>(a: M) -> Result<((Qr<M>, M::Indices), M::Info)> 
 /// As [`qr_jvp`].
 #[allow(clippy::type_complexity)]
 pub fn qr_pivoted_jvp<M: Matrix>(a: M, da: M) -> Result<(Qr<M>, Qr<M>, M::Indices)> {
-    let (out, moved) = results_along(PIVOTED, [a], [da])?;
+    let (out, tangents) = results_jvp(PIVOTED, [a], [da])?;
     let cols = columns::<M>(&out);
-    Ok((Qr::new(out.results), Qr::new(moved), cols))
+    Ok((Qr::new(out.results), Qr::new(tangents), cols))
 }
 
 fn columns<M: Matrix>(out: &Outcome<M>) -> M::Indices {
@@ -148,7 +148,7 @@ pub fn lq_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
 /// As [`qr_jvp`].
 #[allow(clippy::type_complexity)]
 pub fn lq_jvp<M: Matrix>(a: M, da: M) -> Result<((M, M), (M, M))> {
-    along(LqOp, [a], [da], pair)
+    jvp(LqOp, [a], [da], pair)
 }
 
 /// With axes reversed, counted from the last one.
@@ -191,7 +191,7 @@ pub fn ql_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
 /// As [`qr_jvp`].
 #[allow(clippy::type_complexity)]
 pub fn ql_jvp<M: Matrix>(a: M, da: M) -> Result<((M, M), (M, M))> {
-    along(THIN, [reversed(a, &[1])], [reversed(da, &[1])], ql_factors)
+    jvp(THIN, [reversed(a, &[1])], [reversed(da, &[1])], ql_factors)
 }
 
 /// `A = R Q`: `([…, m, k], […, k, n])`, `R` upper trapezoidal towards the last row.
@@ -216,5 +216,5 @@ pub fn rq_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
 /// As [`qr_jvp`].
 #[allow(clippy::type_complexity)]
 pub fn rq_jvp<M: Matrix>(a: M, da: M) -> Result<((M, M), (M, M))> {
-    along(LqOp, [reversed(a, &[2])], [reversed(da, &[2])], rq_factors)
+    jvp(LqOp, [reversed(a, &[2])], [reversed(da, &[2])], rq_factors)
 }

@@ -15,7 +15,7 @@ use t4a_linalg::triangular::{SolveTriangularOp, Triangle};
 use t4a_linalg::vocabulary::Matrices;
 use t4a_tensor::TensorError;
 
-use super::call::{Parts, along, plain, status};
+use super::call::{Parts, jvp, plain, status};
 use super::matrix::Matrix;
 use super::systems::{self, RightHandSide};
 
@@ -47,7 +47,7 @@ pub fn solve_ex<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<(R, M::Inf
 /// # Errors
 /// As [`solve`].
 pub fn solve_jvp<M: Matrix, R: RightHandSide<M>>(a: M, b: R, da: M, db: R) -> Result<(R, R)> {
-    systems::along(SolveOp, a, b, da, db)
+    systems::jvp(SolveOp, a, b, da, db)
 }
 
 /// The solution of `op(T) X = B`; only the triangle named is read.
@@ -85,7 +85,7 @@ pub fn solve_triangular_jvp<M: Matrix, R: RightHandSide<M>>(
     db: R,
     triangle: Triangle,
 ) -> Result<(R, R)> {
-    systems::along(SolveTriangularOp { triangle }, t, b, dt, db)
+    systems::jvp(SolveTriangularOp { triangle }, t, b, dt, db)
 }
 
 /// The solution of `P X + X P = B` with positive definite Hermitian `P`.
@@ -110,7 +110,7 @@ pub fn lyapunov_ex<M: Matrix>(p: M, b: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`lyapunov`].
 pub fn lyapunov_jvp<M: Matrix>(p: M, b: M, dp: M, db: M) -> Result<(M, M)> {
-    along(LyapunovOp, [p, b], [dp, db], one)
+    jvp(LyapunovOp, [p, b], [dp, db], one)
 }
 
 /// `X` with `‖A X − B‖` minimal, and `‖X‖` minimal if `A` is wide: `[…, m, n]`, `[…, m, r]` →
@@ -136,7 +136,7 @@ pub fn lstsq_ex<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<(R, M::Inf
 /// # Errors
 /// As [`lstsq`].
 pub fn lstsq_jvp<M: Matrix, R: RightHandSide<M>>(a: M, b: R, da: M, db: R) -> Result<(R, R)> {
-    systems::along(LstsqOp, a, b, da, db)
+    systems::jvp(LstsqOp, a, b, da, db)
 }
 
 struct Residuals;
@@ -171,7 +171,7 @@ pub fn lstsq_residuals_jvp<M: Matrix>(
     let inputs = [a.into_pair(), b.into_pair(), x.into_pair()];
     check_residuals(&inputs)?;
     let tangents = [da.into_pair(), db.into_pair(), dx.into_pair()];
-    let (value, tangent) = program::along(&Residuals, &inputs, &tangents)?;
+    let (value, tangent) = program::with_tangents(&Residuals, &inputs, &tangents)?;
     Ok((M::real_vector(value), M::real_vector(tangent)))
 }
 
@@ -217,7 +217,7 @@ pub fn lstsq_min_norm_jvp<M: Matrix, R: RightHandSide<M>>(
     db: R,
     rtol: Option<f64>,
 ) -> Result<(R, R)> {
-    systems::along(LstsqMinNormOp { rtol }, a, b, da, db)
+    systems::jvp(LstsqMinNormOp { rtol }, a, b, da, db)
 }
 
 /// Rejects right-hand sides whose batch or rows are not those of `a`.
@@ -251,7 +251,7 @@ pub fn inv_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`solve`].
 pub fn inv_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
-    along(InvOp, [a], [da], one)
+    jvp(InvOp, [a], [da], one)
 }
 
 /// The pseudoinverse `[…, n, m]`; singular values up to `rtol` times the largest are dropped, those
@@ -276,7 +276,7 @@ pub fn pinv_ex<M: Matrix>(a: M, rtol: Option<f64>) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`pinv`].
 pub fn pinv_jvp<M: Matrix>(a: M, da: M, rtol: Option<f64>) -> Result<(M, M)> {
-    along(PinvOp { rtol }, [a], [da], one)
+    jvp(PinvOp { rtol }, [a], [da], one)
 }
 
 /// `det A`, `[…]`. Singular matrices have derivatives of every order as well.
@@ -304,7 +304,7 @@ pub fn det_ex<M: Matrix>(a: M) -> Result<(M::Number, M::Info)> {
 /// # Errors
 /// As [`det`].
 pub fn det_jvp<M: Matrix>(a: M, da: M) -> Result<(M::Number, M::Number)> {
-    along(DetOp, [a], [da], number::<M>)
+    jvp(DetOp, [a], [da], number::<M>)
 }
 
 /// The sign (a phase, if complex) of `det A` and `ln|det A|`, each `[…]`; 0 and −∞ for a singular
@@ -334,7 +334,7 @@ pub fn slogdet_jvp<M: Matrix>(
     a: M,
     da: M,
 ) -> Result<((M::Number, M::RealNumber), (M::Number, M::RealNumber))> {
-    along(SlogdetOp, [a], [da], numbers::<M>)
+    jvp(SlogdetOp, [a], [da], numbers::<M>)
 }
 
 fn numbers<M: Matrix>(parts: Parts<M>) -> (M::Number, M::RealNumber) {

@@ -6,7 +6,7 @@ use t4a_linalg::svd::{SvdOp, SvdvalsOp, Truncation, Vectors};
 use t4a_linalg::{Degeneracy, Result};
 use t4a_tensor::DType;
 
-use super::call::{Parts, along, plain, status};
+use super::call::{Parts, jvp, plain, status};
 use super::matrix::Matrix;
 
 /// `A = U diag(S) Vᴴ` of a batch of `m × n` matrices, `k = min(m, n)`, singular values in
@@ -85,7 +85,7 @@ pub fn svd_ex<M: Matrix>(a: M) -> Result<(Svd<M>, M::Info)> {
 /// # Errors
 /// As [`svd`]; `Tensor` if the shapes differ.
 pub fn svd_jvp<M: Matrix>(a: M, da: M) -> Result<(Svd<M>, Svd<M>)> {
-    along(THIN, [a], [da], Svd::new)
+    jvp(THIN, [a], [da], Svd::new)
 }
 
 /// `A = U diag(S) Vᴴ` with square `U` and `V`.
@@ -112,7 +112,7 @@ pub fn svd_full_ex<M: Matrix>(a: M) -> Result<(Svd<M>, M::Info)> {
 /// # Errors
 /// As [`svd_jvp`].
 pub fn svd_full_jvp<M: Matrix>(a: M, da: M) -> Result<(Svd<M>, Svd<M>)> {
-    along(FULL, [a], [da], Svd::new)
+    jvp(FULL, [a], [da], Svd::new)
 }
 
 /// The row of a result with one part.
@@ -141,7 +141,7 @@ pub fn svdvals_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
 /// # Errors
 /// As [`svd_jvp`].
 pub fn svdvals_jvp<M: Matrix>(a: M, da: M) -> Result<(M::RealVector, M::RealVector)> {
-    along(SvdvalsOp, [a], [da], row::<M>)
+    jvp(SvdvalsOp, [a], [da], row::<M>)
 }
 
 /// The leading singular triplets.
@@ -206,9 +206,9 @@ pub fn svd_truncated_jvp<M: Matrix>(
     truncation: &Truncation,
 ) -> Result<(Svd<M>, Svd<M>)> {
     truncation.validate()?;
-    let (parts, moved) = along(THIN, [a], [da], |parts| parts)?;
+    let (parts, tangents) = jvp(THIN, [a], [da], |parts| parts)?;
     let (p, _) = rank(&parts[1], truncation)?;
-    Ok((leading(parts, p), leading(moved, p)))
+    Ok((leading(parts, p), leading(tangents, p)))
 }
 
 pub(super) fn truncated<M: Matrix>(

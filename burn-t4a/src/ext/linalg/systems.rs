@@ -2,7 +2,7 @@
 //! tensors.
 
 use burn_tensor::Tensor;
-use t4a_linalg::call::{Pair, along as call_along, check_tangents, run};
+use t4a_linalg::call::{Pair, check_tangents, run, with_tangents};
 use t4a_linalg::inverse::InvOp;
 use t4a_linalg::operation::MatrixOperation;
 use t4a_linalg::solve::SolveOp;
@@ -96,7 +96,7 @@ pub(super) fn status<M: Matrix, R: RightHandSide<M>>(
 }
 
 /// The solution and its tangent.
-pub(super) fn along<M: Matrix, R: RightHandSide<M>>(
+pub(super) fn jvp<M: Matrix, R: RightHandSide<M>>(
     op: impl Into<MatrixOp>,
     a: M,
     b: R,
@@ -112,7 +112,7 @@ pub(super) fn along<M: Matrix, R: RightHandSide<M>>(
         false => [M::from_pair(da), M::from_pair(db)],
     };
     let inputs = pair::<M>(&systems, a, b)?;
-    let (x, dx) = call::along(op, inputs, tangents, super::solve::one::<M>)?;
+    let (x, dx) = call::jvp(op, inputs, tangents, super::solve::one::<M>)?;
     let read = |x: M| Ok::<_, LinalgError>(R::from_columns(systems.solution(x.into_pair())?));
     Ok((read(x)?, read(dx)?))
 }
@@ -160,7 +160,7 @@ pub fn solve_right_ex<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<(R, 
 /// As [`solve_right`].
 pub fn solve_right_jvp<M: Matrix, R: RightHandSide<M>>(a: M, b: R, da: M, db: R) -> Result<(R, R)> {
     let ((a, b), (da, db)) = (turned(a, b), turned(da, db));
-    let (x, dx) = along(SolveOp, a, b, da, db).map_err(|error| error.of(RIGHT))?;
+    let (x, dx) = jvp(SolveOp, a, b, da, db).map_err(|error| error.of(RIGHT))?;
     Ok((turned_rhs::<M, R>(x), turned_rhs::<M, R>(dx)))
 }
 
@@ -225,7 +225,7 @@ pub fn solve_triangular_right_jvp<M: Matrix, R: RightHandSide<M>>(
 ) -> Result<(R, R)> {
     let [t, dt] = [t, dt].map(|t| turned_matrix(t, triangle));
     let [b, db] = [b, db].map(turned_rhs::<M, R>);
-    let out = along(turned_triangle(triangle), t, b, dt, db);
+    let out = jvp(turned_triangle(triangle), t, b, dt, db);
     let (x, dx) = out.map_err(|error| error.of(TRIANGULAR_RIGHT))?;
     Ok((turned_rhs::<M, R>(x), turned_rhs::<M, R>(dx)))
 }
@@ -323,7 +323,7 @@ where
     let flat = |[a, b]: [_; 2]| -> Result<_> {
         Ok([Pair::reshaped(a, &[n, n])?, Pair::reshaped(b, &[n, 1])?])
     };
-    let out = call_along(SolveOp, &flat(inputs)?, &flat(tangents)?);
+    let out = with_tangents(SolveOp, &flat(inputs)?, &flat(tangents)?);
     let (mut out, mut moving) = out.map_err(|error| error.of(NAME))?;
     let read = |x| shaped(NAME, x, right);
     Ok((read(out.results.swap_remove(0))?, read(moving.swap_remove(0))?))
@@ -353,7 +353,7 @@ pub fn tensorinv_jvp<A: Array>(a: A, da: A, left: usize) -> Result<(A, A)> {
     check_tangents(NAME, &inputs, &tangents)?;
     let (n, shape) = tensor_inverse(&inputs[0].shape(), left)?;
     let flat = |[a]: [_; 1]| -> Result<_> { Ok([Pair::reshaped(a, &[n, n])?]) };
-    let out = call_along(InvOp, &flat(inputs)?, &flat(tangents)?);
+    let out = with_tangents(InvOp, &flat(inputs)?, &flat(tangents)?);
     let (mut out, mut moving) = out.map_err(|error| error.of(NAME))?;
     let read = |x| shaped(NAME, x, &shape);
     Ok((read(out.results.swap_remove(0))?, read(moving.swap_remove(0))?))
