@@ -22,7 +22,7 @@ pub mod simd;
 
 pub use half::{bf16, f16};
 pub use scalar::{Extended, Field, Float, Int, Numeric, Real, Scalar, Signed, c32, c64};
-pub use semiring::{Cancellative, Selective, Semiring};
+pub use semiring::{Cancellative, Selective, Semiring, UncheckedSemiring};
 pub use semirings::{
     Boolean, Counted, Counting, KBest, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard,
 };

@@ -5,8 +5,8 @@
 //! [`Standard`](crate::Standard) is a sum of products, under [`MaxPlus`](crate::MaxPlus) a maximum
 //! of sums.
 
-use crate::Scalar;
 use crate::gemm::Kernel;
+use crate::{Extended, Scalar};
 
 /// (T, ⊕, ⊗) with identities 0 and 1: ⊕ is associative and commutative, ⊗ is associative and
 /// distributes over ⊕, and 0 ⊗ a = a ⊗ 0 = 0. ⊗ need not commute; its order is kept.
@@ -92,4 +92,81 @@ pub trait Cancellative<T: Scalar>: Selective<T> {
     /// Whether `x ⊗ a = x ⊗ b` for a = b only, up to rounding. False for 0, and for what absorbs
     /// other elements than 0: NaN, an infinity, an integer at which sums or products saturate.
     fn cancels(x: T) -> bool;
+}
+
+/// A selective semiring with a cheaper, commutative arithmetic for elements that need no checks.
+///
+/// Matrix products read their operands once beforehand and use it where all elements fit: name
+/// [`Kernel::unchecked`] as [`Semiring::GEMM`] and [`Kernel::unchecked_argmax`] as
+/// [`Selective::GEMM_ARGMAX`]. On elements that fit it must give what the semiring gives, which
+/// [`laws::unchecked`](crate::laws::unchecked) checks on samples.
+///
+/// ```
+/// use t4a_algebra::gemm::Kernel;
+/// use t4a_algebra::{Extended, Selective, Semiring, UncheckedSemiring, laws};
+/// /// Minimum and maximum: the least height that a path has to climb.
+/// #[derive(Clone, Copy)]
+/// struct MinMax;
+/// impl<T: Extended> Semiring<T> for MinMax {
+///     const ZERO: T = T::HIGHEST;
+///     const ONE: T = T::LOWEST;
+///     const GEMM: Kernel<T> = Kernel::unchecked::<Self>();
+///     fn add(a: T, b: T) -> T {
+///         a.min(b)
+///     }
+///     fn mul(a: T, b: T) -> T {
+///         a.max(b)
+///     }
+/// }
+/// impl<T: Extended> Selective<T> for MinMax {
+///     const GEMM_ARGMAX: Kernel<T, true> = Kernel::unchecked_argmax::<Self>();
+///     fn better(a: T, b: T) -> bool {
+///         a.wins_min(b)
+///     }
+/// }
+/// impl<T: Extended> UncheckedSemiring<T> for MinMax {
+///     fn fits(x: T) -> bool {
+///         !x.is_nan()
+///     }
+///     fn unchecked_mul(a: T::Acc, b: T::Acc) -> T::Acc {
+///         if a > b { a } else { b }
+///     }
+///     fn unchecked_better(a: T::Acc, b: T::Acc) -> bool {
+///         a < b
+///     }
+/// }
+/// let samples = [f32::NEG_INFINITY, -1.5, 0.0, 2.0, f32::INFINITY, f32::NAN];
+/// laws::unchecked::<MinMax, f32>(&samples, |a, b| a.total_cmp(b).is_eq())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait UncheckedSemiring<T: Extended>: Selective<T> {
+    /// Whether the arithmetic below is right for this element together with all others that fit.
+    fn fits(x: T) -> bool;
+
+    /// What stands for the element in the arithmetic below.
+    #[inline(always)]
+    fn encode(x: T) -> T::Acc {
+        x.widen()
+    }
+
+    /// The element that a result stands for.
+    #[inline(always)]
+    fn decode(x: T::Acc) -> T {
+        T::narrow(x)
+    }
+
+    /// `a ⊗ b`.
+    fn unchecked_mul(a: T::Acc, b: T::Acc) -> T::Acc;
+
+    /// `a ⊗ b` by a fused multiply-add, given 1, if the machine has that and it is the better way.
+    #[inline(always)]
+    fn fused_mul(a: T::Acc, b: T::Acc, _one: T::Acc) -> T::Acc {
+        Self::unchecked_mul(a, b)
+    }
+
+    /// Whether ⊕ prefers `a` to `b`.
+    #[inline(always)]
+    fn unchecked_better(a: T::Acc, b: T::Acc) -> bool {
+        a > b
+    }
 }

@@ -4,10 +4,11 @@
 mod oracle;
 
 use oracle::{Layout, Lcg, check_product, check_winners};
-use t4a_algebra::gemm::{GemmError, MatMut, MatRef, NO_ARGMAX, Parallelism, Product};
+use t4a_algebra::gemm::{GemmError, Kernel, MatMut, MatRef, NO_ARGMAX, Parallelism, Product};
 use t4a_algebra::{
     Boolean, Cancellative, Counted, Counting, Extended, Float, KBest, LogSumExp, MaxMin, MaxMul,
-    MaxPlus, MinPlus, Numeric, Real, Selective, Semiring, Standard, bf16, f16, laws,
+    MaxPlus, MinPlus, Numeric, Real, Selective, Semiring, Standard, UncheckedSemiring, bf16, f16,
+    laws,
 };
 
 const SHAPES: [(usize, usize, usize); 12] = [
@@ -74,6 +75,94 @@ products! {
     min_plus_products_of_unsigned: MinPlus, 0, [u8, u32];
     max_mul_products: MaxMul, 0, [f64, i32];
     max_min_products: MaxMin, 0, [f32, u8];
+    min_max_products_of_somebody_else: MinMax, 0, [f32, f16, i32];
+}
+
+/// Nothing that fits is told apart from what the semiring gives, bit by bit.
+fn unchecked_laws<S: UncheckedSemiring<T>, T: Extended>(low: i64) {
+    let small = [low, 0, 1, 2, 5].map(T::from_i64);
+    let wide = [T::LOWEST, T::HIGHEST, T::from_f64(f64::NAN), T::from_f64(1e4), S::ZERO, S::ONE];
+    laws::unchecked::<S, T>(&[small.as_slice(), &wide].concat(), same).unwrap();
+}
+
+#[test]
+fn arithmetic_without_checks_is_that_of_the_semiring() {
+    unchecked_laws::<MaxPlus, f32>(-3);
+    unchecked_laws::<MaxPlus, f64>(-3);
+    unchecked_laws::<MaxPlus, i8>(-3);
+    unchecked_laws::<MinPlus, i32>(-3);
+    unchecked_laws::<MinPlus, u16>(0);
+    unchecked_laws::<MaxMul, f64>(0);
+    unchecked_laws::<MaxMul, u8>(0);
+    unchecked_laws::<MaxMin, f32>(-3);
+    unchecked_laws::<MaxMin, i64>(-3);
+}
+
+/// (min, max) of somebody else, with the kernels of the tropical semirings of this crate.
+#[derive(Clone, Copy, Debug)]
+struct MinMax;
+
+impl<T: Extended> Semiring<T> for MinMax {
+    const ZERO: T = T::HIGHEST;
+    const ONE: T = T::LOWEST;
+    const GEMM: Kernel<T> = Kernel::unchecked::<Self>();
+    fn add(a: T, b: T) -> T {
+        a.min(b)
+    }
+    fn mul(a: T, b: T) -> T {
+        a.max(b)
+    }
+}
+
+impl<T: Extended> Selective<T> for MinMax {
+    const GEMM_ARGMAX: Kernel<T, true> = Kernel::unchecked_argmax::<Self>();
+    fn better(a: T, b: T) -> bool {
+        a.wins_min(b)
+    }
+}
+
+impl<T: Extended> UncheckedSemiring<T> for MinMax {
+    fn fits(x: T) -> bool {
+        !x.is_nan()
+    }
+    fn unchecked_mul(a: T::Acc, b: T::Acc) -> T::Acc {
+        if a > b { a } else { b }
+    }
+    fn unchecked_better(a: T::Acc, b: T::Acc) -> bool {
+        a < b
+    }
+}
+
+#[test]
+fn a_semiring_that_confuses_its_elements_is_caught() {
+    /// Forgets that its 0 absorbs.
+    #[derive(Clone, Copy, Debug)]
+    struct Leaky;
+    impl Semiring<i32> for Leaky {
+        const ZERO: i32 = i32::MIN;
+        const ONE: i32 = 0;
+        fn add(a: i32, b: i32) -> i32 {
+            Real::max(a, b)
+        }
+        fn mul(a: i32, b: i32) -> i32 {
+            a.plus_low(b)
+        }
+    }
+    impl Selective<i32> for Leaky {
+        fn better(a: i32, b: i32) -> bool {
+            a > b
+        }
+    }
+    impl UncheckedSemiring<i32> for Leaky {
+        fn fits(_: i32) -> bool {
+            true
+        }
+        fn unchecked_mul(a: i32, b: i32) -> i32 {
+            a.wrapping_add(b)
+        }
+    }
+    let broken = laws::unchecked::<Leaky, i32>(&[i32::MIN, 1], PartialEq::eq).unwrap_err();
+    assert_eq!(broken.law, "0 ⊕ (a ⊗ b)");
 }
 
 #[test]

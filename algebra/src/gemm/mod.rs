@@ -33,7 +33,7 @@ mod partition;
 mod report;
 mod scratch;
 mod small;
-pub(crate) mod unchecked;
+mod unchecked;
 mod view;
 pub(crate) mod widen;
 
@@ -41,7 +41,7 @@ pub use interleaved::{Interleaved, interleaved};
 pub use report::{Algorithm, Report};
 pub use view::{MatMut, MatRef};
 
-use crate::{Scalar, Selective, Semiring};
+use crate::{Extended, Scalar, Selective, Semiring, UncheckedSemiring};
 
 /// Stands for the argmax of a sum that is the semiring's zero: no term is better than none.
 pub const NO_ARGMAX: u32 = u32::MAX;
@@ -121,6 +121,14 @@ impl<T: Scalar> Kernel<T> {
     pub const fn generic<S: Semiring<T>>() -> Self {
         Self(driver::product::<S, T>)
     }
+
+    /// The blocked product without checks, where the operands allow it.
+    pub const fn unchecked<S: UncheckedSemiring<T>>() -> Self
+    where
+        T: Extended,
+    {
+        Self(unchecked::product::<S, T>)
+    }
 }
 
 impl<T: Scalar> Kernel<T, true> {
@@ -128,13 +136,21 @@ impl<T: Scalar> Kernel<T, true> {
     pub const fn generic_argmax<S: Selective<T>>() -> Self {
         Self(driver::product_argmax::<S, T>)
     }
+
+    /// [`Kernel::unchecked`] with the argmax.
+    pub const fn unchecked_argmax<S: UncheckedSemiring<T>>() -> Self
+    where
+        T: Extended,
+    {
+        Self(unchecked::product_argmax::<S, T>)
+    }
 }
 
 /// One batch axis: its size and the distance, in elements, between neighbouring entries of each
 /// operand. Stride 0 in A or B repeats that operand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchAxis {
-    /// ChunkNumber of entries.
+    /// Number of entries.
     pub size: usize,
     /// Stride of A.
     pub a: isize,

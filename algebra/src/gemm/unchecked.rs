@@ -17,48 +17,9 @@ use std::marker::PhantomData;
 
 use super::lanes::{ArgLanes, Form, Lanes, Plain};
 use super::partition::{self, Block};
-use super::{Algorithm, Kernel, MatRef, Product, Report, driver};
+use super::{Algorithm, MatRef, Product, Report, driver};
 use crate::simd::{self, Loop};
-use crate::{Extended, Numeric, Selective};
-
-/// A selective semiring with a cheaper, commutative arithmetic for elements that need no checks.
-pub(crate) trait UncheckedSemiring<T: Extended>: Selective<T> {
-    /// Whether the arithmetic below is right for this element together with all others that fit.
-    fn fits(x: T) -> bool;
-
-    /// What stands for the element in the arithmetic below.
-    #[inline(always)]
-    fn encode(x: T) -> T::Acc {
-        x.widen()
-    }
-
-    /// The element that a result stands for.
-    #[inline(always)]
-    fn decode(x: T::Acc) -> T {
-        T::narrow(x)
-    }
-
-    /// `a ⊗ b`.
-    fn unchecked_mul(a: T::Acc, b: T::Acc) -> T::Acc;
-
-    /// `a ⊗ b` by a fused multiply-add, given 1, if the machine has that and it is the better way.
-    #[inline(always)]
-    fn fused_mul(a: T::Acc, b: T::Acc, _one: T::Acc) -> T::Acc {
-        Self::unchecked_mul(a, b)
-    }
-
-    /// Whether ⊕ prefers `a` to `b`.
-    #[inline(always)]
-    fn unchecked_better(a: T::Acc, b: T::Acc) -> bool {
-        a > b
-    }
-}
-
-/// `a + b` as a fused multiply-add of floats.
-#[inline(always)]
-pub(crate) fn fused_sum<T: Extended>(a: T::Acc, b: T::Acc, one: T::Acc) -> T::Acc {
-    if T::IS_FLOAT { Numeric::mul_add(a, one, b) } else { Numeric::add(a, b) }
-}
+use crate::{Extended, Numeric, UncheckedSemiring};
 
 /// The arithmetic of `S` without checks.
 struct Unchecked<S>(PhantomData<S>);
@@ -104,19 +65,9 @@ impl<T: Extended, S: UncheckedSemiring<T>> ArgLanes<T> for Unchecked<S> {
     }
 }
 
-/// The product over `S`.
-pub(crate) const fn kernel<S: UncheckedSemiring<T>, T: Extended>() -> Kernel<T> {
-    Kernel(product::<S, T>)
-}
-
-/// The product over `S` and its argmax.
-pub(crate) const fn kernel_argmax<S: UncheckedSemiring<T>, T: Extended>() -> Kernel<T, true> {
-    Kernel(select::<S, T>)
-}
-
 /// # Safety
 /// The operands must be as [`Product::batch`] promises.
-unsafe fn product<S: UncheckedSemiring<T>, T: Extended>(p: &Product<'_, T>) -> Report {
+pub(super) unsafe fn product<S: UncheckedSemiring<T>, T: Extended>(p: &Product<'_, T>) -> Report {
     // SAFETY: passed on.
     unsafe {
         partition::for_each(p, |block| {
@@ -132,7 +83,9 @@ unsafe fn product<S: UncheckedSemiring<T>, T: Extended>(p: &Product<'_, T>) -> R
 
 /// # Safety
 /// As [`driver::product_argmax`].
-unsafe fn select<S: UncheckedSemiring<T>, T: Extended>(p: &Product<'_, T>) -> Report {
+pub(super) unsafe fn product_argmax<S: UncheckedSemiring<T>, T: Extended>(
+    p: &Product<'_, T>,
+) -> Report {
     // SAFETY: passed on.
     unsafe {
         partition::for_each(p, |block| {

@@ -36,6 +36,12 @@ pub trait Extended: Real<Acc: Real> {
     /// Whether products of two such numbers are exact up to rounding.
     fn is_plain_factor(self) -> bool;
 
+    /// `a + b` of accumulators as `1·a + b`: a fused multiply-add for floats, given 1.
+    #[inline(always)]
+    fn fused_sum(a: Self::Acc, b: Self::Acc, one: Self::Acc) -> Self::Acc {
+        if Self::IS_FLOAT { a.mul_add(one, b) } else { a.add(b) }
+    }
+
     /// Whether this is a float.
     const IS_FLOAT: bool;
     /// What stands for ∞ in sums of plain terms.

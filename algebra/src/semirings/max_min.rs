@@ -1,8 +1,7 @@
 //! (max, min).
 
 use crate::gemm::Kernel;
-use crate::gemm::unchecked::{self, UncheckedSemiring};
-use crate::{Extended, Selective, Semiring};
+use crate::{Extended, Selective, Semiring, UncheckedSemiring};
 
 /// `a ⊕ b = max(a, b)`, `a ⊗ b = min(a, b)`, with −∞ and +∞: widest paths, bottlenecks, fuzzy
 /// relations.
@@ -12,7 +11,7 @@ pub struct MaxMin;
 impl<T: Extended> Semiring<T> for MaxMin {
     const ZERO: T = T::LOWEST;
     const ONE: T = T::HIGHEST;
-    const GEMM: Kernel<T> = unchecked::kernel::<Self, T>();
+    const GEMM: Kernel<T> = Kernel::unchecked::<Self>();
 
     #[inline(always)]
     fn add(a: T, b: T) -> T {
@@ -26,7 +25,7 @@ impl<T: Extended> Semiring<T> for MaxMin {
 }
 
 impl<T: Extended> Selective<T> for MaxMin {
-    const GEMM_ARGMAX: Kernel<T, true> = unchecked::kernel_argmax::<Self, T>();
+    const GEMM_ARGMAX: Kernel<T, true> = Kernel::unchecked_argmax::<Self>();
 
     #[inline(always)]
     fn better(a: T, b: T) -> bool {

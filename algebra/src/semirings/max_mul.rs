@@ -1,8 +1,7 @@
 //! (max, ×) on numbers ≥ 0.
 
 use crate::gemm::Kernel;
-use crate::gemm::unchecked::{self, UncheckedSemiring};
-use crate::{Cancellative, Extended, Numeric, Selective, Semiring};
+use crate::{Cancellative, Extended, Numeric, Selective, Semiring, UncheckedSemiring};
 
 /// `a ⊕ b = max(a, b)`, `a ⊗ b = a·b`, with 0 and 1, on numbers ≥ 0: most probable explanations.
 ///
@@ -14,7 +13,7 @@ pub struct MaxMul;
 impl<T: Extended> Semiring<T> for MaxMul {
     const ZERO: T = T::ZERO;
     const ONE: T = T::ONE;
-    const GEMM: Kernel<T> = unchecked::kernel::<Self, T>();
+    const GEMM: Kernel<T> = Kernel::unchecked::<Self>();
 
     #[inline(always)]
     fn add(a: T, b: T) -> T {
@@ -33,7 +32,7 @@ impl<T: Extended> Semiring<T> for MaxMul {
 }
 
 impl<T: Extended> Selective<T> for MaxMul {
-    const GEMM_ARGMAX: Kernel<T, true> = unchecked::kernel_argmax::<Self, T>();
+    const GEMM_ARGMAX: Kernel<T, true> = Kernel::unchecked_argmax::<Self>();
 
     #[inline(always)]
     fn better(a: T, b: T) -> bool {

@@ -1,8 +1,7 @@
 //! (max, +).
 
 use crate::gemm::Kernel;
-use crate::gemm::unchecked::{self, UncheckedSemiring};
-use crate::{Cancellative, Numeric, Selective, Semiring, Signed};
+use crate::{Cancellative, Numeric, Selective, Semiring, Signed, UncheckedSemiring};
 
 /// `a ⊕ b = max(a, b)`, `a ⊗ b = a + b`, with −∞ and 0: best scores, longest paths, ground states.
 ///
@@ -13,7 +12,7 @@ pub struct MaxPlus;
 impl<T: Signed> Semiring<T> for MaxPlus {
     const ZERO: T = T::LOWEST;
     const ONE: T = T::ZERO;
-    const GEMM: Kernel<T> = unchecked::kernel::<Self, T>();
+    const GEMM: Kernel<T> = Kernel::unchecked::<Self>();
 
     #[inline(always)]
     fn add(a: T, b: T) -> T {
@@ -27,7 +26,7 @@ impl<T: Signed> Semiring<T> for MaxPlus {
 }
 
 impl<T: Signed> Selective<T> for MaxPlus {
-    const GEMM_ARGMAX: Kernel<T, true> = unchecked::kernel_argmax::<Self, T>();
+    const GEMM_ARGMAX: Kernel<T, true> = Kernel::unchecked_argmax::<Self>();
 
     #[inline(always)]
     fn better(a: T, b: T) -> bool {
@@ -65,6 +64,6 @@ impl<T: Signed> UncheckedSemiring<T> for MaxPlus {
 
     #[inline(always)]
     fn fused_mul(a: T::Acc, b: T::Acc, one: T::Acc) -> T::Acc {
-        unchecked::fused_sum::<T>(a, b, one)
+        T::fused_sum(a, b, one)
     }
 }

@@ -1,8 +1,7 @@
 //! (min, +).
 
 use crate::gemm::Kernel;
-use crate::gemm::unchecked::{self, UncheckedSemiring};
-use crate::{Cancellative, Extended, Numeric, Selective, Semiring};
+use crate::{Cancellative, Extended, Numeric, Selective, Semiring, UncheckedSemiring};
 
 /// `a ⊕ b = min(a, b)`, `a ⊗ b = a + b`, with +∞ and 0: shortest paths, least energies.
 ///
@@ -13,7 +12,7 @@ pub struct MinPlus;
 impl<T: Extended> Semiring<T> for MinPlus {
     const ZERO: T = T::HIGHEST;
     const ONE: T = T::ZERO;
-    const GEMM: Kernel<T> = unchecked::kernel::<Self, T>();
+    const GEMM: Kernel<T> = Kernel::unchecked::<Self>();
 
     #[inline(always)]
     fn add(a: T, b: T) -> T {
@@ -27,7 +26,7 @@ impl<T: Extended> Semiring<T> for MinPlus {
 }
 
 impl<T: Extended> Selective<T> for MinPlus {
-    const GEMM_ARGMAX: Kernel<T, true> = unchecked::kernel_argmax::<Self, T>();
+    const GEMM_ARGMAX: Kernel<T, true> = Kernel::unchecked_argmax::<Self>();
 
     #[inline(always)]
     fn better(a: T, b: T) -> bool {
@@ -66,7 +65,7 @@ impl<T: Extended> UncheckedSemiring<T> for MinPlus {
 
     #[inline(always)]
     fn fused_mul(a: T::Acc, b: T::Acc, one: T::Acc) -> T::Acc {
-        unchecked::fused_sum::<T>(a, b, one)
+        T::fused_sum(a, b, one)
     }
 
     #[inline(always)]
