@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock, Mutex};
 
-use hashbrown::HashMap;
+use hashbrown::{Equivalent, HashMap};
 
 use crate::error::Result;
 use crate::path::Path;
@@ -13,28 +13,66 @@ use crate::subscripts::{Label, Subscripts};
 /// Plans that are kept.
 const CAPACITY: usize = 256;
 
-/// Everything that a plan depends on.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
-    pub(crate) subscripts: Subscripts,
-    pub(crate) shapes: Vec<Vec<usize>>,
-    pub(crate) sizes: Vec<(Label, usize)>,
-    pub(crate) path: Option<Path>,
+/// Bytes, element size and whether they were given.
+type Budget = (usize, usize, bool);
+
+/// Everything that a plan depends on. What is known is found without a copy.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) struct Key<'a> {
+    pub(crate) subscripts: &'a Subscripts,
+    pub(crate) shapes: &'a [&'a [usize]],
+    pub(crate) sizes: &'a [(Label, usize)],
+    pub(crate) path: Option<&'a Path>,
     pub(crate) optimizer: Optimizer,
-    /// Bytes, element size and whether they were given; none if it does not bind.
-    pub(crate) budget: Option<(usize, usize, bool)>,
+    /// None if it does not bind.
+    pub(crate) budget: Option<Budget>,
+}
+
+/// A [`Key`] that is kept: the same fields in the same order, so that both hash alike.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Kept {
+    subscripts: Subscripts,
+    shapes: Vec<Vec<usize>>,
+    sizes: Vec<(Label, usize)>,
+    path: Option<Path>,
+    optimizer: Optimizer,
+    budget: Option<Budget>,
+}
+
+impl Key<'_> {
+    fn to_kept(self) -> Kept {
+        Kept {
+            subscripts: self.subscripts.clone(),
+            shapes: self.shapes.iter().map(|shape| shape.to_vec()).collect(),
+            sizes: self.sizes.to_vec(),
+            path: self.path.cloned(),
+            optimizer: self.optimizer,
+            budget: self.budget,
+        }
+    }
+}
+
+impl Equivalent<Kept> for Key<'_> {
+    fn equivalent(&self, kept: &Kept) -> bool {
+        *self.subscripts == kept.subscripts
+            && self.shapes == kept.shapes
+            && self.sizes == kept.sizes
+            && self.path == kept.path.as_ref()
+            && self.optimizer == kept.optimizer
+            && self.budget == kept.budget
+    }
 }
 
 #[derive(Default)]
 struct Plans {
-    of: HashMap<Key, (Arc<Plan>, u64)>,
+    of: HashMap<Kept, (Arc<Plan>, u64)>,
     clock: u64,
 }
 
 static PLANS: LazyLock<Mutex<Plans>> = LazyLock::new(Mutex::default);
 
 /// The plan for a key, made by `make` if it is not known. The least recently used one makes room.
-pub(crate) fn plan(key: Key, make: impl FnOnce(&Key) -> Result<Plan>) -> Result<Arc<Plan>> {
+pub(crate) fn plan(key: Key<'_>, make: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
     // A poisoned lock guards nothing but complete entries.
     let lock = || PLANS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     {
@@ -46,7 +84,7 @@ pub(crate) fn plan(key: Key, make: impl FnOnce(&Key) -> Result<Plan>) -> Result<
             return Ok(plan.clone());
         }
     }
-    let plan = Arc::new(make(&key)?);
+    let plan = Arc::new(make()?);
     let mut plans = lock();
     if plans.of.len() >= CAPACITY {
         let oldest = plans.of.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
@@ -55,7 +93,7 @@ pub(crate) fn plan(key: Key, make: impl FnOnce(&Key) -> Result<Plan>) -> Result<
         }
     }
     let now = plans.clock;
-    plans.of.insert(key, (plan.clone(), now));
+    plans.of.insert(key.to_kept(), (plan.clone(), now));
     Ok(plan)
 }
 

@@ -92,15 +92,15 @@ impl Einsum {
     /// # Errors
     /// Everything that is wrong with subscripts, shapes, path or budget.
     pub fn plan(&self, shapes: &[&[usize]], element: usize) -> Result<Arc<Plan>> {
-        let mut key = Key {
-            subscripts: self.subscripts.clone(),
-            shapes: shapes.iter().map(|s| s.to_vec()).collect(),
-            sizes: self.sizes.clone(),
-            path: self.path.clone(),
+        let key = Key {
+            subscripts: &self.subscripts,
+            shapes,
+            sizes: &self.sizes,
+            path: self.path.as_ref(),
             optimizer: self.optimizer,
             budget: None,
         };
-        let whole = cache::plan(key.clone(), |_| self.compile(shapes))?;
+        let whole = cache::plan(key, || self.compile(shapes))?;
         let needed = whole.cost().bytes(element);
         let budget = match self.memory {
             Some(bytes) => bytes,
@@ -113,8 +113,8 @@ impl Einsum {
             return Ok(whole);
         }
         let given = self.memory.is_some();
-        key.budget = Some((budget, element, given));
-        cache::plan(key, |_| {
+        let key = Key { budget: Some((budget, element, given)), ..key };
+        cache::plan(key, || {
             let sliced = (*whole).clone().slice(budget, element, given)?;
             sliced.check_sizes()?;
             Ok(sliced)

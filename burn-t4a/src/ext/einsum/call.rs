@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{Backend, DType, TensorMetadata};
+use burn_backend::{Backend, DType, Shape, TensorMetadata};
 use burn_tensor::{Float, Tensor, TensorPrimitive};
 use t4a_algebra::Standard;
 use t4a_diff::{Outcome, Value};
@@ -70,8 +70,8 @@ impl<B: Backend, const D: usize> From<Tensor<B, D>> for Operand<B> {
 
 impl<B: Backend> Operand<B> {
     /// Dtype, device and shape.
-    fn described(&self) -> (DType, B::Device, Vec<usize>) {
-        (self.0.dtype(), B::float_device(&self.0), self.0.shape().to_vec())
+    fn described(&self) -> (DType, B::Device, Shape) {
+        (self.0.dtype(), B::float_device(&self.0), self.0.shape())
     }
 
     /// The elements, with the gradient left behind.
@@ -300,9 +300,9 @@ impl<B: Backend, const D: usize> From<&Complex<B, D>> for ComplexOperand<B> {
 
 /// Checks the operands, given by dtype, device and shape, and plans for them: for a result with
 /// `extra` axes more than labels, and elements of `factor` times the size.
-pub(super) fn plan<Device: PartialEq + Debug, const D: usize>(
+pub(super) fn plan<'a, Device: PartialEq + Debug, const D: usize>(
     einsum: &Einsum,
-    operands: &[(DType, Device, Vec<usize>)],
+    operands: &'a [(DType, Device, Shape)],
     extra: usize,
     factor: usize,
 ) -> Result<Arc<Plan>> {
@@ -320,12 +320,11 @@ pub(super) fn plan<Device: PartialEq + Debug, const D: usize>(
             return Err(ExtError::DeviceMismatch { op: OP, first, argument, device });
         }
     }
-    let shape = |(i, (_, _, shape)): (usize, &'_ (DType, Device, Vec<usize>))| -> Vec<usize> {
-        let scalar = einsum.subscripts().rank(i) == Some(0) && *shape == [1];
-        if scalar { Vec::new() } else { shape.clone() }
+    let view = |(i, (_, _, shape)): (usize, &'a (DType, Device, Shape))| -> &'a [usize] {
+        let scalar = einsum.subscripts().rank(i) == Some(0) && **shape == [1];
+        if scalar { &[] } else { shape }
     };
-    let shapes: Vec<Vec<usize>> = operands.iter().enumerate().map(shape).collect();
-    let views: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
+    let views: Vec<&[usize]> = operands.iter().enumerate().map(view).collect();
     let plan = einsum.plan(&views, first.size().saturating_mul(factor))?;
     let required = (plan.shape().len() + extra).max(1);
     if required != D {

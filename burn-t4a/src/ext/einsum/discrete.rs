@@ -68,7 +68,7 @@ impl<B: Backend> Job<B> {
         let einsum = expression.into_einsum()?;
         let operands = operands.into_operands();
         let described =
-            |x: &HostOperand<B, K>| (x.data.dtype, x.device.clone(), x.data.shape.to_vec());
+            |x: &HostOperand<B, K>| (x.data.dtype, x.device.clone(), x.data.shape.clone());
         let described: Vec<_> = operands.iter().map(described).collect();
         let plan = plan::<_, D>(&einsum, &described, extra, factor)?;
         let Some(device) = operands.first().map(|x| x.device.clone()) else {
