@@ -154,74 +154,61 @@ impl<S: ArraySemiring> Tag for Custom<S> {
     }
 }
 
-/// The semirings over floats of this crate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum FloatSemiring {
-    /// (+, ×).
-    Standard,
-    /// (max, +).
-    MaxPlus,
-    /// (min, +).
-    MinPlus,
-    /// (max, ×) of numbers that are not negative.
-    MaxMul,
-    /// (max, min).
-    MaxMin,
-    /// `ln Σ eˣ` and +.
-    LogSumExp,
-}
+/// The table of semirings over floats: a variant, which is its type too, and its name.
+macro_rules! float_semirings {
+    ($($(#[$doc:meta])* $semiring:ident $name:literal,)*) => {
+        /// The semirings over floats of this crate.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+        #[non_exhaustive]
+        pub enum FloatSemiring {
+            $($(#[$doc])* $semiring,)*
+        }
 
-/// Calls a method of the type that the tag stands for.
-macro_rules! over {
-    ($tag:expr, $s:ident => $body:expr) => {
-        match $tag {
-            FloatSemiring::Standard => {
-                let $s = Custom::<Standard>::NEW;
-                $body
+        impl FloatSemiring {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$semiring),*];
+
+            fn label(self) -> &'static str {
+                match self {
+                    $(Self::$semiring => $name,)*
+                }
             }
-            FloatSemiring::MaxPlus => {
-                let $s = Custom::<MaxPlus>::NEW;
-                $body
-            }
-            FloatSemiring::MinPlus => {
-                let $s = Custom::<MinPlus>::NEW;
-                $body
-            }
-            FloatSemiring::MaxMul => {
-                let $s = Custom::<MaxMul>::NEW;
-                $body
-            }
-            FloatSemiring::MaxMin => {
-                let $s = Custom::<MaxMin>::NEW;
-                $body
-            }
-            FloatSemiring::LogSumExp => {
-                let $s = Custom::<LogSumExp>::NEW;
-                $body
-            }
+        }
+
+        /// Calls a method of the type that the tag stands for.
+        macro_rules! over {
+            ($tag:expr, $s:ident => $body:expr) => {
+                match $tag {
+                    $(FloatSemiring::$semiring => {
+                        let $s = Custom::<$semiring>::NEW;
+                        $body
+                    })*
+                }
+            };
         }
     };
 }
 
-impl FloatSemiring {
-    /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Standard, Self::MaxPlus, Self::MinPlus, Self::MaxMul, Self::MaxMin, Self::LogSumExp];
+float_semirings! {
+    /// (+, ×).
+    Standard "standard",
+    /// (max, +).
+    MaxPlus "max_plus",
+    /// (min, +).
+    MinPlus "min_plus",
+    /// (max, ×) of numbers that are not negative.
+    MaxMul "max_mul",
+    /// (max, min).
+    MaxMin "max_min",
+    /// `ln Σ eˣ` and +.
+    LogSumExp "log_sum_exp",
 }
 
 impl Tag for FloatSemiring {
     fn name(&self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-            Self::MaxPlus => "max_plus",
-            Self::MinPlus => "min_plus",
-            Self::MaxMul => "max_mul",
-            Self::MaxMin => "max_min",
-            Self::LogSumExp => "log_sum_exp",
-        }
+        self.label()
     }
     fn share(&self) -> Share {
         over!(self, s => s.share())

@@ -44,7 +44,7 @@ fn operands(shapes: &[&[usize]]) -> Vec<Value<Eager>> {
 /// Forward, both vjps and jvp over all semirings, against each other and against differences.
 #[test]
 fn rules_agree_with_differences() {
-    for semiring in FloatSemiring::ALL {
+    for &semiring in FloatSemiring::ALL {
         for (text, shapes) in SUBSCRIPTS {
             let op = Contraction { plan: plan(text, shapes), semiring };
             check::operation(&op, &operands(shapes), 1e-7);
