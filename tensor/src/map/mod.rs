@@ -158,11 +158,12 @@ pub fn zip3<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>>(
     }
 }
 
-/// Runs an operation.
+/// Runs an operation. A function of its own, whose kernels are small enough then to be part of their
+/// callers.
 ///
 /// # Safety
 /// The body writes every element of its run, and reads operands as the types they have.
-#[inline]
+#[inline(never)]
 unsafe fn run<const M: usize>(
     spec: Spec<M>,
     operands: [Option<Tensor<()>>; M],

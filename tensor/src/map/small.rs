@@ -13,6 +13,7 @@ const MAX_ROWS: usize = 64;
 
 /// The result if it is small and the operands row-major: planning would cost more than the
 /// arithmetic.
+#[inline(always)]
 pub(super) fn compute<const M: usize>(
     spec: &Spec<M>,
     operands: &[Option<Tensor<()>>; M],
