@@ -12,8 +12,10 @@ mod tests;
 use std::borrow::Cow;
 
 use faer::{MatMut, MatRef, Par};
+use smallvec::{SmallVec, smallvec};
 use t4a_algebra::{Field, Numeric, Scalar};
 use t4a_tensor::copy::to_contiguous;
+use t4a_tensor::layout::Dims;
 use t4a_tensor::loops::parallel;
 use t4a_tensor::loops::transpose::{Even, transpose};
 use t4a_tensor::{Tensor, TensorError};
@@ -23,6 +25,9 @@ use crate::error::{
 };
 use crate::scalar::{LinalgScalar, nan, real};
 use crate::threads::with_threads;
+
+/// One entry per matrix; a single matrix needs no memory for it.
+pub(crate) type PerMatrix<T> = SmallVec<[T; 1]>;
 
 /// Shape of a batch of matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +75,7 @@ impl<'a> Shape<'a> {
 /// The matrices of a tensor, for reading.
 pub(crate) struct Views<'a, T> {
     tensor: Cow<'a, Tensor<T>>,
-    positions: Vec<isize>,
+    positions: PerMatrix<isize>,
 }
 
 impl<'a, T: LinalgScalar> Views<'a, T> {
@@ -94,7 +99,7 @@ impl<'a, T: LinalgScalar> Views<'a, T> {
 
     fn new(batch: &[usize], tensor: Cow<'a, Tensor<T>>) -> Self {
         // Offsets of the matrices, in row-major order of the batch.
-        let mut positions = vec![0isize];
+        let mut positions: PerMatrix<isize> = smallvec![0];
         for (&size, &stride) in batch.iter().zip(tensor.layout().strides()) {
             if size == 1 {
                 continue;
@@ -132,12 +137,12 @@ pub(crate) struct Output<T> {
 impl<T: Scalar + Numeric> Output<T> {
     /// `m × n` results, filled with zeros.
     pub(crate) fn new(batch: &[usize], m: usize, n: usize) -> Result<Self> {
-        let shape: Vec<usize> = batch.iter().copied().chain([n, m]).collect();
+        let shape: Dims = batch.iter().copied().chain([n, m]).collect();
         Ok(Self { tensor: Tensor::zeros(&shape)?, m, n })
     }
 
     /// The results for writing, each column by column.
-    pub(crate) fn slices(&mut self) -> Result<Vec<&mut [T]>> {
+    pub(crate) fn slices(&mut self) -> Result<PerMatrix<&mut [T]>> {
         let (m, n) = (self.m, self.n);
         let &[ref batch @ .., _, _] = self.tensor.shape() else { unreachable!("made by `new`") };
         let count = batch.iter().product();
@@ -173,7 +178,7 @@ impl<T: Scalar + Numeric> Output<T> {
 
 impl<T: LinalgScalar> Output<T> {
     /// The results for writing.
-    pub(crate) fn mats(&mut self) -> Result<Vec<MatMut<'_, T>>> {
+    pub(crate) fn mats(&mut self) -> Result<PerMatrix<MatMut<'_, T>>> {
         let (m, n) = (self.m, self.n);
         let mats = self.slices()?.into_iter();
         Ok(mats.map(|s| MatMut::from_column_major_slice_mut(s, m, n)).collect())
@@ -263,46 +268,40 @@ const WORTHWHILE: usize = 1 << 16;
 /// `flops` is the work for one matrix. A slot whose body fails is spoiled.
 pub(crate) fn run<J: Slot, S>(
     batch: &[usize],
-    mut slots: Vec<J>,
+    mut slots: PerMatrix<J>,
     flops: usize,
     scratch: impl Fn(Par) -> S + Sync + Send,
     body: impl Fn(&mut S, usize, &mut J, Par) -> Status + Sync + Send,
 ) -> Result<Tensor<i32>> {
     let count = slots.len();
     let threads = parallel::threads();
-    let one = |state: &mut S, index: usize, slot: &mut J, par: Par| {
-        let status = body(state, index, slot, par);
-        if status != Status::Done {
-            slot.spoil();
-        }
-        status.code()
-    };
-    let sequence = |offset: usize, slots: &mut [J], par: Par| -> Vec<i32> {
+    let mut info = Tensor::zeros(batch)?;
+    let codes: &mut [i32] = info.as_mut_slice()?;
+    let sequence = |first: usize, slots: &mut [J], codes: &mut [i32], par: Par| {
         let mut state = scratch(par);
-        slots.iter_mut().enumerate().map(|(i, s)| one(&mut state, offset + i, s, par)).collect()
-    };
-    let total = flops.saturating_mul(count);
-    let codes = if count == 0 {
-        Vec::new()
-    } else if threads == 1 || total < WORTHWHILE {
-        sequence(0, &mut slots, Par::Seq)
-    } else if flops < LARGE || count >= threads {
-        if count == 1 {
-            sequence(0, &mut slots, Par::Seq)
-        } else {
-            // Four groups per thread even out matrices that converge at different speed.
-            let group = count.div_ceil(4 * threads);
-            let mut codes = vec![0; count];
-            let mut groups: Vec<_> = slots.chunks_mut(group).zip(codes.chunks_mut(group)).collect();
-            parallel::for_each_mut(&mut groups, true, |g, (slots, codes)| {
-                codes.copy_from_slice(&sequence(g * group, slots, Par::Seq));
-            });
-            codes
+        for (i, (slot, code)) in slots.iter_mut().zip(codes).enumerate() {
+            let status = body(&mut state, first + i, slot, par);
+            if status != Status::Done {
+                slot.spoil();
+            }
+            *code = status.code();
         }
-    } else {
-        with_threads(|par| sequence(0, &mut slots, par))
     };
-    Ok(Tensor::from_vec(codes, batch)?)
+    let few = threads == 1 || flops.saturating_mul(count) < WORTHWHILE;
+    if count == 0 {
+    } else if few || (count == 1 && flops < LARGE) {
+        sequence(0, &mut slots, codes, Par::Seq);
+    } else if flops < LARGE || count >= threads {
+        // Four groups per thread even out matrices that converge at different speed.
+        let group = count.div_ceil(4 * threads);
+        let mut groups: Vec<_> = slots.chunks_mut(group).zip(codes.chunks_mut(group)).collect();
+        parallel::for_each_mut(&mut groups, true, |g, (slots, codes)| {
+            sequence(g * group, slots, codes, Par::Seq);
+        });
+    } else {
+        with_threads(|par| sequence(0, &mut slots, codes, par));
+    }
+    Ok(info)
 }
 
 /// Lanes in which elements are looked at.

@@ -1,6 +1,7 @@
 //! Operations in the three forms that faces offer, on the arrays of any implementor of the vocabulary:
 //! plain, with the status of each matrix, with tangents.
 
+use smallvec::SmallVec;
 use t4a_diff::array::Flags;
 use t4a_diff::{Array, Dual, Integers, Meta, Value};
 use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
@@ -118,18 +119,20 @@ fn pairs<A: Array>(op: &Linalg, arrays: impl IntoIterator<Item = A>) -> Vec<Pair
     op.op.results().iter().map(|kind| Pair::read(complex(kind), &mut arrays)).collect()
 }
 
-/// The operation on arrays, and these, once they are known to fit.
-fn checked<A: Array>(op: impl Into<MatrixOp>, operands: &[Pair<A>]) -> Result<(Linalg, Vec<A>)> {
+/// Of two complex operands at most: no tape asks for what their rules need.
+const UNTRACKED: [bool; 4] = [false; 4];
+
+/// The operation on arrays, once these are known to fit, and how many there are.
+fn checked<A: Array>(op: impl Into<MatrixOp>, operands: &[Pair<A>]) -> Result<(Linalg, usize)> {
     let op = Linalg { op: op.into(), complex: operands.iter().any(Pair::is_complex) };
-    let arrays: Vec<A> = operands.iter().flat_map(Pair::arrays).collect();
-    let metas: Vec<Meta> =
-        arrays.iter().map(|x| Meta { shape: x.shape(), dtype: x.dtype() }).collect();
+    let meta = |x: A| Meta { shape: x.shape(), dtype: x.dtype() };
+    let metas: SmallVec<[Meta; 2]> = operands.iter().flat_map(Pair::arrays).map(meta).collect();
     op.check(&metas)?;
-    Ok((op, arrays))
+    Ok((op, metas.len()))
 }
 
-fn values<A: Array>(arrays: Vec<A>) -> Vec<Value<A>> {
-    arrays.into_iter().map(Value::Float).collect()
+fn values<A: Array>(operands: &[Pair<A>]) -> Vec<Value<A>> {
+    operands.iter().flat_map(Pair::arrays).map(Value::Float).collect()
 }
 
 /// The results.
@@ -137,9 +140,8 @@ fn values<A: Array>(arrays: Vec<A>) -> Vec<Value<A>> {
 /// # Errors
 /// Those of the operation.
 pub fn run<A: Array>(op: impl Into<MatrixOp>, operands: &[Pair<A>]) -> Result<Found<A>> {
-    let (op, arrays) = checked(op, operands)?;
-    let tracked = vec![false; arrays.len()];
-    let out = A::apply(&op, &values(arrays), &tracked)?;
+    let (op, count) = checked(op, operands)?;
+    let out = A::apply(&op, &values(operands), &UNTRACKED[..count])?;
     Ok(Found::new(pairs(&op, out.results), out.extra))
 }
 
@@ -160,8 +162,8 @@ pub fn with_status<A: Array>(
 /// # Errors
 /// Those that do not belong to one matrix.
 pub fn info<A: Array>(op: impl Into<MatrixOp>, operands: &[Pair<A>]) -> Result<Tensor<i32>> {
-    let (op, arrays) = checked(op, operands)?;
-    op.info(&arrays)
+    let (op, _) = checked(op, operands)?;
+    op.info(&operands.iter().flat_map(Pair::arrays).collect::<Vec<_>>())
 }
 
 /// Tangents have the shapes and dtypes of their operands.
@@ -210,10 +212,10 @@ pub fn with_tangents<A: Array>(
     operands: &[Pair<A>],
     tangents: &[Pair<A>],
 ) -> Result<(Found<A>, Vec<Pair<A>>)> {
-    let (op, arrays) = checked(op, operands)?;
+    let (op, count) = checked(op, operands)?;
     check_tangents(op.op.name(), operands, tangents)?;
-    let inputs = values(duals(operands, tangents).iter().flat_map(Pair::arrays).collect());
-    let out = A::jvp(&op, &inputs, &vec![false; arrays.len()])?;
+    let inputs = values(&duals(operands, tangents));
+    let out = A::jvp(&op, &inputs, &UNTRACKED[..count])?;
     let (results, moving) = pairs(&op, out.results).into_iter().map(parted).unzip();
     let extra = out.extra.into_iter().map(Value::below).collect();
     Ok((Found::new(results, extra), moving))

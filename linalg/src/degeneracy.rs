@@ -142,16 +142,16 @@ impl Degeneracy {
     pub(crate) fn check_values<M: Matrices>(
         &self,
         op: &'static str,
-        bar: &M::Real,
+        cotangent: &M::Real,
         ties: &M::Real,
         cotangents: &[Option<&M>],
     ) -> Result<()> {
         if !self.check_gauge {
             return Ok(());
         }
-        let defect = M::from_re(&bar.sub(&bar.transpose()).mul(ties));
-        let bar = M::from_re(bar);
-        let all: Vec<_> = cotangents.iter().copied().chain([Some(&bar)]).collect();
+        let defect = M::from_re(&cotangent.sub(&cotangent.transpose()).mul(ties));
+        let cotangent = M::from_re(cotangent);
+        let all: Vec<_> = cotangents.iter().copied().chain([Some(&cotangent)]).collect();
         self.check(op, &defect, &all)
     }
 }

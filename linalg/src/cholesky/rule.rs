@@ -15,8 +15,8 @@ fn phi<M: Matrices>(x: &M) -> M {
 }
 
 /// `Ā`, Hermitian, from the cotangent of `L`. The upper triangle of `L̄` does not count.
-pub fn vjp<M: Matrices>(l: &M, l_bar: &M) -> M {
-    let p = phi(&l.adjoint().matmul(&l_bar.mask(Region::Lower(0)))).herm();
+pub fn vjp<M: Matrices>(l: &M, l_cotangent: &M) -> M {
+    let p = phi(&l.adjoint().matmul(&l_cotangent.mask(Region::Lower(0)))).herm();
     let left = l.solve_triangular(&p, Triangle::LOWER.adjoint());
     l.solve_triangular_right(&left, Triangle::LOWER)
 }

@@ -137,9 +137,9 @@ pub(crate) fn nearly_singular<T: LinalgScalar>(factors: &LuFactors<T>) -> Result
 ///
 /// # Errors
 /// `OutOfMemory`.
-pub fn vjp<M: Matrices>(packed: &M, rows: &Permutation, det: &M, det_bar: &M) -> Result<M> {
+pub fn vjp<M: Matrices>(packed: &M, rows: &Permutation, det: &M, det_cotangent: &M) -> Result<M> {
     let inverse = apply_inverse_adjoint(packed, rows, &packed.identity(packed.rows()))?;
-    Ok(inverse.mul(&det.conj().mul(det_bar)))
+    Ok(inverse.mul(&det.conj().mul(det_cotangent)))
 }
 
 /// `adj(A)` of a matrix of any rank, differentiable to any order; the singular value decomposition
@@ -214,12 +214,12 @@ pub fn slogdet_rule<M: Matrices>(
     packed: &M,
     rows: &Permutation,
     sign: &M,
-    sign_bar: Option<&M>,
-    log_bar: Option<&M::Real>,
+    sign_cotangent: Option<&M>,
+    log_cotangent: Option<&M::Real>,
 ) -> Result<M> {
     let inverse = apply_inverse_adjoint(packed, rows, &packed.identity(packed.rows()))?;
     let zero = || sign.re().scale(0.0);
-    let re = log_bar.cloned().unwrap_or_else(zero);
-    let im = sign_bar.map_or_else(zero, |bar| sign.conj().mul(bar).im());
+    let re = log_cotangent.cloned().unwrap_or_else(zero);
+    let im = sign_cotangent.map_or_else(zero, |cotangent| sign.conj().mul(cotangent).im());
     Ok(inverse.mul(&M::from_parts(&re, &im)))
 }

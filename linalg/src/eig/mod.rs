@@ -22,7 +22,7 @@ use faer::MatRef;
 use t4a_algebra::{Field, Float, Numeric};
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, Shape, Status, Views, load, run};
+use crate::batch::{Output, PerMatrix, Shape, Status, Views, load, run};
 use crate::degeneracy::Degeneracy;
 use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::{LinalgScalar, real};
@@ -94,7 +94,7 @@ type Slot<'a, C> = (&'a mut [C], Option<faer::MatMut<'a, C>>);
 fn decompose<T: LinalgScalar>(
     op: &'static str,
     a: &Tensor<T>,
-    slots: Vec<Slot<'_, T::Complex>>,
+    slots: PerMatrix<Slot<'_, T::Complex>>,
 ) -> Result<Tensor<i32>> {
     let shape = Shape::square(op, a)?;
     let n = shape.n;
@@ -183,23 +183,23 @@ pub(crate) fn unsplit<C: Matrices>(values: &C, vectors: &C, x: &C) -> Result<()>
 pub fn vjp<C: Matrices>(
     values: &C,
     vectors: &C,
-    values_bar: Option<&C>,
-    vectors_bar: Option<&C>,
+    values_cotangent: Option<&C>,
+    vectors_cotangent: Option<&C>,
     degeneracy: &Degeneracy,
 ) -> Result<C> {
     let vh = vectors.adjoint();
     let n = vectors.rows();
     let mut g = vectors.constant(n, n, 0.0);
-    if let Some(bar) = vectors_bar {
-        let overlap = vh.matmul(bar);
+    if let Some(cotangent) = vectors_cotangent {
+        let overlap = vh.matmul(cotangent);
         let (inverse, ties) = gaps(values, degeneracy);
         let lengths = overlap.diagonal().re();
         let inner = overlap.sub(&vh.matmul(vectors).mul_real(&lengths));
-        degeneracy.check("eig_vjp", &inner.mul_real(&ties), &[Some(bar)])?;
+        degeneracy.check("eig_vjp", &inner.mul_real(&ties), &[Some(cotangent)])?;
         g = inner.mul(&inverse);
     }
-    if let Some(bar) = values_bar {
-        g = g.add(&bar.diagonal_matrix());
+    if let Some(cotangent) = values_cotangent {
+        g = g.add(&cotangent.diagonal_matrix());
     }
     Ok(inverse("eig_vjp", vectors)?.adjoint().matmul(&g.matmul(&vh)))
 }

@@ -91,15 +91,16 @@ fn derivatives<T: LinalgScalar>() {
         |x, w| {
             let e = eig(&x[0]).unwrap();
             let (l, v) = (Batched::rows_of(&e.values), Batched::new(&e.vectors));
-            let bar = Batched::new(&w[0]).to_complex();
+            let cotangent = Batched::new(&w[0]).to_complex();
             // Y = V Λ Vᴴ: V̄ = Ȳ V Λ̄ + Ȳᴴ V Λ, λ̄ᵢ = vᵢᴴ Ȳ vᵢ.
-            let v_bar = bar.matmul(&v).mul(&l.conj()).add(&bar.adjoint().matmul(&v).mul(&l));
-            let l_bar = v.conj().mul(&bar.matmul(&v)).sum_rows();
+            let v_cotangent =
+                cotangent.matmul(&v).mul(&l.conj()).add(&cotangent.adjoint().matmul(&v).mul(&l));
+            let l_cotangent = v.conj().mul(&cotangent.matmul(&v)).sum_rows();
             let cubes = Batched::new(&w[1]).to_complex();
-            let l_bar = l_bar.add(&l.mul(&l).conj().scale(3.0).mul(&cubes));
-            let l_bar = l_bar.into_vectors().unwrap();
-            let v_bar = v_bar.into_tensor().unwrap();
-            vec![eig_vjp(&e, Some(&l_bar), Some(&v_bar), &degeneracy).unwrap()]
+            let l_cotangent = l_cotangent.add(&l.mul(&l).conj().scale(3.0).mul(&cubes));
+            let l_cotangent = l_cotangent.into_vectors().unwrap();
+            let v_cotangent = v_cotangent.into_tensor().unwrap();
+            vec![eig_vjp(&e, Some(&l_cotangent), Some(&v_cotangent), &degeneracy).unwrap()]
         },
     );
 }
@@ -113,10 +114,16 @@ fn gradient<T: LinalgScalar>(e: &Eig<T>, c: &Batched<T::Complex>, phases: bool) 
         });
         v = v.mul(&Batched::new(&Tensor::from_vec(phase.to_vec(), &[1, 4]).unwrap()));
     }
-    let v_bar = c.matmul(&v).mul(&l.conj()).add(&c.adjoint().matmul(&v).mul(&l));
-    let l_bar = v.conj().mul(&c.matmul(&v)).sum_rows().into_vectors().unwrap();
+    let v_cotangent = c.matmul(&v).mul(&l.conj()).add(&c.adjoint().matmul(&v).mul(&l));
+    let l_cotangent = v.conj().mul(&c.matmul(&v)).sum_rows().into_vectors().unwrap();
     let e = Eig { values: e.values.clone(), vectors: v.into_tensor().unwrap() };
-    eig_vjp(&e, Some(&l_bar), Some(&v_bar.into_tensor().unwrap()), &Degeneracy::default()).unwrap()
+    eig_vjp(
+        &e,
+        Some(&l_cotangent),
+        Some(&v_cotangent.into_tensor().unwrap()),
+        &Degeneracy::default(),
+    )
+    .unwrap()
 }
 
 fn gauge<T: LinalgScalar>() {
@@ -152,8 +159,8 @@ fn known_spectra_and_errors() {
     values.sort_by(|a, b| f64::total_cmp(&a.im, &b.im));
     assert!((values[0].im + 1.0).abs() < 1e-15 && (values[1].im - 1.0).abs() < 1e-15);
     let e = eig(&random::<f64>(2, &[3, 3])).unwrap();
-    let bar = random::<t4a_algebra::c64>(3, &[3, 3]);
-    let error = eig_vjp(&e, None, Some(&bar), &Degeneracy::default()).unwrap_err();
+    let cotangent = random::<t4a_algebra::c64>(3, &[3, 3]);
+    let error = eig_vjp(&e, None, Some(&cotangent), &Degeneracy::default()).unwrap_err();
     assert!(matches!(error, LinalgError::GaugeIllDefined { op: "eig_vjp", .. }));
     // A Jordan block has one vector.
     let jordan = Tensor::from_vec(vec![1.0, 1.0, 0.0, 1.0], &[2, 2]).unwrap();

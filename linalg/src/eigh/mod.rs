@@ -12,7 +12,7 @@ pub(crate) mod tests;
 use faer::MatRef;
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, Shape, Status, Views, load_hermitian, run};
+use crate::batch::{Output, PerMatrix, Shape, Status, Views, load_hermitian, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::scale::{Scale, largest};
@@ -85,7 +85,7 @@ type Slot<'a, T> = (Option<faer::MatMut<'a, T>>, &'a mut [<T as LinalgScalar>::R
 fn decompose<T: LinalgScalar>(
     op: &'static str,
     a: &Tensor<T>,
-    slots: Vec<Slot<'_, T>>,
+    slots: PerMatrix<Slot<'_, T>>,
 ) -> Result<Tensor<i32>> {
     let shape = Shape::square(op, a)?;
     let n = shape.n;

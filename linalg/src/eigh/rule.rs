@@ -19,26 +19,26 @@ use crate::vocabulary::Matrices;
 pub fn vjp<M: Matrices>(
     values: &M::Real,
     vectors: &M,
-    values_bar: Option<&M::Real>,
-    vectors_bar: Option<&M>,
+    values_cotangent: Option<&M::Real>,
+    vectors_cotangent: Option<&M>,
     degeneracy: &Degeneracy,
 ) -> Result<M> {
     let n = vectors.rows();
     let vh = vectors.adjoint();
-    let Some(v_bar) = vectors_bar else {
-        return Ok(match values_bar {
-            Some(e_bar) => vectors.mul_real(e_bar).matmul(&vh),
+    let Some(v_cotangent) = vectors_cotangent else {
+        return Ok(match values_cotangent {
+            Some(e_cotangent) => vectors.mul_real(e_cotangent).matmul(&vh),
             None => vectors.constant(n, n, 0.0),
         });
     };
-    let a = vh.matmul(v_bar).skew();
+    let a = vh.matmul(v_cotangent).skew();
     let limit = degeneracy.limit(values, n);
     let gaps = degeneracy.gaps(&values.sub(&values.transpose()), &limit, values);
-    degeneracy.check("eigh_vjp", &a.mul_real(&gaps.ties), &[Some(v_bar)])?;
+    degeneracy.check("eigh_vjp", &a.mul_real(&gaps.ties), &[Some(v_cotangent)])?;
     let mut g = a.mul_real(&gaps.inverse);
-    if let Some(e_bar) = values_bar {
-        degeneracy.check_values("eigh_vjp", e_bar, &gaps.ties, &[Some(v_bar)])?;
-        g = g.add(&M::from_re(&e_bar.diagonal_matrix()));
+    if let Some(e_cotangent) = values_cotangent {
+        degeneracy.check_values("eigh_vjp", e_cotangent, &gaps.ties, &[Some(v_cotangent)])?;
+        g = g.add(&M::from_re(&e_cotangent.diagonal_matrix()));
     }
     Ok(vectors.matmul(&g).matmul(&vh))
 }

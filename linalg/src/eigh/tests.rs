@@ -83,11 +83,11 @@ fn derivatives<T: LinalgScalar>() {
         |x, w| {
             let e = eigh(&x[0]).unwrap();
             let v = Batched::new(&e.vectors);
-            let bar = Batched::new(&w[0]);
-            let v_bar = bar.add(&bar.adjoint()).matmul(&v).mul(&weights(&v));
-            let e_bar = Batched::new(&w[1]).re().into_vectors().unwrap();
-            let v_bar = v_bar.into_tensor().unwrap();
-            vec![eigh_vjp(&e, Some(&e_bar), Some(&v_bar), &no_policy).unwrap()]
+            let cotangent = Batched::new(&w[0]);
+            let v_cotangent = cotangent.add(&cotangent.adjoint()).matmul(&v).mul(&weights(&v));
+            let e_cotangent = Batched::new(&w[1]).re().into_vectors().unwrap();
+            let v_cotangent = v_cotangent.into_tensor().unwrap();
+            vec![eigh_vjp(&e, Some(&e_cotangent), Some(&v_cotangent), &no_policy).unwrap()]
         },
     );
 }
@@ -99,9 +99,9 @@ fn tie<T: LinalgScalar>() {
     let e = eigh(&a).unwrap();
     let v = Batched::new(&e.vectors);
     let weights = [0.5, 1.0, 1.0, 1.0, -2.0];
-    let v_bar = c.matmul(&v).mul(&row(&v, &weights)).scale(2.0).into_tensor().unwrap();
+    let v_cotangent = c.matmul(&v).mul(&row(&v, &weights)).scale(2.0).into_tensor().unwrap();
     let policy = Degeneracy { tolerance: Some(tight::<T>(1)), ..Degeneracy::default() };
-    let got = eigh_vjp(&e, None, Some(&v_bar), &policy).unwrap();
+    let got = eigh_vjp(&e, None, Some(&v_cotangent), &policy).unwrap();
     // Divided differences of the weights, known exactly.
     let w = [-1.0, 1.0, 1.0, 1.0, 2.0];
     let quotient = |i: usize, j: usize| match w[i] == w[j] {
@@ -114,20 +114,20 @@ fn tie<T: LinalgScalar>() {
     assert_close(&got, &exact.into_tensor().unwrap(), tight::<T>(50));
     // tr(C A²) treats tied values differently: its derivative is not a function of cotangents.
     let values = Batched::<T::R>::rows_of(&e.values);
-    let v_bar = c.matmul(&v).mul_real(&values.mul(&values)).scale(2.0).into_tensor().unwrap();
+    let v_cotangent = c.matmul(&v).mul_real(&values.mul(&values)).scale(2.0).into_tensor().unwrap();
     let diagonal = v.adjoint().matmul(&c).matmul(&v).diagonal().re();
-    let e_bar = diagonal.mul(&values).scale(2.0).into_vectors().unwrap();
-    let error = eigh_vjp(&e, Some(&e_bar), Some(&v_bar), &policy).unwrap_err();
+    let e_cotangent = diagonal.mul(&values).scale(2.0).into_vectors().unwrap();
+    let error = eigh_vjp(&e, Some(&e_cotangent), Some(&v_cotangent), &policy).unwrap_err();
     assert!(matches!(error, LinalgError::GaugeIllDefined { op: "eigh_vjp", batch: 0, .. }));
 }
 
 fn gauge<T: LinalgScalar>() {
     let tied = eigh(&with_eigenvalues::<T>(7, &[], &[1.0, 1.0, 2.0])).unwrap();
-    let bar = random::<T>(8, &[3, 3]);
-    let error = eigh_vjp(&tied, None, Some(&bar), &Degeneracy::default()).unwrap_err();
+    let cotangent = random::<T>(8, &[3, 3]);
+    let error = eigh_vjp(&tied, None, Some(&cotangent), &Degeneracy::default()).unwrap_err();
     assert!(matches!(error, LinalgError::GaugeIllDefined { op: "eigh_vjp", batch: 0, .. }));
     let apart = eigh(&with_eigenvalues::<T>(7, &[], &[0.0, 1.0, 2.0])).unwrap();
-    let result = eigh_vjp(&apart, None, Some(&bar), &Degeneracy::default());
+    let result = eigh_vjp(&apart, None, Some(&cotangent), &Degeneracy::default());
     assert_eq!(result.is_err(), T::IS_COMPLEX);
 }
 
@@ -135,9 +135,9 @@ fn phases<T: LinalgScalar>() {
     let e = eigh(&with_eigenvalues::<T>(9, &[], &[0.0, 1.0, 2.0, 3.5])).unwrap();
     let c = Batched::new(&random::<T>(10, &[4, 4])).herm();
     let gradient = |v: &Batched<T>| {
-        let v_bar = c.matmul(v).mul(&row(v, &[1.0, 2.0, -1.0, 0.5])).into_tensor().unwrap();
+        let v_cotangent = c.matmul(v).mul(&row(v, &[1.0, 2.0, -1.0, 0.5])).into_tensor().unwrap();
         let e = Eigh { values: e.values.clone(), vectors: v.clone().into_tensor().unwrap() };
-        eigh_vjp(&e, None, Some(&v_bar), &Degeneracy::default()).unwrap()
+        eigh_vjp(&e, None, Some(&v_cotangent), &Degeneracy::default()).unwrap()
     };
     let v = Batched::new(&e.vectors);
     assert_close(&gradient(&v.mul(&unit_row(4))), &gradient(&v), tight::<T>(20));

@@ -116,8 +116,8 @@ pub fn jvp<M: Matrices>(a: &M, da: &M) -> Result<M> {
 ///
 /// # Errors
 /// As [`exp`].
-pub fn vjp<M: Matrices>(a: &M, b_bar: &M) -> Result<M> {
-    jvp(&a.adjoint(), b_bar)
+pub fn vjp<M: Matrices>(a: &M, b_cotangent: &M) -> Result<M> {
+    jvp(&a.adjoint(), b_cotangent)
 }
 
 /// `e^A`.

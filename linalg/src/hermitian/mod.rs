@@ -114,12 +114,12 @@ pub(crate) fn outside_domain<T: LinalgScalar>(
 pub fn vjp<M: Matrices>(
     values: &M::Real,
     vectors: &M,
-    f_bar: &M,
+    f_cotangent: &M,
     f: &impl SpectralFunction<M::Real>,
 ) -> M {
     let vh = vectors.adjoint();
     let gamma = divided_differences(values, f);
-    let inner = vh.matmul(&f_bar.herm()).matmul(vectors).mul_real(&gamma);
+    let inner = vh.matmul(&f_cotangent.herm()).matmul(vectors).mul_real(&gamma);
     vectors.matmul(&inner).matmul(&vh)
 }
 

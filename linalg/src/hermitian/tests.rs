@@ -40,11 +40,11 @@ fn derivatives<T: LinalgScalar>() {
 /// The cotangent of `A` from its factors, for any function.
 fn pulled<T: LinalgScalar>(
     eigh: &Eigh<T>,
-    f_bar: &Tensor<T>,
+    f_cotangent: &Tensor<T>,
     f: &impl SpectralFunction<Batched<T::R>>,
 ) -> Result<Tensor<T>> {
     let (values, vectors) = (Batched::rows_of(&eigh.values), Batched::new(&eigh.vectors));
-    vjp(&values, &vectors, &Batched::new(f_bar), f).into_tensor()
+    vjp(&values, &vectors, &Batched::new(f_cotangent), f).into_tensor()
 }
 
 /// `A² ` has the derivative `A dA + dA A`, at ties and at eigenvalue zero.
@@ -63,11 +63,12 @@ fn square<T: LinalgScalar>() {
 /// `f(c A)` for a tiny `c`: third derivatives and squares of gaps are out of range.
 fn tiny<T: LinalgScalar>() {
     let a = with_eigenvalues::<T>(6, &[], &[0.5, 1.0, 1.0, 2.5]);
-    let bar = random::<T>(7, &[4, 4]);
+    let cotangent = random::<T>(7, &[4, 4]);
     let small = if epsilon::<T>() < 1e-10 { 0.5f64.powi(400) } else { 0.5f64.powi(50) };
     let scaled = |x: &Tensor<T>, c: f64| Batched::new(x).scale(c).into_tensor().unwrap();
     for (f, power) in [(Elementary::Ln, -1.0), (Elementary::Pow(-0.5), -1.5)] {
-        let gradient = |a: &Tensor<T>| pulled(&crate::eigh::eigh(a).unwrap(), &bar, &f).unwrap();
+        let gradient =
+            |a: &Tensor<T>| pulled(&crate::eigh::eigh(a).unwrap(), &cotangent, &f).unwrap();
         let got = scaled(&gradient(&scaled(&a, small)), small.powf(-power));
         assert_close(&got, &gradient(&a), tight::<T>(20));
     }

@@ -11,16 +11,35 @@ mod tests;
 use crate::error::{LinalgError, Result};
 use crate::vocabulary::{Matrices, RealMatrices, Region};
 
-/// Which matrices of a batch have no cotangent.
-pub(crate) struct Idle<R>(Option<[R; 2]>);
+/// Which matrices of a batch have no cotangent, and which have: 1 for those that belong, else 0.
+pub(crate) struct Idle<R> {
+    idle: R,
+    active: R,
+}
 
 impl<R: RealMatrices<Real = R>> Idle<R> {
-    /// Entries of cotangents as they are, zero for idle matrices.
-    pub(crate) fn cotangent<M: Matrices<Real = R>>(&self, bar: &M) -> M {
-        match &self.0 {
-            Some([_, active]) => bar.mul_real(active),
-            None => bar.clone(),
+    /// The matrices without cotangents if the one that made a rule fail is among them. `activity` is the
+    /// largest modulus of the cotangents of each matrix.
+    ///
+    /// # Errors
+    /// The error of the rule, if it is not; that of a transfer.
+    pub(crate) fn behind(error: LinalgError, activity: Option<R>) -> Result<Self> {
+        let (Some(batch), Some(activity)) = (error.batch(), activity) else {
+            return Err(error);
+        };
+        match activity.norms()?.get(batch) {
+            Some(0.0) => {
+                let idle = activity.within(&activity.scale(0.0));
+                let active = idle.constant(1, 1, 1.0).sub(&idle);
+                Ok(Self { idle, active })
+            }
+            _ => Err(error),
         }
+    }
+
+    /// Entries of cotangents as they are, zero for idle matrices.
+    pub(crate) fn cotangent<M: Matrices<Real = R>>(&self, cotangent: &M) -> M {
+        cotangent.mul_real(&self.active)
     }
 
     /// A factor, the unit matrix for idle matrices.
@@ -34,31 +53,6 @@ impl<R: RealMatrices<Real = R>> Idle<R> {
     }
 
     fn blend<M: Matrices<Real = R>>(&self, x: &M, regular: impl Fn(&M) -> M) -> M {
-        match &self.0 {
-            Some([idle, active]) => x.mul_real(active).add(&regular(x).mul_real(idle)),
-            None => x.clone(),
-        }
+        x.mul_real(&self.active).add(&regular(x).mul_real(&self.idle))
     }
-}
-
-/// Runs a rule; if it fails for a matrix without cotangents, once more without these. `activity` is
-/// the largest modulus of the cotangents of each matrix.
-pub(crate) fn sparing<R: RealMatrices<Real = R>, Out>(
-    activity: impl FnOnce() -> Option<R>,
-    rule: impl Fn(&Idle<R>) -> Result<Out>,
-) -> Result<Out> {
-    let failed = |error: LinalgError| -> Result<Out> {
-        let (Some(batch), Some(activity)) = (error.batch(), activity()) else {
-            return Err(error);
-        };
-        match activity.norms()?.get(batch) {
-            Some(0.0) => {
-                let idle = activity.within(&activity.scale(0.0));
-                let active = idle.constant(1, 1, 1.0).sub(&idle);
-                rule(&Idle(Some([idle, active])))
-            }
-            _ => Err(error),
-        }
-    };
-    rule(&Idle(None)).or_else(failed)
 }

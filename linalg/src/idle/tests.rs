@@ -53,7 +53,7 @@ const OPS: [MatrixOp; 11] = [
 ];
 
 /// A gauge-free cotangent: of the values alone for eigenvectors.
-fn bars<T: LinalgScalar>(
+fn cotangents<T: LinalgScalar>(
     op: MatrixOp,
     parts: &[Part<Batched<T>>],
 ) -> Vec<Option<Part<Batched<T>>>> {
@@ -83,16 +83,19 @@ fn operations<T: LinalgScalar>() {
         let of = |a: &Tensor<T>, one: bool| {
             let out = op.forward(&[a], true).unwrap();
             let whole = op.forward(&[&batch::<T>()], true).unwrap();
-            let cut = |bar: Part<Batched<T>>| match bar {
+            let cut = |cotangent: Part<Batched<T>>| match cotangent {
                 Part::Full(x) => Part::Full(Batched::new(&head(&x.into_tensor().unwrap()))),
                 Part::Real(x) => Part::Real(Batched::new(&head(&x.into_tensor().unwrap()))),
                 Part::Complex(x) => Part::Complex(Batched::new(&head(&x.into_tensor().unwrap()))),
             };
-            let bars = bars(op, &whole.results).into_iter();
-            let bars: Vec<_> =
-                bars.map(|bar| bar.map(|bar| if one { cut(bar) } else { bar })).collect();
-            let bars = op.pullback(&[Batched::new(a)], &out, &bars, &[]);
-            bars.unwrap_or_else(|e| panic!("{op:?}: {e}"))[0].clone().into_tensor().unwrap()
+            let cotangents = cotangents(op, &whole.results).into_iter();
+            let cotangents: Vec<_> = cotangents
+                .map(|cotangent| {
+                    cotangent.map(|cotangent| if one { cut(cotangent) } else { cotangent })
+                })
+                .collect();
+            let cotangents = op.pullback(&[Batched::new(a)], &out, &cotangents, &[]);
+            cotangents.unwrap_or_else(|e| panic!("{op:?}: {e}"))[0].clone().into_tensor().unwrap()
         };
         let both = of(&a, false);
         assert!(both.to_vec().unwrap()[4..].iter().all(|x| *x == T::ZERO), "{op:?}");

@@ -43,9 +43,9 @@ pub fn inv_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)
 }
 
 /// `Ā = −Bᴴ B̄ Bᴴ` from the inverse `B` and its cotangent.
-pub fn vjp<M: Matrices>(b: &M, b_bar: &M) -> M {
+pub fn vjp<M: Matrices>(b: &M, b_cotangent: &M) -> M {
     let bh = b.adjoint();
-    bh.matmul(b_bar).matmul(&bh).neg()
+    bh.matmul(b_cotangent).matmul(&bh).neg()
 }
 
 /// `dB = −B dA B`.

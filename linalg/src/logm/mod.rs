@@ -81,8 +81,8 @@ pub fn jvp<M: Matrices>(a: &M, da: &M) -> Result<M> {
 ///
 /// # Errors
 /// As [`log`].
-pub fn vjp<M: Matrices>(a: &M, b_bar: &M) -> Result<M> {
-    jvp(&a.adjoint(), b_bar)
+pub fn vjp<M: Matrices>(a: &M, b_cotangent: &M) -> Result<M> {
+    jvp(&a.adjoint(), b_cotangent)
 }
 
 /// The principal logarithm: `e^B = A`, imaginary parts of the eigenvalues of `B` between −π and π.

@@ -171,14 +171,14 @@ impl<M: Matrices> Pseudoinverse<'_, M> {
 }
 
 /// `(Ā, B̄)` from the solution, `A = Q R` or `Aᴴ = Q R`, and the cotangent.
-pub fn vjp<M: Matrices>(a: &M, b: &M, x: &M, q: &M, r: &M, x_bar: &M) -> (M, M) {
+pub fn vjp<M: Matrices>(a: &M, b: &M, x: &M, q: &M, r: &M, x_cotangent: &M) -> (M, M) {
     let p = Pseudoinverse { q, r, tall: a.rows() >= a.cols() };
-    let g = p.apply_adjoint(x_bar);
+    let g = p.apply_adjoint(x_cotangent);
     let direct = g.matmul(&x.adjoint()).neg();
     let rest = if a.rows() > a.cols() {
         b.sub(&a.matmul(x)).matmul(&p.apply(&g).adjoint())
     } else if a.rows() < a.cols() {
-        let outside = x_bar.sub(&a.adjoint().matmul(&g));
+        let outside = x_cotangent.sub(&a.adjoint().matmul(&g));
         p.apply_adjoint(x).matmul(&outside.adjoint())
     } else {
         return (direct, g);

@@ -20,28 +20,30 @@ use crate::vocabulary::{Matrices, Region};
 const UNIT: Triangle = Triangle::LOWER.unit();
 
 /// `Ā` in pivoted order from the cotangents of `L` and `U`; the caller undoes the permutations.
-pub fn vjp<M: Matrices>(l: &M, u: &M, l_bar: &M, u_bar: &M) -> M {
+pub fn vjp<M: Matrices>(l: &M, u: &M, l_cotangent: &M, u_cotangent: &M) -> M {
     let (m, n, k) = (l.rows(), u.cols(), l.cols());
     let (l_1, u_1) = (l.slice(0..k, 0..k), u.slice(0..k, 0..k));
-    let mut lower = l_1.adjoint().matmul(&l_bar.slice(0..k, 0..k));
-    let mut upper = u_bar.slice(0..k, 0..k).matmul(&u_1.adjoint());
+    let mut lower = l_1.adjoint().matmul(&l_cotangent.slice(0..k, 0..k));
+    let mut upper = u_cotangent.slice(0..k, 0..k).matmul(&u_1.adjoint());
     if n > k {
-        lower = lower.sub(&u_bar.slice(0..k, k..n).matmul(&u.slice(0..k, k..n).adjoint()));
+        lower = lower.sub(&u_cotangent.slice(0..k, k..n).matmul(&u.slice(0..k, k..n).adjoint()));
     }
     if m > k {
-        upper = upper.sub(&l.slice(k..m, 0..k).adjoint().matmul(&l_bar.slice(k..m, 0..k)));
+        upper = upper.sub(&l.slice(k..m, 0..k).adjoint().matmul(&l_cotangent.slice(k..m, 0..k)));
     }
     let f = lower.mask(Region::Lower(-1)).add(&upper.mask(Region::Upper(0)));
     let right = u_1.solve_triangular_right(&f, Triangle::UPPER.adjoint());
-    let mut a_bar = l_1.solve_triangular(&right, UNIT.adjoint());
+    let mut a_cotangent = l_1.solve_triangular(&right, UNIT.adjoint());
     if n > k {
-        a_bar = a_bar.append(&l_1.solve_triangular(&u_bar.slice(0..k, k..n), UNIT.adjoint()));
+        a_cotangent = a_cotangent
+            .append(&l_1.solve_triangular(&u_cotangent.slice(0..k, k..n), UNIT.adjoint()));
     }
     if m > k {
-        let below = l_bar.slice(k..m, 0..k);
-        a_bar = a_bar.stack(&u_1.solve_triangular_right(&below, Triangle::UPPER.adjoint()));
+        let below = l_cotangent.slice(k..m, 0..k);
+        a_cotangent =
+            a_cotangent.stack(&u_1.solve_triangular_right(&below, Triangle::UPPER.adjoint()));
     }
-    a_bar
+    a_cotangent
 }
 
 /// `(dL, dU)` along `dA` in pivoted order.
@@ -79,14 +81,14 @@ pub fn vjp_packed<M: Matrices>(
     packed: &M,
     rows: &Permutation,
     cols: Option<&Permutation>,
-    bar: &M,
+    cotangent: &M,
 ) -> Result<M> {
     let (m, n) = (packed.rows(), packed.cols());
     let k = m.min(n);
     let (l, u) = unpack(packed);
-    let l_bar = bar.slice(0..m, 0..k).mask(Region::Lower(-1));
-    let u_bar = bar.slice(0..k, 0..n).mask(Region::Upper(0));
-    unpermuted(vjp(&l, &u, &l_bar, &u_bar), rows, cols)
+    let l_cotangent = cotangent.slice(0..m, 0..k).mask(Region::Lower(-1));
+    let u_cotangent = cotangent.slice(0..k, 0..n).mask(Region::Upper(0));
+    unpermuted(vjp(&l, &u, &l_cotangent, &u_cotangent), rows, cols)
 }
 
 /// `A[p][:, q]`.

@@ -73,10 +73,10 @@ pub fn lyapunov_ex<T: LinalgScalar>(
 
 /// `(P̄, B̄)` from the solution and its cotangent: `B̄` solves `P B̄ + B̄ P = X̄`, and
 /// `P̄ = −herm(B̄ Xᴴ + Xᴴ B̄)`.
-pub fn vjp<M: Matrices>(p: &M, x: &M, x_bar: &M) -> (M, M) {
-    let b_bar = p.lyapunov(x_bar);
+pub fn vjp<M: Matrices>(p: &M, x: &M, x_cotangent: &M) -> (M, M) {
+    let b_cotangent = p.lyapunov(x_cotangent);
     let xh = x.adjoint();
-    (b_bar.matmul(&xh).add(&xh.matmul(&b_bar)).herm().neg(), b_bar)
+    (b_cotangent.matmul(&xh).add(&xh.matmul(&b_cotangent)).herm().neg(), b_cotangent)
 }
 
 /// `dX` along `dP` and `dB`; `None` is zero.

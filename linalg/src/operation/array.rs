@@ -9,6 +9,7 @@
 //! Outside of the engine a factorisation runs there as well, on the elements; its rule runs where the
 //! arrays are.
 
+use smallvec::SmallVec;
 use t4a_algebra::{c32, c64};
 use t4a_diff::array::Integers;
 use t4a_diff::{
@@ -17,7 +18,7 @@ use t4a_diff::{
 };
 use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
 
-use super::{Kind, MatrixOp, MatrixOperation, Outcome, Over, Part, given};
+use super::{Kind, MatrixOp, MatrixOperation, Outcome, Over, Part, Sizes, given};
 use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
 use crate::scalar::LinalgScalar;
@@ -202,7 +203,7 @@ impl Linalg {
     }
 
     /// The batch of operands that fit, and the sizes of their matrices.
-    pub(crate) fn check<'a>(&self, inputs: &'a [Meta]) -> Result<(&'a [usize], Vec<[usize; 2]>)> {
+    pub(crate) fn check<'a>(&self, inputs: &'a [Meta]) -> Result<(&'a [usize], Sizes)> {
         let (name, operands) = (self.op.name(), self.op.operands());
         let each = 1 + usize::from(self.complex);
         if inputs.len() != each * operands.count() {
@@ -225,7 +226,8 @@ impl Linalg {
         if !matches!(dtype, DType::F32 | DType::F64) {
             return Err(unsupported(name, dtype));
         }
-        let shapes: Vec<&[usize]> = inputs.iter().step_by(each).map(|x| &x.shape[..]).collect();
+        let shapes: SmallVec<[&[usize]; 2]> =
+            inputs.iter().step_by(each).map(|x| &x.shape[..]).collect();
         operands.check(name, &shapes)
     }
 

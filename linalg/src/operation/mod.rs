@@ -19,6 +19,7 @@ mod tests;
 
 use std::fmt::Debug;
 
+use smallvec::SmallVec;
 use t4a_tensor::{Tensor, TensorError};
 
 pub use array::Linalg;
@@ -77,6 +78,9 @@ pub enum Operands {
     Columns,
 }
 
+/// Sizes `[m, n]` of the matrices of an operation.
+pub(crate) type Sizes = SmallVec<[[usize; 2]; 2]>;
+
 impl Operands {
     /// How many there are.
     pub fn count(self) -> usize {
@@ -94,7 +98,7 @@ impl Operands {
         self,
         op: &'static str,
         shapes: &[&'a [usize]],
-    ) -> Result<(&'a [usize], Vec<[usize; 2]>)> {
+    ) -> Result<(&'a [usize], Sizes)> {
         if shapes.len() != self.count() {
             let message = format!("{} matrices are required, given {}", self.count(), shapes.len());
             return Err(TensorError::value(op, message).into());
@@ -103,7 +107,8 @@ impl Operands {
             [batch @ .., m, n] => Ok((batch, [*m, *n])),
             shape => Err(LinalgError::NotMatrix { op, shape: shape.to_vec() }),
         };
-        let split: Vec<(&[usize], [usize; 2])> = shapes.iter().map(split).collect::<Result<_>>()?;
+        let split: SmallVec<[(&[usize], [usize; 2]); 2]> =
+            shapes.iter().map(split).collect::<Result<_>>()?;
         let (batch, [m, n]) = split[0];
         if matches!(self, Operands::Square | Operands::System) && m != n {
             return Err(LinalgError::NotSquare { op, shape: shapes[0].to_vec() });

@@ -3,7 +3,7 @@
 
 use super::{MatrixOp, MatrixOperation, Outcome, Part, zeros};
 use crate::error::{LinalgError, Result};
-use crate::idle::{Idle, sparing};
+use crate::idle::Idle;
 use crate::vocabulary::Matrices;
 
 impl<M: Matrices> Part<M> {
@@ -85,13 +85,21 @@ impl MatrixOp {
         if cotangents.iter().all(Option::is_none) {
             return Ok(operands.iter().map(zeros).collect());
         }
+        let rule = |operands: &[M], out: &Outcome<M>, cotangents: &[Option<Part<M>>]| {
+            let all = self.vjp(operands, out, cotangents)?;
+            match all.iter().find_map(M::error) {
+                Some(error) => Err(error),
+                None => Ok(all),
+            }
+        };
         let activity = || {
             let all = cotangents.iter().flatten().map(Part::activity);
             all.reduce(|a, b| a.add(&b))
         };
-        sparing(activity, |idle| {
+        rule(operands, out, cotangents).or_else(|error| {
+            let idle = Idle::behind(error, activity())?;
             let operands: Vec<M> = operands.iter().map(|x| idle.factor(x)).collect();
-            let factors = |parts: &[Part<M>]| parts.iter().map(|part| part.factor(idle)).collect();
+            let factors = |parts: &[Part<M>]| parts.iter().map(|part| part.factor(&idle)).collect();
             let out = Outcome {
                 results: factors(&out.results),
                 hidden: out.hidden.clone(),
@@ -99,12 +107,8 @@ impl MatrixOp {
                 permutations: out.permutations.clone(),
             };
             let cotangents: Vec<_> =
-                cotangents.iter().map(|x| x.as_ref().map(|x| x.cotangent(idle))).collect();
-            let all = self.vjp(&operands, &out, &cotangents)?;
-            match all.iter().find_map(M::error) {
-                Some(error) => Err(error),
-                None => Ok(all),
-            }
+                cotangents.iter().map(|x| x.as_ref().map(|x| x.cotangent(&idle))).collect();
+            rule(&operands, &out, &cotangents)
         })
     }
 

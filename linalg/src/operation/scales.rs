@@ -128,13 +128,14 @@ fn homogeneous<T: LinalgScalar>() {
             let gradient = |inputs: &[Tensor<T>], out: &Outcome<Batched<T>>, e: f64| {
                 let with_gauge =
                     matches!(op, MatrixOp::Svd(_) | MatrixOp::Eigh(_) | MatrixOp::Eig(_));
-                let bar = |(bar, degree): (&Part<Batched<T>>, &[f64; 2])| match bar {
-                    Part::Full(_) | Part::Complex(_) if with_gauge => None,
-                    _ => Some(part(bar, -degree[which] * e)),
-                };
-                let bars: Vec<_> = near.results.iter().zip(degrees).map(bar).collect();
+                let cotangent =
+                    |(cotangent, degree): (&Part<Batched<T>>, &[f64; 2])| match cotangent {
+                        Part::Full(_) | Part::Complex(_) if with_gauge => None,
+                        _ => Some(part(cotangent, -degree[which] * e)),
+                    };
+                let cotangents: Vec<_> = near.results.iter().zip(degrees).map(cotangent).collect();
                 let inputs: Vec<_> = inputs.iter().map(Batched::new).collect();
-                op.pullback(&inputs, out, &bars, &[]).unwrap()
+                op.pullback(&inputs, out, &cotangents, &[]).unwrap()
             };
             let (got, want) = (gradient(&moved, &out, e), gradient(&inputs, &near, 0.0));
             for (i, (got, want)) in got.into_iter().zip(want).enumerate() {

@@ -109,9 +109,13 @@ fn full_svd_cotangents<M: Matrices>(u: &M, s: &M::Real, vh: &M) -> Vec<Option<Pa
             false => none,
         }
     };
-    let s_bar = s.mul(s).mul(&weights(s, 1, k, 3));
-    let (u_bar, v_bar) = (rest(u), rest(&vh.adjoint()));
-    vec![Some(Part::Full(u_bar)), Some(Part::Real(s_bar)), Some(Part::Full(v_bar.adjoint()))]
+    let s_cotangent = s.mul(s).mul(&weights(s, 1, k, 3));
+    let (u_cotangent, v_cotangent) = (rest(u), rest(&vh.adjoint()));
+    vec![
+        Some(Part::Full(u_cotangent)),
+        Some(Part::Real(s_cotangent)),
+        Some(Part::Full(v_cotangent.adjoint())),
+    ]
 }
 
 /// As for `full_svd_cotangents`, with all of the thin part of `Q` and `R`.
@@ -119,12 +123,12 @@ fn complete_qr_cotangents<M: Matrices>(q: &M, r: &M, k: usize) -> Vec<Option<Par
     let m = q.rows();
     let q_k = q.slice(0..m, 0..k);
     let thin = q_k.mul(&weights(q, m, k, 0));
-    let q_bar = match m > k {
+    let q_cotangent = match m > k {
         true => thin.append(&weights(q, m, m, 2).herm().matmul(&q.slice(0..m, k..m))),
         false => thin,
     };
-    let r_bar = r.mul(&weights(r, r.rows(), r.cols(), 1));
-    vec![Some(Part::Full(q_bar)), Some(Part::Full(r_bar))]
+    let r_cotangent = r.mul(&weights(r, r.rows(), r.cols(), 1));
+    vec![Some(Part::Full(q_cotangent)), Some(Part::Full(r_cotangent))]
 }
 
 /// Cotangents of a loss that is a function of the input: for operations with a gauge,
@@ -139,10 +143,14 @@ fn cotangents<M: Matrices>(op: MatrixOp, parts: &[Part<M>]) -> Vec<Option<Part<M
             }
             let w = weights(u, 1, k, 1);
             let c = weights(u, u.rows(), vh.cols(), 2);
-            let u_bar = c.matmul(&vh.adjoint()).mul(&w);
-            let vh_bar = u.mul(&w).adjoint().matmul(&c);
-            let s_bar = s.mul(s).mul(&weights(s, 1, k, 3));
-            vec![Some(Part::Full(u_bar)), Some(Part::Real(s_bar)), Some(Part::Full(vh_bar))]
+            let u_cotangent = c.matmul(&vh.adjoint()).mul(&w);
+            let vh_cotangent = u.mul(&w).adjoint().matmul(&c);
+            let s_cotangent = s.mul(s).mul(&weights(s, 1, k, 3));
+            vec![
+                Some(Part::Full(u_cotangent)),
+                Some(Part::Real(s_cotangent)),
+                Some(Part::Full(vh_cotangent)),
+            ]
         }
         MatrixOp::Qr(QrOp { columns: Columns::Complete })
         | MatrixOp::QrPivoted(QrPivotedOp { columns: Columns::Complete }) => {
@@ -153,19 +161,19 @@ fn cotangents<M: Matrices>(op: MatrixOp, parts: &[Part<M>]) -> Vec<Option<Part<M
             let (e, v) = (parts[0].real(), parts[1].full());
             let n = e.cols();
             let c = weights(v, n, n, 2).herm();
-            let v_bar = c.matmul(v).mul(&weights(v, 1, n, 1));
-            let e_bar = e.mul(e).mul(&weights(e, 1, n, 3));
-            vec![Some(Part::Real(e_bar)), Some(Part::Full(v_bar))]
+            let v_cotangent = c.matmul(v).mul(&weights(v, 1, n, 1));
+            let e_cotangent = e.mul(e).mul(&weights(e, 1, n, 3));
+            vec![Some(Part::Real(e_cotangent)), Some(Part::Full(v_cotangent))]
         }
         MatrixOp::Eig(_) => {
             let (l, v) = (parts[0].complex(), parts[1].complex());
             let n = l.cols();
             let c = weights(v, n, n, 2).herm();
             // Σ |..|² of columns weighted by a function of λ that is real for real matrices.
-            let v_bar = c.matmul(v).mul(&M::Complex::from_re(&l.mul(&l.conj()).re()));
+            let v_cotangent = c.matmul(v).mul(&M::Complex::from_re(&l.mul(&l.conj()).re()));
             let sizes = v.conj().mul(&c.matmul(v)).sum_rows().re();
-            let l_bar = l.mul_real(&sizes);
-            vec![Some(Part::Complex(l_bar)), Some(Part::Complex(v_bar))]
+            let l_cotangent = l.mul_real(&sizes);
+            vec![Some(Part::Complex(l_cotangent)), Some(Part::Complex(v_cotangent))]
         }
         MatrixOp::Eigvals(_) => {
             // `Σ λ²/2`: the order and conjugate pairs do not matter.
@@ -247,13 +255,13 @@ fn transposed<T: Scalar>() {
             assert!(off <= 1e-11 * limit, "{op:?}: fused jvp");
         }
 
-        let bars: Vec<Eager> = given
+        let cotangents: Vec<Eager> = given
             .iter()
             .zip(&recorded.out.results)
-            .map(|(bar, y)| bar.clone().unwrap_or_else(|| y.full(&y.shape(), 0.0)))
+            .map(|(cotangent, y)| cotangent.clone().unwrap_or_else(|| y.full(&y.shape(), 0.0)))
             .collect();
         let directions: Vec<Eager> = tangents.iter().flat_map(eager).collect();
-        let (forward, reverse) = (dot(&bars, &moving), dot(&pulled, &directions));
+        let (forward, reverse) = (dot(&cotangents, &moving), dot(&pulled, &directions));
         let size = dot(&pulled, &pulled).sqrt() * dot(&directions, &directions).sqrt();
         assert!((forward - reverse).abs() <= 1e-11 * size, "{op:?}: {forward} {reverse}");
     }

@@ -60,13 +60,13 @@ fn near_one<M: Matrices>(a: &M, p: &M) -> (M, M, M::Real) {
 }
 
 /// `Ā = −Pᴴ P̄ Pᴴ + (I − A P) P̄ᴴ P Pᴴ + Pᴴ P P̄ᴴ (I − P A)`.
-pub fn vjp<M: Matrices>(a: &M, p: &M, p_bar: &M) -> M {
+pub fn vjp<M: Matrices>(a: &M, p: &M, p_cotangent: &M) -> M {
     let (a, p, inverse) = near_one(a, p);
-    let p_bar = p_bar.mul_real(&inverse);
-    let (ph, bar_h) = (p.adjoint(), p_bar.adjoint());
+    let p_cotangent = p_cotangent.mul_real(&inverse);
+    let (ph, bar_h) = (p.adjoint(), p_cotangent.adjoint());
     let left = bar_h.matmul(&p).matmul(&ph);
     let right = ph.matmul(&p.matmul(&bar_h));
-    ph.matmul(&p_bar)
+    ph.matmul(&p_cotangent)
         .matmul(&ph)
         .neg()
         .add(&left.sub(&a.matmul(&p.matmul(&left))))

@@ -47,9 +47,9 @@ fn constant_rank<T: LinalgScalar>() {
         },
         |x, w| {
             let given = [Some(Part::Full(Batched::new(&w[0])))];
-            let bar = Batched::new(&gradient(OP, &[&mm(&x[0], &x[1])], &given).unwrap()[0]);
+            let cotangent = Batched::new(&gradient(OP, &[&mm(&x[0], &x[1])], &given).unwrap()[0]);
             let (x, y) = (Batched::new(&x[0]), Batched::new(&x[1]));
-            let pair = [bar.matmul(&y.adjoint()), x.adjoint().matmul(&bar)];
+            let pair = [cotangent.matmul(&y.adjoint()), x.adjoint().matmul(&cotangent)];
             pair.map(|m| m.into_tensor().unwrap()).to_vec()
         },
     );

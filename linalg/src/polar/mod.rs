@@ -84,15 +84,15 @@ fn divide<M: Matrices>(b: &M, p: &M) -> M {
 }
 
 /// `Ā` of the right decomposition; `None` is zero.
-pub fn vjp<M: Matrices>(u: &M, p: &M, u_bar: Option<&M>, p_bar: Option<&M>) -> M {
+pub fn vjp<M: Matrices>(u: &M, p: &M, u_cotangent: Option<&M>, p_cotangent: Option<&M>) -> M {
     let (m, n) = (u.rows(), u.cols());
     let zero = || p.constant(n, n, 0.0);
-    let p_bar = p_bar.map_or_else(zero, M::herm);
-    let overlap = u_bar.map_or_else(zero, |u_bar| u.adjoint().matmul(u_bar));
-    let y = p.lyapunov(&overlap.sub(&p_bar.matmul(p)).skew());
-    let inside = u.matmul(&p_bar.add(&y.scale(2.0)));
-    match u_bar {
-        Some(u_bar) if m > n => inside.add(&divide(&u_bar.sub(&u.matmul(&overlap)), p)),
+    let p_cotangent = p_cotangent.map_or_else(zero, M::herm);
+    let overlap = u_cotangent.map_or_else(zero, |u_cotangent| u.adjoint().matmul(u_cotangent));
+    let y = p.lyapunov(&overlap.sub(&p_cotangent.matmul(p)).skew());
+    let inside = u.matmul(&p_cotangent.add(&y.scale(2.0)));
+    match u_cotangent {
+        Some(u_cotangent) if m > n => inside.add(&divide(&u_cotangent.sub(&u.matmul(&overlap)), p)),
         _ => inside,
     }
 }
@@ -105,36 +105,40 @@ pub fn vjp_on<M: Matrices>(
     side: Side,
     u: &M,
     p: &M,
-    u_bar: Option<&M>,
-    p_bar: Option<&M>,
+    u_cotangent: Option<&M>,
+    p_cotangent: Option<&M>,
 ) -> Result<M> {
-    let bar = match side {
-        Side::Right if u.rows() >= u.cols() => vjp(u, p, u_bar, p_bar),
-        Side::Right => vjp_wide(u, p, u_bar, p_bar),
+    let cotangent = match side {
+        Side::Right if u.rows() >= u.cols() => vjp(u, p, u_cotangent, p_cotangent),
+        Side::Right => vjp_wide(u, p, u_cotangent, p_cotangent),
         // Aᴴ = Uᴴ P is a right decomposition.
         Side::Left => {
-            let u_bar = u_bar.map(M::adjoint);
-            return Ok(vjp_on(Side::Right, &u.adjoint(), p, u_bar.as_ref(), p_bar)?.adjoint());
+            let u_cotangent = u_cotangent.map(M::adjoint);
+            return Ok(
+                vjp_on(Side::Right, &u.adjoint(), p, u_cotangent.as_ref(), p_cotangent)?.adjoint()
+            );
         }
     };
-    named("polar_vjp", &bar)?;
-    Ok(bar)
+    named("polar_vjp", &cotangent)?;
+    Ok(cotangent)
 }
 
 /// `Ā` of the right decomposition of a wide matrix: `P = Uᴴ A` with `U` and `A = P' U` from the left,
 /// where `P' = U P Uᴴ` is regular.
-fn vjp_wide<M: Matrices>(u: &M, p: &M, u_bar: Option<&M>, p_bar: Option<&M>) -> M {
+fn vjp_wide<M: Matrices>(u: &M, p: &M, u_cotangent: Option<&M>, p_cotangent: Option<&M>) -> M {
     let left = u.matmul(p).matmul(&u.adjoint());
-    let p_bar = p_bar.map(M::herm);
-    let through = p_bar.as_ref().map(|p_bar| u.matmul(p).matmul(p_bar));
-    let u_bar = match (u_bar, through) {
-        (Some(u_bar), Some(through)) => Some(u_bar.add(&through)),
-        (u_bar, through) => u_bar.cloned().or(through),
+    let p_cotangent = p_cotangent.map(M::herm);
+    let through = p_cotangent.as_ref().map(|p_cotangent| u.matmul(p).matmul(p_cotangent));
+    let u_cotangent = match (u_cotangent, through) {
+        (Some(u_cotangent), Some(through)) => Some(u_cotangent.add(&through)),
+        (u_cotangent, through) => u_cotangent.cloned().or(through),
     };
-    let bar = vjp(&u.adjoint(), &left, u_bar.map(|bar| bar.adjoint()).as_ref(), None).adjoint();
-    match p_bar {
-        Some(p_bar) => bar.add(&u.matmul(&p_bar)),
-        None => bar,
+    let cotangent =
+        vjp(&u.adjoint(), &left, u_cotangent.map(|cotangent| cotangent.adjoint()).as_ref(), None)
+            .adjoint();
+    match p_cotangent {
+        Some(p_cotangent) => cotangent.add(&u.matmul(&p_cotangent)),
+        None => cotangent,
     }
 }
 

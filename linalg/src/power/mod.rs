@@ -37,8 +37,8 @@ pub fn jvp<M: Matrices>(a: &M, da: &M, k: i64) -> M {
 }
 
 /// `Ā = L(Aᴴ, B̄)` in the vocabulary.
-pub fn vjp<M: Matrices>(a: &M, b_bar: &M, k: i64) -> M {
-    jvp(&a.adjoint(), b_bar, k)
+pub fn vjp<M: Matrices>(a: &M, b_cotangent: &M, k: i64) -> M {
+    jvp(&a.adjoint(), b_cotangent, k)
 }
 
 /// `Aᵏ`, the inverse of `A⁻ᵏ` for `k < 0`, the unit matrix for `k = 0`.

@@ -46,44 +46,54 @@ fn copyltu<M: Matrices>(m: &M) -> M {
 /// # Errors
 /// `RankDeficient` if the leading `k` columns of `A` are dependent; `GaugeIllDefined` if the loss
 /// depends on the basis of the complement.
-pub fn vjp<M: Matrices>(q: &M, r: &M, q_bar: Option<&M>, r_bar: Option<&M>) -> Result<M> {
+pub fn vjp<M: Matrices>(
+    q: &M,
+    r: &M,
+    q_cotangent: Option<&M>,
+    r_cotangent: Option<&M>,
+) -> Result<M> {
     let (m, n, width) = (q.rows(), r.cols(), q.cols());
     let k = m.min(n);
     if width > k {
         let q_k = q.slice(0..m, 0..k);
-        let q_bar = match q_bar {
-            Some(bar) => {
+        let q_cotangent = match q_cotangent {
+            Some(cotangent) => {
                 // Q⊥ Q⊥ᴴ = I − Q Qᴴ: Q̄⊥ acts as −Q⊥ Q̄⊥ᴴ Q on Q.
-                let (rest, rest_bar) = (q.slice(0..m, k..width), bar.slice(0..m, k..width));
-                let defect = rest.adjoint().matmul(&rest_bar).skew();
-                Degeneracy::default().check("qr_vjp", &defect, &[Some(bar)])?;
-                Some(bar.slice(0..m, 0..k).sub(&rest.matmul(&rest_bar.adjoint().matmul(&q_k))))
+                let (rest, rest_cotangent) =
+                    (q.slice(0..m, k..width), cotangent.slice(0..m, k..width));
+                let defect = rest.adjoint().matmul(&rest_cotangent).skew();
+                Degeneracy::default().check("qr_vjp", &defect, &[Some(cotangent)])?;
+                Some(
+                    cotangent
+                        .slice(0..m, 0..k)
+                        .sub(&rest.matmul(&rest_cotangent.adjoint().matmul(&q_k))),
+                )
             }
             None => None,
         };
-        let r_bar = r_bar.map(|r_bar| r_bar.slice(0..k, 0..n));
-        return vjp(&q_k, &r.slice(0..k, 0..n), q_bar.as_ref(), r_bar.as_ref());
+        let r_cotangent = r_cotangent.map(|r_cotangent| r_cotangent.slice(0..k, 0..n));
+        return vjp(&q_k, &r.slice(0..k, 0..n), q_cotangent.as_ref(), r_cotangent.as_ref());
     }
     check_full_rank("qr_vjp", r)?;
     let r_1 = r.slice(0..k, 0..k);
-    let r_bar = r_bar.map(|r_bar| r_bar.mask(Region::Upper(0)));
+    let r_cotangent = r_cotangent.map(|r_cotangent| r_cotangent.mask(Region::Upper(0)));
     let zero = || q.constant(m, k, 0.0);
-    let mut q_bar = q_bar.cloned().unwrap_or_else(zero);
+    let mut q_cotangent = q_cotangent.cloned().unwrap_or_else(zero);
     let mut inner = q.constant(k, k, 0.0);
-    if let Some(r_bar) = &r_bar {
+    if let Some(r_cotangent) = &r_cotangent {
         if n > k {
-            let (r_2, r_bar_2) = (r.slice(0..k, k..n), r_bar.slice(0..k, k..n));
-            q_bar = q_bar.add(&q.matmul(&r_2.matmul(&r_bar_2.adjoint())));
+            let (r_2, r_bar_2) = (r.slice(0..k, k..n), r_cotangent.slice(0..k, k..n));
+            q_cotangent = q_cotangent.add(&q.matmul(&r_2.matmul(&r_bar_2.adjoint())));
         }
-        inner = r_1.matmul(&r_bar.slice(0..k, 0..k).adjoint());
+        inner = r_1.matmul(&r_cotangent.slice(0..k, 0..k).adjoint());
     }
-    let inner = copyltu(&inner.sub(&q_bar.adjoint().matmul(q)));
-    let left = q_bar.add(&q.matmul(&inner));
-    let a_bar = r_1.solve_triangular_right(&left, Triangle::UPPER.adjoint());
-    Ok(match &r_bar {
-        _ if n == k => a_bar,
-        Some(r_bar) => a_bar.append(&q.matmul(&r_bar.slice(0..k, k..n))),
-        None => a_bar.append(&q.constant(m, n - k, 0.0)),
+    let inner = copyltu(&inner.sub(&q_cotangent.adjoint().matmul(q)));
+    let left = q_cotangent.add(&q.matmul(&inner));
+    let a_cotangent = r_1.solve_triangular_right(&left, Triangle::UPPER.adjoint());
+    Ok(match &r_cotangent {
+        _ if n == k => a_cotangent,
+        Some(r_cotangent) => a_cotangent.append(&q.matmul(&r_cotangent.slice(0..k, k..n))),
+        None => a_cotangent.append(&q.constant(m, n - k, 0.0)),
     })
 }
 

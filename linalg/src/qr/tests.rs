@@ -118,10 +118,11 @@ fn complete<T: LinalgScalar>() {
         },
         |x, w| {
             let out = qr(&x[0], columns).unwrap();
-            let bar = Batched::new(&w[1]);
-            let rest_bar = bar.add(&bar.adjoint()).matmul(&split(&out.q));
-            let q_bar = bar.constant(6, 3, 0.0).append(&rest_bar).into_tensor().unwrap();
-            vec![pulled(columns, &x[0], Some(&q_bar), Some(&w[0])).unwrap()]
+            let cotangent = Batched::new(&w[1]);
+            let rest_cotangent = cotangent.add(&cotangent.adjoint()).matmul(&split(&out.q));
+            let q_cotangent =
+                cotangent.constant(6, 3, 0.0).append(&rest_cotangent).into_tensor().unwrap();
+            vec![pulled(columns, &x[0], Some(&q_cotangent), Some(&w[0])).unwrap()]
         },
     );
 }

@@ -31,9 +31,9 @@ pub(crate) fn apply_inverse_adjoint<M: Matrices>(
 ///
 /// # Errors
 /// `OutOfMemory`.
-pub fn vjp<M: Matrices>(packed: &M, rows: &Permutation, x: &M, x_bar: &M) -> Result<(M, M)> {
-    let b_bar = apply_inverse_adjoint(packed, rows, x_bar)?;
-    Ok((b_bar.matmul(&x.adjoint()).neg(), b_bar))
+pub fn vjp<M: Matrices>(packed: &M, rows: &Permutation, x: &M, x_cotangent: &M) -> Result<(M, M)> {
+    let b_cotangent = apply_inverse_adjoint(packed, rows, x_cotangent)?;
+    Ok((b_cotangent.matmul(&x.adjoint()).neg(), b_cotangent))
 }
 
 /// `dX` along `dA` and `dB`; `None` is zero.

@@ -7,7 +7,7 @@ use t4a_tensor::{DType, TensorError};
 use super::{Factors, Spectrum};
 use crate::eig;
 use crate::error::{LinalgError, Result};
-use crate::idle::sparing;
+use crate::idle::Idle;
 use crate::operation::{Kind, Over, Part, given};
 use crate::vocabulary::{ComplexMatrix, Matrices, RealMatrix};
 
@@ -153,10 +153,11 @@ impl Spectrum {
 /// Rejects directions that split tied eigenvalues, where there is a direction at all.
 fn unsplit<M: Matrices>(x: &[Part<M>], direction: &M) -> Result<()> {
     let (values, vectors) = (x[2].complex(), x[3].complex());
-    sparing(
-        || Some(direction.activity()),
-        |idle| eig::unsplit(&idle.values(values), &idle.factor(vectors), &direction.to_complex()),
-    )
+    let direction = direction.to_complex();
+    eig::unsplit(values, vectors, &direction).or_else(|error| {
+        let idle = Idle::behind(error, Some(direction.activity()))?;
+        eig::unsplit(&idle.values(values), &idle.factor(vectors), &direction)
+    })
 }
 
 fn read<A: Array, M: Over<A>>(

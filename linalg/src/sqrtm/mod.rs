@@ -92,8 +92,8 @@ pub fn jvp<M: Matrices>(a: &M, da: &M) -> Result<M> {
 ///
 /// # Errors
 /// As [`sqrt`].
-pub fn vjp<M: Matrices>(a: &M, r_bar: &M) -> Result<M> {
-    jvp(&a.adjoint(), r_bar)
+pub fn vjp<M: Matrices>(a: &M, r_cotangent: &M) -> Result<M> {
+    jvp(&a.adjoint(), r_cotangent)
 }
 
 /// The principal square root: `R R = A`, eigenvalues of `R` in the right half plane.

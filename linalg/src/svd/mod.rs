@@ -18,7 +18,7 @@ use t4a_algebra::Field;
 use t4a_linalg_kernels::Extent;
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, Shape, Status, Views, load, run};
+use crate::batch::{Output, PerMatrix, Shape, Status, Views, load, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::scale::{Scale, largest};
@@ -132,7 +132,7 @@ type Slot<'a, T> = (Option<(MatMut<'a, T>, MatMut<'a, T>)>, &'a mut [<T as Linal
 fn decompose<T: LinalgScalar>(
     op: &'static str,
     a: &Tensor<T>,
-    slots: Vec<Slot<'_, T>>,
+    slots: PerMatrix<Slot<'_, T>>,
     extent: Extent,
 ) -> Result<Tensor<i32>> {
     let shape = Shape::of(op, a)?;

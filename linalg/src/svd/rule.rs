@@ -44,30 +44,35 @@ pub fn vjp<M: Matrices>(
     u: &M,
     s: &M::Real,
     vh: &M,
-    bar: &SvdRule<M>,
+    cotangent: &SvdRule<M>,
     degeneracy: &Degeneracy,
 ) -> Result<M> {
     let (m, n, k) = (u.rows(), vh.cols(), s.cols());
     if u.cols() > k || vh.rows() > k {
-        let v_bar = bar.vh.as_ref().map(M::adjoint);
-        let (u, u_bar) = thin(u, bar.u.as_ref(), k, degeneracy)?;
-        let (v, v_bar) = thin(&vh.adjoint(), v_bar.as_ref(), k, degeneracy)?;
-        let bar = SvdRule { u: u_bar, s: bar.s.clone(), vh: v_bar.map(|v| v.adjoint()) };
-        return vjp(&u, s, &v.adjoint(), &bar, degeneracy);
+        let v_cotangent = cotangent.vh.as_ref().map(M::adjoint);
+        let (u, u_cotangent) = thin(u, cotangent.u.as_ref(), k, degeneracy)?;
+        let (v, v_cotangent) = thin(&vh.adjoint(), v_cotangent.as_ref(), k, degeneracy)?;
+        let cotangent = SvdRule {
+            u: u_cotangent,
+            s: cotangent.s.clone(),
+            vh: v_cotangent.map(|v| v.adjoint()),
+        };
+        return vjp(&u, s, &v.adjoint(), &cotangent, degeneracy);
     }
-    let given = [bar.u.as_ref().map(M::cols), bar.vh.as_ref().map(M::rows)];
-    let p = given.into_iter().flatten().next().or(bar.s.as_ref().map(|s| s.cols())).unwrap_or(0);
+    let given = [cotangent.u.as_ref().map(M::cols), cotangent.vh.as_ref().map(M::rows)];
+    let p =
+        given.into_iter().flatten().next().or(cotangent.s.as_ref().map(|s| s.cols())).unwrap_or(0);
     let (u_p, vh_p) = (u.slice(0..m, 0..p), vh.slice(0..p, 0..n));
-    if bar.u.is_none() && bar.vh.is_none() {
-        return Ok(match &bar.s {
-            Some(s_bar) => u_p.mul_real(s_bar).matmul(&vh_p),
+    if cotangent.u.is_none() && cotangent.vh.is_none() {
+        return Ok(match &cotangent.s {
+            Some(s_cotangent) => u_p.mul_real(s_cotangent).matmul(&vh_p),
             None => u.constant(m, n, 0.0),
         });
     }
     let zero = || u.constant(k, p, 0.0);
-    let v_bar = bar.vh.as_ref().map(M::adjoint);
-    let w = bar.u.as_ref().map_or_else(zero, |u_bar| u.adjoint().matmul(u_bar));
-    let z = v_bar.as_ref().map_or_else(zero, |v_bar| vh.matmul(v_bar));
+    let v_cotangent = cotangent.vh.as_ref().map(M::adjoint);
+    let w = cotangent.u.as_ref().map_or_else(zero, |u_cotangent| u.adjoint().matmul(u_cotangent));
+    let z = v_cotangent.as_ref().map_or_else(zero, |v_cotangent| vh.matmul(v_cotangent));
 
     let s_p = s.slice(0..1, 0..p);
     let limit = degeneracy.limit(s, m.max(n));
@@ -75,13 +80,13 @@ pub fn vjp<M: Matrices>(
     let (skew_w, skew_z) = (w_p.skew(), z_p.skew());
     let (a, b) = (skew_w.add(&skew_z), skew_w.sub(&skew_z));
     let gaps = degeneracy.gaps(&s_p.sub(&s_p.transpose()), &limit, s);
-    let cotangents = [bar.u.as_ref(), v_bar.as_ref()];
+    let cotangents = [cotangent.u.as_ref(), v_cotangent.as_ref()];
     degeneracy.check("svd_vjp", &a.mul_real(&gaps.ties), &cotangents)?;
     let sums = s_p.add(&s_p.transpose()).masked_recip(&limit);
     let mut g = a.mul_real(&gaps.inverse).add(&b.mul_real(&sums));
-    if let Some(s_bar) = &bar.s {
-        degeneracy.check_values::<M>("svd_vjp", s_bar, &gaps.ties, &cotangents)?;
-        g = g.add(&M::from_re(&s_bar.diagonal_matrix()));
+    if let Some(s_cotangent) = &cotangent.s {
+        degeneracy.check_values::<M>("svd_vjp", s_cotangent, &gaps.ties, &cotangents)?;
+        g = g.add(&M::from_re(&s_cotangent.diagonal_matrix()));
     }
 
     let (mut left, mut right) = (g, None);
@@ -99,20 +104,21 @@ pub fn vjp<M: Matrices>(
     }
     // What leaves the span of the k vectors; nothing does if they are a complete basis.
     let inverse = s_p.masked_recip(&limit);
-    let outside = |vectors: &M, coefficients: M, bar: &Option<M>, overlap: &M| match bar {
-        Some(bar) if vectors.rows() > k => {
+    let outside = |vectors: &M, coefficients: M, cotangent: &Option<M>, overlap: &M| match cotangent
+    {
+        Some(cotangent) if vectors.rows() > k => {
             let inner = coefficients.sub(&overlap.mul_real(&inverse));
-            vectors.matmul(&inner).add(&bar.mul_real(&inverse))
+            vectors.matmul(&inner).add(&cotangent.mul_real(&inverse))
         }
         _ => vectors.matmul(&coefficients),
     };
-    let mut a_bar = outside(u, left, &bar.u, &w).matmul(&vh_p);
+    let mut a_cotangent = outside(u, left, &cotangent.u, &w).matmul(&vh_p);
     if right.is_some() || n > k {
         let right = right.unwrap_or_else(zero);
-        let right = outside(&vh.adjoint(), right, &v_bar, &z);
-        a_bar = a_bar.add(&u_p.matmul(&right.adjoint()));
+        let right = outside(&vh.adjoint(), right, &v_cotangent, &z);
+        a_cotangent = a_cotangent.add(&u_p.matmul(&right.adjoint()));
     }
-    Ok(a_bar)
+    Ok(a_cotangent)
 }
 
 /// Tangents of all three factors, thin or full; `dU` and `dVᴴ` in the gauge where tied vectors do
@@ -158,27 +164,27 @@ pub fn jvp<M: Matrices>(
 /// `U⊥ U⊥ᴴ = I − U Uᴴ` gives `dU⊥ = −U (dUᴴ U⊥)`, so `Ū⊥` acts as `−U⊥ (Ū⊥ᴴ U)` on `U`.
 fn thin<M: Matrices>(
     u: &M,
-    bar: Option<&M>,
+    cotangent: Option<&M>,
     k: usize,
     degeneracy: &Degeneracy,
 ) -> Result<(M, Option<M>)> {
     let (m, width) = (u.rows(), u.cols());
     if width == k {
-        return Ok((u.clone(), bar.cloned()));
+        return Ok((u.clone(), cotangent.cloned()));
     }
     let u_k = u.slice(0..m, 0..k);
-    let bar = match bar {
-        Some(bar) if bar.cols() > k => {
+    let cotangent = match cotangent {
+        Some(cotangent) if cotangent.cols() > k => {
             let rest = u.slice(0..m, k..width);
-            let rest_bar = bar.slice(0..m, k..width);
-            let defect = rest.adjoint().matmul(&rest_bar).skew();
-            degeneracy.check("svd_vjp", &defect, &[Some(bar)])?;
-            let moved = rest.matmul(&rest_bar.adjoint().matmul(&u_k));
-            Some(bar.slice(0..m, 0..k).sub(&moved))
+            let rest_cotangent = cotangent.slice(0..m, k..width);
+            let defect = rest.adjoint().matmul(&rest_cotangent).skew();
+            degeneracy.check("svd_vjp", &defect, &[Some(cotangent)])?;
+            let moved = rest.matmul(&rest_cotangent.adjoint().matmul(&u_k));
+            Some(cotangent.slice(0..m, 0..k).sub(&moved))
         }
-        bar => bar.cloned(),
+        cotangent => cotangent.cloned(),
     };
-    Ok((u_k, bar))
+    Ok((u_k, cotangent))
 }
 
 /// The tangent of a full factor from that of its thin part: the complement follows.

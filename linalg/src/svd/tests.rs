@@ -142,28 +142,29 @@ impl Invariants {
             .to_vec()
     }
 
-    fn vjp<T: LinalgScalar>(&self, a: &Tensor<T>, bars: &[Tensor<T>]) -> Tensor<T> {
+    fn vjp<T: LinalgScalar>(&self, a: &Tensor<T>, cotangents: &[Tensor<T>]) -> Tensor<T> {
         let svd = svd(a, self.vectors).unwrap();
         let (u, _, vh, p) = self.kept(&svd);
         let w = self.weights(&u, p);
-        let bar = |i: usize| Batched::new(&bars[i]);
+        let cotangent = |i: usize| Batched::new(&cotangents[i]);
         let (u_p, vh_p) = (u.slice(0..u.rows(), 0..p), vh.slice(0..p, 0..vh.cols()));
-        let mut u_bar = bar(0).matmul(&vh_p.adjoint()).mul(&w);
-        u_bar = u_bar.add(&bar(1).add(&bar(1).adjoint()).matmul(&u_p).mul(&w));
+        let mut u_cotangent = cotangent(0).matmul(&vh_p.adjoint()).mul(&w);
+        u_cotangent =
+            u_cotangent.add(&cotangent(1).add(&cotangent(1).adjoint()).matmul(&u_p).mul(&w));
         if u.cols() > p {
-            u_bar = u_bar.append(&u.constant(u.rows(), u.cols() - p, 0.0));
+            u_cotangent = u_cotangent.append(&u.constant(u.rows(), u.cols() - p, 0.0));
         }
-        u_bar = u_bar.add(&bar(2).add(&bar(2).adjoint()).matmul(&u));
-        let mut vh_bar = u_p.mul(&w).adjoint().matmul(&bar(0));
+        u_cotangent = u_cotangent.add(&cotangent(2).add(&cotangent(2).adjoint()).matmul(&u));
+        let mut vh_cotangent = u_p.mul(&w).adjoint().matmul(&cotangent(0));
         if vh.rows() > p {
-            vh_bar = vh_bar.stack(&vh.constant(vh.rows() - p, vh.cols(), 0.0));
+            vh_cotangent = vh_cotangent.stack(&vh.constant(vh.rows() - p, vh.cols(), 0.0));
         }
-        let bar = SvdCotangent {
-            u: Some(u_bar.into_tensor().unwrap()),
-            s: Some(bar(3).re().into_vectors().unwrap()),
-            vh: Some(vh_bar.into_tensor().unwrap()),
+        let cotangent = SvdCotangent {
+            u: Some(u_cotangent.into_tensor().unwrap()),
+            s: Some(cotangent(3).re().into_vectors().unwrap()),
+            vh: Some(vh_cotangent.into_tensor().unwrap()),
         };
-        svd_vjp(&svd, &bar, &self.degeneracy).unwrap()
+        svd_vjp(&svd, &cotangent, &self.degeneracy).unwrap()
     }
 
     #[track_caller]
@@ -233,12 +234,12 @@ fn ties_in_values<T: LinalgScalar>() {
     let a = with_singular_values::<T>(3, &[], 5, 4, &[2.0, 1.0, 1.0, 0.5]);
     // Σ s² = ‖A‖² has the gradient 2 A, ties or not.
     let svd = svd(&a, Vectors::Thin).unwrap();
-    let bar = SvdCotangent {
+    let cotangent = SvdCotangent {
         u: None,
         s: Some(Batched::rows_of(&svd.s).scale(2.0).into_vectors().unwrap()),
         vh: None,
     };
-    let got = svd_vjp(&svd, &bar, &Degeneracy::default()).unwrap();
+    let got = svd_vjp(&svd, &cotangent, &Degeneracy::default()).unwrap();
     assert_close(&got, &axpy(&a, 1.0, &a), tight::<T>(5));
 }
 
@@ -268,13 +269,13 @@ fn truncated_at_ties<T: LinalgScalar>() {
             let svd = svd(&x[0], Vectors::Thin).unwrap();
             let (u, vh) = parts(&svd);
             let (c, d) = (Batched::new(&w[0]), Batched::new(&w[1]));
-            let u_bar = c.add(&c.adjoint()).matmul(&u).add(&d.matmul(&vh.adjoint()));
-            let bar = SvdCotangent {
-                u: Some(u_bar.into_tensor().unwrap()),
+            let u_cotangent = c.add(&c.adjoint()).matmul(&u).add(&d.matmul(&vh.adjoint()));
+            let cotangent = SvdCotangent {
+                u: Some(u_cotangent.into_tensor().unwrap()),
                 s: None,
                 vh: Some(u.adjoint().matmul(&d).into_tensor().unwrap()),
             };
-            vec![svd_vjp(&svd, &bar, &policy).unwrap()]
+            vec![svd_vjp(&svd, &cotangent, &policy).unwrap()]
         },
     );
 }
@@ -287,7 +288,7 @@ fn degenerate_block<T: LinalgScalar>() {
     let c = Batched::new(&random::<T>(12, &[2, 5, 5]));
     let svd = svd(&a, Vectors::Thin).unwrap();
     let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
-    let bar = SvdCotangent {
+    let cotangent = SvdCotangent {
         u: Some(c.matmul(&vh.adjoint()).into_tensor().unwrap()),
         s: None,
         vh: Some(u.adjoint().matmul(&c).into_tensor().unwrap()),
@@ -298,11 +299,11 @@ fn degenerate_block<T: LinalgScalar>() {
         let sums = crate::vocabulary::RealMatrices::recip(&s.add(&s.transpose()));
         u.matmul(&x.skew().scale(2.0).mul_real(&sums)).matmul(&vh).into_tensor().unwrap()
     };
-    let got = svd_vjp(&svd, &bar, &Degeneracy::default()).unwrap();
+    let got = svd_vjp(&svd, &cotangent, &Degeneracy::default()).unwrap();
     assert_close(&got, &exact, 1e-12);
     // What broadening does instead, as documented: several percent.
     let broadened = Degeneracy { broadening: Some(1e-12), ..Degeneracy::default() };
-    let classic = svd_vjp(&svd, &bar, &broadened).unwrap();
+    let classic = svd_vjp(&svd, &cotangent, &broadened).unwrap();
     assert!(norm(&axpy(&classic, -1.0, &exact)).is_finite());
 }
 
@@ -317,17 +318,17 @@ for_doubles! {
 fn gauge<T: LinalgScalar>() {
     let at =
         |values: &[f64]| svd(&with_singular_values::<T>(21, &[2], 5, 4, values), Vectors::Thin);
-    let bar =
+    let cotangent =
         |svd: &Svd<T>| SvdCotangent { u: Some(random::<T>(22, svd.u.shape())), s: None, vh: None };
     let tied = at(&[2.0, 1.0, 1.0, 0.5]).unwrap();
-    let error = svd_vjp(&tied, &bar(&tied), &Degeneracy::default()).unwrap_err();
+    let error = svd_vjp(&tied, &cotangent(&tied), &Degeneracy::default()).unwrap_err();
     assert!(matches!(error, LinalgError::GaugeIllDefined { op: "svd_vjp", batch: 0, .. }));
     let silent = Degeneracy { check_gauge: false, ..Degeneracy::default() };
-    let got = svd_vjp(&tied, &bar(&tied), &silent).unwrap();
+    let got = svd_vjp(&tied, &cotangent(&tied), &silent).unwrap();
     assert!(norm(&got).is_finite());
     // Without ties a loss of U alone sees the phase of complex vectors only.
     let apart = at(&VALUES).unwrap();
-    let result = svd_vjp(&apart, &bar(&apart), &Degeneracy::default());
+    let result = svd_vjp(&apart, &cotangent(&apart), &Degeneracy::default());
     assert_eq!(result.is_err(), T::IS_COMPLEX);
 }
 
@@ -336,22 +337,22 @@ fn rank_deficient<T: LinalgScalar>() {
     let a = with_singular_values::<T>(31, &[], 5, 4, &[2.0, 1.0, 0.0, 0.0]);
     let svd = svd(&a, Vectors::Thin).unwrap();
     let (u, s, vh) = (Batched::new(&svd.u), Batched::rows_of(&svd.s), Batched::new(&svd.vh));
-    let a_bar = Batched::new(&a).scale(2.0);
-    let bar = SvdCotangent {
-        u: Some(a_bar.matmul(&vh.adjoint()).mul_real(&s).into_tensor().unwrap()),
+    let a_cotangent = Batched::new(&a).scale(2.0);
+    let cotangent = SvdCotangent {
+        u: Some(a_cotangent.matmul(&vh.adjoint()).mul_real(&s).into_tensor().unwrap()),
         s: Some(
             u.adjoint()
-                .matmul(&a_bar)
+                .matmul(&a_cotangent)
                 .matmul(&vh.adjoint())
                 .diagonal()
                 .re()
                 .into_vectors()
                 .unwrap(),
         ),
-        vh: Some(u.mul_real(&s).adjoint().matmul(&a_bar).into_tensor().unwrap()),
+        vh: Some(u.mul_real(&s).adjoint().matmul(&a_cotangent).into_tensor().unwrap()),
     };
-    let got = svd_vjp(&svd, &bar, &Degeneracy::default()).unwrap();
-    assert_close(&got, &a_bar.into_tensor().unwrap(), 1e-12);
+    let got = svd_vjp(&svd, &cotangent, &Degeneracy::default()).unwrap();
+    assert_close(&got, &a_cotangent.into_tensor().unwrap(), 1e-12);
 }
 
 fn phases<T: LinalgScalar>() {
@@ -366,12 +367,12 @@ fn phases<T: LinalgScalar>() {
             s: svd.s.clone(),
             vh: vh.clone().into_tensor().unwrap(),
         };
-        let bar = SvdCotangent {
+        let cotangent = SvdCotangent {
             u: Some(c.matmul(&vh.adjoint()).mul(&w).into_tensor().unwrap()),
             s: None,
             vh: Some(u.mul(&w).adjoint().matmul(&c).into_tensor().unwrap()),
         };
-        svd_vjp(&rotated, &bar, &Degeneracy::default()).unwrap()
+        svd_vjp(&rotated, &cotangent, &Degeneracy::default()).unwrap()
     };
     let phase = unit_row::<T>(4);
     let rotated = gradient(&u.mul(&phase), &phase.conj().transpose().mul(&vh));
@@ -466,9 +467,10 @@ fn empty_matrices_and_batches_are_fine() {
             let out = svd(&a, vectors).unwrap();
             assert_eq!(out.s.shape(), [shape[0], shape[1].min(shape[2])]);
             assert_isometry(&out.u);
-            let bar = SvdCotangent { u: Some(out.u.clone()), s: Some(out.s.clone()), vh: None };
-            let a_bar = svd_vjp(&out, &bar, &Degeneracy::default()).unwrap();
-            assert_eq!(a_bar.shape(), shape);
+            let cotangent =
+                SvdCotangent { u: Some(out.u.clone()), s: Some(out.s.clone()), vh: None };
+            let a_cotangent = svd_vjp(&out, &cotangent, &Degeneracy::default()).unwrap();
+            assert_eq!(a_cotangent.shape(), shape);
         }
     }
 }

@@ -67,12 +67,12 @@ fn singular<T: LinalgScalar>(seed: u64, count: usize, values: Vec<f64>, p: usize
     let c = M::new(&random::<T>(seed + 3, &[count, n, n]));
     let out = svd(&frames.matrices(), Vectors::Thin).unwrap();
     let (u, vh) = (M::new(&out.u).slice(0..n, 0..p), M::new(&out.vh).slice(0..p, 0..n));
-    let bar = SvdCotangent {
+    let cotangent = SvdCotangent {
         u: Some(c.matmul(&vh.adjoint()).into_tensor().unwrap()),
         s: None,
         vh: Some(u.adjoint().matmul(&c).into_tensor().unwrap()),
     };
-    let got = svd_vjp(&out, &bar, &Degeneracy::default()).unwrap();
+    let got = svd_vjp(&out, &cotangent, &Degeneracy::default()).unwrap();
     let f: Vec<f64> = (0..n).map(|i| if i < p { 1.0 } else { 0.0 }).collect();
     worst(got, &frames.gradient(&c, &f))
 }
@@ -86,9 +86,9 @@ fn hermitian<T: LinalgScalar>(seed: u64, count: usize, values: Vec<f64>, p: usiz
     let out = eigh(&frames.matrices()).unwrap();
     let v = M::new(&out.vectors);
     let last = v.slice(0..n, n - p..n);
-    let bar = c.matmul(&last).scale(2.0);
-    let bar = v.constant(n, n - p, 0.0).append(&bar).into_tensor().unwrap();
-    let got = eigh_vjp(&out, None, Some(&bar), &Degeneracy::default()).unwrap();
+    let cotangent = c.matmul(&last).scale(2.0);
+    let cotangent = v.constant(n, n - p, 0.0).append(&cotangent).into_tensor().unwrap();
+    let got = eigh_vjp(&out, None, Some(&cotangent), &Degeneracy::default()).unwrap();
     let f: Vec<f64> = (0..n).map(|i| if i < p { 1.0 } else { 0.0 }).collect();
     worst(got, &frames.gradient(&c, &f))
 }

@@ -14,6 +14,7 @@
 mod tests;
 
 use t4a_algebra::Scalar;
+use t4a_tensor::layout::Dims;
 use t4a_tensor::{Tensor, TensorError};
 
 use crate::error::{LinalgError, Result};
@@ -58,12 +59,12 @@ pub struct Systems {
     /// Whether there is anything to do.
     equal: bool,
     /// The batches of `A` and `B`, as many axes.
-    a: Vec<usize>,
-    b: Vec<usize>,
+    a: Dims,
+    b: Dims,
     /// The batch of the solution.
-    batch: Vec<usize>,
+    batch: Dims,
     /// Batch axes that become columns.
-    folded: Vec<usize>,
+    folded: Dims,
     /// Shape of one matrix of `A` and of `B`.
     matrix: [usize; 2],
     rhs: [usize; 2],
@@ -76,18 +77,17 @@ impl Systems {
     /// # Errors
     /// `NotMatrix`; `Tensor` if the batches do not broadcast.
     pub fn new(op: &'static str, a: &[usize], b: &[usize], fold: bool) -> Result<Self> {
-        let split = |shape: &[usize]| match *shape {
-            [ref batch @ .., m, n] => Ok((batch.to_vec(), [m, n])),
-            _ => Err(LinalgError::NotMatrix { op, shape: shape.to_vec() }),
-        };
-        let ((batch_a, matrix), (batch_b, rhs)) = (split(a)?, split(b)?);
+        let not_matrix = |shape: &[usize]| LinalgError::NotMatrix { op, shape: shape.to_vec() };
+        let &[ref batch_a @ .., m, n] = a else { return Err(not_matrix(a)) };
+        let &[ref batch_b @ .., rows, r] = b else { return Err(not_matrix(b)) };
+        let (matrix, rhs) = ([m, n], [rows, r]);
         let rank = batch_a.len().max(batch_b.len());
-        let pad = |batch: &[usize]| -> Vec<usize> {
+        let pad = |batch: &[usize]| -> Dims {
             (0..rank - batch.len()).map(|_| 1).chain(batch.iter().copied()).collect()
         };
         let equal = batch_a == batch_b;
-        let (a_sizes, b_sizes) = (pad(&batch_a), pad(&batch_b));
-        let (mut batch, mut folded) = (Vec::new(), Vec::new());
+        let (a_sizes, b_sizes) = (pad(batch_a), pad(batch_b));
+        let (mut batch, mut folded) = (Dims::new(), Dims::new());
         for (axis, (&x, &y)) in a_sizes.iter().zip(&b_sizes).enumerate() {
             if x != y && x != 1 && y != 1 {
                 return Err(TensorError::shapes(op, a, b, "batches that broadcast").into());
@@ -101,7 +101,7 @@ impl Systems {
     }
 
     /// The batch of the matrices that are factored.
-    pub fn factored(&self) -> Vec<usize> {
+    pub fn factored(&self) -> Dims {
         let size = |(axis, &size)| if self.folded.contains(&axis) { 1 } else { size };
         self.batch.iter().enumerate().map(size).collect()
     }
@@ -142,22 +142,22 @@ impl Systems {
         }
         let sizes = with(&self.batch, &[self.matrix[1], self.rhs[1]]);
         let axes = self.axes();
-        let permuted: Vec<usize> = axes.iter().map(|&axis| sizes[axis]).collect();
+        let permuted: Dims = axes.iter().map(|&axis| sizes[axis]).collect();
         let mut back = vec![0; axes.len()];
         axes.iter().enumerate().for_each(|(to, &from)| back[from] = to);
         x.reshaped(&permuted)?.permuted(&back)
     }
 
     /// Batch axes that stay, rows, batch axes that become columns, columns.
-    fn axes(&self) -> Vec<usize> {
+    fn axes(&self) -> Dims {
         let rank = self.batch.len();
         let kept = (0..rank).filter(|axis| !self.folded.contains(axis));
         kept.chain([rank]).chain(self.folded.iter().copied()).chain([rank + 1]).collect()
     }
 }
 
-fn with(batch: &[usize], matrix: &[usize]) -> Vec<usize> {
-    [batch, matrix].concat()
+fn with(batch: &[usize], matrix: &[usize]) -> Dims {
+    batch.iter().chain(matrix).copied().collect()
 }
 
 /// Solves with broadcasting, in one plan if the batches differ; a right-hand side of rank 1 is a vector.

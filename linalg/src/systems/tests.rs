@@ -38,7 +38,7 @@ fn each<T: LinalgScalar>() {
             let a = with_singular_values::<T>(1, a_batch, m, 3, &VALUES);
             let b = random::<T>(7, &with(b_batch, &[m, 2]));
             let got = solver(&a, &b).unwrap();
-            assert_eq!(got.shape(), with(batch, &[3, 2]));
+            assert_eq!(got.shape(), &with(batch, &[3, 2])[..]);
             let want = solver(&repeat(&a, batch), &repeat(&b, batch)).unwrap();
             assert_close(&got, &want, tight::<T>(20));
             // A vector for all matrices.

@@ -21,19 +21,19 @@ fn apply<M: Matrices>(t: &M, op: TriangleOp) -> M {
 }
 
 /// `(T̄, B̄)` from the solution and its cotangent.
-pub fn vjp<M: Matrices>(t: &M, x: &M, x_bar: &M, triangle: Triangle) -> (M, M) {
-    let b_bar = match triangle.op {
-        TriangleOp::None => t.solve_triangular(x_bar, triangle.adjoint()),
+pub fn vjp<M: Matrices>(t: &M, x: &M, x_cotangent: &M, triangle: Triangle) -> (M, M) {
+    let b_cotangent = match triangle.op {
+        TriangleOp::None => t.solve_triangular(x_cotangent, triangle.adjoint()),
         TriangleOp::Adjoint => {
-            t.solve_triangular(x_bar, Triangle { op: TriangleOp::None, ..triangle })
+            t.solve_triangular(x_cotangent, Triangle { op: TriangleOp::None, ..triangle })
         }
         TriangleOp::Transpose => {
-            t.conj().solve_triangular(x_bar, Triangle { op: TriangleOp::None, ..triangle })
+            t.conj().solve_triangular(x_cotangent, Triangle { op: TriangleOp::None, ..triangle })
         }
     };
     // The cotangent of op(T), brought back through op: each op is its own adjoint map.
-    let t_bar = apply(&b_bar.matmul(&x.adjoint()).neg(), triangle.op);
-    (read(&t_bar, triangle), b_bar)
+    let t_cotangent = apply(&b_cotangent.matmul(&x.adjoint()).neg(), triangle.op);
+    (read(&t_cotangent, triangle), b_cotangent)
 }
 
 /// `dX` along `dT` and `dB`; `None` is zero.

@@ -96,7 +96,7 @@ pub fn vjp_function<M: Matrices>(
     u: &M,
     s: &M::Real,
     vh: &M,
-    f_bar: &M,
+    f_cotangent: &M,
     f: &impl SpectralFunction<M::Real>,
 ) -> M {
     let (m, n, k) = (u.rows(), vh.cols(), s.cols());
@@ -106,7 +106,7 @@ pub fn vjp_function<M: Matrices>(
     let total = s.add(&s.transpose());
     let sums = values.add(&values.transpose());
     let sums = quotients([&sums, &total, &total.scale(0.5)], &limit, f);
-    let right = f_bar.matmul(&v);
+    let right = f_cotangent.matmul(&v);
     let p = uh.matmul(&right);
     let inner = p.herm().mul_real(&divided_differences(s, f)).add(&p.skew().mul_real(&sums));
     let mut left = u.matmul(&inner);
@@ -117,7 +117,7 @@ pub fn vjp_function<M: Matrices>(
     let out = left.matmul(vh);
     match n > k {
         true => {
-            let beyond = uh.matmul(f_bar).sub(&p.matmul(vh));
+            let beyond = uh.matmul(f_cotangent).sub(&p.matmul(vh));
             out.add(&u.mul_real(&ratios).matmul(&beyond))
         }
         false => out,

@@ -73,12 +73,12 @@ fn cubes<T: LinalgScalar>() {
 fn singular<T: LinalgScalar>() {
     let a = with_singular_values::<T>(4, &[], 4, 3, &[2.0, 1.0, 0.0]);
     let zero = Tensor::<T>::zeros(&[4, 3]).unwrap();
-    let bar = random::<T>(5, &[4, 3]);
+    let cotangent = random::<T>(5, &[4, 3]);
     fn outside<R>(result: Result<R>) -> bool {
         matches!(result, Err(LinalgError::OutsideDomain { batch: 0, .. }))
     }
     let pulled = |a: &Tensor<T>, function: Elementary| {
-        gradient(SvdFunctionOp { function }, &[a], &[Some(Part::Full(Batched::new(&bar)))])
+        gradient(SvdFunctionOp { function }, &[a], &[Some(Part::Full(Batched::new(&cotangent)))])
     };
     for a in [&a, &zero] {
         for f in [Elementary::Exp, Elementary::Pow(0.0)] {
