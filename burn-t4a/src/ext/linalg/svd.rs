@@ -54,8 +54,8 @@ const FULL: SvdOp = SvdOp { vectors: Vectors::Full, degeneracy: Degeneracy::DEFA
 /// s.clone().into_data().assert_eq(&[4.0f32, 3.0].into(), false);
 /// // The gradient of the nuclear norm is U Vᴴ.
 /// let gradients = s.sum().backward();
-/// let bar = a.grad(&gradients).unwrap().into_data();
-/// bar.assert_eq(&[[1.0f32, 0.0], [0.0, -1.0], [0.0, 0.0]].into(), false);
+/// let gradient = a.grad(&gradients).unwrap().into_data();
+/// gradient.assert_eq(&[[1.0f32, 0.0], [0.0, -1.0], [0.0, 0.0]].into(), false);
 /// # Ok::<(), linalg::LinalgError>(())
 /// ```
 pub fn svd<M: Matrix>(a: M) -> Result<Svd<M>> {
