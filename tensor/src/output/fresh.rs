@@ -1,0 +1,211 @@
+//! The ways to write a whole run.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use super::{Fresh, Full};
+use crate::loops::written;
+
+impl<'a, T: Copy> Fresh<'a, T> {
+    /// Elements of any memory.
+    #[inline(always)]
+    pub(crate) fn of(elements: &'a mut [MaybeUninit<T>]) -> Self {
+        Self(elements)
+    }
+
+    /// Elements to be written once more.
+    #[inline(always)]
+    pub(crate) fn over(elements: &'a mut [T]) -> Self {
+        // SAFETY: the layouts agree, and nobody writes what is not an element through a `Fresh`.
+        Self(unsafe { &mut *(std::ptr::from_mut(elements) as *mut [MaybeUninit<T>]) })
+    }
+
+    /// Number of elements.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// First element and length.
+    #[inline(always)]
+    pub(super) fn span(&self) -> (*const T, usize) {
+        (self.0.as_ptr().cast(), self.0.len())
+    }
+
+    /// Writes one element, computed from one of `x`, after the other. Both have the same length.
+    #[inline(always)]
+    pub(crate) fn map<U: Copy>(self, x: &[U], mut f: impl FnMut(U) -> T) -> Full<'a, T> {
+        assert_eq!(self.0.len(), x.len());
+        for (out, &x) in self.0.iter_mut().zip(x) {
+            out.write(f(x));
+        }
+        self.full()
+    }
+
+    /// [`Fresh::map`] of pairs.
+    #[inline(always)]
+    pub(crate) fn zip<U: Copy, V: Copy>(
+        self,
+        x: &[U],
+        y: &[V],
+        mut f: impl FnMut(U, V) -> T,
+    ) -> Full<'a, T> {
+        assert!(self.0.len() == x.len() && x.len() == y.len());
+        for ((out, &x), &y) in self.0.iter_mut().zip(x).zip(y) {
+            out.write(f(x, y));
+        }
+        self.full()
+    }
+
+    /// Writes the elements of an iterator, which has at least as many.
+    #[inline(always)]
+    pub(crate) fn extend(self, elements: impl Counted<Item = T>) -> Full<'a, T> {
+        assert!(elements.len() >= self.0.len());
+        for (out, x) in self.0.iter_mut().zip(elements) {
+            out.write(x);
+        }
+        self.full()
+    }
+
+    /// Writes `f(0)`, `f(1)`, …
+    #[inline(always)]
+    pub(crate) fn each(self, mut f: impl FnMut(usize) -> T) -> Full<'a, T> {
+        for (i, out) in self.0.iter_mut().enumerate() {
+            out.write(f(i));
+        }
+        self.full()
+    }
+
+    /// Writes `f(0)`, `f(1)`, … with the first elements of the pairs in the first half.
+    #[inline(always)]
+    pub(crate) fn halves(self, mut f: impl FnMut(usize) -> (T, T)) -> Full<'a, T> {
+        let half = self.0.len() / 2;
+        assert_eq!(2 * half, self.0.len());
+        let (firsts, seconds) = self.0.split_at_mut(half);
+        for (i, (first, second)) in firsts.iter_mut().zip(seconds).enumerate() {
+            let (x, y) = f(i);
+            first.write(x);
+            second.write(y);
+        }
+        self.full()
+    }
+
+    /// Writes `f(0)`, `f(1)`, … to two runs of the same length.
+    #[inline(always)]
+    pub(crate) fn each_both<'b, U: Copy>(
+        self,
+        other: Fresh<'b, U>,
+        mut f: impl FnMut(usize) -> (T, U),
+    ) -> (Full<'a, T>, Full<'b, U>) {
+        assert_eq!(self.0.len(), other.0.len());
+        for (i, (a, b)) in self.0.iter_mut().zip(other.0.iter_mut()).enumerate() {
+            let (x, y) = f(i);
+            a.write(x);
+            b.write(y);
+        }
+        (self.full(), other.full())
+    }
+
+    /// Writes `a₀`, `b₀`, `a₁`, `b₁`, … of two runs that differ by one element at most.
+    #[inline(always)]
+    pub(crate) fn interleave(self, a: &[T], b: &[T]) -> Full<'a, T> {
+        let len = self.0.len();
+        assert!(a.len() == len.div_ceil(2) && b.len() == len / 2);
+        let (pairs, last) = self.0.as_chunks_mut::<2>();
+        for ((pair, &a), &b) in pairs.iter_mut().zip(a).zip(b) {
+            *pair = [a, b].map(MaybeUninit::new);
+        }
+        if let Some(last) = last.first_mut() {
+            last.write(a[len / 2]);
+        }
+        self.full()
+    }
+
+    /// Writes the same element everywhere.
+    #[inline(always)]
+    pub(crate) fn fill(self, value: T) -> Full<'a, T> {
+        self.0.fill(MaybeUninit::new(value));
+        self.full()
+    }
+
+    /// Copies elements. Both have the same length.
+    #[inline(always)]
+    pub(crate) fn copy_from(self, x: &[T]) -> Full<'a, T> {
+        // SAFETY: `&[T]` and `&[MaybeUninit<T>]` have the same layout, and reading is all we do.
+        let x = unsafe { &*(std::ptr::from_ref(x) as *const [MaybeUninit<T>]) };
+        self.0.copy_from_slice(x);
+        self.full()
+    }
+
+    /// Has `f` write the elements `inside`; those around them are the same one.
+    #[inline(always)]
+    pub(crate) fn framed(
+        self,
+        inside: Range<usize>,
+        around: T,
+        f: impl FnOnce(Fresh<'_, T>) -> Full<'_, T>,
+    ) -> Full<'a, T> {
+        self.0[..inside.start].fill(MaybeUninit::new(around));
+        self.0[inside.end..].fill(MaybeUninit::new(around));
+        Fresh(&mut self.0[inside]).with(f);
+        self.full()
+    }
+
+    /// Has `f` write `R` parts of equal lengths, side by side.
+    #[inline(always)]
+    pub(crate) fn together<const R: usize>(
+        self,
+        f: impl FnOnce([Fresh<'_, T>; R]) -> [Full<'_, T>; R],
+    ) -> Full<'a, T> {
+        let len = self.0.len() / R;
+        assert_eq!(len * R, self.0.len());
+        let mut rest = &mut *self.0;
+        let parts = std::array::from_fn(|_| {
+            let (part, others) = std::mem::take(&mut rest).split_at_mut(len);
+            rest = others;
+            Fresh(part)
+        });
+        let spans = parts.each_ref().map(Fresh::span);
+        assert!(f(parts).each_ref().map(Full::span) == spans, "not all was written");
+        self.full()
+    }
+
+    /// Has `f` write all elements, and checks that it did.
+    #[inline(always)]
+    pub(super) fn with(self, f: impl FnOnce(Fresh<'_, T>) -> Full<'_, T>) {
+        let whole = self.span();
+        let full = f(Fresh(self.0));
+        assert!(full.span() == whole, "not all was written");
+    }
+
+    /// Every element has been written.
+    #[inline(always)]
+    pub(super) fn full(self) -> Full<'a, T> {
+        // SAFETY: the callers, all in this module, have written every element.
+        Full(unsafe { written(self.0) })
+    }
+}
+
+/// Iterators that have as many elements as they say. (To count them in the loop instead would have it
+/// vectorised at the width of the counter: bench `nn`, row `softmax 1024×1024 axis 0`.)
+///
+/// # Safety
+/// `len` is exact.
+pub(crate) unsafe trait Counted: ExactSizeIterator {}
+
+// SAFETY (all): the iterators of the standard library over slices and ranges keep their word, and so
+// do these adapters of iterators that do.
+#[allow(clippy::undocumented_unsafe_blocks)]
+mod counted {
+    use super::Counted;
+    use std::iter::{Copied, Enumerate, Map, StepBy, Zip};
+
+    unsafe impl<T> Counted for std::slice::Iter<'_, T> {}
+    unsafe impl<T> Counted for std::slice::IterMut<'_, T> {}
+    unsafe impl Counted for std::ops::Range<usize> {}
+    unsafe impl<'a, T: Copy + 'a, I: Counted<Item = &'a T>> Counted for Copied<I> {}
+    unsafe impl<U, I: Counted, F: FnMut(I::Item) -> U> Counted for Map<I, F> {}
+    unsafe impl<I: Counted> Counted for Enumerate<I> {}
+    unsafe impl<I: Counted> Counted for StepBy<I> {}
+    unsafe impl<I: Counted, J: Counted> Counted for Zip<I, J> {}
+}
