@@ -1,4 +1,7 @@
+use t4a_algebra::Field;
+
 use super::*;
+use crate::scalar::real;
 use crate::testing::*;
 
 const SIZES: [(usize, usize); 8] =

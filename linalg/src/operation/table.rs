@@ -1,0 +1,128 @@
+//! Any operation on matrices: the table.
+
+use t4a_tensor::Tensor;
+
+use super::{Kind, MatrixOperation, Operands, Outcome, Part};
+use crate::error::Result;
+use crate::scalar::LinalgScalar;
+use crate::vocabulary::{Batched, Matrices};
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident($op:path),)*) => {
+        /// Any operation.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[non_exhaustive]
+        pub enum MatrixOp {
+            $($(#[$doc])* $name($op),)*
+        }
+
+        $(impl From<$op> for MatrixOp {
+            fn from(op: $op) -> Self {
+                MatrixOp::$name(op)
+            }
+        })*
+
+        impl MatrixOperation for MatrixOp {
+            fn name(&self) -> &'static str {
+                match self { $(MatrixOp::$name(op) => op.name(),)* }
+            }
+            fn operands(&self) -> Operands {
+                match self { $(MatrixOp::$name(op) => op.operands(),)* }
+            }
+            fn results(&self) -> &'static [Kind] {
+                match self { $(MatrixOp::$name(op) => op.results(),)* }
+            }
+            fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
+                match self { $(MatrixOp::$name(op) => op.sizes(operands),)* }
+            }
+            fn hidden(&self) -> &'static [Kind] {
+                match self { $(MatrixOp::$name(op) => op.hidden(),)* }
+            }
+            fn saves(&self, size: [usize; 2], permuted: bool) -> Option<MatrixOp> {
+                match self { $(MatrixOp::$name(op) => op.saves(size, permuted),)* }
+            }
+            fn forward<T: LinalgScalar>(
+                &self,
+                operands: &[&Tensor<T>],
+                tracked: bool,
+            ) -> Result<Outcome<Batched<T>>> {
+                match self { $(MatrixOp::$name(op) => op.forward(operands, tracked),)* }
+            }
+            fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {
+                match self { $(MatrixOp::$name(op) => op.info(operands),)* }
+            }
+            fn vjp<M: Matrices>(
+                &self,
+                operands: &[M],
+                out: &Outcome<M>,
+                cotangents: &[Option<Part<M>>],
+            ) -> Result<Vec<M>> {
+                match self { $(MatrixOp::$name(op) => op.vjp(operands, out, cotangents),)* }
+            }
+            fn jvp<M: Matrices>(
+                &self,
+                operands: &[M],
+                out: &Outcome<M>,
+                tangents: &[Option<M>],
+            ) -> Result<Vec<Part<M>>> {
+                match self { $(MatrixOp::$name(op) => op.jvp(operands, out, tangents),)* }
+            }
+        }
+    };
+}
+
+operations! {
+    /// `A` → `U`, `S`, `Vᴴ`; also with fewer cotangent columns, for truncation.
+    Svd(crate::svd::SvdOp),
+    /// `A` → `S`.
+    Svdvals(crate::svd::SvdvalsOp),
+    /// `A` → `U f(S) Vᴴ`.
+    SvdFunction(crate::svd::SvdFunctionOp),
+    /// `A` → `Q`, `R`.
+    Qr(crate::qr::QrOp),
+    /// `A` → `Q`, `R` and a permutation of the columns.
+    QrPivoted(crate::qr::QrPivotedOp),
+    /// `A` → `L`, `Q` (thin).
+    Lq(crate::qr::LqOp),
+    /// `A` → packed `L` and `U`, and permutations.
+    LuFactor(crate::lu::LuFactorOp),
+    /// `A` → `L`.
+    Cholesky(crate::cholesky::CholeskyOp),
+    /// `A` → `E`, `V`.
+    Eigh(crate::eigh::EighOp),
+    /// `A` → `E`.
+    Eigvalsh(crate::eigh::EigvalshOp),
+    /// `A` → `λ`, `V`, complex.
+    Eig(crate::eig::EigOp),
+    /// `A` → `λ`, complex.
+    Eigvals(crate::eig::EigvalsOp),
+    /// `A` → `U`, `P`.
+    Polar(crate::polar::PolarOp),
+    /// `A` → `e^A`.
+    Expm(crate::expm::ExpmOp),
+    /// `A` → `√A`.
+    Sqrtm(crate::sqrtm::SqrtmOp),
+    /// `A` → `ln A`.
+    Logm(crate::logm::LogmOp),
+    /// `A` → `f(A)`.
+    HermitianFunction(crate::hermitian::HermitianFunctionOp),
+    /// `A` → `A⁻¹`.
+    Inv(crate::inverse::InvOp),
+    /// `A` → the pseudoinverse.
+    Pinv(crate::pinv::PinvOp),
+    /// `A` → `det A`, `1 × 1`.
+    Det(crate::det::DetOp),
+    /// `A` → `sign`, `ln|det A|`, `1 × 1`.
+    Slogdet(crate::det::SlogdetOp),
+    /// `A`, `B` → `A⁻¹ B`.
+    Solve(crate::solve::SolveOp),
+    /// `T`, `B` → `op(T)⁻¹ B`.
+    SolveTriangular(crate::triangular::SolveTriangularOp),
+    /// `A`, `B` → `X` with `‖A X − B‖` minimal, at full rank.
+    Lstsq(crate::lstsq::LstsqOp),
+    /// `A`, `B` → the pseudoinverse times `B`.
+    LstsqMinNorm(crate::lstsq::LstsqMinNormOp),
+    /// `P`, `B` → `X` with `P X + X P = B`.
+    Lyapunov(crate::lyapunov::LyapunovOp),
+}

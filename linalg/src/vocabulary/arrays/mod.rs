@@ -1,0 +1,139 @@
+//! The vocabulary over any [`Array`]: real matrices are arrays, complex ones pairs of arrays.
+//!
+//! Systems and values inside of a rule are operations on the arrays ([`Array::apply`]), so that a
+//! tape records each as one node and duals run its rule. An error on the way is carried along and
+//! surfaces at the end of the rule.
+
+mod complex;
+mod real;
+
+use t4a_diff::{Array, Value};
+
+use super::Matrices;
+use crate::error::Result;
+use crate::operation::{Kind, Linalg, MatrixOp, Over, Part};
+use crate::spectrum::{Carrier, Factors, Spectral, SpectralOperation};
+
+/// Real matrices `[…, m, n]`, or the first error on the way to them.
+#[derive(Clone, Debug)]
+pub struct RealMatrix<A>(Result<A>);
+
+/// Complex matrices as pairs of real ones.
+#[derive(Clone, Debug)]
+pub struct ComplexMatrix<A> {
+    re: RealMatrix<A>,
+    im: RealMatrix<A>,
+}
+
+/// The arrays of these parts, one behind the other.
+fn arrays<A: Array, M: Over<A>>(parts: Vec<Part<M>>) -> Result<Vec<Value<A>>> {
+    let mut arrays = Vec::new();
+    for part in parts {
+        M::write(part, &mut arrays)?;
+    }
+    Ok(arrays.into_iter().map(Value::Float).collect())
+}
+
+/// The first result of an operation on matrices of this type.
+fn apply<A: Array, M: Over<A>>(
+    op: impl Into<MatrixOp>,
+    kind: Kind,
+    inputs: &[&M],
+) -> Result<Part<M>> {
+    let inputs = arrays(inputs.iter().map(|&x| Part::Full(x.clone())).collect())?;
+    let op = Linalg { op: op.into(), complex: M::IS_COMPLEX };
+    let out = A::apply(&op, &inputs, &vec![false; inputs.len()])?;
+    M::read(kind, &mut out.results.into_iter())
+}
+
+/// The result of an operation of second derivatives.
+fn spectral<A: Array, M: Over<A>>(op: Spectral, parts: Vec<Part<M>>) -> Result<Part<M>> {
+    let op = SpectralOperation { op, complex: M::IS_COMPLEX };
+    let inputs = arrays(parts)?;
+    let out = A::apply(&op, &inputs, &vec![false; inputs.len()])?;
+    M::read(op.op.result(), &mut out.results.into_iter())
+}
+
+fn gradient<A: Array, M: Over<A>>(
+    factors: &Factors<M>,
+    carrier: Carrier<'_, M>,
+    c: &M::Real,
+) -> Result<M> {
+    let parts = factors.parts(carrier, Part::Real(c.clone()));
+    Ok(spectral(Spectral::Gradient(factors.of), parts)?.into_full())
+}
+
+fn tangent<A: Array, M: Over<A>>(
+    factors: &Factors<M>,
+    carrier: Carrier<'_, M>,
+    da: &M,
+) -> Result<M::Real> {
+    let parts = factors.parts(carrier, Part::Full(da.clone()));
+    Ok(spectral(Spectral::Tangent(factors.of), parts)?.into_real())
+}
+
+fn unsplit<A: Array, M: Over<A>>(gradient: M, a: &M, factors: Factors<M>) -> Result<M> {
+    let [u, s, v] = factors.detached();
+    let parts = vec![Part::Full(a.clone()), Part::Full(gradient), u, s, v];
+    Ok(spectral(Spectral::Unsplit(factors.of), parts)?.into_full())
+}
+
+fn unsplit_eigenvectors<A: Array, M: Over<A>>(
+    gradient: M,
+    a: &M,
+    values: &M::Complex,
+    vectors: &M::Complex,
+) -> Result<M> {
+    let factors = [values, vectors].map(|x| Part::Complex(x.detached()));
+    let parts = [Part::Full(a.clone()), Part::Full(gradient)].into_iter().chain(factors);
+    Ok(spectral(Spectral::UnsplitEigenvectors, parts.collect())?.into_full())
+}
+
+/// An array of the iterator.
+pub(crate) fn next<A>(arrays: &mut impl Iterator<Item = A>) -> A {
+    arrays.next().unwrap_or_else(|| unreachable!("as many arrays as the kinds have"))
+}
+
+fn real<A: Array>(arrays: &mut impl Iterator<Item = A>) -> RealMatrix<A> {
+    RealMatrix::new(next(arrays))
+}
+
+fn complex<A: Array>(arrays: &mut impl Iterator<Item = A>) -> ComplexMatrix<A> {
+    ComplexMatrix { re: real(arrays), im: real(arrays) }
+}
+
+impl<A: Array> Over<A> for RealMatrix<A> {
+    fn read(kind: Kind, arrays: &mut impl Iterator<Item = A>) -> Result<Part<Self>> {
+        Ok(match kind {
+            Kind::Full => Part::Full(real(arrays)),
+            Kind::Real => Part::Real(real(arrays)),
+            Kind::Complex => Part::Complex(complex(arrays)),
+        })
+    }
+
+    fn write(part: Part<Self>, into: &mut Vec<A>) -> Result<()> {
+        match part {
+            Part::Full(x) | Part::Real(x) => into.push(x.0?),
+            Part::Complex(z) => into.extend([z.re.0?, z.im.0?]),
+        }
+        Ok(())
+    }
+}
+
+impl<A: Array> Over<A> for ComplexMatrix<A> {
+    fn read(kind: Kind, arrays: &mut impl Iterator<Item = A>) -> Result<Part<Self>> {
+        Ok(match kind {
+            Kind::Full => Part::Full(complex(arrays)),
+            Kind::Real => Part::Real(real(arrays)),
+            Kind::Complex => Part::Complex(complex(arrays)),
+        })
+    }
+
+    fn write(part: Part<Self>, into: &mut Vec<A>) -> Result<()> {
+        match part {
+            Part::Real(x) => into.push(x.0?),
+            Part::Full(z) | Part::Complex(z) => into.extend([z.re.0?, z.im.0?]),
+        }
+        Ok(())
+    }
+}
