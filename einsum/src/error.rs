@@ -82,6 +82,10 @@ pub enum EinsumError {
     /// A sum with more terms than can be numbered for its argmax.
     #[error("einsum: a sum of {terms:.0} terms exceeds the range of an argmax, {limit}")]
     IndexRange { terms: f64, limit: u32 },
+    /// A value attained by more assignments than an `i64` can count, or an infinity or NaN, which absorbs
+    /// others so that its assignments cannot be counted.
+    #[error("einsum: a value is attained more than 2⁶³ − 1 times, or is infinite or NaN")]
+    CountOverflow,
     /// Operands of different element types.
     #[error("einsum: operand 0 is {first}, operand {operand} is {dtype}")]
     DTypeMismatch { first: DType, operand: usize, dtype: DType },

@@ -25,6 +25,7 @@ mod cotangent;
 #[cfg(feature = "serde")]
 mod data;
 mod derivative;
+mod discrete;
 mod einsum;
 mod error;
 mod greedy;
@@ -46,6 +47,7 @@ mod subscripts;
 
 pub use backend::{Backend, BgemmBackend, BgemmShape, TensordotAxes, TensordotBackend};
 pub use cache::{cached_plans, clear_plans};
+pub use discrete::{FloatCancellative, FloatSelective, IntSemiring};
 pub use einsum::{Einsum, einsum};
 pub use error::{EinsumError, Result};
 pub use operation::{ArraySemiring, Contraction, Custom, FloatSemiring, Tag};

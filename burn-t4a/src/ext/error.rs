@@ -25,10 +25,6 @@ pub enum ExtError {
     /// A result asked for as a `Tensor<B, D>` of another rank.
     #[error("{op}: the result has rank {required}, asked for was a tensor of rank {given}")]
     ResultRank { op: &'static str, required: usize, given: usize },
-    /// A value attained by more configurations than an `i64` can count, or an infinity or NaN, which
-    /// absorbs others so that its configurations cannot be counted.
-    #[error("einsum: a value is attained more than 2⁶³ − 1 times, or is infinite or NaN")]
-    CountOverflow,
     /// What an einsum asks for cannot be done.
     #[error(transparent)]
     Einsum(#[from] EinsumError),

@@ -9,14 +9,13 @@ use std::sync::Arc;
 
 use burn_backend::{Backend, DType as BurnDType, Shape, TensorData};
 use burn_tensor::{BasicOps, Bool, Float, Int, Tensor};
-use t4a_algebra::{
-    Boolean, Cancellative, Counted, Counting, KBest, Scalar, Selective, Semiring, bf16, f16,
+use t4a_einsum::{
+    ArraySemiring, EinsumError, FloatCancellative, FloatSelective, IntSemiring, Plan,
 };
-use t4a_einsum::{ArraySemiring, EinsumError, Plan};
-use t4a_tensor::{AnyTensor, DType, Element, Tensor as EngineTensor, TensorError};
+use t4a_tensor::AnyTensor;
 
 use super::call::{Expression, Operand, Operands, plan, semiring_einsum};
-use crate::ext::error::{ExtError, Result};
+use crate::ext::error::Result;
 use crate::ext::operation::Operations;
 use crate::v0_21::T4aTensor;
 
@@ -53,7 +52,6 @@ impl<B: Backend, K> HostOperand<B, K> {
 struct Job<B: Backend> {
     plan: Arc<Plan>,
     operands: Vec<AnyTensor>,
-    dtype: DType,
     device: B::Device,
 }
 
@@ -80,25 +78,16 @@ impl<B: Backend> Job<B> {
         };
         let operands: Vec<_> =
             operands.into_iter().enumerate().map(enter).collect::<Result<_>>()?;
-        let dtype = operands[0].dtype();
-        Ok(Self { plan, operands, dtype, device })
+        Ok(Self { plan, operands, device })
     }
 
-    /// The contraction of `map(x)` over the elements x.
-    fn contract<S: Semiring<U>, T: Element, U: Scalar>(
+    /// The result of a contraction of the engine's, with the backend.
+    fn run<K: BasicOps<B>, const D: usize>(
         &self,
-        map: impl Fn(T) -> U,
-    ) -> Result<EngineTensor<U>> {
-        let operand = |x: &AnyTensor| -> Result<EngineTensor<U>> {
-            let x = x.typed::<T>()?;
-            let elements = x.to_vec()?.into_iter().map(&map).collect();
-            Ok(EngineTensor::from_vec(elements, x.shape())?)
-        };
-        let operands: Vec<_> = self.operands.iter().map(operand).collect::<Result<_>>()?;
-        Ok(self.plan.contract::<S, U>(&operands.iter().collect::<Vec<_>>())?)
-    }
-
-    fn leave<K: BasicOps<B>, const D: usize>(&self, result: AnyTensor) -> Result<Tensor<B, D, K>> {
+        contract: impl FnOnce(&Plan, &[&AnyTensor]) -> Result<AnyTensor, EinsumError>,
+    ) -> Result<Tensor<B, D, K>> {
+        let operands: Vec<&AnyTensor> = self.operands.iter().collect();
+        let result = contract(&self.plan, &operands)?;
         let result = if result.rank() == 0 { result.reshape(&[1])? } else { result };
         let data = T4aTensor::new(result)?.into_data()?;
         let dtype = data.dtype;
@@ -107,10 +96,6 @@ impl<B: Backend> Job<B> {
             BurnDType::Bool(_) => Tensor::from_data(data, &self.device),
             _ => Tensor::from_data(data, (&self.device, dtype)),
         })
-    }
-
-    fn unsupported(&self, op: &'static str, expected: &'static str) -> ExtError {
-        TensorError::DTypeUnsupported { op, dtype: self.dtype, expected }.into()
     }
 }
 
@@ -136,17 +121,8 @@ pub fn bool_einsum<B: Backend, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<HostOperand<B, Bool>>,
 ) -> Result<Tensor<B, D, Bool>> {
-    let job = Job::new::<_, D>(expression, operands, 0, 1)?;
-    let result = job.contract::<Boolean, bool, bool>(|x| x)?;
-    job.leave(result.into())
+    Job::new::<_, D>(expression, operands, 0, 1)?.run(Plan::contract_bool)
 }
-
-/// A semiring over signed integers: [`Standard`](super::Standard), which wraps, and
-/// [`MaxPlus`](super::MaxPlus), [`MinPlus`](super::MinPlus), [`MaxMul`](super::MaxMul) and
-/// [`MaxMin`](super::MaxMin), which saturate. `MIN` and `MAX` are −∞ and +∞ there.
-pub trait IntSemiring: Semiring<i64> + Semiring<i32> + Semiring<i16> + Semiring<i8> {}
-
-impl<S: Semiring<i64> + Semiring<i32> + Semiring<i16> + Semiring<i8>> IntSemiring for S {}
 
 /// [`einsum`](super::einsum) over a semiring of signed integers, exact.
 ///
@@ -167,45 +143,7 @@ pub fn int_einsum<S: IntSemiring, B: Backend, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<HostOperand<B, Int>>,
 ) -> Result<Tensor<B, D, Int>> {
-    let job = Job::new::<_, D>(expression, operands, 0, 1)?;
-    let result: AnyTensor = match job.dtype {
-        DType::I64 => job.contract::<S, i64, i64>(|x| x)?.into(),
-        DType::I32 => job.contract::<S, i32, i32>(|x| x)?.into(),
-        DType::I16 => job.contract::<S, i16, i16>(|x| x)?.into(),
-        DType::I8 => job.contract::<S, i8, i8>(|x| x)?.into(),
-        _ => return Err(job.unsupported("int_einsum", "a signed integer")),
-    };
-    job.leave(result)
-}
-
-/// A semiring over floats whose sums are one of their terms: [`MaxPlus`](super::MaxPlus),
-/// [`MinPlus`](super::MinPlus), [`MaxMul`](super::MaxMul), [`MaxMin`](super::MaxMin).
-pub trait FloatSelective:
-    Selective<f64> + Selective<f32> + Selective<f16> + Selective<bf16>
-{
-}
-
-impl<S: Selective<f64> + Selective<f32> + Selective<f16> + Selective<bf16>> FloatSelective for S {}
-
-/// A semiring over floats whose best terms can be counted: [`MaxPlus`](super::MaxPlus),
-/// [`MinPlus`](super::MinPlus), [`MaxMul`](super::MaxMul).
-pub trait FloatCancellative:
-    Cancellative<f64> + Cancellative<f32> + Cancellative<f16> + Cancellative<bf16>
-{
-}
-
-impl<S> FloatCancellative for S where
-    S: Cancellative<f64> + Cancellative<f32> + Cancellative<f16> + Cancellative<bf16>
-{
-}
-
-/// Calls `$f::<T>` for the float dtype of the job.
-macro_rules! by_float {
-    ($job:expr, $op:literal, $t:ident => $body:expr) => {
-        t4a_tensor::with_dtype!($job.dtype, $t in float => $body, else => {
-            return Err($job.unsupported($op, "a float"))
-        })
-    };
+    Job::new::<_, D>(expression, operands, 0, 1)?.run(Plan::contract_int::<S>)
 }
 
 /// [`semiring_einsum`] and how many assignments of the summed labels attain each value.
@@ -234,7 +172,7 @@ macro_rules! by_float {
 /// ```
 ///
 /// # Errors
-/// As [`einsum`](super::einsum); [`ExtError::CountOverflow`].
+/// As [`einsum`](super::einsum); [`EinsumError::CountOverflow`].
 pub fn counting_einsum<S, B, const D: usize>(
     expression: impl Expression + Clone,
     operands: impl Operands<Operand<B>>,
@@ -248,24 +186,7 @@ where
     let values = semiring_einsum::<S, B, D>(expression.clone(), operands)?;
     // A value and a count.
     let job = Job::new::<_, D>(expression, host, 0, 4)?;
-    let counts = by_float!(job, "counting_einsum", T => job.counts::<S, T>()?);
-    Ok((values, job.leave(counts.into())?))
-}
-
-impl<B: Backend> Job<B> {
-    fn counts<S: Cancellative<T>, T: Element>(&self) -> Result<EngineTensor<i64>> {
-        let found = self.contract::<Counting<S>, T, Counted<T>>(|x| Counting::<S>::of(x, 1))?;
-        let count = |x: Counted<T>| x.count().and_then(|count| i64::try_from(count).ok());
-        let counts: Option<Vec<i64>> = found.to_vec()?.into_iter().map(count).collect();
-        let counts = counts.ok_or(ExtError::CountOverflow)?;
-        Ok(EngineTensor::from_vec(counts, found.shape())?)
-    }
-
-    fn k_best<S: Selective<T>, T: Element, const K: usize>(&self) -> Result<EngineTensor<T>> {
-        let lists = self.contract::<KBest<K, S>, T, [T; K]>(|x| KBest::<K, S>::of([x]))?;
-        let shape: Vec<usize> = lists.shape().iter().copied().chain([K]).collect();
-        Ok(EngineTensor::from_vec(lists.to_vec()?.into_flattened(), &shape)?)
-    }
+    Ok((values, job.run(Plan::count::<S>)?))
 }
 
 /// The `K` best values of every sum, best first along a last axis of the result; fewer terms are
@@ -297,7 +218,5 @@ pub fn k_best_einsum<S: FloatSelective, const K: usize, B: Backend, const D: usi
     if K == 0 {
         return Err(EinsumError::Backend("k_best_einsum: K must be at least 1".into()).into());
     }
-    let job = Job::new::<_, D>(expression, operands, 1, K)?;
-    let best: AnyTensor = by_float!(job, "k_best_einsum", T => job.k_best::<S, T, K>()?.into());
-    job.leave(best)
+    Job::new::<_, D>(expression, operands, 1, K)?.run(Plan::k_best::<S, K>)
 }

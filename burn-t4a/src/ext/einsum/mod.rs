@@ -16,10 +16,8 @@ mod discrete;
 pub use call::{
     ComplexOperand, Expression, Operand, Operands, complex_einsum, einsum, semiring_einsum,
 };
-pub use discrete::{
-    FloatCancellative, FloatSelective, HostOperand, IntSemiring, bool_einsum, counting_einsum,
-    int_einsum, k_best_einsum,
-};
+pub use discrete::{HostOperand, bool_einsum, counting_einsum, int_einsum, k_best_einsum};
 pub use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
 pub use t4a_einsum::{ArraySemiring, Contraction, Custom, FloatSemiring};
 pub use t4a_einsum::{Cost, Einsum, EinsumError, Label, Optimizer, Path, Plan, Subscripts};
+pub use t4a_einsum::{FloatCancellative, FloatSelective, IntSemiring};
