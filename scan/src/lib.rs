@@ -1,0 +1,29 @@
+//! Recurrences along an axis as operations: each with its shapes, its portable definition and its derivative
+//! rule in the vocabulary of `t4a-diff`, and the engine's fused kernels.
+//!
+//! ```text
+//! lanes          the loops: many lanes in vectors, few long ones in chunks
+//! running        sums, products, maxima, minima, log-sum-exp of engine tensors of any dtype
+//! cumulative     Cumulative: the same with derivatives
+//! recurrence     LinearRecurrence: h ← a h + b, real and complex
+//! matrix         MatrixRecurrence: h ← A h + b with small matrices
+//! associative    AssociativeScan: any monoid
+//! ```
+//!
+//! Results do not depend on the number of threads: lanes are cut at fixed places. With `reverse` a
+//! recurrence runs from the end of the axis to its beginning, and every result lies where its operand does.
+#![deny(unsafe_code)]
+
+mod affine;
+mod cumulative;
+#[allow(unsafe_code)]
+mod lanes;
+mod operand;
+mod recurrence;
+mod running;
+#[cfg(test)]
+mod tests;
+
+pub use cumulative::Cumulative;
+pub use recurrence::LinearRecurrence;
+pub use running::{Running, running};
