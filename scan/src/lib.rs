@@ -7,7 +7,8 @@
 //! cumulative     Cumulative: the same with derivatives
 //! recurrence     LinearRecurrence: h ← a h + b, real and complex
 //! matrix         MatrixRecurrence: h ← A h + b with small matrices
-//! associative    AssociativeScan: any monoid
+//! monoid         Monoid, FloatMonoid: what associative scans combine with
+//! associative    AssociativeScan: over any monoid
 //! ```
 //!
 //! Results do not depend on the number of threads: lanes are cut at fixed places. With `reverse` a
@@ -15,15 +16,23 @@
 #![deny(unsafe_code)]
 
 mod affine;
+mod associative;
 mod cumulative;
+mod error;
 #[allow(unsafe_code)]
 mod lanes;
+mod matrix;
+mod monoid;
 mod operand;
 mod recurrence;
 mod running;
 #[cfg(test)]
 mod tests;
 
+pub use associative::AssociativeScan;
 pub use cumulative::Cumulative;
+pub use error::{Result, ScanError};
+pub use matrix::MatrixRecurrence;
+pub use monoid::{FloatMonoid, Monoid};
 pub use recurrence::LinearRecurrence;
 pub use running::{Running, running};

@@ -1,6 +1,8 @@
 //! Every operation against differences, its adjoint, the engine's kernels and loops.
 
+mod associative;
 mod cumulative;
+mod matrix;
 mod recurrence;
 
 use t4a_algebra::parallel::set_threads;
@@ -30,7 +32,7 @@ fn metas(arrays: &[Eager]) -> Vec<Meta> {
 
 /// The results, after the checks of their shapes and dtypes.
 #[track_caller]
-fn run<O: Operation<Error = TensorError>>(op: &O, arrays: &[Eager]) -> Vec<Eager> {
+fn run<O: Operation>(op: &O, arrays: &[Eager]) -> Vec<Eager> {
     let promised = op.results(&metas(arrays)).unwrap();
     let out = op.forward(&values(arrays), &vec![true; arrays.len()]).unwrap();
     assert_eq!(metas(&out.results), promised);
@@ -39,7 +41,7 @@ fn run<O: Operation<Error = TensorError>>(op: &O, arrays: &[Eager]) -> Vec<Eager
 
 /// The gradient of the sum of all results, by the engine.
 #[track_caller]
-fn gradient<O: Operation<Error = TensorError>>(op: &O, arrays: &[Eager]) -> Vec<Eager> {
+fn gradient<O: Operation>(op: &O, arrays: &[Eager]) -> Vec<Eager> {
     let tracked = vec![true; arrays.len()];
     let results = run(op, arrays);
     let cotangents: Vec<_> = results.iter().map(|y| Some(y.full(&y.shape(), 1.0))).collect();
@@ -50,7 +52,7 @@ fn gradient<O: Operation<Error = TensorError>>(op: &O, arrays: &[Eager]) -> Vec<
 }
 
 #[track_caller]
-fn check<O: Operation<Error = TensorError>>(op: &O, arrays: &[Eager]) {
+fn check<O: Operation>(op: &O, arrays: &[Eager]) {
     run(op, arrays);
     operation(op, &values(arrays), TOLERANCE);
 }
