@@ -9,6 +9,9 @@
 //! matrix         MatrixRecurrence: h ← A h + b with small matrices
 //! monoid         Monoid, FloatMonoid: what associative scans combine with
 //! associative    AssociativeScan: over any monoid
+//! cell           Cell: gated cells of recurrent layers
+//! recurrent      Recurrent: a recurrent layer over a sequence
+//! kalman         KalmanFilter: prediction and update over a sequence
 //! ```
 //!
 //! Results do not depend on the number of threads: lanes are cut at fixed places. With `reverse` a
@@ -17,22 +20,30 @@
 
 mod affine;
 mod associative;
+mod cell;
 mod cumulative;
 mod error;
+mod kalman;
+mod kalman_kernel;
 #[allow(unsafe_code)]
 mod lanes;
 mod matrix;
 mod monoid;
 mod operand;
 mod recurrence;
+mod recurrent;
+mod recurrent_kernel;
 mod running;
 #[cfg(test)]
 mod tests;
 
 pub use associative::AssociativeScan;
+pub use cell::Cell;
 pub use cumulative::Cumulative;
 pub use error::{Result, ScanError};
+pub use kalman::KalmanFilter;
 pub use matrix::MatrixRecurrence;
 pub use monoid::{FloatMonoid, Monoid};
 pub use recurrence::LinearRecurrence;
+pub use recurrent::Recurrent;
 pub use running::{Running, running};

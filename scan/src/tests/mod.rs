@@ -2,8 +2,10 @@
 
 mod associative;
 mod cumulative;
+mod kalman;
 mod matrix;
 mod recurrence;
+mod recurrent;
 
 use t4a_algebra::parallel::set_threads;
 use t4a_diff::check::{array, elements, noise, operation};
