@@ -12,6 +12,7 @@
 //! cell           Cell: gated cells of recurrent layers
 //! recurrent      Recurrent: a recurrent layer over a sequence
 //! kalman         KalmanFilter: prediction and update over a sequence
+//! schedule       reverse mode through many steps in bounded memory
 //! ```
 //!
 //! Results do not depend on the number of threads: lanes are cut at fixed places. With `reverse` a
@@ -34,6 +35,7 @@ mod recurrence;
 mod recurrent;
 mod recurrent_kernel;
 mod running;
+pub mod schedule;
 #[cfg(test)]
 mod tests;
 

@@ -9,12 +9,12 @@ use std::array::from_fn;
 use t4a_algebra::Scalar;
 use t4a_tensor::Result;
 
-use super::{Cut, Pass, PerLane, Step, WIDTH, Walk, Walked, finish, fresh};
+use super::{Cut, Pass, PerLane, Step, Walk, Walked, finish, fresh};
 
 /// Steps of a chunk.
 pub(crate) const CHUNK: usize = 512;
 /// Fewest chunks worth the second pass.
-const FEWEST: usize = WIDTH / 2;
+const FEWEST: usize = 8;
 
 /// What a run of steps does to the state, as far as it is known without the state.
 pub(crate) trait Total<T: Scalar, const I: usize, const S: usize, const R: usize>:

@@ -4,44 +4,7 @@ use std::array::from_fn;
 
 use t4a_algebra::Scalar;
 
-use super::{BLOCK, Pass, Step, WIDTH};
-
-/// `len` elements from `p` on, the first one repeated behind them.
-///
-/// # Safety
-/// They exist, and there is at least one.
-#[inline(always)]
-unsafe fn load<T: Scalar>(p: *const T, len: usize) -> [T; WIDTH] {
-    // SAFETY: the caller's promise; an array is aligned as its elements are.
-    unsafe {
-        if len == WIDTH {
-            return *p.cast::<[T; WIDTH]>();
-        }
-        let mut all = [*p; WIDTH];
-        for (i, x) in all.iter_mut().enumerate().take(len) {
-            *x = *p.add(i);
-        }
-        all
-    }
-}
-
-/// Writes the first `len` of `values`.
-///
-/// # Safety
-/// There is room for them, at least one and at most all.
-#[inline(always)]
-unsafe fn store<T: Scalar>(p: *mut T, values: &[T; WIDTH], len: usize) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if len == WIDTH {
-            p.cast::<[T; WIDTH]>().write(*values);
-        } else {
-            for (i, &x) in values.iter().enumerate().take(len) {
-                p.add(i).write(x);
-            }
-        }
-    }
-}
+use super::{BLOCK, Pass, Step, WIDTH, together};
 
 /// `width` lanes of row `outer` from lane `from` on.
 ///
@@ -62,44 +25,61 @@ pub(super) unsafe fn run<
 ) {
     let (inner, n, len) = (pass.extent.inner, pass.extent.n, pass.cut.len);
     let lane = outer * inner + from;
-    let mut state: [[T; BLOCK]; S] = from_fn(|s| {
-        let start = &pass.start[s];
-        from_fn(|i| start.get(lane + i.min(width - 1)))
-    });
+    let filler = pass.start[0].get(lane);
+    let mut state = [[filler; BLOCK]; S];
+    for s in 0..S {
+        for i in 0..width {
+            state[s][i] = pass.start[s].get(lane + i);
+        }
+    }
     for k in 0..len {
         let t = pass.cut.first + if pass.reverse { len - 1 - k } else { k };
         let next = if pass.reverse { t.wrapping_sub(1) } else { t + 1 };
         let row = |t: usize| (outer * n + t) * inner + from;
+        let at_edge = next >= n && pass.sources.iter().any(|source| source.ahead.is_some());
         for at in (0..width).step_by(WIDTH) {
             let few = (width - at).min(WIDTH);
-            let x: [[T; WIDTH]; I] = from_fn(|i| {
-                let source = &pass.sources[i];
-                let t = match source.ahead {
-                    None => t,
-                    Some(_) if next < n => next,
-                    Some(edge) => return from_fn(|i| edge.get(lane + at + i.min(few - 1))),
-                };
-                // SAFETY: the elements lie in the source, which has as many as the extent says.
-                unsafe { load(source.data.as_ptr().add(row(t) + at), few) }
-            });
-            let mut now: [[T; WIDTH]; S] = from_fn(|s| from_fn(|i| state[s][at + i]));
-            // Of a type that may have no zero: overwritten before it is read.
-            let mut y: [[T; WIDTH]; O] = [x.first().map_or(now[0], |x| *x); O];
-            for i in 0..WIDTH {
-                let (after, out) = pass.kernel.step(from_fn(|s| now[s][i]), from_fn(|k| x[k][i]));
-                for s in 0..S {
-                    now[s][i] = after[s];
-                }
+            let mut now = [[filler; WIDTH]; S];
+            for s in 0..S {
+                now[s].copy_from_slice(&state[s][at..at + WIDTH]);
+            }
+            let mut y = [[filler; WIDTH]; O];
+            if few == WIDTH && !at_edge {
+                // SAFETY: the elements lie in the sources, which have as many as the extent says.
+                let x: [[T; WIDTH]; I] = from_fn(|i| unsafe {
+                    let source = &pass.sources[i];
+                    let t = if source.ahead.is_some() { next } else { t };
+                    *source.data.as_ptr().add(row(t) + at).cast::<[T; WIDTH]>()
+                });
+                together(pass.kernel, &x, &mut now, &mut y);
                 for o in 0..O {
-                    y[o][i] = out[o];
+                    // SAFETY: as for the sources; outputs have as many elements.
+                    unsafe {
+                        let p = pass.outputs[o].get().add(row(t) + at);
+                        p.cast::<[T; WIDTH]>().write(y[o]);
+                    }
+                }
+            } else {
+                let mut x = [[filler; WIDTH]; I];
+                for (x, source) in x.iter_mut().zip(&pass.sources) {
+                    for (i, x) in x.iter_mut().enumerate().take(few) {
+                        *x = match source.ahead {
+                            None => source.data[row(t) + at + i],
+                            Some(_) if next < n => source.data[row(next) + at + i],
+                            Some(edge) => edge.get(lane + at + i),
+                        };
+                    }
+                }
+                together(pass.kernel, &x, &mut now, &mut y);
+                for o in 0..O {
+                    for (i, &y) in y[o].iter().enumerate().take(few) {
+                        // SAFETY: as above.
+                        unsafe { pass.outputs[o].get().add(row(t) + at + i).write(y) };
+                    }
                 }
             }
             for s in 0..S {
                 state[s][at..at + WIDTH].copy_from_slice(&now[s]);
-            }
-            for o in 0..O {
-                // SAFETY: as for the sources; outputs have as many elements.
-                unsafe { store(pass.outputs[o].get().add(row(t) + at), &y[o], few) };
             }
         }
     }

@@ -6,6 +6,7 @@ mod kalman;
 mod matrix;
 mod recurrence;
 mod recurrent;
+mod schedule;
 
 use t4a_algebra::parallel::set_threads;
 use t4a_diff::check::{array, elements, noise, operation};
