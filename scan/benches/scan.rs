@@ -9,7 +9,8 @@ use std::time::Instant;
 use t4a_algebra::parallel;
 use t4a_diff::{Array, Eager, Kept, Operation, Reverse, Value, check};
 use t4a_scan::{
-    AssociativeScan, Cumulative, FloatMonoid, LinearRecurrence, MatrixRecurrence, Running,
+    AssociativeScan, Cell, Cumulative, FloatMonoid, KalmanFilter, LinearRecurrence,
+    MatrixRecurrence, Recurrent, Running,
 };
 use t4a_tensor::{AnyTensor, DType};
 
@@ -127,9 +128,46 @@ fn plain(bench: &Bench, name: &str, a: &Eager, b: &Eager, shape: &[usize], axis:
     });
 }
 
+fn layers(bench: &Bench) {
+    for (n, batch, width) in [(128, 32, 128), (100, 8, 32)] {
+        for cell in Cell::ALL {
+            let op = Recurrent::new(cell);
+            let gates = cell.gates() * width;
+            let z = random(&[n, batch, gates], DType::F32);
+            let weight = random(&[width, gates], DType::F32).scale(0.2);
+            let name = format!("{} f32 {n}×{batch}×{width}", op.name());
+            bench.operation(&name, n * batch, &op, &[z, weight]);
+        }
+    }
+}
+
+/// A point with position and velocity whose position is observed.
+fn filters(bench: &Bench) {
+    for dtype in [DType::F32, DType::F64] {
+        for batch in [1, 64] {
+            let cast = |x: Eager| Eager::from(x.into_tensor().and_then(|x| x.cast(dtype)));
+            let of = |shape: &[usize], x: &[f64]| cast(check::array(shape, |i| x[i]));
+            let n = if batch == 1 { 10_000 } else { 1000 };
+            let inputs = [
+                of(&[2, 2], &[1.0, 0.1, 0.0, 1.0]),
+                of(&[2, 2], &[1e-3, 0.0, 0.0, 1e-2]),
+                of(&[1, 2], &[1.0, 0.0]),
+                of(&[1, 1], &[0.1]),
+                random(&[batch, n, 1], dtype),
+                of(&[2], &[0.0, 0.0]),
+                of(&[2, 2], &[1.0, 0.0, 0.0, 1.0]),
+            ];
+            let name = format!("kalman 2 states {dtype} {batch}×{n} steps");
+            bench.operation(&name, batch * n, &KalmanFilter, &inputs);
+        }
+    }
+}
+
 fn main() {
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
     println!("{} threads", parallel::threads());
     let bench = Bench { filter };
     recurrences(&bench);
+    layers(&bench);
+    filters(&bench);
 }
