@@ -314,17 +314,26 @@ impl<T: Float> Backward<'_, '_, T> {
         let Filter { n, d, m, .. } = self.filter;
         let zero = |len| vec![T::ZERO; len];
         let mut sums = Sums { g: zero(n * d * m), w: zero(n * m * m), l: zero(n) };
-        let Self { filter, batch, given: [y, x0, p0], kept: [x, p], cotangents, out } = self;
+        let Self { filter, batch, given: [y, x0, p0], kept: [x, covariances], cotangents, out } =
+            self;
         let [of_f, of_q, of_h, of_r, of_y, of_x0, of_p0] = out;
-        let predicted: Vec<Predicted<T>> = (0..n)
-            .map(|t| filter.predict(if t == 0 { p0 } else { &p[(t - 1) * d * d..][..d * d] }))
-            .collect();
+        // P⁻, G and W of all steps, once more.
+        let mut steps = [zero(n * d * d), zero(n * d * m), zero(n * m * m)];
+        for t in 0..n {
+            let before = if t == 0 { p0 } else { &covariances[(t - 1) * d * d..][..d * d] };
+            let predicted = filter.predict(before);
+            steps[0][t * d * d..][..d * d].copy_from_slice(&predicted.p[..d * d]);
+            steps[1][t * d * m..][..d * m].copy_from_slice(&predicted.g[..d * m]);
+            steps[2][t * m * m..][..m * m].copy_from_slice(&predicted.w[..m * m]);
+        }
+        let [p_before, gains, inverses] = &steps;
+        let g_and_w = |t: usize| (&gains[t * d * m..][..d * m], &inverses[t * m * m..][..m * m]);
         for b in 0..batch {
             let row = |width: usize, t: usize| (b * n + t) * width;
             let mut of_x = [T::ZERO; MOST];
             for t in (0..n).rev() {
                 let before = if t == 0 { x0 } else { &x[row(d, t - 1)..][..d] };
-                let Predicted { g, w, .. } = &predicted[t];
+                let (g, w) = g_and_w(t);
                 let mut x_before = [T::ZERO; MOST];
                 add_product::<T, false, false>(&mut x_before, T::ONE, filter.f, before, [d, d, 1]);
                 let mut v = [T::ZERO; MOST];
@@ -378,8 +387,9 @@ impl<T: Float> Backward<'_, '_, T> {
         }
         let mut of_p = zeros::<T>();
         for t in (0..n).rev() {
-            let before = if t == 0 { p0 } else { &p[(t - 1) * d * d..][..d * d] };
-            let Predicted { p, g, w, .. } = &predicted[t];
+            let before = if t == 0 { p0 } else { &covariances[(t - 1) * d * d..][..d * d] };
+            let (g, w) = g_and_w(t);
+            let p = &p_before[t * d * d..][..d * d];
             if let Some(of) = cotangents[1] {
                 for i in 0..d * d {
                     of_p[i] = of_p[i].add(of[t * d * d + i]);
