@@ -26,6 +26,10 @@ use t4a_diff::{Array, Cotangents, Dual, Eager, Keep, Meta, Operation, Outcome, R
 use t4a_einsum::{Contraction, EinsumError};
 use t4a_linalg::{Linalg, LinalgError};
 use t4a_nn::{Attention, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
+use t4a_scan::{
+    AssociativeScan, Cumulative, KalmanFilter, LinearRecurrence, MatrixRecurrence, Recurrent,
+    ScanError,
+};
 use t4a_tensor::TensorError;
 use thiserror::Error;
 
@@ -42,6 +46,9 @@ pub enum OperationError {
     /// Of linear algebra.
     #[error(transparent)]
     Linalg(#[from] LinalgError),
+    /// Of scans over monoids.
+    #[error(transparent)]
+    Scan(#[from] ScanError),
 }
 
 /// The table: a variant, what it holds, what it is.
@@ -89,6 +96,18 @@ operations! {
     Einsum(Contraction),
     /// A factorisation or a function of matrices.
     Linalg(Linalg),
+    /// Running sums, products, extrema and log-sum-exp.
+    Cumulative(Cumulative),
+    /// `h ← a h + b`.
+    LinearRecurrence(LinearRecurrence),
+    /// `H ← A H + B`.
+    MatrixRecurrence(MatrixRecurrence),
+    /// A scan over a monoid by name.
+    AssociativeScan(AssociativeScan),
+    /// A recurrent layer over a sequence.
+    Recurrent(Recurrent),
+    /// The Kalman filter over a sequence.
+    KalmanFilter(KalmanFilter),
 }
 
 impl fmt::Display for AnyOperation {

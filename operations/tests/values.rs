@@ -10,6 +10,10 @@ use t4a_linalg::inverse::InvOp;
 use t4a_linalg::{Linalg, MatrixOp};
 use t4a_nn::{Attention, AttentionOptions, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
 use t4a_operations::AnyOperation;
+use t4a_scan::{
+    AssociativeScan, Cell, Cumulative, FloatMonoid, KalmanFilter, LinearRecurrence,
+    MatrixRecurrence, Recurrent, Running,
+};
 use t4a_tensor::{AnyTensor, Tensor};
 
 fn floats(shape: &[usize], seed: u64) -> Value<Eager> {
@@ -47,7 +51,35 @@ fn table() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
         let a = check::array(&[3, 3], |i| [4.0, 1.0, 0.5, 1.0, 3.0, 0.2, 0.5, 0.2, 2.0][i]);
         table.push((Linalg { op, complex: false }.into(), vec![Value::Float(a)]));
     }
+    table.extend(scans());
     table
+}
+
+fn scans() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
+    let one = || vec![floats(&[4, 3], 1)];
+    let two = || vec![floats(&[4, 2, 2], 1), floats(&[4, 2, 2], 2)];
+    let logs = FloatMonoid::Matrix(FloatSemiring::LogSumExp);
+    let unit = |n: usize| Value::Float(check::array(&[n, n], |i| (i % (n + 1) == 0) as u8 as f64));
+    let filter = vec![
+        unit(2),
+        unit(2),
+        floats(&[1, 2], 1),
+        unit(1),
+        floats(&[1, 3, 1], 2),
+        floats(&[2], 3),
+        unit(2),
+    ];
+    vec![
+        (Cumulative::new(Running::Product, 0).into(), one()),
+        (Cumulative::new(Running::LogSumExp, 0).into(), one()),
+        (LinearRecurrence::new(1).into(), two()),
+        (LinearRecurrence { reverse: true, ..LinearRecurrence::new(1) }.into(), two()),
+        (MatrixRecurrence::default().into(), two()),
+        (AssociativeScan::new(FloatMonoid::Affine, 0).into(), two()),
+        (AssociativeScan::new(logs, 0).into(), vec![floats(&[4, 2, 2], 1)]),
+        (Recurrent::new(Cell::Gru).into(), vec![floats(&[3, 2, 6], 1), floats(&[2, 6], 2)]),
+        (KalmanFilter.into(), filter),
+    ]
 }
 
 fn sent(op: &AnyOperation) -> AnyOperation {

@@ -1,0 +1,204 @@
+//! The steps of linear recurrences, of numbers of `P` parts: 1 real, 2 complex.
+//!
+//! ```text
+//! Forward    h ← a h + b                            (state h)
+//! Reverse    λ = h̄ + c,  c ← ā λ;  gives λ h̄₋₁ and λ  (state c)
+//! totals     h ↦ A h + B
+//! ```
+
+use t4a_algebra::Float;
+
+use crate::lanes::{Step, Total};
+
+/// `a b`.
+#[inline(always)]
+pub(crate) fn times<T: Float, const P: usize>(a: [T; P], b: [T; P]) -> [T; P] {
+    let mut out = a;
+    if P == 1 {
+        out[0] = a[0].mul(b[0]);
+    } else {
+        out[0] = a[0].mul_add(b[0], a[1].mul(b[1]).neg());
+        out[1] = a[0].mul_add(b[1], a[1].mul(b[0]));
+    }
+    out
+}
+
+/// `a b + c`.
+#[inline(always)]
+fn step<T: Float, const P: usize>(a: [T; P], b: [T; P], c: [T; P]) -> [T; P] {
+    let mut out = c;
+    if P == 1 {
+        out[0] = a[0].mul_add(b[0], c[0]);
+    } else {
+        out[0] = a[0].mul_add(b[0], a[1].neg().mul_add(b[1], c[0]));
+        out[1] = a[0].mul_add(b[1], a[1].mul_add(b[0], c[1]));
+    }
+    out
+}
+
+#[inline(always)]
+fn conj<T: Float, const P: usize>(mut a: [T; P]) -> [T; P] {
+    if P == 2 {
+        a[1] = a[1].neg();
+    }
+    a
+}
+
+#[inline(always)]
+fn size<T: Float, const P: usize>(a: [T; P]) -> T {
+    a.into_iter().map(|x| x.abs()).reduce(T::add).unwrap_or(T::ZERO)
+}
+
+/// Elements `from, from + 1, …` of an array.
+#[inline(always)]
+fn part<T: Copy, const N: usize, const P: usize>(x: [T; N], from: usize) -> [T; P] {
+    std::array::from_fn(|i| x[from + i])
+}
+
+/// One array after the other.
+#[inline(always)]
+fn join<T: Copy, const P: usize, const N: usize>(a: [T; P], b: [T; P]) -> [T; N] {
+    std::array::from_fn(|i| if i < P { a[i] } else { b[i - P] })
+}
+
+/// The least normal number of a type.
+fn tiny<T: Float>() -> T {
+    T::from_f64(if size_of::<T>() == 8 { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE as f64 })
+}
+
+/// `A h + B`, unless A has left the range of numbers on its way and that could be seen: `low` is the least
+/// size that it had.
+#[inline(always)]
+fn enter<T: Float, const P: usize>(a: [T; P], b: [T; P], low: T, state: [T; P]) -> Option<[T; P]> {
+    let ranges = size(a).is_finite() && size(b).is_finite();
+    let lost = size(state).mul(tiny::<T>());
+    let unseen = low >= tiny::<T>() || lost <= T::EPSILON.mul(size(b)) || size(state).is_zero();
+    (ranges && unseen).then(|| step(a, state, b))
+}
+
+/// `h ← a h + b` of `[a.., b..]`, which gives h.
+#[derive(Clone, Copy)]
+pub(crate) struct Forward;
+
+/// `λ = h̄ + c`, `c ← ā λ` of `[a.., h̄..]`, which gives λ.
+#[derive(Clone, Copy)]
+pub(crate) struct Adjoint;
+
+/// [`Adjoint`] of `[a.., h̄.., h₋₁..]`, which gives the cotangents of a and b.
+#[derive(Clone, Copy)]
+pub(crate) struct Reverse;
+
+/// `p ← p x`, which gives p.
+#[derive(Clone, Copy)]
+pub(crate) struct Product;
+
+/// Whether lanes meet a conjugate: only complex ones.
+macro_rules! affine {
+    ($p:literal, $two:literal, $three:literal, $total:literal) => {
+        impl<T: Float> Step<T, $two, $p, $p> for Forward {
+            const COST: usize = 2 * $p;
+            #[inline(always)]
+            fn step(self, h: [T; $p], x: [T; $two]) -> ([T; $p], [T; $p]) {
+                let h = step(part(x, 0), h, part(x, $p));
+                (h, h)
+            }
+        }
+
+        impl<T: Float> Step<T, $two, $total, 0> for Forward {
+            #[inline(always)]
+            fn step(self, total: [T; $total], x: [T; $two]) -> ([T; $total], [T; 0]) {
+                let a: [T; $p] = part(x, 0);
+                after(total, a, step(a, part(total, $p), part(x, $p)))
+            }
+        }
+
+        impl<T: Float> Step<T, $two, $p, $p> for Adjoint {
+            const COST: usize = 2 * $p;
+            #[inline(always)]
+            fn step(self, c: [T; $p], x: [T; $two]) -> ([T; $p], [T; $p]) {
+                let lambda: [T; $p] = std::array::from_fn(|i| c[i].add(x[$p + i]));
+                (times(conj(part(x, 0)), lambda), lambda)
+            }
+        }
+
+        impl<T: Float> Step<T, $two, $total, 0> for Adjoint {
+            #[inline(always)]
+            fn step(self, total: [T; $total], x: [T; $two]) -> ([T; $total], [T; 0]) {
+                let a: [T; $p] = conj(part(x, 0));
+                let b: [T; $p] = std::array::from_fn(|i| total[$p + i].add(x[$p + i]));
+                after(total, a, times(a, b))
+            }
+        }
+
+        impl<T: Float> Step<T, $three, $p, $two> for Reverse {
+            const COST: usize = 3 * $p;
+            #[inline(always)]
+            fn step(self, c: [T; $p], x: [T; $three]) -> ([T; $p], [T; $two]) {
+                let lambda: [T; $p] = std::array::from_fn(|i| c[i].add(x[$p + i]));
+                let before: [T; $p] = part(x, 2 * $p);
+                (times(conj(part(x, 0)), lambda), join(times(lambda, conj(before)), lambda))
+            }
+        }
+
+        impl<T: Float> Step<T, $three, $total, 0> for Reverse {
+            #[inline(always)]
+            fn step(self, total: [T; $total], x: [T; $three]) -> ([T; $total], [T; 0]) {
+                Step::<T, $two, $total, 0>::step(Adjoint, total, part(x, 0))
+            }
+        }
+
+        impl<T: Float> Step<T, $p, $p, $p> for Product {
+            #[inline(always)]
+            fn step(self, p: [T; $p], x: [T; $p]) -> ([T; $p], [T; $p]) {
+                let p = times(p, x);
+                (p, p)
+            }
+        }
+
+        impl<T: Float> Step<T, $p, $total, 0> for Product {
+            #[inline(always)]
+            fn step(self, total: [T; $total], x: [T; $p]) -> ([T; $total], [T; 0]) {
+                after(total, x, part(total, $p))
+            }
+        }
+
+        affine!(@total Forward $two $p $total);
+        affine!(@total Adjoint $two $p $total);
+        affine!(@total Reverse $three $p $total);
+        affine!(@total Product $p $p $total);
+    };
+    (@total $kernel:ident $inputs:literal $p:literal $total:literal) => {
+        impl<T: Float> Total<T, $inputs, $p, $total> for $kernel {
+            fn identity(self) -> [T; $total] {
+                let mut total = [T::ZERO; $total];
+                total[0] = T::ONE;
+                total[$total - 1] = T::ONE;
+                total
+            }
+            fn enter(self, total: [T; $total], state: [T; $p]) -> Option<[T; $p]> {
+                enter(part(total, 0), part(total, $p), total[$total - 1], state)
+            }
+        }
+    };
+}
+
+/// The total `[A.., B.., low]` with A multiplied by a and a new B.
+#[inline(always)]
+fn after<T: Float, const P: usize, const R: usize>(
+    total: [T; R],
+    a: [T; P],
+    b: [T; P],
+) -> ([T; R], [T; 0]) {
+    let product = times(a, part::<T, R, P>(total, 0));
+    let low = size(product);
+    let low = if low < total[R - 1] { low } else { total[R - 1] };
+    let next = |i: usize| match i {
+        i if i < P => product[i],
+        i if i < 2 * P => b[i - P],
+        _ => low,
+    };
+    (std::array::from_fn(next), [])
+}
+
+affine!(1, 2, 3, 3);
+affine!(2, 4, 6, 5);

@@ -1,0 +1,166 @@
+//! Lanes that lie apart: tiles of [`WIDTH`] lanes and [`TILE`] steps are transposed into scratch, where the
+//! steps run side by side, and back. A tile takes whole cache lines of a contiguous lane at a time, so
+//! that lanes a power of two apart do not displace each other.
+
+use t4a_algebra::Scalar;
+use t4a_tensor::loops::transpose::{Even, transpose};
+
+use super::{Pass, Source, Step, WIDTH, together};
+
+/// Steps of a tile.
+const TILE: usize = 16;
+
+/// Steps side by side: row by row, the lanes of each.
+type Tile<T> = [[T; WIDTH]; TILE];
+
+/// Where lanes lie.
+struct Places {
+    /// (Outer, inner) of each.
+    rows: [usize; WIDTH],
+    /// The first time.
+    times: [usize; WIDTH],
+    /// The first element.
+    first: [isize; WIDTH],
+    /// How many there are.
+    count: usize,
+    /// The distance of steps.
+    inner: usize,
+    /// Steps of all time.
+    n: usize,
+}
+
+impl Places {
+    /// Fills a tile with `steps` steps from `tile` on.
+    ///
+    /// # Safety
+    /// The source has as many elements as lanes and steps.
+    #[inline(always)]
+    unsafe fn load<T: Scalar>(
+        &self,
+        x: &mut Tile<T>,
+        source: &Source<'_, T>,
+        reverse: bool,
+        tile: usize,
+        steps: usize,
+    ) {
+        let shift = match source.ahead {
+            None => 0,
+            Some(_) if reverse => -1,
+            Some(_) => 1,
+        };
+        // Whether all of it lies in time.
+        let low = self.times[..self.count].iter().min().map_or(0, |&t| t + tile);
+        let high = self.times[..self.count].iter().max().map_or(0, |&t| t + tile + steps);
+        let inside = (shift >= 0 || low > 0) && (shift <= 0 || high < self.n);
+        let at = (tile as isize + shift) * self.inner as isize;
+        let p = source.data.as_ptr();
+        // SAFETY: the caller's promise; what lies beyond the time comes from the edge.
+        unsafe {
+            if inside && self.inner == 1 {
+                let columns = &self.first[..self.count];
+                let rows = Even::new(WIDTH as isize);
+                let x = x.as_mut_ptr().cast::<T>();
+                transpose(p.wrapping_offset(at), columns, x, rows, steps, self.count);
+                return;
+            }
+            for lane in 0..self.count {
+                for i in 0..steps {
+                    let t = (self.times[lane] + tile + i) as isize + shift;
+                    x[i][lane] = match source.ahead {
+                        Some(edge) if t < 0 || t >= self.n as isize => edge.get(self.rows[lane]),
+                        _ => *p.offset(self.first[lane] + at + (i * self.inner) as isize),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Writes `steps` steps of a tile.
+    ///
+    /// # Safety
+    /// As [`Places::load`], for writing.
+    #[inline(always)]
+    unsafe fn store<T: Scalar>(&self, y: &Tile<T>, p: *mut T, tile: usize, steps: usize) {
+        let at = (tile * self.inner) as isize;
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.inner == 1 {
+                let (columns, rows) = (Even::new(WIDTH as isize), &self.first[..self.count]);
+                let y = y.as_ptr().cast::<T>();
+                transpose(y, columns, p.wrapping_offset(at), rows, self.count, steps);
+                return;
+            }
+            for lane in 0..self.count {
+                for i in 0..steps {
+                    p.offset(self.first[lane] + at + (i * self.inner) as isize).write(y[i][lane]);
+                }
+            }
+        }
+    }
+}
+
+/// Up to [`WIDTH`] lanes from `first` on.
+///
+/// # Safety
+/// As [`Pass::run`]; lane `first` exists.
+#[inline(always)]
+pub(super) unsafe fn run<
+    T: Scalar,
+    K: Step<T, I, S, O>,
+    const I: usize,
+    const S: usize,
+    const O: usize,
+>(
+    pass: &Pass<'_, T, K, I, S, O>,
+    first: usize,
+) {
+    let (inner, n) = (pass.extent.inner, pass.extent.n);
+    let (groups, len) = (pass.cut.groups, pass.cut.len);
+    let count = (pass.lanes() - first).min(WIDTH);
+    let mut places =
+        Places { rows: [0; WIDTH], times: [0; WIDTH], first: [0; WIDTH], count, inner, n };
+    let filler = pass.start[0].get(first);
+    let mut state = [[filler; WIDTH]; S];
+    for i in 0..count {
+        let lane = first + i;
+        let (outer, group, column) = (lane / (groups * inner), lane / inner % groups, lane % inner);
+        places.rows[i] = outer * inner + column;
+        places.times[i] = pass.cut.first + group * len;
+        places.first[i] = ((outer * n + places.times[i]) * inner + column) as isize;
+        for s in 0..S {
+            state[s][i] = pass.start[s].get(lane);
+        }
+    }
+    let mut x = [[[filler; WIDTH]; TILE]; I];
+    let mut y = [[[filler; WIDTH]; TILE]; O];
+    let tiles = len.div_ceil(TILE);
+    for k in 0..tiles {
+        let tile = if pass.reverse { tiles - 1 - k } else { k } * TILE;
+        let steps = (len - tile).min(TILE);
+        for (source, x) in pass.sources.iter().zip(&mut x) {
+            // SAFETY: the source has as many elements as the extent says.
+            unsafe { places.load(x, source, pass.reverse, tile, steps) };
+        }
+        for i in 0..steps {
+            let i = if pass.reverse { steps - 1 - i } else { i };
+            let (mut row, mut out) = ([[filler; WIDTH]; I], [[filler; WIDTH]; O]);
+            for k in 0..I {
+                row[k] = x[k][i];
+            }
+            together(pass.kernel, &row, &mut state, &mut out);
+            for o in 0..O {
+                y[o][i] = out[o];
+            }
+        }
+        for (output, y) in pass.outputs.iter().zip(&y) {
+            // SAFETY: as for the sources; outputs have as many elements.
+            unsafe { places.store(y, output.get(), tile, steps) };
+        }
+    }
+    for s in 0..S {
+        for i in 0..count {
+            // SAFETY: there is room for every lane.
+            unsafe { pass.last[s].get().add(first + i).write(state[s][i]) };
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Running sums, products, extrema and log-sum-exp of engine tensors.
+
+use t4a_algebra::{Float, Numeric, Real};
+use t4a_tensor::route::{Path, Route};
+use t4a_tensor::{AnyTensor, DType, Element, Result, Tensor, TensorError};
+
+use crate::affine;
+use crate::lanes::{Extent, PerLane, Source, Step, Total, Walk, walk};
+use crate::operand::{self, computed_in, elements};
+
+/// What is accumulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Running {
+    /// `Σ x`.
+    Sum,
+    /// `Π x`.
+    Product,
+    /// `max x`; NaN from the first NaN on.
+    Max,
+    /// `min x`; NaN from the first NaN on.
+    Min,
+    /// `ln Σ eˣ`, exact at ±∞.
+    LogSumExp,
+}
+
+impl Running {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Sum, Self::Product, Self::Max, Self::Min, Self::LogSumExp];
+
+    /// Its name in errors.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "cumsum",
+            Self::Product => "cumprod",
+            Self::Max => "cummax",
+            Self::Min => "cummin",
+            Self::LogSumExp => "logcumsumexp",
+        }
+    }
+}
+
+/// Values that are accumulated along an axis, from its end with `reverse`: `yᵢ = x₀ ⊕ … ⊕ xᵢ`.
+///
+/// Dtypes: sums and products of all numbers, where integers wrap and 16-bit floats are accumulated in
+/// `f32`; extrema of real numbers; extrema of `bool`, which are *any* and *all*; log-sum-exp of floats.
+///
+/// Cost: one read and one write per element, two reads for few long lanes of floats; views are copied first.
+///
+/// ```
+/// use t4a_scan::{Running, running};
+/// use t4a_tensor::{AnyTensor, Tensor};
+/// let x = AnyTensor::from(Tensor::from_vec(vec![1i32, 2, 3], &[3])?);
+/// let y = running(Running::Sum, &x, 0, true)?;
+/// assert_eq!(y.typed::<i32>()?.to_vec()?, [6, 5, 3]);
+/// # Ok::<(), t4a_tensor::TensorError>(())
+/// ```
+///
+/// # Errors
+/// [`TensorError::Axis`], [`TensorError::DTypeUnsupported`], `OutOfMemory`.
+pub fn running(kind: Running, x: &AnyTensor, axis: usize, reverse: bool) -> Result<AnyTensor> {
+    let (op, dtype) = (kind.name(), x.dtype());
+    operand::axis(op, axis, x.shape())?;
+    if !dtype.is_float() {
+        return exact(kind, x, axis, reverse);
+    }
+    let wide = x.clone().cast(dtype.accumulator())?.to_contiguous()?;
+    let place = Place { shape: x.shape(), axis, reverse };
+    let y = computed_in!(op, dtype, T => match kind {
+        Running::Sum => place.run::<T, _, 1, 1>(Sum, &wide, [T::ZERO]),
+        Running::Product => place.run::<T, _, 1, 3>(affine::Product, &wide, [T::ONE]),
+        Running::Max => place.run::<T, _, 1, 1>(Maximum, &wide, [T::LOWEST]),
+        Running::Min => place.run::<T, _, 1, 1>(Minimum, &wide, [T::HIGHEST]),
+        Running::LogSumExp => place.run::<T, _, 2, 2>(LogSumExp, &wide, [T::LOWEST, T::ZERO]),
+    })?;
+    let route = Route::promoted(Path::Fused, dtype.accumulator() != dtype);
+    Ok(y.cast(dtype)?.with_route(route))
+}
+
+/// Of what is no float, by the engine's loops; `bool` as bytes.
+fn exact(kind: Running, x: &AnyTensor, axis: usize, reverse: bool) -> Result<AnyTensor> {
+    let (op, dtype) = (kind.name(), x.dtype());
+    let flip = |x: AnyTensor| if reverse { x.flip(&[axis]) } else { Ok(x) };
+    let extremum = matches!(kind, Running::Max | Running::Min);
+    let x = match (dtype, extremum) {
+        (DType::Bool, true) => x.clone().cast(DType::U8)?,
+        _ => x.clone(),
+    };
+    let x = flip(x)?;
+    flip(match kind {
+        Running::Sum => x.cumsum(axis),
+        Running::Product => x.cumprod(axis),
+        Running::Max => x.cummax(axis),
+        Running::Min => x.cummin(axis),
+        Running::LogSumExp => Err(TensorError::DTypeUnsupported { op, dtype, expected: "a float" }),
+    }?)?
+    .cast(dtype)
+}
+
+/// Where, and which way.
+struct Place<'a> {
+    shape: &'a [usize],
+    axis: usize,
+    reverse: bool,
+}
+
+impl Place<'_> {
+    fn run<T, K, const S: usize, const R: usize>(
+        &self,
+        kernel: K,
+        x: &AnyTensor,
+        start: [T; S],
+    ) -> Result<AnyTensor>
+    where
+        T: Element,
+        AnyTensor: From<Tensor<T>>,
+        K: Step<T, 1, S, 1> + Total<T, 1, S, R>,
+    {
+        let over = Walk {
+            extent: Extent::new(self.shape, self.axis),
+            reverse: self.reverse,
+            sources: [Source::now(elements(x.typed::<T>()?))],
+            start: start.map(PerLane::Same),
+        };
+        let [y] = walk(kernel, &over)?.outputs;
+        AnyTensor::from(y).reshape(self.shape)
+    }
+}
+
+/// `s ← s + x`.
+#[derive(Clone, Copy)]
+struct Sum;
+
+/// `m ← max(m, x)`.
+#[derive(Clone, Copy)]
+struct Maximum;
+
+/// `m ← min(m, x)`.
+#[derive(Clone, Copy)]
+struct Minimum;
+
+/// `m ← max(m, x)`, `s = Σ e^(x − m)`; gives `m + ln s`.
+#[derive(Clone, Copy)]
+struct LogSumExp;
+
+/// Kernels whose state is the result, so that totals are results as well.
+macro_rules! selfsame {
+    ($($kernel:ident |$s:ident, $x:ident| $e:expr, $identity:expr, $certain:expr;)*) => {$(
+        impl<T: Float> Step<T, 1, 1, 1> for $kernel {
+            #[inline(always)]
+            fn step(self, [$s]: [T; 1], [$x]: [T; 1]) -> ([T; 1], [T; 1]) {
+                let y = $e;
+                ([y], [y])
+            }
+        }
+        impl<T: Float> Step<T, 1, 1, 0> for $kernel {
+            #[inline(always)]
+            fn step(self, state: [T; 1], x: [T; 1]) -> ([T; 1], [T; 0]) {
+                (Step::<T, 1, 1, 1>::step(self, state, x).0, [])
+            }
+        }
+        impl<T: Float> Total<T, 1, 1, 1> for $kernel {
+            fn identity(self) -> [T; 1] {
+                [$identity]
+            }
+            fn enter(self, total: [T; 1], state: [T; 1]) -> Option<[T; 1]> {
+                let certain: fn(T) -> bool = $certain;
+                certain(total[0]).then(|| Step::<T, 1, 1, 1>::step(self, state, total).0)
+            }
+        }
+    )*};
+}
+
+selfsame! {
+    // The sum of a chunk may overflow where a whole one does not.
+    Sum |s, x| s.add(x), T::ZERO, |total| total.is_finite();
+    Maximum |s, x| s.max(x), T::LOWEST, |_| true;
+    Minimum |s, x| s.min(x), T::HIGHEST, |_| true;
+}
+
+/// The pair of a maximum and a sum relative to it, with another one.
+#[inline(always)]
+fn join<T: Float>([m, s]: [T; 2], [n, r]: [T; 2]) -> [T; 2] {
+    // Equal infinities are at distance 0.
+    let distance = if m == n { T::ZERO } else { m.sub(n).abs() };
+    let e = distance.neg().exp();
+    // A sum without a term stays 0, whatever is at distance ∞.
+    let (top, sum) = if n > m { (n, s.mul_add(e, r)) } else { (m, r.mul_add(e, s)) };
+    [if n.is_nan() { n } else { top }, sum]
+}
+
+impl<T: Float> Step<T, 1, 2, 1> for LogSumExp {
+    const COST: usize = 30;
+    #[inline(always)]
+    fn step(self, state: [T; 2], [x]: [T; 1]) -> ([T; 2], [T; 1]) {
+        let [m, s] = join(state, [x, T::ONE]);
+        ([m, s], [m.add(s.ln())])
+    }
+}
+
+impl<T: Float> Step<T, 1, 2, 0> for LogSumExp {
+    const COST: usize = 15;
+    #[inline(always)]
+    fn step(self, state: [T; 2], [x]: [T; 1]) -> ([T; 2], [T; 0]) {
+        (join(state, [x, T::ONE]), [])
+    }
+}
+
+impl<T: Float> Total<T, 1, 2, 2> for LogSumExp {
+    fn identity(self) -> [T; 2] {
+        [T::NEG_INFINITY, T::ZERO]
+    }
+    fn enter(self, total: [T; 2], state: [T; 2]) -> Option<[T; 2]> {
+        Some(join(state, total))
+    }
+}

@@ -1,0 +1,198 @@
+//! Scans over monoids.
+
+use t4a_einsum::FloatSemiring;
+use t4a_tensor::DType;
+
+use super::*;
+use crate::{AssociativeScan, FloatMonoid, Monoid, Result, ScanError};
+
+fn all() -> Vec<FloatMonoid> {
+    use FloatMonoid::{Affine, All, Any, LogAddExp, Matrix, Max, Min, Product, Sum};
+    let mut all = vec![Sum, Product, Max, Min, LogAddExp, Any, All, Affine];
+    all.extend(FloatSemiring::ALL.map(Matrix));
+    all
+}
+
+/// Operands of shape `[…, n, …]`; matrices are 2×2 in the last axes.
+fn operands(monoid: FloatMonoid, shape: &[usize]) -> Vec<Eager> {
+    let shape = match monoid {
+        FloatMonoid::Matrix(_) => [shape, &[2, 2]].concat(),
+        _ => shape.to_vec(),
+    };
+    let one = |seed| match monoid {
+        // (max, ×) is about numbers that are not negative.
+        FloatMonoid::Matrix(FloatSemiring::MaxMul) => random(&shape, seed).abs(),
+        FloatMonoid::Any | FloatMonoid::All => {
+            let x = random(&shape, seed);
+            x.fill(&x.greater(&x.full(&x.shape(), -0.7)), 0.0)
+        }
+        _ => random(&shape, seed),
+    };
+    (0..monoid.arrays() as u64).map(|k| one(11 + k)).collect()
+}
+
+/// One element after the other.
+fn naive(monoid: FloatMonoid, x: &[Eager], axis: usize, reverse: bool) -> Vec<Eager> {
+    let n = x[0].shape()[axis];
+    // Monoids take elements along the first axis.
+    let front = |x: &Eager, t: usize| {
+        let x = x.narrow(axis, t, 1);
+        x.reshape(&[&[1], &x.shape()[..]].concat())
+    };
+    let mut y: Vec<Vec<Eager>> = Vec::new();
+    for k in 0..n {
+        let t = if reverse { n - 1 - k } else { k };
+        let x: Vec<Eager> = x.iter().map(|x| front(x, t)).collect();
+        y.push(match y.last() {
+            Some(y) => monoid.combine(y, &x).unwrap(),
+            None => x,
+        });
+    }
+    if reverse {
+        y.reverse();
+    }
+    let back = |x: &Eager| x.reshape(&x.shape()[1..]);
+    let one = |k: usize| Eager::cat(&y.iter().map(|y| back(&y[k])).collect::<Vec<_>>(), axis);
+    (0..x.len()).map(one).collect()
+}
+
+#[test]
+fn every_length_is_the_loop() {
+    for monoid in all() {
+        for n in [1, 2, 7, 8, 9, 16, 17, 63, 64, 73, 130] {
+            for reverse in [false, true] {
+                let op = AssociativeScan { reverse, ..AssociativeScan::new(monoid, 1) };
+                let x = operands(monoid, &[2, n]);
+                let want = naive(monoid, &x, 1, reverse);
+                let portable = op.portable(&values(&x), &[]).unwrap().results;
+                for results in [run(&op, &x), portable] {
+                    for (y, want) in results.iter().zip(&want) {
+                        close(&elements(y), &elements(want), 1e-12);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn derivatives() {
+    for monoid in all() {
+        for (n, reverse, exclusive) in [
+            (1, false, false),
+            (5, true, false),
+            (11, false, true),
+            (19, true, true),
+            (73, false, false),
+        ] {
+            let op = AssociativeScan { reverse, exclusive, ..AssociativeScan::new(monoid, 0) };
+            // Steps of a difference would cross 0, where `any` jumps.
+            if matches!(monoid, FloatMonoid::Any | FloatMonoid::All)
+                || (exclusive && infinite(monoid))
+            {
+                continue;
+            }
+            check(&op, &operands(monoid, &[n]));
+        }
+    }
+}
+
+/// Whether the identity is infinite, which differences cannot take.
+fn infinite(monoid: FloatMonoid) -> bool {
+    let like = [random(&[1, 1, 1], 1)];
+    elements(&monoid.identity(&like)[0])[0].is_infinite()
+}
+
+#[test]
+fn exclusive_scans_begin_with_the_identity() {
+    for monoid in all() {
+        let op = AssociativeScan::new(monoid, 0);
+        let x = operands(monoid, &[20]);
+        let inclusive = run(&op, &x);
+        let exclusive = run(&AssociativeScan { exclusive: true, ..op }, &x);
+        for (k, (y, z)) in inclusive.iter().zip(&exclusive).enumerate() {
+            close(&elements(&z.narrow(0, 1, 19)), &elements(&y.narrow(0, 0, 19)), 1e-14);
+            // The identity changes nothing.
+            let first: Vec<Eager> = exclusive.iter().map(|z| z.narrow(0, 0, 1)).collect();
+            let x: Vec<Eager> = x.iter().map(|x| x.narrow(0, 0, 1)).collect();
+            if !matches!(monoid, FloatMonoid::Any | FloatMonoid::All) {
+                let same = monoid.combine(&first, &x).unwrap();
+                close(&elements(&same[k]), &elements(&x[k]), 1e-15);
+            }
+        }
+    }
+    let empty = AssociativeScan { exclusive: true, ..AssociativeScan::new(FloatMonoid::Sum, 0) };
+    assert_eq!(run(&empty, &[array(&[0, 2], |_| 0.0)])[0].shape(), [0, 2]);
+}
+
+/// Numbers of `jax.lax.associative_scan`'s documentation and its descendants.
+#[test]
+fn published_numbers() {
+    let affine = AssociativeScan::new(FloatMonoid::Affine, 0);
+    let y = run(&affine, &[of(&[3], &[2.0, 3.0, 5.0]), of(&[3], &[1.0, 4.0, 2.0])]);
+    assert_eq!(elements(&y[0]), [2.0, 6.0, 30.0]);
+    assert_eq!(elements(&y[1]), [1.0, 7.0, 37.0]);
+    let sum = AssociativeScan::new(FloatMonoid::Sum, 0);
+    assert_eq!(elements(&gradient(&sum, &[random(&[5], 1)])[0]), [5.0, 4.0, 3.0, 2.0, 1.0]);
+    // Reverse: [.., f(f(z, y), x), f(z, y), z].
+    let affine = AssociativeScan { reverse: true, ..affine };
+    let y = run(&affine, &[of(&[2], &[2.0, 3.0]), of(&[2], &[1.0, 4.0])]);
+    assert_eq!((elements(&y[0]), elements(&y[1])), (vec![6.0, 3.0], vec![9.0, 4.0]));
+}
+
+/// Products of 3×3 blocks, as a monoid of somebody else: it does not commute, and its rule is not entry
+/// by entry.
+#[derive(Clone, Debug)]
+struct Rotations;
+
+impl Monoid for Rotations {
+    fn name(&self) -> &'static str {
+        "rotations"
+    }
+    fn identity<A: Array>(&self, like: &[A]) -> Vec<A> {
+        FloatMonoid::Matrix(FloatSemiring::Standard).identity(like)
+    }
+    fn combine<A: Array>(&self, x: &[A], y: &[A]) -> Result<Vec<A>> {
+        Ok(vec![x[0].matmul(&y[0])])
+    }
+    fn vjp<A: Array>(&self, x: &[A], y: &[A], g: &[A]) -> Result<[Vec<A>; 2]> {
+        Ok([vec![g[0].matmul(&y[0].transpose())], vec![x[0].transpose().matmul(&g[0])]])
+    }
+}
+
+#[test]
+fn a_monoid_of_ones_own() {
+    for exclusive in [false, true] {
+        let op = AssociativeScan { exclusive, ..AssociativeScan::new(Rotations, 0) };
+        check(&op, &[random(&[19, 3, 3], 1)]);
+        let named = FloatMonoid::Matrix(FloatSemiring::Standard);
+        let named = AssociativeScan { exclusive, ..AssociativeScan::new(named, 0) };
+        let x = [random(&[100, 3, 3], 1)];
+        close(&elements(&run(&op, &x)[0]), &elements(&run(&named, &x)[0]), 1e-14);
+    }
+}
+
+#[test]
+fn bits_do_not_depend_on_threads() {
+    for monoid in [FloatMonoid::Affine, FloatMonoid::Matrix(FloatSemiring::LogSumExp)] {
+        let op = AssociativeScan::new(monoid, 0);
+        let x = operands(monoid, &[3000]);
+        same_bits_on_threads(|| [run(&op, &x), gradient(&op, &x)].concat());
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_an_error() {
+    let results = |monoid, shapes: &[&[usize]]| {
+        let meta = |x: &&[usize]| Meta { shape: x.to_vec(), dtype: DType::F32 };
+        AssociativeScan::new(monoid, 0).results(&shapes.iter().map(meta).collect::<Vec<_>>())
+    };
+    let matrix = FloatMonoid::Matrix(FloatSemiring::MaxPlus);
+    assert!(results(matrix, &[&[5, 2, 2]]).is_ok());
+    let tensor = |x| matches!(x, Err(ScanError::Tensor(_)));
+    assert!(tensor(results(matrix, &[&[5, 2, 3]])));
+    assert!(tensor(results(FloatMonoid::Affine, &[&[5]])));
+    assert!(tensor(results(FloatMonoid::Affine, &[&[5], &[4]])));
+    assert!(tensor(results(FloatMonoid::Affine, &[&[5, 2], &[5, 1]])));
+    assert!(tensor(results(FloatMonoid::Sum, &[&[]])));
+}
