@@ -1,0 +1,124 @@
+//! What scans reject.
+
+use burn_backend::{DType, Shape};
+use t4a_scan::ScanError as EngineError;
+use t4a_tensor::TensorError;
+use thiserror::Error;
+
+use super::ScanPath;
+
+/// Result of a scan.
+pub type Result<T, E = ScanError> = std::result::Result<T, E>;
+
+/// A leaf of the carry that a step changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CarryLeaf {
+    /// Where in the tree, `.0.1` say.
+    pub path: String,
+    /// Shape and dtype at the beginning.
+    pub init: (Shape, DType),
+    /// Shape and dtype after a step.
+    pub step: (Shape, DType),
+}
+
+/// A rejected scan: what was required and what was given.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum ScanError {
+    /// Neither xs nor a length.
+    #[error("scan: without xs a length is required")]
+    LengthRequired,
+    /// Lengths that disagree.
+    #[error("scan: the leading axes of xs have sizes {leading:?}, the length given is {given:?}")]
+    LengthMismatch {
+        /// The length asked for.
+        given: Option<usize>,
+        /// Of every leaf of xs.
+        leading: Vec<usize>,
+    },
+    /// A leaf of xs with nothing to scan over.
+    #[error("scan: leaf {path} of xs has no leading axis")]
+    NoLeadingAxis {
+        /// Which leaf.
+        path: String,
+    },
+    /// Trees of different structure.
+    #[error("scan: {what} has the structure {given}, required is {required}")]
+    Structure {
+        /// Which tree.
+        what: &'static str,
+        /// Of what was given.
+        given: String,
+        /// Of what is required.
+        required: String,
+    },
+    /// A tensor asked for with another rank than it has.
+    #[error("scan: a tensor of shape {shape:?} was asked for with rank {rank}")]
+    Rank {
+        /// Its shape.
+        shape: Shape,
+        /// The rank asked for.
+        rank: usize,
+    },
+    /// A step that returns another kind of carry than it takes.
+    #[error("scan: a step changes shape or dtype of the carry: {}", carry_leaves(.leaves))]
+    Carry {
+        /// Every leaf that differs.
+        leaves: Vec<CarryLeaf>,
+    },
+    /// Steps whose ys differ.
+    #[error("scan: ys of different steps have shapes {first:?} and {other:?}")]
+    YShape {
+        /// Of the first step made.
+        first: Shape,
+        /// Of another one.
+        other: Shape,
+    },
+    /// A tracked tensor that the body uses without having been given it.
+    #[error(
+        "scan: the body uses a tracked tensor that is not among consts, carry and xs; its gradient would \
+         be lost under {policy}"
+    )]
+    Captured {
+        /// The memory policy.
+        policy: String,
+    },
+    /// Tracked tensors of several dtypes under a policy that bounds memory.
+    #[error("scan: tracked tensors of one dtype are required under {policy}, given {dtypes:?}")]
+    DTypes {
+        /// The memory policy.
+        policy: String,
+        /// Those given.
+        dtypes: Vec<DType>,
+    },
+    /// A path that the caller does not accept.
+    #[error("scan: the path would be {chosen:?} ({reason}), accepted are {accepted:?}")]
+    PathRejected {
+        /// The path that would be taken.
+        chosen: ScanPath,
+        /// Why.
+        reason: &'static str,
+        /// What was asked for.
+        accepted: Vec<ScanPath>,
+    },
+    /// Of the operations below.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Of the tensors below.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}
+
+fn carry_leaves(leaves: &[CarryLeaf]) -> String {
+    let one = |CarryLeaf { path, init, step }: &CarryLeaf| {
+        let mut what = Vec::new();
+        if init.0 != step.0 {
+            what.push(format!("shape {:?} became {:?}", &init.0[..], &step.0[..]));
+        }
+        if init.1 != step.1 {
+            what.push(format!("dtype {:?} became {:?}", init.1, step.1));
+        }
+        format!("leaf {path}: {}", what.join(", "))
+    };
+    leaves.iter().map(one).collect::<Vec<_>>().join("; ")
+}

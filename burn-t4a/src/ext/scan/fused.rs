@@ -1,0 +1,114 @@
+//! Recurrences in one kernel each, on any backend that implements [`Operations`], with derivatives of all
+//! orders. The operations are values of [`t4a_scan`].
+
+use burn_tensor::Tensor;
+pub use t4a_scan::{
+    AssociativeScan, Cell, Cumulative, FloatMonoid, KalmanFilter, LinearRecurrence,
+    MatrixRecurrence, Monoid, Recurrent, Running,
+};
+
+use super::error::Result;
+use crate::ext::operation::{Operand, Operations, apply, call, float};
+use crate::ext::primitive::Floats;
+
+fn tensor<B: Operations, const D: usize>(x: Floats<B>) -> Tensor<B, D> {
+    Tensor::from_primitive(burn_tensor::TensorPrimitive::Float(x.0))
+}
+
+/// `y_t = x_0 ⊕ … ⊕ x_t` along an axis: [`Cumulative`].
+///
+/// # Errors
+/// If there is no such axis.
+pub fn cumulative<B: Operations, const D: usize>(
+    kind: Running,
+    x: Tensor<B, D>,
+    axis: usize,
+    reverse: bool,
+) -> Result<Tensor<B, D>> {
+    Ok(call(&Cumulative { reverse, ..Cumulative::new(kind, axis) }, &[float(x)])?)
+}
+
+/// `h_t = a_t h_{t−1} + b_t` along an axis, from h₀ (with size 1 along it) or 0: [`LinearRecurrence`].
+///
+/// # Errors
+/// For shapes that do not fit.
+pub fn linear_recurrence<B: Operations, const D: usize>(
+    a: Tensor<B, D>,
+    b: Tensor<B, D>,
+    initial: Option<Tensor<B, D>>,
+    axis: usize,
+    reverse: bool,
+) -> Result<Tensor<B, D>> {
+    let op =
+        LinearRecurrence { reverse, initial: initial.is_some(), ..LinearRecurrence::new(axis) };
+    let mut inputs = vec![float(a), float(b)];
+    inputs.extend(initial.map(float));
+    Ok(call(&op, &inputs)?)
+}
+
+/// `y_t = x_0 ∘ … ∘ x_t` for elements of several tensors: [`AssociativeScan`].
+///
+/// # Errors
+/// For shapes that do not fit.
+pub fn associative_scan<B: Operations, M: Monoid, const D: usize>(
+    op: &AssociativeScan<M>,
+    x: Vec<Tensor<B, D>>,
+) -> Result<Vec<Tensor<B, D>>> {
+    let inputs: Vec<Operand<B>> = x.into_iter().map(float).collect();
+    Ok(apply(op, &inputs)?.results.into_iter().map(tensor).collect())
+}
+
+/// The states of a recurrent layer over a sequence, h and for an LSTM c: [`Recurrent`].
+///
+/// Shapes: `z: [n, batch, gates·width]`, `weight: [width, gates·width]`, `bias: [gates·width]`, first states
+/// `[batch, width]`, as many as the cell has, or none.
+///
+/// # Errors
+/// For shapes that do not fit.
+pub fn recurrent<B: Operations>(
+    cell: Cell,
+    z: Tensor<B, 3>,
+    weight: Tensor<B, 2>,
+    bias: Option<Tensor<B, 1>>,
+    initial: Vec<Tensor<B, 2>>,
+    reverse: bool,
+) -> Result<Vec<Tensor<B, 3>>> {
+    let op = Recurrent { cell, reverse, bias: bias.is_some(), initial: !initial.is_empty() };
+    let mut inputs = vec![float(z), float(weight)];
+    inputs.extend(bias.map(float));
+    inputs.extend(initial.into_iter().map(float));
+    Ok(apply(&op, &inputs)?.results.into_iter().map(tensor).collect())
+}
+
+/// The linear Gaussian system that [`kalman_filter`] estimates.
+#[derive(Clone, Debug)]
+pub struct System<B: Operations> {
+    /// F: `[d, d]`.
+    pub transition: Tensor<B, 2>,
+    /// Q: `[d, d]`.
+    pub process_noise: Tensor<B, 2>,
+    /// H: `[m, d]`.
+    pub observation: Tensor<B, 2>,
+    /// R: `[m, m]`.
+    pub observation_noise: Tensor<B, 2>,
+}
+
+/// Means `[batch, n, d]`, covariances `[n, d, d]` and log-likelihoods `[batch, n]` of observations
+/// `y: [batch, n, m]` from a first mean and covariance: [`KalmanFilter`].
+///
+/// # Errors
+/// For shapes that do not fit.
+pub fn kalman_filter<B: Operations>(
+    system: System<B>,
+    y: Tensor<B, 3>,
+    mean: Tensor<B, 1>,
+    covariance: Tensor<B, 2>,
+) -> Result<(Tensor<B, 3>, Tensor<B, 3>, Tensor<B, 2>)> {
+    let System { transition, process_noise, observation, observation_noise } = system;
+    let matrices = [transition, process_noise, observation, observation_noise];
+    let mut inputs: Vec<Operand<B>> = matrices.into_iter().map(float).collect();
+    inputs.extend([float(y), float(mean), float(covariance)]);
+    let mut results = apply(&KalmanFilter, &inputs)?.results.into_iter();
+    let mut next = || results.next().unwrap_or_else(|| unreachable!("three results"));
+    Ok((tensor(next()), tensor(next()), tensor(next())))
+}
