@@ -87,11 +87,11 @@ fn limit<T: Real>() -> f64 {
 }
 
 /// Best of several runs, in seconds; at least three and until a quarter of a second is spent.
-fn time(mut run: impl FnMut()) -> f64 {
+fn time<R>(mut run: impl FnMut() -> R) -> f64 {
     let (mut best, mut spent, mut runs) = (f64::INFINITY, Duration::ZERO, 0);
     while runs < 3 || (spent < Duration::from_millis(250) && runs < 2000) {
         let start = Instant::now();
-        run();
+        black_box(run());
         let once = start.elapsed();
         spent += once;
         runs += 1;
@@ -174,9 +174,9 @@ impl Bench {
                     let mut winners = || {
                         product(&a, &b, &mut c, n)
                             .parallelism(parallelism)
-                            .winners(MatMut::row_major(&mut arg, n, n).unwrap(), 0)
+                            .argmax(MatMut::row_major(&mut arg, n, n).unwrap(), 0)
                             .unwrap()
-                            .select::<S>()
+                            .run_argmax::<S>()
                     };
                     let ours_winners = time(&mut winners);
                     let want = tropical_matmul_with_argmax::<P>(&a, n, n, &b, n);

@@ -70,7 +70,7 @@ pub trait Semiring<T: Scalar>: Copy + Send + Sync + 'static {
     const GEMM: Kernel<T> = Kernel::generic::<Self>();
 }
 
-/// A semiring whose ⊕ picks one of its operands, so that every sum has a winner.
+/// A semiring whose ⊕ picks one of its operands, so that every sum has an argmax.
 ///
 /// [`laws::selective`](crate::laws::selective) checks what is asked of [`Selective::better`].
 pub trait Selective<T: Scalar>: Semiring<T> {
@@ -78,8 +78,8 @@ pub trait Selective<T: Scalar>: Semiring<T> {
     /// `a ⊕ b = a` where it holds. Elements of which neither is better are interchangeable.
     fn better(a: T, b: T) -> bool;
 
-    /// The matrix product and the winners.
-    const GEMM_SELECT: Kernel<T, true> = Kernel::generic_select::<Self>();
+    /// The matrix product and the argmax.
+    const GEMM_ARGMAX: Kernel<T, true> = Kernel::generic_argmax::<Self>();
 }
 
 /// A selective semiring whose ⊗ keeps strict preference: if `a` is better than `b`, then `a ⊗ x` is

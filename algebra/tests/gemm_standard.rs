@@ -3,8 +3,10 @@
 mod oracle;
 
 use oracle::{Layout, Lcg, check_product};
-use t4a_algebra::gemm::{BatchAxis, GemmError, MatMut, MatRef, Parallelism, Product};
-use t4a_algebra::{Numeric, Standard, bf16, c32, c64, f16};
+use t4a_algebra::gemm::{
+    Algorithm, BatchAxis, GemmError, Kernel, MatMut, MatRef, Parallelism, Product, Report,
+};
+use t4a_algebra::{Numeric, Semiring, Standard, bf16, c32, c64, f16};
 
 const SHAPES: [(usize, usize, usize); 14] = [
     (0, 3, 2),
@@ -181,4 +183,52 @@ fn shapes_that_do_not_match_are_refused() {
     let error = Product::new(a, b, c).unwrap_err();
     assert_eq!(error, GemmError::Shape { m: 2, k: 3, k_b: 4, n: 5, m_c: 2, n_c: 5 });
     assert!(error.to_string().contains("A is 2×3, B is 4×5"));
+}
+
+/// (+, ×) with a matrix product of its own, which is recognised by its results.
+#[derive(Clone, Copy)]
+struct Sevens;
+
+impl Semiring<f32> for Sevens {
+    const ZERO: f32 = 0.0;
+    const ONE: f32 = 1.0;
+    // SAFETY: every element of C is written, in the one product of the test.
+    const GEMM: Kernel<f32> = unsafe { Kernel::new(sevens) };
+    fn add(a: f32, b: f32) -> f32 {
+        a + b
+    }
+    fn mul(a: f32, b: f32) -> f32 {
+        a * b
+    }
+}
+
+/// # Safety
+/// C is a vector without a batch.
+unsafe fn sevens(p: &Product<'_, f32>) -> Report {
+    for i in 0..p.c().rows() {
+        // SAFETY: a place of C.
+        unsafe { p.c().as_mut_ptr().wrapping_offset(i as isize * p.c().row_stride()).write(7.0) }
+    }
+    Report::new(Algorithm::Custom)
+}
+
+#[test]
+fn the_kernel_that_ran_is_reported() {
+    let (a, b, mut c) = ([1.0f32; 6], [1.0f32; 3], [0.0f32; 2]);
+    let mut product = Product::new(
+        MatRef::row_major(&a, 2, 3).unwrap(),
+        MatRef::row_major(&b, 3, 1).unwrap(),
+        MatMut::row_major(&mut c, 2, 1).unwrap(),
+    )
+    .unwrap();
+    assert_eq!(product.run::<Standard>(), Report::new(Algorithm::Small));
+    assert_eq!(product.run::<Sevens>(), Report::new(Algorithm::Custom));
+    assert_eq!(c, [7.0; 2]);
+    let mut product = Product::new(
+        MatRef::row_major(&a[..0], 0, 3).unwrap(),
+        MatRef::row_major(&b, 3, 1).unwrap(),
+        MatMut::row_major(&mut c[..0], 0, 1).unwrap(),
+    )
+    .unwrap();
+    assert_eq!(product.run::<Sevens>(), Report::new(Algorithm::Nothing));
 }

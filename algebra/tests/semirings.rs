@@ -4,7 +4,7 @@
 mod oracle;
 
 use oracle::{Layout, Lcg, check_product, check_winners};
-use t4a_algebra::gemm::{GemmError, MatMut, MatRef, NO_WINNER, Parallelism, Product};
+use t4a_algebra::gemm::{GemmError, MatMut, MatRef, NO_ARGMAX, Parallelism, Product};
 use t4a_algebra::{
     Boolean, Cancellative, Counted, Counting, Extended, Float, KBest, LogSumExp, MaxMin, MaxMul,
     MaxPlus, MinPlus, Numeric, Real, Selective, Semiring, Standard, bf16, f16, laws,
@@ -328,9 +328,9 @@ fn winners_lie_in_any_run_of_any_panel() {
                 MatMut::row_major(&mut c, 2, n).unwrap(),
             )
             .unwrap()
-            .winners(MatMut::row_major(&mut arg, 2, n).unwrap(), 0)
+            .argmax(MatMut::row_major(&mut arg, 2, n).unwrap(), 0)
             .unwrap()
-            .select::<MinPlus>();
+            .run_argmax::<MinPlus>();
             assert!(c.iter().all(|&c| c == T::from_i64(4)));
             assert_eq!(arg, vec![at as u32; 2 * n]);
         }
@@ -358,9 +358,9 @@ fn nan_propagates_from_every_place() {
                 MatMut::row_major(&mut c, 1, 20).unwrap(),
             )
             .unwrap()
-            .winners(MatMut::row_major(&mut arg, 1, 20).unwrap(), 0)
+            .argmax(MatMut::row_major(&mut arg, 1, 20).unwrap(), 0)
             .unwrap()
-            .select::<S>();
+            .run_argmax::<S>();
             assert!(c.iter().all(|c| c.is_nan()) && arg.iter().all(|&arg| arg == at as u32));
         }
     }
@@ -387,7 +387,7 @@ fn threads_do_not_change_a_bit() {
             };
             product(&mut log).run::<LogSumExp>();
             let arg_view = MatMut::row_major(&mut arg, m, n).unwrap();
-            product(&mut max).winners(arg_view, 0).unwrap().select::<MaxPlus>();
+            product(&mut max).argmax(arg_view, 0).unwrap().run_argmax::<MaxPlus>();
             let bits = |x: Vec<f64>| x.into_iter().map(f64::to_bits).collect::<Vec<_>>();
             (bits(log), bits(max), arg)
         };
@@ -409,12 +409,12 @@ fn places_for_winners_are_checked() {
         Product::new(a.unwrap(), b.unwrap(), c).unwrap()
     };
     let wrong = MatMut::row_major(&mut arg, 3, 2).unwrap();
-    assert!(matches!(product().winners(wrong, 0), Err(GemmError::Winners { rows: 2, .. })));
+    assert!(matches!(product().argmax(wrong, 0), Err(GemmError::Argmax { rows: 2, .. })));
     let wrong = MatMut::strided(&mut arg, 0, (2, 3), (6, 2)).unwrap();
-    assert!(matches!(product().winners(wrong, 0), Err(GemmError::Winners { .. })));
+    assert!(matches!(product().argmax(wrong, 0), Err(GemmError::Argmax { .. })));
     let right = MatMut::row_major(&mut arg, 2, 3).unwrap();
-    let first = NO_WINNER as usize - 3;
-    let error = product().winners(right, first).unwrap_err();
+    let first = NO_ARGMAX as usize - 3;
+    let error = product().argmax(right, first).unwrap_err();
     assert_eq!(error, GemmError::IndexRange { k: 4, first });
 }
 

@@ -345,7 +345,7 @@ impl Plan {
 
     /// [`Plan::contract`], with what [`Plan::vjp_from`] asks for if the plan has two operands and no slices
     /// and its sums are one of their terms: the first such term, `[batch, m, n]` in the order of
-    /// [`Plan::roles`], and [`NO_WINNER`](t4a_algebra::gemm::NO_WINNER) where the sum is 0.
+    /// [`Plan::roles`], and [`NO_ARGMAX`](t4a_algebra::gemm::NO_ARGMAX) where the sum is 0.
     ///
     /// # Errors
     /// As [`Plan::contract`]; [`EinsumError::IndexRange`].

@@ -52,7 +52,7 @@ pub use operation::{ArraySemiring, Contraction, Custom, FloatSemiring, Tag};
 pub use path::Path;
 pub use plan::{Cost, Plan};
 pub use roles::Roles;
-pub use rules::{Differentiable, Matrices, Share, matmul_argmax};
+pub use rules::{Differentiable, Matrices, Share, selective_matmul};
 pub use search::Optimizer;
 pub use step::Step;
 pub use subscripts::{Label, Subscripts};

@@ -7,16 +7,15 @@
 //!                    copied; then a batched matrix product
 //! ```
 
-use std::any::TypeId;
 use std::marker::PhantomData;
 
 use smallvec::SmallVec;
-use t4a_algebra::{Scalar, Semiring, Standard, bf16, c32, c64, f16};
+use t4a_algebra::{Scalar, Semiring};
 use t4a_tensor::copy::to_contiguous;
 use t4a_tensor::loops::kernel::Binary;
 use t4a_tensor::map::zip;
 use t4a_tensor::matmul::{matmul, matmul_interleaved};
-use t4a_tensor::route::{Path as RoutePath, Reason};
+use t4a_tensor::route::Path as RoutePath;
 use t4a_tensor::{Layout, Route, Tensor};
 
 use crate::backend::{Backend, BgemmShape, TensordotAxes};
@@ -56,37 +55,6 @@ elementwise! {
     Plus: "einsum sum", add;
 }
 
-/// The way that products of `T` over `S` take.
-fn route<S: Semiring<T>, T: Scalar>() -> Route {
-    let t = TypeId::of::<T>();
-    let any = |types: &[TypeId]| types.contains(&t);
-    let native = Route::native(RoutePath::GemmSemiring);
-    let ints = [
-        TypeId::of::<i8>(),
-        TypeId::of::<i16>(),
-        TypeId::of::<i32>(),
-        TypeId::of::<i64>(),
-        TypeId::of::<u8>(),
-        TypeId::of::<u16>(),
-        TypeId::of::<u32>(),
-        TypeId::of::<u64>(),
-    ];
-    let floats =
-        [TypeId::of::<f32>(), TypeId::of::<f64>(), TypeId::of::<c32>(), TypeId::of::<c64>()];
-    if TypeId::of::<S>() != TypeId::of::<Standard>() {
-        return native;
-    }
-    if any(&floats) {
-        Route::native(RoutePath::GemmLibrary)
-    } else if any(&[TypeId::of::<f16>(), TypeId::of::<bf16>()]) {
-        Route::because(RoutePath::GemmLibrary, Reason::DtypePromoted)
-    } else if any(&ints) {
-        Route::because(RoutePath::GemmSemiring, Reason::IntegerNoGemm)
-    } else {
-        Route::because(RoutePath::GemmSemiring, Reason::CustomScalarNoGemm)
-    }
-}
-
 fn dims(ids: &[Id], sizes: &[usize]) -> SmallVec<[usize; 8]> {
     ids.iter().map(|&id| sizes[id as usize]).collect()
 }
@@ -121,8 +89,7 @@ pub(crate) fn sum_out<S: Semiring<T>, T: Scalar>(
     // A ⊗ (1, …, 1)ᵀ: exact, because 1 is neutral.
     let ones = Tensor::full(&[1, 1], S::ONE)?.expand(&[k, 1])?;
     let a = Grouped::new(&x, &[], &kept, &summed, sizes)?.read(&x.tensor)?;
-    let route = Route::native(RoutePath::LoopReduce);
-    let tensor = matmul::<S, T>(&a, &ones, route)?.reshape(&dims(&kept, sizes))?;
+    let tensor = matmul::<S, T>(&a, &ones)?.reshape(&dims(&kept, sizes))?;
     Ok(Labelled { tensor, ids: kept })
 }
 
@@ -249,7 +216,7 @@ pub(crate) fn contract<S: Semiring<T>, T: Scalar>(
     let (left, right) = (left.read(&a.tensor)?, right.read(&b.tensor)?);
     let ids: Ids = batch.iter().chain(&m).chain(&n).copied().collect();
     let tensor = match backend.bgemm {
-        None => matmul::<S, T>(&left, &right, route::<S, T>())?,
+        None => matmul::<S, T>(&left, &right)?,
         Some(user) => {
             let shape = BgemmShape {
                 batch: volume(&batch, sizes),
@@ -293,8 +260,7 @@ fn interleaved<S: Semiring<T>, T: Scalar>(
     };
     let a = group(a, &step.left, &step.sum, [m, k, count])?;
     let b = group(b, &step.sum, &step.right, [k, n, count])?;
-    let route = Route::native(RoutePath::GemmSemiring);
-    let tensor = matmul_interleaved::<S, T>(&a, &b, route)?;
+    let tensor = matmul_interleaved::<S, T>(&a, &b)?;
     let ids: Ids = step.left.iter().chain(&step.right).chain(&batch).copied().collect();
     Ok(Some(Labelled { tensor: tensor.reshape(&dims(&ids, sizes))?, ids }))
 }

@@ -13,11 +13,15 @@ use std::time::Instant;
 use faer::linalg::solvers::Solve;
 use faer::{Mat, Par, Side};
 use nalgebra::DMatrix;
-use t4a_linalg::lu::Pivoting;
-use t4a_linalg::qr::Columns;
-use t4a_linalg::svd::Vectors;
+use t4a_linalg::cholesky::CholeskyOp;
+use t4a_linalg::eigh::EighOp;
+use t4a_linalg::lu::{LuFactorOp, Pivoting};
+use t4a_linalg::operation::{MatrixOperation, Outcome};
+use t4a_linalg::qr::{Columns, QrOp};
+use t4a_linalg::solve::SolveOp;
+use t4a_linalg::svd::{SvdOp, SvdvalsOp, Vectors};
 use t4a_linalg::vocabulary::{Batched, Matrices};
-use t4a_linalg::{Degeneracy, Op, op};
+use t4a_linalg::{Degeneracy, MatrixOp};
 use t4a_tensor::{Tensor, loops::parallel};
 
 /// Least time of one call, in µs.
@@ -49,107 +53,111 @@ fn numbers(seed: u64, count: usize) -> Vec<f64> {
 }
 
 struct Case {
-    op: Op,
+    op: MatrixOp,
     name: &'static str,
 }
 
 const CASES: [Case; 8] = [
-    Case { op: Op::Svd(Vectors::Thin, POLICY), name: "svd" },
-    Case { op: Op::SvdVals, name: "svdvals" },
-    Case { op: Op::Qr(Columns::Thin), name: "qr" },
-    Case { op: Op::Eigh(POLICY), name: "eigh" },
-    Case { op: Op::Cholesky, name: "cholesky" },
-    Case { op: Op::Solve, name: "solve" },
-    Case { op: Op::LuFactor(Pivoting::Partial), name: "lu" },
-    Case { op: Op::LuFactor(Pivoting::Full), name: "lu_full" },
+    Case { op: MatrixOp::Svd(SvdOp { vectors: Vectors::Thin, degeneracy: POLICY }), name: "svd" },
+    Case { op: MatrixOp::Svdvals(SvdvalsOp), name: "svdvals" },
+    Case { op: MatrixOp::Qr(QrOp { columns: Columns::Thin }), name: "qr" },
+    Case { op: MatrixOp::Eigh(EighOp { degeneracy: POLICY }), name: "eigh" },
+    Case { op: MatrixOp::Cholesky(CholeskyOp), name: "cholesky" },
+    Case { op: MatrixOp::Solve(SolveOp), name: "solve" },
+    Case { op: MatrixOp::LuFactor(LuFactorOp { pivoting: Pivoting::Partial }), name: "lu" },
+    Case { op: MatrixOp::LuFactor(LuFactorOp { pivoting: Pivoting::Full }), name: "lu_full" },
 ];
 const POLICY: Degeneracy = Degeneracy::DEFAULT;
 
-fn inputs(op: &Op, batch: &[usize], n: usize) -> Vec<Tensor<f64>> {
+fn inputs(op: &MatrixOp, batch: &[usize], n: usize) -> Vec<Tensor<f64>> {
     let shape: Vec<usize> = batch.iter().copied().chain([n, n]).collect();
     let a = Tensor::from_vec(numbers(1, shape.iter().product()), &shape).expect("memory");
     let a = match op {
-        Op::Cholesky => {
+        MatrixOp::Cholesky(_) => {
             let a = Batched::new(&a);
             let square = a.matmul(&a.adjoint()).scale(1.0 / n as f64);
             square.add(&a.identity(n)).into_tensor().expect("a product")
         }
-        Op::Eigh(_) => Batched::new(&a).herm().into_tensor().expect("a sum"),
+        MatrixOp::Eigh(_) => Batched::new(&a).herm().into_tensor().expect("a sum"),
         // Far from singular.
-        Op::Solve | Op::LuFactor(_) => {
+        MatrixOp::Solve(_) | MatrixOp::LuFactor(_) => {
             let a = Batched::new(&a);
             a.add(&a.identity(n).scale(2.0)).into_tensor().expect("a sum")
         }
         _ => a,
     };
     match op {
-        Op::Solve => vec![a.clone(), a.clone()],
+        MatrixOp::Solve(_) => vec![a.clone(), a.clone()],
         _ => vec![a],
     }
 }
 
-fn faer_call(op: &Op, a: &Mat<f64>) {
+fn faer_call(op: &MatrixOp, a: &Mat<f64>) {
     const CONVERGED: &str = "regular matrices";
     match op {
-        Op::Svd(..) => drop(black_box(a.thin_svd().expect(CONVERGED))),
-        Op::SvdVals => drop(black_box(a.singular_values().expect(CONVERGED))),
-        Op::Qr(_) => {
+        MatrixOp::Svd(_) => drop(black_box(a.thin_svd().expect(CONVERGED))),
+        MatrixOp::Svdvals(_) => drop(black_box(a.singular_values().expect(CONVERGED))),
+        MatrixOp::Qr(_) => {
             let qr = a.qr();
             black_box((qr.compute_thin_Q(), qr.thin_R().to_owned()));
         }
-        Op::Eigh(_) => drop(black_box(a.self_adjoint_eigen(Side::Lower).expect(CONVERGED))),
-        Op::Cholesky => drop(black_box(a.llt(Side::Lower).expect(CONVERGED))),
-        Op::Solve => drop(black_box(a.partial_piv_lu().solve(a))),
-        Op::LuFactor(Pivoting::Full) => drop(black_box(a.full_piv_lu())),
+        MatrixOp::Eigh(_) => drop(black_box(a.self_adjoint_eigen(Side::Lower).expect(CONVERGED))),
+        MatrixOp::Cholesky(_) => drop(black_box(a.llt(Side::Lower).expect(CONVERGED))),
+        MatrixOp::Solve(_) => drop(black_box(a.partial_piv_lu().solve(a))),
+        MatrixOp::LuFactor(LuFactorOp { pivoting: Pivoting::Full }) => {
+            drop(black_box(a.full_piv_lu()))
+        }
         _ => drop(black_box(a.partial_piv_lu())),
     }
 }
 
-fn nalgebra_call(op: &Op, a: &DMatrix<f64>) {
+fn nalgebra_call(op: &MatrixOp, a: &DMatrix<f64>) {
     let a = a.clone();
     match op {
-        Op::Svd(..) => drop(black_box(a.svd(true, true))),
-        Op::SvdVals => drop(black_box(a.svd(false, false))),
-        Op::Qr(_) => {
+        MatrixOp::Svd(_) => drop(black_box(a.svd(true, true))),
+        MatrixOp::Svdvals(_) => drop(black_box(a.svd(false, false))),
+        MatrixOp::Qr(_) => {
             let qr = a.qr();
             black_box((qr.q(), qr.r()));
         }
-        Op::Eigh(_) => drop(black_box(a.symmetric_eigen())),
-        Op::Cholesky => drop(black_box(a.cholesky())),
-        Op::Solve => {
+        MatrixOp::Eigh(_) => drop(black_box(a.symmetric_eigen())),
+        MatrixOp::Cholesky(_) => drop(black_box(a.cholesky())),
+        MatrixOp::Solve(_) => {
             let rhs = a.clone();
             drop(black_box(a.lu().solve(&rhs)))
         }
-        Op::LuFactor(Pivoting::Full) => drop(black_box(nalgebra::FullPivLU::new(a))),
+        MatrixOp::LuFactor(LuFactorOp { pivoting: Pivoting::Full }) => {
+            drop(black_box(nalgebra::FullPivLU::new(a)))
+        }
         _ => drop(black_box(a.lu())),
     }
 }
 
 /// The product of the factors is the matrix.
-fn check(op: &Op, inputs: &[Tensor<f64>], out: &op::Outcome<Batched<f64>>) {
+fn check(op: &MatrixOp, inputs: &[Tensor<f64>], out: &Outcome<Batched<f64>>) {
     let a = Batched::new(&inputs[0]);
-    let full = |i: usize| out.parts[i].full();
+    let full = |i: usize| out.results[i].full();
     let product = match op {
-        Op::Svd(..) => full(0).mul_real(out.parts[1].real()).matmul(full(2)),
-        Op::Eigh(_) => full(1).mul_real(out.parts[0].real()).matmul(&full(1).adjoint()),
-        Op::Qr(_) => full(0).matmul(full(1)),
-        Op::Cholesky => full(0).matmul(&full(0).adjoint()),
-        Op::Solve => a.matmul(full(0)),
-        Op::LuFactor(_) => {
+        MatrixOp::Svd(_) => full(0).mul_real(out.results[1].real()).matmul(full(2)),
+        MatrixOp::Eigh(_) => full(1).mul_real(out.results[0].real()).matmul(&full(1).adjoint()),
+        MatrixOp::Qr(_) => full(0).matmul(full(1)),
+        MatrixOp::Cholesky(_) => full(0).matmul(&full(0).adjoint()),
+        MatrixOp::Solve(_) => a.matmul(full(0)),
+        MatrixOp::LuFactor(_) => {
             let n = a.rows();
             let lower = full(0).mask(t4a_linalg::vocabulary::Region::Lower(-1));
             let upper = full(0).mask(t4a_linalg::vocabulary::Region::Upper(0));
             let product = lower.add(&a.identity(n)).matmul(&upper);
-            let rows = out.rows.as_ref().expect("a permutation").inverse().expect("memory");
+            let rows = out.permutations[0].inverse().expect("memory");
             let product = product.permute_rows(&rows);
-            match &out.cols {
+            match out.permutations.get(1) {
                 Some(cols) => product.permute_cols(&cols.inverse().expect("memory")),
                 None => product,
             }
         }
         _ => {
             // ‖A‖² = Σ s².
-            let (s, whole) = (out.parts[0].real().norms(), a.norms());
+            let (s, whole) = (out.results[0].real().norms(), a.norms());
             let (s, whole) = (s.expect("values"), whole.expect("values"));
             assert!(s.iter().zip(&whole).all(|(s, a)| (s - a).abs() < 1e-10 * a));
             return;
@@ -193,7 +201,7 @@ fn main() {
     }
 }
 
-fn row(op: &Op, name: &str, n: usize, count: usize) {
+fn row(op: &MatrixOp, name: &str, n: usize, count: usize) {
     let batch: &[usize] = if count == 1 { &[] } else { &[count] };
     let inputs = inputs(op, batch, n);
     let refs: Vec<&Tensor<f64>> = inputs.iter().collect();
@@ -211,8 +219,8 @@ fn row(op: &Op, name: &str, n: usize, count: usize) {
     let gradient = || {
         let out = op.forward(&refs, true).expect("regular matrices");
         // The cotangents of Σ x²/2 over all results.
-        let bars: Vec<_> = out.parts.iter().cloned().map(Some).collect();
-        black_box(op.vjp(&views, &out, &bars).expect("a loss without gauge"));
+        let cotangents: Vec<_> = out.results.iter().cloned().map(Some).collect();
+        black_box(op.pullback(&views, &out, &cotangents, &[]).expect("a loss without gauge"));
     };
     let per = |us: f64| us / count as f64;
     let forward = per(time(|| drop(black_box(run()))));

@@ -20,7 +20,8 @@ use crate::error::{LinalgError, Result};
 use crate::vocabulary::{Matrices, RealMatrices};
 
 /// How a derivative rule treats ties.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Degeneracy {
     /// Gaps up to this fraction of the largest value count as ties, and values up to it as 0.
     /// Default: `ε max(16√n, n)` with the larger dimension `n`.
@@ -33,6 +34,37 @@ pub struct Degeneracy {
     /// sign of a real vector cannot be seen in a derivative.
     pub check_gauge: bool,
 }
+
+/// Equality and hash of a value that holds floats, by their bits: values are keys.
+macro_rules! by_bits {
+    ($type:ty, $key:expr) => {
+        impl $type {
+            fn key(&self) -> impl Eq + std::hash::Hash + use<> {
+                let key: fn(&Self) -> _ = $key;
+                key(self)
+            }
+        }
+
+        impl PartialEq for $type {
+            fn eq(&self, other: &Self) -> bool {
+                self.key() == other.key()
+            }
+        }
+
+        impl Eq for $type {}
+
+        impl std::hash::Hash for $type {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                self.key().hash(state);
+            }
+        }
+    };
+}
+pub(crate) use by_bits;
+
+by_bits!(Degeneracy, |d| {
+    (d.tolerance.map(f64::to_bits), d.broadening.map(f64::to_bits), d.check_gauge)
+});
 
 impl Default for Degeneracy {
     fn default() -> Self {

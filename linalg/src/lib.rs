@@ -7,7 +7,8 @@
 //! vocabulary                     the operations that derivative rules are written in
 //! degeneracy                     what rules do at ties; the gauge check
 //! spectrum                       second derivatives of functions of values, at ties as well
-//! op                             every operation as a value, through one door
+//! operation                      every operation as a value: one trait, one table; on arrays
+//! call program                   the forms that faces offer; functions written in the vocabulary
 //! left_dims                      N-dimensional tensors as matrices
 //! ```
 //!
@@ -23,11 +24,11 @@
 //!
 //! # Derivative rules, written once
 //! A rule is a function over [`vocabulary::Matrices`], a small set of operations on batches of
-//! matrices: elementwise arithmetic, products, blocks, masks, triangular and other systems. Three
-//! kinds of implementors run it: engine tensors ([`vocabulary::Batched`]), dual numbers over any
-//! implementor ([`vocabulary::Dual`]), and the primitives of a Burn backend. Each operation of the
-//! vocabulary has a derivative within the vocabulary, so a rule can be differentiated again: by
-//! duals here, by recording it on a tape in Burn. Everything that is not differentiable, such as
+//! matrices: elementwise arithmetic, products, blocks, masks, triangular and other systems. It runs on
+//! engine tensors of one type ([`vocabulary::Batched`]) and on any arrays of `t4a-diff`
+//! ([`vocabulary::RealMatrix`], [`vocabulary::ComplexMatrix`]): duals, primitives of a Burn backend.
+//! Each operation of the vocabulary has a derivative within the vocabulary, so a rule can be
+//! differentiated again: by duals, or by recording it on a tape. Everything that is not differentiable, such as
 //! tolerances, masks, permutations and norms for checks, enters as constants.
 //!
 //! Functions that are programs in the vocabulary (`expm`, `sqrtm`, `logm`) need no rule: their derivative
@@ -42,13 +43,9 @@
 //! |---|---|---|---|---|
 //! | `svd` | ✓ | ✓ | ✓ | ✓ |
 //! | `svdvals` | ✓ | ✓ | ✓ | ✓ |
-//! | `svd_truncated` | ✓ | ✓ | ✓ | – |
 //! | `qr` | ✓ | ✓ | ✓ | ✓ |
 //! | `qr_pivoted` | ✓ | ✓ | ✓ | ✓ |
 //! | `lq` | ✓ | ✓ | ✓ | ✓ |
-//! | `ql` | ✓ | ✓ | ✓ | – |
-//! | `rq` | ✓ | ✓ | ✓ | – |
-//! | `lu` | ✓ | ✓ | ✓ | – |
 //! | `lu_factor` | ✓ | ✓ | ✓ | ✓ |
 //! | `cholesky` | ✓ | ✓ | ✓ | ✓ |
 //! | `eigh` | ✓ | ✓ | ✓ | ✓ |
@@ -63,7 +60,6 @@
 //! | `svd_function` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve` | ✓ | ✓ | ✓ | ✓ |
 //! | `solve_triangular` | ✓ | ✓ | ✓ | ✓ |
-//! | `lu_solve` | ✓ | ✓ | ✓ | – |
 //! | `lstsq` | ✓ | ✓ | ✓ | ✓ |
 //! | `lstsq_min_norm` | ✓ | ✓ | ✓ | ✓ |
 //! | `lyapunov` | ✓ | ✓ | ✓ | ✓ |
@@ -72,14 +68,13 @@
 //! | `det` | ✓ | ✓ | ✓ | ✓ |
 //! | `slogdet` | ✓ | ✓ | ✓ | ✓ |
 //!
-//! `matrix_power`, `matrix_norm`, `cond`, `householder_product`: programs in the vocabulary, or values
-//! of the rows above. Their derivatives are those programs on duals, or on a tape.
-//!
-//! Dashes: slices, flips and compositions of other rows have no [`Op`] of their own; on a tape, where
-//! they are composed of those rows, they have every order.
+//! `svd_truncated`, `ql`, `rq`, `lu`, `lu_solve`, `matrix_power`, `matrix_norm`, `cond` and
+//! `householder_product` are slices, flips and programs composed of these rows: they have the derivatives
+//! of what they consist of, of every order, on duals and on a tape.
 #![deny(unsafe_code)]
 
 mod batch;
+pub mod call;
 pub mod cholesky;
 pub mod degeneracy;
 pub mod det;
@@ -97,11 +92,12 @@ pub mod lstsq;
 pub mod lu;
 pub mod lyapunov;
 pub mod norm;
-pub mod op;
+pub mod operation;
 pub mod permutation;
 pub mod pinv;
 pub mod polar;
 pub mod power;
+pub mod program;
 pub mod qr;
 pub mod scalar;
 mod scale;
@@ -118,6 +114,6 @@ pub mod vocabulary;
 
 pub use degeneracy::Degeneracy;
 pub use error::{LinalgError, Result};
-pub use op::Op;
+pub use operation::{Linalg, MatrixOp};
 pub use permutation::Permutation;
 pub use scalar::LinalgScalar;

@@ -3,9 +3,105 @@
 use t4a_algebra::{Field, Numeric, Real};
 use t4a_tensor::Tensor;
 
+use t4a_diff::{Array, Dual, Eager, Kept, Operation, Outcome, Reverse, Value};
+
+use crate::error::Result;
+use crate::operation::{Kind, Linalg, MatrixOp, MatrixOperation, Over, Part};
 use crate::qr::{Columns, qr};
 use crate::scalar::{LinalgScalar, epsilon};
-use crate::vocabulary::{Batched, Matrices};
+use crate::vocabulary::{Batched, ComplexMatrix, Matrices, RealMatrix};
+
+/// An element type with the matrices over arrays that stand for it.
+pub(crate) trait Scalar: LinalgScalar {
+    type Matrix<A: Array>: Over<A, Real = RealMatrix<A>, Complex = ComplexMatrix<A>>;
+}
+
+impl Scalar for f32 {
+    type Matrix<A: Array> = RealMatrix<A>;
+}
+impl Scalar for f64 {
+    type Matrix<A: Array> = RealMatrix<A>;
+}
+impl Scalar for t4a_algebra::c32 {
+    type Matrix<A: Array> = ComplexMatrix<A>;
+}
+impl Scalar for t4a_algebra::c64 {
+    type Matrix<A: Array> = ComplexMatrix<A>;
+}
+
+pub(crate) type Duals = Dual<Eager>;
+
+/// The engine's arrays of a tensor.
+pub(crate) fn eager<T: LinalgScalar>(x: &Tensor<T>) -> Vec<Eager> {
+    let mut arrays = Vec::new();
+    Batched::write(Part::Full(Batched::new(x)), &mut arrays).unwrap();
+    arrays
+}
+
+/// The tensor of arrays.
+pub(crate) fn from_eager<T: LinalgScalar>(arrays: Vec<Eager>) -> Result<Tensor<T>> {
+    let part = <Batched<T> as Over<Eager>>::read(Kind::Full, &mut arrays.into_iter())?;
+    part.into_full().into_tensor()
+}
+
+/// The arrays of several tensors with tangents.
+pub(crate) fn duals<T: LinalgScalar>(x: &[Tensor<T>], dx: &[Tensor<T>]) -> Vec<Duals> {
+    let pairs = x.iter().flat_map(eager).zip(dx.iter().flat_map(eager));
+    pairs.map(|(x, dx)| Dual::new(x, dx)).collect()
+}
+
+/// What a recording of an operation keeps, and its results.
+pub(crate) struct Recorded<A: Array> {
+    pub(crate) op: Linalg,
+    pub(crate) kept: Kept<A>,
+    pub(crate) out: Outcome<A>,
+    pub(crate) operands: usize,
+}
+
+impl<A: Array> Recorded<A> {
+    pub(crate) fn new(op: impl Into<MatrixOp>, complex: bool, inputs: Vec<A>) -> Result<Self> {
+        let op = Linalg { op: op.into(), complex };
+        let operands = inputs.len();
+        let inputs: Vec<Value<A>> = inputs.into_iter().map(Value::Float).collect();
+        let tracked = vec![true; operands];
+        let out = A::apply(&op, &inputs, &tracked)?;
+        let kept = Kept::new(op.keep(&tracked), &inputs, &out);
+        Ok(Self { op, kept, out, operands })
+    }
+
+    pub(crate) fn parts<M: Over<A>>(&self) -> Vec<Part<M>> {
+        let mut arrays = self.out.results.iter().cloned();
+        let kinds = self.op.op.results().iter();
+        kinds.map(|&kind| M::read(kind, &mut arrays).unwrap()).collect()
+    }
+
+    /// The cotangents of the operands, by the rule in the vocabulary.
+    pub(crate) fn vjp(&self, cotangents: &[Option<A>], hidden: &[Option<A>]) -> Result<Vec<A>> {
+        let wanted = vec![true; self.operands];
+        let all =
+            self.op.vjp(&Reverse { kept: &self.kept, cotangents, hidden, wanted: &wanted })?;
+        Ok(all.into_iter().map(|x| x.expect("each operand has one")).collect())
+    }
+}
+
+/// The arrays of cotangents.
+pub(crate) fn flat<A: Array, M: Over<A>>(
+    op: MatrixOp,
+    parts: Vec<Option<Part<M>>>,
+) -> Vec<Option<A>> {
+    let mut all = Vec::new();
+    for (part, kind) in parts.into_iter().zip(op.results()) {
+        let mut own = Vec::new();
+        match part {
+            Some(part) => M::write(part, &mut own).unwrap(),
+            None => {
+                all.extend(vec![None; kind.arrays(M::IS_COMPLEX)]);
+            }
+        }
+        all.extend(own.into_iter().map(Some));
+    }
+    all
+}
 
 /// Runs a generic test function for all four element types.
 macro_rules! for_all_dtypes {
@@ -225,5 +321,66 @@ pub(crate) fn check_rules<T: LinalgScalar>(
     assert!(
         (forward - reverse).abs() <= limit * size,
         "⟨w, Jv⟩ = {forward:e} but ⟨Jᵀw, v⟩ = {reverse:e}, size {size:e}"
+    );
+}
+
+/// The cotangents of the operands, through the one door.
+pub(crate) fn gradient<T: LinalgScalar>(
+    op: impl Into<MatrixOp>,
+    operands: &[&Tensor<T>],
+    cotangents: &[Option<Part<Batched<T>>>],
+) -> Result<Vec<Tensor<T>>> {
+    let op = op.into();
+    let out = op.forward(operands, true)?;
+    let operands: Vec<Batched<T>> = operands.iter().map(|x| Batched::new(x)).collect();
+    let all = op.pullback(&operands, &out, cotangents, &[])?;
+    all.into_iter().map(Batched::into_tensor).collect()
+}
+
+/// The tangents of the results, through the one door.
+pub(crate) fn tangents<T: LinalgScalar>(
+    op: impl Into<MatrixOp>,
+    operands: &[&Tensor<T>],
+    along: &[&Tensor<T>],
+) -> Result<Vec<Part<Batched<T>>>> {
+    let op = op.into();
+    let out = op.forward(operands, true)?;
+    let operands: Vec<Batched<T>> = operands.iter().map(|x| Batched::new(x)).collect();
+    let along: Vec<_> = along.iter().map(|x| Some(Batched::new(x))).collect();
+    let mut parts = op.pushforward(&operands, &out, &along, false)?.0;
+    parts.truncate(op.results().len());
+    Ok(parts)
+}
+
+/// Parts as tensors of the operands' type.
+pub(crate) fn tensors_of<T: LinalgScalar>(parts: Vec<Part<Batched<T>>>) -> Vec<Tensor<T>> {
+    let one = |part: Part<Batched<T>>| match part {
+        Part::Full(x) => x,
+        Part::Real(x) => Batched::from_re(&x),
+        Part::Complex(x) => Batched::from_complex(&x),
+    };
+    parts.into_iter().map(|part| one(part).into_tensor().unwrap()).collect()
+}
+
+/// [`check_rules`] for an operation whose results have no gauge.
+#[track_caller]
+pub(crate) fn check_operation<T: LinalgScalar>(op: impl Into<MatrixOp>, inputs: &[Tensor<T>]) {
+    let op = op.into();
+    fn all<T>(x: &[Tensor<T>]) -> Vec<&Tensor<T>> {
+        x.iter().collect()
+    }
+    check_rules(
+        inputs,
+        |x| tensors_of(op.forward(&all(x), false).unwrap().results),
+        |x, v| tensors_of(tangents(op, &all(x), &all(v)).unwrap()),
+        |x, w| {
+            let kinds = op.results().iter().zip(w);
+            let given = kinds.map(|(kind, w)| match (kind, Batched::new(w)) {
+                (Kind::Real, w) => Some(Part::Real(w.re())),
+                (Kind::Complex, w) => Some(Part::Complex(w.to_complex())),
+                (Kind::Full, w) => Some(Part::Full(w)),
+            });
+            gradient(op, &all(x), &given.collect::<Vec<_>>()).unwrap()
+        },
     );
 }

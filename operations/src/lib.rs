@@ -24,6 +24,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use t4a_diff::{Array, Cotangents, Dual, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
 use t4a_einsum::{Contraction, EinsumError};
+use t4a_linalg::{Linalg, LinalgError};
 use t4a_nn::{Attention, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
 use t4a_tensor::TensorError;
 use thiserror::Error;
@@ -38,6 +39,9 @@ pub enum OperationError {
     /// Of contractions.
     #[error(transparent)]
     Einsum(#[from] EinsumError),
+    /// Of linear algebra.
+    #[error(transparent)]
+    Linalg(#[from] LinalgError),
 }
 
 /// The table: a variant, what it holds, what it is.
@@ -83,6 +87,8 @@ operations! {
     CrossEntropy(CrossEntropy),
     /// A contraction over a semiring.
     Einsum(Contraction),
+    /// A factorisation or a function of matrices.
+    Linalg(Linalg),
 }
 
 impl fmt::Display for AnyOperation {

@@ -1,11 +1,57 @@
-//! Tensors of regular values: `arange`, `linspace`, `eye`.
+//! Tensors of given and of regular values: `full`, `from_fn`, `arange`, `linspace`, `eye`.
 
-use t4a_algebra::{Float, Numeric};
+use t4a_algebra::{Float, Numeric, Scalar};
 
-use crate::any::{FromNumber, Number};
 use crate::error::{Result, TensorError};
 use crate::layout::Layout;
+use crate::number::{FromNumber, Number};
+use crate::output::Output;
 use crate::tensor::Tensor;
+
+impl<T: Scalar> Tensor<T> {
+    /// Copies elements in row-major order.
+    ///
+    /// # Errors
+    /// As [`Tensor::from_vec`].
+    pub fn from_slice(data: &[T], shape: &[usize]) -> Result<Self> {
+        Self::layout_for("from_slice", data.len(), shape)?;
+        Ok(Output::new("from_slice", shape)?.write(|out| out.copy_from(data)))
+    }
+
+    /// A tensor of equal elements.
+    ///
+    /// # Errors
+    /// [`TensorError::SizeOverflow`], [`TensorError::OutOfMemory`].
+    pub fn full(shape: &[usize], value: T) -> Result<Self> {
+        Ok(Output::new("full", shape)?.write(|out| out.fill(value)))
+    }
+
+    /// A tensor whose element at row-major position `i` is `f(i)`.
+    ///
+    /// # Errors
+    /// As [`Tensor::full`].
+    pub fn from_fn(shape: &[usize], f: impl FnMut(usize) -> T) -> Result<Self> {
+        Ok(Output::new("from_fn", shape)?.write(|out| out.each(f)))
+    }
+}
+
+impl<T: Numeric> Tensor<T> {
+    /// A tensor of zeros.
+    ///
+    /// # Errors
+    /// As [`Tensor::full`].
+    pub fn zeros(shape: &[usize]) -> Result<Self> {
+        Self::full(shape, T::ZERO)
+    }
+
+    /// A tensor of ones.
+    ///
+    /// # Errors
+    /// As [`Tensor::full`].
+    pub fn ones(shape: &[usize]) -> Result<Self> {
+        Self::full(shape, T::ONE)
+    }
+}
 
 /// Number of elements of `start, start + step, …` before `end`.
 fn steps(op: &'static str, start: Number, end: Number, step: Number) -> Result<usize> {

@@ -73,6 +73,8 @@ pub fn cummin<T: Real>(x: &Tensor<T>, axis: usize) -> Result<Tensor<T>> {
 /// An associative operation with an accumulator.
 trait Accumulate<T: Scalar>: Copy + Send + Sync {
     const NAME: &'static str;
+    /// Whether the accumulator is of a wider type than the elements.
+    const PROMOTES: bool = size_of::<Self::Acc>() != size_of::<T>();
     type Acc: Copy;
     fn lift(x: T) -> Self::Acc;
     fn lower(acc: Self::Acc) -> T;
@@ -126,7 +128,7 @@ fn cumulate<T: Scalar, K: Accumulate<T>>(_: K, x: &Tensor<T>, axis: usize) -> Re
     for (to, &from) in axes.iter().enumerate() {
         back[from] = to;
     }
-    Ok(out.into_permuted(&back)?.with_route(Route::native(Path::LoopReduce)))
+    Ok(out.into_permuted(&back)?.with_route(Route::promoted(Path::LoopReduce, K::PROMOTES)))
 }
 
 /// Whether some elements may lie on the stack.

@@ -29,6 +29,7 @@ pub mod map;
 pub mod matmul;
 mod movement;
 pub mod nn;
+pub(crate) mod number;
 pub(crate) mod output;
 pub mod pool;
 pub mod random;
@@ -42,15 +43,10 @@ pub mod testing;
 pub(crate) mod view;
 
 pub use any::{AnyTensor, Number};
-pub use dtype::{DType, Element};
+pub use dtype::{DType, Element, scalars};
 pub use error::{Result, TensorError};
 pub use layout::Layout;
 pub use movement::Slice;
 pub use route::Route;
 pub use storage::Buffer;
 pub use tensor::Tensor;
-
-/// The element types by their short names, for [`with_dtype!`].
-pub mod scalars {
-    pub use t4a_algebra::{bf16, c32, c64, f16};
-}

@@ -1,8 +1,10 @@
-//! Batched matrix products over any semiring, on strided operands without copies.
+//! Batched matrix products over any semiring, on strided operands without copies. The result carries
+//! the route that the kernel reports.
 
 use smallvec::SmallVec;
 use t4a_algebra::gemm::{
-    BatchAxis, GemmError, Interleaved, MatMut, MatRef, Parallelism, Product, interleaved,
+    Algorithm, BatchAxis, GemmError, Interleaved, MatMut, MatRef, Parallelism, Product, Report,
+    interleaved,
 };
 use t4a_algebra::{Scalar, Selective, Semiring};
 
@@ -11,7 +13,7 @@ use crate::layout::{Dims, broadcast_shapes};
 use crate::loops::fuse::Fused;
 use crate::loops::parallel::{self, SendPtr};
 use crate::output::Output;
-use crate::route::Route;
+use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
 /// Multiplications below which waking the threads costs more than they save (bench `backend`,
@@ -20,35 +22,30 @@ const MIN_PARALLEL: usize = 1 << 22;
 
 /// `out[β] = a[β] ⊗ b[β]`: `[…, m, k] · […, k, n] → […, m, n]`, batch axes broadcast.
 ///
-/// Cost: batch·m·n·k multiply-adds, no copy of an operand. `route` tags the result.
+/// Cost: batch·m·n·k multiply-adds, no copy of an operand.
 ///
 /// # Errors
 /// [`TensorError::ShapeMismatch`] if ranks are below 2, inner sizes differ or batch axes do not
 /// broadcast; `SizeOverflow`, `OutOfMemory`.
-pub fn matmul<S: Semiring<T>, T: Scalar>(
-    a: &Tensor<T>,
-    b: &Tensor<T>,
-    route: Route,
-) -> Result<Tensor<T>> {
-    Ok(run(a, b, false, |product| product.run::<S>())?.0.with_route(route))
+pub fn matmul<S: Semiring<T>, T: Scalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
+    Ok(run(a, b, false, |product| product.run::<S>())?.0)
 }
 
-/// [`matmul`] and the winner of every sum: the smallest index of the summed axis whose term is the
-/// sum, or [`NO_WINNER`](t4a_algebra::gemm::NO_WINNER) where the sum is 0 of the semiring.
+/// [`matmul`] and the argmax of every sum: the smallest index of the summed axis whose term is the
+/// sum, or [`NO_ARGMAX`](t4a_algebra::gemm::NO_ARGMAX) where the sum is 0 of the semiring.
 ///
 /// # Errors
 /// As [`matmul`]; [`TensorError::Value`] if the summed axis exceeds the range of `u32`.
-pub fn matmul_select<S: Selective<T>, T: Scalar>(
+pub fn matmul_argmax<S: Selective<T>, T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
-    route: Route,
 ) -> Result<(Tensor<T>, Tensor<u32>)> {
-    let (out, winners) = run(a, b, true, |product| product.select::<S>())?;
-    let winners = match winners {
-        Some(winners) => winners,
+    let (out, argmax) = run(a, b, true, |product| product.run_argmax::<S>())?;
+    let argmax = match argmax {
+        Some(argmax) => argmax,
         None => Tensor::zeros(out.shape())?,
     };
-    Ok((out.with_route(route), winners.with_route(route)))
+    Ok((out, argmax))
 }
 
 /// `c[i, j, β] = ⊕ₖ a[i, k, β] ⊗ b[k, j, β]`: the product of matrices that interleave in memory.
@@ -63,7 +60,6 @@ pub fn matmul_select<S: Selective<T>, T: Scalar>(
 pub fn matmul_interleaved<S: Semiring<T>, T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
-    route: Route,
 ) -> Result<Tensor<T>> {
     let op = "matmul";
     let (&[m, k, batch], &[k_b, n, batch_b]) = (a.shape(), b.shape()) else {
@@ -79,7 +75,9 @@ pub fn matmul_interleaved<S: Semiring<T>, T: Scalar>(
     };
     let (a, b) = (dense(a)?, dense(b)?);
     let mut out = Output::<T>::new(op, &[m, n, batch])?;
-    if m > 0 && n > 0 {
+    let mut path = Path::Empty;
+    if m > 0 && n > 0 && batch > 0 {
+        path = Path::GemmInterleaved;
         let place = |at: *mut T, row_stride, col_stride| (SendPtr(at), row_stride, col_stride);
         let operand = |x: &Tensor<T>| {
             let strides = x.layout().strides();
@@ -108,7 +106,7 @@ pub fn matmul_interleaved<S: Semiring<T>, T: Scalar>(
         });
     }
     // SAFETY: the product wrote every element.
-    Ok(unsafe { out.assume_init() }.with_route(route))
+    Ok(unsafe { out.assume_init() }.with_route(Route::native(path)))
 }
 
 /// Allocates, and calls `gemm` on the product of the operands.
@@ -116,7 +114,7 @@ pub fn matmul_interleaved<S: Semiring<T>, T: Scalar>(
 fn run<T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
-    winners: bool,
+    argmax: bool,
     gemm: Gemm<T>,
 ) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
     let op = "matmul";
@@ -130,59 +128,65 @@ fn run<T: Scalar>(
     }
     let (m, k, n) = (*m, *k, *n);
     if a_batch.is_empty() && b_batch.is_empty() {
-        let mut out = Outputs::<T>::new(&[m, n], winners)?;
-        if m > 0 && n > 0 {
-            let strides = |x: &Tensor<T>| (x.layout().strides()[0], x.layout().strides()[1]);
-            let dst = out.places();
-            // SAFETY: the layouts are valid for their tensors; `out` is ours and row-major.
-            unsafe { product(a, b, dst, (m, k, n), (strides(a), strides(b)), &[], gemm)? };
-        }
-        // SAFETY: the product wrote every element.
-        return Ok(unsafe { out.assume_init() });
+        let mut out = Outputs::<T>::new(&[m, n], argmax)?;
+        let strides = |x: &Tensor<T>| (x.layout().strides()[0], x.layout().strides()[1]);
+        let dst = out.places();
+        // SAFETY: the layouts are valid for their tensors; `out` is ours and row-major. The product
+        // writes every element.
+        return Ok(unsafe {
+            let report = product(a, b, dst, (m, k, n), (strides(a), strides(b)), &[], gemm)?;
+            out.assume_init(report)
+        });
     }
     let batch = broadcast_shapes(op, a_batch, b_batch).map_err(|_| mismatch())?;
     let mut shape: Dims = batch.clone();
     shape.extend([m, n]);
-    let mut out = Outputs::<T>::new(&shape, winners)?;
-    if !shape.contains(&0) {
+    let mut out = Outputs::<T>::new(&shape, argmax)?;
+    let report = if shape.contains(&0) {
+        Report::new(Algorithm::Nothing)
+    } else {
         let dst = out.places();
         // SAFETY: `out` takes the row-major result.
-        unsafe { multiply(a, b, dst, &batch, (m, k, n), gemm)? };
-    }
+        unsafe { multiply(a, b, dst, &batch, (m, k, n), gemm)? }
+    };
     // SAFETY: the product wrote every element.
-    Ok(unsafe { out.assume_init() })
+    Ok(unsafe { out.assume_init(report) })
 }
 
-/// Runs a product, with or without winners.
-type Gemm<T> = fn(&mut Product<'_, T>);
+/// Runs a product, with or without argmax.
+type Gemm<T> = fn(&mut Product<'_, T>) -> Report;
 
-/// Where the elements go, and the winners.
+/// Where the elements go, and the argmax.
 type Places<T> = (*mut T, Option<*mut u32>);
 
-/// The result and its winners, row-major.
+/// The result and its argmax, row-major.
 struct Outputs<T: Scalar> {
     values: Output<T>,
-    winners: Option<Output<u32>>,
+    argmax: Option<Output<u32>>,
 }
 
 impl<T: Scalar> Outputs<T> {
     #[inline]
-    fn new(shape: &[usize], winners: bool) -> Result<Self> {
-        let winners = if winners { Some(Output::new("matmul", shape)?) } else { None };
-        Ok(Self { values: Output::new("matmul", shape)?, winners })
+    fn new(shape: &[usize], argmax: bool) -> Result<Self> {
+        let argmax = if argmax { Some(Output::new("matmul", shape)?) } else { None };
+        Ok(Self { values: Output::new("matmul", shape)?, argmax })
     }
 
     #[inline]
     fn places(&mut self) -> Places<T> {
-        (self.values.as_mut_ptr(), self.winners.as_mut().map(Output::as_mut_ptr))
+        (self.values.as_mut_ptr(), self.argmax.as_mut().map(Output::as_mut_ptr))
     }
 
     /// # Safety
-    /// All elements have been written.
+    /// All elements have been written, as reported.
     #[inline]
-    unsafe fn assume_init(self) -> (Tensor<T>, Option<Tensor<u32>>) {
+    unsafe fn assume_init(self, report: Report) -> (Tensor<T>, Option<Tensor<u32>>) {
+        let route = Route::from(report);
         // SAFETY: by contract.
-        unsafe { (self.values.assume_init(), self.winners.map(|winners| winners.assume_init())) }
+        unsafe {
+            let argmax = self.argmax.map(|argmax| argmax.assume_init().with_route(route));
+            (self.values.assume_init().with_route(route), argmax)
+        }
     }
 }
 
@@ -195,7 +199,7 @@ unsafe fn multiply<T: Scalar>(
     batch: &[usize],
     (m, k, n): (usize, usize, usize),
     gemm: Gemm<T>,
-) -> Result<()> {
+) -> Result<Report> {
     let expanded = |x: &Tensor<T>| -> Result<_> {
         let mut shape: Dims = batch.into();
         shape.extend_from_slice(&x.shape()[x.rank() - 2..]);
@@ -244,12 +248,12 @@ unsafe fn multiply<T: Scalar>(
 unsafe fn product<T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
-    (out, winners): Places<T>,
+    (out, argmax): Places<T>,
     (m, k, n): (usize, usize, usize),
     (a_strides, b_strides): ((isize, isize), (isize, isize)),
     axes: &[BatchAxis],
     gemm: Gemm<T>,
-) -> Result<()> {
+) -> Result<Report> {
     let work = axes.iter().map(|axis| axis.size).product::<usize>().saturating_mul(m);
     let work = work.saturating_mul(n).saturating_mul(k);
     let parallel = work >= MIN_PARALLEL && parallel::threads() > 1;
@@ -261,14 +265,13 @@ unsafe fn product<T: Scalar>(
         let c = MatMut::from_raw_parts(out, (m, n), (n as isize, 1));
         let error = |error: GemmError| TensorError::value("matmul", error.to_string());
         let mut product = Product::new(a, b, c).map_err(error)?;
-        if let Some(winners) = winners {
-            let winners = MatMut::from_raw_parts(winners, (m, n), (n as isize, 1));
-            product = product.winners(winners, 0).map_err(error)?;
+        if let Some(argmax) = argmax {
+            let argmax = MatMut::from_raw_parts(argmax, (m, n), (n as isize, 1));
+            product = product.argmax(argmax, 0).map_err(error)?;
         }
         product.parallelism(threads).batch(axes)
     };
-    gemm(&mut product);
-    Ok(())
+    Ok(gemm(&mut product))
 }
 
 #[cfg(test)]
@@ -313,7 +316,7 @@ mod tests {
             let wide = wide.slice_axis(1, 0, m, 2).unwrap();
             for a in [&a, &at, &wide] {
                 for b in [&b, &bf] {
-                    let out = matmul::<Standard, f64>(a, b, Route::default()).unwrap();
+                    let out = matmul::<Standard, f64>(a, b).unwrap();
                     assert_eq!(out.shape(), [batch_a.max(batch_b), m, n]);
                     assert_eq!(
                         out.to_vec().unwrap(),
@@ -330,10 +333,49 @@ mod tests {
     #[test]
     fn mismatched_shapes_are_errors() {
         for (a, b) in [([2, 3, 4], [2, 3, 4]), ([2, 3, 4], [3, 4, 5])] {
-            let error =
-                matmul::<Standard, f64>(&ints(&a), &ints(&b), Route::default()).unwrap_err();
+            let error = matmul::<Standard, f64>(&ints(&a), &ints(&b)).unwrap_err();
             assert!(matches!(error, TensorError::ShapeMismatch { op: "matmul", .. }), "{error}");
         }
-        assert!(matmul::<Standard, f64>(&ints(&[3]), &ints(&[3, 2]), Route::default()).is_err());
+        assert!(matmul::<Standard, f64>(&ints(&[3]), &ints(&[3, 2])).is_err());
+    }
+
+    /// Every kernel says that it ran: which one that is for floats depends on the size alone.
+    #[test]
+    fn the_kernel_reports_the_route() {
+        use t4a_algebra::simd::Isa;
+        use t4a_algebra::{Boolean, LogSumExp, MaxPlus, f16};
+
+        fn square<S: Semiring<T>, T: Scalar>(n: usize, value: T) -> Route {
+            let x = Tensor::full(&[n, n], value).unwrap();
+            matmul::<S, T>(&x, &x).unwrap().route()
+        }
+        let native = Route::native;
+        assert_eq!(square::<Standard, f32>(8, 1.0), native(Path::GemmSmall));
+        assert_eq!(square::<Standard, f64>(100, 1.0), native(Path::GemmLibrary));
+        let large = match Isa::detect() {
+            Isa::Avx2 => Path::GemmSemiring,
+            _ => Path::GemmLibrary,
+        };
+        assert_eq!(square::<Standard, f32>(520, 1.0), native(large));
+        assert_eq!(square::<Standard, i32>(8, 1), native(Path::GemmSemiring));
+        assert_eq!(square::<Standard, u8>(100, 1), native(Path::GemmSemiring));
+        assert_eq!(square::<MaxPlus, f32>(100, 1.0), native(Path::GemmSemiring));
+        assert_eq!(square::<Boolean, bool>(9, true), native(Path::GemmSemiring));
+        assert_eq!(square::<LogSumExp, f64>(30, 1.0), native(Path::GemmExponentials));
+        for (n, path) in [(8, Path::GemmSmall), (300, Path::GemmLibrary)] {
+            assert_eq!(square::<Standard, f16>(n, f16::ONE), Route::promoted(path, true));
+        }
+        assert_eq!(square::<Standard, f32>(0, 1.0), native(Path::Empty));
+        let (a, b) = (ints(&[3, 2, 0]), ints(&[3, 0, 5]));
+        // A sum without a term is computed; a result without elements is not.
+        assert_eq!(matmul::<Standard, f64>(&a, &b).unwrap().route(), native(Path::GemmSmall));
+        let (a, b) = (ints(&[0, 2, 4]), ints(&[0, 4, 5]));
+        assert_eq!(matmul::<Standard, f64>(&a, &b).unwrap().route(), native(Path::Empty));
+        let (a, b) = (ints(&[2, 3, 70]), ints(&[3, 2, 70]));
+        let c = matmul_interleaved::<Standard, f64>(&a, &b).unwrap();
+        assert_eq!(c.route(), native(Path::GemmInterleaved));
+        let x = Tensor::full(&[20, 20], 1.0f32).unwrap();
+        let (c, k) = matmul_argmax::<MaxPlus, f32>(&x, &x).unwrap();
+        assert_eq!([c.route(), k.route()], [native(Path::GemmSemiring); 2]);
     }
 }

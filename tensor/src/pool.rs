@@ -13,8 +13,8 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::storage::ALIGN;
-
+/// Alignment of pooled blocks: one cache line, and the widest vector register.
+pub const ALIGN: usize = 64;
 /// Smallest pooled block in bytes.
 pub const SMALLEST: usize = 1 << SMALLEST_LOG2;
 const SMALLEST_LOG2: u32 = 12;
@@ -85,6 +85,8 @@ fn list(class: Class) -> std::sync::MutexGuard<'static, Blocks> {
 }
 
 /// A block of the class, cached or fresh; `None` if the allocator refuses.
+// Out of line: small tensors, which need no pool, would save its registers.
+#[inline(never)]
 pub(crate) fn take(class: Class) -> Option<NonNull<u8>> {
     let cached = list(class).0.pop();
     if let Some(ptr) = cached {
@@ -98,6 +100,8 @@ pub(crate) fn take(class: Class) -> Option<NonNull<u8>> {
 }
 
 /// Takes back a block that [`take`] handed out for the same class.
+// Out of line: small tensors, which need no pool, would save its registers.
+#[inline(never)]
 pub(crate) fn give_back(ptr: NonNull<u8>, class: Class) {
     let bytes = class.bytes();
     if CACHED.fetch_add(bytes, Ordering::Relaxed) + bytes <= LIMIT.load(Ordering::Relaxed) {

@@ -1,10 +1,13 @@
 //! Which way a result was computed, and why not the native one.
 //!
-//! Every tensor carries a [`Route`]: two bytes, one store. A fallback without a reason does not
-//! exist: [`Route::fallback`] takes one. Under [`Policy::RejectFallback`] an operation that would
-//! fall back fails before it computes.
+//! Every tensor carries a [`Route`]: two bytes, one store. The kernel that ran says which one it was;
+//! nothing above it knows better. A fallback without a reason does not exist: [`Route::fallback`]
+//! takes one. Under [`Policy::RejectFallback`] an operation that would fall back fails before it
+//! computes.
 
 use std::sync::atomic::{AtomicU8, Ordering};
+
+use t4a_algebra::gemm::{Algorithm, Report};
 
 use crate::error::{Result, TensorError};
 
@@ -16,6 +19,8 @@ pub enum Path {
     /// Data that came from outside.
     #[default]
     Source,
+    /// Nothing was computed: the result has no elements.
+    Empty,
     /// Elementwise over contiguous memory.
     LoopContiguous,
     /// Elementwise with at least one operand gathered from strided memory.
@@ -26,12 +31,18 @@ pub enum Path {
     LoopIndex,
     /// Matrix product by the GEMM library.
     GemmLibrary,
-    /// Matrix product by the semiring driver.
+    /// Matrix product by the blocked driver, which serves every semiring.
     GemmSemiring,
+    /// Matrix product by loops without packing.
+    GemmSmall,
+    /// Matrix product of exponentials, for log-sum-exp.
+    GemmExponentials,
+    /// Matrix products of a batch side by side in the lanes of vectors.
+    GemmInterleaved,
+    /// Matrix product by a kernel of the element type or semiring's own.
+    GemmCustom,
     /// A fused or dedicated neural-network kernel.
     Fused,
-    /// Matrix factorisation.
-    Factorization,
     /// Elementwise contraction without a matrix product.
     ContractElementwise,
     /// Batched matrix product supplied by the user.
@@ -40,8 +51,6 @@ pub enum Path {
     TensordotUser,
     /// Burn's own CPU backend on shared memory.
     Flex,
-    /// Host data through another library.
-    HostData,
 }
 
 /// Why a path other than the native one was taken.
@@ -52,18 +61,10 @@ pub enum Reason {
     /// The native path.
     #[default]
     Native,
-    /// 16-bit floats computed in `f32`.
+    /// Sums and steps of 16-bit floats were kept in `f32`, and the result was rounded once.
     DtypePromoted,
-    /// No kernel for this dtype.
-    DtypeUnsupported,
-    /// Integers have no GEMM library.
-    IntegerNoGemm,
-    /// A downstream element type without its own GEMM.
-    CustomScalarNoGemm,
     /// The operation has no native kernel.
     OpUnsupported,
-    /// The options given are not covered by the native kernel.
-    OptionsUnsupported,
 }
 
 impl Path {
@@ -71,19 +72,22 @@ impl Path {
     pub const fn label(self) -> &'static str {
         match self {
             Path::Source => "source",
+            Path::Empty => "empty",
             Path::LoopContiguous => "loop_contiguous",
             Path::LoopStrided => "loop_strided",
             Path::LoopReduce => "loop_reduce",
             Path::LoopIndex => "loop_index",
             Path::GemmLibrary => "gemm_library",
             Path::GemmSemiring => "gemm_semiring",
+            Path::GemmSmall => "gemm_small",
+            Path::GemmExponentials => "gemm_exponentials",
+            Path::GemmInterleaved => "gemm_interleaved",
+            Path::GemmCustom => "gemm_custom",
             Path::Fused => "fused",
-            Path::Factorization => "factorization",
             Path::ContractElementwise => "contract_elementwise",
             Path::BgemmUser => "bgemm_user",
             Path::TensordotUser => "tensordot_user",
             Path::Flex => "flex",
-            Path::HostData => "host_data",
         }
     }
 }
@@ -94,11 +98,7 @@ impl Reason {
         match self {
             Reason::Native => "native",
             Reason::DtypePromoted => "dtype_promoted",
-            Reason::DtypeUnsupported => "dtype_unsupported",
-            Reason::IntegerNoGemm => "integer_no_gemm",
-            Reason::CustomScalarNoGemm => "custom_scalar_no_gemm",
             Reason::OpUnsupported => "op_unsupported",
-            Reason::OptionsUnsupported => "options_unsupported",
         }
     }
 }
@@ -118,6 +118,12 @@ impl Route {
     #[inline]
     pub const fn native(path: Path) -> Self {
         Self { path, reason: Reason::Native }
+    }
+
+    /// A native path on which intermediate results may have been kept in a wider type.
+    #[inline]
+    pub const fn promoted(path: Path, promoted: bool) -> Self {
+        Self { path, reason: if promoted { Reason::DtypePromoted } else { Reason::Native } }
     }
 
     /// A path taken for want of a native one.
@@ -140,6 +146,21 @@ impl Route {
             });
         }
         Ok(Self::because(path, reason))
+    }
+}
+
+impl From<Report> for Route {
+    #[inline]
+    fn from(report: Report) -> Self {
+        let path = match report.algorithm {
+            Algorithm::Nothing => Path::Empty,
+            Algorithm::Library => Path::GemmLibrary,
+            Algorithm::Blocked => Path::GemmSemiring,
+            Algorithm::Small => Path::GemmSmall,
+            Algorithm::Exponentials => Path::GemmExponentials,
+            _ => Path::GemmCustom,
+        };
+        Self::promoted(path, report.promoted)
     }
 }
 

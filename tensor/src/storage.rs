@@ -19,8 +19,7 @@ use std::sync::atomic::{Ordering, fence};
 use crate::error::{Result, TensorError};
 use crate::pool;
 
-/// Alignment of pooled blocks: one cache line, and the widest vector register.
-pub const ALIGN: usize = 64;
+pub use crate::pool::ALIGN;
 /// Alignment of small blocks, the one that the system allocator gives for free.
 const SMALL_ALIGN: usize = 16;
 
@@ -78,6 +77,7 @@ impl Block {
 }
 
 impl Drop for Block {
+    #[inline]
     fn drop(&mut self) {
         match self.owner {
             // SAFETY: allocated by `Buffer::alloc` with this layout.

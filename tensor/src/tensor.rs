@@ -3,12 +3,11 @@
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
+use t4a_algebra::Scalar;
 use t4a_algebra::scalar::assert_storable;
-use t4a_algebra::{Numeric, Scalar};
 
 use crate::error::{Result, TensorError};
 use crate::layout::Layout;
-use crate::output::Output;
 use crate::route::Route;
 use crate::storage::Buffer;
 
@@ -156,16 +155,7 @@ impl<T: Scalar> Tensor<T> {
         Ok(Self { buffer, layout, route: Route::default(), element: PhantomData })
     }
 
-    /// Copies elements in row-major order.
-    ///
-    /// # Errors
-    /// As [`Tensor::from_vec`].
-    pub fn from_slice(data: &[T], shape: &[usize]) -> Result<Self> {
-        Self::layout_for("from_slice", data.len(), shape)?;
-        Ok(Output::new("from_slice", shape)?.write(|out| out.copy_from(data)))
-    }
-
-    fn layout_for(op: &'static str, len: usize, shape: &[usize]) -> Result<Layout> {
+    pub(crate) fn layout_for(op: &'static str, len: usize, shape: &[usize]) -> Result<Layout> {
         let layout = Layout::contiguous(op, shape, size_of::<T>())?;
         if layout.numel() != len {
             return Err(TensorError::shapes(
@@ -176,22 +166,6 @@ impl<T: Scalar> Tensor<T> {
             ));
         }
         Ok(layout)
-    }
-
-    /// A tensor of equal elements.
-    ///
-    /// # Errors
-    /// [`TensorError::SizeOverflow`], [`TensorError::OutOfMemory`].
-    pub fn full(shape: &[usize], value: T) -> Result<Self> {
-        Ok(Output::new("full", shape)?.write(|out| out.fill(value)))
-    }
-
-    /// A tensor whose element at row-major position `i` is `f(i)`.
-    ///
-    /// # Errors
-    /// As [`Tensor::full`].
-    pub fn from_fn(shape: &[usize], f: impl FnMut(usize) -> T) -> Result<Self> {
-        Ok(Output::new("from_fn", shape)?.write(|out| out.each(f)))
     }
 
     /// A tensor over an existing buffer.
@@ -249,23 +223,6 @@ impl<T: Scalar> Tensor<T> {
         Some(unsafe { std::slice::from_raw_parts(self.as_ptr(), numel) })
     }
 
-    /// The elements for writing, in row-major order: copies first if the memory is shared or
-    /// strided.
-    ///
-    /// # Errors
-    /// [`TensorError::OutOfMemory`].
-    pub fn as_mut_slice(&mut self) -> Result<&mut [T]> {
-        if !(self.layout.is_contiguous() && self.buffer.is_unique()) {
-            *self = crate::copy::to_contiguous(self)?;
-        }
-        let numel = self.numel();
-        match self.as_mut_ptr() {
-            // SAFETY: contiguous, in bounds, initialised, and uniquely owned.
-            Some(ptr) if numel > 0 => Ok(unsafe { std::slice::from_raw_parts_mut(ptr, numel) }),
-            _ => Ok(&mut []),
-        }
-    }
-
     /// The element at an index, or `None` if it is out of bounds.
     #[inline]
     pub fn get(&self, index: &[usize]) -> Option<T> {
@@ -274,35 +231,6 @@ impl<T: Scalar> Tensor<T> {
         let first = self.buffer.as_ptr().cast::<T>();
         // SAFETY: the index is in bounds.
         inside.then(|| unsafe { *first.add(self.layout.position(index)) })
-    }
-
-    /// The elements in row-major order.
-    ///
-    /// # Errors
-    /// [`TensorError::OutOfMemory`].
-    pub fn to_vec(&self) -> Result<Vec<T>> {
-        match self.as_slice() {
-            Some(slice) => Ok(slice.to_vec()),
-            None => Ok(crate::copy::to_contiguous(self)?.as_slice().unwrap_or_default().to_vec()),
-        }
-    }
-}
-
-impl<T: Numeric> Tensor<T> {
-    /// A tensor of zeros.
-    ///
-    /// # Errors
-    /// As [`Tensor::full`].
-    pub fn zeros(shape: &[usize]) -> Result<Self> {
-        Self::full(shape, T::ZERO)
-    }
-
-    /// A tensor of ones.
-    ///
-    /// # Errors
-    /// As [`Tensor::full`].
-    pub fn ones(shape: &[usize]) -> Result<Self> {
-        Self::full(shape, T::ONE)
     }
 }
 

@@ -5,7 +5,7 @@
 //!   for pc in k by KC    pack B[pc, jc]
 //!     for ic in m by MC  pack A[ic, pc]  A block, in L2
 //!       for jr in NC by NR               B panel, in L1
-//!         for ir in MC by MR             tile in registers
+//!         for ir in MC by MR             microkernel: a tile in registers
 //! ```
 //!
 //! The loop order follows Goto and van de Geijn, *Anatomy of High-Performance Matrix
@@ -14,18 +14,18 @@
 
 use std::marker::PhantomData;
 
-use super::kernel::{Form, Lanes, Picks, Plain};
-use super::pack::{pack, pack_runs};
+use super::argmax::{ChunkNumber, Panels};
+use super::lanes::{ArgLanes, Form, Lanes, Plain};
+use super::pack::{pack, pack_chunks};
 use super::partition::{self, Block};
 use super::scratch::{Scratch, Stack};
-use super::select::{Number, Panels};
-use super::{MatMut, NO_WINNER, Product, select, tile};
+use super::{Algorithm, MatMut, NO_ARGMAX, Product, Report, argmax, microkernel};
 use crate::simd::{self, Isa, Loop};
 use crate::{Scalar, Selective, Semiring};
 
 /// Bytes of a B panel: half of a 32 KiB L1 cache.
 const PANEL_BYTES: usize = 16 << 10;
-/// Bytes of a B panel where every further block of k costs a search for winners.
+/// Bytes of a B panel where every further block of k costs a search.
 const LONG_PANEL_BYTES: usize = 64 << 10;
 /// Bytes of the A block: under half of a 512 KiB L2 cache.
 const A_BYTES: usize = 192 << 10;
@@ -36,18 +36,20 @@ const B_BYTES: usize = 2 << 20;
 ///
 /// # Safety
 /// The operands must be as [`Product::batch`] promises.
-pub(super) unsafe fn product<S: Semiring<T>, T: Scalar>(p: &Product<'_, T>) {
+pub(super) unsafe fn product<S: Semiring<T>, T: Scalar>(p: &Product<'_, T>) -> Report {
     // SAFETY: passed on.
     unsafe { partition::for_each(p, |block| run::<S, Plain<S>, T>(&block)) }
+    Report::new(Algorithm::Blocked)
 }
 
-/// The product and its winners with the generic kernel of this module.
+/// The product and its argmax with the generic kernel of this module.
 ///
 /// # Safety
-/// The operands must be as [`Product::batch`] promises, and `p` must have a place for the winners.
-pub(super) unsafe fn product_select<S: Selective<T>, T: Scalar>(p: &Product<'_, T>) {
+/// The operands must be as [`Product::batch`] promises, and `p` must have a place for the argmax.
+pub(super) unsafe fn product_argmax<S: Selective<T>, T: Scalar>(p: &Product<'_, T>) -> Report {
     // SAFETY: passed on.
-    unsafe { partition::for_each(p, |block| run_select::<S, Plain<S>, T>(&block)) }
+    unsafe { partition::for_each(p, |block| run_argmax::<S, Plain<S>, T>(&block)) }
+    Report::new(Algorithm::Blocked)
 }
 
 /// Calls `$run` on the block with the tile shape that suits this machine and `$micro`.
@@ -68,7 +70,7 @@ macro_rules! tiled {
 /// for 512 bits, or leaves them scalar (rustc 1.95, Zen 4, n = 256, G steps/s on one thread):
 ///
 /// ```text
-///                 (max, +)         (max, ×)         (+, ×)           (max, +) with winners
+///                 (max, +)         (max, ×)         (+, ×)           (max, +) with argmax
 ///                 f32     f64      f32     f64      i32     i64      f32     f64     i32
 /// 512 bits        30.8    14.8     33.0    16.8      0.9     1.2      3.4    13.4     2.9
 /// 256 bits        44.3    22.4     43.1    23.9     40.8     5.4     24.0    11.2     4.8
@@ -94,44 +96,44 @@ pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) 
     }
 }
 
-/// One block with its winners. A third of the accumulators are numbers of runs, half of them if
-/// every step is a run.
+/// One block with its argmax. A third of the accumulators are numbers of k-chunks, half of them if
+/// every step is a k-chunk.
 #[inline]
-pub(super) fn run_select<S: Selective<T>, K: Picks<T>, T: Scalar>(block: &Block<'_, T>) {
+pub(super) fn run_argmax<S: Selective<T>, K: ArgLanes<T>, T: Scalar>(block: &Block<'_, T>) {
     let mut transposed = None;
     let block = orient::<K, T>(block, &mut transposed);
     match const { size_of::<K::Packed>() } {
-        1 => picks_by::<S, K, u8, T>(block),
-        2 => picks_by::<S, K, u16, T>(block),
-        8 => picks_by::<S, K, u64, T>(block),
-        _ => picks_by::<S, K, u32, T>(block),
+        1 => argmax_by::<S, K, u8, T>(block),
+        2 => argmax_by::<S, K, u16, T>(block),
+        8 => argmax_by::<S, K, u64, T>(block),
+        _ => argmax_by::<S, K, u32, T>(block),
     }
 }
 
 #[inline]
-fn picks_by<S: Selective<T>, K: Picks<T>, I: Number, T: Scalar>(block: &Block<'_, T>) {
-    let long = K::CHEAP && block.a.cols() >= select::LONG;
+fn argmax_by<S: Selective<T>, K: ArgLanes<T>, I: ChunkNumber, T: Scalar>(block: &Block<'_, T>) {
+    let long = K::CHEAP && block.a.cols() >= argmax::LONG;
     match Isa::detect() {
         // SAFETY: `detect` has seen the features.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 | Isa::Avx512 if long => unsafe {
-            tiled!(block, Winners<S, K, I, true, { select::RUN }>: simd::avx2: 1 => 2 by 64, 2 => 2 by 32, 4 => 2 by 16, 8 => 2 by 8, else 2 by 4)
+            tiled!(block, Argmax<S, K, I, true, { argmax::K_CHUNK }>: simd::avx2: 1 => 2 by 64, 2 => 2 by 32, 4 => 2 by 16, 8 => 2 by 8, else 2 by 4)
         },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 | Isa::Avx512 if K::FORM == Form::Unrolled => unsafe {
-            tiled!(block, Winners<S, K, I, true, 1>: simd::avx2: 4 => 2 by 16, else 2 by 8)
+            tiled!(block, Argmax<S, K, I, true, 1>: simd::avx2: 4 => 2 by 16, else 2 by 8)
         },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 | Isa::Avx512 => unsafe {
-            tiled!(block, Winners<S, K, I, true, 1>: simd::avx2: 1 => 3 by 64, 2 => 3 by 32, 4 => 3 by 16, 8 => 3 by 8, else 2 by 4)
+            tiled!(block, Argmax<S, K, I, true, 1>: simd::avx2: 1 => 3 by 64, 2 => 3 by 32, 4 => 3 by 16, 8 => 3 by 8, else 2 by 4)
         },
         _ if long => {
-            tiled!(block, Winners<S, K, I, false, { select::RUN }>: Loop::run: 1 => 2 by 32, 2 => 2 by 16, 4 => 2 by 8, 8 => 2 by 4, else 2 by 4)
+            tiled!(block, Argmax<S, K, I, false, { argmax::K_CHUNK }>: Loop::run: 1 => 2 by 32, 2 => 2 by 16, 4 => 2 by 8, 8 => 2 by 4, else 2 by 4)
         }
         _ => {
-            tiled!(block, Winners<S, K, I, false, 1>: Loop::run: 1 => 3 by 32, 2 => 3 by 16, 4 => 3 by 8, 8 => 3 by 4, else 2 by 4)
+            tiled!(block, Argmax<S, K, I, false, 1>: Loop::run: 1 => 3 by 32, 2 => 3 by 16, 4 => 3 by 8, 8 => 3 by 4, else 2 by 4)
         }
     }
 }
@@ -150,9 +152,9 @@ fn orient<'s, 'a, K: Lanes<T>, T: Scalar>(
 }
 
 /// A tile and where it goes.
-trait Micro<T: Scalar> {
-    /// Steps that are packed side by side, see [`pack_runs`]; without search for winners 1.
-    const RUN: usize;
+trait Microkernel<T: Scalar> {
+    /// Steps that are packed side by side, see [`pack_chunks`]; 1 if there is nothing to search.
+    const CHUNK: usize;
     /// Steps that one tile may take.
     const MOST: usize;
     type Lanes: Lanes<T>;
@@ -161,7 +163,7 @@ trait Micro<T: Scalar> {
     /// number of its first step.
     ///
     /// # Safety
-    /// As [`tile::tile`] and [`tile::store`].
+    /// As [`microkernel::compute`] and [`microkernel::store`].
     unsafe fn tile<const MR: usize, const NR: usize>(
         panels: Panels<Packed<Self, T>>,
         c: &MatMut<'_, T>,
@@ -172,17 +174,17 @@ trait Micro<T: Scalar> {
 }
 
 /// What a tile computes with.
-type Packed<M, T> = <<M as Micro<T>>::Lanes as Lanes<T>>::Packed;
+type Packed<M, T> = <<M as Microkernel<T>>::Lanes as Lanes<T>>::Packed;
 
 struct Sums<S, K, const FMA: bool>(PhantomData<(S, K)>);
 
-impl<S, K, T, const FMA: bool> Micro<T> for Sums<S, K, FMA>
+impl<S, K, T, const FMA: bool> Microkernel<T> for Sums<S, K, FMA>
 where
     S: Semiring<T>,
     K: Lanes<T>,
     T: Scalar,
 {
-    const RUN: usize = 1;
+    const CHUNK: usize = 1;
     const MOST: usize = usize::MAX;
     type Lanes = K;
 
@@ -196,23 +198,23 @@ where
     ) {
         // SAFETY: passed on.
         unsafe {
-            let acc = tile::tile::<K, T, FMA, MR, NR>(kc, a, b);
-            tile::store::<S, K, T, MR, NR>(&acc, c, add);
+            let acc = microkernel::compute::<K, T, FMA, MR, NR>(kc, a, b);
+            microkernel::store::<S, K, T, MR, NR>(&acc, c, add);
         }
     }
 }
 
-struct Winners<S, K, I, const FMA: bool, const RUN: usize>(PhantomData<(S, K, I)>);
+struct Argmax<S, K, I, const FMA: bool, const CHUNK: usize>(PhantomData<(S, K, I)>);
 
-impl<S, K, I, T, const FMA: bool, const RUN: usize> Micro<T> for Winners<S, K, I, FMA, RUN>
+impl<S, K, I, T, const FMA: bool, const CHUNK: usize> Microkernel<T> for Argmax<S, K, I, FMA, CHUNK>
 where
     S: Selective<T>,
-    K: Picks<T>,
-    I: Number,
+    K: ArgLanes<T>,
+    I: ChunkNumber,
     T: Scalar,
 {
-    const RUN: usize = RUN;
-    const MOST: usize = I::MOST.saturating_mul(RUN);
+    const CHUNK: usize = CHUNK;
+    const MOST: usize = I::MOST.saturating_mul(CHUNK);
     type Lanes = K;
 
     #[inline(always)]
@@ -225,8 +227,8 @@ where
     ) {
         // SAFETY: passed on.
         unsafe {
-            let acc = select::tile::<K, I, T, FMA, MR, NR, RUN>(panels);
-            select::store::<S, K, I, T, FMA, MR, NR, RUN>(&acc, panels, c, arg, first, add);
+            let acc = argmax::compute::<K, I, T, FMA, MR, NR, CHUNK>(panels);
+            argmax::store::<S, K, I, T, FMA, MR, NR, CHUNK>(&acc, panels, c, arg, first, add);
         }
     }
 }
@@ -240,14 +242,14 @@ impl<S, T, M, const MR: usize, const NR: usize> Blocked<'_, S, T, M, MR, NR>
 where
     S: Semiring<T>,
     T: Scalar,
-    M: Micro<T>,
+    M: Microkernel<T>,
 {
     const SIZE: usize = {
         let size = size_of::<Packed<M, T>>();
         if size == 0 { 1 } else { size }
     };
     const KC: usize = {
-        let bytes = if M::RUN > 1 { LONG_PANEL_BYTES } else { PANEL_BYTES };
+        let bytes = if M::CHUNK > 1 { LONG_PANEL_BYTES } else { PANEL_BYTES };
         let kc = bytes / (NR * Self::SIZE);
         let kc = if kc < 16 { 16 } else { kc };
         if kc < M::MOST { kc } else { M::MOST }
@@ -266,7 +268,7 @@ impl<S, T, M, const MR: usize, const NR: usize> Loop for Blocked<'_, S, T, M, MR
 where
     S: Semiring<T>,
     T: Scalar,
-    M: Micro<T>,
+    M: Microkernel<T>,
 {
     type Output = ();
 
@@ -282,21 +284,21 @@ where
             return;
         }
         let (mc_max, kc_max, nc_max) = (m.min(Self::MC), k.min(Self::KC), n.min(Self::NC));
-        let runs_max = kc_max.next_multiple_of(M::RUN);
-        let a_len = mc_max.next_multiple_of(MR) * runs_max;
+        let padded_max = kc_max.next_multiple_of(M::CHUNK);
+        let a_len = mc_max.next_multiple_of(MR) * padded_max;
         let b_len = nc_max.next_multiple_of(NR) * kc_max;
-        let b_runs_len = if M::RUN == 1 { 0 } else { nc_max.next_multiple_of(NR) * runs_max };
+        let b_chunks_len = if M::CHUNK == 1 { 0 } else { nc_max.next_multiple_of(NR) * padded_max };
         let mut stack = Stack::new();
-        let len = a_len + b_len + b_runs_len;
+        let len = a_len + b_len + b_chunks_len;
         let mut scratch = Scratch::<Packed<M, T>>::new(len, &mut stack);
         let packed_a = scratch.as_mut_ptr();
         let packed_b = packed_a.wrapping_add(a_len);
-        let b_runs = packed_b.wrapping_add(b_len);
+        let b_chunks = packed_b.wrapping_add(b_len);
         for jc in (0..n).step_by(Self::NC) {
             let nc = (n - jc).min(Self::NC);
             for pc in (0..k).step_by(Self::KC) {
                 let kc = (k - pc).min(Self::KC);
-                let runs = kc.next_multiple_of(M::RUN);
+                let padded = kc.next_multiple_of(M::CHUNK);
                 let add = *accumulate || pc > 0;
                 // SAFETY: the blocks lie inside the operands, and the scratch has room for the
                 // largest block of each.
@@ -304,21 +306,21 @@ where
                     let src = b.block((pc, jc), (kc, nc));
                     let (lanes, ks) = ((nc, b.col_stride()), (kc, b.row_stride()));
                     pack::<M::Lanes, T, NR>(src.as_ptr(), lanes, ks, packed_b);
-                    if M::RUN > 1 {
-                        pack_runs::<M::Lanes, T, NR>(src.as_ptr(), lanes, ks, M::RUN, b_runs);
+                    if M::CHUNK > 1 {
+                        pack_chunks::<M::Lanes, T, NR>(src.as_ptr(), lanes, ks, M::CHUNK, b_chunks);
                     }
                     for ic in (0..m).step_by(Self::MC) {
                         let mc = (m - ic).min(Self::MC);
                         let src = a.block((ic, pc), (mc, kc));
                         let (lanes, ks) = ((mc, a.row_stride()), (kc, a.col_stride()));
-                        pack_runs::<M::Lanes, T, MR>(src.as_ptr(), lanes, ks, M::RUN, packed_a);
+                        pack_chunks::<M::Lanes, T, MR>(src.as_ptr(), lanes, ks, M::CHUNK, packed_a);
                         for jr in (0..nc).step_by(NR) {
                             for ir in (0..mc).step_by(MR) {
                                 let panels = Panels {
                                     kc,
-                                    a: packed_a.add(ir * runs),
+                                    a: packed_a.add(ir * padded),
                                     b: packed_b.add(jr * kc),
-                                    b_runs: b_runs.wrapping_add(jr * runs),
+                                    b_chunks: b_chunks.wrapping_add(jr * padded),
                                 };
                                 let part = ((mc - ir).min(MR), (nc - jr).min(NR));
                                 let at = (ic + ir, jc + jr);
@@ -350,7 +352,7 @@ fn prefetch<T>(c: &MatMut<'_, T>) {
     }
 }
 
-/// Sets every element of C, and its winner to none.
+/// Sets every element of C, and its argmax to none.
 ///
 /// # Safety
 /// C must be writable, and `arg` with the same layout unless it is null.
@@ -363,7 +365,7 @@ unsafe fn fill<T: Scalar>(value: T, c: &MatMut<'_, T>, arg: *mut u32) {
             unsafe {
                 c.as_mut_ptr().wrapping_offset(at).write(value);
                 if !arg.is_null() {
-                    arg.wrapping_offset(at).write(NO_WINNER);
+                    arg.wrapping_offset(at).write(NO_ARGMAX);
                 }
             }
         }

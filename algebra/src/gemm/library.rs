@@ -40,10 +40,10 @@
 
 use gemm::{Parallelism, gemm};
 
-use super::kernel::Plain;
+use super::lanes::Plain;
 use super::partition;
 use super::small::Small;
-use super::{Kernel, Product, driver};
+use super::{Algorithm, Kernel, Product, Report, driver};
 use crate::simd::{self, Isa};
 use crate::{Numeric, Standard};
 
@@ -79,21 +79,27 @@ pub(crate) const unsafe fn kernel<T: Numeric, L: Limits>() -> Kernel<T> {
 
 /// # Safety
 /// As [`kernel`], and the operands as [`Product::batch`] promises.
-unsafe fn product<T: Numeric, L: Limits>(p: &Product<'_, T>) {
+unsafe fn product<T: Numeric, L: Limits>(p: &Product<'_, T>) -> Report {
     let (m, k, n) = (p.a.rows(), p.a.cols(), p.b.cols());
     // By the whole product: threads must not change a bit.
     let steps = m.saturating_mul(n).saturating_mul(k);
-    let small = k <= L::SMALL && (m.max(n) <= L::SMALL || steps <= FEW);
-    let large = Isa::detect() == Isa::Avx2 && m.min(n).min(k) >= L::LARGE;
+    let algorithm = if k <= L::SMALL && (m.max(n) <= L::SMALL || steps <= FEW) {
+        Algorithm::Small
+    } else if Isa::detect() == Isa::Avx2 && m.min(n).min(k) >= L::LARGE {
+        Algorithm::Blocked
+    } else {
+        Algorithm::Library
+    };
     // SAFETY: passed on; the library reads m×k and k×n and writes m×n elements, and reads C only
     // when it accumulates.
     unsafe {
         partition::for_each(p, |block| {
-            if small {
-                return simd::dispatch(Small(&block));
-            }
-            if large {
-                return driver::run::<Standard, Plain<Standard>, T>(&block);
+            match algorithm {
+                Algorithm::Small => return simd::dispatch(Small(&block)),
+                Algorithm::Blocked => {
+                    return driver::run::<Standard, Plain<Standard>, T>(&block);
+                }
+                _ => {}
             }
             let (a, b, c) = (block.a, block.b, &block.c);
             gemm(
@@ -119,4 +125,5 @@ unsafe fn product<T: Numeric, L: Limits>(p: &Product<'_, T>) {
             );
         });
     }
+    Report::new(algorithm)
 }

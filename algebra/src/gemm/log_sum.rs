@@ -15,10 +15,10 @@
 //!
 //! k is cut into blocks of [`DEPTH`] whatever the threads, which keeps results the same.
 
-use super::kernel::Plain;
+use super::lanes::Plain;
 use super::partition::{self, Block};
 use super::scratch::{Scratch, Stack};
-use super::{Kernel, MatMut, MatRef, Product, driver};
+use super::{Algorithm, Kernel, MatMut, MatRef, Product, Report, driver};
 use crate::math::f64 as math;
 use crate::simd::{self, Loop};
 use crate::{Float, LogSumExp, Semiring, Standard};
@@ -37,7 +37,7 @@ pub(crate) const fn kernel<T: Float>() -> Kernel<T> {
 
 /// # Safety
 /// The operands must be as [`Product::batch`] promises.
-unsafe fn product<T: Float>(p: &Product<'_, T>) {
+unsafe fn product<T: Float>(p: &Product<'_, T>) -> Report {
     let vector = p.a().rows() == 1 || p.b().cols() == 1;
     // SAFETY: passed on.
     unsafe {
@@ -49,6 +49,7 @@ unsafe fn product<T: Float>(p: &Product<'_, T>) {
             }
         });
     }
+    Report::new(Algorithm::Exponentials)
 }
 
 /// Element (i, j) of a matrix as `f64`.
@@ -247,7 +248,10 @@ impl<T: Float> Loop for Exponentials<'_, T> {
                 self.shift.add(i).write(most);
                 // A row without a finite element: exp(−∞ − 0) = 0.
                 let by = if most == f64::NEG_INFINITY { 0.0 } else { most };
-                row.iter_mut().for_each(|x| *x = math::exp(*x - by));
+                // No closure: one that is not inlined is not compiled for the caller's vectors.
+                for x in row {
+                    *x = math::exp(*x - by);
+                }
             }
         }
     }

@@ -4,15 +4,16 @@
 //! ```text
 //! view        MatRef, MatMut: strided matrices, any signed strides
 //! partition   batch entries and blocks of C over threads
+//! report      which of the kernels below ran
 //! driver      blocking for the caches, generic over semiring and element
-//! pack        panels in the order in which the tile reads them
-//! tile        MR × NR accumulators in vector registers
-//! select      the same with the winner of every sum
-//! kernel      the arithmetic of a tile
+//! pack        panels in the order in which the microkernel reads them
+//! microkernel MR × NR accumulators in vector registers
+//! argmax      the same with the argmax of every sum
+//! lanes       the arithmetic of a microkernel
 //! interleaved small matrices whose elements lie side by side
 //! library     f32, f64, c32, c64 over (+, ×)
 //! small       the same where packing would cost more than the product
-//! lean        tropical semirings, without checks where none are needed
+//! unchecked   tropical semirings, without checks where none are needed
 //! log_sum     log-sum-exp, as products of exponentials
 //! widen       16-bit floats, in blocks of f32
 //! ```
@@ -20,28 +21,30 @@
 //! Threads share the rows and columns of C and never the sum over k, so results do not depend
 //! on their number.
 
+mod argmax;
 mod driver;
 mod interleaved;
-mod kernel;
-pub(crate) mod lean;
+mod lanes;
 pub(crate) mod library;
 pub(crate) mod log_sum;
+mod microkernel;
 mod pack;
 mod partition;
+mod report;
 mod scratch;
-mod select;
 mod small;
-mod tile;
+pub(crate) mod unchecked;
 mod view;
 pub(crate) mod widen;
 
 pub use interleaved::{Interleaved, interleaved};
+pub use report::{Algorithm, Report};
 pub use view::{MatMut, MatRef};
 
 use crate::{Scalar, Selective, Semiring};
 
-/// Stands for the winner of a sum that is the semiring's zero: no term is better than none.
-pub const NO_WINNER: u32 = u32::MAX;
+/// Stands for the argmax of a sum that is the semiring's zero: no term is better than none.
+pub const NO_ARGMAX: u32 = u32::MAX;
 
 /// What is wrong with the operands of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,11 +71,11 @@ pub enum GemmError {
     )]
     Overlap { rows: usize, cols: usize, row_stride: isize, col_stride: isize },
     #[error(
-        "gemm: the winners need a {rows}×{cols} matrix with the strides ({row_stride}, \
+        "gemm: the argmax needs a {rows}×{cols} matrix with the strides ({row_stride}, \
          {col_stride}) of C, given before the batch"
     )]
-    Winners { rows: usize, cols: usize, row_stride: isize, col_stride: isize },
-    #[error("gemm: {k} terms numbered from {first} exceed the range of winners, 0 to 2³² − 2")]
+    Argmax { rows: usize, cols: usize, row_stride: isize, col_stride: isize },
+    #[error("gemm: {k} terms numbered from {first} exceed the range of indices, 0 to 2³² − 2")]
     IndexRange { k: usize, first: usize },
 }
 
@@ -87,28 +90,28 @@ pub enum Parallelism {
     Threads(usize),
 }
 
-/// A matrix product over some semiring, as [`Semiring::GEMM`] names it; with `WINNERS` one that finds
-/// the winners too, as [`Selective::GEMM_SELECT`] does.
+/// A matrix product over some semiring, as [`Semiring::GEMM`] names it; with `ARGMAX` one that finds
+/// the argmax too, as [`Selective::GEMM_ARGMAX`] does.
 ///
 /// Safe code has those of this crate; who writes one of their own makes a promise.
-pub struct Kernel<T, const WINNERS: bool = false>(unsafe fn(&Product<'_, T>));
+pub struct Kernel<T, const ARGMAX: bool = false>(unsafe fn(&Product<'_, T>) -> Report);
 
-impl<T, const WINNERS: bool> Clone for Kernel<T, WINNERS> {
+impl<T, const ARGMAX: bool> Clone for Kernel<T, ARGMAX> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T, const WINNERS: bool> Copy for Kernel<T, WINNERS> {}
+impl<T, const ARGMAX: bool> Copy for Kernel<T, ARGMAX> {}
 
-impl<T, const WINNERS: bool> Kernel<T, WINNERS> {
+impl<T, const ARGMAX: bool> Kernel<T, ARGMAX> {
     /// A kernel of one's own.
     ///
     /// # Safety
     /// `f` writes every element of C of all products for which [`Product::batch`] holds, and with
-    /// `WINNERS` every winner of those that have a place for them. It reads no element of C unless
-    /// the product accumulates.
-    pub const unsafe fn new(f: unsafe fn(&Product<'_, T>)) -> Self {
+    /// `ARGMAX` every argmax of those that have a place for them. It reads no element of C unless
+    /// the product accumulates. It reports [`Algorithm::Custom`].
+    pub const unsafe fn new(f: unsafe fn(&Product<'_, T>) -> Report) -> Self {
         Self(f)
     }
 }
@@ -121,9 +124,9 @@ impl<T: Scalar> Kernel<T> {
 }
 
 impl<T: Scalar> Kernel<T, true> {
-    /// The blocked product with winners that every selective semiring and element has.
-    pub const fn generic_select<S: Selective<T>>() -> Self {
-        Self(driver::product_select::<S, T>)
+    /// The blocked product with the argmax that every selective semiring and element has.
+    pub const fn generic_argmax<S: Selective<T>>() -> Self {
+        Self(driver::product_argmax::<S, T>)
     }
 }
 
@@ -131,7 +134,7 @@ impl<T: Scalar> Kernel<T, true> {
 /// operand. Stride 0 in A or B repeats that operand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchAxis {
-    /// Number of entries.
+    /// ChunkNumber of entries.
     pub size: usize,
     /// Stride of A.
     pub a: isize,
@@ -167,18 +170,18 @@ pub struct Product<'a, T> {
     batch: &'a [BatchAxis],
     accumulate: bool,
     parallelism: Parallelism,
-    arg: Option<Winners>,
+    arg: Option<Places>,
     first: usize,
 }
 
-/// Element (0, 0) of the winners of the first batch entry.
+/// Element (0, 0) of the argmax of the first batch entry.
 #[derive(Clone, Copy, Debug)]
-struct Winners(*mut u32);
+struct Places(*mut u32);
 
 // SAFETY: a place to write to, as exclusive as C; threads write disjoint parts.
-unsafe impl Send for Winners {}
+unsafe impl Send for Places {}
 // SAFETY: as above.
-unsafe impl Sync for Winners {}
+unsafe impl Sync for Places {}
 
 impl<'a, T: Scalar> Product<'a, T> {
     /// One product that overwrites C.
@@ -203,30 +206,30 @@ impl<'a, T: Scalar> Product<'a, T> {
         Self { accumulate, ..self }
     }
 
-    /// Where [`Product::select`] writes the winner of every sum: the smallest k whose term is the
-    /// sum, plus `first`, or [`NO_WINNER`] where the sum is 0.
+    /// Where [`Product::run_argmax`] writes the argmax of every sum: the smallest k whose term is the
+    /// sum, plus `first`, or [`NO_ARGMAX`] where the sum is 0.
     ///
-    /// Every batch entry of C has its winners at the same distance. An accumulating product replaces
+    /// Every batch entry of C has its argmax at the same distance. An accumulating product replaces
     /// what it improves, so that blocks of a long sum may come one after another, each with its
     /// `first`.
     ///
     /// # Errors
-    /// [`GemmError::Winners`] unless `arg` has the shape and strides of C and there is no batch yet,
+    /// [`GemmError::Argmax`] unless `arg` has the shape and strides of C and there is no batch yet,
     /// [`GemmError::IndexRange`].
-    pub fn winners(self, arg: MatMut<'a, u32>, first: usize) -> Result<Self, GemmError> {
+    pub fn argmax(self, arg: MatMut<'a, u32>, first: usize) -> Result<Self, GemmError> {
         let (rows, cols) = (self.c.rows(), self.c.cols());
         let (row_stride, col_stride) = (self.c.row_stride(), self.c.col_stride());
         let same = (arg.rows(), arg.cols()) == (rows, cols)
             && (rows < 2 || arg.row_stride() == row_stride)
             && (cols < 2 || arg.col_stride() == col_stride);
         if !same || !self.batch.is_empty() {
-            return Err(GemmError::Winners { rows, cols, row_stride, col_stride });
+            return Err(GemmError::Argmax { rows, cols, row_stride, col_stride });
         }
         let k = self.a.cols();
-        if first.checked_add(k).is_none_or(|end| end > NO_WINNER as usize) {
+        if first.checked_add(k).is_none_or(|end| end > NO_ARGMAX as usize) {
             return Err(GemmError::IndexRange { k, first });
         }
-        Ok(Self { arg: Some(Winners(arg.as_mut_ptr())), first, ..self })
+        Ok(Self { arg: Some(Places(arg.as_mut_ptr())), first, ..self })
     }
 
     /// How many threads to use.
@@ -241,21 +244,31 @@ impl<'a, T: Scalar> Product<'a, T> {
     /// # Safety
     /// The matrices of every entry must satisfy what [`MatRef::from_raw_parts`] and
     /// [`MatMut::from_raw_parts`] ask for, and no two entries of C may overlap. With
-    /// [`Product::winners`], the same holds for the winners.
+    /// [`Product::argmax`], the same holds for the argmax.
     #[inline]
     #[must_use]
     pub unsafe fn batch(self, axes: &'a [BatchAxis]) -> Self {
         Self { batch: axes, ..self }
     }
 
-    /// Computes the product over the semiring `S`.
+    /// Whether C has no elements.
     #[inline]
-    pub fn run<S: Semiring<T>>(&mut self) {
+    fn is_empty(&self) -> bool {
+        let (m, n) = (self.c.rows(), self.c.cols());
+        m == 0 || n == 0 || self.batch.iter().any(|axis| axis.size == 0)
+    }
+
+    /// Computes the product over the semiring `S`, and says which kernel did.
+    #[inline]
+    pub fn run<S: Semiring<T>>(&mut self) -> Report {
+        if self.is_empty() {
+            return Report::new(Algorithm::Nothing);
+        }
         // SAFETY: the constructors of the operands and of the batch have been promised.
         unsafe { (S::GEMM.0)(self) }
     }
 
-    /// Computes the product over `S`, and the winner of every sum if [`Product::winners`] has given
+    /// Computes the product over `S`, and the argmax of every sum if [`Product::argmax`] has given
     /// a place for them.
     ///
     /// ```
@@ -268,18 +281,18 @@ impl<'a, T: Scalar> Product<'a, T> {
     ///     MatRef::row_major(&from, 3, 1)?,
     ///     MatMut::row_major(&mut length, 1, 1)?,
     /// )?
-    /// .winners(MatMut::row_major(&mut stop, 1, 1)?, 0)?
-    /// .select::<MinPlus>();
+    /// .argmax(MatMut::row_major(&mut stop, 1, 1)?, 0)?
+    /// .run_argmax::<MinPlus>();
     /// assert_eq!((length, stop), ([5.0], [0]));
     /// # Ok::<(), t4a_algebra::gemm::GemmError>(())
     /// ```
     #[inline]
-    pub fn select<S: Selective<T>>(&mut self) {
-        if self.arg.is_none() {
+    pub fn run_argmax<S: Selective<T>>(&mut self) -> Report {
+        if self.is_empty() || self.arg.is_none() {
             return self.run::<S>();
         }
-        // SAFETY: as for `run`; a place for the winners has been promised too.
-        unsafe { (S::GEMM_SELECT.0)(self) }
+        // SAFETY: as for `run`; a place for the argmax has been promised too.
+        unsafe { (S::GEMM_ARGMAX.0)(self) }
     }
 
     /// Left factor of the first batch entry.

@@ -1,4 +1,4 @@
-//! Copies blocks of A and B into panels in the order in which the tile reads them.
+//! Copies blocks of A and B into panels in the order in which the microkernel reads them.
 //!
 //! ```text
 //! A  MR rows × kc      a₀₀ a₁₀ … | a₀₁ a₁₁ … | …      one group of MR per k
@@ -8,7 +8,7 @@
 //! Both are a panel of `R` lanes over `kc` groups of a strided matrix. Lanes past the edge hold
 //! the semiring's zero; their results are discarded.
 
-use super::kernel::Lanes;
+use super::lanes::Lanes;
 use crate::Scalar;
 
 /// Packs `lanes` × `kc` elements at `src` into panels of `R` lanes.
@@ -35,7 +35,7 @@ pub(super) unsafe fn pack<K: Lanes<T>, T: Scalar, const R: usize>(
                 for k in 0..kc {
                     let group = panel.wrapping_offset(k as isize * k_stride);
                     for l in 0..R {
-                        dst.add(k * R + l).write(K::enter(group.add(l).read()));
+                        dst.add(k * R + l).write(K::encode(group.add(l).read()));
                     }
                 }
             } else if k_stride == 1 {
@@ -43,14 +43,14 @@ pub(super) unsafe fn pack<K: Lanes<T>, T: Scalar, const R: usize>(
                 for k in 0..kc {
                     for l in 0..R {
                         let at = panel.wrapping_offset(l as isize * lane_stride).add(k);
-                        dst.add(k * R + l).write(K::enter(at.read()));
+                        dst.add(k * R + l).write(K::encode(at.read()));
                     }
                 }
             } else {
                 for k in 0..kc {
                     for l in 0..R {
                         let at = l as isize * lane_stride + k as isize * k_stride;
-                        dst.add(k * R + l).write(K::enter(panel.wrapping_offset(at).read()));
+                        dst.add(k * R + l).write(K::encode(panel.wrapping_offset(at).read()));
                     }
                 }
             }
@@ -60,37 +60,38 @@ pub(super) unsafe fn pack<K: Lanes<T>, T: Scalar, const R: usize>(
     }
 }
 
-/// Packs `lanes` × `kc` elements at `src` into panels of `R` lanes with the steps of a run side by
-/// side: `run_len` of the first lane, of the second, …, then the next run; with runs of one step that
-/// is [`pack`]. What is missing in the last panel or run is the semiring's zero.
+/// Packs `lanes` × `kc` elements at `src` into panels of `R` lanes with the steps of a k-chunk side
+/// by side: `chunk_len` of the first lane, of the second, …, then the next chunk; with chunks of one
+/// step that is [`pack`]. What is missing in the last panel or chunk is the semiring's zero.
 ///
 /// # Safety
-/// As for [`pack`], with room for `⌈lanes/R⌉·R·⌈kc/run_len⌉·run_len` elements.
+/// As for [`pack`], with room for `⌈lanes/R⌉·R·⌈kc/chunk_len⌉·chunk_len` elements.
 #[inline(always)]
-pub(super) unsafe fn pack_runs<K: Lanes<T>, T: Scalar, const R: usize>(
+pub(super) unsafe fn pack_chunks<K: Lanes<T>, T: Scalar, const R: usize>(
     src: *const T,
     (lanes, lane_stride): (usize, isize),
     (kc, k_stride): (usize, isize),
-    run_len: usize,
+    chunk_len: usize,
     mut dst: *mut K::Packed,
 ) {
-    if run_len == 1 {
+    if chunk_len == 1 {
         // SAFETY: passed on.
         return unsafe { pack::<K, T, R>(src, (lanes, lane_stride), (kc, k_stride), dst) };
     }
     for panel in (0..lanes).step_by(R) {
-        for run in (0..kc).step_by(run_len) {
-            let (width, steps) = ((lanes - panel).min(R), (kc - run).min(run_len));
-            let whole = width == R && steps == run_len;
+        for chunk in (0..kc).step_by(chunk_len) {
+            let (width, steps) = ((lanes - panel).min(R), (kc - chunk).min(chunk_len));
+            let whole = width == R && steps == chunk_len;
             for l in 0..R {
-                let lane = src
-                    .wrapping_offset((panel + l) as isize * lane_stride + run as isize * k_stride);
-                for t in 0..run_len {
+                let lane = src.wrapping_offset(
+                    (panel + l) as isize * lane_stride + chunk as isize * k_stride,
+                );
+                for t in 0..chunk_len {
                     // SAFETY: only elements inside the matrix are read, and `dst` has room.
                     unsafe {
                         let inside = whole || (l < width && t < steps);
                         dst.write(if inside {
-                            K::enter(lane.wrapping_offset(t as isize * k_stride).read())
+                            K::encode(lane.wrapping_offset(t as isize * k_stride).read())
                         } else {
                             K::zero()
                         });
@@ -120,7 +121,7 @@ unsafe fn pack_edge<K: Lanes<T>, T: Scalar, const R: usize>(
             unsafe {
                 let inside = l < width;
                 let value =
-                    if inside { K::enter(panel.wrapping_offset(at).read()) } else { K::zero() };
+                    if inside { K::encode(panel.wrapping_offset(at).read()) } else { K::zero() };
                 dst.add(k * R + l).write(value);
             }
         }

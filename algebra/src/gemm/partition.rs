@@ -20,9 +20,9 @@ pub(super) struct Block<'a, T> {
     pub(super) b: MatRef<'a, T>,
     pub(super) c: MatMut<'a, T>,
     pub(super) accumulate: bool,
-    /// Where the winners go, with the layout of C; null if nobody asks.
+    /// Where the argmax goes, with the layout of C; null if nobody asks.
     pub(super) arg: *mut u32,
-    /// Added to every winner's k.
+    /// Added to every argmax.
     pub(super) first: usize,
 }
 
@@ -73,7 +73,7 @@ fn span(size: usize, parts: usize, i: usize) -> (usize, usize) {
     (at(i), at(i + 1) - at(i))
 }
 
-/// Number of threads a product with this many steps should use.
+/// ChunkNumber of threads a product with this many steps should use.
 fn threads(parallelism: Parallelism, steps: usize) -> usize {
     match parallelism {
         Parallelism::Seq => 1,

@@ -265,12 +265,12 @@ impl<'a, T> MatMut<'a, T> {
 macro_rules! layout {
     ($mat:ident) => {
         impl<T> $mat<'_, T> {
-            /// Number of rows.
+            /// ChunkNumber of rows.
             #[inline(always)]
             pub const fn rows(&self) -> usize {
                 self.rows
             }
-            /// Number of columns.
+            /// ChunkNumber of columns.
             #[inline(always)]
             pub const fn cols(&self) -> usize {
                 self.cols

@@ -2,10 +2,11 @@
 //! the result is rounded once. The whole sum over k stays in `f32`.
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::partition::{self, Block};
 use super::scratch::{Scratch, Stack};
-use super::{Kernel, MatMut, MatRef, Parallelism, Product};
+use super::{Algorithm, Kernel, MatMut, MatRef, Parallelism, Product, Report};
 use crate::simd::{self, Loop};
 use crate::{Numeric, Semiring};
 
@@ -21,16 +22,29 @@ pub(crate) const fn kernel<S: Semiring<T> + Semiring<T::Acc>, T: Numeric>() -> K
 
 /// # Safety
 /// The operands must be as [`Product::batch`] promises.
-unsafe fn product<S, T>(p: &Product<'_, T>)
+unsafe fn product<S, T>(p: &Product<'_, T>) -> Report
 where
     S: Semiring<T> + Semiring<T::Acc>,
     T: Numeric,
 {
+    let first = AtomicU8::new(Algorithm::Nothing as u8);
     // SAFETY: passed on.
-    unsafe { partition::for_each(p, |block| run::<S, T>(&block)) }
+    unsafe {
+        partition::for_each(p, |block| {
+            let report = run::<S, T>(&block);
+            // One block alone starts where C does.
+            if block.c.as_mut_ptr() == p.c.as_mut_ptr() {
+                first.store(report.algorithm as u8, Ordering::Relaxed);
+            }
+        });
+    }
+    let algorithm = Algorithm::ALL[usize::from(first.into_inner())];
+    Report { algorithm, promoted: true }
 }
 
-fn run<S: Semiring<T::Acc>, T: Numeric>(block: &Block<'_, T>) {
+/// Computes one block, and reports the first product in it.
+fn run<S: Semiring<T::Acc>, T: Numeric>(block: &Block<'_, T>) -> Report {
+    let mut first = None;
     let Block { a, b, c, accumulate, .. } = block;
     let (m, k, n) = (a.rows(), a.cols(), b.cols());
     let (rows, cols, depth) = (m.min(ROWS), n.min(COLS), k.min(DEPTH));
@@ -69,7 +83,8 @@ fn run<S: Semiring<T::Acc>, T: Numeric>(block: &Block<'_, T>) {
                         arg: None,
                         first: 0,
                     };
-                    (<S as Semiring<T::Acc>>::GEMM.0)(&product);
+                    let report = (<S as Semiring<T::Acc>>::GEMM.0)(&product);
+                    first.get_or_insert(report);
                 }
                 let to = c.alias().block((ic, jc), (mc, nc));
                 let from = as_ref(&sum);
@@ -77,6 +92,7 @@ fn run<S: Semiring<T::Acc>, T: Numeric>(block: &Block<'_, T>) {
             }
         }
     }
+    first.unwrap_or(Report::new(Algorithm::Nothing))
 }
 
 /// # Safety

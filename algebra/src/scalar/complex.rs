@@ -44,6 +44,8 @@ macro_rules! complex {
             #[inline(always)]
             fn from_i64(v: i64) -> Self { Complex { re: v as $r, im: 0.0 } }
             #[inline(always)]
+            fn from_u64(v: u64) -> Self { Complex { re: v as $r, im: 0.0 } }
+            #[inline(always)]
             fn from_f64(v: f64) -> Self { Complex { re: v as $r, im: 0.0 } }
         }
 

@@ -11,7 +11,7 @@ use super::{Numeric, Real};
 ///
 /// The *plain* constants and tests serve matrix products: on plain elements the sums and products
 /// of a semiring are one machine instruction, because nothing can overflow, wrap or become NaN.
-pub trait Extended: Real {
+pub trait Extended: Real<Acc: Real> {
     /// `a + b`; −∞ absorbs everything but NaN. Integers saturate.
     fn plus_low(self, rhs: Self) -> Self;
     /// `a + b`; +∞ absorbs everything but NaN. Integers saturate.
@@ -38,16 +38,10 @@ pub trait Extended: Real {
 
     /// Whether this is a float.
     const IS_FLOAT: bool;
-    /// The type that plain elements are computed in: `f32` for the 16-bit floats, else `Self`.
-    type Wide: Real;
-    /// The value in that type.
-    fn to_wide(self) -> Self::Wide;
-    /// The nearest value.
-    fn from_wide(wide: Self::Wide) -> Self;
     /// What stands for ∞ in sums of plain terms.
-    const FAR: Self::Wide;
+    const FAR: Self::Acc;
     /// No sum of two plain terms exceeds this in magnitude; sums with [`Extended::FAR`] do.
-    const BOUND: Self::Wide;
+    const BOUND: Self::Acc;
 }
 
 /// An [`Extended`] number whose −∞ lies below 0: floats and signed integers.
@@ -58,13 +52,8 @@ macro_rules! float {
         impl Signed for $t {}
         impl Extended for $t {
             const IS_FLOAT: bool = true;
-            type Wide = $wide;
             const FAR: $wide = <$wide>::INFINITY;
             const BOUND: $wide = <$wide>::INFINITY;
-            #[inline(always)]
-            fn to_wide(self) -> $wide { Numeric::widen(self) }
-            #[inline(always)]
-            fn from_wide(wide: $wide) -> Self { Numeric::narrow(wide) }
             #[inline(always)]
             fn plus_low(self, rhs: Self) -> Self {
                 let (low, high) = (Self::LOWEST, Self::HIGHEST);
@@ -99,11 +88,6 @@ macro_rules! int {
     ($sign:literal: $($t:ty),*) => {$(
         impl Extended for $t {
             const IS_FLOAT: bool = false;
-            type Wide = Self;
-            #[inline(always)]
-            fn to_wide(self) -> Self { self }
-            #[inline(always)]
-            fn from_wide(wide: Self) -> Self { wide }
             const FAR: Self = (1 << (Self::BITS - 1 - $sign)) - 1;
             const BOUND: Self = 1 << (Self::BITS - 2 - $sign);
             #[inline(always)]

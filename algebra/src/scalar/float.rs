@@ -31,6 +31,8 @@ macro_rules! float {
             #[inline(always)]
             fn from_i64(v: i64) -> Self { v as Self }
             #[inline(always)]
+            fn from_u64(v: u64) -> Self { v as Self }
+            #[inline(always)]
             fn from_f64(v: f64) -> Self { v as Self }
         }
 
@@ -108,10 +110,13 @@ macro_rules! float {
             const NEG_INFINITY: Self = <$t>::NEG_INFINITY;
             const NAN: Self = <$t>::NAN;
             const EPSILON: Self = <$t>::EPSILON;
+            const DIGITS: u32 = <$t>::MANTISSA_DIGITS;
             #[inline(always)]
             fn is_infinite(self) -> bool { <$t>::is_infinite(self) }
             #[inline(always)]
             fn is_finite(self) -> bool { <$t>::is_finite(self) }
+            #[inline(always)]
+            fn next_down(self) -> Self { <$t>::next_down(self) }
             #[inline(always)]
             fn floor(self) -> Self { <$t>::floor(self) }
             #[inline(always)]

@@ -73,7 +73,7 @@ fn f64_to_f32_round_to_odd(v: f64) -> f32 {
 /// An `f64` that rounds to 16 bits as `v` does: where bits have to be dropped, the last one kept
 /// tells that something was there.
 #[inline(always)]
-pub fn u64_to_f64_round_to_odd(v: u64) -> f64 {
+fn u64_to_f64_round_to_odd(v: u64) -> f64 {
     let sticky = u64::from(v & 0xfff != 0) << 12;
     let wide = v >> 53 != 0;
     (if wide { (v & !0xfff) | sticky } else { v }) as f64
@@ -95,7 +95,7 @@ macro_rules! half_float {
             #[inline(always)]
             fn mul(self, rhs: Self) -> Self { $from($to(self) * $to(rhs)) }
             #[inline(always)]
-            fn neg(self) -> Self { <$t>::from_bits(self.to_bits() ^ 0x8000) }
+            fn neg(self) -> Self { <$t>::from_bits(self.to_bits() ^ half_float!(@sign $t)) }
             #[inline(always)]
             fn mul_add(self, b: Self, c: Self) -> Self {
                 $from($to(self).mul_add($to(b), $to(c)))
@@ -110,6 +110,11 @@ macro_rules! half_float {
                 // Not the inherent method, which drops the low 32 bits first.
                 <Self as Numeric>::from_f64(if v < 0 { -magnitude } else { magnitude })
             }
+            #[inline(always)]
+            fn from_u64(v: u64) -> Self { <Self as Numeric>::from_f64(u64_to_f64_round_to_odd(v)) }
+            // On the bits, which vectorises.
+            #[inline(always)]
+            fn is_zero(self) -> bool { self.to_bits() & !half_float!(@sign $t) == 0 }
             #[inline(always)]
             fn from_f64(v: f64) -> Self { $from(f64_to_f32_round_to_odd(v)) }
         }
@@ -126,7 +131,7 @@ macro_rules! half_float {
             #[inline(always)]
             fn min(self, rhs: Self) -> Self { $from(Real::min($to(self), $to(rhs))) }
             #[inline(always)]
-            fn abs(self) -> Self { <$t>::from_bits(self.to_bits() & 0x7fff) }
+            fn abs(self) -> Self { <$t>::from_bits(self.to_bits() & !half_float!(@sign $t)) }
             #[inline(always)]
             fn signum(self) -> Self { $from(Real::signum($to(self))) }
             #[inline(always)]
@@ -163,10 +168,20 @@ macro_rules! half_float {
             const NEG_INFINITY: Self = <$t>::NEG_INFINITY;
             const NAN: Self = <$t>::NAN;
             const EPSILON: Self = <$t>::EPSILON;
+            const DIGITS: u32 = <$t>::MANTISSA_DIGITS;
             #[inline(always)]
             fn is_infinite(self) -> bool { $to(self).is_infinite() }
             #[inline(always)]
             fn is_finite(self) -> bool { $to(self).is_finite() }
+            #[inline]
+            fn next_down(self) -> Self {
+                let sign = half_float!(@sign $t);
+                <$t>::from_bits(match self.to_bits() {
+                    bits if bits & !sign == 0 => sign | 1,
+                    bits if bits < sign => bits - 1,
+                    bits => bits + 1,
+                })
+            }
             half_float!(@through $to $from:
                 floor ceil trunc round sqrt exp exp_m1 ln ln_1p sin cos tan asin acos atan
                 sinh cosh tanh asinh acosh atanh erf erfc gelu gelu_derivative
@@ -177,6 +192,7 @@ macro_rules! half_float {
             fn atan2(self, rhs: Self) -> Self { $from(Float::atan2($to(self), $to(rhs))) }
         }
     )*};
+    (@sign $t:ty) => { 1 << (8 * size_of::<$t>() - 1) };
     (@through $to:ident $from:ident: $($f:ident)*) => {$(
         #[inline(always)]
         fn $f(self) -> Self { $from(Float::$f($to(self))) }

@@ -25,6 +25,8 @@ macro_rules! int {
             #[inline(always)]
             fn from_i64(v: i64) -> Self { v as Self }
             #[inline(always)]
+            fn from_u64(v: u64) -> Self { v as Self }
+            #[inline(always)]
             fn from_f64(v: f64) -> Self { v as Self }
         }
 

@@ -27,7 +27,6 @@ use crate::gemm::Kernel;
 
 pub use complex::{c32, c64};
 pub use extended::{Extended, Signed};
-pub use half::u64_to_f64_round_to_odd;
 
 /// An element that a tensor can store: of 1 to [`MAX_BYTES`] bytes, aligned to at most
 /// [`MAX_ALIGN`]. Other types do not compile as elements of a tensor.
@@ -67,6 +66,8 @@ pub trait Numeric: Scalar {
     const ONE: Self;
     /// What sums and products are accumulated in: `f32` for the 16-bit floats, else `Self`.
     type Acc: Numeric;
+    /// Whether [`Numeric::Acc`] is another, wider type.
+    const PROMOTES: bool = size_of::<Self::Acc>() != size_of::<Self>();
     /// A matrix product over (+, ×) that takes the place of [`Kernel::generic`] for this type.
     const GEMM: Option<Kernel<Self>> = None;
 
@@ -92,8 +93,18 @@ pub trait Numeric: Scalar {
     fn narrow(acc: Self::Acc) -> Self;
     /// The image of an integer; wraps (integers) or rounds (floats).
     fn from_i64(v: i64) -> Self;
+    /// The image of an unsigned integer; wraps (integers) or rounds (floats).
+    #[inline(always)]
+    fn from_u64(v: u64) -> Self {
+        i64::try_from(v).map_or_else(|_| Self::from_f64(v as f64), Self::from_i64)
+    }
     /// The image of a real number; integers truncate and saturate, NaN gives 0.
     fn from_f64(v: f64) -> Self;
+    /// Whether this is 0.
+    #[inline(always)]
+    fn is_zero(self) -> bool {
+        self == Self::ZERO
+    }
 }
 
 /// An ordered ring with division: integers and floats.
@@ -165,11 +176,15 @@ pub trait Float: Real + Field<Real = Self> {
     const NAN: Self;
     /// Distance from 1 to the next larger number.
     const EPSILON: Self;
+    /// Significant bits, the leading one included.
+    const DIGITS: u32;
 
     /// Whether this is +∞ or −∞.
     fn is_infinite(self) -> bool;
     /// Whether this is neither infinite nor NaN.
     fn is_finite(self) -> bool;
+    /// The largest number below.
+    fn next_down(self) -> Self;
     /// Largest integer ≤ `self`.
     fn floor(self) -> Self;
     /// Smallest integer ≥ `self`.

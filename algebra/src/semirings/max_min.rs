@@ -1,7 +1,7 @@
 //! (max, min).
 
 use crate::gemm::Kernel;
-use crate::gemm::lean::{self, Lean};
+use crate::gemm::unchecked::{self, UncheckedSemiring};
 use crate::{Extended, Selective, Semiring};
 
 /// `a ⊕ b = max(a, b)`, `a ⊗ b = min(a, b)`, with −∞ and +∞: widest paths, bottlenecks, fuzzy
@@ -12,7 +12,7 @@ pub struct MaxMin;
 impl<T: Extended> Semiring<T> for MaxMin {
     const ZERO: T = T::LOWEST;
     const ONE: T = T::HIGHEST;
-    const GEMM: Kernel<T> = lean::kernel::<Self, T>();
+    const GEMM: Kernel<T> = unchecked::kernel::<Self, T>();
 
     #[inline(always)]
     fn add(a: T, b: T) -> T {
@@ -26,7 +26,7 @@ impl<T: Extended> Semiring<T> for MaxMin {
 }
 
 impl<T: Extended> Selective<T> for MaxMin {
-    const GEMM_SELECT: Kernel<T, true> = lean::kernel_select::<Self, T>();
+    const GEMM_ARGMAX: Kernel<T, true> = unchecked::kernel_argmax::<Self, T>();
 
     #[inline(always)]
     fn better(a: T, b: T) -> bool {
@@ -34,14 +34,14 @@ impl<T: Extended> Selective<T> for MaxMin {
     }
 }
 
-impl<T: Extended> Lean<T> for MaxMin {
+impl<T: Extended> UncheckedSemiring<T> for MaxMin {
     #[inline(always)]
     fn fits(x: T) -> bool {
         !x.is_nan()
     }
 
     #[inline(always)]
-    fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide {
+    fn unchecked_mul(a: T::Acc, b: T::Acc) -> T::Acc {
         if a < b { a } else { b }
     }
 }

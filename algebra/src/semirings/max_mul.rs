@@ -1,7 +1,7 @@
 //! (max, ×) on numbers ≥ 0.
 
 use crate::gemm::Kernel;
-use crate::gemm::lean::{self, Lean};
+use crate::gemm::unchecked::{self, UncheckedSemiring};
 use crate::{Cancellative, Extended, Numeric, Selective, Semiring};
 
 /// `a ⊕ b = max(a, b)`, `a ⊗ b = a·b`, with 0 and 1, on numbers ≥ 0: most probable explanations.
@@ -14,7 +14,7 @@ pub struct MaxMul;
 impl<T: Extended> Semiring<T> for MaxMul {
     const ZERO: T = T::ZERO;
     const ONE: T = T::ONE;
-    const GEMM: Kernel<T> = lean::kernel::<Self, T>();
+    const GEMM: Kernel<T> = unchecked::kernel::<Self, T>();
 
     #[inline(always)]
     fn add(a: T, b: T) -> T {
@@ -33,7 +33,7 @@ impl<T: Extended> Semiring<T> for MaxMul {
 }
 
 impl<T: Extended> Selective<T> for MaxMul {
-    const GEMM_SELECT: Kernel<T, true> = lean::kernel_select::<Self, T>();
+    const GEMM_ARGMAX: Kernel<T, true> = unchecked::kernel_argmax::<Self, T>();
 
     #[inline(always)]
     fn better(a: T, b: T) -> bool {
@@ -48,14 +48,14 @@ impl<T: Extended> Cancellative<T> for MaxMul {
     }
 }
 
-impl<T: Extended> Lean<T> for MaxMul {
+impl<T: Extended> UncheckedSemiring<T> for MaxMul {
     #[inline(always)]
     fn fits(x: T) -> bool {
         x.is_plain_factor()
     }
 
     #[inline(always)]
-    fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide {
+    fn unchecked_mul(a: T::Acc, b: T::Acc) -> T::Acc {
         Numeric::mul(a, b)
     }
 }

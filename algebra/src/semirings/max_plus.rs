@@ -1,7 +1,7 @@
 //! (max, +).
 
 use crate::gemm::Kernel;
-use crate::gemm::lean::{self, Lean};
+use crate::gemm::unchecked::{self, UncheckedSemiring};
 use crate::{Cancellative, Numeric, Selective, Semiring, Signed};
 
 /// `a ⊕ b = max(a, b)`, `a ⊗ b = a + b`, with −∞ and 0: best scores, longest paths, ground states.
@@ -13,7 +13,7 @@ pub struct MaxPlus;
 impl<T: Signed> Semiring<T> for MaxPlus {
     const ZERO: T = T::LOWEST;
     const ONE: T = T::ZERO;
-    const GEMM: Kernel<T> = lean::kernel::<Self, T>();
+    const GEMM: Kernel<T> = unchecked::kernel::<Self, T>();
 
     #[inline(always)]
     fn add(a: T, b: T) -> T {
@@ -27,7 +27,7 @@ impl<T: Signed> Semiring<T> for MaxPlus {
 }
 
 impl<T: Signed> Selective<T> for MaxPlus {
-    const GEMM_SELECT: Kernel<T, true> = lean::kernel_select::<Self, T>();
+    const GEMM_ARGMAX: Kernel<T, true> = unchecked::kernel_argmax::<Self, T>();
 
     #[inline(always)]
     fn better(a: T, b: T) -> bool {
@@ -42,29 +42,29 @@ impl<T: Signed> Cancellative<T> for MaxPlus {
     }
 }
 
-impl<T: Signed> Lean<T> for MaxPlus {
+impl<T: Signed> UncheckedSemiring<T> for MaxPlus {
     #[inline(always)]
     fn fits(x: T) -> bool {
         x.is_plain_term() || x == T::LOWEST
     }
 
     #[inline(always)]
-    fn enter(x: T) -> T::Wide {
-        if x == T::LOWEST { T::FAR.neg() } else { x.to_wide() }
+    fn encode(x: T) -> T::Acc {
+        if x == T::LOWEST { T::FAR.neg() } else { x.widen() }
     }
 
     #[inline(always)]
-    fn leave(x: T::Wide) -> T {
-        if x < T::BOUND.neg() { T::LOWEST } else { T::from_wide(x) }
+    fn decode(x: T::Acc) -> T {
+        if x < T::BOUND.neg() { T::LOWEST } else { T::narrow(x) }
     }
 
     #[inline(always)]
-    fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide {
+    fn unchecked_mul(a: T::Acc, b: T::Acc) -> T::Acc {
         Numeric::add(a, b)
     }
 
     #[inline(always)]
-    fn fused_mul(a: T::Wide, b: T::Wide, one: T::Wide) -> T::Wide {
-        lean::fused_sum::<T>(a, b, one)
+    fn fused_mul(a: T::Acc, b: T::Acc, one: T::Acc) -> T::Acc {
+        unchecked::fused_sum::<T>(a, b, one)
     }
 }

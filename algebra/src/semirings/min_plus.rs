@@ -1,7 +1,7 @@
 //! (min, +).
 
 use crate::gemm::Kernel;
-use crate::gemm::lean::{self, Lean};
+use crate::gemm::unchecked::{self, UncheckedSemiring};
 use crate::{Cancellative, Extended, Numeric, Selective, Semiring};
 
 /// `a ⊕ b = min(a, b)`, `a ⊗ b = a + b`, with +∞ and 0: shortest paths, least energies.
@@ -13,7 +13,7 @@ pub struct MinPlus;
 impl<T: Extended> Semiring<T> for MinPlus {
     const ZERO: T = T::HIGHEST;
     const ONE: T = T::ZERO;
-    const GEMM: Kernel<T> = lean::kernel::<Self, T>();
+    const GEMM: Kernel<T> = unchecked::kernel::<Self, T>();
 
     #[inline(always)]
     fn add(a: T, b: T) -> T {
@@ -27,7 +27,7 @@ impl<T: Extended> Semiring<T> for MinPlus {
 }
 
 impl<T: Extended> Selective<T> for MinPlus {
-    const GEMM_SELECT: Kernel<T, true> = lean::kernel_select::<Self, T>();
+    const GEMM_ARGMAX: Kernel<T, true> = unchecked::kernel_argmax::<Self, T>();
 
     #[inline(always)]
     fn better(a: T, b: T) -> bool {
@@ -43,34 +43,34 @@ impl<T: Extended> Cancellative<T> for MinPlus {
     }
 }
 
-impl<T: Extended> Lean<T> for MinPlus {
+impl<T: Extended> UncheckedSemiring<T> for MinPlus {
     #[inline(always)]
     fn fits(x: T) -> bool {
         x.is_plain_term() || x == T::HIGHEST
     }
 
     #[inline(always)]
-    fn enter(x: T) -> T::Wide {
-        if x == T::HIGHEST { T::FAR } else { x.to_wide() }
+    fn encode(x: T) -> T::Acc {
+        if x == T::HIGHEST { T::FAR } else { x.widen() }
     }
 
     #[inline(always)]
-    fn leave(x: T::Wide) -> T {
-        if x > T::BOUND { T::HIGHEST } else { T::from_wide(x) }
+    fn decode(x: T::Acc) -> T {
+        if x > T::BOUND { T::HIGHEST } else { T::narrow(x) }
     }
 
     #[inline(always)]
-    fn lean_mul(a: T::Wide, b: T::Wide) -> T::Wide {
+    fn unchecked_mul(a: T::Acc, b: T::Acc) -> T::Acc {
         Numeric::add(a, b)
     }
 
     #[inline(always)]
-    fn fused_mul(a: T::Wide, b: T::Wide, one: T::Wide) -> T::Wide {
-        lean::fused_sum::<T>(a, b, one)
+    fn fused_mul(a: T::Acc, b: T::Acc, one: T::Acc) -> T::Acc {
+        unchecked::fused_sum::<T>(a, b, one)
     }
 
     #[inline(always)]
-    fn lean_better(a: T::Wide, b: T::Wide) -> bool {
+    fn unchecked_better(a: T::Acc, b: T::Acc) -> bool {
         a < b
     }
 }

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! ±∞ of an integer type are its extremes. **NaN** among the operands of ⊕ or ⊗ gives NaN, in
-//! whatever order a sum is taken, also inside of matrix products; the winner of such a sum is its
+//! whatever order a sum is taken, also inside of matrix products; the argmax of such a sum is its
 //! first NaN. No operation makes a NaN of other numbers.
 
 mod boolean;

@@ -1,7 +1,7 @@
 //! The naive triple loop, and the layouts in which products are compared with it.
 #![allow(dead_code)]
 
-use t4a_algebra::gemm::{MatMut, MatRef, NO_WINNER, Parallelism, Product};
+use t4a_algebra::gemm::{MatMut, MatRef, NO_ARGMAX, Parallelism, Product};
 use t4a_algebra::{Scalar, Selective, Semiring};
 
 /// Deterministic random numbers (Knuth's MMIX generator).
@@ -177,13 +177,13 @@ pub(crate) fn check_winners<S: Selective<T>, T: Scalar>(
             .unwrap()
             .accumulate(from > 0)
             .parallelism(parallelism)
-            .winners(arg.view_mut(), 1000 + from)
+            .argmax(arg.view_mut(), 1000 + from)
             .unwrap()
-            .select::<S>();
+            .run_argmax::<S>();
         }
         for i in 0..m {
             for j in 0..n {
-                let (mut sum, mut winner) = (S::ZERO, NO_WINNER);
+                let (mut sum, mut winner) = (S::ZERO, NO_ARGMAX);
                 for l in 0..k {
                     let term = S::mul(a.at(i, l), b.at(l, j));
                     if S::better(term, sum) {

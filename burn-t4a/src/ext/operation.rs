@@ -41,7 +41,8 @@
 //! let slope = x.grad(&y.sum().backward()).unwrap();
 //! slope.into_data().assert_eq(&[0.5f32, 1.0].into(), false);
 //!
-//! let (x, dx) = (Tensor::<BurnT4a, 1>::zeros([1], &T4aDevice), Tensor::ones([1], &T4aDevice));
+//! let x = Tensor::<BurnT4a, 1>::zeros([1], &T4aDevice);
+//! let dx = Tensor::<BurnT4a, 1>::ones([1], &T4aDevice);
 //! let (_, dy): (_, Tensor<_, 1>) = call_jvp(&Softplus, &[float(x)], &[Some(float(dx))])?;
 //! dy.into_data().assert_eq(&[0.5f32].into(), false);
 //! # Ok::<(), TensorError>(())
@@ -49,7 +50,7 @@
 
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn_backend::Backend;
+use burn_backend::{AutodiffBackend, Backend};
 use burn_flex::Flex;
 use burn_tensor::{Tensor, TensorPrimitive};
 use t4a_diff::array::Kind;
@@ -269,5 +270,41 @@ impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
         tracked: &[bool],
     ) -> Result<Outcome<Floats<Self>>, O::Error> {
         tape::operation::<O, B, C>(op, inputs, tracked)
+    }
+
+    /// On `B` if nothing is tracked; otherwise by the rule in the vocabulary, which Burn records.
+    fn jvp<O: Operation>(
+        op: &O,
+        inputs: &[Value<Dual<Floats<Self>>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Floats<Self>>>, O::Error> {
+        let floats = |x: &Value<Dual<Floats<Self>>>| match x {
+            Value::Float(x) => [Some(x.value.0.clone()), x.tangent.as_ref().map(|t| t.0.clone())],
+            _ => [None, None],
+        };
+        if inputs.iter().flat_map(floats).flatten().any(|x| tape::is_tracked::<B, C>(&x)) {
+            return op.jvp(inputs, tracked);
+        }
+        let inner = |x: &Floats<Self>| Floats(Self::inner(x.0.clone()));
+        let below = |x: &Value<Dual<Floats<Self>>>| match x {
+            Value::Float(x) => Value::Float(Dual {
+                value: inner(&x.value),
+                tangent: x.tangent.as_ref().map(inner),
+            }),
+            Value::Integers(x) => Value::Integers(Indices(x.0.clone())),
+            Value::Flags(x) => Value::Flags(Bools(x.0.clone())),
+        };
+        let outer = |x: Floats<B>| Floats(Self::from_inner(x.0));
+        let above =
+            |x: Dual<Floats<B>>| Dual { value: outer(x.value), tangent: x.tangent.map(outer) };
+        let value = |x: Value<Dual<Floats<B>>>| -> Result<Value<Dual<Floats<Self>>>, O::Error> {
+            Ok(match x {
+                Value::Float(x) => Value::Float(above(x)),
+                Value::Integers(x) => Value::Integers(Indices(x.0)),
+                Value::Flags(x) => Value::Flags(Bools(x.0)),
+            })
+        };
+        let inputs: Vec<Value<Dual<Floats<B>>>> = inputs.iter().map(below).collect();
+        B::jvp(op, &inputs, tracked)?.try_map(value, |x| Ok(above(x)))
     }
 }

@@ -24,4 +24,4 @@ mod transaction;
 pub use backend::{BurnT4a, T4aDevice};
 pub(crate) use module::scores;
 pub use primitive::T4aTensor;
-pub(crate) use primitive::{dtype, engine_dtype};
+pub(crate) use primitive::dtype;

@@ -23,8 +23,8 @@ impl T4aTensor {
     /// # Errors
     /// [`TensorError::DTypeUnsupported`] for complex elements, which Burn 0.21 does not have.
     pub fn new(any: AnyTensor) -> Result<Self> {
-        if any.dtype().is_complex() {
-            let dtype = any.dtype();
+        let dtype = any.dtype();
+        if burn_dtype(dtype, BoolDType::Native).is_none() {
             return Err(TensorError::DTypeUnsupported {
                 op: "T4aTensor",
                 dtype,
@@ -78,7 +78,7 @@ impl T4aTensor {
 #[track_caller]
 pub(crate) fn wrap(result: Result<AnyTensor>) -> T4aTensor {
     let any = accept(result);
-    debug_assert!(!any.dtype().is_complex());
+    debug_assert!(burn_dtype(any.dtype(), BoolDType::Native).is_some());
     T4aTensor { any, store: BoolDType::Native }
 }
 
@@ -112,22 +112,7 @@ pub(crate) fn dtype(dtype: impl Into<BurnDType>) -> DType {
 
 impl TensorMetadata for T4aTensor {
     fn dtype(&self) -> BurnDType {
-        match self.any.dtype() {
-            DType::F64 => BurnDType::F64,
-            DType::F32 => BurnDType::F32,
-            DType::F16 => BurnDType::F16,
-            DType::BF16 => BurnDType::BF16,
-            DType::I64 => BurnDType::I64,
-            DType::I32 => BurnDType::I32,
-            DType::I16 => BurnDType::I16,
-            DType::I8 => BurnDType::I8,
-            DType::U64 => BurnDType::U64,
-            DType::U32 => BurnDType::U32,
-            DType::U16 => BurnDType::U16,
-            DType::U8 => BurnDType::U8,
-            DType::Bool => BurnDType::Bool(self.store),
-            other => unreachable!("{other} is not a dtype of a primitive"),
-        }
+        burn_dtype(self.any.dtype(), self.store).expect("a primitive has a dtype of Burn")
     }
 
     fn shape(&self) -> Shape {
@@ -144,6 +129,26 @@ impl TensorMetadata for T4aTensor {
     fn rank(&self) -> usize {
         self.any.rank()
     }
+}
+
+/// Burn's dtype for one of the engine, where there is one.
+fn burn_dtype(dtype: DType, store: BoolDType) -> Option<BurnDType> {
+    Some(match dtype {
+        DType::F64 => BurnDType::F64,
+        DType::F32 => BurnDType::F32,
+        DType::F16 => BurnDType::F16,
+        DType::BF16 => BurnDType::BF16,
+        DType::I64 => BurnDType::I64,
+        DType::I32 => BurnDType::I32,
+        DType::I16 => BurnDType::I16,
+        DType::I8 => BurnDType::I8,
+        DType::U64 => BurnDType::U64,
+        DType::U32 => BurnDType::U32,
+        DType::U16 => BurnDType::U16,
+        DType::U8 => BurnDType::U8,
+        DType::Bool => BurnDType::Bool(store),
+        _ => return None,
+    })
 }
 
 /// The engine's dtype for a dtype of Burn. `Flex32` is stored as `f32`.

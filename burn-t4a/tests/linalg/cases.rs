@@ -3,12 +3,13 @@
 use burn_backend::Backend;
 use burn_t4a::ext::Complex;
 use burn_t4a::ext::linalg::*;
+use burn_t4a::ext::operation::Operations;
 use burn_tensor::{Tensor, TensorData, TensorPrimitive};
 
 /// Inputs of a loss: batches of two matrices in double precision.
 pub(crate) type Inputs<B> = Vec<Tensor<B, 3>>;
 
-pub(crate) struct Case<B: LinalgOps> {
+pub(crate) struct Case<B: Operations> {
     pub(crate) name: &'static str,
     pub(crate) shapes: Vec<[usize; 3]>,
     pub(crate) kind: Kind,
@@ -37,7 +38,7 @@ pub(crate) fn numbers(seed: usize, count: usize) -> Vec<f64> {
 }
 
 /// A tensor in double precision on any backend.
-pub(crate) fn tensor<B: LinalgOps, const D: usize>(
+pub(crate) fn tensor<B: Operations, const D: usize>(
     values: Vec<f64>,
     shape: [usize; D],
 ) -> Tensor<B, D> {
@@ -77,39 +78,39 @@ pub(crate) fn data(case: usize, i: usize, [batch, m, n]: [usize; 3], kind: Kind)
 }
 
 /// `Σ w x` with fixed weights.
-pub(crate) fn weigh<B: LinalgOps, const D: usize>(x: Tensor<B, D>, seed: usize) -> Tensor<B, 1> {
+pub(crate) fn weigh<B: Operations, const D: usize>(x: Tensor<B, D>, seed: usize) -> Tensor<B, 1> {
     let shape: [usize; D] = x.dims();
     let w = tensor::<B, D>(numbers(900 + seed, shape.iter().product()), shape);
     let w = w.cast(x.dtype());
     (x * w).sum()
 }
 
-pub(crate) fn weigh_pair<B: LinalgOps, const D: usize>(
+pub(crate) fn weigh_pair<B: Operations, const D: usize>(
     z: Complex<B, D>,
     seed: usize,
 ) -> Tensor<B, 1> {
     weigh(z.re(), seed) + weigh(z.im(), seed + 50)
 }
 
-pub(crate) fn one<B: LinalgOps>(mut inputs: Inputs<B>) -> Tensor<B, 3> {
+pub(crate) fn one<B: Operations>(mut inputs: Inputs<B>) -> Tensor<B, 3> {
     inputs.swap_remove(0)
 }
 
-pub(crate) fn two<B: LinalgOps>(inputs: Inputs<B>) -> (Tensor<B, 3>, Tensor<B, 3>) {
+pub(crate) fn two<B: Operations>(inputs: Inputs<B>) -> (Tensor<B, 3>, Tensor<B, 3>) {
     let [a, b] = inputs.try_into().unwrap();
     (a, b)
 }
 
-pub(crate) fn complex<B: LinalgOps>(inputs: Inputs<B>) -> Complex<B, 3> {
+pub(crate) fn complex<B: Operations>(inputs: Inputs<B>) -> Complex<B, 3> {
     let (re, im) = two(inputs);
     Complex::new(re, im).unwrap()
 }
 
-fn scaled<B: LinalgOps>(u: Tensor<B, 3>, s: Tensor<B, 2>) -> Tensor<B, 3> {
+fn scaled<B: Operations>(u: Tensor<B, 3>, s: Tensor<B, 2>) -> Tensor<B, 3> {
     u * s.unsqueeze_dim(1)
 }
 
-fn svd_loss<B: LinalgOps>(a: Tensor<B, 3>) -> Tensor<B, 1> {
+fn svd_loss<B: Operations>(a: Tensor<B, 3>) -> Tensor<B, 1> {
     let Svd { u, s, vh } = svd(a).unwrap();
     let k = s.dims()[1];
     let both = weigh(scaled(u.clone(), s.clone() * s.clone()).matmul(vh.clone()), 1);
@@ -119,29 +120,29 @@ fn svd_loss<B: LinalgOps>(a: Tensor<B, 3>) -> Tensor<B, 1> {
     both + weigh(part, 2) + weigh(s.clone() * s, 3)
 }
 
-fn complex_svd_loss<B: LinalgOps>(inputs: Inputs<B>) -> Tensor<B, 1> {
+fn complex_svd_loss<B: Operations>(inputs: Inputs<B>) -> Tensor<B, 1> {
     let Svd { u, s, vh } = svd(complex(inputs)).unwrap();
     let p = s.dims()[1] - 1;
     let part = u.map(|x| x.narrow(2, 0, p)).matmul(vh.map(|x| x.narrow(1, 0, p)));
     weigh_pair(part, 1) + weigh(s.clone() * s, 3)
 }
 
-fn qr_loss<B: LinalgOps>(a: Tensor<B, 3>) -> Tensor<B, 1> {
+fn qr_loss<B: Operations>(a: Tensor<B, 3>) -> Tensor<B, 1> {
     let Qr { q, r } = qr(a).unwrap();
     weigh(q, 1) + weigh(r.clone() * r, 2)
 }
 
-fn pair_loss<B: LinalgOps>((a, b): (Tensor<B, 3>, Tensor<B, 3>)) -> Tensor<B, 1> {
+fn pair_loss<B: Operations>((a, b): (Tensor<B, 3>, Tensor<B, 3>)) -> Tensor<B, 1> {
     weigh(a, 1) + weigh(b.clone() * b, 2)
 }
 
-fn eigh_loss<B: LinalgOps>(a: Tensor<B, 3>) -> Tensor<B, 1> {
+fn eigh_loss<B: Operations>(a: Tensor<B, 3>) -> Tensor<B, 1> {
     let Eigh { values, vectors } = eigh(a).unwrap();
     let v = vectors.narrow(2, 1, 2);
     weigh(v.clone().matmul(v.transpose()), 1) + weigh(values.clone() * values, 2)
 }
 
-fn eig_loss<B: LinalgOps>(values: Complex<B, 2>, vectors: Complex<B, 3>) -> Tensor<B, 1> {
+fn eig_loss<B: Operations>(values: Complex<B, 2>, vectors: Complex<B, 3>) -> Tensor<B, 1> {
     // The order and the phases do not matter.
     let sizes = values.abs_squared();
     let columns = vectors.abs_squared();
@@ -151,12 +152,12 @@ fn eig_loss<B: LinalgOps>(values: Complex<B, 2>, vectors: Complex<B, 3>) -> Tens
     (sizes.clone() * sizes.clone() + sizes * columns).sum()
 }
 
-fn lu_loss<B: LinalgOps>(a: Tensor<B, 3>) -> Tensor<B, 1> {
+fn lu_loss<B: Operations>(a: Tensor<B, 3>) -> Tensor<B, 1> {
     let Lu { l, u, .. } = lu(a).unwrap();
     weigh(l, 1) + weigh(u.clone() * u, 2)
 }
 
-fn polar_loss<B: LinalgOps>(a: Tensor<B, 3>, side: Side) -> Tensor<B, 1> {
+fn polar_loss<B: Operations>(a: Tensor<B, 3>, side: Side) -> Tensor<B, 1> {
     let Polar { u, p } = polar(a, side).unwrap();
     weigh(u, 1) + weigh(p.clone() * p, 2)
 }
@@ -165,7 +166,7 @@ const B2: usize = 2;
 
 /// Every function.
 #[rustfmt::skip]
-pub(crate) fn cases<B: LinalgOps>() -> Vec<Case<B>> {
+pub(crate) fn cases<B: Operations>() -> Vec<Case<B>> {
     use Kind::{General, Positive, Regular};
     let square = [B2, 4, 4];
     let (tall, wide) = ([B2, 5, 3], [B2, 3, 5]);

@@ -6,6 +6,7 @@ use burn_flex::Flex;
 use burn_t4a::BurnT4a;
 use burn_t4a::ext::Complex;
 use burn_t4a::ext::linalg::*;
+use burn_t4a::ext::operation::Operations;
 use burn_tensor::{Int, Tensor};
 
 use crate::cases::{
@@ -15,7 +16,7 @@ use crate::cases::{
 type AD = Autodiff<BurnT4a>;
 
 #[rustfmt::skip]
-pub(crate) fn cases<B: LinalgOps>() -> Vec<Case<B>> {
+pub(crate) fn cases<B: Operations>() -> Vec<Case<B>> {
     use Kind::{General, Positive, Regular};
     const SQUARE: [usize; 3] = [2, 4, 4];
     const TALL: [usize; 3] = [2, 5, 3];
@@ -28,7 +29,7 @@ pub(crate) fn cases<B: LinalgOps>() -> Vec<Case<B>> {
         |x| weigh(matrix_power(one(x), -3).unwrap(), 1));
     add("complex matrix_power", &[SQUARE, SQUARE], Regular,
         |x| weigh_pair(matrix_power(complex(x), -2).unwrap(), 1));
-    fn norms<B: LinalgOps, M: Matrix<Backend = B, RealNumber = Tensor<B, 1>>>(
+    fn norms<B: Operations, M: Matrix<Backend = B, RealNumber = Tensor<B, 1>>>(
         a: M,
     ) -> Tensor<B, 1> {
         use Norm::{Frobenius, Inf, MinusInf, MinusOne, MinusTwo, Nuclear, One, Two};
@@ -39,7 +40,7 @@ pub(crate) fn cases<B: LinalgOps>() -> Vec<Case<B>> {
     }
     add("matrix_norm", &[TALL], General, |x| norms(one(x)));
     add("complex matrix_norm", &[TALL, TALL], General, |x| norms(complex(x)));
-    fn conditions<B: LinalgOps, M: Matrix<Backend = B, RealNumber = Tensor<B, 1>>>(
+    fn conditions<B: Operations, M: Matrix<Backend = B, RealNumber = Tensor<B, 1>>>(
         a: M,
     ) -> Tensor<B, 1> {
         let all = [Norm::Two, Norm::MinusTwo, Norm::One, Norm::Frobenius, Norm::Nuclear];
@@ -127,13 +128,13 @@ fn close(got: &[f64], want: &[f64]) {
     assert!(got.len() == want.len() && off < 1e-11, "{got:?} {want:?}");
 }
 
-fn matrices<B: LinalgOps, const D: usize>(shape: [usize; D]) -> Tensor<B, D> {
+fn matrices<B: Operations, const D: usize>(shape: [usize; D]) -> Tensor<B, D> {
     let [m, n] = [shape[D - 2], shape[D - 1]];
     let count = shape[..D - 2].iter().product();
     tensor(data(3, 0, [count, m, n], Kind::Regular), shape)
 }
 
-fn shapes_of_systems<B: LinalgOps>() {
+fn shapes_of_systems<B: Operations>() {
     let a = matrices::<B, 4>([3, 1, 4, 4]);
     let b = tensor::<B, 4>(numbers(5, 40), [1, 5, 4, 2]);
     let x = solve(a.clone(), b.clone()).unwrap();

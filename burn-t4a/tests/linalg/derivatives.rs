@@ -6,31 +6,31 @@ use burn_backend::AutodiffBackend;
 use burn_backend::DType;
 use burn_flex::Flex;
 use burn_t4a::BurnT4a;
-use burn_t4a::ext::linalg::LinalgOps;
+use burn_t4a::ext::operation::Operations;
 use burn_tensor::Tensor;
 
 use crate::cases::{Case, Inputs, cases, data, numbers, tensor, values};
 
 type AD = Autodiff<BurnT4a>;
 
-fn input_data<B: LinalgOps>(index: usize, case: &Case<B>) -> Vec<Vec<f64>> {
+fn input_data<B: Operations>(index: usize, case: &Case<B>) -> Vec<Vec<f64>> {
     let one = |(i, shape): (usize, &[usize; 3])| data(index, i, *shape, case.kind);
     case.shapes.iter().enumerate().map(one).collect()
 }
 
-fn directions<B: LinalgOps>(index: usize, case: &Case<B>) -> Vec<Vec<f64>> {
+fn directions<B: Operations>(index: usize, case: &Case<B>) -> Vec<Vec<f64>> {
     let one = |(i, shape): (usize, &[usize; 3])| {
         numbers(500 + 10 * index + i, shape.iter().product::<usize>())
     };
     case.shapes.iter().enumerate().map(one).collect()
 }
 
-fn inputs<B: LinalgOps>(data: &[Vec<f64>], shapes: &[[usize; 3]]) -> Inputs<B> {
+fn inputs<B: Operations>(data: &[Vec<f64>], shapes: &[[usize; 3]]) -> Inputs<B> {
     data.iter().zip(shapes).map(|(x, &shape)| tensor(x.clone(), shape)).collect()
 }
 
 /// The gradient on `B`, one vector per input.
-fn gradient<B: AutodiffBackend + LinalgOps>(case: &Case<B>, data: &[Vec<f64>]) -> Vec<Vec<f64>> {
+fn gradient<B: AutodiffBackend + Operations>(case: &Case<B>, data: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let x: Inputs<B> = inputs(data, &case.shapes);
     let x: Inputs<B> = x.into_iter().map(|x| x.require_grad()).collect();
     let gradients = (case.loss)(x.clone()).backward();

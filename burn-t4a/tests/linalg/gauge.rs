@@ -7,6 +7,7 @@ use burn_flex::Flex;
 use burn_t4a::BurnT4a;
 use burn_t4a::ext::Complex;
 use burn_t4a::ext::linalg::*;
+use burn_t4a::ext::operation::Operations;
 use burn_tensor::Tensor;
 
 use crate::cases::{numbers, tensor, values};
@@ -162,7 +163,7 @@ fn determinants_of_singular_matrices_have_a_gradient() {
 /// The gradient of a determinant is linear in 2×2 matrices: its derivative is known at rank 1 and 0.
 #[test]
 fn determinants_of_singular_matrices_have_a_second_derivative() {
-    fn check<B: burn_backend::AutodiffBackend + LinalgOps>() {
+    fn check<B: burn_backend::AutodiffBackend + Operations>() {
         for entries in [[1.0, 2.0, 2.0, 4.0], [0.0; 4]] {
             let x = tensor::<B, 2>(entries.to_vec(), [2, 2]).require_grad();
             let above = Tensor::<Autodiff<B>, 2>::from_inner(x.clone()).require_grad();

@@ -9,6 +9,7 @@ use burn_flex::Flex;
 use burn_t4a::BurnT4a;
 use burn_t4a::ext::Complex;
 use burn_t4a::ext::linalg::*;
+use burn_t4a::ext::operation::Operations;
 use burn_tensor::Tensor;
 
 use crate::cases::{numbers, tensor, values};
@@ -21,7 +22,7 @@ const SWAP: [f64; 4] = [0.0, 1.0, 1.0, 0.0];
 /// `d⟨∇L, v⟩`, reverse over reverse.
 fn reverse<B>(a: &[f64], v: &[f64], shape: [usize; 3], loss: Loss<Autodiff<B>>) -> Vec<f64>
 where
-    B: AutodiffBackend + LinalgOps,
+    B: AutodiffBackend + Operations,
 {
     let x = tensor::<B, 3>(a.to_vec(), shape).require_grad();
     let above = Tensor::<Autodiff<B>, 3>::from_inner(x.clone()).require_grad();
@@ -35,28 +36,28 @@ fn close(got: &[f64], want: &[f64]) {
     assert!(got.len() == want.len() && off < 1e-11, "{got:?} {want:?}");
 }
 
-fn squares<B: LinalgOps>(x: Tensor<B, 3>) -> Tensor<B, 1> {
+fn squares<B: Operations>(x: Tensor<B, 3>) -> Tensor<B, 1> {
     svdvals(x).unwrap().powi_scalar(2).sum()
 }
 
-fn quartics<B: LinalgOps>(x: Tensor<B, 3>) -> Tensor<B, 1> {
+fn quartics<B: Operations>(x: Tensor<B, 3>) -> Tensor<B, 1> {
     svdvals(x).unwrap().powi_scalar(4).sum()
 }
 
-fn quartics_by_products<B: LinalgOps>(x: Tensor<B, 3>) -> Tensor<B, 1> {
+fn quartics_by_products<B: Operations>(x: Tensor<B, 3>) -> Tensor<B, 1> {
     x.clone().swap_dims(1, 2).matmul(x).powi_scalar(2).sum()
 }
 
-fn log_det<B: LinalgOps>(x: Tensor<B, 3>) -> Tensor<B, 1> {
+fn log_det<B: Operations>(x: Tensor<B, 3>) -> Tensor<B, 1> {
     eigvalsh(x).unwrap().log().sum()
 }
 
-fn log_det_by_pivots<B: LinalgOps>(x: Tensor<B, 3>) -> Tensor<B, 1> {
+fn log_det_by_pivots<B: Operations>(x: Tensor<B, 3>) -> Tensor<B, 1> {
     let symmetric = (x.clone() + x.swap_dims(1, 2)) / 2.0;
     slogdet(symmetric).unwrap().1.sum()
 }
 
-fn at_ties<B: AutodiffBackend + LinalgOps>() {
+fn at_ties<B: AutodiffBackend + Operations>() {
     let shape = [1, 2, 2];
     close(&reverse::<B>(&UNIT, &SWAP, shape, squares), &[0.0, 2.0, 2.0, 0.0]);
     close(&reverse::<B>(&UNIT, &SWAP, shape, log_det), &[0.0, -1.0, -1.0, 0.0]);

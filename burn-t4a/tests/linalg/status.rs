@@ -6,6 +6,7 @@ use burn_autodiff::Autodiff;
 use burn_flex::Flex;
 use burn_t4a::BurnT4a;
 use burn_t4a::ext::linalg::*;
+use burn_t4a::ext::operation::Operations;
 use burn_tensor::Tensor;
 
 use crate::cases::{tensor, values};
@@ -13,7 +14,7 @@ use crate::cases::{tensor, values};
 type AD = Autodiff<BurnT4a>;
 
 /// Three matrices: regular, bad, regular.
-fn batch<B: LinalgOps>(bad: [f64; 4]) -> Tensor<B, 3> {
+fn batch<B: Operations>(bad: [f64; 4]) -> Tensor<B, 3> {
     let regular = [2.0, 0.5, 0.5, 1.0];
     tensor([regular, bad, [1.5, -0.2, -0.2, 3.0]].concat(), [3, 2, 2])
 }
@@ -68,10 +69,7 @@ fn elements_that_are_not_finite(bad: Tensor<BurnT4a, 3>) {
         ("lstsq", lstsq(regular.clone(), bad.clone()).err()),
         ("lstsq_min_norm", lstsq_min_norm(regular.clone(), bad.clone(), None).err()),
         ("solve_triangular", solve_triangular(regular.clone(), bad.clone(), Triangle::LOWER).err()),
-        (
-            "solve_triangular",
-            lu_solve(&lu_factor(regular).unwrap(), bad.clone(), TriangleOp::None).err(),
-        ),
+        ("lu_solve", lu_solve(&lu_factor(regular).unwrap(), bad.clone(), TriangleOp::None).err()),
         ("lyapunov", lyapunov(batch::<B>([1.0, 0.0, 0.0, 1.0]), bad).err()),
     ];
     for (op, error) in failures {
@@ -127,14 +125,14 @@ fn shapes_and_dtypes_are_checked() {
 type Function<B> = fn(Tensor<B, 3>) -> (Tensor<B, 3>, Tensor<B, 1, burn_tensor::Int>);
 
 /// A function with a status: its name, a matrix that it cannot serve, and the code of that.
-pub(crate) struct Row<B: LinalgOps> {
+pub(crate) struct Row<B: Operations> {
     pub(crate) name: &'static str,
     bad: [f64; 4],
     code: i64,
     f: Function<B>,
 }
 
-fn row<B: LinalgOps>(name: &'static str, bad: [f64; 4], code: i64, f: Function<B>) -> Row<B> {
+fn row<B: Operations>(name: &'static str, bad: [f64; 4], code: i64, f: Function<B>) -> Row<B> {
     Row { name, bad, code, f }
 }
 
@@ -142,7 +140,7 @@ fn row<B: LinalgOps>(name: &'static str, bad: [f64; 4], code: i64, f: Function<B
 /// bad one, which the loss does not read, is zero.
 fn isolated<B>(name: &str, bad: [f64; 4], f: Function<B>) -> (Vec<f64>, Vec<i64>)
 where
-    B: burn_backend::AutodiffBackend + LinalgOps,
+    B: burn_backend::AutodiffBackend + Operations,
 {
     let x = batch::<B>(bad).require_grad();
     let (y, info) = f(x.clone());
@@ -170,8 +168,8 @@ where
 }
 
 /// Every function with a status.
-pub(crate) fn all<B: LinalgOps>() -> Vec<Row<B>> {
-    fn numbers<B: LinalgOps>(x: Tensor<B, 1>) -> Tensor<B, 3> {
+pub(crate) fn all<B: Operations>() -> Vec<Row<B>> {
+    fn numbers<B: Operations>(x: Tensor<B, 1>) -> Tensor<B, 3> {
         x.reshape([-1, 1, 1]).expand([-1, 2, 2])
     }
     vec![
@@ -188,6 +186,7 @@ pub(crate) fn all<B: LinalgOps>() -> Vec<Row<B>> {
             (out.q + out.r, info)
         }),
         row::<B>("cholesky", INDEFINITE, 2, |x| cholesky_ex(x).unwrap()),
+        row::<B>("cholesky_upper", INDEFINITE, 2, |x| cholesky_upper_ex(x).unwrap()),
         row::<B>("eigh", NAN, -2, |x| {
             let (out, info) = eigh_ex(x).unwrap();
             (out.vectors * out.values.unsqueeze_dim(1), info)
@@ -209,6 +208,9 @@ pub(crate) fn all<B: LinalgOps>() -> Vec<Row<B>> {
         row::<B>("solve_right", SINGULAR, 2, |x| solve_right_ex(x.clone(), x * 2.0 + 1.0).unwrap()),
         row::<B>("solve_triangular", [1.0, 0.0, 2.0, 0.0], 2, |x| {
             solve_triangular_ex(x.clone(), x + 1.0, Triangle::LOWER).unwrap()
+        }),
+        row::<B>("solve_triangular_right", [1.0, 0.0, 2.0, 0.0], 2, |x| {
+            solve_triangular_right_ex(x.clone(), x + 1.0, Triangle::LOWER).unwrap()
         }),
         row::<B>("hermitian_function", INDEFINITE, -4, |x| {
             hermitian_function_ex(x, Elementary::Ln).unwrap()
@@ -282,7 +284,7 @@ pub(crate) fn all<B: LinalgOps>() -> Vec<Row<B>> {
 }
 
 /// The functions of one tensor: the results of a bad one are NaN, its gradient is zero.
-pub(crate) fn left_dims<B: burn_backend::AutodiffBackend + LinalgOps>() -> Vec<&'static str> {
+pub(crate) fn left_dims<B: burn_backend::AutodiffBackend + Operations>() -> Vec<&'static str> {
     type Of<B> = fn(Tensor<B, 3>) -> (Tensor<B, 1>, Tensor<B, 1, burn_tensor::Int>);
     let rows: [(&'static str, Of<B>); 4] = [
         ("svd_left_dims", |x| {
@@ -328,7 +330,7 @@ fn a_bad_tensor_has_a_status() {
     assert_eq!(left_dims::<Autodiff<Flex>>().len(), 4);
 }
 
-fn one_bad_matrix<B: burn_backend::AutodiffBackend + LinalgOps>() {
+fn one_bad_matrix<B: burn_backend::AutodiffBackend + Operations>() {
     for Row { name, bad, code, f } in all::<B>() {
         let (y, codes) = isolated(name, bad, f);
         assert_eq!(codes, [0, code, 0], "{name}");
@@ -348,7 +350,7 @@ fn nor_on_another_backend() {
 
 /// A singular matrix is a fine input of most functions, and most have no derivative there: that is
 /// no concern of a loss that does not read it.
-fn unread<B: burn_backend::AutodiffBackend + LinalgOps>() {
+fn unread<B: burn_backend::AutodiffBackend + Operations>() {
     const DEFECTIVE: [f64; 4] = [1.0, 1.0, 0.0, 1.0];
     for bad in [SINGULAR, [0.0; 4], [1.0, 0.0, 0.0, 0.0], DEFECTIVE] {
         for Row { name, f, .. } in all::<B>() {

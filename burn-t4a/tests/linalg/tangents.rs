@@ -104,6 +104,8 @@ pub(crate) fn rules() -> Vec<Row> {
         along!(|x, v| eigh_jvp(x, v), out => both(out.values, out.vectors)));
     add("eigvalsh", &[SQUARE], Positive, along!(|x, v| eigvalsh_jvp(x, v), e => flat(e)));
     add("cholesky", &[SQUARE], Positive, along!(|x, v| cholesky_jvp(x, v), l => flat(l)));
+    add("cholesky_upper", &[SQUARE], Positive,
+        along!(|x, v| cholesky_upper_jvp(x, v), u => flat(u)));
     add("polar", &[TALL], General,
         along!(|x, v| polar_jvp(x, v, Side::Right), out => both(out.u, out.p)));
     add("expm", &[SQUARE], General, along!(|x, v| expm_jvp(x, v), y => flat(y)));
@@ -129,10 +131,31 @@ pub(crate) fn rules() -> Vec<Row> {
     add("lstsq", &[TALL, [2, 5, 2]], General, of_two(lstsq_jvp));
     add("lstsq_min_norm", &[TALL, [2, 5, 2]], General,
         of_two(|a, b, da, db| lstsq_min_norm_jvp(a, b, da, db, None)));
+    add("lstsq_residuals", &[TALL, [2, 5, 2], [2, 3, 2]], General, Box::new(|x, v| {
+        let out = lstsq_residuals_jvp(x.try_into().unwrap(), v.try_into().unwrap());
+        let (y, dy) = out.unwrap();
+        (flat(y), flat(dy))
+    }));
     add("solve_right", &[SQUARE, [2, 2, 4]], Regular, of_two(solve_right_jvp));
     add("matrix_power", &[SQUARE], Regular, along!(|x, v| matrix_power_jvp(x, v, -3), y => flat(y)));
     add("matrix_norm", &[TALL], General,
         along!(|x, v| matrix_norm_jvp(x, v, Norm::Inf), y => flat(y)));
+    add("cond", &[SQUARE], Regular, along!(|x, v| cond_jvp(x, v, Norm::One), y => flat(y)));
+    add("cond", &[TALL], General, along!(|x, v| cond_jvp(x, v, Norm::Two), y => flat(y)));
+    add("solve_triangular_right", &[SQUARE, [2, 2, 4]], Regular, of_two(|a, b, da, db| {
+        solve_triangular_right_jvp(a, b, da, db, Triangle::UPPER.adjoint())
+    }));
+    add("tensorsolve", &[[1, 4, 4], [1, 1, 4]], Regular, of_two(|a, b, da, db| {
+        let four = |x: T3| x.reshape([2, 2, 2, 2]);
+        let two = |x: T3| x.reshape([2, 2]);
+        let out: (T2, T2) = tensorsolve_jvp(four(a), two(b), four(da), two(db))?;
+        Ok((out.0.unsqueeze(), out.1.unsqueeze()))
+    }));
+    add("tensorinv", &[[1, 4, 4]], Regular, along!(
+        |x, v| {
+            let four = |x: T3| x.reshape([2, 2, 2, 2]);
+            tensorinv_jvp(four(x), four(v), 2)
+        }, y => flat(y)));
     add("householder_product", &[TALL, [2, 1, 2]], General, Box::new(|x, v| {
         let row = |x: &T3| x.clone().reshape([2, 2]);
         let (v, x) = (v, x);

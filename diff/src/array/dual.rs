@@ -239,4 +239,11 @@ impl<A: Array> Array for Dual<A> {
     fn matmul(&self, y: &Self) -> Self {
         self.bilinear(y, A::matmul)
     }
+    fn activity(&self) -> Self {
+        let value = self.value.activity();
+        Self::constant(match &self.tangent {
+            Some(tangent) => value.add(&tangent.activity()),
+            None => value,
+        })
+    }
 }

@@ -179,6 +179,12 @@ pub trait Array: Clone + Debug + Sized {
         self.slice(axis, start, len, 1)
     }
 
+    /// What is zero where x is zero and does not move, in its shape; a constant.
+    fn activity(&self) -> Self {
+        let x = self.detach();
+        let negative = x.neg();
+        x.replace(&negative.greater(&x), &negative)
+    }
     /// `−x`.
     fn neg(&self) -> Self {
         self.scale(-1.0)

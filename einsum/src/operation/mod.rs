@@ -17,6 +17,7 @@ mod tag;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -157,9 +158,9 @@ fn fits(required: &[usize], given: &[usize]) -> bool {
 }
 
 /// The engine tensor in the shape of the plan.
-fn entered(x: &Eager, shape: &[usize]) -> Result<AnyTensor> {
+fn entered<'a>(x: &'a Eager, shape: &[usize]) -> Result<Cow<'a, AnyTensor>> {
     let x = x.tensor()?;
-    Ok(if x.shape() == shape { x.clone() } else { x.clone().reshape(shape)? })
+    Ok(if x.shape() == shape { Cow::Borrowed(x) } else { Cow::Owned(x.reshape(shape)?) })
 }
 
 impl<G: Tag> Operation for Contraction<G> {
@@ -220,7 +221,7 @@ impl<G: Tag> Operation for Contraction<G> {
     /// The whole plan at once, in slices where it has some.
     fn forward(&self, inputs: &[Value<Eager>], tracked: &[bool]) -> Result<Outcome<Eager>> {
         let operands = entered_all(self, inputs.iter().map(Value::float))?;
-        let operands: Vec<&AnyTensor> = operands.iter().collect();
+        let operands: Vec<&AnyTensor> = operands.iter().map(AsRef::as_ref).collect();
         if self.has_argmax() && self.is_step() && tracked.contains(&true) {
             let (c, argmax) = self.semiring.contract_argmax(&self.plan, &operands)?;
             let extra = argmax.map(|x| Value::Integers(x.into())).into_iter().collect();
@@ -246,7 +247,7 @@ impl<G: Tag> Operation for Contraction<G> {
         }
         let &Reverse { kept, wanted, .. } = reverse;
         let operands = entered_all(self, (0..self.plan.operands()).map(|i| kept.float(i)))?;
-        let operands: Vec<&AnyTensor> = operands.iter().collect();
+        let operands: Vec<&AnyTensor> = operands.iter().map(AsRef::as_ref).collect();
         let argmax = kept.extra.first().map(|x| x.integers().tensor()).transpose()?;
         let g = entered(reverse.cotangent(), &self.plan.shape())?;
         let all = self.semiring.vjp(&self.plan, &operands, argmax, &g)?;
@@ -290,7 +291,9 @@ impl<G: Tag> Operation for Contraction<G> {
         let tangents: Vec<Eager> = duals().map(|x| x.clone().into_tangent()).collect();
         let (values, tangents) =
             (entered_all(self, values.iter())?, entered_all(self, tangents.iter())?);
-        let (values, tangents): (Vec<_>, Vec<_>) = values.iter().zip(&tangents).unzip();
+        let pairs = values.iter().zip(&tangents);
+        let (values, tangents): (Vec<&AnyTensor>, Vec<&AnyTensor>) =
+            pairs.map(|(x, t)| (x.as_ref(), t.as_ref())).unzip();
         let (y, dy) = self.semiring.jvp(&self.plan, &values, &tangents)?;
         Ok(Dual::new(Eager::from(y), Eager::from(dy)).into())
     }
@@ -308,6 +311,6 @@ impl<G: Tag> Operation for Contraction<G> {
 fn entered_all<'a, G: Tag>(
     op: &Contraction<G>,
     operands: impl Iterator<Item = &'a Eager>,
-) -> Result<Vec<AnyTensor>> {
+) -> Result<Vec<Cow<'a, AnyTensor>>> {
     operands.enumerate().map(|(i, x)| entered(x, op.shape(i))).collect()
 }

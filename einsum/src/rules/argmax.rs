@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use t4a_algebra::Numeric;
-use t4a_algebra::gemm::NO_WINNER;
+use t4a_algebra::gemm::NO_ARGMAX;
 
 use super::{Differentiable, Matrices, narrowed, scaled};
 use crate::error::Result;
@@ -29,7 +29,7 @@ fn terms<S: Differentiable<T>, T: Numeric>(
     if let Some(argmax) = &x.argmax {
         return x.elements(|element, at_a, at_b| {
             let k = argmax[element];
-            if k != NO_WINNER {
+            if k != NO_ARGMAX {
                 body(element, at_a + k as usize, at_b + k as usize * n);
             }
         });

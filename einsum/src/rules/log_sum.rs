@@ -15,7 +15,6 @@
 use t4a_algebra::math::f64 as math;
 use t4a_algebra::simd::{Loop, dispatch};
 use t4a_algebra::{Float, LogSumExp, Real, Semiring, Standard};
-use t4a_tensor::route::{Path, Route};
 use t4a_tensor::{Tensor, matmul::matmul};
 
 use super::{Matrices, elements};
@@ -43,7 +42,10 @@ impl Loop for Exponentials<'_> {
             let most = row.iter().fold(f64::NEG_INFINITY, |most, &x| Real::max(most, x));
             // A row of −∞ alone: exp(−∞ − 0) = 0.
             let by = if most == f64::NEG_INFINITY { 0.0 } else { most };
-            row.iter_mut().for_each(|x| *x = math::exp(*x - by));
+            // No closure: one that is not inlined is not compiled for the caller's vectors.
+            for x in row {
+                *x = math::exp(*x - by);
+            }
         }
     }
 }
@@ -83,7 +85,9 @@ impl<F: FnMut(usize, usize, usize, &[f64])> Loop for Shares<'_, F> {
                 if most == f64::INFINITY {
                     shares.iter_mut().for_each(|t| *t = f64::from(*t == most));
                 } else {
-                    shares.iter_mut().for_each(|t| *t = math::exp(*t - most));
+                    for t in &mut shares {
+                        *t = math::exp(*t - most);
+                    }
                 }
                 let whole: f64 = shares.iter().sum();
                 shares.iter_mut().for_each(|share| *share /= whole);
@@ -108,7 +112,7 @@ struct Factors {
 }
 
 fn product(a: &Tensor<f64>, b: &Tensor<f64>) -> Result<Tensor<f64>> {
-    Ok(matmul::<Standard, f64>(a, b, Route::native(Path::GemmLibrary))?)
+    Ok(matmul::<Standard, f64>(a, b)?)
 }
 
 fn transposed(x: &Tensor<f64>) -> Result<Tensor<f64>> {

@@ -36,8 +36,7 @@ use t4a_algebra::{
     Selective, Semiring, Signed, Standard,
 };
 use t4a_tensor::Tensor;
-use t4a_tensor::matmul::{matmul, matmul_select};
-use t4a_tensor::route::{Path, Route};
+use t4a_tensor::matmul::{matmul, matmul_argmax};
 
 use crate::error::Result;
 use crate::memory::mapped;
@@ -81,13 +80,12 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
     }
 
     /// The product `[batch, m, k] · [batch, k, n]`, and if the semiring is
-    /// [`Selective`] also its argmax; [`matmul_argmax`] does that.
+    /// [`Selective`] also its argmax; [`selective_matmul`] does that.
     ///
     /// # Errors
     /// `OutOfMemory`; if k exceeds the range of `u32`.
     fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-        let route = Route::native(Path::GemmSemiring);
-        Ok((matmul::<Self, T>(a, b, route)?, None))
+        Ok((matmul::<Self, T>(a, b)?, None))
     }
 
     /// Cotangents of A and B where all terms share; the default loops over
@@ -112,11 +110,11 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
 ///
 /// # Errors
 /// `OutOfMemory`; if k exceeds the range of `u32`.
-pub fn matmul_argmax<S: Selective<T>, T: Scalar>(
+pub fn selective_matmul<S: Selective<T>, T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
 ) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-    let (c, argmax) = matmul_select::<S, T>(a, b, Route::native(Path::GemmSemiring))?;
+    let (c, argmax) = matmul_argmax::<S, T>(a, b)?;
     Ok((c, Some(argmax)))
 }
 
@@ -180,7 +178,7 @@ impl<T: Signed> Differentiable<T> for MaxPlus {
     }
 
     fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-        matmul_argmax::<Self, T>(a, b)
+        selective_matmul::<Self, T>(a, b)
     }
 }
 
@@ -192,7 +190,7 @@ impl<T: Extended> Differentiable<T> for MinPlus {
     }
 
     fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-        matmul_argmax::<Self, T>(a, b)
+        selective_matmul::<Self, T>(a, b)
     }
 }
 
@@ -204,7 +202,7 @@ impl<T: Extended> Differentiable<T> for MaxMul {
     }
 
     fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-        matmul_argmax::<Self, T>(a, b)
+        selective_matmul::<Self, T>(a, b)
     }
 }
 
@@ -217,7 +215,7 @@ impl<T: Extended> Differentiable<T> for MaxMin {
     }
 
     fn matmul(a: &Tensor<T>, b: &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
-        matmul_argmax::<Self, T>(a, b)
+        selective_matmul::<Self, T>(a, b)
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The operation reads `(A + Aᴴ)/2`; the diagonal of `L` is real and positive.
 
+mod op;
 mod rule;
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,8 @@ use crate::error::{NON_POSITIVE, Result, check};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
-pub use rule::{cholesky_jvp, cholesky_vjp, jvp, vjp};
+pub use op::CholeskyOp;
+pub use rule::{jvp, vjp};
 
 /// The lower triangular `L` with positive diagonal and `(A + Aᴴ)/2 = L Lᴴ`.
 ///

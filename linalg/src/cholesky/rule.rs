@@ -5,12 +5,8 @@
 //!
 //! Reference: I. Murray 2016, eq. (8) and (9).
 
-use t4a_tensor::Tensor;
-
-use crate::error::Result;
-use crate::scalar::LinalgScalar;
 use crate::triangular::Triangle;
-use crate::vocabulary::{Batched, Matrices, Region};
+use crate::vocabulary::{Matrices, Region};
 
 /// The lower triangle with half of the real part of the diagonal.
 fn phi<M: Matrices>(x: &M) -> M {
@@ -29,20 +25,4 @@ pub fn vjp<M: Matrices>(l: &M, l_bar: &M) -> M {
 pub fn jvp<M: Matrices>(l: &M, da: &M) -> M {
     let left = l.solve_triangular(&da.herm(), Triangle::LOWER);
     l.matmul(&phi(&l.solve_triangular_right(&left, Triangle::LOWER.adjoint())))
-}
-
-/// `Ā`, Hermitian, from the cotangent of `L`. Cost: one product and two triangular solves.
-///
-/// # Errors
-/// `Tensor` if shapes do not match.
-pub fn cholesky_vjp<T: LinalgScalar>(l: &Tensor<T>, l_bar: &Tensor<T>) -> Result<Tensor<T>> {
-    vjp(&Batched::new(l), &Batched::new(l_bar)).into_tensor()
-}
-
-/// `dL` along `(dA + dAᴴ)/2`. Cost: one product and two triangular solves.
-///
-/// # Errors
-/// `Tensor` if shapes do not match.
-pub fn cholesky_jvp<T: LinalgScalar>(l: &Tensor<T>, da: &Tensor<T>) -> Result<Tensor<T>> {
-    jvp(&Batched::new(l), &Batched::new(da)).into_tensor()
 }

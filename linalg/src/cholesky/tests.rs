@@ -25,12 +25,7 @@ fn identities<T: LinalgScalar>() {
 fn derivatives<T: LinalgScalar>() {
     let a = with_eigenvalues::<T>(3, &[2], &VALUES);
     let skew = Batched::new(&random::<T>(4, &[2, 5, 5])).skew().into_tensor().unwrap();
-    check_rules(
-        &[axpy(&a, 1.0, &skew)],
-        |x| vec![cholesky(&x[0]).unwrap()],
-        |x, v| vec![cholesky_jvp(&cholesky(&x[0]).unwrap(), &v[0]).unwrap()],
-        |x, w| vec![cholesky_vjp(&cholesky(&x[0]).unwrap(), &w[0]).unwrap()],
-    );
+    check_operation(CholeskyOp, &[axpy(&a, 1.0, &skew)]);
 }
 
 for_all_dtypes! {

@@ -14,6 +14,7 @@
 //!
 //! Reference: W. Govaerts 2000, section 3.2 (bordering); D. Faddeev, I. Sominsky 1949 (adjugate).
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -21,14 +22,15 @@ use t4a_algebra::{Field, Float, Numeric, Real};
 use t4a_tensor::Tensor;
 
 use crate::batch::{Output, Shape, Views};
+use crate::degeneracy::rounding;
 use crate::error::{LinalgError, Result, SINGULAR, check};
-use crate::idle::{activity, sparing};
 use crate::lu::{LuFactors, lu_factor_ex};
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, epsilon, nan, real};
-use crate::solve::{apply_inverse, apply_inverse_adjoint};
-use crate::svd::{Vectors, svd};
+use crate::solve::apply_inverse_adjoint;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
+
+pub use op::{DetOp, SlogdetOp};
 
 /// `det A`. A singular matrix gives 0.
 ///
@@ -43,7 +45,7 @@ pub fn det<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
     Ok(out)
 }
 
-/// As [`det`], with the factors for [`det_vjp`] and an info tensor of the batch's shape instead of
+/// As [`det`], with the factors and an info tensor of the batch's shape instead of
 /// an error.
 ///
 /// # Errors
@@ -72,7 +74,7 @@ pub fn slogdet<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T::R
 /// `(sign, ln|det|)`, the factors, and an info tensor.
 type Slogdet<T> = ((Tensor<T>, Tensor<<T as LinalgScalar>::R>), LuFactors<T>, Tensor<i32>);
 
-/// As [`slogdet`], with the factors for [`slogdet_vjp`] and an info tensor of the batch's shape
+/// As [`slogdet`], with the factors and an info tensor of the batch's shape
 /// instead of an error.
 ///
 /// # Errors
@@ -185,50 +187,23 @@ fn small_adjugate<M: Matrices>(y: &M) -> (M, M) {
     }
 }
 
-/// `Ā` from `det A`, its factors and its cotangent. Cost: two triangular solves, or a singular
-/// value decomposition if a matrix of the batch is singular to rounding.
-///
-/// # Errors
-/// `Tensor` if shapes do not match; `NonFinite`, `NoConvergence`.
-pub fn det_vjp<T: LinalgScalar>(
-    a: &Tensor<T>,
-    det: &Tensor<T>,
-    factors: &LuFactors<T>,
-    det_bar: &Tensor<T>,
-) -> Result<Tensor<T>> {
-    let bar = Batched::numbers(det_bar);
-    if nearly_singular(factors)? {
-        return singular_adjugate(a)?.adjoint().mul(&bar).into_tensor();
+/// Pivots that are zero to rounding, for each matrix.
+pub(crate) fn check_pivots<M: Matrices>(op: &'static str, packed: &M) -> Result<()> {
+    let diagonal = packed.diagonal();
+    // Relative to the largest: squares of small numbers underflow.
+    let largest = diagonal.largest();
+    let diagonal = diagonal.mul_real(&largest.masked_recip(&largest.scale(0.0)));
+    let (re, im) = (diagonal.re(), diagonal.im());
+    let squares = re.mul(&re).add(&im.mul(&im));
+    let limit = squares.largest_real().scale((packed.epsilon() * rounding(packed.rows())).powi(2));
+    for (batch, zero) in squares.within(&limit).norms()?.into_iter().enumerate() {
+        if zero > 0.0 {
+            let required = packed.rows();
+            let rank = required - (zero * zero).round() as usize;
+            return Err(LinalgError::RankDeficient { op, batch, rank, required });
+        }
     }
-    vjp(&Batched::new(&factors.packed), &factors.rows, &Batched::numbers(det), &bar)?.into_tensor()
-}
-
-fn singular_adjugate<T: LinalgScalar>(a: &Tensor<T>) -> Result<Batched<T>> {
-    let svd = svd(a, Vectors::Thin)?;
-    let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
-    adjugate(&Batched::new(a), &u, &Batched::rows_of(&svd.s), &vh)
-}
-
-/// The tangent of `det A` along `dA`.
-///
-/// # Errors
-/// As [`det_vjp`].
-pub fn det_jvp<T: LinalgScalar>(
-    a: &Tensor<T>,
-    det: &Tensor<T>,
-    factors: &LuFactors<T>,
-    da: &Tensor<T>,
-) -> Result<Tensor<T>> {
-    if nearly_singular(factors)? {
-        return singular_adjugate(a)?.matmul(&Batched::new(da)).trace().into_numbers();
-    }
-    trace_of_quotient(factors, da).mul(&Batched::numbers(det)).into_numbers()
-}
-
-/// `tr(A⁻¹ dA)`, `1 × 1`.
-fn trace_of_quotient<T: LinalgScalar>(factors: &LuFactors<T>, da: &Tensor<T>) -> Batched<T> {
-    let quotient = apply_inverse(&Batched::new(&factors.packed), &factors.rows, &Batched::new(da));
-    quotient.trace()
+    Ok(())
 }
 
 /// `Ā = (l̄ + i Im(conj(sign)·s̄)) A⁻ᴴ` from the cotangents of `sign` and `ln|det A|`.
@@ -247,53 +222,4 @@ pub fn slogdet_rule<M: Matrices>(
     let re = log_bar.cloned().unwrap_or_else(zero);
     let im = sign_bar.map_or_else(zero, |bar| sign.conj().mul(bar).im());
     Ok(inverse.mul(&M::from_parts(&re, &im)))
-}
-
-/// Rejects matrices without a logarithm.
-fn check_regular<T: LinalgScalar>(op: &'static str, packed: &Batched<T>) -> Result<()> {
-    let diagonal = packed.diagonal().into_tensor()?;
-    let n = diagonal.shape()[diagonal.rank() - 1];
-    match diagonal.to_vec()?.iter().position(|&u| u == T::ZERO) {
-        Some(at) => Err(LinalgError::Singular { op, batch: at / n, index: at % n }),
-        None => Ok(()),
-    }
-}
-
-/// `Ā` from the cotangents of `sign` and `ln|det A|`; `None` is zero.
-///
-/// # Errors
-/// `Singular` with the batch index; `Tensor` if shapes do not match.
-pub fn slogdet_vjp<T: LinalgScalar>(
-    sign: &Tensor<T>,
-    factors: &LuFactors<T>,
-    sign_bar: Option<&Tensor<T>>,
-    log_bar: Option<&Tensor<T::R>>,
-) -> Result<Tensor<T>> {
-    let (sign_bar, log_bar) = (sign_bar.map(Batched::numbers), log_bar.map(Batched::numbers));
-    let (sign_bar, log_bar) = (sign_bar.as_ref(), log_bar.as_ref());
-    let (packed, sign) = (Batched::new(&factors.packed), Batched::numbers(sign));
-    let active = || {
-        let all = [activity(&[sign_bar]), activity(&[log_bar])];
-        all.into_iter().flatten().reduce(|a, b| a.add(&b))
-    };
-    sparing(active, |idle| {
-        let packed = idle.factor(&packed);
-        check_regular("slogdet_vjp", &packed)?;
-        slogdet_rule(&packed, &factors.rows, &sign, sign_bar, log_bar)?.into_tensor()
-    })
-}
-
-/// Tangents of `sign` and `ln|det A|` along `dA`.
-///
-/// # Errors
-/// As [`slogdet_vjp`].
-pub fn slogdet_jvp<T: LinalgScalar>(
-    sign: &Tensor<T>,
-    factors: &LuFactors<T>,
-    da: &Tensor<T>,
-) -> Result<(Tensor<T>, Tensor<T::R>)> {
-    check_regular("slogdet_jvp", &Batched::new(&factors.packed))?;
-    let trace = trace_of_quotient(factors, da);
-    let turn = Batched::from_parts(&trace.re().scale(0.0), &trace.im());
-    Ok((turn.mul(&Batched::numbers(sign)).into_numbers()?, trace.re().into_numbers()?))
 }

@@ -14,6 +14,7 @@
 //!
 //! Reference: C. Boeddeker et al. 2017.
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -24,10 +25,11 @@ use t4a_tensor::Tensor;
 use crate::batch::{Output, Shape, Status, Views, load, run};
 use crate::degeneracy::Degeneracy;
 use crate::error::{LinalgError, Result, SINGULAR, check};
-use crate::idle::{activity, sparing};
 use crate::scalar::{LinalgScalar, real};
 use crate::scale::{Scale, largest};
-use crate::vocabulary::{Batched, Matrices, RealMatrices};
+use crate::vocabulary::{Matrices, RealMatrices};
+
+pub use op::{EigOp, EigvalsOp};
 
 /// `A V = V diag(λ)` of a batch of square matrices.
 #[derive(Clone, Debug)]
@@ -217,45 +219,4 @@ pub fn jvp<C: Matrices>(
     let raw = vectors.matmul(&p.mul(&inverse.conj()));
     let lengths = vectors.conj().mul(&raw).sum_rows().re();
     Ok((p.diagonal(), raw.sub(&vectors.mul_real(&lengths))))
-}
-
-/// `Ā` from the cotangents of eigenvalues and eigenvectors; `None` is zero. Real if `A` is.
-///
-/// Gauge: the loss must not depend on the phases of eigenvectors, nor on the basis within an
-/// eigenspace. Cost: one system and 3 complex products.
-///
-/// # Errors
-/// `GaugeIllDefined`, `Defective` with the batch index.
-pub fn eig_vjp<T: LinalgScalar>(
-    eig: &Eig<T>,
-    values_bar: Option<&Tensor<T::Complex>>,
-    vectors_bar: Option<&Tensor<T::Complex>>,
-    degeneracy: &Degeneracy,
-) -> Result<Tensor<T>> {
-    let (values_bar, vectors_bar) =
-        (values_bar.map(Batched::rows_of), vectors_bar.map(Batched::new));
-    let (values, vectors) = (Batched::rows_of(&eig.values), Batched::new(&eig.vectors));
-    let (values_bar, vectors_bar) = (values_bar.as_ref(), vectors_bar.as_ref());
-    sparing(
-        || activity(&[values_bar, vectors_bar]),
-        |idle| {
-            let (values, vectors) = (idle.values(&values), idle.factor(&vectors));
-            let bar = vjp(&values, &vectors, values_bar, vectors_bar, degeneracy)?;
-            Batched::<T>::from_complex(&bar).into_tensor()
-        },
-    )
-}
-
-/// Tangents of eigenvalues and eigenvectors along `dA`.
-///
-/// # Errors
-/// `Defective` with the batch index; `Tensor` if shapes do not match.
-pub fn eig_jvp<T: LinalgScalar>(
-    eig: &Eig<T>,
-    da: &Tensor<T>,
-    degeneracy: &Degeneracy,
-) -> Result<Eig<T>> {
-    let (values, vectors) = (Batched::rows_of(&eig.values), Batched::new(&eig.vectors));
-    let (dl, dv) = jvp(&values, &vectors, &Batched::new(da).to_complex(), degeneracy)?;
-    Ok(Eig { values: dl.into_vectors()?, vectors: dv.into_tensor()? })
 }

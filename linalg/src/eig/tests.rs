@@ -1,8 +1,10 @@
 use t4a_algebra::Real;
 
 use super::*;
+use crate::operation::{MatrixOp, Outcome, Part};
 use crate::scalar::epsilon;
 use crate::testing::*;
+use crate::vocabulary::Batched;
 
 fn identities<T: LinalgScalar>() {
     for shape in [&[4, 4][..], &[1, 1], &[2, 3, 5, 5], &[40, 40]] {
@@ -23,6 +25,40 @@ fn identities<T: LinalgScalar>() {
         };
         assert_close(&square(&eigvals(&a).unwrap()), &square(&values), 10.0 * tight::<T>(n));
     }
+}
+
+fn operand<T: LinalgScalar>(
+    eig: &Eig<T>,
+    degeneracy: &Degeneracy,
+) -> (MatrixOp, Batched<T>, Outcome<Batched<T>>) {
+    let vectors = Batched::new(&eig.vectors);
+    let a = Batched::<T>::from_complex(&vectors);
+    let parts = vec![Part::Complex(Batched::rows_of(&eig.values)), Part::Complex(vectors)];
+    (EigOp { degeneracy: *degeneracy }.into(), a, Outcome::new(parts))
+}
+
+/// The rule with these factors, whatever matrix they are of.
+fn eig_vjp<T: LinalgScalar>(
+    eig: &Eig<T>,
+    values: Option<&Tensor<T::Complex>>,
+    vectors: Option<&Tensor<T::Complex>>,
+    degeneracy: &Degeneracy,
+) -> Result<Tensor<T>> {
+    let (op, a, out) = operand(eig, degeneracy);
+    let values = values.map(|l| Part::Complex(Batched::rows_of(l)));
+    let given = [values, vectors.map(|v| Part::Complex(Batched::new(v)))];
+    op.pullback(&[a], &out, &given, &[])?.swap_remove(0).into_tensor()
+}
+
+fn eig_jvp<T: LinalgScalar>(
+    eig: &Eig<T>,
+    da: &Tensor<T>,
+    degeneracy: &Degeneracy,
+) -> Result<Eig<T>> {
+    let (op, a, out) = operand(eig, degeneracy);
+    let parts = op.pushforward(&[a], &out, &[Some(Batched::new(da))], false)?.0;
+    let (values, vectors) = (parts[0].complex().clone(), parts[1].complex().clone());
+    Ok(Eig { values: values.into_vectors()?, vectors: vectors.into_tensor()? })
 }
 
 /// `f(A) = V diag(f(λ)) V⁻¹` and a symmetric function of the spectrum, here `λ²` and `Σ λ³`.

@@ -4,9 +4,10 @@
 //! The operation reads `(A + Aᴴ)/2`, so every entry counts and the gradient is Hermitian. Each
 //! eigenvector is fixed up to a phase, which faer chooses.
 
+mod op;
 mod rule;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use faer::MatRef;
 use t4a_tensor::Tensor;
@@ -16,7 +17,9 @@ use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::scale::{Scale, largest};
 
-pub use rule::{eigh_jvp, eigh_vjp, jvp, vjp};
+pub use op::{EighOp, EigvalshOp};
+pub(crate) use op::{factors, pairs, parts};
+pub use rule::{jvp, vjp};
 
 /// `A = V diag(E) Vᴴ` of a batch of Hermitian matrices.
 #[derive(Clone, Debug)]

@@ -8,13 +8,9 @@
 //!
 //! Reference: M. Giles 2008, section 3.1.
 
-use t4a_tensor::Tensor;
-
-use super::Eigh;
 use crate::degeneracy::Degeneracy;
 use crate::error::Result;
-use crate::scalar::LinalgScalar;
-use crate::vocabulary::{Batched, Matrices};
+use crate::vocabulary::Matrices;
 
 /// `Ā` from the cotangents of the values (a row) and the vectors.
 ///
@@ -58,41 +54,4 @@ pub fn jvp<M: Matrices>(
     let limit = degeneracy.limit(values, vectors.rows());
     let gaps = degeneracy.gaps(&values.sub(&values.transpose()), &limit, values);
     (w.diagonal().re(), vectors.matmul(&w.mul_real(&gaps.inverse)))
-}
-
-/// `Ā` from the cotangents of eigenvalues `[…, n]` and eigenvectors `[…, n, n]`; `None` is zero.
-///
-/// Gauge: the loss must not depend on phases nor on the basis within an eigenspace.
-/// Cost: 3 products of n × n matrices.
-///
-/// # Errors
-/// `GaugeIllDefined` with the batch index; `Tensor` if shapes do not match.
-pub fn eigh_vjp<T: LinalgScalar>(
-    eigh: &Eigh<T>,
-    values_bar: Option<&Tensor<T::R>>,
-    vectors_bar: Option<&Tensor<T>>,
-    degeneracy: &Degeneracy,
-) -> Result<Tensor<T>> {
-    vjp(
-        &Batched::rows_of(&eigh.values),
-        &Batched::new(&eigh.vectors),
-        values_bar.map(Batched::rows_of).as_ref(),
-        vectors_bar.map(Batched::new).as_ref(),
-        degeneracy,
-    )?
-    .into_tensor()
-}
-
-/// Tangents of eigenvalues and eigenvectors along `(dA + dAᴴ)/2`, with `vᵢᴴ dvᵢ = 0`.
-///
-/// # Errors
-/// `Tensor` if shapes do not match.
-pub fn eigh_jvp<T: LinalgScalar>(
-    eigh: &Eigh<T>,
-    da: &Tensor<T>,
-    degeneracy: &Degeneracy,
-) -> Result<Eigh<T>> {
-    let (values, vectors) = (Batched::rows_of(&eigh.values), Batched::new(&eigh.vectors));
-    let (de, dv) = jvp(&values, &vectors, &Batched::new(da), degeneracy);
-    Ok(Eigh { values: de.into_vectors()?, vectors: dv.into_tensor()? })
 }

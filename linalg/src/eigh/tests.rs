@@ -1,6 +1,7 @@
 use super::*;
 use crate::degeneracy::Degeneracy;
 use crate::error::LinalgError;
+use crate::operation::{MatrixOp, Outcome, Part};
 use crate::testing::*;
 use crate::vocabulary::{Batched, Matrices};
 
@@ -18,6 +19,39 @@ fn identities<T: LinalgScalar>() {
         }
         assert_close(&eigvalsh(&a).unwrap(), &values, tight::<T>(n));
     }
+}
+
+fn operand<T: LinalgScalar>(
+    eigh: &Eigh<T>,
+    degeneracy: &Degeneracy,
+) -> (MatrixOp, Batched<T>, Outcome<Batched<T>>) {
+    let vectors = Batched::new(&eigh.vectors);
+    let parts = vec![Part::Real(Batched::rows_of(&eigh.values)), Part::Full(vectors.clone())];
+    (EighOp { degeneracy: *degeneracy }.into(), vectors, Outcome::new(parts))
+}
+
+/// The rule with these factors, whatever matrix they are of.
+pub(crate) fn eigh_vjp<T: LinalgScalar>(
+    eigh: &Eigh<T>,
+    values: Option<&Tensor<T::R>>,
+    vectors: Option<&Tensor<T>>,
+    degeneracy: &Degeneracy,
+) -> Result<Tensor<T>> {
+    let (op, a, out) = operand(eigh, degeneracy);
+    let values = values.map(|e| Part::Real(Batched::rows_of(e)));
+    let given = [values, vectors.map(|v| Part::Full(Batched::new(v)))];
+    op.pullback(&[a], &out, &given, &[])?.swap_remove(0).into_tensor()
+}
+
+fn eigh_jvp<T: LinalgScalar>(
+    eigh: &Eigh<T>,
+    da: &Tensor<T>,
+    degeneracy: &Degeneracy,
+) -> Result<Eigh<T>> {
+    let (op, a, out) = operand(eigh, degeneracy);
+    let parts = op.pushforward(&[a], &out, &[Some(Batched::new(da))], false)?.0;
+    let (values, vectors) = (parts[0].real().clone(), parts[1].full().clone());
+    Ok(Eigh { values: values.into_vectors()?, vectors: vectors.into_tensor()? })
 }
 
 /// `V diag(w) Vᴴ` and the eigenvalues: functions of `A` without a gauge.

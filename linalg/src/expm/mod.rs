@@ -7,6 +7,7 @@
 //!
 //! Reference: N. Higham 2005, Table 2.3; A. Al-Mohy, N. Higham 2009; R. Mathias 1996.
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -15,8 +16,9 @@ use t4a_tensor::Tensor;
 use crate::batch::{Output, Shape, Views, is_finite};
 use crate::error::{NON_FINITE, OVERFLOW, Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
-use crate::triangular::check_system;
 use crate::vocabulary::{Batched, Dual, Matrices};
+
+pub use op::ExpmOp;
 
 /// Degree of the approximant and number of squarings.
 type Plan = (usize, i32);
@@ -138,47 +140,19 @@ pub fn expm<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
 /// `NotMatrix`, `NotSquare`.
 pub fn expm_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
     Shape::square("expm", a)?;
-    by_plan("expm", a, None, 1.0, |a, _, plan| exponential(a, plan))
+    by_plan("expm", a)
 }
 
-/// `dB = L(A, dA)`. Cost three times that of [`expm`].
-///
-/// # Errors
-/// As [`expm`]; `Tensor` if shapes do not match.
-pub fn expm_jvp<T: LinalgScalar>(a: &Tensor<T>, da: &Tensor<T>) -> Result<Tensor<T>> {
-    check_system("expm_jvp", a, da)?;
-    let (out, info) = by_plan("expm_jvp", a, Some(da), FRECHET, |a, e, plan| {
-        let tangent = e.cloned();
-        exponential(&Dual { value: a.clone(), tangent }, plan).into_tangent()
-    })?;
-    check("expm_jvp", &info, SINGULAR)?;
-    Ok(out)
-}
-
-/// `Ā = L(Aᴴ, B̄)`. Cost three times that of [`expm`].
-///
-/// # Errors
-/// As [`expm_jvp`].
-pub fn expm_vjp<T: LinalgScalar>(a: &Tensor<T>, b_bar: &Tensor<T>) -> Result<Tensor<T>> {
-    expm_jvp(&Batched::new(a).adjoint().into_tensor()?, b_bar)
-}
-
-/// Runs `f` on the matrices that share a plan, group by group: scaling a small matrix as the
+/// The exponentials of the matrices that share a plan, group by group: scaling a small matrix as the
 /// largest one of its batch needs would cost it accuracy.
-fn by_plan<T: LinalgScalar>(
-    op: &'static str,
-    a: &Tensor<T>,
-    e: Option<&Tensor<T>>,
-    factor: f64,
-    f: impl Fn(&Batched<T>, Option<&Batched<T>>, Plan) -> Batched<T>,
-) -> Result<(Tensor<T>, Tensor<i32>)> {
+fn by_plan<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
     let shape = Shape::of(op, a)?;
     let n = shape.n;
     let norms = Batched::new(a).norms()?;
     let epsilon = Batched::new(a).epsilon();
     let mut plans: Vec<(Plan, Vec<usize>)> = Vec::new();
     for (index, &norm) in norms.iter().enumerate().filter(|(_, norm)| norm.is_finite()) {
-        let plan = plan(norm / factor, epsilon);
+        let plan = plan(norm, epsilon);
         match plans.iter_mut().find(|(other, _)| *other == plan) {
             Some((_, group)) => group.push(index),
             None => plans.push((plan, vec![index])),
@@ -196,8 +170,7 @@ fn by_plan<T: LinalgScalar>(
             }
             Ok(Batched::new(&part.matrices()?))
         };
-        let e = e.map(gather).transpose()?;
-        let result = f(&gather(a)?, e.as_ref(), plan).into_tensor()?;
+        let result = exponential(&gather(a)?, plan).into_tensor()?;
         let views = Views::of(op, &result)?;
         for (at, &index) in group.iter().enumerate() {
             targets[index].copy_from(views.get(at));

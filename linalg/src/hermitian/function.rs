@@ -3,6 +3,7 @@
 use t4a_algebra::{Numeric, Real};
 use t4a_tensor::Tensor;
 
+use crate::degeneracy::by_bits;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, RealMatrices};
 
@@ -20,7 +21,8 @@ pub trait SpectralFunction<R> {
 }
 
 /// Elementary functions; they serve every implementor of the vocabulary.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Elementary {
     /// `eˣ`.
     Exp,
@@ -29,6 +31,12 @@ pub enum Elementary {
     /// `xᵖ`, for `x > 0`, or `x ≥ 0` where it is finite; any `x` for integer `p`.
     Pow(f64),
 }
+
+by_bits!(Elementary, |f| match f {
+    Elementary::Exp => (0, 0),
+    Elementary::Ln => (1, 0),
+    Elementary::Pow(p) => (2, p.to_bits()),
+});
 
 impl<R: RealMatrices> SpectralFunction<R> for Elementary {
     fn value(&self, x: &R) -> R {

@@ -5,18 +5,19 @@
 //! `f′ + g² f‴/24` at their mean, `g` the gap: there is no gauge problem and no error at ties.
 
 mod function;
+mod op;
 #[cfg(test)]
 mod tests;
 
 use t4a_tensor::Tensor;
 
 use crate::eigh::{Eigh, eigh_ex};
-use crate::error::{LinalgError, Result, SINGULAR, check};
-use crate::idle::{activity, sparing};
+use crate::error::{LinalgError, OUTSIDE_DOMAIN, Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
 pub use function::{Elementary, ScalarFunction, SpectralFunction};
+pub use op::HermitianFunctionOp;
 
 /// `f((A + Aᴴ)/2)`.
 ///
@@ -95,6 +96,20 @@ pub(crate) fn check_domain<M: Matrices>(op: &'static str, values: &M) -> Result<
     }
 }
 
+/// The status of a function with these values at the spectrum.
+pub(crate) fn outside_domain<T: LinalgScalar>(
+    mut info: Tensor<i32>,
+    values: &Tensor<T::R>,
+) -> Result<Tensor<i32>> {
+    let norms = Batched::<T::R>::rows_of(values).norms()?;
+    for (code, norm) in info.as_mut_slice()?.iter_mut().zip(norms) {
+        if *code == 0 && !norm.is_finite() {
+            *code = OUTSIDE_DOMAIN;
+        }
+    }
+    Ok(info)
+}
+
 /// `Ā`, Hermitian, from the eigendecomposition and the cotangent of `f(A)`.
 pub fn vjp<M: Matrices>(
     values: &M::Real,
@@ -116,37 +131,4 @@ pub fn jvp<M: Matrices>(
     f: &impl SpectralFunction<M::Real>,
 ) -> M {
     vjp(values, vectors, da, f)
-}
-
-/// `Ā` from the decomposition of `A` and the cotangent of `f(A)`. Exact at ties.
-///
-/// # Errors
-/// `OutsideDomain` if `f′` is not finite at an eigenvalue; `Tensor` if shapes do not match.
-pub fn hermitian_function_vjp<T: LinalgScalar>(
-    eigh: &Eigh<T>,
-    f_bar: &Tensor<T>,
-    f: &impl SpectralFunction<Batched<T::R>>,
-) -> Result<Tensor<T>> {
-    let (values, vectors) = (Batched::rows_of(&eigh.values), Batched::new(&eigh.vectors));
-    let f_bar = Batched::new(f_bar);
-    sparing(
-        || activity(&[Some(&f_bar)]),
-        |idle| {
-            let out = vjp(&idle.values(&values), &vectors, &f_bar, f);
-            check_domain("hermitian_function_vjp", &out)?;
-            out.into_tensor()
-        },
-    )
-}
-
-/// `d f(A)` along `(dA + dAᴴ)/2`.
-///
-/// # Errors
-/// As [`hermitian_function_vjp`].
-pub fn hermitian_function_jvp<T: LinalgScalar>(
-    eigh: &Eigh<T>,
-    da: &Tensor<T>,
-    f: &impl SpectralFunction<Batched<T::R>>,
-) -> Result<Tensor<T>> {
-    hermitian_function_vjp(eigh, da, f)
 }

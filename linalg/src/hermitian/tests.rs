@@ -1,4 +1,5 @@
 use super::*;
+use crate::operation::Part;
 use crate::scalar::epsilon;
 use crate::testing::*;
 
@@ -31,20 +32,19 @@ fn derivatives<T: LinalgScalar>() {
         let a = with_eigenvalues::<T>(1, &[2], &[0.5, 1.0, 1.0 + gap, 2.5]);
         let a = [axpy(&a, 1.0, &skew)];
         for f in functions() {
-            check_rules(
-                &a,
-                |x| vec![hermitian_function(&x[0], &f).unwrap()],
-                |x, v| {
-                    let eigh = crate::eigh::eigh(&x[0]).unwrap();
-                    vec![hermitian_function_jvp(&eigh, &v[0], &f).unwrap()]
-                },
-                |x, w| {
-                    let eigh = crate::eigh::eigh(&x[0]).unwrap();
-                    vec![hermitian_function_vjp(&eigh, &w[0], &f).unwrap()]
-                },
-            );
+            check_operation(HermitianFunctionOp { function: f }, &a);
         }
     }
+}
+
+/// The cotangent of `A` from its factors, for any function.
+fn pulled<T: LinalgScalar>(
+    eigh: &Eigh<T>,
+    f_bar: &Tensor<T>,
+    f: &impl SpectralFunction<Batched<T::R>>,
+) -> Result<Tensor<T>> {
+    let (values, vectors) = (Batched::rows_of(&eigh.values), Batched::new(&eigh.vectors));
+    vjp(&values, &vectors, &Batched::new(f_bar), f).into_tensor()
 }
 
 /// `A² ` has the derivative `A dA + dA A`, at ties and at eigenvalue zero.
@@ -54,7 +54,7 @@ fn square<T: LinalgScalar>() {
     let eigh = crate::eigh::eigh(&a).unwrap();
     let exact = axpy(&mm(&a, &c), 1.0, &mm(&c, &a));
     let closure = ScalarFunction(|order: usize, x: f64| [x * x, 2.0 * x, 2.0, 0.0][order]);
-    let got = hermitian_function_vjp(&eigh, &c, &closure).unwrap();
+    let got = pulled(&eigh, &c, &closure).unwrap();
     assert_close(&got, &exact, tight::<T>(20));
     let value = hermitian_function(&a, &closure).unwrap();
     assert_close(&value, &mm(&a, &a), tight::<T>(20));
@@ -67,9 +67,7 @@ fn tiny<T: LinalgScalar>() {
     let small = if epsilon::<T>() < 1e-10 { 0.5f64.powi(400) } else { 0.5f64.powi(50) };
     let scaled = |x: &Tensor<T>, c: f64| Batched::new(x).scale(c).into_tensor().unwrap();
     for (f, power) in [(Elementary::Ln, -1.0), (Elementary::Pow(-0.5), -1.5)] {
-        let gradient = |a: &Tensor<T>| {
-            hermitian_function_vjp(&crate::eigh::eigh(a).unwrap(), &bar, &f).unwrap()
-        };
+        let gradient = |a: &Tensor<T>| pulled(&crate::eigh::eigh(a).unwrap(), &bar, &f).unwrap();
         let got = scaled(&gradient(&scaled(&a, small)), small.powf(-power));
         assert_close(&got, &gradient(&a), tight::<T>(20));
     }
@@ -95,9 +93,9 @@ fn values_outside_of_the_domain_are_errors() {
     // √ is defined at 0, its derivative is not.
     let zero = Tensor::<f64>::zeros(&[2, 2]).unwrap();
     assert_eq!(norm(&hermitian_function(&zero, &Elementary::Pow(0.5)).unwrap()), 0.0);
-    let eigh = crate::eigh::eigh(&zero).unwrap();
-    let unit = Batched::new(&zero).identity(2).into_tensor().unwrap();
-    let error = hermitian_function_vjp(&eigh, &unit, &Elementary::Pow(0.5)).unwrap_err();
+    let given = [Some(Part::Full(Batched::new(&zero).identity(2)))];
+    let op = HermitianFunctionOp { function: Elementary::Pow(0.5) };
+    let error = gradient(op, &[&zero], &given).unwrap_err();
     assert!(matches!(error, LinalgError::OutsideDomain { batch: 0, .. }));
     let mut data = a.to_vec().unwrap();
     data[0] = f64::NAN;

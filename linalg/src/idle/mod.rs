@@ -62,8 +62,3 @@ pub(crate) fn sparing<R: RealMatrices<Real = R>, Out>(
     };
     rule(&Idle(None)).or_else(failed)
 }
-
-/// The activity of cotangents of one type.
-pub(crate) fn activity<M: Matrices>(bars: &[Option<&M>]) -> Option<M::Real> {
-    bars.iter().flatten().map(|bar| bar.activity()).reduce(|a, b| a.add(&b))
-}

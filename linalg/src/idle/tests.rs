@@ -1,17 +1,23 @@
+use t4a_diff::Dual;
 use t4a_tensor::Tensor;
 
 use crate::degeneracy::Degeneracy;
+use crate::det::SlogdetOp;
+use crate::eig::EigOp;
 use crate::error::LinalgError;
-use crate::hermitian::{Elementary, hermitian_function_vjp};
-use crate::lu::{Pivoting, lu, lu_factor, lu_factor_vjp, lu_vjp};
-use crate::op::{Op, Part};
-use crate::polar::{Side, polar, polar_vjp};
-use crate::qr::{Columns, qr, qr_vjp};
+use crate::hermitian::Elementary;
+use crate::hermitian::HermitianFunctionOp;
+use crate::lu::LuFactorOp;
+use crate::lu::Pivoting;
+use crate::operation::{MatrixOp, MatrixOperation, Part};
+use crate::polar::PolarOp;
+use crate::polar::Side;
+use crate::qr::Columns;
+use crate::qr::{LqOp, QrOp, QrPivotedOp};
 use crate::scalar::LinalgScalar;
-use crate::svd::{Vectors, svd, svd_function_vjp};
+use crate::svd::SvdFunctionOp;
 use crate::testing::*;
-use crate::vocabulary::{Batched, Dual, Matrices};
-use crate::{det, eig, eigh};
+use crate::vocabulary::{Batched, Matrices};
 
 /// A regular matrix and one without derivatives: singular, or defective for eigenvectors.
 fn batch<T: LinalgScalar>() -> Tensor<T> {
@@ -32,22 +38,25 @@ fn head<T: LinalgScalar>(x: &Tensor<T>) -> Tensor<T> {
     x.slice_axis(0, 0, 1, 1).unwrap()
 }
 
-const OPS: [Op; 11] = [
-    Op::Qr(Columns::Thin),
-    Op::QrPivoted(Columns::Complete),
-    Op::Lq,
-    Op::LuFactor(Pivoting::Partial),
-    Op::LuFactor(Pivoting::Full),
-    Op::Slogdet,
-    Op::Polar(Side::Right),
-    Op::Polar(Side::Left),
-    Op::Eig(Degeneracy::DEFAULT),
-    Op::Hermitian(Elementary::Pow(0.0)),
-    Op::SvdFunction(Elementary::Pow(0.5)),
+const OPS: [MatrixOp; 11] = [
+    MatrixOp::Qr(QrOp { columns: Columns::Thin }),
+    MatrixOp::QrPivoted(QrPivotedOp { columns: Columns::Complete }),
+    MatrixOp::Lq(LqOp),
+    MatrixOp::LuFactor(LuFactorOp { pivoting: Pivoting::Partial }),
+    MatrixOp::LuFactor(LuFactorOp { pivoting: Pivoting::Full }),
+    MatrixOp::Slogdet(SlogdetOp),
+    MatrixOp::Polar(PolarOp { side: Side::Right }),
+    MatrixOp::Polar(PolarOp { side: Side::Left }),
+    MatrixOp::Eig(EigOp { degeneracy: Degeneracy::DEFAULT }),
+    MatrixOp::HermitianFunction(HermitianFunctionOp { function: Elementary::Pow(0.0) }),
+    MatrixOp::SvdFunction(SvdFunctionOp { function: Elementary::Pow(0.5) }),
 ];
 
 /// A gauge-free cotangent: of the values alone for eigenvectors.
-fn bars<T: LinalgScalar>(op: Op, parts: &[Part<Batched<T>>]) -> Vec<Option<Part<Batched<T>>>> {
+fn bars<T: LinalgScalar>(
+    op: MatrixOp,
+    parts: &[Part<Batched<T>>],
+) -> Vec<Option<Part<Batched<T>>>> {
     let weight = |x: &[usize], i: usize| first::<T>(x, 20 + i as u64);
     let own = |(i, part): (usize, &Part<Batched<T>>)| match part {
         Part::Complex(_) if i > 0 => None,
@@ -71,7 +80,7 @@ fn bars<T: LinalgScalar>(op: Op, parts: &[Part<Batched<T>>]) -> Vec<Option<Part<
 fn operations<T: LinalgScalar>() {
     let a = batch::<T>();
     for op in OPS {
-        let gradient = |a: &Tensor<T>, one: bool| {
+        let of = |a: &Tensor<T>, one: bool| {
             let out = op.forward(&[a], true).unwrap();
             let whole = op.forward(&[&batch::<T>()], true).unwrap();
             let cut = |bar: Part<Batched<T>>| match bar {
@@ -79,74 +88,39 @@ fn operations<T: LinalgScalar>() {
                 Part::Real(x) => Part::Real(Batched::new(&head(&x.into_tensor().unwrap()))),
                 Part::Complex(x) => Part::Complex(Batched::new(&head(&x.into_tensor().unwrap()))),
             };
-            let bars = bars(op, &whole.parts).into_iter();
+            let bars = bars(op, &whole.results).into_iter();
             let bars: Vec<_> =
                 bars.map(|bar| bar.map(|bar| if one { cut(bar) } else { bar })).collect();
-            let bars = op.vjp(&[Batched::new(a)], &out, &bars);
+            let bars = op.pullback(&[Batched::new(a)], &out, &bars, &[]);
             bars.unwrap_or_else(|e| panic!("{op:?}: {e}"))[0].clone().into_tensor().unwrap()
         };
-        let both = gradient(&a, false);
+        let both = of(&a, false);
         assert!(both.to_vec().unwrap()[4..].iter().all(|x| *x == T::ZERO), "{op:?}");
-        assert_close(&head(&both), &gradient(&head(&a), true), tight::<T>(4));
+        assert_close(&head(&both), &of(&head(&a), true), tight::<T>(4));
     }
 }
 
-fn functions<T: LinalgScalar>() {
+/// One that the loss reads fails as before.
+fn read<T: LinalgScalar>() {
     let a = batch::<T>();
-    let bar = first::<T>(&[2, 2, 2], 1);
-    let number = first::<T::R>(&[2], 2);
-    let factors = lu_factor(&a).unwrap();
-    let sign = det::slogdet(&a).unwrap().0;
-    let root = Elementary::Pow(0.5);
-    let policy = Degeneracy::default();
-    let values = Batched::new(&first::<T>(&[2, 2, 1], 3)).to_complex().transpose();
-    let results = [
-        ("qr", qr_vjp(&qr(&a, Columns::Thin).unwrap(), Some(&bar), Some(&bar))),
-        ("lu", lu_vjp(&lu(&a, Pivoting::Partial).unwrap(), Some(&bar), Some(&bar))),
-        ("lu_factor", lu_factor_vjp(&factors, &bar)),
-        ("slogdet", det::slogdet_vjp(&sign, &factors, None, Some(&number))),
-        ("polar", polar_vjp(&polar(&a, Side::Left).unwrap(), Some(&bar), None)),
-        ("hermitian", {
-            let zero = mm(&a, &Batched::new(&a).adjoint().into_tensor().unwrap());
-            hermitian_function_vjp(&eigh::eigh(&zero).unwrap(), &bar, &root)
-        }),
-        ("svd_function", svd_function_vjp(&svd(&a, Vectors::Thin).unwrap(), &bar, &root)),
-        ("eig", {
-            let values = values.into_vectors().unwrap();
-            eig::eig_vjp(&eig::eig(&a).unwrap(), Some(&values), None, &policy)
-        }),
-    ];
-    for (name, result) in results {
-        let bar = result.unwrap_or_else(|error| panic!("{name}: {error}")).to_vec().unwrap();
-        assert!(bar[4..].iter().all(|x| *x == T::ZERO), "{name}: {bar:?}");
-        assert!(bar[..4].iter().any(|x| *x != T::ZERO), "{name}: {bar:?}");
-    }
-    // One that the loss reads fails as before.
-    let read = random::<T>(4, &[2, 2, 2]);
-    let error = qr_vjp(&qr(&a, Columns::Thin).unwrap(), Some(&read), None).unwrap_err();
+    let given = [Some(Part::Full(Batched::new(&random::<T>(4, &[2, 2, 2]))))];
+    let error = gradient(QrOp { columns: Columns::Thin }, &[&a], &given).unwrap_err();
     assert!(matches!(error, LinalgError::RankDeficient { op: "qr_vjp", batch: 1, .. }));
-    let error = polar_vjp(&polar(&a, Side::Right).unwrap(), Some(&read), None).unwrap_err();
+    let error = gradient(PolarOp { side: Side::Right }, &[&a], &given).unwrap_err();
     let rank = LinalgError::RankDeficient { op: "polar_vjp", batch: 1, rank: 1, required: 2 };
     assert_eq!(error, rank);
 }
 
 /// A cotangent that is zero and moves is one.
-fn moving<T: LinalgScalar>() {
+fn moving<T: Scalar>() {
     let a = batch::<T>();
-    let op = Op::LuFactor(Pivoting::Partial);
-    let out = op.forward(&[&a], true).unwrap();
-    let Part::Full(packed) = &out.parts[0] else { unreachable!() };
-    let dual = crate::op::Outcome {
-        parts: vec![Part::Full(Dual::constant_of(packed.clone()))],
-        saved: None,
-        rows: out.rows.clone(),
-        cols: None,
-    };
-    let x = [Dual::constant_of(Batched::new(&a))];
-    let zero = Batched::new(&Tensor::<T>::zeros(&[2, 2, 2]).unwrap());
+    let still = |x: &Tensor<T>| eager(x).into_iter().map(Dual::constant).collect::<Vec<Duals>>();
+    let op = LuFactorOp { pivoting: Pivoting::Partial };
+    let recorded = Recorded::new(op, T::IS_COMPLEX, still(&a)).unwrap();
+    let zero = Tensor::<T>::zeros(&[2, 2, 2]).unwrap();
     let vjp = |tangent: Tensor<T>| {
-        let bar = Dual::new(zero.clone(), Batched::new(&tangent));
-        op.vjp(&x, &dual, &[Some(Part::Full(bar))])
+        let given = duals(std::slice::from_ref(&zero), &[tangent]);
+        recorded.vjp(&given.into_iter().map(Some).collect::<Vec<_>>(), &[])
     };
     assert!(vjp(first::<T>(&[2, 2, 2], 5)).is_ok());
     let error = vjp(random::<T>(5, &[2, 2, 2])).unwrap_err();
@@ -155,6 +129,6 @@ fn moving<T: LinalgScalar>() {
 
 for_all_dtypes! {
     a_matrix_without_a_cotangent_cannot_fail => operations;
-    nor_in_functions_of_their_own => functions;
+    one_with_a_cotangent_fails_as_alone => read;
     a_cotangent_that_moves_counts => moving;
 }

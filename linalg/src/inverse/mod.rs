@@ -3,6 +3,7 @@
 //! `dA⁻¹ = −A⁻¹ dA A⁻¹`, so with `B = A⁻¹`: `Ā = −Bᴴ B̄ Bᴴ`. Prefer [`solve`](crate::solve::solve)
 //! to a product with an inverse.
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,8 @@ use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::solve::solve_ex;
 use crate::vocabulary::{Batched, Matrices};
+
+pub use op::InvOp;
 
 /// `A⁻¹`.
 ///
@@ -48,20 +51,4 @@ pub fn vjp<M: Matrices>(b: &M, b_bar: &M) -> M {
 /// `dB = −B dA B`.
 pub fn jvp<M: Matrices>(b: &M, da: &M) -> M {
     b.matmul(da).matmul(b).neg()
-}
-
-/// `Ā` from the inverse `B` and its cotangent. Cost: 2 products.
-///
-/// # Errors
-/// `Tensor` if shapes do not match.
-pub fn inv_vjp<T: LinalgScalar>(b: &Tensor<T>, b_bar: &Tensor<T>) -> Result<Tensor<T>> {
-    vjp(&Batched::new(b), &Batched::new(b_bar)).into_tensor()
-}
-
-/// `dB` along `dA` from the inverse `B`. Cost: 2 products.
-///
-/// # Errors
-/// `Tensor` if shapes do not match.
-pub fn inv_jvp<T: LinalgScalar>(b: &Tensor<T>, da: &Tensor<T>) -> Result<Tensor<T>> {
-    jvp(&Batched::new(b), &Batched::new(da)).into_tensor()
 }

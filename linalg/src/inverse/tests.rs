@@ -6,12 +6,7 @@ fn rules<T: LinalgScalar>() {
     let a = with_singular_values::<T>(1, &[2], 4, 4, &[0.5, 1.0, 1.5, 2.0]);
     let unit = Batched::new(&a).identity(4).into_tensor().unwrap();
     assert_close(&mm(&a, &inv(&a).unwrap()), &unit, tight::<T>(16));
-    check_rules(
-        &[a],
-        |x| vec![inv(&x[0]).unwrap()],
-        |x, v| vec![inv_jvp(&inv(&x[0]).unwrap(), &v[0]).unwrap()],
-        |x, w| vec![inv_vjp(&inv(&x[0]).unwrap(), &w[0]).unwrap()],
-    );
+    check_operation(InvOp, &[a]);
 }
 
 for_all_dtypes! {

@@ -13,6 +13,7 @@
 //! Reference: C. Kenney, A. Laub 1989; S. Cheng, N. Higham, C. Kenney, A. Laub 2001; L. Dieci,
 //! B. Morini, A. Papini 1996; N. Higham, *Functions of Matrices*, Table 11.1.
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,8 @@ use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::sqrtm::{one_by_one, sqrt};
 use crate::vocabulary::{Dual, Matrices};
+
+pub use op::LogmOp;
 
 /// Nodes above 0 and weights on [−1, 1].
 const NODES: [(f64, f64); 4] = [

@@ -25,13 +25,7 @@ fn identities<T: LinalgScalar>() {
 }
 
 fn derivatives<T: LinalgScalar>() {
-    let view = |t: &Tensor<T>| Batched::new(t);
-    check_rules(
-        &[matrix::<T>(&[2], 4)],
-        |x| vec![logm(&x[0]).unwrap()],
-        |x, v| vec![jvp(&view(&x[0]), &view(&v[0])).unwrap().into_tensor().unwrap()],
-        |x, w| vec![vjp(&view(&x[0]), &view(&w[0])).unwrap().into_tensor().unwrap()],
-    );
+    check_operation(LogmOp, &[matrix::<T>(&[2], 4)]);
 }
 
 for_all_dtypes! {

@@ -14,6 +14,7 @@
 //!
 //! Reference: G. Golub, V. Pereyra 1973.
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -23,12 +24,14 @@ use t4a_tensor::{Tensor, TensorError};
 use crate::batch::{Shape, Views, is_finite, spoil_failed};
 use crate::degeneracy::rounding;
 use crate::error::{LinalgError, NON_FINITE, Result, SINGULAR, check};
-use crate::pinv::{pinv, pinv_ex, pinv_jvp, pinv_vjp};
+use crate::pinv::pinv_ex;
 use crate::qr::{Columns, Qr, qr_ex};
 use crate::scalar::{LinalgScalar, epsilon};
 use crate::systems::broadcast;
 use crate::triangular::{Triangle, solve_triangular_ex};
 use crate::vocabulary::{Batched, Matrices};
+
+pub use op::{LstsqMinNormOp, LstsqOp};
 
 /// A least-squares solution and the factorisation it came from.
 #[derive(Clone, Debug)]
@@ -183,10 +186,14 @@ pub fn vjp<M: Matrices>(a: &M, b: &M, x: &M, q: &M, r: &M, x_bar: &M) -> (M, M) 
     (direct.add(&rest), g)
 }
 
-/// `dX` along `dA` and `dB`.
-pub fn jvp<M: Matrices>(a: &M, b: &M, x: &M, q: &M, r: &M, da: &M, db: &M) -> M {
+/// `dX` along `dA` and `dB`; `None` is zero.
+pub fn jvp<M: Matrices>(a: &M, b: &M, x: &M, q: &M, r: &M, da: Option<&M>, db: Option<&M>) -> M {
     let p = Pseudoinverse { q, r, tall: a.rows() >= a.cols() };
-    let direct = p.apply(&db.sub(&da.matmul(x)));
+    let Some(da) = da else {
+        return db.map_or_else(|| x.scale(0.0), |db| p.apply(db));
+    };
+    let through = da.matmul(x).neg();
+    let direct = p.apply(&db.map_or_else(|| through.clone(), |db| db.add(&through)));
     if a.rows() > a.cols() {
         let residual = da.adjoint().matmul(&b.sub(&a.matmul(x)));
         direct.add(&p.apply(&p.apply_adjoint(&residual)))
@@ -198,42 +205,11 @@ pub fn jvp<M: Matrices>(a: &M, b: &M, x: &M, q: &M, r: &M, da: &M, db: &M) -> M 
     }
 }
 
-/// `(Ā, B̄)` from the cotangent of the solution. Cost: a few triangular solves and products with
-/// `r` columns.
-///
-/// # Errors
-/// `Tensor` if shapes do not match.
-pub fn lstsq_vjp<T: LinalgScalar>(
-    a: &Tensor<T>,
-    b: &Tensor<T>,
-    out: &Lstsq<T>,
-    x_bar: &Tensor<T>,
-) -> Result<(Tensor<T>, Tensor<T>)> {
-    let [a, b, x, q, r, x_bar] = [a, b, &out.x, &out.qr.q, &out.qr.r, x_bar].map(Batched::new);
-    let (a_bar, b_bar) = vjp(&a, &b, &x, &q, &r, &x_bar);
-    Ok((a_bar.into_tensor()?, b_bar.into_tensor()?))
-}
-
-/// `dX` along `dA` and `dB`.
-///
-/// # Errors
-/// `Tensor` if shapes do not match.
-pub fn lstsq_jvp<T: LinalgScalar>(
-    a: &Tensor<T>,
-    b: &Tensor<T>,
-    out: &Lstsq<T>,
-    da: &Tensor<T>,
-    db: &Tensor<T>,
-) -> Result<Tensor<T>> {
-    let [a, b, x, q, r, da, db] = [a, b, &out.x, &out.qr.q, &out.qr.r, da, db].map(Batched::new);
-    jvp(&a, &b, &x, &q, &r, &da, &db).into_tensor()
-}
-
 /// `X = P B` with the pseudoinverse: the solution of least norm, of any rank; `rtol` as in
-/// [`pinv`], vectors and batches as in [`lstsq`].
+/// [`pinv`](crate::pinv::pinv), vectors and batches as in [`lstsq`].
 ///
 /// # Errors
-/// As [`pinv`]; `Tensor` if shapes do not match; `NonFinite` for `B`, too.
+/// As [`pinv`](crate::pinv::pinv); `Tensor` if shapes do not match; `NonFinite` for `B`, too.
 pub fn lstsq_min_norm<T: LinalgScalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,
@@ -283,39 +259,4 @@ fn min_norm_ex<T: LinalgScalar>(
     }
     let x = Batched::new(&p).matmul(&Batched::new(b)).into_tensor()?;
     Ok(((spoil_failed(x, &info)?, p), info))
-}
-
-/// `(Ā, B̄)` of [`lstsq_min_norm`], at constant rank.
-///
-/// # Errors
-/// As [`lstsq_min_norm`].
-pub fn lstsq_min_norm_vjp<T: LinalgScalar>(
-    a: &Tensor<T>,
-    b: &Tensor<T>,
-    x_bar: &Tensor<T>,
-    rtol: Option<f64>,
-) -> Result<(Tensor<T>, Tensor<T>)> {
-    check_shapes("lstsq_min_norm", a, b)?;
-    let p = pinv(a, rtol)?;
-    let x_bar = Batched::new(x_bar);
-    let p_bar = x_bar.matmul(&Batched::new(b).adjoint()).into_tensor()?;
-    let b_bar = Batched::new(&p).adjoint().matmul(&x_bar).into_tensor()?;
-    Ok((pinv_vjp(a, &p, &p_bar)?, b_bar))
-}
-
-/// `dX` of [`lstsq_min_norm`], at constant rank.
-///
-/// # Errors
-/// As [`lstsq_min_norm`].
-pub fn lstsq_min_norm_jvp<T: LinalgScalar>(
-    a: &Tensor<T>,
-    b: &Tensor<T>,
-    da: &Tensor<T>,
-    db: &Tensor<T>,
-    rtol: Option<f64>,
-) -> Result<Tensor<T>> {
-    check_shapes("lstsq_min_norm", a, b)?;
-    let p = pinv(a, rtol)?;
-    let dp = Batched::new(&pinv_jvp(a, &p, da)?);
-    dp.matmul(&Batched::new(b)).add(&Batched::new(&p).matmul(&Batched::new(db))).into_tensor()
 }

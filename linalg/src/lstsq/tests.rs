@@ -40,28 +40,8 @@ fn identities<T: LinalgScalar>() {
 
 fn derivatives<T: LinalgScalar>() {
     for system in systems::<T>() {
-        check_rules(
-            &system,
-            |x| vec![lstsq(&x[0], &x[1]).unwrap().x],
-            |x, v| {
-                let out = lstsq(&x[0], &x[1]).unwrap();
-                vec![lstsq_jvp(&x[0], &x[1], &out, &v[0], &v[1]).unwrap()]
-            },
-            |x, w| {
-                let out = lstsq(&x[0], &x[1]).unwrap();
-                let (a, b) = lstsq_vjp(&x[0], &x[1], &out, &w[0]).unwrap();
-                vec![a, b]
-            },
-        );
-        check_rules(
-            &system,
-            |x| vec![lstsq_min_norm(&x[0], &x[1], None).unwrap()],
-            |x, v| vec![lstsq_min_norm_jvp(&x[0], &x[1], &v[0], &v[1], None).unwrap()],
-            |x, w| {
-                let (a, b) = lstsq_min_norm_vjp(&x[0], &x[1], &w[0], None).unwrap();
-                vec![a, b]
-            },
-        );
+        check_operation(LstsqOp, &system);
+        check_operation(LstsqMinNormOp { rtol: None }, &system);
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod check;
 mod eliminate;
+mod op;
 mod rule;
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,9 @@ use crate::error::{Result, SINGULAR, check};
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, min_positive};
 
-pub use rule::{jvp, jvp_packed, lu_factor_jvp, lu_factor_vjp, lu_jvp, lu_vjp, vjp, vjp_packed};
+pub use op::LuFactorOp;
+pub(crate) use op::info_of_values;
+pub use rule::{jvp, jvp_packed, vjp, vjp_packed};
 
 /// `A[p] = L U` in packed form.
 #[derive(Clone, Debug)]
@@ -56,7 +59,8 @@ pub struct Lu<T: LinalgScalar> {
 }
 
 /// Where a pivot is looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Pivoting {
     /// In the current column.
     Partial,

@@ -12,15 +12,10 @@
 //!
 //! Both need `U₁` invertible.
 
-use t4a_tensor::Tensor;
-
-use super::{Lu, LuFactors};
 use crate::error::Result;
-use crate::idle::{activity, sparing};
 use crate::permutation::Permutation;
-use crate::scalar::LinalgScalar;
 use crate::triangular::Triangle;
-use crate::vocabulary::{Batched, Matrices, Region};
+use crate::vocabulary::{Matrices, Region};
 
 const UNIT: Triangle = Triangle::LOWER.unit();
 
@@ -123,61 +118,4 @@ pub fn jvp_packed<M: Matrices>(
     let dl = if n > k { dl.append(&dl.constant(m, n - k, 0.0)) } else { dl };
     let du = if m > k { du.stack(&du.constant(m - k, n, 0.0)) } else { du };
     dl.add(&du)
-}
-
-/// `Ā` from the cotangents of `L` and `U`; `None` is zero. What lies outside of the triangles
-/// does not count, nor does the diagonal of `L̄`.
-///
-/// # Errors
-/// `Singular` if the leading block of `U` is; `Tensor` if shapes do not match.
-pub fn lu_vjp<T: LinalgScalar>(
-    lu: &Lu<T>,
-    l_bar: Option<&Tensor<T>>,
-    u_bar: Option<&Tensor<T>>,
-) -> Result<Tensor<T>> {
-    let (l, u) = (Batched::new(&lu.l), Batched::new(&lu.u));
-    let zeros = |like: &Batched<T>| like.constant(like.rows(), like.cols(), 0.0);
-    let l_bar = l_bar.map_or_else(|| zeros(&l), Batched::new).mask(Region::Lower(-1));
-    let u_bar = u_bar.map_or_else(|| zeros(&u), Batched::new).mask(Region::Upper(0));
-    sparing(
-        || activity(&[Some(&l_bar), Some(&u_bar)]),
-        |idle| {
-            let bar = vjp(&idle.factor(&l), &idle.factor(&u), &l_bar, &u_bar);
-            unpermuted(bar, &lu.rows, lu.cols.as_ref())?.into_tensor()
-        },
-    )
-}
-
-/// `(dL, dU)` along `dA`.
-///
-/// # Errors
-/// As [`lu_vjp`].
-pub fn lu_jvp<T: LinalgScalar>(lu: &Lu<T>, da: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
-    let da = permuted(&Batched::new(da), &lu.rows, lu.cols.as_ref());
-    let (dl, du) = jvp(&Batched::new(&lu.l), &Batched::new(&lu.u), &da);
-    Ok((dl.into_tensor()?, du.into_tensor()?))
-}
-
-/// `Ā` from the cotangent of packed factors.
-///
-/// # Errors
-/// As [`lu_vjp`].
-pub fn lu_factor_vjp<T: LinalgScalar>(
-    factors: &LuFactors<T>,
-    bar: &Tensor<T>,
-) -> Result<Tensor<T>> {
-    let (packed, bar) = (Batched::new(&factors.packed), Batched::new(bar));
-    sparing(
-        || activity(&[Some(&bar)]),
-        |idle| vjp_packed(&idle.factor(&packed), &factors.rows, None, &bar)?.into_tensor(),
-    )
-}
-
-/// Tangent of packed factors along `dA`.
-///
-/// # Errors
-/// As [`lu_vjp`].
-pub fn lu_factor_jvp<T: LinalgScalar>(factors: &LuFactors<T>, da: &Tensor<T>) -> Result<Tensor<T>> {
-    let packed = Batched::new(&factors.packed);
-    jvp_packed(&packed, &factors.rows, None, &Batched::new(da)).into_tensor()
 }

@@ -2,6 +2,7 @@ use t4a_algebra::Real;
 
 use super::*;
 use crate::error::LinalgError;
+use crate::operation::Part;
 use crate::scalar::epsilon;
 use crate::testing::*;
 use crate::vocabulary::{Batched, Matrices, Region};
@@ -45,25 +46,8 @@ fn identities<T: LinalgScalar>() {
 fn derivatives<T: LinalgScalar>() {
     for shape in [&[2, 4, 4][..], &[5, 3], &[3, 5]] {
         for pivoting in [Pivoting::Partial, Pivoting::Full] {
-            check_rules(
-                &[random::<T>(2, shape)],
-                |x| lu(&x[0], pivoting).map(|f| vec![f.l, f.u]).unwrap(),
-                |x, v| {
-                    let (dl, du) = lu_jvp(&lu(&x[0], pivoting).unwrap(), &v[0]).unwrap();
-                    vec![dl, du]
-                },
-                |x, w| {
-                    let out = lu(&x[0], pivoting).unwrap();
-                    vec![lu_vjp(&out, Some(&w[0]), Some(&w[1])).unwrap()]
-                },
-            );
+            check_operation(LuFactorOp { pivoting }, &[random::<T>(2, shape)]);
         }
-        check_rules(
-            &[random::<T>(2, shape)],
-            |x| vec![lu_factor(&x[0]).unwrap().packed],
-            |x, v| vec![lu_factor_jvp(&lu_factor(&x[0]).unwrap(), &v[0]).unwrap()],
-            |x, w| vec![lu_factor_vjp(&lu_factor(&x[0]).unwrap(), &w[0]).unwrap()],
-        );
     }
 }
 
@@ -126,15 +110,15 @@ fn singular_matrices_have_factors_and_an_info_code() {
         let out = lu(&zero, pivoting).unwrap();
         assert_eq!(norm(&out.u), 0.0);
     }
-    let out = lu(&singular, Pivoting::Partial).unwrap();
-    assert!(matches!(
-        lu_vjp(&out, Some(&out.l), None),
-        Err(LinalgError::Singular { op: "solve_triangular", .. })
-    ));
+    let op = LuFactorOp { pivoting: Pivoting::Partial };
+    let given = [Some(Part::Full(Batched::new(&singular)))];
+    let error = gradient(op, &[&singular], &given).unwrap_err();
+    assert!(matches!(error, LinalgError::Singular { op: "solve_triangular", .. }), "{error}");
     for shape in [[0, 3, 2], [2, 0, 3], [2, 3, 0]] {
         let empty = Tensor::<f64>::zeros(&shape).unwrap();
-        let out = lu(&empty, Pivoting::Full).unwrap();
-        assert_eq!(lu_vjp(&out, Some(&out.l), Some(&out.u)).unwrap().shape(), shape);
+        let op = LuFactorOp { pivoting: Pivoting::Full };
+        let given = [Some(Part::Full(Batched::new(&empty)))];
+        assert_eq!(gradient(op, &[&empty], &given).unwrap()[0].shape(), shape);
     }
 }
 
@@ -150,7 +134,7 @@ fn factors_from_elsewhere_solve() {
     assert_eq!(rows.index().to_vec().unwrap(), [2, 0, 1]);
     let b = random::<f64>(1, &[3, 2]);
     let factors = LuFactors::new(packed.clone(), rows).unwrap();
-    let x = crate::solve::lu_solve(&factors, &b, crate::triangular::Op::None).unwrap();
+    let x = crate::solve::lu_solve(&factors, &b, crate::triangular::TriangleOp::None).unwrap();
     assert_close(&mm(&a, &x), &b, 1e-13);
     // Our own factors, taken apart and put together.
     let ours = lu_factor(&a).unwrap();

@@ -3,6 +3,7 @@
 //! In the eigenbasis of `P = V diag(E) Vᴴ` the solution is `Xᵢⱼ = Bᵢⱼ / (Eᵢ + Eⱼ)`. It appears in
 //! the derivatives of the polar decomposition and of the square root, and is its own adjoint.
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,8 @@ use crate::error::{LinalgError, NON_FINITE, Result, check};
 use crate::scalar::LinalgScalar;
 use crate::triangular::check_system;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
+
+pub use op::LyapunovOp;
 
 /// The solution of `P X + X P = B`. Reads `(P + Pᴴ)/2`.
 ///
@@ -89,31 +92,4 @@ pub fn jvp<M: Matrices>(p: &M, x: &M, dp: Option<&M>, db: Option<&M>) -> M {
         (None, None) => x.constant(x.rows(), x.cols(), 0.0),
     };
     p.lyapunov(&rhs)
-}
-
-/// `(P̄, B̄)` from the solution `X` and its cotangent; `P̄` is Hermitian.
-///
-/// # Errors
-/// As [`lyapunov`].
-pub fn lyapunov_vjp<T: LinalgScalar>(
-    p: &Tensor<T>,
-    x: &Tensor<T>,
-    x_bar: &Tensor<T>,
-) -> Result<(Tensor<T>, Tensor<T>)> {
-    let (p_bar, b_bar) = vjp(&Batched::new(p), &Batched::new(x), &Batched::new(x_bar));
-    Ok((p_bar.into_tensor()?, b_bar.into_tensor()?))
-}
-
-/// `dX` along `dP` and `dB`; `None` is zero.
-///
-/// # Errors
-/// As [`lyapunov`].
-pub fn lyapunov_jvp<T: LinalgScalar>(
-    p: &Tensor<T>,
-    x: &Tensor<T>,
-    dp: Option<&Tensor<T>>,
-    db: Option<&Tensor<T>>,
-) -> Result<Tensor<T>> {
-    let (dp, db) = (dp.map(Batched::new), db.map(Batched::new));
-    jvp(&Batched::new(p), &Batched::new(x), dp.as_ref(), db.as_ref()).into_tensor()
 }

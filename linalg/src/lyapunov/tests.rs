@@ -6,18 +6,7 @@ fn derivatives<T: LinalgScalar>() {
     let b = random::<T>(2, &[2, 4, 4]);
     let x = lyapunov(&p, &b).unwrap();
     assert_close(&axpy(&mm(&p, &x), 1.0, &mm(&x, &p)), &b, tight::<T>(8));
-    check_rules(
-        &[p, b],
-        |x| vec![lyapunov(&x[0], &x[1]).unwrap()],
-        |x, v| {
-            let y = lyapunov(&x[0], &x[1]).unwrap();
-            vec![lyapunov_jvp(&x[0], &y, Some(&v[0]), Some(&v[1])).unwrap()]
-        },
-        |x, w| {
-            let (p, b) = lyapunov_vjp(&x[0], &lyapunov(&x[0], &x[1]).unwrap(), &w[0]).unwrap();
-            vec![p, b]
-        },
-    );
+    check_operation(LyapunovOp, &[p, b]);
 }
 
 for_all_dtypes! {

@@ -4,6 +4,7 @@
 //! `dP = −P dA P + P Pᴴ dAᴴ (I − A P) + (I − P A) dAᴴ Pᴴ P`. Where the rank changes there is no
 //! derivative; the cutoff is a constant.
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,8 @@ use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::svd::{Vectors, svd_ex};
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
+
+pub use op::PinvOp;
 
 /// The pseudoinverse; values `σ ≤ rtol·σ₀` are dropped, those that are zero to rounding
 /// ([`degeneracy`](crate::degeneracy)) if `None`.
@@ -84,28 +87,4 @@ pub fn jvp<M: Matrices>(a: &M, p: &M, da: &M) -> M {
         .add(&right.sub(&right.matmul(&a).matmul(&p)))
         .add(&left.sub(&p.matmul(&a.matmul(&left))))
         .mul_real(&inverse)
-}
-
-/// `Ā` from the pseudoinverse `P` and its cotangent, at constant rank.
-///
-/// # Errors
-/// `Tensor` if shapes do not match.
-pub fn pinv_vjp<T: LinalgScalar>(
-    a: &Tensor<T>,
-    p: &Tensor<T>,
-    p_bar: &Tensor<T>,
-) -> Result<Tensor<T>> {
-    vjp(&Batched::new(a), &Batched::new(p), &Batched::new(p_bar)).into_tensor()
-}
-
-/// `dP` along `dA` from the pseudoinverse `P`, at constant rank.
-///
-/// # Errors
-/// `Tensor` if shapes do not match.
-pub fn pinv_jvp<T: LinalgScalar>(
-    a: &Tensor<T>,
-    p: &Tensor<T>,
-    da: &Tensor<T>,
-) -> Result<Tensor<T>> {
-    jvp(&Batched::new(a), &Batched::new(p), &Batched::new(da)).into_tensor()
 }

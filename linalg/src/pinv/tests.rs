@@ -1,4 +1,5 @@
 use super::*;
+use crate::operation::Part;
 use crate::testing::*;
 
 /// The four Penrose conditions, of full and of lower rank.
@@ -26,27 +27,27 @@ fn identities<T: LinalgScalar>() {
 
 fn derivatives<T: LinalgScalar>() {
     for (m, n) in [(5, 3), (3, 5), (3, 3)] {
-        check_rules(
+        check_operation(
+            PinvOp { rtol: None },
             &[with_singular_values::<T>(1, &[2], m, n, &[2.0, 1.0, 0.5])],
-            |x| vec![pinv(&x[0], None).unwrap()],
-            |x, v| vec![pinv_jvp(&x[0], &pinv(&x[0], None).unwrap(), &v[0]).unwrap()],
-            |x, w| vec![pinv_vjp(&x[0], &pinv(&x[0], None).unwrap(), &w[0]).unwrap()],
         );
     }
 }
 
 /// Rank 2 of 3, along a path of constant rank: `A = X Y` with thin factors.
 fn constant_rank<T: LinalgScalar>() {
+    const OP: PinvOp = PinvOp { rtol: Some(1e-6) };
     let p = |x: &[Tensor<T>]| pinv(&mm(&x[0], &x[1]), Some(1e-6)).unwrap();
     check_rules(
         &[random::<T>(1, &[4, 2]), random::<T>(2, &[2, 3])],
         |x| vec![p(x)],
         |x, v| {
             let da = axpy(&mm(&v[0], &x[1]), 1.0, &mm(&x[0], &v[1]));
-            vec![pinv_jvp(&mm(&x[0], &x[1]), &p(x), &da).unwrap()]
+            tensors_of(tangents(OP, &[&mm(&x[0], &x[1])], &[&da]).unwrap())
         },
         |x, w| {
-            let bar = Batched::new(&pinv_vjp(&mm(&x[0], &x[1]), &p(x), &w[0]).unwrap());
+            let given = [Some(Part::Full(Batched::new(&w[0])))];
+            let bar = Batched::new(&gradient(OP, &[&mm(&x[0], &x[1])], &given).unwrap()[0]);
             let (x, y) = (Batched::new(&x[0]), Batched::new(&x[1]));
             let pair = [bar.matmul(&y.adjoint()), x.adjoint().matmul(&bar)];
             pair.map(|m| m.into_tensor().unwrap()).to_vec()

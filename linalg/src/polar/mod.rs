@@ -14,19 +14,22 @@
 //! for `m ≥ n`. A wide matrix of full rank has the isometry of its left decomposition, and
 //! `P = Uᴴ A`.
 
+mod op;
 #[cfg(test)]
 mod tests;
 
 use t4a_tensor::Tensor;
 
 use crate::error::{LinalgError, Result, SINGULAR, check};
-use crate::idle::{activity, sparing};
 use crate::scalar::LinalgScalar;
 use crate::svd::{Vectors, svd_ex};
 use crate::vocabulary::{Batched, Matrices};
 
+pub use op::PolarOp;
+
 /// On which side of the isometry the positive factor stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Side {
     /// `A = P U`.
     Left,
@@ -182,35 +185,4 @@ pub fn jvp<M: Matrices>(u: &M, p: &M, da: &M) -> (M, M) {
         false => inside,
     };
     (du, x.sub(&omega.matmul(p)))
-}
-
-/// `Ā` from the cotangents of `U` and `P`; `None` is zero.
-///
-/// Needs full rank. Cost: one Lyapunov equation, one system
-/// and a few products.
-///
-/// # Errors
-/// `RankDeficient` with the batch index; `Tensor` if shapes do not match.
-pub fn polar_vjp<T: LinalgScalar>(
-    polar: &Polar<T>,
-    u_bar: Option<&Tensor<T>>,
-    p_bar: Option<&Tensor<T>>,
-) -> Result<Tensor<T>> {
-    let (u, p) = (Batched::new(&polar.u), Batched::new(&polar.p));
-    let (u_bar, p_bar) = (u_bar.map(Batched::new), p_bar.map(Batched::new));
-    let (u_bar, p_bar) = (u_bar.as_ref(), p_bar.as_ref());
-    sparing(
-        || activity(&[u_bar, p_bar]),
-        |idle| vjp_on(polar.side, &idle.factor(&u), &idle.factor(&p), u_bar, p_bar)?.into_tensor(),
-    )
-}
-
-/// Tangents of `U` and `P` along `dA`.
-///
-/// # Errors
-/// As [`polar_vjp`].
-pub fn polar_jvp<T: LinalgScalar>(polar: &Polar<T>, da: &Tensor<T>) -> Result<Polar<T>> {
-    let (u, p, da) = (Batched::new(&polar.u), Batched::new(&polar.p), Batched::new(da));
-    let (du, dp) = jvp_on(polar.side, &u, &p, &da)?;
-    Ok(Polar { u: du.into_tensor()?, p: dp.into_tensor()?, side: polar.side })
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::error::LinalgError;
+use crate::operation::Part;
 use crate::testing::*;
 use t4a_algebra::Real;
 
@@ -39,15 +40,7 @@ fn identities<T: LinalgScalar>() {
 
 fn derivatives<T: LinalgScalar>() {
     for (a, side) in matrices::<T>() {
-        check_rules(
-            &[a],
-            |x| polar(&x[0], side).map(|f| vec![f.u, f.p]).unwrap(),
-            |x, v| polar_jvp(&polar(&x[0], side).unwrap(), &v[0]).map(|f| vec![f.u, f.p]).unwrap(),
-            |x, w| {
-                let out = polar(&x[0], side).unwrap();
-                vec![polar_vjp(&out, Some(&w[0]), Some(&w[1])).unwrap()]
-            },
-        );
+        check_operation(PolarOp { side }, &[a]);
     }
 }
 
@@ -61,11 +54,12 @@ fn a_derivative_needs_full_rank() {
     let a = with_singular_values::<f64>(1, &[], 4, 3, &[1.0, 0.5, 0.0]);
     let out = polar(&a, Side::Right).unwrap();
     assert_close(&mm(&out.u, &out.p), &a, 1e-14);
-    let error = polar_vjp(&out, Some(&out.u), None).unwrap_err();
+    let error =
+        gradient(PolarOp { side: Side::Right }, &[&a], &[Some(Part::Full(Batched::new(&out.u)))])
+            .unwrap_err();
     assert!(matches!(error, LinalgError::RankDeficient { rank: 2, required: 3, .. }));
     let wide = with_singular_values::<f64>(1, &[], 3, 4, &[1.0, 0.5, 0.0]);
-    let out = polar(&wide, Side::Right).unwrap();
-    let error = polar_jvp(&out, &wide).unwrap_err();
+    let error = tangents(PolarOp { side: Side::Right }, &[&wide], &[&wide]).unwrap_err();
     assert!(matches!(error, LinalgError::RankDeficient { op: "polar_jvp", required: 3, .. }));
     let mut data = vec![1.0; 8];
     data[4] = f64::NAN;

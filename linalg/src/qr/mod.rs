@@ -3,6 +3,7 @@
 //! The diagonal of the triangular factor is real and ≥ 0, which makes the factorisation of a
 //! matrix of full rank unique.
 
+mod op;
 mod relatives;
 mod rule;
 #[cfg(test)]
@@ -18,10 +19,9 @@ use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, real};
 use crate::scale::{Scale, largest};
 
-pub use relatives::{
-    Lq, Ql, Rq, lq, lq_ex, lq_jvp, lq_vjp, ql, ql_ex, ql_jvp, ql_vjp, rq, rq_ex, rq_jvp, rq_vjp,
-};
-pub use rule::{jvp, qr_jvp, qr_pivoted_jvp, qr_pivoted_vjp, qr_vjp, vjp};
+pub use op::{LqOp, QrOp, QrPivotedOp};
+pub use relatives::{Lq, Ql, Rq, lq, lq_ex, ql, ql_ex, rq, rq_ex};
+pub use rule::{jvp, vjp};
 
 /// `A = Q R` of a batch of `m × n` matrices, `k = min(m, n)`.
 #[derive(Clone, Debug)]
@@ -33,7 +33,8 @@ pub struct Qr<T: LinalgScalar> {
 }
 
 /// How many columns `Q` has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Columns {
     /// `min(m, n)`.
     Thin,

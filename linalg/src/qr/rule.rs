@@ -14,16 +14,10 @@
 //!
 //! Reference: M. Seeger et al. 2017; H. Xie, J.-G. Liu, L. Wang 2020; D. Roberts, L. Roberts 2020.
 
-use t4a_tensor::Tensor;
-
-use super::Qr;
 use crate::degeneracy::{Degeneracy, rounding};
 use crate::error::{LinalgError, Result};
-use crate::idle::{activity, sparing};
-use crate::permutation::Permutation;
-use crate::scalar::LinalgScalar;
 use crate::triangular::Triangle;
-use crate::vocabulary::{Batched, Matrices, RealMatrices, Region};
+use crate::vocabulary::{Matrices, RealMatrices, Region};
 
 /// Rejects triangular factors with a diagonal entry that is zero to rounding.
 pub(crate) fn check_full_rank<M: Matrices>(op: &'static str, r: &M) -> Result<()> {
@@ -122,61 +116,4 @@ pub fn jvp<M: Matrices>(q: &M, r: &M, da: &M) -> Result<(M, M)> {
     }
     let dr_2 = q.adjoint().matmul(&da.slice(0..m, k..n)).sub(&omega.matmul(&r.slice(0..k, k..n)));
     Ok((dq, dr.append(&dr_2)))
-}
-
-/// `Ā` from the cotangents of `Q` and `R`; `None` is zero. Thin or complete as the factors are.
-///
-/// The lower triangle of `R̄` does not count. Gauge: columns of a complete `Q` beyond `k` are an
-/// arbitrary basis of the complement; the loss may depend on their span only.
-/// Cost: about 3 products of the size `m·k²` and one triangular solve.
-///
-/// # Errors
-/// `RankDeficient`, `GaugeIllDefined` with the batch index; `Tensor` if shapes do not match.
-pub fn qr_vjp<T: LinalgScalar>(
-    qr: &Qr<T>,
-    q_bar: Option<&Tensor<T>>,
-    r_bar: Option<&Tensor<T>>,
-) -> Result<Tensor<T>> {
-    let (q_bar, r_bar) = (q_bar.map(Batched::new), r_bar.map(Batched::new));
-    let (q_bar, r_bar) = (q_bar.as_ref(), r_bar.as_ref());
-    let (q, r) = (Batched::new(&qr.q), Batched::new(&qr.r));
-    sparing(
-        || activity(&[q_bar, r_bar]),
-        |idle| vjp(&idle.factor(&q), &idle.factor(&r), q_bar, r_bar)?.into_tensor(),
-    )
-}
-
-/// Tangents of `Q` and `R` along `dA`, thin or complete as the factors are.
-///
-/// # Errors
-/// `RankDeficient` with the batch index; `Tensor` if shapes do not match.
-pub fn qr_jvp<T: LinalgScalar>(qr: &Qr<T>, da: &Tensor<T>) -> Result<Qr<T>> {
-    let (dq, dr) = jvp(&Batched::new(&qr.q), &Batched::new(&qr.r), &Batched::new(da))?;
-    Ok(Qr { q: dq.into_tensor()?, r: dr.into_tensor()? })
-}
-
-/// `Ā` from the cotangents of the factors of `A[:, p] = Q R`; `None` is zero.
-///
-/// # Errors
-/// As [`qr_vjp`]: a matrix without full rank has no derivative here either.
-pub fn qr_pivoted_vjp<T: LinalgScalar>(
-    qr: &Qr<T>,
-    cols: &Permutation,
-    q_bar: Option<&Tensor<T>>,
-    r_bar: Option<&Tensor<T>>,
-) -> Result<Tensor<T>> {
-    let permuted = Batched::new(&qr_vjp(qr, q_bar, r_bar)?);
-    permuted.permute_cols(&cols.inverse()?).into_tensor()
-}
-
-/// Tangents of the factors of `A[:, p] = Q R` along `dA`.
-///
-/// # Errors
-/// As [`qr_jvp`].
-pub fn qr_pivoted_jvp<T: LinalgScalar>(
-    qr: &Qr<T>,
-    cols: &Permutation,
-    da: &Tensor<T>,
-) -> Result<Qr<T>> {
-    qr_jvp(qr, &Batched::new(da).permute_cols(cols).into_tensor()?)
 }

@@ -2,6 +2,7 @@ use t4a_algebra::Numeric;
 
 use super::*;
 use crate::error::LinalgError;
+use crate::operation::Part;
 use crate::scalar::epsilon;
 use crate::testing::*;
 use crate::vocabulary::{Batched, Matrices, Region};
@@ -79,22 +80,23 @@ fn matrix<T: LinalgScalar>(shape: &[usize]) -> Tensor<T> {
 
 fn derivatives<T: LinalgScalar>() {
     for shape in WELL {
-        check_rules(
-            &[matrix::<T>(shape)],
-            |x| {
-                let Qr { q, r } = qr(&x[0], Columns::Thin).unwrap();
-                vec![q, r]
-            },
-            |x, v| {
-                let Qr { q, r } = qr_jvp(&qr(&x[0], Columns::Thin).unwrap(), &v[0]).unwrap();
-                vec![q, r]
-            },
-            |x, w| {
-                let out = qr(&x[0], Columns::Thin).unwrap();
-                vec![qr_vjp(&out, Some(&w[0]), Some(&w[1])).unwrap()]
-            },
-        );
+        check_operation(QrOp { columns: Columns::Thin }, &[matrix::<T>(shape)]);
     }
+}
+
+fn pulled<T: LinalgScalar>(
+    columns: Columns,
+    a: &Tensor<T>,
+    q: Option<&Tensor<T>>,
+    r: Option<&Tensor<T>>,
+) -> Result<Tensor<T>> {
+    let given = [q, r].map(|x| x.map(|x| Part::Full(Batched::new(x))));
+    Ok(gradient(QrOp { columns }, &[a], &given)?.swap_remove(0))
+}
+
+fn moved<T: LinalgScalar>(columns: Columns, a: &Tensor<T>, da: &Tensor<T>) -> Result<Qr<T>> {
+    let [q, r] = tensors_of(tangents(QrOp { columns }, &[a], &[da])?).try_into().unwrap();
+    Ok(Qr { q, r })
 }
 
 /// The complete factor through `Q⊥ Q⊥ᴴ C`, which does not depend on the basis of the complement.
@@ -110,7 +112,7 @@ fn complete<T: LinalgScalar>() {
         },
         |x, v| {
             let out = qr(&x[0], columns).unwrap();
-            let moved = qr_jvp(&out, &v[0]).unwrap();
+            let moved = moved(columns, &x[0], &v[0]).unwrap();
             let half = split(&moved.q).matmul(&split(&out.q).adjoint());
             vec![moved.r, half.add(&half.adjoint()).into_tensor().unwrap()]
         },
@@ -119,34 +121,14 @@ fn complete<T: LinalgScalar>() {
             let bar = Batched::new(&w[1]);
             let rest_bar = bar.add(&bar.adjoint()).matmul(&split(&out.q));
             let q_bar = bar.constant(6, 3, 0.0).append(&rest_bar).into_tensor().unwrap();
-            vec![qr_vjp(&out, Some(&q_bar), Some(&w[0])).unwrap()]
+            vec![pulled(columns, &x[0], Some(&q_bar), Some(&w[0])).unwrap()]
         },
     );
 }
 
 fn relative_derivatives<T: LinalgScalar>() {
     for shape in WELL {
-        let a = [matrix::<T>(shape)];
-        check_rules(
-            &a,
-            |x| lq(&x[0]).map(|f| vec![f.l, f.q]).unwrap(),
-            |x, v| lq_jvp(&lq(&x[0]).unwrap(), &v[0]).map(|f| vec![f.l, f.q]).unwrap(),
-            |x, w| vec![lq_vjp(&lq(&x[0]).unwrap(), Some(&w[0]), Some(&w[1])).unwrap()],
-        );
-        let r = a[0].rank();
-        let a = [a[0].flip(&[r - 2, r - 1]).unwrap()];
-        check_rules(
-            &a,
-            |x| ql(&x[0]).map(|f| vec![f.q, f.l]).unwrap(),
-            |x, v| ql_jvp(&ql(&x[0]).unwrap(), &v[0]).map(|f| vec![f.q, f.l]).unwrap(),
-            |x, w| vec![ql_vjp(&ql(&x[0]).unwrap(), Some(&w[0]), Some(&w[1])).unwrap()],
-        );
-        check_rules(
-            &a,
-            |x| rq(&x[0]).map(|f| vec![f.r, f.q]).unwrap(),
-            |x, v| rq_jvp(&rq(&x[0]).unwrap(), &v[0]).map(|f| vec![f.r, f.q]).unwrap(),
-            |x, w| vec![rq_vjp(&rq(&x[0]).unwrap(), Some(&w[0]), Some(&w[1])).unwrap()],
-        );
+        check_operation(LqOp, &[matrix::<T>(shape)]);
     }
 }
 
@@ -194,15 +176,15 @@ fn errors_name_the_matrix() {
     let flat = Tensor::<f64>::from_vec(flat, &[2, 4, 3]).unwrap();
     let out = qr(&flat, Columns::Thin).unwrap();
     assert_close(&mm(&out.q, &out.r), &flat, 1e-14);
-    let error = qr_vjp(&out, Some(&out.q), None).unwrap_err();
+    let error = pulled(Columns::Thin, &flat, Some(&out.q), None).unwrap_err();
     assert!(
         matches!(error, LinalgError::RankDeficient { batch: 0, rank: 1, required: 3, .. }),
         "{error}"
     );
-    assert!(qr_jvp(&out, &flat).is_err());
+    assert!(moved(Columns::Thin, &flat, &flat).is_err());
     // A loss of a complete Q that sees the basis of the complement.
-    let out = qr(&random::<f64>(1, &[4, 2]), Columns::Complete).unwrap();
-    let error = qr_vjp(&out, Some(&random::<f64>(2, &[4, 4])), None).unwrap_err();
+    let a = random::<f64>(1, &[4, 2]);
+    let error = pulled(Columns::Complete, &a, Some(&random(2, &[4, 4])), None).unwrap_err();
     assert!(matches!(error, LinalgError::GaugeIllDefined { op: "qr_vjp", .. }));
 }
 
@@ -213,7 +195,8 @@ fn empty_matrices_and_batches_are_fine() {
         for columns in [Columns::Thin, Columns::Complete] {
             let out = qr(&a, columns).unwrap();
             assert_eq!(mm(&out.q, &out.r).shape(), shape);
-            assert_eq!(qr_vjp(&out, Some(&out.q), Some(&out.r)).unwrap().shape(), shape);
+            let gradient = pulled(columns, &a, Some(&out.q), Some(&out.r)).unwrap();
+            assert_eq!(gradient.shape(), shape);
             qr_pivoted(&a, columns).unwrap();
         }
     }

@@ -1,5 +1,6 @@
 //! Linear systems `A X = B` with a square matrix, by LU factorisation.
 
+mod op;
 mod rule;
 #[cfg(test)]
 mod tests;
@@ -12,12 +13,11 @@ use crate::error::{Result, SINGULAR, check};
 use crate::lu::{LuFactors, lu_factor_ex};
 use crate::scalar::LinalgScalar;
 use crate::systems::broadcast;
-use crate::triangular::{Op, Triangle, check_system, solve_in_place};
+use crate::triangular::{Triangle, TriangleOp, check_system, solve_in_place};
 
+pub use op::SolveOp;
 pub(crate) use rule::{apply_inverse, apply_inverse_adjoint};
-pub use rule::{
-    factored_jvp, factored_vjp, jvp, lu_solve_jvp, lu_solve_vjp, solve_jvp, solve_vjp, vjp,
-};
+pub use rule::{jvp, vjp};
 
 /// The solution of `A X = B`.
 ///
@@ -48,7 +48,7 @@ pub fn solve_ex<T: LinalgScalar>(
 ) -> Result<(Tensor<T>, LuFactors<T>, Tensor<i32>)> {
     check_system("solve", a, b)?;
     let (factors, mut info) = lu_factor_ex(a)?;
-    let (x, solved) = lu_solve_ex(&factors, b, Op::None)?;
+    let (x, solved) = lu_solve_ex(&factors, b, TriangleOp::None)?;
     // What the factorisation found first is what counts.
     for (code, &later) in info.as_mut_slice()?.iter_mut().zip(solved.as_slice().unwrap_or_default())
     {
@@ -67,7 +67,7 @@ pub fn solve_ex<T: LinalgScalar>(
 pub fn lu_solve<T: LinalgScalar>(
     factors: &LuFactors<T>,
     b: &Tensor<T>,
-    op: Op,
+    op: TriangleOp,
 ) -> Result<Tensor<T>> {
     broadcast("lu_solve", &factors.packed, b, |packed, b, systems| {
         let rows = match systems {
@@ -88,7 +88,7 @@ pub fn lu_solve<T: LinalgScalar>(
 pub fn lu_solve_ex<T: LinalgScalar>(
     factors: &LuFactors<T>,
     b: &Tensor<T>,
-    op: Op,
+    op: TriangleOp,
 ) -> Result<(Tensor<T>, Tensor<i32>)> {
     let shape = check_system("lu_solve", &factors.packed, b)?;
     let (n, r) = (shape.n, Shape::of("lu_solve", b)?.n);
@@ -106,7 +106,7 @@ pub fn lu_solve_ex<T: LinalgScalar>(
             let (lu, b) = (packed.get(index), rhs.get(index));
             let p = &rows[index * n..(index + 1) * n];
             let finite = match op {
-                Op::None => {
+                TriangleOp::None => {
                     let order: Vec<usize> = p.iter().map(|&i| i as usize).collect();
                     load_rows(b, Some(&order), x)
                 }
@@ -121,14 +121,14 @@ pub fn lu_solve_ex<T: LinalgScalar>(
             let (lower, upper) = (Triangle::LOWER.unit(), Triangle::UPPER);
             // op(A) = op(U) op(L) op(P): the order of the factors depends on op.
             let stages = match op {
-                Op::None => [lower, upper],
+                TriangleOp::None => [lower, upper],
                 _ => [upper, lower],
             };
             for triangle in stages {
                 let x = MatMut::from_column_major_slice_mut(x, n, r);
                 solve_in_place(lu, x, Triangle { op, ..triangle }, par);
             }
-            if op != Op::None {
+            if op != TriangleOp::None {
                 for x in x.chunks_exact_mut(n.max(1)) {
                     x.iter().zip(p).for_each(|(&x, &row)| column[row as usize] = x);
                     x.copy_from_slice(column);

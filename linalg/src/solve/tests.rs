@@ -14,9 +14,9 @@ fn identities<T: LinalgScalar>() {
         assert_close(&mm(&a, &solve(&a, &b).unwrap()), &b, tight::<T>(20));
         let factors = lu_factor(&a).unwrap();
         for (op, dense) in [
-            (Op::None, Batched::new(&a)),
-            (Op::Transpose, Batched::new(&a).transpose()),
-            (Op::Adjoint, Batched::new(&a).adjoint()),
+            (TriangleOp::None, Batched::new(&a)),
+            (TriangleOp::Transpose, Batched::new(&a).transpose()),
+            (TriangleOp::Adjoint, Batched::new(&a).adjoint()),
         ] {
             let x = Batched::new(&lu_solve(&factors, &b, op).unwrap());
             assert_close(&dense.matmul(&x).into_tensor().unwrap(), &b, tight::<T>(20));
@@ -26,45 +26,10 @@ fn identities<T: LinalgScalar>() {
 
 fn derivatives<T: LinalgScalar>() {
     let a = with_singular_values::<T>(1, &[2], 5, 5, &VALUES);
-    check_rules(
-        &[a, random::<T>(3, &[2, 5, 2])],
-        |x| vec![solve(&x[0], &x[1]).unwrap()],
-        |x, v| {
-            let (y, factors, _) = solve_ex(&x[0], &x[1]).unwrap();
-            vec![solve_jvp(&factors, &y, Some(&v[0]), Some(&v[1])).unwrap()]
-        },
-        |x, w| {
-            let (y, factors, _) = solve_ex(&x[0], &x[1]).unwrap();
-            let (a, b) = solve_vjp(&factors, &y, &w[0]).unwrap();
-            vec![a, b]
-        },
-    );
-}
-
-/// As functions of packed factors with a constant permutation.
-fn factored<T: LinalgScalar>() {
-    let a = with_singular_values::<T>(1, &[2], 5, 5, &VALUES);
-    let LuFactors { packed, rows } = lu_factor(&a).unwrap();
-    let with = |packed: &Tensor<T>| LuFactors { packed: packed.clone(), rows: rows.clone() };
-    for op in [Op::None, Op::Transpose, Op::Adjoint] {
-        check_rules(
-            &[packed.clone(), random::<T>(3, &[2, 5, 2])],
-            |x| vec![lu_solve(&with(&x[0]), &x[1], op).unwrap()],
-            |x, v| {
-                let (f, y) = (with(&x[0]), lu_solve(&with(&x[0]), &x[1], op).unwrap());
-                vec![lu_solve_jvp(&f, &y, Some(&v[0]), Some(&v[1]), op).unwrap()]
-            },
-            |x, w| {
-                let (f, y) = (with(&x[0]), lu_solve(&with(&x[0]), &x[1], op).unwrap());
-                let (packed_bar, b_bar) = lu_solve_vjp(&f, &y, &w[0], op).unwrap();
-                vec![packed_bar, b_bar]
-            },
-        );
-    }
+    check_operation(SolveOp, &[a, random::<T>(3, &[2, 5, 2])]);
 }
 
 for_all_dtypes! {
-    rules_for_factors_at_hand => factored;
     the_solution_satisfies_the_system => identities;
     rules_agree_with_differences => derivatives;
 }

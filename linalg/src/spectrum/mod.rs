@@ -16,21 +16,27 @@
 //! derivative and is an error, as is one that tells tied values apart, `cᵢ ≠ cⱼ`.
 //!
 //! Forward mode has all of this at hand. In reverse, `X` arrives before `h` and at another node of
-//! the tape. That node returns `w` as the cotangent of `c`, and leaves `W` and `R` in the part of the
-//! cotangent of `A` that the regular part of `dG` leaves free: the blocks of ties. A row below it
-//! carries `w`: the sum of several such messages is as good as one if `‖Σw‖ = ‖ΣW‖`, that is, if they
-//! share a basis; else they cannot be told apart, which is an error.
+//! the tape. The gradient is therefore an operation of its own ([`Spectral`]). What it returns as the
+//! cotangent of `c` is `w`; `W` and `R` go to the operation of the values through a hidden result of
+//! that, a copy of `A` ([`Carrier`]), in the part of its cotangent that the regular part of `dG` leaves
+//! free: the blocks of ties. A second hidden result, a row of zeros, carries `w`: the sum of several
+//! such messages is as good as one if `‖Σw‖ = ‖ΣW‖`, that is, if they share a basis; else they cannot
+//! be told apart, which is an error.
 
+mod operation;
 #[cfg(test)]
 mod tests;
 
 use crate::degeneracy::{Degeneracy, rounding};
 use crate::error::{LinalgError, Result};
-use crate::op::Op;
+use crate::operation::{Part, full, real, zeros};
 use crate::vocabulary::{Matrices, RealMatrices, Region};
 
+pub use operation::{Spectral, SpectralOperation};
+
 /// Which values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Spectrum {
     /// Singular values.
     Singular,
@@ -40,11 +46,41 @@ pub enum Spectrum {
 
 impl Spectrum {
     /// The operation that returns these values.
-    pub fn values(self) -> Op {
+    fn name(self) -> &'static str {
         match self {
-            Spectrum::Singular => Op::SvdVals,
-            Spectrum::Hermitian => Op::EigvalsH,
+            Spectrum::Singular => "svdvals",
+            Spectrum::Hermitian => "eigvalsh",
         }
+    }
+}
+
+/// The hidden results of an operation that returns values: what derivatives of its gradient, or of its
+/// tangent, tell its rule.
+#[derive(Debug)]
+pub struct Carrier<'a, M: Matrices> {
+    /// `A`.
+    pub a: &'a M,
+    /// A row of zeros as long as that of the values.
+    pub w: &'a M::Real,
+}
+
+impl<M: Matrices> Clone for Carrier<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M: Matrices> Copy for Carrier<'_, M> {}
+
+impl<'a, M: Matrices> Carrier<'a, M> {
+    /// Of the hidden results.
+    pub(crate) fn of(hidden: &'a [Part<M>]) -> Self {
+        Self { a: hidden[0].full(), w: hidden[1].real() }
+    }
+
+    /// The hidden results for the values `s` of `A`.
+    pub(crate) fn parts(a: &M, s: &M::Real) -> Vec<Part<M>> {
+        vec![Part::Full(a.clone()), Part::Real(s.constant(1, s.cols(), 0.0))]
     }
 }
 
@@ -193,7 +229,7 @@ impl<M: Matrices> Frame<M> {
     }
 
     fn compare(&self, defects: &[f64], sizes: &[f64], tolerance: f64) -> Result<()> {
-        compare(self.of.values().name(), defects, sizes, tolerance)
+        compare(self.of.name(), defects, sizes, tolerance)
     }
 
     /// The tied part of `dG` and `diag h` of the rest, from `h = φ″ w`.
@@ -231,6 +267,35 @@ impl<M: Matrices> Frame<M> {
         let left = self.u.matmul(&inner).add(&rest.mul_real(&at_zero));
         Ok(left.matmul(&self.v.adjoint()))
     }
+}
+
+/// `Ā` from the cotangents of values and of their [`Carrier`], for the operations that return values.
+pub(crate) fn values_vjp<M: Matrices>(
+    a: &M,
+    factors: &Factors<M>,
+    hidden: &[Part<M>],
+    cotangents: &[Option<Part<M>>],
+) -> Result<M> {
+    let none = || factors.s.scale(0.0);
+    match (real(cotangents, 0), full(cotangents, 1)) {
+        (h, Some(message)) => {
+            let w = real(cotangents, 2).cloned().unwrap_or_else(none);
+            factors.joined(h.unwrap_or(&none()), message, &w)
+        }
+        (Some(c), None) => M::spectral_gradient(factors, Carrier::of(hidden), c),
+        (None, None) => Ok(zeros(a)),
+    }
+}
+
+/// The tangents of values and of their [`Carrier`].
+pub(crate) fn values_jvp<M: Matrices>(
+    factors: &Factors<M>,
+    hidden: &[Part<M>],
+    da: &M,
+) -> Result<Vec<Part<M>>> {
+    let carrier = Carrier::of(hidden);
+    let ds = M::spectral_tangent(factors, carrier, da)?;
+    Ok(vec![Part::Real(ds), Part::Full(da.clone()), Part::Real(zeros(carrier.w))])
 }
 
 fn compare(op: &'static str, defects: &[f64], sizes: &[f64], tolerance: f64) -> Result<()> {
@@ -283,6 +348,18 @@ impl<M: Matrices> Factors<M> {
         }
     }
 
+    /// The factors without a derivative.
+    pub(crate) fn detached(&self) -> [Part<M>; 3] {
+        let [u, v] = [&self.u, &self.v].map(|x| Part::Full(x.detached()));
+        [u, Part::Real(self.s.detached()), v]
+    }
+
+    /// The operands of an operation on them and on x: [`Spectral`].
+    pub(crate) fn parts(&self, carrier: Carrier<'_, M>, x: Part<M>) -> Vec<Part<M>> {
+        let carrier = [Part::Full(carrier.a.clone()), Part::Real(carrier.w.clone()), x];
+        carrier.into_iter().chain(self.detached()).collect()
+    }
+
     /// `U diag(c) Vᴴ`, the gradient.
     pub fn sum(&self, c: &M::Real) -> M {
         self.u.mul_real(c).matmul(&self.v.adjoint())
@@ -313,7 +390,7 @@ impl<M: Matrices> Factors<M> {
     ///
     /// # Errors
     /// `SecondOrderAtTie`.
-    pub fn moved(&self, c: &M::Real, dc: &M::Real, x: &M) -> Result<M> {
+    pub fn gradient_tangent(&self, c: &M::Real, dc: &M::Real, x: &M) -> Result<M> {
         let found = self.upright(x, |frame, x| {
             let (xv, p) = frame.project(x);
             let blocks = frame.blocks(&xv, &p);
@@ -324,47 +401,69 @@ impl<M: Matrices> Factors<M> {
         Ok(found?.0)
     }
 
-    /// The cotangents of `[A; 0]` and of `c` from that of `G`: for [`Factors::joined`].
+    /// `d(dS)` along `Y` and `dX`, where `dS` is that along `X`: of values without ties.
+    ///
+    /// # Errors
+    /// `SecondOrderAtTie`.
+    pub(crate) fn tangent_tangent(&self, x: &M, dx: Option<&M>, y: &M) -> Result<M::Real> {
+        let s = &self.s;
+        let ties = self.upright(x, |frame, _| {
+            let tied = frame.tied.add(&frame.zero);
+            Ok((x.clone(), tied.norms()?))
+        })?;
+        if let Some(batch) = ties.1.iter().position(|&tied| tied > 0.0) {
+            return Err(LinalgError::SecondOrderAtTie { op: self.of.name(), batch });
+        }
+        // ⟨X, d(u vᴴ)⟩ + ⟨dX, u vᴴ⟩, where c = eᵢ for each value: the derivative of each in turn.
+        let unit = s.identity(s.cols());
+        let one = |i: usize| -> Result<M::Real> {
+            let c = unit.slice(i..i + 1, 0..s.cols());
+            let gradient = self.gradient_tangent(&c, &c.scale(0.0), y)?;
+            let product = gradient.conj().mul(x).re();
+            Ok(product.sum_rows().transpose().sum_rows())
+        };
+        let moving = (0..s.cols()).map(one).collect::<Result<Vec<_>>>()?;
+        let turned = moving.into_iter().reduce(|a, b| a.append(&b));
+        let turned = turned.unwrap_or_else(|| s.scale(0.0));
+        Ok(match dx {
+            Some(dx) => turned.add(&self.tangent(dx)?),
+            None => turned,
+        })
+    }
+
+    /// The cotangents of [`Carrier::a`] and of `c` from that of `G`: for [`Factors::joined`].
     ///
     /// # Errors
     /// `SecondOrderAtTie`.
     pub fn message(&self, c: &M::Real, x: &M) -> Result<(M, M::Real)> {
-        let (bar, w) = self.upright(x, |frame, x| {
+        self.upright(x, |frame, x| {
             let (xv, p) = frame.project(x);
-            let mut bar = frame.regular(c, &xv, &p);
+            let mut cotangent = frame.regular(c, &xv, &p);
             let blocks = frame.blocks(&xv, &p);
             if frame.any {
                 frame.check(c, &blocks)?;
                 let left = frame.u.matmul(&blocks.w).add(&blocks.rest);
-                bar = bar.add(&left.matmul(&frame.v.adjoint()));
+                cotangent = cotangent.add(&left.matmul(&frame.v.adjoint()));
             }
-            Ok((bar, frame.slopes(&p, &blocks)))
-        })?;
-        let (n, k) = (bar.cols(), w.cols());
-        let row = match n > k {
-            true => w.append(&w.constant(1, n - k, 0.0)),
-            false => w.clone(),
-        };
-        Ok((bar.stack(&M::from_re(&row)), w))
+            Ok((cotangent, frame.slopes(&p, &blocks)))
+        })
     }
 
-    /// `Ā` from the cotangent of `S` and the sum of the messages that came with it.
+    /// `Ā` from the cotangent of `S` and the sums of the messages that came with it.
     ///
     /// # Errors
     /// `SecondOrderAtTie`.
-    pub fn joined(&self, h: &M::Real, message: &M) -> Result<M> {
-        let (m, n, k) = (self.u.rows(), self.v.rows(), self.s.cols());
-        let w = message.slice(m..m + 1, 0..k).re();
-        let bar = message.slice(0..m, 0..n);
-        let found = self.upright(&bar, |frame, bar| {
+    pub fn joined(&self, h: &M::Real, message: &M, w: &M::Real) -> Result<M> {
+        let found = self.upright(message, |frame, message| {
             if !frame.any {
-                return Ok((bar.add(&frame.u.mul_real(h).matmul(&frame.v.adjoint())), ()));
+                let values = frame.u.mul_real(h).matmul(&frame.v.adjoint());
+                return Ok((message.add(&values), ()));
             }
-            let (xv, p) = frame.project(bar);
+            let (xv, p) = frame.project(message);
             let blocks = frame.blocks(&xv, &p);
             let left = frame.u.matmul(&blocks.w).add(&blocks.rest);
-            let regular = bar.sub(&left.matmul(&frame.v.adjoint()));
-            Ok((regular.add(&frame.tied_part(&blocks, &w, h)?), ()))
+            let regular = message.sub(&left.matmul(&frame.v.adjoint()));
+            Ok((regular.add(&frame.tied_part(&blocks, w, h)?), ()))
         });
         Ok(found?.0)
     }

@@ -1,13 +1,26 @@
 //! Hessian–vector products of symmetric functions of values, against those of the same functions
 //! as polynomials of the matrix, and against known numbers.
 
+use t4a_diff::Kept;
+use t4a_diff::{Array, Dual, Eager, Operation, Reverse, Value};
 use t4a_tensor::Tensor;
 
 use super::*;
-use crate::op::{Outcome, Part};
-use crate::scalar::{LinalgScalar, epsilon};
+use crate::eigh::EigvalshOp;
+use crate::operation::{MatrixOp, MatrixOperation, Over};
+use crate::scalar::epsilon;
+use crate::svd::SvdvalsOp;
 use crate::testing::*;
-use crate::vocabulary::{Batched, Dual};
+use crate::vocabulary::{Batched, RealMatrix};
+
+impl Spectrum {
+    fn values(self) -> MatrixOp {
+        match self {
+            Spectrum::Singular => SvdvalsOp.into(),
+            Spectrum::Hermitian => EigvalshOp.into(),
+        }
+    }
+}
 
 /// Symmetric functions whose gradient is known without a decomposition.
 #[derive(Clone, Copy, Debug)]
@@ -48,74 +61,96 @@ impl Loss {
 
 type M<T> = Batched<T>;
 
-fn factored<T: LinalgScalar>(a: &Tensor<T>, of: Spectrum) -> Outcome<M<T>> {
-    of.values().forward(&[a], true).unwrap()
-}
+/// Slopes with tangents.
+type Slopes = RealMatrix<Duals>;
 
 /// Forward over reverse: the gradient by the rule of the operation, on duals.
-fn forward_over_reverse<T: LinalgScalar>(
+fn forward_over_reverse<T: Scalar>(
     a: &Tensor<T>,
     v: &Tensor<T>,
     of: Spectrum,
-    loss: impl Fn(&Dual<M<T::R>>) -> Dual<M<T::R>>,
+    loss: impl Fn(&Slopes) -> Slopes,
 ) -> Result<Tensor<T>> {
-    let (op, out) = (of.values(), factored(a, of));
-    let (x, dx) = (M::new(a), M::new(v));
-    let lift = |op: Op, parts: &[Part<M<T>>]| -> Vec<Part<Dual<M<T>>>> {
-        let own = Outcome { parts: parts.to_vec(), ..out.clone() };
-        let (x, dx) = (std::slice::from_ref(&x), std::slice::from_ref(&dx));
-        let moved = op.jvp(x, &own, dx).unwrap();
-        parts.iter().zip(&moved).map(|(p, t)| Part::dual(p, t)).collect()
-    };
-    let dual = Outcome {
-        parts: lift(op, &out.parts),
-        saved: out.saved.as_ref().map(|(op, parts)| (*op, lift(*op, parts))),
-        rows: None,
-        cols: None,
-    };
-    let bar = loss(dual.parts[0].real());
-    let input = Dual::new(x.clone(), dx.clone());
-    let moved = op.vjp(&[input], &dual, &[Some(Part::Real(bar))])?;
-    moved[0].clone().into_tangent().into_tensor()
+    let inputs = duals(std::slice::from_ref(a), std::slice::from_ref(v));
+    let recorded = Recorded::new(of.values(), T::IS_COMPLEX, inputs)?;
+    let slopes = loss(&RealMatrix::new(recorded.out.results[0].clone())).into_array()?;
+    let gradient = recorded.vjp(&[Some(slopes)], &[])?;
+    from_eager(gradient.into_iter().map(Dual::into_tangent).collect())
 }
 
 /// A direction, and the slopes of a loss.
-type Term<'a, T> = (&'a Tensor<T>, &'a dyn Fn(&Slopes<T>) -> Slopes<T>);
-type Slopes<T> = Dual<M<<T as LinalgScalar>::R>>;
+type Term<'a, T> = (&'a Tensor<T>, &'a dyn Fn(&Slopes) -> Slopes);
+
+fn add(sum: Option<Vec<Eager>>, terms: Vec<Eager>) -> Option<Vec<Eager>> {
+    Some(match sum {
+        Some(sum) => sum.iter().zip(&terms).map(|(x, y)| x.add(y)).collect(),
+        None => terms,
+    })
+}
 
 /// Reverse over reverse: what the nodes of a tape tell each other, for a sum of terms
 /// `⟨∇φ, X⟩` over the same values.
-fn reverse_over_reverse<T: LinalgScalar>(
+fn reverse_over_reverse<T: Scalar>(
     a: &Tensor<T>,
     terms: &[Term<'_, T>],
     of: Spectrum,
 ) -> Result<Tensor<T>> {
-    let out = factored(a, of);
-    let s = out.parts[0].real().clone();
-    let mut joined: Option<(M<T::R>, M<T>)> = None;
-    for (x, loss) in terms {
-        let c = M::<T>::from_re(&loss(&Dual::constant_of(s.clone())).value);
-        let inputs = [M::new(a).stack(&M::new(a).constant(1, a.shape()[a.rank() - 1], 0.0)), c];
-        let bar = [Some(Part::Full(M::new(x)))];
-        let bars = Op::SpectrumGradient(of).vjp(&inputs, &out, &bar)?;
-        // The tape of `φ′`: its Hessian is symmetric.
-        let h = loss(&Dual::new(s.clone(), bars[1].re())).into_tangent();
-        joined = Some(match joined {
-            Some((sum, message)) => (sum.add(&h), message.add(&bars[0])),
-            None => (h, bars[0].clone()),
-        });
+    let recorded = Recorded::new(of.values(), T::IS_COMPLEX, eager(a))?;
+    let s = recorded.out.results[0].clone();
+    let each = 1 + usize::from(T::IS_COMPLEX);
+    let mut factors = Vec::new();
+    let saved = &mut recorded.out.hidden[each + 1..].iter().cloned();
+    let read = |kind, arrays: &mut dyn Iterator<Item = Eager>| {
+        <T::Matrix<Eager> as Over<Eager>>::read(kind, &mut { arrays }).unwrap()
+    };
+    use crate::operation::Kind::{Full, Real};
+    let parts: Vec<Part<T::Matrix<Eager>>> = match of {
+        Spectrum::Singular => [Full, Real, Full].map(|kind| read(kind, saved)).into(),
+        Spectrum::Hermitian => [Real, Full].map(|kind| read(kind, saved)).into(),
+    };
+    let found = match of {
+        Spectrum::Singular => Factors::singular(parts[0].full(), parts[1].real(), parts[2].full()),
+        Spectrum::Hermitian => Factors::hermitian(parts[0].real(), parts[1].full()),
+    };
+    for part in found.detached() {
+        <T::Matrix<Eager> as Over<Eager>>::write(part, &mut factors)?;
     }
-    let (h, message) = joined.unwrap();
-    let bars = [Some(Part::Real(h)), Some(Part::Full(message))];
-    Op::Spectrum(of).vjp(&[M::new(a)], &out, &bars)?[0].clone().into_tensor()
+    let (mut h, mut message) = (None, None);
+    for (x, loss) in terms {
+        let on = |s: Duals| loss(&RealMatrix::new(s)).into_array();
+        let c = on(Dual::constant(s.clone()))?.value;
+        let carrier = recorded.out.hidden[..each + 1].iter().cloned();
+        let inputs: Vec<Value<Eager>> =
+            carrier.chain([c]).chain(factors.clone()).map(Value::Float).collect();
+        let op = SpectralOperation { op: Spectral::Gradient(of), complex: T::IS_COMPLEX };
+        let wanted = vec![true; inputs.len()];
+        let out = op.forward(&inputs, &wanted)?;
+        let kept = Kept::new(op.keep(&wanted), &inputs, &out);
+        let cotangents: Vec<_> = eager(*x).into_iter().map(Some).collect();
+        let reverse =
+            Reverse { kept: &kept, cotangents: &cotangents, hidden: &[], wanted: &wanted };
+        let mut all = op.vjp(&reverse)?.into_iter().flatten();
+        message = add(message, all.by_ref().take(each + 1).collect());
+        // The tape of `φ′`: its Hessian is symmetric.
+        let w = all.next().expect("the cotangent of the slopes");
+        h = add(h, vec![on(Dual::new(s.clone(), w))?.into_tangent()]);
+    }
+    let cotangents: Vec<_> = h.unwrap().into_iter().map(Some).collect();
+    let mut hidden: Vec<_> = message.unwrap().into_iter().map(Some).collect();
+    hidden.resize(recorded.out.hidden.len(), None);
+    from_eager(recorded.vjp(&cotangents, &hidden)?)
 }
 
-fn exact<T: LinalgScalar>(a: &Tensor<T>, v: &Tensor<T>, loss: Loss) -> Tensor<T> {
-    loss.gradient(&Dual::new(M::new(a), M::new(v))).into_tangent().into_tensor().unwrap()
+fn exact<T: Scalar>(a: &Tensor<T>, v: &Tensor<T>, loss: Loss) -> Tensor<T> {
+    let inputs = duals(std::slice::from_ref(a), std::slice::from_ref(v));
+    let part = T::Matrix::read(crate::operation::Kind::Full, &mut inputs.into_iter()).unwrap();
+    let mut out = Vec::new();
+    T::Matrix::write(Part::Full(loss.gradient(part.full())), &mut out).unwrap();
+    from_eager(out.into_iter().map(Dual::into_tangent).collect()).unwrap()
 }
 
-fn check<T: LinalgScalar>(a: &Tensor<T>, v: &Tensor<T>, of: Spectrum, loss: Loss) {
-    let slopes = |s: &Dual<M<T::R>>| loss.slopes(s);
+fn check<T: Scalar>(a: &Tensor<T>, v: &Tensor<T>, of: Spectrum, loss: Loss) {
+    let slopes = |s: &Slopes| loss.slopes(s);
     let want = exact(a, v, loss);
     let limit = 500.0 * tight::<T>(10);
     assert_close(&forward_over_reverse(a, v, of, slopes).unwrap(), &want, limit);
@@ -123,7 +158,7 @@ fn check<T: LinalgScalar>(a: &Tensor<T>, v: &Tensor<T>, of: Spectrum, loss: Loss
 }
 
 /// Ties anywhere, at zero as well, of matrices of any shape; two different ones in a batch.
-fn singular_values<T: LinalgScalar>() {
+fn singular_values<T: Scalar>() {
     let spectra: [[f64; 4]; 8] = [
         [2.0, 1.5, 1.0, 0.5],
         [2.0, 2.0, 1.0, 0.5],
@@ -148,7 +183,7 @@ fn singular_values<T: LinalgScalar>() {
     }
 }
 
-fn eigenvalues<T: LinalgScalar>() {
+fn eigenvalues<T: Scalar>() {
     let spectra: [[f64; 4]; 5] = [
         [0.5, 1.0, 1.5, 2.0],
         [0.5, 1.0, 1.0, 2.0],
@@ -168,7 +203,7 @@ fn eigenvalues<T: LinalgScalar>() {
 }
 
 /// At the unit matrix along `[[0, 1], [1, 0]]`.
-fn numbers<T: LinalgScalar>() {
+fn numbers<T: Scalar>() {
     let matrix = |entries: [f64; 4]| {
         let entries = entries.map(<T as t4a_algebra::Numeric>::from_f64);
         Tensor::from_vec(entries.to_vec(), &[2, 2]).unwrap()
@@ -179,7 +214,7 @@ fn numbers<T: LinalgScalar>() {
         (Spectrum::Hermitian, Loss::LogDet, [0.0, -1.0, -1.0, 0.0]),
     ];
     for (of, loss, want) in cases {
-        let slopes = |s: &Dual<M<T::R>>| loss.slopes(s);
+        let slopes = |s: &Slopes| loss.slopes(s);
         let got = forward_over_reverse(&unit, &v, of, slopes).unwrap();
         assert_close(&got, &matrix(want), tight::<T>(2));
         let got = reverse_over_reverse(&unit, &[(&v, &slopes)], of).unwrap();
@@ -188,29 +223,29 @@ fn numbers<T: LinalgScalar>() {
 }
 
 /// Tangents of tied values are those along `A + t dA` for `t > 0`, in their order.
-fn one_sided<T: LinalgScalar>() {
+fn one_sided<T: Scalar>() {
     let t = epsilon::<T>().sqrt();
-    let along = |op: Op, a: &Tensor<T>, v: &Tensor<T>| {
+    let along = |op: MatrixOp, a: &Tensor<T>, v: &Tensor<T>| {
         let out = op.forward(&[a], true).unwrap();
-        let got = op.jvp(&[M::new(a)], &out, &[M::new(v)]).unwrap()[0].real().clone();
-        let moved = op.forward(&[&axpy(a, t, v)], false).unwrap().parts[0].real().clone();
-        let slope = moved.sub(out.parts[0].real()).scale(1.0 / t);
+        let got = op.jvp(&[M::new(a)], &out, &[Some(M::new(v))]).unwrap()[0].real().clone();
+        let moved = op.forward(&[&axpy(a, t, v)], false).unwrap().results[0].real().clone();
+        let slope = moved.sub(out.results[0].real()).scale(1.0 / t);
         assert_close(&got.into_tensor().unwrap(), &slope.into_tensor().unwrap(), 100.0 * t);
     };
     for values in [[2.0, 2.0, 1.0, 1.0], [2.0, 1.0, 1.0, 1.0], [2.0, 1.0, 0.0, 0.0]] {
         for (m, n) in [(5, 4), (4, 5)] {
             let a = with_singular_values::<T>(3, &[2], m, n, &values);
-            along(Op::SvdVals, &a, &random::<T>(4, &[2, m, n]));
+            along(SvdvalsOp.into(), &a, &random::<T>(4, &[2, m, n]));
         }
         let a = with_eigenvalues::<T>(5, &[2], &values);
         let v = M::new(&random::<T>(6, &[2, 4, 4])).herm().into_tensor().unwrap();
-        along(Op::EigvalsH, &a, &v);
+        along(EigvalshOp.into(), &a, &v);
     }
 }
 
 /// The largest value, and weights by place, tell tied values apart; the nuclear norm has a kink at
 /// zero. A matrix that does not move cannot fail.
-fn not_smooth<T: LinalgScalar>() {
+fn not_smooth<T: Scalar>() {
     fn place<R: RealMatrices<Real = R>>(s: &R) -> R {
         s.constant(1, 1, 1.0).append(&s.constant(1, s.cols() - 1, 2.0)).mul(s)
     }
@@ -231,17 +266,17 @@ fn not_smooth<T: LinalgScalar>() {
         assert!(reverse_over_reverse(&a, &[(&still, &place)], of).is_ok());
     }
     let zero = Tensor::from_vec([regular, vec![T::ZERO; 9]].concat(), &[2, 3, 3]).unwrap();
-    let nuclear = |s: &Dual<M<T::R>>| s.constant(1, 3, 1.0);
+    let nuclear = |s: &Slopes| s.constant(1, 3, 1.0);
     refused(forward_over_reverse(&zero, &v, Spectrum::Singular, nuclear), "svdvals");
     refused(reverse_over_reverse(&zero, &[(&v, &nuclear)], Spectrum::Singular), "svdvals");
 }
 
 /// Two losses of the same values: the same direction, one each, and what cannot be told apart.
-fn several<T: LinalgScalar>() {
+fn several<T: Scalar>() {
     let a = with_singular_values::<T>(8, &[], 4, 3, &[1.5, 1.5, 1.5]);
     let (v, w) = (random::<T>(9, &[4, 3]), random::<T>(10, &[4, 3]));
-    let square = |s: &Dual<M<T::R>>| Loss::Square.slopes(s);
-    let quartic = |s: &Dual<M<T::R>>| Loss::Quartic.slopes(s);
+    let square = |s: &Slopes| Loss::Square.slopes(s);
+    let quartic = |s: &Slopes| Loss::Quartic.slopes(s);
     let both = reverse_over_reverse(&a, &[(&v, &square), (&v, &quartic)], Spectrum::Singular);
     let want = axpy(&exact(&a, &v, Loss::Square), 1.0, &exact(&a, &v, Loss::Quartic));
     assert_close(&both.unwrap(), &want, 500.0 * tight::<T>(10));
@@ -264,7 +299,7 @@ fn at_the_ends_of_the_range() {
     for c in [2f64.powi(900), 2f64.powi(-900)] {
         let a = Tensor::from_vec(vec![c, 0.0, 0.0, c], &[2, 2]).unwrap();
         let v = Tensor::from_vec(vec![0.0, c, c, 0.0], &[2, 2]).unwrap();
-        let slopes = |s: &Dual<M<f64>>| Loss::Square.slopes(s);
+        let slopes = |s: &Slopes| Loss::Square.slopes(s);
         let got = reverse_over_reverse(&a, &[(&v, &slopes)], Spectrum::Singular).unwrap();
         let want = [0.0, 2.0 * c, 2.0 * c, 0.0];
         for (got, want) in got.to_vec().unwrap().iter().zip(want) {

@@ -12,6 +12,7 @@
 //! Reference: S. Cheng, N. Higham, C. Kenney, A. Laub 2001; N. Higham, *Functions of Matrices*,
 //! eq. (6.29).
 
+mod op;
 #[cfg(test)]
 mod tests;
 
@@ -24,8 +25,9 @@ use crate::degeneracy::rounding;
 use crate::eig::eigvals;
 use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
-use crate::triangular::check_system;
 use crate::vocabulary::{Batched, Dual, Matrices, RealMatrices};
+
+pub use op::SqrtmOp;
 
 const ITERATIONS: usize = 60;
 
@@ -114,25 +116,6 @@ pub fn sqrtm<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
 pub fn sqrtm_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
     Shape::square("sqrtm", a)?;
     one_by_one("sqrtm", &[a], |x| sqrt(&x[0]))
-}
-
-/// `dR` along `dA`. Cost three times that of [`sqrtm`].
-///
-/// # Errors
-/// As [`sqrtm`]; `Tensor` if shapes do not match.
-pub fn sqrtm_jvp<T: LinalgScalar>(a: &Tensor<T>, da: &Tensor<T>) -> Result<Tensor<T>> {
-    check_system("sqrtm_jvp", a, da)?;
-    let (out, info) = one_by_one("sqrtm_jvp", &[a, da], |x| jvp(&x[0], &x[1]))?;
-    check("sqrtm_jvp", &info, SINGULAR)?;
-    Ok(out)
-}
-
-/// `Ā` from the cotangent of the root. Cost three times that of [`sqrtm`].
-///
-/// # Errors
-/// As [`sqrtm_jvp`].
-pub fn sqrtm_vjp<T: LinalgScalar>(a: &Tensor<T>, r_bar: &Tensor<T>) -> Result<Tensor<T>> {
-    sqrtm_jvp(&Batched::new(a).adjoint().into_tensor()?, r_bar)
 }
 
 /// Whether an eigenvalue is negative, to rounding: the iteration meets a singular matrix then, or

@@ -21,15 +21,11 @@ fn identities<T: LinalgScalar>() {
 }
 
 fn derivatives<T: LinalgScalar>() {
-    check_rules(
-        &[matrix::<T>(&[2], 4)],
-        |x| vec![sqrtm(&x[0]).unwrap()],
-        |x, v| vec![sqrtm_jvp(&x[0], &v[0]).unwrap()],
-        |x, w| vec![sqrtm_vjp(&x[0], &w[0]).unwrap()],
-    );
+    check_operation(SqrtmOp, &[matrix::<T>(&[2], 4)]);
     // dR solves R dR + dR R = dA.
     let (a, da) = (matrix::<T>(&[2], 4), random::<T>(5, &[2, 4, 4]));
-    let (r, dr) = (sqrtm(&a).unwrap(), sqrtm_jvp(&a, &da).unwrap());
+    let r = sqrtm(&a).unwrap();
+    let dr = tensors_of(tangents(SqrtmOp, &[&a], &[&da]).unwrap()).swap_remove(0);
     assert_close(&axpy(&mm(&r, &dr), 1.0, &mm(&dr, &r)), &da, tight::<T>(20));
 }
 

@@ -4,6 +4,7 @@
 //! common phase, which faer chooses.
 
 mod function;
+mod op;
 mod rule;
 mod tall;
 #[cfg(test)]
@@ -22,10 +23,9 @@ use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::scale::{Scale, largest};
 
-pub use function::{
-    svd_function, svd_function_ex, svd_function_jvp, svd_function_vjp, vjp_function,
-};
-pub use rule::{SvdCotangent, SvdRule, jvp, svd_jvp, svd_vjp, vjp};
+pub use function::{svd_function, svd_function_ex, vjp_function};
+pub use op::{SvdFunctionOp, SvdOp, SvdvalsOp};
+pub use rule::{SvdRule, jvp, vjp};
 pub use truncate::{TruncatedSvd, Truncation, svd_truncated, svd_truncated_ex};
 
 /// `A = U diag(S) Vᴴ` of a batch of `m × n` matrices, `k = min(m, n)`.
@@ -40,7 +40,8 @@ pub struct Svd<T: LinalgScalar> {
 }
 
 /// How many singular vectors to compute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Vectors {
     /// `min(m, n)` on each side.
     Thin,

@@ -20,13 +20,9 @@
 //! Reference: M. Seeger et al. 2017 for the real case; Z.-Q. Wan, S.-X. Zhang 2019 for the complex
 //! one; A. Francuz, N. Schuch, B. Vanhecke 2023 for the truncated one.
 
-use t4a_tensor::Tensor;
-
-use super::Svd;
 use crate::degeneracy::Degeneracy;
 use crate::error::Result;
-use crate::scalar::LinalgScalar;
-use crate::vocabulary::{Batched, Matrices, RealMatrices};
+use crate::vocabulary::{Matrices, RealMatrices};
 
 /// Cotangents, or tangents, of the three factors; `None` is zero.
 #[derive(Clone, Debug)]
@@ -157,43 +153,6 @@ pub fn jvp<M: Matrices>(
     (du, ds, dv.adjoint())
 }
 
-/// Cotangents of the factors of [`Svd`]; `None` is zero.
-#[derive(Clone, Debug)]
-pub struct SvdCotangent<T: LinalgScalar> {
-    /// `[…, m, p]`.
-    pub u: Option<Tensor<T>>,
-    /// `[…, p]`.
-    pub s: Option<Tensor<T::R>>,
-    /// `[…, p, n]`.
-    pub vh: Option<Tensor<T>>,
-}
-
-/// `Ā` from the cotangents of `U`, `S`, `Vᴴ`.
-///
-/// `svd` holds all factors: thin, with cotangents of the leading `p ≤ k` triplets, or full. The
-/// columns beyond `k` of a full factor are an arbitrary basis of the complement: the loss may
-/// depend on their span only.
-///
-/// Gauge: the loss must not depend on the phases of pairs `(uᵢ, vᵢ)` nor on the basis within a
-/// degenerate subspace. Rank-deficient matrices give the finite part of least norm.
-/// Cost: 4 products of the size `m·k·p`.
-///
-/// # Errors
-/// `GaugeIllDefined` with the batch index; `Tensor` if shapes do not match.
-pub fn svd_vjp<T: LinalgScalar>(
-    svd: &Svd<T>,
-    bar: &SvdCotangent<T>,
-    degeneracy: &Degeneracy,
-) -> Result<Tensor<T>> {
-    let bar = SvdRule {
-        u: bar.u.as_ref().map(Batched::new),
-        s: bar.s.as_ref().map(Batched::rows_of),
-        vh: bar.vh.as_ref().map(Batched::new),
-    };
-    let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
-    vjp(&u, &Batched::rows_of(&svd.s), &vh, &bar, degeneracy)?.into_tensor()
-}
-
 /// The thin part of a factor, and its cotangent with what the complement contributes.
 ///
 /// `U⊥ U⊥ᴴ = I − U Uᴴ` gives `dU⊥ = −U (dUᴴ U⊥)`, so `Ū⊥` acts as `−U⊥ (Ū⊥ᴴ U)` on `U`.
@@ -230,21 +189,4 @@ fn complete<M: Matrices>(u: &M, du: M) -> M {
     }
     let moved = du.adjoint().matmul(&u.slice(0..m, k..width));
     du.append(&u.slice(0..m, 0..k).matmul(&moved).neg())
-}
-
-/// Tangents of `U`, `S`, `Vᴴ` along `dA`, thin or full as the factors are.
-///
-/// The phases of singular vectors are fixed by `uᵢᴴ duᵢ + vᵢᴴ dvᵢ = 0`; tied vectors do not rotate
-/// into each other, and complements move as little as possible.
-///
-/// # Errors
-/// `Tensor` if shapes do not match.
-pub fn svd_jvp<T: LinalgScalar>(
-    svd: &Svd<T>,
-    da: &Tensor<T>,
-    degeneracy: &Degeneracy,
-) -> Result<Svd<T>> {
-    let (u, s, vh) = (Batched::new(&svd.u), Batched::rows_of(&svd.s), Batched::new(&svd.vh));
-    let (du, ds, dvh) = jvp(&u, &s, &vh, &Batched::new(da), degeneracy);
-    Ok(Svd { u: du.into_tensor()?, s: ds.into_vectors()?, vh: dvh.into_tensor()? })
 }

@@ -3,6 +3,7 @@ use t4a_algebra::{Numeric, Real, c32, c64};
 use super::*;
 use crate::degeneracy::Degeneracy;
 use crate::error::LinalgError;
+use crate::operation::{MatrixOp, Outcome, Part};
 use crate::scalar::epsilon;
 use crate::testing::*;
 use crate::vocabulary::{Batched, Matrices};
@@ -40,6 +41,51 @@ fn identities<T: LinalgScalar>() {
             assert_close(&svdvals(&a).unwrap(), &s, tight::<T>(n));
         }
     }
+}
+
+/// Cotangents of the factors of [`Svd`]; `None` is zero.
+pub(super) struct SvdCotangent<T: LinalgScalar> {
+    pub(super) u: Option<Tensor<T>>,
+    pub(super) s: Option<Tensor<T::R>>,
+    pub(super) vh: Option<Tensor<T>>,
+}
+
+fn operand<T: LinalgScalar>(svd: &Svd<T>) -> (SvdOp, Batched<T>, Outcome<Batched<T>>) {
+    let (u, s, vh) = (Batched::new(&svd.u), Batched::rows_of(&svd.s), Batched::new(&svd.vh));
+    let like = u.constant(u.rows(), vh.cols(), 0.0);
+    let out = Outcome::new(vec![Part::Full(u), Part::Real(s), Part::Full(vh)]);
+    (SvdOp { vectors: Vectors::Thin, degeneracy: Degeneracy::DEFAULT }, like, out)
+}
+
+/// The rule with these factors, whatever matrix they are of.
+pub(super) fn svd_vjp<T: LinalgScalar>(
+    svd: &Svd<T>,
+    given: &SvdCotangent<T>,
+    degeneracy: &Degeneracy,
+) -> Result<Tensor<T>> {
+    let (op, a, out) = operand(svd);
+    let given = [
+        given.u.as_ref().map(|u| Part::Full(Batched::new(u))),
+        given.s.as_ref().map(|s| Part::Real(Batched::rows_of(s))),
+        given.vh.as_ref().map(|vh| Part::Full(Batched::new(vh))),
+    ];
+    let op = MatrixOp::from(SvdOp { degeneracy: *degeneracy, ..op });
+    op.pullback(&[a], &out, &given, &[])?.swap_remove(0).into_tensor()
+}
+
+fn svd_jvp<T: LinalgScalar>(
+    svd: &Svd<T>,
+    da: &Tensor<T>,
+    degeneracy: &Degeneracy,
+) -> Result<Svd<T>> {
+    let (op, a, out) = operand(svd);
+    let op = MatrixOp::from(SvdOp { degeneracy: *degeneracy, ..op });
+    let parts = op.pushforward(&[a], &out, &[Some(Batched::new(da))], false)?.0;
+    Ok(Svd {
+        u: parts[0].full().clone().into_tensor()?,
+        s: parts[1].real().clone().into_vectors()?,
+        vh: parts[2].full().clone().into_tensor()?,
+    })
 }
 
 /// Invariants of the decomposition: `U f(S) Vᴴ`-like products and the singular values.

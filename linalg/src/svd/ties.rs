@@ -7,9 +7,11 @@
 use t4a_algebra::Numeric;
 use t4a_tensor::Tensor;
 
-use super::{SvdCotangent, Vectors, svd, svd_vjp};
+use super::tests::{SvdCotangent, svd_vjp};
+use super::{Vectors, svd};
 use crate::degeneracy::Degeneracy;
-use crate::eigh::{eigh, eigh_vjp};
+use crate::eigh::eigh;
+use crate::eigh::tests::eigh_vjp;
 use crate::scalar::{LinalgScalar, epsilon};
 use crate::testing::*;
 use crate::vocabulary::{Batched, Matrices};

@@ -123,7 +123,7 @@ pub struct TruncatedSvd<T: LinalgScalar> {
 /// for.
 ///
 /// Shapes `[…, m, n]` → `[…, m, p]`, `[…, p]`, `[…, p, n]`. Cost that of the thin decomposition.
-/// The derivative is [`svd_vjp`](super::svd_vjp) of `all` with cotangents of `kept`: it contains
+/// The derivative is that of [`SvdOp`](super::SvdOp) for `all` with cotangents of `kept`: it contains
 /// the coupling of kept and discarded vectors.
 ///
 /// # Errors

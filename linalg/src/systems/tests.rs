@@ -3,7 +3,7 @@ use crate::lstsq::{lstsq, lstsq_min_norm};
 use crate::lu::lu_factor;
 use crate::solve::lu_solve;
 use crate::testing::*;
-use crate::triangular::{Op, Triangle, solve_triangular};
+use crate::triangular::{Triangle, TriangleOp, solve_triangular};
 use crate::vocabulary::{Batched, Matrices};
 
 const VALUES: [f64; 3] = [2.0, 1.0, 0.5];
@@ -29,7 +29,7 @@ fn each<T: LinalgScalar>() {
     let solvers: [(usize, Solver<T>); 5] = [
         (3, |a, b| solve(a, b)),
         (3, |a, b| solve_triangular(a, b, Triangle::UPPER)),
-        (3, |a, b| lu_solve(&lu_factor(a)?, b, Op::Adjoint)),
+        (3, |a, b| lu_solve(&lu_factor(a)?, b, TriangleOp::Adjoint)),
         (4, |a, b| Ok(lstsq(a, b)?.x)),
         (4, |a, b| lstsq_min_norm(a, b, None)),
     ];

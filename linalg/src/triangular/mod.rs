@@ -1,5 +1,6 @@
 //! Triangular systems `op(T) X = B`.
 
+mod op;
 mod rule;
 #[cfg(test)]
 mod tests;
@@ -12,11 +13,13 @@ use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::systems::broadcast;
 
-pub use rule::{jvp, solve_triangular_jvp, solve_triangular_vjp, vjp};
+pub use op::SolveTriangularOp;
+pub use rule::{jvp, vjp};
 
 /// What is applied to a matrix before it is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum TriangleOp {
     /// `T`.
     None,
     /// `Tᵀ`.
@@ -26,21 +29,22 @@ pub enum Op {
 }
 
 /// Which triangle of a matrix is read, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Triangle {
     /// The upper triangle instead of the lower one.
     pub upper: bool,
     /// Ones on the diagonal, whatever is stored there.
     pub unit: bool,
     /// Applied to the triangle.
-    pub op: Op,
+    pub op: TriangleOp,
 }
 
 impl Triangle {
     /// The lower triangle.
-    pub const LOWER: Self = Self { upper: false, unit: false, op: Op::None };
+    pub const LOWER: Self = Self { upper: false, unit: false, op: TriangleOp::None };
     /// The upper triangle.
-    pub const UPPER: Self = Self { upper: true, unit: false, op: Op::None };
+    pub const UPPER: Self = Self { upper: true, unit: false, op: TriangleOp::None };
 
     /// With ones on the diagonal.
     pub const fn unit(self) -> Self {
@@ -49,12 +53,12 @@ impl Triangle {
 
     /// The conjugate transpose of this triangle.
     pub const fn adjoint(self) -> Self {
-        Self { op: Op::Adjoint, ..self }
+        Self { op: TriangleOp::Adjoint, ..self }
     }
 
     /// The transpose of this triangle.
     pub const fn transpose(self) -> Self {
-        Self { op: Op::Transpose, ..self }
+        Self { op: TriangleOp::Transpose, ..self }
     }
 }
 
@@ -152,10 +156,10 @@ pub(crate) fn solve_in_place<T: LinalgScalar>(
     triangle: Triangle,
     par: Par,
 ) {
-    let conj = triangle.op == Op::Adjoint;
+    let conj = triangle.op == TriangleOp::Adjoint;
     let (t, upper) = match triangle.op {
-        Op::None => (t, triangle.upper),
-        Op::Transpose | Op::Adjoint => (t.transpose(), !triangle.upper),
+        TriangleOp::None => (t, triangle.upper),
+        TriangleOp::Transpose | TriangleOp::Adjoint => (t.transpose(), !triangle.upper),
     };
     T::solve_triangular(t, conj, upper, triangle.unit, x, par);
 }

@@ -4,7 +4,7 @@ use crate::testing::*;
 use crate::vocabulary::{Batched, Matrices, Region};
 
 fn triangles() -> impl Iterator<Item = Triangle> {
-    let ops = [Op::None, Op::Transpose, Op::Adjoint];
+    let ops = [TriangleOp::None, TriangleOp::Transpose, TriangleOp::Adjoint];
     let all = [(false, false), (false, true), (true, false), (true, true)];
     all.into_iter().flat_map(move |(upper, unit)| ops.map(|op| Triangle { upper, unit, op }))
 }
@@ -19,9 +19,9 @@ fn dense<T: LinalgScalar>(t: &Tensor<T>, triangle: Triangle) -> Batched<T> {
         read = read.sub(&read.mask(Region::Diagonal)).add(&unit);
     }
     match triangle.op {
-        Op::None => read,
-        Op::Transpose => read.transpose(),
-        Op::Adjoint => read.adjoint(),
+        TriangleOp::None => read,
+        TriangleOp::Transpose => read.transpose(),
+        TriangleOp::Adjoint => read.adjoint(),
     }
 }
 
@@ -51,19 +51,8 @@ fn identities<T: LinalgScalar>() {
 
 fn derivatives<T: LinalgScalar>() {
     for triangle in triangles() {
-        check_rules(
-            &[matrix::<T>(&[2], 4), random::<T>(2, &[2, 4, 3])],
-            |x| vec![solve_triangular(&x[0], &x[1], triangle).unwrap()],
-            |x, v| {
-                let y = solve_triangular(&x[0], &x[1], triangle).unwrap();
-                vec![solve_triangular_jvp(&x[0], &y, Some(&v[0]), Some(&v[1]), triangle).unwrap()]
-            },
-            |x, w| {
-                let y = solve_triangular(&x[0], &x[1], triangle).unwrap();
-                let (t, b) = solve_triangular_vjp(&x[0], &y, &w[0], triangle).unwrap();
-                vec![t, b]
-            },
-        );
+        let inputs = [matrix::<T>(&[2], 4), random::<T>(2, &[2, 4, 3])];
+        check_operation(SolveTriangularOp { triangle }, &inputs);
     }
 }
 

@@ -9,7 +9,6 @@ use std::ops::Range;
 use super::{Matrices, RealMatrices, Region};
 use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
-use crate::spectrum::Factors;
 use crate::triangular::Triangle;
 
 /// A value and its tangent; `None` is a zero tangent.
@@ -56,12 +55,6 @@ fn sum<M: Matrices>(value: &M, a: Option<M>, b: Option<M>) -> Option<M> {
         (Some(t), None) | (None, Some(t)) => Some(whole(t)),
         (None, None) => None,
     }
-}
-
-/// Factors without their tangents.
-fn below<M: Matrices>(factors: &Factors<Dual<M>>) -> Factors<M> {
-    let (u, s, v) = (&factors.u.value, &factors.s.value, &factors.v.value);
-    Factors { u: u.clone(), s: s.clone(), v: v.clone(), of: factors.of }
 }
 
 impl<M: Matrices> Matrices for Dual<M> {
@@ -184,15 +177,6 @@ impl<M: Matrices> Matrices for Dual<M> {
     fn svdvals(&self) -> Self::Real {
         Dual::constant_of(self.value.svdvals())
     }
-    fn spectral_sum(&self, factors: &Factors<Self>, c: &Self::Real) -> Result<Self> {
-        let factors = below(factors);
-        let value = self.value.spectral_sum(&factors, &c.value)?;
-        if self.tangent.is_none() && c.tangent.is_none() {
-            return Ok(Self::constant_of(value));
-        }
-        let (da, dc) = (self.clone().into_tangent(), c.clone().into_tangent());
-        Ok(Self::new(value, factors.moved(&c.value, &dc, &da)?))
-    }
     fn det(&self) -> Self {
         let value = self.value.det();
         let slope = |t: &M| self.value.solve(t).trace().mul(&value);
@@ -206,10 +190,6 @@ impl<M: Matrices> Matrices for Dual<M> {
     }
     fn error(&self) -> Option<LinalgError> {
         self.value.error().or_else(|| self.tangent.as_ref()?.error())
-    }
-    fn unsplit(&self, op: &'static str, factors: impl FnOnce() -> Factors<Self>) -> Result<()> {
-        let Some(da) = &self.tangent else { return Ok(()) };
-        below(&factors()).unsplit(op, da)
     }
     fn activity(&self) -> Self::Real {
         let value = self.value.activity();

@@ -5,24 +5,28 @@
 //! size 1, so a row times a matrix scales its columns. Every operation here is differentiable with
 //! operations from here, which is why a rule can be differentiated again.
 //!
-//! Implementors: [`Batched`] (engine tensors, real and complex), [`Dual`] (any implementor with a
-//! tangent beside it), and the primitives of a Burn backend, where `Autodiff` records each call.
+//! Implementors: [`RealMatrix`] and [`ComplexMatrix`] over any array of `t4a-diff` (a tape records what
+//! they do, duals give it a tangent), [`Batched`] (engine tensors of one type, where a complex matrix is
+//! one tensor), and [`Dual`] (any implementor with a tangent beside it, for programs).
 //!
 //! Convention (that of PyTorch): for a real loss `L`, the cotangent of `A` is
 //! `Ā = ∂L/∂Re A + i ∂L/∂Im A`, so `dL = Re⟨Ā, dA⟩` with `⟨X, Y⟩ = tr(Xᴴ Y)`.
 
+mod arrays;
 mod dual;
 mod engine;
 mod kernels;
 
 use std::ops::Range;
 
+pub(crate) use arrays::next;
+pub use arrays::{ComplexMatrix, RealMatrix};
 pub use dual::Dual;
 pub use engine::Batched;
 
 use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
-use crate::spectrum::Factors;
+use crate::spectrum::{Carrier, Factors};
 use crate::triangular::Triangle;
 
 /// Part of a matrix that [`Matrices::mask`] keeps.
@@ -129,22 +133,52 @@ pub trait Matrices: Clone + std::fmt::Debug {
     /// The first error of the operations that led here.
     fn norms(&self) -> Result<Vec<f64>>;
 
-    /// `U diag(c) Vᴴ`, the gradient of a function with slopes `c` at the values of `A = self`. Its
-    /// derivative is more than that of the product: [`spectrum`](crate::spectrum).
+    /// `U diag(c) Vᴴ`, the gradient of a function with slopes `c` at the values of a matrix. Its
+    /// derivative is more than that of the product: where it can be asked for, this is an operation of
+    /// its own ([`spectrum`](crate::spectrum)), as are the three below.
     ///
     /// # Errors
-    /// `SecondOrderAtTie`.
-    fn spectral_sum(&self, factors: &Factors<Self>, c: &Self::Real) -> Result<Self> {
+    /// Those of the operation.
+    fn spectral_gradient(
+        factors: &Factors<Self>,
+        _carrier: Carrier<'_, Self>,
+        c: &Self::Real,
+    ) -> Result<Self> {
         Ok(factors.sum(c))
     }
 
-    /// Rejects the tangent of `A = self` if it splits ties of its factors: rules for these have no
-    /// derivative along it.
+    /// `dS` along `dA`.
+    ///
+    /// # Errors
+    /// Those of the operation.
+    fn spectral_tangent(
+        factors: &Factors<Self>,
+        _carrier: Carrier<'_, Self>,
+        da: &Self,
+    ) -> Result<Self::Real> {
+        factors.tangent(da)
+    }
+
+    /// The gradient of a loss of the factors of `A`, whose derivative along directions that split ties
+    /// is an error: rules for factors have none there.
     ///
     /// # Errors
     /// `SecondOrderAtTie`.
-    fn unsplit(&self, _op: &'static str, _factors: impl FnOnce() -> Factors<Self>) -> Result<()> {
-        Ok(())
+    fn unsplit(gradient: Self, _a: &Self, _factors: Factors<Self>) -> Result<Self> {
+        Ok(gradient)
+    }
+
+    /// As [`Matrices::unsplit`], for eigenvalues and eigenvectors of a general matrix.
+    ///
+    /// # Errors
+    /// As there.
+    fn unsplit_eigenvectors(
+        gradient: Self,
+        _a: &Self,
+        _values: &Self::Complex,
+        _vectors: &Self::Complex,
+    ) -> Result<Self> {
+        Ok(gradient)
     }
 
     /// What is zero for matrices that are zero and do not move, `1 × 1`; a constant.
@@ -227,17 +261,18 @@ pub trait Matrices: Clone + std::fmt::Debug {
     }
     /// `op(T)⁻¹` from the right: `B op(T)⁻¹` with `T = self`.
     fn solve_triangular_right(&self, b: &Self, triangle: Triangle) -> Self {
-        use crate::triangular::Op;
+        use crate::triangular::TriangleOp;
         // (B op(T)⁻¹)ᵀ = op(T)⁻ᵀ Bᵀ
         match triangle.op {
-            Op::None => {
-                self.solve_triangular(&b.transpose(), Triangle { op: Op::Transpose, ..triangle })
+            TriangleOp::None => self.solve_triangular(
+                &b.transpose(),
+                Triangle { op: TriangleOp::Transpose, ..triangle },
+            ),
+            TriangleOp::Transpose => {
+                self.solve_triangular(&b.transpose(), Triangle { op: TriangleOp::None, ..triangle })
             }
-            Op::Transpose => {
-                self.solve_triangular(&b.transpose(), Triangle { op: Op::None, ..triangle })
-            }
-            Op::Adjoint => {
-                let plain = Triangle { op: Op::None, ..triangle };
+            TriangleOp::Adjoint => {
+                let plain = Triangle { op: TriangleOp::None, ..triangle };
                 self.conj().solve_triangular(&b.transpose(), plain)
             }
         }

@@ -15,11 +15,7 @@ const REPEATED: usize = 1 << 38;
 
 /// Whether an integer is a value of an integer dtype.
 fn fits(dtype: DType, value: i128) -> bool {
-    let bits = 8 * dtype.size() as u32;
-    match dtype {
-        DType::U64 | DType::U32 | DType::U16 | DType::U8 => (0..1 << bits).contains(&value),
-        _ => (-(1 << (bits - 1))..1 << (bits - 1)).contains(&value),
-    }
+    with_dtype!(dtype, I in int => I::try_from(value).is_ok(), else => false)
 }
 
 impl AnyTensor {

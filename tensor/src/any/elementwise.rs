@@ -8,6 +8,8 @@
 // The operations are fallible, so they cannot be the operators of the same names.
 #![allow(clippy::should_implement_trait)]
 
+use t4a_algebra::Numeric;
+
 use super::{AnyTensor, Number};
 use crate::dtype::DType;
 use crate::error::{Result, TensorError};
@@ -17,7 +19,7 @@ use crate::kernels::bitwise::*;
 use crate::kernels::cast::Cast;
 use crate::kernels::compare::*;
 use crate::kernels::math::*;
-use crate::loops::kernel::BindRight;
+use crate::loops::kernel::{BindRight, Promoted};
 use crate::map::{map, zip};
 use crate::with_dtype;
 
@@ -56,7 +58,7 @@ pub(crate) fn same_dtype(op: &'static str, a: &AnyTensor, b: &AnyTensor) -> Resu
 }
 
 macro_rules! unary_methods {
-    ($($(#[$doc:meta])* $name:ident: $class:ident $kernel:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident: $class:ident $kernel:expr;)*) => {
         impl AnyTensor {$(
             $(#[$doc])*
             pub fn $name(self) -> Result<Self> {
@@ -124,11 +126,11 @@ unary_methods! {
     /// `max(x, 0)`.
     relu: float Relu;
     /// `1 / (1 + e⁻ˣ)`.
-    sigmoid: float Sigmoid;
+    sigmoid: float Promoted(Sigmoid);
     /// `x·Φ(x)`.
-    gelu: float Gelu;
+    gelu: float Promoted(Gelu);
     /// `ln σ(x)`.
-    log_sigmoid: float LogSigmoid;
+    log_sigmoid: float Promoted(LogSigmoid);
     /// Whether each element is NaN.
     is_nan: real IsNan;
     /// Whether each element is ±∞.
@@ -136,7 +138,7 @@ unary_methods! {
 }
 
 macro_rules! binary_methods {
-    ($($(#[$doc:meta])* $name:ident: $class:ident $kernel:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident: $class:ident $kernel:expr;)*) => {
         impl AnyTensor {$(
             $(#[$doc])*
             pub fn $name(self, rhs: Self) -> Result<Self> {
@@ -188,11 +190,11 @@ binary_methods! {
     /// `g` where the output `a` of [`AnyTensor::relu`] is positive.
     relu_backward: float ReluBackward;
     /// `g·y·(1 − y)` for the output `y` of [`AnyTensor::sigmoid`].
-    sigmoid_backward: float SigmoidBackward;
+    sigmoid_backward: float Promoted(SigmoidBackward);
     /// `g·gelu′(x)`.
-    gelu_backward: float GeluBackward;
+    gelu_backward: float Promoted(GeluBackward);
     /// `g·σ(−x)`.
-    log_sigmoid_backward: float LogSigmoidBackward;
+    log_sigmoid_backward: float Promoted(LogSigmoidBackward);
     /// `x` where positive, else `a·x`.
     prelu: float Prelu;
 }
@@ -342,10 +344,10 @@ impl AnyTensor {
 
     /// `min(max(alpha·x + beta, 0), 1)`.
     pub fn hard_sigmoid(self, alpha: Number, beta: Number) -> Result<Self> {
-        map_class!("hard_sigmoid", self, float, T => HardSigmoid {
-            alpha: alpha.to::<T>(),
-            beta: beta.to::<T>(),
-        })
+        map_class!("hard_sigmoid", self, float, T => Promoted(HardSigmoid {
+            alpha: alpha.to::<<T as Numeric>::Acc>(),
+            beta: beta.to::<<T as Numeric>::Acc>(),
+        }))
     }
 
     /// `¬x` of truth values.

@@ -1,12 +1,12 @@
 //! Indices, masks and regions on erased tensors. An index tensor may have any integer type.
 
-use super::number::Number;
 use super::words::with_word;
 use super::{AnyTensor, Tensor};
 use crate::dtype::DType;
 use crate::error::{Result, TensorError};
 use crate::index::{self, Indices, Reduction, Span};
 use crate::kernels::arithmetic::{Add, Max, Min, Mul};
+use crate::number::Number;
 use crate::with_dtype;
 
 /// The index operand of an operation.
@@ -49,9 +49,15 @@ macro_rules! with_reduction {
     ($op:expr, $reduction:expr, $x:ident, $values:ident, $kernel:ident => $body:expr) => {{
         let dtype = $x.dtype();
         let unsupported = |expected| TensorError::DTypeUnsupported { op: $op, dtype, expected };
-        macro_rules! on {
+        macro_rules! on_words {
             ($t:ty, $k:expr) => {{
                 let ($x, $values, $kernel) = ($x.into_words::<$t>(), $values.words::<$t>(), $k);
+                $body
+            }};
+        }
+        macro_rules! on {
+            ($t:ty, $k:expr) => {{
+                let ($x, $values, $kernel) = ($x.into_typed::<$t>()?, $values.typed::<$t>()?, $k);
                 $body
             }};
         }
@@ -59,12 +65,12 @@ macro_rules! with_reduction {
         let wrap = |out| unsafe { AnyTensor::from_words(out, dtype) };
         match ($reduction, dtype) {
             (Reduction::Assign, _) => with_word!(dtype, W => {
-                let out = on!(W, index::Assign);
+                let out = on_words!(W, index::Assign);
                 // SAFETY: the words come from tensors of the dtype.
                 out.map(|out| unsafe { AnyTensor::from_words(out, dtype) })
             }),
-            (Reduction::Add | Reduction::Max, DType::Bool) => on!(u8, Max).map(wrap),
-            (Reduction::Mul | Reduction::Min, DType::Bool) => on!(u8, Min).map(wrap),
+            (Reduction::Add | Reduction::Max, DType::Bool) => on_words!(u8, Max).map(wrap),
+            (Reduction::Mul | Reduction::Min, DType::Bool) => on_words!(u8, Min).map(wrap),
             (Reduction::Add, _) => with_dtype!(dtype, T in numeric => {
                 on!(T, Add).map(AnyTensor::from)
             }, else => Err(unsupported("a number"))),

@@ -10,7 +10,7 @@ mod cumulative;
 mod elementwise;
 mod index;
 mod nn;
-mod number;
+mod promote;
 mod reduce;
 mod sort;
 mod words;
@@ -22,7 +22,7 @@ use crate::route::Route;
 use crate::storage::Buffer;
 use crate::tensor::Tensor;
 
-pub use number::{FromNumber, Number};
+pub use crate::number::{FromNumber, Number};
 
 /// Stands for the element type that the tag names.
 #[derive(Clone, Copy)]
@@ -128,7 +128,7 @@ impl AnyTensor {
 
     #[cold]
     fn wrong_dtype<T: Element>(&self) -> TensorError {
-        let expected = crate::dtype::name(T::DTYPE);
+        let expected = T::DTYPE.name();
         TensorError::DTypeUnsupported { op: "typed access", dtype: self.dtype, expected }
     }
 

@@ -1,9 +1,8 @@
-//! Operations of neural networks on erased tensors: `f32` and `f64` natively, 16-bit floats
-//! through `f32`.
+//! Operations of neural networks on erased tensors, computed in the accumulator of the dtype.
 
 use super::AnyTensor;
 use super::elementwise::{same_dtype, unsupported};
-use crate::dtype::DType;
+use super::promote::{computed_in, narrow, wide};
 use crate::error::{Result, TensorError};
 use crate::layout::{Dims, numel_of};
 use crate::nn::attention::{self, AttentionOptions, AttentionVjp};
@@ -11,32 +10,7 @@ use crate::nn::conv::{self, ConvOptions};
 use crate::nn::norm::{self, NormVjp};
 use crate::nn::pool::{self, PoolOptions};
 use crate::nn::{cross_entropy, softmax};
-use crate::route::{Path, Reason, Route};
 use crate::tensor::Tensor;
-
-const PROMOTED: Route = Route::because(Path::Fused, Reason::DtypePromoted);
-
-/// Binds `$t` to the type that a float dtype is computed in.
-macro_rules! computed_in {
-    ($op:expr, $dtype:expr, $t:ident => $body:expr) => {
-        match $dtype {
-            DType::F64 => {
-                type $t = f64;
-                $body
-            }
-            DType::F32 | DType::F16 | DType::BF16 => {
-                type $t = f32;
-                $body
-            }
-            other => Err(unsupported($op, other, "float")),
-        }
-    };
-}
-
-/// The tensor in the type that its dtype is computed in.
-fn wide<T: crate::Element>(x: &AnyTensor) -> Result<Tensor<T>> {
-    x.clone().cast(T::DTYPE)?.into_typed()
-}
 
 fn indices(op: &'static str, at: &AnyTensor) -> Result<Tensor<i64>> {
     if !at.dtype().is_int() {
@@ -48,12 +22,6 @@ fn indices(op: &'static str, at: &AnyTensor) -> Result<Tensor<i64>> {
 /// All operands share the dtype of the first.
 fn checked(op: &'static str, x: &AnyTensor, others: &[Option<&AnyTensor>]) -> Result<()> {
     others.iter().flatten().try_for_each(|other| same_dtype(op, x, other))
-}
-
-/// The result under the dtype of the operands.
-fn narrow<T: crate::Element>(result: Tensor<T>, dtype: DType) -> Result<AnyTensor> {
-    let result = AnyTensor::from(result);
-    if result.dtype() == dtype { Ok(result) } else { Ok(result.cast(dtype)?.with_route(PROMOTED)) }
 }
 
 impl AnyTensor {

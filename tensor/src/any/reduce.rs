@@ -5,12 +5,10 @@ use t4a_algebra::Standard;
 use super::AnyTensor;
 use super::elementwise::{same_dtype, unsupported};
 use crate::arg_reduce::arg_reduce;
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::fold::{All, Any, MaxAbs, Maximum, Mean, Minimum, Prod, Sum, SumSquares};
 use crate::matmul::matmul;
 use crate::reduce::reduce;
-use crate::route::{Path, Reason, Route};
 use crate::with_dtype;
 
 macro_rules! reduce_methods {
@@ -81,13 +79,38 @@ impl AnyTensor {
     /// [`ShapeMismatch`](crate::TensorError::ShapeMismatch), `DTypeMismatch`, `DTypeUnsupported`.
     pub fn matmul(&self, rhs: &Self) -> Result<Self> {
         same_dtype("matmul", self, rhs)?;
-        let route = match self.dtype() {
-            dtype if dtype.is_int() => Route::because(Path::GemmSemiring, Reason::IntegerNoGemm),
-            DType::F16 | DType::BF16 => Route::because(Path::GemmLibrary, Reason::DtypePromoted),
-            _ => Route::native(Path::GemmLibrary),
-        };
         with_dtype!(self.dtype(), T in numeric => {
-            Ok(matmul::<Standard, T>(self.typed()?, rhs.typed()?, route)?.into())
+            Ok(matmul::<Standard, T>(self.typed()?, rhs.typed()?)?.into())
         }, else => Err(unsupported("matmul", self.dtype(), "numeric")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::any::Number;
+    use crate::dtype::DType;
+    use crate::route::{Path, Reason};
+
+    #[test]
+    fn sums_of_16_bit_floats_are_promoted_and_others_are_not() {
+        for dtype in DType::ALL {
+            let Ok(x) = AnyTensor::full(&[30, 30], Number::Int(1), dtype) else { continue };
+            let promoted = dtype != dtype.accumulator();
+            let why = if promoted { Reason::DtypePromoted } else { Reason::Native };
+            let sums = [x.sum(&[0]), x.prod(&[1]), x.mean(&[0, 1]), x.cumsum(0), x.matmul(&x)];
+            for y in sums.into_iter().flatten() {
+                assert_eq!(y.route().reason, why, "{dtype}");
+            }
+            for y in [x.max(&[0]), x.cummax(1), x.any(&[0])].into_iter().flatten() {
+                assert_eq!((y.route().path, y.route().reason), (Path::LoopReduce, Reason::Native));
+            }
+            if dtype.is_float() {
+                let last = x.softmax(1).unwrap();
+                let routes = [x.clone().gelu().unwrap().route().reason, last.route().reason];
+                assert_eq!(routes, [why; 2], "{dtype}");
+                assert_eq!(last.dtype(), dtype);
+            }
+        }
     }
 }

@@ -7,18 +7,12 @@ use crate::{sort, with_dtype};
 
 /// Runs the body with the element type bound, for dtypes with an order.
 macro_rules! with_ordered {
-    ($op:expr, $dtype:expr, $t:ident => $body:expr) => {{
-        let dtype = $dtype;
-        match dtype {
-            DType::Bool => {
-                type $t = bool;
-                $body
-            }
-            _ => with_dtype!(dtype, $t in real => $body, else => {
-                Err(TensorError::DTypeUnsupported { op: $op, dtype, expected: "an ordered type" })
-            }),
-        }
-    }};
+    ($op:expr, $dtype:expr, $t:ident => $body:expr) => {
+        with_dtype!($dtype, $t in ordered => $body, else => {
+            let (op, dtype, expected) = ($op, $dtype, "an ordered type");
+            Err(TensorError::DTypeUnsupported { op, dtype, expected })
+        })
+    };
 }
 
 /// Runs the body with an unsigned integer type as wide as the indices asked for. Indices that fit

@@ -4,67 +4,77 @@
 use super::AnyTensor;
 use crate::dtype::DType;
 use crate::tensor::Tensor;
-use crate::with_dtype;
 
-use t4a_algebra::{Scalar, bf16, c32, c64, f16};
+use t4a_algebra::Scalar;
 
-/// Binds a name to a word type with the size and alignment of the dtype: `u8 u16 u32 u64`, or the
-/// complex type itself.
+/// Binds a name to a word type with the size of the dtype, and an alignment that its elements have.
 macro_rules! with_word {
-    ($dtype:expr, $w:ident => $body:expr) => {{
-        use $crate::DType::*;
-        match $dtype {
-            U8 | I8 | Bool => {
+    ($dtype:expr, $w:ident => $body:expr) => {
+        match ($dtype.size(), $dtype.align()) {
+            (1, _) => {
                 type $w = u8;
                 $body
             }
-            U16 | I16 | F16 | BF16 => {
+            (2, 2) => {
                 type $w = u16;
                 $body
             }
-            U32 | I32 | F32 => {
+            (4, 4) => {
                 type $w = u32;
                 $body
             }
-            U64 | I64 | F64 => {
+            (8, 8) => {
                 type $w = u64;
                 $body
             }
-            C32 => {
-                type $w = t4a_algebra::c32;
+            (8, 4) => {
+                type $w = [u32; 2];
                 $body
             }
-            C64 => {
-                type $w = t4a_algebra::c64;
+            (16, 8..) => {
+                type $w = [u64; 2];
                 $body
             }
+            _ => unreachable!("every dtype has a word"),
         }
-    }};
+    };
 }
 pub(super) use with_word;
 
-/// Whether a word has the size and the alignment of the elements of a dtype.
+/// Every dtype has a word in [`with_word!`].
+const _: () = {
+    let mut i = 0;
+    while i < DType::ALL.len() {
+        let dtype = DType::ALL[i];
+        let found = matches!(
+            (dtype.size(), dtype.align()),
+            (1, _) | (2, 2) | (4, 4) | (8, 8 | 4) | (16, 8..)
+        );
+        assert!(found, "a dtype without a word");
+        i += 1;
+    }
+};
+
+/// Whether elements of a dtype are words of type `W`: memory of the one is memory of the other.
 fn holds<W>(dtype: DType) -> bool {
-    with_dtype!(dtype, T in all => {
-        (size_of::<T>(), align_of::<T>()) == (size_of::<W>(), align_of::<W>())
-    }, else => false)
+    dtype.size() == size_of::<W>() && dtype.align() >= align_of::<W>()
 }
 
-/// Types of which every bit pattern is a value: all dtypes but `bool`.
+/// Types of which every bit pattern is a value.
 pub(super) trait Word: Scalar {}
 
 macro_rules! words {
-    ($($t:ident)*) => {$(impl Word for $t {})*};
+    ($($t:ty),*) => {$(impl Word for $t {})*};
 }
-
-words!(u8 u16 u32 u64 i8 i16 i32 i64 f16 bf16 f32 f64 c32 c64);
+words!(u8, u16, u32, u64, [u32; 2], [u64; 2]);
 
 impl AnyTensor {
     /// The elements as words of type `W`, the one that [`with_word!`] binds for this dtype.
     #[inline]
     pub(super) fn words<W: Word>(&self) -> &Tensor<W> {
         assert!(holds::<W>(self.dtype));
-        // SAFETY: as in `typed`; every bit pattern is a word, and sizes and alignments agree.
+        // SAFETY: as in `typed`; every bit pattern is a word, sizes agree, and the elements are
+        // aligned for words.
         unsafe { &*std::ptr::from_ref(&self.tensor).cast::<Tensor<W>>() }
     }
 
@@ -76,7 +86,8 @@ impl AnyTensor {
         unsafe { self.tensor.retag() }
     }
 
-    /// A tensor of words under the dtype that they were read from.
+    /// A tensor of words under the dtype that they were read from. Fresh memory is aligned for every
+    /// element, and other memory was lent by a tensor of the dtype.
     ///
     /// # Safety
     /// The words are valid elements of the dtype: moved from tensors of that dtype, say.

@@ -5,10 +5,11 @@
 
 use std::marker::PhantomData;
 
-use t4a_algebra::scalar::u64_to_f64_round_to_odd;
-use t4a_algebra::{Numeric, Real, Scalar, bf16, c32, c64, f16};
+use t4a_algebra::{Field, Numeric, Scalar};
 
+use crate::dtypes;
 use crate::loops::kernel::Unary;
+use crate::scalars::*;
 
 /// Conversion to `U`.
 pub trait CastTo<U: Scalar>: Scalar {
@@ -37,76 +38,56 @@ impl<T: CastTo<U>, U: Scalar> Unary<T> for Cast<U> {
     }
 }
 
-/// Rows `from => to…: expression`.
+/// Casts of every element of a class or of kinds to every one of another:
+/// `from => to: |x, From, To| expression`.
 macro_rules! casts {
-    ($($from:ident => $($to:ident)*: |$x:ident, $t:ident| $body:expr;)*) => {$($(
+    ($($from:tt => $to:tt: |$x:ident, $f:ident, $t:ident| $body:expr;)*) => {$(
+        dtypes!($from => [casts_from] { $to (|$x, $f, $t| $body) });
+    )*};
+}
+
+macro_rules! casts_from {
+    ({ $to:tt $body:tt } $($tag:ident $from:ident,)*) => {$(
+        dtypes!($to => [casts_to] { $from $body });
+    )*};
+}
+
+macro_rules! casts_to {
+    ({ $from:ident (|$x:ident, $f:ident, $t:ident| $body:expr) } $($tag:ident $to:ident,)*) => {$(
         impl CastTo<$to> for $from {
             #[inline(always)]
-            #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+            #[allow(dead_code, clippy::unnecessary_cast)]
             fn cast(self) -> $to {
+                type $f = $from;
                 type $t = $to;
                 let $x = self;
                 $body
             }
         }
-    )*)*};
-}
-
-/// Casts of a primitive number to everything. Integers of 64 bits are wider than an `f64`.
-macro_rules! primitive {
-    ($($from:ident)*) => {casts! {$(
-        $from => i8 i16 i32 i64 u8 u16 u32 u64 f32 f64: |x, To| x as To;
-        $from => bool: |x, To| To::from(x != (0 as $from));
-        $from => c32: |x, To| To::new(x as f32, 0.0);
-        $from => c64: |x, To| To::new(x as f64, 0.0);
-    )*}};
-}
-primitive!(i8 i16 i32 i64 u8 u16 u32 u64 f64);
-
-casts! {
-    i8 => f16 bf16: |x, To| <To as Numeric>::from_f64(x.into());
-    i16 => f16 bf16: |x, To| <To as Numeric>::from_f64(x.into());
-    i32 => f16 bf16: |x, To| <To as Numeric>::from_f64(x.into());
-    i64 => f16 bf16: |x, To| <To as Numeric>::from_i64(x);
-    u8 => f16 bf16: |x, To| <To as Numeric>::from_f64(x.into());
-    u16 => f16 bf16: |x, To| <To as Numeric>::from_f64(x.into());
-    u32 => f16 bf16: |x, To| <To as Numeric>::from_f64(x.into());
-    u64 => f16 bf16: |x, To| <To as Numeric>::from_f64(u64_to_f64_round_to_odd(x));
-    f64 => f16 bf16: |x, To| <To as Numeric>::from_f64(x);
+    )*};
 }
 
 casts! {
-    f32 => i8 i16 i32 i64 u8 u16 u32 u64 f32 f64: |x, To| x as To;
-    f32 => f16 bf16: |x, To| To::narrow(x);
-    f32 => bool: |x, To| To::from(x != 0.0);
-    f32 => c32: |x, To| To::new(x, 0.0);
-    f32 => c64: |x, To| To::new(f64::from(x), 0.0);
-
-    f16 => i8 i16 i32 i64 u8 u16 u32 u64 f32 f64: |x, To| x.widen() as To;
-    f16 => f16: |x, To| To::from(x);
-    f16 => bf16: |x, To| To::narrow(x.widen());
-    f16 => bool: |x, To| To::from(x.widen() != 0.0);
-    f16 => c32: |x, To| To::new(x.widen(), 0.0);
-    f16 => c64: |x, To| To::new(Real::to_f64(x), 0.0);
-
-    bf16 => i8 i16 i32 i64 u8 u16 u32 u64 f32 f64: |x, To| x.widen() as To;
-    bf16 => bf16: |x, To| To::from(x);
-    bf16 => f16: |x, To| To::narrow(x.widen());
-    bf16 => bool: |x, To| To::from(x.widen() != 0.0);
-    bf16 => c32: |x, To| To::new(x.widen(), 0.0);
-    bf16 => c64: |x, To| To::new(Real::to_f64(x), 0.0);
-
-    bool => i8 i16 i32 i64 u8 u16 u32 u64: |x, To| x as To;
-    bool => f32 f64 f16 bf16 c32 c64: |x, To| if x { <To as Numeric>::ONE } else { <To as Numeric>::ZERO };
-    bool => bool: |x, To| To::from(x);
-
-    c32 => i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 f16 bf16: |x, To| CastTo::<To>::cast(x.re);
-    c32 => bool: |x, To| To::from(x != <c32 as Numeric>::ZERO);
-    c32 => c32: |x, To| To::new(x.re, x.im);
-    c32 => c64: |x, To| To::new(f64::from(x.re), f64::from(x.im));
-
-    c64 => i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 f16 bf16: |x, To| CastTo::<To>::cast(x.re);
-    c64 => bool: |x, To| To::from(x != <c64 as Numeric>::ZERO);
-    c64 => c32: |x, To| To::new(x.re as f32, x.im as f32);
-    c64 => c64: |x, To| To::new(x.re, x.im);
+    primitive => primitive: |x, From, To| x as To;
+    [narrow] => primitive: |x, From, To| x.widen() as To;
+    [narrow] => [narrow]: |x, From, To| To::narrow(x.widen());
+    [float] => [narrow]: |x, From, To| match size_of::<From>() {
+        4 => To::narrow(x as f32),
+        _ => <To as Numeric>::from_f64(x as f64),
+    };
+    // Integers of 64 bits are wider than an f64.
+    [signed] => [narrow]: |x, From, To| match size_of::<From>() {
+        0..=4 => <To as Numeric>::from_f64(x as f64),
+        _ => <To as Numeric>::from_i64(x as i64),
+    };
+    [unsigned] => [narrow]: |x, From, To| match size_of::<From>() {
+        0..=4 => <To as Numeric>::from_f64(x as f64),
+        _ => <To as Numeric>::from_u64(x as u64),
+    };
+    numeric => [truth]: |x, From, To| !x.is_zero();
+    [truth] => numeric: |x, From, To| if x { <To as Numeric>::ONE } else { <To as Numeric>::ZERO };
+    [truth] => [truth]: |x, From, To| x;
+    real => [complex]: |x, From, To| To::from_parts(x.cast(), 0.0);
+    [complex] => real: |x, From, To| x.re.cast();
+    [complex] => [complex]: |x, From, To| To::from_parts(x.re.cast(), x.im.cast());
 }

@@ -1,9 +1,11 @@
 //! Comparisons and logic: results are `bool`.
 
-use t4a_algebra::{Float, Real, Scalar, bf16, c32, c64, f16};
+use t4a_algebra::{Float, Numeric, Real, Scalar};
 
 use super::binary;
+use crate::dtypes;
 use crate::loops::kernel::{Binary, Unary};
+use crate::scalars::*;
 
 binary! {
     /// `a = b`; false if either is NaN.
@@ -89,28 +91,15 @@ pub trait Truth: Scalar {
 }
 
 macro_rules! truth {
-    ($($t:ident $zero:expr),*) => {$(
+    ({ $x:ident => $truth:expr } $($tag:ident $t:ident,)*) => {$(
         impl Truth for $t {
             #[inline(always)]
             fn truth(self) -> bool {
-                self != $zero
+                let $x = self;
+                $truth
             }
         }
     )*};
 }
-
-truth!(bool false, u8 0, u16 0, u32 0, u64 0, i8 0, i16 0, i32 0, i64 0, f32 0.0, f64 0.0,
-    c32 c32::new(0.0, 0.0), c64 c64::new(0.0, 0.0));
-
-macro_rules! half_truth {
-    ($($t:ident),*) => {$(
-        impl Truth for $t {
-            #[inline(always)]
-            fn truth(self) -> bool {
-                self.to_bits() & 0x7fff != 0
-            }
-        }
-    )*};
-}
-
-half_truth!(f16, bf16);
+dtypes!([truth] => [truth] { x => x });
+dtypes!(numeric => [truth] { x => !x.is_zero() });

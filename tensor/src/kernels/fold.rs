@@ -5,27 +5,9 @@
 
 use t4a_algebra::{Field, Float, Numeric, Real, Scalar};
 
-use super::compare::Truth;
+pub use crate::loops::kernel::Fold;
 
-/// A reduction of elements `T`.
-pub trait Fold<T: Scalar>: Copy + Send + Sync {
-    /// Partial result.
-    type Acc: Scalar;
-    /// Final result.
-    type Out: Scalar;
-    /// Name of the operation, for errors.
-    const NAME: &'static str;
-    /// Whether reducing nothing has a value.
-    const HAS_IDENTITY: bool = true;
-    /// The partial result of nothing.
-    fn init(self) -> Self::Acc;
-    /// Takes in one element.
-    fn step(self, acc: Self::Acc, x: T) -> Self::Acc;
-    /// Joins two partial results.
-    fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
-    /// The result of a partial result over `n` elements.
-    fn finish(self, acc: Self::Acc, n: usize) -> Self::Out;
-}
+use super::compare::Truth;
 
 /// `Σ xᵢ`.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +17,7 @@ impl<T: Numeric> Fold<T> for Sum {
     type Acc = T::Acc;
     type Out = T;
     const NAME: &'static str = "sum";
+    const PROMOTES: bool = T::PROMOTES;
     #[inline(always)]
     fn init(self) -> T::Acc {
         T::Acc::ZERO
@@ -64,6 +47,7 @@ where
     type Acc = T::Acc;
     type Out = T;
     const NAME: &'static str = "mean";
+    const PROMOTES: bool = T::PROMOTES;
     #[inline(always)]
     fn init(self) -> T::Acc {
         T::Acc::ZERO
@@ -90,6 +74,7 @@ impl<T: Field> Fold<T> for SumSquares {
     type Acc = <T::Real as Numeric>::Acc;
     type Out = T::Real;
     const NAME: &'static str = "sum of squares";
+    const PROMOTES: bool = <T::Real as Numeric>::PROMOTES;
     #[inline(always)]
     fn init(self) -> Self::Acc {
         Self::Acc::ZERO
@@ -117,6 +102,7 @@ impl<T: Numeric> Fold<T> for Prod {
     type Acc = T::Acc;
     type Out = T;
     const NAME: &'static str = "prod";
+    const PROMOTES: bool = T::PROMOTES;
     #[inline(always)]
     fn init(self) -> T::Acc {
         T::Acc::ONE
@@ -221,6 +207,7 @@ where
     type Acc = T::Acc;
     type Out = T::Acc;
     const NAME: &'static str = "sum of exponentials";
+    const PROMOTES: bool = T::PROMOTES;
     #[inline(always)]
     fn init(self) -> T::Acc {
         T::Acc::ZERO

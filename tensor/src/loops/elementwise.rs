@@ -64,6 +64,8 @@ struct Plan<'a, const M: usize> {
     fused: Fused<M>,
     operands: [Operand<'a>; M],
     access: [Access; M],
+    /// Whether an operand is staged for its strides.
+    gathers: bool,
     /// Whether a tile covers the innermost axis and a part of its neighbour.
     joined: bool,
     /// Shape of a tile, 1 along the first axis if it is not joined.
@@ -77,7 +79,8 @@ struct Plan<'a, const M: usize> {
 /// `position` (in elements) and the matching run of every operand (entry 0 is meaningless).
 ///
 /// `cost` is the work per element in additions; it decides about threads. The body is called
-/// through a pointer, so that the walk is compiled once and not per kernel.
+/// through a pointer, so that the walk is compiled once and not per kernel. Returns whether an
+/// operand was gathered from strided memory.
 ///
 /// # Safety
 /// Every operand is readable at every index of `shape`; the result's strides are dense and not
@@ -87,9 +90,9 @@ pub unsafe fn for_each_run<const M: usize>(
     operands: [Operand<'_>; M],
     cost: usize,
     body: Body<'_, M>,
-) {
+) -> bool {
     if shape.contains(&0) {
-        return;
+        return false;
     }
     let numel: usize = shape.iter().product();
     let plan = Plan::new(shape, operands);
@@ -102,6 +105,7 @@ pub unsafe fn for_each_run<const M: usize>(
         // SAFETY: the caller's promise.
         unsafe { plan.walk(first, per_chunk.min(items - first), body) };
     });
+    plan.gathers
 }
 
 impl<'a, const M: usize> Plan<'a, M> {
@@ -118,14 +122,18 @@ impl<'a, const M: usize> Plan<'a, M> {
 
         let joined = inner < SHORT.min(capacity) && last > 0;
         let mut access = [Access::Direct; M];
+        let mut gathers = false;
         for op in 1..M {
-            access[op] = match fused.strides[op][last] {
-                _ if fused.strides[op].iter().all(|&s| s == 0) => Access::Repeat,
+            let strides = &fused.strides[op];
+            let repeats = strides.iter().all(|&s| s == 0);
+            access[op] = match strides[last] {
+                _ if repeats => Access::Repeat,
                 _ if joined || operands[op].aliased => Access::Staged,
                 0 => Access::Repeat,
                 1 => Access::Direct,
                 _ => Access::Staged,
             };
+            gathers |= !repeats && (joined || !matches!(strides[last], 0 | 1));
         }
         let staged = access.contains(&Access::Staged);
         let (rows, cols) = match (joined, staged) {
@@ -135,7 +143,7 @@ impl<'a, const M: usize> Plan<'a, M> {
         };
         let tiles =
             [if joined { fused.shape[last - 1].div_ceil(rows) } else { 1 }, inner.div_ceil(cols)];
-        Self { fused, operands, access, joined, rows, cols, tiles }
+        Self { fused, operands, access, gathers, joined, rows, cols, tiles }
     }
 
     /// Axes that a tile has one index of.

@@ -8,7 +8,7 @@ use t4a_algebra::Scalar;
 use t4a_algebra::simd::{Loop, dispatch};
 
 use super::ahead;
-use crate::kernels::fold::Fold;
+use super::kernel::Fold;
 
 /// Partial results side by side, where a loop has no reason for another number.
 pub const LANES: usize = 32;

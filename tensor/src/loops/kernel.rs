@@ -3,7 +3,7 @@
 //!
 //! `apply` should be `#[inline(always)]` and free of branches, so that loops over it vectorise.
 
-use t4a_algebra::Scalar;
+use t4a_algebra::{Numeric, Scalar};
 
 /// `T → Out`, element by element.
 pub trait Unary<T: Scalar>: Copy + Send + Sync {
@@ -13,6 +13,8 @@ pub trait Unary<T: Scalar>: Copy + Send + Sync {
     const NAME: &'static str;
     /// Work per element in additions; it decides about threads.
     const COST: usize = 1;
+    /// Whether steps are taken in a wider type than the elements', as by [`Promoted`].
+    const PROMOTES: bool = false;
     /// The result for one element.
     fn apply(self, x: T) -> Self::Out;
     /// For kernels that vectorise over slices only: how many elements are computed at a time, by
@@ -38,6 +40,8 @@ pub trait Binary<T: Scalar, U: Scalar = T>: Copy + Send + Sync {
     const NAME: &'static str;
     /// Work per element in additions; it decides about threads.
     const COST: usize = 1;
+    /// Whether steps are taken in a wider type than the elements', as by [`Promoted`].
+    const PROMOTES: bool = false;
     /// The result for one pair of elements.
     fn apply(self, a: T, b: U) -> Self::Out;
 }
@@ -54,6 +58,28 @@ pub trait Ternary<T: Scalar, U: Scalar = T, V: Scalar = T>: Copy + Send + Sync {
     fn apply(self, a: T, b: U, c: V) -> Self::Out;
 }
 
+/// A reduction of elements `T`.
+pub trait Fold<T: Scalar>: Copy + Send + Sync {
+    /// Partial result.
+    type Acc: Scalar;
+    /// Final result.
+    type Out: Scalar;
+    /// Name of the operation, for errors.
+    const NAME: &'static str;
+    /// Whether reducing nothing has a value.
+    const HAS_IDENTITY: bool = true;
+    /// Whether partial results are kept in a wider type than the elements'.
+    const PROMOTES: bool = false;
+    /// The partial result of nothing.
+    fn init(self) -> Self::Acc;
+    /// Takes in one element.
+    fn step(self, acc: Self::Acc, x: T) -> Self::Acc;
+    /// Joins two partial results.
+    fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    /// The result of a partial result over `n` elements.
+    fn finish(self, acc: Self::Acc, n: usize) -> Self::Out;
+}
+
 /// A binary kernel with its right operand fixed.
 #[derive(Clone, Copy)]
 pub struct BindRight<K, U>(pub K, pub U);
@@ -62,6 +88,7 @@ impl<T: Scalar, U: Scalar, K: Binary<T, U>> Unary<T> for BindRight<K, U> {
     type Out = K::Out;
     const NAME: &'static str = K::NAME;
     const COST: usize = K::COST;
+    const PROMOTES: bool = K::PROMOTES;
     #[inline(always)]
     fn apply(self, x: T) -> K::Out {
         self.0.apply(x, self.1)
@@ -76,6 +103,7 @@ impl<T: Scalar, U: Scalar, K: Binary<T, U>> Unary<U> for BindLeft<K, T> {
     type Out = K::Out;
     const NAME: &'static str = K::NAME;
     const COST: usize = K::COST;
+    const PROMOTES: bool = K::PROMOTES;
     #[inline(always)]
     fn apply(self, x: U) -> K::Out {
         self.0.apply(self.1, x)
@@ -90,8 +118,36 @@ impl<T: Scalar, U: Scalar, K: Binary<T, U>> Binary<U, T> for Flip<K> {
     type Out = K::Out;
     const NAME: &'static str = K::NAME;
     const COST: usize = K::COST;
+    const PROMOTES: bool = K::PROMOTES;
     #[inline(always)]
     fn apply(self, a: U, b: T) -> K::Out {
         self.0.apply(b, a)
+    }
+}
+
+/// A kernel whose steps are taken in [`Numeric::Acc`]: 16-bit floats are rounded once, however many
+/// steps there are. Other numbers are computed as by the kernel itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Promoted<K>(pub K);
+
+impl<T: Numeric, K: Unary<T::Acc, Out = T::Acc>> Unary<T> for Promoted<K> {
+    type Out = T;
+    const NAME: &'static str = K::NAME;
+    const COST: usize = K::COST;
+    const PROMOTES: bool = T::PROMOTES;
+    #[inline(always)]
+    fn apply(self, x: T) -> T {
+        T::narrow(self.0.apply(x.widen()))
+    }
+}
+
+impl<T: Numeric, K: Binary<T::Acc, Out = T::Acc>> Binary<T> for Promoted<K> {
+    type Out = T;
+    const NAME: &'static str = K::NAME;
+    const COST: usize = K::COST;
+    const PROMOTES: bool = T::PROMOTES;
+    #[inline(always)]
+    fn apply(self, a: T, b: T) -> T {
+        T::narrow(self.0.apply(a.widen(), b.widen()))
     }
 }

@@ -4,7 +4,7 @@
 //! tensor is a function of seed, stream and `i` alone.
 
 use t4a_algebra::simd::{Loop, dispatch};
-use t4a_algebra::{Float, Int, Numeric, Scalar, bf16, f16};
+use t4a_algebra::{Float, Int, Numeric, Scalar};
 
 use super::philox::{Group, LANES, Stream};
 use crate::error::Result;
@@ -75,79 +75,33 @@ impl<'o, T: Scalar, D: Draw<T>> Loop for Fill<'o, T, D> {
     }
 }
 
-/// Floats that can be drawn, computed in `f32` or `f64`.
-pub trait Sample: Float {
-    /// What is computed in.
-    type Wide: Float;
+/// Floats in which random numbers are computed.
+pub trait Accumulator: Float {
     /// Whether one word makes an element; otherwise two do.
     const ONE_WORD: bool;
-    /// `k · 2⁻ᵖ` with `p` significant bits: uniform on [0, 1), exact in this type.
-    fn fraction(high: u32, low: u32) -> Self::Wide;
-    /// Uniform on (0, 1), as fine as `Wide` allows near 0.
-    fn positive_fraction(high: u32, low: u32) -> Self::Wide;
-    /// Rounds to this type.
-    fn lower(wide: Self::Wide) -> Self;
-    /// Converts to what is computed in.
-    fn lift(self) -> Self::Wide;
-    /// The largest number below.
-    fn next_down(self) -> Self;
+    /// `k · 2⁻ᵖ` of an element with `p` significant bits: uniform on [0, 1), exact in its type.
+    fn fraction(high: u32, low: u32, digits: u32) -> Self;
+    /// Uniform on (0, 1), as fine as this type allows near 0.
+    fn positive_fraction(high: u32, low: u32) -> Self;
 }
 
-macro_rules! sample {
-    ($($t:ident $bits:literal $next:expr;)*) => {$(
-        impl Sample for $t {
-            type Wide = f32;
-            const ONE_WORD: bool = true;
-            #[inline(always)]
-            fn fraction(high: u32, _low: u32) -> f32 {
-                (high >> (32 - $bits)) as i32 as f32 * (1.0 / (1u32 << $bits) as f32)
-            }
-            #[inline(always)]
-            fn positive_fraction(high: u32, _low: u32) -> f32 {
-                // 31 bits, because conversions from signed integers vectorise.
-                ((high >> 1) as i32 as f32 + 0.5) * (1.0 / (1u32 << 31) as f32)
-            }
-            #[inline(always)]
-            fn lower(wide: f32) -> Self { <$t as Lower>::from_wide(wide) }
-            #[inline(always)]
-            fn lift(self) -> f32 { self.widen() }
-            fn next_down(self) -> Self { $next(self) }
-        }
-    )*};
-}
-
-/// Rounding from `f32`, which is the accumulator of the 16-bit types and `f32` itself.
-trait Lower: Numeric<Acc = f32> {
+impl Accumulator for f32 {
+    const ONE_WORD: bool = true;
     #[inline(always)]
-    fn from_wide(wide: f32) -> Self {
-        Self::narrow(wide)
+    fn fraction(high: u32, _low: u32, digits: u32) -> f32 {
+        (high >> (32 - digits)) as i32 as f32 * (1.0 / (1u32 << digits) as f32)
+    }
+    #[inline(always)]
+    fn positive_fraction(high: u32, _low: u32) -> f32 {
+        // 31 bits, because conversions from signed integers vectorise.
+        ((high >> 1) as i32 as f32 + 0.5) * (1.0 / (1u32 << 31) as f32)
     }
 }
-impl Lower for f32 {}
-impl Lower for f16 {}
-impl Lower for bf16 {}
 
-macro_rules! next_down_bits {
-    ($t:ident) => {
-        |x: $t| match x.to_bits() {
-            0 | 0x8000 => $t::from_bits(0x8001),
-            bits if bits < 0x8000 => $t::from_bits(bits - 1),
-            bits => $t::from_bits(bits + 1),
-        }
-    };
-}
-
-sample! {
-    f32 24 f32::next_down;
-    f16 11 next_down_bits!(f16);
-    bf16 8 next_down_bits!(bf16);
-}
-
-impl Sample for f64 {
-    type Wide = f64;
+impl Accumulator for f64 {
     const ONE_WORD: bool = false;
     #[inline(always)]
-    fn fraction(high: u32, low: u32) -> f64 {
+    fn fraction(high: u32, low: u32, _digits: u32) -> f64 {
         // 52 bits below a leading one: the mantissa of a number in [1, 2).
         let bits = u64::from(high) << 20 | u64::from(low >> 12);
         f64::from_bits(0x3ff << 52 | bits) - 1.0
@@ -155,20 +109,19 @@ impl Sample for f64 {
     #[inline(always)]
     fn positive_fraction(high: u32, low: u32) -> f64 {
         // The distance to 1, half a step inside.
-        Self::fraction(high, low) + 0.5 / (1u64 << 52) as f64
-    }
-    #[inline(always)]
-    fn lower(wide: f64) -> f64 {
-        wide
-    }
-    #[inline(always)]
-    fn lift(self) -> f64 {
-        self
-    }
-    fn next_down(self) -> f64 {
-        f64::next_down(self)
+        Self::fraction(high, low, 53) + 0.5 / (1u64 << 52) as f64
     }
 }
+
+/// Floats that can be drawn: those computed in `f32` or `f64`.
+pub trait Sample: Float<Acc: Accumulator> {
+    /// Whether one word makes an element; otherwise two do.
+    const ONE_WORD: bool = <Self::Acc as Accumulator>::ONE_WORD;
+    /// Elements that one group makes.
+    const PER_GROUP: usize = if Self::ONE_WORD { 4 * LANES } else { 2 * LANES };
+}
+
+impl<T: Float<Acc: Accumulator>> Sample for T {}
 
 /// Writes `f(high, low)` for every element of a group: of one word each, or two.
 #[inline(always)]
@@ -191,19 +144,20 @@ fn each<'o, T: Sample>(words: &Group, out: Fresh<'o, T>, f: impl Fn(u32, u32) ->
 /// Uniform on [low, high).
 #[derive(Clone, Copy)]
 pub(super) struct Uniform<T: Sample> {
-    pub(super) low: T::Wide,
-    pub(super) span: T::Wide,
+    pub(super) low: T::Acc,
+    pub(super) span: T::Acc,
     pub(super) high: T,
     /// What a draw that rounds up to `high` becomes.
     pub(super) last: T,
 }
 
 impl<T: Sample> Draw<T> for Uniform<T> {
-    const PER_GROUP: usize = if T::ONE_WORD { 4 * LANES } else { 2 * LANES };
+    const PER_GROUP: usize = <T as Sample>::PER_GROUP;
     #[inline(always)]
     fn draw<'o>(self, words: &Group, out: Fresh<'o, T>) -> Full<'o, T> {
         each(words, out, |high, low| {
-            let x = T::lower(T::fraction(high, low).mul_add(self.span, self.low));
+            let fraction = T::Acc::fraction(high, low, T::DIGITS);
+            let x = T::narrow(fraction.mul_add(self.span, self.low));
             if x >= self.high { self.last } else { x }
         })
     }
@@ -212,38 +166,41 @@ impl<T: Sample> Draw<T> for Uniform<T> {
 /// Normal, by the transform of Box and Muller: `√(−2 ln u)·(cos 2πv, sin 2πv)` of uniform `u`, `v`.
 #[derive(Clone, Copy)]
 pub(super) struct Normal<T: Sample> {
-    pub(super) mean: T::Wide,
-    pub(super) deviation: T::Wide,
+    pub(super) mean: T::Acc,
+    pub(super) deviation: T::Acc,
 }
 
 impl<T: Sample> Normal<T> {
     #[inline(always)]
-    fn pair(self, u: T::Wide, v: T::Wide) -> (T, T) {
-        let two = T::Wide::ONE.add(T::Wide::ONE);
+    fn pair(self, u: T::Acc, v: T::Acc) -> (T, T) {
+        let two = T::Acc::ONE.add(T::Acc::ONE);
         let radius = u.ln().mul(two).neg().sqrt().mul(self.deviation);
-        let angle = v.mul(T::Wide::from_f64(std::f64::consts::TAU));
+        let angle = v.mul(T::Acc::from_f64(std::f64::consts::TAU));
         let x = angle.cos().mul_add(radius, self.mean);
         let y = angle.sin().mul_add(radius, self.mean);
-        (T::lower(x), T::lower(y))
+        (T::narrow(x), T::narrow(y))
     }
 }
 
 impl<T: Sample> Draw<T> for Normal<T> {
-    const PER_GROUP: usize = if T::ONE_WORD { 4 * LANES } else { 2 * LANES };
+    const PER_GROUP: usize = <T as Sample>::PER_GROUP;
     #[inline(always)]
     fn draw<'o>(self, words: &Group, out: Fresh<'o, T>) -> Full<'o, T> {
         let mut out = out.cursor();
         if T::ONE_WORD {
             for [u, v] in words.as_chunks().0 {
                 let pairs = out.next(2 * LANES).halves(|lane| {
-                    self.pair(T::positive_fraction(u[lane], 0), T::positive_fraction(v[lane], 0))
+                    self.pair(
+                        T::Acc::positive_fraction(u[lane], 0),
+                        T::Acc::positive_fraction(v[lane], 0),
+                    )
                 });
                 out.done(pairs);
             }
         } else {
             let pairs = out.next(2 * LANES).halves(|lane| {
                 let [u, v] =
-                    [0, 2].map(|i| T::positive_fraction(words[i][lane], words[i + 1][lane]));
+                    [0, 2].map(|i| T::Acc::positive_fraction(words[i][lane], words[i + 1][lane]));
                 self.pair(u, v)
             });
             out.done(pairs);

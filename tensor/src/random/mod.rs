@@ -18,8 +18,8 @@ use t4a_algebra::{Float, Int, Numeric, Scalar};
 
 use self::draw::{Bernoulli, Normal, Truncated, Uniform, UniformInt, UniformWide, fill};
 use self::philox::Stream;
-use crate::any::Number;
 use crate::error::{Result, TensorError};
+use crate::number::Number;
 use crate::tensor::Tensor;
 
 pub use draw::Sample;
@@ -110,12 +110,12 @@ pub fn uniform<T: Sample>(
 ) -> Result<Tensor<T>> {
     let op = "uniform";
     let (first, end) = (T::from_f64(low), T::from_f64(high));
-    let span = end.lift().sub(first.lift());
+    let span = end.widen().sub(first.widen());
     if !(low <= high && first.is_finite() && end.is_finite() && span.is_finite()) {
         return reject(op, format!("bounds must be finite and in order, given [{low}, {high})"));
     }
     let last = if first < end { end.next_down() } else { first };
-    fill(op, shape, generator.stream(), Uniform { low: first.lift(), span, high: end, last })
+    fill(op, shape, generator.stream(), Uniform { low: first.widen(), span, high: end, last })
 }
 
 /// Normal floats with the given mean and standard deviation.
@@ -141,7 +141,7 @@ fn normal_draw<T: Sample>(op: &'static str, mean: f64, deviation: f64) -> Result
             ),
         );
     }
-    Ok(Normal { mean: T::Wide::from_f64(mean), deviation: T::Wide::from_f64(deviation) })
+    Ok(Normal { mean: T::Acc::from_f64(mean), deviation: T::Acc::from_f64(deviation) })
 }
 
 /// Normal numbers truncated to integers, saturating.

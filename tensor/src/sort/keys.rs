@@ -1,10 +1,10 @@
 //! Elements as unsigned words whose order is that of the elements.
 
-use t4a_algebra::{Scalar, bf16, f16};
+use crate::dtypes;
+use crate::scalars::*;
 
 mod sealed {
-    /// Keeps the traits of this module to types of which the sorts know that keys and elements have
-    /// the same size and alignment, and that digits are below 256.
+    /// Keeps [`Word`](super::Word) to types whose digits are known to be below 256.
     pub trait Sealed {}
 }
 use sealed::Sealed;
@@ -75,11 +75,30 @@ macro_rules! keys {
 
 keys!(u8 in u64 at 32, u16 in u64 at 32, u32 in u64 at 32, u64 in u128 at 64);
 
-/// Elements with a total order.
+/// The unsigned word of `N` bytes.
+pub trait WordOf<const N: usize> {
+    /// The word.
+    type Word: Key;
+}
+
+/// Stands for words by their size.
+pub enum BySize {}
+
+macro_rules! word_of {
+    ($($t:ident)*) => {$(
+        impl WordOf<{ size_of::<$t>() }> for BySize {
+            type Word = $t;
+        }
+    )*};
+}
+word_of!(u8 u16 u32 u64);
+
+/// Elements with a total order. The sorts rely on keys of the size and alignment of the elements, so
+/// the trait is implemented for rows of the table of dtypes only.
 ///
 /// Floats are ordered by IEEE 754 `totalOrder`: −NaN < −∞ < … < −0 < +0 < … < +∞ < +NaN, where the
 /// sign is the bit in memory. It agrees with `<` on numbers other than zeros.
-pub trait SortKey: Sealed + Scalar {
+pub trait SortKey: crate::Element {
     /// Words in the same order.
     type Key: Key;
     /// The word of an element.
@@ -89,69 +108,52 @@ pub trait SortKey: Sealed + Scalar {
 }
 
 macro_rules! sort_key {
-    (unsigned: $($t:ident)*) => {$(
+    ({ $x:ident => $to_key:expr, $key:ident => $from_key:expr } $($tag:ident $t:ident,)*) => {$(
         impl SortKey for $t {
-            type Key = $t;
+            type Key = <BySize as WordOf<{ size_of::<$t>() }>>::Word;
             #[inline(always)]
-            fn to_key(self) -> $t { self }
-            #[inline(always)]
-            fn from_key(key: $t) -> Self { key }
-        }
-    )*};
-    (signed: $($t:ident $key:ident),*) => {$(
-        impl SortKey for $t {
-            type Key = $key;
-            #[inline(always)]
-            fn to_key(self) -> $key { self as $key ^ (1 << ($key::BITS - 1)) }
-            #[inline(always)]
-            fn from_key(key: $key) -> Self { (key ^ (1 << ($key::BITS - 1))) as Self }
-        }
-    )*};
-    // Positive floats are ordered like their bits and negative ones in reverse: flip the sign bit
-    // of the former and all bits of the latter.
-    (float: $($t:ident $key:ident $signed:ident),*) => {$(
-        impl SortKey for $t {
-            type Key = $key;
-            #[inline(always)]
-            fn to_key(self) -> $key {
-                let bits = self.to_bits();
-                let negative = (bits as $signed >> ($key::BITS - 1)) as $key;
-                bits ^ (negative | 1 << ($key::BITS - 1))
+            fn to_key(self) -> Self::Key {
+                /// The same number of bits.
+                #[allow(dead_code)]
+                type Bits = <$t as SortKey>::Key;
+                let $x = self;
+                $to_key
             }
             #[inline(always)]
-            fn from_key(key: $key) -> Self {
-                let positive = (key as $signed >> ($key::BITS - 1)) as $key;
-                $t::from_bits(key ^ (!positive | 1 << ($key::BITS - 1)))
+            fn from_key($key: Self::Key) -> Self {
+                #[allow(dead_code)]
+                type Bits = <$t as SortKey>::Key;
+                $from_key
             }
         }
     )*};
 }
 
-sort_key!(unsigned: u8 u16 u32 u64);
-sort_key!(signed: i8 u8, i16 u16, i32 u32, i64 u64);
-sort_key!(float: f16 u16 i16, bf16 u16 i16, f32 u32 i32, f64 u64 i64);
-
-impl Sealed for i8 {}
-impl Sealed for i16 {}
-impl Sealed for i32 {}
-impl Sealed for i64 {}
-impl Sealed for f16 {}
-impl Sealed for bf16 {}
-impl Sealed for f32 {}
-impl Sealed for f64 {}
-impl Sealed for bool {}
-
-impl SortKey for bool {
-    type Key = u8;
-    #[inline(always)]
-    fn to_key(self) -> u8 {
-        self.into()
-    }
-    #[inline(always)]
-    fn from_key(key: u8) -> Self {
-        key != 0
-    }
+/// The highest bit of a word.
+#[inline(always)]
+const fn top<K: Key>() -> u32 {
+    K::BITS - 1
 }
+
+dtypes!([unsigned] => [sort_key] { x => x, key => key });
+dtypes!([truth] => [sort_key] { x => x.into(), key => key != 0 });
+dtypes!([signed] => [sort_key] {
+    x => x as Bits ^ (1 << top::<Bits>()),
+    key => (key ^ (1 << top::<Bits>())) as Self
+});
+// Positive floats are ordered like their bits and negative ones in reverse: flip the sign bit of the
+// former and all bits of the latter.
+dtypes!(float => [sort_key] {
+    x => {
+        let bits = x.to_bits();
+        let negative = (bits >> top::<Bits>()).wrapping_neg();
+        bits ^ (negative | 1 << top::<Bits>())
+    },
+    key => {
+        let positive = (key >> top::<Bits>()).wrapping_neg();
+        Self::from_bits(key ^ (!positive | 1 << top::<Bits>()))
+    }
+});
 
 #[cfg(test)]
 mod tests {

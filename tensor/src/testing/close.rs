@@ -1,6 +1,9 @@
 //! Tolerances.
 
-use t4a_algebra::{Scalar, bf16, c32, c64, f16};
+use t4a_algebra::{Field, Float, Real, Scalar};
+
+use crate::dtypes;
+use crate::scalars::*;
 
 /// Distance of two elements, and the size that it is measured against.
 pub trait Close: Scalar {
@@ -22,9 +25,13 @@ fn real_distance(a: f64, b: f64) -> f64 {
 }
 
 macro_rules! close {
-    ($($t:ident $roundoff:expr, $v:ident => $wide:expr;)*) => {$(
-        impl Close for $t {
-            const ROUNDOFF: f64 = $roundoff;
+    ({ $t:ident, $roundoff:expr, $v:ident => $wide:expr } $($tag:ident $element:ident,)*) => {$(
+        impl Close for $element {
+            const ROUNDOFF: f64 = {
+                #[allow(dead_code)]
+                type $t = $element;
+                $roundoff
+            };
             fn distance(a: Self, b: Self) -> f64 {
                 real_distance({ let $v = a; $wide }, { let $v = b; $wide })
             }
@@ -36,37 +43,24 @@ macro_rules! close {
     )*};
 }
 
-close! {
-    f64 f64::EPSILON / 2.0, v => v;
-    f32 f32::EPSILON as f64 / 2.0, v => f64::from(v);
-    f16 1.0 / 2048.0, v => v.to_f64();
-    bf16 1.0 / 256.0, v => v.to_f64();
-    i64 0.0, v => v as f64;
-    i32 0.0, v => v as f64;
-    i16 0.0, v => v as f64;
-    i8 0.0, v => v as f64;
-    u64 0.0, v => v as f64;
-    u32 0.0, v => v as f64;
-    u16 0.0, v => v as f64;
-    u8 0.0, v => v as f64;
-    bool 0.0, v => f64::from(u8::from(v));
-}
+dtypes!(float => [close] { T, 1.0 / (1u64 << <T as Float>::DIGITS) as f64, v => Real::to_f64(v) });
+dtypes!(int => [close] { T, 0.0, v => v as f64 });
+dtypes!([truth] => [close] { T, 0.0, v => f64::from(u8::from(v)) });
 
 macro_rules! close_complex {
-    ($($t:ident $part:ident),*) => {$(
+    ({} $($tag:ident $t:ident,)*) => {$(
         impl Close for $t {
-            const ROUNDOFF: f64 = <$part as Close>::ROUNDOFF;
+            const ROUNDOFF: f64 = <<$t as Field>::Real as Close>::ROUNDOFF;
             fn distance(a: Self, b: Self) -> f64 {
-                $part::distance(a.re, b.re).max($part::distance(a.im, b.im))
+                Close::distance(a.re, b.re).max(Close::distance(a.im, b.im))
             }
             fn size(a: Self) -> f64 {
-                $part::size(a.re).max($part::size(a.im))
+                Close::size(a.re).max(Close::size(a.im))
             }
         }
     )*};
 }
-
-close_complex!(c64 f64, c32 f32);
+dtypes!([complex] => [close_complex] {});
 
 /// The error that `steps` roundings may add up to, relative to the result.
 pub fn tolerance<T: Close>(steps: usize) -> f64 {

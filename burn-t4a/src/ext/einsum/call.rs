@@ -7,9 +7,9 @@ use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, DType, TensorMetadata};
 use burn_tensor::{Float, Tensor, TensorPrimitive};
 use t4a_algebra::Standard;
-use t4a_diff::Value;
+use t4a_diff::{Outcome, Value};
 use t4a_einsum::{
-    ArraySemiring, Contraction, Einsum, EinsumError, FloatSemiring, Plan, Subscripts, Tag,
+    ArraySemiring, Contraction, Einsum, EinsumError, FloatSemiring, Plan, Subscripts,
 };
 
 use super::discrete::HostOperand;
@@ -237,17 +237,15 @@ pub fn semiring_einsum<S: ArraySemiring, B: Operations, const D: usize>(
     let described: Vec<_> = operands.iter().map(Operand::described).collect();
     let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 1)?;
     let op = Contraction { plan, semiring: S::TAG };
-    let result = contract::<_, B>(&op, operands.into_iter().map(|x| x.0))?;
-    Ok(Tensor::from_primitive(TensorPrimitive::Float(result)))
+    let inputs: Vec<_> = operands.into_iter().map(|x| Value::Float(Floats(x.0))).collect();
+    // Checked when the plan was made for them.
+    let out = B::run(&op, &inputs, &vec![false; inputs.len()])?;
+    Ok(Tensor::from_primitive(TensorPrimitive::Float(only(out))))
 }
 
-fn contract<G: Tag, B: Operations>(
-    op: &Contraction<G>,
-    operands: impl Iterator<Item = FloatTensor<B>>,
-) -> Result<FloatTensor<B>> {
-    let inputs: Vec<_> = operands.map(|x| Value::Float(Floats(x))).collect();
-    let result = apply::<_, B>(op, &inputs)?.results.pop();
-    Ok(result.unwrap_or_else(|| unreachable!("one result")).0)
+/// The one result of a contraction.
+fn only<B: Operations>(out: Outcome<Floats<B>>) -> FloatTensor<B> {
+    out.results.into_iter().next().unwrap_or_else(|| unreachable!("one result")).0
 }
 
 /// [`einsum`] over complex numbers: four real contractions per pairwise step.
@@ -269,8 +267,10 @@ pub fn complex_einsum<B: Operations, const D: usize>(
         parts.into_iter().map(|parts| Some(parts.0.map(|x| x.0))).collect();
     for step in plan.steps()? {
         let op = Contraction { plan: step.plan.clone(), semiring: FloatSemiring::Standard };
-        let product = |operands: &[&FloatTensor<B>]| {
-            contract::<_, B>(&op, operands.iter().map(|&x| x.clone()))
+        let product = |operands: &[&FloatTensor<B>]| -> Result<FloatTensor<B>> {
+            let inputs: Vec<_> =
+                operands.iter().map(|&x| Value::Float(Floats(x.clone()))).collect();
+            Ok(only(apply::<_, B>(&op, &inputs)?))
         };
         let taken: Vec<_> = step.slots.iter().filter_map(|&slot| slots[slot].take()).collect();
         let next = match &taken[..] {

@@ -1,8 +1,10 @@
 //! Eigendecompositions of Hermitian and of general matrices.
 
-use t4a_linalg::{Degeneracy, Op, Result};
+use t4a_linalg::eig::{EigOp, EigvalsOp};
+use t4a_linalg::eigh::{EighOp, EigvalshOp};
+use t4a_linalg::{Degeneracy, Result};
 
-use super::call::{Parts, along, plain, status};
+use super::call::{Parts, jvp, plain, status};
 use super::matrix::Matrix;
 use super::svd::row;
 
@@ -18,12 +20,12 @@ pub struct Eigh<M: Matrix> {
 impl<M: Matrix> Eigh<M> {
     pub(super) fn new(parts: Parts<M>) -> Self {
         let [e, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
-        Self { values: M::real_vector(e), vectors: M::from_value(v) }
+        Self { values: M::real_vector(e), vectors: M::from_pair(v) }
     }
 }
 
-const EIGH: Op = Op::Eigh(Degeneracy::DEFAULT);
-const EIG: Op = Op::Eig(Degeneracy::DEFAULT);
+const EIGH: EighOp = EighOp { degeneracy: Degeneracy::DEFAULT };
+const EIG: EigOp = EigOp { degeneracy: Degeneracy::DEFAULT };
 
 /// `(A + Aᴴ)/2 = V diag(E) Vᴴ`; the gradient is Hermitian.
 ///
@@ -42,7 +44,7 @@ pub fn eigh<M: Matrix>(a: M) -> Result<Eigh<M>> {
 /// # Errors
 /// As [`eigh`].
 pub fn eigh_with<M: Matrix>(a: M, degeneracy: Degeneracy) -> Result<Eigh<M>> {
-    plain(Op::Eigh(degeneracy), [a], Eigh::new)
+    plain(EighOp { degeneracy }, [a], Eigh::new)
 }
 
 /// As [`eigh`], with the status of each matrix; the results of a matrix that failed are NaN, its
@@ -59,7 +61,7 @@ pub fn eigh_ex<M: Matrix>(a: M) -> Result<(Eigh<M>, M::Info)> {
 /// # Errors
 /// As [`eigh`]; `Tensor` if the shapes differ.
 pub fn eigh_jvp<M: Matrix>(a: M, da: M) -> Result<(Eigh<M>, Eigh<M>)> {
-    along(EIGH, [a], [da], Eigh::new)
+    jvp(EIGH, [a], [da], Eigh::new)
 }
 
 /// Eigenvalues of `(A + Aᴴ)/2` in nondecreasing order, `[…, n]`.
@@ -67,7 +69,7 @@ pub fn eigh_jvp<M: Matrix>(a: M, da: M) -> Result<(Eigh<M>, Eigh<M>)> {
 /// # Errors
 /// As [`eigh`].
 pub fn eigvalsh<M: Matrix>(a: M) -> Result<M::RealVector> {
-    plain(Op::EigvalsH, [a], row::<M>)
+    plain(EigvalshOp, [a], row::<M>)
 }
 
 /// As [`eigvalsh`], with the status of each matrix as in [`eigh_ex`].
@@ -75,7 +77,7 @@ pub fn eigvalsh<M: Matrix>(a: M) -> Result<M::RealVector> {
 /// # Errors
 /// As [`eigh_ex`].
 pub fn eigvalsh_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
-    status(Op::EigvalsH, [a], row::<M>)
+    status(EigvalshOp, [a], row::<M>)
 }
 
 /// Eigenvalues and their tangents along `(dA + dAᴴ)/2`; tied values move as along `A + t dA` for
@@ -84,7 +86,7 @@ pub fn eigvalsh_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
 /// # Errors
 /// As [`eigh_jvp`].
 pub fn eigvalsh_jvp<M: Matrix>(a: M, da: M) -> Result<(M::RealVector, M::RealVector)> {
-    along(Op::EigvalsH, [a], [da], row::<M>)
+    jvp(EigvalshOp, [a], [da], row::<M>)
 }
 
 /// `A V = V diag(λ)`, complex.
@@ -127,7 +129,7 @@ pub fn eig_ex<M: Matrix>(a: M) -> Result<(Eig<M>, M::Info)> {
 /// # Errors
 /// As [`eig`]; `Defective` if the vectors are dependent; `Tensor` if the shapes differ.
 pub fn eig_jvp<M: Matrix>(a: M, da: M) -> Result<(Eig<M>, Eig<M>)> {
-    along(EIG, [a], [da], Eig::new)
+    jvp(EIG, [a], [da], Eig::new)
 }
 
 fn complex_row<M: Matrix>(mut parts: Parts<M>) -> M::ComplexVector {
@@ -140,7 +142,7 @@ fn complex_row<M: Matrix>(mut parts: Parts<M>) -> M::ComplexVector {
 /// # Errors
 /// As [`eig`].
 pub fn eigvals<M: Matrix>(a: M) -> Result<M::ComplexVector> {
-    plain(Op::EigVals, [a], complex_row::<M>)
+    plain(EigvalsOp, [a], complex_row::<M>)
 }
 
 /// As [`eigvals`], with the status of each matrix as in [`eigh_ex`].
@@ -148,7 +150,7 @@ pub fn eigvals<M: Matrix>(a: M) -> Result<M::ComplexVector> {
 /// # Errors
 /// As [`eigh_ex`].
 pub fn eigvals_ex<M: Matrix>(a: M) -> Result<(M::ComplexVector, M::Info)> {
-    status(Op::EigVals, [a], complex_row::<M>)
+    status(EigvalsOp, [a], complex_row::<M>)
 }
 
 /// Eigenvalues and their tangents along `dA`.
@@ -156,5 +158,5 @@ pub fn eigvals_ex<M: Matrix>(a: M) -> Result<(M::ComplexVector, M::Info)> {
 /// # Errors
 /// As [`eig_jvp`].
 pub fn eigvals_jvp<M: Matrix>(a: M, da: M) -> Result<(M::ComplexVector, M::ComplexVector)> {
-    along(Op::EigVals, [a], [da], complex_row::<M>)
+    jvp(EigvalsOp, [a], [da], complex_row::<M>)
 }

@@ -1,15 +1,19 @@
 //! Functions of matrices: Cholesky factor, polar factors, exponential, square root, functions of
 //! Hermitian matrices.
 
-use t4a_linalg::hermitian::Elementary;
-use t4a_linalg::polar::Side;
-use t4a_linalg::{Op, Result};
+use t4a_linalg::Result;
+use t4a_linalg::cholesky::CholeskyOp;
+use t4a_linalg::expm::ExpmOp;
+use t4a_linalg::hermitian::{Elementary, HermitianFunctionOp};
+use t4a_linalg::logm::LogmOp;
+use t4a_linalg::polar::{PolarOp, Side};
+use t4a_linalg::sqrtm::SqrtmOp;
+use t4a_linalg::svd::SvdFunctionOp;
 
-use super::call::{Parts, along, plain, status};
+use super::call::{Parts, jvp, plain, status};
 use super::matrix::Matrix;
 use super::qr::pair;
 use super::solve::one;
-use super::systems::adjoint;
 
 /// The lower triangular `L` with positive diagonal and `(A + Aᴴ)/2 = L Lᴴ`; the gradient is
 /// Hermitian.
@@ -17,7 +21,13 @@ use super::systems::adjoint;
 /// # Errors
 /// `NotSquare`; `NonFinite`, `NonPositivePivot` with the batch index.
 pub fn cholesky<M: Matrix>(a: M) -> Result<M> {
-    plain(Op::Cholesky, [a], one)
+    plain(CholeskyOp, [a], one)
+}
+
+const UPPER: &str = "cholesky_upper";
+
+fn upper<M: Matrix>(parts: Parts<M>) -> M {
+    M::from_pair(parts[0].adjoint())
 }
 
 /// The upper triangular `U = Lᴴ` with positive diagonal and `(A + Aᴴ)/2 = Uᴴ U`.
@@ -25,8 +35,23 @@ pub fn cholesky<M: Matrix>(a: M) -> Result<M> {
 /// # Errors
 /// As [`cholesky`].
 pub fn cholesky_upper<M: Matrix>(a: M) -> Result<M> {
-    let l = plain(Op::Cholesky, [a], |mut parts| parts.swap_remove(0));
-    Ok(M::from_value(adjoint(l.map_err(|error| error.of("cholesky_upper"))?)))
+    plain(CholeskyOp, [a], upper).map_err(|error| error.of(UPPER))
+}
+
+/// As [`cholesky_upper`], with the status of each matrix as in [`cholesky_ex`].
+///
+/// # Errors
+/// As [`cholesky_ex`].
+pub fn cholesky_upper_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
+    status(CholeskyOp, [a], upper).map_err(|error| error.of(UPPER))
+}
+
+/// The upper factor and its tangent along `(dA + dAᴴ)/2`.
+///
+/// # Errors
+/// As [`cholesky_jvp`].
+pub fn cholesky_upper_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
+    jvp(CholeskyOp, [a], [da], upper).map_err(|error| error.of(UPPER))
 }
 
 /// As [`cholesky`], with the status of each matrix instead of an error: 0, or `i + 1` if pivot `i`
@@ -35,7 +60,7 @@ pub fn cholesky_upper<M: Matrix>(a: M) -> Result<M> {
 /// # Errors
 /// Those that do not belong to one matrix.
 pub fn cholesky_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
-    status(Op::Cholesky, [a], one)
+    status(CholeskyOp, [a], one)
 }
 
 /// The factor and its tangent along `(dA + dAᴴ)/2`.
@@ -43,7 +68,7 @@ pub fn cholesky_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`cholesky`]; `Tensor` if the shapes differ.
 pub fn cholesky_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
-    along(Op::Cholesky, [a], [da], one)
+    jvp(CholeskyOp, [a], [da], one)
 }
 
 /// The isometry and the positive factor of a polar decomposition, `A = U P` or `A = P U`.
@@ -68,7 +93,7 @@ impl<M: Matrix> Polar<M> {
 /// # Errors
 /// `NonFinite`, `NoConvergence` with the batch index.
 pub fn polar<M: Matrix>(a: M, side: Side) -> Result<Polar<M>> {
-    plain(Op::Polar(side), [a], Polar::new)
+    plain(PolarOp { side }, [a], Polar::new)
 }
 
 /// As [`polar`], with the status of each matrix as in [`cholesky_ex`].
@@ -76,7 +101,7 @@ pub fn polar<M: Matrix>(a: M, side: Side) -> Result<Polar<M>> {
 /// # Errors
 /// As [`cholesky_ex`].
 pub fn polar_ex<M: Matrix>(a: M, side: Side) -> Result<(Polar<M>, M::Info)> {
-    status(Op::Polar(side), [a], Polar::new)
+    status(PolarOp { side }, [a], Polar::new)
 }
 
 /// The factors and their tangents along `dA`.
@@ -84,7 +109,7 @@ pub fn polar_ex<M: Matrix>(a: M, side: Side) -> Result<(Polar<M>, M::Info)> {
 /// # Errors
 /// As [`polar`]; `RankDeficient`; `Tensor` if the shapes differ.
 pub fn polar_jvp<M: Matrix>(a: M, da: M, side: Side) -> Result<(Polar<M>, Polar<M>)> {
-    along(Op::Polar(side), [a], [da], Polar::new)
+    jvp(PolarOp { side }, [a], [da], Polar::new)
 }
 
 /// `e^A`.
@@ -92,7 +117,7 @@ pub fn polar_jvp<M: Matrix>(a: M, da: M, side: Side) -> Result<(Polar<M>, Polar<
 /// # Errors
 /// `NotSquare`; `NonFinite`, `Overflow` with the batch index.
 pub fn expm<M: Matrix>(a: M) -> Result<M> {
-    plain(Op::Expm, [a], one)
+    plain(ExpmOp, [a], one)
 }
 
 /// As [`expm`], with the status of each matrix as in [`cholesky_ex`].
@@ -100,7 +125,7 @@ pub fn expm<M: Matrix>(a: M) -> Result<M> {
 /// # Errors
 /// As [`cholesky_ex`].
 pub fn expm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
-    status(Op::Expm, [a], one)
+    status(ExpmOp, [a], one)
 }
 
 /// `e^A` and its Fréchet derivative `L(A, dA)`.
@@ -108,7 +133,7 @@ pub fn expm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`expm`]; `Tensor` if the shapes differ.
 pub fn expm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
-    along(Op::Expm, [a], [da], one)
+    jvp(ExpmOp, [a], [da], one)
 }
 
 /// The principal square root. For Hermitian matrices [`hermitian_function`] is faster.
@@ -116,7 +141,7 @@ pub fn expm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
 /// # Errors
 /// `NotSquare`; `NonFinite`, `Singular`, `NegativeEigenvalue`, `NoConvergence` with the batch index.
 pub fn sqrtm<M: Matrix>(a: M) -> Result<M> {
-    plain(Op::Sqrtm, [a], one)
+    plain(SqrtmOp, [a], one)
 }
 
 /// As [`sqrtm`], with the status of each matrix as in [`cholesky_ex`].
@@ -124,7 +149,7 @@ pub fn sqrtm<M: Matrix>(a: M) -> Result<M> {
 /// # Errors
 /// As [`cholesky_ex`].
 pub fn sqrtm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
-    status(Op::Sqrtm, [a], one)
+    status(SqrtmOp, [a], one)
 }
 
 /// The root and its tangent along `dA`.
@@ -132,7 +157,7 @@ pub fn sqrtm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`sqrtm`]; `Tensor` if the shapes differ.
 pub fn sqrtm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
-    along(Op::Sqrtm, [a], [da], one)
+    jvp(SqrtmOp, [a], [da], one)
 }
 
 /// The principal logarithm: `e^B = A`, imaginary parts of the eigenvalues of `B` between −π and π.
@@ -141,7 +166,7 @@ pub fn sqrtm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
 /// # Errors
 /// `NotSquare`; `NonFinite`, `Singular`, `NegativeEigenvalue`, `NoConvergence` with the batch index.
 pub fn logm<M: Matrix>(a: M) -> Result<M> {
-    plain(Op::Logm, [a], one)
+    plain(LogmOp, [a], one)
 }
 
 /// As [`logm`], with the status of each matrix as in [`cholesky_ex`].
@@ -149,7 +174,7 @@ pub fn logm<M: Matrix>(a: M) -> Result<M> {
 /// # Errors
 /// As [`cholesky_ex`].
 pub fn logm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
-    status(Op::Logm, [a], one)
+    status(LogmOp, [a], one)
 }
 
 /// The logarithm and its tangent along `dA`.
@@ -157,7 +182,7 @@ pub fn logm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`logm`]; `Tensor` if the shapes differ.
 pub fn logm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
-    along(Op::Logm, [a], [da], one)
+    jvp(LogmOp, [a], [da], one)
 }
 
 /// `f((A + Aᴴ)/2) = V diag(f(λ)) Vᴴ`, with an exact derivative at ties.
@@ -166,7 +191,7 @@ pub fn logm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
 /// `NotSquare`; `NonFinite`, `NoConvergence`, and `OutsideDomain` if `f` is not finite at an
 /// eigenvalue, with the batch index.
 pub fn hermitian_function<M: Matrix>(a: M, f: Elementary) -> Result<M> {
-    plain(Op::Hermitian(f), [a], one)
+    plain(HermitianFunctionOp { function: f }, [a], one)
 }
 
 /// As [`hermitian_function`], with the status of each matrix as in [`cholesky_ex`].
@@ -174,7 +199,7 @@ pub fn hermitian_function<M: Matrix>(a: M, f: Elementary) -> Result<M> {
 /// # Errors
 /// Those that do not belong to one matrix.
 pub fn hermitian_function_ex<M: Matrix>(a: M, f: Elementary) -> Result<(M, M::Info)> {
-    status(Op::Hermitian(f), [a], one)
+    status(HermitianFunctionOp { function: f }, [a], one)
 }
 
 /// `f(A)` and its tangent along `(dA + dAᴴ)/2`.
@@ -182,7 +207,7 @@ pub fn hermitian_function_ex<M: Matrix>(a: M, f: Elementary) -> Result<(M, M::In
 /// # Errors
 /// As [`hermitian_function`]; `Tensor` if the shapes differ.
 pub fn hermitian_function_jvp<M: Matrix>(a: M, da: M, f: Elementary) -> Result<(M, M)> {
-    along(Op::Hermitian(f), [a], [da], one)
+    jvp(HermitianFunctionOp { function: f }, [a], [da], one)
 }
 
 /// `U f(S) Vᴴ` of the singular value decomposition, with an exact derivative at ties: what a loss
@@ -195,7 +220,7 @@ pub fn hermitian_function_jvp<M: Matrix>(a: M, da: M, f: Elementary) -> Result<(
 /// `NonFinite`, `NoConvergence`, and `OutsideDomain` if `f` is not finite at a singular value, with
 /// the batch index.
 pub fn svd_function<M: Matrix>(a: M, f: Elementary) -> Result<M> {
-    plain(Op::SvdFunction(f), [a], one)
+    plain(SvdFunctionOp { function: f }, [a], one)
 }
 
 /// As [`svd_function`], with the status of each matrix as in [`cholesky_ex`].
@@ -203,7 +228,7 @@ pub fn svd_function<M: Matrix>(a: M, f: Elementary) -> Result<M> {
 /// # Errors
 /// Those that do not belong to one matrix.
 pub fn svd_function_ex<M: Matrix>(a: M, f: Elementary) -> Result<(M, M::Info)> {
-    status(Op::SvdFunction(f), [a], one)
+    status(SvdFunctionOp { function: f }, [a], one)
 }
 
 /// `U f(S) Vᴴ` and its tangent along `dA`.
@@ -211,5 +236,5 @@ pub fn svd_function_ex<M: Matrix>(a: M, f: Elementary) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`svd_function`]; `OutsideDomain` where there is no derivative; `Tensor` if the shapes differ.
 pub fn svd_function_jvp<M: Matrix>(a: M, da: M, f: Elementary) -> Result<(M, M)> {
-    along(Op::SvdFunction(f), [a], [da], one)
+    jvp(SvdFunctionOp { function: f }, [a], [da], one)
 }

@@ -16,87 +16,82 @@
 //! # Ok::<(), linalg::LinalgError>(())
 //! ```
 
-use burn_backend::Shape;
 use burn_tensor::{Int, Tensor};
+use t4a_diff::Array;
+use t4a_linalg::call::{Pair, check_tangents, run, with_status, with_tangents};
+use t4a_linalg::eigh::EighOp;
 use t4a_linalg::left_dims::Split;
-use t4a_linalg::polar::Side;
-use t4a_linalg::qr::Columns;
-use t4a_linalg::svd::{Truncation, Vectors};
-use t4a_linalg::{Degeneracy, Op, Result};
+use t4a_linalg::operation::MatrixOperation;
+use t4a_linalg::polar::{PolarOp, Side};
+use t4a_linalg::qr::{Columns, QrOp};
+use t4a_linalg::svd::{SvdOp, Truncation, Vectors};
+use t4a_linalg::{Degeneracy, MatrixOp, Result};
 use t4a_tensor::TensorError;
 
-use super::call::{Parts, check_tangents, isolated, moved};
+use super::call::{Part, Parts};
 use super::matrix::Matrix;
-use super::ops::LinalgOps;
 use super::svd::{leading_parts, rank};
-use super::value::Value;
 
-fn reshape<B: LinalgOps>(value: Value<B>, sizes: &[usize]) -> Value<B> {
-    value.map(|x| B::float_reshape(x, Shape::from(sizes.to_vec())))
-}
-
-fn permute<B: LinalgOps>(value: Value<B>, axes: &[usize]) -> Value<B> {
-    value.map(|x| B::float_permute(x, axes))
+fn reshape<A: Array>(x: &Pair<A>, sizes: &[usize]) -> Pair<A> {
+    x.map(|x| x.reshape(sizes))
 }
 
 /// The matrix of a tensor.
-fn matrix<B: LinalgOps>(a: Value<B>, split: &Split) -> Value<B> {
+fn matrix<A: Array>(a: &Pair<A>, split: &Split) -> Pair<A> {
     let sizes = [split.rows().iter().product(), split.cols().iter().product()];
-    reshape(permute(a, split.axes()), &sizes)
+    a.map(|x| x.permute(split.axes()).reshape(&sizes))
 }
 
 /// `op` on the matrix of a tensor.
-fn factor<M: Matrix>(op: Op, a: M, left: &[usize]) -> Result<(Split, Parts<M>)> {
-    let a = a.into_value();
+fn factor<M: Matrix>(op: impl Into<MatrixOp>, a: M, left: &[usize]) -> Result<(Split, Parts<M>)> {
+    let a = a.into_pair();
     let split = Split::new(&a.shape(), left)?;
-    let out = M::Backend::linalg_forward(&op, &[matrix(a, &split)], false)?;
-    Ok((split, out.parts))
+    let out = run(op, &[matrix(&a, &split)])?;
+    Ok((split, out.results))
 }
 
 /// As [`factor`], with the status of the matrix.
-fn factor_ex<M: Matrix>(op: Op, a: M, left: &[usize]) -> Result<(Split, Parts<M>, Status<M>)> {
-    let a = a.into_value();
+fn factor_ex<M: Matrix>(
+    op: impl Into<MatrixOp>,
+    a: M,
+    left: &[usize],
+) -> Result<(Split, Parts<M>, Status<M>)> {
+    let a = a.into_pair();
     let split = Split::new(&a.shape(), left)?;
-    let device = a.device();
-    let (out, info) = isolated(
-        vec![matrix(a, &split)],
-        |inputs| M::Backend::linalg_forward(&op, inputs, false),
-        |inputs| M::Backend::linalg_info(&op, inputs),
-    )?;
-    Ok((split, out.parts, <Tensor<M::Backend, 2> as Matrix>::info(&info, &device)?))
+    let (out, info) = with_status(op, vec![matrix(&a, &split)])?;
+    Ok((split, out.results, <Tensor<M::Backend, 2> as Matrix>::info(&info, &a.re)?))
 }
 
 /// As [`factor`], with tangents.
-fn factor_along<M: Matrix>(
-    op: Op,
+fn factor_jvp<M: Matrix>(
+    op: impl Into<MatrixOp>,
     a: M,
     da: M,
     left: &[usize],
 ) -> Result<(Split, Parts<M>, Parts<M>)> {
-    let (a, da) = (a.into_value(), da.into_value());
+    let (op, a, da) = (op.into(), a.into_pair(), da.into_pair());
     check_tangents(op.name(), std::slice::from_ref(&a), std::slice::from_ref(&da))?;
     let split = Split::new(&a.shape(), left)?;
-    let (out, moved) = moved(&op, &[matrix(a, &split)], &[matrix(da, &split)])?;
-    Ok((split, out.parts, moved))
+    let (out, tangents) = with_tangents(op, &[matrix(&a, &split)], &[matrix(&da, &split)])?;
+    Ok((split, out.results, tangents))
 }
 
 /// The status of one matrix, `[1]`.
 type Status<M> = Tensor<<M as Matrix>::Backend, 1, Int>;
 
 /// A factor in the shape `sizes`, as the type that the caller wants.
-fn shaped<T: Matrix>(op: &'static str, value: Value<T::Backend>, sizes: &[usize]) -> Result<T> {
+fn shaped<T: Matrix>(op: &'static str, value: Part<T>, sizes: &[usize]) -> Result<T> {
     if T::RANK != sizes.len() || T::COMPLEX != value.is_complex() {
         let required =
             "a factor is asked for as tensor of its rank, 2 to 8, complex if the input is";
         return Err(TensorError::shape(op, sizes, required).into());
     }
-    Ok(T::from_value(reshape(value, sizes)))
+    Ok(T::from_pair(reshape(&value, sizes)))
 }
 
 /// The vector of a row `1 × k`.
-fn vector<B: LinalgOps>(row: Value<B>) -> Tensor<B, 1> {
-    let size = row.shape()[1];
-    <Tensor<B, 2> as Matrix>::real_vector(reshape(row, &[1, size]))
+fn vector<M: Matrix>(row: Part<M>) -> Tensor<M::Backend, 1> {
+    <Tensor<M::Backend, 2> as Matrix>::real_vector(row)
 }
 
 fn with(sizes: &[usize], last: usize) -> Vec<usize> {
@@ -107,14 +102,14 @@ fn after(first: usize, sizes: &[usize]) -> Vec<usize> {
     [first].into_iter().chain(sizes.iter().copied()).collect()
 }
 
-const SVD: Op = Op::Svd(Vectors::Thin, Degeneracy::DEFAULT);
-const QR: Op = Op::Qr(Columns::Thin);
-const EIGH: Op = Op::Eigh(Degeneracy::DEFAULT);
+const SVD: SvdOp = SvdOp { vectors: Vectors::Thin, degeneracy: Degeneracy::DEFAULT };
+const QR: QrOp = QrOp { columns: Columns::Thin };
+const EIGH: EighOp = EighOp { degeneracy: Degeneracy::DEFAULT };
 
 type Triplets<L, R> = (L, Tensor<<L as Matrix>::Backend, 1>, R);
 
 /// How many triplets a truncation keeps.
-fn kept<B: LinalgOps>(parts: &[Value<B>], truncation: Option<&Truncation>) -> Result<usize> {
+fn kept<A: Array>(parts: &[Pair<A>], truncation: Option<&Truncation>) -> Result<usize> {
     match truncation {
         Some(truncation) => Ok(rank(&parts[1], truncation)?.0),
         None => Ok(parts[1].shape()[1]),
@@ -130,7 +125,7 @@ where
     let parts = leading_parts(parts, p);
     let [u, s, vh] = <[_; 3]>::try_from(parts).unwrap_or_else(|_| unreachable!("three"));
     let u = shaped(NAME, u, &with(split.rows(), p))?;
-    Ok((u, vector(s), shaped(NAME, vh, &after(p, split.cols()))?))
+    Ok((u, vector::<L>(s), shaped(NAME, vh, &after(p, split.cols()))?))
 }
 
 /// `A = U diag(S) Vᴴ` with the axes `left` as rows: `[left…, k]`, `[k]`, `[k, right…]`, or the
@@ -192,9 +187,9 @@ where
     R: Matrix<Backend = M::Backend>,
 {
     truncation.map_or(Ok(()), Truncation::validate)?;
-    let (split, parts, moved) = factor_along(SVD, a, da, left)?;
+    let (split, parts, tangents) = factor_jvp(SVD, a, da, left)?;
     let p = kept(&parts, truncation)?;
-    Ok((triplets(&split, parts, p)?, triplets(&split, moved, p)?))
+    Ok((triplets(&split, parts, p)?, triplets(&split, tangents, p)?))
 }
 
 fn q_and_r<L, R>(split: &Split, parts: Parts<L>) -> Result<(L, R)>
@@ -248,8 +243,8 @@ where
     L: Matrix<Backend = M::Backend>,
     R: Matrix<Backend = M::Backend>,
 {
-    let (split, parts, moved) = factor_along(QR, a, da, left)?;
-    Ok((q_and_r(&split, parts)?, q_and_r(&split, moved)?))
+    let (split, parts, tangents) = factor_jvp(QR, a, da, left)?;
+    Ok((q_and_r(&split, parts)?, q_and_r(&split, tangents)?))
 }
 
 type Eigenpairs<L> = (Tensor<<L as Matrix>::Backend, 1>, L);
@@ -257,7 +252,7 @@ type Eigenpairs<L> = (Tensor<<L as Matrix>::Backend, 1>, L);
 fn eigenpairs<L: Matrix>(split: &Split, parts: Parts<L>) -> Result<Eigenpairs<L>> {
     let [e, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
     let n = v.shape()[1];
-    Ok((vector(e), shaped("eigh_left_dims", v, &with(split.rows(), n))?))
+    Ok((vector::<L>(e), shaped("eigh_left_dims", v, &with(split.rows(), n))?))
 }
 
 /// `(A + Aᴴ)/2 = V diag(E) Vᴴ` with the axes `left` as rows: `[n]`, `[left…, n]`.
@@ -299,8 +294,8 @@ where
     M: Matrix,
     L: Matrix<Backend = M::Backend>,
 {
-    let (split, parts, moved) = factor_along(EIGH, a, da, left)?;
-    Ok((eigenpairs(&split, parts)?, eigenpairs(&split, moved)?))
+    let (split, parts, tangents) = factor_jvp(EIGH, a, da, left)?;
+    Ok((eigenpairs(&split, parts)?, eigenpairs(&split, tangents)?))
 }
 
 fn u_and_p<M, P>(split: &Split, parts: Parts<M>, side: Side) -> Result<(M, P)>
@@ -310,12 +305,12 @@ where
 {
     let [u, p] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
     let sizes = [split.rows(), split.cols()].concat();
-    let u = permute(reshape(u, &sizes), &split.inverse());
+    let u = u.map(|u| u.reshape(&sizes).permute(&split.inverse()));
     let half = match side {
         Side::Right => split.cols(),
         Side::Left => split.rows(),
     };
-    Ok((M::from_value(u), shaped("polar_left_dims", p, &[half, half].concat())?))
+    Ok((M::from_pair(u), shaped("polar_left_dims", p, &[half, half].concat())?))
 }
 
 /// `A = U P` (right) or `A = P U` (left) with the axes `left` as rows: `U` has the axes of `a`, `P`
@@ -328,7 +323,7 @@ where
     M: Matrix,
     P: Matrix<Backend = M::Backend>,
 {
-    let (split, parts) = factor(Op::Polar(side), a, left)?;
+    let (split, parts) = factor(PolarOp { side }, a, left)?;
     u_and_p(&split, parts, side)
 }
 
@@ -341,7 +336,7 @@ where
     M: Matrix,
     P: Matrix<Backend = M::Backend>,
 {
-    let (split, parts, info) = factor_ex(Op::Polar(side), a, left)?;
+    let (split, parts, info) = factor_ex(PolarOp { side }, a, left)?;
     Ok((u_and_p(&split, parts, side)?, info))
 }
 
@@ -360,6 +355,6 @@ where
     M: Matrix,
     P: Matrix<Backend = M::Backend>,
 {
-    let (split, parts, moved) = factor_along(Op::Polar(side), a, da, left)?;
-    Ok((u_and_p(&split, parts, side)?, u_and_p(&split, moved, side)?))
+    let (split, parts, tangents) = factor_jvp(PolarOp { side }, a, da, left)?;
+    Ok((u_and_p(&split, parts, side)?, u_and_p(&split, tangents, side)?))
 }

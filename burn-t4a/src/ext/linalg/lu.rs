@@ -1,17 +1,19 @@
 //! LU factorisation, and systems solved with factors at hand.
 
-use t4a_linalg::lu::Pivoting;
-use t4a_linalg::triangular::{Op as TriangleOp, Triangle};
-use t4a_linalg::vocabulary::{Dual, Matrices, Region};
-use t4a_linalg::{Op, Permutation, Result};
+use t4a_linalg::call::{Found, info, isolated};
+use t4a_linalg::lu::{LuFactorOp, Pivoting};
+use t4a_linalg::operation::Part;
+use t4a_linalg::program::{self, Program};
+use t4a_linalg::triangular::{SolveTriangularOp, Triangle, TriangleOp};
+use t4a_linalg::vocabulary::{Matrices, Region};
+use t4a_linalg::{Permutation, Result};
 use t4a_tensor::{Tensor, TensorError};
 
-use super::call::{check_tangents, isolated, results, results_along, results_ex};
-use super::matrices::{ComplexMatrix, Entries, RealMatrix};
+use super::call::{self, Outcome, results, results_ex, results_jvp};
 use super::matrix::Matrix;
-use super::ops::LinalgOps;
-use super::qr::indices;
-use super::value::{Results, Value};
+
+const PARTIAL: LuFactorOp = LuFactorOp { pivoting: Pivoting::Partial };
+const FULL: LuFactorOp = LuFactorOp { pivoting: Pivoting::Full };
 
 /// `A[p] = L U` of a batch of `m × n` matrices, `k = min(m, n)`.
 #[derive(Clone, Debug)]
@@ -30,7 +32,7 @@ pub struct Lu<M: Matrix> {
 /// # Errors
 /// `NonFinite` with the batch index.
 pub fn lu<M: Matrix>(a: M) -> Result<Lu<M>> {
-    Lu::new(results(Op::LuFactor(Pivoting::Partial), [a])?)
+    Lu::new(results(PARTIAL, [a])?)
 }
 
 /// As [`lu`], with the status of each matrix: a matrix that failed has factors of NaN and a zero
@@ -39,7 +41,7 @@ pub fn lu<M: Matrix>(a: M) -> Result<Lu<M>> {
 /// # Errors
 /// Those that do not belong to one matrix.
 pub fn lu_ex<M: Matrix>(a: M) -> Result<(Lu<M>, M::Info)> {
-    let (out, info) = results_ex(Op::LuFactor(Pivoting::Partial), [a])?;
+    let (out, info) = results_ex(PARTIAL, [a])?;
     Ok((Lu::new(out)?, info))
 }
 
@@ -48,9 +50,9 @@ pub fn lu_ex<M: Matrix>(a: M) -> Result<(Lu<M>, M::Info)> {
 /// # Errors
 /// As [`lu`]; `Singular`; `Tensor` if the shapes differ.
 pub fn lu_jvp<M: Matrix>(a: M, da: M) -> Result<(Lu<M>, (M, M))> {
-    let (out, moved) = results_along(Op::LuFactor(Pivoting::Partial), [a], [da])?;
-    let (dl, du) = split(&moved[0], false)?;
-    Ok((Lu::new(out)?, (M::from_value(dl), M::from_value(du))))
+    let (out, tangents) = results_jvp(PARTIAL, [a], [da])?;
+    let (dl, du) = split::<M>(&tangents[0], false)?;
+    Ok((Lu::new(out)?, (dl, du)))
 }
 
 /// `A[p][:, q] = L U` with full pivoting: the factors, and `q`, `[…, n]`: column `j` of `L U` is
@@ -59,8 +61,8 @@ pub fn lu_jvp<M: Matrix>(a: M, da: M) -> Result<(Lu<M>, (M, M))> {
 /// # Errors
 /// As [`lu`].
 pub fn lu_full<M: Matrix>(a: M) -> Result<(Lu<M>, M::Indices)> {
-    let out = results(Op::LuFactor(Pivoting::Full), [a])?;
-    let cols = indices::<M>(&out.cols, &out.parts[0])?;
+    let out = results(FULL, [a])?;
+    let cols = M::indices(out.permutations[1].clone());
     Ok((Lu::new(out)?, cols))
 }
 
@@ -70,8 +72,8 @@ pub fn lu_full<M: Matrix>(a: M) -> Result<(Lu<M>, M::Indices)> {
 /// As [`lu_ex`].
 #[allow(clippy::type_complexity)]
 pub fn lu_full_ex<M: Matrix>(a: M) -> Result<((Lu<M>, M::Indices), M::Info)> {
-    let (out, info) = results_ex(Op::LuFactor(Pivoting::Full), [a])?;
-    let cols = indices::<M>(&out.cols, &out.parts[0])?;
+    let (out, info) = results_ex(FULL, [a])?;
+    let cols = M::indices(out.permutations[1].clone());
     Ok(((Lu::new(out)?, cols), info))
 }
 
@@ -81,42 +83,55 @@ pub fn lu_full_ex<M: Matrix>(a: M) -> Result<((Lu<M>, M::Indices), M::Info)> {
 /// As [`lu_jvp`].
 #[allow(clippy::type_complexity)]
 pub fn lu_full_jvp<M: Matrix>(a: M, da: M) -> Result<(Lu<M>, (M, M), M::Indices)> {
-    let (out, moved) = results_along(Op::LuFactor(Pivoting::Full), [a], [da])?;
-    let (dl, du) = split(&moved[0], false)?;
-    let cols = indices::<M>(&out.cols, &out.parts[0])?;
-    Ok((Lu::new(out)?, (M::from_value(dl), M::from_value(du)), cols))
+    let (out, tangents) = results_jvp(FULL, [a], [da])?;
+    let (dl, du) = split::<M>(&tangents[0], false)?;
+    let cols = M::indices(out.permutations[1].clone());
+    Ok((Lu::new(out)?, (dl, du), cols))
 }
 
 impl<M: Matrix> Lu<M> {
-    fn new(out: Results<M::Backend>) -> Result<Self> {
-        let packed = &out.parts[0];
-        let (l, u) = split(packed, true)?;
-        let rows = indices::<M>(&out.rows, packed)?;
-        Ok(Self { l: M::from_value(l), u: M::from_value(u), rows })
+    fn new(out: Outcome<M>) -> Result<Self> {
+        let (l, u) = split::<M>(&out.results[0], true)?;
+        Ok(Self { l, u, rows: M::indices(out.permutations[0].clone()) })
     }
 }
 
-/// `L`, with ones on its diagonal or zeros, and `U`.
-fn split<B: LinalgOps>(packed: &Value<B>, unit: bool) -> Result<(Value<B>, Value<B>)> {
-    fn of<B: LinalgOps, A: Entries<B>>(
-        packed: &Value<B>,
-        unit: bool,
-    ) -> Result<(Value<B>, Value<B>)> {
-        let packed = A::from_value(packed);
-        let (m, n) = (packed.rows(), packed.cols());
-        let k = m.min(n);
+/// `L`, with ones on its diagonal or zeros.
+struct Lower {
+    unit: bool,
+}
+
+impl Program for Lower {
+    const NAME: &'static str = "lu";
+
+    fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
+        let packed = &inputs[0];
+        let (m, k) = (packed.rows(), packed.rows().min(packed.cols()));
         let l = packed.slice(0..m, 0..k).mask(Region::Lower(-1));
-        let l = match unit {
+        Part::Full(match self.unit {
             true => l.add(&packed.constant(m, k, 1.0).mask(Region::Diagonal)),
             false => l,
-        };
-        let u = packed.slice(0..k, 0..n).mask(Region::Upper(0));
-        Ok((l.into_value()?, u.into_value()?))
+        })
     }
-    match packed {
-        Value::Real(_) => of::<_, RealMatrix<_>>(packed, unit),
-        Value::Complex { .. } => of::<_, ComplexMatrix<_>>(packed, unit),
+}
+
+struct Upper;
+
+impl Program for Upper {
+    const NAME: &'static str = "lu";
+
+    fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
+        let packed = &inputs[0];
+        let k = packed.rows().min(packed.cols());
+        Part::Full(packed.slice(0..k, 0..packed.cols()).mask(Region::Upper(0)))
     }
+}
+
+/// `L` and `U` out of packed factors.
+fn split<M: Matrix>(packed: &call::Part<M>, unit: bool) -> Result<(M, M)> {
+    let packed = std::slice::from_ref(packed);
+    let (l, u) = (program::run(&Lower { unit }, packed)?, program::run(&Upper, packed)?);
+    Ok((M::from_pair(l), M::from_pair(u)))
 }
 
 /// The packed factors of square matrices, for [`lu_solve`].
@@ -153,7 +168,7 @@ impl<M: Matrix> LuFactors<M> {
         indices: M::Indices,
     ) -> Result<Self> {
         const NAME: &str = "lu_factors";
-        let (shape, index) = (packed.clone().into_value().shape(), M::host(indices)?);
+        let (shape, index) = (packed.clone().into_pair().shape(), M::host(indices)?);
         let (batch, matrix) = shape.split_at(shape.len() - 2);
         let fits = index
             .shape()
@@ -166,11 +181,9 @@ impl<M: Matrix> LuFactors<M> {
         Ok(Self { packed, rows: read(index, matrix[0])? })
     }
 
-    fn of(out: Results<M::Backend>) -> Self {
-        let Results { mut parts, rows: Some(rows), .. } = out else {
-            unreachable!("a factorisation has a permutation")
-        };
-        Self { packed: M::from_value(parts.swap_remove(0)), rows }
+    fn of(mut out: Outcome<M>) -> Result<Self> {
+        let rows = out.permutation(0)?;
+        Ok(Self { packed: M::from_pair(out.results.swap_remove(0)), rows })
     }
 }
 
@@ -179,7 +192,7 @@ impl<M: Matrix> LuFactors<M> {
 /// # Errors
 /// As [`lu`].
 pub fn lu_factor<M: Matrix>(a: M) -> Result<LuFactors<M>> {
-    Ok(LuFactors::of(results(Op::LuFactor(Pivoting::Partial), [a])?))
+    LuFactors::of(results(PARTIAL, [a])?)
 }
 
 /// As [`lu_factor`], with the status of each matrix as in [`lu_ex`].
@@ -187,8 +200,8 @@ pub fn lu_factor<M: Matrix>(a: M) -> Result<LuFactors<M>> {
 /// # Errors
 /// As [`lu_ex`].
 pub fn lu_factor_ex<M: Matrix>(a: M) -> Result<(LuFactors<M>, M::Info)> {
-    let (out, info) = results_ex(Op::LuFactor(Pivoting::Partial), [a])?;
-    Ok((LuFactors::of(out), info))
+    let (out, info) = results_ex(PARTIAL, [a])?;
+    Ok((LuFactors::of(out)?, info))
 }
 
 /// The factors and the tangent of the packed matrix along `dA`, for [`lu_solve_jvp`].
@@ -196,44 +209,42 @@ pub fn lu_factor_ex<M: Matrix>(a: M) -> Result<(LuFactors<M>, M::Info)> {
 /// # Errors
 /// As [`lu_jvp`].
 pub fn lu_factor_jvp<M: Matrix>(a: M, da: M) -> Result<(LuFactors<M>, M)> {
-    let (out, mut moved) = results_along(Op::LuFactor(Pivoting::Partial), [a], [da])?;
-    Ok((LuFactors::of(out), M::from_value(moved.swap_remove(0))))
+    let (out, mut tangents) = results_jvp(PARTIAL, [a], [da])?;
+    Ok((LuFactors::of(out)?, M::from_pair(tangents.swap_remove(0))))
 }
 
-/// `op(A)⁻¹ B` by two substitutions.
-fn substitute<A: Matrices>(packed: &A, rows: &Permutation, b: &A, op: TriangleOp) -> Result<A> {
-    let lower = Triangle { op, ..Triangle::LOWER.unit() };
-    let upper = Triangle { op, ..Triangle::UPPER };
-    Ok(match op {
-        TriangleOp::None => {
-            let y = packed.solve_triangular(&b.permute_rows(rows), lower);
-            packed.solve_triangular(&y, upper)
-        }
-        // op(A) = op(U) op(L) op(P), so the permutation comes last.
-        _ => {
-            let y = packed.solve_triangular(b, upper);
-            packed.solve_triangular(&y, lower).permute_rows(&rows.inverse()?)
-        }
-    })
-}
-
-/// The solution for values `[packed, B]`.
-fn solution<B: LinalgOps>(
-    inputs: &[Value<B>],
-    rows: &Permutation,
+/// `op(A)⁻¹ B` by two substitutions, from packed factors and `B`.
+struct Substitution {
+    /// The permutation of the rows, or its inverse where it comes last.
+    rows: Permutation,
     op: TriangleOp,
-) -> Result<Value<B>> {
-    fn of<B: LinalgOps, A: Entries<B>>(
-        [packed, b]: [&Value<B>; 2],
-        rows: &Permutation,
-        op: TriangleOp,
-    ) -> Result<Value<B>> {
-        substitute(&A::from_value(packed), rows, &A::from_value(b), op)?.into_value()
+}
+
+impl Substitution {
+    fn new(rows: &Permutation, op: TriangleOp) -> Result<Self> {
+        let rows = if op == TriangleOp::None { rows.clone() } else { rows.inverse()? };
+        Ok(Self { rows, op })
     }
-    let pair = [&inputs[0], &inputs[1]];
-    match &inputs[0] {
-        Value::Real(_) => of::<B, RealMatrix<B>>(pair, rows, op),
-        Value::Complex { .. } => of::<B, ComplexMatrix<B>>(pair, rows, op),
+}
+
+impl Program for Substitution {
+    const NAME: &'static str = "lu_solve";
+
+    fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
+        let (packed, b) = (&inputs[0], &inputs[1]);
+        let lower = Triangle { op: self.op, ..Triangle::LOWER.unit() };
+        let upper = Triangle { op: self.op, ..Triangle::UPPER };
+        Part::Full(match self.op {
+            TriangleOp::None => {
+                let y = packed.solve_triangular(&b.permute_rows(&self.rows), lower);
+                packed.solve_triangular(&y, upper)
+            }
+            // op(A) = op(U) op(L) op(P), so the permutation comes last.
+            _ => {
+                let y = packed.solve_triangular(b, upper);
+                packed.solve_triangular(&y, lower).permute_rows(&self.rows)
+            }
+        })
     }
 }
 
@@ -243,9 +254,9 @@ fn solution<B: LinalgOps>(
 /// # Errors
 /// `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with the batch index.
 pub fn lu_solve<M: Matrix>(factors: &LuFactors<M>, b: M, op: TriangleOp) -> Result<M> {
-    let inputs = [factors.packed.clone().into_value(), b.into_value()];
-    super::solve::check_rows("lu_solve", &inputs[0], &inputs[1])?;
-    Ok(M::from_value(solution(&inputs, &factors.rows, op)?))
+    let inputs = [factors.packed.clone().into_pair(), b.into_pair()];
+    super::solve::check_rows(Substitution::NAME, &inputs[0], &inputs[1])?;
+    Ok(M::from_pair(program::run(&Substitution::new(&factors.rows, op)?, &inputs)?))
 }
 
 /// As [`lu_solve`], with the status of each system: 0, or `i + 1` if pivot `i` is zero. The
@@ -258,18 +269,19 @@ pub fn lu_solve_ex<M: Matrix>(
     b: M,
     op: TriangleOp,
 ) -> Result<(M, M::Info)> {
-    let inputs = vec![factors.packed.clone().into_value(), b.into_value()];
-    super::solve::check_rows("lu_solve", &inputs[0], &inputs[1])?;
-    let device = inputs[0].device();
-    let (mut out, info) = isolated(
+    let inputs = vec![factors.packed.clone().into_pair(), b.into_pair()];
+    super::solve::check_rows(Substitution::NAME, &inputs[0], &inputs[1])?;
+    let substitution = Substitution::new(&factors.rows, op)?;
+    let like = inputs[0].re.clone();
+    let (mut out, status) = isolated(
         inputs,
         |inputs| {
-            let parts = vec![solution(inputs, &factors.rows, op)?];
-            Ok(Results { parts, saved: None, rows: None, cols: None })
+            let results = vec![program::run(&substitution, inputs)?];
+            Ok(Found { results, permutations: Vec::new() })
         },
-        |inputs| M::Backend::linalg_info(&Op::SolveTriangular(Triangle::UPPER), inputs),
+        |inputs| info(SolveTriangularOp { triangle: Triangle::UPPER }, inputs),
     )?;
-    Ok((M::from_value(out.parts.swap_remove(0)), M::info(&info, &device)?))
+    Ok((M::from_pair(out.results.swap_remove(0)), M::info(&status, &like)?))
 }
 
 /// The solution and its tangent along that of the packed factors and along `dB`.
@@ -283,23 +295,10 @@ pub fn lu_solve_jvp<M: Matrix>(
     db: M,
     op: TriangleOp,
 ) -> Result<(M, M)> {
-    fn of<B: LinalgOps, A: Entries<B>>(
-        [packed, b]: &[Value<B>; 2],
-        [d_packed, db]: &[Value<B>; 2],
-        rows: &Permutation,
-        op: TriangleOp,
-    ) -> Result<(Value<B>, Value<B>)> {
-        let dual = |x, dx| Dual::new(A::from_value(x), A::from_value(dx));
-        let x = substitute(&dual(packed, d_packed), rows, &dual(b, db), op)?;
-        Ok((x.value.clone().into_value()?, x.into_tangent().into_value()?))
-    }
-    let inputs = [factors.packed.clone().into_value(), b.into_value()];
-    let tangents = [d_packed.into_value(), db.into_value()];
-    super::solve::check_rows("lu_solve", &inputs[0], &inputs[1])?;
-    check_tangents("lu_solve", &inputs, &tangents)?;
-    let (x, dx) = match &inputs[0] {
-        Value::Real(_) => of::<_, RealMatrix<_>>(&inputs, &tangents, &factors.rows, op)?,
-        Value::Complex { .. } => of::<_, ComplexMatrix<_>>(&inputs, &tangents, &factors.rows, op)?,
-    };
-    Ok((M::from_value(x), M::from_value(dx)))
+    let inputs = [factors.packed.clone().into_pair(), b.into_pair()];
+    let tangents = [d_packed.into_pair(), db.into_pair()];
+    super::solve::check_rows(Substitution::NAME, &inputs[0], &inputs[1])?;
+    let substitution = Substitution::new(&factors.rows, op)?;
+    let (x, dx) = program::with_tangents(&substitution, &inputs, &tangents)?;
+    Ok((M::from_pair(x), M::from_pair(dx)))
 }

@@ -2,16 +2,19 @@
 
 use std::fmt::Debug;
 
-use burn_backend::TensorMetadata;
-use burn_backend::tensor::FloatTensor;
-use burn_backend::{Backend, Shape, TensorData, get_device_settings};
+use burn_backend::{Backend, get_device_settings};
 use burn_tensor::{Int, Tensor, TensorPrimitive};
+use t4a_diff::{Array, Integers};
 use t4a_linalg::Result;
-use t4a_tensor::TensorError;
+use t4a_linalg::call::Pair;
+use t4a_tensor::{AnyTensor, DType};
 
-use super::ops::LinalgOps;
-use super::value::Value;
 use crate::ext::Complex;
+use crate::ext::operation::Operations;
+use crate::ext::primitive::{Floats, Indices};
+
+/// The primitives of real matrices, or of complex ones as a pair.
+type Value<B> = Pair<Floats<B>>;
 
 /// A batch of matrices `[…, m, n]` of rank 2 to 8: a real tensor, or a complex one as a pair.
 ///
@@ -23,7 +26,7 @@ pub trait Matrix: Clone + Debug {
     /// Whether there is an imaginary part.
     const COMPLEX: bool;
     /// The backend.
-    type Backend: LinalgOps;
+    type Backend: Operations;
     /// Vectors `[…, k]` of the type of the matrix.
     type Vector: Clone + Debug;
     /// Real vectors `[…, k]`.
@@ -42,9 +45,9 @@ pub trait Matrix: Clone + Debug {
     type Info: Clone + Debug;
 
     /// The primitives.
-    fn into_value(self) -> Value<Self::Backend>;
+    fn into_pair(self) -> Value<Self::Backend>;
     /// The matrices of a result.
-    fn from_value(value: Value<Self::Backend>) -> Self;
+    fn from_pair(value: Value<Self::Backend>) -> Self;
     /// The complex matrices of a result.
     fn complex_matrix(value: Value<Self::Backend>) -> Self::ComplexMatrix;
     /// Vectors as rows `[…, 1, k]`.
@@ -59,98 +62,89 @@ pub trait Matrix: Clone + Debug {
     fn number(value: Value<Self::Backend>) -> Self::Number;
     /// As [`Matrix::number`].
     fn real_number(value: Value<Self::Backend>) -> Self::RealNumber;
-    /// The indices of an engine tensor `[…, k]`.
-    ///
-    /// # Errors
-    /// `Tensor` for lack of memory.
-    fn indices(
-        index: &t4a_tensor::Tensor<i64>,
-        device: &<Self::Backend as burn_backend::BackendTypes>::Device,
-    ) -> Result<Self::Indices>;
+    /// The indices `[…, k]` of a result.
+    fn indices(index: Indices<Self::Backend>) -> Self::Indices;
     /// Indices as an engine tensor `[…, k]`.
     ///
     /// # Errors
     /// `Tensor` if the backend does not hand out its data.
     fn host(indices: Self::Indices) -> Result<t4a_tensor::Tensor<i64>>;
-    /// The status in an engine tensor `[…]`.
+    /// The status in an engine tensor `[…]`, on the device of `like`.
     ///
     /// # Errors
-    /// As [`Matrix::indices`].
-    fn info(
-        info: &t4a_tensor::Tensor<i32>,
-        device: &<Self::Backend as burn_backend::BackendTypes>::Device,
-    ) -> Result<Self::Info>;
+    /// `Tensor` for lack of memory.
+    fn info(info: &t4a_tensor::Tensor<i32>, like: &Floats<Self::Backend>) -> Result<Self::Info>;
 }
 
-/// The tensor of a primitive, `drop` axes of size 1 at the place of the matrix left out.
-fn lower<B: Backend, const D: usize>(x: FloatTensor<B>, drop: usize) -> Tensor<B, D> {
-    let shape = x.shape();
-    let mut sizes: Vec<usize> = shape.to_vec();
-    for _ in 0..drop {
-        // A row `[…, 1, k]`, then a number `[…, 1]`: the axis before the last one, then the last.
-        let at = if sizes.len() == shape.num_dims() { sizes.len() - 2 } else { sizes.len() - 1 };
-        sizes.remove(at);
-    }
-    if sizes.is_empty() {
-        sizes.push(1);
-    }
-    let x = if drop == 0 { x } else { B::float_reshape(x, Shape::from(sizes)) };
-    Tensor::from_primitive(TensorPrimitive::Float(x))
+fn tensor<B: Operations, const D: usize>(x: Floats<B>) -> Tensor<B, D> {
+    Tensor::from_primitive(TensorPrimitive::Float(x.0))
 }
 
-fn real<B: Backend, const D: usize>(value: Value<B>, drop: usize) -> Tensor<B, D> {
-    match value {
-        Value::Real(x) | Value::Complex { re: x, .. } => lower(x, drop),
-    }
+pub(super) fn floats<B: Operations, const D: usize>(x: Tensor<B, D>) -> Floats<B> {
+    Floats(x.into_primitive().tensor())
 }
 
-fn complex<B: Backend, const D: usize>(value: Value<B>, drop: usize) -> Complex<B, D> {
-    match value {
-        Value::Real(x) => Complex::from_real(lower(x, drop)),
-        Value::Complex { re, im } => {
-            let pair = Complex::new(lower(re, drop), lower(im, drop));
+/// The tensor of a primitive, `drop` axes of size 1 at the place of the matrix left out: of a row
+/// `[…, 1, k]` the last but one, of a number `[…, 1, 1]` both.
+fn lower<B: Operations, const D: usize>(x: Floats<B>, drop: usize) -> Tensor<B, D> {
+    if drop == 0 {
+        return tensor(x);
+    }
+    let mut sizes = x.shape();
+    let last = sizes.pop().filter(|_| drop == 1);
+    sizes.pop();
+    sizes.extend(last);
+    tensor(x.reshape(&sizes))
+}
+
+pub(super) fn real<B: Operations, const D: usize>(value: Value<B>, drop: usize) -> Tensor<B, D> {
+    lower(value.re, drop)
+}
+
+pub(super) fn complex<B: Operations, const D: usize>(
+    value: Value<B>,
+    drop: usize,
+) -> Complex<B, D> {
+    match value.im {
+        None => Complex::from_real(lower(value.re, drop)),
+        Some(im) => {
+            let pair = Complex::new(lower(value.re, drop), lower(im, drop));
             pair.unwrap_or_else(|_| unreachable!("the parts come out of one operation"))
         }
     }
 }
 
 /// `[…, k]` as `[…, 1, k]`.
-fn row<B: Backend, const D: usize>(x: Tensor<B, D>) -> FloatTensor<B> {
+fn row<B: Operations, const D: usize>(x: Tensor<B, D>) -> Floats<B> {
     let mut sizes = x.dims().to_vec();
     sizes.insert(D - 1, 1);
-    B::float_reshape(x.into_primitive().tensor(), Shape::from(sizes))
+    floats(x).reshape(&sizes)
 }
 
-/// Integers of the engine on a device, at least of rank 1.
-fn integers<B: Backend, const D: usize>(
-    values: Vec<i64>,
-    shape: &[usize],
-    device: &B::Device,
-) -> Tensor<B, D, Int> {
-    let shape = if shape.is_empty() { &[1] } else { shape };
-    let dtype = get_device_settings::<B>(device).int_dtype;
-    let data = TensorData::new(values, shape.to_vec()).convert_dtype(dtype.into());
-    Tensor::from_primitive(B::int_from_data(data, device))
+/// Indices in the integer type of their device.
+fn integers<B: Backend, const D: usize>(index: Indices<B>) -> Tensor<B, D, Int> {
+    let dtype = get_device_settings::<B>(&B::int_device(&index.0)).int_dtype;
+    Tensor::from_primitive(B::int_cast(index.0, dtype))
 }
 
 macro_rules! matrix {
     ($($d:literal $vector:literal $number:literal;)*) => {$(
-        impl<B: LinalgOps> Matrix for Tensor<B, $d> {
+        impl<B: Operations> Matrix for Tensor<B, $d> {
             const COMPLEX: bool = false;
             type Vector = Tensor<B, $vector>;
             type Number = Tensor<B, $number>;
 
             fn rows(vectors: Self::Vector) -> Value<B> {
-                Value::Real(row(vectors))
+                Pair::real(row(vectors))
             }
             fn vectors(rows: Value<B>) -> Self::Vector {
                 real(rows, 1)
             }
 
-            fn into_value(self) -> Value<B> {
-                Value::Real(self.into_primitive().tensor())
+            fn into_pair(self) -> Value<B> {
+                Pair::real(floats(self))
             }
-            fn from_value(value: Value<B>) -> Self {
+            fn from_pair(value: Value<B>) -> Self {
                 real(value, 0)
             }
             fn number(value: Value<B>) -> Self::Number {
@@ -159,25 +153,24 @@ macro_rules! matrix {
             matrix!(@lower B $d $vector $number);
         }
 
-        impl<B: LinalgOps> Matrix for Complex<B, $d> {
+        impl<B: Operations> Matrix for Complex<B, $d> {
             const COMPLEX: bool = true;
             type Vector = Complex<B, $vector>;
             type Number = Complex<B, $number>;
 
             fn rows(vectors: Self::Vector) -> Value<B> {
                 let (re, im) = vectors.into_parts();
-                Value::Complex { re: row(re), im: row(im) }
+                Pair::complex(row(re), row(im))
             }
             fn vectors(rows: Value<B>) -> Self::Vector {
                 complex(rows, 1)
             }
 
-            fn into_value(self) -> Value<B> {
+            fn into_pair(self) -> Value<B> {
                 let (re, im) = self.into_parts();
-                let (re, im) = (re.into_primitive().tensor(), im.into_primitive().tensor());
-                Value::Complex { re, im }
+                Pair::complex(floats(re), floats(im))
             }
-            fn from_value(value: Value<B>) -> Self {
+            fn from_pair(value: Value<B>) -> Self {
                 complex(value, 0)
             }
             fn number(value: Value<B>) -> Self::Number {
@@ -208,21 +201,18 @@ macro_rules! matrix {
         fn real_number(value: Value<$b>) -> Self::RealNumber {
             real(value, 2)
         }
-        fn indices(
-            index: &t4a_tensor::Tensor<i64>,
-            device: &$b::Device,
-        ) -> Result<Self::Indices> {
-            Ok(integers(index.to_vec()?, index.shape(), device))
+        fn indices(index: Indices<$b>) -> Self::Indices {
+            integers(index)
         }
         fn host(indices: Self::Indices) -> Result<t4a_tensor::Tensor<i64>> {
-            let shape = indices.dims();
-            let read = || TensorError::value("indices", "the backend could not hand out data");
-            let data = indices.try_into_data().map_err(|_| read())?;
-            Ok(t4a_tensor::Tensor::from_vec(data.iter::<i64>().collect(), &shape)?)
+            let index = Indices::<$b>(indices.into_primitive()).elements()?.cast(DType::I64)?;
+            Ok(index.typed()?.clone())
         }
-        fn info(info: &t4a_tensor::Tensor<i32>, device: &$b::Device) -> Result<Self::Info> {
-            let codes = info.to_vec()?.into_iter().map(i64::from).collect();
-            Ok(integers(codes, info.shape(), device))
+        fn info(info: &t4a_tensor::Tensor<i32>, like: &Floats<$b>) -> Result<Self::Info> {
+            let info = like.indices(AnyTensor::from(info.clone()).cast(DType::I64)?);
+            // A single matrix has the status `[1]`.
+            let sizes = info.shape();
+            Ok(integers(if sizes.is_empty() { info.reshape(&[1]) } else { info }))
         }
     };
 }

@@ -3,12 +3,8 @@
 //! ```text
 //! svd qr lu eigen solve function      the functions
 //! norm systems                       compositions: powers, norms; vectors, broadcasting, X A = B
-//! program                             functions written in the vocabulary
 //! matrix                              what they take: Tensor<B, D> or Complex<B, D>, rank 2 to 8
 //! call                                plain, with status (_ex), with a tangent (_jvp)
-//! ops                                 LinalgOps: the backends; native on BurnT4a
-//! autodiff                            nodes of the tape
-//! matrices rules                      the derivative rules of t4a_linalg on a backend's primitives
 //! ```
 //!
 //! All functions work on batches `[…, m, n]` in f32 and f64, real or complex. Conventions,
@@ -28,9 +24,9 @@
 //! through all other functions a second derivative along a direction that splits a tie is an error.
 //!
 //! # Other backends
-//! `impl LinalgOps for MyBackend {}` is enough: factorisations then run in the engine through host
+//! `impl Operations for MyBackend {}` is enough: factorisations then run in the engine through host
 //! data, derivative rules in the backend's own operations.
-
+//!
 //! # What there is
 //! `[…]_ex` gives the status of each matrix, `[…]_jvp` a tangent. Everything has a gradient, and the
 //! gradient has one.
@@ -76,49 +72,43 @@
 //! | `det` | ✓ | ✓ |
 //! | `slogdet` | ✓ | ✓ |
 //! | `solve_right` | ✓ | ✓ |
-//! | `solve_triangular_right` | – | – |
-//! | `tensorsolve` | – | – |
-//! | `tensorinv` | – | – |
+//! | `solve_triangular_right` | ✓ | ✓ |
+//! | `tensorsolve` | – | ✓ |
+//! | `tensorinv` | – | ✓ |
 //! | `matrix_power` | – | ✓ |
 //! | `matrix_norm` | – | ✓ |
-//! | `cond` | – | – |
+//! | `cond` | – | ✓ |
 //! | `householder_product` | – | ✓ |
-//! | `cholesky_upper` | – | – |
-//! | `lstsq_residuals` | – | – |
+//! | `cholesky_upper` | ✓ | ✓ |
+//! | `lstsq_residuals` | – | ✓ |
 
-mod autodiff;
 mod call;
 mod eigen;
 mod function;
 mod left_dims;
 mod lu;
-mod matrices;
 mod matrix;
 mod norm;
-mod ops;
-mod program;
 mod qr;
-mod rules;
 mod solve;
 mod svd;
 mod systems;
-mod value;
 
 pub use t4a_linalg::hermitian::Elementary;
 pub use t4a_linalg::polar::Side;
 pub use t4a_linalg::svd::Truncation;
-pub use t4a_linalg::triangular::{Op as TriangleOp, Triangle};
-pub use t4a_linalg::{Degeneracy, LinalgError, Op, Result};
+pub use t4a_linalg::triangular::{Triangle, TriangleOp};
+pub use t4a_linalg::{Degeneracy, LinalgError, Result};
 
 pub use eigen::{
     Eig, Eigh, eig, eig_ex, eig_jvp, eigh, eigh_ex, eigh_jvp, eigh_with, eigvals, eigvals_ex,
     eigvals_jvp, eigvalsh, eigvalsh_ex, eigvalsh_jvp,
 };
 pub use function::{
-    Polar, cholesky, cholesky_ex, cholesky_jvp, cholesky_upper, expm, expm_ex, expm_jvp,
-    hermitian_function, hermitian_function_ex, hermitian_function_jvp, logm, logm_ex, logm_jvp,
-    polar, polar_ex, polar_jvp, sqrtm, sqrtm_ex, sqrtm_jvp, svd_function, svd_function_ex,
-    svd_function_jvp,
+    Polar, cholesky, cholesky_ex, cholesky_jvp, cholesky_upper, cholesky_upper_ex,
+    cholesky_upper_jvp, expm, expm_ex, expm_jvp, hermitian_function, hermitian_function_ex,
+    hermitian_function_jvp, logm, logm_ex, logm_jvp, polar, polar_ex, polar_jvp, sqrtm, sqrtm_ex,
+    sqrtm_jvp, svd_function, svd_function_ex, svd_function_jvp,
 };
 pub use left_dims::{
     eigh_left_dims, eigh_left_dims_ex, eigh_left_dims_jvp, polar_left_dims, polar_left_dims_ex,
@@ -131,19 +121,18 @@ pub use lu::{
 };
 pub use matrix::Matrix;
 pub use norm::{
-    Norm, cond, householder_product, householder_product_jvp, matrix_norm, matrix_norm_jvp,
-    matrix_power, matrix_power_jvp,
+    Norm, cond, cond_jvp, householder_product, householder_product_jvp, matrix_norm,
+    matrix_norm_jvp, matrix_power, matrix_power_jvp,
 };
-pub use ops::LinalgOps;
 pub use qr::{
     Qr, lq, lq_ex, lq_jvp, ql, ql_ex, ql_jvp, qr, qr_complete, qr_complete_ex, qr_complete_jvp,
     qr_ex, qr_jvp, qr_pivoted, qr_pivoted_ex, qr_pivoted_jvp, rq, rq_ex, rq_jvp,
 };
 pub use solve::{
     det, det_ex, det_jvp, inv, inv_ex, inv_jvp, lstsq, lstsq_ex, lstsq_jvp, lstsq_min_norm,
-    lstsq_min_norm_ex, lstsq_min_norm_jvp, lstsq_residuals, lyapunov, lyapunov_ex, lyapunov_jvp,
-    pinv, pinv_ex, pinv_jvp, slogdet, slogdet_ex, slogdet_jvp, solve, solve_ex, solve_jvp,
-    solve_triangular, solve_triangular_ex, solve_triangular_jvp,
+    lstsq_min_norm_ex, lstsq_min_norm_jvp, lstsq_residuals, lstsq_residuals_jvp, lyapunov,
+    lyapunov_ex, lyapunov_jvp, pinv, pinv_ex, pinv_jvp, slogdet, slogdet_ex, slogdet_jvp, solve,
+    solve_ex, solve_jvp, solve_triangular, solve_triangular_ex, solve_triangular_jvp,
 };
 pub use svd::{
     Svd, TruncatedSvd, svd, svd_ex, svd_full, svd_full_ex, svd_full_jvp, svd_jvp, svd_truncated,
@@ -152,6 +141,6 @@ pub use svd::{
 };
 pub use systems::{
     Array, RightHandSide, solve_right, solve_right_ex, solve_right_jvp, solve_triangular_right,
-    tensorinv, tensorsolve,
+    solve_triangular_right_ex, solve_triangular_right_jvp, tensorinv, tensorinv_jvp, tensorsolve,
+    tensorsolve_jvp,
 };
-pub use value::{Results, Value};

@@ -1,18 +1,17 @@
 //! Powers, norms, condition numbers, products of reflections: functions composed of others.
 
-use burn_backend::ops::FloatTensorOps;
-use burn_backend::{Scalar, get_device_settings};
+use t4a_diff::{Array, Dual};
+use t4a_linalg::call::Pair;
 use t4a_linalg::norm::{condition_of_values, of_elements, of_values};
-use t4a_linalg::op::Part;
-use t4a_linalg::vocabulary::Matrices;
-use t4a_linalg::{LinalgError, Op, Result, householder, power};
+use t4a_linalg::operation::Part;
+use t4a_linalg::program::{self, Program};
+use t4a_linalg::svd::SvdvalsOp;
+use t4a_linalg::vocabulary::{Matrices, RealMatrix};
+use t4a_linalg::{LinalgError, Result, householder, power};
 
-use super::call::{along, plain, status};
-use super::matrices::{Entries, RealMatrix};
+use super::call::{self, Parts, jvp, plain, status};
 use super::matrix::Matrix;
-use super::program::{self, Program};
-use super::solve::inv_ex;
-use super::value::Value;
+use super::solve::{inv_ex, inv_jvp};
 
 pub use t4a_linalg::norm::Norm;
 
@@ -41,9 +40,9 @@ fn check_square(op: &'static str, shape: Vec<usize>) -> Result<()> {
 /// # Errors
 /// `NotSquare`; for negative `k` also `NonFinite`, `Singular` with the batch index.
 pub fn matrix_power<M: Matrix>(a: M, k: i64) -> Result<M> {
-    let a = a.into_value();
+    let a = a.into_pair();
     check_square(Power::NAME, a.shape())?;
-    Ok(M::from_value(program::run(&Power(k), &[a])?))
+    Ok(M::from_pair(program::run(&Power(k), &[a])?))
 }
 
 /// `Aᵏ` and its tangent along `dA`. Cost three times that of the power.
@@ -51,10 +50,10 @@ pub fn matrix_power<M: Matrix>(a: M, k: i64) -> Result<M> {
 /// # Errors
 /// As [`matrix_power`]; `Tensor` if the shapes differ.
 pub fn matrix_power_jvp<M: Matrix>(a: M, da: M, k: i64) -> Result<(M, M)> {
-    let (a, da) = (a.into_value(), da.into_value());
+    let (a, da) = (a.into_pair(), da.into_pair());
     check_square(Power::NAME, a.shape())?;
-    let (value, tangent) = program::along(&Power(k), &[a], &[da])?;
-    Ok((M::from_value(value), M::from_value(tangent)))
+    let (value, tangent) = program::with_tangents(&Power(k), &[a], &[da])?;
+    Ok((M::from_pair(value), M::from_pair(tangent)))
 }
 
 struct Elements(Norm);
@@ -68,7 +67,7 @@ impl Program for Elements {
 }
 
 fn check_norm<M: Matrix>(op: &'static str, a: &M, norm: Norm) -> Result<()> {
-    let shape = a.clone().into_value().shape();
+    let shape = a.clone().into_pair().shape();
     norm.check(op, shape[shape.len() - 2], shape[shape.len() - 1])
 }
 
@@ -85,21 +84,21 @@ pub fn matrix_norm<M: Matrix>(a: M, norm: Norm) -> Result<M::RealNumber> {
     Ok(M::real_number(measure(a, norm)?))
 }
 
-fn measure<M: Matrix>(a: M, norm: Norm) -> Result<Value<M::Backend>> {
+fn measure<M: Matrix>(a: M, norm: Norm) -> Result<call::Part<M>> {
     match norm.is_spectral() {
-        true => plain(Op::SvdVals, [a], |parts| of_row(&parts[0], |s| of_values(s, norm)))
+        true => plain(SvdvalsOp, [a], |parts| of_row(&parts[0], |s| of_values(s, norm)))
             .and_then(|value| value)
             .map_err(|error| error.of(Elements::NAME)),
-        false => program::run(&Elements(norm), &[a.into_value()]),
+        false => program::run(&Elements(norm), &[a.into_pair()]),
     }
 }
 
 /// A function of a row of real numbers.
-fn of_row<B: super::LinalgOps>(
-    row: &Value<B>,
-    f: impl FnOnce(&RealMatrix<B>) -> RealMatrix<B>,
-) -> Result<Value<B>> {
-    f(&RealMatrix::from_value(row)).into_value()
+fn of_row<A: Array>(
+    row: &Pair<A>,
+    f: impl FnOnce(&RealMatrix<A>) -> RealMatrix<A>,
+) -> Result<Pair<A>> {
+    Ok(Pair::real(f(&RealMatrix::new(row.re.clone())).into_array()?))
 }
 
 /// `‖A‖` and its tangent along `dA`.
@@ -112,16 +111,20 @@ pub fn matrix_norm_jvp<M: Matrix>(
     norm: Norm,
 ) -> Result<(M::RealNumber, M::RealNumber)> {
     check_norm(Elements::NAME, &a, norm)?;
-    let (value, tangent) = match norm.is_spectral() {
+    let (value, tangent) = measure_jvp(a, da, norm)?;
+    Ok((M::real_number(value), M::real_number(tangent)))
+}
+
+fn measure_jvp<M: Matrix>(a: M, da: M, norm: Norm) -> Result<(call::Part<M>, call::Part<M>)> {
+    Ok(match norm.is_spectral() {
         true => {
             // These norms are linear in the values, whose order the tangents keep.
-            let read = |parts: Vec<Value<M::Backend>>| of_row(&parts[0], |s| of_values(s, norm));
-            let (value, tangent) = along(Op::SvdVals, [a], [da], read)?;
+            let read = |parts: Parts<M>| of_row(&parts[0], |s| of_values(s, norm));
+            let (value, tangent) = jvp(SvdvalsOp, [a], [da], read)?;
             (value?, tangent?)
         }
-        false => program::along(&Elements(norm), &[a.into_value()], &[da.into_value()])?,
-    };
-    Ok((M::real_number(value), M::real_number(tangent)))
+        false => program::with_tangents(&Elements(norm), &[a.into_pair()], &[da.into_pair()])?,
+    })
 }
 
 /// The condition number `‖A‖ ‖A⁻¹‖`, `[…, n, n]` → `[…]`; of `Two` the quotient of the largest and the
@@ -133,12 +136,11 @@ pub fn matrix_norm_jvp<M: Matrix>(
 /// index.
 pub fn cond<M: Matrix>(a: M, norm: Norm) -> Result<M::RealNumber> {
     const NAME: &str = "cond";
-    let shape = a.clone().into_value().shape();
+    let shape = a.clone().into_pair().shape();
     if matches!(norm, Norm::Two | Norm::MinusTwo) {
         check_norm(NAME, &a, norm)?;
-        let read =
-            |parts: Vec<Value<M::Backend>>| of_row(&parts[0], |s| condition_of_values(s, norm));
-        let value = plain(Op::SvdVals, [a], read).and_then(|value| value);
+        let read = |parts: Parts<M>| of_row(&parts[0], |s| condition_of_values(s, norm));
+        let value = plain(SvdvalsOp, [a], read).and_then(|value| value);
         return value.map(M::real_number).map_err(|error| error.of(NAME));
     }
     check_square(NAME, shape)?;
@@ -150,22 +152,40 @@ pub fn cond<M: Matrix>(a: M, norm: Norm) -> Result<M::RealNumber> {
     let (inverse, _) = inv_ex(a.clone()).map_err(|error| error.of(NAME))?;
     let x = measure(a, norm).map_err(|error| error.of(NAME))?;
     let y = measure_inverse(inverse, norm)?;
-    let (Value::Real(x), Value::Real(y)) = (x, y) else { unreachable!("norms are real") };
     // Inverses of singular matrices are NaN: 1 in their place keeps gradients apart from it.
-    let bools = get_device_settings::<M::Backend>(&M::Backend::float_device(&y)).bool_dtype;
-    let failed = M::Backend::float_is_nan(y.clone(), bools);
-    let y = M::Backend::float_mask_fill(y, failed.clone(), Scalar::Float(1.0));
-    let product = M::Backend::float_mul(x, y);
-    let infinity = Scalar::Float(f64::INFINITY);
-    let product = M::Backend::float_mask_fill(product, failed, infinity);
-    Ok(M::real_number(Value::Real(product)))
+    let failed = y.re.is_nan();
+    let product = x.re.mul(&y.re.fill(&failed, 1.0)).fill(&failed, f64::INFINITY);
+    Ok(M::real_number(Pair::real(product)))
+}
+
+/// The condition number and its tangent along `dA`, of regular matrices.
+///
+/// # Errors
+/// As [`cond`]; `Singular`; `Tensor` if the shapes differ.
+pub fn cond_jvp<M: Matrix>(a: M, da: M, norm: Norm) -> Result<(M::RealNumber, M::RealNumber)> {
+    const NAME: &str = "cond";
+    let named = |error: LinalgError| error.of(NAME);
+    check_norm(NAME, &a, norm)?;
+    if matches!(norm, Norm::Two | Norm::MinusTwo) {
+        let (s, ds) = jvp(SvdvalsOp, [a], [da], |mut parts| parts.swap_remove(0)).map_err(named)?;
+        let row = Pair::real(Dual::new(s.re, ds.re));
+        let quotient = of_row(&row, |s| condition_of_values(s, norm))?.re;
+        let (value, tangent) = (quotient.value.clone(), quotient.into_tangent());
+        return Ok((M::real_number(Pair::real(value)), M::real_number(Pair::real(tangent))));
+    }
+    check_square(NAME, a.clone().into_pair().shape())?;
+    let (inverse, moving) = inv_jvp(a.clone(), da.clone()).map_err(named)?;
+    let (x, dx) = measure_jvp(a, da, norm).map_err(named)?;
+    let (y, dy) = measure_jvp(inverse, moving, norm).map_err(named)?;
+    let tangent = dx.re.mul(&y.re).add(&x.re.mul(&dy.re));
+    Ok((M::real_number(Pair::real(x.re.mul(&y.re))), M::real_number(Pair::real(tangent))))
 }
 
 /// As [`measure`], NaN for matrices of NaN.
-fn measure_inverse<M: Matrix>(inverse: M, norm: Norm) -> Result<Value<M::Backend>> {
+fn measure_inverse<M: Matrix>(inverse: M, norm: Norm) -> Result<call::Part<M>> {
     match norm.is_spectral() {
         true => {
-            let (parts, _) = status(Op::SvdVals, [inverse], |parts| parts)?;
+            let (parts, _) = status(SvdvalsOp, [inverse], |parts| parts)?;
             of_row(&parts[0], |s| of_values(s, norm))
         }
         false => measure(inverse, norm),
@@ -190,9 +210,9 @@ impl Program for Reflections {
 /// # Errors
 /// `Tensor` if the shapes do not match.
 pub fn householder_product<M: Matrix>(v: M, tau: M::Vector) -> Result<M> {
-    let (v, tau) = (v.into_value(), M::rows(tau));
+    let (v, tau) = (v.into_pair(), M::rows(tau));
     check_reflections(&v.shape(), tau.shape())?;
-    Ok(M::from_value(program::run(&Reflections, &[v, tau])?))
+    Ok(M::from_pair(program::run(&Reflections, &[v, tau])?))
 }
 
 /// The product and its tangent along `dV` and `dτ`.
@@ -205,11 +225,11 @@ pub fn householder_product_jvp<M: Matrix>(
     dv: M,
     dtau: M::Vector,
 ) -> Result<(M, M)> {
-    let (v, tau) = (v.into_value(), M::rows(tau));
+    let (v, tau) = (v.into_pair(), M::rows(tau));
     check_reflections(&v.shape(), tau.shape())?;
-    let tangents = [dv.into_value(), M::rows(dtau)];
-    let (value, tangent) = program::along(&Reflections, &[v, tau], &tangents)?;
-    Ok((M::from_value(value), M::from_value(tangent)))
+    let tangents = [dv.into_pair(), M::rows(dtau)];
+    let (value, tangent) = program::with_tangents(&Reflections, &[v, tau], &tangents)?;
+    Ok((M::from_pair(value), M::from_pair(tangent)))
 }
 
 /// Of a row `[…, 1, k]`.

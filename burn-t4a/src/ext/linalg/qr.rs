@@ -1,13 +1,11 @@
 //! QR, also complete and pivoted, and its relatives LQ, QL, RQ.
 
-use burn_backend::TensorMetadata;
-use t4a_linalg::qr::Columns;
-use t4a_linalg::{Op, Permutation, Result};
+use t4a_diff::Array;
+use t4a_linalg::Result;
+use t4a_linalg::qr::{Columns, LqOp, QrOp, QrPivotedOp};
 
-use super::call::{Parts, along, plain, results, results_along, results_ex, status};
+use super::call::{Outcome, Parts, jvp, plain, results, results_ex, results_jvp, status};
 use super::matrix::Matrix;
-use super::ops::LinalgOps;
-use super::value::{Results, Value};
 
 /// `A = Q R` of a batch of `m × n` matrices, `k = min(m, n)`; the diagonal of `R` is real and
 /// not negative.
@@ -22,7 +20,7 @@ pub struct Qr<M> {
 /// Two matrices out of the parts of a result.
 pub(super) fn pair<M: Matrix>(parts: Parts<M>) -> (M, M) {
     let [a, b] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
-    (M::from_value(a), M::from_value(b))
+    (M::from_pair(a), M::from_pair(b))
 }
 
 impl<M: Matrix> Qr<M> {
@@ -32,9 +30,9 @@ impl<M: Matrix> Qr<M> {
     }
 }
 
-const THIN: Op = Op::Qr(Columns::Thin);
-const COMPLETE: Op = Op::Qr(Columns::Complete);
-const PIVOTED: Op = Op::QrPivoted(Columns::Thin);
+const THIN: QrOp = QrOp { columns: Columns::Thin };
+const COMPLETE: QrOp = QrOp { columns: Columns::Complete };
+const PIVOTED: QrPivotedOp = QrPivotedOp { columns: Columns::Thin };
 
 /// `A = Q R`, thin.
 ///
@@ -61,7 +59,7 @@ pub fn qr_ex<M: Matrix>(a: M) -> Result<(Qr<M>, M::Info)> {
 /// # Errors
 /// As [`qr`]; `RankDeficient`; `Tensor` if the shapes differ.
 pub fn qr_jvp<M: Matrix>(a: M, da: M) -> Result<(Qr<M>, Qr<M>)> {
-    along(THIN, [a], [da], Qr::new)
+    jvp(THIN, [a], [da], Qr::new)
 }
 
 /// `A = Q R` with square `Q`.
@@ -88,7 +86,7 @@ pub fn qr_complete_ex<M: Matrix>(a: M) -> Result<(Qr<M>, M::Info)> {
 /// # Errors
 /// As [`qr_jvp`].
 pub fn qr_complete_jvp<M: Matrix>(a: M, da: M) -> Result<(Qr<M>, Qr<M>)> {
-    along(COMPLETE, [a], [da], Qr::new)
+    jvp(COMPLETE, [a], [da], Qr::new)
 }
 
 /// `A[:, p] = Q R`, thin, with `|R₀₀| ≥ |R₁₁| ≥ …`: the factors and `p`, `[…, n]`, a constant on
@@ -98,8 +96,8 @@ pub fn qr_complete_jvp<M: Matrix>(a: M, da: M) -> Result<(Qr<M>, Qr<M>)> {
 /// As [`qr`].
 pub fn qr_pivoted<M: Matrix>(a: M) -> Result<(Qr<M>, M::Indices)> {
     let out = results(PIVOTED, [a])?;
-    let cols = columns::<M>(&out)?;
-    Ok((Qr::new(out.parts), cols))
+    let cols = columns::<M>(&out);
+    Ok((Qr::new(out.results), cols))
 }
 
 /// As [`qr_pivoted`], with the status of each matrix as in [`qr_ex`].
@@ -109,8 +107,8 @@ pub fn qr_pivoted<M: Matrix>(a: M) -> Result<(Qr<M>, M::Indices)> {
 #[allow(clippy::type_complexity)]
 pub fn qr_pivoted_ex<M: Matrix>(a: M) -> Result<((Qr<M>, M::Indices), M::Info)> {
     let (out, info) = results_ex(PIVOTED, [a])?;
-    let cols = columns::<M>(&out)?;
-    Ok(((Qr::new(out.parts), cols), info))
+    let cols = columns::<M>(&out);
+    Ok(((Qr::new(out.results), cols), info))
 }
 
 /// The factors, their tangents along `dA`, and `p`.
@@ -119,24 +117,13 @@ pub fn qr_pivoted_ex<M: Matrix>(a: M) -> Result<((Qr<M>, M::Indices), M::Info)> 
 /// As [`qr_jvp`].
 #[allow(clippy::type_complexity)]
 pub fn qr_pivoted_jvp<M: Matrix>(a: M, da: M) -> Result<(Qr<M>, Qr<M>, M::Indices)> {
-    let (out, moved) = results_along(PIVOTED, [a], [da])?;
-    let cols = columns::<M>(&out)?;
-    Ok((Qr::new(out.parts), Qr::new(moved), cols))
+    let (out, tangents) = results_jvp(PIVOTED, [a], [da])?;
+    let cols = columns::<M>(&out);
+    Ok((Qr::new(out.results), Qr::new(tangents), cols))
 }
 
-fn columns<M: Matrix>(out: &Results<M::Backend>) -> Result<M::Indices> {
-    indices::<M>(&out.cols, &out.parts[0])
-}
-
-/// A permutation as a tensor on the device of a result.
-pub(super) fn indices<M: Matrix>(
-    permutation: &Option<Permutation>,
-    beside: &Value<M::Backend>,
-) -> Result<M::Indices> {
-    match permutation {
-        Some(permutation) => M::indices(permutation.index(), &beside.device()),
-        None => unreachable!("a pivoted factorisation has a permutation"),
-    }
+fn columns<M: Matrix>(out: &Outcome<M>) -> M::Indices {
+    M::indices(out.permutations[0].clone())
 }
 
 /// `A = L Q`: `([…, m, k], […, k, n])`, `L` lower trapezoidal, `Q` with orthonormal rows.
@@ -144,7 +131,7 @@ pub(super) fn indices<M: Matrix>(
 /// # Errors
 /// As [`qr`].
 pub fn lq<M: Matrix>(a: M) -> Result<(M, M)> {
-    plain(Op::Lq, [a], pair)
+    plain(LqOp, [a], pair)
 }
 
 /// As [`lq`], with the status of each matrix as in [`qr_ex`].
@@ -152,7 +139,7 @@ pub fn lq<M: Matrix>(a: M) -> Result<(M, M)> {
 /// # Errors
 /// As [`qr_ex`].
 pub fn lq_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
-    status(Op::Lq, [a], pair)
+    status(LqOp, [a], pair)
 }
 
 /// The factors and their tangents along `dA`.
@@ -161,19 +148,13 @@ pub fn lq_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
 /// As [`qr_jvp`].
 #[allow(clippy::type_complexity)]
 pub fn lq_jvp<M: Matrix>(a: M, da: M) -> Result<((M, M), (M, M))> {
-    along(Op::Lq, [a], [da], pair)
+    jvp(LqOp, [a], [da], pair)
 }
 
-/// Reverses axes, counted from the last one.
-fn reverse<B: LinalgOps>(value: Value<B>, from_last: &[usize]) -> Value<B> {
-    value.map(|x| {
-        let axes: Vec<usize> = from_last.iter().map(|back| x.rank() - back).collect();
-        B::float_flip(x, &axes)
-    })
-}
-
+/// With axes reversed, counted from the last one.
 fn reversed<M: Matrix>(a: M, from_last: &[usize]) -> M {
-    M::from_value(reverse(a.into_value(), from_last))
+    let axes: Vec<usize> = from_last.iter().map(|back| M::RANK - back).collect();
+    M::from_pair(a.into_pair().map(|x| x.flip(&axes)))
 }
 
 /// `A J = (Q J)(J L J)`, `J` the reversal.
@@ -210,7 +191,7 @@ pub fn ql_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
 /// As [`qr_jvp`].
 #[allow(clippy::type_complexity)]
 pub fn ql_jvp<M: Matrix>(a: M, da: M) -> Result<((M, M), (M, M))> {
-    along(THIN, [reversed(a, &[1])], [reversed(da, &[1])], ql_factors)
+    jvp(THIN, [reversed(a, &[1])], [reversed(da, &[1])], ql_factors)
 }
 
 /// `A = R Q`: `([…, m, k], […, k, n])`, `R` upper trapezoidal towards the last row.
@@ -218,7 +199,7 @@ pub fn ql_jvp<M: Matrix>(a: M, da: M) -> Result<((M, M), (M, M))> {
 /// # Errors
 /// As [`qr`].
 pub fn rq<M: Matrix>(a: M) -> Result<(M, M)> {
-    plain(Op::Lq, [reversed(a, &[2])], rq_factors)
+    plain(LqOp, [reversed(a, &[2])], rq_factors)
 }
 
 /// As [`rq`], with the status of each matrix as in [`qr_ex`].
@@ -226,7 +207,7 @@ pub fn rq<M: Matrix>(a: M) -> Result<(M, M)> {
 /// # Errors
 /// As [`qr_ex`].
 pub fn rq_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
-    status(Op::Lq, [reversed(a, &[2])], rq_factors)
+    status(LqOp, [reversed(a, &[2])], rq_factors)
 }
 
 /// The factors and their tangents along `dA`.
@@ -235,5 +216,5 @@ pub fn rq_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
 /// As [`qr_jvp`].
 #[allow(clippy::type_complexity)]
 pub fn rq_jvp<M: Matrix>(a: M, da: M) -> Result<((M, M), (M, M))> {
-    along(Op::Lq, [reversed(a, &[2])], [reversed(da, &[2])], rq_factors)
+    jvp(LqOp, [reversed(a, &[2])], [reversed(da, &[2])], rq_factors)
 }

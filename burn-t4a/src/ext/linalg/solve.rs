@@ -1,22 +1,27 @@
 //! Linear systems, least squares, determinants and inverses.
 
-use burn_backend::Backend;
-use t4a_linalg::lstsq::residuals;
-use t4a_linalg::op::Part;
-use t4a_linalg::triangular::Triangle;
+use t4a_diff::Array;
+use t4a_linalg::Result;
+use t4a_linalg::call::Pair;
+use t4a_linalg::det::{DetOp, SlogdetOp};
+use t4a_linalg::inverse::InvOp;
+use t4a_linalg::lstsq::{LstsqMinNormOp, LstsqOp, residuals};
+use t4a_linalg::lyapunov::LyapunovOp;
+use t4a_linalg::operation::Part;
+use t4a_linalg::pinv::PinvOp;
+use t4a_linalg::program::{self, Program};
+use t4a_linalg::solve::SolveOp;
+use t4a_linalg::triangular::{SolveTriangularOp, Triangle};
 use t4a_linalg::vocabulary::Matrices;
-use t4a_linalg::{Op, Result};
 use t4a_tensor::TensorError;
 
-use super::call::{Parts, along, plain, status};
+use super::call::{Parts, jvp, plain, status};
 use super::matrix::Matrix;
-use super::program::{self, Program};
 use super::systems::{self, RightHandSide};
-use super::value::Value;
 
 /// The matrix of a result with one part.
 pub(super) fn one<M: Matrix>(mut parts: Parts<M>) -> M {
-    M::from_value(parts.swap_remove(0))
+    M::from_pair(parts.swap_remove(0))
 }
 
 /// The solution of `A X = B`: `[…, n, n]`, `[…, n, r]` → `[…, n, r]`, or of `A x = b` for vectors
@@ -25,7 +30,7 @@ pub(super) fn one<M: Matrix>(mut parts: Parts<M>) -> M {
 /// # Errors
 /// `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with the batch index.
 pub fn solve<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<R> {
-    systems::plain(Op::Solve, a, b)
+    systems::plain(SolveOp, a, b)
 }
 
 /// As [`solve`], with the status of each system instead of an error: 0, or `i + 1` if pivot `i` is
@@ -34,7 +39,7 @@ pub fn solve<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<R> {
 /// # Errors
 /// Those that do not belong to one matrix.
 pub fn solve_ex<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<(R, M::Info)> {
-    systems::status(Op::Solve, a, b)
+    systems::status(SolveOp, a, b)
 }
 
 /// The solution and its tangent along `dA` and `dB`.
@@ -42,7 +47,7 @@ pub fn solve_ex<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<(R, M::Inf
 /// # Errors
 /// As [`solve`].
 pub fn solve_jvp<M: Matrix, R: RightHandSide<M>>(a: M, b: R, da: M, db: R) -> Result<(R, R)> {
-    systems::along(Op::Solve, a, b, da, db)
+    systems::jvp(SolveOp, a, b, da, db)
 }
 
 /// The solution of `op(T) X = B`; only the triangle named is read.
@@ -54,7 +59,7 @@ pub fn solve_triangular<M: Matrix, R: RightHandSide<M>>(
     b: R,
     triangle: Triangle,
 ) -> Result<R> {
-    systems::plain(Op::SolveTriangular(triangle), t, b)
+    systems::plain(SolveTriangularOp { triangle }, t, b)
 }
 
 /// As [`solve_triangular`], with the status of each system as in [`solve_ex`].
@@ -66,7 +71,7 @@ pub fn solve_triangular_ex<M: Matrix, R: RightHandSide<M>>(
     b: R,
     triangle: Triangle,
 ) -> Result<(R, M::Info)> {
-    systems::status(Op::SolveTriangular(triangle), t, b)
+    systems::status(SolveTriangularOp { triangle }, t, b)
 }
 
 /// The solution and its tangent along `dT` and `dB`.
@@ -80,7 +85,7 @@ pub fn solve_triangular_jvp<M: Matrix, R: RightHandSide<M>>(
     db: R,
     triangle: Triangle,
 ) -> Result<(R, R)> {
-    systems::along(Op::SolveTriangular(triangle), t, b, dt, db)
+    systems::jvp(SolveTriangularOp { triangle }, t, b, dt, db)
 }
 
 /// The solution of `P X + X P = B` with positive definite Hermitian `P`.
@@ -88,7 +93,7 @@ pub fn solve_triangular_jvp<M: Matrix, R: RightHandSide<M>>(
 /// # Errors
 /// As [`solve`]; `RankDeficient` if `P` is not positive definite to rounding.
 pub fn lyapunov<M: Matrix>(p: M, b: M) -> Result<M> {
-    plain(Op::Lyapunov, [p, b], one)
+    plain(LyapunovOp, [p, b], one)
 }
 
 /// As [`lyapunov`], with the status of each equation: `r + 1` if only `r` eigenvalues of `P` are
@@ -97,7 +102,7 @@ pub fn lyapunov<M: Matrix>(p: M, b: M) -> Result<M> {
 /// # Errors
 /// As [`solve_ex`].
 pub fn lyapunov_ex<M: Matrix>(p: M, b: M) -> Result<(M, M::Info)> {
-    status(Op::Lyapunov, [p, b], one)
+    status(LyapunovOp, [p, b], one)
 }
 
 /// The solution and its tangent along `(dP + dPᴴ)/2` and `dB`.
@@ -105,7 +110,7 @@ pub fn lyapunov_ex<M: Matrix>(p: M, b: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`lyapunov`].
 pub fn lyapunov_jvp<M: Matrix>(p: M, b: M, dp: M, db: M) -> Result<(M, M)> {
-    along(Op::Lyapunov, [p, b], [dp, db], one)
+    jvp(LyapunovOp, [p, b], [dp, db], one)
 }
 
 /// `X` with `‖A X − B‖` minimal, and `‖X‖` minimal if `A` is wide: `[…, m, n]`, `[…, m, r]` →
@@ -114,7 +119,7 @@ pub fn lyapunov_jvp<M: Matrix>(p: M, b: M, dp: M, db: M) -> Result<(M, M)> {
 /// # Errors
 /// `Tensor` if the shapes do not match; `NonFinite`, `RankDeficient` with the batch index.
 pub fn lstsq<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<R> {
-    systems::plain(Op::Lstsq, a, b)
+    systems::plain(LstsqOp, a, b)
 }
 
 /// As [`lstsq`], with the status of each system: `i + 1` if diagonal entry `i` of `R` in a QR
@@ -123,7 +128,7 @@ pub fn lstsq<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<R> {
 /// # Errors
 /// As [`solve_ex`].
 pub fn lstsq_ex<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<(R, M::Info)> {
-    systems::status(Op::Lstsq, a, b)
+    systems::status(LstsqOp, a, b)
 }
 
 /// The solution and its tangent along `dA` and `dB`.
@@ -131,7 +136,7 @@ pub fn lstsq_ex<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<(R, M::Inf
 /// # Errors
 /// As [`lstsq`].
 pub fn lstsq_jvp<M: Matrix, R: RightHandSide<M>>(a: M, b: R, da: M, db: R) -> Result<(R, R)> {
-    systems::along(Op::Lstsq, a, b, da, db)
+    systems::jvp(LstsqOp, a, b, da, db)
 }
 
 struct Residuals;
@@ -150,15 +155,35 @@ impl Program for Residuals {
 /// # Errors
 /// `Tensor` if the shapes do not match.
 pub fn lstsq_residuals<M: Matrix>(a: M, b: M, x: M) -> Result<M::RealVector> {
-    let inputs = [a.into_value(), b.into_value(), x.into_value()];
-    let [a, b, x] = [&inputs[0], &inputs[1], &inputs[2]].map(Value::shape);
+    let inputs = [a.into_pair(), b.into_pair(), x.into_pair()];
+    check_residuals(&inputs)?;
+    Ok(M::real_vector(program::run(&Residuals, &inputs)?))
+}
+
+/// The residuals and their tangents along `dA`, `dB` and `dX`.
+///
+/// # Errors
+/// As [`lstsq_residuals`]; `Tensor` if the shapes differ.
+pub fn lstsq_residuals_jvp<M: Matrix>(
+    [a, b, x]: [M; 3],
+    [da, db, dx]: [M; 3],
+) -> Result<(M::RealVector, M::RealVector)> {
+    let inputs = [a.into_pair(), b.into_pair(), x.into_pair()];
+    check_residuals(&inputs)?;
+    let tangents = [da.into_pair(), db.into_pair(), dx.into_pair()];
+    let (value, tangent) = program::with_tangents(&Residuals, &inputs, &tangents)?;
+    Ok((M::real_vector(value), M::real_vector(tangent)))
+}
+
+fn check_residuals<A: Array>(inputs: &[Pair<A>; 3]) -> Result<()> {
+    let [a, b, x] = [&inputs[0], &inputs[1], &inputs[2]].map(Pair::shape);
     check_rows(Residuals::NAME, &inputs[0], &inputs[1])?;
     let batch = a.len() - 2;
     if x[..batch] != a[..batch] || x[batch] != a[batch + 1] || x[batch + 1] != b[batch + 1] {
         let required = "a solution […, n, r]";
         return Err(TensorError::shapes(Residuals::NAME, &a, &x, required).into());
     }
-    Ok(M::real_vector(program::run(&Residuals, &inputs)?))
+    Ok(())
 }
 
 /// The solution of least norm `X = A⁺ B`, of any rank; `rtol` as in [`pinv`].
@@ -166,7 +191,7 @@ pub fn lstsq_residuals<M: Matrix>(a: M, b: M, x: M) -> Result<M::RealVector> {
 /// # Errors
 /// As [`pinv`]; `Tensor` if the shapes do not match.
 pub fn lstsq_min_norm<M: Matrix, R: RightHandSide<M>>(a: M, b: R, rtol: Option<f64>) -> Result<R> {
-    systems::plain(Op::LstsqMinNorm(rtol), a, b)
+    systems::plain(LstsqMinNormOp { rtol }, a, b)
 }
 
 /// As [`lstsq_min_norm`], with the status of each system.
@@ -178,7 +203,7 @@ pub fn lstsq_min_norm_ex<M: Matrix, R: RightHandSide<M>>(
     b: R,
     rtol: Option<f64>,
 ) -> Result<(R, M::Info)> {
-    systems::status(Op::LstsqMinNorm(rtol), a, b)
+    systems::status(LstsqMinNormOp { rtol }, a, b)
 }
 
 /// The solution and its tangent along `dA` and `dB`, at constant rank.
@@ -192,11 +217,11 @@ pub fn lstsq_min_norm_jvp<M: Matrix, R: RightHandSide<M>>(
     db: R,
     rtol: Option<f64>,
 ) -> Result<(R, R)> {
-    systems::along(Op::LstsqMinNorm(rtol), a, b, da, db)
+    systems::jvp(LstsqMinNormOp { rtol }, a, b, da, db)
 }
 
 /// Rejects right-hand sides whose batch or rows are not those of `a`.
-pub(super) fn check_rows<B: Backend>(op: &'static str, a: &Value<B>, b: &Value<B>) -> Result<()> {
+pub(super) fn check_rows<A: Array>(op: &'static str, a: &Pair<A>, b: &Pair<A>) -> Result<()> {
     let (a, b) = (a.shape(), b.shape());
     let last = a.len() - 1;
     match a[..last] == b[..last] {
@@ -210,7 +235,7 @@ pub(super) fn check_rows<B: Backend>(op: &'static str, a: &Value<B>, b: &Value<B
 /// # Errors
 /// As [`solve`].
 pub fn inv<M: Matrix>(a: M) -> Result<M> {
-    plain(Op::Inv, [a], one)
+    plain(InvOp, [a], one)
 }
 
 /// As [`inv`], with the status of each matrix as in [`solve_ex`].
@@ -218,7 +243,7 @@ pub fn inv<M: Matrix>(a: M) -> Result<M> {
 /// # Errors
 /// As [`solve_ex`].
 pub fn inv_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
-    status(Op::Inv, [a], one)
+    status(InvOp, [a], one)
 }
 
 /// `A⁻¹` and its tangent along `dA`.
@@ -226,7 +251,7 @@ pub fn inv_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`solve`].
 pub fn inv_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
-    along(Op::Inv, [a], [da], one)
+    jvp(InvOp, [a], [da], one)
 }
 
 /// The pseudoinverse `[…, n, m]`; singular values up to `rtol` times the largest are dropped, those
@@ -235,7 +260,7 @@ pub fn inv_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
 /// # Errors
 /// `NonFinite`, `NoConvergence` with the batch index; `Tensor` for a cutoff below zero.
 pub fn pinv<M: Matrix>(a: M, rtol: Option<f64>) -> Result<M> {
-    plain(Op::Pinv(rtol), [a], one)
+    plain(PinvOp { rtol }, [a], one)
 }
 
 /// As [`pinv`], with the status of each matrix as in [`solve_ex`].
@@ -243,7 +268,7 @@ pub fn pinv<M: Matrix>(a: M, rtol: Option<f64>) -> Result<M> {
 /// # Errors
 /// As [`solve_ex`].
 pub fn pinv_ex<M: Matrix>(a: M, rtol: Option<f64>) -> Result<(M, M::Info)> {
-    status(Op::Pinv(rtol), [a], one)
+    status(PinvOp { rtol }, [a], one)
 }
 
 /// The pseudoinverse and its tangent along `dA`.
@@ -251,7 +276,7 @@ pub fn pinv_ex<M: Matrix>(a: M, rtol: Option<f64>) -> Result<(M, M::Info)> {
 /// # Errors
 /// As [`pinv`].
 pub fn pinv_jvp<M: Matrix>(a: M, da: M, rtol: Option<f64>) -> Result<(M, M)> {
-    along(Op::Pinv(rtol), [a], [da], one)
+    jvp(PinvOp { rtol }, [a], [da], one)
 }
 
 /// `det A`, `[…]`. Singular matrices have derivatives of every order as well.
@@ -259,7 +284,7 @@ pub fn pinv_jvp<M: Matrix>(a: M, da: M, rtol: Option<f64>) -> Result<(M, M)> {
 /// # Errors
 /// `NotSquare`; `NonFinite` with the batch index.
 pub fn det<M: Matrix>(a: M) -> Result<M::Number> {
-    plain(Op::Det, [a], number::<M>)
+    plain(DetOp, [a], number::<M>)
 }
 
 fn number<M: Matrix>(mut parts: Parts<M>) -> M::Number {
@@ -271,7 +296,7 @@ fn number<M: Matrix>(mut parts: Parts<M>) -> M::Number {
 /// # Errors
 /// As [`solve_ex`].
 pub fn det_ex<M: Matrix>(a: M) -> Result<(M::Number, M::Info)> {
-    status(Op::Det, [a], number::<M>)
+    status(DetOp, [a], number::<M>)
 }
 
 /// `det A` and its tangent along `dA`.
@@ -279,7 +304,7 @@ pub fn det_ex<M: Matrix>(a: M) -> Result<(M::Number, M::Info)> {
 /// # Errors
 /// As [`det`].
 pub fn det_jvp<M: Matrix>(a: M, da: M) -> Result<(M::Number, M::Number)> {
-    along(Op::Det, [a], [da], number::<M>)
+    jvp(DetOp, [a], [da], number::<M>)
 }
 
 /// The sign (a phase, if complex) of `det A` and `ln|det A|`, each `[…]`; 0 and −∞ for a singular
@@ -288,7 +313,7 @@ pub fn det_jvp<M: Matrix>(a: M, da: M) -> Result<(M::Number, M::Number)> {
 /// # Errors
 /// As [`det`].
 pub fn slogdet<M: Matrix>(a: M) -> Result<(M::Number, M::RealNumber)> {
-    plain(Op::Slogdet, [a], numbers::<M>)
+    plain(SlogdetOp, [a], numbers::<M>)
 }
 
 /// As [`slogdet`], with the status of each matrix; a singular one has not failed.
@@ -297,7 +322,7 @@ pub fn slogdet<M: Matrix>(a: M) -> Result<(M::Number, M::RealNumber)> {
 /// As [`solve_ex`].
 #[allow(clippy::type_complexity)]
 pub fn slogdet_ex<M: Matrix>(a: M) -> Result<((M::Number, M::RealNumber), M::Info)> {
-    status(Op::Slogdet, [a], numbers::<M>)
+    status(SlogdetOp, [a], numbers::<M>)
 }
 
 /// Sign and logarithm of the determinant, and the tangents of both along `dA`.
@@ -309,7 +334,7 @@ pub fn slogdet_jvp<M: Matrix>(
     a: M,
     da: M,
 ) -> Result<((M::Number, M::RealNumber), (M::Number, M::RealNumber))> {
-    along(Op::Slogdet, [a], [da], numbers::<M>)
+    jvp(SlogdetOp, [a], [da], numbers::<M>)
 }
 
 fn numbers<M: Matrix>(parts: Parts<M>) -> (M::Number, M::RealNumber) {

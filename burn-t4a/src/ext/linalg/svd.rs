@@ -1,14 +1,13 @@
 //! The singular value decomposition `A = U diag(S) Vᴴ`.
 
-use burn_backend::tensor::FloatTensor;
-use burn_backend::{Slice, TensorMetadata};
-use t4a_linalg::svd::{Truncation, Vectors};
-use t4a_linalg::{Degeneracy, Op, Result};
+use t4a_diff::Array;
+use t4a_linalg::call::Pair;
+use t4a_linalg::svd::{SvdOp, SvdvalsOp, Truncation, Vectors};
+use t4a_linalg::{Degeneracy, Result};
+use t4a_tensor::DType;
 
-use super::call::{Parts, along, plain, status};
+use super::call::{Parts, jvp, plain, status};
 use super::matrix::Matrix;
-use super::ops::{LinalgOps, read};
-use super::value::Value;
 
 /// `A = U diag(S) Vᴴ` of a batch of `m × n` matrices, `k = min(m, n)`, singular values in
 /// nonincreasing order.
@@ -25,12 +24,12 @@ pub struct Svd<M: Matrix> {
 impl<M: Matrix> Svd<M> {
     pub(super) fn new(parts: Parts<M>) -> Self {
         let [u, s, vh] = <[_; 3]>::try_from(parts).unwrap_or_else(|_| unreachable!("three"));
-        Self { u: M::from_value(u), s: M::real_vector(s), vh: M::from_value(vh) }
+        Self { u: M::from_pair(u), s: M::real_vector(s), vh: M::from_pair(vh) }
     }
 }
 
-const THIN: Op = Op::Svd(Vectors::Thin, Degeneracy::DEFAULT);
-const FULL: Op = Op::Svd(Vectors::Full, Degeneracy::DEFAULT);
+const THIN: SvdOp = SvdOp { vectors: Vectors::Thin, degeneracy: Degeneracy::DEFAULT };
+const FULL: SvdOp = SvdOp { vectors: Vectors::Full, degeneracy: Degeneracy::DEFAULT };
 
 /// `A = U diag(S) Vᴴ`, thin.
 ///
@@ -68,7 +67,7 @@ pub fn svd<M: Matrix>(a: M) -> Result<Svd<M>> {
 /// # Errors
 /// As [`svd`].
 pub fn svd_with<M: Matrix>(a: M, degeneracy: Degeneracy) -> Result<Svd<M>> {
-    plain(Op::Svd(Vectors::Thin, degeneracy), [a], Svd::new)
+    plain(SvdOp { vectors: Vectors::Thin, degeneracy }, [a], Svd::new)
 }
 
 /// As [`svd`], with the status of each matrix instead of an error; the factors of a matrix that
@@ -86,7 +85,7 @@ pub fn svd_ex<M: Matrix>(a: M) -> Result<(Svd<M>, M::Info)> {
 /// # Errors
 /// As [`svd`]; `Tensor` if the shapes differ.
 pub fn svd_jvp<M: Matrix>(a: M, da: M) -> Result<(Svd<M>, Svd<M>)> {
-    along(THIN, [a], [da], Svd::new)
+    jvp(THIN, [a], [da], Svd::new)
 }
 
 /// `A = U diag(S) Vᴴ` with square `U` and `V`.
@@ -113,7 +112,7 @@ pub fn svd_full_ex<M: Matrix>(a: M) -> Result<(Svd<M>, M::Info)> {
 /// # Errors
 /// As [`svd_jvp`].
 pub fn svd_full_jvp<M: Matrix>(a: M, da: M) -> Result<(Svd<M>, Svd<M>)> {
-    along(FULL, [a], [da], Svd::new)
+    jvp(FULL, [a], [da], Svd::new)
 }
 
 /// The row of a result with one part.
@@ -126,7 +125,7 @@ pub(super) fn row<M: Matrix>(mut parts: Parts<M>) -> M::RealVector {
 /// # Errors
 /// As [`svd`].
 pub fn svdvals<M: Matrix>(a: M) -> Result<M::RealVector> {
-    plain(Op::SvdVals, [a], row::<M>)
+    plain(SvdvalsOp, [a], row::<M>)
 }
 
 /// As [`svdvals`], with the status of each matrix as in [`svd_ex`].
@@ -134,7 +133,7 @@ pub fn svdvals<M: Matrix>(a: M) -> Result<M::RealVector> {
 /// # Errors
 /// As [`svd_ex`].
 pub fn svdvals_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
-    status(Op::SvdVals, [a], row::<M>)
+    status(SvdvalsOp, [a], row::<M>)
 }
 
 /// Singular values and their tangents along `dA`; tied values move as along `A + t dA` for `t > 0`.
@@ -142,7 +141,7 @@ pub fn svdvals_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
 /// # Errors
 /// As [`svd_jvp`].
 pub fn svdvals_jvp<M: Matrix>(a: M, da: M) -> Result<(M::RealVector, M::RealVector)> {
-    along(Op::SvdVals, [a], [da], row::<M>)
+    jvp(SvdvalsOp, [a], [da], row::<M>)
 }
 
 /// The leading singular triplets.
@@ -180,7 +179,7 @@ pub fn svd_truncated_with<M: Matrix>(
     degeneracy: Degeneracy,
 ) -> Result<TruncatedSvd<M>> {
     truncation.validate()?;
-    truncated(plain(Op::Svd(Vectors::Thin, degeneracy), [a], |parts| parts)?, truncation)
+    truncated(plain(SvdOp { vectors: Vectors::Thin, degeneracy }, [a], |parts| parts)?, truncation)
 }
 
 /// As [`svd_truncated`], with the status of each matrix as in [`svd_ex`]. Matrices that failed have
@@ -207,9 +206,9 @@ pub fn svd_truncated_jvp<M: Matrix>(
     truncation: &Truncation,
 ) -> Result<(Svd<M>, Svd<M>)> {
     truncation.validate()?;
-    let (parts, moved) = along(THIN, [a], [da], |parts| parts)?;
+    let (parts, tangents) = jvp(THIN, [a], [da], |parts| parts)?;
     let (p, _) = rank(&parts[1], truncation)?;
-    Ok((leading(parts, p), leading(moved, p)))
+    Ok((leading(parts, p), leading(tangents, p)))
 }
 
 pub(super) fn truncated<M: Matrix>(
@@ -225,45 +224,22 @@ fn leading<M: Matrix>(parts: Parts<M>, p: usize) -> Svd<M> {
 }
 
 /// The first `p` of all triplets.
-pub(super) fn leading_parts<B: LinalgOps>(parts: Vec<Value<B>>, p: usize) -> Vec<Value<B>> {
-    let rows = [false, false, true];
-    parts.into_iter().zip(rows).map(|(part, rows)| keep(part, p, rows)).collect()
+pub(super) fn leading_parts<A: Array>(parts: Vec<Pair<A>>, p: usize) -> Vec<Pair<A>> {
+    // Columns of `U` and of `S`, rows of `Vᴴ`.
+    let first =
+        |(part, from_last): (Pair<A>, usize)| part.narrow(part.shape().len() - from_last, 0, p);
+    parts.into_iter().zip([1, 1, 2]).map(first).collect()
 }
 
 /// How many of the singular values in the rows of `s` to keep, and the error of that.
-pub(super) fn rank<B: LinalgOps>(
-    s: &Value<B>,
-    truncation: &Truncation,
-) -> Result<(usize, Value<B>)> {
-    let (Value::Real(s) | Value::Complex { re: s, .. }) = s;
+pub(super) fn rank<A: Array>(s: &Pair<A>, truncation: &Truncation) -> Result<(usize, Pair<A>)> {
     let shape = s.shape();
-    let count = shape.num_dims();
-    let k = shape[count - 1];
-    let values: Vec<f64> = read::<B>(s.clone())?.iter::<f64>().collect();
+    let axis = shape.len() - 1;
+    let k = shape[axis];
+    let values = s.re.elements()?.cast(DType::F64)?.typed::<f64>()?.to_vec()?;
     // NaN: a matrix that failed.
     let rows = values.chunks_exact(k.max(1)).filter(|row| !row[0].is_nan());
     let p = rows.map(|row| truncation.rank(row)).max().unwrap_or_else(|| truncation.limit(k));
-    let dropped = B::float_detach(narrow::<B>(s.clone(), count - 1, p..k));
-    let squares = B::float_mul(dropped.clone(), dropped);
-    let error = B::float_sqrt(B::float_sum_dim(squares, count - 1));
-    Ok((p, Value::Real(error)))
-}
-
-fn narrow<B: LinalgOps>(
-    x: FloatTensor<B>,
-    axis: usize,
-    range: std::ops::Range<usize>,
-) -> FloatTensor<B> {
-    let part = Slice::from(range.start as isize..range.end as isize);
-    let slices: Vec<Slice> =
-        (0..x.rank()).map(|i| if i == axis { part } else { Slice::full() }).collect();
-    B::float_slice(x, &slices)
-}
-
-/// The first `p` columns, or rows.
-fn keep<B: LinalgOps>(value: Value<B>, p: usize, rows: bool) -> Value<B> {
-    value.map(|x| {
-        let axis = x.rank() - if rows { 2 } else { 1 };
-        narrow::<B>(x, axis, 0..p)
-    })
+    let dropped = s.re.detach().narrow(axis, p, k - p);
+    Ok((p, Pair::real(dropped.mul(&dropped).sum(axis).sqrt())))
 }

@@ -23,7 +23,6 @@ use super::{Svd, Vectors, svd_ex};
 use crate::degeneracy::Degeneracy;
 use crate::error::{Result, SINGULAR, check};
 use crate::hermitian::{SpectralFunction, check_domain, divided_differences};
-use crate::idle::{activity, sparing};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
@@ -123,38 +122,4 @@ pub fn vjp_function<M: Matrices>(
         }
         false => out,
     }
-}
-
-/// `Ā` from the decomposition of `A` and the cotangent of `F`. Exact at ties.
-///
-/// # Errors
-/// `OutsideDomain` if the derivative is not finite, as that of `f(0) ≠ 0` at a singular matrix;
-/// `Tensor` if shapes do not match.
-pub fn svd_function_vjp<T: LinalgScalar>(
-    svd: &Svd<T>,
-    f_bar: &Tensor<T>,
-    f: &impl SpectralFunction<Batched<T::R>>,
-) -> Result<Tensor<T>> {
-    let (u, vh) = (Batched::new(&svd.u), Batched::new(&svd.vh));
-    let (s, f_bar) = (Batched::rows_of(&svd.s), Batched::new(f_bar));
-    sparing(
-        || activity(&[Some(&f_bar)]),
-        |idle| {
-            let out = vjp_function(&u, &idle.values(&s), &vh, &f_bar, f);
-            check_domain("svd_function_vjp", &out)?;
-            out.into_tensor()
-        },
-    )
-}
-
-/// `dF` along `dA`.
-///
-/// # Errors
-/// As [`svd_function_vjp`].
-pub fn svd_function_jvp<T: LinalgScalar>(
-    svd: &Svd<T>,
-    da: &Tensor<T>,
-    f: &impl SpectralFunction<Batched<T::R>>,
-) -> Result<Tensor<T>> {
-    svd_function_vjp(svd, da, f)
 }

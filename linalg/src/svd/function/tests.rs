@@ -1,7 +1,8 @@
 use super::*;
 use crate::error::LinalgError;
 use crate::hermitian::{Elementary, ScalarFunction};
-use crate::svd::svd;
+use crate::operation::Part;
+use crate::svd::{SvdFunctionOp, svd};
 use crate::testing::*;
 
 const FUNCTIONS: [Elementary; 5] = [
@@ -42,12 +43,7 @@ fn derivatives<T: LinalgScalar>() {
         for gap in [0.0, 1e-6, 3e-4, 2e-3, 0.3] {
             let a = [with_singular_values::<T>(1, &[2], m, n, &[2.5, 1.0 + gap, 1.0, 0.5])];
             for f in FUNCTIONS {
-                check_rules(
-                    &a,
-                    |x| vec![svd_function(&x[0], &f).unwrap()],
-                    |x, v| vec![svd_function_jvp(&thin(&x[0]), &v[0], &f).unwrap()],
-                    |x, w| vec![svd_function_vjp(&thin(&x[0]), &w[0], &f).unwrap()],
-                );
+                check_operation(SvdFunctionOp { function: f }, &a);
             }
         }
     }
@@ -63,9 +59,13 @@ fn cubes<T: LinalgScalar>() {
         let exact = exact.add(&x.matmul(&dx.adjoint()).matmul(&x));
         let exact = exact.add(&x.matmul(&x.adjoint()).matmul(&dx)).into_tensor().unwrap();
         let user = ScalarFunction(|order, x: f64| [x * x * x, 3.0 * x * x, 6.0 * x, 6.0][order]);
-        let got = svd_function_jvp(&thin(&a), &da, &Elementary::Pow(3.0)).unwrap();
-        assert_close(&got, &exact, tight::<T>(40));
-        assert_close(&svd_function_jvp(&thin(&a), &da, &user).unwrap(), &exact, tight::<T>(40));
+        let op = SvdFunctionOp { function: Elementary::Pow(3.0) };
+        let got = tangents(op, &[&a], &[&da]).unwrap();
+        assert_close(&tensors_of(got)[0], &exact, tight::<T>(40));
+        let factors = thin(&a);
+        let [u, vh] = [&factors.u, &factors.vh].map(Batched::new);
+        let got = vjp_function(&u, &Batched::rows_of(&factors.s), &vh, &dx, &user);
+        assert_close(&got.into_tensor().unwrap(), &exact, tight::<T>(40));
     }
 }
 
@@ -74,18 +74,21 @@ fn singular<T: LinalgScalar>() {
     let a = with_singular_values::<T>(4, &[], 4, 3, &[2.0, 1.0, 0.0]);
     let zero = Tensor::<T>::zeros(&[4, 3]).unwrap();
     let bar = random::<T>(5, &[4, 3]);
-    let outside = |result: Result<Tensor<T>>| {
+    fn outside<R>(result: Result<R>) -> bool {
         matches!(result, Err(LinalgError::OutsideDomain { batch: 0, .. }))
+    }
+    let pulled = |a: &Tensor<T>, function: Elementary| {
+        gradient(SvdFunctionOp { function }, &[a], &[Some(Part::Full(Batched::new(&bar)))])
     };
     for a in [&a, &zero] {
         for f in [Elementary::Exp, Elementary::Pow(0.0)] {
             assert!(svd_function(a, &f).is_ok());
-            assert!(outside(svd_function_vjp(&thin(a), &bar, &f)), "{f:?}");
+            assert!(outside(pulled(a, f)), "{f:?}");
         }
     }
     assert!(outside(svd_function(&zero, &Elementary::Ln)));
     assert!(svd_function(&zero, &Elementary::Pow(0.5)).is_ok());
-    assert!(outside(svd_function_vjp(&thin(&zero), &bar, &Elementary::Pow(0.5))));
+    assert!(outside(pulled(&zero, Elementary::Pow(0.5))));
 }
 
 for_all_dtypes! {

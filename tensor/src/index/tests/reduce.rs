@@ -5,9 +5,11 @@ use crate::any::{AnyTensor, FromNumber};
 use crate::dtype::{DType, Element};
 use crate::index::{self, Reduction};
 use crate::kernels::arithmetic::Add;
+use crate::scalars::*;
 use crate::tensor::Tensor;
 use crate::testing::{Close, SHAPES, assert_close, elements, indices, layouts, layouts_of, value};
-use crate::with_dtype;
+use crate::{dtypes, with_dtype};
+use t4a_algebra::Numeric;
 
 const REDUCTIONS: [Reduction; 5] =
     [Reduction::Assign, Reduction::Add, Reduction::Mul, Reduction::Min, Reduction::Max];
@@ -18,7 +20,10 @@ trait Reference: Element + FromNumber + Close {
 }
 
 macro_rules! reference {
-    ($t:ident: $a:ident $b:ident, $add:expr, $mul:expr, $min:expr, $max:expr) => {
+    (
+        { $a:ident $b:ident, $add:expr, $mul:expr, $min:expr, $max:expr }
+        $($tag:ident $t:ident,)*
+    ) => {$(
         impl Reference for $t {
             fn combine(self, new: Self, reduction: Reduction) -> Option<Self> {
                 let ($a, $b) = (self, new);
@@ -31,24 +36,21 @@ macro_rules! reference {
                 }
             }
         }
-    };
-    (int: $($t:ident)*) => {$(
-        reference!($t: a b, Some(a.wrapping_add(b)), Some(a.wrapping_mul(b)), Some(a.min(b)),
-            Some(a.max(b)));
-    )*};
-    (float: $($t:ident)*) => {$(
-        reference!($t: a b, Some(a + b), Some(a * b), Some(a.min(b)), Some(a.max(b)));
     )*};
 }
 
-reference!(int: i64 i32 i16 i8 u64 u32 u16 u8);
-reference!(float: f64 f32);
-use t4a_algebra::{bf16, c32, c64, f16};
-reference!(f16: a b, Some(a + b), Some(a * b), Some(a.min(b)), Some(a.max(b)));
-reference!(bf16: a b, Some(a + b), Some(a * b), Some(a.min(b)), Some(a.max(b)));
-reference!(c64: a b, Some(a + b), Some(a * b), None, None);
-reference!(c32: a b, Some(a + b), Some(a * b), None, None);
-reference!(bool: a b, Some(a | b), Some(a & b), Some(a & b), Some(a | b));
+dtypes!(int => [reference] {
+    a b, Some(a.wrapping_add(b)), Some(a.wrapping_mul(b)), Some(a.min(b)), Some(a.max(b))
+});
+dtypes!([float] => [reference] {
+    a b, Some(a + b), Some(a * b), Some(a.min(b)), Some(a.max(b))
+});
+dtypes!([narrow] => [reference] {
+    a b, Some(Numeric::narrow(a.widen() + b.widen())), Some(Numeric::narrow(a.widen() * b.widen())),
+    Some(if b < a { b } else { a }), Some(if b > a { b } else { a })
+});
+dtypes!([complex] => [reference] { a b, Some(a + b), Some(a * b), None, None });
+dtypes!([truth] => [reference] { a b, Some(a | b), Some(a & b), Some(a & b), Some(a | b) });
 
 /// Row-major position of an index.
 fn position(shape: &[usize], at: &[usize]) -> usize {

@@ -1,0 +1,288 @@
+//! Operations in the three forms that faces offer, on the arrays of any implementor of the vocabulary:
+//! plain, with the status of each matrix, with tangents.
+
+use t4a_diff::array::Flags;
+use t4a_diff::{Array, Dual, Integers, Meta, Value};
+use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
+
+use crate::error::Result;
+use crate::operation::{Kind, Linalg, MatrixOp, MatrixOperation};
+use crate::permutation::Permutation;
+use crate::systems::Movable;
+
+/// Real matrices `[…, m, n]`, or complex ones as a pair of arrays. Vectors are rows `[…, 1, n]`, numbers
+/// `[…, 1, 1]`.
+#[derive(Clone, Debug)]
+pub struct Pair<A> {
+    /// The real part.
+    pub re: A,
+    /// The imaginary part, if there is one.
+    pub im: Option<A>,
+}
+
+impl<A: Array> Pair<A> {
+    /// Real matrices.
+    pub fn real(re: A) -> Self {
+        Self { re, im: None }
+    }
+
+    /// Complex matrices.
+    pub fn complex(re: A, im: A) -> Self {
+        Self { re, im: Some(im) }
+    }
+
+    /// Whether there is an imaginary part.
+    pub fn is_complex(&self) -> bool {
+        self.im.is_some()
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> Vec<usize> {
+        self.re.shape()
+    }
+
+    /// Each part through one map.
+    pub fn map<C>(&self, f: impl Fn(&A) -> C) -> Pair<C> {
+        Pair { re: f(&self.re), im: self.im.as_ref().map(f) }
+    }
+
+    /// The last two axes exchanged.
+    pub fn transpose(&self) -> Self {
+        self.map(A::transpose)
+    }
+
+    /// The complex conjugate.
+    pub fn conj(&self) -> Self {
+        Self { re: self.re.clone(), im: self.im.as_ref().map(A::neg) }
+    }
+
+    /// `Aᴴ`.
+    pub fn adjoint(&self) -> Self {
+        self.transpose().conj()
+    }
+
+    /// Elements `start, start + 1, …` of an axis, `len` of them.
+    pub fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
+        self.map(|x| x.narrow(axis, start, len))
+    }
+
+    pub(crate) fn read(complex: bool, arrays: &mut impl Iterator<Item = A>) -> Self {
+        let re = crate::vocabulary::next(arrays);
+        Self { re, im: complex.then(|| crate::vocabulary::next(arrays)) }
+    }
+
+    pub(crate) fn arrays(&self) -> impl Iterator<Item = A> + '_ {
+        [Some(&self.re), self.im.as_ref()].into_iter().flatten().cloned()
+    }
+}
+
+impl<A: Array> Movable for Pair<A> {
+    fn reshaped(self, shape: &[usize]) -> Result<Self> {
+        Ok(self.map(|x| x.reshape(shape)))
+    }
+    fn expanded(self, shape: &[usize]) -> Result<Self> {
+        Ok(self.map(|x| x.expand(shape)))
+    }
+    fn permuted(self, axes: &[usize]) -> Result<Self> {
+        Ok(self.map(|x| x.permute(axes)))
+    }
+}
+
+/// What an operation returns.
+#[derive(Clone, Debug)]
+pub struct Found<A: Array> {
+    /// The results.
+    pub results: Vec<Pair<A>>,
+    /// What pivoting found, `[…, n]`: of the rows, of the columns, as far as the operation has them.
+    pub permutations: Vec<A::Integers>,
+}
+
+impl<A: Array> Found<A> {
+    /// A permutation on the host.
+    ///
+    /// # Errors
+    /// A transfer that fails.
+    pub fn permutation(&self, i: usize) -> Result<Permutation> {
+        Permutation::read(&self.permutations[i])
+    }
+
+    fn new(results: Vec<Pair<A>>, extra: Vec<Value<A>>) -> Self {
+        let permutations = extra.iter().map(|x| x.integers().clone()).collect();
+        Self { results, permutations }
+    }
+}
+
+fn pairs<A: Array>(op: &Linalg, arrays: impl IntoIterator<Item = A>) -> Vec<Pair<A>> {
+    let mut arrays = arrays.into_iter();
+    let complex = |kind: &Kind| kind.arrays(op.complex) == 2;
+    op.op.results().iter().map(|kind| Pair::read(complex(kind), &mut arrays)).collect()
+}
+
+/// The operation on arrays, and these, once they are known to fit.
+fn checked<A: Array>(op: impl Into<MatrixOp>, operands: &[Pair<A>]) -> Result<(Linalg, Vec<A>)> {
+    let op = Linalg { op: op.into(), complex: operands.iter().any(Pair::is_complex) };
+    let arrays: Vec<A> = operands.iter().flat_map(Pair::arrays).collect();
+    let metas: Vec<Meta> =
+        arrays.iter().map(|x| Meta { shape: x.shape(), dtype: x.dtype() }).collect();
+    op.check(&metas)?;
+    Ok((op, arrays))
+}
+
+fn values<A: Array>(arrays: Vec<A>) -> Vec<Value<A>> {
+    arrays.into_iter().map(Value::Float).collect()
+}
+
+/// The results.
+///
+/// # Errors
+/// Those of the operation.
+pub fn run<A: Array>(op: impl Into<MatrixOp>, operands: &[Pair<A>]) -> Result<Found<A>> {
+    let (op, arrays) = checked(op, operands)?;
+    let tracked = vec![false; arrays.len()];
+    let out = A::apply(&op, &values(arrays), &tracked)?;
+    Ok(Found::new(pairs(&op, out.results), out.extra))
+}
+
+/// The results, those of failed matrices NaN, and the status of each matrix: [`isolated`].
+///
+/// # Errors
+/// Those that do not belong to one matrix.
+pub fn with_status<A: Array>(
+    op: impl Into<MatrixOp>,
+    operands: Vec<Pair<A>>,
+) -> Result<(Found<A>, Tensor<i32>)> {
+    let op = op.into();
+    isolated(operands, |operands| run(op, operands), |operands| info(op, operands))
+}
+
+/// The status of each matrix, of the batch's shape: [`MatrixOperation::info`].
+///
+/// # Errors
+/// Those that do not belong to one matrix.
+pub fn info<A: Array>(op: impl Into<MatrixOp>, operands: &[Pair<A>]) -> Result<Tensor<i32>> {
+    let (op, arrays) = checked(op, operands)?;
+    op.info(&arrays)
+}
+
+/// Tangents have the shapes and dtypes of their operands.
+///
+/// # Errors
+/// `Tensor`.
+pub fn check_tangents<A: Array>(
+    op: &'static str,
+    operands: &[Pair<A>],
+    tangents: &[Pair<A>],
+) -> Result<()> {
+    for (x, dx) in operands.iter().zip(tangents) {
+        if x.shape() != dx.shape() || x.is_complex() != dx.is_complex() {
+            let required = "a tangent has the shape of its input";
+            return Err(TensorError::shapes(op, &x.shape(), &dx.shape(), required).into());
+        }
+        let (lhs, rhs) = (x.re.dtype(), dx.re.dtype());
+        if lhs != rhs {
+            return Err(TensorError::DTypeMismatch { op, lhs, rhs }.into());
+        }
+    }
+    Ok(())
+}
+
+/// Operands with their tangents.
+pub(crate) fn duals<A: Array>(operands: &[Pair<A>], tangents: &[Pair<A>]) -> Vec<Pair<Dual<A>>> {
+    let part = |(x, dx): (A, A)| Dual::new(x, dx);
+    let one = |(x, dx): (&Pair<A>, &Pair<A>)| Pair {
+        re: part((x.re.clone(), dx.re.clone())),
+        im: x.im.clone().zip(dx.im.clone()).map(part),
+    };
+    operands.iter().zip(tangents).map(one).collect()
+}
+
+/// A value and its tangent.
+pub(crate) fn parted<A: Array>(x: Pair<Dual<A>>) -> (Pair<A>, Pair<A>) {
+    (x.map(|x| x.value.clone()), x.map(|x| x.clone().into_tangent()))
+}
+
+/// The results and their tangents.
+///
+/// # Errors
+/// Those of the operation and of its rule; `Tensor` for tangents of other shapes or dtypes.
+pub fn with_tangents<A: Array>(
+    op: impl Into<MatrixOp>,
+    operands: &[Pair<A>],
+    tangents: &[Pair<A>],
+) -> Result<(Found<A>, Vec<Pair<A>>)> {
+    let (op, arrays) = checked(op, operands)?;
+    check_tangents(op.op.name(), operands, tangents)?;
+    let inputs = values(duals(operands, tangents).iter().flat_map(Pair::arrays).collect());
+    let out = A::jvp(&op, &inputs, &vec![false; arrays.len()])?;
+    let (results, moving) = pairs(&op, out.results).into_iter().map(parted).unzip();
+    let extra = out.extra.into_iter().map(Value::below).collect();
+    Ok((Found::new(results, extra), moving))
+}
+
+/// The results of `forward`, those of failed matrices NaN, and the codes of `info`.
+///
+/// Failed matrices are replaced by regular ones before the operation and their results by NaN
+/// after it: their gradient is zero, and the gradients of the others are what they would be alone.
+/// Cost: that of the plain operation if nothing fails, three times that otherwise.
+///
+/// # Errors
+/// Those that do not belong to one matrix.
+pub fn isolated<A: Array>(
+    operands: Vec<Pair<A>>,
+    forward: impl Fn(&[Pair<A>]) -> Result<Found<A>>,
+    info: impl Fn(&[Pair<A>]) -> Result<Tensor<i32>>,
+) -> Result<(Found<A>, Tensor<i32>)> {
+    let error = match forward(&operands) {
+        Ok(out) => {
+            let shape = operands[0].shape();
+            return Ok((out, Tensor::zeros(&shape[..shape.len() - 2])?));
+        }
+        Err(error) if error.batch().is_some() => error,
+        Err(error) => return Err(error),
+    };
+    let info = info(&operands)?;
+    let failed: Vec<i64> = info.to_vec()?.iter().map(|&code| i64::from(code != 0)).collect();
+    if failed.iter().all(|&failed| failed == 0) {
+        // An operation and its status disagree: an error is the safe answer.
+        return Err(error);
+    }
+    let shape: Vec<usize> = info.shape().iter().copied().chain([1, 1]).collect();
+    let failed = AnyTensor::from(Tensor::from_vec(failed, &shape)?);
+    let failed = operands[0].re.indices(failed).at_least(1);
+    let regular = |(i, x): (usize, Pair<A>)| -> Result<Pair<A>> {
+        if i > 0 {
+            return Ok(x.map(|x| x.fill(&failed.expand(&x.shape()), 0.0)));
+        }
+        let diagonal = diagonal(&x.re)?;
+        Ok(x.map(|x| x.replace(&failed.expand(&x.shape()), &diagonal)))
+    };
+    let regular = operands.into_iter().enumerate().map(regular).collect::<Result<Vec<_>>>()?;
+    let mut out = forward(&regular)?;
+    let spoil = |x: Pair<A>| x.map(|x| x.fill(&failed.expand(&x.shape()), f64::NAN));
+    out.results = out.results.into_iter().map(spoil).collect();
+    Ok((out, info))
+}
+
+/// Matrices that every operation accepts: diagonal, positive, entries different and between 1 and 2.
+fn diagonal<A: Array>(like: &A) -> Result<A> {
+    let shape = like.shape();
+    let (batch, matrix) = shape.split_at(shape.len() - 2);
+    let (m, n) = (matrix[0], matrix[1]);
+    let entry = |at: usize| match at / n == at % n {
+        true => 2.0 - (at / n) as f64 / n as f64,
+        false => 0.0,
+    };
+    let sizes: Vec<usize> = batch.iter().map(|_| 1).chain([m, n]).collect();
+    let entries = Tensor::from_vec((0..m * n).map(entry).collect(), &sizes)?;
+    let entries = AnyTensor::from(entries).cast(like.dtype())?;
+    Ok(like.constant(entries).expand(&shape))
+}
+
+impl Permutation {
+    /// From indices `[…, n]` that an operation returned.
+    pub(crate) fn read<I: Integers>(index: &I) -> Result<Self> {
+        let index = index.elements()?.cast(DType::I64)?;
+        let n = index.shape().last().copied().unwrap_or(0);
+        Ok(Self::new(n, index.typed::<i64>()?.clone()))
+    }
+}

@@ -1,0 +1,80 @@
+//! Functions of Hermitian matrices as operations.
+
+use t4a_tensor::Tensor;
+
+use super::{Elementary, check_domain, hermitian_function_ex, outside_domain, vjp};
+use crate::eigh::{EighOp, factors, pairs, parts};
+use crate::error::{Result, SINGULAR, check};
+use crate::operation::{
+    Kind, MatrixOp, MatrixOperation, Operands, Outcome, Part, full, only, zeros,
+};
+use crate::scalar::LinalgScalar;
+use crate::vocabulary::{Batched, Matrices};
+
+/// `A` → `f(A)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct HermitianFunctionOp {
+    /// `f`.
+    pub function: Elementary,
+}
+
+impl MatrixOperation for HermitianFunctionOp {
+    fn name(&self) -> &'static str {
+        "hermitian_function"
+    }
+    fn operands(&self) -> Operands {
+        Operands::Square
+    }
+    fn results(&self) -> &'static [Kind] {
+        &[Kind::Full]
+    }
+    fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
+        vec![operands[0]]
+    }
+    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<MatrixOp> {
+        Some(EighOp::default().into())
+    }
+
+    fn forward<T: LinalgScalar>(
+        &self,
+        operands: &[&Tensor<T>],
+        _tracked: bool,
+    ) -> Result<Outcome<Batched<T>>> {
+        let ((out, values), eigh, info) = hermitian_function_ex(operands[0], &self.function)?;
+        check(self.name(), &info, SINGULAR)?;
+        check_domain(self.name(), &Batched::<T::R>::rows_of(&values))?;
+        let out = Outcome::new(vec![Part::Full(Batched::new(&out))]);
+        Ok(out.saving(EighOp::default(), parts(&eigh)))
+    }
+
+    fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {
+        let ((_, values), _, info) = hermitian_function_ex(operands[0], &self.function)?;
+        outside_domain::<T>(info, &values)
+    }
+
+    fn vjp<M: Matrices>(
+        &self,
+        operands: &[M],
+        out: &Outcome<M>,
+        cotangents: &[Option<Part<M>>],
+    ) -> Result<Vec<M>> {
+        let Some(cotangent) = full(cotangents, 0) else { return Ok(vec![zeros(&operands[0])]) };
+        let (values, vectors) = pairs(out.factors());
+        let gradient = vjp(values, vectors, cotangent, &self.function);
+        check_domain("hermitian_function_vjp", &gradient)?;
+        Ok(vec![M::unsplit(gradient, &operands[0], factors(out.factors()))?])
+    }
+
+    fn jvp<M: Matrices>(
+        &self,
+        _operands: &[M],
+        out: &Outcome<M>,
+        tangents: &[Option<M>],
+    ) -> Result<Vec<Part<M>>> {
+        let (values, vectors) = pairs(out.factors());
+        let tangent = vjp(values, vectors, only(tangents), &self.function);
+        check_domain("hermitian_function_jvp", &tangent)?;
+        Ok(vec![Part::Full(tangent)])
+    }
+}

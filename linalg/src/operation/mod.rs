@@ -1,0 +1,457 @@
+//! Operations on matrices as values, each written in the module of its decomposition.
+//!
+//! ```text
+//! MatrixOperation   what an operation is: shapes, forward on engine tensors, status, vjp and jvp
+//! MatrixOp          any of them: the table at the end of this file
+//! Linalg            a MatrixOp on arrays: a t4a_diff::Operation, complex matrices as pairs
+//! Over              how matrices are read from arrays and written to them
+//! ```
+//!
+//! To add one: its `op.rs` beside the decomposition, and a row of the table.
+
+mod array;
+mod over;
+mod rule;
+#[cfg(test)]
+mod scales;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Debug;
+
+use t4a_tensor::{Tensor, TensorError};
+
+pub use array::Linalg;
+pub use over::Over;
+pub(crate) use over::given;
+
+use crate::error::{LinalgError, Result};
+use crate::permutation::Permutation;
+use crate::scalar::LinalgScalar;
+use crate::vocabulary::{Batched, Matrices};
+
+/// A batch of matrices that goes into an operation or comes out of one. Vectors are rows `[…, 1, n]`,
+/// numbers `[…, 1, 1]`.
+#[derive(Clone, Debug)]
+pub enum Part<M: Matrices> {
+    /// Of the type of the operands.
+    Full(M),
+    /// Real: singular values, eigenvalues of Hermitian matrices.
+    Real(M::Real),
+    /// Complex: general eigenvalues and eigenvectors.
+    Complex(M::Complex),
+}
+
+/// Which [`Part`] a result is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// [`Part::Full`].
+    Full,
+    /// [`Part::Real`].
+    Real,
+    /// [`Part::Complex`].
+    Complex,
+}
+
+impl Kind {
+    /// How many real arrays hold such a part of an operation on complex matrices, or on real ones.
+    pub(crate) fn arrays(self, complex: bool) -> usize {
+        match self {
+            Kind::Full => 1 + usize::from(complex),
+            Kind::Real => 1,
+            Kind::Complex => 2,
+        }
+    }
+}
+
+/// The matrices that an operation takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operands {
+    /// `A`, of any shape.
+    Any,
+    /// `A`, square.
+    Square,
+    /// Square `A` `[…, n, n]`, and `B` `[…, n, r]`.
+    System,
+    /// `A` `[…, m, n]`, and `B` `[…, m, r]`.
+    Columns,
+}
+
+impl Operands {
+    /// How many there are.
+    pub fn count(self) -> usize {
+        match self {
+            Operands::Any | Operands::Square => 1,
+            Operands::System | Operands::Columns => 2,
+        }
+    }
+
+    /// The batch, and the sizes `[m, n]` of the matrices.
+    ///
+    /// # Errors
+    /// `NotMatrix`, `NotSquare`; `Tensor` for matrices that do not go together, or too many.
+    pub(crate) fn check<'a>(
+        self,
+        op: &'static str,
+        shapes: &[&'a [usize]],
+    ) -> Result<(&'a [usize], Vec<[usize; 2]>)> {
+        if shapes.len() != self.count() {
+            let message = format!("{} matrices are required, given {}", self.count(), shapes.len());
+            return Err(TensorError::value(op, message).into());
+        }
+        let split = |shape: &&'a [usize]| match shape {
+            [batch @ .., m, n] => Ok((batch, [*m, *n])),
+            shape => Err(LinalgError::NotMatrix { op, shape: shape.to_vec() }),
+        };
+        let split: Vec<(&[usize], [usize; 2])> = shapes.iter().map(split).collect::<Result<_>>()?;
+        let (batch, [m, n]) = split[0];
+        if matches!(self, Operands::Square | Operands::System) && m != n {
+            return Err(LinalgError::NotSquare { op, shape: shapes[0].to_vec() });
+        }
+        if let [_, (other, [rows, _])] = split[..] {
+            if batch != other {
+                return Err(TensorError::shapes(op, batch, other, "equal batches").into());
+            }
+            if rows != m {
+                let required = match self {
+                    Operands::System => "[…, n, n] and […, n, r]",
+                    _ => "[…, m, n] and […, m, r]",
+                };
+                return Err(TensorError::shapes(op, shapes[0], shapes[1], required).into());
+            }
+        }
+        Ok((batch, split.into_iter().map(|(_, sizes)| sizes).collect()))
+    }
+}
+
+/// What an operation returns, and what its rules need beyond that.
+#[derive(Clone, Debug)]
+pub struct Outcome<M: Matrices> {
+    /// The results.
+    pub results: Vec<Part<M>>,
+    /// Further results, through which derivatives of derivatives pass: [`MatrixOperation::hidden`].
+    pub hidden: Vec<Part<M>>,
+    /// The factorisation of the first operand that the rules use, as results of another operation.
+    pub saved: Option<(MatrixOp, Vec<Part<M>>)>,
+    /// What pivoting found: of the rows, of the columns, as far as the operation has them.
+    pub permutations: Vec<Permutation>,
+}
+
+impl<M: Matrices> Outcome<M> {
+    /// Results alone.
+    pub fn new(results: Vec<Part<M>>) -> Self {
+        Self { results, hidden: Vec::new(), saved: None, permutations: Vec::new() }
+    }
+
+    /// With the factorisation that the rules use.
+    pub fn saving(mut self, op: impl Into<MatrixOp>, factors: Vec<Part<M>>) -> Self {
+        self.saved = Some((op.into(), factors));
+        self
+    }
+
+    /// With permutations.
+    pub fn permuted(mut self, permutations: impl IntoIterator<Item = Permutation>) -> Self {
+        self.permutations.extend(permutations);
+        self
+    }
+
+    /// The factors that the rules use.
+    pub(crate) fn factors(&self) -> &[Part<M>] {
+        match &self.saved {
+            Some((_, parts)) => parts,
+            None => unreachable!("the forward pass of this operation keeps its factors"),
+        }
+    }
+
+    /// Whether the factors are those of this operation.
+    pub(crate) fn factored_by(&self, op: impl Into<MatrixOp>) -> bool {
+        let op = op.into();
+        self.saved.as_ref().is_some_and(|(by, _)| *by == op)
+    }
+
+    /// The packed factors of a pivoted elimination and their permutation.
+    pub(crate) fn packed(&self) -> (&M, &Permutation) {
+        (self.factors()[0].full(), self.permutation())
+    }
+
+    /// The first permutation.
+    pub(crate) fn permutation(&self) -> &Permutation {
+        match self.permutations.first() {
+            Some(permutation) => permutation,
+            None => unreachable!("a pivoted factorisation has a permutation"),
+        }
+    }
+}
+
+/// An operation on one or two batches of matrices, with its derivatives.
+pub trait MatrixOperation: Copy + Debug + PartialEq {
+    /// Its name in errors and tables.
+    fn name(&self) -> &'static str;
+
+    /// What it takes.
+    fn operands(&self) -> Operands;
+
+    /// The kinds of its results, in order.
+    fn results(&self) -> &'static [Kind];
+
+    /// The sizes of its results, of operands that fit.
+    fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]>;
+
+    /// The kinds of [`Outcome::hidden`], which are there where an operand is tracked.
+    fn hidden(&self) -> &'static [Kind] {
+        &[]
+    }
+
+    /// The operation of [`Outcome::saved`] for a matrix of this size; `permuted` if there are
+    /// permutations.
+    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<MatrixOp> {
+        None
+    }
+
+    /// The results; with `tracked`, also what the rules need.
+    ///
+    /// # Errors
+    /// Those of the operation, with the batch index.
+    fn forward<T: LinalgScalar>(
+        &self,
+        operands: &[&Tensor<T>],
+        tracked: bool,
+    ) -> Result<Outcome<Batched<T>>>;
+
+    /// The status of each matrix, of the batch's shape: 0 for those that the operation can serve, else
+    /// a pivot, [`NON_FINITE`](crate::error::NON_FINITE) or another code of
+    /// [`error`](crate::error).
+    ///
+    /// # Errors
+    /// Those of the operation, save for what the status reports.
+    fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>>;
+
+    /// Cotangents of the operands from those of the results, at least one of which is given, and of
+    /// the hidden results behind them; `None` is zero.
+    ///
+    /// # Errors
+    /// Those of the rule: `GaugeIllDefined`, `RankDeficient`, `Singular`.
+    fn vjp<M: Matrices>(
+        &self,
+        operands: &[M],
+        out: &Outcome<M>,
+        cotangents: &[Option<Part<M>>],
+    ) -> Result<Vec<M>>;
+
+    /// Tangents of the results, and of the hidden results behind them, along tangents of the operands,
+    /// at least one of which is given; `None` is zero.
+    ///
+    /// # Errors
+    /// Those of the rule.
+    fn jvp<M: Matrices>(
+        &self,
+        operands: &[M],
+        out: &Outcome<M>,
+        tangents: &[Option<M>],
+    ) -> Result<Vec<Part<M>>>;
+}
+
+/// The cotangent of a result of the operands' type.
+pub(crate) fn full<M: Matrices>(cotangents: &[Option<Part<M>>], i: usize) -> Option<&M> {
+    cotangents.get(i)?.as_ref().map(Part::full)
+}
+
+/// The cotangent of a real result.
+pub(crate) fn real<M: Matrices>(cotangents: &[Option<Part<M>>], i: usize) -> Option<&M::Real> {
+    cotangents.get(i)?.as_ref().map(Part::real)
+}
+
+/// The cotangent of a complex result.
+pub(crate) fn complex<M: Matrices>(
+    cotangents: &[Option<Part<M>>],
+    i: usize,
+) -> Option<&M::Complex> {
+    cotangents.get(i)?.as_ref().map(Part::complex)
+}
+
+/// The tangent of an only operand.
+pub(crate) fn only<M>(tangents: &[Option<M>]) -> &M {
+    match tangents {
+        [Some(da)] => da,
+        _ => unreachable!("one operand, which moves"),
+    }
+}
+
+impl<M: Matrices> Part<M> {
+    /// The part as a matrix of the operands' type.
+    ///
+    /// # Panics
+    /// If it is of another kind: the kinds of an operation's results are fixed.
+    pub fn full(&self) -> &M {
+        match self {
+            Part::Full(m) => m,
+            _ => unreachable!("the kind of a result is fixed by its operation"),
+        }
+    }
+
+    /// The part as a real matrix.
+    ///
+    /// # Panics
+    /// As [`Part::full`].
+    pub fn real(&self) -> &M::Real {
+        match self {
+            Part::Real(m) => m,
+            _ => unreachable!("the kind of a result is fixed by its operation"),
+        }
+    }
+
+    /// The part as a complex matrix.
+    ///
+    /// # Panics
+    /// As [`Part::full`].
+    pub fn complex(&self) -> &M::Complex {
+        match self {
+            Part::Complex(m) => m,
+            _ => unreachable!("the kind of a result is fixed by its operation"),
+        }
+    }
+
+    /// As [`Part::full`].
+    pub fn into_full(self) -> M {
+        self.full().clone()
+    }
+
+    /// As [`Part::real`].
+    pub fn into_real(self) -> M::Real {
+        self.real().clone()
+    }
+
+    /// Zeros of its shape.
+    pub(crate) fn zeros(&self) -> Self {
+        match self {
+            Part::Full(x) => Part::Full(zeros(x)),
+            Part::Real(x) => Part::Real(zeros(x)),
+            Part::Complex(x) => Part::Complex(zeros(x)),
+        }
+    }
+}
+
+/// Zeros of the shape of x.
+pub(crate) fn zeros<M: Matrices>(x: &M) -> M {
+    x.constant(x.rows(), x.cols(), 0.0)
+}
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident($op:path),)*) => {
+        /// Any operation.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[non_exhaustive]
+        pub enum MatrixOp {
+            $($(#[$doc])* $name($op),)*
+        }
+
+        $(impl From<$op> for MatrixOp {
+            fn from(op: $op) -> Self {
+                MatrixOp::$name(op)
+            }
+        })*
+
+        impl MatrixOperation for MatrixOp {
+            fn name(&self) -> &'static str {
+                match self { $(MatrixOp::$name(op) => op.name(),)* }
+            }
+            fn operands(&self) -> Operands {
+                match self { $(MatrixOp::$name(op) => op.operands(),)* }
+            }
+            fn results(&self) -> &'static [Kind] {
+                match self { $(MatrixOp::$name(op) => op.results(),)* }
+            }
+            fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
+                match self { $(MatrixOp::$name(op) => op.sizes(operands),)* }
+            }
+            fn hidden(&self) -> &'static [Kind] {
+                match self { $(MatrixOp::$name(op) => op.hidden(),)* }
+            }
+            fn saves(&self, size: [usize; 2], permuted: bool) -> Option<MatrixOp> {
+                match self { $(MatrixOp::$name(op) => op.saves(size, permuted),)* }
+            }
+            fn forward<T: LinalgScalar>(
+                &self,
+                operands: &[&Tensor<T>],
+                tracked: bool,
+            ) -> Result<Outcome<Batched<T>>> {
+                match self { $(MatrixOp::$name(op) => op.forward(operands, tracked),)* }
+            }
+            fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {
+                match self { $(MatrixOp::$name(op) => op.info(operands),)* }
+            }
+            fn vjp<M: Matrices>(
+                &self,
+                operands: &[M],
+                out: &Outcome<M>,
+                cotangents: &[Option<Part<M>>],
+            ) -> Result<Vec<M>> {
+                match self { $(MatrixOp::$name(op) => op.vjp(operands, out, cotangents),)* }
+            }
+            fn jvp<M: Matrices>(
+                &self,
+                operands: &[M],
+                out: &Outcome<M>,
+                tangents: &[Option<M>],
+            ) -> Result<Vec<Part<M>>> {
+                match self { $(MatrixOp::$name(op) => op.jvp(operands, out, tangents),)* }
+            }
+        }
+    };
+}
+
+operations! {
+    /// `A` → `U`, `S`, `Vᴴ`; also with fewer cotangent columns, for truncation.
+    Svd(crate::svd::SvdOp),
+    /// `A` → `S`.
+    Svdvals(crate::svd::SvdvalsOp),
+    /// `A` → `U f(S) Vᴴ`.
+    SvdFunction(crate::svd::SvdFunctionOp),
+    /// `A` → `Q`, `R`.
+    Qr(crate::qr::QrOp),
+    /// `A` → `Q`, `R` and a permutation of the columns.
+    QrPivoted(crate::qr::QrPivotedOp),
+    /// `A` → `L`, `Q` (thin).
+    Lq(crate::qr::LqOp),
+    /// `A` → packed `L` and `U`, and permutations.
+    LuFactor(crate::lu::LuFactorOp),
+    /// `A` → `L`.
+    Cholesky(crate::cholesky::CholeskyOp),
+    /// `A` → `E`, `V`.
+    Eigh(crate::eigh::EighOp),
+    /// `A` → `E`.
+    Eigvalsh(crate::eigh::EigvalshOp),
+    /// `A` → `λ`, `V`, complex.
+    Eig(crate::eig::EigOp),
+    /// `A` → `λ`, complex.
+    Eigvals(crate::eig::EigvalsOp),
+    /// `A` → `U`, `P`.
+    Polar(crate::polar::PolarOp),
+    /// `A` → `e^A`.
+    Expm(crate::expm::ExpmOp),
+    /// `A` → `√A`.
+    Sqrtm(crate::sqrtm::SqrtmOp),
+    /// `A` → `ln A`.
+    Logm(crate::logm::LogmOp),
+    /// `A` → `f(A)`.
+    HermitianFunction(crate::hermitian::HermitianFunctionOp),
+    /// `A` → `A⁻¹`.
+    Inv(crate::inverse::InvOp),
+    /// `A` → the pseudoinverse.
+    Pinv(crate::pinv::PinvOp),
+    /// `A` → `det A`, `1 × 1`.
+    Det(crate::det::DetOp),
+    /// `A` → `sign`, `ln|det A|`, `1 × 1`.
+    Slogdet(crate::det::SlogdetOp),
+    /// `A`, `B` → `A⁻¹ B`.
+    Solve(crate::solve::SolveOp),
+    /// `T`, `B` → `op(T)⁻¹ B`.
+    SolveTriangular(crate::triangular::SolveTriangularOp),
+    /// `A`, `B` → `X` with `‖A X − B‖` minimal, at full rank.
+    Lstsq(crate::lstsq::LstsqOp),
+    /// `A`, `B` → the pseudoinverse times `B`.
+    LstsqMinNorm(crate::lstsq::LstsqMinNormOp),
+    /// `P`, `B` → `X` with `P X + X P = B`.
+    Lyapunov(crate::lyapunov::LyapunovOp),
+}

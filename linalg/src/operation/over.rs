@@ -1,0 +1,72 @@
+//! Matrices read from arrays and written to them: complex ones are pairs.
+
+use t4a_diff::{Array, Eager};
+use t4a_tensor::AnyTensor;
+
+use super::{Kind, Part};
+use crate::error::Result;
+use crate::scalar::LinalgScalar;
+use crate::vocabulary::{Batched, Matrices, next};
+
+/// Matrices over arrays: those of the vocabulary ([`RealMatrix`](crate::vocabulary::RealMatrix),
+/// [`ComplexMatrix`](crate::vocabulary::ComplexMatrix)) over any, engine tensors of one type over
+/// the engine's arrays.
+pub trait Over<A: Array>: Matrices {
+    /// The matrices of a part; takes as many arrays as it has.
+    ///
+    /// # Errors
+    /// Arrays that are not matrices, or of another dtype.
+    fn read(kind: Kind, arrays: &mut impl Iterator<Item = A>) -> Result<Part<Self>>;
+
+    /// Appends the arrays of a part.
+    ///
+    /// # Errors
+    /// The first error of the operations that led to it.
+    fn write(part: Part<Self>, into: &mut Vec<A>) -> Result<()>;
+}
+
+/// A part some of whose arrays are given; the others are zero.
+pub(crate) fn given<A: Array, M: Over<A>>(
+    kind: Kind,
+    arrays: Vec<Option<A>>,
+) -> Result<Option<Part<M>>> {
+    let Some(like) = arrays.iter().flatten().next().cloned() else { return Ok(None) };
+    let zeros = || like.full(&like.shape(), 0.0);
+    let mut whole = arrays.into_iter().map(|x| x.unwrap_or_else(zeros));
+    M::read(kind, &mut whole).map(Some)
+}
+
+fn read<T: LinalgScalar>(arrays: &mut impl Iterator<Item = Eager>) -> Result<Batched<T>> {
+    if T::IS_COMPLEX {
+        let (re, im) = (read::<T::R>(arrays)?, read::<T::R>(arrays)?);
+        return Ok(Batched::from_parts(&re, &im));
+    }
+    Ok(Batched::new(next(arrays).tensor()?.typed::<T>()?))
+}
+
+fn write<T: LinalgScalar>(x: Batched<T>, into: &mut Vec<Eager>) -> Result<()> {
+    if T::IS_COMPLEX {
+        write(x.re(), into)?;
+        return write(x.im(), into);
+    }
+    into.push(Eager::from(AnyTensor::from(x.into_tensor()?)));
+    Ok(())
+}
+
+impl<T: LinalgScalar> Over<Eager> for Batched<T> {
+    fn read(kind: Kind, arrays: &mut impl Iterator<Item = Eager>) -> Result<Part<Self>> {
+        Ok(match kind {
+            Kind::Full => Part::Full(read(arrays)?),
+            Kind::Real => Part::Real(read(arrays)?),
+            Kind::Complex => Part::Complex(read(arrays)?),
+        })
+    }
+
+    fn write(part: Part<Self>, into: &mut Vec<Eager>) -> Result<()> {
+        match part {
+            Part::Full(x) => write(x, into),
+            Part::Real(x) => write(x, into),
+            Part::Complex(x) => write(x, into),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! What second derivatives need as operations of their own, on arrays: their rules see what forward
+//! rules of the first order cannot.
+
+use t4a_diff::{Array, Cotangents, Dual, Keep, Meta, Operation, Outcome, Reverse, Value};
+use t4a_tensor::{DType, TensorError};
+
+use super::{Factors, Spectrum};
+use crate::eig;
+use crate::error::{LinalgError, Result};
+use crate::idle::sparing;
+use crate::operation::{Kind, Over, Part, given};
+use crate::vocabulary::{ComplexMatrix, Matrices, RealMatrix};
+
+/// What is computed. The factors `U`, `S`, `V` behind the operands are constants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Spectral {
+    /// The carrier, `c`, factors → `U diag(c) Vᴴ`, the gradient of values.
+    Gradient(Spectrum),
+    /// The carrier, `dA`, factors → `dS`, the tangent of values.
+    Tangent(Spectrum),
+    /// `A`, a gradient, factors → the gradient, without a derivative along directions that split ties.
+    Unsplit(Spectrum),
+    /// As [`Spectral::Unsplit`], for the eigenvalues and eigenvectors of general matrices.
+    UnsplitEigenvectors,
+}
+
+impl Spectral {
+    /// The kind of the result.
+    pub(crate) fn result(self) -> Kind {
+        if let Spectral::Tangent(_) = self { Kind::Real } else { Kind::Full }
+    }
+
+    fn operands(self) -> &'static [Kind] {
+        use Kind::{Complex, Full, Real};
+        match self {
+            Spectral::Gradient(_) => &[Full, Real, Real, Full, Real, Full],
+            Spectral::Tangent(_) => &[Full, Real, Full, Full, Real, Full],
+            Spectral::Unsplit(_) => &[Full, Full, Full, Real, Full],
+            Spectral::UnsplitEigenvectors => &[Full, Full, Complex, Complex],
+        }
+    }
+
+    /// The operand whose shape the result has.
+    fn like(self) -> usize {
+        match self {
+            Spectral::Gradient(_) => 0,
+            _ => 1,
+        }
+    }
+}
+
+/// A [`Spectral`] operation on arrays: real matrices, or pairs of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct SpectralOperation {
+    /// What is computed.
+    pub op: Spectral,
+    /// Whether matrices are pairs.
+    pub complex: bool,
+}
+
+fn factors<M: Matrices>(of: Spectrum, parts: &[Part<M>]) -> Factors<M> {
+    let (u, s, v) = (parts[0].full().clone(), parts[1].real().clone(), parts[2].full().clone());
+    Factors { u, s, v, of }
+}
+
+/// Zeros for the parts that have no cotangent.
+fn constants<M: Matrices>(count: usize) -> impl Iterator<Item = Option<Part<M>>> {
+    (0..count).map(|_| None)
+}
+
+impl Spectral {
+    fn value<M: Matrices>(self, x: &[Part<M>]) -> Result<Part<M>> {
+        Ok(match self {
+            Spectral::Gradient(of) => Part::Full(factors(of, &x[3..]).sum(x[2].real())),
+            Spectral::Tangent(of) => Part::Real(factors(of, &x[3..]).tangent(x[2].full())?),
+            Spectral::Unsplit(_) | Spectral::UnsplitEigenvectors => x[1].clone(),
+        })
+    }
+
+    fn vjp<M: Matrices>(self, x: &[Part<M>], cotangent: &Part<M>) -> Result<Vec<Option<Part<M>>>> {
+        let carried = |message: (M, M::Real), third: Part<M>| {
+            let (a, w) = (Part::Full(message.0), Part::Real(message.1));
+            [Some(a), Some(w), Some(third)].into_iter().chain(constants(3)).collect()
+        };
+        Ok(match self {
+            Spectral::Gradient(of) => {
+                let message = factors(of, &x[3..]).message(x[2].real(), cotangent.full())?;
+                let slopes = Part::Real(message.1.clone());
+                carried(message, slopes)
+            }
+            Spectral::Tangent(of) => {
+                let (factors, c) = (factors(of, &x[3..]), cotangent.real());
+                carried(factors.message(c, x[2].full())?, Part::Full(factors.sum(c)))
+            }
+            Spectral::Unsplit(of) => {
+                factors(of, &x[2..]).unsplit(of.vectors(), cotangent.full())?;
+                [None, Some(cotangent.clone())].into_iter().chain(constants(3)).collect()
+            }
+            Spectral::UnsplitEigenvectors => {
+                unsplit(x, cotangent.full())?;
+                [None, Some(cotangent.clone())].into_iter().chain(constants(2)).collect()
+            }
+        })
+    }
+
+    fn jvp<M: Matrices>(self, x: &[Part<M>], dx: &[Option<Part<M>>]) -> Result<Part<M>> {
+        let direction = dx[0].as_ref().map(Part::full);
+        let own = |i: usize| dx[i].clone().unwrap_or_else(|| x[i].zeros());
+        Ok(match self {
+            Spectral::Gradient(of) => {
+                let (factors, dc) = (factors(of, &x[3..]), own(2));
+                Part::Full(match direction {
+                    Some(da) => factors.gradient_tangent(x[2].real(), dc.real(), da)?,
+                    None => factors.sum(dc.real()),
+                })
+            }
+            Spectral::Tangent(of) => {
+                let (factors, da, moving) = (factors(of, &x[3..]), x[2].full(), dx[2].as_ref());
+                Part::Real(match (direction, moving.map(Part::full)) {
+                    (Some(y), dda) => factors.tangent_tangent(da, dda, y)?,
+                    (None, Some(dda)) => factors.tangent(dda)?,
+                    (None, None) => x[1].zeros().into_real(),
+                })
+            }
+            Spectral::Unsplit(of) => {
+                if let Some(da) = direction {
+                    factors(of, &x[2..]).unsplit(of.vectors(), da)?;
+                }
+                own(1)
+            }
+            Spectral::UnsplitEigenvectors => {
+                if let Some(da) = direction {
+                    unsplit(x, da)?;
+                }
+                own(1)
+            }
+        })
+    }
+}
+
+impl Spectrum {
+    /// The operation that returns the vectors.
+    fn vectors(self) -> &'static str {
+        match self {
+            Spectrum::Singular => "svd",
+            Spectrum::Hermitian => "eigh",
+        }
+    }
+}
+
+/// Rejects directions that split tied eigenvalues, where there is a direction at all.
+fn unsplit<M: Matrices>(x: &[Part<M>], direction: &M) -> Result<()> {
+    let (values, vectors) = (x[2].complex(), x[3].complex());
+    sparing(
+        || Some(direction.activity()),
+        |idle| eig::unsplit(&idle.values(values), &idle.factor(vectors), &direction.to_complex()),
+    )
+}
+
+fn read<A: Array, M: Over<A>>(
+    op: Spectral,
+    inputs: impl Iterator<Item = A>,
+) -> Result<Vec<Part<M>>> {
+    let mut inputs = inputs;
+    op.operands().iter().map(|&kind| M::read(kind, &mut inputs)).collect()
+}
+
+fn write<A: Array, M: Over<A>>(part: Part<M>) -> Result<Vec<A>> {
+    let mut arrays = Vec::new();
+    M::write(part, &mut arrays)?;
+    Ok(arrays)
+}
+
+impl SpectralOperation {
+    fn value_on<A: Array, M: Over<A>>(&self, inputs: &[Value<A>]) -> Result<Outcome<A>> {
+        let parts = read::<A, M>(self.op, inputs.iter().map(|x| x.float().clone()))?;
+        Ok(Outcome::new(write(self.op.value(&parts)?)?))
+    }
+
+    fn vjp_on<A: Array, M: Over<A>>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        let inputs = (0..reverse.wanted.len()).map(|i| reverse.kept.float(i).clone());
+        let parts = read::<A, M>(self.op, inputs)?;
+        let Some(cotangent) = given::<A, M>(self.op.result(), reverse.cotangents.to_vec())? else {
+            return Ok(vec![None; reverse.wanted.len()]);
+        };
+        let mut all = Vec::new();
+        for (part, kind) in self.op.vjp(&parts, &cotangent)?.into_iter().zip(self.op.operands()) {
+            match part {
+                Some(part) => all.extend(write(part)?.into_iter().map(Some)),
+                None => all.extend(vec![None; kind.arrays(self.complex)]),
+            }
+        }
+        Ok(all)
+    }
+
+    fn jvp_on<A: Array, M: Over<A>>(&self, inputs: &[Value<Dual<A>>]) -> Result<Outcome<Dual<A>>> {
+        let parts = read::<A, M>(self.op, inputs.iter().map(|x| x.float().value.clone()))?;
+        let mut tangents = inputs.iter().map(|x| x.float().tangent.clone());
+        let mut moving = Vec::new();
+        for kind in self.op.operands() {
+            let own = tangents.by_ref().take(kind.arrays(self.complex)).collect();
+            moving.push(given::<A, M>(*kind, own)?);
+        }
+        let values = write(self.op.value(&parts)?)?;
+        let pairs = values.into_iter().zip(write(self.op.jvp(&parts, &moving)?)?);
+        Ok(Outcome::new(pairs.map(|(value, tangent)| Dual::new(value, tangent)).collect()))
+    }
+}
+
+impl Operation for SpectralOperation {
+    type Error = LinalgError;
+
+    fn name(&self) -> &'static str {
+        match self.op {
+            Spectral::Gradient(_) => "spectral_gradient",
+            Spectral::Tangent(_) => "spectral_tangent",
+            Spectral::Unsplit(_) | Spectral::UnsplitEigenvectors => "unsplit",
+        }
+    }
+
+    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
+        let counts = self.op.operands().iter().map(|kind| kind.arrays(self.complex));
+        let required: usize = counts.clone().sum();
+        if inputs.len() != required {
+            let message = format!("{required} arrays are required, given {}", inputs.len());
+            return Err(TensorError::value(self.name(), message).into());
+        }
+        let dtype = inputs[0].dtype;
+        if !matches!(dtype, DType::F32 | DType::F64) {
+            let expected = "f32 or f64";
+            return Err(TensorError::DTypeUnsupported { op: self.name(), dtype, expected }.into());
+        }
+        let first: usize = counts.take(self.op.like()).sum();
+        Ok(vec![inputs[first].clone(); self.op.result().arrays(self.complex)])
+    }
+
+    fn keep(&self, _tracked: &[bool]) -> Keep {
+        Keep::default().all_inputs()
+    }
+
+    fn portable<A: Array>(&self, inputs: &[Value<A>], _tracked: &[bool]) -> Result<Outcome<A>> {
+        match self.complex {
+            true => self.value_on::<A, ComplexMatrix<A>>(inputs),
+            false => self.value_on::<A, RealMatrix<A>>(inputs),
+        }
+    }
+
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        match self.complex {
+            true => self.vjp_on::<A, ComplexMatrix<A>>(reverse),
+            false => self.vjp_on::<A, RealMatrix<A>>(reverse),
+        }
+    }
+
+    fn jvp<A: Array>(
+        &self,
+        inputs: &[Value<Dual<A>>],
+        _tracked: &[bool],
+    ) -> Result<Outcome<Dual<A>>> {
+        match self.complex {
+            true => self.jvp_on::<A, ComplexMatrix<A>>(inputs),
+            false => self.jvp_on::<A, RealMatrix<A>>(inputs),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Singular value decompositions as operations.
+
+use t4a_tensor::Tensor;
+
+use super::{SvdRule, Vectors, rule, svd, svd_function_ex, svdvals, svdvals_ex, vjp_function};
+use crate::degeneracy::Degeneracy;
+use crate::error::{Result, SINGULAR, check};
+use crate::hermitian::{Elementary, check_domain, outside_domain};
+use crate::operation::{
+    Kind, MatrixOp, MatrixOperation, Operands, Outcome, Part, full, only, real, zeros,
+};
+use crate::scalar::LinalgScalar;
+use crate::spectrum::{Carrier, Factors, values_jvp, values_vjp};
+use crate::vocabulary::{Batched, Matrices};
+
+/// Thin factors, ties masked.
+const THIN: SvdOp = SvdOp { vectors: Vectors::Thin, degeneracy: Degeneracy::DEFAULT };
+
+fn parts<T: LinalgScalar>(out: &super::Svd<T>) -> Vec<Part<Batched<T>>> {
+    let s = Part::Real(Batched::rows_of(&out.s));
+    vec![Part::Full(Batched::new(&out.u)), s, Part::Full(Batched::new(&out.vh))]
+}
+
+fn triplets<M: Matrices>(parts: &[Part<M>]) -> (&M, &M::Real, &M) {
+    (parts[0].full(), parts[1].real(), parts[2].full())
+}
+
+fn factors<M: Matrices>(parts: &[Part<M>]) -> Factors<M> {
+    let (u, s, vh) = triplets(parts);
+    Factors::singular(u, s, vh)
+}
+
+/// `A` → `U`, `S`, `Vᴴ`; also with fewer cotangent columns, for truncation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct SvdOp {
+    /// Thin or full.
+    pub vectors: Vectors,
+    /// What the rules do at ties.
+    pub degeneracy: Degeneracy,
+}
+
+impl MatrixOperation for SvdOp {
+    fn name(&self) -> &'static str {
+        "svd"
+    }
+    fn operands(&self) -> Operands {
+        Operands::Any
+    }
+    fn results(&self) -> &'static [Kind] {
+        &[Kind::Full, Kind::Real, Kind::Full]
+    }
+    fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
+        let [m, n] = operands[0];
+        let k = m.min(n);
+        match self.vectors {
+            Vectors::Thin => vec![[m, k], [1, k], [k, n]],
+            Vectors::Full => vec![[m, m], [1, k], [n, n]],
+        }
+    }
+
+    fn forward<T: LinalgScalar>(
+        &self,
+        operands: &[&Tensor<T>],
+        _tracked: bool,
+    ) -> Result<Outcome<Batched<T>>> {
+        Ok(Outcome::new(parts(&svd(operands[0], self.vectors)?)))
+    }
+
+    fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {
+        Ok(svdvals_ex(operands[0])?.1)
+    }
+
+    fn vjp<M: Matrices>(
+        &self,
+        operands: &[M],
+        out: &Outcome<M>,
+        cotangents: &[Option<Part<M>>],
+    ) -> Result<Vec<M>> {
+        let (u, s, vh) = triplets(&out.results);
+        let given = SvdRule {
+            u: full(cotangents, 0).cloned(),
+            s: real(cotangents, 1).cloned(),
+            vh: full(cotangents, 2).cloned(),
+        };
+        let gradient = rule::vjp(u, s, vh, &given, &self.degeneracy)?;
+        Ok(vec![M::unsplit(gradient, &operands[0], factors(&out.results))?])
+    }
+
+    fn jvp<M: Matrices>(
+        &self,
+        _operands: &[M],
+        out: &Outcome<M>,
+        tangents: &[Option<M>],
+    ) -> Result<Vec<Part<M>>> {
+        let (u, s, vh) = triplets(&out.results);
+        let (du, ds, dvh) = rule::jvp(u, s, vh, only(tangents), &self.degeneracy);
+        Ok(vec![Part::Full(du), Part::Real(ds), Part::Full(dvh)])
+    }
+}
+
+/// `A` → `S`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct SvdvalsOp;
+
+impl MatrixOperation for SvdvalsOp {
+    fn name(&self) -> &'static str {
+        "svdvals"
+    }
+    fn operands(&self) -> Operands {
+        Operands::Any
+    }
+    fn results(&self) -> &'static [Kind] {
+        &[Kind::Real]
+    }
+    fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
+        let [m, n] = operands[0];
+        vec![[1, m.min(n)]]
+    }
+    fn hidden(&self) -> &'static [Kind] {
+        &[Kind::Full, Kind::Real]
+    }
+    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<MatrixOp> {
+        Some(THIN.into())
+    }
+
+    fn forward<T: LinalgScalar>(
+        &self,
+        operands: &[&Tensor<T>],
+        tracked: bool,
+    ) -> Result<Outcome<Batched<T>>> {
+        let a = operands[0];
+        if !tracked {
+            let s = Batched::rows_of(&svdvals(a)?);
+            return Ok(Outcome::new(vec![Part::Real(s)]));
+        }
+        let parts = parts(&svd(a, Vectors::Thin)?);
+        let mut out = Outcome::new(vec![parts[1].clone()]);
+        out.hidden = Carrier::parts(&Batched::new(a), parts[1].real());
+        Ok(out.saving(THIN, parts))
+    }
+
+    fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {
+        Ok(svdvals_ex(operands[0])?.1)
+    }
+
+    fn vjp<M: Matrices>(
+        &self,
+        operands: &[M],
+        out: &Outcome<M>,
+        cotangents: &[Option<Part<M>>],
+    ) -> Result<Vec<M>> {
+        let factors = factors(out.factors());
+        Ok(vec![values_vjp(&operands[0], &factors, &out.hidden, cotangents)?])
+    }
+
+    fn jvp<M: Matrices>(
+        &self,
+        _operands: &[M],
+        out: &Outcome<M>,
+        tangents: &[Option<M>],
+    ) -> Result<Vec<Part<M>>> {
+        values_jvp(&factors(out.factors()), &out.hidden, only(tangents))
+    }
+}
+
+/// `A` → `U f(S) Vᴴ`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct SvdFunctionOp {
+    /// `f`.
+    pub function: Elementary,
+}
+
+impl MatrixOperation for SvdFunctionOp {
+    fn name(&self) -> &'static str {
+        "svd_function"
+    }
+    fn operands(&self) -> Operands {
+        Operands::Any
+    }
+    fn results(&self) -> &'static [Kind] {
+        &[Kind::Full]
+    }
+    fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
+        vec![operands[0]]
+    }
+    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<MatrixOp> {
+        Some(THIN.into())
+    }
+
+    fn forward<T: LinalgScalar>(
+        &self,
+        operands: &[&Tensor<T>],
+        _tracked: bool,
+    ) -> Result<Outcome<Batched<T>>> {
+        let (out, values, svd, info) = svd_function_ex(operands[0], &self.function)?;
+        check(self.name(), &info, SINGULAR)?;
+        check_domain(self.name(), &Batched::<T::R>::rows_of(&values))?;
+        Ok(Outcome::new(vec![Part::Full(Batched::new(&out))]).saving(THIN, parts(&svd)))
+    }
+
+    fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {
+        let (_, values, _, info) = svd_function_ex(operands[0], &self.function)?;
+        outside_domain::<T>(info, &values)
+    }
+
+    fn vjp<M: Matrices>(
+        &self,
+        operands: &[M],
+        out: &Outcome<M>,
+        cotangents: &[Option<Part<M>>],
+    ) -> Result<Vec<M>> {
+        let Some(cotangent) = full(cotangents, 0) else { return Ok(vec![zeros(&operands[0])]) };
+        let (u, s, vh) = triplets(out.factors());
+        let gradient = vjp_function(u, s, vh, cotangent, &self.function);
+        check_domain("svd_function_vjp", &gradient)?;
+        Ok(vec![M::unsplit(gradient, &operands[0], factors(out.factors()))?])
+    }
+
+    fn jvp<M: Matrices>(
+        &self,
+        _operands: &[M],
+        out: &Outcome<M>,
+        tangents: &[Option<M>],
+    ) -> Result<Vec<Part<M>>> {
+        let (u, s, vh) = triplets(out.factors());
+        let tangent = vjp_function(u, s, vh, only(tangents), &self.function);
+        check_domain("svd_function_jvp", &tangent)?;
+        Ok(vec![Part::Full(tangent)])
+    }
+}

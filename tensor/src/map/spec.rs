@@ -1,0 +1,48 @@
+//! What an elementwise operation is besides its kernel, and the shape of its result.
+
+use crate::error::Result;
+use crate::layout::{Dims, broadcast_shapes};
+use crate::loops::elementwise::Block;
+use crate::route::{Path, Route};
+use crate::tensor::Tensor;
+
+/// Row-major operands up to this many elements skip the walk over axes: its set-up would cost
+/// more than the arithmetic (bench `backend`, row `add 4×4`).
+pub(crate) const SMALL: usize = 4096;
+
+/// What an elementwise operation is besides its kernel. Entry 0 stands for the result.
+pub(super) struct Spec<const M: usize> {
+    pub(super) op: &'static str,
+    pub(super) cost: usize,
+    /// Bytes per element.
+    pub(super) sizes: [usize; M],
+    /// Whether the element type is that of the result.
+    pub(super) same_type: [bool; M],
+    /// Whether the body finds that its run lies over that of the operand.
+    pub(super) in_place: [bool; M],
+    /// Whether the kernel computes in a wider type than the elements'.
+    pub(super) promotes: bool,
+}
+
+/// What is done with a run: first byte of the result, its length, the runs of the operands.
+pub(super) type Body<'a, const M: usize> = &'a (dyn Fn(*mut u8, usize, [Block; M]) + Sync);
+
+impl<const M: usize> Spec<M> {
+    /// The route of a result, given whether operands were read in long runs or gathered.
+    pub(super) fn route(&self, path: Path) -> Route {
+        Route::promoted(path, self.promotes)
+    }
+}
+
+/// The common shape of the operands.
+pub(super) fn broadcast<const M: usize>(
+    op: &'static str,
+    operands: &[Option<Tensor<()>>; M],
+) -> Result<Dims> {
+    let mut shape = Dims::new();
+    for (i, x) in operands.iter().flatten().enumerate() {
+        let given = x.layout().shape();
+        shape = if i == 0 { Dims::from_slice(given) } else { broadcast_shapes(op, &shape, given)? };
+    }
+    Ok(shape)
+}

@@ -1,0 +1,54 @@
+//! One repeated element as a slice, for kernels of three operands.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+use t4a_algebra::Scalar;
+
+use crate::loops::contiguous::Run;
+use crate::loops::stage::Scratch;
+use crate::loops::written;
+
+/// Bytes in which a repeated element is written out.
+const SPREAD_BYTES: usize = 8192;
+
+/// Elements that are written out: of every size at least one.
+pub(super) const fn spread<T>() -> usize {
+    let most = SPREAD_BYTES / size_of::<T>();
+    if most < 256 { most } else { 256 }
+}
+
+/// A run as a slice, with a repeated element written out.
+pub(super) struct Spread<T> {
+    scratch: Scratch<SPREAD_BYTES>,
+    filled: bool,
+    element: PhantomData<T>,
+}
+
+impl<T: Scalar> Spread<T> {
+    #[inline]
+    pub(super) fn new() -> Self {
+        const { t4a_algebra::scalar::assert_storable::<T>() };
+        Self { scratch: Scratch::new(), filled: false, element: PhantomData }
+    }
+
+    /// `len ≤ spread::<T>()` elements of the run.
+    #[inline]
+    pub(super) fn slice<'a>(&'a mut self, run: Run<'a, T>, from: usize, len: usize) -> &'a [T] {
+        match run {
+            Run::Each(x) => &x[from..from + len],
+            Run::Repeat(x) => {
+                let first = self.scratch.as_mut_ptr().cast::<MaybeUninit<T>>();
+                // SAFETY: the scratch has room for as many elements, aligned for all of them; they
+                // are filled just now or were before.
+                unsafe {
+                    let all = std::slice::from_raw_parts_mut(first, spread::<T>());
+                    if !std::mem::replace(&mut self.filled, true) {
+                        all.fill(MaybeUninit::new(x));
+                    }
+                    &written(all)[..len]
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Reductions across rows: the fastest axis of the operand is kept, or rows are short.
+
+use super::folds::{FoldLoops, TILE, Tile};
+use super::plan::{Plan, SCRATCH_BYTES};
+use crate::loops::parallel::{self, SendPtr};
+use crate::loops::stage::Scratch;
+
+/// Rows folded into one tile before it is merged: bounds the growth of rounding errors.
+pub(super) const ROWS: usize = 256;
+
+/// # Safety
+/// `dst` takes every result, `n` elements each; the operand is readable.
+pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPtr<u8>, n: usize) {
+    let ((len, _), (width, across)) = plan.inner();
+    let [_, acc_size, out_size] = fold.sizes();
+    let k = plan.kept.rank() - 1;
+    let outer: usize = plan.kept.shape[..k].iter().product();
+    // A gathered row of a tile fits the scratch, whatever the size of its elements.
+    let most = TILE.min(plan.capacity());
+    let tiles = width.div_ceil(most);
+    let rows = plan.rows_per_result();
+    let parallel = parallel::worthwhile(outer.saturating_mul(width).saturating_mul(n), 1);
+    // Groups of rows, each with partial results of its own: for few, long columns.
+    let groups = if outer * tiles >= 16 { 1 } else { len.div_ceil(ROWS).min(64) };
+    let per_group = len.div_ceil(groups);
+    let per_chunk = ((1 << 15) / (TILE.min(width) * per_group * rows).max(1)).max(1);
+    let jobs = outer * tiles * groups;
+    let spare = if groups > 1 { groups * outer * width } else { 0 };
+    let mut partials = vec![0u128; (spare * acc_size).div_ceil(16)];
+    let slots = SendPtr(partials.as_mut_ptr().cast::<u8>());
+    let slot =
+        |group: usize, i: usize| slots.get().wrapping_add((group * outer * width + i) * acc_size);
+    parallel::for_each(jobs.div_ceil(per_chunk), parallel, &|chunk| {
+        let mut scratch = Scratch::new();
+        let mut tile_acc = Tile::new();
+        for job in chunk * per_chunk..((chunk + 1) * per_chunk).min(jobs) {
+            let (group, tile) = (job % groups, job / groups);
+            let (o, from) = (tile / tiles, tile % tiles * most);
+            let cols = most.min(width - from);
+            let out_step = plan.kept.strides[0][k];
+            let to = Plan::position(&plan.kept, 0, k, o) + from as isize * out_step;
+            let base = Plan::position(&plan.kept, 1, k, o) + from as isize * across;
+            let range = group * per_group..((group + 1) * per_group).min(len);
+            let acc = match groups {
+                1 => tile_acc.as_mut_ptr(),
+                _ => slot(group, o * width + from),
+            };
+            // SAFETY: rows and columns are in range; jobs have slots and results of their own.
+            unsafe {
+                fold_tile(plan, fold, base, range, cols, acc, &mut scratch);
+                if groups == 1 {
+                    let out = dst.get().wrapping_offset(to * out_size as isize);
+                    fold.finish(acc, n, out, out_step, cols);
+                }
+            }
+        }
+    });
+    if groups > 1 {
+        // SAFETY: every slot is written; results are in range.
+        unsafe {
+            for group in 1..groups {
+                fold.merge(slot(0, 0), slot(group, 0), outer * width);
+            }
+            for i in 0..outer * width {
+                let at = plan.kept_at(i).0 * out_size as isize;
+                fold.finish(slot(0, i), n, dst.get().wrapping_offset(at), 0, 1);
+            }
+        }
+    }
+}
+
+/// Folds a range of the innermost reduced axis, under every outer reduced index, into `cols`
+/// partial results.
+///
+/// # Safety
+/// Rows and columns are in range.
+unsafe fn fold_tile(
+    plan: &Plan,
+    fold: &dyn FoldLoops,
+    base: isize,
+    range: std::ops::Range<usize>,
+    cols: usize,
+    acc: *mut u8,
+    scratch: &mut Scratch<SCRATCH_BYTES>,
+) {
+    let ((_, step), (_, across)) = plan.inner();
+    let mut partials = Tile::new();
+    let partial = partials.as_mut_ptr();
+    // Gathered rows have to fit the scratch.
+    let batch = if across == 1 { ROWS } else { (plan.capacity() / cols).clamp(1, ROWS) };
+    // SAFETY: the caller's promise.
+    unsafe {
+        fold.init(acc, cols);
+        for outer_row in 0..plan.rows_per_result() {
+            let start = base + plan.row_at(outer_row);
+            let mut r = range.start;
+            while r < range.end {
+                fold.init(partial, cols);
+                let stop = (r + ROWS).min(range.end);
+                while r < stop {
+                    let rows = batch.min(stop - r);
+                    let at = start + r as isize * step;
+                    let (x, pitch) = plan.tile(at, (rows, step), (cols, across), scratch);
+                    fold.columns(rows, x, pitch, partial, cols);
+                    r += rows;
+                }
+                fold.merge(acc, partial, cols);
+            }
+        }
+    }
+}

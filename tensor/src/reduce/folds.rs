@@ -1,0 +1,118 @@
+//! What the walks over axes do with contiguous memory, whatever the types of elements and results.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::slice;
+
+use t4a_algebra::Scalar;
+
+use crate::kernels::fold::Fold;
+use crate::loops;
+
+/// Bytes that hold any partial result.
+pub(super) const ACC_BYTES: usize = 16;
+/// Kept elements in a tile of partial results: rows of the operand are read in long runs (bench
+/// `backend`, row `sum 1024² columns`).
+pub(super) const TILE: usize = 1024;
+
+/// Rejects partial results that do not fit, at compile time.
+pub(super) const fn assert_storable<A>() {
+    assert!(size_of::<A>() <= ACC_BYTES && align_of::<A>() <= 16);
+}
+
+/// Partial results of one tile, of any type.
+#[repr(C, align(64))]
+pub(super) struct Tile([MaybeUninit<u8>; TILE * ACC_BYTES]);
+
+impl Tile {
+    pub(super) fn new() -> Self {
+        Self([MaybeUninit::uninit(); TILE * ACC_BYTES])
+    }
+
+    pub(super) fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// What a reduction does with contiguous memory, behind pointers: the walk over axes is compiled
+/// once and not per fold.
+///
+/// # Safety
+/// Pointers are valid and aligned for the element, partial and final types of the fold, and for
+/// the lengths given.
+pub(super) trait FoldLoops: Sync {
+    /// Bytes per element, partial result and result.
+    fn sizes(&self) -> [usize; 3];
+    /// `acc[..len] ← init`.
+    unsafe fn init(&self, acc: *mut u8, len: usize);
+    /// `acc ← acc ∘ x₀ ∘ x₁ ∘ …` along a row.
+    unsafe fn row(&self, x: *const u8, len: usize, acc: *mut u8);
+    /// `outᵢ` ← the result over row i of `rows` rows of `len` elements; pitches count elements
+    /// of the operand and of the result.
+    unsafe fn rows(&self, x: *const u8, out: *mut u8, pitch: [isize; 2], rows: usize, len: usize);
+    /// `accⱼ ← accⱼ ∘ x₀ⱼ ∘ x₁ⱼ ∘ …` across rows; the pitch counts elements.
+    unsafe fn columns(&self, rows: usize, x: *const u8, pitch: isize, acc: *mut u8, len: usize);
+    /// `accⱼ ← accⱼ ∘ partialⱼ`.
+    unsafe fn merge(&self, acc: *mut u8, partial: *const u8, len: usize);
+    /// `outⱼ` ← the result of `accⱼ`, a partial result over `n` elements; the pitch counts results.
+    unsafe fn finish(&self, acc: *const u8, n: usize, out: *mut u8, pitch: isize, len: usize);
+}
+
+pub(super) struct Typed<T, F>(F, PhantomData<T>);
+
+impl<F> Typed<(), F> {
+    /// The loops of a fold over elements `T`.
+    pub(super) fn new<T>(fold: F) -> Typed<T, F> {
+        Typed(fold, PhantomData)
+    }
+}
+
+// SAFETY (every block): the promise of the trait.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl<T: Scalar, F: Fold<T>> FoldLoops for Typed<T, F> {
+    fn sizes(&self) -> [usize; 3] {
+        [size_of::<T>(), size_of::<F::Acc>(), size_of::<F::Out>()]
+    }
+    unsafe fn init(&self, acc: *mut u8, len: usize) {
+        let acc = unsafe { slice::from_raw_parts_mut(acc.cast::<MaybeUninit<F::Acc>>(), len) };
+        acc.fill(MaybeUninit::new(self.0.init()));
+    }
+    unsafe fn row(&self, x: *const u8, len: usize, acc: *mut u8) {
+        unsafe {
+            let partial = loops::fold::row(self.0, slice::from_raw_parts(x.cast::<T>(), len));
+            let acc = acc.cast::<F::Acc>();
+            acc.write(self.0.merge(acc.read(), partial));
+        }
+    }
+    unsafe fn rows(&self, x: *const u8, out: *mut u8, pitch: [isize; 2], rows: usize, len: usize) {
+        let (x, out) = (x.cast::<T>(), out.cast::<F::Out>());
+        for i in 0..rows as isize {
+            unsafe {
+                let row = slice::from_raw_parts(x.offset(i * pitch[0]), len);
+                out.offset(i * pitch[1]).write(self.0.finish(loops::fold::row(self.0, row), len));
+            }
+        }
+    }
+    unsafe fn columns(&self, rows: usize, x: *const u8, pitch: isize, acc: *mut u8, len: usize) {
+        unsafe {
+            let acc = slice::from_raw_parts_mut(acc.cast::<F::Acc>(), len);
+            loops::fold::columns(self.0, rows, x.cast::<T>(), pitch, acc);
+        }
+    }
+    unsafe fn merge(&self, acc: *mut u8, partial: *const u8, len: usize) {
+        unsafe {
+            let acc = slice::from_raw_parts_mut(acc.cast::<F::Acc>(), len);
+            let partial = slice::from_raw_parts(partial.cast::<F::Acc>(), len);
+            for (acc, &partial) in acc.iter_mut().zip(partial) {
+                *acc = self.0.merge(*acc, partial);
+            }
+        }
+    }
+    unsafe fn finish(&self, acc: *const u8, n: usize, out: *mut u8, pitch: isize, len: usize) {
+        let acc = unsafe { slice::from_raw_parts(acc.cast::<F::Acc>(), len) };
+        for (j, &acc) in acc.iter().enumerate() {
+            let out = out.cast::<F::Out>().wrapping_offset(j as isize * pitch);
+            unsafe { out.write(self.0.finish(acc, n)) };
+        }
+    }
+}

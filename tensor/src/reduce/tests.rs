@@ -1,0 +1,158 @@
+use super::{reduce, reduced_shape};
+use crate::arg_reduce::arg_reduce;
+use crate::error::TensorError;
+use crate::kernels::fold::{All, Any, Maximum, Mean, Minimum, Prod, Sum};
+use crate::layout::Layout;
+use crate::tensor::Tensor;
+use t4a_algebra::{Numeric, bf16, f16};
+
+/// Integers in `f64`, so that sums are exact in any order.
+fn values(shape: &[usize]) -> Tensor<f64> {
+    Tensor::from_fn(shape, |i| ((i * 7919 + 13) % 101) as f64 - 50.0).unwrap()
+}
+
+fn layouts(shape: &[usize]) -> Vec<Tensor<f64>> {
+    let rev: Vec<usize> = (0..shape.len()).rev().collect();
+    let back: Vec<usize> = shape.iter().rev().copied().collect();
+    let mut wide = shape.to_vec();
+    wide[0] = 1;
+    let doubled: Vec<usize> = shape.iter().map(|n| 2 * n).collect();
+    let mut strided = values(&doubled);
+    for (axis, &n) in shape.iter().enumerate() {
+        strided = strided.slice_axis(axis, 1.min(n), n, 2).unwrap();
+    }
+    vec![
+        values(shape),
+        values(&back).permute(&rev).unwrap(),
+        values(shape).flip(&rev).unwrap(),
+        values(&wide).expand(shape).unwrap(),
+        strided,
+    ]
+}
+
+/// Index by index: the elements reduced into each result.
+fn groups(x: &Tensor<f64>, axes: &[usize]) -> Vec<Vec<f64>> {
+    let (shape, _) = reduced_shape("test", x.shape(), axes).unwrap();
+    let out = Layout::contiguous("test", &shape, 1).unwrap();
+    let mut groups = vec![Vec::new(); out.numel()];
+    let mut index = vec![0; x.rank()];
+    for _ in 0..x.numel() {
+        let to: Vec<usize> =
+            index.iter().enumerate().map(|(a, &i)| if axes.contains(&a) { 0 } else { i }).collect();
+        groups[out.position(&to)].push(x.get(&index).unwrap());
+        for axis in (0..x.rank()).rev() {
+            index[axis] += 1;
+            if index[axis] < x.shape()[axis] {
+                break;
+            }
+            index[axis] = 0;
+        }
+    }
+    groups
+}
+
+#[test]
+fn every_layout_and_choice_of_axes_reduces_the_right_elements() {
+    let shapes: [&[usize]; 8] = [
+        &[40],
+        &[5, 7],
+        &[3, 300],
+        &[300, 3],
+        &[4, 20, 33],
+        &[2, 3, 4, 5],
+        &[18, 1, 270],
+        // More than one block, so that contiguous rows are planned too.
+        &[60, 400],
+    ];
+    for shape in shapes {
+        for x in layouts(shape) {
+            for mask in 0..1usize << shape.len() {
+                let axes: Vec<usize> = (0..shape.len()).filter(|a| mask >> a & 1 == 1).collect();
+                let want = groups(&x, &axes);
+                let sum = reduce(Sum, &x, &axes).unwrap().to_vec().unwrap();
+                let max = reduce(Maximum, &x, &axes).unwrap().to_vec().unwrap();
+                let min = reduce(Minimum, &x, &axes).unwrap().to_vec().unwrap();
+                for (i, group) in want.iter().enumerate() {
+                    assert_eq!(sum[i], group.iter().sum::<f64>(), "{:?} {axes:?}", x.layout());
+                    assert_eq!(max[i], group.iter().copied().fold(f64::MIN, f64::max));
+                    assert_eq!(min[i], group.iter().copied().fold(f64::MAX, f64::min));
+                }
+                if let [axis] = axes[..] {
+                    let (v, at) = arg_reduce(Maximum, &x, axis).unwrap();
+                    let (v, at) = (v.to_vec().unwrap(), at.to_vec().unwrap());
+                    for (i, group) in want.iter().enumerate() {
+                        let first = group.iter().position(|&g| g == max[i]).unwrap();
+                        assert_eq!(
+                            (v[i], at[i]),
+                            (max[i], first as i64),
+                            "{:?} {axis}",
+                            x.layout()
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_reductions_are_cut_into_blocks() {
+    for shape in [&[100_000usize][..], &[70_000, 3], &[3, 70_000], &[2, 40_000, 2]] {
+        let x = values(shape);
+        for axes in [vec![0], vec![shape.len() - 1], (0..shape.len()).collect()] {
+            let want: Vec<f64> = groups(&x, &axes).iter().map(|g| g.iter().sum()).collect();
+            assert_eq!(
+                reduce(Sum, &x, &axes).unwrap().to_vec().unwrap(),
+                want,
+                "{shape:?} {axes:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn nan_wins_and_ties_go_to_the_first() {
+    let x = Tensor::from_vec(vec![1.0f32, f32::NAN, 5.0, f32::NAN, 5.0, 5.0], &[2, 3]).unwrap();
+    for x in
+        [x.clone(), x.swap_axes(0, 1).unwrap().reshape(&[3, 2]).unwrap().swap_axes(0, 1).unwrap()]
+    {
+        let (v, i) = arg_reduce(Maximum, &x, 1).unwrap();
+        assert!(v.to_vec().unwrap().iter().all(|v| v.is_nan()));
+        assert_eq!(i.to_vec().unwrap(), [1, 0]);
+        let (v, i) = arg_reduce(Minimum, &x, 0).unwrap();
+        assert_eq!(i.to_vec().unwrap(), [1, 0, 0]);
+        assert!(v.get(&[0, 0]).unwrap().is_nan() && v.get(&[0, 2]).unwrap() == 5.0);
+    }
+    let x = Tensor::full(&[40, 40], 2i32).unwrap();
+    for axis in 0..2 {
+        let (_, i) = arg_reduce(Minimum, &x, axis).unwrap();
+        assert!(i.to_vec().unwrap().iter().all(|&i| i == 0));
+    }
+}
+
+#[test]
+fn half_precision_accumulates_in_single() {
+    let x = Tensor::full(&[3000, 2], <f16 as Numeric>::from_f64(1.0)).unwrap();
+    for axes in [vec![0], vec![0, 1]] {
+        let sum = reduce(Sum, &x, &axes).unwrap().to_vec().unwrap();
+        assert_eq!(sum[0].to_f64(), 3000.0 * (axes.len() as f64));
+        assert_eq!(reduce(Mean, &x, &axes).unwrap().to_vec().unwrap()[0].to_f64(), 1.0);
+    }
+    let big = Tensor::full(&[100_000], <bf16 as Numeric>::from_f64(3e38)).unwrap();
+    assert!(reduce(Sum, &big, &[0]).unwrap().to_vec().unwrap()[0].is_infinite());
+}
+
+#[test]
+fn reducing_nothing() {
+    let x = Tensor::<f32>::zeros(&[0, 3]).unwrap();
+    assert_eq!(reduce(Sum, &x, &[0]).unwrap().to_vec().unwrap(), [0.0; 3]);
+    assert_eq!(reduce(Prod, &x, &[0, 1]).unwrap().to_vec().unwrap(), [1.0]);
+    assert!(reduce(Mean, &x, &[0]).unwrap().to_vec().unwrap()[0].is_nan());
+    assert!(matches!(reduce(Maximum, &x, &[0]), Err(TensorError::Shape { op: "max", .. })));
+    assert_eq!(reduce(Maximum, &x, &[1]).unwrap().shape(), [0, 1]);
+    assert!(arg_reduce(Maximum, &x, 0).is_err());
+    assert!(matches!(reduce(Sum, &x, &[2]), Err(TensorError::Axis { axis: 2, .. })));
+    assert!(matches!(reduce(Sum, &x, &[1, 1]), Err(TensorError::Axis { .. })));
+    assert_eq!(reduce(Any, &x, &[0, 1]).unwrap().to_vec().unwrap(), [false]);
+    assert_eq!(reduce(All, &x, &[0, 1]).unwrap().to_vec().unwrap(), [true]);
+}
