@@ -1,5 +1,7 @@
 //! What structured tensors reject, before any arithmetic.
 
+use t4a_einsum::EinsumError;
+use t4a_linalg::LinalgError;
 use t4a_tensor::{DType, TensorError};
 use thiserror::Error;
 
@@ -77,6 +79,24 @@ pub enum StructuredError {
     /// Element types that do not go together.
     #[error("{op}: dtype {given}, required {required}")]
     DType { op: &'static str, required: DType, given: DType },
+    /// Stored plans or tensors that contradict themselves.
+    #[error("stored data: {what}")]
+    Corrupt { what: &'static str },
+    /// An operation that needs a neutral tensor.
+    #[error("{op}: the charge {flux} is given, {required} is required")]
+    Flux { op: &'static str, flux: String, required: String },
+    /// Tensors of different structures.
+    #[error("{op}: structures differ: {lhs} and {rhs}")]
+    SpecMismatch { op: &'static str, lhs: String, rhs: String },
+    /// Sizes that do not go together.
+    #[error("{op}: {message}")]
+    Invalid { op: &'static str, message: String },
+    /// A failure of an einsum.
+    #[error(transparent)]
+    Einsum(#[from] EinsumError),
+    /// A failure of a factorisation.
+    #[error(transparent)]
+    Linalg(#[from] LinalgError),
     /// A failure of the tensors below.
     #[error(transparent)]
     Tensor(#[from] TensorError),

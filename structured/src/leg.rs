@@ -7,8 +7,10 @@
 //! ```
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::error::{Result, StructuredError};
@@ -20,7 +22,8 @@ pub(crate) const MOST_ELEMENTS: usize = 1 << 48;
 pub(crate) const MOST_BLOCKS: usize = 1 << 24;
 
 /// Which way charge flows through a leg.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// Out of the tensor: charges count as they are. Kets.
     Out,
@@ -57,13 +60,27 @@ pub struct Leg<S> {
     fusion: Option<Arc<Fusion<S>>>,
 }
 
-/// How the states of several legs are those of one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Fusion<S> {
+/// How the states of several legs are those of one. The rows follow from the legs and the direction.
+#[derive(Clone, Debug)]
+struct Fusion<S> {
     legs: Vec<Leg<S>>,
     /// By sector of the fused leg: rows of sectors, as places in their legs, and the state at which each
     /// begins.
-    rows: Vec<Vec<Row>>,
+    rows: Arc<[Vec<Row>]>,
+}
+
+impl<S: PartialEq> PartialEq for Fusion<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.legs == other.legs
+    }
+}
+
+impl<S: Eq> Eq for Fusion<S> {}
+
+impl<S: Hash> Hash for Fusion<S> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.legs.hash(state);
+    }
 }
 
 /// A row of sectors, one of each leg, as places among the sectors of the legs.
@@ -141,9 +158,26 @@ impl<S: Sector> Leg<S> {
         self.sectors.iter().map(|(_, dim)| dim).sum()
     }
 
-    /// The leg that this one contracts with: the same sectors, the other direction.
+    /// The leg that this one contracts with: the same sectors in the same order, the other direction; also
+    /// of what it was fused of.
     pub fn dual(&self) -> Self {
-        Self { direction: self.direction.dual(), ..self.clone() }
+        let dual = |fusion: &Arc<Fusion<S>>| {
+            let legs = fusion.legs.iter().map(Leg::dual).collect();
+            Arc::new(Fusion { legs, rows: fusion.rows.clone() })
+        };
+        let fusion = self.fusion.as_ref().map(dual);
+        Self { direction: self.direction.dual(), sectors: self.sectors.clone(), fusion }
+    }
+
+    /// The same states seen from the other side: inverse sectors, the other direction. What it was fused
+    /// of is forgotten.
+    ///
+    /// # Errors
+    /// `ChargeOverflow`.
+    pub fn flipped(&self) -> Result<Self> {
+        let inverse = |&(sector, dim): &(S, usize)| Ok((inverse(sector, "flip")?, dim));
+        let sectors: Vec<(S, usize)> = self.sectors.iter().map(inverse).collect::<Result<_>>()?;
+        Self::new(sectors, self.direction.dual())
     }
 
     /// What it was fused of, if it was.
@@ -151,8 +185,30 @@ impl<S: Sector> Leg<S> {
         self.fusion.as_ref().map(|fusion| &fusion.legs[..])
     }
 
-    pub(crate) fn fusion_map(&self) -> Option<&Arc<Fusion<S>>> {
-        self.fusion.as_ref()
+    /// The place among the sectors of a fused leg of a row of sectors, and its first state there.
+    pub(crate) fn fused_row(&self, places: &[u32], op: &'static str) -> Result<Option<(u32, usize)>> {
+        let Some(fusion) = &self.fusion else { return Ok(None) };
+        let mut charge = S::TRIVIAL;
+        for (leg, &place) in fusion.legs.iter().zip(places) {
+            charge = product(charge, leg.charge(place as usize, op)?, op)?;
+        }
+        if self.direction == Direction::In {
+            charge = inverse(charge, op)?;
+        }
+        let Some(place) = self.place(charge) else { return Ok(None) };
+        let rows = &fusion.rows[place];
+        let row = rows.binary_search_by(|row| row.places[..].cmp(places)).ok();
+        Ok(row.map(|row| (place as u32, rows[row].start)))
+    }
+
+    /// Where a sector stands among those of the leg.
+    pub fn place(&self, sector: S) -> Option<usize> {
+        self.sectors.binary_search_by_key(&sector, |&(sector, _)| sector).ok()
+    }
+
+    /// By place, whether the sector is odd.
+    pub(crate) fn parities(&self) -> Vec<bool> {
+        self.sectors.iter().map(|(sector, _)| sector.is_odd()).collect()
     }
 
     /// The same sectors, whatever they were fused of.
@@ -164,7 +220,13 @@ impl<S: Sector> Leg<S> {
     pub fn contracts_with(&self, other: &Self) -> bool {
         self.direction != other.direction
             && (Arc::ptr_eq(&self.sectors, &other.sectors) || self.sectors == other.sectors)
-            && self.fusion == other.fusion
+            && match (self.fusion(), other.fusion()) {
+                (None, None) => true,
+                (Some(a), Some(b)) => {
+                    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.contracts_with(b))
+                }
+                _ => false,
+            }
     }
 
     /// The first state of the sector at a place, in dense order.
@@ -204,13 +266,6 @@ impl<S: Sector> Leg<S> {
         let rows = all.into_iter().map(|rows| rows.rows).collect();
         let fusion = Some(Arc::new(Fusion { legs: legs.to_vec(), rows }));
         Ok(Self { fusion, ..Self::sorted(sectors, direction)? })
-    }
-}
-
-impl<S> Fusion<S> {
-    /// The rows of sectors that make up the sector at a place.
-    pub(crate) fn rows(&self, place: usize) -> &[Row] {
-        &self.rows[place]
     }
 }
 

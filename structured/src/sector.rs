@@ -7,6 +7,8 @@
 use std::fmt::{Debug, Display, Formatter, Result};
 use std::hash::Hash;
 
+use serde::{Deserialize, Serialize};
+
 /// A quantum number of an abelian symmetry.
 pub trait Sector: Copy + Ord + Hash + Debug + Display + Send + Sync + 'static {
     /// The neutral element.
@@ -30,7 +32,9 @@ pub trait Sector: Copy + Ord + Hash + Debug + Display + Send + Sync + 'static {
 }
 
 /// No symmetry: one sector.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Trivial;
 
 impl Sector for Trivial {
@@ -55,7 +59,9 @@ impl Display for Trivial {
 }
 
 /// Integers modulo `N`, from 0 to N − 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Zn<const N: u32>(u32);
 
 /// Parity of something that commutes.
@@ -104,7 +110,9 @@ impl<const N: u32> Display for Zn<N> {
 }
 
 /// A conserved integer: a number of particles, twice the magnetisation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct U1(pub i32);
 
 impl Sector for U1 {
@@ -129,7 +137,9 @@ impl Display for U1 {
 }
 
 /// Whether a number of fermions is odd.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct FermionParity(pub bool);
 
 impl Sector for FermionParity {
@@ -154,7 +164,9 @@ impl Display for FermionParity {
 }
 
 /// A conserved number of fermions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct FermionNumber(pub i32);
 
 impl Sector for FermionNumber {
@@ -198,7 +210,9 @@ impl<A: Sector, B: Sector> Sector for Product<A, B> {
 }
 
 /// Sectors of two symmetries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Product<A, B>(pub A, pub B);
 
 impl<A: Display, B: Display> Display for Product<A, B> {

@@ -17,19 +17,29 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 
+use crate::cache::cached;
 use crate::error::{Result, StructuredError};
 use crate::leg::{Leg, MOST_BLOCKS, MOST_ELEMENTS, Places, Row, inverse, product, rows};
+use crate::plan::Axis;
 use crate::sector::Sector;
 
 /// Sizes or strides of the axes of a block.
 pub(crate) type Dims = SmallVec<[usize; 6]>;
 
-/// The structure of a graded tensor.
+/// The structure of a graded tensor. Cloning shares it; structures in use are made once, so that equal ones
+/// usually are the same.
 #[derive(Clone, Debug)]
-pub struct Spec<S> {
+pub struct Spec<S>(Arc<Structure<S>>);
+
+#[derive(Debug)]
+struct Structure<S> {
+    /// Never that of another structure.
+    id: u64,
     legs: Vec<Leg<S>>,
     flux: S,
     rows: usize,
@@ -37,6 +47,8 @@ pub struct Spec<S> {
     blocks: Vec<Block>,
     len: usize,
 }
+
+static IDS: AtomicU64 = AtomicU64::new(0);
 
 /// The matrix of all blocks whose rows have one charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +93,12 @@ impl Block {
         &self.shape
     }
 
+    /// The axes of a move from this block to one of the same shape.
+    pub(crate) fn axes_to<'a>(&'a self, to: &'a Block) -> impl Iterator<Item = Axis> + 'a {
+        let axis = |k: usize| Axis { size: self.shape[k], from: self.strides[k], to: to.strides[k] };
+        (0..self.shape.len()).map(axis)
+    }
+
     /// Distances of neighbours along its axes, in elements of the buffer.
     pub fn strides(&self) -> &[usize] {
         &self.strides
@@ -92,7 +110,98 @@ impl<S: Sector> Spec<S> {
     ///
     /// # Errors
     /// `Rows`; `OddParity`; `ChargeOverflow`; `TooLarge`.
-    pub fn new(legs: Vec<Leg<S>>, flux: S, rows_: usize) -> Result<Self> {
+    pub fn new(legs: Vec<Leg<S>>, flux: S, rows: usize) -> Result<Self> {
+        let weight = |spec: &Structure<S>| size_of::<Block>() * (1 + spec.blocks.len());
+        cached((legs, flux, rows), weight, |(legs, flux, rows)| {
+            Structure::new(legs.clone(), *flux, *rows)
+        })
+        .map(Self)
+    }
+
+
+    /// The legs.
+    pub fn legs(&self) -> &[Leg<S>] {
+        &self.0.legs
+    }
+
+    /// The charge that the charges of all legs add up to.
+    pub fn flux(&self) -> S {
+        self.0.flux
+    }
+
+    /// How many of the legs are rows.
+    pub fn rows(&self) -> usize {
+        self.0.rows
+    }
+
+    /// One matrix per charge of the rows, in ascending order.
+    pub fn matrices(&self) -> &[Matrix<S>] {
+        &self.0.matrices
+    }
+
+    /// The blocks, in the order of their matrices.
+    pub fn blocks(&self) -> &[Block] {
+        &self.0.blocks
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.0.len
+    }
+
+    /// Whether no block is allowed.
+    pub fn is_empty(&self) -> bool {
+        self.0.len == 0
+    }
+
+    /// A number that no other structure has.
+    pub(crate) fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    /// The matrix of this charge of the row legs.
+    pub fn matrix(&self, charge: S) -> Option<&Matrix<S>> {
+        Some(&self.0.matrices[self.matrix_index(charge)?])
+    }
+
+    pub(crate) fn matrix_index(&self, charge: S) -> Option<usize> {
+        self.0.matrices.binary_search_by_key(&charge, |matrix| matrix.charge).ok()
+    }
+
+    /// The structure with another number of row legs.
+    ///
+    /// # Errors
+    /// `Rows`.
+    pub fn with_rows(&self, rows: usize) -> Result<Self> {
+        Self::new(self.legs().to_vec(), self.flux(), rows)
+    }
+
+    /// The shape of the dense tensor.
+    pub fn shape(&self) -> Vec<usize> {
+        self.0.legs.iter().map(Leg::dim).collect()
+    }
+
+    /// The block of these sectors, as places in their legs.
+    pub fn block(&self, places: &[u32]) -> Option<&Block> {
+        if places.len() != self.0.legs.len() {
+            return None;
+        }
+        let charge = self.0.legs[..self.0.rows].iter().zip(places).try_fold(
+            S::TRIVIAL,
+            |charge, (leg, &place)| {
+                leg.sectors().get(place as usize)?;
+                charge.fuse(leg.charge(place as usize, "block").ok()?)
+            },
+        )?;
+        let matrix = self.0.matrices.binary_search_by_key(&charge, |matrix| matrix.charge).ok()?;
+        let (first, end) = self.0.matrices[matrix].blocks;
+        let blocks = &self.0.blocks[first..end];
+        blocks.binary_search_by(|block| block.places[..].cmp(places)).ok().map(|i| &blocks[i])
+    }
+}
+
+impl<S: Sector> Structure<S> {
+    fn new(legs: Vec<Leg<S>>, flux: S, rows_: usize) -> Result<Self> {
         let op = "graded tensor";
         if rows_ > legs.len() {
             return Err(StructuredError::Rows { op, rows: rows_, rank: legs.len() });
@@ -133,65 +242,8 @@ impl<S: Sector> Spec<S> {
                 limit: MOST_ELEMENTS,
             })?;
         }
-        Ok(Self { legs, flux, rows: rows_, matrices, blocks, len })
-    }
-
-    /// The legs.
-    pub fn legs(&self) -> &[Leg<S>] {
-        &self.legs
-    }
-
-    /// The charge that the charges of all legs add up to.
-    pub fn flux(&self) -> S {
-        self.flux
-    }
-
-    /// How many of the legs are rows.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// One matrix per charge of the rows, in ascending order.
-    pub fn matrices(&self) -> &[Matrix<S>] {
-        &self.matrices
-    }
-
-    /// The blocks, in the order of their matrices.
-    pub fn blocks(&self) -> &[Block] {
-        &self.blocks
-    }
-
-    /// Number of elements.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether no block is allowed.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The shape of the dense tensor.
-    pub fn shape(&self) -> Vec<usize> {
-        self.legs.iter().map(Leg::dim).collect()
-    }
-
-    /// The block of these sectors, as places in their legs.
-    pub fn block(&self, places: &[u32]) -> Option<&Block> {
-        if places.len() != self.legs.len() {
-            return None;
-        }
-        let charge = self.legs[..self.rows].iter().zip(places).try_fold(
-            S::TRIVIAL,
-            |charge, (leg, &place)| {
-                leg.sectors().get(place as usize)?;
-                charge.fuse(leg.charge(place as usize, "block").ok()?)
-            },
-        )?;
-        let matrix = self.matrices.binary_search_by_key(&charge, |matrix| matrix.charge).ok()?;
-        let (first, end) = self.matrices[matrix].blocks;
-        let blocks = &self.blocks[first..end];
-        blocks.binary_search_by(|block| block.places[..].cmp(places)).ok().map(|i| &blocks[i])
+        let id = IDS.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { id, legs, flux, rows: rows_, matrices, blocks, len })
     }
 }
 
@@ -222,7 +274,8 @@ fn block<S: Sector>(
 /// All that the rest follows from.
 impl<S: Sector> PartialEq for Spec<S> {
     fn eq(&self, other: &Self) -> bool {
-        (&self.legs, self.flux, self.rows) == (&other.legs, other.flux, other.rows)
+        self.id() == other.id()
+            || (self.legs(), self.flux(), self.rows()) == (other.legs(), other.flux(), other.rows())
     }
 }
 
@@ -230,16 +283,16 @@ impl<S: Sector> Eq for Spec<S> {}
 
 impl<S: Sector> Hash for Spec<S> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.legs, self.flux, self.rows).hash(state);
+        (self.legs(), self.flux(), self.rows()).hash(state);
     }
 }
 
 impl<S: Sector> fmt::Display for Spec<S> {
     /// Charge and legs, `charge 0: out {-1: 2, 1: 3} | in {0: 4}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "charge {}:", self.flux)?;
-        for (i, leg) in self.legs.iter().enumerate() {
-            write!(f, "{} {leg}", if i == self.rows { " |" } else { "" })?;
+        write!(f, "charge {}:", self.flux())?;
+        for (i, leg) in self.legs().iter().enumerate() {
+            write!(f, "{} {leg}", if i == self.rows() { " |" } else { "" })?;
         }
         Ok(())
     }
