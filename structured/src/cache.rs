@@ -52,7 +52,8 @@ impl<K: Hash + Eq, V> Table<K, V> {
     }
 }
 
-static TABLES: LazyLock<Mutex<HashMap<TypeId, Box<dyn Any + Send>>>> = LazyLock::new(Mutex::default);
+static TABLES: LazyLock<Mutex<HashMap<TypeId, Box<dyn Any + Send>>>> =
+    LazyLock::new(Mutex::default);
 
 /// Runs with the table of these types.
 fn with<K: Hash + Eq + Send + 'static, V: Send + Sync + 'static, R>(

@@ -186,7 +186,11 @@ impl<S: Sector> Leg<S> {
     }
 
     /// The place among the sectors of a fused leg of a row of sectors, and its first state there.
-    pub(crate) fn fused_row(&self, places: &[u32], op: &'static str) -> Result<Option<(u32, usize)>> {
+    pub(crate) fn fused_row(
+        &self,
+        places: &[u32],
+        op: &'static str,
+    ) -> Result<Option<(u32, usize)>> {
         let Some(fusion) = &self.fusion else { return Ok(None) };
         let mut charge = S::TRIVIAL;
         for (leg, &place) in fusion.legs.iter().zip(places) {

@@ -9,10 +9,14 @@
 //! structural  structures of results and their plans
 //! operation   plans as operations with derivatives
 //! graded      graded tensors over any arrays
+//! diag          equal indices: einsum of payloads
+//! block_sparse  arbitrary blocks without charges
 //! ```
 #![deny(unsafe_code)]
 
+mod block_sparse;
 mod cache;
+mod diag;
 mod error;
 mod graded;
 #[allow(unsafe_code)]
@@ -24,11 +28,11 @@ mod sector;
 mod spec;
 mod structural;
 
+pub use block_sparse::{BlockSparseTensor, Pattern};
 pub use cache::clear_plans;
+pub use diag::{DiagTensor, diag_einsum};
 pub use error::{Result, StructuredError};
-pub use graded::{
-    Bond, Eigh, FluxOn, Forbidden, GradedTensor, Qr, Svd, Truncated, einsum,
-};
+pub use graded::{Bond, Eigh, FluxOn, Forbidden, GradedTensor, Qr, Svd, Truncated, einsum};
 pub use leg::{Direction, Leg};
 pub use operation::{Contract, Rearrange};
 pub use sector::{FermionNumber, FermionParity, Product, Sector, Trivial, U1, Z2, Zn};

@@ -95,7 +95,8 @@ impl Block {
 
     /// The axes of a move from this block to one of the same shape.
     pub(crate) fn axes_to<'a>(&'a self, to: &'a Block) -> impl Iterator<Item = Axis> + 'a {
-        let axis = |k: usize| Axis { size: self.shape[k], from: self.strides[k], to: to.strides[k] };
+        let axis =
+            |k: usize| Axis { size: self.shape[k], from: self.strides[k], to: to.strides[k] };
         (0..self.shape.len()).map(axis)
     }
 
@@ -117,7 +118,6 @@ impl<S: Sector> Spec<S> {
         })
         .map(Self)
     }
-
 
     /// The legs.
     pub fn legs(&self) -> &[Leg<S>] {

@@ -73,7 +73,12 @@ impl<S: Sector> GradedTensor<S> {
     ///
     /// # Errors
     /// Those of the memory.
-    pub fn random(spec: Spec<S>, dtype: DType, complex: bool, generator: &Generator) -> Result<Self> {
+    pub fn random(
+        spec: Spec<S>,
+        dtype: DType,
+        complex: bool,
+        generator: &Generator,
+    ) -> Result<Self> {
         let draw = || {
             let x: Tensor<f64> = random::normal(generator, &[spec.len()], 0.0, 1.0)?;
             Ok::<_, StructuredError>(Eager::from(AnyTensor::from(x).cast(dtype)?))

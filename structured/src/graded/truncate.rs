@@ -4,8 +4,8 @@ use t4a_diff::Array;
 use t4a_linalg::svd::Truncation;
 use t4a_tensor::DType;
 
-use super::factor::{FluxOn, Svd};
 use super::GradedTensor;
+use super::factor::{FluxOn, Svd};
 use crate::error::{Result, StructuredError};
 use crate::leg::Leg;
 use crate::operation::{Rearrange, one};

@@ -10,7 +10,7 @@
 mod moves;
 mod products;
 
-use t4a_algebra::{Numeric, Standard, Semiring, parallel};
+use t4a_algebra::{Numeric, Semiring, Standard, parallel};
 use t4a_tensor::storage::Buffer;
 use t4a_tensor::{AnyTensor, DType, Element, Layout, Tensor, TensorError};
 
@@ -74,7 +74,11 @@ pub(crate) fn unsupported(op: &'static str, dtype: DType) -> StructuredError {
 }
 
 /// `R x`.
-pub(crate) fn rearrange(op: &'static str, plan: &Rearrangement, x: &AnyTensor) -> Result<AnyTensor> {
+pub(crate) fn rearrange(
+    op: &'static str,
+    plan: &Rearrangement,
+    x: &AnyTensor,
+) -> Result<AnyTensor> {
     fn typed<T: Element + Numeric>(
         op: &'static str,
         plan: &Rearrangement,

@@ -14,12 +14,7 @@ const TILE: usize = 16;
 ///
 /// # Safety
 /// x holds `from_len` elements, y has room for `to_len`.
-pub(super) unsafe fn run<T: Numeric>(
-    plan: &Rearrangement,
-    x: *const T,
-    y: *mut T,
-    parallel: bool,
-) {
+pub(super) unsafe fn run<T: Numeric>(plan: &Rearrangement, x: *const T, y: *mut T, parallel: bool) {
     // SAFETY: moves stay inside of both; see below for those that run at once.
     unsafe {
         if !plan.is_full() {

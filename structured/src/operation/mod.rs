@@ -56,9 +56,7 @@ fn check(op: &'static str, lens: &[usize], inputs: &[Meta]) -> Result<()> {
         }
     }
     match inputs.first() {
-        Some(first) if !first.dtype.is_float() => {
-            Err(crate::kernels::unsupported(op, first.dtype))
-        }
+        Some(first) if !first.dtype.is_float() => Err(crate::kernels::unsupported(op, first.dtype)),
         _ => Ok(()),
     }
 }

@@ -78,7 +78,9 @@ impl Contraction {
         };
         let leaves = c.as_ref().is_none_or(|plan| plan.from_len() == lc);
         if !enters(&a, la) || !enters(&b, lb) || !leaves {
-            return Err(StructuredError::Corrupt { what: "a contraction of parts that do not fit" });
+            return Err(StructuredError::Corrupt {
+                what: "a contraction of parts that do not fit",
+            });
         }
         Ok(Self { a, b, products, c, cotangents: Default::default() })
     }
@@ -121,9 +123,8 @@ impl Contraction {
     /// The cotangent of operand `i`, of `(C̄, B)` or of `(A, C̄)`.
     pub fn cotangent(&self, i: usize) -> Arc<Self> {
         let make = || {
-            let adjoint = |plan: &Option<Arc<Rearrangement>>| {
-                plan.as_ref().map(|plan| plan.adjoint())
-            };
+            let adjoint =
+                |plan: &Option<Arc<Rearrangement>>| plan.as_ref().map(|plan| plan.adjoint());
             let products = self.products.cotangent(i);
             let (a, b, c) = match i {
                 0 => (adjoint(&self.c), self.b.clone(), adjoint(&self.a)),

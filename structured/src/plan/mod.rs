@@ -12,7 +12,7 @@ mod products;
 mod rearrangement;
 
 pub use contraction::Contraction;
+pub(crate) use products::Group;
 pub use products::{Products, View};
 pub use rearrangement::Rearrangement;
-pub(crate) use products::Group;
 pub(crate) use rearrangement::{Axis, Builder, Move};

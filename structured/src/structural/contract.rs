@@ -165,10 +165,7 @@ fn plan<S: Sector>(
         .collect();
     let negative_a = |block: &Block| {
         let bond = !bonds_on_b
-            && bond(
-                odd_a.count(block, i.iter().copied()),
-                odd_a.count(block, out.iter().copied()),
-            );
+            && bond(odd_a.count(block, i.iter().copied()), odd_a.count(block, out.iter().copied()));
         odd_a.inverts(block, &side_a.order) != bond
     };
     let negative_b = |block: &Block| {

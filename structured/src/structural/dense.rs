@@ -21,9 +21,11 @@ impl<S: Sector> Spec<S> {
         let shape = self.shape();
         let size = shape.iter().try_fold(1usize, |n, &dim| n.checked_mul(dim));
         let limit = MOST_ELEMENTS;
-        let size = size
-            .filter(|&n| n <= limit)
-            .ok_or(StructuredError::TooLarge { op, what: "elements", limit })?;
+        let size = size.filter(|&n| n <= limit).ok_or(StructuredError::TooLarge {
+            op,
+            what: "elements",
+            limit,
+        })?;
         let (_, plan) = planned(op, self, Arguments::new(), || {
             let strides = row_major(&shape);
             let starts: Vec<Vec<usize>> = self.legs().iter().map(Leg::starts).collect();

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::signs::{Parities, reverses};
-use super::{planned, Planned};
+use super::{Planned, planned};
 use crate::error::{Result, StructuredError};
 use crate::leg::{Direction, Leg};
 use crate::operation::Rearrange;
@@ -74,7 +74,9 @@ fn fused_into<S: Sector>(from: &Spec<S>, to: Spec<S>, axes: &Range<usize>) -> Re
     let mut build = Builder::new(from.len(), to.len());
     for block in from.blocks() {
         let row = fused.fused_row(&block.places[axes.clone()], op)?;
-        let Some((place, start)) = row else { return Err(StructuredError::NotFused { op, axis: at }) };
+        let Some((place, start)) = row else {
+            return Err(StructuredError::NotFused { op, axis: at });
+        };
         let mut places = block.places.clone();
         places.drain(axes.clone());
         places.insert(at, place);

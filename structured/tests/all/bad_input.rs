@@ -40,14 +40,13 @@ fn contractions() {
     let b = leg(&[(0, 2), (1, 2)], Direction::In);
     let x = rng.tensor(vec![a.clone(), a.dual()], U1(0), false);
     let y = rng.tensor(vec![b.clone(), b.dual()], U1(0), false);
-    let mismatch = |result: Result<GradedTensor<U1>, StructuredError>, axes: (usize, usize)| {
-        match result {
+    let mismatch =
+        |result: Result<GradedTensor<U1>, StructuredError>, axes: (usize, usize)| match result {
             Err(StructuredError::LegMismatch { axis, other, .. }) => {
                 assert_eq!((axis, other), axes);
             }
             other => panic!("{other:?}"),
-        }
-    };
+        };
     // Degeneracies, then directions.
     mismatch(x.contract(&y, &[0], &[0]), (0, 0));
     mismatch(x.contract(&x, &[1], &[1]), (1, 1));

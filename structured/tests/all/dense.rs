@@ -2,8 +2,8 @@
 
 use t4a_diff::{Array, Eager, check};
 use t4a_structured::{
-    Direction, Forbidden, GradedTensor, Leg, Product, Sector, Spec, StructuredError, Trivial, U1, Z2,
-    Zn, einsum as graded_einsum,
+    Direction, Forbidden, GradedTensor, Leg, Product, Sector, Spec, StructuredError, Trivial, U1,
+    Z2, Zn, einsum as graded_einsum,
 };
 use t4a_tensor::{AnyTensor, DType};
 
@@ -47,7 +47,10 @@ fn everything<S: Sector>(seed: u64, sectors: &[S]) {
         same(&flipped.flip(axis).unwrap(), &a);
 
         // Fuse and split.
-        let (start, end) = { let s = rng.below(n); (s, s + 1 + rng.below(n - s)) };
+        let (start, end) = {
+            let s = rng.below(n);
+            (s, s + 1 + rng.below(n - s))
+        };
         let fused = a.fuse(start..end, rng.direction()).unwrap();
         invariant(&fused);
         same(&fused.split(start).unwrap(), &a);
@@ -69,8 +72,11 @@ fn everything<S: Sector>(seed: u64, sectors: &[S]) {
             lb[j] = la.as_bytes()[i];
         }
         let lb = String::from_utf8(lb).unwrap();
-        let free: String = la.chars().filter(|x| !lb.contains(*x))
-            .chain(lb.chars().filter(|x| !la.contains(*x))).collect();
+        let free: String = la
+            .chars()
+            .filter(|x| !lb.contains(*x))
+            .chain(lb.chars().filter(|x| !la.contains(*x)))
+            .collect();
         let text = format!("{la},{lb}->{free}");
         let (x, y, z) = (dense(&a), dense(&b), dense(&c));
         let product = |i: usize, j: usize| numbers(&einsum(&text, &[&x[i], &y[j]]));
@@ -230,7 +236,11 @@ fn trap_27_tensors_without_elements() {
     let a = GradedTensor::zeros(spec, DType::F32, false).unwrap();
     invariant(&a);
     let b = GradedTensor::zeros(
-        Spec::new(vec![none.dual(), some.clone()], U1(1), 1).unwrap(), DType::F32, false).unwrap();
+        Spec::new(vec![none.dual(), some.clone()], U1(1), 1).unwrap(),
+        DType::F32,
+        false,
+    )
+    .unwrap();
     // No state is summed over: zeros, of the right charge.
     let c = a.contract(&b, &[0], &[0]).unwrap();
     assert_eq!((c.spec().flux(), c.spec().len()), (U1(1), 0));
@@ -281,7 +291,9 @@ fn data_comes_back_and_corrupted_data_does_not() {
     let spec = Spec::new(vec![leg.clone(), leg.dual()], Zn::new(0), 1).unwrap();
     let x = GradedTensor::zeros(spec, DType::F32, false).unwrap();
     let text = serde_json::to_string(&x).unwrap().replace("[[2,1]]", "[[5,1]]");
-    assert!(serde_json::from_str::<GradedTensor<Zn<3>>>(&text).unwrap_err().to_string().contains('5'));
+    assert!(
+        serde_json::from_str::<GradedTensor<Zn<3>>>(&text).unwrap_err().to_string().contains('5')
+    );
 }
 
 #[test]

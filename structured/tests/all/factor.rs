@@ -1,6 +1,6 @@
 //! Factorisations against dense ones, truncation over all sectors.
 
-use t4a_diff::{Array, Dual, Eager, check};
+use t4a_diff::{Array, Dual, Eager, Integers, check};
 use t4a_linalg::svd::Truncation;
 use t4a_structured::{
     Direction, FermionNumber, FluxOn, GradedTensor, Leg, Sector, Spec, Truncated, U1, Z2, Zn,
@@ -116,13 +116,15 @@ fn exponentials_and_eigenvectors_of_maps() {
     let mut rng = Rng::new(4);
     // Fermions with legs in both directions: products of maps are contractions, signs included.
     for directions in 0..4 {
-        let direction = |k: usize| if directions >> k & 1 == 0 { Direction::Out } else { Direction::In };
+        let direction =
+            |k: usize| if directions >> k & 1 == 0 { Direction::Out } else { Direction::In };
         let leg = |k| Leg::new([0, 1].map(|q| (FermionNumber(q), 2)), direction(k)).unwrap();
         let legs = [leg(0), leg(1)];
         let all: Vec<_> = legs.iter().cloned().chain(legs.iter().map(Leg::dual)).collect();
         let a = rng.tensor(all, FermionNumber(0), false).repartition(2).unwrap().scale(0.1);
         let one = GradedTensor::identity(&legs, DType::F64).unwrap();
-        let product = |a: &GradedTensor<_>, b: &GradedTensor<_>| a.contract(b, &[2, 3], &[0, 1]).unwrap();
+        let product =
+            |a: &GradedTensor<_>, b: &GradedTensor<_>| a.contract(b, &[2, 3], &[0, 1]).unwrap();
         same(&product(&one, &a), &a);
         same(&product(&a, &one), &a);
         let (mut sum, mut power) = (one.clone(), one);

@@ -81,10 +81,12 @@ fn trap_23_sites_in_any_order_agree_with_jordan_and_wigner() {
     // c†ᵢ cⱼ + c†ⱼ cᵢ on five sites: a gate without strings, and bit strings with signs.
     let n = 5;
     let site = Leg::new([(FermionNumber(0), 1), (FermionNumber(1), 1)], Direction::Out).unwrap();
-    let gate = Spec::new(
-        vec![site.clone(), site.clone(), site.dual(), site.dual()], FermionNumber(0), 2).unwrap();
+    let gate =
+        Spec::new(vec![site.clone(), site.clone(), site.dual(), site.dual()], FermionNumber(0), 2)
+            .unwrap();
     let hop = check::array(&[2, 2, 2, 2], |k| f64::from([0b0110, 0b1001].contains(&k)));
-    let hop = GradedTensor::from_dense(&gate, &hop, None, t4a_structured::Forbidden::Error(0.0)).unwrap();
+    let hop =
+        GradedTensor::from_dense(&gate, &hop, None, t4a_structured::Forbidden::Error(0.0)).unwrap();
     let mut rng = Rng::new(4);
     let psi = rng.tensor(vec![site; n], FermionNumber(2), false);
     let amplitudes = numbers(&dense(&psi)[0]);
@@ -116,7 +118,8 @@ fn supertraces_and_odd_charges() {
     let trace = |leg: &Leg<FermionParity>| {
         let spec = Spec::new(vec![leg.clone(), leg.dual()], EVEN, 1).unwrap();
         let one = check::array(&[5, 5], |k| f64::from(k % 6 == 0));
-        let one = GradedTensor::from_dense(&spec, &one, None, t4a_structured::Forbidden::Error(0.0));
+        let one =
+            GradedTensor::from_dense(&spec, &one, None, t4a_structured::Forbidden::Error(0.0));
         check::elements(one.unwrap().trace(&[(0, 1)]).unwrap().re())[0]
     };
     assert_eq!((trace(&leg), trace(&leg.dual())), (5.0, -1.0));

@@ -2,6 +2,7 @@
 //! reaches, empty legs, charged tensors. The invariant is checked after each operation.
 
 mod bad_input;
+mod classes;
 mod dense;
 mod factor;
 mod fermions;

@@ -47,10 +47,8 @@ fn contraction(rng: &mut Rng) -> Contract {
         let sectors = [-1, 0, 1].map(FermionNumber);
         let legs = rng.legs(3, &sectors);
         let other = vec![legs[2].dual(), rng.leg(&sectors), legs[0].dual()];
-        let (a, b) = (
-            rng.tensor(legs, FermionNumber(0), false),
-            rng.tensor(other, FermionNumber(2), false),
-        );
+        let (a, b) =
+            (rng.tensor(legs, FermionNumber(0), false), rng.tensor(other, FermionNumber(2), false));
         let (c, plan) = a.spec().contract(b.spec(), &[0, 2], &[2, 0]).unwrap();
         if !a.spec().is_empty() && !b.spec().is_empty() && !c.is_empty() {
             return plan;
@@ -151,7 +149,8 @@ fn corrupted_plans_are_refused() {
     let lens = plan.plan.products().lens();
     let given = format!("\"lens\":[{},{},{}]", lens[0], lens[1], lens[2]);
     assert!(text.contains(&given));
-    let other = text.replace(&given, &format!("\"lens\":[{},{},{}]", lens[0], lens[1], lens[2] + 1));
+    let other =
+        text.replace(&given, &format!("\"lens\":[{},{},{}]", lens[0], lens[1], lens[2] + 1));
     assert!(serde_json::from_str::<Contract>(&other).is_err());
     let mut rng = Rng::new(7);
     let x = rng.tensor(rng_legs(), U1(0), false);

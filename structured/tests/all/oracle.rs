@@ -43,7 +43,12 @@ impl Rng {
         (1..n).for_each(|i| axes.swap(i, self.below(i + 1)));
         axes
     }
-    pub fn tensor<S: Sector>(&mut self, legs: Vec<Leg<S>>, flux: S, complex: bool) -> GradedTensor<S> {
+    pub fn tensor<S: Sector>(
+        &mut self,
+        legs: Vec<Leg<S>>,
+        flux: S,
+        complex: bool,
+    ) -> GradedTensor<S> {
         let rows = self.below(legs.len() + 1);
         let spec = Spec::new(legs, flux, rows).unwrap();
         let generator = Generator::new(self.below(1 << 30) as u64);
