@@ -18,7 +18,7 @@ struct LegData<S> {
     direction: Direction,
     sectors: Vec<(S, usize)>,
     /// What it was fused of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     fused: Option<Vec<LegData<S>>>,
 }
 
@@ -36,7 +36,7 @@ struct TensorData<S> {
     flux: S,
     rows: usize,
     re: Elements,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     im: Option<Elements>,
 }
 

@@ -28,7 +28,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     /// `TooLarge`.
     pub fn to_dense(&self) -> Result<(A, Option<A>)> {
         let (plan, shape) = (self.spec.to_dense()?, self.spec.shape());
-        let dense = |x: &A| Ok(one(&plan, &[x])?.reshape(&shape));
+        let dense = |x: &A| one(&plan, &[x]).map(|x| x.reshape(&shape));
         Ok((dense(&self.re)?, self.im.as_ref().map(dense).transpose()?))
     }
 

@@ -29,6 +29,7 @@ pub use truncate::{Bond, Truncated};
 use t4a_diff::{Array, Eager};
 
 use crate::error::{Result, StructuredError};
+use crate::operation::one;
 use crate::sector::Sector;
 use crate::spec::Spec;
 
@@ -178,7 +179,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     pub fn block(&self, places: &[u32]) -> Result<Option<(A, Option<A>)>> {
         let Some(block) = self.spec.block(places) else { return Ok(None) };
         let plan = self.spec.extract(block);
-        let one = |x: &A| Ok(crate::operation::one(&plan, &[x])?.reshape(block.shape()));
+        let one = |x: &A| one(&plan, &[x]).map(|x| x.reshape(block.shape()));
         Ok(Some((one(&self.re)?, self.im.as_ref().map(one).transpose()?)))
     }
 }

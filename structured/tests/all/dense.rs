@@ -1,6 +1,6 @@
 //! Tensors without fermions against dense tensors.
 
-use t4a_diff::{Array, Eager, check};
+use t4a_diff::{Eager, check};
 use t4a_structured::{
     Direction, Forbidden, GradedTensor, Leg, Product, Sector, Spec, StructuredError, Trivial, U1,
     Z2, Zn, einsum as graded_einsum,
@@ -64,7 +64,8 @@ fn everything<S: Sector>(seed: u64, sectors: &[S]) {
         for (&i, &j) in summed.iter().zip(&places) {
             legs[j] = a.spec().legs()[i].dual();
         }
-        let b = rng.tensor(legs, sectors[rng.below(sectors.len())], complex);
+        let flux = sectors[rng.below(sectors.len())];
+        let b = rng.tensor(legs, flux, complex);
         let c = a.contract(&b, &summed, &places).unwrap();
         invariant(&c);
         let (la, mut lb) = (letters(n, b'a'), letters(m, b'n').into_bytes());

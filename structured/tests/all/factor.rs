@@ -19,7 +19,7 @@ fn identities<S: Sector>(seed: u64, sectors: &[S]) {
         let a = rng.tensor(legs, flux, complex);
         let (rows, on) = (rng.below(4), [FluxOn::Left, FluxOn::Right][rng.below(2)]);
         let svd = a.svd(rows, on).unwrap();
-        [&svd.u, &svd.vh].map(invariant);
+        [&svd.u, &svd.vh].into_iter().for_each(invariant);
         let us = svd.u.scale_columns(&svd.s).unwrap();
         same(&us.contract(&svd.vh, &[rows], &[0]).unwrap(), &a);
         let sv = svd.vh.scale_rows(&svd.s).unwrap();
@@ -28,7 +28,7 @@ fn identities<S: Sector>(seed: u64, sectors: &[S]) {
         let on_left = on == FluxOn::Left;
         assert_eq!(charge(&svd.u), if on_left { flux } else { S::TRIVIAL });
         let qr = a.qr(rows, on).unwrap();
-        [&qr.q, &qr.r].map(invariant);
+        [&qr.q, &qr.r].into_iter().for_each(invariant);
         same(&qr.q.contract(&qr.r, &[rows], &[0]).unwrap(), &a);
     }
 }

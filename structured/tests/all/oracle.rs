@@ -8,23 +8,23 @@ use t4a_tensor::random::Generator;
 use t4a_tensor::{AnyTensor, DType};
 
 /// Numbers that look random.
-pub struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
-    pub fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 >> 33) as usize % n
     }
-    pub fn direction(&mut self) -> Direction {
+    pub(crate) fn direction(&mut self) -> Direction {
         if self.below(2) == 0 { Direction::Out } else { Direction::In }
     }
     /// Some of these sectors, often most, now and then none.
-    pub fn leg<S: Sector>(&mut self, sectors: &[S]) -> Leg<S> {
+    pub(crate) fn leg<S: Sector>(&mut self, sectors: &[S]) -> Leg<S> {
         let empty = self.below(24) == 0;
         let mut kept = Vec::new();
         for &sector in sectors {
@@ -35,15 +35,15 @@ impl Rng {
         let direction = self.direction();
         Leg::new(kept, direction).unwrap()
     }
-    pub fn legs<S: Sector>(&mut self, n: usize, sectors: &[S]) -> Vec<Leg<S>> {
+    pub(crate) fn legs<S: Sector>(&mut self, n: usize, sectors: &[S]) -> Vec<Leg<S>> {
         (0..n).map(|_| self.leg(sectors)).collect()
     }
-    pub fn permutation(&mut self, n: usize) -> Vec<usize> {
+    pub(crate) fn permutation(&mut self, n: usize) -> Vec<usize> {
         let mut axes: Vec<usize> = (0..n).collect();
         (1..n).for_each(|i| axes.swap(i, self.below(i + 1)));
         axes
     }
-    pub fn tensor<S: Sector>(
+    pub(crate) fn tensor<S: Sector>(
         &mut self,
         legs: Vec<Leg<S>>,
         flux: S,
@@ -57,22 +57,22 @@ impl Rng {
 }
 
 /// Real parts, then imaginary ones, of the dense tensor.
-pub fn dense<S: Sector>(x: &GradedTensor<S>) -> Vec<AnyTensor> {
+pub(crate) fn dense<S: Sector>(x: &GradedTensor<S>) -> Vec<AnyTensor> {
     let (re, im) = x.to_dense().unwrap();
     [Some(re), im].into_iter().flatten().map(|x| x.into_tensor().unwrap()).collect()
 }
 
-pub fn numbers(x: &AnyTensor) -> Vec<f64> {
+pub(crate) fn numbers(x: &AnyTensor) -> Vec<f64> {
     check::elements(&Eager::from(x))
 }
 
 /// A dense einsum of real tensors.
-pub fn einsum(subscripts: &str, operands: &[&AnyTensor]) -> AnyTensor {
+pub(crate) fn einsum(subscripts: &str, operands: &[&AnyTensor]) -> AnyTensor {
     Einsum::new(subscripts).unwrap().contract_any(operands).unwrap()
 }
 
 #[track_caller]
-pub fn close(a: &[f64], b: &[f64]) {
+pub(crate) fn close(a: &[f64], b: &[f64]) {
     assert_eq!(a.len(), b.len());
     let size = b.iter().fold(1.0f64, |size, x| size.max(x.abs()));
     for (i, (a, b)) in a.iter().zip(b).enumerate() {
@@ -82,7 +82,7 @@ pub fn close(a: &[f64], b: &[f64]) {
 
 /// Two tensors of one structure are equal, whatever their rows.
 #[track_caller]
-pub fn same<S: Sector>(a: &GradedTensor<S>, b: &GradedTensor<S>) {
+pub(crate) fn same<S: Sector>(a: &GradedTensor<S>, b: &GradedTensor<S>) {
     assert_eq!(a.spec().legs(), b.spec().legs());
     assert_eq!(a.spec().flux(), b.spec().flux());
     for (a, b) in dense(a).iter().zip(&dense(b)) {
@@ -92,7 +92,7 @@ pub fn same<S: Sector>(a: &GradedTensor<S>, b: &GradedTensor<S>) {
 
 /// Blocks tile the buffer, charges add up, and the dense tensor has nothing else.
 #[track_caller]
-pub fn invariant<S: Sector>(x: &GradedTensor<S>) {
+pub(crate) fn invariant<S: Sector>(x: &GradedTensor<S>) {
     let spec = x.spec();
     let mut seen = vec![0; spec.len()];
     for block in spec.blocks() {
