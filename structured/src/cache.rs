@@ -1,0 +1,94 @@
+//! Structures and plans by what they follow from: each is made once while it is in use.
+//!
+//! Tables are kept by type. A table that outgrows its bytes forgets the half that was not used for
+//! longest; whoever holds an entry keeps it.
+
+use std::any::{Any, TypeId};
+use std::hash::Hash;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use hashbrown::HashMap;
+
+use crate::error::Result;
+
+/// Bytes of the entries of a table.
+const MOST_BYTES: usize = 64 << 20;
+
+struct Table<K, V> {
+    of: HashMap<K, Entry<V>>,
+    clock: u64,
+    bytes: usize,
+}
+
+struct Entry<V> {
+    value: Arc<V>,
+    used: u64,
+    bytes: usize,
+}
+
+impl<K: Hash + Eq, V> Table<K, V> {
+    fn get(&mut self, key: &K) -> Option<Arc<V>> {
+        self.clock += 1;
+        let entry = self.of.get_mut(key)?;
+        entry.used = self.clock;
+        Some(entry.value.clone())
+    }
+
+    /// The value, or the one that somebody else has put here meanwhile.
+    fn put(&mut self, key: K, value: Arc<V>, bytes: usize) -> Arc<V> {
+        if let Some(value) = self.get(&key) {
+            return value;
+        }
+        if self.bytes + bytes > MOST_BYTES {
+            let mut used: Vec<u64> = self.of.values().map(|entry| entry.used).collect();
+            used.sort_unstable();
+            let middle = used.get(used.len() / 2).copied().unwrap_or(0);
+            self.of.retain(|_, entry| entry.used > middle);
+            self.bytes = self.of.values().map(|entry| entry.bytes).sum();
+        }
+        self.bytes += bytes;
+        self.of.insert(key, Entry { value: value.clone(), used: self.clock, bytes });
+        value
+    }
+}
+
+static TABLES: LazyLock<Mutex<HashMap<TypeId, Box<dyn Any + Send>>>> =
+    LazyLock::new(Mutex::default);
+
+/// Runs with the table of these types.
+fn with<K: Hash + Eq + Send + 'static, V: Send + Sync + 'static, R>(
+    f: impl FnOnce(&mut Table<K, V>) -> R,
+) -> R {
+    // A poisoned lock guards nothing but complete entries.
+    let mut tables = TABLES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let new = || Box::new(Table::<K, V> { of: HashMap::new(), clock: 0, bytes: 0 });
+    let table = tables.entry(TypeId::of::<Table<K, V>>()).or_insert_with(|| new());
+    match table.downcast_mut() {
+        Some(table) => f(table),
+        None => unreachable!("tables are found by their types"),
+    }
+}
+
+/// The value for a key, made if it is not known; `weight` is its size in bytes.
+pub(crate) fn cached<K, V>(
+    key: K,
+    weight: impl FnOnce(&V) -> usize,
+    make: impl FnOnce(&K) -> Result<V>,
+) -> Result<Arc<V>>
+where
+    K: Hash + Eq + Send + 'static,
+    V: Send + Sync + 'static,
+{
+    if let Some(value) = with(|table: &mut Table<K, V>| table.get(&key)) {
+        return Ok(value);
+    }
+    // Not under the lock: making one may ask for others.
+    let value = make(&key)?;
+    let bytes = weight(&value);
+    Ok(with(|table: &mut Table<K, V>| table.put(key, Arc::new(value), bytes)))
+}
+
+/// Forgets all structures and plans; those in use stay as they are.
+pub fn clear_plans() {
+    TABLES.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
+}

@@ -1,0 +1,206 @@
+//! Tensors that are zero unless certain indices are equal: a payload, and which axes follow which of its.
+//!
+//! ```text
+//! classes   [0, 0] a diagonal   [0, 1, 0] partly   [0, 1, 2] dense    canonical: by first appearance
+//! ```
+//!
+//! An einsum with such operands is the einsum of the payloads with labels renamed: labels that meet in a
+//! class are one. What is off the diagonal is the zero of the semiring, which annihilates.
+
+use hashbrown::HashMap;
+use t4a_diff::{Array, Eager, Value};
+use t4a_einsum::{Contraction, Einsum, FloatSemiring};
+use t4a_tensor::DType;
+
+use crate::error::{Result, StructuredError};
+
+/// `T[i…] = payload[…]` where axes of one class have equal indices, else the zero of the semiring.
+#[derive(Clone, Debug)]
+pub struct DiagTensor<A = Eager> {
+    payload: A,
+    classes: Vec<usize>,
+}
+
+impl<A: Array> DiagTensor<A> {
+    /// A tensor of its parts: axis `k` follows axis `classes[k]` of the payload.
+    ///
+    /// # Errors
+    /// `Invalid` unless classes are numbered by first appearance and each axis of the payload has one.
+    pub fn new(payload: A, classes: Vec<usize>) -> Result<Self> {
+        let mut next = 0;
+        for &class in &classes {
+            if class > next {
+                return Err(invalid(format!("classes {classes:?} are not by first appearance")));
+            }
+            next = next.max(class + 1);
+        }
+        let rank = payload.shape().len();
+        if next != rank {
+            return Err(invalid(format!("{next} classes of a payload with {rank} axes")));
+        }
+        Ok(Self { payload, classes })
+    }
+
+    /// `T[i, …, i] = v[i]` with this many axes.
+    ///
+    /// # Errors
+    /// `Invalid` for no axes or a payload of another rank.
+    pub fn from_diag(v: A, axes: usize) -> Result<Self> {
+        Self::new(v, vec![0; axes])
+    }
+
+    /// A tensor without equal indices.
+    pub fn dense(x: A) -> Self {
+        let classes = (0..x.shape().len()).collect();
+        Self { payload: x, classes }
+    }
+
+    /// The elements that may differ from zero.
+    pub fn payload(&self) -> &A {
+        &self.payload
+    }
+
+    /// The axis of the payload that each axis follows.
+    pub fn classes(&self) -> &[usize] {
+        &self.classes
+    }
+
+    /// Sizes of the axes.
+    pub fn shape(&self) -> Vec<usize> {
+        let payload = self.payload.shape();
+        self.classes.iter().map(|&class| payload[class]).collect()
+    }
+
+    /// Axis `k` of the result is axis `axes[k]`.
+    ///
+    /// # Errors
+    /// `Rank`, `Axis`.
+    pub fn permute(&self, axes: &[usize]) -> Result<Self> {
+        let (op, rank) = ("permute", self.classes.len());
+        if axes.len() != rank {
+            return Err(StructuredError::Rank { op, required: rank, given: axes.len() });
+        }
+        for (i, &axis) in axes.iter().enumerate() {
+            if axis >= rank || axes[..i].contains(&axis) {
+                return Err(StructuredError::Axis { op, axis, rank });
+            }
+        }
+        let (classes, order) = canonical(axes.iter().map(|&axis| self.classes[axis]));
+        Ok(Self { payload: self.payload.permute(&order), classes })
+    }
+
+    /// All elements, with the zero of the semiring off the diagonals.
+    ///
+    /// # Errors
+    /// Those of the einsum.
+    pub fn to_dense(&self, semiring: FloatSemiring) -> Result<A> {
+        let of = |class: &usize| letter(*class);
+        let payload: String = (0..self.payload.shape().len()).map(letter).collect();
+        let all: String = self.classes.iter().map(of).collect();
+        contract(semiring, &format!("{payload}->{all}"), &[&self.payload])
+    }
+}
+
+/// Classes by first appearance, and the old class of each new one.
+fn canonical(old: impl Iterator<Item = usize>) -> (Vec<usize>, Vec<usize>) {
+    let mut order: Vec<usize> = Vec::new();
+    let classes = old
+        .map(|class| {
+            order.iter().position(|&seen| seen == class).unwrap_or_else(|| {
+                order.push(class);
+                order.len() - 1
+            })
+        })
+        .collect();
+    (classes, order)
+}
+
+fn invalid(message: String) -> StructuredError {
+    StructuredError::Invalid { op: "diag", message }
+}
+
+/// One of many letters.
+fn letter(i: usize) -> char {
+    char::from_u32(0x4e00 + i as u32).unwrap_or('z')
+}
+
+/// The einsum of arrays over a semiring.
+pub(crate) fn contract<A: Array>(
+    semiring: FloatSemiring,
+    subscripts: &str,
+    operands: &[&A],
+) -> Result<A> {
+    let shapes: Vec<Vec<usize>> = operands.iter().map(|x| x.shape()).collect();
+    let shapes: Vec<&[usize]> = shapes.iter().map(|shape| &shape[..]).collect();
+    let element = operands.first().map_or(DType::F64, |x| x.dtype()).size();
+    let plan = Einsum::new(subscripts)?.plan(&shapes, element)?;
+    let inputs: Vec<Value<A>> = operands.iter().map(|&x| Value::Float(x.clone())).collect();
+    let out = A::apply(&Contraction { plan, semiring }, &inputs, &vec![false; inputs.len()])?;
+    Ok(out.results.into_iter().next().unwrap_or_else(|| unreachable!("one result")))
+}
+
+/// The einsum of tensors with equal indices, which has such indices as well.
+///
+/// Cost: that of the einsum of the payloads. Labels have one size each; axes of size 1 are not repeated.
+///
+/// # Errors
+/// `Invalid` for subscripts and sizes that do not fit.
+pub fn diag_einsum<A: Array>(
+    semiring: FloatSemiring,
+    subscripts: &str,
+    operands: &[&DiagTensor<A>],
+) -> Result<DiagTensor<A>> {
+    let text: String = subscripts.chars().filter(|c| !c.is_whitespace()).collect();
+    let (inputs, output) =
+        text.split_once("->").ok_or_else(|| invalid(format!("{subscripts}: no output")))?;
+    let inputs: Vec<Vec<char>> = inputs.split(',').map(|part| part.chars().collect()).collect();
+    if inputs.len() != operands.len() {
+        let (n, given) = (inputs.len(), operands.len());
+        return Err(invalid(format!("{subscripts}: {n} operands are required, given {given}")));
+    }
+    // Labels that meet in a class are one.
+    let mut ids: HashMap<char, usize> = HashMap::new();
+    let mut sizes: Vec<usize> = Vec::new();
+    let mut root: Vec<usize> = Vec::new();
+    fn find(root: &[usize], mut id: usize) -> usize {
+        while root[id] != id {
+            id = root[id];
+        }
+        id
+    }
+    let mut payloads: Vec<Vec<usize>> = Vec::new();
+    for (x, labels) in operands.iter().zip(&inputs) {
+        if labels.len() != x.classes.len() {
+            let (n, given) = (labels.len(), x.classes.len());
+            return Err(invalid(format!("{subscripts}: {n} labels of {given} axes")));
+        }
+        let mut nodes = vec![None; x.payload.shape().len()];
+        for ((&label, &class), size) in labels.iter().zip(&x.classes).zip(x.shape()) {
+            let id = *ids.entry(label).or_insert_with(|| {
+                sizes.push(size);
+                root.push(root.len());
+                root.len() - 1
+            });
+            if sizes[id] != size {
+                let message = format!("{subscripts}: {label} has sizes {} and {size}", sizes[id]);
+                return Err(invalid(message));
+            }
+            let node = *nodes[class].get_or_insert(id);
+            let (a, b) = (find(&root, node), find(&root, id));
+            root[a.max(b)] = a.min(b);
+        }
+        payloads.push(nodes.into_iter().flatten().collect());
+    }
+    let named = |label: char| {
+        let id = ids.get(&label).map(|&id| find(&root, id));
+        id.ok_or_else(|| invalid(format!("{subscripts}: {label} is on no operand")))
+    };
+    let output: Vec<usize> = output.chars().map(named).collect::<Result<_>>()?;
+    let (classes, order) = canonical(output.into_iter());
+    let name =
+        |ids: &[usize]| -> String { ids.iter().map(|&id| letter(find(&root, id))).collect() };
+    let inputs: Vec<String> = payloads.iter().map(|ids| name(ids)).collect();
+    let text = format!("{}->{}", inputs.join(","), name(&order));
+    let arrays: Vec<&A> = operands.iter().map(|x| &x.payload).collect();
+    DiagTensor::new(contract(semiring, &text, &arrays)?, classes)
+}

@@ -1,0 +1,160 @@
+//! Plans on memory: the only unsafe code of this crate.
+//!
+//! ```text
+//! moves      strided copies of blocks, with signs
+//! products   matrix products of coupled sectors
+//! ```
+//!
+//! Plans have checked every place; buffers are as long as the plan says, which is checked here.
+
+mod moves;
+mod products;
+
+use t4a_algebra::{Numeric, Semiring, Standard, parallel};
+use t4a_tensor::storage::Buffer;
+use t4a_tensor::{AnyTensor, DType, Element, Layout, Tensor, TensorError};
+
+use crate::error::{Result, StructuredError};
+use crate::plan::{Contraction, Rearrangement};
+
+/// Elements that are moved by one thread.
+const FEW_ELEMENTS: usize = 1 << 16;
+/// Multiply-adds that are done by one thread.
+const FEW_STEPS: usize = 1 << 20;
+
+/// Memory that is not written yet.
+struct Fresh<T> {
+    buffer: Buffer,
+    first: *mut T,
+}
+
+impl<T: Element> Fresh<T> {
+    fn new(len: usize) -> Result<Self> {
+        // The pool refuses what exceeds the address space.
+        let mut buffer = Buffer::alloc(len.saturating_mul(size_of::<T>()))?;
+        // A fresh buffer has one owner.
+        let first = buffer.as_mut_ptr().unwrap_or(std::ptr::null_mut()).cast();
+        Ok(Self { buffer, first })
+    }
+
+    /// # Safety
+    /// All of its `len` elements are written.
+    unsafe fn finish(self, op: &'static str, len: usize) -> Result<AnyTensor> {
+        let layout = Layout::contiguous(op, &[len], size_of::<T>())?;
+        // SAFETY: the caller's promise; the buffer has room for `len` elements.
+        Ok(unsafe { Tensor::<T>::from_buffer(self.buffer, layout)? }.into())
+    }
+}
+
+/// The elements of a flat tensor of this length.
+fn flat<'a, T: Element>(op: &'static str, x: &'a AnyTensor, required: usize) -> Result<&'a [T]> {
+    let slice = x.typed::<T>()?.as_slice().filter(|x| x.len() == required);
+    slice.ok_or(StructuredError::LengthMismatch { op, required, given: x.numel() })
+}
+
+/// Runs an expression with the element type of a tensor.
+macro_rules! on_floats {
+    ($op:expr, $dtype:expr, $t:ident => $body:expr) => {
+        match $dtype {
+            DType::F32 => {
+                type $t = f32;
+                $body
+            }
+            DType::F64 => {
+                type $t = f64;
+                $body
+            }
+            dtype => Err(unsupported($op, dtype)),
+        }
+    };
+}
+
+pub(crate) fn unsupported(op: &'static str, dtype: DType) -> StructuredError {
+    TensorError::DTypeUnsupported { op, dtype, expected: "f32 or f64" }.into()
+}
+
+/// `R x`.
+pub(crate) fn rearrange(
+    op: &'static str,
+    plan: &Rearrangement,
+    x: &AnyTensor,
+) -> Result<AnyTensor> {
+    fn typed<T: Element + Numeric>(
+        op: &'static str,
+        plan: &Rearrangement,
+        x: &AnyTensor,
+    ) -> Result<AnyTensor> {
+        let x = flat::<T>(op, x, plan.from_len())?;
+        let y = Fresh::<T>::new(plan.to_len())?;
+        // SAFETY: both are as long as the plan says.
+        unsafe {
+            moves::run(plan, x.as_ptr(), y.first, plan.elements() > FEW_ELEMENTS);
+            y.finish(op, plan.to_len())
+        }
+    }
+    let x = x.to_contiguous()?;
+    on_floats!(op, x.dtype(), T => typed::<T>(op, plan, &x))
+}
+
+/// The contraction of two flat tensors.
+pub(crate) fn contract(
+    op: &'static str,
+    plan: &Contraction,
+    x: &AnyTensor,
+    y: &AnyTensor,
+) -> Result<AnyTensor> {
+    fn typed<T: Element + Numeric>(
+        op: &'static str,
+        plan: &Contraction,
+        x: &AnyTensor,
+        y: &AnyTensor,
+    ) -> Result<AnyTensor>
+    where
+        Standard: Semiring<T>,
+    {
+        let [la, lb, lc] = plan.lens();
+        let (x, y) = (flat::<T>(op, x, la)?, flat::<T>(op, y, lb)?);
+        let z = Fresh::<T>::new(lc)?;
+        // One block for all that is rearranged.
+        let [a, b] = plan.operands();
+        let c = plan.result();
+        let room = |plan: Option<&Rearrangement>, len: fn(&Rearrangement) -> usize| {
+            // Each begins on a cache line.
+            plan.map_or(0, len).next_multiple_of(64 / size_of::<T>())
+        };
+        let ra = room(a, Rearrangement::to_len);
+        let rb = room(b, Rearrangement::to_len);
+        let rc = room(c, Rearrangement::from_len);
+        let scratch = Fresh::<T>::new(ra + rb + rc)?;
+        let threads = parallel::threads() > 1;
+        // SAFETY: the parts of the scratch are as long as the plan says and lie one behind the other; x, y
+        // and z are as long as the plan says. Moves and products write all of what is read next.
+        unsafe {
+            let at = |offset| scratch.first.wrapping_add(offset);
+            let enter = |plan: Option<&Rearrangement>, x: &[T], to: *mut T| match plan {
+                Some(plan) => {
+                    moves::run(plan, x.as_ptr(), to, plan.elements() > FEW_ELEMENTS);
+                    to.cast_const()
+                }
+                None => x.as_ptr(),
+            };
+            let (a, b) = (enter(a, x, at(0)), enter(b, y, at(ra)));
+            let products = plan.products();
+            let parallel = threads && products.steps() > FEW_STEPS;
+            match c {
+                Some(c) => {
+                    products::run(products, a, b, at(ra + rb), parallel);
+                    moves::run(c, at(ra + rb), z.first, c.elements() > FEW_ELEMENTS);
+                }
+                None => products::run(products, a, b, z.first, parallel),
+            }
+            z.finish(op, lc)
+        }
+    }
+    let (x, y) = (x.to_contiguous()?, y.to_contiguous()?);
+    if x.dtype() != y.dtype() {
+        let (required, given) = (x.dtype(), y.dtype());
+        return Err(StructuredError::DType { op, required, given });
+    }
+    on_floats!(op, x.dtype(), T => typed::<T>(op, plan, &x, &y))
+}

@@ -1,0 +1,158 @@
+//! Strided copies of blocks.
+
+use t4a_algebra::Numeric;
+use t4a_algebra::parallel::{self, SendPtr};
+
+use crate::plan::{Axis, Move, Rearrangement};
+
+/// Parts of a plan for threads: their number does not depend on that of the threads.
+const PARTS: usize = 16;
+/// Rows and columns of a transposition that stay in registers and the first-level cache.
+const TILE: usize = 16;
+
+/// `y = R x`.
+///
+/// # Safety
+/// x holds `from_len` elements, y has room for `to_len`.
+pub(super) unsafe fn run<T: Numeric>(plan: &Rearrangement, x: *const T, y: *mut T, parallel: bool) {
+    // SAFETY: moves stay inside of both; see below for those that run at once.
+    unsafe {
+        if !plan.is_full() {
+            (0..plan.to_len()).for_each(|i| y.wrapping_add(i).write(T::ZERO));
+        }
+        if !plan.is_disjoint() {
+            return plan.moves().iter().for_each(|one| add(plan.axes(one), one, x, y));
+        }
+        let moves = plan.moves();
+        if !parallel || moves.len() < 2 {
+            return moves.iter().for_each(|one| copy(plan, one, x, y));
+        }
+        let (x, y) = (SendPtr(x.cast_mut()), SendPtr(y));
+        let parts = PARTS.min(moves.len());
+        parallel::for_each(parts, true, &|part| {
+            // Neighbours go to different parts, which evens out blocks of different sizes.
+            for one in moves.iter().skip(part).step_by(parts) {
+                // The plan is disjoint: no two moves write the same element.
+                copy(plan, one, x.get(), y.get());
+            }
+        });
+    }
+}
+
+unsafe fn copy<T: Numeric>(plan: &Rearrangement, one: &Move, x: *const T, y: *mut T) {
+    let axes = plan.axes(one);
+    // SAFETY: inside of both buffers.
+    unsafe {
+        let (x, y) = (x.add(one.from), y.add(one.to));
+        match one.negative {
+            false => walk::<T, false>(axes, x, y),
+            true => walk::<T, true>(axes, x, y),
+        }
+    }
+}
+
+#[inline(always)]
+fn signed<T: Numeric, const NEGATIVE: bool>(x: T) -> T {
+    if NEGATIVE { x.neg() } else { x }
+}
+
+unsafe fn walk<T: Numeric, const NEGATIVE: bool>(axes: &[Axis], x: *const T, y: *mut T) {
+    // SAFETY: the axes stay inside of both buffers.
+    unsafe {
+        match axes {
+            [] => *y = signed::<T, NEGATIVE>(*x),
+            [axis] => line::<T, NEGATIVE>(axis, x, y),
+            [outer, inner] => plane::<T, NEGATIVE>(outer, inner, x, y),
+            [outer, inner @ ..] => {
+                for i in 0..outer.size {
+                    walk::<T, NEGATIVE>(inner, x.add(i * outer.from), y.add(i * outer.to));
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn line<T: Numeric, const NEGATIVE: bool>(axis: &Axis, x: *const T, y: *mut T) {
+    let &Axis { size, from, to } = axis;
+    // SAFETY: inside of both buffers.
+    unsafe {
+        if from == 1 && to == 1 {
+            return run_of::<T, NEGATIVE>(size, x, y);
+        }
+        for i in 0..size {
+            *y.add(i * to) = signed::<T, NEGATIVE>(*x.add(i * from));
+        }
+    }
+}
+
+/// A run without gaps. Short ones are the rule, for which a call of `memcpy` costs more than the copy.
+#[inline(always)]
+unsafe fn run_of<T: Numeric, const NEGATIVE: bool>(len: usize, x: *const T, y: *mut T) {
+    // SAFETY: passed on.
+    unsafe {
+        if !NEGATIVE && len >= 32 {
+            return std::ptr::copy_nonoverlapping(x, y, len);
+        }
+        let mut i = 0;
+        while i + 4 <= len {
+            let four = x.add(i).cast::<[T; 4]>().read_unaligned();
+            let four = four.map(signed::<T, NEGATIVE>);
+            y.add(i).cast::<[T; 4]>().write_unaligned(four);
+            i += 4;
+        }
+        while i < len {
+            *y.add(i) = signed::<T, NEGATIVE>(*x.add(i));
+            i += 1;
+        }
+    }
+}
+
+unsafe fn plane<T: Numeric, const NEGATIVE: bool>(
+    outer: &Axis,
+    inner: &Axis,
+    x: *const T,
+    y: *mut T,
+) {
+    // SAFETY: inside of both buffers.
+    unsafe {
+        if outer.from >= inner.from || outer.size.min(inner.size) < 4 {
+            for i in 0..outer.size {
+                line::<T, NEGATIVE>(inner, x.add(i * outer.from), y.add(i * outer.to));
+            }
+            return;
+        }
+        // x runs along the outer axis, y along the inner one: tile by tile.
+        for i0 in (0..outer.size).step_by(TILE) {
+            for j0 in (0..inner.size).step_by(TILE) {
+                let (rows, cols) = (TILE.min(outer.size - i0), TILE.min(inner.size - j0));
+                for i in i0..i0 + rows {
+                    let (x, y) = (x.add(i * outer.from), y.add(i * outer.to));
+                    for j in j0..j0 + cols {
+                        *y.add(j * inner.to) = signed::<T, NEGATIVE>(*x.add(j * inner.from));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds to y instead of writing it.
+unsafe fn add<T: Numeric>(axes: &[Axis], one: &Move, x: *const T, y: *mut T) {
+    unsafe fn walk<T: Numeric>(axes: &[Axis], negative: bool, x: *const T, y: *mut T) {
+        // SAFETY: inside of both buffers.
+        unsafe {
+            match axes {
+                [] if negative => *y = (*y).sub(*x),
+                [] => *y = (*y).add(*x),
+                [outer, inner @ ..] => {
+                    for i in 0..outer.size {
+                        walk(inner, negative, x.add(i * outer.from), y.add(i * outer.to));
+                    }
+                }
+            }
+        }
+    }
+    // SAFETY: as above.
+    unsafe { walk(axes, one.negative, x.add(one.from), y.add(one.to)) }
+}

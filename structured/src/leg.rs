@@ -1,0 +1,349 @@
+//! Legs: axes of graded tensors. A leg lists its sectors with the number of states of each.
+//!
+//! ```text
+//! dense order of a leg   sectors ascending, then states
+//! dual                   the other direction, the same sectors
+//! fused                  states of several legs as one, rows of sectors in lexicographic order
+//! ```
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use crate::error::{Result, StructuredError};
+use crate::sector::Sector;
+
+/// No leg, and no tensor, has more elements.
+pub(crate) const MOST_ELEMENTS: usize = 1 << 48;
+/// No structure has more blocks.
+pub(crate) const MOST_BLOCKS: usize = 1 << 24;
+
+/// Which way charge flows through a leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Out of the tensor: charges count as they are. Kets.
+    Out,
+    /// Into the tensor: charges count negative. Bras.
+    In,
+}
+
+impl Direction {
+    /// The other one.
+    pub const fn dual(self) -> Self {
+        match self {
+            Direction::Out => Direction::In,
+            Direction::In => Direction::Out,
+        }
+    }
+}
+
+/// An axis of a graded tensor.
+///
+/// ```
+/// use t4a_structured::{Direction, Leg, U1};
+/// // Two spins ½ by twice their magnetisation.
+/// let spin = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out)?;
+/// let pair = Leg::fused(&[spin.clone(), spin], Direction::Out)?;
+/// assert_eq!(pair.sectors(), [(U1(-2), 1), (U1(0), 2), (U1(2), 1)]);
+/// assert_eq!(pair.dim(), 4);
+/// # Ok::<(), t4a_structured::StructuredError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Leg<S> {
+    sectors: Arc<[(S, usize)]>,
+    direction: Direction,
+    /// What it was fused of.
+    fusion: Option<Arc<Fusion<S>>>,
+}
+
+/// How the states of several legs are those of one. The rows follow from the legs and the direction.
+#[derive(Clone, Debug)]
+struct Fusion<S> {
+    legs: Vec<Leg<S>>,
+    /// By sector of the fused leg: rows of sectors, as places in their legs, and the state at which each
+    /// begins.
+    rows: Arc<[Vec<Row>]>,
+}
+
+impl<S: PartialEq> PartialEq for Fusion<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.legs == other.legs
+    }
+}
+
+impl<S: Eq> Eq for Fusion<S> {}
+
+impl<S: Hash> Hash for Fusion<S> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.legs.hash(state);
+    }
+}
+
+/// A row of sectors, one of each leg, as places among the sectors of the legs.
+pub(crate) type Places = SmallVec<[u32; 6]>;
+
+/// States of several legs that are in one sector each.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Row {
+    pub(crate) places: Places,
+    /// The first of its states among those of the same total charge.
+    pub(crate) start: usize,
+    /// Number of states.
+    pub(crate) size: usize,
+}
+
+/// The rows of one total charge, and their states together.
+pub(crate) struct Rows<S> {
+    pub(crate) charge: S,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) size: usize,
+}
+
+impl<S: Sector> Leg<S> {
+    /// A leg with these sectors, in any order, and the number of states of each.
+    ///
+    /// # Errors
+    /// `DuplicateSector`, `EmptySector`, `UnknownSector`, `TooLarge`.
+    pub fn new(
+        sectors: impl IntoIterator<Item = (S, usize)>,
+        direction: Direction,
+    ) -> Result<Self> {
+        let mut sectors: Vec<(S, usize)> = sectors.into_iter().collect();
+        sectors.sort_unstable_by_key(|&(sector, _)| sector);
+        Self::sorted(sectors, direction)
+    }
+
+    /// [`Leg::new`] of sectors in ascending order.
+    ///
+    /// # Errors
+    /// As there; `UnsortedSectors`.
+    pub fn sorted(sectors: Vec<(S, usize)>, direction: Direction) -> Result<Self> {
+        let mut total = 0usize;
+        for (i, &(sector, dim)) in sectors.iter().enumerate() {
+            let text = || sector.to_string();
+            if !sector.is_valid() {
+                return Err(StructuredError::UnknownSector { sector: text() });
+            }
+            if dim == 0 {
+                return Err(StructuredError::EmptySector { sector: text() });
+            }
+            if i > 0 && sectors[i - 1].0 >= sector {
+                return Err(match sectors[i - 1].0 == sector {
+                    true => StructuredError::DuplicateSector { sector: text() },
+                    false => StructuredError::UnsortedSectors { sector: text() },
+                });
+            }
+            total =
+                total.checked_add(dim).filter(|&n| n <= MOST_ELEMENTS).ok_or(TOO_MANY_STATES)?;
+        }
+        Ok(Self { sectors: sectors.into(), direction, fusion: None })
+    }
+
+    /// Sectors in ascending order, with the number of states of each.
+    pub fn sectors(&self) -> &[(S, usize)] {
+        &self.sectors
+    }
+
+    /// Which way charge flows.
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// Number of states.
+    pub fn dim(&self) -> usize {
+        self.sectors.iter().map(|(_, dim)| dim).sum()
+    }
+
+    /// The leg that this one contracts with: the same sectors in the same order, the other direction; also
+    /// of what it was fused of.
+    pub fn dual(&self) -> Self {
+        let dual = |fusion: &Arc<Fusion<S>>| {
+            let legs = fusion.legs.iter().map(Leg::dual).collect();
+            Arc::new(Fusion { legs, rows: fusion.rows.clone() })
+        };
+        let fusion = self.fusion.as_ref().map(dual);
+        Self { direction: self.direction.dual(), sectors: self.sectors.clone(), fusion }
+    }
+
+    /// The same states seen from the other side: inverse sectors, the other direction. What it was fused
+    /// of is forgotten.
+    ///
+    /// # Errors
+    /// `ChargeOverflow`.
+    pub fn flipped(&self) -> Result<Self> {
+        let inverse = |&(sector, dim): &(S, usize)| Ok((inverse(sector, "flip")?, dim));
+        let sectors: Vec<(S, usize)> = self.sectors.iter().map(inverse).collect::<Result<_>>()?;
+        Self::new(sectors, self.direction.dual())
+    }
+
+    /// What it was fused of, if it was.
+    pub fn fusion(&self) -> Option<&[Leg<S>]> {
+        self.fusion.as_ref().map(|fusion| &fusion.legs[..])
+    }
+
+    /// The place among the sectors of a fused leg of a row of sectors, and its first state there.
+    pub(crate) fn fused_row(
+        &self,
+        places: &[u32],
+        op: &'static str,
+    ) -> Result<Option<(u32, usize)>> {
+        let Some(fusion) = &self.fusion else { return Ok(None) };
+        let mut charge = S::TRIVIAL;
+        for (leg, &place) in fusion.legs.iter().zip(places) {
+            charge = product(charge, leg.charge(place as usize, op)?, op)?;
+        }
+        if self.direction == Direction::In {
+            charge = inverse(charge, op)?;
+        }
+        let Some(place) = self.place(charge) else { return Ok(None) };
+        let rows = &fusion.rows[place];
+        let row = rows.binary_search_by(|row| row.places[..].cmp(places)).ok();
+        Ok(row.map(|row| (place as u32, rows[row].start)))
+    }
+
+    /// Where a sector stands among those of the leg.
+    pub fn place(&self, sector: S) -> Option<usize> {
+        self.sectors.binary_search_by_key(&sector, |&(sector, _)| sector).ok()
+    }
+
+    /// By place, whether the sector is odd.
+    pub(crate) fn parities(&self) -> Vec<bool> {
+        self.sectors.iter().map(|(sector, _)| sector.is_odd()).collect()
+    }
+
+    /// The same sectors, whatever they were fused of.
+    pub fn unfused(&self) -> Self {
+        Self { fusion: None, ..self.clone() }
+    }
+
+    /// Whether the two contract: the same sectors, fused of the same legs, in opposite directions.
+    pub fn contracts_with(&self, other: &Self) -> bool {
+        self.direction != other.direction
+            && (Arc::ptr_eq(&self.sectors, &other.sectors) || self.sectors == other.sectors)
+            && match (self.fusion(), other.fusion()) {
+                (None, None) => true,
+                (Some(a), Some(b)) => {
+                    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.contracts_with(b))
+                }
+                _ => false,
+            }
+    }
+
+    /// The first state of the sector at a place, in dense order.
+    pub(crate) fn starts(&self) -> Vec<usize> {
+        let mut next = 0;
+        let start = |&(_, dim): &(S, usize)| {
+            next += dim;
+            next - dim
+        };
+        self.sectors.iter().map(start).collect()
+    }
+
+    /// The charge of a sector as it counts in a tensor: inverted for legs that point in.
+    pub(crate) fn charge(&self, place: usize, op: &'static str) -> Result<S> {
+        let sector = self.sectors[place].0;
+        match self.direction {
+            Direction::Out => Ok(sector),
+            Direction::In => inverse(sector, op),
+        }
+    }
+
+    /// One leg of the states of several. Rows of sectors stand in lexicographic order within each sector
+    /// of the result, the states of a row as those of a row-major tensor.
+    ///
+    /// # Errors
+    /// `ChargeOverflow`, `TooLarge`.
+    pub fn fused(legs: &[Leg<S>], direction: Direction) -> Result<Self> {
+        let op = "fuse";
+        let mut all = rows(legs, op)?;
+        if direction == Direction::In {
+            for rows in &mut all {
+                rows.charge = inverse(rows.charge, op)?;
+            }
+            all.sort_unstable_by_key(|rows| rows.charge);
+        }
+        let sectors = all.iter().map(|rows| (rows.charge, rows.size)).collect();
+        let rows = all.into_iter().map(|rows| rows.rows).collect();
+        let fusion = Some(Arc::new(Fusion { legs: legs.to_vec(), rows }));
+        Ok(Self { fusion, ..Self::sorted(sectors, direction)? })
+    }
+}
+
+const TOO_MANY_STATES: StructuredError =
+    StructuredError::TooLarge { op: "leg", what: "its states", limit: MOST_ELEMENTS };
+
+pub(crate) fn inverse<S: Sector>(sector: S, op: &'static str) -> Result<S> {
+    let overflow = || StructuredError::ChargeOverflow { op, sectors: sector.to_string() };
+    sector.dual().ok_or_else(overflow)
+}
+
+pub(crate) fn product<S: Sector>(a: S, b: S, op: &'static str) -> Result<S> {
+    let overflow = || StructuredError::ChargeOverflow { op, sectors: format!("{a} and {b}") };
+    a.fuse(b).ok_or_else(overflow)
+}
+
+/// All rows of sectors of the legs, by total charge in ascending order, and in lexicographic order within.
+///
+/// Cost: one entry per row.
+pub(crate) fn rows<S: Sector>(legs: &[Leg<S>], op: &'static str) -> Result<Vec<Rows<S>>> {
+    let count = legs.iter().try_fold(1usize, |n, leg| n.checked_mul(leg.sectors.len()));
+    let limit = MOST_BLOCKS;
+    if count.is_none_or(|count| count > limit) {
+        return Err(StructuredError::TooLarge { op, what: "rows of sectors", limit });
+    }
+    let mut partial: Vec<(S, Places, usize)> = vec![(S::TRIVIAL, Places::new(), 1)];
+    for leg in legs {
+        let charges: Vec<S> =
+            (0..leg.sectors.len()).map(|place| leg.charge(place, op)).collect::<Result<_>>()?;
+        let mut longer = Vec::with_capacity(partial.len() * charges.len());
+        for (charge, places, size) in &partial {
+            for (place, &next) in charges.iter().enumerate() {
+                let size = size.checked_mul(leg.sectors[place].1);
+                let size =
+                    size.filter(|&n| n <= MOST_ELEMENTS).ok_or(StructuredError::TooLarge {
+                        op,
+                        what: "states",
+                        limit: MOST_ELEMENTS,
+                    })?;
+                let mut places = places.clone();
+                places.push(place as u32);
+                longer.push((product(*charge, next, op)?, places, size));
+            }
+        }
+        partial = longer;
+    }
+    // Stable: rows of one charge stay in lexicographic order.
+    partial.sort_by_key(|&(charge, ..)| charge);
+    let mut all: Vec<Rows<S>> = Vec::new();
+    for (charge, places, size) in partial {
+        if all.last().is_none_or(|last| last.charge != charge) {
+            all.push(Rows { charge, rows: Vec::new(), size: 0 });
+        }
+        if let Some(last) = all.last_mut() {
+            last.rows.push(Row { places, start: last.size, size });
+            last.size =
+                last.size.checked_add(size).filter(|&n| n <= MOST_ELEMENTS).ok_or(
+                    StructuredError::TooLarge { op, what: "states", limit: MOST_ELEMENTS },
+                )?;
+        }
+    }
+    Ok(all)
+}
+
+impl<S: Sector> fmt::Display for Leg<S> {
+    /// Direction and sectors, `out {-1: 2, 1: 3}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.direction {
+            Direction::Out => "out {",
+            Direction::In => "in {",
+        })?;
+        for (i, (sector, dim)) in self.sectors.iter().enumerate() {
+            write!(f, "{}{sector}: {dim}", if i > 0 { ", " } else { "" })?;
+        }
+        f.write_str("}")
+    }
+}

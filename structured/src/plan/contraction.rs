@@ -1,0 +1,137 @@
+//! A contraction of two flat buffers: rearrange the operands so that it is matrix products, multiply,
+//! rearrange the result.
+//!
+//! The adjoint by either operand is a contraction of the cotangent with the other operand, so that
+//! derivatives of every order are of this kind.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Products, Rearrangement};
+use crate::error::{Result, StructuredError};
+
+/// `z = Q · products(P x, P′ y)`; a rearrangement that is not there is the identity.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Data", into = "Data")]
+pub struct Contraction {
+    a: Option<Arc<Rearrangement>>,
+    b: Option<Arc<Rearrangement>>,
+    products: Products,
+    c: Option<Arc<Rearrangement>>,
+    cotangents: [OnceLock<Arc<Contraction>>; 2],
+}
+
+#[derive(Serialize, Deserialize)]
+struct Data {
+    a: Option<Rearrangement>,
+    b: Option<Rearrangement>,
+    products: Products,
+    c: Option<Rearrangement>,
+}
+
+impl From<Contraction> for Data {
+    fn from(Contraction { a, b, products, c, .. }: Contraction) -> Self {
+        let own = |plan: Option<Arc<Rearrangement>>| plan.map(Arc::unwrap_or_clone);
+        Self { a: own(a), b: own(b), products, c: own(c) }
+    }
+}
+
+impl TryFrom<Data> for Contraction {
+    type Error = StructuredError;
+
+    fn try_from(Data { a, b, products, c }: Data) -> Result<Self> {
+        Self::new(a.map(Arc::new), b.map(Arc::new), products, c.map(Arc::new))
+    }
+}
+
+impl PartialEq for Contraction {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.a, &self.b, &self.products, &self.c)
+            == (&other.a, &other.b, &other.products, &other.c)
+    }
+}
+
+impl Eq for Contraction {}
+
+impl Hash for Contraction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.a, &self.b, &self.products, &self.c).hash(state);
+    }
+}
+
+impl Contraction {
+    /// The contraction of these parts.
+    ///
+    /// # Errors
+    /// `Corrupt` if the lengths of their buffers differ.
+    pub fn new(
+        a: Option<Arc<Rearrangement>>,
+        b: Option<Arc<Rearrangement>>,
+        products: Products,
+        c: Option<Arc<Rearrangement>>,
+    ) -> Result<Self> {
+        let [la, lb, lc] = products.lens();
+        let enters = |plan: &Option<Arc<Rearrangement>>, len| {
+            plan.as_ref().is_none_or(|plan| plan.to_len() == len && plan.is_disjoint())
+        };
+        let leaves = c.as_ref().is_none_or(|plan| plan.from_len() == lc);
+        if !enters(&a, la) || !enters(&b, lb) || !leaves {
+            return Err(StructuredError::Corrupt {
+                what: "a contraction of parts that do not fit",
+            });
+        }
+        Ok(Self { a, b, products, c, cotangents: Default::default() })
+    }
+
+    /// How the operands are rearranged.
+    pub fn operands(&self) -> [Option<&Rearrangement>; 2] {
+        [self.a.as_deref(), self.b.as_deref()]
+    }
+
+    /// The products.
+    pub fn products(&self) -> &Products {
+        &self.products
+    }
+
+    /// How the result is rearranged.
+    pub fn result(&self) -> Option<&Rearrangement> {
+        self.c.as_deref()
+    }
+
+    pub(crate) fn shared(&self) -> [Option<&Arc<Rearrangement>>; 3] {
+        [self.a.as_ref(), self.b.as_ref(), self.c.as_ref()]
+    }
+
+    /// Numbers of elements of the operands and the result.
+    pub fn lens(&self) -> [usize; 3] {
+        let [a, b, c] = self.products.lens();
+        let enters = |plan: &Option<Arc<Rearrangement>>, len| {
+            plan.as_ref().map_or(len, |plan| plan.from_len())
+        };
+        let c = self.c.as_ref().map_or(c, |plan| plan.to_len());
+        [enters(&self.a, a), enters(&self.b, b), c]
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let parts = self.shared().into_iter().flatten().map(|plan| plan.bytes());
+        // Adjoints of all of it may hang on it.
+        4 * (self.products.bytes() + parts.sum::<usize>())
+    }
+
+    /// The cotangent of operand `i`, of `(C̄, B)` or of `(A, C̄)`.
+    pub fn cotangent(&self, i: usize) -> Arc<Self> {
+        let make = || {
+            let adjoint =
+                |plan: &Option<Arc<Rearrangement>>| plan.as_ref().map(|plan| plan.adjoint());
+            let products = self.products.cotangent(i);
+            let (a, b, c) = match i {
+                0 => (adjoint(&self.c), self.b.clone(), adjoint(&self.a)),
+                _ => (self.a.clone(), adjoint(&self.c), adjoint(&self.b)),
+            };
+            Arc::new(Self { a, b, products, c, cotangents: Default::default() })
+        };
+        self.cotangents[i].get_or_init(make).clone()
+    }
+}

@@ -1,0 +1,208 @@
+//! Matrix products of parts of two flat buffers into parts of a third: `C[c] = Σ A[a] B[b]` over the terms
+//! `(a, b, c)`.
+//!
+//! One term per C for coupled sectors of a symmetry, several for arbitrary patterns of blocks. The products
+//! of the adjoints are of the same kind: `Ā = C̄ Bᵀ`, `B̄ = Aᵀ C̄`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, StructuredError};
+
+/// A matrix without gaps in a flat buffer: row-major, or the transpose of one that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct View {
+    /// Its first element.
+    pub offset: usize,
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
+    /// Whether it lies column by column.
+    pub transposed: bool,
+}
+
+impl View {
+    /// The transpose of the same elements.
+    pub fn transpose(self) -> Self {
+        let Self { offset, rows, cols, transposed } = self;
+        Self { offset, rows: cols, cols: rows, transposed: !transposed }
+    }
+
+    /// Number of elements.
+    pub fn len(self) -> usize {
+        self.rows * self.cols
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    fn lies_in(self, len: usize) -> bool {
+        let end = self.rows.checked_mul(self.cols).and_then(|n| n.checked_add(self.offset));
+        end.is_some_and(|end| end <= len)
+    }
+}
+
+/// Which matrices are multiplied, and where the products go.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Data", into = "Data")]
+pub struct Products {
+    lens: [usize; 3],
+    a: Vec<View>,
+    b: Vec<View>,
+    c: Vec<View>,
+    /// By C; the terms of one in the order in which they are added.
+    terms: Vec<[u32; 3]>,
+    /// By C, its first term and the one behind its last; those with the most multiply-adds first.
+    groups: Vec<Group>,
+}
+
+/// A product, or a sum of products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Group {
+    pub(crate) c: u32,
+    pub(crate) terms: (u32, u32),
+    pub(crate) steps: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Data {
+    lens: [usize; 3],
+    a: Vec<View>,
+    b: Vec<View>,
+    c: Vec<View>,
+    terms: Vec<[u32; 3]>,
+}
+
+impl From<Products> for Data {
+    fn from(Products { lens, a, b, c, terms, .. }: Products) -> Self {
+        Self { lens, a, b, c, terms }
+    }
+}
+
+impl TryFrom<Data> for Products {
+    type Error = StructuredError;
+
+    fn try_from(Data { lens, a, b, c, terms }: Data) -> Result<Self> {
+        Self::new(lens, a, b, c, terms)
+    }
+}
+
+impl Products {
+    /// Products in buffers of these lengths, which are their matrices one behind the other.
+    ///
+    /// # Errors
+    /// `Corrupt` for matrices that lie elsewhere, and for terms of matrices that do not fit.
+    pub fn new(
+        lens: [usize; 3],
+        a: Vec<View>,
+        b: Vec<View>,
+        c: Vec<View>,
+        mut terms: Vec<[u32; 3]>,
+    ) -> Result<Self> {
+        let corrupt = |what| Err(StructuredError::Corrupt { what });
+        for (views, len) in [&a, &b, &c].into_iter().zip(lens) {
+            if !views.iter().all(|view| view.lies_in(len)) {
+                return corrupt("a matrix outside of its buffer");
+            }
+            let mut next = 0;
+            for view in views {
+                if view.offset != next {
+                    return corrupt("matrices that do not lie one behind the other");
+                }
+                next += view.len();
+            }
+            if next != len {
+                return corrupt("a buffer longer than its matrices");
+            }
+        }
+        for &[i, j, l] in &terms {
+            let views = (a.get(i as usize), b.get(j as usize), c.get(l as usize));
+            let (Some(a), Some(b), Some(c)) = views else {
+                return corrupt("a term of matrices that are not there");
+            };
+            if a.cols != b.rows || a.rows != c.rows || b.cols != c.cols {
+                return corrupt("a product of matrices that do not fit");
+            }
+        }
+        terms.sort_unstable_by_key(|&[a, b, c]| (c, a, b));
+        Ok(Self::grouped(lens, a, b, c, terms))
+    }
+
+    /// Numbers of elements of the three buffers.
+    pub fn lens(&self) -> [usize; 3] {
+        self.lens
+    }
+
+    /// The matrices of the three buffers.
+    pub fn views(&self) -> [&[View]; 3] {
+        [&self.a, &self.b, &self.c]
+    }
+
+    /// The terms, by C.
+    pub fn terms(&self) -> &[[u32; 3]] {
+        &self.terms
+    }
+
+    /// Of terms by C.
+    fn grouped(
+        lens: [usize; 3],
+        a: Vec<View>,
+        b: Vec<View>,
+        c: Vec<View>,
+        terms: Vec<[u32; 3]>,
+    ) -> Self {
+        let mut first = 0;
+        let group = |l: usize| {
+            let own = terms[first..].iter().take_while(|term| term[2] as usize == l);
+            let steps = own.clone().map(|&[i, j, _]| a[i as usize].len() * b[j as usize].cols);
+            let (steps, end) = (steps.sum(), first + own.count());
+            let group = Group { c: l as u32, terms: (first as u32, end as u32), steps };
+            first = end;
+            group
+        };
+        let mut groups: Vec<Group> = (0..c.len()).map(group).collect();
+        groups.sort_by_key(|group| std::cmp::Reverse(group.steps));
+        Self { lens, a, b, c, terms, groups }
+    }
+
+    /// One per C, those with the most multiply-adds first.
+    pub(crate) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The terms of a C.
+    pub(crate) fn terms_of(&self, group: &Group) -> &[[u32; 3]] {
+        &self.terms[group.terms.0 as usize..group.terms.1 as usize]
+    }
+
+    /// Multiply-adds.
+    pub fn steps(&self) -> usize {
+        self.groups.iter().map(|group| group.steps).sum()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let views = self.a.len() + self.b.len() + self.c.len();
+        views * size_of::<View>() + size_of_val(&self.terms[..])
+    }
+
+    /// The products of the cotangent of operand `i`: `Ā = C̄ Bᵀ` of `(C̄, B)`, or `B̄ = Aᵀ C̄` of `(A, C̄)`.
+    pub(crate) fn cotangent(&self, i: usize) -> Self {
+        let transposed = |views: &[View]| views.iter().map(|view| view.transpose()).collect();
+        let [la, lb, lc] = self.lens;
+        let terms = self.terms.iter();
+        let (lens, a, b, c, mut terms): (_, _, _, _, Vec<_>) = match i {
+            0 => {
+                let terms = terms.map(|&[a, b, c]| [c, b, a]).collect();
+                ([lc, lb, la], self.c.clone(), transposed(&self.b), self.a.clone(), terms)
+            }
+            _ => {
+                let terms = terms.map(|&[a, b, c]| [a, c, b]).collect();
+                ([la, lc, lb], transposed(&self.a), self.c.clone(), self.b.clone(), terms)
+            }
+        };
+        terms.sort_unstable_by_key(|&[a, b, c]| (c, a, b));
+        Self::grouped(lens, a, b, c, terms)
+    }
+}

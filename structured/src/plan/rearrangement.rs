@@ -1,0 +1,249 @@
+//! Linear maps of one flat buffer to another that move blocks: `y[to + Σ i s′] ± = x[from + Σ i s]`.
+//!
+//! ```text
+//! move   from, to, sign, axes (size, stride in x, stride in y), outermost in y first
+//! ```
+//!
+//! The adjoint exchanges the sides. Invariant: every move lies inside of both buffers, and `disjoint` says
+//! truly that no element is written twice: kernels rely on both.
+
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, StructuredError};
+
+/// An axis of a move: its size, and the distances of neighbours in both buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Axis {
+    pub(crate) size: usize,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+}
+
+/// A strided block that is copied, or subtracted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Move {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) negative: bool,
+    /// Its axes, among all of them.
+    first: u32,
+    rank: u32,
+}
+
+/// `y = R x`, with entries 1, −1 and 0, on flat buffers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Data", into = "Data")]
+pub struct Rearrangement {
+    from_len: usize,
+    to_len: usize,
+    moves: Vec<Move>,
+    axes: Vec<Axis>,
+    elements: usize,
+    /// Whether every element of y is written once at most, and every element of x read once at most.
+    disjoint: bool,
+    disjoint_adjoint: bool,
+    adjoint: OnceLock<Arc<Rearrangement>>,
+}
+
+/// What a rearrangement is made of.
+#[derive(Clone, Serialize, Deserialize)]
+struct Data {
+    from_len: usize,
+    to_len: usize,
+    moves: Vec<Move>,
+    axes: Vec<Axis>,
+}
+
+impl From<Rearrangement> for Data {
+    fn from(plan: Rearrangement) -> Self {
+        let Rearrangement { from_len, to_len, moves, axes, .. } = plan;
+        Self { from_len, to_len, moves, axes }
+    }
+}
+
+/// Checks everything: data may come from anywhere.
+impl TryFrom<Data> for Rearrangement {
+    type Error = StructuredError;
+
+    fn try_from(data: Data) -> Result<Self> {
+        let corrupt = |what| StructuredError::Corrupt { what };
+        let mut build = Builder::new(data.from_len, data.to_len);
+        for one in &data.moves {
+            let (first, rank) = (one.first as usize, one.rank as usize);
+            let axes = first.checked_add(rank).and_then(|end| data.axes.get(first..end));
+            let axes = axes.ok_or_else(|| corrupt("axes of a move"))?;
+            let last = |start: usize, stride: fn(&Axis) -> usize| {
+                axes.iter().try_fold(start, |at, axis| {
+                    at.checked_add(axis.size.checked_sub(1)?.checked_mul(stride(axis))?)
+                })
+            };
+            let inside = |last: Option<usize>, len| last.is_some_and(|last| last < len);
+            if !inside(last(one.from, |axis| axis.from), data.from_len)
+                || !inside(last(one.to, |axis| axis.to), data.to_len)
+            {
+                return Err(corrupt("a move outside of its buffers"));
+            }
+            build.push(one.from, one.to, one.negative, axes.iter().copied());
+        }
+        let mut plan = build.finish(false, false);
+        plan.disjoint = once(data.to_len, plan.pairs().map(|(_, to, _)| to));
+        plan.disjoint_adjoint = once(data.from_len, plan.pairs().map(|(from, ..)| from));
+        Ok(plan)
+    }
+}
+
+/// Whether no place comes twice.
+fn once(len: usize, mut places: impl Iterator<Item = usize>) -> bool {
+    let mut seen = vec![false; len];
+    places.all(|place| !std::mem::replace(&mut seen[place], true))
+}
+
+impl PartialEq for Rearrangement {
+    fn eq(&self, other: &Self) -> bool {
+        (self.from_len, self.to_len, &self.moves, &self.axes)
+            == (other.from_len, other.to_len, &other.moves, &other.axes)
+    }
+}
+
+impl Eq for Rearrangement {}
+
+impl std::hash::Hash for Rearrangement {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (self.from_len, self.to_len, &self.moves, &self.axes).hash(state);
+    }
+}
+
+impl Rearrangement {
+    /// Number of elements of x.
+    pub fn from_len(&self) -> usize {
+        self.from_len
+    }
+
+    /// Number of elements of y.
+    pub fn to_len(&self) -> usize {
+        self.to_len
+    }
+
+    /// How many elements move.
+    pub fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// Whether no element of y is written twice.
+    pub fn is_disjoint(&self) -> bool {
+        self.disjoint
+    }
+
+    /// Whether every element of y is written.
+    pub(crate) fn is_full(&self) -> bool {
+        self.disjoint && self.elements == self.to_len
+    }
+
+    pub(crate) fn moves(&self) -> &[Move] {
+        &self.moves
+    }
+
+    /// The axes of a move.
+    pub(crate) fn axes(&self, one: &Move) -> &[Axis] {
+        &self.axes[one.first as usize..(one.first + one.rank) as usize]
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&self.moves[..]) + size_of_val(&self.axes[..])
+    }
+
+    /// `Rᵀ`.
+    pub fn adjoint(&self) -> Arc<Self> {
+        let make = || {
+            let mut build = Builder::new(self.to_len, self.from_len);
+            for one in &self.moves {
+                let swap = |axis: &Axis| Axis { size: axis.size, from: axis.to, to: axis.from };
+                build.push(one.to, one.from, one.negative, self.axes(one).iter().map(swap));
+            }
+            Arc::new(build.finish(self.disjoint_adjoint, self.disjoint))
+        };
+        self.adjoint.get_or_init(make).clone()
+    }
+
+    /// All elements: their places in x and in y, and whether the sign is negative.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, usize, bool)> + '_ {
+        self.moves.iter().flat_map(move |one| {
+            let axes = self.axes(one);
+            let count: usize = axes.iter().map(|axis| axis.size).product();
+            (0..count).map(move |i| {
+                let (mut rest, mut from, mut to) = (i, one.from, one.to);
+                for axis in axes.iter().rev() {
+                    let at = rest % axis.size;
+                    rest /= axis.size;
+                    (from, to) = (from + at * axis.from, to + at * axis.to);
+                }
+                (from, to, one.negative)
+            })
+        })
+    }
+}
+
+/// Collects moves.
+pub(crate) struct Builder {
+    from_len: usize,
+    to_len: usize,
+    moves: Vec<Move>,
+    axes: Vec<Axis>,
+    elements: usize,
+}
+
+impl Builder {
+    pub(crate) fn new(from_len: usize, to_len: usize) -> Self {
+        Self { from_len, to_len, moves: Vec::new(), axes: Vec::new(), elements: 0 }
+    }
+
+    /// Adds a move of a block with at least one element. Axes are put into the order of y, and merged
+    /// where they lie one behind the other in both buffers.
+    pub(crate) fn push(
+        &mut self,
+        from: usize,
+        to: usize,
+        negative: bool,
+        axes: impl Iterator<Item = Axis>,
+    ) {
+        let first = self.axes.len();
+        self.axes.extend(axes.filter(|axis| axis.size != 1));
+        self.axes[first..].sort_by_key(|axis| std::cmp::Reverse((axis.to, axis.from)));
+        let mut last = first;
+        for i in first + 1..self.axes.len() {
+            let (outer, inner) = (self.axes[last], self.axes[i]);
+            let behind = inner.size * inner.from == outer.from && inner.size * inner.to == outer.to;
+            if behind {
+                self.axes[last] = Axis { size: outer.size * inner.size, ..inner };
+            } else {
+                last += 1;
+                self.axes[last] = inner;
+            }
+        }
+        self.axes.truncate((last + 1).min(self.axes.len()));
+        self.elements += self.axes[first..].iter().map(|axis| axis.size).product::<usize>();
+        let rank = (self.axes.len() - first) as u32;
+        self.moves.push(Move { from, to, negative, first: first as u32, rank });
+    }
+
+    /// `disjoint`: no element is written twice; `adjoint`: none is read twice.
+    pub(crate) fn finish(self, disjoint: bool, adjoint: bool) -> Rearrangement {
+        let Self { from_len, to_len, moves, axes, elements } = self;
+        let (disjoint_adjoint, adjoint) = (adjoint, OnceLock::new());
+        let plan = Rearrangement {
+            from_len,
+            to_len,
+            moves,
+            axes,
+            elements,
+            disjoint,
+            disjoint_adjoint,
+            adjoint,
+        };
+        debug_assert!(!disjoint || once(to_len, plan.pairs().map(|(_, to, _)| to)));
+        debug_assert!(!disjoint_adjoint || once(from_len, plan.pairs().map(|(from, ..)| from)));
+        plan
+    }
+}

@@ -1,0 +1,299 @@
+//! The structure of a graded tensor: legs, charge, and where every block lies in the buffer.
+//!
+//! ```text
+//! legs    r₁ … r_k | c₁ … c_l          the first `rows` legs are rows
+//! block   one sector of each leg, allowed if the charges of all legs add up to the flux
+//! buffer  one row-major matrix per charge of the rows, in ascending order:
+//!
+//!              c-row  c-row         rows of sectors of the row legs by the same of the column legs,
+//!     r-row  ┌ block │ block ┐      both in lexicographic order; a block is a strided view of its
+//!     r-row  └ block │ block ┘      matrix
+//! ```
+//!
+//! All allowed blocks are stored, so that sums, gradients and optimisers work on the buffer as it is. A
+//! product of two tensors is one matrix product per charge.
+//!
+//! Reference: L. Devos, J. Haegeman, *TensorKit.jl* (2025), for the layout by coupled sectors.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use smallvec::SmallVec;
+
+use crate::cache::cached;
+use crate::error::{Result, StructuredError};
+use crate::leg::{Leg, MOST_BLOCKS, MOST_ELEMENTS, Places, Row, inverse, product, rows};
+use crate::plan::Axis;
+use crate::sector::Sector;
+
+/// Sizes or strides of the axes of a block.
+pub(crate) type Dims = SmallVec<[usize; 6]>;
+
+/// The structure of a graded tensor. Cloning shares it; structures in use are made once, so that equal ones
+/// usually are the same.
+#[derive(Clone, Debug)]
+pub struct Spec<S>(Arc<Structure<S>>);
+
+#[derive(Debug)]
+struct Structure<S> {
+    /// Never that of another structure.
+    id: u64,
+    legs: Vec<Leg<S>>,
+    flux: S,
+    rows: usize,
+    matrices: Vec<Matrix<S>>,
+    blocks: Vec<Block>,
+    len: usize,
+}
+
+static IDS: AtomicU64 = AtomicU64::new(0);
+
+/// The matrix of all blocks whose rows have one charge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matrix<S> {
+    /// The charge of the row legs.
+    pub charge: S,
+    /// Where it begins in the buffer.
+    pub offset: usize,
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
+    /// Its first block, and the one behind its last.
+    pub(crate) blocks: (usize, usize),
+}
+
+/// A block of a matrix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The sector of each leg, as a place among its sectors.
+    pub(crate) places: Places,
+    /// Where it begins in the buffer.
+    pub(crate) offset: usize,
+    /// Sizes of its axes, and their distances in the buffer.
+    pub(crate) shape: Dims,
+    pub(crate) strides: Dims,
+}
+
+impl Block {
+    /// The sector of each leg, as a place among its sectors.
+    pub fn places(&self) -> &[u32] {
+        &self.places
+    }
+
+    /// Where it begins in the buffer.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// Sizes of its axes.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The axes of a move from this block to one of the same shape.
+    pub(crate) fn axes_to<'a>(&'a self, to: &'a Block) -> impl Iterator<Item = Axis> + 'a {
+        let axis =
+            |k: usize| Axis { size: self.shape[k], from: self.strides[k], to: to.strides[k] };
+        (0..self.shape.len()).map(axis)
+    }
+
+    /// Distances of neighbours along its axes, in elements of the buffer.
+    pub fn strides(&self) -> &[usize] {
+        &self.strides
+    }
+}
+
+impl<S: Sector> Spec<S> {
+    /// The structure of tensors with these legs and this charge, with the first `rows` legs as rows.
+    ///
+    /// # Errors
+    /// `Rows`; `OddParity`; `ChargeOverflow`; `TooLarge`.
+    pub fn new(legs: Vec<Leg<S>>, flux: S, rows: usize) -> Result<Self> {
+        let weight = |spec: &Structure<S>| size_of::<Block>() * (1 + spec.blocks.len());
+        cached((legs, flux, rows), weight, |(legs, flux, rows)| {
+            Structure::new(legs.clone(), *flux, *rows)
+        })
+        .map(Self)
+    }
+
+    /// The legs.
+    pub fn legs(&self) -> &[Leg<S>] {
+        &self.0.legs
+    }
+
+    /// The charge that the charges of all legs add up to.
+    pub fn flux(&self) -> S {
+        self.0.flux
+    }
+
+    /// How many of the legs are rows.
+    pub fn rows(&self) -> usize {
+        self.0.rows
+    }
+
+    /// One matrix per charge of the rows, in ascending order.
+    pub fn matrices(&self) -> &[Matrix<S>] {
+        &self.0.matrices
+    }
+
+    /// The blocks, in the order of their matrices.
+    pub fn blocks(&self) -> &[Block] {
+        &self.0.blocks
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.0.len
+    }
+
+    /// Whether no block is allowed.
+    pub fn is_empty(&self) -> bool {
+        self.0.len == 0
+    }
+
+    /// A number that no other structure has.
+    pub(crate) fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    /// The matrix of this charge of the row legs.
+    pub fn matrix(&self, charge: S) -> Option<&Matrix<S>> {
+        Some(&self.0.matrices[self.matrix_index(charge)?])
+    }
+
+    pub(crate) fn matrix_index(&self, charge: S) -> Option<usize> {
+        self.0.matrices.binary_search_by_key(&charge, |matrix| matrix.charge).ok()
+    }
+
+    /// The structure with another number of row legs.
+    ///
+    /// # Errors
+    /// `Rows`.
+    pub fn with_rows(&self, rows: usize) -> Result<Self> {
+        Self::new(self.legs().to_vec(), self.flux(), rows)
+    }
+
+    /// The shape of the dense tensor.
+    pub fn shape(&self) -> Vec<usize> {
+        self.0.legs.iter().map(Leg::dim).collect()
+    }
+
+    /// The block of these sectors, as places in their legs.
+    pub fn block(&self, places: &[u32]) -> Option<&Block> {
+        if places.len() != self.0.legs.len() {
+            return None;
+        }
+        let charge = self.0.legs[..self.0.rows].iter().zip(places).try_fold(
+            S::TRIVIAL,
+            |charge, (leg, &place)| {
+                leg.sectors().get(place as usize)?;
+                charge.fuse(leg.charge(place as usize, "block").ok()?)
+            },
+        )?;
+        let matrix = self.0.matrices.binary_search_by_key(&charge, |matrix| matrix.charge).ok()?;
+        let (first, end) = self.0.matrices[matrix].blocks;
+        let blocks = &self.0.blocks[first..end];
+        blocks.binary_search_by(|block| block.places[..].cmp(places)).ok().map(|i| &blocks[i])
+    }
+}
+
+impl<S: Sector> Structure<S> {
+    fn new(legs: Vec<Leg<S>>, flux: S, rows_: usize) -> Result<Self> {
+        let op = "graded tensor";
+        if rows_ > legs.len() {
+            return Err(StructuredError::Rows { op, rows: rows_, rank: legs.len() });
+        }
+        if !flux.is_valid() {
+            return Err(StructuredError::UnknownSector { sector: flux.to_string() });
+        }
+        if flux.is_odd() {
+            return Err(StructuredError::OddParity { op, flux: flux.to_string() });
+        }
+        let (above, below) = legs.split_at(rows_);
+        let (row_groups, col_groups) = (rows(above, op)?, rows(below, op)?);
+        let (mut matrices, mut blocks, mut len) = (Vec::new(), Vec::new(), 0usize);
+        for group in &row_groups {
+            // What is left of the flux is the charge of the columns.
+            let rest = product(flux, inverse(group.charge, op)?, op)?;
+            let Ok(found) = col_groups.binary_search_by_key(&rest, |cols| cols.charge) else {
+                continue;
+            };
+            let cols = &col_groups[found];
+            let first = blocks.len();
+            if first + group.rows.len() * cols.rows.len() > MOST_BLOCKS {
+                let (what, limit) = ("blocks", MOST_BLOCKS);
+                return Err(StructuredError::TooLarge { op, what, limit });
+            }
+            for row in &group.rows {
+                for col in &cols.rows {
+                    blocks.push(block(above, below, row, col, len, cols.size));
+                }
+            }
+            let blocks = (first, blocks.len());
+            let (charge, offset, rows, cols) = (group.charge, len, group.size, cols.size);
+            matrices.push(Matrix { charge, offset, rows, cols, blocks });
+            let end = rows.checked_mul(cols).and_then(|size| len.checked_add(size));
+            len = end.filter(|&n| n <= MOST_ELEMENTS).ok_or(StructuredError::TooLarge {
+                op,
+                what: "elements",
+                limit: MOST_ELEMENTS,
+            })?;
+        }
+        let id = IDS.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { id, legs, flux, rows: rows_, matrices, blocks, len })
+    }
+}
+
+/// The block of two rows of sectors, in the matrix that begins at `offset` and has `width` columns.
+fn block<S: Sector>(
+    above: &[Leg<S>],
+    below: &[Leg<S>],
+    row: &Row,
+    col: &Row,
+    offset: usize,
+    width: usize,
+) -> Block {
+    let places: Places = row.places.iter().chain(&col.places).copied().collect();
+    let legs = above.iter().chain(below);
+    let shape: Dims =
+        legs.zip(&places).map(|(leg, &place)| leg.sectors()[place as usize].1).collect();
+    let mut strides = Dims::from_elem(1, shape.len());
+    for axes in [0..above.len(), above.len()..shape.len()] {
+        let mut stride = if axes.start == 0 && !above.is_empty() { width } else { 1 };
+        for axis in axes.rev() {
+            strides[axis] = stride;
+            stride *= shape[axis];
+        }
+    }
+    Block { places, offset: offset + row.start * width + col.start, shape, strides }
+}
+
+/// All that the rest follows from.
+impl<S: Sector> PartialEq for Spec<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.id() == other.id()
+            || (self.legs(), self.flux(), self.rows()) == (other.legs(), other.flux(), other.rows())
+    }
+}
+
+impl<S: Sector> Eq for Spec<S> {}
+
+impl<S: Sector> Hash for Spec<S> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.legs(), self.flux(), self.rows()).hash(state);
+    }
+}
+
+impl<S: Sector> fmt::Display for Spec<S> {
+    /// Charge and legs, `charge 0: out {-1: 2, 1: 3} | in {0: 4}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "charge {}:", self.flux())?;
+        for (i, leg) in self.legs().iter().enumerate() {
+            write!(f, "{} {leg}", if i == self.rows() { " |" } else { "" })?;
+        }
+        Ok(())
+    }
+}

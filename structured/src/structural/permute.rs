@@ -1,0 +1,123 @@
+//! Permutations of legs, and what changes legs in place.
+
+use std::sync::Arc;
+
+use super::signs::{Parities, reverses};
+use super::{Arguments, check_axes, permuted, planned};
+use crate::error::{Result, StructuredError};
+use crate::leg::{Direction, inverse};
+use crate::operation::Rearrange;
+use crate::sector::Sector;
+use crate::spec::Spec;
+
+impl<S: Sector> Spec<S> {
+    /// Axis `k` of the result is axis `axes[k]`, the first `rows` of them rows: −1 for each exchange of two
+    /// odd legs.
+    ///
+    /// # Errors
+    /// `Rank`, `Axis`, `Rows`.
+    pub fn permute(&self, axes: &[usize], rows: usize) -> Result<(Self, Rearrange)> {
+        let (op, rank) = ("permute", self.legs().len());
+        if axes.len() != rank {
+            return Err(StructuredError::Rank { op, required: rank, given: axes.len() });
+        }
+        check_axes(op, rank, axes)?;
+        let arguments = axes.iter().chain([&rows]).map(|&x| x as u32).collect();
+        planned(op, self, arguments, || {
+            let legs = axes.iter().map(|&axis| self.legs()[axis].clone()).collect();
+            let to = Spec::new(legs, self.flux(), rows)?;
+            let odd = Parities::new(self);
+            let plan = permuted(self, &to, axes, |block| odd.inverts(block, axes));
+            Ok((to, Arc::new(plan)))
+        })
+    }
+
+    /// The same tensor with another number of row legs.
+    ///
+    /// # Errors
+    /// `Rows`.
+    pub fn repartition(&self, rows: usize) -> Result<(Self, Rearrange)> {
+        self.permute(&(0..self.legs().len()).collect::<Vec<_>>(), rows)
+    }
+
+    /// −1 for each odd sector of these axes.
+    ///
+    /// # Errors
+    /// `Axis`.
+    pub fn twist(&self, axes: &[usize]) -> Result<(Self, Rearrange)> {
+        let (op, rank) = ("twist", self.legs().len());
+        check_axes(op, rank, axes)?;
+        planned(op, self, axes.iter().map(|&x| x as u32).collect(), || {
+            let odd = Parities::new(self);
+            let all: Vec<usize> = (0..rank).collect();
+            let negative = |block: &_| odd.count(block, axes.iter().copied()) % 2 == 1;
+            Ok((self.clone(), Arc::new(permuted(self, self, &all, negative))))
+        })
+    }
+
+    /// The structure of the complex conjugate, with dual legs in the same order: −1 where the reversal of
+    /// the odd legs is an odd permutation. Entries remain to be conjugated.
+    ///
+    /// # Errors
+    /// `ChargeOverflow`.
+    pub fn conj(&self) -> Result<(Self, Rearrange)> {
+        let op = "conj";
+        planned(op, self, Arguments::new(), || {
+            let legs: Vec<_> = self.legs().iter().map(|leg| leg.dual()).collect();
+            let to = Spec::new(legs, inverse(self.flux(), op)?, self.rows())?;
+            let odd = Parities::new(self);
+            let all: Vec<usize> = (0..self.legs().len()).collect();
+            let negative = |block: &_| reverses(odd.count(block, all.iter().copied()));
+            let plan = permuted(self, &to, &all, negative);
+            Ok((to, Arc::new(plan)))
+        })
+    }
+
+    /// The structure of the adjoint, with dual legs in reverse order: rows become columns. No sign. Entries
+    /// remain to be conjugated.
+    ///
+    /// # Errors
+    /// `ChargeOverflow`.
+    pub fn dagger(&self) -> Result<(Self, Rearrange)> {
+        let op = "dagger";
+        planned(op, self, Arguments::new(), || {
+            let legs: Vec<_> = self.legs().iter().rev().map(|leg| leg.dual()).collect();
+            let rank = legs.len();
+            let to = Spec::new(legs, inverse(self.flux(), op)?, rank - self.rows())?;
+            let reversed: Vec<usize> = (0..rank).rev().collect();
+            let plan = permuted(self, &to, &reversed, |_| false);
+            Ok((to, Arc::new(plan)))
+        })
+    }
+
+    /// A leg in the other direction, with inverse sectors: −1 for odd sectors of a leg that pointed out, so
+    /// that flipping both legs of a contraction changes nothing.
+    ///
+    /// # Errors
+    /// `Axis`, `ChargeOverflow`.
+    pub fn flip(&self, axis: usize) -> Result<(Self, Rearrange)> {
+        let op = "flip";
+        check_axes(op, self.legs().len(), &[axis])?;
+        planned(op, self, [axis as u32].into_iter().collect(), || {
+            let leg = &self.legs()[axis];
+            let mut legs = self.legs().to_vec();
+            legs[axis] = leg.flipped()?;
+            let to = Spec::new(legs, self.flux(), self.rows())?;
+            let odd = Parities::new(self);
+            let twisted = leg.direction() == Direction::Out;
+            let mut build = crate::plan::Builder::new(self.len(), to.len());
+            for block in self.blocks() {
+                let mut places = block.places.clone();
+                let sector = inverse(leg.sectors()[places[axis] as usize].0, op)?;
+                let place = to.legs()[axis].place(sector);
+                let Some(place) = place else { continue };
+                places[axis] = place as u32;
+                if let Some(target) = to.block(&places) {
+                    let negative = twisted && odd.is_odd(block, axis);
+                    build.push(block.offset, target.offset, negative, block.axes_to(target));
+                }
+            }
+            Ok((to, Arc::new(build.finish(true, true))))
+        })
+    }
+}

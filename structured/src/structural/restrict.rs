@@ -1,0 +1,116 @@
+//! Parts of tensors: the leading states of a leg, single blocks, columns with signs.
+
+use std::sync::Arc;
+
+use super::signs::{Parities, reverses};
+use super::{Arguments, check_axes, permuted, planned};
+use crate::error::{Result, StructuredError};
+use crate::leg::{Direction, Leg};
+use crate::operation::Rearrange;
+use crate::plan::{Axis, Builder};
+use crate::sector::Sector;
+use crate::spec::{Block, Spec};
+
+/// The leading values of each sector of a leg.
+pub(crate) fn leading<S: Sector>(leg: &Leg<S>, dims: &[usize]) -> Rearrange {
+    let starts = leg.starts();
+    let mut build = Builder::new(leg.dim(), dims.iter().sum());
+    let mut to = 0;
+    for (&from, &size) in starts.iter().zip(dims) {
+        if size > 0 {
+            build.push(from, to, false, [Axis { size, from: 1, to: 1 }].into_iter());
+        }
+        to += size;
+    }
+    Rearrange { plan: Arc::new(build.finish(true, true)) }
+}
+
+impl<S: Sector> Spec<S> {
+    /// The leading `dims[k]` states of sector `k` of an axis.
+    ///
+    /// # Errors
+    /// `Axis`; `Invalid` for more states than there are.
+    pub fn restrict(&self, axis: usize, dims: &[usize]) -> Result<(Self, Rearrange)> {
+        let op = "restrict";
+        check_axes(op, self.legs().len(), &[axis])?;
+        let leg = &self.legs()[axis];
+        let all = leg.sectors();
+        if dims.len() != all.len() || dims.iter().zip(all).any(|(&dim, &(_, of))| dim > of) {
+            let message = format!("states {dims:?} are asked for of {leg}");
+            return Err(StructuredError::Invalid { op, message });
+        }
+        // Not cached: dimensions follow from values.
+        let kept = all.iter().zip(dims).filter(|&(_, &dim)| dim > 0);
+        let kept = kept.map(|(&(sector, _), &dim)| (sector, dim)).collect();
+        let mut legs = self.legs().to_vec();
+        legs[axis] = Leg::sorted(kept, leg.direction())?;
+        let to = Spec::new(legs, self.flux(), self.rows())?;
+        let mut build = Builder::new(self.len(), to.len());
+        for target in to.blocks() {
+            let mut places = target.places.clone();
+            let sector = to.legs()[axis].sectors()[places[axis] as usize].0;
+            let Some(place) = leg.place(sector) else { continue };
+            places[axis] = place as u32;
+            if let Some(block) = self.block(&places) {
+                let moved = (0..places.len()).map(|k| Axis {
+                    size: target.shape[k],
+                    from: block.strides[k],
+                    to: target.strides[k],
+                });
+                build.push(block.offset, target.offset, false, moved);
+            }
+        }
+        Ok((to, Rearrange { plan: Arc::new(build.finish(true, true)) }))
+    }
+
+    /// The elements of a block in row-major order.
+    pub(crate) fn extract(&self, block: &Block) -> Rearrange {
+        let mut stride = block.shape.iter().product::<usize>();
+        let mut build = Builder::new(self.len(), stride);
+        let axis = |(&size, &from): (&usize, &usize)| {
+            stride /= size;
+            Axis { size, from, to: stride }
+        };
+        let axes: Vec<Axis> = block.shape.iter().zip(&block.strides).map(axis).collect();
+        build.push(block.offset, 0, false, axes.into_iter());
+        Rearrange { plan: Arc::new(build.finish(true, true)) }
+    }
+
+    /// A map, whose column legs are the duals of its row legs in the same order, with the sign in each column
+    /// with which contractions over these legs multiply: then maps multiply as their matrices do.
+    ///
+    /// # Errors
+    /// `Rank`, `LegMismatch`, `Flux`.
+    pub(crate) fn composition(&self, op: &'static str) -> Result<(Self, Rearrange)> {
+        let (rows, legs) = (self.rows(), self.legs());
+        if legs.len() != 2 * rows {
+            return Err(StructuredError::Rank { op, required: 2 * rows, given: legs.len() });
+        }
+        for axis in 0..rows {
+            if !legs[axis].contracts_with(&legs[rows + axis]) {
+                return Err(StructuredError::LegMismatch {
+                    op,
+                    axis,
+                    lhs: legs[axis].to_string(),
+                    other: rows + axis,
+                    rhs: legs[rows + axis].to_string(),
+                    required: "legs that are dual to each other",
+                });
+            }
+        }
+        if self.flux() != S::TRIVIAL {
+            let (flux, required) = (self.flux().to_string(), S::TRIVIAL.to_string());
+            return Err(StructuredError::Flux { op, flux, required });
+        }
+        planned("composition", self, Arguments::new(), || {
+            let odd = Parities::new(self);
+            let all: Vec<usize> = (0..legs.len()).collect();
+            let out = |axis: &usize| legs[*axis].direction() == Direction::Out;
+            let negative = |block: &Block| {
+                let out = odd.count(block, (rows..2 * rows).filter(out));
+                reverses(odd.count(block, rows..2 * rows)) != (out % 2 == 1)
+            };
+            Ok((self.clone(), Arc::new(permuted(self, self, &all, negative))))
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! What is refused, before any arithmetic.
+
+use t4a_diff::check;
+use t4a_structured::{Direction, GradedTensor, Leg, Spec, StructuredError, U1, Z2, Zn, einsum};
+use t4a_tensor::DType;
+
+use crate::oracle::Rng;
+
+fn leg(sectors: &[(i32, usize)], direction: Direction) -> Leg<U1> {
+    Leg::new(sectors.iter().map(|&(q, n)| (U1(q), n)), direction).unwrap()
+}
+
+#[test]
+fn legs() {
+    let out = Direction::Out;
+    let new = |sectors: &[(i32, usize)]| Leg::new(sectors.iter().map(|&(q, n)| (U1(q), n)), out);
+    assert!(matches!(new(&[(1, 2), (1, 3)]), Err(StructuredError::DuplicateSector { .. })));
+    assert!(matches!(new(&[(1, 0)]), Err(StructuredError::EmptySector { .. })));
+    let sorted = Leg::sorted(vec![(U1(1), 1), (U1(0), 1)], out);
+    assert!(matches!(sorted, Err(StructuredError::UnsortedSectors { .. })));
+    assert!(matches!(new(&[(0, usize::MAX), (1, 2)]), Err(StructuredError::TooLarge { .. })));
+}
+
+#[test]
+fn trap_18_charges_beyond_their_type() {
+    let big = leg(&[(i32::MAX, 1)], Direction::Out);
+    let error = Leg::fused(&[big.clone(), big.clone()], Direction::Out).unwrap_err();
+    assert!(matches!(error, StructuredError::ChargeOverflow { .. }));
+    let error = Spec::new(vec![big.clone(), big], U1(0), 2).unwrap_err();
+    assert!(matches!(error, StructuredError::ChargeOverflow { .. }));
+    let least = leg(&[(i32::MIN, 1)], Direction::In);
+    assert!(matches!(least.flipped(), Err(StructuredError::ChargeOverflow { .. })));
+    assert_eq!(Zn::<3>::new(-1).charge(), 2);
+}
+
+#[test]
+fn contractions() {
+    let mut rng = Rng::new(1);
+    let a = leg(&[(0, 2), (1, 1)], Direction::Out);
+    let b = leg(&[(0, 2), (1, 2)], Direction::In);
+    let x = rng.tensor(vec![a.clone(), a.dual()], U1(0), false);
+    let y = rng.tensor(vec![b.clone(), b.dual()], U1(0), false);
+    let mismatch =
+        |result: Result<GradedTensor<U1>, StructuredError>, axes: (usize, usize)| match result {
+            Err(StructuredError::LegMismatch { axis, other, .. }) => {
+                assert_eq!((axis, other), axes);
+            }
+            other => panic!("{other:?}"),
+        };
+    // Degeneracies, then directions.
+    mismatch(x.contract(&y, &[0], &[0]), (0, 0));
+    mismatch(x.contract(&x, &[1], &[1]), (1, 1));
+    mismatch(y.contract(&x, &[0], &[0]), (0, 0));
+    mismatch(einsum("ab,cb->ac", &[&x, &x]), (1, 1));
+    mismatch(rng.tensor(vec![a.clone(), a.clone()], U1(1), false).trace(&[(0, 1)]), (0, 1));
+    assert!(matches!(x.contract(&x, &[1, 1], &[0, 0]), Err(StructuredError::Axis { .. })));
+    assert!(matches!(x.contract(&x, &[2], &[0]), Err(StructuredError::Axis { .. })));
+    assert!(matches!(x.contract(&x, &[1], &[]), Err(StructuredError::Rank { .. })));
+    assert!(matches!(x.permute(&[0], 0), Err(StructuredError::Rank { .. })));
+    assert!(matches!(x.permute(&[0, 1], 3), Err(StructuredError::Rows { .. })));
+    assert!(matches!(x.fuse(1..3, Direction::Out), Err(StructuredError::Axis { .. })));
+    assert!(matches!(x.split(0), Err(StructuredError::NotFused { axis: 0, .. })));
+    for text in ["ab,bc", "ab,bc->abc", "ab->ab", "ab,bc->az", "ab,bb->a"] {
+        assert!(matches!(einsum(text, &[&x, &x]), Err(StructuredError::Invalid { .. })), "{text}");
+    }
+    let z = rng.tensor(vec![a.clone(), a.dual()], U1(0), false);
+    let narrow = z.re().tensor().unwrap().clone().cast(DType::F32).unwrap();
+    let z = GradedTensor::new(z.spec().clone(), narrow.into(), None).unwrap();
+    assert!(matches!(x.contract(&z, &[1], &[0]), Err(StructuredError::DType { .. })));
+    assert!(matches!(x.add(&y), Err(StructuredError::SpecMismatch { .. })));
+}
+
+#[test]
+fn buffers() {
+    let spec = Spec::new(vec![leg(&[(0, 2)], Direction::Out)], U1(0), 1).unwrap();
+    let error = GradedTensor::new(spec, check::array(&[3], |_| 0.0), None).unwrap_err();
+    let required = StructuredError::LengthMismatch { op: "graded tensor", required: 2, given: 3 };
+    assert_eq!(error, required);
+}
+
+#[test]
+fn trap_19_maps_are_neutral_and_square() {
+    let mut rng = Rng::new(2);
+    let leg = Leg::new([(Z2::new(0), 2), (Z2::new(1), 2)], Direction::Out).unwrap();
+    let x = rng.tensor(vec![leg.clone(), leg.dual()], Z2::new(1), false).repartition(1).unwrap();
+    assert!(matches!(x.exp(), Err(StructuredError::Flux { .. })));
+    assert!(matches!(x.eigh(), Err(StructuredError::Flux { .. })));
+    let x = rng.tensor(vec![leg.clone(), leg.clone()], Z2::new(0), false).repartition(1).unwrap();
+    assert!(matches!(x.exp(), Err(StructuredError::LegMismatch { .. })));
+    assert!(matches!(x.repartition(2).unwrap().exp(), Err(StructuredError::Rank { .. })));
+    // A tensor without blocks keeps its charge.
+    let none = Leg::<U1>::new([], Direction::Out).unwrap();
+    let x = rng.tensor(vec![none], U1(3), false);
+    assert_eq!(x.conj().unwrap().spec().flux(), U1(-3));
+}

@@ -1,0 +1,160 @@
+//! Factorisations against dense ones, truncation over all sectors.
+
+use t4a_diff::{Array, Dual, Eager, Integers, check};
+use t4a_linalg::svd::Truncation;
+use t4a_structured::{
+    Direction, FermionNumber, FluxOn, GradedTensor, Leg, Sector, Spec, Truncated, U1, Z2, Zn,
+};
+use t4a_tensor::{DType, Tensor};
+
+use crate::oracle::*;
+
+fn identities<S: Sector>(seed: u64, sectors: &[S]) {
+    let mut rng = Rng::new(seed);
+    for round in 0..12 {
+        let complex = round % 2 == 0;
+        let legs = rng.legs(3, sectors);
+        let charge = sectors[rng.below(sectors.len())];
+        let flux = if charge.is_odd() { S::TRIVIAL } else { charge };
+        let a = rng.tensor(legs, flux, complex);
+        let (rows, on) = (rng.below(4), [FluxOn::Left, FluxOn::Right][rng.below(2)]);
+        let svd = a.svd(rows, on).unwrap();
+        [&svd.u, &svd.vh].into_iter().for_each(invariant);
+        let us = svd.u.scale_columns(&svd.s).unwrap();
+        same(&us.contract(&svd.vh, &[rows], &[0]).unwrap(), &a);
+        let sv = svd.vh.scale_rows(&svd.s).unwrap();
+        same(&svd.u.contract(&sv, &[rows], &[0]).unwrap(), &a);
+        let charge = |x: &GradedTensor<S>| x.spec().flux();
+        let on_left = on == FluxOn::Left;
+        assert_eq!(charge(&svd.u), if on_left { flux } else { S::TRIVIAL });
+        let qr = a.qr(rows, on).unwrap();
+        [&qr.q, &qr.r].into_iter().for_each(invariant);
+        same(&qr.q.contract(&qr.r, &[rows], &[0]).unwrap(), &a);
+    }
+}
+
+#[test]
+fn factors_multiply_to_the_tensor() {
+    identities(1, &[-1, 0, 1].map(U1));
+    identities(2, &[0, 1, 2].map(Zn::<3>::new));
+    identities(3, &[0, 1, 2].map(FermionNumber));
+}
+
+/// A random matrix of three sectors.
+fn matrix(seed: u64) -> GradedTensor<U1> {
+    let rows = Leg::new([(U1(-1), 4), (U1(0), 3), (U1(2), 2)], Direction::Out).unwrap();
+    let cols = Leg::new([(U1(-1), 2), (U1(0), 5), (U1(2), 3)], Direction::In).unwrap();
+    Rng::new(seed).tensor(vec![rows, cols], U1(0), false)
+}
+
+#[test]
+fn trap_14_the_spectrum_and_the_best_error_are_those_of_the_dense_matrix() {
+    for seed in 0..5 {
+        let a = matrix(seed);
+        let whole = t4a_linalg::svd::svdvals(dense(&a)[0].typed::<f64>().unwrap()).unwrap();
+        let whole: Vec<f64> = whole.to_vec().unwrap();
+        for keep in 1..=7 {
+            let policy = Truncation::new().max_dim(keep);
+            let Truncated { kept, error } = a.svd_truncated(1, FluxOn::Right, &policy).unwrap();
+            let mut values = check::elements(kept.s.values());
+            values.sort_by(|a, b| b.total_cmp(a));
+            close(&values, &whole[..keep]);
+            let rest: f64 = whole[keep..].iter().map(|x| x * x).sum();
+            close(&[error], &[rest.sqrt()]);
+            let near = kept.u.scale_columns(&kept.s).unwrap();
+            let near = near.contract(&kept.vh, &[1], &[0]).unwrap();
+            let near = near.repartition(a.spec().rows()).unwrap();
+            close(&check::elements(&a.sub(&near).unwrap().norm()), &[error]);
+        }
+    }
+}
+
+#[test]
+fn trap_13_ties_are_cut_to_the_number_asked_for() {
+    let leg = Leg::new([0, 1, 2, 3].map(|q| (U1(q), 2)), Direction::Out).unwrap();
+    let a = GradedTensor::identity(&[leg], DType::F64).unwrap();
+    for keep in 1..=8 {
+        let policy = Truncation::new().max_dim(keep);
+        let Truncated { kept, error } = a.svd_truncated(1, FluxOn::Right, &policy).unwrap();
+        assert_eq!(kept.s.leg().dim(), keep);
+        close(&[error], &[((8 - keep) as f64).sqrt()]);
+        // The smaller sectors first.
+        assert_eq!(kept.s.leg().sectors()[0], (U1(0), keep.min(2)));
+    }
+    // A tensor of zeros keeps one value, in the smallest sector.
+    let policy = Truncation::new().relative_cutoff(0.1).cutoff(0.1);
+    let zero = a.scale(0.0).svd_truncated(1, FluxOn::Right, &policy).unwrap();
+    assert_eq!(zero.kept.s.leg().sectors(), [(U1(0), 1)]);
+}
+
+#[test]
+fn trap_15_derivatives_of_truncated_factors() {
+    // A gauge-invariant loss: the weights of the kept part, and the kept tensor.
+    let policy = Truncation::new().max_dim(4);
+    fn loss<A: Array>(a: &GradedTensor<U1, A>, policy: &Truncation) -> A {
+        let kept = a.svd_truncated(1, FluxOn::Right, policy).unwrap().kept;
+        let near = kept.u.scale_columns(&kept.s).unwrap().contract(&kept.vh, &[1], &[0]).unwrap();
+        let weights = near.re().counting(near.spec().len());
+        let weights = weights.elements().unwrap().cast(DType::F64).unwrap();
+        let weights = near.re().constant(weights);
+        near.re().mul(&weights).sum(0).add(&kept.s.values().mul(kept.s.values()).sum(0))
+    }
+    let a = matrix(9);
+    let t = check::noise(a.re(), 5);
+    let dual = GradedTensor::new(a.spec().clone(), Dual::new(a.re().clone(), t.clone()), None);
+    let tangent = check::elements(&loss(&dual.unwrap(), &policy).into_tangent())[0];
+    let at = |h: f64| {
+        let moved = GradedTensor::new(a.spec().clone(), a.re().add(&t.scale(h)), None).unwrap();
+        check::elements(&loss(&moved, &policy))[0]
+    };
+    let want = (at(1e-5) - at(-1e-5)) / 2e-5;
+    assert!((tangent - want).abs() < 1e-6 * want.abs().max(1.0), "{tangent} {want}");
+}
+
+#[test]
+fn exponentials_and_eigenvectors_of_maps() {
+    let mut rng = Rng::new(4);
+    // Fermions with legs in both directions: products of maps are contractions, signs included.
+    for directions in 0..4 {
+        let direction =
+            |k: usize| if directions >> k & 1 == 0 { Direction::Out } else { Direction::In };
+        let leg = |k| Leg::new([0, 1].map(|q| (FermionNumber(q), 2)), direction(k)).unwrap();
+        let legs = [leg(0), leg(1)];
+        let all: Vec<_> = legs.iter().cloned().chain(legs.iter().map(Leg::dual)).collect();
+        let a = rng.tensor(all, FermionNumber(0), false).repartition(2).unwrap().scale(0.1);
+        let one = GradedTensor::identity(&legs, DType::F64).unwrap();
+        let product =
+            |a: &GradedTensor<_>, b: &GradedTensor<_>| a.contract(b, &[2, 3], &[0, 1]).unwrap();
+        same(&product(&one, &a), &a);
+        same(&product(&a, &one), &a);
+        let (mut sum, mut power) = (one.clone(), one);
+        for n in 1..25 {
+            power = product(&power, &a).scale(1.0 / n as f64);
+            sum = sum.add(&power).unwrap();
+        }
+        let exp = a.exp().unwrap();
+        invariant(&exp);
+        same(&exp, &sum);
+    }
+    // A Hermitian map: A V = V w.
+    let leg = Leg::new([(Z2::new(0), 3), (Z2::new(1), 2)], Direction::Out).unwrap();
+    for complex in [false, true] {
+        let spec = Spec::new(vec![leg.clone(), leg.dual()], Z2::new(0), 1).unwrap();
+        let x = rng.tensor(spec.legs().to_vec(), Z2::new(0), complex).repartition(1).unwrap();
+        let h = x.add(&x.dagger().unwrap()).unwrap();
+        let eigh = h.eigh().unwrap();
+        let left = h.contract(&eigh.v, &[1], &[0]).unwrap();
+        same(&left, &eigh.v.scale_columns(&eigh.w).unwrap());
+    }
+}
+
+#[test]
+fn numbers_of_a_bond_belong_to_it() {
+    let a = matrix(3);
+    let svd = a.svd(1, FluxOn::Right).unwrap();
+    assert!(svd.u.scale_rows(&svd.s).is_err());
+    assert!(a.scale_columns(&svd.s).is_err());
+    let values: Tensor<f64> = svd.s.values().tensor().unwrap().typed::<f64>().unwrap().clone();
+    assert_eq!(values.shape(), [svd.s.leg().dim()]);
+    let _: &Eager = svd.s.values();
+}
