@@ -87,9 +87,12 @@ fn computes_cumulative_sum() {
 #[test]
 fn views_as_xs() {
     let xs = random::<AD, 2>([6, 4], 1);
-    for xs in
-        [xs.clone().slice([1..5]), xs.clone().transpose(), xs.clone().reshape([8, 3]), xs.flip([0])]
-    {
+    for xs in [
+        xs.clone().narrow(0, 1, 4),
+        xs.clone().transpose(),
+        xs.clone().reshape([8, 3]),
+        xs.flip([0]),
+    ] {
         let want = numbers(fused::cumulative(Running::Sum, xs.clone(), 0, false).unwrap());
         close(&numbers(sums(xs, &Options::default()).1), &want, 1e-15);
     }
@@ -147,7 +150,8 @@ fn trees_of_all_kinds() {
     };
     let x = |seed| vec![random::<AD, 2>([5, 2], seed)];
     let xs: XS = [x(1), x(2)];
-    let ((last,), (ys, passed)): ((Tensor<AD, 1>,), (Tensor<AD, 2>, Tensor<AD, 2>)) = scan(
+    type Out = ((Tensor<AD, 1>,), (Tensor<AD, 2>, Tensor<AD, 2>));
+    let ((last,), (ys, passed)): Out = scan(
         step,
         vec![floats(&[0.5, 0.25])],
         (floats(&[0.0, 0.0]),),
@@ -156,7 +160,7 @@ fn trees_of_all_kinds() {
     )
     .unwrap();
     assert_eq!(numbers(passed), numbers(xs[0][0].clone()));
-    assert_eq!(numbers(last), numbers(ys.slice([4..5])));
+    assert_eq!(numbers(last), numbers(ys.narrow(0, 4, 1)));
 }
 
 /// `c ← tanh(W c + x)`, y = c x: every operand matters.
@@ -197,7 +201,7 @@ fn every_policy_gives_the_gradient_of_the_loop() {
             let mut loss = Tensor::<AD, 1>::zeros([1], &w.device()).cast(FloatDType::F64);
             for k in 0..n {
                 let t = if reverse { n - 1 - k } else { k };
-                let at = |x: &Tensor<AD, 3>| x.clone().slice([t..t + 1]).reshape([2, 3]);
+                let at = |x: &Tensor<AD, 3>| x.clone().narrow(0, t, 1).reshape([2, 3]);
                 let (next, y) = rnn(w.clone(), carry, at(&xs));
                 loss = loss + (y * at(&weights)).sum();
                 carry = next;
