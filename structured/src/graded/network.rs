@@ -11,6 +11,9 @@ use crate::sector::Sector;
 
 const OP: &str = "einsum";
 
+/// A tensor and the labels of its legs.
+type Labelled<S, A> = (GradedTensor<S, A>, Vec<char>);
+
 /// The contraction of `ab,bc->ac` and the like: each label is on two legs, which are dual to each other, or
 /// on one and in the output. Contractions go in pairs, in an order that is searched for; that of fermions
 /// does not depend on it, but on the order of the operands where several are odd.
@@ -23,7 +26,7 @@ pub fn einsum<S: Sector, A: Array>(
 ) -> Result<GradedTensor<S, A>> {
     let (labels, output) = parse(subscripts, operands)?;
     // Traces first: they make operands smaller.
-    let mut slots: Vec<Option<(GradedTensor<S, A>, Vec<char>)>> = Vec::new();
+    let mut slots: Vec<Option<Labelled<S, A>>> = Vec::new();
     for (x, labels) in operands.iter().zip(&labels) {
         let (mut pairs, mut kept) = (Vec::new(), Vec::new());
         for (i, label) in labels.iter().enumerate() {
@@ -71,7 +74,7 @@ fn invalid(message: String) -> StructuredError {
 
 /// Pairs of slots: operands, then results of steps.
 fn order<S: Sector, A: Array>(
-    slots: &[Option<(GradedTensor<S, A>, Vec<char>)>],
+    slots: &[Option<Labelled<S, A>>],
     output: &[char],
 ) -> Result<Vec<Vec<usize>>> {
     let given = slots.iter().flatten();
@@ -80,7 +83,7 @@ fn order<S: Sector, A: Array>(
     let shapes: Vec<&[usize]> = shapes.iter().map(|shape| &shape[..]).collect();
     let output: String = output.iter().collect();
     let plan = Einsum::new(&format!("{}->{output}", inputs.join(",")))?.plan(&shapes, 8)?;
-    Ok(plan.steps()?.into_iter().map(|step| step.slots.to_vec()).collect())
+    Ok(plan.steps()?.iter().map(|step| step.slots.to_vec()).collect())
 }
 
 /// The labels of the operands and the output, checked against the legs.

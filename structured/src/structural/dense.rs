@@ -65,7 +65,7 @@ pub(crate) fn uncovered<S: Sector>(
     let mut allowed = vec![false; elements.len()];
     dense.plan.pairs().for_each(|(_, to, _)| allowed[to] = true);
     // NaN exceeds everything.
-    let exceeds = |x: f64| !(x.abs() <= tolerance);
+    let exceeds = |x: f64| x.is_nan() || x.abs() > tolerance;
     let found = elements.iter().zip(&allowed).position(|(&x, &allowed)| !allowed && exceeds(x));
     let Some(position) = found else { return Ok(()) };
     let (shape, mut rest) = (spec.shape(), position);
