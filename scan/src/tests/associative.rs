@@ -9,7 +9,7 @@ use crate::{AssociativeScan, FloatMonoid, Monoid, Result, ScanError};
 fn all() -> Vec<FloatMonoid> {
     use FloatMonoid::{Affine, All, Any, LogAddExp, Matrix, Max, Min, Product, Sum};
     let mut all = vec![Sum, Product, Max, Min, LogAddExp, Any, All, Affine];
-    all.extend(FloatSemiring::ALL.map(Matrix));
+    all.extend(FloatSemiring::ALL.iter().copied().map(Matrix));
     all
 }
 
