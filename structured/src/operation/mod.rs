@@ -9,8 +9,6 @@
 
 mod contract;
 mod rearrange;
-#[cfg(test)]
-mod tests;
 
 pub use contract::Contract;
 pub use rearrange::Rearrange;
