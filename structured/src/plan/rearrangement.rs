@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, StructuredError};
+use crate::leg::MOST_ELEMENTS;
 
 /// An axis of a move: its size, and the distances of neighbours in both buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -47,6 +48,9 @@ pub struct Rearrangement {
     adjoint: OnceLock<Arc<Rearrangement>>,
 }
 
+/// Elements of the buffers of a plan that comes as data, each of which is looked at.
+const MOST_RECEIVED: usize = 1 << 32;
+
 /// What a rearrangement is made of.
 #[derive(Clone, Serialize, Deserialize)]
 struct Data {
@@ -69,6 +73,11 @@ impl TryFrom<Data> for Rearrangement {
 
     fn try_from(data: Data) -> Result<Self> {
         let corrupt = |what| StructuredError::Corrupt { what };
+        if data.from_len.max(data.to_len) > MOST_RECEIVED {
+            let what = "elements of a plan that was received";
+            return Err(StructuredError::TooLarge { op: "rearrange", what, limit: MOST_RECEIVED });
+        }
+        let mut elements = 0usize;
         let mut build = Builder::new(data.from_len, data.to_len);
         for one in &data.moves {
             let (first, rank) = (one.first as usize, one.rank as usize);
@@ -85,19 +94,32 @@ impl TryFrom<Data> for Rearrangement {
             {
                 return Err(corrupt("a move outside of its buffers"));
             }
+            // Axes that stay where they are would repeat a move without end.
+            let count = axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.size));
+            let sum = count.and_then(|count| elements.checked_add(count));
+            elements =
+                sum.filter(|&n| n <= MOST_ELEMENTS).ok_or_else(|| corrupt("repeated moves"))?;
             build.push(one.from, one.to, one.negative, axes.iter().copied());
         }
         let mut plan = build.finish(false, false);
-        plan.disjoint = once(data.to_len, plan.pairs().map(|(_, to, _)| to));
-        plan.disjoint_adjoint = once(data.from_len, plan.pairs().map(|(from, ..)| from));
+        // More elements than places: some place comes twice.
+        plan.disjoint =
+            elements <= data.to_len && once(data.to_len, plan.pairs().map(|(_, to, _)| to));
+        plan.disjoint_adjoint =
+            elements <= data.from_len && once(data.from_len, plan.pairs().map(|(from, ..)| from));
         Ok(plan)
     }
 }
 
 /// Whether no place comes twice.
 fn once(len: usize, mut places: impl Iterator<Item = usize>) -> bool {
-    let mut seen = vec![false; len];
-    places.all(|place| !std::mem::replace(&mut seen[place], true))
+    let mut seen = vec![0u64; len.div_ceil(64)];
+    places.all(|place| {
+        let (word, bit) = (&mut seen[place / 64], 1 << (place % 64));
+        let new = *word & bit == 0;
+        *word |= bit;
+        new
+    })
 }
 
 impl PartialEq for Rearrangement {

@@ -2,6 +2,7 @@
 
 use t4a_diff::{Array, Cotangents, Eager, Kept, Meta, Operation, Reverse, Value, check};
 use t4a_structured::operation::{Contract, Rearrange};
+use t4a_structured::plan::Rearrangement;
 use t4a_structured::{Direction, FermionNumber, StructuredError, U1};
 use t4a_tensor::DType;
 
@@ -158,6 +159,21 @@ fn corrupted_plans_are_refused() {
     let far = text.replace("\"from\":0,\"to\":0", "\"from\":0,\"to\":99");
     assert_ne!(far, text);
     assert!(serde_json::from_str::<Rearrange>(&far).is_err());
+    // Lengths that no memory holds, and an axis that repeats a move without end.
+    let plan = |len: u64, axes: &str| {
+        format!(
+            "{{\"from_len\":{len},\"to_len\":{len},\"moves\":[{{\"from\":0,\"to\":0,\"negative\":false,\
+             \"first\":0,\"rank\":1}}],\"axes\":[{axes}]}}"
+        )
+    };
+    let one = plan(4, "{\"size\":2,\"from\":1,\"to\":1}");
+    assert!(serde_json::from_str::<Rearrangement>(&one).is_ok());
+    let long = plan(u64::MAX, "{\"size\":2,\"from\":1,\"to\":1}");
+    let error = serde_json::from_str::<Rearrangement>(&long).unwrap_err().to_string();
+    assert!(error.contains("elements of a plan"), "{error}");
+    let endless = plan(4, "{\"size\":1152921504606846976,\"from\":0,\"to\":0}");
+    let error = serde_json::from_str::<Rearrangement>(&endless).unwrap_err().to_string();
+    assert!(error.contains("repeated moves"), "{error}");
 }
 
 fn rng_legs() -> Vec<t4a_structured::Leg<U1>> {
