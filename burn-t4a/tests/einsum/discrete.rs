@@ -134,7 +134,7 @@ fn mistakes_without_derivatives_are_typed_errors() {
     type B = BurnT4a;
     let ints = |dtype| Tensor::<B, 1, Int>::from_data([1, 2], (&T4aDevice, dtype));
     let unsigned = int_einsum::<MinPlus, B, 1>("i,i->i", [ints(DType::U8), ints(DType::U8)]);
-    assert!(matches!(unsigned, Err(ExtError::Tensor(_))));
+    assert!(matches!(unsigned, Err(ExtError::Einsum(EinsumError::Tensor(_)))));
     let mixed = int_einsum::<MinPlus, B, 1>("i,i->i", [ints(DType::I32), ints(DType::I64)]);
     assert!(matches!(mixed, Err(ExtError::DTypeMismatch { argument: 1, .. })));
     let rank = int_einsum::<MinPlus, B, 2>("i,i->i", [ints(DType::I32), ints(DType::I32)]);
