@@ -28,7 +28,7 @@ impl Fields for TensorData {
     }
 }
 
-pub fn max_pool1d_with_indices<B: Backend>(
+pub fn max_pool1d<B: Backend>(
     x: FloatTensor<B>,
     window: usize,
     stride: usize,
@@ -39,7 +39,7 @@ pub fn max_pool1d_with_indices<B: Backend>(
     B::max_pool1d_with_indices(x, window, stride, padding, dilation, ceil)
 }
 
-pub fn max_pool2d_with_indices<B: Backend>(
+pub fn max_pool2d<B: Backend>(
     x: FloatTensor<B>,
     window: [usize; 2],
     stride: [usize; 2],

@@ -7,7 +7,7 @@ use burn_backend::ops::{
 };
 
 use crate::conform;
-use crate::line::*;
+use crate::line;
 use crate::material::*;
 
 /// Sums of products in another order, by the result.
@@ -124,14 +124,14 @@ conform! {
     adaptive_avg_pool2d: floats(&[&[2, 3, 7, 5]]), TERMS, in f64, of terms, |_c, x| B::adaptive_avg_pool2d(x, [3, 2]);
     adaptive_avg_pool2d_backward: floats(&[&[2, 3, 7, 5], &[2, 3, 3, 2]]), TERMS, in f64, of terms, |_c, x, g| B::adaptive_avg_pool2d_backward(x, g);
     max_pool1d: floats(&[&[2, 3, 9]]), EXACT, |_c, x| vec![B::max_pool1d(x.clone(), 3, 2, 1, 1, false), B::max_pool1d(x, 3, 2, 1, 2, true)];
-    max_pool1d_with_indices: floats(&[&[2, 3, 9]]), EXACT, |_c, x| { let y = max_pool1d_with_indices::<B>(x, 3, 2, 1, 1, false); (y.output, y.indices) };
+    max_pool1d_with_indices: floats(&[&[2, 3, 9]]), EXACT, |_c, x| { let y = line::max_pool1d::<B>(x, 3, 2, 1, 1, false); (y.output, y.indices) };
     max_pool1d_with_indices_backward: floats(&[&[2, 3, 9], &[2, 3, 5]]), SUM, |_c, x, g| {
-        let y = max_pool1d_with_indices::<B>(x.clone(), 3, 2, 1, 1, false);
+        let y = line::max_pool1d::<B>(x.clone(), 3, 2, 1, 1, false);
         B::max_pool1d_with_indices_backward(x, 3, 2, 1, 1, false, g, y.indices).x_grad };
     max_pool2d: floats(&[&[2, 3, 6, 7]]), EXACT, |_c, x| vec![B::max_pool2d(x.clone(), [2, 3], [2, 2], [1, 1], [1, 1], false), B::max_pool2d(x, [2, 2], [1, 2], [0, 1], [2, 1], true)];
-    max_pool2d_with_indices: floats(&[&[2, 3, 6, 7]]), EXACT, |_c, x| { let y = max_pool2d_with_indices::<B>(x, [2, 3], [2, 2], [1, 1], [1, 1], false); (y.output, y.indices) };
+    max_pool2d_with_indices: floats(&[&[2, 3, 6, 7]]), EXACT, |_c, x| { let y = line::max_pool2d::<B>(x, [2, 3], [2, 2], [1, 1], [1, 1], false); (y.output, y.indices) };
     max_pool2d_with_indices_backward: floats(&[&[2, 3, 6, 7], &[2, 3, 4, 4]]), SUM, |_c, x, g| {
-        let y = max_pool2d_with_indices::<B>(x.clone(), [2, 3], [2, 2], [1, 1], [1, 1], false);
+        let y = line::max_pool2d::<B>(x.clone(), [2, 3], [2, 2], [1, 1], [1, 1], false);
         B::max_pool2d_with_indices_backward(x, [2, 3], [2, 2], [1, 1], [1, 1], false, g, y.indices).x_grad };
 
     interpolate: floats(&[&[2, 3, 4, 5]]), Ulps(256.0), |_c, x| modes().into_iter().map(|m| B::interpolate(x.clone(), [7, 3], m)).collect::<Vec<_>>();

@@ -23,7 +23,7 @@ impl Read for FlexQTensor {
 }
 
 /// Quantized data as the values it stands for.
-fn plain(data: TensorData) -> TensorData {
+pub fn plain(data: TensorData) -> TensorData {
     let shape = data.shape().clone();
     let tensor = Flex::q_from_data(data, &Default::default());
     let values = Flex::dequantize(tensor, FloatDType::F32).into_data();

@@ -92,7 +92,7 @@ fn floats(x: AnyTensor) -> Result<Vec<f32>> {
 /// The shape with a pair of axes per axis, the blocks and the elements in one, or `None` without blocks.
 ///
 /// # Errors
-/// [`TensorError::Shape`] if an axis is not a whole number of blocks.
+/// [`TensorError::Value`] if an axis is not a whole number of blocks.
 fn blocked(op: &'static str, shape: &[usize], scheme: &QuantScheme) -> Result<Option<Vec<usize>>> {
     let Some(block) = scheme.block_size() else {
         return Ok(None);
@@ -102,8 +102,8 @@ fn blocked(op: &'static str, shape: &[usize], scheme: &QuantScheme) -> Result<Op
     for (&size, &block) in shape.iter().zip(&sizes) {
         let block = usize::from(block);
         if block == 0 || size % block != 0 {
-            let required = format!("a whole number of blocks {sizes:?} along every axis");
-            return Err(TensorError::shape(op, shape, required));
+            let message = format!("{shape:?} is not a whole number of blocks {sizes:?}");
+            return Err(TensorError::value(op, message));
         }
         pairs.extend([size / block, block]);
     }

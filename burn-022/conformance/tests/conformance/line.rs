@@ -64,7 +64,7 @@ pub trait Earlier: Backend {
 
 impl<B: Backend> Earlier for B {}
 
-pub fn max_pool1d_with_indices<B: Backend>(
+pub fn max_pool1d<B: Backend>(
     x: FloatTensor<B>,
     window: usize,
     stride: usize,
@@ -75,7 +75,7 @@ pub fn max_pool1d_with_indices<B: Backend>(
     B::max_pool1d_with_indices(x, window, stride, padding, dilation, ceil, IntDType::I64)
 }
 
-pub fn max_pool2d_with_indices<B: Backend>(
+pub fn max_pool2d<B: Backend>(
     x: FloatTensor<B>,
     window: [usize; 2],
     stride: [usize; 2],
