@@ -76,10 +76,7 @@ fn indices() {
 #[test]
 fn data() {
     let short = || TensorData::from_bytes(Bytes::from_elems(vec![0f32; 5]), [2, 3], DType::F32);
-    rejects(
-        || B::float_from_data(short(), &Default::default()),
-        &["from_data", "[2, 3]", "24", "20"],
-    );
+    rejects(|| B::float_from_data(short(), &Default::default()), SHORT_DATA);
 }
 
 #[test]

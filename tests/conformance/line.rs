@@ -58,3 +58,9 @@ pub fn in_blocks(scheme: QuantScheme, size: u8) -> QuantScheme {
 pub fn parameters<B: Backend>(scales: FloatTensor<B>) -> QuantizationParametersPrimitive<B> {
     QuantizationParametersPrimitive { scales }
 }
+
+/// Whether Flex computes on flipped and stepped views without elements.
+pub const FLEX_READS_EMPTY_VIEWS: bool = true;
+
+/// What is said of data whose bytes do not fill its shape.
+pub const SHORT_DATA: &[&str] = &["from_data", "[2, 3]", "24", "20"];

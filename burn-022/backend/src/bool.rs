@@ -10,10 +10,10 @@ use t4a_tensor::any::Number;
 use t4a_tensor::index::Reduction;
 use t4a_tensor::kernels::compare::Logic;
 
-use crate::movement::{cat, full, masked, of_all, slice, slice_assign};
-use crate::primitive::{T4aTensor, dtype, number, wrap};
 use crate::backend::{BurnT4a, T4aDevice};
 use crate::boundary::accept;
+use crate::movement::{cat, full, masked, of_all, slice, slice_assign};
+use crate::primitive::{T4aTensor, dtype, number, wrap};
 
 impl BoolTensorOps<BurnT4a> for BurnT4a {
     fn bool_from_data(data: TensorData, _device: &T4aDevice) -> T4aTensor {

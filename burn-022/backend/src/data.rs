@@ -153,9 +153,9 @@ impl AllocationController for Shared {
         }
         match self.buffer.as_mut_ptr() {
             // SAFETY: in bounds since `share`, and uniquely owned.
-            Some(ptr) => Ok(unsafe {
-                std::slice::from_raw_parts_mut(ptr.add(self.start).cast(), self.len)
-            }),
+            Some(ptr) => {
+                Ok(unsafe { std::slice::from_raw_parts_mut(ptr.add(self.start).cast(), self.len) })
+            }
             None => unreachable!("a fresh copy is unique"),
         }
     }

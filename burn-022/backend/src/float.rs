@@ -9,11 +9,13 @@ use burn_backend::{
 use t4a_tensor::any::Number;
 use t4a_tensor::{AnyTensor, DType};
 
-use crate::module::sampling;
-use crate::movement::{cat, combine, cross, full, masked, of_all, pad, random, slice, slice_assign};
-use crate::primitive::{T4aTensor, dtype as engine, number, with_indices, wrap};
 use crate::backend::{BurnT4a, T4aDevice};
 use crate::boundary::accept;
+use crate::image::sampled;
+use crate::movement::{
+    cat, combine, cross, full, masked, of_all, pad, random, slice, slice_assign,
+};
+use crate::primitive::{T4aTensor, dtype as engine, number, with_indices, wrap};
 
 impl FloatTensorOps<BurnT4a> for BurnT4a {
     fn float_from_data(data: TensorData, _device: &T4aDevice) -> T4aTensor {
@@ -516,7 +518,7 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
         grid: T4aTensor,
         options: GridSampleOptions,
     ) -> T4aTensor {
-        tensor.then(|x| x.grid_sample(grid.any(), &sampling(options)?))
+        tensor.then(|x| x.grid_sample(grid.any(), &sampled(options)?))
     }
 
     fn float_is_nan(tensor: T4aTensor, out_dtype: BoolDType) -> T4aTensor {

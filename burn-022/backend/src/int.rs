@@ -11,10 +11,10 @@ use burn_backend::{
 use t4a_tensor::any::Number;
 use t4a_tensor::{AnyTensor, DType};
 
-use crate::movement::{cat, combine, full, masked, of_all, pad, random, slice, slice_assign};
-use crate::primitive::{T4aTensor, dtype as engine, number, with_indices, wrap};
 use crate::backend::{BurnT4a, T4aDevice};
 use crate::boundary::accept;
+use crate::movement::{cat, combine, full, masked, of_all, pad, random, slice, slice_assign};
+use crate::primitive::{T4aTensor, dtype as engine, number, with_indices, wrap};
 
 impl IntTensorOps<BurnT4a> for BurnT4a {
     fn int_from_data(data: TensorData, _device: &T4aDevice) -> T4aTensor {

@@ -6,6 +6,7 @@
 //! primitive    the one tensor primitive: AnyTensor and the store of its booleans
 //! data         TensorData in and out without copying
 //! movement     Burn's arguments for moving data
+//! image        its options of operations on images
 //! float int bool module activation quantized transaction     the operations, one line each
 //! ```
 //!
@@ -21,6 +22,7 @@ mod bool;
 mod boundary;
 mod data;
 mod float;
+mod image;
 mod int;
 mod module;
 mod movement;

@@ -1,19 +1,17 @@
 //! Operations of neural-network modules.
 
-use burn_backend::{IntDType, TensorMetadata};
 use burn_backend::ops::*;
+use burn_backend::{IntDType, TensorMetadata};
 use t4a_tensor::nn::attention::AttentionOptions;
 use t4a_tensor::nn::conv::ConvOptions as Windows;
-use t4a_tensor::nn::grid_sample::{GridSampleOptions as Sampled, Padding, Sampling};
 use t4a_tensor::nn::pool::{Overhang, PoolOptions};
-use t4a_tensor::nn::resample::{Filter, ResampleOptions};
 use t4a_tensor::{AnyTensor, Result, TensorError};
 
 use crate::backend::BurnT4a;
-use crate::primitive::{T4aTensor, with_indices, wrap};
 use crate::boundary::accept;
+use crate::image::{deformed, resampled};
+use crate::primitive::{T4aTensor, with_indices, wrap};
 
-macro_rules! todo_flex { ($($t:tt)*) => { panic!("KERNEL") } }
 /// The methods of convolutions over `$n` axes, forward and backward.
 macro_rules! convolutions {
     ($n:literal: $forward:ident, $x:ident, $weight:ident, $bias:ident;
@@ -125,14 +123,9 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         bias: Option<T4aTensor>,
         options: DeformConvOptions<2>,
     ) -> T4aTensor {
-        todo_flex!(deform_conv2d(
-            x.into(),
-            offset.into(),
-            weight.into(),
-            mask.map(Into::into),
-            bias.map(Into::into),
-            options
-        ))
+        let (mask, bias) = (mask.as_ref().map(T4aTensor::any), bias.as_ref().map(T4aTensor::any));
+        let operands = [offset.any(), weight.any()];
+        x.then(|x| x.deform_conv(operands, mask, bias, &deformed(options)))
     }
 
     fn deform_conv2d_backward(
@@ -144,7 +137,19 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         output_grad: T4aTensor,
         options: DeformConvOptions<2>,
     ) -> DeformConv2dBackward<BurnT4a> {
-        panic!("KERNEL {x:?} {offset:?} {weight:?} {mask:?} {bias:?} {output_grad:?} {options:?}")
+        let operands = [offset.any(), weight.any(), output_grad.any()];
+        let mask = mask.as_ref().map(T4aTensor::any);
+        let cotangents = x.any().deform_conv_vjp(operands, mask, &deformed(options));
+        let ([x_grad, offset_grad, weight_grad], mask_grad) = accept(cotangents);
+        let bias_grad = bias.map(|_| accept(per_channel(output_grad.any())));
+        let own = |any: AnyTensor| wrap(Ok(any));
+        DeformConv2dBackward {
+            x_grad: own(x_grad),
+            offset_grad: own(offset_grad),
+            weight_grad: own(weight_grad),
+            mask_grad: mask_grad.map(own),
+            bias_grad: bias_grad.map(own),
+        }
     }
 
     fn avg_pool1d(
@@ -183,8 +188,13 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         count_include_pad: bool,
         ceil_mode: bool,
     ) -> T4aTensor {
-        let options =
-            PoolOptions { window: kernel_size, stride, padding, dilation: [1; 2], overhang: overhang(ceil_mode) };
+        let options = PoolOptions {
+            window: kernel_size,
+            stride,
+            padding,
+            dilation: [1; 2],
+            overhang: overhang(ceil_mode),
+        };
         x.then(|x| x.mean_pool(&options, count_include_pad))
     }
 
@@ -197,8 +207,13 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         count_include_pad: bool,
         ceil_mode: bool,
     ) -> T4aTensor {
-        let options =
-            PoolOptions { window: kernel_size, stride, padding, dilation: [1; 2], overhang: overhang(ceil_mode) };
+        let options = PoolOptions {
+            window: kernel_size,
+            stride,
+            padding,
+            dilation: [1; 2],
+            overhang: overhang(ceil_mode),
+        };
         grad.then(|dy| dy.mean_pool_vjp(&x.shape(), &options, count_include_pad))
     }
 
@@ -278,8 +293,13 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         dilation: [usize; 2],
         ceil_mode: bool,
     ) -> T4aTensor {
-        let options =
-            PoolOptions { window: kernel_size, stride, padding, dilation, overhang: overhang(ceil_mode) };
+        let options = PoolOptions {
+            window: kernel_size,
+            stride,
+            padding,
+            dilation,
+            overhang: overhang(ceil_mode),
+        };
         x.then(|x| x.max_pool(&options))
     }
 
@@ -292,8 +312,13 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         ceil_mode: bool,
         indices_dtype: IntDType,
     ) -> MaxPool2dWithIndices<BurnT4a> {
-        let options =
-            PoolOptions { window: kernel_size, stride, padding, dilation, overhang: overhang(ceil_mode) };
+        let options = PoolOptions {
+            window: kernel_size,
+            stride,
+            padding,
+            dilation,
+            overhang: overhang(ceil_mode),
+        };
         let pair = x.any().max_pool_with_indices(&options);
         let (output, indices) = with_indices(pair, indices_dtype);
         MaxPool2dWithIndices::new(output, indices)
@@ -318,18 +343,24 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         output_size: [usize; 2],
         options: InterpolateOptions,
     ) -> T4aTensor {
-        let options = resampling(options);
-        x.then(|x| x.resample(output_size, &options))
+        x.then(|x| x.resample(output_size, &resampled(options)))
     }
 
     fn interpolate_backward(
         x: T4aTensor,
         grad: T4aTensor,
-        _output_size: [usize; 2],
+        output_size: [usize; 2],
         options: InterpolateOptions,
     ) -> T4aTensor {
-        let options = resampling(options);
-        grad.then(|dy| dy.resample_vjp(&x.shape(), &options))
+        grad.then(|dy| match dy.shape() {
+            [_, _, size @ ..] if *size == output_size => {
+                dy.resample_vjp(&x.shape(), &resampled(options))
+            }
+            shape => {
+                let required = "the size of the result";
+                Err(TensorError::shapes("resample_vjp", shape, &output_size, required))
+            }
+        })
     }
 
     fn attention(
@@ -354,40 +385,6 @@ impl ModuleOps<BurnT4a> for BurnT4a {
     ) -> T4aTensor {
         tensor.then(|x| x.layer_norm(gamma.any(), beta.as_ref().map(T4aTensor::any), epsilon))
     }
-}
-
-/// How planes are resampled.
-fn resampling(options: InterpolateOptions) -> ResampleOptions {
-    let filter = match options.mode {
-        InterpolateMode::Nearest => Filter::Nearest,
-        InterpolateMode::NearestExact => Filter::NearestExact,
-        InterpolateMode::Bilinear => Filter::Linear,
-        InterpolateMode::Bicubic => Filter::Cubic,
-        InterpolateMode::Lanczos3 => Filter::Lanczos3,
-    };
-    ResampleOptions { filter, align_corners: options.align_corners }
-}
-
-/// How planes are read at the points of a grid.
-///
-/// # Errors
-/// [`TensorError::Value`] for a filter that is none between four neighbours.
-pub(crate) fn sampling(options: GridSampleOptions) -> Result<Sampled> {
-    let sampling = match options.mode {
-        InterpolateMode::Nearest | InterpolateMode::NearestExact => Sampling::NearestEven,
-        InterpolateMode::Bilinear => Sampling::Linear,
-        InterpolateMode::Bicubic => Sampling::Cubic,
-        mode => {
-            let message = format!("{mode:?} is not supported");
-            return Err(TensorError::value("grid_sample", message));
-        }
-    };
-    let padding = match options.padding_mode {
-        GridSamplePaddingMode::Zeros => Padding::Zeros,
-        GridSamplePaddingMode::Border => Padding::Border,
-        GridSamplePaddingMode::Reflection => Padding::Reflection,
-    };
-    Ok(Sampled { sampling, padding, align_corners: options.align_corners })
 }
 
 /// How scores of an attention are made.
@@ -489,5 +486,15 @@ fn flat(x: &AnyTensor) -> Result<AnyTensor> {
     x.reshape(&[shape[0], shape[1], shape[3]])
 }
 
-pub fn rfft(_x: T4aTensor, _dim: usize, _n: Option<usize>) -> (T4aTensor, T4aTensor) { panic!("KERNEL") }
-pub fn irfft(_re: T4aTensor, _im: T4aTensor, _dim: usize, _n: Option<usize>) -> T4aTensor { panic!("KERNEL") }
+/// Real and imaginary part of the spectrum along an axis, for `burn-signal`.
+#[track_caller]
+pub fn rfft(x: T4aTensor, dim: usize, n: Option<usize>) -> (T4aTensor, T4aTensor) {
+    let (re, im) = accept(x.any().rfft(dim, n));
+    (wrap(Ok(re)), wrap(Ok(im)))
+}
+
+/// The signal with a spectrum, for `burn-signal`.
+#[track_caller]
+pub fn irfft(re: T4aTensor, im: T4aTensor, dim: usize, n: Option<usize>) -> T4aTensor {
+    re.then(|re| re.irfft(im.any(), dim, n))
+}

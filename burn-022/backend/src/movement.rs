@@ -120,7 +120,8 @@ pub(crate) fn pad(x: &AnyTensor, padding: &[(usize, usize)], mode: PadMode) -> R
         return out.slice_assign(&spans, x);
     }
     if let Some((size, (before, after))) = shape.iter().zip(padding).find(wide) {
-        let message = format!("{mode:?} of {before} and {after} elements of an axis of size {size}");
+        let message =
+            format!("{mode:?} of {before} and {after} elements of an axis of size {size}");
         return Err(TensorError::value("pad", message));
     }
     let mut out = x.clone();

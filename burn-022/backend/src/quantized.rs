@@ -77,11 +77,7 @@ impl TensorMetadata for T4aQTensor {
 /// A scale as its dtype stores it; zero becomes the least positive one.
 fn stored(scale: f32, dtype: ScaleDtype) -> f32 {
     let scale = scale_to_dtype(scale, dtype);
-    if scale > 0.0 && scale.is_finite() {
-        scale
-    } else {
-        scale_to_dtype(f32::MIN_POSITIVE, dtype)
-    }
+    if scale > 0.0 && scale.is_finite() { scale } else { scale_to_dtype(f32::MIN_POSITIVE, dtype) }
 }
 
 /// The elements of a tensor of floats as `f32`.
@@ -225,8 +221,7 @@ impl T4aQTensor {
             return Err(TensorError::value(OP, message));
         }
         let grid = params_shape(&shape, &scheme);
-        let (values, scales) =
-            QuantizedBytes { bytes, scheme, shape: shape.clone() }.into_vec_i8();
+        let (values, scales) = QuantizedBytes { bytes, scheme, shape: shape.clone() }.into_vec_i8();
         Ok(Self {
             values: Tensor::from_vec(values, &shape)?.into(),
             scales: Tensor::from_vec(scales.block, &grid)?.into(),
@@ -276,7 +271,9 @@ impl QTensorOps<BurnT4a> for BurnT4a {
                 return Err(TensorError::value(OP, message));
             }
             let global = match (parameters.global, global_scale_dtype(scheme)) {
-                (Some(global), Some(of)) => floats(global.into_any())?.first().map(|&s| stored(s, of)),
+                (Some(global), Some(of)) => {
+                    floats(global.into_any())?.first().map(|&s| stored(s, of))
+                }
                 (None, None) => None,
                 _ => {
                     let message = "a scale of the tensor belongs to a scheme of two levels";

@@ -94,3 +94,9 @@ pub fn in_blocks(scheme: QuantScheme, size: u8) -> QuantScheme {
 pub fn parameters<B: Backend>(scales: FloatTensor<B>) -> QuantizationParametersPrimitive<B> {
     QuantizationParametersPrimitive { scales, global: None }
 }
+
+/// Whether Flex computes on flipped and stepped views without elements.
+pub const FLEX_READS_EMPTY_VIEWS: bool = false;
+
+/// What is said of data whose bytes do not fill its shape, by Burn itself.
+pub const SHORT_DATA: &[&str] = &["[2, 3]", "F32", "20"];
