@@ -16,8 +16,8 @@
 //! other backends as the pieces of these definitions. `Tensor<D>` has first derivatives; for higher orders
 //! see the crate for Burn 0.21.
 
-pub mod einsum;
 mod dispatch;
+pub mod einsum;
 mod error;
 pub mod nn;
 pub mod operation;

@@ -21,18 +21,15 @@ use burn_backend::ops::AttentionModuleOptions;
 use burn_dispatch::Dispatch;
 use burn_tensor::{Bool, Int, Tensor};
 use t4a_diff::Operation;
-use t4a_tensor::nn::attention::AttentionOptions;
 use t4a_nn::{Attention, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
+use t4a_tensor::nn::attention::AttentionOptions;
 
 use crate::accept;
 use crate::operation::{Operand, call, flags, float, integers};
 
 /// The one result of an operation.
 #[track_caller]
-fn result<O: Operation, const D: usize>(
-    op: O,
-    inputs: &[Operand<Dispatch>],
-) -> Tensor<D> {
+fn result<O: Operation, const D: usize>(op: O, inputs: &[Operand<Dispatch>]) -> Tensor<D> {
     accept(call(&op, inputs))
 }
 
@@ -72,11 +69,7 @@ pub fn layer_norm<const D: usize>(
 ///
 /// # Panics
 /// Unless γ has one element per element of the last axis.
-pub fn rms_norm<const D: usize>(
-    x: Tensor<D>,
-    gamma: Tensor<1>,
-    epsilon: f64,
-) -> Tensor<D> {
+pub fn rms_norm<const D: usize>(x: Tensor<D>, gamma: Tensor<1>, epsilon: f64) -> Tensor<D> {
     result(RmsNorm { epsilon }, &[float(x), float(gamma)])
 }
 
@@ -97,7 +90,11 @@ pub fn attention(
     options: AttentionModuleOptions,
 ) -> Tensor<4> {
     let AttentionModuleOptions { scale, softcap, is_causal } = options;
-    let op = Attention { options: AttentionOptions { scale, softcap, causal: is_causal }, masked: mask.is_some(), biased: bias.is_some() };
+    let op = Attention {
+        options: AttentionOptions { scale, softcap, causal: is_causal },
+        masked: mask.is_some(),
+        biased: bias.is_some(),
+    };
     let mut inputs = vec![float(query), float(key), float(value)];
     inputs.extend(mask.map(flags));
     inputs.extend(bias.map(float));
@@ -110,17 +107,11 @@ pub fn attention(
 ///
 /// # Panics
 /// For shapes that do not fit; on `BurnT4a` also for targets that are no classes.
-pub fn cross_entropy(
-    logits: Tensor<2>,
-    targets: Tensor<1, Int>,
-) -> Tensor<1> {
+pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
     cross_entropies(logits, targets).mean()
 }
 
 /// [`cross_entropy`] of every row. Panics as there.
-pub fn cross_entropies(
-    logits: Tensor<2>,
-    targets: Tensor<1, Int>,
-) -> Tensor<1> {
+pub fn cross_entropies(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
     result(CrossEntropy, &[float(logits), integers(targets)])
 }

@@ -158,7 +158,8 @@ impl Operations for Flex {
             return op.vjp(reverse);
         }
         let &Reverse { kept, cotangents, hidden, wanted } = reverse;
-        let kept = kept.try_map(|x| Ok::<_, O::Error>(on_engine(enter(x))), |x| Ok(on_engine(eager(&x.0))))?;
+        let kept = kept
+            .try_map(|x| Ok::<_, O::Error>(on_engine(enter(x))), |x| Ok(on_engine(eager(&x.0))))?;
         let all = |cotangents: &[Option<Floats<Self>>]| -> Vec<Option<Eager>> {
             cotangents.iter().map(|x| x.as_ref().and_then(|x| eager(&x.0))).collect()
         };

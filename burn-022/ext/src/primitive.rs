@@ -257,7 +257,13 @@ impl<B: Operations> Array for Floats<B> {
         Self(B::float_gather(axis, self.0.clone(), index.0.clone()))
     }
     fn scatter_add(&self, axis: usize, index: &Indices<B>, y: &Self) -> Self {
-        Self(B::float_scatter(axis, self.0.clone(), index.0.clone(), y.0.clone(), IndexingUpdateOp::Add))
+        Self(B::float_scatter(
+            axis,
+            self.0.clone(),
+            index.0.clone(),
+            y.0.clone(),
+            IndexingUpdateOp::Add,
+        ))
     }
     fn matmul(&self, y: &Self) -> Self {
         Self(B::float_matmul(self.0.clone(), y.0.clone()))

@@ -71,7 +71,8 @@ fn fused_layers_are_those_of_burn() {
         close(x.grad(&ours).unwrap(), x.grad(&burns).unwrap());
         let targets = Tensor::<1, Int>::from_ints([2, 0, 1], &device);
         let loss = nn::cross_entropy(x.clone(), targets);
-        let chosen = activation::log_softmax(x.clone().inner(), 1).into_data().to_vec::<f32>().unwrap();
+        let chosen =
+            activation::log_softmax(x.clone().inner(), 1).into_data().to_vec::<f32>().unwrap();
         let want = -(chosen[2] + chosen[3] + chosen[7]) / 3.0;
         assert!((loss.clone().into_scalar::<f32>() - want).abs() < 1e-5);
         assert_eq!(x.grad(&loss.backward()).unwrap().dims(), [3, 3]);
