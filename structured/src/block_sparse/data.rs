@@ -21,7 +21,6 @@ struct PatternData {
 
 #[derive(Serialize, Deserialize)]
 struct TensorData {
-    #[serde(flatten)]
     pattern: PatternData,
     data: Elements,
 }
