@@ -8,3 +8,5 @@ mod factor;
 mod fermions;
 mod operations;
 mod oracle;
+mod properties;
+mod structure;
