@@ -2,7 +2,7 @@
 //!
 //! `material` builds the cases; `float int bool activation module quantized` call every method of
 //! the backend traits on both backends; `nn` and `training` do the same for whole modules forward
-//! and backward; `record remote threads settings bad_input` check what surrounds them.
+//! and backward; `record remote structured threads settings bad_input` check what surrounds them.
 
 mod activation;
 mod bad_input;
@@ -21,6 +21,7 @@ mod record;
 mod remote;
 mod route;
 mod settings;
+mod structured;
 mod tensor;
 mod threads;
 mod training;
