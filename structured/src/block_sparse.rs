@@ -14,10 +14,9 @@ use hashbrown::HashMap;
 use t4a_diff::{Array, Eager};
 use t4a_einsum::FloatSemiring;
 
-use crate::diag::contract;
 use crate::error::{Result, StructuredError};
 use crate::leg::{MOST_BLOCKS, MOST_ELEMENTS};
-use crate::operation::{Contract, Rearrange, one};
+use crate::operation::{Contract, ContractOver, Rearrange, one};
 use crate::plan::{Axis, Builder, Contraction, Products, View};
 
 /// Which blocks there are, and where they lie.
@@ -118,57 +117,9 @@ impl Pattern {
         }
         Some(Rearrange { plan: Arc::new(build.finish(true, true)) })
     }
-}
 
-impl<A: Array> BlockSparseTensor<A> {
-    /// A tensor of its parts.
-    ///
-    /// # Errors
-    /// `LengthMismatch`.
-    pub fn new(pattern: Arc<Pattern>, data: A) -> Result<Self> {
-        if data.shape() != [pattern.len] {
-            let (op, given) = ("block tensor", data.shape().iter().product());
-            return Err(StructuredError::LengthMismatch { op, required: pattern.len, given });
-        }
-        Ok(Self { pattern, data })
-    }
-
-    /// The blocks.
-    pub fn pattern(&self) -> &Arc<Pattern> {
-        &self.pattern
-    }
-
-    /// The elements of all blocks.
-    pub fn data(&self) -> &A {
-        &self.data
-    }
-
-    /// All elements, zeros included.
-    ///
-    /// # Errors
-    /// Those of the memory.
-    pub fn to_dense(&self) -> Result<A> {
-        let p = &*self.pattern;
-        let shape: Vec<usize> = p.legs.iter().map(|leg| leg.iter().sum()).collect();
-        let len: usize = shape.iter().product();
-        let mut build = Builder::new(p.len, len);
-        for (i, block) in p.blocks.iter().enumerate() {
-            let (mut to, mut axes) = (0, Vec::new());
-            let all: Vec<usize> = (0..shape.len()).collect();
-            for (axis, &part) in block.iter().enumerate() {
-                let stride: usize = shape[axis + 1..].iter().product();
-                to += stride * p.legs[axis][..part as usize].iter().sum::<usize>();
-                let size = p.size(i, &[axis]);
-                axes.push(Axis { size, from: p.size(i, &all[axis + 1..]), to: stride });
-            }
-            build.push(p.offsets[i], to, false, axes.into_iter());
-        }
-        let plan = Rearrange { plan: Arc::new(build.finish(true, true)) };
-        Ok(one(&plan, &[&self.data])?.reshape(&shape))
-    }
-
-    /// The contraction over pairs of axes, over a semiring: the other axes of this one, then those of the
-    /// other one. Over (+, ×) one operation.
+    /// The contraction over pairs of axes, whose parts have the same sizes: the other axes of this one,
+    /// then those of the other one.
     ///
     /// Cost: O(blocks + pairs log pairs) beside the products.
     ///
@@ -179,9 +130,8 @@ impl<A: Array> BlockSparseTensor<A> {
         other: &Self,
         axes: &[usize],
         other_axes: &[usize],
-        semiring: FloatSemiring,
-    ) -> Result<Self> {
-        let (op, a, b) = ("contract", &*self.pattern, &*other.pattern);
+    ) -> Result<(Self, Arc<Contraction>)> {
+        let (op, a, b) = ("contract", self, other);
         if axes.len() != other_axes.len() {
             let (required, given) = (axes.len(), other_axes.len());
             return Err(StructuredError::Rank { op, required, given });
@@ -239,35 +189,81 @@ impl<A: Array> BlockSparseTensor<A> {
             pairs.iter().map(|(block, i, j)| [*i as u32, *j as u32, place(block)]).collect();
         let enter_a = a.turned(&[&fa[..], axes].concat());
         let enter_b = b.turned(&[other_axes, &fb[..]].concat());
+        let plan = |enter: Option<Rearrange>| enter.map(|enter| enter.plan);
+        let products = Products::new([a.len, b.len, c.len], va, vb, vc, terms)?;
+        let plan = Arc::new(Contraction::new(plan(enter_a), plan(enter_b), products, None)?);
+        Ok((c, plan))
+    }
+}
+
+impl<A: Array> BlockSparseTensor<A> {
+    /// A tensor of its parts.
+    ///
+    /// # Errors
+    /// `LengthMismatch`.
+    pub fn new(pattern: Arc<Pattern>, data: A) -> Result<Self> {
+        if data.shape() != [pattern.len] {
+            let (op, given) = ("block tensor", data.shape().iter().product());
+            return Err(StructuredError::LengthMismatch { op, required: pattern.len, given });
+        }
+        Ok(Self { pattern, data })
+    }
+
+    /// The blocks.
+    pub fn pattern(&self) -> &Arc<Pattern> {
+        &self.pattern
+    }
+
+    /// The elements of all blocks.
+    pub fn data(&self) -> &A {
+        &self.data
+    }
+
+    /// All elements, zeros included.
+    ///
+    /// # Errors
+    /// Those of the memory.
+    pub fn to_dense(&self) -> Result<A> {
+        let p = &*self.pattern;
+        let shape: Vec<usize> = p.legs.iter().map(|leg| leg.iter().sum()).collect();
+        let len: usize = shape.iter().product();
+        let mut build = Builder::new(p.len, len);
+        for (i, block) in p.blocks.iter().enumerate() {
+            let (mut to, mut axes) = (0, Vec::new());
+            let all: Vec<usize> = (0..shape.len()).collect();
+            for (axis, &part) in block.iter().enumerate() {
+                let stride: usize = shape[axis + 1..].iter().product();
+                to += stride * p.legs[axis][..part as usize].iter().sum::<usize>();
+                let size = p.size(i, &[axis]);
+                axes.push(Axis { size, from: p.size(i, &all[axis + 1..]), to: stride });
+            }
+            build.push(p.offsets[i], to, false, axes.into_iter());
+        }
+        let plan = Rearrange { plan: Arc::new(build.finish(true, true)) };
+        Ok(one(&plan, &[&self.data])?.reshape(&shape))
+    }
+
+    /// [`Pattern::contract`] of tensors over a semiring, as one operation.
+    ///
+    /// # Errors
+    /// As there; `DType`.
+    pub fn contract(
+        &self,
+        other: &Self,
+        axes: &[usize],
+        other_axes: &[usize],
+        semiring: FloatSemiring,
+    ) -> Result<Self> {
+        let (pattern, plan) = self.pattern.contract(&other.pattern, axes, other_axes)?;
+        if self.data.dtype() != other.data.dtype() {
+            let (op, required, given) = ("contract", self.data.dtype(), other.data.dtype());
+            return Err(StructuredError::DType { op, required, given });
+        }
+        let operands = [&self.data, &other.data];
         let data = match semiring {
-            FloatSemiring::Standard => {
-                let lens = [a.len, b.len, c.len];
-                let products = Products::new(lens, va, vb, vc, terms)?;
-                let plan = |enter: Option<Rearrange>| enter.map(|enter| enter.plan);
-                let plan = Contraction::new(plan(enter_a), plan(enter_b), products, None)?;
-                one(&Contract::real(Arc::new(plan)), &[&self.data, &other.data])?
-            }
-            semiring => {
-                let enter = |plan: Option<Rearrange>, x: &A| {
-                    plan.map_or_else(|| Ok(x.clone()), |plan| one(&plan, &[x]))
-                };
-                let (x, y) = (enter(enter_a, &self.data)?, enter(enter_b, &other.data)?);
-                let matrix = |x: &A, view: &View| {
-                    x.narrow(0, view.offset, view.len()).reshape(&[view.rows, view.cols])
-                };
-                let mut parts = Vec::new();
-                for own in terms.chunk_by(|s, t| s[2] == t[2]) {
-                    // Terms of one block are one product with a longer sum.
-                    let left: Vec<A> = own.iter().map(|t| matrix(&x, &va[t[0] as usize])).collect();
-                    let right: Vec<A> =
-                        own.iter().map(|t| matrix(&y, &vb[t[1] as usize])).collect();
-                    let operands = [&A::cat(&left, 1), &A::cat(&right, 0)];
-                    let product = contract(semiring, "ij,jk->ik", &operands)?;
-                    parts.push(product.reshape(&[vc[own[0][2] as usize].len()]));
-                }
-                if parts.is_empty() { x.full(&[0], 0.0) } else { A::cat(&parts, 0) }
-            }
+            FloatSemiring::Standard => one(&Contract::real(plan), &operands)?,
+            semiring => one(&ContractOver { plan, semiring }, &operands)?,
         };
-        Self::new(Arc::new(c), data)
+        Self::new(Arc::new(pattern), data)
     }
 }

@@ -34,6 +34,6 @@ pub use diag::{DiagTensor, diag_einsum};
 pub use error::{Result, StructuredError};
 pub use graded::{Bond, Eigh, FluxOn, Forbidden, GradedTensor, Qr, Svd, Truncated, einsum};
 pub use leg::{Direction, Leg};
-pub use operation::{Contract, Rearrange};
+pub use operation::{ByMatrix, Contract, ContractOver, Inner, Network, Norm, Rearrange, ScaleBond};
 pub use sector::{FermionNumber, FermionParity, Product, Sector, Trivial, U1, Z2, Zn};
 pub use spec::{Block, Matrix, Spec};

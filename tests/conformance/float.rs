@@ -7,6 +7,7 @@ use burn_backend::tensor::IndexingUpdateOp;
 use burn_backend::{BoolDType, DType, FloatDType, IntDType, Shape, Slice};
 
 use crate::conform;
+use crate::line::*;
 use crate::material::*;
 
 /// Elementary functions of two implementations: a few units, more where the condition is bad.

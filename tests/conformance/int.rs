@@ -5,6 +5,7 @@ use burn_backend::tensor::IndexingUpdateOp;
 use burn_backend::{BoolDType, DType, FloatDType, IntDType, Shape};
 
 use crate::conform;
+use crate::line::*;
 use crate::material::*;
 
 fn whole() -> Vec<Case> {

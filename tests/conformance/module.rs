@@ -7,6 +7,7 @@ use burn_backend::ops::{
 };
 
 use crate::conform;
+use crate::line::*;
 use crate::material::*;
 
 /// Sums of products in another order, by the result.
@@ -123,14 +124,14 @@ conform! {
     adaptive_avg_pool2d: floats(&[&[2, 3, 7, 5]]), TERMS, in f64, of terms, |_c, x| B::adaptive_avg_pool2d(x, [3, 2]);
     adaptive_avg_pool2d_backward: floats(&[&[2, 3, 7, 5], &[2, 3, 3, 2]]), TERMS, in f64, of terms, |_c, x, g| B::adaptive_avg_pool2d_backward(x, g);
     max_pool1d: floats(&[&[2, 3, 9]]), EXACT, |_c, x| vec![B::max_pool1d(x.clone(), 3, 2, 1, 1, false), B::max_pool1d(x, 3, 2, 1, 2, true)];
-    max_pool1d_with_indices: floats(&[&[2, 3, 9]]), EXACT, |_c, x| { let y = B::max_pool1d_with_indices(x, 3, 2, 1, 1, false); (y.output, y.indices) };
+    max_pool1d_with_indices: floats(&[&[2, 3, 9]]), EXACT, |_c, x| { let y = max_pool1d_with_indices::<B>(x, 3, 2, 1, 1, false); (y.output, y.indices) };
     max_pool1d_with_indices_backward: floats(&[&[2, 3, 9], &[2, 3, 5]]), SUM, |_c, x, g| {
-        let y = B::max_pool1d_with_indices(x.clone(), 3, 2, 1, 1, false);
+        let y = max_pool1d_with_indices::<B>(x.clone(), 3, 2, 1, 1, false);
         B::max_pool1d_with_indices_backward(x, 3, 2, 1, 1, false, g, y.indices).x_grad };
     max_pool2d: floats(&[&[2, 3, 6, 7]]), EXACT, |_c, x| vec![B::max_pool2d(x.clone(), [2, 3], [2, 2], [1, 1], [1, 1], false), B::max_pool2d(x, [2, 2], [1, 2], [0, 1], [2, 1], true)];
-    max_pool2d_with_indices: floats(&[&[2, 3, 6, 7]]), EXACT, |_c, x| { let y = B::max_pool2d_with_indices(x, [2, 3], [2, 2], [1, 1], [1, 1], false); (y.output, y.indices) };
+    max_pool2d_with_indices: floats(&[&[2, 3, 6, 7]]), EXACT, |_c, x| { let y = max_pool2d_with_indices::<B>(x, [2, 3], [2, 2], [1, 1], [1, 1], false); (y.output, y.indices) };
     max_pool2d_with_indices_backward: floats(&[&[2, 3, 6, 7], &[2, 3, 4, 4]]), SUM, |_c, x, g| {
-        let y = B::max_pool2d_with_indices(x.clone(), [2, 3], [2, 2], [1, 1], [1, 1], false);
+        let y = max_pool2d_with_indices::<B>(x.clone(), [2, 3], [2, 2], [1, 1], [1, 1], false);
         B::max_pool2d_with_indices_backward(x, [2, 3], [2, 2], [1, 1], [1, 1], false, g, y.indices).x_grad };
 
     interpolate: floats(&[&[2, 3, 4, 5]]), Ulps(256.0), |_c, x| modes().into_iter().map(|m| B::interpolate(x.clone(), [7, 3], m)).collect::<Vec<_>>();
@@ -145,8 +146,6 @@ conform! {
         let mask = B::float_greater_elem(bias.clone(), 0.5.into(), BoolDType::Native);
         B::attention(q, k, v, Some(mask), Some(bias), AttentionModuleOptions::default()) };
     layer_norm: floats(&[&[3, 4, 6], &[6], &[6]]), SUM, in f64, |_c, x, g, b| vec![B::layer_norm(x.clone(), g.clone(), Some(b), 1e-5), B::layer_norm(x, g, None, 1e-5)];
-    rfft: wide(&[&[3, 8]]), SUM, |_c, x| B::rfft(x, 1, None);
-    irfft: wide(&[&[3, 5], &[3, 5]]), SUM, |_c, re, im| B::irfft(re, im, 1, None);
     ctc_loss: wide(&[&[6, 2, 4]]), SUM, |_c, x| {
         use burn_backend::ops::{ActivationOps, IntTensorOps};
         use burn_backend::TensorData;

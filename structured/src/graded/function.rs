@@ -18,10 +18,8 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     /// `Rank`, `LegMismatch`, `Flux`; `Linalg` of the exponential.
     pub fn exp(&self) -> Result<Self> {
         let x = self.as_matrices("exp")?;
-        let parts = x.by_matrix(ExpmOp.into())?;
-        let order: Vec<usize> = (0..parts.len()).collect();
-        let im = x.im.is_some().then(|| x.flat(&parts, 1, &order));
-        let exp = Self::new(x.spec.clone(), x.flat(&parts, 0, &order), im)?;
+        let results = x.by_matrix(ExpmOp.into(), vec![x.in_order()])?;
+        let exp = Self::of_results(x.spec.clone(), results)?;
         // The signs of the columns once more: the map of these matrices.
         exp.as_matrices("exp")
     }

@@ -114,8 +114,6 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         }
         let plan = Contract { pairs: Some([false; 2]), ..plan };
         let operands = [&self.re, &self.imaginary(), &other.re, &other.imaginary()];
-        let mut parts = apply(&plan, &operands)?.into_iter();
-        let (Some(re), im) = (parts.next(), parts.next()) else { unreachable!("a pair") };
-        Ok(Self { spec, re, im })
+        Self::of_results(spec, apply(&plan, &operands)?)
     }
 }

@@ -44,20 +44,21 @@ impl<S: Sector, A: Array> Bond<S, A> {
         &self.values
     }
 
-    /// Checks that an axis, the only one of its side, is this leg or its dual.
-    pub(super) fn check(&self, spec: &Spec<S>, axis: usize, only: bool) -> Result<()> {
-        let leg = spec.legs().get(axis).filter(|leg| only && leg.sectors() == self.leg.sectors());
-        match leg {
-            Some(_) => Ok(()),
-            None => Err(StructuredError::LegMismatch {
-                op: "scale",
-                axis,
-                lhs: spec.to_string(),
-                other: 0,
-                rhs: self.leg.to_string(),
-                required: "the bond as the only leg of that side",
-            }),
+    /// Checks that an axis is this leg or its dual.
+    pub(super) fn check(&self, spec: &Spec<S>, axis: usize) -> Result<()> {
+        let (op, rank) = ("scale_bond", spec.legs().len());
+        let leg = spec.legs().get(axis).ok_or(StructuredError::Axis { op, axis, rank })?;
+        if leg.sectors() == self.leg.sectors() {
+            return Ok(());
         }
+        Err(StructuredError::LegMismatch {
+            op,
+            axis,
+            lhs: leg.to_string(),
+            other: 0,
+            rhs: self.leg.to_string(),
+            required: "the sectors of the bond",
+        })
     }
 }
 

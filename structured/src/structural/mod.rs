@@ -7,7 +7,8 @@
 //! fuse       fuse and split
 //! trace      pairs of legs of one tensor
 //! contract   legs of two tensors
-//! restrict   leading states of a leg, blocks, maps as matrices
+//! restrict   leading states of a leg, blocks, numbers of a leg, maps as matrices
+//! network    einsums: several contractions as one
 //! dense      to and from dense buffers
 //! ```
 //!
@@ -17,6 +18,7 @@
 mod contract;
 mod dense;
 mod fuse;
+mod network;
 mod permute;
 mod restrict;
 mod signs;

@@ -64,7 +64,7 @@ fn trap_14_the_spectrum_and_the_best_error_are_those_of_the_dense_matrix() {
             let near = kept.u.scale_columns(&kept.s).unwrap();
             let near = near.contract(&kept.vh, &[1], &[0]).unwrap();
             let near = near.repartition(a.spec().rows()).unwrap();
-            close(&check::elements(&a.sub(&near).unwrap().norm()), &[error]);
+            close(&check::elements(&a.sub(&near).unwrap().norm().unwrap()), &[error]);
         }
     }
 }

@@ -1,0 +1,258 @@
+//! `TensorData` in and out without copying.
+//!
+//! Incoming [`Bytes`] become foreign memory of the engine; they are copied only if they are not
+//! aligned for the dtype. Outgoing elements are handed out as `Bytes` over our own buffer, which
+//! copies on the first write while someone else still holds it.
+
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+
+use burn_backend::{AllocationProperty, BoolDType, Bytes, DType as BurnDType, TensorData};
+use burn_backend::{TensorMetadata, bf16, f16};
+use burn_std::{AccessError, AccessPolicy, AllocationController};
+use t4a_tensor::{AnyTensor, Buffer, DType, Layout, Result, Tensor, TensorError};
+
+use crate::primitive::{T4aTensor, engine_dtype};
+
+impl T4aTensor {
+    /// Takes over the elements of `data`; booleans are checked to be 0 or 1 and normalised if not.
+    ///
+    /// # Errors
+    /// [`TensorError::Value`] if the bytes are not those of the shape, or the data is quantized;
+    /// [`TensorError::SizeOverflow`].
+    pub fn from_data(data: TensorData) -> Result<Self> {
+        let (bytes, shape, dtype) = data.into_parts();
+        let layout = Layout::contiguous("from_data", &shape, dtype.size())?;
+        let required = layout.numel() * dtype.size();
+        if bytes.len() != required {
+            let message = format!(
+                "shape {:?} of {} takes {required} bytes, the data has {}",
+                &*shape,
+                dtype.name(),
+                bytes.len()
+            );
+            return Err(TensorError::value("from_data", message));
+        }
+        let engine = engine_dtype(dtype)?;
+        match dtype {
+            BurnDType::Bool(store @ BoolDType::U32) => {
+                let words = bytes.chunks_exact(4).map(|word| word != [0; 4]).collect();
+                let any = Tensor::<bool>::from_vec(words, &shape)?.into();
+                Ok(Self::new(any)?.with_store(store))
+            }
+            BurnDType::Bool(store) => Ok(Self::new(bools(bytes, layout)?)?.with_store(store)),
+            _ => {
+                let align = engine.size().min(align_of::<u64>());
+                let buffer = adopt(bytes, align)?;
+                // SAFETY: every bit pattern is a value of an integer or float, and the bytes are
+                // initialised.
+                Self::new(unsafe { AnyTensor::from_buffer(buffer, layout, engine) }?)
+            }
+        }
+    }
+
+    /// The elements in row-major order; copies only if they are strided, or a small part of a
+    /// large block of memory.
+    ///
+    /// # Errors
+    /// [`TensorError::OutOfMemory`].
+    pub fn into_data(self) -> Result<TensorData> {
+        let (shape, dtype) = (self.shape(), self.dtype());
+        let any = self.into_any();
+        let bytes = if dtype == BurnDType::Bool(BoolDType::U32) {
+            let any = any.to_contiguous()?;
+            let words: Vec<u32> =
+                any.typed::<bool>()?.to_vec()?.into_iter().map(u32::from).collect();
+            Bytes::from_elems(words)
+        } else {
+            hand_out(&any)?
+        };
+        Ok(TensorData::from_bytes(bytes, shape, dtype))
+    }
+}
+
+/// Contiguous elements as `Bytes`.
+fn hand_out(any: &AnyTensor) -> Result<Bytes> {
+    let len = any.numel() * any.dtype().size();
+    // A small view does not keep a large buffer alive.
+    let any = if any.layout().is_contiguous() && 2 * len < any.buffer().len() {
+        t4a_tensor::with_dtype!(any.dtype(), T in all => {
+            let part = any.typed::<T>()?.as_slice().unwrap_or_default();
+            Tensor::<T>::from_slice(part, any.shape())?.into()
+        }, else => any.clone())
+    } else {
+        any.to_contiguous()?
+    };
+    let start = if len == 0 { 0 } else { any.layout().offset() * any.dtype().size() };
+    Ok(share(any.buffer().clone(), start, len))
+}
+
+/// `len` bytes of a buffer from `start`, as `Bytes` that copy on write.
+fn share(buffer: Buffer, start: usize, len: usize) -> Bytes {
+    debug_assert!(start + len <= buffer.len());
+    let controller = Shared { buffer, start, len };
+    // SAFETY: the controller exposes exactly `len` bytes, all initialised by the invariant of
+    // buffers inside of tensors.
+    unsafe { Bytes::from_controller(Box::new(controller), len) }
+}
+
+/// `Bytes` as a buffer, without copying if they are aligned.
+fn adopt(bytes: Bytes, align: usize) -> Result<Buffer> {
+    let (ptr, len) = (NonNull::from(&*bytes).cast::<u8>(), bytes.len());
+    if len == 0 || !ptr.as_ptr().addr().is_multiple_of(align) {
+        let mut copy = Buffer::alloc(len)?;
+        if let Some(dst) = copy.as_mut_ptr() {
+            // SAFETY: both hold `len` bytes, and the copy is new.
+            unsafe { std::ptr::copy_nonoverlapping(ptr.as_ptr(), dst, len) };
+        }
+        return Ok(copy);
+    }
+    // SAFETY: the memory behind `Bytes` is on the heap or mapped, does not move with its handle, and
+    // is only written through a unique handle, which the buffer keeps.
+    Ok(unsafe { Buffer::from_foreign(ptr, len, Box::new(bytes)) })
+}
+
+/// Bytes as booleans: any value but 0 is `true`.
+fn bools(bytes: Bytes, layout: Layout) -> Result<AnyTensor> {
+    if bytes.iter().all(|&byte| byte <= 1) {
+        // SAFETY: initialised bytes of 0 and 1.
+        unsafe { AnyTensor::from_buffer(adopt(bytes, 1)?, layout, DType::Bool) }
+    } else {
+        let values = bytes.iter().map(|&byte| byte != 0).collect();
+        Ok(Tensor::<bool>::from_vec(values, layout.shape())?.into())
+    }
+}
+
+/// Lends a part of a buffer to `Bytes`.
+struct Shared {
+    buffer: Buffer,
+    start: usize,
+    len: usize,
+}
+
+impl AllocationController for Shared {
+    fn alloc_align(&self) -> usize {
+        let address = self.buffer.as_ptr().addr() + self.start;
+        1 << address.trailing_zeros().min(4)
+    }
+
+    fn property(&self) -> AllocationProperty {
+        AllocationProperty::Other
+    }
+
+    unsafe fn memory_mut(
+        &mut self,
+        policy: AccessPolicy,
+    ) -> std::result::Result<&mut [MaybeUninit<u8>], AccessError> {
+        if !self.buffer.is_unique() {
+            if !policy.copy_allowed() {
+                return Err(AccessError::WouldCopy);
+            }
+            let copy = self.buffer.duplicate();
+            self.buffer = copy.map_err(|error| AccessError::Read(error.to_string()))?;
+        }
+        match self.buffer.as_mut_ptr() {
+            // SAFETY: in bounds since `share`, and uniquely owned.
+            Some(ptr) => Ok(unsafe {
+                std::slice::from_raw_parts_mut(ptr.add(self.start).cast(), self.len)
+            }),
+            None => unreachable!("a fresh copy is unique"),
+        }
+    }
+
+    fn memory(
+        &self,
+        _policy: AccessPolicy,
+    ) -> std::result::Result<&[MaybeUninit<u8>], AccessError> {
+        // SAFETY: in bounds since `share`; the buffer is alive.
+        Ok(unsafe {
+            std::slice::from_raw_parts(self.buffer.as_ptr().add(self.start).cast(), self.len)
+        })
+    }
+
+    fn duplicate(&self) -> Option<Box<dyn AllocationController>> {
+        let Self { buffer, start, len } = self;
+        Some(Box::new(Self { buffer: buffer.clone(), start: *start, len: *len }))
+    }
+}
+
+// The engine's 16-bit floats are the ones that Burn uses.
+const _: fn(f16, bf16) -> (t4a_algebra::f16, t4a_algebra::bf16) = |a, b| (a, b);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(tensor: T4aTensor) -> TensorData {
+        tensor.into_data().unwrap()
+    }
+
+    #[test]
+    fn elements_enter_and_leave_without_copying() {
+        let data = TensorData::from([[1.0f32, 2.0], [3.0, 4.0]]);
+        let ptr = data.as_bytes().as_ptr();
+        let tensor = T4aTensor::from_data(data).unwrap();
+        assert_eq!(tensor.any().buffer().as_ptr(), ptr);
+        let mut out = read(tensor.clone());
+        assert_eq!(out.as_bytes().as_ptr(), ptr);
+        // The first write copies: the tensor still holds the memory.
+        out.as_mut_slice::<f32>().unwrap()[0] = 9.0;
+        assert_ne!(out.as_bytes().as_ptr(), ptr);
+        assert_eq!(read(tensor).to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(out.to_vec::<f32>().unwrap(), [9.0, 2.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn strided_and_partial_tensors_leave_in_row_major_order() {
+        let any = AnyTensor::from(Tensor::from_vec((0..6i32).collect(), &[2, 3]).unwrap());
+        let read = |any: AnyTensor| {
+            let data = read(T4aTensor::new(any).unwrap());
+            assert_eq!(data.bytes().len(), 4 * data.num_elements());
+            data.to_vec::<i32>().unwrap()
+        };
+        assert_eq!(read(any.permute(&[1, 0]).unwrap()), [0, 3, 1, 4, 2, 5]);
+        assert_eq!(read(any.select(0, 1).unwrap()), [3, 4, 5]);
+        assert_eq!(read(any.select(0, 1).unwrap().slice_axis(0, 1, 1, 1).unwrap()), [4]);
+        assert_eq!(read(any.flip(&[0]).unwrap()), [3, 4, 5, 0, 1, 2]);
+        assert_eq!(read(any.slice_axis(1, 3, 0, 1).unwrap()), [0i32; 0]);
+        assert_eq!(read(any.select(0, 0).unwrap().select(0, 2).unwrap()), [2]);
+    }
+
+    #[test]
+    fn misaligned_bytes_are_copied() {
+        let values = [1.5f64, -2.0];
+        let mut raw = vec![0u8; 8 * 3];
+        let skew = (1..8).find(|skew| !(raw.as_ptr().addr() + skew).is_multiple_of(8)).unwrap();
+        for (i, value) in values.iter().enumerate() {
+            raw[skew + 8 * i..][..8].copy_from_slice(&value.to_ne_bytes());
+        }
+        let buffer = AnyTensor::from(Tensor::from_vec(raw, &[24]).unwrap()).into_buffer();
+        let data = TensorData::from_bytes(share(buffer, skew, 16), [2], BurnDType::F64);
+        let tensor = T4aTensor::from_data(data).unwrap();
+        assert_eq!(read(tensor).to_vec::<f64>().unwrap(), values);
+    }
+
+    #[test]
+    fn every_bool_store_round_trips() {
+        for store in [BoolDType::Native, BoolDType::U8, BoolDType::U32] {
+            let data = TensorData::from([true, false, true]).convert_dtype(BurnDType::Bool(store));
+            let tensor = T4aTensor::from_data(data.clone()).unwrap();
+            assert_eq!(tensor.dtype(), BurnDType::Bool(store));
+            assert_eq!(read(tensor), data);
+        }
+        let odd = TensorData::from_bytes_vec(vec![2, 0, 255], [3], BurnDType::Bool(BoolDType::U8));
+        let tensor = T4aTensor::from_data(odd).unwrap();
+        assert_eq!(tensor.any().typed::<bool>().unwrap().to_vec().unwrap(), [true, false, true]);
+    }
+
+    #[test]
+    fn data_of_the_wrong_size_is_an_error() {
+        let bytes = || Bytes::from_elems(vec![0f32; 3]);
+        let error = T4aTensor::from_data(TensorData::from_bytes(bytes(), [2, 2], BurnDType::F32));
+        let text = error.unwrap_err().to_string();
+        assert_eq!(text, "from_data: shape [2, 2] of f32 takes 16 bytes, the data has 12");
+        let shape = [usize::MAX, 2, 2];
+        let error = T4aTensor::from_data(TensorData::from_bytes(bytes(), shape, BurnDType::F32));
+        assert!(matches!(error, Err(TensorError::SizeOverflow { .. })));
+    }
+}

@@ -1,0 +1,35 @@
+//! The CPU backend of [Burn](https://burn.dev) 0.22 over the strided tensors of [`t4a_tensor`].
+//!
+//! ```text
+//! boundary     typed errors of the engine become panics, in one place
+//! backend      device, Backend, BackendIr
+//! primitive    the one tensor primitive: AnyTensor and the store of its booleans
+//! data         TensorData in and out without copying
+//! movement     Burn's arguments for moving data
+//! float int bool module activation quantized transaction     the operations, one line each
+//! ```
+//!
+//! A program reaches it in the place of `burn-flex`: `Tensor<D>` of Burn 0.22 names no backend, and the
+//! backends that it knows are a closed list.
+//!
+//! Burn's backend traits are infallible: a rejected operation panics with the text of the
+//! [`TensorError`](t4a_tensor::TensorError), which names the operation, shapes and dtypes.
+
+mod activation;
+mod backend;
+mod bool;
+mod boundary;
+mod data;
+mod float;
+mod int;
+mod module;
+mod movement;
+mod primitive;
+mod quantized;
+mod transaction;
+
+pub use backend::{BurnT4a, T4aDevice};
+pub use module::{irfft, rfft};
+pub use primitive::{T4aTensor, engine_dtype};
+pub use quantized::T4aQTensor;
+pub use t4a_tensor::route;

@@ -1,0 +1,244 @@
+//! Operations on Burn's choice of backends at run time: on the backend that the operands are on.
+//!
+//! Backends that are not listed here compute the portable definition piece by piece, and Burn records the
+//! pieces.
+
+use burn_autodiff::Autodiff;
+use burn_autodiff::checkpoint::strategy::{BalancedCheckpointing, NoCheckpointing};
+use burn_backend::tensor::FloatTensor;
+use burn_backend::{AutodiffBackend, Backend};
+use burn_dispatch::backends::Flex;
+#[cfg(feature = "ndarray")]
+#[allow(deprecated)]
+use burn_dispatch::backends::NdArray;
+use burn_dispatch::{
+    BackendTensor, Dispatch, DispatchAutodiffContext, DispatchKindConversion, DispatchTensor,
+    DispatchTensorKind, GradientCheckpointingStrategy,
+};
+use t4a_diff::{Dual, Operation, Outcome, Value};
+
+use crate::operation::{Operand, Operations};
+use crate::primitive::{Bools, Floats, Indices};
+
+/// Where operands are.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Flex,
+    #[cfg(feature = "ndarray")]
+    NdArray,
+    /// On different backends, or on one that is not listed here.
+    Elsewhere,
+}
+
+fn place(kind: &DispatchTensorKind) -> Place {
+    match kind {
+        DispatchTensorKind::Flex(_) => Place::Flex,
+        #[cfg(feature = "ndarray")]
+        DispatchTensorKind::NdArray(_) => Place::NdArray,
+        DispatchTensorKind::Autodiff(inner) => place(inner),
+        #[allow(unreachable_patterns)]
+        _ => Place::Elsewhere,
+    }
+}
+
+/// Where all of these tensors are, and the tape that they are on.
+fn common<'a>(
+    all: impl IntoIterator<Item = &'a DispatchTensor>,
+) -> (Place, DispatchAutodiffContext) {
+    let mut all = all.into_iter();
+    let Some(first) = all.next() else {
+        return (Place::Elsewhere, DispatchAutodiffContext::Disabled);
+    };
+    let start = (place(&first.kind), first.autodiff);
+    all.fold(start, |(at, tape), x| {
+        let at = if at == place(&x.kind) { at } else { Place::Elsewhere };
+        (at, tape.merge(x.autodiff))
+    })
+}
+
+/// A backend of the list, with or without a tape: how tensors come to it.
+trait Concrete: Operations
+where
+    DispatchTensor: DispatchKindConversion<Self>,
+{
+    const TAPE: DispatchAutodiffContext;
+
+    /// A float tensor that is at the place of this backend.
+    fn float(x: DispatchTensor) -> FloatTensor<Self>;
+
+    fn taken(x: DispatchTensor) -> BackendTensor<Self> {
+        match DispatchTensor::try_into_backend(x) {
+            Ok(x) => x,
+            Err(message) => unreachable!("{message}"),
+        }
+    }
+
+    fn value(x: &Operand<Dispatch>) -> Operand<Self> {
+        // What has no derivative is on every tape.
+        let constant = |x: &DispatchTensor| {
+            Self::taken(DispatchTensor { kind: x.kind.clone(), autodiff: Self::TAPE })
+        };
+        match x {
+            Value::Float(x) => Value::Float(Floats(Self::float(x.0.clone()))),
+            Value::Integers(x) => Value::Integers(Indices(constant(&x.0).int())),
+            Value::Flags(x) => Value::Flags(Bools(constant(&x.0).bool())),
+        }
+    }
+
+    fn dispatched(x: Floats<Self>) -> Floats<Dispatch> {
+        Floats(DispatchTensor::from_backend(BackendTensor::Float(x.0)))
+    }
+
+    fn dispatched_value(x: Operand<Self>) -> Operand<Dispatch> {
+        match x {
+            Value::Float(x) => Value::Float(Self::dispatched(x)),
+            Value::Integers(x) => {
+                Value::Integers(Indices(DispatchTensor::from_backend(BackendTensor::Int(x.0))))
+            }
+            Value::Flags(x) => {
+                Value::Flags(Bools(DispatchTensor::from_backend(BackendTensor::Bool(x.0))))
+            }
+        }
+    }
+}
+
+macro_rules! concrete {
+    ($($B:ident),*) => {$(
+        #[allow(deprecated)]
+        impl Concrete for $B {
+            const TAPE: DispatchAutodiffContext = DispatchAutodiffContext::Disabled;
+
+            fn float(x: DispatchTensor) -> FloatTensor<Self> {
+                Self::taken(x).float()
+            }
+        }
+        concrete!(@tape $B, NoCheckpointing, Disabled);
+        concrete!(@tape $B, BalancedCheckpointing, Balanced);
+    )*};
+    (@tape $B:ident, $C:ident, $strategy:ident) => {
+        #[allow(deprecated)]
+        impl Concrete for Autodiff<$B, $C> {
+            const TAPE: DispatchAutodiffContext =
+                DispatchAutodiffContext::Enabled(GradientCheckpointingStrategy::$strategy);
+
+            fn float(x: DispatchTensor) -> FloatTensor<Self> {
+                match x.autodiff {
+                    DispatchAutodiffContext::Disabled => Self::from_inner($B::float(x)),
+                    DispatchAutodiffContext::Enabled(_) => Self::taken(x).float(),
+                }
+            }
+        }
+    };
+}
+concrete!(Flex);
+#[cfg(feature = "ndarray")]
+concrete!(NdArray);
+
+/// `$body` with `$B` the backend at a place, or `$elsewhere`.
+macro_rules! at {
+    ($place:expr, |$B:ident| $body:expr, else $elsewhere:expr) => {{
+        use DispatchAutodiffContext as Tape;
+        use GradientCheckpointingStrategy as Strategy;
+        macro_rules! on {
+            ($inner:ident, $tape:expr) => {
+                match $tape {
+                    Tape::Disabled => {
+                        type $B = $inner;
+                        $body
+                    }
+                    Tape::Enabled(Strategy::Disabled) => {
+                        type $B = Autodiff<$inner, NoCheckpointing>;
+                        $body
+                    }
+                    Tape::Enabled(Strategy::Balanced) => {
+                        type $B = Autodiff<$inner, BalancedCheckpointing>;
+                        $body
+                    }
+                }
+            };
+        }
+        match $place {
+            (Place::Flex, tape) => on!(Flex, tape),
+            #[cfg(feature = "ndarray")]
+            #[allow(deprecated)]
+            (Place::NdArray, tape) => on!(NdArray, tape),
+            (Place::Elsewhere, _) => $elsewhere,
+        }
+    }};
+}
+
+fn inner(x: &Operand<Dispatch>) -> &DispatchTensor {
+    match x {
+        Value::Float(x) => &x.0,
+        Value::Integers(x) => &x.0,
+        Value::Flags(x) => &x.0,
+    }
+}
+
+fn run<O: Operation, B: Concrete>(
+    op: &O,
+    inputs: &[Operand<Dispatch>],
+    tracked: &[bool],
+) -> Result<Outcome<Floats<Dispatch>>, O::Error>
+where
+    DispatchTensor: DispatchKindConversion<B>,
+{
+    let inputs: Vec<Operand<B>> = inputs.iter().map(B::value).collect();
+    let out = B::run(op, &inputs, tracked)?;
+    out.try_map(|x| Ok(B::dispatched_value(x)), |x| Ok(B::dispatched(x)))
+}
+
+fn jvp<O: Operation, B: Concrete>(
+    op: &O,
+    inputs: &[Value<Dual<Floats<Dispatch>>>],
+    tracked: &[bool],
+) -> Result<Outcome<Dual<Floats<Dispatch>>>, O::Error>
+where
+    DispatchTensor: DispatchKindConversion<B>,
+{
+    let dual = |x: &Value<Dual<Floats<Dispatch>>>| {
+        let tangent = match x {
+            Value::Float(x) => x.tangent.as_ref().map(|t| Floats(B::float(t.0.clone()))),
+            _ => None,
+        };
+        B::value(&x.clone().below()).dual(tangent)
+    };
+    let inputs: Vec<_> = inputs.iter().map(dual).collect();
+    let above = |x: Dual<Floats<B>>| Dual {
+        value: B::dispatched(x.value),
+        tangent: x.tangent.map(B::dispatched),
+    };
+    let value = |x: Value<Dual<Floats<B>>>| {
+        Ok(match x {
+            Value::Float(x) => Value::Float(above(x)),
+            other => B::dispatched_value(other.below()).dual(None),
+        })
+    };
+    B::jvp(op, &inputs, tracked)?.try_map(value, |x| Ok(above(x)))
+}
+
+impl Operations for Dispatch {
+    fn run<O: Operation>(
+        op: &O,
+        inputs: &[Operand<Self>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Floats<Self>>, O::Error> {
+        at!(common(inputs.iter().map(inner)), |B| run::<O, B>(op, inputs, tracked),
+            else op.portable(inputs, tracked))
+    }
+
+    fn jvp<O: Operation>(
+        op: &O,
+        inputs: &[Value<Dual<Floats<Self>>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Floats<Self>>>, O::Error> {
+        let below: Vec<_> = inputs.iter().map(|x| x.clone().below()).collect();
+        let tangent = |x: &Value<Dual<Floats<Self>>>| match x {
+            Value::Float(x) => x.tangent.as_ref().map(|t| t.0.clone()),
+            _ => None,
+        };
+        let tangents: Vec<DispatchTensor> = inputs.iter().filter_map(tangent).collect();
+        at!(common(below.iter().map(inner).chain(&tangents)), |B| jvp::<O, B>(op, inputs, tracked),
+            else op.jvp(inputs, tracked))
+    }
+}

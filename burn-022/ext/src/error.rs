@@ -1,0 +1,31 @@
+//! What the extension functions reject, before any arithmetic.
+
+use burn_backend::DType;
+use t4a_einsum::EinsumError;
+use t4a_tensor::TensorError;
+use thiserror::Error;
+
+/// Result of an extension function.
+pub type Result<T, E = ExtError> = std::result::Result<T, E>;
+
+/// A rejected extension operation: what was required and what was given.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum ExtError {
+    /// Tensors of different dtypes.
+    #[error("{op}: argument 0 is {first:?}, argument {argument} is {dtype:?}")]
+    DTypeMismatch { op: &'static str, first: DType, argument: usize, dtype: DType },
+    /// Tensors on different devices.
+    #[error("{op}: argument 0 is on {first}, argument {argument} on {device}")]
+    DeviceMismatch { op: &'static str, first: String, argument: usize, device: String },
+    /// A result asked for as a `Tensor<D>` of another rank.
+    #[error("{op}: the result has rank {required}, asked for was a tensor of rank {given}")]
+    ResultRank { op: &'static str, required: usize, given: usize },
+    /// What an einsum asks for cannot be done.
+    #[error(transparent)]
+    Einsum(#[from] EinsumError),
+    /// A failure of the tensors below.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}

@@ -1,0 +1,38 @@
+//! Operations beyond Burn's own on tensors of Burn 0.22, with gradients.
+//!
+//! ```text
+//! operation  operations as values: one trait for backends
+//! dispatch   the backend that the operands are on
+//! primitive  the vocabulary of derivative rules on a backend's primitives
+//! tape       operations with derivative rules of their own, as nodes of the tape
+//! user       operations on tensors
+//! einsum     contractions over semirings
+//! nn         fused softmax, norms, attention and cross-entropy that stay fused on the tape
+//! error      what the functions of this crate reject
+//! ```
+//!
+//! With `burn-t4a` in the place of `burn-flex` they run on its engine. On Burn's own Flex, and on NdArray
+//! with the feature `ndarray`, they run by their portable definitions, each as one node of the tape; on
+//! other backends as the pieces of these definitions. `Tensor<D>` has first derivatives; for higher orders
+//! see the crate for Burn 0.21.
+
+pub mod einsum;
+mod dispatch;
+mod error;
+pub mod nn;
+pub mod operation;
+pub mod primitive;
+pub mod tape;
+mod user;
+
+pub use error::{ExtError, Result};
+
+/// Where typed errors become panics: Burn's backward pass cannot return them.
+#[inline]
+#[track_caller]
+pub(crate) fn accept<T, E: std::fmt::Display>(result: std::result::Result<T, E>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => panic!("{error}"),
+    }
+}

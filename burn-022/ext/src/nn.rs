@@ -1,0 +1,126 @@
+//! Fused operations of neural networks that stay fused on the tape.
+//!
+//! Under `Autodiff`, Burn computes softmax, layer norm, attention and cross-entropy as chains of
+//! elementary operations, each with a node and a tensor of its own. The functions here record one
+//! node with a derivative rule of its own. They take the arguments of Burn's functions, panic
+//! where those do, and compute on whatever backend the tensors are on; the operations themselves are
+//! values of [`t4a_nn`].
+//!
+//! ```
+//! use burn_t4a_022_ext::nn;
+//! use burn_tensor::{Device, Tensor};
+//!
+//! let device = Device::flex().autodiff();
+//! let x = Tensor::<2>::from_floats([[0.0, 1.0, 2.0]], &device).require_grad();
+//! let y = nn::log_softmax(x.clone(), 1);           // was: activation::log_softmax
+//! let grads = y.slice([0..1, 0..1]).sum().backward();
+//! assert!(x.grad(&grads).unwrap().sum().into_scalar::<f32>().abs() < 1e-6);
+//! ```
+
+use burn_backend::ops::AttentionModuleOptions;
+use burn_dispatch::Dispatch;
+use burn_tensor::{Bool, Int, Tensor};
+use t4a_diff::Operation;
+use t4a_tensor::nn::attention::AttentionOptions;
+use t4a_nn::{Attention, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
+
+use crate::accept;
+use crate::operation::{Operand, call, flags, float, integers};
+
+/// The one result of an operation.
+#[track_caller]
+fn result<O: Operation, const D: usize>(
+    op: O,
+    inputs: &[Operand<Dispatch>],
+) -> Tensor<D> {
+    accept(call(&op, inputs))
+}
+
+/// `eˣ / Σ eˣ` along `dim`.
+///
+/// # Panics
+/// If there is no such axis.
+pub fn softmax<const D: usize>(x: Tensor<D>, dim: usize) -> Tensor<D> {
+    result(Softmax { axis: dim }, &[float(x)])
+}
+
+/// `x − ln Σ eˣ` along `dim`.
+///
+/// # Panics
+/// If there is no such axis.
+pub fn log_softmax<const D: usize>(x: Tensor<D>, dim: usize) -> Tensor<D> {
+    result(LogSoftmax { axis: dim }, &[float(x)])
+}
+
+/// `γ·(x − μ)/√(σ² + ε) + β` along the last axis, with its mean μ and biased variance σ²
+/// (Ba, Kiros, Hinton 2016).
+///
+/// # Panics
+/// Unless γ and β have one element per element of the last axis.
+pub fn layer_norm<const D: usize>(
+    x: Tensor<D>,
+    gamma: Tensor<1>,
+    beta: Option<Tensor<1>>,
+    epsilon: f64,
+) -> Tensor<D> {
+    let mut inputs = vec![float(x), float(gamma)];
+    inputs.extend(beta.map(float));
+    result(LayerNorm { epsilon }, &inputs)
+}
+
+/// `γ·x/√(mean(x²) + ε)` along the last axis (Zhang, Sennrich 2019).
+///
+/// # Panics
+/// Unless γ has one element per element of the last axis.
+pub fn rms_norm<const D: usize>(
+    x: Tensor<D>,
+    gamma: Tensor<1>,
+    epsilon: f64,
+) -> Tensor<D> {
+    result(RmsNorm { epsilon }, &[float(x), float(gamma)])
+}
+
+/// `softmax(S)·V` with scores `S = cap·tanh(scale·Q·Kᵀ/cap)`, −∞ where `mask` is true, plus `bias`.
+///
+/// Shapes: `query: [B, H, L, d]`, `key: [B, H, S, d]`, `value: [B, H, S, e]`; mask and bias
+/// broadcast to `[B, H, L, S]`. On `BurnT4a` scores exist in tiles only, and a query that sees no
+/// key gets zeros.
+///
+/// # Panics
+/// For shapes that do not fit.
+pub fn attention(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    mask: Option<Tensor<4, Bool>>,
+    bias: Option<Tensor<4>>,
+    options: AttentionModuleOptions,
+) -> Tensor<4> {
+    let AttentionModuleOptions { scale, softcap, is_causal } = options;
+    let op = Attention { options: AttentionOptions { scale, softcap, causal: is_causal }, masked: mask.is_some(), biased: bias.is_some() };
+    let mut inputs = vec![float(query), float(key), float(value)];
+    inputs.extend(mask.map(flags));
+    inputs.extend(bias.map(float));
+    result(op, &inputs)
+}
+
+/// Mean over the rows of `ln Σ eˣ − x[target]`, the cross-entropy of `softmax(logits)`.
+///
+/// Shapes: `logits: [N, C]`, `targets: [N]` with values in `0..C`.
+///
+/// # Panics
+/// For shapes that do not fit; on `BurnT4a` also for targets that are no classes.
+pub fn cross_entropy(
+    logits: Tensor<2>,
+    targets: Tensor<1, Int>,
+) -> Tensor<1> {
+    cross_entropies(logits, targets).mean()
+}
+
+/// [`cross_entropy`] of every row. Panics as there.
+pub fn cross_entropies(
+    logits: Tensor<2>,
+    targets: Tensor<1, Int>,
+) -> Tensor<1> {
+    result(CrossEntropy, &[float(logits), integers(targets)])
+}

@@ -1,0 +1,336 @@
+//! The vocabulary of derivative rules on the primitives of any backend: one line per operation.
+
+use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
+use burn_backend::{
+    Backend, BoolDType, ExecutionError, FloatDType, IntDType, Scalar, Shape as BurnShape, Slice,
+    TensorData, TensorMetadata, get_or_init_device_settings, try_read_sync,
+};
+use t4a_diff::array::Shape;
+use t4a_diff::{Array, Dual, Flags, Integers, Operation, Outcome, Value};
+use t4a_tensor::{AnyTensor, DType, Result, TensorError};
+
+use burn_t4a_022::{T4aTensor, engine_dtype};
+
+use crate::accept;
+use crate::operation::{Operand, Operations};
+
+/// Floats of a backend.
+#[derive(Clone, Debug)]
+pub struct Floats<B: Backend>(pub FloatTensor<B>);
+
+/// Indices of a backend.
+#[derive(Clone, Debug)]
+pub struct Indices<B: Backend>(pub IntTensor<B>);
+
+/// Truth values of a backend.
+#[derive(Clone, Debug)]
+pub struct Bools<B: Backend>(pub BoolTensor<B>);
+
+impl<B: Backend> Floats<B> {
+    fn device(&self) -> Device<B> {
+        self.0.device()
+    }
+
+    fn float(&self) -> FloatDType {
+        self.0.dtype().into()
+    }
+
+    fn bools(&self) -> BoolDType {
+        get_or_init_device_settings::<B>(&self.device()).bool_dtype
+    }
+
+    fn ints(&self) -> IntDType {
+        get_or_init_device_settings::<B>(&self.device()).int_dtype
+    }
+
+    /// Both in their common shape: not every backend broadcasts where it compares and selects.
+    fn broadcast(&self, y: &Self) -> [FloatTensor<B>; 2] {
+        let (a, b) = (self.0.shape(), y.0.shape());
+        if a == b {
+            return [self.0.clone(), y.0.clone()];
+        }
+        let common: BurnShape = a.iter().zip(b.iter()).map(|(&a, &b)| a.max(b)).collect();
+        [self, y].map(|x| B::float_expand(x.0.clone(), common.clone()))
+    }
+}
+
+/// What a backend hands out.
+fn read(
+    data: impl Future<Output = std::result::Result<TensorData, ExecutionError>>,
+) -> Result<AnyTensor> {
+    let failed = |message: String| TensorError::value("reading a tensor", message);
+    match try_read_sync(data) {
+        Some(Ok(data)) => Ok(T4aTensor::from_data(data)?.into_any()),
+        Some(Err(error)) => Err(failed(format!("the backend could not hand out data: {error:?}"))),
+        None => Err(failed("the backend hands out data asynchronously only".into())),
+    }
+}
+
+/// Burn has no tensors of rank 0: numbers have shape `[1]`.
+fn shape(sizes: &[usize]) -> BurnShape {
+    if sizes.is_empty() { BurnShape::from([1]) } else { sizes.iter().copied().collect() }
+}
+
+/// `len` elements of an axis, `step` apart.
+fn along(axis: usize, start: usize, len: usize, step: usize) -> Vec<Slice> {
+    let mut slices = vec![Slice::full(); axis + 1];
+    let end = if len == 0 { start } else { start + (len - 1) * step + 1 };
+    slices[axis] = Slice::new(start as isize, Some(end as isize), step as isize);
+    slices
+}
+
+impl<B: Operations> Array for Floats<B> {
+    type Integers = Indices<B>;
+    type Flags = Bools<B>;
+
+    fn shape(&self) -> Shape {
+        self.0.shape().to_vec()
+    }
+    fn dtype(&self) -> DType {
+        accept(engine_dtype(self.0.dtype()))
+    }
+    fn full(&self, sizes: &[usize], c: f64) -> Self {
+        let (device, float) = (self.device(), self.float());
+        Self(match c {
+            0.0 => B::float_zeros(shape(sizes), &device, float),
+            1.0 => B::float_ones(shape(sizes), &device, float),
+            c => B::float_full(shape(sizes), Scalar::Float(c), &device, float),
+        })
+    }
+    fn constant(&self, elements: AnyTensor) -> Self {
+        let data = accept(T4aTensor::new(elements).and_then(T4aTensor::into_data));
+        Self(B::float_from_data(data, &self.device()))
+    }
+    fn indices(&self, elements: AnyTensor) -> Indices<B> {
+        let data = accept(T4aTensor::new(elements).and_then(T4aTensor::into_data));
+        Indices(B::int_from_data(data.convert_dtype(self.ints().into()), &self.device()))
+    }
+    fn counting(&self, n: usize) -> Indices<B> {
+        Indices(B::int_arange(0..n as i64, &self.device(), self.ints()))
+    }
+    fn indicator(&self, flags: &Bools<B>) -> Self {
+        Self(B::bool_into_float(flags.0.clone(), self.float()))
+    }
+    fn detach(&self) -> Self {
+        Self(B::float_detach(self.0.clone()))
+    }
+    fn elements(&self) -> Result<AnyTensor> {
+        read(B::float_into_data(self.0.clone()))
+    }
+    fn apply<O: Operation>(
+        op: &O,
+        inputs: &[Operand<B>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Self>, O::Error> {
+        B::run(op, inputs, tracked)
+    }
+    fn jvp<O: Operation>(
+        op: &O,
+        inputs: &[Value<Dual<Self>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Self>>, O::Error> {
+        B::jvp(op, inputs, tracked)
+    }
+    fn add(&self, y: &Self) -> Self {
+        Self(B::float_add(self.0.clone(), y.0.clone()))
+    }
+    fn sub(&self, y: &Self) -> Self {
+        Self(B::float_sub(self.0.clone(), y.0.clone()))
+    }
+    fn mul(&self, y: &Self) -> Self {
+        Self(B::float_mul(self.0.clone(), y.0.clone()))
+    }
+    fn div(&self, y: &Self) -> Self {
+        Self(B::float_div(self.0.clone(), y.0.clone()))
+    }
+    fn shift(&self, c: f64) -> Self {
+        Self(B::float_add_scalar(self.0.clone(), Scalar::Float(c)))
+    }
+    fn scale(&self, c: f64) -> Self {
+        Self(B::float_mul_scalar(self.0.clone(), Scalar::Float(c)))
+    }
+    fn neg(&self) -> Self {
+        Self(B::float_neg(self.0.clone()))
+    }
+    fn recip(&self) -> Self {
+        Self(B::float_recip(self.0.clone()))
+    }
+    fn exp(&self) -> Self {
+        Self(B::float_exp(self.0.clone()))
+    }
+    fn ln(&self) -> Self {
+        Self(B::float_log(self.0.clone()))
+    }
+    fn sqrt(&self) -> Self {
+        Self(B::float_sqrt(self.0.clone()))
+    }
+    fn pow(&self, p: f64) -> Self {
+        Self(B::float_powf_scalar(self.0.clone(), Scalar::Float(p)))
+    }
+    fn tanh(&self) -> Self {
+        Self(B::float_tanh(self.0.clone()))
+    }
+    fn ln_1p(&self) -> Self {
+        Self(B::float_log1p(self.0.clone()))
+    }
+    fn sin(&self) -> Self {
+        Self(B::float_sin(self.0.clone()))
+    }
+    fn cos(&self) -> Self {
+        Self(B::float_cos(self.0.clone()))
+    }
+    fn erf(&self) -> Self {
+        Self(B::float_erf(self.0.clone()))
+    }
+    fn abs(&self) -> Self {
+        Self(B::float_abs(self.0.clone()))
+    }
+    fn sign(&self) -> Self {
+        Self(B::float_sign(self.0.clone()))
+    }
+    fn equal(&self, y: &Self) -> Bools<B> {
+        let [a, b] = self.broadcast(y);
+        Bools(B::float_equal(a, b, self.bools()))
+    }
+    fn greater(&self, y: &Self) -> Bools<B> {
+        let [a, b] = self.broadcast(y);
+        Bools(B::float_greater(a, b, self.bools()))
+    }
+    fn equals(&self, c: f64) -> Bools<B> {
+        Bools(B::float_equal_elem(self.0.clone(), Scalar::Float(c), self.bools()))
+    }
+    fn is_nan(&self) -> Bools<B> {
+        Bools(B::float_is_nan(self.0.clone(), self.bools()))
+    }
+    fn replace(&self, flags: &Bools<B>, y: &Self) -> Self {
+        Self(B::float_mask_where(self.0.clone(), flags.0.clone(), y.0.clone()))
+    }
+    fn fill(&self, flags: &Bools<B>, c: f64) -> Self {
+        Self(B::float_mask_fill(self.0.clone(), flags.0.clone(), Scalar::Float(c)))
+    }
+    fn reshape(&self, sizes: &[usize]) -> Self {
+        Self(B::float_reshape(self.0.clone(), shape(sizes)))
+    }
+    fn permute(&self, axes: &[usize]) -> Self {
+        Self(B::float_permute(self.0.clone(), axes))
+    }
+    fn expand(&self, sizes: &[usize]) -> Self {
+        Self(B::float_expand(self.0.clone(), shape(sizes)))
+    }
+    fn slice(&self, axis: usize, start: usize, len: usize, step: usize) -> Self {
+        Self(B::float_slice(self.0.clone(), &along(axis, start, len, step)))
+    }
+    fn embed(&self, axis: usize, start: usize, step: usize, size: usize) -> Self {
+        let mut sizes = self.shape();
+        let len = std::mem::replace(&mut sizes[axis], size);
+        let zeros = self.full(&sizes, 0.0).0;
+        Self(B::float_slice_assign(zeros, &along(axis, start, len, step), self.0.clone()))
+    }
+    fn cat(arrays: &[Self], axis: usize) -> Self {
+        Self(B::float_cat(arrays.iter().map(|x| x.0.clone()).collect(), axis))
+    }
+    fn flip(&self, axes: &[usize]) -> Self {
+        Self(B::float_flip(self.0.clone(), axes))
+    }
+    fn sum(&self, axis: usize) -> Self {
+        Self(B::float_sum_dim(self.0.clone(), axis))
+    }
+    fn mean(&self, axis: usize) -> Self {
+        Self(B::float_mean_dim(self.0.clone(), axis))
+    }
+    fn max(&self, axis: usize) -> Self {
+        Self(B::float_max_dim(self.0.clone(), axis))
+    }
+    fn min(&self, axis: usize) -> Self {
+        Self(B::float_min_dim(self.0.clone(), axis))
+    }
+    fn argmin(&self, axis: usize) -> Indices<B> {
+        Indices(B::float_argmin(self.0.clone(), axis, self.ints()))
+    }
+    fn argmax(&self, axis: usize) -> Indices<B> {
+        Indices(B::float_argmax(self.0.clone(), axis, self.ints()))
+    }
+    fn cumsum(&self, axis: usize) -> Self {
+        Self(B::float_cumsum(self.0.clone(), axis))
+    }
+    fn gather(&self, axis: usize, index: &Indices<B>) -> Self {
+        Self(B::float_gather(axis, self.0.clone(), index.0.clone()))
+    }
+    fn scatter_add(&self, axis: usize, index: &Indices<B>, y: &Self) -> Self {
+        Self(B::float_scatter(axis, self.0.clone(), index.0.clone(), y.0.clone(), IndexingUpdateOp::Add))
+    }
+    fn matmul(&self, y: &Self) -> Self {
+        Self(B::float_matmul(self.0.clone(), y.0.clone()))
+    }
+}
+
+impl<B: Backend> Indices<B> {
+    fn compared(
+        &self,
+        j: &Self,
+        f: impl FnOnce(IntTensor<B>, IntTensor<B>, BoolDType) -> BoolTensor<B>,
+    ) -> Bools<B> {
+        let (a, b) = (self.0.shape(), j.0.shape());
+        let common: BurnShape = a.iter().zip(b.iter()).map(|(&a, &b)| a.max(b)).collect();
+        let [a, b] = [self, j].map(|i| B::int_expand(i.0.clone(), common.clone()));
+        let bools = get_or_init_device_settings::<B>(&a.device()).bool_dtype;
+        Bools(f(a, b, bools))
+    }
+}
+
+impl<B: Backend> Integers for Indices<B> {
+    type Flags = Bools<B>;
+
+    fn shape(&self) -> Shape {
+        self.0.shape().to_vec()
+    }
+    fn elements(&self) -> Result<AnyTensor> {
+        read(B::int_into_data(self.0.clone()))
+    }
+    fn reshape(&self, sizes: &[usize]) -> Self {
+        Self(B::int_reshape(self.0.clone(), shape(sizes)))
+    }
+    fn expand(&self, sizes: &[usize]) -> Self {
+        Self(B::int_expand(self.0.clone(), shape(sizes)))
+    }
+    fn shift(&self, c: i64) -> Self {
+        Self(B::int_add_scalar(self.0.clone(), Scalar::Int(c)))
+    }
+    fn equal(&self, j: &Self) -> Bools<B> {
+        self.compared(j, B::int_equal)
+    }
+    fn greater(&self, j: &Self) -> Bools<B> {
+        self.compared(j, B::int_greater)
+    }
+    fn at_least(&self, c: i64) -> Bools<B> {
+        let bools = get_or_init_device_settings::<B>(&self.0.device()).bool_dtype;
+        Bools(B::int_greater_equal_elem(self.0.clone(), Scalar::Int(c), bools))
+    }
+    fn fill(&self, flags: &Bools<B>, c: i64) -> Self {
+        Self(B::int_mask_fill(self.0.clone(), flags.0.clone(), Scalar::Int(c)))
+    }
+}
+
+impl<B: Backend> Flags for Bools<B> {
+    fn shape(&self) -> Shape {
+        self.0.shape().to_vec()
+    }
+    fn reshape(&self, sizes: &[usize]) -> Self {
+        Self(B::bool_reshape(self.0.clone(), shape(sizes)))
+    }
+    fn expand(&self, sizes: &[usize]) -> Self {
+        Self(B::bool_expand(self.0.clone(), shape(sizes)))
+    }
+    fn and(&self, rhs: &Self) -> Self {
+        Self(B::bool_and(self.0.clone(), rhs.0.clone()))
+    }
+    fn or(&self, rhs: &Self) -> Self {
+        Self(B::bool_or(self.0.clone(), rhs.0.clone()))
+    }
+    fn not(&self) -> Self {
+        Self(B::bool_not(self.0.clone()))
+    }
+    fn any(&self, axis: usize) -> Self {
+        Self(B::bool_any_dim(self.0.clone(), axis))
+    }
+}

@@ -1,0 +1,41 @@
+//! The CPU backend of `burn-t4a` under the names by which Burn 0.22.1 knows its own.
+//!
+//! A program takes it in by three lines of its `Cargo.toml`, and changes nowhere else:
+//!
+//! ```toml
+//! [patch.crates-io]
+//! burn-flex = { git = "…", package = "burn-flex" }
+//! ```
+//!
+//! Then `Device::flex()` computes on the engine, and `Device::flex().autodiff()` differentiates on it.
+
+pub use burn_t4a_022::{
+    BurnT4a as Flex, T4aDevice as FlexDevice, T4aQTensor as FlexQTensor, T4aTensor as FlexTensor,
+};
+
+/// What other crates of Burn call by path.
+#[doc(hidden)]
+pub mod ops {
+    /// Fourier transforms of real signals, for `burn-signal`.
+    pub mod fft {
+        use burn_t4a_022::T4aTensor;
+
+        macro_rules! transforms {
+            ($($rfft:ident $irfft:ident)*) => {$(
+                /// Real and imaginary parts of the spectrum along an axis, of `n` samples: more are
+                /// dropped, fewer continued by zeros.
+                #[track_caller]
+                pub fn $rfft(x: T4aTensor, dim: usize, n: Option<usize>) -> (T4aTensor, T4aTensor) {
+                    burn_t4a_022::rfft(x, dim, n)
+                }
+
+                /// The signal of `n` samples with this spectrum.
+                #[track_caller]
+                pub fn $irfft(re: T4aTensor, im: T4aTensor, dim: usize, n: Option<usize>) -> T4aTensor {
+                    burn_t4a_022::irfft(re, im, dim, n)
+                }
+            )*};
+        }
+        transforms! { rfft_f32 irfft_f32 rfft_f64 irfft_f64 rfft_f16 irfft_f16 rfft_bf16 irfft_bf16 }
+    }
+}

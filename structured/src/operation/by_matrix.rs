@@ -1,0 +1,206 @@
+//! Linear algebra by coupled sectors.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use t4a_algebra::parallel;
+use t4a_diff::{Array, Cotangents, Eager, Keep, Kept, Meta, Operation, Outcome, Reverse, Value};
+use t4a_linalg::operation::{Kind, MatrixOperation};
+use t4a_linalg::{Linalg, LinalgError, MatrixOp};
+
+use super::{check, shared};
+use crate::error::{Result, StructuredError};
+use crate::plan::Matrices;
+
+/// An operation on one matrix, on each matrix of a buffer. Result `i` of all of them is one array, in the
+/// order that the plan says. The rules are those of the matrices.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ByMatrix {
+    /// What is computed of each.
+    pub op: MatrixOp,
+    /// Whether operands and results of the type of the operands are pairs of arrays.
+    pub complex: bool,
+    /// The matrices.
+    #[serde(with = "shared")]
+    pub plan: Arc<Matrices>,
+}
+
+/// Multiply-adds of factorisations that one thread does.
+const FEW_STEPS: usize = 1 << 17;
+
+impl ByMatrix {
+    fn linalg(&self) -> Linalg {
+        Linalg { op: self.op, complex: self.complex }
+    }
+
+    fn operands(&self) -> usize {
+        1 + usize::from(self.complex)
+    }
+
+    /// Each array of the results with the result that it is part of.
+    fn arrays(&self) -> Vec<usize> {
+        let arrays = |kind: &Kind| match kind {
+            Kind::Full => self.operands(),
+            Kind::Real => 1,
+            Kind::Complex => 2,
+        };
+        let kinds = self.op.results().iter().enumerate();
+        kinds.flat_map(|(i, kind)| vec![i; arrays(kind)]).collect()
+    }
+
+    /// Sizes of result `i` of each matrix.
+    fn sizes(&self, i: usize) -> Vec<[usize; 2]> {
+        self.plan.sizes().iter().map(|&size| self.op.sizes(&[size])[i]).collect()
+    }
+
+    /// The matrix at each place of the buffer.
+    fn matrices<A: Array>(&self, x: &A) -> Vec<A> {
+        let mut next = 0;
+        let one = |&[m, n]: &[usize; 2]| {
+            next += m * n;
+            x.narrow(0, next - m * n, m * n).reshape(&[m, n])
+        };
+        self.plan.sizes().iter().map(one).collect()
+    }
+
+    /// The operands of each matrix.
+    fn inputs<A: Array>(&self, inputs: impl IntoIterator<Item = A>) -> Vec<Vec<Value<A>>> {
+        let mut all = vec![Vec::new(); self.plan.sizes().len()];
+        for x in inputs {
+            for (all, x) in all.iter_mut().zip(self.matrices(&x)) {
+                all.push(Value::Float(x));
+            }
+        }
+        all
+    }
+
+    /// Results of all matrices, one array behind the other.
+    fn join<A: Array>(&self, like: &A, parts: &[Outcome<A>]) -> Outcome<A> {
+        let array = |(k, i): (usize, usize)| {
+            let flat = |&place: &u32| {
+                let x = &parts[place as usize].results[k];
+                x.reshape(&[x.shape().iter().product()])
+            };
+            let all: Vec<A> = self.plan.orders()[i].iter().map(flat).collect();
+            if all.is_empty() { like.full(&[0], 0.0) } else { A::cat(&all, 0) }
+        };
+        Outcome::new(self.arrays().into_iter().enumerate().map(array).collect())
+    }
+
+    /// By matrix, the parts of the arrays of results.
+    fn split<A: Array>(&self, results: &[Option<A>]) -> Vec<Vec<Option<A>>> {
+        let mut all = vec![vec![None; results.len()]; self.plan.sizes().len()];
+        for (k, (x, i)) in results.iter().zip(self.arrays()).enumerate() {
+            let Some(x) = x else { continue };
+            let (sizes, mut next) = (self.sizes(i), 0);
+            for &place in &self.plan.orders()[i] {
+                let [m, n] = sizes[place as usize];
+                all[place as usize][k] = Some(x.narrow(0, next, m * n).reshape(&[m, n]));
+                next += m * n;
+            }
+        }
+        all
+    }
+
+    /// Cotangents, with the rule of one matrix.
+    fn back<A: Array>(
+        &self,
+        reverse: &Reverse<'_, A>,
+        rule: impl Fn(&Linalg, &Reverse<'_, A>) -> Result<Cotangents<A>, LinalgError>,
+    ) -> Result<Cotangents<A>> {
+        let (op, n) = (self.linalg(), self.operands());
+        let operands: Vec<A> = (0..n).map(|i| reverse.kept.float(i).clone()).collect();
+        let inputs = self.inputs(operands.iter().cloned());
+        let results = (0..self.arrays().len()).map(|k| Some(reverse.kept.result(k).clone()));
+        let results = self.split(&results.collect::<Vec<_>>());
+        let cotangents = self.split(reverse.cotangents);
+        let tracked = vec![true; n];
+        let mut parts = vec![Vec::new(); n];
+        for (k, inputs) in inputs.iter().enumerate() {
+            let size = self.plan.sizes()[k];
+            // What an operation keeps beside its results differs from matrix to matrix: once more.
+            let saves = !self.op.hidden().is_empty() || self.op.saves(size, true).is_some();
+            let out = match saves {
+                true => A::apply(&op, inputs, &tracked)?,
+                false => Outcome::new(results[k].iter().flatten().cloned().collect()),
+            };
+            let own: Cotangents<A> = match cotangents[k].iter().all(Option::is_none) {
+                true => vec![None; n],
+                false => {
+                    let kept = Kept::new(op.keep(&tracked), inputs, &out);
+                    let cotangents = &cotangents[k][..];
+                    rule(&op, &Reverse { kept: &kept, cotangents, hidden: &[], wanted: &tracked })?
+                }
+            };
+            for ((part, own), x) in parts.iter_mut().zip(own).zip(&operands) {
+                let len = size[0] * size[1];
+                part.push(own.map_or_else(|| x.full(&[len], 0.0), |g| g.reshape(&[len])));
+            }
+        }
+        let joined = |(parts, x): (Vec<A>, &A)| {
+            Some(if parts.is_empty() { x.full(&[0], 0.0) } else { A::cat(&parts, 0) })
+        };
+        Ok(parts.into_iter().zip(&operands).map(joined).collect())
+    }
+}
+
+impl Operation for ByMatrix {
+    type Error = StructuredError;
+
+    fn name(&self) -> &'static str {
+        "by_matrix"
+    }
+
+    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
+        let (op, n) = (self.name(), self.operands());
+        check(op, &vec![self.plan.len(); n], inputs)?;
+        if self.op.operands().count() != 1 || self.plan.orders().len() != self.op.results().len() {
+            let (of, orders) = (self.op.name(), self.plan.orders().len());
+            let message = format!("{of} of one matrix each, with {orders} orders of results");
+            return Err(StructuredError::Invalid { op, message });
+        }
+        let dtype = inputs[0].dtype;
+        for size in self.plan.sizes() {
+            self.linalg().results(&vec![Meta { shape: size.to_vec(), dtype }; n])?;
+        }
+        let len = |i: usize| self.sizes(i).iter().map(|[m, n]| m * n).sum();
+        let meta = |i: usize| Meta { shape: vec![len(i)], dtype };
+        Ok(self.arrays().into_iter().map(meta).collect())
+    }
+
+    fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
+        let op = self.linalg();
+        let all = self.inputs(inputs.iter().map(|x| x.float().clone()));
+        let untracked = vec![false; inputs.len()];
+        let parts = all.iter().map(|x| A::apply(&op, x, &untracked)).collect::<Result<Vec<_>, _>>();
+        Ok(self.join(inputs[0].float(), &parts?))
+    }
+
+    fn forward(&self, inputs: &[Value<Eager>], _: &[bool]) -> Result<Outcome<Eager>> {
+        let op = self.linalg();
+        let all = self.inputs(inputs.iter().map(|x| x.float().clone()));
+        let untracked = vec![false; inputs.len()];
+        let mut parts: Vec<Result<Outcome<Eager>, LinalgError>> =
+            all.iter().map(|_| Ok(Outcome::new(Vec::new()))).collect();
+        let steps =
+            self.plan.sizes().iter().map(|&[m, n]| m.saturating_mul(n).saturating_mul(m.min(n)));
+        let parallel = steps.fold(0, usize::saturating_add) > FEW_STEPS;
+        parallel::for_each_mut(&mut parts, parallel, |k, part| {
+            *part = op.forward(&all[k], &untracked);
+        });
+        let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(self.join(inputs[0].float(), &parts))
+    }
+
+    fn keep(&self, _: &[bool]) -> Keep {
+        Keep::default().all_inputs().all_results()
+    }
+
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        self.back(reverse, Linalg::vjp)
+    }
+
+    fn fused_vjp(&self, reverse: &Reverse<'_, Eager>) -> Result<Cotangents<Eager>> {
+        self.back(reverse, Linalg::fused_vjp)
+    }
+}

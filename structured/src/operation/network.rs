@@ -1,0 +1,139 @@
+//! Networks of flat arrays as one operation.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use t4a_diff::{Array, Cotangents, Keep, Meta, Operation, Outcome, Reverse, Value};
+
+use super::{Contract, Rearrange, apply, check, one, shared};
+use crate::error::{Result, StructuredError};
+use crate::plan::{Sequence, Step};
+
+/// Rearrangements and contractions one after the other. Intermediates are hidden results: the rule goes
+/// backwards through them, and is differentiated through them.
+///
+/// Complex operands are pairs of arrays one behind the other, the result is one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Network {
+    /// The steps.
+    #[serde(with = "shared")]
+    pub plan: Arc<Sequence>,
+    /// Whether operands are pairs.
+    pub complex: bool,
+}
+
+/// A slot: one array, or two of a pair.
+type Slot<A> = Vec<A>;
+
+impl Network {
+    fn arrays(&self) -> usize {
+        1 + usize::from(self.complex)
+    }
+
+    fn contract(&self, plan: &Arc<crate::plan::Contraction>) -> Contract {
+        Contract { plan: plan.clone(), pairs: self.complex.then_some([false; 2]) }
+    }
+
+    fn step<A: Array>(&self, step: &Step, slots: &[Slot<A>]) -> Result<Slot<A>> {
+        match step {
+            Step::Rearrange(x, plan) => {
+                let op = Rearrange { plan: plan.clone() };
+                slots[*x as usize].iter().map(|x| one(&op, &[x])).collect()
+            }
+            Step::Contract([x, y], plan) => {
+                let operands = slots[*x as usize].iter().chain(&slots[*y as usize]);
+                apply(&self.contract(plan), &operands.collect::<Vec<&A>>())
+            }
+        }
+    }
+}
+
+impl Operation for Network {
+    type Error = StructuredError;
+
+    fn name(&self) -> &'static str {
+        "network"
+    }
+
+    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
+        let n = self.arrays();
+        let lens: Vec<usize> = self.plan.operands().iter().flat_map(|&len| vec![len; n]).collect();
+        check(self.name(), &lens, inputs)?;
+        Ok(vec![Meta { shape: vec![self.plan.result()], dtype: inputs[0].dtype }; n])
+    }
+
+    fn keep(&self, _: &[bool]) -> Keep {
+        Keep::default().all_inputs()
+    }
+
+    fn portable<A: Array>(&self, inputs: &[Value<A>], tracked: &[bool]) -> Result<Outcome<A>> {
+        let (n, steps) = (self.arrays(), self.plan.steps());
+        let slot = |x: &[Value<A>]| x.iter().map(|x| x.float().clone()).collect();
+        let mut slots: Vec<Slot<A>> = inputs.chunks(n).map(slot).collect();
+        let (operands, keeps) = (slots.len(), tracked.contains(&true));
+        for step in steps {
+            slots.push(self.step(step, &slots)?);
+            if !keeps {
+                // Nobody asks for them again.
+                step.slots().iter().for_each(|&slot| slots[slot as usize].clear());
+            }
+        }
+        let mut out = Outcome::new(slots.pop().unwrap_or_default());
+        if keeps {
+            out.hidden = slots.into_iter().skip(operands).flatten().collect();
+        }
+        Ok(out)
+    }
+
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        let (n, steps) = (self.arrays(), self.plan.steps());
+        let count = self.plan.operands().len();
+        let operand = |i: usize| (0..n).map(|k| reverse.kept.float(n * i + k).clone()).collect();
+        let hidden = reverse.kept.hidden.chunks(n).map(<[A]>::to_vec);
+        let slots: Vec<Slot<A>> = (0..count).map(operand).chain(hidden).collect();
+        let mut wanted: Vec<bool> =
+            reverse.wanted.chunks(n).map(|all| all.contains(&true)).collect();
+        for step in steps {
+            wanted.push(step.slots().iter().any(|&slot| wanted[slot as usize]));
+        }
+        // Of all slots; those of hidden results are given where this rule is differentiated.
+        let mut all: Vec<Vec<Option<A>>> = vec![vec![None; n]; count + steps.len()];
+        for (slot, given) in all[count..].iter_mut().zip(reverse.hidden.chunks(n)) {
+            slot.clone_from_slice(given);
+        }
+        if let Some(last) = all.last_mut() {
+            last.clone_from_slice(reverse.cotangents);
+        }
+        let add = |to: &mut Vec<Option<A>>, own: Vec<Option<A>>| {
+            for (to, own) in to.iter_mut().zip(own) {
+                *to = match (to.take(), own) {
+                    (Some(a), Some(b)) => Some(a.add(&b)),
+                    (a, b) => a.or(b),
+                };
+            }
+        };
+        for (s, step) in steps.iter().enumerate().rev() {
+            let g = std::mem::take(&mut all[count + s]);
+            if !wanted[count + s] || g.iter().all(Option::is_none) {
+                continue;
+            }
+            match step {
+                Step::Rearrange(x, plan) => {
+                    let back = Rearrange { plan: plan.adjoint() };
+                    let own = g.iter().map(|g| g.as_ref().map(|g| one(&back, &[g])).transpose());
+                    add(&mut all[*x as usize], own.collect::<Result<_>>()?);
+                }
+                &Step::Contract([x, y], ref plan) => {
+                    let [x, y] = [x, y].map(|slot| slot as usize);
+                    let both = [wanted[x], wanted[y]];
+                    let own = self.contract(plan).back(&slots[x], &slots[y], &g, both)?;
+                    for (slot, own) in [x, y].into_iter().zip(own) {
+                        add(&mut all[slot], own);
+                    }
+                }
+            }
+        }
+        all.truncate(count);
+        Ok(all.into_iter().flatten().collect())
+    }
+}

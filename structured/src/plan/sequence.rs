@@ -1,0 +1,140 @@
+//! Several steps on flat buffers: rearrangements and contractions of operands and of earlier results.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Contraction, Rearrangement};
+use crate::error::{Result, StructuredError};
+
+/// A step. Slots are the operands, then the results of the steps.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// One slot rearranged.
+    Rearrange(u32, Arc<Rearrangement>),
+    /// Two slots contracted.
+    Contract([u32; 2], Arc<Contraction>),
+}
+
+impl Step {
+    /// What it takes.
+    pub fn slots(&self) -> &[u32] {
+        match self {
+            Step::Rearrange(x, _) => std::slice::from_ref(x),
+            Step::Contract(both, _) => both,
+        }
+    }
+
+    fn fits(&self, lens: &[usize]) -> bool {
+        let len = |&slot: &u32| lens[slot as usize];
+        match self {
+            Step::Rearrange(x, plan) => len(x) == plan.from_len(),
+            Step::Contract([x, y], plan) => [len(x), len(y)] == plan.lens()[..2],
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Step::Rearrange(_, plan) => plan.to_len(),
+            Step::Contract(_, plan) => plan.lens()[2],
+        }
+    }
+}
+
+/// A tree of steps: every slot but the last is taken once. Without a step the only operand is the result.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Data", into = "Data")]
+pub struct Sequence {
+    operands: usize,
+    /// Of all slots.
+    lens: Vec<usize>,
+    steps: Vec<Step>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum StepData {
+    Rearrange(u32, Rearrangement),
+    Contract([u32; 2], Contraction),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Data {
+    operands: Vec<usize>,
+    steps: Vec<StepData>,
+}
+
+impl From<Sequence> for Data {
+    fn from(Sequence { operands, mut lens, steps }: Sequence) -> Self {
+        lens.truncate(operands);
+        let step = |step| match step {
+            Step::Rearrange(x, plan) => StepData::Rearrange(x, Arc::unwrap_or_clone(plan)),
+            Step::Contract(both, plan) => StepData::Contract(both, Arc::unwrap_or_clone(plan)),
+        };
+        Self { operands: lens, steps: steps.into_iter().map(step).collect() }
+    }
+}
+
+impl TryFrom<Data> for Sequence {
+    type Error = StructuredError;
+
+    fn try_from(Data { operands, steps }: Data) -> Result<Self> {
+        let step = |step| match step {
+            StepData::Rearrange(x, plan) => Step::Rearrange(x, Arc::new(plan)),
+            StepData::Contract(both, plan) => Step::Contract(both, Arc::new(plan)),
+        };
+        Self::new(operands, steps.into_iter().map(step).collect())
+    }
+}
+
+impl Sequence {
+    /// Steps on operands of these lengths.
+    ///
+    /// # Errors
+    /// `Corrupt` for steps of slots that are not there, taken twice or of another length, and if more than
+    /// one slot is left.
+    pub fn new(operands: Vec<usize>, steps: Vec<Step>) -> Result<Self> {
+        let corrupt = |what| Err(StructuredError::Corrupt { what });
+        let (count, mut lens) = (operands.len(), operands);
+        let mut taken = vec![false; count + steps.len()];
+        for step in &steps {
+            for &slot in step.slots() {
+                let slot = slot as usize;
+                if slot >= lens.len() || std::mem::replace(&mut taken[slot], true) {
+                    return corrupt("a step of what is not there, or twice");
+                }
+            }
+            if !step.fits(&lens) {
+                return corrupt("a step of a buffer that does not fit");
+            }
+            lens.push(step.len());
+        }
+        match taken.iter().filter(|&&taken| !taken).count() {
+            1 => Ok(Self { operands: count, lens, steps }),
+            _ => corrupt("steps that leave several results, or none"),
+        }
+    }
+
+    /// Numbers of elements of the operands.
+    pub fn operands(&self) -> &[usize] {
+        &self.lens[..self.operands]
+    }
+
+    /// The steps, in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Number of elements of the result.
+    pub fn result(&self) -> usize {
+        self.lens.last().copied().unwrap_or(0)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let step = |step: &Step| match step {
+            Step::Rearrange(_, plan) => 2 * plan.bytes(),
+            Step::Contract(_, plan) => plan.bytes(),
+        };
+        size_of::<Self>() + self.steps.iter().map(step).sum::<usize>()
+    }
+}

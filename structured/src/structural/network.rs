@@ -1,0 +1,173 @@
+//! Einsums of structures: the order of the contractions, and their plans as one.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+use t4a_einsum::Einsum;
+
+use crate::cache::cached;
+use crate::error::{Result, StructuredError};
+use crate::leg::Leg;
+use crate::operation::Network;
+use crate::plan::{Sequence, Step};
+use crate::sector::Sector;
+use crate::spec::Spec;
+
+const OP: &str = "einsum";
+
+/// A structure, the labels of its legs, and its slot.
+struct Labelled<S> {
+    spec: Spec<S>,
+    labels: Vec<char>,
+    slot: u32,
+}
+
+impl<S: Sector> Spec<S> {
+    /// The contraction of `ab,bc->ac` and the like: each label is on two legs, which are dual to each other,
+    /// or on one and in the output. Contractions go in pairs, in an order that is searched for; that of
+    /// fermions does not depend on it, but on the order of the operands where several are odd.
+    ///
+    /// Cost: that of the search and of the plans the first time, then a look-up.
+    ///
+    /// # Errors
+    /// `Invalid` for other subscripts, `Rank`, `LegMismatch`, those of contractions.
+    pub fn einsum(subscripts: &str, operands: &[&Self]) -> Result<(Self, Network)> {
+        let ids: SmallVec<[u64; 8]> = operands.iter().map(|spec| spec.id()).collect();
+        let weight = |planned: &(Self, Arc<Sequence>)| planned.1.bytes();
+        let planned =
+            cached((OP, subscripts.to_owned(), ids), weight, |_| plan(subscripts, operands))?;
+        Ok((planned.0.clone(), Network { plan: planned.1.clone(), complex: false }))
+    }
+}
+
+fn plan<S: Sector>(subscripts: &str, operands: &[&Spec<S>]) -> Result<(Spec<S>, Arc<Sequence>)> {
+    let (labels, output) = parse(subscripts, operands)?;
+    let lens: Vec<usize> = operands.iter().map(|spec| spec.len()).collect();
+    let mut steps: Vec<Step> = Vec::new();
+    let next = |steps: &[Step]| (operands.len() + steps.len() - 1) as u32;
+    // Traces first: they make operands smaller.
+    let mut slots: Vec<Option<Labelled<S>>> = Vec::new();
+    for (slot, (&spec, labels)) in operands.iter().zip(labels).enumerate() {
+        let (mut pairs, mut kept) = (Vec::new(), Vec::new());
+        for (i, label) in labels.iter().enumerate() {
+            match labels.iter().enumerate().position(|(j, other)| j != i && other == label) {
+                Some(j) if i < j => pairs.push((i, j)),
+                Some(_) => {}
+                None => kept.push(*label),
+            }
+        }
+        let slot = slot as u32;
+        slots.push(Some(match pairs.is_empty() {
+            true => Labelled { spec: spec.clone(), labels, slot },
+            false => {
+                let (spec, trace) = spec.trace(&pairs)?;
+                steps.push(Step::Rearrange(slot, trace.plan));
+                Labelled { spec, labels: kept, slot: next(&steps) }
+            }
+        }));
+    }
+    if slots.len() > 1 {
+        for pair in order(&slots, &output)? {
+            let taken: Vec<_> = pair.iter().filter_map(|&slot| slots[slot].take()).collect();
+            let [a, b] = &taken[..] else { unreachable!("a step of several operands takes two") };
+            let mut axes = (Vec::new(), Vec::new());
+            for (i, label) in a.labels.iter().enumerate() {
+                if let Some(j) = b.labels.iter().position(|other| other == label) {
+                    axes.0.push(i);
+                    axes.1.push(j);
+                }
+            }
+            let (spec, product) = a.spec.contract(&b.spec, &axes.0, &axes.1)?;
+            let summed = |label: &char| a.labels.contains(label) && b.labels.contains(label);
+            let labels = a.labels.iter().chain(&b.labels).copied();
+            let labels = labels.filter(|label| !summed(label)).collect();
+            steps.push(Step::Contract([a.slot, b.slot], product.plan));
+            slots.push(Some(Labelled { spec, labels, slot: next(&steps) }));
+        }
+    }
+    let Some(Labelled { mut spec, labels, slot }) = slots.pop().flatten() else {
+        return Err(invalid("at least one operand is required".into()));
+    };
+    if labels != output {
+        let axis = |label: &char| labels.iter().position(|other| other == label);
+        let axes: Vec<usize> = output.iter().filter_map(axis).collect();
+        let turned = spec.permute(&axes, spec.rows())?;
+        spec = turned.0;
+        steps.push(Step::Rearrange(slot, turned.1.plan));
+    }
+    Ok((spec, Arc::new(Sequence::new(lens, steps)?)))
+}
+
+fn invalid(message: String) -> StructuredError {
+    StructuredError::Invalid { op: OP, message }
+}
+
+/// Pairs of slots: operands, then results of steps.
+fn order<S: Sector>(slots: &[Option<Labelled<S>>], output: &[char]) -> Result<Vec<Vec<usize>>> {
+    let given = slots.iter().flatten();
+    let inputs: Vec<String> = given.clone().map(|x| x.labels.iter().collect()).collect();
+    let shapes: Vec<Vec<usize>> = given.map(|x| x.spec.shape()).collect();
+    // Sizes of 0 tell nothing about an order.
+    let shapes: Vec<Vec<usize>> =
+        shapes.into_iter().map(|shape| shape.into_iter().map(|n| n.max(1)).collect()).collect();
+    let shapes: Vec<&[usize]> = shapes.iter().map(|shape| &shape[..]).collect();
+    let output: String = output.iter().collect();
+    let plan = Einsum::new(&format!("{}->{output}", inputs.join(",")))?.plan(&shapes, 8)?;
+    Ok(plan.steps()?.iter().map(|step| step.slots.to_vec()).collect())
+}
+
+/// The labels of the operands and the output, checked against the legs.
+fn parse<S: Sector>(
+    subscripts: &str,
+    operands: &[&Spec<S>],
+) -> Result<(Vec<Vec<char>>, Vec<char>)> {
+    let text: String = subscripts.chars().filter(|c| !c.is_whitespace()).collect();
+    let Some((inputs, output)) = text.split_once("->") else {
+        return Err(invalid(format!("{subscripts}: the output is to be named")));
+    };
+    let labels: Vec<Vec<char>> = inputs.split(',').map(|part| part.chars().collect()).collect();
+    let output: Vec<char> = output.chars().collect();
+    if labels.len() != operands.len() {
+        let (n, given) = (labels.len(), operands.len());
+        return Err(invalid(format!("{subscripts}: {n} operands are required, given {given}")));
+    }
+    let mut seen: HashMap<char, Vec<(usize, &Leg<S>)>> = HashMap::new();
+    for (x, labels) in operands.iter().zip(&labels) {
+        let legs = x.legs();
+        if legs.len() != labels.len() {
+            let (required, given) = (labels.len(), legs.len());
+            return Err(StructuredError::Rank { op: OP, required, given });
+        }
+        for (axis, (&label, leg)) in labels.iter().zip(legs).enumerate() {
+            seen.entry(label).or_default().push((axis, leg));
+        }
+    }
+    for (label, legs) in &seen {
+        let kept = output.iter().filter(|other| *other == label).count();
+        match (&legs[..], kept) {
+            ([_], 1) => {}
+            ([(axis, lhs), (other, rhs)], 0) => {
+                if !lhs.contracts_with(rhs) {
+                    return Err(StructuredError::LegMismatch {
+                        op: OP,
+                        axis: *axis,
+                        lhs: lhs.to_string(),
+                        other: *other,
+                        rhs: rhs.to_string(),
+                        required: "legs of one label that are dual to each other",
+                    });
+                }
+            }
+            _ => {
+                return Err(invalid(format!(
+                    "{subscripts}: label {label} is to be on two legs, or on one and in the output"
+                )));
+            }
+        }
+    }
+    match output.iter().find(|label| !seen.contains_key(*label)) {
+        Some(label) => Err(invalid(format!("{subscripts}: label {label} is on no operand"))),
+        None => Ok((labels, output)),
+    }
+}
