@@ -11,7 +11,9 @@
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor, TensorData};
 use burn_t4a::ext::operation::Operations;
-use burn_t4a::ext::structured::{Direction, Forbidden, GradedTensor, Leg, Result, Sector, Spec, U1, Z2};
+use burn_t4a::ext::structured::{
+    Direction, Forbidden, GradedTensor, Leg, Result, Sector, Spec, U1, Z2,
+};
 
 type Operator = [[f64; 2]; 2];
 
@@ -21,8 +23,7 @@ const ONE: Operator = [[1.0, 0.0], [0.0, 1.0]];
 pub struct Model<S> {
     /// Charges of the two states of a site.
     pub site: [S; 2],
-    /// Charges of the states of a bond, ascending; the second and the last but one of them are start and
-    /// end, see `start` and `end`.
+    /// Charges of the states of a bond, ascending.
     bond: Vec<S>,
     start: usize,
     end: usize,
@@ -84,7 +85,8 @@ impl<S: Sector> Model<S> {
                     }
                 }
             }
-            let charges = |states: &[usize]| states.iter().map(|&s| self.bond[s]).collect::<Vec<S>>();
+            let charges =
+                |states: &[usize]| states.iter().map(|&s| self.bond[s]).collect::<Vec<S>>();
             let site = leg(&self.site, Direction::Out)?;
             let legs = vec![
                 leg(&charges(left), Direction::Out)?,
@@ -99,7 +101,12 @@ impl<S: Sector> Model<S> {
             let spec = Spec::new(legs, S::TRIVIAL, 2)?;
             GradedTensor::<B, S>::from_dense(&spec, &dense.into(), None, Forbidden::Error(0.0))
         };
-        let ends = |i| (if i == 0 { &[self.start][..] } else { &all }, if i + 1 == n { &[self.end][..] } else { &all });
+        let ends = |i| {
+            (
+                if i == 0 { &[self.start][..] } else { &all },
+                if i + 1 == n { &[self.end][..] } else { &all },
+            )
+        };
         (0..n).map(|i| ends(i)).map(|(left, right)| tensor(left, right)).collect()
     }
 }

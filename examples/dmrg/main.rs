@@ -25,7 +25,13 @@ fn pfeuty(n: usize) -> f64 {
 }
 
 /// Sweeps until the energy stands still; prints a line per sweep.
-fn ground<S: Sector>(name: &str, model: &Model<S>, states: &[usize], most: usize, exact: f64) -> Result<f64> {
+fn ground<S: Sector>(
+    name: &str,
+    model: &Model<S>,
+    states: &[usize],
+    most: usize,
+    exact: f64,
+) -> Result<f64> {
     let mut chain = Chain::new(model, states)?;
     println!("{name}, {} sites, at most {most} states", states.len());
     println!("  sweep           energy         error  states  dropped");
@@ -35,7 +41,10 @@ fn ground<S: Sector>(name: &str, model: &Model<S>, states: &[usize], most: usize
         let row = chain.sweep(most, || bar.inc(1))?;
         bar.finish_and_clear();
         let error = row.energy - exact;
-        println!("  {sweep:>5} {:>16.12} {error:>13.2e} {:>7} {:>8.1e}", row.energy, row.states, row.dropped);
+        println!(
+            "  {sweep:>5} {:>16.12} {error:>13.2e} {:>7} {:>8.1e}",
+            row.energy, row.states, row.dropped
+        );
         if (row.energy - before).abs() < 1e-12 {
             break;
         }
@@ -79,6 +88,8 @@ fn main() -> Result<()> {
         println!("  {most:>4} {error:>10.1e}  {stars}");
     }
     // The state is an upper bound, which falls with every state.
-    assert!(errors.windows(2).all(|pair| pair[1] < pair[0]) && errors[3] > -1e-9 && errors[3] < 1e-6);
+    assert!(
+        errors.windows(2).all(|pair| pair[1] < pair[0]) && errors[3] > -1e-9 && errors[3] < 1e-6
+    );
     Ok(())
 }

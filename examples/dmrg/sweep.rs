@@ -50,7 +50,8 @@ impl<S: Sector> Chain<S> {
         let bond = |charge, direction| Leg::new([(charge, 1)], direction);
         for &state in states {
             let after = charge.fuse(site[state]).unwrap_or(charge);
-            let legs = vec![bond(charge, Direction::Out)?, spin.clone(), bond(after, Direction::In)?];
+            let legs =
+                vec![bond(charge, Direction::Out)?, spin.clone(), bond(after, Direction::In)?];
             sites.push(one(legs, S::TRIVIAL, 2)?);
             charge = after;
         }
@@ -105,7 +106,11 @@ impl<S: Sector> Chain<S> {
             true => (u, vh.scale_rows(&s)?.repartition(2)?),
             false => (u.scale_columns(&s)?, vh.repartition(2)?),
         };
-        if to_right { self.grow_left(i)? } else { self.grow_right(i + 1)? }
+        if to_right {
+            self.grow_left(i)?
+        } else {
+            self.grow_right(i + 1)?
+        }
         Ok(Sweep { energy, states, dropped: cut.error })
     }
 

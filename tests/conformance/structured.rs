@@ -139,13 +139,19 @@ fn modules_cross_the_tape() {
     let device = Default::default();
     let model = Model::<AD>::new(&device);
     let below: Model<BurnT4a> = model.valid();
-    assert_eq!(numbers(below.map.tensor().unwrap().data()), numbers(model.map.tensor().unwrap().data()));
+    assert_eq!(
+        numbers(below.map.tensor().unwrap().data()),
+        numbers(model.map.tensor().unwrap().data())
+    );
     let again: Model<AD> = below.train();
     assert!(again.map.params()[0].val().is_require_grad());
     assert!(!model.clone().no_grad().map.params()[0].val().is_require_grad());
     assert_eq!(model.devices(), vec![device]);
     let moved = model.clone().fork(&device).to_device(&device);
-    assert_eq!(numbers(moved.map.tensor().unwrap().data()), numbers(model.map.tensor().unwrap().data()));
+    assert_eq!(
+        numbers(moved.map.tensor().unwrap().data()),
+        numbers(model.map.tensor().unwrap().data())
+    );
     let text = format!("{model}");
     assert!(text.contains("charge 0: out {-1: 2, 0: 3, 1: 1} | in {-1: 2, 0: 3, 1: 1}"), "{text}");
     assert!(text.contains("params: 14"), "{text}");

@@ -61,11 +61,9 @@ impl Operands {
         let specs = match name {
             "contract" => vec![spec(&[&a, &b, &c], 2, 1), spec(&[&cd, &d, &bd], 0, 2)],
             "outer" => vec![spec(&[&a], 0, 1), spec(&[&b, &c], 0, 1)],
-            "einsum" => vec![
-                spec(&[&a, &d, &b], 0, 2),
-                spec(&[&bd, &c], 0, 1),
-                spec(&[&cd, &ad, &d], 2, 1),
-            ],
+            "einsum" => {
+                vec![spec(&[&a, &d, &b], 0, 2), spec(&[&bd, &c], 0, 1), spec(&[&cd, &ad, &d], 2, 1)]
+            }
             "alias" | "exp" | "eigh" | "eigh function" => vec![spec(&[&a, &b, &ad, &bd], 0, 2)],
             "trace" => vec![spec(&[&a, &b, &ad, &c], 0, 2)],
             "split" => vec![spec(&[&fused, &c], 0, 1)],
@@ -81,7 +79,10 @@ impl Operands {
     }
 
     /// The operands of these flat arrays.
-    pub(crate) fn tensors<A: Array>(&self, mut next: impl FnMut(usize) -> A) -> Vec<GradedTensor<S, A>> {
+    pub(crate) fn tensors<A: Array>(
+        &self,
+        mut next: impl FnMut(usize) -> A,
+    ) -> Vec<GradedTensor<S, A>> {
         let one = |spec: &Spec<S>| {
             let re = next(spec.len());
             let im = self.complex.then(|| next(spec.len()));
@@ -93,8 +94,27 @@ impl Operands {
 
 /// Operations whose results are smooth and do not depend on a gauge.
 pub(crate) const CASES: [&str; 21] = [
-    "permute", "repartition", "fuse", "split", "trace", "conj", "dagger", "flip", "twist", "contract",
-    "outer", "alias", "einsum", "sums", "inner", "norm", "exp", "to_dense", "from_dense", "svd", "qr",
+    "permute",
+    "repartition",
+    "fuse",
+    "split",
+    "trace",
+    "conj",
+    "dagger",
+    "flip",
+    "twist",
+    "contract",
+    "outer",
+    "alias",
+    "einsum",
+    "sums",
+    "inner",
+    "norm",
+    "exp",
+    "to_dense",
+    "from_dense",
+    "svd",
+    "qr",
 ];
 
 /// The results of a case as flat arrays: the table.
@@ -123,7 +143,10 @@ pub(crate) fn run<A: Array>(name: &str, x: &[GradedTensor<S, A>]) -> Result<Vec<
         "inner" => pair(x0.inner(&x[1])?),
         "norm" => vec![x0.norm()?],
         "exp" => flat(x0.scale(0.4).exp()?),
-        "to_dense" => pair(x0.to_dense()?).into_iter().map(|x| x.reshape(&[x.shape().iter().product()])).collect(),
+        "to_dense" => pair(x0.to_dense()?)
+            .into_iter()
+            .map(|x| x.reshape(&[x.shape().iter().product()]))
+            .collect(),
         "from_dense" => {
             let (re, im) = x0.to_dense()?;
             let (re, im) = (re.shift(0.5), im.map(|im| im.shift(-0.5)));

@@ -61,7 +61,8 @@ fn gradients_are_those_of_the_dense_tensor() {
         let mut rng = Rng::new(seed);
         let [a, b, c] = std::array::from_fn(|_| leg(&mut rng));
         let (x, y) = (random(&[&a, &b], 0, 1), random(&[&b.dual(), &c], 0, 1));
-        let (tx, ty) = (G::<AD>::from_inner(&x).require_grad(), G::<AD>::from_inner(&y).require_grad());
+        let (tx, ty) =
+            (G::<AD>::from_inner(&x).require_grad(), G::<AD>::from_inner(&y).require_grad());
         let z = tx.contract(&ty, &[1], &[0]).unwrap().data();
         let gradients = (z.clone() * z).sum().backward();
         let own: [Option<G<B>>; 2] = [tx.grad(&gradients), ty.grad(&gradients)];
@@ -108,7 +109,9 @@ fn pictures_are_printed() {
     let spec = Spec::new(vec![spin.clone(), spin.dual()], U1(0), 1).unwrap();
     let x = G::<B>::zeros(&spec, &Default::default()).unwrap();
     let text = x.to_string();
-    for line in ["charge 0: out {-1: 1, 1: 1} | in {-1: 1, 1: 1}", "│█·│", "│·█│", "2 of 4 entries, 50.0 %"] {
+    for line in
+        ["charge 0: out {-1: 1, 1: 1} | in {-1: 1, 1: 1}", "│█·│", "│·█│", "2 of 4 entries, 50.0 %"]
+    {
         assert!(text.contains(line), "{text}");
     }
 }

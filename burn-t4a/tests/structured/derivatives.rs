@@ -103,7 +103,12 @@ fn gradients_are_differences() {
         let along: f64 = grad.iter().zip(&t).map(|(g, t)| g * t).sum();
         close(name, &[along], &[want], 1e-7);
         close(name, &gradient::<Autodiff<Flex>>(name, of, x), &grad, 1e-10);
-        close(name, &gradient::<Autodiff<BurnT4a, BalancedCheckpointing>>(name, of, x), &grad, 1e-12);
+        close(
+            name,
+            &gradient::<Autodiff<BurnT4a, BalancedCheckpointing>>(name, of, x),
+            &grad,
+            1e-12,
+        );
         #[cfg(feature = "ndarray")]
         close(name, &gradient::<Autodiff<burn_ndarray::NdArray>>(name, of, x), &grad, 1e-10);
     });

@@ -90,7 +90,8 @@ fn truncation_is_the_best_of_the_dense_matrix() {
     let x = tensor::<B>(&spec, &Rng::new(2).numbers(spec.len()));
     let dense = sorted(linalg::svdvals(matrix(&x)).unwrap());
     for keep in 1..6 {
-        let truncated = x.svd_truncated(2, FluxOn::Right, &Truncation::new().max_dim(keep)).unwrap();
+        let truncated =
+            x.svd_truncated(2, FluxOn::Right, &Truncation::new().max_dim(keep)).unwrap();
         let Svd { u, s, vh } = &truncated.kept;
         assert_eq!(s.leg().dim(), keep);
         let kept = sorted(s.values().tensor().unwrap());

@@ -80,7 +80,8 @@ fn legs_and_axes() {
     rejects!(Invalid: einsum("ab,bc", &[&x, &x]));
     rejects!(Invalid: einsum("ab->c", &[&x]));
     // Fused of other legs.
-    let fused = zeros(&[&a, &a.dual(), &a, &a.dual()], DType::F64).fuse(0..2, Direction::Out).unwrap();
+    let fused =
+        zeros(&[&a, &a.dual(), &a, &a.dual()], DType::F64).fuse(0..2, Direction::Out).unwrap();
     let plain = Leg::sorted(fused.spec().legs()[0].sectors().to_vec(), Direction::In).unwrap();
     let rest = [&plain, &plain.dual()];
     rejects!(LegMismatch: fused.contract(&zeros(&rest, DType::F64), &[0], &[0]));
@@ -111,6 +112,9 @@ fn half_precision_is_refused_or_right() {
             let y: Vec<f64> = y.data().into_data().iter::<f64>().collect();
             assert_eq!(y, [2.0, 2.0, 2.0, 2.0, 1.0]);
         }
-        Err(error) => assert!(error.to_string().contains("F16") || error.to_string().contains("f16"), "{error}"),
+        Err(error) => assert!(
+            error.to_string().contains("F16") || error.to_string().contains("f16"),
+            "{error}"
+        ),
     }
 }

@@ -25,7 +25,10 @@ fn diagonal<B: Operations>(x: &[f64], classes: &[usize]) -> DiagTensor<B> {
 fn a_diagonal_is_a_union_of_labels() {
     let mut rng = Rng::new(1);
     let d = rng.numbers(4);
-    let x = Tensor::<B, 1>::from_data(array::<B>(&rng.numbers(12)).into_data(), (&Default::default(), burn_backend::DType::F64));
+    let x = Tensor::<B, 1>::from_data(
+        array::<B>(&rng.numbers(12)).into_data(),
+        (&Default::default(), burn_backend::DType::F64),
+    );
     let x: Tensor<B, 2> = x.reshape([4, 3]);
     let diag = diagonal::<B>(&d, &[0, 0]);
     let dense = DiagTensor::<B>::dense(Floats::from(x.clone()));
@@ -84,7 +87,11 @@ fn delta_has_the_sum_as_gradient() {
     assert_eq!(numbers(scale.grad(&sum.backward()).unwrap()), [4.0]);
 }
 
-fn blocks<B: Operations>(legs: [&[usize]; 2], blocks: &[[u32; 2]], seed: u64) -> BlockSparseTensor<B> {
+fn blocks<B: Operations>(
+    legs: [&[usize]; 2],
+    blocks: &[[u32; 2]],
+    seed: u64,
+) -> BlockSparseTensor<B> {
     let legs = legs.map(<[usize]>::to_vec).to_vec();
     let pattern = Pattern::new(legs, blocks.iter().map(|b| b.to_vec()).collect()).unwrap();
     let x = array::<B>(&Rng::new(seed).numbers(pattern.len()));

@@ -20,12 +20,26 @@ fn depth(x: &Floats<AD>) -> usize {
 #[test]
 fn an_operation_is_one_node() {
     let one = [
-        "permute", "repartition", "fuse", "split", "trace", "conj", "dagger", "flip", "twist", "contract",
-        "outer", "alias", "einsum", "inner", "norm",
+        "permute",
+        "repartition",
+        "fuse",
+        "split",
+        "trace",
+        "conj",
+        "dagger",
+        "flip",
+        "twist",
+        "contract",
+        "outer",
+        "alias",
+        "einsum",
+        "inner",
+        "norm",
     ];
     for name in one {
         let of = Operands::new(name, false, 4);
-        let x: Vec<G> = on::<AD>(&of, &Rng::new(2).numbers(of.len())).iter().map(G::require_grad).collect();
+        let x: Vec<G> =
+            on::<AD>(&of, &Rng::new(2).numbers(of.len())).iter().map(G::require_grad).collect();
         let leaf = depth(x[0].re());
         let y = run(name, &x).unwrap();
         assert_eq!(depth(&y[0]) - leaf, 1, "{name}");

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use burn_backend::{AutodiffBackend, Distribution};
 use burn_tensor::{Tensor, TensorCreationOptions};
-use t4a_diff::Dual;
+use t4a_diff::{Dual, Eager};
 use t4a_structured::{Pattern, Result, Sector, Spec, StructuredError};
 
 use super::layout::{Classes, Layout};
 use crate::ext::Complex;
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
+use crate::v0_21::T4aTensor;
 
 /// A tensor of a symmetry on a backend.
 pub type GradedTensor<B, S> = t4a_structured::GradedTensor<S, Floats<B>>;
@@ -48,11 +49,24 @@ pub trait Structured<B: Operations>: Sized {
     ///
     /// # Errors
     /// `Tensor` for types that are no floats.
-    fn zeros(
-        layout: &Self::Layout,
-        options: impl Into<TensorCreationOptions<B>>,
-    ) -> Result<Self> {
+    fn zeros(layout: &Self::Layout, options: impl Into<TensorCreationOptions<B>>) -> Result<Self> {
         Self::from_data(layout, Tensor::zeros([layout.elements()], options))
+    }
+
+    /// A tensor of the engine (an identity, an isometry, one that was read from data), on a device.
+    ///
+    /// # Errors
+    /// Those of the memory.
+    fn from_engine(
+        engine: &<Self::Layout as Layout>::Tensor<Eager>,
+        device: &B::Device,
+    ) -> Result<Self> {
+        let (layout, re, im) = Self::Layout::parts::<Eager>(engine);
+        let enter = |x: Eager| -> Result<Floats<B>> {
+            let data = T4aTensor::new(x.into_tensor()?)?.into_data()?;
+            Ok(Floats(B::float_from_data(data, device)))
+        };
+        layout.with(enter(re)?, im.map(enter).transpose()?)
     }
 
     /// Independent elements of a distribution.
@@ -195,7 +209,10 @@ fn flat<B: Operations>(x: Floats<B>) -> Tensor<B, 1> {
     accept(x.tensor())
 }
 
-fn complex<B: Operations, const D: usize>(re: Tensor<B, D>, im: Option<Tensor<B, D>>) -> Complex<B, D> {
+fn complex<B: Operations, const D: usize>(
+    re: Tensor<B, D>,
+    im: Option<Tensor<B, D>>,
+) -> Complex<B, D> {
     match im {
         Some(im) => accept(Complex::new(re, im)),
         None => Complex::from_real(re),
