@@ -80,7 +80,7 @@ fn orders(n: usize) -> Vec<Vec<usize>> {
 }
 
 fn number(x: &T) -> f64 {
-    x.data().into_data().iter::<f64>().sum()
+    x.flat().into_data().iter::<f64>().sum()
 }
 
 fn main() -> Result<()> {

@@ -63,7 +63,7 @@ impl<B: Operations> State<B> {
         let operator = model.operator::<B>(SITES)?;
         let device = <B as Backend>::Device::default();
         let edge = |legs: Vec<Leg<U1>>| {
-            GradedTensor::<B, U1>::from_data(
+            GradedTensor::<B, U1>::from_flat(
                 &Spec::new(legs, U1(0), 1)?,
                 Tensor::ones([1], (&device, DType::F64)),
             )
@@ -77,7 +77,7 @@ impl<B: Operations> State<B> {
             norm = einsum("kb,kpm,bpn->mn", &[&norm, &a, &bra])?;
             energy = einsum("kwb,kpm,wqpv,bqn->mvn", &[&energy, &a, w, &bra])?;
         }
-        Ok(energy.data() / norm.data())
+        Ok(energy.flat() / norm.flat())
     }
 }
 

@@ -39,7 +39,7 @@ pub struct Sweep {
 fn one<S: Sector>(legs: Vec<Leg<S>>, flux: S, rows: usize) -> Result<T<S>> {
     let device = <BurnT4a as Backend>::Device::default();
     let ones = Tensor::ones([1], (&device, DType::F64));
-    T::from_data(&Spec::new(legs, flux, rows)?, ones)
+    T::from_flat(&Spec::new(legs, flux, rows)?, ones)
 }
 
 impl<S: Sector> Chain<S> {

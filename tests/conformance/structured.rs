@@ -37,7 +37,7 @@ fn start() -> TensorData {
 impl<B: Operations> Model<B> {
     fn new(device: &B::Device) -> Self {
         let data = Tensor::from_data(start(), device);
-        let tensor = GradedTensor::from_data(&spec(), data).unwrap();
+        let tensor = GradedTensor::from_flat(&spec(), data).unwrap();
         Self { map: Weights::new(&tensor), layer: LinearConfig::new(6, 2).init(device) }
     }
 
@@ -53,7 +53,7 @@ fn numbers<B: Backend, const D: usize>(x: Tensor<B, D>) -> Vec<f32> {
 
 /// `Σ (‖map‖² − 1)²`, of the map alone.
 fn loss<B: Operations>(map: &Weights<B, Spec<U1>>) -> Tensor<B, 1> {
-    let x = map.tensor().unwrap().data();
+    let x = map.tensor().unwrap().flat();
     ((x.clone() * x).sum() - 1.0).powi_scalar(2)
 }
 
@@ -65,7 +65,7 @@ fn trained<B: AutodiffBackend + Operations>(steps: usize) -> Vec<f32> {
         let grads = GradientsParams::from_grads(loss(&model.map).backward(), &model);
         model = optimizer.step(0.05, model, grads);
     }
-    numbers(model.map.tensor().unwrap().data())
+    numbers(model.map.tensor().unwrap().flat())
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn gradients_are_clipped() {
             config = config.with_gradient_clipping(Some(GradientClippingConfig::Norm(norm)));
         }
         let grads = GradientsParams::from_grads(loss(&model.map).backward(), &model);
-        let before = numbers(model.map.tensor().unwrap().data());
+        let before = numbers(model.map.tensor().unwrap().flat());
         let model = config.init().step(1.0, model, grads);
-        let after = numbers(model.map.tensor().unwrap().data());
+        let after = numbers(model.map.tensor().unwrap().flat());
         let moved: Vec<f32> = before.iter().zip(after).map(|(a, b)| a - b).collect();
         (moved.iter().map(|x| x * x).sum::<f32>().sqrt(), moved)
     };
@@ -117,14 +117,14 @@ fn records_restore_the_numbers() {
     };
     let read = |bytes| recorder.load(bytes, &device);
     let loaded = blank(&spec()).load_record(read(bytes.clone()).unwrap());
-    let both = [&model, &loaded].map(|model| numbers(model.map.tensor().unwrap().data()));
+    let both = [&model, &loaded].map(|model| numbers(model.map.tensor().unwrap().flat()));
     assert_eq!(both[0], both[1]);
     let x = Tensor::random([3, 6], Distribution::Default, &device);
     assert_eq!(numbers(model.forward(x.clone())), numbers(loaded.forward(x)));
     // Flex reads what BurnT4a wrote.
     let flex = Model::<Flex>::new(&Default::default());
     let flex = flex.load_record(recorder.load(bytes.clone(), &Default::default()).unwrap());
-    assert_eq!(numbers(flex.map.tensor().unwrap().data()), both[0]);
+    assert_eq!(numbers(flex.map.tensor().unwrap().flat()), both[0]);
     // A record of another structure is an error where it is used, a damaged one where it is read.
     let other = Spec::new(spec().legs().to_vec(), U1(1), 1).unwrap();
     let wrong = blank(&other).load_record(read(bytes.clone()).unwrap());
@@ -140,17 +140,17 @@ fn modules_cross_the_tape() {
     let model = Model::<AD>::new(&device);
     let below: Model<BurnT4a> = model.valid();
     assert_eq!(
-        numbers(below.map.tensor().unwrap().data()),
-        numbers(model.map.tensor().unwrap().data())
+        numbers(below.map.tensor().unwrap().flat()),
+        numbers(model.map.tensor().unwrap().flat())
     );
-    let again: Model<AD> = below.train();
+    let again: Model<AD> = below.train::<AD>();
     assert!(again.map.params()[0].val().is_require_grad());
     assert!(!model.clone().no_grad().map.params()[0].val().is_require_grad());
     assert_eq!(model.devices(), vec![device]);
     let moved = model.clone().fork(&device).to_device(&device);
     assert_eq!(
-        numbers(moved.map.tensor().unwrap().data()),
-        numbers(model.map.tensor().unwrap().data())
+        numbers(moved.map.tensor().unwrap().flat()),
+        numbers(model.map.tensor().unwrap().flat())
     );
     let text = format!("{model}");
     assert!(text.contains("charge 0: out {-1: 2, 0: 3, 1: 1} | in {-1: 2, 0: 3, 1: 1}"), "{text}");
@@ -162,7 +162,7 @@ fn all_kinds_are_parameters() {
     let device = Default::default();
     let pattern = Arc::new(Pattern::new(vec![vec![2, 1], vec![3]], vec![vec![0, 0]]).unwrap());
     let blocks = Weights::new(&BlockSparseTensor::<BurnT4a>::zeros(&pattern, &device).unwrap());
-    assert_eq!((Module::num_params(&blocks), blocks.tensor().unwrap().data().dims()), (6, [6]));
+    assert_eq!((Module::num_params(&blocks), blocks.tensor().unwrap().flat().dims()), (6, [6]));
     let classes = Classes { payload: vec![3], classes: vec![0, 0] };
     let diag = Weights::new(&DiagTensor::<BurnT4a>::zeros(&classes, &device).unwrap());
     assert_eq!((Module::num_params(&diag), diag.tensor().unwrap().shape()), (3, vec![3, 3]));
@@ -182,7 +182,7 @@ fn initial_numbers_have_the_scale_of_their_matrix() {
     let device = Default::default();
     BurnT4a::seed(&device, 3);
     let x = Weights::<BurnT4a, _>::normal(&spec, &device).unwrap().tensor().unwrap();
-    let x = numbers(x.data());
+    let x = numbers(x.flat());
     let variance = |x: &[f32]| x.iter().map(|x| x * x).sum::<f32>() / x.len() as f32;
     assert!((variance(&x[..10_000]) - 0.01).abs() < 1e-3);
     assert!((variance(&x[10_000..]) - 0.25).abs() < 0.2);

@@ -46,7 +46,7 @@ fn contractions_are_dense_einsums() {
         // And back from the dense array, which has nothing that the symmetry forbids.
         let dense: Floats<B> = dx.clone().into();
         let back = G::<B>::from_dense(x.spec(), &dense, None, Forbidden::Error(0.0)).unwrap();
-        close("from_dense", &numbers(back.data()), &numbers(x.data()), 0.0);
+        close("from_dense", &numbers(back.flat()), &numbers(x.flat()), 0.0);
         if dx.shape().num_elements() > x.spec().len() {
             let off: Floats<B> = (dx + 0.5).into();
             let error = G::<B>::from_dense(x.spec(), &off, None, Forbidden::Error(1e-9));
@@ -63,7 +63,7 @@ fn gradients_are_those_of_the_dense_tensor() {
         let (x, y) = (random(&[&a, &b], 0, 1), random(&[&b.dual(), &c], 0, 1));
         let (tx, ty) =
             (G::<AD>::from_inner(&x).require_grad(), G::<AD>::from_inner(&y).require_grad());
-        let z = tx.contract(&ty, &[1], &[0]).unwrap().data();
+        let z = tx.contract(&ty, &[1], &[0]).unwrap().flat();
         let gradients = (z.clone() * z).sum().backward();
         let own: [Option<G<B>>; 2] = [tx.grad(&gradients), ty.grad(&gradients)];
 
@@ -85,7 +85,7 @@ fn complex_tensors_are_pairs() {
     let mut rng = Rng::new(4);
     let (a, b) = (leg(&mut rng), leg(&mut rng));
     let (re, im) = (random(&[&a, &b], 0, 1), random(&[&a, &b], 0, 1));
-    let z = Complex::new(re.data(), im.data()).unwrap();
+    let z = Complex::new(re.flat(), im.flat()).unwrap();
     let x = G::<B>::from_complex(re.spec(), z).unwrap();
     let square = x.contract(&x.dagger().unwrap(), &[1], &[0]).unwrap();
     let dense: Complex<B, 2> = x.to_complex().unwrap();
@@ -98,9 +98,9 @@ fn complex_tensors_are_pairs() {
     // The gradient of Σ |z|² is 2z.
     let x = G::<AD>::from_inner(&x).require_grad();
     let norm: Tensor<AD, 1> = x.norm_squared().unwrap().tensor().unwrap();
-    let grad = x.grad(&norm.backward()).unwrap().complex_data();
-    close("2 Re z", &numbers(grad.re()), &numbers(re.data() * 2.0), 1e-14);
-    close("2 Im z", &numbers(grad.im()), &numbers(im.data() * 2.0), 1e-14);
+    let grad = x.grad(&norm.backward()).unwrap().complex_flat();
+    close("2 Re z", &numbers(grad.re()), &numbers(re.flat() * 2.0), 1e-14);
+    close("2 Im z", &numbers(grad.im()), &numbers(im.flat() * 2.0), 1e-14);
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn all(seeds: u64, f: impl Fn(&str, &Operands, &[f64])) {
             for seed in 1..=seeds {
                 let of = Operands::new(name, complex, 10 * seed + u64::from(complex));
                 let x = Rng::new(seed + 77).numbers(of.len());
-                f(&format!("{name}"), &of, &x);
+                f(name, &of, &x);
             }
         }
     }

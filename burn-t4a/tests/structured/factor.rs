@@ -29,7 +29,7 @@ fn spec(flux: i32) -> Spec<U1> {
 }
 
 fn tensor<B: Operations>(spec: &Spec<U1>, x: &[f64]) -> G<B> {
-    G::from_data(spec, array::<B>(x)).unwrap()
+    G::from_flat(spec, array::<B>(x)).unwrap()
 }
 
 /// The derivative of `f` along a direction by the tape, and by differences.
@@ -43,7 +43,7 @@ fn slope<B: AutodiffBackend + Operations>(
     let (x, t) = (Rng::new(8).numbers(spec.len()), Rng::new(9).numbers(spec.len()));
     let leaf = tensor::<B>(spec, &x).require_grad();
     let grad = leaf.grad(&f(&leaf).backward()).unwrap();
-    let along: f64 = numbers(grad.data()).iter().zip(&t).map(|(g, t)| g * t).sum();
+    let along: f64 = numbers(grad.flat()).iter().zip(&t).map(|(g, t)| g * t).sum();
     let at = |h: f64| {
         let x: Vec<f64> = x.iter().zip(&t).map(|(x, t)| x + h * t).collect();
         numbers(f(&tensor::<B>(spec, &x)))[0]
@@ -120,7 +120,7 @@ fn truncated<B: Operations>(x: &G<B>) -> Tensor<B, 1> {
     let kept = x.svd_truncated(2, FluxOn::Left, &Truncation::new().max_dim(3)).unwrap().kept;
     let product = kept.u.scale_columns(&kept.s).unwrap().contract(&kept.vh, &[2], &[0]).unwrap();
     let weights = array::<B>(&Rng::new(4).numbers(product.spec().len()));
-    (product.data() * weights).sum()
+    (product.flat() * weights).sum()
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn eigenvalues_and_functions_of_maps() {
     let dense = linalg::eigvalsh(h.to_tensor::<2>().unwrap()).unwrap();
     close("eigenvalues", &sorted(w.values().tensor().unwrap()), &sorted(dense), 1e-12);
     let product = v.scale_columns(&w).unwrap().contract(&v.dagger().unwrap(), &[1], &[0]).unwrap();
-    close("V w Vᴴ", &numbers(product.data()), &numbers(h.data()), 1e-12);
+    close("V w Vᴴ", &numbers(product.flat()), &numbers(h.flat()), 1e-12);
     let exp = h.exp().unwrap().to_tensor::<2>().unwrap();
     let want = linalg::expm(h.to_tensor::<2>().unwrap()).unwrap();
     close("exp", &numbers(exp), &numbers(want), 1e-12);

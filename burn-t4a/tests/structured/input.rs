@@ -38,17 +38,17 @@ macro_rules! rejects {
 fn lengths_types_and_kinds() {
     let a = leg(&[(0, 2), (1, 1)], Direction::Out);
     let x = zeros(&[&a, &a.dual()], DType::F64);
-    rejects!(LengthMismatch: G::from_data(x.spec(), array::<B>(&[0.0; 4])));
-    rejects!(LengthMismatch: G::from_data(x.spec(), array::<B>(&[0.0; 6])));
+    rejects!(LengthMismatch: G::from_flat(x.spec(), array::<B>(&[0.0; 4])));
+    rejects!(LengthMismatch: G::from_flat(x.spec(), array::<B>(&[0.0; 6])));
     let layout = Classes { payload: vec![2], classes: vec![0, 0] };
-    rejects!(LengthMismatch: DiagTensor::<B>::from_data(&layout, array::<B>(&[0.0; 3])));
+    rejects!(LengthMismatch: DiagTensor::<B>::from_flat(&layout, array::<B>(&[0.0; 3])));
     let z = Complex::new(array::<B>(&[0.0; 2]), array::<B>(&[0.0; 2])).unwrap();
     rejects!(Invalid: DiagTensor::<B>::from_complex(&layout, z.clone()));
     let backwards = Classes { payload: vec![2], classes: vec![1, 0] };
-    rejects!(Invalid: DiagTensor::<B>::from_data(&backwards, array::<B>(&[0.0; 2])));
+    rejects!(Invalid: DiagTensor::<B>::from_flat(&backwards, array::<B>(&[0.0; 2])));
     let pattern = Arc::new(Pattern::new(vec![vec![2]], vec![vec![0]]).unwrap());
     rejects!(Invalid: BlockSparseTensor::<B>::from_complex(&pattern, z));
-    rejects!(LengthMismatch: BlockSparseTensor::<B>::from_data(&pattern, array::<B>(&[0.0])));
+    rejects!(LengthMismatch: BlockSparseTensor::<B>::from_flat(&pattern, array::<B>(&[0.0])));
     rejects!(Tensor: x.to_tensor::<3>());
     let single = zeros(&[&a, &a.dual()], DType::F32);
     rejects!(DType: x.contract(&single, &[1], &[0]));
@@ -106,10 +106,10 @@ fn half_precision_is_refused_or_right() {
     let a = leg(&[(0, 2), (1, 1)], Direction::Out);
     let device = <B as Backend>::Device::default();
     let spec = Spec::new(vec![a.clone(), a.dual()], U1(0), 1).unwrap();
-    let x = G::from_data(&spec, Tensor::ones([5], (&device, DType::F16))).unwrap();
+    let x = G::from_flat(&spec, Tensor::ones([5], (&device, DType::F16))).unwrap();
     match x.contract(&x, &[1], &[0]) {
         Ok(y) => {
-            let y: Vec<f64> = y.data().into_data().iter::<f64>().collect();
+            let y: Vec<f64> = y.flat().into_data().iter::<f64>().collect();
             assert_eq!(y, [2.0, 2.0, 2.0, 2.0, 1.0]);
         }
         Err(error) => assert!(

@@ -34,7 +34,7 @@ fn identities_are_neutral() {
         let same = identity.contract(&x, &[2, 3], &[0, 1]).unwrap();
         assert_eq!(same.spec().legs(), x.spec().legs());
         let same = same.repartition(1).unwrap();
-        close("1 x", &numbers(same.data()), &numbers(x.data()), 1e-14);
+        close("1 x", &numbers(same.flat()), &numbers(x.flat()), 1e-14);
     }
 }
 
@@ -72,10 +72,10 @@ fn charges_are_shifted_along_a_leg() {
     close("entries", &b, &a, 0.0);
     let back = charged.change_flux(1, FermionNumber(0)).unwrap();
     assert_eq!(back.spec().legs(), x.spec().legs());
-    close("back", &numbers(back.data()), &numbers(x.data()), 0.0);
-    let y = charged.data();
+    close("back", &numbers(back.flat()), &numbers(x.flat()), 0.0);
+    let y = charged.flat();
     let grad = leaf.grad(&(y.clone() * y).sum().backward()).unwrap();
-    close("gradient", &numbers(grad.data()), &numbers(x.data() * 2.0), 1e-14);
+    close("gradient", &numbers(grad.flat()), &numbers(x.flat() * 2.0), 1e-14);
     assert!(matches!(x.change_flux(1, FermionNumber(1)), Err(StructuredError::OddParity { .. })));
     assert!(matches!(x.change_flux(3, FermionNumber(2)), Err(StructuredError::Axis { .. })));
 }
@@ -89,7 +89,7 @@ fn policies_see_sectors_and_ties() {
         [3.0f64, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.25, 1.0, 0.0, 0.0, 0.5],
         (&device(), DType::F64),
     );
-    let x = G::<B>::from_data(&spec, data).unwrap();
+    let x = G::<B>::from_flat(&spec, data).unwrap();
     let dims = |policy: BondTruncation| -> Vec<usize> {
         let cut = x.svd_truncated(1, FluxOn::Right, &policy).unwrap();
         let leg = cut.kept.s.leg().clone();

@@ -57,18 +57,18 @@ fn matrix(seed: u64) -> G {
 #[test]
 fn an_operand_used_twice_gets_both_cotangents() {
     let x = matrix(3).require_grad();
-    let square = |x: &G, y: &G| x.contract(y, &[1], &[0]).unwrap().data().sum();
+    let square = |x: &G, y: &G| x.contract(y, &[1], &[0]).unwrap().flat().sum();
     let both = x.grad(&square(&x, &x).backward()).unwrap();
     let constant = x.detach();
     let left = x.grad(&square(&x, &constant).backward()).unwrap();
     let right = x.grad(&square(&constant, &x).backward()).unwrap();
-    let sum = numbers(left.data() + right.data());
-    close("both sides", &numbers(both.data()), &sum, 1e-13);
+    let sum = numbers(left.flat() + right.flat());
+    close("both sides", &numbers(both.flat()), &sum, 1e-13);
     assert!(constant.grad(&square(&x, &constant).backward()).is_none());
     // A result consumed twice.
-    let y = x.contract(&x, &[1], &[0]).unwrap().data();
+    let y = x.contract(&x, &[1], &[0]).unwrap().flat();
     let twice = x.grad(&(y.clone() + y).sum().backward()).unwrap();
-    close("consumed twice", &numbers(twice.data()), &numbers(both.data() * 2.0), 1e-13);
+    close("consumed twice", &numbers(twice.flat()), &numbers(both.flat() * 2.0), 1e-13);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn the_norm_of_zeros_has_a_finite_gradient() {
     let x = matrix(3).scale(0.0).detach().require_grad();
     let norm: Tensor<AD, 1> = x.norm().unwrap().tensor().unwrap();
     let grad = x.grad(&norm.backward()).unwrap();
-    assert!(numbers(grad.data()).iter().all(|&g| g == 0.0));
+    assert!(numbers(grad.flat()).iter().all(|&g| g == 0.0));
 }
 
 #[test]
@@ -95,14 +95,14 @@ fn empty_structures_have_empty_gradients() {
         (zeros(&[&up, &none]), zeros(&[&none.dual(), &up.dual()])),
     ] {
         let z = x.contract(&y, &[1], &[0]).unwrap();
-        let dims: usize = z.data().dims()[0];
+        let dims: usize = z.flat().dims()[0];
         assert_eq!(dims, z.spec().len());
-        assert!(numbers(z.data()).iter().all(|&z| z == 0.0));
-        let gradients = z.data().sum().backward();
+        assert!(numbers(z.flat()).iter().all(|&z| z == 0.0));
+        let gradients = z.flat().sum().backward();
         for t in [&x, &y] {
             if let Some(grad) = t.grad(&gradients) {
-                assert_eq!(grad.data().dims()[0], t.spec().len());
-                assert!(numbers(grad.data()).iter().all(|&g| g == 0.0));
+                assert_eq!(grad.flat().dims()[0], t.spec().len());
+                assert!(numbers(grad.flat()).iter().all(|&g| g == 0.0));
             }
         }
     }

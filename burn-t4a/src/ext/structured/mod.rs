@@ -24,12 +24,12 @@
 //! assert_eq!(spec.len(), 6);
 //!
 //! let data = Tensor::<AD, 1>::from_floats([1.0, -1.0, 2.0, 2.0, -1.0, 1.0], &T4aDevice);
-//! let h = GradedTensor::from_data(&spec, data)?.require_grad();
+//! let h = GradedTensor::from_flat(&spec, data)?.require_grad();
 //! let square = h.contract(&h, &[2, 3], &[0, 1])?;
-//! let trace: Tensor<AD, 1> = square.trace(&[(0, 2), (1, 3)])?.data();
+//! let trace: Tensor<AD, 1> = square.trace(&[(0, 2), (1, 3)])?.flat();
 //! // tr h² has the gradient 2 hᵀ, on the same structure.
 //! let gradient = h.grad(&trace.backward()).unwrap();
-//! gradient.data().into_data().assert_eq(&[2.0f32, -2.0, 4.0, 4.0, -2.0, 2.0].into(), true);
+//! gradient.flat().into_data().assert_eq(&[2.0f32, -2.0, 4.0, 4.0, -2.0, 2.0].into(), true);
 //! # Ok::<(), burn_t4a::ext::structured::StructuredError>(())
 //! ```
 

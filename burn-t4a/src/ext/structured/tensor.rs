@@ -32,14 +32,14 @@ pub trait Structured<B: Operations>: Sized {
     ///
     /// # Errors
     /// `LengthMismatch`.
-    fn from_data(layout: &Self::Layout, data: Tensor<B, 1>) -> Result<Self> {
+    fn from_flat(layout: &Self::Layout, data: Tensor<B, 1>) -> Result<Self> {
         layout.with(Floats::from(data), None)
     }
 
     /// The tensor of these complex elements.
     ///
     /// # Errors
-    /// As [`Structured::from_data`]; `Invalid` for kinds that are real.
+    /// As [`Structured::from_flat`]; `Invalid` for kinds that are real.
     fn from_complex(layout: &Self::Layout, data: Complex<B, 1>) -> Result<Self> {
         let (re, im) = data.into_parts();
         layout.with(Floats::from(re), Some(Floats::from(im)))
@@ -50,7 +50,7 @@ pub trait Structured<B: Operations>: Sized {
     /// # Errors
     /// `Tensor` for types that are no floats.
     fn zeros(layout: &Self::Layout, options: impl Into<TensorCreationOptions<B>>) -> Result<Self> {
-        Self::from_data(layout, Tensor::zeros([layout.elements()], options))
+        Self::from_flat(layout, Tensor::zeros([layout.elements()], options))
     }
 
     /// A tensor of the engine (an identity, an isometry, one that was read from data), on a device.
@@ -78,16 +78,22 @@ pub trait Structured<B: Operations>: Sized {
         distribution: Distribution,
         options: impl Into<TensorCreationOptions<B>>,
     ) -> Result<Self> {
-        Self::from_data(layout, Tensor::random([layout.elements()], distribution, options))
+        Self::from_flat(layout, Tensor::random([layout.elements()], distribution, options))
     }
 
     /// The elements, the real parts of complex ones.
-    fn data(&self) -> Tensor<B, 1> {
+    fn flat(&self) -> Tensor<B, 1> {
         flat(Self::Layout::parts::<Floats<B>>(self).1)
     }
 
+    /// The structure, and the real parts, and the imaginary ones of a complex tensor.
+    fn to_parts(&self) -> (Self::Layout, Vec<Tensor<B, 1>>) {
+        let (layout, re, im) = Self::Layout::parts::<Floats<B>>(self);
+        (layout, [Some(re), im].into_iter().flatten().map(flat).collect())
+    }
+
     /// The elements as complex numbers; imaginary parts are zeros where there are none.
-    fn complex_data(&self) -> Complex<B, 1> {
+    fn complex_flat(&self) -> Complex<B, 1> {
         let (_, re, im) = Self::Layout::parts::<Floats<B>>(self);
         complex(flat(re), im.map(flat))
     }
@@ -143,7 +149,7 @@ pub trait Structured<B: Operations>: Sized {
     }
 
     /// `f` of the elements, of real and imaginary parts alike: a map that keeps zeros.
-    fn map_data(&self, f: impl Fn(Tensor<B, 1>) -> Tensor<B, 1>) -> Self {
+    fn map_flat(&self, f: impl Fn(Tensor<B, 1>) -> Tensor<B, 1>) -> Self {
         let (layout, re, im) = Self::Layout::parts::<Floats<B>>(self);
         let on = |x: Floats<B>| Floats::from(f(flat(x)));
         accept(layout.with(on(re), im.map(on)))
@@ -151,12 +157,12 @@ pub trait Structured<B: Operations>: Sized {
 
     /// A leaf of the tape.
     fn require_grad(&self) -> Self {
-        self.map_data(Tensor::require_grad)
+        self.map_flat(Tensor::require_grad)
     }
 
     /// A constant of the tape.
     fn detach(&self) -> Self {
-        self.map_data(Tensor::detach)
+        self.map_flat(Tensor::detach)
     }
 
     /// The gradient at a leaf, which has its structure: of a complex tensor ∂L/∂Re + i ∂L/∂Im. None if
@@ -180,7 +186,7 @@ pub trait Structured<B: Operations>: Sized {
     }
 
     /// The same tensor below the tape.
-    fn inner(&self) -> On<B::InnerBackend, Self::Layout>
+    fn valid(&self) -> On<B::InnerBackend, Self::Layout>
     where
         B: AutodiffBackend,
         B::InnerBackend: Operations,

@@ -11,6 +11,7 @@ use burn_tensor::{Tensor, TensorCreationOptions};
 use t4a_structured::{Result, Sector, Spec};
 
 use super::layout::Layout;
+use super::tensor::{GradedTensor, Structured};
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
 
@@ -24,12 +25,9 @@ pub struct Weights<B: Backend, L> {
 
 impl<B: Operations, L: Layout> Weights<B, L> {
     /// The parameters of a tensor, which they begin with.
-    pub fn new(tensor: &L::Tensor<Floats<B>>) -> Self {
-        let (layout, re, im) = L::parts(tensor);
-        let parts = [Some(re), im].into_iter().flatten();
-        let param = |x: Floats<B>| x.tensor().map(Param::from_tensor);
-        let parts = parts.map(|x| param(x).unwrap_or_else(|_| unreachable!("parts are flat")));
-        Self { layout, parts: parts.collect() }
+    pub fn new<T: Structured<B, Layout = L>>(tensor: &T) -> Self {
+        let (layout, parts) = tensor.to_parts();
+        Self { layout, parts: parts.into_iter().map(Param::from_tensor).collect() }
     }
 
     /// The tensor, on the tape.
@@ -58,7 +56,7 @@ impl<B: Operations, S: Sector> Weights<B, Spec<S>> {
             scales.resize(scales.len() + matrix.rows * matrix.cols, scale);
         }
         let scales = Tensor::from_data(&scales[..], (&x.device(), x.dtype()));
-        Ok(Self::new(&spec.with((x * scales).into(), None)?))
+        Ok(Self::new(&GradedTensor::from_flat(spec, x * scales)?))
     }
 }
 
