@@ -13,11 +13,11 @@ mod lanczos;
 
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Distribution, Tensor, TensorData};
-use burn_t4a::BurnT4a;
 use burn_t4a::ext::structured::{
     Direction, FermionNumber, FluxOn, Forbidden, GradedTensor, Leg, Result, Spec, Structured, Svd,
     einsum,
 };
+use burn_t4a::{BurnT4a, T4aDevice};
 
 use lanczos::lanczos;
 
@@ -46,7 +46,7 @@ fn bond() -> Result<T> {
     let site = site()?;
     let legs = vec![site.clone(), site.clone(), site.dual(), site.dual()];
     let spec = Spec::new(legs, FermionNumber(0), 2)?;
-    let device = <BurnT4a as Backend>::Device::default();
+    let device = T4aDevice;
     let dense = Tensor::<BurnT4a, 1>::from_data(TensorData::from(dense), (&device, DType::F64));
     T::from_dense(&spec, &dense.reshape([2, 2, 2, 2]).into(), None, Forbidden::Error(0.0))
 }
@@ -84,7 +84,7 @@ fn number(x: &T) -> f64 {
 }
 
 fn main() -> Result<()> {
-    let (h, device) = (bond()?, <BurnT4a as Backend>::Device::default());
+    let (h, device) = (bond()?, T4aDevice);
     BurnT4a::seed(&device, 1);
     let spec = Spec::new(vec![site()?; SITES], FermionNumber(2), 3)?;
     println!("two of six sites: {} states of {}", spec.len(), 1 << SITES);

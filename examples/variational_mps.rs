@@ -48,7 +48,7 @@ fn bond(i: usize, most: usize, direction: Direction) -> Result<Leg<U1>> {
 
 impl<B: Operations> State<B> {
     fn new(most: usize) -> Result<Self> {
-        let device = <B as Backend>::Device::default();
+        let device = B::Device::default();
         let site = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out)?;
         let weights = |i| {
             let (left, right) = (bond(i, most, Direction::Out)?, bond(i + 1, most, Direction::In)?);
@@ -61,7 +61,7 @@ impl<B: Operations> State<B> {
     /// `⟨ψ|H|ψ⟩ / ⟨ψ|ψ⟩`.
     fn energy(&self, model: &Model<U1>) -> Result<Tensor<B, 1>> {
         let operator = model.operator::<B>(SITES)?;
-        let device = <B as Backend>::Device::default();
+        let device = B::Device::default();
         let edge = |legs: Vec<Leg<U1>>| {
             GradedTensor::<B, U1>::from_flat(
                 &Spec::new(legs, U1(0), 1)?,

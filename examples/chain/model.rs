@@ -8,7 +8,6 @@
 //!        in
 //! ```
 
-use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor, TensorData};
 use burn_t4a::ext::operation::Operations;
 use burn_t4a::ext::structured::{
@@ -95,7 +94,7 @@ impl<S: Sector> Model<S> {
                 leg(&charges(right), Direction::In)?,
             ];
             let shape = [left.len(), 2, 2, right.len()];
-            let device = <B as Backend>::Device::default();
+            let device = B::Device::default();
             let dense = TensorData::new(dense, shape);
             let dense = Tensor::<B, 4>::from_data(dense, (&device, DType::F64));
             let spec = Spec::new(legs, S::TRIVIAL, 2)?;

@@ -6,12 +6,11 @@
 //!        site
 //! ```
 
-use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor};
-use burn_t4a::BurnT4a;
 use burn_t4a::ext::structured::{
     Direction, FluxOn, GradedTensor, Leg, Result, Sector, Spec, Structured, Svd, Truncation, einsum,
 };
+use burn_t4a::{BurnT4a, T4aDevice};
 
 use crate::lanczos::lanczos;
 use crate::model::Model;
@@ -37,7 +36,7 @@ pub struct Sweep {
 
 /// A tensor of one entry.
 fn one<S: Sector>(legs: Vec<Leg<S>>, flux: S, rows: usize) -> Result<T<S>> {
-    let device = <BurnT4a as Backend>::Device::default();
+    let device = T4aDevice;
     let ones = Tensor::ones([1], (&device, DType::F64));
     T::from_flat(&Spec::new(legs, flux, rows)?, ones)
 }

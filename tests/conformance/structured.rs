@@ -154,7 +154,7 @@ fn modules_cross_the_tape() {
     );
     let text = format!("{model}");
     assert!(text.contains("charge 0: out {-1: 2, 0: 3, 1: 1} | in {-1: 2, 0: 3, 1: 1}"), "{text}");
-    assert!(text.contains("params: 14"), "{text}");
+    assert!(text.contains("params: 28"), "{text}");
 }
 
 #[test]

@@ -171,7 +171,7 @@ pub(crate) fn run<A: Array>(name: &str, x: &[GradedTensor<S, A>]) -> Result<Vec<
 
 /// A flat array on a backend.
 pub(crate) fn array<B: Operations>(x: &[f64]) -> Tensor<B, 1> {
-    let device = <B as Backend>::Device::default();
+    let device = B::Device::default();
     Tensor::from_data(TensorData::new(x.to_vec(), [x.len()]), (&device, DType::F64))
 }
 

@@ -1,12 +1,12 @@
 //! Operations on Burn tensors against dense einsums of Burn tensors.
 
 use burn_autodiff::Autodiff;
-use burn_backend::{Backend, DType, Distribution};
-use burn_t4a::BurnT4a;
+use burn_backend::{DType, Distribution};
 use burn_t4a::ext::Complex;
 use burn_t4a::ext::einsum::einsum as dense_einsum;
 use burn_t4a::ext::primitive::Floats;
 use burn_t4a::ext::structured::*;
+use burn_t4a::{BurnT4a, T4aDevice};
 use burn_tensor::Tensor;
 
 use crate::cases::{Rng, close, numbers};
@@ -25,7 +25,7 @@ fn leg(rng: &mut Rng) -> Leg<U1> {
 fn random(legs: &[&Leg<U1>], flux: i32, rows: usize) -> G<B> {
     let legs = legs.iter().map(|&leg| leg.clone()).collect();
     let spec = Spec::new(legs, U1(flux), rows).unwrap();
-    let device = <B as Backend>::Device::default();
+    let device = T4aDevice;
     G::random(&spec, Distribution::Normal(0.0, 1.0), (&device, DType::F64)).unwrap()
 }
 

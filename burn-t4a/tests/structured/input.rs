@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use burn_backend::{Backend, DType};
-use burn_t4a::BurnT4a;
+use burn_backend::DType;
 use burn_t4a::ext::Complex;
 use burn_t4a::ext::structured::*;
+use burn_t4a::{BurnT4a, T4aDevice};
 use burn_tensor::Tensor;
 
 use crate::cases::array;
@@ -19,7 +19,7 @@ fn leg(charges: &[(i32, usize)], direction: Direction) -> Leg<U1> {
 
 fn zeros(legs: &[&Leg<U1>], dtype: DType) -> G {
     let legs = legs.iter().map(|&leg| leg.clone()).collect();
-    let device = <B as Backend>::Device::default();
+    let device = T4aDevice;
     G::zeros(&Spec::new(legs, U1(0), 1).unwrap(), (&device, dtype)).unwrap()
 }
 
@@ -104,7 +104,7 @@ fn charges() {
 #[test]
 fn half_precision_is_refused_or_right() {
     let a = leg(&[(0, 2), (1, 1)], Direction::Out);
-    let device = <B as Backend>::Device::default();
+    let device = T4aDevice;
     let spec = Spec::new(vec![a.clone(), a.dual()], U1(0), 1).unwrap();
     let x = G::from_flat(&spec, Tensor::ones([5], (&device, DType::F16))).unwrap();
     match x.contract(&x, &[1], &[0]) {

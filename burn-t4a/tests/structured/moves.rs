@@ -1,8 +1,8 @@
 //! Identities, isometries and charges on a backend; policies of truncation.
 
 use burn_autodiff::Autodiff;
-use burn_backend::{Backend, DType, Distribution};
-use burn_t4a::BurnT4a;
+use burn_backend::{DType, Distribution};
+use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a::ext::structured::*;
 use burn_tensor::Tensor;
 use t4a_tensor::random::Generator;
@@ -13,8 +13,8 @@ type B = BurnT4a;
 type AD = Autodiff<BurnT4a>;
 type G<B> = GradedTensor<B, S>;
 
-fn device() -> <B as Backend>::Device {
-    Default::default()
+fn device() -> T4aDevice {
+    T4aDevice
 }
 
 fn random(legs: Vec<Leg<S>>, flux: i32, rows: usize) -> G<B> {

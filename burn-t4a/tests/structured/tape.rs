@@ -1,10 +1,10 @@
 //! What the tape sees: one node per operation, operands used twice, constants, empty tensors.
 
 use burn_autodiff::Autodiff;
-use burn_backend::{Backend, DType, Distribution};
-use burn_t4a::BurnT4a;
+use burn_backend::{DType, Distribution};
 use burn_t4a::ext::primitive::Floats;
 use burn_t4a::ext::structured::*;
+use burn_t4a::{BurnT4a, T4aDevice};
 use burn_tensor::Tensor;
 
 use crate::cases::{Operands, Rng, close, numbers, on, run};
@@ -50,7 +50,7 @@ fn matrix(seed: u64) -> G {
     let mut rng = Rng::new(seed);
     let leg = rng.leg();
     let spec = Spec::new(vec![leg.clone(), leg.dual()], FermionNumber(0), 1).unwrap();
-    let device = <AD as Backend>::Device::default();
+    let device = T4aDevice;
     G::random(&spec, Distribution::Normal(0.0, 1.0), (&device, DType::F64)).unwrap()
 }
 
@@ -83,7 +83,7 @@ fn the_norm_of_zeros_has_a_finite_gradient() {
 fn empty_structures_have_empty_gradients() {
     let up = Leg::new([(U1(1), 2)], Direction::Out).unwrap();
     let none = Leg::<U1>::new([], Direction::Out).unwrap();
-    let device = <AD as Backend>::Device::default();
+    let device = T4aDevice;
     let zeros = |legs: &[&Leg<U1>]| {
         let legs = legs.iter().map(|&leg| leg.clone()).collect();
         let spec = Spec::new(legs, U1(0), 1).unwrap();

@@ -118,7 +118,7 @@ impl<B: Backend, L: Layout> ModuleDisplayDefault for Weights<B, L> {
         content.add_formatted(&self.layout.describe()).optional()
     }
     fn num_params(&self) -> usize {
-        Module::num_params(self)
+        <Self as Module<B>>::num_params(self)
     }
 }
 
