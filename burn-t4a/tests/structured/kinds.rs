@@ -25,11 +25,7 @@ fn diagonal<B: Operations>(x: &[f64], classes: &[usize]) -> DiagTensor<B> {
 fn a_diagonal_is_a_union_of_labels() {
     let mut rng = Rng::new(1);
     let d = rng.numbers(4);
-    let x = Tensor::<B, 1>::from_data(
-        array::<B>(&rng.numbers(12)).into_data(),
-        (&Default::default(), burn_backend::DType::F64),
-    );
-    let x: Tensor<B, 2> = x.reshape([4, 3]);
+    let x: Tensor<B, 2> = array::<B>(&rng.numbers(12)).reshape([4, 3]);
     let diag = diagonal::<B>(&d, &[0, 0]);
     let dense = DiagTensor::<B>::dense(Floats::from(x.clone()));
     let y = diag_einsum(FloatSemiring::Standard, "ij,jk->ik", &[&diag, &dense]).unwrap();
