@@ -45,3 +45,48 @@ fn uniform_integers_need_finite_bounds() {
         }
     }
 }
+
+#[test]
+fn hypotenuses_neither_overflow_nor_vanish() {
+    let pairs = [
+        (3.0, 4.0, 5.0),
+        (-3e200, 4e200, 5e200),
+        (3.0 * f64::MIN_POSITIVE, -4.0 * f64::MIN_POSITIVE, 5.0 * f64::MIN_POSITIVE),
+        (0.0, -2.5, 2.5),
+        (0.0, 0.0, 0.0),
+        (f64::MAX, 1.0, f64::MAX),
+        (f64::MAX, f64::MAX, f64::INFINITY),
+        (f64::NEG_INFINITY, f64::NAN, f64::INFINITY),
+        (f64::NAN, 1.0, f64::NAN),
+    ];
+    for (a, b, want) in pairs {
+        for (a, b) in [(a, b), (b, a)] {
+            let one = |x: f64| AnyTensor::from(Tensor::from_vec(vec![x], &[1]).unwrap());
+            let got = cast(one(a).hypot(one(b)).unwrap(), DType::F64);
+            let close = got == want || (got / want - 1.0).abs() < 1e-15;
+            assert!(close || (got.is_nan() && want.is_nan()), "{a} {b}: {got}");
+        }
+    }
+    for (dtype, x, tolerance) in
+        [(DType::F32, 1e30, 1e-6), (DType::F32, 1e-30, 1e-6), (DType::F16, 4e4, 1e-3)]
+    {
+        let x = AnyTensor::from(Tensor::from_vec(vec![x], &[1]).unwrap()).cast(dtype).unwrap();
+        let (side, got) =
+            (cast(x.clone(), DType::F64), cast(x.clone().hypot(x).unwrap(), DType::F64));
+        assert!((got / (side * 2f64.sqrt()) - 1.0).abs() < tolerance, "{dtype} {side}: {got}");
+    }
+}
+
+#[test]
+fn rounding_away_and_signs_at_their_edges() {
+    let below = 0.5f64.next_down();
+    let x =
+        [0.5, -0.5, 1.5, 2.5, -2.5, below, -below, 1e300, f64::NEG_INFINITY, 4503599627370495.5];
+    for x in x {
+        let one = AnyTensor::from(Tensor::from_vec(vec![x], &[1]).unwrap());
+        assert_eq!(cast(one.round_away().unwrap(), DType::F64), x.round(), "{x}");
+    }
+    let x = Tensor::from_vec(vec![f32::NAN, -0.0, 7.0, f32::NEG_INFINITY], &[4]).unwrap();
+    let signs = AnyTensor::from(x).sign_or_zero().unwrap().into_typed::<f32>().unwrap();
+    assert_eq!(signs.to_vec().unwrap(), [0.0, 0.0, 1.0, -1.0]);
+}

@@ -134,7 +134,7 @@ conform! {
         let y = max_pool2d_with_indices::<B>(x.clone(), [2, 3], [2, 2], [1, 1], [1, 1], false);
         B::max_pool2d_with_indices_backward(x, [2, 3], [2, 2], [1, 1], [1, 1], false, g, y.indices).x_grad };
 
-    interpolate: floats(&[&[2, 3, 4, 5]]), Ulps(256.0), |_c, x| modes().into_iter().map(|m| B::interpolate(x.clone(), [7, 3], m)).collect::<Vec<_>>();
+    interpolate: floats(&[&[2, 3, 4, 5]]), Ulps(256.0), in f64, of terms, |_c, x| modes().into_iter().map(|m| B::interpolate(x.clone(), [7, 3], m)).collect::<Vec<_>>();
     interpolate_backward: wide(&[&[2, 3, 4, 5], &[2, 3, 7, 3]]), TERMS, of terms, |_c, x, g| B::interpolate_backward(x, g, [7, 3], InterpolateOptions::new(InterpolateMode::Nearest));
 
     attention: floats(&[&[2, 3, 5, 4], &[2, 3, 6, 4], &[2, 3, 6, 4]]), SUM, |_c, q, k, v| vec![

@@ -4,7 +4,8 @@
 //! backend      device, element types, Backend, BackendIr
 //! primitive    the one tensor primitive: AnyTensor and the store of its booleans
 //! data         TensorData in and out without copying
-//! flex         Burn's own CPU backend over the same memory, for what has no native kernel
+//! flex         Burn's own CPU backend over the same memory, for quantized tensors
+//! image        options of operations on images in the engine's words
 //! float int bool module activation quantized transaction     the operations, one line each
 //! ```
 
@@ -14,6 +15,7 @@ mod bool;
 mod data;
 mod flex;
 mod float;
+mod image;
 mod int;
 mod module;
 mod movement;

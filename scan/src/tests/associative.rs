@@ -196,3 +196,65 @@ fn what_does_not_fit_is_an_error() {
     assert!(tensor(results(FloatMonoid::Affine, &[&[5, 2], &[5, 1]])));
     assert!(tensor(results(FloatMonoid::Sum, &[&[]])));
 }
+
+/// Filtering as a scan: what steps `i..j` say about the state, as `x_j = A x_i + b + noise of variance C`
+/// and the likelihood `exp(η x_i − ½ J x_i²)`. Särkkä and García-Fernández 2021, for one state.
+#[derive(Clone, Debug)]
+struct Filtering;
+
+impl Monoid for Filtering {
+    fn name(&self) -> &'static str {
+        "filtering"
+    }
+    fn arrays(&self) -> usize {
+        5
+    }
+    fn identity<A: Array>(&self, like: &[A]) -> Vec<A> {
+        let full = |x| like[0].full(&like[0].shape(), x);
+        vec![full(1.0), full(0.0), full(0.0), full(0.0), full(0.0)]
+    }
+    fn combine<A: Array>(&self, x: &[A], y: &[A]) -> Result<Vec<A>> {
+        let ([a, b, c, eta, j], [a2, b2, c2, eta2, j2]) = (x, y) else { unreachable!("five") };
+        let scale = c.mul(j2).shift(1.0);
+        let (left, right) = (a2.div(&scale), a.div(&scale));
+        Ok(vec![
+            left.mul(a),
+            left.mul(&b.add(&c.mul(eta2))).add(b2),
+            left.mul(c).mul(a2).add(c2),
+            right.mul(&eta2.sub(&j2.mul(b))).add(eta),
+            right.mul(j2).mul(a).add(j),
+        ])
+    }
+}
+
+#[test]
+fn parallel_kalman_filter_is_the_sequential_one() {
+    let (n, f, q, h, r, p0) = (37, 0.9, 0.3, 1.2, 0.5, 0.7);
+    let y = random(&[n], 3);
+    let mut x: [Vec<f64>; 5] = Default::default();
+    for (t, y) in elements(&y).into_iter().enumerate() {
+        // The first step begins with the prior and forgets what was before it.
+        let p = if t == 0 { f * f * p0 + q } else { q };
+        let s = h * h * p + r;
+        let gain = p * h / s;
+        let first = if t == 0 { 0.0 } else { 1.0 };
+        let all = [
+            first * (1.0 - gain * h) * f,
+            gain * y,
+            (1.0 - gain * h) * p,
+            first * f * h * y / s,
+            first * f * f * h * h / s,
+        ];
+        x.iter_mut().zip(all).for_each(|(x, value)| x.push(value));
+    }
+    let x = x.map(|x| of(&[n], &x));
+    let op = AssociativeScan::new(Filtering, 0);
+    let parallel = run(&op, &x);
+    let one = |x: f64| of(&[1, 1], &[x]);
+    let operands =
+        [one(f), one(q), one(h), one(r), y.reshape(&[1, n, 1]), of(&[1], &[0.0]), one(p0)];
+    let sequential = run(&crate::KalmanFilter, &operands);
+    close(&elements(&parallel[1]), &elements(&sequential[0]), 1e-13);
+    close(&elements(&parallel[2]), &elements(&sequential[1]), 1e-13);
+    super::check(&op, &x);
+}

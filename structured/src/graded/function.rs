@@ -1,11 +1,13 @@
-//! Functions of maps.
+//! Functions of maps and of entries.
 
 use t4a_diff::Array;
 use t4a_linalg::expm::ExpmOp;
+use t4a_linalg::qr::{Columns, QrOp};
+use t4a_tensor::random::Generator;
 use t4a_tensor::{AnyTensor, DType, Tensor};
 
 use super::GradedTensor;
-use crate::error::Result;
+use crate::error::{Result, StructuredError};
 use crate::leg::Leg;
 use crate::sector::Sector;
 use crate::spec::Spec;
@@ -25,7 +27,45 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     }
 }
 
+impl<S: Sector, A: Array> GradedTensor<S, A> {
+    /// A function of each entry of a real tensor, which maps 0 to 0: entries that are not stored stay what
+    /// they are.
+    ///
+    /// # Errors
+    /// `Invalid` for other functions (make it dense first) and complex tensors.
+    pub fn map_entries(&self, f: impl Fn(&A) -> A) -> Result<Self> {
+        if self.im.is_some() {
+            let message = "a function of the entries of a real tensor".into();
+            return Err(StructuredError::Invalid { op: "map_entries", message });
+        }
+        let re = crate::entries::mapped("map_entries", &self.re, f)?;
+        Ok(Self { spec: self.spec.clone(), re, im: None })
+    }
+}
+
 impl<S: Sector> GradedTensor<S> {
+    /// A random tensor whose matrices of all charges are isometries: orthonormal columns.
+    ///
+    /// # Errors
+    /// `Invalid` for a matrix with more columns than rows; those of the memory.
+    pub fn isometry(
+        spec: Spec<S>,
+        dtype: DType,
+        complex: bool,
+        generator: &Generator,
+    ) -> Result<Self> {
+        if let Some(wide) = spec.matrices().iter().find(|matrix| matrix.cols > matrix.rows) {
+            let (charge, rows, cols) = (wide.charge, wide.rows, wide.cols);
+            let message = format!("charge {charge} has {cols} columns, but only {rows} rows");
+            return Err(StructuredError::Invalid { op: "isometry", message });
+        }
+        let x = Self::random(spec, dtype, complex, generator)?;
+        let orders = vec![x.in_order(), x.in_order()];
+        let mut results = x.by_matrix(QrOp { columns: Columns::Thin }.into(), orders)?;
+        results.truncate(1 + usize::from(complex));
+        Self::of_results(x.spec, results)
+    }
+
     /// The identity of these legs on the engine: they are rows, their duals in the same order columns.
     ///
     /// # Errors

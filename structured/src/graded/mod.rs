@@ -12,7 +12,7 @@
 //! data      serde
 //! ```
 
-mod data;
+pub(crate) mod data;
 mod dense;
 mod display;
 mod factor;
@@ -24,7 +24,7 @@ mod truncate;
 pub use dense::Forbidden;
 pub use factor::{Eigh, FluxOn, Qr, Svd};
 pub use network::einsum;
-pub use truncate::{Bond, Truncated};
+pub use truncate::{Bond, BondTruncation, Truncated};
 
 use t4a_diff::{Array, Eager};
 

@@ -97,10 +97,10 @@ fn networks_real_and_complex() {
         let specs = [
             rng.tensor(vec![x.clone(), y.clone(), p.clone(), p.dual()], zero, false),
             rng.tensor(vec![y.dual(), z.clone()], zero, false),
-            rng.tensor(vec![z.dual(), x.dual(), y.clone()], FermionNumber(2), false),
+            rng.tensor(vec![z.dual(), x.dual(), y.clone(), z.clone()], zero, false),
         ];
         let specs: Vec<_> = specs.iter().map(|x| x.spec()).collect();
-        let (spec, network) = Spec::einsum("xyqq,yz,zxw->w", &specs).unwrap();
+        let (spec, network) = Spec::einsum("xyqq,yz,zxvw->wv", &specs).unwrap();
         if spec.is_empty() || specs.iter().any(|spec| spec.is_empty()) {
             continue;
         }

@@ -8,6 +8,8 @@
 mod create;
 mod cumulative;
 mod elementwise;
+mod fft;
+mod image;
 mod index;
 mod nn;
 mod promote;

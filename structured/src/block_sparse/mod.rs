@@ -8,6 +8,9 @@
 //!
 //! Equal patterns have equal buffers, so that sums and optimisers work on the buffer as it is.
 
+mod data;
+mod tensor;
+
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -68,6 +71,13 @@ impl Pattern {
             let what = "elements";
             len = end.ok_or(StructuredError::TooLarge { op, what, limit: MOST_ELEMENTS })?;
         }
+        let dense = legs.iter().try_fold(1usize, |n, leg| {
+            let sum = leg.iter().try_fold(0usize, |sum, &size| sum.checked_add(size))?;
+            n.checked_mul(sum.max(1))
+        });
+        if dense.is_none() {
+            return Err(StructuredError::TooLarge { op, what: "entries", limit: usize::MAX });
+        }
         Ok(Self { legs, blocks, offsets, len })
     }
 
@@ -89,6 +99,22 @@ impl Pattern {
     /// Whether there is no block.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    fn check_legs(
+        &self,
+        op: &'static str,
+        axis: usize,
+        other: &Self,
+        other_axis: usize,
+    ) -> Result<()> {
+        let (lhs, rhs) = (&self.legs[axis], &other.legs[other_axis]);
+        if lhs == rhs {
+            return Ok(());
+        }
+        let (lhs, rhs) = (format!("{lhs:?}"), format!("{rhs:?}"));
+        let required = "parts of the same sizes";
+        Err(StructuredError::LegMismatch { op, axis, lhs, other: other_axis, rhs, required })
     }
 
     fn size(&self, block: usize, axes: &[usize]) -> usize {
@@ -136,24 +162,10 @@ impl Pattern {
             let (required, given) = (axes.len(), other_axes.len());
             return Err(StructuredError::Rank { op, required, given });
         }
-        for (axes, rank) in [(axes, a.legs.len()), (other_axes, b.legs.len())] {
-            for (i, &axis) in axes.iter().enumerate() {
-                if axis >= rank || axes[..i].contains(&axis) {
-                    return Err(StructuredError::Axis { op, axis, rank });
-                }
-            }
-        }
+        crate::structural::check_axes(op, a.legs.len(), axes)?;
+        crate::structural::check_axes(op, b.legs.len(), other_axes)?;
         for (&axis, &other) in axes.iter().zip(other_axes) {
-            if a.legs[axis] != b.legs[other] {
-                return Err(StructuredError::LegMismatch {
-                    op,
-                    axis,
-                    lhs: format!("{:?}", a.legs[axis]),
-                    other,
-                    rhs: format!("{:?}", b.legs[other]),
-                    required: "parts of the same sizes",
-                });
-            }
+            a.check_legs(op, axis, b, other)?;
         }
         let free = |rank: usize, summed: &[usize]| -> Vec<usize> {
             (0..rank).filter(|axis| !summed.contains(axis)).collect()
@@ -224,23 +236,8 @@ impl<A: Array> BlockSparseTensor<A> {
     /// # Errors
     /// Those of the memory.
     pub fn to_dense(&self) -> Result<A> {
-        let p = &*self.pattern;
-        let shape: Vec<usize> = p.legs.iter().map(|leg| leg.iter().sum()).collect();
-        let len: usize = shape.iter().product();
-        let mut build = Builder::new(p.len, len);
-        for (i, block) in p.blocks.iter().enumerate() {
-            let (mut to, mut axes) = (0, Vec::new());
-            let all: Vec<usize> = (0..shape.len()).collect();
-            for (axis, &part) in block.iter().enumerate() {
-                let stride: usize = shape[axis + 1..].iter().product();
-                to += stride * p.legs[axis][..part as usize].iter().sum::<usize>();
-                let size = p.size(i, &[axis]);
-                axes.push(Axis { size, from: p.size(i, &all[axis + 1..]), to: stride });
-            }
-            build.push(p.offsets[i], to, false, axes.into_iter());
-        }
-        let plan = Rearrange { plan: Arc::new(build.finish(true, true)) };
-        Ok(one(&plan, &[&self.data])?.reshape(&shape))
+        let dense = one(&self.pattern.to_dense(), &[&self.data])?;
+        Ok(dense.reshape(&self.pattern.shape()))
     }
 
     /// [`Pattern::contract`] of tensors over a semiring, as one operation.

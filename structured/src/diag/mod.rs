@@ -7,6 +7,8 @@
 //! An einsum with such operands is the einsum of the payloads with labels renamed: labels that meet in a
 //! class are one. What is off the diagonal is the zero of the semiring, which annihilates.
 
+mod tensor;
+
 use hashbrown::HashMap;
 use t4a_diff::{Array, Eager, Value};
 use t4a_einsum::{Contraction, Einsum, FloatSemiring};

@@ -1,0 +1,230 @@
+//! Small matrices and what a filter predicts of covariances.
+//!
+//! Matrices are arrays of rows. Loops over sizes that are common are unrolled and their matrices live in
+//! registers; the largest arrays serve all other sizes, with loops over the part that is used.
+
+use t4a_algebra::Float;
+
+/// Most states and most observed numbers.
+pub(super) const MOST: usize = 8;
+
+/// The upper left part of it is used.
+pub(super) type Matrix<T, const R: usize, const C: usize> = [[T; C]; R];
+
+pub(super) fn zeros<T: Float, const R: usize, const C: usize>() -> Matrix<T, R, C> {
+    [[T::ZERO; C]; R]
+}
+
+/// `c_ij ← c_ij + Σ_l a_il b_lj`, with `(a_il, b_lj)` for i, l, j: transposes and signs are written there.
+#[inline(always)]
+pub(super) fn add<T: Float, const R: usize, const C: usize>(
+    c: &mut Matrix<T, R, C>,
+    [m, k, n]: [usize; 3],
+    term: impl Fn(usize, usize, usize) -> (T, T),
+) {
+    for i in 0..m {
+        for l in 0..k {
+            for j in 0..n {
+                let (a, b) = term(i, l, j);
+                c[i][j] = a.mul_add(b, c[i][j]);
+            }
+        }
+    }
+}
+
+/// [`add`] to zeros.
+#[inline(always)]
+pub(super) fn product<T: Float, const R: usize, const C: usize>(
+    sizes: [usize; 3],
+    term: impl Fn(usize, usize, usize) -> (T, T),
+) -> Matrix<T, R, C> {
+    let mut c = zeros();
+    add(&mut c, sizes, term);
+    c
+}
+
+/// `c_i ← c_i + Σ_l a_il b_l`.
+#[inline(always)]
+pub(super) fn add_vector<T: Float, const R: usize>(
+    c: &mut [T; R],
+    [m, k]: [usize; 2],
+    term: impl Fn(usize, usize) -> (T, T),
+) {
+    for l in 0..k {
+        for i in 0..m {
+            let (a, b) = term(i, l);
+            c[i] = a.mul_add(b, c[i]);
+        }
+    }
+}
+
+/// A matrix out of its `r·c` elements.
+#[inline(always)]
+pub(super) fn load<T: Float, const R: usize, const C: usize>(
+    data: &[T],
+    [r, c]: [usize; 2],
+) -> Matrix<T, R, C> {
+    let mut x = zeros();
+    for (x, row) in x[..r].iter_mut().zip(data.chunks_exact(c)) {
+        x[..c].copy_from_slice(row);
+    }
+    x
+}
+
+/// A vector out of its `r` elements.
+#[inline(always)]
+pub(super) fn load_vector<T: Float, const R: usize>(data: &[T], r: usize) -> [T; R] {
+    let mut x = [T::ZERO; R];
+    x[..r].copy_from_slice(&data[..r]);
+    x
+}
+
+/// The elements of a matrix.
+#[inline(always)]
+pub(super) fn store<T: Float, const R: usize, const C: usize>(
+    x: &Matrix<T, R, C>,
+    data: &mut [T],
+    [r, c]: [usize; 2],
+) {
+    for (x, row) in x[..r].iter().zip(data.chunks_exact_mut(c)) {
+        row.copy_from_slice(&x[..c]);
+    }
+}
+
+/// `data ← data + x`.
+#[inline(always)]
+pub(super) fn store_sum<T: Float, const R: usize, const C: usize>(
+    x: &Matrix<T, R, C>,
+    data: &mut [T],
+    [r, c]: [usize; 2],
+) {
+    for (x, row) in x[..r].iter().zip(data.chunks_exact_mut(c)) {
+        for (x, sum) in x.iter().zip(row) {
+            *sum = sum.add(*x);
+        }
+    }
+}
+
+/// `S⁻¹` in the place of S, and the pivots, whose product is |S|; NaN where S is not positive definite.
+#[inline(always)]
+fn invert<T: Float, const M: usize>(a: &mut Matrix<T, M, M>, m: usize) -> [T; M] {
+    let mut pivots = [T::ONE; M];
+    for k in 0..m {
+        let pivot = a[k][k];
+        let pivot = if pivot > T::ZERO { pivot } else { T::NAN };
+        pivots[k] = pivot;
+        let scale = pivot.recip();
+        for i in 0..m {
+            if i == k {
+                continue;
+            }
+            let factor = a[i][k].mul(scale);
+            for j in 0..m {
+                if j != k {
+                    a[i][j] = factor.neg().mul_add(a[k][j], a[i][j]);
+                }
+            }
+            a[i][k] = factor.neg();
+        }
+        for j in 0..m {
+            a[k][j] = if j == k { scale } else { a[k][j].mul(scale) };
+        }
+    }
+    pivots
+}
+
+/// The elements of F, Q, H, R, the numbers of steps, states and observed numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a, T> {
+    pub(super) f: &'a [T],
+    pub(super) q: &'a [T],
+    pub(super) h: &'a [T],
+    pub(super) r: &'a [T],
+    pub(super) n: usize,
+    pub(super) d: usize,
+    pub(super) m: usize,
+}
+
+/// The system as matrices.
+#[derive(Clone, Copy)]
+pub(super) struct Filter<T, const D: usize, const M: usize> {
+    pub(super) f: Matrix<T, D, D>,
+    pub(super) h: Matrix<T, M, D>,
+    q: Matrix<T, D, D>,
+    r: Matrix<T, M, M>,
+    d: usize,
+    m: usize,
+}
+
+/// What is predicted of covariances.
+pub(super) struct Predicted<T, const D: usize, const M: usize> {
+    /// `P⁻`.
+    pub(super) p: Matrix<T, D, D>,
+    /// `G = P⁻ Hᵀ`.
+    pub(super) g: Matrix<T, D, M>,
+    /// `W = S⁻¹`.
+    pub(super) w: Matrix<T, M, M>,
+    /// |S| is their product.
+    pub(super) pivots: [T; M],
+}
+
+impl<T: Float, const D: usize, const M: usize> Filter<T, D, M> {
+    #[inline(always)]
+    pub(super) fn new(given: &Given<'_, T>) -> Self {
+        let Given { f, q, h, r, d, m, .. } = *given;
+        Self {
+            f: load(f, [d, d]),
+            q: load(q, [d, d]),
+            h: load(h, [m, d]),
+            r: load(r, [m, m]),
+            d,
+            m,
+        }
+    }
+
+    /// Numbers of states and of observed numbers: known to the compiler but for the largest arrays.
+    #[inline(always)]
+    pub(super) fn sizes(&self) -> (usize, usize) {
+        if D == MOST { (self.d.min(D), self.m.min(M)) } else { (D, M) }
+    }
+
+    #[inline(always)]
+    pub(super) fn predict(&self, p: &Matrix<T, D, D>) -> Predicted<T, D, M> {
+        let ((d, m), Self { f, h, .. }) = (self.sizes(), self);
+        let fp: Matrix<T, D, D> = product([d, d, d], |i, l, j| (f[i][l], p[l][j]));
+        let mut p = self.q;
+        add(&mut p, [d, d, d], |i, l, j| (fp[i][l], f[j][l]));
+        let g: Matrix<T, D, M> = product([d, d, m], |i, l, j| (p[i][l], h[j][l]));
+        let mut w = self.r;
+        add(&mut w, [m, d, m], |i, l, j| (h[i][l], g[l][j]));
+        let pivots = invert(&mut w, m);
+        Predicted { p, g, w, pivots }
+    }
+
+    /// `F x` and `y − H F x`.
+    #[inline(always)]
+    pub(super) fn innovation(&self, x: &[T; D], y: &[T]) -> ([T; D], [T; M]) {
+        let ((d, m), Self { f, h, .. }) = (self.sizes(), self);
+        let mut before = [T::ZERO; D];
+        add_vector(&mut before, [d, d], |i, l| (f[i][l], x[l]));
+        let mut v = load_vector(y, m);
+        add_vector(&mut v, [m, d], |i, l| (h[i][l].neg(), before[l]));
+        (before, v)
+    }
+}
+
+/// Calls a method with the sizes as constants, where they are common: a position with derivatives,
+/// observed in one, two or three dimensions.
+macro_rules! sized {
+    ($given:expr, $this:ident.$method:ident()) => {
+        match ($given.d, $given.m) {
+            (1, 1) => $this.$method::<1, 1>(),
+            (2, 1) => $this.$method::<2, 1>(),
+            (3, 1) => $this.$method::<3, 1>(),
+            (4, 2) => $this.$method::<4, 2>(),
+            (6, 3) => $this.$method::<6, 3>(),
+            _ => $this.$method::<{ super::small::MOST }, { super::small::MOST }>(),
+        }
+    };
+}
+pub(super) use sized;
