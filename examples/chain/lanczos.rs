@@ -43,13 +43,13 @@ pub fn lanczos<S: Sector>(
     }
     let matrix = TensorData::new(matrix, [n, n]);
     let matrix = Tensor::<BurnT4a, 2>::from_data(matrix, (&Default::default(), DType::F64));
-    let linalg::Eigh { w, v } = linalg::eigh(matrix)?;
-    let first = numbers(v.narrow(1, 0, 1).flatten(0, 1));
+    let linalg::Eigh { values, vectors } = linalg::eigh(matrix)?;
+    let first = numbers(vectors.narrow(1, 0, 1).flatten(0, 1));
     let mut ground = basis[0].scale(first[0]);
     for (x, &c) in basis.iter().zip(&first).skip(1) {
         ground = ground.add(&x.scale(c))?;
     }
-    Ok((numbers(w)[0], ground))
+    Ok((numbers(values)[0], ground))
 }
 
 fn numbers(x: Tensor<BurnT4a, 1>) -> Vec<f64> {

@@ -100,12 +100,9 @@ impl<S: Sector> Model<S> {
             let spec = Spec::new(legs, S::TRIVIAL, 2)?;
             GradedTensor::<B, S>::from_dense(&spec, &dense.into(), None, Forbidden::Error(0.0))
         };
-        let ends = |i| {
-            (
-                if i == 0 { &[self.start][..] } else { &all },
-                if i + 1 == n { &[self.end][..] } else { &all },
-            )
-        };
-        (0..n).map(|i| ends(i)).map(|(left, right)| tensor(left, right)).collect()
+        let (start, end) = ([self.start], [self.end]);
+        let left = |i: usize| if i == 0 { &start[..] } else { &all };
+        let right = |i: usize| if i + 1 == n { &end[..] } else { &all };
+        (0..n).map(|i| tensor(left(i), right(i))).collect()
     }
 }

@@ -3,7 +3,6 @@
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
-use burn_t4a::ext::einsum::einsum;
 use burn_t4a::ext::operation::Operations;
 use burn_t4a::ext::structured::{Direction, Leg, Result, Spec, Structured, Weights, Z2};
 
@@ -54,7 +53,10 @@ impl<B: Operations> Rows<B> {
         for (k, site) in self.sites.iter().enumerate() {
             let row: Tensor<B, 2> = pixels.clone().narrow(2, k, 1).reshape([n, 9]);
             let site: Tensor<B, 3> = site.tensor()?.to_tensor()?;
-            let step: Tensor<B, 2> = einsum("nl,np,lpr->nr", [&state, &row, &site])?;
+            let [l, p, r] = site.dims();
+            let site: Tensor<B, 2> = site.reshape([l * p, r]);
+            let pairs = state.clone().unsqueeze_dim::<3>(2) * row.unsqueeze_dim::<3>(1);
+            let step = pairs.reshape([n, l * p]).matmul(site);
             state = state + step * 0.5;
         }
         Ok(state)

@@ -354,7 +354,10 @@ pub fn difference_of_terms(
         if a.shape() != b.shape() || !(a.dtype() == b.dtype() || forgotten) {
             return Some(format!(
                 "{:?} {:?} against {:?} {:?}",
-                a.shape(), a.dtype(), b.shape(), b.dtype()
+                a.shape(),
+                a.dtype(),
+                b.shape(),
+                b.dtype()
             ));
         }
         // 16-bit floats are computed in 32 bits and rounded at the end.
@@ -377,7 +380,8 @@ pub fn difference_of_terms(
             if !close {
                 return Some(format!(
                     "element {i} of {:?} {:?}: {x} against {y}",
-                    a.shape(), a.dtype()
+                    a.shape(),
+                    a.dtype()
                 ));
             }
         }

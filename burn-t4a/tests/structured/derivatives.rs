@@ -5,7 +5,7 @@ use burn_autodiff::checkpoint::strategy::BalancedCheckpointing;
 use burn_backend::AutodiffBackend;
 use burn_flex::Flex;
 use burn_t4a::BurnT4a;
-use burn_t4a::ext::operation::{Array, Operations};
+use burn_t4a::ext::operation::Operations;
 use burn_t4a::ext::primitive::Floats;
 use burn_t4a::ext::structured::{Dual, GradedTensor};
 use burn_tensor::Tensor;

@@ -2,8 +2,8 @@
 
 use burn_autodiff::Autodiff;
 use burn_backend::{DType, Distribution};
-use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a::ext::structured::*;
+use burn_t4a::{BurnT4a, T4aDevice};
 use burn_tensor::Tensor;
 use t4a_tensor::random::Generator;
 
@@ -43,11 +43,19 @@ fn isometries_keep_norms() {
     let leg = |sizes: [usize; 3], direction| {
         Leg::new([0, 1, 2].map(FermionNumber).into_iter().zip(sizes), direction).unwrap()
     };
-    let legs = vec![leg([2, 3, 2], Direction::Out), leg([1, 2, 1], Direction::Out), leg([2, 3, 4], Direction::In)];
+    let legs = vec![
+        leg([2, 3, 2], Direction::Out),
+        leg([1, 2, 1], Direction::Out),
+        leg([2, 3, 4], Direction::In),
+    ];
     let spec = Spec::new(legs, FermionNumber(0), 2).unwrap();
     for complex in [false, true] {
-        let engine =
-            t4a_structured::GradedTensor::isometry(spec.clone(), DType::F64, complex, &Generator::new(3));
+        let engine = t4a_structured::GradedTensor::isometry(
+            spec.clone(),
+            DType::F64,
+            complex,
+            &Generator::new(3),
+        );
         let u = G::<B>::from_engine(&engine.unwrap(), &device()).unwrap();
         let square = u.dagger().unwrap().contract(&u, &[2, 1], &[0, 1]).unwrap();
         let eye = Tensor::<B, 2>::eye(9, &device());
@@ -56,8 +64,17 @@ fn isometries_keep_norms() {
         close("UᴴU", &numbers(square.im()), &numbers(eye * 0.0), 1e-13);
     }
     // More columns than rows.
-    let wide = Spec::new(vec![leg([1, 1, 1], Direction::Out), leg([1, 2, 1], Direction::In)], FermionNumber(0), 1);
-    let wide = t4a_structured::GradedTensor::isometry(wide.unwrap(), DType::F64, false, &Generator::new(3));
+    let wide = Spec::new(
+        vec![leg([1, 1, 1], Direction::Out), leg([1, 2, 1], Direction::In)],
+        FermionNumber(0),
+        1,
+    );
+    let wide = t4a_structured::GradedTensor::isometry(
+        wide.unwrap(),
+        DType::F64,
+        false,
+        &Generator::new(3),
+    );
     assert!(matches!(wide, Err(StructuredError::Invalid { .. })));
 }
 
@@ -104,5 +121,8 @@ fn policies_see_sectors_and_ties() {
     assert_eq!(dims(most(2).degeneracy(1e-8)), [1, 0]);
     assert_eq!(dims(most(3).degeneracy(1e-8)), [2, 1]);
     let wrong = most(2).degeneracy(f64::NAN);
-    assert!(matches!(x.svd_truncated(1, FluxOn::Right, &wrong), Err(StructuredError::Invalid { .. })));
+    assert!(matches!(
+        x.svd_truncated(1, FluxOn::Right, &wrong),
+        Err(StructuredError::Invalid { .. })
+    ));
 }
