@@ -3,7 +3,7 @@
 //! `material` builds the cases; `line` has what the rows, which are those of both lines of Burn, have to
 //! call differently on this one; `float int bool activation module quantized` call every method of
 //! the backend traits on both backends; `nn` and `training` do the same for whole modules forward
-//! and backward; `record remote threads settings bad_input` check what surrounds them.
+//! and backward; `record remote structured threads settings bad_input` check what surrounds them.
 
 mod activation;
 mod bad_input;
@@ -24,6 +24,7 @@ mod record;
 mod remote;
 mod route;
 mod settings;
+mod structured;
 mod tensor;
 mod threads;
 mod training;

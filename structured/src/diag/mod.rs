@@ -37,7 +37,9 @@ impl<A: Array> DiagTensor<A> {
             next = next.max(class + 1);
         }
         let rank = payload.shape().len();
-        if next != rank {
+        // A number may have the shape [1].
+        let number = next == 0 && payload.shape()[..] == [1];
+        if next != rank && !number {
             return Err(invalid(format!("{next} classes of a payload with {rank} axes")));
         }
         Ok(Self { payload, classes })

@@ -1,0 +1,52 @@
+//! Tensors with known zeros on Burn's tape: graded by quantum numbers, block-sparse, diagonal.
+//!
+//! ```text
+//! tensor   what they have beside their own methods: Burn tensors in and out, gradients, tangents
+//! layout   the structure apart from the numbers, for all three kinds
+//! weights  one as a parameter of a Burn module (feature `module`)
+//! ```
+//!
+//! They are the types of [`t4a_structured`] over the floats of a backend: all numbers in one `Tensor<B, 1>`,
+//! the structure beside it, off the tape. Their operations are values, so that `BurnT4a` runs kernels,
+//! other backends the portable definitions, and a tape records one node for each.
+//!
+//! ```
+//! use burn_autodiff::Autodiff;
+//! use burn_t4a::ext::structured::{Direction, GradedTensor, Leg, Spec, Structured, U1};
+//! use burn_t4a::{BurnT4a, T4aDevice};
+//! use burn_tensor::Tensor;
+//!
+//! type AD = Autodiff<BurnT4a>;
+//! // A map on two spins that keeps the magnetisation: 1 + 4 + 1 entries of 16.
+//! let spin = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out)?;
+//! let legs = [spin.clone(), spin.clone(), spin.dual(), spin.dual()];
+//! let spec = Spec::new(legs.to_vec(), U1(0), 2)?;
+//! assert_eq!(spec.len(), 6);
+//!
+//! let data = Tensor::<AD, 1>::from_floats([1.0, -1.0, 2.0, 2.0, -1.0, 1.0], &T4aDevice);
+//! let h = GradedTensor::from_flat(&spec, data)?.require_grad();
+//! let square = h.contract(&h, &[2, 3], &[0, 1])?;
+//! let trace: Tensor<AD, 1> = square.trace(&[(0, 2), (1, 3)])?.flat();
+//! // tr h² has the gradient 2 hᵀ, on the same structure.
+//! let gradient = h.grad(&trace.backward()).unwrap();
+//! gradient.flat().into_data().assert_eq(&[2.0f32, -2.0, 4.0, 4.0, -2.0, 2.0].into(), true);
+//! # Ok::<(), burn_t4a::ext::structured::StructuredError>(())
+//! ```
+
+mod layout;
+mod tensor;
+#[cfg(feature = "module")]
+mod weights;
+
+pub use layout::{Classes, Layout};
+pub use t4a_diff::Dual;
+pub use t4a_einsum::FloatSemiring;
+pub use t4a_linalg::svd::Truncation;
+pub use t4a_structured::{
+    Bond, BondTruncation, Direction, Eigh, FermionNumber, FermionParity, FluxOn, Forbidden, Leg,
+    Pattern, Product, Qr, Result, Sector, Spec, StructuredError, Svd, Trivial, Truncated, U1, Z2,
+    Zn, clear_plans, diag_einsum, einsum,
+};
+pub use tensor::{BlockSparseTensor, DiagTensor, DualTensor, GradedTensor, Structured};
+#[cfg(feature = "module")]
+pub use weights::Weights;
