@@ -1,0 +1,250 @@
+//! Tangents of a scan, step by step.
+//!
+//! ```text
+//! y = f(x)            the body on the upper tape
+//! g(u) = Jᵀ u         its reverse pass, which the lower tape records; u is 0
+//! d⟨g(u), v⟩/du = J v the reverse pass of that
+//! ```
+//!
+//! Both tapes end with the step, so that no memory grows with the number of steps. What has no tangent is
+//! not recorded: consts, xs and leaves of the carry become active one by one, as tangents reach them.
+
+use burn_autodiff::Autodiff;
+use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn_backend::ops::FloatTensorOps;
+use burn_backend::tensor::FloatTensor;
+use burn_backend::{AutodiffBackend, Backend, TensorMetadata};
+
+use super::error::{Result, ScanError};
+use super::steps::{Flat, Stack, Steps, at};
+use super::tree::{Structure, Tree, flatten};
+use super::{Options, Prepared, same};
+use crate::ext::tape::is_tracked;
+
+/// A tape over a tape.
+type Twice<B, C, D> = Autodiff<Autodiff<B, C>, D>;
+
+/// A tensor with its tangent; `None` is zero.
+type Moving<B> = (FloatTensor<B>, Option<FloatTensor<B>>);
+
+/// Values of a tree of type `S` and of one of type `YS` with their tangents.
+pub type Pushed<S, YS> = ((S, YS), (S, YS));
+
+/// [`scan`](super::scan) and its derivative along tangents of consts, init and xs: the last carry and all
+/// ys, and the tangents of both.
+///
+/// A tangent has structure, shapes and dtypes of what it belongs to; `None` is zero and saves the work. The
+/// body is ordinary code on a tape over a tape. All tensors are constants of both.
+///
+/// Cost: per step the body once and two reverse passes, about four times the body. Memory does not depend on
+/// the number of steps, ys aside.
+///
+/// ```
+/// use burn_autodiff::Autodiff;
+/// use burn_t4a::ext::scan::{Options, scan_jvp};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_tensor::Tensor;
+///
+/// type B = Autodiff<Autodiff<BurnT4a>>;
+/// type Out = (Tensor<B, 1>, ());
+/// // The product of all x.
+/// let step = |(): (), c: Tensor<B, 1>, x: Tensor<B, 1>| (c * x, ());
+/// let of = |x: &[f32]| Tensor::<B, 1>::from_floats(x, &T4aDevice);
+/// let primals = ((), of(&[1.0]), of(&[2.0, 3.0, 4.0]));
+/// let tangents = (None, None, Some(of(&[1.0, 1.0, 1.0])));
+/// let ((y, ()), (dy, ())): (Out, Out) = scan_jvp(step, primals, tangents, &Options::default())?;
+/// y.into_data().assert_eq(&[24.0f32].into(), false);
+/// dy.into_data().assert_eq(&[26.0f32].into(), false); // 3·4 + 2·4 + 2·3
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// As [`scan`](super::scan); tangents that do not fit; operands that are tracked, whose gradients would be
+/// lost.
+pub fn scan_jvp<B, C, D, F, K, S, XS, X, Y, YS>(
+    body: F,
+    (consts, init, xs): (K, S, XS),
+    tangents: (Option<K>, Option<S>, Option<XS>),
+    options: &Options,
+) -> Result<Pushed<S, YS>>
+where
+    B: Backend,
+    C: CheckpointStrategy,
+    D: CheckpointStrategy,
+    F: Fn(K, S, X) -> (S, Y) + Send + Sync + 'static,
+    K: Tree<Twice<B, C, D>>,
+    S: Tree<Twice<B, C, D>>,
+    XS: Tree<Twice<B, C, D>>,
+    X: Tree<Twice<B, C, D>>,
+    Y: Tree<Twice<B, C, D>>,
+    YS: Tree<Twice<B, C, D>>,
+{
+    let structures = [consts.structure(), init.structure(), xs.structure()];
+    let prepared = Prepared::new(body, consts, init, xs, options)?;
+    let Prepared { steps, consts, init, xs, .. } = &prepared;
+    let [of_consts, of_init, of_xs] = &structures;
+    let consts = moving("consts", consts, tangents.0, of_consts)?;
+    let init = moving("init", init, tangents.1, of_init)?;
+    let xs = moving("xs", xs, tangents.2, of_xs)?;
+    let [values, tangents] = run(steps, &consts, init, &xs)?;
+    Ok((prepared.build(values)?, prepared.build(tangents)?))
+}
+
+/// The leaves of an operand below both tapes, with their tangents.
+fn moving<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy, T: Tree<Twice<B, C, D>>>(
+    what: &'static str,
+    values: &Flat<Twice<B, C, D>>,
+    tangent: Option<T>,
+    structure: &Structure,
+) -> Result<Vec<Moving<B>>> {
+    let Some(tangent) = tangent else {
+        return values.iter().map(|x| Ok((below::<B, C, D>(what, x)?, None))).collect();
+    };
+    same("a tangent", &tangent.structure(), structure)?;
+    let both = values.iter().zip(flatten(tangent)).zip(structure.paths());
+    let leaf = |((x, v), path): ((&FloatTensor<Twice<B, C, D>>, _), String)| {
+        let (x, v) = (below::<B, C, D>(what, x)?, below::<B, C, D>(what, &v)?);
+        let [required, given] = [&x, &v].map(|x| (x.shape(), x.dtype()));
+        match required == given {
+            true => Ok((x, Some(v))),
+            false => Err(ScanError::Tangent { what, path, required, given }),
+        }
+    };
+    both.map(leaf).collect()
+}
+
+/// Below both tapes, of which it is a constant.
+fn below<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy>(
+    what: &'static str,
+    x: &FloatTensor<Twice<B, C, D>>,
+) -> Result<FloatTensor<B>> {
+    let inner = Twice::<B, C, D>::inner(x.clone());
+    if is_tracked::<Autodiff<B, C>, D>(x) || is_tracked::<B, C>(&inner) {
+        return Err(ScanError::Tracked { what });
+    }
+    Ok(Autodiff::<B, C>::inner(inner))
+}
+
+fn above<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy>(
+    x: FloatTensor<B>,
+) -> FloatTensor<Twice<B, C, D>> {
+    Twice::<B, C, D>::from_inner(Autodiff::<B, C>::from_inner(x))
+}
+
+/// A flat list of values and one of tangents; zeros where there is none.
+fn unzipped<B: Backend>(all: Vec<Moving<B>>) -> (Flat<B>, Flat<B>) {
+    let filled = |(x, v): Moving<B>| {
+        let zeros = || B::float_zeros(x.shape(), &B::float_device(&x), x.dtype().into());
+        let v = v.unwrap_or_else(zeros);
+        (x, v)
+    };
+    all.into_iter().map(filled).unzip()
+}
+
+/// Carry and ys, values and tangents of them.
+type Results<B, C, D> = [[Flat<Twice<B, C, D>>; 2]; 2];
+
+fn run<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy>(
+    steps: &Steps<Twice<B, C, D>>,
+    consts: &[Moving<B>],
+    init: Vec<Moving<B>>,
+    xs: &[Moving<B>],
+) -> Result<Results<B, C, D>> {
+    let up = |x: Flat<B>| x.into_iter().map(above::<B, C, D>).collect::<Flat<Twice<B, C, D>>>();
+    if steps.length == 0 {
+        let values = |x: &[Moving<B>]| up(x.iter().map(|(x, _)| x.clone()).collect());
+        let (first, of_first) = unzipped::<B>(init);
+        let [last, ys] = steps.run(&values(consts), up(first), &values(xs))?;
+        return Ok([[last, ys.clone()], [up(of_first), ys]]);
+    }
+    let (mut values, mut tangents) = (Stack::<B>::new(steps.length), Stack::<B>::new(steps.length));
+    let mut carry = init;
+    for k in 0..steps.length {
+        let t = steps.time(k);
+        let element = |x: &FloatTensor<B>| at::<B>(std::slice::from_ref(x), t).swap_remove(0);
+        let x = xs.iter().map(|(x, v)| (element(x), v.as_ref().map(element))).collect();
+        let (next, y) = step(steps, consts, carry, x)?;
+        carry = next;
+        let (y, of_y) = unzipped::<B>(y);
+        values.put(t, y)?;
+        tangents.put(t, of_y)?;
+    }
+    let (last, of_last) = unzipped::<B>(carry);
+    Ok([[up(last), up(values.finish())], [up(of_last), up(tangents.finish())]])
+}
+
+/// One step: carry and y with their tangents.
+fn step<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy>(
+    steps: &Steps<Twice<B, C, D>>,
+    consts: &[Moving<B>],
+    carry: Vec<Moving<B>>,
+    x: Vec<Moving<B>>,
+) -> Result<(Vec<Moving<B>>, Vec<Moving<B>>)> {
+    type Lower<B, C> = Autodiff<B, C>;
+    type Upper<B, C, D> = Twice<B, C, D>;
+    let mut leaves: Vec<(FloatTensor<Upper<B, C, D>>, FloatTensor<B>)> = Vec::new();
+    let mut enter = |(x, v): Moving<B>| {
+        let x = above::<B, C, D>(x);
+        let Some(v) = v else { return x };
+        let x = Upper::<B, C, D>::float_set_require_grad(x, true);
+        leaves.push((x.clone(), v));
+        x
+    };
+    let consts: Vec<_> = consts.iter().cloned().map(&mut enter).collect();
+    let carry: Vec<_> = carry.into_iter().map(&mut enter).collect();
+    let x = x.into_iter().map(&mut enter).collect();
+    let (carry, y) = steps.step(&consts, carry, x)?;
+    let carries = carry.len();
+    let outputs: Vec<_> = carry.into_iter().chain(y).collect();
+
+    // ⟨y, u⟩ with u = 0 on the lower tape: u is where J v arrives.
+    let mut pairing = None;
+    let mut directions = Vec::with_capacity(outputs.len());
+    for output in &outputs {
+        if !is_tracked::<Lower<B, C>, D>(output) {
+            directions.push(None);
+            continue;
+        }
+        let u = Lower::<B, C>::float_zeros(
+            output.shape(),
+            &Upper::<B, C, D>::float_device(output),
+            output.dtype().into(),
+        );
+        let u = Lower::<B, C>::float_set_require_grad(u, true);
+        directions.push(Some(u.clone()));
+        add_product::<Upper<B, C, D>>(
+            &mut pairing,
+            output.clone(),
+            Upper::<B, C, D>::from_inner(u),
+        );
+    }
+    let mut second = None;
+    if let Some(pairing) = pairing {
+        let gradients = Upper::<B, C, D>::backward(pairing);
+        for (leaf, v) in leaves {
+            // g(u), unless nothing depends on the leaf.
+            if let Some(g) = Upper::<B, C, D>::grad(&leaf, &gradients)
+                && is_tracked::<B, C>(&g)
+            {
+                add_product::<Lower<B, C>>(&mut second, g, Lower::<B, C>::from_inner(v));
+            }
+        }
+    }
+    let gradients = second.map(Lower::<B, C>::backward);
+    let tangent =
+        |u: Option<FloatTensor<Lower<B, C>>>| Lower::<B, C>::grad(&u?, gradients.as_ref()?);
+    let bottom = |x| Lower::<B, C>::inner(Upper::<B, C, D>::inner(x));
+    let mut all: Vec<Moving<B>> =
+        outputs.into_iter().zip(directions).map(|(x, u)| (bottom(x), tangent(u))).collect();
+    let y = all.split_off(carries);
+    Ok((all, y))
+}
+
+/// `sum ← sum + ⟨x, y⟩`: of such a sum the reverse pass begins with y and x exactly.
+fn add_product<B: Backend>(sum: &mut Option<FloatTensor<B>>, x: FloatTensor<B>, y: FloatTensor<B>) {
+    let product = B::float_sum(B::float_mul(x, y));
+    *sum = Some(match sum.take() {
+        Some(sum) => B::float_add(sum, product),
+        None => product,
+    });
+}

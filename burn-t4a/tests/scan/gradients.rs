@@ -1,0 +1,248 @@
+//! Reverse mode: policies, threads, nesting, second order.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use super::*;
+
+fn rnn_gradients(n: usize, options: &Options) -> [Vec<f64>; 4] {
+    let (w, c, xs): Rnn = (
+        random([3, 3], 1).require_grad(),
+        random([2, 3], 2).require_grad(),
+        random([n, 2, 3], 3).require_grad(),
+    );
+    let (last, ys): (Tensor<AD, 2>, Tensor<AD, 3>) =
+        scan(rnn, w.clone(), c.clone(), xs.clone(), options).unwrap();
+    let loss = last.powi_scalar(2).sum() + (ys * random([n, 2, 3], 4)).sum();
+    let grads = loss.clone().backward();
+    let xs = xs.grad(&grads).map(numbers).unwrap_or_default();
+    [numbers(loss), numbers(w.grad(&grads).unwrap()), numbers(c.grad(&grads).unwrap()), xs]
+}
+
+#[test]
+fn every_policy_gives_the_gradient_of_the_loop() {
+    for n in [1, 2, 9, 20] {
+        for reverse in [false, true] {
+            let options = Options::default().reverse(reverse);
+            let want = rnn_gradients(n, &options.clone().memory(Memory::StoreAll));
+            // A Rust loop, unrolled on the tape.
+            let (w, c, xs) = (
+                random::<AD, 2>([3, 3], 1).require_grad(),
+                random::<AD, 2>([2, 3], 2),
+                random::<AD, 3>([n, 2, 3], 3),
+            );
+            let (mut carry, weights) = (c, random::<AD, 3>([n, 2, 3], 4));
+            let mut loss = Tensor::<AD, 1>::zeros([1], &w.device()).cast(FloatDType::F64);
+            for k in 0..n {
+                let t = if reverse { n - 1 - k } else { k };
+                let at = |x: &Tensor<AD, 3>| x.clone().narrow(0, t, 1).reshape([2, 3]);
+                let (next, y) = rnn(w.clone(), carry, at(&xs));
+                loss = loss + (y * at(&weights)).sum();
+                carry = next;
+            }
+            let grads = (loss + carry.powi_scalar(2).sum()).backward();
+            close(&want[1], &numbers(w.grad(&grads).unwrap()), 1e-13);
+            for memory in POLICIES {
+                let own = rnn_gradients(n, &options.clone().memory(memory));
+                for (own, want) in own.iter().zip(&want) {
+                    close(own, want, 1e-13);
+                }
+            }
+            // Among policies with bounded memory the sums are the same to the last bit.
+            let bits = |policy| rnn_gradients(n, &options.clone().memory(Memory::Bounded(policy)));
+            let one = bits(Policy::Sqrt);
+            for policy in [Policy::Carries, Policy::Segment(3), Policy::Revolve(2)] {
+                assert_eq!(one, bits(policy), "{policy:?} {n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_of_the_field() {
+    // Sum of all running sums, the product 2·3·4 and its gradient.
+    for memory in POLICIES {
+        let options = Options::default().memory(memory);
+        let xs = floats::<AD>(&[1.0, 2.0, 3.0]).reshape([3, 1]).require_grad();
+        let grads = sums(xs.clone(), &options).1.sum().backward();
+        assert_eq!(numbers(xs.grad(&grads).unwrap()), [3.0, 2.0, 1.0]);
+        let xs = floats::<AD>(&[2.0, 3.0, 4.0]).require_grad();
+        let step = |(): (), c: Tensor<AD, 1>, x: Tensor<AD, 1>| (c * x, ());
+        let (last, ()): (Tensor<AD, 1>, ()) =
+            scan(step, (), floats(&[1.0]), xs.clone(), &options).unwrap();
+        let grads = last.clone().backward();
+        assert_eq!(numbers(last), [24.0]);
+        assert_eq!(numbers(xs.grad(&grads).unwrap()), [12.0, 8.0, 6.0]);
+    }
+}
+
+#[test]
+fn gradient_through_ys_unlike_the_carry() {
+    // y = 2 c + x with c the sum: [1 + 2·1, 1 + 2·2, 1 + 2·3] from the end.
+    for memory in POLICIES {
+        for (reverse, want) in [(false, [7.0, 5.0, 3.0]), (true, [3.0, 5.0, 7.0])] {
+            let xs = floats::<AD>(&[1.0, 2.0, 3.0]).require_grad();
+            let step = |(): (), c: Tensor<AD, 1>, x: Tensor<AD, 1>| {
+                let c = c + x.clone();
+                (c.clone(), (c * 2.0 + x).reshape([1, 1]))
+            };
+            let options = Options::default().memory(memory).reverse(reverse);
+            let (_, ys): (Tensor<AD, 1>, Tensor<AD, 3>) =
+                scan(step, (), floats(&[0.0]), xs.clone(), &options).unwrap();
+            assert_eq!(numbers(xs.grad(&ys.sum().backward()).unwrap()), want);
+        }
+    }
+}
+
+#[test]
+fn views_have_gradients() {
+    let x = random::<AD, 2>([6, 4], 1).require_grad();
+    type View = fn(Tensor<AD, 2>) -> Tensor<AD, 2>;
+    let views: [View; 4] = [
+        |x| x.narrow(0, 1, 4),
+        |x| x.transpose(),
+        |x| x.reshape([8, 3]),
+        |x| x.narrow(1, 1, 2).flip([0]),
+    ];
+    for view in views {
+        let gradient = |memory| {
+            let ys = sums(view(x.clone()), &Options::default().memory(memory)).1;
+            numbers(x.grad(&ys.powi_scalar(2).sum().backward()).unwrap())
+        };
+        close(&gradient(Memory::default()), &gradient(Memory::StoreAll), 1e-12);
+    }
+}
+
+#[test]
+fn a_body_may_ignore_inputs() {
+    for memory in POLICIES {
+        let options = Options::default().memory(memory);
+        let a = floats::<AD>(&[2.0]).require_grad();
+        let b = floats::<AD>(&[5.0]).require_grad();
+        let xs = floats::<AD>(&[1.0, 2.0, 3.0]).require_grad();
+        // x never, b never, a only.
+        let step = |(a, _b): (Tensor<AD, 1>, Tensor<AD, 1>), c: Tensor<AD, 1>, _: Tensor<AD, 1>| {
+            let c = c * a;
+            (c.clone(), c)
+        };
+        let (last, _): (Tensor<AD, 1>, Tensor<AD, 2>) =
+            scan(step, (a.clone(), b.clone()), floats(&[1.0]), xs.clone(), &options).unwrap();
+        let loss = last.sum() + (b.clone() + xs.clone().sum()) * 0.0;
+        let grads = loss.backward();
+        assert_eq!(numbers(a.grad(&grads).unwrap()), [12.0]);
+        assert_eq!(numbers(b.grad(&grads).unwrap()), [0.0]);
+        assert_eq!(numbers(xs.grad(&grads).unwrap()), [0.0; 3]);
+        // The carry is thrown away: nothing depends on anything.
+        let step = |(): (), c: Tensor<AD, 1>, _: Tensor<AD, 1>| (c.zeros_like(), ());
+        let init = floats::<AD>(&[1.0]).require_grad();
+        let (last, ()): (Tensor<AD, 1>, ()) =
+            scan(step, (), init.clone(), xs.clone(), &options).unwrap();
+        let grads = (last + init.clone() * 0.0).backward();
+        assert_eq!(numbers(init.grad(&grads).unwrap()), [0.0]);
+    }
+}
+
+/// Σ over i of (product of the x so far)², with the inner scan in every step.
+#[test]
+fn scan_in_scan() {
+    let outer = |memory: Memory| {
+        let xs = random::<AD, 3>([5, 4, 2], 8).require_grad();
+        let a = floats::<AD>(&[0.9, 1.1]).require_grad();
+        let options = Options::default().memory(memory);
+        let inner = options.clone();
+        let step = move |a: Tensor<AD, 1>, c: Tensor<AD, 1>, x: Tensor<AD, 2>| {
+            let inner_step = |a: Tensor<AD, 1>, c: Tensor<AD, 1>, x: Tensor<AD, 1>| {
+                let c = (c * a + x).sin();
+                (c.clone(), c)
+            };
+            let (c, ys): (Tensor<AD, 1>, Tensor<AD, 2>) =
+                scan(inner_step, a, c, x, &inner).unwrap();
+            (c, ys)
+        };
+        let (last, ys): (Tensor<AD, 1>, Tensor<AD, 3>) =
+            scan(step, a.clone(), floats(&[0.1, 0.2]), xs.clone(), &options).unwrap();
+        let grads = (last.sum() + ys.powi_scalar(2).sum()).backward();
+        [numbers(a.grad(&grads).unwrap()), numbers(xs.grad(&grads).unwrap())]
+    };
+    let want = outer(Memory::StoreAll);
+    for memory in POLICIES {
+        for (own, want) in outer(memory).iter().zip(&want) {
+            close(own, want, 1e-13);
+        }
+    }
+}
+
+#[test]
+fn several_threads_train_at_once() {
+    let want = rnn_gradients(16, &Options::default());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    assert_eq!(rnn_gradients(16, &Options::default()), want);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn second_order() {
+    type A2 = Autodiff<AD>;
+    // y = Σ c_t² with c ← sin(a c + x): the gradient by a, and its derivative by a.
+    let first_and_second = |memory: Memory| {
+        let a: Tensor<AD, 1> = floats::<AD>(&[0.7]).require_grad();
+        let top: Tensor<A2, 1> = Tensor::from_inner(a.clone()).require_grad();
+        let xs: Tensor<A2, 1> = floats(&[0.3, -0.2, 0.5, 0.1]);
+        let step = |a: Tensor<A2, 1>, c: Tensor<A2, 1>, x: Tensor<A2, 1>| {
+            let c = (a * c + x).sin();
+            (c.clone(), c)
+        };
+        let (_, ys): (Tensor<A2, 1>, Tensor<A2, 2>) =
+            scan(step, top.clone(), floats(&[0.4]), xs, &Options::default().memory(memory))
+                .unwrap();
+        let grads = ys.powi_scalar(2).sum().backward();
+        let slope: Tensor<AD, 1> = top.grad(&grads).unwrap();
+        let second = slope.clone().backward();
+        (numbers(slope)[0], numbers(a.grad(&second).unwrap())[0])
+    };
+    let value = |a: f64| {
+        let (mut c, mut sum) = (0.4f64, 0.0);
+        for x in [0.3, -0.2, 0.5, 0.1] {
+            c = (a * c + x).sin();
+            sum += c * c;
+        }
+        sum
+    };
+    let h = 1e-4;
+    let slope = (value(0.7 + h) - value(0.7 - h)) / (2.0 * h);
+    let curvature = (value(0.7 + h) - 2.0 * value(0.7) + value(0.7 - h)) / (h * h);
+    for memory in [Memory::StoreAll, Memory::Bounded(Policy::Sqrt)] {
+        let (first, second) = first_and_second(memory);
+        assert!(
+            (first - slope).abs() < 1e-7 && (second - curvature).abs() < 1e-6,
+            "{first} {second}"
+        );
+    }
+}
+
+/// 10⁵ steps: the body runs twice per step and never with more than a span of its carries.
+#[test]
+fn long_scans_train() {
+    let made = Arc::new(AtomicUsize::new(0));
+    let n = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
+    let count = made.clone();
+    let step = move |a: Tensor<AD, 1>, c: Tensor<AD, 1>, (): ()| {
+        count.fetch_add(1, SeqCst);
+        (c * a, ())
+    };
+    let a = floats::<AD>(&[0.9999]).require_grad();
+    let options = Options::default().length(n);
+    let (last, ()): (Tensor<AD, 1>, ()) =
+        scan(step, a.clone(), floats(&[1.0]), (), &options).unwrap();
+    let grads = last.backward();
+    let want = n as f64 * 0.9999f64.powi(n as i32 - 1);
+    let own = numbers(a.grad(&grads).unwrap())[0];
+    assert!((own / want - 1.0).abs() < 1e-9, "{own} {want}");
+    assert_eq!(made.load(SeqCst), 2 * n);
+}

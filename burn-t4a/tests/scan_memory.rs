@@ -1,0 +1,92 @@
+//! What a tape keeps of a scan, counted by an allocator: buffers of the size of a carry that are alive at
+//! the same time.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use burn_autodiff::Autodiff;
+use burn_t4a::ext::scan::{Memory, Options, Policy, scan};
+use burn_t4a::{BurnT4a, T4aDevice};
+use burn_tensor::Tensor;
+
+type AD = Autodiff<BurnT4a>;
+
+/// Elements of a carry, `f32`: nothing else in this program has about its size.
+const ELEMENTS: usize = 5000;
+
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+fn is_carry(layout: Layout) -> bool {
+    (4 * ELEMENTS..5 * ELEMENTS).contains(&layout.size())
+}
+
+// SAFETY: the system's allocator does the work.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if is_carry(layout) {
+            let now = LIVE.fetch_add(1, SeqCst) + 1;
+            MOST.fetch_max(now, SeqCst);
+        }
+        // SAFETY: the layout is the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        if is_carry(layout) {
+            LIVE.fetch_sub(1, SeqCst);
+        }
+        // SAFETY: it came from `alloc` with this layout.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// One test at a time counts.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Most carries alive in the forward pass and in the reverse pass of `c ← sin c`, which keeps one carry
+/// per step.
+fn carries(n: usize, memory: Memory) -> [usize; 2] {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    let before = LIVE.load(SeqCst);
+    let init = Tensor::<AD, 1>::full([ELEMENTS], 0.7, &T4aDevice).require_grad();
+    let step = |(): (), c: Tensor<AD, 1>, (): ()| (c.sin(), ());
+    MOST.store(LIVE.load(SeqCst), SeqCst);
+    let options = Options::default().length(n).memory(memory);
+    let (last, ()): (Tensor<AD, 1>, ()) = scan(step, (), init.clone(), (), &options).unwrap();
+    let forward = MOST.load(SeqCst) - before;
+    MOST.store(LIVE.load(SeqCst), SeqCst);
+    let loss = last.sum();
+    let gradients = loss.backward();
+    let reverse = MOST.load(SeqCst) - before;
+    drop((gradients, init));
+    [forward, reverse]
+}
+
+#[test]
+fn explore() {
+    for n in [100, 101, 64] {
+        for policy in [
+            Policy::Sqrt,
+            Policy::Carries,
+            Policy::Segment(5),
+            Policy::Segment(25),
+            Policy::Revolve(1),
+            Policy::Revolve(3),
+            Policy::Revolve(6),
+        ] {
+            println!(
+                "{n} {policy:?} {:?} {:?}",
+                carries(n, Memory::Bounded(policy)),
+                carries(n, Memory::Bounded(policy))
+            );
+        }
+        println!("{n} all {:?}", carries(n, Memory::StoreAll));
+    }
+}
