@@ -7,5 +7,4 @@ mod derivatives;
 mod factor;
 mod input;
 mod kinds;
-mod moves;
 mod tape;
