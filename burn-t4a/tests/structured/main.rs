@@ -7,4 +7,5 @@ mod derivatives;
 mod factor;
 mod input;
 mod kinds;
+mod moves;
 mod tape;

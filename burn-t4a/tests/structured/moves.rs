@@ -29,7 +29,7 @@ fn identities_are_neutral() {
         let legs: Vec<Leg<S>> = (0..3).map(|_| rng.leg()).collect();
         let x = random(legs.clone(), 2, 1);
         let duals: Vec<Leg<S>> = legs[..2].to_vec();
-        let identity = t4a_structured::GradedTensor::identity(&duals, DType::F64).unwrap();
+        let identity = t4a_structured::GradedTensor::identity(&duals, t4a_tensor::DType::F64).unwrap();
         let identity = G::<B>::from_engine(&identity, &device()).unwrap();
         let same = identity.contract(&x, &[2, 3], &[0, 1]).unwrap();
         assert_eq!(same.spec().legs(), x.spec().legs());
@@ -52,7 +52,7 @@ fn isometries_keep_norms() {
     for complex in [false, true] {
         let engine = t4a_structured::GradedTensor::isometry(
             spec.clone(),
-            DType::F64,
+            t4a_tensor::DType::F64,
             complex,
             &Generator::new(3),
         );
@@ -71,7 +71,7 @@ fn isometries_keep_norms() {
     );
     let wide = t4a_structured::GradedTensor::isometry(
         wide.unwrap(),
-        DType::F64,
+        t4a_tensor::DType::F64,
         false,
         &Generator::new(3),
     );
