@@ -108,8 +108,9 @@ impl Model {
             }
         }
         for j in 0..2 {
-            new.change[j].copy_from_slice(&normalised(&new.change[j]));
-            new.show[j].copy_from_slice(&normalised(&new.show[j]));
+            let (change, show) = (normalised(&new.change[j]), normalised(&new.show[j]));
+            new.change[j].copy_from_slice(&change);
+            new.show[j].copy_from_slice(&show);
         }
         new
     }

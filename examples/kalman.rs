@@ -197,9 +197,7 @@ fn picture(path: &[Point], seen: &[Point], smoothed: &[Point]) -> Result<PathBuf
 fn main() -> Result<()> {
     let (path, seen) = simulate();
     let (q, r, likelihood) = fit(&seen)?;
-    let at = |q: f64, r: f64| -> Result<_> {
-        Ok(filter(system(logarithm(q).exp(), logarithm(r).exp()), &seen)?)
-    };
+    let at = |q: f64, r: f64| filter(system(logarithm(q).exp(), logarithm(r).exp()), &seen);
     let truth = number(at(TRUTH.0, TRUTH.1)?.2.sum());
     println!("fit     q {q:.4}   r {r:.4}   log-likelihood {likelihood:.3}");
     println!("truth   q {:.4}   r {:.4}   log-likelihood {truth:.3}", TRUTH.0, TRUTH.1);

@@ -7,6 +7,7 @@
 //!
 //! The energy is an upper bound at every step, and is asserted against exact diagonalisation.
 
+#[allow(dead_code)]
 #[path = "chain/model.rs"]
 mod model;
 

@@ -98,7 +98,7 @@ impl<S: Sector> Chain<S> {
         };
         let (energy, pair) = lanczos(apply, &pair.repartition(2)?, 16)?;
         let truncation = Truncation::new().max_dim(most).cutoff(1e-12);
-        let cut = pair.svd_truncated(2, FluxOn::Right, &truncation)?;
+        let cut = pair.svd_truncated(2, FluxOn::Right, truncation)?;
         let Svd { u, s, vh } = cut.kept;
         let states = s.leg().dim();
         (self.sites[i], self.sites[i + 1]) = match to_right {

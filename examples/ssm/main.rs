@@ -34,6 +34,8 @@ type AD = Autodiff<BurnT4a>;
 
 const EPOCHS: u64 = 12;
 
+// There are two of them.
+#[allow(clippy::large_enum_variant)]
 #[derive(Module, Debug)]
 enum Layer<B: Backend> {
     StateSpace(StateSpace<B>),

@@ -5,7 +5,6 @@ use burn_backend::{BoolDType, DType, FloatDType, IntDType, Shape, Slice, TensorD
 use burn_flex::Flex;
 use burn_t4a::BurnT4a;
 
-use crate::line::*;
 use crate::material::{Read, caught};
 
 type B = BurnT4a;

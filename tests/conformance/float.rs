@@ -7,6 +7,7 @@ use burn_backend::tensor::IndexingUpdateOp;
 use burn_backend::{BoolDType, DType, FloatDType, IntDType, Shape, Slice};
 
 use crate::conform;
+#[allow(unused_imports)]
 use crate::line::*;
 use crate::material::*;
 

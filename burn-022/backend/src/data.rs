@@ -152,8 +152,8 @@ impl AllocationController for Shared {
             self.buffer = copy.map_err(|error| AccessError::Read(error.to_string()))?;
         }
         match self.buffer.as_mut_ptr() {
-            // SAFETY: in bounds since `share`, and uniquely owned.
             Some(ptr) => {
+                // SAFETY: in bounds since `share`, and uniquely owned.
                 Ok(unsafe { std::slice::from_raw_parts_mut(ptr.add(self.start).cast(), self.len) })
             }
             None => unreachable!("a fresh copy is unique"),
@@ -198,8 +198,8 @@ mod tests {
         // The first write copies: the tensor still holds the memory.
         out.as_mut_slice::<f32>().unwrap()[0] = 9.0;
         assert_ne!(out.as_bytes().as_ptr(), ptr);
-        assert_eq!(read(tensor).to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(out.to_vec::<f32>().unwrap(), [9.0, 2.0, 3.0, 4.0]);
+        assert_eq!(read(tensor).try_to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(out.try_to_vec::<f32>().unwrap(), [9.0, 2.0, 3.0, 4.0]);
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
         let read = |any: AnyTensor| {
             let data = read(T4aTensor::new(any).unwrap());
             assert_eq!(data.bytes().len(), 4 * data.num_elements());
-            data.to_vec::<i32>().unwrap()
+            data.try_to_vec::<i32>().unwrap()
         };
         assert_eq!(read(any.permute(&[1, 0]).unwrap()), [0, 3, 1, 4, 2, 5]);
         assert_eq!(read(any.select(0, 1).unwrap()), [3, 4, 5]);
@@ -229,7 +229,7 @@ mod tests {
         let buffer = AnyTensor::from(Tensor::from_vec(raw, &[24]).unwrap()).into_buffer();
         let data = TensorData::from_bytes(share(buffer, skew, 16), [2], BurnDType::F64);
         let tensor = T4aTensor::from_data(data).unwrap();
-        assert_eq!(read(tensor).to_vec::<f64>().unwrap(), values);
+        assert_eq!(read(tensor).try_to_vec::<f64>().unwrap(), values);
     }
 
     #[test]

@@ -33,11 +33,11 @@ impl Rng {
     pub(crate) fn leg(&mut self) -> Leg<S> {
         let mut sectors = vec![(FermionNumber(0), 1 + self.next() as usize % 3)];
         for charge in [-1, 1, 2, 5] {
-            if self.next() % 3 > 0 {
+            if !self.next().is_multiple_of(3) {
                 sectors.push((FermionNumber(charge), 1 + self.next() as usize % 2));
             }
         }
-        let direction = if self.next() % 2 == 0 { Direction::Out } else { Direction::In };
+        let direction = if self.next().is_multiple_of(2) { Direction::Out } else { Direction::In };
         Leg::new(sectors, direction).unwrap()
     }
 }

@@ -90,8 +90,7 @@ fn truncation_is_the_best_of_the_dense_matrix() {
     let x = tensor::<B>(&spec, &Rng::new(2).numbers(spec.len()));
     let dense = sorted(linalg::svdvals(matrix(&x)).unwrap());
     for keep in 1..6 {
-        let truncated =
-            x.svd_truncated(2, FluxOn::Right, &Truncation::new().max_dim(keep)).unwrap();
+        let truncated = x.svd_truncated(2, FluxOn::Right, Truncation::new().max_dim(keep)).unwrap();
         let Svd { u, s, vh } = &truncated.kept;
         assert_eq!(s.leg().dim(), keep);
         let kept = sorted(s.values().tensor().unwrap());
@@ -108,16 +107,16 @@ fn truncation_is_the_best_of_the_dense_matrix() {
     let spec = Spec::new(vec![spin.clone(), spin.dual()], U1(0), 1).unwrap();
     let eye: Vec<f64> = (0..32).map(|i| f64::from(i % 16 % 5 == 0)).collect();
     let x = tensor::<B>(&spec, &eye);
-    let truncated = x.svd_truncated(1, FluxOn::Right, &Truncation::new().max_dim(3)).unwrap();
+    let truncated = x.svd_truncated(1, FluxOn::Right, Truncation::new().max_dim(3)).unwrap();
     assert_eq!(truncated.kept.s.leg().dim(), 3);
     close("error", &[truncated.error], &[5f64.sqrt()], 1e-14);
     let wrong = Truncation::new().min_dim(4).max_dim(3);
-    assert!(matches!(x.svd_truncated(1, FluxOn::Right, &wrong), Err(StructuredError::Linalg(_))));
+    assert!(matches!(x.svd_truncated(1, FluxOn::Right, wrong), Err(StructuredError::Linalg(_))));
 }
 
 /// A loss of `U S Vᴴ` of the leading triplets: it sees the coupling to those that were dropped.
 fn truncated<B: Operations>(x: &G<B>) -> Tensor<B, 1> {
-    let kept = x.svd_truncated(2, FluxOn::Left, &Truncation::new().max_dim(3)).unwrap().kept;
+    let kept = x.svd_truncated(2, FluxOn::Left, Truncation::new().max_dim(3)).unwrap().kept;
     let product = kept.u.scale_columns(&kept.s).unwrap().contract(&kept.vh, &[2], &[0]).unwrap();
     let weights = array::<B>(&Rng::new(4).numbers(product.spec().len()));
     (product.flat() * weights).sum()

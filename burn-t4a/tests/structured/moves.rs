@@ -29,7 +29,8 @@ fn identities_are_neutral() {
         let legs: Vec<Leg<S>> = (0..3).map(|_| rng.leg()).collect();
         let x = random(legs.clone(), 2, 1);
         let duals: Vec<Leg<S>> = legs[..2].to_vec();
-        let identity = t4a_structured::GradedTensor::identity(&duals, t4a_tensor::DType::F64).unwrap();
+        let identity =
+            t4a_structured::GradedTensor::identity(&duals, t4a_tensor::DType::F64).unwrap();
         let identity = G::<B>::from_engine(&identity, &device()).unwrap();
         let same = identity.contract(&x, &[2, 3], &[0, 1]).unwrap();
         assert_eq!(same.spec().legs(), x.spec().legs());
@@ -108,7 +109,7 @@ fn policies_see_sectors_and_ties() {
     );
     let x = G::<B>::from_flat(&spec, data).unwrap();
     let dims = |policy: BondTruncation| -> Vec<usize> {
-        let cut = x.svd_truncated(1, FluxOn::Right, &policy).unwrap();
+        let cut = x.svd_truncated(1, FluxOn::Right, policy).unwrap();
         let leg = cut.kept.s.leg().clone();
         [0, 1].map(|n| leg.place(FermionNumber(n)).map_or(0, |i| leg.sectors()[i].1)).to_vec()
     };
@@ -122,7 +123,7 @@ fn policies_see_sectors_and_ties() {
     assert_eq!(dims(most(3).degeneracy(1e-8)), [2, 1]);
     let wrong = most(2).degeneracy(f64::NAN);
     assert!(matches!(
-        x.svd_truncated(1, FluxOn::Right, &wrong),
+        x.svd_truncated(1, FluxOn::Right, wrong),
         Err(StructuredError::Invalid { .. })
     ));
 }

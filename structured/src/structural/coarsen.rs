@@ -10,11 +10,14 @@ use crate::plan::Builder;
 use crate::sector::{Product, Sector, Trivial};
 use crate::spec::Spec;
 
+/// A leg, and for each sector that it had before its place and the first state there.
+type Renamed<T> = (Leg<T>, Vec<(u32, usize)>);
+
 /// A leg with other sectors, and for each sector of the old one its place there and its first state.
 fn renamed<S: Sector, T: Sector>(
     leg: &Leg<S>,
     name: impl Fn(S) -> Result<T>,
-) -> Result<(Leg<T>, Vec<(u32, usize)>)> {
+) -> Result<Renamed<T>> {
     let mut sectors: Vec<(T, usize)> = Vec::new();
     let mut first = Vec::new();
     for &(sector, dim) in leg.sectors() {
@@ -40,7 +43,7 @@ fn renamed<S: Sector, T: Sector>(
 fn moved<S: Sector, T: Sector>(
     op: &'static str,
     from: &Spec<S>,
-    legs: Vec<(Leg<T>, Vec<(u32, usize)>)>,
+    legs: Vec<Renamed<T>>,
     flux: T,
 ) -> Result<(Spec<T>, Rearrange)> {
     let to = Spec::new(legs.iter().map(|(leg, _)| leg.clone()).collect(), flux, from.rows())?;

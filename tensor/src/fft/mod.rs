@@ -60,7 +60,7 @@ pub fn rfft<T: Transform>(x: &Tensor<T>, axis: usize, n: Option<usize>) -> Resul
         share_with(rows, grain(n), parallel, scratch, |(line, out, scratch), lane, (re, im)| {
             fill(line, &xs[lane * len..][..len], |x| x, T::ZERO);
             plan.process_with_scratch(line, out, scratch).map_err(|e| refused(op, e))?;
-            Ok((re.map(&**out, |z| z.re), im.map(&**out, |z| z.im)))
+            Ok((re.map(out, |z| z.re), im.map(out, |z| z.im)))
         })
     })
 }
@@ -105,7 +105,7 @@ pub fn irfft<T: Transform>(
                 line[n / 2].im = T::ZERO;
             }
             plan.process_with_scratch(line, out, scratch).map_err(|e| refused(op, e))?;
-            Ok(y.map(&**out, |x| Numeric::mul(x, scale)))
+            Ok(y.map(out, |x| Numeric::mul(x, scale)))
         })
     })
 }
@@ -162,8 +162,8 @@ fn complex<T: Transform>(
         share_with(rows, grain(n), parallel, scratch, |(line, scratch), lane, (re, im)| {
             fill_complex(line, parts, lane * len, len);
             plan.process_with_scratch(line, scratch);
-            let re = re.map(&**line, |z| Numeric::mul(z.re, scale));
-            Ok((re, im.map(&**line, |z| Numeric::mul(z.im, scale))))
+            let re = re.map(line, |z| Numeric::mul(z.re, scale));
+            Ok((re, im.map(line, |z| Numeric::mul(z.im, scale))))
         })
     })
 }

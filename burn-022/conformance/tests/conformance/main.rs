@@ -4,7 +4,7 @@
 //! `later` the operations that Burn 0.21 does not have.
 
 // The rows import what only their own line needs, and read data by the name that both lines have.
-#![allow(deprecated, unused_imports)]
+#![allow(deprecated, unused_imports, dead_code)]
 
 mod later;
 mod line;

@@ -101,9 +101,9 @@ pub enum ScanError {
         /// Which leaf.
         path: String,
         /// Shape and dtype of the leaf.
-        required: (Shape, DType),
+        required: Box<(Shape, DType)>,
         /// Shape and dtype of the tangent.
-        given: (Shape, DType),
+        given: Box<(Shape, DType)>,
     },
     /// Tracked tensors where tangents are asked for.
     #[error(

@@ -27,6 +27,9 @@ type Twice<B, C, D> = Autodiff<Autodiff<B, C>, D>;
 /// A tensor with its tangent; `None` is zero.
 type Moving<B> = (FloatTensor<B>, Option<FloatTensor<B>>);
 
+/// A tensor of the upper tape with the tangent that it stands for.
+type Entered<B, C, D> = (FloatTensor<Twice<B, C, D>>, FloatTensor<B>);
+
 /// Values of a tree of type `S` and of one of type `YS` with their tangents.
 pub type Pushed<S, YS> = ((S, YS), (S, YS));
 
@@ -102,15 +105,15 @@ fn moving<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy, T: Tree<Twic
     };
     same("a tangent", &tangent.structure(), structure)?;
     let both = values.iter().zip(flatten(tangent)).zip(structure.paths());
-    let leaf = |((x, v), path): ((&FloatTensor<Twice<B, C, D>>, _), String)| {
+    both.map(|((x, v), path)| {
         let (x, v) = (below::<B, C, D>(what, x)?, below::<B, C, D>(what, &v)?);
-        let [required, given] = [&x, &v].map(|x| (x.shape(), x.dtype()));
+        let [required, given] = [&x, &v].map(|x| Box::new((x.shape(), x.dtype())));
         match required == given {
             true => Ok((x, Some(v))),
             false => Err(ScanError::Tangent { what, path, required, given }),
         }
-    };
-    both.map(leaf).collect()
+    })
+    .collect()
 }
 
 /// Below both tapes, of which it is a constant.
@@ -163,7 +166,7 @@ fn run<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy>(
         let t = steps.time(k);
         let element = |x: &FloatTensor<B>| at::<B>(std::slice::from_ref(x), t).swap_remove(0);
         let x = xs.iter().map(|(x, v)| (element(x), v.as_ref().map(element))).collect();
-        let (next, y) = step(steps, consts, carry, x)?;
+        let [next, y] = step(steps, consts, carry, x)?;
         carry = next;
         let (y, of_y) = unzipped::<B>(y);
         values.put(t, y)?;
@@ -179,10 +182,10 @@ fn step<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy>(
     consts: &[Moving<B>],
     carry: Vec<Moving<B>>,
     x: Vec<Moving<B>>,
-) -> Result<(Vec<Moving<B>>, Vec<Moving<B>>)> {
+) -> Result<[Vec<Moving<B>>; 2]> {
     type Lower<B, C> = Autodiff<B, C>;
     type Upper<B, C, D> = Twice<B, C, D>;
-    let mut leaves: Vec<(FloatTensor<Upper<B, C, D>>, FloatTensor<B>)> = Vec::new();
+    let mut leaves: Vec<Entered<B, C, D>> = Vec::new();
     let mut enter = |(x, v): Moving<B>| {
         let x = above::<B, C, D>(x);
         let Some(v) = v else { return x };
@@ -237,7 +240,7 @@ fn step<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy>(
     let mut all: Vec<Moving<B>> =
         outputs.into_iter().zip(directions).map(|(x, u)| (bottom(x), tangent(u))).collect();
     let y = all.split_off(carries);
-    Ok((all, y))
+    Ok([all, y])
 }
 
 /// `sum ← sum + ⟨x, y⟩`: of such a sum the reverse pass begins with y and x exactly.
