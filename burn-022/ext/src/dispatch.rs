@@ -5,8 +5,8 @@
 
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::{BalancedCheckpointing, NoCheckpointing};
+use burn_backend::AutodiffBackend;
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{AutodiffBackend, Backend};
 use burn_dispatch::backends::Flex;
 #[cfg(feature = "ndarray")]
 #[allow(deprecated)]

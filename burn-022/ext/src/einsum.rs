@@ -72,9 +72,9 @@ impl<const D: usize> From<Tensor<D>> for Operand {
 }
 
 impl Operand {
-    /// Dtype, device and shape.
+    /// Dtype, device below the tape, and shape: constants take part in what is differentiated.
     fn described(&self) -> (DType, DispatchDevice, Shape) {
-        (self.0.dtype(), self.0.device(), self.0.shape())
+        (self.0.dtype(), self.0.device().inner(), self.0.shape())
     }
 }
 
@@ -201,7 +201,7 @@ fn plan<const D: usize>(
         if dtype != first {
             return Err(ExtError::DTypeMismatch { op: OP, first: *first, argument, dtype: *dtype });
         }
-        if untaped(other) != untaped(device) {
+        if other != device {
             let (first, device) = (format!("{device:?}"), format!("{other:?}"));
             return Err(ExtError::DeviceMismatch { op: OP, first, argument, device });
         }
@@ -220,12 +220,4 @@ fn plan<const D: usize>(
         return Err(ExtError::ResultRank { op: OP, required, given: D });
     }
     Ok(plan)
-}
-
-/// The device below the tape: constants take part in what is differentiated.
-fn untaped(device: &DispatchDevice) -> &DispatchDevice {
-    match device {
-        DispatchDevice::Autodiff(device) => &device.inner,
-        device => device,
-    }
 }

@@ -115,7 +115,7 @@ where
     R: Send + 'static,
 {
     if !inputs.iter().any(|x| x.is_tracked()) {
-        let (outputs, _) = forward(inputs.map(|x| x.primitive), [false; N])?;
+        let (outputs, _) = forward(inputs.map(|x| x.into_primitive()), [false; N])?;
         return Ok(outputs.map(constant::<B, C>));
     }
     let mut shapes = None;

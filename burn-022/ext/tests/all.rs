@@ -72,7 +72,7 @@ fn fused_layers_are_those_of_burn() {
         let targets = Tensor::<1, Int>::from_ints([2, 0, 1], &device);
         let loss = nn::cross_entropy(x.clone(), targets);
         let chosen =
-            activation::log_softmax(x.clone().inner(), 1).into_data().to_vec::<f32>().unwrap();
+            activation::log_softmax(x.clone().inner(), 1).into_data().try_to_vec::<f32>().unwrap();
         let want = -(chosen[2] + chosen[3] + chosen[7]) / 3.0;
         assert!((loss.clone().into_scalar::<f32>() - want).abs() < 1e-5);
         assert_eq!(x.grad(&loss.backward()).unwrap().dims(), [3, 3]);
@@ -128,5 +128,5 @@ fn sixty_four_bits_stay_exact() {
     let x = Tensor::<1>::from_data(data, (&Device::flex(), DType::F64));
     let y: Tensor<1> = einsum("i,i->", (&x, &x)).unwrap();
     let want = (1.0f64 + 1e-12).powi(2) + 4.0;
-    assert_eq!(y.into_data().to_vec::<f64>().unwrap(), [want]);
+    assert_eq!(y.into_data().try_to_vec::<f64>().unwrap(), [want]);
 }
