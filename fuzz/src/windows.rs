@@ -2,8 +2,8 @@
 
 use t4a_tensor::nn::conv::{ConvOptions, conv, conv_transpose, conv_weight, conv_x};
 use t4a_tensor::nn::pool::{
-    Overhang, PoolOptions, adaptive_mean_pool, max_pool, max_pool_vjp, max_pool_with_indices,
-    mean_pool, mean_pool_vjp,
+    PoolOptions, adaptive_mean_pool, max_pool, max_pool_vjp, max_pool_with_indices, mean_pool,
+    mean_pool_vjp,
 };
 use t4a_tensor::{Result, Tensor};
 
@@ -23,8 +23,8 @@ fn option(input: &mut Input<'_>) -> usize {
 }
 
 /// `⌊(size + 2p − d·(k − 1) − 1)/s⌋ + 1` if there is a window inside.
-fn positions(size: usize, k: usize, s: usize, [p, q]: [usize; 2], d: usize) -> Option<usize> {
-    let room = size as i128 + p as i128 + q as i128 - d as i128 * (k as i128 - 1) - 1;
+fn positions(size: usize, k: usize, s: usize, p: usize, d: usize) -> Option<usize> {
+    let room = size as i128 + 2 * p as i128 - d as i128 * (k as i128 - 1) - 1;
     (room >= 0 && s > 0 && d > 0).then(|| usize::try_from(room / s as i128 + 1).ok())?
 }
 
@@ -47,8 +47,6 @@ fn convolutions(input: &mut Input<'_>) {
         w.push(input.below(4));
         options.stride[i] = option(input);
         options.padding[i] = if input.once_in(2) { option(input) } else { input.below(3) };
-        let same = input.once_in(2);
-        options.padding_end[i] = if same { options.padding[i] } else { input.below(3) };
         options.dilation[i] = option(input);
     }
     if input.once_in(10) {
@@ -57,8 +55,8 @@ fn convolutions(input: &mut Input<'_>) {
     let (xt, wt) = (tensor(&x), tensor(&w));
     let sizes: Option<Vec<usize>> = (0..axes)
         .map(|i| {
-            let margin = [options.padding[i], options.padding_end[i]];
-            positions(x[2 + i], w[2 + i], options.stride[i], margin, options.dilation[i])
+            let [s, p, d] = [options.stride[i], options.padding[i], options.dilation[i]];
+            positions(x[2 + i], w[2 + i], s, p, d)
         })
         .collect();
     let few = sizes.as_ref().is_some_and(|sizes| {
@@ -132,7 +130,7 @@ fn convolutions(input: &mut Input<'_>) {
 
 /// Whether options are so large that the engine may refuse them.
 fn refused(x: &[usize], w: &[usize], options: &ConvOptions) -> bool {
-    let all = [&options.stride, &options.padding, &options.padding_end, &options.dilation];
+    let all = [&options.stride, &options.padding, &options.dilation];
     let far = all.into_iter().flatten().any(|&v| v > 1 << 44);
     far || options.groups == 0 || x.iter().chain(w).any(|&v| v > 1 << 44)
 }
@@ -148,7 +146,7 @@ fn pools(input: &mut Input<'_>) {
     if input.once_in(3) {
         options.dilation = pair(input);
     }
-    options.overhang = if input.once_in(4) { Overhang::Always } else { Overhang::Never };
+    options.ceil = input.once_in(4);
     let t = Tensor::from_fn(&x, |i| value(i) - 3.0).expect("few elements");
     if input.once_in(6) {
         let size = [input.size(), input.size()];
@@ -162,13 +160,12 @@ fn pools(input: &mut Input<'_>) {
     for (i, count) in counts.iter_mut().enumerate() {
         let [k, s, p, d] =
             [options.window[i], options.stride[i], options.padding[i], options.dilation[i]];
-        let fits = if k == 0 { None } else { positions(x[2 + i], k, s, [p; 2], d) };
+        let fits = if k == 0 { None } else { positions(x[2 + i], k, s, p, d) };
         match fits {
             Some(n) => {
                 let padded = x[2 + i] as u128 + 2 * p as u128;
                 let left = (padded - (d as u128 * (k as u128 - 1) + 1)) % s as u128;
-                *count =
-                    n.saturating_add(usize::from(options.overhang == Overhang::Always && left > 0));
+                *count = n.saturating_add(usize::from(options.ceil && left > 0));
             }
             None => {
                 let got = max_pool(&t, &options);

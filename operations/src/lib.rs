@@ -30,9 +30,6 @@ use t4a_scan::{
     AssociativeScan, Cumulative, KalmanFilter, LinearRecurrence, MatrixRecurrence, Recurrent,
     ScanError,
 };
-use t4a_structured::{
-    ByMatrix, Contract, ContractOver, Inner, Network, Norm, Rearrange, ScaleBond, StructuredError,
-};
 use t4a_tensor::TensorError;
 use thiserror::Error;
 
@@ -52,9 +49,6 @@ pub enum OperationError {
     /// Of scans over monoids.
     #[error(transparent)]
     Scan(#[from] ScanError),
-    /// Of structured tensors.
-    #[error(transparent)]
-    Structured(#[from] StructuredError),
 }
 
 /// The table: a variant, what it holds, what it is.
@@ -114,22 +108,6 @@ operations! {
     Recurrent(Recurrent),
     /// The Kalman filter over a sequence.
     KalmanFilter(KalmanFilter),
-    /// Blocks of a flat array moved, with signs.
-    Rearrange(Rearrange),
-    /// Products of the matrices of two flat arrays.
-    Contract(Contract),
-    /// The same over another semiring.
-    ContractOver(ContractOver),
-    /// Rearrangements and contractions one after the other.
-    Network(Network),
-    /// Linear algebra on each matrix of a flat array.
-    ByMatrix(ByMatrix),
-    /// Entries times numbers of a leg.
-    ScaleBond(ScaleBond),
-    /// `Σ x* y`.
-    Inner(Inner),
-    /// `√Σ |x|²`.
-    Norm(Norm),
 }
 
 impl fmt::Display for AnyOperation {

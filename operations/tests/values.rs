@@ -14,8 +14,6 @@ use t4a_scan::{
     AssociativeScan, Cell, Cumulative, FloatMonoid, KalmanFilter, LinearRecurrence,
     MatrixRecurrence, Recurrent, Running,
 };
-use t4a_structured::plan::Matrices;
-use t4a_structured::{ByMatrix, ContractOver, Direction, Inner, Leg, Norm, Pattern, Spec, U1};
 use t4a_tensor::{AnyTensor, Tensor};
 
 fn floats(shape: &[usize], seed: u64) -> Value<Eager> {
@@ -54,40 +52,7 @@ fn table() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
         table.push((Linalg { op, complex: false }.into(), vec![Value::Float(a)]));
     }
     table.extend(scans());
-    table.extend(structured());
     table
-}
-
-/// Operations on flat arrays of graded tensors, and of blocks over a semiring.
-fn structured() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
-    let leg = Leg::new([(U1(-1), 2), (U1(0), 1), (U1(1), 2)], Direction::Out).unwrap();
-    let spec = |legs: &[&Leg<U1>], rows| {
-        Spec::new(legs.iter().map(|&leg| leg.clone()).collect(), U1(0), rows).unwrap()
-    };
-    let (out, into) = (leg.clone(), leg.dual());
-    let (a, b) = (spec(&[&out, &out, &into], 1), spec(&[&out, &into], 1));
-    let of = |spec: &Spec<U1>, seed| floats(&[spec.len()], seed);
-    let one = || vec![of(&a, 1)];
-    let both = || vec![of(&a, 1), of(&b, 2)];
-    let sizes = b.matrices().iter().map(|matrix| [matrix.rows, matrix.cols]).collect();
-    let sizes = Matrices::new(sizes, vec![vec![2, 0, 1]]).unwrap();
-    let network = Spec::einsum("abc,cd->adb", &[&a, &b]).unwrap().1;
-    let pattern = Pattern::new(vec![vec![2, 1]; 2], vec![vec![0, 0], vec![0, 1]]).unwrap();
-    let over = pattern.contract(&pattern, &[1], &[1]).unwrap().1;
-    let blocks = || vec![floats(&[6], 3), floats(&[6], 4)];
-    let exp = ByMatrix { op: ExpmOp.into(), complex: false, plan: sizes.into() };
-    vec![
-        (a.permute(&[2, 0, 1], 1).unwrap().1.into(), one()),
-        (a.trace(&[(1, 2)]).unwrap().1.into(), one()),
-        (a.contract(&b, &[2], &[0]).unwrap().1.into(), both()),
-        (network.into(), both()),
-        (exp.into(), vec![of(&b, 2)]),
-        (a.numbers(1).unwrap().into(), vec![of(&a, 1), floats(&[5], 5)]),
-        (Inner { complex: false }.into(), vec![of(&a, 1), of(&a, 2)]),
-        (Norm { complex: false }.into(), one()),
-        (ContractOver { plan: over.clone(), semiring: FloatSemiring::MaxPlus }.into(), blocks()),
-        (ContractOver { plan: over, semiring: FloatSemiring::LogSumExp }.into(), blocks()),
-    ]
 }
 
 fn scans() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {

@@ -25,6 +25,7 @@ mod cell;
 mod cumulative;
 mod error;
 mod kalman;
+mod kalman_kernel;
 #[allow(unsafe_code)]
 mod lanes;
 mod matrix;

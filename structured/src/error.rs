@@ -64,9 +64,6 @@ pub enum StructuredError {
         given: String,
         required: String,
     },
-    /// Entries where a pattern has none.
-    #[error("{op}: the entry at {index:?} is {value}, where the structure has zeros")]
-    NotStored { op: &'static str, index: Vec<usize>, value: f64 },
     /// A tensor that would be odd as a whole.
     #[error("{op}: an odd charge {flux} needs an odd leg of dimension 1 instead")]
     OddParity { op: &'static str, flux: String },

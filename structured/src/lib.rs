@@ -9,8 +9,6 @@
 //! structural  structures of results and their plans
 //! operation   plans as operations with derivatives
 //! graded      graded tensors over any arrays
-//! entries       functions of entries that keep zeros
-//! picture       which entries are stored, as text
 //! diag          equal indices: einsum of payloads
 //! block_sparse  arbitrary blocks without charges
 //! ```
@@ -19,14 +17,12 @@
 mod block_sparse;
 mod cache;
 mod diag;
-mod entries;
 mod error;
 mod graded;
 #[allow(unsafe_code)]
 mod kernels;
 mod leg;
 pub mod operation;
-mod picture;
 pub mod plan;
 mod sector;
 mod spec;
@@ -36,10 +32,8 @@ pub use block_sparse::{BlockSparseTensor, Pattern};
 pub use cache::clear_plans;
 pub use diag::{DiagTensor, diag_einsum};
 pub use error::{Result, StructuredError};
-pub use graded::{
-    Bond, BondTruncation, Eigh, FluxOn, Forbidden, GradedTensor, Qr, Svd, Truncated, einsum,
-};
+pub use graded::{Bond, Eigh, FluxOn, Forbidden, GradedTensor, Qr, Svd, Truncated, einsum};
 pub use leg::{Direction, Leg};
-pub use operation::{ByMatrix, Contract, ContractOver, Inner, Network, Norm, Rearrange, ScaleBond};
+pub use operation::{Contract, Rearrange};
 pub use sector::{FermionNumber, FermionParity, Product, Sector, Trivial, U1, Z2, Zn};
 pub use spec::{Block, Matrix, Spec};

@@ -95,7 +95,7 @@ impl Bench {
         for (name, x, w, stride, padding, groups) in rows {
             let mut options = ConvOptions::new(2);
             options.stride.fill(stride);
-            options = options.padded(&[padding, padding]);
+            options.padding.fill(padding);
             options.groups = groups;
             let (x, w) = (self.random(&x), self.random(&w));
             let bias = self.random(&[w.shape()[0]]);

@@ -11,7 +11,6 @@
 //! nn                 fused operations of neural networks
 //! index              gather, scatter, masks, regions
 //! sort · cumulative  along an axis
-//! fft                Fourier transforms along an axis
 //! create · random    regular and random values
 //! ```
 
@@ -22,7 +21,6 @@ pub mod create;
 pub mod cumulative;
 pub mod dtype;
 pub mod error;
-pub mod fft;
 pub mod index;
 pub mod kernels;
 pub mod layout;

@@ -195,12 +195,6 @@ impl Buffer {
         self.as_mut_ptr().is_some()
     }
 
-    /// Whether operations leave this memory as it is: there are other handles to it, or it is not ours.
-    #[inline]
-    pub fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.0) != 1 || matches!(self.0.owner, Owner::Foreign(_))
-    }
-
     /// Whether two buffers are the same memory.
     #[inline]
     pub fn same_memory(&self, other: &Self) -> bool {
@@ -233,9 +227,8 @@ mod tests {
         let mut a = Buffer::alloc(100_000).unwrap();
         assert!(a.is_unique());
         let b = a.clone();
-        assert!(!a.is_unique() && a.is_shared() && b.is_shared());
+        assert!(!a.is_unique());
         drop(b);
-        assert!(!a.is_shared());
         assert!(a.is_unique());
         assert_eq!(a.as_ptr() as usize % ALIGN, 0);
     }
@@ -246,7 +239,7 @@ mod tests {
         let ptr = NonNull::new(data.as_ptr().cast_mut()).unwrap();
         // SAFETY: the vector is moved into the owner and its heap block stays.
         let mut buffer = unsafe { Buffer::from_foreign(ptr, 3, Box::new(data)) };
-        assert!(!buffer.is_unique() && buffer.is_shared());
+        assert!(!buffer.is_unique());
         let copy = buffer.duplicate().unwrap();
         assert_eq!(buffer.as_ptr(), ptr.as_ptr());
         // SAFETY: three initialised bytes each.

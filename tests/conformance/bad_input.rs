@@ -6,7 +6,6 @@ use burn_backend::ops::{BoolTensorOps, ConvOptions, FloatTensorOps, IntTensorOps
 use burn_backend::{BoolDType, Bytes, DType, FloatDType, IntDType, Shape, Slice, TensorData};
 use burn_t4a::{BurnT4a, T4aTensor};
 
-use crate::line::*;
 use crate::material::{Read, caught};
 
 type B = BurnT4a;
@@ -76,7 +75,10 @@ fn indices() {
 #[test]
 fn data() {
     let short = || TensorData::from_bytes(Bytes::from_elems(vec![0f32; 5]), [2, 3], DType::F32);
-    rejects(|| B::float_from_data(short(), &Default::default()), SHORT_DATA);
+    rejects(
+        || B::float_from_data(short(), &Default::default()),
+        &["from_data", "[2, 3]", "24", "20"],
+    );
 }
 
 #[test]
@@ -96,7 +98,7 @@ fn absurd_sizes() {
     rejects(|| B::float_expand(float(&[1, 1]), Shape::new([1 << 40, 1 << 40])), &["expand"]);
     // A shape with a zero holds nothing; the rest has to be countable all the same.
     let empty = B::float_zeros(Shape::new([1 << 40, 0, 2]), &device, FloatDType::F32);
-    assert_eq!(empty.read()[0].bytes().len(), 0);
+    assert_eq!(empty.read()[0].bytes.len(), 0);
     let huge = || Shape::new([usize::MAX, 0, 2]);
     rejects(|| B::float_zeros(huge(), &device, FloatDType::F32), &["address space"]);
     // Windows over repeated elements.

@@ -6,7 +6,6 @@ use burn_backend::{BoolDType, DType, FloatDType, IntDType, TensorMetadata};
 use burn_t4a::BurnT4a;
 
 use crate::conform;
-use crate::line::*;
 use crate::material::*;
 
 fn whole() -> Vec<Case> {
@@ -89,7 +88,7 @@ fn four_byte_booleans_are_the_native_ones_under_another_tag() {
         for (native, wide) in run(&case).into_iter().zip(run(&recast)) {
             assert_eq!(wide.dtype(), DType::Bool(BoolDType::U32));
             let (native, wide) = (native.read().remove(0), wide.read().remove(0));
-            assert_eq!(wide.bytes().len(), 4 * wide.num_elements());
+            assert_eq!(wide.bytes.len(), 4 * wide.num_elements());
             assert_eq!(wide.convert_dtype(BOOLS[0]), native);
         }
     }

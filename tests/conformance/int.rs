@@ -5,8 +5,6 @@ use burn_backend::tensor::IndexingUpdateOp;
 use burn_backend::{BoolDType, DType, FloatDType, IntDType, Shape};
 
 use crate::conform;
-#[allow(unused_imports)]
-use crate::line::*;
 use crate::material::*;
 
 fn whole() -> Vec<Case> {

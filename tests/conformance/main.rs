@@ -1,20 +1,17 @@
 //! BurnT4a against Burn's own CPU backend.
 //!
-//! `material` builds the cases; `line` has what the rows, which are those of both lines of Burn, have to
-//! call differently on this one; `float int bool activation module quantized` call every method of
+//! `material` builds the cases; `float int bool activation module quantized` call every method of
 //! the backend traits on both backends; `nn` and `training` do the same for whole modules forward
-//! and backward; `record remote structured threads settings bad_input` check what surrounds them.
+//! and backward; `record remote threads settings bad_input` check what surrounds them.
 
 mod activation;
 mod bad_input;
 mod bool;
 mod flex_is_wrong;
 mod float;
-mod fourier;
 mod fuzz_data;
 mod fuzz_records;
 mod int;
-mod line;
 mod material;
 mod module;
 mod nn;
@@ -24,7 +21,6 @@ mod record;
 mod remote;
 mod route;
 mod settings;
-mod structured;
 mod tensor;
 mod threads;
 mod training;

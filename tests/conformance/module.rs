@@ -7,7 +7,6 @@ use burn_backend::ops::{
 };
 
 use crate::conform;
-use crate::line;
 use crate::material::*;
 
 /// Sums of products in another order, by the result.
@@ -108,8 +107,7 @@ conform! {
         let o = || ConvTransposeOptions::new([1, 1, 1], [0, 0, 0], [0, 0, 0], [1, 1, 1], 1);
         vec![B::conv_transpose3d_x_backward(w.clone(), g.clone(), o()), B::conv_transpose3d_weight_backward(x.clone(), w, g.clone(), o()), B::conv_transpose3d_bias_backward(x, b, g)] };
     deform_conv2d: wide(&[&[1, 2, 5, 5], &[1, 18, 5, 5], &[3, 2, 3, 3], &[1, 9, 5, 5], &[3]]), SUM, |_c, x, o, w, m, b| B::deform_conv2d(x, o, w, Some(m), Some(b), deform());
-    // Flex computes in 32 bits.
-    deform_conv2d_backward: wide(&[&[1, 2, 5, 5], &[1, 18, 5, 5], &[3, 2, 3, 3], &[1, 9, 5, 5], &[3], &[1, 3, 5, 5]]), SUM, except |c| c.dtype() == DType::F64, |_c, x, o, w, m, b, g| {
+    deform_conv2d_backward: wide(&[&[1, 2, 5, 5], &[1, 18, 5, 5], &[3, 2, 3, 3], &[1, 9, 5, 5], &[3], &[1, 3, 5, 5]]), SUM, |_c, x, o, w, m, b, g| {
         let out = B::deform_conv2d_backward(x, o, w, Some(m), Some(b), g, deform());
         (vec![out.x_grad, out.offset_grad, out.weight_grad], (out.mask_grad, out.bias_grad)) };
 
@@ -125,17 +123,17 @@ conform! {
     adaptive_avg_pool2d: floats(&[&[2, 3, 7, 5]]), TERMS, in f64, of terms, |_c, x| B::adaptive_avg_pool2d(x, [3, 2]);
     adaptive_avg_pool2d_backward: floats(&[&[2, 3, 7, 5], &[2, 3, 3, 2]]), TERMS, in f64, of terms, |_c, x, g| B::adaptive_avg_pool2d_backward(x, g);
     max_pool1d: floats(&[&[2, 3, 9]]), EXACT, |_c, x| vec![B::max_pool1d(x.clone(), 3, 2, 1, 1, false), B::max_pool1d(x, 3, 2, 1, 2, true)];
-    max_pool1d_with_indices: floats(&[&[2, 3, 9]]), EXACT, |_c, x| { let y = line::max_pool1d::<B>(x, 3, 2, 1, 1, false); (y.output, y.indices) };
+    max_pool1d_with_indices: floats(&[&[2, 3, 9]]), EXACT, |_c, x| { let y = B::max_pool1d_with_indices(x, 3, 2, 1, 1, false); (y.output, y.indices) };
     max_pool1d_with_indices_backward: floats(&[&[2, 3, 9], &[2, 3, 5]]), SUM, |_c, x, g| {
-        let y = line::max_pool1d::<B>(x.clone(), 3, 2, 1, 1, false);
+        let y = B::max_pool1d_with_indices(x.clone(), 3, 2, 1, 1, false);
         B::max_pool1d_with_indices_backward(x, 3, 2, 1, 1, false, g, y.indices).x_grad };
     max_pool2d: floats(&[&[2, 3, 6, 7]]), EXACT, |_c, x| vec![B::max_pool2d(x.clone(), [2, 3], [2, 2], [1, 1], [1, 1], false), B::max_pool2d(x, [2, 2], [1, 2], [0, 1], [2, 1], true)];
-    max_pool2d_with_indices: floats(&[&[2, 3, 6, 7]]), EXACT, |_c, x| { let y = line::max_pool2d::<B>(x, [2, 3], [2, 2], [1, 1], [1, 1], false); (y.output, y.indices) };
+    max_pool2d_with_indices: floats(&[&[2, 3, 6, 7]]), EXACT, |_c, x| { let y = B::max_pool2d_with_indices(x, [2, 3], [2, 2], [1, 1], [1, 1], false); (y.output, y.indices) };
     max_pool2d_with_indices_backward: floats(&[&[2, 3, 6, 7], &[2, 3, 4, 4]]), SUM, |_c, x, g| {
-        let y = line::max_pool2d::<B>(x.clone(), [2, 3], [2, 2], [1, 1], [1, 1], false);
+        let y = B::max_pool2d_with_indices(x.clone(), [2, 3], [2, 2], [1, 1], [1, 1], false);
         B::max_pool2d_with_indices_backward(x, [2, 3], [2, 2], [1, 1], [1, 1], false, g, y.indices).x_grad };
 
-    interpolate: floats(&[&[2, 3, 4, 5]]), Ulps(256.0), in f64, of terms, |_c, x| modes().into_iter().map(|m| B::interpolate(x.clone(), [7, 3], m)).collect::<Vec<_>>();
+    interpolate: floats(&[&[2, 3, 4, 5]]), Ulps(256.0), |_c, x| modes().into_iter().map(|m| B::interpolate(x.clone(), [7, 3], m)).collect::<Vec<_>>();
     interpolate_backward: wide(&[&[2, 3, 4, 5], &[2, 3, 7, 3]]), TERMS, of terms, |_c, x, g| B::interpolate_backward(x, g, [7, 3], InterpolateOptions::new(InterpolateMode::Nearest));
 
     attention: floats(&[&[2, 3, 5, 4], &[2, 3, 6, 4], &[2, 3, 6, 4]]), SUM, |_c, q, k, v| vec![
@@ -147,6 +145,8 @@ conform! {
         let mask = B::float_greater_elem(bias.clone(), 0.5.into(), BoolDType::Native);
         B::attention(q, k, v, Some(mask), Some(bias), AttentionModuleOptions::default()) };
     layer_norm: floats(&[&[3, 4, 6], &[6], &[6]]), SUM, in f64, |_c, x, g, b| vec![B::layer_norm(x.clone(), g.clone(), Some(b), 1e-5), B::layer_norm(x, g, None, 1e-5)];
+    rfft: wide(&[&[3, 8]]), SUM, |_c, x| B::rfft(x, 1, None);
+    irfft: wide(&[&[3, 5], &[3, 5]]), SUM, |_c, re, im| B::irfft(re, im, 1, None);
     ctc_loss: wide(&[&[6, 2, 4]]), SUM, |_c, x| {
         use burn_backend::ops::{ActivationOps, IntTensorOps};
         use burn_backend::TensorData;

@@ -2,7 +2,9 @@
 //! sample of those that dequantise.
 
 use burn_backend::ops::QTensorOps;
-use burn_backend::quantization::{QuantMode, QuantScheme, QuantStore, QuantValue};
+use burn_backend::quantization::{
+    BlockSize, QuantLevel, QuantMode, QuantScheme, QuantStore, QuantValue,
+};
 use burn_backend::{
     BoolDType, DType, FloatDType, IntDType, Slice, TensorData, TensorMetadata, TensorPrimitive,
 };
@@ -10,7 +12,6 @@ use burn_flex::{Flex, FlexQTensor};
 use burn_t4a::BurnT4a;
 
 use crate::conform;
-use crate::line::*;
 use crate::material::*;
 
 impl Read for FlexQTensor {
@@ -23,11 +24,11 @@ impl Read for FlexQTensor {
 }
 
 /// Quantized data as the values it stands for.
-pub fn plain(data: TensorData) -> TensorData {
-    let shape = data.shape().clone();
+fn plain(data: TensorData) -> TensorData {
+    let shape = data.shape.clone();
     let tensor = Flex::q_from_data(data, &Default::default());
     let values = Flex::dequantize(tensor, FloatDType::F32).into_data();
-    assert_eq!(values.shape(), &shape);
+    assert_eq!(values.shape, shape);
     values
 }
 
@@ -46,11 +47,12 @@ macro_rules! read_primitive {
 read_primitive!(BurnT4a Flex);
 
 fn scheme(block: bool) -> QuantScheme {
-    let scheme = QuantScheme::default()
+    let level = if block { QuantLevel::Block(BlockSize::new([4])) } else { QuantLevel::Tensor };
+    QuantScheme::default()
+        .with_level(level)
         .with_mode(QuantMode::Symmetric)
         .with_value(QuantValue::Q8S)
-        .with_store(QuantStore::Native);
-    if block { in_blocks(scheme, 4) } else { scheme }
+        .with_store(QuantStore::Native)
 }
 
 /// Matrices that blocks of four divide; `dim` chooses the level.
@@ -74,9 +76,10 @@ conform! {
     quantize_dynamic: matrices(), EXACT, |c, x, _y| B::quantize_dynamic(x, &scheme(c.dim == 1));
     quantize: matrices(), EXACT, |c, x, _y| {
         use burn_backend::ops::FloatTensorOps;
+        use burn_backend::quantization::QuantizationParametersPrimitive;
         let blocks = if c.dim == 1 { 8 } else { 1 };
         let scales = B::float_full([blocks].into(), 0.05.into(), &Default::default(), FloatDType::F32);
-        B::quantize(x, &scheme(c.dim == 1), parameters(scales)) };
+        B::quantize(x, &scheme(c.dim == 1), QuantizationParametersPrimitive { scales }) };
     dequantize: matrices(), EXACT, |c, x, _y| {
         let q = B::quantize_dynamic(x, &scheme(c.dim == 1));
         vec![B::dequantize(q.clone(), FloatDType::F32), B::dequantize(q.clone(), FloatDType::F64), B::dequantize(q, FloatDType::F16)] };

@@ -8,7 +8,6 @@ use burn_backend::{
 };
 use burn_t4a::BurnT4a;
 
-use crate::line::*;
 use crate::material::{FLOATS, INTS, Operand, Read, Side, Values};
 
 type B = BurnT4a;
@@ -44,7 +43,7 @@ fn floats_have_the_moments_of_their_distribution() {
     for (distribution, mean, deviation, bound) in rows {
         for dtype in FLOATS {
             let data = float(distribution, dtype.into(), 5);
-            assert_eq!(data.dtype(), dtype);
+            assert_eq!(data.dtype, dtype);
             assert!(data.iter::<f64>().all(|x| bound.contains(&x)), "{distribution:?} {dtype:?}");
             let (m, d) = moments(&data);
             // Six standard errors, and the rounding of the dtype.
@@ -79,7 +78,7 @@ fn integers_are_uniform_in_their_range() {
         let range = Distribution::Uniform(0.0, 10.0);
         let x = B::int_random(Shape::new([N]), range, &device, IntDType::from(dtype));
         let data = x.read().remove(0);
-        assert_eq!(data.dtype(), dtype);
+        assert_eq!(data.dtype, dtype);
         let mut counts = [0usize; 10];
         data.iter::<i64>().for_each(|x| counts[x as usize] += 1);
         let each = N as f64 / 10.0;

@@ -1,8 +1,9 @@
 //! Which way a result was computed, and what a strict policy does to a fallback.
 
-use burn_backend::ops::{ActivationOps, ConvOptions, FloatTensorOps, ModuleOps, QTensorOps};
-use burn_backend::tensor::QuantizedTensor;
-use burn_backend::{DType, FloatDType, QTensorPrimitive, TensorData};
+use burn_backend::DType;
+use burn_backend::ops::{
+    ActivationOps, ConvOptions, InterpolateMode, InterpolateOptions, ModuleOps,
+};
 use burn_t4a::BurnT4a;
 use burn_t4a::route::{Path, Policy, Reason, set_policy};
 
@@ -14,13 +15,9 @@ fn make(shape: &[usize]) -> burn_t4a::T4aTensor {
 
 #[test]
 fn a_fallback_names_its_reason_and_a_strict_policy_rejects_it() {
-    let data = || TensorData::from([1.0f32, -0.5, 0.25]);
-    let scheme = <QuantizedTensor<BurnT4a> as QTensorPrimitive>::default_scheme();
-    let restored = || {
-        let x = BurnT4a::float_from_data(data(), &Default::default());
-        BurnT4a::dequantize(BurnT4a::quantize_dynamic(x, &scheme), FloatDType::F32)
-    };
-    let route = restored().route();
+    let options = || InterpolateOptions::new(InterpolateMode::Nearest);
+    let resized = || BurnT4a::interpolate(make(&[1, 2, 4, 4]), [2, 2], options());
+    let route = resized().route();
     assert_eq!((route.path, route.reason), (Path::Flex, Reason::OpUnsupported));
     // The policy is global: this test runs alone, in a process of its own.
     const CHILD: &str = "BURN_T4A_ROUTE_CHILD";
@@ -36,11 +33,8 @@ fn a_fallback_names_its_reason_and_a_strict_policy_rejects_it() {
         return;
     }
     set_policy(Policy::RejectFallback);
-    let text = caught(restored).unwrap_err();
-    assert_eq!(
-        text,
-        "quantize_dynamic: route flex (op_unsupported) is rejected by the route policy"
-    );
+    let text = caught(resized).unwrap_err();
+    assert_eq!(text, "interpolate: route flex (op_unsupported) is rejected by the route policy");
 }
 
 #[test]

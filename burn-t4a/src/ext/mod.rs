@@ -4,7 +4,6 @@
 //! linalg     matrix factorisations
 //! operation  operations as values: one trait for backends
 //! primitive  the vocabulary of derivative rules on a backend's primitives
-//! structured graded, block-sparse and diagonal tensors
 //! scan       a body step by step in bounded memory; recurrences in one kernel
 //! tape       operations with derivative rules of their own, as nodes of the tape
 //! einsum     contractions over any semiring
@@ -21,7 +20,6 @@ pub mod nn;
 pub mod operation;
 pub mod primitive;
 pub mod scan;
-pub mod structured;
 pub mod tape;
 
 pub use complex::Complex;

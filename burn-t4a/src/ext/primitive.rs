@@ -5,7 +5,6 @@ use burn_backend::{
     Backend, BoolDType, ExecutionError, FloatDType, IntDType, Scalar, Shape as BurnShape, Slice,
     TensorData, TensorMetadata, get_device_settings, try_read_sync,
 };
-use burn_tensor::{Tensor, TensorPrimitive};
 use t4a_diff::array::Shape;
 use t4a_diff::{Array, Dual, Flags, Integers, Operation, Outcome, Value};
 use t4a_tensor::{AnyTensor, DType, Result, TensorError};
@@ -26,26 +25,7 @@ pub struct Indices<B: Backend>(pub IntTensor<B>);
 #[derive(Clone, Debug)]
 pub struct Bools<B: Backend>(pub BoolTensor<B>);
 
-impl<B: Backend, const D: usize> From<Tensor<B, D>> for Floats<B> {
-    fn from(x: Tensor<B, D>) -> Self {
-        Self(x.into_primitive().tensor())
-    }
-}
-
 impl<B: Backend> Floats<B> {
-    /// The tensor of rank `D` that these are.
-    ///
-    /// # Errors
-    /// If they have another rank.
-    pub fn tensor<const D: usize>(&self) -> Result<Tensor<B, D>> {
-        let shape = self.0.shape();
-        if shape.num_dims() != D {
-            let message = format!("rank {D} is asked for, the shape is {shape:?}");
-            return Err(TensorError::value("tensor", message));
-        }
-        Ok(Tensor::from_primitive(TensorPrimitive::Float(self.0.clone())))
-    }
-
     fn device(&self) -> Device<B> {
         B::float_device(&self.0)
     }

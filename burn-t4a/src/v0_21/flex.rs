@@ -1,4 +1,5 @@
-//! Burn's own CPU backend over the same memory: the route of quantized tensors.
+//! Burn's own CPU backend over the same memory: the route of every operation without a native
+//! kernel.
 //!
 //! Tensors cross in both directions without copying, strided views included: Flex holds our buffer
 //! through `Bytes`, we hold Flex's storage as foreign memory. Results carry the route
@@ -7,12 +8,14 @@
 
 use std::sync::Arc;
 
+use burn_backend::ops::DeformConv2dBackward;
 use burn_backend::{BoolDType, Shape};
 use burn_backend::{DType as BurnDType, TensorMetadata};
-use burn_flex::{FlexQTensor, FlexTensor, Layout as FlexLayout};
+use burn_flex::{Flex, FlexQTensor, FlexTensor, Layout as FlexLayout};
 use t4a_tensor::route::{Path, Reason};
 use t4a_tensor::{AnyTensor, DType, Layout, Result, Route, Tensor};
 
+use super::BurnT4a;
 use super::data::{adopt_owner, share};
 use super::primitive::{T4aTensor, engine_dtype};
 use crate::boundary::accept;
@@ -50,6 +53,26 @@ impl FromFlex for FlexQTensor {
     type Native = FlexQTensor;
     fn adopt(self, _: Route) -> Result<FlexQTensor> {
         Ok(self)
+    }
+}
+
+impl FromFlex for (FlexTensor, FlexTensor) {
+    type Native = (T4aTensor, T4aTensor);
+    fn adopt(self, route: Route) -> Result<Self::Native> {
+        Ok((self.0.adopt(route)?, self.1.adopt(route)?))
+    }
+}
+
+impl FromFlex for DeformConv2dBackward<Flex> {
+    type Native = DeformConv2dBackward<BurnT4a>;
+    fn adopt(self, route: Route) -> Result<Self::Native> {
+        Ok(DeformConv2dBackward {
+            x_grad: self.x_grad.adopt(route)?,
+            offset_grad: self.offset_grad.adopt(route)?,
+            weight_grad: self.weight_grad.adopt(route)?,
+            mask_grad: self.mask_grad.map(|grad| grad.adopt(route)).transpose()?,
+            bias_grad: self.bias_grad.map(|grad| grad.adopt(route)).transpose()?,
+        })
     }
 }
 

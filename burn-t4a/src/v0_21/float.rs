@@ -10,7 +10,7 @@ use t4a_tensor::any::Number;
 use t4a_tensor::index::Reduction;
 use t4a_tensor::{AnyTensor, DType};
 
-use super::image::sampled;
+use super::flex::flex;
 use super::movement::{cat, combine, cross, full, of_all, random, slice, slice_assign};
 use super::primitive::{T4aTensor, dtype as engine, number, with_indices, wrap};
 use super::{BurnT4a, T4aDevice};
@@ -511,7 +511,7 @@ impl FloatTensorOps<BurnT4a> for BurnT4a {
         grid: T4aTensor,
         options: GridSampleOptions,
     ) -> T4aTensor {
-        tensor.then(|x| x.grid_sample(grid.any(), &sampled(options)?))
+        flex!(float_grid_sample_2d(tensor.into(), grid.into(), options))
     }
 
     fn float_is_nan(tensor: T4aTensor, out_dtype: BoolDType) -> T4aTensor {

@@ -4,8 +4,7 @@
 //! backend      device, element types, Backend, BackendIr
 //! primitive    the one tensor primitive: AnyTensor and the store of its booleans
 //! data         TensorData in and out without copying
-//! flex         Burn's own CPU backend over the same memory, for quantized tensors
-//! image        options of operations on images in the engine's words
+//! flex         Burn's own CPU backend over the same memory, for what has no native kernel
 //! float int bool module activation quantized transaction     the operations, one line each
 //! ```
 
@@ -15,7 +14,6 @@ mod bool;
 mod data;
 mod flex;
 mod float;
-mod image;
 mod int;
 mod module;
 mod movement;

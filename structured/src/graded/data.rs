@@ -25,7 +25,7 @@ struct LegData<S> {
 /// The elements of an array.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Elements {
+enum Elements {
     F32(Vec<f32>),
     F64(Vec<f64>),
 }
@@ -58,7 +58,7 @@ impl<S: Sector> LegData<S> {
 }
 
 impl Elements {
-    pub(crate) fn new<A: Array>(x: &A) -> Result<Self> {
+    fn new<A: Array>(x: &A) -> Result<Self> {
         let x = x.elements()?.to_contiguous()?;
         match x.dtype() {
             DType::F32 => Ok(Self::F32(x.typed::<f32>()?.to_vec()?)),
@@ -67,7 +67,7 @@ impl Elements {
         }
     }
 
-    pub(crate) fn read(self) -> Result<AnyTensor> {
+    fn read(self) -> Result<AnyTensor> {
         Ok(match self {
             Self::F32(x) => {
                 let len = x.len();

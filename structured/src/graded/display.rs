@@ -5,8 +5,11 @@ use std::fmt;
 use t4a_diff::Array;
 
 use super::GradedTensor;
-use crate::picture::{COLUMNS, LINES};
 use crate::sector::Sector;
+
+/// Lines and columns of the picture.
+const LINES: usize = 16;
+const COLUMNS: usize = 32;
 
 impl<S: Sector, A: Array> fmt::Display for GradedTensor<S, A> {
     /// Legs, the matrices by charge in the dense matrix of all rows and columns, and the fill.

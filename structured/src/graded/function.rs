@@ -1,13 +1,11 @@
-//! Functions of maps and of entries.
+//! Functions of maps.
 
 use t4a_diff::Array;
 use t4a_linalg::expm::ExpmOp;
-use t4a_linalg::qr::{Columns, QrOp};
-use t4a_tensor::random::Generator;
 use t4a_tensor::{AnyTensor, DType, Tensor};
 
 use super::GradedTensor;
-use crate::error::{Result, StructuredError};
+use crate::error::Result;
 use crate::leg::Leg;
 use crate::sector::Sector;
 use crate::spec::Spec;
@@ -20,52 +18,16 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     /// `Rank`, `LegMismatch`, `Flux`; `Linalg` of the exponential.
     pub fn exp(&self) -> Result<Self> {
         let x = self.as_matrices("exp")?;
-        let results = x.by_matrix(ExpmOp.into(), vec![x.in_order()])?;
-        let exp = Self::of_results(x.spec.clone(), results)?;
+        let parts = x.by_matrix(ExpmOp.into())?;
+        let order: Vec<usize> = (0..parts.len()).collect();
+        let im = x.im.is_some().then(|| x.flat(&parts, 1, &order));
+        let exp = Self::new(x.spec.clone(), x.flat(&parts, 0, &order), im)?;
         // The signs of the columns once more: the map of these matrices.
         exp.as_matrices("exp")
     }
 }
 
-impl<S: Sector, A: Array> GradedTensor<S, A> {
-    /// A function of each entry of a real tensor, which maps 0 to 0: entries that are not stored stay what
-    /// they are.
-    ///
-    /// # Errors
-    /// `Invalid` for other functions (make it dense first) and complex tensors.
-    pub fn map_entries(&self, f: impl Fn(&A) -> A) -> Result<Self> {
-        if self.im.is_some() {
-            let message = "a function of the entries of a real tensor".into();
-            return Err(StructuredError::Invalid { op: "map_entries", message });
-        }
-        let re = crate::entries::mapped("map_entries", &self.re, f)?;
-        Ok(Self { spec: self.spec.clone(), re, im: None })
-    }
-}
-
 impl<S: Sector> GradedTensor<S> {
-    /// A random tensor whose matrices of all charges are isometries: orthonormal columns.
-    ///
-    /// # Errors
-    /// `Invalid` for a matrix with more columns than rows; those of the memory.
-    pub fn isometry(
-        spec: Spec<S>,
-        dtype: DType,
-        complex: bool,
-        generator: &Generator,
-    ) -> Result<Self> {
-        if let Some(wide) = spec.matrices().iter().find(|matrix| matrix.cols > matrix.rows) {
-            let (charge, rows, cols) = (wide.charge, wide.rows, wide.cols);
-            let message = format!("charge {charge} has {cols} columns, but only {rows} rows");
-            return Err(StructuredError::Invalid { op: "isometry", message });
-        }
-        let x = Self::random(spec, dtype, complex, generator)?;
-        let orders = vec![x.in_order(), x.in_order()];
-        let mut results = x.by_matrix(QrOp { columns: Columns::Thin }.into(), orders)?;
-        results.truncate(1 + usize::from(complex));
-        Self::of_results(x.spec, results)
-    }
-
     /// The identity of these legs on the engine: they are rows, their duals in the same order columns.
     ///
     /// # Errors

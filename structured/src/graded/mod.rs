@@ -12,7 +12,7 @@
 //! data      serde
 //! ```
 
-pub(crate) mod data;
+mod data;
 mod dense;
 mod display;
 mod factor;
@@ -24,12 +24,12 @@ mod truncate;
 pub use dense::Forbidden;
 pub use factor::{Eigh, FluxOn, Qr, Svd};
 pub use network::einsum;
-pub use truncate::{Bond, BondTruncation, Truncated};
+pub use truncate::{Bond, Truncated};
 
 use t4a_diff::{Array, Eager};
 
 use crate::error::{Result, StructuredError};
-use crate::operation::{Inner, Norm, apply, one};
+use crate::operation::one;
 use crate::sector::Sector;
 use crate::spec::Spec;
 
@@ -83,18 +83,6 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     /// The structure and the arrays.
     pub fn into_parts(self) -> (Spec<S>, A, Option<A>) {
         (self.spec, self.re, self.im)
-    }
-
-    /// A tensor of the one or two results of an operation.
-    fn of_results(spec: Spec<S>, results: Vec<A>) -> Result<Self> {
-        let mut results = results.into_iter();
-        let Some(re) = results.next() else { unreachable!("an operation has a result") };
-        Self::new(spec, re, results.next())
-    }
-
-    /// The real parts, and the imaginary ones if there are any.
-    fn arrays(&self) -> Vec<&A> {
-        [Some(&self.re), self.im.as_ref()].into_iter().flatten().collect()
     }
 
     /// The same structure over other arrays.
@@ -155,21 +143,17 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     }
 
     /// `Σ |a|²`, an array of one element.
-    ///
-    /// # Errors
-    /// Those of the memory.
-    pub fn norm_squared(&self) -> Result<A> {
-        let own = self.arrays();
-        let op = Inner { complex: self.im.is_some() };
-        one(&op, &[&own[..], &own[..]].concat())
+    pub fn norm_squared(&self) -> A {
+        let square = |x: &A| x.mul(x).sum(0);
+        let re = square(&self.re);
+        self.im.as_ref().map_or_else(|| re.clone(), |im| re.add(&square(im)))
     }
 
     /// `√Σ |a|²`, an array of one element; its derivative at 0 is 0.
-    ///
-    /// # Errors
-    /// Those of the memory.
-    pub fn norm(&self) -> Result<A> {
-        one(&Norm { complex: self.im.is_some() }, &self.arrays())
+    pub fn norm(&self) -> A {
+        let square = self.norm_squared();
+        let zero = square.equals(0.0);
+        square.fill(&zero, 1.0).sqrt().fill(&zero, 0.0)
     }
 
     /// `Σ a* b` over entries, which for fermions is no contraction; real and imaginary part.
@@ -178,13 +162,13 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     /// `SpecMismatch`, `DType`.
     pub fn inner(&self, other: &Self) -> Result<(A, Option<A>)> {
         self.check_same("inner", other)?;
+        let dot = |x: &A, y: &A| x.mul(y).sum(0);
         if self.im.is_none() && other.im.is_none() {
-            return Ok((one(&Inner { complex: false }, &[&self.re, &other.re])?, None));
+            return Ok((dot(&self.re, &other.re), None));
         }
-        let operands = [&self.re, &self.imaginary(), &other.re, &other.imaginary()];
-        let mut results = apply(&Inner { complex: true }, &operands)?.into_iter();
-        let Some(re) = results.next() else { unreachable!("a pair") };
-        Ok((re, results.next()))
+        let (a, b) = (self.imaginary(), other.imaginary());
+        let re = dot(&self.re, &other.re).add(&dot(&a, &b));
+        Ok((re, Some(dot(&self.re, &b).sub(&dot(&a, &other.re)))))
     }
 
     /// A block as an array of its shape: sectors as places in their legs; none if the symmetry forbids it.

@@ -8,42 +8,15 @@ use super::GradedTensor;
 use crate::error::{Result, StructuredError};
 use crate::leg::Direction;
 use crate::operation::{Contract, Rearrange, apply, one};
-use crate::sector::{Sector, Trivial};
+use crate::sector::Sector;
 use crate::spec::Spec;
 
 impl<S: Sector, A: Array> GradedTensor<S, A> {
     /// The tensor that a plan makes of this one.
-    pub(super) fn moved<T: Sector>(
-        &self,
-        (spec, plan): (Spec<T>, Rearrange),
-    ) -> Result<GradedTensor<T, A>> {
+    pub(super) fn moved(&self, (spec, plan): (Spec<S>, Rearrange)) -> Result<Self> {
         let re = one(&plan, &[&self.re])?;
         let im = self.im.as_ref().map(|im| one(&plan, &[im])).transpose()?;
-        Ok(GradedTensor { spec, re, im })
-    }
-
-    /// [`Spec::coarsen`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn coarsen<T: Sector>(&self, map: impl Fn(S) -> T) -> Result<GradedTensor<T, A>> {
-        self.moved(self.spec.coarsen(map)?)
-    }
-
-    /// [`Spec::drop_charge`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn drop_charge(&self) -> Result<GradedTensor<Trivial, A>> {
-        self.moved(self.spec.drop_charge()?)
-    }
-
-    /// [`Spec::change_flux`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn change_flux(&self, axis: usize, flux: S) -> Result<Self> {
-        self.moved(self.spec.change_flux(axis, flux)?)
+        Ok(Self { spec, re, im })
     }
 
     /// [`Spec::permute`].
@@ -141,6 +114,8 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         }
         let plan = Contract { pairs: Some([false; 2]), ..plan };
         let operands = [&self.re, &self.imaginary(), &other.re, &other.imaginary()];
-        Self::of_results(spec, apply(&plan, &operands)?)
+        let mut parts = apply(&plan, &operands)?.into_iter();
+        let (Some(re), im) = (parts.next(), parts.next()) else { unreachable!("a pair") };
+        Ok(Self { spec, re, im })
     }
 }

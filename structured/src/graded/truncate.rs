@@ -28,100 +28,6 @@ pub struct Truncated<S, A> {
     pub error: f64,
 }
 
-/// How many states of a bond to keep.
-///
-/// The policies of [`Truncation`] choose among the values of all sectors together, ties to the smaller sector.
-/// Then the number shrinks as far as it has to for degenerate values to stay together, unless nothing would
-/// be left. Last, each sector keeps its minimum, also beyond `max_dim`.
-///
-/// ```
-/// use t4a_linalg::svd::Truncation;
-/// use t4a_structured::BondTruncation;
-/// let policy = BondTruncation::from(Truncation::new().max_dim(2)).degeneracy(1e-8);
-/// // Values by sector.
-/// assert_eq!(policy.dims(&[&[3.0, 1.0], &[1.0]]), [1, 0]);
-/// assert_eq!(policy.min_per_sector(1).dims(&[&[3.0, 1.0], &[1.0]]), [1, 1]);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct BondTruncation {
-    policy: Truncation,
-    min_per_sector: usize,
-    degeneracy: f64,
-}
-
-impl From<Truncation> for BondTruncation {
-    fn from(policy: Truncation) -> Self {
-        Self { policy, ..Self::default() }
-    }
-}
-
-impl From<&Truncation> for BondTruncation {
-    fn from(policy: &Truncation) -> Self {
-        (*policy).into()
-    }
-}
-
-impl From<&BondTruncation> for BondTruncation {
-    fn from(policy: &BondTruncation) -> Self {
-        *policy
-    }
-}
-
-impl BondTruncation {
-    /// Keeps everything.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// At least so many of each sector, if there are.
-    pub fn min_per_sector(self, min_per_sector: usize) -> Self {
-        Self { min_per_sector, ..self }
-    }
-
-    /// Neighbouring values that differ by no more than this part of them are kept or dropped together.
-    pub fn degeneracy(self, tolerance: f64) -> Self {
-        Self { degeneracy: tolerance, ..self }
-    }
-
-    /// Rejects policies that contradict themselves.
-    ///
-    /// # Errors
-    /// `Linalg`; `Invalid` for a tolerance that is negative or NaN.
-    pub fn validate(&self) -> Result<()> {
-        self.policy.validate()?;
-        if self.degeneracy.is_nan() || self.degeneracy < 0.0 {
-            let message = format!("a tolerance of degeneracy of {}", self.degeneracy);
-            return Err(StructuredError::Invalid { op: "svd_truncated", message });
-        }
-        Ok(())
-    }
-
-    /// How many of the values of each sector are kept, of nonincreasing ones.
-    pub fn dims(&self, sectors: &[&[f64]]) -> Vec<usize> {
-        let all = sectors.iter().enumerate();
-        let all = all.flat_map(|(place, own)| own.iter().map(move |&value| (value, place)));
-        let mut all: Vec<(f64, usize)> = all.collect();
-        // Stable: equal values stay in the order of sectors, then of the spectrum.
-        all.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let sorted: Vec<f64> = all.iter().map(|&(value, _)| value).collect();
-        let limit = self.policy.rank(&sorted).max(1).min(all.len());
-        let tied = |i: usize| sorted[i - 1] - sorted[i] <= self.degeneracy * sorted[i - 1];
-        let mut keep = limit;
-        if self.degeneracy > 0.0 && keep < all.len() {
-            while keep > 0 && tied(keep) {
-                keep -= 1;
-            }
-        }
-        let keep = if keep == 0 { limit } else { keep };
-        let mut dims = vec![0; sectors.len()];
-        all[..keep].iter().for_each(|&(_, place)| dims[place] += 1);
-        for (dim, own) in dims.iter_mut().zip(sectors) {
-            *dim = (*dim).max(self.min_per_sector.min(own.len()));
-        }
-        dims
-    }
-}
-
 impl<S: Sector, A: Array> Bond<S, A> {
     /// The values of a leg with as many states.
     pub(super) fn new(leg: Leg<S>, values: A) -> Self {
@@ -138,21 +44,20 @@ impl<S: Sector, A: Array> Bond<S, A> {
         &self.values
     }
 
-    /// Checks that an axis is this leg or its dual.
-    pub(super) fn check(&self, spec: &Spec<S>, axis: usize) -> Result<()> {
-        let (op, rank) = ("scale_bond", spec.legs().len());
-        let leg = spec.legs().get(axis).ok_or(StructuredError::Axis { op, axis, rank })?;
-        if leg.sectors() == self.leg.sectors() {
-            return Ok(());
+    /// Checks that an axis, the only one of its side, is this leg or its dual.
+    pub(super) fn check(&self, spec: &Spec<S>, axis: usize, only: bool) -> Result<()> {
+        let leg = spec.legs().get(axis).filter(|leg| only && leg.sectors() == self.leg.sectors());
+        match leg {
+            Some(_) => Ok(()),
+            None => Err(StructuredError::LegMismatch {
+                op: "scale",
+                axis,
+                lhs: spec.to_string(),
+                other: 0,
+                rhs: self.leg.to_string(),
+                required: "the bond as the only leg of that side",
+            }),
         }
-        Err(StructuredError::LegMismatch {
-            op,
-            axis,
-            lhs: leg.to_string(),
-            other: 0,
-            rhs: self.leg.to_string(),
-            required: "the sectors of the bond",
-        })
     }
 }
 
@@ -163,24 +68,30 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     /// A bond is never empty unless the tensor has no allowed entry.
     ///
     /// # Errors
-    /// As [`GradedTensor::svd`]; [`BondTruncation::validate`].
+    /// As [`GradedTensor::svd`]; `Linalg` for policies that contradict themselves.
     pub fn svd_truncated(
         &self,
         rows: usize,
         flux: FluxOn,
-        truncation: impl Into<BondTruncation>,
+        truncation: &Truncation,
     ) -> Result<Truncated<S, A>> {
-        let truncation = truncation.into();
         truncation.validate()?;
         let Svd { u, s, vh } = self.svd(rows, flux)?;
         let wide = s.values.elements()?.cast(DType::F64)?;
         let values = wide.typed::<f64>()?.to_vec()?;
+        let mut all: Vec<(f64, usize)> = Vec::with_capacity(values.len());
         let mut starts = s.leg.starts();
         starts.push(values.len());
-        let sectors: Vec<&[f64]> = starts.windows(2).map(|w| &values[w[0]..w[1]]).collect();
-        let dims = truncation.dims(&sectors);
-        let dropped = sectors.iter().zip(&dims).flat_map(|(own, &dim)| &own[dim..]);
-        let error = dropped.map(|x| x * x).sum::<f64>().sqrt();
+        for (place, bounds) in starts.windows(2).enumerate() {
+            all.extend(values[bounds[0]..bounds[1]].iter().map(|&value| (value, place)));
+        }
+        // Stable: equal values stay in the order of sectors, then of the spectrum.
+        all.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let sorted: Vec<f64> = all.iter().map(|&(value, _)| value).collect();
+        let keep = truncation.rank(&sorted).max(1).min(all.len());
+        let mut dims = vec![0; s.leg.sectors().len()];
+        all[..keep].iter().for_each(|&(_, place)| dims[place] += 1);
+        let error = sorted[keep..].iter().map(|x| x * x).sum::<f64>().sqrt();
 
         let cut = |tensor: &Self, axis: usize| tensor.moved(tensor.spec.restrict(axis, &dims)?);
         let (u, vh) = (cut(&u, rows)?, cut(&vh, 0)?);

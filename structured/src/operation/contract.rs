@@ -110,15 +110,27 @@ impl Operation for Contract {
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
-        let n = self.arrays();
-        let wanted = [0, 1].map(|i| reverse.wanted[i * n..(i + 1) * n].contains(&true));
-        // The cotangent of one operand asks for the other one.
-        let operand = |i: usize| -> Vec<A> {
-            let kept = (i * n..(i + 1) * n).map(|k| reverse.kept.float(k).clone());
-            if wanted[1 - i] { kept.collect() } else { Vec::new() }
-        };
-        let both = self.back(&operand(0), &operand(1), reverse.cotangents, wanted)?;
-        Ok(both.concat())
+        let (n, kept) = (self.arrays(), reverse.kept);
+        let given: Vec<&A> = reverse.cotangents.iter().flatten().collect();
+        let like = given.first().unwrap_or_else(|| unreachable!("one cotangent is given"));
+        let whole = |g: &Option<A>| g.clone().unwrap_or_else(|| like.full(&like.shape(), 0.0));
+        let g: Vec<A> = reverse.cotangents.iter().map(whole).collect();
+        let mut all: Cotangents<A> = vec![None; 2 * n];
+        for i in 0..2 {
+            if !reverse.wanted[i * n..(i + 1) * n].contains(&true) {
+                continue;
+            }
+            let other = ((1 - i) * n..(2 - i) * n).map(|j| kept.float(j).clone());
+            let operands: Vec<A> = match i {
+                0 => g.iter().cloned().chain(other).collect(),
+                _ => other.chain(g.iter().cloned()).collect(),
+            };
+            let own = self.cotangent(i).of_tracked(&operands)?;
+            for (to, own) in all[i * n..].iter_mut().zip(own) {
+                *to = Some(own);
+            }
+        }
+        Ok(all)
     }
 
     fn jvp<A: Array>(&self, inputs: &[Value<Dual<A>>], _: &[bool]) -> Result<Outcome<Dual<A>>> {
@@ -148,32 +160,6 @@ impl Operation for Contract {
 }
 
 impl Contract {
-    /// Cotangents of both operands; of one that nobody wants the other one is not looked at.
-    pub(super) fn back<A: Array>(
-        &self,
-        x: &[A],
-        y: &[A],
-        cotangents: &[Option<A>],
-        wanted: [bool; 2],
-    ) -> Result<[Cotangents<A>; 2]> {
-        let like = cotangents.iter().flatten().next();
-        let like = like.unwrap_or_else(|| unreachable!("one cotangent is given"));
-        let whole = |g: &Option<A>| g.clone().unwrap_or_else(|| like.full(&like.shape(), 0.0));
-        let g: Vec<A> = cotangents.iter().map(whole).collect();
-        let back = |i: usize| -> Result<Cotangents<A>> {
-            if !wanted[i] {
-                return Ok(vec![None; self.arrays()]);
-            }
-            let operands: Vec<&A> = match i {
-                0 => g.iter().chain(y).collect(),
-                _ => x.iter().chain(&g).collect(),
-            };
-            let own = super::apply(&self.cotangent(i), &operands)?;
-            Ok(own.into_iter().map(Some).collect())
-        };
-        Ok([back(0)?, back(1)?])
-    }
-
     /// All results, as one operation of whatever runs the arrays.
     fn of_tracked<A: Array>(&self, operands: &[A]) -> Result<Vec<A>> {
         super::apply(self, &operands.iter().collect::<Vec<&A>>())
@@ -215,7 +201,7 @@ fn products<A: Array>(plan: &Products, x: &A, y: &A) -> A {
     if parts.is_empty() { x.full(&[0], 0.0) } else { A::cat(&parts, 0) }
 }
 
-pub(super) fn matrix<A: Array>(x: &A, view: View) -> A {
+fn matrix<A: Array>(x: &A, view: View) -> A {
     let flat = x.narrow(0, view.offset, view.len());
     match view.transposed {
         false => flat.reshape(&[view.rows, view.cols]),

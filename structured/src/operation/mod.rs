@@ -1,33 +1,17 @@
 //! Structured operations as values over flat arrays: shapes, portable definitions, rules.
 //!
 //! ```text
-//! Rearrange      y = R x: permute, fuse, split, trace, signs, dense conversion; the vjp is Rᵀ
-//! Contract       matrix products of coupled sectors; the vjp is two of them
-//! ContractOver   the same over another semiring
-//! Network        several of these, as one operation
-//! ByMatrix       factorisations and functions of each matrix
-//! ScaleBond      entries times numbers of a leg
-//! Inner, Norm    numbers of all entries
+//! Rearrange   y = R x: permute, fuse, split, trace, signs, dense conversion; the vjp is Rᵀ
+//! Contract    matrix products of coupled sectors; the vjp is two of them
 //! ```
 //!
-//! They know no sectors: those are in the structures beside the arrays. Sums, multiples and elementwise
-//! maps of one structure are those of the arrays.
+//! They know no sectors: those are in the structures beside the arrays.
 
-mod by_matrix;
 mod contract;
-mod network;
-mod number;
 mod rearrange;
-mod scale;
-mod semiring;
 
-pub use by_matrix::ByMatrix;
 pub use contract::Contract;
-pub use network::Network;
-pub use number::{Inner, Norm};
 pub use rearrange::Rearrange;
-pub use scale::ScaleBond;
-pub use semiring::ContractOver;
 
 use t4a_diff::{Array, Meta, Operation, Value};
 

@@ -5,20 +5,14 @@
 //! rearrangement   linear maps that move blocks, with signs: permute, fuse, trace, dense conversion
 //! products        matrix products of parts of two buffers into parts of a third
 //! contraction     rearrange both operands, multiply, rearrange the result; closed under its own adjoint
-//! sequence        several of these, each of the results of the ones before
-//! matrices        a buffer of matrices, on each of which something is computed
 //! ```
 
 mod contraction;
-mod matrices;
 mod products;
 mod rearrangement;
-mod sequence;
 
 pub use contraction::Contraction;
-pub use matrices::Matrices;
 pub(crate) use products::Group;
 pub use products::{Products, View};
 pub use rearrangement::Rearrangement;
 pub(crate) use rearrangement::{Axis, Builder, Move};
-pub use sequence::{Sequence, Step};

@@ -7,20 +7,16 @@
 //! fuse       fuse and split
 //! trace      pairs of legs of one tensor
 //! contract   legs of two tensors
-//! restrict   leading states of a leg, blocks, numbers of a leg, maps as matrices
-//! network    einsums: several contractions as one
-//! coarsen    other charges for the same states
+//! restrict   leading states of a leg, blocks, maps as matrices
 //! dense      to and from dense buffers
 //! ```
 //!
 //! A tensor is an ordered product of its legs, and two odd legs change sign when they are exchanged.
 //! Reference: the rules are those of symmray, ITensors and TensorKit, which agree.
 
-mod coarsen;
 mod contract;
 mod dense;
 mod fuse;
-mod network;
 mod permute;
 mod restrict;
 mod signs;
@@ -59,7 +55,7 @@ fn planned<S: Sector>(
 }
 
 /// Axes of a tensor, each named once at most.
-pub(crate) fn check_axes(op: &'static str, rank: usize, axes: &[usize]) -> Result<()> {
+fn check_axes(op: &'static str, rank: usize, axes: &[usize]) -> Result<()> {
     for (i, &axis) in axes.iter().enumerate() {
         if axis >= rank || axes[..i].contains(&axis) {
             return Err(StructuredError::Axis { op, axis, rank });

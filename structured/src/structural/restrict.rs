@@ -6,7 +6,7 @@ use super::signs::{Parities, reverses};
 use super::{Arguments, check_axes, permuted, planned};
 use crate::error::{Result, StructuredError};
 use crate::leg::{Direction, Leg};
-use crate::operation::{Rearrange, ScaleBond};
+use crate::operation::Rearrange;
 use crate::plan::{Axis, Builder};
 use crate::sector::Sector;
 use crate::spec::{Block, Spec};
@@ -61,29 +61,6 @@ impl<S: Sector> Spec<S> {
             }
         }
         Ok((to, Rearrange { plan: Arc::new(build.finish(true, true)) }))
-    }
-
-    /// Entries times numbers, one for each state of an axis: that of its own state.
-    ///
-    /// # Errors
-    /// `Axis`.
-    pub fn numbers(&self, axis: usize) -> Result<ScaleBond> {
-        let op = "scale_bond";
-        check_axes(op, self.legs().len(), &[axis])?;
-        let (_, plan) = planned(op, self, [axis as u32].into_iter().collect(), || {
-            let starts = self.legs()[axis].starts();
-            let mut build = Builder::new(self.legs()[axis].dim(), self.len());
-            for block in self.blocks() {
-                let moved = (0..block.shape.len()).map(|k| Axis {
-                    size: block.shape[k],
-                    from: usize::from(k == axis),
-                    to: block.strides[k],
-                });
-                build.push(starts[block.places[axis] as usize], block.offset, false, moved);
-            }
-            Ok((self.clone(), Arc::new(build.finish(true, false))))
-        })?;
-        Ok(ScaleBond { plan: plan.plan, complex: false })
     }
 
     /// The elements of a block in row-major order.

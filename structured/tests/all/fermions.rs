@@ -52,7 +52,7 @@ fn triangle<S: Sector>(seed: u64, sectors: &[S]) {
         // ⟨T|T⟩ = ‖T‖², with a sign on odd legs that point in.
         let inward: Vec<usize> =
             (0..3).filter(|&k| a.spec().legs()[k].direction() == Direction::In).collect();
-        let norm = check::elements(&a.norm_squared().unwrap());
+        let norm = check::elements(&a.norm_squared());
         let ket = a.twist(&inward).unwrap();
         let conj = a.conj().unwrap().contract(&ket, &[0, 1, 2], &[0, 1, 2]).unwrap();
         let dagger = a.dagger().unwrap().contract(&ket, &[2, 1, 0], &[0, 1, 2]).unwrap();

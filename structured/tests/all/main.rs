@@ -8,5 +8,3 @@ mod factor;
 mod fermions;
 mod operations;
 mod oracle;
-mod properties;
-mod structure;

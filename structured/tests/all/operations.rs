@@ -1,18 +1,9 @@
 //! Plans as operations with derivatives.
 
-use std::sync::Arc;
-
 use t4a_diff::{Array, Cotangents, Eager, Kept, Meta, Operation, Reverse, Value, check};
-use t4a_einsum::FloatSemiring;
-use t4a_linalg::MatrixOp;
-use t4a_linalg::det::DetOp;
-use t4a_linalg::expm::ExpmOp;
-use t4a_linalg::qr::{Columns, QrOp};
-use t4a_structured::operation::{
-    ByMatrix, Contract, ContractOver, Inner, Network, Norm, Rearrange, ScaleBond,
-};
-use t4a_structured::plan::{Matrices, Rearrangement};
-use t4a_structured::{Direction, FermionNumber, FluxOn, Leg, Pattern, Spec, StructuredError, U1};
+use t4a_structured::operation::{Contract, Rearrange};
+use t4a_structured::plan::Rearrangement;
+use t4a_structured::{Direction, FermionNumber, StructuredError, U1};
 use t4a_tensor::DType;
 
 use crate::oracle::*;
@@ -79,124 +70,6 @@ fn contractions_real_and_complex() {
         let pairs = Contract { pairs: Some(conj), ..plan };
         let inputs = [random(a, 1), random(a, 2), random(b, 3), random(b, 4)];
         check::operation(&pairs, &inputs, TOLERANCE);
-    }
-}
-
-fn sent<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug>(op: &T) {
-    assert_eq!(&serde_json::from_str::<T>(&serde_json::to_string(op).unwrap()).unwrap(), op);
-}
-
-#[test]
-fn networks_real_and_complex() {
-    let mut rng = Rng::new(12);
-    let sectors = [-1, 0, 1].map(FermionNumber);
-    let mut checked = 0;
-    while checked < 4 {
-        let [x, y, z, p] = std::array::from_fn(|_| rng.leg(&sectors));
-        let zero = FermionNumber(0);
-        let specs = [
-            rng.tensor(vec![x.clone(), y.clone(), p.clone(), p.dual()], zero, false),
-            rng.tensor(vec![y.dual(), z.clone()], zero, false),
-            rng.tensor(vec![z.dual(), x.dual(), y.clone(), z.clone()], zero, false),
-        ];
-        let specs: Vec<_> = specs.iter().map(|x| x.spec()).collect();
-        let (spec, network) = Spec::einsum("xyqq,yz,zxvw->wv", &specs).unwrap();
-        if spec.is_empty() || specs.iter().any(|spec| spec.is_empty()) {
-            continue;
-        }
-        checked += 1;
-        sent(&network);
-        let pairs = Network { complex: true, ..network.clone() };
-        let inputs = |n: usize| -> Vec<Value<Eager>> {
-            (0..n * 3).map(|i| random(specs[i / n].len(), 5 + i as u64)).collect()
-        };
-        check::operation(&network, &inputs(1), TOLERANCE);
-        check::operation(&pairs, &inputs(2), TOLERANCE);
-    }
-}
-
-#[test]
-fn linear_algebra_by_matrix() {
-    let sizes = vec![[2, 3], [3, 2], [1, 1], [2, 2]];
-    let orders = vec![vec![0, 1, 2, 3], vec![3, 1, 0, 2]];
-    let plan = Arc::new(Matrices::new(sizes, orders).unwrap());
-    let square = vec![vec![1, 0]];
-    let square = Arc::new(Matrices::new(vec![[2, 2], [3, 3]], square).unwrap());
-    let qr: MatrixOp = QrOp { columns: Columns::Thin }.into();
-    let ops = [
-        (qr, plan.clone()),
-        (ExpmOp.into(), square.clone()),
-        // What keeps more than its results.
-        (DetOp.into(), square.clone()),
-    ];
-    for (op, plan) in ops {
-        for complex in [false, true] {
-            let op = ByMatrix { op, complex, plan: plan.clone() };
-            sent(&op);
-            let inputs: Vec<_> =
-                (0..1 + u64::from(complex)).map(|i| random(plan.len(), 3 + i)).collect();
-            check::operation(&op, &inputs, 1e-6);
-        }
-    }
-    let wide = ByMatrix { op: ExpmOp.into(), complex: false, plan };
-    let meta = Meta { shape: vec![wide.plan.len()], dtype: DType::F64 };
-    assert!(matches!(wide.results(&[meta]), Err(StructuredError::Invalid { .. })));
-    let wide = Arc::new(Matrices::new(vec![[1, 2]], vec![vec![0]]).unwrap());
-    let wide = ByMatrix { op: ExpmOp.into(), complex: false, plan: wide };
-    let meta = Meta { shape: vec![2], dtype: DType::F64 };
-    assert!(matches!(wide.results(&[meta]), Err(StructuredError::Linalg(_))));
-    for orders in [vec![0, 0], vec![0], vec![0, 2]] {
-        assert!(Matrices::new(vec![[1, 1]; 2], vec![orders]).is_err());
-    }
-}
-
-#[test]
-fn scales_and_numbers() {
-    let mut rng = Rng::new(13);
-    let leg = Leg::new([-1, 0, 1].map(|q| (U1(q), 2 + q as usize % 3)), Direction::Out).unwrap();
-    let x = rng.tensor(vec![leg.dual(), leg.clone(), leg.clone(), leg.dual()], U1(0), false);
-    let svd = x.svd(2, FluxOn::Right).unwrap();
-    for (x, axis) in [(&svd.u, 2), (&svd.vh, 0)] {
-        let len = x.spec().len();
-        let scaled = x.scale_bond(axis, &svd.s).unwrap();
-        let text = ["abz,z->abz", "zab,z->zab"][usize::from(axis == 0)];
-        let want = einsum(text, &[&dense(x)[0], svd.s.values().tensor().unwrap()]);
-        close(&numbers(&dense(&scaled)[0]), &numbers(&want));
-        let plan = x.spec().numbers(axis).unwrap();
-        let [a, b, s] = [random(len, 1), random(len, 2), random(svd.s.leg().dim(), 3)];
-        sent(&plan);
-        check::operation(&plan, &[a.clone(), s.clone()], TOLERANCE);
-        let pairs = ScaleBond { complex: true, ..plan };
-        check::operation(&pairs, &[a.clone(), b.clone(), s], TOLERANCE);
-        check::operation(&Inner { complex: false }, &[a.clone(), b.clone()], TOLERANCE);
-        let pairs = [a.clone(), b.clone(), random(len, 7), random(len, 8)];
-        check::operation(&Inner { complex: true }, &pairs, TOLERANCE);
-        check::operation(&Norm { complex: false }, &pairs[..1], TOLERANCE);
-        check::operation(&Norm { complex: true }, &pairs[..2], TOLERANCE);
-        let zero = Value::Float(pairs[0].float().scale(0.0));
-        let out = Norm { complex: false }.portable(&[zero], &[true]).unwrap();
-        assert_eq!(check::elements(&out.results[0]), [0.0]);
-    }
-}
-
-#[test]
-fn contractions_over_semirings() {
-    let legs = vec![vec![1, 2], vec![2, 1]];
-    let pattern = |blocks: &[[u32; 2]]| {
-        Pattern::new(legs.clone(), blocks.iter().map(|b| b.to_vec()).collect()).unwrap()
-    };
-    let a = Arc::new(pattern(&[[0, 0], [0, 1], [1, 0]]));
-    let b = Arc::new(pattern(&[[0, 1], [1, 0], [1, 1]]));
-    let plan = a.contract(&b, &[1], &[1]).unwrap().1;
-    for semiring in [
-        FloatSemiring::MaxPlus,
-        FloatSemiring::MinPlus,
-        FloatSemiring::LogSumExp,
-        FloatSemiring::Standard,
-    ] {
-        let op = ContractOver { plan: plan.clone(), semiring };
-        sent(&op);
-        check::operation(&op, &[random(a.len(), 1), random(b.len(), 2)], TOLERANCE);
     }
 }
 

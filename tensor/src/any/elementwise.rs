@@ -75,8 +75,6 @@ unary_methods! {
     square: numeric Square;
     /// −1, 0 or 1 of real numbers; NaN stays NaN.
     sign: real Sign;
-    /// −1, 0 or 1 of real numbers; 0 for NaN.
-    sign_or_zero: real SignOrZero;
     /// Complex conjugate.
     conj: field Conj;
     /// `!x` of integers.
@@ -125,8 +123,6 @@ unary_methods! {
     trunc: float Trunc;
     /// Nearest integer, ties to even.
     round: float Round;
-    /// Nearest integer, ties away from zero.
-    round_away: float RoundAway;
     /// `max(x, 0)`.
     relu: float Relu;
     /// `1 / (1 + e⁻ˣ)`.
@@ -167,8 +163,6 @@ binary_methods! {
     powf: float Pow;
     /// Angle of the point `(b, a)`.
     atan2: float Atan2;
-    /// `√(a² + b²)` without overflow.
-    hypot: float Promoted(Hypot);
     /// `aᵇ` of integers, wrapping.
     int_pow: int IntPow;
     /// `a & b`.

@@ -8,8 +8,6 @@
 mod create;
 mod cumulative;
 mod elementwise;
-mod fft;
-mod image;
 mod index;
 mod nn;
 mod promote;

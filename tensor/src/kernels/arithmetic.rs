@@ -24,8 +24,6 @@ binary! {
     Min "min" 1: Real |a, b| -> T { a.min(b) };
     /// `aᵇ`.
     Pow "pow" 32: Float |a, b| -> T { a.powf(b) };
-    /// `√(a² + b²)` without overflow; +∞ if either is infinite.
-    Hypot "hypot" 8: Float |a, b| -> T { hypot(a, b) };
     /// Angle of the point `(b, a)`.
     Atan2 "atan2" 32: Float |a, b| -> T { a.atan2(b) };
     /// `aᵇ` of integers, wrapping; a negative exponent truncates `1 / a⁻ᵇ`.
@@ -51,23 +49,6 @@ binary! {
     };
 }
 
-#[inline(always)]
-fn hypot<T: Float>(a: T, b: T) -> T {
-    let (a, b) = (a.abs(), b.abs());
-    let larger = if b > a { b } else { a };
-    // Squares of what lies between 2⁻ᵉ and 2ᵉ exist; other numbers are scaled by a power of two,
-    // which rounds nothing.
-    let (e, down, up) = if size_of::<T>() > 4 { (500, -600, 600) } else { (60, -70, 100) };
-    let two_to = |e: i32| T::from_f64(f64::from_bits(((1023 + e) as u64) << 52));
-    let (scale, back) = (two_to(down), two_to(-down));
-    let (scale, back) = if larger > two_to(e) { (scale, back) } else { (T::ONE, T::ONE) };
-    let (raise, lower) = (two_to(up), two_to(-up));
-    let (scale, back) = if larger < two_to(-e) { (raise, lower) } else { (scale, back) };
-    let (x, y) = (a.mul(scale), b.mul(scale));
-    let root = x.mul_add(x, y.mul(y)).sqrt().mul(back);
-    if a == T::INFINITY || b == T::INFINITY { T::INFINITY } else { root }
-}
-
 unary! {
     /// `−x`.
     Neg "neg" 1: Numeric |x| x.neg();
@@ -75,8 +56,6 @@ unary! {
     Abs "abs" 1: Real |x| x.abs();
     /// −1, 0 or 1; NaN stays NaN.
     Sign "sign" 1: Real |x| x.signum();
-    /// −1, 0 or 1; 0 for NaN.
-    SignOrZero "sign_or_zero" 1: Real |x| if x.is_nan() { T::ZERO } else { x.signum() };
     /// `1 / x`.
     Recip "recip" 4: Field |x| x.recip();
     /// Complex conjugate.

@@ -44,13 +44,6 @@ unary! {
     Trunc "trunc" 1: Float |x| x.trunc();
     /// Nearest integer, ties to even.
     Round "round" 1: Float |x| x.round();
-    /// Nearest integer, ties away from zero.
-    RoundAway "round_away" 1: Float |x| {
-        let whole = x.trunc();
-        // Exact, and ½ at least where the next integer is nearest.
-        let far = x.sub(whole).abs() >= T::from_f64(0.5);
-        if far { whole.add(x.signum()) } else { whole }
-    };
 }
 
 /// Elements that are computed at a time: a fraction of the first-level cache.

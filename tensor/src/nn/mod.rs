@@ -6,12 +6,9 @@
 //! softmax    softmax, log-softmax and their vjps, along any axis
 //! norm       layer norm, root-mean-square norm and their vjps, along the last axis
 //! conv       convolutions of one to three spatial axes, their adjoints and weight derivatives
-//! deform     convolutions at points that are moved, and the vjp
 //! attention  scaled dot products with an online softmax, and its vjp
 //! cross_entropy   of logits and class indices, and its vjp
 //! pool       maxima and means of windows, and their vjps
-//! resample   images at another size, and the vjp
-//! grid_sample     images read at the points of a grid
 //! ```
 //!
 //! Elements are `f32` or `f64`; 16-bit floats are converted to `f32` by the erased methods of
@@ -23,12 +20,9 @@ pub mod attention;
 mod axis;
 pub mod conv;
 pub mod cross_entropy;
-pub mod deform;
-pub mod grid_sample;
 mod lanes;
 pub mod norm;
 pub mod pool;
-pub mod resample;
 pub mod softmax;
 #[cfg(test)]
 mod tests;

@@ -91,28 +91,6 @@ pub enum ScanError {
         /// Those given.
         dtypes: Vec<DType>,
     },
-    /// A tangent of another shape or dtype than what it belongs to.
-    #[error(
-        "scan: the tangent of leaf {path} of {what} has shape and dtype {given:?}, required {required:?}"
-    )]
-    Tangent {
-        /// Consts, init or xs.
-        what: &'static str,
-        /// Which leaf.
-        path: String,
-        /// Shape and dtype of the leaf.
-        required: Box<(Shape, DType)>,
-        /// Shape and dtype of the tangent.
-        given: Box<(Shape, DType)>,
-    },
-    /// Tracked tensors where tangents are asked for.
-    #[error(
-        "scan: {what} are tracked by a tape; tangents are constants, their gradient would be lost"
-    )]
-    Tracked {
-        /// Consts, init or xs.
-        what: &'static str,
-    },
     /// A path that the caller does not accept.
     #[error("scan: the path would be {chosen:?} ({reason}), accepted are {accepted:?}")]
     PathRejected {

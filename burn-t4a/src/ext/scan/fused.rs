@@ -8,7 +8,6 @@ pub use t4a_scan::{
 };
 
 use super::error::Result;
-use crate::ext::Complex;
 use crate::ext::operation::{Operand, Operations, apply, call, float};
 use crate::ext::primitive::Floats;
 
@@ -45,28 +44,6 @@ pub fn linear_recurrence<B: Operations, const D: usize>(
     let mut inputs = vec![float(a), float(b)];
     inputs.extend(initial.map(float));
     Ok(call(&op, &inputs)?)
-}
-
-/// [`linear_recurrence`] of complex numbers: the kernel of diagonal state-space layers.
-///
-/// # Errors
-/// For shapes that do not fit.
-pub fn complex_linear_recurrence<B: Operations, const D: usize>(
-    a: Complex<B, D>,
-    b: Complex<B, D>,
-    initial: Option<Complex<B, D>>,
-    axis: usize,
-    reverse: bool,
-) -> Result<Complex<B, D>> {
-    let (complex, initialised) = (true, initial.is_some());
-    let op = LinearRecurrence { reverse, complex, initial: initialised, axis };
-    let parts = |x: Complex<B, D>| [float(x.re()), float(x.im())];
-    let inputs: Vec<Operand<B>> =
-        [Some(a), Some(b), initial].into_iter().flatten().flat_map(parts).collect();
-    let mut results = apply(&op, &inputs)?.results.into_iter().map(tensor);
-    let mut next = || results.next().unwrap_or_else(|| unreachable!("two results"));
-    let (re, im) = (next(), next());
-    Ok(Complex::new(re, im).unwrap_or_else(|_| unreachable!("parts of one shape and dtype")))
 }
 
 /// `y_t = x_0 ∘ … ∘ x_t` for elements of several tensors: [`AssociativeScan`].

@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! scan      any body; on a tape one node, with bounded memory
-//! jvp       tangents of such a scan
 //! fused     cumulative operations, recurrences, associative scans, layers, the Kalman filter: one kernel each
 //! tree      what carries, xs and ys consist of
 //! ```
@@ -33,7 +32,6 @@
 mod backend;
 mod error;
 pub mod fused;
-mod jvp;
 mod span;
 mod steps;
 mod tree;
@@ -44,7 +42,6 @@ use burn_backend::{Backend, TensorMetadata};
 
 pub use backend::ScanBackend;
 pub use error::{CarryLeaf, Result, ScanError};
-pub use jvp::{Pushed, scan_jvp};
 pub use steps::Steps;
 pub use t4a_scan::schedule::Policy;
 pub use tree::{Leaf, Leaves, Structure, Tree};
@@ -61,52 +58,30 @@ pub enum Memory {
     Bounded(Policy),
 }
 
-impl Default for Memory {
-    /// About √N carries.
-    fn default() -> Self {
-        Self::Bounded(Policy::Sqrt)
-    }
-}
-
 /// How a scan is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ScanPath {
-    /// In one kernel, as the operations in [`fused`]; their results carry the route `fused`.
+    /// In one kernel.
     Fused,
     /// Step by step in the operations of the body.
     Fallback,
 }
 
-/// The path of a scan, and why it takes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Report {
-    /// How it is computed.
-    pub path: ScanPath,
-    /// Why not in a better way.
-    pub reason: &'static str,
-    /// How many steps it has.
-    pub length: usize,
-}
-
-/// Who is told about paths.
-#[derive(Clone)]
-struct Listener(Arc<dyn Fn(&Report) + Send + Sync>);
-
-impl std::fmt::Debug for Listener {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Listener")
-    }
-}
-
 /// How to scan. The default is forwards, over the leading axis of xs, with √N carries on a tape.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     length: Option<usize>,
     reverse: bool,
     memory: Memory,
     accept: Option<Vec<ScanPath>>,
-    listener: Option<Listener>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let memory = Memory::Bounded(Policy::Sqrt);
+        Self { length: None, reverse: false, memory, accept: None }
+    }
 }
 
 impl Options {
@@ -137,26 +112,6 @@ impl Options {
     pub fn accept(mut self, paths: &[ScanPath]) -> Self {
         self.accept = Some(paths.to_vec());
         self
-    }
-
-    /// Is told the path of each scan, before its first step.
-    #[must_use]
-    pub fn report(mut self, listener: impl Fn(&Report) + Send + Sync + 'static) -> Self {
-        self.listener = Some(Listener(Arc::new(listener)));
-        self
-    }
-
-    /// Reports the path of a scan of any body, if it is accepted.
-    fn take_path(&self, length: usize) -> Result<()> {
-        let report = Report { path: ScanPath::Fallback, reason: NOT_TRACED, length };
-        if let Some(accepted) = self.accept.as_ref().filter(|paths| !paths.contains(&report.path)) {
-            let (chosen, reason, accepted) = (report.path, report.reason, accepted.clone());
-            return Err(ScanError::PathRejected { chosen, reason, accepted });
-        }
-        if let Some(Listener(listener)) = &self.listener {
-            listener(&report);
-        }
-        Ok(())
     }
 }
 
@@ -195,71 +150,35 @@ where
     Y: Tree<B>,
     YS: Tree<B>,
 {
-    let mut prepared = Prepared::new(body, consts, init, xs, options)?;
-    let [consts, init, xs] =
-        [&mut prepared.consts, &mut prepared.init, &mut prepared.xs].map(std::mem::take);
-    let results = B::scan(prepared.steps.clone(), consts, init, xs, options)?;
-    prepared.build(results)
-}
-
-/// A scan on flat lists, and the trees that its results become.
-struct Prepared<B: Backend> {
-    steps: Steps<B>,
-    consts: Vec<Leaf<B>>,
-    init: Vec<Leaf<B>>,
-    xs: Vec<Leaf<B>>,
-    of_carry: Structure,
-    /// Known after a step.
-    of_y: Arc<OnceLock<Structure>>,
-}
-
-impl<B: Backend> Prepared<B> {
-    fn new<F, K, S, XS, X, Y>(
-        body: F,
-        consts: K,
-        init: S,
-        xs: XS,
-        options: &Options,
-    ) -> Result<Self>
-    where
-        F: Fn(K, S, X) -> (S, Y) + Send + Sync + 'static,
-        K: Tree<B>,
-        S: Tree<B>,
-        XS: Tree<B>,
-        X: Tree<B>,
-        Y: Tree<B>,
+    if let Some(accepted) = &options.accept
+        && !accepted.contains(&ScanPath::Fallback)
     {
-        let (k, s, x) = (consts.structure(), init.structure(), xs.structure());
-        let (consts, init, xs) = (flatten(consts), flatten(init), flatten(xs));
-        let length = length::<B>(&xs, &x, options.length)?;
-        options.take_path(length)?;
-        let paths = Arc::new(s.paths());
-        let of_y = Arc::new(OnceLock::new());
-        let (seen, of_carry) = (of_y.clone(), s.clone());
-        let flat = move |consts, carry, element| {
-            let build = (
-                K::build(&k, &mut Leaves::new(consts))?,
-                S::build(&of_carry, &mut Leaves::new(carry))?,
-                X::build(&x, &mut Leaves::new(element))?,
-            );
-            let (carry, y) = body(build.0, build.1, build.2);
-            same("the carry after a step", &carry.structure(), &of_carry)?;
-            let structure = y.structure();
-            same("y of a step", &structure, seen.get_or_init(|| structure.clone()))?;
-            Ok((flatten(carry), flatten(y)))
-        };
-        let steps = Steps { body: Arc::new(flat), length, reverse: options.reverse, paths };
-        Ok(Self { steps, consts, init, xs, of_carry: s, of_y })
+        let (chosen, accepted) = (ScanPath::Fallback, accepted.clone());
+        return Err(ScanError::PathRejected { chosen, reason: NOT_TRACED, accepted });
     }
-
-    /// Carry and ys as trees.
-    fn build<S: Tree<B>, YS: Tree<B>>(&self, [carry, ys]: [Vec<Leaf<B>>; 2]) -> Result<(S, YS)> {
-        let of_y = self.of_y.get().cloned().unwrap_or(Structure::Node(Vec::new()));
-        Ok((
-            S::build(&self.of_carry, &mut Leaves::new(carry))?,
-            YS::build(&of_y, &mut Leaves::new(ys))?,
-        ))
-    }
+    let (k, s, x) = (consts.structure(), init.structure(), xs.structure());
+    let (consts, init, xs) = (flatten(consts), flatten(init), flatten(xs));
+    let length = length::<B>(&xs, &x, options.length)?;
+    let paths = Arc::new(s.paths());
+    // Known after a step.
+    let of_y = Arc::new(OnceLock::new());
+    let (seen, of_carry) = (of_y.clone(), s.clone());
+    let flat = move |consts, carry, element| {
+        let build = (
+            K::build(&k, &mut Leaves::new(consts))?,
+            S::build(&of_carry, &mut Leaves::new(carry))?,
+            X::build(&x, &mut Leaves::new(element))?,
+        );
+        let (carry, y) = body(build.0, build.1, build.2);
+        same("the carry after a step", &carry.structure(), &of_carry)?;
+        let structure = y.structure();
+        same("y of a step", &structure, seen.get_or_init(|| structure.clone()))?;
+        Ok((flatten(carry), flatten(y)))
+    };
+    let steps = Steps { body: Arc::new(flat), length, reverse: options.reverse, paths };
+    let [carry, ys] = B::scan(steps, consts, init, xs, options)?;
+    let of_y = of_y.get().cloned().unwrap_or(Structure::Node(Vec::new()));
+    Ok((S::build(&s, &mut Leaves::new(carry))?, YS::build(&of_y, &mut Leaves::new(ys))?))
 }
 
 fn same(what: &'static str, given: &Structure, required: &Structure) -> Result<()> {

@@ -8,10 +8,8 @@ use crate::layout::{Dims, MAX_NUMEL, numel_of};
 pub struct ConvOptions {
     /// Distance between windows; at least 1.
     pub stride: Dims,
-    /// Zeros before x.
+    /// Zeros on either side.
     pub padding: Dims,
-    /// Zeros behind x.
-    pub padding_end: Dims,
     /// Distance between the elements of a window; at least 1.
     pub dilation: Dims,
     /// Groups of channels; a divisor of both channel counts.
@@ -22,20 +20,7 @@ impl ConvOptions {
     /// Stride 1, no padding, dilation 1, one group.
     pub fn new(spatial_axes: usize) -> Self {
         let fill = |v| Dims::from_elem(v, spatial_axes);
-        let (stride, dilation) = (fill(1), fill(1));
-        Self { stride, padding: fill(0), padding_end: fill(0), dilation, groups: 1 }
-    }
-
-    /// With the same zeros on either side.
-    pub fn padded(mut self, padding: &[usize]) -> Self {
-        self.padding = padding.into();
-        self.padding_end = padding.into();
-        self
-    }
-
-    /// Zeros before and behind x along an axis.
-    fn margin(&self, axis: usize) -> Option<usize> {
-        self.padding[axis].checked_add(self.padding_end[axis])
+        Self { stride: fill(1), padding: fill(0), dilation: fill(1), groups: 1 }
     }
 }
 
@@ -83,8 +68,8 @@ impl Geometry {
         }
         let mut y = [1; 3];
         for i in 0..axes {
-            let stride = options.stride[i];
-            let padded = options.margin(i).and_then(|p| p.checked_add(x[2 + i]));
+            let (stride, padding) = (options.stride[i], options.padding[i]);
+            let padded = padding.checked_mul(2).and_then(|p| p.checked_add(x[2 + i]));
             let fits = extent(w[2 + i], options.dilation[i]).zip(padded);
             y[3 - axes + i] = match fits {
                 Some((e, padded)) if e <= padded => (padded - e) / stride + 1,
@@ -121,13 +106,12 @@ impl Geometry {
                 let steps = y[2 + i].checked_sub(1)?.checked_mul(options.stride[i])?;
                 let reach = steps.checked_add(extent(w[2 + i], options.dilation[i])?)?;
                 let full = reach.checked_add(extra[i])?;
-                full.checked_sub(options.margin(i)?)
+                full.checked_sub(options.padding[i].checked_mul(2)?)
             })();
             match size {
                 Some(size) if size <= MAX_SIZE => x.push(size),
                 _ => {
-                    let required =
-                        "a result of at least no size: (in − 1)·s + d·(k − 1) + 1 ≥ p + p′";
+                    let required = "a result of at least no size: (in − 1)·s + d·(k − 1) + 1 ≥ 2p";
                     return Err(TensorError::shapes(op, y, w, required));
                 }
             }
@@ -153,16 +137,17 @@ impl Geometry {
                 "equal ranks and windows that are not empty",
             ));
         }
-        let ConvOptions { stride, padding, padding_end, dilation, groups } = options;
-        let all = [stride, padding, padding_end, dilation];
+        let ConvOptions { stride, padding, dilation, groups } = options;
+        let lengths = [stride.len(), padding.len(), dilation.len()];
         let far = |v: &Dims| v.iter().any(|&v| v > MAX_NUMEL);
-        if all.iter().any(|v| v.len() != axes)
+        if lengths != [axes; 3]
             || stride.contains(&0)
             || dilation.contains(&0)
             || *groups == 0
-            || all.into_iter().any(far)
+            || [stride, padding, dilation].into_iter().any(far)
         {
-            let required = "one stride ≥ 1, paddings and dilation ≥ 1 per axis, none above 2⁴⁸, and groups ≥ 1";
+            let required =
+                "one stride ≥ 1, padding and dilation ≥ 1 per axis, none above 2⁴⁸, and groups ≥ 1";
             return Err(TensorError::value(op, format!("required {required}, got {options:?}")));
         }
         if !w[0].is_multiple_of(*groups) {

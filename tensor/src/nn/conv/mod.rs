@@ -39,8 +39,7 @@ use geometry::Geometry;
 /// `y[n, o, t] = β[o] + Σ_{c,k} w[o, c, k]·x[n, c, t·s + k·d − p]`.
 ///
 /// Shapes: `x: [N, C, …]`, `weight: [O, C/groups, …]`, `bias: [O]`, one to three spatial axes;
-/// `y: [N, O, …]` with `⌊(size + p + p′ − d·(k − 1) − 1)/s⌋ + 1` positions along an axis, where p
-/// zeros lie before and p′ behind x.
+/// `y: [N, O, …]` with `⌊(size + 2p − d·(k − 1) − 1)/s⌋ + 1` positions along an axis.
 ///
 /// Cost: 2·N·O·(C/groups)·positions·window operations; scratch below 1 MiB per thread.
 ///

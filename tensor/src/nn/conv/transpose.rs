@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 /// `y[n, c, s] = β[c] + Σ_{o,k,t: t·s + k·d − p = s} w[o, c, k]·x[n, o, t]`.
 ///
 /// Shapes: `x: [N, C, …]`, `weight: [C, O/groups, …]`, `bias: [O]`; `y: [N, O, …]` with
-/// `(size − 1)·s + d·(k − 1) + 1 + extra − p − p′` positions along an axis.
+/// `(size − 1)·s + d·(k − 1) + 1 + extra − 2p` positions along an axis.
 ///
 /// Cost: that of the convolution from `y` to `x`.
 ///

@@ -101,7 +101,7 @@ fn pool<T: Float, const INDICES: bool>(
     let xs = x.as_slice().unwrap_or_default();
     // Along a line: where windows of step s are runs, position u lies in phase u mod s at u div s.
     let (step, padding) = (options.stride[1], options.padding[1]);
-    let reach = ow.saturating_sub(1) * step + (options.window[1] - 1) * options.dilation[1] + 1;
+    let reach = (ow - 1) * step + (options.window[1] - 1) * options.dilation[1] + 1;
     // Windows that reach far beyond x, or lie far apart, are looked at one by one instead.
     let line = reach.max(padding + w).next_multiple_of(step);
     let far = line > FAR * (w + 1024);

@@ -28,32 +28,14 @@ pub struct PoolOptions {
     pub padding: [usize; 2],
     /// Distance between the elements of a window; at least 1. Means take 1.
     pub dilation: [usize; 2],
-    /// Which windows may end behind the padded plane.
-    pub overhang: Overhang,
-}
-
-/// Which windows count that end behind the padded plane.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Overhang {
-    /// None: sizes are rounded down.
-    #[default]
-    Never,
-    /// The first one: sizes are rounded up. The first window of all lies inside.
-    Always,
-    /// The first one, if it begins before the padding behind x.
-    BeginsInside,
+    /// Whether a last window that begins inside but ends outside counts.
+    pub ceil: bool,
 }
 
 impl PoolOptions {
     /// Windows side by side.
     pub fn new(window: [usize; 2]) -> Self {
-        Self {
-            window,
-            stride: window,
-            padding: [0; 2],
-            dilation: [1; 2],
-            overhang: Overhang::Never,
-        }
+        Self { window, stride: window, padding: [0; 2], dilation: [1; 2], ceil: false }
     }
 }
 
@@ -67,11 +49,11 @@ fn sizes(op: &'static str, x: &[usize]) -> Result<[usize; 3]> {
     }
 }
 
-/// `(size + 2p − d·(k − 1) − 1)/s + 1` along both axes, rounded as the overhang says, and the result
-/// can be counted.
+/// `(size + 2p − d·(k − 1) − 1)/s + 1` along both axes, rounded down, or up with `ceil`, and the
+/// result can be counted.
 fn positions(op: &'static str, x: &[usize], options: &PoolOptions) -> Result<[usize; 2]> {
     let [_, h, w] = sizes(op, x)?;
-    let PoolOptions { window, stride, padding, dilation, overhang } = *options;
+    let PoolOptions { window, stride, padding, dilation, ceil } = *options;
     // Sums and products of a few of them exist.
     if [window, stride, padding, dilation].into_iter().flatten().any(|v| v > MAX_NUMEL) {
         return Err(TensorError::value(op, format!("windows {options:?} are out of range")));
@@ -80,21 +62,10 @@ fn positions(op: &'static str, x: &[usize], options: &PoolOptions) -> Result<[us
     for (axis, size) in [h, w].into_iter().enumerate() {
         let reach = window[axis].checked_sub(1).and_then(|k| k.checked_mul(dilation[axis]));
         let padded = padding[axis].checked_mul(2).and_then(|p| p.checked_add(size));
-        // How far past the padded plane a window may end.
-        let past = match overhang {
-            Overhang::BeginsInside => stride[axis].saturating_sub(1),
-            Overhang::Never | Overhang::Always => 0,
-        };
-        let room = padded.zip(reach).and_then(|(p, r)| (p + past).checked_sub(r)?.checked_sub(1));
+        let room = padded.zip(reach).and_then(|(p, r)| p.checked_sub(r)?.checked_sub(1));
         out[axis] = match room {
             Some(room) if stride[axis] > 0 && dilation[axis] > 0 && room < 2 * MAX_NUMEL => {
-                let last = match overhang {
-                    Overhang::Always => room.div_ceil(stride[axis]),
-                    Overhang::Never | Overhang::BeginsInside => room / stride[axis],
-                };
-                let dropped = overhang == Overhang::BeginsInside
-                    && last * stride[axis] >= size + padding[axis];
-                last + 1 - usize::from(dropped)
+                if ceil { room.div_ceil(stride[axis]) + 1 } else { room / stride[axis] + 1 }
             }
             _ => {
                 let message = format!("windows {options:?} do not fit into {h} × {w}");
@@ -104,7 +75,7 @@ fn positions(op: &'static str, x: &[usize], options: &PoolOptions) -> Result<[us
     }
     // The farthest element that a window names.
     for axis in 0..2 {
-        let last = out[axis].saturating_sub(1).checked_mul(stride[axis]);
+        let last = (out[axis] - 1).checked_mul(stride[axis]);
         let reach = last.and_then(|l| l.checked_add((window[axis] - 1) * dilation[axis]));
         if reach.is_none_or(|r| r > 4 * MAX_NUMEL) {
             return Err(TensorError::value(op, format!("windows {options:?} are out of range")));

@@ -5,11 +5,8 @@ mod attention;
 mod axis;
 mod conv;
 mod cross_entropy;
-mod deform;
-mod grid_sample;
 mod linear;
 mod pool;
-mod resample;
 
 use crate::testing::Mix;
 use crate::{AnyTensor, DType, Tensor};

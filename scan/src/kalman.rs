@@ -1,21 +1,11 @@
 //! The Kalman filter over a sequence as one operation.
-//!
-//! ```text
-//! small      small matrices; what is predicted of covariances
-//! forward    the engine's kernel
-//! back       its adjoint
-//! ```
-
-mod back;
-mod forward;
-mod small;
 
 use t4a_diff::{Array, Cotangents, Eager, Meta, Operation, Outcome, Reverse, Value};
 use t4a_tensor::route::{Path, Reason, Route};
 use t4a_tensor::{Result, TensorError};
 
+use crate::kalman_kernel as kernel;
 use crate::operand;
-use small::MOST;
 
 /// `x⁻ = F x, P⁻ = F P Fᵀ + Q`, then `S = H P⁻ Hᵀ + R, K = P⁻ Hᵀ S⁻¹, v = y − H x⁻`,
 /// `x = x⁻ + K v, P = P⁻ − K H P⁻`, `ℓ = −½ (vᵀ S⁻¹ v + ln |S| + m ln 2π)` for every observation.
@@ -36,11 +26,11 @@ use small::MOST;
 pub struct KalmanFilter;
 
 /// The system: `F, Q, H, R`.
-struct System<A> {
-    f: A,
-    q: A,
-    h: A,
-    r: A,
+pub(crate) struct System<A> {
+    pub(crate) f: A,
+    pub(crate) q: A,
+    pub(crate) h: A,
+    pub(crate) r: A,
 }
 
 /// What is predicted before an observation.
@@ -115,7 +105,7 @@ impl KalmanFilter {
 
     /// Why the kernel does not take these operands.
     fn is_large(d: usize, m: usize) -> bool {
-        d > MOST || m > MOST
+        d > kernel::MOST || m > kernel::MOST
     }
 }
 
@@ -205,7 +195,7 @@ impl Operation for KalmanFilter {
             return out.try_map(Ok, routed);
         }
         let system = Self::system(operand);
-        Ok(Outcome::new(forward::forward(&system, operand(4), operand(5), operand(6))?))
+        Ok(Outcome::new(kernel::forward(&system, operand(4), operand(5), operand(6))?))
     }
 
     /// With `e = S⁻¹ v`, `G = P⁻ Hᵀ`, `W = S⁻¹`:
@@ -284,7 +274,7 @@ impl Operation for KalmanFilter {
             return self.vjp(reverse);
         }
         let system = Self::system(|i| kept.float(i));
-        let all = back::back(
+        let all = kernel::back(
             &system,
             &[4, 5, 6].map(|i| kept.float(i)),
             [0, 1].map(|i| kept.result(i)),

@@ -8,18 +8,16 @@
 //!
 //! Equal patterns have equal buffers, so that sums and optimisers work on the buffer as it is.
 
-mod data;
-mod tensor;
-
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 use t4a_diff::{Array, Eager};
 use t4a_einsum::FloatSemiring;
 
+use crate::diag::contract;
 use crate::error::{Result, StructuredError};
 use crate::leg::{MOST_BLOCKS, MOST_ELEMENTS};
-use crate::operation::{Contract, ContractOver, Rearrange, one};
+use crate::operation::{Contract, Rearrange, one};
 use crate::plan::{Axis, Builder, Contraction, Products, View};
 
 /// Which blocks there are, and where they lie.
@@ -71,13 +69,6 @@ impl Pattern {
             let what = "elements";
             len = end.ok_or(StructuredError::TooLarge { op, what, limit: MOST_ELEMENTS })?;
         }
-        let dense = legs.iter().try_fold(1usize, |n, leg| {
-            let sum = leg.iter().try_fold(0usize, |sum, &size| sum.checked_add(size))?;
-            n.checked_mul(sum.max(1))
-        });
-        if dense.is_none() {
-            return Err(StructuredError::TooLarge { op, what: "entries", limit: usize::MAX });
-        }
         Ok(Self { legs, blocks, offsets, len })
     }
 
@@ -99,22 +90,6 @@ impl Pattern {
     /// Whether there is no block.
     pub fn is_empty(&self) -> bool {
         self.len == 0
-    }
-
-    fn check_legs(
-        &self,
-        op: &'static str,
-        axis: usize,
-        other: &Self,
-        other_axis: usize,
-    ) -> Result<()> {
-        let (lhs, rhs) = (&self.legs[axis], &other.legs[other_axis]);
-        if lhs == rhs {
-            return Ok(());
-        }
-        let (lhs, rhs) = (format!("{lhs:?}"), format!("{rhs:?}"));
-        let required = "parts of the same sizes";
-        Err(StructuredError::LegMismatch { op, axis, lhs, other: other_axis, rhs, required })
     }
 
     fn size(&self, block: usize, axes: &[usize]) -> usize {
@@ -143,9 +118,57 @@ impl Pattern {
         }
         Some(Rearrange { plan: Arc::new(build.finish(true, true)) })
     }
+}
 
-    /// The contraction over pairs of axes, whose parts have the same sizes: the other axes of this one,
-    /// then those of the other one.
+impl<A: Array> BlockSparseTensor<A> {
+    /// A tensor of its parts.
+    ///
+    /// # Errors
+    /// `LengthMismatch`.
+    pub fn new(pattern: Arc<Pattern>, data: A) -> Result<Self> {
+        if data.shape() != [pattern.len] {
+            let (op, given) = ("block tensor", data.shape().iter().product());
+            return Err(StructuredError::LengthMismatch { op, required: pattern.len, given });
+        }
+        Ok(Self { pattern, data })
+    }
+
+    /// The blocks.
+    pub fn pattern(&self) -> &Arc<Pattern> {
+        &self.pattern
+    }
+
+    /// The elements of all blocks.
+    pub fn data(&self) -> &A {
+        &self.data
+    }
+
+    /// All elements, zeros included.
+    ///
+    /// # Errors
+    /// Those of the memory.
+    pub fn to_dense(&self) -> Result<A> {
+        let p = &*self.pattern;
+        let shape: Vec<usize> = p.legs.iter().map(|leg| leg.iter().sum()).collect();
+        let len: usize = shape.iter().product();
+        let mut build = Builder::new(p.len, len);
+        for (i, block) in p.blocks.iter().enumerate() {
+            let (mut to, mut axes) = (0, Vec::new());
+            let all: Vec<usize> = (0..shape.len()).collect();
+            for (axis, &part) in block.iter().enumerate() {
+                let stride: usize = shape[axis + 1..].iter().product();
+                to += stride * p.legs[axis][..part as usize].iter().sum::<usize>();
+                let size = p.size(i, &[axis]);
+                axes.push(Axis { size, from: p.size(i, &all[axis + 1..]), to: stride });
+            }
+            build.push(p.offsets[i], to, false, axes.into_iter());
+        }
+        let plan = Rearrange { plan: Arc::new(build.finish(true, true)) };
+        Ok(one(&plan, &[&self.data])?.reshape(&shape))
+    }
+
+    /// The contraction over pairs of axes, over a semiring: the other axes of this one, then those of the
+    /// other one. Over (+, ×) one operation.
     ///
     /// Cost: O(blocks + pairs log pairs) beside the products.
     ///
@@ -156,16 +179,31 @@ impl Pattern {
         other: &Self,
         axes: &[usize],
         other_axes: &[usize],
-    ) -> Result<(Self, Arc<Contraction>)> {
-        let (op, a, b) = ("contract", self, other);
+        semiring: FloatSemiring,
+    ) -> Result<Self> {
+        let (op, a, b) = ("contract", &*self.pattern, &*other.pattern);
         if axes.len() != other_axes.len() {
             let (required, given) = (axes.len(), other_axes.len());
             return Err(StructuredError::Rank { op, required, given });
         }
-        crate::structural::check_axes(op, a.legs.len(), axes)?;
-        crate::structural::check_axes(op, b.legs.len(), other_axes)?;
+        for (axes, rank) in [(axes, a.legs.len()), (other_axes, b.legs.len())] {
+            for (i, &axis) in axes.iter().enumerate() {
+                if axis >= rank || axes[..i].contains(&axis) {
+                    return Err(StructuredError::Axis { op, axis, rank });
+                }
+            }
+        }
         for (&axis, &other) in axes.iter().zip(other_axes) {
-            a.check_legs(op, axis, b, other)?;
+            if a.legs[axis] != b.legs[other] {
+                return Err(StructuredError::LegMismatch {
+                    op,
+                    axis,
+                    lhs: format!("{:?}", a.legs[axis]),
+                    other,
+                    rhs: format!("{:?}", b.legs[other]),
+                    required: "parts of the same sizes",
+                });
+            }
         }
         let free = |rank: usize, summed: &[usize]| -> Vec<usize> {
             (0..rank).filter(|axis| !summed.contains(axis)).collect()
@@ -201,66 +239,35 @@ impl Pattern {
             pairs.iter().map(|(block, i, j)| [*i as u32, *j as u32, place(block)]).collect();
         let enter_a = a.turned(&[&fa[..], axes].concat());
         let enter_b = b.turned(&[other_axes, &fb[..]].concat());
-        let plan = |enter: Option<Rearrange>| enter.map(|enter| enter.plan);
-        let products = Products::new([a.len, b.len, c.len], va, vb, vc, terms)?;
-        let plan = Arc::new(Contraction::new(plan(enter_a), plan(enter_b), products, None)?);
-        Ok((c, plan))
-    }
-}
-
-impl<A: Array> BlockSparseTensor<A> {
-    /// A tensor of its parts.
-    ///
-    /// # Errors
-    /// `LengthMismatch`.
-    pub fn new(pattern: Arc<Pattern>, data: A) -> Result<Self> {
-        if data.shape() != [pattern.len] {
-            let (op, given) = ("block tensor", data.shape().iter().product());
-            return Err(StructuredError::LengthMismatch { op, required: pattern.len, given });
-        }
-        Ok(Self { pattern, data })
-    }
-
-    /// The blocks.
-    pub fn pattern(&self) -> &Arc<Pattern> {
-        &self.pattern
-    }
-
-    /// The elements of all blocks.
-    pub fn data(&self) -> &A {
-        &self.data
-    }
-
-    /// All elements, zeros included.
-    ///
-    /// # Errors
-    /// Those of the memory.
-    pub fn to_dense(&self) -> Result<A> {
-        let dense = one(&self.pattern.to_dense(), &[&self.data])?;
-        Ok(dense.reshape(&self.pattern.shape()))
-    }
-
-    /// [`Pattern::contract`] of tensors over a semiring, as one operation.
-    ///
-    /// # Errors
-    /// As there; `DType`.
-    pub fn contract(
-        &self,
-        other: &Self,
-        axes: &[usize],
-        other_axes: &[usize],
-        semiring: FloatSemiring,
-    ) -> Result<Self> {
-        let (pattern, plan) = self.pattern.contract(&other.pattern, axes, other_axes)?;
-        if self.data.dtype() != other.data.dtype() {
-            let (op, required, given) = ("contract", self.data.dtype(), other.data.dtype());
-            return Err(StructuredError::DType { op, required, given });
-        }
-        let operands = [&self.data, &other.data];
         let data = match semiring {
-            FloatSemiring::Standard => one(&Contract::real(plan), &operands)?,
-            semiring => one(&ContractOver { plan, semiring }, &operands)?,
+            FloatSemiring::Standard => {
+                let lens = [a.len, b.len, c.len];
+                let products = Products::new(lens, va, vb, vc, terms)?;
+                let plan = |enter: Option<Rearrange>| enter.map(|enter| enter.plan);
+                let plan = Contraction::new(plan(enter_a), plan(enter_b), products, None)?;
+                one(&Contract::real(Arc::new(plan)), &[&self.data, &other.data])?
+            }
+            semiring => {
+                let enter = |plan: Option<Rearrange>, x: &A| {
+                    plan.map_or_else(|| Ok(x.clone()), |plan| one(&plan, &[x]))
+                };
+                let (x, y) = (enter(enter_a, &self.data)?, enter(enter_b, &other.data)?);
+                let matrix = |x: &A, view: &View| {
+                    x.narrow(0, view.offset, view.len()).reshape(&[view.rows, view.cols])
+                };
+                let mut parts = Vec::new();
+                for own in terms.chunk_by(|s, t| s[2] == t[2]) {
+                    // Terms of one block are one product with a longer sum.
+                    let left: Vec<A> = own.iter().map(|t| matrix(&x, &va[t[0] as usize])).collect();
+                    let right: Vec<A> =
+                        own.iter().map(|t| matrix(&y, &vb[t[1] as usize])).collect();
+                    let operands = [&A::cat(&left, 1), &A::cat(&right, 0)];
+                    let product = contract(semiring, "ij,jk->ik", &operands)?;
+                    parts.push(product.reshape(&[vc[own[0][2] as usize].len()]));
+                }
+                if parts.is_empty() { x.full(&[0], 0.0) } else { A::cat(&parts, 0) }
+            }
         };
-        Self::new(Arc::new(pattern), data)
+        Self::new(Arc::new(c), data)
     }
 }

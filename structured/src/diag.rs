@@ -7,8 +7,6 @@
 //! An einsum with such operands is the einsum of the payloads with labels renamed: labels that meet in a
 //! class are one. What is off the diagonal is the zero of the semiring, which annihilates.
 
-mod tensor;
-
 use hashbrown::HashMap;
 use t4a_diff::{Array, Eager, Value};
 use t4a_einsum::{Contraction, Einsum, FloatSemiring};
@@ -37,9 +35,7 @@ impl<A: Array> DiagTensor<A> {
             next = next.max(class + 1);
         }
         let rank = payload.shape().len();
-        // A number may have the shape [1].
-        let number = next == 0 && payload.shape()[..] == [1];
-        if next != rank && !number {
+        if next != rank {
             return Err(invalid(format!("{next} classes of a payload with {rank} axes")));
         }
         Ok(Self { payload, classes })
