@@ -74,11 +74,11 @@ fn parameters_are_counted_and_optimised() {
     let model = Model::<Autodiff<BurnT4a>>::new(&device);
     assert_eq!(model.map.num_params(), 14);
     assert_eq!(model.num_params(), 14 + 6 * 2 + 2);
-    let own = trained::<Autodiff<BurnT4a>>(60);
+    let own = trained::<Autodiff<BurnT4a>>(200);
     let norm: f32 = own.iter().map(|x| x * x).sum();
     assert!((norm - 1.0).abs() < 1e-2, "{norm}");
     let data = TensorData::new(own, [14]);
-    let flex = TensorData::new(trained::<Autodiff<Flex>>(60), [14]);
+    let flex = TensorData::new(trained::<Autodiff<Flex>>(200), [14]);
     data.assert_approx_eq::<f32>(&flex, Tolerance::absolute(1e-4));
 }
 
@@ -110,6 +110,8 @@ fn records_restore_the_numbers() {
     let device = Default::default();
     let recorder = BinBytesRecorder::<FullPrecisionSettings>::new();
     let model = Model::<BurnT4a>::new(&device);
+    // Burn draws the numbers of a layer at first use, and of a copy again.
+    model.forward(Tensor::zeros([1, 6], &device));
     let bytes = recorder.record(model.clone().into_record(), ()).unwrap();
     let blank = |spec: &Spec<U1>| {
         let zeros = GradedTensor::zeros(spec, &device).unwrap();

@@ -244,15 +244,4 @@ mod tests {
         let tensor = T4aTensor::from_data(odd).unwrap();
         assert_eq!(tensor.any().typed::<bool>().unwrap().to_vec().unwrap(), [true, false, true]);
     }
-
-    #[test]
-    fn data_of_the_wrong_size_is_an_error() {
-        let bytes = || Bytes::from_elems(vec![0f32; 3]);
-        let error = T4aTensor::from_data(TensorData::from_bytes(bytes(), [2, 2], BurnDType::F32));
-        let text = error.unwrap_err().to_string();
-        assert_eq!(text, "from_data: shape [2, 2] of f32 takes 16 bytes, the data has 12");
-        let shape = [usize::MAX, 2, 2];
-        let error = T4aTensor::from_data(TensorData::from_bytes(bytes(), shape, BurnDType::F32));
-        assert!(matches!(error, Err(TensorError::SizeOverflow { .. })));
-    }
 }
