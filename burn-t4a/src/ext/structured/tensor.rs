@@ -160,7 +160,7 @@ pub trait Structured<B: Operations>: Sized {
         self.map_flat(Tensor::require_grad)
     }
 
-    /// A constant of the tape.
+    /// Cut off from what it was computed from. As in Burn, what requires a gradient goes on to do so.
     fn detach(&self) -> Self {
         self.map_flat(Tensor::detach)
     }
