@@ -19,6 +19,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+use std::any::Any;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -55,6 +56,9 @@ pub enum OperationError {
     /// Of structured tensors.
     #[error(transparent)]
     Structured(#[from] StructuredError),
+    /// Of what was sent.
+    #[error("an operation as words: {0}")]
+    Words(String),
 }
 
 /// The table: a variant, what it holds, what it is.
@@ -73,6 +77,20 @@ macro_rules! operations {
                 Self::$variant(op)
             }
         })*
+
+        impl AnyOperation {
+            /// The operation as one of these; `None` for one of somebody else's.
+            pub fn of<O: Operation>(op: &O) -> Option<Self> {
+                let op: &dyn Any = op;
+                if let Some(op) = op.downcast_ref::<Self>() {
+                    return Some(op.clone());
+                }
+                $(if let Some(op) = op.downcast_ref::<$type>() {
+                    return Some(op.clone().into());
+                })*
+                None
+            }
+        }
 
         /// Calls a method of the operation that is held.
         macro_rules! held {
@@ -130,6 +148,40 @@ operations! {
     Inner(Inner),
     /// `√Σ |x|²`.
     Norm(Norm),
+}
+
+impl AnyOperation {
+    /// As words, for protocols that carry numbers: the count of bytes, then the bytes of a MessagePack.
+    ///
+    /// # Errors
+    /// [`OperationError::Words`].
+    pub fn to_words(&self) -> Result<Vec<u64>, OperationError> {
+        let bytes = rmp_serde::to_vec(self).map_err(|e| OperationError::Words(e.to_string()))?;
+        let word = |part: &[u8]| {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            u64::from_le_bytes(word)
+        };
+        Ok(std::iter::once(bytes.len() as u64).chain(bytes.chunks(8).map(word)).collect())
+    }
+
+    /// From [`AnyOperation::to_words`], checked as every value that arrives.
+    ///
+    /// # Errors
+    /// [`OperationError::Words`] if they are not those of an operation.
+    pub fn from_words(words: &[u64]) -> Result<Self, OperationError> {
+        let (&len, words) =
+            words.split_first().ok_or_else(|| OperationError::Words("no words".into()))?;
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let part = usize::try_from(len)
+            .ok()
+            .and_then(|len| bytes.get(..len))
+            .filter(|part| part.len().div_ceil(8) == words.len());
+        let part = part.ok_or_else(|| {
+            OperationError::Words(format!("{len} bytes are announced, there are {}", bytes.len()))
+        })?;
+        rmp_serde::from_slice(part).map_err(|e| OperationError::Words(e.to_string()))
+    }
 }
 
 impl fmt::Display for AnyOperation {

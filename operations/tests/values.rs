@@ -122,6 +122,25 @@ fn sent(op: &AnyOperation) -> AnyOperation {
 }
 
 #[test]
+fn words_arrive_and_damaged_ones_are_refused() {
+    for (op, _) in table() {
+        let words = op.to_words().unwrap();
+        assert_eq!(AnyOperation::from_words(&words).unwrap(), op);
+        assert_eq!(AnyOperation::of(&op), Some(op.clone()));
+        // Neither shorter nor longer, nor any bit of another value: an error, or another operation.
+        assert!(AnyOperation::from_words(&words[..words.len() - 1]).is_err(), "{op}");
+        assert!(AnyOperation::from_words(&[&words[..], &[0]].concat()).is_err(), "{op}");
+        for bit in 0..64 * words.len() {
+            let mut damaged = words.clone();
+            damaged[bit / 64] ^= 1 << (bit % 64);
+            drop(AnyOperation::from_words(&damaged));
+        }
+    }
+    assert!(AnyOperation::from_words(&[]).is_err());
+    assert_eq!(AnyOperation::of(&Softmax { axis: 1 }), Some(Softmax { axis: 1 }.into()));
+}
+
+#[test]
 fn what_is_sent_arrives() {
     for (op, inputs) in table() {
         let received = sent(&op);

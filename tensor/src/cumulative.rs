@@ -147,60 +147,61 @@ fn rows<'o, T: Scalar, K: Accumulate<T>>(x: &[T], out: Fresh<'o, T>, n: usize) -
         let (fours, rest) = x.split_at(fours);
         let mut out = out.cursor();
         for x in fours.chunks_exact(4 * n) {
-            let four = scan::<T, K, 4>(x, out.next(4 * n));
+            let four = four::<T, K>(x, out.next(4 * n));
             out.done(four);
         }
         for x in rest.chunks_exact(n) {
-            let row = scan::<T, K, 1>(x, out.next(n));
+            let row = row::<T, K>(x, out.next(n));
             out.done(row);
         }
         out.finish()
     })
 }
 
-/// Scans `R` neighbouring rows together.
+/// A row by itself.
+fn row<'o, T: Scalar, K: Accumulate<T>>(x: &[T], out: Fresh<'o, T>) -> Full<'o, T> {
+    let mut acc = K::lift(x[0]);
+    let mut out = out.cursor();
+    out.push(K::lower(acc));
+    for &x in &x[1..] {
+        acc = K::combine(acc, K::lift(x));
+        out.push(K::lower(acc));
+    }
+    out.finish()
+}
+
+/// Four neighbouring rows side by side: the latency of a combination is that of four.
 #[inline]
-fn scan<'o, T: Scalar, K: Accumulate<T>, const R: usize>(
-    x: &[T],
-    out: Fresh<'o, T>,
-) -> Full<'o, T> {
-    let n = x.len() / R;
-    let x: [&[T]; R] = std::array::from_fn(|r| &x[r * n..][..n]);
+fn four<'o, T: Scalar, K: Accumulate<T>>(x: &[T], out: Fresh<'o, T>) -> Full<'o, T> {
+    let n = x.len() / 4;
+    let x: [&[T]; 4] = std::array::from_fn(|r| &x[r * n..][..n]);
     out.together(|out| {
         let mut out = out.map(Fresh::cursor);
         let mut acc = x.map(|x| K::lift(x[0]));
         for (out, &acc) in out.iter_mut().zip(&acc) {
             out.push(K::lower(acc));
         }
-        let whole = if small::<T>() { 1 + (n - 1) / STEPS * STEPS } else { 1 };
+        let whole = 1 + (n - 1) / STEPS * STEPS;
         for i in (1..whole).step_by(STEPS) {
-            advance::<T, K, R, STEPS>(&mut acc, x, &mut out, i);
+            let mut sums: [[T; STEPS]; 4] = x.map(|x| x[i..i + STEPS].as_chunks().0[0]);
+            for c in 0..STEPS {
+                for r in 0..4 {
+                    acc[r] = K::combine(acc[r], K::lift(sums[r][c]));
+                    sums[r][c] = K::lower(acc[r]);
+                }
+            }
+            for (out, sums) in out.iter_mut().zip(&sums) {
+                out.copy_from(sums);
+            }
         }
         for i in whole..n {
-            advance::<T, K, R, 1>(&mut acc, x, &mut out, i);
+            for r in 0..4 {
+                acc[r] = K::combine(acc[r], K::lift(x[r][i]));
+                out[r].push(K::lower(acc[r]));
+            }
         }
         out.map(Cursor::finish)
     })
-}
-
-/// `S` elements of every row from element `i` on.
-#[inline(always)]
-fn advance<T: Scalar, K: Accumulate<T>, const R: usize, const S: usize>(
-    acc: &mut [K::Acc; R],
-    x: [&[T]; R],
-    out: &mut [Cursor<'_, T>; R],
-    i: usize,
-) {
-    let mut sums: [[T; S]; R] = x.map(|x| x[i..i + S].as_chunks().0[0]);
-    for c in 0..S {
-        for r in 0..R {
-            acc[r] = K::combine(acc[r], K::lift(sums[r][c]));
-            sums[r][c] = K::lower(acc[r]);
-        }
-    }
-    for (out, sums) in out.iter_mut().zip(&sums) {
-        out.copy_from(sums);
-    }
 }
 
 /// Columns of matrices of `n × inner`.

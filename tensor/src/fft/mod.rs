@@ -6,20 +6,18 @@
 //! ```
 //!
 //! Any length n ≥ 1 will do: by mixed radices, and by convolutions where n has large prime factors
-//! (crates `realfft` and `rustfft`). Lanes along the axis are transformed one by one, over threads;
+//! (crate `t4a-fft`). Lanes along the axis are transformed one by one, over threads;
 //! with another axis than the last they are copied next to each other first, and the result is a
 //! strided view.
 
-mod plans;
 #[cfg(test)]
 mod tests;
 
-use rustfft::FftDirection;
-use rustfft::num_complex::Complex;
 use smallvec::SmallVec;
 use t4a_algebra::Numeric;
+pub use t4a_fft::Transform;
+use t4a_fft::{Complex, FftDirection, FftError};
 
-pub use self::plans::Transform;
 use crate::copy::row_major;
 use crate::error::{Result, TensorError, check_axis};
 use crate::layout::{Dims, numel_of};
@@ -47,7 +45,7 @@ pub fn rfft<T: Transform>(x: &Tensor<T>, axis: usize, n: Option<usize>) -> Resul
     let lanes = Lanes::new(op, x.shape(), axis, n / 2 + 1)?;
     let x = lanes.rows(x)?;
     lanes.write_both(op, |re, im| {
-        let plan = T::plans().forward(n);
+        let plan = T::forward(n);
         let (len, xs) = (lanes.len, x.as_slice().unwrap_or_default());
         let scratch = || {
             let zero = Complex::new(T::ZERO, T::ZERO);
@@ -88,7 +86,7 @@ pub fn irfft<T: Transform>(
     let lanes = Lanes::new(op, re.shape(), axis, n)?;
     let (re, im) = (lanes.rows(re)?, lanes.rows(im)?);
     lanes.write(op, |out| {
-        let plan = T::plans().inverse(n);
+        let plan = T::inverse(n);
         let (len, parts) = (lanes.len, slices(&re, &im));
         let zero = Complex::new(T::ZERO, T::ZERO);
         let scale = <T as Numeric>::from_f64(1.0 / n as f64);
@@ -148,7 +146,7 @@ fn complex<T: Transform>(
     let lanes = Lanes::new(op, re.shape(), axis, n)?;
     let (re, im) = (lanes.rows(re)?, lanes.rows(im)?);
     lanes.write_both(op, |out_re, out_im| {
-        let plan = T::plans().complex(n, direction);
+        let plan = T::complex(n, direction);
         let (len, parts) = (lanes.len, slices(&re, &im));
         let zero = Complex::new(T::ZERO, T::ZERO);
         let scale = match direction {
@@ -280,6 +278,6 @@ fn fill_complex<T: Transform>(
 }
 
 /// Lengths that do not fit, which would be a mistake of ours.
-fn refused(op: &'static str, error: realfft::FftError) -> TensorError {
+fn refused(op: &'static str, error: FftError) -> TensorError {
     TensorError::value(op, error.to_string())
 }
