@@ -19,6 +19,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod wire;
+
 use std::any::Any;
 use std::fmt;
 
@@ -56,9 +58,9 @@ pub enum OperationError {
     /// Of structured tensors.
     #[error(transparent)]
     Structured(#[from] StructuredError),
-    /// Of what was sent.
-    #[error("an operation as words: {0}")]
-    Words(String),
+    /// Of what was sent: [`wire`].
+    #[error("a message with an operation: {0}")]
+    Message(String),
 }
 
 /// The table: a variant, what it holds, what it is.
@@ -151,36 +153,10 @@ operations! {
 }
 
 impl AnyOperation {
-    /// As words, for protocols that carry numbers: the count of bytes, then the bytes of a MessagePack.
-    ///
-    /// # Errors
-    /// [`OperationError::Words`].
-    pub fn to_words(&self) -> Result<Vec<u64>, OperationError> {
-        let bytes = rmp_serde::to_vec(self).map_err(|e| OperationError::Words(e.to_string()))?;
-        let word = |part: &[u8]| {
-            let mut word = [0; 8];
-            word[..part.len()].copy_from_slice(part);
-            u64::from_le_bytes(word)
-        };
-        Ok(std::iter::once(bytes.len() as u64).chain(bytes.chunks(8).map(word)).collect())
-    }
-
-    /// From [`AnyOperation::to_words`], checked as every value that arrives.
-    ///
-    /// # Errors
-    /// [`OperationError::Words`] if they are not those of an operation.
-    pub fn from_words(words: &[u64]) -> Result<Self, OperationError> {
-        let (&len, words) =
-            words.split_first().ok_or_else(|| OperationError::Words("no words".into()))?;
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let part = usize::try_from(len)
-            .ok()
-            .and_then(|len| bytes.get(..len))
-            .filter(|part| part.len().div_ceil(8) == words.len());
-        let part = part.ok_or_else(|| {
-            OperationError::Words(format!("{len} bytes are announced, there are {}", bytes.len()))
-        })?;
-        rmp_serde::from_slice(part).map_err(|e| OperationError::Words(e.to_string()))
+    /// Whether it returns permutations beside its floats: [`Outcome::extra`] is then part of the result.
+    pub fn returns_indices(&self) -> bool {
+        use t4a_linalg::MatrixOp::{LuFactor, QrPivoted};
+        matches!(self, AnyOperation::Linalg(Linalg { op: LuFactor(_) | QrPivoted(_), .. }))
     }
 }
 

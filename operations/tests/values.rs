@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use t4a_diff::{Eager, Operation, Value, check};
+use t4a_diff::{Eager, Kept, Operation, Reverse, Value, check};
 use t4a_einsum::{Contraction, Einsum, FloatSemiring, Plan, Subscripts};
 use t4a_linalg::expm::ExpmOp;
 use t4a_linalg::inverse::InvOp;
 use t4a_linalg::{Linalg, MatrixOp};
 use t4a_nn::{Attention, AttentionOptions, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
-use t4a_operations::AnyOperation;
+use t4a_operations::wire::Message;
+use t4a_operations::{AnyOperation, OperationError};
 use t4a_scan::{
     AssociativeScan, Cell, Cumulative, FloatMonoid, KalmanFilter, LinearRecurrence,
     MatrixRecurrence, Recurrent, Running,
@@ -121,23 +122,84 @@ fn sent(op: &AnyOperation) -> AnyOperation {
     serde_json::from_str(&serde_json::to_string(op).unwrap()).unwrap()
 }
 
+fn tensors(values: &[Value<Eager>]) -> Vec<AnyTensor> {
+    let tensor = |x: &Value<Eager>| match x {
+        Value::Float(x) => x.tensor().cloned(),
+        Value::Integers(x) => x.tensor().cloned(),
+        Value::Flags(x) => x.tensor().cloned(),
+    };
+    values.iter().map(|x| tensor(x).unwrap()).collect()
+}
+
+/// The other side computes what this one does: results and cotangents, to the last bit.
 #[test]
-fn words_arrive_and_damaged_ones_are_refused() {
-    for (op, _) in table() {
-        let words = op.to_words().unwrap();
-        assert_eq!(AnyOperation::from_words(&words).unwrap(), op);
+fn messages_are_answered() {
+    for (op, inputs) in table() {
+        let send = |message: Message, tensors| {
+            let received = Message::from_words(&message.to_words().unwrap()).unwrap();
+            assert_eq!(received, message);
+            let answer = received.answer(tensors).unwrap();
+            answer.into_iter().map(|x| check::elements(&Eager::from(x))).collect::<Vec<_>>()
+        };
         assert_eq!(AnyOperation::of(&op), Some(op.clone()));
-        // Neither shorter nor longer, nor any bit of another value: an error, or another operation.
-        assert!(AnyOperation::from_words(&words[..words.len() - 1]).is_err(), "{op}");
-        assert!(AnyOperation::from_words(&[&words[..], &[0]].concat()).is_err(), "{op}");
+        let tracked: Vec<bool> = inputs.iter().map(|x| matches!(x, Value::Float(_))).collect();
+        let out = op.forward(&inputs, &tracked).unwrap();
+        let results: Vec<_> = out.results.iter().map(check::elements).collect();
+        assert_eq!(send(Message::Run(op.clone()), tensors(&inputs)), results, "{op}");
+
+        let given: Vec<bool> = (0..results.len()).map(|i| i == 0).collect();
+        let first = check::noise(&out.results[0], 77);
+        let cotangents: Vec<Option<Eager>> =
+            given.iter().map(|&g| g.then(|| first.clone())).collect();
+        let kept = Kept::new(op.keep(&tracked), &inputs, &out);
+        let hidden = vec![None; out.hidden.len()];
+        let reverse =
+            Reverse { kept: &kept, cotangents: &cotangents, hidden: &hidden, wanted: &tracked };
+        let want: Vec<_> = op.fused_vjp(&reverse).unwrap().into_iter().collect();
+        let with: Vec<_> = inputs.iter().cloned().chain([Value::Float(first)]).collect();
+        let message = Message::Vjp { op: op.clone(), given, wanted: tracked.clone() };
+        let got = send(message, tensors(&with));
+        let floats = tracked.iter().enumerate().filter(|&(_, &float)| float);
+        for ((i, _), got) in floats.zip(got) {
+            match want.get(i).and_then(Option::as_ref) {
+                Some(want) => assert_eq!(check::elements(want), got, "{op} {i}"),
+                None => assert!(got.iter().all(|&x| x == 0.0), "{op} {i}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_messages_are_refused() {
+    for (op, _) in table() {
+        let words = Message::Run(op.clone()).to_words().unwrap();
+        assert!(Message::from_words(&words[..words.len() - 1]).is_err(), "{op}");
+        assert!(Message::from_words(&[&words[..], &[0]].concat()).is_err(), "{op}");
+        // Of another bit pattern comes an error or another operation, no panic.
         for bit in 0..64 * words.len() {
             let mut damaged = words.clone();
             damaged[bit / 64] ^= 1 << (bit % 64);
-            drop(AnyOperation::from_words(&damaged));
+            drop(Message::from_words(&damaged));
         }
     }
-    assert!(AnyOperation::from_words(&[]).is_err());
-    assert_eq!(AnyOperation::of(&Softmax { axis: 1 }), Some(Softmax { axis: 1 }.into()));
+    assert!(Message::from_words(&[]).is_err());
+    let x = || AnyTensor::from(Tensor::from_vec(vec![1.0, 2.0], &[1, 2]).unwrap());
+    let op = AnyOperation::from(Softmax { axis: 1 });
+    let vjp = |given: &[bool], wanted: &[bool]| Message::Vjp {
+        op: op.clone(),
+        given: given.to_vec(),
+        wanted: wanted.to_vec(),
+    };
+    let text = |message: Message, tensors| message.answer(tensors).unwrap_err().to_string();
+    assert_eq!(
+        text(vjp(&[true], &[true]), vec![x()]),
+        "a message with an operation: 1 operands and 1 cotangents are announced, 1 tensors have come"
+    );
+    assert!(text(vjp(&[true, false], &[true]), vec![x(), x()]).contains("softmax has 1 results"));
+    let wrong = AnyTensor::from(Tensor::from_vec(vec![1.0], &[1, 1]).unwrap());
+    assert!(text(vjp(&[true], &[true]), vec![x(), wrong]).contains("its cotangent"));
+    let axis = Message::Run(Softmax { axis: 2 }.into());
+    assert!(matches!(axis.answer(vec![x()]), Err(OperationError::Tensor(_))));
 }
 
 #[test]

@@ -175,7 +175,7 @@ fn row<'o, T: Scalar, K: Accumulate<T>>(x: &[T], out: Fresh<'o, T>) -> Full<'o, 
 fn four<'o, T: Scalar, K: Accumulate<T>>(x: &[T], out: Fresh<'o, T>) -> Full<'o, T> {
     let n = x.len() / 4;
     let x: [&[T]; 4] = std::array::from_fn(|r| &x[r * n..][..n]);
-    out.together(|out| {
+    out.together::<4>(|out| {
         let mut out = out.map(Fresh::cursor);
         let mut acc = x.map(|x| K::lift(x[0]));
         for (out, &acc) in out.iter_mut().zip(&acc) {
