@@ -58,16 +58,36 @@ impl Class {
 
     /// A block from the system.
     fn allocate(self) -> Option<NonNull<u8>> {
+        let bytes = self.bytes();
+        if HELD.fetch_add(bytes, Ordering::Relaxed)
+            > MEMORY.load(Ordering::Relaxed).saturating_sub(bytes)
+        {
+            HELD.fetch_sub(bytes, Ordering::Relaxed);
+            return None;
+        }
         // SAFETY: the layout has a nonzero size.
-        let ptr = NonNull::new(unsafe { alloc(self.layout()) })?;
+        let Some(ptr) = NonNull::new(unsafe { alloc(self.layout()) }) else {
+            HELD.fetch_sub(bytes, Ordering::Relaxed);
+            return None;
+        };
         #[cfg(all(target_os = "linux", not(miri)))]
-        if self.bytes() >= HUGE {
+        if bytes >= HUGE {
             // The part after the last whole huge page keeps small ones, so nothing is wasted on it.
-            let whole = self.bytes() / HUGE * HUGE;
+            let whole = bytes / HUGE * HUGE;
             // SAFETY: these bytes are ours. The call is a hint; whether it fails does not matter.
             unsafe { libc::madvise(ptr.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
         }
         Some(ptr)
+    }
+
+    /// Gives a block back to the system.
+    ///
+    /// # Safety
+    /// `allocate` of this class returned it, and nobody uses it.
+    unsafe fn release(self, ptr: NonNull<u8>) {
+        // SAFETY: the caller's promise.
+        unsafe { dealloc(ptr.as_ptr(), self.layout()) };
+        HELD.fetch_sub(self.bytes(), Ordering::Relaxed);
     }
 }
 
@@ -78,6 +98,9 @@ unsafe impl Send for Blocks {}
 static CACHE: [Mutex<Blocks>; CLASSES] = [const { Mutex::new(Blocks(Vec::new())) }; CLASSES];
 static CACHED: AtomicUsize = AtomicUsize::new(0);
 static LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT_LIMIT);
+/// Bytes of all blocks, cached and in use.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static MEMORY: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 fn list(class: Class) -> std::sync::MutexGuard<'static, Blocks> {
     // A panic while holding the lock leaves the list valid.
@@ -108,8 +131,8 @@ pub(crate) fn give_back(ptr: NonNull<u8>, class: Class) {
         list(class).0.push(ptr);
     } else {
         CACHED.fetch_sub(bytes, Ordering::Relaxed);
-        // SAFETY: `take` allocated it with this layout.
-        unsafe { dealloc(ptr.as_ptr(), class.layout()) };
+        // SAFETY: `take` allocated it for this class.
+        unsafe { class.release(ptr) };
     }
 }
 
@@ -120,8 +143,8 @@ pub fn cleanup() {
         let blocks = std::mem::take(&mut list(class).0);
         CACHED.fetch_sub(blocks.len() * class.bytes(), Ordering::Relaxed);
         for ptr in blocks {
-            // SAFETY: `take` allocated it with this layout.
-            unsafe { dealloc(ptr.as_ptr(), class.layout()) };
+            // SAFETY: `take` allocated it for this class.
+            unsafe { class.release(ptr) };
         }
     }
 }
@@ -137,6 +160,13 @@ pub fn set_cache_limit(bytes: usize) {
     if cached_bytes() > bytes {
         cleanup();
     }
+}
+
+/// Sets how many bytes tensors may take in all, cached blocks included (no limit unless set). Beyond it
+/// operations fail with [`OutOfMemory`](crate::TensorError::OutOfMemory). Tensors below 4 KiB do not
+/// count.
+pub fn set_memory_limit(bytes: usize) {
+    MEMORY.store(bytes, Ordering::Relaxed);
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use burn_dispatch::backends::Flex;
 #[cfg(feature = "ndarray")]
 #[allow(deprecated)]
 use burn_dispatch::backends::NdArray;
+#[cfg(feature = "remote")]
+use burn_dispatch::backends::Remote;
 use burn_dispatch::{
     BackendTensor, Dispatch, DispatchAutodiffContext, DispatchKindConversion, DispatchTensor,
     DispatchTensorKind, GradientCheckpointingStrategy,
@@ -26,6 +28,8 @@ enum Place {
     Flex,
     #[cfg(feature = "ndarray")]
     NdArray,
+    #[cfg(feature = "remote")]
+    Remote,
     /// On different backends, or on one that is not listed here.
     Elsewhere,
 }
@@ -35,6 +39,8 @@ fn place(kind: &DispatchTensorKind) -> Place {
         DispatchTensorKind::Flex(_) => Place::Flex,
         #[cfg(feature = "ndarray")]
         DispatchTensorKind::NdArray(_) => Place::NdArray,
+        #[cfg(feature = "remote")]
+        DispatchTensorKind::Remote(_) => Place::Remote,
         DispatchTensorKind::Autodiff(inner) => place(inner),
         #[allow(unreachable_patterns)]
         _ => Place::Elsewhere,
@@ -133,6 +139,8 @@ macro_rules! concrete {
 concrete!(Flex);
 #[cfg(feature = "ndarray")]
 concrete!(NdArray);
+#[cfg(feature = "remote")]
+concrete!(Remote);
 
 /// `$body` with `$B` the backend at a place, or `$elsewhere`.
 macro_rules! at {
@@ -162,6 +170,8 @@ macro_rules! at {
             #[cfg(feature = "ndarray")]
             #[allow(deprecated)]
             (Place::NdArray, tape) => on!(NdArray, tape),
+            #[cfg(feature = "remote")]
+            (Place::Remote, tape) => on!(Remote, tape),
             (Place::Elsewhere, _) => $elsewhere,
         }
     }};

@@ -4,6 +4,7 @@
 //! operation  operations as values: one trait for backends
 //! dispatch   the backend that the operands are on
 //! primitive  the vocabulary of derivative rules on a backend's primitives
+//! remote     operations sent to a server as values
 //! tape       operations with derivative rules of their own, as nodes of the tape
 //! user       operations on tensors
 //! einsum     contractions over semirings
@@ -12,8 +13,8 @@
 //! ```
 //!
 //! With `burn-t4a` in the place of `burn-flex` they run on its engine. On Burn's own Flex, and on NdArray
-//! with the feature `ndarray`, they run by their portable definitions, each as one node of the tape; on
-//! other backends as the pieces of these definitions. `Tensor<D>` has first derivatives; for higher orders
+//! with the feature `ndarray`, they run by their portable definitions, each as one node of the tape; with the
+//! feature `remote` and tensors on a `burn-t4a-022-server`, on its engine; on other backends as the pieces of these definitions. `Tensor<D>` has first derivatives; for higher orders
 //! see the crate for Burn 0.21.
 
 mod dispatch;
@@ -22,6 +23,8 @@ mod error;
 pub mod nn;
 pub mod operation;
 pub mod primitive;
+#[cfg(feature = "remote")]
+mod remote;
 pub mod tape;
 mod user;
 

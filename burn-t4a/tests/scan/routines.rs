@@ -168,7 +168,7 @@ fn kalman_filter_in_body() {
     let (a, b) = (own.powi_scalar(2).sum().backward(), means.powi_scalar(2).sum().backward());
     // Of a symmetric matrix: what an entry above the diagonal adds and the one below it may be shared out
     // otherwise.
-    let symmetric = |x: Matrix| numbers(x.clone() + x.transpose());
+    let symmetric = |x: Tensor<BurnT4a, 2>| numbers(x.clone() + x.transpose());
     close(&symmetric(q.grad(&a).unwrap()), &symmetric(q.grad(&b).unwrap()), 1e-12);
     close(&numbers(ys.grad(&a).unwrap()), &numbers(ys.grad(&b).unwrap()), 1e-12);
 }

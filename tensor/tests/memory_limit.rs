@@ -1,0 +1,22 @@
+//! A limit on what all tensors take: the next one is an error, and what is given back can be had again.
+//! A program of its own, since the limit holds for all of it.
+
+use t4a_tensor::{Tensor, TensorError, pool};
+
+#[test]
+fn beyond_the_limit_is_an_error() {
+    const MIB: usize = 1 << 20;
+    pool::set_memory_limit(10 * MIB);
+    let block = || Tensor::<u8>::from_fn(&[4 * MIB], |_| 1);
+    let (a, b) = (block().unwrap(), block().unwrap());
+    assert!(matches!(block(), Err(TensorError::OutOfMemory { .. })));
+    drop(a);
+    // Of the same size from the cache, of another one after the cache is cleared.
+    let c = block().unwrap();
+    drop(c);
+    let larger = Tensor::<u8>::from_fn(&[5 * MIB], |_| 1).unwrap();
+    assert!(matches!(block(), Err(TensorError::OutOfMemory { .. })));
+    drop((b, larger));
+    assert_eq!(block().unwrap().get(&[0]), Some(1));
+    pool::set_memory_limit(usize::MAX);
+}
