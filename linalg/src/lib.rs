@@ -110,6 +110,7 @@ pub mod systems;
 mod testing;
 mod threads;
 pub mod triangular;
+pub mod user;
 pub mod vocabulary;
 
 pub use degeneracy::Degeneracy;

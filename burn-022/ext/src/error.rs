@@ -1,6 +1,6 @@
 //! What the extension functions reject, before any arithmetic.
 
-use burn_backend::DType;
+use burn_backend::{DType, Shape};
 use t4a_einsum::EinsumError;
 use t4a_tensor::TensorError;
 use thiserror::Error;
@@ -13,6 +13,9 @@ pub type Result<T, E = ExtError> = std::result::Result<T, E>;
 #[non_exhaustive]
 #[allow(missing_docs)]
 pub enum ExtError {
+    /// Real and imaginary parts of different shapes.
+    #[error("{op}: the real part has shape {re:?}, the imaginary part {im:?}")]
+    ComplexShape { op: &'static str, re: Shape, im: Shape },
     /// Tensors of different dtypes.
     #[error("{op}: argument 0 is {first:?}, argument {argument} is {dtype:?}")]
     DTypeMismatch { op: &'static str, first: DType, argument: usize, dtype: DType },

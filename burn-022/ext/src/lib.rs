@@ -8,6 +8,8 @@
 //! tape       operations with derivative rules of their own, as nodes of the tape
 //! user       operations on tensors
 //! einsum     contractions over semirings
+//! linalg     factorisations and functions of matrices
+//! complex    complex tensors as pairs
 //! nn         fused softmax, norms, attention and cross-entropy that stay fused on the tape
 //! error      what the functions of this crate reject
 //! ```
@@ -17,9 +19,11 @@
 //! feature `remote` and tensors on a `burn-t4a-022-server`, on its engine; on other backends as the pieces of these definitions. `Tensor<D>` has first derivatives; for higher orders
 //! see the crate for Burn 0.21.
 
+mod complex;
 mod dispatch;
 pub mod einsum;
 mod error;
+pub mod linalg;
 pub mod nn;
 pub mod operation;
 pub mod primitive;
@@ -28,6 +32,7 @@ mod remote;
 pub mod tape;
 mod user;
 
+pub use complex::Complex;
 pub use error::{ExtError, Result};
 
 /// Where typed errors become panics: Burn's backward pass cannot return them.

@@ -80,10 +80,7 @@ fn send(
     };
     let inputs: Vec<FloatTensor<RemoteBackend>> = inputs.iter().map(tensor).collect();
     let Some(first) = inputs.first() else {
-        return Err(TensorError::value(
-            "remote",
-            "an operation without operands has no server",
-        ));
+        return Err(TensorError::value("remote", "an operation without operands has no server"));
     };
     let client = CustomOpClient::new(&first.device());
     let out = |y: &Meta| {

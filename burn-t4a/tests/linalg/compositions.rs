@@ -7,6 +7,7 @@ use burn_t4a::BurnT4a;
 use burn_t4a::ext::Complex;
 use burn_t4a::ext::linalg::*;
 use burn_t4a::ext::operation::Operations;
+use burn_t4a::ext::primitive::Floats;
 use burn_tensor::{Int, Tensor};
 
 use crate::cases::{
@@ -29,7 +30,7 @@ pub(crate) fn cases<B: Operations>() -> Vec<Case<B>> {
         |x| weigh(matrix_power(one(x), -3).unwrap(), 1));
     add("complex matrix_power", &[SQUARE, SQUARE], Regular,
         |x| weigh_pair(matrix_power(complex(x), -2).unwrap(), 1));
-    fn norms<B: Operations, M: Matrix<Backend = B, RealNumber = Tensor<B, 1>>>(
+    fn norms<B: Operations, M: Matrix<Burn, Array = Floats<B>, RealNumber = Tensor<B, 1>>>(
         a: M,
     ) -> Tensor<B, 1> {
         use Norm::{Frobenius, Inf, MinusInf, MinusOne, MinusTwo, Nuclear, One, Two};
@@ -40,7 +41,7 @@ pub(crate) fn cases<B: Operations>() -> Vec<Case<B>> {
     }
     add("matrix_norm", &[TALL], General, |x| norms(one(x)));
     add("complex matrix_norm", &[TALL, TALL], General, |x| norms(complex(x)));
-    fn conditions<B: Operations, M: Matrix<Backend = B, RealNumber = Tensor<B, 1>>>(
+    fn conditions<B: Operations, M: Matrix<Burn, Array = Floats<B>, RealNumber = Tensor<B, 1>>>(
         a: M,
     ) -> Tensor<B, 1> {
         let all = [Norm::Two, Norm::MinusTwo, Norm::One, Norm::Frobenius, Norm::Nuclear];

@@ -8,6 +8,7 @@ use burn_t4a::BurnT4a;
 use burn_t4a::ext::Complex;
 use burn_t4a::ext::linalg::*;
 use burn_t4a::ext::operation::Operations;
+use burn_t4a::ext::primitive::Floats;
 use burn_tensor::Tensor;
 
 use crate::cases::{numbers, tensor, values};
@@ -51,7 +52,7 @@ fn ties_are_harmless_for_losses_without_gauge() {
 fn ties_split_by_rounding_are_ties() {
     fn gradients<M>(a: M, loss: impl Fn(Svd<M>) -> Tensor<AD, 1>, leaf: &Tensor<AD, 3>) -> Vec<f64>
     where
-        M: Matrix<Backend = AD>,
+        M: Matrix<Burn, Array = Floats<AD>>,
     {
         let gradients = loss(svd(a).unwrap()).backward();
         values(leaf.grad(&gradients).unwrap())

@@ -290,21 +290,23 @@ pub(crate) fn left_dims<B: burn_backend::AutodiffBackend + Operations>() -> Vec<
         ("svd_left_dims", |x| {
             let keep = Truncation::new().max_dim(1);
             let ((u, s, _), info) =
-                svd_left_dims_ex::<_, Tensor<B, 3>, Tensor<B, 2>>(x, &[0, 1], Some(&keep)).unwrap();
+                svd_left_dims_ex::<_, _, Tensor<B, 3>, Tensor<B, 2>>(x, &[0, 1], Some(&keep))
+                    .unwrap();
             (s + u.abs().sum(), info)
         }),
         ("qr_left_dims", |x| {
-            let ((q, r), info) = qr_left_dims_ex::<_, Tensor<B, 2>, Tensor<B, 3>>(x, &[1]).unwrap();
+            let ((q, r), info) =
+                qr_left_dims_ex::<_, _, Tensor<B, 2>, Tensor<B, 3>>(x, &[1]).unwrap();
             (q.sum() + r.sum(), info)
         }),
         ("eigh_left_dims", |x| {
             let x = x.reshape([1, 2, 2]);
-            let ((e, _), info) = eigh_left_dims_ex::<_, Tensor<B, 3>>(x, &[0, 1]).unwrap();
+            let ((e, _), info) = eigh_left_dims_ex::<_, _, Tensor<B, 3>>(x, &[0, 1]).unwrap();
             (e, info)
         }),
         ("polar_left_dims", |x| {
             let ((u, p), info) =
-                polar_left_dims_ex::<_, Tensor<B, 2>>(x, &[0, 1], Side::Right).unwrap();
+                polar_left_dims_ex::<_, _, Tensor<B, 2>>(x, &[0, 1], Side::Right).unwrap();
             (u.sum() + p.sum(), info)
         }),
     ];

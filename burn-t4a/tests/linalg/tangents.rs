@@ -92,14 +92,14 @@ pub(crate) fn rules() -> Vec<Row> {
         lu_solve_jvp(&factors, b, moved, db, TriangleOp::Transpose)
     }));
     add("svd_left_dims", &[TALL], General, along!(
-        |x, v| svd_left_dims_jvp::<T3, T3, T2>(x, v, &[2, 0], Some(&Truncation::new().max_dim(3))),
+        |x, v| svd_left_dims_jvp::<_, T3, T3, T2>(x, v, &[2, 0], Some(&Truncation::new().max_dim(3))),
         (u, s, vh) => both(s, both(u, vh))));
     add("qr_left_dims", &[TALL], General, along!(
-        |x, v| qr_left_dims_jvp::<T3, T3, T2>(x, v, &[2, 1]), (q, r) => both(q, r)));
+        |x, v| qr_left_dims_jvp::<_, T3, T3, T2>(x, v, &[2, 1]), (q, r) => both(q, r)));
     add("eigh_left_dims", &[[2, 2, 4]], General, along!(
-        |x, v| eigh_left_dims_jvp::<T3, T3>(x, v, &[1, 0]), (e, v) => both(e, v)));
+        |x, v| eigh_left_dims_jvp::<_, T3, T3>(x, v, &[1, 0]), (e, v) => both(e, v)));
     add("polar_left_dims", &[[2, 2, 3]], General, along!(
-        |x, v| polar_left_dims_jvp::<T3, T2>(x, v, &[0, 1], Side::Right), (u, p) => both(u, p)));
+        |x, v| polar_left_dims_jvp::<_, T3, T2>(x, v, &[0, 1], Side::Right), (u, p) => both(u, p)));
     add("eigh", &[SQUARE], Positive,
         along!(|x, v| eigh_jvp(x, v), out => both(out.values, out.vectors)));
     add("eigvalsh", &[SQUARE], Positive, along!(|x, v| eigvalsh_jvp(x, v), e => flat(e)));

@@ -1,14 +1,15 @@
-//! What the functions of this module take and return: `Tensor<B, D>` or `Complex<B, D>`.
-
-use std::fmt::Debug;
+//! What matrices are on Burn: `Tensor<B, D>` or `Complex<B, D>`, a number per matrix in the shape of the
+//! batch, `[1]` for a single matrix, since Burn has no tensors of rank 0.
 
 use burn_backend::{Backend, get_device_settings};
 use burn_tensor::{Int, Tensor, TensorPrimitive};
 use t4a_diff::{Array, Integers};
 use t4a_linalg::Result;
 use t4a_linalg::call::Pair;
+use t4a_linalg::user::{Matrix, Ranked, RightHandSide};
 use t4a_tensor::{AnyTensor, DType};
 
+use super::Burn;
 use crate::ext::Complex;
 use crate::ext::operation::Operations;
 use crate::ext::primitive::{Floats, Indices};
@@ -16,71 +17,11 @@ use crate::ext::primitive::{Floats, Indices};
 /// The primitives of real matrices, or of complex ones as a pair.
 type Value<B> = Pair<Floats<B>>;
 
-/// A batch of matrices `[…, m, n]` of rank 2 to 8: a real tensor, or a complex one as a pair.
-///
-/// The associated types are tensors of lower rank over the same backend. A number per matrix has
-/// the shape of the batch, `[1]` for a single matrix: Burn has no tensors of rank 0.
-pub trait Matrix: Clone + Debug {
-    /// Number of axes.
-    const RANK: usize;
-    /// Whether there is an imaginary part.
-    const COMPLEX: bool;
-    /// The backend.
-    type Backend: Operations;
-    /// Vectors `[…, k]` of the type of the matrix.
-    type Vector: Clone + Debug;
-    /// Real vectors `[…, k]`.
-    type RealVector: Clone + Debug;
-    /// Complex vectors `[…, k]`.
-    type ComplexVector: Clone + Debug;
-    /// Complex matrices.
-    type ComplexMatrix: Clone + Debug;
-    /// Numbers `[…]` of the type of the matrix.
-    type Number: Clone + Debug;
-    /// Real numbers `[…]`.
-    type RealNumber: Clone + Debug;
-    /// Indices `[…, k]`.
-    type Indices: Clone + Debug;
-    /// Status of each matrix, `[…]`.
-    type Info: Clone + Debug;
-
-    /// The primitives.
-    fn into_pair(self) -> Value<Self::Backend>;
-    /// The matrices of a result.
-    fn from_pair(value: Value<Self::Backend>) -> Self;
-    /// The complex matrices of a result.
-    fn complex_matrix(value: Value<Self::Backend>) -> Self::ComplexMatrix;
-    /// Vectors as rows `[…, 1, k]`.
-    fn rows(vectors: Self::Vector) -> Value<Self::Backend>;
-    /// The vectors of rows.
-    fn vectors(rows: Value<Self::Backend>) -> Self::Vector;
-    /// The vectors of a result, which are rows there.
-    fn real_vector(value: Value<Self::Backend>) -> Self::RealVector;
-    /// As [`Matrix::real_vector`].
-    fn complex_vector(value: Value<Self::Backend>) -> Self::ComplexVector;
-    /// The numbers of a result, which are `1 × 1` matrices there.
-    fn number(value: Value<Self::Backend>) -> Self::Number;
-    /// As [`Matrix::number`].
-    fn real_number(value: Value<Self::Backend>) -> Self::RealNumber;
-    /// The indices `[…, k]` of a result.
-    fn indices(index: Indices<Self::Backend>) -> Self::Indices;
-    /// Indices as an engine tensor `[…, k]`.
-    ///
-    /// # Errors
-    /// `Tensor` if the backend does not hand out its data.
-    fn host(indices: Self::Indices) -> Result<t4a_tensor::Tensor<i64>>;
-    /// The status in an engine tensor `[…]`, on the device of `like`.
-    ///
-    /// # Errors
-    /// `Tensor` for lack of memory.
-    fn info(info: &t4a_tensor::Tensor<i32>, like: &Floats<Self::Backend>) -> Result<Self::Info>;
-}
-
 fn tensor<B: Operations, const D: usize>(x: Floats<B>) -> Tensor<B, D> {
     Tensor::from_primitive(TensorPrimitive::Float(x.0))
 }
 
-pub(super) fn floats<B: Operations, const D: usize>(x: Tensor<B, D>) -> Floats<B> {
+fn floats<B: Operations, const D: usize>(x: Tensor<B, D>) -> Floats<B> {
     Floats(x.into_primitive().tensor())
 }
 
@@ -97,14 +38,11 @@ fn lower<B: Operations, const D: usize>(x: Floats<B>, drop: usize) -> Tensor<B, 
     tensor(x.reshape(&sizes))
 }
 
-pub(super) fn real<B: Operations, const D: usize>(value: Value<B>, drop: usize) -> Tensor<B, D> {
+fn real<B: Operations, const D: usize>(value: Value<B>, drop: usize) -> Tensor<B, D> {
     lower(value.re, drop)
 }
 
-pub(super) fn complex<B: Operations, const D: usize>(
-    value: Value<B>,
-    drop: usize,
-) -> Complex<B, D> {
+fn complex<B: Operations, const D: usize>(value: Value<B>, drop: usize) -> Complex<B, D> {
     match value.im {
         None => Complex::from_real(lower(value.re, drop)),
         Some(im) => {
@@ -129,7 +67,7 @@ fn integers<B: Backend, const D: usize>(index: Indices<B>) -> Tensor<B, D, Int> 
 
 macro_rules! matrix {
     ($($d:literal $vector:literal $number:literal;)*) => {$(
-        impl<B: Operations> Matrix for Tensor<B, $d> {
+        impl<B: Operations> Matrix<Burn> for Tensor<B, $d> {
             const COMPLEX: bool = false;
             type Vector = Tensor<B, $vector>;
             type Number = Tensor<B, $number>;
@@ -153,7 +91,7 @@ macro_rules! matrix {
             matrix!(@lower B $d $vector $number);
         }
 
-        impl<B: Operations> Matrix for Complex<B, $d> {
+        impl<B: Operations> Matrix<Burn> for Complex<B, $d> {
             const COMPLEX: bool = true;
             type Vector = Complex<B, $vector>;
             type Number = Complex<B, $number>;
@@ -181,7 +119,8 @@ macro_rules! matrix {
     )*};
     (@lower $b:ident $d:literal $vector:literal $number:literal) => {
         const RANK: usize = $d;
-        type Backend = $b;
+        type Array = Floats<$b>;
+        type Single = Tensor<$b, 2>;
         type RealVector = Tensor<$b, $vector>;
         type ComplexVector = Complex<$b, $vector>;
         type ComplexMatrix = Complex<$b, $d>;
@@ -226,3 +165,51 @@ matrix! {
     7 6 5;
     8 7 6;
 }
+
+impl<B: Operations, const D: usize> Ranked<Burn> for Tensor<B, D> {
+    type Array = Floats<B>;
+    const RANK: usize = D;
+    const COMPLEX: bool = false;
+
+    fn into_pair(self) -> Value<B> {
+        Pair::real(floats(self))
+    }
+    fn from_pair(value: Value<B>) -> Self {
+        real(value, 0)
+    }
+}
+
+impl<B: Operations, const D: usize> Ranked<Burn> for Complex<B, D> {
+    type Array = Floats<B>;
+    const RANK: usize = D;
+    const COMPLEX: bool = true;
+
+    fn into_pair(self) -> Value<B> {
+        let (re, im) = self.into_parts();
+        Pair::complex(floats(re), floats(im))
+    }
+    fn from_pair(value: Value<B>) -> Self {
+        complex(value, 0)
+    }
+}
+
+macro_rules! vectors {
+    ($($matrix:literal $vector:literal),*) => {$(
+        vectors!(@one Tensor $matrix $vector);
+        vectors!(@one Complex $matrix $vector);
+    )*};
+    (@one $tensor:ident $matrix:literal $vector:literal) => {
+        impl<B: Operations> RightHandSide<Burn, $tensor<B, $matrix>> for $tensor<B, $vector> {
+            const VECTOR: bool = true;
+
+            fn into_columns(self) -> Value<B> {
+                <$tensor<B, $matrix> as Matrix<Burn>>::rows(self).transpose()
+            }
+            fn from_columns(columns: Value<B>) -> Self {
+                <$tensor<B, $matrix> as Matrix<Burn>>::vectors(columns.transpose())
+            }
+        }
+    };
+}
+
+vectors!(2 1, 3 2, 4 3, 5 4, 6 5, 7 6, 8 7);

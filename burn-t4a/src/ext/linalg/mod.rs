@@ -1,14 +1,42 @@
 //! Matrix factorisations on Burn tensors, differentiable on its tape to any order.
 //!
-//! ```text
-//! svd qr lu eigen solve function      the functions
-//! norm systems                       compositions: powers, norms; vectors, broadcasting, X A = B
-//! matrix                              what they take: Tensor<B, D> or Complex<B, D>, rank 2 to 8
-//! call                                plain, with status (_ex), with a tangent (_jvp)
-//! ```
+//! They take `Tensor<B, D>` or [`Complex<B, D>`](super::Complex) of rank 2 to 8, and are written once, in
+//! [`t4a_linalg::user`]: here is what their matrices are on Burn.
 //!
 //! All functions work on batches `[…, m, n]` in f32 and f64, real or complex. Conventions,
 //! derivative rules and what they do at degenerate spectra: [`t4a_linalg`].
+//!
+//! ```
+//! use burn_autodiff::Autodiff;
+//! use burn_t4a::{BurnT4a, T4aDevice, ext::linalg};
+//! use burn_tensor::Tensor;
+//!
+//! type AD = Autodiff<BurnT4a>;
+//! let a = Tensor::<AD, 2>::from_floats([[3.0, 0.0], [0.0, -4.0], [0.0, 0.0]], &T4aDevice);
+//! let a = a.require_grad();
+//! let linalg::Svd { s, .. } = linalg::svd(a.clone())?;
+//! s.clone().into_data().assert_eq(&[4.0f32, 3.0].into(), false);
+//! // The gradient of the nuclear norm is U Vᴴ.
+//! let gradients = s.sum().backward();
+//! let gradient = a.grad(&gradients).unwrap().into_data();
+//! gradient.assert_eq(&[[1.0f32, 0.0], [0.0, -1.0], [0.0, 0.0]].into(), false);
+//! # Ok::<(), linalg::LinalgError>(())
+//! ```
+//!
+//! Of tensors with more axes, some form the rows and the others the columns:
+//!
+//! ```
+//! use burn_t4a::{BurnT4a, T4aDevice, ext::linalg};
+//! use burn_tensor::Tensor;
+//!
+//! type B = BurnT4a;
+//! let a = Tensor::<B, 3>::ones([2, 4, 3], &T4aDevice);
+//! // Rows: axes 2 and 0. Columns: axis 1.
+//! let (u, s, vh): (Tensor<B, 3>, Tensor<B, 1>, Tensor<B, 2>) =
+//!     linalg::svd_left_dims(a, &[2, 0], None)?;
+//! assert_eq!((u.dims(), s.dims(), vh.dims()), ([3, 2, 4], [4], [4, 4]));
+//! # Ok::<(), linalg::LinalgError>(())
+//! ```
 //!
 //! # Errors
 //! A function returns the error of the first matrix that fails, with its place in the batch. The
@@ -82,65 +110,27 @@
 //! | `cholesky_upper` | ✓ | ✓ |
 //! | `lstsq_residuals` | – | ✓ |
 
-mod call;
-mod eigen;
-mod function;
-mod left_dims;
-mod lu;
 mod matrix;
-mod norm;
-mod qr;
-mod solve;
-mod svd;
-mod systems;
 
 pub use t4a_linalg::hermitian::Elementary;
+pub use t4a_linalg::norm::Norm;
 pub use t4a_linalg::polar::Side;
 pub use t4a_linalg::svd::Truncation;
 pub use t4a_linalg::triangular::{Triangle, TriangleOp};
+pub use t4a_linalg::user::*;
 pub use t4a_linalg::{Degeneracy, LinalgError, Result};
 
-pub use eigen::{
-    Eig, Eigh, eig, eig_ex, eig_jvp, eigh, eigh_ex, eigh_jvp, eigh_with, eigvals, eigvals_ex,
-    eigvals_jvp, eigvalsh, eigvalsh_ex, eigvalsh_jvp,
-};
-pub use function::{
-    Polar, cholesky, cholesky_ex, cholesky_jvp, cholesky_upper, cholesky_upper_ex,
-    cholesky_upper_jvp, expm, expm_ex, expm_jvp, hermitian_function, hermitian_function_ex,
-    hermitian_function_jvp, logm, logm_ex, logm_jvp, polar, polar_ex, polar_jvp, sqrtm, sqrtm_ex,
-    sqrtm_jvp, svd_function, svd_function_ex, svd_function_jvp,
-};
-pub use left_dims::{
-    eigh_left_dims, eigh_left_dims_ex, eigh_left_dims_jvp, polar_left_dims, polar_left_dims_ex,
-    polar_left_dims_jvp, qr_left_dims, qr_left_dims_ex, qr_left_dims_jvp, svd_left_dims,
-    svd_left_dims_ex, svd_left_dims_jvp,
-};
-pub use lu::{
-    Lu, LuFactors, lu, lu_ex, lu_factor, lu_factor_ex, lu_factor_jvp, lu_full, lu_full_ex,
-    lu_full_jvp, lu_jvp, lu_solve, lu_solve_ex, lu_solve_jvp,
-};
-pub use matrix::Matrix;
-pub use norm::{
-    Norm, cond, cond_jvp, householder_product, householder_product_jvp, matrix_norm,
-    matrix_norm_jvp, matrix_power, matrix_power_jvp,
-};
-pub use qr::{
-    Qr, lq, lq_ex, lq_jvp, ql, ql_ex, ql_jvp, qr, qr_complete, qr_complete_ex, qr_complete_jvp,
-    qr_ex, qr_jvp, qr_pivoted, qr_pivoted_ex, qr_pivoted_jvp, rq, rq_ex, rq_jvp,
-};
-pub use solve::{
-    det, det_ex, det_jvp, inv, inv_ex, inv_jvp, lstsq, lstsq_ex, lstsq_jvp, lstsq_min_norm,
-    lstsq_min_norm_ex, lstsq_min_norm_jvp, lstsq_residuals, lstsq_residuals_jvp, lyapunov,
-    lyapunov_ex, lyapunov_jvp, pinv, pinv_ex, pinv_jvp, slogdet, slogdet_ex, slogdet_jvp, solve,
-    solve_ex, solve_jvp, solve_triangular, solve_triangular_ex, solve_triangular_jvp,
-};
-pub use svd::{
-    Svd, TruncatedSvd, svd, svd_ex, svd_full, svd_full_ex, svd_full_jvp, svd_jvp, svd_truncated,
-    svd_truncated_ex, svd_truncated_jvp, svd_truncated_with, svd_with, svdvals, svdvals_ex,
-    svdvals_jvp,
-};
-pub use systems::{
-    Array, RightHandSide, solve_right, solve_right_ex, solve_right_jvp, solve_triangular_right,
-    solve_triangular_right_ex, solve_triangular_right_jvp, tensorinv, tensorinv_jvp, tensorsolve,
-    tensorsolve_jvp,
-};
+/// The tensors of Burn 0.21, for [`Matrix`].
+#[derive(Clone, Copy, Debug)]
+pub enum Burn {}
+
+/// `U diag(S) Vᴴ`.
+pub type Svd<M> = t4a_linalg::user::Svd<Burn, M>;
+/// A truncated decomposition and what it leaves out.
+pub type TruncatedSvd<M> = t4a_linalg::user::TruncatedSvd<Burn, M>;
+/// `(A + Aᴴ)/2 = V diag(E) Vᴴ`.
+pub type Eigh<M> = t4a_linalg::user::Eigh<Burn, M>;
+/// `A V = V diag(λ)`.
+pub type Eig<M> = t4a_linalg::user::Eig<Burn, M>;
+/// `P A = L U`.
+pub type Lu<M> = t4a_linalg::user::Lu<Burn, M>;

@@ -1,8 +1,8 @@
 //! Eigendecompositions of Hermitian and of general matrices.
 
-use t4a_linalg::eig::{EigOp, EigvalsOp};
-use t4a_linalg::eigh::{EighOp, EigvalshOp};
-use t4a_linalg::{Degeneracy, Result};
+use crate::eig::{EigOp, EigvalsOp};
+use crate::eigh::{EighOp, EigvalshOp};
+use crate::{Degeneracy, Result};
 
 use super::call::{Parts, jvp, plain, status};
 use super::matrix::Matrix;
@@ -10,15 +10,15 @@ use super::svd::row;
 
 /// `(A + Aᴴ)/2 = V diag(E) Vᴴ`, eigenvalues in nondecreasing order.
 #[derive(Clone, Debug)]
-pub struct Eigh<M: Matrix> {
+pub struct Eigh<F, M: Matrix<F>> {
     /// Eigenvalues, `[…, n]`, real.
     pub values: M::RealVector,
     /// Orthonormal eigenvectors as columns, `[…, n, n]`.
     pub vectors: M,
 }
 
-impl<M: Matrix> Eigh<M> {
-    pub(super) fn new(parts: Parts<M>) -> Self {
+impl<F, M: Matrix<F>> Eigh<F, M> {
+    pub(super) fn new(parts: Parts<F, M>) -> Self {
         let [e, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
         Self { values: M::real_vector(e), vectors: M::from_pair(v) }
     }
@@ -35,7 +35,7 @@ const EIG: EigOp = EigOp { degeneracy: Degeneracy::DEFAULT };
 ///
 /// # Errors
 /// `NotSquare`; `NonFinite`, `NoConvergence` with the batch index.
-pub fn eigh<M: Matrix>(a: M) -> Result<Eigh<M>> {
+pub fn eigh<F, M: Matrix<F>>(a: M) -> Result<Eigh<F, M>> {
     plain(EIGH, [a], Eigh::new)
 }
 
@@ -43,7 +43,7 @@ pub fn eigh<M: Matrix>(a: M) -> Result<Eigh<M>> {
 ///
 /// # Errors
 /// As [`eigh`].
-pub fn eigh_with<M: Matrix>(a: M, degeneracy: Degeneracy) -> Result<Eigh<M>> {
+pub fn eigh_with<F, M: Matrix<F>>(a: M, degeneracy: Degeneracy) -> Result<Eigh<F, M>> {
     plain(EighOp { degeneracy }, [a], Eigh::new)
 }
 
@@ -52,7 +52,7 @@ pub fn eigh_with<M: Matrix>(a: M, degeneracy: Degeneracy) -> Result<Eigh<M>> {
 ///
 /// # Errors
 /// Those that do not belong to one matrix.
-pub fn eigh_ex<M: Matrix>(a: M) -> Result<(Eigh<M>, M::Info)> {
+pub fn eigh_ex<F, M: Matrix<F>>(a: M) -> Result<(Eigh<F, M>, M::Info)> {
     status(EIGH, [a], Eigh::new)
 }
 
@@ -60,7 +60,7 @@ pub fn eigh_ex<M: Matrix>(a: M) -> Result<(Eigh<M>, M::Info)> {
 ///
 /// # Errors
 /// As [`eigh`]; `Tensor` if the shapes differ.
-pub fn eigh_jvp<M: Matrix>(a: M, da: M) -> Result<(Eigh<M>, Eigh<M>)> {
+pub fn eigh_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Eigh<F, M>, Eigh<F, M>)> {
     jvp(EIGH, [a], [da], Eigh::new)
 }
 
@@ -68,16 +68,16 @@ pub fn eigh_jvp<M: Matrix>(a: M, da: M) -> Result<(Eigh<M>, Eigh<M>)> {
 ///
 /// # Errors
 /// As [`eigh`].
-pub fn eigvalsh<M: Matrix>(a: M) -> Result<M::RealVector> {
-    plain(EigvalshOp, [a], row::<M>)
+pub fn eigvalsh<F, M: Matrix<F>>(a: M) -> Result<M::RealVector> {
+    plain(EigvalshOp, [a], row::<F, M>)
 }
 
 /// As [`eigvalsh`], with the status of each matrix as in [`eigh_ex`].
 ///
 /// # Errors
 /// As [`eigh_ex`].
-pub fn eigvalsh_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
-    status(EigvalshOp, [a], row::<M>)
+pub fn eigvalsh_ex<F, M: Matrix<F>>(a: M) -> Result<(M::RealVector, M::Info)> {
+    status(EigvalshOp, [a], row::<F, M>)
 }
 
 /// Eigenvalues and their tangents along `(dA + dAᴴ)/2`; tied values move as along `A + t dA` for
@@ -85,21 +85,21 @@ pub fn eigvalsh_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
 ///
 /// # Errors
 /// As [`eigh_jvp`].
-pub fn eigvalsh_jvp<M: Matrix>(a: M, da: M) -> Result<(M::RealVector, M::RealVector)> {
-    jvp(EigvalshOp, [a], [da], row::<M>)
+pub fn eigvalsh_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M::RealVector, M::RealVector)> {
+    jvp(EigvalshOp, [a], [da], row::<F, M>)
 }
 
 /// `A V = V diag(λ)`, complex.
 #[derive(Clone, Debug)]
-pub struct Eig<M: Matrix> {
+pub struct Eig<F, M: Matrix<F>> {
     /// Eigenvalues, `[…, n]`, in no particular order.
     pub values: M::ComplexVector,
     /// Eigenvectors of norm 1 as columns, `[…, n, n]`.
     pub vectors: M::ComplexMatrix,
 }
 
-impl<M: Matrix> Eig<M> {
-    fn new(parts: Parts<M>) -> Self {
+impl<F, M: Matrix<F>> Eig<F, M> {
+    fn new(parts: Parts<F, M>) -> Self {
         let [l, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
         Self { values: M::complex_vector(l), vectors: M::complex_matrix(v) }
     }
@@ -112,7 +112,7 @@ impl<M: Matrix> Eig<M> {
 ///
 /// # Errors
 /// As [`eigh`].
-pub fn eig<M: Matrix>(a: M) -> Result<Eig<M>> {
+pub fn eig<F, M: Matrix<F>>(a: M) -> Result<Eig<F, M>> {
     plain(EIG, [a], Eig::new)
 }
 
@@ -120,7 +120,7 @@ pub fn eig<M: Matrix>(a: M) -> Result<Eig<M>> {
 ///
 /// # Errors
 /// As [`eigh_ex`].
-pub fn eig_ex<M: Matrix>(a: M) -> Result<(Eig<M>, M::Info)> {
+pub fn eig_ex<F, M: Matrix<F>>(a: M) -> Result<(Eig<F, M>, M::Info)> {
     status(EIG, [a], Eig::new)
 }
 
@@ -128,11 +128,11 @@ pub fn eig_ex<M: Matrix>(a: M) -> Result<(Eig<M>, M::Info)> {
 ///
 /// # Errors
 /// As [`eig`]; `Defective` if the vectors are dependent; `Tensor` if the shapes differ.
-pub fn eig_jvp<M: Matrix>(a: M, da: M) -> Result<(Eig<M>, Eig<M>)> {
+pub fn eig_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Eig<F, M>, Eig<F, M>)> {
     jvp(EIG, [a], [da], Eig::new)
 }
 
-fn complex_row<M: Matrix>(mut parts: Parts<M>) -> M::ComplexVector {
+fn complex_row<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M::ComplexVector {
     M::complex_vector(parts.swap_remove(0))
 }
 
@@ -141,22 +141,22 @@ fn complex_row<M: Matrix>(mut parts: Parts<M>) -> M::ComplexVector {
 ///
 /// # Errors
 /// As [`eig`].
-pub fn eigvals<M: Matrix>(a: M) -> Result<M::ComplexVector> {
-    plain(EigvalsOp, [a], complex_row::<M>)
+pub fn eigvals<F, M: Matrix<F>>(a: M) -> Result<M::ComplexVector> {
+    plain(EigvalsOp, [a], complex_row::<F, M>)
 }
 
 /// As [`eigvals`], with the status of each matrix as in [`eigh_ex`].
 ///
 /// # Errors
 /// As [`eigh_ex`].
-pub fn eigvals_ex<M: Matrix>(a: M) -> Result<(M::ComplexVector, M::Info)> {
-    status(EigvalsOp, [a], complex_row::<M>)
+pub fn eigvals_ex<F, M: Matrix<F>>(a: M) -> Result<(M::ComplexVector, M::Info)> {
+    status(EigvalsOp, [a], complex_row::<F, M>)
 }
 
 /// Eigenvalues and their tangents along `dA`.
 ///
 /// # Errors
 /// As [`eig_jvp`].
-pub fn eigvals_jvp<M: Matrix>(a: M, da: M) -> Result<(M::ComplexVector, M::ComplexVector)> {
-    jvp(EigvalsOp, [a], [da], complex_row::<M>)
+pub fn eigvals_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M::ComplexVector, M::ComplexVector)> {
+    jvp(EigvalsOp, [a], [da], complex_row::<F, M>)
 }

@@ -1,14 +1,14 @@
 //! Functions of matrices: Cholesky factor, polar factors, exponential, square root, functions of
 //! Hermitian matrices.
 
-use t4a_linalg::Result;
-use t4a_linalg::cholesky::CholeskyOp;
-use t4a_linalg::expm::ExpmOp;
-use t4a_linalg::hermitian::{Elementary, HermitianFunctionOp};
-use t4a_linalg::logm::LogmOp;
-use t4a_linalg::polar::{PolarOp, Side};
-use t4a_linalg::sqrtm::SqrtmOp;
-use t4a_linalg::svd::SvdFunctionOp;
+use crate::Result;
+use crate::cholesky::CholeskyOp;
+use crate::expm::ExpmOp;
+use crate::hermitian::{Elementary, HermitianFunctionOp};
+use crate::logm::LogmOp;
+use crate::polar::{PolarOp, Side};
+use crate::sqrtm::SqrtmOp;
+use crate::svd::SvdFunctionOp;
 
 use super::call::{Parts, jvp, plain, status};
 use super::matrix::Matrix;
@@ -20,13 +20,13 @@ use super::solve::one;
 ///
 /// # Errors
 /// `NotSquare`; `NonFinite`, `NonPositivePivot` with the batch index.
-pub fn cholesky<M: Matrix>(a: M) -> Result<M> {
+pub fn cholesky<F, M: Matrix<F>>(a: M) -> Result<M> {
     plain(CholeskyOp, [a], one)
 }
 
 const UPPER: &str = "cholesky_upper";
 
-fn upper<M: Matrix>(parts: Parts<M>) -> M {
+fn upper<F, M: Matrix<F>>(parts: Parts<F, M>) -> M {
     M::from_pair(parts[0].adjoint())
 }
 
@@ -34,7 +34,7 @@ fn upper<M: Matrix>(parts: Parts<M>) -> M {
 ///
 /// # Errors
 /// As [`cholesky`].
-pub fn cholesky_upper<M: Matrix>(a: M) -> Result<M> {
+pub fn cholesky_upper<F, M: Matrix<F>>(a: M) -> Result<M> {
     plain(CholeskyOp, [a], upper).map_err(|error| error.of(UPPER))
 }
 
@@ -42,7 +42,7 @@ pub fn cholesky_upper<M: Matrix>(a: M) -> Result<M> {
 ///
 /// # Errors
 /// As [`cholesky_ex`].
-pub fn cholesky_upper_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
+pub fn cholesky_upper_ex<F, M: Matrix<F>>(a: M) -> Result<(M, M::Info)> {
     status(CholeskyOp, [a], upper).map_err(|error| error.of(UPPER))
 }
 
@@ -50,7 +50,7 @@ pub fn cholesky_upper_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 ///
 /// # Errors
 /// As [`cholesky_jvp`].
-pub fn cholesky_upper_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
+pub fn cholesky_upper_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M, M)> {
     jvp(CholeskyOp, [a], [da], upper).map_err(|error| error.of(UPPER))
 }
 
@@ -59,7 +59,7 @@ pub fn cholesky_upper_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
 ///
 /// # Errors
 /// Those that do not belong to one matrix.
-pub fn cholesky_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
+pub fn cholesky_ex<F, M: Matrix<F>>(a: M) -> Result<(M, M::Info)> {
     status(CholeskyOp, [a], one)
 }
 
@@ -67,7 +67,7 @@ pub fn cholesky_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 ///
 /// # Errors
 /// As [`cholesky`]; `Tensor` if the shapes differ.
-pub fn cholesky_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
+pub fn cholesky_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M, M)> {
     jvp(CholeskyOp, [a], [da], one)
 }
 
@@ -80,8 +80,11 @@ pub struct Polar<M> {
     pub p: M,
 }
 
-impl<M: Matrix> Polar<M> {
-    pub(super) fn new(parts: Parts<M>) -> Self {
+impl<M> Polar<M> {
+    pub(super) fn new<F>(parts: Parts<F, M>) -> Self
+    where
+        M: Matrix<F>,
+    {
         let (u, p) = pair(parts);
         Self { u, p }
     }
@@ -92,7 +95,7 @@ impl<M: Matrix> Polar<M> {
 ///
 /// # Errors
 /// `NonFinite`, `NoConvergence` with the batch index.
-pub fn polar<M: Matrix>(a: M, side: Side) -> Result<Polar<M>> {
+pub fn polar<F, M: Matrix<F>>(a: M, side: Side) -> Result<Polar<M>> {
     plain(PolarOp { side }, [a], Polar::new)
 }
 
@@ -100,7 +103,7 @@ pub fn polar<M: Matrix>(a: M, side: Side) -> Result<Polar<M>> {
 ///
 /// # Errors
 /// As [`cholesky_ex`].
-pub fn polar_ex<M: Matrix>(a: M, side: Side) -> Result<(Polar<M>, M::Info)> {
+pub fn polar_ex<F, M: Matrix<F>>(a: M, side: Side) -> Result<(Polar<M>, M::Info)> {
     status(PolarOp { side }, [a], Polar::new)
 }
 
@@ -108,7 +111,7 @@ pub fn polar_ex<M: Matrix>(a: M, side: Side) -> Result<(Polar<M>, M::Info)> {
 ///
 /// # Errors
 /// As [`polar`]; `RankDeficient`; `Tensor` if the shapes differ.
-pub fn polar_jvp<M: Matrix>(a: M, da: M, side: Side) -> Result<(Polar<M>, Polar<M>)> {
+pub fn polar_jvp<F, M: Matrix<F>>(a: M, da: M, side: Side) -> Result<(Polar<M>, Polar<M>)> {
     jvp(PolarOp { side }, [a], [da], Polar::new)
 }
 
@@ -116,7 +119,7 @@ pub fn polar_jvp<M: Matrix>(a: M, da: M, side: Side) -> Result<(Polar<M>, Polar<
 ///
 /// # Errors
 /// `NotSquare`; `NonFinite`, `Overflow` with the batch index.
-pub fn expm<M: Matrix>(a: M) -> Result<M> {
+pub fn expm<F, M: Matrix<F>>(a: M) -> Result<M> {
     plain(ExpmOp, [a], one)
 }
 
@@ -124,7 +127,7 @@ pub fn expm<M: Matrix>(a: M) -> Result<M> {
 ///
 /// # Errors
 /// As [`cholesky_ex`].
-pub fn expm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
+pub fn expm_ex<F, M: Matrix<F>>(a: M) -> Result<(M, M::Info)> {
     status(ExpmOp, [a], one)
 }
 
@@ -132,7 +135,7 @@ pub fn expm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 ///
 /// # Errors
 /// As [`expm`]; `Tensor` if the shapes differ.
-pub fn expm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
+pub fn expm_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M, M)> {
     jvp(ExpmOp, [a], [da], one)
 }
 
@@ -140,7 +143,7 @@ pub fn expm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
 ///
 /// # Errors
 /// `NotSquare`; `NonFinite`, `Singular`, `NegativeEigenvalue`, `NoConvergence` with the batch index.
-pub fn sqrtm<M: Matrix>(a: M) -> Result<M> {
+pub fn sqrtm<F, M: Matrix<F>>(a: M) -> Result<M> {
     plain(SqrtmOp, [a], one)
 }
 
@@ -148,7 +151,7 @@ pub fn sqrtm<M: Matrix>(a: M) -> Result<M> {
 ///
 /// # Errors
 /// As [`cholesky_ex`].
-pub fn sqrtm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
+pub fn sqrtm_ex<F, M: Matrix<F>>(a: M) -> Result<(M, M::Info)> {
     status(SqrtmOp, [a], one)
 }
 
@@ -156,7 +159,7 @@ pub fn sqrtm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 ///
 /// # Errors
 /// As [`sqrtm`]; `Tensor` if the shapes differ.
-pub fn sqrtm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
+pub fn sqrtm_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M, M)> {
     jvp(SqrtmOp, [a], [da], one)
 }
 
@@ -165,7 +168,7 @@ pub fn sqrtm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
 ///
 /// # Errors
 /// `NotSquare`; `NonFinite`, `Singular`, `NegativeEigenvalue`, `NoConvergence` with the batch index.
-pub fn logm<M: Matrix>(a: M) -> Result<M> {
+pub fn logm<F, M: Matrix<F>>(a: M) -> Result<M> {
     plain(LogmOp, [a], one)
 }
 
@@ -173,7 +176,7 @@ pub fn logm<M: Matrix>(a: M) -> Result<M> {
 ///
 /// # Errors
 /// As [`cholesky_ex`].
-pub fn logm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
+pub fn logm_ex<F, M: Matrix<F>>(a: M) -> Result<(M, M::Info)> {
     status(LogmOp, [a], one)
 }
 
@@ -181,7 +184,7 @@ pub fn logm_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 ///
 /// # Errors
 /// As [`logm`]; `Tensor` if the shapes differ.
-pub fn logm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
+pub fn logm_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M, M)> {
     jvp(LogmOp, [a], [da], one)
 }
 
@@ -190,7 +193,7 @@ pub fn logm_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
 /// # Errors
 /// `NotSquare`; `NonFinite`, `NoConvergence`, and `OutsideDomain` if `f` is not finite at an
 /// eigenvalue, with the batch index.
-pub fn hermitian_function<M: Matrix>(a: M, f: Elementary) -> Result<M> {
+pub fn hermitian_function<F, M: Matrix<F>>(a: M, f: Elementary) -> Result<M> {
     plain(HermitianFunctionOp { function: f }, [a], one)
 }
 
@@ -198,7 +201,7 @@ pub fn hermitian_function<M: Matrix>(a: M, f: Elementary) -> Result<M> {
 ///
 /// # Errors
 /// Those that do not belong to one matrix.
-pub fn hermitian_function_ex<M: Matrix>(a: M, f: Elementary) -> Result<(M, M::Info)> {
+pub fn hermitian_function_ex<F, M: Matrix<F>>(a: M, f: Elementary) -> Result<(M, M::Info)> {
     status(HermitianFunctionOp { function: f }, [a], one)
 }
 
@@ -206,7 +209,7 @@ pub fn hermitian_function_ex<M: Matrix>(a: M, f: Elementary) -> Result<(M, M::In
 ///
 /// # Errors
 /// As [`hermitian_function`]; `Tensor` if the shapes differ.
-pub fn hermitian_function_jvp<M: Matrix>(a: M, da: M, f: Elementary) -> Result<(M, M)> {
+pub fn hermitian_function_jvp<F, M: Matrix<F>>(a: M, da: M, f: Elementary) -> Result<(M, M)> {
     jvp(HermitianFunctionOp { function: f }, [a], [da], one)
 }
 
@@ -219,7 +222,7 @@ pub fn hermitian_function_jvp<M: Matrix>(a: M, da: M, f: Elementary) -> Result<(
 /// # Errors
 /// `NonFinite`, `NoConvergence`, and `OutsideDomain` if `f` is not finite at a singular value, with
 /// the batch index.
-pub fn svd_function<M: Matrix>(a: M, f: Elementary) -> Result<M> {
+pub fn svd_function<F, M: Matrix<F>>(a: M, f: Elementary) -> Result<M> {
     plain(SvdFunctionOp { function: f }, [a], one)
 }
 
@@ -227,7 +230,7 @@ pub fn svd_function<M: Matrix>(a: M, f: Elementary) -> Result<M> {
 ///
 /// # Errors
 /// Those that do not belong to one matrix.
-pub fn svd_function_ex<M: Matrix>(a: M, f: Elementary) -> Result<(M, M::Info)> {
+pub fn svd_function_ex<F, M: Matrix<F>>(a: M, f: Elementary) -> Result<(M, M::Info)> {
     status(SvdFunctionOp { function: f }, [a], one)
 }
 
@@ -235,6 +238,6 @@ pub fn svd_function_ex<M: Matrix>(a: M, f: Elementary) -> Result<(M, M::Info)> {
 ///
 /// # Errors
 /// As [`svd_function`]; `OutsideDomain` where there is no derivative; `Tensor` if the shapes differ.
-pub fn svd_function_jvp<M: Matrix>(a: M, da: M, f: Elementary) -> Result<(M, M)> {
+pub fn svd_function_jvp<F, M: Matrix<F>>(a: M, da: M, f: Elementary) -> Result<(M, M)> {
     jvp(SvdFunctionOp { function: f }, [a], [da], one)
 }

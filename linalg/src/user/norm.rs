@@ -1,19 +1,19 @@
 //! Powers, norms, condition numbers, products of reflections: functions composed of others.
 
+use crate::call::Pair;
+use crate::norm::{condition_of_values, of_elements, of_values};
+use crate::operation::Part;
+use crate::program::{self, Program};
+use crate::svd::SvdvalsOp;
+use crate::vocabulary::{Matrices, RealMatrix};
+use crate::{LinalgError, Result, householder, power};
 use t4a_diff::{Array, Dual};
-use t4a_linalg::call::Pair;
-use t4a_linalg::norm::{condition_of_values, of_elements, of_values};
-use t4a_linalg::operation::Part;
-use t4a_linalg::program::{self, Program};
-use t4a_linalg::svd::SvdvalsOp;
-use t4a_linalg::vocabulary::{Matrices, RealMatrix};
-use t4a_linalg::{LinalgError, Result, householder, power};
 
 use super::call::{self, Parts, jvp, plain, status};
 use super::matrix::Matrix;
 use super::solve::{inv_ex, inv_jvp};
 
-pub use t4a_linalg::norm::Norm;
+pub use crate::norm::Norm;
 
 struct Power(i64);
 
@@ -39,7 +39,7 @@ fn check_square(op: &'static str, shape: Vec<usize>) -> Result<()> {
 ///
 /// # Errors
 /// `NotSquare`; for negative `k` also `NonFinite`, `Singular` with the batch index.
-pub fn matrix_power<M: Matrix>(a: M, k: i64) -> Result<M> {
+pub fn matrix_power<F, M: Matrix<F>>(a: M, k: i64) -> Result<M> {
     let a = a.into_pair();
     check_square(Power::NAME, a.shape())?;
     Ok(M::from_pair(program::run(&Power(k), &[a])?))
@@ -49,7 +49,7 @@ pub fn matrix_power<M: Matrix>(a: M, k: i64) -> Result<M> {
 ///
 /// # Errors
 /// As [`matrix_power`]; `Tensor` if the shapes differ.
-pub fn matrix_power_jvp<M: Matrix>(a: M, da: M, k: i64) -> Result<(M, M)> {
+pub fn matrix_power_jvp<F, M: Matrix<F>>(a: M, da: M, k: i64) -> Result<(M, M)> {
     let (a, da) = (a.into_pair(), da.into_pair());
     check_square(Power::NAME, a.shape())?;
     let (value, tangent) = program::with_tangents(&Power(k), &[a], &[da])?;
@@ -66,12 +66,12 @@ impl Program for Elements {
     }
 }
 
-fn check_norm<M: Matrix>(op: &'static str, a: &M, norm: Norm) -> Result<()> {
+fn check_norm<F, M: Matrix<F>>(op: &'static str, a: &M, norm: Norm) -> Result<()> {
     let shape = a.clone().into_pair().shape();
     norm.check(op, shape[shape.len() - 2], shape[shape.len() - 1])
 }
 
-/// `‖A‖`, `[…, m, n]` → `[…]`, real ([`t4a_linalg::norm`]).
+/// `‖A‖`, `[…, m, n]` → `[…]`, real ([`crate::norm`]).
 ///
 /// The derivative of `|0|` is 0, and where several rows or columns attain an extremum that of their
 /// mean. Spectral norms have the derivatives of [`svdvals`](super::svdvals).
@@ -79,12 +79,12 @@ fn check_norm<M: Matrix>(op: &'static str, a: &M, norm: Norm) -> Result<()> {
 /// # Errors
 /// `Tensor` for extrema over nothing; spectral norms `NonFinite`, `NoConvergence` with the batch
 /// index.
-pub fn matrix_norm<M: Matrix>(a: M, norm: Norm) -> Result<M::RealNumber> {
+pub fn matrix_norm<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<M::RealNumber> {
     check_norm(Elements::NAME, &a, norm)?;
     Ok(M::real_number(measure(a, norm)?))
 }
 
-fn measure<M: Matrix>(a: M, norm: Norm) -> Result<call::Part<M>> {
+fn measure<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<call::Part<F, M>> {
     match norm.is_spectral() {
         true => plain(SvdvalsOp, [a], |parts| of_row(&parts[0], |s| of_values(s, norm)))
             .and_then(|value| value)
@@ -105,7 +105,7 @@ fn of_row<A: Array>(
 ///
 /// # Errors
 /// As [`matrix_norm`]; `Tensor` if the shapes differ.
-pub fn matrix_norm_jvp<M: Matrix>(
+pub fn matrix_norm_jvp<F, M: Matrix<F>>(
     a: M,
     da: M,
     norm: Norm,
@@ -115,11 +115,15 @@ pub fn matrix_norm_jvp<M: Matrix>(
     Ok((M::real_number(value), M::real_number(tangent)))
 }
 
-fn measure_jvp<M: Matrix>(a: M, da: M, norm: Norm) -> Result<(call::Part<M>, call::Part<M>)> {
+fn measure_jvp<F, M: Matrix<F>>(
+    a: M,
+    da: M,
+    norm: Norm,
+) -> Result<(call::Part<F, M>, call::Part<F, M>)> {
     Ok(match norm.is_spectral() {
         true => {
             // These norms are linear in the values, whose order the tangents keep.
-            let read = |parts: Parts<M>| of_row(&parts[0], |s| of_values(s, norm));
+            let read = |parts: Parts<F, M>| of_row(&parts[0], |s| of_values(s, norm));
             let (value, tangent) = jvp(SvdvalsOp, [a], [da], read)?;
             (value?, tangent?)
         }
@@ -134,12 +138,12 @@ fn measure_jvp<M: Matrix>(a: M, da: M, norm: Norm) -> Result<(call::Part<M>, cal
 /// # Errors
 /// `NotSquare`, `Tensor` for matrices without elements; `NonFinite`, `NoConvergence` with the batch
 /// index.
-pub fn cond<M: Matrix>(a: M, norm: Norm) -> Result<M::RealNumber> {
+pub fn cond<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<M::RealNumber> {
     const NAME: &str = "cond";
     let shape = a.clone().into_pair().shape();
     if matches!(norm, Norm::Two | Norm::MinusTwo) {
         check_norm(NAME, &a, norm)?;
-        let read = |parts: Parts<M>| of_row(&parts[0], |s| condition_of_values(s, norm));
+        let read = |parts: Parts<F, M>| of_row(&parts[0], |s| condition_of_values(s, norm));
         let value = plain(SvdvalsOp, [a], read).and_then(|value| value);
         return value.map(M::real_number).map_err(|error| error.of(NAME));
     }
@@ -162,7 +166,11 @@ pub fn cond<M: Matrix>(a: M, norm: Norm) -> Result<M::RealNumber> {
 ///
 /// # Errors
 /// As [`cond`]; `Singular`; `Tensor` if the shapes differ.
-pub fn cond_jvp<M: Matrix>(a: M, da: M, norm: Norm) -> Result<(M::RealNumber, M::RealNumber)> {
+pub fn cond_jvp<F, M: Matrix<F>>(
+    a: M,
+    da: M,
+    norm: Norm,
+) -> Result<(M::RealNumber, M::RealNumber)> {
     const NAME: &str = "cond";
     let named = |error: LinalgError| error.of(NAME);
     check_norm(NAME, &a, norm)?;
@@ -182,7 +190,7 @@ pub fn cond_jvp<M: Matrix>(a: M, da: M, norm: Norm) -> Result<(M::RealNumber, M:
 }
 
 /// As [`measure`], NaN for matrices of NaN.
-fn measure_inverse<M: Matrix>(inverse: M, norm: Norm) -> Result<call::Part<M>> {
+fn measure_inverse<F, M: Matrix<F>>(inverse: M, norm: Norm) -> Result<call::Part<F, M>> {
     match norm.is_spectral() {
         true => {
             let (parts, _) = status(SvdvalsOp, [inverse], |parts| parts)?;
@@ -209,7 +217,7 @@ impl Program for Reflections {
 ///
 /// # Errors
 /// `Tensor` if the shapes do not match.
-pub fn householder_product<M: Matrix>(v: M, tau: M::Vector) -> Result<M> {
+pub fn householder_product<F, M: Matrix<F>>(v: M, tau: M::Vector) -> Result<M> {
     let (v, tau) = (v.into_pair(), M::rows(tau));
     check_reflections(&v.shape(), tau.shape())?;
     Ok(M::from_pair(program::run(&Reflections, &[v, tau])?))
@@ -219,7 +227,7 @@ pub fn householder_product<M: Matrix>(v: M, tau: M::Vector) -> Result<M> {
 ///
 /// # Errors
 /// As [`householder_product`].
-pub fn householder_product_jvp<M: Matrix>(
+pub fn householder_product_jvp<F, M: Matrix<F>>(
     v: M,
     tau: M::Vector,
     dv: M,

@@ -1,9 +1,9 @@
 //! The singular value decomposition `A = U diag(S) Vᴴ`.
 
+use crate::call::Pair;
+use crate::svd::{SvdOp, SvdvalsOp, Truncation, Vectors};
+use crate::{Degeneracy, Result};
 use t4a_diff::Array;
-use t4a_linalg::call::Pair;
-use t4a_linalg::svd::{SvdOp, SvdvalsOp, Truncation, Vectors};
-use t4a_linalg::{Degeneracy, Result};
 use t4a_tensor::DType;
 
 use super::call::{Parts, jvp, plain, status};
@@ -12,7 +12,7 @@ use super::matrix::Matrix;
 /// `A = U diag(S) Vᴴ` of a batch of `m × n` matrices, `k = min(m, n)`, singular values in
 /// nonincreasing order.
 #[derive(Clone, Debug)]
-pub struct Svd<M: Matrix> {
+pub struct Svd<F, M: Matrix<F>> {
     /// Left singular vectors, `[…, m, k]`, or `[…, m, m]` if full.
     pub u: M,
     /// Singular values, `[…, k]`, real.
@@ -21,8 +21,8 @@ pub struct Svd<M: Matrix> {
     pub vh: M,
 }
 
-impl<M: Matrix> Svd<M> {
-    pub(super) fn new(parts: Parts<M>) -> Self {
+impl<F, M: Matrix<F>> Svd<F, M> {
+    pub(super) fn new(parts: Parts<F, M>) -> Self {
         let [u, s, vh] = <[_; 3]>::try_from(parts).unwrap_or_else(|_| unreachable!("three"));
         Self { u: M::from_pair(u), s: M::real_vector(s), vh: M::from_pair(vh) }
     }
@@ -41,24 +41,7 @@ const FULL: SvdOp = SvdOp { vectors: Vectors::Full, degeneracy: Degeneracy::DEFA
 ///
 /// # Errors
 /// `NonFinite`, `NoConvergence` with the batch index.
-///
-/// ```
-/// use burn_autodiff::Autodiff;
-/// use burn_t4a::{BurnT4a, T4aDevice, ext::linalg};
-/// use burn_tensor::Tensor;
-///
-/// type AD = Autodiff<BurnT4a>;
-/// let a = Tensor::<AD, 2>::from_floats([[3.0, 0.0], [0.0, -4.0], [0.0, 0.0]], &T4aDevice);
-/// let a = a.require_grad();
-/// let linalg::Svd { s, .. } = linalg::svd(a.clone())?;
-/// s.clone().into_data().assert_eq(&[4.0f32, 3.0].into(), false);
-/// // The gradient of the nuclear norm is U Vᴴ.
-/// let gradients = s.sum().backward();
-/// let gradient = a.grad(&gradients).unwrap().into_data();
-/// gradient.assert_eq(&[[1.0f32, 0.0], [0.0, -1.0], [0.0, 0.0]].into(), false);
-/// # Ok::<(), linalg::LinalgError>(())
-/// ```
-pub fn svd<M: Matrix>(a: M) -> Result<Svd<M>> {
+pub fn svd<F, M: Matrix<F>>(a: M) -> Result<Svd<F, M>> {
     plain(THIN, [a], Svd::new)
 }
 
@@ -66,7 +49,7 @@ pub fn svd<M: Matrix>(a: M) -> Result<Svd<M>> {
 ///
 /// # Errors
 /// As [`svd`].
-pub fn svd_with<M: Matrix>(a: M, degeneracy: Degeneracy) -> Result<Svd<M>> {
+pub fn svd_with<F, M: Matrix<F>>(a: M, degeneracy: Degeneracy) -> Result<Svd<F, M>> {
     plain(SvdOp { vectors: Vectors::Thin, degeneracy }, [a], Svd::new)
 }
 
@@ -75,7 +58,7 @@ pub fn svd_with<M: Matrix>(a: M, degeneracy: Degeneracy) -> Result<Svd<M>> {
 ///
 /// # Errors
 /// Those that do not belong to one matrix.
-pub fn svd_ex<M: Matrix>(a: M) -> Result<(Svd<M>, M::Info)> {
+pub fn svd_ex<F, M: Matrix<F>>(a: M) -> Result<(Svd<F, M>, M::Info)> {
     status(THIN, [a], Svd::new)
 }
 
@@ -84,7 +67,7 @@ pub fn svd_ex<M: Matrix>(a: M) -> Result<(Svd<M>, M::Info)> {
 ///
 /// # Errors
 /// As [`svd`]; `Tensor` if the shapes differ.
-pub fn svd_jvp<M: Matrix>(a: M, da: M) -> Result<(Svd<M>, Svd<M>)> {
+pub fn svd_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Svd<F, M>, Svd<F, M>)> {
     jvp(THIN, [a], [da], Svd::new)
 }
 
@@ -95,7 +78,7 @@ pub fn svd_jvp<M: Matrix>(a: M, da: M) -> Result<(Svd<M>, Svd<M>)> {
 ///
 /// # Errors
 /// As [`svd`].
-pub fn svd_full<M: Matrix>(a: M) -> Result<Svd<M>> {
+pub fn svd_full<F, M: Matrix<F>>(a: M) -> Result<Svd<F, M>> {
     plain(FULL, [a], Svd::new)
 }
 
@@ -103,7 +86,7 @@ pub fn svd_full<M: Matrix>(a: M) -> Result<Svd<M>> {
 ///
 /// # Errors
 /// As [`svd_ex`].
-pub fn svd_full_ex<M: Matrix>(a: M) -> Result<(Svd<M>, M::Info)> {
+pub fn svd_full_ex<F, M: Matrix<F>>(a: M) -> Result<(Svd<F, M>, M::Info)> {
     status(FULL, [a], Svd::new)
 }
 
@@ -111,12 +94,12 @@ pub fn svd_full_ex<M: Matrix>(a: M) -> Result<(Svd<M>, M::Info)> {
 ///
 /// # Errors
 /// As [`svd_jvp`].
-pub fn svd_full_jvp<M: Matrix>(a: M, da: M) -> Result<(Svd<M>, Svd<M>)> {
+pub fn svd_full_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Svd<F, M>, Svd<F, M>)> {
     jvp(FULL, [a], [da], Svd::new)
 }
 
 /// The row of a result with one part.
-pub(super) fn row<M: Matrix>(mut parts: Parts<M>) -> M::RealVector {
+pub(super) fn row<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M::RealVector {
     M::real_vector(parts.swap_remove(0))
 }
 
@@ -124,31 +107,31 @@ pub(super) fn row<M: Matrix>(mut parts: Parts<M>) -> M::RealVector {
 ///
 /// # Errors
 /// As [`svd`].
-pub fn svdvals<M: Matrix>(a: M) -> Result<M::RealVector> {
-    plain(SvdvalsOp, [a], row::<M>)
+pub fn svdvals<F, M: Matrix<F>>(a: M) -> Result<M::RealVector> {
+    plain(SvdvalsOp, [a], row::<F, M>)
 }
 
 /// As [`svdvals`], with the status of each matrix as in [`svd_ex`].
 ///
 /// # Errors
 /// As [`svd_ex`].
-pub fn svdvals_ex<M: Matrix>(a: M) -> Result<(M::RealVector, M::Info)> {
-    status(SvdvalsOp, [a], row::<M>)
+pub fn svdvals_ex<F, M: Matrix<F>>(a: M) -> Result<(M::RealVector, M::Info)> {
+    status(SvdvalsOp, [a], row::<F, M>)
 }
 
 /// Singular values and their tangents along `dA`; tied values move as along `A + t dA` for `t > 0`.
 ///
 /// # Errors
 /// As [`svd_jvp`].
-pub fn svdvals_jvp<M: Matrix>(a: M, da: M) -> Result<(M::RealVector, M::RealVector)> {
-    jvp(SvdvalsOp, [a], [da], row::<M>)
+pub fn svdvals_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M::RealVector, M::RealVector)> {
+    jvp(SvdvalsOp, [a], [da], row::<F, M>)
 }
 
 /// The leading singular triplets.
 #[derive(Clone, Debug)]
-pub struct TruncatedSvd<M: Matrix> {
+pub struct TruncatedSvd<F, M: Matrix<F>> {
     /// The triplets kept.
-    pub kept: Svd<M>,
+    pub kept: Svd<F, M>,
     /// `‖A − U S Vᴴ‖_F` from the values dropped, `[…]`; a constant on the tape.
     pub error: M::RealNumber,
 }
@@ -163,7 +146,7 @@ pub struct TruncatedSvd<M: Matrix> {
 ///
 /// # Errors
 /// As [`svd`]; `Tensor` for policies that contradict themselves.
-pub fn svd_truncated<M: Matrix>(a: M, truncation: &Truncation) -> Result<TruncatedSvd<M>> {
+pub fn svd_truncated<F, M: Matrix<F>>(a: M, truncation: &Truncation) -> Result<TruncatedSvd<F, M>> {
     svd_truncated_with(a, truncation, Degeneracy::DEFAULT)
 }
 
@@ -173,11 +156,11 @@ pub fn svd_truncated<M: Matrix>(a: M, truncation: &Truncation) -> Result<Truncat
 ///
 /// # Errors
 /// As [`svd_truncated`].
-pub fn svd_truncated_with<M: Matrix>(
+pub fn svd_truncated_with<F, M: Matrix<F>>(
     a: M,
     truncation: &Truncation,
     degeneracy: Degeneracy,
-) -> Result<TruncatedSvd<M>> {
+) -> Result<TruncatedSvd<F, M>> {
     truncation.validate()?;
     truncated(plain(SvdOp { vectors: Vectors::Thin, degeneracy }, [a], |parts| parts)?, truncation)
 }
@@ -187,10 +170,10 @@ pub fn svd_truncated_with<M: Matrix>(
 ///
 /// # Errors
 /// As [`svd_ex`]; `Tensor` for policies that contradict themselves.
-pub fn svd_truncated_ex<M: Matrix>(
+pub fn svd_truncated_ex<F, M: Matrix<F>>(
     a: M,
     truncation: &Truncation,
-) -> Result<(TruncatedSvd<M>, M::Info)> {
+) -> Result<(TruncatedSvd<F, M>, M::Info)> {
     truncation.validate()?;
     let (parts, info) = status(THIN, [a], |parts| parts)?;
     Ok((truncated(parts, truncation)?, info))
@@ -200,26 +183,26 @@ pub fn svd_truncated_ex<M: Matrix>(
 ///
 /// # Errors
 /// As [`svd_jvp`]; `Tensor` for policies that contradict themselves.
-pub fn svd_truncated_jvp<M: Matrix>(
+pub fn svd_truncated_jvp<F, M: Matrix<F>>(
     a: M,
     da: M,
     truncation: &Truncation,
-) -> Result<(Svd<M>, Svd<M>)> {
+) -> Result<(Svd<F, M>, Svd<F, M>)> {
     truncation.validate()?;
     let (parts, tangents) = jvp(THIN, [a], [da], |parts| parts)?;
     let (p, _) = rank(&parts[1], truncation)?;
     Ok((leading(parts, p), leading(tangents, p)))
 }
 
-pub(super) fn truncated<M: Matrix>(
-    parts: Parts<M>,
+pub(super) fn truncated<F, M: Matrix<F>>(
+    parts: Parts<F, M>,
     truncation: &Truncation,
-) -> Result<TruncatedSvd<M>> {
+) -> Result<TruncatedSvd<F, M>> {
     let (p, error) = rank(&parts[1], truncation)?;
     Ok(TruncatedSvd { kept: leading(parts, p), error: M::real_number(error) })
 }
 
-fn leading<M: Matrix>(parts: Parts<M>, p: usize) -> Svd<M> {
+fn leading<F, M: Matrix<F>>(parts: Parts<F, M>, p: usize) -> Svd<F, M> {
     Svd::new(leading_parts(parts, p))
 }
 

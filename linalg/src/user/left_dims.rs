@@ -1,31 +1,17 @@
 //! Factorisations of N-dimensional tensors: some axes form the rows, the others the columns.
 //!
 //! The axes are permuted, fused, and split again, all on the tape. The rank of the factors follows
-//! from the number of axes named, so their types are written by the caller:
-//!
-//! ```
-//! use burn_t4a::{BurnT4a, T4aDevice, ext::linalg};
-//! use burn_tensor::Tensor;
-//!
-//! type B = BurnT4a;
-//! let a = Tensor::<B, 3>::ones([2, 4, 3], &T4aDevice);
-//! // Rows: axes 2 and 0. Columns: axis 1.
-//! let (u, s, vh): (Tensor<B, 3>, Tensor<B, 1>, Tensor<B, 2>) =
-//!     linalg::svd_left_dims(a, &[2, 0], None)?;
-//! assert_eq!((u.dims(), s.dims(), vh.dims()), ([3, 2, 4], [4], [4, 4]));
-//! # Ok::<(), linalg::LinalgError>(())
-//! ```
+//! from the number of axes named, so their types are written by the caller.
 
-use burn_tensor::{Int, Tensor};
+use crate::call::{Pair, check_tangents, run, with_status, with_tangents};
+use crate::eigh::EighOp;
+use crate::left_dims::Split;
+use crate::operation::MatrixOperation;
+use crate::polar::{PolarOp, Side};
+use crate::qr::{Columns, QrOp};
+use crate::svd::{SvdOp, Truncation, Vectors};
+use crate::{Degeneracy, MatrixOp, Result};
 use t4a_diff::Array;
-use t4a_linalg::call::{Pair, check_tangents, run, with_status, with_tangents};
-use t4a_linalg::eigh::EighOp;
-use t4a_linalg::left_dims::Split;
-use t4a_linalg::operation::MatrixOperation;
-use t4a_linalg::polar::{PolarOp, Side};
-use t4a_linalg::qr::{Columns, QrOp};
-use t4a_linalg::svd::{SvdOp, Truncation, Vectors};
-use t4a_linalg::{Degeneracy, MatrixOp, Result};
 use t4a_tensor::TensorError;
 
 use super::call::{Part, Parts};
@@ -43,7 +29,11 @@ fn matrix<A: Array>(a: &Pair<A>, split: &Split) -> Pair<A> {
 }
 
 /// `op` on the matrix of a tensor.
-fn factor<M: Matrix>(op: impl Into<MatrixOp>, a: M, left: &[usize]) -> Result<(Split, Parts<M>)> {
+fn factor<F, M: Matrix<F>>(
+    op: impl Into<MatrixOp>,
+    a: M,
+    left: &[usize],
+) -> Result<(Split, Parts<F, M>)> {
     let a = a.into_pair();
     let split = Split::new(&a.shape(), left)?;
     let out = run(op, &[matrix(&a, &split)])?;
@@ -51,24 +41,24 @@ fn factor<M: Matrix>(op: impl Into<MatrixOp>, a: M, left: &[usize]) -> Result<(S
 }
 
 /// As [`factor`], with the status of the matrix.
-fn factor_ex<M: Matrix>(
+fn factor_ex<F, M: Matrix<F>>(
     op: impl Into<MatrixOp>,
     a: M,
     left: &[usize],
-) -> Result<(Split, Parts<M>, Status<M>)> {
+) -> Result<(Split, Parts<F, M>, Status<F, M>)> {
     let a = a.into_pair();
     let split = Split::new(&a.shape(), left)?;
     let (out, info) = with_status(op, vec![matrix(&a, &split)])?;
-    Ok((split, out.results, <Tensor<M::Backend, 2> as Matrix>::info(&info, &a.re)?))
+    Ok((split, out.results, <M::Single as Matrix<F>>::info(&info, &a.re)?))
 }
 
 /// As [`factor`], with tangents.
-fn factor_jvp<M: Matrix>(
+fn factor_jvp<F, M: Matrix<F>>(
     op: impl Into<MatrixOp>,
     a: M,
     da: M,
     left: &[usize],
-) -> Result<(Split, Parts<M>, Parts<M>)> {
+) -> Result<(Split, Parts<F, M>, Parts<F, M>)> {
     let (op, a, da) = (op.into(), a.into_pair(), da.into_pair());
     check_tangents(op.name(), std::slice::from_ref(&a), std::slice::from_ref(&da))?;
     let split = Split::new(&a.shape(), left)?;
@@ -77,10 +67,10 @@ fn factor_jvp<M: Matrix>(
 }
 
 /// The status of one matrix, `[1]`.
-type Status<M> = Tensor<<M as Matrix>::Backend, 1, Int>;
+type Status<F, M> = <<M as Matrix<F>>::Single as Matrix<F>>::Info;
 
 /// A factor in the shape `sizes`, as the type that the caller wants.
-fn shaped<T: Matrix>(op: &'static str, value: Part<T>, sizes: &[usize]) -> Result<T> {
+fn shaped<F, T: Matrix<F>>(op: &'static str, value: Part<F, T>, sizes: &[usize]) -> Result<T> {
     if T::RANK != sizes.len() || T::COMPLEX != value.is_complex() {
         let required =
             "a factor is asked for as tensor of its rank, 2 to 8, complex if the input is";
@@ -90,8 +80,10 @@ fn shaped<T: Matrix>(op: &'static str, value: Part<T>, sizes: &[usize]) -> Resul
 }
 
 /// The vector of a row `1 × k`.
-fn vector<M: Matrix>(row: Part<M>) -> Tensor<M::Backend, 1> {
-    <Tensor<M::Backend, 2> as Matrix>::real_vector(row)
+type Flat<F, M> = <<M as Matrix<F>>::Single as Matrix<F>>::RealVector;
+
+fn vector<F, M: Matrix<F>>(row: Part<F, M>) -> Flat<F, M> {
+    <M::Single as Matrix<F>>::real_vector(row)
 }
 
 fn with(sizes: &[usize], last: usize) -> Vec<usize> {
@@ -106,7 +98,7 @@ const SVD: SvdOp = SvdOp { vectors: Vectors::Thin, degeneracy: Degeneracy::DEFAU
 const QR: QrOp = QrOp { columns: Columns::Thin };
 const EIGH: EighOp = EighOp { degeneracy: Degeneracy::DEFAULT };
 
-type Triplets<L, R> = (L, Tensor<<L as Matrix>::Backend, 1>, R);
+type Triplets<F, L, R> = (L, Flat<F, L>, R);
 
 /// How many triplets a truncation keeps.
 fn kept<A: Array>(parts: &[Pair<A>], truncation: Option<&Truncation>) -> Result<usize> {
@@ -116,16 +108,16 @@ fn kept<A: Array>(parts: &[Pair<A>], truncation: Option<&Truncation>) -> Result<
     }
 }
 
-fn triplets<L, R>(split: &Split, parts: Parts<L>, p: usize) -> Result<Triplets<L, R>>
+fn triplets<F, L, R>(split: &Split, parts: Parts<F, L>, p: usize) -> Result<Triplets<F, L, R>>
 where
-    L: Matrix,
-    R: Matrix<Backend = L::Backend>,
+    L: Matrix<F>,
+    R: Matrix<F, Array = L::Array>,
 {
     const NAME: &str = "svd_left_dims";
     let parts = leading_parts(parts, p);
     let [u, s, vh] = <[_; 3]>::try_from(parts).unwrap_or_else(|_| unreachable!("three"));
     let u = shaped(NAME, u, &with(split.rows(), p))?;
-    Ok((u, vector::<L>(s), shaped(NAME, vh, &after(p, split.cols()))?))
+    Ok((u, vector::<F, L>(s), shaped(NAME, vh, &after(p, split.cols()))?))
 }
 
 /// `A = U diag(S) Vᴴ` with the axes `left` as rows: `[left…, k]`, `[k]`, `[k, right…]`, or the
@@ -134,15 +126,15 @@ where
 /// # Errors
 /// As [`svd`](super::svd()) and [`svd_truncated`](super::svd_truncated); `Tensor` for axes that do
 /// not exist or are named twice, and for factors asked for in another rank.
-pub fn svd_left_dims<M, L, R>(
+pub fn svd_left_dims<F, M, L, R>(
     a: M,
     left: &[usize],
     truncation: Option<&Truncation>,
-) -> Result<Triplets<L, R>>
+) -> Result<Triplets<F, L, R>>
 where
-    M: Matrix,
-    L: Matrix<Backend = M::Backend>,
-    R: Matrix<Backend = M::Backend>,
+    M: Matrix<F>,
+    L: Matrix<F, Array = M::Array>,
+    R: Matrix<F, Array = M::Array>,
 {
     truncation.map_or(Ok(()), Truncation::validate)?;
     let (split, parts) = factor(SVD, a, left)?;
@@ -154,15 +146,15 @@ where
 ///
 /// # Errors
 /// Those of [`svd_left_dims`] that do not belong to the matrix.
-pub fn svd_left_dims_ex<M, L, R>(
+pub fn svd_left_dims_ex<F, M, L, R>(
     a: M,
     left: &[usize],
     truncation: Option<&Truncation>,
-) -> Result<(Triplets<L, R>, Status<M>)>
+) -> Result<(Triplets<F, L, R>, Status<F, M>)>
 where
-    M: Matrix,
-    L: Matrix<Backend = M::Backend>,
-    R: Matrix<Backend = M::Backend>,
+    M: Matrix<F>,
+    L: Matrix<F, Array = M::Array>,
+    R: Matrix<F, Array = M::Array>,
 {
     truncation.map_or(Ok(()), Truncation::validate)?;
     let (split, parts, info) = factor_ex(SVD, a, left)?;
@@ -175,16 +167,16 @@ where
 ///
 /// # Errors
 /// As [`svd_left_dims`]; `Tensor` if the shapes differ.
-pub fn svd_left_dims_jvp<M, L, R>(
+pub fn svd_left_dims_jvp<F, M, L, R>(
     a: M,
     da: M,
     left: &[usize],
     truncation: Option<&Truncation>,
-) -> Result<(Triplets<L, R>, Triplets<L, R>)>
+) -> Result<(Triplets<F, L, R>, Triplets<F, L, R>)>
 where
-    M: Matrix,
-    L: Matrix<Backend = M::Backend>,
-    R: Matrix<Backend = M::Backend>,
+    M: Matrix<F>,
+    L: Matrix<F, Array = M::Array>,
+    R: Matrix<F, Array = M::Array>,
 {
     truncation.map_or(Ok(()), Truncation::validate)?;
     let (split, parts, tangents) = factor_jvp(SVD, a, da, left)?;
@@ -192,10 +184,10 @@ where
     Ok((triplets(&split, parts, p)?, triplets(&split, tangents, p)?))
 }
 
-fn q_and_r<L, R>(split: &Split, parts: Parts<L>) -> Result<(L, R)>
+fn q_and_r<F, L, R>(split: &Split, parts: Parts<F, L>) -> Result<(L, R)>
 where
-    L: Matrix,
-    R: Matrix<Backend = L::Backend>,
+    L: Matrix<F>,
+    R: Matrix<F, Array = L::Array>,
 {
     const NAME: &str = "qr_left_dims";
     let [q, r] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
@@ -208,11 +200,11 @@ where
 ///
 /// # Errors
 /// As [`qr`](super::qr()); `Tensor` as in [`svd_left_dims`].
-pub fn qr_left_dims<M, L, R>(a: M, left: &[usize]) -> Result<(L, R)>
+pub fn qr_left_dims<F, M, L, R>(a: M, left: &[usize]) -> Result<(L, R)>
 where
-    M: Matrix,
-    L: Matrix<Backend = M::Backend>,
-    R: Matrix<Backend = M::Backend>,
+    M: Matrix<F>,
+    L: Matrix<F, Array = M::Array>,
+    R: Matrix<F, Array = M::Array>,
 {
     let (split, parts) = factor(QR, a, left)?;
     q_and_r(&split, parts)
@@ -222,11 +214,11 @@ where
 ///
 /// # Errors
 /// Those of [`qr_left_dims`] that do not belong to the matrix.
-pub fn qr_left_dims_ex<M, L, R>(a: M, left: &[usize]) -> Result<((L, R), Status<M>)>
+pub fn qr_left_dims_ex<F, M, L, R>(a: M, left: &[usize]) -> Result<((L, R), Status<F, M>)>
 where
-    M: Matrix,
-    L: Matrix<Backend = M::Backend>,
-    R: Matrix<Backend = M::Backend>,
+    M: Matrix<F>,
+    L: Matrix<F, Array = M::Array>,
+    R: Matrix<F, Array = M::Array>,
 {
     let (split, parts, info) = factor_ex(QR, a, left)?;
     Ok((q_and_r(&split, parts)?, info))
@@ -237,32 +229,32 @@ where
 /// # Errors
 /// As [`qr_jvp`](super::qr_jvp); `Tensor` as in [`svd_left_dims`].
 #[allow(clippy::type_complexity)]
-pub fn qr_left_dims_jvp<M, L, R>(a: M, da: M, left: &[usize]) -> Result<((L, R), (L, R))>
+pub fn qr_left_dims_jvp<F, M, L, R>(a: M, da: M, left: &[usize]) -> Result<((L, R), (L, R))>
 where
-    M: Matrix,
-    L: Matrix<Backend = M::Backend>,
-    R: Matrix<Backend = M::Backend>,
+    M: Matrix<F>,
+    L: Matrix<F, Array = M::Array>,
+    R: Matrix<F, Array = M::Array>,
 {
     let (split, parts, tangents) = factor_jvp(QR, a, da, left)?;
     Ok((q_and_r(&split, parts)?, q_and_r(&split, tangents)?))
 }
 
-type Eigenpairs<L> = (Tensor<<L as Matrix>::Backend, 1>, L);
+type Eigenpairs<F, L> = (Flat<F, L>, L);
 
-fn eigenpairs<L: Matrix>(split: &Split, parts: Parts<L>) -> Result<Eigenpairs<L>> {
+fn eigenpairs<F, L: Matrix<F>>(split: &Split, parts: Parts<F, L>) -> Result<Eigenpairs<F, L>> {
     let [e, v] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
     let n = v.shape()[1];
-    Ok((vector::<L>(e), shaped("eigh_left_dims", v, &with(split.rows(), n))?))
+    Ok((vector::<F, L>(e), shaped("eigh_left_dims", v, &with(split.rows(), n))?))
 }
 
 /// `(A + Aᴴ)/2 = V diag(E) Vᴴ` with the axes `left` as rows: `[n]`, `[left…, n]`.
 ///
 /// # Errors
 /// As [`eigh`](super::eigh()); `Tensor` as in [`svd_left_dims`].
-pub fn eigh_left_dims<M, L>(a: M, left: &[usize]) -> Result<Eigenpairs<L>>
+pub fn eigh_left_dims<F, M, L>(a: M, left: &[usize]) -> Result<Eigenpairs<F, L>>
 where
-    M: Matrix,
-    L: Matrix<Backend = M::Backend>,
+    M: Matrix<F>,
+    L: Matrix<F, Array = M::Array>,
 {
     let (split, parts) = factor(EIGH, a, left)?;
     eigenpairs(&split, parts)
@@ -272,10 +264,10 @@ where
 ///
 /// # Errors
 /// Those of [`eigh_left_dims`] that do not belong to the matrix.
-pub fn eigh_left_dims_ex<M, L>(a: M, left: &[usize]) -> Result<(Eigenpairs<L>, Status<M>)>
+pub fn eigh_left_dims_ex<F, M, L>(a: M, left: &[usize]) -> Result<(Eigenpairs<F, L>, Status<F, M>)>
 where
-    M: Matrix,
-    L: Matrix<Backend = M::Backend>,
+    M: Matrix<F>,
+    L: Matrix<F, Array = M::Array>,
 {
     let (split, parts, info) = factor_ex(EIGH, a, left)?;
     Ok((eigenpairs(&split, parts)?, info))
@@ -285,23 +277,23 @@ where
 ///
 /// # Errors
 /// As [`eigh_jvp`](super::eigh_jvp); `Tensor` as in [`svd_left_dims`].
-pub fn eigh_left_dims_jvp<M, L>(
+pub fn eigh_left_dims_jvp<F, M, L>(
     a: M,
     da: M,
     left: &[usize],
-) -> Result<(Eigenpairs<L>, Eigenpairs<L>)>
+) -> Result<(Eigenpairs<F, L>, Eigenpairs<F, L>)>
 where
-    M: Matrix,
-    L: Matrix<Backend = M::Backend>,
+    M: Matrix<F>,
+    L: Matrix<F, Array = M::Array>,
 {
     let (split, parts, tangents) = factor_jvp(EIGH, a, da, left)?;
     Ok((eigenpairs(&split, parts)?, eigenpairs(&split, tangents)?))
 }
 
-fn u_and_p<M, P>(split: &Split, parts: Parts<M>, side: Side) -> Result<(M, P)>
+fn u_and_p<F, M, P>(split: &Split, parts: Parts<F, M>, side: Side) -> Result<(M, P)>
 where
-    M: Matrix,
-    P: Matrix<Backend = M::Backend>,
+    M: Matrix<F>,
+    P: Matrix<F, Array = M::Array>,
 {
     let [u, p] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
     let sizes = [split.rows(), split.cols()].concat();
@@ -318,10 +310,10 @@ where
 ///
 /// # Errors
 /// As [`polar`](super::polar()); `Tensor` as in [`svd_left_dims`].
-pub fn polar_left_dims<M, P>(a: M, left: &[usize], side: Side) -> Result<(M, P)>
+pub fn polar_left_dims<F, M, P>(a: M, left: &[usize], side: Side) -> Result<(M, P)>
 where
-    M: Matrix,
-    P: Matrix<Backend = M::Backend>,
+    M: Matrix<F>,
+    P: Matrix<F, Array = M::Array>,
 {
     let (split, parts) = factor(PolarOp { side }, a, left)?;
     u_and_p(&split, parts, side)
@@ -331,10 +323,14 @@ where
 ///
 /// # Errors
 /// Those of [`polar_left_dims`] that do not belong to the matrix.
-pub fn polar_left_dims_ex<M, P>(a: M, left: &[usize], side: Side) -> Result<((M, P), Status<M>)>
+pub fn polar_left_dims_ex<F, M, P>(
+    a: M,
+    left: &[usize],
+    side: Side,
+) -> Result<((M, P), Status<F, M>)>
 where
-    M: Matrix,
-    P: Matrix<Backend = M::Backend>,
+    M: Matrix<F>,
+    P: Matrix<F, Array = M::Array>,
 {
     let (split, parts, info) = factor_ex(PolarOp { side }, a, left)?;
     Ok((u_and_p(&split, parts, side)?, info))
@@ -345,15 +341,15 @@ where
 /// # Errors
 /// As [`polar_jvp`](super::polar_jvp); `Tensor` as in [`svd_left_dims`].
 #[allow(clippy::type_complexity)]
-pub fn polar_left_dims_jvp<M, P>(
+pub fn polar_left_dims_jvp<F, M, P>(
     a: M,
     da: M,
     left: &[usize],
     side: Side,
 ) -> Result<((M, P), (M, P))>
 where
-    M: Matrix,
-    P: Matrix<Backend = M::Backend>,
+    M: Matrix<F>,
+    P: Matrix<F, Array = M::Array>,
 {
     let (split, parts, tangents) = factor_jvp(PolarOp { side }, a, da, left)?;
     Ok((u_and_p(&split, parts, side)?, u_and_p(&split, tangents, side)?))

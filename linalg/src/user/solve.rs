@@ -1,26 +1,27 @@
 //! Linear systems, least squares, determinants and inverses.
 
+use crate::Result;
+use crate::call::Pair;
+use crate::det::{DetOp, SlogdetOp};
+use crate::inverse::InvOp;
+use crate::lstsq::{LstsqMinNormOp, LstsqOp, residuals};
+use crate::lyapunov::LyapunovOp;
+use crate::operation::Part;
+use crate::pinv::PinvOp;
+use crate::program::{self, Program};
+use crate::solve::SolveOp;
+use crate::triangular::{SolveTriangularOp, Triangle};
+use crate::vocabulary::Matrices;
 use t4a_diff::Array;
-use t4a_linalg::Result;
-use t4a_linalg::call::Pair;
-use t4a_linalg::det::{DetOp, SlogdetOp};
-use t4a_linalg::inverse::InvOp;
-use t4a_linalg::lstsq::{LstsqMinNormOp, LstsqOp, residuals};
-use t4a_linalg::lyapunov::LyapunovOp;
-use t4a_linalg::operation::Part;
-use t4a_linalg::pinv::PinvOp;
-use t4a_linalg::program::{self, Program};
-use t4a_linalg::solve::SolveOp;
-use t4a_linalg::triangular::{SolveTriangularOp, Triangle};
-use t4a_linalg::vocabulary::Matrices;
 use t4a_tensor::TensorError;
 
 use super::call::{Parts, jvp, plain, status};
 use super::matrix::Matrix;
-use super::systems::{self, RightHandSide};
+use super::matrix::RightHandSide;
+use super::systems;
 
 /// The matrix of a result with one part.
-pub(super) fn one<M: Matrix>(mut parts: Parts<M>) -> M {
+pub(super) fn one<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M {
     M::from_pair(parts.swap_remove(0))
 }
 
@@ -29,7 +30,7 @@ pub(super) fn one<M: Matrix>(mut parts: Parts<M>) -> M {
 ///
 /// # Errors
 /// `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with the batch index.
-pub fn solve<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<R> {
+pub fn solve<F, M: Matrix<F>, R: RightHandSide<F, M>>(a: M, b: R) -> Result<R> {
     systems::plain(SolveOp, a, b)
 }
 
@@ -38,7 +39,7 @@ pub fn solve<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<R> {
 ///
 /// # Errors
 /// Those that do not belong to one matrix.
-pub fn solve_ex<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<(R, M::Info)> {
+pub fn solve_ex<F, M: Matrix<F>, R: RightHandSide<F, M>>(a: M, b: R) -> Result<(R, M::Info)> {
     systems::status(SolveOp, a, b)
 }
 
@@ -46,7 +47,12 @@ pub fn solve_ex<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<(R, M::Inf
 ///
 /// # Errors
 /// As [`solve`].
-pub fn solve_jvp<M: Matrix, R: RightHandSide<M>>(a: M, b: R, da: M, db: R) -> Result<(R, R)> {
+pub fn solve_jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
+    a: M,
+    b: R,
+    da: M,
+    db: R,
+) -> Result<(R, R)> {
     systems::jvp(SolveOp, a, b, da, db)
 }
 
@@ -54,7 +60,7 @@ pub fn solve_jvp<M: Matrix, R: RightHandSide<M>>(a: M, b: R, da: M, db: R) -> Re
 ///
 /// # Errors
 /// As [`solve`].
-pub fn solve_triangular<M: Matrix, R: RightHandSide<M>>(
+pub fn solve_triangular<F, M: Matrix<F>, R: RightHandSide<F, M>>(
     t: M,
     b: R,
     triangle: Triangle,
@@ -66,7 +72,7 @@ pub fn solve_triangular<M: Matrix, R: RightHandSide<M>>(
 ///
 /// # Errors
 /// As [`solve_ex`].
-pub fn solve_triangular_ex<M: Matrix, R: RightHandSide<M>>(
+pub fn solve_triangular_ex<F, M: Matrix<F>, R: RightHandSide<F, M>>(
     t: M,
     b: R,
     triangle: Triangle,
@@ -78,7 +84,7 @@ pub fn solve_triangular_ex<M: Matrix, R: RightHandSide<M>>(
 ///
 /// # Errors
 /// As [`solve`].
-pub fn solve_triangular_jvp<M: Matrix, R: RightHandSide<M>>(
+pub fn solve_triangular_jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
     t: M,
     b: R,
     dt: M,
@@ -92,7 +98,7 @@ pub fn solve_triangular_jvp<M: Matrix, R: RightHandSide<M>>(
 ///
 /// # Errors
 /// As [`solve`]; `RankDeficient` if `P` is not positive definite to rounding.
-pub fn lyapunov<M: Matrix>(p: M, b: M) -> Result<M> {
+pub fn lyapunov<F, M: Matrix<F>>(p: M, b: M) -> Result<M> {
     plain(LyapunovOp, [p, b], one)
 }
 
@@ -101,7 +107,7 @@ pub fn lyapunov<M: Matrix>(p: M, b: M) -> Result<M> {
 ///
 /// # Errors
 /// As [`solve_ex`].
-pub fn lyapunov_ex<M: Matrix>(p: M, b: M) -> Result<(M, M::Info)> {
+pub fn lyapunov_ex<F, M: Matrix<F>>(p: M, b: M) -> Result<(M, M::Info)> {
     status(LyapunovOp, [p, b], one)
 }
 
@@ -109,7 +115,7 @@ pub fn lyapunov_ex<M: Matrix>(p: M, b: M) -> Result<(M, M::Info)> {
 ///
 /// # Errors
 /// As [`lyapunov`].
-pub fn lyapunov_jvp<M: Matrix>(p: M, b: M, dp: M, db: M) -> Result<(M, M)> {
+pub fn lyapunov_jvp<F, M: Matrix<F>>(p: M, b: M, dp: M, db: M) -> Result<(M, M)> {
     jvp(LyapunovOp, [p, b], [dp, db], one)
 }
 
@@ -118,7 +124,7 @@ pub fn lyapunov_jvp<M: Matrix>(p: M, b: M, dp: M, db: M) -> Result<(M, M)> {
 ///
 /// # Errors
 /// `Tensor` if the shapes do not match; `NonFinite`, `RankDeficient` with the batch index.
-pub fn lstsq<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<R> {
+pub fn lstsq<F, M: Matrix<F>, R: RightHandSide<F, M>>(a: M, b: R) -> Result<R> {
     systems::plain(LstsqOp, a, b)
 }
 
@@ -127,7 +133,7 @@ pub fn lstsq<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<R> {
 ///
 /// # Errors
 /// As [`solve_ex`].
-pub fn lstsq_ex<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<(R, M::Info)> {
+pub fn lstsq_ex<F, M: Matrix<F>, R: RightHandSide<F, M>>(a: M, b: R) -> Result<(R, M::Info)> {
     systems::status(LstsqOp, a, b)
 }
 
@@ -135,7 +141,12 @@ pub fn lstsq_ex<M: Matrix, R: RightHandSide<M>>(a: M, b: R) -> Result<(R, M::Inf
 ///
 /// # Errors
 /// As [`lstsq`].
-pub fn lstsq_jvp<M: Matrix, R: RightHandSide<M>>(a: M, b: R, da: M, db: R) -> Result<(R, R)> {
+pub fn lstsq_jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
+    a: M,
+    b: R,
+    da: M,
+    db: R,
+) -> Result<(R, R)> {
     systems::jvp(LstsqOp, a, b, da, db)
 }
 
@@ -154,7 +165,7 @@ impl Program for Residuals {
 ///
 /// # Errors
 /// `Tensor` if the shapes do not match.
-pub fn lstsq_residuals<M: Matrix>(a: M, b: M, x: M) -> Result<M::RealVector> {
+pub fn lstsq_residuals<F, M: Matrix<F>>(a: M, b: M, x: M) -> Result<M::RealVector> {
     let inputs = [a.into_pair(), b.into_pair(), x.into_pair()];
     check_residuals(&inputs)?;
     Ok(M::real_vector(program::run(&Residuals, &inputs)?))
@@ -164,7 +175,7 @@ pub fn lstsq_residuals<M: Matrix>(a: M, b: M, x: M) -> Result<M::RealVector> {
 ///
 /// # Errors
 /// As [`lstsq_residuals`]; `Tensor` if the shapes differ.
-pub fn lstsq_residuals_jvp<M: Matrix>(
+pub fn lstsq_residuals_jvp<F, M: Matrix<F>>(
     [a, b, x]: [M; 3],
     [da, db, dx]: [M; 3],
 ) -> Result<(M::RealVector, M::RealVector)> {
@@ -190,7 +201,11 @@ fn check_residuals<A: Array>(inputs: &[Pair<A>; 3]) -> Result<()> {
 ///
 /// # Errors
 /// As [`pinv`]; `Tensor` if the shapes do not match.
-pub fn lstsq_min_norm<M: Matrix, R: RightHandSide<M>>(a: M, b: R, rtol: Option<f64>) -> Result<R> {
+pub fn lstsq_min_norm<F, M: Matrix<F>, R: RightHandSide<F, M>>(
+    a: M,
+    b: R,
+    rtol: Option<f64>,
+) -> Result<R> {
     systems::plain(LstsqMinNormOp { rtol }, a, b)
 }
 
@@ -198,7 +213,7 @@ pub fn lstsq_min_norm<M: Matrix, R: RightHandSide<M>>(a: M, b: R, rtol: Option<f
 ///
 /// # Errors
 /// As [`solve_ex`].
-pub fn lstsq_min_norm_ex<M: Matrix, R: RightHandSide<M>>(
+pub fn lstsq_min_norm_ex<F, M: Matrix<F>, R: RightHandSide<F, M>>(
     a: M,
     b: R,
     rtol: Option<f64>,
@@ -210,7 +225,7 @@ pub fn lstsq_min_norm_ex<M: Matrix, R: RightHandSide<M>>(
 ///
 /// # Errors
 /// As [`lstsq_min_norm`].
-pub fn lstsq_min_norm_jvp<M: Matrix, R: RightHandSide<M>>(
+pub fn lstsq_min_norm_jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
     a: M,
     b: R,
     da: M,
@@ -234,7 +249,7 @@ pub(super) fn check_rows<A: Array>(op: &'static str, a: &Pair<A>, b: &Pair<A>) -
 ///
 /// # Errors
 /// As [`solve`].
-pub fn inv<M: Matrix>(a: M) -> Result<M> {
+pub fn inv<F, M: Matrix<F>>(a: M) -> Result<M> {
     plain(InvOp, [a], one)
 }
 
@@ -242,7 +257,7 @@ pub fn inv<M: Matrix>(a: M) -> Result<M> {
 ///
 /// # Errors
 /// As [`solve_ex`].
-pub fn inv_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
+pub fn inv_ex<F, M: Matrix<F>>(a: M) -> Result<(M, M::Info)> {
     status(InvOp, [a], one)
 }
 
@@ -250,7 +265,7 @@ pub fn inv_ex<M: Matrix>(a: M) -> Result<(M, M::Info)> {
 ///
 /// # Errors
 /// As [`solve`].
-pub fn inv_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
+pub fn inv_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M, M)> {
     jvp(InvOp, [a], [da], one)
 }
 
@@ -259,7 +274,7 @@ pub fn inv_jvp<M: Matrix>(a: M, da: M) -> Result<(M, M)> {
 ///
 /// # Errors
 /// `NonFinite`, `NoConvergence` with the batch index; `Tensor` for a cutoff below zero.
-pub fn pinv<M: Matrix>(a: M, rtol: Option<f64>) -> Result<M> {
+pub fn pinv<F, M: Matrix<F>>(a: M, rtol: Option<f64>) -> Result<M> {
     plain(PinvOp { rtol }, [a], one)
 }
 
@@ -267,7 +282,7 @@ pub fn pinv<M: Matrix>(a: M, rtol: Option<f64>) -> Result<M> {
 ///
 /// # Errors
 /// As [`solve_ex`].
-pub fn pinv_ex<M: Matrix>(a: M, rtol: Option<f64>) -> Result<(M, M::Info)> {
+pub fn pinv_ex<F, M: Matrix<F>>(a: M, rtol: Option<f64>) -> Result<(M, M::Info)> {
     status(PinvOp { rtol }, [a], one)
 }
 
@@ -275,7 +290,7 @@ pub fn pinv_ex<M: Matrix>(a: M, rtol: Option<f64>) -> Result<(M, M::Info)> {
 ///
 /// # Errors
 /// As [`pinv`].
-pub fn pinv_jvp<M: Matrix>(a: M, da: M, rtol: Option<f64>) -> Result<(M, M)> {
+pub fn pinv_jvp<F, M: Matrix<F>>(a: M, da: M, rtol: Option<f64>) -> Result<(M, M)> {
     jvp(PinvOp { rtol }, [a], [da], one)
 }
 
@@ -283,11 +298,11 @@ pub fn pinv_jvp<M: Matrix>(a: M, da: M, rtol: Option<f64>) -> Result<(M, M)> {
 ///
 /// # Errors
 /// `NotSquare`; `NonFinite` with the batch index.
-pub fn det<M: Matrix>(a: M) -> Result<M::Number> {
-    plain(DetOp, [a], number::<M>)
+pub fn det<F, M: Matrix<F>>(a: M) -> Result<M::Number> {
+    plain(DetOp, [a], number::<F, M>)
 }
 
-fn number<M: Matrix>(mut parts: Parts<M>) -> M::Number {
+fn number<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M::Number {
     M::number(parts.swap_remove(0))
 }
 
@@ -295,16 +310,16 @@ fn number<M: Matrix>(mut parts: Parts<M>) -> M::Number {
 ///
 /// # Errors
 /// As [`solve_ex`].
-pub fn det_ex<M: Matrix>(a: M) -> Result<(M::Number, M::Info)> {
-    status(DetOp, [a], number::<M>)
+pub fn det_ex<F, M: Matrix<F>>(a: M) -> Result<(M::Number, M::Info)> {
+    status(DetOp, [a], number::<F, M>)
 }
 
 /// `det A` and its tangent along `dA`.
 ///
 /// # Errors
 /// As [`det`].
-pub fn det_jvp<M: Matrix>(a: M, da: M) -> Result<(M::Number, M::Number)> {
-    jvp(DetOp, [a], [da], number::<M>)
+pub fn det_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M::Number, M::Number)> {
+    jvp(DetOp, [a], [da], number::<F, M>)
 }
 
 /// The sign (a phase, if complex) of `det A` and `ln|det A|`, each `[…]`; 0 and −∞ for a singular
@@ -312,8 +327,8 @@ pub fn det_jvp<M: Matrix>(a: M, da: M) -> Result<(M::Number, M::Number)> {
 ///
 /// # Errors
 /// As [`det`].
-pub fn slogdet<M: Matrix>(a: M) -> Result<(M::Number, M::RealNumber)> {
-    plain(SlogdetOp, [a], numbers::<M>)
+pub fn slogdet<F, M: Matrix<F>>(a: M) -> Result<(M::Number, M::RealNumber)> {
+    plain(SlogdetOp, [a], numbers::<F, M>)
 }
 
 /// As [`slogdet`], with the status of each matrix; a singular one has not failed.
@@ -321,8 +336,8 @@ pub fn slogdet<M: Matrix>(a: M) -> Result<(M::Number, M::RealNumber)> {
 /// # Errors
 /// As [`solve_ex`].
 #[allow(clippy::type_complexity)]
-pub fn slogdet_ex<M: Matrix>(a: M) -> Result<((M::Number, M::RealNumber), M::Info)> {
-    status(SlogdetOp, [a], numbers::<M>)
+pub fn slogdet_ex<F, M: Matrix<F>>(a: M) -> Result<((M::Number, M::RealNumber), M::Info)> {
+    status(SlogdetOp, [a], numbers::<F, M>)
 }
 
 /// Sign and logarithm of the determinant, and the tangents of both along `dA`.
@@ -330,14 +345,14 @@ pub fn slogdet_ex<M: Matrix>(a: M) -> Result<((M::Number, M::RealNumber), M::Inf
 /// # Errors
 /// As [`slogdet`]; `RankDeficient`.
 #[allow(clippy::type_complexity)]
-pub fn slogdet_jvp<M: Matrix>(
+pub fn slogdet_jvp<F, M: Matrix<F>>(
     a: M,
     da: M,
 ) -> Result<((M::Number, M::RealNumber), (M::Number, M::RealNumber))> {
-    jvp(SlogdetOp, [a], [da], numbers::<M>)
+    jvp(SlogdetOp, [a], [da], numbers::<F, M>)
 }
 
-fn numbers<M: Matrix>(parts: Parts<M>) -> (M::Number, M::RealNumber) {
+fn numbers<F, M: Matrix<F>>(parts: Parts<F, M>) -> (M::Number, M::RealNumber) {
     let [sign, log] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
     (M::number(sign), M::real_number(log))
 }

@@ -1,8 +1,8 @@
 //! QR, also complete and pivoted, and its relatives LQ, QL, RQ.
 
+use crate::Result;
+use crate::qr::{Columns, LqOp, QrOp, QrPivotedOp};
 use t4a_diff::Array;
-use t4a_linalg::Result;
-use t4a_linalg::qr::{Columns, LqOp, QrOp, QrPivotedOp};
 
 use super::call::{Outcome, Parts, jvp, plain, results, results_ex, results_jvp, status};
 use super::matrix::Matrix;
@@ -18,13 +18,16 @@ pub struct Qr<M> {
 }
 
 /// Two matrices out of the parts of a result.
-pub(super) fn pair<M: Matrix>(parts: Parts<M>) -> (M, M) {
+pub(super) fn pair<F, M: Matrix<F>>(parts: Parts<F, M>) -> (M, M) {
     let [a, b] = <[_; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("two"));
     (M::from_pair(a), M::from_pair(b))
 }
 
-impl<M: Matrix> Qr<M> {
-    pub(super) fn new(parts: Parts<M>) -> Self {
+impl<M> Qr<M> {
+    pub(super) fn new<F>(parts: Parts<F, M>) -> Self
+    where
+        M: Matrix<F>,
+    {
         let (q, r) = pair(parts);
         Self { q, r }
     }
@@ -41,7 +44,7 @@ const PIVOTED: QrPivotedOp = QrPivotedOp { columns: Columns::Thin };
 ///
 /// # Errors
 /// `NonFinite` with the batch index.
-pub fn qr<M: Matrix>(a: M) -> Result<Qr<M>> {
+pub fn qr<F, M: Matrix<F>>(a: M) -> Result<Qr<M>> {
     plain(THIN, [a], Qr::new)
 }
 
@@ -50,7 +53,7 @@ pub fn qr<M: Matrix>(a: M) -> Result<Qr<M>> {
 ///
 /// # Errors
 /// Those that do not belong to one matrix.
-pub fn qr_ex<M: Matrix>(a: M) -> Result<(Qr<M>, M::Info)> {
+pub fn qr_ex<F, M: Matrix<F>>(a: M) -> Result<(Qr<M>, M::Info)> {
     status(THIN, [a], Qr::new)
 }
 
@@ -58,7 +61,7 @@ pub fn qr_ex<M: Matrix>(a: M) -> Result<(Qr<M>, M::Info)> {
 ///
 /// # Errors
 /// As [`qr`]; `RankDeficient`; `Tensor` if the shapes differ.
-pub fn qr_jvp<M: Matrix>(a: M, da: M) -> Result<(Qr<M>, Qr<M>)> {
+pub fn qr_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Qr<M>, Qr<M>)> {
     jvp(THIN, [a], [da], Qr::new)
 }
 
@@ -69,7 +72,7 @@ pub fn qr_jvp<M: Matrix>(a: M, da: M) -> Result<(Qr<M>, Qr<M>)> {
 ///
 /// # Errors
 /// As [`qr`].
-pub fn qr_complete<M: Matrix>(a: M) -> Result<Qr<M>> {
+pub fn qr_complete<F, M: Matrix<F>>(a: M) -> Result<Qr<M>> {
     plain(COMPLETE, [a], Qr::new)
 }
 
@@ -77,7 +80,7 @@ pub fn qr_complete<M: Matrix>(a: M) -> Result<Qr<M>> {
 ///
 /// # Errors
 /// As [`qr_ex`].
-pub fn qr_complete_ex<M: Matrix>(a: M) -> Result<(Qr<M>, M::Info)> {
+pub fn qr_complete_ex<F, M: Matrix<F>>(a: M) -> Result<(Qr<M>, M::Info)> {
     status(COMPLETE, [a], Qr::new)
 }
 
@@ -85,7 +88,7 @@ pub fn qr_complete_ex<M: Matrix>(a: M) -> Result<(Qr<M>, M::Info)> {
 ///
 /// # Errors
 /// As [`qr_jvp`].
-pub fn qr_complete_jvp<M: Matrix>(a: M, da: M) -> Result<(Qr<M>, Qr<M>)> {
+pub fn qr_complete_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Qr<M>, Qr<M>)> {
     jvp(COMPLETE, [a], [da], Qr::new)
 }
 
@@ -94,9 +97,9 @@ pub fn qr_complete_jvp<M: Matrix>(a: M, da: M) -> Result<(Qr<M>, Qr<M>)> {
 ///
 /// # Errors
 /// As [`qr`].
-pub fn qr_pivoted<M: Matrix>(a: M) -> Result<(Qr<M>, M::Indices)> {
+pub fn qr_pivoted<F, M: Matrix<F>>(a: M) -> Result<(Qr<M>, M::Indices)> {
     let out = results(PIVOTED, [a])?;
-    let cols = columns::<M>(&out);
+    let cols = columns::<F, M>(&out);
     Ok((Qr::new(out.results), cols))
 }
 
@@ -105,9 +108,9 @@ pub fn qr_pivoted<M: Matrix>(a: M) -> Result<(Qr<M>, M::Indices)> {
 /// # Errors
 /// As [`qr_ex`].
 #[allow(clippy::type_complexity)]
-pub fn qr_pivoted_ex<M: Matrix>(a: M) -> Result<((Qr<M>, M::Indices), M::Info)> {
+pub fn qr_pivoted_ex<F, M: Matrix<F>>(a: M) -> Result<((Qr<M>, M::Indices), M::Info)> {
     let (out, info) = results_ex(PIVOTED, [a])?;
-    let cols = columns::<M>(&out);
+    let cols = columns::<F, M>(&out);
     Ok(((Qr::new(out.results), cols), info))
 }
 
@@ -116,13 +119,13 @@ pub fn qr_pivoted_ex<M: Matrix>(a: M) -> Result<((Qr<M>, M::Indices), M::Info)> 
 /// # Errors
 /// As [`qr_jvp`].
 #[allow(clippy::type_complexity)]
-pub fn qr_pivoted_jvp<M: Matrix>(a: M, da: M) -> Result<(Qr<M>, Qr<M>, M::Indices)> {
+pub fn qr_pivoted_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Qr<M>, Qr<M>, M::Indices)> {
     let (out, tangents) = results_jvp(PIVOTED, [a], [da])?;
-    let cols = columns::<M>(&out);
+    let cols = columns::<F, M>(&out);
     Ok((Qr::new(out.results), Qr::new(tangents), cols))
 }
 
-fn columns<M: Matrix>(out: &Outcome<M>) -> M::Indices {
+fn columns<F, M: Matrix<F>>(out: &Outcome<F, M>) -> M::Indices {
     M::indices(out.permutations[0].clone())
 }
 
@@ -130,7 +133,7 @@ fn columns<M: Matrix>(out: &Outcome<M>) -> M::Indices {
 ///
 /// # Errors
 /// As [`qr`].
-pub fn lq<M: Matrix>(a: M) -> Result<(M, M)> {
+pub fn lq<F, M: Matrix<F>>(a: M) -> Result<(M, M)> {
     plain(LqOp, [a], pair)
 }
 
@@ -138,7 +141,7 @@ pub fn lq<M: Matrix>(a: M) -> Result<(M, M)> {
 ///
 /// # Errors
 /// As [`qr_ex`].
-pub fn lq_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
+pub fn lq_ex<F, M: Matrix<F>>(a: M) -> Result<((M, M), M::Info)> {
     status(LqOp, [a], pair)
 }
 
@@ -147,24 +150,24 @@ pub fn lq_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
 /// # Errors
 /// As [`qr_jvp`].
 #[allow(clippy::type_complexity)]
-pub fn lq_jvp<M: Matrix>(a: M, da: M) -> Result<((M, M), (M, M))> {
+pub fn lq_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<((M, M), (M, M))> {
     jvp(LqOp, [a], [da], pair)
 }
 
 /// With axes reversed, counted from the last one.
-fn reversed<M: Matrix>(a: M, from_last: &[usize]) -> M {
+fn reversed<F, M: Matrix<F>>(a: M, from_last: &[usize]) -> M {
     let axes: Vec<usize> = from_last.iter().map(|back| M::RANK - back).collect();
     M::from_pair(a.into_pair().map(|x| x.flip(&axes)))
 }
 
 /// `A J = (Q J)(J L J)`, `J` the reversal.
-fn ql_factors<M: Matrix>(parts: Parts<M>) -> (M, M) {
+fn ql_factors<F, M: Matrix<F>>(parts: Parts<F, M>) -> (M, M) {
     let (q, r) = pair(parts);
     (reversed(q, &[1]), reversed(r, &[1, 2]))
 }
 
 /// `J A = (J R J)(J Q)` is an LQ factorisation.
-fn rq_factors<M: Matrix>(parts: Parts<M>) -> (M, M) {
+fn rq_factors<F, M: Matrix<F>>(parts: Parts<F, M>) -> (M, M) {
     let (l, q) = pair(parts);
     (reversed(l, &[1, 2]), reversed(q, &[2]))
 }
@@ -173,7 +176,7 @@ fn rq_factors<M: Matrix>(parts: Parts<M>) -> (M, M) {
 ///
 /// # Errors
 /// As [`qr`].
-pub fn ql<M: Matrix>(a: M) -> Result<(M, M)> {
+pub fn ql<F, M: Matrix<F>>(a: M) -> Result<(M, M)> {
     plain(THIN, [reversed(a, &[1])], ql_factors)
 }
 
@@ -181,7 +184,7 @@ pub fn ql<M: Matrix>(a: M) -> Result<(M, M)> {
 ///
 /// # Errors
 /// As [`qr_ex`].
-pub fn ql_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
+pub fn ql_ex<F, M: Matrix<F>>(a: M) -> Result<((M, M), M::Info)> {
     status(THIN, [reversed(a, &[1])], ql_factors)
 }
 
@@ -190,7 +193,7 @@ pub fn ql_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
 /// # Errors
 /// As [`qr_jvp`].
 #[allow(clippy::type_complexity)]
-pub fn ql_jvp<M: Matrix>(a: M, da: M) -> Result<((M, M), (M, M))> {
+pub fn ql_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<((M, M), (M, M))> {
     jvp(THIN, [reversed(a, &[1])], [reversed(da, &[1])], ql_factors)
 }
 
@@ -198,7 +201,7 @@ pub fn ql_jvp<M: Matrix>(a: M, da: M) -> Result<((M, M), (M, M))> {
 ///
 /// # Errors
 /// As [`qr`].
-pub fn rq<M: Matrix>(a: M) -> Result<(M, M)> {
+pub fn rq<F, M: Matrix<F>>(a: M) -> Result<(M, M)> {
     plain(LqOp, [reversed(a, &[2])], rq_factors)
 }
 
@@ -206,7 +209,7 @@ pub fn rq<M: Matrix>(a: M) -> Result<(M, M)> {
 ///
 /// # Errors
 /// As [`qr_ex`].
-pub fn rq_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
+pub fn rq_ex<F, M: Matrix<F>>(a: M) -> Result<((M, M), M::Info)> {
     status(LqOp, [reversed(a, &[2])], rq_factors)
 }
 
@@ -215,6 +218,6 @@ pub fn rq_ex<M: Matrix>(a: M) -> Result<((M, M), M::Info)> {
 /// # Errors
 /// As [`qr_jvp`].
 #[allow(clippy::type_complexity)]
-pub fn rq_jvp<M: Matrix>(a: M, da: M) -> Result<((M, M), (M, M))> {
+pub fn rq_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<((M, M), (M, M))> {
     jvp(LqOp, [reversed(a, &[2])], [reversed(da, &[2])], rq_factors)
 }

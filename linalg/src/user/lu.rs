@@ -1,12 +1,12 @@
 //! LU factorisation, and systems solved with factors at hand.
 
-use t4a_linalg::call::{Found, info, isolated};
-use t4a_linalg::lu::{LuFactorOp, Pivoting};
-use t4a_linalg::operation::Part;
-use t4a_linalg::program::{self, Program};
-use t4a_linalg::triangular::{SolveTriangularOp, Triangle, TriangleOp};
-use t4a_linalg::vocabulary::{Matrices, Region};
-use t4a_linalg::{Permutation, Result};
+use crate::call::{Found, info, isolated};
+use crate::lu::{LuFactorOp, Pivoting};
+use crate::operation::Part;
+use crate::program::{self, Program};
+use crate::triangular::{SolveTriangularOp, Triangle, TriangleOp};
+use crate::vocabulary::{Matrices, Region};
+use crate::{Permutation, Result};
 use t4a_tensor::{Tensor, TensorError};
 
 use super::call::{self, Outcome, results, results_ex, results_jvp};
@@ -17,7 +17,7 @@ const FULL: LuFactorOp = LuFactorOp { pivoting: Pivoting::Full };
 
 /// `A[p] = L U` of a batch of `m × n` matrices, `k = min(m, n)`.
 #[derive(Clone, Debug)]
-pub struct Lu<M: Matrix> {
+pub struct Lu<F, M: Matrix<F>> {
     /// Unit lower trapezoidal, `[…, m, k]`.
     pub l: M,
     /// Upper trapezoidal, `[…, k, n]`.
@@ -31,7 +31,7 @@ pub struct Lu<M: Matrix> {
 ///
 /// # Errors
 /// `NonFinite` with the batch index.
-pub fn lu<M: Matrix>(a: M) -> Result<Lu<M>> {
+pub fn lu<F, M: Matrix<F>>(a: M) -> Result<Lu<F, M>> {
     Lu::new(results(PARTIAL, [a])?)
 }
 
@@ -40,7 +40,7 @@ pub fn lu<M: Matrix>(a: M) -> Result<Lu<M>> {
 ///
 /// # Errors
 /// Those that do not belong to one matrix.
-pub fn lu_ex<M: Matrix>(a: M) -> Result<(Lu<M>, M::Info)> {
+pub fn lu_ex<F, M: Matrix<F>>(a: M) -> Result<(Lu<F, M>, M::Info)> {
     let (out, info) = results_ex(PARTIAL, [a])?;
     Ok((Lu::new(out)?, info))
 }
@@ -49,9 +49,9 @@ pub fn lu_ex<M: Matrix>(a: M) -> Result<(Lu<M>, M::Info)> {
 ///
 /// # Errors
 /// As [`lu`]; `Singular`; `Tensor` if the shapes differ.
-pub fn lu_jvp<M: Matrix>(a: M, da: M) -> Result<(Lu<M>, (M, M))> {
+pub fn lu_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Lu<F, M>, (M, M))> {
     let (out, tangents) = results_jvp(PARTIAL, [a], [da])?;
-    let (dl, du) = split::<M>(&tangents[0], false)?;
+    let (dl, du) = split::<F, M>(&tangents[0], false)?;
     Ok((Lu::new(out)?, (dl, du)))
 }
 
@@ -60,7 +60,7 @@ pub fn lu_jvp<M: Matrix>(a: M, da: M) -> Result<(Lu<M>, (M, M))> {
 ///
 /// # Errors
 /// As [`lu`].
-pub fn lu_full<M: Matrix>(a: M) -> Result<(Lu<M>, M::Indices)> {
+pub fn lu_full<F, M: Matrix<F>>(a: M) -> Result<(Lu<F, M>, M::Indices)> {
     let out = results(FULL, [a])?;
     let cols = M::indices(out.permutations[1].clone());
     Ok((Lu::new(out)?, cols))
@@ -71,7 +71,7 @@ pub fn lu_full<M: Matrix>(a: M) -> Result<(Lu<M>, M::Indices)> {
 /// # Errors
 /// As [`lu_ex`].
 #[allow(clippy::type_complexity)]
-pub fn lu_full_ex<M: Matrix>(a: M) -> Result<((Lu<M>, M::Indices), M::Info)> {
+pub fn lu_full_ex<F, M: Matrix<F>>(a: M) -> Result<((Lu<F, M>, M::Indices), M::Info)> {
     let (out, info) = results_ex(FULL, [a])?;
     let cols = M::indices(out.permutations[1].clone());
     Ok(((Lu::new(out)?, cols), info))
@@ -82,16 +82,16 @@ pub fn lu_full_ex<M: Matrix>(a: M) -> Result<((Lu<M>, M::Indices), M::Info)> {
 /// # Errors
 /// As [`lu_jvp`].
 #[allow(clippy::type_complexity)]
-pub fn lu_full_jvp<M: Matrix>(a: M, da: M) -> Result<(Lu<M>, (M, M), M::Indices)> {
+pub fn lu_full_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Lu<F, M>, (M, M), M::Indices)> {
     let (out, tangents) = results_jvp(FULL, [a], [da])?;
-    let (dl, du) = split::<M>(&tangents[0], false)?;
+    let (dl, du) = split::<F, M>(&tangents[0], false)?;
     let cols = M::indices(out.permutations[1].clone());
     Ok((Lu::new(out)?, (dl, du), cols))
 }
 
-impl<M: Matrix> Lu<M> {
-    fn new(out: Outcome<M>) -> Result<Self> {
-        let (l, u) = split::<M>(&out.results[0], true)?;
+impl<F, M: Matrix<F>> Lu<F, M> {
+    fn new(out: Outcome<F, M>) -> Result<Self> {
+        let (l, u) = split::<F, M>(&out.results[0], true)?;
         Ok(Self { l, u, rows: M::indices(out.permutations[0].clone()) })
     }
 }
@@ -128,7 +128,7 @@ impl Program for Upper {
 }
 
 /// `L` and `U` out of packed factors.
-fn split<M: Matrix>(packed: &call::Part<M>, unit: bool) -> Result<(M, M)> {
+fn split<F, M: Matrix<F>>(packed: &call::Part<F, M>, unit: bool) -> Result<(M, M)> {
     let packed = std::slice::from_ref(packed);
     let (l, u) = (program::run(&Lower { unit }, packed)?, program::run(&Upper, packed)?);
     Ok((M::from_pair(l), M::from_pair(u)))
@@ -136,20 +136,23 @@ fn split<M: Matrix>(packed: &call::Part<M>, unit: bool) -> Result<(M, M)> {
 
 /// The packed factors of square matrices, for [`lu_solve`].
 #[derive(Clone, Debug)]
-pub struct LuFactors<M: Matrix> {
+pub struct LuFactors<M> {
     /// `U` on and above the diagonal, the strictly lower part of `L` below: `[…, n, n]`.
     pub packed: M,
     rows: Permutation,
 }
 
-impl<M: Matrix> LuFactors<M> {
+impl<M> LuFactors<M> {
     /// Factors from elsewhere, `[…, n, n]`, and the permutation `p` of the rows of each, `[…, n]`: row
     /// `i` of `L U` is row `pᵢ` of `A`. Pivots in the form of LAPACK are read by
     /// [`LuFactors::from_pivots`].
     ///
     /// # Errors
     /// `Tensor` if this is not a permutation for each matrix.
-    pub fn new(packed: M, rows: M::Indices) -> Result<Self> {
+    pub fn new<F>(packed: M, rows: M::Indices) -> Result<Self>
+    where
+        M: Matrix<F>,
+    {
         Self::checked(packed, |index, _| Permutation::from_index(&index), rows)
     }
 
@@ -158,15 +161,21 @@ impl<M: Matrix> LuFactors<M> {
     ///
     /// # Errors
     /// `Tensor` for rows that do not exist or lie above.
-    pub fn from_pivots(packed: M, pivots: M::Indices) -> Result<Self> {
+    pub fn from_pivots<F>(packed: M, pivots: M::Indices) -> Result<Self>
+    where
+        M: Matrix<F>,
+    {
         Self::checked(packed, |index, n| Permutation::from_pivots(&index, n), pivots)
     }
 
-    fn checked(
+    fn checked<F>(
         packed: M,
         read: impl FnOnce(Tensor<i64>, usize) -> Result<Permutation>,
         indices: M::Indices,
-    ) -> Result<Self> {
+    ) -> Result<Self>
+    where
+        M: Matrix<F>,
+    {
         const NAME: &str = "lu_factors";
         let (shape, index) = (packed.clone().into_pair().shape(), M::host(indices)?);
         let (batch, matrix) = shape.split_at(shape.len() - 2);
@@ -181,7 +190,10 @@ impl<M: Matrix> LuFactors<M> {
         Ok(Self { packed, rows: read(index, matrix[0])? })
     }
 
-    fn of(mut out: Outcome<M>) -> Result<Self> {
+    fn of<F>(mut out: Outcome<F, M>) -> Result<Self>
+    where
+        M: Matrix<F>,
+    {
         let rows = out.permutation(0)?;
         Ok(Self { packed: M::from_pair(out.results.swap_remove(0)), rows })
     }
@@ -191,7 +203,7 @@ impl<M: Matrix> LuFactors<M> {
 ///
 /// # Errors
 /// As [`lu`].
-pub fn lu_factor<M: Matrix>(a: M) -> Result<LuFactors<M>> {
+pub fn lu_factor<F, M: Matrix<F>>(a: M) -> Result<LuFactors<M>> {
     LuFactors::of(results(PARTIAL, [a])?)
 }
 
@@ -199,7 +211,7 @@ pub fn lu_factor<M: Matrix>(a: M) -> Result<LuFactors<M>> {
 ///
 /// # Errors
 /// As [`lu_ex`].
-pub fn lu_factor_ex<M: Matrix>(a: M) -> Result<(LuFactors<M>, M::Info)> {
+pub fn lu_factor_ex<F, M: Matrix<F>>(a: M) -> Result<(LuFactors<M>, M::Info)> {
     let (out, info) = results_ex(PARTIAL, [a])?;
     Ok((LuFactors::of(out)?, info))
 }
@@ -208,7 +220,7 @@ pub fn lu_factor_ex<M: Matrix>(a: M) -> Result<(LuFactors<M>, M::Info)> {
 ///
 /// # Errors
 /// As [`lu_jvp`].
-pub fn lu_factor_jvp<M: Matrix>(a: M, da: M) -> Result<(LuFactors<M>, M)> {
+pub fn lu_factor_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(LuFactors<M>, M)> {
     let (out, mut tangents) = results_jvp(PARTIAL, [a], [da])?;
     Ok((LuFactors::of(out)?, M::from_pair(tangents.swap_remove(0))))
 }
@@ -253,7 +265,7 @@ impl Program for Substitution {
 ///
 /// # Errors
 /// `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with the batch index.
-pub fn lu_solve<M: Matrix>(factors: &LuFactors<M>, b: M, op: TriangleOp) -> Result<M> {
+pub fn lu_solve<F, M: Matrix<F>>(factors: &LuFactors<M>, b: M, op: TriangleOp) -> Result<M> {
     let inputs = [factors.packed.clone().into_pair(), b.into_pair()];
     super::solve::check_rows(Substitution::NAME, &inputs[0], &inputs[1])?;
     Ok(M::from_pair(program::run(&Substitution::new(&factors.rows, op)?, &inputs)?))
@@ -264,7 +276,7 @@ pub fn lu_solve<M: Matrix>(factors: &LuFactors<M>, b: M, op: TriangleOp) -> Resu
 ///
 /// # Errors
 /// Those that do not belong to one matrix.
-pub fn lu_solve_ex<M: Matrix>(
+pub fn lu_solve_ex<F, M: Matrix<F>>(
     factors: &LuFactors<M>,
     b: M,
     op: TriangleOp,
@@ -288,7 +300,7 @@ pub fn lu_solve_ex<M: Matrix>(
 ///
 /// # Errors
 /// As [`lu_solve`].
-pub fn lu_solve_jvp<M: Matrix>(
+pub fn lu_solve_jvp<F, M: Matrix<F>>(
     factors: &LuFactors<M>,
     b: M,
     d_packed: M,

@@ -1,0 +1,212 @@
+//! What matrices are on Burn: `Tensor<D>` or `Complex<D>`, a number per matrix in the shape of the batch,
+//! `[1]` for a single matrix, since Burn has no tensors of rank 0.
+
+use burn_dispatch::Dispatch;
+use burn_tensor::{Int, Tensor};
+use t4a_diff::{Array, Integers};
+use t4a_linalg::Result;
+use t4a_linalg::call::Pair;
+use t4a_linalg::user::{Matrix, Ranked, RightHandSide};
+use t4a_tensor::{AnyTensor, DType};
+
+use super::Burn;
+use crate::complex::Complex;
+use crate::primitive::{Floats, Indices};
+use crate::user::{primitive, tensor};
+
+/// The primitives of real matrices, or of complex ones as a pair.
+type Value = Pair<Floats<Dispatch>>;
+
+fn floats<const D: usize>(x: Tensor<D>) -> Floats<Dispatch> {
+    Floats(primitive(x))
+}
+
+/// The tensor of a primitive, `drop` axes of size 1 at the place of the matrix left out: of a row
+/// `[…, 1, k]` the last but one, of a number `[…, 1, 1]` both.
+fn lower<const D: usize>(x: Floats<Dispatch>, drop: usize) -> Tensor<D> {
+    if drop == 0 {
+        return tensor(x);
+    }
+    let mut sizes = x.shape();
+    let last = sizes.pop().filter(|_| drop == 1);
+    sizes.pop();
+    sizes.extend(last);
+    tensor(x.reshape(&sizes))
+}
+
+fn real<const D: usize>(value: Value, drop: usize) -> Tensor<D> {
+    lower(value.re, drop)
+}
+
+fn complex<const D: usize>(value: Value, drop: usize) -> Complex<D> {
+    match value.im {
+        None => Complex::from_real(lower(value.re, drop)),
+        Some(im) => {
+            let pair = Complex::new(lower(value.re, drop), lower(im, drop));
+            pair.unwrap_or_else(|_| unreachable!("the parts come out of one operation"))
+        }
+    }
+}
+
+/// `[…, k]` as `[…, 1, k]`.
+fn row<const D: usize>(x: Tensor<D>) -> Floats<Dispatch> {
+    let mut sizes = x.dims().to_vec();
+    sizes.insert(D - 1, 1);
+    floats(x).reshape(&sizes)
+}
+
+/// Indices in the integer type of their device.
+fn integers<const D: usize>(index: Indices<Dispatch>) -> Tensor<D, Int> {
+    let index = Tensor::<D, Int>::from_dispatch(index.0);
+    let dtype = index.device().settings().int_dtype;
+    index.cast(dtype)
+}
+
+macro_rules! matrix {
+    ($($d:literal $vector:literal $number:literal;)*) => {$(
+        impl Matrix<Burn> for Tensor<$d> {
+            const COMPLEX: bool = false;
+            type Vector = Tensor<$vector>;
+            type Number = Tensor<$number>;
+
+            fn rows(vectors: Self::Vector) -> Value {
+                Pair::real(row(vectors))
+            }
+            fn vectors(rows: Value) -> Self::Vector {
+                real(rows, 1)
+            }
+
+            fn into_pair(self) -> Value {
+                Pair::real(floats(self))
+            }
+            fn from_pair(value: Value) -> Self {
+                real(value, 0)
+            }
+            fn number(value: Value) -> Self::Number {
+                real(value, 2)
+            }
+            matrix!(@lower $d $vector $number);
+        }
+
+        impl Matrix<Burn> for Complex<$d> {
+            const COMPLEX: bool = true;
+            type Vector = Complex<$vector>;
+            type Number = Complex<$number>;
+
+            fn rows(vectors: Self::Vector) -> Value {
+                let (re, im) = vectors.into_parts();
+                Pair::complex(row(re), row(im))
+            }
+            fn vectors(rows: Value) -> Self::Vector {
+                complex(rows, 1)
+            }
+
+            fn into_pair(self) -> Value {
+                let (re, im) = self.into_parts();
+                Pair::complex(floats(re), floats(im))
+            }
+            fn from_pair(value: Value) -> Self {
+                complex(value, 0)
+            }
+            fn number(value: Value) -> Self::Number {
+                complex(value, 2)
+            }
+            matrix!(@lower $d $vector $number);
+        }
+    )*};
+    (@lower $d:literal $vector:literal $number:literal) => {
+        const RANK: usize = $d;
+        type Array = Floats<Dispatch>;
+        type Single = Tensor<2>;
+        type RealVector = Tensor<$vector>;
+        type ComplexVector = Complex<$vector>;
+        type ComplexMatrix = Complex<$d>;
+        type RealNumber = Tensor<$number>;
+        type Indices = Tensor<$vector, Int>;
+        type Info = Tensor<$number, Int>;
+
+        fn complex_matrix(value: Value) -> Self::ComplexMatrix {
+            complex(value, 0)
+        }
+        fn real_vector(value: Value) -> Self::RealVector {
+            real(value, 1)
+        }
+        fn complex_vector(value: Value) -> Self::ComplexVector {
+            complex(value, 1)
+        }
+        fn real_number(value: Value) -> Self::RealNumber {
+            real(value, 2)
+        }
+        fn indices(index: Indices<Dispatch>) -> Self::Indices {
+            integers(index)
+        }
+        fn host(indices: Self::Indices) -> Result<t4a_tensor::Tensor<i64>> {
+            let index = Indices::<Dispatch>(indices.into_dispatch()).elements()?.cast(DType::I64)?;
+            Ok(index.typed()?.clone())
+        }
+        fn info(info: &t4a_tensor::Tensor<i32>, like: &Floats<Dispatch>) -> Result<Self::Info> {
+            let info = like.indices(AnyTensor::from(info.clone()).cast(DType::I64)?);
+            // A single matrix has the status `[1]`.
+            let sizes = info.shape();
+            Ok(integers(if sizes.is_empty() { info.reshape(&[1]) } else { info }))
+        }
+    };
+}
+
+matrix! {
+    2 1 1;
+    3 2 1;
+    4 3 2;
+    5 4 3;
+    6 5 4;
+    7 6 5;
+    8 7 6;
+}
+
+impl<const D: usize> Ranked<Burn> for Tensor<D> {
+    type Array = Floats<Dispatch>;
+    const RANK: usize = D;
+    const COMPLEX: bool = false;
+
+    fn into_pair(self) -> Value {
+        Pair::real(floats(self))
+    }
+    fn from_pair(value: Value) -> Self {
+        real(value, 0)
+    }
+}
+
+impl<const D: usize> Ranked<Burn> for Complex<D> {
+    type Array = Floats<Dispatch>;
+    const RANK: usize = D;
+    const COMPLEX: bool = true;
+
+    fn into_pair(self) -> Value {
+        let (re, im) = self.into_parts();
+        Pair::complex(floats(re), floats(im))
+    }
+    fn from_pair(value: Value) -> Self {
+        complex(value, 0)
+    }
+}
+
+macro_rules! vectors {
+    ($($matrix:literal $vector:literal),*) => {$(
+        vectors!(@one Tensor $matrix $vector);
+        vectors!(@one Complex $matrix $vector);
+    )*};
+    (@one $tensor:ident $matrix:literal $vector:literal) => {
+        impl RightHandSide<Burn, $tensor<$matrix>> for $tensor<$vector> {
+            const VECTOR: bool = true;
+
+            fn into_columns(self) -> Value {
+                <$tensor<$matrix> as Matrix<Burn>>::rows(self).transpose()
+            }
+            fn from_columns(columns: Value) -> Self {
+                <$tensor<$matrix> as Matrix<Burn>>::vectors(columns.transpose())
+            }
+        }
+    };
+}
+
+vectors!(2 1, 3 2, 4 3, 5 4, 6 5, 7 6, 8 7);

@@ -1,0 +1,131 @@
+//! Matrix factorisations on Burn tensors, differentiable on its tape.
+//!
+//! They take `Tensor<D>` or [`Complex<D>`](crate::Complex) of rank 2 to 8, and are written once, in
+//! [`t4a_linalg::user`]: here is what their matrices are on Burn.
+//!
+//! All functions work on batches `[…, m, n]` in f32 and f64, real or complex. Conventions,
+//! derivative rules and what they do at degenerate spectra: [`t4a_linalg`].
+//!
+//! ```
+//! use burn_t4a_022_ext::linalg;
+//! use burn_tensor::{Device, Tensor};
+//!
+//! let device = Device::flex().autodiff();
+//! let a = Tensor::<2>::from_floats([[3.0, 0.0], [0.0, -4.0], [0.0, 0.0]], &device).require_grad();
+//! let linalg::Svd { s, .. } = linalg::svd(a.clone())?;
+//! s.clone().into_data().assert_eq(&[4.0f32, 3.0].into(), false);
+//! // The gradient of the nuclear norm is U Vᴴ.
+//! let gradients = s.sum().backward();
+//! let gradient = a.grad(&gradients).unwrap().into_data();
+//! gradient.assert_eq(&[[1.0f32, 0.0], [0.0, -1.0], [0.0, 0.0]].into(), false);
+//! # Ok::<(), linalg::LinalgError>(())
+//! ```
+//!
+//! Of tensors with more axes, some form the rows and the others the columns:
+//!
+//! ```
+//! use burn_t4a_022_ext::linalg;
+//! use burn_tensor::{Device, Tensor};
+//!
+//! let a = Tensor::<3>::ones([2, 4, 3], &Device::flex());
+//! // Rows: axes 2 and 0. Columns: axis 1.
+//! let (u, s, vh): (Tensor<3>, Tensor<1>, Tensor<2>) = linalg::svd_left_dims(a, &[2, 0], None)?;
+//! assert_eq!((u.dims(), s.dims(), vh.dims()), ([3, 2, 4], [4], [4, 4]));
+//! # Ok::<(), linalg::LinalgError>(())
+//! ```
+//!
+//! # Errors
+//! A function returns the error of the first matrix that fails, with its place in the batch. The
+//! `_ex` functions return the status of each matrix instead: one bad matrix does not spoil the
+//! others, nor their gradients. Errors of derivatives, as of a loss that depends on arbitrary
+//! phases, are panics of `backward`, which has no other way to report them. A matrix whose
+//! cotangents are all zero cannot cause one.
+//!
+//! # Ties
+//! Losses of vectors and values at equal singular values or eigenvalues: [`svd`](svd()) and
+//! [`eigh`](eigh()) say what they may depend on; [`svd_function`] and [`hermitian_function`] are
+//! smooth there. Symmetric functions of [`svdvals`] and [`eigvalsh`] have second derivatives at ties;
+//! through all other functions a second derivative along a direction that splits a tie is an error.
+//!
+//! # Other backends
+//! `impl Operations for MyBackend {}` is enough: factorisations then run in the engine through host
+//! data, derivative rules in the backend's own operations.
+//!
+//! # What there is
+//! `[…]_ex` gives the status of each matrix, `[…]_jvp` a tangent. Everything has a gradient.
+//!
+//! | function | `_ex` | `_jvp` |
+//! |---|---|---|
+//! | `svd` | ✓ | ✓ |
+//! | `svd_full` | ✓ | ✓ |
+//! | `svd_truncated` | ✓ | ✓ |
+//! | `svdvals` | ✓ | ✓ |
+//! | `svd_left_dims` | ✓ | ✓ |
+//! | `qr` | ✓ | ✓ |
+//! | `qr_complete` | ✓ | ✓ |
+//! | `qr_pivoted` | ✓ | ✓ |
+//! | `qr_left_dims` | ✓ | ✓ |
+//! | `lq` | ✓ | ✓ |
+//! | `ql` | ✓ | ✓ |
+//! | `rq` | ✓ | ✓ |
+//! | `lu` | ✓ | ✓ |
+//! | `lu_full` | ✓ | ✓ |
+//! | `lu_factor` | ✓ | ✓ |
+//! | `lu_solve` | ✓ | ✓ |
+//! | `cholesky` | ✓ | ✓ |
+//! | `eigh` | ✓ | ✓ |
+//! | `eigh_left_dims` | ✓ | ✓ |
+//! | `eigvalsh` | ✓ | ✓ |
+//! | `eig` | ✓ | ✓ |
+//! | `eigvals` | ✓ | ✓ |
+//! | `polar` | ✓ | ✓ |
+//! | `polar_left_dims` | ✓ | ✓ |
+//! | `expm` | ✓ | ✓ |
+//! | `sqrtm` | ✓ | ✓ |
+//! | `logm` | ✓ | ✓ |
+//! | `hermitian_function` | ✓ | ✓ |
+//! | `svd_function` | ✓ | ✓ |
+//! | `solve` | ✓ | ✓ |
+//! | `solve_triangular` | ✓ | ✓ |
+//! | `lyapunov` | ✓ | ✓ |
+//! | `lstsq` | ✓ | ✓ |
+//! | `lstsq_min_norm` | ✓ | ✓ |
+//! | `inv` | ✓ | ✓ |
+//! | `pinv` | ✓ | ✓ |
+//! | `det` | ✓ | ✓ |
+//! | `slogdet` | ✓ | ✓ |
+//! | `solve_right` | ✓ | ✓ |
+//! | `solve_triangular_right` | ✓ | ✓ |
+//! | `tensorsolve` | – | ✓ |
+//! | `tensorinv` | – | ✓ |
+//! | `matrix_power` | – | ✓ |
+//! | `matrix_norm` | – | ✓ |
+//! | `cond` | – | ✓ |
+//! | `householder_product` | – | ✓ |
+//! | `cholesky_upper` | ✓ | ✓ |
+//! | `lstsq_residuals` | – | ✓ |
+
+mod matrix;
+
+pub use t4a_linalg::hermitian::Elementary;
+pub use t4a_linalg::norm::Norm;
+pub use t4a_linalg::polar::Side;
+pub use t4a_linalg::svd::Truncation;
+pub use t4a_linalg::triangular::{Triangle, TriangleOp};
+pub use t4a_linalg::user::*;
+pub use t4a_linalg::{Degeneracy, LinalgError, Result};
+
+/// The tensors of Burn 0.22, for [`Matrix`].
+#[derive(Clone, Copy, Debug)]
+pub enum Burn {}
+
+/// `U diag(S) Vᴴ`.
+pub type Svd<M> = t4a_linalg::user::Svd<Burn, M>;
+/// A truncated decomposition and what it leaves out.
+pub type TruncatedSvd<M> = t4a_linalg::user::TruncatedSvd<Burn, M>;
+/// `(A + Aᴴ)/2 = V diag(E) Vᴴ`.
+pub type Eigh<M> = t4a_linalg::user::Eigh<Burn, M>;
+/// `A V = V diag(λ)`.
+pub type Eig<M> = t4a_linalg::user::Eig<Burn, M>;
+/// `P A = L U`.
+pub type Lu<M> = t4a_linalg::user::Lu<Burn, M>;

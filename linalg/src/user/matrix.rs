@@ -1,0 +1,109 @@
+//! What the functions of this module take and return, in the terms of a face.
+
+use std::fmt::Debug;
+
+use t4a_diff::Array;
+
+use crate::Result;
+use crate::call::Pair;
+
+/// A batch of matrices `[…, m, n]`, real or complex, of the face `F`.
+///
+/// The associated types are tensors of lower rank. A number per matrix has the shape of the batch; how a
+/// face writes that of a single matrix is its own choice.
+///
+/// `F` is a type of the face: it may then implement this trait for tensors that are not its own.
+pub trait Matrix<F>: Clone + Debug {
+    /// Number of axes.
+    const RANK: usize;
+    /// Whether there is an imaginary part.
+    const COMPLEX: bool;
+    /// What it consists of.
+    type Array: Array;
+    /// A single real matrix.
+    type Single: Matrix<F, Array = Self::Array>;
+    /// Vectors `[…, k]` of the type of the matrix.
+    type Vector: Clone + Debug;
+    /// Real vectors `[…, k]`.
+    type RealVector: Clone + Debug;
+    /// Complex vectors `[…, k]`.
+    type ComplexVector: Clone + Debug;
+    /// Complex matrices.
+    type ComplexMatrix: Clone + Debug;
+    /// Numbers `[…]` of the type of the matrix.
+    type Number: Clone + Debug;
+    /// Real numbers `[…]`.
+    type RealNumber: Clone + Debug;
+    /// Indices `[…, k]`.
+    type Indices: Clone + Debug;
+    /// Status of each matrix, `[…]`.
+    type Info: Clone + Debug;
+
+    /// The arrays.
+    fn into_pair(self) -> Pair<Self::Array>;
+    /// The matrices of a result.
+    fn from_pair(value: Pair<Self::Array>) -> Self;
+    /// The complex matrices of a result.
+    fn complex_matrix(value: Pair<Self::Array>) -> Self::ComplexMatrix;
+    /// Vectors as rows `[…, 1, k]`.
+    fn rows(vectors: Self::Vector) -> Pair<Self::Array>;
+    /// The vectors of rows.
+    fn vectors(rows: Pair<Self::Array>) -> Self::Vector;
+    /// The vectors of a result, which are rows there.
+    fn real_vector(value: Pair<Self::Array>) -> Self::RealVector;
+    /// As [`Matrix::real_vector`].
+    fn complex_vector(value: Pair<Self::Array>) -> Self::ComplexVector;
+    /// The numbers of a result, which are `1 × 1` matrices there.
+    fn number(value: Pair<Self::Array>) -> Self::Number;
+    /// As [`Matrix::number`].
+    fn real_number(value: Pair<Self::Array>) -> Self::RealNumber;
+    /// The indices `[…, k]` of a result.
+    fn indices(index: <Self::Array as Array>::Integers) -> Self::Indices;
+    /// Indices as an engine tensor `[…, k]`.
+    ///
+    /// # Errors
+    /// `Tensor` if the backend does not hand out its data.
+    fn host(indices: Self::Indices) -> Result<t4a_tensor::Tensor<i64>>;
+    /// The status in an engine tensor `[…]`, on the device of `like`.
+    ///
+    /// # Errors
+    /// `Tensor` for lack of memory.
+    fn info(info: &t4a_tensor::Tensor<i32>, like: &Self::Array) -> Result<Self::Info>;
+}
+
+/// A tensor of any rank, real or complex, of the face `F`.
+pub trait Ranked<F>: Sized {
+    /// What it consists of.
+    type Array: Array;
+    /// Number of axes.
+    const RANK: usize;
+    /// Whether there is an imaginary part.
+    const COMPLEX: bool;
+    /// The arrays.
+    fn into_pair(self) -> Pair<Self::Array>;
+    /// The tensor of a result.
+    fn from_pair(value: Pair<Self::Array>) -> Self;
+}
+
+/// Right-hand sides of systems with these matrices: matrices of the same type, or vectors `[…, m]` with
+/// the batch axes of the matrices.
+pub trait RightHandSide<F, M: Matrix<F>>: Sized {
+    /// Whether these are vectors.
+    const VECTOR: bool;
+    /// As columns of matrices.
+    fn into_columns(self) -> Pair<M::Array>;
+    /// From columns of matrices.
+    fn from_columns(columns: Pair<M::Array>) -> Self;
+}
+
+impl<F, M: Matrix<F>> RightHandSide<F, M> for M {
+    const VECTOR: bool = false;
+
+    fn into_columns(self) -> Pair<M::Array> {
+        self.into_pair()
+    }
+
+    fn from_columns(columns: Pair<M::Array>) -> Self {
+        Self::from_pair(columns)
+    }
+}
