@@ -11,6 +11,9 @@ use crate::polar::{PolarOp, Side};
 use crate::qr::{Columns, QrOp};
 use crate::svd::{SvdOp, Truncation, Vectors};
 use crate::{Degeneracy, MatrixOp, Result};
+// Tuples of the types that the caller names.
+#![allow(clippy::type_complexity)]
+
 use t4a_diff::Array;
 use t4a_tensor::TensorError;
 
@@ -228,7 +231,6 @@ where
 ///
 /// # Errors
 /// As [`qr_jvp`](super::qr_jvp); `Tensor` as in [`svd_left_dims`].
-#[allow(clippy::type_complexity)]
 pub fn qr_left_dims_jvp<F, M, L, R>(a: M, da: M, left: &[usize]) -> Result<((L, R), (L, R))>
 where
     M: Matrix<F>,
@@ -340,7 +342,6 @@ where
 ///
 /// # Errors
 /// As [`polar_jvp`](super::polar_jvp); `Tensor` as in [`svd_left_dims`].
-#[allow(clippy::type_complexity)]
 pub fn polar_left_dims_jvp<F, M, P>(
     a: M,
     da: M,
