@@ -3,6 +3,9 @@
 //! The axes are permuted, fused, and split again, all on the tape. The rank of the factors follows
 //! from the number of axes named, so their types are written by the caller.
 
+// Tuples of the types that the caller names.
+#![allow(clippy::type_complexity)]
+
 use crate::call::{Pair, check_tangents, run, with_status, with_tangents};
 use crate::eigh::EighOp;
 use crate::left_dims::Split;
@@ -11,9 +14,6 @@ use crate::polar::{PolarOp, Side};
 use crate::qr::{Columns, QrOp};
 use crate::svd::{SvdOp, Truncation, Vectors};
 use crate::{Degeneracy, MatrixOp, Result};
-// Tuples of the types that the caller names.
-#![allow(clippy::type_complexity)]
-
 use t4a_diff::Array;
 use t4a_tensor::TensorError;
 
