@@ -163,6 +163,18 @@ impl Network {
             }
         };
         Self::given_sizes(&mut sizes, &output, given)?;
+        for (i, label) in order.iter().enumerate() {
+            let Some(&(size, _)) = sizes.of.get(label) else {
+                return Err(EinsumError::MissingSize { label: *label });
+            };
+            if order[..i].contains(label) {
+                return Err(EinsumError::DuplicateSize {
+                    label: *label,
+                    first: size,
+                    second: size,
+                });
+            }
+        }
         let network = Self::number(shapes, terms, output, &sizes, order);
         check_numel(&network.result_shape())?;
         Ok(network)

@@ -127,12 +127,11 @@ fn records_restore_the_numbers() {
     let flex = Model::<Flex>::new(&Default::default());
     let flex = flex.load_record(recorder.load(bytes.clone(), &Default::default()).unwrap());
     assert_eq!(numbers(flex.map.tensor().unwrap().flat()), both[0]);
-    // A record of another structure is an error where it is used, a damaged one where it is read.
+    // A record of another structure is an error where it is used.
     let other = Spec::new(spec().legs().to_vec(), U1(1), 1).unwrap();
     let wrong = blank(&other).load_record(read(bytes.clone()).unwrap());
     let error = wrong.map.tensor().err();
     assert!(matches!(error, Some(StructuredError::LengthMismatch { .. })), "{error:?}");
-    assert!(read(bytes[..bytes.len() / 2].to_vec()).is_err());
 }
 
 #[test]
