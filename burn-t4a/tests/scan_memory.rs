@@ -71,24 +71,27 @@ fn carries(n: usize, memory: Memory) -> [usize; 2] {
     [forward, reverse]
 }
 
+/// What the table of `Policy` says, to the carry. Of Revolve's carries none is the first one, which is an
+/// operand; that, the one at work and the next one are there as well.
 #[test]
-fn explore() {
-    for n in [100, 101, 64] {
-        for policy in [
-            Policy::Sqrt,
-            Policy::Carries,
-            Policy::Segment(5),
-            Policy::Segment(25),
-            Policy::Revolve(1),
-            Policy::Revolve(3),
-            Policy::Revolve(6),
-        ] {
-            println!(
-                "{n} {policy:?} {:?} {:?}",
-                carries(n, Memory::Bounded(policy)),
-                carries(n, Memory::Bounded(policy))
-            );
+fn carries_alive_are_those_of_the_table() {
+    for n in [64, 100, 101] {
+        let root = (n as f64).sqrt().ceil() as usize;
+        let mut all = vec![
+            (Memory::StoreAll, n + 1),
+            (Memory::Bounded(Policy::Carries), n + 1),
+            (Memory::Bounded(Policy::Sqrt), n.div_ceil(root) + root),
+        ];
+        for k in [5, 25] {
+            all.push((Memory::Bounded(Policy::Segment(k)), n.div_ceil(k) + k));
         }
-        println!("{n} all {:?}", carries(n, Memory::StoreAll));
+        for s in [1, 3, 6] {
+            all.push((Memory::Bounded(Policy::Revolve(s)), s + 3));
+        }
+        for (memory, most) in all {
+            let [forward, reverse] = carries(n, memory);
+            assert_eq!(reverse, most, "{n} steps, {memory:?}");
+            assert!(forward <= most, "{n} steps, {memory:?}: {forward} in the forward pass");
+        }
     }
 }

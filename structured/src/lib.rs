@@ -13,11 +13,13 @@
 //! picture       which entries are stored, as text
 //! diag          equal indices: einsum of payloads
 //! block_sparse  arbitrary blocks without charges
+//! complex       pairs of the last two
 //! ```
 #![deny(unsafe_code)]
 
 mod block_sparse;
 mod cache;
+mod complex;
 mod diag;
 mod entries;
 mod error;
@@ -34,6 +36,7 @@ mod structural;
 
 pub use block_sparse::{BlockSparseTensor, Pattern};
 pub use cache::clear_plans;
+pub use complex::{Complex, diag_einsum_complex};
 pub use diag::{DiagTensor, diag_einsum};
 pub use error::{Result, StructuredError};
 pub use graded::{

@@ -35,7 +35,7 @@ const FULL: SvdOp = SvdOp { vectors: Vectors::Full, degeneracy: Degeneracy::DEFA
 ///
 /// Gauge: a loss must not depend on the phases of the pairs `(uᵢ, vᵢ)`, nor on the basis within a
 /// subspace of equal singular values; ties are harmless otherwise. Where it does, `backward`
-/// panics with the text of [`LinalgError::GaugeIllDefined`](super::LinalgError): it has no other
+/// panics with the text of [`LinalgError::GaugeIllDefined`](crate::LinalgError): it has no other
 /// way to return an error. A change of sign of real vectors cannot be seen in a derivative.
 /// Rank-deficient matrices give the finite part of least norm.
 ///

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use t4a_diff::{Array, Dual, Eager, check};
 use t4a_einsum::{Einsum, FloatSemiring};
-use t4a_structured::{BlockSparseTensor, DiagTensor, Pattern, StructuredError, diag_einsum};
+use t4a_structured::{
+    BlockSparseTensor, Complex, DiagTensor, Pattern, StructuredError, diag_einsum,
+    diag_einsum_complex,
+};
 use t4a_tensor::AnyTensor;
 
 use crate::oracle::{Rng, close, numbers};
@@ -160,4 +163,80 @@ fn patterns_are_checked() {
     let y = BlockSparseTensor::new(Arc::new(y), noise(&[0], 1)).unwrap();
     let error = x.contract(&y, &[1], &[0], FloatSemiring::Standard).unwrap_err();
     assert!(matches!(error, StructuredError::LegMismatch { axis: 1, other: 0, .. }));
+}
+
+/// `re` and `im` of `(a + ib) (c + id)` by four einsums.
+fn product(text: &str, x: [&AnyTensor; 2], y: [&AnyTensor; 2]) -> [Vec<f64>; 2] {
+    let run = |x, y| numbers(&naive(FloatSemiring::Standard, text, &[x, y]));
+    let both = |a: Vec<f64>, b: Vec<f64>, sign: f64| -> Vec<f64> {
+        a.iter().zip(b).map(|(a, b)| a + sign * b).collect()
+    };
+    [both(run(x[0], y[0]), run(x[1], y[1]), -1.0), both(run(x[0], y[1]), run(x[1], y[0]), 1.0)]
+}
+
+#[test]
+fn complex_blocks_are_pairs() {
+    let mut rng = Rng::new(5);
+    let legs = vec![vec![2, 1, 3], vec![1, 2], vec![2, 2]];
+    let a = pattern(&mut rng, legs.clone());
+    let b = pattern(&mut rng, legs.into_iter().rev().collect());
+    let of = |pattern: &Arc<Pattern>, seed| {
+        let part =
+            |seed| BlockSparseTensor::new(pattern.clone(), noise(&[pattern.len()], seed)).unwrap();
+        Complex::<BlockSparseTensor>::new(part(seed), part(seed + 1)).unwrap()
+    };
+    let (x, y) = (of(&a, 1), of(&b, 3));
+    let tensors =
+        |x: &Complex<BlockSparseTensor>| x.to_dense().unwrap().map(|x| x.into_tensor().unwrap());
+    let (dx, dy) = (tensors(&x), tensors(&y));
+    let got = tensors(&x.contract(&y, &[1, 2], &[1, 0]).unwrap());
+    let want = product("ijk,kjl->il", dx.each_ref(), dy.each_ref());
+    for (got, want) in got.iter().zip(&want) {
+        close(&numbers(got), want);
+    }
+    let turned = tensors(&x.permute(&[2, 0, 1]).unwrap());
+    let want = naive(FloatSemiring::Standard, "ijk->kij", &[&dx[1]]);
+    close(&numbers(&turned[1]), &numbers(&want));
+    // ⟨x, x⟩ = ‖x‖², and conjugation.
+    let one = |x: &Eager| check::elements(x)[0];
+    let [re, im] = x.inner(&x).unwrap();
+    let norm = one(&x.norm().unwrap());
+    assert!((one(&re) - norm * norm).abs() < 1e-12 && one(&im).abs() < 1e-12);
+    let [re, im] = x.inner(&x.conj()).unwrap();
+    let sum = x.add(&x.conj()).unwrap();
+    assert!(check::elements(sum.im().data()).iter().all(|&x| x == 0.0));
+    let square = |x: &AnyTensor| numbers(x).iter().map(|x| x * x).sum::<f64>();
+    let cross: f64 = numbers(&dx[0]).iter().zip(numbers(&dx[1])).map(|(a, b)| a * b).sum();
+    assert!((one(&re) - (square(&dx[0]) - square(&dx[1]))).abs() < 1e-12);
+    assert!((one(&im) + 2.0 * cross).abs() < 1e-12);
+    assert!(Complex::<BlockSparseTensor>::new(x.re().clone(), y.im().clone()).is_err());
+}
+
+#[test]
+fn complex_diagonals_are_pairs() {
+    let of = |classes: &[usize], seed| {
+        let rank = classes.iter().max().unwrap() + 1;
+        let part = |seed| DiagTensor::new(noise(&vec![3; rank], seed), classes.to_vec()).unwrap();
+        Complex::<DiagTensor>::new(part(seed), part(seed + 1)).unwrap()
+    };
+    let tensors = |x: &Complex<DiagTensor>| x.to_dense().unwrap().map(|x| x.into_tensor().unwrap());
+    let (x, y, z) = (of(&[0, 0], 1), of(&[0, 1], 3), of(&[0, 0], 5));
+    let got = diag_einsum_complex("ij,jk->ik", &[&x, &y]).unwrap();
+    let want = product("ij,jk->ik", tensors(&x).each_ref(), tensors(&y).each_ref());
+    for (got, want) in tensors(&got).iter().zip(&want) {
+        close(&numbers(got), want);
+    }
+    // Three at once are two after another, and a diagonal stays one.
+    let all = diag_einsum_complex("ij,jk,kl->il", &[&x, &z, &x.conj()]).unwrap();
+    assert_eq!(all.re().classes(), [0, 0]);
+    let first = diag_einsum_complex("ij,jk->ik", &[&x, &z]).unwrap();
+    let want = diag_einsum_complex("ij,jk->ik", &[&first, &x.conj()]).unwrap();
+    for (got, want) in tensors(&all).iter().zip(&tensors(&want)) {
+        close(&numbers(got), &numbers(want));
+    }
+    // One, and down to a number.
+    let trace = diag_einsum_complex("ii->", &[&y]).unwrap();
+    let [re, im] = tensors(&y).map(|y| numbers(&naive(FloatSemiring::Standard, "ii->", &[&y])));
+    close(&numbers(&tensors(&trace)[0]), &re);
+    close(&numbers(&tensors(&trace)[1]), &im);
 }
