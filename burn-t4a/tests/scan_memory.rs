@@ -75,7 +75,7 @@ fn carries(n: usize, memory: Memory) -> [usize; 2] {
 /// operand; that, the one at work and the next one are there as well.
 #[test]
 fn carries_alive_are_those_of_the_table() {
-    for n in [64, 100, 101] {
+    for n in [64usize, 100, 101] {
         let root = (n as f64).sqrt().ceil() as usize;
         let mut all = vec![
             (Memory::StoreAll, n + 1),
