@@ -77,6 +77,6 @@ fn one_bad_matrix_is_named_or_marked() {
     assert!(error.contains('1'), "{error}");
     let (l, info) = linalg::cholesky_ex(batch).unwrap();
     assert_eq!(info.into_data().iter::<i64>().map(|x| x != 0).collect::<Vec<_>>(), [false, true]);
-    let first = l.slice([0..1]).squeeze_dim::<2>(0);
+    let first = l.narrow(0, 0, 1).squeeze_dim::<2>(0);
     close(first.clone().matmul(first.transpose()), good.into_data());
 }
