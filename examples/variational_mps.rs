@@ -26,7 +26,7 @@ use indicatif::ProgressBar;
 use model::{Model, xxz};
 
 const SITES: usize = 8;
-const STEPS: usize = 400;
+const STEPS: usize = 4000;
 const EXACT: f64 = -3.374932598688;
 
 /// Sites `[left, site, right]`, whose bonds hold all charges that can occur.
@@ -97,7 +97,7 @@ fn main() -> Result<()> {
         let energy = state.energy(&model)?;
         last = energy.clone().into_data().iter::<f64>().sum();
         assert!(last > EXACT - 1e-10, "an upper bound: {last}");
-        if step % 50 == 0 {
+        if step % 500 == 0 {
             bar.suspend(|| println!("  {step:>5} {last:>16.12} {:>9.1e}", last - EXACT));
         }
         // The rate falls to zero along half a cosine.
