@@ -12,7 +12,8 @@ t4a-serve: serves the engine of burn-t4a to programs of Burn 0.22 in other proce
 
     --bind ADDRESS   where to listen [127.0.0.1:3000]; port 0 takes a free one, which is printed
     --threads N      threads of the engine [one per core]
-    --memory GIB     tensors take no more than this; an operation that would ends its session
+    --memory GIB     results take no more than this, beside what clients send; an operation that would
+                     ends its session
     --open           opens sessions to everybody, instead of to those who know the token
 
 The token is read from the environment variable T4A_TOKEN; clients present it by with_credential. It travels
