@@ -32,7 +32,12 @@ impl Server {
     }
 
     fn device(&self) -> Device {
-        let host = RemoteHost::websocket(&self.url).with_credential("a secret");
+        self.session(&self.url)
+    }
+
+    /// A client has one session for one address.
+    fn session(&self, url: &str) -> Device {
+        let host = RemoteHost::websocket(url).with_credential("a secret");
         Device::remote_options(&host).init().expect("a session")
     }
 }
@@ -91,7 +96,7 @@ fn strangers_are_refused() {
 #[test]
 fn an_operation_beyond_the_memory_ends_its_session_alone() {
     let server = Server::start(&["--memory", "0.01"]);
-    let other = server.device();
+    let other = server.session(&server.url.replace("127.0.0.1", "localhost"));
     let greedy = server.device();
     let failed = std::panic::catch_unwind(|| {
         let x = Tensor::<2>::random([2048, 2048], burn_tensor::Distribution::Default, &greedy);
