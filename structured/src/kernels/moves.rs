@@ -61,11 +61,47 @@ unsafe fn walk<T: Numeric, const NEGATIVE: bool>(axes: &[Axis], x: *const T, y: 
     unsafe {
         match axes {
             [] => *y = signed::<T, NEGATIVE>(*x),
+            [outer @ .., Axis { size: 2, from: 1, to: 1 }] => runs::<T, NEGATIVE, 2>(outer, x, y),
+            [outer @ .., Axis { size: 3, from: 1, to: 1 }] => runs::<T, NEGATIVE, 3>(outer, x, y),
+            [outer @ .., Axis { size: 4, from: 1, to: 1 }] => runs::<T, NEGATIVE, 4>(outer, x, y),
+            [outer @ .., Axis { size: 5, from: 1, to: 1 }] => runs::<T, NEGATIVE, 5>(outer, x, y),
+            [outer @ .., Axis { size: 6, from: 1, to: 1 }] => runs::<T, NEGATIVE, 6>(outer, x, y),
+            [outer @ .., Axis { size: 8, from: 1, to: 1 }] => runs::<T, NEGATIVE, 8>(outer, x, y),
             [axis] => line::<T, NEGATIVE>(axis, x, y),
             [outer, inner] => plane::<T, NEGATIVE>(outer, inner, x, y),
             [outer, inner @ ..] => {
                 for i in 0..outer.size {
                     walk::<T, NEGATIVE>(inner, x.add(i * outer.from), y.add(i * outer.to));
+                }
+            }
+        }
+    }
+}
+
+/// Short runs without gaps, as small blocks have them: of a length that the compiler knows.
+unsafe fn runs<T: Numeric, const NEGATIVE: bool, const N: usize>(
+    axes: &[Axis],
+    x: *const T,
+    y: *mut T,
+) {
+    // SAFETY: the axes stay inside of both buffers.
+    unsafe {
+        match axes {
+            [] => {
+                let run = x.cast::<[T; N]>().read_unaligned();
+                y.cast::<[T; N]>().write_unaligned(run.map(signed::<T, NEGATIVE>));
+            }
+            [axis] => {
+                for i in 0..axis.size {
+                    let run = x.add(i * axis.from).cast::<[T; N]>().read_unaligned();
+                    let run = run.map(signed::<T, NEGATIVE>);
+                    y.add(i * axis.to).cast::<[T; N]>().write_unaligned(run);
+                }
+            }
+            [outer, inner @ ..] => {
+                for i in 0..outer.size {
+                    let (x, y) = (x.add(i * outer.from), y.add(i * outer.to));
+                    runs::<T, NEGATIVE, N>(inner, x, y);
                 }
             }
         }
