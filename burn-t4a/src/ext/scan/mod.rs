@@ -58,6 +58,10 @@ pub enum Memory {
     StoreAll,
     /// Carries by a policy; spans of steps run again in the reverse pass, each on a thread of its own
     /// (Burn 0.21), so that there are at most 512 of them.
+    ///
+    /// Tensors are bounded so. Burn's records of the steps, about 2 KiB per operation, stay until the
+    /// pass around the scan ends: with small carries they are what counts, so prefer few spans
+    /// (`Sqrt`) to `Revolve`.
     Bounded(Policy),
 }
 
