@@ -32,6 +32,6 @@ mod transaction;
 
 pub use backend::{BurnT4a, T4aDevice};
 pub use module::{irfft, rfft};
-pub use primitive::{T4aTensor, engine_dtype};
+pub use primitive::{T4aTensor, burn_dtype, engine_dtype};
 pub use quantized::T4aQTensor;
 pub use t4a_tensor::route;

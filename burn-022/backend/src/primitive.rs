@@ -142,8 +142,8 @@ impl TensorMetadata for T4aTensor {
     }
 }
 
-/// Burn's dtype for one of the engine, where there is one.
-fn burn_dtype(dtype: DType, store: BoolDType) -> Option<BurnDType> {
+/// Burn's dtype for one of the engine, where there is one; the inverse of [`engine_dtype`].
+pub fn burn_dtype(dtype: DType, store: BoolDType) -> Option<BurnDType> {
     Some(match dtype {
         DType::F64 => BurnDType::F64,
         DType::F32 => BurnDType::F32,

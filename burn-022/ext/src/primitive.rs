@@ -67,7 +67,7 @@ fn read(
 }
 
 /// Burn has no tensors of rank 0: numbers have shape `[1]`.
-fn shape(sizes: &[usize]) -> BurnShape {
+pub(crate) fn shape(sizes: &[usize]) -> BurnShape {
     if sizes.is_empty() { BurnShape::from([1]) } else { sizes.iter().copied().collect() }
 }
 

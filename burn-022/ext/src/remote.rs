@@ -5,16 +5,18 @@
 //! is checked here first, so mistakes are errors at the call as everywhere.
 
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{DType as BurnDType, TensorMetadata};
+use burn_backend::{BoolDType, TensorMetadata};
 use burn_remote::ir::{CustomOpIr, ScalarIr, TensorIr};
 use burn_remote::{CustomOpClient, RemoteBackend};
 use t4a_diff::{Cotangents, Meta, Operation, Outcome, Reverse, Value};
 use t4a_operations::AnyOperation;
 use t4a_operations::wire::{ID, Message};
-use t4a_tensor::{DType, TensorError};
+use t4a_tensor::TensorError;
+
+use burn_t4a_022::burn_dtype;
 
 use crate::operation::{Operand, Operations, meta};
-use crate::primitive::Floats;
+use crate::primitive::{Floats, shape};
 
 type Floating = Floats<RemoteBackend>;
 
@@ -84,23 +86,17 @@ fn send(
     };
     let client = CustomOpClient::new(&first.device());
     let out = |y: &Meta| {
-        // A number has shape [1] in Burn.
-        let shape = if y.shape.is_empty() { vec![1] } else { y.shape.to_vec() };
-        TensorIr::uninit(client.create_empty_handle(), shape.into(), burn_dtype(y.dtype))
+        let dtype =
+            burn_dtype(y.dtype, BoolDType::Native).ok_or(TensorError::DTypeUnsupported {
+                op: "remote",
+                dtype: y.dtype,
+                expected: "a dtype of Burn",
+            })?;
+        Ok(TensorIr::uninit(client.create_empty_handle(), shape(&y.shape), dtype))
     };
-    let outputs: Vec<TensorIr> = results.iter().map(out).collect();
+    let outputs: Vec<TensorIr> = results.iter().map(out).collect::<Result<_, TensorError>>()?;
     let inputs: Vec<TensorIr> = inputs.into_iter().map(|x| x.into_ir()).collect();
     let scalars = words.into_iter().map(ScalarIr::UInt).collect();
     let done = client.register(CustomOpIr::with_scalars(ID, &inputs, &outputs, scalars));
     Ok(done.into_iter().map(Floats).collect())
-}
-
-/// Results are floats.
-fn burn_dtype(dtype: DType) -> BurnDType {
-    match dtype {
-        DType::F64 => BurnDType::F64,
-        DType::F16 => BurnDType::F16,
-        DType::BF16 => BurnDType::BF16,
-        _ => BurnDType::F32,
-    }
 }

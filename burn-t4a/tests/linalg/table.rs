@@ -12,7 +12,7 @@ type AD = Autodiff<BurnT4a>;
 
 #[test]
 fn the_table_in_the_documentation_is_true() {
-    let rows: Vec<Vec<&str>> = include_str!("../../src/ext/linalg/mod.rs")
+    let rows: Vec<Vec<&str>> = include_str!("../../../linalg/src/user/mod.rs")
         .lines()
         .filter_map(|line| line.strip_prefix("//! | `"))
         .map(|line| line.split('|').map(|cell| cell.trim().trim_end_matches('`')).collect())

@@ -10,6 +10,74 @@
 //!
 //! A face re-exports them with its own `F`, which nobody has to name: it is the only one that its tensors
 //! have. All are differentiable as often as the arrays are.
+//!
+//! # Errors
+//! A function returns the error of the first matrix that fails, with its place in the batch. The
+//! `_ex` functions return the status of each matrix instead: one bad matrix does not spoil the
+//! others, nor their gradients. Errors of derivatives, as of a loss that depends on arbitrary
+//! phases, are panics of `backward`, which has no other way to report them. A matrix whose
+//! cotangents are all zero cannot cause one.
+//!
+//! # Ties
+//! Losses of vectors and values at equal singular values or eigenvalues: [`svd`](svd()) and
+//! [`eigh`](eigh()) say what they may depend on; [`svd_function`] and [`hermitian_function`] are
+//! smooth there. Symmetric functions of [`svdvals`] and [`eigvalsh`] have second derivatives at ties;
+//! through all other functions a second derivative along a direction that splits a tie is an error.
+//!
+//! # What there is
+//! `[…]_ex` gives the status of each matrix, `[…]_jvp` a tangent. Everything has a gradient, and
+//! where the arrays can be differentiated twice the gradient has one.
+//!
+//! | function | `_ex` | `_jvp` |
+//! |---|---|---|
+//! | `svd` | ✓ | ✓ |
+//! | `svd_full` | ✓ | ✓ |
+//! | `svd_truncated` | ✓ | ✓ |
+//! | `svdvals` | ✓ | ✓ |
+//! | `svd_left_dims` | ✓ | ✓ |
+//! | `qr` | ✓ | ✓ |
+//! | `qr_complete` | ✓ | ✓ |
+//! | `qr_pivoted` | ✓ | ✓ |
+//! | `qr_left_dims` | ✓ | ✓ |
+//! | `lq` | ✓ | ✓ |
+//! | `ql` | ✓ | ✓ |
+//! | `rq` | ✓ | ✓ |
+//! | `lu` | ✓ | ✓ |
+//! | `lu_full` | ✓ | ✓ |
+//! | `lu_factor` | ✓ | ✓ |
+//! | `lu_solve` | ✓ | ✓ |
+//! | `cholesky` | ✓ | ✓ |
+//! | `eigh` | ✓ | ✓ |
+//! | `eigh_left_dims` | ✓ | ✓ |
+//! | `eigvalsh` | ✓ | ✓ |
+//! | `eig` | ✓ | ✓ |
+//! | `eigvals` | ✓ | ✓ |
+//! | `polar` | ✓ | ✓ |
+//! | `polar_left_dims` | ✓ | ✓ |
+//! | `expm` | ✓ | ✓ |
+//! | `sqrtm` | ✓ | ✓ |
+//! | `logm` | ✓ | ✓ |
+//! | `hermitian_function` | ✓ | ✓ |
+//! | `svd_function` | ✓ | ✓ |
+//! | `solve` | ✓ | ✓ |
+//! | `solve_triangular` | ✓ | ✓ |
+//! | `lyapunov` | ✓ | ✓ |
+//! | `lstsq` | ✓ | ✓ |
+//! | `lstsq_min_norm` | ✓ | ✓ |
+//! | `inv` | ✓ | ✓ |
+//! | `pinv` | ✓ | ✓ |
+//! | `det` | ✓ | ✓ |
+//! | `slogdet` | ✓ | ✓ |
+//! | `solve_right` | ✓ | ✓ |
+//! | `solve_triangular_right` | ✓ | ✓ |
+//! | `tensorsolve` | – | ✓ |
+//! | `tensorinv` | – | ✓ |
+//! | `matrix_power` | – | ✓ |
+//! | `matrix_norm` | – | ✓ |
+//! | `cond` | – | ✓ |
+//! | `householder_product` | – | ✓ |
+//! | `cholesky_upper` | ✓ | ✓ |
+//! | `lstsq_residuals` | – | ✓ |
 
 mod call;
 mod eigen;

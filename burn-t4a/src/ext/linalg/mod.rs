@@ -1,7 +1,8 @@
 //! Matrix factorisations on Burn tensors, differentiable on its tape to any order.
 //!
 //! They take `Tensor<B, D>` or [`Complex<B, D>`](super::Complex) of rank 2 to 8, and are written once, in
-//! [`t4a_linalg::user`]: here is what their matrices are on Burn.
+//! [`t4a_linalg::user`], which lists them and says what they report and what happens at ties: here is what
+//! their matrices are on Burn.
 //!
 //! All functions work on batches `[…, m, n]` in f32 and f64, real or complex. Conventions,
 //! derivative rules and what they do at degenerate spectra: [`t4a_linalg`].
@@ -38,77 +39,9 @@
 //! # Ok::<(), linalg::LinalgError>(())
 //! ```
 //!
-//! # Errors
-//! A function returns the error of the first matrix that fails, with its place in the batch. The
-//! `_ex` functions return the status of each matrix instead: one bad matrix does not spoil the
-//! others, nor their gradients. Errors of derivatives, as of a loss that depends on arbitrary
-//! phases, are panics of `backward`, which has no other way to report them. A matrix whose
-//! cotangents are all zero cannot cause one.
-//!
-//! # Ties
-//! Losses of vectors and values at equal singular values or eigenvalues: [`svd`](svd()) and
-//! [`eigh`](eigh()) say what they may depend on; [`svd_function`] and [`hermitian_function`] are
-//! smooth there. Symmetric functions of [`svdvals`] and [`eigvalsh`] have second derivatives at ties;
-//! through all other functions a second derivative along a direction that splits a tie is an error.
-//!
 //! # Other backends
 //! `impl Operations for MyBackend {}` is enough: factorisations then run in the engine through host
 //! data, derivative rules in the backend's own operations.
-//!
-//! # What there is
-//! `[…]_ex` gives the status of each matrix, `[…]_jvp` a tangent. Everything has a gradient, and the
-//! gradient has one.
-//!
-//! | function | `_ex` | `_jvp` |
-//! |---|---|---|
-//! | `svd` | ✓ | ✓ |
-//! | `svd_full` | ✓ | ✓ |
-//! | `svd_truncated` | ✓ | ✓ |
-//! | `svdvals` | ✓ | ✓ |
-//! | `svd_left_dims` | ✓ | ✓ |
-//! | `qr` | ✓ | ✓ |
-//! | `qr_complete` | ✓ | ✓ |
-//! | `qr_pivoted` | ✓ | ✓ |
-//! | `qr_left_dims` | ✓ | ✓ |
-//! | `lq` | ✓ | ✓ |
-//! | `ql` | ✓ | ✓ |
-//! | `rq` | ✓ | ✓ |
-//! | `lu` | ✓ | ✓ |
-//! | `lu_full` | ✓ | ✓ |
-//! | `lu_factor` | ✓ | ✓ |
-//! | `lu_solve` | ✓ | ✓ |
-//! | `cholesky` | ✓ | ✓ |
-//! | `eigh` | ✓ | ✓ |
-//! | `eigh_left_dims` | ✓ | ✓ |
-//! | `eigvalsh` | ✓ | ✓ |
-//! | `eig` | ✓ | ✓ |
-//! | `eigvals` | ✓ | ✓ |
-//! | `polar` | ✓ | ✓ |
-//! | `polar_left_dims` | ✓ | ✓ |
-//! | `expm` | ✓ | ✓ |
-//! | `sqrtm` | ✓ | ✓ |
-//! | `logm` | ✓ | ✓ |
-//! | `hermitian_function` | ✓ | ✓ |
-//! | `svd_function` | ✓ | ✓ |
-//! | `solve` | ✓ | ✓ |
-//! | `solve_triangular` | ✓ | ✓ |
-//! | `lyapunov` | ✓ | ✓ |
-//! | `lstsq` | ✓ | ✓ |
-//! | `lstsq_min_norm` | ✓ | ✓ |
-//! | `inv` | ✓ | ✓ |
-//! | `pinv` | ✓ | ✓ |
-//! | `det` | ✓ | ✓ |
-//! | `slogdet` | ✓ | ✓ |
-//! | `solve_right` | ✓ | ✓ |
-//! | `solve_triangular_right` | ✓ | ✓ |
-//! | `tensorsolve` | – | ✓ |
-//! | `tensorinv` | – | ✓ |
-//! | `matrix_power` | – | ✓ |
-//! | `matrix_norm` | – | ✓ |
-//! | `cond` | – | ✓ |
-//! | `householder_product` | – | ✓ |
-//! | `cholesky_upper` | ✓ | ✓ |
-//! | `lstsq_residuals` | – | ✓ |
 
 mod matrix;
 

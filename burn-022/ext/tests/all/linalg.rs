@@ -3,21 +3,10 @@
 use burn_t4a_022_ext::{Complex, linalg};
 use burn_tensor::{Device, Tensor, TensorData, Tolerance};
 
-fn devices() -> Vec<Device> {
-    vec![
-        Device::flex(),
-        #[cfg(feature = "ndarray")]
-        #[allow(deprecated)]
-        Device::ndarray(),
-    ]
-}
+use crate::{devices, matrix};
 
 fn close<const D: usize>(a: Tensor<D>, b: impl Into<TensorData>) {
     a.into_data().assert_approx_eq::<f32>(&b.into(), Tolerance::rel_abs(1e-4, 1e-4));
-}
-
-fn matrix(device: &Device) -> Tensor<2> {
-    Tensor::from_floats([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.5, -1.0, 5.0]], device)
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Operations on tensors of Burn 0.22, with `burn-t4a` in the place of `burn-flex`.
 
+mod linalg;
+
 use burn_backend::{DType, TensorMetadata};
 use burn_dispatch::backends::Flex;
 use burn_t4a_022::T4aTensor;
