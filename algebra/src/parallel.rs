@@ -23,6 +23,8 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use crate::environment::setting;
+
 /// Elements of simple work up to which waking threads costs more than it saves: about 200 µs, since
 /// so much memory is in a cache that cores share (bench `backend`, rows `add 1024²`, `sum 1024²`,
 /// slower on two threads than on one).
@@ -50,9 +52,10 @@ pub fn threads() -> usize {
 
 #[cold]
 fn from_environment() -> usize {
-    let given = std::env::var("T4A_NUM_THREADS").ok().and_then(|v| v.parse().ok());
+    let number = |text: &str| text.parse().ok().filter(|&n| n > 0);
+    let given = setting("T4A_NUM_THREADS", "a number of threads, at least 1", number);
     let cores = || thread::available_parallelism().map_or(1, |n| n.get());
-    let threads = given.unwrap_or_else(cores).max(1);
+    let threads: usize = given.unwrap_or_else(cores);
     // A number that was set meanwhile stays.
     match THREADS.compare_exchange(0, threads, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => threads,

@@ -7,6 +7,8 @@
 
 use std::sync::OnceLock;
 
+use crate::environment::setting;
+
 /// A loop to be compiled for every instruction set. `run` must be `#[inline(always)]`, and so
 /// must everything hot that it calls: only what is inlined gets the wide instructions.
 pub trait Loop {
@@ -29,34 +31,52 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// The widest instruction set of this machine, detected once.
+    /// The instruction set that loops run on, chosen once: the widest of this machine, or the one that
+    /// the environment variable `T4A_ISA` names (`baseline`, `avx2`, `avx512`) if it is narrower. One
+    /// machine so tests every set below its own. Matrix products over (+, ×) of a library are not ours
+    /// to choose for.
     #[inline]
     pub fn detect() -> Self {
         static ISA: OnceLock<Isa> = OnceLock::new();
         *ISA.get_or_init(|| {
-            #[cfg(target_arch = "x86_64")]
-            {
-                let v3 = is_x86_feature_detected!("avx2")
-                    && is_x86_feature_detected!("fma")
-                    && is_x86_feature_detected!("f16c")
-                    && is_x86_feature_detected!("bmi1")
-                    && is_x86_feature_detected!("bmi2")
-                    && is_x86_feature_detected!("lzcnt");
-                let v4 = v3
-                    && is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512cd")
-                    && is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512vl");
-                if v4 {
-                    return Isa::Avx512;
-                }
-                if v3 {
-                    return Isa::Avx2;
-                }
-            }
-            Isa::Baseline
+            let widest = Self::of_machine();
+            let asked = setting("T4A_ISA", "baseline, avx2 or avx512", Self::named);
+            asked.map_or(widest, |asked| asked.min(widest))
         })
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "baseline" => Some(Isa::Baseline),
+            "avx2" => Some(Isa::Avx2),
+            "avx512" => Some(Isa::Avx512),
+            _ => None,
+        }
+    }
+
+    fn of_machine() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let v3 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("f16c")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("lzcnt");
+            let v4 = v3
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512cd")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl");
+            if v4 {
+                return Isa::Avx512;
+            }
+            if v3 {
+                return Isa::Avx2;
+            }
+        }
+        Isa::Baseline
     }
 
     /// Width of a vector register in bytes.
@@ -70,7 +90,7 @@ impl Isa {
     }
 }
 
-/// Runs `body` compiled for the widest instruction set of this machine. Builds with debug
+/// Runs `body` compiled for [`Isa::detect`]. Builds with debug
 /// assertions stop at AVX2: the third copy of every loop is a third of their compile time.
 #[inline]
 pub fn dispatch<L: Loop>(body: L) -> L::Output {

@@ -32,7 +32,7 @@ impl Truncation {
     pub fn new() -> Self {
         Self::default()
     }
-    /// At most this many; ties are cut.
+    /// At most this many, 1 or more; ties are cut.
     pub fn max_dim(self, max_dim: usize) -> Self {
         Self { max_dim: Some(max_dim), ..self }
     }
@@ -60,7 +60,7 @@ impl Truncation {
     /// Rejects policies that contradict themselves.
     ///
     /// # Errors
-    /// `Tensor` for a cutoff that is negative or NaN and for `min_dim > max_dim`.
+    /// `Tensor` for a cutoff that is negative or NaN, for `max_dim` 0 and for `min_dim > max_dim`.
     pub fn validate(&self) -> Result<()> {
         let numbers = [
             self.cutoff,
@@ -73,6 +73,10 @@ impl Truncation {
             return Err(TensorError::value("svd_truncated", message).into());
         }
         match self.max_dim {
+            Some(0) => {
+                let message = "max_dim 0 keeps nothing: give at least 1, or no limit";
+                Err(TensorError::value("svd_truncated", message).into())
+            }
             Some(max) if max < self.min_dim => {
                 let message = format!("min_dim {} exceeds max_dim {max}", self.min_dim);
                 Err(TensorError::value("svd_truncated", message).into())
@@ -127,8 +131,7 @@ pub struct TruncatedSvd<T: LinalgScalar> {
 /// the coupling of kept and discarded vectors.
 ///
 /// # Errors
-/// As [`svd`](super::svd); `Tensor` for a cutoff that is negative or NaN and for
-/// `min_dim > max_dim`.
+/// As [`svd`](super::svd); those of [`Truncation::validate`].
 pub fn svd_truncated<T: LinalgScalar>(
     a: &Tensor<T>,
     truncation: &Truncation,
