@@ -23,6 +23,10 @@ use crate::user;
 
 /// What is summed over what: text, [`Subscripts`] with labels of any kind, or an [`Einsum`] with
 /// sizes, a path or a memory budget.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say what is summed over what",
+    label = "expected text such as \"ij,jk->ik\", `Subscripts` or an `Einsum`"
+)]
 pub trait Expression {
     /// The einsum that this stands for.
     ///
@@ -80,6 +84,11 @@ impl Operand {
 
 /// Operands of an einsum: an array of tensors of one rank, a tuple of up to eight of any ranks, or
 /// a list of [`Operand`]s. Tensors are given by value or by reference.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no list of operands",
+    label = "expected an array of tensors of one rank, or a tuple",
+    note = "operands are float tensors; those of several ranks go into a tuple: `(&a, &b)` in the place of `[&a, &b]`"
+)]
 pub trait Operands {
     /// The list.
     fn into_operands(self) -> Vec<Operand>;

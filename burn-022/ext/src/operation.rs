@@ -74,6 +74,11 @@ pub type Operand<B> = Value<Floats<B>>;
 /// MyBackend {}` is all that another backend needs. The engine runs its kernels; `Autodiff<B>`
 /// records one node whose rule is the vjp on `B`, and its own vjp is the portable one, which Burn
 /// records: so it can be differentiated again.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say how it runs burn-t4a's operations",
+    label = "not a backend with `Operations`",
+    note = "a backend of your own: `impl burn_t4a_022_ext::operation::Operations for MyBackend {{}}`"
+)]
 pub trait Operations: Backend {
     /// The results; the operands have been checked. `tracked`: whose derivative will be asked for.
     ///

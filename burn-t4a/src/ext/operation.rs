@@ -73,6 +73,13 @@ pub type Operand<B> = Value<Floats<B>>;
 /// MyBackend {}` is all that another backend needs. `BurnT4a` runs the engine's kernels; `Autodiff<B>`
 /// records one node whose rule is the vjp on `B`, and its own vjp is the portable one, which Burn
 /// records: so it can be differentiated again.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say how it runs burn-t4a's operations",
+    label = "not a backend with `Operations`",
+    note = "code that is generic over its backend asks for it: `B: Operations` in the place of `B: Backend`",
+    note = "a backend of your own: `impl burn_t4a::ext::operation::Operations for MyBackend {{}}`",
+    note = "NdArray needs burn-t4a's feature `ndarray`, backends of burn-router its feature `router`"
+)]
 pub trait Operations: Backend {
     /// The results; the operands have been checked. `tracked`: whose derivative will be asked for.
     ///

@@ -13,6 +13,11 @@ use crate::call::Pair;
 /// face writes that of a single matrix is its own choice.
 ///
 /// `F` is a type of the face: it may then implement this trait for tensors that are not its own.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no matrix of floats",
+    label = "expected a float or complex tensor of rank 2 or more",
+    note = "batches are leading axes; a vector becomes a matrix by `unsqueeze_dim`, integers one by `float()`"
+)]
 pub trait Matrix<F>: Clone + Debug {
     /// Number of axes.
     const RANK: usize;

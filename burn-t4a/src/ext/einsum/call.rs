@@ -20,6 +20,10 @@ use crate::ext::primitive::Floats;
 
 /// What is summed over what: text, [`Subscripts`] with labels of any kind, or an [`Einsum`] with
 /// sizes, a path or a memory budget.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say what is summed over what",
+    label = "expected text such as \"ij,jk->ik\", `Subscripts` or an `Einsum`"
+)]
 pub trait Expression {
     /// The einsum that this stands for.
     ///
@@ -87,6 +91,12 @@ impl<B: Backend> Operand<B> {
 /// Operands of an einsum: an array of tensors of one rank, a tuple of up to eight of any ranks, or
 /// a list of `O`s, which are [`Operand`], [`ComplexOperand`] or [`HostOperand`]. Tensors are given
 /// by value or by reference.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no list of operands",
+    label = "expected an array of tensors of one rank, or a tuple",
+    note = "tensors of several ranks go into a tuple: `(&a, &b)` in the place of `[&a, &b]`",
+    note = "operands are float tensors; integers and bools have functions of their own (`int_einsum`, …)"
+)]
 pub trait Operands<O> {
     /// The list.
     fn into_operands(self) -> Vec<O>;

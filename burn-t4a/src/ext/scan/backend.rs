@@ -20,6 +20,12 @@ const SPANS: usize = 512;
 
 /// A backend that scans run on. The default is the plain loop, which is right for every backend without a
 /// tape.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say how it runs scans",
+    label = "not a `ScanBackend`",
+    note = "code that is generic over its backend asks for it: `B: ScanBackend` in the place of `B: Backend`",
+    note = "a backend of your own: `impl burn_t4a::ext::scan::ScanBackend for MyBackend {{}}`"
+)]
 pub trait ScanBackend: Backend {
     /// The last carry and all ys.
     ///

@@ -99,6 +99,12 @@ impl<B: Backend> Leaves<B> {
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no tree of float tensors of `{B}`",
+    label = "not a `Tree`",
+    note = "trees are float tensors, `()`, tuples, arrays and vectors of trees; a struct implements `Tree` by \
+            listing its parts; what is no float tensor can be captured by the body"
+)]
 pub trait Tree<B: Backend>: Sized {
     /// How it branches.
     fn structure(&self) -> Structure;

@@ -1,0 +1,128 @@
+//! What README.md, ARCHITECTURE.md and CONTRIBUTING.md name has to exist.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+const DOCUMENTS: [&str; 3] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Files of the project, relative to its root.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"))
+    {
+        let path = entry.path();
+        let name = entry.file_name();
+        if name == OsStr::new("target") || name == OsStr::new(".git") {
+            continue;
+        }
+        if path.is_dir() {
+            files(&path, found);
+        } else {
+            found.push(path.strip_prefix(root()).expect("a path below the root").to_path_buf());
+        }
+    }
+}
+
+/// What stands between backquotes outside of blocks of code, with its line. The names of other
+/// libraries, the first column of a table that ends with "here", are left out.
+fn quoted(text: &str) -> Vec<(usize, String)> {
+    let (mut names, mut block, mut foreign) = (Vec::new(), false, false);
+    for (number, line) in text.lines().enumerate() {
+        if line.starts_with("```") {
+            block = !block;
+        }
+        foreign = line.starts_with('|') && (foreign || line.ends_with("| here |"));
+        if block || line.starts_with("```") {
+            continue;
+        }
+        let line = if foreign {
+            line.split('|').skip(2).collect::<Vec<_>>().join("|")
+        } else {
+            line.into()
+        };
+        names.extend(line.split('`').skip(1).step_by(2).map(|name| (number + 1, name.to_owned())));
+    }
+    names
+}
+
+/// A path, as its parts: `a/{b, c}` is two.
+fn paths(name: &str) -> Vec<String> {
+    let is_path = |x: &str| x.chars().all(|c| c.is_alphanumeric() || "_-./".contains(c));
+    match (name.split_once('{'), name.ends_with('}')) {
+        (Some((head, tail)), true) if head.ends_with('/') => tail
+            .trim_end_matches('}')
+            .split(',')
+            .map(|part| format!("{head}{}", part.trim()))
+            .collect(),
+        _ if is_path(name) && (name.contains('/') || name.ends_with(".rs")) => {
+            vec![name.to_owned()]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Identifiers with an underscore or several words: what is unlikely to be prose.
+fn items(name: &str) -> Vec<&str> {
+    let code = !name.contains(' ') && !name.contains('/') && !name.starts_with('-');
+    let parts = name.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let is_item = |x: &&str| {
+        x.len() > 2
+            && !x.starts_with(|c: char| c.is_ascii_digit())
+            && (x.trim_matches('_').contains('_')
+                || x.starts_with(|c: char| c.is_ascii_uppercase()))
+    };
+    if code { parts.filter(is_item).collect() } else { Vec::new() }
+}
+
+#[test]
+fn what_documents_name_exists() {
+    let mut all = Vec::new();
+    files(root(), &mut all);
+    let mut words: HashSet<String> = HashSet::new();
+    for file in all.iter().filter(|f| f.extension().is_some_and(|e| e == "rs" || e == "toml")) {
+        words.insert(file.file_stem().expect("a name").to_string_lossy().into_owned());
+        let text = std::fs::read_to_string(root().join(file)).expect("a source");
+        let split = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        words.extend(split.map(str::to_owned));
+    }
+    // Modules are named by the end of their path, with or without its `src` and its extension.
+    let known: Vec<String> = all
+        .iter()
+        .flat_map(|file| file.ancestors())
+        .flat_map(|path| {
+            let whole = format!("/{}/", path.display());
+            let module = whole.replace(".rs/", "/");
+            [whole.replace("/src/", "/"), module.replace("/src/", "/"), whole, module]
+        })
+        .collect();
+
+    let (mut missing, mut paths_seen, mut items_seen) = (Vec::new(), 0, 0);
+    for document in DOCUMENTS {
+        let text = std::fs::read_to_string(root().join(document)).expect("a document");
+        for (line, name) in quoted(&text) {
+            for path in paths(&name) {
+                paths_seen += 1;
+                let end = format!("/{}/", path.trim_matches('/'));
+                let made_by_running = path.starts_with("target/");
+                if !made_by_running && !known.iter().any(|path| path.ends_with(&end)) {
+                    missing.push(format!("{document}:{line}: {path}"));
+                }
+            }
+            for item in items(&name) {
+                items_seen += 1;
+                if !words.contains(item) {
+                    missing.push(format!("{document}:{line}: {item} in `{name}`"));
+                }
+            }
+        }
+    }
+    assert!(
+        paths_seen > 40 && items_seen > 60,
+        "{paths_seen} paths and {items_seen} items were seen"
+    );
+    assert!(missing.is_empty(), "named, but not there:\n{}", missing.join("\n"));
+}

@@ -1,0 +1,3 @@
+//! The code of README.md, compiled and run as documentation tests.
+
+#![doc = include_str!("../README.md")]
