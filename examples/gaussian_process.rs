@@ -3,13 +3,14 @@
 //!
 //! `−ln p(y) = ½ yᵀ K⁻¹ y + ½ ln det K + n/2 ln 2π` with `K = a² exp(−(x−x')²/2ℓ²) + σ² I`. With
 //! `K = L Lᵀ` the first term is `½‖L⁻¹ y‖²`, the second `Σ ln Lᵢᵢ`. The data are drawn from a process
-//! whose parameters are known; the gradient is compared with differences.
+//! whose parameters are known; the gradient is compared with differences. [`GaussianProcess`] is this.
 //!
 //! `cargo run --example gaussian_process`
 
 use burn::backend::Autodiff;
 use burn::tensor::{DType, Tensor, TensorData};
-use burn_t4a::ext::linalg::{LinalgError, Triangle, cholesky, solve_triangular};
+use burn_t4a::ext::linalg::{LinalgError, cholesky};
+use burn_t4a::models::GaussianProcess;
 use burn_t4a::{BurnT4a, T4aDevice};
 
 type B = Autodiff<BurnT4a>;
@@ -64,10 +65,8 @@ fn loss(
     x: &Tensor<B, 2>,
     y: &Tensor<B, 2>,
 ) -> Result<Tensor<B, 1>, LinalgError> {
-    let l = cholesky(covariance(theta, x))?;
-    let z = solve_triangular(l.clone(), y.clone(), Triangle::LOWER)?;
-    let log_det = diagonal(POINTS, column(vec![1.0])).mul(l).sum_dim(1).log().sum();
-    Ok((z.clone() * z).sum() * 0.5 + log_det + POINTS as f64 / 2.0 * std::f64::consts::TAU.ln())
+    let process = GaussianProcess::new(covariance(theta, x), y.clone().squeeze_dim(1))?;
+    Ok(process.log_likelihood().neg())
 }
 
 /// ln ℓ, ln a, ln σ on the tape.
@@ -142,11 +141,11 @@ fn main() -> Result<(), LinalgError> {
 
     // The prediction K* K⁻¹ y at the points between the observed ones.
     let fit = parameters(theta);
-    let l = cholesky(covariance(&fit, &x))?;
-    let inner = solve_triangular(l.clone(), y, Triangle::LOWER)?;
-    let weights = solve_triangular(l, inner, Triangle::LOWER.adjoint())?;
     let (between, hidden) = (column(half(&at, 1)), half(&path, 1));
-    let predicted = values(kernel(&fit, between, x).matmul(weights));
+    let across = kernel(&fit, x.clone(), between.clone());
+    let prior = kernel(&fit, between.clone(), between);
+    let process = GaussianProcess::new(covariance(&fit, &x), y.squeeze_dim(1))?;
+    let predicted = values(process.posterior(across, prior)?.0);
     plot(&hidden, &predicted);
 
     let off = hidden.iter().zip(&predicted).map(|(f, p)| (f - p).powi(2)).sum::<f64>();

@@ -3,6 +3,7 @@
 //! ```text
 //! boundary        typed errors of the engine become panics, in one place
 //! ext             operations beyond Burn's, with gradients
+//! models          what is most often built of them: chains of tags, Gaussian processes, low rank
 //! v0_21           the Burn 0.21 face: one line per method, engine or Flex below
 //! ```
 //!
@@ -11,6 +12,7 @@
 
 mod boundary;
 pub mod ext;
+pub mod models;
 pub mod v0_21;
 
 pub use t4a_tensor::route;

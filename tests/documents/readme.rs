@@ -1,3 +1,3 @@
 //! The code of README.md, compiled and run as documentation tests.
 
-#![doc = include_str!("../README.md")]
+#![doc = include_str!("../../README.md")]

@@ -1,0 +1,103 @@
+//! Layers of Burn modules.
+
+use burn_core as burn;
+use burn_core::module::{Initializer, Module, Param};
+use burn_core::tensor::Tensor;
+use burn_core::tensor::backend::Backend;
+
+use super::chain::LinearChain;
+use crate::ext::Result;
+use crate::ext::linalg::{LinalgError, Svd, Truncation, svd_truncated};
+use crate::ext::operation::Operations;
+
+/// A linear-chain conditional random field over the scores of a net: learnt scores of transitions, first and
+/// last tags.
+#[derive(Module, Debug)]
+pub struct Crf<B: Backend> {
+    /// `[tags (from), tags (to)]`.
+    pub transitions: Param<Tensor<B, 2>>,
+    /// `[tags]`.
+    pub start: Param<Tensor<B, 1>>,
+    /// `[tags]`.
+    pub end: Param<Tensor<B, 1>>,
+}
+
+impl<B: Backend> Crf<B> {
+    /// Parameters drawn from ±0.1.
+    pub fn new(tags: usize, device: &B::Device) -> Self {
+        let small = Initializer::Uniform { min: -0.1, max: 0.1 };
+        Self {
+            transitions: small.init([tags, tags], device),
+            start: small.init([tags], device),
+            end: small.init([tags], device),
+        }
+    }
+}
+
+impl<B: Operations> Crf<B> {
+    /// The chain over scores `[batch, length, tags]` of a net, for sequences of these lengths (all by default):
+    /// its log-likelihood is what is trained, its best sequences are the prediction.
+    ///
+    /// # Errors
+    /// As [`LinearChain::new`].
+    pub fn chain(&self, scores: Tensor<B, 3>, lengths: Option<&[usize]>) -> Result<LinearChain<B>> {
+        LinearChain::new(scores, self.transitions.val(), lengths)?
+            .start(self.start.val())?
+            .end(self.end.val())
+    }
+}
+
+/// `y = x A B + bias` with `A` of shape `[input, rank]` and `B` of shape `[rank, output]`.
+#[derive(Module, Debug)]
+pub struct LowRankLinear<B: Backend> {
+    /// `A`.
+    pub down: Param<Tensor<B, 2>>,
+    /// `B`.
+    pub up: Param<Tensor<B, 2>>,
+    /// `[output]`.
+    pub bias: Option<Param<Tensor<B, 1>>>,
+}
+
+impl<B: Backend> LowRankLinear<B> {
+    /// Random factors: `x A B` of independent x with variance 1 has about that variance too. Bias 0.
+    pub fn new(input: usize, output: usize, rank: usize, device: &B::Device) -> Self {
+        let normal =
+            |size: usize| Initializer::Normal { mean: 0.0, std: 1.0 / (size.max(1) as f64).sqrt() };
+        Self {
+            down: normal(input).init([input, rank], device),
+            up: normal(rank).init([rank, output], device),
+            bias: Some(Initializer::Zeros.init([output], device)),
+        }
+    }
+
+    /// `[…, input]` → `[…, output]`, for `D ≥ 2`. Cost `rank (input + output)` multiply-adds a row.
+    pub fn forward<const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
+        let y = x.matmul(self.down.val().unsqueeze()).matmul(self.up.val().unsqueeze());
+        match &self.bias {
+            Some(bias) => y + bias.val().unsqueeze(),
+            None => y,
+        }
+    }
+}
+
+impl<B: Operations> LowRankLinear<B> {
+    /// The best approximation of a weight `[input, output]` of at most this rank, as a start for training.
+    ///
+    /// # Errors
+    /// Those of [`svd_truncated`]; a rank of 0 is one.
+    pub fn from_weight(
+        weight: Tensor<B, 2>,
+        bias: Option<Tensor<B, 1>>,
+        rank: usize,
+    ) -> Result<Self, LinalgError> {
+        let Svd { u, s, vh } = svd_truncated(weight, &Truncation::new().max_dim(rank))?.kept;
+        // Shared by both factors, so that neither moves faster than the other.
+        let root: Tensor<B, 1> = s.sqrt();
+        let up = root.clone().unsqueeze_dim::<2>(1) * vh;
+        Ok(Self {
+            down: Param::from_tensor((u * root.unsqueeze::<2>()).detach()),
+            up: Param::from_tensor(up.detach()),
+            bias: bias.map(|bias| Param::from_tensor(bias.detach())),
+        })
+    }
+}
