@@ -284,8 +284,9 @@ impl<B: Operations> LinearChain<B> {
         let mut tags: Vec<Tensor<B, 2, Int>> = vec![first.argmax(1)];
         for t in 1..length {
             let from = tags[t - 1].clone().reshape([batch]);
-            let here =
-                self.transitions.clone().select(0, from) + self.emission(t) + behind[t].clone();
+            // Summed as in the messages, so that both choose alike.
+            let ahead = behind[t].clone() + self.emission(t);
+            let here = self.transitions.clone().select(0, from) + ahead;
             tags.push(here.argmax(1));
         }
         let mut tags = Tensor::cat(tags, 1);
