@@ -1,0 +1,1 @@
+//! Forward-mode derivatives: `Jvp<B>` carries a tangent beside every float tensor.

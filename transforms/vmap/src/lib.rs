@@ -1,0 +1,1 @@
+//! Vectorisation: `Vmap<B>` hides batch axes in front of every tensor.
