@@ -239,3 +239,32 @@ pub(crate) fn check(
         Some((batch, _)) => Err(LinalgError::NonFinite { op, batch }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_say_what_to_do() {
+        let (op, batch) = ("solve", 3);
+        let texts = [
+            (LinalgError::NotMatrix { op, shape: vec![4] }, "an axis of size 1"),
+            (LinalgError::NonFinite { op, batch }, "the `_ex` form"),
+            (
+                LinalgError::NonPositivePivot { op, batch, index: 1 },
+                "a multiple of the unit matrix",
+            ),
+            (LinalgError::Singular { op, batch, index: 1 }, "`pinv`"),
+            (LinalgError::RankDeficient { op, batch, rank: 1, required: 2 }, "`lstsq_min_norm`"),
+            (
+                LinalgError::GaugeIllDefined { op, batch, defect: 1.0, allowed: 0.0 },
+                "the Degeneracy of svd_with",
+            ),
+        ];
+        for (error, remedy) in texts {
+            let text = error.to_string();
+            assert!(text.starts_with("solve: ") && text.contains(remedy), "{text}");
+            assert_eq!(text.contains("matrix 3"), error.batch().is_some(), "{text}");
+        }
+    }
+}
