@@ -1,5 +1,7 @@
 //! What can go wrong. Every error is raised before any arithmetic.
 
+use std::fmt;
+
 use t4a_tensor::{DType, TensorError};
 use thiserror::Error;
 
@@ -71,7 +73,12 @@ pub enum EinsumError {
     #[error("einsum: the path leaves {remaining} tensors uncontracted")]
     PathIncomplete { remaining: usize },
     /// No plan fits the memory budget, even with every label sliced that can be.
-    #[error("einsum: no plan fits into {budget} bytes, the smallest found takes {needed}")]
+    #[error(
+        "einsum: no plan fits into {}, the smallest found takes {}; `Einsum::memory` sets the budget, by \
+         default half of the memory that is free",
+        Bytes(*budget),
+        Bytes(*needed)
+    )]
     BudgetTooSmall { budget: usize, needed: usize },
     /// A tensor with more elements than an address can count.
     #[error("einsum: a tensor with axes {shape:?} exceeds the address space")]
@@ -87,7 +94,7 @@ pub enum EinsumError {
     #[error("einsum: a value is attained more than 2⁶³ − 1 times, or is infinite or NaN")]
     CountOverflow,
     /// Operands of different element types.
-    #[error("einsum: operand 0 is {first}, operand {operand} is {dtype}")]
+    #[error("einsum: operand 0 is {first}, operand {operand} is {dtype}; `cast` one of them")]
     DTypeMismatch { first: DType, operand: usize, dtype: DType },
     /// An operand whose shape is not the one that the plan was made for.
     #[error("einsum: the plan expects shape {expected:?} for operand {operand}, given {given:?}")]
@@ -107,4 +114,18 @@ pub enum EinsumError {
     /// A failure of the tensors below.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+}
+
+/// A number of bytes as people read it.
+struct Bytes(usize);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            usize::MAX => f.write_str("more than can be addressed"),
+            n if n < 1 << 20 => write!(f, "{n} bytes"),
+            n if n < 1 << 30 => write!(f, "{:.1} MiB", n as f64 / (1u64 << 20) as f64),
+            n => write!(f, "{:.1} GiB", n as f64 / (1u64 << 30) as f64),
+        }
+    }
 }

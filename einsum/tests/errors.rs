@@ -51,6 +51,14 @@ fn a_budget_below_the_result_is_refused_before_work() {
     let e = Einsum::new("ij,jk->ik").unwrap().memory(100);
     let error = e.plan(&[&[64, 64], &[64, 64]], 8).unwrap_err();
     assert!(matches!(error, E::BudgetTooSmall { budget: 100, needed } if needed > 100));
+    let text = error.to_string();
+    assert!(
+        text.starts_with("einsum: no plan fits into 100 bytes, the smallest found takes "),
+        "{text}"
+    );
+    assert!(text.contains("`Einsum::memory` sets the budget"), "{text}");
+    let large = E::BudgetTooSmall { budget: 3 << 29, needed: usize::MAX }.to_string();
+    assert!(large.contains("into 1.5 GiB") && large.contains("takes more than can be"), "{large}");
 }
 
 #[test]

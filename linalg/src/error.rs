@@ -15,7 +15,10 @@ pub enum LinalgError {
     #[error(transparent)]
     Tensor(#[from] TensorError),
     /// A tensor with fewer than two axes.
-    #[error("{op}: a matrix or a batch of matrices is required, the shape is {shape:?}")]
+    #[error(
+        "{op}: a matrix or a batch of matrices is required, the shape is {shape:?}; a vector becomes a \
+         matrix of one column by an axis of size 1"
+    )]
     NotMatrix {
         /// The operation.
         op: &'static str,
@@ -31,7 +34,9 @@ pub enum LinalgError {
         shape: Vec<usize>,
     },
     /// NaN or ∞ in the input.
-    #[error("{op}: matrix {batch} has an element that is not finite")]
+    #[error(
+        "{op}: matrix {batch} has an element that is NaN or infinite; the `_ex` form goes on with the others"
+    )]
     NonFinite {
         /// The operation.
         op: &'static str,
@@ -39,7 +44,11 @@ pub enum LinalgError {
         batch: usize,
     },
     /// A Cholesky pivot that is zero or negative.
-    #[error("{op}: matrix {batch} is not positive definite, pivot {index} is not positive")]
+    #[error(
+        "{op}: matrix {batch} is not positive definite, pivot {index} is not positive; both triangles are \
+         read, as (A + Aᴴ)/2, and where only rounding is to blame a multiple of the unit matrix helps, \
+         about 1e-6 (f32) or 1e-12 (f64) of the largest entry"
+    )]
     NonPositivePivot {
         /// The operation.
         op: &'static str,
@@ -49,7 +58,10 @@ pub enum LinalgError {
         index: usize,
     },
     /// A zero pivot.
-    #[error("{op}: matrix {batch} is singular, pivot {index} is zero")]
+    #[error(
+        "{op}: matrix {batch} is singular, pivot {index} is zero; `lstsq_min_norm` and `pinv` take \
+         matrices of any rank"
+    )]
     Singular {
         /// The operation.
         op: &'static str,
@@ -59,7 +71,10 @@ pub enum LinalgError {
         index: usize,
     },
     /// A factorisation or derivative that needs full rank.
-    #[error("{op}: matrix {batch} has rank {rank}, full rank {required} is required")]
+    #[error(
+        "{op}: matrix {batch} has rank {rank}, full rank {required} is required; `lstsq_min_norm` and \
+         `pinv` take matrices of any rank"
+    )]
     RankDeficient {
         /// The operation.
         op: &'static str,
@@ -129,7 +144,9 @@ pub enum LinalgError {
     #[error(
         "{op}: the loss depends on the arbitrary basis of the vectors of matrix {batch}, or tells its \
          tied values apart (defect {defect:.3e}, allowed {allowed:.3e}); functions f(S), f(E) of its \
-         values are smooth at ties as svd_function and hermitian_function"
+         values are smooth at ties as svd_function and hermitian_function; unit and orthogonal \
+         matrices, as some weights begin, are all ties; what counts as one, and whether this is \
+         checked, says the Degeneracy of svd_with, svd_truncated_with and eigh_with"
     )]
     GaugeIllDefined {
         /// The operation.
@@ -220,5 +237,34 @@ pub(crate) fn check(
         Some((batch, OVERFLOW)) => Err(LinalgError::Overflow { op, batch }),
         Some((batch, code)) if code > 0 => Err(pivot(op, batch, code as usize - 1)),
         Some((batch, _)) => Err(LinalgError::NonFinite { op, batch }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_say_what_to_do() {
+        let (op, batch) = ("solve", 3);
+        let texts = [
+            (LinalgError::NotMatrix { op, shape: vec![4] }, "an axis of size 1"),
+            (LinalgError::NonFinite { op, batch }, "the `_ex` form"),
+            (
+                LinalgError::NonPositivePivot { op, batch, index: 1 },
+                "a multiple of the unit matrix",
+            ),
+            (LinalgError::Singular { op, batch, index: 1 }, "`pinv`"),
+            (LinalgError::RankDeficient { op, batch, rank: 1, required: 2 }, "`lstsq_min_norm`"),
+            (
+                LinalgError::GaugeIllDefined { op, batch, defect: 1.0, allowed: 0.0 },
+                "the Degeneracy of svd_with",
+            ),
+        ];
+        for (error, remedy) in texts {
+            let text = error.to_string();
+            assert!(text.starts_with("solve: ") && text.contains(remedy), "{text}");
+            assert_eq!(text.contains("matrix 3"), error.batch().is_some(), "{text}");
+        }
     }
 }

@@ -17,10 +17,10 @@ pub enum ExtError {
     #[error("{op}: the real part has shape {re:?}, the imaginary part {im:?}")]
     ComplexShape { op: &'static str, re: Shape, im: Shape },
     /// Tensors of different dtypes.
-    #[error("{op}: argument 0 is {first:?}, argument {argument} is {dtype:?}")]
+    #[error("{op}: operand 0 is {first:?}, operand {argument} is {dtype:?}; `cast` one of them")]
     DTypeMismatch { op: &'static str, first: DType, argument: usize, dtype: DType },
     /// Tensors on different devices.
-    #[error("{op}: argument 0 is on {first}, argument {argument} on {device}")]
+    #[error("{op}: operand 0 is on {first}, operand {argument} on {device}; `to_device` moves one")]
     DeviceMismatch { op: &'static str, first: String, argument: usize, device: String },
     /// A result asked for as a `Tensor<D>` of another rank.
     #[error("{op}: the result has rank {required}, asked for was a tensor of rank {given}")]
