@@ -3,9 +3,9 @@
 use burn_autodiff::Autodiff;
 use burn_backend::{DType, TensorData};
 use burn_flex::Flex;
+use burn_t4a::BurnT4a;
 use burn_t4a::ext::operation::Operations;
 use burn_t4a::models::{GaussianProcess, LinearChain, ScoredTags};
-use burn_t4a::{BurnT4a, T4aDevice};
 use burn_tensor::Tensor;
 
 const BATCH: usize = 3;
@@ -225,6 +225,7 @@ fn gaussian_processes_equal_their_formulas() {
 #[cfg(feature = "module")]
 mod layers {
     use burn_core::module::Module;
+    use burn_t4a::T4aDevice;
     use burn_t4a::models::{Crf, LowRankLinear};
 
     use super::*;

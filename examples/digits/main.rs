@@ -14,8 +14,6 @@ mod model;
 mod report;
 mod train;
 
-use std::time::Duration;
-
 use burn::backend::Autodiff;
 use burn::tensor::backend::AutodiffBackend;
 use burn_flex::Flex;
@@ -46,41 +44,40 @@ fn main() -> Result<()> {
     let digits = Digits::load(plan.seed)?;
     println!("{} images for training, {} for testing\n", digits.train.len(), digits.test.len());
 
-    let ours = run::<Autodiff<BurnT4a>>("t4a", &digits, &plan)?;
+    let mut nets = Vec::from(run::<Autodiff<BurnT4a>>("t4a", &digits, &plan)?);
+    report::confusion(&digits.test, &nets[0].predictions);
     if !quick {
-        for (name, trained) in &ours {
-            let accuracy = trained.accuracy();
-            assert!(accuracy >= 0.97, "{name}: test accuracy {:.2} %", 100.0 * accuracy);
+        for net in &nets {
+            assert!(net.accuracy() >= 0.97, "{net}");
         }
     }
     if flex {
         let theirs = run::<Autodiff<Flex>>("flex", &digits, &plan)?;
         println!("training time         t4a       flex    flex / t4a");
-        for ((name, a), (_, b)) in ours.iter().zip(&theirs) {
-            let ratio = b.time.as_secs_f64() / a.time.as_secs_f64();
-            println!("{name:<14} {:>8} {:>10} {ratio:>10.2}", seconds(a.time), seconds(b.time));
+        for (a, b) in nets.iter().zip(&theirs) {
+            let [ours, theirs] = [a, b].map(|net| net.time.as_secs_f64());
+            println!("{:<14} {ours:>6.2} s {theirs:>8.2} s {:>10.2}", a.name, theirs / ours);
         }
+        println!();
+        nets.extend(theirs);
+    }
+    println!("curves written to {}", report::curves(&nets)?.display());
+    for net in &nets {
+        println!("{net}");
     }
     Ok(())
 }
 
-fn seconds(time: Duration) -> String {
-    format!("{:.2} s", time.as_secs_f64())
-}
-
-/// Trains both nets on a backend and reports on them.
+/// Trains both nets on a backend.
 fn run<B: AutodiffBackend>(
-    backend: &str,
+    backend: &'static str,
     digits: &Digits,
     plan: &Plan,
-) -> Result<Vec<(&'static str, Trained)>> {
+) -> Result<[Trained; 2]> {
     let device = B::Device::default();
     B::seed(&device, plan.seed);
-    let conv = train::<B, _>(backend, "convolution", ConvNet::new(&device), digits, plan)?;
-    let perceptron = train::<B, _>(backend, "perceptron", Perceptron::new(&device), digits, plan)?;
-    report::confusion(&digits.test, &conv.predictions);
-    let out = vec![("convolution", conv), ("perceptron", perceptron)];
-    let path = report::curves(backend, &out)?;
-    println!("curves written to {}\n", path.display());
-    Ok(out)
+    Ok([
+        train::<B, _>(backend, "convolution", ConvNet::new(&device), digits, plan)?,
+        train::<B, _>(backend, "perceptron", Perceptron::new(&device), digits, plan)?,
+    ])
 }

@@ -1,12 +1,15 @@
 //! The confusion matrix for the terminal, the curves as a picture.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
 use crate::Result;
 use crate::data::Set;
-use crate::train::Trained;
+use crate::train::{Epoch, Trained};
 
 /// Where generated files go: the build folder.
 pub fn target() -> PathBuf {
@@ -24,9 +27,11 @@ pub fn confusion(set: &Set, predictions: &[i32]) {
     }
     println!("confusion of the convolution (row: digit, column: prediction)");
     println!("     {}", (0..10).map(|digit| format!("{digit:>4}")).collect::<String>());
+    let color = std::io::stdout().is_terminal();
     for (digit, row) in counts.iter().enumerate() {
         let cell = |(guess, &count): (usize, &usize)| match count {
             0 => "   ·".into(),
+            _ if !color => format!("{count:>4}"),
             _ if guess == digit => format!("\x1b[32m{count:>4}\x1b[0m"),
             _ => format!("\x1b[31m{count:>4}\x1b[0m"),
         };
@@ -35,39 +40,78 @@ pub fn confusion(set: &Set, predictions: &[i32]) {
     println!();
 }
 
-/// Loss and test accuracy over the epochs, side by side.
-pub fn curves(backend: &str, nets: &[(&'static str, Trained)]) -> Result<PathBuf> {
-    let path = target().join(format!("digits-{backend}.svg"));
-    let root = SVGBackend::new(path.as_path(), (960, 400)).into_drawing_area();
+/// Loss and test accuracy over the epochs, side by side: a color per net, thin lines for a second
+/// backend, whose curves may lie on those of the first.
+pub fn curves(nets: &[Trained]) -> Result<PathBuf> {
+    let path = target().join("digits.svg");
+    let root = SVGBackend::new(path.as_path(), (1100, 440)).into_drawing_area();
     root.fill(&WHITE)?;
-    let (left, right) = root.split_horizontally(480);
-    let epochs = nets.iter().map(|(_, net)| net.history.len()).max().unwrap_or(1);
-    let losses = nets.iter().flat_map(|(_, net)| &net.history).map(|epoch| epoch.loss);
-    let top = losses.fold(0.0, f64::max);
-    let draw =
-        |area, title: &str, range: std::ops::Range<f64>, value: fn(&crate::train::Epoch) -> f64| {
-            let mut chart = ChartBuilder::on(&area)
-                .caption(title, ("sans-serif", 18))
-                .margin(12)
-                .x_label_area_size(32)
-                .y_label_area_size(48)
-                .build_cartesian_2d(1.0..epochs as f64, range)?;
-            chart.configure_mesh().x_desc("epoch").draw()?;
-            for (i, (name, net)) in nets.iter().enumerate() {
-                let color = [BLUE, RED][i % 2];
-                let points =
-                    net.history.iter().enumerate().map(|(i, e)| ((i + 1) as f64, value(e)));
-                chart
-                    .draw_series(LineSeries::new(points, color.stroke_width(2)))?
-                    .label(*name)
-                    .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color));
-            }
-            chart.configure_series_labels().border_style(BLACK).background_style(WHITE).draw()?;
-            Ok::<(), Box<dyn std::error::Error>>(())
-        };
-    draw(left, &format!("training loss ({backend})"), 0.0..top.max(1e-3), |epoch| epoch.loss)?;
-    draw(right, "test accuracy", 0.0..1.0, |epoch| epoch.test)?;
+    let (left, right) = root.split_horizontally(550);
+    let loss = |epoch: &Epoch| epoch.loss.max(1e-9);
+    let accuracy = |epoch: &Epoch| 100.0 * epoch.test;
+    let (least, most) = bounds(nets, 0, loss);
+    draw(&left, "training loss", nets, 0, (least * 0.8..most * 1.25).log_scale(), loss)?;
+    // The first epochs are far below: with them nobody could tell the others apart.
+    let from = nets[0].history.len() / 8;
+    let (least, _) = bounds(nets, from, accuracy);
+    draw(&right, "test accuracy in %", nets, from, least.floor()..100.0, accuracy)?;
     root.present()?;
-    drop(root);
+    drop((root, left, right));
     Ok(path)
+}
+
+/// The least and the most of a value from an epoch on.
+fn bounds(nets: &[Trained], from: usize, value: impl Fn(&Epoch) -> f64) -> (f64, f64) {
+    let all = nets.iter().flat_map(|net| &net.history[from..]).map(value);
+    all.fold((f64::INFINITY, 0.0), |(least, most), x| (x.min(least), x.max(most)))
+}
+
+fn draw<Y>(
+    area: &DrawingArea<SVGBackend, Shift>,
+    title: &str,
+    nets: &[Trained],
+    from: usize,
+    range: Y,
+    value: impl Fn(&Epoch) -> f64,
+) -> Result<()>
+where
+    Y: AsRangedCoord<Value = f64>,
+    Y::CoordDescType: ValueFormatter<f64>,
+{
+    let epochs = nets[0].history.len();
+    let mut chart = ChartBuilder::on(area)
+        .caption(title, ("sans-serif", 18))
+        .margin(12)
+        .x_label_area_size(36)
+        .y_label_area_size(56)
+        .build_cartesian_2d(1..epochs.max(2), range)?;
+    chart
+        .configure_mesh()
+        .x_desc("epoch")
+        .x_labels(epochs.min(13))
+        .light_line_style(WHITE)
+        .draw()?;
+    for (i, net) in nets.iter().enumerate() {
+        let first = net.backend == nets[0].backend;
+        let color = if net.name == nets[0].name { BLUE } else { RED };
+        let style =
+            color.mix(if first { 1.0 } else { 0.5 }).stroke_width(if first { 3 } else { 1 });
+        let points = net.history.iter().enumerate().skip(from).map(|(i, x)| (i + 1, value(x)));
+        let mut line = LineSeries::new(points, style);
+        if nets.len() > 2 && !first {
+            line = line.point_size(2 + i as u32 % 2);
+        }
+        chart
+            .draw_series(line)?
+            .label(format!("{}, {}", net.name, net.backend))
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
+    }
+    let labels = SeriesLabelPosition::MiddleRight;
+    chart
+        .configure_series_labels()
+        .position(labels)
+        .border_style(BLACK)
+        .background_style(WHITE)
+        .draw()?;
+    Ok(())
 }

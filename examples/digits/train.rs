@@ -1,5 +1,6 @@
 //! The training loop, and the model saved and loaded again.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use burn::module::{AutodiffModule, Module};
@@ -39,9 +40,24 @@ pub struct Epoch {
 }
 
 pub struct Trained {
+    pub name: &'static str,
+    pub backend: &'static str,
     pub history: Vec<Epoch>,
     pub predictions: Vec<i32>,
     pub time: Duration,
+}
+
+impl fmt::Display for Trained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, backend, history, time, .. } = self;
+        let (epochs, seconds) = (history.len(), time.as_secs_f64());
+        write!(
+            f,
+            "{name} on {backend}: {:.2} % of the test images right",
+            100.0 * self.accuracy()
+        )?;
+        write!(f, " after {epochs} epochs in {seconds:.2} s")
+    }
 }
 
 impl Trained {
@@ -52,8 +68,8 @@ impl Trained {
 
 /// Trains a net, saves it, loads it again, and checks that the loaded one predicts the same.
 pub fn train<B, M>(
-    backend: &str,
-    name: &str,
+    backend: &'static str,
+    name: &'static str,
     mut model: M,
     digits: &Digits,
     plan: &Plan,
@@ -72,9 +88,9 @@ where
     let mut order: Vec<usize> = (0..digits.train.len()).collect();
     let mut history = Vec::new();
     let mut time = Duration::ZERO;
+    let bar = progress(plan.epochs * order.len().div_ceil(plan.batch));
     for epoch in 0..plan.epochs {
         shuffle(&mut order, plan.seed + epoch as u64);
-        let bar = progress(order.len().div_ceil(plan.batch), epoch + 1);
         let begin = Instant::now();
         let (mut total, mut right) = (0.0, 0);
         for (step, at) in order.chunks(plan.batch).enumerate() {
@@ -91,14 +107,16 @@ where
             bar.inc(1);
         }
         time += begin.elapsed();
-        bar.finish_and_clear();
         let count = order.len() as f64;
         let test = accuracy(&digits.test, &predict(&model.valid(), &digits.test));
         let row = Epoch { loss: total / count, train: right as f64 / count, test };
         let (train, test) = (100.0 * row.train, 100.0 * row.test);
-        println!("{:>5} {:>9.4} {train:>7.2} % {test:>7.2} %", epoch + 1, row.loss);
+        let line = format!("{:>5} {:>9.4} {train:>7.2} % {test:>7.2} %", epoch + 1, row.loss);
+        bar.suspend(|| println!("{line}"));
+        bar.set_message(format!("loss {:.4}  test {test:.2} %", row.loss));
         history.push(row);
     }
+    bar.finish_and_clear();
     let model = model.valid();
     let predictions = predict(&model, &digits.test);
     let recorder = NamedMpkFileRecorder::<FullPrecisionSettings>::new();
@@ -106,8 +124,10 @@ where
     model.save_file(&path, &recorder)?;
     let loaded = blank.load_file(&path, &recorder, &device)?;
     assert_eq!(predict(&loaded, &digits.test), predictions, "the loaded model predicts otherwise");
-    println!("saved to {}.mpk and loaded again: same predictions\n", path.display());
-    Ok(Trained { history, predictions, time })
+    println!("saved to {}.mpk and loaded again: same predictions", path.display());
+    let trained = Trained { name, backend, history, predictions, time };
+    println!("{trained}\n");
+    Ok(trained)
 }
 
 fn predict<B: Backend>(model: &impl Classifier<B>, set: &Set) -> Vec<i32> {
@@ -121,10 +141,11 @@ fn accuracy(set: &Set, predictions: &[i32]) -> f64 {
     right as f64 / set.len() as f64
 }
 
-fn progress(batches: usize, epoch: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{msg:>5} {bar:40} {pos}/{len}");
-    let bar = ProgressBar::new(batches as u64).with_message(epoch.to_string());
-    match style {
+/// One bar for all epochs: nothing of it is left behind, and nothing is drawn where no terminal is.
+fn progress(steps: usize) -> ProgressBar {
+    let bar = ProgressBar::new(steps as u64);
+    let style = "{bar:32} {pos}/{len} steps  {per_sec}  {eta} left  {msg}";
+    match ProgressStyle::with_template(style) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }
