@@ -11,7 +11,7 @@
 //! parallel   our own threads, and the one way to split work over them
 //! ```
 
-mod environment;
+pub mod environment;
 pub mod gemm;
 pub mod laws;
 pub mod math;

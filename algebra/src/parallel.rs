@@ -23,7 +23,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use crate::environment::setting;
+use crate::environment::Variable;
 
 /// Elements of simple work up to which waking threads costs more than it saves: about 200 µs, since
 /// so much memory is in a cache that cores share (bench `backend`, rows `add 1024²`, `sum 1024²`,
@@ -34,6 +34,12 @@ pub const MIN_PARALLEL: usize = 1 << 20;
 const SPIN: Duration = Duration::from_micros(30);
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// The number of threads in the environment.
+pub const VARIABLE: Variable<usize> =
+    Variable::new("T4A_NUM_THREADS", "a number of threads, at least 1", |text| {
+        text.parse().ok().filter(|&threads| threads > 0)
+    });
 
 /// Sets the number of threads of every operation from now on, at least 1.
 pub fn set_threads(threads: usize) {
@@ -52,10 +58,8 @@ pub fn threads() -> usize {
 
 #[cold]
 fn from_environment() -> usize {
-    let number = |text: &str| text.parse().ok().filter(|&n| n > 0);
-    let given = setting("T4A_NUM_THREADS", "a number of threads, at least 1", number);
     let cores = || thread::available_parallelism().map_or(1, |n| n.get());
-    let threads: usize = given.unwrap_or_else(cores);
+    let threads = VARIABLE.get().unwrap_or_else(cores);
     // A number that was set meanwhile stays.
     match THREADS.compare_exchange(0, threads, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => threads,

@@ -7,7 +7,7 @@
 
 use std::sync::OnceLock;
 
-use crate::environment::setting;
+use crate::environment::Variable;
 
 /// A loop to be compiled for every instruction set. `run` must be `#[inline(always)]`, and so
 /// must everything hot that it calls: only what is inlined gets the wide instructions.
@@ -40,7 +40,7 @@ impl Isa {
         static ISA: OnceLock<Isa> = OnceLock::new();
         *ISA.get_or_init(|| {
             let widest = Self::of_machine();
-            let asked = setting("T4A_ISA", "baseline, avx2 or avx512", Self::named);
+            let asked = Variable::new("T4A_ISA", "baseline, avx2 or avx512", Self::named).get();
             asked.map_or(widest, |asked| asked.min(widest))
         })
     }

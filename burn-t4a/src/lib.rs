@@ -15,5 +15,6 @@ pub mod ext;
 pub mod models;
 pub mod v0_21;
 
+pub use t4a_tensor::config::{BackendConfig, ConfigError};
 pub use t4a_tensor::route;
 pub use v0_21::{BurnT4a, T4aDevice, T4aTensor};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use t4a_algebra::{Scalar, Semiring, Standard};
+use t4a_tensor::config::einsum_memory;
 use t4a_tensor::{AnyTensor, Tensor, TensorError, with_dtype};
 
 use crate::cache::{self, Key};
@@ -81,7 +82,8 @@ impl Einsum {
     }
 
     /// Bytes that intermediates and result may take; labels are sliced until they do. The default
-    /// is half of the memory that is free when the plan is made.
+    /// is what [`BackendConfig`](t4a_tensor::config::BackendConfig) says, or half of the memory that is
+    /// free when the plan is made.
     #[must_use]
     pub fn memory(self, bytes: usize) -> Self {
         Self { memory: Some(bytes), ..self }
@@ -102,7 +104,8 @@ impl Einsum {
         };
         let whole = cache::plan(key, || self.compile(shapes))?;
         let needed = whole.cost().bytes(element);
-        let budget = match self.memory {
+        let memory = self.memory.or_else(einsum_memory);
+        let budget = match memory {
             Some(bytes) => bytes,
             None if needed <= UNCHECKED => usize::MAX,
             // Powers of two, so that plans are found again.
@@ -112,7 +115,7 @@ impl Einsum {
             whole.check_sizes()?;
             return Ok(whole);
         }
-        let given = self.memory.is_some();
+        let given = memory.is_some();
         let key = Key { budget: Some((budget, element, given)), ..key };
         cache::plan(key, || {
             let sliced = (*whole).clone().slice(budget, element, given)?;

@@ -117,7 +117,7 @@ pub enum EinsumError {
 }
 
 /// A number of bytes as people read it.
-struct Bytes(usize);
+pub(crate) struct Bytes(pub(crate) usize);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

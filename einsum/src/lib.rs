@@ -12,6 +12,7 @@
 //! rules        derivative of one sum, by semiring
 //! derivative   vjp and jvp of a plan
 //! cotangent    the vjp over (+, ×) as plans
+//! report       a plan printed: order, sizes, cost, memory
 //! data         plans as data, with the feature `serde`
 //! roles        what becomes of the labels of a step
 //! operation    contractions as operations with a derivative, semirings as values
@@ -37,6 +38,7 @@ mod pair;
 mod path;
 mod plan;
 mod refine;
+mod report;
 mod roles;
 mod rules;
 mod search;
@@ -53,6 +55,7 @@ pub use error::{EinsumError, Result};
 pub use operation::{ArraySemiring, Contraction, Custom, FloatSemiring, Tag};
 pub use path::Path;
 pub use plan::{Cost, Plan};
+pub use report::Report;
 pub use roles::Roles;
 pub use rules::{Differentiable, Matrices, Share, selective_matmul};
 pub use search::Optimizer;

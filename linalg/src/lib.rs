@@ -68,8 +68,8 @@
 //! | `det` | ✓ | ✓ | ✓ | ✓ |
 //! | `slogdet` | ✓ | ✓ | ✓ | ✓ |
 //!
-//! `svd_truncated`, `ql`, `rq`, `lu`, `lu_solve`, `matrix_power`, `matrix_norm`, `cond` and
-//! `householder_product` are slices, flips and programs composed of these rows: they have the derivatives
+//! `svd_truncated`, `ql`, `rq`, `lu`, `lu_solve`, `matrix_power`, `matrix_norm`, `norm`,
+//! `trace`, `diag`, `cond` and `householder_product` are slices, flips and programs composed of these rows: they have the derivatives
 //! of what they consist of, of every order, on duals and on a tape.
 #![deny(unsafe_code)]
 

@@ -13,10 +13,12 @@
 //! sort · cumulative  along an axis
 //! fft                Fourier transforms along an axis
 //! create · random    regular and random values
+//! config · route     settings of the process, and how results were computed
 //! ```
 
 pub mod any;
 pub mod arg_reduce;
+pub mod config;
 pub mod copy;
 pub mod create;
 pub mod cumulative;

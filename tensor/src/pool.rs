@@ -13,6 +13,10 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use t4a_algebra::environment::{Variable, bytes};
+
+use crate::config::Bytes;
+
 /// Alignment of pooled blocks: one cache line, and the widest vector register.
 pub const ALIGN: usize = 64;
 /// Smallest pooled block in bytes.
@@ -59,9 +63,7 @@ impl Class {
     /// A block from the system.
     fn allocate(self) -> Option<NonNull<u8>> {
         let bytes = self.bytes();
-        if HELD.fetch_add(bytes, Ordering::Relaxed)
-            > MEMORY.load(Ordering::Relaxed).saturating_sub(bytes)
-        {
+        if HELD.fetch_add(bytes, Ordering::Relaxed) > MEMORY.get().saturating_sub(bytes) {
             HELD.fetch_sub(bytes, Ordering::Relaxed);
             return None;
         }
@@ -97,10 +99,17 @@ unsafe impl Send for Blocks {}
 
 static CACHE: [Mutex<Blocks>; CLASSES] = [const { Mutex::new(Blocks(Vec::new())) }; CLASSES];
 static CACHED: AtomicUsize = AtomicUsize::new(0);
-static LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT_LIMIT);
+static LIMIT: Bytes = Bytes::new(CACHE_VARIABLE, DEFAULT_LIMIT);
 /// Bytes of all blocks, cached and in use.
 static HELD: AtomicUsize = AtomicUsize::new(0);
-static MEMORY: AtomicUsize = AtomicUsize::new(usize::MAX);
+static MEMORY: Bytes = Bytes::new(MEMORY_VARIABLE, usize::MAX);
+
+/// Unused bytes that may be cached, in the environment.
+pub(crate) const CACHE_VARIABLE: Variable<usize> =
+    Variable::new("T4A_CACHE_LIMIT", "a number of bytes", bytes);
+/// Bytes that tensors may take, in the environment.
+pub(crate) const MEMORY_VARIABLE: Variable<usize> =
+    Variable::new("T4A_MEMORY_LIMIT", "a number of bytes", bytes);
 
 fn list(class: Class) -> std::sync::MutexGuard<'static, Blocks> {
     // A panic while holding the lock leaves the list valid.
@@ -127,7 +136,7 @@ pub(crate) fn take(class: Class) -> Option<NonNull<u8>> {
 #[inline(never)]
 pub(crate) fn give_back(ptr: NonNull<u8>, class: Class) {
     let bytes = class.bytes();
-    if CACHED.fetch_add(bytes, Ordering::Relaxed) + bytes <= LIMIT.load(Ordering::Relaxed) {
+    if CACHED.fetch_add(bytes, Ordering::Relaxed) + bytes <= LIMIT.get() {
         list(class).0.push(ptr);
     } else {
         CACHED.fetch_sub(bytes, Ordering::Relaxed);
@@ -154,9 +163,19 @@ pub fn cached_bytes() -> usize {
     CACHED.load(Ordering::Relaxed)
 }
 
+/// Unused bytes that may be cached.
+pub fn cache_limit() -> usize {
+    LIMIT.get()
+}
+
+/// Bytes that tensors may take in all, if there is a limit.
+pub fn memory_limit() -> Option<usize> {
+    Some(MEMORY.get()).filter(|&bytes| bytes != usize::MAX)
+}
+
 /// Sets how many unused bytes may be cached (1 GiB unless set). Zero turns caching off.
 pub fn set_cache_limit(bytes: usize) {
-    LIMIT.store(bytes, Ordering::Relaxed);
+    LIMIT.set(bytes);
     if cached_bytes() > bytes {
         cleanup();
     }
@@ -166,7 +185,7 @@ pub fn set_cache_limit(bytes: usize) {
 /// operations fail with [`OutOfMemory`](crate::TensorError::OutOfMemory). Tensors below 4 KiB do not
 /// count.
 pub fn set_memory_limit(bytes: usize) {
-    MEMORY.store(bytes, Ordering::Relaxed);
+    MEMORY.set(bytes);
 }
 
 #[cfg(test)]

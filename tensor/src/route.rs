@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use t4a_algebra::environment::Variable;
 use t4a_algebra::gemm::{Algorithm, Report};
 
 use crate::error::{Result, TensorError};
@@ -175,7 +176,17 @@ pub enum Policy {
     RejectFallback = 1,
 }
 
-static POLICY: AtomicU8 = AtomicU8::new(0);
+/// No policy yet: neither set nor asked for.
+const UNREAD: u8 = u8::MAX;
+static POLICY: AtomicU8 = AtomicU8::new(UNREAD);
+
+/// The policy in the environment.
+pub(crate) const VARIABLE: Variable<Policy> =
+    Variable::new("T4A_FALLBACK", "allow or reject", |text| match text {
+        "allow" => Some(Policy::Allow),
+        "reject" => Some(Policy::RejectFallback),
+        _ => None,
+    });
 
 /// Sets the process-wide policy.
 pub fn set_policy(policy: Policy) {
@@ -185,5 +196,20 @@ pub fn set_policy(policy: Policy) {
 /// The process-wide policy.
 #[inline]
 pub fn policy() -> Policy {
-    if POLICY.load(Ordering::Relaxed) == 0 { Policy::Allow } else { Policy::RejectFallback }
+    match POLICY.load(Ordering::Relaxed) {
+        0 => Policy::Allow,
+        UNREAD => from_environment(),
+        _ => Policy::RejectFallback,
+    }
+}
+
+#[cold]
+fn from_environment() -> Policy {
+    let policy = VARIABLE.get().unwrap_or_default();
+    // One that was set meanwhile stays.
+    match POLICY.compare_exchange(UNREAD, policy as u8, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) | Err(UNREAD) => policy,
+        Err(0) => Policy::Allow,
+        Err(_) => Policy::RejectFallback,
+    }
 }

@@ -34,4 +34,5 @@ pub use backend::{BurnT4a, T4aDevice};
 pub use module::{irfft, rfft};
 pub use primitive::{T4aTensor, burn_dtype, engine_dtype};
 pub use quantized::T4aQTensor;
+pub use t4a_tensor::config::{BackendConfig, ConfigError};
 pub use t4a_tensor::route;

@@ -34,6 +34,7 @@ mod user;
 
 pub use complex::Complex;
 pub use error::{ExtError, Result};
+pub use t4a_tensor::config::{BackendConfig, ConfigError};
 
 /// Where typed errors become panics: Burn's backward pass cannot return them.
 #[inline]

@@ -39,6 +39,12 @@ fn expressions_of_every_kind() {
     same(einsum(labels, (a.clone(), &b, &v)).unwrap());
     let guided = Einsum::new("ij,jk,k->i").unwrap().path(Path::from([[1, 2], [0, 1]]));
     same(einsum(&guided, vec![Operand::from(&a), (&b).into(), (&v).into()]).unwrap());
+    // Lists whose length is known at run time: one rank each.
+    let pair = [a.clone(), b.clone()];
+    let product: Tensor<BurnT4a, 2> = einsum("ij,jk->ik", &pair[..]).unwrap();
+    same(einsum("ik,k->i", (&product, &v)).unwrap());
+    let listed: Tensor<BurnT4a, 2> = einsum("ij,jk->ik", pair.to_vec()).unwrap();
+    assert_eq!(listed.to_data(), product.to_data());
     // A budget that forces slices.
     let peak = guided.plan(&[&[2, 3], &[3, 2], &[2]], 8).unwrap().cost().bytes(8) as usize;
     same(einsum(guided.memory(peak - 1), (&a, &b, &v)).unwrap());

@@ -41,6 +41,25 @@ pub(crate) fn cases<B: Operations>() -> Vec<Case<B>> {
     }
     add("matrix_norm", &[TALL], General, |x| norms(one(x)));
     add("complex matrix_norm", &[TALL, TALL], General, |x| norms(complex(x)));
+    add("norm", &[TALL], General, |x| norm::<_, _, Tensor<B, 1>>(one(x)).unwrap());
+    add("complex norm", &[TALL, TALL], General,
+        |x| norm::<_, _, Tensor<B, 1>>(complex(x)).unwrap());
+    fn diagonals<B: Operations, M: Matrix<Burn, Vector = V, Number = N>, V: Clone, N>(
+        [wide, square]: [M; 2],
+        weigh: fn(M, usize) -> Tensor<B, 1>,
+        ends: fn(V, N) -> Tensor<B, 1>,
+    ) -> Tensor<B, 1> {
+        let diagonal = diag(wide).unwrap();
+        weigh(diag_embed(diagonal.clone()).unwrap(), 1) + ends(diagonal, trace(square).unwrap())
+    }
+    add("trace and diag", &[TALL, SQUARE], General, |x| {
+        let (a, b) = two(x);
+        diagonals([a, b], weigh, |v, n| weigh(v, 2) + weigh(n, 3))
+    });
+    add("complex trace and diag", &[SQUARE, SQUARE], General, |x| {
+        let a = complex(x);
+        diagonals([a.clone(), a], weigh_pair, |v, n| weigh_pair(v, 2) + weigh_pair(n, 3))
+    });
     fn conditions<B: Operations, M: Matrix<Burn, Array = Floats<B>, RealNumber = Tensor<B, 1>>>(
         a: M,
     ) -> Tensor<B, 1> {
@@ -190,6 +209,36 @@ fn systems_take_vectors_and_batches_that_broadcast() {
 #[test]
 fn also_on_another_backend() {
     shapes_of_systems::<Flex>();
+}
+
+#[test]
+fn diagonals_and_norms() {
+    type B = BurnT4a;
+    let a = tensor::<B, 3>((1..=12).map(f64::from).collect(), [2, 2, 3]);
+    let diagonal = diag(a.clone()).unwrap();
+    assert_eq!((diagonal.dims(), values(diagonal.clone())), ([2, 2], vec![1.0, 5.0, 7.0, 11.0]));
+    let embedded: Tensor<B, 3> = diag_embed(diagonal).unwrap();
+    assert_eq!(values(embedded.clone()), [1.0, 0.0, 0.0, 5.0, 7.0, 0.0, 0.0, 11.0]);
+    assert_eq!(values(trace(embedded.clone()).unwrap()), [6.0, 18.0]);
+    let [single] = [embedded.narrow(0, 1, 1).squeeze_dim::<2>(0)];
+    assert_eq!(values(trace(single.clone()).unwrap()), [18.0]);
+    assert!(matches!(trace(a.clone()), Err(LinalgError::NotSquare { op: "trace", .. })));
+    // Not even infinity and NaN beside a diagonal reach it.
+    let odd = tensor::<B, 2>(vec![1.0, f64::NAN, f64::INFINITY, 2.0], [2, 2]);
+    assert_eq!(values(diag(odd).unwrap()), [1.0, 2.0]);
+
+    let whole: Tensor<B, 1> = norm(a.clone()).unwrap();
+    assert!((values(whole)[0] - 650f64.sqrt()).abs() < 1e-13);
+    let large: Tensor<B, 1> = norm(tensor::<B, 1>(vec![3e200, -4e200], [2])).unwrap();
+    assert!((values(large)[0] / 5e200 - 1.0).abs() < 1e-15);
+    let pair = Complex::new(single.clone() * 0.0, single * 2.0).unwrap();
+    let pair: Tensor<B, 1> = norm(pair).unwrap();
+    assert!((values(pair)[0] - 2.0 * 170f64.sqrt()).abs() < 1e-13);
+    let nothing: Tensor<B, 1> = norm(tensor::<B, 2>(vec![], [0, 3])).unwrap();
+    assert_eq!(values(nothing), [0.0]);
+    let x = tensor::<AD, 1>(vec![0.0; 3], [3]).require_grad();
+    let zero: Tensor<AD, 1> = norm(x.clone()).unwrap();
+    assert_eq!(values(x.grad(&zero.backward()).unwrap()), [0.0; 3]);
 }
 
 /// A singular matrix in the batch of a condition number does not disturb the others.

@@ -140,6 +140,10 @@ pub(crate) fn rules() -> Vec<Row> {
     add("matrix_power", &[SQUARE], Regular, along!(|x, v| matrix_power_jvp(x, v, -3), y => flat(y)));
     add("matrix_norm", &[TALL], General,
         along!(|x, v| matrix_norm_jvp(x, v, Norm::Inf), y => flat(y)));
+    add("norm", &[TALL], General, along!(|x, v| norm_jvp(x, v), y => {
+        let y: Tensor<AD, 1> = y;
+        flat(y)
+    }));
     add("cond", &[SQUARE], Regular, along!(|x, v| cond_jvp(x, v, Norm::One), y => flat(y)));
     add("cond", &[TALL], General, along!(|x, v| cond_jvp(x, v, Norm::Two), y => flat(y)));
     add("solve_triangular_right", &[SQUARE, [2, 2, 4]], Regular, of_two(|a, b, da, db| {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! svd qr lu eigen solve function      the functions
-//! norm systems                        compositions: powers, norms; vectors, broadcasting, X A = B
+//! norm diagonal systems               compositions: powers, norms; vectors, broadcasting, X A = B
 //! left_dims                           of tensors some of whose axes form the rows
 //! matrix                              what they take, which a face implements for its tensors
 //! call                                plain, with status (_ex), with a tangent (_jvp)
@@ -75,11 +75,14 @@
 //! | `matrix_power` | – | ✓ |
 //! | `matrix_norm` | – | ✓ |
 //! | `cond` | – | ✓ |
+//! | `norm` | – | ✓ |
+//! | `trace`, `diag`, `diag_embed`: linear | – | – |
 //! | `householder_product` | – | ✓ |
 //! | `cholesky_upper` | ✓ | ✓ |
 //! | `lstsq_residuals` | – | ✓ |
 
 mod call;
+mod diagonal;
 mod eigen;
 mod function;
 mod left_dims;
@@ -91,6 +94,7 @@ mod solve;
 mod svd;
 mod systems;
 
+pub use diagonal::{diag, diag_embed, trace};
 pub use eigen::{
     Eig, Eigh, eig, eig_ex, eig_jvp, eigh, eigh_ex, eigh_jvp, eigh_with, eigvals, eigvals_ex,
     eigvals_jvp, eigvalsh, eigvalsh_ex, eigvalsh_jvp,
@@ -113,7 +117,7 @@ pub use lu::{
 pub use matrix::{Matrix, Ranked, RightHandSide};
 pub use norm::{
     Norm, cond, cond_jvp, householder_product, householder_product_jvp, matrix_norm,
-    matrix_norm_jvp, matrix_power, matrix_power_jvp,
+    matrix_norm_jvp, matrix_power, matrix_power_jvp, norm, norm_jvp,
 };
 pub use qr::{
     Qr, lq, lq_ex, lq_jvp, ql, ql_ex, ql_jvp, qr, qr_complete, qr_complete_ex, qr_complete_jvp,

@@ -10,7 +10,7 @@ use crate::{LinalgError, Result, householder, power};
 use t4a_diff::{Array, Dual};
 
 use super::call::{self, Parts, jvp, plain, status};
-use super::matrix::Matrix;
+use super::matrix::{Matrix, Ranked};
 use super::solve::{inv_ex, inv_jvp};
 
 pub use crate::norm::Norm;
@@ -129,6 +129,44 @@ fn measure_jvp<F, M: Matrix<F>>(
         }
         false => program::with_tangents(&Elements(norm), &[a.into_pair()], &[da.into_pair()])?,
     })
+}
+
+/// All elements of a tensor as one row.
+fn flat<A: Array>(x: &Pair<A>) -> Pair<A> {
+    let count = x.shape().iter().product();
+    x.map(|x| x.reshape(&[1, count]))
+}
+
+fn number<F, N: Ranked<F>>(value: Pair<N::Array>) -> N {
+    N::from_pair(value.map(|x| x.reshape(&vec![1; N::RANK])))
+}
+
+/// `√Σ|xᵢ|²` over all elements of a tensor of any rank; [`matrix_norm`] has one per matrix, and others.
+/// The result has size 1 on every axis. It overflows only where the norm does, and its derivative at
+/// zero is 0.
+///
+/// # Errors
+/// `Tensor` for other dtypes than f32 and f64.
+pub fn norm<F, X, N>(x: X) -> Result<N>
+where
+    X: Ranked<F>,
+    N: Ranked<F, Array = X::Array>,
+{
+    Ok(number::<F, N>(program::run(&Elements(Norm::Frobenius), &[flat(&x.into_pair())])?))
+}
+
+/// [`norm`] and its tangent along `dx`.
+///
+/// # Errors
+/// As [`norm`]; `Tensor` if the shapes differ.
+pub fn norm_jvp<F, X, N>(x: X, dx: X) -> Result<(N, N)>
+where
+    X: Ranked<F>,
+    N: Ranked<F, Array = X::Array>,
+{
+    let (x, dx) = (flat(&x.into_pair()), flat(&dx.into_pair()));
+    let (value, tangent) = program::with_tangents(&Elements(Norm::Frobenius), &[x], &[dx])?;
+    Ok((number::<F, N>(value), number::<F, N>(tangent)))
 }
 
 /// The condition number `‖A‖ ‖A⁻¹‖`, `[…, n, n]` → `[…]`; of `Two` the quotient of the largest and the

@@ -88,7 +88,7 @@ impl<B: Backend> Operand<B> {
     }
 }
 
-/// Operands of an einsum: an array of tensors of one rank, a tuple of up to eight of any ranks, or
+/// Operands of an einsum: an array, a slice or a vector of tensors of one rank, a tuple of up to eight of any ranks, or
 /// a list of `O`s, which are [`Operand`], [`ComplexOperand`] or [`HostOperand`]. Tensors are given
 /// by value or by reference.
 #[diagnostic::on_unimplemented(
@@ -111,6 +111,15 @@ impl<O, T: Into<O>, const N: usize> Operands<O> for [T; N] {
 impl<O, T: Into<O>> Operands<O> for Vec<T> {
     fn into_operands(self) -> Vec<O> {
         self.into_iter().map(Into::into).collect()
+    }
+}
+
+impl<'a, O, T> Operands<O> for &'a [T]
+where
+    O: From<&'a T>,
+{
+    fn into_operands(self) -> Vec<O> {
+        self.iter().map(O::from).collect()
     }
 }
 

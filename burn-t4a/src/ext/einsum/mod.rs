@@ -19,5 +19,5 @@ pub use call::{
 pub use discrete::{HostOperand, bool_einsum, counting_einsum, int_einsum, k_best_einsum};
 pub use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
 pub use t4a_einsum::{ArraySemiring, Contraction, Custom, FloatSemiring};
-pub use t4a_einsum::{Cost, Einsum, EinsumError, Label, Optimizer, Path, Plan, Subscripts};
+pub use t4a_einsum::{Cost, Einsum, EinsumError, Label, Optimizer, Path, Plan, Report, Subscripts};
 pub use t4a_einsum::{FloatCancellative, FloatSelective, IntSemiring};

@@ -1,0 +1,68 @@
+//! Diagonals.
+
+use crate::operation::Part;
+use crate::program::{self, Program};
+use crate::vocabulary::Matrices;
+use crate::{LinalgError, Result};
+
+use super::matrix::Matrix;
+
+struct Diagonal;
+
+impl Program for Diagonal {
+    const NAME: &'static str = "diag";
+
+    fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
+        Part::Full(inputs[0].diagonal())
+    }
+}
+
+/// The diagonal of each matrix, `[…, m, n]` → `[…, min(m, n)]`. Linear: its tangent is the diagonal of
+/// the tangent. Cost `O(m n)`.
+///
+/// # Errors
+/// `Tensor` for lack of memory.
+pub fn diag<F, M: Matrix<F>>(a: M) -> Result<M::Vector> {
+    Ok(M::vectors(program::run(&Diagonal, &[a.into_pair()])?))
+}
+
+struct Embedded;
+
+impl Program for Embedded {
+    const NAME: &'static str = "diag_embed";
+
+    fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
+        Part::Full(inputs[0].diagonal_matrix())
+    }
+}
+
+/// The diagonal matrix of each vector, `[…, n]` → `[…, n, n]`. Linear.
+///
+/// # Errors
+/// `Tensor` for lack of memory.
+pub fn diag_embed<F, M: Matrix<F>>(diagonal: M::Vector) -> Result<M> {
+    Ok(M::from_pair(program::run(&Embedded, &[M::rows(diagonal)])?))
+}
+
+struct Trace;
+
+impl Program for Trace {
+    const NAME: &'static str = "trace";
+
+    fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
+        Part::Full(inputs[0].trace())
+    }
+}
+
+/// The sum of the diagonal of each matrix, `[…, n, n]` → `[…]`. Linear.
+///
+/// # Errors
+/// `NotSquare`.
+pub fn trace<F, M: Matrix<F>>(a: M) -> Result<M::Number> {
+    let a = a.into_pair();
+    let shape = a.shape();
+    match shape[shape.len() - 2..] {
+        [m, n] if m == n => Ok(M::number(program::run(&Trace, &[a])?)),
+        _ => Err(LinalgError::NotSquare { op: Trace::NAME, shape }),
+    }
+}

@@ -1,0 +1,213 @@
+//! Settings of the engine, for the whole process: no thread has its own, so what a call does does not
+//! depend on where it was made.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use t4a_algebra::environment::{Invalid, Variable, bytes};
+use t4a_algebra::parallel;
+use thiserror::Error;
+
+use crate::pool;
+use crate::route::{self, Policy};
+
+/// A setting that is not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No operation runs without a thread.
+    #[error("threads: 0 given, at least 1 is needed")]
+    NoThreads,
+    /// A variable of the environment.
+    #[error(transparent)]
+    Environment(#[from] Invalid),
+}
+
+/// Settings of the engine; what is not said stays as it is.
+///
+/// | setting | variable | unless set |
+/// |---|---|---|
+/// | [`threads`](Self::threads) | `T4A_NUM_THREADS` | one per core |
+/// | [`cache_limit`](Self::cache_limit) | `T4A_CACHE_LIMIT` | 1 GiB |
+/// | [`memory_limit`](Self::memory_limit) | `T4A_MEMORY_LIMIT` | none |
+/// | [`einsum_memory`](Self::einsum_memory) | `T4A_EINSUM_MEMORY` | half of what is free |
+/// | [`fallback`](Self::fallback) | `T4A_FALLBACK`: `allow`, `reject` | `allow` |
+///
+/// Variables are read at the first use; sizes are bytes, with `KiB`, `MiB` or `GiB` behind them if these
+/// are meant. A variable that means nothing is ignored with a line on the standard error output;
+/// [`from_environment`](Self::from_environment) returns it as an error. `T4A_ISA` (`baseline`, `avx2`,
+/// `avx512`) is a variable only: loops are chosen once. Results do not depend on any of these settings.
+///
+/// ```
+/// use t4a_tensor::config::BackendConfig;
+/// use t4a_tensor::route::Policy;
+///
+/// BackendConfig::new().threads(1).cache_limit(256 << 20).fallback(Policy::Allow).set()?;
+/// assert_eq!(BackendConfig::current().get_threads(), Some(1));
+/// # Ok::<(), t4a_tensor::config::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use = "nothing changes before `set`"]
+pub struct BackendConfig {
+    threads: Option<usize>,
+    cache_limit: Option<usize>,
+    memory_limit: Option<usize>,
+    einsum_memory: Option<usize>,
+    fallback: Option<Policy>,
+}
+
+impl BackendConfig {
+    /// Nothing said yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Threads that an operation may use, the caller's among them; at least 1.
+    pub fn threads(self, threads: usize) -> Self {
+        Self { threads: Some(threads), ..self }
+    }
+
+    /// Bytes that may be kept for reuse while no tensor has them; 0 keeps none.
+    pub fn cache_limit(self, bytes: usize) -> Self {
+        Self { cache_limit: Some(bytes), ..self }
+    }
+
+    /// Bytes that tensors may take in all, kept ones included: beyond it operations fail with
+    /// [`OutOfMemory`](crate::TensorError::OutOfMemory). Tensors below 4 KiB do not count.
+    pub fn memory_limit(self, bytes: usize) -> Self {
+        Self { memory_limit: Some(bytes), ..self }
+    }
+
+    /// Bytes that intermediates of a contraction may take: beyond it labels are sliced. A contraction
+    /// that says its own (`Einsum::memory`) keeps to that.
+    pub fn einsum_memory(self, bytes: usize) -> Self {
+        Self { einsum_memory: Some(bytes), ..self }
+    }
+
+    /// What becomes of an operation without a native path.
+    pub fn fallback(self, policy: Policy) -> Self {
+        Self { fallback: Some(policy), ..self }
+    }
+
+    /// The threads said.
+    pub fn get_threads(&self) -> Option<usize> {
+        self.threads
+    }
+
+    /// The bytes kept for reuse said.
+    pub fn get_cache_limit(&self) -> Option<usize> {
+        self.cache_limit
+    }
+
+    /// The bytes of all tensors said.
+    pub fn get_memory_limit(&self) -> Option<usize> {
+        self.memory_limit
+    }
+
+    /// The bytes of intermediates said.
+    pub fn get_einsum_memory(&self) -> Option<usize> {
+        self.einsum_memory
+    }
+
+    /// What was said about operations without a native path.
+    pub fn get_fallback(&self) -> Option<Policy> {
+        self.fallback
+    }
+
+    /// What the environment says.
+    ///
+    /// # Errors
+    /// The first variable that means nothing.
+    pub fn from_environment() -> Result<Self, ConfigError> {
+        Ok(Self {
+            threads: parallel::VARIABLE.read()?,
+            cache_limit: pool::CACHE_VARIABLE.read()?,
+            memory_limit: pool::MEMORY_VARIABLE.read()?,
+            einsum_memory: EINSUM_VARIABLE.read()?,
+            fallback: route::VARIABLE.read()?,
+        })
+    }
+
+    /// What holds now; no number of bytes where there is no limit.
+    pub fn current() -> Self {
+        Self {
+            threads: Some(parallel::threads()),
+            cache_limit: Some(pool::cache_limit()),
+            memory_limit: pool::memory_limit(),
+            einsum_memory: einsum_memory(),
+            fallback: Some(route::policy()),
+        }
+    }
+
+    /// Holds from now on, for every operation of the process.
+    ///
+    /// # Errors
+    /// [`ConfigError::NoThreads`]; nothing has changed then.
+    pub fn set(&self) -> Result<(), ConfigError> {
+        if self.threads == Some(0) {
+            return Err(ConfigError::NoThreads);
+        }
+        if let Some(threads) = self.threads {
+            parallel::set_threads(threads);
+        }
+        if let Some(bytes) = self.cache_limit {
+            pool::set_cache_limit(bytes);
+        }
+        if let Some(bytes) = self.memory_limit {
+            pool::set_memory_limit(bytes);
+        }
+        if let Some(bytes) = self.einsum_memory {
+            EINSUM_MEMORY.set(bytes);
+        }
+        if let Some(policy) = self.fallback {
+            route::set_policy(policy);
+        }
+        Ok(())
+    }
+}
+
+const EINSUM_VARIABLE: Variable<usize> =
+    Variable::new("T4A_EINSUM_MEMORY", "a number of bytes", bytes);
+static EINSUM_MEMORY: Bytes = Bytes::new(EINSUM_VARIABLE, usize::MAX);
+
+/// The memory for intermediates of a contraction that has been set.
+pub fn einsum_memory() -> Option<usize> {
+    Some(EINSUM_MEMORY.get()).filter(|&bytes| bytes != usize::MAX)
+}
+
+/// A number of bytes that is set, or from the environment, or a default.
+pub(crate) struct Bytes {
+    now: AtomicUsize,
+    variable: Variable<usize>,
+    otherwise: usize,
+}
+
+impl Bytes {
+    /// Stands for "not yet asked for": no number of bytes is meant by it.
+    const UNREAD: usize = usize::MAX - 1;
+
+    pub(crate) const fn new(variable: Variable<usize>, otherwise: usize) -> Self {
+        Self { now: AtomicUsize::new(Self::UNREAD), variable, otherwise }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> usize {
+        match self.now.load(Ordering::Relaxed) {
+            Self::UNREAD => self.read(),
+            bytes => bytes,
+        }
+    }
+
+    #[cold]
+    fn read(&self) -> usize {
+        let bytes = self.variable.get().unwrap_or(self.otherwise);
+        // A number that was set meanwhile stays.
+        match self.now.compare_exchange(Self::UNREAD, bytes, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => bytes,
+            Err(set) => set,
+        }
+    }
+
+    pub(crate) fn set(&self, bytes: usize) {
+        self.now.store(if bytes == Self::UNREAD { usize::MAX } else { bytes }, Ordering::Relaxed);
+    }
+}
