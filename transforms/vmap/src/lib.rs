@@ -1,1 +1,52 @@
-//! Vectorisation: `Vmap<B>` hides batch axes in front of every tensor.
+//! Vectorisation: a function of one example, for a batch of them.
+//!
+//! ```text
+//! Vmap<B>      a backend that hides a batch axis in front of every tensor
+//! vmap(f)      f on a batch: which axes are mapped over, chunks, random numbers
+//! Tensors      trees of tensors that go in and come out
+//! ```
+//!
+//! A tensor of `Vmap<B>` is a tensor of `B` whose first axis is the batch, or one without it that all
+//! examples share. Shapes seen from inside are those of one example. A mapped operation is one operation of
+//! `B`, so unmodified modules run on a batch at the speed of code written for one. `Vmap<Vmap<B>>` hides two
+//! axes, `Autodiff<Vmap<B>>` has a gradient per example.
+//!
+//! ```
+//! use burn_t4a::{BurnT4a, T4aDevice};
+//! use burn_t4a_vmap::{Vmap, vmap};
+//! use burn_tensor::Tensor;
+//!
+//! type V = Vmap<BurnT4a>;
+//! let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &T4aDevice);
+//! let w = Tensor::<BurnT4a, 1>::from_floats([10.0, 1.0], &T4aDevice);
+//! let dot = |(x, w): (Tensor<V, 1>, Tensor<V, 1>)| (x * w).sum();
+//! let y: Tensor<BurnT4a, 1> = vmap(dot).in_axes((0, None)).call((x, w))?;
+//! y.into_data().assert_eq(&[12.0f32, 34.0].into(), false);
+//! # Ok::<(), burn_t4a_vmap::VmapError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod activation;
+mod axes;
+mod backend;
+mod bool;
+mod call;
+mod error;
+mod float;
+mod int;
+mod kind;
+mod module;
+mod movement;
+mod quantized;
+mod random;
+mod rows;
+mod tensor;
+mod tree;
+
+pub use axes::Axes;
+pub use backend::Vmap;
+pub use call::{Vectorized, vmap};
+pub use error::{Mapped, VmapError};
+pub use random::Random;
+pub use tensor::VmapTensor;
+pub use tree::{Leaf, Leaves, Tensors};

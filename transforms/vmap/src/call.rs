@@ -1,0 +1,273 @@
+//! A function of one example on a batch of them.
+
+use std::ops::Range;
+
+use burn_backend::{Backend, Shape, Slice, TensorMetadata};
+use burn_t4a::ext::scan::Structure;
+use burn_tensor::{Bool, Float, Int};
+
+use crate::axes::{Axes, resolve};
+use crate::backend::Vmap;
+use crate::error::{Mapped, VmapError};
+use crate::kind::{Kind, Primitive};
+use crate::movement::raise;
+use crate::random::{Random, Running};
+use crate::tensor::VmapTensor;
+use crate::tree::{Leaf, Leaves, Tensors, on_kind};
+
+/// `f` of every example of a batch, as one operation of the backend for each of `f`.
+///
+/// `f` is a function on `Vmap<B>`; inputs and outputs of [`Vectorized::call`] are tensors of `B` with the batch
+/// as one axis more. By default that is axis 0 of every leaf. See [`Vmap`] for what `f` may not do.
+///
+/// ```
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_vmap::{Vmap, vmap};
+/// use burn_tensor::Tensor;
+///
+/// type V = Vmap<BurnT4a>;
+/// let a = Tensor::<BurnT4a, 3>::ones([7, 2, 3], &T4aDevice);
+/// let b = Tensor::<BurnT4a, 2>::ones([3, 4], &T4aDevice);
+/// let product = |(a, b): (Tensor<V, 2>, Tensor<V, 2>)| a.matmul(b);
+/// // Two examples at a time; the batch is the last axis of the result.
+/// let map = vmap(product).in_axes((0, None)).out_axes(-1).chunk(2);
+/// let c: Tensor<BurnT4a, 3> = map.call((a, b))?;
+/// assert_eq!(c.dims(), [2, 4, 7]);
+/// # Ok::<(), burn_t4a_vmap::VmapError>(())
+/// ```
+pub fn vmap<F>(f: F) -> Vectorized<F> {
+    let (in_axes, out_axes) = (Axes::At(0), Axes::At(0));
+    Vectorized { f, in_axes, out_axes, chunk: None, random: Random::Error }
+}
+
+/// A function that [`vmap`] maps over a batch.
+#[derive(Clone, Debug)]
+#[must_use = "nothing runs before `call`"]
+pub struct Vectorized<F> {
+    f: F,
+    in_axes: Axes,
+    out_axes: Axes,
+    chunk: Option<usize>,
+    random: Random,
+}
+
+impl<F> Vectorized<F> {
+    /// The axes of the inputs that are mapped over: one for all leaves, or one per subtree. With `None` all
+    /// examples share the input.
+    pub fn in_axes(mut self, axes: impl Into<Axes>) -> Self {
+        self.in_axes = axes.into();
+        self
+    }
+
+    /// Where the batch is in the outputs. An output that is the same for all examples is repeated, with `None`
+    /// it stays as it is; for others that is an error.
+    pub fn out_axes(mut self, axes: impl Into<Axes>) -> Self {
+        self.out_axes = axes.into();
+        self
+    }
+
+    /// At most so many examples at a time, which bounds memory.
+    pub fn chunk(mut self, examples: usize) -> Self {
+        self.chunk = Some(examples);
+        self
+    }
+
+    /// What examples share where the function draws random numbers.
+    pub fn random(mut self, random: Random) -> Self {
+        self.random = random;
+        self
+    }
+
+    /// The outputs of all examples.
+    ///
+    /// A number of Burn has shape `[1]`; a batch of them is taken and given as `[b]` or as `[b, 1]`.
+    ///
+    /// # Errors
+    /// Before the function runs for axes that do not fit, batches of different sizes, and inputs that are not
+    /// those of the function; afterwards for outputs that are not the ones asked for.
+    ///
+    /// # Panics
+    /// As the function does; see [`Vmap`].
+    pub fn call<B, I, A, R, O>(&self, inputs: I) -> Result<O, VmapError>
+    where
+        B: Backend,
+        I: Tensors<B>,
+        A: Tensors<Vmap<B>>,
+        R: Tensors<Vmap<B>>,
+        O: Tensors<B>,
+        F: Fn(A) -> R,
+    {
+        let structure = inputs.structure();
+        let mut leaves = Vec::new();
+        inputs.leaves(&mut leaves);
+        let (axes, size) = self.entries(&structure, &leaves)?;
+        let step = match self.chunk {
+            Some(0) => return Err(VmapError::Chunk),
+            Some(step) => step.min(size.max(1)),
+            None => size.max(1),
+        };
+        let running = Running::start::<B>(self.random);
+        let mut chunks = Vec::new();
+        // An empty batch is a chunk as well: shapes come from the function.
+        for start in (0..size.max(1)).step_by(step) {
+            let range = start..(start + step).min(size);
+            running.chunk(range.len(), start == 0);
+            let part = (range.len() < size).then(|| range.clone());
+            let entered = leaves.iter().zip(&axes).map(|(leaf, &axis)| {
+                let leaf = leaf.clone();
+                (on_kind!(leaf, x: K => enter::<B, K>(x, axis, &part)), None)
+            });
+            let arguments = A::build(&structure, &mut Leaves::new(entered.collect()))?;
+            let output = (self.f)(arguments);
+            chunks.push(self.leave::<B, R>(output, range.len())?);
+        }
+        drop(running);
+        let (structure, leaves) = joined(chunks);
+        O::build(&structure, &mut Leaves::new(leaves))
+    }
+
+    /// The axis of each input, and the size of the batch.
+    fn entries<B: Backend>(
+        &self,
+        structure: &Structure,
+        leaves: &[Leaf<B>],
+    ) -> Result<(Vec<Option<usize>>, usize), VmapError> {
+        let what = "in_axes";
+        let named = self.in_axes.of_leaves(what, structure)?;
+        let mut axes = Vec::new();
+        let mut mapped = Vec::new();
+        for ((leaf, axis), path) in leaves.iter().zip(named).zip(structure.paths()) {
+            let shape = leaf.shape();
+            let Some(axis) = axis else {
+                axes.push(None);
+                continue;
+            };
+            let Some(at) = resolve(axis, shape.num_dims()) else {
+                return Err(VmapError::Axis { what, leaf: path, axis, shape });
+            };
+            axes.push(Some(at));
+            mapped.push(Mapped { leaf: path, shape, axis: at });
+        }
+        let size = mapped.first().ok_or(VmapError::Nothing)?.size();
+        match mapped.iter().all(|leaf| leaf.size() == size) {
+            true => Ok((axes, size)),
+            false => Err(VmapError::Sizes(mapped)),
+        }
+    }
+
+    /// The outputs of a chunk of this size, with the batch where it is asked for.
+    fn leave<B: Backend, R: Tensors<Vmap<B>>>(
+        &self,
+        output: R,
+        size: usize,
+    ) -> Result<Chunk<B>, VmapError> {
+        let what = "out_axes";
+        let structure = output.structure();
+        let mut leaves = Vec::new();
+        output.leaves(&mut leaves);
+        let axes = self.out_axes.of_leaves(what, &structure)?;
+        let mut all = Vec::new();
+        for ((leaf, axis), path) in leaves.into_iter().zip(axes).zip(structure.paths()) {
+            let shape = leaf.shape();
+            let Some(axis) = axis else {
+                if leaf.is_batched() {
+                    return Err(VmapError::Batched { leaf: path });
+                }
+                let leaf = on_kind!(leaf, x: K => x.into_inner().0);
+                all.push(Output { leaf, axis: None, number: false });
+                continue;
+            };
+            let Some(at) = resolve(axis, shape.num_dims() + 1) else {
+                return Err(VmapError::Axis { what, leaf: path, axis, shape });
+            };
+            let leaf = on_kind!(leaf, x: K => leave::<B, K>(x, size, at));
+            all.push(Output { leaf, axis: Some(at), number: shape[..] == [1] });
+        }
+        Ok(Chunk { structure, leaves: all })
+    }
+}
+
+/// The outputs of a chunk.
+struct Chunk<B: Backend> {
+    structure: Structure,
+    leaves: Vec<Output<B>>,
+}
+
+/// An output with the axis of its batch.
+struct Output<B: Backend> {
+    leaf: Leaf<B>,
+    axis: Option<usize>,
+    /// Whether an example is `[1]`.
+    number: bool,
+}
+
+/// A tensor with its batch, or a part of it, in front.
+fn enter<B: Backend, K: Kind<B>>(
+    mut x: Primitive<B, K>,
+    axis: Option<usize>,
+    part: &Option<Range<usize>>,
+) -> VmapTensor<Primitive<B, K>> {
+    let Some(axis) = axis else {
+        return VmapTensor::shared(x);
+    };
+    if let Some(part) = part {
+        let mut slices = vec![Slice::full(); axis + 1];
+        slices[axis] = Slice::new(part.start as isize, Some(part.end as isize), 1);
+        x = K::slice(x, &slices);
+    }
+    let shape = x.shape();
+    let rank = shape.num_dims();
+    if rank == 1 {
+        return VmapTensor::batched(K::reshape(x, Shape::from([shape[0], 1])));
+    }
+    let order: Vec<usize> = [axis].into_iter().chain((0..rank).filter(|&k| k != axis)).collect();
+    VmapTensor::batched(if axis == 0 { x } else { K::permute(x, &order) })
+}
+
+/// A tensor with its batch, of this size, as axis `at`.
+fn leave<B: Backend, K: Kind<B>>(
+    x: VmapTensor<Primitive<B, K>>,
+    size: usize,
+    at: usize,
+) -> Primitive<B, K> {
+    let x = raise::<B, K>(x, Some(size));
+    let mut order: Vec<usize> = (1..x.rank()).collect();
+    order.insert(at, 0);
+    if at == 0 { x } else { K::permute(x, &order) }
+}
+
+/// The outputs of all chunks, one behind the other. What has no batch is that of the first chunk.
+fn joined<B: Backend>(mut chunks: Vec<Chunk<B>>) -> (Structure, Vec<(Leaf<B>, Option<usize>)>) {
+    let first = chunks.remove(0);
+    let mut others: Vec<_> = chunks.into_iter().map(|chunk| chunk.leaves.into_iter()).collect();
+    let mut all = Vec::new();
+    for Output { leaf, axis, number } in first.leaves {
+        let more = others.iter_mut().filter_map(|leaves| leaves.next());
+        let more: Vec<Leaf<B>> = more.map(|output| output.leaf).collect();
+        let leaf = match axis {
+            Some(axis) if !more.is_empty() => cat([leaf].into_iter().chain(more).collect(), axis),
+            _ => leaf,
+        };
+        // The other axis of a batch of numbers.
+        let idle = axis.filter(|_| number).map(|axis| if axis == 0 { 1 } else { 0 });
+        all.push((leaf, idle));
+    }
+    (first.structure, all)
+}
+
+fn cat<B: Backend>(all: Vec<Leaf<B>>, axis: usize) -> Leaf<B> {
+    macro_rules! of {
+        ($kind:ident) => {{
+            let one = |leaf| match leaf {
+                Leaf::$kind(x) => x,
+                _ => unreachable!("a function returns the same kinds in every chunk"),
+            };
+            Leaf::$kind(<$kind as Kind<B>>::cat(all.into_iter().map(one).collect(), axis))
+        }};
+    }
+    match all[0] {
+        Leaf::Float(_) => of!(Float),
+        Leaf::Int(_) => of!(Int),
+        Leaf::Bool(_) => of!(Bool),
+    }
+}

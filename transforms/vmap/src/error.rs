@@ -1,0 +1,103 @@
+//! What is found before the mapped function runs, and what its results cannot be.
+
+use std::fmt;
+
+use burn_backend::Shape;
+use thiserror::Error;
+
+/// What a call of [`vmap`](crate::vmap()) rejects.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum VmapError {
+    /// A tree of tensors that is not the one that is asked for.
+    #[error("{what}: required {required}, given {given}")]
+    Structure {
+        /// Which tree.
+        what: &'static str,
+        /// Its structure.
+        required: String,
+        /// That of what is given.
+        given: String,
+    },
+    /// A leaf of another rank or kind than the type that takes it.
+    #[error("a tensor of kind {kind} and rank {rank} is asked for, given {given} {shape:?}")]
+    Leaf {
+        /// The kind that is asked for.
+        kind: &'static str,
+        /// The rank that is asked for.
+        rank: usize,
+        /// The kind of the leaf.
+        given: &'static str,
+        /// Its shape.
+        shape: Shape,
+    },
+    /// Axes that are no prefix of the tree.
+    #[error("{what} {axes} do not fit the tree {structure}")]
+    Axes {
+        /// `in_axes` or `out_axes`.
+        what: &'static str,
+        /// As they were given.
+        axes: String,
+        /// Of inputs or outputs.
+        structure: String,
+    },
+    /// An axis that a leaf does not have.
+    #[error("{what}: leaf {leaf} of shape {shape:?} has no axis {axis}")]
+    Axis {
+        /// `in_axes` or `out_axes`.
+        what: &'static str,
+        /// The path of the leaf.
+        leaf: String,
+        /// The axis as it was given.
+        axis: isize,
+        /// Of the input; of an example of the output.
+        shape: Shape,
+    },
+    /// Inputs with batches of several sizes.
+    #[error("batch sizes differ:{}", Listed(.0))]
+    Sizes(Vec<Mapped>),
+    /// Nothing to map over.
+    #[error("no input is mapped over: in_axes is none for every leaf")]
+    Nothing,
+    /// A result that is asked for without a batch, and differs between examples.
+    #[error(
+        "out_axes is none for leaf {leaf}, which differs between examples: name the axis of the batch"
+    )]
+    Batched {
+        /// The path of the leaf.
+        leaf: String,
+    },
+    /// Chunks of no example.
+    #[error("a chunk has at least one example")]
+    Chunk,
+}
+
+/// A leaf with its batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// The path of the leaf.
+    pub leaf: String,
+    /// Its shape.
+    pub shape: Shape,
+    /// The axis that is mapped over.
+    pub axis: usize,
+}
+
+impl Mapped {
+    /// How many examples the leaf has.
+    pub fn size(&self) -> usize {
+        self.shape[self.axis]
+    }
+}
+
+/// One leaf per line.
+struct Listed<'a>(&'a [Mapped]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|leaf| {
+            let Mapped { leaf: path, shape, axis } = leaf;
+            write!(f, "\n  {path}: {} along axis {axis} of {shape:?}", leaf.size())
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! The batch as part of an axis that modules have anyway: their own batch, or channels in groups.
+//!
+//! ```text
+//! fold         [b, n, …]     →  [b n, …]      more samples
+//! interleave   [b, n, c, …]  →  [n, b c, …]   more channels: a group per example, for batches of weights
+//! ```
+
+use burn_backend::tensor::Float;
+use burn_backend::{Backend, Shape, TensorMetadata};
+
+use crate::kind::{Kind, Primitive};
+use crate::movement::{Mapped, raise};
+use crate::rows::F;
+use crate::tensor::VmapTensor;
+
+/// `[b n, …]`; without a batch as it is.
+pub(crate) fn fold<B: Backend, K: Kind<B>>(
+    x: Mapped<B, K>,
+    size: Option<usize>,
+) -> Primitive<B, K> {
+    match size {
+        None => x.into_inner().0,
+        Some(_) => join::<B, K>(raise::<B, K>(x, size), 0),
+    }
+}
+
+/// The inverse of [`fold`].
+pub(crate) fn unfold<B: Backend, K: Kind<B>>(
+    x: Primitive<B, K>,
+    size: Option<usize>,
+) -> Mapped<B, K> {
+    match size {
+        None => VmapTensor::shared(x),
+        Some(size) => VmapTensor::batched(split::<B, K>(x, 0, size)),
+    }
+}
+
+/// Axes `at` and `at + 1` as one.
+fn join<B: Backend, K: Kind<B>>(x: Primitive<B, K>, at: usize) -> Primitive<B, K> {
+    let mut shape = x.shape().to_vec();
+    let inner = shape.remove(at + 1);
+    shape[at] *= inner;
+    K::reshape(x, Shape::from(shape))
+}
+
+/// Axis `at` as two, the first of them of this size.
+fn split<B: Backend, K: Kind<B>>(x: Primitive<B, K>, at: usize, size: usize) -> Primitive<B, K> {
+    let mut shape = x.shape().to_vec();
+    let inner = if size == 0 { 0 } else { shape[at] / size };
+    shape[at] = size;
+    shape.insert(at + 1, inner);
+    K::reshape(x, Shape::from(shape))
+}
+
+/// Axes `i` and `j` exchanged.
+fn swap<B: Backend>(x: Primitive<B, Float>, i: usize, j: usize) -> Primitive<B, Float> {
+    B::float_swap_dims(x, i, j)
+}
+
+/// `[n, b c, …]`, of a batch or of what all examples share.
+pub(crate) fn interleave<B: Backend>(x: F<B>, size: usize) -> Primitive<B, Float> {
+    let x = raise::<B, Float>(x, Some(size));
+    join::<B, Float>(swap::<B>(x, 0, 1), 1)
+}
+
+/// The inverse of [`interleave`].
+pub(crate) fn separate<B: Backend>(x: Primitive<B, Float>, size: usize) -> F<B> {
+    VmapTensor::batched(swap::<B>(split::<B, Float>(x, 1, size), 0, 1))
+}
+
+/// Zeros in the place of a tensor of which the shape alone is asked for.
+pub(crate) fn blank<B: Backend>(x: &F<B>, shape: impl Into<Shape>) -> Primitive<B, Float> {
+    B::float_zeros(shape.into(), &B::float_device(x.inner()), x.dtype().into())
+}
+
+/// The shape of [`fold`] of a batch.
+pub(crate) fn folded(shape: &Shape, size: Option<usize>) -> Shape {
+    let mut shape = shape.to_vec();
+    shape[0] *= size.unwrap_or(1);
+    Shape::from(shape)
+}
+
+/// The shape of [`interleave`].
+pub(crate) fn interleaved(shape: &Shape, size: usize) -> Shape {
+    let mut shape = shape.to_vec();
+    shape[1] *= size;
+    Shape::from(shape)
+}
