@@ -1,0 +1,81 @@
+//! Tangents of cumulative operations and of products.
+
+use burn_backend::{Backend, Scalar, Shape, Slice, TensorMetadata, get_device_settings};
+
+use crate::real::Real;
+
+/// The elements `start..end` of an axis.
+fn part<B: Backend>(x: &Real<B>, dim: usize, start: usize, end: usize) -> Real<B> {
+    let mut slices = vec![Slice::full(); dim + 1];
+    slices[dim] = Slice::new(start as isize, Some(end as isize), 1);
+    Real(B::float_slice(x.0.clone(), &slices))
+}
+
+/// Of y_i = x_1 … x_i, exact also where elements are zero.
+///
+/// A prefix sum over dual numbers, (p, ṗ)(q, q̇) = (p q, ṗ q + p q̇), that doubles the span in every round:
+/// 3 products and a sum of the size of x in each of ⌈log₂ n⌉ rounds.
+pub(crate) fn cumprod_tangent<B: Backend>(t: Real<B>, x: Real<B>, dim: usize) -> Real<B> {
+    let n = x.0.shape()[dim];
+    let (mut p, mut q) = (x, t);
+    let mut span = 1;
+    while span < n {
+        let late = |x: &Real<B>| part(x, dim, span, n);
+        let early = |x: &Real<B>| part(x, dim, 0, n - span);
+        let tangent = early(&q) * late(&p) + early(&p) * late(&q);
+        let value = early(&p) * late(&p);
+        let head = |x: &Real<B>| part(x, dim, 0, span).0;
+        let joined = |x: &Real<B>, rest: Real<B>| Real(B::float_cat(vec![head(x), rest.0], dim));
+        (p, q) = (joined(&p, value), joined(&q, tangent));
+        span *= 2;
+    }
+    q
+}
+
+/// Of the product along an axis: pairs of dual numbers are multiplied until one is left. Of an empty axis the
+/// product is 1 and does not move.
+pub(crate) fn product_tangent<B: Backend>(t: Real<B>, x: Real<B>, dim: usize) -> Real<B> {
+    let (mut p, mut q) = (x, t);
+    loop {
+        let n = p.0.shape()[dim];
+        if n == 0 {
+            let mut shape = p.0.shape();
+            shape[dim] = 1;
+            let device = B::float_device(&p.0);
+            return Real(B::float_zeros(shape, &device, p.0.dtype().into()));
+        }
+        if n == 1 {
+            return q;
+        }
+        let half = n / 2;
+        let first = |x: &Real<B>| part(x, dim, 0, half);
+        let second = |x: &Real<B>| part(x, dim, half, 2 * half);
+        let mut tangent = first(&q) * second(&p) + first(&p) * second(&q);
+        let mut value = first(&p) * second(&p);
+        if n % 2 == 1 {
+            let last = |x: &Real<B>| part(x, dim, n - 1, n).0;
+            tangent = Real(B::float_cat(vec![tangent.0, last(&q)], dim));
+            value = Real(B::float_cat(vec![value.0, last(&p)], dim));
+        }
+        (p, q) = (value, tangent);
+    }
+}
+
+/// Of the extremum so far: the tangent at the last place that equals it, as Burn's `Autodiff` has it.
+pub(crate) fn extremum_tangent<B: Backend>(
+    t: Real<B>,
+    x: Real<B>,
+    y: Real<B>,
+    dim: usize,
+) -> Real<B> {
+    let shape = x.0.shape();
+    let device = B::float_device(&x.0);
+    let settings = get_device_settings::<B>(&device);
+    let mut axis = vec![1; shape.num_dims()];
+    axis[dim] = shape[dim];
+    let place = B::int_arange(0..shape[dim] as i64, &device, settings.int_dtype);
+    let place = B::int_expand(B::int_reshape(place, Shape::from(axis)), shape);
+    let elsewhere = B::float_not_equal(x.0, y.0, settings.bool_dtype);
+    let place = B::int_cummax(B::int_mask_fill(place, elsewhere, Scalar::Int(0)), dim);
+    t.map(|t| B::float_gather(dim, t, place))
+}

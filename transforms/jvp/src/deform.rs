@@ -1,0 +1,271 @@
+//! Deformable convolutions: linear in input, weight, mask and bias; piecewise bilinear in the offsets.
+//!
+//! A tap reads x between the corners of a cell, so its slope along an axis is the value at the upper edge of
+//! the cell minus that at the lower edge:
+//!
+//! ```text
+//! ∂S(p)/∂p₀ = S(⌊p₀⌋ + 1, p₁) − S(⌊p₀⌋, p₁)
+//! ```
+//!
+//! Both are the same operation with other offsets, where the tangent of the offset multiplies the mask. At
+//! the edges of cells that is the slope to the right, and 0 where a tap is one step outside: as reverse passes
+//! of `BurnT4a` and Flex have it.
+
+use burn_backend::ops::{DeformConv2dBackward, DeformConvOptions};
+use burn_backend::tensor::{BoolTensor, FloatTensor};
+use burn_backend::{Backend, Scalar, Shape, Slice, TensorData, TensorMetadata};
+
+use crate::backend::Jvp;
+use crate::primitive::{JvpTensor, expanded, sum};
+use crate::real::Real;
+
+/// The operands that are multiplied with each other.
+pub(crate) struct Deformed<B: Backend> {
+    pub(crate) x: JvpTensor<B>,
+    pub(crate) offset: JvpTensor<B>,
+    pub(crate) weight: JvpTensor<B>,
+    pub(crate) mask: Option<JvpTensor<B>>,
+    pub(crate) options: DeformConvOptions<2>,
+}
+
+type F<B> = FloatTensor<B>;
+
+/// Both components of the offsets, each in the shape of the mask.
+fn components<B: Backend>(offset: &F<B>) -> [Real<B>; 2] {
+    let shape = offset.shape();
+    let taps = Shape::new([shape[0], shape[1] / 2, 2, shape[2], shape[3]]);
+    let pairs = B::float_reshape(offset.clone(), taps);
+    [0, 1].map(|i| {
+        let slices = [Slice::full(), Slice::full(), Slice::new(i, Some(i + 1), 1)];
+        let one = B::float_slice(pairs.clone(), &slices);
+        let shape = [shape[0], shape[1] / 2, shape[2], shape[3]];
+        Real(B::float_reshape(one, Shape::new(shape)))
+    })
+}
+
+/// The inverse of [`components`].
+fn offsets<B: Backend>(components: [Real<B>; 2]) -> F<B> {
+    let [n, taps, h, w] = components[0].0.shape().dims();
+    let single = components.map(|x| B::float_reshape(x.0, Shape::new([n, taps, 1, h, w])));
+    B::float_reshape(B::float_cat(single.into(), 2), Shape::new([n, 2 * taps, h, w]))
+}
+
+impl<B: Backend> Deformed<B> {
+    fn mask(&self) -> Option<F<B>> {
+        self.mask.as_ref().map(|x| x.primal.clone())
+    }
+
+    /// The mask, ones if there is none.
+    fn full_mask(&self) -> F<B> {
+        self.mask().unwrap_or_else(|| {
+            let offset = &self.offset.primal;
+            let mut shape = offset.shape();
+            shape[1] /= 2;
+            B::float_ones(shape, &B::float_device(offset), offset.dtype().into())
+        })
+    }
+
+    /// The operation on these.
+    fn run(&self, x: &F<B>, offset: &F<B>, weight: &F<B>, mask: Option<F<B>>) -> F<B> {
+        let (x, offset, weight) = (x.clone(), offset.clone(), weight.clone());
+        B::deform_conv2d(x, offset, weight, mask, None, self.options.clone())
+    }
+
+    /// Its reverse pass, with the cotangent of a mask.
+    fn back(
+        &self,
+        x: &F<B>,
+        offset: &F<B>,
+        weight: &F<B>,
+        mask: F<B>,
+        grad: &F<B>,
+    ) -> DeformConv2dBackward<B> {
+        let (x, offset, weight) = (x.clone(), offset.clone(), weight.clone());
+        let (grad, options) = (grad.clone(), self.options.clone());
+        B::deform_conv2d_backward(x, offset, weight, Some(mask), None, grad, options)
+    }
+
+    /// The offsets with these components at an edge of the cell: 0 the lower one, 1 the upper one.
+    fn corner(&self, edges: [Option<f64>; 2]) -> F<B> {
+        let mut axes = components::<B>(&self.offset.primal).into_iter().zip(edges);
+        let mut next = || match axes.next() {
+            Some((x, Some(edge))) => x.map(B::float_floor) + edge,
+            Some((x, None)) => x,
+            None => unreachable!("two components"),
+        };
+        offsets([next(), next()])
+    }
+
+    /// The tangent of the offsets by component, 0 where a tap is one step outside.
+    fn moved(&self, tangent: &F<B>) -> [Real<B>; 2] {
+        let [a, b] = components::<B>(tangent);
+        let [outside_a, outside_b] = self.one_outside();
+        [a.without(outside_a), b.without(outside_b)]
+    }
+
+    /// Where a tap reads at −1.
+    fn one_outside(&self) -> [BoolTensor<B>; 2] {
+        let offset = &self.offset.primal;
+        let [_, channels, height, width] = offset.shape().dims();
+        let [_, _, kernel_height, kernel_width] = self.weight.shape().dims();
+        let [stride, padding, dilation] =
+            [self.options.stride, self.options.padding, self.options.dilation];
+        let taps = channels / 2;
+        let place = |i: usize, tap: usize, t: usize| {
+            let tap = tap % (kernel_height * kernel_width);
+            let element = [tap / kernel_width, tap % kernel_width][i];
+            let position = [t / width, t % width][i];
+            (position * stride[i] + element * dilation[i]) as f64 - padding[i] as f64
+        };
+        let all = components::<B>(offset);
+        let mut axis = 0;
+        all.map(|x| {
+            let area = height * width;
+            let places: Vec<f64> =
+                (0..taps * area).map(|k| place(axis, k / area, k % area)).collect();
+            axis += 1;
+            let places = TensorData::new(places, [1, taps, height, width]);
+            let places = places.convert_dtype(offset.dtype());
+            let bools = x.bools();
+            let at = Real::<B>(B::float_from_data(places, &B::float_device(offset))) + x;
+            B::float_equal_elem(at.0, Scalar::Float(-1.0), bools)
+        })
+    }
+}
+
+/// One edge per component, for component `i`.
+fn edge(i: usize, at: f64) -> [Option<f64>; 2] {
+    let mut edges = [None; 2];
+    edges[i] = Some(at);
+    edges
+}
+
+pub(crate) fn forward<B: Backend>(op: Deformed<B>, bias: Option<JvpTensor<B>>) -> JvpTensor<B> {
+    let [x, offset, weight] = [&op.x, &op.offset, &op.weight].map(|x| &x.primal);
+    let (bias, of_bias) = match bias {
+        Some(bias) => (Some(bias.primal), bias.tangent),
+        None => (None, None),
+    };
+    let primal = B::deform_conv2d(
+        x.clone(),
+        offset.clone(),
+        weight.clone(),
+        op.mask(),
+        bias,
+        op.options.clone(),
+    );
+    let of_mask = op.mask.as_ref().and_then(JvpTensor::tangent);
+    let mut tangents = vec![
+        op.x.tangent().map(|t| op.run(t, offset, weight, op.mask())),
+        op.weight.tangent().map(|t| op.run(x, offset, t, op.mask())),
+        of_mask.map(|t| op.run(x, offset, weight, Some(t.clone()))),
+    ];
+    if let Some(t) = op.offset.tangent() {
+        for (i, t) in op.moved(t).into_iter().enumerate() {
+            let mask = (t * Real(op.full_mask())).0;
+            let at = |e| op.run(x, &op.corner(edge(i, e)), weight, Some(mask.clone()));
+            tangents.push(Some(B::float_sub(at(1.0), at(0.0))));
+        }
+    }
+    tangents.push(of_bias.map(|t| {
+        let row = Shape::new([1, t.shape()[0], 1, 1]);
+        expanded::<B>(B::float_reshape(t, row), primal.shape())
+    }));
+    JvpTensor { tangent: tangents.into_iter().fold(None, sum::<B>), primal }
+}
+
+/// Tangents of the cotangents.
+struct Tangents<B: Backend> {
+    x: Option<F<B>>,
+    offset: Option<F<B>>,
+    weight: Option<F<B>>,
+    mask: Option<F<B>>,
+}
+
+impl<B: Backend> Tangents<B> {
+    fn add(
+        &mut self,
+        x: Option<F<B>>,
+        offset: Option<F<B>>,
+        weight: Option<F<B>>,
+        mask: Option<F<B>>,
+    ) {
+        let Self { x: of_x, offset: of_offset, weight: of_weight, mask: of_mask } = self;
+        let pairs = [(of_x, x), (of_offset, offset), (of_weight, weight), (of_mask, mask)];
+        for (total, term) in pairs {
+            *total = sum::<B>(total.take(), term);
+        }
+    }
+}
+
+/// The tangents of the cotangents: each is linear in the operands that it is made of, and in the offsets by
+/// the edges of cells; along both components at once by the four corners.
+pub(crate) fn backward<B: Backend>(
+    op: Deformed<B>,
+    bias: Option<JvpTensor<B>>,
+    grad: JvpTensor<B>,
+) -> DeformConv2dBackward<Jvp<B>> {
+    let [x, offset, weight] = [&op.x, &op.offset, &op.weight].map(|x| &x.primal);
+    let g = &grad.primal;
+    let bias = bias.map(|x| x.primal);
+    let all = |grad: F<B>| {
+        let (x, offset, weight) = (x.clone(), offset.clone(), weight.clone());
+        let (mask, options) = (op.mask(), op.options.clone());
+        B::deform_conv2d_backward(x, offset, weight, mask, bias.clone(), grad, options)
+    };
+    let mut sums = Tangents::<B> { x: None, offset: None, weight: None, mask: None };
+    let mut of_bias = None;
+    let mask = op.full_mask();
+    if let Some(t) = grad.tangent() {
+        let d = all(t.clone());
+        of_bias = d.bias_grad;
+        sums.add(Some(d.x_grad), Some(d.offset_grad), Some(d.weight_grad), d.mask_grad);
+    }
+    if let Some(t) = op.x.tangent() {
+        let d = op.back(t, offset, weight, mask.clone(), g);
+        sums.add(None, Some(d.offset_grad), Some(d.weight_grad), d.mask_grad);
+    }
+    if let Some(t) = op.weight.tangent() {
+        let d = op.back(x, offset, t, mask.clone(), g);
+        sums.add(Some(d.x_grad), Some(d.offset_grad), None, d.mask_grad);
+    }
+    if let Some(t) = op.mask.as_ref().and_then(JvpTensor::tangent) {
+        let d = op.back(x, offset, weight, t.clone(), g);
+        sums.add(Some(d.x_grad), Some(d.offset_grad), Some(d.weight_grad), None);
+    }
+    if let Some(t) = op.offset.tangent() {
+        let moved = op.moved(t);
+        for (i, t) in moved.iter().enumerate() {
+            let masked = (t.clone() * Real(mask.clone())).0;
+            let at = |e| op.back(x, &op.corner(edge(i, e)), weight, masked.clone(), g);
+            let (upper, lower) = (at(1.0), at(0.0));
+            let slope = upper.mask_grad.zip(lower.mask_grad);
+            let of_mask = slope.map(|(a, b)| (t.clone() * (Real(a) - Real(b))).0);
+            let of_x = B::float_sub(upper.x_grad, lower.x_grad);
+            let of_weight = B::float_sub(upper.weight_grad, lower.weight_grad);
+            sums.add(Some(of_x), None, Some(of_weight), of_mask);
+        }
+        let value = |a, b| {
+            let d = op.back(x, &op.corner([Some(a), Some(b)]), weight, mask.clone(), g);
+            d.mask_grad.map(Real::<B>)
+        };
+        let corners = (value(1.0, 1.0), value(1.0, 0.0), value(0.0, 1.0), value(0.0, 0.0));
+        if let (Some(both), Some(down), Some(right), Some(none)) = corners {
+            let [a, b] = moved;
+            let [outside_a, outside_b] = op.one_outside();
+            let cross = (both - down - right + none) * Real(mask);
+            let of_a = (b * cross.clone()).without(outside_a);
+            let of_b = (a * cross).without(outside_b);
+            sums.add(None, Some(offsets([of_a, of_b])), None, None);
+        }
+    }
+    let d = all(g.clone());
+    let pair = |primal, tangent| JvpTensor { primal, tangent };
+    DeformConv2dBackward {
+        x_grad: pair(d.x_grad, sums.x),
+        offset_grad: pair(d.offset_grad, sums.offset),
+        weight_grad: pair(d.weight_grad, sums.weight),
+        mask_grad: d.mask_grad.map(|x| pair(x, sums.mask)),
+        bias_grad: d.bias_grad.map(|x| pair(x, of_bias)),
+    }
+}

@@ -1,0 +1,44 @@
+//! Extrema and sorting: the tangent is taken from where the value is.
+
+use burn_backend::tensor::{FloatTensor, IntTensor};
+use burn_backend::{Backend, IntDType, Shape, TensorMetadata, get_device_settings};
+
+use crate::primitive::JvpTensor;
+
+/// Values of which `f` returns the places along `dim`.
+pub(crate) fn picked<B: Backend>(
+    x: JvpTensor<B>,
+    dim: usize,
+    f: impl FnOnce(FloatTensor<B>) -> (FloatTensor<B>, IntTensor<B>),
+) -> (JvpTensor<B>, IntTensor<B>) {
+    let (primal, places) = f(x.primal);
+    let tangent = x.tangent.map(|t| B::float_gather(dim, t, places.clone()));
+    (JvpTensor { primal, tangent }, places)
+}
+
+/// Values along `dim`; their places are asked for if something moves.
+pub(crate) fn along<B: Backend>(
+    x: JvpTensor<B>,
+    dim: usize,
+    values: impl FnOnce(FloatTensor<B>, usize) -> FloatTensor<B>,
+    with_places: impl FnOnce(FloatTensor<B>, usize, IntDType) -> (FloatTensor<B>, IntTensor<B>),
+) -> JvpTensor<B> {
+    if !x.moves() {
+        return JvpTensor::constant(values(x.primal, dim));
+    }
+    let ints = get_device_settings::<B>(&B::float_device(&x.primal)).int_dtype;
+    picked(x, dim, |x| with_places(x, dim, ints)).0
+}
+
+/// The extremum of all elements, `[1]`.
+pub(crate) fn over_all<B: Backend>(
+    x: JvpTensor<B>,
+    value: impl FnOnce(FloatTensor<B>) -> FloatTensor<B>,
+    along: impl FnOnce(JvpTensor<B>, usize) -> JvpTensor<B>,
+) -> JvpTensor<B> {
+    if !x.moves() {
+        return JvpTensor::constant(value(x.primal));
+    }
+    let flat = Shape::new([x.shape().num_elements()]);
+    along(x.linear(|x| B::float_reshape(x, flat.clone())), 0)
+}

@@ -1,0 +1,526 @@
+//! Rules of the operations on float tensors, one row per method.
+//!
+//! ```text
+//! constant    made from nothing that moves
+//! dropped     results that are no floats
+//! linear      the same operation on the tangent
+//! still       piecewise constant
+//! unary       ẏ = rule(ẋ, x, y)
+//! ```
+//!
+//! At kinks the derivative is the one that Burn's `Autodiff` uses: sign(0) = 0 for the modulus, 1 at the ends
+//! of a clamp, the element at the index for extrema. Three cases differ because the other rule has no number:
+//! products over zeros and negative numbers, cumulative products over zeros, and `0^y` in y, whose derivative
+//! is 0.
+
+use burn_backend::ops::grid_sample::float_grid_sample_2d_ref;
+use burn_backend::ops::{FloatTensorOps, GridSampleOptions};
+use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
+use burn_backend::{
+    Backend, BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice,
+    TensorData, TensorMetadata,
+};
+
+use crate::backend::Jvp;
+use crate::primitive::{JvpTensor, expanded, zeros_like};
+use crate::real::Real;
+use crate::{cumulative, extrema, indexed};
+
+macro_rules! constant {
+    ($(fn $name:ident($($arg:ident: $t:ty),*);)*) => {$(
+        fn $name($($arg: $t),*) -> FloatTensor<Self> {
+            JvpTensor::constant(B::$name($($arg),*))
+        }
+    )*};
+}
+
+macro_rules! dropped {
+    ($(fn $name:ident($($x:ident),*; $($arg:ident: $t:ty),*) -> $out:ty;)*) => {$(
+        fn $name($($x: FloatTensor<Self>,)* $($arg: $t),*) -> $out {
+            B::$name($($x.primal,)* $($arg),*)
+        }
+    )*};
+}
+
+macro_rules! linear {
+    ($(fn $name:ident(x $(, $arg:ident: $t:ty)*);)*) => {$(
+        fn $name(x: FloatTensor<Self> $(, $arg: $t)*) -> FloatTensor<Self> {
+            x.linear(|x| B::$name(x $(, Clone::clone(&$arg))*))
+        }
+    )*};
+}
+
+macro_rules! still {
+    ($(fn $name:ident;)*) => {$(
+        fn $name(x: FloatTensor<Self>) -> FloatTensor<Self> {
+            JvpTensor::constant(B::$name(x.primal))
+        }
+    )*};
+}
+
+macro_rules! unary {
+    ($(fn $name:ident: |$t:pat_param, $x:pat_param, $y:pat_param| $rule:expr;)*) => {$(
+        fn $name(x: FloatTensor<Self>) -> FloatTensor<Self> {
+            x.chain(B::$name, |$t, $x, $y| $rule)
+        }
+    )*};
+}
+
+/// 2/√π · exp(−x²), the derivative of erf.
+fn bell<B: Backend>(x: Real<B>) -> Real<B> {
+    (-x.square()).map(B::float_exp) * std::f64::consts::FRAC_2_SQRT_PI
+}
+
+impl<B: Backend> FloatTensorOps<Self> for Jvp<B> {
+    constant! {
+        fn float_from_data(data: TensorData, device: &Device<B>);
+        fn float_random(shape: Shape, distribution: Distribution, device: &Device<B>, dtype: FloatDType);
+        fn float_zeros(shape: Shape, device: &Device<B>, dtype: FloatDType);
+        fn float_ones(shape: Shape, device: &Device<B>, dtype: FloatDType);
+        fn float_full(shape: Shape, fill_value: Scalar, device: &Device<B>, dtype: FloatDType);
+        fn float_empty(shape: Shape, device: &Device<B>, dtype: FloatDType);
+    }
+
+    dropped! {
+        fn float_into_int(x; out_dtype: IntDType) -> IntTensor<Self>;
+        fn float_equal(x, y; out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_not_equal(x, y; out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_greater(x, y; out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_greater_equal(x, y; out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_lower(x, y; out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_lower_equal(x, y; out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_equal_elem(x; c: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_not_equal_elem(x; c: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_greater_elem(x; c: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_greater_equal_elem(x; c: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_lower_elem(x; c: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_lower_equal_elem(x; c: Scalar, out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_is_nan(x; out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_is_inf(x; out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_any(x; out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_all(x; out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_any_dim(x; dim: usize, out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_all_dim(x; dim: usize, out_dtype: BoolDType) -> BoolTensor<Self>;
+        fn float_argmax(x; dim: usize, out_dtype: IntDType) -> IntTensor<Self>;
+        fn float_argmin(x; dim: usize, out_dtype: IntDType) -> IntTensor<Self>;
+        fn float_argtopk(x; dim: usize, k: usize, out_dtype: IntDType) -> IntTensor<Self>;
+        fn float_argsort(x; dim: usize, descending: bool, out_dtype: IntDType) -> IntTensor<Self>;
+    }
+
+    linear! {
+        fn float_to_device(x, device: &Device<B>);
+        fn float_cast(x, dtype: FloatDType);
+        fn float_mul_scalar(x, c: Scalar);
+        fn float_div_scalar(x, c: Scalar);
+        fn float_neg(x);
+        fn float_swap_dims(x, dim1: usize, dim2: usize);
+        fn float_permute(x, axes: &[usize]);
+        fn float_flip(x, axes: &[usize]);
+        fn float_transpose(x);
+        fn float_reshape(x, shape: Shape);
+        fn float_expand(x, shape: Shape);
+        fn float_repeat_dim(x, dim: usize, times: usize);
+        fn float_unfold(x, dim: usize, size: usize, step: usize);
+        fn float_slice(x, slices: &[Slice]);
+        fn float_select(x, dim: usize, indices: IntTensor<Self>);
+        fn float_gather_nd(x, indices: IntTensor<Self>);
+        fn float_sum(x);
+        fn float_sum_dim(x, dim: usize);
+        fn float_mean(x);
+        fn float_mean_dim(x, dim: usize);
+        fn float_cumsum(x, dim: usize);
+    }
+
+    still! {
+        fn float_sign;
+        fn float_floor;
+        fn float_ceil;
+        fn float_round;
+        fn float_trunc;
+        fn float_detach;
+    }
+
+    unary! {
+        fn float_exp: |t, _, y| t * y;
+        fn float_log: |t, x, _| t / x;
+        fn float_log1p: |t, x, _| t / (x + 1.0);
+        fn float_sqrt: |t, _, y| t / y / 2.0;
+        fn float_abs: |t, x, _| t * x.map(B::float_sign);
+        fn float_recip: |t, _, y| -(t * y.square());
+        fn float_sin: |t, x, _| t * x.map(B::float_cos);
+        fn float_cos: |t, x, _| -(t * x.map(B::float_sin));
+        fn float_tan: |t, _, y| t * (y.square() + 1.0);
+        fn float_sinh: |t, x, _| t * x.map(B::float_cosh);
+        fn float_cosh: |t, x, _| t * x.map(B::float_sinh);
+        fn float_tanh: |t, _, y| t * (-y.square() + 1.0);
+        fn float_asin: |t, x, _| t / (-x.square() + 1.0).map(B::float_sqrt);
+        fn float_acos: |t, x, _| -(t / (-x.square() + 1.0).map(B::float_sqrt));
+        fn float_atan: |t, x, _| t / (x.square() + 1.0);
+        fn float_asinh: |t, x, _| t / (x.square() + 1.0).map(B::float_sqrt);
+        fn float_acosh: |t, x, _| t / (x.square() - 1.0).map(B::float_sqrt);
+        fn float_atanh: |t, x, _| t / (-x.square() + 1.0);
+        fn float_erf: |t, x, _| t * bell(x);
+    }
+
+    async fn float_into_data(x: FloatTensor<Self>) -> Result<TensorData, ExecutionError> {
+        B::float_into_data(x.primal).await
+    }
+
+    fn float_device(x: &FloatTensor<Self>) -> Device<Self> {
+        B::float_device(&x.primal)
+    }
+
+    fn float_set_require_grad(x: FloatTensor<Self>, require_grad: bool) -> FloatTensor<Self> {
+        JvpTensor { primal: B::float_set_require_grad(x.primal, require_grad), ..x }
+    }
+
+    fn float_is_require_grad(x: &FloatTensor<Self>) -> bool {
+        B::float_is_require_grad(&x.primal)
+    }
+
+    fn float_add(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
+        JvpTensor::joined(B::float_add(x.primal, y.primal), x.tangent, y.tangent)
+    }
+
+    fn float_sub(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
+        let primal = B::float_sub(x.primal, y.primal);
+        match (x.tangent, y.tangent) {
+            (Some(a), Some(b)) => JvpTensor { primal, tangent: Some(B::float_sub(a, b)) },
+            (a, b) => JvpTensor::joined(primal, a, b.map(B::float_neg)),
+        }
+    }
+
+    fn float_mul(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
+        x.bilinear(y, B::float_mul)
+    }
+
+    fn float_matmul(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
+        x.bilinear(y, B::float_matmul)
+    }
+
+    fn float_cross(x: FloatTensor<Self>, y: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        x.bilinear(y, |x, y| B::float_cross(x, y, dim))
+    }
+
+    fn float_div(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
+        let z = B::float_div(x.primal, y.primal.clone());
+        let left = x.tangent.map(|t| B::float_div(t, y.primal.clone()));
+        let right = y.tangent.map(|t| (-(Real::<B>(z.clone()) * Real(t) / Real(y.primal))).0);
+        JvpTensor::joined(z, left, right)
+    }
+
+    /// x − ⌊x/y⌋ y.
+    fn float_remainder(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
+        let right = y.tangent.map(|t| {
+            let quotient = Real::<B>(x.primal.clone()) / Real(y.primal.clone());
+            (-(quotient.map(B::float_floor) * Real(t))).0
+        });
+        JvpTensor::joined(B::float_remainder(x.primal, y.primal), x.tangent, right)
+    }
+
+    fn float_add_scalar(x: FloatTensor<Self>, c: Scalar) -> FloatTensor<Self> {
+        JvpTensor { primal: B::float_add_scalar(x.primal, c), ..x }
+    }
+
+    fn float_sub_scalar(x: FloatTensor<Self>, c: Scalar) -> FloatTensor<Self> {
+        JvpTensor { primal: B::float_sub_scalar(x.primal, c), ..x }
+    }
+
+    fn float_remainder_scalar(x: FloatTensor<Self>, c: Scalar) -> FloatTensor<Self> {
+        JvpTensor { primal: B::float_remainder_scalar(x.primal, c), ..x }
+    }
+
+    /// The angle of (x, y): (x ẏ − y ẋ)/(x² + y²).
+    fn float_atan2(y: FloatTensor<Self>, x: FloatTensor<Self>) -> FloatTensor<Self> {
+        let (a, b) = (Real::<B>(y.primal.clone()), Real::<B>(x.primal.clone()));
+        let angle = B::float_atan2(y.primal, x.primal);
+        if y.tangent.is_none() && x.tangent.is_none() {
+            return JvpTensor::constant(angle);
+        }
+        let norm = a.clone().square() + b.clone().square();
+        let left = y.tangent.map(|t| (Real(t) * b / norm.clone()).0);
+        let right = x.tangent.map(|t| (-(Real(t) * a / norm)).0);
+        JvpTensor::joined(angle, left, right)
+    }
+
+    /// x^y: ẋ y x^(y−1) + ẏ x^y ln x, the second of them 0 where x is.
+    fn float_powf(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
+        let z = B::float_powf(x.primal.clone(), y.primal.clone());
+        let left = x.tangent.map(|t| {
+            let exponent = B::float_sub_scalar(y.primal.clone(), Scalar::Float(1.0));
+            let slope = Real::<B>(B::float_powf(x.primal.clone(), exponent)) * Real(y.primal);
+            (Real(t) * slope).0
+        });
+        let right = y.tangent.map(|t| {
+            let x = Real::<B>(x.primal);
+            let log = x.clone().map(B::float_log).without(x.is_zero());
+            (Real(t) * (Real(z.clone()) * log)).0
+        });
+        JvpTensor::joined(z, left, right)
+    }
+
+    fn float_powi(x: FloatTensor<Self>, n: IntTensor<Self>) -> FloatTensor<Self> {
+        x.chain(
+            |x| B::float_powi(x, n.clone()),
+            |t, x, y| {
+                let count = Real::<B>(B::int_into_float(n.clone(), y.0.dtype().into()));
+                let lower = B::int_sub_scalar(n.clone(), Scalar::Int(1));
+                let slope = x.map(|x| B::float_powi(x, lower)) * count.clone();
+                // 0 · x⁻¹ is no number at 0, and x⁰ does not move.
+                let flat = expanded_flags::<B>(count.is_zero(), y.0.shape());
+                (t * slope).without(flat)
+            },
+        )
+    }
+
+    fn float_powi_scalar(x: FloatTensor<Self>, c: Scalar) -> FloatTensor<Self> {
+        power(x, c, B::float_powi_scalar)
+    }
+
+    fn float_powi_scalar_impl(x: FloatTensor<Self>, c: Scalar) -> FloatTensor<Self> {
+        power(x, c, B::float_powi_scalar_impl)
+    }
+
+    fn float_powf_scalar(x: FloatTensor<Self>, c: Scalar) -> FloatTensor<Self> {
+        power(x, c, B::float_powf_scalar)
+    }
+
+    fn float_powf_scalar_impl(x: FloatTensor<Self>, c: Scalar) -> FloatTensor<Self> {
+        power(x, c, B::float_powf_scalar_impl)
+    }
+
+    fn float_clamp(x: FloatTensor<Self>, min: Scalar, max: Scalar) -> FloatTensor<Self> {
+        x.chain(
+            |x| B::float_clamp(x, min, max),
+            |t, x, _| t.without(x.above(max)).without(x.below(min)),
+        )
+    }
+
+    fn float_clamp_min(x: FloatTensor<Self>, min: Scalar) -> FloatTensor<Self> {
+        x.chain(|x| B::float_clamp_min(x, min), |t, x, _| t.without(x.below(min)))
+    }
+
+    fn float_clamp_max(x: FloatTensor<Self>, max: Scalar) -> FloatTensor<Self> {
+        x.chain(|x| B::float_clamp_max(x, max), |t, x, _| t.without(x.above(max)))
+    }
+
+    fn float_gather(
+        dim: usize,
+        x: FloatTensor<Self>,
+        indices: IntTensor<Self>,
+    ) -> FloatTensor<Self> {
+        x.linear(|x| B::float_gather(dim, x, indices.clone()))
+    }
+
+    fn float_scatter_add(
+        dim: usize,
+        x: FloatTensor<Self>,
+        indices: IntTensor<Self>,
+        y: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        x.accumulated(y, |x, y| B::float_scatter_add(dim, x, indices.clone(), y))
+    }
+
+    fn float_select_add(
+        x: FloatTensor<Self>,
+        dim: usize,
+        indices: IntTensor<Self>,
+        y: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        x.accumulated(y, |x, y| B::float_select_add(x, dim, indices.clone(), y))
+    }
+
+    fn float_scatter_nd(
+        x: FloatTensor<Self>,
+        indices: IntTensor<Self>,
+        y: FloatTensor<Self>,
+        reduction: IndexingUpdateOp,
+    ) -> FloatTensor<Self> {
+        indexed::scatter_nd(x, indices, y, reduction)
+    }
+
+    fn float_slice_assign(
+        x: FloatTensor<Self>,
+        slices: &[Slice],
+        y: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        x.together(y, |x, y| B::float_slice_assign(x, slices, y))
+    }
+
+    fn float_mask_where(
+        x: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        y: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let primal = B::float_mask_where(x.primal, mask.clone(), y.primal);
+        if x.tangent.is_none() && y.tangent.is_none() {
+            return JvpTensor::constant(primal);
+        }
+        let full = |t| expanded::<B>(t, primal.shape());
+        let mask = expanded_flags::<B>(mask, primal.shape());
+        let tangent = match (x.tangent.map(full), y.tangent.map(full)) {
+            (Some(a), None) => Real::<B>(a).without(mask).0,
+            (a, b) => {
+                let [a, b] = [a, b].map(|t| t.unwrap_or_else(|| zeros_like::<B>(&primal)));
+                B::float_mask_where(a, mask, b)
+            }
+        };
+        JvpTensor { primal, tangent: Some(tangent) }
+    }
+
+    fn float_mask_fill(
+        x: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        c: Scalar,
+    ) -> FloatTensor<Self> {
+        x.chain(
+            |x| B::float_mask_fill(x, mask.clone(), c),
+            |t, _, y| {
+                let flags = expanded_flags::<B>(mask.clone(), y.0.shape());
+                t.like(&y.0).without(flags)
+            },
+        )
+    }
+
+    fn float_cat(all: Vec<FloatTensor<Self>>, dim: usize) -> FloatTensor<Self> {
+        let moves = all.iter().any(JvpTensor::moves);
+        let tangents = moves.then(|| {
+            let filled =
+                |x: &JvpTensor<B>| x.tangent.clone().unwrap_or_else(|| zeros_like::<B>(&x.primal));
+            B::float_cat(all.iter().map(filled).collect(), dim)
+        });
+        let primals = all.into_iter().map(|x| x.primal).collect();
+        JvpTensor { primal: B::float_cat(primals, dim), tangent: tangents }
+    }
+
+    fn float_prod(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        x.chain(B::float_prod, |t, x, _| {
+            let flat = |x: Real<B>| {
+                let n = x.0.shape().num_elements();
+                x.map(|x| B::float_reshape(x, Shape::new([n])))
+            };
+            cumulative::product_tangent(flat(t), flat(x), 0)
+        })
+    }
+
+    fn float_prod_dim(x: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        x.chain(|x| B::float_prod_dim(x, dim), |t, x, _| cumulative::product_tangent(t, x, dim))
+    }
+
+    fn float_cumprod(x: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        x.chain(|x| B::float_cumprod(x, dim), |t, x, _| cumulative::cumprod_tangent(t, x, dim))
+    }
+
+    fn float_cummax(x: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        x.chain(|x| B::float_cummax(x, dim), |t, x, y| cumulative::extremum_tangent(t, x, y, dim))
+    }
+
+    fn float_cummin(x: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        x.chain(|x| B::float_cummin(x, dim), |t, x, y| cumulative::extremum_tangent(t, x, y, dim))
+    }
+
+    fn float_max(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        extrema::over_all(x, B::float_max, Self::float_max_dim)
+    }
+
+    fn float_min(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        extrema::over_all(x, B::float_min, Self::float_min_dim)
+    }
+
+    fn float_max_dim(x: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        extrema::along(x, dim, B::float_max_dim, B::float_max_dim_with_indices)
+    }
+
+    fn float_min_dim(x: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        extrema::along(x, dim, B::float_min_dim, B::float_min_dim_with_indices)
+    }
+
+    fn float_max_dim_with_indices(
+        x: FloatTensor<Self>,
+        dim: usize,
+        indices_dtype: IntDType,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        extrema::picked(x, dim, |x| B::float_max_dim_with_indices(x, dim, indices_dtype))
+    }
+
+    fn float_min_dim_with_indices(
+        x: FloatTensor<Self>,
+        dim: usize,
+        indices_dtype: IntDType,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        extrema::picked(x, dim, |x| B::float_min_dim_with_indices(x, dim, indices_dtype))
+    }
+
+    fn float_max_abs(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        match x.moves() {
+            true => Self::float_max(Self::float_abs(x)),
+            false => JvpTensor::constant(B::float_max_abs(x.primal)),
+        }
+    }
+
+    fn float_max_abs_dim(x: FloatTensor<Self>, dim: usize) -> FloatTensor<Self> {
+        match x.moves() {
+            true => Self::float_max_dim(Self::float_abs(x), dim),
+            false => JvpTensor::constant(B::float_max_abs_dim(x.primal, dim)),
+        }
+    }
+
+    fn float_sort(x: FloatTensor<Self>, dim: usize, descending: bool) -> FloatTensor<Self> {
+        extrema::along(
+            x,
+            dim,
+            |x, dim| B::float_sort(x, dim, descending),
+            |x, dim, ints| B::float_sort_with_indices(x, dim, descending, ints),
+        )
+    }
+
+    fn float_sort_with_indices(
+        x: FloatTensor<Self>,
+        dim: usize,
+        descending: bool,
+        indices_dtype: IntDType,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        extrema::picked(x, dim, |x| B::float_sort_with_indices(x, dim, descending, indices_dtype))
+    }
+
+    fn float_topk(x: FloatTensor<Self>, dim: usize, k: usize) -> FloatTensor<Self> {
+        if !x.moves() {
+            return JvpTensor::constant(B::float_topk(x.primal, dim, k));
+        }
+        let mut slices = vec![Slice::full(); dim + 1];
+        slices[dim] = Slice::new(0, Some(k as isize), 1);
+        Self::float_slice(Self::float_sort(x, dim, true), &slices)
+    }
+
+    fn float_grid_sample_2d(
+        x: FloatTensor<Self>,
+        grid: FloatTensor<Self>,
+        options: GridSampleOptions,
+    ) -> FloatTensor<Self> {
+        match x.moves() || grid.moves() {
+            true => float_grid_sample_2d_ref::<Self>(x, grid, options),
+            false => JvpTensor::constant(B::float_grid_sample_2d(x.primal, grid.primal, options)),
+        }
+    }
+}
+
+fn expanded_flags<B: Backend>(flags: BoolTensor<B>, shape: Shape) -> BoolTensor<B> {
+    if flags.shape() == shape { flags } else { B::bool_expand(flags, shape) }
+}
+
+/// x^c: ẋ c x^(c−1), where a power of 0 does not move.
+fn power<B: Backend>(
+    x: JvpTensor<B>,
+    c: Scalar,
+    f: impl Fn(FloatTensor<B>, Scalar) -> FloatTensor<B>,
+) -> JvpTensor<B> {
+    let exponent: f64 = c.elem();
+    if exponent == 0.0 {
+        return JvpTensor::constant(f(x.primal, c));
+    }
+    let lower = match c {
+        Scalar::Float(c) => Scalar::Float(c - 1.0),
+        c => Scalar::Int(c.elem::<i64>() - 1),
+    };
+    x.chain(|x| f(x, c), |t, x, _| t * x.map(|x| B::float_powf_scalar(x, lower)) * exponent)
+}

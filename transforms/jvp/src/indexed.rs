@@ -1,0 +1,54 @@
+//! Scattering to places named by several indices.
+
+use burn_backend::Backend;
+use burn_backend::tensor::{FloatTensor, IndexingUpdateOp, IntTensor};
+
+use crate::primitive::{JvpTensor, sum, zeros_like};
+use crate::real::Real;
+
+/// Every place is named once, except for sums: what Burn's rules ask for as well.
+///
+/// Of an extremum a tangent passes where its operand attains it. In a tie both do, so the tangent is their
+/// sum, which is what Burn's `Autodiff` transposes.
+pub(crate) fn scatter_nd<B: Backend>(
+    x: JvpTensor<B>,
+    indices: IntTensor<B>,
+    y: JvpTensor<B>,
+    reduction: IndexingUpdateOp,
+) -> JvpTensor<B> {
+    let put = |x, y, how| B::float_scatter_nd(x, indices.clone(), y, how);
+    let at = |x: &FloatTensor<B>| B::float_gather_nd(x.clone(), indices.clone());
+    if !x.moves() && !y.moves() {
+        return JvpTensor::constant(put(x.primal, y.primal, reduction));
+    }
+    match reduction {
+        IndexingUpdateOp::Add => x.accumulated(y, |x, y| put(x, y, IndexingUpdateOp::Add)),
+        IndexingUpdateOp::Assign => x.together(y, |x, y| put(x, y, IndexingUpdateOp::Assign)),
+        IndexingUpdateOp::Mul => {
+            let left = x.tangent.map(|t| put(t, y.primal.clone(), IndexingUpdateOp::Mul));
+            let right = y.tangent.map(|t| {
+                let moved = (Real::<B>(at(&x.primal)) * Real(t)).0;
+                put(zeros_like::<B>(&x.primal), moved, IndexingUpdateOp::Assign)
+            });
+            JvpTensor { primal: put(x.primal, y.primal, reduction), tangent: sum::<B>(left, right) }
+        }
+        IndexingUpdateOp::Min | IndexingUpdateOp::Max => {
+            let primal = put(x.primal.clone(), y.primal.clone(), reduction);
+            let (here, result) = (at(&x.primal), at(&primal));
+            let passed = |t: FloatTensor<B>, value: FloatTensor<B>| {
+                let bools = Real::<B>(value.clone()).bools();
+                let other = B::float_not_equal(value, result.clone(), bools);
+                Real::<B>(t).without(other).0
+            };
+            let left = x.tangent.map(|t| {
+                let kept = passed(at(&t), here);
+                put(t, kept, IndexingUpdateOp::Assign)
+            });
+            let right = y.tangent.map(|t| {
+                let kept = passed(t, y.primal);
+                put(zeros_like::<B>(&x.primal), kept, IndexingUpdateOp::Assign)
+            });
+            JvpTensor { primal, tangent: sum::<B>(left, right) }
+        }
+    }
+}

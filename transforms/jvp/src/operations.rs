@@ -1,0 +1,144 @@
+//! Operations as values: one implementation for all of them.
+//!
+//! ```text
+//! run    B::jvp on duals if something moves, B::run otherwise
+//! vjp    B's own if nothing moves; otherwise the rule in the vocabulary, on tensors with tangents
+//! jvp    B's own if nothing moves below; otherwise the rule in the vocabulary, on duals of such tensors
+//! ```
+
+use burn_backend::Backend;
+use burn_t4a::ext::operation::{
+    Array, Cotangents, Dual, Operand, Operation, Operations, Outcome, Reverse, Value,
+};
+use burn_t4a::ext::primitive::{Bools, Floats, Indices};
+use burn_t4a::ext::scan::ScanBackend;
+
+use crate::backend::Jvp;
+use crate::primitive::JvpTensor;
+
+type Upper<B> = Floats<Jvp<B>>;
+
+impl<B: Operations> Operations for Jvp<B> {
+    fn run<O: Operation>(
+        op: &O,
+        inputs: &[Operand<Self>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Upper<B>>, O::Error> {
+        if !inputs.iter().any(moves) {
+            let out = B::run(op, &below(inputs), tracked)?;
+            return out.try_map(|x| Ok(constant_value(x)), |x| Ok(constant(x)));
+        }
+        let duals: Vec<_> = inputs.iter().map(dual).collect();
+        let tracked: Vec<bool> = duals.iter().zip(tracked).map(|(x, t)| *t || x.moves()).collect();
+        B::jvp(op, &duals, &tracked)?.try_map(|x| Ok(above(x)), |x| Ok(moving(x)))
+    }
+
+    fn vjp<O: Operation>(
+        op: &O,
+        reverse: &Reverse<'_, Upper<B>>,
+    ) -> Result<Cotangents<Upper<B>>, O::Error> {
+        let &Reverse { kept, cotangents, hidden, wanted } = reverse;
+        // Whether something that was kept moves is only known by looking at all of it.
+        let still = std::cell::Cell::new(true);
+        let lower = |x: &Upper<B>| {
+            still.set(still.get() && !x.0.moves());
+            Floats(x.0.primal.clone())
+        };
+        let value = |x: &Operand<Self>| match x {
+            Value::Float(x) => Value::Float(lower(x)),
+            Value::Integers(x) => Value::Integers(Indices(x.0.clone())),
+            Value::Flags(x) => Value::Flags(Bools(x.0.clone())),
+        };
+        let all = |x: &[Option<Upper<B>>]| x.iter().map(|x| x.as_ref().map(lower)).collect();
+        let kept = kept.try_map(|x| Ok::<_, O::Error>(value(x)), |x| Ok(lower(x)))?;
+        let (cotangents, hidden): (Vec<_>, Vec<_>) = (all(cotangents), all(hidden));
+        if !still.get() {
+            op.check_second_order()?;
+            return op.vjp(reverse);
+        }
+        let lower = Reverse { kept: &kept, cotangents: &cotangents, hidden: &hidden, wanted };
+        Ok(B::vjp(op, &lower)?.into_iter().map(|x| x.map(constant)).collect())
+    }
+
+    fn jvp<O: Operation>(
+        op: &O,
+        inputs: &[Value<Dual<Upper<B>>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Upper<B>>>, O::Error> {
+        let inner = |x: &Value<Dual<Upper<B>>>| match x {
+            Value::Float(x) => x.value.0.moves() || x.tangent.as_ref().is_some_and(|t| t.0.moves()),
+            _ => false,
+        };
+        if inputs.iter().any(inner) {
+            op.check_second_order()?;
+            return op.jvp(inputs, tracked);
+        }
+        let lower = |x: &Upper<B>| Floats(x.0.primal.clone());
+        let enter = |x: &Value<Dual<Upper<B>>>| match x {
+            Value::Float(x) => Value::Float(Dual {
+                value: lower(&x.value),
+                tangent: x.tangent.as_ref().map(lower),
+            }),
+            Value::Integers(x) => Value::Integers(Indices(x.0.clone())),
+            Value::Flags(x) => Value::Flags(Bools(x.0.clone())),
+        };
+        let inputs: Vec<_> = inputs.iter().map(enter).collect();
+        let leave = |x: Dual<Floats<B>>| Dual {
+            value: constant(x.value),
+            tangent: x.tangent.map(constant),
+        };
+        let value = |x: Value<Dual<Floats<B>>>| match x {
+            Value::Float(x) => Value::Float(leave(x)),
+            Value::Integers(x) => Value::Integers(Indices(x.0)),
+            Value::Flags(x) => Value::Flags(Bools(x.0)),
+        };
+        B::jvp(op, &inputs, tracked)?.try_map(|x| Ok(value(x)), |x| Ok(leave(x)))
+    }
+}
+
+/// Step by step: the steps carry their tangents.
+impl<B: ScanBackend> ScanBackend for Jvp<B> {}
+
+fn moves<B: Operations>(x: &Operand<Jvp<B>>) -> bool {
+    matches!(x, Value::Float(x) if x.0.moves())
+}
+
+fn constant<B: Backend>(x: Floats<B>) -> Upper<B> {
+    Floats(JvpTensor::constant(x.0))
+}
+
+fn constant_value<B: Operations>(x: Operand<B>) -> Operand<Jvp<B>> {
+    match x {
+        Value::Float(x) => Value::Float(constant(x)),
+        Value::Integers(x) => Value::Integers(Indices(x.0)),
+        Value::Flags(x) => Value::Flags(Bools(x.0)),
+    }
+}
+
+fn below<B: Operations>(inputs: &[Operand<Jvp<B>>]) -> Vec<Operand<B>> {
+    inputs.iter().map(|x| dual(x).below()).collect()
+}
+
+fn dual<B: Operations>(x: &Operand<Jvp<B>>) -> Value<Dual<Floats<B>>> {
+    match x {
+        Value::Float(x) => Value::Float(Dual {
+            value: Floats(x.0.primal.clone()),
+            tangent: x.0.tangent.clone().map(Floats),
+        }),
+        Value::Integers(x) => Value::Integers(Indices(x.0.clone())),
+        Value::Flags(x) => Value::Flags(Bools(x.0.clone())),
+    }
+}
+
+fn moving<B: Operations>(x: Dual<Floats<B>>) -> Upper<B> {
+    debug_assert!(x.tangent.as_ref().is_none_or(|t| t.shape() == x.value.shape()));
+    Floats(JvpTensor { primal: x.value.0, tangent: x.tangent.map(|t| t.0) })
+}
+
+fn above<B: Operations>(x: Value<Dual<Floats<B>>>) -> Operand<Jvp<B>> {
+    match x {
+        Value::Float(x) => Value::Float(moving(x)),
+        Value::Integers(x) => Value::Integers(Indices(x.0)),
+        Value::Flags(x) => Value::Flags(Bools(x.0)),
+    }
+}

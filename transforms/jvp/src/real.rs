@@ -1,0 +1,87 @@
+//! Arithmetic on the float tensors of a backend, so that a rule reads as its formula.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use burn_backend::tensor::{BoolTensor, FloatTensor};
+use burn_backend::{Backend, BoolDType, Scalar, TensorMetadata, get_device_settings};
+
+/// A float tensor below the tangents.
+#[derive(Clone, Debug)]
+pub(crate) struct Real<B: Backend>(pub(crate) FloatTensor<B>);
+
+macro_rules! operators {
+    ($($trait:ident $method:ident: $tensors:ident, $scalar:ident;)*) => {$(
+        impl<B: Backend> $trait for Real<B> {
+            type Output = Self;
+
+            fn $method(self, y: Self) -> Self {
+                Self(B::$tensors(self.0, y.0))
+            }
+        }
+
+        impl<B: Backend> $trait<f64> for Real<B> {
+            type Output = Self;
+
+            fn $method(self, c: f64) -> Self {
+                Self(B::$scalar(self.0, Scalar::Float(c)))
+            }
+        }
+    )*};
+}
+
+operators! {
+    Add add: float_add, float_add_scalar;
+    Sub sub: float_sub, float_sub_scalar;
+    Mul mul: float_mul, float_mul_scalar;
+    Div div: float_div, float_div_scalar;
+}
+
+impl<B: Backend> Neg for Real<B> {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        self.map(B::float_neg)
+    }
+}
+
+impl<B: Backend> Real<B> {
+    /// `f(x)`.
+    pub(crate) fn map(self, f: impl FnOnce(FloatTensor<B>) -> FloatTensor<B>) -> Self {
+        Self(f(self.0))
+    }
+
+    /// x².
+    pub(crate) fn square(self) -> Self {
+        self.clone() * self
+    }
+
+    /// Zero where `flags`.
+    pub(crate) fn without(self, flags: BoolTensor<B>) -> Self {
+        self.map(|x| B::float_mask_fill(x, flags, Scalar::Float(0.0)))
+    }
+
+    /// Where `x < c`.
+    pub(crate) fn below(&self, c: Scalar) -> BoolTensor<B> {
+        B::float_lower_elem(self.0.clone(), c, self.bools())
+    }
+
+    /// Where `x > c`.
+    pub(crate) fn above(&self, c: Scalar) -> BoolTensor<B> {
+        B::float_greater_elem(self.0.clone(), c, self.bools())
+    }
+
+    /// Where `x = 0`.
+    pub(crate) fn is_zero(&self) -> BoolTensor<B> {
+        B::float_equal_elem(self.0.clone(), Scalar::Float(0.0), self.bools())
+    }
+
+    /// The dtype of truth values.
+    pub(crate) fn bools(&self) -> BoolDType {
+        get_device_settings::<B>(&B::float_device(&self.0)).bool_dtype
+    }
+
+    /// Repeated to the shape of `y`.
+    pub(crate) fn like(self, y: &FloatTensor<B>) -> Self {
+        self.map(|x| crate::primitive::expanded::<B>(x, y.shape()))
+    }
+}

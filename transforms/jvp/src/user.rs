@@ -1,0 +1,136 @@
+//! jvp and linearize, on trees.
+
+use burn_backend::{Backend, TensorMetadata};
+use burn_t4a::ext::scan::{Leaf, Structure, Tree};
+
+use crate::backend::Jvp;
+use crate::error::{JvpError, LeafMismatch, Mismatches, Result};
+use crate::lift::{Lift, build, leaves};
+use crate::primitive::{JvpTensor, zeros_like};
+
+/// `f(x)` and its derivative along `tangents`.
+///
+/// Trees of float tensors go in and out; a tangent has structure, shapes and dtypes of its primal. What f
+/// captures does not move: tensors of `B` enter it by [`constant`](crate::constant), which is also what keeps
+/// nested derivatives apart, because every level has a type of its own.
+///
+/// ```
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_jvp::jvp;
+/// use burn_tensor::Tensor;
+///
+/// let of = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
+/// let (y, dy) = jvp(|(a, b)| a * b.exp(), (of([2.0, 3.0]), of([0.0, 0.0])), (of([1.0, 0.0]), of([0.0, 1.0])))?;
+/// y.into_data().assert_eq(&[2.0f32, 3.0].into(), false);
+/// dy.into_data().assert_eq(&[1.0f32, 3.0].into(), false);
+/// # Ok::<(), burn_t4a_jvp::JvpError>(())
+/// ```
+///
+/// Cost: about that of f once more, for what moves.
+///
+/// # Errors
+/// [`JvpError::Structure`], [`JvpError::Leaves`] with every leaf that does not fit, before f runs.
+pub fn jvp<B, P, R>(
+    f: impl FnOnce(P::On<Jvp<B>>) -> R,
+    primals: P,
+    tangents: P,
+) -> Result<(R::On<B>, R::On<B>)>
+where
+    B: Backend,
+    P: Lift<B>,
+    R: Lift<Jvp<B>>,
+{
+    let (structure, of_tangents) = (primals.structure(), tangents.structure());
+    push(f, &structure, leaves(primals), &of_tangents, leaves(tangents))
+}
+
+/// `f(x)`, and the linear map from tangents of x to tangents of f(x).
+///
+/// The primals are kept and the map runs f once more per call, because a backend that computes at once leaves
+/// no program behind.
+///
+/// ```
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_jvp::linearize;
+/// use burn_tensor::Tensor;
+///
+/// let of = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
+/// let (y, push) = linearize(|x| x.clone() * x, of([2.0, 3.0]))?;
+/// y.into_data().assert_eq(&[4.0f32, 9.0].into(), false);
+/// push(of([1.0, 0.0]))?.into_data().assert_eq(&[4.0f32, 0.0].into(), false);
+/// push(of([0.0, 1.0]))?.into_data().assert_eq(&[0.0f32, 6.0].into(), false);
+/// # Ok::<(), burn_t4a_jvp::JvpError>(())
+/// ```
+///
+/// # Errors
+/// As [`jvp`], when the map is called.
+pub fn linearize<B, P, R>(
+    f: impl Fn(P::On<Jvp<B>>) -> R,
+    primals: P,
+) -> Result<(R::On<B>, impl Fn(P) -> Result<R::On<B>>)>
+where
+    B: Backend,
+    P: Lift<B>,
+    R: Lift<Jvp<B>>,
+{
+    let structure = primals.structure();
+    let primals = leaves(primals);
+    let still = primals.iter().cloned().map(JvpTensor::constant).collect();
+    let (out, all) = parts(f(build(&structure, still)?));
+    let value = build(&out, all.into_iter().map(|x| x.primal).collect())?;
+    let map = move |tangents: P| {
+        let of_tangents = tangents.structure();
+        let (_, tangent) = push(&f, &structure, primals.clone(), &of_tangents, leaves(tangents))?;
+        Ok(tangent)
+    };
+    Ok((value, map))
+}
+
+fn parts<B: Backend, R: Tree<B>>(result: R) -> (Structure, Vec<Leaf<B>>) {
+    (result.structure(), leaves(result))
+}
+
+fn push<B, Q, R>(
+    f: impl FnOnce(Q) -> R,
+    structure: &Structure,
+    primals: Vec<Leaf<B>>,
+    of_tangents: &Structure,
+    tangents: Vec<Leaf<B>>,
+) -> Result<(R::On<B>, R::On<B>)>
+where
+    B: Backend,
+    Q: Lift<Jvp<B>>,
+    R: Lift<Jvp<B>>,
+{
+    check::<B>(structure, &primals, of_tangents, &tangents)?;
+    let duals = primals.into_iter().zip(tangents).map(|(x, t)| JvpTensor::new(x, t)).collect();
+    let (out, all) = parts(f(build(structure, duals)?));
+    let (values, tangents) = all
+        .into_iter()
+        .map(|x| {
+            let (x, t) = x.into_parts();
+            let t = t.unwrap_or_else(|| zeros_like::<B>(&x));
+            (x, t)
+        })
+        .unzip();
+    Ok((build(&out, values)?, build(&out, tangents)?))
+}
+
+fn check<B: Backend>(
+    structure: &Structure,
+    primals: &[Leaf<B>],
+    of_tangents: &Structure,
+    tangents: &[Leaf<B>],
+) -> Result<()> {
+    if structure != of_tangents {
+        let [primals, tangents] = [structure, of_tangents].map(ToString::to_string);
+        return Err(JvpError::Structure { primals, tangents });
+    }
+    let meta = |x: &Leaf<B>| (x.shape(), x.dtype());
+    let both = primals.iter().zip(tangents).zip(structure.paths());
+    let wrong: Vec<LeafMismatch> = both
+        .map(|((x, t), path)| LeafMismatch { path, primal: meta(x), tangent: meta(t) })
+        .filter(|leaf| leaf.primal != leaf.tangent)
+        .collect();
+    if wrong.is_empty() { Ok(()) } else { Err(JvpError::Leaves(Mismatches(wrong))) }
+}
