@@ -1,14 +1,49 @@
-//! A [Burn](https://burn.dev) CPU backend over the strided tensors of [`t4a_tensor`].
+//! A [Burn](https://burn.dev) 0.21 backend for CPUs, [`BurnT4a`], and operations beyond Burn's own on the same
+//! autodiff tape: einsum over semirings, linear algebra, structured tensors, scans. A model takes it in as its
+//! backend type and stays as it is; what Burn lacks is in [`ext`].
 //!
-//! ```text
-//! boundary        typed errors of the engine become panics, in one place
-//! ext             operations beyond Burn's, with gradients
-//! models          what is most often built of them: chains of tags, Gaussian processes, low rank
-//! v0_21           the Burn 0.21 face: one line per method, engine or Flex below
+//! ```
+//! use burn_autodiff::Autodiff;
+//! use burn_t4a::ext::{einsum::{LogSumExp, semiring_einsum}, linalg::svd};
+//! use burn_t4a::{BurnT4a, T4aDevice};
+//! use burn_tensor::Tensor;
+//!
+//! type B = Autodiff<BurnT4a>;
+//! let scores = Tensor::<B, 2>::from_floats([[1.0, 0.0], [0.0, 1.0]], &T4aDevice).require_grad();
+//! // ln Σ exp(score) over all paths of two steps.
+//! let log_z: Tensor<B, 1> = semiring_einsum::<LogSumExp, _, _>("ij,jk->", [&scores, &scores])?;
+//! let gradients = (log_z + svd(scores.clone())?.s.sum()).backward();
+//! assert_eq!(scores.grad(&gradients).unwrap().dims(), [2, 2]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! | task | |
+//! |---|---|
+//! | the backend | [`BurnT4a`], `Autodiff<BurnT4a>` |
+//! | log Z, best path, K best, contractions | [`ext::einsum`] |
+//! | svd, truncated svd, eigh, solve, functions of matrices | [`ext::linalg`] |
+//! | quantum numbers, blocks, diagonals | [`ext::structured`] |
+//! | recurrences, Kalman filters, a body step by step in bounded memory | [`ext::scan`] |
+//! | fused softmax, norms, attention, cross-entropy on the tape | [`ext::nn`] |
+//! | an operation of one's own | [`ext::operation`], [`ext::tape`] |
+//! | a CRF, a Gaussian process, a layer of low rank | [`models`] |
+//! | threads, memory, fallbacks | [`BackendConfig`] |
+//! | how a result was computed | [`route`] |
+//!
+//! | feature | |
+//! |---|---|
+//! | `module` | structured tensors, CRFs and layers of low rank as parameters of Burn's modules |
+//! | `ndarray` | the operations on burn-ndarray too |
+//! | `router` | the operations on burn-router's backends too, burn-remote's among them |
+//!
 //! Burn's backend traits are infallible: a rejected operation panics with the text of the
-//! [`TensorError`](t4a_tensor::TensorError), which names the operation, shapes and dtypes.
+//! [`TensorError`](t4a_tensor::TensorError), which names the operation, shapes and dtypes. The operations of
+//! [`ext`] return typed errors before any work.
+
+// boundary        typed errors of the engine become panics, in one place
+// ext             operations beyond Burn's, with gradients
+// models          what is most often built of them: chains of tags, Gaussian processes, low rank
+// v0_21           the Burn 0.21 face: one line per method, engine or Flex below
 
 mod boundary;
 pub mod ext;

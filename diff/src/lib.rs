@@ -1,18 +1,53 @@
-//! What it takes to differentiate: the vocabulary in which rules are written, and operations as values.
+//! What it takes to differentiate. A derivative rule is written once, over the vocabulary [`Array`]: engine
+//! tensors, duals and the primitives of a Burn backend implement it, so the same rule serves all of them, and
+//! can be differentiated again because every operation of the vocabulary has a derivative in it. An
+//! [`Operation`] is a value with its shapes, its definition and its rules.
 //!
-//! ```text
-//! array        Array, Integers, Flags: the vocabulary
-//!   engine     Eager: engine tensors
-//!   dual       Dual: any implementor with a tangent beside it
-//! operation    Operation: name, results, forward, vjp, jvp, portable definition
-//! check        what rules are tested with: finite differences, adjointness
+//! ```
+//! use t4a_diff::{Array, Cotangents, Meta, Operation, Outcome, Reverse, Value, check};
+//! use t4a_tensor::TensorError;
+//!
+//! /// x³, with the rule 3x² ȳ.
+//! #[derive(Clone, Debug)]
+//! struct Cube;
+//!
+//! impl Operation for Cube {
+//!     type Error = TensorError;
+//!
+//!     fn name(&self) -> &'static str {
+//!         "cube"
+//!     }
+//!     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, TensorError> {
+//!         Ok(vec![inputs[0].clone()])
+//!     }
+//!     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>, TensorError> {
+//!         let x = inputs[0].float();
+//!         Ok(x.mul(x).mul(x).into())
+//!     }
+//!     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>, TensorError> {
+//!         let x = reverse.kept.float(0);
+//!         Ok(vec![Some(x.mul(x).scale(3.0).mul(reverse.cotangent()))])
+//!     }
+//! }
+//!
+//! // Differences, adjointness, second derivatives.
+//! check::operation(&Cube, &[Value::Float(check::array(&[2, 3], |i| i as f64 / 5.0))], 1e-6);
 //! ```
 //!
-//! A rule is written once, over [`Array`]. The engine, duals (jvp, second order) and the primitives of
-//! a Burn backend implement that, so the same rule serves all of them; it can be differentiated again
-//! because every operation of the vocabulary has a derivative in the vocabulary.
-//!
 //! Convention: for a real loss `L` the cotangent of a float array is `∂L/∂x`, in the shape of `x`.
+//!
+//! | task | |
+//! |---|---|
+//! | an operation of one's own | [`Operation`], tested by [`check`] |
+//! | arrays of one's own that rules run on | [`Array`], [`Integers`], [`Flags`] |
+//! | forward mode, second order | [`Dual`] over any array |
+//! | engine tensors as arrays | [`Eager`] |
+
+// array        Array, Integers, Flags: the vocabulary
+//   engine     Eager: engine tensors
+//   dual       Dual: any implementor with a tangent beside it
+// operation    Operation: name, results, forward, vjp, jvp, portable definition
+// check        what rules are tested with: finite differences, adjointness
 
 pub mod array;
 pub mod check;

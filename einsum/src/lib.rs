@@ -1,22 +1,47 @@
-//! Einsum over any semiring: n-ary, planned, sliced to fit memory.
+//! Einsum over any semiring: n operands, an order of contraction that is searched for, slices so that it fits
+//! into memory, derivatives. A [`Plan`] depends on shapes only and is cached; it runs over every element type and
+//! semiring. Burn users call `burn_t4a::ext::einsum`.
 //!
-//! ```text
-//! subscripts   text, labels, builder          what is summed over what
-//! network      subscripts meet shapes         numbered labels, one per axis
-//! path         order of contraction           given, or searched: search, greedy, refine
-//! plan         labels of each step, slices    shape-only; cached by structure
-//! slices       loops over labels that are fixed to save memory; slice_rules: their derivatives
-//! step         a plan taken apart, for autodiff tapes
-//! contract     runs a plan over a semiring    pair: one pairwise contraction
-//! backend      products supplied by the user
-//! rules        derivative of one sum, by semiring
-//! derivative   vjp and jvp of a plan
-//! cotangent    the vjp over (+, ×) as plans
-//! report       a plan printed: order, sizes, cost, memory
-//! data         plans as data, with the feature `serde`
-//! roles        what becomes of the labels of a step
-//! operation    contractions as operations with a derivative, semirings as values
 //! ```
+//! use t4a_algebra::{MaxPlus, Standard};
+//! use t4a_einsum::{Einsum, einsum};
+//! use t4a_tensor::Tensor;
+//!
+//! let m = Tensor::from_vec(vec![1.0, 2.0, 3.0, 4.0], &[2, 2])?;
+//! let product = einsum::<Standard, f64>("ij,jk->ik", &[&m, &m])?;
+//! assert_eq!(product.to_vec()?, [7.0, 10.0, 15.0, 22.0]);
+//! let best = einsum::<MaxPlus, f64>("ij,jk->ik", &[&m, &m])?;
+//! assert_eq!(best.to_vec()?, [5.0, 6.0, 7.0, 8.0]);
+//! println!("{}", Einsum::new("ij,jk->ik")?.plan(&[&[2, 2], &[2, 2]], 8)?.report(8));
+//! # Ok::<(), t4a_einsum::EinsumError>(())
+//! ```
+//!
+//! | task | |
+//! |---|---|
+//! | a contraction at once | [`einsum()`] |
+//! | sizes of new labels, an order from elsewhere, a bound of memory | [`Einsum`] |
+//! | what it will cost | [`Plan::cost`], printed by [`Plan::report`] |
+//! | ln Z, best values, counts | the semirings of `t4a-algebra` |
+//! | K best values | [`Plan::k_best`] |
+//! | a derivative | [`Contraction`] as an operation; [`Plan::steps`] for a tape |
+//! | a semiring or a product of one's own | [`Custom`], [`Backend`] |
+//! | labels from a program | [`Subscripts`], [`Label`] |
+
+// subscripts   text, labels, builder          what is summed over what
+// network      subscripts meet shapes         numbered labels, one per axis
+// path         order of contraction           given, or searched: search, greedy, refine
+// plan         labels of each step, slices    shape-only; cached by structure
+// slices       loops over labels that are fixed to save memory; slice_rules: their derivatives
+// step         a plan taken apart, for autodiff tapes
+// contract     runs a plan over a semiring    pair: one pairwise contraction
+// backend      products supplied by the user
+// rules        derivative of one sum, by semiring
+// derivative   vjp and jvp of a plan
+// cotangent    the vjp over (+, ×) as plans
+// report       a plan printed: order, sizes, cost, memory
+// data         plans as data, with the feature `serde`
+// roles        what becomes of the labels of a step
+// operation    contractions as operations with a derivative, semirings as values
 #![forbid(unsafe_code)]
 
 mod backend;

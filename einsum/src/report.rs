@@ -26,12 +26,12 @@ impl Plan {
     /// assert_eq!(
     ///     text,
     ///     "ij,jk,kl->il of [10, 1000], [1000, 10], [10, 1000]
-    /// slot  takes  contraction     elements  multiply-adds
-    ///    3    0,1  ij,jk->ik           1.0e2          1.0e5
-    ///    4    2,3  kl,ik->il           1.0e4          1.0e5
+    /// slot  takes  contraction  elements  multiply-adds
+    ///    3    0,1  ij,jk->ik       1.0e2          1.0e5
+    ///    4    2,3  kl,ik->il       1.0e4          1.0e5
     /// multiply-adds: 2.0e5
     /// largest tensor: 1.0e4 elements (80000 bytes)
-    /// memory at the peak, operands not counted: 80800 bytes
+    /// memory at the peak, operands not counted: 161600 bytes
     /// "
     /// );
     /// # Ok::<(), t4a_einsum::EinsumError>(())

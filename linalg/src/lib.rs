@@ -1,16 +1,29 @@
-//! Matrix factorisations with derivatives, for f32, f64, c32 and c64, over batches of any strides.
+//! Matrix factorisations, solvers and functions of matrices with derivatives, for f32, f64, c32 and c64.
+//! Algorithms are faer's; batches of any strides, the status of each matrix, threads and derivative rules of
+//! any order, at degenerate spectra too, are ours. Burn users call `burn_t4a::ext::linalg`.
 //!
-//! ```text
-//! kernels (a crate of its own)   faer's algorithms, compiled once per element type
-//! batch                          views of matrices, results, threads, status of each matrix
-//! svd qr lu cholesky …           one room per operation: check · forward · jvp · vjp · tests
-//! vocabulary                     the operations that derivative rules are written in
-//! degeneracy                     what rules do at ties; the gauge check
-//! spectrum                       second derivatives of functions of values, at ties as well
-//! operation                      every operation as a value: one trait, one table; on arrays
-//! call program                   the forms that faces offer; functions written in the vocabulary
-//! left_dims                      N-dimensional tensors as matrices
 //! ```
+//! use t4a_linalg::svd::{Vectors, svd};
+//! use t4a_tensor::Tensor;
+//!
+//! let a = Tensor::from_vec(vec![3.0, 0.0, 0.0, -4.0, 0.0, 0.0], &[3, 2])?;
+//! assert_eq!(svd(&a, Vectors::Thin)?.s.to_vec()?, [4.0, 3.0]);
+//! # Ok::<(), t4a_linalg::LinalgError>(())
+//! ```
+//!
+//! | task | |
+//! |---|---|
+//! | singular values, low rank | [`svd`], [`svd::Truncation`], [`polar`], [`pinv`] |
+//! | orthogonal bases | [`qr`], [`householder`] |
+//! | eigenvalues, Hermitian or not | [`eigh`], [`eig`] |
+//! | positive definite matrices | [`cholesky`] |
+//! | systems of equations, determinants | [`solve`], [`lu`], [`triangular`], [`inverse`], [`det`], [`systems`] |
+//! | least squares | [`lstsq`] |
+//! | exponential, root, logarithm, powers | [`expm`], [`sqrtm`], [`logm`], [`power`], [`hermitian`] |
+//! | norms, condition numbers | [`mod@norm`] |
+//! | `A X + X Aᴴ = Q` | [`lyapunov`] |
+//! | tensors some of whose axes form the rows | [`mod@left_dims`] |
+//! | all of them over any arrays, as users call them | [`user`] |
 //!
 //! # Conventions
 //! A batch of matrices is a tensor `[…, m, n]`; all other axes are batch axes. For a real loss `L`
@@ -71,6 +84,17 @@
 //! `svd_truncated`, `ql`, `rq`, `lu`, `lu_solve`, `matrix_power`, `matrix_norm`, `norm`,
 //! `trace`, `diag`, `cond` and `householder_product` are slices, flips and programs composed of these rows: they have the derivatives
 //! of what they consist of, of every order, on duals and on a tape.
+
+// kernels (a crate of its own)   faer's algorithms, compiled once per element type
+// batch                          views of matrices, results, threads, status of each matrix
+// svd qr lu cholesky …           one room per operation: check · forward · jvp · vjp · tests
+// vocabulary                     the operations that derivative rules are written in
+// degeneracy                     what rules do at ties; the gauge check
+// spectrum                       second derivatives of functions of values, at ties as well
+// operation                      every operation as a value: one trait, one table; on arrays
+// call program                   the forms that faces offer; functions written in the vocabulary
+// left_dims                      N-dimensional tensors as matrices
+
 #![deny(unsafe_code)]
 
 mod batch;

@@ -1,12 +1,28 @@
-//! Operations of neural networks as values: each with its shapes, its portable definition and its
-//! derivative rule in the vocabulary of `t4a-diff`, and the engine's fused kernels where there are some.
+//! Operations of neural networks as values: softmax, norms, attention and cross-entropy. Each has its shapes,
+//! its definition and its derivative in the vocabulary of `t4a-diff`, and one fused kernel of the engine for
+//! either pass. Burn users call `burn_t4a::ext::nn`.
 //!
-//! ```text
-//! softmax         Softmax, LogSoftmax
-//! norm            LayerNorm, RmsNorm
-//! attention       Attention
-//! cross_entropy   CrossEntropy
 //! ```
+//! use t4a_diff::{Operation, Value, check};
+//! use t4a_nn::Softmax;
+//!
+//! let x = Value::Float(check::array(&[1, 2], |_| 3.0));
+//! let y = Softmax { axis: 1 }.forward(&[x], &[false])?;
+//! assert_eq!(check::elements(&y.results[0]), [0.5, 0.5]);
+//! # Ok::<(), t4a_tensor::TensorError>(())
+//! ```
+//!
+//! | task | |
+//! |---|---|
+//! | softmax and its logarithm along an axis | [`Softmax`], [`LogSoftmax`] |
+//! | layer norm, root mean square norm | [`LayerNorm`], [`RmsNorm`] |
+//! | scaled dot-product attention: masks, causal, bias | [`Attention`] |
+//! | cross-entropy of scores: ignored classes, smoothing, weights | [`CrossEntropy`] |
+
+// softmax         Softmax, LogSoftmax
+// norm            LayerNorm, RmsNorm
+// attention       Attention
+// cross_entropy   CrossEntropy
 
 /// Equality and hash of values with numbers in them, by their bits.
 macro_rules! by_bits {

@@ -1,22 +1,43 @@
-//! Recurrences along an axis as operations: each with its shapes, its portable definition and its derivative
-//! rule in the vocabulary of `t4a-diff`, and the engine's fused kernels.
+//! Recurrences along an axis in one kernel each, with derivatives: running sums, linear recurrences, scans
+//! over any monoid, recurrent layers, the Kalman filter. Many lanes run side by side in vectors, few long ones
+//! in chunks, so results do not depend on the number of threads. Burn users call `burn_t4a::ext::scan`, which
+//! also scans a body of their own.
 //!
-//! ```text
-//! lanes          the loops: many lanes in vectors, few long ones in chunks
-//! running        sums, products, maxima, minima, log-sum-exp of engine tensors of any dtype
-//! cumulative     Cumulative: the same with derivatives
-//! recurrence     LinearRecurrence: h ← a h + b, real and complex
-//! matrix         MatrixRecurrence: h ← A h + b with small matrices
-//! monoid         Monoid, FloatMonoid: what associative scans combine with
-//! associative    AssociativeScan: over any monoid
-//! cell           Cell: gated cells of recurrent layers
-//! recurrent      Recurrent: a recurrent layer over a sequence
-//! kalman         KalmanFilter: prediction and update over a sequence
-//! schedule       reverse mode through many steps in bounded memory
+//! ```
+//! use t4a_diff::{Operation, Value, check};
+//! use t4a_scan::LinearRecurrence;
+//!
+//! // h ← h/2 + 1
+//! let [a, b] = [0.5, 1.0].map(|x| Value::Float(check::array(&[3], |_| x)));
+//! let h = LinearRecurrence::new(0).forward(&[a, b], &[false; 2])?;
+//! assert_eq!(check::elements(&h.results[0]), [1.0, 1.5, 1.75]);
+//! # Ok::<(), t4a_tensor::TensorError>(())
 //! ```
 //!
-//! Results do not depend on the number of threads: lanes are cut at fixed places. With `reverse` a
-//! recurrence runs from the end of the axis to its beginning, and every result lies where its operand does.
+//! | task | |
+//! |---|---|
+//! | running sums, products, extrema, log-sum-exp | [`running`] of any dtype; with derivatives [`Cumulative`] |
+//! | h ← a h + b, real or complex | [`LinearRecurrence`] |
+//! | h ← A h + b with small matrices | [`MatrixRecurrence`] |
+//! | an associative scan | [`AssociativeScan`] over a [`Monoid`] |
+//! | gated recurrent layers | [`Recurrent`] of a [`Cell`] |
+//! | a Kalman filter and its likelihood | [`KalmanFilter`] |
+//! | which carries to keep for a reverse pass in bounded memory | [`schedule`] |
+//!
+//! With `reverse` a recurrence runs from the end of the axis to its beginning, and every result lies where its
+//! operand does.
+
+// lanes          the loops: many lanes in vectors, few long ones in chunks
+// running        sums, products, maxima, minima, log-sum-exp of engine tensors of any dtype
+// cumulative     Cumulative: the same with derivatives
+// recurrence     LinearRecurrence: h ← a h + b, real and complex
+// matrix         MatrixRecurrence: h ← A h + b with small matrices
+// monoid         Monoid, FloatMonoid: what associative scans combine with
+// associative    AssociativeScan: over any monoid
+// cell           Cell: gated cells of recurrent layers
+// recurrent      Recurrent: a recurrent layer over a sequence
+// kalman         KalmanFilter: prediction and update over a sequence
+// schedule       reverse mode through many steps in bounded memory
 #![deny(unsafe_code)]
 
 mod affine;

@@ -1,20 +1,46 @@
-//! Tensors with known zeros: structure in plans, numbers in one buffer.
+//! Tensors with known zeros: graded by quantum numbers, of given blocks, or with equal indices. Their structure
+//! lies in plans that are made once, their numbers in one flat buffer, and every operation on that buffer has
+//! derivatives of any order. A product of two tensors then costs what its allowed blocks cost. Burn users call
+//! `burn_t4a::ext::structured`.
 //!
-//! ```text
-//! sector      quantum numbers of abelian symmetries
-//! leg         axes graded by sectors; fusion of several
-//! spec        which blocks a graded tensor has, and where they lie
-//! plan        what is done to flat buffers, whatever the sectors
-//! kernels     plans on memory
-//! structural  structures of results and their plans
-//! operation   plans as operations with derivatives
-//! graded      graded tensors over any arrays
-//! entries       functions of entries that keep zeros
-//! picture       which entries are stored, as text
-//! diag          equal indices: einsum of payloads
-//! block_sparse  arbitrary blocks without charges
-//! complex       pairs of the last two
 //! ```
+//! use t4a_structured::{BondTruncation, Direction, FluxOn, GradedTensor, Leg, Spec, U1};
+//! use t4a_tensor::DType;
+//!
+//! // Two spins, and what conserves their sum.
+//! let spin = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out)?;
+//! let spec = Spec::new(vec![spin.clone(), spin.clone(), spin.dual(), spin.dual()], U1(0), 2)?;
+//! assert_eq!(spec.len(), 6);                                  // of 16 entries
+//! let gate = GradedTensor::identity(&[spin.clone(), spin], DType::F64)?;
+//! let square = gate.contract(&gate, &[2, 3], &[0, 1])?;
+//! assert_eq!(square.to_dense()?.0.shape(), [2, 2, 2, 2]);
+//! # Ok::<(), t4a_structured::StructuredError>(())
+//! ```
+//!
+//! | task | |
+//! |---|---|
+//! | symmetries | [`Trivial`], [`Z2`], [`Zn`], [`U1`], [`FermionParity`], [`FermionNumber`], [`Product`] of two; [`Sector`] for others |
+//! | an axis, a structure, a tensor | [`Leg`], [`Spec`], [`GradedTensor`] |
+//! | contraction, einsum | [`GradedTensor::contract`], [`einsum`] |
+//! | permutation, fusion, trace, conjugation | methods of [`GradedTensor`] |
+//! | svd, qr, eigh, truncated over all sectors | [`GradedTensor::svd`], [`BondTruncation`] |
+//! | tensors with equal indices: δ, diagonals | [`DiagTensor`], [`diag_einsum`] |
+//! | known blocks without charges, also over semirings | [`BlockSparseTensor`], [`Pattern`] |
+//! | operations as values | [`operation`] |
+
+// sector      quantum numbers of abelian symmetries
+// leg         axes graded by sectors; fusion of several
+// spec        which blocks a graded tensor has, and where they lie
+// plan        what is done to flat buffers, whatever the sectors
+// kernels     plans on memory
+// structural  structures of results and their plans
+// operation   plans as operations with derivatives
+// graded      graded tensors over any arrays
+// entries       functions of entries that keep zeros
+// picture       which entries are stored, as text
+// diag          equal indices: einsum of payloads
+// block_sparse  arbitrary blocks without charges
+// complex       pairs of the last two
 #![deny(unsafe_code)]
 
 mod block_sparse;

@@ -1,20 +1,46 @@
-//! Dense strided CPU tensors.
+//! Strided tensors on a CPU: views share memory, results reuse it, loops run on wide vectors and all cores.
+//! [`Tensor<T>`](Tensor) knows its element type, [`AnyTensor`] has it at run time; every function checks its
+//! operands first and returns a typed error. It is an ordinary library and the engine below all of
+//! `burn-t4a`.
 //!
-//! ```text
-//! storage · pool     shared, aligned, copy-on-write memory
-//! layout             shape, signed strides, offset; views as arithmetic
-//! tensor · any       Tensor<T> (typed) and AnyTensor (dtype-tagged)
-//! output · view      results written and strided tensors read without pointers
-//! movement           zero-copy view operations on both
-//! loops              the only element loops
-//! map · copy         broadcast, allocate or reuse, run the loop
-//! nn                 fused operations of neural networks
-//! index              gather, scatter, masks, regions
-//! sort · cumulative  along an axis
-//! fft                Fourier transforms along an axis
-//! create · random    regular and random values
-//! config · route     settings of the process, and how results were computed
 //! ```
+//! use t4a_tensor::{Tensor, reduce, kernels, matmul::matmul, sort::sort};
+//! use t4a_algebra::Standard;
+//!
+//! let m = Tensor::from_vec(vec![3.0, 1.0, 2.0, 6.0, 5.0, 4.0], &[2, 3])?;
+//! let t = m.permute(&[1, 0])?;                                // shares memory
+//! assert_eq!(matmul::<Standard, f64>(&m, &t)?.to_vec()?, [14.0, 31.0, 31.0, 77.0]);
+//! assert_eq!(sort(m, 1, false)?.to_vec()?, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+//! # Ok::<(), t4a_tensor::TensorError>(())
+//! ```
+//!
+//! | task | |
+//! |---|---|
+//! | a tensor from data | [`Tensor::from_vec`], [`create`], [`random`] |
+//! | permute, slice, reshape, expand, flip, without a copy | methods of [`Tensor`] and [`AnyTensor`] |
+//! | elementwise functions, broadcast | [`map`] with a kernel of [`kernels`] |
+//! | sums, extrema, their places | [`mod@reduce`], [`arg_reduce`], [`cumulative`] |
+//! | products of matrices over any semiring | [`mod@matmul`] |
+//! | gather, scatter, masks, regions | [`index`] |
+//! | sorting, the largest k | [`mod@sort`] |
+//! | Fourier transforms | [`mod@fft`] |
+//! | convolution, pooling, attention, norms, images | [`nn`] |
+//! | threads and memory | [`config`], [`pool`] |
+//! | how a result was computed | [`route`] |
+
+// storage · pool     shared, aligned, copy-on-write memory
+// layout             shape, signed strides, offset; views as arithmetic
+// tensor · any       Tensor<T> (typed) and AnyTensor (dtype-tagged)
+// output · view      results written and strided tensors read without pointers
+// movement           zero-copy view operations on both
+// loops              the only element loops
+// map · copy         broadcast, allocate or reuse, run the loop
+// nn                 fused operations of neural networks
+// index              gather, scatter, masks, regions
+// sort · cumulative  along an axis
+// fft                Fourier transforms along an axis
+// create · random    regular and random values
+// config · route     settings of the process, and how results were computed
 
 pub mod any;
 pub mod arg_reduce;

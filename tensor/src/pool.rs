@@ -63,7 +63,7 @@ impl Class {
     /// A block from the system.
     fn allocate(self) -> Option<NonNull<u8>> {
         let bytes = self.bytes();
-        if HELD.fetch_add(bytes, Ordering::Relaxed) > MEMORY.get().saturating_sub(bytes) {
+        if HELD.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > MEMORY.get() {
             HELD.fetch_sub(bytes, Ordering::Relaxed);
             return None;
         }

@@ -7,6 +7,11 @@ use t4a_tensor::{Tensor, TensorError, pool};
 fn beyond_the_limit_is_an_error() {
     const MIB: usize = 1 << 20;
     pool::set_memory_limit(10 * MIB);
+    // One that alone exceeds it, when nothing else is held.
+    assert!(matches!(
+        Tensor::<u8>::from_fn(&[11 * MIB], |_| 1),
+        Err(TensorError::OutOfMemory { .. })
+    ));
     let block = || Tensor::<u8>::from_fn(&[4 * MIB], |_| 1);
     let (a, b) = (block().unwrap(), block().unwrap());
     assert!(matches!(block(), Err(TensorError::OutOfMemory { .. })));

@@ -1,20 +1,23 @@
-//! The CPU backend of [Burn](https://burn.dev) 0.22 over the strided tensors of [`t4a_tensor`].
+//! The CPU backend of [Burn](https://burn.dev) 0.22 over the strided tensors of [`t4a_tensor`]. A program
+//! reaches it in the place of `burn-flex`: `Tensor<D>` of Burn 0.22 names no backend, and the backends that it
+//! knows are a closed list. So nobody names this crate: programs patch `burn-flex`, and use
+//! `burn-t4a-022-ext` for what Burn lacks.
 //!
-//! ```text
-//! boundary     typed errors of the engine become panics, in one place
-//! backend      device, Backend, BackendIr
-//! primitive    the one tensor primitive: AnyTensor and the store of its booleans
-//! data         TensorData in and out without copying
-//! movement     Burn's arguments for moving data
-//! image        its options of operations on images
-//! float int bool module activation quantized transaction     the operations, one line each
-//! ```
-//!
-//! A program reaches it in the place of `burn-flex`: `Tensor<D>` of Burn 0.22 names no backend, and the
-//! backends that it knows are a closed list.
+//! | task | |
+//! |---|---|
+//! | threads, memory, fallbacks | [`BackendConfig`] |
+//! | how a result was computed | [`route`] |
 //!
 //! Burn's backend traits are infallible: a rejected operation panics with the text of the
 //! [`TensorError`](t4a_tensor::TensorError), which names the operation, shapes and dtypes.
+
+// boundary     typed errors of the engine become panics, in one place
+// backend      device, Backend, BackendIr
+// primitive    the one tensor primitive: AnyTensor and the store of its booleans
+// data         TensorData in and out without copying
+// movement     Burn's arguments for moving data
+// image        its options of operations on images
+// float int bool module activation quantized transaction     the operations, one line each
 
 mod activation;
 mod backend;

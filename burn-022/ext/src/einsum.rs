@@ -82,8 +82,8 @@ impl Operand {
     }
 }
 
-/// Operands of an einsum: an array of tensors of one rank, a tuple of up to eight of any ranks, or
-/// a list of [`Operand`]s. Tensors are given by value or by reference.
+/// Operands of an einsum: an array, a slice or a vector of tensors of one rank, a tuple of up to eight of
+/// any ranks, or a list of [`Operand`]s. Tensors are given by value or by reference.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no list of operands",
     label = "expected an array of tensors of one rank, or a tuple",
@@ -97,6 +97,15 @@ pub trait Operands {
 impl<T: Into<Operand>, const N: usize> Operands for [T; N] {
     fn into_operands(self) -> Vec<Operand> {
         self.into_iter().map(Into::into).collect()
+    }
+}
+
+impl<'a, T> Operands for &'a [T]
+where
+    Operand: From<&'a T>,
+{
+    fn into_operands(self) -> Vec<Operand> {
+        self.iter().map(Operand::from).collect()
     }
 }
 

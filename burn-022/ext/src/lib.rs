@@ -1,23 +1,44 @@
-//! Operations beyond Burn's own on tensors of Burn 0.22, with gradients.
+//! Operations beyond Burn's own on tensors of Burn 0.22, with gradients: einsum over semirings, linear algebra,
+//! fused layers, any operation value. With `burn-t4a` in the place of `burn-flex` they run on its engine; on
+//! Burn's own Flex, and on NdArray with the feature `ndarray`, by their portable definitions, each as one node
+//! of the tape; with the feature `remote` and tensors on a `burn-t4a-022-server`, on its engine; on other
+//! backends as the pieces of these definitions.
 //!
-//! ```text
-//! operation  operations as values: one trait for backends
-//! dispatch   the backend that the operands are on
-//! primitive  the vocabulary of derivative rules on a backend's primitives
-//! remote     operations sent to a server as values
-//! tape       operations with derivative rules of their own, as nodes of the tape
-//! user       operations on tensors
-//! einsum     contractions over semirings
-//! linalg     factorisations and functions of matrices
-//! complex    complex tensors as pairs
-//! nn         fused softmax, norms, attention and cross-entropy that stay fused on the tape
-//! error      what the functions of this crate reject
+//! ```
+//! use burn_t4a_022_ext::einsum::{LogSumExp, semiring_einsum};
+//! use burn_t4a_022_ext::linalg::svd;
+//! use burn_tensor::{Device, Tensor};
+//!
+//! let device = Device::flex().autodiff();
+//! let scores = Tensor::<2>::from_floats([[1.0, 0.0], [0.0, 1.0]], &device).require_grad();
+//! let log_z: Tensor<1> = semiring_einsum::<LogSumExp, _>("ij,jk->", [&scores, &scores])?;
+//! let gradients = (log_z + svd(scores.clone())?.s.sum()).backward();
+//! assert_eq!(scores.grad(&gradients).unwrap().dims(), [2, 2]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! With `burn-t4a` in the place of `burn-flex` they run on its engine. On Burn's own Flex, and on NdArray
-//! with the feature `ndarray`, they run by their portable definitions, each as one node of the tape; with the
-//! feature `remote` and tensors on a `burn-t4a-022-server`, on its engine; on other backends as the pieces of these definitions. `Tensor<D>` has first derivatives; for higher orders
-//! see the crate for Burn 0.21.
+//! | task | |
+//! |---|---|
+//! | log Z, best path, contractions | [`einsum`] |
+//! | svd, truncated svd, eigh, solve, functions of matrices | [`linalg`] |
+//! | fused softmax, norms, attention, cross-entropy on the tape | [`nn`] |
+//! | recurrences, and an operation of one's own | [`operation`], [`tape`] |
+//! | complex tensors as pairs of real ones | [`Complex`] |
+//! | threads, memory, fallbacks | [`BackendConfig`] |
+//!
+//! `Tensor<D>` has first derivatives; for higher orders see the crate for Burn 0.21.
+
+// operation  operations as values: one trait for backends
+// dispatch   the backend that the operands are on
+// primitive  the vocabulary of derivative rules on a backend's primitives
+// remote     operations sent to a server as values
+// tape       operations with derivative rules of their own, as nodes of the tape
+// user       operations on tensors
+// einsum     contractions over semirings
+// linalg     factorisations and functions of matrices
+// complex    complex tensors as pairs
+// nn         fused softmax, norms, attention and cross-entropy that stay fused on the tape
+// error      what the functions of this crate reject
 
 mod complex;
 mod dispatch;

@@ -1,17 +1,16 @@
 //! Operations beyond Burn's own, differentiable on its tape.
 //!
-//! ```text
-//! linalg     matrix factorisations
-//! operation  operations as values: one trait for backends
-//! primitive  the vocabulary of derivative rules on a backend's primitives
-//! structured graded, block-sparse and diagonal tensors
-//! scan       a body step by step in bounded memory; recurrences in one kernel
-//! tape       operations with derivative rules of their own, as nodes of the tape
-//! einsum     contractions over any semiring
-//! complex    complex tensors as pairs of real ones
-//! nn         fused softmax, norms, attention and cross-entropy that stay fused on the tape
-//! error      what the functions of this module reject
-//! ```
+//! | task | |
+//! |---|---|
+//! | contractions: log Z, best path, counts, K best | [`einsum`] |
+//! | factorisations, solvers, functions of matrices | [`linalg`] |
+//! | graded, block-sparse and diagonal tensors | [`structured`] |
+//! | a body step by step in bounded memory; recurrences in one kernel | [`scan`] |
+//! | softmax, norms, attention and cross-entropy, fused on the tape | [`nn`] |
+//! | complex tensors as pairs of real ones | [`Complex`] |
+//! | an operation of one's own as a value, on every backend | [`operation`] |
+//! | a node of the tape with a rule of one's own | [`tape`] |
+//! | the vocabulary of derivative rules on a backend's primitives | [`primitive`] |
 
 pub mod complex;
 pub mod einsum;

@@ -44,21 +44,18 @@ pub(crate) fn cases<B: Operations>() -> Vec<Case<B>> {
     add("norm", &[TALL], General, |x| norm::<_, _, Tensor<B, 1>>(one(x)).unwrap());
     add("complex norm", &[TALL, TALL], General,
         |x| norm::<_, _, Tensor<B, 1>>(complex(x)).unwrap());
-    fn diagonals<B: Operations, M: Matrix<Burn, Vector = V, Number = N>, V: Clone, N>(
-        [wide, square]: [M; 2],
-        weigh: fn(M, usize) -> Tensor<B, 1>,
-        ends: fn(V, N) -> Tensor<B, 1>,
-    ) -> Tensor<B, 1> {
-        let diagonal = diag(wide).unwrap();
-        weigh(diag_embed(diagonal.clone()).unwrap(), 1) + ends(diagonal, trace(square).unwrap())
-    }
-    add("trace and diag", &[TALL, SQUARE], General, |x| {
-        let (a, b) = two(x);
-        diagonals([a, b], weigh, |v, n| weigh(v, 2) + weigh(n, 3))
+    add("trace", &[SQUARE], General, |x| weigh(trace(one(x)).unwrap(), 1));
+    add("complex trace", &[SQUARE, SQUARE], General,
+        |x| weigh_pair(trace(complex(x)).unwrap(), 1));
+    add("diag", &[TALL], General, |x| weigh(diag(one(x)).unwrap(), 1));
+    add("complex diag", &[TALL, TALL], General, |x| weigh_pair(diag(complex(x)).unwrap(), 1));
+    add("diag_embed", &[TALL], General, |x| {
+        let diagonal = diag(one(x)).unwrap();
+        weigh(diag_embed::<_, Tensor<B, 3>>(diagonal.clone() * diagonal).unwrap(), 1)
     });
-    add("complex trace and diag", &[SQUARE, SQUARE], General, |x| {
-        let a = complex(x);
-        diagonals([a.clone(), a], weigh_pair, |v, n| weigh_pair(v, 2) + weigh_pair(n, 3))
+    add("complex diag_embed", &[TALL, TALL], General, |x| {
+        let diagonal = diag(complex(x)).unwrap();
+        weigh_pair(diag_embed::<_, Complex<B, 3>>(diagonal).unwrap(), 1)
     });
     fn conditions<B: Operations, M: Matrix<Burn, Array = Floats<B>, RealNumber = Tensor<B, 1>>>(
         a: M,

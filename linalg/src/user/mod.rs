@@ -24,62 +24,71 @@
 //! smooth there. Symmetric functions of [`svdvals`] and [`eigvalsh`] have second derivatives at ties;
 //! through all other functions a second derivative along a direction that splits a tie is an error.
 //!
+//! # Conventions
+//! A batch of matrices is a tensor `[…, m, n]`, all other axes are batch axes, and the shapes below leave them
+//! out. For a real loss `L` the cotangent is `∂L/∂Re A + i ∂L/∂Im A`, PyTorch's convention. Functions of
+//! Hermitian matrices read `(A + Aᴴ)/2`, so a triangle alone has to be filled up first, and have Hermitian
+//! cotangents. Vectors of `svd`, `eigh` and `eig` are determined up to phases, at ties up to a basis: a loss
+//! that depends on these has no derivative, and is reported.
+//!
 //! # What there is
 //! `[…]_ex` gives the status of each matrix, `[…]_jvp` a tangent. Everything has a gradient, and
 //! where the arrays can be differentiated twice the gradient has one.
 //!
-//! | function | `_ex` | `_jvp` |
-//! |---|---|---|
-//! | `svd` | ✓ | ✓ |
-//! | `svd_full` | ✓ | ✓ |
-//! | `svd_truncated` | ✓ | ✓ |
-//! | `svdvals` | ✓ | ✓ |
-//! | `svd_left_dims` | ✓ | ✓ |
-//! | `qr` | ✓ | ✓ |
-//! | `qr_complete` | ✓ | ✓ |
-//! | `qr_pivoted` | ✓ | ✓ |
-//! | `qr_left_dims` | ✓ | ✓ |
-//! | `lq` | ✓ | ✓ |
-//! | `ql` | ✓ | ✓ |
-//! | `rq` | ✓ | ✓ |
-//! | `lu` | ✓ | ✓ |
-//! | `lu_full` | ✓ | ✓ |
-//! | `lu_factor` | ✓ | ✓ |
-//! | `lu_solve` | ✓ | ✓ |
-//! | `cholesky` | ✓ | ✓ |
-//! | `eigh` | ✓ | ✓ |
-//! | `eigh_left_dims` | ✓ | ✓ |
-//! | `eigvalsh` | ✓ | ✓ |
-//! | `eig` | ✓ | ✓ |
-//! | `eigvals` | ✓ | ✓ |
-//! | `polar` | ✓ | ✓ |
-//! | `polar_left_dims` | ✓ | ✓ |
-//! | `expm` | ✓ | ✓ |
-//! | `sqrtm` | ✓ | ✓ |
-//! | `logm` | ✓ | ✓ |
-//! | `hermitian_function` | ✓ | ✓ |
-//! | `svd_function` | ✓ | ✓ |
-//! | `solve` | ✓ | ✓ |
-//! | `solve_triangular` | ✓ | ✓ |
-//! | `lyapunov` | ✓ | ✓ |
-//! | `lstsq` | ✓ | ✓ |
-//! | `lstsq_min_norm` | ✓ | ✓ |
-//! | `inv` | ✓ | ✓ |
-//! | `pinv` | ✓ | ✓ |
-//! | `det` | ✓ | ✓ |
-//! | `slogdet` | ✓ | ✓ |
-//! | `solve_right` | ✓ | ✓ |
-//! | `solve_triangular_right` | ✓ | ✓ |
-//! | `tensorsolve` | – | ✓ |
-//! | `tensorinv` | – | ✓ |
-//! | `matrix_power` | – | ✓ |
-//! | `matrix_norm` | – | ✓ |
-//! | `cond` | – | ✓ |
-//! | `norm` | – | ✓ |
-//! | `trace`, `diag`, `diag_embed`: linear | – | – |
-//! | `householder_product` | – | ✓ |
-//! | `cholesky_upper` | ✓ | ✓ |
-//! | `lstsq_residuals` | – | ✓ |
+//! | function | shapes | | `_ex` | `_jvp` |
+//! |---|---|---|---|---|
+//! | [`svd`](svd()) | `[m, n]` → U `[m, k]`, S `[k]`, Vᴴ `[k, n]` | singular values and vectors, k = min(m, n) | ✓ | ✓ |
+//! | [`svd_full`](svd_full()) | U `[m, m]`, Vᴴ `[n, n]` | with bases of the null spaces | ✓ | ✓ |
+//! | [`svd_truncated`](svd_truncated()) | k chosen by a [`Truncation`](crate::svd::Truncation) | the part that is kept, and what it leaves out | ✓ | ✓ |
+//! | [`svdvals`](svdvals()) | → `[k]` | singular values alone | ✓ | ✓ |
+//! | [`svd_left_dims`](svd_left_dims()) | tensors | svd with some axes as rows | ✓ | ✓ |
+//! | [`qr`](qr()) | → Q `[m, k]`, R `[k, n]` | orthonormal columns, R's diagonal ≥ 0 | ✓ | ✓ |
+//! | [`qr_complete`](qr_complete()) | → Q `[m, m]`, R `[m, n]` | with a basis of the complement | ✓ | ✓ |
+//! | [`qr_pivoted`](qr_pivoted()) | and column indices `[n]` | A P = Q R, R's diagonal falling | ✓ | ✓ |
+//! | [`qr_left_dims`](qr_left_dims()) | tensors | qr with some axes as rows | ✓ | ✓ |
+//! | [`lq`](lq()) | → L `[m, k]`, Q `[k, n]` | A = L Q | ✓ | ✓ |
+//! | [`ql`](ql()) | → Q `[m, k]`, L `[k, n]` | A = Q L | ✓ | ✓ |
+//! | [`rq`](rq()) | → R `[m, k]`, Q `[k, n]` | A = R Q | ✓ | ✓ |
+//! | [`lu`](lu()) | → P, L `[m, k]`, U `[k, n]` | P A = L U, row pivots | ✓ | ✓ |
+//! | [`lu_full`](lu_full()) | and column indices | rows and columns exchanged: reveals the rank | ✓ | ✓ |
+//! | [`lu_factor`](lu_factor()) | → packed `[n, n]`, rows `[n]` | factors to solve with more than once | ✓ | ✓ |
+//! | [`lu_solve`](lu_solve()) | `b` `[n, r]` or `[n]` | systems with these factors | ✓ | ✓ |
+//! | [`cholesky`](cholesky()) | `[n, n]` → L | A = L Lᴴ | ✓ | ✓ |
+//! | [`cholesky_upper`](cholesky_upper()) | `[n, n]` → U | A = Uᴴ U | ✓ | ✓ |
+//! | [`eigh`](eigh()) | `[n, n]` → values `[n]` rising, V `[n, n]` | Hermitian eigenvalues and vectors | ✓ | ✓ |
+//! | [`eigh_left_dims`](eigh_left_dims()) | tensors | eigh with some axes as rows | ✓ | ✓ |
+//! | [`eigvalsh`](eigvalsh()) | → `[n]` rising | Hermitian eigenvalues | ✓ | ✓ |
+//! | [`eig`](eig()) | → complex `[n]`, V `[n, n]` | eigenvalues and vectors | ✓ | ✓ |
+//! | [`eigvals`](eigvals()) | → complex `[n]` | eigenvalues | ✓ | ✓ |
+//! | [`polar`](polar()) | → U `[m, n]`, P | A = U P or P U, P positive | ✓ | ✓ |
+//! | [`polar_left_dims`](polar_left_dims()) | tensors | polar with some axes as rows | ✓ | ✓ |
+//! | [`expm`](expm()) | `[n, n]` | eᴬ | ✓ | ✓ |
+//! | [`sqrtm`](sqrtm()) | `[n, n]` | the principal root | ✓ | ✓ |
+//! | [`logm`](logm()) | `[n, n]` | the principal logarithm | ✓ | ✓ |
+//! | [`hermitian_function`](hermitian_function()) | `[n, n]` | V f(Λ) Vᴴ, smooth at ties | ✓ | ✓ |
+//! | [`svd_function`](svd_function()) | `[m, n]` | U f(S) Vᴴ, smooth at ties | ✓ | ✓ |
+//! | [`matrix_power`](matrix_power()) | `[n, n]` | Aᵏ for any integer k | – | ✓ |
+//! | [`solve`](solve()) | `A` `[n, n]`, `b` `[n, r]` or `[n]` | A x = b | ✓ | ✓ |
+//! | [`solve_right`](solve_right()) | `b` `[r, n]` or `[n]` | x A = b | ✓ | ✓ |
+//! | [`solve_triangular`](solve_triangular()) | as `solve` | with one triangle of A | ✓ | ✓ |
+//! | [`solve_triangular_right`](solve_triangular_right()) | as `solve_right` | with one triangle of A | ✓ | ✓ |
+//! | [`lyapunov`](lyapunov()) | `[n, n]`, `[n, n]` | A X + X Aᴴ = Q | ✓ | ✓ |
+//! | [`lstsq`](lstsq()) | `A` `[m, n]`, m ≥ n | least squares by qr | ✓ | ✓ |
+//! | [`lstsq_min_norm`](lstsq_min_norm()) | `A` `[m, n]` | the least solution of any rank, by svd | ✓ | ✓ |
+//! | [`lstsq_residuals`](lstsq_residuals()) | `A`, `b`, `x` | ‖A x − b‖² per column | – | ✓ |
+//! | [`tensorsolve`](tensorsolve()) | tensors | `solve` with several axes as rows | – | ✓ |
+//! | [`tensorinv`](tensorinv()) | tensors | `inv` with several axes as rows | – | ✓ |
+//! | [`inv`](inv()) | `[n, n]` | A⁻¹ | ✓ | ✓ |
+//! | [`pinv`](pinv()) | `[m, n]` → `[n, m]` | the pseudo-inverse | ✓ | ✓ |
+//! | [`det`](det()) | `[n, n]` → number | determinant | ✓ | ✓ |
+//! | [`slogdet`](slogdet()) | → sign, number | and its logarithm, without overflow | ✓ | ✓ |
+//! | [`norm`](norm()) | any → `[1]` | √Σ∣xᵢ∣² over everything | – | ✓ |
+//! | [`matrix_norm`](matrix_norm()) | `[m, n]` → number | 1, 2, ∞, Frobenius, nuclear, and least ones | – | ✓ |
+//! | [`cond`](cond()) | `[n, n]` → number | ‖A‖ ‖A⁻¹‖ | – | ✓ |
+//! | [`trace`](trace()) | `[n, n]` → number | Σ aᵢᵢ; linear | – | – |
+//! | [`diag`](diag()) | `[m, n]` → `[k]` | aᵢᵢ; linear | – | – |
+//! | [`diag_embed`](diag_embed()) | `[n]` → `[n, n]` | the diagonal matrix; linear | – | – |
+//! | [`householder_product`](householder_product()) | `[m, n]`, `[n]` | the product of reflections | – | ✓ |
 
 mod call;
 mod diagonal;

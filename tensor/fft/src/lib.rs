@@ -1,7 +1,6 @@
-//! Plans of Fourier transforms, kept for the next tensor of the same length.
-//!
-//! A crate of its own because the butterflies of `rustfft` are generic and many: here they are compiled
-//! once per float, beside `t4a-tensor` and not again with it.
+//! Plans of Fourier transforms, kept for the next tensor of the same length. It is a crate of its own because
+//! the butterflies of `rustfft` are generic and many: here they are compiled once per float, beside
+//! `t4a-tensor` and not again with it. Users call `t4a_tensor::fft`.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
