@@ -33,6 +33,7 @@
 //! | feature | |
 //! |---|---|
 //! | `module` | structured tensors, CRFs and layers of low rank as parameters of Burn's modules |
+//! | `flex` | the operations on burn-flex too |
 //! | `ndarray` | the operations on burn-ndarray too |
 //! | `router` | the operations on burn-router's backends too, burn-remote's among them |
 //!
@@ -43,7 +44,7 @@
 // boundary        typed errors of the engine become panics, in one place
 // ext             operations beyond Burn's, with gradients
 // models          what is most often built of them: chains of tags, Gaussian processes, low rank
-// v0_21           the Burn 0.21 face: one line per method, engine or Flex below
+// v0_21           the Burn 0.21 face: one line per method
 
 mod boundary;
 pub mod ext;
@@ -52,4 +53,4 @@ pub mod v0_21;
 
 pub use t4a_tensor::config::{BackendConfig, ConfigError};
 pub use t4a_tensor::route;
-pub use v0_21::{BurnT4a, T4aDevice, T4aTensor};
+pub use v0_21::{BurnT4a, T4aDevice, T4aQTensor, T4aTensor};

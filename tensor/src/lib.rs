@@ -24,6 +24,7 @@
 //! | gather, scatter, masks, regions | [`index`] |
 //! | sorting, the largest k | [`mod@sort`] |
 //! | Fourier transforms | [`mod@fft`] |
+//! | integers of eight bits with scales | [`quantized`] |
 //! | convolution, pooling, attention, norms, images | [`nn`] |
 //! | threads and memory | [`config`], [`pool`] |
 //! | how a result was computed | [`route`] |
@@ -62,6 +63,7 @@ pub mod nn;
 pub(crate) mod number;
 pub(crate) mod output;
 pub mod pool;
+pub mod quantized;
 pub mod random;
 pub mod reduce;
 pub mod route;

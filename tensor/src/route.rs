@@ -50,8 +50,6 @@ pub enum Path {
     BgemmUser,
     /// Contraction supplied by the user.
     TensordotUser,
-    /// Burn's own CPU backend on shared memory.
-    Flex,
 }
 
 /// Why a path other than the native one was taken.
@@ -88,7 +86,6 @@ impl Path {
             Path::ContractElementwise => "contract_elementwise",
             Path::BgemmUser => "bgemm_user",
             Path::TensordotUser => "tensordot_user",
-            Path::Flex => "flex",
         }
     }
 }

@@ -1,26 +1,28 @@
 //! `QTensorOps`: quantisation per tensor and per block, the operations on quantized values, and a
 //! sample of those that dequantise.
 
-use burn_backend::ops::QTensorOps;
+use burn_backend::ops::{FloatTensorOps, QTensorOps};
 use burn_backend::quantization::{QuantMode, QuantScheme, QuantStore, QuantValue};
 use burn_backend::{
     BoolDType, DType, FloatDType, IntDType, Slice, TensorData, TensorMetadata, TensorPrimitive,
 };
 use burn_flex::{Flex, FlexQTensor};
-use burn_t4a::BurnT4a;
+use burn_t4a::{BurnT4a, T4aQTensor};
 
 use crate::conform;
 use crate::line::*;
 use crate::material::*;
 
-impl Read for FlexQTensor {
-    fn read(self) -> Vec<TensorData> {
-        vec![burn_backend::read_sync(Flex::q_into_data(self)).unwrap()]
-            .into_iter()
-            .map(plain)
-            .collect()
-    }
+macro_rules! read_quantized {
+    ($($Q:ident of $B:ident),*) => {$(
+        impl Read for $Q {
+            fn read(self) -> Vec<TensorData> {
+                vec![plain(burn_backend::read_sync($B::q_into_data(self)).unwrap())]
+            }
+        }
+    )*};
 }
+read_quantized!(FlexQTensor of Flex, T4aQTensor of BurnT4a);
 
 /// Quantized data as the values it stands for.
 pub fn plain(data: TensorData) -> TensorData {
@@ -172,4 +174,39 @@ fn quantized_data_round_trips() {
         assert!(error.fold(0.0, f32::max) <= 0.5 * 3.0 / 127.0 + 1e-6);
         assert_eq!(burn_backend::read_sync(BurnT4a::q_into_data(again)).unwrap(), data);
     }
+}
+
+/// A block has a scale of its own, so its integers say nothing about those of another.
+#[test]
+fn the_largest_of_blocks_is_found_by_value() {
+    let x = [1.0f32, 0.5, -1.0, 0.25, 90.0, 100.0, -50.0, 0.0];
+    let x = BurnT4a::float_from_data(TensorData::new(x.to_vec(), [1, 8]), &Default::default());
+    let q = BurnT4a::quantize_dynamic(x, &scheme(true));
+    let at = |x: burn_t4a::T4aTensor| x.read()[0].iter::<i64>().collect::<Vec<_>>();
+    assert_eq!(at(BurnT4a::q_argmax(q.clone(), 1, IntDType::I64)), [5]);
+    assert_eq!(at(BurnT4a::q_argmin(q, 1, IntDType::I64)), [6]);
+}
+
+#[test]
+fn what_does_not_fit_is_an_error() {
+    let x = |shape: &[usize]| {
+        <BurnT4a as Side>::make(&Operand::row_major(shape, DType::F32, Values::Plain, 0))
+    };
+    let text = caught(|| BurnT4a::quantize_dynamic(x(&[3, 5]), &scheme(true))).unwrap_err();
+    assert!(text.contains("15 elements are not a whole number of blocks of 4"), "{text}");
+    let scales =
+        <BurnT4a as Side>::make(&Operand::row_major(&[3], DType::F32, Values::Positive, 0));
+    let few = caught(|| BurnT4a::quantize(x(&[4, 8]), &scheme(true), parameters(scales)));
+    let text = few.unwrap_err();
+    assert!(text.contains("8 scales are required, given 3"), "{text}");
+    let floating = scheme(false).with_value(QuantValue::E4M3);
+    let text = caught(|| BurnT4a::quantize_dynamic(x(&[4]), &floating)).unwrap_err();
+    assert!(text.contains("E4M3 is not supported"), "{text}");
+    let q = BurnT4a::quantize_dynamic(x(&[4, 8]), &scheme(true));
+    let mut data = burn_backend::read_sync(BurnT4a::q_into_data(q)).unwrap();
+    data.shape = [4, 16].into();
+    let text = caught(|| BurnT4a::q_from_data(data, &Default::default())).unwrap_err();
+    assert!(text.contains("takes 128 bytes, the data has 64"), "{text}");
+    let none = BurnT4a::quantize_dynamic(x(&[0, 4]), &scheme(false));
+    assert_eq!(BurnT4a::dequantize(none, FloatDType::F32).read()[0].shape.to_vec(), [0, 4]);
 }

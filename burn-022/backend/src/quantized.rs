@@ -1,8 +1,7 @@
-//! Quantized tensors: integers of eight bits and their scales, converted by operations of the engine.
+//! Quantized tensors: integers of eight bits and their scales, converted by the engine ([`t4a_tensor::quantized`]).
 //! What is not listed here dequantises and computes in floats.
 //!
-//! A value is `q · s`, with one scale `s` for the tensor or one per block. Blocks are broadcast: a tensor
-//! of shape `[n, m]` in blocks of `[a, b]` is read as `[n/a, a, m/b, b]`, its scales as `[n/a, 1, m/b, 1]`.
+//! Blocks have a shape: a tensor `[n, m]` in blocks of `[a, b]` is read as `[n/a, a, m/b, b]`.
 //! In a scheme of two levels the scales of the blocks are relative to one of the tensor.
 
 use burn_backend::ops::QTensorOps;
@@ -16,11 +15,11 @@ use burn_backend::{
 };
 use burn_std::quantization::quantized_data_len;
 use t4a_tensor::any::Number;
-use t4a_tensor::{AnyTensor, DType, Result, Tensor, TensorError};
+use t4a_tensor::{AnyTensor, DType, Result, Tensor, TensorError, quantized};
 
 use crate::backend::{BurnT4a, T4aDevice};
 use crate::boundary::accept;
-use crate::movement::{of_all, slice};
+use crate::movement::slice;
 use crate::primitive::{T4aTensor, dtype as engine, wrap};
 
 /// A quantized tensor of the backend. Cloning shares the memory.
@@ -85,13 +84,14 @@ fn floats(x: AnyTensor) -> Result<Vec<f32>> {
     x.cast(DType::F32)?.typed::<f32>()?.to_vec()
 }
 
-/// The shape with a pair of axes per axis, the blocks and the elements in one, or `None` without blocks.
+/// The grid of a scheme: a pair of axes per axis, the blocks and the elements in one, or one axis for all
+/// without blocks.
 ///
 /// # Errors
 /// [`TensorError::Value`] if an axis is not a whole number of blocks.
-fn blocked(op: &'static str, shape: &[usize], scheme: &QuantScheme) -> Result<Option<Vec<usize>>> {
+fn grid(op: &'static str, shape: &[usize], scheme: &QuantScheme) -> Result<Vec<usize>> {
     let Some(block) = scheme.block_size() else {
-        return Ok(None);
+        return Ok(vec![shape.iter().product()]);
     };
     let sizes = block.to_dim_vec(shape.len());
     let mut pairs = Vec::with_capacity(2 * shape.len());
@@ -103,7 +103,7 @@ fn blocked(op: &'static str, shape: &[usize], scheme: &QuantScheme) -> Result<Op
         }
         pairs.extend([size / block, block]);
     }
-    Ok(Some(pairs))
+    Ok(pairs)
 }
 
 /// `[a, b, …] → [a, 1, b, 1, …]`
@@ -124,12 +124,8 @@ impl T4aQTensor {
 
     /// The values as `f32`.
     fn dequantized(&self) -> Result<AnyTensor> {
-        let shape = self.values.shape();
-        let (values, steps) = (self.values.clone().cast(DType::F32)?, self.steps()?);
-        match blocked("dequantize", shape, &self.scheme)? {
-            Some(pairs) => values.reshape(&pairs)?.mul(steps)?.reshape(shape),
-            None => values.mul(steps.reshape(&vec![1; shape.len()])?),
-        }
+        let grid = grid("dequantize", self.values.shape(), &self.scheme)?;
+        quantized::dequantize(&self.values, &grid, self.steps()?)
     }
 
     /// `round(x / s)`, halves away from zero, within the range of the scheme.
@@ -139,17 +135,10 @@ impl T4aQTensor {
         scales: AnyTensor,
         global: Option<f32>,
     ) -> Result<Self> {
-        let shape = x.shape();
         let scheme = scheme.with_store(QuantStore::Native);
         let mut out = Self { values: x.clone(), scales, global, scheme };
-        let factors = out.steps()?.recip()?;
-        let scaled = match blocked("quantize", shape, &scheme)? {
-            Some(pairs) => x.reshape(&pairs)?.mul(factors)?.reshape(shape)?,
-            None => x.clone().mul(factors.reshape(&vec![1; shape.len()])?)?,
-        };
-        let (low, high) = scheme.value.range();
-        let [low, high] = [low, high].map(|bound| Number::Float(bound.into()));
-        out.values = scaled.round_away()?.clamp(low, high)?.cast(DType::I8)?;
+        let grid = grid("quantize", x.shape(), &scheme)?;
+        out.values = quantized::quantize(x, &grid, out.steps()?, scheme.value.range())?;
         Ok(out)
     }
 
@@ -158,13 +147,14 @@ impl T4aQTensor {
         const OP: &str = "quantize_dynamic";
         check(OP, scheme)?;
         let x = x.clone().cast(DType::F32)?;
-        let peaks = match blocked(OP, x.shape(), scheme)? {
-            Some(pairs) => {
+        let grid = grid(OP, x.shape(), scheme)?;
+        let peaks = match scheme.block_size() {
+            Some(_) => {
                 let within: Vec<usize> = (0..x.rank()).map(|axis| 2 * axis + 1).collect();
-                let grid: Vec<usize> = pairs.iter().copied().step_by(2).collect();
-                x.reshape(&pairs)?.max_abs(&within)?.reshape(&grid)?
+                let blocks: Vec<usize> = grid.iter().copied().step_by(2).collect();
+                quantized::peaks(&x, &grid, &within)?.reshape(&blocks)?
             }
-            None => of_all(&x, AnyTensor::max_abs)?,
+            None => quantized::peaks(&x, &grid, &[0])?.reshape(&[1])?,
         };
         let (low, high) = scheme.value.range();
         let steps = floats(peaks.clone())?.into_iter().map(|peak| 2.0 * peak / (high - low));
@@ -213,7 +203,7 @@ impl T4aQTensor {
             return Err(TensorError::value(OP, message));
         };
         check(OP, &scheme)?;
-        blocked(OP, &shape, &scheme)?;
+        grid(OP, &shape, &scheme)?;
         let required = quantized_data_len(&scheme, &shape);
         if bytes.len() != required {
             let given = bytes.len();

@@ -51,7 +51,6 @@
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::{AutodiffBackend, Backend};
-use burn_flex::Flex;
 use burn_tensor::{Tensor, TensorPrimitive};
 use t4a_diff::array::Kind;
 pub use t4a_diff::{
@@ -78,7 +77,7 @@ pub type Operand<B> = Value<Floats<B>>;
     label = "not a backend with `Operations`",
     note = "code that is generic over its backend asks for it: `B: Operations` in the place of `B: Backend`",
     note = "a backend of your own: `impl burn_t4a::ext::operation::Operations for MyBackend {{}}`",
-    note = "NdArray needs burn-t4a's feature `ndarray`, backends of burn-router its feature `router`"
+    note = "Flex needs burn-t4a's feature `flex`, NdArray `ndarray`, backends of burn-router `router`"
 )]
 pub trait Operations: Backend {
     /// The results; the operands have been checked. `tracked`: whose derivative will be asked for.
@@ -117,7 +116,8 @@ pub trait Operations: Backend {
     }
 }
 
-impl Operations for Flex {}
+#[cfg(feature = "flex")]
+impl Operations for burn_flex::Flex {}
 
 #[cfg(feature = "ndarray")]
 impl Operations for burn_ndarray::NdArray {}

@@ -3,11 +3,11 @@
 use burn_backend::{
     Backend, BackendTypes, BoolStore, DType, DTypeUsage, DTypeUsageSet, DeviceId, DeviceOps,
 };
-use burn_flex::FlexQTensor;
 use burn_ir::{BackendIr, HandleKind, TensorHandle};
 use burn_std::device::Device;
 
 use super::primitive::T4aTensor;
+use super::quantized::T4aQTensor;
 
 /// Burn on the CPU.
 ///
@@ -47,7 +47,7 @@ impl BackendTypes for BurnT4a {
     type IntElem = i32;
     type BoolTensorPrimitive = T4aTensor;
     type BoolElem = bool;
-    type QuantizedTensorPrimitive = FlexQTensor;
+    type QuantizedTensorPrimitive = T4aQTensor;
 }
 
 impl Backend for BurnT4a {
@@ -106,7 +106,7 @@ impl BackendIr for BurnT4a {
         }
     }
 
-    fn quantized_tensor(handle: TensorHandle<Self::Handle>) -> FlexQTensor {
+    fn quantized_tensor(handle: TensorHandle<Self::Handle>) -> T4aQTensor {
         match handle.handle {
             HandleKind::Quantized(tensor) => tensor,
             other => panic!("a quantized tensor was expected, the handle holds {}", other.name()),
@@ -125,7 +125,7 @@ impl BackendIr for BurnT4a {
         HandleKind::Bool(tensor)
     }
 
-    fn quantized_tensor_handle(tensor: FlexQTensor) -> Self::Handle {
+    fn quantized_tensor_handle(tensor: T4aQTensor) -> Self::Handle {
         HandleKind::Quantized(tensor)
     }
 }

@@ -88,7 +88,7 @@ fn hand_out(any: &AnyTensor) -> Result<Bytes> {
 }
 
 /// `len` bytes of a buffer from `start`, as `Bytes` that copy on write.
-pub(super) fn share(buffer: Buffer, start: usize, len: usize) -> Bytes {
+fn share(buffer: Buffer, start: usize, len: usize) -> Bytes {
     debug_assert!(start + len <= buffer.len());
     let controller = Shared { buffer, start, len };
     // SAFETY: the controller exposes exactly `len` bytes, all initialised by the invariant of
@@ -97,17 +97,8 @@ pub(super) fn share(buffer: Buffer, start: usize, len: usize) -> Bytes {
 }
 
 /// `Bytes` as a buffer, without copying if they are aligned.
-pub(super) fn adopt(bytes: Bytes, align: usize) -> Result<Buffer> {
-    adopt_owner(bytes, |bytes| bytes, align)
-}
-
-/// The bytes that `owner` keeps alive, as a buffer.
-pub(super) fn adopt_owner<O: Send + Sync + 'static>(
-    owner: O,
-    view: impl FnOnce(&O) -> &[u8],
-    align: usize,
-) -> Result<Buffer> {
-    let bytes: &[u8] = view(&owner);
+pub(super) fn adopt(owner: Bytes, align: usize) -> Result<Buffer> {
+    let bytes: &[u8] = &owner;
     let (ptr, len) = (NonNull::from(bytes).cast::<u8>(), bytes.len());
     if len == 0 || !ptr.as_ptr().addr().is_multiple_of(align) {
         let mut copy = Buffer::alloc(len)?;
@@ -117,7 +108,7 @@ pub(super) fn adopt_owner<O: Send + Sync + 'static>(
         }
         return Ok(copy);
     }
-    // SAFETY: the memory behind `Bytes` (possibly in an `Arc`) is on the heap or mapped, does not
+    // SAFETY: the memory behind `Bytes` is on the heap or mapped, does not
     // move with its handle, and is only written through a unique handle, which `owner` prevents.
     Ok(unsafe { Buffer::from_foreign(ptr, len, Box::new(owner)) })
 }

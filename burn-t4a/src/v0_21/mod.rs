@@ -4,7 +4,6 @@
 //! backend      device, element types, Backend, BackendIr
 //! primitive    the one tensor primitive: AnyTensor and the store of its booleans
 //! data         TensorData in and out without copying
-//! flex         Burn's own CPU backend over the same memory, for quantized tensors
 //! image        options of operations on images in the engine's words
 //! float int bool module activation quantized transaction     the operations, one line each
 //! ```
@@ -13,7 +12,6 @@ mod activation;
 mod backend;
 mod bool;
 mod data;
-mod flex;
 mod float;
 mod image;
 mod int;
@@ -27,3 +25,4 @@ pub use backend::{BurnT4a, T4aDevice};
 pub(crate) use module::scores;
 pub use primitive::T4aTensor;
 pub(crate) use primitive::dtype;
+pub use quantized::T4aQTensor;

@@ -36,7 +36,7 @@ fn flex_is_the_engine() {
     let x = matrix(&Device::flex());
     let y: T4aTensor = x.clone().matmul(x).try_into_primitive::<Flex>().unwrap();
     assert_eq!(y.dtype(), DType::F32);
-    assert_ne!(y.route().path, Path::Flex);
+    assert_eq!(y.route().path, Path::GemmSmall);
 }
 
 #[test]

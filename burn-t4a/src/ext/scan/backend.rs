@@ -4,7 +4,6 @@ use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{AutodiffBackend, Backend, DType, Shape, TensorMetadata};
-use burn_flex::Flex;
 use t4a_scan::schedule::{Policy, Schedule, Stored};
 
 use super::error::{Result, ScanError};
@@ -44,7 +43,8 @@ pub trait ScanBackend: Backend {
 }
 
 impl ScanBackend for BurnT4a {}
-impl ScanBackend for Flex {}
+#[cfg(feature = "flex")]
+impl ScanBackend for burn_flex::Flex {}
 
 #[cfg(feature = "ndarray")]
 impl ScanBackend for burn_ndarray::NdArray {}
