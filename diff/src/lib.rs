@@ -54,4 +54,4 @@ pub mod check;
 pub mod operation;
 
 pub use array::{Array, Dual, Eager, Flags, Integers};
-pub use operation::{Cotangents, Keep, Kept, Meta, Operation, Outcome, Reverse, Value};
+pub use operation::{Cotangents, Keep, Kept, Meta, OnBatch, Operation, Outcome, Reverse, Value};

@@ -6,6 +6,7 @@
 //! forward    the engine's own way, if it has a better one
 //! vjp        the rule in the vocabulary, from what `keep` names; fused_vjp the engine's own
 //! jvp        by default the portable definition on duals
+//! on_batch   the operation that it is on a batch, if one operation is
 //! ```
 //!
 //! A face runs an operation through this trait and knows nothing about any single one: a tape records
@@ -206,6 +207,26 @@ impl<A: Array> Kept<A> {
         }
     }
 
+    /// From operands and results by place, `None` where they are not kept.
+    pub fn from_parts(
+        inputs: Vec<Option<Value<A>>>,
+        results: Vec<Option<A>>,
+        hidden: Vec<A>,
+        extra: Vec<Value<A>>,
+    ) -> Self {
+        Self { inputs, results, hidden, extra }
+    }
+
+    /// All operands by place.
+    pub fn inputs(&self) -> &[Option<Value<A>>] {
+        &self.inputs
+    }
+
+    /// All results by place.
+    pub fn results(&self) -> &[Option<A>] {
+        &self.results
+    }
+
     /// Operand `i`.
     ///
     /// # Panics
@@ -275,6 +296,43 @@ impl<A: Array> Reverse<'_, A> {
     pub fn cotangent(&self) -> &A {
         let only = self.cotangents.first().and_then(Option::as_ref);
         only.unwrap_or_else(|| unreachable!("one cotangent is given"))
+    }
+}
+
+/// What an operation is on a batch of examples: [`Operation::on_batch`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OnBatch<O> {
+    /// An operation on arrays with one more axis in front: of the operands that differ between examples, and
+    /// of all results.
+    Front {
+        /// The operation.
+        op: O,
+        /// Whether hidden results and [`Outcome::extra`] are those of the examples with the axis in front.
+        /// Otherwise a rule runs the operation once more; there are no hidden results then.
+        residuals: bool,
+    },
+    /// The operation itself: the batch joins an axis of independent examples that it has anyway, from the
+    /// left. Along that axis operands of size 1 broadcast. Nothing is hidden or extra.
+    Joined {
+        /// The axis of each operand; `None` if all examples share it.
+        operands: Vec<Option<usize>>,
+        /// The axis of each result; `None` if it is the same for all examples.
+        results: Vec<Option<usize>>,
+    },
+}
+
+impl<O> OnBatch<O> {
+    /// [`OnBatch::Front`] of an operation that treats leading axes alike.
+    pub fn front(op: O) -> Self {
+        Self::Front { op, residuals: true }
+    }
+
+    /// The same with another type of operation.
+    pub fn map<P>(self, f: impl FnOnce(O) -> P) -> OnBatch<P> {
+        match self {
+            Self::Front { op, residuals } => OnBatch::Front { op: f(op), residuals },
+            Self::Joined { operands, results } => OnBatch::Joined { operands, results },
+        }
     }
 }
 
@@ -367,6 +425,14 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
     /// If it cannot, and why.
     fn check_second_order(&self) -> Result<(), Self::Error> {
         Ok(())
+    }
+
+    /// The operation on a batch of so many examples; `differ`: which operands differ between them, or have
+    /// cotangents that do. `None` if there is none for these, as the default says: the portable definition then
+    /// runs on batches.
+    fn on_batch(&self, size: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
+        let _ = (size, differ);
+        None
     }
 
     /// Whether a tape records the operations that the portable definition consists of, rather than one

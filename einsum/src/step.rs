@@ -12,6 +12,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use crate::einsum::Einsum;
 use crate::error::Result;
 use crate::network::{Id, Ids, Network};
 use crate::plan::Plan;
@@ -75,6 +76,46 @@ impl Plan {
     /// Shape of operand `i`.
     pub fn operand_shape(&self, i: usize) -> Option<&[usize]> {
         self.network.shapes.get(i).map(Vec::as_slice)
+    }
+
+    /// The plan with a label more in front of these operands and of the result: so many examples at once. Where
+    /// a number is an operand or the result it has shape `[1]` behind that label.
+    ///
+    /// # Errors
+    /// As [`Einsum::plan`]: sizes that cannot be counted, a budget that cannot be kept.
+    pub fn batched(&self, size: usize, which: &[bool]) -> Result<Arc<Plan>> {
+        let used = |label: &Label| {
+            self.network.terms.iter().chain([&self.network.output_term]).any(|x| x.contains(label))
+        };
+        let mut free = (0..).map(Label::Int).filter(|label| !used(label));
+        let mut free = || free.next().unwrap_or_else(|| unreachable!("labels do not run out"));
+        let (batch, one) = (free(), free());
+        let number = |labels: &[Label]| if labels.is_empty() { vec![one] } else { labels.to_vec() };
+        let term = |labels: &[Label]| [&[batch], &number(labels)[..]].concat();
+        let mut subscripts = Vec::new();
+        let mut shapes = Vec::new();
+        for (i, &differs) in which.iter().enumerate() {
+            let labels = self.operand_labels(i).unwrap_or(&[]);
+            let shape = self.operand_shape(i).unwrap_or(&[]);
+            subscripts.push(if differs { term(labels) } else { labels.to_vec() });
+            let behind = if labels.is_empty() { &[1] } else { shape };
+            shapes.push(if differs { [&[size], behind].concat() } else { shape.to_vec() });
+        }
+        let labels = self.result_labels();
+        let mut einsum = Einsum::from(Subscripts::new(subscripts, term(labels)))
+            .path(self.path().clone())
+            .size(batch, size);
+        if labels.is_empty() {
+            einsum = einsum.size(one, 1);
+        }
+        for (&label, size) in labels.iter().zip(self.shape()) {
+            einsum = einsum.size(label, size);
+        }
+        if let Some(bytes) = self.budget() {
+            einsum = einsum.memory(bytes);
+        }
+        let shapes: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
+        einsum.plan(&shapes, size_of::<f64>())
     }
 
     /// Number of operands.

@@ -6,7 +6,8 @@
 //! ```
 
 use t4a_diff::{
-    Array, Cotangents, Eager, Flags, Integers, Keep, Meta, Operation, Outcome, Reverse, Value,
+    Array, Cotangents, Eager, Flags, Integers, Keep, Meta, OnBatch, Operation, Outcome, Reverse,
+    Value,
 };
 use t4a_tensor::{Result, TensorError};
 
@@ -166,6 +167,12 @@ impl Operation for Attention {
         let operand = |i: Option<usize>| i.map_or(Ok(None), |i| given(inputs, i));
         let (mask, bias) = (operand(self.mask())?, operand(self.bias())?);
         Ok(Eager::from(q.attention(k, v, mask, bias, &self.options)).into())
+    }
+
+    /// A bias that broadcasts has a cotangent that is a sum over examples.
+    fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
+        let operands = vec![Some(0); differ.len()];
+        (!self.biased).then(|| OnBatch::Joined { operands, results: vec![Some(0)] })
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {

@@ -1,7 +1,7 @@
 //! Cross-entropy of softmax, row by row.
 
 use t4a_diff::{
-    Array, Cotangents, Eager, Integers, Keep, Meta, Operation, Outcome, Reverse, Value,
+    Array, Cotangents, Eager, Integers, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value,
 };
 use t4a_tensor::{Result, TensorError};
 
@@ -51,6 +51,10 @@ impl Operation for CrossEntropy {
     fn forward(&self, inputs: &[Value<Eager>], _: &[bool]) -> Result<Outcome<Eager>> {
         let (x, targets) = (tensor(&inputs[0])?, tensor(&inputs[1])?);
         Ok(Eager::from(x.cross_entropy(targets)).into())
+    }
+
+    fn on_batch(&self, _: usize, _: &[bool]) -> Option<OnBatch<Self>> {
+        Some(OnBatch::Joined { operands: vec![Some(0); 2], results: vec![Some(0)] })
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {

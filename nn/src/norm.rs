@@ -9,7 +9,7 @@
 //! where c is x without its mean and g′ is g without its mean in [`LayerNorm`], and both are as they
 //! are in [`RmsNorm`].
 
-use t4a_diff::{Array, Cotangents, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{Array, Cotangents, Eager, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value};
 use t4a_tensor::{Result, TensorError};
 
 use crate::{given, kept_tensor, operands, same_dtype};
@@ -131,6 +131,11 @@ impl Operation for LayerNorm {
         Ok(Eager::from(x.layer_norm(gamma, given(inputs, 2)?, self.epsilon)).into())
     }
 
+    /// Weights that differ between examples do not lie along the last axis alone.
+    fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
+        (!differ[1..].contains(&true)).then_some(OnBatch::front(*self))
+    }
+
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
         let (kept, dy) = (reverse.kept, reverse.cotangent());
         let c = centred(kept.float(0));
@@ -174,6 +179,11 @@ impl Operation for RmsNorm {
     fn forward(&self, inputs: &[Value<Eager>], _: &[bool]) -> Result<Outcome<Eager>> {
         let (x, gamma) = (inputs[0].float().tensor()?, inputs[1].float().tensor()?);
         Ok(Eager::from(x.rms_norm(gamma, self.epsilon)).into())
+    }
+
+    /// Weights that differ between examples do not lie along the last axis alone.
+    fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
+        (!differ[1..].contains(&true)).then_some(OnBatch::front(*self))
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {

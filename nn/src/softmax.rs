@@ -1,6 +1,6 @@
 //! Softmax and its logarithm along an axis.
 
-use t4a_diff::{Array, Cotangents, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{Array, Cotangents, Eager, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value};
 use t4a_tensor::{Result, TensorError};
 
 use crate::operands;
@@ -58,6 +58,10 @@ impl Operation for Softmax {
         Ok(Eager::from(inputs[0].float().tensor()?.softmax(self.axis)).into())
     }
 
+    fn on_batch(&self, _: usize, _: &[bool]) -> Option<OnBatch<Self>> {
+        Some(OnBatch::front(Self { axis: self.axis + 1 }))
+    }
+
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
         let (y, dy) = (reverse.kept.result(0), reverse.cotangent());
         Ok(vec![Some(y.mul(&dy.sub(&y.mul(dy).sum(self.axis))))])
@@ -91,6 +95,10 @@ impl Operation for LogSoftmax {
 
     fn forward(&self, inputs: &[Value<Eager>], _: &[bool]) -> Result<Outcome<Eager>> {
         Ok(Eager::from(inputs[0].float().tensor()?.log_softmax(self.axis)).into())
+    }
+
+    fn on_batch(&self, _: usize, _: &[bool]) -> Option<OnBatch<Self>> {
+        Some(OnBatch::front(Self { axis: self.axis + 1 }))
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {

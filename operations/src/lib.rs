@@ -25,7 +25,9 @@ use std::any::Any;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use t4a_diff::{Array, Cotangents, Dual, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{
+    Array, Cotangents, Dual, Eager, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value,
+};
 use t4a_einsum::{Contraction, EinsumError};
 use t4a_linalg::{Linalg, LinalgError};
 use t4a_nn::{Attention, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
@@ -227,6 +229,10 @@ impl Operation for AnyOperation {
 
     fn check_second_order(&self) -> Result<(), OperationError> {
         held!(self, op => Ok(op.check_second_order()?))
+    }
+
+    fn on_batch(&self, size: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
+        held!(self, op => Some(op.on_batch(size, differ)?.map(Self::from)))
     }
 
     fn is_composite(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Scans over monoids.
 
-use t4a_diff::{Array, Cotangents, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{Array, Cotangents, Eager, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value};
 use t4a_tensor::TensorError;
 
 use crate::cumulative::Cumulative;
@@ -285,6 +285,13 @@ impl<M: Monoid> Operation for AssociativeScan<M> {
                 false => self.portable(inputs, tracked),
             },
         }
+    }
+
+    /// Where it is another operation on the engine: combining runs on batches as it is.
+    fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
+        let entrywise = self.running().is_some() || self.monoid.affine();
+        let op = Self { axis: self.axis + 1, ..self.clone() };
+        (entrywise && !differ.contains(&false)).then_some(OnBatch::front(op))
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {

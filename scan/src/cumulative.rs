@@ -1,7 +1,8 @@
 //! Running sums, products, extrema and log-sum-exp with derivatives. Every rule is a linear recurrence.
 
 use t4a_diff::{
-    Array, Cotangents, Dual, Eager, Flags, Keep, Kept, Meta, Operation, Outcome, Reverse, Value,
+    Array, Cotangents, Dual, Eager, Flags, Keep, Kept, Meta, OnBatch, Operation, Outcome, Reverse,
+    Value,
 };
 use t4a_tensor::{Result, TensorError};
 
@@ -179,6 +180,10 @@ impl Operation for Cumulative {
             Ok(Eager::from(running(self.kind, x, self.axis, self.reverse)?))
         };
         Ok(Outcome::new(inputs.iter().map(of).collect::<Result<_>>()?))
+    }
+
+    fn on_batch(&self, _: usize, _: &[bool]) -> Option<OnBatch<Self>> {
+        Some(OnBatch::front(Self { axis: self.axis + 1, ..*self }))
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {

@@ -3,7 +3,9 @@
 use t4a_algebra::Float;
 use t4a_algebra::parallel;
 use t4a_algebra::simd::{Loop, dispatch};
-use t4a_diff::{Array, Cotangents, Dual, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{
+    Array, Cotangents, Dual, Eager, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value,
+};
 use t4a_tensor::{Result, TensorError};
 
 use crate::operand::{self, computed_in, elements, narrow, wide};
@@ -128,6 +130,10 @@ impl Operation for MatrixRecurrence {
         let (a, b) = (inputs[0].float(), inputs[1].float());
         let h0 = inputs.get(2).map(Value::float);
         Ok(run(a, b, h0, self.reverse, false)?.into())
+    }
+
+    fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
+        (!differ.contains(&false)).then_some(OnBatch::front(*self))
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {

@@ -1,6 +1,8 @@
 //! `h_t = a_t h_{t−1} + b_t` along an axis, element by element.
 
-use t4a_diff::{Array, Cotangents, Dual, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{
+    Array, Cotangents, Dual, Eager, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value,
+};
 use t4a_tensor::{Result, Tensor, TensorError};
 
 use crate::affine;
@@ -212,6 +214,11 @@ impl Operation for LinearRecurrence {
             y.into_iter().map(|y| Ok(narrow(y, &shape, dtype)?.into())).collect::<Result<_>>()
         })?;
         Ok(Outcome::new(y))
+    }
+
+    fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
+        let op = Self { axis: self.axis + 1, ..*self };
+        (!differ.contains(&false)).then_some(OnBatch::front(op))
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {

@@ -4,7 +4,7 @@
 //! `u = h U` and the cell in every step. The reverse pass computes the gates of all steps again, in one
 //! product, so that nothing but states is kept.
 
-use t4a_diff::{Array, Cotangents, Eager, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{Array, Cotangents, Eager, Meta, OnBatch, Operation, Outcome, Reverse, Value};
 use t4a_tensor::{Result, TensorError};
 
 use crate::cell::Cell;
@@ -175,6 +175,18 @@ impl Operation for Recurrent {
     fn forward(&self, inputs: &[Value<Eager>], _: &[bool]) -> Result<Outcome<Eager>> {
         let x = self.operands(|i| inputs[i].float());
         Ok(Outcome::new(kernel::forward(self.cell, self.reverse, &x)?))
+    }
+
+    /// More sequences, if they share the weights.
+    fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
+        let weights = 1 + self.bias as usize;
+        if differ[1..=weights].contains(&true) {
+            return None;
+        }
+        let mut operands = vec![Some(0); differ.len()];
+        operands[0] = Some(1);
+        operands[1..=weights].fill(None);
+        Some(OnBatch::Joined { operands, results: vec![Some(1); self.cell.states()] })
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {

@@ -54,7 +54,8 @@ use burn_backend::{AutodiffBackend, Backend};
 use burn_tensor::{Tensor, TensorPrimitive};
 use t4a_diff::array::Kind;
 pub use t4a_diff::{
-    Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Meta, Operation, Outcome, Reverse, Value,
+    Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Meta, OnBatch, Operation, Outcome,
+    Reverse, Value,
 };
 use t4a_tensor::DType;
 pub use t4a_tensor::TensorError;

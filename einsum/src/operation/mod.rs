@@ -21,7 +21,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use t4a_diff::{Array, Cotangents, Dual, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{
+    Array, Cotangents, Dual, Eager, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value,
+};
 use t4a_tensor::{AnyTensor, TensorError};
 
 pub use semiring::ArraySemiring;
@@ -300,6 +302,12 @@ impl<G: Tag> Operation for Contraction<G> {
 
     fn check_second_order(&self) -> Result<()> {
         self.plan.check_unsliced()
+    }
+
+    /// One label more. Which term a sum is lies in the order of the labels of a plan, and is found again.
+    fn on_batch(&self, size: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
+        let op = Self { plan: self.plan.batched(size, differ).ok()?, semiring: self.semiring };
+        Some(OnBatch::Front { op, residuals: self.semiring.share() == Share::Linear })
     }
 
     fn is_composite(&self) -> bool {

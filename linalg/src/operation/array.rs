@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 use t4a_algebra::{c32, c64};
 use t4a_diff::array::Integers;
 use t4a_diff::{
-    Array, Cotangents, Dual, Eager, Keep, Kept, Meta, Operation, Outcome as ArrayOutcome, Reverse,
-    Value,
+    Array, Cotangents, Dual, Eager, Keep, Kept, Meta, OnBatch, Operation, Outcome as ArrayOutcome,
+    Reverse, Value,
 };
 use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
 
@@ -298,6 +298,10 @@ impl Operation for Linalg {
     fn forward(&self, inputs: &[Value<Eager>], tracked: &[bool]) -> Result<ArrayOutcome<Eager>> {
         let tracked = tracked.contains(&true);
         on_engine!(self, inputs[0].float().dtype(), T => self.forward_on::<T>(inputs, tracked))
+    }
+
+    fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
+        (!differ.contains(&false)).then_some(OnBatch::front(*self))
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {

@@ -1,7 +1,7 @@
 //! What second derivatives need as operations of their own, on arrays: their rules see what forward
 //! rules of the first order cannot.
 
-use t4a_diff::{Array, Cotangents, Dual, Keep, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{Array, Cotangents, Dual, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value};
 use t4a_tensor::{DType, TensorError};
 
 use super::{Factors, Spectrum};
@@ -246,6 +246,10 @@ impl Operation for SpectralOperation {
             true => self.value_on::<A, ComplexMatrix<A>>(inputs),
             false => self.value_on::<A, RealMatrix<A>>(inputs),
         }
+    }
+
+    fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
+        (!differ.contains(&false)).then_some(OnBatch::front(*self))
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {

@@ -10,7 +10,7 @@ mod back;
 mod forward;
 mod small;
 
-use t4a_diff::{Array, Cotangents, Eager, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{Array, Cotangents, Eager, Meta, OnBatch, Operation, Outcome, Reverse, Value};
 use t4a_tensor::route::{Path, Reason, Route};
 use t4a_tensor::{Result, TensorError};
 
@@ -206,6 +206,14 @@ impl Operation for KalmanFilter {
         }
         let system = Self::system(operand);
         Ok(Outcome::new(forward::forward(&system, operand(4), operand(5), operand(6))?))
+    }
+
+    /// More sequences, if they share the system: covariances do not depend on observations.
+    fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
+        let mut operands = vec![None; 7];
+        operands[4] = Some(0);
+        let shared = differ.iter().zip(&operands).all(|(differ, axis)| !differ || axis.is_some());
+        shared.then(|| OnBatch::Joined { operands, results: vec![Some(0), None, Some(0)] })
     }
 
     /// With `e = S⁻¹ v`, `G = P⁻ Hᵀ`, `W = S⁻¹`:

@@ -42,4 +42,4 @@ pub use backend::Jvp;
 pub use error::{JvpError, LeafMismatch, Mismatches, Result};
 pub use lift::{Lift, Parts, build, constant, leaves};
 pub use primitive::JvpTensor;
-pub use user::{jvp, linearize};
+pub use user::{dual, jvp, linearize, unzip};

@@ -20,7 +20,8 @@ use crate::primitive::{JvpTensor, zeros_like};
 /// use burn_tensor::Tensor;
 ///
 /// let of = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
-/// let (y, dy) = jvp(|(a, b)| a * b.exp(), (of([2.0, 3.0]), of([0.0, 0.0])), (of([1.0, 0.0]), of([0.0, 1.0])))?;
+/// let (x, v) = ((of([2.0, 3.0]), of([0.0, 0.0])), (of([1.0, 0.0]), of([0.0, 1.0])));
+/// let (y, dy) = jvp(|(a, b)| a * b.exp(), x, v)?;
 /// y.into_data().assert_eq(&[2.0f32, 3.0].into(), false);
 /// dy.into_data().assert_eq(&[1.0f32, 3.0].into(), false);
 /// # Ok::<(), burn_t4a_jvp::JvpError>(())
@@ -34,15 +35,17 @@ pub fn jvp<B, P, R>(
     f: impl FnOnce(P::On<Jvp<B>>) -> R,
     primals: P,
     tangents: P,
-) -> Result<(R::On<B>, R::On<B>)>
+) -> Result<(Below<B, R>, Below<B, R>)>
 where
     B: Backend,
     P: Lift<B>,
     R: Lift<Jvp<B>>,
 {
-    let (structure, of_tangents) = (primals.structure(), tangents.structure());
-    push(f, &structure, leaves(primals), &of_tangents, leaves(tangents))
+    unzip(f(dual(primals, tangents)?))
 }
+
+/// A result of a function on `Jvp<B>`, on `B`.
+type Below<B, R> = <R as Lift<Jvp<B>>>::On<B>;
 
 /// `f(x)`, and the linear map from tangents of x to tangents of f(x).
 ///
@@ -64,10 +67,11 @@ where
 ///
 /// # Errors
 /// As [`jvp`], when the map is called.
+#[allow(clippy::type_complexity)]
 pub fn linearize<B, P, R>(
     f: impl Fn(P::On<Jvp<B>>) -> R,
     primals: P,
-) -> Result<(R::On<B>, impl Fn(P) -> Result<R::On<B>>)>
+) -> Result<(Below<B, R>, impl Fn(P) -> Result<Below<B, R>>)>
 where
     B: Backend,
     P: Lift<B>,
@@ -76,44 +80,47 @@ where
     let structure = primals.structure();
     let primals = leaves(primals);
     let still = primals.iter().cloned().map(JvpTensor::constant).collect();
-    let (out, all) = parts(f(build(&structure, still)?));
-    let value = build(&out, all.into_iter().map(|x| x.primal).collect())?;
+    let (value, _) = unzip::<B, R, Below<B, R>>(f(build(&structure, still)?))?;
     let map = move |tangents: P| {
         let of_tangents = tangents.structure();
-        let (_, tangent) = push(&f, &structure, primals.clone(), &of_tangents, leaves(tangents))?;
-        Ok(tangent)
+        let duals = duals::<B>(&structure, primals.clone(), &of_tangents, leaves(tangents))?;
+        Ok(unzip::<B, R, Below<B, R>>(f(build(&structure, duals)?))?.1)
     };
     Ok((value, map))
 }
 
-fn parts<B: Backend, R: Tree<B>>(result: R) -> (Structure, Vec<Leaf<B>>) {
-    (result.structure(), leaves(result))
+/// A tree that moves along `tangents`: what [`jvp`] hands to its function.
+///
+/// # Errors
+/// As [`jvp`].
+pub fn dual<B: Backend, P: Lift<B>>(primals: P, tangents: P) -> Result<P::On<Jvp<B>>> {
+    let (structure, of_tangents) = (primals.structure(), tangents.structure());
+    build(&structure, duals::<B>(&structure, leaves(primals), &of_tangents, leaves(tangents))?)
 }
 
-fn push<B, Q, R>(
-    f: impl FnOnce(Q) -> R,
+/// The values of a tree and its tangents, zeros where there are none: what [`jvp`] takes from its function.
+///
+/// # Errors
+/// [`JvpError::Tree`], [`JvpError::Rank`] unless `S` is the tree on `B`.
+pub fn unzip<B: Backend, R: Tree<Jvp<B>>, S: Lift<B>>(tree: R) -> Result<(S, S)> {
+    let structure = tree.structure();
+    let parts = leaves(tree).into_iter().map(|x: JvpTensor<B>| {
+        let (x, t) = x.into_parts();
+        let t = t.unwrap_or_else(|| zeros_like::<B>(&x));
+        (x, t)
+    });
+    let (values, tangents) = parts.unzip();
+    Ok((build(&structure, values)?, build(&structure, tangents)?))
+}
+
+fn duals<B: Backend>(
     structure: &Structure,
     primals: Vec<Leaf<B>>,
     of_tangents: &Structure,
     tangents: Vec<Leaf<B>>,
-) -> Result<(R::On<B>, R::On<B>)>
-where
-    B: Backend,
-    Q: Lift<Jvp<B>>,
-    R: Lift<Jvp<B>>,
-{
+) -> Result<Vec<JvpTensor<B>>> {
     check::<B>(structure, &primals, of_tangents, &tangents)?;
-    let duals = primals.into_iter().zip(tangents).map(|(x, t)| JvpTensor::new(x, t)).collect();
-    let (out, all) = parts(f(build(structure, duals)?));
-    let (values, tangents) = all
-        .into_iter()
-        .map(|x| {
-            let (x, t) = x.into_parts();
-            let t = t.unwrap_or_else(|| zeros_like::<B>(&x));
-            (x, t)
-        })
-        .unzip();
-    Ok((build(&out, values)?, build(&out, tangents)?))
+    Ok(primals.into_iter().zip(tangents).map(|(x, t)| JvpTensor::new(x, t)).collect())
 }
 
 fn check<B: Backend>(

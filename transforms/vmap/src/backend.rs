@@ -1,5 +1,6 @@
 //! The backend type.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 
 use burn_backend::ops::TransactionOps;
@@ -82,8 +83,18 @@ pub(crate) fn refuse(op: &str, reason: &str) -> ! {
     panic!("vmap: {op}: {reason}")
 }
 
+thread_local! {
+    static REFUSED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether elements of a batch were asked for since the last call.
+pub(crate) fn read_refused() -> bool {
+    REFUSED.take()
+}
+
 /// Why elements cannot be read, where Burn lets an operation return an error.
 pub(crate) fn unreadable<P: TensorMetadata>(op: &str, x: &VmapTensor<P>) -> ExecutionError {
+    REFUSED.set(true);
     let (size, shape) = (x.size().unwrap_or(1), x.shape());
     let reason = format!(
         "vmap: {op}: elements of a batch cannot be read inside of the mapped function (batch {size}, example \

@@ -122,8 +122,8 @@ impl<F> Vectorized<F> {
             chunks.push(self.leave::<B, R>(output, range.len())?);
         }
         drop(running);
-        let (structure, leaves) = joined(chunks);
-        O::build(&structure, &mut Leaves::new(leaves))
+        let (structure, mut leaves) = joined(chunks);
+        O::build(&structure, &mut leaves)
     }
 
     /// The axis of each input, and the size of the batch.
@@ -237,7 +237,7 @@ fn leave<B: Backend, K: Kind<B>>(
 }
 
 /// The outputs of all chunks, one behind the other. What has no batch is that of the first chunk.
-fn joined<B: Backend>(mut chunks: Vec<Chunk<B>>) -> (Structure, Vec<(Leaf<B>, Option<usize>)>) {
+fn joined<B: Backend>(mut chunks: Vec<Chunk<B>>) -> (Structure, Leaves<B>) {
     let first = chunks.remove(0);
     let mut others: Vec<_> = chunks.into_iter().map(|chunk| chunk.leaves.into_iter()).collect();
     let mut all = Vec::new();
@@ -252,7 +252,7 @@ fn joined<B: Backend>(mut chunks: Vec<Chunk<B>>) -> (Structure, Vec<(Leaf<B>, Op
         let idle = axis.filter(|_| number).map(|axis| if axis == 0 { 1 } else { 0 });
         all.push((leaf, idle));
     }
-    (first.structure, all)
+    (first.structure, Leaves::new(all))
 }
 
 fn cat<B: Backend>(all: Vec<Leaf<B>>, axis: usize) -> Leaf<B> {

@@ -37,6 +37,7 @@ mod int;
 mod kind;
 mod module;
 mod movement;
+mod operations;
 mod quantized;
 mod random;
 mod rows;

@@ -215,7 +215,7 @@ pub(crate) fn swap_dims<B: Backend, K: Kind<B>>(
 pub(crate) fn matmul<B: Backend, K: Kind<B>>(
     x: Mapped<B, K>,
     y: Mapped<B, K>,
-    product: fn(Primitive<B, K>, Primitive<B, K>) -> Primitive<B, K>,
+    product: impl Fn(Primitive<B, K>, Primitive<B, K>) -> Primitive<B, K>,
 ) -> Mapped<B, K> {
     let size = common("matmul", [x.size(), y.size()]);
     let Some(size) = size else {
@@ -249,7 +249,7 @@ fn rows<B: Backend, K: Kind<B>>(
     x: Mapped<B, K>,
     y: Mapped<B, K>,
     size: usize,
-    product: fn(Primitive<B, K>, Primitive<B, K>) -> Primitive<B, K>,
+    product: impl Fn(Primitive<B, K>, Primitive<B, K>) -> Primitive<B, K>,
 ) -> Mapped<B, K> {
     let (mut shape, matrix) = (x.shape().to_vec(), y.shape());
     let rank = shape.len();

@@ -31,25 +31,34 @@ pub(crate) fn unfold<B: Backend, K: Kind<B>>(
 ) -> Mapped<B, K> {
     match size {
         None => VmapTensor::shared(x),
-        Some(size) => VmapTensor::batched(split::<B, K>(x, 0, size)),
+        Some(size) => VmapTensor::batched(parted::<B, K>(x, 0, size)),
     }
 }
 
 /// Axes `at` and `at + 1` as one.
-fn join<B: Backend, K: Kind<B>>(x: Primitive<B, K>, at: usize) -> Primitive<B, K> {
+pub(crate) fn join<B: Backend, K: Kind<B>>(x: Primitive<B, K>, at: usize) -> Primitive<B, K> {
     let mut shape = x.shape().to_vec();
     let inner = shape.remove(at + 1);
     shape[at] *= inner;
     K::reshape(x, Shape::from(shape))
 }
 
-/// Axis `at` as two, the first of them of this size.
-fn split<B: Backend, K: Kind<B>>(x: Primitive<B, K>, at: usize, size: usize) -> Primitive<B, K> {
+/// Axis `at` as two: `size` and `n`.
+pub(crate) fn split<B: Backend, K: Kind<B>>(
+    x: Primitive<B, K>,
+    at: usize,
+    size: usize,
+    n: usize,
+) -> Primitive<B, K> {
     let mut shape = x.shape().to_vec();
-    let inner = if size == 0 { 0 } else { shape[at] / size };
-    shape[at] = size;
-    shape.insert(at + 1, inner);
+    shape.splice(at..=at, [size, n]);
     K::reshape(x, Shape::from(shape))
+}
+
+/// The inverse of [`join`]; what is empty has been split into nothing.
+fn parted<B: Backend, K: Kind<B>>(x: Primitive<B, K>, at: usize, size: usize) -> Primitive<B, K> {
+    let n = x.shape()[at].checked_div(size).unwrap_or(0);
+    split::<B, K>(x, at, size, n)
 }
 
 /// Axes `i` and `j` exchanged.
@@ -65,7 +74,7 @@ pub(crate) fn interleave<B: Backend>(x: F<B>, size: usize) -> Primitive<B, Float
 
 /// The inverse of [`interleave`].
 pub(crate) fn separate<B: Backend>(x: Primitive<B, Float>, size: usize) -> F<B> {
-    VmapTensor::batched(swap::<B>(split::<B, Float>(x, 1, size), 0, 1))
+    VmapTensor::batched(swap::<B>(parted::<B, Float>(x, 1, size), 0, 1))
 }
 
 /// Zeros in the place of a tensor of which the shape alone is asked for.

@@ -1,0 +1,6 @@
+//! Every rule against differences, and first and second derivatives in four ways against each other.
+
+mod float;
+mod layers;
+mod operations;
+mod rows;

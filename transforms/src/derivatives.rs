@@ -1,0 +1,391 @@
+//! Derivatives of functions on trees: gradients, pullbacks, Hessians, Jacobians.
+//!
+//! ```text
+//! grad, value_and_grad, value_and_grad_with   of a number, by a tape
+//! vjp                                         of anything, along a cotangent
+//! hvp                                         of a gradient, along a tangent: a tape over tangents
+//! jacfwd, jacrev, hessian                     all of it
+//! ```
+//!
+//! A function takes its tree on the backend of the derivative, `Autodiff<B>` or [`Jvp<B>`](Jvp), whose type
+//! is the level of that derivative: nested ones cannot be confused. A tensor of the level below enters by
+//! `Tensor::from_inner` or [`constant`](burn_t4a_jvp::constant):
+//!
+//! ```
+//! use burn_t4a::{BurnT4a, T4aDevice};
+//! use burn_t4a_transforms::derivatives::grad;
+//! use burn_tensor::Tensor;
+//!
+//! let x = Tensor::<BurnT4a, 1>::from_floats([3.0], &T4aDevice);
+//! // d/dx (x · d/dy (x + y)) = 1
+//! let slope = grad(
+//!     |x| {
+//!         let inner = grad(|y| Tensor::from_inner(x.clone()) + y, x.clone());
+//!         x * inner.unwrap()
+//!     },
+//!     x,
+//! )?;
+//! slope.into_data().assert_eq(&[1.0f32].into(), true);
+//! # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
+//! ```
+
+use std::marker::PhantomData;
+
+use burn_autodiff::Autodiff;
+use burn_autodiff::checkpoint::strategy::NoCheckpointing;
+use burn_backend::ops::FloatTensorOps;
+use burn_backend::{
+    AutodiffBackend, Backend, DType, FloatDType, Shape, TensorData, TensorMetadata,
+};
+use burn_t4a::ext::scan::{Leaf, Structure};
+use burn_t4a::ext::tape::is_tracked;
+use burn_t4a_jvp::{Jvp, JvpError, LeafMismatch, Lift, build, dual, jvp, leaves, unzip};
+use burn_tensor::{Tensor, TensorPrimitive};
+use thiserror::Error;
+
+/// Result of a derivative.
+pub type Result<T, E = DerivativeError> = std::result::Result<T, E>;
+
+/// A rejected derivative: what was required and what was given.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum DerivativeError {
+    /// Trees and tangents that do not fit.
+    #[error(transparent)]
+    Jvp(#[from] JvpError),
+    /// A gradient of something else than a number.
+    #[error("grad: a loss of one element is required, its shape is {shape:?}")]
+    Loss {
+        /// Of the loss.
+        shape: Shape,
+    },
+    /// Cotangents that branch in another way than the results.
+    #[error("vjp: cotangents have the structure {cotangents}, results have {results}")]
+    Structure {
+        /// Of the results.
+        results: String,
+        /// Of the cotangents.
+        cotangents: String,
+    },
+    /// Cotangents of other shapes or dtypes than the results: every such leaf, with the result as its primal.
+    #[error("vjp: cotangents do not fit the results: {leaves:?}")]
+    Cotangents {
+        /// Which ones.
+        leaves: Vec<LeafMismatch>,
+    },
+    /// A matrix of derivatives asked for with another rank than it has.
+    #[error("{function}: the result has rank {required}, asked for with rank {given}")]
+    Rank {
+        /// Which function.
+        function: &'static str,
+        /// Ranks of result and argument together.
+        required: usize,
+        /// The rank asked for.
+        given: usize,
+    },
+}
+
+/// What the tape of a call keeps: its arguments.
+struct Arguments<B: Backend> {
+    structure: Structure,
+    leaves: Vec<Leaf<Autodiff<B>>>,
+}
+
+impl<B: Backend> Arguments<B> {
+    /// The tree on the tape, tracked.
+    fn enter<P: Lift<B>>(tree: P) -> Result<(P::On<Autodiff<B>>, Self)> {
+        let structure = tree.structure();
+        let track = |x| Autodiff::<B>::float_set_require_grad(Autodiff::<B>::from_inner(x), true);
+        let leaves: Vec<_> = leaves(tree).into_iter().map(track).collect();
+        Ok((build(&structure, leaves.clone())?, Self { structure, leaves }))
+    }
+
+    /// The cotangents of the arguments for one of the root, zeros where it does not depend on them.
+    fn pull<P: Lift<B>>(self, root: Option<Leaf<Autodiff<B>>>) -> Result<P> {
+        let tracked = root.filter(is_tracked::<B, NoCheckpointing>);
+        let gradients = tracked.map(Autodiff::<B>::backward);
+        let of = |x: &Leaf<Autodiff<B>>| {
+            let found = gradients.as_ref().and_then(|all| Autodiff::<B>::grad(x, all));
+            found.unwrap_or_else(|| {
+                B::float_zeros(x.shape(), &Autodiff::<B>::float_device(x), x.dtype().into())
+            })
+        };
+        Ok(build(&self.structure, self.leaves.iter().map(of).collect())?)
+    }
+}
+
+/// A tree below the tape.
+fn inner<B: Backend, R: Lift<Autodiff<B>>>(tree: R) -> Result<R::On<B>> {
+    let structure = tree.structure();
+    Ok(build(&structure, leaves(tree).into_iter().map(Autodiff::<B>::inner).collect())?)
+}
+
+fn number<B: Backend>(loss: Tensor<Autodiff<B>, 1>) -> Result<Leaf<Autodiff<B>>> {
+    let loss = loss.into_primitive().tensor();
+    match loss.shape().num_elements() {
+        1 => Ok(loss),
+        _ => Err(DerivativeError::Loss { shape: loss.shape() }),
+    }
+}
+
+fn tensor<B: Backend, const D: usize>(x: Leaf<B>) -> Tensor<B, D> {
+    Tensor::from_primitive(TensorPrimitive::Float(x))
+}
+
+/// The gradient of a number in every leaf of `x`, which is a tree of tensors.
+///
+/// ```
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::derivatives::grad;
+/// use burn_tensor::Tensor;
+///
+/// let of = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
+/// let (a, b) = grad(|(a, b)| (a * b).sum(), (of([1.0, 2.0]), of([3.0, 4.0])))?;
+/// a.into_data().assert_eq(&[3.0f32, 4.0].into(), true);
+/// b.into_data().assert_eq(&[1.0f32, 2.0].into(), true);
+/// # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
+/// ```
+///
+/// # Errors
+/// [`DerivativeError::Loss`] unless f returns one element.
+pub fn grad<B: Backend, P: Lift<B>>(
+    f: impl FnOnce(P::On<Autodiff<B>>) -> Tensor<Autodiff<B>, 1>,
+    x: P,
+) -> Result<P> {
+    Ok(value_and_grad(f, x)?.1)
+}
+
+/// A number and its [`grad`].
+///
+/// # Errors
+/// As there.
+pub fn value_and_grad<B: Backend, P: Lift<B>>(
+    f: impl FnOnce(P::On<Autodiff<B>>) -> Tensor<Autodiff<B>, 1>,
+    x: P,
+) -> Result<(Tensor<B, 1>, P)> {
+    let (value, (), gradient) = value_and_grad_with(|x| (f(x), ()), x)?;
+    Ok((value, gradient))
+}
+
+/// A number, whatever else f returns beside it (which gets no gradient), and its [`grad`].
+///
+/// # Errors
+/// As there.
+pub fn value_and_grad_with<B: Backend, P: Lift<B>, A: Lift<Autodiff<B>>>(
+    f: impl FnOnce(P::On<Autodiff<B>>) -> (Tensor<Autodiff<B>, 1>, A),
+    x: P,
+) -> Result<(Tensor<B, 1>, A::On<B>, P)> {
+    let (x, arguments) = Arguments::enter(x)?;
+    let (loss, more) = f(x);
+    let loss = number(loss)?;
+    let value = tensor(Autodiff::<B>::inner(loss.clone()));
+    Ok((value, inner(more)?, arguments.pull(Some(loss))?))
+}
+
+/// The linear map from cotangents of results to cotangents of arguments. Burn's tapes are consumed by a
+/// reverse pass, so it runs once.
+pub struct Pullback<B: Backend, P, S> {
+    arguments: Arguments<B>,
+    structure: Structure,
+    results: Vec<Leaf<Autodiff<B>>>,
+    types: PhantomData<fn(S) -> P>,
+}
+
+impl<B: Backend, P: Lift<B>, S: Lift<B>> Pullback<B, P, S> {
+    /// The cotangents of the arguments.
+    ///
+    /// # Errors
+    /// [`DerivativeError::Structure`], [`DerivativeError::Cotangents`] with every leaf that does not fit.
+    pub fn call(self, cotangents: S) -> Result<P> {
+        let given = cotangents.structure();
+        if given != self.structure {
+            let [results, cotangents] = [&self.structure, &given].map(ToString::to_string);
+            return Err(DerivativeError::Structure { results, cotangents });
+        }
+        let cotangents = leaves(cotangents);
+        let both = self.results.iter().zip(&cotangents).zip(self.structure.paths());
+        let mismatch = |((y, u), path): ((&Leaf<Autodiff<B>>, &Leaf<B>), String)| LeafMismatch {
+            path,
+            primal: (y.shape(), y.dtype()),
+            tangent: (u.shape(), u.dtype()),
+        };
+        let wrong: Vec<_> = both.map(mismatch).filter(|x| x.primal != x.tangent).collect();
+        if !wrong.is_empty() {
+            return Err(DerivativeError::Cotangents { leaves: wrong });
+        }
+        // ⟨y, u⟩: its reverse pass begins with u.
+        let product = |(y, u)| {
+            let u = Autodiff::<B>::from_inner(u);
+            Autodiff::<B>::float_sum(Autodiff::<B>::float_mul(y, u))
+        };
+        let tracked = self.results.into_iter().zip(cotangents);
+        let tracked = tracked.filter(|(y, _)| is_tracked::<B, NoCheckpointing>(y));
+        let root = tracked.map(product).reduce(Autodiff::<B>::float_add);
+        self.arguments.pull(root)
+    }
+}
+
+/// A result of a function on `Autodiff<B>`, on `B`.
+type Below<B, R> = <R as Lift<Autodiff<B>>>::On<B>;
+
+/// `f(x)`, and the map that takes its cotangents to those of x.
+///
+/// ```
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::derivatives::vjp;
+/// use burn_tensor::Tensor;
+///
+/// let of = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
+/// let (y, pullback) = vjp(|x| x.clone() * x, of([1.0, 2.0]))?;
+/// y.into_data().assert_eq(&[1.0f32, 4.0].into(), true);
+/// let x = pullback.call(of([1.0, 10.0]))?;
+/// x.into_data().assert_eq(&[2.0f32, 40.0].into(), true);
+/// # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
+/// ```
+///
+/// # Errors
+/// [`DerivativeError::Jvp`] for trees that contradict themselves.
+pub fn vjp<B: Backend, P: Lift<B>, R: Lift<Autodiff<B>>>(
+    f: impl FnOnce(P::On<Autodiff<B>>) -> R,
+    x: P,
+) -> Result<(Below<B, R>, Pullback<B, P, Below<B, R>>)> {
+    let (x, arguments) = Arguments::enter(x)?;
+    let y = f(x);
+    let structure = y.structure();
+    let results = leaves(y);
+    let values = results.iter().cloned().map(Autodiff::<B>::inner).collect();
+    let value = build(&structure, values)?;
+    Ok((value, Pullback { arguments, structure, results, types: PhantomData }))
+}
+
+/// A tree on a tape over tangents.
+type Twice<B, P> = <<P as Lift<B>>::On<Jvp<B>> as Lift<Jvp<B>>>::On<Autodiff<Jvp<B>>>;
+
+/// The gradient of a number and its derivative along `v`, the Hessian times v: a tape whose tensors carry
+/// tangents. About twice the cost of the gradient.
+///
+/// ```
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::derivatives::hvp;
+/// use burn_tensor::Tensor;
+///
+/// let of = |x: [f32; 2]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
+/// // Σ x³ has the gradient 3 x² and the Hessian diag(6 x).
+/// let (g, hv) = hvp(|x: Tensor<_, 1>| x.powi_scalar(3).sum(), of([1.0, 2.0]), of([1.0, -1.0]))?;
+/// g.into_data().assert_eq(&[3.0f32, 12.0].into(), true);
+/// hv.into_data().assert_eq(&[6.0f32, -12.0].into(), true);
+/// # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
+/// ```
+///
+/// # Errors
+/// [`DerivativeError::Loss`]; [`DerivativeError::Jvp`] with every leaf of v that does not fit.
+pub fn hvp<B: Backend, P: Lift<B>>(
+    f: impl FnOnce(Twice<B, P>) -> Tensor<Autodiff<Jvp<B>>, 1>,
+    x: P,
+    v: P,
+) -> Result<(P, P)> {
+    Ok(unzip(grad(f, dual(x, v)?)?)?)
+}
+
+/// The unit tensors of a shape.
+fn basis<B: Backend, const D: usize>(like: &Tensor<B, D>) -> impl Iterator<Item = Tensor<B, D>> {
+    let (shape, device, dtype) = (like.shape(), like.device(), like.dtype());
+    let n = shape.num_elements();
+    (0..n).map(move |i| {
+        let mut unit = vec![0.0f64; n];
+        unit[i] = 1.0;
+        let data = TensorData::new(unit, shape.clone()).convert_dtype(dtype);
+        tensor(B::float_from_data(data, &device))
+    })
+}
+
+/// Rows `[count, row]` of these, in the shape of both.
+fn stacked<B: Backend, const D: usize>(
+    rows: Vec<Leaf<B>>,
+    transposed: bool,
+    (shape, dtype): (Shape, DType),
+    device: &B::Device,
+) -> Tensor<B, D> {
+    if shape.num_elements() == 0 {
+        return tensor(B::float_zeros(shape, device, FloatDType::from(dtype)));
+    }
+    let flat = |x: Leaf<B>| {
+        let n = x.shape().num_elements();
+        B::float_reshape(x, Shape::new([1, n]))
+    };
+    let matrix = B::float_cat(rows.into_iter().map(flat).collect(), 0);
+    let matrix = if transposed { B::float_transpose(matrix) } else { matrix };
+    tensor(B::float_reshape(matrix, shape))
+}
+
+fn joined<const D: usize>(function: &'static str, a: &Shape, b: &Shape) -> Result<Shape> {
+    let shape: Shape = a.iter().chain(b.iter()).copied().collect();
+    match shape.num_dims() == D {
+        true => Ok(shape),
+        false => Err(DerivativeError::Rank { function, required: shape.num_dims(), given: D }),
+    }
+}
+
+/// All derivatives ∂y/∂x of a tensor in a tensor, `[y…, x…]`, in forward mode: one [`jvp`] per element of x.
+/// For wide results of few numbers.
+///
+/// ```
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::derivatives::jacfwd;
+/// use burn_tensor::Tensor;
+///
+/// let x = Tensor::<BurnT4a, 1>::from_floats([2.0, 3.0], &T4aDevice);
+/// let j: Tensor<BurnT4a, 2> = jacfwd(|x| x.clone() * x, x)?;
+/// j.into_data().assert_eq(&[[4.0f32, 0.0], [0.0, 6.0]].into(), true);
+/// # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
+/// ```
+///
+/// # Errors
+/// [`DerivativeError::Rank`] unless `K = E + D`.
+pub fn jacfwd<B: Backend, const D: usize, const E: usize, const K: usize>(
+    f: impl Fn(Tensor<Jvp<B>, D>) -> Tensor<Jvp<B>, E>,
+    x: Tensor<B, D>,
+) -> Result<Tensor<B, K>> {
+    let still = burn_t4a_jvp::constant(x.clone())?;
+    let (y, _): (Tensor<B, E>, Tensor<B, E>) = unzip(f(still))?;
+    let shape = joined::<K>("jacfwd", &y.shape(), &x.shape())?;
+    let column = |v| -> Result<Leaf<B>> {
+        let (_, t): (_, Tensor<B, E>) = jvp(&f, x.clone(), v)?;
+        Ok(t.into_primitive().tensor())
+    };
+    let columns = basis(&x).map(column).collect::<Result<_>>()?;
+    Ok(stacked(columns, true, (shape, y.dtype()), &x.device()))
+}
+
+/// All derivatives ∂y/∂x of a tensor in a tensor, `[y…, x…]`, in reverse mode: f and one reverse pass per
+/// element of y. For few results of many numbers.
+///
+/// # Errors
+/// [`DerivativeError::Rank`] unless `K = E + D`.
+pub fn jacrev<B: Backend, const D: usize, const E: usize, const K: usize>(
+    f: impl Fn(Tensor<Autodiff<B>, D>) -> Tensor<Autodiff<B>, E>,
+    x: Tensor<B, D>,
+) -> Result<Tensor<B, K>> {
+    let y = f(Tensor::from_inner(x.clone())).inner();
+    let shape = joined::<K>("jacrev", &y.shape(), &x.shape())?;
+    let row = |u| -> Result<Leaf<B>> {
+        let (_, pullback) = vjp(&f, x.clone())?;
+        Ok(pullback.call(u)?.into_primitive().tensor())
+    };
+    let rows = basis(&y).map(row).collect::<Result<_>>()?;
+    Ok(stacked(rows, false, (shape, x.dtype()), &x.device()))
+}
+
+/// All second derivatives of a number in a tensor, `[x…, x…]`: one [`hvp`] per element of x.
+///
+/// # Errors
+/// [`DerivativeError::Rank`] unless `K = 2 D`; as [`hvp`].
+pub fn hessian<B: Backend, const D: usize, const K: usize>(
+    f: impl Fn(Tensor<Autodiff<Jvp<B>>, D>) -> Tensor<Autodiff<Jvp<B>>, 1>,
+    x: Tensor<B, D>,
+) -> Result<Tensor<B, K>> {
+    let shape = joined::<K>("hessian", &x.shape(), &x.shape())?;
+    let row = |v| Ok(hvp(&f, x.clone(), v)?.1.into_primitive().tensor());
+    let rows = basis(&x).map(row).collect::<Result<_>>()?;
+    Ok(stacked(rows, false, (shape, x.dtype()), &x.device()))
+}

@@ -1,0 +1,174 @@
+//! Operations as values on batches.
+//!
+//! ```text
+//! on_batch   the operation that it is on a batch: one run below
+//! portable   without one: its definition and its rule, on tensors of Vmap<B>
+//! examples   where these read elements: one example after the other
+//! ```
+
+mod examples;
+mod form;
+
+use burn_t4a::ext::operation::{
+    Cotangents, Dual, Operand, Operation, Operations, Outcome, Reverse, Value,
+};
+use burn_t4a::ext::primitive::Floats;
+use t4a_diff::Kept;
+
+use crate::backend::{Vmap, read_refused};
+use crate::tensor::common;
+use form::{Form, Place, size_of};
+
+/// Floats of `Vmap<B>`.
+type Above<B> = Floats<Vmap<B>>;
+
+/// Runs an expression on the tensor of a value, with `K` as its kind.
+macro_rules! on_value {
+    ($value:expr, $x:ident: $k:ident => $body:expr) => {
+        match $value {
+            Value::Float(Floats($x)) => {
+                #[allow(dead_code)]
+                type $k = burn_tensor::Float;
+                Value::Float(Floats($body))
+            }
+            Value::Integers(Indices($x)) => {
+                #[allow(dead_code)]
+                type $k = burn_tensor::Int;
+                Value::Integers(Indices($body))
+            }
+            Value::Flags(Bools($x)) => {
+                #[allow(dead_code)]
+                type $k = burn_tensor::Bool;
+                Value::Flags(Bools($body))
+            }
+        }
+    };
+}
+use on_value;
+
+/// The batches of a value and of its tangent.
+fn dual_size<B: Operations>(x: &Value<Dual<Above<B>>>) -> [Option<usize>; 2] {
+    let tangent = match x {
+        Value::Float(Dual { tangent: Some(t), .. }) => t.0.size(),
+        _ => None,
+    };
+    [size_of(&x.clone().below()), tangent]
+}
+
+fn all_sizes<B: Operations>(kept: &Kept<Above<B>>) -> Vec<Option<usize>> {
+    let values = kept.inputs().iter().flatten().chain(&kept.extra).map(size_of);
+    let floats = kept.results().iter().flatten().chain(&kept.hidden).map(|x| x.0.size());
+    values.chain(floats).collect()
+}
+
+fn cotangent_sizes<B: Operations>(all: &[Option<Above<B>>]) -> impl Iterator<Item = Option<usize>> {
+    all.iter().flatten().map(|g| g.0.size())
+}
+
+impl<B: Operations> Operations for Vmap<B> {
+    fn run<O: Operation>(
+        op: &O,
+        inputs: &[Operand<Self>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Floats<Self>>, O::Error> {
+        let differ: Vec<Option<usize>> = inputs.iter().map(size_of).collect();
+        let size = common(op.name(), differ.iter().copied());
+        let differ: Vec<bool> = differ.iter().map(Option::is_some).collect();
+        let Some(form) = Form::of(op, size, &differ, inputs) else {
+            return unless_read(
+                || op.portable(inputs, tracked),
+                || examples::run::<O, B>(op, inputs, tracked, size.unwrap_or(1)),
+            );
+        };
+        let inputs = form.operands(inputs);
+        let untracked = vec![false; inputs.len()];
+        let tracked = if form.residuals { tracked } else { &untracked };
+        Ok(form.outcome(B::run(&form.op, &inputs, tracked)?))
+    }
+
+    fn vjp<O: Operation>(
+        op: &O,
+        reverse: &Reverse<'_, Floats<Self>>,
+    ) -> Result<Cotangents<Floats<Self>>, O::Error> {
+        let &Reverse { kept, cotangents, hidden, wanted } = reverse;
+        let sizes = all_sizes::<B>(kept).into_iter().chain(cotangent_sizes::<B>(cotangents));
+        let size = common(op.name(), sizes.chain(cotangent_sizes::<B>(hidden)));
+        // A cotangent of what is shared differs between examples.
+        let differ = |(x, wanted): (&Option<Operand<Self>>, &bool)| {
+            *wanted || x.as_ref().is_none_or(|x| size_of(x).is_some())
+        };
+        let differ: Vec<bool> = kept.inputs().iter().zip(wanted).map(differ).collect();
+        let given: Vec<Operand<Self>> = kept.inputs().iter().flatten().cloned().collect();
+        let form = Form::of(op, size, &differ, &given);
+        let Some(form) = form.filter(|form| form.takes::<B>(cotangents)) else {
+            return unless_read(
+                || op.vjp(reverse),
+                || examples::vjp::<O, B>(op, reverse, size.unwrap_or(1)),
+            );
+        };
+        let below = form.kept::<B>(kept, wanted)?;
+        let (cotangents, hidden) = (form.cotangents(cotangents), form.hidden(hidden));
+        let below = Reverse { kept: &below, cotangents: &cotangents, hidden: &hidden, wanted };
+        let all = B::vjp(&form.op, &below)?.into_iter().enumerate();
+        let up = |(i, g): (usize, Option<Floats<B>>)| {
+            Some(Floats(form.operand_place(i).up::<B, burn_tensor::Float>(g?.0, form.size)))
+        };
+        Ok(all.map(up).zip(wanted).map(|(g, wanted)| g.filter(|_| *wanted)).collect())
+    }
+
+    fn jvp<O: Operation>(
+        op: &O,
+        inputs: &[Value<Dual<Floats<Self>>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Floats<Self>>>, O::Error> {
+        let sizes: Vec<[Option<usize>; 2]> = inputs.iter().map(dual_size::<B>).collect();
+        let size = common(op.name(), sizes.concat());
+        let differ: Vec<bool> = sizes.iter().map(|x| x.iter().any(Option::is_some)).collect();
+        let values: Vec<Operand<Self>> = inputs.iter().map(|x| x.clone().below()).collect();
+        let form = Form::of(op, size, &differ, &values);
+        let Some(form) = form.filter(|form| form.residuals || !tracked.contains(&true)) else {
+            return unless_read(
+                || op.jvp(inputs, tracked),
+                || examples::jvp::<O, B>(op, inputs, tracked, size.unwrap_or(1)),
+            );
+        };
+        let dual = |(i, x): (usize, &Value<Dual<Above<B>>>)| {
+            let tangent = match x {
+                Value::Float(x) => x.tangent.clone(),
+                _ => None,
+            };
+            let place = form.operand_place(i);
+            let tangent = tangent.map(|t| Floats(place.down::<B, burn_tensor::Float>(t.0, &form)));
+            form.operand(i, &x.clone().below()).dual(tangent)
+        };
+        let below: Vec<Value<Dual<Floats<B>>>> = inputs.iter().enumerate().map(dual).collect();
+        let Outcome { results, hidden, extra } = B::jvp(&form.op, &below, tracked)?;
+        let up = |place: Place, x: Dual<Floats<B>>| {
+            let up = |x: Floats<B>| Floats(place.up::<B, burn_tensor::Float>(x.0, form.size));
+            Dual { value: up(x.value), tangent: x.tangent.map(up) }
+        };
+        let residual = form.residual_place();
+        let results = results.into_iter().enumerate();
+        Ok(Outcome {
+            results: results.map(|(k, x)| up(form.result_place(k), x)).collect(),
+            hidden: hidden.into_iter().map(|x| up(residual, x)).collect(),
+            extra: extra
+                .into_iter()
+                .map(|x| match x {
+                    Value::Float(x) => Value::Float(up(residual, x)),
+                    other => form.residual_up(other.below()).dual(None),
+                })
+                .collect(),
+        })
+    }
+}
+
+/// What the definition gives; if it failed because it reads elements of a batch, what examples give.
+fn unless_read<T, E>(
+    portable: impl FnOnce() -> Result<T, E>,
+    examples: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    read_refused();
+    let found = portable();
+    if found.is_err() && read_refused() { examples() } else { found }
+}
