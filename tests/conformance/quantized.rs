@@ -193,7 +193,7 @@ fn what_does_not_fit_is_an_error() {
         <BurnT4a as Side>::make(&Operand::row_major(shape, DType::F32, Values::Plain, 0))
     };
     let text = caught(|| BurnT4a::quantize_dynamic(x(&[3, 5]), &scheme(true))).unwrap_err();
-    assert!(text.contains("15 elements are not a whole number of blocks of 4"), "{text}");
+    assert!(text.contains("not a whole number of blocks"), "{text}");
     let scales =
         <BurnT4a as Side>::make(&Operand::row_major(&[3], DType::F32, Values::Positive, 0));
     let few = caught(|| BurnT4a::quantize(x(&[4, 8]), &scheme(true), parameters(scales)));
@@ -201,12 +201,13 @@ fn what_does_not_fit_is_an_error() {
     assert!(text.contains("8 scales are required, given 3"), "{text}");
     let floating = scheme(false).with_value(QuantValue::E4M3);
     let text = caught(|| BurnT4a::quantize_dynamic(x(&[4]), &floating)).unwrap_err();
-    assert!(text.contains("E4M3 is not supported"), "{text}");
+    assert!(text.contains("E4M3") && text.contains("is not supported"), "{text}");
     let q = BurnT4a::quantize_dynamic(x(&[4, 8]), &scheme(true));
-    let mut data = burn_backend::read_sync(BurnT4a::q_into_data(q)).unwrap();
-    data.shape = [4, 16].into();
+    let dtype = q.dtype();
+    let data = burn_backend::read_sync(BurnT4a::q_into_data(q)).unwrap();
+    let data = TensorData::from_bytes_vec(data.as_bytes().to_vec(), [4, 16], dtype);
     let text = caught(|| BurnT4a::q_from_data(data, &Default::default())).unwrap_err();
     assert!(text.contains("takes 128 bytes, the data has 64"), "{text}");
     let none = BurnT4a::quantize_dynamic(x(&[0, 4]), &scheme(false));
-    assert_eq!(BurnT4a::dequantize(none, FloatDType::F32).read()[0].shape.to_vec(), [0, 4]);
+    assert_eq!(BurnT4a::dequantize(none, FloatDType::F32).read()[0].shape().to_vec(), [0, 4]);
 }

@@ -10,7 +10,6 @@ use burn_backend::{BoolDType, DType, FloatDType, IntDType, TensorData, TensorMet
 
 use crate::conform;
 use crate::material::*;
-use crate::quantized::plain;
 
 /// Sums of products in another order.
 const SUM: Ulps = Ulps(4096.0);
@@ -95,12 +94,6 @@ conform! {
     narrow_values: floats(&[&[4, 8]]).into_iter().filter(|c| c.dtype() == DType::F32), EXACT, |_c, x| {
         let narrow = scheme().with_value(QuantValue::Q4S).per_tensor(ScaleDtype::F16);
         B::dequantize(B::quantize_dynamic(x, &narrow), FloatDType::F32) };
-}
-
-impl Read for burn_t4a::T4aQTensor {
-    fn read(self) -> Vec<TensorData> {
-        vec![plain(burn_backend::read_sync(burn_t4a::BurnT4a::q_into_data(self)).unwrap())]
-    }
 }
 
 fn sided() -> ConvOptions<2> {
