@@ -105,8 +105,11 @@ fn difference(f: impl Fn(f64) -> Vec<f64>) -> Vec<f64> {
     f(h).into_iter().zip(f(-h)).map(|(a, b)| (a - b) / (2.0 * h)).collect()
 }
 
+/// One list of numbers per operand.
+type Flats = Vec<Vec<f64>>;
+
 /// First derivatives, all choices of operands; returns what follows from all of them.
-fn forward<R: Row>() -> (Vec<Vec<f64>>, Vec<Vec<f64>>, Vec<f64>) {
+fn forward<R: Row>() -> (Flats, Flats, Vec<f64>) {
     let operands = R::operands();
     let all = |from: usize| operands.iter().enumerate().map(move |(i, o)| (from + i, *o));
     let x: Vec<_> = all(1).map(|(i, (n, low, high))| noise(i, n, low, high)).collect();
@@ -163,7 +166,7 @@ pub(crate) fn check_first<R: Row>() {
 }
 
 /// First and second derivatives in forward mode.
-pub(crate) fn check_forward<R: Row>() -> (Vec<Vec<f64>>, Vec<Vec<f64>>, [Vec<f64>; 2]) {
+pub(crate) fn check_forward<R: Row>() -> (Flats, Flats, [Vec<f64>; 2]) {
     let (x, v, first) = forward::<R>();
     let second = twice::<R>(&x, &v, &first);
     let wanted = difference(|h| {

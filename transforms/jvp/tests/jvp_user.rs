@@ -1,0 +1,208 @@
+//! Functions on trees, their errors, kinks, levels.
+
+use burn::backend::Autodiff;
+use burn::tensor::module::max_pool2d;
+use burn::tensor::{DType, Tensor, TensorData, TensorPrimitive, activation};
+use burn_t4a::{BurnT4a, T4aDevice};
+use burn_t4a_jvp::{Jvp, JvpError, JvpTensor, constant, jvp, linearize};
+
+type B = BurnT4a;
+type J = Jvp<B>;
+
+fn of<const N: usize>(x: [f64; N]) -> Tensor<B, 1> {
+    Tensor::from_data(TensorData::from(x), (&T4aDevice, DType::F64))
+}
+
+fn read<const D: usize>(x: Tensor<B, D>) -> Vec<f64> {
+    x.into_data().convert::<f64>().to_vec().unwrap()
+}
+
+/// The tangent of `f` at x along ones.
+fn slope<const N: usize>(f: impl Fn(Tensor<J, 1>) -> Tensor<J, 1>, x: [f64; N]) -> Vec<f64> {
+    read(jvp(f, of(x), of([1.0; N])).unwrap().1)
+}
+
+#[test]
+fn trees_go_in_and_out() {
+    let x = (of([1.0, 2.0]), vec![of([3.0]), of([4.0])]);
+    let v = (of([1.0, 0.0]), vec![of([0.0]), of([1.0])]);
+    let f = |(a, b): (Tensor<J, 1>, Vec<Tensor<J, 1>>)| {
+        let [p, q]: [Tensor<J, 1>; 2] = b.try_into().unwrap();
+        ([a.clone() * p, a * q], ())
+    };
+    let (([y, z], ()), ([dy, dz], ())) = jvp(f, x, v).unwrap();
+    assert_eq!([read(y), read(z)], [[3.0, 6.0], [4.0, 8.0]]);
+    assert_eq!([read(dy), read(dz)], [[3.0, 0.0], [5.0, 2.0]]);
+}
+
+#[test]
+fn a_linear_map_is_applied_many_times() {
+    let (y, push) = linearize(|x: Tensor<J, 1>| x.clone() * x, of([2.0, 3.0])).unwrap();
+    assert_eq!(read(y), [4.0, 9.0]);
+    assert_eq!(read(push(of([1.0, 0.0])).unwrap()), [4.0, 0.0]);
+    assert_eq!(read(push(of([0.0, 1.0])).unwrap()), [0.0, 6.0]);
+    assert!(matches!(push(of([1.0])), Err(JvpError::Leaves(_))));
+}
+
+#[test]
+fn every_leaf_that_does_not_fit_is_listed() {
+    let f = |x: Vec<Tensor<J, 1>>| -> Tensor<J, 1> { panic!("f runs on {} leaves", x.len()) };
+    let single = Tensor::<B, 1>::from_data(TensorData::from([1.0f32]), (&T4aDevice, DType::F32));
+    let x = vec![of([1.0]), of([1.0]), of([1.0])];
+    let v = vec![of([1.0, 2.0]), of([1.0]), single];
+    let Err(JvpError::Leaves(wrong)) = jvp(f, x.clone(), v) else { panic!("accepted") };
+    let paths: Vec<_> = wrong.0.iter().map(|leaf| leaf.path.as_str()).collect();
+    assert_eq!(paths, [".0", ".2"]);
+    assert_eq!(wrong.0[1].tangent.1, DType::F32);
+    let Err(error) = jvp(f, x, vec![of([1.0])]) else { panic!("accepted") };
+    assert_eq!(error.to_string(), "jvp: tangents have the structure (*), primals have (*, *, *)");
+}
+
+#[test]
+fn what_does_not_depend_on_x_has_a_zero_tangent() {
+    let (y, dy) =
+        jvp(|_: Tensor<J, 1>| constant(of([5.0])).unwrap(), of([1.0]), of([1.0])).unwrap();
+    assert_eq!((read(y), read(dy)), (vec![5.0], vec![0.0]));
+    assert_eq!(slope(|x| x.clone().detach() * x, [3.0]), [3.0]);
+}
+
+/// The derivatives that Burn's tape has at the same places.
+#[test]
+fn kinks() {
+    type A = Autodiff<B>;
+    macro_rules! same {
+        ($($x:expr => $f:expr;)*) => {$({
+            let forward = slope(|x: Tensor<J, 1>| $f(x), $x);
+            let x = Tensor::<A, 1>::from_inner(of($x)).require_grad();
+            let y: Tensor<A, 1> = $f(x.clone());
+            let backward = read(x.grad(&y.sum().backward()).unwrap());
+            // Elementwise functions: the Jacobian is diagonal.
+            assert_eq!(forward, backward, "{} at {:?}", stringify!($f), $x);
+        })*};
+    }
+    same! {
+        [-1.0, 0.0, 1.0] => Tensor::abs;
+        [-1.0, 0.0, 1.0] => activation::relu;
+        [-1.0, 0.0, 1.0] => |x| activation::leaky_relu(x, 0.5);
+        [-1.0, -0.5, 0.0, 0.5, 1.0] => |x: Tensor<_, 1>| x.clamp(-0.5, 0.5);
+        [-0.5, 1.0] => |x: Tensor<_, 1>| x.clamp_min(-0.5);
+        [-0.5, 1.0] => |x: Tensor<_, 1>| x.clamp_max(1.0);
+        [0.0, 1.0] => Tensor::sign;
+        [0.5, 1.0] => Tensor::round;
+        [0.0, 2.0] => |x: Tensor<_, 1>| x.powi_scalar(2);
+        [0.0, 2.0] => |x: Tensor<_, 1>| x.powf_scalar(1.5);
+    }
+}
+
+/// In ties the tangent is that of the element at the index.
+#[test]
+fn ties() {
+    let along = |f: fn(Tensor<J, 1>) -> Tensor<J, 1>, x: [f64; 4]| {
+        read(jvp(f, of(x), of([1.0, 2.0, 4.0, 8.0])).unwrap().1)
+    };
+    assert_eq!(along(|x| x.max_dim(0), [1.0, 3.0, 3.0, 0.0]), [2.0]);
+    assert_eq!(along(|x| x.min_dim(0), [0.0, 3.0, 3.0, 0.0]), [1.0]);
+    assert_eq!(along(|x| x.max(), [3.0, 3.0, 3.0, 0.0]), [1.0]);
+    assert_eq!(along(|x| x.sort(0), [2.0, 1.0, 2.0, 1.0]), [2.0, 8.0, 1.0, 4.0]);
+    // The last place that attains it.
+    assert_eq!(along(|x| x.cummax(0), [1.0, 1.0, 0.0, 1.0]), [1.0, 2.0, 2.0, 8.0]);
+    let pooled = along(
+        |x| max_pool2d(x.reshape([1, 1, 2, 2]), [2, 2], [1, 1], [0, 0], [1, 1], false).reshape([1]),
+        [1.0, 3.0, 3.0, 0.0],
+    );
+    assert_eq!(pooled, [2.0]);
+}
+
+/// Where Burn's tape has no number.
+#[test]
+fn numbers_where_the_tape_has_none() {
+    assert_eq!(slope(|x| x.prod(), [0.0, 2.0, -3.0]), [-6.0]);
+    assert_eq!(slope(|x| x.cumprod(0), [0.0, 2.0, 0.0]), [1.0, 2.0, 0.0]);
+    let (_, t) = jvp(
+        |(x, y): (Tensor<J, 1>, Tensor<J, 1>)| x.powf(y),
+        (of([0.0]), of([2.0])),
+        (of([1.0]), of([1.0])),
+    )
+    .unwrap();
+    assert_eq!(read(t), [0.0]);
+    assert!(slope(|x| x.powi_scalar(0), [0.0]) == [0.0]);
+}
+
+#[test]
+fn empty_axes() {
+    let empty =
+        || Tensor::<B, 1>::from_data(TensorData::from([0.0f64; 0]), (&T4aDevice, DType::F64));
+    let product = jvp(|x: Tensor<J, 1>| x.prod(), empty(), empty()).unwrap();
+    assert_eq!((read(product.0), read(product.1)), (vec![1.0], vec![0.0]));
+    assert!(read(jvp(|x: Tensor<J, 1>| x.cumprod(0), empty(), empty()).unwrap().1).is_empty());
+    assert!(read(jvp(|x: Tensor<J, 1>| x.cummax(0), empty(), empty()).unwrap().1).is_empty());
+}
+
+#[test]
+fn every_dtype_keeps_its_tangent() {
+    for dtype in [DType::F64, DType::F32, DType::F16, DType::BF16] {
+        let x = || of([0.5, 2.0]).cast(dtype);
+        let f = |x: Tensor<J, 1>| activation::softmax((x.clone() * x.sin()).sqrt(), 0).prod();
+        let (y, t) = jvp(f, x(), x()).unwrap();
+        assert_eq!((y.dtype(), t.dtype()), (dtype, dtype));
+        assert!(read(t)[0].is_finite());
+    }
+    let (y, t) = jvp(|x: Tensor<J, 1>| x.cast(DType::F32), of([0.5]), of([2.0])).unwrap();
+    assert_eq!((y.dtype(), t.dtype(), read(t)), (DType::F32, DType::F32, vec![2.0]));
+}
+
+/// A tensor of an inner level does not move at an outer one: both would give 2.
+#[test]
+fn levels_are_kept_apart() {
+    let outer = |x: Tensor<J, 1>| {
+        let inner = |y: Tensor<Jvp<J>, 1>| constant(x.clone()).unwrap() + y;
+        let one = constant(of([1.0])).unwrap();
+        let (_, slope) = jvp(inner, x.clone(), one).unwrap();
+        x * slope
+    };
+    assert_eq!(slope(outer, [3.0]), [1.0]);
+    let third = |x: Tensor<J, 1>| {
+        let (_, d) = jvp(
+            |y: Tensor<Jvp<J>, 1>| {
+                let one = constant(constant(of([1.0])).unwrap()).unwrap();
+                jvp(|z: Tensor<Jvp<Jvp<J>>, 1>| z.powi_scalar(4), y, one).unwrap().1
+            },
+            x,
+            constant(of([1.0])).unwrap(),
+        )
+        .unwrap();
+        d
+    };
+    assert_eq!(slope(third, [2.0]), [48.0]); // 24 x
+}
+
+#[test]
+#[should_panic(expected = "jvp: backward: the loss has a tangent")]
+fn a_moving_loss_is_refused_by_the_tape_below() {
+    type A = Autodiff<B>;
+    let x = Tensor::<A, 1>::from_inner(of([1.0])).require_grad().into_primitive().tensor();
+    let v = Tensor::<A, 1>::from_inner(of([1.0])).into_primitive().tensor();
+    let x = Tensor::<Jvp<A>, 1>::from_primitive(TensorPrimitive::Float(JvpTensor::new(x, v)));
+    let _ = x.sum().backward();
+}
+
+#[test]
+fn a_still_loss_is_differentiated_by_the_tape_below() {
+    type A = Autodiff<B>;
+    let x = Tensor::<Jvp<A>, 1>::from_inner(Tensor::from_primitive(TensorPrimitive::Float(
+        JvpTensor::constant(of([3.0]).into_primitive().tensor()),
+    )));
+    let x = x.require_grad();
+    let gradients = (x.clone() * x.clone()).sum().backward();
+    let (g, t) = x.grad(&gradients).unwrap().into_primitive().tensor().into_parts();
+    assert_eq!(read(Tensor::<B, 1>::from_primitive(TensorPrimitive::Float(g))), [6.0]);
+    assert!(t.is_none());
+}
+
+#[test]
+fn threads_share_nothing() {
+    let work = |k: f64| move || slope(move |x| (x * k).sin(), [0.0])[0];
+    let all: Vec<_> = (1..5).map(|k| std::thread::spawn(work(k as f64))).collect();
+    let all: Vec<f64> = all.into_iter().map(|t| t.join().unwrap()).collect();
+    assert_eq!(all, [1.0, 2.0, 3.0, 4.0]);
+}
