@@ -37,7 +37,7 @@ use crate::tree::{Leaf, Leaves, Tensors, on_kind};
 /// ```
 pub fn vmap<F>(f: F) -> Vectorized<F> {
     let (in_axes, out_axes) = (Axes::At(0), Axes::At(0));
-    Vectorized { f, in_axes, out_axes, chunk: None, random: Random::Error }
+    Vectorized { f, in_axes, out_axes, size: None, chunk: None, random: Random::Error }
 }
 
 /// A function that [`vmap`] maps over a batch.
@@ -47,6 +47,7 @@ pub struct Vectorized<F> {
     f: F,
     in_axes: Axes,
     out_axes: Axes,
+    size: Option<usize>,
     chunk: Option<usize>,
     random: Random,
 }
@@ -66,7 +67,15 @@ impl<F> Vectorized<F> {
         self
     }
 
-    /// At most so many examples at a time, which bounds memory.
+    /// The number of examples, where no input tells: those of a batch that the function captures, as the
+    /// parameters of an ensemble are.
+    pub fn size(mut self, examples: usize) -> Self {
+        self.size = Some(examples);
+        self
+    }
+
+    /// At most so many examples at a time, which bounds memory. A batch that the function captures has to be
+    /// one chunk.
     pub fn chunk(mut self, examples: usize) -> Self {
         self.chunk = Some(examples);
         self
@@ -115,9 +124,10 @@ impl<F> Vectorized<F> {
             let part = (range.len() < size).then(|| range.clone());
             let entered = leaves.iter().zip(&axes).map(|(leaf, &axis)| {
                 let leaf = leaf.clone();
-                (on_kind!(leaf, x: K => enter::<B, K>(x, axis, &part)), None)
+                on_kind!(leaf, x: K => enter::<B, K>(x, axis, &part))
             });
-            let arguments = A::build(&structure, &mut Leaves::new(entered.collect()))?;
+            let entered: Vec<Leaf<Vmap<B>>> = entered.collect();
+            let arguments = A::build(&structure, &mut Leaves::from(entered))?;
             let output = (self.f)(arguments);
             chunks.push(self.leave::<B, R>(output, range.len())?);
         }
@@ -148,10 +158,10 @@ impl<F> Vectorized<F> {
             axes.push(Some(at));
             mapped.push(Mapped { leaf: path, shape, axis: at });
         }
-        let size = mapped.first().ok_or(VmapError::Nothing)?.size();
+        let size = self.size.or(mapped.first().map(Mapped::size)).ok_or(VmapError::Nothing)?;
         match mapped.iter().all(|leaf| leaf.size() == size) {
             true => Ok((axes, size)),
-            false => Err(VmapError::Sizes(mapped)),
+            false => Err(VmapError::Sizes { given: self.size, leaves: mapped }),
         }
     }
 

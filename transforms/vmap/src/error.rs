@@ -54,10 +54,15 @@ pub enum VmapError {
         shape: Shape,
     },
     /// Inputs with batches of several sizes.
-    #[error("batch sizes differ:{}", Listed(.0))]
-    Sizes(Vec<Mapped>),
+    #[error("batch sizes differ:{}", Listed(*.given, .leaves))]
+    Sizes {
+        /// The size that was asked for.
+        given: Option<usize>,
+        /// Every input that is mapped over.
+        leaves: Vec<Mapped>,
+    },
     /// Nothing to map over.
-    #[error("no input is mapped over: in_axes is none for every leaf")]
+    #[error("no input is mapped over: in_axes is none for every leaf, and no size is given")]
     Nothing,
     /// A result that is asked for without a batch, and differs between examples.
     #[error(
@@ -91,11 +96,14 @@ impl Mapped {
 }
 
 /// One leaf per line.
-struct Listed<'a>(&'a [Mapped]);
+struct Listed<'a>(Option<usize>, &'a [Mapped]);
 
 impl fmt::Display for Listed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|leaf| {
+        if let Some(size) = self.0 {
+            write!(f, "\n  size: {size}")?;
+        }
+        self.1.iter().try_for_each(|leaf| {
             let Mapped { leaf: path, shape, axis } = leaf;
             write!(f, "\n  {path}: {} along axis {axis} of {shape:?}", leaf.size())
         })

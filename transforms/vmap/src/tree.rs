@@ -80,6 +80,12 @@ impl<B: Backend> Leaf<Vmap<B>> {
 /// The tensors of a tree, in order.
 pub struct Leaves<B: Backend>(IntoIter<(Leaf<B>, Option<usize>)>);
 
+impl<B: Backend> From<Vec<Leaf<B>>> for Leaves<B> {
+    fn from(all: Vec<Leaf<B>>) -> Self {
+        Self::new(all.into_iter().map(|leaf| (leaf, None)).collect())
+    }
+}
+
 impl<B: Backend> Leaves<B> {
     /// With an axis of size 1 that may be left out: a number is `[1]` in Burn, a batch of them `[b, 1]` or `[b]`.
     pub(crate) fn new(all: Vec<(Leaf<B>, Option<usize>)>) -> Self {

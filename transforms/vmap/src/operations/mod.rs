@@ -9,10 +9,12 @@
 mod examples;
 mod form;
 
+use burn_backend::Backend;
 use burn_t4a::ext::operation::{
     Cotangents, Dual, Operand, Operation, Operations, Outcome, Reverse, Value,
 };
 use burn_t4a::ext::primitive::Floats;
+use burn_t4a::ext::scan::ScanBackend;
 use t4a_diff::Kept;
 
 use crate::backend::{Vmap, read_refused};
@@ -172,3 +174,6 @@ fn unless_read<T, E>(
     let found = portable();
     if found.is_err() && read_refused() { examples() } else { found }
 }
+
+/// A scan of a mapped body is the plain loop, whose steps are those of all examples at once.
+impl<B: Backend> ScanBackend for Vmap<B> {}
