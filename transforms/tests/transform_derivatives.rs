@@ -1,0 +1,244 @@
+//! Derivatives of functions on trees against each other, against formulas, and nested.
+
+use burn::backend::Autodiff;
+use burn::tensor::{DType, Tensor, TensorData, activation};
+use burn_t4a::ext::linalg;
+use burn_t4a::{BurnT4a, T4aDevice};
+use burn_t4a_transforms::derivatives::{
+    DerivativeError, grad, hessian, hvp, jacfwd, jacrev, value_and_grad_with, vjp,
+};
+use burn_t4a_transforms::jvp::{Jvp, JvpError, constant, jvp, linearize};
+
+type B = BurnT4a;
+type A<B> = Autodiff<B>;
+
+fn of<const N: usize>(x: [f64; N]) -> Tensor<B, 1> {
+    Tensor::from_data(TensorData::from(x), (&T4aDevice, DType::F64))
+}
+
+fn read<const D: usize>(x: Tensor<B, D>) -> Vec<f64> {
+    x.into_data().convert::<f64>().to_vec().unwrap()
+}
+
+#[track_caller]
+fn close(a: &[f64], b: &[f64]) {
+    assert_eq!(a.len(), b.len());
+    for (a, b) in a.iter().zip(b) {
+        assert!((a - b).abs() < 1e-9 * (1.0 + b.abs()), "{a} and {b}");
+    }
+}
+
+/// The Rosenbrock function of n numbers, on any backend.
+macro_rules! rosenbrock {
+    ($x:expr) => {{
+        let x = $x;
+        let n = x.dims()[0];
+        let (a, b) = (x.clone().slice([0..n - 1]), x.slice([1..n]));
+        let valley = b - a.clone() * a.clone();
+        (valley.clone() * valley * 100.0 + (-a + 1.0).powi_scalar(2)).sum()
+    }};
+}
+
+/// By formula: the Hessian is tridiagonal.
+fn rosenbrock_hessian(x: &[f64]) -> Vec<f64> {
+    let n = x.len();
+    let mut h = vec![0.0; n * n];
+    for i in 0..n - 1 {
+        h[i * n + i] += 1200.0 * x[i] * x[i] - 400.0 * x[i + 1] + 2.0;
+        h[i * n + i + 1] -= 400.0 * x[i];
+        h[(i + 1) * n + i] -= 400.0 * x[i];
+        h[(i + 1) * n + i + 1] += 200.0;
+    }
+    h
+}
+
+#[test]
+fn hessians_four_ways() {
+    let x = [0.3, -0.7, 1.2, 0.5];
+    let wanted = rosenbrock_hessian(&x);
+    let h: Tensor<B, 2> = hessian(|x| rosenbrock!(x), of(x)).unwrap();
+    close(&read(h), &wanted);
+    // Forward over reverse, reverse over forward, reverse over reverse.
+    let h: Tensor<B, 2> = jacfwd(|x| grad(|x| rosenbrock!(x), x).unwrap(), of(x)).unwrap();
+    close(&read(h), &wanted);
+    let h: Tensor<B, 2> = jacrev(
+        |x: Tensor<A<B>, 1>| {
+            let j: Tensor<A<B>, 2> = jacfwd(|x| rosenbrock!(x), x).unwrap();
+            j.reshape([4])
+        },
+        of(x),
+    )
+    .unwrap();
+    close(&read(h), &wanted);
+    let h: Tensor<B, 2> = jacrev(|x| grad(|x| rosenbrock!(x), x).unwrap(), of(x)).unwrap();
+    close(&read(h), &wanted);
+}
+
+#[test]
+fn products_with_the_hessian_both_ways() {
+    let (x, v) = ([0.3, -0.7, 1.2, 0.5], [1.0, -2.0, 0.5, 0.25]);
+    let (g, hv) = hvp(|x| rosenbrock!(x), of(x), of(v)).unwrap();
+    let h = rosenbrock_hessian(&x);
+    let wanted: Vec<f64> =
+        h.chunks(4).map(|row| row.iter().zip(&v).map(|(h, v)| h * v).sum()).collect();
+    close(&read(hv), &wanted);
+    close(&read(g), &read(grad(|x| rosenbrock!(x), of(x)).unwrap()));
+    // The gradient of the derivative along v.
+    let along = |x: Tensor<A<B>, 1>| {
+        let v = Tensor::from_inner(of(v));
+        jvp(|x| rosenbrock!(x), x, v).unwrap().1
+    };
+    close(&read(grad(along, of(x)).unwrap()), &wanted);
+}
+
+#[test]
+fn jacobians_agree_and_have_the_shapes_of_both() {
+    let x = Tensor::<B, 2>::from_data(
+        TensorData::from([[0.3f64, -0.4, 0.5], [1.0, 0.2, -0.1]]),
+        (&T4aDevice, DType::F64),
+    );
+    fn x_transposed<B: burn::tensor::backend::Backend>(x: Tensor<B, 2>) -> Tensor<B, 2> {
+        x.transpose()
+    }
+    let forward: Tensor<B, 4> = jacfwd(
+        |x: Tensor<Jvp<B>, 2>| activation::softmax(x.clone(), 1).matmul(x_transposed(x)),
+        x.clone(),
+    )
+    .unwrap();
+    let backward: Tensor<B, 4> = jacrev(
+        |x: Tensor<A<B>, 2>| activation::softmax(x.clone(), 1).matmul(x_transposed(x)),
+        x.clone(),
+    )
+    .unwrap();
+    assert_eq!(forward.dims(), [2, 2, 2, 3]);
+    close(&read(forward), &read(backward));
+    let wrong = jacfwd::<B, 2, 2, 3>(|x| x, x);
+    assert!(matches!(wrong, Err(DerivativeError::Rank { required: 4, given: 3, .. })));
+}
+
+#[test]
+fn values_and_more_beside_a_gradient() {
+    let f = |(w, b): (Tensor<A<B>, 1>, [Tensor<A<B>, 1>; 1])| {
+        let [b] = b;
+        let y = w * 3.0 + b;
+        ((y.clone() * y.clone()).sum(), (y, ()))
+    };
+    let (loss, (y, ()), (w, [b])) = value_and_grad_with(f, (of([1.0]), [of([2.0])])).unwrap();
+    assert_eq!(
+        (read(loss), read(y), read(w), read(b)),
+        (vec![25.0], vec![5.0], vec![30.0], vec![10.0])
+    );
+}
+
+#[test]
+fn leaves_that_do_not_matter_have_zero_gradients() {
+    let (a, b) =
+        grad(|(a, _): (Tensor<A<B>, 1>, Tensor<A<B>, 1>)| a.sum(), (of([1.0]), of([2.0, 3.0])))
+            .unwrap();
+    assert_eq!((read(a), read(b)), (vec![1.0], vec![0.0, 0.0]));
+    let g = grad(|_| Tensor::from_inner(of([1.0])), of([2.0])).unwrap();
+    assert_eq!(read(g), [0.0]);
+}
+
+#[test]
+fn bad_input_is_an_error() {
+    let loss = grad(|x: Tensor<A<B>, 1>| x, of([1.0, 2.0]));
+    assert!(matches!(loss, Err(DerivativeError::Loss { shape }) if shape.to_vec() == [2]));
+    let (_, pullback) = vjp(|x: Tensor<A<B>, 1>| (x.clone(), vec![x]), of([1.0])).unwrap();
+    let error = pullback.call((of([1.0, 2.0]), vec![of([1.0])])).unwrap_err();
+    let DerivativeError::Cotangents { leaves } = error else { panic!("{error}") };
+    assert_eq!(leaves.iter().map(|x| x.path.as_str()).collect::<Vec<_>>(), [".0"]);
+    let (_, pullback) = vjp(|x: Tensor<A<B>, 1>| (x.clone(), vec![x]), of([1.0])).unwrap();
+    let error = pullback.call((of([1.0]), vec![])).unwrap_err();
+    assert!(matches!(error, DerivativeError::Structure { .. }), "{error}");
+    let error = hvp(|x: Tensor<A<Jvp<B>>, 1>| x.sum(), of([1.0]), of([1.0, 2.0])).unwrap_err();
+    assert!(matches!(error, DerivativeError::Jvp(JvpError::Leaves(_))), "{error}");
+}
+
+/// `d/dx (x · d/dy (x + y)) = 1`; with levels confused it were 2.
+#[test]
+fn perturbations_are_not_confused() {
+    let one = || of([1.0]);
+    // Forward over reverse.
+    let f = |x: Tensor<Jvp<B>, 1>| {
+        let slope = grad(|y| Tensor::from_inner(x.clone()) + y, x.clone()).unwrap();
+        x * slope
+    };
+    assert_eq!(read(jvp(f, of([3.0]), one()).unwrap().1), [1.0]);
+    // Forward over forward.
+    let f = |x: Tensor<Jvp<B>, 1>| {
+        let unit = constant(of([1.0])).unwrap();
+        let (_, slope) = jvp(|y| constant(x.clone()).unwrap() + y, x.clone(), unit).unwrap();
+        x * slope
+    };
+    assert_eq!(read(jvp(f, of([3.0]), one()).unwrap().1), [1.0]);
+    // Reverse over forward.
+    let f = |x: Tensor<A<B>, 1>| {
+        let unit = Tensor::from_inner(of([1.0]));
+        let (_, slope) = jvp(|y| constant(x.clone()).unwrap() + y, x.clone(), unit).unwrap();
+        x * slope
+    };
+    assert_eq!(read(grad(f, of([3.0])).unwrap()), [1.0]);
+    // Reverse over reverse.
+    let f = |x: Tensor<A<B>, 1>| {
+        let slope = grad(|y| Tensor::from_inner(x.clone()) + y, x.clone()).unwrap();
+        x * slope
+    };
+    assert_eq!(read(grad(f, of([3.0])).unwrap()), [1.0]);
+}
+
+/// Levels in every order up to the fourth: x⁵ has the derivatives 5x⁴, 20x³, 60x², 120x.
+#[test]
+fn four_levels() {
+    let x = of([2.0]);
+    let d4 = jvp(
+        |x: Tensor<Jvp<B>, 1>| {
+            grad(
+                |x: Tensor<A<Jvp<B>>, 1>| {
+                    let unit = Tensor::from_inner(constant(of([1.0])).unwrap());
+                    let third = |x: Tensor<Jvp<A<Jvp<B>>>, 1>| {
+                        grad(|x: Tensor<A<Jvp<A<Jvp<B>>>>, 1>| x.powi_scalar(5), x).unwrap()
+                    };
+                    jvp(third, x, unit).unwrap().1
+                },
+                x,
+            )
+            .unwrap()
+        },
+        x,
+        of([1.0]),
+    );
+    close(&read(d4.unwrap().1), &[240.0]);
+}
+
+#[test]
+fn operations_of_ours_are_differentiated_like_any_other() {
+    let x = [3.0, 0.5, 0.2, 1.0];
+    macro_rules! nuclear {
+        ($x:expr) => {
+            linalg::svd($x.reshape([2, 2])).unwrap().s.powi_scalar(3).sum()
+        };
+    }
+    let h: Tensor<B, 2> = hessian(|x| nuclear!(x), of(x)).unwrap();
+    let step = 1e-5;
+    let mut wanted = vec![0.0; 16];
+    for i in 0..4 {
+        let at = |h: f64| {
+            let mut x = x;
+            x[i] += h;
+            read(grad(|x| nuclear!(x), of(x)).unwrap())
+        };
+        for (j, (a, b)) in at(step).into_iter().zip(at(-step)).enumerate() {
+            wanted[i * 4 + j] = (a - b) / (2.0 * step);
+        }
+    }
+    for (a, b) in read(h).iter().zip(&wanted) {
+        assert!((a - b).abs() < 1e-5, "{a} and {b}");
+    }
+    let (y, push) = linearize(|x: Tensor<Jvp<B>, 1>| nuclear!(x), of(x)).unwrap();
+    let (value, pullback) = vjp(|x: Tensor<A<B>, 1>| nuclear!(x), of(x)).unwrap();
+    close(&read(y), &read(value));
+    let g = read(pullback.call(of([1.0])).unwrap());
+    let v = [0.3, -1.0, 0.7, 0.1];
+    close(&read(push(of(v)).unwrap()), &[g.iter().zip(&v).map(|(g, v)| g * v).sum()]);
+}
