@@ -32,6 +32,8 @@
 //!
 //! | feature | |
 //! |---|---|
+//! | `linalg`, on by default | [`ext::linalg`], Gaussian processes, layers of low rank |
+//! | `structured`, on by default | [`ext::structured`]; turns `linalg` on |
 //! | `module` | structured tensors, CRFs and layers of low rank as parameters of Burn's modules |
 //! | `flex` | the operations on burn-flex too |
 //! | `ndarray` | the operations on burn-ndarray too |

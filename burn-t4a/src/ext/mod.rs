@@ -15,11 +15,13 @@
 pub mod complex;
 pub mod einsum;
 mod error;
+#[cfg(feature = "linalg")]
 pub mod linalg;
 pub mod nn;
 pub mod operation;
 pub mod primitive;
 pub mod scan;
+#[cfg(feature = "structured")]
 pub mod structured;
 pub mod tape;
 

@@ -9,11 +9,17 @@
 //! `Crf` and `LowRankLinear` are modules of Burn and need the feature `module`.
 
 mod chain;
-mod gaussian_process;
 #[cfg(feature = "module")]
-mod layers;
+mod crf;
+#[cfg(feature = "linalg")]
+mod gaussian_process;
+#[cfg(all(feature = "linalg", feature = "module"))]
+mod low_rank;
 
 pub use chain::{LinearChain, ScoredTags};
-pub use gaussian_process::GaussianProcess;
 #[cfg(feature = "module")]
-pub use layers::{Crf, LowRankLinear};
+pub use crf::Crf;
+#[cfg(feature = "linalg")]
+pub use gaussian_process::GaussianProcess;
+#[cfg(all(feature = "linalg", feature = "module"))]
+pub use low_rank::LowRankLinear;
