@@ -141,7 +141,7 @@ pub struct Kind {
     /// `float`, `int` or `bool`.
     pub name: &'static str,
     /// Its shape.
-    pub shape: Shape,
+    pub shape: Vec<usize>,
 }
 
 impl fmt::Display for Kind {
@@ -165,7 +165,7 @@ impl<B: Backend> Parameter<B> {
             Self::Int(x) => ("int", x.shape()),
             Self::Bool(x) => ("bool", x.shape()),
         };
-        Kind { name, shape }
+        Kind { name, shape: shape.to_vec() }
     }
 }
 
@@ -310,7 +310,7 @@ pub fn stack<B: Backend, M: Module<B>, N: Module<Vmap<B>>>(
 fn batch<B: Backend>(all: Vec<Parameter<B>>) -> Parameter<Vmap<B>> {
     macro_rules! of {
         ($kind:ident, $reshape:ident, $cat:ident) => {{
-            let one = |x| match x {
+            let one = |x: Parameter<B>| match x {
                 Parameter::$kind(x) => {
                     let shape: Shape = [1].into_iter().chain(x.shape().iter().copied()).collect();
                     B::$reshape(x, shape)

@@ -239,12 +239,12 @@ fn equal(context: &str, expected: &Found, given: &Found, at: [usize; 2]) {
     }
 }
 
-/// A test per function: operands with their shapes, and the body for any backend.
+/// A test per function: operands with their shapes, and the body for any backend with this trait.
 macro_rules! rows {
-    ($($name:ident($($x:ident: $t:ty = $shape:expr),*) -> $r:ty $body:block)*) => {$(
+    (on $bound:ident: $($name:ident($($x:ident: $t:ty = $shape:expr),*) -> $r:ty $body:block)*) => {$(
         #[test]
         fn $name() {
-            fn function<B: Backend>($($x: $t),*) -> $r $body
+            fn function<B: $bound>($($x: $t),*) -> $r $body
             macro_rules! operand {
                 ($drawn:expr, $k:ident, $method:ident $arg:tt) => {{
                     $k += 1;
@@ -287,5 +287,6 @@ macro_rules! rows {
             }
         }
     )*};
+    ($($row:tt)*) => { $crate::rows::rows! { on Backend: $($row)* } };
 }
 pub(crate) use rows;
