@@ -12,10 +12,11 @@ use burn_t4a::ext::nn;
 use burn_t4a::ext::operation::{
     Array, Cotangents, Meta, Operation, Operations, Outcome, Reverse, Value, call, call_jvp, float,
 };
-use burn_t4a::ext::scan::{
-    AssociativeScan, Cell, FloatMonoid, Options, Running, System, associative_scan, cumulative,
-    kalman_filter, linear_recurrence, recurrent, scan,
+use burn_t4a::ext::scan::fused::{
+    AssociativeScan, Cell, FloatMonoid, Running, System, associative_scan, cumulative,
+    kalman_filter, linear_recurrence, recurrent,
 };
+use burn_t4a::ext::scan::{Options, scan};
 use burn_tensor::{Bool, Int, Tensor};
 use rows::rows;
 use t4a_tensor::TensorError;
@@ -222,14 +223,14 @@ rows! { on Operations:
     }
     of_ones_own(x: Tensor<B, 2> = [2, 3], dx: Tensor<B, 2> = [2, 3]) -> Vec<Tensor<B, 2>> {
         let mut all = vec![call(&Softplus, &[float(x.clone())]).unwrap()];
-        all.push(grad(x.clone(), |x| call(&Softplus, &[float(x)]).unwrap()));
+        all.push(grad(x.clone(), |x| call::<_, _, 2>(&Softplus, &[float(x)]).unwrap()));
         let (y, dy) = call_jvp(&Softplus, &[float(x.clone())], &[Some(float(dx))]).unwrap();
         all.extend([y, dy]);
         all
     }
     that_read(x: Tensor<B, 2> = [2, 3], y: Tensor<B, 2> = [2, 3]) -> (Tensor<B, 2>, (Tensor<B, 2>, Tensor<B, 2>)) {
-        let run = |x, y| call(&Sorted, &[float(x), float(y)]).unwrap();
-        (run(x.clone(), y.clone()), grads((x, y), |x, y| call(&Sorted, &[float(x), float(y)]).unwrap()))
+        let run = |x, y| call::<_, _, 2>(&Sorted, &[float(x), float(y)]).unwrap();
+        (run(x.clone(), y.clone()), grads((x, y), |x, y| call::<_, _, 2>(&Sorted, &[float(x), float(y)]).unwrap()))
     }
 }
 
