@@ -1,13 +1,5 @@
 //! Rules of the operations on float tensors, one row per method.
 //!
-//! ```text
-//! constant    made from nothing that moves
-//! dropped     results that are no floats
-//! linear      the same operation on the tangent
-//! still       piecewise constant
-//! unary       ẏ = rule(ẋ, x, y)
-//! ```
-//!
 //! At kinks the derivative is the one that Burn's `Autodiff` uses: sign(0) = 0 for the modulus, 1 at the ends
 //! of a clamp, the element at the index for extrema. Three cases differ because the other rule has no number:
 //! products over zeros and negative numbers, cumulative products over zeros, and `0^y` in y, whose derivative
@@ -24,47 +16,8 @@ use burn_backend::{
 use crate::backend::Jvp;
 use crate::primitive::{JvpTensor, expanded, zeros_like};
 use crate::real::Real;
+use crate::rows::{constant, dropped, linear, still, unary};
 use crate::{cumulative, extrema, indexed};
-
-macro_rules! constant {
-    ($(fn $name:ident($($arg:ident: $t:ty),*);)*) => {$(
-        fn $name($($arg: $t),*) -> FloatTensor<Self> {
-            JvpTensor::constant(B::$name($($arg),*))
-        }
-    )*};
-}
-
-macro_rules! dropped {
-    ($(fn $name:ident($($x:ident),*; $($arg:ident: $t:ty),*) -> $out:ty;)*) => {$(
-        fn $name($($x: FloatTensor<Self>,)* $($arg: $t),*) -> $out {
-            B::$name($($x.primal,)* $($arg),*)
-        }
-    )*};
-}
-
-macro_rules! linear {
-    ($(fn $name:ident(x $(, $arg:ident: $t:ty)*);)*) => {$(
-        fn $name(x: FloatTensor<Self> $(, $arg: $t)*) -> FloatTensor<Self> {
-            x.linear(|x| B::$name(x $(, Clone::clone(&$arg))*))
-        }
-    )*};
-}
-
-macro_rules! still {
-    ($(fn $name:ident;)*) => {$(
-        fn $name(x: FloatTensor<Self>) -> FloatTensor<Self> {
-            JvpTensor::constant(B::$name(x.primal))
-        }
-    )*};
-}
-
-macro_rules! unary {
-    ($(fn $name:ident: |$t:pat_param, $x:pat_param, $y:pat_param| $rule:expr;)*) => {$(
-        fn $name(x: FloatTensor<Self>) -> FloatTensor<Self> {
-            x.chain(B::$name, |$t, $x, $y| $rule)
-        }
-    )*};
-}
 
 /// 2/√π · exp(−x²), the derivative of erf.
 fn bell<B: Backend>(x: Real<B>) -> Real<B> {

@@ -3,7 +3,8 @@
 //! ```text
 //! user         jvp, linearize: on trees
 //! lift         trees on every backend
-//! backend      the backend; primitive: a tensor and its tangent; real: rules as formulas
+//! backend      the backend; primitive: a tensor and its tangent
+//! real, rows   rules as formulas, and as one line each
 //! float        rules of tensors   extrema, indexed, cumulative: those that take more than a row
 //! activation   of activation functions
 //! module       of convolutions, pools, attention …   deform: deformable convolutions
@@ -36,6 +37,7 @@ mod operations;
 mod passed;
 mod primitive;
 mod real;
+mod rows;
 mod user;
 
 pub use backend::Jvp;

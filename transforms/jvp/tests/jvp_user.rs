@@ -1,7 +1,8 @@
 //! Functions on trees, their errors, kinks, levels.
 
 use burn::backend::Autodiff;
-use burn::tensor::module::max_pool2d;
+use burn::tensor::module::{deform_conv2d, max_pool2d};
+use burn::tensor::ops::DeformConvOptions;
 use burn::tensor::{DType, Tensor, TensorData, TensorPrimitive, activation};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_jvp::{Jvp, JvpError, JvpTensor, constant, jvp, linearize};
@@ -205,4 +206,38 @@ fn threads_share_nothing() {
     let all: Vec<_> = (1..5).map(|k| std::thread::spawn(work(k as f64))).collect();
     let all: Vec<f64> = all.into_iter().map(|t| t.join().unwrap()).collect();
     assert_eq!(all, [1.0, 2.0, 3.0, 4.0]);
+}
+
+/// Offsets of zero, as they begin, lie on the edges of cells: the slope is that of the reverse pass.
+#[test]
+fn deformable_convolutions_at_the_edges_of_cells() {
+    type A = Autodiff<B>;
+    macro_rules! convolve {
+        ($x:expr, $offset:expr, $w:expr) => {
+            deform_conv2d(
+                $x.reshape([1, 1, 3, 3]),
+                $offset.reshape([1, 8, 4, 4]),
+                $w.reshape([1, 1, 2, 2]),
+                None,
+                None,
+                DeformConvOptions::new([1, 1], [1, 1], [1, 1], 1, 1),
+            )
+            .reshape([16])
+        };
+    }
+    let x: [f64; 9] = std::array::from_fn(|i| (1.3 * i as f64).sin());
+    let w = [0.5, -1.0, 2.0, 0.25];
+    let v: [f64; 128] = std::array::from_fn(|i| (0.7 * i as f64).cos());
+    let u: [f64; 16] = std::array::from_fn(|i| (1.9 * i as f64).sin());
+    let still = |x| constant::<B, Tensor<B, 1>>(x).unwrap();
+    let f = |offset: Tensor<J, 1>| convolve!(still(of(x)), offset, still(of(w)));
+    let (_, t) = jvp(f, of([0.0; 128]), of(v)).unwrap();
+    let forward: f64 = read(t).iter().zip(&u).map(|(t, u)| t * u).sum();
+    let offset = Tensor::<A, 1>::from_inner(of([0.0; 128])).require_grad();
+    let [x, w, u] = [of(x), of(w), of(u)].map(Tensor::<A, 1>::from_inner);
+    let gradients = (convolve!(x, offset.clone(), w) * u).sum().backward();
+    let g = read(offset.grad(&gradients).unwrap());
+    let backward: f64 = g.iter().zip(&v).map(|(g, v)| g * v).sum();
+    assert!((forward - backward).abs() < 1e-12, "{forward} and {backward}");
+    assert!(forward.abs() > 0.1);
 }
