@@ -3,7 +3,8 @@
 use burn::backend::Autodiff;
 use burn::tensor::module::{deform_conv2d, max_pool2d};
 use burn::tensor::ops::DeformConvOptions;
-use burn::tensor::{DType, Tensor, TensorData, TensorPrimitive, activation};
+use burn::tensor::quantization::QuantScheme;
+use burn::tensor::{DType, Tensor, TensorData, TensorPrimitive, Transaction, activation};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_jvp::{Jvp, JvpError, JvpTensor, constant, jvp, linearize};
 
@@ -206,6 +207,30 @@ fn threads_share_nothing() {
     let all: Vec<_> = (1..5).map(|k| std::thread::spawn(work(k as f64))).collect();
     let all: Vec<f64> = all.into_iter().map(|t| t.join().unwrap()).collect();
     assert_eq!(all, [1.0, 2.0, 3.0, 4.0]);
+}
+
+/// Steps do not move: a quantized tensor is its values.
+#[test]
+fn quantized_tensors_have_no_tangent() {
+    let x = || of([0.0, 0.25, -1.0, 0.5, 1.0, -0.5, 0.75, 0.1]).cast(DType::F32);
+    let scheme = QuantScheme::default();
+    let (y, t) = jvp(|x: Tensor<J, 1>| x.quantize_dynamic(&scheme).dequantize(), x(), x()).unwrap();
+    assert_eq!(read(y), read(x().quantize_dynamic(&scheme).dequantize()));
+    assert_eq!(read(t), [0.0; 8]);
+}
+
+#[test]
+fn data_are_values() {
+    let f = |x: Tensor<J, 1>| {
+        let all = Transaction::default().register(x.clone()).register(x.clone().int()).execute();
+        assert_eq!(all[0].to_vec::<f64>().unwrap(), [2.0, 3.0]);
+        assert_eq!(
+            x.clone().greater_elem(2.5).into_data().to_vec::<bool>().unwrap(),
+            [false, true]
+        );
+        x
+    };
+    assert_eq!(slope(f, [2.0, 3.0]), [1.0, 1.0]);
 }
 
 /// Offsets of zero, as they begin, lie on the edges of cells: the slope is that of the reverse pass.

@@ -2,7 +2,9 @@
 
 use burn::tensor::backend::Backend;
 use burn::tensor::ops::{GridSampleOptions, InterpolateMode};
-use burn::tensor::{Bool, IndexingUpdateOp, Int, Tensor, TensorData, activation, s};
+use burn::tensor::{
+    Bool, IndexingUpdateOp, Int, Tensor, TensorData, TensorPrimitive, activation, s,
+};
 
 use crate::rows::{rows, tensor};
 
@@ -70,6 +72,11 @@ rows! {
     check powi(x: [2, 3] in (0.5, 2.0)) => {
         let n = ints::<Back, 2>(&[2, -1, 3, 1, 0, 4], [2, 3]).float().cast(burn::tensor::DType::F64);
         x.powi(n)
+    };
+    check powi_of_integers(x: [2, 3] in (0.5, 2.0)) => {
+        let n = ints::<Back, 2>(&[2, -1, 3, 1, 0, 4], [2, 3]).into_primitive();
+        let y = Back::float_powi(x.into_primitive().tensor(), n);
+        Tensor::<Back, 2>::from_primitive(TensorPrimitive::Float(y))
     };
     check matmul(x: [2, 3] in (-1.0, 1.0), y: [3, 2] in (-1.0, 1.0)) => x.matmul(y);
     check matmul_broadcast(x: [2, 1, 2, 3] in (-1.0, 1.0), y: [1, 2, 3, 2] in (-1.0, 1.0)) => x.matmul(y);
