@@ -4,7 +4,7 @@
 //! grad, value_and_grad, value_and_grad_with   of a number, by a tape
 //! vjp                                         of anything, along a cotangent
 //! hvp                                         of a gradient, along a tangent: a tape over tangents
-//! jacfwd, jacrev, hessian                     all of it
+//! jacfwd, jacrev, hessian                     all of it, in a loop over unit tensors
 //! ```
 //!
 //! A function takes its tree on the backend of the derivative, `Autodiff<B>` or [`Jvp<B>`](Jvp), whose type
@@ -245,6 +245,7 @@ type Below<B, R> = <R as Lift<Autodiff<B>>>::On<B>;
 ///
 /// # Errors
 /// [`DerivativeError::Jvp`] for trees that contradict themselves.
+#[allow(clippy::type_complexity)]
 pub fn vjp<B: Backend, P: Lift<B>, R: Lift<Autodiff<B>>>(
     f: impl FnOnce(P::On<Autodiff<B>>) -> R,
     x: P,
