@@ -4,7 +4,8 @@
 //! `burn_t4a::ext::structured`.
 //!
 //! ```
-//! use t4a_structured::{BondTruncation, Direction, FluxOn, GradedTensor, Leg, Spec, U1};
+//! use t4a_diff::Array;
+//! use t4a_structured::{Direction, GradedTensor, Leg, Spec, U1};
 //! use t4a_tensor::DType;
 //!
 //! // Two spins, and what conserves their sum.
