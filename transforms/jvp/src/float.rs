@@ -14,10 +14,10 @@ use burn_backend::{
 };
 
 use crate::backend::Jvp;
-use crate::primitive::{JvpTensor, expanded, zeros_like};
+use crate::primitive::{JvpTensor, zeros_like};
 use crate::real::Real;
 use crate::rows::{constant, dropped, linear, still, unary};
-use crate::{cumulative, extrema, indexed};
+use crate::{cumulative, extrema, indexed, powers};
 
 /// 2/√π · exp(−x²), the derivative of erf.
 fn bell<B: Backend>(x: Real<B>) -> Real<B> {
@@ -196,50 +196,28 @@ impl<B: Backend> FloatTensorOps<Self> for Jvp<B> {
         JvpTensor::joined(angle, left, right)
     }
 
-    /// x^y: ẋ y x^(y−1) + ẏ x^y ln x, the second of them 0 where x is.
     fn float_powf(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
-        let z = B::float_powf(x.primal.clone(), y.primal.clone());
-        let left = x.tangent.map(|t| {
-            let exponent = B::float_sub_scalar(y.primal.clone(), Scalar::Float(1.0));
-            let slope = Real::<B>(B::float_powf(x.primal.clone(), exponent)) * Real(y.primal);
-            (Real(t) * slope).0
-        });
-        let right = y.tangent.map(|t| {
-            let x = Real::<B>(x.primal);
-            let log = x.clone().map(B::float_log).without(x.is_zero());
-            (Real(t) * (Real(z.clone()) * log)).0
-        });
-        JvpTensor::joined(z, left, right)
+        powers::float(x, y)
     }
 
     fn float_powi(x: FloatTensor<Self>, n: IntTensor<Self>) -> FloatTensor<Self> {
-        x.chain(
-            |x| B::float_powi(x, n.clone()),
-            |t, x, y| {
-                let count = Real::<B>(B::int_into_float(n.clone(), y.0.dtype().into()));
-                let lower = B::int_sub_scalar(n.clone(), Scalar::Int(1));
-                let slope = x.map(|x| B::float_powi(x, lower)) * count.clone();
-                // 0 · x⁻¹ is no number at 0, and x⁰ does not move.
-                let flat = expanded_flags::<B>(count.is_zero(), y.0.shape());
-                (t * slope).without(flat)
-            },
-        )
+        powers::int(x, n)
     }
 
     fn float_powi_scalar(x: FloatTensor<Self>, c: Scalar) -> FloatTensor<Self> {
-        power(x, c, B::float_powi_scalar)
+        powers::scalar(x, c, B::float_powi_scalar)
     }
 
     fn float_powi_scalar_impl(x: FloatTensor<Self>, c: Scalar) -> FloatTensor<Self> {
-        power(x, c, B::float_powi_scalar_impl)
+        powers::scalar(x, c, B::float_powi_scalar_impl)
     }
 
     fn float_powf_scalar(x: FloatTensor<Self>, c: Scalar) -> FloatTensor<Self> {
-        power(x, c, B::float_powf_scalar)
+        powers::scalar(x, c, B::float_powf_scalar)
     }
 
     fn float_powf_scalar_impl(x: FloatTensor<Self>, c: Scalar) -> FloatTensor<Self> {
-        power(x, c, B::float_powf_scalar_impl)
+        powers::scalar(x, c, B::float_powf_scalar_impl)
     }
 
     fn float_clamp(x: FloatTensor<Self>, min: Scalar, max: Scalar) -> FloatTensor<Self> {
@@ -305,20 +283,7 @@ impl<B: Backend> FloatTensorOps<Self> for Jvp<B> {
         mask: BoolTensor<Self>,
         y: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        let primal = B::float_mask_where(x.primal, mask.clone(), y.primal);
-        if x.tangent.is_none() && y.tangent.is_none() {
-            return JvpTensor::constant(primal);
-        }
-        let full = |t| expanded::<B>(t, primal.shape());
-        let mask = expanded_flags::<B>(mask, primal.shape());
-        let tangent = match (x.tangent.map(full), y.tangent.map(full)) {
-            (Some(a), None) => Real::<B>(a).without(mask).0,
-            (a, b) => {
-                let [a, b] = [a, b].map(|t| t.unwrap_or_else(|| zeros_like::<B>(&primal)));
-                B::float_mask_where(a, mask, b)
-            }
-        };
-        JvpTensor { primal, tangent: Some(tangent) }
+        indexed::mask_where(x, mask, y)
     }
 
     fn float_mask_fill(
@@ -326,13 +291,7 @@ impl<B: Backend> FloatTensorOps<Self> for Jvp<B> {
         mask: BoolTensor<Self>,
         c: Scalar,
     ) -> FloatTensor<Self> {
-        x.chain(
-            |x| B::float_mask_fill(x, mask.clone(), c),
-            |t, _, y| {
-                let flags = expanded_flags::<B>(mask.clone(), y.0.shape());
-                t.like(&y.0).without(flags)
-            },
-        )
+        indexed::mask_fill(x, mask, c)
     }
 
     fn float_cat(all: Vec<FloatTensor<Self>>, dim: usize) -> FloatTensor<Self> {
@@ -455,25 +414,4 @@ impl<B: Backend> FloatTensorOps<Self> for Jvp<B> {
             false => JvpTensor::constant(B::float_grid_sample_2d(x.primal, grid.primal, options)),
         }
     }
-}
-
-fn expanded_flags<B: Backend>(flags: BoolTensor<B>, shape: Shape) -> BoolTensor<B> {
-    if flags.shape() == shape { flags } else { B::bool_expand(flags, shape) }
-}
-
-/// x^c: ẋ c x^(c−1), where a power of 0 does not move.
-fn power<B: Backend>(
-    x: JvpTensor<B>,
-    c: Scalar,
-    f: impl Fn(FloatTensor<B>, Scalar) -> FloatTensor<B>,
-) -> JvpTensor<B> {
-    let exponent: f64 = c.elem();
-    if exponent == 0.0 {
-        return JvpTensor::constant(f(x.primal, c));
-    }
-    let lower = match c {
-        Scalar::Float(c) => Scalar::Float(c - 1.0),
-        c => Scalar::Int(c.elem::<i64>() - 1),
-    };
-    x.chain(|x| f(x, c), |t, x, _| t * x.map(|x| B::float_powf_scalar(x, lower)) * exponent)
 }

@@ -1,10 +1,52 @@
-//! Scattering to places named by several indices.
+//! Choosing by flags, and scattering to places named by several indices.
 
-use burn_backend::Backend;
-use burn_backend::tensor::{FloatTensor, IndexingUpdateOp, IntTensor};
+use burn_backend::tensor::{BoolTensor, FloatTensor, IndexingUpdateOp, IntTensor};
+use burn_backend::{Backend, Scalar, Shape, TensorMetadata};
 
-use crate::primitive::{JvpTensor, sum, zeros_like};
+use crate::primitive::{JvpTensor, expanded, sum, zeros_like};
 use crate::real::Real;
+
+/// Flags in this shape, to which they broadcast.
+pub(crate) fn expanded_flags<B: Backend>(flags: BoolTensor<B>, shape: Shape) -> BoolTensor<B> {
+    if flags.shape() == shape { flags } else { B::bool_expand(flags, shape) }
+}
+
+/// y where `mask`, x elsewhere.
+pub(crate) fn mask_where<B: Backend>(
+    x: JvpTensor<B>,
+    mask: BoolTensor<B>,
+    y: JvpTensor<B>,
+) -> JvpTensor<B> {
+    let primal = B::float_mask_where(x.primal, mask.clone(), y.primal);
+    if x.tangent.is_none() && y.tangent.is_none() {
+        return JvpTensor::constant(primal);
+    }
+    let full = |t| expanded::<B>(t, primal.shape());
+    let mask = expanded_flags::<B>(mask, primal.shape());
+    let tangent = match (x.tangent.map(full), y.tangent.map(full)) {
+        (Some(a), None) => Real::<B>(a).without(mask).0,
+        (a, b) => {
+            let [a, b] = [a, b].map(|t| t.unwrap_or_else(|| zeros_like::<B>(&primal)));
+            B::float_mask_where(a, mask, b)
+        }
+    };
+    JvpTensor { primal, tangent: Some(tangent) }
+}
+
+/// c where `mask`, x elsewhere.
+pub(crate) fn mask_fill<B: Backend>(
+    x: JvpTensor<B>,
+    mask: BoolTensor<B>,
+    c: Scalar,
+) -> JvpTensor<B> {
+    x.chain(
+        |x| B::float_mask_fill(x, mask.clone(), c),
+        |t, _, y| {
+            let flags = expanded_flags::<B>(mask.clone(), y.0.shape());
+            t.like(&y.0).without(flags)
+        },
+    )
+}
 
 /// Every place is named once, except for sums: what Burn's rules ask for as well.
 ///

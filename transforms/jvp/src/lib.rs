@@ -5,7 +5,7 @@
 //! lift         trees on every backend
 //! backend      the backend; primitive: a tensor and its tangent
 //! real, rows   rules as formulas, and as one line each
-//! float        rules of tensors   extrema, indexed, cumulative: those that take more than a row
+//! float        rules of tensors   extrema, indexed, cumulative, powers: those of more than a row
 //! activation   of activation functions
 //! module       of convolutions, pools, attention …   deform: deformable convolutions
 //! passed       integers, truth values, quantized tensors: without tangents
@@ -35,6 +35,7 @@ mod lift;
 mod module;
 mod operations;
 mod passed;
+mod powers;
 mod primitive;
 mod real;
 mod rows;

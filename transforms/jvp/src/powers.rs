@@ -1,0 +1,56 @@
+//! Powers.
+
+use burn_backend::tensor::{FloatTensor, IntTensor};
+use burn_backend::{Backend, Scalar, TensorMetadata};
+
+use crate::indexed::expanded_flags;
+use crate::primitive::JvpTensor;
+use crate::real::Real;
+
+/// x^y: ẋ y x^(y−1) + ẏ x^y ln x, the second of them 0 where x is.
+pub(crate) fn float<B: Backend>(x: JvpTensor<B>, y: JvpTensor<B>) -> JvpTensor<B> {
+    let z = B::float_powf(x.primal.clone(), y.primal.clone());
+    let left = x.tangent.map(|t| {
+        let exponent = B::float_sub_scalar(y.primal.clone(), Scalar::Float(1.0));
+        let slope = Real::<B>(B::float_powf(x.primal.clone(), exponent)) * Real(y.primal);
+        (Real(t) * slope).0
+    });
+    let right = y.tangent.map(|t| {
+        let x = Real::<B>(x.primal);
+        let log = x.clone().map(B::float_log).without(x.is_zero());
+        (Real(t) * (Real(z.clone()) * log)).0
+    });
+    JvpTensor::joined(z, left, right)
+}
+
+/// x^n with integers n.
+pub(crate) fn int<B: Backend>(x: JvpTensor<B>, n: IntTensor<B>) -> JvpTensor<B> {
+    x.chain(
+        |x| B::float_powi(x, n.clone()),
+        |t, x, y| {
+            let count = Real::<B>(B::int_into_float(n.clone(), y.0.dtype().into()));
+            let lower = B::int_sub_scalar(n.clone(), Scalar::Int(1));
+            let slope = x.map(|x| B::float_powi(x, lower)) * count.clone();
+            // 0 · x⁻¹ is no number at 0, and x⁰ does not move.
+            let flat = expanded_flags::<B>(count.is_zero(), y.0.shape());
+            (t * slope).without(flat)
+        },
+    )
+}
+
+/// x^c: ẋ c x^(c−1), where x⁰ does not move.
+pub(crate) fn scalar<B: Backend>(
+    x: JvpTensor<B>,
+    c: Scalar,
+    f: impl Fn(FloatTensor<B>, Scalar) -> FloatTensor<B>,
+) -> JvpTensor<B> {
+    let exponent: f64 = c.elem();
+    if exponent == 0.0 {
+        return JvpTensor::constant(f(x.primal, c));
+    }
+    let lower = match c {
+        Scalar::Float(c) => Scalar::Float(c - 1.0),
+        c => Scalar::Int(c.elem::<i64>() - 1),
+    };
+    x.chain(|x| f(x, c), |t, x, _| t * x.map(|x| B::float_powf_scalar(x, lower)) * exponent)
+}
