@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A module for another backend is made from its configuration, as [`Module`] has no general way there; that
-//! is the template, of which everything but the parameters stays.
+//! is the template, of which everything but the parameters stays. It draws parameters of its own, so it is made
+//! outside of a mapped function, or where [`Random`](crate::vmap::Random) allows that.
 //!
 //! ```
 //! use burn_core::module::{Module, Param};

@@ -112,7 +112,7 @@ fn chunks_are_the_whole() {
         vmap(&f).in_axes((0, None)).chunk(3).call((x.clone(), w.clone())).unwrap();
     same(y, x.clone() * w.clone().unsqueeze());
     assert_eq!(*sizes.borrow(), [3, 3, 1]);
-    let empty: Tensor<B, 2> = vmap(&f).in_axes((0, None)).call((x.slice([0..0]), w)).unwrap();
+    let empty: Tensor<B, 2> = vmap(&f).in_axes((0, None)).call((x.slice_dim(0, 0..0), w)).unwrap();
     assert_eq!(empty.dims(), [0, 2]);
 }
 
@@ -165,7 +165,7 @@ fn random_numbers_are_shared_or_not() {
     for chunk in [1, 3, 4] {
         let same_for_all: Tensor<B, 2> =
             vmap(noise).random(Random::Same).chunk(chunk).call(x.clone()).unwrap();
-        let first = same_for_all.clone().slice([0..1]).expand([4, 3]);
+        let first = same_for_all.clone().slice_dim(0, 0..1).expand([4, 3]);
         same(same_for_all, first);
         let own: Tensor<B, 2> =
             vmap(noise).random(Random::Different).chunk(chunk).call(x.clone()).unwrap();

@@ -1,5 +1,8 @@
 //! Methods of Burn's traits on batches.
 
+// Results are written where they are made: a tuple says which.
+#![allow(clippy::type_complexity)]
+
 mod bools;
 mod floats;
 mod ints;
