@@ -75,7 +75,7 @@ fn grid(op: &'static str, len: usize, scheme: &QuantScheme) -> Result<(Vec<usize
     match scheme.level {
         QuantLevel::Tensor => Ok((vec![len], vec![1])),
         QuantLevel::Block(block) => match block.num_elements() {
-            size if size > 0 && len % size == 0 => {
+            size if size > 0 && len.is_multiple_of(size) => {
                 Ok((vec![len / size, size], vec![len / size, 1]))
             }
             size => {
