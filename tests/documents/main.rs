@@ -1,4 +1,6 @@
-//! What README.md, ARCHITECTURE.md and CONTRIBUTING.md name has to exist.
+//! What README.md, ARCHITECTURE.md and CONTRIBUTING.md name has to exist; what is built may be used.
+
+mod licences;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
