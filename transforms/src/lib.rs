@@ -28,6 +28,5 @@
 pub mod derivatives;
 pub mod module;
 
-pub use burn_t4a_compile as compile;
 pub use burn_t4a_jvp as jvp;
 pub use burn_t4a_vmap as vmap;

@@ -1,1 +1,0 @@
-//! Compilation: `Traced<B>` records what a function does; a program is optimised once and run often.
