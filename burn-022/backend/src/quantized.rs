@@ -113,7 +113,7 @@ fn spread(scales: &AnyTensor) -> Result<AnyTensor> {
 }
 
 impl T4aQTensor {
-    /// The scale of every value, in a shape that broadcasts against [`blocked`].
+    /// The scale of every value, in a shape that broadcasts against [`grid`].
     fn steps(&self) -> Result<AnyTensor> {
         let scales = match self.global {
             Some(global) => self.scales.clone().mul_scalar(Number::Float(global.into()))?,
