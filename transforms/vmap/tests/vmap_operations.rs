@@ -229,6 +229,9 @@ rows! { on Operations:
         };
         (means, covariances, likelihoods, of_y)
     }
+    structured(x: Tensor<B, 1> = [6], y: Tensor<B, 1> = [6]) -> (Tensor<B, 1>, (Tensor<B, 1>, Tensor<B, 1>)) {
+        (squared(x.clone(), y.clone()), grads((x, y), squared))
+    }
     of_ones_own(x: Tensor<B, 2> = [2, 3], dx: Tensor<B, 2> = [2, 3]) -> Vec<Tensor<B, 2>> {
         let mut all = vec![call(&Softplus, &[float(x.clone())]).unwrap()];
         all.push(grad(x.clone(), |x| call::<_, _, 2>(&Softplus, &[float(x)]).unwrap()));
@@ -240,6 +243,19 @@ rows! { on Operations:
         let run = |x, y| call::<_, _, 2>(&Sorted, &[float(x), float(y)]).unwrap();
         (run(x.clone(), y.clone()), grads((x, y), |x, y| call::<_, _, 2>(&Sorted, &[float(x), float(y)]).unwrap()))
     }
+}
+
+/// `h g`, with the norm of h behind it, of two maps that keep the magnetisation of two spins.
+fn squared<B: Operations>(x: Tensor<B, 1>, y: Tensor<B, 1>) -> Tensor<B, 1> {
+    use burn_t4a::ext::structured::{Direction, GradedTensor, Leg, Spec, Structured, U1};
+    let spin = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out).unwrap();
+    let legs = [spin.clone(), spin.clone(), spin.dual(), spin.dual()];
+    let spec = Spec::new(legs.to_vec(), U1(0), 2).unwrap();
+    let h = GradedTensor::from_flat(&spec, x).unwrap();
+    let g = GradedTensor::from_flat(&spec, y).unwrap().permute(&[1, 0, 2, 3], 2).unwrap();
+    let product = h.contract(&g, &[2, 3], &[0, 1]).unwrap().flat();
+    let norm: Tensor<B, 1> = h.norm().unwrap().tensor().unwrap();
+    Tensor::cat(vec![product, norm], 0)
 }
 
 /// `ln(1 + eˣ)`, with a definition and a rule alone.
