@@ -1,19 +1,32 @@
-//! Function transformations: derivatives of any order, vectorisation, compilation.
+//! Function transformations for Burn 0.21: derivatives of any order, and functions of one example on a batch.
+//! A transformation is a backend around a backend, as Burn's `Autodiff<B>` is, so unmodified modules run on
+//! it, and transformations compose by nesting: `Autodiff<Vmap<B>>` has a gradient per example,
+//! `Autodiff<Jvp<B>>` second derivatives.
 //!
-//! ```text
-//! jvp           Jvp<B>: forward-mode derivatives
-//! vmap          Vmap<B>: a function of one example, for a batch
-//! compile       Traced<B>: programs recorded, optimised, run again
-//! derivatives   gradients, pullbacks, Hessians, Jacobians
-//! module        modules on the backend of a transformation, and ensembles
+//! ```
+//! use burn_t4a::{BurnT4a, T4aDevice};
+//! use burn_t4a_transforms::{derivatives::grad, vmap::{Vmap, vmap}};
+//! use burn_tensor::Tensor;
+//!
+//! type V = Vmap<BurnT4a>;
+//! let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &T4aDevice);
+//! // The gradient of Σ x³, for every row.
+//! let slope = |x: Tensor<V, 1>| grad(|x: Tensor<_, 1>| x.powi_scalar(3).sum(), x).unwrap();
+//! let slopes: Tensor<BurnT4a, 2> = vmap(slope).call(x)?;
+//! slopes.into_data().assert_eq(&[[3.0f32, 12.0], [27.0, 48.0]].into(), false);
+//! # Ok::<(), burn_t4a_transforms::vmap::VmapError>(())
 //! ```
 //!
-//! A transformation is a backend around a backend, as Burn's `Autodiff<B>` is: unmodified modules run on
-//! it, and transformations compose by nesting.
+//! | task | |
+//! |---|---|
+//! | a gradient, with its value, with auxiliary results | [`derivatives::grad`], [`derivatives::value_and_grad`], [`derivatives::value_and_grad_with`] |
+//! | along a tangent, along a cotangent | [`jvp::jvp`], [`jvp::linearize`], [`derivatives::vjp`] |
+//! | the Hessian times a vector, all of it, Jacobians | [`derivatives::hvp`], [`derivatives::hessian`], [`derivatives::jacfwd`], [`derivatives::jacrev`] |
+//! | a function of one example, on a batch | [`vmap::vmap`] |
+//! | a module there; an ensemble of modules and one of its members | [`module::lift`], [`module::stack`], [`module::member`] |
 
 pub mod derivatives;
 pub mod module;
 
-pub use burn_t4a_compile as compile;
 pub use burn_t4a_jvp as jvp;
 pub use burn_t4a_vmap as vmap;
