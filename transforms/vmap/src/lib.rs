@@ -6,6 +6,9 @@
 //! Tensors      trees of tensors that go in and come out
 //! ```
 //!
+//! Rules: `rows` for what many methods share, `movement` over all kinds of tensors, `module` for networks,
+//! `operations` for operations as values, `random` for what examples share of random numbers.
+//!
 //! A tensor of `Vmap<B>` is a tensor of `B` whose first axis is the batch, or one without it that all
 //! examples share. Shapes seen from inside are those of one example. A mapped operation is one operation of
 //! `B`, so unmodified modules run on a batch at the speed of code written for one. `Vmap<Vmap<B>>` hides two
