@@ -16,7 +16,7 @@
 //!
 //! | task | |
 //! |---|---|
-//! | running sums, products, extrema, log-sum-exp | [`running`] of any dtype; with derivatives [`Cumulative`] |
+//! | running sums, products, extrema, log-sum-exp | [`running()`] of any dtype; with derivatives [`Cumulative`] |
 //! | h ← a h + b, real or complex | [`LinearRecurrence`] |
 //! | h ← A h + b with small matrices | [`MatrixRecurrence`] |
 //! | an associative scan | [`AssociativeScan`] over a [`Monoid`] |
