@@ -1,0 +1,195 @@
+//! How arguments and results of backend methods are taken apart into tensors, which become values of a
+//! recording, and the rest, which stays with the instruction.
+
+use std::fmt::Debug;
+
+use burn_backend::ops::*;
+use burn_backend::quantization::{QuantScheme, QuantizationParametersPrimitive};
+use burn_backend::tensor::IndexingUpdateOp;
+use burn_backend::{Backend, BoolDType, FloatDType, IntDType, Scalar, Shape, Slice};
+
+use crate::backend::Traced;
+use crate::recording::{Call, Frame, Results};
+use crate::tensor::{Any, FloatKind, IntKind, Kind, TracedTensor};
+
+/// An argument of a method.
+pub(crate) trait Argument<B: Backend> {
+    /// What the instruction keeps of it: for a tensor, its position among the operands.
+    type Slot: Debug + Send + Sync + 'static;
+    /// What the inner backend's method takes.
+    type Inner<'a>;
+    /// Takes it apart.
+    fn store(self, call: &mut Call<B>) -> Self::Slot;
+    /// Puts it together again, of the operands at hand.
+    fn fetch<'a>(slot: &'a Self::Slot, frame: &mut Frame<B>) -> Self::Inner<'a>;
+}
+
+impl<B: Backend, K: Kind<B>> Argument<B> for TracedTensor<B, K> {
+    type Slot = usize;
+    type Inner<'a> = K::Primitive;
+    fn store(self, call: &mut Call<B>) -> usize {
+        call.operand(self)
+    }
+    fn fetch(&at: &usize, frame: &mut Frame<B>) -> K::Primitive {
+        frame.take::<K>(at)
+    }
+}
+
+impl<B: Backend, A: Argument<B>> Argument<B> for Vec<A> {
+    type Slot = Vec<A::Slot>;
+    type Inner<'a> = Vec<A::Inner<'a>>;
+    fn store(self, call: &mut Call<B>) -> Self::Slot {
+        self.into_iter().map(|x| x.store(call)).collect()
+    }
+    fn fetch<'a>(slot: &'a Self::Slot, frame: &mut Frame<B>) -> Self::Inner<'a> {
+        slot.iter().map(|x| A::fetch(x, frame)).collect()
+    }
+}
+
+impl<B: Backend, A: Argument<B>> Argument<B> for Option<A> {
+    type Slot = Option<A::Slot>;
+    type Inner<'a> = Option<A::Inner<'a>>;
+    fn store(self, call: &mut Call<B>) -> Self::Slot {
+        self.map(|x| x.store(call))
+    }
+    fn fetch<'a>(slot: &'a Self::Slot, frame: &mut Frame<B>) -> Self::Inner<'a> {
+        slot.as_ref().map(|x| A::fetch(x, frame))
+    }
+}
+
+impl<B: Backend> Argument<B> for QuantizationParametersPrimitive<Traced<B>> {
+    type Slot = usize;
+    type Inner<'a> = QuantizationParametersPrimitive<B>;
+    fn store(self, call: &mut Call<B>) -> usize {
+        call.operand(self.scales)
+    }
+    fn fetch(at: &usize, frame: &mut Frame<B>) -> Self::Inner<'static> {
+        QuantizationParametersPrimitive { scales: frame.take::<FloatKind>(*at) }
+    }
+}
+
+macro_rules! values {
+    ($($t:ty),* $(,)?) => {$(
+        impl<B: Backend> Argument<B> for $t {
+            type Slot = $t;
+            type Inner<'a> = $t;
+            fn store(self, _: &mut Call<B>) -> $t {
+                self
+            }
+            fn fetch(slot: &$t, _: &mut Frame<B>) -> $t {
+                slot.clone()
+            }
+        }
+    )*};
+}
+
+values! {
+    usize, bool, f64, [usize; 2], Shape, Scalar, BoolDType, FloatDType, IntDType, IndexingUpdateOp,
+    ConvOptions<1>, ConvOptions<2>, ConvOptions<3>, ConvTransposeOptions<1>, ConvTransposeOptions<2>,
+    ConvTransposeOptions<3>, DeformConvOptions<2>, GridSampleOptions, InterpolateOptions, UnfoldOptions,
+    AttentionModuleOptions,
+}
+
+macro_rules! slices {
+    ($($t:ty),*) => {$(
+        impl<B: Backend> Argument<B> for &[$t] {
+            type Slot = Vec<$t>;
+            type Inner<'a> = &'a [$t];
+            fn store(self, _: &mut Call<B>) -> Vec<$t> {
+                self.to_vec()
+            }
+            fn fetch<'a>(slot: &'a Vec<$t>, _: &mut Frame<B>) -> &'a [$t] {
+                slot
+            }
+        }
+    )*};
+}
+
+slices!(usize, Slice);
+
+impl<B: Backend> Argument<B> for &QuantScheme {
+    type Slot = QuantScheme;
+    type Inner<'a> = &'a QuantScheme;
+    fn store(self, _: &mut Call<B>) -> QuantScheme {
+        *self
+    }
+    fn fetch<'a>(slot: &'a QuantScheme, _: &mut Frame<B>) -> &'a QuantScheme {
+        slot
+    }
+}
+
+/// A result of a method.
+pub(crate) trait Returned<B: Backend>: Sized {
+    /// What the inner backend's method returns.
+    type Inner;
+    /// Which of its optional tensors there are.
+    type Form;
+    /// Takes it apart into tensors.
+    fn split(inner: Self::Inner, all: &mut Vec<Any<B>>) -> Self::Form;
+    /// Puts it together of as many tensors with their values.
+    fn join(form: Self::Form, all: &mut Results<B>) -> Self;
+}
+
+impl<B: Backend, K: Kind<B>> Returned<B> for TracedTensor<B, K> {
+    type Inner = K::Primitive;
+    type Form = ();
+    fn split(inner: K::Primitive, all: &mut Vec<Any<B>>) {
+        all.push(K::erase(inner));
+    }
+    fn join((): (), all: &mut Results<B>) -> Self {
+        all.take()
+    }
+}
+
+impl<B: Backend, X: Returned<B>, Y: Returned<B>> Returned<B> for (X, Y) {
+    type Inner = (X::Inner, Y::Inner);
+    type Form = (X::Form, Y::Form);
+    fn split((x, y): Self::Inner, all: &mut Vec<Any<B>>) -> Self::Form {
+        let x = X::split(x, all);
+        (x, Y::split(y, all))
+    }
+    fn join((x, y): Self::Form, all: &mut Results<B>) -> Self {
+        let x = X::join(x, all);
+        (x, Y::join(y, all))
+    }
+}
+
+impl<B: Backend, X: Returned<B>> Returned<B> for Option<X> {
+    type Inner = Option<X::Inner>;
+    type Form = Option<X::Form>;
+    fn split(inner: Self::Inner, all: &mut Vec<Any<B>>) -> Self::Form {
+        inner.map(|x| X::split(x, all))
+    }
+    fn join(form: Self::Form, all: &mut Results<B>) -> Self {
+        form.map(|x| X::join(x, all))
+    }
+}
+
+macro_rules! structs {
+    ($($name:ident { $($field:ident: $t:ty),* })*) => {$(
+        impl<B: Backend> Returned<B> for $name<Traced<B>> {
+            type Inner = $name<B>;
+            type Form = ($(<$t as Returned<B>>::Form,)*);
+            fn split(inner: $name<B>, all: &mut Vec<Any<B>>) -> Self::Form {
+                ($(<$t as Returned<B>>::split(inner.$field, all),)*)
+            }
+            fn join(($($field,)*): Self::Form, all: &mut Results<B>) -> Self {
+                Self { $($field: <$t as Returned<B>>::join($field, all)),* }
+            }
+        }
+    )*};
+}
+
+type Float<B> = TracedTensor<B, FloatKind>;
+type Int<B> = TracedTensor<B, IntKind>;
+
+structs! {
+    MaxPool1dWithIndices { output: Float<B>, indices: Int<B> }
+    MaxPool2dWithIndices { output: Float<B>, indices: Int<B> }
+    MaxPool1dBackward { x_grad: Float<B> }
+    MaxPool2dBackward { x_grad: Float<B> }
+    DeformConv2dBackward {
+        x_grad: Float<B>, offset_grad: Float<B>, weight_grad: Float<B>, mask_grad: Option<Float<B>>,
+        bias_grad: Option<Float<B>>
+    }
+}

@@ -1,0 +1,214 @@
+//! Which instructions become one.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use burn_backend::{Backend, BoolStore, DType};
+
+use super::Elementwise;
+use super::plan::Plan;
+use super::run::{Fused, is_engine};
+use crate::program::Unit;
+use crate::recording::Instruction;
+use crate::tensor::Meta;
+
+/// The longest row that a block holds whole.
+const LONGEST: usize = 4096;
+/// Instructions of a group: more registers than the cache holds gain nothing.
+const LARGEST: usize = 96;
+
+struct Grouping<'a, B: Backend> {
+    instructions: &'a [Instruction<B>],
+    metas: &'a [Meta],
+    /// The instruction that a value comes from.
+    producer: HashMap<usize, usize>,
+    /// The previous instruction that has to come first, whatever its results.
+    before: Vec<Option<usize>>,
+    group: Vec<usize>,
+    members: Vec<BTreeSet<usize>>,
+    shapes: Vec<Option<Vec<usize>>>,
+}
+
+impl<B: Backend> Grouping<'_, B> {
+    fn sources(&self, i: usize) -> impl Iterator<Item = usize> + '_ {
+        let operands = self.instructions[i].operands.iter();
+        operands.filter_map(|value| self.producer.get(value).copied()).chain(self.before[i])
+    }
+
+    /// The shape of the result if the instruction can be fused; of a reduction that of its operand.
+    fn shape(&self, i: usize) -> Option<Vec<usize>> {
+        let one = &self.instructions[i];
+        let what = one.elementwise?;
+        let result = &self.metas[one.first];
+        let float = one.operands.iter().chain([&one.first]).map(|&v| &self.metas[v].dtype).find(
+            |dtype| !matches!(dtype, DType::Bool(_)),
+        )?;
+        let fits = |value: usize, flag: bool| {
+            let meta = &self.metas[value];
+            let dtype = if flag { DType::Bool(BoolStore::Native) } else { *float };
+            meta.dtype == dtype && meta.shape.len() == result.shape.len()
+        };
+        let operands = one.operands.iter().enumerate().all(|(k, &v)| fits(v, what.takes_flag(k)));
+        if !matches!(float, DType::F32 | DType::F64) || !operands || !fits(one.first, what.gives_flag()) {
+            return None;
+        }
+        let Elementwise::Reduce(_, axis) = what else { return Some(result.shape.clone()) };
+        let operand = &self.metas[one.operands[0]].shape;
+        let n = operand.last().copied().unwrap_or(1);
+        let whole = axis + 1 == operand.len() && n > 1 && n <= LONGEST && !result.shape.contains(&0);
+        whole.then(|| operand.clone())
+    }
+
+    fn dtype(&self, i: usize) -> DType {
+        let one = &self.instructions[i];
+        let mut all = one.operands.iter().chain([&one.first]).map(|&v| self.metas[v].dtype);
+        all.find(|dtype| matches!(dtype, DType::F32 | DType::F64)).unwrap_or(DType::F32)
+    }
+
+    /// Whether no way leads from these instructions through others back to them.
+    fn is_acyclic(&self, set: &BTreeSet<usize>) -> bool {
+        let first = set.first().copied().unwrap_or(0);
+        let mut seen = vec![false; self.instructions.len()];
+        let outside = |i: &usize| !set.contains(i);
+        let mut open: Vec<usize> =
+            set.iter().flat_map(|&i| self.sources(i)).filter(outside).collect();
+        while let Some(i) = open.pop() {
+            if std::mem::replace(&mut seen[i], true) {
+                continue;
+            }
+            for &member in &self.members[self.group[i]] {
+                seen[member] = true;
+                for source in self.sources(member) {
+                    if set.contains(&source) {
+                        return false;
+                    }
+                    // Groups reach forward, so what comes before the set may still lead to it.
+                    if !seen[source] && (source > first || self.members[self.group[source]].len() > 1) {
+                        open.push(source);
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    fn join(&mut self, i: usize) {
+        let Some(shape) = self.shape(i) else { return };
+        self.shapes[i] = Some(shape);
+        let candidates: BTreeSet<usize> = self.sources(i).map(|source| self.group[source]).collect();
+        for g in candidates {
+            let own = self.group[i];
+            if g == own {
+                continue;
+            }
+            let (Some(a), Some(b)) = (&self.shapes[own], &self.shapes[g]) else { continue };
+            let Some(shape) = common(a, b) else { continue };
+            let all: BTreeSet<usize> = &self.members[own] | &self.members[g];
+            if all.len() > LARGEST || self.dtype(i) != self.dtype(g) || !self.is_acyclic(&all) {
+                continue;
+            }
+            for &member in &all {
+                self.group[member] = g;
+            }
+            self.members[own].clear();
+            self.members[g] = all;
+            self.shapes[g] = Some(shape);
+        }
+    }
+}
+
+/// The shape of a group with values of both: equal, or one of them one number per row of the other.
+fn common(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
+    let (Some((m, a_rows)), Some((n, b_rows))) = (a.split_last(), b.split_last()) else { return None };
+    let mixed = m == n || (*m.min(n) == 1 && *m.max(n) <= LONGEST);
+    (a_rows == b_rows && mixed).then(|| if m > n { a.to_vec() } else { b.to_vec() })
+}
+
+/// Instructions as units in an order in which they can run: groups of elementwise ones fused.
+pub(crate) fn fuse<B: Backend>(
+    instructions: Vec<Instruction<B>>,
+    metas: &[Meta],
+    outputs: &[usize],
+    fused: bool,
+) -> Vec<Unit<B>> {
+    let count = instructions.len();
+    let mut producer = HashMap::new();
+    let mut before = vec![None; count];
+    let mut previous = None;
+    for (i, one) in instructions.iter().enumerate() {
+        producer.extend((one.first..one.first + one.results).map(|value| (value, i)));
+        if !one.pure {
+            before[i] = previous.replace(i);
+        }
+    }
+    let mut all = Grouping {
+        instructions: &instructions,
+        metas,
+        producer,
+        before,
+        group: (0..count).collect(),
+        members: (0..count).map(|i| BTreeSet::from([i])).collect(),
+        shapes: vec![None; count],
+    };
+    if fused && is_engine::<B>() {
+        (0..count).for_each(|i| all.join(i));
+    }
+
+    // Which groups use a value.
+    let mut users: HashMap<usize, BTreeSet<usize>> = HashMap::new();
+    for (i, one) in instructions.iter().enumerate() {
+        for &value in &one.operands {
+            users.entry(value).or_default().insert(all.group[i]);
+        }
+    }
+    let is_output: BTreeSet<usize> = outputs.iter().copied().collect();
+    let mut units = Vec::new();
+    let mut done = vec![false; count];
+    let mut waiting: Vec<usize> = (0..count).filter(|&g| !all.members[g].is_empty()).collect();
+    waiting.sort_by_key(|&g| all.members[g].last().copied());
+    while !waiting.is_empty() {
+        let left = waiting.len();
+        waiting.retain(|&g| {
+            let members = &all.members[g];
+            let ready = members
+                .iter()
+                .flat_map(|&i| all.sources(i))
+                .all(|source| done[source] || all.group[source] == g);
+            if !ready {
+                return true;
+            }
+            members.iter().for_each(|&i| done[i] = true);
+            units.push(unit(&all, g, |value| {
+                is_output.contains(&value)
+                    || users.get(&value).is_some_and(|users| users.iter().any(|&user| user != g))
+            }));
+            false
+        });
+        assert!(waiting.len() < left, "groups are acyclic");
+    }
+    units
+}
+
+fn unit<B: Backend>(all: &Grouping<'_, B>, g: usize, leaves: impl Fn(usize) -> bool) -> Unit<B> {
+    let members = &all.members[g];
+    let each = members.iter().map(|&i| &all.instructions[i]);
+    if let (1, Some(one)) = (members.len(), each.clone().next()) {
+        return Unit {
+            name: one.name,
+            step: one.step.clone(),
+            operands: one.operands.clone(),
+            results: (one.first..one.first + one.results).collect(),
+            parts: Vec::new(),
+        };
+    }
+    let shape = all.shapes[g].clone().unwrap_or_default();
+    let parts = each.clone().map(|one| one.name).collect();
+    let plan = Plan::new(each, all.metas, &shape, leaves);
+    let operands = plan.inputs.iter().map(|port| port.value).collect();
+    let results = plan.outputs.iter().map(|port| port.value).collect();
+    let dtype = match all.dtype(g) {
+        DType::F64 => t4a_tensor::DType::F64,
+        _ => t4a_tensor::DType::F32,
+    };
+    Unit { name: "fused", step: Arc::new(Fused { plan, dtype }), operands, results, parts }
+}

@@ -1,0 +1,258 @@
+//! One elementwise instruction over a block, by the kernels of the engine.
+
+use t4a_algebra::simd::{Loop, dispatch};
+use t4a_algebra::{Float, Numeric, Scalar};
+use t4a_tensor::Element;
+use t4a_tensor::kernels::activation as act;
+use t4a_tensor::kernels::arithmetic as arith;
+use t4a_tensor::kernels::compare as cmp;
+use t4a_tensor::kernels::fold::Sum;
+use t4a_tensor::kernels::math;
+use t4a_tensor::loops::fold::row;
+use t4a_tensor::loops::kernel::{self, BindRight, Fold};
+
+use super::{Binary, Compare, Reduction, Unary};
+
+/// Elements that are fused: floats that are computed in their own type.
+pub(crate) trait Lane: Float + Element + Numeric<Acc = Self> {}
+impl Lane for f32 {}
+impl Lane for f64 {}
+
+struct Map<'a, T: Scalar, K: kernel::Unary<T>> {
+    kernel: K,
+    x: &'a [T],
+    out: &'a mut [K::Out],
+}
+
+impl<T: Scalar, K: kernel::Unary<T>> Loop for Map<'_, T, K> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let Self { kernel, x, out } = self;
+        if const { K::PART == 0 } {
+            for (out, &x) in out.iter_mut().zip(x) {
+                *out = kernel.apply(x);
+            }
+            return;
+        }
+        for (x, out) in x.chunks(K::PART.max(1)).zip(out.chunks_mut(K::PART.max(1))) {
+            for (out, &x) in out.iter_mut().zip(x) {
+                *out = kernel.seed(x);
+            }
+            kernel.complete(out);
+        }
+    }
+}
+
+struct Zip<'a, T: Scalar, K: kernel::Binary<T>> {
+    kernel: K,
+    x: &'a [T],
+    y: &'a [T],
+    out: &'a mut [K::Out],
+}
+
+impl<T: Scalar, K: kernel::Binary<T>> Loop for Zip<'_, T, K> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for ((out, &x), &y) in self.out.iter_mut().zip(self.x).zip(self.y) {
+            *out = self.kernel.apply(x, y);
+        }
+    }
+}
+
+fn map<T: Scalar, K: kernel::Unary<T>>(kernel: K, x: &[T], out: &mut [K::Out]) {
+    dispatch(Map { kernel, x, out });
+}
+
+macro_rules! unaries {
+    ($($name:ident => $kernel:expr;)*) => {
+        /// `outᵢ = f(xᵢ)`.
+        pub(crate) fn unary<T: Lane>(f: Unary, x: &[T], out: &mut [T]) {
+            match f {
+                Unary::Identity => out.copy_from_slice(x),
+                $(Unary::$name => map($kernel, x, out),)*
+            }
+        }
+
+        /// Work per element in additions.
+        pub(crate) fn unary_cost(f: Unary) -> usize {
+            fn of<K: kernel::Unary<f32>>(_: K) -> usize {
+                K::COST
+            }
+            match f {
+                Unary::Identity => 1,
+                $(Unary::$name => of($kernel),)*
+            }
+        }
+    };
+}
+
+unaries! {
+    Neg => arith::Neg;
+    Abs => arith::Abs;
+    Exp => math::Exp;
+    Ln => math::Ln;
+    Ln1p => math::Ln1p;
+    Sqrt => math::Sqrt;
+    Recip => arith::Recip;
+    Square => arith::Square;
+    Cube => arith::Cube;
+    PowHalf => arith::PowHalf;
+    Sin => math::Sin;
+    Cos => math::Cos;
+    Tan => math::Tan;
+    Tanh => math::Tanh;
+    Sinh => math::Sinh;
+    Cosh => math::Cosh;
+    Atan => math::Atan;
+    Erf => math::Erf;
+    Floor => math::Floor;
+    Ceil => math::Ceil;
+    Round => math::Round;
+    Trunc => math::Trunc;
+    Sign => arith::Sign;
+    Relu => act::Relu;
+    Sigmoid => act::Sigmoid;
+    Gelu => act::Gelu;
+    LogSigmoid => act::LogSigmoid;
+}
+
+macro_rules! binaries {
+    ($($name:ident => $kernel:expr;)*) => {
+        /// `outᵢ = f(xᵢ, yᵢ)`.
+        pub(crate) fn binary<T: Lane>(f: Binary, x: &[T], y: &[T], out: &mut [T]) {
+            match f {
+                $(Binary::$name => dispatch(Zip { kernel: $kernel, x, y, out }),)*
+            }
+        }
+
+        /// `outᵢ = f(xᵢ, c)`.
+        pub(crate) fn scalar<T: Lane>(f: Binary, x: &[T], c: T, out: &mut [T]) {
+            match f {
+                $(Binary::$name => map(BindRight($kernel, c), x, out),)*
+            }
+        }
+
+        /// Work per element in additions.
+        pub(crate) fn binary_cost(f: Binary) -> usize {
+            fn of<K: kernel::Binary<f32>>(_: K) -> usize {
+                K::COST
+            }
+            match f {
+                $(Binary::$name => of($kernel),)*
+            }
+        }
+    };
+}
+
+binaries! {
+    Add => arith::Add;
+    Sub => arith::Sub;
+    Mul => arith::Mul;
+    Div => arith::Div;
+    Max => arith::Max;
+    Min => arith::Min;
+    Pow => arith::Pow;
+    Atan2 => arith::Atan2;
+    ReluBackward => act::ReluBackward;
+    SigmoidBackward => act::SigmoidBackward;
+    GeluBackward => act::GeluBackward;
+    LogSigmoidBackward => act::LogSigmoidBackward;
+}
+
+macro_rules! comparisons {
+    ($($name:ident)*) => {
+        /// Whether `xᵢ ∘ yᵢ`.
+        pub(crate) fn compare<T: Lane>(f: Compare, x: &[T], y: &[T], out: &mut [bool]) {
+            match f {
+                $(Compare::$name => dispatch(Zip { kernel: cmp::$name, x, y, out }),)*
+            }
+        }
+
+        /// Whether `xᵢ ∘ c`.
+        pub(crate) fn compare_scalar<T: Lane>(f: Compare, x: &[T], c: T, out: &mut [bool]) {
+            match f {
+                $(Compare::$name => map(BindRight(cmp::$name, c), x, out),)*
+            }
+        }
+    };
+}
+
+comparisons!(Equal NotEqual Greater GreaterEqual Less LessEqual);
+
+/// `min(max(xᵢ, low), high)`.
+pub(crate) fn clamp<T: Lane>(x: &[T], low: T, high: T, out: &mut [T]) {
+    map(arith::Clamp { low, high }, x, out);
+}
+
+/// `xᵢ` where positive, else `c xᵢ`.
+pub(crate) fn leaky<T: Lane>(x: &[T], c: T, out: &mut [T]) {
+    map(act::LeakyRelu(c), x, out);
+}
+
+struct Select<'a, T> {
+    x: &'a [T],
+    flags: &'a [bool],
+    y: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<T: Lane> Loop for Select<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let operands = self.x.iter().zip(self.flags).zip(self.y);
+        for (out, ((&x, &flag), &y)) in self.out.iter_mut().zip(operands) {
+            *out = if flag { y } else { x };
+        }
+    }
+}
+
+/// `yᵢ` where the flag holds, else `xᵢ`.
+pub(crate) fn select<T: Lane>(x: &[T], flags: &[bool], y: &[T], out: &mut [T]) {
+    dispatch(Select { x, flags, y, out });
+}
+
+struct Fill<'a, T> {
+    x: &'a [T],
+    flags: &'a [bool],
+    c: T,
+    out: &'a mut [T],
+}
+
+impl<T: Lane> Loop for Fill<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (out, (&x, &flag)) in self.out.iter_mut().zip(self.x.iter().zip(self.flags)) {
+            *out = if flag { self.c } else { x };
+        }
+    }
+}
+
+/// `c` where the flag holds, else `xᵢ`.
+pub(crate) fn fill<T: Lane>(x: &[T], flags: &[bool], c: T, out: &mut [T]) {
+    dispatch(Fill { x, flags, c, out });
+}
+
+/// 1 where the flag holds, else 0.
+pub(crate) fn indicator<T: Lane>(flags: &[bool], out: &mut [T]) {
+    for (out, &flag) in out.iter_mut().zip(flags) {
+        *out = if flag { T::ONE } else { T::ZERO };
+    }
+}
+
+/// One number per row of `n`.
+pub(crate) fn reduce<T: Lane>(f: Reduction, x: &[T], n: usize, out: &mut [T]) {
+    for (out, x) in out.iter_mut().zip(x.chunks_exact(n)) {
+        *out = match f {
+            Reduction::Sum => Fold::<T>::finish(Sum, row(Sum, x), n),
+            Reduction::Mean => {
+                let sum = Fold::<T>::finish(Sum, row(Sum, x), n);
+                t4a_algebra::Real::div(sum, T::from_f64(n as f64))
+            }
+        };
+    }
+}
+

@@ -1,0 +1,226 @@
+//! A group as instructions over registers.
+
+use std::collections::HashMap;
+
+use super::Elementwise;
+use crate::recording::Instruction;
+use crate::tensor::Meta;
+
+/// Where an operand lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arg {
+    Input(usize),
+    Register(usize),
+}
+
+/// What an instruction of a plan does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Do {
+    Each(Elementwise),
+    /// Repeats the number of a row along it.
+    Spread,
+}
+
+/// An instruction of a plan. Floats and truth values have registers of their own.
+#[derive(Clone, Debug)]
+pub(crate) struct Op {
+    pub(crate) what: Do,
+    pub(crate) args: Vec<Arg>,
+    pub(crate) out: usize,
+    /// Whether it gives one number per row.
+    pub(crate) row: bool,
+    /// Whether it gives truth values.
+    pub(crate) flag: bool,
+    /// The output that it is, too.
+    pub(crate) store: Option<usize>,
+}
+
+/// An input or an output.
+#[derive(Clone, Debug)]
+pub(crate) struct Port {
+    /// The value of the program.
+    pub(crate) value: usize,
+    pub(crate) flag: bool,
+    pub(crate) row: bool,
+    /// The shape of the level: `[…, n]` or `[…, 1]`.
+    pub(crate) shape: Vec<usize>,
+}
+
+/// A group over registers.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Rows, and elements of each; one element each if the group knows no rows.
+    pub(crate) rows: usize,
+    pub(crate) n: usize,
+    pub(crate) inputs: Vec<Port>,
+    pub(crate) outputs: Vec<Port>,
+    pub(crate) ops: Vec<Op>,
+    /// Registers of floats, of truth values.
+    pub(crate) registers: [usize; 2],
+    /// Work per element in additions.
+    pub(crate) cost: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Known {
+    arg: Arg,
+    row: bool,
+}
+
+struct Builder<'a> {
+    metas: &'a [Meta],
+    shape: &'a [usize],
+    inputs: Vec<Port>,
+    ops: Vec<Op>,
+    known: HashMap<usize, Known>,
+    spread: HashMap<usize, Arg>,
+}
+
+impl Plan {
+    /// The plan of these instructions in order. `shape` is that of the longest rows; `leaves` says which
+    /// values are used elsewhere.
+    pub(crate) fn new<'a, B: burn_backend::Backend>(
+        members: impl Iterator<Item = &'a Instruction<B>>,
+        metas: &[Meta],
+        shape: &[usize],
+        leaves: impl Fn(usize) -> bool,
+    ) -> Self {
+        let mut b = Builder {
+            metas,
+            shape,
+            inputs: Vec::new(),
+            ops: Vec::new(),
+            known: HashMap::new(),
+            spread: HashMap::new(),
+        };
+        let mut outputs = Vec::new();
+        let mut cost = 0;
+        for member in members {
+            let Some(what) = member.elementwise else { continue };
+            cost += what.cost();
+            b.member(what, &member.operands, member.first);
+            if leaves(member.first)
+                && let Some(op) = b.ops.last_mut()
+            {
+                op.store = Some(outputs.len());
+                let port = b.port(member.first, what.gives_flag());
+                outputs.push(port);
+            }
+        }
+        let Builder { inputs, mut ops, .. } = b;
+        let registers = [false, true].map(|flag| allocate(&mut ops, flag));
+        let n = shape.last().copied().unwrap_or(1);
+        let elements: usize = shape.iter().product();
+        let knows_rows = ops.iter().any(|op| op.row || op.what == Do::Spread)
+            || inputs.iter().any(|input| input.row);
+        let n = if knows_rows { n } else { 1 };
+        Self { rows: elements / n.max(1), n, inputs, outputs, ops, registers, cost }
+    }
+}
+
+impl Builder<'_> {
+    fn is_row(&self, value: usize) -> bool {
+        let last = |shape: &[usize]| shape.last().copied().unwrap_or(1);
+        last(&self.metas[value].shape) == 1 && last(self.shape) != 1
+    }
+
+    fn port(&self, value: usize, flag: bool) -> Port {
+        let row = self.is_row(value);
+        let mut shape = self.shape.to_vec();
+        if row && let Some(last) = shape.last_mut() {
+            *last = 1;
+        }
+        Port { value, flag, row, shape }
+    }
+
+    fn value(&mut self, value: usize, flag: bool) -> Known {
+        if let Some(&known) = self.known.get(&value) {
+            return known;
+        }
+        let port = self.port(value, flag);
+        let known = Known { arg: Arg::Input(self.inputs.len()), row: port.row };
+        self.inputs.push(port);
+        self.known.insert(value, known);
+        known
+    }
+
+    fn member(&mut self, what: Elementwise, operands: &[usize], result: usize) {
+        let row = self.is_row(result);
+        let mut args = Vec::with_capacity(operands.len());
+        for (at, &operand) in operands.iter().enumerate() {
+            let flag = what.takes_flag(at);
+            let known = self.value(operand, flag);
+            args.push(if known.row && !row { self.spread(operand, known, flag) } else { known.arg });
+        }
+        let arg = self.push(Do::Each(what), args, row, what.gives_flag());
+        self.known.insert(result, Known { arg, row });
+    }
+
+    fn spread(&mut self, value: usize, known: Known, flag: bool) -> Arg {
+        if let Some(&arg) = self.spread.get(&value) {
+            return arg;
+        }
+        let arg = self.push(Do::Spread, vec![known.arg], false, flag);
+        self.spread.insert(value, arg);
+        arg
+    }
+
+    /// Every instruction has a register of its own at first.
+    fn push(&mut self, what: Do, args: Vec<Arg>, row: bool, flag: bool) -> Arg {
+        let out = self.ops.len();
+        self.ops.push(Op { what, args, out, row, flag, store: None });
+        Arg::Register(out)
+    }
+}
+
+/// Gives results of one kind registers that are free again after the last use; their number. Operands of
+/// the other kind are left alone: results still have the numbers of their instructions.
+fn allocate(ops: &mut [Op], flag: bool) -> usize {
+    let mut last = vec![0; ops.len()];
+    for (at, op) in ops.iter().enumerate() {
+        last[at] = last[at].max(at);
+        for (k, arg) in op.args.iter().enumerate() {
+            if let Arg::Register(r) = arg
+                && takes(op, k) == flag
+            {
+                last[*r] = at;
+            }
+        }
+    }
+    let (mut free, mut count) = (Vec::new(), 0);
+    let mut register = vec![usize::MAX; ops.len()];
+    for at in 0..ops.len() {
+        if ops[at].flag == flag {
+            let r = free.pop().unwrap_or_else(|| {
+                count += 1;
+                count - 1
+            });
+            register[at] = r;
+            ops[at].out = r;
+        }
+        let mut ended = Vec::new();
+        for k in 0..ops[at].args.len() {
+            if let Arg::Register(v) = ops[at].args[k]
+                && takes(&ops[at], k) == flag
+            {
+                ops[at].args[k] = Arg::Register(register[v]);
+                if last[v] == at && !ended.contains(&v) {
+                    ended.push(v);
+                    free.push(register[v]);
+                }
+            }
+        }
+        if ops[at].flag == flag && last[at] == at {
+            free.push(register[at]);
+        }
+    }
+    count
+}
+
+/// Whether operand `k` is a truth value.
+fn takes(op: &Op, k: usize) -> bool {
+    match op.what {
+        Do::Each(what) => what.takes_flag(k),
+        Do::Spread => op.flag,
+    }
+}

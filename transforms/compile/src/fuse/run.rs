@@ -1,0 +1,374 @@
+//! Runs a plan: blocks of rows that stay in the first-level cache, on all threads.
+
+use std::any::Any as Dynamic;
+use std::ptr::copy_nonoverlapping;
+
+use burn_backend::Backend;
+use burn_t4a::T4aTensor;
+use t4a_algebra::Scalar;
+use t4a_algebra::parallel::{SendPtr, for_each, worthwhile};
+use t4a_tensor::{AnyTensor, Buffer, DType, Element, Layout, Result, Tensor};
+
+use super::kernel::{self, Lane};
+use super::plan::{Arg, Do, Op, Plan, Port};
+use super::Elementwise;
+use crate::recording::{Frame, Step};
+use crate::tensor::Any;
+
+/// Bytes of all registers together: a part of the first-level cache.
+const SCRATCH: usize = 24 << 10;
+/// Elements of a task of one thread.
+const CHUNK: usize = 1 << 15;
+
+/// A group of instructions as one.
+pub(crate) struct Fused {
+    pub(crate) plan: Plan,
+    pub(crate) dtype: DType,
+}
+
+impl<B: Backend> Step<B> for Fused {
+    fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> std::result::Result<(), String> {
+        let operands: Vec<AnyTensor> =
+            (0..self.plan.inputs.len()).map(|at| engine(frame.any(at))).collect();
+        let results = match self.dtype {
+            DType::F64 => run::<f64>(&self.plan, operands),
+            _ => run::<f32>(&self.plan, operands),
+        };
+        for (x, port) in results.map_err(|error| error.to_string())?.into_iter().zip(&self.plan.outputs)
+        {
+            let x = T4aTensor::new(x).map_err(|error| error.to_string())?;
+            out.push(if port.flag { Any::Bool(same(x)) } else { Any::Float(same(x)) });
+        }
+        Ok(())
+    }
+
+    fn text(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Whether tensors of a backend are the engine's.
+pub(crate) fn is_engine<B: Backend>() -> bool {
+    use std::any::TypeId;
+    TypeId::of::<B::FloatTensorPrimitive>() == TypeId::of::<T4aTensor>()
+        && TypeId::of::<B::BoolTensorPrimitive>() == TypeId::of::<T4aTensor>()
+}
+
+/// The same type under another name.
+fn same<X: 'static, Y: 'static>(x: X) -> Y {
+    let mut x = Some(x);
+    let y = (&mut x as &mut dyn Dynamic).downcast_mut::<Option<Y>>().and_then(Option::take);
+    y.unwrap_or_else(|| unreachable!("groups are made of the engine's tensors only"))
+}
+
+/// The engine's tensor.
+pub(crate) fn engine<B: Backend>(x: Any<B>) -> AnyTensor {
+    let x: T4aTensor = match x {
+        Any::Float(x) => same(x),
+        Any::Int(x) => same(x),
+        Any::Bool(x) => same(x),
+        Any::Quantized(x) => same(*x),
+    };
+    x.into_any()
+}
+
+/// An operand in memory.
+enum Source<'a, T> {
+    /// As many elements as its level has.
+    Each(&'a [T]),
+    /// The same element for all.
+    Uniform(T),
+    /// Repeated along some axes: sizes and strides of the axes, the last with stride 0 or 1.
+    Walk { x: &'a [T], axes: Vec<(usize, usize)> },
+}
+
+/// The elements that are there, row-major, with size 1 along axes that repeat them.
+fn squeezed(x: AnyTensor) -> Result<AnyTensor> {
+    let mut out = x;
+    for axis in 0..out.rank() {
+        if out.shape()[axis] > 1 && out.layout().strides()[axis] == 0 {
+            out = out.slice_axis(axis, 0, 1, 1)?;
+        }
+    }
+    out.to_contiguous()
+}
+
+impl<'a, T: Scalar> Source<'a, T> {
+    fn new(x: &'a [T], shape: &[usize], level: &[usize]) -> Self {
+        if shape == level {
+            return Self::Each(x);
+        }
+        if let [only] = x {
+            return Self::Uniform(*only);
+        }
+        // Axes inside out, merged where the operand steps evenly.
+        let mut axes: Vec<(usize, usize)> = Vec::new();
+        let mut step = 1;
+        for (&size, &all) in shape.iter().zip(level).rev() {
+            let stride = if size == 1 { 0 } else { step };
+            step *= size;
+            if all == 1 {
+                continue;
+            }
+            match axes.last_mut() {
+                Some((inner, inner_stride)) if stride == *inner_stride * *inner => *inner *= all,
+                _ => axes.push((all, stride)),
+            }
+        }
+        axes.reverse();
+        Self::Walk { x, axes }
+    }
+
+    /// The elements from `lo` on.
+    fn load(&self, lo: usize, out: &mut [T]) {
+        match self {
+            Self::Each(x) => out.copy_from_slice(&x[lo..][..out.len()]),
+            Self::Uniform(x) => out.fill(*x),
+            Self::Walk { x, axes } => {
+                let Some((&(inner, stride), outer)) = axes.split_last() else { return };
+                let (mut line, mut column, mut done) = (lo / inner, lo % inner, 0);
+                while done < out.len() {
+                    let take = (inner - column).min(out.len() - done);
+                    let (mut rest, mut base) = (line, 0);
+                    for &(size, stride) in outer.iter().rev() {
+                        base += rest % size * stride;
+                        rest /= size;
+                    }
+                    let part = &mut out[done..done + take];
+                    if stride == 0 {
+                        part.fill(x[base]);
+                    } else {
+                        part.copy_from_slice(&x[base + column..][..take]);
+                    }
+                    (line, column, done) = (line + 1, 0, done + take);
+                }
+            }
+        }
+    }
+}
+
+/// An output being written.
+#[derive(Clone, Copy)]
+struct Target(SendPtr<u8>);
+
+fn allocate(port: &Port, size: usize) -> Result<(Buffer, Layout, Target)> {
+    let layout = Layout::contiguous("fused", &port.shape, size)?;
+    let mut buffer = Buffer::alloc(layout.numel() * size)?;
+    let at = buffer.as_mut_ptr().unwrap_or(std::ptr::null_mut());
+    Ok((buffer, layout, Target(SendPtr(at))))
+}
+
+fn typed<T: Element>(all: &[AnyTensor], inputs: &[Port], flag: bool) -> Result<Vec<Option<Tensor<T>>>> {
+    let one = |(x, port): (&AnyTensor, &Port)| -> Result<Option<Tensor<T>>> {
+        if port.flag == flag { x.typed::<T>().cloned().map(Some) } else { Ok(None) }
+    };
+    all.iter().zip(inputs).map(one).collect()
+}
+
+fn sources<'a, T: Element>(all: &'a [Option<Tensor<T>>], inputs: &[Port]) -> Vec<Option<Source<'a, T>>> {
+    let one = |(x, port): (&'a Option<Tensor<T>>, &Port)| {
+        let x = x.as_ref()?;
+        Some(Source::new(x.as_slice().unwrap_or_default(), x.shape(), &port.shape))
+    };
+    all.iter().zip(inputs).map(one).collect()
+}
+
+fn run<T: Lane>(plan: &Plan, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>> {
+    let operands: Vec<AnyTensor> = operands.into_iter().map(squeezed).collect::<Result<_>>()?;
+    let (floats, flags) =
+        (typed::<T>(&operands, &plan.inputs, false)?, typed::<bool>(&operands, &plan.inputs, true)?);
+    let floats = sources(&floats, &plan.inputs);
+    let flags = sources(&flags, &plan.inputs);
+    let size = |port: &Port| if port.flag { 1 } else { size_of::<T>() };
+    let outputs: Vec<_> =
+        plan.outputs.iter().map(|port| allocate(port, size(port))).collect::<Result<_>>()?;
+    let targets: Vec<Target> = outputs.iter().map(|output| output.2).collect();
+
+    let elements = plan.rows * plan.n;
+    if elements > 0 {
+        let lane = (plan.registers[0] + plan.inputs.len()) * size_of::<T>() + plan.registers[1];
+        let lanes = (SCRATCH / lane.max(1)).clamp(256, 4096);
+        let block = (lanes / plan.n).clamp(1, plan.rows);
+        let chunk = (CHUNK / plan.n).max(1).next_multiple_of(block);
+        let chunks = plan.rows.div_ceil(chunk);
+        let body = Body { plan, floats, flags, targets, block };
+        for_each(chunks, chunks > 1 && worthwhile(elements, plan.cost), &|c| {
+            body.rows(c * chunk, plan.rows.min((c + 1) * chunk));
+        });
+    }
+    let finish = |((buffer, layout, _), port): ((Buffer, Layout, Target), &Port)| {
+        let dtype = if port.flag { DType::Bool } else { T::DTYPE };
+        // SAFETY: every row has been written by the instruction that stores this output; a bool is
+        // written as one.
+        unsafe { AnyTensor::from_buffer(buffer, layout, dtype) }
+    };
+    outputs.into_iter().zip(&plan.outputs).map(finish).collect()
+}
+
+/// What all blocks share.
+struct Body<'a, T: Lane> {
+    plan: &'a Plan,
+    floats: Vec<Option<Source<'a, T>>>,
+    flags: Vec<Option<Source<'a, bool>>>,
+    targets: Vec<Target>,
+    /// Rows of a block.
+    block: usize,
+}
+
+/// Registers: those of results, then one per input that is not read where it lies.
+struct Bank<T> {
+    all: Vec<T>,
+    lanes: usize,
+    /// The register of each input that has one.
+    of: Vec<Option<usize>>,
+}
+
+impl<T: Scalar> Bank<T> {
+    fn new(results: usize, sources: &[Option<Source<'_, T>>], lanes: usize, zero: T) -> Self {
+        let mut count = results;
+        let of = sources.iter().map(|source| match source {
+            None | Some(Source::Each(_)) => None,
+            Some(source) => {
+                count += 1;
+                Some((count - 1, matches!(source, Source::Uniform(_))))
+            }
+        });
+        let of: Vec<Option<(usize, bool)>> = of.collect();
+        let mut bank = Self {
+            all: vec![zero; count * lanes],
+            lanes,
+            of: of.iter().map(|x| x.map(|x| x.0)).collect(),
+        };
+        for (source, at) in sources.iter().zip(of) {
+            if let (Some(source), Some((r, true))) = (source, at) {
+                source.load(0, &mut bank.all[r * lanes..][..lanes]);
+            }
+        }
+        bank
+    }
+
+    /// Loads what moves.
+    fn load(&mut self, sources: &[Option<Source<'_, T>>], inputs: &[Port], rows: usize, at: usize, n: usize) {
+        for ((source, port), r) in sources.iter().zip(inputs).zip(&self.of) {
+            if let (Some(source @ Source::Walk { .. }), Some(r)) = (source, r) {
+                let n = if port.row { 1 } else { n };
+                source.load(at * n, &mut self.all[r * self.lanes..][..rows * n]);
+            }
+        }
+    }
+
+    /// The register for a result, and the others as operands.
+    fn split(&mut self, out: usize, len: usize) -> (&mut [T], Others<'_, T>) {
+        let lanes = self.lanes;
+        let (below, rest) = self.all.split_at_mut(out * lanes);
+        let (own, above) = rest.split_at_mut(lanes);
+        (&mut own[..len], Others { below, above, out, lanes, of: &self.of })
+    }
+
+    fn others(&self) -> Others<'_, T> {
+        Others { below: &self.all, above: &[], out: usize::MAX, lanes: self.lanes, of: &self.of }
+    }
+}
+
+/// Registers to read.
+struct Others<'a, T> {
+    below: &'a [T],
+    above: &'a [T],
+    out: usize,
+    lanes: usize,
+    of: &'a [Option<usize>],
+}
+
+impl<'a, T: Scalar> Others<'a, T> {
+    fn get(&self, arg: Arg, sources: &[Option<Source<'a, T>>], lo: usize, len: usize) -> &'a [T] {
+        let r = match arg {
+            Arg::Register(r) => r,
+            Arg::Input(i) => match (&sources[i], self.of[i]) {
+                (Some(Source::Each(x)), _) => return &x[lo..lo + len],
+                (_, Some(r)) => r,
+                _ => unreachable!("an input is of the kind that is asked for"),
+            },
+        };
+        match r < self.out {
+            true => &self.below[r * self.lanes..][..len],
+            false => &self.above[(r - self.out - 1) * self.lanes..][..len],
+        }
+    }
+}
+
+impl<'a, T: Lane> Body<'a, T> {
+    fn rows(&self, start: usize, end: usize) {
+        let lanes = self.block * self.plan.n;
+        let [floats, flags] = self.plan.registers;
+        let mut floats = Bank::new(floats, &self.floats, lanes, T::ZERO);
+        let mut flags = Bank::new(flags, &self.flags, lanes, false);
+        for at in (start..end).step_by(self.block) {
+            let rows = self.block.min(end - at);
+            floats.load(&self.floats, &self.plan.inputs, rows, at, self.plan.n);
+            flags.load(&self.flags, &self.plan.inputs, rows, at, self.plan.n);
+            for op in &self.plan.ops {
+                self.op(op, at, rows, &mut floats, &mut flags);
+            }
+        }
+    }
+
+    fn op(&self, op: &Op, at: usize, rows: usize, floats: &mut Bank<T>, flags: &mut Bank<bool>) {
+        let n = if op.row { 1 } else { self.plan.n };
+        let (lo, len) = (at * n, rows * n);
+        if op.flag {
+            let (out, others) = flags.split(op.out, len);
+            let float = |k: usize| floats.others().get(op.args[k], &self.floats, lo, len);
+            match op.what {
+                Do::Spread => {
+                    let x = others.get(op.args[0], &self.flags, at, rows);
+                    out.chunks_exact_mut(n).zip(x).for_each(|(row, &x)| row.fill(x));
+                }
+                Do::Each(Elementwise::Compare(f)) => kernel::compare(f, float(0), float(1), out),
+                Do::Each(Elementwise::CompareScalar(f, c)) => {
+                    kernel::compare_scalar(f, float(0), T::from_f64(c), out);
+                }
+                Do::Each(_) => unreachable!("comparisons alone give truth values"),
+            }
+            self.store(op, lo, out);
+            return;
+        }
+        let (out, others) = floats.split(op.out, len);
+        let float = |k: usize| others.get(op.args[k], &self.floats, lo, len);
+        let flag = |k: usize| flags.others().get(op.args[k], &self.flags, lo, len);
+        let c = T::from_f64;
+        match op.what {
+            Do::Spread => {
+                let x = others.get(op.args[0], &self.floats, at, rows);
+                out.chunks_exact_mut(n).zip(x).for_each(|(row, &x)| row.fill(x));
+            }
+            Do::Each(what) => match what {
+                Elementwise::Unary(f) => kernel::unary(f, float(0), out),
+                Elementwise::Binary(f) => kernel::binary(f, float(0), float(1), out),
+                Elementwise::Scalar(f, y) => kernel::scalar(f, float(0), c(y), out),
+                Elementwise::Clamp(low, high) => kernel::clamp(float(0), c(low), c(high), out),
+                Elementwise::Leaky(slope) => kernel::leaky(float(0), c(slope), out),
+                Elementwise::Select => kernel::select(float(0), flag(1), float(2), out),
+                Elementwise::Fill(y) => kernel::fill(float(0), flag(1), c(y), out),
+                Elementwise::Indicator => kernel::indicator(flag(0), out),
+                Elementwise::Reduce(f, _) => {
+                    let n = self.plan.n;
+                    let x = others.get(op.args[0], &self.floats, at * n, rows * n);
+                    kernel::reduce(f, x, n, out);
+                }
+                Elementwise::Compare(_) | Elementwise::CompareScalar(..) => {
+                    unreachable!("comparisons give truth values")
+                }
+            },
+        }
+        self.store(op, lo, out);
+    }
+
+    /// Copies a register to the output that it is.
+    fn store<U: Copy>(&self, op: &Op, lo: usize, x: &[U]) {
+        let Some(output) = op.store else { return };
+        let to = self.targets[output].0.get().cast::<U>();
+        // SAFETY: the output has as many elements as its level; blocks are disjoint, and each is stored
+        // once.
+        unsafe { copy_nonoverlapping(x.as_ptr(), to.add(lo), x.len()) };
+    }
+}

@@ -1,0 +1,163 @@
+//! Operations as values: each is one instruction, and so is its reverse rule.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use burn_backend::{Backend, Shape};
+use burn_t4a::ext::operation::{Cotangents, Operand, Operation, Operations, Outcome, Reverse, Value};
+use burn_t4a::ext::primitive::{Bools, Floats, Indices};
+use t4a_tensor::TensorError;
+
+use crate::backend::Traced;
+use crate::recording::{Call, Frame, Results, Step};
+use crate::tensor::{Any, BoolKind, FloatKind, IntKind, TracedTensor};
+
+/// A step that is a function.
+struct Function<F> {
+    run: F,
+}
+
+impl<B, F> Step<B> for Function<F>
+where
+    B: Backend,
+    F: Fn(&mut Frame<B>, &mut Vec<Any<B>>) -> Result<(), String> + Send + Sync,
+{
+    fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> Result<(), String> {
+        (self.run)(frame, out)
+    }
+
+    /// What an operation holds does not have to show in its text.
+    fn text(&self) -> Option<String> {
+        None
+    }
+}
+
+fn operand<B: Operations>(call: &mut Call<B>, x: &Operand<Traced<B>>) {
+    match x {
+        Value::Float(x) => call.operand(x.0.clone()),
+        Value::Integers(x) => call.operand(x.0.clone()),
+        Value::Flags(x) => call.operand(x.0.clone()),
+    };
+}
+
+fn value<B: Operations>(x: Any<B>) -> Operand<B> {
+    match x {
+        Any::Float(x) => Value::Float(Floats(x)),
+        Any::Int(x) => Value::Integers(Indices(x)),
+        Any::Bool(x) => Value::Flags(Bools(x)),
+        Any::Quantized(_) => unreachable!("operations have no quantized operands"),
+    }
+}
+
+/// The results of an outcome one behind the other; how many, how many hidden, and which kind the rest has.
+fn flatten<B: Operations>(outcome: Outcome<Floats<B>>, all: &mut Vec<Any<B>>) -> (usize, usize, Vec<u8>) {
+    let counts = (outcome.results.len(), outcome.hidden.len());
+    all.extend(outcome.results.into_iter().chain(outcome.hidden).map(|x| Any::Float(x.0)));
+    let mut kinds = Vec::new();
+    for x in outcome.extra {
+        let (kind, x) = match x {
+            Value::Float(x) => (0, Any::Float(x.0)),
+            Value::Integers(x) => (1, Any::Int(x.0)),
+            Value::Flags(x) => (2, Any::Bool(x.0)),
+        };
+        kinds.push(kind);
+        all.push(x);
+    }
+    (counts.0, counts.1, kinds)
+}
+
+fn float<B: Operations>(all: &mut Results<B>) -> Floats<Traced<B>> {
+    Floats(all.take::<FloatKind>())
+}
+
+impl<B: Operations> Operations for Traced<B> {
+    fn run<O: Operation>(
+        op: &O,
+        inputs: &[Operand<Self>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Floats<Self>>, O::Error> {
+        let mut call = Call::new(op.name());
+        inputs.iter().for_each(|x| operand(&mut call, x));
+        let (op, tracked, count) = (op.clone(), tracked.to_vec(), inputs.len());
+        let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
+            let inputs: Vec<Operand<B>> = (0..count).map(|at| value(frame.any(at))).collect();
+            Ok::<_, O::Error>(flatten(B::run(&op, &inputs, &tracked)?, out))
+        };
+        let ((results, hidden, extra), all, pending) = call.record(&run)?;
+        let step = move || -> Arc<dyn Step<B>> {
+            let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
+                run(frame, out).map(|_| ()).map_err(|error| error.to_string())
+            };
+            Arc::new(Function { run })
+        };
+        let mut all = pending.finish(all, step);
+        let results = (0..results).map(|_| float(&mut all)).collect();
+        let hidden = (0..hidden).map(|_| float(&mut all)).collect();
+        let extra = extra.into_iter().map(|kind| match kind {
+            0 => Value::Float(float(&mut all)),
+            1 => Value::Integers(Indices(all.take::<IntKind>())),
+            _ => Value::Flags(Bools(all.take::<BoolKind>())),
+        });
+        let extra = extra.collect();
+        Ok(Outcome { results, hidden, extra })
+    }
+
+    fn vjp<O: Operation>(
+        op: &O,
+        reverse: &Reverse<'_, Floats<Self>>,
+    ) -> Result<Cotangents<Floats<Self>>, O::Error> {
+        let call = RefCell::new(Call::<B>::new(op.name()));
+        // What was kept has this form; its tensors are taken out, so that no memory stays with the rule.
+        let none = |x: &TracedTensor<B, FloatKind>| {
+            let device = B::float_device(&x.primitive);
+            let dtype = burn_backend::TensorMetadata::dtype(x).into();
+            B::float_zeros(Shape::from([0]), &device, dtype)
+        };
+        let form = reverse.kept.try_map(
+            |x| {
+                operand(&mut call.borrow_mut(), x);
+                Ok::<_, O::Error>(match x {
+                    Value::Float(x) => Value::Float(Floats::<B>(none(&x.0))),
+                    Value::Integers(x) => Value::Integers(Indices(x.0.primitive.clone())),
+                    Value::Flags(x) => Value::Flags(Bools(x.0.primitive.clone())),
+                })
+            },
+            |x| {
+                call.borrow_mut().operand(x.0.clone());
+                Ok(Floats(none(&x.0)))
+            },
+        )?;
+        let mut call = call.into_inner();
+        let mut given = |all: &[Option<Floats<Self>>]| -> Vec<bool> {
+            let one = |x: &Option<Floats<Self>>| {
+                x.as_ref().map(|x| call.operand(x.0.clone())).is_some()
+            };
+            all.iter().map(one).collect()
+        };
+        let (cotangents, hidden) = (given(reverse.cotangents), given(reverse.hidden));
+        let (op, wanted) = (op.clone(), reverse.wanted.to_vec());
+        let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
+            let (next, frame) = (Cell::new(0), RefCell::new(frame));
+            let any = || value(frame.borrow_mut().any(next.replace(next.get() + 1)));
+            let kept = form.try_map(|_| Ok::<_, TensorError>(any()), |_| Ok(any().float().clone()))?;
+            let all = |given: &[bool]| -> Vec<Option<Floats<B>>> {
+                given.iter().map(|&given| given.then(|| any().float().clone())).collect()
+            };
+            let (cotangents, hidden) = (all(&cotangents), all(&hidden));
+            let reverse = Reverse { kept: &kept, cotangents: &cotangents, hidden: &hidden, wanted: &wanted };
+            let results = B::vjp(&op, &reverse)?;
+            let form: Vec<bool> = results.iter().map(Option::is_some).collect();
+            out.extend(results.into_iter().flatten().map(|x| Any::Float(x.0)));
+            Ok::<_, O::Error>(form)
+        };
+        let (form, all, pending) = call.record(&run)?;
+        let step = move || -> Arc<dyn Step<B>> {
+            let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
+                run(frame, out).map(|_| ()).map_err(|error| error.to_string())
+            };
+            Arc::new(Function { run })
+        };
+        let mut all = pending.finish(all, step);
+        Ok(form.into_iter().map(|given| given.then(|| float(&mut all))).collect())
+    }
+}

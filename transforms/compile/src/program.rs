@@ -1,0 +1,227 @@
+//! A recording, optimised.
+//!
+//! ```text
+//! dead code    what no output needs; random numbers stay, so that later ones are the same
+//! CSE          equal methods of equal operands run once
+//! fusion       chains of elementwise instructions become one
+//! liveness     a value is given away at its last use, so that its memory is written over
+//! ```
+//!
+//! Constants are folded by the recording itself: what depends on no input is not recorded.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use burn_backend::Backend;
+
+use crate::error::{CompileError, Result};
+use crate::fuse::fuse;
+use crate::recording::{Frame, Instruction, Step, Tape};
+use crate::tensor::{Any, Meta};
+
+/// An instruction of a program, one or several of the recording.
+pub(crate) struct Unit<B: Backend> {
+    pub(crate) name: &'static str,
+    pub(crate) step: Arc<dyn Step<B>>,
+    pub(crate) operands: Vec<usize>,
+    pub(crate) results: Vec<usize>,
+    /// What it was fused of.
+    pub(crate) parts: Vec<&'static str>,
+}
+
+/// An operand: its slot, and whether this is its last use.
+#[derive(Clone, Copy)]
+struct Use {
+    slot: usize,
+    last: bool,
+}
+
+struct Line<B: Backend> {
+    unit: Unit<B>,
+    operands: Vec<Use>,
+    /// Slots of the results; none for those that nobody uses.
+    results: Vec<Option<usize>>,
+}
+
+/// What runs in place of a function.
+pub(crate) struct Program<B: Backend> {
+    slots: usize,
+    inputs: Vec<Option<usize>>,
+    constants: Vec<(usize, Any<B>)>,
+    lines: Vec<Line<B>>,
+    outputs: Vec<Use>,
+    metas: Vec<Meta>,
+}
+
+/// Whether a value is needed, from the last instruction to the first.
+fn live<B: Backend>(instructions: Vec<Instruction<B>>, outputs: &[usize], values: usize) -> Vec<Instruction<B>> {
+    let mut needed = vec![false; values];
+    outputs.iter().for_each(|&value| needed[value] = true);
+    let mut kept: Vec<_> = instructions
+        .into_iter()
+        .rev()
+        .filter(|one| {
+            let any = (one.first..one.first + one.results).any(|value| needed[value]);
+            let keep = any || !one.pure;
+            if keep {
+                one.operands.iter().for_each(|&value| needed[value] = true);
+            }
+            keep
+        })
+        .collect();
+    kept.reverse();
+    kept
+}
+
+/// Equal instructions run once; what used the later ones uses the first.
+fn unique<B: Backend>(
+    instructions: Vec<Instruction<B>>,
+    outputs: &mut [usize],
+    values: usize,
+) -> Vec<Instruction<B>> {
+    let mut alias: Vec<usize> = (0..values).collect();
+    let mut seen: HashMap<(&'static str, String, Vec<usize>), usize> = HashMap::new();
+    let mut kept = Vec::new();
+    for mut one in instructions {
+        one.operands.iter_mut().for_each(|value| *value = alias[*value]);
+        let text = if one.pure { one.step.text() } else { None };
+        if let Some(text) = text {
+            match seen.entry((one.name, text, one.operands.clone())) {
+                std::collections::hash_map::Entry::Occupied(first) => {
+                    (0..one.results).for_each(|k| alias[one.first + k] = first.get() + k);
+                    continue;
+                }
+                std::collections::hash_map::Entry::Vacant(free) => {
+                    free.insert(one.first);
+                }
+            }
+        }
+        kept.push(one);
+    }
+    outputs.iter_mut().for_each(|value| *value = alias[*value]);
+    kept
+}
+
+impl<B: Backend> Program<B> {
+    /// The program that computes these values of a recording.
+    pub(crate) fn new(tape: Tape<B>, mut outputs: Vec<usize>, fused: bool) -> Self {
+        let Tape { metas, inputs, constants, instructions, .. } = tape;
+        let values = metas.len();
+        let instructions = live(instructions, &outputs, values);
+        let instructions = unique(instructions, &mut outputs, values);
+        let instructions = live(instructions, &outputs, values);
+        let units = fuse(instructions, &metas, &outputs, fused);
+
+        // The last line that uses a value; outputs are used after all lines.
+        let mut last = vec![None; values];
+        for (at, unit) in units.iter().enumerate() {
+            unit.operands.iter().for_each(|&value| last[value] = Some(at));
+        }
+        outputs.iter().for_each(|&value| last[value] = Some(units.len()));
+
+        let (mut free, mut slots, mut slot) = (Vec::new(), 0, vec![None; values]);
+        let mut place = |free: &mut Vec<usize>| {
+            free.pop().unwrap_or_else(|| {
+                slots += 1;
+                slots - 1
+            })
+        };
+        for value in 0..inputs {
+            slot[value] = last[value].map(|_| place(&mut free));
+        }
+        let input_slots = slot[..inputs].to_vec();
+        let mut kept = Vec::new();
+        for (value, x) in constants {
+            if last[value].is_some() {
+                let at = place(&mut free);
+                slot[value] = Some(at);
+                kept.push((at, x));
+            }
+        }
+        let is_constant: Vec<bool> =
+            (0..slot.len()).map(|v| v >= inputs && slot[v].is_some()).collect();
+        let mut lines = Vec::new();
+        for (at, unit) in units.into_iter().enumerate() {
+            let mut operands = Vec::new();
+            for (k, &value) in unit.operands.iter().enumerate() {
+                let later = unit.operands[k + 1..].contains(&value);
+                let ends = last[value] == Some(at) && !later;
+                let slot = slot[value].unwrap_or_else(|| unreachable!("values are made before use"));
+                operands.push(Use { slot, last: ends && !is_constant[value] });
+            }
+            free.extend(operands.iter().filter(|x| x.last).map(|x| x.slot));
+            let results = unit.results.iter().map(|&value| {
+                slot[value] = last[value].map(|_| place(&mut free));
+                slot[value]
+            });
+            let results = results.collect();
+            lines.push(Line { unit, operands, results });
+        }
+        let uses = outputs.iter().enumerate().map(|(k, &value)| Use {
+            slot: slot[value].unwrap_or_else(|| unreachable!("outputs are made")),
+            last: !outputs[k + 1..].contains(&value) && !is_constant[value],
+        });
+        let outputs = uses.collect();
+        Self { slots, inputs: input_slots, constants: kept, lines, outputs, metas }
+    }
+
+    /// Runs it.
+    pub(crate) fn run(&self, inputs: Vec<Any<B>>) -> Result<Vec<Any<B>>> {
+        let mut values: Vec<Option<Any<B>>> = Vec::new();
+        values.resize_with(self.slots, || None);
+        for (x, slot) in inputs.into_iter().zip(&self.inputs) {
+            if let Some(slot) = slot {
+                values[*slot] = Some(x);
+            }
+        }
+        for (slot, x) in &self.constants {
+            values[*slot] = Some(x.clone());
+        }
+        let take = |values: &mut [Option<Any<B>>], x: &Use| {
+            if x.last { values[x.slot].take() } else { values[x.slot].clone() }
+        };
+        let (mut frame, mut results) = (Frame(Vec::new()), Vec::new());
+        for line in &self.lines {
+            frame.0.clear();
+            frame.0.extend(line.operands.iter().map(|x| take(&mut values, x)));
+            results.clear();
+            line.unit.step.run(&mut frame, &mut results).map_err(|message| {
+                CompileError::Operation { operation: line.unit.name, message }
+            })?;
+            for (slot, x) in line.results.iter().zip(results.drain(..)) {
+                if let Some(slot) = slot {
+                    values[*slot] = Some(x);
+                }
+            }
+        }
+        let outputs = self.outputs.iter().map(|x| {
+            take(&mut values, x).unwrap_or_else(|| unreachable!("outputs are made"))
+        });
+        Ok(outputs.collect())
+    }
+
+    /// How many instructions there are.
+    pub(crate) fn len(&self) -> usize {
+        self.lines.len()
+    }
+}
+
+impl<B: Backend> fmt::Display for Program<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in &self.lines {
+            let list = |values: &[usize]| {
+                let all: Vec<_> = values.iter().map(|v| format!("%{v} {}", self.metas[*v])).collect();
+                all.join(", ")
+            };
+            write!(f, "{} = {}", list(&line.unit.results), line.unit.name)?;
+            if line.unit.parts.is_empty() {
+                write!(f, "{}", line.unit.step.text().unwrap_or_default())?;
+            } else {
+                write!(f, "[{}]", line.unit.parts.join(" "))?;
+            }
+            writeln!(f, " of {}", list(&line.unit.operands))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! The primitives of [`Traced`](crate::Traced): a tensor of the inner backend, and which value of which
+//! recording it is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use burn_backend::quantization::QuantScheme;
+use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor, QuantizedTensor};
+use burn_backend::{Backend, DType, QTensorPrimitive, Shape, TensorMetadata};
+
+use crate::recording::Recording;
+
+/// A tensor of any kind of a backend.
+pub(crate) enum Any<B: Backend> {
+    Float(FloatTensor<B>),
+    Int(IntTensor<B>),
+    Bool(BoolTensor<B>),
+    Quantized(Box<QuantizedTensor<B>>),
+}
+
+impl<B: Backend> Clone for Any<B> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Float(x) => Self::Float(x.clone()),
+            Self::Int(x) => Self::Int(x.clone()),
+            Self::Bool(x) => Self::Bool(x.clone()),
+            Self::Quantized(x) => Self::Quantized(x.clone()),
+        }
+    }
+}
+
+/// Shape and dtype of a value of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Meta {
+    pub(crate) shape: Vec<usize>,
+    pub(crate) dtype: DType,
+}
+
+impl fmt::Display for Meta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?}", self.dtype.name(), self.shape)
+    }
+}
+
+impl Meta {
+    fn of(x: &impl TensorMetadata) -> Self {
+        Self { shape: x.shape().to_vec(), dtype: x.dtype() }
+    }
+}
+
+impl<B: Backend> Any<B> {
+    pub(crate) fn meta(&self) -> Meta {
+        match self {
+            Self::Float(x) => Meta::of(x),
+            Self::Int(x) => Meta::of(x),
+            Self::Bool(x) => Meta::of(x),
+            Self::Quantized(x) => Meta::of(&**x),
+        }
+    }
+
+    /// Whether a tape of the inner backend follows it.
+    pub(crate) fn is_tracked(&self) -> bool {
+        matches!(self, Self::Float(x) if B::float_is_require_grad(x))
+    }
+}
+
+/// One of the four kinds of tensors.
+pub trait Kind<B: Backend>: Send + Sync + 'static {
+    /// The inner backend's tensor.
+    type Primitive: TensorMetadata + 'static;
+    #[doc(hidden)]
+    #[expect(private_interfaces, reason = "the kinds are these four")]
+    fn erase(x: Self::Primitive) -> Any<B>;
+    #[doc(hidden)]
+    #[expect(private_interfaces, reason = "the kinds are these four")]
+    fn restore(x: Any<B>) -> Option<Self::Primitive>;
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident $variant:ident $primitive:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub enum $name {}
+        #[expect(private_interfaces, reason = "the kinds are these four")]
+        impl<B: Backend> Kind<B> for $name {
+            type Primitive = $primitive<B>;
+            fn erase(x: $primitive<B>) -> Any<B> {
+                Any::$variant(x.into())
+            }
+            fn restore(x: Any<B>) -> Option<$primitive<B>> {
+                match x {
+                    Any::$variant(x) => Some(kinds!(@restore $variant x)),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+    (@restore Quantized $x:ident) => { *$x };
+    (@restore $variant:ident $x:ident) => { $x };
+}
+
+kinds! {
+    /// Floats.
+    FloatKind Float FloatTensor;
+    /// Integers.
+    IntKind Int IntTensor;
+    /// Truth values.
+    BoolKind Bool BoolTensor;
+    /// Quantized floats.
+    QuantizedKind Quantized QuantizedTensor;
+}
+
+/// A value of a recording.
+pub(crate) struct Node<B: Backend> {
+    pub(crate) recording: Arc<Recording<B>>,
+    pub(crate) id: usize,
+}
+
+impl<B: Backend> Clone for Node<B> {
+    fn clone(&self) -> Self {
+        Self { recording: self.recording.clone(), id: self.id }
+    }
+}
+
+/// A tensor of [`Traced`](crate::Traced): one of the inner backend, computed as always, and its place in
+/// the recording that is under way, if it depends on what is recorded.
+pub struct TracedTensor<B: Backend, K: Kind<B>> {
+    pub(crate) primitive: K::Primitive,
+    pub(crate) node: Option<Node<B>>,
+}
+
+impl<B: Backend, K: Kind<B>> TracedTensor<B, K> {
+    /// A tensor of the inner backend that no recording knows: a constant of those that meet it.
+    pub fn constant(primitive: K::Primitive) -> Self {
+        Self { primitive, node: None }
+    }
+
+    /// The tensor of the inner backend.
+    pub fn into_inner(self) -> K::Primitive {
+        self.primitive
+    }
+}
+
+impl<B: Backend, K: Kind<B>> Clone for TracedTensor<B, K> {
+    fn clone(&self) -> Self {
+        Self { primitive: self.primitive.clone(), node: self.node.clone() }
+    }
+}
+
+impl<B: Backend, K: Kind<B>> fmt::Debug for TracedTensor<B, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.node.as_ref().map(|node| node.id);
+        f.debug_struct("TracedTensor")
+            .field("primitive", &self.primitive)
+            .field("value", &value)
+            .finish()
+    }
+}
+
+impl<B: Backend, K: Kind<B>> TensorMetadata for TracedTensor<B, K> {
+    fn dtype(&self) -> DType {
+        self.primitive.dtype()
+    }
+    fn shape(&self) -> Shape {
+        self.primitive.shape()
+    }
+    fn rank(&self) -> usize {
+        self.primitive.rank()
+    }
+}
+
+impl<B: Backend> QTensorPrimitive for TracedTensor<B, QuantizedKind> {
+    fn scheme(&self) -> &QuantScheme {
+        self.primitive.scheme()
+    }
+}
