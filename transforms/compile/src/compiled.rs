@@ -11,7 +11,9 @@ use crate::backend::Traced;
 use crate::error::{CompileError, Result};
 use crate::program::Program;
 use crate::recording::{Level, Recording};
-use crate::tensor::{Any, BoolKind, FloatKind, IntKind, Kind, Meta, Node, QuantizedKind, TracedTensor};
+use crate::tensor::{
+    Any, BoolKind, FloatKind, IntKind, Kind, Meta, Node, QuantizedKind, TracedTensor,
+};
 use crate::values::{Leaf, Leaves, Values, flatten};
 
 /// What a program is for.
@@ -37,7 +39,8 @@ impl Key {
             Any::Quantized(_) => None,
         });
         let settings = get_device_settings::<B>(&device.unwrap_or_default());
-        let settings = format!("{:?}", (settings.float_dtype, settings.int_dtype, settings.bool_dtype));
+        let settings =
+            format!("{:?}", (settings.float_dtype, settings.int_dtype, settings.bool_dtype));
         let leaves = leaves.iter().map(|x| (kind(x), x.meta())).collect();
         Self { structure, leaves, settings }
     }
@@ -49,7 +52,8 @@ impl Key {
             all.push(format!("the tree is {}, was {}", self.structure, other.structure));
             return all;
         }
-        for ((path, now), was) in self.structure.paths().iter().zip(&self.leaves).zip(&other.leaves) {
+        for ((path, now), was) in self.structure.paths().iter().zip(&self.leaves).zip(&other.leaves)
+        {
             if now != was {
                 all.push(format!("leaf {path} is {} {}, was {} {}", now.0, now.1, was.0, was.1));
             }
@@ -129,13 +133,17 @@ pub struct Compiled<B: Backend, I, O, F> {
 pub fn compile<B: Backend, I: Values<Traced<B>>, O: Values<Traced<B>>, F: Fn(I) -> O>(
     function: F,
 ) -> Compiled<B, I, O, F> {
-    let cache = Cache { entries: Vec::new(), counters: Counters::default(), last: "not called".into() };
+    let cache =
+        Cache { entries: Vec::new(), counters: Counters::default(), last: "not called".into() };
     let cache = Mutex::new(cache);
     Compiled { function, capacity: 64, fullgraph: false, fused: true, cache, of: PhantomData }
 }
 
 fn constant<B: Backend>(x: Any<B>, node: Option<Node<B>>) -> Any<Traced<B>> {
-    fn with<B: Backend, K: Kind<B>>(primitive: K::Primitive, node: Option<Node<B>>) -> TracedTensor<B, K> {
+    fn with<B: Backend, K: Kind<B>>(
+        primitive: K::Primitive,
+        node: Option<Node<B>>,
+    ) -> TracedTensor<B, K> {
         TracedTensor { primitive, node }
     }
     match x {
@@ -303,7 +311,8 @@ where
         let cache = self.cache();
         let mut text = format!("{:?}\nlast: {}\n", cache.counters, cache.last);
         for entry in &cache.entries {
-            let leaves: Vec<_> = entry.key.leaves.iter().map(|(kind, x)| format!("{kind} {x}")).collect();
+            let leaves: Vec<_> =
+                entry.key.leaves.iter().map(|(kind, x)| format!("{kind} {x}")).collect();
             let _ = write!(text, "{} of {}: ", entry.key.structure, leaves.join(", "));
             let _ = match &entry.recorded {
                 Some(recorded) => {

@@ -4,7 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use burn_backend::{Backend, Shape};
-use burn_t4a::ext::operation::{Cotangents, Operand, Operation, Operations, Outcome, Reverse, Value};
+use burn_t4a::ext::operation::{
+    Cotangents, Operand, Operation, Operations, Outcome, Reverse, Value,
+};
 use burn_t4a::ext::primitive::{Bools, Floats, Indices};
 use t4a_tensor::TensorError;
 
@@ -50,7 +52,10 @@ fn value<B: Operations>(x: Any<B>) -> Operand<B> {
 }
 
 /// The results of an outcome one behind the other; how many, how many hidden, and which kind the rest has.
-fn flatten<B: Operations>(outcome: Outcome<Floats<B>>, all: &mut Vec<Any<B>>) -> (usize, usize, Vec<u8>) {
+fn flatten<B: Operations>(
+    outcome: Outcome<Floats<B>>,
+    all: &mut Vec<Any<B>>,
+) -> (usize, usize, Vec<u8>) {
     let counts = (outcome.results.len(), outcome.hidden.len());
     all.extend(outcome.results.into_iter().chain(outcome.hidden).map(|x| Any::Float(x.0)));
     let mut kinds = Vec::new();
@@ -129,9 +134,8 @@ impl<B: Operations> Operations for Traced<B> {
         )?;
         let mut call = call.into_inner();
         let mut given = |all: &[Option<Floats<Self>>]| -> Vec<bool> {
-            let one = |x: &Option<Floats<Self>>| {
-                x.as_ref().map(|x| call.operand(x.0.clone())).is_some()
-            };
+            let one =
+                |x: &Option<Floats<Self>>| x.as_ref().map(|x| call.operand(x.0.clone())).is_some();
             all.iter().map(one).collect()
         };
         let (cotangents, hidden) = (given(reverse.cotangents), given(reverse.hidden));
@@ -139,12 +143,14 @@ impl<B: Operations> Operations for Traced<B> {
         let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
             let (next, frame) = (Cell::new(0), RefCell::new(frame));
             let any = || value(frame.borrow_mut().any(next.replace(next.get() + 1)));
-            let kept = form.try_map(|_| Ok::<_, TensorError>(any()), |_| Ok(any().float().clone()))?;
+            let kept =
+                form.try_map(|_| Ok::<_, TensorError>(any()), |_| Ok(any().float().clone()))?;
             let all = |given: &[bool]| -> Vec<Option<Floats<B>>> {
                 given.iter().map(|&given| given.then(|| any().float().clone())).collect()
             };
             let (cotangents, hidden) = (all(&cotangents), all(&hidden));
-            let reverse = Reverse { kept: &kept, cotangents: &cotangents, hidden: &hidden, wanted: &wanted };
+            let reverse =
+                Reverse { kept: &kept, cotangents: &cotangents, hidden: &hidden, wanted: &wanted };
             let results = B::vjp(&op, &reverse)?;
             let form: Vec<bool> = results.iter().map(Option::is_some).collect();
             out.extend(results.into_iter().flatten().map(|x| Any::Float(x.0)));

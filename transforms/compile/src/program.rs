@@ -55,7 +55,11 @@ pub(crate) struct Program<B: Backend> {
 }
 
 /// Whether a value is needed, from the last instruction to the first.
-fn live<B: Backend>(instructions: Vec<Instruction<B>>, outputs: &[usize], values: usize) -> Vec<Instruction<B>> {
+fn live<B: Backend>(
+    instructions: Vec<Instruction<B>>,
+    outputs: &[usize],
+    values: usize,
+) -> Vec<Instruction<B>> {
     let mut needed = vec![false; values];
     outputs.iter().for_each(|&value| needed[value] = true);
     let mut kept: Vec<_> = instructions
@@ -147,7 +151,8 @@ impl<B: Backend> Program<B> {
             for (k, &value) in unit.operands.iter().enumerate() {
                 let later = unit.operands[k + 1..].contains(&value);
                 let ends = last[value] == Some(at) && !later;
-                let slot = slot[value].unwrap_or_else(|| unreachable!("values are made before use"));
+                let slot =
+                    slot[value].unwrap_or_else(|| unreachable!("values are made before use"));
                 operands.push(Use { slot, last: ends && !is_constant[value] });
             }
             free.extend(operands.iter().filter(|x| x.last).map(|x| x.slot));
@@ -195,9 +200,10 @@ impl<B: Backend> Program<B> {
                 }
             }
         }
-        let outputs = self.outputs.iter().map(|x| {
-            take(&mut values, x).unwrap_or_else(|| unreachable!("outputs are made"))
-        });
+        let outputs = self
+            .outputs
+            .iter()
+            .map(|x| take(&mut values, x).unwrap_or_else(|| unreachable!("outputs are made")));
         Ok(outputs.collect())
     }
 
@@ -211,7 +217,8 @@ impl<B: Backend> fmt::Display for Program<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in &self.lines {
             let list = |values: &[usize]| {
-                let all: Vec<_> = values.iter().map(|v| format!("%{v} {}", self.metas[*v])).collect();
+                let all: Vec<_> =
+                    values.iter().map(|v| format!("%{v} {}", self.metas[*v])).collect();
                 all.join(", ")
             };
             write!(f, "{} = {}", list(&line.unit.results), line.unit.name)?;

@@ -238,7 +238,9 @@ impl<B: Backend> Call<B> {
         run: fn(&S, &mut Frame<B>) -> R::Inner,
     ) -> R {
         let method = Method::<B, S, R> { slots, run };
-        let record = |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| Ok::<_, std::convert::Infallible>(method.call(frame, out));
+        let record = |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
+            Ok::<_, std::convert::Infallible>(method.call(frame, out))
+        };
         let Ok((form, results, pending)) = self.record(record);
         R::join(form, &mut pending.finish(results, || Arc::new(method)))
     }

@@ -5,7 +5,9 @@ use burn::nn::{LayerNormConfig, LinearConfig, loss::CrossEntropyLossConfig};
 use burn::tensor::activation::{gelu, log_softmax, relu, sigmoid, softmax};
 use burn::tensor::module::{avg_pool2d, conv2d, embedding, interpolate, max_pool2d};
 use burn::tensor::ops::{ConvOptions, InterpolateMode, InterpolateOptions};
-use burn::tensor::{Bool, DType, Distribution, IndexingUpdateOp, Int, Tensor, TensorData, Tolerance};
+use burn::tensor::{
+    Bool, DType, Distribution, IndexingUpdateOp, Int, Tensor, TensorData, Tolerance,
+};
 use burn_t4a::ext::einsum::{LogSumExp, semiring_einsum};
 use burn_t4a::ext::linalg::svd;
 use burn_t4a::{BurnT4a, T4aDevice};
@@ -72,13 +74,34 @@ fn functions_of_elements() {
     replays("unary", |x, y| {
         let positive = x.clone().abs() + 0.5;
         let parts = vec![
-            x.clone().exp(), positive.clone().log(), positive.clone().log1p(), positive.clone().sqrt(),
-            positive.clone().recip(), x.clone().neg(), x.clone().abs(), x.clone().sin(), x.clone().cos(),
-            x.clone().tan(), x.clone().sinh(), x.clone().cosh(), x.clone().tanh(), x.clone().erf(),
-            x.clone().floor(), x.clone().ceil(), x.clone().round(), x.clone().trunc(), x.clone().sign(),
-            x.clone().clamp(-0.3, 0.4), x.clone().clamp_min(0.1), x.clone().clamp_max(0.1),
-            x.clone().powi_scalar(3), positive.clone().powf_scalar(1.7), positive.powf(y.clone()),
-            relu(x.clone()), gelu(x.clone()), sigmoid(x),
+            x.clone().exp(),
+            positive.clone().log(),
+            positive.clone().log1p(),
+            positive.clone().sqrt(),
+            positive.clone().recip(),
+            x.clone().neg(),
+            x.clone().abs(),
+            x.clone().sin(),
+            x.clone().cos(),
+            x.clone().tan(),
+            x.clone().sinh(),
+            x.clone().cosh(),
+            x.clone().tanh(),
+            x.clone().erf(),
+            x.clone().floor(),
+            x.clone().ceil(),
+            x.clone().round(),
+            x.clone().trunc(),
+            x.clone().sign(),
+            x.clone().clamp(-0.3, 0.4),
+            x.clone().clamp_min(0.1),
+            x.clone().clamp_max(0.1),
+            x.clone().powi_scalar(3),
+            positive.clone().powf_scalar(1.7),
+            positive.powf(y.clone()),
+            relu(x.clone()),
+            gelu(x.clone()),
+            sigmoid(x),
         ];
         all(parts.into_iter().map(flat).collect())
     });
@@ -86,9 +109,17 @@ fn functions_of_elements() {
         let row = y.clone().narrow(0, 1, 1);
         let column = x.clone().narrow(1, 2, 1);
         let parts = vec![
-            x.clone() + y.clone(), x.clone() - row.clone(), x.clone() * column.clone(),
-            x.clone() / (y.clone().abs() + 1.0), column * row, x.clone() + 2.0, x.clone() - 0.5,
-            x.clone() * 3.0, x.clone() / 7.0, x.clone().max_pair(y.clone()), x.min_pair(y),
+            x.clone() + y.clone(),
+            x.clone() - row.clone(),
+            x.clone() * column.clone(),
+            x.clone() / (y.clone().abs() + 1.0),
+            column * row,
+            x.clone() + 2.0,
+            x.clone() - 0.5,
+            x.clone() * 3.0,
+            x.clone() / 7.0,
+            x.clone().max_pair(y.clone()),
+            x.min_pair(y),
         ];
         all(parts.into_iter().map(flat).collect())
     });
@@ -110,9 +141,14 @@ fn comparisons_and_masks() {
         let near = x.clone().lower_equal_elem(0.2);
         let both = mask.clone().bool_and(near.clone());
         all(vec![
-            truths(mask.clone()), truths(near.clone().bool_not()), truths(x.clone().equal(x.clone())),
-            truths(both.any_dim(1)), flat(x.clone().mask_where(mask, y.clone())),
-            flat(y.clone().mask_fill(near, 0.25)), truths(x.is_nan()), truths(y.greater_elem(0.0).all()),
+            truths(mask.clone()),
+            truths(near.clone().bool_not()),
+            truths(x.clone().equal(x.clone())),
+            truths(both.any_dim(1)),
+            flat(x.clone().mask_where(mask, y.clone())),
+            flat(y.clone().mask_fill(near, 0.25)),
+            truths(x.is_nan()),
+            truths(y.greater_elem(0.0).all()),
         ])
     });
 }
@@ -121,12 +157,16 @@ fn comparisons_and_masks() {
 fn movement() {
     replays("movement", |x, y| {
         all(vec![
-            flat(x.clone().reshape([3, 8])), flat(x.clone().transpose()),
-            flat(x.clone().slice([1..3, 2..5])), flat(x.clone().flip([1])),
-            flat(x.clone().narrow(1, 0, 2).repeat_dim(1, 3)), flat(Tensor::cat(vec![x.clone(), y.clone()], 1)),
+            flat(x.clone().reshape([3, 8])),
+            flat(x.clone().transpose()),
+            flat(x.clone().slice([1..3, 2..5])),
+            flat(x.clone().flip([1])),
+            flat(x.clone().narrow(1, 0, 2).repeat_dim(1, 3)),
+            flat(Tensor::cat(vec![x.clone(), y.clone()], 1)),
             flat(x.clone().unsqueeze::<3>().expand([2, 4, 6])),
             flat(x.clone().slice_assign([0..2, 0..3], y.clone().narrow(0, 0, 2).narrow(1, 0, 3))),
-            flat(Tensor::stack::<3>(vec![x.clone(), y], 1)), flat(x.roll(&[1, 2], &[0, 1])),
+            flat(Tensor::stack::<3>(vec![x.clone(), y], 1)),
+            flat(x.roll(&[1, 2], &[0, 1])),
         ])
     });
 }
@@ -139,18 +179,29 @@ fn indices_and_order() {
         let (sorted, places) = x.clone().sort_with_indices(0);
         let (most, at) = x.clone().max_dim_with_indices(1);
         all(vec![
-            flat(x.clone().gather(1, order.clone())), ints(order.clone()), flat(sorted), ints(places),
-            flat(most), ints(at), flat(x.clone().select(0, some.clone())), flat(x.clone().topk(2, 1)),
+            flat(x.clone().gather(1, order.clone())),
+            ints(order.clone()),
+            flat(sorted),
+            ints(places),
+            flat(most),
+            ints(at),
+            flat(x.clone().select(0, some.clone())),
+            flat(x.clone().topk(2, 1)),
             flat(x.clone().scatter(1, order, y.clone(), IndexingUpdateOp::Add)),
             flat(x.clone().select_assign(0, some, y.narrow(0, 0, 3), IndexingUpdateOp::Add)),
-            ints(x.clone().argmax(0)), flat(x.cumsum(1)),
+            ints(x.clone().argmax(0)),
+            flat(x.cumsum(1)),
         ])
     });
     replays("integers", |x, y| {
         let (a, b) = ((x * 10.0).int(), (y * 5.0).int() + 7);
         all(vec![
-            ints(a.clone() + b.clone()), ints(a.clone() * 3), ints(a.clone().abs() / (b.clone().abs() + 1)),
-            truths(a.clone().greater(b.clone())), ints(a.clone().sum_dim(0)), ints(a.max_pair(b).clamp(-3, 4)),
+            ints(a.clone() + b.clone()),
+            ints(a.clone() * 3),
+            ints(a.clone().abs() / (b.clone().abs() + 1)),
+            truths(a.clone().greater(b.clone())),
+            ints(a.clone().sum_dim(0)),
+            ints(a.max_pair(b).clamp(-3, 4)),
         ])
     });
 }
@@ -159,11 +210,23 @@ fn indices_and_order() {
 fn reductions_and_products() {
     replays("reductions", |x, y| {
         all(vec![
-            x.clone().sum(), x.clone().mean(), flat(x.clone().sum_dim(0)), flat(x.clone().mean_dim(1)),
-            flat(x.clone().prod_dim(1)), x.clone().max(), x.clone().min(), flat(x.clone().max_dim(0)),
-            flat(x.clone().var(1)), flat(softmax(x.clone(), 1)), flat(log_softmax(y.clone(), 0)),
-            flat(x.clone().matmul(y.transpose())), flat(x.clone().cast(DType::F16).cast(DType::F32)) * 0.5,
-        ].into_iter().map(|x| x.cast(DType::F64)).collect())
+            x.clone().sum(),
+            x.clone().mean(),
+            flat(x.clone().sum_dim(0)),
+            flat(x.clone().mean_dim(1)),
+            flat(x.clone().prod_dim(1)),
+            x.clone().max(),
+            x.clone().min(),
+            flat(x.clone().max_dim(0)),
+            flat(x.clone().var(1)),
+            flat(softmax(x.clone(), 1)),
+            flat(log_softmax(y.clone(), 0)),
+            flat(x.clone().matmul(y.transpose())),
+            flat(x.clone().cast(DType::F16).cast(DType::F32)) * 0.5,
+        ]
+        .into_iter()
+        .map(|x| x.cast(DType::F64))
+        .collect())
     });
 }
 
@@ -227,7 +290,8 @@ fn a_training_step_is_one_program() {
         let (loss, eager);
         (w, b, g, loss) = compiled.call((w, b, g, x(i))).unwrap();
         (u, c, h, eager) = compile(step).fullgraph().call((u, c, h, x(i))).unwrap();
-        loss.into_data().assert_approx_eq(&eager.into_data(), Tolerance::<f32>::rel_abs(1e-5, 1e-6));
+        loss.into_data()
+            .assert_approx_eq(&eager.into_data(), Tolerance::<f32>::rel_abs(1e-5, 1e-6));
         w.to_data().assert_approx_eq(&u.to_data(), Tolerance::<f32>::rel_abs(1e-5, 1e-6));
     }
     assert_eq!((compiled.counters().traces, compiled.counters().hits), (1, 4));
@@ -259,7 +323,8 @@ fn inputs_and_captured_tensors_stay_as_they_are() {
 
 #[test]
 fn random_numbers_are_drawn_anew() {
-    let compiled = compile(|x: Matrix| x + Matrix::random([3, 4], Distribution::Default, &T4aDevice));
+    let compiled =
+        compile(|x: Matrix| x + Matrix::random([3, 4], Distribution::Default, &T4aDevice));
     let x = noise([3, 4], 1, DType::F32);
     let all: Vec<TensorData> =
         (0..3).map(|_| compiled.call(x.clone()).unwrap().into_data()).collect();
@@ -308,7 +373,10 @@ fn what_reads_is_an_error_or_runs_eagerly() {
     };
     let x = noise([3, 4], 1, DType::F32);
     let error = compile(f).fullgraph().call(x.clone()).unwrap_err();
-    assert!(matches!(error, CompileError::ReadsData { operation: "float_into_data", .. }), "{error}");
+    assert!(
+        matches!(error, CompileError::ReadsData { operation: "float_into_data", .. }),
+        "{error}"
+    );
     let compiled = compile(f);
     for seed in [1, 2] {
         let x = noise([3, 4], seed, DType::F32);

@@ -40,22 +40,29 @@ impl<B: Backend> Grouping<'_, B> {
         let one = &self.instructions[i];
         let what = one.elementwise?;
         let result = &self.metas[one.first];
-        let float = one.operands.iter().chain([&one.first]).map(|&v| &self.metas[v].dtype).find(
-            |dtype| !matches!(dtype, DType::Bool(_)),
-        )?;
+        let float = one
+            .operands
+            .iter()
+            .chain([&one.first])
+            .map(|&v| &self.metas[v].dtype)
+            .find(|dtype| !matches!(dtype, DType::Bool(_)))?;
         let fits = |value: usize, flag: bool| {
             let meta = &self.metas[value];
             let dtype = if flag { DType::Bool(BoolStore::Native) } else { *float };
             meta.dtype == dtype && meta.shape.len() == result.shape.len()
         };
         let operands = one.operands.iter().enumerate().all(|(k, &v)| fits(v, what.takes_flag(k)));
-        if !matches!(float, DType::F32 | DType::F64) || !operands || !fits(one.first, what.gives_flag()) {
+        if !matches!(float, DType::F32 | DType::F64)
+            || !operands
+            || !fits(one.first, what.gives_flag())
+        {
             return None;
         }
         let Elementwise::Reduce(_, axis) = what else { return Some(result.shape.clone()) };
         let operand = &self.metas[one.operands[0]].shape;
         let n = operand.last().copied().unwrap_or(1);
-        let whole = axis + 1 == operand.len() && n > 1 && n <= LONGEST && !result.shape.contains(&0);
+        let whole =
+            axis + 1 == operand.len() && n > 1 && n <= LONGEST && !result.shape.contains(&0);
         whole.then(|| operand.clone())
     }
 
@@ -83,7 +90,9 @@ impl<B: Backend> Grouping<'_, B> {
                         return false;
                     }
                     // Groups reach forward, so what comes before the set may still lead to it.
-                    if !seen[source] && (source > first || self.members[self.group[source]].len() > 1) {
+                    if !seen[source]
+                        && (source > first || self.members[self.group[source]].len() > 1)
+                    {
                         open.push(source);
                     }
                 }
@@ -95,7 +104,8 @@ impl<B: Backend> Grouping<'_, B> {
     fn join(&mut self, i: usize) {
         let Some(shape) = self.shape(i) else { return };
         self.shapes[i] = Some(shape);
-        let candidates: BTreeSet<usize> = self.sources(i).map(|source| self.group[source]).collect();
+        let candidates: BTreeSet<usize> =
+            self.sources(i).map(|source| self.group[source]).collect();
         for g in candidates {
             let own = self.group[i];
             if g == own {
@@ -119,7 +129,9 @@ impl<B: Backend> Grouping<'_, B> {
 
 /// The shape of a group with values of both: equal, or one of them one number per row of the other.
 fn common(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
-    let (Some((m, a_rows)), Some((n, b_rows))) = (a.split_last(), b.split_last()) else { return None };
+    let (Some((m, a_rows)), Some((n, b_rows))) = (a.split_last(), b.split_last()) else {
+        return None;
+    };
     let mixed = m == n || (*m.min(n) == 1 && *m.max(n) <= LONGEST);
     (a_rows == b_rows && mixed).then(|| if m > n { a.to_vec() } else { b.to_vec() })
 }

@@ -70,7 +70,6 @@ macro_rules! unaries {
         /// `outᵢ = f(xᵢ)`.
         pub(crate) fn unary<T: Lane>(f: Unary, x: &[T], out: &mut [T]) {
             match f {
-                Unary::Identity => out.copy_from_slice(x),
                 $(Unary::$name => map($kernel, x, out),)*
             }
         }
@@ -81,7 +80,6 @@ macro_rules! unaries {
                 K::COST
             }
             match f {
-                Unary::Identity => 1,
                 $(Unary::$name => of($kernel),)*
             }
         }
@@ -255,4 +253,3 @@ pub(crate) fn reduce<T: Lane>(f: Reduction, x: &[T], n: usize, out: &mut [T]) {
         };
     }
 }
-

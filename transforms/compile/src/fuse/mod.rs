@@ -22,7 +22,6 @@ pub(crate) use group::fuse;
 /// Functions of one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unary {
-    Identity,
     Neg,
     Abs,
     Exp,

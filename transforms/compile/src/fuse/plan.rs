@@ -150,7 +150,11 @@ impl Builder<'_> {
         for (at, &operand) in operands.iter().enumerate() {
             let flag = what.takes_flag(at);
             let known = self.value(operand, flag);
-            args.push(if known.row && !row { self.spread(operand, known, flag) } else { known.arg });
+            args.push(if known.row && !row {
+                self.spread(operand, known, flag)
+            } else {
+                known.arg
+            });
         }
         let arg = self.push(Do::Each(what), args, row, what.gives_flag());
         self.known.insert(result, Known { arg, row });

@@ -9,9 +9,9 @@ use t4a_algebra::Scalar;
 use t4a_algebra::parallel::{SendPtr, for_each, worthwhile};
 use t4a_tensor::{AnyTensor, Buffer, DType, Element, Layout, Result, Tensor};
 
+use super::Elementwise;
 use super::kernel::{self, Lane};
 use super::plan::{Arg, Do, Op, Plan, Port};
-use super::Elementwise;
 use crate::recording::{Frame, Step};
 use crate::tensor::Any;
 
@@ -34,7 +34,8 @@ impl<B: Backend> Step<B> for Fused {
             DType::F64 => run::<f64>(&self.plan, operands),
             _ => run::<f32>(&self.plan, operands),
         };
-        for (x, port) in results.map_err(|error| error.to_string())?.into_iter().zip(&self.plan.outputs)
+        for (x, port) in
+            results.map_err(|error| error.to_string())?.into_iter().zip(&self.plan.outputs)
         {
             let x = T4aTensor::new(x).map_err(|error| error.to_string())?;
             out.push(if port.flag { Any::Bool(same(x)) } else { Any::Float(same(x)) });
@@ -158,14 +159,21 @@ fn allocate(port: &Port, size: usize) -> Result<(Buffer, Layout, Target)> {
     Ok((buffer, layout, Target(SendPtr(at))))
 }
 
-fn typed<T: Element>(all: &[AnyTensor], inputs: &[Port], flag: bool) -> Result<Vec<Option<Tensor<T>>>> {
+fn typed<T: Element>(
+    all: &[AnyTensor],
+    inputs: &[Port],
+    flag: bool,
+) -> Result<Vec<Option<Tensor<T>>>> {
     let one = |(x, port): (&AnyTensor, &Port)| -> Result<Option<Tensor<T>>> {
         if port.flag == flag { x.typed::<T>().cloned().map(Some) } else { Ok(None) }
     };
     all.iter().zip(inputs).map(one).collect()
 }
 
-fn sources<'a, T: Element>(all: &'a [Option<Tensor<T>>], inputs: &[Port]) -> Vec<Option<Source<'a, T>>> {
+fn sources<'a, T: Element>(
+    all: &'a [Option<Tensor<T>>],
+    inputs: &[Port],
+) -> Vec<Option<Source<'a, T>>> {
     let one = |(x, port): (&'a Option<Tensor<T>>, &Port)| {
         let x = x.as_ref()?;
         Some(Source::new(x.as_slice().unwrap_or_default(), x.shape(), &port.shape))
@@ -175,8 +183,10 @@ fn sources<'a, T: Element>(all: &'a [Option<Tensor<T>>], inputs: &[Port]) -> Vec
 
 fn run<T: Lane>(plan: &Plan, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>> {
     let operands: Vec<AnyTensor> = operands.into_iter().map(squeezed).collect::<Result<_>>()?;
-    let (floats, flags) =
-        (typed::<T>(&operands, &plan.inputs, false)?, typed::<bool>(&operands, &plan.inputs, true)?);
+    let (floats, flags) = (
+        typed::<T>(&operands, &plan.inputs, false)?,
+        typed::<bool>(&operands, &plan.inputs, true)?,
+    );
     let floats = sources(&floats, &plan.inputs);
     let flags = sources(&flags, &plan.inputs);
     let size = |port: &Port| if port.flag { 1 } else { size_of::<T>() };
@@ -248,7 +258,14 @@ impl<T: Scalar> Bank<T> {
     }
 
     /// Loads what moves.
-    fn load(&mut self, sources: &[Option<Source<'_, T>>], inputs: &[Port], rows: usize, at: usize, n: usize) {
+    fn load(
+        &mut self,
+        sources: &[Option<Source<'_, T>>],
+        inputs: &[Port],
+        rows: usize,
+        at: usize,
+        n: usize,
+    ) {
         for ((source, port), r) in sources.iter().zip(inputs).zip(&self.of) {
             if let (Some(source @ Source::Walk { .. }), Some(r)) = (source, r) {
                 let n = if port.row { 1 } else { n };

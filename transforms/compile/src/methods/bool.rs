@@ -8,8 +8,8 @@ use burn_backend::{
 
 use super::{methods, read};
 use crate::backend::Traced;
-use crate::recording::Call;
 use crate::fuse::Elementwise;
+use crate::recording::Call;
 use crate::tensor::{BoolKind, TracedTensor};
 
 impl<B: Backend> BoolTensorOps<Self> for Traced<B> {

@@ -3,13 +3,14 @@
 use burn_backend::ops::{FloatTensorOps, GridSampleOptions};
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
 use burn_backend::{
-    Backend, BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice, TensorData,
+    Backend, BoolDType, Distribution, ExecutionError, FloatDType, IntDType, Scalar, Shape, Slice,
+    TensorData,
 };
 
 use super::{methods, read};
 use crate::backend::Traced;
-use crate::recording::Call;
 use crate::fuse::{Binary, Compare, Elementwise, Reduction, Unary};
+use crate::recording::Call;
 use crate::tensor::{FloatKind, TracedTensor};
 
 impl<B: Backend> FloatTensorOps<Self> for Traced<B> {
