@@ -194,6 +194,9 @@ impl<B: Backend> Results<B> {
     }
 }
 
+/// The form and the tensors of what a call returned, and the call.
+type Run<B, F> = (F, Vec<Any<B>>, Pending<B>);
+
 /// A call of a method.
 pub(crate) struct Call<B: Backend> {
     name: &'static str,
@@ -249,7 +252,7 @@ impl<B: Backend> Call<B> {
     pub(crate) fn record<F, E>(
         self,
         run: impl FnOnce(&mut Frame<B>, &mut Vec<Any<B>>) -> Result<F, E>,
-    ) -> Result<(F, Vec<Any<B>>, Pending<B>), E> {
+    ) -> Result<Run<B, F>, E> {
         let Self { name, operands, nodes, pure, elementwise } = self;
         let recording = Self::recording(name, pure, &nodes);
         let recorded = recording.map(|recording| {
