@@ -21,7 +21,7 @@
 //! | least squares | [`lstsq`] |
 //! | exponential, root, logarithm, powers | [`expm`], [`sqrtm`], [`logm`], [`power`], [`hermitian`] |
 //! | norms, condition numbers | [`mod@norm`] |
-//! | `A X + X Aᴴ = Q` | [`lyapunov`] |
+//! | Lyapunov equations, `A X + X Aᴴ = Q` | [`lyapunov`] |
 //! | tensors some of whose axes form the rows | [`mod@left_dims`] |
 //! | all of them over any arrays, as users call them | [`user`] |
 //!
