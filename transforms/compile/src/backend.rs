@@ -11,7 +11,9 @@ use crate::tensor::{BoolKind, FloatKind, IntKind, QuantizedKind, TracedTensor};
 ///
 /// Outside of a compiled function nothing is recorded, and a method costs what it costs on `B`. A method
 /// becomes one instruction, whether Burn defines it by others or not, so a replay runs the very methods of
-/// `B` that ran first, and gives the same bits wherever nothing is fused.
+/// `B` that ran first. It gives values away at their last use, so a result may lie in the memory, and the
+/// layout, of an operand that the recording still held: sums over it may be in another order, and differ in
+/// the last bit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traced<B>(PhantomData<B>);
 

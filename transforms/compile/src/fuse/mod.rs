@@ -10,7 +10,7 @@
 //! All values of a group have the shape `[…, n]`, or `[…, 1]`: one number per row. Sums and means over
 //! rows of the first kind are numbers of the second, so a normalisation is one pass over its operand: a
 //! block holds whole rows then. Every step computes what the engine's method computes, by the same
-//! kernel, so results have the same bits.
+//! kernel.
 
 mod group;
 mod kernel;
