@@ -23,10 +23,12 @@
 //! | along a tangent, along a cotangent | [`jvp::jvp`], [`jvp::linearize`], [`derivatives::vjp`] |
 //! | the Hessian times a vector, all of it, Jacobians | [`derivatives::hvp`], [`derivatives::hessian`], [`derivatives::jacfwd`], [`derivatives::jacrev`] |
 //! | a function of one example, on a batch | [`vmap::vmap`] |
+//! | a function recorded once per shape, optimised, run again | [`compile::compile`] |
 //! | a module there; an ensemble of modules and one of its members | [`module::lift`], [`module::stack`], [`module::member`] |
 
 pub mod derivatives;
 pub mod module;
 
+pub use burn_t4a_compile as compile;
 pub use burn_t4a_jvp as jvp;
 pub use burn_t4a_vmap as vmap;

@@ -58,7 +58,8 @@ fn replays(name: &str, f: impl Fn(Matrix, Matrix) -> Tensor<T, 1>) {
             compiled.call(pair(0)).unwrap();
             for (seed, want) in [1, 2].into_iter().zip(&expected) {
                 let got = data(compiled.call(pair(10 * seed)).unwrap());
-                let tolerance = Tolerance::<f64>::rel_abs(1e-6, 1e-6);
+                let near = if dtype == DType::F32 { 1e-4 } else { 1e-11 };
+                let tolerance = Tolerance::<f64>::rel_abs(near, near);
                 got.assert_approx_eq(want, tolerance);
             }
             let counters = compiled.counters();
@@ -135,7 +136,7 @@ fn functions_of_elements() {
 /// Programs of random steps, in which ways lead out of chains of elements and back into them.
 #[test]
 fn ways_around_are_kept_apart() {
-    for seed in 0..60u64 {
+    for seed in 0..200u64 {
         replays(&format!("program {seed}"), |x, y| {
             let mut state = seed;
             let mut next = |n: usize| {

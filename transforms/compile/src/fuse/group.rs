@@ -74,7 +74,6 @@ impl<B: Backend> Grouping<'_, B> {
 
     /// Whether no way leads from these instructions through others back to them.
     fn is_acyclic(&self, set: &BTreeSet<usize>) -> bool {
-        let first = set.first().copied().unwrap_or(0);
         let mut seen = vec![false; self.instructions.len()];
         let outside = |i: &usize| !set.contains(i);
         let mut open: Vec<usize> =
@@ -89,10 +88,7 @@ impl<B: Backend> Grouping<'_, B> {
                     if set.contains(&source) {
                         return false;
                     }
-                    // Groups reach forward, so what comes before the set may still lead to it.
-                    if !seen[source]
-                        && (source > first || self.members[self.group[source]].len() > 1)
-                    {
+                    if !seen[source] {
                         open.push(source);
                     }
                 }
