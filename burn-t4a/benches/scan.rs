@@ -176,7 +176,7 @@ fn main() {
     if filter.is_some_and(|filter| !"memory".contains(&filter)) {
         return;
     }
-    // Burn's records of the steps of a span, some KiB per step, are freed only when the pass around ends.
+    // Burn's records of what Revolve runs again are freed only when the pass around ends.
     println!("\nmemory of a gradient in KiB, Burn's records included; a carry has 1");
     println!("{:>8} {:>12} {:>12} {:>12}", "steps", "everything", "Sqrt", "Revolve(20)");
     for n in [100, 1000, 10_000, 100_000] {

@@ -1,5 +1,5 @@
 //! What a tape keeps of a scan, counted by an allocator: buffers of the size of a carry that are alive at
-//! the same time.
+//! the same time, and all bytes, Burn's records among them.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
@@ -19,6 +19,8 @@ struct Counting;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+static MOST_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 fn is_carry(layout: Layout) -> bool {
     (4 * ELEMENTS..5 * ELEMENTS).contains(&layout.size())
@@ -31,6 +33,8 @@ unsafe impl GlobalAlloc for Counting {
             let now = LIVE.fetch_add(1, SeqCst) + 1;
             MOST.fetch_max(now, SeqCst);
         }
+        let bytes = BYTES.fetch_add(layout.size(), SeqCst) + layout.size();
+        MOST_BYTES.fetch_max(bytes, SeqCst);
         // SAFETY: the layout is the caller's.
         unsafe { System.alloc(layout) }
     }
@@ -39,6 +43,7 @@ unsafe impl GlobalAlloc for Counting {
         if is_carry(layout) {
             LIVE.fetch_sub(1, SeqCst);
         }
+        BYTES.fetch_sub(layout.size(), SeqCst);
         // SAFETY: it came from `alloc` with this layout.
         unsafe { System.dealloc(at, layout) }
     }
@@ -50,10 +55,20 @@ static ALLOCATOR: Counting = Counting;
 /// One test at a time counts.
 static ALONE: Mutex<()> = Mutex::new(());
 
+/// Waits for the threads of an earlier reverse pass to end.
+fn settle() {
+    let mut before = usize::MAX;
+    while before != BYTES.load(SeqCst) {
+        before = BYTES.load(SeqCst);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
 /// Most carries alive in the forward pass and in the reverse pass of `c ← sin c`, which keeps one carry
 /// per step.
 fn carries(n: usize, memory: Memory) -> [usize; 2] {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    settle();
     // Blocks that nobody uses would be taken for ones in use.
     t4a_tensor::pool::set_cache_limit(0);
     let before = LIVE.load(SeqCst);
@@ -94,4 +109,30 @@ fn carries_alive_are_those_of_the_table() {
             assert!(forward <= most, "{n} steps, {memory:?}: {forward} in the forward pass");
         }
     }
+}
+
+/// Most bytes while `c ← a c + x` of few numbers is differentiated by `a`, in KiB.
+fn kib(n: usize) -> usize {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    settle();
+    t4a_tensor::pool::set_cache_limit(0);
+    let a = Tensor::<AD, 1>::full([16], 0.999, &T4aDevice).require_grad();
+    let c = Tensor::<AD, 1>::zeros([16], &T4aDevice);
+    let xs = Tensor::<AD, 1>::ones([n], &T4aDevice);
+    let before = BYTES.load(SeqCst);
+    MOST_BYTES.store(before, SeqCst);
+    let step = |a: Tensor<AD, 1>, c: Tensor<AD, 1>, x: Tensor<AD, 1>| (c * a + x, ());
+    let (last, ()): (Tensor<AD, 1>, ()) =
+        scan(step, a.clone(), c, xs, &Options::default()).unwrap();
+    let gradients = last.sum().backward();
+    assert!(a.grad(&gradients).is_some());
+    (MOST_BYTES.load(SeqCst) - before) / 1024
+}
+
+#[test]
+fn memory_of_many_steps_of_a_small_carry_is_bounded() {
+    let [few, many] = [2_000, 32_000].map(kib);
+    // The root of 16 is 4; a list of Burn's nodes that the thread of each span holds grows as the steps do.
+    assert!(many <= 10 * few, "2000 steps take {few} KiB, 32000 take {many} KiB");
+    assert!(many <= 12_000, "32000 steps take {many} KiB");
 }

@@ -1,14 +1,18 @@
 //! Scans on backends: the plain loop, and one node of a tape.
 
+use std::collections::BTreeMap;
+
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn_backend::ops::FloatTensorOps;
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{AutodiffBackend, Backend, DType, Shape, TensorMetadata};
 use t4a_scan::schedule::{Policy, Schedule, Stored};
 
 use super::error::{Result, ScanError};
+use super::records::{Records, inside, leaf};
 use super::span::{Cotangents, Span};
-use super::steps::{Flat, Stack, Steps, at};
+use super::steps::{Flat, Stack, Steps, at, element};
 use super::{Memory, Options};
 use crate::boundary::accept;
 use crate::ext::tape::{Tracked, is_tracked, joined, parted, record};
@@ -160,6 +164,8 @@ fn node<B: Backend, C: CheckpointStrategy>(
         carry: counts.1,
     };
     let mut shapes = Vec::new();
+    let (device, dtype) = (Autodiff::<B, C>::float_device(&inputs[0]), inputs[0].dtype());
+    let mut records = Records::<B>::new(steps.length, device, dtype);
     let flat = record::<B, C, _, ScanError, 1>(
         [joined::<Autodiff<B, C>>(inputs)],
         |[flat], _| {
@@ -172,6 +178,7 @@ fn node<B: Backend, C: CheckpointStrategy>(
                     let (next, y) = step(&steps, &above, carry, at::<B>(&xs, t), &policy)?;
                     ys.put(t, y)?;
                     carry = next;
+                    records.step::<C>();
                 }
                 Ok::<_, ScanError>(carry)
             })?;
@@ -190,7 +197,9 @@ fn node<B: Backend, C: CheckpointStrategy>(
             };
             Ok((joined::<B>(outputs), (residuals, counts, unit)))
         },
-        |(residuals, counts, unit), cotangent, _| [Some(back(residuals, counts, unit, cotangent))],
+        |(residuals, counts, unit), cotangent, _| {
+            [Some(inside(|| back(residuals, counts, unit, cotangent)))]
+        },
     )?;
     let mut all = parted::<Autodiff<B, C>>(flat, shapes);
     let ys = all.split_off(counts.1);
@@ -223,8 +232,11 @@ fn back<B: Backend, C: CheckpointStrategy>(
     let of_ys = given.split_off(carry_count);
     let mut of_carry: Vec<Option<FloatTensor<B>>> = given.into_iter().map(Some).collect();
     let mut of_consts: Vec<Option<FloatTensor<B>>> = vec![None; consts_count];
-    let mut of_xs: Vec<Option<Flat<B>>> = vec![None; steps.length];
+    // Of one span each, by its first time: a tensor for every step would be most of the memory.
+    let mut of_xs: BTreeMap<usize, Flat<B>> = BTreeMap::new();
+    let wanted_xs = tracked[consts_count + carry_count..].to_vec();
     let above: Vec<_> = consts.iter().cloned().map(Autodiff::<B, C>::from_inner).collect();
+    let mut anchor = leaf::<B, C>(&device, dtype);
     let range = |from: usize, to: usize| from * unit..(to * unit).min(steps.length);
     let result = schedule.run_backward(
         stored,
@@ -244,32 +256,40 @@ fn back<B: Backend, C: CheckpointStrategy>(
                 of_carry: std::mem::take(&mut of_carry),
                 of_ys: times.iter().map(|&t| at_given::<B>(&of_ys, t)).collect(),
                 of_consts: std::mem::take(&mut of_consts),
+                wanted_xs: wanted_xs.clone(),
             };
-            let kinds: Vec<Vec<Shape>> =
-                span.xs.iter().map(|x| x.iter().map(TensorMetadata::shape).collect()).collect();
-            let Cotangents { carry, xs, consts } = span.back();
+            let before = std::mem::replace(&mut anchor, leaf::<B, C>(&device, dtype));
+            let Cotangents { carry, xs: of_span, consts } = span.back([before, anchor.clone()]);
             (of_carry, of_consts) = (carry, consts);
-            for ((t, x), shapes) in times.into_iter().zip(xs).zip(kinds) {
-                let fill =
-                    |(g, shape): (Option<FloatTensor<B>>, Shape)| g.unwrap_or_else(|| zeros(shape));
-                of_xs[t] = Some(x.into_iter().zip(shapes).map(fill).collect());
+            let first = times.iter().copied().min().unwrap_or(0);
+            let mut stacked = Stack::<B>::new(times.len());
+            for (t, of_x) in times.into_iter().zip(of_span) {
+                let wanted =
+                    of_x.into_iter().zip(&xs).zip(&wanted_xs).filter(|(_, wanted)| **wanted);
+                let fill = |((g, x), _): ((Option<FloatTensor<B>>, &FloatTensor<B>), _)| {
+                    g.unwrap_or_else(|| zeros(element(&x.shape())))
+                };
+                stacked.put(t - first, wanted.map(fill).collect())?;
             }
+            of_xs.insert(first, stacked.finish());
             Ok(())
         },
     );
     accept(result);
-    let mut stacked = Stack::<B>::new(steps.length);
-    for (t, x) in of_xs.into_iter().enumerate() {
-        accept(stacked.put(t, x.unwrap_or_default()));
+    let mut parts: Vec<Flat<B>> = wanted_xs.iter().filter(|w| **w).map(|_| Vec::new()).collect();
+    for of_span in of_xs.into_values() {
+        parts.iter_mut().zip(of_span).for_each(|(parts, part)| parts.push(part));
     }
-    let shapes: Vec<Shape> = xs.iter().map(TensorMetadata::shape).collect();
-    let of_xs = stacked.finish().into_iter().zip(&shapes);
+    let mut parts = parts.into_iter();
     // Numbers of rank-1 xs have shape [1].
-    let of_xs = of_xs.map(|(g, shape)| Some(B::float_reshape(g, shape.clone())));
+    let of_xs = xs.iter().zip(wanted_xs).map(|(x, wanted)| {
+        let parts = wanted.then(|| parts.next()).flatten()?;
+        Some(B::float_reshape(B::float_cat(parts, 0), x.shape()))
+    });
     let kinds = consts.iter().map(TensorMetadata::shape);
     let mut all: Vec<(Option<FloatTensor<B>>, Shape)> = of_consts.into_iter().zip(kinds).collect();
     all.extend(of_carry.into_iter().zip(carries));
-    all.extend(of_xs.zip(shapes.iter().cloned()));
+    all.extend(of_xs.zip(xs.iter().map(TensorMetadata::shape)));
     let wanted = all.into_iter().zip(tracked).filter(|(_, tracked)| *tracked);
     let filled = wanted.map(|((g, shape), _)| g.unwrap_or_else(|| zeros(shape)));
     joined::<B>(filled.collect())

@@ -34,6 +34,7 @@ mod backend;
 mod error;
 pub mod fused;
 mod jvp;
+mod records;
 mod span;
 mod steps;
 mod tree;
@@ -59,9 +60,9 @@ pub enum Memory {
     /// Carries by a policy; spans of steps run again in the reverse pass, each on a thread of its own
     /// (Burn 0.21), so that there are at most 512 of them.
     ///
-    /// Tensors are bounded so. Burn's records of the steps, about 2 KiB per operation, stay until the
-    /// pass around the scan ends: with small carries they are what counts, so prefer few spans
-    /// (`Sqrt`) to `Revolve`.
+    /// Tensors are bounded so, and with [`Policy::Sqrt`] Burn's records of the operations, too: what is left
+    /// is about 0.3 KiB per step in lists of Burn's nodes, until the pass around the scan ends. `Revolve` runs
+    /// steps again inside of that pass, where Burn keeps about 2 KiB per operation: it is for large carries.
     Bounded(Policy),
 }
 

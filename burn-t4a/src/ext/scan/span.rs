@@ -1,15 +1,22 @@
 //! The derivative of a span of steps, inside of the reverse pass of a tape.
 //!
 //! ```text
-//! base ── done ──┬── input 0 ──┐                    ┌── root 0
-//!                ├── input 1 ──┤ steps of the span ─┤
-//!                └── …         ┘                    └── … ── root
+//! anchors ── link
+//!             │     ┌── input 0 ──┐                    ┌── root 0
+//!           base ───┼── input 1 ──┤ steps of the span ─┤
+//!                   └── …         ┘                    └── … ── root
 //! ```
 //!
-//! A root passes the cotangent of one output on, an input hands its own over to whoever waits, and `done`,
-//! which comes last, says that there are no more. In Burn 0.21 `backward` ends by locking all graphs,
-//! that of the pass around it among them, so it runs on a thread of its own that ends with that pass; what
-//! it has found out is known before.
+//! A root passes the cotangent of one output on, an input hands its own over to whoever waits. In Burn 0.21
+//! `backward` ends by locking all graphs, that of the pass around it among them, so it runs on a thread of its
+//! own that ends with that pass; what it has found out is known before.
+//!
+//! Such a thread holds the tables of its graph until then, which are as large as the graph was. So all spans
+//! of a pass have one, and tables that move from graph to graph: `link` joins the graph of a span to that of
+//! the span before by a leaf of that, and to a leaf for the span after. (Not by one leaf for all: Burn forgets
+//! where a leaf is when its graph is merged for the second time.) When Burn has forgotten the steps of a span
+//! it drops `link`, whose parent is gone, and that is what whoever waits is told by: then the next span may
+//! join.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,9 +25,10 @@ use std::sync::mpsc::{Sender, channel};
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{AutodiffBackend, Backend, Shape, TensorMetadata};
+use burn_backend::{Backend, Shape, TensorMetadata};
 use burn_tensor::{Tensor, TensorPrimitive};
 
+use super::records::{inside, leaf};
 use super::steps::{Flat, Steps};
 use crate::ext::tape::{Tracked, is_tracked, record};
 
@@ -35,6 +43,8 @@ pub(super) struct Span<B: Backend, C: CheckpointStrategy> {
     pub(super) of_carry: Vec<Option<FloatTensor<B>>>,
     pub(super) of_ys: Vec<Vec<Option<FloatTensor<B>>>>,
     pub(super) of_consts: Vec<Option<FloatTensor<B>>>,
+    /// Of which xs cotangents are of use.
+    pub(super) wanted_xs: Vec<bool>,
 }
 
 /// Cotangents of the first carry, of the xs of every step, and of the consts with those from later steps.
@@ -54,9 +64,20 @@ enum Slot {
 
 enum Message<B: Backend> {
     Cotangent(Slot, FloatTensor<B>),
+    /// There are no more, and Burn is about to have forgotten the span.
     Done,
     /// A step failed, though it did not when it was made first.
     Failed(String),
+}
+
+/// Says that the span is done when it is dropped.
+struct Last<B: Backend>(Sender<Message<B>>);
+
+impl<B: Backend> Drop for Last<B> {
+    fn drop(&mut self) {
+        // Whoever waited is gone if it panicked.
+        drop(self.0.send(Message::Done));
+    }
 }
 
 /// An operation that cannot fail.
@@ -65,11 +86,12 @@ fn certain<T>(result: Result<T, Infallible>) -> T {
 }
 
 impl<B: Backend, C: CheckpointStrategy> Span<B, C> {
-    /// The cotangents of what it begins with.
+    /// The cotangents of what it begins with. Every span has an anchor in common with the one before and
+    /// with the one after.
     ///
     /// # Panics
     /// If a step panics or fails.
-    pub(super) fn back(self) -> Cotangents<B> {
+    pub(super) fn back(self, anchors: [Tracked<B, C>; 2]) -> Cotangents<B> {
         let nothing = |x: &Flat<B>| vec![None; x.len()];
         let mut found = Cotangents {
             carry: nothing(&self.carry),
@@ -80,7 +102,7 @@ impl<B: Backend, C: CheckpointStrategy> Span<B, C> {
         let helper = std::thread::Builder::new().name("scan span".into());
         let run = move || {
             // Nodes that the pass does not reach hold senders as well: a panic has to be told.
-            let back = AssertUnwindSafe(|| match self.record(&sender) {
+            let back = AssertUnwindSafe(|| match inside(|| self.record(anchors, &sender)) {
                 Ok(Some(root)) => {
                     let root = TensorPrimitive::Float(root);
                     drop(Tensor::<Autodiff<B, C>, 1>::from_primitive(root).backward());
@@ -107,35 +129,35 @@ impl<B: Backend, C: CheckpointStrategy> Span<B, C> {
         }
     }
 
-    /// The steps on a tape of their own: its root, if any output depends on an input.
-    fn record(self, sender: &Sender<Message<B>>) -> Result<Option<Tracked<B, C>>, String> {
-        let Self { steps, consts, carry, xs, of_carry, of_ys, of_consts } = self;
+    /// The steps on a tape of their own: its root, if there are inputs.
+    fn record(
+        self,
+        anchors: [Tracked<B, C>; 2],
+        sender: &Sender<Message<B>>,
+    ) -> Result<Option<Tracked<B, C>>, String> {
+        let Self { steps, consts, carry, xs, of_carry, of_ys, of_consts, wanted_xs } = self;
         let Some(any) = consts.iter().chain(&carry).chain(xs.iter().flatten()).next() else {
             return Ok(None);
         };
         let (device, dtype) = (B::float_device(any), any.dtype());
+        let base = leaf::<B, C>(&device, dtype);
         let nothing = move || B::float_zeros(Shape::from([1]), &device, dtype.into());
-        let base: Tracked<B, C> = Autodiff::<B, C>::from_inner(nothing());
-        let base = <Autodiff<B, C> as burn_backend::ops::FloatTensorOps<_>>::float_set_require_grad(
-            base, true,
-        );
-        let last = sender.clone();
-        let done = certain(record::<B, C, _, Infallible, 1>(
-            [base],
-            |[x], _| Ok((x, ())),
-            move |(), _, _| {
-                // Whoever waited is gone if it panicked.
-                drop(last.send(Message::Done));
-                [None]
-            },
-        ));
+        let [before, after] = anchors;
+        drop(certain(record::<B, C, _, Infallible, 3>(
+            [base.clone(), before, after],
+            |[x, ..], _| Ok((x, Last(sender.clone()))),
+            |_, _, _| [None, None, None],
+        )));
         let input = |slot: Slot, value: FloatTensor<B>| {
             let sender = sender.clone();
+            let wanted = !matches!(slot, Slot::X(_, i) if !wanted_xs[i]);
             certain(record::<B, C, _, Infallible, 1>(
-                [done.clone()],
+                [base.clone()],
                 |_, _| Ok((value, ())),
                 move |(), g, _| {
-                    drop(sender.send(Message::Cotangent(slot, g)));
+                    if wanted {
+                        drop(sender.send(Message::Cotangent(slot, g)));
+                    }
                     [None]
                 },
             ))
@@ -156,19 +178,18 @@ impl<B: Backend, C: CheckpointStrategy> Span<B, C> {
             outputs.extend(y.into_iter().zip(of_y).filter_map(|(y, g)| Some((y, g?))));
         }
         outputs.extend(carry.into_iter().zip(of_carry).filter_map(|(x, g)| Some((x, g?))));
-        let mut root: Option<Tracked<B, C>> = None;
+        let mut root = base;
         for (output, g) in outputs.into_iter().rev() {
             if !is_tracked::<B, C>(&output) {
                 continue;
             }
-            let before = root.take().unwrap_or_else(|| done.clone());
             let nothing = nothing.clone();
-            root = Some(certain(record::<B, C, _, Infallible, 2>(
-                [output, before],
+            root = certain(record::<B, C, _, Infallible, 2>(
+                [output, root],
                 |_, _| Ok((nothing(), g)),
                 |g, _, _| [Some(g), None],
-            )));
+            ));
         }
-        Ok(root)
+        Ok(Some(root))
     }
 }

@@ -98,7 +98,7 @@ impl<B: Backend> Steps<B> {
 }
 
 /// The shape of an element of the leading axis; that of a number is `[1]`.
-fn element(shape: &Shape) -> Shape {
+pub(super) fn element(shape: &Shape) -> Shape {
     match shape.num_dims() {
         1 => Shape::from([1]),
         _ => shape.iter().skip(1).copied().collect(),
