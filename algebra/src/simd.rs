@@ -101,8 +101,15 @@ pub fn dispatch<L: Loop>(body: L) -> L::Output {
         // SAFETY: as above; the wider set includes the narrower.
         #[cfg(target_arch = "x86_64")]
         isa if isa >= Isa::Avx2 => unsafe { avx2(body) },
-        _ => body.run(),
+        _ => baseline(body),
     }
+}
+
+/// Runs `body` compiled for [`Isa::Baseline`]. Not inlined, as the others are not: that it is vectorised is
+/// seen by its symbol (example `kernels`).
+#[inline(never)]
+pub(crate) fn baseline<L: Loop>(body: L) -> L::Output {
+    body.run()
 }
 
 /// Runs `body` compiled for [`Isa::Avx2`].

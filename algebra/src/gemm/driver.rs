@@ -90,8 +90,12 @@ pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) 
         Isa::Avx2 | Isa::Avx512 => unsafe {
             tiled!(block, Sums<S, K, true>: simd::avx2: 1 => 6 by 64, 2 => 6 by 32, 4 => 6 by 16, 8 => 6 by 8, else 2 by 4)
         },
+        // The masks of 8 more accumulators have no room in 32 registers (AArch64).
+        _ if K::FORM == Form::Unrolled => {
+            tiled!(block, Sums<S, K, false>: simd::baseline: 4 => 4 by 8, else 4 by 4)
+        }
         _ => {
-            tiled!(block, Sums<S, K, false>: Loop::run: 1 => 6 by 32, 2 => 6 by 16, 4 => 6 by 8, 8 => 6 by 4, else 2 by 4)
+            tiled!(block, Sums<S, K, false>: simd::baseline: 1 => 6 by 32, 2 => 6 by 16, 4 => 6 by 8, 8 => 6 by 4, else 2 by 4)
         }
     }
 }
@@ -130,10 +134,10 @@ fn argmax_by<S: Selective<T>, K: ArgLanes<T>, I: ChunkNumber, T: Scalar>(block: 
             tiled!(block, Argmax<S, K, I, true, 1>: simd::avx2: 1 => 3 by 64, 2 => 3 by 32, 4 => 3 by 16, 8 => 3 by 8, else 2 by 4)
         },
         _ if long => {
-            tiled!(block, Argmax<S, K, I, false, { argmax::K_CHUNK }>: Loop::run: 1 => 2 by 32, 2 => 2 by 16, 4 => 2 by 8, 8 => 2 by 4, else 2 by 4)
+            tiled!(block, Argmax<S, K, I, false, { argmax::K_CHUNK }>: simd::baseline: 1 => 2 by 32, 2 => 2 by 16, 4 => 2 by 8, 8 => 2 by 4, else 2 by 4)
         }
         _ => {
-            tiled!(block, Argmax<S, K, I, false, 1>: Loop::run: 1 => 3 by 32, 2 => 3 by 16, 4 => 3 by 8, 8 => 3 by 4, else 2 by 4)
+            tiled!(block, Argmax<S, K, I, false, 1>: simd::baseline: 1 => 3 by 32, 2 => 3 by 16, 4 => 3 by 8, 8 => 3 by 4, else 2 by 4)
         }
     }
 }

@@ -1,0 +1,184 @@
+//! Functions and innermost loops of compiled code, and what they compute on.
+
+/// The instructions that a file holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Machine {
+    X86,
+    Arm,
+}
+
+impl Machine {
+    /// Of AT&T or of ARM syntax.
+    pub(crate) fn of(text: &str) -> Self {
+        if text.contains("\tldp\tx29") { Self::Arm } else { Self::X86 }
+    }
+}
+
+/// A function: its symbol, and its lines.
+pub(crate) struct Function<'a> {
+    pub(crate) name: &'a str,
+    lines: Vec<&'a str>,
+}
+
+/// What the loop that computes most does.
+pub(crate) struct Hot {
+    /// The registers it computes on.
+    pub(crate) set: &'static str,
+    /// Those that the function was compiled for.
+    pub(crate) promised: &'static str,
+    /// Operations on whole registers of the widest kind used.
+    pub(crate) wide: usize,
+    /// Operations on one number.
+    pub(crate) scalar: usize,
+    /// Vectors that move from or to the stack.
+    pub(crate) stack: usize,
+}
+
+impl Hot {
+    /// Numbers of 4 bytes that it computes per round.
+    fn work(&self) -> usize {
+        let width = match self.set {
+            "avx-512" => 16,
+            "avx2" => 8,
+            _ => 4,
+        };
+        width * self.wide + self.scalar
+    }
+}
+
+/// All functions of a file.
+pub(crate) fn functions(text: &str) -> Vec<Function<'_>> {
+    let mut functions: Vec<Function<'_>> = Vec::new();
+    for line in text.lines() {
+        match line.strip_suffix(':') {
+            Some(name) if name.starts_with("_R") => {
+                functions.push(Function { name, lines: Vec::new() });
+            }
+            _ => {
+                if let Some(function) = functions.last_mut() {
+                    function.lines.push(line.trim());
+                }
+            }
+        }
+    }
+    functions
+}
+
+/// What an instruction is, as far as loops are concerned.
+enum Kind {
+    Wide,
+    Scalar,
+    Stack,
+    Other,
+}
+
+/// Names of what computes: sums, products, extrema, comparisons.
+const X86_OPERATIONS: [&str; 9] =
+    ["vadd", "vsub", "vmul", "vmax", "vmin", "vfm", "vfnm", "vcmp", "vdiv"];
+const ARM_OPERATIONS: [&str; 10] =
+    ["fadd", "fsub", "fmul", "fmla", "fmls", "fmax", "fmin", "fcm", "fmadd", "fdiv"];
+
+impl Function<'_> {
+    /// Its innermost loop with most operations on vectors, or on numbers if there is none.
+    pub(crate) fn hot(&self, machine: Machine) -> Option<Hot> {
+        let label = |i: usize| self.lines[i].strip_suffix(':');
+        let place = |name: &str| (0..self.lines.len()).find(|&i| label(i) == Some(name));
+        // From a label to a jump back to it.
+        let mut loops: Vec<(usize, usize)> = (0..self.lines.len())
+            .filter_map(|i| {
+                let target = jump(self.lines[i], machine)?;
+                let start = place(target)?;
+                (start < i).then_some((start, i))
+            })
+            .collect();
+        let all = loops.clone();
+        loops.retain(|l| !all.iter().any(|m| m != l && m.0 >= l.0 && m.1 <= l.1));
+        let of = |(start, end): (usize, usize)| self.count(start, end, machine);
+        loops.into_iter().map(of).max_by_key(Hot::work)
+    }
+
+    fn count(&self, start: usize, end: usize, machine: Machine) -> Hot {
+        let lines = &self.lines[start..=end];
+        let set = match machine {
+            Machine::Arm => "neon",
+            Machine::X86 => {
+                let uses = |register| lines.iter().any(|line| line.contains(register));
+                if uses("%zmm") {
+                    "avx-512"
+                } else if uses("%ymm") {
+                    "avx2"
+                } else {
+                    "sse2"
+                }
+            }
+        };
+        let promised = match machine {
+            Machine::Arm => "neon",
+            Machine::X86 if self.name.contains("6avx512") => "avx-512",
+            Machine::X86 if self.name.contains("4avx2") => "avx2",
+            Machine::X86 => "sse2",
+        };
+        let mut hot = Hot { set, promised, wide: 0, scalar: 0, stack: 0 };
+        for line in lines {
+            match kind(line, set) {
+                Kind::Wide => hot.wide += 1,
+                Kind::Scalar => hot.scalar += 1,
+                Kind::Stack => hot.stack += 1,
+                Kind::Other => {}
+            }
+        }
+        hot
+    }
+}
+
+/// Where a conditional or unconditional jump goes.
+fn jump(line: &str, machine: Machine) -> Option<&str> {
+    let (name, operands) = line.split_once(char::is_whitespace)?;
+    let is_jump = match machine {
+        Machine::X86 => name.starts_with('j'),
+        Machine::Arm => {
+            name == "b"
+                || name.starts_with("b.")
+                || name.starts_with("cb")
+                || name.starts_with("tb")
+        }
+    };
+    is_jump.then(|| operands.rsplit(',').next().unwrap_or(operands).trim())
+}
+
+fn kind(line: &str, set: &str) -> Kind {
+    let Some((name, operands)) = line.split_once(char::is_whitespace) else { return Kind::Other };
+    if set == "neon" {
+        let computes = ARM_OPERATIONS.iter().any(|op| name.starts_with(op));
+        let vector =
+            operands.contains(".4s") || operands.contains(".2d") || operands.contains(".16b");
+        let moves = name.starts_with("ldr")
+            || name.starts_with("str")
+            || name.starts_with("ldp")
+            || name.starts_with("stp");
+        return match () {
+            () if computes && vector => Kind::Wide,
+            () if computes => Kind::Scalar,
+            () if moves && operands.trim().starts_with('q') && operands.contains("[sp") => {
+                Kind::Stack
+            }
+            () => Kind::Other,
+        };
+    }
+    let register = match set {
+        "avx-512" => "%zmm",
+        "avx2" => "%ymm",
+        _ => "%xmm",
+    };
+    // SSE2 has the same names without `v`.
+    let is = |op: &&str| name.starts_with(*op) || (set == "sse2" && name.starts_with(&op[1..]));
+    let computes = X86_OPERATIONS.iter().any(|op| is(&op));
+    let one = name.ends_with("ss") || name.ends_with("sd");
+    let spilled = operands.contains("(%rsp)") || operands.contains("(%rbp)");
+    match () {
+        () if name.contains("mov") && spilled && operands.contains(register) => Kind::Stack,
+        () if computes && one => Kind::Scalar,
+        () if computes && operands.contains(register) => Kind::Wide,
+        () => Kind::Other,
+    }
+}
