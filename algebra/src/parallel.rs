@@ -12,6 +12,17 @@
 //!
 //! Work is cut into chunks whose number does not depend on how many threads there are, so results do
 //! not either.
+//!
+//! # What work costs
+//! The unit is an addition of two elements in cache, about 0.1 ns; [`worthwhile`] compares with what a
+//! second thread costs (bench `threads` of `burn-t4a`).
+//!
+//! | work | additions |
+//! |---|---|
+//! | an element of a light elementwise loop, of a copy or a sum | 1 |
+//! | an element of an elementary function, a norm, a draw | 2 to 32: the cost of its kernel |
+//! | a step of a matrix product, or of a convolution by products | 1/16: [`worthwhile_steps`] |
+//! | a step of products with short sides: attention, depthwise convolutions | 1/4: [`worthwhile_narrow_steps`] |
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -25,13 +36,17 @@ use std::time::{Duration, Instant};
 
 use crate::environment::Variable;
 
-/// Elements of simple work up to which waking threads costs more than it saves: about 200 µs, since
-/// so much memory is in a cache that cores share (bench `backend`, rows `add 1024²`, `sum 1024²`,
-/// slower on two threads than on one).
-pub const MIN_PARALLEL: usize = 1 << 20;
+/// Additions up to which a thread that looks for work costs more than it saves: some 5 µs.
+const FROM_AWAKE: usize = 1 << 16;
+/// Additions up to which waking a thread costs more than it saves: some 30 µs.
+const FROM_ASLEEP: usize = 1 << 18;
 
-/// How long a thread without work looks for some before it sleeps: about what waking one takes.
+/// How long a thread without work looks for some before it lets others run between its looks: about what
+/// waking one takes.
 const SPIN: Duration = Duration::from_micros(30);
+/// How long before it sleeps: longer than what lies between the operations of a net, so that a training step
+/// finds it awake.
+const LINGER: Duration = Duration::from_micros(200);
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
@@ -68,10 +83,25 @@ fn from_environment() -> usize {
 }
 
 /// Whether work on `elements` elements, each about `cost` times as dear as an addition, is worth
-/// more than one thread.
+/// more than one thread, now: less work is if another thread is awake. Only who does the work may depend on it.
 #[inline]
 pub fn worthwhile(elements: usize, cost: usize) -> bool {
-    elements.saturating_mul(cost) > MIN_PARALLEL && threads() > 1
+    let additions = elements.saturating_mul(cost);
+    additions > FROM_AWAKE
+        && threads() > 1
+        && (additions > FROM_ASLEEP || LOOKING.load(Ordering::Relaxed) > 0)
+}
+
+/// [`worthwhile`] of so many multiply-adds of matrix products.
+#[inline]
+pub fn worthwhile_steps(steps: usize) -> bool {
+    worthwhile(steps / 16, 1)
+}
+
+/// [`worthwhile`] of so many multiply-adds of products with short sides.
+#[inline]
+pub fn worthwhile_narrow_steps(steps: usize) -> bool {
+    worthwhile(steps / 4, 1)
 }
 
 /// Calls `body(chunk)` for every chunk in `0..chunks`, on several threads if `parallel`.
@@ -171,6 +201,8 @@ static QUEUE: Mutex<Queue> = Mutex::new(Queue { entries: VecDeque::new(), starte
 static POSTED: Condvar = Condvar::new();
 /// Helpers that posted jobs still wait for: what a thread without work looks at.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
+/// Threads that look for work.
+static LOOKING: AtomicUsize = AtomicUsize::new(0);
 
 /// No code of others runs under our locks, so a poisoned one guards valid data.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -218,7 +250,7 @@ impl Drop for Posted<'_> {
         // SAFETY: the job outlives this handle.
         let helpers = unsafe { &self.job.as_ref().helpers };
         // Nobody joins any more.
-        if !spin(|| helpers.load(Ordering::Acquire) == 0) {
+        if !spin(SPIN, || helpers.load(Ordering::Acquire) == 0) {
             while helpers.load(Ordering::Acquire) != 0 {
                 thread::park();
             }
@@ -226,8 +258,8 @@ impl Drop for Posted<'_> {
     }
 }
 
-/// Waits a short while for a condition.
-fn spin(done: impl Fn() -> bool) -> bool {
+/// Waits a while for a condition, and is nobody in the way after [`SPIN`].
+fn spin(time: Duration, done: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     loop {
         for _ in 0..32 {
@@ -236,8 +268,12 @@ fn spin(done: impl Fn() -> bool) -> bool {
             }
             std::hint::spin_loop();
         }
-        if start.elapsed() > SPIN {
+        let waited = start.elapsed();
+        if waited > time {
             return false;
+        }
+        if waited > SPIN {
+            thread::yield_now();
         }
     }
 }
@@ -265,7 +301,9 @@ fn help() {
                 break job;
             }
             drop(queue);
-            let found = spin(|| OPEN.load(Ordering::Relaxed) > 0);
+            LOOKING.fetch_add(1, Ordering::Relaxed);
+            let found = spin(LINGER, || OPEN.load(Ordering::Relaxed) > 0);
+            LOOKING.fetch_sub(1, Ordering::Relaxed);
             queue = lock(&QUEUE);
             if !found && queue.entries.is_empty() {
                 queue.asleep += 1;

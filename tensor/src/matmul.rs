@@ -16,9 +16,8 @@ use crate::output::Output;
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
-/// Multiplications below which waking the threads costs more than they save (bench `backend`,
-/// rows `matmul`).
-const MIN_PARALLEL: usize = 1 << 22;
+/// Multiplications of a chunk of interleaved products.
+const CHUNK_STEPS: usize = 1 << 19;
 
 /// `out[β] = a[β] ⊗ b[β]`: `[…, m, k] · […, k, n] → […, m, n]`, batch axes broadcast.
 ///
@@ -86,8 +85,8 @@ pub fn matmul_interleaved<S: Semiring<T>, T: Scalar>(
         let (x, y) = (operand(&a), operand(&b));
         let z = place(out.as_mut_ptr(), (n * batch) as isize, batch as isize);
         let steps = (m * n).saturating_mul(k.max(1));
-        let chunk = (MIN_PARALLEL / 8 / steps).next_multiple_of(64).max(64);
-        let parallel = steps.saturating_mul(batch) >= MIN_PARALLEL;
+        let chunk = (CHUNK_STEPS / steps).next_multiple_of(64).max(64);
+        let parallel = parallel::worthwhile_steps(steps.saturating_mul(batch));
         parallel::for_each(batch.div_ceil(chunk), parallel, &|part| {
             let first = part * chunk;
             let at = |(at, row_stride, col_stride): (SendPtr<T>, isize, isize)| Interleaved {
@@ -256,8 +255,8 @@ unsafe fn product<T: Scalar>(
 ) -> Result<Report> {
     let work = axes.iter().map(|axis| axis.size).product::<usize>().saturating_mul(m);
     let work = work.saturating_mul(n).saturating_mul(k);
-    let parallel = work >= MIN_PARALLEL && parallel::threads() > 1;
-    let threads = if parallel { Parallelism::Threads(0) } else { Parallelism::Seq };
+    let threads =
+        if parallel::worthwhile_steps(work) { Parallelism::Threads(0) } else { Parallelism::Seq };
     // SAFETY: the caller's promise.
     let mut product = unsafe {
         let a = MatRef::from_raw_parts(a.as_ptr(), (m, k), a_strides);

@@ -17,11 +17,6 @@ use t4a_tensor::{AnyTensor, DType, Element, Layout, Tensor, TensorError};
 use crate::error::{Result, StructuredError};
 use crate::plan::{Contraction, Rearrangement};
 
-/// Elements that are moved by one thread.
-const FEW_ELEMENTS: usize = 1 << 16;
-/// Multiply-adds that are done by one thread.
-const FEW_STEPS: usize = 1 << 20;
-
 /// Memory that is not written yet.
 struct Fresh<T> {
     buffer: Buffer,
@@ -88,7 +83,7 @@ pub(crate) fn rearrange(
         let y = Fresh::<T>::new(plan.to_len())?;
         // SAFETY: both are as long as the plan says.
         unsafe {
-            moves::run(plan, x.as_ptr(), y.first, plan.elements() > FEW_ELEMENTS);
+            moves::run(plan, x.as_ptr(), y.first, parallel::worthwhile(plan.elements(), 1));
             y.finish(op, plan.to_len())
         }
     }
@@ -126,25 +121,24 @@ pub(crate) fn contract(
         let rb = room(b, Rearrangement::to_len);
         let rc = room(c, Rearrangement::from_len);
         let scratch = Fresh::<T>::new(ra + rb + rc)?;
-        let threads = parallel::threads() > 1;
         // SAFETY: the parts of the scratch are as long as the plan says and lie one behind the other; x, y
         // and z are as long as the plan says. Moves and products write all of what is read next.
         unsafe {
             let at = |offset| scratch.first.wrapping_add(offset);
             let enter = |plan: Option<&Rearrangement>, x: &[T], to: *mut T| match plan {
                 Some(plan) => {
-                    moves::run(plan, x.as_ptr(), to, plan.elements() > FEW_ELEMENTS);
+                    moves::run(plan, x.as_ptr(), to, parallel::worthwhile(plan.elements(), 1));
                     to.cast_const()
                 }
                 None => x.as_ptr(),
             };
             let (a, b) = (enter(a, x, at(0)), enter(b, y, at(ra)));
             let products = plan.products();
-            let parallel = threads && products.steps() > FEW_STEPS;
+            let parallel = parallel::worthwhile_steps(products.steps());
             match c {
                 Some(c) => {
                     products::run(products, a, b, at(ra + rb), parallel);
-                    moves::run(c, at(ra + rb), z.first, c.elements() > FEW_ELEMENTS);
+                    moves::run(c, at(ra + rb), z.first, parallel::worthwhile(c.elements(), 1));
                 }
                 None => products::run(products, a, b, z.first, parallel),
             }

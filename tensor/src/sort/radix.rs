@@ -12,8 +12,6 @@ use crate::storage::collect;
 
 /// Words per pass from which digits beat comparisons (bench `index`, rows `sort`).
 const DIGITS_FROM: usize = 160;
-/// Words from which one sort is worth several threads.
-const PARALLEL_FROM: usize = 1 << 17;
 
 /// Words whose places are found before any of them is stored: a table entry after a store to an
 /// unknown place has to wait for it, which takes longer than all the rest (bench `backend`, row
@@ -44,8 +42,11 @@ pub(super) fn sort<'a, W: Word>(
         words.sort_unstable();
         return Ok(words);
     }
-    let parts =
-        if threads && words.len() >= PARALLEL_FROM { parallel::threads().min(16) } else { 1 };
+    let parts = if threads && parallel::worthwhile(words.len() / 2, 1) {
+        parallel::threads().min(16)
+    } else {
+        1
+    };
     let mut tables = collect(parts, std::iter::repeat_n([0; 256], parts))?;
     let (mut from, mut to) = (words, &mut other[..spare]);
     for pass in 0..passes {

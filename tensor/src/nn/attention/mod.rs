@@ -14,6 +14,7 @@ use t4a_algebra::{Float, Real};
 
 use super::lanes;
 use crate::error::{Result, TensorError};
+use crate::loops::parallel;
 use crate::output::{Output, Workspace, add_product, share};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
@@ -26,8 +27,6 @@ pub use vjp::{AttentionVjp, attention_vjp};
 /// Queries of a block and keys of a tile: scores fill half of a second-level cache in `f64`.
 const QUERIES: usize = 64;
 const KEYS: usize = 512;
-/// Multiply-adds below which threads cost more than they save.
-const MIN_PARALLEL: usize = 1 << 18;
 
 /// What [`attention`] does with the scores.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -94,7 +93,7 @@ pub fn attention<T: Float>(
     };
     let out = out.try_write(|out| {
         let parts = out.parts_of_groups(queries * e, QUERIES * e);
-        share(parts, 1, work >= MIN_PARALLEL, |task, out| {
+        share(parts, 1, parallel::worthwhile_narrow_steps(work), |task, out| {
             let mut out = out.fill(T::ZERO);
             block_of_queries(task, &mut out)?;
             Ok(out)

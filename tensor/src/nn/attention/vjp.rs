@@ -13,9 +13,10 @@
 use t4a_algebra::Float;
 use t4a_algebra::simd::{Loop, dispatch};
 
-use super::{AttentionOptions, MIN_PARALLEL, Operands, Scale, adjust, matrix};
+use super::{AttentionOptions, Operands, Scale, adjust, matrix};
 use crate::error::{Result, TensorError};
 use crate::layout::Dims;
+use crate::loops::parallel;
 use crate::nn::lanes;
 use crate::output::{Fresh, Workspace, add_product, parts_mut, share};
 use crate::route::{Path, Route};
@@ -106,7 +107,7 @@ pub fn attention_vjp<T: Float>(
     if !empty {
         let [dq, dk, dv, ds] = [&mut dq, &mut dk, &mut dv, &mut ds].map(Tensor::as_mut_slice);
         let parts = [dq?, dk?, dv?, ds?].map(|grads| parts_mut(grads, b * h));
-        share(parts, 1, work >= MIN_PARALLEL, one_head)?;
+        share(parts, 1, parallel::worthwhile_narrow_steps(work), one_head)?;
     }
     let route = Route::native(Path::Fused);
     let reduced =

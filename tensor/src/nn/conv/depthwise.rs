@@ -24,8 +24,6 @@ use crate::route::{Path, Route};
 use crate::storage::collect;
 use crate::tensor::Tensor;
 
-/// Multiply-adds below which threads cost more than they save.
-const MIN_PARALLEL: usize = 1 << 18;
 /// Elements past the end of scratch that the last block of a run may touch.
 const SLACK: usize = 32;
 
@@ -220,7 +218,7 @@ fn blocks(len: usize) -> usize {
 }
 
 fn worthwhile(g: &Geometry) -> bool {
-    g.work() >= MIN_PARALLEL && parallel::threads() > 1
+    parallel::worthwhile_narrow_steps(g.work())
 }
 
 /// The convolution, plus a bias per channel.

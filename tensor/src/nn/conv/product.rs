@@ -9,6 +9,7 @@ use super::columns::{gather, scatter_add};
 use super::geometry::Geometry;
 use crate::copy::row_major;
 use crate::error::Result;
+use crate::loops::parallel;
 use crate::output::{
     Output, ProductSum, Workspace, add_product, parts_of_groups_mut, share, share_with,
 };
@@ -20,8 +21,6 @@ use crate::view::View;
 const DEPTH: usize = 512;
 /// Bytes of a tile: half of a 512 KiB second-level cache.
 const TILE_BYTES: usize = 256 << 10;
-/// Multiply-adds below which threads cost more than they save.
-const MIN_PARALLEL: usize = 1 << 20;
 /// Tasks that there should be at least, if the sizes allow: enough for many threads, and fixed,
 /// so that sums do not depend on their number.
 const TASKS: usize = 16;
@@ -82,7 +81,7 @@ pub(super) fn forward<T: Float>(
     let direct = g.is_pointwise();
     let depth = if direct { 0 } else { tiles.channels * k };
     let scratch = || Workspace::new(depth * tiles.positions);
-    let parallel = g.work() >= MIN_PARALLEL;
+    let parallel = parallel::worthwhile_steps(g.work());
     let out = Output::<T>::new(op, &g.y_shape())?.try_write(|y| {
         let parts = y.columns([g.o, y_plane], tiles.positions);
         share_with(parts, 1, parallel, scratch, |scratch, task, y| {
@@ -132,7 +131,7 @@ pub(super) fn adjoint<T: Float>(
     let (ys, ws) = (y.as_slice().unwrap_or_default(), weight.as_slice().unwrap_or_default());
     // Channels of an image are neighbours.
     let parts = parts_of_groups_mut(x.as_mut_slice()?, g.c * x_plane, tiles.channels * x_plane);
-    share(parts, 1, g.work() >= MIN_PARALLEL, |task, x| {
+    share(parts, 1, parallel::worthwhile_steps(g.work()), |task, x| {
         let (image, block) = (task / blocks, task % blocks);
         let group = image % g.groups;
         let channels = nth(g.c, tiles.channels, block);
@@ -171,7 +170,7 @@ pub(super) fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Re
     let direct = g.is_pointwise();
     let step = if direct { y_plane } else { tiles.positions };
     let scratch = || Workspace::new(if direct { 0 } else { tiles.channels * k * step });
-    let parallel = g.work() >= MIN_PARALLEL;
+    let parallel = parallel::worthwhile_steps(g.work());
     let out = Output::<T>::new(op, &shape)?.try_write(|w| {
         let columns = w.columns([g.o, g.c * k], tiles.channels * k);
         share_with(columns, 1, parallel, scratch, |scratch, task, w| {
