@@ -3,10 +3,10 @@
 //! backend type and stays as it is; what Burn lacks is in [`ext`].
 //!
 //! ```
-//! use burn_autodiff::Autodiff;
+//! use burn::backend::Autodiff;
 //! use burn_t4a::ext::{einsum::{LogSumExp, semiring_einsum}, linalg::svd};
 //! use burn_t4a::{BurnT4a, T4aDevice};
-//! use burn_tensor::Tensor;
+//! use burn::tensor::Tensor;
 //!
 //! type B = Autodiff<BurnT4a>;
 //! let scores = Tensor::<B, 2>::from_floats([[1.0, 0.0], [0.0, 1.0]], &T4aDevice).require_grad();

@@ -171,7 +171,7 @@ fn chains_reject_what_does_not_fit() {
     let wide = tensor::<BurnT4a, 2>(&[0.0; 12], [TAGS, 4]);
     assert!(LinearChain::new(x.clone(), wide, None).unwrap_err().to_string().contains("[3, 4]"));
     let single = square().cast(DType::F32);
-    assert!(LinearChain::new(x.clone(), single, None).unwrap_err().to_string().contains("F32"));
+    assert!(LinearChain::new(x.clone(), single, None).unwrap_err().to_string().contains("f32"));
     let chain = || LinearChain::new(x.clone(), square(), None).unwrap();
     assert!(chain().start(tensor(&[0.0], [1])).is_err());
     assert!(chain().score(&[vec![0; 4], vec![0; 4], vec![0, 0, 3, 0]]).is_err());

@@ -86,7 +86,10 @@ pub enum LinalgError {
         required: usize,
     },
     /// Eigenvectors that are dependent to rounding: nothing can be divided by them.
-    #[error("{op}: the eigenvectors of matrix {batch} are dependent")]
+    #[error(
+        "{op}: the eigenvectors of matrix {batch} are dependent; eigenvalues alone (`eigvals`) need none, and \
+         Hermitian matrices have independent ones by `eigh`"
+    )]
     Defective {
         /// The operation.
         op: &'static str,
@@ -94,7 +97,9 @@ pub enum LinalgError {
         batch: usize,
     },
     /// An iteration that did not converge.
-    #[error("{op}: the iteration did not converge for matrix {batch}")]
+    #[error(
+        "{op}: the iteration did not converge for matrix {batch}; the `_ex` form goes on with the others"
+    )]
     NoConvergence {
         /// The operation.
         op: &'static str,
@@ -102,7 +107,10 @@ pub enum LinalgError {
         batch: usize,
     },
     /// An eigenvalue on the negative real axis, where roots and logarithms have no principal value.
-    #[error("{op}: matrix {batch} has an eigenvalue on the negative real axis")]
+    #[error(
+        "{op}: matrix {batch} has an eigenvalue on the negative real axis, where roots and logarithms have no \
+         principal value; the `_ex` form goes on with the others"
+    )]
     NegativeEigenvalue {
         /// The operation.
         op: &'static str,
@@ -110,7 +118,9 @@ pub enum LinalgError {
         batch: usize,
     },
     /// A result beyond the range of the element type.
-    #[error("{op}: the result for matrix {batch} exceeds the range of the element type")]
+    #[error(
+        "{op}: the result for matrix {batch} exceeds the range of the element type; scale the matrix, or take f64"
+    )]
     Overflow {
         /// The operation.
         op: &'static str,
@@ -118,7 +128,10 @@ pub enum LinalgError {
         batch: usize,
     },
     /// A function, or its derivative, that is not finite at an eigenvalue.
-    #[error("{op}: the function is not finite at an eigenvalue of matrix {batch}")]
+    #[error(
+        "{op}: the function is not finite at an eigenvalue of matrix {batch}; a multiple of the unit matrix moves \
+         its eigenvalues"
+    )]
     OutsideDomain {
         /// The operation.
         op: &'static str,

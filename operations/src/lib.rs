@@ -17,6 +17,13 @@
 //! assert_eq!(check::elements(&y.results[0]), [0.5, 0.5]);
 //! # Ok::<(), serde_json::Error>(())
 //! ```
+//!
+//! | task | |
+//! |---|---|
+//! | hold, compare, hash, print, store an operation | [`AnyOperation`] |
+//! | run and differentiate it | [`Operation`] on it, over any arrays of `t4a-diff` |
+//! | send one with its operands to another process, and answer there | [`wire`] |
+//! | errors of all of them | [`OperationError`] |
 #![forbid(unsafe_code)]
 
 pub mod wire;

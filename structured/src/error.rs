@@ -76,6 +76,12 @@ pub enum StructuredError {
     /// A dense tensor of another shape.
     #[error("{op}: shape {required:?} is required, given {given:?}")]
     Shape { op: &'static str, required: Vec<usize>, given: Vec<usize> },
+    /// A block pattern with a block twice.
+    #[error("{op}: block {block:?} is given twice")]
+    DuplicateBlock { op: &'static str, block: Vec<u32> },
+    /// A block pattern out of lexicographic order, in which equal patterns have equal buffers.
+    #[error("{op}: block {block:?} comes behind a greater one; sort the blocks")]
+    UnsortedBlocks { op: &'static str, block: Vec<u32> },
     /// A leg that was not fused, or of other legs.
     #[error("{op}: axis {axis} was not fused of these legs")]
     NotFused { op: &'static str, axis: usize },

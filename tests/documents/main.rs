@@ -1,5 +1,8 @@
-//! What README.md, ARCHITECTURE.md and CONTRIBUTING.md name has to exist; what is built may be used.
+//! What README.md, ARCHITECTURE.md and CONTRIBUTING.md name has to exist; what is built may be used; what users
+//! read of errors and crates is listed.
 
+mod crates;
+mod errors;
 mod licences;
 
 use std::collections::HashSet;
@@ -10,6 +13,26 @@ const DOCUMENTS: [&str; 3] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Generated files are replaced by what they should be if this is set.
+const UPDATE: &str = "T4A_UPDATE_DOCUMENTS";
+
+/// A file of the project says this, or is made to.
+#[track_caller]
+fn is_up_to_date(file: impl AsRef<Path>, text: &str) {
+    let (file, path) = (file.as_ref(), root().join(&file));
+    if std::env::var_os(UPDATE).is_some() {
+        std::fs::write(&path, text).expect("a file");
+    }
+    let given = std::fs::read_to_string(&path).unwrap_or_default();
+    let differs: Vec<&str> = text.lines().filter(|line| !given.contains(line)).collect();
+    assert!(
+        given == text,
+        "{} says otherwise; `{UPDATE}=1 cargo test --test documents` makes it say:\n{}",
+        file.display(),
+        differs.join("\n")
+    );
 }
 
 /// Files of the project, relative to its root.

@@ -17,7 +17,9 @@ pub enum ExtError {
     #[error("{op}: the real part has shape {re:?}, the imaginary part {im:?}")]
     ComplexShape { op: &'static str, re: Shape, im: Shape },
     /// Tensors of different dtypes.
-    #[error("{op}: operand 0 is {first:?}, operand {argument} is {dtype:?}; `cast` one of them")]
+    #[error(
+        "{op}: operand 0 is {}, operand {argument} is {}; `cast` one of them", word(*first), word(*dtype)
+    )]
     DTypeMismatch { op: &'static str, first: DType, argument: usize, dtype: DType },
     /// Tensors on different devices.
     #[error("{op}: operand 0 is on {first}, operand {argument} on {device}; `to_device` moves one")]
@@ -31,4 +33,9 @@ pub enum ExtError {
     /// A failure of the tensors below.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+}
+
+/// A dtype as the engine writes it.
+fn word(dtype: DType) -> String {
+    format!("{dtype:?}").to_lowercase()
 }

@@ -7,12 +7,12 @@
 //! every backend:
 //!
 //! ```
-//! use burn_autodiff::Autodiff;
+//! use burn::backend::Autodiff;
 //! use burn_t4a::ext::operation::{
 //!     Array, Cotangents, Meta, Operation, Outcome, Reverse, TensorError, Value, call, call_jvp, float,
 //! };
 //! use burn_t4a::{BurnT4a, T4aDevice};
-//! use burn_tensor::Tensor;
+//! use burn::tensor::Tensor;
 //!
 //! /// `ln(1 + eˣ)`, whose derivative is `1/(1 + e⁻ˣ)`.
 //! #[derive(Clone, Debug)]

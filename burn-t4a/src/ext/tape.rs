@@ -47,10 +47,10 @@ pub type Cotangents<B, const N: usize> = [Option<FloatTensor<B>>; N];
 /// Without a tracked input nothing is recorded and the residuals are dropped.
 ///
 /// ```
-/// use burn_autodiff::{Autodiff, checkpoint::strategy::NoCheckpointing};
-/// use burn_backend::{Scalar, ops::FloatTensorOps};
+/// use burn::backend::{Autodiff, autodiff::checkpoint::strategy::NoCheckpointing};
+/// use burn::tensor::ops::FloatTensorOps;
 /// use burn_t4a::{BurnT4a, T4aDevice, ext::tape};
-/// use burn_tensor::{Tensor, TensorPrimitive};
+/// use burn::tensor::{Tensor, TensorPrimitive};
 ///
 /// type B = BurnT4a;
 /// type AD = Autodiff<B, NoCheckpointing>;
@@ -60,7 +60,7 @@ pub type Cotangents<B, const N: usize> = [Option<FloatTensor<B>>; N];
 ///     [x.clone().into_primitive().tensor()],
 ///     |[x], _| Ok::<_, std::convert::Infallible>((B::float_mul(x.clone(), x.clone()), x)),
 ///     |x, cotangent, _| {
-///         let twice = B::float_mul_scalar(x, Scalar::Float(2.0));
+///         let twice = B::float_add(x.clone(), x);
 ///         [Some(B::float_mul(twice, cotangent))]
 ///     },
 /// );

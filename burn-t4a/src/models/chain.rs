@@ -34,10 +34,10 @@ pub struct ScoredTags {
 /// Transitions of −∞ are forbidden. For a hidden Markov model scores are log-probabilities.
 ///
 /// ```
-/// use burn_autodiff::Autodiff;
+/// use burn::backend::Autodiff;
 /// use burn_t4a::models::LinearChain;
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
+/// use burn::tensor::Tensor;
 ///
 /// type B = Autodiff<BurnT4a>;
 /// // One sequence of two tags out of two.

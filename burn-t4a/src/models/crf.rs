@@ -11,6 +11,38 @@ use crate::ext::operation::Operations;
 
 /// A linear-chain conditional random field over the scores of a net: learnt scores of transitions, first and
 /// last tags.
+///
+/// ```
+/// use burn::backend::Autodiff;
+/// use burn::nn::LinearConfig;
+/// use burn::optim::{AdamConfig, GradientsParams, Optimizer};
+/// use burn::tensor::{Distribution, Tensor};
+/// use burn_t4a::models::Crf;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// type B = Autodiff<BurnT4a>;
+/// // Scores of 3 tags by a net, for two sentences of at most 4 words, and the tags that are right.
+/// let net = LinearConfig::new(5, 3).init::<B>(&T4aDevice);
+/// let words = Tensor::<B, 3>::random([2, 4, 5], Distribution::Default, &T4aDevice);
+/// let scores = net.forward(words);
+/// let tags = [vec![0, 1, 2, 1], vec![2, 0]];
+///
+/// let mut crf = Crf::<B>::new(3, &T4aDevice);
+/// let loss = |crf: &Crf<B>| -> burn_t4a::ext::Result<_> {
+///     let chain = crf.chain(scores.clone().detach(), Some(&[4, 2]))?;
+///     Ok(chain.log_likelihood(&tags)?.neg().sum())
+/// };
+/// let (mut optimizer, before) = (AdamConfig::new().init(), loss(&crf)?.into_scalar());
+/// for _ in 0..20 {
+///     let gradients = GradientsParams::from_grads(loss(&crf)?.backward(), &crf);
+///     crf = optimizer.step(0.1, crf, gradients);
+/// }
+/// assert!(loss(&crf)?.into_scalar() < before);
+/// // The prediction: tags of the best sequences, and their scores.
+/// let (best, _) = crf.chain(scores, Some(&[4, 2]))?.viterbi()?;
+/// assert_eq!(best.dims(), [2, 4]);
+/// # Ok::<(), burn_t4a::ext::ExtError>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct Crf<B: Backend> {
     /// `[tags (from), tags (to)]`.

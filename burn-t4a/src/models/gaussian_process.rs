@@ -13,7 +13,7 @@ use crate::ext::operation::Operations;
 /// ```
 /// use burn_t4a::models::GaussianProcess;
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
+/// use burn::tensor::Tensor;
 ///
 /// let k = Tensor::<BurnT4a, 2>::from_floats([[4.0, 0.0], [0.0, 1.0]], &T4aDevice);
 /// let y = Tensor::<BurnT4a, 1>::from_floats([2.0, 1.0], &T4aDevice);

@@ -9,6 +9,23 @@ use crate::ext::linalg::{LinalgError, Svd, Truncation, svd_truncated};
 use crate::ext::operation::Operations;
 
 /// `y = x A B + bias` with `A` of shape `[input, rank]` and `B` of shape `[rank, output]`.
+///
+/// ```
+/// use burn::module::Module;
+/// use burn::tensor::Tensor;
+/// use burn_t4a::models::LowRankLinear;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+///
+/// type B = BurnT4a;
+/// // A weight of rank 1 is one of two vectors.
+/// let weight = Tensor::<B, 2>::from_floats([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]], &T4aDevice);
+/// let layer = LowRankLinear::<B>::from_weight(weight.clone(), None, 1)?;
+/// assert_eq!(layer.num_params(), 2 + 3);
+/// let x = Tensor::<B, 2>::from_floats([[1.0, 0.0], [1.0, -1.0]], &T4aDevice);
+/// let error = (layer.forward(x.clone()) - x.matmul(weight)).abs().max().into_scalar();
+/// assert!(error < 1e-5);
+/// # Ok::<(), burn_t4a::ext::linalg::LinalgError>(())
+/// ```
 #[derive(Module, Debug)]
 pub struct LowRankLinear<B: Backend> {
     /// `A`.

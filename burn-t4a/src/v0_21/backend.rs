@@ -13,7 +13,7 @@ use super::quantized::T4aQTensor;
 ///
 /// The element types of an operation are those of its tensors at run time: all four floats, all
 /// eight integers and the three bool stores coexist. `f32`, `i32` and native bools are the
-/// defaults, which [`set_default_dtypes`](burn_backend::set_default_dtypes) changes.
+/// defaults, which `burn::tensor::set_default_dtypes` changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BurnT4a;
 

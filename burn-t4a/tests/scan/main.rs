@@ -10,6 +10,7 @@ use burn_tensor::backend::Backend;
 use burn_tensor::{Tensor, TensorData};
 
 mod errors;
+mod forwarding;
 mod gradients;
 mod kernels;
 mod routines;

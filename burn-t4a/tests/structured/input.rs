@@ -96,8 +96,9 @@ fn charges() {
     rejects!(ChargeOverflow: Spec::new(vec![far.clone(), far], U1(0), 2));
     let odd = Leg::new([(FermionNumber(1), 1)], Direction::Out).unwrap();
     rejects!(OddParity: Spec::new(vec![odd], FermionNumber(1), 1));
-    rejects!(Invalid: Pattern::new(vec![vec![1, 1]], vec![vec![1], vec![0]]));
-    rejects!(Invalid: Pattern::new(vec![vec![1, 1]], vec![vec![0], vec![0]]));
+    rejects!(UnsortedBlocks: Pattern::new(vec![vec![1, 1]], vec![vec![1], vec![0]]));
+    rejects!(DuplicateBlock: Pattern::new(vec![vec![1, 1]], vec![vec![0], vec![0]]));
+    rejects!(Invalid: Pattern::new(vec![vec![1, 1]], vec![vec![2]]));
 }
 
 /// Tensors print as the engine says: what is no float is refused by name.

@@ -44,7 +44,10 @@ fn matrices_without_a_principal_root_are_named() {
     assert_eq!(codes, [0, NEGATIVE_EIGENVALUE, NON_FINITE]);
     assert!((r.to_vec().unwrap()[3] - 3.0).abs() < 1e-14);
     let text = sqrtm(&a).unwrap_err().to_string();
-    assert_eq!(text, "sqrtm: matrix 1 has an eigenvalue on the negative real axis");
+    assert!(
+        text.starts_with("sqrtm: matrix 1 has an eigenvalue on the negative real axis"),
+        "{text}"
+    );
     for seed in 0..20 {
         // A real matrix with a negative eigenvalue, anywhere.
         let a = with_eigenvalues::<f64>(seed, &[], &[-0.7, 0.5, 1.0]);

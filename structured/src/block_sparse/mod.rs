@@ -11,6 +11,7 @@
 mod data;
 mod tensor;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -42,7 +43,7 @@ impl Pattern {
     /// Blocks of axes in parts of these sizes.
     ///
     /// # Errors
-    /// `Invalid` for parts of size 0 and blocks that are out of order, twice or nowhere; `TooLarge`.
+    /// `Invalid` for parts of size 0 and blocks that are nowhere; `DuplicateBlock`, `UnsortedBlocks`; `TooLarge`.
     pub fn new(legs: Vec<Vec<usize>>, blocks: Vec<Vec<u32>>) -> Result<Self> {
         let op = "block pattern";
         let invalid = |message| Err(StructuredError::Invalid { op, message });
@@ -58,8 +59,14 @@ impl Pattern {
             if !inside {
                 return invalid(format!("block {block:?} is not one of the axes"));
             }
-            if i > 0 && blocks[i - 1] >= *block {
-                return invalid(format!("block {block:?} comes twice or out of order"));
+            match i.checked_sub(1).map(|before| blocks[before].cmp(block)) {
+                None | Some(Ordering::Less) => {}
+                Some(Ordering::Equal) => {
+                    return Err(StructuredError::DuplicateBlock { op, block: block.clone() });
+                }
+                Some(Ordering::Greater) => {
+                    return Err(StructuredError::UnsortedBlocks { op, block: block.clone() });
+                }
             }
         }
         let (mut offsets, mut len) = (Vec::with_capacity(blocks.len()), 0usize);

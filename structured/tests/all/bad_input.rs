@@ -1,7 +1,10 @@
 //! What is refused, before any arithmetic.
 
 use t4a_diff::check;
-use t4a_structured::{Direction, GradedTensor, Leg, Spec, StructuredError, U1, Z2, Zn, einsum};
+use t4a_structured::{
+    Direction, FermionNumber, FermionParity, GradedTensor, Leg, Product, Sector, Spec,
+    StructuredError, U1, Z2, Zn, einsum,
+};
 use t4a_tensor::DType;
 
 use crate::oracle::Rng;
@@ -31,6 +34,36 @@ fn trap_18_charges_beyond_their_type() {
     let least = leg(&[(i32::MIN, 1)], Direction::In);
     assert!(matches!(least.flipped(), Err(StructuredError::ChargeOverflow { .. })));
     assert_eq!(Zn::<3>::new(-1).charge(), 2);
+}
+
+#[test]
+fn trap_18_groups_and_their_order() {
+    fn group<S: Sector>(all: &[S]) {
+        for &a in all {
+            let dual = a.dual().unwrap();
+            assert_eq!((dual.dual(), a.fuse(dual)), (Some(a), Some(S::TRIVIAL)));
+            assert_eq!((dual.is_odd(), a.fuse(S::TRIVIAL)), (a.is_odd(), Some(a)));
+            for &b in all {
+                let c = a.fuse(b).unwrap();
+                assert_eq!((b.fuse(a), c.fuse(dual)), (Some(c), Some(b)));
+                // The parity is that of the group.
+                assert_eq!(c.is_odd(), a.is_odd() != b.is_odd());
+            }
+        }
+    }
+    group(&[-2, -1, 0, 1, 5].map(U1));
+    group(&[-3, -1, 0, 1, 2].map(FermionNumber));
+    group(&[false, true].map(FermionParity));
+    group(&[-4, -1, 0, 1, 2, 6].map(Zn::<5>::new));
+    let both = |n, s| Product(FermionNumber(n), Zn::<3>::new(s));
+    group(&[both(-1, -1), both(0, 2), both(1, 0), both(2, 1)]);
+    // Legs are sorted, the first charge of a product before the second.
+    let given = [both(1, 0), both(-2, 2), both(-1, 1), both(-2, -2)].map(|q| (q, 1));
+    let leg = Leg::new(given, Direction::Out).unwrap();
+    let sorted = [both(-2, 1), both(-2, 2), both(-1, 1), both(1, 0)].map(|q| (q, 1));
+    assert_eq!(leg.sectors(), sorted);
+    assert_eq!(leg.dual().dual(), leg);
+    assert_eq!(leg.dual().sectors(), leg.sectors());
 }
 
 #[test]

@@ -87,28 +87,94 @@ fn trap_13_ties_are_cut_to_the_number_asked_for() {
     assert_eq!(zero.kept.s.leg().sectors(), [(U1(0), 1)]);
 }
 
-#[test]
-fn trap_15_derivatives_of_truncated_factors() {
-    // A gauge-invariant loss: the weights of the kept part, and the kept tensor.
-    let policy = Truncation::new().max_dim(4);
-    fn loss<A: Array>(a: &GradedTensor<U1, A>, policy: &Truncation) -> A {
-        let kept = a.svd_truncated(1, FluxOn::Right, policy).unwrap().kept;
-        let near = kept.u.scale_columns(&kept.s).unwrap().contract(&kept.vh, &[1], &[0]).unwrap();
-        let weights = near.re().counting(near.spec().len());
-        let weights = weights.elements().unwrap().cast(DType::F64).unwrap();
-        let weights = near.re().constant(weights);
-        near.re().mul(&weights).sum(0).add(&kept.s.values().mul(kept.s.values()).sum(0))
-    }
-    let a = matrix(9);
+/// A function of a tensor, over any arrays.
+trait Loss {
+    fn of<A: Array>(&self, a: &GradedTensor<U1, A>) -> A;
+}
+
+/// The tangent of a loss along noise, beside that of differences.
+#[track_caller]
+fn slope(a: &GradedTensor<U1>, loss: &impl Loss) -> (f64, GradedTensor<U1>) {
     let t = check::noise(a.re(), 5);
     let dual = GradedTensor::new(a.spec().clone(), Dual::new(a.re().clone(), t.clone()), None);
-    let tangent = check::elements(&loss(&dual.unwrap(), &policy).into_tangent())[0];
+    let tangent = check::elements(&loss.of(&dual.unwrap()).into_tangent())[0];
     let at = |h: f64| {
         let moved = GradedTensor::new(a.spec().clone(), a.re().add(&t.scale(h)), None).unwrap();
-        check::elements(&loss(&moved, &policy))[0]
+        check::elements(&loss.of(&moved))[0]
     };
     let want = (at(1e-5) - at(-1e-5)) / 2e-5;
     assert!((tangent - want).abs() < 1e-6 * want.abs().max(1.0), "{tangent} {want}");
+    (tangent, GradedTensor::new(a.spec().clone(), t, None).unwrap())
+}
+
+/// `Σ w x` with weights that tell all entries apart.
+fn weighted<A: Array>(x: &GradedTensor<U1, A>) -> A {
+    let weights = x.re().counting(x.spec().len()).elements().unwrap().cast(DType::F64).unwrap();
+    x.re().mul(&x.re().constant(weights)).sum(0)
+}
+
+/// The weights of the kept part, and the kept tensor: no gauge is in them.
+struct Kept(Truncation);
+
+impl Loss for Kept {
+    fn of<A: Array>(&self, a: &GradedTensor<U1, A>) -> A {
+        let kept = a.svd_truncated(1, FluxOn::Right, self.0.clone()).unwrap().kept;
+        let near = kept.u.scale_columns(&kept.s).unwrap().contract(&kept.vh, &[1], &[0]).unwrap();
+        weighted(&near).add(&kept.s.values().mul(kept.s.values()).sum(0))
+    }
+}
+
+/// `U S³ Vᴴ = A Aᴴ A`.
+struct Cube;
+
+impl Loss for Cube {
+    fn of<A: Array>(&self, a: &GradedTensor<U1, A>) -> A {
+        let svd = a.svd(1, FluxOn::Right).unwrap();
+        let u = (0..3).fold(svd.u, |u, _| u.scale_columns(&svd.s).unwrap());
+        weighted(&u.contract(&svd.vh, &[1], &[0]).unwrap())
+    }
+}
+
+/// `Σ s²`.
+struct Squares;
+
+impl Loss for Squares {
+    fn of<A: Array>(&self, a: &GradedTensor<U1, A>) -> A {
+        let s = a.svd(1, FluxOn::Right).unwrap().s;
+        s.values().mul(s.values()).sum(0)
+    }
+}
+
+#[test]
+fn trap_15_derivatives_of_truncated_factors() {
+    // Sectors of more rows, of more columns.
+    slope(&matrix(9), &Kept(Truncation::new().max_dim(4)));
+    slope(&matrix(9), &Cube);
+}
+
+#[test]
+fn trap_15_equal_values_of_two_sectors_are_no_tie() {
+    let leg = Leg::new([(U1(0), 3), (U1(1), 3)], Direction::Out).unwrap();
+    let spec = Spec::new(vec![leg.clone(), leg.dual()], U1(0), 1).unwrap();
+    let once = check::noise(&check::array(&[9], |_| 0.0), 2);
+    let a = GradedTensor::new(spec, Eager::cat(&[once.clone(), once], 0), None).unwrap();
+    let values = check::elements(a.svd(1, FluxOn::Right).unwrap().s.values());
+    close(&values[..3], &values[3..]);
+    slope(&a, &Cube);
+    slope(&a, &Kept(Truncation::new().max_dim(4)));
+}
+
+#[test]
+fn trap_15_sectors_of_lower_rank_have_finite_derivatives() {
+    // One sector of rank 1, one of zeros.
+    let leg = |d| Leg::new([(U1(0), 2), (U1(1), 2), (U1(2), 3)], d).unwrap();
+    let legs = vec![leg(Direction::Out), leg(Direction::In)];
+    let spec = Spec::new(legs, U1(0), 1).unwrap();
+    let entry = |i: usize| [1.0, 2.0, 2.0, 4.0, 0.0, 0.0, 0.0, 0.0].get(i).map_or(i as f64, |&x| x);
+    let a = GradedTensor::new(spec.clone(), check::array(&[17], entry), None).unwrap();
+    // d Σ s² = 2 ⟨A, dA⟩, whatever the ranks.
+    let (tangent, t) = slope(&a, &Squares);
+    close(&[tangent], &[2.0 * check::elements(&a.inner(&t).unwrap().0)[0]]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Signs of fermions: order independence, adjoints, and an independent algorithm with strings.
 
-use t4a_diff::check;
+use t4a_diff::{Array, check};
 use t4a_structured::{
     Direction, FermionNumber, FermionParity, GradedTensor, Leg, Product, Sector, Spec,
     StructuredError, U1, einsum,
@@ -110,6 +110,36 @@ fn trap_23_sites_in_any_order_agree_with_jordan_and_wigner() {
             close(&numbers(&dense(&moved)[0]), &want);
         }
     }
+}
+
+#[test]
+fn trap_25_inner_products_have_no_signs_and_contractions_do() {
+    let mut rng = Rng::new(6);
+    let leg = |d| Leg::new([(EVEN, 2), (ODD, 3)], d).unwrap();
+    let one = |x: &GradedTensor<_>| check::elements(x.re())[0];
+    for complex in [false, true] {
+        let legs = vec![leg(Direction::Out), leg(Direction::In), leg(Direction::In)];
+        let [a, b] = [0, 1].map(|_| rng.tensor(legs.clone(), EVEN, complex));
+        let b = b.repartition(a.spec().rows()).unwrap();
+        let flat = |x: &GradedTensor<_>, y: &GradedTensor<_>| -> f64 {
+            let parts = [(Some(x.re()), Some(y.re())), (x.im(), y.im())];
+            let pairs = parts.iter().filter_map(|(x, y)| Some((*x)?.mul((*y)?)));
+            pairs.flat_map(|z| check::elements(&z)).sum()
+        };
+        close(&check::elements(&a.inner(&b).unwrap().0), &[flat(&a, &b)]);
+        close(&check::elements(&a.inner(&a).unwrap().0), &[flat(&a, &a)]);
+        // As a contraction it takes the conjugate, and a sign for odd states of legs that point in.
+        let conj = a.conj().unwrap();
+        let twisted = b.twist(&[1, 2]).unwrap();
+        let full = conj.contract(&twisted, &[0, 1, 2], &[0, 1, 2]).unwrap();
+        close(&[one(&full)], &[flat(&a, &b)]);
+    }
+    // Odd states alone, one leg in and one out: without that sign a square would be negative.
+    let odd = |d| Leg::new([(ODD, 2)], d).unwrap();
+    let a = rng.tensor(vec![odd(Direction::Out), odd(Direction::In)], EVEN, false);
+    let square = a.conj().unwrap().contract(&a, &[0, 1], &[0, 1]).unwrap();
+    let norm = check::elements(&a.norm_squared().unwrap())[0];
+    close(&[one(&square)], &[-norm]);
 }
 
 #[test]

@@ -7,10 +7,10 @@ use t4a_structured::{
     Direction, FluxOn, GradedTensor, Leg, Product, Sector, Spec, StructuredError, U1, Z2,
     einsum as graded_einsum,
 };
-use t4a_tensor::DType;
 use t4a_tensor::random::Generator;
+use t4a_tensor::{AnyTensor, DType};
 
-use crate::oracle::{close_to, dense, einsum, invariant, numbers};
+use crate::oracle::{close_to, dense, einsum, invariant, numbers, same};
 
 type Q = Product<U1, Z2>;
 
@@ -157,6 +157,62 @@ proptest! {
         let qr = x.qr(case.rows, on).unwrap();
         invariant(&qr.q);
         equal(&qr.q.contract(&qr.r, &[case.rows], &[0]).unwrap(), &all_numbers(&x), tolerance);
+    }
+
+    #[test]
+    fn maps(case in case(1)) {
+        let leg = &case.legs[0];
+        let spec = vec![leg.clone(), leg.dual()];
+        let x = case.tensor(spec, Product::TRIVIAL).repartition(1).unwrap().scale(0.3);
+        let (n, tolerance) = (leg.dim(), 10.0 * case.tolerance());
+        let h = x.add(&x.dagger().unwrap()).unwrap();
+        invariant(&h);
+        let eigh = h.eigh().unwrap();
+        invariant(&eigh.v);
+        let left = h.contract(&eigh.v, &[1], &[0]).unwrap();
+        equal(&left, &all_numbers(&eigh.v.scale_columns(&eigh.w).unwrap()), tolerance);
+        let exp = x.exp().unwrap();
+        invariant(&exp);
+        if n == 0 || case.complex {
+            return Ok(());
+        }
+        let wide = |x: &GradedTensor<Q>| dense(x)[0].clone().cast(DType::F64).unwrap();
+        let values = |x: &AnyTensor| {
+            let values = t4a_linalg::eigh::eigvalsh(x.typed::<f64>().unwrap()).unwrap();
+            values.to_vec().unwrap()
+        };
+        let mut own = check::elements(eigh.w.values());
+        own.sort_by(f64::total_cmp);
+        close_to(&own, &values(&wide(&h)), tolerance);
+        let want = t4a_linalg::expm::expm(wide(&x).typed::<f64>().unwrap()).unwrap();
+        equal(&exp, &[want.to_vec().unwrap()], tolerance);
+    }
+
+    #[test]
+    fn numbers_of_two(case in case(3)) {
+        let x = case.x();
+        let y = Case { seed: case.seed + 1, ..case.clone() }.x();
+        let (a, b) = (all_numbers(&x), all_numbers(&y));
+        let pairs = |f: fn(f64, f64) -> f64, i: usize, j: usize| -> Vec<f64> {
+            a[i].iter().zip(&b[j]).map(|(&a, &b)| f(a, b)).collect()
+        };
+        let difference: Vec<_> = (0..a.len()).map(|i| pairs(|a, b| a - b, i, i)).collect();
+        let z = x.sub(&y).unwrap();
+        invariant(&z);
+        equal(&z, &difference, case.tolerance());
+        // ⟨x, y⟩ = Σ x̄ y.
+        let dot = |i, j| pairs(|a, b| a * b, i, j).iter().sum::<f64>();
+        let (re, im) = x.inner(&y).unwrap();
+        let (want_re, want_im) = match case.complex {
+            false => (dot(0, 0), None),
+            true => (dot(0, 0) + dot(1, 1), Some(dot(0, 1) - dot(1, 0))),
+        };
+        close_to(&check::elements(&re), &[want_re], case.tolerance());
+        if let Some(want) = want_im {
+            close_to(&check::elements(&im.unwrap()), &[want], case.tolerance());
+        }
+        // What commutes has no signs.
+        same(&x.twist(&[0, 2]).unwrap(), &x);
     }
 
     #[test]

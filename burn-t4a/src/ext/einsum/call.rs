@@ -149,7 +149,7 @@ tuples! {
 /// ```
 /// use burn_t4a::ext::einsum::einsum;
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
+/// use burn::tensor::Tensor;
 /// let m = Tensor::<BurnT4a, 2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &T4aDevice);
 /// let v = Tensor::<BurnT4a, 1>::from_floats([1.0, 10.0], &T4aDevice);
 /// let y: Tensor<BurnT4a, 1> = einsum("ij,j->i", (&m, &v))?;
@@ -183,7 +183,7 @@ pub fn einsum<B: Operations, const D: usize>(
 /// ```
 /// use burn_t4a::ext::einsum::{MinPlus, semiring_einsum};
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
+/// use burn::tensor::Tensor;
 /// // The shortest way over one stop.
 /// let hop = Tensor::<BurnT4a, 2>::from_floats([[0.0, 5.0, 1.0], [5.0, 0.0, 2.0], [1.0, 2.0, 0.0]], &T4aDevice);
 /// let two: Tensor<BurnT4a, 2> = semiring_einsum::<MinPlus, _, _>("ij,jk->ik", [&hop, &hop])?;
@@ -212,12 +212,12 @@ pub fn einsum<B: Operations, const D: usize>(
 /// slices of one leaf they take 1 s. Multiplied in pairs of neighbours they are 14 steps, and take .03 s:
 ///
 /// ```
-/// use burn_autodiff::Autodiff;
+/// use burn::backend::Autodiff;
 /// use burn_t4a::ext::ExtError;
 /// use burn_t4a::ext::einsum::{LogSumExp, semiring_einsum};
 /// use burn_t4a::ext::operation::Operations;
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::{Tensor, s};
+/// use burn::tensor::{Tensor, s};
 ///
 /// /// The product of all matrices of a stack, along its first axis.
 /// fn product<B: Operations>(mut stack: Tensor<B, 3>) -> Result<Tensor<B, 2>, ExtError> {

@@ -105,7 +105,7 @@ impl<B: Backend> Job<B> {
 /// ```
 /// use burn_t4a::ext::einsum::bool_einsum;
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::{Bool, Tensor};
+/// use burn::tensor::{Bool, Tensor};
 /// // Who reaches whom in two steps.
 /// let step = [[false, true, false], [false, false, true], [false, false, false]];
 /// let step = Tensor::<BurnT4a, 2, Bool>::from_data(step, &T4aDevice);
@@ -129,7 +129,7 @@ pub fn bool_einsum<B: Backend, const D: usize>(
 /// ```
 /// use burn_t4a::ext::einsum::{MinPlus, int_einsum};
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::{Int, Tensor};
+/// use burn::tensor::{Int, Tensor};
 /// let far = i32::MAX;
 /// let hop = Tensor::<BurnT4a, 2, Int>::from_data([[0, 5, 1], [5, 0, far], [1, 2, 0]], &T4aDevice);
 /// let two: Tensor<BurnT4a, 2, Int> = int_einsum::<MinPlus, _, _>("ij,jk->ik", [&hop, &hop])?;
@@ -156,14 +156,14 @@ pub fn int_einsum<S: IntSemiring, B: Backend, const D: usize>(
 ///
 /// ```compile_fail
 /// use burn_t4a::{BurnT4a, ext::einsum::{MaxMin, counting_einsum}};
-/// let x = burn_tensor::Tensor::<BurnT4a, 1>::from_floats([1.0, 2.0], &burn_t4a::T4aDevice);
+/// let x = burn::tensor::Tensor::<BurnT4a, 1>::from_floats([1.0, 2.0], &burn_t4a::T4aDevice);
 /// let _ = counting_einsum::<MaxMin, _, 1>("i->", [&x]);
 /// ```
 ///
 /// ```
 /// use burn_t4a::ext::einsum::{MaxPlus, counting_einsum};
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
+/// use burn::tensor::Tensor;
 /// // Two-colourings of a triangle that cut as many edges as possible.
 /// let cut = Tensor::<BurnT4a, 2>::from_floats([[0.0, 1.0], [1.0, 0.0]], &T4aDevice);
 /// let (most, ways) = counting_einsum::<MaxPlus, _, 1>("ab,bc,ca->", [&cut, &cut, &cut])?;
@@ -195,7 +195,7 @@ where
 /// ```
 /// use burn_t4a::ext::einsum::{MinPlus, k_best_einsum};
 /// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
+/// use burn::tensor::Tensor;
 /// // The two shortest ways over one of three stops.
 /// let to = Tensor::<BurnT4a, 1>::from_floats([4.0, 1.0, 3.0], &T4aDevice);
 /// let from = Tensor::<BurnT4a, 1>::from_floats([1.0, 9.0, 3.0], &T4aDevice);

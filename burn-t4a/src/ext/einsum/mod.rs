@@ -1,9 +1,14 @@
 //! Einsum over semirings on Burn tensors, with gradients.
 //!
-//! ```text
-//! call        what users write: einsum, semiring_einsum, complex_einsum
-//! discrete    the same without a derivative: booleans, integers, counts, K best values
-//! ```
+//! | task | |
+//! |---|---|
+//! | a contraction of any number of tensors | [`einsum()`] |
+//! | the same over another semiring: log Z, best path | [`semiring_einsum`] of [`LogSumExp`], [`MaxPlus`], … |
+//! | complex tensors | [`complex_einsum`] |
+//! | how many ways attain the best, the K best | [`counting_einsum`], [`k_best_einsum`] |
+//! | booleans, integers | [`bool_einsum`], [`int_einsum`] |
+//! | an order, sizes of new labels, a bound of memory, what it will cost | [`Einsum`], [`Plan::report`] |
+//! | a semiring of one's own | [`ArraySemiring`], [`Custom`] |
 //!
 //! Contractions are operations of [`t4a_einsum`], see [`Contraction`]: on the tape every pairwise step of
 //! the plan is one node.

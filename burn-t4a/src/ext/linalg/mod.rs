@@ -8,9 +8,9 @@
 //! derivative rules and what they do at degenerate spectra: [`t4a_linalg`].
 //!
 //! ```
-//! use burn_autodiff::Autodiff;
+//! use burn::backend::Autodiff;
 //! use burn_t4a::{BurnT4a, T4aDevice, ext::linalg};
-//! use burn_tensor::Tensor;
+//! use burn::tensor::Tensor;
 //!
 //! type AD = Autodiff<BurnT4a>;
 //! let a = Tensor::<AD, 2>::from_floats([[3.0, 0.0], [0.0, -4.0], [0.0, 0.0]], &T4aDevice);
@@ -28,7 +28,7 @@
 //!
 //! ```
 //! use burn_t4a::{BurnT4a, T4aDevice, ext::linalg};
-//! use burn_tensor::Tensor;
+//! use burn::tensor::Tensor;
 //!
 //! type B = BurnT4a;
 //! let a = Tensor::<B, 3>::ones([2, 4, 3], &T4aDevice);

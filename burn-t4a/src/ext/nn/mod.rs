@@ -7,9 +7,9 @@
 //! values of [`t4a_nn`].
 //!
 //! ```
-//! use burn_autodiff::Autodiff;
+//! use burn::backend::Autodiff;
 //! use burn_t4a::{BurnT4a, T4aDevice, ext::nn};
-//! use burn_tensor::Tensor;
+//! use burn::tensor::Tensor;
 //!
 //! let x = Tensor::<Autodiff<BurnT4a>, 2>::from_floats([[0.0, 1.0, 2.0]], &T4aDevice).require_grad();
 //! let y = nn::log_softmax(x.clone(), 1);           // was: activation::log_softmax

@@ -1,20 +1,23 @@
 //! Tensors with known zeros on Burn's tape: graded by quantum numbers, block-sparse, diagonal.
 //!
-//! ```text
-//! tensor   what they have beside their own methods: Burn tensors in and out, gradients, tangents
-//! layout   the structure apart from the numbers, for all three kinds
-//! weights  one as a parameter of a Burn module (feature `module`)
-//! ```
+//! | task | |
+//! |---|---|
+//! | symmetries, axes, structures | [`U1`], [`Z2`], [`Zn`], [`FermionNumber`], [`Product`], …; [`Leg`], [`Spec`] |
+//! | a tensor graded by charges, and its operations | [`GradedTensor`], [`einsum`] |
+//! | known blocks; equal indices | [`BlockSparseTensor`] of a [`Pattern`]; [`DiagTensor`], [`diag_einsum`] |
+//! | Burn tensors in and out, leaves, gradients, tangents | [`Structured`] |
+//! | truncation over all sectors | [`BondTruncation`] |
+//! | a parameter of a Burn module | `Weights`, feature `module` |
 //!
 //! They are the types of [`t4a_structured`] over the floats of a backend: all numbers in one `Tensor<B, 1>`,
 //! the structure beside it, off the tape. Their operations are values, so that `BurnT4a` runs kernels,
 //! other backends the portable definitions, and a tape records one node for each.
 //!
 //! ```
-//! use burn_autodiff::Autodiff;
+//! use burn::backend::Autodiff;
 //! use burn_t4a::ext::structured::{Direction, GradedTensor, Leg, Spec, Structured, U1};
 //! use burn_t4a::{BurnT4a, T4aDevice};
-//! use burn_tensor::Tensor;
+//! use burn::tensor::Tensor;
 //!
 //! type AD = Autodiff<BurnT4a>;
 //! // A map on two spins that keeps the magnetisation: 1 + 4 + 1 entries of 16.
