@@ -118,7 +118,7 @@ struct Kept(Truncation);
 
 impl Loss for Kept {
     fn of<A: Array>(&self, a: &GradedTensor<U1, A>) -> A {
-        let kept = a.svd_truncated(1, FluxOn::Right, self.0.clone()).unwrap().kept;
+        let kept = a.svd_truncated(1, FluxOn::Right, self.0).unwrap().kept;
         let near = kept.u.scale_columns(&kept.s).unwrap().contract(&kept.vh, &[1], &[0]).unwrap();
         weighted(&near).add(&kept.s.values().mul(kept.s.values()).sum(0))
     }
