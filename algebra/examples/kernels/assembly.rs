@@ -172,7 +172,7 @@ fn kind(line: &str, set: &str) -> Kind {
     };
     // SSE2 has the same names without `v`.
     let is = |op: &&str| name.starts_with(*op) || (set == "sse2" && name.starts_with(&op[1..]));
-    let computes = X86_OPERATIONS.iter().any(|op| is(op));
+    let computes = X86_OPERATIONS.iter().any(is);
     let one = name.ends_with("ss") || name.ends_with("sd");
     let spilled = operands.contains("(%rsp)") || operands.contains("(%rbp)");
     match () {
