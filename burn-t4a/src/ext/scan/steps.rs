@@ -31,18 +31,26 @@ impl<B: Backend> Clone for Steps<B> {
 }
 
 impl<B: Backend> Steps<B> {
+    /// How many steps there are.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
     /// The place along the leading axis that step `k` is about.
-    pub(super) fn time(&self, k: usize) -> usize {
+    pub fn time(&self, k: usize) -> usize {
         if self.reverse { self.length - 1 - k } else { k }
     }
 
-    /// Step `k`: the carry after it, and y.
-    pub(super) fn step(
+    /// A step: the carry after it, and y.
+    ///
+    /// # Errors
+    /// Those of the body; a carry that changes.
+    pub fn step(
         &self,
         consts: &[FloatTensor<B>],
-        carry: Flat<B>,
-        x: Flat<B>,
-    ) -> Result<(Flat<B>, Flat<B>)> {
+        carry: Vec<FloatTensor<B>>,
+        x: Vec<FloatTensor<B>>,
+    ) -> Result<(Vec<FloatTensor<B>>, Vec<FloatTensor<B>>)> {
         let kind = |x: &FloatTensor<B>| (x.shape(), x.dtype());
         let before: Vec<_> = carry.iter().map(kind).collect();
         let (carry, y) = (self.body)(consts.to_vec(), carry, x)?;
@@ -57,12 +65,15 @@ impl<B: Backend> Steps<B> {
     }
 
     /// One step after the other: the last carry and all ys, along a leading axis.
-    pub(super) fn run(
+    ///
+    /// # Errors
+    /// Those of the steps.
+    pub fn run(
         &self,
         consts: &[FloatTensor<B>],
-        init: Flat<B>,
+        init: Vec<FloatTensor<B>>,
         xs: &[FloatTensor<B>],
-    ) -> Result<[Flat<B>; 2]> {
+    ) -> Result<[Vec<FloatTensor<B>>; 2]> {
         if self.length == 0 {
             return self.empty(consts, init, xs);
         }
