@@ -49,7 +49,7 @@ fn filter<A: ScanBackend>(
 }
 
 fn tensor<A: Backend, const D: usize>(x: Vec<f64>, shape: [usize; D]) -> Tensor<A, D> {
-    Tensor::from_data(TensorData::new(x, shape), (&Default::default(), DType::F64))
+    Tensor::from_data(TensorData::new(x, shape), (&A::Device::default(), DType::F64))
 }
 
 fn model<A: Backend>() -> (Model<A>, State<A>) {

@@ -7,7 +7,7 @@
 //!
 //! The net learns which of two spirals a point is on. A larger batch as training goes on does what a smaller
 //! learning rate does (Smith, Kindermans, Ying and Le 2018). The size of the batch has a name, so there is one
-//! recording; the same steps run eagerly beside it end with the same weights.
+//! recording; each step runs eagerly beside it, from the same weights to the same weights.
 
 use std::time::{Duration, Instant};
 
@@ -116,8 +116,8 @@ fn main() -> Result<()> {
     .dynamic(13, 0, "batch")
     .fullgraph();
 
-    let (mut weights, mut eager) = (start(), start());
-    let (mut velocity, mut slow) = (zeros(&weights), zeros(&eager));
+    let mut weights = start();
+    let mut velocity = zeros(&weights);
     let (mut times, mut worst) = ([Duration::ZERO; 2], 0.0f32);
     println!("batch   steps   loss     compiled   eager");
     for batch in [16, 32, 64, 128, 256, 512] {
@@ -128,16 +128,17 @@ fn main() -> Result<()> {
             let (x, labels) =
                 (x.clone().narrow(0, at, batch), labels.clone().narrow(0, at, batch));
             at += batch;
+            let state = (weights.clone(), velocity.clone());
             let begin = Instant::now();
-            let (loss, other);
-            (weights, velocity, loss) =
-                compiled.call(((weights, velocity), x.clone(), labels.clone()))?;
-            times[0] += begin.elapsed();
-            let begin = Instant::now();
-            (eager, slow, other) = step((eager, slow), x, labels);
+            let (eager, _, other) = step(state, x.clone(), labels.clone());
             times[1] += begin.elapsed();
+            let begin = Instant::now();
+            let loss;
+            (weights, velocity, loss) = compiled.call(((weights, velocity), x, labels))?;
+            times[0] += begin.elapsed();
             let [loss, other] = [loss, other].map(Tensor::into_scalar);
-            worst = worst.max((loss - other).abs());
+            let apart = (weights[1].0.clone() - eager[1].0.clone()).abs().max().into_scalar();
+            worst = worst.max((loss - other).abs()).max(apart);
             total += loss;
         }
         let per = |k: usize| (times[k] - before[k]).as_secs_f64() / f64::from(steps) * 1e6;
@@ -146,13 +147,13 @@ fn main() -> Result<()> {
     }
     let guess: Tensor<B, 2, Int> = scores(&weights, x).argmax(1);
     let right = guess.equal(labels).int().sum().into_scalar() as f64 / POINTS as f64;
-    println!("right: {:.1} %, largest difference of a loss from the eager one: {worst:.1e}", 100.0 * right);
+    println!("right: {:.1} %, largest difference from an eager step: {worst:.1e}", 100.0 * right);
     println!("{:?}", compiled.counters());
 
     // One recording for six sizes, and the same training.
     assert_eq!((compiled.counters().traces, compiled.counters().fallbacks), (1, 0));
     assert_eq!(compiled.counters().hits, 6 * 200 - 1);
-    assert!(worst < 1e-2, "{worst}");
+    assert!(worst < 1e-4, "{worst}");
     assert!(right > 0.98, "{right}");
     Ok(())
 }

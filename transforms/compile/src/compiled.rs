@@ -1,5 +1,6 @@
 //! Functions that are recorded once per shape and replayed.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -86,7 +87,7 @@ struct Cache<B: Backend> {
     /// Least recently used first.
     entries: Vec<Entry<B>>,
     counters: Counters,
-    last: String,
+    last: Cow<'static, str>,
 }
 
 /// A function that is recorded once per shapes, dtypes and tree of its inputs, and replayed after that.
@@ -307,7 +308,7 @@ where
         drop(all);
         let mut cache = self.cache();
         cache.counters.instances += 1;
-        cache.last = format!("a program for {}", self.describe(sizes));
+        cache.last = format!("a program for {}", self.describe(sizes)).into();
         Ok(recorded)
     }
 
@@ -370,7 +371,8 @@ where
             Form::Eager => format!("eager from now on: {why}"),
             Form::EachSize(_) => format!("a recording for each size from now on: {why}"),
             _ => format!("recorded, since {reason}"),
-        };
+        }
+        .into();
         match form {
             Form::Program(_) | Form::Open(_) => cache.counters.traces += 1,
             Form::Eager => cache.counters.fallbacks += 1,
@@ -433,7 +435,7 @@ where
             cache.entries.retain(|entry| entry.key != key);
             cache.entries.push(Entry { key, form });
         }
-        cache.last = format!("{count} programs were loaded");
+        cache.last = format!("{count} programs were loaded").into();
         let surplus = cache.entries.len().saturating_sub(self.capacity);
         cache.entries.drain(..surplus);
         cache.counters.evictions += surplus;

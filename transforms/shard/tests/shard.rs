@@ -109,7 +109,7 @@ fn reductions() {
             (x.clone() * y.clone()).sum().unsqueeze::<2>().expand([1, 16]),
             x.clone().max().unsqueeze::<2>().expand([1, 16]) + x.clone().mean().unsqueeze(),
             softmax(x.clone(), 1) + softmax(x.clone(), 0),
-            y.clone().cumsum(1) + x.argmax(1).float() * y.prod_dim(1),
+            y.clone().cumsum(1) + x.argmax(1).float().cast(DType::F64) * y.prod_dim(1),
         ];
         Tensor::cat(parts, 0)
     };

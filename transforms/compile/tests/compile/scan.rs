@@ -18,7 +18,7 @@ type Cube = Tensor<T, 3>;
 fn noise<A: ScanBackend, const D: usize>(shape: [usize; D], seed: usize, dtype: DType) -> Tensor<A, D> {
     let value = |i: usize| ((i * 7919 + seed * 104_729 + 13) % 10_007) as f64 / 5003.0 - 1.0;
     let values: Vec<f64> = (0..shape.iter().product()).map(value).collect();
-    Tensor::from_data(TensorData::new(values, shape), (&Default::default(), dtype))
+    Tensor::from_data(TensorData::new(values, shape), (&A::Device::default(), dtype))
 }
 
 type Carry = (Matrix, Matrix);

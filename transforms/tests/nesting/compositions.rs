@@ -54,7 +54,7 @@ functions! {
     Values |x: A| {
         // x₀ times an orthogonal matrix has the singular values x₀.
         let turn = TensorData::from([[0.6f64, -0.8], [0.8, 0.6]]);
-        let turn = Tensor::<A, 2>::from_data(turn, (&Default::default(), DType::F64));
+        let turn = Tensor::<A, 2>::from_data(turn, (&A::Device::default(), DType::F64));
         let x: Tensor<A, 2> = x.powi_scalar(2).mean().unsqueeze();
         svdvals(turn * x).unwrap().sum()
     };
