@@ -37,7 +37,6 @@ pub(crate) struct Line<B: Backend> {
     pub(crate) instruction: Instruction<B>,
     pub(crate) how: How,
     pub(crate) operands: Vec<Operand>,
-    pub(crate) splits: Vec<Split>,
     pub(crate) reduce: Option<(Reduce, Vec<usize>)>,
     /// Values that are not used later.
     pub(crate) ended: Vec<usize>,
@@ -214,8 +213,8 @@ impl<B: Backend> Plan<B> {
                 p.reduced(value, split, *reduce, over);
             }
         }
-        let (splits, reduce) = (rule.results, rule.reduce);
-        Ok(Line { instruction: local, how, operands: all, splits, reduce, ended: Vec::new() })
+        let reduce = rule.reduce;
+        Ok(Line { instruction: local, how, operands: all, reduce, ended: Vec::new() })
     }
 
     /// Marks the last use of every value.

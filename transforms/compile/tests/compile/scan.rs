@@ -28,7 +28,7 @@ fn recurrent((w, u): (Matrix, Matrix), (h, c): Carry, x: Matrix) -> (Carry, (Mat
     let both = x.matmul(w) + h.clone().matmul(u);
     let c = c * sigmoid(both.clone()) + both.clone().tanh() * 0.5;
     let h = (c.clone() / (both.exp() + 1.0)).clamp(-0.9, 0.9);
-    ((h.clone(), c), (h.clone() - h.mean_dim(1), softmax(h.transpose(), 0)))
+    ((h.clone(), c), (h.clone() - h.clone().mean_dim(1), softmax(h.transpose(), 0)))
 }
 
 /// Carries that change places, passed through and never changed, masks, slices, constants.

@@ -133,8 +133,8 @@ fn slice(site: &Site<'_>, values: usize) -> Option<Rule> {
         at += if ends { 3 } else { 2 };
         let step = words.get(at)?.clone();
         at += 1;
-        let all = [&start, &end, &step].into_iter().zip([0, shape[axis] as i64, 1]);
-        if all.clone().all(|(word, whole)| *word == Word::Int(whole)) {
+        let whole = [0, shape[axis] as i64, 1].map(Word::Int);
+        if [&start, &end, &step] == whole.each_ref() {
             let n = shape[axis] / site.mesh.parts(&split.0[axis]);
             out.extend([0, 1, n as i64, 1].map(Word::Int));
         } else {
