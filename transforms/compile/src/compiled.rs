@@ -130,7 +130,15 @@ pub fn compile<B: Backend, I: Values<Traced<B>>, O: Values<Traced<B>>, F: Fn(I) 
     let cache =
         Cache { entries: Vec::new(), counters: Counters::default(), last: "not called".into() };
     let (cache, names) = (Mutex::new(cache), Names::default());
-    Compiled { function, capacity: 64, fullgraph: false, fused: true, names, cache, of: PhantomData }
+    Compiled {
+        function,
+        capacity: 64,
+        fullgraph: false,
+        fused: true,
+        names,
+        cache,
+        of: PhantomData,
+    }
 }
 
 fn lock<T>(x: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -269,10 +277,11 @@ where
             }
             trial.source.map_err(|error| format!("{at}: {error}"))
         };
-        let symbolic = probes.iter().map(probe).collect::<Result<Vec<_>, _>>().and_then(|mut all| {
-            all.push(own);
-            Symbolic::new(&all, &probes, sizes)
-        });
+        let symbolic =
+            probes.iter().map(probe).collect::<Result<Vec<_>, _>>().and_then(|mut all| {
+                all.push(own);
+                Symbolic::new(&all, &probes, sizes)
+            });
         match symbolic {
             Ok(symbolic) => self.keep(open, trial, Some(symbolic)),
             Err(why) => {
@@ -338,12 +347,7 @@ where
     }
 
     /// Keeps what was recorded and returns the results.
-    fn keep(
-        &self,
-        key: Key,
-        trial: Trial<B>,
-        symbolic: Option<Symbolic<B>>,
-    ) -> Result<O::On<B>> {
+    fn keep(&self, key: Key, trial: Trial<B>, symbolic: Option<Symbolic<B>>) -> Result<O::On<B>> {
         let Trial { structure, values, fixed, source } = trial;
         match (source, symbolic) {
             (Err(error), _) if self.fullgraph => return Err(error),

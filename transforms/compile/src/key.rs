@@ -114,8 +114,8 @@ impl Names {
                 given,
             };
             let found = key.leaves.get(leaf);
-            let (_, meta) = found
-                .ok_or_else(|| missing(format!("there are {} leaves", key.leaves.len())))?;
+            let (_, meta) =
+                found.ok_or_else(|| missing(format!("there are {} leaves", key.leaves.len())))?;
             let size = meta.shape.get(axis);
             let size = size.ok_or_else(|| missing(format!("its shape is {:?}", meta.shape)))?;
             all[name].push((leaf, axis, *size));
@@ -125,7 +125,8 @@ impl Names {
                 return Ok(sizes[0].2);
             }
             let paths = key.structure.paths();
-            let at = |&(leaf, axis, size): &(usize, usize, usize)| (paths[leaf].clone(), axis, size);
+            let at =
+                |&(leaf, axis, size): &(usize, usize, usize)| (paths[leaf].clone(), axis, size);
             let sizes = sizes.iter().map(at).collect();
             Err(CompileError::Sizes { name: name.clone(), sizes })
         };

@@ -18,8 +18,8 @@ use burn_backend::Backend;
 use crate::error::{CompileError, Result};
 use crate::fuse::fuse;
 use crate::recording::{Frame, Instruction, Step};
-use crate::trace::Source;
 use crate::tensor::{Any, Meta};
+use crate::trace::Source;
 use crate::words::Word;
 
 /// An instruction of a program, one or several of the recording.

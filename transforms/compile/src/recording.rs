@@ -198,7 +198,11 @@ fn place() -> String {
         }
         let at = lines.next_if(|next| next.starts_with("at ")).map(|at| &at[3..]);
         let name = symbol.trim_start_matches(['<', '&', '(']);
-        let foreign = ["burn_", "t4a_", "core::", "std::", "alloc::", "rust_", "__", "_"];
+        let of_a_library = |at: &str| at.contains("/registry/src/") || at.contains("/rustc/");
+        if at.is_some_and(of_a_library) {
+            continue;
+        }
+        let foreign = ["burn_", "t4a_", "core::", "std::", "alloc::", "rust_", "_", "{"];
         if foreign.iter().any(|name_of| name.starts_with(name_of)) {
             continue;
         }

@@ -146,9 +146,9 @@ impl Fit<'_> {
         }
         let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * b.abs();
         let power = |((p, q), &value): ((usize, usize), &f64)| {
-            [0.0, -1.0, 1.0, -0.5, 0.5, -2.0, 2.0].into_iter().find(|&power| {
-                near(value, values[0] * (q as f64 / p as f64).powf(power))
-            })
+            [0.0, -1.0, 1.0, -0.5, 0.5, -2.0, 2.0]
+                .into_iter()
+                .find(|&power| near(value, values[0] * (q as f64 / p as f64).powf(power)))
         };
         let powers: Vec<f64> = self.pairs().zip(&values[1..]).map(power).collect::<Option<_>>()?;
         let one = Monomial { factor: 1.0, powers: powers.clone() };
@@ -299,12 +299,15 @@ impl<B: Backend> Symbolic<B> {
         let metas = self.metas.iter().map(meta).collect::<Result<_, String>>()?;
         let mut constants = Vec::new();
         for (id, constant) in &self.constants {
-            constants.push((*id, match constant {
-                Constant::Same(x) => x.clone(),
-                Constant::Full { kind, shape: sizes_of, dtype, value, device } => {
-                    full(kind, shape(sizes_of)?, *dtype, value.at(sizes), device)
-                }
-            }));
+            constants.push((
+                *id,
+                match constant {
+                    Constant::Same(x) => x.clone(),
+                    Constant::Full { kind, shape: sizes_of, dtype, value, device } => {
+                        full(kind, shape(sizes_of)?, *dtype, value.at(sizes), device)
+                    }
+                },
+            ));
         }
         let mut instructions = Vec::new();
         for (one, terms) in &self.instructions {

@@ -77,7 +77,8 @@ impl Planner<'_> {
                 Move::Gather { axis, over } => {
                     split.0[axis].pop();
                     let parts = self.mesh.size(over);
-                    let sent = bytes_of(&self.metas[value], &split, self.mesh) / parts * (parts - 1);
+                    let sent =
+                        bytes_of(&self.metas[value], &split, self.mesh) / parts * (parts - 1);
                     self.bytes += sent;
                     let name = self.mesh.name(over);
                     let _ = writeln!(
@@ -99,10 +100,8 @@ impl Planner<'_> {
             let sent = 2 * whole / parts * (parts - 1);
             self.bytes += sent;
             let (what, name) = (format!("{reduce:?}").to_lowercase(), self.mesh.name(axis));
-            let _ = writeln!(
-                self.text,
-                "    all-reduce ({what}) %{value} over {name}: {sent} bytes"
-            );
+            let _ =
+                writeln!(self.text, "    all-reduce ({what}) %{value} over {name}: {sent} bytes");
         }
     }
 }
@@ -168,7 +167,8 @@ impl<B: Backend> Plan<B> {
             site.whole()
         } else if instruction.name() == RESHARD {
             how = How::Pass;
-            let split = asked(mesh, words.as_deref().unwrap_or(&[]), operands[0], &metas[operands[0]])?;
+            let split =
+                asked(mesh, words.as_deref().unwrap_or(&[]), operands[0], &metas[operands[0]])?;
             Rule::new(vec![split.clone()], vec![split])
         } else {
             rule(&site)
@@ -202,7 +202,9 @@ impl<B: Backend> Plan<B> {
             .collect();
         let of: Vec<String> = operands.iter().map(|v| format!("%{v}")).collect();
         let note = match how {
-            How::Everywhere if rule.operands.iter().any(|x| !x.0.is_empty()) => " (no rule: everywhere)",
+            How::Everywhere if rule.operands.iter().any(|x| !x.0.is_empty()) => {
+                " (no rule: everywhere)"
+            }
             How::Once => " (once, and shared)",
             _ => "",
         };

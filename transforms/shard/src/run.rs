@@ -175,7 +175,8 @@ impl<B: Backend> Device<'_, B> {
                 How::Pass => operands,
                 How::Parts | How::Everywhere => run(operands).map_err(failed)?,
                 How::Once => {
-                    let own = if self.device == 0 { run(operands).map_err(failed)? } else { Vec::new() };
+                    let own =
+                        if self.device == 0 { run(operands).map_err(failed)? } else { Vec::new() };
                     let at = (self.meetings, 0);
                     self.meetings += 1;
                     let (members, rank) = (plan.mesh.devices(), self.device);
@@ -254,8 +255,7 @@ pub(crate) fn run<B: Backend>(plan: &Plan<B>, inputs: &[Value<B>]) -> Result<Vec
     };
     let all: Vec<Option<Vec<Value<B>>>> = std::thread::scope(|scope| {
         let device = &device;
-        let others: Vec<_> =
-            (1..mesh.devices()).map(|i| scope.spawn(move || device(i))).collect();
+        let others: Vec<_> = (1..mesh.devices()).map(|i| scope.spawn(move || device(i))).collect();
         let first = device(0);
         std::iter::once(first).chain(others.into_iter().map(|x| x.join().ok().flatten())).collect()
     });

@@ -74,10 +74,7 @@ impl fmt::Display for Spec {
     }
 }
 
-fn show(
-    f: &mut impl fmt::Write,
-    axes: impl Iterator<Item = String>,
-) -> fmt::Result {
+fn show(f: &mut impl fmt::Write, axes: impl Iterator<Item = String>) -> fmt::Result {
     f.write_char('(')?;
     for (i, names) in axes.enumerate() {
         let names = if names.is_empty() { "·" } else { &names };

@@ -133,7 +133,8 @@ fn movement() {
     let f = |x: Matrix, y: Matrix| {
         let cube: Cube = x.clone().reshape([8, 4, 4]);
         let back: Matrix = cube.swap_dims(1, 2).permute([0, 2, 1]).reshape([8, 16]);
-        let tail: Matrix = x.clone().reshape([32, 4]).slice([0..32, 1..3]).reshape([16, 4]).transpose();
+        let tail: Matrix =
+            x.clone().reshape([32, 4]).slice([0..32, 1..3]).reshape([16, 4]).transpose();
         let parts = vec![
             back,
             y.clone().transpose().transpose().flip([1]),
@@ -166,9 +167,11 @@ fn layers_on_a_batch() {
         (relu(y), softmax(z.clone().matmul(z.swap_dims(1, 2)), 2))
     };
     let specs = || {
-        ["a", "", "b", ""].map(|axes| Spec::split([axes])).into_iter().enumerate().map(|(i, x)| {
-            if i == 3 { Spec::split(["", "b"]) } else { x }
-        })
+        ["a", "", "b", ""]
+            .map(|axes| Spec::split([axes]))
+            .into_iter()
+            .enumerate()
+            .map(|(i, x)| if i == 3 { Spec::split(["", "b"]) } else { x })
     };
     let inputs = || {
         let words: Vec<i64> = (0..40).map(|i| i * 7 % 6).collect();
@@ -232,7 +235,9 @@ fn gradients_inside_and_outside() {
 #[test]
 fn the_plan_tells_what_moves() {
     let mesh = Mesh::new([("data", 2), ("model", 2)]).unwrap();
-    let f = |(x, w): (Matrix, Matrix)| softmax(reshard(x.matmul(w), &Spec::split(["data", "model"])), 1);
+    let f = |(x, w): (Matrix, Matrix)| {
+        softmax(reshard(x.matmul(w), &Spec::split(["data", "model"])), 1)
+    };
     let specs = [Spec::split(["data", "model"]), Spec::split(["model", ""])];
     let f = shard_map(f, &mesh, specs, [Spec::split(["data"])]);
     let inputs = || (noise([4, 8], 1), noise([8, 6], 2));
@@ -259,8 +264,9 @@ fn the_plan_tells_what_moves() {
 
 #[test]
 fn random_numbers_are_drawn_once() {
-    let f = |x: Matrix| x + Matrix::random([4, 4], Distribution::Default, &T4aDevice).cast(DType::F64);
-    let f = shard_map(f, &line(4), [Spec::split(["d"])], [Spec::split(["d"]), ]);
+    let f =
+        |x: Matrix| x + Matrix::random([4, 4], Distribution::Default, &T4aDevice).cast(DType::F64);
+    let f = shard_map(f, &line(4), [Spec::split(["d"])], [Spec::split(["d"])]);
     let [a, b] = [0; 2].map(|_| f.call(noise([4, 4], 1) * 0.0).unwrap().into_data());
     assert!(a != b);
     // Other numbers in each row.
@@ -277,11 +283,17 @@ fn bad_input_is_an_error() {
     };
     let whole = Spec::replicated;
     let error = call(Spec::split(["", "c"]), whole());
-    assert!(matches!(&error, ShardError::UnknownAxis { name, axes, .. }
-        if name == "c" && *axes == ["a", "b"]), "{error}");
+    assert!(
+        matches!(&error, ShardError::UnknownAxis { name, axes, .. }
+        if name == "c" && *axes == ["a", "b"]),
+        "{error}"
+    );
     let error = call(Spec::split(["b"]), whole());
-    assert!(matches!(&error, ShardError::Divide { axis: 0, size: 6, parts: 4, names, .. }
-        if *names == ["b"]), "{error}");
+    assert!(
+        matches!(&error, ShardError::Divide { axis: 0, size: 6, parts: 4, names, .. }
+        if *names == ["b"]),
+        "{error}"
+    );
     let error = call(whole(), Spec::split(["a b"]));
     assert!(matches!(error, ShardError::Divide { axis: 0, size: 6, parts: 8, .. }), "{error}");
     let error = call(Spec::split(["a", "a"]), whole());

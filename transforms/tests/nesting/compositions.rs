@@ -104,9 +104,7 @@ fn row() -> Tensor<B, 1> {
 /// `c xⁿ` and its derivatives at x.
 fn power(c: f64, n: u32) -> [f64; 5] {
     let falling = |k: u32| (0..k).map(|i| f64::from(n) - f64::from(i)).product::<f64>();
-    [0, 1, 2, 3, 4].map(|k| {
-        if k > n { 0.0 } else { c * falling(k) * AT.powi(n as i32 - k as i32) }
-    })
+    [0, 1, 2, 3, 4].map(|k| if k > n { 0.0 } else { c * falling(k) * AT.powi(n as i32 - k as i32) })
 }
 
 fn sine() -> [f64; 5] {

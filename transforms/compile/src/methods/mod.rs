@@ -71,7 +71,10 @@ use methods;
 impl<B: Backend> TransactionOps<Self> for Traced<B> {}
 
 /// The tensor of the inner backend; a recording that knows it ends.
-fn unrecorded<B: Backend, K: Kind<B>>(operation: &'static str, x: TracedTensor<B, K>) -> K::Primitive {
+fn unrecorded<B: Backend, K: Kind<B>>(
+    operation: &'static str,
+    x: TracedTensor<B, K>,
+) -> K::Primitive {
     if let Some(node) = &x.node {
         node.recording.read(operation);
     }
@@ -95,20 +98,26 @@ pub(crate) fn make<B: Backend>(name: &str, words: &[Word]) -> Option<(&'static s
 /// Random numbers, which are no rows.
 fn own<B: Backend>(name: &str, words: &[Word]) -> Option<(&'static str, Made<B>)> {
     Some(match name {
-        "float_random" => ("float_random", made::<B, TracedTensor<B, FloatKind>, _>(
-            read::<(Shape, Distribution, Place<B::Device>, FloatDType)>(words)?,
-            |(shape, distribution, device, dtype), _| {
-                B::float_random(shape.clone(), *distribution, &device.0, *dtype)
-            },
-            |_| None,
-        )),
-        "int_random" => ("int_random", made::<B, TracedTensor<B, IntKind>, _>(
-            read::<(Shape, Distribution, Place<B::Device>, IntDType)>(words)?,
-            |(shape, distribution, device, dtype), _| {
-                B::int_random(shape.clone(), *distribution, &device.0, *dtype)
-            },
-            |_| None,
-        )),
+        "float_random" => (
+            "float_random",
+            made::<B, TracedTensor<B, FloatKind>, _>(
+                read::<(Shape, Distribution, Place<B::Device>, FloatDType)>(words)?,
+                |(shape, distribution, device, dtype), _| {
+                    B::float_random(shape.clone(), *distribution, &device.0, *dtype)
+                },
+                |_| None,
+            ),
+        ),
+        "int_random" => (
+            "int_random",
+            made::<B, TracedTensor<B, IntKind>, _>(
+                read::<(Shape, Distribution, Place<B::Device>, IntDType)>(words)?,
+                |(shape, distribution, device, dtype), _| {
+                    B::int_random(shape.clone(), *distribution, &device.0, *dtype)
+                },
+                |_| None,
+            ),
+        ),
         _ => return None,
     })
 }

@@ -78,9 +78,8 @@ mod tests {
             let n = (state >> 33) % 100;
             if state >> 60 & 1 == 0 || used.is_empty() {
                 let at = arena.place(n);
-                let apart = |&(other, m): &(usize, usize)| {
-                    at + whole(n) <= other || other + whole(m) <= at
-                };
+                let apart =
+                    |&(other, m): &(usize, usize)| at + whole(n) <= other || other + whole(m) <= at;
                 assert!(used.iter().all(apart) && at + whole(n) <= arena.len());
                 used.push((at, n));
             } else {

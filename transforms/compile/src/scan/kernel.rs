@@ -166,7 +166,12 @@ pub(super) unsafe fn each<T: Lane>(arena: *mut T, i: &Inst<T>) {
     let Some(what) = i.what else { return };
     // SAFETY: ranges of the instruction; the result overlaps no operand.
     let (a, b, c, out) = unsafe {
-        (read(arena, i.a, i.n), read(arena, i.b, i.n), read(arena, i.c, i.n), write(arena, i.out, i.n))
+        (
+            read(arena, i.a, i.n),
+            read(arena, i.b, i.n),
+            read(arena, i.c, i.n),
+            write(arena, i.out, i.n),
+        )
     };
     let of = T::from_f64;
     let truth = |x: bool| if x { T::ONE } else { T::ZERO };

@@ -99,7 +99,8 @@ impl<T: Lane, B: Backend> Loop<T, B> {
             .iter()
             .map(|x| tensor(Tensor::from_slice(&arena[x.at..][..x.n], &x.shape)?));
         let ys = self.ys.iter().zip(ys).map(|(y, all)| {
-            let shape: Vec<usize> = [self.length].into_iter().chain(y.shape.iter().copied()).collect();
+            let shape: Vec<usize> =
+                [self.length].into_iter().chain(y.shape.iter().copied()).collect();
             tensor(Tensor::from_vec(all, &shape)?)
         });
         carry.chain(ys).collect()

@@ -119,10 +119,15 @@ fn what_depends_on_a_size_in_another_way_is_noticed() {
 fn values_that_are_no_tensors_are_kept_and_compared() {
     let f = |(x, Static(power), Static(name)): (Matrix, Static<i32>, Static<&'static str>)| {
         let shape = x.dims();
-        (x.powi_scalar(power), Static((shape, format!("{name} to the {power}"))), vec![Static(power)])
+        (
+            x.powi_scalar(power),
+            Static((shape, format!("{name} to the {power}"))),
+            vec![Static(power)],
+        )
     };
     let compiled = compile(f).fullgraph();
-    let call = |power, name| compiled.call((noise([2, 3], 1), Static(power), Static(name))).unwrap();
+    let call =
+        |power, name| compiled.call((noise([2, 3], 1), Static(power), Static(name))).unwrap();
     for _ in 0..2 {
         let (x, Static((shape, text)), powers) = call(2, "x");
         assert_eq!((shape, text.as_str(), powers), ([2, 3], "x to the 2", vec![Static(2)]));

@@ -15,7 +15,11 @@ type One = Tensor<T, 1>;
 type Matrix = Tensor<T, 2>;
 type Cube = Tensor<T, 3>;
 
-fn noise<A: ScanBackend, const D: usize>(shape: [usize; D], seed: usize, dtype: DType) -> Tensor<A, D> {
+fn noise<A: ScanBackend, const D: usize>(
+    shape: [usize; D],
+    seed: usize,
+    dtype: DType,
+) -> Tensor<A, D> {
     let value = |i: usize| ((i * 7919 + seed * 104_729 + 13) % 10_007) as f64 / 5003.0 - 1.0;
     let values: Vec<f64> = (0..shape.iter().product()).map(value).collect();
     Tensor::from_data(TensorData::new(values, shape), (&A::Device::default(), dtype))
@@ -77,7 +81,10 @@ fn recorded_bodies_are_their_steps() {
                     let wanted = steps(body, dtype, n, reverse);
                     for (got, want) in flat(got).into_iter().zip(wanted) {
                         let tolerance = if dtype == DType::F32 { 1e-5 } else { 1e-12 };
-                        got.assert_approx_eq(&want, Tolerance::<f64>::rel_abs(tolerance, tolerance));
+                        got.assert_approx_eq(
+                            &want,
+                            Tolerance::<f64>::rel_abs(tolerance, tolerance),
+                        );
                     }
                 }
             }
@@ -164,7 +171,10 @@ fn what_cannot_be_one_program_says_why() {
         let last = told.lock().unwrap().pop().unwrap();
         assert_eq!((last.path, last.reason, last.length), (ScanPath::Fallback, why, 5));
         let error = run(&Options::default().accept(&[ScanPath::Fused]), body).unwrap_err();
-        assert!(matches!(error, ScanError::PathRejected { reason, .. } if reason == why), "{error}");
+        assert!(
+            matches!(error, ScanError::PathRejected { reason, .. } if reason == why),
+            "{error}"
+        );
     }
     let fine = |(): (), c: One, x: One| (c + x.clone(), x);
     run(&report, fine).unwrap();

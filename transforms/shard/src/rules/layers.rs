@@ -5,16 +5,40 @@ use crate::spec::Split;
 
 /// Of images `[batch, channels, …]`: the first operand and the results are images, the rest is shared.
 const SHARED: &[&str] = &[
-    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "layer_norm", "float_grid_sample_2d",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "layer_norm",
+    "float_grid_sample_2d",
 ];
 /// Of images only.
 const IMAGES: &[&str] = &[
-    "avg_pool1d", "avg_pool1d_backward", "avg_pool2d", "avg_pool2d_backward", "adaptive_avg_pool1d",
-    "adaptive_avg_pool1d_backward", "adaptive_avg_pool2d", "adaptive_avg_pool2d_backward", "max_pool1d",
-    "max_pool1d_with_indices", "max_pool1d_with_indices_backward", "max_pool2d", "max_pool2d_with_indices",
-    "max_pool2d_with_indices_backward", "interpolate", "interpolate_backward", "unfold4d", "attention",
-    "rfft", "irfft", "max_pool3d", "avg_pool3d", "adaptive_avg_pool3d",
+    "avg_pool1d",
+    "avg_pool1d_backward",
+    "avg_pool2d",
+    "avg_pool2d_backward",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool1d_backward",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool2d_backward",
+    "max_pool1d",
+    "max_pool1d_with_indices",
+    "max_pool1d_with_indices_backward",
+    "max_pool2d",
+    "max_pool2d_with_indices",
+    "max_pool2d_with_indices_backward",
+    "interpolate",
+    "interpolate_backward",
+    "unfold4d",
+    "attention",
+    "rfft",
+    "irfft",
+    "max_pool3d",
+    "avg_pool3d",
+    "adaptive_avg_pool3d",
 ];
 
 pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {

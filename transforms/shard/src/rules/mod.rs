@@ -107,13 +107,8 @@ impl Site<'_> {
 
 /// The rule of an instruction.
 pub(crate) fn rule(site: &Site<'_>) -> Rule {
-    let families = [
-        elementwise::rule,
-        products::rule,
-        reductions::rule,
-        movement::rule,
-        layers::rule,
-    ];
+    let families =
+        [elementwise::rule, products::rule, reductions::rule, movement::rule, layers::rule];
     let found = families.into_iter().find_map(|family| family(site));
     found.unwrap_or_else(|| Rule { known: false, ..site.whole() })
 }

@@ -5,11 +5,33 @@ use crate::spec::Split;
 
 /// Along an axis that has to be whole; the others stay as they are.
 const ALONG: &[&str] = &[
-    "float_prod_dim", "float_argmax", "float_argmin", "float_argsort", "float_sort",
-    "float_sort_with_indices", "float_max_dim_with_indices", "float_min_dim_with_indices",
-    "float_max_abs_dim", "float_cumsum", "float_cumprod", "float_cummax", "float_cummin", "float_any_dim",
-    "float_all_dim", "int_prod_dim", "int_argmax", "int_argmin", "int_argsort", "int_sort", "int_cumsum",
-    "bool_any_dim", "bool_all_dim", "softmax", "log_softmax", "softmin", "float_topk",
+    "float_prod_dim",
+    "float_argmax",
+    "float_argmin",
+    "float_argsort",
+    "float_sort",
+    "float_sort_with_indices",
+    "float_max_dim_with_indices",
+    "float_min_dim_with_indices",
+    "float_max_abs_dim",
+    "float_cumsum",
+    "float_cumprod",
+    "float_cummax",
+    "float_cummin",
+    "float_any_dim",
+    "float_all_dim",
+    "int_prod_dim",
+    "int_argmax",
+    "int_argmin",
+    "int_argsort",
+    "int_sort",
+    "int_cumsum",
+    "bool_any_dim",
+    "bool_all_dim",
+    "softmax",
+    "log_softmax",
+    "softmin",
+    "float_topk",
 ];
 
 pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
