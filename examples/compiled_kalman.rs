@@ -12,9 +12,9 @@ use std::time::Instant;
 
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor, TensorData};
+use burn_t4a::BurnT4a;
 use burn_t4a::ext::scan::fused::{System, kalman_filter};
 use burn_t4a::ext::scan::{Options, ScanBackend, ScanPath, scan};
-use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_transforms::compile::{Traced, compile};
 
 type B = BurnT4a;
@@ -29,7 +29,11 @@ type Model<A> = (Tensor<A, 2>, Tensor<A, 2>, Tensor<A, 2>, Tensor<A, 2>);
 type State<A> = (Tensor<A, 2>, Tensor<A, 2>);
 
 /// Predicts, then corrects by a measurement: `K = P Hᵀ / S`, `x + K (z − H x)`, `P − K H P`.
-fn step<A: Backend>((f, q, h, r): Model<A>, (x, p): State<A>, z: Tensor<A, 2>) -> (State<A>, Tensor<A, 2>) {
+fn step<A: Backend>(
+    (f, q, h, r): Model<A>,
+    (x, p): State<A>,
+    z: Tensor<A, 2>,
+) -> (State<A>, Tensor<A, 2>) {
     let x = f.clone().matmul(x);
     let p = f.clone().matmul(p).matmul(f.transpose()) + q;
     let hp = h.clone().matmul(p.clone());
@@ -64,34 +68,38 @@ fn model<A: Backend>() -> (Model<A>, State<A>) {
 fn measurements(seed: u64) -> Vec<f64> {
     let mut state = seed;
     let mut noise = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     };
     (0..STEPS).map(|t| (t as f64 * 0.01).sin() * 3.0 + noise()).collect()
 }
 
 fn main() -> Result<()> {
-    let compiled = compile(|inputs: (Model<T>, State<T>, Tensor<T, 3>)| filter(inputs, ScanPath::Fused))
-        .fullgraph();
+    let compiled =
+        compile(|inputs: (Model<T>, State<T>, Tensor<T, 3>)| filter(inputs, ScanPath::Fused))
+            .fullgraph();
     let inputs = |seed| {
         let (model, state) = model::<B>();
         (model, state, tensor::<B, 3>(measurements(seed), [STEPS, 1, 1]))
     };
     compiled.call(inputs(1))?;
 
-    let seconds = |mut run: Box<dyn FnMut() -> Result<Tensor<B, 3>> + '_>| -> Result<(f64, Tensor<B, 3>)> {
-        let (mut best, mut result) = (f64::INFINITY, run()?);
-        for _ in 0..3 {
-            let begin = Instant::now();
-            result = run()?;
-            best = best.min(begin.elapsed().as_secs_f64());
-        }
-        Ok((best, result))
-    };
+    let seconds =
+        |mut run: Box<dyn FnMut() -> Result<Tensor<B, 3>> + '_>| -> Result<(f64, Tensor<B, 3>)> {
+            let (mut best, mut result) = (f64::INFINITY, run()?);
+            for _ in 0..3 {
+                let begin = Instant::now();
+                result = run()?;
+                best = best.min(begin.elapsed().as_secs_f64());
+            }
+            Ok((best, result))
+        };
     let (fast, means) = seconds(Box::new(|| Ok(compiled.call(inputs(2))?.1)))?;
     let (slow, eager) = seconds(Box::new(|| Ok(filter(inputs(2), ScanPath::Fallback).1)))?;
     let (kernel, judge) = seconds(Box::new(|| {
-        let ((transition, process_noise, observation, observation_noise), (mean, covariance)) = model::<B>();
+        let ((transition, process_noise, observation, observation_noise), (mean, covariance)) =
+            model::<B>();
         let system = System { transition, process_noise, observation, observation_noise };
         let zs = tensor::<B, 3>(measurements(2), [1, STEPS, 1]);
         let (means, _, _) = kalman_filter(system, zs, mean.reshape([2]), covariance)?;
@@ -106,7 +114,9 @@ fn main() -> Result<()> {
         (means.clone() - other.clone()).abs().max().into_data().iter::<f64>().sum()
     };
     let (to_eager, to_judge) = (difference(&eager), difference(&judge));
-    println!("differences of the means: {to_eager:.1e} from step by step, {to_judge:.1e} from the kernel");
+    println!(
+        "differences of the means: {to_eager:.1e} from step by step, {to_judge:.1e} from the kernel"
+    );
     assert!(to_eager < 1e-9 && to_judge < 1e-9, "{to_eager} and {to_judge}");
     assert!(fast < slow, "recorded {fast} s, step by step {slow} s");
     assert_eq!(compiled.counters().traces, 1);

@@ -31,7 +31,8 @@ type Step<A> = (Weights<A>, Weights<A>, Tensor<A, 1>);
 
 fn scores<A: Backend>(weights: &Weights<A>, x: Tensor<A, 2>) -> Tensor<A, 2> {
     let [first, second, last] = weights;
-    let layer = |x: Tensor<A, 2>, (w, b): &(Tensor<A, 2>, Tensor<A, 2>)| x.matmul(w.clone()) + b.clone();
+    let layer =
+        |x: Tensor<A, 2>, (w, b): &(Tensor<A, 2>, Tensor<A, 2>)| x.matmul(w.clone()) + b.clone();
     layer(layer(layer(x, first).tanh(), second).tanh(), last)
 }
 
@@ -68,7 +69,8 @@ fn step<A: Backend>(
 fn numbers(seed: u64) -> impl FnMut() -> f32 {
     let mut state = seed;
     move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 40) as f32 / (1u64 << 24) as f32
     }
 }
@@ -125,8 +127,7 @@ fn main() -> Result<()> {
         let (mut total, mut at) = (0.0, 0);
         for _ in 0..steps {
             at = if at + batch > POINTS { 0 } else { at };
-            let (x, labels) =
-                (x.clone().narrow(0, at, batch), labels.clone().narrow(0, at, batch));
+            let (x, labels) = (x.clone().narrow(0, at, batch), labels.clone().narrow(0, at, batch));
             at += batch;
             let state = (weights.clone(), velocity.clone());
             let begin = Instant::now();

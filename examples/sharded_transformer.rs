@@ -52,9 +52,8 @@ fn forward<A: Backend>(parameters: &Parameters<A>, words: Tensor<A, 2, Int>) -> 
     let mut x = embedding(next(), words) + next().unsqueeze();
     for _ in 0..BLOCKS {
         let y = norm(x.clone());
-        let heads = |x: Tensor<A, 3>| {
-            x.reshape([batch, length, HEADS, WIDTH / HEADS]).swap_dims(1, 2)
-        };
+        let heads =
+            |x: Tensor<A, 3>| x.reshape([batch, length, HEADS, WIDTH / HEADS]).swap_dims(1, 2);
         let [query, key, value] = [next(), next(), next()].map(|w| heads(times(y.clone(), w)));
         let scale = ((WIDTH / HEADS) as f32).sqrt();
         let weights = softmax(query.matmul(key.swap_dims(2, 3)) / scale, 3);
@@ -88,7 +87,8 @@ fn step<A: Backend>(
 fn numbers(seed: u64) -> impl FnMut() -> f32 {
     let mut state = seed;
     move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 40) as f32 / (1u64 << 24) as f32
     }
 }
@@ -161,7 +161,8 @@ fn main() -> Result<()> {
         if round % 50 == 0 || round == 299 {
             println!("{round:>5} {loss:>22.5} {other:>8.5}");
         }
-        let apart = own.iter().zip(&whole).map(|(a, b)| (a.clone() - b.clone()).abs().max().into_scalar());
+        let apart =
+            own.iter().zip(&whole).map(|(a, b)| (a.clone() - b.clone()).abs().max().into_scalar());
         let apart = apart.fold((loss - other).abs(), f32::max);
         assert!(apart < 1e-4, "step {round}: {apart}");
         losses.push(loss);

@@ -49,12 +49,15 @@ impl<B: Backend> Recorded<B> {
     }
 }
 
-/// A recording for all sizes of named axes, and programs for some, the least recently used first.
+/// Programs for some sizes, the least recently used first.
+type Instances<B> = Vec<(Vec<usize>, Arc<Recorded<B>>)>;
+
+/// A recording for all sizes of named axes, and programs for some.
 struct Open<B: Backend> {
     symbolic: Symbolic<B>,
     structure: Structure,
     fixed: Fixed,
-    instances: Mutex<Vec<(Vec<usize>, Arc<Recorded<B>>)>>,
+    instances: Mutex<Instances<B>>,
 }
 
 /// What there is for a key.

@@ -17,6 +17,9 @@ use crate::spec::{Spec, Split};
 /// Plans that are kept.
 const CAPACITY: usize = 16;
 
+/// The least recently used first.
+type Plans<B> = Vec<(Key, Arc<Plan<B>>)>;
+
 /// A function spread over a mesh.
 ///
 /// It may be called from several threads.
@@ -25,8 +28,7 @@ pub struct Sharded<B: Backend, I, O, F> {
     mesh: Mesh,
     inputs: Vec<Spec>,
     outputs: Vec<Spec>,
-    /// Least recently used first.
-    plans: Mutex<Vec<(Key, Arc<Plan<B>>)>>,
+    plans: Mutex<Plans<B>>,
     of: PhantomData<fn(I) -> O>,
 }
 
@@ -101,7 +103,7 @@ where
     O: Values<Traced<B>>,
     F: Fn(I) -> O,
 {
-    fn plans(&self) -> MutexGuard<'_, Vec<(Key, Arc<Plan<B>>)>> {
+    fn plans(&self) -> MutexGuard<'_, Plans<B>> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

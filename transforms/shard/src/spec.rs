@@ -60,7 +60,7 @@ impl Spec {
                 split.0[axis].push(at);
             }
             let (size, parts) = (meta.shape[axis], mesh.parts(&split.0[axis]));
-            if size % parts != 0 {
+            if !size.is_multiple_of(parts) {
                 return Err(ShardError::Divide { leaf, axis, size, parts, names: names.clone() });
             }
         }

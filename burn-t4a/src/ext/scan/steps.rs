@@ -48,9 +48,9 @@ impl<B: Backend> Steps<B> {
     pub fn step(
         &self,
         consts: &[FloatTensor<B>],
-        carry: Vec<FloatTensor<B>>,
-        x: Vec<FloatTensor<B>>,
-    ) -> Result<(Vec<FloatTensor<B>>, Vec<FloatTensor<B>>)> {
+        carry: Flat<B>,
+        x: Flat<B>,
+    ) -> Result<(Flat<B>, Flat<B>)> {
         let kind = |x: &FloatTensor<B>| (x.shape(), x.dtype());
         let before: Vec<_> = carry.iter().map(kind).collect();
         let (carry, y) = (self.body)(consts.to_vec(), carry, x)?;
@@ -71,9 +71,9 @@ impl<B: Backend> Steps<B> {
     pub fn run(
         &self,
         consts: &[FloatTensor<B>],
-        init: Vec<FloatTensor<B>>,
+        init: Flat<B>,
         xs: &[FloatTensor<B>],
-    ) -> Result<[Vec<FloatTensor<B>>; 2]> {
+    ) -> Result<[Flat<B>; 2]> {
         if self.length == 0 {
             return self.empty(consts, init, xs);
         }

@@ -90,7 +90,7 @@ fn what_depends_on_a_size_in_another_way_is_noticed() {
         x + order.float().reshape([n, 1])
     }
     fn insists(x: Matrix) -> Matrix {
-        assert!(x.dims()[0] % 2 == 0, "pairs are required");
+        assert!(x.dims()[0].is_multiple_of(2), "pairs are required");
         x.clone() * 2.0 + x
     }
     for (f, why) in [

@@ -97,7 +97,7 @@ impl Site<'_> {
     /// The axes of the mesh that may split axes of the result, if none of them is used yet and they divide.
     pub(crate) fn claim(&self, used: &mut Vec<usize>, axes: &[usize], size: usize) -> Vec<usize> {
         let free = axes.iter().all(|axis| !used.contains(axis));
-        if !free || size % self.mesh.parts(axes) != 0 {
+        if !free || !size.is_multiple_of(self.mesh.parts(axes)) {
             return Vec::new();
         }
         used.extend(axes);

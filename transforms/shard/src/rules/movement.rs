@@ -93,7 +93,7 @@ fn reshape(site: &Site<'_>) -> Option<Rule> {
         let long = |shape: &[usize], from: usize, to: usize| (from..to).find(|&k| shape[k] > 1);
         if let (Some(p), Some(q)) = (long(from, first.0, i), long(to, first.1, j)) {
             let axes = &site.splits[0].0[p];
-            if to[q] % site.mesh.parts(axes) == 0 {
+            if to[q].is_multiple_of(site.mesh.parts(axes)) {
                 (operand.0[p], out.0[q]) = (axes.clone(), axes.clone());
             }
         }
