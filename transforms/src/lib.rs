@@ -24,6 +24,7 @@
 //! | the Hessian times a vector, all of it, Jacobians | [`derivatives::hvp`], [`derivatives::hessian`], [`derivatives::jacfwd`], [`derivatives::jacrev`] |
 //! | a function of one example, on a batch | [`vmap::vmap`] |
 //! | a function recorded once per shape, optimised, run again | [`compile::compile`] |
+//! | a function of whole tensors on a mesh of devices | [`shard::shard_map`] |
 //! | a module there; an ensemble of modules and one of its members | [`module::lift`], [`module::stack`], [`module::member`] |
 
 pub mod derivatives;
@@ -31,4 +32,5 @@ pub mod module;
 
 pub use burn_t4a_compile as compile;
 pub use burn_t4a_jvp as jvp;
+pub use burn_t4a_shard as shard;
 pub use burn_t4a_vmap as vmap;

@@ -8,8 +8,13 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use burn::backend::Autodiff;
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::nn::transformer::{
+    TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput,
+};
 use burn::tensor::backend::Backend;
-use burn::tensor::{Distribution, Tensor, Tolerance};
+use burn::tensor::{DType, Distribution, Tensor, TensorData, Tolerance};
+use burn_t4a::ext::scan::{Options, ScanBackend, ScanPath, scan};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_compile::{Traced, compile};
 
@@ -73,6 +78,105 @@ fn step<A: Backend>((w, b, v, c): Weights<A>, x: Tensor<A, 2>, y: Tensor<A, 2>) 
     )
 }
 
+/// The parameters of a module, in order; a rank that has no type is two.
+struct Read<A: Backend>(Vec<Tensor<A, 2>>);
+
+impl<A: Backend> ModuleVisitor<A> for Read<A> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<A, D>>) {
+        let x = param.val();
+        let n = x.shape().num_elements();
+        let last = x.dims()[D - 1];
+        self.0.push(x.reshape([n / last, last]));
+    }
+}
+
+struct Write<A: Backend>(std::vec::IntoIter<Tensor<A, 2>>, Vec<ParamId>);
+
+impl<A: Backend> ModuleMapper<A> for Write<A> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<A, D>>) -> Param<Tensor<A, D>> {
+        let (id, old, mapper) = param.consume();
+        let x = self.0.next().expect("as many parameters");
+        self.1.push(id);
+        Param::from_mapped_value(id, x.reshape(old.shape()).require_grad(), mapper)
+    }
+}
+
+/// A step of gradient descent on a transformer encoder of Burn's own.
+fn transformer<A: Backend>(
+    net: TransformerEncoder<Autodiff<A>>,
+    parameters: Vec<Tensor<A, 2>>,
+    x: Tensor<A, 3>,
+) -> Vec<Tensor<A, 2>> {
+    let tape: Vec<Tensor<Autodiff<A>, 2>> =
+        parameters.iter().map(|x| Tensor::from_inner(x.clone()).require_grad()).collect();
+    let net = net.map(&mut Write(tape.clone().into_iter(), Vec::new()));
+    let y = net.forward(TransformerEncoderInput::new(Tensor::from_inner(x)));
+    let gradients = y.powi_scalar(2).mean().backward();
+    let moved = |(own, x): (&Tensor<Autodiff<A>, 2>, Tensor<A, 2>)| match own.grad(&gradients) {
+        Some(g) => x - g * 0.01,
+        None => x,
+    };
+    tape.iter().zip(parameters).map(moved).collect()
+}
+
+/// Four matrices of a linear system of two states, and one step of its filter.
+type Model<A> = (Tensor<A, 2>, Tensor<A, 2>, Tensor<A, 2>, Tensor<A, 2>);
+type State<A> = (Tensor<A, 2>, Tensor<A, 2>);
+
+fn kalman<A: Backend>(
+    (f, q, h, r): Model<A>,
+    (x, p): State<A>,
+    z: Tensor<A, 2>,
+) -> (State<A>, Tensor<A, 2>) {
+    let x = f.clone().matmul(x);
+    let p = f.clone().matmul(p).matmul(f.transpose()) + q;
+    let hp = h.clone().matmul(p.clone());
+    let s = hp.clone().matmul(h.clone().transpose()) + r;
+    let gain = hp.clone().transpose() / s;
+    let x = x.clone() + gain.clone() * (z - h.matmul(x));
+    let p = p - gain.matmul(hp);
+    ((x.clone(), p), x)
+}
+
+fn filter<A: ScanBackend>(
+    (model, state, zs): (Model<A>, State<A>, Tensor<A, 3>),
+    path: ScanPath,
+) -> Tensor<A, 3> {
+    let options = Options::default().accept(&[path]);
+    let (_, means): (State<A>, Tensor<A, 3>) =
+        scan(kalman::<A>, model, state, zs, &options).unwrap();
+    means
+}
+
+fn scans() {
+    const STEPS: usize = 10_000;
+    for dtype in [DType::F64, DType::F32] {
+        let of = |x: &[f64], shape: [usize; 2]| {
+            Tensor::<B, 2>::from_data(TensorData::new(x.to_vec(), shape), (&T4aDevice, dtype))
+        };
+        let model = (
+            of(&[1.0, 0.1, 0.0, 1.0], [2, 2]),
+            of(&[3e-4, 5e-3, 5e-3, 0.1], [2, 2]),
+            of(&[1.0, 0.0], [1, 2]),
+            of(&[0.25], [1, 1]),
+        );
+        let state = (of(&[0.0; 2], [2, 1]), of(&[10.0, 0.0, 0.0, 10.0], [2, 2]));
+        let zs: Vec<f64> = (0..STEPS).map(|t| (t as f64 * 0.01).sin()).collect();
+        let zs = Tensor::<B, 3>::from_data(TensorData::new(zs, [STEPS, 1, 1]), (&T4aDevice, dtype));
+        let inputs = || (model.clone(), state.clone(), zs.clone());
+        let f = |x: (Model<T>, State<T>, Tensor<T, 3>)| filter(x, ScanPath::Fused);
+        let f = compile(f).fullgraph();
+        f.call(inputs()).unwrap();
+        let replay = f.call(inputs()).unwrap().into_data();
+        let near = Tolerance::<f64>::rel_abs(1e-3, 1e-3);
+        replay.assert_approx_eq(&filter(inputs(), ScanPath::Fallback).into_data(), near);
+        let eager = time(|| drop(black_box(filter(inputs(), ScanPath::Fallback))));
+        let compiled = time(|| drop(black_box(f.call(inputs()).unwrap())));
+        row(&format!("Kalman body {} 10⁴ steps", dtype.name()), eager, compiled);
+        println!("{:<32} {:>10} {:>10.1}", "  M steps/s", "", STEPS as f64 / compiled);
+    }
+}
+
 fn main() {
     println!("{:<32} {:>10} {:>10} {:>7}", "µs", "eager", "compiled", "ratio");
     let near = Tolerance::<f32>::rel_abs(1e-4, 1e-5);
@@ -112,6 +216,32 @@ fn main() {
         row(&format!("MLP step b{batch} h{hidden}"), eager, compiled);
         println!("{:<32} {eager:>10.1} {first:>10.1}", "  first call");
     }
+
+    let config = TransformerEncoderConfig::new(128, 512, 4, 2).with_dropout(0.0);
+    let net = config.init::<B>(&T4aDevice);
+    let mut parameters = Read(Vec::new());
+    net.visit(&mut parameters);
+    let (parameters, x) = (parameters.0, random([8, 64, 128]));
+    let taped = config.init::<Autodiff<T>>(&T4aDevice);
+    let f = compile(|(w, x): (Vec<Tensor<T, 2>>, Tensor<T, 3>)| transformer(taped.clone(), w, x));
+    let f = f.fullgraph();
+    f.call((parameters.clone(), x.clone())).unwrap();
+    let taped = config.init::<Autodiff<B>>(&T4aDevice);
+    let step = || transformer::<B>(taped.clone(), parameters.clone(), x.clone());
+    let replay = f.call((parameters.clone(), x.clone())).unwrap();
+    replay[0].to_data().assert_approx_eq(&step()[0].to_data(), near);
+    let eager = time(|| drop(black_box(step())));
+    let compiled = time(|| drop(black_box(f.call((parameters.clone(), x.clone())).unwrap())));
+    row("transformer step 2×d128 b8 s64", eager, compiled);
+
+    scans();
+
+    // A size with a name costs the same.
+    let x = random([64, 64]);
+    let f = compile(|x: Tensor<T, 2>| (x.clone() * 2.0).tanh() / x.mean_dim(0)).dynamic(0, 0, "n");
+    f.call(x.clone()).unwrap();
+    let compiled = time(|| drop(black_box(f.call(x.clone()).unwrap())));
+    println!("{:<32} {:>10} {compiled:>10.1}", "a named size, hit", "");
 
     // A chain that cannot be fused: what an instruction costs beyond its work.
     let x = random([2, 2]);

@@ -11,11 +11,12 @@ use burn_backend::{Backend, BoolDType, FloatDType, IntDType, Scalar, Shape, Slic
 use crate::backend::Traced;
 use crate::recording::{Call, Frame, Results};
 use crate::tensor::{Any, FloatKind, IntKind, Kind, TracedTensor};
+use crate::words::Plain;
 
 /// An argument of a method.
 pub(crate) trait Argument<B: Backend> {
     /// What the instruction keeps of it: for a tensor, its position among the operands.
-    type Slot: Debug + Send + Sync + 'static;
+    type Slot: Plain + Debug + Send + Sync + 'static;
     /// What the inner backend's method takes.
     type Inner<'a>;
     /// Takes it apart.

@@ -8,12 +8,14 @@ use burn_backend::Shape;
 pub enum CompileError {
     /// The function reads elements of a tensor that depends on its inputs, which a recording cannot do.
     #[error(
-        "compile: the function reads data by {operation}, after {recorded} recorded operations (the last: \
-         {last}); without `fullgraph` such calls run eagerly"
+        "compile: the function reads data by {operation} in {place}, after {recorded} recorded operations \
+         (the last: {last}); without `fullgraph` such calls run eagerly"
     )]
     ReadsData {
         /// The operation that reads.
         operation: &'static str,
+        /// The function that does it, with file and line where there is debug information.
+        place: String,
         /// How many operations were recorded before it.
         recorded: usize,
         /// The last of them.
@@ -52,6 +54,41 @@ pub enum CompileError {
         /// What was required.
         required: String,
     },
+    /// An axis that was named is not there.
+    #[error(
+        "compile: axis {axis} of leaf {leaf} is named `{name}`, but {given} (leaves are counted in the order \
+         of the tree)"
+    )]
+    Axis {
+        /// The name.
+        name: String,
+        /// Of which leaf.
+        leaf: usize,
+        /// The axis.
+        axis: usize,
+        /// What there is.
+        given: String,
+    },
+    /// Axes of one name have several sizes.
+    #[error("compile: axes named `{name}` have different sizes: {}", list(.sizes))]
+    Sizes {
+        /// The name.
+        name: String,
+        /// Leaf, axis and size of each.
+        sizes: Vec<(String, usize, usize)>,
+    },
+    /// A program that cannot be saved.
+    #[error("compile: a program cannot be saved, because of {what}")]
+    Save {
+        /// What cannot be written.
+        what: String,
+    },
+    /// Bytes that are no programs of this version, backend and function.
+    #[error("compile: saved programs cannot be loaded: {what}")]
+    Load {
+        /// What is wrong with them.
+        what: String,
+    },
     /// An operation of the program failed on these values.
     #[error("compile: {operation}: {message}")]
     Operation {
@@ -64,3 +101,10 @@ pub enum CompileError {
 
 /// The result of a call.
 pub type Result<T, E = CompileError> = std::result::Result<T, E>;
+
+fn list(sizes: &[(String, usize, usize)]) -> String {
+    let one = |(leaf, axis, size): &(String, usize, usize)| {
+        format!("{size} along axis {axis} of leaf {leaf}")
+    };
+    sizes.iter().map(one).collect::<Vec<_>>().join(", ")
+}

@@ -14,9 +14,9 @@ use crate::backend::Traced;
 use crate::recording::{Call, Frame, Results, Step};
 use crate::tensor::{Any, BoolKind, FloatKind, IntKind, TracedTensor};
 
-/// A step that is a function.
-struct Function<F> {
-    run: F,
+/// A step that is a function. What an operation holds does not have to show in words.
+pub(crate) struct Function<F> {
+    pub(crate) run: F,
 }
 
 impl<B, F> Step<B> for Function<F>
@@ -26,11 +26,6 @@ where
 {
     fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> Result<(), String> {
         (self.run)(frame, out)
-    }
-
-    /// What an operation holds does not have to show in its text.
-    fn text(&self) -> Option<String> {
-        None
     }
 }
 

@@ -17,8 +17,10 @@ use burn_backend::Backend;
 
 use crate::error::{CompileError, Result};
 use crate::fuse::fuse;
-use crate::recording::{Frame, Instruction, Step, Tape};
+use crate::recording::{Frame, Instruction, Step};
 use crate::tensor::{Any, Meta};
+use crate::trace::Source;
+use crate::words::Word;
 
 /// An instruction of a program, one or several of the recording.
 pub(crate) struct Unit<B: Backend> {
@@ -55,7 +57,7 @@ pub(crate) struct Program<B: Backend> {
 }
 
 /// Whether a value is needed, from the last instruction to the first.
-fn live<B: Backend>(
+pub(crate) fn live<B: Backend>(
     instructions: Vec<Instruction<B>>,
     outputs: &[usize],
     values: usize,
@@ -79,19 +81,19 @@ fn live<B: Backend>(
 }
 
 /// Equal instructions run once; what used the later ones uses the first.
-fn unique<B: Backend>(
+pub(crate) fn unique<B: Backend>(
     instructions: Vec<Instruction<B>>,
     outputs: &mut [usize],
     values: usize,
 ) -> Vec<Instruction<B>> {
     let mut alias: Vec<usize> = (0..values).collect();
-    let mut seen: HashMap<(&'static str, String, Vec<usize>), usize> = HashMap::new();
+    let mut seen: HashMap<(&'static str, Vec<Word>, Vec<usize>), usize> = HashMap::new();
     let mut kept = Vec::new();
     for mut one in instructions {
         one.operands.iter_mut().for_each(|value| *value = alias[*value]);
-        let text = if one.pure { one.step.text() } else { None };
-        if let Some(text) = text {
-            match seen.entry((one.name, text, one.operands.clone())) {
+        let words = if one.pure { one.step.words() } else { None };
+        if let Some(words) = words {
+            match seen.entry((one.name, words, one.operands.clone())) {
                 std::collections::hash_map::Entry::Occupied(first) => {
                     (0..one.results).for_each(|k| alias[one.first + k] = first.get() + k);
                     continue;
@@ -108,9 +110,9 @@ fn unique<B: Backend>(
 }
 
 impl<B: Backend> Program<B> {
-    /// The program that computes these values of a recording.
-    pub(crate) fn new(tape: Tape<B>, mut outputs: Vec<usize>, fused: bool) -> Self {
-        let Tape { metas, inputs, constants, instructions, .. } = tape;
+    /// The program that computes the outputs of a recording.
+    pub(crate) fn new(source: &Source<B>, fused: bool) -> Self {
+        let Source { metas, inputs, constants, instructions, mut outputs } = source.clone();
         let values = metas.len();
         let instructions = live(instructions, &outputs, values);
         let instructions = unique(instructions, &mut outputs, values);

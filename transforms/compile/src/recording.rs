@@ -23,18 +23,35 @@ use crate::argument::{Argument, Returned};
 use crate::error::CompileError;
 use crate::fuse::Elementwise;
 use crate::tensor::{Any, Kind, Meta, Node, TracedTensor};
+use crate::words::{Plain, Word, read, words};
 
 /// What an instruction does.
 pub(crate) trait Step<B: Backend>: Send + Sync {
     /// Appends the results of the operands at hand.
     fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> Result<(), String>;
-    /// Its static arguments; two instructions with equal names, texts and operands are equal. `None` if
-    /// the text does not tell.
-    fn text(&self) -> Option<String>;
+    /// Its static arguments, to be read.
+    fn text(&self) -> Option<String> {
+        None
+    }
+    /// Its static arguments; two instructions with equal names, words and operands are equal. `None` if
+    /// words do not tell.
+    fn words(&self) -> Option<Vec<Word>> {
+        None
+    }
+    /// The same method with other static arguments.
+    fn with(&self, _words: &[Word]) -> Option<Made<B>> {
+        None
+    }
 }
 
-/// One instruction.
-pub(crate) struct Instruction<B: Backend> {
+/// A step, and what it computes if that is elementwise.
+pub(crate) struct Made<B: Backend> {
+    pub(crate) step: Arc<dyn Step<B>>,
+    pub(crate) elementwise: Option<Elementwise>,
+}
+
+/// One instruction of a recording.
+pub struct Instruction<B: Backend> {
     pub(crate) name: &'static str,
     pub(crate) step: Arc<dyn Step<B>>,
     pub(crate) operands: Vec<usize>,
@@ -45,6 +62,12 @@ pub(crate) struct Instruction<B: Backend> {
     pub(crate) pure: bool,
     /// What it computes, if that is elementwise.
     pub(crate) elementwise: Option<Elementwise>,
+}
+
+impl<B: Backend> Clone for Instruction<B> {
+    fn clone(&self) -> Self {
+        Self { step: self.step.clone(), operands: self.operands.clone(), ..*self }
+    }
 }
 
 enum Phase {
@@ -59,26 +82,57 @@ pub(crate) struct Tape<B: Backend> {
     pub(crate) metas: Vec<Meta>,
     pub(crate) inputs: usize,
     pub(crate) constants: Vec<(usize, Any<B>)>,
+    /// Values of the recording around this one, as they enter it.
+    pub(crate) captured: Vec<(usize, Node<B>, Any<B>)>,
     pub(crate) instructions: Vec<Instruction<B>>,
 }
 
 /// A recording under way.
-pub(crate) struct Recording<B: Backend>(Mutex<Tape<B>>);
+pub(crate) struct Recording<B: Backend> {
+    tape: Mutex<Tape<B>>,
+    /// The one around it, whose values it may use.
+    around: Option<Arc<Recording<B>>>,
+}
 
 impl<B: Backend> Recording<B> {
     /// A recording whose first values are these inputs.
-    pub(crate) fn new(inputs: &[Any<B>]) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Tape {
+    pub(crate) fn new(inputs: &[Any<B>], around: Option<Arc<Self>>) -> Arc<Self> {
+        let tape = Mutex::new(Tape {
             phase: Phase::Open,
             metas: inputs.iter().map(Any::meta).collect(),
             inputs: inputs.len(),
             constants: Vec::new(),
+            captured: Vec::new(),
             instructions: Vec::new(),
-        })))
+        });
+        Arc::new(Self { tape, around })
     }
 
     fn tape(&self) -> MutexGuard<'_, Tape<B>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tape.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether `other` is this one or around it.
+    fn is_within(&self, other: &Arc<Self>) -> bool {
+        std::ptr::eq(self, Arc::as_ptr(other))
+            || self.around.as_ref().is_some_and(|around| around.is_within(other))
+    }
+
+    /// The number here of a value of this recording or of one around it.
+    pub(crate) fn enter(&self, node: &Node<B>, x: &Any<B>) -> Option<usize> {
+        if std::ptr::eq(self, Arc::as_ptr(&node.recording)) {
+            return Some(node.id);
+        }
+        let around = self.around.as_ref()?;
+        let id = around.enter(node, x)?;
+        let mut tape = self.tape();
+        let known = tape.captured.iter().find(|x| x.1.id == id).map(|x| x.0);
+        Some(known.unwrap_or_else(|| {
+            let own = tape.metas.len();
+            tape.metas.push(x.meta());
+            tape.captured.push((own, Node { recording: around.clone(), id }, x.clone()));
+            own
+        }))
     }
 
     /// Ends the recording, also for tensors that have left the function.
@@ -89,6 +143,7 @@ impl<B: Backend> Recording<B> {
             metas: Vec::new(),
             inputs: 0,
             constants: Vec::new(),
+            captured: Vec::new(),
             instructions: Vec::new(),
         };
         match std::mem::replace(&mut *tape, closed) {
@@ -114,7 +169,8 @@ impl<B: Backend> Recording<B> {
         let error = {
             let tape = self.tape();
             let last = tape.instructions.last().map_or("none", |last| last.name);
-            CompileError::ReadsData { operation, recorded: tape.instructions.len(), last }
+            let recorded = tape.instructions.len();
+            CompileError::ReadsData { operation, place: place(), recorded, last }
         };
         self.fail(error);
     }
@@ -128,6 +184,31 @@ impl<B: Backend> Tape<B> {
         self.constants.push((id, x));
         id
     }
+}
+
+/// Where the caller's own code is that runs: the first frame outside of Burn, this workspace's crates and
+/// the standard library, with its line where there is debug information.
+fn place() -> String {
+    let trace = std::backtrace::Backtrace::force_capture().to_string();
+    let mut lines = trace.lines().map(str::trim).peekable();
+    while let Some(line) = lines.next() {
+        let Some((number, symbol)) = line.split_once(": ") else { continue };
+        if number.parse::<usize>().is_err() {
+            continue;
+        }
+        let at = lines.next_if(|next| next.starts_with("at ")).map(|at| &at[3..]);
+        let name = symbol.trim_start_matches(['<', '&', '(']);
+        let of_a_library = |at: &str| at.contains("/registry/src/") || at.contains("/rustc/");
+        if at.is_some_and(of_a_library) {
+            continue;
+        }
+        let foreign = ["burn_", "t4a_", "core::", "std::", "alloc::", "rust_", "_", "{"];
+        if foreign.iter().any(|name_of| name.starts_with(name_of)) {
+            continue;
+        }
+        return at.map_or_else(|| symbol.to_owned(), |at| format!("{symbol} at {at}"));
+    }
+    "an unknown place".to_owned()
 }
 
 /// A recording of any backend.
@@ -154,7 +235,8 @@ impl Drop for Level {
     }
 }
 
-fn innermost<B: Backend>() -> Option<Arc<Recording<B>>> {
+/// The innermost recording of this thread.
+pub(crate) fn innermost<B: Backend>() -> Option<Arc<Recording<B>>> {
     LEVELS.with_borrow(|levels| {
         levels.iter().rev().find_map(|level| level.clone().downcast::<Recording<B>>().ok())
     })
@@ -218,11 +300,6 @@ impl<B: Backend> Call<B> {
         self
     }
 
-    pub(crate) fn elementwise(mut self, what: Option<Elementwise>) -> Self {
-        self.elementwise = what;
-        self
-    }
-
     pub(crate) fn take<A: Argument<B>>(&mut self, argument: A) -> A::Slot {
         argument.store(self)
     }
@@ -234,13 +311,15 @@ impl<B: Backend> Call<B> {
         self.operands.len() - 1
     }
 
-    /// Runs a method of the inner backend and records it.
-    pub(crate) fn run<R: Returned<B> + 'static, S: Debug + Send + Sync + 'static>(
-        self,
+    /// Runs a method of the inner backend and records it. `what` says whether it is elementwise.
+    pub(crate) fn run<R: Returned<B> + 'static, S: Plain + Debug + Send + Sync + 'static>(
+        mut self,
         slots: S,
         run: fn(&S, &mut Frame<B>) -> R::Inner,
+        what: fn(&S) -> Option<Elementwise>,
     ) -> R {
-        let method = Method::<B, S, R> { slots, run };
+        self.elementwise = what(&slots);
+        let method = Method::<B, S, R> { slots, run, what };
         let record = |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
             Ok::<_, std::convert::Infallible>(method.call(frame, out))
         };
@@ -262,9 +341,9 @@ impl<B: Backend> Call<B> {
                 if nodes.iter().zip(&operands).any(|(node, x)| node.is_none() && x.is_tracked()) {
                     recording.fail(CompileError::CapturesTracked { operation: name });
                 }
-                let mut tape = recording.tape();
-                for (node, x) in nodes.into_iter().zip(&operands) {
-                    ids.push(node.map_or_else(|| tape.constant(x.clone()), |node| node.id));
+                for (node, x) in nodes.iter().zip(&operands) {
+                    let known = node.as_ref().and_then(|node| recording.enter(node, x));
+                    ids.push(known.unwrap_or_else(|| recording.tape().constant(x.clone())));
                 }
             }
             (recording, ids)
@@ -286,8 +365,12 @@ impl<B: Backend> Call<B> {
             return if pure { None } else { innermost() };
         };
         let others: Vec<_> = all.filter(|other| !Arc::ptr_eq(first, other)).collect();
-        if others.is_empty() {
-            return Some(first.clone());
+        // Recordings in each other: the innermost knows the values of all.
+        let knows = |one: &&Arc<Recording<B>>| {
+            one.is_within(first) && others.iter().all(|other| one.is_within(other))
+        };
+        if let Some(innermost) = others.iter().copied().chain([first]).find(knows) {
+            return Some(innermost.clone());
         }
         // Whichever of them is under way cannot know the others' values.
         for recording in others.iter().chain([&first]) {
@@ -342,6 +425,22 @@ impl<B: Backend> Pending<B> {
 struct Method<B: Backend, S, R: Returned<B>> {
     slots: S,
     run: fn(&S, &mut Frame<B>) -> R::Inner,
+    what: fn(&S) -> Option<Elementwise>,
+}
+
+/// The step of a method.
+pub(crate) fn made<B, R, S>(
+    slots: S,
+    run: fn(&S, &mut Frame<B>) -> R::Inner,
+    what: fn(&S) -> Option<Elementwise>,
+) -> Made<B>
+where
+    B: Backend,
+    R: Returned<B> + 'static,
+    S: Plain + Debug + Send + Sync + 'static,
+{
+    let elementwise = what(&slots);
+    Made { step: Arc::new(Method::<B, S, R> { slots, run, what }), elementwise }
 }
 
 impl<B: Backend, S, R: Returned<B>> Method<B, S, R> {
@@ -350,7 +449,12 @@ impl<B: Backend, S, R: Returned<B>> Method<B, S, R> {
     }
 }
 
-impl<B: Backend, S: Debug + Send + Sync, R: Returned<B>> Step<B> for Method<B, S, R> {
+impl<B, S, R> Step<B> for Method<B, S, R>
+where
+    B: Backend,
+    S: Plain + Debug + Send + Sync + 'static,
+    R: Returned<B> + 'static,
+{
     fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> Result<(), String> {
         self.call(frame, out);
         Ok(())
@@ -358,5 +462,13 @@ impl<B: Backend, S: Debug + Send + Sync, R: Returned<B>> Step<B> for Method<B, S
 
     fn text(&self) -> Option<String> {
         Some(format!("{:?}", self.slots))
+    }
+
+    fn words(&self) -> Option<Vec<Word>> {
+        Some(words(&self.slots))
+    }
+
+    fn with(&self, words: &[Word]) -> Option<Made<B>> {
+        Some(made::<B, R, S>(read(words)?, self.run, self.what))
     }
 }

@@ -6,15 +6,21 @@ use std::sync::Arc;
 
 use burn_backend::quantization::QuantScheme;
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor, QuantizedTensor};
-use burn_backend::{Backend, DType, QTensorPrimitive, Shape, TensorMetadata};
+use burn_backend::{
+    Backend, DType, QTensorPrimitive, Shape, TensorData, TensorMetadata, try_read_sync,
+};
 
 use crate::recording::Recording;
 
 /// A tensor of any kind of a backend.
-pub(crate) enum Any<B: Backend> {
+pub enum Any<B: Backend> {
+    /// Floats.
     Float(FloatTensor<B>),
+    /// Integers.
     Int(IntTensor<B>),
+    /// Truth values.
     Bool(BoolTensor<B>),
+    /// Quantized floats.
     Quantized(Box<QuantizedTensor<B>>),
 }
 
@@ -31,9 +37,11 @@ impl<B: Backend> Clone for Any<B> {
 
 /// Shape and dtype of a value of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Meta {
-    pub(crate) shape: Vec<usize>,
-    pub(crate) dtype: DType,
+pub struct Meta {
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// Its dtype.
+    pub dtype: DType,
 }
 
 impl fmt::Display for Meta {
@@ -49,13 +57,49 @@ impl Meta {
 }
 
 impl<B: Backend> Any<B> {
-    pub(crate) fn meta(&self) -> Meta {
+    /// Its shape and dtype.
+    pub fn meta(&self) -> Meta {
         match self {
             Self::Float(x) => Meta::of(x),
             Self::Int(x) => Meta::of(x),
             Self::Bool(x) => Meta::of(x),
             Self::Quantized(x) => Meta::of(&**x),
         }
+    }
+
+    /// Which kind it is.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Float(_) => "float",
+            Self::Int(_) => "int",
+            Self::Bool(_) => "bool",
+            Self::Quantized(_) => "quantized",
+        }
+    }
+
+    /// Where it is.
+    pub fn device(&self) -> B::Device {
+        match self {
+            Self::Float(x) => B::float_device(x),
+            Self::Int(x) => B::int_device(x),
+            Self::Bool(x) => B::bool_device(x),
+            Self::Quantized(x) => B::q_device(x),
+        }
+    }
+
+    /// Its elements.
+    ///
+    /// # Errors
+    /// The backend's.
+    pub fn data(self) -> Result<TensorData, String> {
+        let data = match self {
+            Self::Float(x) => try_read_sync(B::float_into_data(x)),
+            Self::Int(x) => try_read_sync(B::int_into_data(x)),
+            Self::Bool(x) => try_read_sync(B::bool_into_data(x)),
+            Self::Quantized(x) => try_read_sync(B::q_into_data(*x)),
+        };
+        let data = data.ok_or_else(|| "data cannot be read synchronously here".to_owned())?;
+        data.map_err(|error| format!("{error:?}"))
     }
 
     /// Whether a tape of the inner backend follows it.
@@ -68,11 +112,9 @@ impl<B: Backend> Any<B> {
 pub trait Kind<B: Backend>: Send + Sync + 'static {
     /// The inner backend's tensor.
     type Primitive: TensorMetadata + 'static;
-    #[doc(hidden)]
-    #[expect(private_interfaces, reason = "the kinds are these four")]
+    /// As a tensor of any kind.
     fn erase(x: Self::Primitive) -> Any<B>;
-    #[doc(hidden)]
-    #[expect(private_interfaces, reason = "the kinds are these four")]
+    /// The tensor, if it is of this kind.
     fn restore(x: Any<B>) -> Option<Self::Primitive>;
 }
 
@@ -81,7 +123,6 @@ macro_rules! kinds {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub enum $name {}
-        #[expect(private_interfaces, reason = "the kinds are these four")]
         impl<B: Backend> Kind<B> for $name {
             type Primitive = $primitive<B>;
             fn erase(x: $primitive<B>) -> Any<B> {

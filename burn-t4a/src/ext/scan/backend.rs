@@ -30,6 +30,12 @@ const SPANS: usize = 512;
     note = "a backend of your own: `impl burn_t4a::ext::scan::ScanBackend for MyBackend {{}}`"
 )]
 pub trait ScanBackend: Backend {
+    /// Whether [`ScanBackend::scan`] chooses a path and says so by [`Options::take_path`]. By default bodies
+    /// run step by step.
+    fn chooses_path() -> bool {
+        false
+    }
+
     /// The last carry and all ys.
     ///
     /// # Errors

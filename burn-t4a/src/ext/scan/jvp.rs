@@ -18,7 +18,7 @@ use burn_backend::{AutodiffBackend, Backend, TensorMetadata};
 use super::error::{Result, ScanError};
 use super::steps::{Flat, Stack, Steps, at};
 use super::tree::{Structure, Tree, flatten};
-use super::{Options, Prepared, same};
+use super::{Options, Prepared, Report, same};
 use crate::ext::tape::is_tracked;
 
 /// A tape over a tape.
@@ -84,6 +84,7 @@ where
 {
     let structures = [consts.structure(), init.structure(), xs.structure()];
     let prepared = Prepared::new(body, consts, init, xs, options)?;
+    options.take_path(Report::step_by_step(prepared.steps.length))?;
     let Prepared { steps, consts, init, xs, .. } = &prepared;
     let [of_consts, of_init, of_xs] = &structures;
     let consts = moving("consts", consts, tangents.0, of_consts)?;

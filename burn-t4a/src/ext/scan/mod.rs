@@ -77,7 +77,8 @@ impl Default for Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ScanPath {
-    /// In one kernel, as the operations in [`fused`]; their results carry the route `fused`.
+    /// In one kernel, as the operations in [`fused`], whose results carry the route `fused`; bodies on a
+    /// backend that records them, as one program over an arena.
     Fused,
     /// Step by step in the operations of the body.
     Fallback,
@@ -151,9 +152,12 @@ impl Options {
         self
     }
 
-    /// Reports the path of a scan of any body, if it is accepted.
-    fn take_path(&self, length: usize) -> Result<()> {
-        let report = Report { path: ScanPath::Fallback, reason: NOT_TRACED, length };
+    /// Reports a path before its first step, if it is accepted: for backends that
+    /// [choose](ScanBackend::chooses_path) theirs.
+    ///
+    /// # Errors
+    /// [`ScanError::PathRejected`].
+    pub fn take_path(&self, report: Report) -> Result<()> {
         if let Some(accepted) = self.accept.as_ref().filter(|paths| !paths.contains(&report.path)) {
             let (chosen, reason, accepted) = (report.path, report.reason, accepted.clone());
             return Err(ScanError::PathRejected { chosen, reason, accepted });
@@ -165,8 +169,12 @@ impl Options {
     }
 }
 
-/// Why bodies are not fused.
-const NOT_TRACED: &str = "body_not_traced";
+impl Report {
+    /// Of a body that nobody records.
+    pub(crate) fn step_by_step(length: usize) -> Self {
+        Self { path: ScanPath::Fallback, reason: "body_not_traced", length }
+    }
+}
 
 /// `(carry, y_t) = body(consts, carry, x_t)` for every element of the leading axis of xs; the last carry
 /// and all ys along a leading axis.
@@ -201,6 +209,9 @@ where
     YS: Tree<B>,
 {
     let mut prepared = Prepared::new(body, consts, init, xs, options)?;
+    if !B::chooses_path() {
+        options.take_path(Report::step_by_step(prepared.steps.length))?;
+    }
     let [consts, init, xs] =
         [&mut prepared.consts, &mut prepared.init, &mut prepared.xs].map(std::mem::take);
     let results = B::scan(prepared.steps.clone(), consts, init, xs, options)?;
@@ -237,7 +248,6 @@ impl<B: Backend> Prepared<B> {
         let (k, s, x) = (consts.structure(), init.structure(), xs.structure());
         let (consts, init, xs) = (flatten(consts), flatten(init), flatten(xs));
         let length = length::<B>(&xs, &x, options.length)?;
-        options.take_path(length)?;
         let paths = Arc::new(s.paths());
         let of_y = Arc::new(OnceLock::new());
         let (seen, of_carry) = (of_y.clone(), s.clone());

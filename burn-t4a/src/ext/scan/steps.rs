@@ -31,13 +31,21 @@ impl<B: Backend> Clone for Steps<B> {
 }
 
 impl<B: Backend> Steps<B> {
+    /// How many steps there are.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
     /// The place along the leading axis that step `k` is about.
-    pub(super) fn time(&self, k: usize) -> usize {
+    pub fn time(&self, k: usize) -> usize {
         if self.reverse { self.length - 1 - k } else { k }
     }
 
-    /// Step `k`: the carry after it, and y.
-    pub(super) fn step(
+    /// A step: the carry after it, and y.
+    ///
+    /// # Errors
+    /// Those of the body; a carry that changes.
+    pub fn step(
         &self,
         consts: &[FloatTensor<B>],
         carry: Flat<B>,
@@ -57,7 +65,10 @@ impl<B: Backend> Steps<B> {
     }
 
     /// One step after the other: the last carry and all ys, along a leading axis.
-    pub(super) fn run(
+    ///
+    /// # Errors
+    /// Those of the steps.
+    pub fn run(
         &self,
         consts: &[FloatTensor<B>],
         init: Flat<B>,

@@ -13,11 +13,12 @@
 //! kernel.
 
 mod group;
-mod kernel;
+pub(crate) mod kernel;
 mod plan;
 mod run;
 
 pub(crate) use group::fuse;
+pub(crate) use run::{engine, is_engine, same};
 
 /// Functions of one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +78,20 @@ pub(crate) enum Compare {
     GreaterEqual,
     Less,
     LessEqual,
+}
+
+impl Compare {
+    /// Whether `x ∘ y`.
+    pub(crate) fn holds<T: PartialOrd>(self, x: T, y: T) -> bool {
+        match self {
+            Self::Equal => x == y,
+            Self::NotEqual => x != y,
+            Self::Greater => x > y,
+            Self::GreaterEqual => x >= y,
+            Self::Less => x < y,
+            Self::LessEqual => x <= y,
+        }
+    }
 }
 
 /// Reductions along an axis, which stays with size 1.

@@ -42,10 +42,6 @@ impl<B: Backend> Step<B> for Fused {
         }
         Ok(())
     }
-
-    fn text(&self) -> Option<String> {
-        None
-    }
 }
 
 /// Whether tensors of a backend are the engine's.
@@ -56,7 +52,7 @@ pub(crate) fn is_engine<B: Backend>() -> bool {
 }
 
 /// The same type under another name.
-fn same<X: 'static, Y: 'static>(x: X) -> Y {
+pub(crate) fn same<X: 'static, Y: 'static>(x: X) -> Y {
     let mut x = Some(x);
     let y = (&mut x as &mut dyn Dynamic).downcast_mut::<Option<Y>>().and_then(Option::take);
     y.unwrap_or_else(|| unreachable!("groups are made of the engine's tensors only"))

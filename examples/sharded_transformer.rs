@@ -1,0 +1,172 @@
+//! A transformer on four devices: two along which the batch is split, times two along which heads and features
+//! are. The code is that of one device; specs say where parameters and data are, and the plan what has to move.
+//!
+//! ```text
+//! cargo run --release --example sharded_transformer
+//! ```
+//!
+//! Two columns of a product on one device, the rows of the next one on the other: each block of a transformer
+//! needs one sum over devices forward and one back (Shoeybi et al. 2019). Gradients of what is replicated are
+//! sums over the batch. The devices are threads of this process. The task: to say a sequence backwards.
+
+use burn::backend::Autodiff;
+use burn::tensor::activation::{gelu, log_softmax, softmax};
+use burn::tensor::backend::Backend;
+use burn::tensor::module::embedding;
+use burn::tensor::{Int, Tensor, TensorData};
+use burn_t4a::{BurnT4a, T4aDevice};
+use burn_t4a_transforms::compile::Traced;
+use burn_t4a_transforms::shard::{Mesh, Spec, shard_map};
+
+type B = BurnT4a;
+type T = Traced<B>;
+type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
+
+const WORDS: usize = 12;
+const LENGTH: usize = 8;
+const WIDTH: usize = 32;
+const HEADS: usize = 4;
+const BATCH: usize = 16;
+const BLOCKS: usize = 2;
+/// Embeddings of words and places, then query, key, value, their sum, and two layers of each block, then the
+/// words again.
+const PARAMETERS: usize = 2 + 6 * BLOCKS + 1;
+
+type Parameters<A> = Vec<Tensor<A, 2>>;
+
+/// Without a gain: only what has to be is here.
+fn norm<A: Backend>(x: Tensor<A, 3>) -> Tensor<A, 3> {
+    let x = x.clone() - x.mean_dim(2);
+    x.clone() / (x.powi_scalar(2).mean_dim(2) + 1e-5).sqrt()
+}
+
+fn times<A: Backend>(x: Tensor<A, 3>, w: Tensor<A, 2>) -> Tensor<A, 3> {
+    burn::tensor::module::linear(x, w, None)
+}
+
+/// Scores of all words at all places.
+fn forward<A: Backend>(parameters: &Parameters<A>, words: Tensor<A, 2, Int>) -> Tensor<A, 3> {
+    let [batch, length] = words.dims();
+    let mut all = parameters.iter().cloned();
+    let mut next = || all.next().expect("as many parameters");
+    let mut x = embedding(next(), words) + next().unsqueeze();
+    for _ in 0..BLOCKS {
+        let y = norm(x.clone());
+        let heads =
+            |x: Tensor<A, 3>| x.reshape([batch, length, HEADS, WIDTH / HEADS]).swap_dims(1, 2);
+        let [query, key, value] = [next(), next(), next()].map(|w| heads(times(y.clone(), w)));
+        let scale = ((WIDTH / HEADS) as f32).sqrt();
+        let weights = softmax(query.matmul(key.swap_dims(2, 3)) / scale, 3);
+        let seen = weights.matmul(value).swap_dims(1, 2).reshape([batch, length, WIDTH]);
+        x = x + times(seen, next());
+        let hidden = gelu(times(norm(x.clone()), next()));
+        x = x + times(hidden, next());
+    }
+    times(norm(x), next())
+}
+
+/// A step of gradient descent with momentum on the cross entropy.
+fn step<A: Backend>(
+    (parameters, velocity, words): (Parameters<A>, Parameters<A>, Tensor<A, 2, Int>),
+) -> (Parameters<A>, Parameters<A>, Tensor<A, 1>) {
+    let tracked: Parameters<Autodiff<A>> =
+        parameters.iter().map(|w| Tensor::from_inner(w.clone()).require_grad()).collect();
+    let scores = forward(&tracked, Tensor::from_inner(words.clone()));
+    let backwards = Tensor::from_inner(words.flip([1]).unsqueeze_dim::<3>(2));
+    let loss = -log_softmax(scores, 2).gather(2, backwards).mean();
+    let gradients = loss.backward();
+    let moved = |(w, v): (&Tensor<Autodiff<A>, 2>, Tensor<A, 2>)| {
+        v * 0.9 - w.grad(&gradients).expect("every parameter has a gradient") * 0.02
+    };
+    let velocity: Parameters<A> = tracked.iter().zip(velocity).map(moved).collect();
+    let parameters = parameters.into_iter().zip(&velocity).map(|(w, v)| w + v.clone()).collect();
+    (parameters, velocity, loss.inner())
+}
+
+/// Numbers in [0, 1) that look random.
+fn numbers(seed: u64) -> impl FnMut() -> f32 {
+    let mut state = seed;
+    move || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1u64 << 24) as f32
+    }
+}
+
+fn start() -> Parameters<B> {
+    let mut shapes = vec![[WORDS, WIDTH], [LENGTH, WIDTH]];
+    for _ in 0..BLOCKS {
+        shapes.extend([[WIDTH, WIDTH]; 4]);
+        shapes.extend([[WIDTH, 4 * WIDTH], [4 * WIDTH, WIDTH]]);
+    }
+    shapes.push([WIDTH, WORDS]);
+    let mut next = numbers(5);
+    let one = |[n, m]: [usize; 2]| {
+        let scale = 2.0 / (n as f32).sqrt();
+        let w: Vec<f32> = (0..n * m).map(|_| scale * (next() - 0.5)).collect();
+        Tensor::from_data(TensorData::new(w, [n, m]), &T4aDevice)
+    };
+    shapes.into_iter().map(one).collect()
+}
+
+/// Columns of what goes into a block, rows of what comes out of it.
+fn specs() -> Vec<Spec> {
+    let (columns, rows) = (Spec::split(["", "model"]), Spec::split(["model", ""]));
+    let mut all = vec![Spec::replicated(); 2];
+    for _ in 0..BLOCKS {
+        all.extend([columns.clone(), columns.clone(), columns.clone(), rows.clone()]);
+        all.extend([columns.clone(), rows.clone()]);
+    }
+    all.push(Spec::replicated());
+    all
+}
+
+fn batch(next: &mut impl FnMut() -> f32) -> Tensor<B, 2, Int> {
+    let words: Vec<i64> = (0..BATCH * LENGTH).map(|_| (next() * WORDS as f32) as i64).collect();
+    Tensor::from_data(TensorData::new(words, [BATCH, LENGTH]), &T4aDevice)
+}
+
+fn main() -> Result<()> {
+    let mesh = Mesh::new([("data", 2), ("model", 2)])?;
+    let twice = || specs().into_iter().chain(specs());
+    let sharded = shard_map(
+        step::<T>,
+        &mesh,
+        twice().chain([Spec::split(["data", ""])]),
+        twice().chain([Spec::replicated()]),
+    );
+
+    let zeros = |all: &Parameters<B>| all.iter().map(Tensor::zeros_like).collect::<Vec<_>>();
+    let mut own = start();
+    assert_eq!(own.len(), PARAMETERS);
+    let mut velocity = zeros(&own);
+    let mut next = numbers(8);
+    let plan = sharded.plan((own.clone(), velocity.clone(), batch(&mut next)))?;
+    let text = plan.to_string();
+    let sums = text.matches("all-reduce (sum)").count();
+    println!("the first lines of the plan, and its last one:");
+    text.lines().skip(2 * PARAMETERS + 2).take(12).for_each(|line| println!("  {line}"));
+    println!("  … {sums} sums over devices …\n  {}", text.lines().last().unwrap_or_default());
+    assert!(!text.contains("no rule"), "every operation runs on parts");
+
+    println!("\n step   loss on four devices    on one");
+    let mut losses = Vec::new();
+    for round in 0..300 {
+        let words = batch(&mut next);
+        // The same step on one device.
+        let (whole, _, other) = step::<B>((own.clone(), velocity.clone(), words.clone()));
+        let loss;
+        (own, velocity, loss) = sharded.call((own, velocity, words))?;
+        let [loss, other] = [loss, other].map(Tensor::into_scalar);
+        if round % 50 == 0 || round == 299 {
+            println!("{round:>5} {loss:>22.5} {other:>8.5}");
+        }
+        let apart =
+            own.iter().zip(&whole).map(|(a, b)| (a.clone() - b.clone()).abs().max().into_scalar());
+        let apart = apart.fold((loss - other).abs(), f32::max);
+        assert!(apart < 1e-4, "step {round}: {apart}");
+        losses.push(loss);
+    }
+    assert!(losses[0] > 2.0 && losses[299] < 0.3, "{} to {}", losses[0], losses[299]);
+    Ok(())
+}

@@ -1,0 +1,302 @@
+//! Programs as bytes: keys, recordings and the form of their results, without code.
+//!
+//! ```text
+//! "t4ac" version checksum | backend | count | key, results, recording …
+//! ```
+
+use burn_backend::{Backend, BoolStore, DType, TensorData};
+use burn_t4a::ext::scan::Structure;
+
+use crate::error::{CompileError, Result};
+use crate::key::Key;
+use crate::methods::make;
+use crate::recording::Instruction;
+use crate::tensor::{Any, Meta};
+use crate::trace::Source;
+use crate::words::{Plain, Word, Words, decode, encode};
+
+const MAGIC: &[u8; 5] = b"t4ac\x01";
+const KINDS: [&str; 3] = ["float", "int", "bool"];
+const DTYPES: [DType; 16] = [
+    DType::F64,
+    DType::F32,
+    DType::Flex32,
+    DType::F16,
+    DType::BF16,
+    DType::I64,
+    DType::I32,
+    DType::I16,
+    DType::I8,
+    DType::U64,
+    DType::U32,
+    DType::U16,
+    DType::U8,
+    DType::Bool(BoolStore::Native),
+    DType::Bool(BoolStore::U8),
+    DType::Bool(BoolStore::U32),
+];
+
+/// A program to be saved, or one that was loaded.
+pub(crate) struct Saved<B: Backend> {
+    pub(crate) key: Key,
+    pub(crate) results: Structure,
+    pub(crate) source: Source<B>,
+}
+
+fn refused<T>(what: impl Into<String>) -> Result<T> {
+    Err(CompileError::Save { what: what.into() })
+}
+
+/// FNV-1a: damage is found, forgery is not.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+fn text(x: &str, all: &mut Vec<Word>) {
+    all.push(Word::Text(x.to_owned()));
+}
+
+fn structure(x: &Structure, all: &mut Vec<Word>) {
+    match x {
+        Structure::Leaf => true.write(all),
+        Structure::Node(children) => {
+            false.write(all);
+            children.len().write(all);
+            children.iter().for_each(|child| structure(child, all));
+        }
+    }
+}
+
+fn meta(x: &Meta, all: &mut Vec<Word>) -> Result<()> {
+    let Some(dtype) = DTYPES.iter().position(|dtype| *dtype == x.dtype) else {
+        return refused(format!("a tensor of dtype {:?}", x.dtype));
+    };
+    (dtype, x.shape.clone()).write(all);
+    Ok(())
+}
+
+fn kind(name: &str, all: &mut Vec<Word>) -> Result<()> {
+    match KINDS.iter().position(|kind| *kind == name) {
+        Some(at) => at.write(all),
+        None => return refused(format!("a {name} tensor")),
+    }
+    Ok(())
+}
+
+/// Bytes as words of eight, with their number.
+fn bytes(x: &[u8], all: &mut Vec<Word>) {
+    x.len().write(all);
+    for part in x.chunks(8) {
+        let mut eight = [0; 8];
+        eight[..part.len()].copy_from_slice(part);
+        all.push(Word::Int(i64::from_le_bytes(eight)));
+    }
+}
+
+fn program<B: Backend>(saved: &Saved<B>, all: &mut Vec<Word>) -> Result<()> {
+    let Saved { key, results, source } = saved;
+    if !key.fixed.is_empty() {
+        return refused("arguments that are no tensors");
+    }
+    structure(&key.structure, all);
+    key.leaves.len().write(all);
+    for (name, leaf) in &key.leaves {
+        kind(name, all)?;
+        meta(leaf, all)?;
+    }
+    key.settings.write(all);
+    structure(results, all);
+    source.metas.len().write(all);
+    source.metas.iter().try_for_each(|x| meta(x, all))?;
+    source.inputs.write(all);
+    source.constants.len().write(all);
+    for (id, x) in &source.constants {
+        id.write(all);
+        kind(x.kind(), all)?;
+        let data = x.clone().data().map_err(|what| CompileError::Save { what })?;
+        meta(&Meta { shape: data.shape.to_vec(), dtype: data.dtype }, all)?;
+        bytes(&data.bytes, all);
+    }
+    source.instructions.len().write(all);
+    for one in &source.instructions {
+        let Some(words) = one.step.words() else {
+            return refused(format!("the operation {}", one.name));
+        };
+        text(one.name, all);
+        (one.operands.clone(), one.first, one.results, one.pure).write(all);
+        words.len().write(all);
+        all.extend(words);
+    }
+    source.outputs.write(all);
+    Ok(())
+}
+
+/// Programs as bytes.
+///
+/// # Errors
+/// [`CompileError::Save`].
+pub(crate) fn save<B: Backend>(programs: &[Saved<B>]) -> Result<Vec<u8>> {
+    let mut all = Vec::new();
+    text(&B::name(&B::Device::default()), &mut all);
+    programs.len().write(&mut all);
+    programs.iter().try_for_each(|x| program(x, &mut all))?;
+    let body = encode(&all);
+    let mut out = MAGIC.to_vec();
+    out.extend(checksum(&body).to_le_bytes());
+    out.extend(body);
+    Ok(out)
+}
+
+/// Reads what has been written; `None` where it was something else.
+struct Reader<'a>(Words<'a>);
+
+impl Reader<'_> {
+    fn get<T: Plain>(&mut self) -> Option<T> {
+        T::read(&mut self.0)
+    }
+
+    fn text(&mut self) -> Option<&str> {
+        match self.0.0.next()? {
+            Word::Text(x) => Some(x),
+            _ => None,
+        }
+    }
+
+    /// A number of things: no more than there are words.
+    fn count(&mut self) -> Option<usize> {
+        self.get::<usize>().filter(|n| *n <= self.0.0.len())
+    }
+
+    fn structure(&mut self) -> Option<Structure> {
+        if self.get()? {
+            return Some(Structure::Leaf);
+        }
+        let n = self.count()?;
+        (0..n).map(|_| self.structure()).collect::<Option<_>>().map(Structure::Node)
+    }
+
+    fn meta(&mut self) -> Option<Meta> {
+        let (dtype, shape): (usize, Vec<usize>) = self.get()?;
+        Some(Meta { shape, dtype: *DTYPES.get(dtype)? })
+    }
+
+    fn kind(&mut self) -> Option<&'static str> {
+        KINDS.get(self.get::<usize>()?).copied()
+    }
+
+    fn constant<B: Backend>(&mut self) -> Option<(usize, Any<B>)> {
+        let (id, kind, meta) = (self.get()?, self.kind()?, self.meta()?);
+        let n: usize = self.get()?;
+        let size: usize = meta.shape.iter().product();
+        if n != size.checked_mul(meta.dtype.size())? {
+            return None;
+        }
+        let mut all = Vec::with_capacity(n);
+        for _ in 0..n.div_ceil(8) {
+            all.extend(self.get::<i64>()?.to_le_bytes());
+        }
+        all.truncate(n);
+        let data = TensorData::from_bytes_vec(all, meta.shape, meta.dtype);
+        let device = B::Device::default();
+        let x = match kind {
+            "float" => Any::Float(B::float_from_data(data, &device)),
+            "int" => Any::Int(B::int_from_data(data, &device)),
+            _ => Any::Bool(B::bool_from_data(data, &device)),
+        };
+        Some((id, x))
+    }
+
+    fn instruction<B: Backend>(&mut self) -> Option<std::result::Result<Instruction<B>, String>> {
+        let name = self.text()?.to_owned();
+        let (operands, first, results, pure) = self.get()?;
+        let n = self.count()?;
+        let words: Vec<Word> = self.0.0.by_ref().take(n).cloned().collect();
+        Some(match make::<B>(&name, &words) {
+            None => Err(name),
+            Some((name, made)) => Ok(Instruction {
+                name,
+                step: made.step,
+                elementwise: made.elementwise,
+                operands,
+                first,
+                results,
+                pure,
+            }),
+        })
+    }
+
+    fn program<B: Backend>(&mut self) -> Option<std::result::Result<Saved<B>, String>> {
+        let of = self.structure()?;
+        let n = self.count()?;
+        let leaves = (0..n).map(|_| Some((self.kind()?, self.meta()?))).collect::<Option<_>>()?;
+        let settings = self.get()?;
+        let key = Key { structure: of, leaves, fixed: Vec::new(), settings, named: false };
+        let results = self.structure()?;
+        let n = self.count()?;
+        let metas: Vec<Meta> = (0..n).map(|_| self.meta()).collect::<Option<_>>()?;
+        let inputs = self.get()?;
+        let n = self.count()?;
+        let constants = (0..n).map(|_| self.constant()).collect::<Option<_>>()?;
+        let n = self.count()?;
+        let mut instructions = Vec::new();
+        for _ in 0..n {
+            match self.instruction()? {
+                Ok(one) => instructions.push(one),
+                Err(name) => return Some(Err(format!("{name} is not known here"))),
+            }
+        }
+        let source = Source { metas, inputs, constants, instructions, outputs: self.get()? };
+        Some(if is_sound(&key, &results, &source) {
+            Ok(Saved { key, results, source })
+        } else {
+            Err("a program uses values that it does not make".into())
+        })
+    }
+}
+
+/// Whether values are made before they are used.
+fn is_sound<B: Backend>(key: &Key, results: &Structure, source: &Source<B>) -> bool {
+    let mut made = vec![false; source.metas.len()];
+    let mut give = |value: usize| made.get_mut(value).is_some_and(|x| !std::mem::replace(x, true));
+    let mut known = (0..source.inputs).all(&mut give);
+    known &= source.constants.iter().all(|x| give(x.0));
+    for one in &source.instructions {
+        known &= one.operands.iter().all(|&v| made.get(v) == Some(&true));
+        let mut give =
+            |value: usize| made.get_mut(value).is_some_and(|x| !std::mem::replace(x, true));
+        known &= (one.first..one.first.saturating_add(one.results)).all(&mut give);
+    }
+    known
+        && source.outputs.iter().all(|&v| made.get(v) == Some(&true))
+        && source.inputs == key.leaves.len()
+        && source.outputs.len() == results.paths().len()
+        && key.structure.paths().len() == key.leaves.len()
+}
+
+/// Programs that [`save`] has written.
+///
+/// # Errors
+/// [`CompileError::Load`].
+pub(crate) fn load<B: Backend>(from: &[u8]) -> Result<Vec<Saved<B>>> {
+    let wrong = |what: &str| CompileError::Load { what: what.to_owned() };
+    let body = from.strip_prefix(MAGIC).ok_or_else(|| wrong("they begin in another way"))?;
+    let (sum, body) = body.split_first_chunk::<8>().ok_or_else(|| wrong("they end early"))?;
+    if u64::from_le_bytes(*sum) != checksum(body) {
+        return Err(wrong("their checksum is another one"));
+    }
+    let words = decode(body).ok_or_else(|| wrong("they are no words"))?;
+    let mut from = Reader(Words(words.iter()));
+    let of = B::name(&B::Device::default());
+    match from.text() {
+        Some(name) if name == of => {}
+        other => return Err(wrong(&format!("they are for {other:?}, this is {of:?}"))),
+    }
+    let n = from.count().ok_or_else(|| wrong("they end early"))?;
+    let one = |_| match from.program() {
+        None => Err(wrong("a program is incomplete")),
+        Some(program) => program.map_err(|what| wrong(&what)),
+    };
+    (0..n).map(one).collect()
+}

@@ -1,0 +1,460 @@
+//! A recorded body as kernels over an arena.
+
+use std::sync::Arc;
+
+use burn_backend::{Backend, DType, FloatDType, TensorData};
+use t4a_tensor::Element;
+
+use super::Body;
+use super::arena::Arena;
+use super::kernel::{Inst, copy, each, gather, matmul, small, sum};
+use crate::fuse::kernel::Lane;
+use crate::fuse::{Elementwise, Reduction};
+use crate::program::{live, unique};
+use crate::recording::{Frame, Instruction, Step};
+use crate::tensor::{Any, Meta};
+
+/// Multiply-adds of a product that runs in a kernel here; larger ones are the engine's.
+const PRODUCT: usize = 1 << 15;
+
+/// Methods that only move elements: where each goes is found by moving numbers.
+const MOVES: [&str; 15] = [
+    "float_reshape",
+    "float_transpose",
+    "float_swap_dims",
+    "float_permute",
+    "float_slice",
+    "float_slice_assign",
+    "float_expand",
+    "float_flip",
+    "float_repeat_dim",
+    "float_unfold",
+    "float_cat",
+    "float_detach",
+    "float_set_require_grad",
+    "float_select",
+    "float_gather",
+];
+
+/// A line of the program.
+pub(super) enum Line<T, B: Backend> {
+    Kernel(Inst<T>),
+    /// An operation that has no kernel here, on tensors made for it.
+    Routine(Routine<B>),
+}
+
+pub(super) struct Routine<B: Backend> {
+    pub(super) step: Arc<dyn Step<B>>,
+    pub(super) operands: Vec<Operand<B>>,
+    /// Offset and elements of each result, none if nobody uses it.
+    pub(super) results: Vec<Option<(usize, usize)>>,
+}
+
+pub(super) enum Operand<B: Backend> {
+    Arena(usize, Vec<usize>),
+    Constant(Any<B>),
+}
+
+/// A range of the arena, and the shape of the tensor that it is.
+#[derive(Clone, Debug)]
+pub(super) struct Range {
+    pub(super) at: usize,
+    pub(super) n: usize,
+    pub(super) shape: Vec<usize>,
+}
+
+/// A scan as a program.
+pub(super) struct Loop<T, B: Backend> {
+    pub(super) arena: usize,
+    pub(super) constants: Vec<(usize, Vec<T>)>,
+    /// Consts, carries, xs, captured values.
+    pub(super) inputs: Vec<Range>,
+    pub(super) counts: [usize; 3],
+    /// What does not change from step to step.
+    pub(super) before: Vec<Line<T, B>>,
+    pub(super) step: Vec<Line<T, B>>,
+    /// From where to where carries go after a step, and how many elements.
+    pub(super) moves: Vec<(usize, usize, usize)>,
+    pub(super) ys: Vec<Range>,
+    pub(super) length: usize,
+    pub(super) reverse: bool,
+}
+
+/// Where a value is.
+#[derive(Clone)]
+enum Place<B: Backend> {
+    /// Nowhere yet.
+    None,
+    /// Numbers, or truth values as 1 and 0.
+    Arena { at: usize, flag: bool },
+    /// A constant of another dtype.
+    Outside(Any<B>),
+}
+
+struct Builder<'a, T, B: Backend> {
+    metas: &'a [Meta],
+    dtype: DType,
+    arena: Arena,
+    place: Vec<Place<B>>,
+    /// The value whose slot a value shares.
+    root: Vec<usize>,
+    lines: Vec<Line<T, B>>,
+    /// Slots of the current instruction only.
+    scratch: Vec<(usize, usize)>,
+    device: B::Device,
+}
+
+type Outcome<T> = Result<T, &'static str>;
+
+fn count(shape: &[usize]) -> usize {
+    shape.iter().product()
+}
+
+impl<T: Lane + Element, B: Backend> Loop<T, B> {
+    pub(super) fn new(body: &Body<B>, dtype: DType) -> Outcome<Self> {
+        let source = &body.source;
+        let values = source.metas.len();
+        let mut outputs = source.outputs.clone();
+        let instructions = live(source.instructions.clone(), &outputs, values);
+        let instructions = unique(instructions, &mut outputs, values);
+        let instructions = live(instructions, &outputs, values);
+        let mut b = Builder::<T, B> {
+            metas: &source.metas,
+            dtype,
+            arena: Arena::default(),
+            place: vec![Place::None; values],
+            root: (0..values).collect(),
+            lines: Vec::new(),
+            scratch: Vec::new(),
+            device: B::Device::default(),
+        };
+        let mut inputs = Vec::new();
+        for id in 0..source.inputs {
+            let shape = source.metas[id].shape.clone();
+            let at = b.slot(id, false)?;
+            inputs.push(Range { at, n: count(&shape), shape });
+        }
+        let mut constants = Vec::new();
+        for (id, x) in &source.constants {
+            match x {
+                Any::Float(_) if source.metas[*id].dtype == dtype => {
+                    let data = x.clone().data().map_err(|_| "unreadable_constant")?;
+                    let elements: Vec<T> = data.iter::<f64>().map(T::from_f64).collect();
+                    constants.push((b.slot(*id, false)?, elements));
+                }
+                x => b.place[*id] = Place::Outside(x.clone()),
+            }
+        }
+        // What depends on nothing that changes is computed once.
+        let [consts, carries, xs] = body.counts;
+        let changes = consts..consts + carries + xs;
+        let mut moving = vec![false; values];
+        moving[changes].fill(true);
+        let mut steps = Vec::new();
+        for one in &instructions {
+            if one.operands.iter().any(|&v| moving[v]) {
+                moving[one.first..one.first + one.results].fill(true);
+                steps.push(one);
+            } else {
+                b.instruction(one)?;
+            }
+        }
+        let before = std::mem::take(&mut b.lines);
+        // The last step line that uses a value, or one that shares its slot.
+        let end = steps.len();
+        let mut last = vec![0; values];
+        for (at, one) in steps.iter().enumerate() {
+            b.share(one);
+            one.operands.iter().for_each(|&v| last[b.root[v]] = at);
+            for v in one.first..one.first + one.results {
+                last[b.root[v]] = last[b.root[v]].max(at);
+            }
+        }
+        outputs.iter().for_each(|&v| last[b.root[v]] = end);
+        for (at, one) in steps.iter().enumerate() {
+            b.instruction(one)?;
+            let mut ended: Vec<usize> =
+                one.operands.iter().copied().chain(one.first..one.first + one.results).collect();
+            ended.iter_mut().for_each(|v| *v = b.root[*v]);
+            ended.sort_unstable();
+            ended.dedup();
+            // Inputs and what was computed before stay where they are.
+            let is_step = |v: &usize| *v >= source.inputs && moving[*v];
+            for v in ended.into_iter().filter(is_step).filter(|v| last[*v] == at) {
+                if let Place::Arena { at, .. } = b.place[v] {
+                    b.arena.release(at, count(&source.metas[v].shape));
+                }
+            }
+        }
+        // Carries that come from slots of carries wait elsewhere.
+        let slots: Vec<usize> = inputs[consts..consts + carries].iter().map(|x| x.at).collect();
+        let mut moves = Vec::new();
+        for (k, &v) in outputs[..carries].iter().enumerate() {
+            let (mut from, n) = (b.arena_of(v)?, count(&source.metas[v].shape));
+            if from != slots[k] && slots.contains(&from) {
+                let to = b.arena.place(n);
+                b.lines.push(Line::Kernel(Inst::new(copy, [from, 0, 0], to, n)));
+                from = to;
+            }
+            if from != slots[k] {
+                moves.push((from, slots[k], n));
+            }
+        }
+        let y = |&v: &usize| -> Outcome<Range> {
+            let shape = source.metas[v].shape.clone();
+            Ok(Range { at: b.arena_of(v)?, n: count(&shape), shape })
+        };
+        let ys = outputs[carries..].iter().map(y).collect::<Outcome<Vec<_>>>()?;
+        let step = b.lines;
+        // Kernels may look at as many elements as they write.
+        let kernels = || {
+            before.iter().chain(&step).filter_map(|line| match line {
+                Line::Kernel(inst) => Some(inst),
+                Line::Routine(_) => None,
+            })
+        };
+        let arena = b.arena.len() + kernels().map(|i| i.n).max().unwrap_or(0);
+        if !kernels().all(|i| i.fits(arena)) {
+            return Err("out_of_arena");
+        }
+        let (counts, length, reverse) = (body.counts, body.length, body.reverse);
+        Ok(Self { arena, constants, inputs, counts, before, step, moves, ys, length, reverse })
+    }
+}
+
+impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
+    fn slot(&mut self, value: usize, flag: bool) -> Outcome<usize> {
+        let Meta { shape, dtype } = &self.metas[value];
+        if !flag && *dtype != self.dtype {
+            return Err("dtype_unsupported");
+        }
+        if count(shape) == 0 {
+            return Err("no_elements");
+        }
+        let at = self.arena.place(count(shape));
+        self.place[value] = Place::Arena { at, flag };
+        Ok(at)
+    }
+
+    fn arena_of(&self, value: usize) -> Outcome<usize> {
+        match &self.place[value] {
+            Place::Arena { at, flag: false } => Ok(*at),
+            _ => Err("dtype_unsupported"),
+        }
+    }
+
+    fn numel(&self, value: usize) -> usize {
+        count(&self.metas[value].shape)
+    }
+
+    fn temporary(&mut self, n: usize) -> usize {
+        let at = self.arena.place(n);
+        self.scratch.push((at, n));
+        at
+    }
+
+    /// Where each element of a movement comes from, as operand and element; `None` if it is no movement
+    /// of numbers.
+    fn movement(&self, one: &Instruction<B>) -> Option<Vec<(usize, usize)>> {
+        if !MOVES.contains(&one.name) || one.results != 1 {
+            return None;
+        }
+        let (mut frame, mut first) = (Vec::new(), Vec::new());
+        let mut next = 0;
+        for &v in &one.operands {
+            first.push(next);
+            frame.push(Some(match &self.place[v] {
+                Place::Outside(x) => x.clone(),
+                _ if self.metas[v].dtype == self.dtype => {
+                    let n = self.numel(v);
+                    let numbers: Vec<f64> = (next..next + n).map(|i| i as f64).collect();
+                    next += n;
+                    let data = TensorData::new(numbers, self.metas[v].shape.clone());
+                    let x = B::float_from_data(data, &self.device);
+                    Any::Float(B::float_cast(x, FloatDType::F64))
+                }
+                _ => return None,
+            }));
+        }
+        let mut out = Vec::new();
+        one.step.run(&mut Frame(frame), &mut out).ok()?;
+        let data = out.pop()?.data().ok()?;
+        let from = |x: f64| {
+            let x = x as usize;
+            let k = first.partition_point(|&start| start <= x).checked_sub(1)?;
+            Some((k, x - first[k]))
+        };
+        data.iter::<f64>().map(from).collect()
+    }
+
+    /// Whether a movement leaves everything where it is.
+    fn is_same(table: &[(usize, usize)], n: usize) -> bool {
+        table.len() == n && table.iter().enumerate().all(|(i, &at)| at == (0, i))
+    }
+
+    /// Which slot a result will share: known before any line of the step is made.
+    fn share(&mut self, one: &Instruction<B>) {
+        if let (Some(table), Some(&v)) = (self.movement(one), one.operands.first())
+            && Self::is_same(&table, self.numel(v))
+        {
+            self.root[one.first] = self.root[v];
+        }
+    }
+
+    fn instruction(&mut self, one: &Instruction<B>) -> Outcome<()> {
+        self.line(one)?;
+        for (at, n) in std::mem::take(&mut self.scratch) {
+            self.arena.release(at, n);
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, one: &Instruction<B>) -> Outcome<()> {
+        if let Some(table) = self.movement(one) {
+            return self.moved(one, &table);
+        }
+        let metas = self.metas;
+        let shape = |k: usize| &metas[one.operands[k]].shape[..];
+        match (one.name, one.elementwise) {
+            (_, Some(Elementwise::Reduce(f, axis))) => {
+                let (n, of) = (shape(0)[axis], shape(0)[axis + 1..].iter().product());
+                self.sum(one, of, if f == Reduction::Mean { n } else { 1 })
+            }
+            (_, Some(what)) => self.each(one, what),
+            ("float_sum", _) => self.sum(one, 1, 1),
+            ("float_mean", _) => self.sum(one, 1, count(shape(0))),
+            ("float_matmul", _) => match product(shape(0), shape(1)) {
+                Some(sizes) => self.matmul(one, sizes),
+                None => self.routine(one),
+            },
+            ("linear", _) if one.operands.len() == 2 && shape(1).len() == 2 => {
+                let (k, n) = (shape(1)[0], shape(1)[1]);
+                let m = count(shape(0)) / k.max(1);
+                self.matmul(one, [1, m, k, n])
+            }
+            _ => self.routine(one),
+        }
+    }
+
+    fn moved(&mut self, one: &Instruction<B>, table: &[(usize, usize)]) -> Outcome<()> {
+        if let Some(&v) = one.operands.first()
+            && Self::is_same(table, self.numel(v))
+        {
+            self.root[one.first] = self.root[v];
+            self.place[one.first] = self.place[v].clone();
+            return Ok(());
+        }
+        let from: Vec<usize> =
+            one.operands.iter().map(|&v| self.arena_of(v).unwrap_or(0)).collect();
+        let out = self.slot(one.first, false)?;
+        let mut inst = Inst::new(gather, [0; 3], out, table.len());
+        inst.table = table.iter().map(|&(k, i)| from[k] + i).collect();
+        self.lines.push(Line::Kernel(inst));
+        Ok(())
+    }
+
+    fn each(&mut self, one: &Instruction<B>, what: Elementwise) -> Outcome<()> {
+        let n = self.numel(one.first);
+        let mut places = Vec::new();
+        for (k, &v) in one.operands.iter().enumerate() {
+            match self.place[v] {
+                Place::Arena { at, flag } if flag == what.takes_flag(k) => places.push(at),
+                _ => return Err("op_unsupported"),
+            }
+        }
+        let out = self.slot(one.first, what.gives_flag())?;
+        let size = |k: usize| one.operands.get(k).map_or(n, |&v| self.numel(v));
+        if let Some((run, scalar)) = small::<T>(what, n, [size(0), size(1)]) {
+            let [a, b] = [places[0], places.get(1).copied().unwrap_or(0)];
+            let mut inst = Inst::new(run, [a, b, 0], out, n);
+            inst.scalar = scalar;
+            self.lines.push(Line::Kernel(inst));
+            return Ok(());
+        }
+        let shape = &self.metas[one.first].shape;
+        for (k, &v) in one.operands.iter().enumerate() {
+            if self.numel(v) != n {
+                let table = spread(&self.metas[v].shape, shape, places[k]);
+                let to = self.temporary(n);
+                let mut inst = Inst::new(gather, [0; 3], to, n);
+                inst.table = table.into();
+                self.lines.push(Line::Kernel(inst));
+                places[k] = to;
+            }
+        }
+        places.resize(3, 0);
+        let mut inst = Inst::new(each, [places[0], places[1], places[2]], out, n);
+        inst.what = Some(what);
+        self.lines.push(Line::Kernel(inst));
+        Ok(())
+    }
+
+    /// Sums along an axis with so many elements behind it, over a number.
+    fn sum(&mut self, one: &Instruction<B>, inner: usize, over: usize) -> Outcome<()> {
+        let a = self.arena_of(one.operands[0])?;
+        let (k, n) = (self.numel(one.operands[0]), self.numel(one.first));
+        let out = self.slot(one.first, false)?;
+        let mut inst = Inst::new(sum, [a, 0, 0], out, n);
+        (inst.k, inst.batch, inst.scalar) = (k, inner, T::from_f64(over as f64));
+        self.lines.push(Line::Kernel(inst));
+        Ok(())
+    }
+
+    fn matmul(&mut self, one: &Instruction<B>, [batch, m, k, n]: [usize; 4]) -> Outcome<()> {
+        let (a, b) = (self.arena_of(one.operands[0])?, self.arena_of(one.operands[1])?);
+        if batch * m * k * n > PRODUCT {
+            return self.routine(one);
+        }
+        let out = self.slot(one.first, false)?;
+        let mut inst = Inst::new(matmul::<T>(batch, m, k, n), [a, b, 0], out, n);
+        (inst.batch, inst.m, inst.k) = (batch, m, k);
+        self.lines.push(Line::Kernel(inst));
+        Ok(())
+    }
+
+    fn routine(&mut self, one: &Instruction<B>) -> Outcome<()> {
+        let operand = |&v: &usize| match &self.place[v] {
+            Place::Arena { at, flag: false } => {
+                Ok(Operand::Arena(*at, self.metas[v].shape.clone()))
+            }
+            Place::Outside(x) => Ok(Operand::Constant(x.clone())),
+            _ => Err("op_unsupported"),
+        };
+        let operands = one.operands.iter().map(operand).collect::<Outcome<_>>()?;
+        let mut results = Vec::new();
+        for v in one.first..one.first + one.results {
+            // Results of another dtype are left out; who uses them is refused.
+            let usable = self.metas[v].dtype == self.dtype && self.numel(v) > 0;
+            results.push(if usable { Some((self.slot(v, false)?, self.numel(v))) } else { None });
+        }
+        self.lines.push(Line::Routine(Routine { step: one.step.clone(), operands, results }));
+        Ok(())
+    }
+}
+
+/// Sizes of a product of equally many matrices.
+fn product(a: &[usize], b: &[usize]) -> Option<[usize; 4]> {
+    let ([of_a @ .., m, k], [of_b @ .., _, n]) = (a, b) else { return None };
+    (of_a == of_b).then(|| [count(of_a), *m, *k, *n])
+}
+
+/// Where the elements of a result come from if an operand repeats along its axes of size 1.
+fn spread(from: &[usize], to: &[usize], at: usize) -> Vec<usize> {
+    let mut strides = vec![0; to.len()];
+    let mut stride = 1;
+    for axis in (0..from.len()).rev() {
+        if from[axis] > 1 {
+            strides[axis] = stride;
+        }
+        stride *= from[axis];
+    }
+    let one = |i: usize| {
+        let (mut rest, mut from) = (i, at);
+        for axis in (0..to.len()).rev() {
+            from += rest % to[axis] * strides[axis];
+            rest /= to[axis];
+        }
+        from
+    };
+    (0..count(to)).map(one).collect()
+}

@@ -1,0 +1,134 @@
+//! A function runs and is recorded.
+
+use std::sync::Arc;
+
+use burn_backend::Backend;
+use burn_t4a::ext::scan::Structure;
+
+use crate::backend::Traced;
+use crate::error::{CompileError, Result};
+use crate::recording::{Instruction, Level, Recording};
+use crate::tensor::{
+    Any, BoolKind, FloatKind, IntKind, Kind, Meta, Node, QuantizedKind, TracedTensor,
+};
+use crate::values::{Fixed, Leaves, Values, flatten};
+
+/// What a function did, as it was recorded.
+pub(crate) struct Source<B: Backend> {
+    pub(crate) metas: Vec<Meta>,
+    pub(crate) inputs: usize,
+    pub(crate) constants: Vec<(usize, Any<B>)>,
+    pub(crate) instructions: Vec<Instruction<B>>,
+    pub(crate) outputs: Vec<usize>,
+}
+
+impl<B: Backend> Clone for Source<B> {
+    fn clone(&self) -> Self {
+        Self {
+            metas: self.metas.clone(),
+            inputs: self.inputs,
+            constants: self.constants.clone(),
+            instructions: self.instructions.clone(),
+            outputs: self.outputs.clone(),
+        }
+    }
+}
+
+/// A tensor as the traced backend has it: a value of a recording, or a constant.
+pub(crate) fn traced<B: Backend>(x: Any<B>, node: Option<Node<B>>) -> Any<Traced<B>> {
+    fn with<B: Backend, K: Kind<B>>(
+        primitive: K::Primitive,
+        node: Option<Node<B>>,
+    ) -> TracedTensor<B, K> {
+        TracedTensor { primitive, node }
+    }
+    match x {
+        Any::Float(x) => Any::Float(with::<B, FloatKind>(x, node)),
+        Any::Int(x) => Any::Int(with::<B, IntKind>(x, node)),
+        Any::Bool(x) => Any::Bool(with::<B, BoolKind>(x, node)),
+        Any::Quantized(x) => Any::Quantized(Box::new(with::<B, QuantizedKind>(*x, node))),
+    }
+}
+
+/// The tensor below, and which value it is.
+pub(crate) fn parts<B: Backend>(x: Any<Traced<B>>) -> (Any<B>, Option<Node<B>>) {
+    match x {
+        Any::Float(x) => (Any::Float(x.primitive), x.node),
+        Any::Int(x) => (Any::Int(x.primitive), x.node),
+        Any::Bool(x) => (Any::Bool(x.primitive), x.node),
+        Any::Quantized(x) => (Any::Quantized(Box::new(x.primitive)), x.node),
+    }
+}
+
+/// A call that was recorded: its results, and what was recorded or why it cannot be.
+pub(crate) struct Trial<B: Backend> {
+    pub(crate) structure: Structure,
+    pub(crate) values: Vec<Any<B>>,
+    pub(crate) fixed: Fixed,
+    pub(crate) source: Result<Source<B>>,
+}
+
+/// Runs a function on these leaves and records it.
+pub(crate) fn trace<B, I, O>(
+    function: impl Fn(I) -> O,
+    structure: &Structure,
+    leaves: Vec<Any<B>>,
+    fixed: Fixed,
+) -> Result<Trial<B>>
+where
+    B: Backend,
+    I: Values<Traced<B>>,
+    O: Values<Traced<B>>,
+{
+    let recording = Recording::new(&leaves, None);
+    let node = |id| Some(Node { recording: recording.clone(), id });
+    let leaves = leaves.into_iter().enumerate().map(|(id, x)| traced(x, node(id))).collect();
+    let inputs = I::build(structure, &mut Leaves::new(leaves, fixed))?;
+    let level = Level::enter(recording.clone());
+    let output = function(inputs);
+    drop(level);
+    let structure = output.structure();
+    let (tensors, fixed) = flatten::<Traced<B>, _>(output);
+    let (values, nodes): (Vec<_>, Vec<_>) = tensors.into_iter().map(parts).unzip();
+    let foreign = |node: &Node<B>| !Arc::ptr_eq(&node.recording, &recording);
+    let source = if nodes.iter().flatten().any(foreign) {
+        let _ = recording.close();
+        Err(CompileError::Foreign { operation: "the result" })
+    } else {
+        recording.close().map(|mut tape| {
+            let id = |(node, x): (Option<Node<B>>, &Any<B>)| match node {
+                Some(node) => node.id,
+                None => tape.constant(x.clone()),
+            };
+            let outputs = nodes.into_iter().zip(&values).map(id).collect();
+            Source {
+                metas: tape.metas,
+                inputs: tape.inputs,
+                constants: tape.constants,
+                instructions: tape.instructions,
+                outputs,
+            }
+        })
+    };
+    Ok(Trial { structure, values, fixed, source })
+}
+
+/// Runs a function on these leaves and records nothing.
+pub(crate) fn eager<B, I, O>(
+    function: impl Fn(I) -> O,
+    structure: &Structure,
+    leaves: Vec<Any<B>>,
+    fixed: Fixed,
+) -> Result<O::On<B>>
+where
+    B: Backend,
+    I: Values<Traced<B>>,
+    O: Values<Traced<B>>,
+{
+    let leaves = leaves.into_iter().map(|x| traced(x, None)).collect();
+    let output = function(I::build(structure, &mut Leaves::new(leaves, fixed))?);
+    let structure = output.structure();
+    let (tensors, fixed) = flatten::<Traced<B>, _>(output);
+    let all = tensors.into_iter().map(|x| parts(x).0).collect();
+    O::On::<B>::build(&structure, &mut Leaves::new(all, fixed))
+}

@@ -1,0 +1,49 @@
+//! Functions of whole tensors, run on parts of them: [`shard_map`] records a function once and runs its
+//! instructions on every device of a [`Mesh`], with collectives where parts do not suffice.
+//!
+//! ```
+//! use burn_t4a::{BurnT4a, T4aDevice};
+//! use burn_t4a_compile::Traced;
+//! use burn_t4a_shard::{Mesh, Spec, shard_map};
+//! use burn_tensor::Tensor;
+//!
+//! type B = BurnT4a;
+//! let mesh = Mesh::new([("data", 2), ("model", 2)])?;
+//! // A batch over `data`, columns of the weight over `model`.
+//! let specs = [Spec::split(["data", ""]), Spec::split(["", "model"])];
+//! let f = |(x, w): (Tensor<Traced<B>, 2>, Tensor<Traced<B>, 2>)| x.matmul(w).tanh();
+//! let f = shard_map(f, &mesh, specs, [Spec::split(["data", "model"])]);
+//!
+//! let x = Tensor::<B, 2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &T4aDevice);
+//! let y = f.call((x.clone(), x.clone() * 0.1))?;
+//! let whole = x.clone().matmul(x.clone() * 0.1).tanh();
+//! y.into_data().assert_eq(&whole.into_data(), true);
+//! // Nothing has to move.
+//! assert_eq!(f.plan((x.clone(), x))?.bytes(), 0);
+//! # Ok::<(), burn_t4a_shard::ShardError>(())
+//! ```
+//!
+//! ```text
+//! mesh       devices in a grid with named axes
+//! spec       how tensors are split
+//! rules      how an operation on whole tensors becomes one on parts
+//! plan       all of it, with the bytes that move
+//! exchange   where devices meet; sums in the order of the mesh
+//! run        a thread per device
+//! sharded    shard_map(f, mesh, specs)
+//! ```
+
+mod error;
+mod exchange;
+mod mesh;
+mod plan;
+mod rules;
+mod run;
+mod sharded;
+mod spec;
+
+pub use error::{Result, ShardError};
+pub use mesh::Mesh;
+pub use plan::Plan;
+pub use sharded::{Sharded, reshard, shard_map};
+pub use spec::Spec;

@@ -1,0 +1,91 @@
+//! Devices in a grid with named axes.
+
+use crate::error::{Result, ShardError};
+
+/// Devices in a grid; they are counted row by row.
+///
+/// ```
+/// use burn_t4a_shard::Mesh;
+///
+/// let mesh = Mesh::new([("data", 2), ("model", 4)])?;
+/// assert_eq!(mesh.devices(), 8);
+/// # Ok::<(), burn_t4a_shard::ShardError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mesh {
+    axes: Vec<(String, usize)>,
+}
+
+impl Mesh {
+    /// A grid of these sizes.
+    ///
+    /// # Errors
+    /// [`ShardError::Mesh`] for a name that is there twice and for an axis without devices.
+    pub fn new<'a>(axes: impl IntoIterator<Item = (&'a str, usize)>) -> Result<Self> {
+        let axes: Vec<(String, usize)> =
+            axes.into_iter().map(|(name, size)| (name.to_owned(), size)).collect();
+        for (i, (name, size)) in axes.iter().enumerate() {
+            let twice = axes[..i].iter().any(|(other, _)| other == name);
+            if twice || *size == 0 {
+                let what = if twice { "is there twice" } else { "has no devices" };
+                return Err(ShardError::Mesh { axis: name.clone(), what });
+            }
+        }
+        Ok(Self { axes })
+    }
+
+    /// How many devices there are.
+    pub fn devices(&self) -> usize {
+        self.axes.iter().map(|axis| axis.1).product()
+    }
+
+    /// Names and sizes.
+    pub fn axes(&self) -> &[(String, usize)] {
+        &self.axes
+    }
+
+    pub(crate) fn size(&self, axis: usize) -> usize {
+        self.axes[axis].1
+    }
+
+    pub(crate) fn name(&self, axis: usize) -> &str {
+        &self.axes[axis].0
+    }
+
+    /// How many parts these axes make together.
+    pub(crate) fn parts(&self, axes: &[usize]) -> usize {
+        axes.iter().map(|&axis| self.size(axis)).product()
+    }
+
+    fn stride(&self, axis: usize) -> usize {
+        self.axes[axis + 1..].iter().map(|axis| axis.1).product()
+    }
+
+    /// The place of a device along an axis.
+    pub(crate) fn coordinate(&self, device: usize, axis: usize) -> usize {
+        device / self.stride(axis) % self.size(axis)
+    }
+
+    /// The devices that differ from this one along one axis only, in order.
+    pub(crate) fn row(&self, device: usize, axis: usize) -> impl Iterator<Item = usize> + '_ {
+        let first = device - self.coordinate(device, axis) * self.stride(axis);
+        (0..self.size(axis)).map(move |i| first + i * self.stride(axis))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_a_grid() {
+        let mesh = Mesh::new([("a", 2), ("b", 3), ("c", 2)]).unwrap();
+        assert_eq!(mesh.row(7, 0).collect::<Vec<_>>(), [1, 7]);
+        assert_eq!(mesh.row(7, 1).collect::<Vec<_>>(), [7, 9, 11]);
+        assert_eq!(mesh.row(7, 2).collect::<Vec<_>>(), [6, 7]);
+        assert_eq!([0, 1, 2].map(|axis| mesh.coordinate(9, axis)), [1, 1, 1]);
+        let twice = Mesh::new([("a", 2), ("a", 2)]);
+        assert!(matches!(twice, Err(ShardError::Mesh { what: "is there twice", .. })));
+        assert!(matches!(Mesh::new([("a", 0)]), Err(ShardError::Mesh { .. })));
+    }
+}

@@ -1,0 +1,129 @@
+//! Layers: batches stay split; cotangents of what all examples share are sums over devices.
+
+use super::{Rule, Site};
+use crate::spec::Split;
+
+/// Of images `[batch, channels, …]`: the first operand and the results are images, the rest is shared.
+const SHARED: &[&str] = &[
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "layer_norm",
+    "float_grid_sample_2d",
+];
+/// Of images only.
+const IMAGES: &[&str] = &[
+    "avg_pool1d",
+    "avg_pool1d_backward",
+    "avg_pool2d",
+    "avg_pool2d_backward",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool1d_backward",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool2d_backward",
+    "max_pool1d",
+    "max_pool1d_with_indices",
+    "max_pool1d_with_indices_backward",
+    "max_pool2d",
+    "max_pool2d_with_indices",
+    "max_pool2d_with_indices_backward",
+    "interpolate",
+    "interpolate_backward",
+    "unfold4d",
+    "attention",
+    "rfft",
+    "irfft",
+    "max_pool3d",
+    "avg_pool3d",
+    "adaptive_avg_pool3d",
+];
+
+pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
+    let name = site.name;
+    if SHARED.contains(&name) && name != "float_grid_sample_2d" {
+        return images(site, &[0], name == "layer_norm");
+    }
+    if IMAGES.contains(&name) {
+        let all: Vec<usize> = (0..site.operands.len()).collect();
+        return images(site, &all, false);
+    }
+    if name == "embedding_backward" {
+        return embedding_backward(site);
+    }
+    if !name.starts_with("conv") {
+        return None;
+    }
+    match name.rsplit_once("d_")?.1 {
+        // Of x, the weight and the cotangent; of the weight and the cotangent.
+        "x_backward" if site.operands.len() == 3 => images(site, &[0, 2], false),
+        "x_backward" => images(site, &[1], false),
+        "weight_backward" | "bias_backward" => summed(site),
+        _ => None,
+    }
+}
+
+/// Batches of these operands and of the results stay split; all axes but the last do if `inner`.
+fn images(site: &Site<'_>, which: &[usize], inner: bool) -> Option<Rule> {
+    let mut rule = site.whole();
+    let n = *site.results.first()?.shape.first()?;
+    let axes = if inner { site.rank(0).checked_sub(1)? } else { 1 };
+    let mut used = Vec::new();
+    for axis in 0..axes {
+        let size = if axis == 0 { n } else { site.shape(0)[axis] };
+        let has = |k: &&usize| site.shape(**k).get(axis) == Some(&size);
+        let all = which.iter().filter(has).map(|&k| &site.splits[k].0[axis]);
+        let finest = all.max_by_key(|axes| axes.len())?;
+        let axes = site.claim(&mut used, finest, size);
+        for k in which.iter().filter(has) {
+            rule.operands[*k].0[axis] = axes.clone();
+        }
+        for (out, meta) in rule.results.iter_mut().zip(&site.results) {
+            if meta.shape.get(axis) != Some(&size) {
+                return None;
+            }
+            out.0[axis] = axes.clone();
+        }
+    }
+    Some(rule)
+}
+
+/// Cotangents of weights: of x, something that is shared, and the cotangent of the result.
+fn summed(site: &Site<'_>) -> Option<Rule> {
+    let last = site.operands.len().checked_sub(1)?;
+    let n = site.shape(0).first()?;
+    if site.shape(last).first() != Some(n) {
+        return None;
+    }
+    let mut rule = site.whole();
+    let mut used = Vec::new();
+    let finest =
+        [0, last].map(|k| &site.splits[k].0[0]).into_iter().max_by_key(|axes| axes.len())?;
+    let axes = site.claim(&mut used, finest, *n);
+    for k in [0, last] {
+        rule.operands[k].0[0] = axes.clone();
+    }
+    Some(rule.summed(axes))
+}
+
+/// Of weights, the cotangent `[…, features]` and indices `[…]`.
+fn embedding_backward(site: &Site<'_>) -> Option<Rule> {
+    let mut used = Vec::new();
+    let [mut g, mut indices] = [1, 2].map(|k| Split::whole(site.rank(k)));
+    let last = site.rank(1).checked_sub(1)?;
+    let mut over = Vec::new();
+    for axis in 0..last {
+        let both = [1, 2].map(|k| &site.splits[k].0[axis]);
+        let finest = both.into_iter().max_by_key(|axes| axes.len())?;
+        let axes = site.claim(&mut used, finest, site.shape(1)[axis]);
+        over.extend(&axes);
+        (g.0[axis], indices.0[axis]) = (axes.clone(), axes);
+    }
+    let features = site.claim(&mut used, &site.splits[1].0[last], site.shape(1)[last]);
+    g.0[last] = features.clone();
+    let weights = Split(vec![Vec::new(), features]);
+    let out = weights.clone();
+    Some(Rule::new(vec![weights, g, indices], vec![out]).summed(over))
+}

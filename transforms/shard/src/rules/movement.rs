@@ -1,0 +1,213 @@
+//! Movement: splits follow their axes; what cuts across them gathers first.
+
+use burn_t4a_compile::graph::Word;
+
+use super::{Rule, Site};
+use crate::spec::Split;
+
+pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
+    let kinds = ["float_", "int_", "bool_", "q_"];
+    if site.name == "embedding" {
+        return embedding(site);
+    }
+    let name = kinds.iter().find_map(|kind| site.name.strip_prefix(kind))?;
+    match name {
+        "transpose" => {
+            let rank = site.rank(0);
+            swapped(site, rank.checked_sub(2)?, rank - 1)
+        }
+        "swap_dims" => swapped(site, site.int(1)?, site.int(2)?),
+        "permute" => {
+            let count = site.int(1)?;
+            let axes: Vec<usize> = (0..count).map(|i| site.int(2 + i)).collect::<Option<_>>()?;
+            permuted(site, &axes)
+        }
+        "reshape" => reshape(site),
+        "expand" => expand(site),
+        "slice" => slice(site, 0),
+        "slice_assign" => slice(site, 1),
+        "flip" => {
+            let count = site.int(1)?;
+            let mut split = site.splits[0].clone();
+            for i in 0..count {
+                split = split.cloned_without(site.int(2 + i)?)?;
+            }
+            Some(Rule::new(vec![split.clone()], vec![split]))
+        }
+        "repeat_dim" => super::reductions::along(site, site.int(1)?),
+        "cat" => cat(site),
+        "select" => select(site),
+        "gather" => pointwise_along(site, site.int(0)?),
+        "scatter_add" => pointwise_along(site, site.int(0)?),
+        "unfold" => unfold(site),
+        _ => None,
+    }
+}
+
+fn permuted(site: &Site<'_>, axes: &[usize]) -> Option<Rule> {
+    let split = site.splits[0].clone();
+    let axis = |&axis: &usize| split.0.get(axis).cloned();
+    let out = Split(axes.iter().map(axis).collect::<Option<_>>()?);
+    Some(Rule::new(vec![split], vec![out]))
+}
+
+fn swapped(site: &Site<'_>, a: usize, b: usize) -> Option<Rule> {
+    let mut axes: Vec<usize> = (0..site.rank(0)).collect();
+    if a >= axes.len() || b >= axes.len() {
+        return None;
+    }
+    axes.swap(a, b);
+    permuted(site, &axes)
+}
+
+/// Static arguments that end with a shape, for parts of this shape: how many words come before it is given.
+fn with_shape(site: &Site<'_>, before: usize, shape: &[usize]) -> Option<Vec<Word>> {
+    let mut words = site.words?.get(..before)?.to_vec();
+    words.push(Word::Int(shape.len() as i64));
+    words.extend(shape.iter().map(|&n| Word::Int(n as i64)));
+    Some(words)
+}
+
+/// Axes in groups of equal products: the first long axis of a group stays split.
+fn reshape(site: &Site<'_>) -> Option<Rule> {
+    let (from, to) = (site.shape(0), &site.results[0].shape);
+    if from.contains(&0) {
+        return None;
+    }
+    let [mut operand, mut out] = [from.len(), to.len()].map(Split::whole);
+    let (mut i, mut j) = (0, 0);
+    while i < from.len() && j < to.len() {
+        let (first, of) = ((i, j), (from[i], to[j]));
+        let (mut a, mut b) = of;
+        (i, j) = (i + 1, j + 1);
+        while a != b {
+            if a < b {
+                a *= from.get(i)?;
+                i += 1;
+            } else {
+                b *= to.get(j)?;
+                j += 1;
+            }
+        }
+        // Axes of size 1 in front do not count.
+        let long = |shape: &[usize], from: usize, to: usize| (from..to).find(|&k| shape[k] > 1);
+        if let (Some(p), Some(q)) = (long(from, first.0, i), long(to, first.1, j)) {
+            let axes = &site.splits[0].0[p];
+            if to[q].is_multiple_of(site.mesh.parts(axes)) {
+                (operand.0[p], out.0[q]) = (axes.clone(), axes.clone());
+            }
+        }
+    }
+    let words = with_shape(site, 1, &out.local(site.mesh, to))?;
+    Some(Rule { words: Some(words), ..Rule::new(vec![operand], vec![out]) })
+}
+
+/// Axes that repeat are whole everywhere.
+fn expand(site: &Site<'_>) -> Option<Rule> {
+    let (from, to) = (site.shape(0), &site.results[0].shape);
+    let new = to.len().checked_sub(from.len())?;
+    let [mut operand, mut out] = [from.len(), to.len()].map(Split::whole);
+    for axis in 0..from.len() {
+        if from[axis] == to[new + axis] {
+            operand.0[axis] = site.splits[0].0[axis].clone();
+            out.0[new + axis] = operand.0[axis].clone();
+        }
+    }
+    let words = with_shape(site, 1, &out.local(site.mesh, to))?;
+    Some(Rule { words: Some(words), ..Rule::new(vec![operand], vec![out]) })
+}
+
+/// Axes of which everything is taken stay split. `values`: how many operands beside the tensor are written
+/// to the slice.
+fn slice(site: &Site<'_>, values: usize) -> Option<Rule> {
+    let shape = site.shape(0);
+    let words = site.words?;
+    let count = site.int(1)?;
+    let mut split = site.splits[0].clone();
+    let mut out = vec![words[0].clone(), words[1].clone()];
+    let mut at = 2;
+    for axis in 0..count {
+        let start = words.get(at)?.clone();
+        let ends = words.get(at + 1) == Some(&Word::Int(1));
+        let end = if ends { words.get(at + 2)?.clone() } else { Word::Int(shape[axis] as i64) };
+        at += if ends { 3 } else { 2 };
+        let step = words.get(at)?.clone();
+        at += 1;
+        let whole = [0, shape[axis] as i64, 1].map(Word::Int);
+        if [&start, &end, &step] == whole.each_ref() {
+            let n = shape[axis] / site.mesh.parts(&split.0[axis]);
+            out.extend([0, 1, n as i64, 1].map(Word::Int));
+        } else {
+            split.0[axis].clear();
+            out.extend([start, Word::Int(1), end, step]);
+        }
+    }
+    out.extend(words.get(at..)?.iter().cloned());
+    let mut operands = vec![split.clone()];
+    if values == 1 {
+        operands.push(split.clone());
+    }
+    Some(Rule { words: Some(out), ..Rule::new(operands, vec![split]) })
+}
+
+/// Splits that all operands can have, but along the axis.
+fn cat(site: &Site<'_>) -> Option<Rule> {
+    let axis = site.int(site.words?.len().checked_sub(1)?)?;
+    let rank = site.rank(0);
+    let mut split = Split::whole(rank);
+    let mut used = Vec::new();
+    for other in (0..rank).filter(|&other| other != axis) {
+        let finest = site.splits.iter().map(|x| &x.0[other]).max_by_key(|axes| axes.len())?;
+        split.0[other] = site.claim(&mut used, finest, site.shape(0)[other]);
+    }
+    Some(Rule::new(vec![split.clone(); site.operands.len()], vec![split]))
+}
+
+/// Of the tensor and indices of rank 1.
+fn select(site: &Site<'_>) -> Option<Rule> {
+    let axis = site.int(1)?;
+    let x = site.splits[0].cloned_without(axis)?;
+    let mut used = x.all();
+    let indices = site.claim(&mut used, site.splits[1].0.first()?, site.shape(1)[0]);
+    let mut out = x.clone();
+    out.0[axis] = indices.clone();
+    Some(Rule::new(vec![x, Split(vec![indices])], vec![out]))
+}
+
+/// Operands of one shape but for an axis, which is whole.
+fn pointwise_along(site: &Site<'_>, axis: usize) -> Option<Rule> {
+    let shape = site.shape(0);
+    let equal = |k: usize| {
+        let other = site.shape(k);
+        other.len() == shape.len()
+            && (0..shape.len()).all(|at| at == axis || other[at] == shape[at])
+    };
+    if !(0..site.operands.len()).all(equal) {
+        return None;
+    }
+    let mut split = Split::whole(shape.len());
+    let mut used = Vec::new();
+    for other in (0..shape.len()).filter(|&other| other != axis) {
+        let finest = site.splits.iter().map(|x| &x.0[other]).max_by_key(|axes| axes.len())?;
+        split.0[other] = site.claim(&mut used, finest, shape[other]);
+    }
+    Some(Rule::new(vec![split.clone(); site.operands.len()], vec![split]))
+}
+
+/// Windows along an axis come last.
+fn unfold(site: &Site<'_>) -> Option<Rule> {
+    let split = site.splits[0].cloned_without(site.int(1)?)?;
+    let mut out = split.clone();
+    out.0.push(Vec::new());
+    (site.results[0].shape.len() == out.0.len()).then(|| Rule::new(vec![split], vec![out]))
+}
+
+/// Of weights `[words, features]` and indices of any rank.
+fn embedding(site: &Site<'_>) -> Option<Rule> {
+    let indices = site.splits[1].clone();
+    let mut used = indices.all();
+    let features = site.claim(&mut used, &site.splits[0].0[1], site.shape(0)[1]);
+    let mut out = indices.clone();
+    out.0.push(features.clone());
+    Some(Rule::new(vec![Split(vec![Vec::new(), features]), indices], vec![out]))
+}

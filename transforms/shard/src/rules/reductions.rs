@@ -1,0 +1,87 @@
+//! Reductions: along a split axis, one over devices.
+
+use super::{Reduce, Rule, Site};
+use crate::spec::Split;
+
+/// Along an axis that has to be whole; the others stay as they are.
+const ALONG: &[&str] = &[
+    "float_prod_dim",
+    "float_argmax",
+    "float_argmin",
+    "float_argsort",
+    "float_sort",
+    "float_sort_with_indices",
+    "float_max_dim_with_indices",
+    "float_min_dim_with_indices",
+    "float_max_abs_dim",
+    "float_cumsum",
+    "float_cumprod",
+    "float_cummax",
+    "float_cummin",
+    "float_any_dim",
+    "float_all_dim",
+    "int_prod_dim",
+    "int_argmax",
+    "int_argmin",
+    "int_argsort",
+    "int_sort",
+    "int_cumsum",
+    "bool_any_dim",
+    "bool_all_dim",
+    "softmax",
+    "log_softmax",
+    "softmin",
+    "float_topk",
+];
+
+pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
+    if ALONG.contains(&site.name) {
+        return along(site, site.int(1)?);
+    }
+    let kinds = ["float_", "int_"];
+    let name = kinds.iter().find_map(|kind| site.name.strip_prefix(kind))?;
+    match name {
+        "sum_dim" => over(site, Some(site.int(1)?), Reduce::Sum),
+        "mean_dim" if site.name == "float_mean_dim" => over(site, Some(site.int(1)?), Reduce::Mean),
+        "max_dim" => over(site, Some(site.int(1)?), Reduce::Max),
+        "min_dim" => over(site, Some(site.int(1)?), Reduce::Min),
+        "sum" => over(site, None, Reduce::Sum),
+        "mean" if site.name == "float_mean" => over(site, None, Reduce::Mean),
+        "max" => over(site, None, Reduce::Max),
+        "min" => over(site, None, Reduce::Min),
+        _ => None,
+    }
+}
+
+/// Splits but for one axis.
+pub(super) fn along(site: &Site<'_>, axis: usize) -> Option<Rule> {
+    let mut split = site.splits.first()?.cloned_without(axis)?;
+    if site.operands.len() != 1 || site.results.iter().any(|x| x.shape.len() != split.0.len()) {
+        return None;
+    }
+    split.0[axis].clear();
+    Some(Rule::new(vec![split.clone()], vec![split; site.results.len()]))
+}
+
+impl Split {
+    /// With an axis that is whole.
+    pub(super) fn cloned_without(&self, axis: usize) -> Option<Self> {
+        let mut split = self.clone();
+        split.0.get_mut(axis)?.clear();
+        Some(split)
+    }
+}
+
+/// Along an axis, or all of them: parts, then devices.
+fn over(site: &Site<'_>, axis: Option<usize>, reduce: Reduce) -> Option<Rule> {
+    let split = site.splits[0].clone();
+    let (out, devices) = match axis {
+        Some(axis) => (split.cloned_without(axis)?, split.0[axis].clone()),
+        None => (Split::whole(site.results[0].shape.len()), split.all()),
+    };
+    let mut rule = Rule::new(vec![split], vec![out]);
+    if !devices.is_empty() {
+        rule.reduce = Some((reduce, devices));
+    }
+    Some(rule)
+}

@@ -1,0 +1,250 @@
+//! Transformations of transformations, generated: every pair of them, and chains of three and four, of x³, sin,
+//! a reduction, a product, a scan and singular values, against formulas.
+//!
+//! A function f of numbers in a row is made one number Σ f, which every transformation takes and gives: the
+//! derivative along ones for `jvp`, the sum of the gradient for `grad`, the sum of one batch of equal examples
+//! for `vmap` divided by their number, and the same for `compile`. So a chain of them is the derivative of as
+//! high an order as it has derivatives, which a formula knows: on x·1 every g(x) = Σ f(x·1) is a function of
+//! one number.
+
+use burn::backend::Autodiff;
+use burn::tensor::{DType, Tensor, TensorData};
+use burn_t4a::ext::linalg::svdvals;
+use burn_t4a::ext::operation::Operations;
+use burn_t4a::ext::scan::{Memory, Options, ScanBackend, scan};
+use burn_t4a::{BurnT4a, T4aDevice};
+use burn_t4a_transforms::compile::{Traced, compile};
+use burn_t4a_transforms::derivatives::grad;
+use burn_t4a_transforms::jvp::{Jvp, jvp};
+use burn_t4a_transforms::vmap::{Vmap, vmap};
+
+type B = BurnT4a;
+
+/// A function on any backend: of a row of numbers, one number.
+trait Function: Copy + Send + Sync + 'static {
+    fn on<A: Operations + ScanBackend>(self, x: Tensor<A, 1>) -> Tensor<A, 1>;
+}
+
+macro_rules! functions {
+    ($($name:ident |$x:ident: $a:ident| $of:expr;)*) => {$(
+        #[derive(Clone, Copy)]
+        struct $name;
+        impl Function for $name {
+            fn on<$a: Operations + ScanBackend>(self, $x: Tensor<$a, 1>) -> Tensor<$a, 1> {
+                $of
+            }
+        }
+    )*};
+}
+
+functions! {
+    Cube |x: A| x.powi_scalar(3).sum();
+    Sine |x: A| x.sin().sum();
+    Mean |x: A| (x.clone().mean() * x.clone().max_dim(0) * x).sum();
+    Product |x: A| {
+        let x: Tensor<A, 2> = x.unsqueeze();
+        x.clone().transpose().matmul(x.clone()).matmul(x.transpose()).sum()
+    };
+    Scan |x: A| {
+        let step = |(a,): (Tensor<A, 1>,), c: Tensor<A, 1>, (): ()| (c * a, ());
+        let options = Options::default().length(3).memory(Memory::StoreAll);
+        let (y, ()) = scan(step, (x.clone(),), x.clone() * x.clone(), (), &options).unwrap();
+        y.sum() * 0.1
+    };
+    Values |x: A| {
+        // x₀ times an orthogonal matrix has the singular values x₀.
+        let turn = TensorData::from([[0.6f64, -0.8], [0.8, 0.6]]);
+        let turn = Tensor::<A, 2>::from_data(turn, (&A::Device::default(), DType::F64));
+        let x: Tensor<A, 2> = x.powi_scalar(2).mean().unsqueeze();
+        svdvals(turn * x).unwrap().sum()
+    };
+}
+
+macro_rules! apply {
+    // Innermost: the function itself.
+    ($f:ident, $a:ty, $x:expr;) => { $f.on::<$a>($x) };
+    ($f:ident, $a:ty, $x:expr; grad $($rest:ident)*) => {
+        grad(|x: Tensor<Autodiff<$a>, 1>| apply!($f, Autodiff<$a>, x; $($rest)*), $x).unwrap().sum()
+    };
+    ($f:ident, $a:ty, $x:expr; jvp $($rest:ident)*) => {{
+        let x: Tensor<$a, 1> = $x;
+        let ones = x.ones_like();
+        let (_, y): (Tensor<$a, 1>, Tensor<$a, 1>) =
+            jvp(|x: Tensor<Jvp<$a>, 1>| apply!($f, Jvp<$a>, x; $($rest)*), x, ones).unwrap();
+        y
+    }};
+    ($f:ident, $a:ty, $x:expr; vmap $($rest:ident)*) => {{
+        let x: Tensor<$a, 2> = Tensor::<$a, 1>::unsqueeze::<2>($x).repeat_dim(0, 2);
+        let all = vmap(|x: Tensor<Vmap<$a>, 1>| apply!($f, Vmap<$a>, x; $($rest)*));
+        let y: Tensor<$a, 2> = all.call(x).unwrap();
+        y.sum() * 0.5
+    }};
+    ($f:ident, $a:ty, $x:expr; compile $($rest:ident)*) => {{
+        let x: Tensor<$a, 1> = $x;
+        let g = compile(|x: Tensor<Traced<$a>, 1>| apply!($f, Traced<$a>, x; $($rest)*)).fullgraph();
+        // Recorded, then replayed.
+        g.call(x.clone()).unwrap();
+        g.call(x).unwrap()
+    }};
+}
+
+/// `x` at three equal numbers: the value of a chain and, by the formula, of a derivative of its order.
+fn check(name: &str, got: Tensor<B, 1>, derivatives: [f64; 5], order: usize) {
+    let got: f64 = got.into_data().iter::<f64>().sum();
+    let want = derivatives[order];
+    assert!((got - want).abs() < 1e-9 * (1.0 + want.abs()), "{name}: {got}, by the formula {want}");
+}
+
+const AT: f64 = 0.7;
+
+fn row() -> Tensor<B, 1> {
+    Tensor::from_data(TensorData::from([AT; 3]), (&T4aDevice, DType::F64))
+}
+
+/// `c xⁿ` and its derivatives at x.
+fn power(c: f64, n: u32) -> [f64; 5] {
+    let falling = |k: u32| (0..k).map(|i| f64::from(n) - f64::from(i)).product::<f64>();
+    [0, 1, 2, 3, 4].map(|k| if k > n { 0.0 } else { c * falling(k) * AT.powi(n as i32 - k as i32) })
+}
+
+fn sine() -> [f64; 5] {
+    let (s, c) = AT.sin_cos();
+    [s, c, -s, -c, s].map(|x| 3.0 * x)
+}
+
+macro_rules! chains {
+    ($f:expr, $formula:expr; $([$($t:ident)*] $order:literal;)*) => {$(
+        let f = $f;
+        check(stringify!($f $($t)*), apply!(f, B, row(); $($t)*), $formula, $order);
+    )*};
+}
+
+/// All chains up to two, and some of three and four, of cheap functions.
+#[test]
+fn chains_of_powers() {
+    chains! {
+        Cube, power(3.0, 3);
+        [] 0;
+        [grad] 1;
+        [jvp] 1;
+        [vmap] 0;
+        [compile] 0;
+        [grad grad] 2;
+        [grad jvp] 2;
+        [grad vmap] 1;
+        [grad compile] 1;
+        [jvp grad] 2;
+        [jvp jvp] 2;
+        [jvp vmap] 1;
+        [jvp compile] 1;
+        [vmap grad] 1;
+        [vmap jvp] 1;
+        [vmap vmap] 0;
+        [vmap compile] 0;
+        [compile grad] 1;
+        [compile jvp] 1;
+        [compile vmap] 0;
+        [compile compile] 0;
+        [grad vmap compile] 1;
+        [compile grad jvp] 2;
+        [vmap jvp jvp] 2;
+        [compile vmap grad] 1;
+        [jvp compile grad] 2;
+        [vmap compile jvp] 1;
+        [grad grad grad] 3;
+        [jvp vmap grad] 2;
+        [compile grad vmap jvp] 2;
+        [vmap compile jvp grad] 2;
+        [jvp vmap compile jvp] 2;
+        [grad compile vmap grad] 2;
+    }
+}
+
+#[test]
+fn chains_of_sines() {
+    chains! {
+        Sine, sine();
+        [grad grad] 2;
+        [grad jvp] 2;
+        [grad vmap] 1;
+        [grad compile] 1;
+        [jvp grad] 2;
+        [jvp jvp] 2;
+        [jvp vmap] 1;
+        [jvp compile] 1;
+        [vmap grad] 1;
+        [vmap jvp] 1;
+        [vmap vmap] 0;
+        [vmap compile] 0;
+        [compile grad] 1;
+        [compile jvp] 1;
+        [compile vmap] 0;
+        [compile compile] 0;
+        [grad vmap compile] 1;
+        [compile grad jvp] 2;
+        [vmap jvp jvp] 2;
+        [compile vmap grad] 1;
+        [jvp compile grad] 2;
+        [vmap compile jvp] 1;
+        [grad grad grad] 3;
+        [jvp vmap grad] 2;
+        [compile grad vmap jvp] 2;
+        [vmap compile jvp grad] 2;
+        [jvp vmap compile jvp] 2;
+        [grad compile vmap grad] 2;
+    }
+}
+
+/// x̄ · max x · Σ x = 3 x³ for equal numbers, along ones.
+#[test]
+fn chains_of_reductions() {
+    chains! {
+        Mean, power(3.0, 3);
+        [grad vmap] 1;
+        [compile grad] 1;
+        [vmap jvp] 1;
+        [jvp compile] 1;
+        [grad jvp] 2;
+        [compile vmap grad] 1;
+        [jvp vmap compile jvp] 2;
+    }
+}
+
+/// Σᵢⱼₖ xᵢ xⱼ xₖ-like: the outer product times x is xᵢ Σ xⱼ², in all 9 x³.
+#[test]
+fn chains_of_products() {
+    chains! {
+        Product, power(9.0, 3);
+        [grad vmap] 1;
+        [compile grad] 1;
+        [vmap jvp] 1;
+        [jvp compile] 1;
+        [grad jvp] 2;
+        [compile vmap grad] 1;
+        [jvp vmap compile jvp] 2;
+    }
+}
+
+/// Σ x⁵ / 10.
+#[test]
+fn chains_of_scans() {
+    chains! {
+        Scan, power(0.3, 5);
+        [grad vmap] 1;
+        [compile grad] 1;
+        [vmap jvp] 1;
+        [jvp compile] 1;
+        [compile jvp] 1;
+    }
+}
+
+/// Two singular values that are the mean of x².
+#[test]
+fn chains_of_singular_values() {
+    chains! {
+        Values, power(2.0, 2);
+        [grad vmap] 1;
+        [compile grad] 1;
+        [jvp compile] 1;
+    }
+}
