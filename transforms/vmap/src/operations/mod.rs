@@ -176,4 +176,4 @@ fn unless_read<T, E>(
 }
 
 /// A scan of a mapped body is the plain loop, whose steps are those of all examples at once.
-impl<B: Backend> ScanBackend for Vmap<B> {}
+impl<B: Operations> ScanBackend for Vmap<B> {}

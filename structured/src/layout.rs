@@ -1,12 +1,17 @@
-//! Structures apart from numbers.
+//! Structures apart from numbers, for whoever keeps the numbers: tensors of a framework, parameters of a module.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use t4a_diff::Array;
-use t4a_structured::{
-    BlockSparseTensor, DiagTensor, GradedTensor, Pattern, Result, Sector, Spec, StructuredError,
-};
+use t4a_einsum::FloatSemiring;
+
+use crate::block_sparse::{BlockSparseTensor, Pattern};
+use crate::diag::DiagTensor;
+use crate::error::{Result, StructuredError};
+use crate::graded::GradedTensor;
+use crate::sector::Sector;
+use crate::spec::Spec;
 
 /// What a structured tensor is beside its numbers, which are one flat array, or two of a complex one.
 pub trait Layout: Clone + PartialEq + Debug + Send + Sync + 'static {
@@ -107,7 +112,7 @@ impl Layout for Classes {
         (Self { payload, classes }, flat, None)
     }
     fn dense<A: Array>(tensor: &DiagTensor<A>) -> Result<(A, Option<A>)> {
-        Ok((tensor.to_dense(t4a_einsum::FloatSemiring::Standard)?, None))
+        Ok((tensor.to_dense(FloatSemiring::Standard)?, None))
     }
     fn describe(&self) -> String {
         format!("payload {:?}, axes in classes {:?}", self.payload, self.classes)

@@ -1,0 +1,148 @@
+//! Steps on flat lists of arrays, and the plain loop over them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use t4a_diff::Array;
+
+use crate::error::{CarryLeaf, Result, ScanError};
+
+/// A body on flat lists: consts, carry, x ↦ carry, y.
+pub(super) type Body<A> =
+    Arc<dyn Fn(Vec<A>, Vec<A>, Vec<A>) -> Result<(Vec<A>, Vec<A>)> + Send + Sync>;
+
+/// A scan on flat lists.
+pub struct Steps<A> {
+    pub(super) body: Body<A>,
+    pub(super) length: usize,
+    pub(super) reverse: bool,
+    /// Of the leaves of the carry, for errors.
+    pub(super) paths: Arc<Vec<String>>,
+}
+
+impl<A> fmt::Debug for Steps<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { length, reverse, .. } = self;
+        f.debug_struct("Steps")
+            .field("length", length)
+            .field("reverse", reverse)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<A> Clone for Steps<A> {
+    fn clone(&self) -> Self {
+        let (body, paths) = (self.body.clone(), self.paths.clone());
+        Self { body, paths, length: self.length, reverse: self.reverse }
+    }
+}
+
+impl<A: Array> Steps<A> {
+    /// How many steps there are.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The place along the leading axis that step `k` is about.
+    pub fn time(&self, k: usize) -> usize {
+        if self.reverse { self.length - 1 - k } else { k }
+    }
+
+    /// A step: the carry after it, and y.
+    ///
+    /// # Errors
+    /// [`ScanError::Carry`]; those of the body.
+    pub fn step(&self, consts: &[A], carry: Vec<A>, x: Vec<A>) -> Result<(Vec<A>, Vec<A>)> {
+        let kind = |x: &A| (x.shape(), x.dtype());
+        let before: Vec<_> = carry.iter().map(kind).collect();
+        let (carry, y) = (self.body)(consts.to_vec(), carry, x)?;
+        let differs = |(i, (x, init)): (usize, (&A, &(Vec<usize>, _)))| {
+            let step = kind(x);
+            let path = self.paths[i].clone();
+            (step != *init).then(|| CarryLeaf { path, init: init.clone(), step })
+        };
+        let leaves: Vec<CarryLeaf> =
+            carry.iter().zip(&before).enumerate().filter_map(differs).collect();
+        if leaves.is_empty() { Ok((carry, y)) } else { Err(ScanError::Carry { leaves }) }
+    }
+
+    /// One step after the other: the last carry and all ys, along a leading axis.
+    ///
+    /// # Errors
+    /// Those of the steps.
+    pub fn run(&self, consts: &[A], init: Vec<A>, xs: &[A]) -> Result<[Vec<A>; 2]> {
+        if self.length == 0 {
+            return self.empty(consts, init, xs);
+        }
+        let mut carry = init;
+        let mut ys = Stack::new(self.length);
+        for k in 0..self.length {
+            let t = self.time(k);
+            let (next, y) = self.step(consts, carry, at(xs, t))?;
+            carry = next;
+            ys.put(t, y)?;
+        }
+        Ok([carry, ys.finish()])
+    }
+
+    /// The results of no steps. Which shapes ys have is found out by one step on zeros.
+    fn empty(&self, consts: &[A], init: Vec<A>, xs: &[A]) -> Result<[Vec<A>; 2]> {
+        let zeros = |x: &A| x.full(&element(&x.shape()), 0.0);
+        let (_, y) = self.step(consts, init.clone(), xs.iter().map(zeros).collect())?;
+        let nothing = |y: &A| y.full(&[&[0], &y.shape()[..]].concat(), 0.0);
+        Ok([init, y.iter().map(nothing).collect()])
+    }
+}
+
+/// The shape of an element of the leading axis; that of a number is `[1]`.
+fn element(shape: &[usize]) -> Vec<usize> {
+    match shape {
+        [] | [_] => vec![1],
+        [_, rest @ ..] => rest.to_vec(),
+    }
+}
+
+/// Elements `t` of the leading axes.
+pub fn at<A: Array>(xs: &[A], t: usize) -> Vec<A> {
+    xs.iter().map(|x| x.narrow(0, t, 1).reshape(&element(&x.shape()))).collect()
+}
+
+/// Elements that become a leading axis.
+#[derive(Debug)]
+pub struct Stack<A>(Vec<Option<Vec<A>>>);
+
+impl<A: Array> Stack<A> {
+    /// Of so many elements.
+    pub fn new(length: usize) -> Self {
+        Self(vec![None; length])
+    }
+
+    /// Element `t`.
+    ///
+    /// # Errors
+    /// [`ScanError::YShape`] if another one has another shape.
+    pub fn put(&mut self, t: usize, y: Vec<A>) -> Result<()> {
+        if let Some(first) = self.0.iter().flatten().next() {
+            for (first, other) in first.iter().zip(&y) {
+                let (first, other) = (first.shape(), other.shape());
+                if first != other {
+                    return Err(ScanError::YShape { first, other });
+                }
+            }
+        }
+        self.0[t] = Some(y);
+        Ok(())
+    }
+
+    /// The stacked tensors. All elements are there.
+    pub fn finish(self) -> Vec<A> {
+        let mut columns: Vec<Vec<A>> = Vec::new();
+        for y in self.0.into_iter().flatten() {
+            columns.resize_with(y.len(), Vec::new);
+            for (column, y) in columns.iter_mut().zip(y) {
+                column.push(y.reshape(&[&[1], &y.shape()[..]].concat()));
+            }
+        }
+        columns.iter().map(|column| A::cat(column, 0)).collect()
+    }
+}
