@@ -94,7 +94,7 @@ fn indices(
     extra: Vec<Value<Eager>>,
 ) -> impl Iterator<Item = Result<AnyTensor, OperationError>> {
     let returned = op.indices(inputs).len();
-    extra.into_iter().take(returned).map(|x| Ok(x.integers().tensor()?.cast(DType::I64)?))
+    extra.into_iter().take(returned).map(|x| Ok(x.integers().tensor()?.clone().cast(DType::I64)?))
 }
 
 fn jvp(

@@ -163,7 +163,7 @@ fn messages_are_answered() {
         let results: Vec<_> = out.results.iter().map(check::elements).collect();
         let returned = op.indices(&metas(&inputs)).len();
         let integers = |x: &Value<Eager>| {
-            let x = x.integers().tensor().unwrap().cast(DType::F64).unwrap();
+            let x = x.integers().tensor().unwrap().clone().cast(DType::F64).unwrap();
             check::elements(&Eager::from(x))
         };
         let indices: Vec<_> = out.extra.iter().take(returned).map(integers).collect();

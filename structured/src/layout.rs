@@ -104,11 +104,16 @@ impl Layout for Classes {
         if required != given {
             return Err(StructuredError::LengthMismatch { op, required, given });
         }
-        DiagTensor::new(re.reshape(&self.payload), self.classes.clone())
+        // A leaf of a tape stays one.
+        let payload = if self.payload.len() == 1 { re } else { re.reshape(&self.payload) };
+        DiagTensor::new(payload, self.classes.clone())
     }
     fn parts<A: Array>(tensor: &DiagTensor<A>) -> (Self, A, Option<A>) {
         let (payload, classes) = (tensor.payload().shape(), tensor.classes().to_vec());
-        let flat = tensor.payload().reshape(&[payload.iter().product()]);
+        let flat = match payload.len() {
+            1 => tensor.payload().clone(),
+            _ => tensor.payload().reshape(&[payload.iter().product()]),
+        };
         (Self { payload, classes }, flat, None)
     }
     fn dense<A: Array>(tensor: &DiagTensor<A>) -> Result<(A, Option<A>)> {

@@ -29,7 +29,7 @@ fn complex_contractions_and_their_gradients() {
     let z = Complex::from_real(Tensor::<2>::ones([8, 8], device));
     let tight = Einsum::new("ij,jk->").unwrap().memory(16);
     let error = complex_einsum::<1>(&tight, [&z, &z]).unwrap_err();
-    assert!(matches!(error, ExtError::Einsum(EinsumError::NotSliced { .. })), "{error}");
+    assert!(matches!(error, ExtError::Einsum(EinsumError::BudgetTooSmall { .. })), "{error}");
 }
 
 const N: usize = 3;
@@ -87,7 +87,5 @@ fn counted_values_have_a_gradient() {
         let a = matrix(&device.autodiff()).require_grad();
         let (best, _) = counting_einsum::<MaxPlus, 2>("ij,jk->ik", [&a, &a]).unwrap();
         assert_eq!(a.grad(&best.sum().backward()).unwrap().sum().into_scalar::<f32>(), 18.0);
-        let error = k_best_einsum::<MaxPlus, 0, 3>("ij,jk->ik", [&a, &a]).unwrap_err();
-        assert!(error.to_string().contains("K must be at least 1"), "{error}");
     }
 }

@@ -26,7 +26,7 @@ fn close<const D: usize>(a: Tensor<D>, b: Tensor<D>) {
 #[test]
 fn contractions_and_their_gradients_are_dense_ones() {
     for device in devices() {
-        let x = random(&device.autodiff()).require_grad();
+        let x = random(&device.clone().autodiff()).require_grad();
         let square = x.contract(&x, &[2, 3], &[0, 1]).unwrap();
         let y = square.to_tensor::<4>().unwrap();
         let dense = x.to_tensor::<4>().unwrap().inner().require_grad_on_tape();
@@ -55,7 +55,7 @@ impl<const D: usize> Leaf for Tensor<D> {
 #[test]
 fn factors_multiply_to_the_tensor() {
     for device in devices() {
-        let x = random(&device.autodiff()).require_grad();
+        let x = random(&device.clone().autodiff()).require_grad();
         let Svd { u, s, vh } = x.svd(2, FluxOn::Left).unwrap();
         let product = u.scale_bond(2, &s).and_then(|us| us.contract(&vh, &[2], &[0])).unwrap();
         close(product.to_tensor::<4>().unwrap().inner(), x.to_tensor::<4>().unwrap().inner());
@@ -82,7 +82,8 @@ fn blocks_and_diagonals_are_dense_ones() {
         let pattern = std::sync::Arc::new(pattern);
         let x = BlockSparseTensor::from_flat(&pattern, of(&[1., 2., 3., 4., 5., 6.])).unwrap();
         let x = x.require_grad();
-        let y = x.contract(&x, &[1], &[0]).unwrap().to_tensor::<2>().unwrap();
+        let y =
+            x.contract(&x, &[1], &[0], FloatSemiring::Standard).unwrap().to_tensor::<2>().unwrap();
         let dense = x.to_tensor::<2>().unwrap().inner();
         close(y.clone().inner(), dense.clone().matmul(dense.clone()));
         // d Σ (x x) = 1 xᵀ + xᵀ 1.
