@@ -353,6 +353,14 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
     /// For operands that do not fit: before any work.
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, Self::Error>;
 
+    /// Shapes of the indices that it returns beside its results, as the permutation of a pivoted
+    /// factorisation: the first of [`Outcome::extra`], whatever is tracked; what follows there is for the rule
+    /// alone. The default is none.
+    fn indices(&self, inputs: &[Meta]) -> Vec<Shape> {
+        let _ = inputs;
+        Vec::new()
+    }
+
     /// What the rule needs if these operands are tracked. The default is everything.
     fn keep(&self, tracked: &[bool]) -> Keep {
         let _ = tracked;

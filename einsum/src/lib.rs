@@ -40,6 +40,7 @@
 // cotangent    the vjp over (+, ×) as plans
 // report       a plan printed: order, sizes, cost, memory
 // data         plans as data, with the feature `serde`
+// given        what faces take: subscripts in any form, lists of operands
 // roles        what becomes of the labels of a step
 // operation    contractions as operations with a derivative, semirings as values
 #![forbid(unsafe_code)]
@@ -54,6 +55,7 @@ mod derivative;
 mod discrete;
 mod einsum;
 mod error;
+mod given;
 mod greedy;
 mod labelled;
 mod memory;
@@ -77,7 +79,8 @@ pub use cache::{cached_plans, clear_plans};
 pub use discrete::{FloatCancellative, FloatSelective, IntSemiring};
 pub use einsum::{Einsum, einsum};
 pub use error::{EinsumError, Result};
-pub use operation::{ArraySemiring, Contraction, Custom, FloatSemiring, Tag};
+pub use given::{Expression, Operands};
+pub use operation::{ArraySemiring, Contraction, Custom, FloatSemiring, Tag, contract_complex};
 pub use path::Path;
 pub use plan::{Cost, Plan};
 pub use report::Report;

@@ -161,14 +161,6 @@ operations! {
     Norm(Norm),
 }
 
-impl AnyOperation {
-    /// Whether it returns permutations beside its floats: [`Outcome::extra`] is then part of the result.
-    pub fn returns_indices(&self) -> bool {
-        use t4a_linalg::MatrixOp::{LuFactor, QrPivoted};
-        matches!(self, AnyOperation::Linalg(Linalg { op: LuFactor(_) | QrPivoted(_), .. }))
-    }
-}
-
 impl fmt::Display for AnyOperation {
     /// The name and the parameters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -188,6 +180,10 @@ impl Operation for AnyOperation {
 
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, OperationError> {
         held!(self, op => Ok(op.results(inputs)?))
+    }
+
+    fn indices(&self, inputs: &[Meta]) -> Vec<Vec<usize>> {
+        held!(self, op => op.indices(inputs))
     }
 
     fn keep(&self, tracked: &[bool]) -> Keep {

@@ -16,8 +16,15 @@ pub const ID: &str = "t4a";
 /// An operation on tensors that come with it, or its rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
-    /// Operands → results.
+    /// Operands → results, then the indices that the operation returns, as `i64`.
     Run(AnyOperation),
+    /// Operands, then the tangents of those that move → as for `Run`, then the tangents of the results.
+    Jvp {
+        /// The operation.
+        op: AnyOperation,
+        /// Which operands move.
+        moving: Vec<bool>,
+    },
     /// Operands, then the cotangents of the results that have one → the cotangents of the operands that
     /// want one.
     Vjp {
@@ -67,14 +74,63 @@ impl Message {
     pub fn answer(&self, tensors: Vec<AnyTensor>) -> Result<Vec<AnyTensor>, OperationError> {
         match self {
             Message::Run(op) => {
-                op.results(&tensors.iter().map(meta).collect::<Vec<_>>())?;
+                let metas: Vec<Meta> = tensors.iter().map(meta).collect();
+                op.results(&metas)?;
                 let inputs: Vec<Value<Eager>> = tensors.into_iter().map(value).collect();
                 let out = op.forward(&inputs, &vec![false; inputs.len()])?;
-                Ok(out.results.into_iter().map(Eager::into_tensor).collect::<Result<_, _>>()?)
+                let results = out.results.into_iter().map(|x| Ok(x.into_tensor()?));
+                results.chain(indices(op, &metas, out.extra)).collect()
             }
+            Message::Jvp { op, moving } => jvp(op, moving, tensors),
             Message::Vjp { op, given, wanted } => vjp(op, given, wanted, tensors),
         }
     }
+}
+
+/// The indices that an operation returns, of what it returned beside its results.
+fn indices(
+    op: &AnyOperation,
+    inputs: &[Meta],
+    extra: Vec<Value<Eager>>,
+) -> impl Iterator<Item = Result<AnyTensor, OperationError>> {
+    let returned = op.indices(inputs).len();
+    extra.into_iter().take(returned).map(|x| Ok(x.integers().tensor()?.clone().cast(DType::I64)?))
+}
+
+fn jvp(
+    op: &AnyOperation,
+    moving: &[bool],
+    mut tensors: Vec<AnyTensor>,
+) -> Result<Vec<AnyTensor>, OperationError> {
+    let count = moving.iter().filter(|&&moves| moves).count();
+    if tensors.len() != moving.len() + count || count == 0 {
+        let text = format!("{} operands and {count} tangents", moving.len());
+        return Err(refused(format!("{text} are announced, {} tensors have come", tensors.len())));
+    }
+    let mut tangents = tensors.split_off(moving.len()).into_iter();
+    let metas: Vec<Meta> = tensors.iter().map(meta).collect();
+    let results = op.results(&metas)?;
+    let mut inputs = Vec::with_capacity(tensors.len());
+    for (i, (x, &moves)) in tensors.into_iter().zip(moving).enumerate() {
+        let tangent = moves.then(|| tangents.next()).flatten();
+        if let Some(t) = &tangent
+            && (!x.dtype().is_float() || t.dtype() != x.dtype() || t.shape() != x.shape())
+        {
+            let [a, b] = [&x, t].map(|x| (x.dtype(), x.shape()));
+            return Err(refused(format!("operand {i} is {a:?}, its tangent {b:?}")));
+        }
+        inputs.push(value(x).dual(tangent.map(Eager::from)));
+    }
+    let out = op.fused_jvp(&inputs, &vec![false; inputs.len()])?;
+    let extra = out.extra.into_iter().map(Value::below).collect();
+    let (values, moved): (Vec<_>, Vec<_>) =
+        out.results.into_iter().map(|x| (x.value, x.tangent)).unzip();
+    let values = values.into_iter().map(|x| Ok(x.into_tensor()?));
+    let moved = moved.into_iter().zip(&results).map(|(t, meta)| match t {
+        Some(t) => Ok(t.into_tensor()?),
+        None => Ok(AnyTensor::zeros(&meta.shape, meta.dtype)?),
+    });
+    values.chain(indices(op, &metas, extra)).chain(moved).collect()
 }
 
 fn vjp(

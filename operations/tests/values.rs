@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use t4a_diff::{Eager, Kept, Operation, Reverse, Value, check};
+use t4a_diff::{Eager, Kept, Meta, Operation, Reverse, Value, check};
 use t4a_einsum::{Contraction, Einsum, FloatSemiring, Plan, Subscripts};
 use t4a_linalg::expm::ExpmOp;
 use t4a_linalg::inverse::InvOp;
+use t4a_linalg::lu::{LuFactorOp, Pivoting};
+use t4a_linalg::qr::{Columns, QrPivotedOp};
 use t4a_linalg::{Linalg, MatrixOp};
 use t4a_nn::{Attention, AttentionOptions, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
 use t4a_operations::wire::Message;
@@ -17,7 +19,7 @@ use t4a_scan::{
 };
 use t4a_structured::plan::Matrices;
 use t4a_structured::{ByMatrix, ContractOver, Direction, Inner, Leg, Norm, Pattern, Spec, U1};
-use t4a_tensor::{AnyTensor, Tensor};
+use t4a_tensor::{AnyTensor, DType, Tensor};
 
 fn floats(shape: &[usize], seed: u64) -> Value<Eager> {
     Value::Float(check::noise(&check::array(shape, |_| 0.0), seed))
@@ -50,7 +52,11 @@ fn table() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
         let op = Contraction { plan: product.clone(), semiring };
         table.push((op.into(), operands.clone()));
     }
-    for op in [MatrixOp::from(InvOp), ExpmOp.into()] {
+    let factors = [
+        LuFactorOp { pivoting: Pivoting::Full }.into(),
+        QrPivotedOp { columns: Columns::Thin }.into(),
+    ];
+    for op in [MatrixOp::from(InvOp), ExpmOp.into()].into_iter().chain(factors) {
         let a = check::array(&[3, 3], |i| [4.0, 1.0, 0.5, 1.0, 3.0, 0.2, 0.5, 0.2, 2.0][i]);
         table.push((Linalg { op, complex: false }.into(), vec![Value::Float(a)]));
     }
@@ -131,7 +137,12 @@ fn tensors(values: &[Value<Eager>]) -> Vec<AnyTensor> {
     values.iter().map(|x| tensor(x).unwrap()).collect()
 }
 
-/// The other side computes what this one does: results and cotangents, to the last bit.
+fn metas(values: &[Value<Eager>]) -> Vec<Meta> {
+    let meta = |x: AnyTensor| Meta { shape: x.shape().into(), dtype: x.dtype() };
+    tensors(values).into_iter().map(meta).collect()
+}
+
+/// The other side computes what this one does: results, tangents and cotangents, to the last bit.
 #[test]
 fn messages_are_answered() {
     for (op, inputs) in table() {
@@ -139,13 +150,39 @@ fn messages_are_answered() {
             let received = Message::from_words(&message.to_words().unwrap()).unwrap();
             assert_eq!(received, message);
             let answer = received.answer(tensors).unwrap();
-            answer.into_iter().map(|x| check::elements(&Eager::from(x))).collect::<Vec<_>>()
+            let numbers = |x: AnyTensor| match x.dtype().is_int() {
+                true => x.cast(DType::F64).unwrap(),
+                false => x,
+            };
+            let answer = answer.into_iter().map(numbers);
+            answer.map(|x| check::elements(&Eager::from(x))).collect::<Vec<_>>()
         };
         assert_eq!(AnyOperation::of(&op), Some(op.clone()));
         let tracked: Vec<bool> = inputs.iter().map(|x| matches!(x, Value::Float(_))).collect();
         let out = op.forward(&inputs, &tracked).unwrap();
         let results: Vec<_> = out.results.iter().map(check::elements).collect();
-        assert_eq!(send(Message::Run(op.clone()), tensors(&inputs)), results, "{op}");
+        let returned = op.indices(&metas(&inputs)).len();
+        let integers = |x: &Value<Eager>| {
+            let x = x.integers().tensor().unwrap().clone().cast(DType::F64).unwrap();
+            check::elements(&Eager::from(x))
+        };
+        let indices: Vec<_> = out.extra.iter().take(returned).map(integers).collect();
+        let run = [&results[..], &indices].concat();
+        assert_eq!(send(Message::Run(op.clone()), tensors(&inputs)), run, "{op}");
+
+        let moving = |x: &Value<Eager>| match x {
+            Value::Float(x) => Some(check::noise(x, 78)),
+            _ => None,
+        };
+        let duals: Vec<_> = inputs.iter().map(|x| x.clone().dual(moving(x))).collect();
+        let want = op.fused_jvp(&duals, &vec![false; inputs.len()]).unwrap();
+        let message = Message::Jvp { op: op.clone(), moving: tracked.clone() };
+        let tangents = inputs.iter().filter_map(moving).map(Value::Float);
+        let with: Vec<_> = inputs.iter().cloned().chain(tangents).collect();
+        let moved = send(message, tensors(&with)).split_off(run.len());
+        let want: Vec<_> =
+            want.results.into_iter().map(|x| check::elements(&x.into_tangent())).collect();
+        assert_eq!(moved, want, "{op}");
 
         let given: Vec<bool> = (0..results.len()).map(|i| i == 0).collect();
         let first = check::noise(&out.results[0], 77);

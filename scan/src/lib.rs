@@ -1,7 +1,6 @@
 //! Recurrences along an axis in one kernel each, with derivatives: running sums, linear recurrences, scans
 //! over any monoid, recurrent layers, the Kalman filter. Many lanes run side by side in vectors, few long ones
-//! in chunks, so results do not depend on the number of threads. Burn users call `burn_t4a::ext::scan`, which
-//! also scans a body of their own.
+//! in chunks, so results do not depend on the number of threads. Burn users call `burn_t4a::ext::scan`.
 //!
 //! ```
 //! use t4a_diff::{Operation, Value, check};
@@ -22,11 +21,13 @@
 //! | an associative scan | [`AssociativeScan`] over a [`Monoid`] |
 //! | gated recurrent layers | [`Recurrent`] of a [`Cell`] |
 //! | a Kalman filter and its likelihood | [`KalmanFilter`] |
+//! | a body of one's own, on a tape in bounded memory | [`body`] |
 //! | which carries to keep for a reverse pass in bounded memory | [`schedule`] |
 //!
 //! With `reverse` a recurrence runs from the end of the axis to its beginning, and every result lies where its
 //! operand does.
 
+// body           a body of the caller's, step by step, over arrays and their tapes
 // lanes          the loops: many lanes in vectors, few long ones in chunks
 // running        sums, products, maxima, minima, log-sum-exp of engine tensors of any dtype
 // cumulative     Cumulative: the same with derivatives
@@ -42,6 +43,7 @@
 
 mod affine;
 mod associative;
+pub mod body;
 mod cell;
 mod cumulative;
 mod error;
@@ -62,7 +64,7 @@ mod tests;
 pub use associative::AssociativeScan;
 pub use cell::Cell;
 pub use cumulative::Cumulative;
-pub use error::{Result, ScanError};
+pub use error::{CarryLeaf, Result, ScanError, ScanPath};
 pub use kalman::KalmanFilter;
 pub use matrix::MatrixRecurrence;
 pub use monoid::{FloatMonoid, Monoid};

@@ -38,6 +38,7 @@
 // operation   plans as operations with derivatives
 // graded      graded tensors over any arrays
 // entries       functions of entries that keep zeros
+// layout        structures apart from numbers, for the three kinds
 // picture       which entries are stored, as text
 // diag          equal indices: einsum of payloads
 // block_sparse  arbitrary blocks without charges
@@ -53,6 +54,7 @@ mod error;
 mod graded;
 #[allow(unsafe_code)]
 mod kernels;
+mod layout;
 mod leg;
 pub mod operation;
 mod picture;
@@ -69,6 +71,7 @@ pub use error::{Result, StructuredError};
 pub use graded::{
     Bond, BondTruncation, Eigh, FluxOn, Forbidden, GradedTensor, Qr, Svd, Truncated, einsum,
 };
+pub use layout::{Classes, Layout};
 pub use leg::{Direction, Leg};
 pub use operation::{ByMatrix, Contract, ContractOver, Inner, Network, Norm, Rearrange, ScaleBond};
 pub use sector::{FermionNumber, FermionParity, Product, Sector, Trivial, U1, Z2, Zn};

@@ -1,4 +1,4 @@
-//! says: is no tree of float tensors of
+//! says: is no tree of float tensors
 //! says: what is no float tensor can be captured by the body
 use burn::prelude::*;
 use burn_t4a::BurnT4a;

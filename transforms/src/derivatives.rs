@@ -37,9 +37,9 @@ use burn_backend::ops::FloatTensorOps;
 use burn_backend::{
     AutodiffBackend, Backend, DType, FloatDType, Shape, TensorData, TensorMetadata,
 };
-use burn_t4a::ext::scan::{Leaf, Structure};
+use burn_t4a::ext::scan::Structure;
 use burn_t4a::ext::tape::is_tracked;
-use burn_t4a_jvp::{Jvp, JvpError, LeafMismatch, Lift, build, dual, jvp, leaves, unzip};
+use burn_t4a_jvp::{Jvp, JvpError, Leaf, LeafMismatch, Lift, build, dual, jvp, leaves, unzip};
 use burn_tensor::{Tensor, TensorPrimitive};
 use thiserror::Error;
 

@@ -18,9 +18,11 @@ use burn_dispatch::{
     DispatchTensorKind, GradientCheckpointingStrategy,
 };
 use t4a_diff::{Dual, Operation, Outcome, Value};
+use t4a_tensor::TensorError;
 
 use crate::operation::{Operand, Operations};
 use crate::primitive::{Bools, Floats, Indices};
+use crate::tape;
 
 /// Where operands are.
 #[derive(Clone, Copy, PartialEq)]
@@ -62,6 +64,11 @@ fn common<'a>(
     })
 }
 
+/// Whether a rule of one's own can be recorded for what is computed of these.
+pub(crate) fn records<'a>(all: impl IntoIterator<Item = &'a DispatchTensor>) -> bool {
+    common(all).0 != Place::Elsewhere
+}
+
 /// A backend of the list, with or without a tape: how tensors come to it.
 trait Concrete: Operations
 where
@@ -71,6 +78,13 @@ where
 
     /// A float tensor that is at the place of this backend.
     fn float(x: DispatchTensor) -> FloatTensor<Self>;
+
+    /// One node, of tensors that are at this place; without a tape the output of `forward`.
+    fn record<R: Send + 'static, E, const N: usize>(
+        inputs: [DispatchTensor; N],
+        forward: impl FnOnce([DispatchTensor; N]) -> Result<(DispatchTensor, R), E>,
+        vjp: impl FnOnce(R, DispatchTensor) -> [Option<DispatchTensor>; N] + Send + 'static,
+    ) -> Result<DispatchTensor, E>;
 
     fn taken(x: DispatchTensor) -> BackendTensor<Self> {
         match DispatchTensor::try_into_backend(x) {
@@ -117,6 +131,13 @@ macro_rules! concrete {
             fn float(x: DispatchTensor) -> FloatTensor<Self> {
                 Self::taken(x).float()
             }
+            fn record<R: Send + 'static, E, const N: usize>(
+                inputs: [DispatchTensor; N],
+                forward: impl FnOnce([DispatchTensor; N]) -> Result<(DispatchTensor, R), E>,
+                _: impl FnOnce(R, DispatchTensor) -> [Option<DispatchTensor>; N] + Send + 'static,
+            ) -> Result<DispatchTensor, E> {
+                Ok(forward(inputs)?.0)
+            }
         }
         concrete!(@tape $B, NoCheckpointing, Disabled);
         concrete!(@tape $B, BalancedCheckpointing, Balanced);
@@ -132,6 +153,24 @@ macro_rules! concrete {
                     DispatchAutodiffContext::Disabled => Self::from_inner($B::float(x)),
                     DispatchAutodiffContext::Enabled(_) => Self::taken(x).float(),
                 }
+            }
+            fn record<R: Send + 'static, E, const N: usize>(
+                inputs: [DispatchTensor; N],
+                forward: impl FnOnce([DispatchTensor; N]) -> Result<(DispatchTensor, R), E>,
+                vjp: impl FnOnce(R, DispatchTensor) -> [Option<DispatchTensor>; N] + Send + 'static,
+            ) -> Result<DispatchTensor, E> {
+                let above = |x: FloatTensor<$B>| <$B as Concrete>::dispatched(Floats(x)).0;
+                let node = tape::record::<$B, $C, R, E, N>(
+                    inputs.map(Self::float),
+                    |inputs, _| {
+                        let (output, kept) = forward(inputs.map(above))?;
+                        Ok(($B::float(output), kept))
+                    },
+                    move |kept, cotangent, _| {
+                        vjp(kept, above(cotangent)).map(|x| x.map(<$B as Concrete>::float))
+                    },
+                );
+                Ok(Self::dispatched(Floats(node?)).0)
             }
         }
     };
@@ -175,6 +214,32 @@ macro_rules! at {
             (Place::Elsewhere, _) => $elsewhere,
         }
     }};
+}
+
+/// [`tape::record`] on the backend of these tensors, which is one of the list.
+///
+/// # Errors
+/// Those of `forward`; an output on another backend.
+pub(crate) fn record<R, E, const N: usize>(
+    inputs: [DispatchTensor; N],
+    forward: impl FnOnce([DispatchTensor; N]) -> Result<(DispatchTensor, R), E>,
+    vjp: impl FnOnce(R, DispatchTensor) -> [Option<DispatchTensor>; N] + Send + 'static,
+) -> Result<DispatchTensor, E>
+where
+    R: Send + 'static,
+    E: From<TensorError>,
+{
+    let (at, tape) = common(&inputs);
+    let forward = |inputs: [DispatchTensor; N]| -> Result<(DispatchTensor, R), E> {
+        let (output, kept) = forward(inputs)?;
+        if place(&output.kind) != at {
+            let message = "the result is on another backend than the operands";
+            return Err(TensorError::value("record", message).into());
+        }
+        Ok((output, kept))
+    };
+    at!((at, tape), |B| B::record(inputs, forward, vjp),
+        else unreachable!("asked for where rules are recorded"))
 }
 
 fn inner(x: &Operand<Dispatch>) -> &DispatchTensor {

@@ -1,5 +1,5 @@
 //! Operations beyond Burn's own on tensors of Burn 0.22, with gradients: einsum over semirings, linear algebra,
-//! fused layers, any operation value. With `burn-t4a` in the place of `burn-flex` they run on its engine; on
+//! scans, structured tensors, fused layers, any operation value. With `burn-t4a` in the place of `burn-flex` they run on its engine; on
 //! Burn's own Flex, and on NdArray with the feature `ndarray`, by their portable definitions, each as one node
 //! of the tape; with the feature `remote` and tensors on a `burn-t4a-022-server`, on its engine; on other
 //! backends as the pieces of these definitions.
@@ -19,12 +19,21 @@
 //!
 //! | task | |
 //! |---|---|
-//! | log Z, best path, contractions | [`einsum`] |
+//! | log Z, best path, K best, contractions | [`einsum`] |
 //! | svd, truncated svd, eigh, solve, functions of matrices | [`linalg`] |
+//! | quantum numbers, blocks, diagonals | [`structured`] |
+//! | recurrences, Kalman filters, a body step by step in bounded memory | [`scan`] |
 //! | fused softmax, norms, attention, cross-entropy on the tape | [`nn`] |
-//! | recurrences, and an operation of one's own | [`operation`], [`tape`] |
+//! | an operation of one's own | [`operation`], [`tape`] |
 //! | complex tensors as pairs of real ones | [`Complex`] |
 //! | threads, memory, fallbacks | [`BackendConfig`] |
+//!
+//! | feature | |
+//! |---|---|
+//! | `linalg`, on by default | [`linalg`] |
+//! | `structured`, on by default | [`structured`]; turns `linalg` on |
+//! | `ndarray` | the operations on burn-ndarray too |
+//! | `remote` | the operations on tensors of a server |
 //!
 //! `Tensor<D>` has first derivatives; for higher orders see the crate for Burn 0.21.
 
@@ -36,6 +45,8 @@
 // user       operations on tensors
 // einsum     contractions over semirings
 // linalg     factorisations and functions of matrices
+// scan       a body step by step, and recurrences in one kernel
+// structured tensors with known zeros
 // complex    complex tensors as pairs
 // nn         fused softmax, norms, attention and cross-entropy that stay fused on the tape
 // error      what the functions of this crate reject
@@ -44,12 +55,16 @@ mod complex;
 mod dispatch;
 pub mod einsum;
 mod error;
+#[cfg(feature = "linalg")]
 pub mod linalg;
 pub mod nn;
 pub mod operation;
 pub mod primitive;
 #[cfg(feature = "remote")]
 mod remote;
+pub mod scan;
+#[cfg(feature = "structured")]
+pub mod structured;
 pub mod tape;
 mod user;
 

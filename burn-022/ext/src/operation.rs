@@ -92,6 +92,11 @@ pub trait Operations: Backend {
         op.portable(inputs, tracked)
     }
 
+    /// What [`Operations::vjp`] needs here if these operands are tracked.
+    fn keep<O: Operation>(op: &O, tracked: &[bool]) -> Keep {
+        op.keep(tracked)
+    }
+
     /// Cotangents of the operands that want one; `None` is zero.
     ///
     /// # Errors

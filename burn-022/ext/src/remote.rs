@@ -1,50 +1,60 @@
 //! Operations on tensors of another process: sent as values, run by its kernels.
 //!
-//! A server that knows them (`burn-t4a-022-server`) runs an operation as one message, and its rule as
-//! another; operations of somebody else's are the pieces of their portable definitions. What leaves
+//! A server that knows them (`burn-t4a-022-server`) runs an operation as one message, and its rules as
+//! others; operations of somebody else's are the pieces of their portable definitions. What leaves
 //! is checked here first, so mistakes are errors at the call as everywhere.
 
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{BoolDType, TensorMetadata};
 use burn_remote::ir::{CustomOpIr, ScalarIr, TensorIr};
 use burn_remote::{CustomOpClient, RemoteBackend};
-use t4a_diff::{Cotangents, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{Cotangents, Dual, Keep, Meta, Operation, Outcome, Reverse, Value};
 use t4a_operations::AnyOperation;
 use t4a_operations::wire::{ID, Message};
-use t4a_tensor::TensorError;
+use t4a_tensor::{DType, TensorError};
 
 use burn_t4a_022::burn_dtype;
 
 use crate::operation::{Operand, Operations, meta};
-use crate::primitive::{Floats, shape};
+use crate::primitive::{Floats, Indices, shape};
 
 type Floating = Floats<RemoteBackend>;
 
 impl Operations for RemoteBackend {
-    /// A rule needs the operands there: they are kept, and the server finds again what it saves.
     fn run<O: Operation>(
         op: &O,
         inputs: &[Operand<Self>],
         tracked: &[bool],
     ) -> Result<Outcome<Floating>, O::Error> {
-        let Some(sent) = sendable(op) else {
+        let Some(sent) = AnyOperation::of(op) else {
             return op.portable(inputs, tracked);
         };
         let metas: Vec<Meta> = inputs.iter().map(meta).collect();
-        let results = op.results(&metas)?;
-        let results = send(&Message::Run(sent), inputs, &results)?;
-        let extra = if tracked.contains(&true) { inputs.to_vec() } else { Vec::new() };
-        Ok(Outcome { results, hidden: Vec::new(), extra })
+        let mut back = op.results(&metas)?;
+        let results = back.len();
+        back.extend(indices(op, &metas));
+        let mut back = send(&Message::Run(sent), inputs, &back)?;
+        let extra = back.split_off(results).into_iter().map(|x| Value::Integers(Indices(x)));
+        let extra = extra.collect();
+        Ok(Outcome { results: floats(back), hidden: Vec::new(), extra })
+    }
+
+    /// A server finds again what the rule needs: it gets the operands.
+    fn keep<O: Operation>(op: &O, tracked: &[bool]) -> Keep {
+        match AnyOperation::of(op) {
+            Some(_) => Keep::default().all_inputs(),
+            None => op.keep(tracked),
+        }
     }
 
     fn vjp<O: Operation>(
         op: &O,
         reverse: &Reverse<'_, Floating>,
     ) -> Result<Cotangents<Floating>, O::Error> {
-        let Some(sent) = sendable(op) else {
+        let Some(sent) = AnyOperation::of(op) else {
             return op.vjp(reverse);
         };
-        let inputs = &reverse.kept.extra;
+        let inputs: Vec<_> = reverse.kept.inputs().iter().flatten().cloned().collect();
         let given = reverse.cotangents.iter().map(Option::is_some).collect();
         let wanted: Vec<bool> = inputs
             .iter()
@@ -56,14 +66,44 @@ impl Operations for RemoteBackend {
         let message = Message::Vjp { op: sent, given, wanted: wanted.clone() };
         let cotangents = reverse.cotangents.iter().flatten().cloned().map(Value::Float);
         let all: Vec<_> = inputs.iter().cloned().chain(cotangents).collect();
-        let mut back = send(&message, &all, &back)?.into_iter();
+        let mut back = floats(send(&message, &all, &back)?).into_iter();
         Ok(wanted.iter().map(|&w| if w { back.next() } else { None }).collect())
+    }
+
+    fn jvp<O: Operation>(
+        op: &O,
+        inputs: &[Value<Dual<Floating>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Floating>>, O::Error> {
+        let moving: Vec<bool> = inputs.iter().map(Value::moves).collect();
+        let Some(sent) = AnyOperation::of(op).filter(|_| moving.contains(&true)) else {
+            return op.jvp(inputs, tracked);
+        };
+        let tangent = |x: &Value<Dual<Floating>>| match x {
+            Value::Float(x) => x.tangent.clone().map(Value::Float),
+            _ => None,
+        };
+        let values: Vec<Operand<Self>> = inputs.iter().map(|x| x.clone().below()).collect();
+        let metas: Vec<Meta> = values.iter().map(meta).collect();
+        let results = op.results(&metas)?;
+        let indices: Vec<Meta> = indices(op, &metas).collect();
+        let back = [&results[..], &indices, &results].concat();
+        let all: Vec<_> = values.into_iter().chain(inputs.iter().filter_map(tangent)).collect();
+        let mut values = send(&Message::Jvp { op: sent, moving }, &all, &back)?;
+        let mut extra = values.split_off(results.len());
+        let moved = floats(extra.split_off(indices.len()));
+        let results = floats(values).into_iter().zip(moved).map(|(x, t)| Dual::new(x, t));
+        let extra = extra.into_iter().map(|x| Value::Integers(Indices(x)));
+        Ok(Outcome { results: results.collect(), hidden: Vec::new(), extra: extra.collect() })
     }
 }
 
-/// The operation as a server knows it. Permutations are no float results: those operations run here.
-fn sendable<O: Operation>(op: &O) -> Option<AnyOperation> {
-    AnyOperation::of(op).filter(|op| !op.returns_indices())
+fn indices<O: Operation>(op: &O, inputs: &[Meta]) -> impl Iterator<Item = Meta> {
+    op.indices(inputs).into_iter().map(|shape| Meta { shape, dtype: DType::I64 })
+}
+
+fn floats(all: Vec<FloatTensor<RemoteBackend>>) -> Vec<Floating> {
+    all.into_iter().map(Floats::<RemoteBackend>).collect()
 }
 
 /// One message: tensors in, tensors of these shapes out.
@@ -71,7 +111,7 @@ fn send(
     message: &Message,
     inputs: &[Operand<RemoteBackend>],
     results: &[Meta],
-) -> Result<Vec<Floating>, TensorError> {
+) -> Result<Vec<FloatTensor<RemoteBackend>>, TensorError> {
     let words = message.to_words()?;
     let tensor = |x: &Operand<RemoteBackend>| -> FloatTensor<RemoteBackend> {
         match x {
@@ -97,6 +137,5 @@ fn send(
     let outputs: Vec<TensorIr> = results.iter().map(out).collect::<Result<_, TensorError>>()?;
     let inputs: Vec<TensorIr> = inputs.into_iter().map(|x| x.into_ir()).collect();
     let scalars = words.into_iter().map(ScalarIr::UInt).collect();
-    let done = client.register(CustomOpIr::with_scalars(ID, &inputs, &outputs, scalars));
-    Ok(done.into_iter().map(Floats).collect())
+    Ok(client.register(CustomOpIr::with_scalars(ID, &inputs, &outputs, scalars)))
 }

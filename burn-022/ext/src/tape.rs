@@ -198,7 +198,7 @@ impl<O: Operation, B: Operations> Recorded<O, B> {
             floats.iter().map(|&float| float && tracked.next().unwrap_or(true)).collect();
         let all: Vec<bool> = tracked.iter().zip(outer).map(|(a, b)| a | b).collect();
         let mut out = B::run(op, &inputs, &all)?;
-        let kept = Kept::new(op.keep(&tracked), &inputs, &out);
+        let kept = Kept::new(B::keep(op, &tracked), &inputs, &out);
         if !outer.contains(&true) {
             out.hidden.clear();
         }

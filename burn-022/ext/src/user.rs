@@ -1,8 +1,10 @@
 //! Operations on tensors, whatever backend they are on.
 
+use burn_backend::TensorMetadata;
 use burn_dispatch::{Dispatch, DispatchTensor};
 use burn_tensor::{Bool, Int, Tensor};
 use t4a_diff::{Meta, Operation, Value};
+use t4a_tensor::TensorError;
 
 use crate::operation::{Operand, Operations, apply, meta};
 use crate::primitive::{Bools, Floats, Indices};
@@ -25,6 +27,27 @@ pub fn flags<const D: usize>(x: Tensor<D, Bool>) -> Operand<Dispatch> {
 pub(crate) fn primitive<const D: usize>(x: Tensor<D>) -> DispatchTensor {
     let x = if matches!(x.dtype(), burn_backend::DType::QFloat(_)) { x.dequantize() } else { x };
     x.into_dispatch()
+}
+
+impl<const D: usize> From<Tensor<D>> for Floats<Dispatch> {
+    fn from(x: Tensor<D>) -> Self {
+        Self(primitive(x))
+    }
+}
+
+impl Floats<Dispatch> {
+    /// The tensor of rank `D` that these are.
+    ///
+    /// # Errors
+    /// If they have another rank.
+    pub fn tensor<const D: usize>(&self) -> Result<Tensor<D>, TensorError> {
+        let shape = self.0.shape();
+        if shape.num_dims() != D {
+            let message = format!("rank {D} is asked for, the shape is {shape:?}");
+            return Err(TensorError::value("tensor", message));
+        }
+        Ok(tensor(self.clone()))
+    }
 }
 
 pub(crate) fn tensor<const D: usize>(x: Floats<Dispatch>) -> Tensor<D> {

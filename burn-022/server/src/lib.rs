@@ -60,7 +60,11 @@ fn answer(
             let text = format!("a result has shape {a:?}, {b:?} is expected");
             return Err(OperationError::Message(text));
         }
-        handles.register_float_tensor::<BurnT4a>(&place.id, T4aTensor::new(result)?);
+        let (dtype, result) = (result.dtype(), T4aTensor::new(result)?);
+        match dtype.is_int() {
+            true => handles.register_int_tensor::<BurnT4a>(&place.id, result),
+            false => handles.register_float_tensor::<BurnT4a>(&place.id, result),
+        }
     }
     Ok(())
 }

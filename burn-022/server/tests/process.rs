@@ -4,11 +4,11 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use burn_t4a_022_ext::einsum::{LogSumExp, einsum, semiring_einsum};
-use burn_t4a_022_ext::operation::{call, float};
+use burn_t4a_022_ext::linalg;
+use burn_t4a_022_ext::scan::fused::{self, Running};
+use burn_t4a_022_ext::scan::{Options, scan};
 use burn_tensor::remote::RemoteHost;
 use burn_tensor::{Device, Tensor, Tolerance};
-use t4a_linalg::Linalg;
-use t4a_linalg::svd::SvdvalsOp;
 
 struct Server {
     process: Child,
@@ -59,8 +59,7 @@ fn trained(device: &Device) -> Vec<f32> {
         a = a.detach().require_grad();
         let scores: Tensor<2> = semiring_einsum::<LogSumExp, _>("ij,jk->ik", [&a, &b]).unwrap();
         let product: Tensor<2> = einsum("ij,jk->ik", (&a, &b)).unwrap();
-        let op = Linalg { op: SvdvalsOp.into(), complex: false };
-        let values: Tensor<2> = call(&op, &[float(product)]).unwrap();
+        let values: Tensor<1> = linalg::svdvals(product).unwrap();
         let loss = scores.powf_scalar(2.0).sum() + (values - 1.0).powf_scalar(2.0).sum();
         let gradient = a.grad(&loss.backward()).expect("a gradient");
         a = Tensor::from_inner(a.inner() - gradient * 0.05);
@@ -80,6 +79,40 @@ fn training_through_a_server_is_training_at_home() {
     // A second client of the same server.
     let x = Tensor::<1>::from_floats([1.0, 2.0], &server.device());
     (x * 2.0).into_data().assert_approx_eq::<f32>(&[2.0, 4.0].into(), Tolerance::default());
+}
+
+/// Factors with their permutations and a gradient, tangents, scans: what is read at the end.
+fn composed(device: &Device) -> Vec<f32> {
+    let a = [[0.5, 2.0, 1.0], [4.0, 1.0, 0.0], [1.0, 0.5, 3.0]];
+    let plain = Tensor::<2>::from_floats(a, device);
+    let leaf = Tensor::<2>::from_floats(a, &device.clone().autodiff()).require_grad();
+    let linalg::Lu { l, u, rows } = linalg::lu(leaf.clone()).unwrap();
+    let mut read: Vec<f32> = rows.into_data().iter().collect();
+    let (linalg::Qr { q, r }, columns) = linalg::qr_pivoted(plain.clone()).unwrap();
+    read.extend(columns.into_data().iter::<f32>());
+    let running = fused::cumulative(Running::Product, leaf.clone(), 0, false).unwrap();
+    let step = |(): (), c: Tensor<1>, x: Tensor<1>| ((c * 0.5 + x).tanh(), ());
+    let start = Tensor::<1>::zeros([3], device);
+    let (last, ()): (Tensor<1>, ()) =
+        scan(step, (), start, leaf.clone(), &Options::default()).unwrap();
+    let loss = l.sum() + u.powi_scalar(2).sum() + running.sum() + last.sum();
+    let gradient = leaf.grad(&loss.backward()).expect("a gradient");
+    let (inverse, moved) = linalg::inv_jvp(plain.clone(), plain).unwrap();
+    for x in [q.matmul(r), gradient, inverse, moved] {
+        read.extend(x.into_data().iter::<f32>());
+    }
+    read
+}
+
+#[test]
+fn permutations_tangents_and_scans_through_a_server() {
+    let server = Server::start(&[]);
+    let (far, home) = (composed(&server.device()), composed(&Device::flex()));
+    assert_eq!(far[..3], [1.0, 0.0, 2.0]);
+    assert_eq!(far.len(), home.len());
+    for (a, b) in far.iter().zip(home) {
+        assert!((a - b).abs() < 1e-4 * (1.0 + b.abs()), "{a} {b}");
+    }
 }
 
 #[test]

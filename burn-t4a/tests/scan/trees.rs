@@ -32,7 +32,7 @@ struct State {
     velocity: Tensor<AD, 2>,
 }
 
-impl Tree<AD> for State {
+impl Tree<Leaf<AD>> for State {
     fn structure(&self) -> Structure {
         (self.position.clone(), self.velocity.clone()).structure()
     }

@@ -5,11 +5,13 @@
 //! tag           semirings as values: those of this crate by name, and yours
 //! semiring      ArraySemiring: a semiring in the vocabulary of arrays
 //! portable      one or two operands in the vocabulary
+//! complex       the same over pairs of arrays
 //! axes          labelled axes of arrays ⇄ batches of matrices
 //! engine        any float dtype to the typed contraction
 //! ```
 
 mod axes;
+mod complex;
 mod engine;
 mod portable;
 mod semiring;
@@ -26,6 +28,7 @@ use t4a_diff::{
 };
 use t4a_tensor::{AnyTensor, TensorError};
 
+pub use complex::contract_complex;
 pub use semiring::ArraySemiring;
 pub use tag::{Custom, FloatSemiring, Tag};
 

@@ -1,5 +1,6 @@
 //! The LU factorisation as an operation.
 
+use smallvec::{SmallVec, smallvec};
 use t4a_tensor::Tensor;
 
 use super::{Pivoting, lu_factor_ex, packed, rule};
@@ -33,6 +34,12 @@ impl MatrixOperation for LuFactorOp {
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[0]]
+    }
+    fn permutations(&self, [m, n]: [usize; 2]) -> SmallVec<[usize; 2]> {
+        match self.pivoting {
+            Pivoting::Partial => smallvec![m],
+            Pivoting::Full => smallvec![m, n],
+        }
     }
 
     fn forward<T: LinalgScalar>(

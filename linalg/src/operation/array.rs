@@ -277,6 +277,14 @@ impl Operation for Linalg {
         Ok(metas.collect())
     }
 
+    fn indices(&self, inputs: &[Meta]) -> Vec<Vec<usize>> {
+        let Some([batch @ .., m, n]) = inputs.first().map(|x| &x.shape[..]) else {
+            return Vec::new();
+        };
+        let lens = self.op.permutations([*m, *n]).into_iter();
+        lens.map(|len| batch.iter().copied().chain([len]).collect()).collect()
+    }
+
     fn keep(&self, _tracked: &[bool]) -> Keep {
         // Two complex results are the most that there are.
         Keep::default().all_inputs().results(&[0, 1, 2, 3, 4])

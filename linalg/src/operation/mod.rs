@@ -204,6 +204,11 @@ pub trait MatrixOperation: Copy + Debug + PartialEq {
     /// The sizes of its results, of operands that fit.
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]>;
 
+    /// How long the permutations are that it returns, of a matrix of this size; others are for its rules.
+    fn permutations(&self, _size: [usize; 2]) -> SmallVec<[usize; 2]> {
+        SmallVec::new()
+    }
+
     /// The kinds of [`Outcome::hidden`], which are there where an operand is tracked.
     fn hidden(&self) -> &'static [Kind] {
         &[]

@@ -1,5 +1,6 @@
 //! Any operation on matrices: the table.
 
+use smallvec::SmallVec;
 use t4a_tensor::Tensor;
 
 use super::{Kind, MatrixOperation, Operands, Outcome, Part};
@@ -35,6 +36,9 @@ macro_rules! operations {
             }
             fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
                 match self { $(MatrixOp::$name(op) => op.sizes(operands),)* }
+            }
+            fn permutations(&self, size: [usize; 2]) -> SmallVec<[usize; 2]> {
+                match self { $(MatrixOp::$name(op) => op.permutations(size),)* }
             }
             fn hidden(&self) -> &'static [Kind] {
                 match self { $(MatrixOp::$name(op) => op.hidden(),)* }

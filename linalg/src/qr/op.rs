@@ -1,5 +1,6 @@
 //! QR factorisations as operations.
 
+use smallvec::{SmallVec, smallvec};
 use t4a_tensor::Tensor;
 
 use super::{Columns, Qr, lq, qr, qr_ex, qr_pivoted, rule};
@@ -96,6 +97,9 @@ impl MatrixOperation for QrPivotedOp {
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         sizes(operands[0], self.columns)
+    }
+    fn permutations(&self, [_, n]: [usize; 2]) -> SmallVec<[usize; 2]> {
+        smallvec![n]
     }
 
     fn forward<T: LinalgScalar>(

@@ -43,6 +43,6 @@ mod user;
 
 pub use backend::Jvp;
 pub use error::{JvpError, LeafMismatch, Mismatches, Result};
-pub use lift::{Lift, Parts, build, constant, leaves};
+pub use lift::{Leaf, Lift, Parts, build, constant, leaves};
 pub use primitive::JvpTensor;
 pub use user::{dual, jvp, linearize, unzip};

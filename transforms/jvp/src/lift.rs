@@ -2,13 +2,18 @@
 
 use std::vec::IntoIter;
 
+use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, TensorMetadata};
-use burn_t4a::ext::scan::{Leaf, Structure, Tree};
+use burn_t4a::ext::primitive::Floats;
+use burn_t4a::ext::scan::{Structure, Tree};
 use burn_tensor::{Tensor, TensorPrimitive};
 
 use crate::backend::Jvp;
 use crate::error::{JvpError, Result};
 use crate::primitive::JvpTensor;
+
+/// A tensor of a tree: the float primitive of a backend.
+pub type Leaf<B> = FloatTensor<B>;
 
 /// The tensors of which a tree is made, in order.
 pub struct Parts<B: Backend>(IntoIter<Leaf<B>>);
@@ -28,7 +33,7 @@ pub struct Parts<B: Backend>(IntoIter<Leaf<B>>);
 ///     memory: Tensor<B, 2>,
 /// }
 ///
-/// impl<B: Backend> Tree<B> for Cell<B> {
+/// impl<B: Backend> Tree<Leaf<B>> for Cell<B> {
 ///     fn structure(&self) -> Structure {
 ///         Structure::Node(vec![self.hidden.structure(), self.memory.structure()])
 ///     }
@@ -56,7 +61,7 @@ pub struct Parts<B: Backend>(IntoIter<Leaf<B>>);
     note = "float tensors, tuples, arrays and vectors of trees are; a struct implements `Tree`, and `Lift` \
             by naming itself on another backend"
 )]
-pub trait Lift<B: Backend>: Tree<B> {
+pub trait Lift<B: Backend>: Tree<Floats<B>> {
     /// The same tree on another backend.
     type On<C: Backend>: Lift<C>;
 
@@ -146,10 +151,10 @@ tuples! {
 }
 
 /// The tensors of a tree, in order.
-pub fn leaves<B: Backend, T: Tree<B>>(tree: T) -> Vec<Leaf<B>> {
-    let mut all = Vec::new();
+pub fn leaves<B: Backend, T: Tree<Floats<B>>>(tree: T) -> Vec<Leaf<B>> {
+    let mut all: Vec<Floats<B>> = Vec::new();
     tree.leaves(&mut all);
-    all
+    all.into_iter().map(|leaf| leaf.0).collect()
 }
 
 /// The tree of these tensors.

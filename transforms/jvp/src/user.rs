@@ -1,11 +1,12 @@
 //! jvp and linearize, on trees.
 
 use burn_backend::{Backend, TensorMetadata};
-use burn_t4a::ext::scan::{Leaf, Structure, Tree};
+use burn_t4a::ext::primitive::Floats;
+use burn_t4a::ext::scan::{Structure, Tree};
 
 use crate::backend::Jvp;
 use crate::error::{JvpError, LeafMismatch, Mismatches, Result};
-use crate::lift::{Lift, build, leaves};
+use crate::lift::{Leaf, Lift, build, leaves};
 use crate::primitive::{JvpTensor, zeros_like};
 
 /// `f(x)` and its derivative along `tangents`.
@@ -102,7 +103,7 @@ pub fn dual<B: Backend, P: Lift<B>>(primals: P, tangents: P) -> Result<P::On<Jvp
 ///
 /// # Errors
 /// [`JvpError::Tree`], [`JvpError::Rank`] unless `S` is the tree on `B`.
-pub fn unzip<B: Backend, R: Tree<Jvp<B>>, S: Lift<B>>(tree: R) -> Result<(S, S)> {
+pub fn unzip<B: Backend, R: Tree<Floats<Jvp<B>>>, S: Lift<B>>(tree: R) -> Result<(S, S)> {
     let structure = tree.structure();
     let parts = leaves(tree).into_iter().map(|x: JvpTensor<B>| {
         let (x, t) = x.into_parts();

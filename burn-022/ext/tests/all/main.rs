@@ -1,6 +1,9 @@
 //! Operations on tensors of Burn 0.22, with `burn-t4a` in the place of `burn-flex`.
 
+mod einsum;
 mod linalg;
+mod scan;
+mod structured;
 
 use burn_backend::{DType, TensorMetadata};
 use burn_dispatch::backends::Flex;

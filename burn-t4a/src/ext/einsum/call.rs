@@ -7,54 +7,16 @@ use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, DType, Shape, TensorMetadata};
 use burn_tensor::{Float, Tensor, TensorPrimitive};
 use t4a_algebra::Standard;
-use t4a_diff::{Outcome, Value};
+use t4a_diff::Value;
 use t4a_einsum::{
-    ArraySemiring, Contraction, Einsum, EinsumError, FloatSemiring, Plan, Subscripts,
+    ArraySemiring, Contraction, Einsum, EinsumError, Expression, Operands, Plan, contract_complex,
 };
 
 use super::discrete::HostOperand;
 use crate::ext::complex::Complex;
 use crate::ext::error::{ExtError, Result};
-use crate::ext::operation::{Operations, apply};
+use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
-
-/// What is summed over what: text, [`Subscripts`] with labels of any kind, or an [`Einsum`] with
-/// sizes, a path or a memory budget.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say what is summed over what",
-    label = "expected text such as \"ij,jk->ik\", `Subscripts` or an `Einsum`"
-)]
-pub trait Expression {
-    /// The einsum that this stands for.
-    ///
-    /// # Errors
-    /// The parser's, with the position.
-    fn into_einsum(self) -> Result<Einsum, EinsumError>;
-}
-
-impl Expression for &str {
-    fn into_einsum(self) -> Result<Einsum, EinsumError> {
-        Einsum::new(self)
-    }
-}
-
-impl Expression for Subscripts {
-    fn into_einsum(self) -> Result<Einsum, EinsumError> {
-        Ok(self.into())
-    }
-}
-
-impl Expression for Einsum {
-    fn into_einsum(self) -> Result<Einsum, EinsumError> {
-        Ok(self)
-    }
-}
-
-impl Expression for &Einsum {
-    fn into_einsum(self) -> Result<Einsum, EinsumError> {
-        Ok(self.clone())
-    }
-}
 
 /// A float tensor of any rank, for lists of operands of different ranks.
 #[derive(Clone, Debug)]
@@ -86,62 +48,6 @@ impl<B: Backend> Operand<B> {
         let flat = Tensor::<B, 1>::from_primitive(TensorPrimitive::Float(flat));
         HostOperand::from(flat).with_shape(shape)
     }
-}
-
-/// Operands of an einsum: an array, a slice or a vector of tensors of one rank, a tuple of up to eight of any ranks, or
-/// a list of `O`s, which are [`Operand`], [`ComplexOperand`] or [`HostOperand`]. Tensors are given
-/// by value or by reference.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no list of operands",
-    label = "expected an array of tensors of one rank, or a tuple",
-    note = "tensors of several ranks go into a tuple: `(&a, &b)` in the place of `[&a, &b]`",
-    note = "operands are float tensors; integers and bools have functions of their own (`int_einsum`, …)"
-)]
-pub trait Operands<O> {
-    /// The list.
-    fn into_operands(self) -> Vec<O>;
-}
-
-impl<O, T: Into<O>, const N: usize> Operands<O> for [T; N] {
-    fn into_operands(self) -> Vec<O> {
-        self.into_iter().map(Into::into).collect()
-    }
-}
-
-impl<O, T: Into<O>> Operands<O> for Vec<T> {
-    fn into_operands(self) -> Vec<O> {
-        self.into_iter().map(Into::into).collect()
-    }
-}
-
-impl<'a, O, T> Operands<O> for &'a [T]
-where
-    O: From<&'a T>,
-{
-    fn into_operands(self) -> Vec<O> {
-        self.iter().map(O::from).collect()
-    }
-}
-
-macro_rules! tuples {
-    ($(($($t:ident $x:ident),+))*) => {$(
-        impl<Any, $($t: Into<Any>),+> Operands<Any> for ($($t,)+) {
-            fn into_operands(self) -> Vec<Any> {
-                let ($($x,)+) = self;
-                vec![$($x.into()),+]
-            }
-        }
-    )*};
-}
-tuples! {
-    (A a)
-    (A a, B b)
-    (A a, B b, C c)
-    (A a, B b, C c, D d)
-    (A a, B b, C c, D d, E e)
-    (A a, B b, C c, D d, E e, F f)
-    (A a, B b, C c, D d, E e, F f, G g)
-    (A a, B b, C c, D d, E e, F f, G g, H h)
 }
 
 /// Sums of products over labelled axes.
@@ -259,12 +165,12 @@ pub fn semiring_einsum<S: ArraySemiring, B: Operations, const D: usize>(
     let inputs: Vec<_> = operands.into_iter().map(|x| Value::Float(Floats(x.0))).collect();
     // Checked when the plan was made for them.
     let out = B::run(&op, &inputs, &vec![false; inputs.len()])?;
-    Ok(Tensor::from_primitive(TensorPrimitive::Float(only(out))))
+    let result = out.results.into_iter().next();
+    Ok(tensor(result.unwrap_or_else(|| unreachable!("one result")).0))
 }
 
-/// The one result of a contraction.
-fn only<B: Operations>(out: Outcome<Floats<B>>) -> FloatTensor<B> {
-    out.results.into_iter().next().unwrap_or_else(|| unreachable!("one result")).0
+fn tensor<B: Backend, const D: usize>(x: FloatTensor<B>) -> Tensor<B, D> {
+    Tensor::from_primitive(TensorPrimitive::Float(x))
 }
 
 /// [`einsum`] over complex numbers: four real contractions per pairwise step.
@@ -281,30 +187,9 @@ pub fn complex_einsum<B: Operations, const D: usize>(
     let parts = operands.into_operands();
     let described: Vec<_> = parts.iter().map(|x| x.0[0].described()).collect();
     let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 2)?;
-    plan.check_unsliced()?;
-    let mut slots: Vec<Option<[FloatTensor<B>; 2]>> =
-        parts.into_iter().map(|parts| Some(parts.0.map(|x| x.0))).collect();
-    for step in plan.steps()? {
-        let op = Contraction { plan: step.plan.clone(), semiring: FloatSemiring::Standard };
-        let product = |operands: &[&FloatTensor<B>]| -> Result<FloatTensor<B>> {
-            let inputs: Vec<_> =
-                operands.iter().map(|&x| Value::Float(Floats(x.clone()))).collect();
-            Ok(only(apply::<_, B>(&op, &inputs)?))
-        };
-        let taken: Vec<_> = step.slots.iter().filter_map(|&slot| slots[slot].take()).collect();
-        let next = match &taken[..] {
-            [[a, b], [c, d]] => {
-                let re = B::float_sub(product(&[a, c])?, product(&[b, d])?);
-                [re, B::float_add(product(&[a, d])?, product(&[b, c])?)]
-            }
-            [[a, b]] => [product(&[a])?, product(&[b])?],
-            _ => unreachable!("a step takes one or two tensors"),
-        };
-        slots.push(Some(next));
-    }
-    let Some(Some([re, im])) = slots.pop() else { unreachable!("a plan has a last step") };
-    let tensor = |x| Tensor::from_primitive(TensorPrimitive::Float(x));
-    Complex::new(tensor(re), tensor(im))
+    let operands = parts.into_iter().map(|parts| parts.0.map(|x| Floats::<B>(x.0))).collect();
+    let [re, im] = contract_complex(&plan, operands)?;
+    Complex::new(tensor(re.0), tensor(im.0))
 }
 
 /// Both parts of a complex tensor of any rank.

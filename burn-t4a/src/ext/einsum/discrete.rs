@@ -10,11 +10,12 @@ use std::sync::Arc;
 use burn_backend::{Backend, DType as BurnDType, Shape, TensorData};
 use burn_tensor::{BasicOps, Bool, Float, Int, Tensor};
 use t4a_einsum::{
-    ArraySemiring, EinsumError, FloatCancellative, FloatSelective, IntSemiring, Plan,
+    ArraySemiring, EinsumError, Expression, FloatCancellative, FloatSelective, IntSemiring,
+    Operands, Plan,
 };
 use t4a_tensor::AnyTensor;
 
-use super::call::{Expression, Operand, Operands, plan, semiring_einsum};
+use super::call::{Operand, plan, semiring_einsum};
 use crate::ext::error::Result;
 use crate::ext::operation::Operations;
 use crate::v0_21::T4aTensor;

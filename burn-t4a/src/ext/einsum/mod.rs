@@ -18,11 +18,10 @@
 mod call;
 mod discrete;
 
-pub use call::{
-    ComplexOperand, Expression, Operand, Operands, complex_einsum, einsum, semiring_einsum,
-};
+pub use call::{ComplexOperand, Operand, complex_einsum, einsum, semiring_einsum};
 pub use discrete::{HostOperand, bool_einsum, counting_einsum, int_einsum, k_best_einsum};
 pub use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
 pub use t4a_einsum::{ArraySemiring, Contraction, Custom, FloatSemiring};
 pub use t4a_einsum::{Cost, Einsum, EinsumError, Label, Optimizer, Path, Plan, Report, Subscripts};
+pub use t4a_einsum::{Expression, Operands};
 pub use t4a_einsum::{FloatCancellative, FloatSelective, IntSemiring};

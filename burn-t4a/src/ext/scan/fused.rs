@@ -7,7 +7,7 @@ pub use t4a_scan::{
     MatrixRecurrence, Monoid, Recurrent, Running,
 };
 
-use super::error::Result;
+use super::Result;
 use crate::ext::Complex;
 use crate::ext::operation::{Operand, Operations, apply, call, float};
 use crate::ext::primitive::Floats;

@@ -13,22 +13,25 @@ use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{AutodiffBackend, Backend, TensorMetadata};
+use burn_backend::{AutodiffBackend, Backend};
+use t4a_diff::Array;
+use t4a_scan::body::{Prepared, Stack, at, flatten, same};
 
-use super::error::{Result, ScanError};
-use super::steps::{Flat, Stack, Steps, at};
-use super::tree::{Structure, Tree, flatten};
-use super::{Options, Prepared, Report, same};
+use super::{Leaf, Options, Report, Result, ScanError, Steps, Structure, Tree};
+use crate::ext::operation::Operations;
+use crate::ext::primitive::Floats;
 use crate::ext::tape::is_tracked;
 
 /// A tape over a tape.
 type Twice<B, C, D> = Autodiff<Autodiff<B, C>, D>;
 
 /// A tensor with its tangent; `None` is zero.
-type Moving<B> = (FloatTensor<B>, Option<FloatTensor<B>>);
+type Moving<B> = (Leaf<B>, Option<Leaf<B>>);
+
+type Flat<B> = Vec<Leaf<B>>;
 
 /// A tensor of the upper tape with the tangent that it stands for.
-type Entered<B, C, D> = (FloatTensor<Twice<B, C, D>>, FloatTensor<B>);
+type Entered<B, C, D> = (Leaf<Twice<B, C, D>>, Leaf<B>);
 
 /// Values of a tree of type `S` and of one of type `YS` with their tangents.
 pub type Pushed<S, YS> = ((S, YS), (S, YS));
@@ -71,20 +74,20 @@ pub fn scan_jvp<B, C, D, F, K, S, XS, X, Y, YS>(
     options: &Options,
 ) -> Result<Pushed<S, YS>>
 where
-    B: Backend,
+    B: Operations,
     C: CheckpointStrategy,
     D: CheckpointStrategy,
     F: Fn(K, S, X) -> (S, Y) + Send + Sync + 'static,
-    K: Tree<Twice<B, C, D>>,
-    S: Tree<Twice<B, C, D>>,
-    XS: Tree<Twice<B, C, D>>,
-    X: Tree<Twice<B, C, D>>,
-    Y: Tree<Twice<B, C, D>>,
-    YS: Tree<Twice<B, C, D>>,
+    K: Tree<Leaf<Twice<B, C, D>>>,
+    S: Tree<Leaf<Twice<B, C, D>>>,
+    XS: Tree<Leaf<Twice<B, C, D>>>,
+    X: Tree<Leaf<Twice<B, C, D>>>,
+    Y: Tree<Leaf<Twice<B, C, D>>>,
+    YS: Tree<Leaf<Twice<B, C, D>>>,
 {
     let structures = [consts.structure(), init.structure(), xs.structure()];
-    let prepared = Prepared::new(body, consts, init, xs, options)?;
-    options.take_path(Report::step_by_step(prepared.steps.length))?;
+    let prepared = Prepared::<Leaf<Twice<B, C, D>>>::new(body, consts, init, xs, options)?;
+    options.take_path(Report::step_by_step(prepared.steps.length()))?;
     let Prepared { steps, consts, init, xs, .. } = &prepared;
     let [of_consts, of_init, of_xs] = &structures;
     let consts = moving("consts", consts, tangents.0, of_consts)?;
@@ -95,7 +98,12 @@ where
 }
 
 /// The leaves of an operand below both tapes, with their tangents.
-fn moving<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy, T: Tree<Twice<B, C, D>>>(
+fn moving<
+    B: Operations,
+    C: CheckpointStrategy,
+    D: CheckpointStrategy,
+    T: Tree<Leaf<Twice<B, C, D>>>,
+>(
     what: &'static str,
     values: &Flat<Twice<B, C, D>>,
     tangent: Option<T>,
@@ -118,27 +126,27 @@ fn moving<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy, T: Tree<Twic
 }
 
 /// Below both tapes, of which it is a constant.
-fn below<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy>(
+fn below<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
     what: &'static str,
-    x: &FloatTensor<Twice<B, C, D>>,
-) -> Result<FloatTensor<B>> {
-    let inner = Twice::<B, C, D>::inner(x.clone());
-    if is_tracked::<Autodiff<B, C>, D>(x) || is_tracked::<B, C>(&inner) {
+    x: &Leaf<Twice<B, C, D>>,
+) -> Result<Leaf<B>> {
+    let inner = Twice::<B, C, D>::inner(x.0.clone());
+    if is_tracked::<Autodiff<B, C>, D>(&x.0) || is_tracked::<B, C>(&inner) {
         return Err(ScanError::Tracked { what });
     }
-    Ok(Autodiff::<B, C>::inner(inner))
+    Ok(Floats(Autodiff::<B, C>::inner(inner)))
 }
 
-fn above<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy>(
-    x: FloatTensor<B>,
-) -> FloatTensor<Twice<B, C, D>> {
-    Twice::<B, C, D>::from_inner(Autodiff::<B, C>::from_inner(x))
+fn above<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
+    x: Leaf<B>,
+) -> Leaf<Twice<B, C, D>> {
+    Floats(Twice::<B, C, D>::from_inner(Autodiff::<B, C>::from_inner(x.0)))
 }
 
 /// A flat list of values and one of tangents; zeros where there is none.
-fn unzipped<B: Backend>(all: Vec<Moving<B>>) -> (Flat<B>, Flat<B>) {
+fn unzipped<B: Operations>(all: Vec<Moving<B>>) -> (Flat<B>, Flat<B>) {
     let filled = |(x, v): Moving<B>| {
-        let zeros = || B::float_zeros(x.shape(), &B::float_device(&x), x.dtype().into());
+        let zeros = || x.full(&x.shape(), 0.0);
         let v = v.unwrap_or_else(zeros);
         (x, v)
     };
@@ -148,24 +156,24 @@ fn unzipped<B: Backend>(all: Vec<Moving<B>>) -> (Flat<B>, Flat<B>) {
 /// Carry and ys, values and tangents of them.
 type Results<B, C, D> = [[Flat<Twice<B, C, D>>; 2]; 2];
 
-fn run<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy>(
-    steps: &Steps<Twice<B, C, D>>,
+fn run<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
+    steps: &Steps<Leaf<Twice<B, C, D>>>,
     consts: &[Moving<B>],
     init: Vec<Moving<B>>,
     xs: &[Moving<B>],
 ) -> Result<Results<B, C, D>> {
     let up = |x: Flat<B>| x.into_iter().map(above::<B, C, D>).collect::<Flat<Twice<B, C, D>>>();
-    if steps.length == 0 {
+    if steps.length() == 0 {
         let values = |x: &[Moving<B>]| up(x.iter().map(|(x, _)| x.clone()).collect());
         let (first, of_first) = unzipped::<B>(init);
         let [last, ys] = steps.run(&values(consts), up(first), &values(xs))?;
         return Ok([[last, ys.clone()], [up(of_first), ys]]);
     }
-    let (mut values, mut tangents) = (Stack::<B>::new(steps.length), Stack::<B>::new(steps.length));
+    let (mut values, mut tangents) = (Stack::new(steps.length()), Stack::new(steps.length()));
     let mut carry = init;
-    for k in 0..steps.length {
+    for k in 0..steps.length() {
         let t = steps.time(k);
-        let element = |x: &FloatTensor<B>| at::<B>(std::slice::from_ref(x), t).swap_remove(0);
+        let element = |x: &Leaf<B>| at(std::slice::from_ref(x), t).swap_remove(0);
         let x = xs.iter().map(|(x, v)| (element(x), v.as_ref().map(element))).collect();
         let [next, y] = step(steps, consts, carry, x)?;
         carry = next;
@@ -178,8 +186,8 @@ fn run<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy>(
 }
 
 /// One step: carry and y with their tangents.
-fn step<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy>(
-    steps: &Steps<Twice<B, C, D>>,
+fn step<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
+    steps: &Steps<Leaf<Twice<B, C, D>>>,
     consts: &[Moving<B>],
     carry: Vec<Moving<B>>,
     x: Vec<Moving<B>>,
@@ -190,7 +198,7 @@ fn step<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy>(
     let mut enter = |(x, v): Moving<B>| {
         let x = above::<B, C, D>(x);
         let Some(v) = v else { return x };
-        let x = Upper::<B, C, D>::float_set_require_grad(x, true);
+        let x = Floats::<Twice<B, C, D>>(Upper::<B, C, D>::float_set_require_grad(x.0, true));
         leaves.push((x.clone(), v));
         x
     };
@@ -205,20 +213,17 @@ fn step<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy>(
     let mut pairing = None;
     let mut directions = Vec::with_capacity(outputs.len());
     for output in &outputs {
-        if !is_tracked::<Lower<B, C>, D>(output) {
+        if !is_tracked::<Lower<B, C>, D>(&output.0) {
             directions.push(None);
             continue;
         }
-        let u = Lower::<B, C>::float_zeros(
-            output.shape(),
-            &Upper::<B, C, D>::float_device(output),
-            output.dtype().into(),
-        );
+        let u = Floats::<Lower<B, C>>(Upper::<B, C, D>::inner(output.0.clone()));
+        let u = u.full(&u.shape(), 0.0).0;
         let u = Lower::<B, C>::float_set_require_grad(u, true);
         directions.push(Some(u.clone()));
         add_product::<Upper<B, C, D>>(
             &mut pairing,
-            output.clone(),
+            output.0.clone(),
             Upper::<B, C, D>::from_inner(u),
         );
     }
@@ -227,17 +232,19 @@ fn step<B: Backend, C: CheckpointStrategy, D: CheckpointStrategy>(
         let gradients = Upper::<B, C, D>::backward(pairing);
         for (leaf, v) in leaves {
             // g(u), unless nothing depends on the leaf.
-            if let Some(g) = Upper::<B, C, D>::grad(&leaf, &gradients)
+            if let Some(g) = Upper::<B, C, D>::grad(&leaf.0, &gradients)
                 && is_tracked::<B, C>(&g)
             {
-                add_product::<Lower<B, C>>(&mut second, g, Lower::<B, C>::from_inner(v));
+                add_product::<Lower<B, C>>(&mut second, g, Lower::<B, C>::from_inner(v.0));
             }
         }
     }
     let gradients = second.map(Lower::<B, C>::backward);
-    let tangent =
-        |u: Option<FloatTensor<Lower<B, C>>>| Lower::<B, C>::grad(&u?, gradients.as_ref()?);
-    let bottom = |x| Lower::<B, C>::inner(Upper::<B, C, D>::inner(x));
+    let tangent = |u: Option<FloatTensor<Lower<B, C>>>| {
+        Lower::<B, C>::grad(&u?, gradients.as_ref()?).map(Floats::<B>)
+    };
+    let bottom =
+        |x: Leaf<Upper<B, C, D>>| Floats::<B>(Lower::<B, C>::inner(Upper::<B, C, D>::inner(x.0)));
     let mut all: Vec<Moving<B>> =
         outputs.into_iter().zip(directions).map(|(x, u)| (bottom(x), tangent(u))).collect();
     let y = all.split_off(carries);

@@ -4,8 +4,14 @@
 //! scan      any body; on a tape one node, with bounded memory
 //! jvp       tangents of such a scan
 //! fused     cumulative operations, recurrences, associative scans, layers, the Kalman filter: one kernel each
-//! tree      what carries, xs and ys consist of
 //! ```
+//!
+//! Carries, xs and ys are [`Tree`]s of float tensors, with a [`Leaf`] per tensor.
+//!
+//! On a tape spans of steps run again in the reverse pass, each on a thread of its own, so that there are at
+//! most 512 of them. Tensors are bounded so, and with [`Policy::Sqrt`] Burn's records of the operations, too: what
+//! is left is about 0.3 KiB per step in lists of Burn's nodes, until the pass around the scan ends. `Revolve` runs
+//! steps again inside of that pass, where Burn keeps about 2 KiB per operation: it is for large carries.
 //!
 //! ```
 //! use burn_autodiff::Autodiff;
@@ -31,148 +37,37 @@
 //! ```
 
 mod backend;
-mod error;
 pub mod fused;
 mod jvp;
 mod records;
-mod span;
-mod steps;
-mod tree;
-
-use std::sync::{Arc, OnceLock};
 
 use burn_backend::{Backend, TensorMetadata};
+use burn_tensor::Tensor;
+use t4a_scan::body::{self, Prepared};
+
+use crate::ext::primitive::Floats;
 
 pub use backend::ScanBackend;
-pub use error::{CarryLeaf, Result, ScanError};
 pub use jvp::{Pushed, scan_jvp};
-pub use steps::Steps;
+pub use t4a_scan::body::{Memory, Options, Report, Steps, Structure, Tree};
 pub use t4a_scan::schedule::Policy;
-pub use tree::{Leaf, Leaves, Structure, Tree};
+pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
 
-use tree::flatten;
+/// A leaf of a tree: the floats of a backend.
+pub type Leaf<B> = Floats<B>;
+/// The leaves of a tree, in order.
+pub type Leaves<B> = body::Leaves<Leaf<B>>;
 
-/// What a tape keeps of a scan for its reverse pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
-    /// Everything: the operations of all steps are recorded as they are. Differentiable again.
-    StoreAll,
-    /// Carries by a policy; spans of steps run again in the reverse pass, each on a thread of its own
-    /// (Burn 0.21), so that there are at most 512 of them.
-    ///
-    /// Tensors are bounded so, and with [`Policy::Sqrt`] Burn's records of the operations, too: what is left
-    /// is about 0.3 KiB per step in lists of Burn's nodes, until the pass around the scan ends. `Revolve` runs
-    /// steps again inside of that pass, where Burn keeps about 2 KiB per operation: it is for large carries.
-    Bounded(Policy),
-}
-
-impl Default for Memory {
-    /// About √N carries.
-    fn default() -> Self {
-        Self::Bounded(Policy::Sqrt)
+impl<B: Backend, const D: usize> Tree<Leaf<B>> for Tensor<B, D> {
+    fn structure(&self) -> Structure {
+        Structure::Leaf
     }
-}
-
-/// How a scan is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ScanPath {
-    /// In one kernel, as the operations in [`fused`], whose results carry the route `fused`; bodies on a
-    /// backend that records them, as one program over an arena.
-    Fused,
-    /// Step by step in the operations of the body.
-    Fallback,
-}
-
-/// The path of a scan, and why it takes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Report {
-    /// How it is computed.
-    pub path: ScanPath,
-    /// Why not in a better way.
-    pub reason: &'static str,
-    /// How many steps it has.
-    pub length: usize,
-}
-
-/// Who is told about paths.
-#[derive(Clone)]
-struct Listener(Arc<dyn Fn(&Report) + Send + Sync>);
-
-impl std::fmt::Debug for Listener {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Listener")
+    fn leaves(self, all: &mut Vec<Leaf<B>>) {
+        all.push(self.into());
     }
-}
-
-/// How to scan. The default is forwards, over the leading axis of xs, with √N carries on a tape.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    length: Option<usize>,
-    reverse: bool,
-    memory: Memory,
-    accept: Option<Vec<ScanPath>>,
-    listener: Option<Listener>,
-}
-
-impl Options {
-    /// As many steps; required without xs.
-    #[must_use]
-    pub fn length(mut self, length: usize) -> Self {
-        self.length = Some(length);
-        self
-    }
-
-    /// From the last element to the first. Every y lies where its x does.
-    #[must_use]
-    pub fn reverse(mut self, reverse: bool) -> Self {
-        self.reverse = reverse;
-        self
-    }
-
-    /// What a tape keeps.
-    #[must_use]
-    pub fn memory(mut self, memory: Memory) -> Self {
-        self.memory = memory;
-        self
-    }
-
-    /// Which paths are accepted; others are an error before the first step. An empty list rejects all, and
-    /// the error says which path it would have been.
-    #[must_use]
-    pub fn accept(mut self, paths: &[ScanPath]) -> Self {
-        self.accept = Some(paths.to_vec());
-        self
-    }
-
-    /// Is told the path of each scan, before its first step.
-    #[must_use]
-    pub fn report(mut self, listener: impl Fn(&Report) + Send + Sync + 'static) -> Self {
-        self.listener = Some(Listener(Arc::new(listener)));
-        self
-    }
-
-    /// Reports a path before its first step, if it is accepted: for backends that
-    /// [choose](ScanBackend::chooses_path) theirs.
-    ///
-    /// # Errors
-    /// [`ScanError::PathRejected`].
-    pub fn take_path(&self, report: Report) -> Result<()> {
-        if let Some(accepted) = self.accept.as_ref().filter(|paths| !paths.contains(&report.path)) {
-            let (chosen, reason, accepted) = (report.path, report.reason, accepted.clone());
-            return Err(ScanError::PathRejected { chosen, reason, accepted });
-        }
-        if let Some(Listener(listener)) = &self.listener {
-            listener(&report);
-        }
-        Ok(())
-    }
-}
-
-impl Report {
-    /// Of a body that nobody records.
-    pub(crate) fn step_by_step(length: usize) -> Self {
-        Self { path: ScanPath::Fallback, reason: "body_not_traced", length }
+    fn build(structure: &Structure, leaves: &mut Leaves<B>) -> Result<Self> {
+        let leaf = body::leaf(structure, leaves, D, |x: &Leaf<B>| x.0.shape().to_vec())?;
+        Ok(leaf.tensor()?)
     }
 }
 
@@ -201,108 +96,19 @@ pub fn scan<B, F, K, S, XS, X, Y, YS>(
 where
     B: ScanBackend,
     F: Fn(K, S, X) -> (S, Y) + Send + Sync + 'static,
-    K: Tree<B>,
-    S: Tree<B>,
-    XS: Tree<B>,
-    X: Tree<B>,
-    Y: Tree<B>,
-    YS: Tree<B>,
+    K: Tree<Leaf<B>>,
+    S: Tree<Leaf<B>>,
+    XS: Tree<Leaf<B>>,
+    X: Tree<Leaf<B>>,
+    Y: Tree<Leaf<B>>,
+    YS: Tree<Leaf<B>>,
 {
-    let mut prepared = Prepared::new(body, consts, init, xs, options)?;
+    let mut prepared = Prepared::<Leaf<B>>::new(body, consts, init, xs, options)?;
     if !B::chooses_path() {
-        options.take_path(Report::step_by_step(prepared.steps.length))?;
+        options.take_path(Report::step_by_step(prepared.steps.length()))?;
     }
     let [consts, init, xs] =
         [&mut prepared.consts, &mut prepared.init, &mut prepared.xs].map(std::mem::take);
     let results = B::scan(prepared.steps.clone(), consts, init, xs, options)?;
     prepared.build(results)
-}
-
-/// A scan on flat lists, and the trees that its results become.
-struct Prepared<B: Backend> {
-    steps: Steps<B>,
-    consts: Vec<Leaf<B>>,
-    init: Vec<Leaf<B>>,
-    xs: Vec<Leaf<B>>,
-    of_carry: Structure,
-    /// Known after a step.
-    of_y: Arc<OnceLock<Structure>>,
-}
-
-impl<B: Backend> Prepared<B> {
-    fn new<F, K, S, XS, X, Y>(
-        body: F,
-        consts: K,
-        init: S,
-        xs: XS,
-        options: &Options,
-    ) -> Result<Self>
-    where
-        F: Fn(K, S, X) -> (S, Y) + Send + Sync + 'static,
-        K: Tree<B>,
-        S: Tree<B>,
-        XS: Tree<B>,
-        X: Tree<B>,
-        Y: Tree<B>,
-    {
-        let (k, s, x) = (consts.structure(), init.structure(), xs.structure());
-        let (consts, init, xs) = (flatten(consts), flatten(init), flatten(xs));
-        let length = length::<B>(&xs, &x, options.length)?;
-        let paths = Arc::new(s.paths());
-        let of_y = Arc::new(OnceLock::new());
-        let (seen, of_carry) = (of_y.clone(), s.clone());
-        let flat = move |consts, carry, element| {
-            let build = (
-                K::build(&k, &mut Leaves::new(consts))?,
-                S::build(&of_carry, &mut Leaves::new(carry))?,
-                X::build(&x, &mut Leaves::new(element))?,
-            );
-            let (carry, y) = body(build.0, build.1, build.2);
-            same("the carry after a step", &carry.structure(), &of_carry)?;
-            let structure = y.structure();
-            same("y of a step", &structure, seen.get_or_init(|| structure.clone()))?;
-            Ok((flatten(carry), flatten(y)))
-        };
-        let steps = Steps { body: Arc::new(flat), length, reverse: options.reverse, paths };
-        Ok(Self { steps, consts, init, xs, of_carry: s, of_y })
-    }
-
-    /// Carry and ys as trees.
-    fn build<S: Tree<B>, YS: Tree<B>>(&self, [carry, ys]: [Vec<Leaf<B>>; 2]) -> Result<(S, YS)> {
-        let of_y = self.of_y.get().cloned().unwrap_or(Structure::Node(Vec::new()));
-        Ok((
-            S::build(&self.of_carry, &mut Leaves::new(carry))?,
-            YS::build(&of_y, &mut Leaves::new(ys))?,
-        ))
-    }
-}
-
-fn same(what: &'static str, given: &Structure, required: &Structure) -> Result<()> {
-    if given == required {
-        return Ok(());
-    }
-    Err(ScanError::Structure { what, given: given.to_string(), required: required.to_string() })
-}
-
-/// How many steps.
-fn length<B: Backend>(
-    xs: &[Leaf<B>],
-    structure: &Structure,
-    given: Option<usize>,
-) -> Result<usize> {
-    let mut leading = Vec::new();
-    for (x, path) in xs.iter().zip(structure.paths()) {
-        match x.shape().iter().next() {
-            Some(&n) => leading.push(n),
-            None => return Err(ScanError::NoLeadingAxis { path }),
-        }
-    }
-    match (leading.first(), given) {
-        (None, None) => Err(ScanError::LengthRequired),
-        (None, Some(n)) => Ok(n),
-        (Some(&n), given) if leading.iter().all(|&m| m == n) && given.is_none_or(|m| m == n) => {
-            Ok(n)
-        }
-        _ => Err(ScanError::LengthMismatch { given, leading }),
-    }
 }

@@ -11,8 +11,7 @@ use std::time::Duration;
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::ops::FloatTensorOps;
-use burn_backend::tensor::Device;
-use burn_backend::{AutodiffBackend, Backend, DType, Shape};
+use burn_backend::{Backend, Shape, TensorMetadata};
 use burn_tensor::{Tensor, TensorPrimitive};
 
 use crate::ext::tape::Tracked;
@@ -40,48 +39,28 @@ pub(super) fn inside<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// A number that is tracked.
-pub(super) fn leaf<B: Backend, C: CheckpointStrategy>(
-    device: &Device<B>,
-    dtype: DType,
-) -> Tracked<B, C> {
-    let number = B::float_zeros(Shape::from([1]), device, dtype.into());
-    let number = Autodiff::<B, C>::from_inner(number);
-    <Autodiff<B, C> as FloatTensorOps<_>>::float_set_require_grad(number, true)
-}
-
-/// The records of a forward pass of many steps.
-pub(super) struct Records<B: Backend> {
-    device: Device<B>,
-    dtype: DType,
-    /// Of how many steps they are kept; none at all inside of a reverse pass, which holds the locks.
-    kept: Option<usize>,
+/// After a step of a forward pass: every √N steps a `backward` of nothing. Returns whether to ask again.
+pub(super) fn forget<B: Backend, C: CheckpointStrategy>(
     steps: usize,
-}
-
-impl<B: Backend> Records<B> {
-    /// As many steps' records as carries are kept by default.
-    pub(super) fn new(steps: usize, device: Device<B>, dtype: DType) -> Self {
-        let kept = (steps as f64).sqrt().ceil() as usize;
-        Self { device, dtype, kept: (!INSIDE.get()).then_some(kept.max(LEAST)), steps: 0 }
+    done: usize,
+    like: &Tracked<B, C>,
+) -> bool {
+    // Inside of a reverse pass that holds the locks.
+    if INSIDE.get() {
+        return false;
     }
-
-    /// After each step.
-    pub(super) fn step<C: CheckpointStrategy>(&mut self) {
-        self.steps += 1;
-        if self.kept.is_some_and(|kept| self.steps.is_multiple_of(kept)) && !self.forget::<C>() {
-            self.kept = None;
-        }
+    let kept = ((steps as f64).sqrt().ceil() as usize).max(LEAST);
+    if !done.is_multiple_of(kept) {
+        return true;
     }
-
-    /// A `backward` of nothing. Returns whether it has ended.
-    fn forget<C: CheckpointStrategy>(&self) -> bool {
-        let root = TensorPrimitive::Float(leaf::<B, C>(&self.device, self.dtype));
-        let (sender, receiver) = channel();
-        let thread = std::thread::Builder::new().name("scan records".into()).spawn(move || {
-            drop(Tensor::<Autodiff<B, C>, 1>::from_primitive(root).backward());
-            let _ = sender.send(());
-        });
-        thread.is_ok() && receiver.recv_timeout(PATIENCE).is_ok()
-    }
+    let device = Autodiff::<B, C>::float_device(like);
+    let number = Autodiff::<B, C>::float_zeros(Shape::from([1]), &device, like.dtype().into());
+    let number = Autodiff::<B, C>::float_set_require_grad(number, true);
+    let root = TensorPrimitive::Float(number);
+    let (sender, receiver) = channel();
+    let thread = std::thread::Builder::new().name("scan records".into()).spawn(move || {
+        drop(Tensor::<Autodiff<B, C>, 1>::from_primitive(root).backward());
+        let _ = sender.send(());
+    });
+    thread.is_ok() && receiver.recv_timeout(PATIENCE).is_ok()
 }

@@ -36,19 +36,17 @@
 //! # Ok::<(), burn_t4a::ext::structured::StructuredError>(())
 //! ```
 
-mod layout;
 mod tensor;
 #[cfg(feature = "module")]
 mod weights;
 
-pub use layout::{Classes, Layout};
 pub use t4a_diff::Dual;
 pub use t4a_einsum::FloatSemiring;
 pub use t4a_linalg::svd::Truncation;
 pub use t4a_structured::{
-    Bond, BondTruncation, Direction, Eigh, FermionNumber, FermionParity, FluxOn, Forbidden, Leg,
-    Pattern, Product, Qr, Result, Sector, Spec, StructuredError, Svd, Trivial, Truncated, U1, Z2,
-    Zn, clear_plans, diag_einsum, einsum,
+    Bond, BondTruncation, Classes, Direction, Eigh, FermionNumber, FermionParity, FluxOn,
+    Forbidden, Layout, Leg, Pattern, Product, Qr, Result, Sector, Spec, StructuredError, Svd,
+    Trivial, Truncated, U1, Z2, Zn, clear_plans, diag_einsum, einsum,
 };
 pub use tensor::{BlockSparseTensor, DiagTensor, DualTensor, GradedTensor, Structured};
 #[cfg(feature = "module")]

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use burn_backend::{AutodiffBackend, Distribution};
 use burn_tensor::{Tensor, TensorCreationOptions};
 use t4a_diff::{Dual, Eager};
-use t4a_structured::{Pattern, Result, Sector, Spec, StructuredError};
+use t4a_structured::{Classes, Layout, Pattern, Result, Sector, Spec, StructuredError};
 
-use super::layout::{Classes, Layout};
 use crate::ext::Complex;
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;

@@ -10,7 +10,7 @@ use burn_core::module::{
 use burn_tensor::{Tensor, TensorCreationOptions};
 use t4a_structured::{Result, Sector, Spec};
 
-use super::layout::Layout;
+use super::Layout;
 use super::tensor::{GradedTensor, Structured};
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;

@@ -20,7 +20,9 @@ use std::sync::Arc;
 
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, DType, Shape, Slice, TensorMetadata};
-use burn_t4a::ext::scan::{Options, Report, Result, ScanBackend, ScanPath, Steps};
+use burn_t4a::ext::operation::Operations;
+use burn_t4a::ext::primitive::Floats;
+use burn_t4a::ext::scan::{Leaf, Options, Report, Result, ScanBackend, ScanPath, Steps};
 use t4a_tensor::TensorError;
 
 use crate::backend::Traced;
@@ -54,8 +56,8 @@ fn element<B: Backend>(x: &FloatTensor<B>, at: usize) -> FloatTensor<B> {
 }
 
 /// Records the body on the first step, whose results are not used.
-fn record<B: Backend>(
-    steps: &Steps<Traced<B>>,
+fn record<B: Operations>(
+    steps: &Steps<Leaf<Traced<B>>>,
     consts: &Flat<Traced<B>>,
     init: &Flat<Traced<B>>,
     xs: &Flat<Traced<B>>,
@@ -87,6 +89,7 @@ fn record<B: Backend>(
         }
     };
     let mut inside = inputs.into_iter().enumerate().map(enter);
+    let mut inside = inside.by_ref().map(Floats::<Traced<B>>);
     let own: Vec<_> = inside.by_ref().take(consts.len()).collect();
     let carry = inside.by_ref().take(init.len()).collect();
     let level = Level::enter(recording.clone());
@@ -99,8 +102,8 @@ fn record<B: Backend>(
         .into_iter()
         .chain(y)
         .map(|x| {
-            let value = Any::Float(x.primitive);
-            (x.node.and_then(|node| recording.enter(&node, &value)), value)
+            let value = Any::Float(x.0.primitive);
+            (x.0.node.and_then(|node| recording.enter(&node, &value)), value)
         })
         .collect();
     let Ok(mut tape) = recording.close() else { return Ok(Err("host_read_in_body")) };
@@ -173,20 +176,23 @@ impl<B: Backend> Compiled<B> {
     }
 }
 
-impl<B: Backend> ScanBackend for Traced<B> {
+impl<B: Operations> ScanBackend for Traced<B> {
     fn chooses_path() -> bool {
         true
     }
 
     fn scan(
-        steps: Steps<Self>,
-        consts: Flat<Self>,
-        init: Flat<Self>,
-        xs: Flat<Self>,
+        steps: Steps<Leaf<Self>>,
+        consts: Vec<Leaf<Self>>,
+        init: Vec<Leaf<Self>>,
+        xs: Vec<Leaf<Self>>,
         options: &Options,
-    ) -> Result<[Flat<Self>; 2]> {
+    ) -> Result<[Vec<Leaf<Self>>; 2]> {
         let length = steps.length();
-        let made = record(&steps, &consts, &init, &xs)?
+        let flat = |xs: &Vec<Leaf<Self>>| xs.iter().map(|x| x.0.clone()).collect();
+        let operands: [Flat<Self>; 3] = [flat(&consts), flat(&init), flat(&xs)];
+        let [of_consts, of_init, of_xs] = &operands;
+        let made = record(&steps, of_consts, of_init, of_xs)?
             .and_then(|body| Compiled::new(&body).map(|compiled| (body, compiled)));
         let (body, compiled) = match made {
             Ok(made) => made,
@@ -197,7 +203,7 @@ impl<B: Backend> ScanBackend for Traced<B> {
         };
         options.take_path(Report { path: ScanPath::Fused, reason: "body_traced", length })?;
         let mut call = Call::new("scan");
-        for x in consts.into_iter().chain(init).chain(xs).chain(body.captured) {
+        for x in operands.into_iter().flatten().chain(body.captured) {
             call.operand(x);
         }
         let compiled = Arc::new(compiled);
@@ -215,7 +221,8 @@ impl<B: Backend> ScanBackend for Traced<B> {
             Arc::new(Function { run })
         };
         let mut all = pending.finish(all, step);
-        let mut all: Flat<Self> = (0..count).map(|_| all.take::<FloatKind>()).collect();
+        let mut all: Vec<Leaf<Self>> =
+            (0..count).map(|_| Floats(all.take::<FloatKind>())).collect();
         let ys = all.split_off(body.counts[1]);
         Ok([all, ys])
     }

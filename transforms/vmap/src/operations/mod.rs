@@ -9,7 +9,6 @@
 mod examples;
 mod form;
 
-use burn_backend::Backend;
 use burn_t4a::ext::operation::{
     Cotangents, Dual, Operand, Operation, Operations, Outcome, Reverse, Value,
 };
@@ -176,4 +175,4 @@ fn unless_read<T, E>(
 }
 
 /// A scan of a mapped body is the plain loop, whose steps are those of all examples at once.
-impl<B: Backend> ScanBackend for Vmap<B> {}
+impl<B: Operations> ScanBackend for Vmap<B> {}

@@ -1,12 +1,17 @@
-//! Structures apart from numbers.
+//! Structures apart from numbers, for whoever keeps the numbers: tensors of a framework, parameters of a module.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use t4a_diff::Array;
-use t4a_structured::{
-    BlockSparseTensor, DiagTensor, GradedTensor, Pattern, Result, Sector, Spec, StructuredError,
-};
+use t4a_einsum::FloatSemiring;
+
+use crate::block_sparse::{BlockSparseTensor, Pattern};
+use crate::diag::DiagTensor;
+use crate::error::{Result, StructuredError};
+use crate::graded::GradedTensor;
+use crate::sector::Sector;
+use crate::spec::Spec;
 
 /// What a structured tensor is beside its numbers, which are one flat array, or two of a complex one.
 pub trait Layout: Clone + PartialEq + Debug + Send + Sync + 'static {
@@ -99,15 +104,20 @@ impl Layout for Classes {
         if required != given {
             return Err(StructuredError::LengthMismatch { op, required, given });
         }
-        DiagTensor::new(re.reshape(&self.payload), self.classes.clone())
+        // A leaf of a tape stays one.
+        let payload = if self.payload.len() == 1 { re } else { re.reshape(&self.payload) };
+        DiagTensor::new(payload, self.classes.clone())
     }
     fn parts<A: Array>(tensor: &DiagTensor<A>) -> (Self, A, Option<A>) {
         let (payload, classes) = (tensor.payload().shape(), tensor.classes().to_vec());
-        let flat = tensor.payload().reshape(&[payload.iter().product()]);
+        let flat = match payload.len() {
+            1 => tensor.payload().clone(),
+            _ => tensor.payload().reshape(&[payload.iter().product()]),
+        };
         (Self { payload, classes }, flat, None)
     }
     fn dense<A: Array>(tensor: &DiagTensor<A>) -> Result<(A, Option<A>)> {
-        Ok((tensor.to_dense(t4a_einsum::FloatSemiring::Standard)?, None))
+        Ok((tensor.to_dense(FloatSemiring::Standard)?, None))
     }
     fn describe(&self) -> String {
         format!("payload {:?}, axes in classes {:?}", self.payload, self.classes)

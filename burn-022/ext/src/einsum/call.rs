@@ -1,63 +1,24 @@
-//! Einsum over semirings on tensors of Burn 0.22, with gradients.
-//!
-//! Contractions are operations of [`t4a_einsum`], see [`Contraction`]: on the tape every pairwise step of
-//! the plan is one node.
-//!
-//! Burn has no tensors of rank 0: a scalar has shape `[1]` here, as operand and as result.
+//! What users write.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
+use burn_backend::ops::FloatTensorOps;
 use burn_backend::{DType, Shape, TensorMetadata};
 use burn_dispatch::{Dispatch, DispatchDevice, DispatchTensor};
-use burn_tensor::Tensor;
-pub use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
+use burn_tensor::{Float, Tensor};
+use t4a_algebra::Standard;
 use t4a_diff::Value;
-pub use t4a_einsum::{ArraySemiring, Contraction, Custom, FloatSemiring};
-pub use t4a_einsum::{Cost, Einsum, EinsumError, Label, Optimizer, Path, Plan, Subscripts};
-pub use t4a_einsum::{FloatCancellative, FloatSelective, IntSemiring};
+use t4a_einsum::{
+    ArraySemiring, Contraction, Einsum, EinsumError, Expression, Operands, Plan, contract_complex,
+};
 
+use super::discrete::HostOperand;
+use crate::Complex;
 use crate::error::{ExtError, Result};
 use crate::operation::Operations;
 use crate::primitive::Floats;
 use crate::user;
-
-/// What is summed over what: text, [`Subscripts`] with labels of any kind, or an [`Einsum`] with
-/// sizes, a path or a memory budget.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say what is summed over what",
-    label = "expected text such as \"ij,jk->ik\", `Subscripts` or an `Einsum`"
-)]
-pub trait Expression {
-    /// The einsum that this stands for.
-    ///
-    /// # Errors
-    /// The parser's, with the position.
-    fn into_einsum(self) -> Result<Einsum, EinsumError>;
-}
-
-impl Expression for &str {
-    fn into_einsum(self) -> Result<Einsum, EinsumError> {
-        Einsum::new(self)
-    }
-}
-
-impl Expression for Subscripts {
-    fn into_einsum(self) -> Result<Einsum, EinsumError> {
-        Ok(self.into())
-    }
-}
-
-impl Expression for Einsum {
-    fn into_einsum(self) -> Result<Einsum, EinsumError> {
-        Ok(self)
-    }
-}
-
-impl Expression for &Einsum {
-    fn into_einsum(self) -> Result<Einsum, EinsumError> {
-        Ok(self.clone())
-    }
-}
 
 /// A float tensor of any rank, for lists of operands of different ranks.
 #[derive(Clone, Debug)]
@@ -80,60 +41,13 @@ impl Operand {
     fn described(&self) -> (DType, DispatchDevice, Shape) {
         (self.0.dtype(), self.0.device().inner(), self.0.shape())
     }
-}
 
-/// Operands of an einsum: an array, a slice or a vector of tensors of one rank, a tuple of up to eight of
-/// any ranks, or a list of [`Operand`]s. Tensors are given by value or by reference.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no list of operands",
-    label = "expected an array of tensors of one rank, or a tuple",
-    note = "operands are float tensors; those of several ranks go into a tuple: `(&a, &b)` in the place of `[&a, &b]`"
-)]
-pub trait Operands {
-    /// The list.
-    fn into_operands(self) -> Vec<Operand>;
-}
-
-impl<T: Into<Operand>, const N: usize> Operands for [T; N] {
-    fn into_operands(self) -> Vec<Operand> {
-        self.into_iter().map(Into::into).collect()
+    /// The elements, with the gradient left behind.
+    pub(super) fn to_host(&self) -> HostOperand<Float> {
+        let shape = self.0.shape();
+        let flat = Dispatch::float_reshape(self.0.clone(), [shape.num_elements()].into());
+        HostOperand::from(Tensor::<1>::from_dispatch(flat)).with_shape(shape)
     }
-}
-
-impl<'a, T> Operands for &'a [T]
-where
-    Operand: From<&'a T>,
-{
-    fn into_operands(self) -> Vec<Operand> {
-        self.iter().map(Operand::from).collect()
-    }
-}
-
-impl<T: Into<Operand>> Operands for Vec<T> {
-    fn into_operands(self) -> Vec<Operand> {
-        self.into_iter().map(Into::into).collect()
-    }
-}
-
-macro_rules! tuples {
-    ($(($($t:ident $x:ident),+))*) => {$(
-        impl<$($t: Into<Operand>),+> Operands for ($($t,)+) {
-            fn into_operands(self) -> Vec<Operand> {
-                let ($($x,)+) = self;
-                vec![$($x.into()),+]
-            }
-        }
-    )*};
-}
-tuples! {
-    (A a)
-    (A a, B b)
-    (A a, B b, C c)
-    (A a, B b, C c, D d)
-    (A a, B b, C c, D d, E e)
-    (A a, B b, C c, D d, E e, F f)
-    (A a, B b, C c, D d, E e, F f, G g)
-    (A a, B b, C c, D d, E e, F f, G g, H h)
 }
 
 /// Sums of products over labelled axes.
@@ -165,7 +79,7 @@ tuples! {
 /// [`ExtError::DTypeMismatch`], [`ExtError::DeviceMismatch`], [`ExtError::ResultRank`].
 pub fn einsum<const D: usize>(
     expression: impl Expression,
-    operands: impl Operands,
+    operands: impl Operands<Operand>,
 ) -> Result<Tensor<D>> {
     semiring_einsum::<Standard, D>(expression, operands)
 }
@@ -183,8 +97,9 @@ pub fn einsum<const D: usize>(
 /// # Ok::<(), burn_t4a_022_ext::ExtError>(())
 /// ```
 ///
-/// Gradients: [`MaxPlus`], [`MinPlus`], [`MaxMul`] and [`MaxMin`] pass the cotangent on to the first of
-/// the best terms, a subgradient; [`LogSumExp`] to all terms by their share. What is 0 of the semiring
+/// Gradients: [`MaxPlus`](super::MaxPlus), [`MinPlus`](super::MinPlus),
+/// [`MaxMul`](super::MaxMul) and [`MaxMin`](super::MaxMin) pass the cotangent on to the first of
+/// the best terms, a subgradient; [`LogSumExp`](super::LogSumExp) to all terms by their share. What is 0 of the semiring
 /// has no candidate and passes nothing on. NaN comes out wherever it goes in and wins against every
 /// number.
 ///
@@ -192,11 +107,11 @@ pub fn einsum<const D: usize>(
 /// As [`einsum`].
 pub fn semiring_einsum<S: ArraySemiring, const D: usize>(
     expression: impl Expression,
-    operands: impl Operands,
+    operands: impl Operands<Operand>,
 ) -> Result<Tensor<D>> {
     let operands = operands.into_operands();
     let described: Vec<_> = operands.iter().map(Operand::described).collect();
-    let plan = plan::<D>(&expression.into_einsum()?, &described)?;
+    let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 1)?;
     let op = Contraction { plan, semiring: S::TAG };
     let inputs: Vec<_> = operands.into_iter().map(|x| Value::Float(Floats(x.0))).collect();
     // Checked when the plan was made for them.
@@ -205,10 +120,42 @@ pub fn semiring_einsum<S: ArraySemiring, const D: usize>(
     Ok(user::tensor(result.unwrap_or_else(|| unreachable!("one result"))))
 }
 
-/// Checks the operands, given by dtype, device and shape, and plans for them.
-fn plan<const D: usize>(
+/// [`einsum`] over complex numbers: four real contractions per pairwise step.
+///
+/// Conjugation is the caller's: `a.conj()`. Steps are not sliced: a budget, of elements of two parts,
+/// is kept or refused.
+///
+/// # Errors
+/// As [`einsum`].
+pub fn complex_einsum<const D: usize>(
+    expression: impl Expression,
+    operands: impl Operands<ComplexOperand>,
+) -> Result<Complex<D>> {
+    let parts = operands.into_operands();
+    let described: Vec<_> = parts.iter().map(|x| x.0[0].described()).collect();
+    let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 2)?;
+    let operands = parts.into_iter().map(|parts| parts.0.map(|x| Floats::<Dispatch>(x.0)));
+    let [re, im] = contract_complex(&plan, operands.collect())?;
+    Complex::new(user::tensor(re), user::tensor(im))
+}
+
+/// Both parts of a complex tensor of any rank.
+#[derive(Clone, Debug)]
+pub struct ComplexOperand([Operand; 2]);
+
+impl<const D: usize> From<&Complex<D>> for ComplexOperand {
+    fn from(z: &Complex<D>) -> Self {
+        Self([z.re().into(), z.im().into()])
+    }
+}
+
+/// Checks the operands, given by dtype, device and shape, and plans for them: for a result with
+/// `extra` axes more than labels, and elements of `factor` times the size.
+pub(super) fn plan<'a, Device: PartialEq + Debug, const D: usize>(
     einsum: &Einsum,
-    operands: &[(DType, DispatchDevice, Shape)],
+    operands: &'a [(DType, Device, Shape)],
+    extra: usize,
+    factor: usize,
 ) -> Result<Arc<Plan>> {
     const OP: &str = "einsum";
     let Some((first, device, _)) = operands.first() else {
@@ -224,16 +171,13 @@ fn plan<const D: usize>(
             return Err(ExtError::DeviceMismatch { op: OP, first, argument, device });
         }
     }
-    let views: Vec<&[usize]> = operands
-        .iter()
-        .enumerate()
-        .map(|(i, (_, _, shape))| -> &[usize] {
-            let scalar = einsum.subscripts().rank(i) == Some(0) && **shape == [1];
-            if scalar { &[] } else { shape }
-        })
-        .collect();
-    let plan = einsum.plan(&views, first.size())?;
-    let required = plan.shape().len().max(1);
+    let view = |(i, (_, _, shape)): (usize, &'a (DType, Device, Shape))| -> &'a [usize] {
+        let scalar = einsum.subscripts().rank(i) == Some(0) && **shape == [1];
+        if scalar { &[] } else { shape }
+    };
+    let views: Vec<&[usize]> = operands.iter().enumerate().map(view).collect();
+    let plan = einsum.plan(&views, first.size().saturating_mul(factor))?;
+    let required = (plan.shape().len() + extra).max(1);
     if required != D {
         return Err(ExtError::ResultRank { op: OP, required, given: D });
     }

@@ -1,36 +1,43 @@
-//! Steps on flat lists of tensors, and the plain loop over them.
+//! Steps on flat lists of arrays, and the plain loop over them.
 
+use std::fmt;
 use std::sync::Arc;
 
-use burn_backend::tensor::FloatTensor;
-use burn_backend::{Backend, Shape, Slice, TensorMetadata};
+use t4a_diff::Array;
 
-use super::error::{CarryLeaf, Result, ScanError};
-
-/// Tensors of a backend.
-pub(super) type Flat<B> = Vec<FloatTensor<B>>;
+use crate::error::{CarryLeaf, Result, ScanError};
 
 /// A body on flat lists: consts, carry, x ↦ carry, y.
-pub(super) type Body<B> =
-    Arc<dyn Fn(Flat<B>, Flat<B>, Flat<B>) -> Result<(Flat<B>, Flat<B>)> + Send + Sync>;
+pub(super) type Body<A> =
+    Arc<dyn Fn(Vec<A>, Vec<A>, Vec<A>) -> Result<(Vec<A>, Vec<A>)> + Send + Sync>;
 
 /// A scan on flat lists.
-pub struct Steps<B: Backend> {
-    pub(super) body: Body<B>,
+pub struct Steps<A> {
+    pub(super) body: Body<A>,
     pub(super) length: usize,
     pub(super) reverse: bool,
     /// Of the leaves of the carry, for errors.
     pub(super) paths: Arc<Vec<String>>,
 }
 
-impl<B: Backend> Clone for Steps<B> {
+impl<A> fmt::Debug for Steps<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { length, reverse, .. } = self;
+        f.debug_struct("Steps")
+            .field("length", length)
+            .field("reverse", reverse)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<A> Clone for Steps<A> {
     fn clone(&self) -> Self {
         let (body, paths) = (self.body.clone(), self.paths.clone());
         Self { body, paths, length: self.length, reverse: self.reverse }
     }
 }
 
-impl<B: Backend> Steps<B> {
+impl<A: Array> Steps<A> {
     /// How many steps there are.
     pub fn length(&self) -> usize {
         self.length
@@ -44,17 +51,12 @@ impl<B: Backend> Steps<B> {
     /// A step: the carry after it, and y.
     ///
     /// # Errors
-    /// Those of the body; a carry that changes.
-    pub fn step(
-        &self,
-        consts: &[FloatTensor<B>],
-        carry: Flat<B>,
-        x: Flat<B>,
-    ) -> Result<(Flat<B>, Flat<B>)> {
-        let kind = |x: &FloatTensor<B>| (x.shape(), x.dtype());
+    /// [`ScanError::Carry`]; those of the body.
+    pub fn step(&self, consts: &[A], carry: Vec<A>, x: Vec<A>) -> Result<(Vec<A>, Vec<A>)> {
+        let kind = |x: &A| (x.shape(), x.dtype());
         let before: Vec<_> = carry.iter().map(kind).collect();
         let (carry, y) = (self.body)(consts.to_vec(), carry, x)?;
-        let differs = |(i, (x, init)): (usize, (&FloatTensor<B>, &(Shape, _)))| {
+        let differs = |(i, (x, init)): (usize, (&A, &(Vec<usize>, _)))| {
             let step = kind(x);
             let path = self.paths[i].clone();
             (step != *init).then(|| CarryLeaf { path, init: init.clone(), step })
@@ -68,20 +70,15 @@ impl<B: Backend> Steps<B> {
     ///
     /// # Errors
     /// Those of the steps.
-    pub fn run(
-        &self,
-        consts: &[FloatTensor<B>],
-        init: Flat<B>,
-        xs: &[FloatTensor<B>],
-    ) -> Result<[Flat<B>; 2]> {
+    pub fn run(&self, consts: &[A], init: Vec<A>, xs: &[A]) -> Result<[Vec<A>; 2]> {
         if self.length == 0 {
             return self.empty(consts, init, xs);
         }
         let mut carry = init;
-        let mut ys = Stack::<B>::new(self.length);
+        let mut ys = Stack::new(self.length);
         for k in 0..self.length {
             let t = self.time(k);
-            let (next, y) = self.step(consts, carry, at::<B>(xs, t))?;
+            let (next, y) = self.step(consts, carry, at(xs, t))?;
             carry = next;
             ys.put(t, y)?;
         }
@@ -89,53 +86,42 @@ impl<B: Backend> Steps<B> {
     }
 
     /// The results of no steps. Which shapes ys have is found out by one step on zeros.
-    fn empty(
-        &self,
-        consts: &[FloatTensor<B>],
-        init: Flat<B>,
-        xs: &[FloatTensor<B>],
-    ) -> Result<[Flat<B>; 2]> {
-        let zeros = |x: &FloatTensor<B>| {
-            let shape = element(&x.shape());
-            B::float_zeros(shape, &B::float_device(x), x.dtype().into())
-        };
+    fn empty(&self, consts: &[A], init: Vec<A>, xs: &[A]) -> Result<[Vec<A>; 2]> {
+        let zeros = |x: &A| x.full(&element(&x.shape()), 0.0);
         let (_, y) = self.step(consts, init.clone(), xs.iter().map(zeros).collect())?;
-        let nothing = |y: &FloatTensor<B>| {
-            let shape: Shape = [0].into_iter().chain(y.shape().iter().copied()).collect();
-            B::float_zeros(shape, &B::float_device(y), y.dtype().into())
-        };
+        let nothing = |y: &A| y.full(&[&[0], &y.shape()[..]].concat(), 0.0);
         Ok([init, y.iter().map(nothing).collect()])
     }
 }
 
 /// The shape of an element of the leading axis; that of a number is `[1]`.
-pub(super) fn element(shape: &Shape) -> Shape {
-    match shape.num_dims() {
-        1 => Shape::from([1]),
-        _ => shape.iter().skip(1).copied().collect(),
+pub(super) fn element(shape: &[usize]) -> Vec<usize> {
+    match shape {
+        [] | [_] => vec![1],
+        [_, rest @ ..] => rest.to_vec(),
     }
 }
 
 /// Elements `t` of the leading axes.
-pub(super) fn at<B: Backend>(xs: &[FloatTensor<B>], t: usize) -> Flat<B> {
-    let one = |x: &FloatTensor<B>| {
-        let shape = element(&x.shape());
-        let t = Slice::new(t as isize, Some(t as isize + 1), 1);
-        B::float_reshape(B::float_slice(x.clone(), &[t]), shape)
-    };
-    xs.iter().map(one).collect()
+pub fn at<A: Array>(xs: &[A], t: usize) -> Vec<A> {
+    xs.iter().map(|x| x.narrow(0, t, 1).reshape(&element(&x.shape()))).collect()
 }
 
 /// Elements that become a leading axis.
-pub(super) struct Stack<B: Backend>(Vec<Option<Flat<B>>>);
+#[derive(Debug)]
+pub struct Stack<A>(Vec<Option<Vec<A>>>);
 
-impl<B: Backend> Stack<B> {
-    pub(super) fn new(length: usize) -> Self {
+impl<A: Array> Stack<A> {
+    /// Of so many elements.
+    pub fn new(length: usize) -> Self {
         Self(vec![None; length])
     }
 
     /// Element `t`.
-    pub(super) fn put(&mut self, t: usize, y: Flat<B>) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`ScanError::YShape`] if another one has another shape.
+    pub fn put(&mut self, t: usize, y: Vec<A>) -> Result<()> {
         if let Some(first) = self.0.iter().flatten().next() {
             for (first, other) in first.iter().zip(&y) {
                 let (first, other) = (first.shape(), other.shape());
@@ -149,15 +135,14 @@ impl<B: Backend> Stack<B> {
     }
 
     /// The stacked tensors. All elements are there.
-    pub(super) fn finish(self) -> Flat<B> {
-        let mut columns: Vec<Flat<B>> = Vec::new();
+    pub fn finish(self) -> Vec<A> {
+        let mut columns: Vec<Vec<A>> = Vec::new();
         for y in self.0.into_iter().flatten() {
             columns.resize_with(y.len(), Vec::new);
             for (column, y) in columns.iter_mut().zip(y) {
-                let shape: Shape = [1].into_iter().chain(y.shape().iter().copied()).collect();
-                column.push(B::float_reshape(y, shape));
+                column.push(y.reshape(&[&[1], &y.shape()[..]].concat()));
             }
         }
-        columns.into_iter().map(|column| B::float_cat(column, 0)).collect()
+        columns.iter().map(|column| A::cat(column, 0)).collect()
     }
 }

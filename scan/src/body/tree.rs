@@ -3,11 +3,7 @@
 use std::fmt;
 use std::vec::IntoIter;
 
-use burn_backend::tensor::FloatTensor;
-use burn_backend::{Backend, TensorMetadata};
-use burn_tensor::{Tensor, TensorPrimitive};
-
-use super::error::{Result, ScanError};
+use crate::error::{Result, ScanError};
 
 /// How a tree branches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,11 +52,12 @@ impl Structure {
     }
 }
 
-/// The tensors of a tree, in order.
-pub struct Leaves<B: Backend>(IntoIter<FloatTensor<B>>);
+/// The leaves of a tree, in order.
+#[derive(Debug)]
+pub struct Leaves<A>(IntoIter<A>);
 
-impl<B: Backend> Leaves<B> {
-    pub(super) fn new(all: Vec<FloatTensor<B>>) -> Self {
+impl<A> Leaves<A> {
+    pub(super) fn new(all: Vec<A>) -> Self {
         Self(all.into_iter())
     }
 
@@ -68,97 +65,92 @@ impl<B: Backend> Leaves<B> {
     ///
     /// # Panics
     /// If there is none: structures have been compared before.
-    pub fn take(&mut self) -> FloatTensor<B> {
+    pub fn take(&mut self) -> A {
         self.0.next().unwrap_or_else(|| unreachable!("as many leaves as the structure has"))
     }
 }
 
-/// A tree of float tensors: `()`, a tensor, tuples, arrays and vectors of trees.
+/// A tree whose leaves are arrays `A`: `()`, a tensor of a face, tuples, arrays and vectors of trees.
 ///
 /// A struct of yours is one by writing it as the tuple of its fields:
 ///
 /// ```
-/// use burn_t4a::ext::scan::{Leaves, Result, Structure, Tree};
-/// use burn_tensor::{Tensor, backend::Backend};
+/// use t4a_scan::Result;
+/// use t4a_scan::body::{Leaves, Structure, Tree};
 ///
-/// struct Cell<B: Backend> {
-///     hidden: Tensor<B, 2>,
-///     memory: Tensor<B, 2>,
+/// struct Cell<T> {
+///     hidden: T,
+///     memory: T,
 /// }
 ///
-/// impl<B: Backend> Tree<B> for Cell<B> {
+/// impl<A, T: Tree<A>> Tree<A> for Cell<T> {
 ///     fn structure(&self) -> Structure {
 ///         Structure::Node(vec![self.hidden.structure(), self.memory.structure()])
 ///     }
-///     fn leaves(self, all: &mut Vec<burn_t4a::ext::scan::Leaf<B>>) {
+///     fn leaves(self, all: &mut Vec<A>) {
 ///         (self.hidden, self.memory).leaves(all);
 ///     }
-///     fn build(structure: &Structure, leaves: &mut Leaves<B>) -> Result<Self> {
+///     fn build(structure: &Structure, leaves: &mut Leaves<A>) -> Result<Self> {
 ///         let (hidden, memory) = Tree::build(structure, leaves)?;
 ///         Ok(Self { hidden, memory })
 ///     }
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no tree of float tensors of `{B}`",
+    message = "`{Self}` is no tree of float tensors, whose leaves are `{A}`",
     label = "not a `Tree`",
     note = "trees are float tensors, `()`, tuples, arrays and vectors of trees; a struct implements `Tree` by \
             listing its parts; what is no float tensor can be captured by the body"
 )]
-pub trait Tree<B: Backend>: Sized {
+pub trait Tree<A>: Sized {
     /// How it branches.
     fn structure(&self) -> Structure;
-    /// Appends its tensors, in order.
-    fn leaves(self, all: &mut Vec<FloatTensor<B>>);
-    /// The tree of these tensors.
+    /// Appends its leaves, in order.
+    fn leaves(self, all: &mut Vec<A>);
+    /// The tree of these leaves.
     ///
     /// # Errors
     /// [`ScanError::Structure`], [`ScanError::Rank`].
-    fn build(structure: &Structure, leaves: &mut Leaves<B>) -> Result<Self>;
+    fn build(structure: &Structure, leaves: &mut Leaves<A>) -> Result<Self>;
 }
 
-/// A leaf: the float primitive of a backend.
-pub type Leaf<B> = FloatTensor<B>;
-
-/// The tensors of a tree.
-pub(super) fn flatten<B: Backend, T: Tree<B>>(tree: T) -> Vec<FloatTensor<B>> {
+/// The leaves of a tree.
+pub fn flatten<A, T: Tree<A>>(tree: T) -> Vec<A> {
     let mut all = Vec::new();
     tree.leaves(&mut all);
     all
+}
+
+/// The next leaf, for a tensor of a face that has this rank.
+///
+/// # Errors
+/// [`ScanError::Structure`] if a leaf is not what is due, [`ScanError::Rank`].
+pub fn leaf<A>(
+    structure: &Structure,
+    leaves: &mut Leaves<A>,
+    rank: usize,
+    shape: impl FnOnce(&A) -> Vec<usize>,
+) -> Result<A> {
+    if *structure != Structure::Leaf {
+        return mismatch("*".into(), structure);
+    }
+    let leaf = leaves.take();
+    let shape = shape(&leaf);
+    if shape.len() == rank { Ok(leaf) } else { Err(ScanError::Rank { shape, rank }) }
 }
 
 fn mismatch<T>(required: String, given: &Structure) -> Result<T> {
     Err(ScanError::Structure { what: "a tree", given: given.to_string(), required })
 }
 
-impl<B: Backend, const D: usize> Tree<B> for Tensor<B, D> {
-    fn structure(&self) -> Structure {
-        Structure::Leaf
-    }
-    fn leaves(self, all: &mut Vec<FloatTensor<B>>) {
-        all.push(self.into_primitive().tensor());
-    }
-    fn build(structure: &Structure, leaves: &mut Leaves<B>) -> Result<Self> {
-        if *structure != Structure::Leaf {
-            return mismatch("*".into(), structure);
-        }
-        let leaf = leaves.take();
-        let shape = leaf.shape();
-        if shape.num_dims() != D {
-            return Err(ScanError::Rank { shape, rank: D });
-        }
-        Ok(Self::from_primitive(TensorPrimitive::Float(leaf)))
-    }
-}
-
-impl<B: Backend, T: Tree<B>> Tree<B> for Vec<T> {
+impl<A, T: Tree<A>> Tree<A> for Vec<T> {
     fn structure(&self) -> Structure {
         Structure::Node(self.iter().map(T::structure).collect())
     }
-    fn leaves(self, all: &mut Vec<FloatTensor<B>>) {
+    fn leaves(self, all: &mut Vec<A>) {
         self.into_iter().for_each(|tree| tree.leaves(all));
     }
-    fn build(structure: &Structure, leaves: &mut Leaves<B>) -> Result<Self> {
+    fn build(structure: &Structure, leaves: &mut Leaves<A>) -> Result<Self> {
         match structure {
             Structure::Node(children) => {
                 children.iter().map(|child| T::build(child, leaves)).collect()
@@ -168,14 +160,14 @@ impl<B: Backend, T: Tree<B>> Tree<B> for Vec<T> {
     }
 }
 
-impl<B: Backend, T: Tree<B>, const N: usize> Tree<B> for [T; N] {
+impl<A, T: Tree<A>, const N: usize> Tree<A> for [T; N] {
     fn structure(&self) -> Structure {
         Structure::Node(self.iter().map(T::structure).collect())
     }
-    fn leaves(self, all: &mut Vec<FloatTensor<B>>) {
+    fn leaves(self, all: &mut Vec<A>) {
         self.into_iter().for_each(|tree| tree.leaves(all));
     }
-    fn build(structure: &Structure, leaves: &mut Leaves<B>) -> Result<Self> {
+    fn build(structure: &Structure, leaves: &mut Leaves<A>) -> Result<Self> {
         let required = || format!("({N} of them)");
         match Vec::<T>::build(structure, leaves)?.try_into() {
             Ok(all) => Ok(all),
@@ -184,12 +176,12 @@ impl<B: Backend, T: Tree<B>, const N: usize> Tree<B> for [T; N] {
     }
 }
 
-impl<B: Backend> Tree<B> for () {
+impl<A> Tree<A> for () {
     fn structure(&self) -> Structure {
         Structure::Node(Vec::new())
     }
-    fn leaves(self, _: &mut Vec<FloatTensor<B>>) {}
-    fn build(structure: &Structure, _: &mut Leaves<B>) -> Result<Self> {
+    fn leaves(self, _: &mut Vec<A>) {}
+    fn build(structure: &Structure, _: &mut Leaves<A>) -> Result<Self> {
         match structure {
             Structure::Node(children) if children.is_empty() => Ok(()),
             _ => mismatch("()".into(), structure),
@@ -199,14 +191,14 @@ impl<B: Backend> Tree<B> for () {
 
 macro_rules! tuples {
     ($($count:literal: $($t:ident $i:tt)*;)*) => {$(
-        impl<Back: Backend, $($t: Tree<Back>),*> Tree<Back> for ($($t,)*) {
+        impl<Any, $($t: Tree<Any>),*> Tree<Any> for ($($t,)*) {
             fn structure(&self) -> Structure {
                 Structure::Node(vec![$(self.$i.structure()),*])
             }
-            fn leaves(self, all: &mut Vec<FloatTensor<Back>>) {
+            fn leaves(self, all: &mut Vec<Any>) {
                 $(self.$i.leaves(all);)*
             }
-            fn build(structure: &Structure, leaves: &mut Leaves<Back>) -> Result<Self> {
+            fn build(structure: &Structure, leaves: &mut Leaves<Any>) -> Result<Self> {
                 match structure {
                     Structure::Node(children) if children.len() == $count => {
                         Ok(($($t::build(&children[$i], leaves)?,)*))

@@ -1,0 +1,219 @@
+//! Semirings without a derivative: booleans, integers, numbers of optima, K best values.
+//!
+//! The engine computes them for every backend. Elements cross as `TensorData`, which costs nothing
+//! with the engine and a transfer with devices that have memory of their own. Results are constants
+//! of the tape.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use burn_backend::{DType as BurnDType, Shape, TensorData};
+use burn_t4a_022::T4aTensor;
+use burn_tensor::kind::Basic;
+use burn_tensor::{Bool, Device, Float, Int, Tensor};
+use t4a_einsum::{
+    ArraySemiring, EinsumError, Expression, FloatCancellative, FloatSelective, IntSemiring,
+    Operands, Plan,
+};
+use t4a_tensor::AnyTensor;
+
+use super::call::{Operand, plan, semiring_einsum};
+use crate::error::Result;
+
+/// The elements of a tensor of any rank of kind `K`.
+#[derive(Debug)]
+pub struct HostOperand<K> {
+    data: TensorData,
+    shape: Shape,
+    device: Device,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Basic, const D: usize> From<&Tensor<D, K>> for HostOperand<K> {
+    fn from(tensor: &Tensor<D, K>) -> Self {
+        tensor.clone().into()
+    }
+}
+
+impl<K: Basic, const D: usize> From<Tensor<D, K>> for HostOperand<K> {
+    fn from(tensor: Tensor<D, K>) -> Self {
+        let (shape, device) = (tensor.shape(), tensor.device());
+        Self { data: tensor.into_data(), shape, device, kind: PhantomData }
+    }
+}
+
+impl<K> HostOperand<K> {
+    /// The same elements in another shape.
+    pub(super) fn with_shape(mut self, shape: Shape) -> Self {
+        self.shape = shape;
+        self
+    }
+}
+
+/// Operands in the engine, and what is to be done with them.
+struct Job {
+    plan: Arc<Plan>,
+    operands: Vec<AnyTensor>,
+    device: Device,
+}
+
+impl Job {
+    /// Plans for a result with `extra` axes more than labels, elements of `factor` times the size.
+    fn new<K, const D: usize>(
+        expression: impl Expression,
+        operands: impl Operands<HostOperand<K>>,
+        extra: usize,
+        factor: usize,
+    ) -> Result<Self> {
+        let einsum = expression.into_einsum()?;
+        let operands = operands.into_operands();
+        let described =
+            |x: &HostOperand<K>| (x.data.dtype(), x.device.clone().inner(), x.shape.clone());
+        let described: Vec<_> = operands.iter().map(described).collect();
+        let plan = plan::<_, D>(&einsum, &described, extra, factor)?;
+        let Some(device) = operands.first().map(|x| x.device.clone()) else {
+            unreachable!("a plan has operands");
+        };
+        let enter = |(i, x): (usize, HostOperand<K>)| -> Result<AnyTensor> {
+            let any = T4aTensor::from_data(x.data)?.into_any();
+            Ok(any.reshape(plan.operand_shape(i).unwrap_or(&[]))?)
+        };
+        let operands: Vec<_> =
+            operands.into_iter().enumerate().map(enter).collect::<Result<_>>()?;
+        Ok(Self { plan, operands, device })
+    }
+
+    /// The result of a contraction of the engine's, with the backend.
+    fn run<K: Basic, const D: usize>(
+        &self,
+        contract: impl FnOnce(&Plan, &[&AnyTensor]) -> Result<AnyTensor, EinsumError>,
+    ) -> Result<Tensor<D, K>> {
+        let operands: Vec<&AnyTensor> = self.operands.iter().collect();
+        let result = contract(&self.plan, &operands)?;
+        let result = if result.rank() == 0 { result.reshape(&[1])? } else { result };
+        let data = T4aTensor::new(result)?.into_data()?;
+        let dtype = data.dtype();
+        Ok(match dtype {
+            // Stored as the backend stores booleans.
+            BurnDType::Bool(_) => Tensor::from_data(data, &self.device),
+            _ => Tensor::from_data(data, (&self.device, dtype)),
+        })
+    }
+}
+
+/// [`einsum`](super::einsum) over (or, and) on booleans: whether any assignment of the summed labels
+/// satisfies all operands.
+///
+/// ```
+/// use burn_t4a_022_ext::einsum::bool_einsum;
+/// use burn_tensor::{Bool, Device, Tensor};
+/// // Who reaches whom in two steps.
+/// let step = [[false, true, false], [false, false, true], [false, false, false]];
+/// let step = Tensor::<2, Bool>::from_data(step, &Device::flex());
+/// let two: Tensor<2, Bool> = bool_einsum("ij,jk->ik", [&step, &step])?;
+/// let reached: Vec<bool> = two.into_data().iter().collect();
+/// assert_eq!(reached, [false, false, true, false, false, false, false, false, false]);
+/// # Ok::<(), burn_t4a_022_ext::ExtError>(())
+/// ```
+///
+/// # Errors
+/// As [`einsum`](super::einsum).
+pub fn bool_einsum<const D: usize>(
+    expression: impl Expression,
+    operands: impl Operands<HostOperand<Bool>>,
+) -> Result<Tensor<D, Bool>> {
+    Job::new::<_, D>(expression, operands, 0, 1)?.run(Plan::contract_bool)
+}
+
+/// [`einsum`](super::einsum) over a semiring of signed integers, exact.
+///
+/// ```
+/// use burn_t4a_022_ext::einsum::{MinPlus, int_einsum};
+/// use burn_tensor::{Device, Int, Tensor};
+/// let far = i32::MAX;
+/// let hop = Tensor::<2, Int>::from_data([[0, 5, 1], [5, 0, far], [1, 2, 0]], &Device::flex());
+/// let two: Tensor<2, Int> = int_einsum::<MinPlus, _>("ij,jk->ik", [&hop, &hop])?;
+/// assert_eq!(two.slice([0..1, 1..2]).into_scalar::<i32>(), 3);
+/// # Ok::<(), burn_t4a_022_ext::ExtError>(())
+/// ```
+///
+/// # Errors
+/// As [`einsum`](super::einsum); `DTypeUnsupported` for unsigned integers.
+pub fn int_einsum<S: IntSemiring, const D: usize>(
+    expression: impl Expression,
+    operands: impl Operands<HostOperand<Int>>,
+) -> Result<Tensor<D, Int>> {
+    Job::new::<_, D>(expression, operands, 0, 1)?.run(Plan::contract_int::<S>)
+}
+
+/// [`semiring_einsum`] and how many assignments of the summed labels attain each value.
+///
+/// The values are those of [`semiring_einsum`], with its gradient. Counts compare values bit for
+/// bit: they are exact where sums are, for floats that hold integers, and miss ties such as
+/// 0.1 + 0.2 with 0.3. An element that is 0 of the semiring, as a product that underflows, is
+/// attained by none. How often an infinite value or NaN is attained cannot be told, because it
+/// absorbs what differs; that is an error. (max, min) has no counts for the same reason:
+///
+/// ```compile_fail
+/// use burn_t4a_022_ext::einsum::{MaxMin, counting_einsum};
+/// let x = burn_tensor::Tensor::<1>::from_floats([1.0, 2.0], &burn_tensor::Device::flex());
+/// let _ = counting_einsum::<MaxMin, 1>("i->", [&x]);
+/// ```
+///
+/// ```
+/// use burn_t4a_022_ext::einsum::{MaxPlus, counting_einsum};
+/// use burn_tensor::{Device, Tensor};
+/// // Two-colourings of a triangle that cut as many edges as possible.
+/// let cut = Tensor::<2>::from_floats([[0.0, 1.0], [1.0, 0.0]], &Device::flex());
+/// let (most, ways) = counting_einsum::<MaxPlus, 1>("ab,bc,ca->", [&cut, &cut, &cut])?;
+/// assert_eq!((most.into_scalar::<f32>(), ways.into_scalar::<i64>()), (2.0, 6));
+/// # Ok::<(), burn_t4a_022_ext::ExtError>(())
+/// ```
+///
+/// # Errors
+/// As [`einsum`](super::einsum); [`EinsumError::CountOverflow`].
+pub fn counting_einsum<S, const D: usize>(
+    expression: impl Expression + Clone,
+    operands: impl Operands<Operand>,
+) -> Result<(Tensor<D>, Tensor<D, Int>)>
+where
+    S: ArraySemiring + FloatCancellative,
+{
+    let operands = operands.into_operands();
+    let host: Vec<HostOperand<Float>> = operands.iter().map(Operand::to_host).collect();
+    let values = semiring_einsum::<S, D>(expression.clone(), operands)?;
+    // A value and a count.
+    let job = Job::new::<_, D>(expression, host, 0, 4)?;
+    Ok((values, job.run(Plan::count::<S>)?))
+}
+
+/// The `K` best values of every sum, best first along a last axis of the result; fewer terms are
+/// padded with 0 of the semiring, and values attained twice are listed twice.
+///
+/// ```
+/// use burn_t4a_022_ext::einsum::{MinPlus, k_best_einsum};
+/// use burn_tensor::{Device, Tensor};
+/// // The two shortest ways over one of three stops.
+/// let to = Tensor::<1>::from_floats([4.0, 1.0, 3.0], &Device::flex());
+/// let from = Tensor::<1>::from_floats([1.0, 9.0, 3.0], &Device::flex());
+/// let best: Tensor<1> = k_best_einsum::<MinPlus, 2, 1>("i,i->", (&to, &from))?;
+/// best.into_data().assert_eq(&[5.0f32, 6.0].into(), true);
+/// # Ok::<(), burn_t4a_022_ext::ExtError>(())
+/// ```
+///
+/// `D` is the number of labels of the result plus one. A constant of the tape: gradients of the
+/// best value are those of [`semiring_einsum`].
+///
+/// Cost: at most K ln K times the multiply-adds of the plan.
+///
+/// # Errors
+/// As [`einsum`](super::einsum).
+pub fn k_best_einsum<S: FloatSelective, const K: usize, const D: usize>(
+    expression: impl Expression,
+    operands: impl Operands<HostOperand<Float>>,
+) -> Result<Tensor<D>> {
+    if K == 0 {
+        return Err(EinsumError::Backend("k_best_einsum: K must be at least 1".into()).into());
+    }
+    Job::new::<_, D>(expression, operands, 1, K)?.run(Plan::k_best::<S, K>)
+}

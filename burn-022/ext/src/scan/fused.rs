@@ -1,0 +1,133 @@
+//! Recurrences in one kernel each, with derivatives. The operations are values of [`t4a_scan`].
+
+use burn_dispatch::Dispatch;
+use burn_tensor::Tensor;
+pub use t4a_scan::{
+    AssociativeScan, Cell, Cumulative, FloatMonoid, KalmanFilter, LinearRecurrence,
+    MatrixRecurrence, Monoid, Recurrent, Running,
+};
+
+use super::Result;
+use crate::Complex;
+use crate::operation::{Operand, apply, call, float};
+use crate::user::tensor;
+
+/// `y_t = x_0 ⊕ … ⊕ x_t` along an axis: [`Cumulative`].
+///
+/// # Errors
+/// If there is no such axis.
+pub fn cumulative<const D: usize>(
+    kind: Running,
+    x: Tensor<D>,
+    axis: usize,
+    reverse: bool,
+) -> Result<Tensor<D>> {
+    Ok(call(&Cumulative { reverse, ..Cumulative::new(kind, axis) }, &[float(x)])?)
+}
+
+/// `h_t = a_t h_{t−1} + b_t` along an axis, from h₀ (with size 1 along it) or 0: [`LinearRecurrence`].
+///
+/// # Errors
+/// For shapes that do not fit.
+pub fn linear_recurrence<const D: usize>(
+    a: Tensor<D>,
+    b: Tensor<D>,
+    initial: Option<Tensor<D>>,
+    axis: usize,
+    reverse: bool,
+) -> Result<Tensor<D>> {
+    let op =
+        LinearRecurrence { reverse, initial: initial.is_some(), ..LinearRecurrence::new(axis) };
+    let mut inputs = vec![float(a), float(b)];
+    inputs.extend(initial.map(float));
+    Ok(call(&op, &inputs)?)
+}
+
+/// [`linear_recurrence`] of complex numbers: the kernel of diagonal state-space layers.
+///
+/// # Errors
+/// For shapes that do not fit.
+pub fn complex_linear_recurrence<const D: usize>(
+    a: Complex<D>,
+    b: Complex<D>,
+    initial: Option<Complex<D>>,
+    axis: usize,
+    reverse: bool,
+) -> Result<Complex<D>> {
+    let (complex, initialised) = (true, initial.is_some());
+    let op = LinearRecurrence { reverse, complex, initial: initialised, axis };
+    let parts = |x: Complex<D>| [float(x.re()), float(x.im())];
+    let inputs: Vec<Operand<Dispatch>> =
+        [Some(a), Some(b), initial].into_iter().flatten().flat_map(parts).collect();
+    let mut results = apply(&op, &inputs)?.results.into_iter().map(tensor);
+    let mut next = || results.next().unwrap_or_else(|| unreachable!("two results"));
+    let (re, im) = (next(), next());
+    Ok(Complex::new(re, im).unwrap_or_else(|_| unreachable!("parts of one shape and dtype")))
+}
+
+/// `y_t = x_0 ∘ … ∘ x_t` for elements of several tensors: [`AssociativeScan`].
+///
+/// # Errors
+/// For shapes that do not fit.
+pub fn associative_scan<M: Monoid, const D: usize>(
+    op: &AssociativeScan<M>,
+    x: Vec<Tensor<D>>,
+) -> Result<Vec<Tensor<D>>> {
+    let inputs: Vec<Operand<Dispatch>> = x.into_iter().map(float).collect();
+    Ok(apply(op, &inputs)?.results.into_iter().map(tensor).collect())
+}
+
+/// The states of a recurrent layer over a sequence, h and for an LSTM c: [`Recurrent`].
+///
+/// Shapes: `z: [n, batch, gates·width]`, `weight: [width, gates·width]`, `bias: [gates·width]`, first states
+/// `[batch, width]`, as many as the cell has, or none.
+///
+/// # Errors
+/// For shapes that do not fit.
+pub fn recurrent(
+    cell: Cell,
+    z: Tensor<3>,
+    weight: Tensor<2>,
+    bias: Option<Tensor<1>>,
+    initial: Vec<Tensor<2>>,
+    reverse: bool,
+) -> Result<Vec<Tensor<3>>> {
+    let op = Recurrent { cell, reverse, bias: bias.is_some(), initial: !initial.is_empty() };
+    let mut inputs = vec![float(z), float(weight)];
+    inputs.extend(bias.map(float));
+    inputs.extend(initial.into_iter().map(float));
+    Ok(apply(&op, &inputs)?.results.into_iter().map(tensor).collect())
+}
+
+/// The linear Gaussian system that [`kalman_filter`] estimates.
+#[derive(Clone, Debug)]
+pub struct System {
+    /// F: `[d, d]`.
+    pub transition: Tensor<2>,
+    /// Q: `[d, d]`.
+    pub process_noise: Tensor<2>,
+    /// H: `[m, d]`.
+    pub observation: Tensor<2>,
+    /// R: `[m, m]`.
+    pub observation_noise: Tensor<2>,
+}
+
+/// Means `[batch, n, d]`, covariances `[n, d, d]` and log-likelihoods `[batch, n]` of observations
+/// `y: [batch, n, m]` from a first mean and covariance: [`KalmanFilter`].
+///
+/// # Errors
+/// For shapes that do not fit.
+pub fn kalman_filter(
+    system: System,
+    y: Tensor<3>,
+    mean: Tensor<1>,
+    covariance: Tensor<2>,
+) -> Result<(Tensor<3>, Tensor<3>, Tensor<2>)> {
+    let System { transition, process_noise, observation, observation_noise } = system;
+    let matrices = [transition, process_noise, observation, observation_noise];
+    let mut inputs: Vec<Operand<Dispatch>> = matrices.into_iter().map(float).collect();
+    inputs.extend([float(y), float(mean), float(covariance)]);
+    let mut results = apply(&KalmanFilter, &inputs)?.results.into_iter();
+    let mut next = || results.next().unwrap_or_else(|| unreachable!("three results"));
+    Ok((tensor(next()), tensor(next()), tensor(next())))
+}

@@ -1,0 +1,106 @@
+//! Scans: a body that is run step by step, with a carry, and recurrences as fused operations.
+//!
+//! ```text
+//! scan      any body; on a tape one node, with bounded memory
+//! fused     cumulative operations, recurrences, associative scans, layers, the Kalman filter: one kernel each
+//! ```
+//!
+//! Carries, xs and ys are [`Tree`]s of float tensors, with a [`Leaf`] per tensor. On a tape spans of steps run
+//! again in the reverse pass, each in a `backward` of its own.
+//!
+//! ```
+//! use burn_t4a_022_ext::scan::{Options, scan};
+//! use burn_tensor::{Device, Tensor};
+//!
+//! let device = Device::flex().autodiff();
+//! // c ← a c + x, and y = c.
+//! let step = |(a,): (Tensor<1>,), c: Tensor<1>, x: Tensor<1>| {
+//!     let c = a * c + x;
+//!     (c.clone(), c)
+//! };
+//! let a = Tensor::<1>::from_floats([0.5], &device).require_grad();
+//! let c = Tensor::<1>::from_floats([0.0], &device);
+//! let xs = Tensor::<2>::from_floats([[1.0], [1.0], [1.0]], &device);
+//! let (last, ys): (Tensor<1>, Tensor<2>) = scan(step, (a.clone(),), c, xs, &Options::default())?;
+//! ys.into_data().assert_eq(&[[1.0f32], [1.5], [1.75]].into(), false);
+//! // d(1 + a + a²)/da = 1 + 2a
+//! a.grad(&last.sum().backward()).unwrap().into_data().assert_eq(&[2.0f32].into(), false);
+//! # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+//! ```
+
+pub mod fused;
+mod tape;
+
+use burn_backend::TensorMetadata;
+use burn_dispatch::Dispatch;
+use burn_tensor::Tensor;
+use t4a_scan::body::{self, Prepared, scan_on_tape};
+
+use crate::dispatch;
+use crate::primitive::Floats;
+
+pub use t4a_scan::body::{Memory, Options, Report, Structure, Tree};
+pub use t4a_scan::schedule::Policy;
+pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
+
+/// A leaf of a tree: a float tensor of any rank.
+pub type Leaf = Floats<Dispatch>;
+/// The leaves of a tree, in order.
+pub type Leaves = body::Leaves<Leaf>;
+
+impl<const D: usize> Tree<Leaf> for Tensor<D> {
+    fn structure(&self) -> Structure {
+        Structure::Leaf
+    }
+    fn leaves(self, all: &mut Vec<Leaf>) {
+        all.push(self.into());
+    }
+    fn build(structure: &Structure, leaves: &mut Leaves) -> Result<Self> {
+        let leaf = body::leaf(structure, leaves, D, |x: &Leaf| x.0.shape().to_vec())?;
+        Ok(leaf.tensor()?)
+    }
+}
+
+/// `(carry, y_t) = body(consts, carry, x_t)` for every element of the leading axis of xs; the last carry
+/// and all ys along a leading axis.
+///
+/// Without xs, `xs = ()` and a length; without ys, `y = ()`. An element of a tensor of rank 1 has
+/// shape `[1]`. With no steps the carry is `init`, and the body runs once on zeros for the shapes of ys.
+/// A passed-through tensor, any view as xs, and scans in scans are fine.
+///
+/// On a tape the whole scan is one node unless [`Memory::StoreAll`] is asked for: gradients of consts, init
+/// and xs, in the same order of sums under every policy. The body must not use tracked tensors that it
+/// was not given, and gives the same result each time. On backends that are not listed in
+/// [the crate's documentation](crate) every step is recorded, as with `StoreAll`.
+///
+/// # Errors
+/// Lengths that disagree, a carry that changes structure, shape or dtype (every leaf that does), and what
+/// [`ScanError`] lists.
+pub fn scan<F, K, S, XS, X, Y, YS>(
+    body: F,
+    consts: K,
+    init: S,
+    xs: XS,
+    options: &Options,
+) -> Result<(S, YS)>
+where
+    F: Fn(K, S, X) -> (S, Y) + Send + Sync + 'static,
+    K: Tree<Leaf>,
+    S: Tree<Leaf>,
+    XS: Tree<Leaf>,
+    X: Tree<Leaf>,
+    Y: Tree<Leaf>,
+    YS: Tree<Leaf>,
+{
+    let mut prepared = Prepared::<Leaf>::new(body, consts, init, xs, options)?;
+    let [consts, init, xs] =
+        [&mut prepared.consts, &mut prepared.init, &mut prepared.xs].map(std::mem::take);
+    let steps = prepared.steps.clone();
+    let all = consts.iter().chain(&init).chain(&xs).map(|x| &x.0);
+    let results = if dispatch::records(all) {
+        scan_on_tape(steps, consts, init, xs, options)?
+    } else {
+        steps.run(&consts, init, &xs)?
+    };
+    prepared.build(results)
+}

@@ -1,0 +1,225 @@
+//! Structured tensors and Burn tensors.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use burn_dispatch::Dispatch;
+use burn_t4a_022::T4aTensor;
+use burn_tensor::{Device, Distribution, Gradients, Tensor, TensorCreationOptions};
+use t4a_diff::{Dual, Eager};
+use t4a_structured::{Classes, Layout, Pattern, Result, Sector, Spec, StructuredError};
+
+use crate::Complex;
+use crate::primitive::Floats;
+
+/// A tensor of a symmetry on Burn.
+pub type GradedTensor<S> = t4a_structured::GradedTensor<S, Floats<Dispatch>>;
+/// A tensor of arbitrary known blocks on Burn.
+pub type BlockSparseTensor = t4a_structured::BlockSparseTensor<Floats<Dispatch>>;
+/// A tensor with equal indices on Burn.
+pub type DiagTensor = t4a_structured::DiagTensor<Floats<Dispatch>>;
+/// A tensor of a structure with a tangent beside it.
+pub type DualTensor<L> = <L as Layout>::Tensor<Dual<Floats<Dispatch>>>;
+
+/// What structured tensors on Burn have beside their own methods.
+pub trait Structured: Sized {
+    /// The structure.
+    type Layout: Layout<Tensor<Floats<Dispatch>> = Self>;
+
+    /// The tensor of these elements.
+    ///
+    /// # Errors
+    /// `LengthMismatch`.
+    fn from_flat(layout: &Self::Layout, data: Tensor<1>) -> Result<Self> {
+        layout.with(Floats::<Dispatch>::from(data), None)
+    }
+
+    /// The tensor of these complex elements.
+    ///
+    /// # Errors
+    /// As [`Structured::from_flat`]; `Invalid` for kinds that are real.
+    fn from_complex(layout: &Self::Layout, data: Complex<1>) -> Result<Self> {
+        let (re, im) = data.into_parts();
+        layout.with(Floats::<Dispatch>::from(re), Some(Floats::<Dispatch>::from(im)))
+    }
+
+    /// Zeros, of the default type unless the options name one.
+    ///
+    /// # Errors
+    /// `Tensor` for types that are no floats.
+    fn zeros(layout: &Self::Layout, options: impl Into<TensorCreationOptions>) -> Result<Self> {
+        Self::from_flat(layout, Tensor::zeros([layout.elements()], options))
+    }
+
+    /// A tensor of the engine (an identity, an isometry, one that was read from data), on a device.
+    ///
+    /// # Errors
+    /// Those of the memory.
+    fn from_engine(
+        engine: &<Self::Layout as Layout>::Tensor<Eager>,
+        device: &Device,
+    ) -> Result<Self> {
+        let (layout, re, im) = Self::Layout::parts::<Eager>(engine);
+        let enter = |x: Eager| -> Result<Floats<Dispatch>> {
+            let data = T4aTensor::new(x.into_tensor()?)?.into_data()?;
+            let dtype = data.dtype();
+            Ok(Floats::<Dispatch>::from(Tensor::<1>::from_data(data, (device, dtype))))
+        };
+        layout.with(enter(re)?, im.map(enter).transpose()?)
+    }
+
+    /// Independent elements of a distribution.
+    ///
+    /// # Errors
+    /// As [`Structured::zeros`].
+    fn random(
+        layout: &Self::Layout,
+        distribution: Distribution,
+        options: impl Into<TensorCreationOptions>,
+    ) -> Result<Self> {
+        Self::from_flat(layout, Tensor::random([layout.elements()], distribution, options))
+    }
+
+    /// The elements, the real parts of complex ones.
+    fn flat(&self) -> Tensor<1> {
+        flat(Self::Layout::parts::<Floats<Dispatch>>(self).1)
+    }
+
+    /// The structure, and the real parts, and the imaginary ones of a complex tensor.
+    fn to_parts(&self) -> (Self::Layout, Vec<Tensor<1>>) {
+        let (layout, re, im) = Self::Layout::parts::<Floats<Dispatch>>(self);
+        (layout, [Some(re), im].into_iter().flatten().map(flat).collect())
+    }
+
+    /// The elements as complex numbers; imaginary parts are zeros where there are none.
+    fn complex_flat(&self) -> Complex<1> {
+        let (_, re, im) = Self::Layout::parts::<Floats<Dispatch>>(self);
+        complex(flat(re), im.map(flat))
+    }
+
+    /// All elements, zeros included, of a real tensor.
+    ///
+    /// # Errors
+    /// `Tensor` for another rank, `Invalid` for a complex tensor.
+    fn to_tensor<const D: usize>(&self) -> Result<Tensor<D>> {
+        match Self::Layout::dense::<Floats<Dispatch>>(self)? {
+            (re, None) => Ok(re.tensor()?),
+            (_, Some(_)) => {
+                let message = "the tensor is complex: see to_complex".into();
+                Err(StructuredError::Invalid { op: "to_tensor", message })
+            }
+        }
+    }
+
+    /// All elements, zeros included, as complex numbers.
+    ///
+    /// # Errors
+    /// `Tensor` for another rank.
+    fn to_complex<const D: usize>(&self) -> Result<Complex<D>> {
+        let (re, im) = Self::Layout::dense::<Floats<Dispatch>>(self)?;
+        Ok(complex(re.tensor()?, im.map(|im| im.tensor()).transpose()?))
+    }
+
+    /// The tensor with this tangent, zero if there is none: operations on such tensors are their jvps.
+    ///
+    /// # Errors
+    /// `SpecMismatch` for a tangent of another structure.
+    fn with_tangent(&self, tangent: Option<&Self>) -> Result<DualTensor<Self::Layout>> {
+        let (layout, re, im) = Self::Layout::parts::<Floats<Dispatch>>(self);
+        let Some(tangent) = tangent else {
+            return layout.with(Dual::constant(re), im.map(Dual::constant));
+        };
+        let (other, dre, dim) = Self::Layout::parts::<Floats<Dispatch>>(tangent);
+        if layout != other || im.is_some() != dim.is_some() {
+            let (op, lhs, rhs) = ("with_tangent", layout.describe(), other.describe());
+            return Err(StructuredError::SpecMismatch { op, lhs, rhs });
+        }
+        layout.with(Dual::new(re, dre), im.zip(dim).map(|(x, t)| Dual::new(x, t)))
+    }
+
+    /// A tensor and its tangent, apart.
+    ///
+    /// # Errors
+    /// None in practice: parts of a tensor fit its structure.
+    fn from_dual(dual: &DualTensor<Self::Layout>) -> Result<(Self, Self)> {
+        let (layout, re, im) = Self::Layout::parts::<Dual<Floats<Dispatch>>>(dual);
+        let value = layout.with(re.value.clone(), im.as_ref().map(|im| im.value.clone()))?;
+        Ok((value, layout.with(re.into_tangent(), im.map(Dual::into_tangent))?))
+    }
+
+    /// `f` of the elements, of real and imaginary parts alike: a map that keeps zeros.
+    fn map_flat(&self, f: impl Fn(Tensor<1>) -> Tensor<1>) -> Self {
+        let (layout, re, im) = Self::Layout::parts::<Floats<Dispatch>>(self);
+        let on = |x: Floats<Dispatch>| Floats::<Dispatch>::from(f(flat(x)));
+        accept(layout.with(on(re), im.map(on)))
+    }
+
+    /// A leaf of the tape.
+    fn require_grad(&self) -> Self {
+        self.map_flat(Tensor::require_grad)
+    }
+
+    /// Cut off from what it was computed from. As in Burn, what requires a gradient goes on to do so.
+    fn detach(&self) -> Self {
+        self.map_flat(Tensor::detach)
+    }
+
+    /// The gradient at a leaf, which has its structure: of a complex tensor ∂L/∂Re + i ∂L/∂Im. None if
+    /// neither part has one; a part without one counts as zero.
+    fn grad(&self, gradients: &Gradients) -> Option<Self> {
+        let (layout, re, im) = Self::Layout::parts::<Floats<Dispatch>>(self);
+        let of = |x: &Floats<Dispatch>| flat(x.clone()).grad(gradients);
+        let (dre, dim) = (of(&re), im.as_ref().and_then(of));
+        if dre.is_none() && dim.is_none() {
+            return None;
+        }
+        let zeros = |x: &Floats<Dispatch>| flat(x.clone()).inner().zeros_like();
+        let part = |x: &Floats<Dispatch>, grad: Option<Tensor<1>>| {
+            Floats::<Dispatch>::from(grad.unwrap_or_else(|| zeros(x)))
+        };
+        Some(accept(layout.with(part(&re, dre), im.as_ref().map(|im| part(im, dim)))))
+    }
+
+    /// The same tensor below the tape.
+    fn valid(&self) -> Self {
+        let (layout, re, im) = Self::Layout::parts::<Floats<Dispatch>>(self);
+        let below = |x: Floats<Dispatch>| Floats::<Dispatch>::from(flat(x).inner());
+        accept(layout.with(below(re), im.map(below)))
+    }
+
+    /// A tensor below the tape as a constant on it.
+    fn from_inner(below: &Self) -> Self {
+        let (layout, re, im) = Self::Layout::parts::<Floats<Dispatch>>(below);
+        let above =
+            |x: Floats<Dispatch>| Floats::<Dispatch>::from(Tensor::<1>::from_inner(flat(x)));
+        accept(layout.with(above(re), im.map(above)))
+    }
+}
+
+fn flat(x: Floats<Dispatch>) -> Tensor<1> {
+    accept(x.tensor())
+}
+
+fn complex<const D: usize>(re: Tensor<D>, im: Option<Tensor<D>>) -> Complex<D> {
+    match im {
+        Some(im) => accept(Complex::new(re, im)),
+        None => Complex::from_real(re),
+    }
+}
+
+/// Parts of a tensor fit together.
+fn accept<T, E: Debug>(result: Result<T, E>) -> T {
+    result.unwrap_or_else(|error| unreachable!("parts of a tensor: {error:?}"))
+}
+
+impl<S: Sector> Structured for GradedTensor<S> {
+    type Layout = Spec<S>;
+}
+
+impl Structured for BlockSparseTensor {
+    type Layout = Arc<Pattern>;
+}
+
+impl Structured for DiagTensor {
+    type Layout = Classes;
+}

@@ -1,0 +1,114 @@
+//! How to scan: memory, direction, length, which paths are accepted.
+
+use std::sync::Arc;
+
+use crate::error::{Result, ScanError, ScanPath};
+use crate::schedule::Policy;
+
+/// What a tape keeps of a scan for its reverse pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Everything: the operations of all steps are recorded as they are. Differentiable again.
+    StoreAll,
+    /// Carries by a policy; spans of steps run again in the reverse pass, as [`Tape::back`](super::Tape::back)
+    /// says of a tape.
+    Bounded(Policy),
+}
+
+impl Default for Memory {
+    /// About √N carries.
+    fn default() -> Self {
+        Self::Bounded(Policy::Sqrt)
+    }
+}
+
+/// The path of a scan, and why it takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Report {
+    /// How it is computed.
+    pub path: ScanPath,
+    /// Why not in a better way.
+    pub reason: &'static str,
+    /// How many steps it has.
+    pub length: usize,
+}
+
+/// Who is told about paths.
+#[derive(Clone)]
+struct Listener(Arc<dyn Fn(&Report) + Send + Sync>);
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Listener")
+    }
+}
+
+/// How to scan. The default is forwards, over the leading axis of xs, with √N carries on a tape.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub(super) length: Option<usize>,
+    pub(super) reverse: bool,
+    pub(super) memory: Memory,
+    accept: Option<Vec<ScanPath>>,
+    listener: Option<Listener>,
+}
+
+impl Options {
+    /// As many steps; required without xs.
+    #[must_use]
+    pub fn length(mut self, length: usize) -> Self {
+        self.length = Some(length);
+        self
+    }
+
+    /// From the last element to the first. Every y lies where its x does.
+    #[must_use]
+    pub fn reverse(mut self, reverse: bool) -> Self {
+        self.reverse = reverse;
+        self
+    }
+
+    /// What a tape keeps.
+    #[must_use]
+    pub fn memory(mut self, memory: Memory) -> Self {
+        self.memory = memory;
+        self
+    }
+
+    /// Which paths are accepted; others are an error before the first step. An empty list rejects all, and
+    /// the error says which path it would have been.
+    #[must_use]
+    pub fn accept(mut self, paths: &[ScanPath]) -> Self {
+        self.accept = Some(paths.to_vec());
+        self
+    }
+
+    /// Is told the path of each scan, before its first step.
+    #[must_use]
+    pub fn report(mut self, listener: impl Fn(&Report) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Listener(Arc::new(listener)));
+        self
+    }
+
+    /// Reports a path before its first step, if it is accepted.
+    ///
+    /// # Errors
+    /// [`ScanError::PathRejected`].
+    pub fn take_path(&self, report: Report) -> Result<()> {
+        if let Some(accepted) = self.accept.as_ref().filter(|paths| !paths.contains(&report.path)) {
+            let (chosen, reason, accepted) = (report.path, report.reason, accepted.clone());
+            return Err(ScanError::PathRejected { chosen, reason, accepted });
+        }
+        if let Some(Listener(listener)) = &self.listener {
+            listener(&report);
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    /// Of a body that nobody records.
+    pub fn step_by_step(length: usize) -> Self {
+        Self { path: ScanPath::Fallback, reason: "body_not_traced", length }
+    }
+}

@@ -1,0 +1,186 @@
+//! The derivative of a span of steps, inside of the reverse pass of a tape.
+//!
+//! ```text
+//! anchors ── link
+//!             │     ┌── input 0 ──┐                    ┌── root 0
+//!           base ───┼── input 1 ──┤ steps of the span ─┤
+//!                   └── …         ┘                    └── … ── root
+//! ```
+//!
+//! A root passes the cotangent of one output on, an input tells its own to whoever waits. `link` is not passed
+//! by the reverse pass: it joins the graph of a span to those of the spans before and after, for a tape that
+//! has a use for that, and tells when the tape forgets it, which it does with its parent.
+
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use t4a_diff::Array;
+
+use super::steps::Steps;
+use super::tape::Tape;
+use crate::error::Result;
+
+/// What a span begins and ends with.
+#[derive(Debug)]
+pub struct Span<T: Tape> {
+    pub(super) steps: Steps<T>,
+    pub(super) kind: T::Kind,
+    pub(super) consts: Vec<T::Below>,
+    pub(super) carry: Vec<T::Below>,
+    /// Of every step, in the order of steps.
+    pub(super) xs: Vec<Vec<T::Below>>,
+    /// Cotangents of the last carry, of the ys of every step, and of the consts from later steps.
+    pub(super) of_carry: Vec<Option<T::Below>>,
+    pub(super) of_ys: Vec<Vec<Option<T::Below>>>,
+    pub(super) of_consts: Vec<Option<T::Below>>,
+    /// Of which xs cotangents are of use.
+    pub(super) wanted_xs: Vec<bool>,
+}
+
+/// Cotangents of the first carry, of the xs of every step, and of the consts with those from later steps.
+#[derive(Debug)]
+pub struct Cotangents<A> {
+    pub(super) carry: Vec<Option<A>>,
+    pub(super) xs: Vec<Vec<Option<A>>>,
+    pub(super) consts: Vec<Option<A>>,
+}
+
+impl<A> Cotangents<A> {
+    /// Takes in what an input has told.
+    pub fn put(&mut self, slot: Slot, g: A) {
+        match slot {
+            Slot::Carry(i) => self.carry[i] = Some(g),
+            Slot::X(t, i) => self.xs[t][i] = Some(g),
+            Slot::Const(i) => self.consts[i] = Some(g),
+        }
+    }
+}
+
+/// Which input.
+#[derive(Clone, Copy, Debug)]
+pub enum Slot {
+    /// A leaf of the first carry.
+    Carry(usize),
+    /// A leaf of the element of a step.
+    X(usize, usize),
+    /// A leaf of the consts.
+    Const(usize),
+}
+
+/// What the reverse pass of a span tells, in this order.
+#[derive(Debug)]
+pub enum Told<A> {
+    /// The cotangent of an input; those that nothing depends on are not told.
+    Cotangent(Slot, A),
+    /// There are no more, and the tape is about to have forgotten the span.
+    Done,
+}
+
+/// Tells that a span is done when it is dropped.
+struct Last<A, F: Fn(Told<A>)>(F, PhantomData<fn(A)>);
+
+impl<A, F: Fn(Told<A>)> Drop for Last<A, F> {
+    fn drop(&mut self) {
+        self.0(Told::Done);
+    }
+}
+
+impl<T: Tape> Span<T> {
+    /// What is known before the reverse pass: the cotangents of consts from later steps.
+    pub fn known(&self) -> Cotangents<T::Below> {
+        let nothing = |x: &Vec<T::Below>| vec![None; x.len()];
+        Cotangents {
+            carry: nothing(&self.carry),
+            xs: self.xs.iter().map(nothing).collect(),
+            consts: self.of_consts.clone(),
+        }
+    }
+
+    /// The cotangents of what it begins with, by a reverse pass within that around it.
+    ///
+    /// # Errors
+    /// Those of the steps.
+    pub fn back(self) -> Result<Cotangents<T::Below>> {
+        let told = Arc::new(Mutex::new(self.known()));
+        let to = told.clone();
+        let root = self.record(None, move |what| {
+            if let Told::Cotangent(slot, g) = what {
+                to.lock().unwrap_or_else(PoisonError::into_inner).put(slot, g);
+            }
+        })?;
+        if let Some(root) = root {
+            T::backward(root);
+        }
+        // Nodes that the pass did not reach may hold the other end.
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        let nothing = Cotangents { carry: Vec::new(), xs: Vec::new(), consts: Vec::new() };
+        Ok(std::mem::replace(&mut *told, nothing))
+    }
+
+    /// A leaf of the tape, if there are inputs.
+    pub fn leaf(&self) -> Option<T> {
+        let any = self.consts.iter().chain(&self.carry).chain(self.xs.iter().flatten()).next()?;
+        Some(T::leaf(any.full(&[1], 0.0), self.kind))
+    }
+
+    /// The steps on a tape of their own: its root, if there are inputs. The reverse pass from there tells
+    /// cotangents as they are found, and, with anchors to link the graph to, when it is forgotten.
+    ///
+    /// # Errors
+    /// Those of the steps.
+    pub fn record(
+        self,
+        anchors: Option<[T; 2]>,
+        tell: impl Fn(Told<T::Below>) + Clone + Send + 'static,
+    ) -> Result<Option<T>> {
+        let Some(base) = self.leaf() else { return Ok(None) };
+        let nothing = base.clone().below();
+        let Self { steps, consts, carry, xs, of_carry, of_ys, of_consts, wanted_xs, .. } = self;
+        if let Some([before, after]) = anchors {
+            let last = Last(tell.clone(), PhantomData);
+            T::record(
+                [base.clone(), before, after],
+                |[x, ..]| Ok((x, last)),
+                |_, _| Ok([None, None, None]),
+            )?;
+        }
+        let input = |slot: Slot, value: T::Below| {
+            let tell = tell.clone();
+            let wanted = !matches!(slot, Slot::X(_, i) if !wanted_xs[i]);
+            let told = move |(), g| {
+                if wanted {
+                    tell(Told::Cotangent(slot, g));
+                }
+                Ok([None])
+            };
+            T::record([base.clone()], |_| Ok((value, ())), told)
+        };
+        let all = |xs: Vec<T::Below>, slot: &dyn Fn(usize) -> Slot| -> Result<Vec<T>> {
+            xs.into_iter().enumerate().map(|(i, x)| input(slot(i), x)).collect()
+        };
+        let consts = all(consts, &Slot::Const)?;
+        let mut carry = all(carry, &Slot::Carry)?;
+        let mut outputs: Vec<(T, T::Below)> = Vec::new();
+        // Cotangents of consts from later steps come first, so that sums are in the order of one tape.
+        for (x, g) in consts.iter().zip(of_consts) {
+            outputs.extend(g.map(|g| (x.clone(), g)));
+        }
+        for (t, (x, of_y)) in xs.into_iter().zip(of_ys).enumerate() {
+            let x = all(x, &|i| Slot::X(t, i))?;
+            let (next, y) = steps.step(&consts, carry, x)?;
+            carry = next;
+            outputs.extend(y.into_iter().zip(of_y).filter_map(|(y, g)| Some((y, g?))));
+        }
+        outputs.extend(carry.into_iter().zip(of_carry).filter_map(|(x, g)| Some((x, g?))));
+        let mut root = base.clone();
+        for (output, g) in outputs.into_iter().rev() {
+            if !output.is_tracked() {
+                continue;
+            }
+            let nothing = nothing.clone();
+            let pass_on = |g, _| Ok([Some(g), None]);
+            root = T::record([output, root], |_| Ok((nothing, g)), pass_on)?;
+        }
+        Ok(Some(root))
+    }
+}

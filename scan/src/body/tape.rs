@@ -1,0 +1,343 @@
+//! A scan as one node of a tape, with bounded memory: what is kept are carries, and spans of steps run again
+//! in the reverse pass.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use t4a_diff::Array;
+use t4a_tensor::DType;
+
+use super::options::{Memory, Options};
+use super::span::{Cotangents, Span};
+use super::steps::{Stack, Steps, at, element};
+use crate::error::{Result, ScanError};
+use crate::schedule::{Policy, Schedule, Stored};
+
+/// Arrays on a tape.
+pub trait Tape: Array + Send + 'static {
+    /// What they are without it.
+    type Below: Array + Send + 'static;
+    /// Which tape, where there are several.
+    type Kind: Copy + Debug + Send + 'static;
+
+    /// Most spans of a reverse pass.
+    const SPANS: usize = usize::MAX;
+
+    /// The tape that it is on.
+    fn kind(&self) -> Self::Kind;
+    /// Whether it has or needs a gradient.
+    fn is_tracked(&self) -> bool;
+    /// The array without the tape.
+    fn below(self) -> Self::Below;
+    /// A constant of the tape.
+    fn above(x: Self::Below, kind: Self::Kind) -> Self;
+    /// What has a gradient.
+    fn leaf(x: Self::Below, kind: Self::Kind) -> Self;
+
+    /// One node: the output and what the rule needs; then, from that and the cotangent of the output,
+    /// the cotangents of the inputs, `None` where they are zero.
+    ///
+    /// # Errors
+    /// Those of `forward`; nothing is recorded then.
+    fn record<R: Send + 'static, const N: usize>(
+        inputs: [Self; N],
+        forward: impl FnOnce([Self::Below; N]) -> Result<(Self::Below, R)>,
+        vjp: impl FnOnce(R, Self::Below) -> Result<[Option<Self::Below>; N]> + Send + 'static,
+    ) -> Result<Self>;
+
+    /// The reverse pass from here.
+    fn backward(root: Self);
+
+    /// The derivative of a span, within a reverse pass. The default begins another one there. `anchor` is
+    /// whatever the tape keeps from one span of a pass to the next.
+    ///
+    /// # Errors
+    /// Those of the steps.
+    fn back(span: Span<Self>, anchor: &mut Option<Self>) -> Result<Cotangents<Self::Below>> {
+        let _ = anchor;
+        span.back()
+    }
+
+    /// After `done` of `steps` steps of a forward pass on constants of the tape, of which it may keep records
+    /// that are to be forgotten. Returns whether to ask again.
+    fn forget(steps: usize, done: usize, like: &Self) -> bool {
+        let _ = (steps, done, like);
+        false
+    }
+}
+
+/// The last carry and all ys, as one node unless [`Memory::StoreAll`] is asked for or nothing is tracked.
+///
+/// # Errors
+/// Those of the steps; `Captured`, `DTypes`.
+pub fn scan_on_tape<T: Tape>(
+    steps: Steps<T>,
+    consts: Vec<T>,
+    init: Vec<T>,
+    xs: Vec<T>,
+    options: &Options,
+) -> Result<[Vec<T>; 2]> {
+    let tracked = |x: &Vec<T>| x.iter().any(T::is_tracked);
+    let policy = match options.memory {
+        Memory::StoreAll => None,
+        Memory::Bounded(policy) => Some(policy),
+    };
+    match policy {
+        Some(policy) if steps.length > 0 && [&consts, &init, &xs].into_iter().any(tracked) => {
+            node(steps, consts, init, xs, policy)
+        }
+        _ => steps.run(&consts, init, &xs),
+    }
+}
+
+/// The operands of a node: tracked ones by their number among those, others as they are.
+struct Operands<A> {
+    all: Vec<Option<A>>,
+    shapes: Vec<Vec<usize>>,
+    consts: usize,
+    carry: usize,
+}
+
+impl<A: Array> Operands<A> {
+    /// Consts, carry, xs, with the tracked ones from a packed array.
+    fn take(mut self, flat: A) -> [Vec<A>; 3] {
+        let mut tracked = parted(flat, self.shapes).into_iter();
+        let fill = |x: Option<A>| x.or_else(|| tracked.next());
+        let all: Vec<Option<A>> = self.all.drain(..).map(fill).collect();
+        let mut all = all.into_iter().flatten();
+        let consts = all.by_ref().take(self.consts).collect();
+        let carry = all.by_ref().take(self.carry).collect();
+        [consts, carry, all.collect()]
+    }
+}
+
+/// What the rule needs.
+struct Residuals<T: Tape> {
+    steps: Steps<T>,
+    kind: T::Kind,
+    schedule: Schedule,
+    /// Steps of the body in one of the schedule.
+    unit: usize,
+    consts: Vec<T::Below>,
+    xs: Vec<T::Below>,
+    stored: Stored<Vec<T::Below>>,
+    /// Of carry and ys.
+    outputs: Vec<Vec<usize>>,
+    carries: usize,
+    /// Which operands are tracked.
+    tracked: Vec<bool>,
+}
+
+impl<T: Tape> Residuals<T> {
+    /// Steps of the body from one step of the schedule to another.
+    fn range(&self, from: usize, to: usize) -> std::ops::Range<usize> {
+        from * self.unit..(to * self.unit).min(self.steps.length)
+    }
+}
+
+/// A step on constants of the tape: what is below them.
+fn step<T: Tape>(
+    steps: &Steps<T>,
+    kind: T::Kind,
+    consts: &[T],
+    carry: Vec<T::Below>,
+    x: Vec<T::Below>,
+    policy: &dyn Debug,
+) -> Result<(Vec<T::Below>, Vec<T::Below>)> {
+    let above = |x: Vec<T::Below>| x.into_iter().map(|x| T::above(x, kind)).collect();
+    let (carry, y) = steps.step(consts, above(carry), above(x))?;
+    if carry.iter().chain(&y).any(T::is_tracked) {
+        return Err(ScanError::Captured { policy: format!("{policy:?}") });
+    }
+    let below = |x: Vec<T>| x.into_iter().map(T::below).collect();
+    Ok((below(carry), below(y)))
+}
+
+/// The schedule of a policy with no more spans than there may be, and the number of steps in one of its own.
+fn schedule(policy: Policy, steps: usize, spans: usize) -> Result<(Schedule, usize)> {
+    let least = steps.div_ceil(spans).max(1);
+    // Revolve counts in units of several steps, so that each is one span.
+    Ok(match policy {
+        Policy::Revolve(_) => (Schedule::new(policy, steps.div_ceil(least))?, least),
+        Policy::Carries => (Schedule::new(Policy::Segment(least), steps)?, 1),
+        Policy::Segment(k) if k > 0 => (Schedule::new(Policy::Segment(k.max(least)), steps)?, 1),
+        other => (Schedule::new(other, steps)?, 1),
+    })
+}
+
+fn node<T: Tape>(
+    steps: Steps<T>,
+    consts: Vec<T>,
+    init: Vec<T>,
+    xs: Vec<T>,
+    policy: Policy,
+) -> Result<[Vec<T>; 2]> {
+    let (schedule, unit) = schedule(policy, steps.length, T::SPANS)?;
+    let counts = (consts.len(), init.len());
+    let all: Vec<T> = consts.into_iter().chain(init).chain(xs).collect();
+    let tracked: Vec<bool> = all.iter().map(T::is_tracked).collect();
+    let inputs: Vec<T> =
+        all.iter().zip(&tracked).filter(|(_, t)| **t).map(|(x, _)| x.clone()).collect();
+    one_dtype(inputs.iter().map(T::dtype), policy)?;
+    let Some(like) = inputs.first().cloned() else {
+        unreachable!("one of them is tracked");
+    };
+    let kind = like.kind();
+    let operands = Operands {
+        shapes: inputs.iter().map(T::shape).collect(),
+        all: all.into_iter().zip(&tracked).map(|(x, t)| (!t).then(|| x.below())).collect(),
+        consts: counts.0,
+        carry: counts.1,
+    };
+    let mut shapes = Vec::new();
+    let flat = T::record(
+        [joined(inputs)],
+        |[flat]| {
+            let [consts, init, xs] = operands.take(flat);
+            let above: Vec<T> = consts.iter().cloned().map(|x| T::above(x, kind)).collect();
+            let mut ys = Stack::new(steps.length);
+            let (mut done, mut records) = (0, true);
+            let (last, stored) = schedule.run_forward(init, |k, mut carry| {
+                for k in k * unit..((k + 1) * unit).min(steps.length) {
+                    let t = steps.time(k);
+                    let (next, y) = step(&steps, kind, &above, carry, at(&xs, t), &policy)?;
+                    ys.put(t, y)?;
+                    carry = next;
+                    done += 1;
+                    records = records && T::forget(steps.length, done, &like);
+                }
+                Ok::<_, ScanError>(carry)
+            })?;
+            let outputs: Vec<T::Below> = last.into_iter().chain(ys.finish()).collect();
+            one_dtype(outputs.iter().map(T::Below::dtype), policy)?;
+            shapes = outputs.iter().map(T::Below::shape).collect();
+            let residuals = Residuals {
+                steps,
+                kind,
+                schedule,
+                unit,
+                consts,
+                xs,
+                stored,
+                outputs: shapes.clone(),
+                carries: counts.1,
+                tracked,
+            };
+            Ok((joined(outputs), residuals))
+        },
+        |residuals, cotangent| Ok([Some(back(residuals, cotangent)?)]),
+    )?;
+    let mut all = parted(flat, shapes);
+    let ys = all.split_off(counts.1);
+    Ok([all, ys])
+}
+
+/// Arrays that share a node have one dtype.
+fn one_dtype(dtypes: impl Iterator<Item = DType>, policy: Policy) -> Result<()> {
+    let mut dtypes: Vec<DType> = dtypes.collect();
+    dtypes.dedup();
+    match dtypes.len() {
+        0 | 1 => Ok(()),
+        _ => Err(ScanError::DTypes { policy: format!("{policy:?}"), dtypes }),
+    }
+}
+
+/// Cotangents of the tracked operands, packed.
+fn back<T: Tape>(mut kept: Residuals<T>, cotangent: T::Below) -> Result<T::Below> {
+    let like = cotangent.clone();
+    let zeros = |shape: &[usize]| like.full(shape, 0.0);
+    let stored = std::mem::take(&mut kept.stored);
+    let kept = kept;
+    let Residuals { steps, kind, consts, xs, .. } = &kept;
+    let mut given = parted(cotangent, kept.outputs.clone());
+    let of_ys = given.split_off(kept.carries);
+    let mut of_carry: Vec<Option<T::Below>> = given.into_iter().map(Some).collect();
+    let mut of_consts: Vec<Option<T::Below>> = vec![None; consts.len()];
+    // Of one span each, by its first time: an array for every step would be most of the memory.
+    let mut of_xs: BTreeMap<usize, Vec<T::Below>> = BTreeMap::new();
+    let wanted_xs = kept.tracked[consts.len() + kept.carries..].to_vec();
+    let mut anchor = None;
+    let above: Vec<T> = consts.iter().cloned().map(|x| T::above(x, *kind)).collect();
+    kept.schedule.run_backward(
+        stored,
+        |k, mut carry| {
+            for k in kept.range(k, k + 1) {
+                carry = step(steps, *kind, &above, carry, at(xs, steps.time(k)), &"")?.0;
+            }
+            Ok::<_, ScanError>(carry)
+        },
+        |from, to, carry| {
+            let times: Vec<usize> = kept.range(from, to).map(|k| steps.time(k)).collect();
+            let given = |&t: &usize| at(&of_ys, t).into_iter().map(Some).collect();
+            let span = Span {
+                steps: steps.clone(),
+                kind: *kind,
+                consts: consts.clone(),
+                carry,
+                xs: times.iter().map(|&t| at(xs, t)).collect(),
+                of_carry: std::mem::take(&mut of_carry),
+                of_ys: times.iter().map(given).collect(),
+                of_consts: std::mem::take(&mut of_consts),
+                wanted_xs: wanted_xs.clone(),
+            };
+            let Cotangents { carry, xs: of_span, consts } = T::back(span, &mut anchor)?;
+            (of_carry, of_consts) = (carry, consts);
+            let first = times.iter().copied().min().unwrap_or(0);
+            let mut stacked = Stack::new(times.len());
+            for (t, of_x) in times.into_iter().zip(of_span) {
+                let wanted =
+                    of_x.into_iter().zip(xs).zip(&wanted_xs).filter(|(_, wanted)| **wanted);
+                let fill = |((g, x), _): ((Option<T::Below>, &T::Below), _)| {
+                    g.unwrap_or_else(|| zeros(&element(&x.shape())))
+                };
+                stacked.put(t - first, wanted.map(fill).collect())?;
+            }
+            of_xs.insert(first, stacked.finish());
+            Ok(())
+        },
+    )?;
+    let mut parts: Vec<Vec<T::Below>> =
+        wanted_xs.iter().filter(|wanted| **wanted).map(|_| Vec::new()).collect();
+    for of_span in of_xs.into_values() {
+        parts.iter_mut().zip(of_span).for_each(|(parts, part)| parts.push(part));
+    }
+    let mut parts = parts.into_iter();
+    // Numbers of rank-1 xs have shape [1].
+    let of_xs = xs.iter().zip(wanted_xs).map(|(x, wanted)| {
+        let parts = wanted.then(|| parts.next()).flatten()?;
+        Some(T::Below::cat(&parts, 0).reshape(&x.shape()))
+    });
+    let mut all: Vec<(Option<T::Below>, Vec<usize>)> =
+        of_consts.into_iter().zip(consts.iter().map(T::Below::shape)).collect();
+    all.extend(of_carry.into_iter().zip(kept.outputs[..kept.carries].iter().cloned()));
+    all.extend(of_xs.zip(xs.iter().map(T::Below::shape)));
+    let wanted = all.into_iter().zip(&kept.tracked).filter(|(_, tracked)| **tracked);
+    Ok(joined(wanted.map(|((g, shape), _)| g.unwrap_or_else(|| zeros(&shape))).collect()))
+}
+
+fn count(shape: &[usize]) -> usize {
+    shape.iter().product()
+}
+
+/// One array as it is, several flattened, one behind the other.
+fn joined<A: Array>(mut arrays: Vec<A>) -> A {
+    if arrays.len() == 1 {
+        return arrays.swap_remove(0);
+    }
+    let flat: Vec<A> = arrays.iter().map(|x| x.reshape(&[count(&x.shape())])).collect();
+    A::cat(&flat, 0)
+}
+
+/// The arrays of these shapes out of [`joined`].
+fn parted<A: Array>(flat: A, shapes: Vec<Vec<usize>>) -> Vec<A> {
+    if shapes.len() == 1 {
+        return vec![flat];
+    }
+    let mut start = 0;
+    let mut next = |shape: Vec<usize>| {
+        let len = count(&shape);
+        start += len;
+        flat.narrow(0, start - len, len).reshape(&shape)
+    };
+    shapes.into_iter().map(&mut next).collect()
+}
