@@ -102,6 +102,9 @@ fn start() -> Weights<B> {
     })
 }
 
+/// Weights and velocities.
+type State<B> = (Weights<B>, Weights<B>);
+
 fn zeros(like: &Weights<B>) -> Weights<B> {
     like.clone().map(|(w, b)| (w.zeros_like(), b.zeros_like()))
 }
@@ -109,11 +112,9 @@ fn zeros(like: &Weights<B>) -> Weights<B> {
 fn main() -> Result<()> {
     let (x, labels) = spirals();
     // Weights and velocities are the first 12 leaves.
-    let compiled = compile(
-        |(state, x, labels): ((Weights<T>, Weights<T>), Tensor<T, 2>, Tensor<T, 2, Int>)| {
-            step(state, x, labels)
-        },
-    )
+    let compiled = compile(|(state, x, labels): (State<T>, Tensor<T, 2>, Tensor<T, 2, Int>)| {
+        step(state, x, labels)
+    })
     .dynamic(12, 0, "batch")
     .dynamic(13, 0, "batch")
     .fullgraph();

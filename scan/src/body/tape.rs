@@ -135,6 +135,9 @@ impl<T: Tape> Residuals<T> {
     }
 }
 
+/// A carry and ys.
+type Pair<T> = (Vec<<T as Tape>::Below>, Vec<<T as Tape>::Below>);
+
 /// A step on constants of the tape: what is below them.
 fn step<T: Tape>(
     steps: &Steps<T>,
@@ -143,7 +146,7 @@ fn step<T: Tape>(
     carry: Vec<T::Below>,
     x: Vec<T::Below>,
     policy: &dyn Debug,
-) -> Result<(Vec<T::Below>, Vec<T::Below>)> {
+) -> Result<Pair<T>> {
     let above = |x: Vec<T::Below>| x.into_iter().map(|x| T::above(x, kind)).collect();
     let (carry, y) = steps.step(consts, above(carry), above(x))?;
     if carry.iter().chain(&y).any(T::is_tracked) {

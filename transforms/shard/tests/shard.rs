@@ -61,7 +61,7 @@ fn law(
     let (x, y) = pair();
     let want = f(traced(x), traced(y)).into_data();
     for mesh in meshes() {
-        let [x, y, out] = specs.map(|spec| Spec::split(spec));
+        let [x, y, out] = specs.map(Spec::split);
         let sharded = shard_map(|(x, y): (Matrix, Matrix)| f(x, y), &mesh, [x, y], [out]);
         equal(sharded.call(pair()).unwrap().into_data(), want.clone(), exact);
     }
@@ -219,9 +219,8 @@ fn gradients_inside_and_outside() {
 
         // The other way round: the tape is below, and follows the collectives.
         type A = Autodiff<B>;
-        let f = |(w, v, x): (Tensor<Traced<A>, 2>, Tensor<Traced<A>, 2>, Tensor<Traced<A>, 2>)| {
-            loss(w, v, x)
-        };
+        type Above = Tensor<Traced<A>, 2>;
+        let f = |(w, v, x): (Above, Above, Above)| loss(w, v, x);
         let sharded = shard_map(f, &mesh, specs(), [Spec::replicated()]);
         let (w, v, x) = inputs();
         let [w, v] = [w, v].map(|w| Tensor::<A, 2>::from_inner(w).require_grad());

@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 /// Burn 0.22.
 #[path = "."]
 mod later {
-    pub(crate) use burn_autodiff;
-    pub(crate) use burn_backend;
+    pub(crate) use {burn_autodiff as autodiff, burn_backend as backend};
 
     #[path = "rows.rs"]
     pub(crate) mod rows;
@@ -20,9 +19,10 @@ mod later {
 /// Burn 0.21.
 #[path = "."]
 mod earlier {
-    pub(crate) use earlier_autodiff as burn_autodiff;
-    pub(crate) use earlier_backend as burn_backend;
+    pub(crate) use {earlier_autodiff as autodiff, earlier_backend as backend};
 
+    // The same rows over other traits.
+    #[allow(clippy::duplicate_mod)]
     #[path = "rows.rs"]
     pub(crate) mod rows;
 }

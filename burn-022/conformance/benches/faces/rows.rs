@@ -2,12 +2,12 @@
 
 use std::hint::black_box;
 
-use super::burn_autodiff::Autodiff;
-use super::burn_backend::ops::{AttentionModuleOptions, ConvOptions};
-use super::burn_backend::tensor::{Device, FloatTensor};
-use super::burn_backend::{
-    AutodiffBackend, Backend, Scalar, Shape, Slice, TensorData, try_read_sync,
+use super::autodiff::Autodiff;
+use super::backend::ops::{
+    ActivationOps, AttentionModuleOptions, ConvOptions, FloatTensorOps, ModuleOps,
 };
+use super::backend::tensor::{Device, FloatTensor};
+use super::backend::{AutodiffBackend, Backend, Scalar, Shape, Slice, TensorData, try_read_sync};
 
 use crate::{Row, Run};
 
@@ -42,7 +42,6 @@ fn reshape<B: Backend>(x: FloatTensor<B>, sizes: &[usize]) -> FloatTensor<B> {
 
 /// A leaf of the tape.
 fn leaf<B: Backend>(x: FloatTensor<B>) -> FloatTensor<Tape<B>> {
-    use super::burn_backend::ops::FloatTensorOps;
     <Tape<B> as FloatTensorOps<_>>::float_set_require_grad(Tape::<B>::from_inner(x), true)
 }
 
