@@ -49,6 +49,15 @@ fn place(kind: &DispatchTensorKind) -> Place {
     }
 }
 
+/// Whether integers change their type there: a server of Burn 0.22.1 panics.
+pub(crate) fn casts_integers(x: &DispatchTensor) -> bool {
+    match place(&x.kind) {
+        #[cfg(feature = "remote")]
+        Place::Remote => false,
+        _ => true,
+    }
+}
+
 /// Where all of these tensors are, and the tape that they are on.
 fn common<'a>(
     all: impl IntoIterator<Item = &'a DispatchTensor>,

@@ -55,11 +55,12 @@ fn row<const D: usize>(x: Tensor<D>) -> Floats<Dispatch> {
     floats(x).reshape(&sizes)
 }
 
-/// Indices in the integer type of their device.
+/// Indices in the integer type of their device, or in 64 bits where they cannot change it.
 fn integers<const D: usize>(index: Indices<Dispatch>) -> Tensor<D, Int> {
+    let casts = crate::dispatch::casts_integers(&index.0);
     let index = Tensor::<D, Int>::from_dispatch(index.0);
     let dtype = index.device().settings().int_dtype;
-    index.cast(dtype)
+    if casts { index.cast(dtype) } else { index }
 }
 
 macro_rules! matrix {
