@@ -93,6 +93,7 @@ where
     YS: Tree<Leaf>,
 {
     let mut prepared = Prepared::<Leaf>::new(body, consts, init, xs, options)?;
+    options.take_path(Report::step_by_step(prepared.steps.length()))?;
     let [consts, init, xs] =
         [&mut prepared.consts, &mut prepared.init, &mut prepared.xs].map(std::mem::take);
     let steps = prepared.steps.clone();
