@@ -254,6 +254,13 @@ fn transformer() -> impl FnMut() -> Tensor<B, 1> {
 
 fn training(rows: &mut Vec<Row>) {
     row!(rows, "MLP train step b64 h512", Arithmetic, { perceptron(64, 512) });
+    row!(rows, "softmax fwd+bwd 1024²", Memory, {
+        let x = floats::<A, 2>([1024, 1024]).require_grad();
+        move || {
+            let y = activation::softmax(x.clone(), 1);
+            x.grad(&(y.clone() * y).sum().backward()).expect("the loss depends on it")
+        }
+    });
     row!(rows, "MLP train step b8 h32", Nothing, { perceptron(8, 32) });
     row!(rows, "residual block train step b8", Arithmetic, { residual() });
     row!(rows, "transformer train step b8 s64", Arithmetic, { transformer() });

@@ -1,8 +1,10 @@
 //! Compiled functions against the same functions run eagerly, checked first.
 //!
 //! ```text
-//! T4A_NUM_THREADS=1 cargo bench -p burn-t4a-compile --bench compile
+//! T4A_NUM_THREADS=1 cargo bench -p burn-t4a-compile --bench compile [-- part]
 //! ```
+//!
+//! Parts: elementwise, norm, perceptron, transformer, scan, calls.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -97,7 +99,7 @@ impl<A: Backend> ModuleMapper<A> for Write<A> {
         let (id, old, mapper) = param.consume();
         let x = self.0.next().expect("as many parameters");
         self.1.push(id);
-        Param::from_mapped_value(id, x.reshape(old.shape()).require_grad(), mapper)
+        Param::from_mapped_value(id, x.reshape(old.shape()), mapper)
     }
 }
 
@@ -177,10 +179,8 @@ fn scans() {
     }
 }
 
-fn main() {
-    println!("{:<32} {:>10} {:>10} {:>7}", "µs", "eager", "compiled", "ratio");
+fn elementwise() {
     let near = Tolerance::<f32>::rel_abs(1e-4, 1e-5);
-
     let (x, y) = (random([1024, 1024]), random([1024, 1024]));
     let f = compile(|(x, y): (Tensor<T, 2>, Tensor<T, 2>)| ten(x, y)).fullgraph();
     f.call((x.clone(), y.clone())).unwrap();
@@ -189,8 +189,11 @@ fn main() {
     let eager = time(|| drop(black_box(ten(x.clone(), y.clone()))));
     let compiled = time(|| drop(black_box(f.call((x.clone(), y.clone())).unwrap())));
     row("ten elementwise 1024²", eager, compiled);
+}
 
-    let gamma = random([1024]);
+fn layer_norm() {
+    let near = Tolerance::<f32>::rel_abs(1e-4, 1e-5);
+    let (x, gamma) = (random([1024, 1024]), random([1024]));
     let f = compile(|(x, g): (Tensor<T, 2>, Tensor<T, 1>)| norm(x, g)).fullgraph();
     f.call((x.clone(), gamma.clone())).unwrap();
     let replay = f.call((x.clone(), gamma.clone())).unwrap();
@@ -198,7 +201,11 @@ fn main() {
     let eager = time(|| drop(black_box(norm(x.clone(), gamma.clone()))));
     let compiled = time(|| drop(black_box(f.call((x.clone(), gamma.clone())).unwrap())));
     row("layer norm fwd+bwd 1024²", eager, compiled);
+    eprintln!("{}", f.explain());
+}
 
+fn perceptron() {
+    let near = Tolerance::<f32>::rel_abs(1e-4, 1e-5);
     for (batch, hidden) in [(8, 32), (64, 512)] {
         let weights =
             (random([hidden, hidden]), random([hidden]), random([hidden, 10]), random([10]));
@@ -216,7 +223,10 @@ fn main() {
         row(&format!("MLP step b{batch} h{hidden}"), eager, compiled);
         println!("{:<32} {eager:>10.1} {first:>10.1}", "  first call");
     }
+}
 
+fn encoder() {
+    let near = Tolerance::<f32>::rel_abs(1e-4, 1e-5);
     let config = TransformerEncoderConfig::new(128, 512, 4, 2).with_dropout(0.0);
     let net = config.init::<B>(&T4aDevice);
     let mut parameters = Read(Vec::new());
@@ -233,9 +243,9 @@ fn main() {
     let eager = time(|| drop(black_box(step())));
     let compiled = time(|| drop(black_box(f.call((parameters.clone(), x.clone())).unwrap())));
     row("transformer step 2×d128 b8 s64", eager, compiled);
+}
 
-    scans();
-
+fn calls() {
     // A size with a name costs the same.
     let x = random([64, 64]);
     let f = compile(|x: Tensor<T, 2>| (x.clone() * 2.0).tanh() / x.mean_dim(0)).dynamic(0, 0, "n");
@@ -253,5 +263,23 @@ fn main() {
         f.call(x.clone()).unwrap();
         let compiled = time(|| drop(black_box(f.call(x.clone()).unwrap())));
         println!("{:<32} {:>10} {compiled:>10.2}", format!("{} instructions", 3 * count), "");
+    }
+}
+
+fn main() {
+    let filter = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
+    println!("{:<32} {:>10} {:>10} {:>7}", "µs", "eager", "compiled", "ratio");
+    let parts: [(&str, fn()); 6] = [
+        ("elementwise", elementwise),
+        ("norm", layer_norm),
+        ("perceptron", perceptron),
+        ("transformer", encoder),
+        ("scan", scans),
+        ("calls", calls),
+    ];
+    for (name, part) in parts {
+        if filter.as_ref().is_none_or(|filter| filter == name) {
+            part();
+        }
     }
 }
