@@ -201,7 +201,6 @@ fn layer_norm() {
     let eager = time(|| drop(black_box(norm(x.clone(), gamma.clone()))));
     let compiled = time(|| drop(black_box(f.call((x.clone(), gamma.clone())).unwrap())));
     row("layer norm fwd+bwd 1024²", eager, compiled);
-    eprintln!("{}", f.explain());
 }
 
 fn perceptron() {

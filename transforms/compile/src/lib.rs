@@ -7,6 +7,7 @@
 //! words       their static arguments as numbers and texts
 //! recording   instructions over numbered values, while the function runs
 //! trace       a function runs and is recorded
+//! simplify    what changes nothing, and constants that are one number
 //! program     dead code, common subexpressions, liveness; the loop that runs it
 //! fuse        chains of elementwise instructions as one
 //! scan        a recorded body over an arena, for as many steps as there are
@@ -31,6 +32,7 @@ mod operation;
 mod program;
 mod recording;
 mod scan;
+mod simplify;
 mod symbolic;
 mod tensor;
 mod trace;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! dead code    what no output needs; random numbers stay, so that later ones are the same
+//! simplify     what changes nothing is left out
 //! CSE          equal methods of equal operands run once
 //! fusion       chains of elementwise instructions become one
 //! liveness     a value is given away at its last use, so that its memory is written over
@@ -18,6 +19,7 @@ use burn_backend::Backend;
 use crate::error::{CompileError, Result};
 use crate::fuse::fuse;
 use crate::recording::{Frame, Instruction, Step};
+use crate::simplify::{repeated, simplify};
 use crate::tensor::{Any, Meta};
 use crate::trace::Source;
 use crate::words::Word;
@@ -115,6 +117,8 @@ impl<B: Backend> Program<B> {
         let Source { metas, inputs, constants, instructions, mut outputs } = source.clone();
         let values = metas.len();
         let instructions = live(instructions, &outputs, values);
+        let constants = repeated(constants);
+        let instructions = simplify(instructions, &constants, &mut outputs, &metas);
         let instructions = unique(instructions, &mut outputs, values);
         let instructions = live(instructions, &outputs, values);
         let units = fuse(instructions, &metas, &outputs, fused);

@@ -18,7 +18,7 @@ mod plan;
 mod run;
 
 pub(crate) use group::fuse;
-pub(crate) use run::{engine, is_engine, same};
+pub(crate) use run::{engine, is_engine, same, squeezed};
 
 /// Functions of one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::Elementwise;
+use super::{Binary, Elementwise};
 use crate::recording::Instruction;
 use crate::tensor::Meta;
 
@@ -17,9 +17,14 @@ pub(crate) enum Arg {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Do {
     Each(Elementwise),
+    /// Of every element and the number of its row.
+    WithRow(Binary),
     /// Repeats the number of a row along it.
     Spread,
 }
+
+/// Elements of a row from which a row is worth a loop of its own.
+const LONG: usize = 64;
 
 /// An instruction of a plan. Floats and truth values have registers of their own.
 #[derive(Clone, Debug)]
@@ -111,7 +116,7 @@ impl Plan {
         let registers = [false, true].map(|flag| allocate(&mut ops, flag));
         let n = shape.last().copied().unwrap_or(1);
         let elements: usize = shape.iter().product();
-        let knows_rows = ops.iter().any(|op| op.row || op.what == Do::Spread)
+        let knows_rows = ops.iter().any(|op| op.row || !matches!(op.what, Do::Each(_)))
             || inputs.iter().any(|input| input.row);
         let n = if knows_rows { n } else { 1 };
         Self { rows: elements / n.max(1), n, inputs, outputs, ops, registers, cost }
@@ -146,6 +151,9 @@ impl Builder<'_> {
 
     fn member(&mut self, what: Elementwise, operands: &[usize], result: usize) {
         let row = self.is_row(result);
+        if !row && self.with_row(what, operands, result) {
+            return;
+        }
         let mut args = Vec::with_capacity(operands.len());
         for (at, &operand) in operands.iter().enumerate() {
             let flag = what.takes_flag(at);
@@ -158,6 +166,24 @@ impl Builder<'_> {
         }
         let arg = self.push(Do::Each(what), args, row, what.gives_flag());
         self.known.insert(result, Known { arg, row });
+    }
+
+    /// One operand has a number per row, which does not have to be written out.
+    fn with_row(&mut self, what: Elementwise, operands: &[usize], result: usize) -> bool {
+        let (Elementwise::Binary(f), &[x, y]) = (what, operands) else { return false };
+        if self.shape.last().is_none_or(|&n| n < LONG) {
+            return false;
+        }
+        let commutes = matches!(f, Binary::Add | Binary::Mul);
+        let (x, y) = match [x, y].map(|value| self.is_row(value)) {
+            [false, true] => (x, y),
+            [true, false] if commutes => (y, x),
+            _ => return false,
+        };
+        let args = [x, y].map(|value| self.value(value, false).arg);
+        let arg = self.push(Do::WithRow(f), args.to_vec(), false, false);
+        self.known.insert(result, Known { arg, row: false });
+        true
     }
 
     fn spread(&mut self, value: usize, known: Known, flag: bool) -> Arg {
@@ -225,6 +251,7 @@ fn allocate(ops: &mut [Op], flag: bool) -> usize {
 fn takes(op: &Op, k: usize) -> bool {
     match op.what {
         Do::Each(what) => what.takes_flag(k),
+        Do::WithRow(_) => false,
         Do::Spread => op.flag,
     }
 }

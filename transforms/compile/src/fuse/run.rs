@@ -17,6 +17,8 @@ use crate::tensor::Any;
 
 /// Bytes of all registers together: a part of the first-level cache.
 const SCRATCH: usize = 24 << 10;
+/// Bytes of a cache line, on which registers begin: vectors that cross one cost twice.
+const LINE: usize = 64;
 /// Elements of a task of one thread.
 const CHUNK: usize = 1 << 15;
 
@@ -80,7 +82,7 @@ enum Source<'a, T> {
 }
 
 /// The elements that are there, row-major, with size 1 along axes that repeat them.
-fn squeezed(x: AnyTensor) -> Result<AnyTensor> {
+pub(crate) fn squeezed(x: AnyTensor) -> Result<AnyTensor> {
     let mut out = x;
     for axis in 0..out.rank() {
         if out.shape()[axis] > 1 && out.layout().strides()[axis] == 0 {
@@ -193,7 +195,7 @@ fn run<T: Lane>(plan: &Plan, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>>
     let elements = plan.rows * plan.n;
     if elements > 0 {
         let lane = (plan.registers[0] + plan.inputs.len()) * size_of::<T>() + plan.registers[1];
-        let lanes = (SCRATCH / lane.max(1)).clamp(256, 4096);
+        let lanes = (SCRATCH / lane.max(1)).clamp(256, 4096) & !(LINE - 1);
         let block = (lanes / plan.n).clamp(1, plan.rows);
         let chunk = (CHUNK / plan.n).max(1).next_multiple_of(block);
         let chunks = plan.rows.div_ceil(chunk);
@@ -224,6 +226,8 @@ struct Body<'a, T: Lane> {
 /// Registers: those of results, then one per input that is not read where it lies.
 struct Bank<T> {
     all: Vec<T>,
+    /// Where the first one begins.
+    base: usize,
     lanes: usize,
     /// The register of each input that has one.
     of: Vec<Option<usize>>,
@@ -240,17 +244,20 @@ impl<T: Scalar> Bank<T> {
             }
         });
         let of: Vec<Option<(usize, bool)>> = of.collect();
-        let mut bank = Self {
-            all: vec![zero; count * lanes],
-            lanes,
-            of: of.iter().map(|x| x.map(|x| x.0)).collect(),
-        };
+        let lanes = lanes.next_multiple_of(LINE);
+        let all = vec![zero; count * lanes + LINE];
+        let base = all.as_ptr().align_offset(LINE).min(LINE);
+        let mut bank = Self { all, base, lanes, of: of.iter().map(|x| x.map(|x| x.0)).collect() };
         for (source, at) in sources.iter().zip(of) {
             if let (Some(source), Some((r, true))) = (source, at) {
-                source.load(0, &mut bank.all[r * lanes..][..lanes]);
+                source.load(0, bank.register(r));
             }
         }
         bank
+    }
+
+    fn register(&mut self, r: usize) -> &mut [T] {
+        &mut self.all[self.base + r * self.lanes..][..self.lanes]
     }
 
     /// Loads what moves.
@@ -262,10 +269,10 @@ impl<T: Scalar> Bank<T> {
         at: usize,
         n: usize,
     ) {
-        for ((source, port), r) in sources.iter().zip(inputs).zip(&self.of) {
-            if let (Some(source @ Source::Walk { .. }), Some(r)) = (source, r) {
+        for (i, (source, port)) in sources.iter().zip(inputs).enumerate() {
+            if let (Some(source @ Source::Walk { .. }), Some(r)) = (source, self.of[i]) {
                 let n = if port.row { 1 } else { n };
-                source.load(at * n, &mut self.all[r * self.lanes..][..rows * n]);
+                source.load(at * n, &mut self.register(r)[..rows * n]);
             }
         }
     }
@@ -273,13 +280,14 @@ impl<T: Scalar> Bank<T> {
     /// The register for a result, and the others as operands.
     fn split(&mut self, out: usize, len: usize) -> (&mut [T], Others<'_, T>) {
         let lanes = self.lanes;
-        let (below, rest) = self.all.split_at_mut(out * lanes);
+        let (below, rest) = self.all[self.base..].split_at_mut(out * lanes);
         let (own, above) = rest.split_at_mut(lanes);
         (&mut own[..len], Others { below, above, out, lanes, of: &self.of })
     }
 
     fn others(&self) -> Others<'_, T> {
-        Others { below: &self.all, above: &[], out: usize::MAX, lanes: self.lanes, of: &self.of }
+        let below = &self.all[self.base..];
+        Others { below, above: &[], out: usize::MAX, lanes: self.lanes, of: &self.of }
     }
 }
 
@@ -340,7 +348,9 @@ impl<'a, T: Lane> Body<'a, T> {
                 Do::Each(Elementwise::CompareScalar(f, c)) => {
                     kernel::compare_scalar(f, float(0), T::from_f64(c), out);
                 }
-                Do::Each(_) => unreachable!("comparisons alone give truth values"),
+                Do::Each(_) | Do::WithRow(_) => {
+                    unreachable!("comparisons alone give truth values")
+                }
             }
             self.store(op, lo, out);
             return;
@@ -353,6 +363,11 @@ impl<'a, T: Lane> Body<'a, T> {
             Do::Spread => {
                 let x = others.get(op.args[0], &self.floats, at, rows);
                 out.chunks_exact_mut(n).zip(x).for_each(|(row, &x)| row.fill(x));
+            }
+            Do::WithRow(f) => {
+                let numbers = others.get(op.args[1], &self.floats, at, rows);
+                let rows = out.chunks_exact_mut(n).zip(float(0).chunks_exact(n)).zip(numbers);
+                rows.for_each(|((out, x), &y)| kernel::scalar(f, x, y, out));
             }
             Do::Each(what) => match what {
                 Elementwise::Unary(f) => kernel::unary(f, float(0), out),

@@ -1,0 +1,92 @@
+//! Instructions that change nothing are left out, and constants that are one number take no memory.
+//!
+//! ```text
+//! sum or mean along an axis of size 1      its operand
+//! product or quotient with ones            the other operand
+//! constant of one number                   an element that is repeated
+//! ```
+//!
+//! Reverse passes are full of them: the cotangent they begin with, factors of powers, sums over what was
+//! broadcast from a tensor that has this shape already.
+
+use burn_backend::Backend;
+use burn_t4a::T4aTensor;
+use t4a_tensor::{AnyTensor, DType, Number};
+
+use crate::fuse::{Binary, Elementwise, engine, is_engine, same, squeezed};
+use crate::recording::Instruction;
+use crate::tensor::{Any, Meta};
+
+/// The constants, those of one number as views of one element.
+pub(crate) fn repeated<B: Backend>(constants: Vec<(usize, Any<B>)>) -> Vec<(usize, Any<B>)> {
+    if !is_engine::<B>() {
+        return constants;
+    }
+    let one = |x: Any<B>| match uniform(&x).and_then(|number| view(number, &x.meta())) {
+        Some(view) => Any::Float(same(view)),
+        None => x,
+    };
+    constants.into_iter().map(|(value, x)| (value, one(x))).collect()
+}
+
+/// One element, repeated.
+fn view(number: f64, meta: &Meta) -> Option<T4aTensor> {
+    let dtype = if meta.dtype == burn_backend::DType::F64 { DType::F64 } else { DType::F32 };
+    let one = AnyTensor::full(&vec![1; meta.shape.len()], Number::Float(number), dtype).ok()?;
+    T4aTensor::new(one.expand(&meta.shape).ok()?).ok()
+}
+
+/// The number that all elements are.
+fn uniform<B: Backend>(x: &Any<B>) -> Option<f64> {
+    fn of<T: Copy + Into<f64>>(all: &[T]) -> Option<f64> {
+        let (&first, rest) = all.split_first()?;
+        let first: f64 = first.into();
+        // Zeros of both signs are equal, but not the same; two NaNs are not equal, and stay as they are.
+        let is_same = |x: f64| x == first && x.is_sign_negative() == first.is_sign_negative();
+        rest.iter().all(|&x| is_same(x.into())).then_some(first)
+    }
+    let Any::Float(x) = x else { return None };
+    let x = squeezed(engine(Any::<B>::Float(x.clone()))).ok()?;
+    match x.dtype() {
+        DType::F32 => of(x.typed::<f32>().ok()?.as_slice()?),
+        DType::F64 => of(x.typed::<f64>().ok()?.as_slice()?),
+        _ => None,
+    }
+}
+
+/// The instructions that change something; what used the others uses what they are equal to.
+pub(crate) fn simplify<B: Backend>(
+    instructions: Vec<Instruction<B>>,
+    constants: &[(usize, Any<B>)],
+    outputs: &mut [usize],
+    metas: &[Meta],
+) -> Vec<Instruction<B>> {
+    let mut is_one = vec![false; metas.len()];
+    if is_engine::<B>() {
+        for (value, x) in constants {
+            is_one[*value] = uniform(x) == Some(1.0);
+        }
+    }
+    let mut alias: Vec<usize> = (0..metas.len()).collect();
+    let mut kept = Vec::with_capacity(instructions.len());
+    for mut one in instructions {
+        one.operands.iter_mut().for_each(|value| *value = alias[*value]);
+        let equal = one.elementwise.and_then(|what| match what {
+            Elementwise::Reduce(_, axis) => {
+                (metas[one.operands[0]].shape.get(axis) == Some(&1)).then_some(0)
+            }
+            Elementwise::Scalar(Binary::Mul | Binary::Div, 1.0) => Some(0),
+            Elementwise::Binary(Binary::Mul | Binary::Div) if is_one[one.operands[1]] => Some(0),
+            Elementwise::Binary(Binary::Mul) if is_one[one.operands[0]] => Some(1),
+            _ => None,
+        });
+        match equal.map(|at| one.operands[at]) {
+            Some(operand) if one.pure && metas[operand] == metas[one.first] => {
+                alias[one.first] = operand;
+            }
+            _ => kept.push(one),
+        }
+    }
+    outputs.iter_mut().for_each(|value| *value = alias[*value]);
+    kept
+}
