@@ -36,6 +36,10 @@ use std::time::{Duration, Instant};
 
 use crate::environment::Variable;
 
+mod rehearsal;
+
+pub use rehearsal::{Loop, Rehearsal, rehearse};
+
 /// Additions up to which a thread that looks for work costs more than it saves: some 5 µs.
 const FROM_AWAKE: usize = 1 << 16;
 /// Additions up to which waking a thread costs more than it saves: some 30 µs.
@@ -122,6 +126,9 @@ pub fn for_each_limited(chunks: usize, threads: usize, body: &(dyn Fn(usize) + S
     let helpers = threads.min(chunks).saturating_sub(1);
     if helpers == 0 {
         return (0..chunks).for_each(body);
+    }
+    if rehearsal::rehearsed(chunks, threads, body) {
+        return;
     }
     let job = Job {
         body,

@@ -97,6 +97,7 @@ pub(crate) struct Row {
 }
 
 /// The rows of one total charge, and their states together.
+#[derive(Debug)]
 pub(crate) struct Rows<S> {
     pub(crate) charge: S,
     pub(crate) rows: Vec<Row>,
@@ -295,43 +296,57 @@ pub(crate) fn rows<S: Sector>(legs: &[Leg<S>], op: &'static str) -> Result<Vec<R
     if count.is_none_or(|count| count > limit) {
         return Err(StructuredError::TooLarge { op, what: "rows of sectors", limit });
     }
-    let mut partial: Vec<(S, Places, usize)> = vec![(S::TRIVIAL, Places::new(), 1)];
+    let too_large = || {
+        let (what, limit) = ("states", MOST_ELEMENTS);
+        StructuredError::TooLarge { op, what, limit }
+    };
+    // Charges and sizes in lexicographic order: a row is its number there.
+    let mut all: Vec<(S, usize)> = vec![(S::TRIVIAL, 1)];
     for leg in legs {
-        let charges: Vec<S> =
-            (0..leg.sectors.len()).map(|place| leg.charge(place, op)).collect::<Result<_>>()?;
-        let mut longer = Vec::with_capacity(partial.len() * charges.len());
-        for (charge, places, size) in &partial {
-            for (place, &next) in charges.iter().enumerate() {
-                let size = size.checked_mul(leg.sectors[place].1);
-                let size =
-                    size.filter(|&n| n <= MOST_ELEMENTS).ok_or(StructuredError::TooLarge {
-                        op,
-                        what: "states",
-                        limit: MOST_ELEMENTS,
-                    })?;
-                let mut places = places.clone();
-                places.push(place as u32);
-                longer.push((product(*charge, next, op)?, places, size));
+        let states: Vec<(S, usize)> = (0..leg.sectors.len())
+            .map(|place| Ok((leg.charge(place, op)?, leg.sectors[place].1)))
+            .collect::<Result<_>>()?;
+        let mut longer = Vec::with_capacity(all.len() * states.len());
+        for &(charge, size) in &all {
+            for &(next, states) in &states {
+                let size = size.checked_mul(states).filter(|&n| n <= MOST_ELEMENTS);
+                longer.push((product(charge, next, op)?, size.ok_or_else(too_large)?));
             }
         }
-        partial = longer;
+        all = longer;
     }
-    // Stable: rows of one charge stay in lexicographic order.
-    partial.sort_by_key(|&(charge, ..)| charge);
-    let mut all: Vec<Rows<S>> = Vec::new();
-    for (charge, places, size) in partial {
-        if all.last().is_none_or(|last| last.charge != charge) {
-            all.push(Rows { charge, rows: Vec::new(), size: 0 });
+    let mut order: Vec<u32> = (0..all.len() as u32).collect();
+    order.sort_unstable_by_key(|&number| (all[number as usize].0, number));
+    let mut groups: Vec<Rows<S>> = Vec::new();
+    for same in order.chunk_by(|&a, &b| all[a as usize].0 == all[b as usize].0) {
+        let (mut rows, mut start) = (Vec::with_capacity(same.len()), 0usize);
+        for &number in same {
+            let (places, size) = (places_of(legs, number as usize), all[number as usize].1);
+            rows.push(Row { places, start, size });
+            let end = start.checked_add(size).filter(|&n| n <= MOST_ELEMENTS);
+            start = end.ok_or_else(too_large)?;
         }
-        if let Some(last) = all.last_mut() {
-            last.rows.push(Row { places, start: last.size, size });
-            last.size =
-                last.size.checked_add(size).filter(|&n| n <= MOST_ELEMENTS).ok_or(
-                    StructuredError::TooLarge { op, what: "states", limit: MOST_ELEMENTS },
-                )?;
-        }
+        groups.push(Rows { charge: all[same[0] as usize].0, rows, size: start });
     }
-    Ok(all)
+    Ok(groups)
+}
+
+/// The row of this number in lexicographic order.
+fn places_of<S>(legs: &[Leg<S>], mut number: usize) -> Places {
+    let mut places = Places::from_elem(0, legs.len());
+    for (place, leg) in places.iter_mut().zip(legs).rev() {
+        *place = (number % leg.sectors.len()) as u32;
+        number /= leg.sectors.len();
+    }
+    places
+}
+
+/// The number of a row of sectors in lexicographic order; `None` for sectors that are not there.
+pub(crate) fn number_of<S>(legs: &[Leg<S>], places: impl Iterator<Item = u32>) -> Option<usize> {
+    legs.iter().zip(places).try_fold(0, |number, (leg, place)| {
+        let (place, count) = (place as usize, leg.sectors.len());
+        (place < count).then_some(number * count + place)
+    })
 }
 
 impl<S: Sector> fmt::Display for Leg<S> {

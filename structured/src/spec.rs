@@ -17,14 +17,16 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
 use crate::cache::cached;
 use crate::error::{Result, StructuredError};
-use crate::leg::{Leg, MOST_BLOCKS, MOST_ELEMENTS, Places, Row, inverse, product, rows};
+use crate::leg::{
+    Leg, MOST_BLOCKS, MOST_ELEMENTS, Places, Row, Rows, inverse, number_of, product, rows,
+};
 use crate::plan::Axis;
 use crate::sector::Sector;
 
@@ -43,9 +45,39 @@ struct Structure<S> {
     legs: Vec<Leg<S>>,
     flux: S,
     rows: usize,
+    /// Rows of sectors of the row legs, and of the column legs.
+    sides: [Side<S>; 2],
     matrices: Vec<Matrix<S>>,
-    blocks: Vec<Block>,
+    /// By group of the row legs, its matrix.
+    matrix_of: Vec<Option<u32>>,
+    /// Number of blocks. Plans of contractions do without the list of them.
+    count: usize,
+    blocks: OnceLock<Vec<Block>>,
     len: usize,
+}
+
+/// Rows of sectors of some of the legs.
+#[derive(Debug)]
+struct Side<S> {
+    /// By charge.
+    groups: Vec<Rows<S>>,
+    /// Group and row within, by the number of the row in lexicographic order.
+    found: Vec<(u32, u32)>,
+}
+
+impl<S: Sector> Side<S> {
+    fn new(legs: &[Leg<S>], op: &'static str) -> Result<Self> {
+        let groups = rows(legs, op)?;
+        let mut found = vec![(0, 0); groups.iter().map(|group| group.rows.len()).sum()];
+        for (i, group) in groups.iter().enumerate() {
+            for (k, row) in group.rows.iter().enumerate() {
+                if let Some(number) = number_of(legs, row.places.iter().copied()) {
+                    found[number] = (i as u32, k as u32);
+                }
+            }
+        }
+        Ok(Self { groups, found })
+    }
 }
 
 static IDS: AtomicU64 = AtomicU64::new(0);
@@ -63,6 +95,8 @@ pub struct Matrix<S> {
     pub cols: usize,
     /// Its first block, and the one behind its last.
     pub(crate) blocks: (usize, usize),
+    /// The groups of its rows and of its columns.
+    groups: (u32, u32),
 }
 
 /// A block of a matrix.
@@ -112,7 +146,7 @@ impl<S: Sector> Spec<S> {
     /// # Errors
     /// `Rows`; `OddParity`; `ChargeOverflow`; `TooLarge`.
     pub fn new(legs: Vec<Leg<S>>, flux: S, rows: usize) -> Result<Self> {
-        let weight = |spec: &Structure<S>| size_of::<Block>() * (1 + spec.blocks.len());
+        let weight = |spec: &Structure<S>| size_of::<Block>() * (1 + spec.count);
         cached((legs, flux, rows), weight, |(legs, flux, rows)| {
             Structure::new(legs.clone(), *flux, *rows)
         })
@@ -141,7 +175,7 @@ impl<S: Sector> Spec<S> {
 
     /// The blocks, in the order of their matrices.
     pub fn blocks(&self) -> &[Block] {
-        &self.0.blocks
+        self.0.blocks.get_or_init(|| self.0.make_blocks())
     }
 
     /// Number of elements.
@@ -186,17 +220,49 @@ impl<S: Sector> Spec<S> {
         if places.len() != self.0.legs.len() {
             return None;
         }
-        let charge = self.0.legs[..self.0.rows].iter().zip(places).try_fold(
-            S::TRIVIAL,
-            |charge, (leg, &place)| {
-                leg.sectors().get(place as usize)?;
-                charge.fuse(leg.charge(place as usize, "block").ok()?)
-            },
-        )?;
-        let matrix = self.0.matrices.binary_search_by_key(&charge, |matrix| matrix.charge).ok()?;
-        let (first, end) = self.0.matrices[matrix].blocks;
-        let blocks = &self.0.blocks[first..end];
-        blocks.binary_search_by(|block| block.places[..].cmp(places)).ok().map(|i| &blocks[i])
+        let (matrix, row, col) = self.find(places.iter().copied())?;
+        let width = self.cols_of(matrix).len();
+        self.blocks().get(matrix.blocks.0 + row * width + col)
+    }
+
+    /// The matrix of a block, and which of its rows and columns of sectors it is.
+    fn find(&self, mut places: impl Iterator<Item = u32>) -> Option<(&Matrix<S>, usize, usize)> {
+        let [above, below] = &self.0.sides;
+        let (row_legs, col_legs) = self.0.legs.split_at(self.0.rows);
+        let row = number_of(row_legs, places.by_ref().take(row_legs.len()))?;
+        let &(group, row) = above.found.get(row)?;
+        let matrix = &self.0.matrices[self.0.matrix_of[group as usize]? as usize];
+        let &(group, col) = below.found.get(number_of(col_legs, places)?)?;
+        (group == matrix.groups.1).then_some((matrix, row as usize, col as usize))
+    }
+
+    /// Where the block of these sectors begins, and the number of columns of its matrix.
+    pub(crate) fn place(&self, places: impl Iterator<Item = u32>) -> Option<(usize, usize)> {
+        let (matrix, row, col) = self.find(places)?;
+        let (row, col) = (&self.rows_of(matrix)[row], &self.cols_of(matrix)[col]);
+        Some((matrix.offset + row.start * matrix.cols + col.start, matrix.cols))
+    }
+
+    /// Rows of sectors of a matrix.
+    pub(crate) fn rows_of(&self, matrix: &Matrix<S>) -> &[Row] {
+        &self.0.sides[0].groups[matrix.groups.0 as usize].rows
+    }
+
+    /// Columns of sectors of a matrix.
+    pub(crate) fn cols_of(&self, matrix: &Matrix<S>) -> &[Row] {
+        &self.0.sides[1].groups[matrix.groups.1 as usize].rows
+    }
+}
+
+/// Distances of neighbours along the axes of a block of this shape, in a matrix of this many columns.
+pub(crate) fn strides_in(shape: &[usize], rows: usize, width: usize, strides: &mut [usize]) {
+    let mut stride = 1;
+    for axis in (0..shape.len()).rev() {
+        if axis + 1 == rows {
+            stride = width;
+        }
+        strides[axis] = stride;
+        stride *= shape[axis];
     }
 }
 
@@ -213,28 +279,24 @@ impl<S: Sector> Structure<S> {
             return Err(StructuredError::OddParity { op, flux: flux.to_string() });
         }
         let (above, below) = legs.split_at(rows_);
-        let (row_groups, col_groups) = (rows(above, op)?, rows(below, op)?);
-        let (mut matrices, mut blocks, mut len) = (Vec::new(), Vec::new(), 0usize);
-        for group in &row_groups {
+        let sides = [Side::new(above, op)?, Side::new(below, op)?];
+        let (mut matrices, mut count, mut len) = (Vec::new(), 0usize, 0usize);
+        let mut matrix_of = vec![None; sides[0].groups.len()];
+        for (i, group) in sides[0].groups.iter().enumerate() {
             // What is left of the flux is the charge of the columns.
             let rest = product(flux, inverse(group.charge, op)?, op)?;
-            let Ok(found) = col_groups.binary_search_by_key(&rest, |cols| cols.charge) else {
+            let Ok(found) = sides[1].groups.binary_search_by_key(&rest, |cols| cols.charge) else {
                 continue;
             };
-            let cols = &col_groups[found];
-            let first = blocks.len();
-            if first + group.rows.len() * cols.rows.len() > MOST_BLOCKS {
-                let (what, limit) = ("blocks", MOST_BLOCKS);
-                return Err(StructuredError::TooLarge { op, what, limit });
-            }
-            for row in &group.rows {
-                for col in &cols.rows {
-                    blocks.push(block(above, below, row, col, len, cols.size));
-                }
-            }
-            let blocks = (first, blocks.len());
+            let cols = &sides[1].groups[found];
+            let end = group.rows.len().checked_mul(cols.rows.len());
+            let end = end.and_then(|n| n.checked_add(count)).filter(|&n| n <= MOST_BLOCKS);
+            let blocks = (count, end.ok_or(TOO_MANY_BLOCKS)?);
+            count = blocks.1;
+            matrix_of[i] = Some(matrices.len() as u32);
             let (charge, offset, rows, cols) = (group.charge, len, group.size, cols.size);
-            matrices.push(Matrix { charge, offset, rows, cols, blocks });
+            let groups = (i as u32, found as u32);
+            matrices.push(Matrix { charge, offset, rows, cols, blocks, groups });
             let end = rows.checked_mul(cols).and_then(|size| len.checked_add(size));
             len = end.filter(|&n| n <= MOST_ELEMENTS).ok_or(StructuredError::TooLarge {
                 op,
@@ -242,34 +304,35 @@ impl<S: Sector> Structure<S> {
                 limit: MOST_ELEMENTS,
             })?;
         }
-        let id = IDS.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { id, legs, flux, rows: rows_, matrices, blocks, len })
+        let (id, blocks) = (IDS.fetch_add(1, Ordering::Relaxed), OnceLock::new());
+        Ok(Self { id, legs, flux, rows: rows_, sides, matrices, matrix_of, count, blocks, len })
+    }
+
+    fn make_blocks(&self) -> Vec<Block> {
+        let mut blocks = Vec::with_capacity(self.count);
+        for matrix in &self.matrices {
+            let [rows, cols] = [
+                &self.sides[0].groups[matrix.groups.0 as usize].rows,
+                &self.sides[1].groups[matrix.groups.1 as usize].rows,
+            ];
+            for row in rows {
+                for col in cols {
+                    let places: Places = row.places.iter().chain(&col.places).copied().collect();
+                    let legs = self.legs.iter().zip(&places);
+                    let shape: Dims = legs.map(|(leg, &k)| leg.sectors()[k as usize].1).collect();
+                    let mut strides = Dims::from_elem(1, shape.len());
+                    strides_in(&shape, self.rows, matrix.cols, &mut strides);
+                    let offset = matrix.offset + row.start * matrix.cols + col.start;
+                    blocks.push(Block { places, offset, shape, strides });
+                }
+            }
+        }
+        blocks
     }
 }
 
-/// The block of two rows of sectors, in the matrix that begins at `offset` and has `width` columns.
-fn block<S: Sector>(
-    above: &[Leg<S>],
-    below: &[Leg<S>],
-    row: &Row,
-    col: &Row,
-    offset: usize,
-    width: usize,
-) -> Block {
-    let places: Places = row.places.iter().chain(&col.places).copied().collect();
-    let legs = above.iter().chain(below);
-    let shape: Dims =
-        legs.zip(&places).map(|(leg, &place)| leg.sectors()[place as usize].1).collect();
-    let mut strides = Dims::from_elem(1, shape.len());
-    for axes in [0..above.len(), above.len()..shape.len()] {
-        let mut stride = if axes.start == 0 && !above.is_empty() { width } else { 1 };
-        for axis in axes.rev() {
-            strides[axis] = stride;
-            stride *= shape[axis];
-        }
-    }
-    Block { places, offset: offset + row.start * width + col.start, shape, strides }
-}
+const TOO_MANY_BLOCKS: StructuredError =
+    StructuredError::TooLarge { op: "graded tensor", what: "blocks", limit: MOST_BLOCKS };
 
 /// All that the rest follows from.
 impl<S: Sector> PartialEq for Spec<S> {

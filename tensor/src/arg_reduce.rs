@@ -9,7 +9,7 @@ use crate::error::{Result, TensorError, check_axis};
 use crate::kernels::fold::{Fold, Maximum, Minimum};
 use crate::loops::stage::Scratch;
 use crate::loops::{self, parallel};
-use crate::output::{Fresh, Full, Output, share_with};
+use crate::output::{Fresh, Full, Output, share_with, tile_width};
 use crate::reduce::{Plan, reduced_shape};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
@@ -168,10 +168,10 @@ fn by_columns<'o, T: Real, E: Extremum<T>>(
 ) -> Result<Both<'o, T>> {
     let ((len, step), (width, across)) = plan.inner();
     let capacity = SCRATCH_BYTES / size_of::<T>();
-    let most = TILE.min(capacity);
-    let tiles = width.div_ceil(most);
-    let per_chunk = (1 << 15) / (TILE.min(width) * n);
     let parallel = parallel::worthwhile(values.len().saturating_mul(n), 1);
+    let most = tile_width(values.len(), TILE.min(capacity), parallel);
+    let tiles = width.div_ceil(most);
+    let per_chunk = (1 << 15) / (most.min(width) * n);
     let parts = (values.parts_of_groups(width, most), indices.parts_of_groups(width, most));
     let scratch = || Ok(Scratch::<SCRATCH_BYTES>::new());
     share_with(parts, per_chunk, parallel, scratch, |scratch, part, (values, indices)| {

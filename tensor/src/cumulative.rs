@@ -12,7 +12,9 @@ use t4a_algebra::{Numeric, Real, Scalar};
 use crate::error::{Result, check_axis};
 use crate::layout::Dims;
 use crate::loops::parallel;
-use crate::output::{Columns, Cursor, Fresh, Full, FullColumns, Output, Workspace, share_with};
+use crate::output::{
+    Columns, Cursor, Fresh, Full, FullColumns, Output, Workspace, share_with, tile_width,
+};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
@@ -212,9 +214,10 @@ fn columns<'o, T: Scalar, K: Accumulate<T>>(
     inner: usize,
 ) -> Result<Full<'o, T>> {
     let most = (BLOCK_BYTES / size_of::<K::Acc>().max(1)).clamp(1, BLOCK);
+    let parallel = parallel::worthwhile(x.len(), 1);
+    let most = tile_width(x.len() / n.max(1), most, parallel);
     let blocks = inner.div_ceil(most);
     let per_chunk = GRAIN / (n * inner.min(most)).max(1);
-    let parallel = parallel::worthwhile(x.len(), 1);
     let scratch = || Workspace::new(inner.min(most));
     share_with(out.columns([n, inner], most), per_chunk, parallel, scratch, |acc, item, out| {
         let at = item / blocks * n * inner + item % blocks * most;

@@ -12,6 +12,10 @@ const MIN_STEPS: usize = 1 << 18;
 const MIN_ROWS: usize = 96;
 const MIN_COLS: usize = 96;
 const MIN_AREA: usize = 1024;
+/// Groups of batch entries per thread, at most.
+const GROUPS: usize = 4;
+/// Blocks of one entry per thread, at most, that even out what threads have to do.
+const MAX_BLOCKS: usize = 8;
 
 /// One piece of work: a block of C of one batch entry, with the rows of A and columns of B that
 /// it needs.
@@ -48,9 +52,32 @@ struct Grid {
 }
 
 impl Grid {
+    const WHOLE: Self = Self { rows: 1, cols: 1 };
+
+    /// The coarsest grid for each of `entries` matrices that gives `threads` threads as much to do to a tenth,
+    /// or comes as near to that as a few blocks per thread can.
+    fn of_entries(m: usize, n: usize, entries: usize, threads: usize) -> Self {
+        let rounds = |blocks: usize| (entries * blocks).div_ceil(threads) * threads;
+        let longer = |grid: Grid| {
+            let blocks = grid.rows * grid.cols;
+            rounds(blocks) as f64 / (entries * blocks) as f64
+        };
+        let mut best = Self::WHOLE;
+        for parts in threads.div_ceil(entries).max(2)..=(MAX_BLOCKS * threads).div_ceil(entries) {
+            if longer(best) <= 1.1 {
+                break;
+            }
+            let grid = Self::new(m, n, parts);
+            if longer(grid) < longer(best) {
+                best = grid;
+            }
+        }
+        best
+    }
+
     /// At most `parts` blocks of an m×n matrix, with the least total of packed rows and columns.
     fn new(m: usize, n: usize, parts: usize) -> Self {
-        let mut best = Grid { rows: 1, cols: 1 };
+        let mut best = Self::WHOLE;
         let cost = |g: Grid| (m * g.cols + n * g.rows) as f64;
         for rows in 1..=parts.min((m / MIN_ROWS).max(1)) {
             let cols = (parts / rows).min((n / MIN_COLS).max(1));
@@ -97,14 +124,11 @@ pub(super) unsafe fn for_each<T: Scalar>(p: &Product<'_, T>, kernel: impl Fn(Blo
     }
     let steps = [m, n, k.max(1)].into_iter().fold(entries, usize::saturating_mul);
     let threads = threads(p.parallelism, steps);
-    let grid = if entries >= threads {
-        Grid { rows: 1, cols: 1 }
-    } else {
-        Grid::new(m, n, threads.div_ceil(entries))
-    };
+    let grid = Grid::of_entries(m, n, entries, threads);
     let blocks = grid.rows * grid.cols;
-    let (run, tasks) =
-        if entries >= threads { (threads, threads) } else { (entries, entries * blocks) };
+    // Whole entries are handed out in groups, a few per thread: a thread may be away for a while.
+    let run = if blocks == 1 { entries.min(GROUPS * threads) } else { entries };
+    let tasks = run * blocks;
 
     let task = |t: usize| {
         let (group, cell) = (t / blocks, t % blocks);
@@ -190,6 +214,21 @@ mod tests {
         assert_eq!(Grid::new(1024, 1024, 4), Grid { rows: 2, cols: 2 });
         assert_eq!(Grid::new(4096, 64, 4), Grid { rows: 4, cols: 1 });
         assert_eq!(Grid::new(64, 4096, 4), Grid { rows: 1, cols: 4 });
-        assert_eq!(Grid::new(100, 100, 8), Grid { rows: 1, cols: 1 });
+        assert_eq!(Grid::new(100, 100, 8), Grid::WHOLE);
+    }
+
+    #[test]
+    fn entries_are_cut_where_they_do_not_go_into_the_threads() {
+        let blocks = |entries, threads| {
+            let Grid { rows, cols } = Grid::of_entries(1024, 1024, entries, threads);
+            rows * cols
+        };
+        assert_eq!((blocks(32, 16), blocks(160, 16), blocks(1, 1)), (1, 1, 1));
+        for (entries, threads) in [(17, 16), (3, 2), (5, 4), (1, 16), (12, 16), (40, 16)] {
+            let tasks = entries * blocks(entries, threads);
+            let rounds = tasks.div_ceil(threads);
+            assert!(rounds * threads * 10 <= 11 * tasks, "{entries} {threads} {tasks}");
+        }
+        assert_eq!(Grid::of_entries(64, 64, 17, 16), Grid::WHOLE);
     }
 }

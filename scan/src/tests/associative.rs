@@ -76,6 +76,19 @@ fn every_length_is_the_loop() {
 }
 
 #[test]
+fn lengths_0_and_1_are_unchanged() {
+    for monoid in all() {
+        for (n, reverse) in [(0, false), (0, true), (1, false), (1, true)] {
+            let op = AssociativeScan { reverse, ..AssociativeScan::new(monoid, 1) };
+            let x = operands(monoid, &[2, n]);
+            for (y, x) in run(&op, &x).iter().zip(&x) {
+                assert_eq!((y.shape(), elements(y)), (x.shape(), elements(x)), "{monoid:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn derivatives() {
     for monoid in all() {
         for (n, reverse, exclusive) in [

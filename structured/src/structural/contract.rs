@@ -16,7 +16,7 @@ use crate::leg::{Direction, Leg, inverse, product};
 use crate::operation::Contract;
 use crate::plan::{Contraction, Products, Rearrangement, View};
 use crate::sector::Sector;
-use crate::spec::{Block, Spec};
+use crate::spec::Spec;
 
 const OP: &str = "contract";
 
@@ -101,13 +101,14 @@ impl<S: Sector> Side<S> {
     /// The structure of the matrices, and how they come about.
     fn enter(
         &self,
-        negative: impl Fn(&Block) -> bool,
+        negative: impl Fn(&[u32]) -> bool,
     ) -> Result<(Spec<S>, bool, Option<Arc<Rearrangement>>)> {
         let moves = |to: &Spec<S>| {
             let plan = permuted(&self.spec, to, &self.order, &negative);
             Some(Arc::new(plan))
         };
-        let signed = S::FERMIONIC && self.spec.blocks().iter().any(&negative);
+        let signed =
+            S::FERMIONIC && self.spec.blocks().iter().any(|block| negative(block.places()));
         match self.native {
             Some(transposed) if !signed => Ok((self.spec.clone(), transposed, None)),
             _ => {
@@ -163,12 +164,12 @@ fn plan<S: Sector>(
         .filter(|&k| a.legs()[i[k]].direction() == Direction::Out)
         .map(|k| j[k])
         .collect();
-    let negative_a = |block: &Block| {
+    let negative_a = |block: &[u32]| {
         let bond = !bonds_on_b
             && bond(odd_a.count(block, i.iter().copied()), odd_a.count(block, out.iter().copied()));
         odd_a.inverts(block, &side_a.order) != bond
     };
-    let negative_b = |block: &Block| {
+    let negative_b = |block: &[u32]| {
         let bond = bonds_on_b
             && bond(
                 odd_b.count(block, j.iter().copied()),

@@ -84,8 +84,8 @@ fn fused_into<S: Sector>(from: &Spec<S>, to: Spec<S>, axes: &Range<usize>) -> Re
             return Err(StructuredError::NotFused { op, axis: at });
         };
         let negative = inward
-            && (reverses(odd.count(block, axes.clone()))
-                != (odd.count(block, outward.iter().copied()) % 2 == 1));
+            && (reverses(odd.count(block.places(), axes.clone()))
+                != (odd.count(block.places(), outward.iter().copied()) % 2 == 1));
         // Within the fused axis the states of the row are in row-major order.
         let mut strides = target.strides.clone();
         let mut stride = strides.remove(at);

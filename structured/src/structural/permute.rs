@@ -50,7 +50,7 @@ impl<S: Sector> Spec<S> {
         planned(op, self, axes.iter().map(|&x| x as u32).collect(), || {
             let odd = Parities::new(self);
             let all: Vec<usize> = (0..rank).collect();
-            let negative = |block: &_| odd.count(block, axes.iter().copied()) % 2 == 1;
+            let negative = |block: &[u32]| odd.count(block, axes.iter().copied()) % 2 == 1;
             Ok((self.clone(), Arc::new(permuted(self, self, &all, negative))))
         })
     }
@@ -67,7 +67,7 @@ impl<S: Sector> Spec<S> {
             let to = Spec::new(legs, inverse(self.flux(), op)?, self.rows())?;
             let odd = Parities::new(self);
             let all: Vec<usize> = (0..self.legs().len()).collect();
-            let negative = |block: &_| reverses(odd.count(block, all.iter().copied()));
+            let negative = |block: &[u32]| reverses(odd.count(block, all.iter().copied()));
             let plan = permuted(self, &to, &all, negative);
             Ok((to, Arc::new(plan)))
         })
@@ -113,7 +113,7 @@ impl<S: Sector> Spec<S> {
                 let Some(place) = place else { continue };
                 places[axis] = place as u32;
                 if let Some(target) = to.block(&places) {
-                    let negative = twisted && odd.is_odd(block, axis);
+                    let negative = twisted && odd.is_odd(block.places(), axis);
                     build.push(block.offset, target.offset, negative, block.axes_to(target));
                 }
             }

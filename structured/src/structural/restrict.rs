@@ -129,7 +129,7 @@ impl<S: Sector> Spec<S> {
             let odd = Parities::new(self);
             let all: Vec<usize> = (0..legs.len()).collect();
             let out = |axis: &usize| legs[*axis].direction() == Direction::Out;
-            let negative = |block: &Block| {
+            let negative = |block: &[u32]| {
                 let out = odd.count(block, (rows..2 * rows).filter(out));
                 reverses(odd.count(block, rows..2 * rows)) != (out % 2 == 1)
             };

@@ -1,7 +1,7 @@
 //! Signs of exchanged fermions.
 
 use crate::sector::Sector;
-use crate::spec::{Block, Spec};
+use crate::spec::Spec;
 
 /// Parities of the legs of blocks.
 pub(crate) struct Parities {
@@ -18,18 +18,18 @@ impl Parities {
         Self { odd }
     }
 
-    /// Whether the sector of a block at an axis is odd.
-    pub(crate) fn is_odd(&self, block: &Block, axis: usize) -> bool {
-        !self.odd.is_empty() && self.odd[axis][block.places[axis] as usize]
+    /// Whether the sector of a block at an axis is odd; blocks are given by their places.
+    pub(crate) fn is_odd(&self, block: &[u32], axis: usize) -> bool {
+        !self.odd.is_empty() && self.odd[axis][block[axis] as usize]
     }
 
     /// Number of odd legs among these.
-    pub(crate) fn count(&self, block: &Block, axes: impl IntoIterator<Item = usize>) -> usize {
+    pub(crate) fn count(&self, block: &[u32], axes: impl IntoIterator<Item = usize>) -> usize {
         axes.into_iter().filter(|&axis| self.is_odd(block, axis)).count()
     }
 
     /// Whether these axes, put into this order, have an odd number of inversions among odd legs.
-    pub(crate) fn inverts(&self, block: &Block, axes: &[usize]) -> bool {
+    pub(crate) fn inverts(&self, block: &[u32], axes: &[usize]) -> bool {
         if self.odd.is_empty() {
             return false;
         }

@@ -53,8 +53,8 @@ impl<S: Sector> Spec<S> {
                 }
                 let places: Vec<u32> = free.iter().map(|&axis| block.places[axis]).collect();
                 let Some(target) = to.block(&places) else { continue };
-                let negative = odd.inverts(block, &order)
-                    != (odd.count(block, super_.iter().copied()) % 2 == 1);
+                let negative = odd.inverts(block.places(), &order)
+                    != (odd.count(block.places(), super_.iter().copied()) % 2 == 1);
                 let kept = free.iter().enumerate().map(|(k, &axis)| Axis {
                     size: block.shape[axis],
                     from: block.strides[axis],

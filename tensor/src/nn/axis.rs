@@ -10,7 +10,7 @@ use t4a_algebra::Float;
 use crate::error::{Result, check_axis};
 use crate::layout::Dims;
 use crate::loops::parallel;
-use crate::output::{Columns, Fresh, Full, FullColumns, Output, share};
+use crate::output::{Columns, Fresh, Full, FullColumns, Output, share, tile_width};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
@@ -83,9 +83,10 @@ fn walk<'o, T: Float, const N: usize, K: Along<T, N>>(
             kernel.rows(n, x, out)
         }));
     }
-    let tiles = inner.div_ceil(WIDTH);
-    share(out.columns([n, inner], WIDTH), 1, parallel, |part, columns| {
-        let from = part / tiles * n * inner + part % tiles * WIDTH;
+    let width = tile_width(out.len() / n.max(1), WIDTH, parallel);
+    let tiles = inner.div_ceil(width);
+    share(out.columns([n, inner], width), 1, parallel, |part, columns| {
+        let from = part / tiles * n * inner + part % tiles * width;
         Ok(kernel.columns(inner, x.map(|x| &x[from..]), columns))
     })
 }

@@ -9,6 +9,16 @@ use super::share::Share;
 use super::{Fresh, Full};
 use crate::error::{Result, TensorError};
 
+/// How many of so many columns, which do not depend on each other, are a piece of work: at most `most`, fewer
+/// where sixteen threads would have none, yet whole cache lines.
+pub(crate) fn tile_width(columns: usize, most: usize, parallel: bool) -> usize {
+    const LEAST: usize = 32;
+    match parallel {
+        true => (columns / 16).next_multiple_of(LEAST).max(LEAST).min(most),
+        false => most,
+    }
+}
+
 /// Columns to be written, row after row.
 pub(crate) struct Columns<'a, T> {
     place: Place<'a, T>,

@@ -31,7 +31,7 @@ mod share;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use columns::{Columns, FullColumns, ProductSum, add_product};
+pub(crate) use columns::{Columns, FullColumns, ProductSum, add_product, tile_width};
 pub(crate) use cursor::Cursor;
 pub(crate) use fresh::Counted;
 pub(crate) use share::{Share, parts_mut, parts_of_groups_mut, share, share_with};

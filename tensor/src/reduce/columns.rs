@@ -7,6 +7,10 @@ use crate::loops::stage::Scratch;
 
 /// Rows folded into one tile before it is merged: bounds the growth of rounding errors.
 pub(super) const ROWS: usize = 256;
+/// Rows from which a group is worth results of its own: merging them is a 64th of the work.
+const GROUP: usize = 64;
+/// Jobs from which threads share them evenly, whatever is left over in the end.
+const MANY: usize = 128;
 
 /// # Safety
 /// `dst` takes every result, `n` elements each; the operand is readable.
@@ -21,9 +25,14 @@ pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPt
     let rows = plan.rows_per_result();
     let parallel = parallel::worthwhile(outer.saturating_mul(width).saturating_mul(n), 1);
     // Groups of rows, each with partial results of its own: for few, long columns.
-    let groups = if outer * tiles >= 16 { 1 } else { len.div_ceil(ROWS).min(64) };
+    let groups = match len.div_ceil(GROUP).min(64) {
+        _ if outer * tiles >= MANY => 1,
+        // Of sixteen threads each has as many as the others.
+        groups @ 16.. => groups & !15,
+        groups => groups,
+    };
     let per_group = len.div_ceil(groups);
-    let per_chunk = ((1 << 15) / (TILE.min(width) * per_group * rows).max(1)).max(1);
+    let per_chunk = ((1 << 13) / (TILE.min(width) * per_group * rows).max(1)).max(1);
     let jobs = outer * tiles * groups;
     let spare = if groups > 1 { groups * outer * width } else { 0 };
     let mut partials = vec![0u128; (spare * acc_size).div_ceil(16)];

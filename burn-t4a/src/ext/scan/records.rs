@@ -5,7 +5,7 @@
 //! records would be all of its memory.
 
 use std::cell::Cell;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use burn_autodiff::Autodiff;
@@ -19,12 +19,15 @@ use crate::ext::tape::Tracked;
 /// Fewer steps than these are not worth a thread.
 const LEAST: usize = 128;
 
-/// Much longer than forgetting takes. Where a reverse pass waits for this thread it would never end.
+/// Longer than forgetting takes on a machine that is not busy. Where a reverse pass waits for this thread it
+/// never ends.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 thread_local! {
     /// Whether a reverse pass waits for this thread.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// What this thread has asked for and was not patient enough to wait for.
+    static ASKED: Cell<Option<Receiver<()>>> = const { Cell::new(None) };
 }
 
 /// Calls `f`, for which a reverse pass waits.
@@ -39,7 +42,8 @@ pub(super) fn inside<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// After a step of a forward pass: every √N steps a `backward` of nothing. Returns whether to ask again.
+/// After a step of a forward pass: every √N steps a `backward` of nothing, unless the last one has not ended.
+/// Returns whether to ask again.
 pub(super) fn forget<B: Backend, C: CheckpointStrategy>(
     steps: usize,
     done: usize,
@@ -53,6 +57,12 @@ pub(super) fn forget<B: Backend, C: CheckpointStrategy>(
     if !done.is_multiple_of(kept) {
         return true;
     }
+    if let Some(asked) = ASKED.take()
+        && asked.recv_timeout(Duration::ZERO) == Err(RecvTimeoutError::Timeout)
+    {
+        ASKED.set(Some(asked));
+        return true;
+    }
     let device = Autodiff::<B, C>::float_device(like);
     let number = Autodiff::<B, C>::float_zeros(Shape::from([1]), &device, like.dtype().into());
     let number = Autodiff::<B, C>::float_set_require_grad(number, true);
@@ -62,5 +72,11 @@ pub(super) fn forget<B: Backend, C: CheckpointStrategy>(
         drop(Tensor::<Autodiff<B, C>, 1>::from_primitive(root).backward());
         let _ = sender.send(());
     });
-    thread.is_ok() && receiver.recv_timeout(PATIENCE).is_ok()
+    if thread.is_err() {
+        return false;
+    }
+    if receiver.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+        ASKED.set(Some(receiver));
+    }
+    true
 }
