@@ -117,7 +117,7 @@ fn kinds() -> Vec<Kind> {
             move || x.matmul(&y)
         }),
         kind("batched matmul, 17 entries", {
-            let y = random(&[17, 300, 200]);
+            let y = random(&[17, 300, 300]);
             move || odd.matmul(&y)
         }),
         kind("convolution", {
