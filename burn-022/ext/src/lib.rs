@@ -27,6 +27,7 @@
 //! | an operation of one's own | [`operation`], [`tape`] |
 //! | complex tensors as pairs of real ones | [`Complex`] |
 //! | threads, memory, fallbacks | [`BackendConfig`] |
+//! | how a result was computed | [`route`], [`operation::route`] |
 //!
 //! | feature | |
 //! |---|---|
@@ -71,6 +72,7 @@ mod user;
 pub use complex::Complex;
 pub use error::{ExtError, Result};
 pub use t4a_tensor::config::{BackendConfig, ConfigError};
+pub use t4a_tensor::route;
 
 /// Where typed errors become panics: Burn's backward pass cannot return them.
 #[inline]
