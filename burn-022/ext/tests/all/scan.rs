@@ -1,7 +1,7 @@
 //! Scans against the loop that they stand for, under every policy of memory.
 
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use burn_t4a_022_ext::scan::fused::{
     self, AssociativeScan, Cell, FloatMonoid, Running, System, associative_scan,
