@@ -37,7 +37,7 @@ fn all(b: usize) -> Vec<ScoredTags> {
     let (x, w, end) = (scores(12, 1), scores(4, 2), scores(2, 3));
     let n = LENGTHS[b];
     let path = |code: usize| {
-        let tags: Vec<usize> = (0..n).map(|t| code >> t & 1).collect();
+        let tags: Vec<usize> = (0..n).map(|t| (code >> t) & 1).collect();
         let emitted: f64 = (0..n).map(|t| x[(b * 3 + t) * 2 + tags[t]]).sum();
         let moved: f64 = (1..n).map(|t| w[2 * tags[t - 1] + tags[t]]).sum();
         ScoredTags { score: emitted + moved + end[tags[n - 1]], tags }
