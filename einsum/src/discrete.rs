@@ -72,7 +72,8 @@ impl Plan {
             let of = |x: T| KBest::<K, S>::of([x]);
             let lists = contract_as::<KBest<K, S>, T, [T; K]>(self, operands, of)?;
             let shape: Vec<usize> = lists.shape().iter().copied().chain([K]).collect();
-            Ok(Tensor::from_vec(lists.to_vec()?.into_flattened(), &shape)?.into())
+            let values = Tensor::from_vec(lists.to_vec()?.into_flattened(), &shape)?;
+            Ok(values.with_route(lists.route()).into())
         }, else => unsupported("k_best_einsum", dtype, "a float"))
     }
 }
@@ -132,7 +133,8 @@ fn counts<S: FloatCancellative>(plan: &Plan, operands: &[&AnyTensor]) -> Result<
         let count = |x: Counted<T>| x.count().and_then(|count| i64::try_from(count).ok());
         let counts: Option<Vec<i64>> = found.to_vec()?.into_iter().map(count).collect();
         let counts = counts.ok_or(EinsumError::CountOverflow)?;
-        Ok(Tensor::from_vec(counts, found.shape())?.into())
+        // Counts are read off the elements that the contraction wrote.
+        Ok(Tensor::from_vec(counts, found.shape())?.with_route(found.route()).into())
     }, else => unsupported("counting_einsum", dtype, "a float"))
 }
 

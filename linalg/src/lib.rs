@@ -94,6 +94,7 @@
 // operation                      every operation as a value: one trait, one table; on arrays
 // call program                   the forms that faces offer; functions written in the vocabulary
 // left_dims                      N-dimensional tensors as matrices
+// gaussian_process               likelihood and posterior by a factorisation
 
 #![deny(unsafe_code)]
 
@@ -106,6 +107,7 @@ pub mod eig;
 pub mod eigh;
 pub mod error;
 pub mod expm;
+pub mod gaussian_process;
 pub mod hermitian;
 pub mod householder;
 mod idle;

@@ -21,6 +21,7 @@
 //! | an associative scan | [`AssociativeScan`] over a [`Monoid`] |
 //! | gated recurrent layers | [`Recurrent`] of a [`Cell`] |
 //! | a Kalman filter and its likelihood | [`KalmanFilter`] |
+//! | ln Z, marginals, best and K best sequences of tags | [`LinearChain`] |
 //! | a body of one's own, on a tape in bounded memory | [`body`] |
 //! | which carries to keep for a reverse pass in bounded memory | [`schedule`] |
 //!
@@ -38,6 +39,7 @@
 // cell           Cell: gated cells of recurrent layers
 // recurrent      Recurrent: a recurrent layer over a sequence
 // kalman         KalmanFilter: prediction and update over a sequence
+// chain          LinearChain: sums and maxima over sequences of tags
 // schedule       reverse mode through many steps in bounded memory
 #![deny(unsafe_code)]
 
@@ -45,6 +47,7 @@ mod affine;
 mod associative;
 pub mod body;
 mod cell;
+mod chain;
 mod cumulative;
 mod error;
 mod kalman;
@@ -63,6 +66,7 @@ mod tests;
 
 pub use associative::AssociativeScan;
 pub use cell::Cell;
+pub use chain::{LinearChain, ScoredTags};
 pub use cumulative::Cumulative;
 pub use error::{CarryLeaf, Result, ScanError, ScanPath};
 pub use kalman::KalmanFilter;

@@ -144,11 +144,11 @@ impl<A: Array> Complex<DiagTensor<A>> {
     /// # Errors
     /// `Invalid` for different classes or sizes, `DType`.
     pub fn new(re: DiagTensor<A>, im: DiagTensor<A>) -> Result<Self> {
-        if re.classes() != im.classes() || re.payload().shape() != im.payload().shape() {
+        if re.classes() != im.classes() || re.sizes() != im.sizes() {
             let message = "both parts have the same classes and sizes".into();
             return Err(StructuredError::Invalid { op: "complex", message });
         }
-        same_dtype(re.payload(), im.payload())?;
+        same_dtype(re.elements(), im.elements())?;
         Ok(Self { re, im })
     }
 
@@ -176,7 +176,7 @@ impl<A: Array> Complex<DiagTensor<A>> {
 
     /// Both parts behind each other, along an axis of its own.
     fn stacked(&self) -> Result<DiagTensor<A>> {
-        let mut shape = self.re.payload().shape();
+        let mut shape = self.re.sizes().to_vec();
         let mut classes = self.re.classes().to_vec();
         // A number may have the shape [1], which no axis follows.
         shape.truncate(classes.iter().map(|class| class + 1).max().unwrap_or(0));
@@ -210,8 +210,8 @@ pub fn diag_einsum_complex<A: Array>(
     // re = ac − bd, im = ad + bc, as [2, 2, 2].
     let table = vec![1.0, 0.0, 0.0, 1.0, 0.0, 1.0, -1.0, 0.0];
     let table = AnyTensor::from(Tensor::from_vec(table, &[2, 2, 2])?);
-    let table = table.cast(first.re.payload().dtype())?;
-    let table = DiagTensor::dense(first.re.payload().constant(table));
+    let table = table.cast(first.re.elements().dtype())?;
+    let table = DiagTensor::dense(first.re.elements().constant(table));
     // Labels of parts, which nobody types: operand k has 2k, the product up to it 2k + 1.
     let label = |i: usize| char::from_u32(0xf0000 + i as u32).unwrap_or('\u{f0000}');
     let mut terms: Vec<String> = Vec::new();
@@ -229,7 +229,7 @@ pub fn diag_einsum_complex<A: Array>(
     let text = format!("{}->{output}{last}", terms.join(","));
     let tensors: Vec<&DiagTensor<A>> = tensors.iter().collect();
     let product = diag_einsum(FloatSemiring::Standard, &text, &tensors)?;
-    let shape = product.payload().shape();
+    let shape = product.sizes().to_vec();
     let axis = shape.len() - 1;
     let classes = &product.classes()[..product.classes().len() - 1];
     let part = |i: usize| {

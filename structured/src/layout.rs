@@ -13,7 +13,8 @@ use crate::graded::GradedTensor;
 use crate::sector::Sector;
 use crate::spec::Spec;
 
-/// What a structured tensor is beside its numbers, which are one flat array, or two of a complex one.
+/// What a structured tensor is beside its numbers, which are one array, or two of a complex one: flat, save for
+/// those of a diagonal tensor that was made of its payload.
 pub trait Layout: Clone + PartialEq + Debug + Send + Sync + 'static {
     /// The tensors of this structure.
     type Tensor<A: Array>: Clone;
@@ -28,7 +29,8 @@ pub trait Layout: Clone + PartialEq + Debug + Send + Sync + 'static {
     /// are none.
     fn with<A: Array>(&self, re: A, im: Option<A>) -> Result<Self::Tensor<A>>;
 
-    /// The structure and the elements.
+    /// The structure, and the elements as they are stored: those that [`Layout::with`] was given are themselves,
+    /// so that a leaf of a tape is found.
     fn parts<A: Array>(tensor: &Self::Tensor<A>) -> (Self, A, Option<A>);
 
     /// All elements, zeros included: in the shape of the dense array.
@@ -104,17 +106,11 @@ impl Layout for Classes {
         if required != given {
             return Err(StructuredError::LengthMismatch { op, required, given });
         }
-        // A leaf of a tape stays one.
-        let payload = if self.payload.len() == 1 { re } else { re.reshape(&self.payload) };
-        DiagTensor::new(payload, self.classes.clone())
+        DiagTensor::with_sizes(re, self.payload.clone(), self.classes.clone())
     }
     fn parts<A: Array>(tensor: &DiagTensor<A>) -> (Self, A, Option<A>) {
-        let (payload, classes) = (tensor.payload().shape(), tensor.classes().to_vec());
-        let flat = match payload.len() {
-            1 => tensor.payload().clone(),
-            _ => tensor.payload().reshape(&[payload.iter().product()]),
-        };
-        (Self { payload, classes }, flat, None)
+        let (payload, classes) = (tensor.sizes().to_vec(), tensor.classes().to_vec());
+        (Self { payload, classes }, tensor.elements().clone(), None)
     }
     fn dense<A: Array>(tensor: &DiagTensor<A>) -> Result<(A, Option<A>)> {
         Ok((tensor.to_dense(FloatSemiring::Standard)?, None))

@@ -173,6 +173,17 @@ impl<S: Sector> Spec<S> {
         &self.0.matrices
     }
 
+    /// `√(2 / (m + n))` for each element of an m × n matrix: random numbers of these deviations are matrices
+    /// that keep the size of vectors, whatever the number of blocks.
+    pub fn scales(&self) -> Vec<f64> {
+        let mut scales = Vec::with_capacity(self.len());
+        for matrix in self.matrices() {
+            let scale = (2.0 / (matrix.rows + matrix.cols) as f64).sqrt();
+            scales.resize(scales.len() + matrix.rows * matrix.cols, scale);
+        }
+        scales
+    }
+
     /// The blocks, in the order of their matrices.
     pub fn blocks(&self) -> &[Block] {
         self.0.blocks.get_or_init(|| self.0.make_blocks())

@@ -50,6 +50,14 @@ pub enum Path {
     BgemmUser,
     /// Contraction supplied by the user.
     TensordotUser,
+    /// Factorisations or solves, each matrix by one thread.
+    LinalgSequential,
+    /// Factorisations or solves, one matrix after the other, with threads inside of each.
+    LinalgParallel,
+    /// The definition of an operation, in operations of the backend that it runs on.
+    Portable,
+    /// In the engine for another backend, through host data.
+    HostData,
 }
 
 /// Why a path other than the native one was taken.
@@ -86,6 +94,10 @@ impl Path {
             Path::ContractElementwise => "contract_elementwise",
             Path::BgemmUser => "bgemm_user",
             Path::TensordotUser => "tensordot_user",
+            Path::LinalgSequential => "linalg_sequential",
+            Path::LinalgParallel => "linalg_parallel",
+            Path::Portable => "portable",
+            Path::HostData => "host_data",
         }
     }
 }

@@ -53,6 +53,18 @@ fn views() {
     rejects(|| B::float_unfold(float(&[2, 3]), 1, 2, 0), &["unfold", "step 0"]);
 }
 
+/// A trillion zeros are one element, and what is computed of them elementwise too; more than 2⁴⁸ elements are
+/// none, views included.
+#[test]
+fn sizes() {
+    let ones = B::float_exp(float(&[1_000_000, 1_000_000]));
+    let last = [Slice::new(999_999, Some(1_000_000), 1); 2];
+    let last = B::float_slice(ones, &last);
+    assert_eq!(last.any().typed::<f32>().unwrap().to_vec().unwrap(), [1.0]);
+    rejects(|| float(&[100_000_000, 100_000_000]), &["100000000", "exceeds the address space"]);
+    rejects(|| B::float_expand(float(&[1, 1]), Shape::new([1 << 25, 1 << 25])), &["33554432"]);
+}
+
 #[test]
 fn indices() {
     let x = || float(&[2, 3]);

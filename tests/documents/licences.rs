@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-const ACCEPTED: [&str; 15] = [
+const ACCEPTED: [&str; 16] = [
     "0BSD",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -19,6 +19,7 @@ const ACCEPTED: [&str; 15] = [
     "Unlicense",
     "Zlib",
     "MIT-0",
+    "NCSA",
 ];
 
 /// Whether a licence expression leaves an accepted choice.

@@ -1,12 +1,14 @@
-//! Function transformations for Burn 0.21: derivatives of any order, and functions of one example on a batch.
-//! A transformation is a backend around a backend, as Burn's `Autodiff<B>` is, so unmodified modules run on
-//! it, and transformations compose by nesting: `Autodiff<Vmap<B>>` has a gradient per example,
-//! `Autodiff<Jvp<B>>` second derivatives.
+//! Function transformations for Burn 0.21: derivatives of any order, functions of one example on a batch,
+//! functions compiled or run on a mesh of devices. A transformation is a backend around a backend, as Burn's
+//! `Autodiff<B>` is, so unmodified modules run on it, and transformations compose by nesting:
+//! `Autodiff<Vmap<B>>` has a gradient per example, `Autodiff<Jvp<B>>` second derivatives. Each is a crate of its
+//! own; this one has them all, and what is composed of them: gradients, Hessians, Jacobians, modules lifted and
+//! stacked.
 //!
 //! ```
+//! use burn::tensor::Tensor;
 //! use burn_t4a::{BurnT4a, T4aDevice};
 //! use burn_t4a_transforms::{derivatives::grad, vmap::{Vmap, vmap}};
-//! use burn_tensor::Tensor;
 //!
 //! type V = Vmap<BurnT4a>;
 //! let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &T4aDevice);

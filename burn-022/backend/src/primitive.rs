@@ -53,6 +53,13 @@ impl T4aTensor {
         self.any.route()
     }
 
+    /// The same tensor with another route, for what runs through host data.
+    #[inline]
+    #[must_use]
+    pub fn with_route(self, route: Route) -> Self {
+        Self { any: self.any.with_route(route), ..self }
+    }
+
     /// The store in which Burn sees the booleans.
     #[inline]
     pub(crate) fn store(&self) -> BoolDType {

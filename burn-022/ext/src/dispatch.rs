@@ -19,8 +19,9 @@ use burn_dispatch::{
 };
 use t4a_diff::{Dual, Operation, Outcome, Value};
 use t4a_tensor::TensorError;
+use t4a_tensor::route::Route;
 
-use crate::operation::{Operand, Operations};
+use crate::operation::{Operand, Operations, by_definition};
 use crate::primitive::{Bools, Floats, Indices};
 use crate::tape;
 
@@ -301,14 +302,34 @@ where
     B::jvp(op, &inputs, tracked)?.try_map(value, |x| Ok(above(x)))
 }
 
+/// Whether a tensor is the engine's.
+pub(crate) fn is_engine(x: &DispatchTensor) -> bool {
+    at!(common([x]), |B| B::is_engine(), else false)
+}
+
+fn with_route<B: Concrete>(x: &Operand<Dispatch>, route: Route) -> Operand<Dispatch>
+where
+    DispatchTensor: DispatchKindConversion<B>,
+{
+    B::dispatched_value(B::with_route(B::value(x), route))
+}
+
 impl Operations for Dispatch {
+    fn route(x: &Operand<Self>) -> Option<Route> {
+        at!(common([inner(x)]), |B| B::route(&B::value(x)), else None)
+    }
+
+    fn with_route(x: Operand<Self>, route: Route) -> Operand<Self> {
+        at!(common([inner(&x)]), |B| with_route::<B>(&x, route), else x)
+    }
+
     fn run<O: Operation>(
         op: &O,
         inputs: &[Operand<Self>],
         tracked: &[bool],
     ) -> Result<Outcome<Floats<Self>>, O::Error> {
         at!(common(inputs.iter().map(inner)), |B| run::<O, B>(op, inputs, tracked),
-            else op.portable(inputs, tracked))
+            else by_definition(op, inputs, tracked))
     }
 
     fn jvp<O: Operation>(

@@ -24,14 +24,17 @@
 //! | quantum numbers, blocks, diagonals | [`structured`] |
 //! | recurrences, Kalman filters, a body step by step in bounded memory | [`scan`] |
 //! | fused softmax, norms, attention, cross-entropy on the tape | [`nn`] |
+//! | CRFs, Gaussian processes, layers of low rank | [`models`] |
 //! | an operation of one's own | [`operation`], [`tape`] |
 //! | complex tensors as pairs of real ones | [`Complex`] |
 //! | threads, memory, fallbacks | [`BackendConfig`] |
+//! | how a result was computed | [`route`], [`operation::route`] |
 //!
 //! | feature | |
 //! |---|---|
 //! | `linalg`, on by default | [`linalg`] |
 //! | `structured`, on by default | [`structured`]; turns `linalg` on |
+//! | `module` | structured tensors, CRFs, layers of low rank as Burn's modules |
 //! | `ndarray` | the operations on burn-ndarray too |
 //! | `remote` | the operations on tensors of a server |
 //!
@@ -48,6 +51,7 @@
 // scan       a body step by step, and recurrences in one kernel
 // structured tensors with known zeros
 // complex    complex tensors as pairs
+// models     what is most often built of these
 // nn         fused softmax, norms, attention and cross-entropy that stay fused on the tape
 // error      what the functions of this crate reject
 
@@ -57,6 +61,7 @@ pub mod einsum;
 mod error;
 #[cfg(feature = "linalg")]
 pub mod linalg;
+pub mod models;
 pub mod nn;
 pub mod operation;
 pub mod primitive;
@@ -71,6 +76,7 @@ mod user;
 pub use complex::Complex;
 pub use error::{ExtError, Result};
 pub use t4a_tensor::config::{BackendConfig, ConfigError};
+pub use t4a_tensor::route;
 
 /// Where typed errors become panics: Burn's backward pass cannot return them.
 #[inline]

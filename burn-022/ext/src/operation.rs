@@ -51,13 +51,16 @@ use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{AutodiffBackend, Backend};
+use burn_dispatch::Dispatch;
 use burn_dispatch::backends::Flex;
+use burn_tensor::{Int, Tensor};
 use t4a_diff::array::Kind;
 pub use t4a_diff::{
     Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Meta, Operation, Outcome, Reverse, Value,
 };
 use t4a_tensor::DType;
 pub use t4a_tensor::TensorError;
+use t4a_tensor::route::{Path, Reason, Route};
 
 use burn_t4a_022::T4aTensor;
 
@@ -80,16 +83,35 @@ pub type Operand<B> = Value<Floats<B>>;
     note = "a backend of your own: `impl burn_t4a_022_ext::operation::Operations for MyBackend {{}}`"
 )]
 pub trait Operations: Backend {
+    /// Whether tensors here are the engine's. Elsewhere operations run by their definitions in those of the
+    /// backend, or in the engine through host data, which [`Policy::RejectFallback`] rejects.
+    ///
+    /// [`Policy::RejectFallback`]: crate::route::Policy::RejectFallback
+    fn is_engine() -> bool {
+        false
+    }
+
     /// The results; the operands have been checked. `tracked`: whose derivative will be asked for.
     ///
     /// # Errors
-    /// Those of the operation.
+    /// Those of the operation; `RouteRejected`.
     fn run<O: Operation>(
         op: &O,
         inputs: &[Operand<Self>],
         tracked: &[bool],
     ) -> Result<Outcome<Floats<Self>>, O::Error> {
-        op.portable(inputs, tracked)
+        by_definition(op, inputs, tracked)
+    }
+
+    /// Which kernel computed a value, and why not its own one; none where no route is kept.
+    fn route(_x: &Operand<Self>) -> Option<Route> {
+        None
+    }
+
+    /// A value that is on no tape, with this route, where one is kept.
+    #[must_use]
+    fn with_route(x: Operand<Self>, _route: Route) -> Operand<Self> {
+        x
     }
 
     /// What [`Operations::vjp`] needs here if these operands are tracked.
@@ -125,6 +147,38 @@ pub trait Operations: Backend {
 #[allow(deprecated)]
 impl Operations for burn_dispatch::backends::NdArray {}
 
+/// The portable definition, if the policy lets an operation leave its kernels.
+pub(crate) fn by_definition<O: Operation, A: Array>(
+    op: &O,
+    inputs: &[Value<A>],
+    tracked: &[bool],
+) -> Result<Outcome<A>, O::Error> {
+    Route::fallback(op.name(), Path::Portable, Reason::OpUnsupported)?;
+    op.portable(inputs, tracked)
+}
+
+/// Which kernel computed a value, and why not its own one: none on backends that keep no routes.
+///
+/// ```
+/// use burn_t4a_022_ext::linalg::cholesky;
+/// use burn_t4a_022_ext::operation::{float, route};
+/// use burn_t4a_022_ext::route::{Path, Reason};
+/// use burn_tensor::{Device, Tensor};
+///
+/// let l = cholesky(Tensor::<2>::eye(3, &Device::flex()))?;
+/// let route = route(&float(l)).expect("the engine keeps routes");
+/// assert_eq!((route.path, route.reason), (Path::LinalgSequential, Reason::Native));
+/// # Ok::<(), burn_t4a_022_ext::linalg::LinalgError>(())
+/// ```
+pub fn route(x: &Operand<Dispatch>) -> Option<Route> {
+    Dispatch::route(x)
+}
+
+/// Integers that are on no tape, with this route.
+pub(crate) fn routed<const D: usize>(x: Tensor<D, Int>, route: Route) -> Tensor<D, Int> {
+    Tensor::from_dispatch(Dispatch::with_route(integers(x), route).integers().0.clone())
+}
+
 /// Checks the operands and runs the operation.
 ///
 /// # Errors
@@ -149,13 +203,38 @@ pub(crate) fn meta<B: Operations>(x: &Operand<B>) -> Meta {
 /// The engine's kernels where this is `burn-t4a` in the place of `burn-flex`, and the portable
 /// definitions where it is Burn's own backend.
 impl Operations for Flex {
+    fn is_engine() -> bool {
+        is_engine()
+    }
+
+    fn route(x: &Operand<Self>) -> Option<Route> {
+        let (Value::Float(Floats(x)) | Value::Integers(Indices(x)) | Value::Flags(Bools(x))) = x;
+        let x: &dyn Any = x;
+        x.downcast_ref::<T4aTensor>().map(T4aTensor::route)
+    }
+
+    fn with_route(x: Operand<Self>, route: Route) -> Operand<Self> {
+        let routed = |mut x: FloatTensor<Self>| {
+            let any: &mut dyn Any = &mut x;
+            if let Some(x) = any.downcast_mut::<T4aTensor>() {
+                *x = x.clone().with_route(route);
+            }
+            x
+        };
+        match x {
+            Value::Float(x) => Value::Float(Floats(routed(x.0))),
+            Value::Integers(x) => Value::Integers(Indices(routed(x.0))),
+            Value::Flags(x) => Value::Flags(Bools(routed(x.0))),
+        }
+    }
+
     fn run<O: Operation>(
         op: &O,
         inputs: &[Operand<Self>],
         tracked: &[bool],
     ) -> Result<Outcome<Floats<Self>>, O::Error> {
         let Some(inputs) = inputs.iter().map(enter).collect::<Option<Vec<_>>>() else {
-            return op.portable(inputs, tracked);
+            return by_definition(op, inputs, tracked);
         };
         Ok(op.forward(&inputs, tracked)?.try_map(leave_value, leave)?)
     }
@@ -250,6 +329,21 @@ fn leave_value(x: Value<Eager>) -> Result<Operand<Flex>, TensorError> {
 }
 
 impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
+    fn is_engine() -> bool {
+        B::is_engine()
+    }
+
+    fn route(x: &Operand<Self>) -> Option<Route> {
+        B::route(&tape::value(x))
+    }
+
+    fn with_route(x: Operand<Self>, route: Route) -> Operand<Self> {
+        match &x {
+            Value::Float(y) if tape::is_tracked::<B, C>(&y.0) => x,
+            _ => tape::above(B::with_route(tape::value(&x), route)),
+        }
+    }
+
     fn run<O: Operation>(
         op: &O,
         inputs: &[Operand<Self>],

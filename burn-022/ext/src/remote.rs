@@ -15,7 +15,7 @@ use t4a_tensor::{DType, TensorError};
 
 use burn_t4a_022::burn_dtype;
 
-use crate::operation::{Operand, Operations, meta};
+use crate::operation::{Operand, Operations, by_definition, meta};
 use crate::primitive::{Floats, Indices, shape};
 
 type Floating = Floats<RemoteBackend>;
@@ -27,7 +27,7 @@ impl Operations for RemoteBackend {
         tracked: &[bool],
     ) -> Result<Outcome<Floating>, O::Error> {
         let Some(sent) = AnyOperation::of(op) else {
-            return op.portable(inputs, tracked);
+            return by_definition(op, inputs, tracked);
         };
         let metas: Vec<Meta> = inputs.iter().map(meta).collect();
         let mut back = op.results(&metas)?;

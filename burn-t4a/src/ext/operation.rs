@@ -51,7 +51,7 @@
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::{AutodiffBackend, Backend};
-use burn_tensor::{Tensor, TensorPrimitive};
+use burn_tensor::{Int, Tensor, TensorPrimitive};
 use t4a_diff::array::Kind;
 pub use t4a_diff::{
     Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Meta, OnBatch, Operation, Outcome,
@@ -59,6 +59,7 @@ pub use t4a_diff::{
 };
 use t4a_tensor::DType;
 pub use t4a_tensor::TensorError;
+use t4a_tensor::route::{Path, Reason, Route};
 
 use super::primitive::{Bools, Floats, Indices};
 use super::tape;
@@ -81,16 +82,35 @@ pub type Operand<B> = Value<Floats<B>>;
     note = "Flex needs burn-t4a's feature `flex`, NdArray `ndarray`, backends of burn-router `router`"
 )]
 pub trait Operations: Backend {
+    /// Whether tensors here are the engine's. Elsewhere operations run by their definitions in those of the
+    /// backend, or in the engine through host data, which [`Policy::RejectFallback`] rejects.
+    ///
+    /// [`Policy::RejectFallback`]: crate::route::Policy::RejectFallback
+    fn is_engine() -> bool {
+        false
+    }
+
     /// The results; the operands have been checked. `tracked`: whose derivative will be asked for.
     ///
     /// # Errors
-    /// Those of the operation.
+    /// Those of the operation; `RouteRejected`.
     fn run<O: Operation>(
         op: &O,
         inputs: &[Operand<Self>],
         tracked: &[bool],
     ) -> Result<Outcome<Floats<Self>>, O::Error> {
-        op.portable(inputs, tracked)
+        by_definition(op, inputs, tracked)
+    }
+
+    /// Which kernel computed a value, and why not its own one; none where no route is kept.
+    fn route(_x: &Operand<Self>) -> Option<Route> {
+        None
+    }
+
+    /// A value that is on no tape, with this route, where one is kept.
+    #[must_use]
+    fn with_route(x: Operand<Self>, _route: Route) -> Operand<Self> {
+        x
     }
 
     /// Cotangents of the operands that want one; `None` is zero.
@@ -125,6 +145,43 @@ impl Operations for burn_ndarray::NdArray {}
 
 #[cfg(feature = "router")]
 impl<R: burn_router::RunnerChannel> Operations for burn_router::BackendRouter<R> {}
+
+/// The portable definition, if the policy lets an operation leave its kernels.
+pub(crate) fn by_definition<O: Operation, A: Array>(
+    op: &O,
+    inputs: &[Value<A>],
+    tracked: &[bool],
+) -> Result<Outcome<A>, O::Error> {
+    Route::fallback(op.name(), Path::Portable, Reason::OpUnsupported)?;
+    op.portable(inputs, tracked)
+}
+
+/// Which kernel computed a value, and why not its own one: none on backends that keep no routes.
+///
+/// ```
+/// use burn_t4a::ext::linalg::cholesky;
+/// use burn_t4a::ext::operation::{float, route};
+/// use burn_t4a::route::{Path, Reason};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn::tensor::Tensor;
+///
+/// let l = cholesky(Tensor::<BurnT4a, 2>::eye(3, &T4aDevice))?;
+/// let route = route(&float(l)).expect("the engine keeps routes");
+/// assert_eq!((route.path, route.reason), (Path::LinalgSequential, Reason::Native));
+/// # Ok::<(), burn_t4a::ext::linalg::LinalgError>(())
+/// ```
+pub fn route<B: Operations>(x: &Operand<B>) -> Option<Route> {
+    B::route(x)
+}
+
+/// Integers that are on no tape, with this route.
+pub(crate) fn routed<B: Operations, const D: usize>(
+    x: Tensor<B, D, Int>,
+    route: Route,
+) -> Tensor<B, D, Int> {
+    let x = B::with_route(Value::Integers(Indices(x.into_primitive())), route);
+    Tensor::from_primitive(x.integers().0.clone())
+}
 
 /// Checks the operands and runs the operation.
 ///
@@ -194,6 +251,23 @@ fn meta<B: Operations>(x: &Operand<B>) -> Meta {
 }
 
 impl Operations for BurnT4a {
+    fn is_engine() -> bool {
+        true
+    }
+
+    fn route(x: &Operand<Self>) -> Option<Route> {
+        let (Value::Float(Floats(x)) | Value::Integers(Indices(x)) | Value::Flags(Bools(x))) = x;
+        Some(x.route())
+    }
+
+    fn with_route(x: Operand<Self>, route: Route) -> Operand<Self> {
+        match x {
+            Value::Float(x) => Value::Float(Floats(x.0.with_route(route))),
+            Value::Integers(x) => Value::Integers(Indices(x.0.with_route(route))),
+            Value::Flags(x) => Value::Flags(Bools(x.0.with_route(route))),
+        }
+    }
+
     fn run<O: Operation>(
         op: &O,
         inputs: &[Operand<Self>],
@@ -272,6 +346,21 @@ fn leave_value(x: Value<Eager>) -> Result<Operand<BurnT4a>, TensorError> {
 }
 
 impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
+    fn is_engine() -> bool {
+        B::is_engine()
+    }
+
+    fn route(x: &Operand<Self>) -> Option<Route> {
+        B::route(&tape::value(x))
+    }
+
+    fn with_route(x: Operand<Self>, route: Route) -> Operand<Self> {
+        match &x {
+            Value::Float(y) if tape::is_tracked::<B, C>(&y.0) => x,
+            _ => tape::above(B::with_route(tape::value(&x), route)),
+        }
+    }
+
     fn run<O: Operation>(
         op: &O,
         inputs: &[Operand<Self>],

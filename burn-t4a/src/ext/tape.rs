@@ -210,7 +210,16 @@ impl<O: Operation, B: Operations> Recorded<O, B> {
         let shapes = |all: &[Floats<B>]| all.iter().map(|y| y.0.shape()).collect::<Vec<_>>();
         let (results, hidden) = (shapes(&out.results), shapes(&out.hidden));
         let rest = (results.clone(), hidden.clone(), out.extra);
+        let route = out.results.first().and_then(|y| B::route(&Value::Float(y.clone())));
+        let several = results.len() + hidden.len() > 1;
         let flat = joined::<B>(out.results.into_iter().chain(out.hidden).map(|y| y.0).collect());
+        // Views of it keep the route of the operation.
+        let flat = match route {
+            Some(route) if several => {
+                B::with_route(Value::Float(Floats(flat)), route).float().0.clone()
+            }
+            _ => flat,
+        };
         Ok((flat, Self { op: op.clone(), kept, results, hidden, floats }, rest))
     }
 
@@ -316,8 +325,21 @@ fn below<B: Operations, C: CheckpointStrategy>(
     inputs.iter().map(one).collect()
 }
 
+/// A value, without the tape that it may be on.
+pub(crate) fn value<B: Operations, C: CheckpointStrategy>(
+    x: &Operand<Autodiff<B, C>>,
+) -> Operand<B> {
+    match x {
+        Value::Float(x) => Value::Float(Floats(x.0.primitive.clone())),
+        Value::Integers(x) => Value::Integers(Indices(x.0.clone())),
+        Value::Flags(x) => Value::Flags(Bools(x.0.clone())),
+    }
+}
+
 /// A value without a derivative, on the tape.
-fn above<B: Operations, C: CheckpointStrategy>(x: Operand<B>) -> Operand<Autodiff<B, C>> {
+pub(crate) fn above<B: Operations, C: CheckpointStrategy>(
+    x: Operand<B>,
+) -> Operand<Autodiff<B, C>> {
     match x {
         Value::Float(x) => Value::Float(Floats(constant::<B, C>(x.0))),
         Value::Integers(x) => Value::Integers(Indices(x.0)),

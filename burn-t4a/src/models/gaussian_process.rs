@@ -1,12 +1,11 @@
 //! Gaussian processes by one Cholesky factorisation.
 
-use std::f64::consts::TAU;
-
 use burn_tensor::Tensor;
-use t4a_linalg::Result;
+use t4a_linalg::{Result, gaussian_process};
 
-use crate::ext::linalg::{Triangle, cholesky, solve_triangular};
+use crate::boundary::accept;
 use crate::ext::operation::Operations;
+use crate::ext::primitive::Floats;
 
 /// Observations `y` with mean zero and a covariance: `K = L Lᵀ`, `z = L⁻¹ y`.
 ///
@@ -23,10 +22,7 @@ use crate::ext::operation::Operations;
 /// # Ok::<(), burn_t4a::ext::linalg::LinalgError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct GaussianProcess<B: Operations> {
-    l: Tensor<B, 2>,
-    z: Tensor<B, 1>,
-}
+pub struct GaussianProcess<B: Operations>(gaussian_process::GaussianProcess<Floats<B>>);
 
 impl<B: Operations> GaussianProcess<B> {
     /// Factorises the covariance `[n, n]` of the observations `y`, `[n]`, their noise on its diagonal.
@@ -34,47 +30,31 @@ impl<B: Operations> GaussianProcess<B> {
     /// Cost: n³/3 multiply-adds.
     ///
     /// # Errors
-    /// Those of [`cholesky`]: `NonPositivePivot` where inputs nearly coincide; more noise, or a multiple of the
-    /// unit matrix of about 1e-6 (`f32`) or 1e-12 (`f64`) of the largest entry, helps. Those of
-    /// [`solve_triangular`] for sizes that disagree.
+    /// Those of [`cholesky`](t4a_linalg::cholesky::cholesky): `NonPositivePivot` where inputs nearly coincide;
+    /// more noise, or a multiple of the unit matrix of about 1e-6 (`f32`) or 1e-12 (`f64`) of the largest entry,
+    /// helps. Those of [`solve_triangular`](t4a_linalg::triangular::solve_triangular) for sizes that disagree.
     pub fn new(covariance: Tensor<B, 2>, y: Tensor<B, 1>) -> Result<Self> {
-        let l = cholesky(covariance)?;
-        let z = solve_triangular(l.clone(), y, Triangle::LOWER)?;
-        Ok(Self { l, z })
+        let (covariance, y) = (Floats::<B>::from(covariance), Floats::<B>::from(y));
+        Ok(Self(gaussian_process::GaussianProcess::new(covariance, y)?))
     }
 
     /// `ln p(y) = −½ ‖z‖² − Σ ln Lᵢᵢ − n/2 ln 2π`, `[1]`.
     pub fn log_likelihood(&self) -> Tensor<B, 1> {
-        let [n] = self.z.dims();
-        let log_det: Tensor<B, 1> =
-            burn_tensor::linalg::diag::<B, 2, 1, _>(self.l.clone()).log().sum();
-        let squares = (self.z.clone() * self.z.clone()).sum();
-        squares * -0.5 - log_det - n as f64 / 2.0 * TAU.ln()
+        accept(accept(self.0.log_likelihood()).tensor())
     }
 
     /// Mean `[m]` and covariance `[m, m]` of the process at m other places, from its covariance `across`, `[n, m]`,
     /// of the observed with the others, and `prior`, `[m, m]`, of the others.
     ///
     /// # Errors
-    /// Those of [`solve_triangular`] for sizes that disagree.
+    /// Those of [`solve_triangular`](t4a_linalg::triangular::solve_triangular) for sizes that disagree.
     pub fn posterior(
         &self,
         across: Tensor<B, 2>,
         prior: Tensor<B, 2>,
     ) -> Result<(Tensor<B, 1>, Tensor<B, 2>)> {
-        let a: Tensor<B, 2> = solve_triangular(self.l.clone(), across, Triangle::LOWER)?;
-        let [_, m] = a.dims();
-        if prior.dims() != [m, m] {
-            let (given, other) = (prior.dims(), a.dims());
-            let error = t4a_tensor::TensorError::shapes(
-                "gaussian_process",
-                &given,
-                &other,
-                "a prior [m, m] for a covariance [n, m]",
-            );
-            return Err(error.into());
-        }
-        let mean = a.clone().transpose().matmul(self.z.clone().unsqueeze_dim(1)).squeeze_dim(1);
-        Ok((mean, prior - a.clone().transpose().matmul(a)))
+        let (across, prior) = (Floats::<B>::from(across), Floats::<B>::from(prior));
+        let (mean, covariance) = self.0.posterior(across, &prior)?;
+        Ok((mean.tensor()?, covariance.tensor()?))
     }
 }

@@ -73,6 +73,32 @@ fn a_payload_under_two_labels_counts_once() {
     assert_eq!(numbers(payload.grad(&sum.backward()).unwrap()), [2.0, 4.0, 6.0]);
 }
 
+/// A leaf of several classes of axes is found again, however it was made: its elements are stored as they were
+/// given, and a reshaped one is no leaf.
+#[test]
+fn a_diagonal_of_several_classes_is_a_leaf() {
+    let numbers_of = [1.0, -2.0, 3.0, 4.0, 0.5, -1.0];
+    let data = array::<AD>(&numbers_of);
+    let classes = Classes { payload: vec![2, 3], classes: vec![0, 1, 0] };
+    let payload: Tensor<AD, 2> = data.clone().reshape([2, 3]);
+    let leaves = [
+        DiagTensor::<AD>::from_flat(&classes, data.clone()).unwrap().require_grad(),
+        DiagTensor::<AD>::from_flat(&classes, data.clone().require_grad()).unwrap(),
+        DiagTensor::new(Floats::from(payload.clone()), vec![0, 1, 0]).unwrap().require_grad(),
+        DiagTensor::new(Floats::from(payload.require_grad()), vec![0, 1, 0]).unwrap(),
+    ];
+    for d in leaves {
+        let dense = d.to_tensor::<3>().unwrap();
+        assert_eq!(dense.dims(), [2, 3, 2]);
+        let gradient = d.grad(&dense.powi_scalar(2).sum().backward()).unwrap();
+        assert_eq!((gradient.sizes(), gradient.classes()), (&[2, 3][..], &[0, 1, 0][..]));
+        close("gradient", &numbers(gradient.flat()), &numbers_of.map(|x| 2.0 * x), 1e-15);
+        let tangent = d.valid().with_tangent(Some(&gradient)).unwrap();
+        let (_, moved) = DiagTensor::<B>::from_dual(&tangent.scale(3.0)).unwrap();
+        close("tangent", &numbers(moved.flat()), &numbers_of.map(|x| 6.0 * x), 1e-15);
+    }
+}
+
 #[test]
 fn delta_has_the_sum_as_gradient() {
     let scale = array::<AD>(&[2.0]).require_grad();

@@ -5,6 +5,7 @@
 //!
 //! Small matrices, or at least as many matrices as threads: one matrix per task, sequential
 //! inside, one scratch per task group. Few large matrices: one after the other, threads inside.
+//! Which of both it was is the route of the statuses, from which results have theirs.
 
 mod load;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use t4a_algebra::{Numeric, Scalar};
 use t4a_tensor::copy::to_contiguous;
 use t4a_tensor::layout::Dims;
 use t4a_tensor::loops::parallel;
+use t4a_tensor::route::{Path, Route};
 use t4a_tensor::{Tensor, TensorError};
 
 use crate::error::{
@@ -154,27 +156,27 @@ impl<T: Scalar + Numeric> Output<T> {
         Ok(self.tensor.as_mut_slice()?.chunks_exact_mut(m * n).collect())
     }
 
-    /// The batch of matrices.
-    pub(crate) fn matrices(self) -> Result<Tensor<T>> {
+    /// The batch of matrices, written in this way.
+    pub(crate) fn matrices(self, route: Route) -> Result<Tensor<T>> {
         let rank = self.tensor.rank();
-        Ok(self.tensor.swap_axes(rank - 2, rank - 1)?)
+        Ok(self.tensor.with_route(route).swap_axes(rank - 2, rank - 1)?)
     }
 
     /// The batch of transposed matrices: row-major memory.
-    pub(crate) fn transposed(self) -> Tensor<T> {
-        self.tensor
+    pub(crate) fn transposed(self, route: Route) -> Tensor<T> {
+        self.tensor.with_route(route)
     }
 
     /// The batch of vectors, for results with one column.
-    pub(crate) fn vectors(self) -> Result<Tensor<T>> {
+    pub(crate) fn vectors(self, route: Route) -> Result<Tensor<T>> {
         let axis = self.tensor.rank() - 2;
-        Ok(self.tensor.squeeze(axis)?)
+        Ok(self.tensor.with_route(route).squeeze(axis)?)
     }
 
     /// The batch of numbers, for results with one element.
-    pub(crate) fn numbers(self) -> Result<Tensor<T>> {
+    pub(crate) fn numbers(self, route: Route) -> Result<Tensor<T>> {
         let axis = self.tensor.rank() - 2;
-        Ok(self.tensor.squeeze(axis)?.squeeze(axis)?)
+        Ok(self.tensor.with_route(route).squeeze(axis)?.squeeze(axis)?)
     }
 }
 
@@ -265,7 +267,7 @@ const LARGE: usize = 1 << 19;
 /// Floating-point operations of a whole batch from which waking our threads pays: about 30 µs.
 const WORTHWHILE: usize = 1 << 16;
 
-/// Calls `body` for every matrix of the batch and gathers the info codes.
+/// Calls `body` for every matrix of the batch and gathers the info codes, whose route says how.
 ///
 /// `flops` is the work for one matrix. A slot whose body fails is spoiled.
 pub(crate) fn run<J: Slot, S>(
@@ -290,7 +292,9 @@ pub(crate) fn run<J: Slot, S>(
         }
     };
     let few = threads == 1 || flops.saturating_mul(count) < WORTHWHILE;
+    let mut path = Path::LinalgSequential;
     if count == 0 {
+        path = Path::Empty;
     } else if few || (count == 1 && flops < LARGE) {
         sequence(0, &mut slots, codes, Par::Seq);
     } else if flops < LARGE || count >= threads {
@@ -301,9 +305,10 @@ pub(crate) fn run<J: Slot, S>(
             sequence(g * group, slots, codes, Par::Seq);
         });
     } else {
+        path = Path::LinalgParallel;
         with_threads(|par| sequence(0, &mut slots, codes, par));
     }
-    Ok(info)
+    Ok(info.with_route(Route::native(path)))
 }
 
 /// Overwrites the matrices whose info code is not 0 by NaN.

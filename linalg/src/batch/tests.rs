@@ -81,6 +81,19 @@ fn bad_elements<T: LinalgScalar>() {
     }
 }
 
+/// Who does the work is what the route says.
+#[test]
+fn routes_name_the_schedule() {
+    let path = |shape: &[usize]| {
+        crate::lu::lu_factor(&random::<f64>(1, shape)).unwrap().packed.route().path
+    };
+    assert_eq!(path(&[5, 5]), Path::LinalgSequential);
+    assert_eq!(path(&[40, 20, 20]), Path::LinalgSequential);
+    assert_eq!(path(&[0, 5, 5]), Path::Empty);
+    let large = if parallel::threads() > 1 { Path::LinalgParallel } else { Path::LinalgSequential };
+    assert_eq!(path(&[128, 128]), large);
+}
+
 for_all_dtypes! {
     copies_are_the_matrix_in_any_layout => copies;
     hermitian_copies_are_the_mean_in_any_layout => hermitian_copies;

@@ -71,5 +71,5 @@ pub fn cholesky_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<
             Status::Done
         },
     )?;
-    Ok((out.matrices()?, info))
+    Ok((out.matrices(info.route())?, info))
 }

@@ -56,7 +56,7 @@ pub fn det_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, LuFactors<T>
     for (det, (sign, pivots)) in out.slices()?.into_iter().zip(&pivots) {
         det[0] = pivots.iter().fold(*sign, |product, &u| Numeric::mul(product, u));
     }
-    Ok((out.numbers()?, factors, info))
+    Ok((out.numbers(info.route())?, factors, info))
 }
 
 /// `(sign, ln|det A|)` with `|sign| = 1`, or `(0, −∞)` for a singular matrix.
@@ -97,7 +97,8 @@ pub fn slogdet_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<Slogdet<T>> {
         }
         (sign_out[0], log_out[0]) = (sign, log);
     }
-    Ok(((signs.numbers()?, logs.numbers()?), factors, info))
+    let route = info.route();
+    Ok(((signs.numbers(route)?, logs.numbers(route)?), factors, info))
 }
 
 type Factored<T> = (LuFactors<T>, Vec<(T, Vec<T>)>, Tensor<i32>);

@@ -64,7 +64,8 @@ pub fn eig_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Eig<T>, Tensor<i32>)> {
     let mut vectors = Output::<T::Complex>::new(shape.batch, n, n)?;
     let slots = values.slices()?.into_iter().zip(vectors.mats()?.into_iter().map(Some)).collect();
     let info = decompose("eig", a, slots)?;
-    Ok((Eig { values: values.vectors()?, vectors: vectors.matrices()? }, info))
+    let route = info.route();
+    Ok((Eig { values: values.vectors(route)?, vectors: vectors.matrices(route)? }, info))
 }
 
 /// Eigenvalues without vectors.
@@ -86,7 +87,7 @@ pub fn eigvals_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::Complex>,
     let mut values = Output::<T::Complex>::new(shape.batch, shape.n, 1)?;
     let slots = values.slices()?.into_iter().map(|values| (values, None)).collect();
     let info = decompose("eigvals", a, slots)?;
-    Ok((values.vectors()?, info))
+    Ok((values.vectors(info.route())?, info))
 }
 
 type Slot<'a, C> = (&'a mut [C], Option<faer::MatMut<'a, C>>);

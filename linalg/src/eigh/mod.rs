@@ -53,7 +53,8 @@ pub fn eigh_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Eigh<T>, Tensor<i32>)>
     let mut values = Output::<T::R>::new(shape.batch, shape.n, 1)?;
     let slots = vectors.mats()?.into_iter().map(Some).zip(values.slices()?).collect();
     let info = decompose("eigh", a, slots)?;
-    Ok((Eigh { values: values.vectors()?, vectors: vectors.matrices()? }, info))
+    let route = info.route();
+    Ok((Eigh { values: values.vectors(route)?, vectors: vectors.matrices(route)? }, info))
 }
 
 /// Eigenvalues of `(A + Aᴴ)/2` in nondecreasing order, without vectors.
@@ -77,7 +78,7 @@ pub fn eigvalsh_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::R>, Tens
     let mut values = Output::<T::R>::new(shape.batch, shape.n, 1)?;
     let slots = values.slices()?.into_iter().map(|values| (None, values)).collect();
     let info = decompose("eigvalsh", a, slots)?;
-    Ok((values.vectors()?, info))
+    Ok((values.vectors(info.route())?, info))
 }
 
 type Slot<'a, T> = (Option<faer::MatMut<'a, T>>, &'a mut [<T as LinalgScalar>::R]);

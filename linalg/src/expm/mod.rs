@@ -12,6 +12,7 @@ mod op;
 mod tests;
 
 use t4a_tensor::Tensor;
+use t4a_tensor::route::{Path, Route};
 
 use crate::batch::{Output, Shape, Views, is_finite};
 use crate::error::{NON_FINITE, OVERFLOW, Result, SINGULAR, check};
@@ -161,6 +162,8 @@ fn by_plan<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<(Tensor<T
     let mut out = Output::<T>::new(shape.batch, n, n)?;
     let mut targets = out.mats()?;
     let mut codes = vec![NON_FINITE; norms.len()];
+    // That of the last kernel of the first group.
+    let mut route = None;
     for (plan, group) in plans {
         let gather = |t: &Tensor<T>| -> Result<Batched<T>> {
             let views = Views::of(op, t)?;
@@ -168,9 +171,10 @@ fn by_plan<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<(Tensor<T
             for (mut slot, &index) in part.mats()?.into_iter().zip(&group) {
                 slot.copy_from(views.get(index));
             }
-            Ok(Batched::new(&part.matrices()?))
+            Ok(Batched::new(&part.matrices(Route::native(Path::LoopIndex))?))
         };
         let result = exponential(&gather(a)?, plan).into_tensor()?;
+        route.get_or_insert(result.route());
         let views = Views::of(op, &result)?;
         for (at, &index) in group.iter().enumerate() {
             targets[index].copy_from(views.get(at));
@@ -183,5 +187,6 @@ fn by_plan<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<(Tensor<T
         }
     }
     drop(targets);
-    Ok((out.matrices()?, Tensor::from_vec(codes, shape.batch)?))
+    let route = route.unwrap_or(Route::native(Path::Empty));
+    Ok((out.matrices(route)?, Tensor::from_vec(codes, shape.batch)?))
 }

@@ -110,7 +110,8 @@ pub fn lu_ex<T: LinalgScalar>(a: &Tensor<T>, pivoting: Pivoting) -> Result<(Lu<T
     }
     let rows = Permutation::new(m, rows);
     let cols = cols.map(|cols| Permutation::new(n, cols));
-    Ok((Lu { l: l.matrices()?, u: u.matrices()?, rows, cols }, info))
+    let route = info.route();
+    Ok((Lu { l: l.matrices(route)?, u: u.matrices(route)?, rows, cols }, info))
 }
 
 /// `A[p] = L U` in the packed form that [`lu_solve`](crate::solve::lu_solve) takes.
@@ -202,10 +203,11 @@ fn factor<T: LinalgScalar>(
             Status::Done
         },
     )?;
-    let packed = packed.matrices()?;
+    let route = info.route();
+    let packed = packed.matrices(route)?;
     let info = mark_zero_pivots(&packed, k, info)?;
-    let cols = if full_pivoting { Some(cols.vectors()?) } else { None };
-    Ok((packed, rows.vectors()?, cols, info))
+    let cols = if full_pivoting { Some(cols.vectors(route)?) } else { None };
+    Ok((packed, rows.vectors(route)?, cols, info))
 }
 
 /// `0, 1, 2, …`

@@ -45,11 +45,16 @@ fn read<T: LinalgScalar>(arrays: &mut impl Iterator<Item = Eager>) -> Result<Bat
 }
 
 fn write<T: LinalgScalar>(x: Batched<T>, into: &mut Vec<Eager>) -> Result<()> {
+    let x = x.into_tensor()?;
     if T::IS_COMPLEX {
-        write(x.re(), into)?;
-        return write(x.im(), into);
+        // Taken apart for the face: the route stays that of the kernel.
+        let (route, x) = (x.route(), Batched::new(&x));
+        for part in [x.re(), x.im()] {
+            into.push(Eager::from(AnyTensor::from(part.into_tensor()?.with_route(route))));
+        }
+        return Ok(());
     }
-    into.push(Eager::from(AnyTensor::from(x.into_tensor()?)));
+    into.push(Eager::from(AnyTensor::from(x)));
     Ok(())
 }
 

@@ -155,8 +155,9 @@ fn factor<T: LinalgScalar>(
             if finite { Status::Done } else { Status::Overflow }
         },
     )?;
-    let perm = Permutation::new(n, perm.vectors()?);
-    Ok((Qr { q: q.matrices()?, r: r.matrices()? }, perm, info))
+    let route = info.route();
+    let perm = Permutation::new(n, perm.vectors(route)?);
+    Ok((Qr { q: q.matrices(route)?, r: r.matrices(route)? }, perm, info))
 }
 
 /// Moves the phases of the diagonal of `R` into `Q`: `(Q D)(D̄ R)` with unitary diagonal `D`.

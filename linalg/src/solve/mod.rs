@@ -137,5 +137,5 @@ pub fn lu_solve_ex<T: LinalgScalar>(
             Status::Done
         },
     )?;
-    Ok((out.matrices()?, info))
+    Ok((out.matrices(info.route())?, info))
 }

@@ -19,6 +19,7 @@ mod tests;
 use t4a_algebra::{Field, Real};
 use t4a_tensor::Tensor;
 use t4a_tensor::loops::parallel;
+use t4a_tensor::route::{Path, Route};
 
 use crate::batch::{Output, Shape, Status, Views, is_finite, run};
 use crate::degeneracy::rounding;
@@ -148,7 +149,7 @@ pub(crate) fn one_by_one<T: LinalgScalar>(
             if !is_finite(views.get(index)) {
                 return Err(LinalgError::NonFinite { op, batch: index });
             }
-            parts.push(Batched::new(&part.matrices()?));
+            parts.push(Batched::new(&part.matrices(Route::native(Path::LoopIndex))?));
         }
         f(&parts).and_then(Batched::into_tensor).map_err(|error| match error {
             LinalgError::Singular { .. } | LinalgError::NoConvergence { .. }
@@ -184,5 +185,6 @@ pub(crate) fn one_by_one<T: LinalgScalar>(
             Some(Err(_)) | None => Status::NoConvergence,
         },
     )?;
-    Ok((out.matrices()?, info))
+    let route = results.iter().flatten().flatten().next().map(Tensor::route);
+    Ok((out.matrices(route.unwrap_or(Route::native(Path::Empty)))?, info))
 }

@@ -94,7 +94,8 @@ pub fn svd_ex<T: LinalgScalar>(a: &Tensor<T>, vectors: Vectors) -> Result<(Svd<T
     };
     let info = decompose("svd", a, slots, extent)?;
     // The columns of V̄ are the rows of Vᴴ.
-    Ok((Svd { u: u.matrices()?, s: s.vectors()?, vh: v.transposed() }, info))
+    let route = info.route();
+    Ok((Svd { u: u.matrices(route)?, s: s.vectors(route)?, vh: v.transposed(route) }, info))
 }
 
 /// Singular values in nonincreasing order, without vectors.
@@ -119,7 +120,7 @@ pub fn svdvals_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::R>, Tenso
     let mut s = Output::<T::R>::new(shape.batch, k, 1)?;
     let slots = s.slices()?.into_iter().map(|s| (None, s)).collect();
     let info = decompose("svdvals", a, slots, Extent::Values)?;
-    Ok((s.vectors()?, info))
+    Ok((s.vectors(info.route())?, info))
 }
 
 fn adjoint<T: LinalgScalar>(a: MatRef<'_, T>) -> Mat<T> {

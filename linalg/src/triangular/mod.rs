@@ -118,7 +118,7 @@ pub fn solve_triangular_ex<T: LinalgScalar>(
             Status::Done
         },
     )?;
-    Ok((out.matrices()?, info))
+    Ok((out.matrices(info.route())?, info))
 }
 
 /// Checks the shapes of `A X = B` and returns that of `A`.

@@ -8,6 +8,7 @@ use t4a_tensor::copy::to_contiguous;
 use t4a_tensor::kernels::arithmetic::{Add, Conj, FromParts, Mul, Part, Pow, Recip, Sub, TakePart};
 use t4a_tensor::kernels::math::{Exp, Ln, Sqrt};
 use t4a_tensor::loops::kernel::{Binary, BindRight, Unary};
+use t4a_tensor::route::{Path, Route};
 use t4a_tensor::{Tensor, map};
 
 use super::kernels::{FromComplex, IntoComplex, MulReal, Within};
@@ -149,7 +150,7 @@ fn matmul<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
             Status::Done
         },
     )?;
-    out.matrices()
+    out.matrices(Route::native(Path::GemmLibrary))
 }
 
 impl<T: LinalgScalar> Matrices for Batched<T> {
@@ -206,7 +207,7 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
                 out.as_mut().subrows_mut(0, m).copy_from(upper.get(index));
                 out.as_mut().subrows_mut(m, below.rows()).copy_from(lower.get(index));
             }
-            out.matrices()
+            out.matrices(Route::native(Path::LoopIndex))
         })
     }
     fn permute_rows(&self, p: &Permutation) -> Self {
@@ -223,7 +224,7 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
                     });
                 }
             }
-            out.matrices()
+            out.matrices(Route::native(Path::LoopIndex))
         })
     }
     fn mask(&self, keep: Region) -> Self {
@@ -258,7 +259,7 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
                     }
                 }
             }
-            Ok(out.transposed())
+            Ok(out.transposed(Route::native(Path::LoopReduce)))
         })
     }
     fn diagonal(&self) -> Self {
@@ -322,7 +323,7 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
                     }
                 }
             }
-            out.matrices()
+            out.matrices(Route::native(Path::LoopReduce))
         })
     }
     fn error(&self) -> Option<LinalgError> {

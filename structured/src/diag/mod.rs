@@ -19,7 +19,10 @@ use crate::error::{Result, StructuredError};
 /// `T[i…] = payload[…]` where axes of one class have equal indices, else the zero of the semiring.
 #[derive(Clone, Debug)]
 pub struct DiagTensor<A = Eager> {
-    payload: A,
+    /// In the shape of the payload, or flat: as they were given, since a leaf of a tape has to stay one.
+    elements: A,
+    /// Sizes of the classes.
+    sizes: Vec<usize>,
     classes: Vec<usize>,
 }
 
@@ -29,20 +32,24 @@ impl<A: Array> DiagTensor<A> {
     /// # Errors
     /// `Invalid` unless classes are numbered by first appearance and each axis of the payload has one.
     pub fn new(payload: A, classes: Vec<usize>) -> Result<Self> {
-        let mut next = 0;
+        let sizes = payload.shape();
+        Self::with_sizes(payload, sizes, classes)
+    }
+
+    /// As [`DiagTensor::new`], of elements that may be flat; there are as many as the sizes say.
+    pub(crate) fn with_sizes(elements: A, sizes: Vec<usize>, classes: Vec<usize>) -> Result<Self> {
+        let (mut next, rank) = (0, sizes.len());
         for &class in &classes {
             if class > next {
                 return Err(invalid(format!("classes {classes:?} are not by first appearance")));
             }
             next = next.max(class + 1);
         }
-        let rank = payload.shape().len();
         // A number may have the shape [1].
-        let number = next == 0 && payload.shape()[..] == [1];
-        if next != rank && !number {
+        if next != rank && !(next == 0 && sizes[..] == [1]) {
             return Err(invalid(format!("{next} classes of a payload with {rank} axes")));
         }
-        Ok(Self { payload, classes })
+        Ok(Self { elements, sizes, classes })
     }
 
     /// `T[i, …, i] = v[i]` with this many axes.
@@ -55,13 +62,27 @@ impl<A: Array> DiagTensor<A> {
 
     /// A tensor without equal indices.
     pub fn dense(x: A) -> Self {
-        let classes = (0..x.shape().len()).collect();
-        Self { payload: x, classes }
+        let sizes = x.shape();
+        let classes = (0..sizes.len()).collect();
+        Self { elements: x, sizes, classes }
     }
 
-    /// The elements that may differ from zero.
-    pub fn payload(&self) -> &A {
-        &self.payload
+    /// The elements that may differ from zero, along an axis per class.
+    pub fn payload(&self) -> A {
+        match self.elements.shape() == self.sizes {
+            true => self.elements.clone(),
+            false => self.elements.reshape(&self.sizes),
+        }
+    }
+
+    /// [`DiagTensor::payload`] as it is stored, in its shape or flat: a leaf of a tape is itself here.
+    pub fn elements(&self) -> &A {
+        &self.elements
+    }
+
+    /// Sizes of the axes of the payload.
+    pub fn sizes(&self) -> &[usize] {
+        &self.sizes
     }
 
     /// The axis of the payload that each axis follows.
@@ -71,8 +92,7 @@ impl<A: Array> DiagTensor<A> {
 
     /// Sizes of the axes.
     pub fn shape(&self) -> Vec<usize> {
-        let payload = self.payload.shape();
-        self.classes.iter().map(|&class| payload[class]).collect()
+        self.classes.iter().map(|&class| self.sizes[class]).collect()
     }
 
     /// Axis `k` of the result is axis `axes[k]`.
@@ -90,7 +110,7 @@ impl<A: Array> DiagTensor<A> {
             }
         }
         let (classes, order) = canonical(axes.iter().map(|&axis| self.classes[axis]));
-        Ok(Self { payload: self.payload.permute(&order), classes })
+        Self::new(self.payload().permute(&order), classes)
     }
 
     /// All elements, with the zero of the semiring off the diagonals.
@@ -99,9 +119,9 @@ impl<A: Array> DiagTensor<A> {
     /// Those of the einsum.
     pub fn to_dense(&self, semiring: FloatSemiring) -> Result<A> {
         let of = |class: &usize| letter(*class);
-        let payload: String = (0..self.payload.shape().len()).map(letter).collect();
+        let payload: String = (0..self.sizes.len()).map(letter).collect();
         let all: String = self.classes.iter().map(of).collect();
-        contract(semiring, &format!("{payload}->{all}"), &[&self.payload])
+        contract(semiring, &format!("{payload}->{all}"), &[&self.payload()])
     }
 }
 
@@ -178,7 +198,7 @@ pub fn diag_einsum<A: Array>(
             let (n, given) = (labels.len(), x.classes.len());
             return Err(invalid(format!("{subscripts}: {n} labels of {given} axes")));
         }
-        let mut nodes = vec![None; x.payload.shape().len()];
+        let mut nodes = vec![None; x.sizes.len()];
         for ((&label, &class), size) in labels.iter().zip(&x.classes).zip(x.shape()) {
             let id = *ids.entry(label).or_insert_with(|| {
                 sizes.push(size);
@@ -205,6 +225,7 @@ pub fn diag_einsum<A: Array>(
         |ids: &[usize]| -> String { ids.iter().map(|&id| letter(find(&root, id))).collect() };
     let inputs: Vec<String> = payloads.iter().map(|ids| name(ids)).collect();
     let text = format!("{}->{}", inputs.join(","), name(&order));
-    let arrays: Vec<&A> = operands.iter().map(|x| &x.payload).collect();
+    let arrays: Vec<A> = operands.iter().map(|x| x.payload()).collect();
+    let arrays: Vec<&A> = arrays.iter().collect();
     DiagTensor::new(contract(semiring, &text, &arrays)?, classes)
 }

@@ -67,7 +67,7 @@ impl<A: Array> DiagTensor<A> {
 
     /// Whether the entry at this place of the dense array may differ from zero.
     fn stores(&self, shape: &[usize], mut at: usize) -> bool {
-        let mut index = vec![None; self.payload.shape().len()];
+        let mut index = vec![None; self.sizes.len()];
         for (&class, &size) in self.classes.iter().zip(shape).rev() {
             let own = at % size;
             at /= size;
@@ -83,8 +83,8 @@ impl<A: Array> DiagTensor<A> {
             let (lhs, rhs) = (format!("{:?}", self.classes), format!("{:?}", other.classes));
             return Err(StructuredError::SpecMismatch { op, lhs, rhs });
         }
-        if self.payload.shape() != other.payload.shape() {
-            let (required, given) = (self.payload.shape(), other.payload.shape());
+        if self.sizes != other.sizes {
+            let (required, given) = (self.sizes.clone(), other.sizes.clone());
             return Err(StructuredError::Shape { op, required, given });
         }
         Ok(())
@@ -96,7 +96,7 @@ impl<A: Array> DiagTensor<A> {
     /// `SpecMismatch`, `Shape`.
     pub fn add(&self, other: &Self) -> Result<Self> {
         self.check_same("add", other)?;
-        Self::new(self.payload.add(&other.payload), self.classes.clone())
+        Self::new(self.payload().add(&other.payload()), self.classes.clone())
     }
 
     /// `a − b`, of the same classes.
@@ -105,7 +105,7 @@ impl<A: Array> DiagTensor<A> {
     /// As [`DiagTensor::add`].
     pub fn sub(&self, other: &Self) -> Result<Self> {
         self.check_same("sub", other)?;
-        Self::new(self.payload.sub(&other.payload), self.classes.clone())
+        Self::new(self.payload().sub(&other.payload()), self.classes.clone())
     }
 
     /// `a ∘ b`: classes of either are classes of the product.
@@ -120,11 +120,11 @@ impl<A: Array> DiagTensor<A> {
 
     /// `c a`.
     pub fn scale(&self, c: f64) -> Self {
-        Self { payload: self.payload.scale(c), classes: self.classes.clone() }
+        Self { elements: self.elements.scale(c), ..self.clone() }
     }
 
     fn flat(&self) -> A {
-        self.payload.reshape(&[self.payload.shape().iter().product()])
+        self.elements.reshape(&[self.sizes.iter().product()])
     }
 
     /// `Σ a b`, of the same classes; an array of one element.
@@ -149,7 +149,7 @@ impl<A: Array> DiagTensor<A> {
     /// # Errors
     /// `Invalid` for other functions.
     pub fn map_entries(&self, f: impl Fn(&A) -> A) -> Result<Self> {
-        Self::new(mapped("map_entries", &self.payload, f)?, self.classes.clone())
+        Self::new(mapped("map_entries", &self.payload(), f)?, self.classes.clone())
     }
 
     /// A function of a diagonal matrix, such as its exponential or inverse: that of the numbers on it.
@@ -160,7 +160,7 @@ impl<A: Array> DiagTensor<A> {
         if self.classes != [0, 0] {
             return Err(invalid(format!("a matrix function of classes {:?}", self.classes)));
         }
-        Self::new(f(&self.payload), self.classes.clone())
+        Self::new(f(&self.payload()), self.classes.clone())
     }
 }
 
@@ -184,8 +184,8 @@ struct Data {
 
 impl<A: Array> Serialize for DiagTensor<A> {
     fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
-        let payload = Elements::new(&self.payload).map_err(W::Error::custom)?;
-        let (classes, shape) = (self.classes.clone(), self.payload.shape());
+        let payload = Elements::new(&self.elements).map_err(W::Error::custom)?;
+        let (classes, shape) = (self.classes.clone(), self.sizes.clone());
         Data { classes, shape, payload }.serialize(serializer)
     }
 }
@@ -213,8 +213,8 @@ impl<A: Array> fmt::Display for DiagTensor<A> {
     /// ```
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (shape, classes) = (self.shape(), &self.classes);
-        writeln!(f, "{shape:?} of classes {classes:?}  {}", self.payload.dtype())?;
-        let payload = self.payload.shape();
+        writeln!(f, "{shape:?} of classes {classes:?}  {}", self.elements.dtype())?;
+        let payload = &self.sizes;
         let len: usize = payload.iter().product();
         let rows = shape.len().div_ceil(2);
         let size = |shape: &[usize]| shape.iter().product::<usize>();

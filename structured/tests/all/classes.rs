@@ -71,7 +71,7 @@ fn trap_24_einsums_of_payloads_are_einsums_of_dense_tensors() {
     }
     let diag = DiagTensor::from_diag(noise(&[4], 1), 2).unwrap();
     let outer = diag_einsum(FloatSemiring::Standard, "ij,kl->ijkl", &[&diag, &diag]).unwrap();
-    assert_eq!((outer.classes(), &outer.payload().shape()[..]), (&[0, 0, 1, 1][..], &[4, 4][..]));
+    assert_eq!((outer.classes(), outer.sizes()), (&[0, 0, 1, 1][..], &[4, 4][..]));
     let turned = outer.permute(&[2, 0, 3, 1]).unwrap();
     assert_eq!(turned.classes(), [0, 1, 0, 1]);
 }
@@ -86,7 +86,7 @@ fn trap_24_the_gradient_of_a_payload_is_the_diagonal_of_the_dense_one() {
         let constant = |x: &Eager| DiagTensor::dense(Dual::constant(x.clone()));
         let operands = [&diag, &constant(&x), &constant(&w)];
         let y = diag_einsum(FloatSemiring::Standard, "ij,jk,ki->", &operands).unwrap();
-        let got = check::elements(&y.payload().clone().into_tangent())[0];
+        let got = check::elements(&y.payload().into_tangent())[0];
         let product = x.matmul(&w);
         close(&[got], &[check::elements(&product)[4 * i]]);
     }

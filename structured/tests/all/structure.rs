@@ -175,7 +175,7 @@ fn patterns_come_back_and_corrupted_ones_do_not() {
     let x = DiagTensor::new(noise(&[3, 2], 1), vec![0, 1, 0]).unwrap();
     let text = serde_json::to_string(&x).unwrap();
     let back: DiagTensor = serde_json::from_str(&text).unwrap();
-    close(&check::elements(back.payload()), &check::elements(x.payload()));
+    close(&check::elements(&back.payload()), &check::elements(&x.payload()));
     assert_eq!(back.classes(), x.classes());
     for (from, to) in [("[0,1,0]", "[1,0,0]"), ("[0,1,0]", "[0,0,0]"), ("[3,2]", "[3,3]")] {
         let other = text.replacen(from, to, 1);
@@ -204,7 +204,7 @@ fn diagonals_against_dense_tensors() {
         close(&check::elements(&a.norm().unwrap()), &[square.sqrt()]);
         let dense = a.to_dense(standard).unwrap();
         let back = DiagTensor::try_from_dense(&dense, classes.clone(), 0.0).unwrap();
-        assert_eq!(check::elements(back.payload()), check::elements(a.payload()));
+        assert_eq!(check::elements(&back.payload()), check::elements(&a.payload()));
         if classes.len() > rank {
             let full = dense.shift(1.0);
             let error = DiagTensor::try_from_dense(&full, classes.clone(), 1e-3).unwrap_err();

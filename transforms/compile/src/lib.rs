@@ -1,23 +1,49 @@
-//! Compilation: [`Traced`] records what a function does; a program is optimised once and run often.
+//! Compilation: [`compile`] calls a function once per shape on [`Traced<B>`](Traced), a Burn backend that
+//! records what it computes, and afterwards runs the recording: dead code and repeated expressions left out,
+//! chains of elementwise operations fused into one pass over memory. It is for functions of many small
+//! operations that run often, as training steps, solvers and the bodies of scans. Calls that cannot be recorded,
+//! because they look at numbers, run as they are, and `explain` says why.
 //!
-//! ```text
-//! backend     Traced<B>: computes what B computes
-//! methods     Burn's methods, a row each; argument takes them apart
-//! operation   operations as values
-//! words       their static arguments as numbers and texts
-//! recording   instructions over numbered values, while the function runs
-//! trace       a function runs and is recorded
-//! simplify    what changes nothing, and constants that are one number
-//! program     dead code, common subexpressions, liveness; the loop that runs it
-//! fuse        chains of elementwise instructions as one
-//! scan        a recorded body over an arena, for as many steps as there are
-//! values      trees of tensors
-//! key         what a program is for
-//! symbolic    a recording for all sizes of named axes
-//! archive     programs as bytes
-//! graph       recordings for other interpreters
-//! compiled    compile(f): a cache of programs
 //! ```
+//! use burn::tensor::Tensor;
+//! use burn_t4a::{BurnT4a, T4aDevice};
+//! use burn_t4a_compile::{Traced, compile};
+//!
+//! type T = Tensor<Traced<BurnT4a>, 1>;
+//! let f = compile(|(x, y): (T, T)| ((x.clone() * 2.0 + y).tanh() * x).sum());
+//! let of = |x: [f32; 3]| Tensor::<BurnT4a, 1>::from_floats(x, &T4aDevice);
+//! let first: Tensor<BurnT4a, 1> = f.call((of([0.1, 0.2, 0.3]), of([1.0, 1.0, 1.0])))?;
+//! let again = f.call((of([0.1, 0.2, 0.3]), of([1.0, 1.0, 1.0])))?;
+//! assert_eq!(first.into_scalar(), again.into_scalar());
+//! assert_eq!((f.counters().traces, f.counters().hits), (1, 1));
+//! # Ok::<(), burn_t4a_compile::CompileError>(())
+//! ```
+//!
+//! | task | |
+//! |---|---|
+//! | a function that is recorded and run again | [`compile`], [`Compiled::call`] |
+//! | one recording for all sizes of an axis | [`Compiled::dynamic`] |
+//! | why a call was recorded anew, or not at all | [`Compiled::explain`], [`Compiled::counters`], [`Compiled::fullgraph`] |
+//! | programs for another process | [`Compiled::save`], [`Compiled::load`] |
+//! | arguments that are no tensors, trees of one's own | [`Static`], [`Values`] |
+//! | recordings for an interpreter of one's own | [`graph`] |
+
+// backend     Traced<B>: computes what B computes
+// methods     Burn's methods, a row each; argument takes them apart
+// operation   operations as values
+// words       their static arguments as numbers and texts
+// recording   instructions over numbered values, while the function runs
+// trace       a function runs and is recorded
+// simplify    what changes nothing, and constants that are one number
+// program     dead code, common subexpressions, liveness; the loop that runs it
+// fuse        chains of elementwise instructions as one
+// scan        a recorded body over an arena, for as many steps as there are
+// values      trees of tensors
+// key         what a program is for
+// symbolic    a recording for all sizes of named axes
+// archive     programs as bytes
+// graph       recordings for other interpreters
+// compiled    compile(f): a cache of programs
 
 mod archive;
 mod argument;

@@ -1,11 +1,13 @@
 //! Functions of whole tensors, run on parts of them: [`shard_map`] records a function once and runs its
-//! instructions on every device of a [`Mesh`], with collectives where parts do not suffice.
+//! instructions on every device of a [`Mesh`], with collectives where parts do not suffice. Splits of data, of
+//! weights and of both are lines of the call instead of another program, and the result is the one without a
+//! mesh. What moves between devices is known before anything does: [`Sharded::plan`] lists it with its bytes.
 //!
 //! ```
+//! use burn::tensor::Tensor;
 //! use burn_t4a::{BurnT4a, T4aDevice};
 //! use burn_t4a_compile::Traced;
 //! use burn_t4a_shard::{Mesh, Spec, shard_map};
-//! use burn_tensor::Tensor;
 //!
 //! type B = BurnT4a;
 //! let mesh = Mesh::new([("data", 2), ("model", 2)])?;
@@ -23,15 +25,21 @@
 //! # Ok::<(), burn_t4a_shard::ShardError>(())
 //! ```
 //!
-//! ```text
-//! mesh       devices in a grid with named axes
-//! spec       how tensors are split
-//! rules      how an operation on whole tensors becomes one on parts
-//! plan       all of it, with the bytes that move
-//! exchange   where devices meet; sums in the order of the mesh
-//! run        a thread per device
-//! sharded    shard_map(f, mesh, specs)
-//! ```
+//! | task | |
+//! |---|---|
+//! | devices in a grid with named axes | [`Mesh`] |
+//! | how a tensor is split over them | [`Spec`] |
+//! | a function on parts | [`shard_map`], [`Sharded::call`] |
+//! | what each device does, and what moves | [`Sharded::plan`], [`Plan`] |
+//! | another split in the middle of a function | [`reshard`] |
+
+// mesh       devices in a grid with named axes
+// spec       how tensors are split
+// rules      how an operation on whole tensors becomes one on parts
+// plan       all of it, with the bytes that move
+// exchange   where devices meet; sums in the order of the mesh
+// run        a thread per device
+// sharded    shard_map(f, mesh, specs)
 
 mod error;
 mod exchange;

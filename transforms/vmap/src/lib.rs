@@ -1,32 +1,39 @@
-//! Vectorisation: a function of one example, for a batch of them.
-//!
-//! ```text
-//! Vmap<B>      a backend that hides a batch axis in front of every tensor
-//! vmap(f)      f on a batch: which axes are mapped over, chunks, random numbers
-//! Tensors      trees of tensors that go in and come out
-//! ```
-//!
-//! Rules: `rows` for what many methods share, `movement` over all kinds of tensors, `module` for networks,
-//! `operations` for operations as values, `random` for what examples share of random numbers.
-//!
-//! A tensor of `Vmap<B>` is a tensor of `B` whose first axis is the batch, or one without it that all
-//! examples share. Shapes seen from inside are those of one example. A mapped operation is one operation of
-//! `B`, so unmodified modules run on a batch at the speed of code written for one. `Vmap<Vmap<B>>` hides two
-//! axes, `Autodiff<Vmap<B>>` has a gradient per example.
+//! Vectorisation: [`vmap`] turns a function of one example into one of a batch, by running it once on
+//! [`Vmap<B>`](Vmap), a Burn backend that hides a batch axis in front of every tensor. Shapes seen from inside
+//! are those of one example, and a mapped operation is one operation of `B`, so code and unmodified modules that
+//! were written for an example run on a batch at the speed of code written for one. It nests: `Vmap<Vmap<B>>`
+//! hides two axes, `Autodiff<Vmap<B>>` has a gradient per example.
 //!
 //! ```
+//! use burn::tensor::Tensor;
 //! use burn_t4a::{BurnT4a, T4aDevice};
 //! use burn_t4a_vmap::{Vmap, vmap};
-//! use burn_tensor::Tensor;
 //!
 //! type V = Vmap<BurnT4a>;
 //! let x = Tensor::<BurnT4a, 2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &T4aDevice);
 //! let w = Tensor::<BurnT4a, 1>::from_floats([10.0, 1.0], &T4aDevice);
+//! // Examples differ in x and share w.
 //! let dot = |(x, w): (Tensor<V, 1>, Tensor<V, 1>)| (x * w).sum();
 //! let y: Tensor<BurnT4a, 1> = vmap(dot).in_axes((0, None)).call((x, w))?;
 //! y.into_data().assert_eq(&[12.0f32, 34.0].into(), false);
 //! # Ok::<(), burn_t4a_vmap::VmapError>(())
 //! ```
+//!
+//! | task | |
+//! |---|---|
+//! | a function on a batch along the first axes | [`vmap`] |
+//! | other axes, operands that examples share | [`Vectorized::in_axes`], [`Vectorized::out_axes`], [`Axes`] |
+//! | a bound of memory: some examples at a time | [`Vectorized::chunk`] |
+//! | random numbers per example, or the same for all | [`Vectorized::random`], [`Random`] |
+//! | trees of one's own | [`Tensors`] |
+//! | an ensemble of modules | `burn_t4a_transforms::module::stack` |
+//!
+//! A tensor of `Vmap<B>` is a tensor of `B` whose first axis is the batch, or one without it that all
+//! examples share.
+
+// Rules: `rows` for what many methods share, `movement` over all kinds of tensors, `module` for networks,
+// `operations` for operations as values, `random` for what examples share of random numbers.
+
 #![forbid(unsafe_code)]
 
 mod activation;

@@ -1,13 +1,14 @@
 //! Semirings without a derivative: booleans, integers, numbers of optima, K best values.
 //!
 //! The engine computes them for every backend. Elements cross as `TensorData`, which costs nothing
-//! with the engine and a transfer with devices that have memory of their own. Results are constants
-//! of the tape.
+//! with the engine and a transfer with devices that have memory of their own, and is a fallback elsewhere,
+//! which the policy of routes may reject. Results are constants of the tape.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use burn_backend::{DType as BurnDType, Shape, TensorData};
+use burn_dispatch::Dispatch;
 use burn_t4a_022::T4aTensor;
 use burn_tensor::kind::Basic;
 use burn_tensor::{Bool, Device, Float, Int, Tensor};
@@ -16,9 +17,12 @@ use t4a_einsum::{
     Operands, Plan,
 };
 use t4a_tensor::AnyTensor;
+use t4a_tensor::route::{Path, Reason, Route};
 
 use super::call::{Operand, plan, semiring_einsum};
+use crate::dispatch;
 use crate::error::Result;
+use crate::operation::{Operations, flags, float, routed};
 
 /// The elements of a tensor of any rank of kind `K`.
 #[derive(Debug)]
@@ -26,6 +30,8 @@ pub struct HostOperand<K> {
     data: TensorData,
     shape: Shape,
     device: Device,
+    /// Whether the tensor is the engine's.
+    native: bool,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -38,7 +44,8 @@ impl<K: Basic, const D: usize> From<&Tensor<D, K>> for HostOperand<K> {
 impl<K: Basic, const D: usize> From<Tensor<D, K>> for HostOperand<K> {
     fn from(tensor: Tensor<D, K>) -> Self {
         let (shape, device) = (tensor.shape(), tensor.device());
-        Self { data: tensor.into_data(), shape, device, kind: PhantomData }
+        let native = dispatch::is_engine(&tensor.clone().into_dispatch());
+        Self { data: tensor.into_data(), shape, device, native, kind: PhantomData }
     }
 }
 
@@ -60,6 +67,7 @@ struct Job {
 impl Job {
     /// Plans for a result with `extra` axes more than labels, elements of `factor` times the size.
     fn new<K, const D: usize>(
+        op: &'static str,
         expression: impl Expression,
         operands: impl Operands<HostOperand<K>>,
         extra: usize,
@@ -71,6 +79,9 @@ impl Job {
             |x: &HostOperand<K>| (x.data.dtype(), x.device.clone().inner(), x.shape.clone());
         let described: Vec<_> = operands.iter().map(described).collect();
         let plan = plan::<_, D>(&einsum, &described, extra, factor)?;
+        if operands.iter().any(|x| !x.native) {
+            Route::fallback(op, Path::HostData, Reason::OpUnsupported)?;
+        }
         let Some(device) = operands.first().map(|x| x.device.clone()) else {
             unreachable!("a plan has operands");
         };
@@ -83,21 +94,23 @@ impl Job {
         Ok(Self { plan, operands, device })
     }
 
-    /// The result of a contraction of the engine's, with the backend.
+    /// The result of a contraction of the engine's, with the backend, and which kernel wrote it.
     fn run<K: Basic, const D: usize>(
         &self,
         contract: impl FnOnce(&Plan, &[&AnyTensor]) -> Result<AnyTensor, EinsumError>,
-    ) -> Result<Tensor<D, K>> {
+    ) -> Result<(Tensor<D, K>, Route)> {
         let operands: Vec<&AnyTensor> = self.operands.iter().collect();
         let result = contract(&self.plan, &operands)?;
+        let route = result.route();
         let result = if result.rank() == 0 { result.reshape(&[1])? } else { result };
         let data = T4aTensor::new(result)?.into_data()?;
         let dtype = data.dtype();
-        Ok(match dtype {
+        let result = match dtype {
             // Stored as the backend stores booleans.
             BurnDType::Bool(_) => Tensor::from_data(data, &self.device),
             _ => Tensor::from_data(data, (&self.device, dtype)),
-        })
+        };
+        Ok((result, route))
     }
 }
 
@@ -122,7 +135,9 @@ pub fn bool_einsum<const D: usize>(
     expression: impl Expression,
     operands: impl Operands<HostOperand<Bool>>,
 ) -> Result<Tensor<D, Bool>> {
-    Job::new::<_, D>(expression, operands, 0, 1)?.run(Plan::contract_bool)
+    let job = Job::new::<_, D>("bool_einsum", expression, operands, 0, 1)?;
+    let (any, route) = job.run::<Bool, D>(Plan::contract_bool)?;
+    Ok(Tensor::from_dispatch(Dispatch::with_route(flags(any), route).flags().0.clone()))
 }
 
 /// [`einsum`](super::einsum) over a semiring of signed integers, exact.
@@ -143,7 +158,9 @@ pub fn int_einsum<S: IntSemiring, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<HostOperand<Int>>,
 ) -> Result<Tensor<D, Int>> {
-    Job::new::<_, D>(expression, operands, 0, 1)?.run(Plan::contract_int::<S>)
+    let job = Job::new::<_, D>("int_einsum", expression, operands, 0, 1)?;
+    let (result, route) = job.run(Plan::contract_int::<S>)?;
+    Ok(routed(result, route))
 }
 
 /// [`semiring_einsum`] and how many assignments of the summed labels attain each value.
@@ -181,10 +198,11 @@ where
 {
     let operands = operands.into_operands();
     let host: Vec<HostOperand<Float>> = operands.iter().map(Operand::to_host).collect();
-    let values = semiring_einsum::<S, D>(expression.clone(), operands)?;
     // A value and a count.
-    let job = Job::new::<_, D>(expression, host, 0, 4)?;
-    Ok((values, job.run(Plan::count::<S>)?))
+    let job = Job::new::<_, D>("counting_einsum", expression.clone(), host, 0, 4)?;
+    let values = semiring_einsum::<S, D>(expression, operands)?;
+    let (counts, route) = job.run(Plan::count::<S>)?;
+    Ok((values, routed(counts, route)))
 }
 
 /// The `K` best values of every sum, best first along a last axis of the result; fewer terms are
@@ -215,5 +233,7 @@ pub fn k_best_einsum<S: FloatSelective, const K: usize, const D: usize>(
     if K == 0 {
         return Err(EinsumError::Backend("k_best_einsum: K must be at least 1".into()).into());
     }
-    Job::new::<_, D>(expression, operands, 1, K)?.run(Plan::k_best::<S, K>)
+    let job = Job::new::<_, D>("k_best_einsum", expression, operands, 1, K)?;
+    let (best, route) = job.run::<Float, D>(Plan::k_best::<S, K>)?;
+    Ok(Tensor::from_dispatch(Dispatch::with_route(float(best), route).float().0.clone()))
 }

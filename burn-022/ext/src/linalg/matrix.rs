@@ -11,6 +11,7 @@ use t4a_tensor::{AnyTensor, DType};
 
 use super::Burn;
 use crate::complex::Complex;
+use crate::operation;
 use crate::primitive::{Floats, Indices};
 use crate::user::{primitive, tensor};
 
@@ -55,12 +56,18 @@ fn row<const D: usize>(x: Tensor<D>) -> Floats<Dispatch> {
     floats(x).reshape(&sizes)
 }
 
-/// Indices in the integer type of their device, or in 64 bits where they cannot change it.
+/// Indices in the integer type of their device, or in 64 bits where they cannot change it. Their route stays
+/// that of the factorisation.
 fn integers<const D: usize>(index: Indices<Dispatch>) -> Tensor<D, Int> {
     let casts = crate::dispatch::casts_integers(&index.0);
+    let route = operation::route(&t4a_diff::Value::Integers(index.clone()));
     let index = Tensor::<D, Int>::from_dispatch(index.0);
     let dtype = index.device().settings().int_dtype;
-    if casts { index.cast(dtype) } else { index }
+    let index = if casts { index.cast(dtype) } else { index };
+    match route {
+        Some(route) => operation::routed(index, route),
+        None => index,
+    }
 }
 
 macro_rules! matrix {

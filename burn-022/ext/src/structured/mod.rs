@@ -26,6 +26,8 @@
 //! ```
 
 mod tensor;
+#[cfg(feature = "module")]
+mod weights;
 
 pub use t4a_diff::Dual;
 pub use t4a_einsum::FloatSemiring;
@@ -36,3 +38,5 @@ pub use t4a_structured::{
     Trivial, Truncated, U1, Z2, Zn, clear_plans, diag_einsum, einsum,
 };
 pub use tensor::{BlockSparseTensor, DiagTensor, DualTensor, GradedTensor, Structured};
+#[cfg(feature = "module")]
+pub use weights::Weights;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use burn_dispatch::Dispatch;
 use burn_t4a_022::T4aTensor;
 use burn_tensor::{Device, Distribution, Gradients, Tensor, TensorCreationOptions};
-use t4a_diff::{Dual, Eager};
+use t4a_diff::{Array, Dual, Eager};
 use t4a_structured::{Classes, Layout, Pattern, Result, Sector, Spec, StructuredError};
 
 use crate::Complex;
 use crate::primitive::Floats;
+use crate::user::tensor;
 
 /// A tensor of a symmetry on Burn.
 pub type GradedTensor<S> = t4a_structured::GradedTensor<S, Floats<Dispatch>>;
@@ -61,7 +62,8 @@ pub trait Structured: Sized {
     ) -> Result<Self> {
         let (layout, re, im) = Self::Layout::parts::<Eager>(engine);
         let enter = |x: Eager| -> Result<Floats<Dispatch>> {
-            let data = T4aTensor::new(x.into_tensor()?)?.into_data()?;
+            let n = layout.elements();
+            let data = T4aTensor::new(x.into_tensor()?.reshape(&[n])?)?.into_data()?;
             let dtype = data.dtype();
             Ok(Floats::<Dispatch>::from(Tensor::<1>::from_data(data, (device, dtype))))
         };
@@ -134,7 +136,9 @@ pub trait Structured: Sized {
             let (op, lhs, rhs) = ("with_tangent", layout.describe(), other.describe());
             return Err(StructuredError::SpecMismatch { op, lhs, rhs });
         }
-        layout.with(Dual::new(re, dre), im.zip(dim).map(|(x, t)| Dual::new(x, t)))
+        let dual =
+            |x, t| Dual::new(Floats::<Dispatch>::from(flat(x)), Floats::<Dispatch>::from(flat(t)));
+        layout.with(dual(re, dre), im.zip(dim).map(|(x, t)| dual(x, t)))
     }
 
     /// A tensor and its tangent, apart.
@@ -168,15 +172,19 @@ pub trait Structured: Sized {
     /// neither part has one; a part without one counts as zero.
     fn grad(&self, gradients: &Gradients) -> Option<Self> {
         let (layout, re, im) = Self::Layout::parts::<Floats<Dispatch>>(self);
-        let of = |x: &Floats<Dispatch>| flat(x.clone()).grad(gradients);
+        // A payload is its own leaf, of whatever rank.
+        let of = |x: &Floats<Dispatch>| {
+            let x = Tensor::<1>::from_dispatch(x.0.clone());
+            x.grad(gradients).map(|x| Floats::<Dispatch>(x.into_dispatch()))
+        };
         let (dre, dim) = (of(&re), im.as_ref().and_then(of));
         if dre.is_none() && dim.is_none() {
             return None;
         }
-        let zeros = |x: &Floats<Dispatch>| flat(x.clone()).inner().zeros_like();
-        let part = |x: &Floats<Dispatch>, grad: Option<Tensor<1>>| {
-            Floats::<Dispatch>::from(grad.unwrap_or_else(|| zeros(x)))
-        };
+        let zeros =
+            |x: &Floats<Dispatch>| Floats::<Dispatch>::from(flat(x.clone()).inner().zeros_like());
+        let part =
+            |x: &Floats<Dispatch>, grad: Option<Floats<Dispatch>>| grad.unwrap_or_else(|| zeros(x));
         Some(accept(layout.with(part(&re, dre), im.as_ref().map(|im| part(im, dim)))))
     }
 
@@ -197,7 +205,11 @@ pub trait Structured: Sized {
 }
 
 fn flat(x: Floats<Dispatch>) -> Tensor<1> {
-    accept(x.tensor())
+    let shape = x.shape();
+    match shape.len() {
+        1 => tensor(x),
+        _ => tensor(x.reshape(&[shape.iter().product()])),
+    }
 }
 
 fn complex<const D: usize>(re: Tensor<D>, im: Option<Tensor<D>>) -> Complex<D> {

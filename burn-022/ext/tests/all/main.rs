@@ -2,6 +2,7 @@
 
 mod einsum;
 mod linalg;
+mod models;
 mod scan;
 mod structured;
 

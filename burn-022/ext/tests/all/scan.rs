@@ -1,12 +1,12 @@
 //! Scans against the loop that they stand for, under every policy of memory.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use burn_t4a_022_ext::scan::fused::{
     self, AssociativeScan, Cell, FloatMonoid, Running, System, associative_scan,
 };
-use burn_t4a_022_ext::scan::{Memory, Options, Policy, ScanError, scan};
+use burn_t4a_022_ext::scan::{Memory, Options, Policy, Report, ScanError, ScanPath, scan};
 use burn_tensor::{DType, Device, Tensor, TensorData};
 
 use crate::devices;
@@ -179,6 +179,41 @@ fn mistakes_are_typed_errors() {
     let still = |(): (), c: Tensor<1>, (): ()| (c, ());
     let error = scan::<_, _, _, _, _, _, ()>(still, (), x, (), &Options::default()).err();
     assert_eq!(error, Some(ScanError::LengthRequired));
+}
+
+/// A path that is not accepted is an error before the first step, which names it and why; one that is
+/// accepted is reported once, on a tape and without.
+#[test]
+fn paths_can_be_required_and_are_reported() {
+    for device in devices().into_iter().chain(tape()) {
+        let (told, calls) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+        let sink = told.clone();
+        let options = Options::default().length(2).report(move |r| sink.lock().unwrap().push(*r));
+        let run = |paths: &[ScanPath]| {
+            let counted = calls.clone();
+            let step = move |(): (), c: Tensor<1>, (): ()| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                (c, ())
+            };
+            let options = options.clone().accept(paths);
+            let init = random::<1>([2], 1, &device);
+            scan::<_, _, _, _, _, _, ()>(step, (), init, (), &options).map(|_| ())
+        };
+        for paths in [&[][..], &[ScanPath::Fused]] {
+            let error = run(paths).unwrap_err();
+            let (chosen, reason) = (ScanPath::Fallback, "body_not_traced");
+            let accepted = paths.to_vec();
+            assert_eq!(error, ScanError::PathRejected { chosen, reason, accepted });
+            let wanted = "scan: the path would be Fallback (body_not_traced), accepted are ";
+            assert_eq!(error.to_string(), format!("{wanted}{paths:?}"));
+        }
+        assert_eq!((calls.load(Ordering::Relaxed), told.lock().unwrap().len()), (0, 0));
+        run(&[ScanPath::Fallback]).unwrap();
+        run(&[ScanPath::Fused, ScanPath::Fallback]).unwrap();
+        let report = Report { path: ScanPath::Fallback, reason: "body_not_traced", length: 2 };
+        assert_eq!(*told.lock().unwrap(), [report; 2]);
+        assert_eq!(calls.load(Ordering::Relaxed), 4);
+    }
 }
 
 #[test]

@@ -102,6 +102,35 @@ fn blocks_and_diagonals_are_dense_ones() {
     }
 }
 
+/// A leaf of several classes of axes is found again, however it was made: its elements are stored as they were
+/// given, and a reshaped one is no leaf.
+#[test]
+fn a_diagonal_of_several_classes_is_a_leaf() {
+    for device in devices() {
+        let device = device.autodiff();
+        let of = |data: &[f64]| Tensor::<1>::from_data(data, (&device, DType::F64));
+        let data = of(&[1.0, -2.0, 3.0, 4.0, 0.5, -1.0]);
+        let classes = Classes { payload: vec![2, 3], classes: vec![0, 1, 0] };
+        let payload = data.clone().reshape([2, 3]);
+        let leaves = [
+            DiagTensor::from_flat(&classes, data.clone()).unwrap().require_grad(),
+            DiagTensor::from_flat(&classes, data.clone().require_grad()).unwrap(),
+            DiagTensor::new(payload.clone().into(), vec![0, 1, 0]).unwrap().require_grad(),
+            DiagTensor::new(payload.detach().require_grad().into(), vec![0, 1, 0]).unwrap(),
+        ];
+        for d in leaves {
+            let dense = d.to_tensor::<3>().unwrap();
+            assert_eq!(dense.dims(), [2, 3, 2]);
+            let gradient = d.grad(&dense.powi_scalar(2).sum().backward()).unwrap();
+            assert_eq!((gradient.sizes(), gradient.classes()), (&[2, 3][..], &[0, 1, 0][..]));
+            close(gradient.flat(), data.clone().inner() * 2.0);
+            let tangent = d.valid().with_tangent(Some(&gradient)).unwrap();
+            let (_, moved) = DiagTensor::from_dual(&tangent.scale(3.0)).unwrap();
+            close(moved.flat(), data.clone().inner() * 6.0);
+        }
+    }
+}
+
 #[test]
 fn mistakes_are_typed_errors() {
     let device = Device::flex();

@@ -1,23 +1,26 @@
 //! Semirings without a derivative: booleans, integers, numbers of optima, K best values.
 //!
 //! The engine computes them for every backend. Elements cross as `TensorData`, which costs nothing
-//! with `BurnT4a` and a transfer with devices that have memory of their own. Results are constants
-//! of the tape.
+//! with `BurnT4a` and a transfer with devices that have memory of their own, and is a fallback elsewhere,
+//! which the policy of routes may reject. Results are constants of the tape.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use burn_backend::{Backend, DType as BurnDType, Shape, TensorData};
-use burn_tensor::{BasicOps, Bool, Float, Int, Tensor};
+use burn_tensor::{BasicOps, Bool, Float, Int, Tensor, TensorPrimitive};
+use t4a_diff::Value;
 use t4a_einsum::{
     ArraySemiring, EinsumError, Expression, FloatCancellative, FloatSelective, IntSemiring,
     Operands, Plan,
 };
 use t4a_tensor::AnyTensor;
+use t4a_tensor::route::{Path, Reason, Route};
 
 use super::call::{Operand, plan, semiring_einsum};
 use crate::ext::error::Result;
-use crate::ext::operation::Operations;
+use crate::ext::operation::{Operations, routed};
+use crate::ext::primitive::{Bools, Floats};
 use crate::v0_21::T4aTensor;
 
 /// The elements of a tensor of any rank of kind `K`.
@@ -56,9 +59,10 @@ struct Job<B: Backend> {
     device: B::Device,
 }
 
-impl<B: Backend> Job<B> {
+impl<B: Operations> Job<B> {
     /// Plans for a result with `extra` axes more than labels, elements of `factor` times the size.
     fn new<K, const D: usize>(
+        op: &'static str,
         expression: impl Expression,
         operands: impl Operands<HostOperand<B, K>>,
         extra: usize,
@@ -70,6 +74,9 @@ impl<B: Backend> Job<B> {
             |x: &HostOperand<B, K>| (x.data.dtype, x.device.clone(), x.data.shape.clone());
         let described: Vec<_> = operands.iter().map(described).collect();
         let plan = plan::<_, D>(&einsum, &described, extra, factor)?;
+        if !B::is_engine() {
+            Route::fallback(op, Path::HostData, Reason::OpUnsupported)?;
+        }
         let Some(device) = operands.first().map(|x| x.device.clone()) else {
             unreachable!("a plan has operands");
         };
@@ -82,21 +89,23 @@ impl<B: Backend> Job<B> {
         Ok(Self { plan, operands, device })
     }
 
-    /// The result of a contraction of the engine's, with the backend.
+    /// The result of a contraction of the engine's, with the backend, and which kernel wrote it.
     fn run<K: BasicOps<B>, const D: usize>(
         &self,
         contract: impl FnOnce(&Plan, &[&AnyTensor]) -> Result<AnyTensor, EinsumError>,
-    ) -> Result<Tensor<B, D, K>> {
+    ) -> Result<(Tensor<B, D, K>, Route)> {
         let operands: Vec<&AnyTensor> = self.operands.iter().collect();
         let result = contract(&self.plan, &operands)?;
+        let route = result.route();
         let result = if result.rank() == 0 { result.reshape(&[1])? } else { result };
         let data = T4aTensor::new(result)?.into_data()?;
         let dtype = data.dtype;
-        Ok(match dtype {
+        let result = match dtype {
             // Stored as the backend stores booleans.
             BurnDType::Bool(_) => Tensor::from_data(data, &self.device),
             _ => Tensor::from_data(data, (&self.device, dtype)),
-        })
+        };
+        Ok((result, route))
     }
 }
 
@@ -118,11 +127,14 @@ impl<B: Backend> Job<B> {
 ///
 /// # Errors
 /// As [`einsum`](super::einsum).
-pub fn bool_einsum<B: Backend, const D: usize>(
+pub fn bool_einsum<B: Operations, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<HostOperand<B, Bool>>,
 ) -> Result<Tensor<B, D, Bool>> {
-    Job::new::<_, D>(expression, operands, 0, 1)?.run(Plan::contract_bool)
+    let job = Job::new::<_, D>("bool_einsum", expression, operands, 0, 1)?;
+    let (flags, route) = job.run::<Bool, D>(Plan::contract_bool)?;
+    let flags = B::with_route(Value::Flags(Bools(flags.into_primitive())), route);
+    Ok(Tensor::from_primitive(flags.flags().0.clone()))
 }
 
 /// [`einsum`](super::einsum) over a semiring of signed integers, exact.
@@ -140,11 +152,13 @@ pub fn bool_einsum<B: Backend, const D: usize>(
 ///
 /// # Errors
 /// As [`einsum`](super::einsum); `DTypeUnsupported` for unsigned integers.
-pub fn int_einsum<S: IntSemiring, B: Backend, const D: usize>(
+pub fn int_einsum<S: IntSemiring, B: Operations, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<HostOperand<B, Int>>,
 ) -> Result<Tensor<B, D, Int>> {
-    Job::new::<_, D>(expression, operands, 0, 1)?.run(Plan::contract_int::<S>)
+    let job = Job::new::<_, D>("int_einsum", expression, operands, 0, 1)?;
+    let (result, route) = job.run(Plan::contract_int::<S>)?;
+    Ok(routed(result, route))
 }
 
 /// [`semiring_einsum`] and how many assignments of the summed labels attain each value.
@@ -184,10 +198,11 @@ where
 {
     let operands = operands.into_operands();
     let host: Vec<HostOperand<B, Float>> = operands.iter().map(Operand::to_host).collect();
-    let values = semiring_einsum::<S, B, D>(expression.clone(), operands)?;
     // A value and a count.
-    let job = Job::new::<_, D>(expression, host, 0, 4)?;
-    Ok((values, job.run(Plan::count::<S>)?))
+    let job = Job::new::<_, D>("counting_einsum", expression.clone(), host, 0, 4)?;
+    let values = semiring_einsum::<S, B, D>(expression, operands)?;
+    let (counts, route) = job.run(Plan::count::<S>)?;
+    Ok((values, routed(counts, route)))
 }
 
 /// The `K` best values of every sum, best first along a last axis of the result; fewer terms are
@@ -212,12 +227,15 @@ where
 ///
 /// # Errors
 /// As [`einsum`](super::einsum).
-pub fn k_best_einsum<S: FloatSelective, const K: usize, B: Backend, const D: usize>(
+pub fn k_best_einsum<S: FloatSelective, const K: usize, B: Operations, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<HostOperand<B, Float>>,
 ) -> Result<Tensor<B, D>> {
     if K == 0 {
         return Err(EinsumError::Backend("k_best_einsum: K must be at least 1".into()).into());
     }
-    Job::new::<_, D>(expression, operands, 1, K)?.run(Plan::k_best::<S, K>)
+    let job = Job::new::<_, D>("k_best_einsum", expression, operands, 1, K)?;
+    let (best, route) = job.run::<Float, D>(Plan::k_best::<S, K>)?;
+    let best = B::with_route(Value::Float(Floats(best.into_primitive().tensor())), route);
+    Ok(Tensor::from_primitive(TensorPrimitive::Float(best.float().0.clone())))
 }

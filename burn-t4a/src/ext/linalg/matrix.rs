@@ -1,7 +1,7 @@
 //! What matrices are on Burn: `Tensor<B, D>` or `Complex<B, D>`, a number per matrix in the shape of the
 //! batch, `[1]` for a single matrix, since Burn has no tensors of rank 0.
 
-use burn_backend::{Backend, get_device_settings};
+use burn_backend::get_device_settings;
 use burn_tensor::{Int, Tensor, TensorPrimitive};
 use t4a_diff::{Array, Integers};
 use t4a_linalg::Result;
@@ -11,7 +11,7 @@ use t4a_tensor::{AnyTensor, DType};
 
 use super::Burn;
 use crate::ext::Complex;
-use crate::ext::operation::Operations;
+use crate::ext::operation::{Operand, Operations, routed};
 use crate::ext::primitive::{Floats, Indices};
 
 /// The primitives of real matrices, or of complex ones as a pair.
@@ -59,10 +59,16 @@ fn row<B: Operations, const D: usize>(x: Tensor<B, D>) -> Floats<B> {
     floats(x).reshape(&sizes)
 }
 
-/// Indices in the integer type of their device.
-fn integers<B: Backend, const D: usize>(index: Indices<B>) -> Tensor<B, D, Int> {
+/// Indices in the integer type of their device. Their route stays that of the factorisation.
+fn integers<B: Operations, const D: usize>(index: Indices<B>) -> Tensor<B, D, Int> {
     let dtype = get_device_settings::<B>(&B::int_device(&index.0)).int_dtype;
-    Tensor::from_primitive(B::int_cast(index.0, dtype))
+    let index = Operand::<B>::Integers(index);
+    let route = B::route(&index);
+    let cast = B::int_cast(index.integers().0.clone(), dtype);
+    match route {
+        Some(route) => routed(Tensor::from_primitive(cast), route),
+        None => Tensor::from_primitive(cast),
+    }
 }
 
 macro_rules! matrix {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use burn_backend::{AutodiffBackend, Distribution};
 use burn_tensor::{Tensor, TensorCreationOptions};
-use t4a_diff::{Dual, Eager};
+use t4a_diff::{Array, Dual, Eager};
 use t4a_structured::{Classes, Layout, Pattern, Result, Sector, Spec, StructuredError};
 
 use crate::ext::Complex;
@@ -62,7 +62,8 @@ pub trait Structured<B: Operations>: Sized {
     ) -> Result<Self> {
         let (layout, re, im) = Self::Layout::parts::<Eager>(engine);
         let enter = |x: Eager| -> Result<Floats<B>> {
-            let data = T4aTensor::new(x.into_tensor()?)?.into_data()?;
+            let n = layout.elements();
+            let data = T4aTensor::new(x.into_tensor()?.reshape(&[n])?)?.into_data()?;
             Ok(Floats(B::float_from_data(data, device)))
         };
         layout.with(enter(re)?, im.map(enter).transpose()?)
@@ -134,7 +135,8 @@ pub trait Structured<B: Operations>: Sized {
             let (op, lhs, rhs) = ("with_tangent", layout.describe(), other.describe());
             return Err(StructuredError::SpecMismatch { op, lhs, rhs });
         }
-        layout.with(Dual::new(re, dre), im.zip(dim).map(|(x, t)| Dual::new(x, t)))
+        let dual = |x, t| Dual::new(Floats::from(flat(x)), Floats::from(flat(t)));
+        layout.with(dual(re, dre), im.zip(dim).map(|(x, t)| dual(x, t)))
     }
 
     /// A tensor and its tangent, apart.
@@ -172,15 +174,15 @@ pub trait Structured<B: Operations>: Sized {
         B::InnerBackend: Operations,
     {
         let (layout, re, im) = Self::Layout::parts::<Floats<B>>(self);
-        let of = |x: &Floats<B>| flat(x.clone()).grad(gradients);
+        // A payload is its own leaf, of whatever rank.
+        let of = |x: &Floats<B>| B::grad(&x.0, gradients).map(Floats::<B::InnerBackend>);
         let (dre, dim) = (of(&re), im.as_ref().and_then(of));
         if dre.is_none() && dim.is_none() {
             return None;
         }
-        let zeros = |x: &Floats<B>| flat(x.clone()).inner().zeros_like();
-        let part = |x: &Floats<B>, grad: Option<Tensor<B::InnerBackend, 1>>| {
-            Floats::from(grad.unwrap_or_else(|| zeros(x)))
-        };
+        let zeros = |x: &Floats<B>| Floats::from(flat(x.clone()).inner().zeros_like());
+        let part =
+            |x: &Floats<B>, grad: Option<Floats<B::InnerBackend>>| grad.unwrap_or_else(|| zeros(x));
         Some(accept(layout.with(part(&re, dre), im.as_ref().map(|im| part(im, dim)))))
     }
 
@@ -211,6 +213,8 @@ pub trait Structured<B: Operations>: Sized {
 type On<B, L> = <L as Layout>::Tensor<Floats<B>>;
 
 fn flat<B: Operations>(x: Floats<B>) -> Tensor<B, 1> {
+    let shape = x.shape();
+    let x = if shape.len() == 1 { x } else { x.reshape(&[shape.iter().product()]) };
     accept(x.tensor())
 }
 

@@ -50,12 +50,7 @@ impl<B: Operations, S: Sector> Weights<B, Spec<S>> {
     pub fn normal(spec: &Spec<S>, options: impl Into<TensorCreationOptions<B>>) -> Result<Self> {
         let normal = Distribution::Normal(0.0, 1.0);
         let x = Tensor::<B, 1>::random([spec.len()], normal, options);
-        let mut scales = Vec::with_capacity(spec.len());
-        for matrix in spec.matrices() {
-            let scale = (2.0 / (matrix.rows + matrix.cols) as f64).sqrt();
-            scales.resize(scales.len() + matrix.rows * matrix.cols, scale);
-        }
-        let scales = Tensor::from_data(&scales[..], (&x.device(), x.dtype()));
+        let scales = Tensor::from_data(&spec.scales()[..], (&x.device(), x.dtype()));
         Ok(Self::new(&GradedTensor::from_flat(spec, x * scales)?))
     }
 }

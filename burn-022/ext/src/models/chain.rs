@@ -1,0 +1,128 @@
+//! Linear chains of tags: conditional random fields, hidden Markov models.
+
+use burn_dispatch::Dispatch;
+use burn_tensor::{Int, Tensor};
+pub use t4a_scan::ScoredTags;
+
+use crate::error::{ExtError, Result};
+use crate::primitive::Floats;
+use crate::user::tensor;
+
+/// A batch of chains. A sequence of tags `y` scores
+/// `Σ_t emissions[b, t, y_t] + Σ_t transitions[y_{t−1}, y_t]`, and its probability is `exp(score − ln Z)`.
+///
+/// Scores of first and last tags are added to the emissions ([`start`](Self::start), [`end`](Self::end)).
+/// Transitions of −∞ are forbidden. For a hidden Markov model scores are log-probabilities.
+///
+/// ```
+/// use burn_t4a_022_ext::models::LinearChain;
+/// use burn_tensor::{Device, Tensor};
+///
+/// let device = Device::flex().autodiff();
+/// // One sequence of two tags out of two.
+/// let emissions = Tensor::<3>::from_floats([[[1.0, 0.0], [0.0, 0.5]]], &device).require_grad();
+/// let transitions = Tensor::<2>::from_floats([[0.0, 0.0], [0.0, 0.0]], &device);
+/// let chain = LinearChain::new(emissions.clone(), transitions, None)?;
+/// let (tags, score) = chain.viterbi()?;
+/// assert_eq!(tags.into_data().iter::<i64>().collect::<Vec<_>>(), [0, 1]);
+/// score.into_data().assert_eq(&[1.5f32].into(), false);
+/// // The loss of a CRF, and its gradient.
+/// let gradients = chain.log_likelihood(&[vec![0, 1]])?.neg().sum().backward();
+/// assert!(emissions.grad(&gradients).is_some());
+/// # Ok::<(), burn_t4a_022_ext::ExtError>(())
+/// ```
+///
+/// Cost of ln Z, marginals and Viterbi: `batch · length · tags²` multiply-adds, and `length` operations.
+#[derive(Clone, Debug)]
+pub struct LinearChain(t4a_scan::LinearChain<Floats<Dispatch>>);
+
+impl LinearChain {
+    /// Emissions `[batch, length, tags]`, transitions `[tags (from), tags (to)]`, and how long each sequence
+    /// is, all of them `length` by default. What lies past the end of a sequence is ignored.
+    ///
+    /// # Errors
+    /// `Tensor` for sizes that disagree and for lengths that are 0 or larger than `length`; `DTypeMismatch`.
+    pub fn new(
+        emissions: Tensor<3>,
+        transitions: Tensor<2>,
+        lengths: Option<&[usize]>,
+    ) -> Result<Self> {
+        let (first, dtype) = (emissions.dtype(), transitions.dtype());
+        if first != dtype {
+            return Err(ExtError::DTypeMismatch { op: "linear_chain", first, argument: 1, dtype });
+        }
+        let (emissions, transitions) =
+            (Floats::<Dispatch>::from(emissions), Floats::<Dispatch>::from(transitions));
+        Ok(Self(t4a_scan::LinearChain::new(emissions, transitions, lengths)?))
+    }
+
+    /// Adds scores `[tags]` of being the first tag.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn start(self, scores: Tensor<1>) -> Result<Self> {
+        Ok(Self(self.0.start(&Floats::<Dispatch>::from(scores))?))
+    }
+
+    /// Adds scores `[tags]` of being the last tag.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn end(self, scores: Tensor<1>) -> Result<Self> {
+        Ok(Self(self.0.end(&Floats::<Dispatch>::from(scores))?))
+    }
+
+    /// ln Σ exp(score) over all sequences of tags, `[batch]`.
+    ///
+    /// # Errors
+    /// Those of the contractions.
+    pub fn log_partition(&self) -> Result<Tensor<1>> {
+        Ok(tensor(self.0.log_partition()?))
+    }
+
+    /// Scores of given sequences, `[batch]`; tags past the end of a sequence may be left out.
+    ///
+    /// # Errors
+    /// `Tensor` for sequences that are too short or too many, and for tags that do not exist.
+    pub fn score(&self, tags: &[Vec<usize>]) -> Result<Tensor<1>> {
+        Ok(tensor(self.0.score(tags)?))
+    }
+
+    /// ln p of given sequences, `[batch]`: the negative of the loss of a conditional random field.
+    ///
+    /// # Errors
+    /// As [`score`](Self::score).
+    pub fn log_likelihood(&self, tags: &[Vec<usize>]) -> Result<Tensor<1>> {
+        Ok(tensor(self.0.log_likelihood(tags)?))
+    }
+
+    /// Probabilities of each tag at each step, `[batch, length, tags]`; 0 past the end. Differentiable.
+    ///
+    /// # Errors
+    /// Those of the contractions.
+    pub fn marginals(&self) -> Result<Tensor<3>> {
+        Ok(tensor(self.0.marginals()?))
+    }
+
+    /// The best sequence of tags `[batch, length]`, 0 past the end, and its score `[batch]`. Among equal ones
+    /// the first. The gradient of the score marks the sequence.
+    ///
+    /// # Errors
+    /// Those of the contractions.
+    pub fn viterbi(&self) -> Result<(Tensor<2, Int>, Tensor<1>)> {
+        let (path, score) = self.0.viterbi()?;
+        let path = path.into_iter().map(|tag| Tensor::from_dispatch(tag.0)).collect();
+        Ok((Tensor::cat(path, 1), tensor(score)))
+    }
+
+    /// The `k` best sequences of each chain, best first, fewer if there are fewer with a score above −∞.
+    /// Off the tape, on the host, in `f64`.
+    ///
+    /// Cost: `length · tags² · k` additions a chain.
+    ///
+    /// # Errors
+    /// `Tensor` for scores that are NaN or for `k` = 0.
+    pub fn k_best(&self, k: usize) -> Result<Vec<Vec<ScoredTags>>> {
+        Ok(self.0.k_best(k)?)
+    }
+}
