@@ -1,6 +1,6 @@
 //! Derivatives of contractions: cotangents of operands (vjp) and tangents of the result (jvp).
 //!
-//! Steps run backwards, or forwards with tangents, by the [`rules`] of the semiring;
+//! Steps run backwards, or forwards with tangents, by the [`rules`](crate::rules) of the semiring;
 //! over (+, ×) they are contractions themselves. Complex cotangents are conjugate Wirtinger
 //! derivatives: of a real loss L they are ∂L/∂Re + i·∂L/∂Im.
 
