@@ -8,6 +8,7 @@ use crate::error::{EinsumError, Result};
 use crate::network::Labelled;
 use crate::pair;
 use crate::plan::Plan;
+use crate::table::Ring;
 
 /// Tensors by slot; those that were taken are gone.
 pub(crate) type Slots<T> = Vec<Option<Labelled<T>>>;
@@ -38,20 +39,29 @@ impl Plan {
         operands: &[&Tensor<T>],
         backend: &Backend<'_, T>,
     ) -> Result<Tensor<T>> {
+        self.contract_over(&Ring::of::<S>(), operands, backend)
+    }
+
+    pub(crate) fn contract_over<T: Scalar>(
+        &self,
+        ring: &Ring<T>,
+        operands: &[&Tensor<T>],
+        backend: &Backend<'_, T>,
+    ) -> Result<Tensor<T>> {
         self.check(operands)?;
         if self.network.is_empty {
-            return Ok(Tensor::full(&self.shape(), S::ZERO)?);
+            return Ok(Tensor::full(&self.shape(), ring.zero)?);
         }
         let enter = |(i, x): (usize, &&Tensor<T>)| self.network.enter(i, x).map(Some);
         let mut slots: Slots<T> = operands.iter().enumerate().map(enter).collect::<Result<_>>()?;
         let out = if self.sliced.is_empty() {
             let sizes = &self.network.sizes;
-            self.run::<S, T>(&mut slots, |_| true, sizes, backend)?;
-            self.last::<S, T>(slots, sizes)?
+            self.run(ring, &mut slots, &|_| true, sizes, backend)?;
+            self.last(ring, slots, sizes)?
         } else {
-            self.run_slices::<S, T>(slots, backend)?
+            self.run_slices(ring, slots, backend)?
         };
-        self.network.leave::<S, T>(out)
+        self.network.leave(ring.zero, out)
     }
 
     pub(crate) fn check<T: Scalar>(&self, operands: &[&Tensor<T>]) -> Result<()> {
@@ -72,10 +82,11 @@ impl Plan {
     }
 
     /// Runs the steps whose slot is picked; every intermediate is freed as soon as it is used.
-    pub(crate) fn run<S: Semiring<T>, T: Scalar>(
+    pub(crate) fn run<T: Scalar>(
         &self,
+        ring: &Ring<T>,
         slots: &mut Slots<T>,
-        pick: impl Fn(usize) -> bool,
+        pick: &dyn Fn(usize) -> bool,
         sizes: &[usize],
         backend: &Backend<'_, T>,
     ) -> Result<()> {
@@ -89,18 +100,19 @@ impl Plan {
             let (Some(a), Some(b)) = (slots[step.lhs].take(), slots[step.rhs].take()) else {
                 return Err(missing);
             };
-            slots[operands + s] = Some(pair::contract::<S, T>(step, a, b, sizes, backend)?);
+            slots[operands + s] = Some(pair::contract(ring, step, a, b, sizes, backend)?);
         }
         Ok(())
     }
 
     /// The last slot, summed over labels that the output lacks.
-    pub(crate) fn last<S: Semiring<T>, T: Scalar>(
+    pub(crate) fn last<T: Scalar>(
         &self,
+        ring: &Ring<T>,
         mut slots: Slots<T>,
         sizes: &[usize],
     ) -> Result<Labelled<T>> {
         let last = slots.pop().flatten().ok_or(EinsumError::PathIncomplete { remaining: 0 })?;
-        pair::sum_out::<S, T>(last, &self.lone, sizes)
+        pair::sum_out(ring, last, &self.lone, sizes)
     }
 }

@@ -1,53 +1,27 @@
 //! Derivatives of contractions: cotangents of operands (vjp) and tangents of the result (jvp).
 //!
-//! Steps run backwards, or forwards with tangents, by the [`rules`] of the semiring;
+//! Steps run backwards, or forwards with tangents, by the [`rules`](crate::rules) of the semiring;
 //! over (+, ×) they are contractions themselves. Complex cotangents are conjugate Wirtinger
 //! derivatives: of a real loss L they are ∂L/∂Re + i·∂L/∂Im.
 
 use std::borrow::Cow;
 
-use t4a_algebra::{Numeric, Scalar, Semiring, Standard};
+use t4a_algebra::{Numeric, Scalar};
 use t4a_tensor::Tensor;
-use t4a_tensor::kernels::arithmetic::Add;
-use t4a_tensor::loops::kernel::{Binary, Unary};
-use t4a_tensor::map::{map, zip};
 
 use crate::backend::{Backend, BgemmShape};
 use crate::error::{EinsumError, Result};
 use crate::network::{Ids, Labelled, align};
 use crate::pair;
 use crate::plan::{Pair, Plan};
-use crate::rules::{self, Differentiable, Matrices, Share, elements};
+use crate::rules::{Differentiable, Matrices, Share, elements};
+use crate::table::{Ring, Rules};
 
 /// Terms that a `u32` can tell apart, next to the mark for none.
 const MOST_TERMS: u32 = u32::MAX - 1;
 
-/// `x̄`.
-#[derive(Clone, Copy)]
-struct Conjugate<S>(std::marker::PhantomData<S>);
-impl<T: Numeric, S: Differentiable<T>> Unary<T> for Conjugate<S> {
-    type Out = T;
-    const NAME: &'static str = "conj";
-    #[inline(always)]
-    fn apply(self, x: T) -> T {
-        S::conj(x)
-    }
-}
-
-/// `g` where x is not 0 of the semiring: what an operand passes on that nothing is done to.
-#[derive(Clone, Copy)]
-struct Alive<S>(std::marker::PhantomData<S>);
-impl<T: Numeric, S: Semiring<T>> Binary<T> for Alive<S> {
-    type Out = T;
-    const NAME: &'static str = "einsum derivative";
-    #[inline(always)]
-    fn apply(self, x: T, g: T) -> T {
-        if x == S::ZERO { T::ZERO } else { g }
-    }
-}
-
-fn conj<S: Differentiable<T>, T: Numeric>(x: &Labelled<T>) -> Result<Labelled<T>> {
-    let tensor = map(Conjugate::<S>(std::marker::PhantomData), x.tensor.clone())?;
+fn conj<T: Numeric>(rules: &Rules<T>, x: &Labelled<T>) -> Result<Labelled<T>> {
+    let tensor = (rules.conj)(x.tensor.clone())?;
     Ok(Labelled { tensor, ids: x.ids.clone() })
 }
 
@@ -112,25 +86,27 @@ struct Forward<T: Scalar> {
 }
 
 /// `a ⊗ b`, summed as the step says, and the argmax of the sums if they are one of their terms.
-fn forward<S: Differentiable<T>, T: Numeric>(
+fn forward<T: Numeric>(
+    rules: &Rules<T>,
     step: &Pair,
     [a, b]: [&Labelled<T>; 2],
     sizes: &[usize],
 ) -> Result<(Labelled<T>, Option<Tensor<u32>>)> {
-    if S::SHARE != Share::Argmax || step.sum.is_empty() {
+    if rules.share != Share::Argmax || step.sum.is_empty() {
         let plain = roles(&step.batch, &step.left, &step.right, &step.sum);
         let own = Backend::default();
-        return Ok((pair::contract::<S, T>(&plain, a.clone(), b.clone(), sizes, &own)?, None));
+        return Ok((pair::contract(&rules.ring, &plain, a.clone(), b.clone(), sizes, &own)?, None));
     }
     let axes = Axes::new(step, sizes);
     let [a, b] = axes.matrices(a, b)?;
-    let (c, argmax) = S::matmul(&a, &b)?;
+    let (c, argmax) = (rules.matmul)(&a, &b)?;
     let shape: Vec<usize> = axes.c.iter().map(|&id| sizes[id as usize]).collect();
     Ok((Labelled { tensor: c.reshape(&shape)?, ids: axes.c }, argmax))
 }
 
 /// Cotangents of a and b, given that of `c = a ⊗ b` summed as the step says.
-fn pullback<S: Differentiable<T>, T: Numeric>(
+fn pullback<T: Numeric>(
+    rules: &Rules<T>,
     step: &Pair,
     [a, b]: [&Labelled<T>; 2],
     Forward { c, argmax }: &Forward<T>,
@@ -138,13 +114,13 @@ fn pullback<S: Differentiable<T>, T: Numeric>(
     sizes: &[usize],
 ) -> Result<[Labelled<T>; 2]> {
     let Pair { batch, left, right, sum, .. } = step;
-    if S::SHARE == Share::Linear {
+    if rules.share == Share::Linear {
         let own = Backend::default();
-        let (a, b) = (conj::<S, T>(a)?, conj::<S, T>(b)?);
+        let (a, b) = (conj(rules, a)?, conj(rules, b)?);
         let to_a = roles(batch, left, sum, right);
-        let ga = pair::contract::<Standard, T>(&to_a, g.clone(), b, sizes, &own)?;
+        let ga = pair::contract(&rules.numbers, &to_a, g.clone(), b, sizes, &own)?;
         let to_b = roles(batch, sum, right, left);
-        let gb = pair::contract::<Standard, T>(&to_b, a, g.clone(), sizes, &own)?;
+        let gb = pair::contract(&rules.numbers, &to_b, a, g.clone(), sizes, &own)?;
         return Ok([ga, gb]);
     }
     let axes = Axes::new(step, sizes);
@@ -155,26 +131,27 @@ fn pullback<S: Differentiable<T>, T: Numeric>(
     let argmax = argmax.as_ref().map(elements).transpose()?;
     let (shape, g) = (axes.shape, elements(&g)?);
     let x = Matrices { shape, a: elements(&a)?, b: elements(&b)?, c, argmax };
-    let [ga, gb] = rules::vjp::<S, T>(&x, &g)?;
+    let [ga, gb] = (rules.vjp)(&x, &g)?;
     Ok([shaped(ga, &axes.a, sizes)?, shaped(gb, &axes.b, sizes)?])
 }
 
 /// Tangent of the contraction, given those of a and b.
-fn pushforward<S: Differentiable<T>, T: Numeric>(
+fn pushforward<T: Numeric>(
+    rules: &Rules<T>,
     step: &Pair,
     [a, b, da, db]: [&Labelled<T>; 4],
     Forward { c, argmax }: &Forward<T>,
     sizes: &[usize],
 ) -> Result<Labelled<T>> {
     let outer = outer(step);
-    if S::SHARE == Share::Linear {
+    if rules.share == Share::Linear {
         let own = Backend::default();
         let plain = roles(&step.batch, &step.left, &step.right, &step.sum);
         let product = |a: &Labelled<T>, b: &Labelled<T>| {
-            let out = pair::contract::<Standard, T>(&plain, a.clone(), b.clone(), sizes, &own)?;
+            let out = pair::contract(&rules.numbers, &plain, a.clone(), b.clone(), sizes, &own)?;
             align(&out, &outer)
         };
-        let tensor = zip(Add, product(da, b)?, product(a, db)?)?;
+        let tensor = rules.add(product(da, b)?, product(a, db)?)?;
         return Ok(Labelled { tensor, ids: outer });
     }
     let axes = Axes::new(step, sizes);
@@ -185,7 +162,7 @@ fn pushforward<S: Differentiable<T>, T: Numeric>(
     let argmax = argmax.as_ref().map(elements).transpose()?;
     let (a, b) = (elements(&a)?, elements(&b)?);
     let x = Matrices { shape: axes.shape, a, b, c, argmax };
-    let dc = rules::jvp::<S, T>(&x, &elements(&da)?, &elements(&db)?)?;
+    let dc = (rules.jvp)(&x, &elements(&da)?, &elements(&db)?)?;
     shaped(dc, &axes.c, sizes)
 }
 
@@ -196,13 +173,14 @@ fn lone_step(x: &Ids, lone: &Ids) -> Pair {
 }
 
 /// A ones vector over the given labels.
-fn ones<S: Semiring<T>, T: Scalar>(ids: &Ids, sizes: &[usize]) -> Result<Labelled<T>> {
+fn ones<T: Scalar>(one: T, ids: &Ids, sizes: &[usize]) -> Result<Labelled<T>> {
     let shape: Vec<usize> = ids.iter().map(|&id| sizes[id as usize]).collect();
-    Ok(Labelled { tensor: Tensor::full(&shape, S::ONE)?, ids: ids.clone() })
+    Ok(Labelled { tensor: Tensor::full(&shape, one)?, ids: ids.clone() })
 }
 
 /// The cotangent of `x`, given that of its sum over `lone`.
-fn unsum<S: Differentiable<T>, T: Numeric>(
+fn unsum<T: Numeric>(
+    rules: &Rules<T>,
     x: &Labelled<T>,
     summed: &Labelled<T>,
     g: Labelled<T>,
@@ -214,12 +192,14 @@ fn unsum<S: Differentiable<T>, T: Numeric>(
     }
     let step = lone_step(&x.ids, lone);
     let known = Forward { c: Some(summed.clone()), argmax: None };
-    let [g, _] = pullback::<S, T>(&step, [x, &ones::<S, T>(lone, sizes)?], &known, &g, sizes)?;
+    let [g, _] =
+        pullback(rules, &step, [x, &ones(rules.ring.one, lone, sizes)?], &known, &g, sizes)?;
     Ok(g)
 }
 
 /// The tangent of the sum of `x` over `lone`.
-fn sum_tangent<S: Differentiable<T>, T: Numeric>(
+fn sum_tangent<T: Numeric>(
+    rules: &Rules<T>,
     [x, summed, dx]: [&Labelled<T>; 3],
     lone: &Ids,
     sizes: &[usize],
@@ -227,11 +207,11 @@ fn sum_tangent<S: Differentiable<T>, T: Numeric>(
     if lone.is_empty() {
         return Ok(dx.clone());
     }
-    let one = ones::<S, T>(lone, sizes)?;
+    let one = ones(rules.ring.one, lone, sizes)?;
     let zero =
         Labelled { tensor: Tensor::full(one.tensor.shape(), T::ZERO)?, ids: one.ids.clone() };
     let known = Forward { c: Some(summed.clone()), argmax: None };
-    pushforward::<S, T>(&lone_step(&x.ids, lone), [x, &one, dx, &zero], &known, sizes)
+    pushforward(rules, &lone_step(&x.ids, lone), [x, &one, dx, &zero], &known, sizes)
 }
 
 fn same_shape(what: &'static str, expected: &[usize], given: &[usize]) -> Result<()> {
@@ -260,9 +240,18 @@ impl Plan {
         operands: &[&Tensor<T>],
         cotangent: &Tensor<T>,
     ) -> Result<Vec<Tensor<T>>> {
+        self.vjp_over(&Rules::of::<S>(), operands, cotangent)
+    }
+
+    fn vjp_over<T: Numeric>(
+        &self,
+        rules: &Rules<T>,
+        operands: &[&Tensor<T>],
+        cotangent: &Tensor<T>,
+    ) -> Result<Vec<Tensor<T>>> {
         self.check(operands)?;
         same_shape("the cotangent", &self.shape(), cotangent.shape())?;
-        self.check_index_range::<S, T>()?;
+        self.check_index_range(rules)?;
         let network = &self.network;
         if network.is_empty {
             let zeros = |x: &&Tensor<T>| Ok(Tensor::full(x.shape(), T::ZERO)?);
@@ -272,69 +261,70 @@ impl Plan {
         let inputs = operands.iter().enumerate().map(enter).collect::<Result<Vec<_>>>()?;
         let g = network.enter_result(cotangent)?;
         let grads = if self.sliced.is_empty() {
-            self.vjp_of::<S, T>(&inputs, |_| Ok(g), &network.sizes)?
+            self.vjp_of(rules, &inputs, &mut |_| Ok(g.clone()), &network.sizes)?
         } else {
-            self.vjp_slices::<S, T>(&inputs, &g)?
+            self.vjp_slices(rules, &inputs, &g)?
         };
         grads.iter().enumerate().map(|(i, g)| network.leave_operand(i, g)).collect()
     }
 
     /// Cotangents of the operands' views, given that of the output labels, which may depend on the
     /// result.
-    pub(crate) fn vjp_of<S: Differentiable<T>, T: Numeric>(
+    pub(crate) fn vjp_of<T: Numeric>(
         &self,
+        rules: &Rules<T>,
         inputs: &[Labelled<T>],
-        cotangent: impl FnOnce(&Labelled<T>) -> Result<Labelled<T>>,
+        cotangent: &mut dyn FnMut(&Labelled<T>) -> Result<Labelled<T>>,
         sizes: &[usize],
     ) -> Result<Vec<Labelled<T>>> {
         let n = inputs.len();
         let mut slots = inputs.to_vec();
         let mut summed = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
-            let a = pair::sum_out::<S, T>(slots[step.lhs].clone(), &step.lone_left, sizes)?;
-            let b = pair::sum_out::<S, T>(slots[step.rhs].clone(), &step.lone_right, sizes)?;
-            let (c, argmax) = forward::<S, T>(step, [&a, &b], sizes)?;
+            let a = pair::sum_out(&rules.ring, slots[step.lhs].clone(), &step.lone_left, sizes)?;
+            let b = pair::sum_out(&rules.ring, slots[step.rhs].clone(), &step.lone_right, sizes)?;
+            let (c, argmax) = forward(rules, step, [&a, &b], sizes)?;
             slots.push(c.clone());
             summed.push((a, b, Forward { c: Some(c), argmax }));
         }
         let mut grads: Vec<Option<Labelled<T>>> = slots.iter().map(|_| None).collect();
         let lost = || EinsumError::PathIncomplete { remaining: 0 };
         let last = slots.len() - 1;
-        let out = pair::sum_out::<S, T>(slots[last].clone(), &self.lone, sizes)?;
-        let g = self.alive::<S, T>(&out, cotangent(&out)?)?;
-        grads[last] = Some(unsum::<S, T>(&slots[last], &out, g, &self.lone, sizes)?);
+        let out = pair::sum_out(&rules.ring, slots[last].clone(), &self.lone, sizes)?;
+        let g = self.alive(rules, &out, cotangent(&out)?)?;
+        grads[last] = Some(unsum(rules, &slots[last], &out, g, &self.lone, sizes)?);
         for (s, step) in self.steps.iter().enumerate().rev() {
             let g = grads[n + s].take().ok_or_else(lost)?;
             let (a, b, done) = &summed[s];
-            let [ga, gb] = pullback::<S, T>(step, [a, b], done, &g, sizes)?;
+            let [ga, gb] = pullback(rules, step, [a, b], done, &g, sizes)?;
             let (x, y) = (&slots[step.lhs], &slots[step.rhs]);
-            grads[step.lhs] = Some(unsum::<S, T>(x, a, ga, &step.lone_left, sizes)?);
-            grads[step.rhs] = Some(unsum::<S, T>(y, b, gb, &step.lone_right, sizes)?);
+            grads[step.lhs] = Some(unsum(rules, x, a, ga, &step.lone_left, sizes)?);
+            grads[step.rhs] = Some(unsum(rules, y, b, gb, &step.lone_right, sizes)?);
         }
         grads.truncate(n);
         grads.into_iter().map(|g| g.ok_or_else(lost)).collect()
     }
 
     /// A derivative by an operand that nothing is done to, without what its zeros pass on.
-    fn alive<S: Differentiable<T>, T: Numeric>(
+    fn alive<T: Numeric>(
         &self,
+        rules: &Rules<T>,
         x: &Labelled<T>,
         derivative: Labelled<T>,
     ) -> Result<Labelled<T>> {
         let alone = self.steps.is_empty() && self.lone.is_empty();
-        if !alone || S::SHARE == Share::Linear {
+        if !alone || rules.share == Share::Linear {
             return Ok(derivative);
         }
         let Labelled { ids, .. } = &derivative;
-        let kernel = Alive::<S>(std::marker::PhantomData);
-        let tensor = zip(kernel, align(x, ids)?, derivative.tensor.clone())?;
+        let tensor = (rules.alive)(align(x, ids)?, derivative.tensor.clone())?;
         Ok(Labelled { tensor, ids: ids.clone() })
     }
 
     /// The argmax is a `u32`.
-    fn check_index_range<S: Differentiable<T>, T: Numeric>(&self) -> Result<()> {
+    fn check_index_range<T: Numeric>(&self, rules: &Rules<T>) -> Result<()> {
         let sizes = self.slice_sizes();
-        for step in self.steps.iter().filter(|_| S::SHARE == Share::Argmax) {
+        for step in self.steps.iter().filter(|_| rules.share == Share::Argmax) {
             let terms: f64 = step.sum.iter().map(|&id| sizes[id as usize] as f64).product();
             if terms > MOST_TERMS as f64 {
                 return Err(EinsumError::IndexRange { terms, limit: MOST_TERMS });
@@ -353,29 +343,38 @@ impl Plan {
         &self,
         operands: &[&Tensor<T>],
     ) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
+        self.contract_argmax_over(&Rules::of::<S>(), operands)
+    }
+
+    fn contract_argmax_over<T: Numeric>(
+        &self,
+        rules: &Rules<T>,
+        operands: &[&Tensor<T>],
+    ) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
         let [step] = &self.steps[..] else {
-            return Ok((self.contract::<S, T>(operands)?, None));
+            return Ok((self.contract_over(&rules.ring, operands, &Backend::default())?, None));
         };
-        let plain = S::SHARE != Share::Argmax || step.sum.is_empty() || !self.sliced.is_empty();
+        let plain = rules.share != Share::Argmax || step.sum.is_empty() || !self.sliced.is_empty();
         if plain || self.network.is_empty {
-            return Ok((self.contract::<S, T>(operands)?, None));
+            return Ok((self.contract_over(&rules.ring, operands, &Backend::default())?, None));
         }
         self.check(operands)?;
-        self.check_index_range::<S, T>()?;
-        let [a, b] = self.factors::<S, T>(step, operands)?;
-        let (c, argmax) = forward::<S, T>(step, [&a, &b], &self.network.sizes)?;
-        Ok((self.network.leave::<S, T>(c)?, argmax))
+        self.check_index_range(rules)?;
+        let [a, b] = self.factors(&rules.ring, step, operands)?;
+        let (c, argmax) = forward(rules, step, [&a, &b], &self.network.sizes)?;
+        Ok((self.network.leave(rules.ring.zero, c)?, argmax))
     }
 
     /// The operands of the only step, summed over labels that they do not share.
-    fn factors<S: Semiring<T>, T: Scalar>(
+    fn factors<T: Scalar>(
         &self,
+        ring: &Ring<T>,
         step: &Pair,
         operands: &[&Tensor<T>],
     ) -> Result<[Labelled<T>; 2]> {
         let factor = |slot: usize, lone: &Ids| {
             let x = self.network.enter(slot, operands[slot])?;
-            pair::sum_out::<S, T>(x, lone, &self.network.sizes)
+            pair::sum_out(ring, x, lone, &self.network.sizes)
         };
         Ok([factor(step.lhs, &step.lone_left)?, factor(step.rhs, &step.lone_right)?])
     }
@@ -390,8 +389,18 @@ impl Plan {
         argmax: Option<&Tensor<u32>>,
         cotangent: &Tensor<T>,
     ) -> Result<Vec<Tensor<T>>> {
+        self.vjp_from_over(&Rules::of::<S>(), operands, argmax, cotangent)
+    }
+
+    fn vjp_from_over<T: Numeric>(
+        &self,
+        rules: &Rules<T>,
+        operands: &[&Tensor<T>],
+        argmax: Option<&Tensor<u32>>,
+        cotangent: &Tensor<T>,
+    ) -> Result<Vec<Tensor<T>>> {
         let (Some(argmax), [step]) = (argmax, &self.steps[..]) else {
-            return self.vjp::<S, T>(operands, cotangent);
+            return self.vjp_over(rules, operands, cotangent);
         };
         self.check(operands)?;
         same_shape("the cotangent", &self.shape(), cotangent.shape())?;
@@ -400,11 +409,11 @@ impl Plan {
         same_shape("the argmax", &[axes.batch, axes.m, axes.n], argmax.shape())?;
         let known = Forward { c: None, argmax: Some(argmax.clone()) };
         let g = network.enter_result(cotangent)?;
-        let [a, b] = self.factors::<S, T>(step, operands)?;
-        let [ga, gb] = pullback::<S, T>(step, [&a, &b], &known, &g, sizes)?;
+        let [a, b] = self.factors(&rules.ring, step, operands)?;
+        let [ga, gb] = pullback(rules, step, [&a, &b], &known, &g, sizes)?;
         let leave = |slot: usize, summed, g, lone| {
             let x = network.enter(slot, operands[slot])?;
-            network.leave_operand(slot, &unsum::<S, T>(&x, summed, g, lone, sizes)?)
+            network.leave_operand(slot, &unsum(rules, &x, summed, g, lone, sizes)?)
         };
         let lhs = leave(step.lhs, &a, ga, &step.lone_left)?;
         let rhs = leave(step.rhs, &b, gb, &step.lone_right)?;
@@ -420,51 +429,61 @@ impl Plan {
         operands: &[&Tensor<T>],
         tangents: &[&Tensor<T>],
     ) -> Result<(Tensor<T>, Tensor<T>)> {
+        self.jvp_over(&Rules::of::<S>(), operands, tangents)
+    }
+
+    fn jvp_over<T: Numeric>(
+        &self,
+        rules: &Rules<T>,
+        operands: &[&Tensor<T>],
+        tangents: &[&Tensor<T>],
+    ) -> Result<(Tensor<T>, Tensor<T>)> {
         self.check(operands)?;
         self.check(tangents)?;
-        self.check_index_range::<S, T>()?;
+        self.check_index_range(rules)?;
         let network = &self.network;
         if network.is_empty {
             let shape = self.shape();
-            return Ok((Tensor::full(&shape, S::ZERO)?, Tensor::full(&shape, T::ZERO)?));
+            return Ok((Tensor::full(&shape, rules.ring.zero)?, Tensor::full(&shape, T::ZERO)?));
         }
         let mut inputs = Vec::with_capacity(operands.len());
         for (i, (x, dx)) in operands.iter().zip(tangents).enumerate() {
             inputs.push((network.enter(i, x)?, network.enter(i, dx)?));
         }
         let (out, tangent) = if self.sliced.is_empty() {
-            self.jvp_of::<S, T>(inputs, &network.sizes)?
+            self.jvp_of(rules, inputs, &network.sizes)?
         } else {
-            self.jvp_slices::<S, T>(&inputs)?
+            self.jvp_slices(rules, &inputs)?
         };
-        Ok((network.leave::<S, T>(out)?, network.leave::<Standard, T>(tangent)?))
+        Ok((network.leave(rules.ring.zero, out)?, network.leave(T::ZERO, tangent)?))
     }
 
     /// The contraction over the output labels and its tangent, given views of the operands and of
     /// their tangents.
-    pub(crate) fn jvp_of<S: Differentiable<T>, T: Numeric>(
+    pub(crate) fn jvp_of<T: Numeric>(
         &self,
+        rules: &Rules<T>,
         mut slots: Vec<(Labelled<T>, Labelled<T>)>,
         sizes: &[usize],
     ) -> Result<(Labelled<T>, Labelled<T>)> {
         for step in &self.steps {
             let half = |slot: usize, lone: &Ids| -> Result<_> {
                 let (x, dx) = &slots[slot];
-                let sum = pair::sum_out::<S, T>(x.clone(), lone, sizes)?;
-                let tangent = sum_tangent::<S, T>([x, &sum, dx], lone, sizes)?;
+                let sum = pair::sum_out(&rules.ring, x.clone(), lone, sizes)?;
+                let tangent = sum_tangent(rules, [x, &sum, dx], lone, sizes)?;
                 Ok((sum, tangent))
             };
             let ((a, da), (b, db)) =
                 (half(step.lhs, &step.lone_left)?, half(step.rhs, &step.lone_right)?);
-            let (c, argmax) = forward::<S, T>(step, [&a, &b], sizes)?;
+            let (c, argmax) = forward(rules, step, [&a, &b], sizes)?;
             let done = Forward { c: Some(c.clone()), argmax };
-            let dc = pushforward::<S, T>(step, [&a, &b, &da, &db], &done, sizes)?;
+            let dc = pushforward(rules, step, [&a, &b, &da, &db], &done, sizes)?;
             slots.push((c, dc));
         }
         let (x, dx) = &slots[slots.len() - 1];
-        let out = pair::sum_out::<S, T>(x.clone(), &self.lone, sizes)?;
-        let tangent = sum_tangent::<S, T>([x, &out, dx], &self.lone, sizes)?;
-        let tangent = self.alive::<S, T>(&out, tangent)?;
+        let out = pair::sum_out(&rules.ring, x.clone(), &self.lone, sizes)?;
+        let tangent = sum_tangent(rules, [x, &out, dx], &self.lone, sizes)?;
+        let tangent = self.alive(rules, &out, tangent)?;
         Ok((out, tangent))
     }
 }

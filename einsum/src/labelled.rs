@@ -8,11 +8,12 @@
 //! ```
 
 use smallvec::SmallVec;
-use t4a_algebra::{Numeric, Scalar, Semiring, Standard};
+use t4a_algebra::{Numeric, Scalar, Standard};
 use t4a_tensor::Tensor;
 
 use crate::error::Result;
 use crate::network::{Axes, Id, Ids, Network};
+use crate::table::Ring;
 
 /// A tensor and what its axes stand for.
 #[derive(Clone)]
@@ -32,7 +33,7 @@ impl Network {
     pub(crate) fn enter_result<T: Numeric>(&self, cotangent: &Tensor<T>) -> Result<Labelled<T>> {
         let x = enter(&self.result, cotangent)?;
         let repeated: Ids = x.ids.iter().copied().filter(|id| !self.output.contains(id)).collect();
-        crate::pair::sum_out::<Standard, T>(x, &repeated, &self.sizes)
+        crate::pair::sum_out(&Ring::of::<Standard>(), x, &repeated, &self.sizes)
     }
 
     /// The cotangent of operand `i`, given that of its view from [`Network::enter`].
@@ -41,11 +42,11 @@ impl Network {
         if self.inputs[i].len() == self.axes[i].len() {
             return Ok(aligned);
         }
-        embed::<Standard, T>(&self.axes[i], &self.shapes[i], &aligned, &self.inputs[i])
+        embed(T::ZERO, &self.axes[i], &self.shapes[i], &aligned, &self.inputs[i])
     }
 
-    /// The result in the order and shape that were asked for.
-    pub(crate) fn leave<S: Semiring<T>, T: Scalar>(&self, x: Labelled<T>) -> Result<Tensor<T>> {
+    /// The result in the order and shape that were asked for; `zero` is off the diagonals.
+    pub(crate) fn leave<T: Scalar>(&self, zero: T, x: Labelled<T>) -> Result<Tensor<T>> {
         let route = x.tensor.route();
         let mut distinct = Ids::new();
         for &id in self.result.iter().flatten() {
@@ -61,7 +62,7 @@ impl Network {
         }
         if distinct.len() < self.result.iter().flatten().count() {
             let shape = self.result_shape();
-            return Ok(embed::<S, T>(&self.result, &shape, &tensor, &distinct)?.with_route(route));
+            return Ok(embed(zero, &self.result, &shape, &tensor, &distinct)?.with_route(route));
         }
         for (axis, id) in self.result.iter().enumerate() {
             if id.is_none() {
@@ -97,13 +98,14 @@ fn enter<T: Scalar>(axes: &Axes, tensor: &Tensor<T>) -> Result<Labelled<T>> {
 }
 
 /// Writes a tensor with labels `ids` to the diagonals of zeros that repeated labels describe.
-fn embed<S: Semiring<T>, T: Scalar>(
+fn embed<T: Scalar>(
+    zero: T,
     axes: &Axes,
     shape: &[usize],
     x: &Tensor<T>,
     ids: &Ids,
 ) -> Result<Tensor<T>> {
-    let mut out = Tensor::full(shape, S::ZERO)?;
+    let mut out = Tensor::full(shape, zero)?;
     let strides: Vec<usize> = out.layout().strides().iter().map(|&s| s as usize).collect();
     let along = |id: &Id| -> usize {
         axes.iter().zip(&strides).filter(|(axis, _)| **axis == Some(*id)).map(|(_, s)| s).sum()
@@ -118,7 +120,7 @@ pub(crate) fn scatter<T: Scalar>(
     out: &mut [T],
     strides: &[usize],
     x: &Tensor<T>,
-    combine: impl Fn(T, T) -> T,
+    combine: fn(T, T) -> T,
 ) -> Result<()> {
     let values = x.to_vec()?;
     let shape = x.shape();

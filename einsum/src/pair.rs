@@ -12,9 +12,7 @@ use std::marker::PhantomData;
 use smallvec::SmallVec;
 use t4a_algebra::{Scalar, Semiring};
 use t4a_tensor::copy::to_contiguous;
-use t4a_tensor::loops::kernel::Binary;
-use t4a_tensor::map::zip;
-use t4a_tensor::matmul::{matmul, matmul_interleaved};
+use t4a_tensor::loops::kernel::{Binary, Same};
 use t4a_tensor::route::Path as RoutePath;
 use t4a_tensor::{Layout, Route, Tensor};
 
@@ -22,13 +20,14 @@ use crate::backend::{Backend, BgemmShape, TensordotAxes};
 use crate::error::{EinsumError, Result};
 use crate::network::{Id, Ids, Labelled, align};
 use crate::plan::Pair;
+use crate::table::Ring;
 
 /// `a ⊗ b` and `a ⊕ b`, elementwise.
-struct Times<S>(PhantomData<S>);
+pub(crate) struct Times<S>(PhantomData<S>);
 pub(crate) struct Plus<S>(PhantomData<S>);
 
 macro_rules! elementwise {
-    ($($kernel:ident: $name:literal, $op:ident;)*) => {$(
+    ($($kernel:ident: $name:literal, $op:ident $(, $commutes:ident)?;)*) => {$(
         impl<S> Default for $kernel<S> {
             fn default() -> Self {
                 Self(PhantomData)
@@ -43,6 +42,7 @@ macro_rules! elementwise {
         impl<T: Scalar, S: Semiring<T>> Binary<T> for $kernel<S> {
             type Out = T;
             const NAME: &'static str = $name;
+            $(const $commutes: Option<Same<T, T>> = Some(Same::PROOF);)?
             #[inline(always)]
             fn apply(self, a: T, b: T) -> T {
                 S::$op(a, b)
@@ -52,7 +52,7 @@ macro_rules! elementwise {
 }
 elementwise! {
     Times: "einsum product", mul;
-    Plus: "einsum sum", add;
+    Plus: "einsum sum", add, COMMUTES;
 }
 
 fn dims(ids: &[Id], sizes: &[usize]) -> SmallVec<[usize; 8]> {
@@ -75,7 +75,8 @@ fn by_stride<T: Scalar>(ids: &Ids, x: &Labelled<T>) -> Ids {
 }
 
 /// ⊕ over the given labels.
-pub(crate) fn sum_out<S: Semiring<T>, T: Scalar>(
+pub(crate) fn sum_out<T: Scalar>(
+    ring: &Ring<T>,
     x: Labelled<T>,
     ids: &Ids,
     sizes: &[usize],
@@ -87,9 +88,9 @@ pub(crate) fn sum_out<S: Semiring<T>, T: Scalar>(
     let (kept, summed) = (by_stride(&kept, &x), by_stride(ids, &x));
     let k = volume(&summed, sizes);
     // A ⊗ (1, …, 1)ᵀ: exact, because 1 is neutral.
-    let ones = Tensor::full(&[1, 1], S::ONE)?.expand(&[k, 1])?;
+    let ones = Tensor::full(&[1, 1], ring.one)?.expand(&[k, 1])?;
     let a = Grouped::new(&x, &[], &kept, &summed, sizes)?.read(&x.tensor)?;
-    let tensor = matmul::<S, T>(&a, &ones)?.reshape(&dims(&kept, sizes))?;
+    let tensor = (ring.matmul)(&a, &ones)?.reshape(&dims(&kept, sizes))?;
     Ok(Labelled { tensor, ids: kept })
 }
 
@@ -162,15 +163,16 @@ impl Grouped {
 }
 
 /// The contraction of a pair; the result's labels come in an order of its choice.
-pub(crate) fn contract<S: Semiring<T>, T: Scalar>(
+pub(crate) fn contract<T: Scalar>(
+    ring: &Ring<T>,
     step: &Pair,
     a: Labelled<T>,
     b: Labelled<T>,
     sizes: &[usize],
     backend: &Backend<'_, T>,
 ) -> Result<Labelled<T>> {
-    let a = sum_out::<S, T>(a, &step.lone_left, sizes)?;
-    let b = sum_out::<S, T>(b, &step.lone_right, sizes)?;
+    let a = sum_out(ring, a, &step.lone_left, sizes)?;
+    let b = sum_out(ring, b, &step.lone_right, sizes)?;
     if let Some(user) = backend.tensordot
         && let Some(tensor) = user.tensordot(&axes_of(step, &a, &b), &a.tensor, &b.tensor)?
     {
@@ -186,10 +188,10 @@ pub(crate) fn contract<S: Semiring<T>, T: Scalar>(
         });
     }
     if step.sum.is_empty() {
-        return multiply::<S, T>(step, a, b);
+        return multiply(ring, step, a, b);
     }
     if backend.bgemm.is_none()
-        && let Some(c) = interleaved::<S, T>(step, &a, &b, sizes)?
+        && let Some(c) = interleaved(ring, step, &a, &b, sizes)?
     {
         return Ok(c);
     }
@@ -216,7 +218,7 @@ pub(crate) fn contract<S: Semiring<T>, T: Scalar>(
     let (left, right) = (left.read(&a.tensor)?, right.read(&b.tensor)?);
     let ids: Ids = batch.iter().chain(&m).chain(&n).copied().collect();
     let tensor = match backend.bgemm {
-        None => matmul::<S, T>(&left, &right)?,
+        None => (ring.matmul)(&left, &right)?,
         Some(user) => {
             let shape = BgemmShape {
                 batch: volume(&batch, sizes),
@@ -224,7 +226,7 @@ pub(crate) fn contract<S: Semiring<T>, T: Scalar>(
                 k: volume(&step.sum, sizes),
                 n: volume(&n, sizes),
             };
-            let mut out = Tensor::full(&[shape.batch, shape.m, shape.n], S::ZERO)?;
+            let mut out = Tensor::full(&[shape.batch, shape.m, shape.n], ring.zero)?;
             user.bgemm(shape, &left.to_vec()?, &right.to_vec()?, out.as_mut_slice()?)?;
             out.with_route(Route::native(RoutePath::BgemmUser))
         }
@@ -237,7 +239,8 @@ pub(crate) fn contract<S: Semiring<T>, T: Scalar>(
 const INTERLEAVED: usize = 16 * 16 * 16;
 
 /// The product of many small matrices that interleave in memory, if a and b are such.
-fn interleaved<S: Semiring<T>, T: Scalar>(
+fn interleaved<T: Scalar>(
+    ring: &Ring<T>,
     step: &Pair,
     a: &Labelled<T>,
     b: &Labelled<T>,
@@ -260,13 +263,14 @@ fn interleaved<S: Semiring<T>, T: Scalar>(
     };
     let a = group(a, &step.left, &step.sum, [m, k, count])?;
     let b = group(b, &step.sum, &step.right, [k, n, count])?;
-    let tensor = matmul_interleaved::<S, T>(&a, &b)?;
+    let tensor = (ring.matmul_interleaved)(&a, &b)?;
     let ids: Ids = step.left.iter().chain(&step.right).chain(&batch).copied().collect();
     Ok(Some(Labelled { tensor: tensor.reshape(&dims(&ids, sizes))?, ids }))
 }
 
 /// Products without a sum: elementwise and outer.
-fn multiply<S: Semiring<T>, T: Scalar>(
+fn multiply<T: Scalar>(
+    ring: &Ring<T>,
     step: &Pair,
     a: Labelled<T>,
     b: Labelled<T>,
@@ -280,7 +284,7 @@ fn multiply<S: Semiring<T>, T: Scalar>(
     ids.extend(inner);
     let (left, right) = (align(&a, &ids)?, align(&b, &ids)?);
     drop((a, b));
-    let out = zip(Times::<S>::default(), left, right)?;
+    let out = (ring.times)(left, right)?;
     let route = Route::native(RoutePath::ContractElementwise);
     Ok(Labelled { tensor: out.with_route(route), ids })
 }

@@ -9,15 +9,15 @@
 use t4a_algebra::Numeric;
 use t4a_tensor::Tensor;
 use t4a_tensor::kernels::arithmetic::Add;
-use t4a_tensor::loops::kernel::Unary;
-use t4a_tensor::map::{map, zip};
+use t4a_tensor::map::zip;
 
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::labelled::{Labelled, align};
-use crate::memory::mapped;
+use crate::memory::filled;
 use crate::plan::Plan;
-use crate::rules::{Differentiable, Share, elements, nth, same};
+use crate::rules::{Differentiable, Share, nth, same};
+use crate::table::Rules;
 
 /// `∂(cₛ ⊕ …)/∂cₛ` times `g`, for semirings in which several terms share; `equal` terms absorb the
 /// others if the sum does.
@@ -33,15 +33,57 @@ fn shared<S: Differentiable<T>, T: Numeric>(g: T, part: T, sum: T, equal: u32) -
     }
 }
 
-/// How many slices absorb the others, where the sum does.
-#[derive(Clone, Copy)]
-struct Absorbing<S>(std::marker::PhantomData<S>);
-impl<T: Numeric, S: Differentiable<T>> Unary<T> for Absorbing<S> {
-    type Out = u32;
-    const NAME: &'static str = "einsum derivative";
-    #[inline(always)]
-    fn apply(self, x: T) -> u32 {
-        u32::from(S::absorbs(x))
+/// What the cotangents that no slice has claimed yet are to one slice, whose elements are `part` and whose
+/// sum with all others is `sum`; the number of slices that absorb others goes with it.
+pub(crate) fn open_to<S: Differentiable<T>, T: Numeric>(
+    open: &mut [T],
+    part: &[T],
+    sum: &[T],
+    absorbing: Option<&[u32]>,
+) -> Result<Vec<T>> {
+    let mut g = filled(open.len(), T::ZERO)?;
+    for (j, (&part, &sum)) in part.iter().zip(sum).enumerate() {
+        g[j] = match S::SHARE {
+            Share::Argmax if same(part, sum) && part != S::ZERO => {
+                std::mem::replace(&mut open[j], T::ZERO)
+            }
+            Share::Argmax => T::ZERO,
+            _ => shared::<S, T>(open[j], part, sum, absorbing.map_or(0, |n| n[j])),
+        };
+    }
+    Ok(g)
+}
+
+/// The slices added up so far, and their tangent.
+pub(crate) struct Slices<T> {
+    sum: Vec<T>,
+    tangent: Vec<T>,
+    /// How many slices absorbed the others, by element.
+    absorbing: Vec<u32>,
+}
+
+/// Adds a slice and its tangent.
+pub(crate) fn add_slice<S: Differentiable<T>, T: Numeric>(
+    Slices { sum, tangent, absorbing }: &mut Slices<T>,
+    part: &[T],
+    d: &[T],
+) {
+    for (j, (&part, &d)) in part.iter().zip(d).enumerate() {
+        let before = sum[j];
+        sum[j] = S::add(before, part);
+        tangent[j] = match S::SHARE {
+            Share::Linear => tangent[j].add(d),
+            Share::Argmax if same(sum[j], before) => tangent[j],
+            Share::Argmax => d,
+            Share::Marginal => {
+                let known = absorbing[j];
+                absorbing[j] += u32::from(S::absorbs(part));
+                let old = shared::<S, T>(tangent[j], before, sum[j], absorbing[j]);
+                let new = shared::<S, T>(d, part, sum[j], absorbing[j]);
+                // The tangent so far is the mean of those before.
+                old.mul(T::from_i64(known.max(1).into())).add(new)
+            }
+        };
     }
 }
 
@@ -50,29 +92,34 @@ impl Plan {
     ///
     /// Cost: for linear semirings that of [`Plan::vjp`] in every slice; for others a contraction
     /// more, which finds c.
-    pub(crate) fn vjp_slices<S: Differentiable<T>, T: Numeric>(
+    pub(crate) fn vjp_slices<T: Numeric>(
         &self,
+        rules: &Rules<T>,
         inputs: &[Labelled<T>],
         cotangent: &Labelled<T>,
     ) -> Result<Vec<Labelled<T>>> {
         let output = &self.network.output;
         let sizes = self.slice_sizes();
         let own = Backend::default();
-        let sum = match S::SHARE {
+        let sum = match rules.share {
             Share::Linear => None,
-            _ => Some(self.run_slices::<S, T>(inputs.iter().cloned().map(Some).collect(), &own)?),
+            _ => Some(self.run_slices(
+                &rules.ring,
+                inputs.iter().cloned().map(Some).collect(),
+                &own,
+            )?),
         };
         let absorbing = match &sum {
-            Some(sum) if self.absorbs::<S, T>(sum)? => {
+            Some(sum) if absorbs(rules, sum)? => {
                 let slots = inputs.iter().cloned().map(Some).collect();
                 let count = |total, part| {
-                    let these = map(Absorbing::<S>(std::marker::PhantomData), part)?;
+                    let these = (rules.absorbing)(part)?;
                     match total {
                         None => Ok(these),
                         Some(total) => Ok(zip(Add, total, these)?),
                     }
                 };
-                Some(self.fold_slices::<S, T, u32>(slots, &own, 0, count)?)
+                Some(self.fold_slices(&rules.ring, slots, &own, 0, count)?)
             }
             _ => None,
         };
@@ -88,27 +135,18 @@ impl Plan {
             for i in 0..inner {
                 let slice = self.slice_at(o * inner + i);
                 let views = inputs.iter().map(|x| slice.of(x)).collect::<Result<Vec<_>>>()?;
-                let share = |part: &Labelled<T>| {
+                let mut share = |part: &Labelled<T>| {
                     let part = align(part, output)?;
-                    let mut g = open.clone();
-                    if let Some(sum) = &sum {
-                        for (j, (&part, &sum)) in part.to_vec()?.iter().zip(sum).enumerate() {
-                            g[j] = match S::SHARE {
-                                Share::Argmax if same(part, sum) && part != S::ZERO => {
-                                    std::mem::replace(&mut open[j], T::ZERO)
-                                }
-                                Share::Argmax => T::ZERO,
-                                _ => {
-                                    let equal = absorbing.as_ref().map_or(0, |n| n[j]);
-                                    shared::<S, T>(open[j], part, sum, equal)
-                                }
-                            };
+                    let g = match &sum {
+                        None => open.clone(),
+                        Some(sum) => {
+                            (rules.open_to)(&mut open, &part.to_vec()?, sum, absorbing.as_deref())?
                         }
-                    }
+                    };
                     let tensor = Tensor::from_vec(g, part.shape())?;
                     Ok(Labelled { tensor, ids: output.clone() })
                 };
-                let parts = self.vjp_of::<S, T>(&views, share, &sizes)?;
+                let parts = self.vjp_of(rules, &views, &mut share, &sizes)?;
                 for (i, part) in parts.iter().enumerate() {
                     let ids = &inputs[i].ids;
                     slice.place(&mut grads[i], ids, &align(part, ids)?, T::add)?;
@@ -120,57 +158,36 @@ impl Plan {
         Ok(grads.into_iter().zip(inputs).map(label).collect())
     }
 
-    /// Whether an element of a result absorbs its terms.
-    fn absorbs<S: Differentiable<T>, T: Numeric>(&self, sum: &Labelled<T>) -> Result<bool> {
-        let marginal = S::SHARE == Share::Marginal;
-        Ok(marginal && elements(&sum.tensor)?.iter().any(|&x| S::absorbs(x)))
-    }
-
     /// The contraction over the output labels and its tangent, given views of the operands and of
     /// their tangents.
-    pub(crate) fn jvp_slices<S: Differentiable<T>, T: Numeric>(
+    pub(crate) fn jvp_slices<T: Numeric>(
         &self,
+        rules: &Rules<T>,
         inputs: &[(Labelled<T>, Labelled<T>)],
     ) -> Result<(Labelled<T>, Labelled<T>)> {
         let output = &self.network.output;
         let sizes = self.slice_sizes();
-        let (mut whole, mut tangents) = (self.output_of(S::ZERO)?, self.output_of(T::ZERO)?);
+        let (mut whole, mut tangents) =
+            (self.output_of(rules.ring.zero)?, self.output_of(T::ZERO)?);
         let (outer, inner) = self.slice_counts();
         for o in 0..outer {
             let mut shape = Vec::new();
-            let (mut sum, mut tangent) = (Vec::new(), Vec::new());
-            // How many slices absorbed the others so far, by element.
-            let mut absorbing: Vec<u32> = Vec::new();
+            let mut total = Slices { sum: Vec::new(), tangent: Vec::new(), absorbing: Vec::new() };
             for i in 0..inner {
                 let slice = self.slice_at(o * inner + i);
                 let view = |(x, dx): &(Labelled<T>, Labelled<T>)| Ok((slice.of(x)?, slice.of(dx)?));
                 let views = inputs.iter().map(view).collect::<Result<Vec<_>>>()?;
-                let (part, d) = self.jvp_of::<S, T>(views, &sizes)?;
+                let (part, d) = self.jvp_of(rules, views, &sizes)?;
                 let (part, d) = (align(&part, output)?, align(&d, output)?);
-                if i == 0 {
-                    shape = part.shape().to_vec();
-                    (sum, tangent) = (part.to_vec()?, d.to_vec()?);
-                    absorbing = mapped(&sum, |x| u32::from(S::absorbs(x)))?;
+                if i > 0 {
+                    (rules.add_slice)(&mut total, &part.to_vec()?, &d.to_vec()?);
                     continue;
                 }
-                for (j, (part, d)) in part.to_vec()?.into_iter().zip(d.to_vec()?).enumerate() {
-                    let before = sum[j];
-                    sum[j] = S::add(before, part);
-                    tangent[j] = match S::SHARE {
-                        Share::Linear => tangent[j].add(d),
-                        Share::Argmax if same(sum[j], before) => tangent[j],
-                        Share::Argmax => d,
-                        Share::Marginal => {
-                            let known = absorbing[j];
-                            absorbing[j] += u32::from(S::absorbs(part));
-                            let old = shared::<S, T>(tangent[j], before, sum[j], absorbing[j]);
-                            let new = shared::<S, T>(d, part, sum[j], absorbing[j]);
-                            // The tangent so far is the mean of those before.
-                            old.mul(T::from_i64(known.max(1).into())).add(new)
-                        }
-                    };
-                }
+                shape = part.shape().to_vec();
+                (total.sum, total.tangent) = (part.to_vec()?, d.to_vec()?);
+                total.absorbing = (rules.absorbing)(part)?.to_vec()?;
             }
+            let Slices { sum, tangent, .. } = total;
             let block = self.slice_at(o * inner);
             block.place(&mut whole, output, &Tensor::from_vec(sum, &shape)?, |_, new| new)?;
             block
@@ -179,4 +196,12 @@ impl Plan {
         let label = |tensor| Labelled { tensor, ids: output.clone() };
         Ok((label(whole), label(tangents)))
     }
+}
+
+/// Whether an element of a result absorbs its terms.
+fn absorbs<T: Numeric>(rules: &Rules<T>, sum: &Labelled<T>) -> Result<bool> {
+    if rules.share != Share::Marginal {
+        return Ok(false);
+    }
+    Ok((rules.absorbing)(sum.tensor.clone())?.to_vec()?.contains(&1))
 }

@@ -7,8 +7,7 @@
 //! labels that are summed   inner loops; their results are added up, in ascending order
 //! ```
 
-use t4a_algebra::{Scalar, Semiring};
-use t4a_tensor::map::zip;
+use t4a_algebra::Scalar;
 use t4a_tensor::{Layout, Tensor};
 
 use crate::backend::Backend;
@@ -16,8 +15,8 @@ use crate::contract::Slots;
 use crate::error::Result;
 use crate::labelled::{Labelled, align, scatter};
 use crate::network::Id;
-use crate::pair::Plus;
 use crate::plan::Plan;
+use crate::table::Ring;
 
 /// Which value each sliced label has.
 pub(crate) struct Slice<'a> {
@@ -53,7 +52,7 @@ impl Slice<'_> {
         whole: &mut Tensor<T>,
         ids: &[Id],
         part: &Tensor<T>,
-        combine: impl Fn(T, T) -> T,
+        combine: fn(T, T) -> T,
     ) -> Result<()> {
         if part.numel() == 0 {
             return Ok(());
@@ -96,21 +95,23 @@ impl Plan {
     }
 
     /// One contraction for every value of the sliced labels.
-    pub(crate) fn run_slices<S: Semiring<T>, T: Scalar>(
+    pub(crate) fn run_slices<T: Scalar>(
         &self,
+        ring: &Ring<T>,
         slots: Slots<T>,
         backend: &Backend<'_, T>,
     ) -> Result<Labelled<T>> {
-        self.fold_slices::<S, T, T>(slots, backend, S::ZERO, |total, part| match total {
+        self.fold_slices(ring, slots, backend, ring.zero, |total, part| match total {
             None => Ok(part),
-            Some(total) => Ok(zip(Plus::<S>::default(), total, part)?),
+            Some(total) => Ok((ring.plus)(total, part)?),
         })
     }
 
     /// Folds the contractions of the slices that are summed, in ascending order, and puts what comes
     /// out side by side; `fill` is what an element holds before.
-    pub(crate) fn fold_slices<S: Semiring<T>, T: Scalar, U: Scalar>(
+    pub(crate) fn fold_slices<T: Scalar, U: Scalar>(
         &self,
+        ring: &Ring<T>,
         mut slots: Slots<T>,
         backend: &Backend<'_, T>,
         fill: U,
@@ -119,7 +120,7 @@ impl Plan {
         let network = &self.network;
         let ids = &network.output;
         let (sizes, varies) = (self.slice_sizes(), self.varies(&self.sliced));
-        self.run::<S, T>(&mut slots, |slot| !varies[slot], &sizes, backend)?;
+        self.run(ring, &mut slots, &|slot| !varies[slot], &sizes, backend)?;
         let (outer, inner) = self.slice_counts();
         let mut whole = None;
         for o in 0..outer {
@@ -128,8 +129,8 @@ impl Plan {
                 let slice = self.slice_at(o * inner + i);
                 let part = slots.iter().map(|x| x.as_ref().map(|x| slice.of(x)).transpose());
                 let mut part: Slots<T> = part.collect::<Result<_>>()?;
-                self.run::<S, T>(&mut part, |slot| varies[slot], &sizes, backend)?;
-                let part = align(&self.last::<S, T>(part, &sizes)?, ids)?;
+                self.run(ring, &mut part, &|slot| varies[slot], &sizes, backend)?;
+                let part = align(&self.last(ring, part, &sizes)?, ids)?;
                 total = Some(fold(total.take(), part)?);
             }
             let Some(total) = total else { continue };

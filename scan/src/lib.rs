@@ -61,8 +61,6 @@ mod recurrent;
 mod recurrent_kernel;
 mod running;
 pub mod schedule;
-#[cfg(test)]
-mod tests;
 
 pub use associative::AssociativeScan;
 pub use cell::Cell;

@@ -44,6 +44,9 @@ macro_rules! dtypes {
     (numeric => $($to:tt)*) => {
         $crate::dtypes! { [float narrow signed unsigned complex] => $($to)* }
     };
+    (modular => $($to:tt)*) => {
+        $crate::dtypes! { [float narrow unsigned complex] => $($to)* }
+    };
     (ordered => $($to:tt)*) => { $crate::dtypes! { [float narrow signed unsigned truth] => $($to)* } };
     (real => $($to:tt)*) => { $crate::dtypes! { [float narrow signed unsigned] => $($to)* } };
     (primitive => $($to:tt)*) => { $crate::dtypes! { [float signed unsigned] => $($to)* } };
@@ -141,6 +144,19 @@ impl DType {
         dtypes!([complex] => [one_of] { self })
     }
 
+    /// The dtype whose arithmetic modulo 2ⁿ has the same bits: that of integers without their sign, for
+    /// others the dtype itself. What does not depend on a sign is computed in it, so that it is compiled
+    /// for half of the integers (class `modular` of [`dtypes!`](crate::dtypes)).
+    pub(crate) const fn modular(self) -> DType {
+        match self {
+            DType::I64 => DType::U64,
+            DType::I32 => DType::U32,
+            DType::I16 => DType::U16,
+            DType::I8 => DType::U8,
+            other => other,
+        }
+    }
+
     /// What numbers of this dtype are computed in, [`Numeric::Acc`]: `F32` for 16-bit floats, else the
     /// dtype itself.
     pub const fn accumulator(self) -> DType {
@@ -167,7 +183,7 @@ mod sealed {
 /// Matches on a dtype once and runs the body with the type bound to a name.
 ///
 /// `with_dtype!(dtype, T in CLASS => body, else => fallback)` where CLASS is one of
-/// [`dtypes!`](crate::dtypes): `all`, `numeric`, `ordered`, `real`, `float`, `int` or `field`; dtypes
+/// [`dtypes!`](crate::dtypes): `all`, `numeric`, `modular`, `ordered`, `real`, `float`, `int` or `field`; dtypes
 /// outside of the class run the fallback.
 ///
 /// ```

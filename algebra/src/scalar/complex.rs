@@ -19,6 +19,7 @@ macro_rules! complex {
         impl Numeric for $c {
             const ZERO: Self = Complex { re: 0.0, im: 0.0 };
             const ONE: Self = Complex { re: 1.0, im: 0.0 };
+            const COMMUTES: bool = true;
             type Acc = Self;
             // SAFETY: a type of the library.
             const GEMM: Option<Kernel<Self>> = Some(unsafe { library::kernel::<Self, library::Complex>() });

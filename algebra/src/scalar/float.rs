@@ -11,6 +11,7 @@ macro_rules! float {
         impl Numeric for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
+            const COMMUTES: bool = true;
             type Acc = Self;
             // SAFETY: a type of the library.
             const GEMM: Option<Kernel<Self>> = Some(unsafe { library::kernel::<Self, library::Real>() });

@@ -86,6 +86,7 @@ macro_rules! half_float {
         impl Numeric for $t {
             const ZERO: Self = <$t>::ZERO;
             const ONE: Self = <$t>::ONE;
+            const COMMUTES: bool = true;
             type Acc = f32;
             const GEMM: Option<Kernel<Self>> = Some(widen::kernel::<Standard, Self>());
             #[inline(always)]

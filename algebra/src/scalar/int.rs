@@ -9,6 +9,7 @@ macro_rules! int {
         impl Numeric for $t {
             const ZERO: Self = 0;
             const ONE: Self = 1;
+            const COMMUTES: bool = true;
             type Acc = Self;
             #[inline(always)]
             fn add(self, rhs: Self) -> Self { self.wrapping_add(rhs) }

@@ -64,6 +64,8 @@ pub trait Numeric: Scalar {
     const ZERO: Self;
     /// The multiplicative identity.
     const ONE: Self;
+    /// Whether `a · b` and `b · a` are the same.
+    const COMMUTES: bool = false;
     /// What sums and products are accumulated in: `f32` for the 16-bit floats, else `Self`.
     type Acc: Numeric;
     /// Whether [`Numeric::Acc`] is another, wider type.

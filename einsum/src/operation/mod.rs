@@ -16,8 +16,6 @@ mod engine;
 mod portable;
 mod semiring;
 mod tag;
-#[cfg(test)]
-mod tests;
 
 use std::borrow::Cow;
 use std::fmt;

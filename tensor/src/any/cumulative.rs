@@ -5,7 +5,7 @@ use crate::error::{Result, TensorError};
 use crate::{cumulative, with_dtype};
 
 macro_rules! running {
-    ($($(#[$doc:meta])* $name:ident $class:ident $expected:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident $typed:ident $class:ident $expected:literal;)*) => {
         impl AnyTensor {
             $($(#[$doc])*
             ///
@@ -13,21 +13,24 @@ macro_rules! running {
             /// As there; [`TensorError::DTypeUnsupported`].
             pub fn $name(&self, axis: usize) -> Result<AnyTensor> {
                 let (op, dtype) = (stringify!($name), self.dtype);
-                with_dtype!(dtype, T in $class => {
-                    cumulative::$name(self.typed::<T>()?, axis).map(AnyTensor::from)
+                with_dtype!(running!(@dtype $typed dtype), T in $class => {
+                    let out = AnyTensor::from(cumulative::$name(self.$typed::<T>()?, axis)?);
+                    Ok(out.with_sign_of(dtype))
                 }, else => Err(TensorError::DTypeUnsupported { op, dtype, expected: $expected }))
             })*
         }
     };
+    (@dtype typed $dtype:expr) => { $dtype };
+    (@dtype typed_modular $dtype:expr) => { $dtype.modular() };
 }
 
 running! {
     /// Running sums along an axis: [`cumulative::cumsum`].
-    cumsum numeric "a number";
+    cumsum typed_modular modular "a number";
     /// Running products along an axis: [`cumulative::cumprod`].
-    cumprod numeric "a number";
+    cumprod typed_modular modular "a number";
     /// Running maxima along an axis: [`cumulative::cummax`].
-    cummax real "a real number";
+    cummax typed real "a real number";
     /// Running minima along an axis: [`cumulative::cummin`].
-    cummin real "a real number";
+    cummin typed real "a real number";
 }

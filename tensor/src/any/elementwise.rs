@@ -19,7 +19,8 @@ use crate::kernels::bitwise::*;
 use crate::kernels::cast::Cast;
 use crate::kernels::compare::*;
 use crate::kernels::math::*;
-use crate::loops::kernel::{BindRight, Promoted};
+use crate::layout::broadcast_shapes;
+use crate::loops::kernel::{BindLeft, BindRight, Promoted};
 use crate::map::{map, zip};
 use crate::with_dtype;
 
@@ -44,6 +45,50 @@ macro_rules! zip_class {
     }};
 }
 
+/// [`map_class!`] of a kernel that does not look at the sign of integers.
+macro_rules! map_modular {
+    ($op:expr, $x:expr, $class:ident, $kind:tt, $T:ident => $kernel:expr) => {{
+        let x = $x;
+        let dtype = x.dtype();
+        with_dtype!(dtype.modular(), $T in $kind => {
+            let out = map($kernel, x.modular().into_typed::<$T>()?)?;
+            Ok(AnyTensor::from(out).with_sign_of(dtype))
+        }, else => Err(unsupported($op, dtype, stringify!($class))))
+    }};
+}
+
+/// [`zip_class!`] of a kernel that does not look at the sign of integers.
+macro_rules! zip_modular {
+    ($op:expr, $a:expr, $b:expr, $class:ident, $kind:tt, $T:ident => $kernel:expr) => {{
+        let (a, b) = ($a, $b);
+        same_dtype($op, &a, &b)?;
+        let dtype = a.dtype();
+        with_dtype!(dtype.modular(), $T in $kind => {
+            let (a, b) = (a.modular().into_typed::<$T>()?, b.modular().into_typed::<$T>()?);
+            Ok(AnyTensor::from(zip($kernel, a, b)?).with_sign_of(dtype))
+        }, else => Err(unsupported($op, dtype, stringify!($class))))
+    }};
+}
+
+/// Converts a typed tensor to a dtype of a class.
+macro_rules! cast_to {
+    ($x:expr, $dtype:expr, $kind:tt, $unsupported:expr) => {{
+        let x = $x;
+        with_dtype!($dtype, U in $kind => Ok(AnyTensor::from(map(Cast::<U>::new(), x)?)), else => {
+            Err($unsupported())
+        })
+    }};
+}
+
+/// A scalar as an operand of [`map_modular!`] on tensors of a dtype: reals become the integer that they
+/// are in it.
+fn modular(x: Number, dtype: DType) -> Number {
+    match x {
+        Number::Float(_) => with_dtype!(dtype, T in [signed] => x.to::<T>().into(), else => x),
+        _ => x,
+    }
+}
+
 #[cold]
 pub(crate) fn unsupported(op: &'static str, dtype: DType, expected: &'static str) -> TensorError {
     TensorError::DTypeUnsupported { op, dtype, expected }
@@ -55,6 +100,26 @@ pub(crate) fn same_dtype(op: &'static str, a: &AnyTensor, b: &AnyTensor) -> Resu
         return Ok(());
     }
     Err(TensorError::DTypeMismatch { op, lhs: a.dtype(), rhs: b.dtype() })
+}
+
+macro_rules! modular_unary_methods {
+    ($($(#[$doc:meta])* $name:ident: $class:ident $kind:tt $kernel:expr;)*) => {
+        impl AnyTensor {$(
+            $(#[$doc])*
+            pub fn $name(self) -> Result<Self> {
+                map_modular!(stringify!($name), self, $class, $kind, T => $kernel)
+            }
+        )*}
+    };
+}
+
+modular_unary_methods! {
+    /// `−x` of numbers.
+    neg: numeric modular Neg;
+    /// `x²` of numbers.
+    square: numeric modular Square;
+    /// `!x` of integers.
+    bitwise_not: int [unsigned] BitNot;
 }
 
 macro_rules! unary_methods {
@@ -69,18 +134,12 @@ macro_rules! unary_methods {
 }
 
 unary_methods! {
-    /// `−x` of numbers.
-    neg: numeric Neg;
-    /// `x²` of numbers.
-    square: numeric Square;
     /// −1, 0 or 1 of real numbers; NaN stays NaN.
     sign: real Sign;
     /// −1, 0 or 1 of real numbers; 0 for NaN.
     sign_or_zero: real SignOrZero;
     /// Complex conjugate.
     conj: field Conj;
-    /// `!x` of integers.
-    bitwise_not: int BitNot;
     /// `eˣ`.
     exp: float Exp;
     /// `eˣ − 1`.
@@ -141,6 +200,56 @@ unary_methods! {
     is_inf: float IsInf;
 }
 
+macro_rules! modular_binary_methods {
+    ($($(#[$doc:meta])* $name:ident, $(#[$scalar_doc:meta])* $scalar:ident:
+        $class:ident $kind:tt $kernel:ident;)*) => {
+        impl AnyTensor {$(
+            $(#[$doc])*
+            pub fn $name(self, rhs: Self) -> Result<Self> {
+                zip_modular!(stringify!($name), self, rhs, $class, $kind, T => $kernel)
+            }
+
+            $(#[$scalar_doc])*
+            pub fn $scalar(self, rhs: Number) -> Result<Self> {
+                let rhs = modular(rhs, self.dtype());
+                map_modular!(stringify!($scalar), self, $class, $kind, T => {
+                    BindRight($kernel, rhs.to::<T>())
+                })
+            }
+        )*}
+    };
+}
+
+modular_binary_methods! {
+    /// `a + b` of numbers.
+    add, /// `x + b`.
+    add_scalar: numeric modular Add;
+    /// `a − b` of numbers.
+    sub, /// `x − b`.
+    sub_scalar: numeric modular Sub;
+    /// `a · b` of numbers.
+    mul, /// `x · b`.
+    mul_scalar: numeric modular Mul;
+    /// `a & b`.
+    bitwise_and, /// `x & b`.
+    bitwise_and_scalar: int [unsigned] BitAnd;
+    /// `a | b`.
+    bitwise_or, /// `x | b`.
+    bitwise_or_scalar: int [unsigned] BitOr;
+    /// `a ^ b`.
+    bitwise_xor, /// `x ^ b`.
+    bitwise_xor_scalar: int [unsigned] BitXor;
+    /// `a · 2ᵇ`, the count modulo the width.
+    shift_left, /// `x · 2ᵇ`.
+    shift_left_scalar: int [unsigned] ShiftLeft;
+    /// `a = b`.
+    equal, /// `x = b`.
+    equal_scalar: all [float narrow unsigned truth complex] Equal;
+    /// `a ≠ b`.
+    not_equal, /// `x ≠ b`.
+    not_equal_scalar: all [float narrow unsigned truth complex] NotEqual;
+}
+
 macro_rules! binary_methods {
     ($($(#[$doc:meta])* $name:ident: $class:ident $kernel:expr;)*) => {
         impl AnyTensor {$(
@@ -153,12 +262,6 @@ macro_rules! binary_methods {
 }
 
 binary_methods! {
-    /// `a + b` of numbers.
-    add: numeric Add;
-    /// `a − b` of numbers.
-    sub: numeric Sub;
-    /// `a · b` of numbers.
-    mul: numeric Mul;
     /// The larger of real numbers.
     maximum: real Max;
     /// The smaller of real numbers.
@@ -171,28 +274,12 @@ binary_methods! {
     hypot: float Promoted(Hypot);
     /// `aᵇ` of integers, wrapping.
     int_pow: int IntPow;
-    /// `a & b`.
-    bitwise_and: int BitAnd;
-    /// `a | b`.
-    bitwise_or: int BitOr;
-    /// `a ^ b`.
-    bitwise_xor: int BitXor;
-    /// `a · 2ᵇ`, the count modulo the width.
-    shift_left: int ShiftLeft;
     /// `⌊a / 2ᵇ⌋`, the count modulo the width.
     shift_right: int ShiftRight;
-    /// `a = b`.
-    equal: all Equal;
-    /// `a ≠ b`.
-    not_equal: all NotEqual;
     /// `a > b` of real numbers.
     greater: real Greater;
     /// `a ≥ b` of real numbers.
     greater_equal: real GreaterEqual;
-    /// `a < b` of real numbers.
-    less: real Less;
-    /// `a ≤ b` of real numbers.
-    less_equal: real LessEqual;
     /// `g` where the output `a` of [`AnyTensor::relu`] is positive.
     relu_backward: float ReluBackward;
     /// `g·y·(1 − y)` for the output `y` of [`AnyTensor::sigmoid`].
@@ -217,40 +304,18 @@ macro_rules! scalar_methods {
 }
 
 scalar_methods! {
-    /// `x + b`.
-    add_scalar: numeric Add;
-    /// `x − b`.
-    sub_scalar: numeric Sub;
-    /// `x · b`.
-    mul_scalar: numeric Mul;
     /// `max(x, b)`.
     maximum_scalar: real Max;
     /// `min(x, b)`.
     minimum_scalar: real Min;
     /// `xᵇ` of integers.
     int_pow_scalar: int IntPow;
-    /// `x & b`.
-    bitwise_and_scalar: int BitAnd;
-    /// `x | b`.
-    bitwise_or_scalar: int BitOr;
-    /// `x ^ b`.
-    bitwise_xor_scalar: int BitXor;
-    /// `x · 2ᵇ`.
-    shift_left_scalar: int ShiftLeft;
     /// `⌊x / 2ᵇ⌋`.
     shift_right_scalar: int ShiftRight;
-    /// `x = b`.
-    equal_scalar: all Equal;
-    /// `x ≠ b`.
-    not_equal_scalar: all NotEqual;
     /// `x > b`.
     greater_scalar: real Greater;
     /// `x ≥ b`.
     greater_equal_scalar: real GreaterEqual;
-    /// `x < b`.
-    less_scalar: real Less;
-    /// `x ≤ b`.
-    less_equal_scalar: real LessEqual;
 }
 
 impl AnyTensor {
@@ -294,6 +359,26 @@ impl AnyTensor {
     pub fn remainder_scalar(self, rhs: Number) -> Result<Self> {
         reject_zero_scalar("remainder", self.dtype(), rhs)?;
         map_class!("remainder", self, real, T => BindRight(Remainder, rhs.to::<T>()))
+    }
+
+    /// `a < b` of real numbers.
+    pub fn less(self, rhs: Self) -> Result<Self> {
+        exchanged("less", self, rhs, Self::greater)
+    }
+
+    /// `a ≤ b` of real numbers.
+    pub fn less_equal(self, rhs: Self) -> Result<Self> {
+        exchanged("less_equal", self, rhs, Self::greater_equal)
+    }
+
+    /// `x < b`.
+    pub fn less_scalar(self, rhs: Number) -> Result<Self> {
+        map_class!("less_scalar", self, real, T => BindLeft(Greater, rhs.to::<T>()))
+    }
+
+    /// `x ≤ b`.
+    pub fn less_equal_scalar(self, rhs: Number) -> Result<Self> {
+        map_class!("less_equal_scalar", self, real, T => BindLeft(GreaterEqual, rhs.to::<T>()))
     }
 
     /// `1 / x` of real or complex floats.
@@ -368,16 +453,45 @@ impl AnyTensor {
 
     /// Converts to another dtype; see [`crate::kernels::cast`]. The same dtype shares the memory.
     pub fn cast(self, dtype: DType) -> Result<Self> {
-        if self.dtype() == dtype {
+        let from = self.dtype();
+        if from == dtype {
             return Ok(self);
         }
-        with_dtype!(self.dtype(), T in all => {
-            let x = self.into_typed::<T>()?;
-            with_dtype!(dtype, U in all => {
-                Ok(AnyTensor::from(map(Cast::<U>::new(), x)?))
-            }, else => Err(unsupported("cast", dtype, "any")))
-        }, else => Err(unsupported("cast", self.dtype(), "any")))
+        // Integers and truth values wrap, whatever the sign of the result.
+        let wraps = from.is_int() || from == DType::Bool;
+        let to = if wraps { dtype.modular() } else { dtype };
+        let unsupported = || unsupported("cast", from, "any");
+        if from.is_int() {
+            if to == from.modular() {
+                return Ok(Self { dtype, ..self });
+            }
+            return with_dtype!(from, T in int => {
+                cast_to!(self.into_typed::<T>()?, to, [float narrow unsigned truth complex], unsupported)
+            }, else => Err(unsupported())).map(|out: Self| out.with_sign_of(dtype));
+        }
+        if from == DType::Bool {
+            let x = self.into_typed::<bool>()?;
+            return cast_to!(x, to, modular, unsupported).map(|out: Self| out.with_sign_of(dtype));
+        }
+        with_dtype!(from, T in [float narrow complex] => {
+            cast_to!(self.into_typed::<T>()?, to, all, unsupported)
+        }, else => Err(unsupported()))
     }
+}
+
+/// A comparison of `b` with `a` for one of `a` with `b`, which is compiled only once that way.
+fn exchanged(
+    op: &'static str,
+    a: AnyTensor,
+    b: AnyTensor,
+    compare: fn(AnyTensor, AnyTensor) -> Result<AnyTensor>,
+) -> Result<AnyTensor> {
+    same_dtype(op, &a, &b)?;
+    if a.dtype().is_complex() || a.dtype() == DType::Bool {
+        return Err(unsupported(op, a.dtype(), "real"));
+    }
+    broadcast_shapes(op, a.shape(), b.shape())?;
+    compare(b, a)
 }
 
 /// Integer division needs a divisor without zeros.

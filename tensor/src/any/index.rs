@@ -4,7 +4,7 @@ use super::words::with_word;
 use super::{AnyTensor, Tensor};
 use crate::dtype::DType;
 use crate::error::{Result, TensorError};
-use crate::index::{self, Indices, Reduction, Span};
+use crate::index::{self, Indices, Put, Reduction, Span, Typed};
 use crate::kernels::arithmetic::{Add, Max, Min, Mul};
 use crate::number::Number;
 use crate::with_dtype;
@@ -44,47 +44,32 @@ macro_rules! with_mask {
     };
 }
 
-/// Runs `body` with the words of the tensors and the kernel of a reduction.
-macro_rules! with_reduction {
-    ($op:expr, $reduction:expr, $x:ident, $values:ident, $kernel:ident => $body:expr) => {{
-        let dtype = $x.dtype();
-        let unsupported = |expected| TensorError::DTypeUnsupported { op: $op, dtype, expected };
-        macro_rules! on_words {
-            ($t:ty, $k:expr) => {{
-                let ($x, $values, $kernel) = ($x.into_words::<$t>(), $values.words::<$t>(), $k);
-                $body
-            }};
-        }
-        macro_rules! on {
-            ($t:ty, $k:expr) => {{
-                let ($x, $values, $kernel) = ($x.into_typed::<$t>()?, $values.typed::<$t>()?, $k);
-                $body
-            }};
-        }
-        // SAFETY: the kernels yield elements of the dtype: for bool, bytes of 0 and 1.
-        let wrap = |out| unsafe { AnyTensor::from_words(out, dtype) };
-        match ($reduction, dtype) {
-            (Reduction::Assign, _) => with_word!(dtype, W => {
-                let out = on_words!(W, index::Assign);
-                // SAFETY: the words come from tensors of the dtype.
-                out.map(|out| unsafe { AnyTensor::from_words(out, dtype) })
-            }),
-            (Reduction::Add | Reduction::Max, DType::Bool) => on_words!(u8, Max).map(wrap),
-            (Reduction::Mul | Reduction::Min, DType::Bool) => on_words!(u8, Min).map(wrap),
-            (Reduction::Add, _) => with_dtype!(dtype, T in numeric => {
-                on!(T, Add).map(AnyTensor::from)
-            }, else => Err(unsupported("a number"))),
-            (Reduction::Mul, _) => with_dtype!(dtype, T in numeric => {
-                on!(T, Mul).map(AnyTensor::from)
-            }, else => Err(unsupported("a number"))),
-            (Reduction::Min, _) => with_dtype!(dtype, T in real => {
-                on!(T, Min).map(AnyTensor::from)
-            }, else => Err(unsupported("a real number"))),
-            (Reduction::Max, _) => with_dtype!(dtype, T in real => {
-                on!(T, Max).map(AnyTensor::from)
-            }, else => Err(unsupported("a real number"))),
-        }
-    }};
+/// The kernel of a reduction on elements of a dtype.
+fn kernel(op: &'static str, reduction: Reduction, dtype: DType) -> Result<&'static dyn Put> {
+    macro_rules! put {
+        ($t:ty, $kernel:expr) => {
+            Ok(const { &Typed::<$t, _>::new($kernel) } as &dyn Put)
+        };
+    }
+    let unsupported = |expected| Err(TensorError::DTypeUnsupported { op, dtype, expected });
+    match (reduction, dtype) {
+        (Reduction::Assign, _) => with_word!(dtype, W => put!(W, index::Assign)),
+        // Bytes of 0 and 1.
+        (Reduction::Add | Reduction::Max, DType::Bool) => put!(u8, Max),
+        (Reduction::Mul | Reduction::Min, DType::Bool) => put!(u8, Min),
+        (Reduction::Add, _) => with_dtype!(dtype.modular(), T in modular => put!(T, Add), else => {
+            unsupported("a number")
+        }),
+        (Reduction::Mul, _) => with_dtype!(dtype.modular(), T in modular => put!(T, Mul), else => {
+            unsupported("a number")
+        }),
+        (Reduction::Min, _) => with_dtype!(dtype, T in real => put!(T, Min), else => {
+            unsupported("a real number")
+        }),
+        (Reduction::Max, _) => with_dtype!(dtype, T in real => put!(T, Max), else => {
+            unsupported("a real number")
+        }),
+    }
 }
 
 impl AnyTensor {
@@ -145,8 +130,15 @@ impl AnyTensor {
         let (op, x) = ("scatter", self);
         same_dtype(op, &x, values)?;
         let index = indices(op, index)?;
-        with_reduction!(op, reduction, x, values, k => {
-            index::scatter_at(op, k, x, axis, index, values)
+        let (k, dtype) = (kernel(op, reduction, x.dtype)?, x.dtype);
+        with_word!(dtype, W => {
+            // SAFETY: the kernel is one of the dtype, whose elements it yields: for bool, bytes of 0
+            // and 1.
+            unsafe {
+                let (x, values) = (x.into_words::<W>(), values.words::<W>());
+                let out = index::scatter_at(op, k, x, axis, index, values)?;
+                Ok(AnyTensor::from_words(out, dtype))
+            }
         })
     }
 
@@ -164,8 +156,15 @@ impl AnyTensor {
         let (op, x) = ("index_scatter", self);
         same_dtype(op, &x, values)?;
         let index = indices(op, index)?;
-        with_reduction!(op, reduction, x, values, k => {
-            index::index_scatter_at(op, k, x, axis, index, values)
+        let (k, dtype) = (kernel(op, reduction, x.dtype)?, x.dtype);
+        with_word!(dtype, W => {
+            // SAFETY: the kernel is one of the dtype, whose elements it yields: for bool, bytes of 0
+            // and 1.
+            unsafe {
+                let (x, values) = (x.into_words::<W>(), values.words::<W>());
+                let out = index::index_scatter_at(op, k, x, axis, index, values)?;
+                Ok(AnyTensor::from_words(out, dtype))
+            }
         })
     }
 
@@ -182,8 +181,15 @@ impl AnyTensor {
         let (op, x) = ("scatter_nd", self);
         same_dtype(op, &x, values)?;
         let index = indices(op, index)?;
-        with_reduction!(op, reduction, x, values, k => {
-            index::scatter_nd_at(op, k, x, index, values)
+        let (k, dtype) = (kernel(op, reduction, x.dtype)?, x.dtype);
+        with_word!(dtype, W => {
+            // SAFETY: the kernel is one of the dtype, whose elements it yields: for bool, bytes of 0
+            // and 1.
+            unsafe {
+                let (x, values) = (x.into_words::<W>(), values.words::<W>());
+                let out = index::scatter_nd_at(op, k, x, index, values)?;
+                Ok(AnyTensor::from_words(out, dtype))
+            }
         })
     }
 

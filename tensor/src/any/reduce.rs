@@ -11,8 +11,10 @@ use crate::matmul::matmul;
 use crate::reduce::reduce;
 use crate::with_dtype;
 
+/// Rows are name, class, the class that it is computed in without the sign of integers where that makes
+/// no difference, and fold.
 macro_rules! reduce_methods {
-    ($($(#[$doc:meta])* $name:ident: $class:ident $fold:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident: $class:ident as $kind:tt $typed:ident $fold:ident;)*) => {
         impl AnyTensor {$(
             $(#[$doc])*
             ///
@@ -21,33 +23,37 @@ macro_rules! reduce_methods {
             /// `DTypeUnsupported`, and [`Shape`](crate::TensorError::Shape) if nothing is reduced
             /// by an operation that has no value for it.
             pub fn $name(&self, axes: &[usize]) -> Result<Self> {
-                with_dtype!(self.dtype(), T in $class => {
-                    Ok(reduce($fold, self.typed::<T>()?, axes)?.into())
+                let dtype = reduce_methods!(@dtype $typed self.dtype());
+                with_dtype!(dtype, T in $kind => {
+                    let out: Self = reduce($fold, self.$typed::<T>()?, axes)?.into();
+                    Ok(out.with_sign_of(self.dtype()))
                 }, else => Err(unsupported(stringify!($name), self.dtype(), stringify!($class))))
             }
         )*}
     };
+    (@dtype typed $dtype:expr) => { $dtype };
+    (@dtype typed_modular $dtype:expr) => { $dtype.modular() };
 }
 
 reduce_methods! {
     /// `Σ xᵢ`; 16-bit floats are summed in `f32`, integers wrap.
-    sum: numeric Sum;
+    sum: numeric as modular typed_modular Sum;
     /// `Π xᵢ`.
-    prod: numeric Prod;
+    prod: numeric as modular typed_modular Prod;
     /// `Σ xᵢ / n`; integers truncate.
-    mean: real Mean;
+    mean: real as real typed Mean;
     /// The greatest element; NaN if there is one.
-    max: real Maximum;
+    max: real as real typed Maximum;
     /// The least element; NaN if there is one.
-    min: real Minimum;
+    min: real as real typed Minimum;
     /// The greatest `|xᵢ|`.
-    max_abs: real MaxAbs;
+    max_abs: real as real typed MaxAbs;
     /// `Σ |xᵢ|²`, real also for complex tensors.
-    sum_squares: field SumSquares;
+    sum_squares: field as field typed SumSquares;
     /// Whether some element is not zero.
-    any: all Any;
+    any: all as [float narrow unsigned truth complex] typed_modular Any;
     /// Whether all elements are not zero.
-    all: all All;
+    all: all as [float narrow unsigned truth complex] typed_modular All;
 }
 
 impl AnyTensor {
@@ -79,8 +85,9 @@ impl AnyTensor {
     /// [`ShapeMismatch`](crate::TensorError::ShapeMismatch), `DTypeMismatch`, `DTypeUnsupported`.
     pub fn matmul(&self, rhs: &Self) -> Result<Self> {
         same_dtype("matmul", self, rhs)?;
-        with_dtype!(self.dtype(), T in numeric => {
-            Ok(matmul::<Standard, T>(self.typed()?, rhs.typed()?)?.into())
+        with_dtype!(self.dtype().modular(), T in modular => {
+            let (a, b) = (self.typed_modular::<T>()?, rhs.typed_modular()?);
+            Ok(Self::from(matmul::<Standard, T>(a, b)?).with_sign_of(self.dtype()))
         }, else => Err(unsupported("matmul", self.dtype(), "numeric")))
     }
 }

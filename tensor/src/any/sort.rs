@@ -1,8 +1,9 @@
 //! Sorting of erased tensors: every dtype with an order, which is all but the complex ones.
 
 use super::AnyTensor;
-use crate::dtype::DType;
+use crate::dtype::{DType, Element};
 use crate::error::{Result, TensorError};
+use crate::tensor::Tensor;
 use crate::{sort, with_dtype};
 
 /// Runs the body with the element type bound, for dtypes with an order.
@@ -15,8 +16,9 @@ macro_rules! with_ordered {
     };
 }
 
-/// Runs the body with an unsigned integer type as wide as the indices asked for. Indices that fit
-/// have the same bits with and without sign, so that the sorts are compiled for half of the types.
+/// Runs the body, which makes a tuple with indices at its end, with an unsigned integer type that the
+/// indices fit, and gives them the integer type asked for. Indices have the same bits with and without
+/// sign, and narrow ones are made of 32-bit ones, so that the sorts are compiled for two types of eight.
 macro_rules! with_index {
     ($op:expr, $dtype:expr, $size:expr, $i:ident => $body:expr) => {{
         let dtype = $dtype;
@@ -25,12 +27,21 @@ macro_rules! with_index {
             return Err(TensorError::DTypeUnsupported { op: $op, dtype, expected });
         });
         match dtype.size() {
-            1 => { type $i = u8; $body }
-            2 => { type $i = u16; $body }
-            4 => { type $i = u32; $body }
-            _ => { type $i = u64; $body }
+            8 => { type $i = u64; $body }
+            _ => { type $i = u32; $body }
         }
     }};
+}
+
+/// Indices under the integer type asked for, which they fit.
+fn indices<I: Element>(places: Tensor<I>, dtype: DType) -> Result<AnyTensor> {
+    let route = places.route();
+    let places = AnyTensor::from(places);
+    if dtype.size() == size_of::<I>() {
+        // Indices that fit have the same bits with and without sign.
+        return Ok(AnyTensor { dtype, ..places });
+    }
+    Ok(places.cast(dtype)?.with_route(route))
 }
 
 impl AnyTensor {
@@ -60,8 +71,7 @@ impl AnyTensor {
         with_ordered!(op, self.dtype, T => with_index!(op, index, size, I => {
             let x = self.typed::<T>()?;
             let (values, places) = sort::sort_with_indices::<T, I>(x, axis, descending)?;
-            // SAFETY: indices that fit, checked above, have these bits.
-            Ok((values.into(), unsafe { AnyTensor::from_words(places, index) }))
+            Ok((values.into(), indices(places, index)?))
         }))
     }
 
@@ -75,8 +85,7 @@ impl AnyTensor {
         let size = self.shape().get(axis).copied().unwrap_or(0);
         with_ordered!(op, self.dtype, T => with_index!(op, index, size, I => {
             let places = sort::argsort::<T, I>(self.typed::<T>()?, axis, descending)?;
-            // SAFETY: indices that fit, checked above, have these bits.
-            Ok(unsafe { AnyTensor::from_words(places, index) })
+            indices(places, index)
         }))
     }
 
@@ -96,8 +105,7 @@ impl AnyTensor {
         let size = self.shape().get(axis).copied().unwrap_or(0);
         with_ordered!(op, self.dtype, T => with_index!(op, index, size, I => {
             let (values, places) = sort::topk::<T, I>(self.typed::<T>()?, axis, k, largest)?;
-            // SAFETY: indices that fit, checked above, have these bits.
-            Ok((values.into(), unsafe { AnyTensor::from_words(places, index) }))
+            Ok((values.into(), indices(places, index)?))
         }))
     }
 }
@@ -105,7 +113,6 @@ impl AnyTensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tensor::Tensor;
 
     #[test]
     fn indices_come_in_the_type_asked_for() {

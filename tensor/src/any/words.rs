@@ -2,7 +2,8 @@
 //! alignment instead of once per dtype.
 
 use super::AnyTensor;
-use crate::dtype::DType;
+use crate::dtype::{DType, Element};
+use crate::error::Result;
 use crate::tensor::Tensor;
 
 use t4a_algebra::Scalar;
@@ -96,5 +97,31 @@ impl AnyTensor {
         assert!(holds::<W>(dtype));
         // SAFETY: the caller's promise.
         Self { tensor: unsafe { tensor.retag() }, dtype }
+    }
+
+    /// Integers without their sign: the same bits under [`DType::modular`].
+    #[inline]
+    pub(super) fn modular(self) -> Self {
+        Self { dtype: self.dtype.modular(), ..self }
+    }
+
+    /// The result of an operation on [`AnyTensor::modular`] operands of a dtype: integers get its sign.
+    #[inline]
+    pub(super) fn with_sign_of(self, dtype: DType) -> Self {
+        if self.dtype == dtype.modular() { Self { dtype, ..self } } else { self }
+    }
+
+    /// The typed tensor, integers without their sign.
+    ///
+    /// # Errors
+    /// As [`AnyTensor::typed`].
+    #[inline]
+    pub(super) fn typed_modular<T: Element>(&self) -> Result<&Tensor<T>> {
+        if self.dtype.modular() != T::DTYPE {
+            return self.typed();
+        }
+        // SAFETY: as in `typed`; integers of one width have the same size, alignment and values with
+        // and without sign.
+        Ok(unsafe { &*std::ptr::from_ref(&self.tensor).cast::<Tensor<T>>() })
     }
 }

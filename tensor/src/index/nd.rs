@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use t4a_algebra::{Int, Scalar};
 
 use super::indices::{BLOCK, Indices};
-use super::put::{index_scatter_at, writable};
+use super::put::{Put, Typed, index_scatter_at, writable};
 use super::take::select_at;
 use super::tiles::Tiles;
 use crate::error::{Result, TensorError};
@@ -41,7 +41,8 @@ pub fn scatter_nd<T: Scalar, I: Int, K: Binary<T, Out = T>>(
     index: &Tensor<I>,
     values: &Tensor<T>,
 ) -> Result<Tensor<T>> {
-    scatter_nd_at("scatter_nd", kernel, x, Indices::new(index), values)
+    // SAFETY: the elements are of the type of the kernel.
+    unsafe { scatter_nd_at("scatter_nd", &Typed::new(kernel), x, Indices::new(index), values) }
 }
 
 pub(crate) fn gather_nd_at<T: Scalar>(
@@ -56,9 +57,11 @@ pub(crate) fn gather_nd_at<T: Scalar>(
     Ok(out.reshape(&tuples.values)?.with_route(route))
 }
 
-pub(crate) fn scatter_nd_at<T: Scalar, K: Binary<T, Out = T>>(
+/// # Safety
+/// As [`index_scatter_at`].
+pub(crate) unsafe fn scatter_nd_at<T: Scalar>(
     op: &'static str,
-    kernel: K,
+    kernel: &dyn Put,
     x: Tensor<T>,
     index: Indices<'_>,
     values: &Tensor<T>,
@@ -78,7 +81,9 @@ pub(crate) fn scatter_nd_at<T: Scalar, K: Binary<T, Out = T>>(
     }
     let shape: Dims = x.shape().into();
     let view = x.into_shape(&tuples.fused)?;
-    index_scatter_at(op, kernel, view, 0, Indices::new(&fused), &values)?.into_shape(&shape)
+    // SAFETY: passed on.
+    let out = unsafe { index_scatter_at(op, kernel, view, 0, Indices::new(&fused), &values) };
+    out?.into_shape(&shape)
 }
 
 /// Shapes of an access through tuples.

@@ -4,6 +4,7 @@
 //! meet, so threads share out one of those axes, and every element of the target sees its values
 //! in the order of the index: results do not depend on the number of threads.
 
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use t4a_algebra::simd::{Loop, dispatch};
@@ -79,7 +80,8 @@ pub fn scatter<T: Scalar, I: Int, K: Binary<T, Out = T>>(
     index: &Tensor<I>,
     values: &Tensor<T>,
 ) -> Result<Tensor<T>> {
-    scatter_at("scatter", kernel, x, axis, Indices::new(index), values)
+    // SAFETY: the elements are of the type of the kernel.
+    unsafe { scatter_at("scatter", &Typed::new(kernel), x, axis, Indices::new(index), values) }
 }
 
 /// `x[…, index[i], …] ← k(x[…, index[i], …], values[…, i, …])` for every `i` in order, with `i` at
@@ -99,12 +101,58 @@ pub fn index_scatter<T: Scalar, I: Int, K: Binary<T, Out = T>>(
     index: &Tensor<I>,
     values: &Tensor<T>,
 ) -> Result<Tensor<T>> {
-    index_scatter_at("index_scatter", kernel, x, axis, Indices::new(index), values)
+    let (index, kernel) = (Indices::new(index), Typed::new(kernel));
+    // SAFETY: the elements are of the type of the kernel.
+    unsafe { index_scatter_at("index_scatter", &kernel, x, axis, index, values) }
 }
 
-pub(crate) fn index_scatter_at<T: Scalar, K: Binary<T, Out = T>>(
+/// What is done with a tile of values, behind pointers: the walks are compiled per size of elements
+/// and not per kernel.
+pub(crate) trait Put: Sync {
+    /// Combines a tile of values: with one index per element, or one per row.
+    ///
+    /// # Safety
+    /// Target and values hold elements of the kernel at every position that the tile and its indices
+    /// name, and do not overlap.
+    unsafe fn put(
+        &self,
+        dst: *mut u8,
+        src: *const u8,
+        index: &[usize],
+        steps: Steps,
+        size: [usize; 2],
+    );
+}
+
+/// A kernel on elements `T`.
+pub(crate) struct Typed<T, K>(K, PhantomData<fn() -> T>);
+
+impl<T, K> Typed<T, K> {
+    /// The kernel.
+    pub(crate) const fn new(kernel: K) -> Self {
+        Self(kernel, PhantomData)
+    }
+}
+
+impl<T: Scalar, K: Binary<T, Out = T>> Put for Typed<T, K> {
+    unsafe fn put(
+        &self,
+        dst: *mut u8,
+        src: *const u8,
+        index: &[usize],
+        steps: Steps,
+        [rows, cols]: [usize; 2],
+    ) {
+        // SAFETY: passed on.
+        unsafe { put(self.0, dst.cast::<T>(), src.cast(), index, steps, rows, cols) }
+    }
+}
+
+/// # Safety
+/// The elements are of the type of the kernel, or words of its elements.
+pub(crate) unsafe fn index_scatter_at<T: Scalar>(
     op: &'static str,
-    kernel: K,
+    kernel: &dyn Put,
     x: Tensor<T>,
     axis: usize,
     index: Indices<'_>,
@@ -118,12 +166,15 @@ pub(crate) fn index_scatter_at<T: Scalar, K: Binary<T, Out = T>>(
     }
     index.check(op, axis, x.shape()[axis])?;
     let layout = spread(op, index, axis, values.shape())?;
-    scatter_at(op, kernel, x, axis, index.with_layout(&layout), values)
+    // SAFETY: passed on.
+    unsafe { scatter_at(op, kernel, x, axis, index.with_layout(&layout), values) }
 }
 
-pub(crate) fn scatter_at<T: Scalar, K: Binary<T, Out = T>>(
+/// # Safety
+/// As [`index_scatter_at`].
+pub(crate) unsafe fn scatter_at<T: Scalar>(
     op: &'static str,
-    kernel: K,
+    kernel: &dyn Put,
     x: Tensor<T>,
     axis: usize,
     index: Indices<'_>,
@@ -138,7 +189,7 @@ pub(crate) fn scatter_at<T: Scalar, K: Binary<T, Out = T>>(
     let limit = x.shape()[axis];
     index.check(op, axis, limit)?;
     let mut x = writable(x)?;
-    let Some(dst) = x.as_mut_ptr().map(SendPtr) else { return Ok(x) };
+    let Some(dst) = x.as_mut_ptr().map(|first| SendPtr(first.cast::<u8>())) else { return Ok(x) };
     let mut strides: Strides = x.layout().strides().into();
     let axis_stride = std::mem::replace(&mut strides[axis], 0);
     // Row-major order of the values, whatever their strides: along the axis it is that of the index.
@@ -149,7 +200,8 @@ pub(crate) fn scatter_at<T: Scalar, K: Binary<T, Out = T>>(
     let tiles = if repeated { wide(tiles) } else { tiles.tile_of(BLOCK) };
     let steps = Steps { x: tiles.inner(1), values: tiles.inner(3), axis: axis_stride };
     let index_steps = tiles.inner(2);
-    let src = SendPtr(values.as_ptr().cast_mut());
+    let src = SendPtr(values.as_ptr().cast_mut().cast::<u8>());
+    let bytes = size_of::<T>() as isize;
 
     for_each_part(&tiles, &|part| {
         part.for_each_in_order(|tile| {
@@ -157,11 +209,11 @@ pub(crate) fn scatter_at<T: Scalar, K: Binary<T, Out = T>>(
             let size = [tile.rows, if repeated { 1 } else { tile.cols }];
             let index = index.block(tile.at[2], index_steps, size, limit, &mut scratch);
             let Some(index) = index else { return };
-            let dst = dst.get().wrapping_offset(tile.at[1]);
-            let src = src.get().cast_const().wrapping_offset(tile.at[3]);
+            let dst = dst.get().wrapping_offset(tile.at[1] * bytes);
+            let src = src.get().cast_const().wrapping_offset(tile.at[3] * bytes);
             // SAFETY: tiles lie inside of the values, and the indices inside of the axis. Parts
             // differ in an axis along which the target, being injective, has different elements.
-            unsafe { put(kernel, dst, src, &index, steps, tile.rows, tile.cols) };
+            unsafe { kernel.put(dst, src, &index, steps, [tile.rows, tile.cols]) };
         });
     });
     Ok(x.with_route(ROUTE))
@@ -177,7 +229,7 @@ pub(super) fn writable<T: Scalar>(x: Tensor<T>) -> Result<Tensor<T>> {
 }
 
 /// Splits a walk along the largest axis on which the target (operand 1) moves.
-fn for_each_part(tiles: &Tiles<4>, body: &(impl Fn(&Tiles<4>) + Sync)) {
+fn for_each_part(tiles: &Tiles<4>, body: &(dyn Fn(&Tiles<4>) + Sync)) {
     const COST: usize = 4;
     const PARTS: usize = 16;
     let shape = tiles.shape();
@@ -199,7 +251,7 @@ fn for_each_part(tiles: &Tiles<4>, body: &(impl Fn(&Tiles<4>) + Sync)) {
 /// Distances in elements: of target and values per row and column of a tile, and of the target
 /// per index.
 #[derive(Clone, Copy)]
-struct Steps {
+pub(crate) struct Steps {
     x: [isize; 2],
     values: [isize; 2],
     axis: isize,

@@ -7,11 +7,11 @@ use crate::loops::kernel::{Binary, Unary};
 
 binary! {
     /// `a + b`.
-    Add "add" 1: Numeric |a, b| -> T { a.add(b) };
+    Add "add" 1 commutes if [true]: Numeric |a, b| -> T { a.add(b) };
     /// `a − b`.
     Sub "sub" 1: Numeric |a, b| -> T { a.sub(b) };
     /// `a · b`.
-    Mul "mul" 1: Numeric |a, b| -> T { a.mul(b) };
+    Mul "mul" 1 commutes if [T::COMMUTES]: Numeric |a, b| -> T { a.mul(b) };
     /// `a / b` of ordered numbers; integers truncate.
     Div "div" 4: Real |a, b| -> T { a.div(b) };
     /// `a / b` of complex numbers.

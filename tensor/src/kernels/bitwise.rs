@@ -6,11 +6,11 @@ use super::{binary, unary};
 
 binary! {
     /// `a & b`.
-    BitAnd "bitwise_and" 1: Int |a, b| -> T { a.and(b) };
+    BitAnd "bitwise_and" 1 commutes if [true]: Int |a, b| -> T { a.and(b) };
     /// `a | b`.
-    BitOr "bitwise_or" 1: Int |a, b| -> T { a.or(b) };
+    BitOr "bitwise_or" 1 commutes if [true]: Int |a, b| -> T { a.or(b) };
     /// `a ^ b`.
-    BitXor "bitwise_xor" 1: Int |a, b| -> T { a.xor(b) };
+    BitXor "bitwise_xor" 1 commutes if [true]: Int |a, b| -> T { a.xor(b) };
     /// `a · 2ᵇ`.
     ShiftLeft "bitwise_left_shift" 1: Int |a, b| -> T { a.shl(b) };
     /// `⌊a / 2ᵇ⌋`.

@@ -4,14 +4,14 @@ use t4a_algebra::{Float, Numeric, Real, Scalar};
 
 use super::binary;
 use crate::dtypes;
-use crate::loops::kernel::{Binary, Unary};
+use crate::loops::kernel::{Binary, Same, Unary};
 use crate::scalars::*;
 
 binary! {
     /// `a = b`; false if either is NaN.
-    Equal "equal" 1: Scalar |a, b| -> bool { a == b };
+    Equal "equal" 1 commutes if [true]: Scalar |a, b| -> bool { a == b };
     /// `a ≠ b`; true if either is NaN.
-    NotEqual "not_equal" 1: Scalar |a, b| -> bool { a != b };
+    NotEqual "not_equal" 1 commutes if [true]: Scalar |a, b| -> bool { a != b };
     /// `a > b`.
     Greater "greater" 1: Real |a, b| -> bool { a > b };
     /// `a ≥ b`.
@@ -42,6 +42,7 @@ impl Logic {
 impl Binary<bool> for Logic {
     type Out = bool;
     const NAME: &'static str = "logic";
+    const COMMUTES: Option<Same<bool, bool>> = Some(Same::PROOF);
     #[inline(always)]
     fn apply(self, a: bool, b: bool) -> bool {
         (self.both & (a & b)) | (self.one & (a ^ b))

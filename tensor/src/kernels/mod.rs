@@ -28,9 +28,10 @@ macro_rules! unary {
 }
 pub(crate) use unary;
 
-/// Declares kernels of two arguments of one type: name, operation name, cost, class, expression.
+/// Declares kernels of two arguments of one type: name, operation name, cost, whether they may be
+/// exchanged, class, expression.
 macro_rules! binary {
-    ($($(#[$doc:meta])* $name:ident $label:literal $cost:literal:
+    ($($(#[$doc:meta])* $name:ident $label:literal $cost:literal $(commutes if [$commutes:expr])?:
         $class:ident |$a:ident, $b:ident| -> $out:ty { $body:expr };)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
@@ -39,6 +40,8 @@ macro_rules! binary {
             type Out = $out;
             const NAME: &'static str = $label;
             const COST: usize = $cost;
+            $(const COMMUTES: Option<$crate::loops::kernel::Same<T, T>> =
+                if $commutes { Some($crate::loops::kernel::Same::PROOF) } else { None };)?
             #[inline(always)]
             fn apply(self, $a: T, $b: T) -> $out {
                 $body

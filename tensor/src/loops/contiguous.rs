@@ -218,7 +218,16 @@ pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
     match (a, b) {
         (Run::Each(a), Run::Each(b)) => dispatch(Zip { kernel, a, b, out }),
         (Run::Each(a), Run::Repeat(b)) => map(BindRight(kernel, b), a, out),
-        (Run::Repeat(a), Run::Each(b)) => map(BindLeft(kernel, a), b, out),
+        (Run::Repeat(a), Run::Each(b)) => {
+            if const { K::COMMUTES.is_some() }
+                && let Some(same) = K::COMMUTES
+            {
+                return map(BindRight(kernel, same.second(a)), same.first(b), out);
+            }
+            if const { K::COMMUTES.is_none() } {
+                map(BindLeft(kernel, a), b, out);
+            }
+        }
         (Run::Repeat(a), Run::Repeat(b)) => out.fill(MaybeUninit::new(kernel.apply(a, b))),
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! `apply` should be `#[inline(always)]` and free of branches, so that loops over it vectorise.
 
+use std::marker::PhantomData;
+
 use t4a_algebra::{Numeric, Scalar};
 
 /// `T → Out`, element by element.
@@ -32,6 +34,31 @@ pub trait Unary<T: Scalar>: Copy + Send + Sync {
     }
 }
 
+/// The proof that two types are the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Same<T, U>(PhantomData<(T, U)>);
+
+impl<T> Same<T, T> {
+    /// They are.
+    pub const PROOF: Self = Self(PhantomData);
+}
+
+impl<T: Scalar, U: Scalar> Same<T, U> {
+    /// An element, as one of the second type.
+    #[inline(always)]
+    pub(super) fn second(self, x: T) -> U {
+        // SAFETY: `PROOF` is the only value of this type, so T and U are the same.
+        unsafe { std::mem::transmute_copy(&x) }
+    }
+
+    /// Elements, as those of the first type.
+    #[inline(always)]
+    pub(super) fn first(self, x: &[U]) -> &[T] {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), x.len()) }
+    }
+}
+
 /// `(T, U) → Out`, element by element.
 pub trait Binary<T: Scalar, U: Scalar = T>: Copy + Send + Sync {
     /// Element type of the result.
@@ -42,6 +69,9 @@ pub trait Binary<T: Scalar, U: Scalar = T>: Copy + Send + Sync {
     const COST: usize = 1;
     /// Whether steps are taken in a wider type than the elements', as by [`Promoted`].
     const PROMOTES: bool = false;
+    /// If operands may be exchanged without another result (but for which of two NaN it is): fewer loops
+    /// are compiled then.
+    const COMMUTES: Option<Same<T, U>> = None;
     /// The result for one pair of elements.
     fn apply(self, a: T, b: U) -> Self::Out;
 }

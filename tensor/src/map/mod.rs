@@ -96,6 +96,11 @@ pub fn zip<T: Scalar, U: Scalar, K: Binary<T, U>>(
                 return contiguous::zip_in_place(kernel, out.cast::<T>(), elements(b, len), len);
             }
             if const { in_place::<U, K::Out>(K::COST) } && b.ptr == out.cast_const() {
+                if const { K::COMMUTES.is_some() } {
+                    // T and U are the same.
+                    let a = elements::<U>(a, len);
+                    return contiguous::zip_in_place(kernel, out.cast::<T>(), a, len);
+                }
                 return contiguous::zip_in_place(
                     Flip(kernel),
                     out.cast::<U>(),

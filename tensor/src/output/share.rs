@@ -63,9 +63,7 @@ pub(crate) fn share_with<S: Share + Sync, C>(
     init: impl Fn() -> Result<C> + Sync,
     body: impl Fn(&mut C, usize, S::Part) -> Result<S::Done> + Sync,
 ) -> Result<S::Whole> {
-    let (count, grain) = (parts.count(), grain.max(1));
-    let failure: OnceLock<TensorError> = OnceLock::new();
-    let chunk = |range: Range<usize>| -> Result<()> {
+    for_each_range(parts.count(), grain, parallel, &|range| {
         let mut state = init()?;
         for i in range {
             // SAFETY: i < count, and every index comes once.
@@ -73,19 +71,29 @@ pub(crate) fn share_with<S: Share + Sync, C>(
             parts.check(i, body(&mut state, i, part)?);
         }
         Ok(())
-    };
+    })?;
+    // SAFETY: every part was checked: nothing failed and nothing panicked.
+    Ok(unsafe { parts.whole() })
+}
+
+/// Calls `body` for every range of `grain` indices below `count`, on several threads if `parallel`, and
+/// returns the first error. Called through a pointer: compiled once and not per operation.
+fn for_each_range(
+    count: usize,
+    grain: usize,
+    parallel: bool,
+    body: &(dyn Fn(Range<usize>) -> Result<()> + Sync),
+) -> Result<()> {
+    let grain = grain.max(1);
+    let failure: OnceLock<TensorError> = OnceLock::new();
     parallel::for_each(count.div_ceil(grain), parallel, &|i| {
         if failure.get().is_none()
-            && let Err(error) = chunk(i * grain..((i + 1) * grain).min(count))
+            && let Err(error) = body(i * grain..((i + 1) * grain).min(count))
         {
             let _ = failure.set(error);
         }
     });
-    match failure.into_inner() {
-        Some(error) => Err(error),
-        // SAFETY: every part was checked: nothing failed and nothing panicked.
-        None => Ok(unsafe { parts.whole() }),
-    }
+    failure.into_inner().map_or(Ok(()), Err)
 }
 
 /// Groups of `group` elements, each in parts of `len` elements of which the last may be shorter.

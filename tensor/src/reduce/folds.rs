@@ -21,12 +21,15 @@ pub(super) const fn assert_storable<A>() {
 }
 
 /// Partial results of one tile, of any type.
-#[repr(C, align(64))]
-pub(super) struct Tile([MaybeUninit<u8>; TILE * ACC_BYTES]);
+pub(super) type Tile = Acc<TILE>;
 
-impl Tile {
+/// Room for `N` partial results of any type.
+#[repr(C, align(64))]
+pub(super) struct Acc<const N: usize>([[MaybeUninit<u8>; ACC_BYTES]; N]);
+
+impl<const N: usize> Acc<N> {
     pub(super) fn new() -> Self {
-        Self([MaybeUninit::uninit(); TILE * ACC_BYTES])
+        Self([[MaybeUninit::uninit(); ACC_BYTES]; N])
     }
 
     pub(super) fn as_mut_ptr(&mut self) -> *mut u8 {

@@ -11,18 +11,16 @@
 //! A long reduction is cut into blocks of fixed size whose partial results are merged in order, so
 //! the result does not depend on the number of threads.
 
-use std::mem::MaybeUninit;
-
 use smallvec::SmallVec;
 use t4a_algebra::Scalar;
+use t4a_algebra::scalar::assert_storable;
 
 use crate::error::{Result, TensorError, check_axis};
 use crate::kernels::fold::Fold;
-use crate::layout::Dims;
+use crate::layout::{Dims, Layout};
 use crate::loops::parallel::SendPtr;
-use crate::loops::{self};
-use crate::output::Output;
 use crate::route::{Path, Route};
+use crate::storage::Buffer;
 use crate::tensor::Tensor;
 
 mod columns;
@@ -35,7 +33,7 @@ mod tests;
 pub(crate) use plan::Plan;
 
 use columns::{ROWS, fold_columns};
-use folds::{FoldLoops, Typed};
+use folds::{Acc, FoldLoops, Typed};
 use rows::{BLOCK, fold_rows};
 
 /// Most results for which a reduction across rows is not planned.
@@ -54,52 +52,72 @@ pub fn reduce<T: Scalar, F: Fold<T>>(
     axes: &[usize],
 ) -> Result<Tensor<F::Out>> {
     const { folds::assert_storable::<F::Acc>() };
-    let (shape, reduced) = reduced_shape(F::NAME, x.shape(), axes)?;
-    let n: usize = reduced.iter().fold(1usize, |n, &axis| n.wrapping_mul(x.shape()[axis]));
-    if n == 0 && !F::HAS_IDENTITY && !shape.contains(&0) {
-        return Err(TensorError::shape(F::NAME, x.shape(), "at least one element to reduce"));
+    const { assert_storable::<F::Out>() };
+    // SAFETY: the loops are those of the element type.
+    unsafe {
+        let src = x.as_ptr().cast();
+        let out = run(F::NAME, F::HAS_IDENTITY, &Typed::new::<T>(fold), (x.layout(), src), axes)?;
+        Ok(out.retag().with_route(Route::promoted(Path::LoopReduce, F::PROMOTES)))
     }
-    let mut out = Output::<F::Out>::new(F::NAME, &shape)?;
-    if n == 0 {
-        out.as_mut_slice().fill(MaybeUninit::new(fold.finish(fold.init(), 0)));
-    } else if let Some(data) = x.as_slice()
-        && data.len() <= BLOCK
-        && reduced.iter().rev().enumerate().all(|(i, &axis)| axis + 1 + i == x.rank())
-    {
-        // Small and row-major: planning would cost more (bench `backend`, row `sum 4×4`).
-        for (out, row) in out.as_mut_slice().iter_mut().zip(data.chunks_exact(n)) {
-            out.write(fold.finish(loops::fold::row(fold, row), n));
-        }
-    } else if let Some(data) = x.as_slice()
-        && (1..=FEW).contains(&out.layout().numel())
-        && n <= ROWS
-        && reduced.iter().enumerate().all(|(i, &axis)| axis == i)
-    {
-        // The same across rows (bench `backend`, row `MLP train step b8 h32`).
-        let cols = out.layout().numel();
-        let mut acc = [fold.init(); FEW];
-        // SAFETY: the elements are n rows of as many columns as there are results.
-        unsafe {
-            loops::fold::columns(fold, n, data.as_ptr(), cols as isize, &mut acc[..cols]);
-        }
-        for (out, &acc) in out.as_mut_slice().iter_mut().zip(&acc) {
-            out.write(fold.finish(acc, n));
-        }
-    } else if !shape.contains(&0) {
-        let plan = Plan::new(x, &shape, &reduced);
-        let dst = SendPtr(out.as_mut_ptr().cast::<u8>());
-        let loops: &dyn FoldLoops = &Typed::new::<T>(fold);
-        // SAFETY: the plan covers the result once, and reads `x` inside of its layout.
-        unsafe {
+}
+
+/// [`reduce`] of an operand given by its layout and first element, compiled once for all folds.
+///
+/// # Safety
+/// The operand has elements that the loops are of.
+unsafe fn run(
+    op: &'static str,
+    has_identity: bool,
+    loops: &dyn FoldLoops,
+    (x, src): (&Layout, *const u8),
+    axes: &[usize],
+) -> Result<Tensor<()>> {
+    let (shape, reduced) = reduced_shape(op, x.shape(), axes)?;
+    let n: usize = reduced.iter().fold(1usize, |n, &axis| n.wrapping_mul(x.shape()[axis]));
+    if n == 0 && !has_identity && !shape.contains(&0) {
+        return Err(TensorError::shape(op, x.shape(), "at least one element to reduce"));
+    }
+    let size = loops.sizes()[2];
+    let layout = Layout::contiguous(op, &shape, size)?;
+    let (numel, contiguous) = (layout.numel(), x.is_contiguous());
+    let (buffer, out) = Buffer::fresh(numel * size)?;
+    // SAFETY: the loops are given what lies in the operand and the result, as the plan says.
+    unsafe {
+        if n == 0 {
+            let mut nothing = Acc::<1>::new();
+            loops.init(nothing.as_mut_ptr(), 1);
+            for i in 0..numel {
+                loops.finish(nothing.as_mut_ptr(), 0, out.add(i * size), 1, 1);
+            }
+        } else if contiguous
+            && x.numel() <= BLOCK
+            && reduced.iter().rev().enumerate().all(|(i, &axis)| axis + 1 + i == x.rank())
+        {
+            // Small and row-major: planning would cost more (bench `backend`, row `sum 4×4`).
+            loops.rows(src, out, [n as isize, 1], x.numel() / n, n);
+        } else if contiguous
+            && (1..=FEW).contains(&numel)
+            && n <= ROWS
+            && reduced.iter().enumerate().all(|(i, &axis)| axis == i)
+        {
+            // The same across rows (bench `backend`, row `MLP train step b8 h32`).
+            let mut acc = Acc::<FEW>::new();
+            let acc = acc.as_mut_ptr();
+            loops.init(acc, numel);
+            loops.columns(n, src, numel as isize, acc, numel);
+            loops.finish(acc, n, out, 1, numel);
+        } else if numel > 0 {
+            let src = SendPtr(src.cast_mut());
+            let plan = Plan::erased(src, loops.sizes()[0], x, &shape, &reduced);
             if plan.by_rows() {
-                fold_rows(&plan, loops, dst, n);
+                fold_rows(&plan, loops, SendPtr(out), n);
             } else {
-                fold_columns(&plan, loops, dst, n);
+                fold_columns(&plan, loops, SendPtr(out), n);
             }
         }
+        // Every element was written.
+        Ok(Tensor::from_raw(buffer, layout))
     }
-    // SAFETY: every element was written.
-    Ok(unsafe { out.assume_init() }.with_route(Route::promoted(Path::LoopReduce, F::PROMOTES)))
 }
 
 /// The shape with reduced axes of size 1, and those axes in ascending order.

@@ -33,7 +33,8 @@ impl Plan {
         Self::erased(src, size_of::<T>(), x.layout(), shape, reduced)
     }
 
-    fn erased(
+    /// [`Plan::new`] of elements of `size` bytes from `src` on.
+    pub(super) fn erased(
         src: SendPtr<u8>,
         size: usize,
         x: &Layout,

@@ -1,4 +1,11 @@
 //! Elements as unsigned words whose order is that of the elements.
+//!
+//! Signed integers and floats have the bits of a word; what their order differs by from that of words is
+//! two masks, [`Order`], so that sorts are compiled once per width.
+
+use std::ops::{BitAnd, BitXor};
+
+use t4a_algebra::Scalar;
 
 use crate::dtypes;
 use crate::scalars::*;
@@ -18,13 +25,19 @@ pub trait Word: Sealed + Copy + Default + Ord + Send + Sync + 'static {
 }
 
 /// A key, and the wider word in which an index is carried along below it.
-pub trait Key: Word {
+pub trait Key: Word + Scalar + BitXor<Output = Self> + BitAnd<Output = Self> {
     /// Key above, index below: orders by key, then by index.
     type Tagged: Word;
     /// Lowest bit of the key in the tagged word.
     const SHIFT: u32;
-    /// The key with all bits complemented, if `flip`: reverses the order.
-    fn flip(self, flip: bool) -> Self;
+    /// All bits set.
+    const ONES: Self;
+    /// The highest bit set.
+    const TOP: Self;
+    /// No bit set.
+    const NONE: Self;
+    /// All bits set if the highest one is, else none.
+    fn sign(self) -> Self;
     /// Joins key and index; `index < 2³²`.
     fn tag(self, index: usize) -> Self::Tagged;
     /// The key.
@@ -53,9 +66,12 @@ macro_rules! keys {
         impl Key for $t {
             type Tagged = $tagged;
             const SHIFT: u32 = $shift;
+            const ONES: Self = $t::MAX;
+            const TOP: Self = 1 << ($t::BITS - 1);
+            const NONE: Self = 0;
             #[inline(always)]
-            fn flip(self, flip: bool) -> Self {
-                if flip { !self } else { self }
+            fn sign(self) -> Self {
+                (self >> ($t::BITS - 1)).wrapping_neg()
             }
             #[inline(always)]
             fn tag(self, index: usize) -> $tagged {
@@ -93,67 +109,65 @@ macro_rules! word_of {
 }
 word_of!(u8 u16 u32 u64);
 
-/// Elements with a total order. The sorts rely on keys of the size and alignment of the elements, so
-/// the trait is implemented for rows of the table of dtypes only.
+/// The order of elements of one width: which bits of a word are complemented to make it a key.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<K> {
+    /// Of every word.
+    all: K,
+    /// Of words whose highest bit is set; the highest bit itself is not one of them.
+    negative: K,
+}
+
+impl<K: Key> Order<K> {
+    /// The order, or its reverse.
+    #[inline]
+    pub fn reversed(self, reversed: bool) -> Self {
+        if reversed { Self { all: self.all ^ K::ONES, ..self } } else { self }
+    }
+
+    /// The key of a word.
+    #[inline(always)]
+    pub fn key(self, word: K) -> K {
+        word ^ (word.sign() & self.negative) ^ self.all
+    }
+
+    /// The word of a key.
+    #[inline(always)]
+    pub fn word(self, key: K) -> K {
+        let word = key ^ self.all;
+        word ^ (word.sign() & self.negative)
+    }
+}
+
+/// Elements with a total order. The sorts take elements for words of their size and alignment, so the
+/// trait is implemented for rows of the table of dtypes only.
 ///
 /// Floats are ordered by IEEE 754 `totalOrder`: −NaN < −∞ < … < −0 < +0 < … < +∞ < +NaN, where the
 /// sign is the bit in memory. It agrees with `<` on numbers other than zeros.
 pub trait SortKey: crate::Element {
-    /// Words in the same order.
+    /// Words of the same size.
     type Key: Key;
-    /// The word of an element.
-    fn to_key(self) -> Self::Key;
-    /// The element of a word.
-    fn from_key(key: Self::Key) -> Self;
+    /// How the words of elements are ordered.
+    const ORDER: Order<Self::Key>;
 }
 
 macro_rules! sort_key {
-    ({ $x:ident => $to_key:expr, $key:ident => $from_key:expr } $($tag:ident $t:ident,)*) => {$(
+    ({ $key:ident => $all:expr, $negative:expr } $($tag:ident $t:ident,)*) => {$(
         impl SortKey for $t {
             type Key = <BySize as WordOf<{ size_of::<$t>() }>>::Word;
-            #[inline(always)]
-            fn to_key(self) -> Self::Key {
-                /// The same number of bits.
-                #[allow(dead_code)]
-                type Bits = <$t as SortKey>::Key;
-                let $x = self;
-                $to_key
-            }
-            #[inline(always)]
-            fn from_key($key: Self::Key) -> Self {
-                #[allow(dead_code)]
-                type Bits = <$t as SortKey>::Key;
-                $from_key
-            }
+            const ORDER: Order<Self::Key> = {
+                /// Words of this size.
+                type $key = <$t as SortKey>::Key;
+                Order { all: $all, negative: $negative }
+            };
         }
     )*};
 }
 
-/// The highest bit of a word.
-#[inline(always)]
-const fn top<K: Key>() -> u32 {
-    K::BITS - 1
-}
-
-dtypes!([unsigned] => [sort_key] { x => x, key => key });
-dtypes!([truth] => [sort_key] { x => x.into(), key => key != 0 });
-dtypes!([signed] => [sort_key] {
-    x => x as Bits ^ (1 << top::<Bits>()),
-    key => (key ^ (1 << top::<Bits>())) as Self
-});
-// Positive floats are ordered like their bits and negative ones in reverse: flip the sign bit of the
-// former and all bits of the latter.
-dtypes!(float => [sort_key] {
-    x => {
-        let bits = x.to_bits();
-        let negative = (bits >> top::<Bits>()).wrapping_neg();
-        bits ^ (negative | 1 << top::<Bits>())
-    },
-    key => {
-        let positive = (key >> top::<Bits>()).wrapping_neg();
-        Self::from_bits(key ^ (!positive | 1 << top::<Bits>()))
-    }
-});
+dtypes!([unsigned truth] => [sort_key] { K => K::NONE, K::NONE });
+dtypes!([signed] => [sort_key] { K => K::TOP, K::NONE });
+// Positive floats are ordered like their bits and negative ones in reverse.
+dtypes!(float => [sort_key] { K => K::TOP, K::ONES >> 1 });
 
 #[cfg(test)]
 mod tests {
@@ -163,22 +177,30 @@ mod tests {
     fn keys_have_the_total_order_and_come_back() {
         let floats =
             [-f32::NAN, f32::NEG_INFINITY, -1.5, -0.0, 0.0, 1e-40, 2.0, f32::INFINITY, f32::NAN];
-        for pair in floats.windows(2) {
-            assert!(pair[0].to_key() < pair[1].to_key(), "{pair:?}");
-        }
-        for f in floats {
-            assert_eq!(f32::from_key(f.to_key()).to_bits(), f.to_bits());
-            assert_eq!(f64::from_key((f as f64).to_key()).to_bits(), (f as f64).to_bits());
+        for reversed in [false, true] {
+            let single = f32::ORDER.reversed(reversed);
+            for pair in floats.windows(2) {
+                let [a, b] = [pair[0], pair[1]].map(|f| single.key(f.to_bits()));
+                assert!(if reversed { a > b } else { a < b }, "{pair:?}");
+            }
+            let double = f64::ORDER.reversed(reversed);
+            for f in floats {
+                assert_eq!(single.word(single.key(f.to_bits())), f.to_bits());
+                let bits = (f as f64).to_bits();
+                assert_eq!(double.word(double.key(bits)), bits);
+            }
         }
         for bits in 0..=u16::MAX {
-            let h = f16::from_bits(bits);
-            assert_eq!(f16::from_key(h.to_key()).to_bits(), bits);
-            let next = f16::from_key(h.to_key().wrapping_add(1));
-            assert!(h.to_key() == u16::MAX || h.total_cmp(&next).is_lt());
+            let order = f16::ORDER;
+            let key = order.key(bits);
+            assert_eq!(order.word(key), bits);
+            let next = f16::from_bits(order.word(key.wrapping_add(1)));
+            assert!(key == u16::MAX || f16::from_bits(bits).total_cmp(&next).is_lt());
         }
-        assert!(i8::MIN.to_key() < (-1i8).to_key() && (-1i8).to_key() < 0i8.to_key());
-        assert_eq!(i64::from_key(i64::MIN.to_key()), i64::MIN);
-        let tagged = 7u64.flip(true).tag(3);
-        assert_eq!((u64::of(tagged).flip(true), u64::index(tagged)), (7, 3));
+        let key = |x: i8| i8::ORDER.key(x as u8);
+        assert!(key(i8::MIN) < key(-1) && key(-1) < key(0));
+        assert_eq!(i64::ORDER.word(i64::ORDER.key(1 << 63)), 1 << 63);
+        let tagged = 7u64.tag(3);
+        assert_eq!((u64::of(tagged), u64::index(tagged)), (7, 3));
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! Every element becomes a word; complemented words sort downwards. To carry an index along, it is
 //! put below the key: the words are then distinct, which makes every sort stable. So there is one
-//! sort per word width, whatever the dtype. Rows that are not contiguous are brought together
+//! sort per word width, whatever the dtype, from the elements to the result. Rows that are not contiguous are brought together
 //! first; the result of sorting along another axis than the last one is dense in that order of
 //! axes.
 
@@ -18,7 +18,7 @@ mod top;
 
 use t4a_algebra::{Int, Scalar};
 
-pub use keys::{Key, SortKey, Word};
+pub use keys::{Key, Order, SortKey, Word};
 pub use top::{argtopk, topk};
 
 use crate::error::{Result, TensorError, check_axis};
@@ -50,6 +50,11 @@ const ROUTE: Route = Route::native(Path::LoopReduce);
 /// # Errors
 /// [`TensorError::Axis`].
 pub fn sort<T: SortKey>(x: Tensor<T>, axis: usize, descending: bool) -> Result<Tensor<T>> {
+    // SAFETY: the result has the words of the elements in another order.
+    unsafe { Ok(sort_words(words_of(x), axis, T::ORDER.reversed(descending))?.retag()) }
+}
+
+fn sort_words<K: Key>(x: Tensor<K>, axis: usize, order: Order<K>) -> Result<Tensor<K>> {
     check_axis("sort", axis, x.rank())?;
     let len = x.shape()[axis];
     let (mut rows, back) = to_rows(x, axis)?;
@@ -58,15 +63,15 @@ pub fn sort<T: SortKey>(x: Tensor<T>, axis: usize, descending: bool) -> Result<T
     each_row(
         parts,
         len,
-        || Words::<T::Key>::new(len, 0),
+        || Words::<K>::new(len, 0),
         |words, _, row, threads| {
             let [words, other] = words.both();
-            for (word, x) in words.iter_mut().zip(&*row) {
-                *word = x.to_key().flip(descending);
+            for (word, &x) in words.iter_mut().zip(&*row) {
+                *word = order.key(x);
             }
             let sorted = radix::sort(words, other, 0, threads)?;
-            for (x, word) in row.iter_mut().zip(sorted) {
-                *x = T::from_key(word.flip(descending));
+            for (x, &word) in row.iter_mut().zip(&*sorted) {
+                *x = order.word(word);
             }
             Ok(())
         },
@@ -83,18 +88,29 @@ pub fn sort_with_indices<T: SortKey, I: Int>(
     axis: usize,
     descending: bool,
 ) -> Result<(Tensor<T>, Tensor<I>)> {
+    let order = T::ORDER.reversed(descending);
+    let (values, indices) = sort_words_with_indices(words_of(x.clone()), axis, order)?;
+    // SAFETY: these are words of the elements.
+    Ok((unsafe { values.retag() }, indices))
+}
+
+fn sort_words_with_indices<K: Key, I: Int>(
+    x: Tensor<K>,
+    axis: usize,
+    order: Order<K>,
+) -> Result<(Tensor<K>, Tensor<I>)> {
     let op = "sort_with_indices";
-    let (rows, back) = prepare::<T, I>(op, x, axis)?;
+    let (rows, back) = prepare::<K, I>(op, x, axis)?;
     let (values, indices) = (Output::new(op, rows.shape())?, Output::new(op, rows.shape())?);
     let (elements, count, len) = elements_of(&rows);
     let (values, indices) = values.try_write_both(indices, |values, indices| {
         let parts = (values.equal_parts(count), indices.equal_parts(count));
-        let scratch = || Words::<TaggedOf<T>>::new(len, T::Key::SHIFT);
+        let scratch = || Words::<K::Tagged>::new(len, K::SHIFT);
         each_row(parts, len, scratch, |words, row, (values, indices), threads| {
             let row = &elements[row * len..(row + 1) * len];
-            let words = sort_tagged(row, descending, words, threads)?;
-            let element = |&word| T::from_key(T::Key::of(word).flip(descending));
-            Ok((values.extend(words.iter().map(element)), indices.extend(places::<T, I>(words))))
+            let words = sort_tagged(row, order, words, threads)?;
+            let element = |&word| order.word(K::of(word));
+            Ok((values.extend(words.iter().map(element)), indices.extend(places::<K, I>(words))))
         })
     })?;
     let values = values.into_permuted(&back)?.with_route(ROUTE);
@@ -110,20 +126,30 @@ pub fn argsort<T: SortKey, I: Int>(
     axis: usize,
     descending: bool,
 ) -> Result<Tensor<I>> {
+    argsort_words(words_of(x.clone()), axis, T::ORDER.reversed(descending))
+}
+
+fn argsort_words<K: Key, I: Int>(x: Tensor<K>, axis: usize, order: Order<K>) -> Result<Tensor<I>> {
     let op = "argsort";
-    let (rows, back) = prepare::<T, I>(op, x, axis)?;
+    let (rows, back) = prepare::<K, I>(op, x, axis)?;
     let (elements, count, len) = elements_of(&rows);
     let indices = Output::<I>::new(op, rows.shape())?.try_write(|indices| {
-        let scratch = || Words::<TaggedOf<T>>::new(len, T::Key::SHIFT);
+        let scratch = || Words::<K::Tagged>::new(len, K::SHIFT);
         each_row(indices.equal_parts(count), len, scratch, |words, row, indices, threads| {
             let row = &elements[row * len..(row + 1) * len];
-            Ok(indices.extend(places::<T, I>(sort_tagged(row, descending, words, threads)?)))
+            Ok(indices.extend(places::<K, I>(sort_tagged(row, order, words, threads)?)))
         })
     })?;
     Ok(indices.into_permuted(&back)?.with_route(ROUTE))
 }
 
-type TaggedOf<T> = <<T as SortKey>::Key as Key>::Tagged;
+/// The elements as words.
+fn words_of<T: SortKey>(x: Tensor<T>) -> Tensor<T::Key> {
+    const { assert!(size_of::<T>() == size_of::<T::Key>()) };
+    const { assert!(align_of::<T>() == align_of::<T::Key>()) };
+    // SAFETY: every bit pattern is a word, and sizes and alignments agree.
+    unsafe { x.retag() }
+}
 
 /// The elements of a contiguous tensor, the number of its rows and their length.
 fn elements_of<T: Scalar>(rows: &Tensor<T>) -> (&[T], usize, usize) {
@@ -146,28 +172,28 @@ impl<W: Word> Words<W> {
 }
 
 /// The words of a row with their indices, in order.
-fn sort_tagged<'a, T: SortKey>(
-    row: &[T],
-    flip: bool,
-    words: &'a mut Words<TaggedOf<T>>,
+fn sort_tagged<'a, K: Key>(
+    row: &[K],
+    order: Order<K>,
+    words: &'a mut Words<K::Tagged>,
     threads: bool,
-) -> Result<&'a mut [TaggedOf<T>]> {
+) -> Result<&'a mut [K::Tagged]> {
     let [words, other] = words.both();
     let words = &mut words[..row.len()];
-    tag(row, flip, words);
-    radix::sort(words, other, T::Key::SHIFT, threads)
+    tag(row, order, words);
+    radix::sort(words, other, K::SHIFT, threads)
 }
 
 /// Makes words of the elements of a row and their indices.
-fn tag<T: SortKey>(row: &[T], flip: bool, words: &mut [TaggedOf<T>]) {
-    for (i, (word, x)) in words.iter_mut().zip(row).enumerate() {
-        *word = x.to_key().flip(flip).tag(i);
+fn tag<K: Key>(row: &[K], order: Order<K>, words: &mut [K::Tagged]) {
+    for (i, (word, &x)) in words.iter_mut().zip(row).enumerate() {
+        *word = order.key(x).tag(i);
     }
 }
 
 /// The indices of words.
-fn places<T: SortKey, I: Int>(words: &[TaggedOf<T>]) -> impl Counted<Item = I> {
-    words.iter().map(|&word| I::from_i64(T::Key::index(word) as i64))
+fn places<K: Key, I: Int>(words: &[K::Tagged]) -> impl Counted<Item = I> {
+    words.iter().map(|&word| I::from_i64(K::index(word) as i64))
 }
 
 /// Calls `body(scratch, row, part, threads)` for every row and its part of the result: rows on several
@@ -191,12 +217,12 @@ fn each_row<S: Share + Sync, C>(
 /// Checks that indices along the axis fit, and brings the rows together.
 fn prepare<T: Scalar, I: Int>(
     op: &'static str,
-    x: &Tensor<T>,
+    x: Tensor<T>,
     axis: usize,
 ) -> Result<(Tensor<T>, Dims)> {
     check_axis(op, axis, x.rank())?;
     fits::<I>(op, x.shape()[axis])?;
-    to_rows(x.clone(), axis)
+    to_rows(x, axis)
 }
 
 /// Checks that an integer type can hold the indices of an axis, and a tagged word too.

@@ -97,7 +97,9 @@ fn lanes_are_sorted_stably_in_every_layout() {
 
 fn random<T: SortKey>(numel: usize, seed: u64, key: impl Fn(u64) -> T::Key) -> Tensor<T> {
     let mut rng = Mix(seed);
-    Tensor::from_fn(&[numel], |_| T::from_key(key(rng.next()))).unwrap()
+    let words = Tensor::from_fn(&[numel], |_| T::ORDER.word(key(rng.next()))).unwrap();
+    // SAFETY: every word is an element of the types that this is called with.
+    unsafe { words.retag() }
 }
 
 #[test]

@@ -8,7 +8,8 @@ use t4a_algebra::simd::{Loop, dispatch};
 
 use super::radix;
 use super::{
-    Key, ROUTE, SortKey, TaggedOf, Words, each_row, elements_of, places, prepare, sort_tagged, tag,
+    Key, Order, ROUTE, SortKey, Words, each_row, elements_of, places, prepare, sort_tagged, tag,
+    words_of,
 };
 use crate::error::{Result, TensorError};
 use crate::layout::Dims;
@@ -34,7 +35,10 @@ pub fn topk<T: SortKey, I: Int>(
     k: usize,
     largest: bool,
 ) -> Result<(Tensor<T>, Tensor<I>)> {
-    topk_rows("topk", x, axis, k, largest)
+    let order = T::ORDER.reversed(largest);
+    let (values, indices) = topk_words("topk", words_of(x.clone()), axis, k, order)?;
+    // SAFETY: these are words of the elements.
+    Ok((unsafe { values.retag() }, indices))
 }
 
 /// Where the `k` greatest (or least) elements along an axis are, as in [`topk`].
@@ -47,18 +51,19 @@ pub fn argtopk<T: SortKey, I: Int>(
     k: usize,
     largest: bool,
 ) -> Result<Tensor<I>> {
-    Ok(topk_rows("argtopk", x, axis, k, largest)?.1)
+    let order = T::ORDER.reversed(largest);
+    Ok(topk_words("argtopk", words_of(x.clone()), axis, k, order)?.1)
 }
 
-fn topk_rows<T: SortKey, I: Int>(
+fn topk_words<K: Key, I: Int>(
     op: &'static str,
-    x: &Tensor<T>,
+    x: Tensor<K>,
     axis: usize,
     k: usize,
-    largest: bool,
-) -> Result<(Tensor<T>, Tensor<I>)> {
-    let (rows, back) = prepare::<T, I>(op, x, axis)?;
-    let len = x.shape()[axis];
+    order: Order<K>,
+) -> Result<(Tensor<K>, Tensor<I>)> {
+    let (rows, back) = prepare::<K, I>(op, x, axis)?;
+    let (_, _, len) = elements_of(&rows);
     if k > len {
         let message = format!("{k} elements asked of axis {axis} of size {len}");
         return Err(TensorError::value(op, message));
@@ -71,20 +76,20 @@ fn topk_rows<T: SortKey, I: Int>(
     let capacity = k.saturating_mul(2).max(2 * BLOCK);
     let room = len.min(capacity.saturating_add(BLOCK));
     // Words that were cut to the k least have lost the order of their indices.
-    let low = if room == len { T::Key::SHIFT } else { 0 };
+    let low = if room == len { K::SHIFT } else { 0 };
     let (values, indices) = values.try_write_both(indices, |values, indices| {
         let parts = (values.equal_parts(count), indices.equal_parts(count));
-        let scratch = || Words::<TaggedOf<T>>::new(room, low);
+        let scratch = || Words::<K::Tagged>::new(room, low);
         each_row(parts, len, scratch, |words, row, (values, indices), threads| {
             let row = &elements[row * len..(row + 1) * len];
             let words = if room == len {
-                sort_tagged(row, largest, words, threads)?
+                sort_tagged(row, order, words, threads)?
             } else {
-                scan(row, k, largest, capacity, words)?
+                scan(row, k, order, capacity, words)?
             };
-            let element = |&word| T::from_key(T::Key::of(word).flip(largest));
+            let element = |&word| order.word(K::of(word));
             let words = &words[..k];
-            Ok((values.extend(words.iter().map(element)), indices.extend(places::<T, I>(words))))
+            Ok((values.extend(words.iter().map(element)), indices.extend(places::<K, I>(words))))
         })
     })?;
     let values = values.into_permuted(&back)?.with_route(ROUTE);
@@ -92,32 +97,32 @@ fn topk_rows<T: SortKey, I: Int>(
 }
 
 /// The k least words of a row, sorted. There is room for `capacity + BLOCK` words.
-fn scan<'a, T: SortKey>(
-    row: &[T],
+fn scan<'a, K: Key>(
+    row: &[K],
     k: usize,
-    flip: bool,
+    order: Order<K>,
     capacity: usize,
-    words: &'a mut Words<TaggedOf<T>>,
-) -> Result<&'a mut [TaggedOf<T>]> {
+    words: &'a mut Words<K::Tagged>,
+) -> Result<&'a mut [K::Tagged]> {
     let [words, other] = words.both();
     let (head, tail) = row.split_at(capacity);
-    tag(head, flip, words);
-    let mut limit = cut::<T>(&mut words[..capacity], k);
+    tag(head, order, words);
+    let mut limit = cut::<K>(&mut words[..capacity], k);
     let mut filled = k;
     for (block, elements) in tail.chunks(BLOCK).enumerate() {
-        if !dispatch(AnyBelow { elements, limit, flip }) {
+        if !dispatch(AnyBelow { elements, limit, order }) {
             continue;
         }
-        for (i, x) in elements.iter().enumerate() {
+        for (i, &x) in elements.iter().enumerate() {
             // An element equal to the k-th best comes later and loses: keys have to be below it.
-            let key = x.to_key().flip(flip);
+            let key = order.key(x);
             if key < limit {
                 words[filled] = key.tag(capacity + block * BLOCK + i);
                 filled += 1;
             }
         }
         if filled >= capacity {
-            limit = cut::<T>(&mut words[..filled], k);
+            limit = cut::<K>(&mut words[..filled], k);
             filled = k;
         }
     }
@@ -125,23 +130,23 @@ fn scan<'a, T: SortKey>(
 }
 
 /// Moves the k least words to the front; the key of the k-th.
-fn cut<T: SortKey>(words: &mut [TaggedOf<T>], k: usize) -> T::Key {
-    T::Key::of(*words.select_nth_unstable(k - 1).1)
+fn cut<K: Key>(words: &mut [K::Tagged], k: usize) -> K {
+    K::of(*words.select_nth_unstable(k - 1).1)
 }
 
-struct AnyBelow<'a, T: SortKey> {
-    elements: &'a [T],
-    limit: T::Key,
-    flip: bool,
+struct AnyBelow<'a, K> {
+    elements: &'a [K],
+    limit: K,
+    order: Order<K>,
 }
 
-impl<T: SortKey> Loop for AnyBelow<'_, T> {
+impl<K: Key> Loop for AnyBelow<'_, K> {
     type Output = bool;
     #[inline(always)]
     fn run(self) -> bool {
         let mut any = false;
-        for x in self.elements {
-            any |= x.to_key().flip(self.flip) < self.limit;
+        for &x in self.elements {
+            any |= self.order.key(x) < self.limit;
         }
         any
     }

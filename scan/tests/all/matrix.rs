@@ -1,7 +1,7 @@
 //! Recurrences with small matrices.
 
 use super::*;
-use crate::MatrixRecurrence;
+use t4a_scan::MatrixRecurrence;
 
 fn operands(op: &MatrixRecurrence, batch: &[usize], [n, d, k]: [usize; 3]) -> Vec<Eager> {
     let shape = |rest: &[usize]| [batch, rest].concat();
@@ -45,7 +45,8 @@ fn one_row_is_the_diagonal_recurrence() {
     let op = MatrixRecurrence { initial: true, reverse: false };
     let x = operands(&op, &[3], [50, 1, 1]);
     let flat = |x: &Eager| x.reshape(&[3, x.shape()[1]]);
-    let diagonal = crate::LinearRecurrence { initial: true, ..crate::LinearRecurrence::new(1) };
+    let diagonal =
+        t4a_scan::LinearRecurrence { initial: true, ..t4a_scan::LinearRecurrence::new(1) };
     let want = run(&diagonal, &x.iter().map(flat).collect::<Vec<_>>());
     close(&elements(&run(&op, &x)[0]), &elements(&want[0]), 1e-15);
 }

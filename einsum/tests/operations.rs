@@ -1,11 +1,13 @@
+//! Contractions as operations: rules over all semirings against each other and against differences.
+
 use std::sync::Arc;
 
 use t4a_algebra::{MaxPlus, Semiring, Signed};
-use t4a_diff::{Array, Eager, Kept, Operation, Reverse, Value, check};
-
-use super::*;
-use crate::rules::Differentiable;
-use crate::{Einsum, EinsumError};
+use t4a_diff::{Array, Eager, Kept, Meta, Operation, Outcome, Reverse, Value, check};
+use t4a_einsum::{
+    ArraySemiring, Contraction, Custom, Differentiable, Einsum, EinsumError, FloatSemiring, Plan,
+    Share,
+};
 
 /// What contractions are made of: products, sums of either operand alone, diagonals on both sides, axes
 /// that broadcast or are repeated, networks.

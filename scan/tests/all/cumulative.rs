@@ -4,7 +4,7 @@ use t4a_algebra::{c64, f16};
 use t4a_tensor::{AnyTensor, DType, Tensor};
 
 use super::*;
-use crate::{Cumulative, Running, running};
+use t4a_scan::{Cumulative, Running, running};
 
 fn op(kind: Running, axis: usize, reverse: bool) -> Cumulative {
     Cumulative { reverse, ..Cumulative::new(kind, axis) }
@@ -23,6 +23,7 @@ fn naive(kind: Running, x: &[f64]) -> Vec<f64> {
             Running::Min => -x.iter().fold(f64::NEG_INFINITY, |m, &x| m.max(-x)),
             Running::LogSumExp if max.is_infinite() => max,
             Running::LogSumExp => max + x.iter().map(|x| (x - max).exp()).sum::<f64>().ln(),
+            other => unreachable!("{other:?} has no reference here"),
         });
     }
     y

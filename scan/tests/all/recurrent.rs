@@ -1,7 +1,7 @@
 //! Recurrent layers.
 
 use super::*;
-use crate::{Cell, Recurrent};
+use t4a_scan::{Cell, Recurrent};
 
 fn operands(op: &Recurrent, [n, batch, width]: [usize; 3]) -> Vec<Eager> {
     let gates = op.cell.gates() * width;

@@ -3,7 +3,7 @@
 use t4a_tensor::DType;
 
 use super::*;
-use crate::LinearRecurrence;
+use t4a_scan::LinearRecurrence;
 
 /// Operands of a shape: coefficients of size up to 1.
 fn operands(op: &LinearRecurrence, shape: &[usize]) -> Vec<Eager> {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::rc::Rc;
 
-use crate::schedule::{Action, Policy, Schedule};
+use t4a_scan::schedule::{Action, Policy, Schedule};
 
 /// What a schedule needs: steps made again outside of spans, and the most carries kept, c₀ aside.
 #[derive(Debug, PartialEq)]

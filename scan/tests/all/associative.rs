@@ -4,7 +4,7 @@ use t4a_einsum::FloatSemiring;
 use t4a_tensor::DType;
 
 use super::*;
-use crate::{AssociativeScan, FloatMonoid, Monoid, Result, ScanError};
+use t4a_scan::{AssociativeScan, FloatMonoid, Monoid, Result, ScanError};
 
 fn all() -> Vec<FloatMonoid> {
     use FloatMonoid::{Affine, All, Any, LogAddExp, Matrix, Max, Min, Product, Sum};
@@ -266,7 +266,7 @@ fn parallel_kalman_filter_is_the_sequential_one() {
     let one = |x: f64| of(&[1, 1], &[x]);
     let operands =
         [one(f), one(q), one(h), one(r), y.reshape(&[1, n, 1]), of(&[1], &[0.0]), one(p0)];
-    let sequential = run(&crate::KalmanFilter, &operands);
+    let sequential = run(&t4a_scan::KalmanFilter, &operands);
     close(&elements(&parallel[1]), &elements(&sequential[0]), 1e-13);
     close(&elements(&parallel[2]), &elements(&sequential[1]), 1e-13);
     super::check(&op, &x);

@@ -4,7 +4,7 @@ use t4a_tensor::DType;
 use t4a_tensor::route::{Policy, Reason, set_policy};
 
 use super::*;
-use crate::KalmanFilter;
+use t4a_scan::KalmanFilter;
 
 /// A system that does not explode, with positive definite Q, R and P₀.
 fn operands([batch, n, d, m]: [usize; 4]) -> Vec<Eager> {

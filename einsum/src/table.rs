@@ -1,0 +1,142 @@
+//! A semiring as a table of functions.
+//!
+//! What contractions and their derivatives do with labels, slots and slices is the same over all
+//! semirings: it is compiled once per element type, and calls what differs through these tables, once
+//! per tensor.
+
+// A table says what its functions take and give.
+#![allow(clippy::type_complexity)]
+
+use std::marker::PhantomData;
+
+use t4a_algebra::{Numeric, Scalar, Semiring, Standard};
+use t4a_tensor::kernels::arithmetic::Add;
+use t4a_tensor::loops::kernel::{Binary, Unary};
+use t4a_tensor::map::{map, zip};
+use t4a_tensor::matmul::{matmul, matmul_interleaved};
+use t4a_tensor::{Tensor, TensorError};
+
+use crate::error::Result;
+use crate::pair::{Plus, Times};
+use crate::rules::{self, Differentiable, Matrices, Share};
+use crate::slice_rules::{self, Slices};
+
+/// What a contraction asks of a semiring.
+pub(crate) struct Ring<T: Scalar> {
+    /// 0 of the semiring.
+    pub(crate) zero: T,
+    /// 1 of the semiring.
+    pub(crate) one: T,
+    /// [`matmul`].
+    pub(crate) matmul: fn(&Tensor<T>, &Tensor<T>) -> Result<Tensor<T>, TensorError>,
+    /// [`matmul_interleaved`].
+    pub(crate) matmul_interleaved: fn(&Tensor<T>, &Tensor<T>) -> Result<Tensor<T>, TensorError>,
+    /// `a ⊗ b`, elementwise.
+    pub(crate) times: fn(Tensor<T>, Tensor<T>) -> Result<Tensor<T>, TensorError>,
+    /// `a ⊕ b`, elementwise.
+    pub(crate) plus: fn(Tensor<T>, Tensor<T>) -> Result<Tensor<T>, TensorError>,
+}
+
+impl<T: Scalar> Ring<T> {
+    /// The table of a semiring.
+    pub(crate) fn of<S: Semiring<T>>() -> Self {
+        Self {
+            zero: S::ZERO,
+            one: S::ONE,
+            matmul: matmul::<S, T>,
+            matmul_interleaved: matmul_interleaved::<S, T>,
+            times: |a, b| zip(Times::<S>::default(), a, b),
+            plus: |a, b| zip(Plus::<S>::default(), a, b),
+        }
+    }
+}
+
+/// What derivatives ask of a semiring.
+pub(crate) struct Rules<T: Numeric> {
+    /// The semiring.
+    pub(crate) ring: Ring<T>,
+    /// (+, ×): what cotangents and tangents are numbers of.
+    pub(crate) numbers: Ring<T>,
+    /// [`Differentiable::SHARE`].
+    pub(crate) share: Share,
+    /// [`Differentiable::matmul`].
+    pub(crate) matmul: fn(&Tensor<T>, &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)>,
+    /// `x̄`.
+    pub(crate) conj: fn(Tensor<T>) -> Result<Tensor<T>, TensorError>,
+    /// `g` where x is not 0 of the semiring: what an operand passes on that nothing is done to.
+    pub(crate) alive: fn(Tensor<T>, Tensor<T>) -> Result<Tensor<T>, TensorError>,
+    /// Cotangents of A and B, given that of C, if the semiring is not linear.
+    pub(crate) vjp: fn(&Matrices<'_, T>, &[T]) -> Result<[Vec<T>; 2]>,
+    /// The tangent of C, given those of A and B, if the semiring is not linear.
+    pub(crate) jvp: fn(&Matrices<'_, T>, &[T], &[T]) -> Result<Vec<T>>,
+    /// Which elements absorb others: 1, else 0.
+    pub(crate) absorbing: fn(Tensor<T>) -> Result<Tensor<u32>, TensorError>,
+    /// [`slice_rules::open_to`].
+    pub(crate) open_to: fn(&mut [T], &[T], &[T], Option<&[u32]>) -> Result<Vec<T>>,
+    /// [`slice_rules::add_slice`].
+    pub(crate) add_slice: fn(&mut Slices<T>, &[T], &[T]),
+}
+
+impl<T: Numeric> Rules<T> {
+    /// The table of a semiring.
+    pub(crate) fn of<S: Differentiable<T>>() -> Self {
+        Self {
+            ring: Ring::of::<S>(),
+            numbers: Ring::of::<Standard>(),
+            share: S::SHARE,
+            matmul: S::matmul,
+            conj: |x| map(Conjugate::<S>(PhantomData), x),
+            alive: |x, g| zip(Alive::<S>(PhantomData), x, g),
+            vjp: rules::vjp::<S, T>,
+            jvp: rules::jvp::<S, T>,
+            absorbing: |x| map(Absorbing::<S>(PhantomData), x),
+            open_to: slice_rules::open_to::<S, T>,
+            add_slice: slice_rules::add_slice::<S, T>,
+        }
+    }
+
+    /// `a + b` of derivatives.
+    pub(crate) fn add(&self, a: Tensor<T>, b: Tensor<T>) -> Result<Tensor<T>, TensorError> {
+        zip(Add, a, b)
+    }
+}
+
+macro_rules! kernels {
+    ($($name:ident)*) => {$(
+        struct $name<S>(PhantomData<S>);
+        impl<S> Clone for $name<S> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<S> Copy for $name<S> {}
+    )*};
+}
+kernels!(Conjugate Alive Absorbing);
+
+impl<T: Numeric, S: Differentiable<T>> Unary<T> for Conjugate<S> {
+    type Out = T;
+    const NAME: &'static str = "conj";
+    #[inline(always)]
+    fn apply(self, x: T) -> T {
+        S::conj(x)
+    }
+}
+
+impl<T: Numeric, S: Semiring<T>> Binary<T> for Alive<S> {
+    type Out = T;
+    const NAME: &'static str = "einsum derivative";
+    #[inline(always)]
+    fn apply(self, x: T, g: T) -> T {
+        if x == S::ZERO { T::ZERO } else { g }
+    }
+}
+
+impl<T: Numeric, S: Differentiable<T>> Unary<T> for Absorbing<S> {
+    type Out = u32;
+    const NAME: &'static str = "einsum derivative";
+    #[inline(always)]
+    fn apply(self, x: T) -> u32 {
+        u32::from(S::absorbs(x))
+    }
+}
