@@ -150,9 +150,14 @@ impl Bench {
 /// Most bytes while a gradient of `c ← a c + x` is computed, with 128 numbers in a carry and one x per step.
 fn memory(n: usize, memory: Memory) -> usize {
     type AD = Autodiff<BurnT4a>;
-    // Blocks that nobody uses would count, and what the threads of the last gradient still hold.
+    // Blocks that nobody uses would count, and what the threads of the last gradient still hold: they end one
+    // after the other, and each looks through all that Burn knows.
     t4a_tensor::pool::set_cache_limit(0);
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    let mut live = 0;
+    while live != LIVE.load(Relaxed) {
+        live = LIVE.load(Relaxed);
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
     let a = of::<AD, 1>(vec![0.999; 128], [128]).require_grad();
     let xs = of::<AD, 1>(observations(n), [n]);
     let before = LIVE.load(Relaxed);
