@@ -202,10 +202,11 @@ fn place() -> String {
         if at.is_some_and(of_a_library) {
             continue;
         }
-        // Without lines, names have to do: of Burn's reads, which are futures.
-        let foreign =
-            ["burn_", "t4a_", "core::", "std::", "alloc::", "rust_", "futures_", "_", "{"];
-        if foreign.iter().any(|name_of| name.starts_with(name_of)) {
+        // Without lines names have to do, those of Burn's futures among them.
+        const FOREIGN: [&str; 10] = [
+            "burn_", "t4a_", "cubecl_", "futures_", "core::", "std::", "alloc::", "rust_", "_", "{",
+        ];
+        if FOREIGN.iter().any(|name_of| name.starts_with(name_of)) {
             continue;
         }
         return at.map_or_else(|| symbol.to_owned(), |at| format!("{symbol} at {at}"));
