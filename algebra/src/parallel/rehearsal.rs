@@ -26,7 +26,7 @@ pub struct Loop {
 
 impl Loop {
     /// How much longer than perfectly balanced the loop takes if its chunks are alike: 0 for a multiple of the
-    /// number of threads, 1 for one chunk more than threads.
+    /// number of threads, nearly 1 for one chunk more than threads.
     pub fn imbalance(&self) -> f64 {
         (self.chunks.div_ceil(self.threads) * self.threads) as f64 / self.chunks.max(1) as f64 - 1.0
     }

@@ -119,80 +119,56 @@ macro_rules! chains {
     )*};
 }
 
-/// All chains up to two, and some of three and four, of cheap functions.
+/// All chains up to two, and some of three and four: for cheap functions.
+macro_rules! all_chains {
+    ($f:expr, $formula:expr) => {
+        chains! {
+            $f, $formula;
+            [] 0;
+            [grad] 1;
+            [jvp] 1;
+            [vmap] 0;
+            [compile] 0;
+            [grad grad] 2;
+            [grad jvp] 2;
+            [grad vmap] 1;
+            [grad compile] 1;
+            [jvp grad] 2;
+            [jvp jvp] 2;
+            [jvp vmap] 1;
+            [jvp compile] 1;
+            [vmap grad] 1;
+            [vmap jvp] 1;
+            [vmap vmap] 0;
+            [vmap compile] 0;
+            [compile grad] 1;
+            [compile jvp] 1;
+            [compile vmap] 0;
+            [compile compile] 0;
+            [grad vmap compile] 1;
+            [compile grad jvp] 2;
+            [vmap jvp jvp] 2;
+            [compile vmap grad] 1;
+            [jvp compile grad] 2;
+            [vmap compile jvp] 1;
+            [grad grad grad] 3;
+            [jvp vmap grad] 2;
+            [compile grad vmap jvp] 2;
+            [vmap compile jvp grad] 2;
+            [jvp vmap compile jvp] 2;
+            [grad compile vmap grad] 2;
+        }
+    };
+}
+
 #[test]
 fn chains_of_powers() {
-    chains! {
-        Cube, power(3.0, 3);
-        [] 0;
-        [grad] 1;
-        [jvp] 1;
-        [vmap] 0;
-        [compile] 0;
-        [grad grad] 2;
-        [grad jvp] 2;
-        [grad vmap] 1;
-        [grad compile] 1;
-        [jvp grad] 2;
-        [jvp jvp] 2;
-        [jvp vmap] 1;
-        [jvp compile] 1;
-        [vmap grad] 1;
-        [vmap jvp] 1;
-        [vmap vmap] 0;
-        [vmap compile] 0;
-        [compile grad] 1;
-        [compile jvp] 1;
-        [compile vmap] 0;
-        [compile compile] 0;
-        [grad vmap compile] 1;
-        [compile grad jvp] 2;
-        [vmap jvp jvp] 2;
-        [compile vmap grad] 1;
-        [jvp compile grad] 2;
-        [vmap compile jvp] 1;
-        [grad grad grad] 3;
-        [jvp vmap grad] 2;
-        [compile grad vmap jvp] 2;
-        [vmap compile jvp grad] 2;
-        [jvp vmap compile jvp] 2;
-        [grad compile vmap grad] 2;
-    }
+    all_chains!(Cube, power(3.0, 3));
 }
 
 #[test]
 fn chains_of_sines() {
-    chains! {
-        Sine, sine();
-        [grad grad] 2;
-        [grad jvp] 2;
-        [grad vmap] 1;
-        [grad compile] 1;
-        [jvp grad] 2;
-        [jvp jvp] 2;
-        [jvp vmap] 1;
-        [jvp compile] 1;
-        [vmap grad] 1;
-        [vmap jvp] 1;
-        [vmap vmap] 0;
-        [vmap compile] 0;
-        [compile grad] 1;
-        [compile jvp] 1;
-        [compile vmap] 0;
-        [compile compile] 0;
-        [grad vmap compile] 1;
-        [compile grad jvp] 2;
-        [vmap jvp jvp] 2;
-        [compile vmap grad] 1;
-        [jvp compile grad] 2;
-        [vmap compile jvp] 1;
-        [grad grad grad] 3;
-        [jvp vmap grad] 2;
-        [compile grad vmap jvp] 2;
-        [vmap compile jvp grad] 2;
-        [jvp vmap compile jvp] 2;
-        [grad compile vmap grad] 2;
-    }
+    all_chains!(Sine, sine());
 }
 
 /// x̄ · max x · Σ x = 3 x³ for equal numbers, along ones.
