@@ -1,7 +1,7 @@
 //! Complex pairs against the numbers of `num_complex`, and their gradients.
 
 use burn_autodiff::Autodiff;
-use burn_t4a::ext::{Complex, ExtError};
+use burn_t4a::ext::{Complex, ExtError, MismatchError};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_tensor::{DType, Tensor, TensorData, s};
 use num_complex::Complex64;
@@ -112,11 +112,7 @@ fn parts_must_fit() {
     let short = Complex::new(real(&[1.0, 2.0]), real(&[1.0]));
     assert!(matches!(short, Err(ExtError::ComplexShape { .. })));
     let mixed = Complex::new(real(&[1.0]), real(&[1.0]).cast(DType::F32));
-    let expected = ExtError::DTypeMismatch {
-        op: "complex",
-        first: DType::F64,
-        argument: 1,
-        dtype: DType::F32,
-    };
-    assert_eq!(mixed.unwrap_err(), expected);
+    let (first, dtype) = (DType::F64, DType::F32);
+    let expected = MismatchError::DType { op: "complex", first, argument: 1, dtype };
+    assert_eq!(mixed.unwrap_err(), ExtError::Mismatch(expected));
 }

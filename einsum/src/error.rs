@@ -1,6 +1,6 @@
 //! What can go wrong. Every error is raised before any arithmetic.
 
-use std::fmt;
+use std::fmt::{self, Debug};
 
 use t4a_tensor::{DType, TensorError};
 use thiserror::Error;
@@ -114,6 +114,31 @@ pub enum EinsumError {
     /// A failure of the tensors below.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+}
+
+/// Tensors of a face that do not fit together, with its own dtypes.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum MismatchError<T: Debug> {
+    /// Tensors of different dtypes.
+    #[error(
+        "{op}: operand 0 is {}, operand {argument} is {}; `cast` one of them",
+        word(first),
+        word(dtype)
+    )]
+    DType { op: &'static str, first: T, argument: usize, dtype: T },
+    /// Tensors on different devices.
+    #[error("{op}: operand 0 is on {first}, operand {argument} on {device}; `to_device` moves one")]
+    Device { op: &'static str, first: String, argument: usize, device: String },
+    /// A result asked for as a tensor of another rank.
+    #[error("{op}: the result has rank {required}, asked for was a tensor of rank {given}")]
+    ResultRank { op: &'static str, required: usize, given: usize },
+}
+
+/// A dtype as the engine writes it.
+fn word(dtype: &impl Debug) -> String {
+    format!("{dtype:?}").to_lowercase()
 }
 
 /// A number of bytes as people read it.

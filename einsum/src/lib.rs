@@ -40,7 +40,7 @@
 // cotangent    the vjp over (+, ×) as plans
 // report       a plan printed: order, sizes, cost, memory
 // data         plans as data, with the feature `serde`
-// given        what faces take: subscripts in any form, lists of operands
+// given        what faces take: subscripts in any form, lists of operands; described: checked, planned for
 // roles        what becomes of the labels of a step
 // operation    contractions as operations with a derivative, semirings as values
 #![forbid(unsafe_code)]
@@ -55,6 +55,7 @@ mod cotangent;
 #[cfg(feature = "serde")]
 mod data;
 mod derivative;
+mod described;
 #[cfg(not(test))]
 mod discrete;
 mod einsum;
@@ -82,10 +83,11 @@ mod table;
 
 pub use backend::{Backend, BgemmBackend, BgemmShape, TensordotAxes, TensordotBackend};
 pub use cache::{cached_plans, clear_plans};
+pub use described::agree;
 #[cfg(not(test))]
 pub use discrete::{FloatCancellative, FloatSelective, IntSemiring};
 pub use einsum::{Einsum, einsum};
-pub use error::{EinsumError, Result};
+pub use error::{EinsumError, MismatchError, Result};
 pub use given::{Expression, Operands};
 #[cfg(not(test))]
 pub use operation::{ArraySemiring, Contraction, Custom, FloatSemiring, Tag, contract_complex};

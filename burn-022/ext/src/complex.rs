@@ -7,6 +7,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use burn_backend::Shape;
 use burn_tensor::Tensor;
+use t4a_einsum::agree;
 
 use crate::error::{ExtError, Result};
 
@@ -21,20 +22,14 @@ impl<const D: usize> Complex<D> {
     /// `re + i im`.
     ///
     /// # Errors
-    /// [`ExtError::ComplexShape`], [`ExtError::DTypeMismatch`], [`ExtError::DeviceMismatch`].
+    /// [`ExtError::ComplexShape`]; [`ExtError::Mismatch`] for dtypes and devices.
     pub fn new(re: Tensor<D>, im: Tensor<D>) -> Result<Self> {
         const OP: &str = "complex";
         if re.shape() != im.shape() {
             return Err(ExtError::ComplexShape { op: OP, re: re.shape(), im: im.shape() });
         }
-        if re.dtype() != im.dtype() {
-            let (first, dtype) = (re.dtype(), im.dtype());
-            return Err(ExtError::DTypeMismatch { op: OP, first, argument: 1, dtype });
-        }
-        if re.device() != im.device() {
-            let (first, device) = (format!("{:?}", re.device()), format!("{:?}", im.device()));
-            return Err(ExtError::DeviceMismatch { op: OP, first, argument: 1, device });
-        }
+        let described = |x: &Tensor<D>| (x.dtype(), x.device(), ());
+        agree(OP, &[described(&re), described(&im)])?;
         Ok(Self { re, im })
     }
 

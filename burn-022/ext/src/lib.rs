@@ -75,6 +75,7 @@ mod user;
 
 pub use complex::Complex;
 pub use error::{ExtError, Result};
+pub use t4a_einsum::MismatchError;
 pub use t4a_tensor::config::{BackendConfig, ConfigError};
 pub use t4a_tensor::route;
 

@@ -1,7 +1,7 @@
 //! What the extension functions reject, before any arithmetic.
 
 use burn_backend::{DType, Shape};
-use t4a_einsum::EinsumError;
+use t4a_einsum::{EinsumError, MismatchError};
 use t4a_tensor::TensorError;
 use thiserror::Error;
 
@@ -16,26 +16,13 @@ pub enum ExtError {
     /// Real and imaginary parts of different shapes.
     #[error("{op}: the real part has shape {re:?}, the imaginary part {im:?}")]
     ComplexShape { op: &'static str, re: Shape, im: Shape },
-    /// Tensors of different dtypes.
-    #[error(
-        "{op}: operand 0 is {}, operand {argument} is {}; `cast` one of them", word(*first), word(*dtype)
-    )]
-    DTypeMismatch { op: &'static str, first: DType, argument: usize, dtype: DType },
-    /// Tensors on different devices.
-    #[error("{op}: operand 0 is on {first}, operand {argument} on {device}; `to_device` moves one")]
-    DeviceMismatch { op: &'static str, first: String, argument: usize, device: String },
-    /// A result asked for as a `Tensor<B, D>` of another rank.
-    #[error("{op}: the result has rank {required}, asked for was a tensor of rank {given}")]
-    ResultRank { op: &'static str, required: usize, given: usize },
+    /// Tensors of different dtypes or devices, or a result asked for in another rank.
+    #[error(transparent)]
+    Mismatch(#[from] MismatchError<DType>),
     /// What an einsum asks for cannot be done.
     #[error(transparent)]
     Einsum(#[from] EinsumError),
     /// A failure of the tensors below.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-}
-
-/// A dtype as the engine writes it.
-fn word(dtype: DType) -> String {
-    format!("{dtype:?}").to_lowercase()
 }

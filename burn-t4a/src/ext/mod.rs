@@ -27,3 +27,4 @@ pub mod tape;
 
 pub use complex::Complex;
 pub use error::{ExtError, Result};
+pub use t4a_einsum::MismatchError;

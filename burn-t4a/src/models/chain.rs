@@ -1,11 +1,12 @@
 //! Linear chains of tags: conditional random fields, hidden Markov models.
 
 use burn_tensor::{Int, Tensor};
+use t4a_einsum::agree;
 pub use t4a_scan::ScoredTags;
 
+use crate::ext::Result;
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
-use crate::ext::{ExtError, Result};
 
 /// A batch of chains. A sequence of tags `y` scores
 /// `Σ_t emissions[b, t, y_t] + Σ_t transitions[y_{t−1}, y_t]`, and its probability is `exp(score − ln Z)`.
@@ -42,16 +43,13 @@ impl<B: Operations> LinearChain<B> {
     /// is, all of them `length` by default. What lies past the end of a sequence is ignored.
     ///
     /// # Errors
-    /// `Tensor` for sizes that disagree and for lengths that are 0 or larger than `length`; `DTypeMismatch`.
+    /// `Tensor` for sizes that disagree and for lengths that are 0 or larger than `length`; `Mismatch` for dtypes.
     pub fn new(
         emissions: Tensor<B, 3>,
         transitions: Tensor<B, 2>,
         lengths: Option<&[usize]>,
     ) -> Result<Self> {
-        let (first, dtype) = (emissions.dtype(), transitions.dtype());
-        if first != dtype {
-            return Err(ExtError::DTypeMismatch { op: "linear_chain", first, argument: 1, dtype });
-        }
+        agree("linear_chain", &[(emissions.dtype(), (), ()), (transitions.dtype(), (), ())])?;
         let (emissions, transitions) =
             (Floats::<B>::from(emissions), Floats::<B>::from(transitions));
         Ok(Self(t4a_scan::LinearChain::new(emissions, transitions, lengths)?))

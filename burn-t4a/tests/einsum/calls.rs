@@ -5,7 +5,7 @@ use burn_t4a::ext::einsum::{
     Einsum, EinsumError, MaxPlus, Operand, Path, Subscripts, complex_einsum, einsum,
     semiring_einsum,
 };
-use burn_t4a::ext::{Complex, ExtError};
+use burn_t4a::ext::{Complex, ExtError, MismatchError};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_tensor::{DType, Tensor};
 
@@ -65,14 +65,15 @@ fn mistakes_are_typed_errors() {
     assert!(matches!(wrong("ij,ij->iq"), EinsumError::UnknownOutputLabel { .. }));
     assert!(matches!(wrong("ijk,ij->ij"), EinsumError::Rank { operand: 0, .. }));
     assert!(matches!(wrong("ij->ij"), EinsumError::OperandCount { expected: 1, given: 2 }));
-    assert_eq!(of("ij,ij->i"), ExtError::ResultRank { op: "einsum", required: 1, given: 2 });
-    assert_eq!(of("ij,ij->"), ExtError::ResultRank { op: "einsum", required: 1, given: 2 });
+    let rank = MismatchError::ResultRank { op: "einsum", required: 1, given: 2 };
+    assert_eq!(of("ij,ij->i"), ExtError::Mismatch(rank.clone()));
+    assert_eq!(of("ij,ij->"), ExtError::Mismatch(rank));
     let none = einsum::<B, 1>("i->i", Vec::<Operand<B>>::new()).unwrap_err();
     assert!(matches!(none, ExtError::Einsum(EinsumError::OperandCount { expected: 1, given: 0 })));
     let mixed = einsum::<B, 1>("ij,i->j", (&a, v.clone().cast(DType::F32))).unwrap_err();
-    let expected =
-        ExtError::DTypeMismatch { op: "einsum", first: DType::F64, argument: 1, dtype: DType::F32 };
-    assert_eq!(mixed, expected);
+    let (first, dtype) = (DType::F64, DType::F32);
+    let expected = MismatchError::DType { op: "einsum", first, argument: 1, dtype };
+    assert_eq!(mixed, ExtError::Mismatch(expected));
     // Where every step is a node, all intermediates are kept: no slices.
     type Twice = Autodiff<Autodiff<B>>;
     let x = f64s::<Twice, 2>(&numbers(64, 1), [8, 8]).require_grad();

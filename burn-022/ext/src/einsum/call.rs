@@ -1,54 +1,18 @@
 //! What users write.
 
-use std::fmt::Debug;
-use std::sync::Arc;
-
-use burn_backend::ops::FloatTensorOps;
-use burn_backend::{DType, Shape, TensorMetadata};
-use burn_dispatch::{Dispatch, DispatchDevice, DispatchTensor};
-use burn_tensor::{Float, Tensor};
+use burn_backend::DType;
+use burn_dispatch::Dispatch;
+use burn_tensor::Tensor;
 use t4a_algebra::Standard;
 use t4a_diff::Value;
-use t4a_einsum::{
-    ArraySemiring, Contraction, Einsum, EinsumError, Expression, Operands, Plan, contract_complex,
-};
+use t4a_einsum::{ArraySemiring, Contraction, Expression, Operands, contract_complex};
 
-use super::discrete::HostOperand;
+use super::operand::{ComplexOperand, Operand};
 use crate::Complex;
 use crate::error::{ExtError, Result};
 use crate::operation::Operations;
 use crate::primitive::Floats;
 use crate::user;
-
-/// A float tensor of any rank, for lists of operands of different ranks.
-#[derive(Clone, Debug)]
-pub struct Operand(DispatchTensor);
-
-impl<const D: usize> From<&Tensor<D>> for Operand {
-    fn from(tensor: &Tensor<D>) -> Self {
-        tensor.clone().into()
-    }
-}
-
-impl<const D: usize> From<Tensor<D>> for Operand {
-    fn from(tensor: Tensor<D>) -> Self {
-        Self(user::primitive(tensor))
-    }
-}
-
-impl Operand {
-    /// Dtype, device below the tape, and shape: constants take part in what is differentiated.
-    fn described(&self) -> (DType, DispatchDevice, Shape) {
-        (self.0.dtype(), self.0.device().inner(), self.0.shape())
-    }
-
-    /// The elements, with the gradient left behind.
-    pub(super) fn to_host(&self) -> HostOperand<Float> {
-        let shape = self.0.shape();
-        let flat = Dispatch::float_reshape(self.0.clone(), [shape.num_elements()].into());
-        HostOperand::from(Tensor::<1>::from_dispatch(flat)).with_shape(shape)
-    }
-}
 
 /// Sums of products over labelled axes.
 ///
@@ -70,13 +34,13 @@ impl Operand {
 /// Differentiable, one node per pairwise step of the plan; as a single node if the plan is sliced to its
 /// budget.
 ///
-/// Cost: that of [`Plan`], which is cached. On the tape operands and intermediates are kept, of a
+/// Cost: that of [`Plan`](super::Plan), which is cached. On the tape operands and intermediates are kept, of a
 /// sliced plan operands only.
 ///
 /// # Errors
 /// Before any arithmetic: [`ExtError::Einsum`] for whatever is wrong with subscripts, shapes, path
 /// or budget, among it a budget that only slices keep on a backend that runs step by step;
-/// [`ExtError::DTypeMismatch`], [`ExtError::DeviceMismatch`], [`ExtError::ResultRank`].
+/// [`ExtError::Mismatch`] for dtypes, devices and the rank of the result.
 pub fn einsum<const D: usize>(
     expression: impl Expression,
     operands: impl Operands<Operand>,
@@ -111,7 +75,8 @@ pub fn semiring_einsum<S: ArraySemiring, const D: usize>(
 ) -> Result<Tensor<D>> {
     let operands = operands.into_operands();
     let described: Vec<_> = operands.iter().map(Operand::described).collect();
-    let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 1)?;
+    let bytes = |dtype: &DType| dtype.size();
+    let plan = expression.into_einsum()?.plan_for::<_, _, _, ExtError>(&described, bytes, D, 0)?;
     let op = Contraction { plan, semiring: S::TAG };
     let inputs: Vec<_> = operands.into_iter().map(|x| Value::Float(Floats(x.0))).collect();
     // Checked when the plan was made for them.
@@ -133,53 +98,9 @@ pub fn complex_einsum<const D: usize>(
 ) -> Result<Complex<D>> {
     let parts = operands.into_operands();
     let described: Vec<_> = parts.iter().map(|x| x.0[0].described()).collect();
-    let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 2)?;
+    let bytes = |dtype: &DType| 2 * dtype.size();
+    let plan = expression.into_einsum()?.plan_for::<_, _, _, ExtError>(&described, bytes, D, 0)?;
     let operands = parts.into_iter().map(|parts| parts.0.map(|x| Floats::<Dispatch>(x.0)));
     let [re, im] = contract_complex(&plan, operands.collect())?;
     Complex::new(user::tensor(re), user::tensor(im))
-}
-
-/// Both parts of a complex tensor of any rank.
-#[derive(Clone, Debug)]
-pub struct ComplexOperand([Operand; 2]);
-
-impl<const D: usize> From<&Complex<D>> for ComplexOperand {
-    fn from(z: &Complex<D>) -> Self {
-        Self([z.re().into(), z.im().into()])
-    }
-}
-
-/// Checks the operands, given by dtype, device and shape, and plans for them: for a result with
-/// `extra` axes more than labels, and elements of `factor` times the size.
-pub(super) fn plan<'a, Device: PartialEq + Debug, const D: usize>(
-    einsum: &Einsum,
-    operands: &'a [(DType, Device, Shape)],
-    extra: usize,
-    factor: usize,
-) -> Result<Arc<Plan>> {
-    const OP: &str = "einsum";
-    let Some((first, device, _)) = operands.first() else {
-        let expected = einsum.subscripts().operands().max(1);
-        return Err(EinsumError::OperandCount { expected, given: 0 }.into());
-    };
-    for (argument, (dtype, other, _)) in operands.iter().enumerate() {
-        if dtype != first {
-            return Err(ExtError::DTypeMismatch { op: OP, first: *first, argument, dtype: *dtype });
-        }
-        if other != device {
-            let (first, device) = (format!("{device:?}"), format!("{other:?}"));
-            return Err(ExtError::DeviceMismatch { op: OP, first, argument, device });
-        }
-    }
-    let view = |(i, (_, _, shape)): (usize, &'a (DType, Device, Shape))| -> &'a [usize] {
-        let scalar = einsum.subscripts().rank(i) == Some(0) && **shape == [1];
-        if scalar { &[] } else { shape }
-    };
-    let views: Vec<&[usize]> = operands.iter().enumerate().map(view).collect();
-    let plan = einsum.plan(&views, first.size().saturating_mul(factor))?;
-    let required = (plan.shape().len() + extra).max(1);
-    if required != D {
-        return Err(ExtError::ResultRank { op: OP, required, given: D });
-    }
-    Ok(plan)
 }

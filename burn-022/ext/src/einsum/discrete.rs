@@ -4,10 +4,9 @@
 //! with the engine and a transfer with devices that have memory of their own, and is a fallback elsewhere,
 //! which the policy of routes may reject. Results are constants of the tape.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use burn_backend::{DType as BurnDType, Shape, TensorData};
+use burn_backend::DType as BurnDType;
 use burn_dispatch::Dispatch;
 use burn_t4a_022::T4aTensor;
 use burn_tensor::kind::Basic;
@@ -19,43 +18,10 @@ use t4a_einsum::{
 use t4a_tensor::AnyTensor;
 use t4a_tensor::route::{Path, Reason, Route};
 
-use super::call::{Operand, plan, semiring_einsum};
-use crate::dispatch;
-use crate::error::Result;
+use super::call::semiring_einsum;
+use super::operand::{HostOperand, Operand};
+use crate::error::{ExtError, Result};
 use crate::operation::{Operations, flags, float, routed};
-
-/// The elements of a tensor of any rank of kind `K`.
-#[derive(Debug)]
-pub struct HostOperand<K> {
-    data: TensorData,
-    shape: Shape,
-    device: Device,
-    /// Whether the tensor is the engine's.
-    native: bool,
-    kind: PhantomData<fn() -> K>,
-}
-
-impl<K: Basic, const D: usize> From<&Tensor<D, K>> for HostOperand<K> {
-    fn from(tensor: &Tensor<D, K>) -> Self {
-        tensor.clone().into()
-    }
-}
-
-impl<K: Basic, const D: usize> From<Tensor<D, K>> for HostOperand<K> {
-    fn from(tensor: Tensor<D, K>) -> Self {
-        let (shape, device) = (tensor.shape(), tensor.device());
-        let native = dispatch::is_engine(&tensor.clone().into_dispatch());
-        Self { data: tensor.into_data(), shape, device, native, kind: PhantomData }
-    }
-}
-
-impl<K> HostOperand<K> {
-    /// The same elements in another shape.
-    pub(super) fn with_shape(mut self, shape: Shape) -> Self {
-        self.shape = shape;
-        self
-    }
-}
 
 /// Operands in the engine, and what is to be done with them.
 struct Job {
@@ -75,10 +41,9 @@ impl Job {
     ) -> Result<Self> {
         let einsum = expression.into_einsum()?;
         let operands = operands.into_operands();
-        let described =
-            |x: &HostOperand<K>| (x.data.dtype(), x.device.clone().inner(), x.shape.clone());
-        let described: Vec<_> = operands.iter().map(described).collect();
-        let plan = plan::<_, D>(&einsum, &described, extra, factor)?;
+        let described: Vec<_> = operands.iter().map(HostOperand::described).collect();
+        let bytes = |dtype: &BurnDType| dtype.size().saturating_mul(factor);
+        let plan = einsum.plan_for::<_, _, _, ExtError>(&described, bytes, D, extra)?;
         if operands.iter().any(|x| !x.native) {
             Route::fallback(op, Path::HostData, Reason::OpUnsupported)?;
         }

@@ -2,9 +2,10 @@
 
 use burn_dispatch::Dispatch;
 use burn_tensor::{Int, Tensor};
+use t4a_einsum::agree;
 pub use t4a_scan::ScoredTags;
 
-use crate::error::{ExtError, Result};
+use crate::error::Result;
 use crate::primitive::Floats;
 use crate::user::tensor;
 
@@ -41,16 +42,13 @@ impl LinearChain {
     /// is, all of them `length` by default. What lies past the end of a sequence is ignored.
     ///
     /// # Errors
-    /// `Tensor` for sizes that disagree and for lengths that are 0 or larger than `length`; `DTypeMismatch`.
+    /// `Tensor` for sizes that disagree and for lengths that are 0 or larger than `length`; `Mismatch` for dtypes.
     pub fn new(
         emissions: Tensor<3>,
         transitions: Tensor<2>,
         lengths: Option<&[usize]>,
     ) -> Result<Self> {
-        let (first, dtype) = (emissions.dtype(), transitions.dtype());
-        if first != dtype {
-            return Err(ExtError::DTypeMismatch { op: "linear_chain", first, argument: 1, dtype });
-        }
+        agree("linear_chain", &[(emissions.dtype(), (), ()), (transitions.dtype(), (), ())])?;
         let (emissions, transitions) =
             (Floats::<Dispatch>::from(emissions), Floats::<Dispatch>::from(transitions));
         Ok(Self(t4a_scan::LinearChain::new(emissions, transitions, lengths)?))

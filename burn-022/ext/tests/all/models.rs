@@ -2,11 +2,11 @@
 
 use burn::module::Module;
 use burn::optim::{AdamConfig, GradientsParams};
-use burn_t4a_022_ext::ExtError;
 use burn_t4a_022_ext::models::{Crf, GaussianProcess, LinearChain, LowRankLinear, ScoredTags};
 use burn_t4a_022_ext::structured::{
     Classes, DiagTensor, Direction, Leg, Spec, Structured, U1, Weights,
 };
+use burn_t4a_022_ext::{ExtError, MismatchError};
 use burn_tensor::{DType, Device, Distribution, Tensor, TensorData};
 
 use crate::devices;
@@ -89,7 +89,8 @@ fn chains_are_their_enumeration() {
     let x = || tensor(&scores(12, 1), [2, 3, 2], device);
     let single = tensor(&[0.0; 4], [2, 2], device).cast(DType::F32);
     let error = LinearChain::new(x(), single, None).unwrap_err();
-    assert!(matches!(error, ExtError::DTypeMismatch { op: "linear_chain", .. }), "{error}");
+    let wanted = matches!(error, ExtError::Mismatch(MismatchError::DType { argument: 1, .. }));
+    assert!(wanted, "{error}");
     let error = LinearChain::new(x(), tensor(&[0.0; 6], [2, 3], device), None).unwrap_err();
     assert!(error.to_string().contains("[2, 3]"), "{error}");
 }

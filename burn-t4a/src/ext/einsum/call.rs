@@ -1,54 +1,17 @@
 //! What users write.
 
-use std::fmt::Debug;
-use std::sync::Arc;
-
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{Backend, DType, Shape, TensorMetadata};
-use burn_tensor::{Float, Tensor, TensorPrimitive};
+use burn_backend::{Backend, DType};
+use burn_tensor::{Tensor, TensorPrimitive};
 use t4a_algebra::Standard;
 use t4a_diff::Value;
-use t4a_einsum::{
-    ArraySemiring, Contraction, Einsum, EinsumError, Expression, Operands, Plan, contract_complex,
-};
+use t4a_einsum::{ArraySemiring, Contraction, Expression, Operands, contract_complex};
 
-use super::discrete::HostOperand;
+use super::operand::{ComplexOperand, Operand};
 use crate::ext::complex::Complex;
 use crate::ext::error::{ExtError, Result};
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
-
-/// A float tensor of any rank, for lists of operands of different ranks.
-#[derive(Clone, Debug)]
-pub struct Operand<B: Backend>(FloatTensor<B>);
-
-impl<B: Backend, const D: usize> From<&Tensor<B, D>> for Operand<B> {
-    fn from(tensor: &Tensor<B, D>) -> Self {
-        Self(tensor.clone().into_primitive().tensor())
-    }
-}
-
-impl<B: Backend, const D: usize> From<Tensor<B, D>> for Operand<B> {
-    fn from(tensor: Tensor<B, D>) -> Self {
-        Self(tensor.into_primitive().tensor())
-    }
-}
-
-impl<B: Backend> Operand<B> {
-    /// Dtype, device and shape.
-    fn described(&self) -> (DType, B::Device, Shape) {
-        (self.0.dtype(), B::float_device(&self.0), self.0.shape())
-    }
-
-    /// The elements, with the gradient left behind.
-    pub(super) fn to_host(&self) -> HostOperand<B, Float> {
-        let count = self.0.shape().num_elements();
-        let shape = self.0.shape();
-        let flat = B::float_reshape(self.0.clone(), [count].into());
-        let flat = Tensor::<B, 1>::from_primitive(TensorPrimitive::Float(flat));
-        HostOperand::from(flat).with_shape(shape)
-    }
-}
 
 /// Sums of products over labelled axes.
 ///
@@ -70,13 +33,13 @@ impl<B: Backend> Operand<B> {
 /// Differentiable to any order, one node per pairwise step of the plan; once if the plan is sliced
 /// to its budget, as a single node.
 ///
-/// Cost: that of [`Plan`], which is cached. On the tape operands and intermediates are kept, of a
+/// Cost: that of [`Plan`](super::Plan), which is cached. On the tape operands and intermediates are kept, of a
 /// sliced plan operands only.
 ///
 /// # Errors
 /// Before any arithmetic: [`ExtError::Einsum`] for whatever is wrong with subscripts, shapes, path
 /// or budget, among it a budget that only slices keep on a backend that runs step by step, or for second
-/// derivatives; [`ExtError::DTypeMismatch`], [`ExtError::DeviceMismatch`], [`ExtError::ResultRank`].
+/// derivatives; [`ExtError::Mismatch`] for dtypes, devices and the rank of the result.
 pub fn einsum<B: Operations, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<Operand<B>>,
@@ -106,7 +69,7 @@ pub fn einsum<B: Operations, const D: usize>(
 ///   an operand that is only copied too. Factors of +∞ of (max, ×) have infinite derivatives, NaN in
 ///   the second order.
 /// - Ties go to the first term: terms are numbered by the labels that a step of the plan sums, those
-///   that occur first in the subscripts slowest ([`Plan::labels`]), sliced labels before others. Of
+///   that occur first in the subscripts slowest ([`Plan::labels`](super::Plan::labels)), sliced labels before others. Of
 ///   two equal factors of (max, min) the one counts that the path names first.
 /// - NaN comes out wherever it goes in and wins against every number. Terms of +∞ of a log-sum-exp
 ///   share equally, at each step and among slices.
@@ -160,7 +123,8 @@ pub fn semiring_einsum<S: ArraySemiring, B: Operations, const D: usize>(
 ) -> Result<Tensor<B, D>> {
     let operands = operands.into_operands();
     let described: Vec<_> = operands.iter().map(Operand::described).collect();
-    let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 1)?;
+    let bytes = |dtype: &DType| dtype.size();
+    let plan = expression.into_einsum()?.plan_for::<_, _, _, ExtError>(&described, bytes, D, 0)?;
     let op = Contraction { plan, semiring: S::TAG };
     let inputs: Vec<_> = operands.into_iter().map(|x| Value::Float(Floats(x.0))).collect();
     // Checked when the plan was made for them.
@@ -186,53 +150,9 @@ pub fn complex_einsum<B: Operations, const D: usize>(
 ) -> Result<Complex<B, D>> {
     let parts = operands.into_operands();
     let described: Vec<_> = parts.iter().map(|x| x.0[0].described()).collect();
-    let plan = plan::<_, D>(&expression.into_einsum()?, &described, 0, 2)?;
+    let bytes = |dtype: &DType| 2 * dtype.size();
+    let plan = expression.into_einsum()?.plan_for::<_, _, _, ExtError>(&described, bytes, D, 0)?;
     let operands = parts.into_iter().map(|parts| parts.0.map(|x| Floats::<B>(x.0))).collect();
     let [re, im] = contract_complex(&plan, operands)?;
     Complex::new(tensor(re.0), tensor(im.0))
-}
-
-/// Both parts of a complex tensor of any rank.
-#[derive(Clone, Debug)]
-pub struct ComplexOperand<B: Backend>([Operand<B>; 2]);
-
-impl<B: Backend, const D: usize> From<&Complex<B, D>> for ComplexOperand<B> {
-    fn from(z: &Complex<B, D>) -> Self {
-        Self([z.re().into(), z.im().into()])
-    }
-}
-
-/// Checks the operands, given by dtype, device and shape, and plans for them: for a result with
-/// `extra` axes more than labels, and elements of `factor` times the size.
-pub(super) fn plan<'a, Device: PartialEq + Debug, const D: usize>(
-    einsum: &Einsum,
-    operands: &'a [(DType, Device, Shape)],
-    extra: usize,
-    factor: usize,
-) -> Result<Arc<Plan>> {
-    const OP: &str = "einsum";
-    let Some((first, device, _)) = operands.first() else {
-        let expected = einsum.subscripts().operands().max(1);
-        return Err(EinsumError::OperandCount { expected, given: 0 }.into());
-    };
-    for (argument, (dtype, other, _)) in operands.iter().enumerate() {
-        if dtype != first {
-            return Err(ExtError::DTypeMismatch { op: OP, first: *first, argument, dtype: *dtype });
-        }
-        if other != device {
-            let (first, device) = (format!("{device:?}"), format!("{other:?}"));
-            return Err(ExtError::DeviceMismatch { op: OP, first, argument, device });
-        }
-    }
-    let view = |(i, (_, _, shape)): (usize, &'a (DType, Device, Shape))| -> &'a [usize] {
-        let scalar = einsum.subscripts().rank(i) == Some(0) && **shape == [1];
-        if scalar { &[] } else { shape }
-    };
-    let views: Vec<&[usize]> = operands.iter().enumerate().map(view).collect();
-    let plan = einsum.plan(&views, first.size().saturating_mul(factor))?;
-    let required = (plan.shape().len() + extra).max(1);
-    if required != D {
-        return Err(ExtError::ResultRank { op: OP, required, given: D });
-    }
-    Ok(plan)
 }

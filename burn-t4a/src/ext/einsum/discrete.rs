@@ -4,10 +4,9 @@
 //! with `BurnT4a` and a transfer with devices that have memory of their own, and is a fallback elsewhere,
 //! which the policy of routes may reject. Results are constants of the tape.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use burn_backend::{Backend, DType as BurnDType, Shape, TensorData};
+use burn_backend::{Backend, DType as BurnDType};
 use burn_tensor::{BasicOps, Bool, Float, Int, Tensor, TensorPrimitive};
 use t4a_diff::Value;
 use t4a_einsum::{
@@ -17,40 +16,12 @@ use t4a_einsum::{
 use t4a_tensor::AnyTensor;
 use t4a_tensor::route::{Path, Reason, Route};
 
-use super::call::{Operand, plan, semiring_einsum};
-use crate::ext::error::Result;
+use super::call::semiring_einsum;
+use super::operand::{HostOperand, Operand};
+use crate::ext::error::{ExtError, Result};
 use crate::ext::operation::{Operations, routed};
 use crate::ext::primitive::{Bools, Floats};
 use crate::v0_21::T4aTensor;
-
-/// The elements of a tensor of any rank of kind `K`.
-#[derive(Debug)]
-pub struct HostOperand<B: Backend, K> {
-    data: TensorData,
-    device: B::Device,
-    kind: PhantomData<fn() -> K>,
-}
-
-impl<B: Backend, K: BasicOps<B>, const D: usize> From<&Tensor<B, D, K>> for HostOperand<B, K> {
-    fn from(tensor: &Tensor<B, D, K>) -> Self {
-        tensor.clone().into()
-    }
-}
-
-impl<B: Backend, K: BasicOps<B>, const D: usize> From<Tensor<B, D, K>> for HostOperand<B, K> {
-    fn from(tensor: Tensor<B, D, K>) -> Self {
-        let device = tensor.device();
-        Self { data: tensor.into_data(), device, kind: PhantomData }
-    }
-}
-
-impl<B: Backend, K> HostOperand<B, K> {
-    /// The same elements in another shape.
-    pub(super) fn with_shape(mut self, shape: Shape) -> Self {
-        self.data.shape = shape;
-        self
-    }
-}
 
 /// Operands in the engine, and what is to be done with them.
 struct Job<B: Backend> {
@@ -70,10 +41,9 @@ impl<B: Operations> Job<B> {
     ) -> Result<Self> {
         let einsum = expression.into_einsum()?;
         let operands = operands.into_operands();
-        let described =
-            |x: &HostOperand<B, K>| (x.data.dtype, x.device.clone(), x.data.shape.clone());
-        let described: Vec<_> = operands.iter().map(described).collect();
-        let plan = plan::<_, D>(&einsum, &described, extra, factor)?;
+        let described: Vec<_> = operands.iter().map(HostOperand::described).collect();
+        let bytes = |dtype: &BurnDType| dtype.size().saturating_mul(factor);
+        let plan = einsum.plan_for::<_, _, _, ExtError>(&described, bytes, D, extra)?;
         if !B::is_engine() {
             Route::fallback(op, Path::HostData, Reason::OpUnsupported)?;
         }

@@ -17,9 +17,11 @@
 
 mod call;
 mod discrete;
+mod operand;
 
-pub use call::{ComplexOperand, Operand, complex_einsum, einsum, semiring_einsum};
-pub use discrete::{HostOperand, bool_einsum, counting_einsum, int_einsum, k_best_einsum};
+pub use call::{complex_einsum, einsum, semiring_einsum};
+pub use discrete::{bool_einsum, counting_einsum, int_einsum, k_best_einsum};
+pub use operand::{ComplexOperand, HostOperand, Operand};
 pub use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
 pub use t4a_einsum::{ArraySemiring, Contraction, Custom, FloatSemiring};
 pub use t4a_einsum::{Cost, Einsum, EinsumError, Label, Optimizer, Path, Plan, Report, Subscripts};
