@@ -5,10 +5,11 @@ use std::sync::{Arc, LazyLock, Mutex};
 use hashbrown::{Equivalent, HashMap};
 
 use crate::error::Result;
+use crate::label::Label;
 use crate::path::Path;
 use crate::plan::Plan;
 use crate::search::Optimizer;
-use crate::subscripts::{Label, Subscripts};
+use crate::subscripts::Subscripts;
 
 /// Plans that are kept.
 const CAPACITY: usize = 256;

@@ -5,7 +5,7 @@ use t4a_tensor::Tensor;
 
 use crate::backend::Backend;
 use crate::error::{EinsumError, Result};
-use crate::network::Labelled;
+use crate::labelled::Labelled;
 use crate::pair;
 use crate::plan::Plan;
 use crate::table::Ring;

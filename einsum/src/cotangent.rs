@@ -6,16 +6,14 @@
 //! output that is repeated, a label of the result only is a label that is summed, a diagonal is written
 //! where one was read.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::error::{EinsumError, Result};
+use crate::label::Label;
 use crate::network::Network;
+use crate::order::Found;
 use crate::plan::Plan;
-use crate::search::Found;
-use crate::subscripts::{Label, Subscripts};
-
-/// Plans of the cotangents of both operands, once they were asked for.
-pub(crate) type Cotangents = [OnceLock<Arc<Plan>>; 2];
+use crate::subscripts::Subscripts;
 
 impl Plan {
     /// The contraction of c̄ and the other operand, if there is one, that is the cotangent of operand `i`

@@ -6,10 +6,11 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{EinsumError, Result};
+use crate::label::Label;
 use crate::network::{Ids, Network};
 use crate::path::{self, Path};
 use crate::plan::Plan;
-use crate::subscripts::{Label, Subscripts};
+use crate::subscripts::Subscripts;
 
 /// Labels and sizes of axes.
 type Axes = Vec<(Label, usize)>;

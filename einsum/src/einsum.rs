@@ -8,11 +8,13 @@ use t4a_tensor::{AnyTensor, Tensor, TensorError, with_dtype};
 
 use crate::cache::{self, Key};
 use crate::error::{EinsumError, Result};
+use crate::label::Label;
 use crate::network::Network;
+use crate::order::in_rounds;
 use crate::path::{self, Path};
 use crate::plan::Plan;
 use crate::search::{self, Optimizer};
-use crate::subscripts::{Label, Subscripts};
+use crate::subscripts::Subscripts;
 
 /// Below this peak the memory that is free is not asked for.
 const UNCHECKED: f64 = (64 << 20) as f64;
@@ -129,7 +131,7 @@ impl Einsum {
         let (inputs, output) = (&network.inputs, &network.output);
         let found = match &self.path {
             Some(path) => path::resolve(path, inputs, output, &network.sizes)?,
-            None if network.is_empty => search::in_rounds(inputs.len()),
+            None if network.is_empty => in_rounds(inputs.len()),
             None => search::search(inputs, output, &network.sizes, self.optimizer)?,
         };
         Ok(Plan::new(network, found))

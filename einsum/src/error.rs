@@ -5,7 +5,7 @@ use std::fmt::{self, Debug};
 use t4a_tensor::{DType, TensorError};
 use thiserror::Error;
 
-use crate::Label;
+use crate::label::Label;
 
 /// Result of an einsum.
 pub type Result<T, E = EinsumError> = std::result::Result<T, E>;

@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::network::{Id, Ids};
-use crate::path::Pairs;
+use crate::order::Pairs;
 
 /// Candidates of a tensor along one label.
 const NEIGHBOURS: usize = 16;

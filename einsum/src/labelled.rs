@@ -8,12 +8,11 @@
 //! ```
 
 use smallvec::SmallVec;
-use t4a_algebra::{Numeric, Scalar, Standard};
+use t4a_algebra::{Numeric, Scalar};
 use t4a_tensor::Tensor;
 
 use crate::error::Result;
 use crate::network::{Axes, Id, Ids, Network};
-use crate::table::Ring;
 
 /// A tensor and what its axes stand for.
 #[derive(Clone)]
@@ -26,14 +25,6 @@ impl Network {
     /// Operand `i` as a view with distinct labels. No copy.
     pub(crate) fn enter<T: Scalar>(&self, i: usize, tensor: &Tensor<T>) -> Result<Labelled<T>> {
         enter(&self.axes[i], tensor)
-    }
-
-    /// The cotangent of the result as that of the output labels: what [`Network::leave`] repeats
-    /// is summed, what it embeds is read off the diagonal.
-    pub(crate) fn enter_result<T: Numeric>(&self, cotangent: &Tensor<T>) -> Result<Labelled<T>> {
-        let x = enter(&self.result, cotangent)?;
-        let repeated: Ids = x.ids.iter().copied().filter(|id| !self.output.contains(id)).collect();
-        crate::pair::sum_out(&Ring::of::<Standard>(), x, &repeated, &self.sizes)
     }
 
     /// The cotangent of operand `i`, given that of its view from [`Network::enter`].
@@ -74,7 +65,7 @@ impl Network {
 }
 
 /// A tensor with the given axes as a view with distinct labels. No copy.
-fn enter<T: Scalar>(axes: &Axes, tensor: &Tensor<T>) -> Result<Labelled<T>> {
+pub(crate) fn enter<T: Scalar>(axes: &Axes, tensor: &Tensor<T>) -> Result<Labelled<T>> {
     let mut view = tensor.clone();
     let mut ids = Ids::new();
     for &axis in axes {

@@ -29,6 +29,7 @@
 
 // subscripts   text, labels, builder          what is summed over what
 // network      subscripts meet shapes         numbered labels, one per axis
+// order        pairs of slots, and their time
 // path         order of contraction           given, or searched: search, greedy, refine
 // plan         labels of each step, slices    shape-only; cached by structure
 // slices       loops over labels that are fixed to save memory; slice_rules: their derivatives
@@ -62,11 +63,13 @@ mod einsum;
 mod error;
 mod given;
 mod greedy;
+mod label;
 mod labelled;
 mod memory;
 mod network;
 #[cfg(not(test))]
 mod operation;
+mod order;
 mod pair;
 mod path;
 mod plan;
@@ -89,13 +92,13 @@ pub use discrete::{FloatCancellative, FloatSelective, IntSemiring};
 pub use einsum::{Einsum, einsum};
 pub use error::{EinsumError, MismatchError, Result};
 pub use given::{Expression, Operands};
+pub use label::Label;
 #[cfg(not(test))]
 pub use operation::{ArraySemiring, Contraction, Custom, FloatSemiring, Tag, contract_complex};
 pub use path::Path;
-pub use plan::{Cost, Plan};
+pub use plan::{Cost, Plan, Step};
 pub use report::Report;
 pub use roles::Roles;
 pub use rules::{Differentiable, Matrices, Share, selective_matmul};
 pub use search::Optimizer;
-pub use step::Step;
-pub use subscripts::{Label, Subscripts};
+pub use subscripts::Subscripts;

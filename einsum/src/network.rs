@@ -15,8 +15,8 @@ use smallvec::SmallVec;
 use t4a_tensor::layout::checked_numel;
 
 use crate::error::{EinsumError, Result};
-pub(crate) use crate::labelled::{Labelled, align};
-use crate::subscripts::{Label, Subscripts, Term, Token};
+use crate::label::Label;
+use crate::subscripts::{Subscripts, Term, Token};
 
 /// Number of a label in its network.
 pub(crate) type Id = u32;

@@ -7,53 +7,18 @@
 //!                    copied; then a batched matrix product
 //! ```
 
-use std::marker::PhantomData;
-
 use smallvec::SmallVec;
-use t4a_algebra::{Scalar, Semiring};
+use t4a_algebra::Scalar;
 use t4a_tensor::copy::to_contiguous;
-use t4a_tensor::loops::kernel::{Binary, Same};
 use t4a_tensor::route::Path as RoutePath;
 use t4a_tensor::{Layout, Route, Tensor};
 
 use crate::backend::{Backend, BgemmShape, TensordotAxes};
 use crate::error::{EinsumError, Result};
-use crate::network::{Id, Ids, Labelled, align};
+use crate::labelled::{Labelled, align};
+use crate::network::{Id, Ids};
 use crate::plan::Pair;
 use crate::table::Ring;
-
-/// `a ⊗ b` and `a ⊕ b`, elementwise.
-pub(crate) struct Times<S>(PhantomData<S>);
-pub(crate) struct Plus<S>(PhantomData<S>);
-
-macro_rules! elementwise {
-    ($($kernel:ident: $name:literal, $op:ident $(, $commutes:ident)?;)*) => {$(
-        impl<S> Default for $kernel<S> {
-            fn default() -> Self {
-                Self(PhantomData)
-            }
-        }
-        impl<S> Clone for $kernel<S> {
-            fn clone(&self) -> Self {
-                *self
-            }
-        }
-        impl<S> Copy for $kernel<S> {}
-        impl<T: Scalar, S: Semiring<T>> Binary<T> for $kernel<S> {
-            type Out = T;
-            const NAME: &'static str = $name;
-            $(const $commutes: Option<Same<T, T>> = Some(Same::PROOF);)?
-            #[inline(always)]
-            fn apply(self, a: T, b: T) -> T {
-                S::$op(a, b)
-            }
-        }
-    )*};
-}
-elementwise! {
-    Times: "einsum product", mul;
-    Plus: "einsum sum", add, COMMUTES;
-}
 
 fn dims(ids: &[Id], sizes: &[usize]) -> SmallVec<[usize; 8]> {
     ids.iter().map(|&id| sizes[id as usize]).collect()

@@ -7,7 +7,8 @@ use hashbrown::HashMap;
 
 use crate::error::{EinsumError, Result};
 use crate::network::{Id, Ids};
-use crate::search::{Found, Optimizer, search};
+use crate::order::{Found, Pairs, join, product_ids};
+use crate::search::{Optimizer, search};
 
 /// Which pairs are contracted, in the convention of opt_einsum.
 ///
@@ -36,22 +37,6 @@ impl<const N: usize> From<[[usize; 2]; N]> for Path {
     fn from(pairs: [[usize; 2]; N]) -> Self {
         Self(pairs.iter().map(|pair| pair.to_vec()).collect())
     }
-}
-
-/// Two slots that are contracted into the next one. Operands are slots 0, 1, …; step s fills slot
-/// `operands + s`.
-pub(crate) type Pairs = Vec<(usize, usize)>;
-
-/// The labels of the product of two tensors: those of either that others or the output need.
-pub(crate) fn product_ids(a: &Ids, b: &Ids, keep: impl Fn(Id) -> bool) -> Ids {
-    let mut out: Ids = a.iter().copied().filter(|&id| keep(id)).collect();
-    out.extend(b.iter().copied().filter(|id| keep(*id) && !a.contains(id)));
-    out
-}
-
-pub(crate) fn join(left: usize, right: usize, operands: usize, pairs: &mut Pairs) -> usize {
-    pairs.push((left, right));
-    operands + pairs.len() - 1
 }
 
 /// Slots that are left, by their position. Taken ones leave no gap in the numbers of the others.

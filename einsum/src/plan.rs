@@ -3,14 +3,14 @@
 //! A plan depends on shapes and subscripts, never on data, element type, strides or semiring.
 
 use std::hash::{Hash, Hasher};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use crate::cotangent::Cotangents;
+use smallvec::SmallVec;
+
 use crate::error::{EinsumError, Result};
 use crate::network::{Id, Ids, Network};
-use crate::path::{Pairs, Path, product_ids, to_path};
-use crate::search::Found;
-use crate::step::Step;
+use crate::order::{Found, Pairs, product_ids};
+use crate::path::{Path, to_path};
 
 /// Labels of steps that are looked at to slice one label: some hundredths of a second.
 const LOOKED_AT: usize = 4_000_000;
@@ -57,6 +57,20 @@ pub(crate) struct Pair {
     /// In both, summed.
     pub(crate) sum: Ids,
 }
+
+/// One step of a plan: which tensors it takes and how they are contracted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Slots that the step takes: two, or one if the plan has one operand. Every slot is taken
+    /// once.
+    pub slots: SmallVec<[usize; 2]>,
+    /// The contraction of these slots. It reads operands in their own shape and order of axes;
+    /// results of earlier steps have the axes of [`Plan::result_labels`] of their step.
+    pub plan: Arc<Plan>,
+}
+
+/// Plans of the cotangents of both operands, once they were asked for.
+pub(crate) type Cotangents = [OnceLock<Arc<Plan>>; 2];
 
 /// A compiled contraction: order, labels of every step, slices.
 #[derive(Clone, Debug)]

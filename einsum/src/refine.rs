@@ -6,8 +6,7 @@
 //! measure of the planner.
 
 use crate::network::{Id, Ids};
-use crate::path::Pairs;
-use crate::search::{Found, Measure};
+use crate::order::{Found, Measure, Pairs};
 
 /// Leaves of a subtree: 3⁸ / 2 ways to split its subsets.
 const LEAVES: usize = 8;

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use crate::error::Bytes;
+use crate::label::Label;
 use crate::network::{Id, Ids};
 use crate::plan::Plan;
-use crate::subscripts::{Label, Subscripts};
+use crate::subscripts::Subscripts;
 
 /// Prints a plan step by step, see [`Plan::report`].
 #[derive(Clone, Copy, Debug)]

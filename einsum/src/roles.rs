@@ -1,8 +1,8 @@
 //! What becomes of the labels of one or two operands.
 
+use crate::label::Label;
 use crate::network::Id;
 use crate::plan::Plan;
-use crate::subscripts::Label;
 
 /// Labels of a contraction of one or two tensors by what becomes of them; axes of size 1 have none.
 ///

@@ -15,7 +15,7 @@ use omeco::{EinCode, NestedEinsum, TreeSA, optimize_code};
 use crate::error::{EinsumError, Result};
 use crate::greedy::{self, MOST_LABELS, Ties};
 use crate::network::{Id, Ids};
-use crate::path::{Pairs, join, product_ids};
+use crate::order::{Found, Measure, Pairs, in_rounds, join};
 use crate::refine::refine;
 
 /// Nanoseconds, about, that greedy searches of one network take: at most, and if the contraction takes
@@ -39,13 +39,6 @@ pub enum Optimizer {
     /// Simulated annealing over contraction trees: seconds of search for better paths. Subtrees as
     /// above.
     TreeSa,
-}
-
-/// An order of contraction.
-pub(crate) struct Found {
-    pub(crate) pairs: Pairs,
-    /// Whether the size of the network kept the search from doing more.
-    pub(crate) cut: bool,
 }
 
 /// Searches for an order.
@@ -73,12 +66,6 @@ pub(crate) fn search(
     };
     let refined = refine(&measure, found.pairs);
     Ok(Found { cut: cut || found.cut || refined.cut, ..refined })
-}
-
-/// Neighbours, then neighbouring pairs, and so on: where labels are kept, the tensors of all steps
-/// together have n log n of them, and one after another n².
-pub(crate) fn in_rounds(operands: usize) -> Found {
-    Found { pairs: (1..operands).map(|step| (2 * step - 2, 2 * step - 1)).collect(), cut: false }
 }
 
 /// The cheapest of the orders that the greedy search finds, in fewer ways if the contraction takes no
@@ -142,77 +129,6 @@ fn free_labels(inputs: &[Ids], output: &[Id], labels: usize) -> Vec<Vec<bool>> {
 /// How much the greedy search credits a pair for the memory of its two tensors, against that of
 /// their product. None is best for every network; the cheapest of the orders is taken.
 const GAINS: [f64; 4] = [0.0, 0.3, 0.7, 1.0];
-
-/// Multiply-adds that take as long as moving one element.
-const MOVE: f64 = 8.0;
-
-/// Time of an order of contraction, in multiply-adds.
-pub(crate) struct Measure<'a> {
-    pub(crate) inputs: &'a [Ids],
-    pub(crate) output: &'a [Id],
-    pub(crate) sizes: &'a [usize],
-}
-
-impl Measure<'_> {
-    pub(crate) fn size(&self, id: Id) -> f64 {
-        self.sizes[id as usize] as f64
-    }
-
-    pub(crate) fn volume(&self, ids: &[Id]) -> f64 {
-        ids.iter().map(|&id| self.size(id)).product()
-    }
-
-    /// One contraction, given the volume of all its labels and those of the operands and of the
-    /// result.
-    pub(crate) fn of_volumes(&self, all: f64, parts: [f64; 3]) -> f64 {
-        all + MOVE * (parts[0] + parts[1] + parts[2])
-    }
-
-    /// One contraction.
-    pub(crate) fn step(&self, a: &Ids, b: &Ids, out: &Ids) -> f64 {
-        let all = self.volume(&product_ids(a, b, |_| true));
-        self.of_volumes(all, [a, b, out].map(|ids| self.volume(ids)))
-    }
-
-    /// Labels of every slot.
-    pub(crate) fn slots(&self, pairs: &Pairs) -> Vec<Ids> {
-        let mut uses = vec![0usize; self.sizes.len()];
-        let named = self.inputs.iter().flatten().chain(self.output);
-        named.for_each(|&id| uses[id as usize] += 1);
-        let mut seen = vec![usize::MAX; self.sizes.len()];
-        let mut slots = self.inputs.to_vec();
-        for (step, &(a, b)) in pairs.iter().enumerate() {
-            let mut out: Ids = slots[a].iter().chain(&slots[b]).copied().collect();
-            out.iter().for_each(|&id| uses[id as usize] -= 1);
-            // Named elsewhere, and once.
-            out.retain(|id| {
-                let first = std::mem::replace(&mut seen[*id as usize], step) != step;
-                first && uses[*id as usize] > 0
-            });
-            out.iter().for_each(|&id| uses[id as usize] += 1);
-            slots.push(out);
-        }
-        slots
-    }
-
-    /// A whole order.
-    pub(crate) fn price(&self, pairs: &Pairs) -> f64 {
-        let slots = self.slots(pairs);
-        let volumes: Vec<f64> = slots.iter().map(|ids| self.volume(ids)).collect();
-        let mut seen = vec![usize::MAX; self.sizes.len()];
-        let step = |(step, &(a, b)): (usize, &(usize, usize))| {
-            let mut all = 1.0;
-            for &id in slots[a].iter().chain(&slots[b]) {
-                if std::mem::replace(&mut seen[id as usize], step) != step {
-                    all *= self.size(id);
-                }
-            }
-            let parts = [a, b, self.inputs.len() + step].map(|slot| volumes[slot]);
-            self.of_volumes(all, parts)
-        };
-        pairs.iter().enumerate().map(step).sum()
-    }
-}
 
 /// The pairs of a tree in post-order, without recursion. Operands that the tree forgets come last,
 /// those it repeats count once: either would give a wrong sum.

@@ -14,78 +14,9 @@ use t4a_tensor::map::zip;
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::labelled::{Labelled, align};
-use crate::memory::filled;
 use crate::plan::Plan;
-use crate::rules::{Differentiable, Share, nth, same};
+use crate::rules::{Share, Slices};
 use crate::table::Rules;
-
-/// `∂(cₛ ⊕ …)/∂cₛ` times `g`, for semirings in which several terms share; `equal` terms absorb the
-/// others if the sum does.
-fn shared<S: Differentiable<T>, T: Numeric>(g: T, part: T, sum: T, equal: u32) -> T {
-    if part == S::ZERO {
-        T::ZERO
-    } else if !S::absorbs(sum) {
-        g.mul(S::marginal(part, sum))
-    } else if S::absorbs(part) {
-        g.mul(nth(equal as usize))
-    } else {
-        T::ZERO
-    }
-}
-
-/// What the cotangents that no slice has claimed yet are to one slice, whose elements are `part` and whose
-/// sum with all others is `sum`; the number of slices that absorb others goes with it.
-pub(crate) fn open_to<S: Differentiable<T>, T: Numeric>(
-    open: &mut [T],
-    part: &[T],
-    sum: &[T],
-    absorbing: Option<&[u32]>,
-) -> Result<Vec<T>> {
-    let mut g = filled(open.len(), T::ZERO)?;
-    for (j, (&part, &sum)) in part.iter().zip(sum).enumerate() {
-        g[j] = match S::SHARE {
-            Share::Argmax if same(part, sum) && part != S::ZERO => {
-                std::mem::replace(&mut open[j], T::ZERO)
-            }
-            Share::Argmax => T::ZERO,
-            _ => shared::<S, T>(open[j], part, sum, absorbing.map_or(0, |n| n[j])),
-        };
-    }
-    Ok(g)
-}
-
-/// The slices added up so far, and their tangent.
-pub(crate) struct Slices<T> {
-    sum: Vec<T>,
-    tangent: Vec<T>,
-    /// How many slices absorbed the others, by element.
-    absorbing: Vec<u32>,
-}
-
-/// Adds a slice and its tangent.
-pub(crate) fn add_slice<S: Differentiable<T>, T: Numeric>(
-    Slices { sum, tangent, absorbing }: &mut Slices<T>,
-    part: &[T],
-    d: &[T],
-) {
-    for (j, (&part, &d)) in part.iter().zip(d).enumerate() {
-        let before = sum[j];
-        sum[j] = S::add(before, part);
-        tangent[j] = match S::SHARE {
-            Share::Linear => tangent[j].add(d),
-            Share::Argmax if same(sum[j], before) => tangent[j],
-            Share::Argmax => d,
-            Share::Marginal => {
-                let known = absorbing[j];
-                absorbing[j] += u32::from(S::absorbs(part));
-                let old = shared::<S, T>(tangent[j], before, sum[j], absorbing[j]);
-                let new = shared::<S, T>(d, part, sum[j], absorbing[j]);
-                // The tangent so far is the mean of those before.
-                old.mul(T::from_i64(known.max(1).into())).add(new)
-            }
-        };
-    }
-}
 
 impl Plan {
     /// Cotangents of the operands' views, given that of the output labels.

@@ -14,21 +14,11 @@ use smallvec::SmallVec;
 
 use crate::einsum::Einsum;
 use crate::error::Result;
+use crate::label::Label;
 use crate::network::{Id, Ids, Network};
-use crate::plan::Plan;
-use crate::search::Found;
-use crate::subscripts::{Label, Subscripts};
-
-/// One step of a plan: which tensors it takes and how they are contracted.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Step {
-    /// Slots that the step takes: two, or one if the plan has one operand. Every slot is taken
-    /// once.
-    pub slots: SmallVec<[usize; 2]>,
-    /// The contraction of these slots. It reads operands in their own shape and order of axes;
-    /// results of earlier steps have the axes of [`Plan::result_labels`] of their step.
-    pub plan: Arc<Plan>,
-}
+use crate::order::Found;
+use crate::plan::{Plan, Step};
+use crate::subscripts::Subscripts;
 
 impl Plan {
     /// The steps in order: n − 1 of two tensors for n operands, one of one tensor for n = 1.

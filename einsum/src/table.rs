@@ -11,15 +11,13 @@ use std::marker::PhantomData;
 
 use t4a_algebra::{Numeric, Scalar, Semiring, Standard};
 use t4a_tensor::kernels::arithmetic::Add;
-use t4a_tensor::loops::kernel::{Binary, Unary};
+use t4a_tensor::loops::kernel::{Binary, Same, Unary};
 use t4a_tensor::map::{map, zip};
 use t4a_tensor::matmul::{matmul, matmul_interleaved};
 use t4a_tensor::{Tensor, TensorError};
 
 use crate::error::Result;
-use crate::pair::{Plus, Times};
-use crate::rules::{self, Differentiable, Matrices, Share};
-use crate::slice_rules::{self, Slices};
+use crate::rules::{self, Differentiable, Matrices, Share, Slices};
 
 /// What a contraction asks of a semiring.
 pub(crate) struct Ring<T: Scalar> {
@@ -71,9 +69,9 @@ pub(crate) struct Rules<T: Numeric> {
     pub(crate) jvp: fn(&Matrices<'_, T>, &[T], &[T]) -> Result<Vec<T>>,
     /// Which elements absorb others: 1, else 0.
     pub(crate) absorbing: fn(Tensor<T>) -> Result<Tensor<u32>, TensorError>,
-    /// [`slice_rules::open_to`].
+    /// [`rules::open_to`].
     pub(crate) open_to: fn(&mut [T], &[T], &[T], Option<&[u32]>) -> Result<Vec<T>>,
-    /// [`slice_rules::add_slice`].
+    /// [`rules::add_slice`].
     pub(crate) add_slice: fn(&mut Slices<T>, &[T], &[T]),
 }
 
@@ -90,8 +88,8 @@ impl<T: Numeric> Rules<T> {
             vjp: rules::vjp::<S, T>,
             jvp: rules::jvp::<S, T>,
             absorbing: |x| map(Absorbing::<S>(PhantomData), x),
-            open_to: slice_rules::open_to::<S, T>,
-            add_slice: slice_rules::add_slice::<S, T>,
+            open_to: rules::open_to::<S, T>,
+            add_slice: rules::add_slice::<S, T>,
         }
     }
 
@@ -99,6 +97,39 @@ impl<T: Numeric> Rules<T> {
     pub(crate) fn add(&self, a: Tensor<T>, b: Tensor<T>) -> Result<Tensor<T>, TensorError> {
         zip(Add, a, b)
     }
+}
+
+/// `a ⊗ b` and `a ⊕ b`, elementwise.
+struct Times<S>(PhantomData<S>);
+struct Plus<S>(PhantomData<S>);
+
+macro_rules! elementwise {
+    ($($kernel:ident: $name:literal, $op:ident $(, $commutes:ident)?;)*) => {$(
+        impl<S> Default for $kernel<S> {
+            fn default() -> Self {
+                Self(PhantomData)
+            }
+        }
+        impl<S> Clone for $kernel<S> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<S> Copy for $kernel<S> {}
+        impl<T: Scalar, S: Semiring<T>> Binary<T> for $kernel<S> {
+            type Out = T;
+            const NAME: &'static str = $name;
+            $(const $commutes: Option<Same<T, T>> = Some(Same::PROOF);)?
+            #[inline(always)]
+            fn apply(self, a: T, b: T) -> T {
+                S::$op(a, b)
+            }
+        }
+    )*};
+}
+elementwise! {
+    Times: "einsum product", mul;
+    Plus: "einsum sum", add, COMMUTES;
 }
 
 macro_rules! kernels {

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! Contraction   a plan over a semiring: shapes, forward, vjp, jvp, portable definition
-//! tag           semirings as values: those of this crate by name, and yours
+//! tag           semirings as values: those of this crate by name
 //! semiring      ArraySemiring: a semiring in the vocabulary of arrays
+//! custom        yours as values; what runs for a value
 //! portable      one or two operands in the vocabulary
 //! complex       the same over pairs of arrays
 //! axes          labelled axes of arrays ⇄ batches of matrices
@@ -12,6 +13,7 @@
 
 mod axes;
 mod complex;
+mod custom;
 mod engine;
 mod portable;
 mod semiring;
@@ -27,8 +29,9 @@ use t4a_diff::{
 use t4a_tensor::{AnyTensor, TensorError};
 
 pub use complex::contract_complex;
+pub use custom::Custom;
 pub use semiring::ArraySemiring;
-pub use tag::{Custom, FloatSemiring, Tag};
+pub use tag::{FloatSemiring, Tag};
 
 use crate::error::{EinsumError, Result};
 use crate::plan::Plan;

@@ -2,20 +2,16 @@
 //! crate.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
-use std::marker::PhantomData;
+use std::hash::Hash;
 
-use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
 use t4a_diff::Array;
 use t4a_tensor::AnyTensor;
 
-use super::engine;
-use super::semiring::{self, ArraySemiring};
 use crate::error::Result;
 use crate::plan::Plan;
-use crate::rules::{Differentiable, Share};
+use crate::rules::Share;
 
-/// A semiring as a value: [`FloatSemiring`] for those of this crate, [`Custom`] for others.
+/// A semiring as a value: [`FloatSemiring`] for those of this crate, [`Custom`](super::Custom) for others.
 pub trait Tag: Copy + fmt::Debug + PartialEq + Eq + Hash + Send + Sync + 'static {
     /// Its name in errors and tables.
     fn name(&self) -> &'static str;
@@ -23,13 +19,13 @@ pub trait Tag: Copy + fmt::Debug + PartialEq + Eq + Hash + Send + Sync + 'static
     fn share(&self) -> Share;
     /// 0 of the semiring.
     fn zero(&self) -> f64;
-    /// [`ArraySemiring::product`].
+    /// [`ArraySemiring::product`](super::ArraySemiring::product).
     fn product<A: Array>(&self, a: &A, b: &A) -> A;
-    /// [`ArraySemiring::sum`].
+    /// [`ArraySemiring::sum`](super::ArraySemiring::sum).
     fn sum<A: Array>(&self, terms: &A, axis: usize) -> A;
-    /// [`ArraySemiring::weights`].
+    /// [`ArraySemiring::weights`](super::ArraySemiring::weights).
     fn weights<A: Array>(&self, terms: &A, axis: usize) -> A;
-    /// [`ArraySemiring::factors`].
+    /// [`ArraySemiring::factors`](super::ArraySemiring::factors).
     fn factors<A: Array>(&self, a: &A, b: &A, g: &A) -> [A; 2];
     /// The first term along an axis that is the sum, and which sums have no term that counts.
     fn argmax<A: Array>(&self, terms: &A, axis: usize) -> (A::Integers, A::Flags);
@@ -71,89 +67,6 @@ pub trait Tag: Copy + fmt::Debug + PartialEq + Eq + Hash + Send + Sync + 'static
     ) -> Result<(AnyTensor, AnyTensor)>;
 }
 
-/// A semiring of yours as a value; its kernels are compiled where it is used.
-pub struct Custom<S>(PhantomData<fn() -> S>);
-
-impl<S> Custom<S> {
-    /// The value.
-    pub const NEW: Self = Self(PhantomData);
-}
-
-impl<S> Clone for Custom<S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<S> Copy for Custom<S> {}
-impl<S> fmt::Debug for Custom<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(std::any::type_name::<S>())
-    }
-}
-impl<S> PartialEq for Custom<S> {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-impl<S> Eq for Custom<S> {}
-impl<S> Hash for Custom<S> {
-    fn hash<H: Hasher>(&self, _: &mut H) {}
-}
-
-impl<S: ArraySemiring> Tag for Custom<S> {
-    fn name(&self) -> &'static str {
-        std::any::type_name::<S>()
-    }
-    fn share(&self) -> Share {
-        <S as Differentiable<f64>>::SHARE
-    }
-    fn zero(&self) -> f64 {
-        semiring::zero::<S>()
-    }
-    fn product<A: Array>(&self, a: &A, b: &A) -> A {
-        S::product(a, b)
-    }
-    fn sum<A: Array>(&self, terms: &A, axis: usize) -> A {
-        S::sum(terms, axis)
-    }
-    fn weights<A: Array>(&self, terms: &A, axis: usize) -> A {
-        S::weights(terms, axis)
-    }
-    fn factors<A: Array>(&self, a: &A, b: &A, g: &A) -> [A; 2] {
-        S::factors(a, b, g)
-    }
-    fn argmax<A: Array>(&self, terms: &A, axis: usize) -> (A::Integers, A::Flags) {
-        semiring::argmax::<S, A>(terms, axis)
-    }
-    fn contract(&self, plan: &Plan, operands: &[&AnyTensor]) -> Result<AnyTensor> {
-        engine::contract::<S>(plan, operands)
-    }
-    fn contract_argmax(
-        &self,
-        plan: &Plan,
-        operands: &[&AnyTensor],
-    ) -> Result<(AnyTensor, Option<AnyTensor>)> {
-        engine::contract_argmax::<S>(plan, operands)
-    }
-    fn vjp(
-        &self,
-        plan: &Plan,
-        operands: &[&AnyTensor],
-        argmax: Option<&AnyTensor>,
-        cotangent: &AnyTensor,
-    ) -> Result<Vec<AnyTensor>> {
-        engine::vjp::<S>(plan, operands, argmax, cotangent)
-    }
-    fn jvp(
-        &self,
-        plan: &Plan,
-        operands: &[&AnyTensor],
-        tangents: &[&AnyTensor],
-    ) -> Result<(AnyTensor, AnyTensor)> {
-        engine::jvp::<S>(plan, operands, tangents)
-    }
-}
-
 /// The table of semirings over floats: a variant, which is its type too, and its name.
 macro_rules! float_semirings {
     ($($(#[$doc:meta])* $semiring:ident $name:literal,)*) => {
@@ -170,7 +83,7 @@ macro_rules! float_semirings {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$semiring),*];
 
-            fn label(self) -> &'static str {
+            pub(super) fn label(self) -> &'static str {
                 match self {
                     $(Self::$semiring => $name,)*
                 }
@@ -206,56 +119,4 @@ float_semirings! {
     LogSumExp "log_sum_exp",
 }
 
-impl Tag for FloatSemiring {
-    fn name(&self) -> &'static str {
-        self.label()
-    }
-    fn share(&self) -> Share {
-        over!(self, s => s.share())
-    }
-    fn zero(&self) -> f64 {
-        over!(self, s => s.zero())
-    }
-    fn product<A: Array>(&self, a: &A, b: &A) -> A {
-        over!(self, s => s.product(a, b))
-    }
-    fn sum<A: Array>(&self, terms: &A, axis: usize) -> A {
-        over!(self, s => s.sum(terms, axis))
-    }
-    fn weights<A: Array>(&self, terms: &A, axis: usize) -> A {
-        over!(self, s => s.weights(terms, axis))
-    }
-    fn factors<A: Array>(&self, a: &A, b: &A, g: &A) -> [A; 2] {
-        over!(self, s => s.factors(a, b, g))
-    }
-    fn argmax<A: Array>(&self, terms: &A, axis: usize) -> (A::Integers, A::Flags) {
-        over!(self, s => s.argmax(terms, axis))
-    }
-    fn contract(&self, plan: &Plan, operands: &[&AnyTensor]) -> Result<AnyTensor> {
-        over!(self, s => s.contract(plan, operands))
-    }
-    fn contract_argmax(
-        &self,
-        plan: &Plan,
-        operands: &[&AnyTensor],
-    ) -> Result<(AnyTensor, Option<AnyTensor>)> {
-        over!(self, s => s.contract_argmax(plan, operands))
-    }
-    fn vjp(
-        &self,
-        plan: &Plan,
-        operands: &[&AnyTensor],
-        argmax: Option<&AnyTensor>,
-        cotangent: &AnyTensor,
-    ) -> Result<Vec<AnyTensor>> {
-        over!(self, s => s.vjp(plan, operands, argmax, cotangent))
-    }
-    fn jvp(
-        &self,
-        plan: &Plan,
-        operands: &[&AnyTensor],
-        tangents: &[&AnyTensor],
-    ) -> Result<(AnyTensor, AnyTensor)> {
-        over!(self, s => s.jvp(plan, operands, tangents))
-    }
-}
+pub(super) use over;

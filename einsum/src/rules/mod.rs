@@ -26,10 +26,12 @@ mod argmax;
 mod log_sum;
 mod marginal;
 mod matrices;
+mod slices;
 
 pub(crate) use argmax::same;
 pub use matrices::Matrices;
 pub(crate) use matrices::elements;
+pub(crate) use slices::{Slices, add_slice, open_to};
 
 use t4a_algebra::{
     Extended, Field, Float, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Numeric, Scalar,

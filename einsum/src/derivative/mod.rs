@@ -4,223 +4,25 @@
 //! over (+, ×) they are contractions themselves. Complex cotangents are conjugate Wirtinger
 //! derivatives: of a real loss L they are ∂L/∂Re + i·∂L/∂Im.
 
-use std::borrow::Cow;
+mod step;
 
 use t4a_algebra::{Numeric, Scalar};
 use t4a_tensor::Tensor;
 
-use crate::backend::{Backend, BgemmShape};
+use self::step::{
+    Axes, Forward, enter_result, forward, pullback, pushforward, same_shape, sum_tangent, unsum,
+};
+use crate::backend::Backend;
 use crate::error::{EinsumError, Result};
-use crate::network::{Ids, Labelled, align};
+use crate::labelled::{Labelled, align};
+use crate::network::Ids;
 use crate::pair;
 use crate::plan::{Pair, Plan};
-use crate::rules::{Differentiable, Matrices, Share, elements};
+use crate::rules::{Differentiable, Share};
 use crate::table::{Ring, Rules};
 
 /// Terms that a `u32` can tell apart, next to the mark for none.
 const MOST_TERMS: u32 = u32::MAX - 1;
-
-fn conj<T: Numeric>(rules: &Rules<T>, x: &Labelled<T>) -> Result<Labelled<T>> {
-    let tensor = (rules.conj)(x.tensor.clone())?;
-    Ok(Labelled { tensor, ids: x.ids.clone() })
-}
-
-/// Labels of the result, in the order of the step.
-fn outer(step: &Pair) -> Ids {
-    step.batch.iter().chain(&step.left).chain(&step.right).copied().collect()
-}
-
-/// The pair with its roles exchanged: what is summed, kept left and kept right.
-fn roles(batch: &Ids, left: &Ids, right: &Ids, sum: &Ids) -> Pair {
-    Pair {
-        lhs: 0,
-        rhs: 1,
-        lone_left: Ids::new(),
-        lone_right: Ids::new(),
-        batch: batch.clone(),
-        left: left.clone(),
-        right: right.clone(),
-        sum: sum.clone(),
-    }
-}
-
-/// The labels of A, B and C as axes of matrices.
-struct Axes {
-    a: Ids,
-    b: Ids,
-    c: Ids,
-    shape: BgemmShape,
-}
-
-impl Axes {
-    fn new(step: &Pair, sizes: &[usize]) -> Self {
-        let Pair { batch, left, right, sum, .. } = step;
-        let join = |parts: [&Ids; 3]| parts.into_iter().flatten().copied().collect();
-        let volume = |ids: &Ids| ids.iter().map(|&id| sizes[id as usize]).product();
-        let (m, k, n) = (volume(left), volume(sum), volume(right));
-        Self {
-            a: join([batch, left, sum]),
-            b: join([batch, sum, right]),
-            c: join([batch, left, right]),
-            shape: BgemmShape { batch: volume(batch), m, k, n },
-        }
-    }
-
-    /// A and B as `[batch, m, k]` and `[batch, k, n]`.
-    fn matrices<T: Scalar>(&self, a: &Labelled<T>, b: &Labelled<T>) -> Result<[Tensor<T>; 2]> {
-        let BgemmShape { batch, m, k, n } = self.shape;
-        let a = align(a, &self.a)?.reshape(&[batch, m, k])?;
-        Ok([a, align(b, &self.b)?.reshape(&[batch, k, n])?])
-    }
-}
-
-fn shaped<T: Scalar>(data: Vec<T>, ids: &Ids, sizes: &[usize]) -> Result<Labelled<T>> {
-    let shape: Vec<usize> = ids.iter().map(|&id| sizes[id as usize]).collect();
-    Ok(Labelled { tensor: Tensor::from_vec(data, &shape)?, ids: ids.clone() })
-}
-
-/// The result of a step, and what its rule wants to know: one of both is known.
-struct Forward<T: Scalar> {
-    c: Option<Labelled<T>>,
-    argmax: Option<Tensor<u32>>,
-}
-
-/// `a ⊗ b`, summed as the step says, and the argmax of the sums if they are one of their terms.
-fn forward<T: Numeric>(
-    rules: &Rules<T>,
-    step: &Pair,
-    [a, b]: [&Labelled<T>; 2],
-    sizes: &[usize],
-) -> Result<(Labelled<T>, Option<Tensor<u32>>)> {
-    if rules.share != Share::Argmax || step.sum.is_empty() {
-        let plain = roles(&step.batch, &step.left, &step.right, &step.sum);
-        let own = Backend::default();
-        return Ok((pair::contract(&rules.ring, &plain, a.clone(), b.clone(), sizes, &own)?, None));
-    }
-    let axes = Axes::new(step, sizes);
-    let [a, b] = axes.matrices(a, b)?;
-    let (c, argmax) = (rules.matmul)(&a, &b)?;
-    let shape: Vec<usize> = axes.c.iter().map(|&id| sizes[id as usize]).collect();
-    Ok((Labelled { tensor: c.reshape(&shape)?, ids: axes.c }, argmax))
-}
-
-/// Cotangents of a and b, given that of `c = a ⊗ b` summed as the step says.
-fn pullback<T: Numeric>(
-    rules: &Rules<T>,
-    step: &Pair,
-    [a, b]: [&Labelled<T>; 2],
-    Forward { c, argmax }: &Forward<T>,
-    g: &Labelled<T>,
-    sizes: &[usize],
-) -> Result<[Labelled<T>; 2]> {
-    let Pair { batch, left, right, sum, .. } = step;
-    if rules.share == Share::Linear {
-        let own = Backend::default();
-        let (a, b) = (conj(rules, a)?, conj(rules, b)?);
-        let to_a = roles(batch, left, sum, right);
-        let ga = pair::contract(&rules.numbers, &to_a, g.clone(), b, sizes, &own)?;
-        let to_b = roles(batch, sum, right, left);
-        let gb = pair::contract(&rules.numbers, &to_b, a, g.clone(), sizes, &own)?;
-        return Ok([ga, gb]);
-    }
-    let axes = Axes::new(step, sizes);
-    let [a, b] = axes.matrices(a, b)?;
-    let c = c.as_ref().map(|c| align(c, &axes.c)).transpose()?;
-    let c = c.as_ref().map_or(Ok(Cow::Borrowed(&[][..])), elements)?;
-    let g = align(g, &axes.c)?;
-    let argmax = argmax.as_ref().map(elements).transpose()?;
-    let (shape, g) = (axes.shape, elements(&g)?);
-    let x = Matrices { shape, a: elements(&a)?, b: elements(&b)?, c, argmax };
-    let [ga, gb] = (rules.vjp)(&x, &g)?;
-    Ok([shaped(ga, &axes.a, sizes)?, shaped(gb, &axes.b, sizes)?])
-}
-
-/// Tangent of the contraction, given those of a and b.
-fn pushforward<T: Numeric>(
-    rules: &Rules<T>,
-    step: &Pair,
-    [a, b, da, db]: [&Labelled<T>; 4],
-    Forward { c, argmax }: &Forward<T>,
-    sizes: &[usize],
-) -> Result<Labelled<T>> {
-    let outer = outer(step);
-    if rules.share == Share::Linear {
-        let own = Backend::default();
-        let plain = roles(&step.batch, &step.left, &step.right, &step.sum);
-        let product = |a: &Labelled<T>, b: &Labelled<T>| {
-            let out = pair::contract(&rules.numbers, &plain, a.clone(), b.clone(), sizes, &own)?;
-            align(&out, &outer)
-        };
-        let tensor = rules.add(product(da, b)?, product(a, db)?)?;
-        return Ok(Labelled { tensor, ids: outer });
-    }
-    let axes = Axes::new(step, sizes);
-    let [a, b] = axes.matrices(a, b)?;
-    let [da, db] = axes.matrices(da, db)?;
-    let c = c.as_ref().map(|c| align(c, &axes.c)).transpose()?;
-    let c = c.as_ref().map_or(Ok(Cow::Borrowed(&[][..])), elements)?;
-    let argmax = argmax.as_ref().map(elements).transpose()?;
-    let (a, b) = (elements(&a)?, elements(&b)?);
-    let x = Matrices { shape: axes.shape, a, b, c, argmax };
-    let dc = (rules.jvp)(&x, &elements(&da)?, &elements(&db)?)?;
-    shaped(dc, &axes.c, sizes)
-}
-
-/// `x` summed over labels that nothing else has, as a step with the number 1.
-fn lone_step(x: &Ids, lone: &Ids) -> Pair {
-    let kept: Ids = x.iter().copied().filter(|id| !lone.contains(id)).collect();
-    roles(&Ids::new(), &kept, &Ids::new(), lone)
-}
-
-/// A ones vector over the given labels.
-fn ones<T: Scalar>(one: T, ids: &Ids, sizes: &[usize]) -> Result<Labelled<T>> {
-    let shape: Vec<usize> = ids.iter().map(|&id| sizes[id as usize]).collect();
-    Ok(Labelled { tensor: Tensor::full(&shape, one)?, ids: ids.clone() })
-}
-
-/// The cotangent of `x`, given that of its sum over `lone`.
-fn unsum<T: Numeric>(
-    rules: &Rules<T>,
-    x: &Labelled<T>,
-    summed: &Labelled<T>,
-    g: Labelled<T>,
-    lone: &Ids,
-    sizes: &[usize],
-) -> Result<Labelled<T>> {
-    if lone.is_empty() {
-        return Ok(g);
-    }
-    let step = lone_step(&x.ids, lone);
-    let known = Forward { c: Some(summed.clone()), argmax: None };
-    let [g, _] =
-        pullback(rules, &step, [x, &ones(rules.ring.one, lone, sizes)?], &known, &g, sizes)?;
-    Ok(g)
-}
-
-/// The tangent of the sum of `x` over `lone`.
-fn sum_tangent<T: Numeric>(
-    rules: &Rules<T>,
-    [x, summed, dx]: [&Labelled<T>; 3],
-    lone: &Ids,
-    sizes: &[usize],
-) -> Result<Labelled<T>> {
-    if lone.is_empty() {
-        return Ok(dx.clone());
-    }
-    let one = ones(rules.ring.one, lone, sizes)?;
-    let zero =
-        Labelled { tensor: Tensor::full(one.tensor.shape(), T::ZERO)?, ids: one.ids.clone() };
-    let known = Forward { c: Some(summed.clone()), argmax: None };
-    pushforward(rules, &lone_step(&x.ids, lone), [x, &one, dx, &zero], &known, sizes)
-}
-
-fn same_shape(what: &'static str, expected: &[usize], given: &[usize]) -> Result<()> {
-    if expected == given {
-        return Ok(());
-    }
-    let (expected, given) = (expected.to_vec(), given.to_vec());
-    Err(EinsumError::DerivativeShape { what, expected, given })
-}
 
 impl Plan {
     /// Cotangents of all operands, given that of the result.
@@ -259,7 +61,7 @@ impl Plan {
         }
         let enter = |(i, x): (usize, &&Tensor<T>)| network.enter(i, x);
         let inputs = operands.iter().enumerate().map(enter).collect::<Result<Vec<_>>>()?;
-        let g = network.enter_result(cotangent)?;
+        let g = enter_result(network, cotangent)?;
         let grads = if self.sliced.is_empty() {
             self.vjp_of(rules, &inputs, &mut |_| Ok(g.clone()), &network.sizes)?
         } else {
@@ -408,7 +210,7 @@ impl Plan {
         let axes = Axes::new(step, sizes).shape;
         same_shape("the argmax", &[axes.batch, axes.m, axes.n], argmax.shape())?;
         let known = Forward { c: None, argmax: Some(argmax.clone()) };
-        let g = network.enter_result(cotangent)?;
+        let g = enter_result(network, cotangent)?;
         let [a, b] = self.factors(&rules.ring, step, operands)?;
         let [ga, gb] = pullback(rules, step, [&a, &b], &known, &g, sizes)?;
         let leave = |slot: usize, summed, g, lone| {

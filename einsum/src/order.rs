@@ -1,0 +1,103 @@
+//! Orders of contraction as pairs of slots, and the time that one takes.
+
+use crate::network::{Id, Ids};
+
+/// Two slots that are contracted into the next one. Operands are slots 0, 1, …; step s fills slot
+/// `operands + s`.
+pub(crate) type Pairs = Vec<(usize, usize)>;
+
+/// The labels of the product of two tensors: those of either that others or the output need.
+pub(crate) fn product_ids(a: &Ids, b: &Ids, keep: impl Fn(Id) -> bool) -> Ids {
+    let mut out: Ids = a.iter().copied().filter(|&id| keep(id)).collect();
+    out.extend(b.iter().copied().filter(|id| keep(*id) && !a.contains(id)));
+    out
+}
+
+pub(crate) fn join(left: usize, right: usize, operands: usize, pairs: &mut Pairs) -> usize {
+    pairs.push((left, right));
+    operands + pairs.len() - 1
+}
+
+/// An order of contraction.
+pub(crate) struct Found {
+    pub(crate) pairs: Pairs,
+    /// Whether the size of the network kept the search from doing more.
+    pub(crate) cut: bool,
+}
+
+/// Neighbours, then neighbouring pairs, and so on: where labels are kept, the tensors of all steps
+/// together have n log n of them, and one after another n².
+pub(crate) fn in_rounds(operands: usize) -> Found {
+    Found { pairs: (1..operands).map(|step| (2 * step - 2, 2 * step - 1)).collect(), cut: false }
+}
+
+/// Multiply-adds that take as long as moving one element.
+const MOVE: f64 = 8.0;
+
+/// Time of an order of contraction, in multiply-adds.
+pub(crate) struct Measure<'a> {
+    pub(crate) inputs: &'a [Ids],
+    pub(crate) output: &'a [Id],
+    pub(crate) sizes: &'a [usize],
+}
+
+impl Measure<'_> {
+    pub(crate) fn size(&self, id: Id) -> f64 {
+        self.sizes[id as usize] as f64
+    }
+
+    pub(crate) fn volume(&self, ids: &[Id]) -> f64 {
+        ids.iter().map(|&id| self.size(id)).product()
+    }
+
+    /// One contraction, given the volume of all its labels and those of the operands and of the
+    /// result.
+    pub(crate) fn of_volumes(&self, all: f64, parts: [f64; 3]) -> f64 {
+        all + MOVE * (parts[0] + parts[1] + parts[2])
+    }
+
+    /// One contraction.
+    pub(crate) fn step(&self, a: &Ids, b: &Ids, out: &Ids) -> f64 {
+        let all = self.volume(&product_ids(a, b, |_| true));
+        self.of_volumes(all, [a, b, out].map(|ids| self.volume(ids)))
+    }
+
+    /// Labels of every slot.
+    pub(crate) fn slots(&self, pairs: &Pairs) -> Vec<Ids> {
+        let mut uses = vec![0usize; self.sizes.len()];
+        let named = self.inputs.iter().flatten().chain(self.output);
+        named.for_each(|&id| uses[id as usize] += 1);
+        let mut seen = vec![usize::MAX; self.sizes.len()];
+        let mut slots = self.inputs.to_vec();
+        for (step, &(a, b)) in pairs.iter().enumerate() {
+            let mut out: Ids = slots[a].iter().chain(&slots[b]).copied().collect();
+            out.iter().for_each(|&id| uses[id as usize] -= 1);
+            // Named elsewhere, and once.
+            out.retain(|id| {
+                let first = std::mem::replace(&mut seen[*id as usize], step) != step;
+                first && uses[*id as usize] > 0
+            });
+            out.iter().for_each(|&id| uses[id as usize] += 1);
+            slots.push(out);
+        }
+        slots
+    }
+
+    /// A whole order.
+    pub(crate) fn price(&self, pairs: &Pairs) -> f64 {
+        let slots = self.slots(pairs);
+        let volumes: Vec<f64> = slots.iter().map(|ids| self.volume(ids)).collect();
+        let mut seen = vec![usize::MAX; self.sizes.len()];
+        let step = |(step, &(a, b)): (usize, &(usize, usize))| {
+            let mut all = 1.0;
+            for &id in slots[a].iter().chain(&slots[b]) {
+                if std::mem::replace(&mut seen[id as usize], step) != step {
+                    all *= self.size(id);
+                }
+            }
+            let parts = [a, b, self.inputs.len() + step].map(|slot| volumes[slot]);
+            self.of_volumes(all, parts)
+        };
+        pairs.iter().enumerate().map(step).sum()
+    }
+}
