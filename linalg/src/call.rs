@@ -7,9 +7,10 @@ use t4a_diff::{Array, Dual, Integers, Meta, Value};
 use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
 
 use crate::error::Result;
-use crate::operation::{Kind, Linalg, MatrixOp, MatrixOperation};
+use crate::operation::{Kind, MatrixOperation, next};
 use crate::permutation::Permutation;
 use crate::systems::Movable;
+use crate::table::{Linalg, MatrixOp};
 
 /// Real matrices `[…, m, n]`, or complex ones as a pair of arrays. Vectors are rows `[…, 1, n]`, numbers
 /// `[…, 1, 1]`.
@@ -68,8 +69,8 @@ impl<A: Array> Pair<A> {
     }
 
     pub(crate) fn read(complex: bool, arrays: &mut impl Iterator<Item = A>) -> Self {
-        let re = crate::vocabulary::next(arrays);
-        Self { re, im: complex.then(|| crate::vocabulary::next(arrays)) }
+        let re = next(arrays);
+        Self { re, im: complex.then(|| next(arrays)) }
     }
 
     pub(crate) fn arrays(&self) -> impl Iterator<Item = A> + '_ {

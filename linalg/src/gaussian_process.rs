@@ -11,7 +11,7 @@ use t4a_tensor::TensorError;
 use crate::call::{Pair, run};
 use crate::cholesky::CholeskyOp;
 use crate::error::Result;
-use crate::operation::MatrixOp;
+use crate::table::MatrixOp;
 use crate::triangular::{SolveTriangularOp, Triangle};
 use crate::vocabulary::{Matrices, RealMatrix};
 

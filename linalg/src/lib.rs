@@ -91,7 +91,8 @@
 // vocabulary                     the operations that derivative rules are written in
 // degeneracy                     what rules do at ties; the gauge check
 // spectrum                       second derivatives of functions of values, at ties as well
-// operation                      every operation as a value: one trait, one table; on arrays
+// operation                      what an operation is: one trait
+// table                          all operations as one value; on arrays
 // call program                   the forms that faces offer; functions written in the vocabulary
 // left_dims                      N-dimensional tensors as matrices
 // gaussian_process               likelihood and posterior by a factorisation
@@ -132,6 +133,7 @@ pub mod spectrum;
 pub mod sqrtm;
 pub mod svd;
 pub mod systems;
+pub mod table;
 #[cfg(test)]
 mod testing;
 mod threads;
@@ -141,6 +143,6 @@ pub mod vocabulary;
 
 pub use degeneracy::Degeneracy;
 pub use error::{LinalgError, Result};
-pub use operation::{Linalg, MatrixOp};
 pub use permutation::Permutation;
 pub use scalar::LinalgScalar;
+pub use table::{Linalg, MatrixOp};

@@ -6,9 +6,10 @@ use t4a_tensor::Tensor;
 use t4a_diff::{Array, Dual, Eager, Kept, Operation, Outcome, Reverse, Value};
 
 use crate::error::Result;
-use crate::operation::{Kind, Linalg, MatrixOp, MatrixOperation, Over, Part};
+use crate::operation::{Kind, MatrixOperation, Over, Part};
 use crate::qr::{Columns, qr};
 use crate::scalar::{LinalgScalar, epsilon};
+use crate::table::{Linalg, MatrixOp};
 use crate::vocabulary::{Batched, ComplexMatrix, Matrices, RealMatrix};
 
 /// An element type with the matrices over arrays that stand for it.

@@ -5,16 +5,15 @@ use t4a_tensor::Tensor;
 use super::{adjugate, check_pivots, det_ex, nearly_singular, slogdet_ex, slogdet_rule, vjp};
 use crate::degeneracy::Degeneracy;
 use crate::error::{Result, SINGULAR, check};
-use crate::lu::{LuFactorOp, LuFactors, Pivoting, info_of_values};
+use crate::lu::{LuFactors, info_of_values};
 use crate::operation::{
-    Kind, MatrixOp, MatrixOperation, Operands, Outcome, Part, full, only, real, zeros,
+    Factorisation, Kind, MatrixOperation, Operands, Outcome, Part, full, only, real, zeros,
 };
 use crate::scalar::LinalgScalar;
 use crate::solve::apply_inverse;
 use crate::svd::{SvdOp, Vectors};
 use crate::vocabulary::{Batched, Matrices};
 
-const ELIMINATION: LuFactorOp = LuFactorOp { pivoting: Pivoting::Partial };
 const SINGULAR_VALUES: SvdOp = SvdOp { vectors: Vectors::Thin, degeneracy: Degeneracy::DEFAULT };
 
 fn eliminated<T: LinalgScalar>(
@@ -22,12 +21,12 @@ fn eliminated<T: LinalgScalar>(
     factors: LuFactors<T>,
 ) -> Outcome<Batched<T>> {
     let packed = vec![Part::Full(Batched::new(&factors.packed))];
-    Outcome::new(results).saving(ELIMINATION, packed).permuted([factors.rows])
+    Outcome::new(results).saving(Factorisation::Lu, packed).permuted([factors.rows])
 }
 
 /// `adj(A)`, if the forward pass met a singular matrix.
 fn singular<M: Matrices>(a: &M, out: &Outcome<M>) -> Result<Option<M>> {
-    if !out.factored_by(SINGULAR_VALUES) {
+    if !out.factored_by(Factorisation::Svd) {
         return Ok(None);
     }
     let parts = out.factors();
@@ -52,8 +51,8 @@ impl MatrixOperation for DetOp {
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         operands.iter().map(|_| [1, 1]).collect()
     }
-    fn saves(&self, _size: [usize; 2], permuted: bool) -> Option<MatrixOp> {
-        Some(if permuted { ELIMINATION.into() } else { SINGULAR_VALUES.into() })
+    fn saves(&self, _size: [usize; 2], permuted: bool) -> Option<Factorisation> {
+        Some(if permuted { Factorisation::Lu } else { Factorisation::Svd })
     }
 
     fn forward<T: LinalgScalar>(
@@ -66,7 +65,7 @@ impl MatrixOperation for DetOp {
         let results = vec![Part::Full(Batched::numbers(&value))];
         if tracked && nearly_singular(&factors)? {
             let factors = SINGULAR_VALUES.forward(operands, true)?.results;
-            return Ok(Outcome::new(results).saving(SINGULAR_VALUES, factors));
+            return Ok(Outcome::new(results).saving(Factorisation::Svd, factors));
         }
         Ok(eliminated(results, factors))
     }
@@ -124,8 +123,8 @@ impl MatrixOperation for SlogdetOp {
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         operands.iter().flat_map(|_| [[1, 1], [1, 1]]).collect()
     }
-    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<MatrixOp> {
-        Some(ELIMINATION.into())
+    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<Factorisation> {
+        Some(Factorisation::Lu)
     }
 
     fn forward<T: LinalgScalar>(

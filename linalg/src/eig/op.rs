@@ -5,7 +5,9 @@ use t4a_tensor::Tensor;
 use super::{eig, eig_ex, eigvals, eigvals_ex, jvp, vjp};
 use crate::degeneracy::Degeneracy;
 use crate::error::Result;
-use crate::operation::{Kind, MatrixOp, MatrixOperation, Operands, Outcome, Part, complex, only};
+use crate::operation::{
+    Factorisation, Kind, MatrixOperation, Operands, Outcome, Part, complex, only,
+};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
@@ -103,8 +105,8 @@ impl MatrixOperation for EigvalsOp {
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![[1, operands[0][1]]]
     }
-    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<MatrixOp> {
-        Some(EigOp::default().into())
+    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<Factorisation> {
+        Some(Factorisation::Eig)
     }
 
     fn forward<T: LinalgScalar>(
@@ -117,7 +119,7 @@ impl MatrixOperation for EigvalsOp {
             return Ok(Outcome::new(vec![Part::Complex(values)]));
         }
         let factors = EigOp::default().forward(operands, true)?.results;
-        Ok(Outcome::new(vec![factors[0].clone()]).saving(EigOp::default(), factors))
+        Ok(Outcome::new(vec![factors[0].clone()]).saving(Factorisation::Eig, factors))
     }
 
     fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {

@@ -1,8 +1,9 @@
 use t4a_algebra::Real;
 
 use super::*;
-use crate::operation::{MatrixOp, Outcome, Part};
+use crate::operation::{Outcome, Part};
 use crate::scalar::epsilon;
+use crate::table::MatrixOp;
 use crate::testing::*;
 use crate::vocabulary::Batched;
 

@@ -6,7 +6,7 @@ use super::{Eigh, eigh, eigvalsh, eigvalsh_ex, rule};
 use crate::degeneracy::Degeneracy;
 use crate::error::Result;
 use crate::operation::{
-    Kind, MatrixOp, MatrixOperation, Operands, Outcome, Part, full, only, real,
+    Factorisation, Kind, MatrixOperation, Operands, Outcome, Part, full, only, real,
 };
 use crate::scalar::LinalgScalar;
 use crate::spectrum::{Carrier, Factors, values_jvp, values_vjp};
@@ -106,8 +106,8 @@ impl MatrixOperation for EigvalshOp {
     fn hidden(&self) -> &'static [Kind] {
         &[Kind::Full, Kind::Real]
     }
-    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<MatrixOp> {
-        Some(EighOp::default().into())
+    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<Factorisation> {
+        Some(Factorisation::Eigh)
     }
 
     fn forward<T: LinalgScalar>(
@@ -122,7 +122,7 @@ impl MatrixOperation for EigvalshOp {
         let parts = parts(&eigh(a)?);
         let mut out = Outcome::new(vec![parts[0].clone()]);
         out.hidden = Carrier::parts(&Batched::new(a), parts[0].real());
-        Ok(out.saving(EighOp::default(), parts))
+        Ok(out.saving(Factorisation::Eigh, parts))
     }
 
     fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {

@@ -1,7 +1,8 @@
 use super::*;
 use crate::degeneracy::Degeneracy;
 use crate::error::LinalgError;
-use crate::operation::{MatrixOp, Outcome, Part};
+use crate::operation::{Outcome, Part};
+use crate::table::MatrixOp;
 use crate::testing::*;
 use crate::vocabulary::{Batched, Matrices};
 

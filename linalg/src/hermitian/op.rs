@@ -3,10 +3,10 @@
 use t4a_tensor::Tensor;
 
 use super::{Elementary, check_domain, hermitian_function_ex, outside_domain, vjp};
-use crate::eigh::{EighOp, factors, pairs, parts};
+use crate::eigh::{factors, pairs, parts};
 use crate::error::{Result, SINGULAR, check};
 use crate::operation::{
-    Kind, MatrixOp, MatrixOperation, Operands, Outcome, Part, full, only, zeros,
+    Factorisation, Kind, MatrixOperation, Operands, Outcome, Part, full, only, zeros,
 };
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
@@ -32,8 +32,8 @@ impl MatrixOperation for HermitianFunctionOp {
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[0]]
     }
-    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<MatrixOp> {
-        Some(EighOp::default().into())
+    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<Factorisation> {
+        Some(Factorisation::Eigh)
     }
 
     fn forward<T: LinalgScalar>(
@@ -45,7 +45,7 @@ impl MatrixOperation for HermitianFunctionOp {
         check(self.name(), &info, SINGULAR)?;
         check_domain(self.name(), &Batched::<T::R>::rows_of(&values))?;
         let out = Outcome::new(vec![Part::Full(Batched::new(&out))]);
-        Ok(out.saving(EighOp::default(), parts(&eigh)))
+        Ok(out.saving(Factorisation::Eigh, parts(&eigh)))
     }
 
     fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {

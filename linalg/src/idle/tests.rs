@@ -9,13 +9,14 @@ use crate::hermitian::Elementary;
 use crate::hermitian::HermitianFunctionOp;
 use crate::lu::LuFactorOp;
 use crate::lu::Pivoting;
-use crate::operation::{MatrixOp, MatrixOperation, Part};
+use crate::operation::{MatrixOperation, Part};
 use crate::polar::PolarOp;
 use crate::polar::Side;
 use crate::qr::Columns;
 use crate::qr::{LqOp, QrOp, QrPivotedOp};
 use crate::scalar::LinalgScalar;
 use crate::svd::SvdFunctionOp;
+use crate::table::MatrixOp;
 use crate::testing::*;
 use crate::vocabulary::{Batched, Matrices};
 

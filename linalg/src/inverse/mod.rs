@@ -13,6 +13,7 @@ use crate::batch::Shape;
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::solve::solve_ex;
+use crate::systems::tensor_inverse;
 use crate::vocabulary::{Batched, Matrices};
 
 pub use op::InvOp;
@@ -51,4 +52,18 @@ pub fn vjp<M: Matrices>(b: &M, b_cotangent: &M) -> M {
 /// `dB = −B dA B`.
 pub fn jvp<M: Matrices>(b: &M, da: &M) -> M {
     b.matmul(da).matmul(b).neg()
+}
+
+/// `B` with `Σ A[i…, j…] B[j…, k…] = δ[i…, k…]`, the inverse of [`tensorsolve`](crate::solve::tensorsolve)'s tensor whose first
+/// `left` axes are `i…`.
+///
+/// Shapes `[i…, j…]` → `[j…, i…]` with as many elements in `i…` as in `j…`. Cost that of
+/// [`inv`].
+///
+/// # Errors
+/// `Tensor` if the shapes do not match; `NonFinite`, `Singular`.
+pub fn tensorinv<T: LinalgScalar>(a: &Tensor<T>, left: usize) -> Result<Tensor<T>> {
+    let (n, shape) = tensor_inverse(a.shape(), left)?;
+    let out = inv(&a.reshape(&[n, n])?).map_err(|error| error.of("tensorinv"))?;
+    Ok(out.reshape(&shape)?)
 }

@@ -5,18 +5,17 @@ use t4a_tensor::Tensor;
 use super::{jvp, lstsq, lstsq_ex, lstsq_min_norm_ex, min_norm, vjp};
 use crate::degeneracy::by_bits;
 use crate::error::Result;
-use crate::operation::{Kind, MatrixOp, MatrixOperation, Operands, Outcome, Part, full, zeros};
-use crate::pinv::{self, PinvOp};
-use crate::qr::{Columns, LqOp, QrOp};
+use crate::operation::{
+    Factorisation, Kind, MatrixOperation, Operands, Outcome, Part, full, zeros,
+};
+use crate::pinv;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
-
-const THIN: QrOp = QrOp { columns: Columns::Thin };
 
 /// `A = Q R`, or `Aᴴ = Q R` for a wide matrix.
 fn factors<M: Matrices>(out: &Outcome<M>) -> (M, M) {
     let (first, second) = (out.factors()[0].full(), out.factors()[1].full());
-    match out.factored_by(LqOp) {
+    match out.factored_by(Factorisation::Lq) {
         true => (second.adjoint(), first.adjoint()),
         false => (first.clone(), second.clone()),
     }
@@ -40,8 +39,8 @@ impl MatrixOperation for LstsqOp {
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![[operands[0][1], operands[1][1]]]
     }
-    fn saves(&self, [m, n]: [usize; 2], _permuted: bool) -> Option<MatrixOp> {
-        Some(if m >= n { THIN.into() } else { LqOp.into() })
+    fn saves(&self, [m, n]: [usize; 2], _permuted: bool) -> Option<Factorisation> {
+        Some(if m >= n { Factorisation::Qr } else { Factorisation::Lq })
     }
 
     fn forward<T: LinalgScalar>(
@@ -54,10 +53,10 @@ impl MatrixOperation for LstsqOp {
         let (q, r) = (Batched::new(&out.qr.q), Batched::new(&out.qr.r));
         let results = Outcome::new(vec![Part::Full(Batched::new(&out.x))]);
         Ok(match q.rows() == a.shape()[a.rank() - 2] {
-            true => results.saving(THIN, vec![Part::Full(q), Part::Full(r)]),
+            true => results.saving(Factorisation::Qr, vec![Part::Full(q), Part::Full(r)]),
             false => {
                 let (l, q) = (r.adjoint(), q.adjoint());
-                results.saving(LqOp, vec![Part::Full(l), Part::Full(q)])
+                results.saving(Factorisation::Lq, vec![Part::Full(l), Part::Full(q)])
             }
         })
     }
@@ -115,8 +114,8 @@ impl MatrixOperation for LstsqMinNormOp {
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![[operands[0][1], operands[1][1]]]
     }
-    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<MatrixOp> {
-        Some(PinvOp { rtol: self.rtol }.into())
+    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<Factorisation> {
+        Some(Factorisation::Pinv { rtol: self.rtol })
     }
 
     fn forward<T: LinalgScalar>(
@@ -126,7 +125,7 @@ impl MatrixOperation for LstsqMinNormOp {
     ) -> Result<Outcome<Batched<T>>> {
         let (x, p) = min_norm(operands[0], operands[1], self.rtol)?;
         let (x, p) = (Part::Full(Batched::new(&x)), Part::Full(Batched::new(&p)));
-        Ok(Outcome::new(vec![x]).saving(PinvOp { rtol: self.rtol }, vec![p]))
+        Ok(Outcome::new(vec![x]).saving(Factorisation::Pinv { rtol: self.rtol }, vec![p]))
     }
 
     fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {

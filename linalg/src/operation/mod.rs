@@ -1,32 +1,22 @@
-//! Operations on matrices as values, each written in the module of its decomposition.
+//! What an operation on matrices is; each is written in the module of its decomposition.
 //!
 //! ```text
-//! MatrixOperation   what an operation is: shapes, forward on engine tensors, status, vjp and jvp
-//! MatrixOp          any of them: the table
-//! Linalg            a MatrixOp on arrays: a t4a_diff::Operation, complex matrices as pairs
+//! MatrixOperation   shapes, forward on engine tensors, status, vjp and jvp
+//! Outcome           what it returns, and what its rules need beyond that
 //! Over              how matrices are read from arrays and written to them
 //! ```
 //!
-//! To add one: its `op.rs` beside the decomposition, and a row of the table.
+//! To add one: its `op.rs` beside the decomposition, and a row of the [table](crate::table).
 
-mod array;
 mod over;
-mod rule;
-#[cfg(test)]
-mod scales;
-mod table;
-#[cfg(test)]
-mod tests;
 
 use std::fmt::Debug;
 
 use smallvec::SmallVec;
 use t4a_tensor::{Tensor, TensorError};
 
-pub use array::Linalg;
 pub use over::Over;
-pub(crate) use over::given;
-pub use table::MatrixOp;
+pub(crate) use over::{given, next};
 
 use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
@@ -131,6 +121,28 @@ impl Operands {
     }
 }
 
+/// A factorisation that other operations keep for their rules.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Factorisation {
+    /// `U`, `S`, `Vᴴ`, thin.
+    Svd,
+    /// `Q`, `R`, thin.
+    Qr,
+    /// `L`, `Q`.
+    Lq,
+    /// Packed `L` and `U` with partial pivoting.
+    Lu,
+    /// Eigenvalues and eigenvectors of a Hermitian matrix.
+    Eigh,
+    /// Those of a general matrix.
+    Eig,
+    /// The pseudoinverse.
+    Pinv {
+        /// The relative cutoff of singular values.
+        rtol: Option<f64>,
+    },
+}
+
 /// What an operation returns, and what its rules need beyond that.
 #[derive(Clone, Debug)]
 pub struct Outcome<M: Matrices> {
@@ -138,8 +150,8 @@ pub struct Outcome<M: Matrices> {
     pub results: Vec<Part<M>>,
     /// Further results, through which derivatives of derivatives pass: [`MatrixOperation::hidden`].
     pub hidden: Vec<Part<M>>,
-    /// The factorisation of the first operand that the rules use, as results of another operation.
-    pub saved: Option<(MatrixOp, Vec<Part<M>>)>,
+    /// The factorisation of the first operand that the rules use, as results of the operation that it is.
+    pub saved: Option<(Factorisation, Vec<Part<M>>)>,
     /// What pivoting found: of the rows, of the columns, as far as the operation has them.
     pub permutations: Vec<Permutation>,
 }
@@ -151,8 +163,8 @@ impl<M: Matrices> Outcome<M> {
     }
 
     /// With the factorisation that the rules use.
-    pub fn saving(mut self, op: impl Into<MatrixOp>, factors: Vec<Part<M>>) -> Self {
-        self.saved = Some((op.into(), factors));
+    pub fn saving(mut self, by: Factorisation, factors: Vec<Part<M>>) -> Self {
+        self.saved = Some((by, factors));
         self
     }
 
@@ -170,10 +182,9 @@ impl<M: Matrices> Outcome<M> {
         }
     }
 
-    /// Whether the factors are those of this operation.
-    pub(crate) fn factored_by(&self, op: impl Into<MatrixOp>) -> bool {
-        let op = op.into();
-        self.saved.as_ref().is_some_and(|(by, _)| *by == op)
+    /// Whether the factors are those of this factorisation.
+    pub(crate) fn factored_by(&self, by: Factorisation) -> bool {
+        self.saved.as_ref().is_some_and(|(saved, _)| *saved == by)
     }
 
     /// The packed factors of a pivoted elimination and their permutation.
@@ -214,9 +225,9 @@ pub trait MatrixOperation: Copy + Debug + PartialEq {
         &[]
     }
 
-    /// The operation of [`Outcome::saved`] for a matrix of this size; `permuted` if there are
+    /// The factorisation of [`Outcome::saved`] for a matrix of this size; `permuted` if there are
     /// permutations.
-    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<MatrixOp> {
+    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<Factorisation> {
         None
     }
 

@@ -6,7 +6,7 @@ use t4a_tensor::AnyTensor;
 use super::{Kind, Part};
 use crate::error::Result;
 use crate::scalar::LinalgScalar;
-use crate::vocabulary::{Batched, Matrices, next};
+use crate::vocabulary::{Batched, Matrices};
 
 /// Matrices over arrays: those of the vocabulary ([`RealMatrix`](crate::vocabulary::RealMatrix),
 /// [`ComplexMatrix`](crate::vocabulary::ComplexMatrix)) over any, engine tensors of one type over
@@ -23,6 +23,11 @@ pub trait Over<A: Array>: Matrices {
     /// # Errors
     /// The first error of the operations that led to it.
     fn write(part: Part<Self>, into: &mut Vec<A>) -> Result<()>;
+}
+
+/// An array of the iterator.
+pub(crate) fn next<A>(arrays: &mut impl Iterator<Item = A>) -> A {
+    arrays.next().unwrap_or_else(|| unreachable!("as many arrays as the kinds have"))
 }
 
 /// A part some of whose arrays are given; the others are zero.

@@ -12,7 +12,7 @@ use crate::batch::{Output, Shape, Status, Views, is_finite, load, load_rows, run
 use crate::error::{Result, SINGULAR, check};
 use crate::lu::{LuFactors, lu_factor_ex};
 use crate::scalar::LinalgScalar;
-use crate::systems::broadcast;
+use crate::systems::{broadcast, tensor_system};
 use crate::triangular::{Triangle, TriangleOp, check_system, solve_in_place};
 
 pub use op::SolveOp;
@@ -138,4 +138,36 @@ pub fn lu_solve_ex<T: LinalgScalar>(
         },
     )?;
     Ok((out.matrices(info.route())?, info))
+}
+
+/// The solution of `X A = B`, batches broadcast.
+///
+/// Shapes `[…, n, n]`, `[…, r, n]` → `[…, r, n]`, or a vector `[n]` for `x A = b`. Cost that of
+/// [`solve`] with `Aᵀ`: nothing is copied for it.
+///
+/// # Errors
+/// As [`solve`].
+pub fn solve_right<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
+    const NAME: &str = "solve_right";
+    let swapped = |t: &Tensor<T>| -> Result<Tensor<T>> {
+        match t.rank() {
+            0 | 1 => Ok(t.clone()),
+            rank => Ok(t.swap_axes(rank - 2, rank - 1)?),
+        }
+    };
+    let x = solve(&swapped(a)?, &swapped(b)?).map_err(|error| error.of(NAME))?;
+    if b.rank() == 1 { Ok(x) } else { swapped(&x) }
+}
+
+/// `X` with `Σ A[i…, j…] X[j…] = B[i…]` over all axes `j…`.
+///
+/// Shapes `[i…, j…]`, `[i…]` → `[j…]` with as many elements in `i…` as in `j…`. Cost that of
+/// [`solve`].
+///
+/// # Errors
+/// `Tensor` if the shapes do not match; `NonFinite`, `Singular`.
+pub fn tensorsolve<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
+    let (n, right) = tensor_system(a.shape(), b.shape())?;
+    let x = solve(&a.reshape(&[n, n])?, &b.reshape(&[n, 1])?);
+    Ok(x.map_err(|error| error.of("tensorsolve"))?.reshape(right)?)
 }

@@ -4,12 +4,11 @@ use t4a_tensor::Tensor;
 
 use super::{rule, solve_ex};
 use crate::error::{Result, SINGULAR, check};
-use crate::lu::{LuFactorOp, Pivoting};
-use crate::operation::{Kind, MatrixOp, MatrixOperation, Operands, Outcome, Part, full, zeros};
+use crate::operation::{
+    Factorisation, Kind, MatrixOperation, Operands, Outcome, Part, full, zeros,
+};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
-
-const ELIMINATION: LuFactorOp = LuFactorOp { pivoting: Pivoting::Partial };
 
 /// `A`, `B` → `A⁻¹ B`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,8 +28,8 @@ impl MatrixOperation for SolveOp {
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[1]]
     }
-    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<MatrixOp> {
-        Some(ELIMINATION.into())
+    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<Factorisation> {
+        Some(Factorisation::Lu)
     }
 
     fn forward<T: LinalgScalar>(
@@ -42,7 +41,7 @@ impl MatrixOperation for SolveOp {
         check(self.name(), &info, SINGULAR)?;
         let packed = vec![Part::Full(Batched::new(&factors.packed))];
         let out = Outcome::new(vec![Part::Full(Batched::new(&x))]);
-        Ok(out.saving(ELIMINATION, packed).permuted([factors.rows]))
+        Ok(out.saving(Factorisation::Lu, packed).permuted([factors.rows]))
     }
 
     fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {

@@ -32,45 +32,8 @@ use crate::error::{LinalgError, Result};
 use crate::operation::{Part, full, real, zeros};
 use crate::vocabulary::{Matrices, RealMatrices, Region};
 
+pub use crate::vocabulary::{Carrier, Factors, Spectrum};
 pub use operation::{Spectral, SpectralOperation};
-
-/// Which values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum Spectrum {
-    /// Singular values.
-    Singular,
-    /// Eigenvalues of Hermitian matrices.
-    Hermitian,
-}
-
-impl Spectrum {
-    /// The operation that returns these values.
-    fn name(self) -> &'static str {
-        match self {
-            Spectrum::Singular => "svdvals",
-            Spectrum::Hermitian => "eigvalsh",
-        }
-    }
-}
-
-/// The hidden results of an operation that returns values: what derivatives of its gradient, or of its
-/// tangent, tell its rule.
-#[derive(Debug)]
-pub struct Carrier<'a, M: Matrices> {
-    /// `A`.
-    pub a: &'a M,
-    /// A row of zeros as long as that of the values.
-    pub w: &'a M::Real,
-}
-
-impl<M: Matrices> Clone for Carrier<'_, M> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<M: Matrices> Copy for Carrier<'_, M> {}
 
 impl<'a, M: Matrices> Carrier<'a, M> {
     /// Of the hidden results.
@@ -311,19 +274,6 @@ fn tolerance<R: Matrices>(x: &R) -> f64 {
     if x.epsilon() < 1e-10 { 1e-6 } else { 1e-3 }
 }
 
-/// Thin factors `A = U diag(S) Vᴴ`, or `A = V diag(S) Vᴴ`.
-#[derive(Clone, Debug)]
-pub struct Factors<M: Matrices> {
-    /// `m × k`.
-    pub u: M,
-    /// Singular values in nonincreasing order, or eigenvalues in nondecreasing order: a row.
-    pub s: M::Real,
-    /// `n × k`; `u` again for eigenvalues.
-    pub v: M,
-    /// Which of the two.
-    pub of: Spectrum,
-}
-
 impl<M: Matrices> Factors<M> {
     /// The leading `k` of thin or full singular vectors.
     pub fn singular(u: &M, s: &M::Real, vh: &M) -> Self {
@@ -358,11 +308,6 @@ impl<M: Matrices> Factors<M> {
     pub(crate) fn parts(&self, carrier: Carrier<'_, M>, x: Part<M>) -> Vec<Part<M>> {
         let carrier = [Part::Full(carrier.a.clone()), Part::Real(carrier.w.clone()), x];
         carrier.into_iter().chain(self.detached()).collect()
-    }
-
-    /// `U diag(c) Vᴴ`, the gradient.
-    pub fn sum(&self, c: &M::Real) -> M {
-        self.u.mul_real(c).matmul(&self.v.adjoint())
     }
 
     /// Rejects directions that split tied values, or move values off zero. The rules of

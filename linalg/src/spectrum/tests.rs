@@ -7,9 +7,10 @@ use t4a_tensor::Tensor;
 
 use super::*;
 use crate::eigh::EigvalshOp;
-use crate::operation::{MatrixOp, MatrixOperation, Over};
+use crate::operation::{MatrixOperation, Over};
 use crate::scalar::epsilon;
 use crate::svd::SvdvalsOp;
+use crate::table::MatrixOp;
 use crate::testing::*;
 use crate::vocabulary::{Batched, RealMatrix};
 

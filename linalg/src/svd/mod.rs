@@ -13,7 +13,7 @@ mod tests;
 mod ties;
 mod truncate;
 
-use faer::{Mat, MatMut, MatRef};
+use faer::{MatMut, MatRef};
 use t4a_algebra::Field;
 use t4a_linalg_kernels::Extent;
 use t4a_tensor::Tensor;
@@ -123,10 +123,6 @@ pub fn svdvals_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T::R>, Tenso
     Ok((s.vectors(info.route())?, info))
 }
 
-fn adjoint<T: LinalgScalar>(a: MatRef<'_, T>) -> Mat<T> {
-    Mat::from_fn(a.ncols(), a.nrows(), |i, j| Field::conj(a[(j, i)]))
-}
-
 /// `U` and `V`, if they are wanted, and `S`.
 type Slot<'a, T> = (Option<(MatMut<'a, T>, MatMut<'a, T>)>, &'a mut [<T as LinalgScalar>::R]);
 
@@ -160,7 +156,7 @@ fn decompose<T: LinalgScalar>(
             if !converged {
                 // faer's iteration comes to rest short of its limit for one in 10⁵ matrices with
                 // ties. Their adjoints have another bidiagonal form.
-                let adjoint = adjoint(a);
+                let adjoint = tall::adjoint(a);
                 let mut memory = T::svd_scratch(n, m, extent, par);
                 let vu = target.as_mut().map(|(u, v)| (v.as_mut(), u.as_mut()));
                 if !T::svd(adjoint.as_ref(), values, vu, par, &mut memory) {

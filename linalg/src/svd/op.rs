@@ -7,14 +7,11 @@ use crate::degeneracy::Degeneracy;
 use crate::error::{Result, SINGULAR, check};
 use crate::hermitian::{Elementary, check_domain, outside_domain};
 use crate::operation::{
-    Kind, MatrixOp, MatrixOperation, Operands, Outcome, Part, full, only, real, zeros,
+    Factorisation, Kind, MatrixOperation, Operands, Outcome, Part, full, only, real, zeros,
 };
 use crate::scalar::LinalgScalar;
 use crate::spectrum::{Carrier, Factors, values_jvp, values_vjp};
 use crate::vocabulary::{Batched, Matrices};
-
-/// Thin factors, ties masked.
-const THIN: SvdOp = SvdOp { vectors: Vectors::Thin, degeneracy: Degeneracy::DEFAULT };
 
 fn parts<T: LinalgScalar>(out: &super::Svd<T>) -> Vec<Part<Batched<T>>> {
     let s = Part::Real(Batched::rows_of(&out.s));
@@ -121,8 +118,8 @@ impl MatrixOperation for SvdvalsOp {
     fn hidden(&self) -> &'static [Kind] {
         &[Kind::Full, Kind::Real]
     }
-    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<MatrixOp> {
-        Some(THIN.into())
+    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<Factorisation> {
+        Some(Factorisation::Svd)
     }
 
     fn forward<T: LinalgScalar>(
@@ -138,7 +135,7 @@ impl MatrixOperation for SvdvalsOp {
         let parts = parts(&svd(a, Vectors::Thin)?);
         let mut out = Outcome::new(vec![parts[1].clone()]);
         out.hidden = Carrier::parts(&Batched::new(a), parts[1].real());
-        Ok(out.saving(THIN, parts))
+        Ok(out.saving(Factorisation::Svd, parts))
     }
 
     fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {
@@ -186,8 +183,8 @@ impl MatrixOperation for SvdFunctionOp {
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[0]]
     }
-    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<MatrixOp> {
-        Some(THIN.into())
+    fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<Factorisation> {
+        Some(Factorisation::Svd)
     }
 
     fn forward<T: LinalgScalar>(
@@ -198,7 +195,8 @@ impl MatrixOperation for SvdFunctionOp {
         let (out, values, svd, info) = svd_function_ex(operands[0], &self.function)?;
         check(self.name(), &info, SINGULAR)?;
         check_domain(self.name(), &Batched::<T::R>::rows_of(&values))?;
-        Ok(Outcome::new(vec![Part::Full(Batched::new(&out))]).saving(THIN, parts(&svd)))
+        Ok(Outcome::new(vec![Part::Full(Batched::new(&out))])
+            .saving(Factorisation::Svd, parts(&svd)))
     }
 
     fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {

@@ -1,9 +1,9 @@
 //! Matrices much taller than wide, or wider than tall: `A = Q R`, `R = U' S Vᴴ`, `U = Q U'`.
 
 use faer::{Mat, MatMut, MatRef, Par};
+use t4a_algebra::Field;
 use t4a_linalg_kernels::Extent;
 
-use super::adjoint;
 use crate::scalar::LinalgScalar;
 
 /// Whether the QR factorisation costs less than it saves: for 1024 × 256 a quarter, for 2048 × 64 a
@@ -49,4 +49,9 @@ pub(super) fn svd<T: LinalgScalar>(
     }
     T::apply_q(qr.as_ref(), coefficients.as_ref(), u, par, &mut memory);
     true
+}
+
+/// `Aᴴ`.
+pub(super) fn adjoint<T: LinalgScalar>(a: MatRef<'_, T>) -> Mat<T> {
+    Mat::from_fn(a.ncols(), a.nrows(), |i, j| Field::conj(a[(j, i)]))
 }

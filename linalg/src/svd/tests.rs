@@ -3,8 +3,9 @@ use t4a_algebra::{Numeric, Real, c32, c64};
 use super::*;
 use crate::degeneracy::Degeneracy;
 use crate::error::LinalgError;
-use crate::operation::{MatrixOp, Outcome, Part};
+use crate::operation::{Outcome, Part};
 use crate::scalar::epsilon;
+use crate::table::MatrixOp;
 use crate::testing::*;
 use crate::vocabulary::{Batched, Matrices};
 

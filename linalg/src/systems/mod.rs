@@ -18,9 +18,7 @@ use t4a_tensor::layout::Dims;
 use t4a_tensor::{Tensor, TensorError};
 
 use crate::error::{LinalgError, Result};
-use crate::inverse::inv;
 use crate::scalar::LinalgScalar;
-use crate::solve::solve;
 
 /// What a tensor has to offer: views, or nodes of a tape.
 pub trait Movable: Sized {
@@ -183,39 +181,7 @@ pub(crate) fn broadcast<T: LinalgScalar>(
     }
 }
 
-/// The solution of `X A = B`, batches broadcast.
-///
-/// Shapes `[…, n, n]`, `[…, r, n]` → `[…, r, n]`, or a vector `[n]` for `x A = b`. Cost that of
-/// [`solve`] with `Aᵀ`: nothing is copied for it.
-///
-/// # Errors
-/// As [`solve`].
-pub fn solve_right<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
-    const NAME: &str = "solve_right";
-    let swapped = |t: &Tensor<T>| -> Result<Tensor<T>> {
-        match t.rank() {
-            0 | 1 => Ok(t.clone()),
-            rank => Ok(t.swap_axes(rank - 2, rank - 1)?),
-        }
-    };
-    let x = solve(&swapped(a)?, &swapped(b)?).map_err(|error| error.of(NAME))?;
-    if b.rank() == 1 { Ok(x) } else { swapped(&x) }
-}
-
-/// `X` with `Σ A[i…, j…] X[j…] = B[i…]` over all axes `j…`.
-///
-/// Shapes `[i…, j…]`, `[i…]` → `[j…]` with as many elements in `i…` as in `j…`. Cost that of
-/// [`solve`].
-///
-/// # Errors
-/// `Tensor` if the shapes do not match; `NonFinite`, `Singular`.
-pub fn tensorsolve<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
-    let (n, right) = tensor_system(a.shape(), b.shape())?;
-    let x = solve(&a.reshape(&[n, n])?, &b.reshape(&[n, 1])?);
-    Ok(x.map_err(|error| error.of("tensorsolve"))?.reshape(right)?)
-}
-
-/// The number of unknowns of [`tensorsolve`] and the shape of the solution.
+/// The number of unknowns of [`tensorsolve`](crate::solve::tensorsolve) and the shape of the solution.
 ///
 /// # Errors
 /// `Tensor`.
@@ -230,21 +196,7 @@ pub fn tensor_system<'a>(a: &'a [usize], b: &[usize]) -> Result<(usize, &'a [usi
     }
 }
 
-/// `B` with `Σ A[i…, j…] B[j…, k…] = δ[i…, k…]`, the inverse of [`tensorsolve`]'s tensor whose first
-/// `left` axes are `i…`.
-///
-/// Shapes `[i…, j…]` → `[j…, i…]` with as many elements in `i…` as in `j…`. Cost that of
-/// [`inv`].
-///
-/// # Errors
-/// `Tensor` if the shapes do not match; `NonFinite`, `Singular`.
-pub fn tensorinv<T: LinalgScalar>(a: &Tensor<T>, left: usize) -> Result<Tensor<T>> {
-    let (n, shape) = tensor_inverse(a.shape(), left)?;
-    let out = inv(&a.reshape(&[n, n])?).map_err(|error| error.of("tensorinv"))?;
-    Ok(out.reshape(&shape)?)
-}
-
-/// The size of the matrix of [`tensorinv`] and the shape of the result.
+/// The size of the matrix of [`tensorinv`](crate::inverse::tensorinv) and the shape of the result.
 ///
 /// # Errors
 /// `Tensor`.

@@ -1,7 +1,8 @@
 use super::*;
+use crate::inverse::tensorinv;
 use crate::lstsq::{lstsq, lstsq_min_norm};
 use crate::lu::lu_factor;
-use crate::solve::lu_solve;
+use crate::solve::{lu_solve, solve, solve_right, tensorsolve};
 use crate::testing::*;
 use crate::triangular::{Triangle, TriangleOp, solve_triangular};
 use crate::vocabulary::{Batched, Matrices};

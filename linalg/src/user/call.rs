@@ -76,3 +76,8 @@ pub(super) fn jvp<F, M: Matrix<F>, R, const N: usize>(
     let (out, tangents) = results_jvp(op, inputs, tangents)?;
     Ok((read(out.results), read(tangents)))
 }
+
+/// The matrix of a result with one part.
+pub(super) fn one<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M {
+    M::from_pair(parts.swap_remove(0))
+}

@@ -10,10 +10,9 @@ use crate::polar::{PolarOp, Side};
 use crate::sqrtm::SqrtmOp;
 use crate::svd::SvdFunctionOp;
 
-use super::call::{Parts, jvp, plain, status};
+use super::call::{Parts, jvp, one, plain, status};
 use super::matrix::Matrix;
 use super::qr::pair;
-use super::solve::one;
 
 /// The lower triangular `L` with positive diagonal and `(A + Aᴴ)/2 = L Lᴴ`; the gradient is
 /// Hermitian.

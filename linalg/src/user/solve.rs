@@ -15,15 +15,10 @@ use crate::vocabulary::Matrices;
 use t4a_diff::Array;
 use t4a_tensor::TensorError;
 
-use super::call::{Parts, jvp, plain, status};
+use super::call::{Parts, jvp, one, plain, status};
 use super::matrix::Matrix;
 use super::matrix::RightHandSide;
 use super::systems;
-
-/// The matrix of a result with one part.
-pub(super) fn one<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M {
-    M::from_pair(parts.swap_remove(0))
-}
 
 /// The solution of `A X = B`: `[…, n, n]`, `[…, n, r]` → `[…, n, r]`, or of `A x = b` for vectors
 /// `[…, n]`. Batches broadcast ([`RightHandSide`]).

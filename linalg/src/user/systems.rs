@@ -30,7 +30,7 @@ pub(super) fn plain<F, M: Matrix<F>, R: RightHandSide<F, M>>(
 ) -> Result<R> {
     let (op, a, b) = (op.into(), a.into_pair(), b.into_columns());
     let systems = plan::<F, M>(op, &a, &b, true)?;
-    let x = call::plain(op, pair::<F, M>(&systems, a, b)?, super::solve::one::<F, M>)?;
+    let x = call::plain(op, pair::<F, M>(&systems, a, b)?, call::one::<F, M>)?;
     Ok(R::from_columns(systems.solution(x.into_pair())?))
 }
 
@@ -42,7 +42,7 @@ pub(super) fn status<F, M: Matrix<F>, R: RightHandSide<F, M>>(
 ) -> Result<(R, M::Info)> {
     let (op, a, b) = (op.into(), a.into_pair(), b.into_columns());
     let systems = plan::<F, M>(op, &a, &b, false)?;
-    let (x, info) = call::status(op, pair::<F, M>(&systems, a, b)?, super::solve::one::<F, M>)?;
+    let (x, info) = call::status(op, pair::<F, M>(&systems, a, b)?, call::one::<F, M>)?;
     Ok((R::from_columns(systems.solution(x.into_pair())?), info))
 }
 
@@ -63,7 +63,7 @@ pub(super) fn jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
         false => [M::from_pair(da), M::from_pair(db)],
     };
     let inputs = pair::<F, M>(&systems, a, b)?;
-    let (x, dx) = call::jvp(op, inputs, tangents, super::solve::one::<F, M>)?;
+    let (x, dx) = call::jvp(op, inputs, tangents, call::one::<F, M>)?;
     let read = |x: M| Ok::<_, LinalgError>(R::from_columns(systems.solution(x.into_pair())?));
     Ok((read(x)?, read(dx)?))
 }

@@ -4,125 +4,20 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use t4a_algebra::{Field, Numeric, Real};
+use t4a_tensor::Tensor;
 use t4a_tensor::copy::to_contiguous;
 use t4a_tensor::kernels::arithmetic::{Add, Conj, FromParts, Mul, Part, Pow, Recip, Sub, TakePart};
 use t4a_tensor::kernels::math::{Exp, Ln, Sqrt};
-use t4a_tensor::loops::kernel::{Binary, BindRight, Unary};
+use t4a_tensor::loops::kernel::BindRight;
 use t4a_tensor::route::{Path, Route};
-use t4a_tensor::{Tensor, map};
 
 use super::kernels::{FromComplex, IntoComplex, MulReal, Within};
-use super::{Matrices, RealMatrices, Region};
+use super::{Batched, Matrices, RealMatrices, Region, Triangle};
 use crate::batch::{Output, Status, Views, run};
 use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, epsilon};
-use crate::triangular::{Triangle, solve_triangular};
-
-/// A batch of matrices as an engine tensor `[…, m, n]`, or the first error on the way to it.
-///
-/// Carrying the error lets a rule read as mathematics; it surfaces in [`Batched::into_tensor`].
-#[derive(Clone, Debug)]
-pub struct Batched<T: LinalgScalar>(Result<Tensor<T>>);
-
-impl<T: LinalgScalar> Batched<T> {
-    /// A batch of matrices `[…, m, n]`.
-    pub fn new(tensor: &Tensor<T>) -> Self {
-        if tensor.rank() < 2 {
-            let shape = tensor.shape().to_vec();
-            return Self(Err(LinalgError::NotMatrix { op: "matrices", shape }));
-        }
-        Self(Ok(tensor.clone()))
-    }
-
-    /// A failure, for the operations that follow.
-    pub fn failed(error: LinalgError) -> Self {
-        Self(Err(error))
-    }
-
-    /// A batch of vectors `[…, n]` as rows.
-    pub fn rows_of(tensor: &Tensor<T>) -> Self {
-        let axis = tensor.rank().saturating_sub(1);
-        Self::new_checked(tensor.unsqueeze(axis))
-    }
-
-    /// A batch of numbers `[…]` as `1 × 1` matrices.
-    pub fn numbers(tensor: &Tensor<T>) -> Self {
-        let axis = tensor.rank();
-        Self::new_checked(tensor.unsqueeze(axis).and_then(|t| t.unsqueeze(axis + 1)))
-    }
-
-    fn new_checked(tensor: t4a_tensor::Result<Tensor<T>>) -> Self {
-        match tensor {
-            Ok(tensor) => Self::new(&tensor),
-            Err(error) => Self(Err(error.into())),
-        }
-    }
-
-    /// The tensor `[…, m, n]`.
-    ///
-    /// # Errors
-    /// The first error of the operations that led here.
-    pub fn into_tensor(self) -> Result<Tensor<T>> {
-        self.0
-    }
-
-    /// The tensor `[…, n]` of a batch of rows.
-    ///
-    /// # Errors
-    /// As [`Batched::into_tensor`].
-    pub fn into_vectors(self) -> Result<Tensor<T>> {
-        let tensor = self.0?;
-        let axis = tensor.rank() - 2;
-        Ok(tensor.squeeze(axis)?)
-    }
-
-    /// The tensor `[…]` of a batch of numbers.
-    ///
-    /// # Errors
-    /// As [`Batched::into_tensor`].
-    pub fn into_numbers(self) -> Result<Tensor<T>> {
-        let tensor = self.0?;
-        let axis = tensor.rank() - 2;
-        Ok(tensor.squeeze(axis)?.squeeze(axis)?)
-    }
-
-    fn then<U: LinalgScalar>(&self, f: impl FnOnce(&Tensor<T>) -> Result<Tensor<U>>) -> Batched<U> {
-        Batched(self.0.as_ref().map_err(Clone::clone).and_then(f))
-    }
-
-    fn map<K: Unary<T>>(&self, kernel: K) -> Batched<K::Out>
-    where
-        K::Out: LinalgScalar,
-    {
-        self.then(|t| Ok(map::map(kernel, t.clone())?))
-    }
-
-    fn zip<U: LinalgScalar, K: Binary<T, U>>(&self, rhs: &Batched<U>, k: K) -> Batched<K::Out>
-    where
-        K::Out: LinalgScalar,
-    {
-        self.then(|a| {
-            let b = rhs.0.as_ref().map_err(Clone::clone)?;
-            Ok(map::zip(k, a.clone(), b.clone())?)
-        })
-    }
-
-    fn with(
-        &self,
-        rhs: &Self,
-        f: impl FnOnce(&Tensor<T>, &Tensor<T>) -> Result<Tensor<T>>,
-    ) -> Self {
-        self.then(|a| f(a, rhs.0.as_ref().map_err(Clone::clone)?))
-    }
-
-    fn axis(&self, from_last: usize) -> usize {
-        match &self.0 {
-            Ok(t) => t.shape()[t.rank() - from_last],
-            Err(_) => 0,
-        }
-    }
-}
+use crate::triangular::solve_triangular;
 
 /// The leading axes of a tensor of matrices.
 fn batch_of<T: LinalgScalar>(t: &Tensor<T>) -> &[usize] {

@@ -13,21 +13,24 @@
 //! `Ā = ∂L/∂Re A + i ∂L/∂Im A`, so `dL = Re⟨Ā, dA⟩` with `⟨X, Y⟩ = tr(Xᴴ Y)`.
 
 mod arrays;
+mod batched;
 mod dual;
 mod engine;
+mod factors;
 mod kernels;
+mod matrix;
+mod triangle;
 
 use std::ops::Range;
 
-pub(crate) use arrays::next;
-pub use arrays::{ComplexMatrix, RealMatrix};
+pub use batched::Batched;
 pub use dual::Dual;
-pub use engine::Batched;
+pub use factors::{Carrier, Factors, Spectrum};
+pub use matrix::{ComplexMatrix, RealMatrix};
+pub use triangle::{Triangle, TriangleOp};
 
 use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
-use crate::spectrum::{Carrier, Factors};
-use crate::triangular::Triangle;
 
 /// Part of a matrix that [`Matrices::mask`] keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,7 +264,6 @@ pub trait Matrices: Clone + std::fmt::Debug {
     }
     /// `op(T)⁻¹` from the right: `B op(T)⁻¹` with `T = self`.
     fn solve_triangular_right(&self, b: &Self, triangle: Triangle) -> Self {
-        use crate::triangular::TriangleOp;
         // (B op(T)⁻¹)ᵀ = op(T)⁻ᵀ Bᵀ
         match triangle.op {
             TriangleOp::None => self.solve_triangular(

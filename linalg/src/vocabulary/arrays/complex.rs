@@ -4,23 +4,17 @@ use std::ops::Range;
 
 use t4a_diff::Array;
 
-use super::{ComplexMatrix, RealMatrix, apply, gradient, tangent, unsplit, unsplit_eigenvectors};
+use super::{apply, gradient, tangent, unsplit, unsplit_eigenvectors};
 use crate::error::{LinalgError, Result};
 use crate::lyapunov::LyapunovOp;
 use crate::operation::{Kind, Part};
 use crate::permutation::Permutation;
 use crate::solve::SolveOp;
-use crate::spectrum::{Carrier, Factors};
 use crate::svd::SvdvalsOp;
-use crate::triangular::{SolveTriangularOp, Triangle};
-use crate::vocabulary::{Matrices, Region};
+use crate::triangular::SolveTriangularOp;
+use crate::vocabulary::{Carrier, ComplexMatrix, Factors, Matrices, RealMatrix, Region, Triangle};
 
 impl<A: Array> ComplexMatrix<A> {
-    /// `re + i im`.
-    pub fn new(re: A, im: A) -> Self {
-        Self { re: RealMatrix::new(re), im: RealMatrix::new(im) }
-    }
-
     fn both(&self, f: impl Fn(&RealMatrix<A>) -> RealMatrix<A>) -> Self {
         Self { re: f(&self.re), im: f(&self.im) }
     }

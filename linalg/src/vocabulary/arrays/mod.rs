@@ -9,21 +9,11 @@ mod real;
 
 use t4a_diff::{Array, Value};
 
-use super::Matrices;
+use super::{Carrier, ComplexMatrix, Factors, Matrices, RealMatrix};
 use crate::error::Result;
-use crate::operation::{Kind, Linalg, MatrixOp, Over, Part};
-use crate::spectrum::{Carrier, Factors, Spectral, SpectralOperation};
-
-/// Real matrices `[…, m, n]`, or the first error on the way to them.
-#[derive(Clone, Debug)]
-pub struct RealMatrix<A>(Result<A>);
-
-/// Complex matrices as pairs of real ones.
-#[derive(Clone, Debug)]
-pub struct ComplexMatrix<A> {
-    re: RealMatrix<A>,
-    im: RealMatrix<A>,
-}
+use crate::operation::{Kind, Over, Part, next};
+use crate::spectrum::{Spectral, SpectralOperation};
+use crate::table::{Linalg, MatrixOp};
 
 /// The arrays of these parts, one behind the other.
 fn arrays<A: Array, M: Over<A>>(parts: Vec<Part<M>>) -> Result<Vec<Value<A>>> {
@@ -87,11 +77,6 @@ fn unsplit_eigenvectors<A: Array, M: Over<A>>(
     let factors = [values, vectors].map(|x| Part::Complex(x.detached()));
     let parts = [Part::Full(a.clone()), Part::Full(gradient)].into_iter().chain(factors);
     Ok(spectral(Spectral::UnsplitEigenvectors, parts.collect())?.into_full())
-}
-
-/// An array of the iterator.
-pub(crate) fn next<A>(arrays: &mut impl Iterator<Item = A>) -> A {
-    arrays.next().unwrap_or_else(|| unreachable!("as many arrays as the kinds have"))
 }
 
 fn real<A: Array>(arrays: &mut impl Iterator<Item = A>) -> RealMatrix<A> {

@@ -6,74 +6,17 @@ use t4a_diff::array::Flags as _;
 use t4a_diff::{Array, Integers};
 use t4a_tensor::{AnyTensor, DType};
 
-use super::{ComplexMatrix, RealMatrix, apply, gradient, tangent, unsplit, unsplit_eigenvectors};
+use super::{apply, gradient, tangent, unsplit, unsplit_eigenvectors};
 use crate::error::{LinalgError, Result};
 use crate::lyapunov::LyapunovOp;
 use crate::operation::{Kind, Part};
 use crate::permutation::Permutation;
 use crate::solve::SolveOp;
-use crate::spectrum::{Carrier, Factors};
 use crate::svd::SvdvalsOp;
-use crate::triangular::{SolveTriangularOp, Triangle};
-use crate::vocabulary::{Matrices, RealMatrices, Region};
-
-impl<A: Array> RealMatrix<A> {
-    /// Matrices `[…, m, n]`.
-    pub fn new(array: A) -> Self {
-        let shape = array.shape();
-        // An array that carries an error has no shape.
-        if shape.len() < 2
-            && let Some(error) = array.elements().err()
-        {
-            return Self(Err(error.into()));
-        }
-        match shape.len() {
-            0 | 1 => Self(Err(LinalgError::NotMatrix { op: "matrices", shape })),
-            _ => Self(Ok(array)),
-        }
-    }
-
-    /// The array.
-    ///
-    /// # Errors
-    /// The first error of the operations that led here.
-    pub fn into_array(self) -> Result<A> {
-        self.0
-    }
-
-    fn map(&self, f: impl FnOnce(&A) -> A) -> Self {
-        Self(self.0.as_ref().map(f).map_err(Clone::clone))
-    }
-
-    /// With the number of the last axis but one.
-    fn at(&self, f: impl FnOnce(&A, usize) -> A) -> Self {
-        self.map(|x| {
-            // Two axes at least, unless x carries an error of its own, which the result will carry.
-            let rank = x.shape().len();
-            if rank < 2 { x.clone() } else { f(x, rank - 2) }
-        })
-    }
-
-    fn zip(&self, rhs: &Self, f: impl FnOnce(&A, &A) -> A) -> Self {
-        Self(match (&self.0, &rhs.0) {
-            (Ok(x), Ok(y)) => Ok(f(x, y)),
-            (Err(error), _) | (_, Err(error)) => Err(error.clone()),
-        })
-    }
-
-    fn size(&self, from_last: usize) -> usize {
-        let shape = self.0.as_ref().map(A::shape).unwrap_or_default();
-        shape.len().checked_sub(from_last).map_or(0, |axis| shape[axis])
-    }
-
-    pub(super) fn failed(error: LinalgError) -> Self {
-        Self(Err(error))
-    }
-
-    fn solved(x: Result<Part<Self>>) -> Self {
-        x.map_or_else(Self::failed, Part::into_full)
-    }
-}
+use crate::triangular::SolveTriangularOp;
+use crate::vocabulary::{
+    Carrier, ComplexMatrix, Factors, Matrices, RealMatrices, RealMatrix, Region, Triangle,
+};
 
 /// `|x|` as a constant.
 fn modulus<A: Array>(x: &A) -> A {
@@ -83,6 +26,12 @@ fn modulus<A: Array>(x: &A) -> A {
 /// Largest entry of each matrix, of entries ≥ 0.
 fn largest<A: Array>(x: &A, axis: usize) -> A {
     x.max(axis + 1).max(axis)
+}
+
+impl<A: Array> RealMatrix<A> {
+    fn solved(x: Result<Part<Self>>) -> Self {
+        x.map_or_else(Self::failed, Part::into_full)
+    }
 }
 
 impl<A: Array> Matrices for RealMatrix<A> {

@@ -18,8 +18,9 @@ use t4a_diff::{
 };
 use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
 
-use super::{Kind, MatrixOp, MatrixOperation, Outcome, Over, Part, Sizes, given};
+use super::MatrixOp;
 use crate::error::{LinalgError, Result};
+use crate::operation::{Kind, MatrixOperation, Outcome, Over, Part, Sizes, given};
 use crate::permutation::Permutation;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, ComplexMatrix, RealMatrix};
@@ -110,7 +111,7 @@ impl Linalg {
             out.hidden = parts(self.op.hidden(), &mut arrays)?;
             let size = [operands[0].rows(), operands[0].cols()];
             if let Some(by) = self.op.saves(size, !extra.is_empty()) {
-                out.saved = Some((by, parts(by.results(), &mut arrays)?));
+                out.saved = Some((by, parts(MatrixOp::from(by).results(), &mut arrays)?));
             }
         }
         Ok((operands, out))
@@ -129,8 +130,8 @@ impl Linalg {
         let mut saved = Vec::new();
         if !reverse.hidden.is_empty() {
             all.extend(cotangents(self.op.hidden(), &mut behind)?);
-            if let Some((by, _)) = &out.saved {
-                saved = cotangents(by.results(), &mut behind)?;
+            if let Some((by, _)) = out.saved {
+                saved = cotangents(MatrixOp::from(by).results(), &mut behind)?;
             }
         }
         let all = self.op.pullback(&operands, &out, &all, &saved)?;

@@ -11,6 +11,7 @@ use crate::hermitian::{Elementary, HermitianFunctionOp};
 use crate::inverse::InvOp;
 use crate::lstsq::{LstsqMinNormOp, LstsqOp};
 use crate::lyapunov::LyapunovOp;
+use crate::operation::*;
 use crate::pinv::PinvOp;
 use crate::polar::{PolarOp, Side};
 use crate::qr::{Columns, LqOp, QrOp, QrPivotedOp};

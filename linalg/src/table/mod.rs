@@ -1,10 +1,26 @@
-//! Any operation on matrices: the table.
+//! All operations on matrices: the table, and what runs any of them.
+//!
+//! ```text
+//! MatrixOp   any operation, a row each
+//! rule       rules with what they have in common
+//! Linalg     a MatrixOp on arrays: a t4a_diff::Operation, complex matrices as pairs
+//! ```
+
+mod array;
+mod rule;
+#[cfg(test)]
+mod scales;
+#[cfg(test)]
+mod tests;
 
 use smallvec::SmallVec;
 use t4a_tensor::Tensor;
 
-use super::{Kind, MatrixOperation, Operands, Outcome, Part};
+pub use array::Linalg;
+
+use crate::degeneracy::Degeneracy;
 use crate::error::Result;
+use crate::operation::{Factorisation, Kind, MatrixOperation, Operands, Outcome, Part};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
@@ -43,7 +59,7 @@ macro_rules! operations {
             fn hidden(&self) -> &'static [Kind] {
                 match self { $(MatrixOp::$name(op) => op.hidden(),)* }
             }
-            fn saves(&self, size: [usize; 2], permuted: bool) -> Option<MatrixOp> {
+            fn saves(&self, size: [usize; 2], permuted: bool) -> Option<Factorisation> {
                 match self { $(MatrixOp::$name(op) => op.saves(size, permuted),)* }
             }
             fn forward<T: LinalgScalar>(
@@ -129,4 +145,23 @@ operations! {
     LstsqMinNorm(crate::lstsq::LstsqMinNormOp),
     /// `P`, `B` → `X` with `P X + X P = B`.
     Lyapunov(crate::lyapunov::LyapunovOp),
+}
+
+impl From<Factorisation> for MatrixOp {
+    fn from(by: Factorisation) -> Self {
+        match by {
+            Factorisation::Svd => {
+                let (vectors, degeneracy) = (crate::svd::Vectors::Thin, Degeneracy::DEFAULT);
+                crate::svd::SvdOp { vectors, degeneracy }.into()
+            }
+            Factorisation::Qr => crate::qr::QrOp { columns: crate::qr::Columns::Thin }.into(),
+            Factorisation::Lq => crate::qr::LqOp.into(),
+            Factorisation::Lu => {
+                crate::lu::LuFactorOp { pivoting: crate::lu::Pivoting::Partial }.into()
+            }
+            Factorisation::Eigh => crate::eigh::EighOp::default().into(),
+            Factorisation::Eig => crate::eig::EigOp::default().into(),
+            Factorisation::Pinv { rtol } => crate::pinv::PinvOp { rtol }.into(),
+        }
+    }
 }

@@ -1,9 +1,10 @@
 //! The rules of all operations with what they have in common: matrices without cotangents, and the
 //! factorisations behind.
 
-use super::{MatrixOp, MatrixOperation, Outcome, Part, zeros};
+use super::MatrixOp;
 use crate::error::{LinalgError, Result};
 use crate::idle::Idle;
+use crate::operation::{MatrixOperation, Outcome, Part, zeros};
 use crate::vocabulary::Matrices;
 
 impl<M: Matrices> Part<M> {
@@ -59,16 +60,18 @@ impl MatrixOp {
         saved: &[Option<Part<M>>],
     ) -> Result<Vec<M>> {
         let mut all = self.spared(operands, out, cotangents)?;
-        if let Some((op, factors)) = &out.saved
+        if let Some((by, factors)) = &out.saved
             && saved.iter().any(Option::is_some)
         {
             let factors = Outcome::new(factors.clone()).permuted(out.permutations.iter().cloned());
             let through =
-                op.spared(&operands[..1], &factors, saved).map_err(|error| match error {
-                    LinalgError::GaugeIllDefined { op, batch, .. } => {
-                        LinalgError::SecondOrderAtTie { op, batch }
+                MatrixOp::from(*by).spared(&operands[..1], &factors, saved).map_err(|error| {
+                    match error {
+                        LinalgError::GaugeIllDefined { op, batch, .. } => {
+                            LinalgError::SecondOrderAtTie { op, batch }
+                        }
+                        other => other,
                     }
-                    other => other,
                 })?;
             all[0] = all[0].add(&through[0]);
         }
@@ -103,7 +106,7 @@ impl MatrixOp {
             let out = Outcome {
                 results: factors(&out.results),
                 hidden: out.hidden.clone(),
-                saved: out.saved.as_ref().map(|(op, parts)| (*op, factors(parts))),
+                saved: out.saved.as_ref().map(|(by, parts)| (*by, factors(parts))),
                 permutations: out.permutations.clone(),
             };
             let cotangents: Vec<_> =
@@ -125,10 +128,10 @@ impl MatrixOp {
     ) -> Result<Moving<M>> {
         let moving = self.jvp(operands, out, tangents)?;
         let saved = match (&out.saved, &tangents[0]) {
-            (Some((op, factors)), Some(_)) if with_saved => {
+            (Some((by, factors)), Some(_)) if with_saved => {
                 let factors =
                     Outcome::new(factors.clone()).permuted(out.permutations.iter().cloned());
-                op.jvp(&operands[..1], &factors, &tangents[..1])?
+                MatrixOp::from(*by).jvp(&operands[..1], &factors, &tangents[..1])?
             }
             (Some((_, factors)), None) if with_saved => factors.iter().map(Part::zeros).collect(),
             _ => Vec::new(),

@@ -16,6 +16,7 @@ use crate::logm::LogmOp;
 use crate::lstsq::{LstsqMinNormOp, LstsqOp};
 use crate::lu::{LuFactorOp, Pivoting};
 use crate::lyapunov::LyapunovOp;
+use crate::operation::*;
 use crate::pinv::PinvOp;
 use crate::polar::{PolarOp, Side};
 use crate::qr::{Columns, LqOp, QrOp, QrPivotedOp};
