@@ -96,9 +96,9 @@ pub use label::Label;
 #[cfg(not(test))]
 pub use operation::{ArraySemiring, Contraction, Custom, FloatSemiring, Tag, contract_complex};
 pub use path::Path;
-pub use plan::{Cost, Plan, Step};
-pub use report::Report;
+pub use plan::{Cost, PairwiseStep, Plan};
+pub use report::PlanReport;
 pub use roles::Roles;
-pub use rules::{Differentiable, Matrices, Share, selective_matmul};
+pub use rules::{Differentiable, MatrixProduct, Share, selective_matmul};
 pub use search::Optimizer;
 pub use subscripts::Subscripts;

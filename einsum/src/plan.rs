@@ -60,7 +60,7 @@ pub(crate) struct Pair {
 
 /// One step of a plan: which tensors it takes and how they are contracted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct PairwiseStep {
     /// Slots that the step takes: two, or one if the plan has one operand. Every slot is taken
     /// once.
     pub slots: SmallVec<[usize; 2]>,
@@ -87,7 +87,7 @@ pub struct Plan {
     /// The budget that the caller gave and that the slices serve.
     budget: Option<usize>,
     /// What [`Plan::steps`] gives, once it was asked for.
-    pub(crate) taken_apart: OnceLock<Vec<Step>>,
+    pub(crate) taken_apart: OnceLock<Vec<PairwiseStep>>,
     /// What [`Plan::cotangent`] gives, once it was asked for.
     pub(crate) cotangents: Cotangents,
 }

@@ -10,7 +10,7 @@ use crate::subscripts::Subscripts;
 
 /// Prints a plan step by step, see [`Plan::report`].
 #[derive(Clone, Copy, Debug)]
-pub struct Report<'a> {
+pub struct PlanReport<'a> {
     plan: &'a Plan,
     element: usize,
 }
@@ -37,12 +37,12 @@ impl Plan {
     /// );
     /// # Ok::<(), t4a_einsum::EinsumError>(())
     /// ```
-    pub fn report(&self, element: usize) -> Report<'_> {
-        Report { plan: self, element }
+    pub fn report(&self, element: usize) -> PlanReport<'_> {
+        PlanReport { plan: self, element }
     }
 }
 
-impl Report<'_> {
+impl PlanReport<'_> {
     fn names(&self, ids: &[Id]) -> Vec<Label> {
         ids.iter().map(|&id| self.plan.network.names[id as usize]).collect()
     }
@@ -77,7 +77,7 @@ impl Report<'_> {
     }
 }
 
-impl fmt::Display for Report<'_> {
+impl fmt::Display for PlanReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plan = self.plan;
         writeln!(f, "{plan}")?;

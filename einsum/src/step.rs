@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::label::Label;
 use crate::network::{Id, Ids, Network};
 use crate::order::Found;
-use crate::plan::{Plan, Step};
+use crate::plan::{PairwiseStep, Plan};
 use crate::subscripts::Subscripts;
 
 impl Plan {
@@ -49,7 +49,7 @@ impl Plan {
     /// # Errors
     /// [`IntermediateOverflow`](crate::EinsumError::IntermediateOverflow) for an intermediate that
     /// only slices keep within the address space.
-    pub fn steps(&self) -> Result<&[Step]> {
+    pub fn steps(&self) -> Result<&[PairwiseStep]> {
         if self.taken_apart.get().is_none() {
             let steps = self.take_apart()?;
             // Lost to another thread, it holds the same steps.
@@ -118,14 +118,14 @@ impl Plan {
         &self.network.output_term
     }
 
-    fn take_apart(&self) -> Result<Vec<Step>> {
+    fn take_apart(&self) -> Result<Vec<PairwiseStep>> {
         let network = &self.network;
         let mut slots: Vec<(Vec<Label>, Vec<usize>)> =
             network.terms.iter().cloned().zip(network.shapes.iter().cloned()).collect();
         if self.steps.is_empty() {
             let none = Found { pairs: Vec::new(), cut: false };
             let plan = Arc::new(Plan::new(network.clone(), none));
-            return Ok(vec![Step { slots: SmallVec::from_slice(&[0]), plan }]);
+            return Ok(vec![PairwiseStep { slots: SmallVec::from_slice(&[0]), plan }]);
         }
         let mut steps = Vec::with_capacity(self.steps.len());
         let name = |&id: &Id| network.names[id as usize];
@@ -158,7 +158,7 @@ impl Plan {
             let plan = Plan::new(part, found);
             plan.check_sizes()?;
             let plan = Arc::new(plan);
-            steps.push(Step { slots: SmallVec::from_slice(&[pair.lhs, pair.rhs]), plan });
+            steps.push(PairwiseStep { slots: SmallVec::from_slice(&[pair.lhs, pair.rhs]), plan });
             slots.push((labels, shape));
         }
         Ok(steps)

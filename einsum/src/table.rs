@@ -17,7 +17,7 @@ use t4a_tensor::matmul::{matmul, matmul_interleaved};
 use t4a_tensor::{Tensor, TensorError};
 
 use crate::error::Result;
-use crate::rules::{self, Differentiable, Matrices, Share, Slices};
+use crate::rules::{self, Differentiable, MatrixProduct, Share, Slices};
 
 /// What a contraction asks of a semiring.
 pub(crate) struct Ring<T: Scalar> {
@@ -64,9 +64,9 @@ pub(crate) struct Rules<T: Numeric> {
     /// `g` where x is not 0 of the semiring: what an operand passes on that nothing is done to.
     pub(crate) alive: fn(Tensor<T>, Tensor<T>) -> Result<Tensor<T>, TensorError>,
     /// Cotangents of A and B, given that of C, if the semiring is not linear.
-    pub(crate) vjp: fn(&Matrices<'_, T>, &[T]) -> Result<[Vec<T>; 2]>,
+    pub(crate) vjp: fn(&MatrixProduct<'_, T>, &[T]) -> Result<[Vec<T>; 2]>,
     /// The tangent of C, given those of A and B, if the semiring is not linear.
-    pub(crate) jvp: fn(&Matrices<'_, T>, &[T], &[T]) -> Result<Vec<T>>,
+    pub(crate) jvp: fn(&MatrixProduct<'_, T>, &[T], &[T]) -> Result<Vec<T>>,
     /// Which elements absorb others: 1, else 0.
     pub(crate) absorbing: fn(Tensor<T>) -> Result<Tensor<u32>, TensorError>,
     /// [`rules::open_to`].

@@ -7,7 +7,7 @@ use t4a_diff::{Array, Dual, Integers, Meta, Value};
 use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
 
 use crate::error::Result;
-use crate::operation::{Kind, MatrixOperation, next};
+use crate::operation::{MatrixOperation, PartKind, next};
 use crate::permutation::Permutation;
 use crate::systems::Movable;
 use crate::table::{Linalg, MatrixOp};
@@ -116,7 +116,7 @@ impl<A: Array> Found<A> {
 
 fn pairs<A: Array>(op: &Linalg, arrays: impl IntoIterator<Item = A>) -> Vec<Pair<A>> {
     let mut arrays = arrays.into_iter();
-    let complex = |kind: &Kind| kind.arrays(op.complex) == 2;
+    let complex = |kind: &PartKind| kind.arrays(op.complex) == 2;
     op.op.results().iter().map(|kind| Pair::read(complex(kind), &mut arrays)).collect()
 }
 

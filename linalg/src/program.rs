@@ -5,7 +5,7 @@ use t4a_diff::Array;
 
 use crate::call::{Pair, check_tangents, duals, parted};
 use crate::error::Result;
-use crate::operation::{Kind, Over, Part};
+use crate::operation::{Over, Part, PartKind};
 use crate::vocabulary::{ComplexMatrix, Matrices, RealMatrix};
 
 /// A function of matrices.
@@ -19,7 +19,7 @@ pub trait Program {
 
 fn value<A: Array, M: Over<A>, P: Program>(program: &P, inputs: &[Pair<A>]) -> Result<Pair<A>> {
     let mut arrays = inputs.iter().flat_map(Pair::arrays);
-    let inputs = inputs.iter().map(|_| Ok(M::read(Kind::Full, &mut arrays)?.into_full()));
+    let inputs = inputs.iter().map(|_| Ok(M::read(PartKind::Full, &mut arrays)?.into_full()));
     let inputs = inputs.collect::<Result<Vec<M>>>()?;
     let mut out = Vec::new();
     M::write(program.run(&inputs), &mut out)?;

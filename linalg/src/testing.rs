@@ -6,7 +6,7 @@ use t4a_tensor::Tensor;
 use t4a_diff::{Array, Dual, Eager, Kept, Operation, Outcome, Reverse, Value};
 
 use crate::error::Result;
-use crate::operation::{Kind, MatrixOperation, Over, Part};
+use crate::operation::{MatrixOperation, Over, Part, PartKind};
 use crate::qr::{Columns, qr};
 use crate::scalar::{LinalgScalar, epsilon};
 use crate::table::{Linalg, MatrixOp};
@@ -41,7 +41,7 @@ pub(crate) fn eager<T: LinalgScalar>(x: &Tensor<T>) -> Vec<Eager> {
 
 /// The tensor of arrays.
 pub(crate) fn from_eager<T: LinalgScalar>(arrays: Vec<Eager>) -> Result<Tensor<T>> {
-    let part = <Batched<T> as Over<Eager>>::read(Kind::Full, &mut arrays.into_iter())?;
+    let part = <Batched<T> as Over<Eager>>::read(PartKind::Full, &mut arrays.into_iter())?;
     part.into_full().into_tensor()
 }
 
@@ -377,9 +377,9 @@ pub(crate) fn check_operation<T: LinalgScalar>(op: impl Into<MatrixOp>, inputs: 
         |x, w| {
             let kinds = op.results().iter().zip(w);
             let given = kinds.map(|(kind, w)| match (kind, Batched::new(w)) {
-                (Kind::Real, w) => Some(Part::Real(w.re())),
-                (Kind::Complex, w) => Some(Part::Complex(w.to_complex())),
-                (Kind::Full, w) => Some(Part::Full(w)),
+                (PartKind::Real, w) => Some(Part::Real(w.re())),
+                (PartKind::Complex, w) => Some(Part::Complex(w.to_complex())),
+                (PartKind::Full, w) => Some(Part::Full(w)),
             });
             gradient(op, &all(x), &given.collect::<Vec<_>>()).unwrap()
         },

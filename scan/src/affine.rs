@@ -8,7 +8,7 @@
 
 use t4a_algebra::Float;
 
-use crate::lanes::{Step, Total};
+use crate::lanes::{LaneStep, Total};
 
 /// `a b`.
 #[inline(always)]
@@ -95,7 +95,7 @@ pub(crate) struct Product;
 /// Whether lanes meet a conjugate: only complex ones.
 macro_rules! affine {
     ($p:literal, $two:literal, $three:literal, $total:literal) => {
-        impl<T: Float> Step<T, $two, $p, $p> for Forward {
+        impl<T: Float> LaneStep<T, $two, $p, $p> for Forward {
             const COST: usize = 2 * $p;
             #[inline(always)]
             fn step(self, h: [T; $p], x: [T; $two]) -> ([T; $p], [T; $p]) {
@@ -104,7 +104,7 @@ macro_rules! affine {
             }
         }
 
-        impl<T: Float> Step<T, $two, $total, 0> for Forward {
+        impl<T: Float> LaneStep<T, $two, $total, 0> for Forward {
             #[inline(always)]
             fn step(self, total: [T; $total], x: [T; $two]) -> ([T; $total], [T; 0]) {
                 let a: [T; $p] = part(x, 0);
@@ -112,7 +112,7 @@ macro_rules! affine {
             }
         }
 
-        impl<T: Float> Step<T, $two, $p, $p> for Adjoint {
+        impl<T: Float> LaneStep<T, $two, $p, $p> for Adjoint {
             const COST: usize = 2 * $p;
             #[inline(always)]
             fn step(self, c: [T; $p], x: [T; $two]) -> ([T; $p], [T; $p]) {
@@ -121,7 +121,7 @@ macro_rules! affine {
             }
         }
 
-        impl<T: Float> Step<T, $two, $total, 0> for Adjoint {
+        impl<T: Float> LaneStep<T, $two, $total, 0> for Adjoint {
             #[inline(always)]
             fn step(self, total: [T; $total], x: [T; $two]) -> ([T; $total], [T; 0]) {
                 let a: [T; $p] = conj(part(x, 0));
@@ -130,7 +130,7 @@ macro_rules! affine {
             }
         }
 
-        impl<T: Float> Step<T, $three, $p, $two> for Reverse {
+        impl<T: Float> LaneStep<T, $three, $p, $two> for Reverse {
             const COST: usize = 3 * $p;
             #[inline(always)]
             fn step(self, c: [T; $p], x: [T; $three]) -> ([T; $p], [T; $two]) {
@@ -140,14 +140,14 @@ macro_rules! affine {
             }
         }
 
-        impl<T: Float> Step<T, $three, $total, 0> for Reverse {
+        impl<T: Float> LaneStep<T, $three, $total, 0> for Reverse {
             #[inline(always)]
             fn step(self, total: [T; $total], x: [T; $three]) -> ([T; $total], [T; 0]) {
-                Step::<T, $two, $total, 0>::step(Adjoint, total, part(x, 0))
+                LaneStep::<T, $two, $total, 0>::step(Adjoint, total, part(x, 0))
             }
         }
 
-        impl<T: Float> Step<T, $p, $p, $p> for Product {
+        impl<T: Float> LaneStep<T, $p, $p, $p> for Product {
             #[inline(always)]
             fn step(self, p: [T; $p], x: [T; $p]) -> ([T; $p], [T; $p]) {
                 let p = times(p, x);
@@ -155,7 +155,7 @@ macro_rules! affine {
             }
         }
 
-        impl<T: Float> Step<T, $p, $total, 0> for Product {
+        impl<T: Float> LaneStep<T, $p, $total, 0> for Product {
             #[inline(always)]
             fn step(self, total: [T; $total], x: [T; $p]) -> ([T; $total], [T; 0]) {
                 after(total, x, part(total, $p))

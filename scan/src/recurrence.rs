@@ -6,7 +6,7 @@ use t4a_diff::{
 use t4a_tensor::{Result, Tensor, TensorError};
 
 use crate::affine;
-use crate::lanes::{Extent, PerLane, Source, Step, Total, Walk, walk};
+use crate::lanes::{Extent, LaneStep, PerLane, Source, Total, Walk, walk};
 use crate::operand::{self, computed_in, elements, narrow, wide};
 
 /// `h_t = a_t h_{t−1} + b_t` along an axis.
@@ -320,7 +320,7 @@ impl LinearRecurrence {
     ) -> Result<[Tensor<T>; P]>
     where
         T: t4a_tensor::Element + t4a_algebra::Float,
-        affine::Forward: Step<T, I, P, P> + Total<T, I, P, R>,
+        affine::Forward: LaneStep<T, I, P, P> + Total<T, I, P, R>,
     {
         let extent = Extent::new(&x[0].shape(), self.axis);
         let x = wide::<T, I>(x)?;
@@ -337,7 +337,7 @@ impl LinearRecurrence {
     /// The outputs of a reverse kernel of `a`, the cotangents of h and, if that is all, h.
     fn fused_reverse<T, const I: usize, const P: usize, const O: usize, const R: usize>(
         &self,
-        kernel: impl Step<T, I, P, O> + Total<T, I, P, R>,
+        kernel: impl LaneStep<T, I, P, O> + Total<T, I, P, R>,
         x: [&Eager; I],
         h0: &[&Eager],
     ) -> Result<[Vec<Tensor<T>>; 2]>

@@ -5,7 +5,7 @@ use t4a_tensor::route::{Path, Route};
 use t4a_tensor::{AnyTensor, DType, Element, Result, Tensor, TensorError};
 
 use crate::affine;
-use crate::lanes::{Extent, PerLane, Source, Step, Total, Walk, walk};
+use crate::lanes::{Extent, LaneStep, PerLane, Source, Total, Walk, walk};
 use crate::operand::{self, computed_in, elements};
 
 /// What is accumulated.
@@ -116,7 +116,7 @@ impl Place<'_> {
     where
         T: Element,
         AnyTensor: From<Tensor<T>>,
-        K: Step<T, 1, S, 1> + Total<T, 1, S, R>,
+        K: LaneStep<T, 1, S, 1> + Total<T, 1, S, R>,
     {
         let over = Walk {
             extent: Extent::new(self.shape, self.axis),
@@ -148,17 +148,17 @@ struct LogSumExp;
 /// Kernels whose state is the result, so that totals are results as well.
 macro_rules! selfsame {
     ($($kernel:ident |$s:ident, $x:ident| $e:expr, $identity:expr, $certain:expr;)*) => {$(
-        impl<T: Float> Step<T, 1, 1, 1> for $kernel {
+        impl<T: Float> LaneStep<T, 1, 1, 1> for $kernel {
             #[inline(always)]
             fn step(self, [$s]: [T; 1], [$x]: [T; 1]) -> ([T; 1], [T; 1]) {
                 let y = $e;
                 ([y], [y])
             }
         }
-        impl<T: Float> Step<T, 1, 1, 0> for $kernel {
+        impl<T: Float> LaneStep<T, 1, 1, 0> for $kernel {
             #[inline(always)]
             fn step(self, state: [T; 1], x: [T; 1]) -> ([T; 1], [T; 0]) {
-                (Step::<T, 1, 1, 1>::step(self, state, x).0, [])
+                (LaneStep::<T, 1, 1, 1>::step(self, state, x).0, [])
             }
         }
         impl<T: Float> Total<T, 1, 1, 1> for $kernel {
@@ -167,7 +167,7 @@ macro_rules! selfsame {
             }
             fn enter(self, total: [T; 1], state: [T; 1]) -> Option<[T; 1]> {
                 let certain: fn(T) -> bool = $certain;
-                certain(total[0]).then(|| Step::<T, 1, 1, 1>::step(self, state, total).0)
+                certain(total[0]).then(|| LaneStep::<T, 1, 1, 1>::step(self, state, total).0)
             }
         }
     )*};
@@ -191,7 +191,7 @@ fn join<T: Float>([m, s]: [T; 2], [n, r]: [T; 2]) -> [T; 2] {
     [if n.is_nan() { n } else { top }, sum]
 }
 
-impl<T: Float> Step<T, 1, 2, 1> for LogSumExp {
+impl<T: Float> LaneStep<T, 1, 2, 1> for LogSumExp {
     const COST: usize = 30;
     #[inline(always)]
     fn step(self, state: [T; 2], [x]: [T; 1]) -> ([T; 2], [T; 1]) {
@@ -200,7 +200,7 @@ impl<T: Float> Step<T, 1, 2, 1> for LogSumExp {
     }
 }
 
-impl<T: Float> Step<T, 1, 2, 0> for LogSumExp {
+impl<T: Float> LaneStep<T, 1, 2, 0> for LogSumExp {
     const COST: usize = 15;
     #[inline(always)]
     fn step(self, state: [T; 2], [x]: [T; 1]) -> ([T; 2], [T; 0]) {

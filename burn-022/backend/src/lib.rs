@@ -12,7 +12,8 @@
 //! [`TensorError`](t4a_tensor::TensorError), which names the operation, shapes and dtypes.
 
 // boundary     typed errors of the engine become panics, in one place
-// backend      device, Backend, BackendIr
+// backend      the type and its device
+// handles      its primitives: Backend, BackendIr
 // primitive    the one tensor primitive: AnyTensor and the store of its booleans
 // data         TensorData in and out without copying
 // movement     Burn's arguments for moving data
@@ -25,6 +26,7 @@ mod bool;
 mod boundary;
 mod data;
 mod float;
+mod handles;
 mod image;
 mod int;
 mod module;

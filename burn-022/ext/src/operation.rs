@@ -47,14 +47,12 @@
 
 use std::any::{Any, TypeId};
 
-use burn_autodiff::Autodiff;
-use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn_backend::Backend;
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{AutodiffBackend, Backend};
 use burn_dispatch::Dispatch;
 use burn_dispatch::backends::Flex;
 use burn_tensor::{Int, Tensor};
-use t4a_diff::array::Kind;
+use t4a_diff::array::ElementKind;
 pub use t4a_diff::{
     Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Meta, Operation, Outcome, Reverse, Value,
 };
@@ -65,7 +63,6 @@ use t4a_tensor::route::{Path, Reason, Route};
 use burn_t4a_022::T4aTensor;
 
 use crate::primitive::{Bools, Floats, Indices};
-use crate::tape;
 pub use crate::user::{call, call_jvp, flags, float, integers};
 
 /// An operand of an operation on a backend.
@@ -295,7 +292,7 @@ fn on_engine<T>(x: Option<T>) -> T {
     x.unwrap_or_else(|| unreachable!("tensors of one backend are of one type"))
 }
 
-fn eager<K: Kind>(x: &FloatTensor<Flex>) -> Option<Eager<K>> {
+fn eager<K: ElementKind>(x: &FloatTensor<Flex>) -> Option<Eager<K>> {
     let x: &dyn Any = x;
     x.downcast_ref::<T4aTensor>().map(|x| Eager::from(x.any()))
 }
@@ -309,7 +306,7 @@ fn enter(x: &Operand<Flex>) -> Option<Value<Eager>> {
 }
 
 /// A number has shape `[1]` in Burn.
-fn primitive<K: Kind>(x: Eager<K>) -> Result<FloatTensor<Flex>, TensorError> {
+fn primitive<K: ElementKind>(x: Eager<K>) -> Result<FloatTensor<Flex>, TensorError> {
     let x = x.into_tensor()?;
     let mut x = Some(T4aTensor::new(if x.rank() == 0 { x.reshape(&[1])? } else { x })?);
     let x: &mut dyn Any = &mut x;
@@ -326,65 +323,4 @@ fn leave_value(x: Value<Eager>) -> Result<Operand<Flex>, TensorError> {
         Value::Integers(x) => Value::Integers(Indices(primitive(x)?)),
         Value::Flags(x) => Value::Flags(Bools(primitive(x)?)),
     })
-}
-
-impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
-    fn is_engine() -> bool {
-        B::is_engine()
-    }
-
-    fn route(x: &Operand<Self>) -> Option<Route> {
-        B::route(&tape::value(x))
-    }
-
-    fn with_route(x: Operand<Self>, route: Route) -> Operand<Self> {
-        match &x {
-            Value::Float(y) if tape::is_tracked::<B, C>(&y.0) => x,
-            _ => tape::above(B::with_route(tape::value(&x), route)),
-        }
-    }
-
-    fn run<O: Operation>(
-        op: &O,
-        inputs: &[Operand<Self>],
-        tracked: &[bool],
-    ) -> Result<Outcome<Floats<Self>>, O::Error> {
-        tape::operation::<O, B, C>(op, inputs, tracked)
-    }
-
-    /// On `B` if nothing is tracked; otherwise by the rule in the vocabulary, which Burn records.
-    fn jvp<O: Operation>(
-        op: &O,
-        inputs: &[Value<Dual<Floats<Self>>>],
-        tracked: &[bool],
-    ) -> Result<Outcome<Dual<Floats<Self>>>, O::Error> {
-        let floats = |x: &Value<Dual<Floats<Self>>>| match x {
-            Value::Float(x) => [Some(x.value.0.clone()), x.tangent.as_ref().map(|t| t.0.clone())],
-            _ => [None, None],
-        };
-        if inputs.iter().flat_map(floats).flatten().any(|x| tape::is_tracked::<B, C>(&x)) {
-            return op.jvp(inputs, tracked);
-        }
-        let inner = |x: &Floats<Self>| Floats(Self::inner(x.0.clone()));
-        let below = |x: &Value<Dual<Floats<Self>>>| match x {
-            Value::Float(x) => Value::Float(Dual {
-                value: inner(&x.value),
-                tangent: x.tangent.as_ref().map(inner),
-            }),
-            Value::Integers(x) => Value::Integers(Indices(x.0.clone())),
-            Value::Flags(x) => Value::Flags(Bools(x.0.clone())),
-        };
-        let outer = |x: Floats<B>| Floats(Self::from_inner(x.0));
-        let above =
-            |x: Dual<Floats<B>>| Dual { value: outer(x.value), tangent: x.tangent.map(outer) };
-        let value = |x: Value<Dual<Floats<B>>>| -> Result<Value<Dual<Floats<Self>>>, O::Error> {
-            Ok(match x {
-                Value::Float(x) => Value::Float(above(x)),
-                Value::Integers(x) => Value::Integers(Indices(x.0)),
-                Value::Flags(x) => Value::Flags(Bools(x.0)),
-            })
-        };
-        let inputs: Vec<Value<Dual<Floats<B>>>> = inputs.iter().map(below).collect();
-        B::jvp(op, &inputs, tracked)?.try_map(value, |x| Ok(above(x)))
-    }
 }

@@ -48,11 +48,9 @@
 //! # Ok::<(), TensorError>(())
 //! ```
 
-use burn_autodiff::Autodiff;
-use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn_backend::{AutodiffBackend, Backend};
+use burn_backend::Backend;
 use burn_tensor::{Int, Tensor, TensorPrimitive};
-use t4a_diff::array::Kind;
+use t4a_diff::array::ElementKind;
 pub use t4a_diff::{
     Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Meta, OnBatch, Operation, Outcome,
     Reverse, Value,
@@ -62,7 +60,6 @@ pub use t4a_tensor::TensorError;
 use t4a_tensor::route::{Path, Reason, Route};
 
 use super::primitive::{Bools, Floats, Indices};
-use super::tape;
 use crate::v0_21::{BurnT4a, T4aTensor};
 
 /// An operand of an operation on a backend.
@@ -315,7 +312,7 @@ impl Operations for BurnT4a {
     }
 }
 
-fn eager<K: Kind>(x: &T4aTensor) -> Eager<K> {
+fn eager<K: ElementKind>(x: &T4aTensor) -> Eager<K> {
     Eager::from(x.any())
 }
 
@@ -328,7 +325,7 @@ fn enter(x: &Operand<BurnT4a>) -> Value<Eager> {
 }
 
 /// A number has shape `[1]` in Burn.
-fn primitive<K: Kind>(x: Eager<K>) -> Result<T4aTensor, TensorError> {
+fn primitive<K: ElementKind>(x: Eager<K>) -> Result<T4aTensor, TensorError> {
     let x = x.into_tensor()?;
     T4aTensor::new(if x.rank() == 0 { x.reshape(&[1])? } else { x })
 }
@@ -343,65 +340,4 @@ fn leave_value(x: Value<Eager>) -> Result<Operand<BurnT4a>, TensorError> {
         Value::Integers(x) => Value::Integers(Indices(primitive(x)?)),
         Value::Flags(x) => Value::Flags(Bools(primitive(x)?)),
     })
-}
-
-impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
-    fn is_engine() -> bool {
-        B::is_engine()
-    }
-
-    fn route(x: &Operand<Self>) -> Option<Route> {
-        B::route(&tape::value(x))
-    }
-
-    fn with_route(x: Operand<Self>, route: Route) -> Operand<Self> {
-        match &x {
-            Value::Float(y) if tape::is_tracked::<B, C>(&y.0) => x,
-            _ => tape::above(B::with_route(tape::value(&x), route)),
-        }
-    }
-
-    fn run<O: Operation>(
-        op: &O,
-        inputs: &[Operand<Self>],
-        tracked: &[bool],
-    ) -> Result<Outcome<Floats<Self>>, O::Error> {
-        tape::operation::<O, B, C>(op, inputs, tracked)
-    }
-
-    /// On `B` if nothing is tracked; otherwise by the rule in the vocabulary, which Burn records.
-    fn jvp<O: Operation>(
-        op: &O,
-        inputs: &[Value<Dual<Floats<Self>>>],
-        tracked: &[bool],
-    ) -> Result<Outcome<Dual<Floats<Self>>>, O::Error> {
-        let floats = |x: &Value<Dual<Floats<Self>>>| match x {
-            Value::Float(x) => [Some(x.value.0.clone()), x.tangent.as_ref().map(|t| t.0.clone())],
-            _ => [None, None],
-        };
-        if inputs.iter().flat_map(floats).flatten().any(|x| tape::is_tracked::<B, C>(&x)) {
-            return op.jvp(inputs, tracked);
-        }
-        let inner = |x: &Floats<Self>| Floats(Self::inner(x.0.clone()));
-        let below = |x: &Value<Dual<Floats<Self>>>| match x {
-            Value::Float(x) => Value::Float(Dual {
-                value: inner(&x.value),
-                tangent: x.tangent.as_ref().map(inner),
-            }),
-            Value::Integers(x) => Value::Integers(Indices(x.0.clone())),
-            Value::Flags(x) => Value::Flags(Bools(x.0.clone())),
-        };
-        let outer = |x: Floats<B>| Floats(Self::from_inner(x.0));
-        let above =
-            |x: Dual<Floats<B>>| Dual { value: outer(x.value), tangent: x.tangent.map(outer) };
-        let value = |x: Value<Dual<Floats<B>>>| -> Result<Value<Dual<Floats<Self>>>, O::Error> {
-            Ok(match x {
-                Value::Float(x) => Value::Float(above(x)),
-                Value::Integers(x) => Value::Integers(Indices(x.0)),
-                Value::Flags(x) => Value::Flags(Bools(x.0)),
-            })
-        };
-        let inputs: Vec<Value<Dual<Floats<B>>>> = inputs.iter().map(below).collect();
-        B::jvp(op, &inputs, tracked)?.try_map(value, |x| Ok(above(x)))
-    }
 }

@@ -1,7 +1,8 @@
 //! The face of Burn 0.21.
 //!
 //! ```text
-//! backend      device, element types, Backend, BackendIr
+//! backend      the type and its device
+//! handles      its primitives: Backend, BackendIr
 //! primitive    the one tensor primitive: AnyTensor and the store of its booleans
 //! data         TensorData in and out without copying
 //! image        options of operations on images in the engine's words
@@ -13,6 +14,7 @@ mod backend;
 mod bool;
 mod data;
 mod float;
+mod handles;
 mod image;
 mod int;
 mod module;

@@ -12,16 +12,16 @@ use super::{Array, Dual, Flags, Integers, Shape};
 use crate::operation::{Operation, Outcome, Value};
 
 /// What the elements of an [`Eager`] tensor stand for.
-pub trait Kind: 'static {}
+pub trait ElementKind: 'static {}
 /// Floats.
 pub enum Reals {}
 /// Integers of any type, as indices.
 pub enum Indices {}
 /// `bool`s.
 pub enum Truths {}
-impl Kind for Reals {}
-impl Kind for Indices {}
-impl Kind for Truths {}
+impl ElementKind for Reals {}
+impl ElementKind for Indices {}
+impl ElementKind for Truths {}
 
 /// An engine tensor, or the first error on the way to it.
 ///
@@ -40,25 +40,25 @@ impl<K> fmt::Debug for Eager<K> {
     }
 }
 
-impl<K: Kind> From<AnyTensor> for Eager<K> {
+impl<K: ElementKind> From<AnyTensor> for Eager<K> {
     fn from(tensor: AnyTensor) -> Self {
         Self(Ok(tensor), PhantomData)
     }
 }
 
-impl<K: Kind> From<&AnyTensor> for Eager<K> {
+impl<K: ElementKind> From<&AnyTensor> for Eager<K> {
     fn from(tensor: &AnyTensor) -> Self {
         Self(Ok(tensor.clone()), PhantomData)
     }
 }
 
-impl<K: Kind> From<Result<AnyTensor>> for Eager<K> {
+impl<K: ElementKind> From<Result<AnyTensor>> for Eager<K> {
     fn from(tensor: Result<AnyTensor>) -> Self {
         Self(tensor, PhantomData)
     }
 }
 
-impl<K: Kind> Eager<K> {
+impl<K: ElementKind> Eager<K> {
     /// The tensor.
     ///
     /// # Errors
@@ -75,11 +75,11 @@ impl<K: Kind> Eager<K> {
         self.0.as_ref().map_err(Clone::clone)
     }
 
-    fn then<J: Kind>(&self, f: impl FnOnce(AnyTensor) -> Result<AnyTensor>) -> Eager<J> {
+    fn then<J: ElementKind>(&self, f: impl FnOnce(AnyTensor) -> Result<AnyTensor>) -> Eager<J> {
         self.0.clone().and_then(f).into()
     }
 
-    fn with<I: Kind, J: Kind>(
+    fn with<I: ElementKind, J: ElementKind>(
         &self,
         y: &Eager<I>,
         f: impl FnOnce(AnyTensor, AnyTensor) -> Result<AnyTensor>,

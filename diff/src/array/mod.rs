@@ -18,7 +18,7 @@ use crate::operation::{Operation, Outcome, Value};
 mod tests;
 
 pub use dual::Dual;
-pub use engine::{Eager, Indices, Kind, Reals, Truths};
+pub use engine::{Eager, ElementKind, Indices, Reals, Truths};
 
 /// Sizes of axes.
 pub type Shape = Vec<usize>;

@@ -11,7 +11,7 @@ use crate::labelled::{Labelled, align, enter};
 use crate::network::{Ids, Network};
 use crate::pair;
 use crate::plan::Pair;
-use crate::rules::{Matrices, Share, elements};
+use crate::rules::{MatrixProduct, Share, elements};
 use crate::table::{Ring, Rules};
 
 fn conj<T: Numeric>(rules: &Rules<T>, x: &Labelled<T>) -> Result<Labelled<T>> {
@@ -124,7 +124,7 @@ pub(super) fn pullback<T: Numeric>(
     let g = align(g, &axes.c)?;
     let argmax = argmax.as_ref().map(elements).transpose()?;
     let (shape, g) = (axes.shape, elements(&g)?);
-    let x = Matrices { shape, a: elements(&a)?, b: elements(&b)?, c, argmax };
+    let x = MatrixProduct { shape, a: elements(&a)?, b: elements(&b)?, c, argmax };
     let [ga, gb] = (rules.vjp)(&x, &g)?;
     Ok([shaped(ga, &axes.a, sizes)?, shaped(gb, &axes.b, sizes)?])
 }
@@ -155,7 +155,7 @@ pub(super) fn pushforward<T: Numeric>(
     let c = c.as_ref().map_or(Ok(Cow::Borrowed(&[][..])), elements)?;
     let argmax = argmax.as_ref().map(elements).transpose()?;
     let (a, b) = (elements(&a)?, elements(&b)?);
-    let x = Matrices { shape: axes.shape, a, b, c, argmax };
+    let x = MatrixProduct { shape: axes.shape, a, b, c, argmax };
     let dc = (rules.jvp)(&x, &elements(&da)?, &elements(&db)?)?;
     shaped(dc, &axes.c, sizes)
 }

@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::roles::Roles;
 
 /// A contraction of one or two operands.
-pub(super) struct Step<'a> {
+pub(super) struct Pairing<'a> {
     plan: &'a Plan,
     roles: Roles<Id>,
 }
@@ -29,7 +29,7 @@ fn distinct(axes: &Axes) -> Vec<Id> {
     ids
 }
 
-impl<'a> Step<'a> {
+impl<'a> Pairing<'a> {
     /// # Panics
     /// If the plan has more than two operands.
     pub(super) fn new(plan: &'a Plan) -> Self {
@@ -74,7 +74,7 @@ impl<'a> Step<'a> {
         self.grouped(&x, &ids, &self.groups(i))
     }
 
-    /// The cotangent of operand `i`, given that of [`Step::enter`].
+    /// The cotangent of operand `i`, given that of [`Pairing::enter`].
     pub(super) fn leave_operand<A: Array>(&self, i: usize, g: &A) -> A {
         let (axes, shape) = self.operand(i);
         let ids: Vec<Id> = self.groups(i).concat();
@@ -95,7 +95,7 @@ impl<'a> Step<'a> {
         spread(&c, ids, &self.plan.network.result, &self.plan.shape(), zero)
     }
 
-    /// The cotangent of [`Step::leave`]'s matrices, given that of the result.
+    /// The cotangent of [`Pairing::leave`]'s matrices, given that of the result.
     pub(super) fn enter_cotangent<A: Array>(&self, g: &A) -> A {
         let Roles { batch, left, right, repeated, .. } = &self.roles;
         let (g, ids) = gather(g, &self.plan.network.result, &self.plan.shape());

@@ -16,7 +16,7 @@
 
 use t4a_diff::{Array, Integers};
 
-use super::axes::Step;
+use super::axes::Pairing;
 use super::semiring::scaled;
 use super::tag::Tag;
 use crate::plan::Plan;
@@ -72,7 +72,7 @@ pub(super) fn contract<G: Tag, A: Array>(
     if plan.is_empty() {
         return (operands[0].full(&plan.shape(), semiring.zero()), None);
     }
-    let step = Step::new(plan);
+    let step = Pairing::new(plan);
     let enter = |(i, x): (usize, &&A)| matrix(semiring, &step.enter(i, *x));
     let matrices: Vec<A> = operands.iter().enumerate().map(enter).collect();
     let (c, places) = match &matrices[..] {
@@ -90,7 +90,7 @@ pub(super) fn vjp<G: Tag, A: Array>(
     places: Option<&A::Integers>,
     g: &A,
 ) -> Vec<A> {
-    let step = Step::new(plan);
+    let step = Pairing::new(plan);
     let g = step.enter_cotangent(g);
     let entered: Vec<A> = operands.iter().enumerate().map(|(i, x)| step.enter(i, *x)).collect();
     let cotangents = match &entered[..] {

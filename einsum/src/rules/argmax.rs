@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use t4a_algebra::Numeric;
 use t4a_algebra::gemm::NO_ARGMAX;
 
-use super::{Differentiable, Matrices, narrowed, scaled};
+use super::{Differentiable, MatrixProduct, narrowed, scaled};
 use crate::error::Result;
 use crate::memory::filled;
 
@@ -22,7 +22,7 @@ pub(crate) fn same<T: PartialEq>(a: T, b: T) -> bool {
 /// Calls `body(element, place in a, place in b)` for every element with a term that is it.
 #[inline]
 fn terms<S: Differentiable<T>, T: Numeric>(
-    x: &Matrices<'_, T>,
+    x: &MatrixProduct<'_, T>,
     mut body: impl FnMut(usize, usize, usize),
 ) {
     let n = x.shape.n;
@@ -54,7 +54,7 @@ fn terms<S: Differentiable<T>, T: Numeric>(
 ///
 /// Cost: mn scattered additions with a known argmax, mnk comparisons without.
 pub(super) fn vjp<S: Differentiable<T>, T: Numeric>(
-    x: &Matrices<'_, T>,
+    x: &MatrixProduct<'_, T>,
     g: &[T],
 ) -> Result<[Vec<T>; 2]> {
     let mut ga = filled(x.a.len(), T::Acc::ZERO)?;
@@ -69,7 +69,7 @@ pub(super) fn vjp<S: Differentiable<T>, T: Numeric>(
 
 /// Tangent of C.
 pub(super) fn jvp<S: Differentiable<T>, T: Numeric>(
-    x: &Matrices<'_, T>,
+    x: &MatrixProduct<'_, T>,
     da: &[T],
     db: &[T],
 ) -> Result<Vec<T>> {

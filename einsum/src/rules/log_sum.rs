@@ -17,7 +17,7 @@ use t4a_algebra::simd::{Loop, dispatch};
 use t4a_algebra::{Float, LogSumExp, Real, Semiring, Standard};
 use t4a_tensor::{Tensor, matmul::matmul};
 
-use super::{Matrices, elements};
+use super::{MatrixProduct, elements};
 use crate::backend::BgemmShape;
 use crate::error::Result;
 use crate::memory::{filled, mapped, zipped};
@@ -137,7 +137,7 @@ fn are_moderate(x: &[f64]) -> bool {
 }
 
 impl Terms {
-    fn new<T: Float>(x: &Matrices<'_, T>) -> Result<Self> {
+    fn new<T: Float>(x: &MatrixProduct<'_, T>) -> Result<Self> {
         let BgemmShape { batch, k, n, .. } = x.shape;
         let b = exchanged(wide(&x.b)?, [batch, k, n])?;
         Ok(Self { shape: x.shape, a: wide(&x.a)?, b })
@@ -188,7 +188,7 @@ fn add_scaled(to: &mut [f64], g: f64, shares: &[f64]) {
 /// Cotangents of A and B.
 ///
 /// Cost: three matrix products in `f64`, mk + kn exponentials.
-pub(super) fn vjp<T: Float>(x: &Matrices<'_, T>, g: &[T]) -> Result<[Vec<T>; 2]> {
+pub(super) fn vjp<T: Float>(x: &MatrixProduct<'_, T>, g: &[T]) -> Result<[Vec<T>; 2]> {
     let BgemmShape { batch, k, n, .. } = x.shape;
     let (terms, g) = (Terms::new(x)?, wide(g)?);
     let factors = if are_moderate(&g) { terms.factors()? } else { None };
@@ -214,7 +214,7 @@ pub(super) fn vjp<T: Float>(x: &Matrices<'_, T>, g: &[T]) -> Result<[Vec<T>; 2]>
 /// Tangent of C.
 ///
 /// Cost: three matrix products in `f64`, mk + kn exponentials.
-pub(super) fn jvp<T: Float>(x: &Matrices<'_, T>, da: &[T], db: &[T]) -> Result<Vec<T>> {
+pub(super) fn jvp<T: Float>(x: &MatrixProduct<'_, T>, da: &[T], db: &[T]) -> Result<Vec<T>> {
     let BgemmShape { batch, k, n, .. } = x.shape;
     let (terms, da) = (Terms::new(x)?, wide(da)?);
     let db = exchanged(wide(db)?, [batch, k, n])?;

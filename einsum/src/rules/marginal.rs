@@ -2,14 +2,14 @@
 
 use t4a_algebra::Numeric;
 
-use super::{Differentiable, Matrices, narrowed, nth};
+use super::{Differentiable, MatrixProduct, narrowed, nth};
 use crate::error::Result;
 use crate::memory::filled;
 
 /// Calls `body(element, place in a, place in b, weight)` for all terms that have a share.
 #[inline]
 fn shares<S: Differentiable<T>, T: Numeric>(
-    x: &Matrices<'_, T>,
+    x: &MatrixProduct<'_, T>,
     mut body: impl FnMut(usize, usize, usize, T),
 ) {
     x.elements(|element, at_a, at_b| {
@@ -37,7 +37,7 @@ fn shares<S: Differentiable<T>, T: Numeric>(
 
 /// Cotangents of A and B, term by term.
 pub(super) fn vjp<S: Differentiable<T>, T: Numeric>(
-    x: &Matrices<'_, T>,
+    x: &MatrixProduct<'_, T>,
     g: &[T],
 ) -> Result<[Vec<T>; 2]> {
     let mut ga = filled(x.a.len(), T::Acc::ZERO)?;
@@ -53,7 +53,7 @@ pub(super) fn vjp<S: Differentiable<T>, T: Numeric>(
 
 /// Tangent of C, term by term.
 pub(super) fn jvp<S: Differentiable<T>, T: Numeric>(
-    x: &Matrices<'_, T>,
+    x: &MatrixProduct<'_, T>,
     da: &[T],
     db: &[T],
 ) -> Result<Vec<T>> {

@@ -9,7 +9,7 @@ use crate::backend::BgemmShape;
 
 /// `C[β] = A[β] ⊗ B[β]` on row-major `[batch, m, k]`, `[batch, k, n]`, `[batch, m, n]`.
 #[derive(Clone, Debug)]
-pub struct Matrices<'a, T: Scalar> {
+pub struct MatrixProduct<'a, T: Scalar> {
     /// Sizes.
     pub shape: BgemmShape,
     /// Left factors.
@@ -31,7 +31,7 @@ pub(crate) fn elements<T: Scalar>(x: &Tensor<T>) -> crate::Result<Cow<'_, [T]>> 
     })
 }
 
-impl<T: Scalar> Matrices<'_, T> {
+impl<T: Scalar> MatrixProduct<'_, T> {
     /// Calls `body(i, row of A, element of C, column of B)` for every element of C: the number of
     /// the element, where its row of A starts, and where its column of B starts.
     #[inline]

@@ -29,7 +29,7 @@ mod matrices;
 mod slices;
 
 pub(crate) use argmax::same;
-pub use matrices::Matrices;
+pub use matrices::MatrixProduct;
 pub(crate) use matrices::elements;
 pub(crate) use slices::{Slices, add_slice, open_to};
 
@@ -95,7 +95,7 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    fn marginal_vjp(x: &Matrices<'_, T>, cotangent: &[T]) -> Result<[Vec<T>; 2]> {
+    fn marginal_vjp(x: &MatrixProduct<'_, T>, cotangent: &[T]) -> Result<[Vec<T>; 2]> {
         marginal::vjp::<Self, T>(x, cotangent)
     }
 
@@ -103,7 +103,7 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    fn marginal_jvp(x: &Matrices<'_, T>, da: &[T], db: &[T]) -> Result<Vec<T>> {
+    fn marginal_jvp(x: &MatrixProduct<'_, T>, da: &[T], db: &[T]) -> Result<Vec<T>> {
         marginal::jvp::<Self, T>(x, da, db)
     }
 }
@@ -139,7 +139,7 @@ pub(crate) fn nth<T: Numeric>(n: usize) -> T {
 
 /// Cotangents of A and B, given that of C, for semirings that are not linear.
 pub(crate) fn vjp<S: Differentiable<T>, T: Numeric>(
-    x: &Matrices<'_, T>,
+    x: &MatrixProduct<'_, T>,
     cotangent: &[T],
 ) -> Result<[Vec<T>; 2]> {
     match S::SHARE {
@@ -150,7 +150,7 @@ pub(crate) fn vjp<S: Differentiable<T>, T: Numeric>(
 
 /// The tangent of C, given those of A and B, for semirings that are not linear.
 pub(crate) fn jvp<S: Differentiable<T>, T: Numeric>(
-    x: &Matrices<'_, T>,
+    x: &MatrixProduct<'_, T>,
     da: &[T],
     db: &[T],
 ) -> Result<Vec<T>> {
@@ -237,11 +237,11 @@ impl<T: Float> Differentiable<T> for LogSumExp {
         x == T::INFINITY
     }
 
-    fn marginal_vjp(x: &Matrices<'_, T>, cotangent: &[T]) -> Result<[Vec<T>; 2]> {
+    fn marginal_vjp(x: &MatrixProduct<'_, T>, cotangent: &[T]) -> Result<[Vec<T>; 2]> {
         log_sum::vjp(x, cotangent)
     }
 
-    fn marginal_jvp(x: &Matrices<'_, T>, da: &[T], db: &[T]) -> Result<Vec<T>> {
+    fn marginal_jvp(x: &MatrixProduct<'_, T>, da: &[T], db: &[T]) -> Result<Vec<T>> {
         log_sum::jvp(x, da, db)
     }
 }

@@ -7,7 +7,7 @@ use crate::degeneracy::Degeneracy;
 use crate::error::{Result, SINGULAR, check};
 use crate::lu::{LuFactors, info_of_values};
 use crate::operation::{
-    Factorisation, Kind, MatrixOperation, Operands, Outcome, Part, full, only, real, zeros,
+    Factorisation, MatrixOperation, Outcome, Part, PartKind, Signature, full, only, real, zeros,
 };
 use crate::scalar::LinalgScalar;
 use crate::solve::apply_inverse;
@@ -42,11 +42,11 @@ impl MatrixOperation for DetOp {
     fn name(&self) -> &'static str {
         "det"
     }
-    fn operands(&self) -> Operands {
-        Operands::Square
+    fn operands(&self) -> Signature {
+        Signature::Square
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         operands.iter().map(|_| [1, 1]).collect()
@@ -114,11 +114,11 @@ impl MatrixOperation for SlogdetOp {
     fn name(&self) -> &'static str {
         "slogdet"
     }
-    fn operands(&self) -> Operands {
-        Operands::Square
+    fn operands(&self) -> Signature {
+        Signature::Square
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full, Kind::Real]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full, PartKind::Real]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         operands.iter().flat_map(|_| [[1, 1], [1, 1]]).collect()

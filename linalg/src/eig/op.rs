@@ -6,7 +6,7 @@ use super::{eig, eig_ex, eigvals, eigvals_ex, jvp, vjp};
 use crate::degeneracy::Degeneracy;
 use crate::error::Result;
 use crate::operation::{
-    Factorisation, Kind, MatrixOperation, Operands, Outcome, Part, complex, only,
+    Factorisation, MatrixOperation, Outcome, Part, PartKind, Signature, complex, only,
 };
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
@@ -41,11 +41,11 @@ impl MatrixOperation for EigOp {
     fn name(&self) -> &'static str {
         "eig"
     }
-    fn operands(&self) -> Operands {
-        Operands::Square
+    fn operands(&self) -> Signature {
+        Signature::Square
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Complex, Kind::Complex]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Complex, PartKind::Complex]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let n = operands[0][1];
@@ -96,11 +96,11 @@ impl MatrixOperation for EigvalsOp {
     fn name(&self) -> &'static str {
         "eigvals"
     }
-    fn operands(&self) -> Operands {
-        Operands::Square
+    fn operands(&self) -> Signature {
+        Signature::Square
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Complex]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Complex]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![[1, operands[0][1]]]

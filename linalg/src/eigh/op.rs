@@ -6,7 +6,7 @@ use super::{Eigh, eigh, eigvalsh, eigvalsh_ex, rule};
 use crate::degeneracy::Degeneracy;
 use crate::error::Result;
 use crate::operation::{
-    Factorisation, Kind, MatrixOperation, Operands, Outcome, Part, full, only, real,
+    Factorisation, MatrixOperation, Outcome, Part, PartKind, Signature, full, only, real,
 };
 use crate::scalar::LinalgScalar;
 use crate::spectrum::{Carrier, Factors, values_jvp, values_vjp};
@@ -38,11 +38,11 @@ impl MatrixOperation for EighOp {
     fn name(&self) -> &'static str {
         "eigh"
     }
-    fn operands(&self) -> Operands {
-        Operands::Square
+    fn operands(&self) -> Signature {
+        Signature::Square
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Real, Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Real, PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let n = operands[0][1];
@@ -94,17 +94,17 @@ impl MatrixOperation for EigvalshOp {
     fn name(&self) -> &'static str {
         "eigvalsh"
     }
-    fn operands(&self) -> Operands {
-        Operands::Square
+    fn operands(&self) -> Signature {
+        Signature::Square
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Real]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Real]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![[1, operands[0][1]]]
     }
-    fn hidden(&self) -> &'static [Kind] {
-        &[Kind::Full, Kind::Real]
+    fn hidden(&self) -> &'static [PartKind] {
+        &[PartKind::Full, PartKind::Real]
     }
     fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<Factorisation> {
         Some(Factorisation::Eigh)

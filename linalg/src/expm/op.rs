@@ -4,7 +4,7 @@ use t4a_tensor::Tensor;
 
 use super::{expm, expm_ex, jvp, vjp};
 use crate::error::Result;
-use crate::operation::{Kind, MatrixOperation, Operands, Outcome, Part, full, only, zeros};
+use crate::operation::{MatrixOperation, Outcome, Part, PartKind, Signature, full, only, zeros};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
@@ -17,11 +17,11 @@ impl MatrixOperation for ExpmOp {
     fn name(&self) -> &'static str {
         "expm"
     }
-    fn operands(&self) -> Operands {
-        Operands::Square
+    fn operands(&self) -> Signature {
+        Signature::Square
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[0]]

@@ -6,7 +6,7 @@ use super::{Elementary, check_domain, hermitian_function_ex, outside_domain, vjp
 use crate::eigh::{factors, pairs, parts};
 use crate::error::{Result, SINGULAR, check};
 use crate::operation::{
-    Factorisation, Kind, MatrixOperation, Operands, Outcome, Part, full, only, zeros,
+    Factorisation, MatrixOperation, Outcome, Part, PartKind, Signature, full, only, zeros,
 };
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
@@ -23,11 +23,11 @@ impl MatrixOperation for HermitianFunctionOp {
     fn name(&self) -> &'static str {
         "hermitian_function"
     }
-    fn operands(&self) -> Operands {
-        Operands::Square
+    fn operands(&self) -> Signature {
+        Signature::Square
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[0]]

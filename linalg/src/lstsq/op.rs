@@ -6,7 +6,7 @@ use super::{jvp, lstsq, lstsq_ex, lstsq_min_norm_ex, min_norm, vjp};
 use crate::degeneracy::by_bits;
 use crate::error::Result;
 use crate::operation::{
-    Factorisation, Kind, MatrixOperation, Operands, Outcome, Part, full, zeros,
+    Factorisation, MatrixOperation, Outcome, Part, PartKind, Signature, full, zeros,
 };
 use crate::pinv;
 use crate::scalar::LinalgScalar;
@@ -30,11 +30,11 @@ impl MatrixOperation for LstsqOp {
     fn name(&self) -> &'static str {
         "lstsq"
     }
-    fn operands(&self) -> Operands {
-        Operands::Columns
+    fn operands(&self) -> Signature {
+        Signature::Columns
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![[operands[0][1], operands[1][1]]]
@@ -105,11 +105,11 @@ impl MatrixOperation for LstsqMinNormOp {
     fn name(&self) -> &'static str {
         "lstsq_min_norm"
     }
-    fn operands(&self) -> Operands {
-        Operands::Columns
+    fn operands(&self) -> Signature {
+        Signature::Columns
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![[operands[0][1], operands[1][1]]]

@@ -5,7 +5,7 @@ use t4a_tensor::Tensor;
 
 use super::{Pivoting, lu_factor_ex, packed, rule};
 use crate::error::Result;
-use crate::operation::{Kind, MatrixOperation, Operands, Outcome, Part, full, only, zeros};
+use crate::operation::{MatrixOperation, Outcome, Part, PartKind, Signature, full, only, zeros};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
@@ -26,11 +26,11 @@ impl MatrixOperation for LuFactorOp {
     fn name(&self) -> &'static str {
         "lu_factor"
     }
-    fn operands(&self) -> Operands {
-        Operands::Any
+    fn operands(&self) -> Signature {
+        Signature::Any
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[0]]

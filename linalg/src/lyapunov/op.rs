@@ -4,7 +4,7 @@ use t4a_tensor::Tensor;
 
 use super::{jvp, lyapunov, lyapunov_ex, vjp};
 use crate::error::Result;
-use crate::operation::{Kind, MatrixOperation, Operands, Outcome, Part, full, zeros};
+use crate::operation::{MatrixOperation, Outcome, Part, PartKind, Signature, full, zeros};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
@@ -17,11 +17,11 @@ impl MatrixOperation for LyapunovOp {
     fn name(&self) -> &'static str {
         "lyapunov"
     }
-    fn operands(&self) -> Operands {
-        Operands::System
+    fn operands(&self) -> Signature {
+        Signature::System
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[1]]

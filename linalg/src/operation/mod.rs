@@ -37,7 +37,7 @@ pub enum Part<M: Matrices> {
 
 /// Which [`Part`] a result is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PartKind {
     /// [`Part::Full`].
     Full,
     /// [`Part::Real`].
@@ -46,20 +46,20 @@ pub enum Kind {
     Complex,
 }
 
-impl Kind {
+impl PartKind {
     /// How many real arrays hold such a part of an operation on complex matrices, or on real ones.
     pub(crate) fn arrays(self, complex: bool) -> usize {
         match self {
-            Kind::Full => 1 + usize::from(complex),
-            Kind::Real => 1,
-            Kind::Complex => 2,
+            PartKind::Full => 1 + usize::from(complex),
+            PartKind::Real => 1,
+            PartKind::Complex => 2,
         }
     }
 }
 
 /// The matrices that an operation takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operands {
+pub enum Signature {
     /// `A`, of any shape.
     Any,
     /// `A`, square.
@@ -73,12 +73,12 @@ pub enum Operands {
 /// Sizes `[m, n]` of the matrices of an operation.
 pub(crate) type Sizes = SmallVec<[[usize; 2]; 2]>;
 
-impl Operands {
+impl Signature {
     /// How many there are.
     pub fn count(self) -> usize {
         match self {
-            Operands::Any | Operands::Square => 1,
-            Operands::System | Operands::Columns => 2,
+            Signature::Any | Signature::Square => 1,
+            Signature::System | Signature::Columns => 2,
         }
     }
 
@@ -102,7 +102,7 @@ impl Operands {
         let split: SmallVec<[(&[usize], [usize; 2]); 2]> =
             shapes.iter().map(split).collect::<Result<_>>()?;
         let (batch, [m, n]) = split[0];
-        if matches!(self, Operands::Square | Operands::System) && m != n {
+        if matches!(self, Signature::Square | Signature::System) && m != n {
             return Err(LinalgError::NotSquare { op, shape: shapes[0].to_vec() });
         }
         if let [_, (other, [rows, _])] = split[..] {
@@ -111,7 +111,7 @@ impl Operands {
             }
             if rows != m {
                 let required = match self {
-                    Operands::System => "[…, n, n] and […, n, r]",
+                    Signature::System => "[…, n, n] and […, n, r]",
                     _ => "[…, m, n] and […, m, r]",
                 };
                 return Err(TensorError::shapes(op, shapes[0], shapes[1], required).into());
@@ -207,10 +207,10 @@ pub trait MatrixOperation: Copy + Debug + PartialEq {
     fn name(&self) -> &'static str;
 
     /// What it takes.
-    fn operands(&self) -> Operands;
+    fn operands(&self) -> Signature;
 
     /// The kinds of its results, in order.
-    fn results(&self) -> &'static [Kind];
+    fn results(&self) -> &'static [PartKind];
 
     /// The sizes of its results, of operands that fit.
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]>;
@@ -221,7 +221,7 @@ pub trait MatrixOperation: Copy + Debug + PartialEq {
     }
 
     /// The kinds of [`Outcome::hidden`], which are there where an operand is tracked.
-    fn hidden(&self) -> &'static [Kind] {
+    fn hidden(&self) -> &'static [PartKind] {
         &[]
     }
 

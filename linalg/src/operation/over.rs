@@ -3,7 +3,7 @@
 use t4a_diff::{Array, Eager};
 use t4a_tensor::AnyTensor;
 
-use super::{Kind, Part};
+use super::{Part, PartKind};
 use crate::error::Result;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
@@ -16,7 +16,7 @@ pub trait Over<A: Array>: Matrices {
     ///
     /// # Errors
     /// Arrays that are not matrices, or of another dtype.
-    fn read(kind: Kind, arrays: &mut impl Iterator<Item = A>) -> Result<Part<Self>>;
+    fn read(kind: PartKind, arrays: &mut impl Iterator<Item = A>) -> Result<Part<Self>>;
 
     /// Appends the arrays of a part.
     ///
@@ -32,7 +32,7 @@ pub(crate) fn next<A>(arrays: &mut impl Iterator<Item = A>) -> A {
 
 /// A part some of whose arrays are given; the others are zero.
 pub(crate) fn given<A: Array, M: Over<A>>(
-    kind: Kind,
+    kind: PartKind,
     arrays: Vec<Option<A>>,
 ) -> Result<Option<Part<M>>> {
     let Some(like) = arrays.iter().flatten().next().cloned() else { return Ok(None) };
@@ -64,11 +64,11 @@ fn write<T: LinalgScalar>(x: Batched<T>, into: &mut Vec<Eager>) -> Result<()> {
 }
 
 impl<T: LinalgScalar> Over<Eager> for Batched<T> {
-    fn read(kind: Kind, arrays: &mut impl Iterator<Item = Eager>) -> Result<Part<Self>> {
+    fn read(kind: PartKind, arrays: &mut impl Iterator<Item = Eager>) -> Result<Part<Self>> {
         Ok(match kind {
-            Kind::Full => Part::Full(read(arrays)?),
-            Kind::Real => Part::Real(read(arrays)?),
-            Kind::Complex => Part::Complex(read(arrays)?),
+            PartKind::Full => Part::Full(read(arrays)?),
+            PartKind::Real => Part::Real(read(arrays)?),
+            PartKind::Complex => Part::Complex(read(arrays)?),
         })
     }
 

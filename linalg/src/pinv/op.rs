@@ -5,7 +5,7 @@ use t4a_tensor::Tensor;
 use super::{jvp, pinv, pinv_ex, vjp};
 use crate::degeneracy::by_bits;
 use crate::error::Result;
-use crate::operation::{Kind, MatrixOperation, Operands, Outcome, Part, full, only, zeros};
+use crate::operation::{MatrixOperation, Outcome, Part, PartKind, Signature, full, only, zeros};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
@@ -23,11 +23,11 @@ impl MatrixOperation for PinvOp {
     fn name(&self) -> &'static str {
         "pinv"
     }
-    fn operands(&self) -> Operands {
-        Operands::Any
+    fn operands(&self) -> Signature {
+        Signature::Any
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let [m, n] = operands[0];

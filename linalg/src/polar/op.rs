@@ -4,7 +4,7 @@ use t4a_tensor::Tensor;
 
 use super::{Side, jvp_on, polar, vjp_on};
 use crate::error::Result;
-use crate::operation::{Kind, MatrixOperation, Operands, Outcome, Part, full, only};
+use crate::operation::{MatrixOperation, Outcome, Part, PartKind, Signature, full, only};
 use crate::scalar::LinalgScalar;
 use crate::svd::svdvals_ex;
 use crate::vocabulary::{Batched, Matrices};
@@ -21,11 +21,11 @@ impl MatrixOperation for PolarOp {
     fn name(&self) -> &'static str {
         "polar"
     }
-    fn operands(&self) -> Operands {
-        Operands::Any
+    fn operands(&self) -> Signature {
+        Signature::Any
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full, Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full, PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let [m, n] = operands[0];

@@ -5,7 +5,7 @@ use t4a_tensor::Tensor;
 
 use super::{Columns, Qr, lq, qr, qr_ex, qr_pivoted, rule};
 use crate::error::Result;
-use crate::operation::{Kind, MatrixOperation, Operands, Outcome, Part, full, only};
+use crate::operation::{MatrixOperation, Outcome, Part, PartKind, Signature, full, only};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
@@ -33,11 +33,11 @@ impl MatrixOperation for QrOp {
     fn name(&self) -> &'static str {
         "qr"
     }
-    fn operands(&self) -> Operands {
-        Operands::Any
+    fn operands(&self) -> Signature {
+        Signature::Any
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full, Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full, PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         sizes(operands[0], self.columns)
@@ -89,11 +89,11 @@ impl MatrixOperation for QrPivotedOp {
     fn name(&self) -> &'static str {
         "qr_pivoted"
     }
-    fn operands(&self) -> Operands {
-        Operands::Any
+    fn operands(&self) -> Signature {
+        Signature::Any
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full, Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full, PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         sizes(operands[0], self.columns)
@@ -147,11 +147,11 @@ impl MatrixOperation for LqOp {
     fn name(&self) -> &'static str {
         "lq"
     }
-    fn operands(&self) -> Operands {
-        Operands::Any
+    fn operands(&self) -> Signature {
+        Signature::Any
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full, Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full, PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let [m, n] = operands[0];

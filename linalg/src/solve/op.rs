@@ -5,7 +5,7 @@ use t4a_tensor::Tensor;
 use super::{rule, solve_ex};
 use crate::error::{Result, SINGULAR, check};
 use crate::operation::{
-    Factorisation, Kind, MatrixOperation, Operands, Outcome, Part, full, zeros,
+    Factorisation, MatrixOperation, Outcome, Part, PartKind, Signature, full, zeros,
 };
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
@@ -19,11 +19,11 @@ impl MatrixOperation for SolveOp {
     fn name(&self) -> &'static str {
         "solve"
     }
-    fn operands(&self) -> Operands {
-        Operands::System
+    fn operands(&self) -> Signature {
+        Signature::System
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[1]]

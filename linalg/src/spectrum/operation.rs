@@ -8,7 +8,7 @@ use super::{Factors, Spectrum};
 use crate::eig;
 use crate::error::{LinalgError, Result};
 use crate::idle::Idle;
-use crate::operation::{Kind, Over, Part, given};
+use crate::operation::{Over, Part, PartKind, given};
 use crate::vocabulary::{ComplexMatrix, Matrices, RealMatrix};
 
 /// What is computed. The factors `U`, `S`, `V` behind the operands are constants.
@@ -27,12 +27,12 @@ pub enum Spectral {
 
 impl Spectral {
     /// The kind of the result.
-    pub(crate) fn result(self) -> Kind {
-        if let Spectral::Tangent(_) = self { Kind::Real } else { Kind::Full }
+    pub(crate) fn result(self) -> PartKind {
+        if let Spectral::Tangent(_) = self { PartKind::Real } else { PartKind::Full }
     }
 
-    fn operands(self) -> &'static [Kind] {
-        use Kind::{Complex, Full, Real};
+    fn operands(self) -> &'static [PartKind] {
+        use PartKind::{Complex, Full, Real};
         match self {
             Spectral::Gradient(_) => &[Full, Real, Real, Full, Real, Full],
             Spectral::Tangent(_) => &[Full, Real, Full, Full, Real, Full],

@@ -104,7 +104,7 @@ fn reverse_over_reverse<T: Scalar>(
     let read = |kind, arrays: &mut dyn Iterator<Item = Eager>| {
         <T::Matrix<Eager> as Over<Eager>>::read(kind, &mut { arrays }).unwrap()
     };
-    use crate::operation::Kind::{Full, Real};
+    use crate::operation::PartKind::{Full, Real};
     let parts: Vec<Part<T::Matrix<Eager>>> = match of {
         Spectrum::Singular => [Full, Real, Full].map(|kind| read(kind, saved)).into(),
         Spectrum::Hermitian => [Real, Full].map(|kind| read(kind, saved)).into(),
@@ -144,7 +144,7 @@ fn reverse_over_reverse<T: Scalar>(
 
 fn exact<T: Scalar>(a: &Tensor<T>, v: &Tensor<T>, loss: Loss) -> Tensor<T> {
     let inputs = duals(std::slice::from_ref(a), std::slice::from_ref(v));
-    let part = T::Matrix::read(crate::operation::Kind::Full, &mut inputs.into_iter()).unwrap();
+    let part = T::Matrix::read(crate::operation::PartKind::Full, &mut inputs.into_iter()).unwrap();
     let mut out = Vec::new();
     T::Matrix::write(Part::Full(loss.gradient(part.full())), &mut out).unwrap();
     from_eager(out.into_iter().map(Dual::into_tangent).collect()).unwrap()

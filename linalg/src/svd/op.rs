@@ -7,7 +7,7 @@ use crate::degeneracy::Degeneracy;
 use crate::error::{Result, SINGULAR, check};
 use crate::hermitian::{Elementary, check_domain, outside_domain};
 use crate::operation::{
-    Factorisation, Kind, MatrixOperation, Operands, Outcome, Part, full, only, real, zeros,
+    Factorisation, MatrixOperation, Outcome, Part, PartKind, Signature, full, only, real, zeros,
 };
 use crate::scalar::LinalgScalar;
 use crate::spectrum::{Carrier, Factors, values_jvp, values_vjp};
@@ -41,11 +41,11 @@ impl MatrixOperation for SvdOp {
     fn name(&self) -> &'static str {
         "svd"
     }
-    fn operands(&self) -> Operands {
-        Operands::Any
+    fn operands(&self) -> Signature {
+        Signature::Any
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full, Kind::Real, Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full, PartKind::Real, PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let [m, n] = operands[0];
@@ -105,18 +105,18 @@ impl MatrixOperation for SvdvalsOp {
     fn name(&self) -> &'static str {
         "svdvals"
     }
-    fn operands(&self) -> Operands {
-        Operands::Any
+    fn operands(&self) -> Signature {
+        Signature::Any
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Real]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Real]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         let [m, n] = operands[0];
         vec![[1, m.min(n)]]
     }
-    fn hidden(&self) -> &'static [Kind] {
-        &[Kind::Full, Kind::Real]
+    fn hidden(&self) -> &'static [PartKind] {
+        &[PartKind::Full, PartKind::Real]
     }
     fn saves(&self, _size: [usize; 2], _permuted: bool) -> Option<Factorisation> {
         Some(Factorisation::Svd)
@@ -174,11 +174,11 @@ impl MatrixOperation for SvdFunctionOp {
     fn name(&self) -> &'static str {
         "svd_function"
     }
-    fn operands(&self) -> Operands {
-        Operands::Any
+    fn operands(&self) -> Signature {
+        Signature::Any
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[0]]

@@ -20,7 +20,7 @@ use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
 
 use super::MatrixOp;
 use crate::error::{LinalgError, Result};
-use crate::operation::{Kind, MatrixOperation, Outcome, Over, Part, Sizes, given};
+use crate::operation::{MatrixOperation, Outcome, Over, Part, PartKind, Sizes, given};
 use crate::permutation::Permutation;
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, ComplexMatrix, RealMatrix};
@@ -71,7 +71,7 @@ fn floats<A: Array>(values: &[Value<A>]) -> impl Iterator<Item = A> + '_ {
 
 /// Parts of these kinds, as far as there are arrays for them.
 fn parts<A: Array, M: Over<A>>(
-    kinds: &[Kind],
+    kinds: &[PartKind],
     arrays: &mut impl Iterator<Item = A>,
 ) -> Result<Vec<Part<M>>> {
     kinds.iter().map(|&kind| M::read(kind, arrays)).collect()
@@ -79,10 +79,11 @@ fn parts<A: Array, M: Over<A>>(
 
 /// Cotangents of these kinds; that of a pair with one part missing has zeros there.
 fn cotangents<A: Array, M: Over<A>>(
-    kinds: &[Kind],
+    kinds: &[PartKind],
     all: &mut impl Iterator<Item = Option<A>>,
 ) -> Result<Vec<Option<Part<M>>>> {
-    let one = |&kind: &Kind| given(kind, all.by_ref().take(kind.arrays(M::IS_COMPLEX)).collect());
+    let one =
+        |&kind: &PartKind| given(kind, all.by_ref().take(kind.arrays(M::IS_COMPLEX)).collect());
     kinds.iter().map(one).collect()
 }
 
@@ -101,7 +102,7 @@ impl Linalg {
         hidden: &[A],
         extra: &[Value<A>],
     ) -> Result<(Vec<M>, Outcome<M>)> {
-        let read = |_| Ok(M::read(Kind::Full, operands)?.into_full());
+        let read = |_| Ok(M::read(PartKind::Full, operands)?.into_full());
         let operands: Vec<M> = (0..self.op.operands().count()).map(read).collect::<Result<_>>()?;
         let mut out = Outcome::new(parts(self.op.results(), &mut results.into_iter())?);
         let permutation = |x: &Value<A>| Permutation::read(x.integers());
@@ -149,7 +150,7 @@ impl Linalg {
         let (operands, out) =
             self.outcome::<A, M>(&mut floats(&values), results, &found.hidden, &found.extra)?;
         let mut moving = inputs.iter().map(|x| x.float().tangent.clone());
-        let tangents = cotangents(&vec![Kind::Full; operands.len()], &mut moving)?;
+        let tangents = cotangents(&vec![PartKind::Full; operands.len()], &mut moving)?;
         let tangents: Vec<Option<M>> =
             tangents.into_iter().map(|x| x.map(Part::into_full)).collect();
         let again = tracked.contains(&true);
@@ -198,7 +199,9 @@ impl Linalg {
     fn tensors<T: LinalgScalar>(&self, inputs: &[Value<Eager>]) -> Result<Vec<Tensor<T>>> {
         let mut arrays = floats(inputs);
         let read = |_| {
-            <Batched<T> as Over<Eager>>::read(Kind::Full, &mut arrays)?.into_full().into_tensor()
+            <Batched<T> as Over<Eager>>::read(PartKind::Full, &mut arrays)?
+                .into_full()
+                .into_tensor()
         };
         (0..self.op.operands().count()).map(read).collect()
     }
@@ -233,7 +236,7 @@ impl Linalg {
     }
 
     /// How many arrays parts of these kinds are.
-    fn count(&self, kinds: &[Kind]) -> usize {
+    fn count(&self, kinds: &[PartKind]) -> usize {
         kinds.iter().map(|kind| kind.arrays(self.complex)).sum()
     }
 

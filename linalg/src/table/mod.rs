@@ -20,7 +20,7 @@ pub use array::Linalg;
 
 use crate::degeneracy::Degeneracy;
 use crate::error::Result;
-use crate::operation::{Factorisation, Kind, MatrixOperation, Operands, Outcome, Part};
+use crate::operation::{Factorisation, MatrixOperation, Outcome, Part, PartKind, Signature};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
@@ -44,10 +44,10 @@ macro_rules! operations {
             fn name(&self) -> &'static str {
                 match self { $(MatrixOp::$name(op) => op.name(),)* }
             }
-            fn operands(&self) -> Operands {
+            fn operands(&self) -> Signature {
                 match self { $(MatrixOp::$name(op) => op.operands(),)* }
             }
-            fn results(&self) -> &'static [Kind] {
+            fn results(&self) -> &'static [PartKind] {
                 match self { $(MatrixOp::$name(op) => op.results(),)* }
             }
             fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
@@ -56,7 +56,7 @@ macro_rules! operations {
             fn permutations(&self, size: [usize; 2]) -> SmallVec<[usize; 2]> {
                 match self { $(MatrixOp::$name(op) => op.permutations(size),)* }
             }
-            fn hidden(&self) -> &'static [Kind] {
+            fn hidden(&self) -> &'static [PartKind] {
                 match self { $(MatrixOp::$name(op) => op.hidden(),)* }
             }
             fn saves(&self, size: [usize; 2], permuted: bool) -> Option<Factorisation> {

@@ -4,7 +4,7 @@ use t4a_tensor::Tensor;
 
 use super::{Triangle, rule, solve_triangular, solve_triangular_ex};
 use crate::error::Result;
-use crate::operation::{Kind, MatrixOperation, Operands, Outcome, Part, full, zeros};
+use crate::operation::{MatrixOperation, Outcome, Part, PartKind, Signature, full, zeros};
 use crate::scalar::LinalgScalar;
 use crate::vocabulary::{Batched, Matrices};
 
@@ -20,11 +20,11 @@ impl MatrixOperation for SolveTriangularOp {
     fn name(&self) -> &'static str {
         "solve_triangular"
     }
-    fn operands(&self) -> Operands {
-        Operands::System
+    fn operands(&self) -> Signature {
+        Signature::System
     }
-    fn results(&self) -> &'static [Kind] {
-        &[Kind::Full]
+    fn results(&self) -> &'static [PartKind] {
+        &[PartKind::Full]
     }
     fn sizes(&self, operands: &[[usize; 2]]) -> Vec<[usize; 2]> {
         vec![operands[1]]

@@ -45,7 +45,7 @@ mod steps;
 mod tape;
 mod tree;
 
-pub use options::{Memory, Options, Report};
+pub use options::{Memory, Options, ScanReport};
 pub use prepared::{Prepared, same};
 pub use span::{Cotangents, Slot, Span, Told};
 pub use steps::{Stack, Steps, at};

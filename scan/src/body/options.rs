@@ -24,7 +24,7 @@ impl Default for Memory {
 
 /// The path of a scan, and why it takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Report {
+pub struct ScanReport {
     /// How it is computed.
     pub path: ScanPath,
     /// Why not in a better way.
@@ -35,7 +35,7 @@ pub struct Report {
 
 /// Who is told about paths.
 #[derive(Clone)]
-struct Listener(Arc<dyn Fn(&Report) + Send + Sync>);
+struct Listener(Arc<dyn Fn(&ScanReport) + Send + Sync>);
 
 impl std::fmt::Debug for Listener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -85,7 +85,7 @@ impl Options {
 
     /// Is told the path of each scan, before its first step.
     #[must_use]
-    pub fn report(mut self, listener: impl Fn(&Report) + Send + Sync + 'static) -> Self {
+    pub fn report(mut self, listener: impl Fn(&ScanReport) + Send + Sync + 'static) -> Self {
         self.listener = Some(Listener(Arc::new(listener)));
         self
     }
@@ -94,7 +94,7 @@ impl Options {
     ///
     /// # Errors
     /// [`ScanError::PathRejected`].
-    pub fn take_path(&self, report: Report) -> Result<()> {
+    pub fn take_path(&self, report: ScanReport) -> Result<()> {
         if let Some(accepted) = self.accept.as_ref().filter(|paths| !paths.contains(&report.path)) {
             let (chosen, reason, accepted) = (report.path, report.reason, accepted.clone());
             return Err(ScanError::PathRejected { chosen, reason, accepted });
@@ -106,7 +106,7 @@ impl Options {
     }
 }
 
-impl Report {
+impl ScanReport {
     /// Of a body that nobody records.
     pub fn step_by_step(length: usize) -> Self {
         Self { path: ScanPath::Fallback, reason: "body_not_traced", length }

@@ -9,7 +9,7 @@ use std::array::from_fn;
 use t4a_algebra::Scalar;
 use t4a_tensor::Result;
 
-use super::{Cut, Pass, PerLane, Step, Walk, Walked, finish, fresh};
+use super::{Cut, LaneStep, Pass, PerLane, Walk, Walked, finish, fresh};
 
 /// Steps of a chunk.
 pub(crate) const CHUNK: usize = 512;
@@ -18,7 +18,7 @@ const FEWEST: usize = 8;
 
 /// What a run of steps does to the state, as far as it is known without the state.
 pub(crate) trait Total<T: Scalar, const I: usize, const S: usize, const R: usize>:
-    Step<T, I, R, 0>
+    LaneStep<T, I, R, 0>
 {
     /// The total of no step.
     fn identity(self) -> [T; R];
@@ -34,7 +34,7 @@ pub(crate) fn walk<T, K, const I: usize, const S: usize, const O: usize, const R
 ) -> Result<Walked<T, S, O>>
 where
     T: Scalar,
-    K: Step<T, I, S, O> + Total<T, I, S, R>,
+    K: LaneStep<T, I, S, O> + Total<T, I, S, R>,
 {
     let &Walk { extent, reverse, sources, start } = walk;
     let written = fresh::<T, O>(extent.len())?;

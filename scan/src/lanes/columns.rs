@@ -4,7 +4,7 @@ use std::array::from_fn;
 
 use t4a_algebra::Scalar;
 
-use super::{BLOCK, Pass, Step, WIDTH, together};
+use super::{BLOCK, LaneStep, Pass, WIDTH, together};
 
 /// `width` lanes of row `outer` from lane `from` on.
 ///
@@ -13,7 +13,7 @@ use super::{BLOCK, Pass, Step, WIDTH, together};
 #[inline(always)]
 pub(super) unsafe fn run<
     T: Scalar,
-    K: Step<T, I, S, O>,
+    K: LaneStep<T, I, S, O>,
     const I: usize,
     const S: usize,
     const O: usize,

@@ -5,7 +5,7 @@
 use t4a_algebra::Scalar;
 use t4a_tensor::loops::transpose::{Even, transpose};
 
-use super::{Pass, Source, Step, WIDTH, together};
+use super::{LaneStep, Pass, Source, WIDTH, together};
 
 /// Steps of a tile.
 const TILE: usize = 16;
@@ -106,7 +106,7 @@ impl Places {
 #[inline(always)]
 pub(super) unsafe fn run<
     T: Scalar,
-    K: Step<T, I, S, O>,
+    K: LaneStep<T, I, S, O>,
     const I: usize,
     const S: usize,
     const O: usize,

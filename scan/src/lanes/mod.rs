@@ -30,7 +30,7 @@ const WIDTH: usize = 32;
 const BLOCK: usize = 128;
 
 /// One step of a lane: `(state, x) ↦ (state, y)`.
-pub(crate) trait Step<T: Scalar, const I: usize, const S: usize, const O: usize>:
+pub(crate) trait LaneStep<T: Scalar, const I: usize, const S: usize, const O: usize>:
     Copy + Sync
 {
     /// Work per step in additions; it decides about threads.
@@ -42,7 +42,7 @@ pub(crate) trait Step<T: Scalar, const I: usize, const S: usize, const O: usize>
 
 /// One step of [`WIDTH`] lanes, in arrays of their own: nothing overlaps, so that the loop is vectorised.
 #[inline(always)]
-fn together<T: Scalar, K: Step<T, I, S, O>, const I: usize, const S: usize, const O: usize>(
+fn together<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, const O: usize>(
     kernel: K,
     x: &[[T; WIDTH]; I],
     state: &mut [[T; WIDTH]; S],
@@ -203,7 +203,7 @@ struct Pass<'a, T, K, const I: usize, const S: usize, const O: usize> {
     last: [SendPtr<T>; S],
 }
 
-impl<T: Scalar, K: Step<T, I, S, O>, const I: usize, const S: usize, const O: usize>
+impl<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, const O: usize>
     Pass<'_, T, K, I, S, O>
 {
     fn lanes(&self) -> usize {
@@ -264,7 +264,7 @@ struct Gathered<'a, 'p, T, K, const I: usize, const S: usize, const O: usize> {
     first: usize,
 }
 
-impl<T: Scalar, K: Step<T, I, S, O>, const I: usize, const S: usize, const O: usize> Loop
+impl<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, const O: usize> Loop
     for Columns<'_, '_, T, K, I, S, O>
 {
     type Output = ();
@@ -275,7 +275,7 @@ impl<T: Scalar, K: Step<T, I, S, O>, const I: usize, const S: usize, const O: us
     }
 }
 
-impl<T: Scalar, K: Step<T, I, S, O>, const I: usize, const S: usize, const O: usize> Loop
+impl<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, const O: usize> Loop
     for Gathered<'_, '_, T, K, I, S, O>
 {
     type Output = ();

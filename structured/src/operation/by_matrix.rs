@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use t4a_algebra::parallel;
 use t4a_diff::{Array, Cotangents, Eager, Keep, Kept, Meta, Operation, Outcome, Reverse, Value};
-use t4a_linalg::operation::{Kind, MatrixOperation};
+use t4a_linalg::operation::{MatrixOperation, PartKind};
 use t4a_linalg::{Linalg, LinalgError, MatrixOp};
 
 use super::{check, shared};
@@ -39,10 +39,10 @@ impl ByMatrix {
 
     /// Each array of the results with the result that it is part of.
     fn arrays(&self) -> Vec<usize> {
-        let arrays = |kind: &Kind| match kind {
-            Kind::Full => self.operands(),
-            Kind::Real => 1,
-            Kind::Complex => 2,
+        let arrays = |kind: &PartKind| match kind {
+            PartKind::Full => self.operands(),
+            PartKind::Real => 1,
+            PartKind::Complex => 2,
         };
         let kinds = self.op.results().iter().enumerate();
         kinds.flat_map(|(i, kind)| vec![i; arrays(kind)]).collect()

@@ -20,6 +20,8 @@ pub use discrete::{bool_einsum, counting_einsum, int_einsum, k_best_einsum};
 pub use operand::{ComplexOperand, HostOperand, Operand};
 pub use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
 pub use t4a_einsum::{ArraySemiring, Contraction, Custom, FloatSemiring};
-pub use t4a_einsum::{Cost, Einsum, EinsumError, Label, Optimizer, Path, Plan, Report, Subscripts};
+pub use t4a_einsum::{
+    Cost, Einsum, EinsumError, Label, Optimizer, Path, Plan, PlanReport, Subscripts,
+};
 pub use t4a_einsum::{Expression, Operands};
 pub use t4a_einsum::{FloatCancellative, FloatSelective, IntSemiring};

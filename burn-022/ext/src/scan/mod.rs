@@ -39,7 +39,7 @@ use t4a_scan::body::{self, Prepared, scan_on_tape};
 use crate::dispatch;
 use crate::primitive::Floats;
 
-pub use t4a_scan::body::{Memory, Options, Report, Structure, Tree};
+pub use t4a_scan::body::{Memory, Options, ScanReport, Structure, Tree};
 pub use t4a_scan::schedule::Policy;
 pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
 
@@ -93,7 +93,7 @@ where
     YS: Tree<Leaf>,
 {
     let mut prepared = Prepared::<Leaf>::new(body, consts, init, xs, options)?;
-    options.take_path(Report::step_by_step(prepared.steps.length()))?;
+    options.take_path(ScanReport::step_by_step(prepared.steps.length()))?;
     let [consts, init, xs] =
         [&mut prepared.consts, &mut prepared.init, &mut prepared.xs].map(std::mem::take);
     let steps = prepared.steps.clone();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use burn_t4a_022_ext::scan::fused::{
     self, AssociativeScan, Cell, FloatMonoid, Running, System, associative_scan,
 };
-use burn_t4a_022_ext::scan::{Memory, Options, Policy, Report, ScanError, ScanPath, scan};
+use burn_t4a_022_ext::scan::{Memory, Options, Policy, ScanError, ScanPath, ScanReport, scan};
 use burn_tensor::{DType, Device, Tensor, TensorData};
 
 use crate::devices;
@@ -210,7 +210,7 @@ fn paths_can_be_required_and_are_reported() {
         assert_eq!((calls.load(Ordering::Relaxed), told.lock().unwrap().len()), (0, 0));
         run(&[ScanPath::Fallback]).unwrap();
         run(&[ScanPath::Fused, ScanPath::Fallback]).unwrap();
-        let report = Report { path: ScanPath::Fallback, reason: "body_not_traced", length: 2 };
+        let report = ScanReport { path: ScanPath::Fallback, reason: "body_not_traced", length: 2 };
         assert_eq!(*told.lock().unwrap(), [report; 2]);
         assert_eq!(calls.load(Ordering::Relaxed), 4);
     }

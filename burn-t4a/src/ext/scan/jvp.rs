@@ -17,7 +17,7 @@ use burn_backend::{AutodiffBackend, Backend};
 use t4a_diff::Array;
 use t4a_scan::body::{Prepared, Stack, at, flatten, same};
 
-use super::{Leaf, Options, Report, Result, ScanError, Steps, Structure, Tree};
+use super::{Leaf, Options, Result, ScanError, ScanReport, Steps, Structure, Tree};
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
 use crate::ext::tape::is_tracked;
@@ -87,7 +87,7 @@ where
 {
     let structures = [consts.structure(), init.structure(), xs.structure()];
     let prepared = Prepared::<Leaf<Twice<B, C, D>>>::new(body, consts, init, xs, options)?;
-    options.take_path(Report::step_by_step(prepared.steps.length()))?;
+    options.take_path(ScanReport::step_by_step(prepared.steps.length()))?;
     let Prepared { steps, consts, init, xs, .. } = &prepared;
     let [of_consts, of_init, of_xs] = &structures;
     let consts = moving("consts", consts, tangents.0, of_consts)?;

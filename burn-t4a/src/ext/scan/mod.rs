@@ -49,7 +49,7 @@ use crate::ext::primitive::Floats;
 
 pub use backend::ScanBackend;
 pub use jvp::{Pushed, scan_jvp};
-pub use t4a_scan::body::{Memory, Options, Report, Steps, Structure, Tree};
+pub use t4a_scan::body::{Memory, Options, ScanReport, Steps, Structure, Tree};
 pub use t4a_scan::schedule::Policy;
 pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
 
@@ -105,7 +105,7 @@ where
 {
     let mut prepared = Prepared::<Leaf<B>>::new(body, consts, init, xs, options)?;
     if !B::chooses_path() {
-        options.take_path(Report::step_by_step(prepared.steps.length()))?;
+        options.take_path(ScanReport::step_by_step(prepared.steps.length()))?;
     }
     let [consts, init, xs] =
         [&mut prepared.consts, &mut prepared.init, &mut prepared.xs].map(std::mem::take);

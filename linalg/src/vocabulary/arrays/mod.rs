@@ -11,7 +11,7 @@ use t4a_diff::{Array, Value};
 
 use super::{Carrier, ComplexMatrix, Factors, Matrices, RealMatrix};
 use crate::error::Result;
-use crate::operation::{Kind, Over, Part, next};
+use crate::operation::{Over, Part, PartKind, next};
 use crate::spectrum::{Spectral, SpectralOperation};
 use crate::table::{Linalg, MatrixOp};
 
@@ -27,7 +27,7 @@ fn arrays<A: Array, M: Over<A>>(parts: Vec<Part<M>>) -> Result<Vec<Value<A>>> {
 /// The first result of an operation on matrices of this type.
 fn apply<A: Array, M: Over<A>>(
     op: impl Into<MatrixOp>,
-    kind: Kind,
+    kind: PartKind,
     inputs: &[&M],
 ) -> Result<Part<M>> {
     let inputs = arrays(inputs.iter().map(|&x| Part::Full(x.clone())).collect())?;
@@ -88,11 +88,11 @@ fn complex<A: Array>(arrays: &mut impl Iterator<Item = A>) -> ComplexMatrix<A> {
 }
 
 impl<A: Array> Over<A> for RealMatrix<A> {
-    fn read(kind: Kind, arrays: &mut impl Iterator<Item = A>) -> Result<Part<Self>> {
+    fn read(kind: PartKind, arrays: &mut impl Iterator<Item = A>) -> Result<Part<Self>> {
         Ok(match kind {
-            Kind::Full => Part::Full(real(arrays)),
-            Kind::Real => Part::Real(real(arrays)),
-            Kind::Complex => Part::Complex(complex(arrays)),
+            PartKind::Full => Part::Full(real(arrays)),
+            PartKind::Real => Part::Real(real(arrays)),
+            PartKind::Complex => Part::Complex(complex(arrays)),
         })
     }
 
@@ -106,11 +106,11 @@ impl<A: Array> Over<A> for RealMatrix<A> {
 }
 
 impl<A: Array> Over<A> for ComplexMatrix<A> {
-    fn read(kind: Kind, arrays: &mut impl Iterator<Item = A>) -> Result<Part<Self>> {
+    fn read(kind: PartKind, arrays: &mut impl Iterator<Item = A>) -> Result<Part<Self>> {
         Ok(match kind {
-            Kind::Full => Part::Full(complex(arrays)),
-            Kind::Real => Part::Real(real(arrays)),
-            Kind::Complex => Part::Complex(complex(arrays)),
+            PartKind::Full => Part::Full(complex(arrays)),
+            PartKind::Real => Part::Real(real(arrays)),
+            PartKind::Complex => Part::Complex(complex(arrays)),
         })
     }
 

@@ -9,7 +9,7 @@ use t4a_tensor::{AnyTensor, DType};
 use super::{apply, gradient, tangent, unsplit, unsplit_eigenvectors};
 use crate::error::{LinalgError, Result};
 use crate::lyapunov::LyapunovOp;
-use crate::operation::{Kind, Part};
+use crate::operation::{Part, PartKind};
 use crate::permutation::Permutation;
 use crate::solve::SolveOp;
 use crate::svd::SvdvalsOp;
@@ -145,19 +145,20 @@ impl<A: Array> Matrices for RealMatrix<A> {
         z.re.clone()
     }
     fn solve_triangular(&self, b: &Self, triangle: Triangle) -> Self {
-        Self::solved(apply(SolveTriangularOp { triangle }, Kind::Full, &[self, b]))
+        Self::solved(apply(SolveTriangularOp { triangle }, PartKind::Full, &[self, b]))
     }
     fn solve(&self, b: &Self) -> Self {
-        Self::solved(apply(SolveOp, Kind::Full, &[self, b]))
+        Self::solved(apply(SolveOp, PartKind::Full, &[self, b]))
     }
     fn lyapunov(&self, b: &Self) -> Self {
-        Self::solved(apply(LyapunovOp, Kind::Full, &[self, b]))
+        Self::solved(apply(LyapunovOp, PartKind::Full, &[self, b]))
     }
     fn svdvals(&self) -> Self {
-        apply(SvdvalsOp, Kind::Real, &[&self.detached()]).map_or_else(Self::failed, Part::into_real)
+        apply(SvdvalsOp, PartKind::Real, &[&self.detached()])
+            .map_or_else(Self::failed, Part::into_real)
     }
     fn det(&self) -> Self {
-        Self::solved(apply(crate::det::DetOp, Kind::Full, &[self]))
+        Self::solved(apply(crate::det::DetOp, PartKind::Full, &[self]))
     }
     fn detached(&self) -> Self {
         self.map(A::detach)

@@ -1,0 +1,150 @@
+//! The vocabulary of derivative rules on the primitives of any backend: one line per operation.
+
+mod array;
+
+use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
+use burn_backend::{
+    Backend, BoolDType, ExecutionError, FloatDType, IntDType, Scalar, Shape as BurnShape, Slice,
+    TensorData, TensorMetadata, get_or_init_device_settings, try_read_sync,
+};
+use t4a_diff::array::Shape;
+use t4a_diff::{Flags, Integers};
+use t4a_tensor::{AnyTensor, Result, TensorError};
+
+use burn_t4a_022::T4aTensor;
+
+/// Floats of a backend.
+#[derive(Clone, Debug)]
+pub struct Floats<B: Backend>(pub FloatTensor<B>);
+
+/// Indices of a backend.
+#[derive(Clone, Debug)]
+pub struct Indices<B: Backend>(pub IntTensor<B>);
+
+/// Truth values of a backend.
+#[derive(Clone, Debug)]
+pub struct Bools<B: Backend>(pub BoolTensor<B>);
+
+impl<B: Backend> Floats<B> {
+    fn device(&self) -> Device<B> {
+        self.0.device()
+    }
+
+    fn float(&self) -> FloatDType {
+        self.0.dtype().into()
+    }
+
+    fn bools(&self) -> BoolDType {
+        get_or_init_device_settings::<B>(&self.device()).bool_dtype
+    }
+
+    fn ints(&self) -> IntDType {
+        get_or_init_device_settings::<B>(&self.device()).int_dtype
+    }
+
+    /// Both in their common shape: not every backend broadcasts where it compares and selects.
+    fn broadcast(&self, y: &Self) -> [FloatTensor<B>; 2] {
+        let (a, b) = (self.0.shape(), y.0.shape());
+        if a == b {
+            return [self.0.clone(), y.0.clone()];
+        }
+        let common: BurnShape = a.iter().zip(b.iter()).map(|(&a, &b)| a.max(b)).collect();
+        [self, y].map(|x| B::float_expand(x.0.clone(), common.clone()))
+    }
+}
+
+/// What a backend hands out.
+fn read(
+    data: impl Future<Output = std::result::Result<TensorData, ExecutionError>>,
+) -> Result<AnyTensor> {
+    let failed = |message: String| TensorError::value("reading a tensor", message);
+    match try_read_sync(data) {
+        Some(Ok(data)) => Ok(T4aTensor::from_data(data)?.into_any()),
+        Some(Err(error)) => Err(failed(format!("the backend could not hand out data: {error:?}"))),
+        None => Err(failed("the backend hands out data asynchronously only".into())),
+    }
+}
+
+/// Burn has no tensors of rank 0: numbers have shape `[1]`.
+pub(crate) fn shape(sizes: &[usize]) -> BurnShape {
+    if sizes.is_empty() { BurnShape::from([1]) } else { sizes.iter().copied().collect() }
+}
+
+/// `len` elements of an axis, `step` apart.
+fn along(axis: usize, start: usize, len: usize, step: usize) -> Vec<Slice> {
+    let mut slices = vec![Slice::full(); axis + 1];
+    let end = if len == 0 { start } else { start + (len - 1) * step + 1 };
+    slices[axis] = Slice::new(start as isize, Some(end as isize), step as isize);
+    slices
+}
+
+impl<B: Backend> Indices<B> {
+    fn compared(
+        &self,
+        j: &Self,
+        f: impl FnOnce(IntTensor<B>, IntTensor<B>, BoolDType) -> BoolTensor<B>,
+    ) -> Bools<B> {
+        let (a, b) = (self.0.shape(), j.0.shape());
+        let common: BurnShape = a.iter().zip(b.iter()).map(|(&a, &b)| a.max(b)).collect();
+        let [a, b] = [self, j].map(|i| B::int_expand(i.0.clone(), common.clone()));
+        let bools = get_or_init_device_settings::<B>(&a.device()).bool_dtype;
+        Bools(f(a, b, bools))
+    }
+}
+
+impl<B: Backend> Integers for Indices<B> {
+    type Flags = Bools<B>;
+
+    fn shape(&self) -> Shape {
+        self.0.shape().to_vec()
+    }
+    fn elements(&self) -> Result<AnyTensor> {
+        read(B::int_into_data(self.0.clone()))
+    }
+    fn reshape(&self, sizes: &[usize]) -> Self {
+        Self(B::int_reshape(self.0.clone(), shape(sizes)))
+    }
+    fn expand(&self, sizes: &[usize]) -> Self {
+        Self(B::int_expand(self.0.clone(), shape(sizes)))
+    }
+    fn shift(&self, c: i64) -> Self {
+        Self(B::int_add_scalar(self.0.clone(), Scalar::Int(c)))
+    }
+    fn equal(&self, j: &Self) -> Bools<B> {
+        self.compared(j, B::int_equal)
+    }
+    fn greater(&self, j: &Self) -> Bools<B> {
+        self.compared(j, B::int_greater)
+    }
+    fn at_least(&self, c: i64) -> Bools<B> {
+        let bools = get_or_init_device_settings::<B>(&self.0.device()).bool_dtype;
+        Bools(B::int_greater_equal_elem(self.0.clone(), Scalar::Int(c), bools))
+    }
+    fn fill(&self, flags: &Bools<B>, c: i64) -> Self {
+        Self(B::int_mask_fill(self.0.clone(), flags.0.clone(), Scalar::Int(c)))
+    }
+}
+
+impl<B: Backend> Flags for Bools<B> {
+    fn shape(&self) -> Shape {
+        self.0.shape().to_vec()
+    }
+    fn reshape(&self, sizes: &[usize]) -> Self {
+        Self(B::bool_reshape(self.0.clone(), shape(sizes)))
+    }
+    fn expand(&self, sizes: &[usize]) -> Self {
+        Self(B::bool_expand(self.0.clone(), shape(sizes)))
+    }
+    fn and(&self, rhs: &Self) -> Self {
+        Self(B::bool_and(self.0.clone(), rhs.0.clone()))
+    }
+    fn or(&self, rhs: &Self) -> Self {
+        Self(B::bool_or(self.0.clone(), rhs.0.clone()))
+    }
+    fn not(&self) -> Self {
+        Self(B::bool_not(self.0.clone()))
+    }
+    fn any(&self, axis: usize) -> Self {
+        Self(B::bool_any_dim(self.0.clone(), axis))
+    }
+}

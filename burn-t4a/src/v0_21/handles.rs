@@ -1,0 +1,99 @@
+//! The primitives of the backend, and its handles for burn-router and burn-remote.
+
+use burn_backend::{Backend, BackendTypes, BoolStore, DType, DTypeUsage, DTypeUsageSet};
+use burn_ir::{BackendIr, HandleKind, TensorHandle};
+
+use super::backend::{BurnT4a, T4aDevice};
+use super::primitive::T4aTensor;
+use super::quantized::T4aQTensor;
+
+impl BackendTypes for BurnT4a {
+    type Device = T4aDevice;
+    type FloatTensorPrimitive = T4aTensor;
+    type FloatElem = f32;
+    type IntTensorPrimitive = T4aTensor;
+    type IntElem = i32;
+    type BoolTensorPrimitive = T4aTensor;
+    type BoolElem = bool;
+    type QuantizedTensorPrimitive = T4aQTensor;
+}
+
+impl Backend for BurnT4a {
+    fn name(_device: &T4aDevice) -> String {
+        "t4a".into()
+    }
+
+    fn seed(_device: &T4aDevice, seed: u64) {
+        t4a_tensor::random::seed(seed);
+    }
+
+    fn memory_cleanup(_device: &T4aDevice) {
+        t4a_tensor::pool::cleanup();
+    }
+
+    fn dtype_usage(_device: &T4aDevice, dtype: DType) -> DTypeUsageSet {
+        match dtype {
+            DType::F64 | DType::F32 | DType::F16 | DType::BF16 => DTypeUsage::general(),
+            DType::I64 | DType::I32 | DType::I16 | DType::I8 => DTypeUsage::general(),
+            DType::U64 | DType::U32 | DType::U16 | DType::U8 => DTypeUsage::general(),
+            DType::Bool(BoolStore::Native | BoolStore::U8 | BoolStore::U32) => {
+                DTypeUsage::general()
+            }
+            DType::QFloat(_) => DTypeUsage::Storage.into(),
+            // Stored as f32, without the reduced precision that the name promises.
+            DType::Flex32 => DTypeUsageSet::empty(),
+        }
+    }
+
+    fn device_count(_type_id: u16) -> usize {
+        1
+    }
+}
+
+impl BackendIr for BurnT4a {
+    type Handle = HandleKind<Self>;
+
+    fn float_tensor(handle: TensorHandle<Self::Handle>) -> T4aTensor {
+        match handle.handle {
+            HandleKind::Float(tensor) => tensor,
+            other => panic!("a float tensor was expected, the handle holds {}", other.name()),
+        }
+    }
+
+    fn int_tensor(handle: TensorHandle<Self::Handle>) -> T4aTensor {
+        match handle.handle {
+            HandleKind::Int(tensor) => tensor,
+            other => panic!("an int tensor was expected, the handle holds {}", other.name()),
+        }
+    }
+
+    fn bool_tensor(handle: TensorHandle<Self::Handle>) -> T4aTensor {
+        match handle.handle {
+            HandleKind::Bool(tensor) => tensor,
+            other => panic!("a bool tensor was expected, the handle holds {}", other.name()),
+        }
+    }
+
+    fn quantized_tensor(handle: TensorHandle<Self::Handle>) -> T4aQTensor {
+        match handle.handle {
+            HandleKind::Quantized(tensor) => tensor,
+            other => panic!("a quantized tensor was expected, the handle holds {}", other.name()),
+        }
+    }
+
+    fn float_tensor_handle(tensor: T4aTensor) -> Self::Handle {
+        HandleKind::Float(tensor)
+    }
+
+    fn int_tensor_handle(tensor: T4aTensor) -> Self::Handle {
+        HandleKind::Int(tensor)
+    }
+
+    fn bool_tensor_handle(tensor: T4aTensor) -> Self::Handle {
+        HandleKind::Bool(tensor)
+    }
+
+    fn quantized_tensor_handle(tensor: T4aQTensor) -> Self::Handle {
+        HandleKind::Quantized(tensor)
+    }
+}
