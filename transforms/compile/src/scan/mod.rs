@@ -22,7 +22,7 @@ use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, DType, Shape, Slice, TensorMetadata};
 use burn_t4a::ext::operation::Operations;
 use burn_t4a::ext::primitive::Floats;
-use burn_t4a::ext::scan::{Leaf, Options, Report, Result, ScanBackend, ScanPath, Steps};
+use burn_t4a::ext::scan::{Leaf, Options, Result, ScanBackend, ScanPath, ScanReport, Steps};
 use t4a_tensor::TensorError;
 
 use crate::backend::Traced;
@@ -197,11 +197,11 @@ impl<B: Operations> ScanBackend for Traced<B> {
         let (body, compiled) = match made {
             Ok(made) => made,
             Err(reason) => {
-                options.take_path(Report { path: ScanPath::Fallback, reason, length })?;
+                options.take_path(ScanReport { path: ScanPath::Fallback, reason, length })?;
                 return steps.run(&consts, init, &xs);
             }
         };
-        options.take_path(Report { path: ScanPath::Fused, reason: "body_traced", length })?;
+        options.take_path(ScanReport { path: ScanPath::Fused, reason: "body_traced", length })?;
         let mut call = Call::new("scan");
         for x in operands.into_iter().flatten().chain(body.captured) {
             call.operand(x);
