@@ -12,10 +12,15 @@
 //! block holds whole rows then. Every step computes what the engine's method computes, by the same
 //! kernel.
 
+mod bank;
+mod chain;
 mod group;
 pub(crate) mod kernel;
+mod links;
+mod machine;
 mod plan;
 mod run;
+mod source;
 
 pub(crate) use group::fuse;
 pub(crate) use run::{engine, is_engine, same, squeezed};
