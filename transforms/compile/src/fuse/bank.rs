@@ -28,7 +28,7 @@ impl<T: Scalar> Bank<T> {
     ) -> Self {
         let mut count = results;
         let of = sources.iter().map(|source| match source {
-            None | Some(Source::Each(_)) => None,
+            None | Some(Source::Each(_) | Source::Row(_)) => None,
             Some(_) => {
                 count += 1;
                 Some(count - 1)

@@ -267,12 +267,15 @@ pub(crate) fn indicator<T: Lane>(flags: &[bool], out: &mut [T]) {
 /// One number per row of `n`.
 pub(crate) fn reduce<T: Lane>(f: Reduction, x: &[T], n: usize, out: &mut [T]) {
     for (out, x) in out.iter_mut().zip(x.chunks_exact(n)) {
-        *out = match f {
-            Reduction::Sum => Fold::<T>::finish(Sum, row(Sum, x), n),
-            Reduction::Mean => {
-                let sum = Fold::<T>::finish(Sum, row(Sum, x), n);
-                t4a_algebra::Real::div(sum, T::from_f64(n as f64))
-            }
-        };
+        *out = total(f, x, n);
+    }
+}
+
+/// The number of a row of `n` elements, given them or partial sums.
+pub(crate) fn total<T: Lane>(f: Reduction, x: &[T], n: usize) -> T {
+    let sum = Fold::<T>::finish(Sum, row(Sum, x), n);
+    match f {
+        Reduction::Sum => sum,
+        Reduction::Mean => t4a_algebra::Real::div(sum, T::from_f64(n as f64)),
     }
 }

@@ -1,154 +1,171 @@
-//! A chain over the memory of a task.
+//! The chains of a plan over the memory of a task.
 
 use super::bank::Bank;
-use super::chain::{Chain, Place};
-use super::kernel::Lane;
+use super::chain::{Chain, Place, Stage, Step};
+use super::kernel::{self, Lane};
 use super::machine::{self, Code, Inst};
-use super::plan::Arg;
+use super::plan::{Arg, Plan};
+use super::run::Target;
 use super::source::Source;
 
-/// An operand that is not at the same place for all rows: where the first one is, and the steps to the first
-/// row of a block and from row to row of it.
-struct Moving<T> {
-    inst: usize,
+/// Where an operand is.
+#[derive(Clone, Copy)]
+struct Site<T> {
+    /// For the first row of all.
     base: *mut T,
+    /// Steps to the first row of a block, and from row to row of it.
     block: usize,
     row: usize,
 }
 
-/// A chain whose operands are addresses.
-pub(super) struct Links<T> {
-    insts: Vec<Inst<T>>,
-    moving: Vec<Moving<T>>,
-    by_row: bool,
-    /// The same over copies, for the elements beyond the last whole accumulator.
-    rest: Vec<Inst<T>>,
-    /// Instructions whose operand is copied before, and after: the copy, and the instruction.
-    before: Vec<(*mut T, usize)>,
-    after: Vec<(*mut T, usize)>,
-    _copies: Vec<T>,
-    lanes: usize,
+impl<T> Site<T> {
+    /// For row `row` of the block that begins with row `at`.
+    fn of(&self, at: usize, row: usize) -> *mut T {
+        self.base.wrapping_add(at * self.block + row * self.row)
+    }
 }
 
 /// The memory of a task.
 pub(super) struct Memory<'a, T> {
     pub(super) bank: &'a Bank<T>,
     pub(super) sources: &'a [Option<Source<'a, T>>],
-    pub(super) outputs: &'a [*mut T],
+    pub(super) outputs: &'a [Target],
     pub(super) numbers: &'a [T],
+    /// Partial sums of a row, for as many totals as a chain has.
+    pub(super) sums: *mut T,
 }
 
 impl<T: Lane> Memory<'_, T> {
-    /// Where an operand is, its steps for a block and a row, and whether it is one number.
-    fn find(&self, place: Place, n: usize) -> (*mut T, usize, usize, bool) {
+    /// Where an operand is, and whether it is one number for all lanes.
+    fn find(&self, place: Place, n: usize) -> (Site<T>, bool) {
+        let site = |base, block, row| Site { base, block, row };
+        let fixed = |x: &T| site(std::ptr::from_ref(x).cast_mut(), 0, 0);
         let input = |i: usize, n: usize| match &self.sources[i] {
-            Some(Source::Each(x)) => (x.as_ptr().cast_mut(), n, n, false),
-            Some(Source::Uniform(x)) => (std::ptr::from_ref(x).cast_mut(), 0, 0, true),
+            Some(Source::Each(x)) => (site(x.as_ptr().cast_mut(), n, n), false),
+            Some(Source::Uniform(x)) => (fixed(x), true),
+            Some(Source::Row(x)) => (site(x.as_ptr().cast_mut(), 0, 0), false),
             _ => {
-                let of = self.bank.input(i);
-                (of.unwrap_or_else(|| unreachable!("walks have registers")), 0, n, false)
+                let at = self.bank.input(i);
+                (site(at.unwrap_or_else(|| unreachable!("walks have registers")), 0, n), false)
             }
         };
         match place {
-            Place::Nowhere => (std::ptr::null_mut(), 0, 0, true),
-            Place::Number(k) => (std::ptr::from_ref(&self.numbers[k]).cast_mut(), 0, 0, true),
-            Place::Vector(Arg::Register(r)) => (self.bank.at(r), 0, n, false),
+            Place::Nowhere => (site(std::ptr::null_mut(), 0, 0), true),
+            Place::Number(k) => (fixed(&self.numbers[k]), true),
+            Place::Vector(Arg::Register(r)) => (site(self.bank.at(r), 0, n), false),
             Place::Vector(Arg::Input(i)) => input(i, n),
-            Place::Row(Arg::Register(r)) => (self.bank.at(r), 0, 1, true),
-            Place::Row(Arg::Input(i)) => {
-                let (at, block, row, _) = input(i, 1);
-                (at, block, row, true)
-            }
-            Place::Output(o) => (self.outputs[o], n, n, false),
+            Place::Row(Arg::Register(r)) => (site(self.bank.at(r), 0, 1), true),
+            Place::Row(Arg::Input(i)) => (input(i, 1).0, true),
+            Place::Output(o) => (site(self.outputs[o].at(), n, n), false),
+            Place::Sum(k) => (site(self.sums.wrapping_add(k * machine::parts::<T>()), 0, 0), true),
         }
     }
 }
 
+/// The instructions of all chains, their operands as addresses.
+pub(super) struct Links<T> {
+    insts: Vec<Inst<T>>,
+    sites: Vec<Site<T>>,
+    /// Copies of operands beyond the last whole accumulator.
+    copies: Vec<T>,
+    lanes: usize,
+    n: usize,
+}
+
 impl<T: Lane> Links<T> {
-    /// The chain over this memory, with `n` elements in a row.
-    pub(super) fn new(chain: &Chain, memory: &Memory<'_, T>, n: usize) -> Self {
-        let lanes = machine::lanes::<T>();
-        // Copies by the place of the operand.
-        let mut places: Vec<Place> = Vec::new();
-        let (mut insts, mut moving) = (Vec::new(), Vec::new());
-        let (mut before, mut after, mut copy_of) = (Vec::new(), Vec::new(), Vec::new());
-        for (inst, step) in chain.steps.iter().enumerate() {
-            let (base, block, row, single) = memory.find(step.at, n);
-            let code = if single { step.code.of_number() } else { step.code };
-            let moves = if single { 0 } else { usize::MAX };
-            insts.push(Inst { code, moves, at: base });
-            if (block, row) != (0, 0) {
-                moving.push(Moving { inst, base, block, row });
-            }
-            let mut copy = None;
-            if !single {
-                let known = places.iter().position(|place| *place == step.at);
-                let k = known.unwrap_or(places.len());
-                if known.is_none() {
-                    places.push(step.at);
-                    if code != Code::Store {
-                        before.push((k, inst));
-                    }
-                }
-                if code == Code::Store {
-                    after.push((k, inst));
-                }
-                copy = Some(k);
-            }
-            copy_of.push(copy);
-        }
-        let mut copies = vec![T::ZERO; places.len() * lanes];
-        let first = copies.as_mut_ptr();
-        let copy = |k: usize| first.wrapping_add(k * lanes);
-        let rest = insts.iter().zip(copy_of).map(|(one, k)| match k {
-            Some(k) => Inst { at: copy(k), ..*one },
-            None => *one,
+    pub(super) fn new(plan: &Plan, memory: &Memory<'_, T>) -> Self {
+        let chains = plan.stages.iter().filter_map(|stage| match stage {
+            Stage::Chain(chain) => Some(chain),
+            Stage::Op(_) => None,
         });
-        let rest = rest.collect();
-        let all =
-            |all: Vec<(usize, usize)>| all.into_iter().map(|(k, inst)| (copy(k), inst)).collect();
-        let (before, after) = (all(before), all(after));
-        Self { insts, moving, by_row: chain.by_row, rest, before, after, _copies: copies, lanes }
+        let count = chains.clone().map(|chain| chain.steps.len()).sum();
+        let (mut insts, mut sites) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for &Step { code, at } in chains.flat_map(|chain| &chain.steps) {
+            let (site, single) = memory.find(at, plan.n);
+            let code = if single { code.of_number() } else { code };
+            insts.push(Inst { code, moves: if single { 0 } else { usize::MAX }, at: site.base });
+            sites.push(site);
+        }
+        let lanes = machine::lanes::<T>();
+        Self { insts, sites, copies: Vec::new(), lanes, n: plan.n }
     }
 
-    /// Runs the chain on rows `at..at + rows` of `n` elements.
+    /// Runs a chain on rows `at..at + rows`.
     ///
     /// # Safety
-    /// All operands have these rows, and nobody else has what is written.
-    pub(super) unsafe fn run(&mut self, at: usize, rows: usize, n: usize) {
-        let (times, len) = if self.by_row { (rows, n) } else { (1, rows * n) };
+    /// The chain is one of the plan, and the memory what it was linked to. Its operands have these rows, and
+    /// nobody else has what is written.
+    pub(super) unsafe fn run(
+        &mut self,
+        chain: &Chain,
+        at: usize,
+        rows: usize,
+        memory: &Memory<'_, T>,
+    ) {
+        let parts = machine::parts::<T>();
+        let (times, len) = if chain.by_row { (rows, self.n) } else { (1, rows * self.n) };
         for row in 0..times {
-            for one in &self.moving {
-                self.insts[one.inst].at = one.base.wrapping_add(at * one.block + row * one.row);
+            if !chain.totals.is_empty() {
+                // SAFETY: partial sums for as many totals as a chain has.
+                unsafe { memory.sums.write_bytes(0, chain.totals.len() * parts) };
             }
-            // SAFETY: as the caller promises.
-            unsafe { self.elements(len) };
+            let own = chain.range();
+            for (one, site) in self.insts[own.clone()].iter_mut().zip(&self.sites[own.clone()]) {
+                one.at = site.of(at, row);
+            }
+            let whole = len / self.lanes;
+            if whole > 0 {
+                // SAFETY: whole accumulators of the operands.
+                unsafe { machine::run(&self.insts[own], whole) };
+            }
+            if len > whole * self.lanes {
+                // SAFETY: what is left of them.
+                unsafe { self.last(chain, [at, row], whole * self.lanes, len % self.lanes) };
+            }
+            for (k, total) in chain.totals.iter().enumerate() {
+                // SAFETY: partial sums, a number per row of a register, and one of an output.
+                unsafe {
+                    let sums = std::slice::from_raw_parts(memory.sums.add(k * parts), parts);
+                    let number = kernel::total(total.reduction, sums, self.n);
+                    memory.bank.at(total.register).add(row).write(number);
+                    if let Some(output) = total.output {
+                        memory.outputs[output].at::<T>().add(at + row).write(number);
+                    }
+                }
+            }
         }
     }
 
+    /// Runs a chain on what is left of a row beyond whole accumulators, by copies.
+    ///
     /// # Safety
-    /// All operands have `len` elements.
-    unsafe fn elements(&mut self, len: usize) {
-        let whole = len / self.lanes;
-        // SAFETY: whole accumulators of the operands.
-        unsafe { machine::run(&self.insts, whole) };
-        let (done, left) = (whole * self.lanes, len % self.lanes);
-        if left == 0 {
-            return;
+    /// The operands have `left` elements there, fewer than an accumulator has.
+    #[cold]
+    unsafe fn last(&mut self, chain: &Chain, [at, row]: [usize; 2], done: usize, left: usize) {
+        let Self { insts, sites, copies, lanes, .. } = self;
+        let (insts, sites) = (&mut insts[chain.range()], &sites[chain.range()]);
+        let need = chain.copies * *lanes;
+        if copies.len() < need {
+            copies.resize(need, T::ZERO);
         }
-        for (one, rest) in self.insts.iter().zip(&mut self.rest) {
+        let first = copies.as_mut_ptr();
+        for ((one, site), &k) in insts.iter_mut().zip(sites).zip(&chain.copy_of) {
             if one.moves == 0 {
-                rest.at = one.at;
+                continue;
+            }
+            one.at = first.wrapping_add(k * *lanes);
+            if one.code != Code::Store {
+                // What the chain itself writes before is copied in vain.
+                // SAFETY: elements of an operand, and a copy of a whole accumulator.
+                unsafe { one.at.copy_from_nonoverlapping(site.of(at, row).add(done), left) };
             }
         }
-        // SAFETY: the last elements of the operands, and as many of copies of a whole accumulator.
-        unsafe {
-            for &(copy, inst) in &self.before {
-                copy.copy_from_nonoverlapping(self.insts[inst].at.add(done), left);
-            }
-            machine::run(&self.rest, 1);
-            for &(copy, inst) in &self.after {
-                self.insts[inst].at.add(done).copy_from_nonoverlapping(copy, left);
+        // SAFETY: every operand that moves is a copy of a whole accumulator.
+        unsafe { machine::run(insts, 1) };
+        for (one, site) in insts.iter().zip(sites) {
+            if one.code == Code::Store {
+                // SAFETY: as above.
+                unsafe { site.of(at, row).add(done).copy_from_nonoverlapping(one.at, left) };
             }
         }
     }

@@ -42,6 +42,14 @@ pub(crate) use carrier::{F32, F64};
 const WIDE: usize = 8;
 const NARROW: usize = 4;
 
+/// Vectors of partial sums: as many lanes as the engine's sum of a long row has, so that bits are equal.
+const PARTS: usize = 4;
+
+/// Partial sums of a row.
+pub(crate) const fn parts<T>() -> usize {
+    PARTS * 64 / size_of::<T>()
+}
+
 /// An instruction and its operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inst<T> {
@@ -61,7 +69,7 @@ pub(crate) fn lanes<T>() -> usize {
 ///
 /// # Safety
 /// Operands that move can be read, or written by [`Code::Store`], for `blocks` accumulators; others for one
-/// number, two for [`Code::Clamp`]. Nobody else has what is written.
+/// number, two for [`Code::Clamp`], [`parts`] for [`Code::Sum`]. Nobody else has what is written.
 pub(crate) unsafe fn run<T: Lane>(chain: &[Inst<T>], blocks: usize) {
     // SAFETY: as the caller promises.
     unsafe { T::chain(chain, blocks) };
@@ -148,6 +156,8 @@ macro_rules! codes {
             Repeat,
             /// `x ← acc`.
             Store,
+            /// `x ← x + acc`, on [`PARTS`] vectors that stand for all.
+            Sum,
             /// `acc ← min(max(acc, c₀), c₁)`.
             Clamp,
             /// `acc`, times `c` where it is negative.
@@ -195,9 +205,9 @@ macro_rules! codes {
             fn run(self) {
                 let mut acc = [vector([T::ZERO; W]); K];
                 for block in 0..self.blocks {
-                    let lo = block * (W * K);
+                    let bytes = block * (W * K * size_of::<T>());
                     for one in self.chain {
-                        let x = one.at.wrapping_add(lo & one.moves);
+                        let x = one.at.wrapping_byte_add(bytes & one.moves);
                         // SAFETY: operands are as the caller of `run` promises for this code.
                         unsafe {
                             match one.code {
@@ -210,6 +220,16 @@ macro_rules! codes {
                                 Code::Store => {
                                     for (k, acc) in acc.iter().enumerate() {
                                         x.add(k * W).cast::<T::Vector>().write_unaligned(*acc);
+                                    }
+                                }
+                                Code::Sum => {
+                                    for (k, acc) in acc.iter().enumerate() {
+                                        let x = x.add(k % PARTS * W).cast::<T::Vector>();
+                                        let mut sum = lanes_of::<T, W>(x.read_unaligned());
+                                        for (sum, x) in sum.iter_mut().zip(lanes_of::<T, W>(*acc)) {
+                                            *sum = Zip::apply(arith::Add, *sum, x);
+                                        }
+                                        x.write_unaligned(vector(sum));
                                     }
                                 }
                                 Code::Clamp => {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::chain::{Chains, Stage, arrange, chain};
 use super::machine::Code;
-use super::{Binary, Elementwise};
+use super::{Binary, Elementwise, Reduction};
 use crate::recording::Instruction;
 use crate::tensor::Meta;
 
@@ -23,12 +23,19 @@ pub(crate) enum Do {
     WithRow(Binary, bool),
     /// Repeats the number of a row along it.
     Spread,
+    /// The sum or mean of a row of whole accumulators.
+    Total(Reduction),
 }
 
-/// Rows that are chains of their own: of whole accumulators, or of so many elements that the last one does
-/// not count.
+/// Rows of whole accumulators.
+fn is_whole(n: usize) -> bool {
+    n > 0 && n.is_multiple_of(128)
+}
+
+/// Rows that are chains of their own: whole ones, or of so many elements that the last accumulator does not
+/// count.
 fn is_long(n: usize) -> bool {
-    n >= 512 || (n > 0 && n.is_multiple_of(128))
+    n >= 512 || is_whole(n)
 }
 
 /// An instruction of a plan. Floats and truth values have registers of their own.
@@ -50,7 +57,7 @@ impl Op {
     fn takes_flag(&self, k: usize) -> bool {
         match self.what {
             Do::Each(what) => what.takes_flag(k),
-            Do::WithRow(..) => false,
+            Do::WithRow(..) | Do::Total(_) => false,
             Do::Spread => self.flag,
         }
     }
@@ -60,7 +67,7 @@ impl Op {
         match self.what {
             Do::WithRow(..) => k == 1,
             Do::Spread => true,
-            Do::Each(_) => false,
+            Do::Each(_) | Do::Total(_) => false,
         }
     }
 }
@@ -74,6 +81,8 @@ pub(crate) struct Port {
     pub(crate) row: bool,
     /// The shape of the level: `[…, n]` or `[…, 1]`.
     pub(crate) shape: Vec<usize>,
+    /// Whether all that reads it runs the rows one by one.
+    pub(crate) by_row: bool,
 }
 
 /// A group over registers.
@@ -139,7 +148,7 @@ impl Plan {
                 outputs.push(port);
             }
         }
-        let Builder { inputs, ops, .. } = b;
+        let Builder { mut inputs, ops, .. } = b;
         let n = shape.last().copied().unwrap_or(1);
         let elements: usize = shape.iter().product();
         let knows_rows = ops.iter().any(|op| op.row || !matches!(op.what, Do::Each(_)))
@@ -151,6 +160,9 @@ impl Plan {
         let mut register = vec![None; ops.len()];
         let registers = [false, true].map(|flag| allocate(&ops, &chains, flag, &mut register));
         let stages = stages(&ops, &chains, &register, &mut numbers);
+        for i in stages.iter().flat_map(Stage::whole) {
+            inputs[i].by_row = false;
+        }
         Self { rows: elements / n.max(1), n, inputs, outputs, stages, numbers, registers, cost }
     }
 }
@@ -167,7 +179,7 @@ impl Builder<'_> {
         if row && let Some(last) = shape.last_mut() {
             *last = 1;
         }
-        Port { value, flag, row, shape }
+        Port { value, flag, row, shape, by_row: true }
     }
 
     fn value(&mut self, value: usize, flag: bool) -> Known {
@@ -196,7 +208,14 @@ impl Builder<'_> {
                 known.arg
             });
         }
-        let arg = self.push(Do::Each(what), args, row, what.gives_flag());
+        let what = match what {
+            Elementwise::Reduce(f, _) if self.shape.last().is_some_and(|&n| is_whole(n)) => {
+                Do::Total(f)
+            }
+            what => Do::Each(what),
+        };
+        let flag = matches!(what, Do::Each(what) if what.gives_flag());
+        let arg = self.push(what, args, row, flag);
         self.known.insert(result, Known { arg, row });
     }
 
@@ -240,6 +259,10 @@ fn allocate(ops: &[Op], chains: &Chains, flag: bool, register: &mut [Option<usiz
     let mut last: Vec<usize> = (0..ops.len()).collect();
     for (range, _) in &chains.parts {
         for at in range.clone() {
+            // A chain writes the number of a row after the row, used or not.
+            if matches!(ops[at].what, Do::Total(_)) {
+                last[at] = last[at].max(range.end - 1);
+            }
             for (k, arg) in ops[at].args.iter().enumerate() {
                 if let Arg::Register(v) = *arg
                     && ops[at].takes_flag(k) == flag
@@ -275,9 +298,12 @@ fn stages(
     numbers: &mut Vec<f64>,
 ) -> Vec<Stage> {
     let kept = |v: usize| register[v].unwrap_or_else(|| unreachable!("what is read is kept"));
+    let mut steps = 0;
     let one = |(range, is_chain): &(std::ops::Range<usize>, bool)| {
         if *is_chain {
-            return Stage::Chain(chain(ops, range.clone(), register, numbers));
+            let chain = chain(ops, range.clone(), register, numbers, steps);
+            steps = chain.range().end;
+            return Stage::Chain(chain);
         }
         let mut op = ops[range.start].clone();
         for arg in &mut op.args {

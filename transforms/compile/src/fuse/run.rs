@@ -13,6 +13,7 @@ use super::bank::Bank;
 use super::chain::Stage;
 use super::kernel::{self, Lane};
 use super::links::{Links, Memory};
+use super::machine::parts;
 use super::plan::{Do, Op, Plan, Port};
 use super::source::Source;
 use crate::recording::{Frame, Step};
@@ -85,7 +86,14 @@ pub(crate) fn squeezed(x: AnyTensor) -> Result<AnyTensor> {
 
 /// An output being written.
 #[derive(Clone, Copy)]
-struct Target(SendPtr<u8>);
+pub(super) struct Target(SendPtr<u8>);
+
+impl Target {
+    /// Where it begins.
+    pub(super) fn at<T>(self) -> *mut T {
+        self.0.get().cast()
+    }
+}
 
 fn allocate(port: &Port, size: usize) -> Result<(Buffer, Layout, Target)> {
     let layout = Layout::contiguous("fused", &port.shape, size)?;
@@ -111,7 +119,8 @@ fn sources<'a, T: Element>(
 ) -> Vec<Option<Source<'a, T>>> {
     let one = |(x, port): (&'a Option<Tensor<T>>, &Port)| {
         let x = x.as_ref()?;
-        Some(Source::new(x.as_slice().unwrap_or_default(), x.shape(), &port.shape))
+        let by_row = port.by_row && !port.row;
+        Some(Source::new(x.as_slice().unwrap_or_default(), x.shape(), &port.shape, by_row))
     };
     all.iter().zip(inputs).map(one).collect()
 }
@@ -151,12 +160,6 @@ fn run<T: Lane>(plan: &Plan, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>>
     outputs.into_iter().zip(&plan.outputs).map(finish).collect()
 }
 
-/// A part of a plan over the memory of a task.
-enum Part<'a, T> {
-    Chain(Links<T>),
-    Op(&'a Op),
-}
-
 /// What all blocks share.
 struct Body<'a, T: Lane> {
     plan: &'a Plan,
@@ -175,28 +178,29 @@ impl<'a, T: Lane> Body<'a, T> {
         let [floats, flags] = plan.registers;
         let mut floats = Bank::new(floats, &self.floats, self.block * n, T::ZERO);
         let mut flags = Bank::new(flags, &self.flags, self.block * n, false);
-        let outputs: Vec<*mut T> = self.targets.iter().map(|to| to.0.get().cast()).collect();
-        let memory = Memory {
-            bank: &floats,
-            sources: &self.floats,
-            outputs: &outputs,
-            numbers: &self.numbers,
-        };
-        let stage = |stage: &'a Stage| match stage {
-            Stage::Chain(chain) => Part::Chain(Links::new(chain, &memory, n)),
-            Stage::Op(op) => Part::Op(op),
-        };
-        let mut parts: Vec<Part<'_, T>> = plan.stages.iter().map(stage).collect();
+        let totals = plan.stages.iter().map(|stage| match stage {
+            Stage::Chain(chain) => chain.totals.len(),
+            Stage::Op(_) => 0,
+        });
+        let mut sums = vec![T::ZERO; totals.max().unwrap_or(0) * parts::<T>()];
+        let sums = sums.as_mut_ptr();
+        let (outputs, numbers) = (&self.targets[..], &self.numbers[..]);
+        let memory = Memory { bank: &floats, sources: &self.floats, outputs, numbers, sums };
+        let mut links = Links::new(plan, &memory);
         for at in (start..end).step_by(self.block) {
             let rows = self.block.min(end - at);
             floats.load(&self.floats, &plan.inputs, rows, at, n);
             flags.load(&self.flags, &plan.inputs, rows, at, n);
-            for part in &mut parts {
-                match part {
+            for stage in &plan.stages {
+                match stage {
                     // SAFETY: registers have a block, inputs and outputs all rows; outputs of other blocks
                     // are not written.
-                    Part::Chain(links) => unsafe { links.run(at, rows, n) },
-                    Part::Op(op) => self.op(op, at, rows, &mut floats, &mut flags),
+                    Stage::Chain(chain) => unsafe {
+                        let sources = &self.floats[..];
+                        let memory = Memory { bank: &floats, sources, outputs, numbers, sums };
+                        links.run(chain, at, rows, &memory);
+                    },
+                    Stage::Op(op) => self.op(op, at, rows, &mut floats, &mut flags),
                 }
             }
         }
@@ -217,7 +221,7 @@ impl<'a, T: Lane> Body<'a, T> {
                 Do::Each(Elementwise::CompareScalar(f, c)) => {
                     kernel::compare_scalar(f, float(0), T::from_f64(c), out);
                 }
-                Do::Each(_) | Do::WithRow(..) => {
+                Do::Each(_) | Do::WithRow(..) | Do::Total(_) => {
                     unreachable!("comparisons alone give truth values")
                 }
             }
@@ -233,7 +237,7 @@ impl<'a, T: Lane> Body<'a, T> {
                 let x = others.get(op.args[0], &self.floats, at, rows);
                 out.chunks_exact_mut(n).zip(x).for_each(|(row, &x)| row.fill(x));
             }
-            Do::WithRow(..) => unreachable!("rows with their numbers are chains"),
+            Do::WithRow(..) | Do::Total(_) => unreachable!("rows and their numbers are chains"),
             Do::Each(what) => match what {
                 Elementwise::Unary(f) => kernel::unary(f, float(0), out),
                 Elementwise::Binary(f) => kernel::binary(f, float(0), float(1), out),
@@ -259,7 +263,7 @@ impl<'a, T: Lane> Body<'a, T> {
     /// Copies a register to the output that it is.
     fn store<U: Copy>(&self, op: &Op, lo: usize, x: &[U]) {
         let Some(output) = op.store else { return };
-        let to = self.targets[output].0.get().cast::<U>();
+        let to = self.targets[output].at::<U>();
         // SAFETY: the output has as many elements as its level; blocks are disjoint, and each is stored
         // once.
         unsafe { copy_nonoverlapping(x.as_ptr(), to.add(lo), x.len()) };

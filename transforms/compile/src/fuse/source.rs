@@ -8,17 +8,23 @@ pub(super) enum Source<'a, T> {
     Each(&'a [T]),
     /// The same element for all.
     Uniform(T),
+    /// The same row for all rows, which are run one by one.
+    Row(&'a [T]),
     /// Repeated along some axes: sizes and strides of the axes, the last with stride 0 or 1.
     Walk { x: &'a [T], axes: Vec<(usize, usize)> },
 }
 
 impl<'a, T: Scalar> Source<'a, T> {
-    pub(super) fn new(x: &'a [T], shape: &[usize], level: &[usize]) -> Self {
+    /// `by_row` says whether rows of the level are run one by one wherever the operand is read.
+    pub(super) fn new(x: &'a [T], shape: &[usize], level: &[usize], by_row: bool) -> Self {
         if shape == level {
             return Self::Each(x);
         }
         if let [only] = x {
             return Self::Uniform(*only);
+        }
+        if by_row && shape.last() == level.last() && shape.last() == Some(&x.len()) {
+            return Self::Row(x);
         }
         // Axes inside out, merged where the operand steps evenly.
         let mut axes: Vec<(usize, usize)> = Vec::new();
@@ -43,6 +49,7 @@ impl<'a, T: Scalar> Source<'a, T> {
         match self {
             Self::Each(x) => out.copy_from_slice(&x[lo..][..out.len()]),
             Self::Uniform(x) => out.fill(*x),
+            Self::Row(_) => unreachable!("rows are read where they lie"),
             Self::Walk { x, axes } => {
                 let Some((&(inner, stride), outer)) = axes.split_last() else { return };
                 let (mut line, mut column, mut done) = (lo / inner, lo % inner, 0);
