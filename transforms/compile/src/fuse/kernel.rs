@@ -11,12 +11,35 @@ use t4a_tensor::kernels::math;
 use t4a_tensor::loops::fold::row;
 use t4a_tensor::loops::kernel::{self, BindRight, Fold};
 
+use super::machine::{self, Inst};
 use super::{Binary, Compare, Reduction, Unary};
 
 /// Elements that are fused: floats that are computed in their own type.
-pub(crate) trait Lane: Float + Element + Numeric<Acc = Self> {}
-impl Lane for f32 {}
-impl Lane for f64 {}
+pub(crate) trait Lane: Float + Element + Numeric<Acc = Self> {
+    /// 64 bytes of them as vectors.
+    type Vector: Copy;
+    /// Runs a chain.
+    ///
+    /// # Safety
+    /// That of [`machine::run`].
+    unsafe fn chain(chain: &[Inst<Self>], blocks: usize);
+}
+
+impl Lane for f32 {
+    type Vector = machine::F32;
+    unsafe fn chain(chain: &[Inst<Self>], blocks: usize) {
+        // SAFETY: as the caller promises.
+        unsafe { machine::on::<Self, 16>(chain, blocks) };
+    }
+}
+
+impl Lane for f64 {
+    type Vector = machine::F64;
+    unsafe fn chain(chain: &[Inst<Self>], blocks: usize) {
+        // SAFETY: as the caller promises.
+        unsafe { machine::on::<Self, 8>(chain, blocks) };
+    }
+}
 
 struct Map<'a, T: Scalar, K: kernel::Unary<T>> {
     kernel: K,
@@ -244,12 +267,15 @@ pub(crate) fn indicator<T: Lane>(flags: &[bool], out: &mut [T]) {
 /// One number per row of `n`.
 pub(crate) fn reduce<T: Lane>(f: Reduction, x: &[T], n: usize, out: &mut [T]) {
     for (out, x) in out.iter_mut().zip(x.chunks_exact(n)) {
-        *out = match f {
-            Reduction::Sum => Fold::<T>::finish(Sum, row(Sum, x), n),
-            Reduction::Mean => {
-                let sum = Fold::<T>::finish(Sum, row(Sum, x), n);
-                t4a_algebra::Real::div(sum, T::from_f64(n as f64))
-            }
-        };
+        *out = total(f, x, n);
+    }
+}
+
+/// The number of a row of `n` elements, given them or partial sums.
+pub(crate) fn total<T: Lane>(f: Reduction, x: &[T], n: usize) -> T {
+    let sum = Fold::<T>::finish(Sum, row(Sum, x), n);
+    match f {
+        Reduction::Sum => sum,
+        Reduction::Mean => t4a_algebra::Real::div(sum, T::from_f64(n as f64)),
     }
 }

@@ -3,8 +3,11 @@
 //! ```text
 //! group     which instructions become one: same elements, no way around
 //! plan      the instructions of a group over registers
-//! kernel    one instruction over a block, by the engine's own kernels
-//! run       blocks of rows that stay in the first-level cache, on all threads
+//! chain     light ones in an order in which each takes the result of the one before
+//! machine   a chain over an accumulator that stays in vector registers
+//! kernel    one of the others over a block, by the engine's own kernels
+//! run       blocks of rows that stay in the first-level cache, on all threads; source, bank, links: the operands
+//!           in memory, the registers of a block, chains over both
 //! ```
 //!
 //! All values of a group have the shape `[…, n]`, or `[…, 1]`: one number per row. Sums and means over
@@ -12,10 +15,15 @@
 //! block holds whole rows then. Every step computes what the engine's method computes, by the same
 //! kernel.
 
+mod bank;
+mod chain;
 mod group;
 pub(crate) mod kernel;
+mod links;
+mod machine;
 mod plan;
 mod run;
+mod source;
 
 pub(crate) use group::fuse;
 pub(crate) use run::{engine, is_engine, same, squeezed};

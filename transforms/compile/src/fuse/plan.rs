@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{Binary, Elementwise};
+use super::chain::{Chains, Stage, arrange, chain};
+use super::machine::Code;
+use super::{Binary, Elementwise, Reduction};
 use crate::recording::Instruction;
 use crate::tensor::Meta;
 
@@ -17,14 +19,24 @@ pub(crate) enum Arg {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Do {
     Each(Elementwise),
-    /// Of every element and the number of its row.
-    WithRow(Binary),
+    /// Of every element and the number of its row, which is the first operand if flipped.
+    WithRow(Binary, bool),
     /// Repeats the number of a row along it.
     Spread,
+    /// The sum or mean of a row of whole accumulators.
+    Total(Reduction),
 }
 
-/// Elements of a row from which a row is worth a loop of its own.
-const LONG: usize = 64;
+/// Rows of whole accumulators.
+fn is_whole(n: usize) -> bool {
+    n > 0 && n.is_multiple_of(128)
+}
+
+/// Rows that are chains of their own: whole ones, or of so many elements that the last accumulator does not
+/// count.
+fn is_long(n: usize) -> bool {
+    n >= 512 || is_whole(n)
+}
 
 /// An instruction of a plan. Floats and truth values have registers of their own.
 #[derive(Clone, Debug)]
@@ -40,6 +52,26 @@ pub(crate) struct Op {
     pub(crate) store: Option<usize>,
 }
 
+impl Op {
+    /// Whether operand `k` is a truth value.
+    fn takes_flag(&self, k: usize) -> bool {
+        match self.what {
+            Do::Each(what) => what.takes_flag(k),
+            Do::WithRow(..) | Do::Total(_) => false,
+            Do::Spread => self.flag,
+        }
+    }
+
+    /// Whether operand `k` has a number per row for elements of rows.
+    pub(crate) fn is_of_row(&self, k: usize) -> bool {
+        match self.what {
+            Do::WithRow(..) => k == 1,
+            Do::Spread => true,
+            Do::Each(_) | Do::Total(_) => false,
+        }
+    }
+}
+
 /// An input or an output.
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
@@ -49,6 +81,8 @@ pub(crate) struct Port {
     pub(crate) row: bool,
     /// The shape of the level: `[…, n]` or `[…, 1]`.
     pub(crate) shape: Vec<usize>,
+    /// Whether all that reads it runs the rows one by one.
+    pub(crate) by_row: bool,
 }
 
 /// A group over registers.
@@ -59,7 +93,9 @@ pub(crate) struct Plan {
     pub(crate) n: usize,
     pub(crate) inputs: Vec<Port>,
     pub(crate) outputs: Vec<Port>,
-    pub(crate) ops: Vec<Op>,
+    pub(crate) stages: Vec<Stage>,
+    /// What chains have for constants.
+    pub(crate) numbers: Vec<f64>,
     /// Registers of floats, of truth values.
     pub(crate) registers: [usize; 2],
     /// Work per element in additions.
@@ -112,14 +148,22 @@ impl Plan {
                 outputs.push(port);
             }
         }
-        let Builder { inputs, mut ops, .. } = b;
-        let registers = [false, true].map(|flag| allocate(&mut ops, flag));
+        let Builder { mut inputs, ops, .. } = b;
         let n = shape.last().copied().unwrap_or(1);
         let elements: usize = shape.iter().product();
         let knows_rows = ops.iter().any(|op| op.row || !matches!(op.what, Do::Each(_)))
             || inputs.iter().any(|input| input.row);
         let n = if knows_rows { n } else { 1 };
-        Self { rows: elements / n.max(1), n, inputs, outputs, ops, registers, cost }
+        let ops = arrange(ops);
+        let chains = Chains::new(&ops);
+        let mut numbers = Vec::new();
+        let mut register = vec![None; ops.len()];
+        let registers = [false, true].map(|flag| allocate(&ops, &chains, flag, &mut register));
+        let stages = stages(&ops, &chains, &register, &mut numbers);
+        for i in stages.iter().flat_map(Stage::whole) {
+            inputs[i].by_row = false;
+        }
+        Self { rows: elements / n.max(1), n, inputs, outputs, stages, numbers, registers, cost }
     }
 }
 
@@ -135,7 +179,7 @@ impl Builder<'_> {
         if row && let Some(last) = shape.last_mut() {
             *last = 1;
         }
-        Port { value, flag, row, shape }
+        Port { value, flag, row, shape, by_row: true }
     }
 
     fn value(&mut self, value: usize, flag: bool) -> Known {
@@ -164,24 +208,31 @@ impl Builder<'_> {
                 known.arg
             });
         }
-        let arg = self.push(Do::Each(what), args, row, what.gives_flag());
+        let what = match what {
+            Elementwise::Reduce(f, _) if self.shape.last().is_some_and(|&n| is_whole(n)) => {
+                Do::Total(f)
+            }
+            what => Do::Each(what),
+        };
+        let flag = matches!(what, Do::Each(what) if what.gives_flag());
+        let arg = self.push(what, args, row, flag);
         self.known.insert(result, Known { arg, row });
     }
 
     /// One operand has a number per row, which does not have to be written out.
     fn with_row(&mut self, what: Elementwise, operands: &[usize], result: usize) -> bool {
         let (Elementwise::Binary(f), &[x, y]) = (what, operands) else { return false };
-        if self.shape.last().is_none_or(|&n| n < LONG) {
+        let long = self.shape.last().is_some_and(|&n| is_long(n));
+        if !long || Code::zip(f, true, false).is_none() {
             return false;
         }
-        let commutes = matches!(f, Binary::Add | Binary::Mul);
-        let (x, y) = match [x, y].map(|value| self.is_row(value)) {
-            [false, true] => (x, y),
-            [true, false] if commutes => (y, x),
+        let (x, y, flipped) = match [x, y].map(|value| self.is_row(value)) {
+            [false, true] => (x, y, false),
+            [true, false] => (y, x, true),
             _ => return false,
         };
         let args = [x, y].map(|value| self.value(value, false).arg);
-        let arg = self.push(Do::WithRow(f), args.to_vec(), false, false);
+        let arg = self.push(Do::WithRow(f, flipped), args.to_vec(), false, false);
         self.known.insert(result, Known { arg, row: false });
         true
     }
@@ -203,55 +254,65 @@ impl Builder<'_> {
     }
 }
 
-/// Gives results of one kind registers that are free again after the last use; their number. Operands of
-/// the other kind are left alone: results still have the numbers of their instructions.
-fn allocate(ops: &mut [Op], flag: bool) -> usize {
-    let mut last = vec![0; ops.len()];
-    for (at, op) in ops.iter().enumerate() {
-        last[at] = last[at].max(at);
-        for (k, arg) in op.args.iter().enumerate() {
-            if let Arg::Register(r) = arg
-                && takes(op, k) == flag
-            {
-                last[*r] = at;
+/// Gives results of one kind that are kept registers that are free again after the last use; their number.
+fn allocate(ops: &[Op], chains: &Chains, flag: bool, register: &mut [Option<usize>]) -> usize {
+    let mut last: Vec<usize> = (0..ops.len()).collect();
+    for (range, _) in &chains.parts {
+        for at in range.clone() {
+            // A chain writes the number of a row after the row, used or not.
+            if matches!(ops[at].what, Do::Total(_)) {
+                last[at] = last[at].max(range.end - 1);
+            }
+            for (k, arg) in ops[at].args.iter().enumerate() {
+                if let Arg::Register(v) = *arg
+                    && ops[at].takes_flag(k) == flag
+                {
+                    // A chain comes back to the numbers of rows with every row.
+                    let until = if ops[at].is_of_row(k) { range.end - 1 } else { at };
+                    last[v] = last[v].max(until);
+                }
             }
         }
     }
     let (mut free, mut count) = (Vec::new(), 0);
-    let mut register = vec![usize::MAX; ops.len()];
+    let mut ending: Vec<Vec<usize>> = vec![Vec::new(); ops.len()];
     for at in 0..ops.len() {
-        if ops[at].flag == flag {
+        if ops[at].flag == flag && chains.kept[at] {
             let r = free.pop().unwrap_or_else(|| {
                 count += 1;
                 count - 1
             });
-            register[at] = r;
-            ops[at].out = r;
+            register[at] = Some(r);
+            ending[last[at]].push(r);
         }
-        let mut ended = Vec::new();
-        for k in 0..ops[at].args.len() {
-            if let Arg::Register(v) = ops[at].args[k]
-                && takes(&ops[at], k) == flag
-            {
-                ops[at].args[k] = Arg::Register(register[v]);
-                if last[v] == at && !ended.contains(&v) {
-                    ended.push(v);
-                    free.push(register[v]);
-                }
-            }
-        }
-        if ops[at].flag == flag && last[at] == at {
-            free.push(register[at]);
-        }
+        free.append(&mut ending[at]);
     }
     count
 }
 
-/// Whether operand `k` is a truth value.
-fn takes(op: &Op, k: usize) -> bool {
-    match op.what {
-        Do::Each(what) => what.takes_flag(k),
-        Do::WithRow(_) => false,
-        Do::Spread => op.flag,
-    }
+/// The parts of a plan over registers.
+fn stages(
+    ops: &[Op],
+    chains: &Chains,
+    register: &[Option<usize>],
+    numbers: &mut Vec<f64>,
+) -> Vec<Stage> {
+    let kept = |v: usize| register[v].unwrap_or_else(|| unreachable!("what is read is kept"));
+    let mut steps = 0;
+    let one = |(range, is_chain): &(std::ops::Range<usize>, bool)| {
+        if *is_chain {
+            let chain = chain(ops, range.clone(), register, numbers, steps);
+            steps = chain.range().end;
+            return Stage::Chain(chain);
+        }
+        let mut op = ops[range.start].clone();
+        for arg in &mut op.args {
+            if let Arg::Register(v) = arg {
+                *v = kept(*v);
+            }
+        }
+        op.out = kept(op.out);
+        Stage::Op(op)
+    };
+    chains.parts.iter().map(one).collect()
 }

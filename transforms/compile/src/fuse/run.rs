@@ -5,20 +5,22 @@ use std::ptr::copy_nonoverlapping;
 
 use burn_backend::Backend;
 use burn_t4a::T4aTensor;
-use t4a_algebra::Scalar;
 use t4a_algebra::parallel::{SendPtr, for_each, worthwhile};
 use t4a_tensor::{AnyTensor, Buffer, DType, Element, Layout, Result, Tensor};
 
 use super::Elementwise;
+use super::bank::Bank;
+use super::chain::Stage;
 use super::kernel::{self, Lane};
-use super::plan::{Arg, Do, Op, Plan, Port};
+use super::links::{Links, Memory};
+use super::machine::parts;
+use super::plan::{Do, Op, Plan, Port};
+use super::source::Source;
 use crate::recording::{Frame, Step};
 use crate::tensor::Any;
 
 /// Bytes of all registers together: a part of the first-level cache.
 const SCRATCH: usize = 24 << 10;
-/// Bytes of a cache line, on which registers begin: vectors that cross one cost twice.
-const LINE: usize = 64;
 /// Elements of a task of one thread.
 const CHUNK: usize = 1 << 15;
 
@@ -71,16 +73,6 @@ pub(crate) fn engine<B: Backend>(x: Any<B>) -> AnyTensor {
     x.into_any()
 }
 
-/// An operand in memory.
-enum Source<'a, T> {
-    /// As many elements as its level has.
-    Each(&'a [T]),
-    /// The same element for all.
-    Uniform(T),
-    /// Repeated along some axes: sizes and strides of the axes, the last with stride 0 or 1.
-    Walk { x: &'a [T], axes: Vec<(usize, usize)> },
-}
-
 /// The elements that are there, row-major, with size 1 along axes that repeat them.
 pub(crate) fn squeezed(x: AnyTensor) -> Result<AnyTensor> {
     let mut out = x;
@@ -92,63 +84,16 @@ pub(crate) fn squeezed(x: AnyTensor) -> Result<AnyTensor> {
     out.to_contiguous()
 }
 
-impl<'a, T: Scalar> Source<'a, T> {
-    fn new(x: &'a [T], shape: &[usize], level: &[usize]) -> Self {
-        if shape == level {
-            return Self::Each(x);
-        }
-        if let [only] = x {
-            return Self::Uniform(*only);
-        }
-        // Axes inside out, merged where the operand steps evenly.
-        let mut axes: Vec<(usize, usize)> = Vec::new();
-        let mut step = 1;
-        for (&size, &all) in shape.iter().zip(level).rev() {
-            let stride = if size == 1 { 0 } else { step };
-            step *= size;
-            if all == 1 {
-                continue;
-            }
-            match axes.last_mut() {
-                Some((inner, inner_stride)) if stride == *inner_stride * *inner => *inner *= all,
-                _ => axes.push((all, stride)),
-            }
-        }
-        axes.reverse();
-        Self::Walk { x, axes }
-    }
-
-    /// The elements from `lo` on.
-    fn load(&self, lo: usize, out: &mut [T]) {
-        match self {
-            Self::Each(x) => out.copy_from_slice(&x[lo..][..out.len()]),
-            Self::Uniform(x) => out.fill(*x),
-            Self::Walk { x, axes } => {
-                let Some((&(inner, stride), outer)) = axes.split_last() else { return };
-                let (mut line, mut column, mut done) = (lo / inner, lo % inner, 0);
-                while done < out.len() {
-                    let take = (inner - column).min(out.len() - done);
-                    let (mut rest, mut base) = (line, 0);
-                    for &(size, stride) in outer.iter().rev() {
-                        base += rest % size * stride;
-                        rest /= size;
-                    }
-                    let part = &mut out[done..done + take];
-                    if stride == 0 {
-                        part.fill(x[base]);
-                    } else {
-                        part.copy_from_slice(&x[base + column..][..take]);
-                    }
-                    (line, column, done) = (line + 1, 0, done + take);
-                }
-            }
-        }
-    }
-}
-
 /// An output being written.
 #[derive(Clone, Copy)]
-struct Target(SendPtr<u8>);
+pub(super) struct Target(SendPtr<u8>);
+
+impl Target {
+    /// Where it begins.
+    pub(super) fn at<T>(self) -> *mut T {
+        self.0.get().cast()
+    }
+}
 
 fn allocate(port: &Port, size: usize) -> Result<(Buffer, Layout, Target)> {
     let layout = Layout::contiguous("fused", &port.shape, size)?;
@@ -174,7 +119,8 @@ fn sources<'a, T: Element>(
 ) -> Vec<Option<Source<'a, T>>> {
     let one = |(x, port): (&'a Option<Tensor<T>>, &Port)| {
         let x = x.as_ref()?;
-        Some(Source::new(x.as_slice().unwrap_or_default(), x.shape(), &port.shape))
+        let by_row = port.by_row && !port.row;
+        Some(Source::new(x.as_slice().unwrap_or_default(), x.shape(), &port.shape, by_row))
     };
     all.iter().zip(inputs).map(one).collect()
 }
@@ -195,11 +141,12 @@ fn run<T: Lane>(plan: &Plan, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>>
     let elements = plan.rows * plan.n;
     if elements > 0 {
         let lane = (plan.registers[0] + plan.inputs.len()) * size_of::<T>() + plan.registers[1];
-        let lanes = (SCRATCH / lane.max(1)).clamp(256, 4096) & !(LINE - 1);
+        let lanes = (SCRATCH / lane.max(1)).clamp(256, 4096) & !127;
         let block = (lanes / plan.n).clamp(1, plan.rows);
         let chunk = (CHUNK / plan.n).max(1).next_multiple_of(block);
         let chunks = plan.rows.div_ceil(chunk);
-        let body = Body { plan, floats, flags, targets, block };
+        let numbers = plan.numbers.iter().map(|&x| T::from_f64(x)).collect();
+        let body = Body { plan, floats, flags, targets, numbers, block };
         for_each(chunks, chunks > 1 && worthwhile(elements, plan.cost), &|c| {
             body.rows(c * chunk, plan.rows.min((c + 1) * chunk));
         });
@@ -219,116 +166,42 @@ struct Body<'a, T: Lane> {
     floats: Vec<Option<Source<'a, T>>>,
     flags: Vec<Option<Source<'a, bool>>>,
     targets: Vec<Target>,
+    /// What chains have for constants.
+    numbers: Vec<T>,
     /// Rows of a block.
     block: usize,
 }
 
-/// Registers: those of results, then one per input that is not read where it lies.
-struct Bank<T> {
-    all: Vec<T>,
-    /// Where the first one begins.
-    base: usize,
-    lanes: usize,
-    /// The register of each input that has one.
-    of: Vec<Option<usize>>,
-}
-
-impl<T: Scalar> Bank<T> {
-    fn new(results: usize, sources: &[Option<Source<'_, T>>], lanes: usize, zero: T) -> Self {
-        let mut count = results;
-        let of = sources.iter().map(|source| match source {
-            None | Some(Source::Each(_)) => None,
-            Some(source) => {
-                count += 1;
-                Some((count - 1, matches!(source, Source::Uniform(_))))
-            }
-        });
-        let of: Vec<Option<(usize, bool)>> = of.collect();
-        let lanes = lanes.next_multiple_of(LINE);
-        let all = vec![zero; count * lanes + LINE];
-        let base = all.as_ptr().align_offset(LINE).min(LINE);
-        let mut bank = Self { all, base, lanes, of: of.iter().map(|x| x.map(|x| x.0)).collect() };
-        for (source, at) in sources.iter().zip(of) {
-            if let (Some(source), Some((r, true))) = (source, at) {
-                source.load(0, bank.register(r));
-            }
-        }
-        bank
-    }
-
-    fn register(&mut self, r: usize) -> &mut [T] {
-        &mut self.all[self.base + r * self.lanes..][..self.lanes]
-    }
-
-    /// Loads what moves.
-    fn load(
-        &mut self,
-        sources: &[Option<Source<'_, T>>],
-        inputs: &[Port],
-        rows: usize,
-        at: usize,
-        n: usize,
-    ) {
-        for (i, (source, port)) in sources.iter().zip(inputs).enumerate() {
-            if let (Some(source @ Source::Walk { .. }), Some(r)) = (source, self.of[i]) {
-                let n = if port.row { 1 } else { n };
-                source.load(at * n, &mut self.register(r)[..rows * n]);
-            }
-        }
-    }
-
-    /// The register for a result, and the others as operands.
-    fn split(&mut self, out: usize, len: usize) -> (&mut [T], Others<'_, T>) {
-        let lanes = self.lanes;
-        let (below, rest) = self.all[self.base..].split_at_mut(out * lanes);
-        let (own, above) = rest.split_at_mut(lanes);
-        (&mut own[..len], Others { below, above, out, lanes, of: &self.of })
-    }
-
-    fn others(&self) -> Others<'_, T> {
-        let below = &self.all[self.base..];
-        Others { below, above: &[], out: usize::MAX, lanes: self.lanes, of: &self.of }
-    }
-}
-
-/// Registers to read.
-struct Others<'a, T> {
-    below: &'a [T],
-    above: &'a [T],
-    out: usize,
-    lanes: usize,
-    of: &'a [Option<usize>],
-}
-
-impl<'a, T: Scalar> Others<'a, T> {
-    fn get(&self, arg: Arg, sources: &[Option<Source<'a, T>>], lo: usize, len: usize) -> &'a [T] {
-        let r = match arg {
-            Arg::Register(r) => r,
-            Arg::Input(i) => match (&sources[i], self.of[i]) {
-                (Some(Source::Each(x)), _) => return &x[lo..lo + len],
-                (_, Some(r)) => r,
-                _ => unreachable!("an input is of the kind that is asked for"),
-            },
-        };
-        match r < self.out {
-            true => &self.below[r * self.lanes..][..len],
-            false => &self.above[(r - self.out - 1) * self.lanes..][..len],
-        }
-    }
-}
-
 impl<'a, T: Lane> Body<'a, T> {
     fn rows(&self, start: usize, end: usize) {
-        let lanes = self.block * self.plan.n;
-        let [floats, flags] = self.plan.registers;
-        let mut floats = Bank::new(floats, &self.floats, lanes, T::ZERO);
-        let mut flags = Bank::new(flags, &self.flags, lanes, false);
+        let (plan, n) = (self.plan, self.plan.n);
+        let [floats, flags] = plan.registers;
+        let mut floats = Bank::new(floats, &self.floats, self.block * n, T::ZERO);
+        let mut flags = Bank::new(flags, &self.flags, self.block * n, false);
+        let totals = plan.stages.iter().map(|stage| match stage {
+            Stage::Chain(chain) => chain.totals.len(),
+            Stage::Op(_) => 0,
+        });
+        let mut sums = vec![T::ZERO; totals.max().unwrap_or(0) * parts::<T>()];
+        let sums = sums.as_mut_ptr();
+        let (outputs, numbers) = (&self.targets[..], &self.numbers[..]);
+        let memory = Memory { bank: &floats, sources: &self.floats, outputs, numbers, sums };
+        let mut links = Links::new(plan, &memory);
         for at in (start..end).step_by(self.block) {
             let rows = self.block.min(end - at);
-            floats.load(&self.floats, &self.plan.inputs, rows, at, self.plan.n);
-            flags.load(&self.flags, &self.plan.inputs, rows, at, self.plan.n);
-            for op in &self.plan.ops {
-                self.op(op, at, rows, &mut floats, &mut flags);
+            floats.load(&self.floats, &plan.inputs, rows, at, n);
+            flags.load(&self.flags, &plan.inputs, rows, at, n);
+            for stage in &plan.stages {
+                match stage {
+                    // SAFETY: registers have a block, inputs and outputs all rows; outputs of other blocks
+                    // are not written.
+                    Stage::Chain(chain) => unsafe {
+                        let sources = &self.floats[..];
+                        let memory = Memory { bank: &floats, sources, outputs, numbers, sums };
+                        links.run(chain, at, rows, &memory);
+                    },
+                    Stage::Op(op) => self.op(op, at, rows, &mut floats, &mut flags),
+                }
             }
         }
     }
@@ -348,7 +221,7 @@ impl<'a, T: Lane> Body<'a, T> {
                 Do::Each(Elementwise::CompareScalar(f, c)) => {
                     kernel::compare_scalar(f, float(0), T::from_f64(c), out);
                 }
-                Do::Each(_) | Do::WithRow(_) => {
+                Do::Each(_) | Do::WithRow(..) | Do::Total(_) => {
                     unreachable!("comparisons alone give truth values")
                 }
             }
@@ -364,11 +237,7 @@ impl<'a, T: Lane> Body<'a, T> {
                 let x = others.get(op.args[0], &self.floats, at, rows);
                 out.chunks_exact_mut(n).zip(x).for_each(|(row, &x)| row.fill(x));
             }
-            Do::WithRow(f) => {
-                let numbers = others.get(op.args[1], &self.floats, at, rows);
-                let rows = out.chunks_exact_mut(n).zip(float(0).chunks_exact(n)).zip(numbers);
-                rows.for_each(|((out, x), &y)| kernel::scalar(f, x, y, out));
-            }
+            Do::WithRow(..) | Do::Total(_) => unreachable!("rows and their numbers are chains"),
             Do::Each(what) => match what {
                 Elementwise::Unary(f) => kernel::unary(f, float(0), out),
                 Elementwise::Binary(f) => kernel::binary(f, float(0), float(1), out),
@@ -394,7 +263,7 @@ impl<'a, T: Lane> Body<'a, T> {
     /// Copies a register to the output that it is.
     fn store<U: Copy>(&self, op: &Op, lo: usize, x: &[U]) {
         let Some(output) = op.store else { return };
-        let to = self.targets[output].0.get().cast::<U>();
+        let to = self.targets[output].at::<U>();
         // SAFETY: the output has as many elements as its level; blocks are disjoint, and each is stored
         // once.
         unsafe { copy_nonoverlapping(x.as_ptr(), to.add(lo), x.len()) };

@@ -1,9 +1,11 @@
 //! Recorded functions against the functions.
 //!
 //! `replay` calls every family of methods, on inputs that the recording has not seen; `contract` is about
-//! what a recording is for and where it may go; `scan` about bodies of scans, `simplify` about what is left out.
+//! what a recording is for and where it may go; `fused` about
+//! groups of elementwise operations, `scan` about bodies of scans, `simplify` about what is left out.
 
 mod contract;
+mod fused;
 mod replay;
 mod scan;
 mod simplify;

@@ -1,0 +1,317 @@
+//! Light instructions of a plan as chains over an accumulator.
+//!
+//! Instructions are put into an order in which as many as possible take the result of the one before. Such a
+//! result is written to memory only if something else needs it, too.
+
+use std::ops::Range;
+
+use super::machine::Code;
+use super::plan::{Arg, Do, Op};
+use super::{Elementwise, Reduction};
+
+/// Where an operand lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The accumulator is the only operand.
+    Nowhere,
+    Vector(Arg),
+    /// The numbers of rows.
+    Row(Arg),
+    Output(usize),
+    /// Among the numbers of the plan.
+    Number(usize),
+    /// Partial sums of the row.
+    Sum(usize),
+}
+
+/// An instruction over the accumulator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) code: Code,
+    pub(crate) at: Place,
+}
+
+/// A number of a row that a chain takes out of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Total {
+    pub(crate) reduction: Reduction,
+    pub(crate) register: usize,
+    pub(crate) output: Option<usize>,
+}
+
+/// Instructions that run one behind the other over one accumulator after another.
+#[derive(Clone, Debug)]
+pub(crate) struct Chain {
+    /// Steps of the chains before it.
+    pub(crate) first: usize,
+    pub(crate) steps: Vec<Step>,
+    /// Whether numbers of rows are among operands or results, so that rows are run one by one.
+    pub(crate) by_row: bool,
+    pub(crate) totals: Vec<Total>,
+    /// Different operands that move, and which of them each step has.
+    pub(crate) copies: usize,
+    pub(crate) copy_of: Vec<usize>,
+}
+
+impl Chain {
+    fn new(first: usize, steps: Vec<Step>, by_row: bool, totals: Vec<Total>) -> Self {
+        let mut places: Vec<Place> = Vec::new();
+        let copy = |step: &Step| {
+            let known = places.iter().position(|place| *place == step.at);
+            known.unwrap_or_else(|| {
+                places.push(step.at);
+                places.len() - 1
+            })
+        };
+        let copy_of = steps.iter().map(copy).collect();
+        Self { first, steps, by_row, totals, copies: places.len(), copy_of }
+    }
+
+    /// Its steps among those of all chains.
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.first..self.first + self.steps.len()
+    }
+}
+
+/// A part of a plan.
+#[derive(Clone, Debug)]
+pub(crate) enum Stage {
+    Chain(Chain),
+    Op(Op),
+}
+
+impl Stage {
+    /// The inputs that it reads as blocks, not row by row.
+    pub(crate) fn whole(&self) -> Vec<usize> {
+        let input = |arg: &Arg| if let Arg::Input(i) = arg { Some(*i) } else { None };
+        match self {
+            Self::Op(op) => op.args.iter().filter_map(input).collect(),
+            Self::Chain(chain) if chain.by_row => Vec::new(),
+            Self::Chain(chain) => {
+                let args = chain.steps.iter().filter_map(|step| match &step.at {
+                    Place::Vector(arg) => input(arg),
+                    _ => None,
+                });
+                args.collect()
+            }
+        }
+    }
+}
+
+/// What the accumulator does for an instruction.
+enum Form {
+    /// `f(acc)`, with up to two numbers.
+    Map(Code, Vec<f64>),
+    /// `acc ∘ operand`, and `operand ∘ acc` if there is such a code.
+    Zip(Code, Option<Code>),
+    /// A number of the row; the accumulator stays as it is.
+    Total(Reduction),
+}
+
+/// The form of a light instruction.
+fn form(op: &Op) -> Option<Form> {
+    if let Do::Total(f) = op.what {
+        return Some(Form::Total(f));
+    }
+    if op.row || op.flag {
+        return None;
+    }
+    let what = match op.what {
+        Do::WithRow(f, flipped) => return Some(Form::Zip(Code::zip(f, true, flipped)?, None)),
+        Do::Spread | Do::Total(_) => return None,
+        Do::Each(what) => what,
+    };
+    Some(match what {
+        Elementwise::Unary(f) => Form::Map(Code::map(f)?, Vec::new()),
+        Elementwise::Scalar(f, y) => Form::Map(Code::zip(f, true, false)?, vec![y]),
+        Elementwise::Clamp(low, high) => Form::Map(Code::Clamp, vec![low, high]),
+        Elementwise::Leaky(slope) => Form::Map(Code::Leaky, vec![slope]),
+        Elementwise::Binary(f) => {
+            Form::Zip(Code::zip(f, false, false)?, Some(Code::zip(f, false, true)?))
+        }
+        _ => return None,
+    })
+}
+
+/// Puts instructions into an order of long chains. Results have the numbers of their instructions, before and
+/// after.
+pub(crate) fn arrange(ops: Vec<Op>) -> Vec<Op> {
+    let light: Vec<bool> = ops.iter().map(|op| form(op).is_some()).collect();
+    let count = ops.len();
+    let mut number = vec![usize::MAX; count];
+    let mut left: Vec<Option<Op>> = ops.into_iter().map(Some).collect();
+    let mut all: Vec<Op> = Vec::with_capacity(count);
+    let (mut previous, mut first) = (None, 0);
+    while all.len() < count {
+        while left[first].is_none() {
+            first += 1;
+        }
+        // The best of those whose operands are there: leaves the accumulator as it
+        // is, takes it, is light, comes first.
+        let mut best: Option<(u8, usize)> = None;
+        for (at, op) in left.iter().enumerate().skip(first) {
+            let Some(op) = op else { continue };
+            let made = |arg: &Arg| !matches!(arg, Arg::Register(v) if number[*v] == usize::MAX);
+            if !op.args.iter().all(made) {
+                continue;
+            }
+            let takes = previous.is_some_and(|last| op.args.contains(&last));
+            let stays = matches!(op.what, Do::Total(_));
+            let rank = u8::from(light[at]) * (1 + u8::from(takes) * (1 + u8::from(stays)));
+            if best.is_none_or(|(most, _)| rank > most) {
+                best = Some((rank, at));
+            }
+        }
+        let Some((_, at)) = best else { unreachable!("instructions are acyclic") };
+        let Some(mut op) = left[at].take() else { unreachable!("instructions run once") };
+        previous = if light[at] { holds(&op, at) } else { None };
+        number[at] = all.len();
+        op.out = all.len();
+        for arg in &mut op.args {
+            if let Arg::Register(v) = arg {
+                *v = number[*v];
+            }
+        }
+        all.push(op);
+    }
+    all
+}
+
+/// Instructions as chains where they are light, and which results have to be in memory.
+pub(crate) struct Chains {
+    /// Ranges of instructions: those of a chain, or one.
+    pub(crate) parts: Vec<(Range<usize>, bool)>,
+    /// Whether a result is read from its register.
+    pub(crate) kept: Vec<bool>,
+}
+
+impl Chains {
+    pub(crate) fn new(ops: &[Op]) -> Self {
+        let light: Vec<bool> = ops.iter().map(|op| form(op).is_some()).collect();
+        let mut parts: Vec<(Range<usize>, bool)> = Vec::new();
+        for (at, &light) in light.iter().enumerate() {
+            // The number of a row is there when the row has been run.
+            let waits = |range: &Range<usize>| {
+                ops[at].args.iter().any(|arg| match *arg {
+                    Arg::Register(v) => range.contains(&v) && ops[v].row,
+                    Arg::Input(_) => false,
+                })
+            };
+            match parts.last_mut() {
+                Some((range, true)) if light && !waits(range) => range.end = at + 1,
+                _ => parts.push((at..at + 1, light)),
+            }
+        }
+        let mut kept: Vec<bool> =
+            ops.iter().zip(&light).map(|(op, light)| !light || op.row).collect();
+        for (range, chain) in &parts {
+            let mut acc = None;
+            for at in range.clone() {
+                let taken = if *chain { taken(&ops[at], acc) } else { None };
+                for (k, arg) in ops[at].args.iter().enumerate() {
+                    // A chain reads what is an output there.
+                    if let Arg::Register(v) = *arg
+                        && taken != Some(k)
+                        && !(*chain && !ops[at].is_of_row(k) && ops[v].store.is_some())
+                    {
+                        kept[v] = true;
+                    }
+                }
+                acc = holds(&ops[at], at);
+            }
+        }
+        Self { parts, kept }
+    }
+}
+
+/// What the accumulator has after instruction `at`.
+fn holds(op: &Op, at: usize) -> Option<Arg> {
+    match op.what {
+        Do::Total(_) => op.args.first().copied(),
+        _ => Some(Arg::Register(at)),
+    }
+}
+
+/// Which operand is the accumulator, if that has a value.
+fn taken(op: &Op, acc: Option<Arg>) -> Option<usize> {
+    let acc = acc?;
+    match (form(op)?, op.args.as_slice()) {
+        (_, [x, ..]) if *x == acc => Some(0),
+        (Form::Zip(_, Some(_)), [_, y]) if *y == acc => Some(1),
+        _ => None,
+    }
+}
+
+/// A chain of these instructions, with `first` steps of chains before it. `register` is the register of a result
+/// that has one; numbers are appended to `numbers`.
+pub(crate) fn chain(
+    ops: &[Op],
+    range: Range<usize>,
+    register: &[Option<usize>],
+    numbers: &mut Vec<f64>,
+    first: usize,
+) -> Chain {
+    let mut steps = Vec::new();
+    let (mut by_row, mut totals, mut acc) = (false, Vec::new(), None);
+    let vector = |arg: Arg| match arg {
+        Arg::Register(v) => match (register[v], ops[v].store) {
+            (_, Some(output)) if is_light(&ops[v]) => Place::Output(output),
+            (Some(r), _) => Place::Vector(Arg::Register(r)),
+            _ => unreachable!("what is read has been written"),
+        },
+        input => Place::Vector(input),
+    };
+    for at in range.clone() {
+        let op = &ops[at];
+        let Some(form) = form(op) else { unreachable!("chains are light") };
+        let taken = taken(op, acc);
+        acc = holds(&ops[at], at);
+        if taken.is_none() {
+            steps.push(Step { code: Code::Load, at: vector(op.args[0]) });
+        }
+        match form {
+            Form::Total(reduction) => {
+                by_row = true;
+                steps.push(Step { code: Code::Sum, at: Place::Sum(totals.len()) });
+                let register =
+                    register[at].unwrap_or_else(|| unreachable!("numbers of rows are kept"));
+                totals.push(Total { reduction, register, output: op.store });
+                continue;
+            }
+            Form::Map(code, of) => {
+                let place =
+                    if of.is_empty() { Place::Nowhere } else { Place::Number(numbers.len()) };
+                numbers.extend(of);
+                steps.push(Step { code, at: place });
+            }
+            Form::Zip(code, flipped) => {
+                let step = match (taken, flipped) {
+                    (Some(1), Some(flipped)) => Step { code: flipped, at: vector(op.args[0]) },
+                    (_, Some(_)) => Step { code, at: vector(op.args[1]) },
+                    (_, None) => {
+                        by_row = true;
+                        let row = match op.args[1] {
+                            Arg::Register(v) => Arg::Register(
+                                register[v].unwrap_or_else(|| unreachable!("rows are in memory")),
+                            ),
+                            input => input,
+                        };
+                        Step { code, at: Place::Row(row) }
+                    }
+                };
+                steps.push(step);
+            }
+        }
+        if let Some(output) = op.store {
+            steps.push(Step { code: Code::Store, at: Place::Output(output) });
+        }
+        if let Some(r) = register[at] {
+            steps.push(Step { code: Code::Store, at: Place::Vector(Arg::Register(r)) });
+        }
+    }
+    Chain::new(first, steps, by_row, totals)
+}
+
+fn is_light(op: &Op) -> bool {
+    form(op).is_some()
+}

@@ -1,0 +1,172 @@
+//! The chains of a plan over the memory of a task.
+
+use super::bank::Bank;
+use super::chain::{Chain, Place, Stage, Step};
+use super::kernel::{self, Lane};
+use super::machine::{self, Code, Inst};
+use super::plan::{Arg, Plan};
+use super::run::Target;
+use super::source::Source;
+
+/// Where an operand is.
+#[derive(Clone, Copy)]
+struct Site<T> {
+    /// For the first row of all.
+    base: *mut T,
+    /// Steps to the first row of a block, and from row to row of it.
+    block: usize,
+    row: usize,
+}
+
+impl<T> Site<T> {
+    /// For row `row` of the block that begins with row `at`.
+    fn of(&self, at: usize, row: usize) -> *mut T {
+        self.base.wrapping_add(at * self.block + row * self.row)
+    }
+}
+
+/// The memory of a task.
+pub(super) struct Memory<'a, T> {
+    pub(super) bank: &'a Bank<T>,
+    pub(super) sources: &'a [Option<Source<'a, T>>],
+    pub(super) outputs: &'a [Target],
+    pub(super) numbers: &'a [T],
+    /// Partial sums of a row, for as many totals as a chain has.
+    pub(super) sums: *mut T,
+}
+
+impl<T: Lane> Memory<'_, T> {
+    /// Where an operand is, and whether it is one number for all lanes.
+    fn find(&self, place: Place, n: usize) -> (Site<T>, bool) {
+        let site = |base, block, row| Site { base, block, row };
+        let fixed = |x: &T| site(std::ptr::from_ref(x).cast_mut(), 0, 0);
+        let input = |i: usize, n: usize| match &self.sources[i] {
+            Some(Source::Each(x)) => (site(x.as_ptr().cast_mut(), n, n), false),
+            Some(Source::Uniform(x)) => (fixed(x), true),
+            Some(Source::Row(x)) => (site(x.as_ptr().cast_mut(), 0, 0), false),
+            _ => {
+                let at = self.bank.input(i);
+                (site(at.unwrap_or_else(|| unreachable!("walks have registers")), 0, n), false)
+            }
+        };
+        match place {
+            Place::Nowhere => (site(std::ptr::null_mut(), 0, 0), true),
+            Place::Number(k) => (fixed(&self.numbers[k]), true),
+            Place::Vector(Arg::Register(r)) => (site(self.bank.at(r), 0, n), false),
+            Place::Vector(Arg::Input(i)) => input(i, n),
+            Place::Row(Arg::Register(r)) => (site(self.bank.at(r), 0, 1), true),
+            Place::Row(Arg::Input(i)) => (input(i, 1).0, true),
+            Place::Output(o) => (site(self.outputs[o].at(), n, n), false),
+            Place::Sum(k) => (site(self.sums.wrapping_add(k * machine::parts::<T>()), 0, 0), true),
+        }
+    }
+}
+
+/// The instructions of all chains, their operands as addresses.
+pub(super) struct Links<T> {
+    insts: Vec<Inst<T>>,
+    sites: Vec<Site<T>>,
+    /// Copies of operands beyond the last whole accumulator.
+    copies: Vec<T>,
+    lanes: usize,
+    n: usize,
+}
+
+impl<T: Lane> Links<T> {
+    pub(super) fn new(plan: &Plan, memory: &Memory<'_, T>) -> Self {
+        let chains = plan.stages.iter().filter_map(|stage| match stage {
+            Stage::Chain(chain) => Some(chain),
+            Stage::Op(_) => None,
+        });
+        let count = chains.clone().map(|chain| chain.steps.len()).sum();
+        let (mut insts, mut sites) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for &Step { code, at } in chains.flat_map(|chain| &chain.steps) {
+            let (site, single) = memory.find(at, plan.n);
+            let code = if single { code.of_number() } else { code };
+            insts.push(Inst { code, moves: if single { 0 } else { usize::MAX }, at: site.base });
+            sites.push(site);
+        }
+        let lanes = machine::lanes::<T>();
+        Self { insts, sites, copies: Vec::new(), lanes, n: plan.n }
+    }
+
+    /// Runs a chain on rows `at..at + rows`.
+    ///
+    /// # Safety
+    /// The chain is one of the plan, and the memory what it was linked to. Its operands have these rows, and
+    /// nobody else has what is written.
+    pub(super) unsafe fn run(
+        &mut self,
+        chain: &Chain,
+        at: usize,
+        rows: usize,
+        memory: &Memory<'_, T>,
+    ) {
+        let parts = machine::parts::<T>();
+        let (times, len) = if chain.by_row { (rows, self.n) } else { (1, rows * self.n) };
+        for row in 0..times {
+            if !chain.totals.is_empty() {
+                // SAFETY: partial sums for as many totals as a chain has.
+                unsafe { memory.sums.write_bytes(0, chain.totals.len() * parts) };
+            }
+            let own = chain.range();
+            for (one, site) in self.insts[own.clone()].iter_mut().zip(&self.sites[own.clone()]) {
+                one.at = site.of(at, row);
+            }
+            let whole = len / self.lanes;
+            if whole > 0 {
+                // SAFETY: whole accumulators of the operands.
+                unsafe { machine::run(&self.insts[own], whole) };
+            }
+            if len > whole * self.lanes {
+                // SAFETY: what is left of them.
+                unsafe { self.last(chain, [at, row], whole * self.lanes, len % self.lanes) };
+            }
+            for (k, total) in chain.totals.iter().enumerate() {
+                // SAFETY: partial sums, a number per row of a register, and one of an output.
+                unsafe {
+                    let sums = std::slice::from_raw_parts(memory.sums.add(k * parts), parts);
+                    let number = kernel::total(total.reduction, sums, self.n);
+                    memory.bank.at(total.register).add(row).write(number);
+                    if let Some(output) = total.output {
+                        memory.outputs[output].at::<T>().add(at + row).write(number);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs a chain on what is left of a row beyond whole accumulators, by copies.
+    ///
+    /// # Safety
+    /// The operands have `left` elements there, fewer than an accumulator has.
+    #[cold]
+    unsafe fn last(&mut self, chain: &Chain, [at, row]: [usize; 2], done: usize, left: usize) {
+        let Self { insts, sites, copies, lanes, .. } = self;
+        let (insts, sites) = (&mut insts[chain.range()], &sites[chain.range()]);
+        let need = chain.copies * *lanes;
+        if copies.len() < need {
+            copies.resize(need, T::ZERO);
+        }
+        let first = copies.as_mut_ptr();
+        for ((one, site), &k) in insts.iter_mut().zip(sites).zip(&chain.copy_of) {
+            if one.moves == 0 {
+                continue;
+            }
+            one.at = first.wrapping_add(k * *lanes);
+            if one.code != Code::Store {
+                // What the chain itself writes before is copied in vain.
+                // SAFETY: elements of an operand, and a copy of a whole accumulator.
+                unsafe { one.at.copy_from_nonoverlapping(site.of(at, row).add(done), left) };
+            }
+        }
+        // SAFETY: every operand that moves is a copy of a whole accumulator.
+        unsafe { machine::run(insts, 1) };
+        for (one, site) in insts.iter().zip(sites) {
+            if one.code == Code::Store {
+                // SAFETY: as above.
+                unsafe { site.of(at, row).add(done).copy_from_nonoverlapping(one.at, left) };
+            }
+        }
+    }
+}

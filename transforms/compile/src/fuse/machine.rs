@@ -1,0 +1,291 @@
+//! Chains of light instructions over a block, by a machine with one accumulator.
+//!
+//! ```text
+//! accumulator    K vectors of 64 bytes, which stay in registers from instruction to instruction
+//! instruction    acc ← acc ∘ x,  acc ← x ∘ acc,  acc ← f(acc),  acc ← x,  x ← acc
+//! operand x      as many elements in memory, or one number for all
+//! ```
+//!
+//! An instruction costs its arithmetic, a load where it has an operand in memory, and one predicted jump per
+//! accumulator. Numbers go through the scalar kernels of the engine, lane by lane: the compiler makes vectors
+//! of them. What carries them from one instruction to the next has the type of a vector, because arrays would
+//! go through memory. A second accumulator was slower: the compiler then moves both at every jump.
+
+use t4a_algebra::simd::{Isa, Loop, dispatch};
+use t4a_tensor::kernels::activation as act;
+use t4a_tensor::kernels::arithmetic as arith;
+use t4a_tensor::kernels::math;
+use t4a_tensor::loops::kernel::{Binary as Zip, Unary as Map};
+
+use super::kernel::Lane;
+use super::{Binary, Unary};
+
+/// 64 bytes of a type of vectors: two or four registers where they are shorter.
+#[cfg(target_arch = "x86_64")]
+mod carrier {
+    pub(crate) type F32 = std::arch::x86_64::__m512;
+    pub(crate) type F64 = std::arch::x86_64::__m512d;
+}
+#[cfg(target_arch = "aarch64")]
+mod carrier {
+    pub(crate) type F32 = std::arch::aarch64::float32x4x4_t;
+    pub(crate) type F64 = std::arch::aarch64::float64x2x4_t;
+}
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod carrier {
+    pub(crate) type F32 = [f32; 16];
+    pub(crate) type F64 = [f64; 8];
+}
+pub(crate) use carrier::{F32, F64};
+
+/// Vectors of the accumulator: a quarter of the registers of AVX-512, half of those of AVX2.
+const WIDE: usize = 8;
+const NARROW: usize = 4;
+
+/// Vectors of partial sums: as many lanes as the engine's sum of a long row has, so that bits are equal.
+const PARTS: usize = 4;
+
+/// Partial sums of a row.
+pub(crate) const fn parts<T>() -> usize {
+    PARTS * 64 / size_of::<T>()
+}
+
+/// An instruction and its operand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inst<T> {
+    pub(crate) code: Code,
+    /// All ones for an operand that moves with the accumulator, else 0.
+    pub(crate) moves: usize,
+    pub(crate) at: *mut T,
+}
+
+/// Elements of an accumulator.
+pub(crate) fn lanes<T>() -> usize {
+    let vectors = if Isa::detect() == Isa::Avx512 { WIDE } else { NARROW };
+    vectors * (64 / size_of::<T>())
+}
+
+/// Runs a chain over `blocks` accumulators, one behind the other.
+///
+/// # Safety
+/// Operands that move can be read, or written by [`Code::Store`], for `blocks` accumulators; others for one
+/// number, two for [`Code::Clamp`], [`parts`] for [`Code::Sum`]. Nobody else has what is written.
+pub(crate) unsafe fn run<T: Lane>(chain: &[Inst<T>], blocks: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { T::chain(chain, blocks) };
+}
+
+/// A chain, compiled for `W` lanes of a vector and `K` vectors of an accumulator.
+pub(crate) struct Run<'a, T, const W: usize, const K: usize> {
+    chain: &'a [Inst<T>],
+    blocks: usize,
+}
+
+/// Runs a chain on elements with `W` lanes in a vector.
+///
+/// # Safety
+/// That of [`run`].
+#[inline]
+pub(crate) unsafe fn on<T: Lane, const W: usize>(chain: &[Inst<T>], blocks: usize) {
+    match Isa::detect() {
+        Isa::Avx512 => dispatch(Run::<T, W, WIDE> { chain, blocks }),
+        _ => dispatch(Run::<T, W, NARROW> { chain, blocks }),
+    }
+}
+
+#[inline(always)]
+fn lanes_of<T: Lane, const W: usize>(x: T::Vector) -> [T; W] {
+    const { assert!(size_of::<T::Vector>() == size_of::<[T; W]>()) };
+    // SAFETY: both are as many floats.
+    unsafe { std::mem::transmute_copy(&x) }
+}
+
+#[inline(always)]
+fn vector<T: Lane, const W: usize>(x: [T; W]) -> T::Vector {
+    const { assert!(size_of::<T::Vector>() == size_of::<[T; W]>()) };
+    // SAFETY: as above.
+    unsafe { std::mem::transmute_copy(&x) }
+}
+
+/// `acc ← f(acc)`.
+#[inline(always)]
+fn map<T: Lane, const W: usize, const K: usize>(acc: &mut [T::Vector; K], f: impl Fn(T) -> T) {
+    for acc in acc {
+        let mut x = lanes_of::<T, W>(*acc);
+        for x in &mut x {
+            *x = f(*x);
+        }
+        *acc = vector(x);
+    }
+}
+
+/// `acc ← f(acc, x)`.
+///
+/// # Safety
+/// `x` can be read for the accumulator.
+#[inline(always)]
+unsafe fn zip<T: Lane, const W: usize, const K: usize>(
+    acc: &mut [T::Vector; K],
+    x: *const T,
+    f: impl Fn(T, T) -> T,
+) {
+    for (k, acc) in acc.iter_mut().enumerate() {
+        // SAFETY: vector `k` of the operand, of any alignment of its elements.
+        let y = unsafe { *x.add(k * W).cast::<[T; W]>() };
+        let mut x = lanes_of::<T, W>(*acc);
+        for (x, &y) in x.iter_mut().zip(&y) {
+            *x = f(*x, y);
+        }
+        *acc = vector(x);
+    }
+}
+
+/// Kernels of two operands with the codes of their forms: `acc ∘ x`, `acc ∘ c`, `x ∘ acc`, `c ∘ acc`; kernels of
+/// one operand with their code.
+macro_rules! codes {
+    (
+        $($f:ident $zip:expr => $vector:ident $number:ident $of_vector:ident $of_number:ident;)*
+        $(; $g:ident $map:expr)*
+    ) => {
+        /// What an instruction does.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Code {
+            /// `acc ← x`.
+            Load,
+            /// `acc ← c`.
+            Repeat,
+            /// `x ← acc`.
+            Store,
+            /// `x ← x + acc`, on [`PARTS`] vectors that stand for all.
+            Sum,
+            /// `acc ← min(max(acc, c₀), c₁)`.
+            Clamp,
+            /// `acc`, times `c` where it is negative.
+            Leaky,
+            $($vector, $number, $of_vector, $of_number,)*
+            $($g,)*
+        }
+
+        impl Code {
+            /// Of two operands, the second in memory or a number. If flipped, the accumulator is the second.
+            pub(crate) fn zip(f: Binary, number: bool, flipped: bool) -> Option<Self> {
+                match f {
+                    $(Binary::$f => Some(match (number, flipped) {
+                        (false, false) => Self::$vector,
+                        (true, false) => Self::$number,
+                        (false, true) => Self::$of_vector,
+                        (true, true) => Self::$of_number,
+                    }),)*
+                    _ => None,
+                }
+            }
+
+            /// Of the accumulator alone.
+            pub(crate) fn map(f: Unary) -> Option<Self> {
+                match f {
+                    $(Unary::$g => Some(Self::$g),)*
+                    _ => None,
+                }
+            }
+
+            /// The same with one number for all lanes.
+            pub(crate) fn of_number(self) -> Self {
+                match self {
+                    Self::Load => Self::Repeat,
+                    $(Self::$vector => Self::$number,)*
+                    $(Self::$of_vector => Self::$of_number,)*
+                    code => code,
+                }
+            }
+        }
+
+        impl<T: Lane, const W: usize, const K: usize> Loop for Run<'_, T, W, K> {
+            type Output = ();
+            #[inline(always)]
+            fn run(self) {
+                let mut acc = [vector([T::ZERO; W]); K];
+                for block in 0..self.blocks {
+                    let bytes = block * (W * K * size_of::<T>());
+                    for one in self.chain {
+                        let x = one.at.wrapping_byte_add(bytes & one.moves);
+                        // SAFETY: operands are as the caller of `run` promises for this code.
+                        unsafe {
+                            match one.code {
+                                Code::Load => {
+                                    for (k, acc) in acc.iter_mut().enumerate() {
+                                        *acc = x.add(k * W).cast::<T::Vector>().read_unaligned();
+                                    }
+                                }
+                                Code::Repeat => acc = [vector([*x; W]); K],
+                                Code::Store => {
+                                    for (k, acc) in acc.iter().enumerate() {
+                                        x.add(k * W).cast::<T::Vector>().write_unaligned(*acc);
+                                    }
+                                }
+                                Code::Sum => {
+                                    for (k, acc) in acc.iter().enumerate() {
+                                        let x = x.add(k % PARTS * W).cast::<T::Vector>();
+                                        let mut sum = lanes_of::<T, W>(x.read_unaligned());
+                                        for (sum, x) in sum.iter_mut().zip(lanes_of::<T, W>(*acc)) {
+                                            *sum = Zip::apply(arith::Add, *sum, x);
+                                        }
+                                        x.write_unaligned(vector(sum));
+                                    }
+                                }
+                                Code::Clamp => {
+                                    let clamp = arith::Clamp { low: *x, high: *x.add(1) };
+                                    map::<T, W, K>(&mut acc, |a| Map::apply(clamp, a));
+                                }
+                                Code::Leaky => {
+                                    let leaky = act::LeakyRelu(*x);
+                                    map::<T, W, K>(&mut acc, |a| Map::apply(leaky, a));
+                                }
+                                $(
+                                    Code::$vector => {
+                                        zip::<T, W, K>(&mut acc, x, |a, x| Zip::apply($zip, a, x));
+                                    }
+                                    Code::$of_vector => {
+                                        zip::<T, W, K>(&mut acc, x, |a, x| Zip::apply($zip, x, a));
+                                    }
+                                    Code::$number => {
+                                        let c = *x;
+                                        map::<T, W, K>(&mut acc, |a| Zip::apply($zip, a, c));
+                                    }
+                                    Code::$of_number => {
+                                        let c = *x;
+                                        map::<T, W, K>(&mut acc, |a| Zip::apply($zip, c, a));
+                                    }
+                                )*
+                                $(Code::$g => map::<T, W, K>(&mut acc, |a| Map::apply($map, a)),)*
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    Add arith::Add => Add AddNumber AddTo AddToNumber;
+    Sub arith::Sub => Sub SubNumber SubFrom SubFromNumber;
+    Mul arith::Mul => Mul MulNumber MulBy MulByNumber;
+    Div arith::Div => Div DivNumber DivInto DivIntoNumber;
+    Max arith::Max => Max MaxNumber MaxOf MaxOfNumber;
+    Min arith::Min => Min MinNumber MinOf MinOfNumber;
+    ReluBackward act::ReluBackward => Gate GateNumber GateOf GateOfNumber;
+    SigmoidBackward act::SigmoidBackward => Logistic LogisticNumber LogisticOf LogisticOfNumber;
+    ; Neg arith::Neg
+    ; Abs arith::Abs
+    ; Sqrt math::Sqrt
+    ; Recip arith::Recip
+    ; Square arith::Square
+    ; Cube arith::Cube
+    ; PowHalf arith::PowHalf
+    ; Floor math::Floor
+    ; Ceil math::Ceil
+    ; Round math::Round
+    ; Trunc math::Trunc
+    ; Sign arith::Sign
+    ; Relu act::Relu
+}

@@ -1,0 +1,74 @@
+//! Operands of a group in memory.
+
+use t4a_algebra::Scalar;
+
+/// An operand in memory.
+pub(super) enum Source<'a, T> {
+    /// As many elements as its level has.
+    Each(&'a [T]),
+    /// The same element for all.
+    Uniform(T),
+    /// The same row for all rows, which are run one by one.
+    Row(&'a [T]),
+    /// Repeated along some axes: sizes and strides of the axes, the last with stride 0 or 1.
+    Walk { x: &'a [T], axes: Vec<(usize, usize)> },
+}
+
+impl<'a, T: Scalar> Source<'a, T> {
+    /// `by_row` says whether rows of the level are run one by one wherever the operand is read.
+    pub(super) fn new(x: &'a [T], shape: &[usize], level: &[usize], by_row: bool) -> Self {
+        if shape == level {
+            return Self::Each(x);
+        }
+        if let [only] = x {
+            return Self::Uniform(*only);
+        }
+        if by_row && shape.last() == level.last() && shape.last() == Some(&x.len()) {
+            return Self::Row(x);
+        }
+        // Axes inside out, merged where the operand steps evenly.
+        let mut axes: Vec<(usize, usize)> = Vec::new();
+        let mut step = 1;
+        for (&size, &all) in shape.iter().zip(level).rev() {
+            let stride = if size == 1 { 0 } else { step };
+            step *= size;
+            if all == 1 {
+                continue;
+            }
+            match axes.last_mut() {
+                Some((inner, inner_stride)) if stride == *inner_stride * *inner => *inner *= all,
+                _ => axes.push((all, stride)),
+            }
+        }
+        axes.reverse();
+        Self::Walk { x, axes }
+    }
+
+    /// The elements from `lo` on.
+    pub(super) fn load(&self, lo: usize, out: &mut [T]) {
+        match self {
+            Self::Each(x) => out.copy_from_slice(&x[lo..][..out.len()]),
+            Self::Uniform(x) => out.fill(*x),
+            Self::Row(_) => unreachable!("rows are read where they lie"),
+            Self::Walk { x, axes } => {
+                let Some((&(inner, stride), outer)) = axes.split_last() else { return };
+                let (mut line, mut column, mut done) = (lo / inner, lo % inner, 0);
+                while done < out.len() {
+                    let take = (inner - column).min(out.len() - done);
+                    let (mut rest, mut base) = (line, 0);
+                    for &(size, stride) in outer.iter().rev() {
+                        base += rest % size * stride;
+                        rest /= size;
+                    }
+                    let part = &mut out[done..done + take];
+                    if stride == 0 {
+                        part.fill(x[base]);
+                    } else {
+                        part.copy_from_slice(&x[base + column..][..take]);
+                    }
+                    (line, column, done) = (line + 1, 0, done + take);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Fused groups give the bits of their operations, one by one: every light instruction in every form, values that
+//! are used again, rows with numbers of their own, elements beyond the last whole accumulator.
+
+use burn::tensor::activation::{leaky_relu, relu, sigmoid};
+use burn::tensor::{DType, Tensor, TensorData};
+use burn_t4a::{BurnT4a, T4aDevice};
+use burn_t4a_compile::{Traced, compile};
+
+type B = BurnT4a;
+type M = Tensor<Traced<B>, 2>;
+
+/// Accumulators have 64 or 128 elements of `f32` and half as many of `f64`; rows of whole ones, and long ones,
+/// are chains of their own.
+const SHAPES: [[usize; 2]; 9] =
+    [[1, 1], [3, 5], [1, 127], [2, 128], [3, 129], [70, 100], [3, 515], [9, 640], [2, 4100]];
+
+fn noise(shape: [usize; 2], seed: usize, dtype: DType) -> Tensor<B, 2> {
+    let value = |i: usize| match (i + seed) % 41 {
+        0 => 0.0,
+        7 => -0.0,
+        13 => f64::INFINITY,
+        21 => f64::NEG_INFINITY,
+        34 => 1e-40,
+        _ => ((i * 7919 + seed * 104_729 + 13) % 10_007) as f64 / 2500.0 - 2.0,
+    };
+    let values: Vec<f64> = (0..shape.iter().product()).map(value).collect();
+    Tensor::from_data(TensorData::new(values, shape), (&T4aDevice, dtype))
+}
+
+/// Bits of a float, all NaN alike.
+fn bits(x: Tensor<B, 2>) -> Vec<u64> {
+    let bits = |x: f64| if x.is_nan() { u64::MAX } else { x.to_bits() };
+    x.into_data().iter::<f64>().map(bits).collect()
+}
+
+/// A function of a matrix, another one, a row and a column.
+fn check(name: &str, f: impl Fn([M; 4]) -> Vec<M>) {
+    for dtype in [DType::F32, DType::F64] {
+        for [rows, n] in SHAPES {
+            let shapes = [[rows, n], [rows, n], [1, n], [rows, 1]];
+            let inputs = |seed: usize| {
+                let mut seeds = seed..;
+                shapes.map(|shape| noise(shape, seeds.next().unwrap_or(0), dtype))
+            };
+            let [fused, plain] = [true, false].map(|fused| {
+                let compiled = compile(&f).fullgraph().fused(fused);
+                compiled.call(inputs(3)).unwrap();
+                let text = compiled.explain();
+                (compiled.call(inputs(17)).unwrap(), text)
+            });
+            assert!(fused.1.contains("fused["), "{name}: {}", fused.1);
+            for (k, (x, y)) in fused.0.into_iter().zip(plain.0).enumerate() {
+                assert_eq!(bits(x), bits(y), "{name}: {k} of {rows} × {n}, {dtype:?}\n{}", fused.1);
+            }
+        }
+    }
+}
+
+#[test]
+fn two_operands_in_either_order() {
+    let both = |f: fn(M, M) -> M| {
+        move |[x, y, row, column]: [M; 4]| {
+            let a = x.clone() + 1.5;
+            let chained = f(a.clone(), y.clone());
+            vec![
+                f(x.clone() * 0.5, y.clone()),
+                f(y.clone(), chained.clone() - 0.25),
+                f(a.clone() * 2.0, row.clone()),
+                f(row, a.clone() * 3.0),
+                f(a.clone() * 2.5, column.clone()),
+                f(column, a.clone() - x),
+                f(a.clone(), a),
+                chained + y,
+            ]
+        }
+    };
+    check("add", both(|x, y| x + y));
+    check("sub", both(|x, y| x - y));
+    check("mul", both(|x, y| x * y));
+    check("div", both(|x, y| x / y));
+    check("max", both(|x, y| x.max_pair(y)));
+    check("min", both(|x, y| x.min_pair(y)));
+}
+
+#[test]
+fn functions_of_one_operand() {
+    check("light", |[x, y, _, _]| {
+        let a = x.clone() * 1.25;
+        let unary: [fn(M) -> M; 16] = [
+            |x| x.neg(),
+            |x| x.abs(),
+            |x| x.sqrt(),
+            |x| x.recip(),
+            |x| x.powi_scalar(2),
+            |x| x.powi_scalar(3),
+            |x| x.powf_scalar(0.5),
+            |x| x.floor(),
+            |x| x.ceil(),
+            |x| x.round(),
+            |x| x.trunc(),
+            |x| x.sign(),
+            relu,
+            |x| leaky_relu(x, 0.1),
+            |x| x.clamp(-0.75, 1.0),
+            |x| x.clamp_min(0.5) - 2.0,
+        ];
+        let mut all: Vec<M> = unary.iter().map(|f| f(a.clone()) + y.clone()).collect();
+        all.push(unary.iter().fold(x, |x, f| f(x) * 0.5 + 0.125));
+        all
+    });
+    check("light and heavy", |[x, y, _, _]| {
+        let a = (x.clone() * 0.5).exp() + y.clone();
+        let b = sigmoid(a.clone() - x.clone()) * a.clone();
+        let mask = b.clone().greater(y.clone());
+        vec![(b.clone() + 1.0).mask_where(mask, a - 2.0) * x, b.tanh() / 3.0]
+    });
+}
+
+/// Values that are used again, outputs among them, while others wait.
+#[test]
+fn values_that_are_used_again() {
+    check("polynomials", |[x, y, row, column]| {
+        let a = x.clone() * y.clone() + row;
+        let b = a.clone() - x.clone();
+        let c = (a.clone() + b.clone()) * (a.clone() - b.clone());
+        let d = c.clone() / (b.clone() * b.clone() + column);
+        let e = (d.clone() - c.clone()).abs() * a.clone() + (y - d.clone()) * c.clone();
+        vec![a, e * d, b + c]
+    });
+    check("norm", |[x, y, row, _]| {
+        let centred = x.clone().clamp(-2.0, 2.0) * 0.5 - y.clone().clamp(-2.0, 2.0).mean_dim(1);
+        let square = (centred.clone() * centred.clone()).mean_dim(1);
+        let scaled = centred.clone() / (square + 1e-5).sqrt() * row.clamp(-1.0, 1.0);
+        let shift = (scaled.clone() * centred).sum_dim(1);
+        vec![scaled.clone() - shift.clone() * 0.5, shift.clone() - scaled, shift]
+    });
+}
