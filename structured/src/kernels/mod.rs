@@ -141,7 +141,9 @@ pub(crate) fn contract(
             };
             let (a, b) = (enter(a, x, at(0)), enter(b, y, at(ra)));
             let products = plan.products();
-            let parallel = parallel::worthwhile_steps(products.steps());
+            // An element that moves is as dear as 64 steps of a product (bench `graded`).
+            let moved = panels.map_or(0, |panels| panels.elements);
+            let parallel = parallel::worthwhile_steps(products.steps().saturating_add(64 * moved));
             let to = if c.is_some() { at(ra + rb) } else { z.first };
             match panels {
                 Some(panels) => panels::run(plan, panels, [a, b], to, parallel),

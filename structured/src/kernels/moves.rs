@@ -167,6 +167,13 @@ unsafe fn plane<T: Numeric, const NEGATIVE: bool>(
 ) {
     // SAFETY: inside of both buffers.
     unsafe {
+        if inner.size < 4 && outer.size > 2 * inner.size && outer.from < inner.from {
+            // Long lines of x instead of short ones of y.
+            for j in 0..inner.size {
+                line::<T, NEGATIVE>(outer, x.add(j * inner.from), y.add(j * inner.to));
+            }
+            return;
+        }
         if outer.from >= inner.from || outer.size.min(inner.size) < 4 {
             for i in 0..outer.size {
                 line::<T, NEGATIVE>(inner, x.add(i * outer.from), y.add(i * outer.to));

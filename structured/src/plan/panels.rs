@@ -52,8 +52,9 @@ pub(crate) struct Panels {
     pub(crate) panels: Vec<Panel>,
     /// What can be computed at once, by groups.
     pub(crate) tasks: Vec<Task>,
-    /// Elements of the largest panel.
+    /// Elements of the largest panel, and of all that moves.
     pub(crate) room: usize,
+    pub(crate) elements: usize,
 }
 
 /// Rows that moves share: no smaller part of them is written by itself.
@@ -121,7 +122,9 @@ impl Panels {
             }
             group_of[term[operand] as usize] = Some((g as u32, term));
         }
-        let mut found = Self { operand, cut: None, panels: vec![], tasks: vec![], room: 0 };
+        let elements = moves.elements();
+        let mut found =
+            Self { operand, cut: None, panels: vec![], tasks: vec![], room: 0, elements };
         let mut cut = Cut { operand, moves, build: None };
         let mut next = 0;
         for (view, group) in views[operand].iter().zip(&group_of) {
