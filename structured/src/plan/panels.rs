@@ -17,6 +17,8 @@ const FEW_ELEMENTS: usize = 1 << 11;
 const MANY_ELEMENTS: usize = 1 << 16;
 /// Least rows of those, since every panel packs the other operand again.
 const MANY_ROWS: usize = 256;
+/// Elements that a thread keeps room for: longer panels are no gain.
+const MOST_ELEMENTS: usize = 1 << 20;
 /// Elements from which panels are worth it.
 const WORTHWHILE: usize = 1 << 10;
 
@@ -92,7 +94,10 @@ fn stored(view: View) -> (usize, usize) {
 }
 
 impl Panels {
-    /// The panels of a contraction; none where little moves, and where matrices are used more than once.
+    /// The panels of a contraction; none where little moves, where matrices are used more than once, and where
+    /// moves cannot be cut into parts that lie in a cache.
+    ///
+    /// Cost: a look at every move, and a copy of all of them if some have to be cut.
     pub(crate) fn new(plan: &Contraction) -> Option<Self> {
         let moved = plan.operands().into_iter().chain([plan.result()]);
         let moved = moved.enumerate().filter_map(|(operand, moves)| Some((operand, moves?)));
@@ -162,6 +167,9 @@ impl Panels {
             let own = &found.panels[from as usize..];
             let most = own.iter().map(|panel| panel.rows).max().unwrap_or(0);
             found.room = found.room.max(most * len);
+        }
+        if found.room > MOST_ELEMENTS {
+            return None;
         }
         // Products that take longest first.
         found.tasks.sort_by_key(|task| task.group);
