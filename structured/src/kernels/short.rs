@@ -72,14 +72,12 @@ pub(super) fn multiply<T: Numeric>(
 }
 
 /// `C = A B` with many rows: B lies in registers.
-fn down<'a, T: Numeric>(
+fn down<T: Numeric>(
     (m, k, n): (usize, usize, usize),
     a: Rows<*const T>,
     b: impl Fn(usize, usize) -> (*const T, isize),
     c: Rows<*mut T>,
-) where
-    T: 'a,
-{
+) {
     let mut small = [[T::ZERO; SHORT]; SHORT];
     for (l, row) in small.iter_mut().enumerate().take(k) {
         for (j, x) in row.iter_mut().enumerate().take(n) {

@@ -21,7 +21,7 @@ pub struct Contraction {
     products: Products,
     c: Option<Arc<Rearrangement>>,
     cotangents: [OnceLock<Arc<Contraction>>; 2],
-    panels: OnceLock<Option<Panels>>,
+    panels: OnceLock<Option<Box<Panels>>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -97,7 +97,7 @@ impl Contraction {
 
     /// How it goes by panels, if it does.
     pub(crate) fn panels(&self) -> Option<&Panels> {
-        self.panels.get_or_init(|| Panels::new(self)).as_ref()
+        self.panels.get_or_init(|| Panels::new(self).map(Box::new)).as_deref()
     }
 
     /// How the operands are rearranged.

@@ -245,7 +245,8 @@ impl Cut<'_> {
                 Some(atom) if first < atom.first + atom.rows => {
                     let common = |a: usize, b: usize| {
                         let most = a.max(b);
-                        (first == atom.first && most % a == 0 && most % b == 0).then_some(most)
+                        let fits = most.is_multiple_of(a) && most.is_multiple_of(b);
+                        (first == atom.first && fits).then_some(most)
                     };
                     atom.piece = atom.piece.zip(piece).and_then(|(a, b)| common(a, b));
                     atom.rows = atom.rows.max(behind - atom.first);

@@ -208,7 +208,7 @@ fn kernels_agree(plan: &Contract, depth: usize, seed: u64) {
     let got = of(plan.forward(&inputs, &[false; 2]).unwrap());
     close_to(&got, &of(plan.portable(&inputs, &[false; 2]).unwrap()), 1e-13);
     if depth > 0 {
-        [0, 1].map(|i| kernels_agree(&plan.cotangent(i), depth - 1, seed + 2));
+        (0..2).for_each(|i| kernels_agree(&plan.cotangent(i), depth - 1, seed + 2));
     }
 }
 
