@@ -66,7 +66,7 @@ mod structural;
 pub use block_sparse::{BlockSparseTensor, Pattern};
 pub use cache::clear_plans;
 pub use complex::{Complex, diag_einsum_complex};
-pub use diag::{DiagTensor, diag_einsum};
+pub use diag::{DiagEigh, DiagSvd, DiagTensor, diag_einsum};
 pub use error::{Result, StructuredError};
 pub use graded::{
     Bond, BondTruncation, Eigh, FluxOn, Forbidden, GradedTensor, Qr, Svd, Truncated, einsum,

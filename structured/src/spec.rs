@@ -46,7 +46,7 @@ struct Structure<S> {
     flux: S,
     rows: usize,
     /// Rows of sectors of the row legs, and of the column legs.
-    sides: [Side<S>; 2],
+    sides: [Arc<Side<S>>; 2],
     matrices: Vec<Matrix<S>>,
     /// By group of the row legs, its matrix.
     matrix_of: Vec<Option<u32>>,
@@ -66,6 +66,12 @@ struct Side<S> {
 }
 
 impl<S: Sector> Side<S> {
+    /// Made once: structures that follow from each other share sides.
+    fn shared(legs: &[Leg<S>], op: &'static str) -> Result<Arc<Self>> {
+        let weight = |side: &Self| (size_of::<Row>() + 8) * (1 + side.found.len());
+        cached(legs.to_vec(), weight, |legs: &Vec<Leg<S>>| Self::new(legs, op))
+    }
+
     fn new(legs: &[Leg<S>], op: &'static str) -> Result<Self> {
         let groups = rows(legs, op)?;
         let mut found = vec![(0, 0); groups.iter().map(|group| group.rows.len()).sum()];
@@ -290,7 +296,7 @@ impl<S: Sector> Structure<S> {
             return Err(StructuredError::OddParity { op, flux: flux.to_string() });
         }
         let (above, below) = legs.split_at(rows_);
-        let sides = [Side::new(above, op)?, Side::new(below, op)?];
+        let sides = [Side::shared(above, op)?, Side::shared(below, op)?];
         let (mut matrices, mut count, mut len) = (Vec::new(), 0usize, 0usize);
         let mut matrix_of = vec![None; sides[0].groups.len()];
         for (i, group) in sides[0].groups.iter().enumerate() {

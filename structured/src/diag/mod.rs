@@ -7,7 +7,10 @@
 //! An einsum with such operands is the einsum of the payloads with labels renamed: labels that meet in a
 //! class are one. What is off the diagonal is the zero of the semiring, which annihilates.
 
+mod factor;
 mod tensor;
+
+pub use factor::{DiagEigh, DiagSvd};
 
 use hashbrown::HashMap;
 use t4a_diff::{Array, Eager, Value};

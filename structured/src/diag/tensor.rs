@@ -123,7 +123,7 @@ impl<A: Array> DiagTensor<A> {
         Self { elements: self.elements.scale(c), ..self.clone() }
     }
 
-    fn flat(&self) -> A {
+    pub(super) fn flat(&self) -> A {
         self.elements.reshape(&[self.sizes.iter().product()])
     }
 

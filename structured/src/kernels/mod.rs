@@ -3,12 +3,16 @@
 //! ```text
 //! moves      strided copies of blocks, with signs
 //! products   matrix products of coupled sectors
+//! panels     both at once, by parts that lie in a cache
+//! short      products two of whose sides are short
 //! ```
 //!
 //! Plans have checked every place; buffers are as long as the plan says, which is checked here.
 
 mod moves;
+mod panels;
 mod products;
+mod short;
 
 use t4a_algebra::{Numeric, Semiring, Standard, parallel};
 use t4a_tensor::storage::Buffer;
@@ -110,9 +114,12 @@ pub(crate) fn contract(
         let [la, lb, lc] = plan.lens();
         let (x, y) = (flat::<T>(op, x, la)?, flat::<T>(op, y, lb)?);
         let z = Fresh::<T>::new(lc)?;
-        // One block for all that is rearranged.
-        let [a, b] = plan.operands();
-        let c = plan.result();
+        // One block for all that is rearranged as a whole.
+        let panels = plan.panels();
+        let [a, b, c] = [0, 1, 2].map(|operand| {
+            let moves = plan.operands().into_iter().chain([plan.result()]).nth(operand).flatten();
+            moves.filter(|_| panels.is_none_or(|panels| panels.operand != operand))
+        });
         let room = |plan: Option<&Rearrangement>, len: fn(&Rearrangement) -> usize| {
             // Each begins on a cache line.
             plan.map_or(0, len).next_multiple_of(64 / size_of::<T>())
@@ -134,13 +141,16 @@ pub(crate) fn contract(
             };
             let (a, b) = (enter(a, x, at(0)), enter(b, y, at(ra)));
             let products = plan.products();
-            let parallel = parallel::worthwhile_steps(products.steps());
-            match c {
-                Some(c) => {
-                    products::run(products, a, b, at(ra + rb), parallel);
-                    moves::run(c, at(ra + rb), z.first, parallel::worthwhile(c.elements(), 1));
-                }
-                None => products::run(products, a, b, z.first, parallel),
+            // An element that moves is as dear as 64 steps of a product (bench `graded`).
+            let moved = panels.map_or(0, |panels| panels.elements);
+            let parallel = parallel::worthwhile_steps(products.steps().saturating_add(64 * moved));
+            let to = if c.is_some() { at(ra + rb) } else { z.first };
+            match panels {
+                Some(panels) => panels::run(plan, panels, [a, b], to, parallel),
+                None => products::run(products, a, b, to, parallel),
+            }
+            if let Some(c) = c {
+                moves::run(c, to, z.first, parallel::worthwhile(c.elements(), 1));
             }
             z.finish(op, lc)
         }

@@ -39,11 +39,26 @@ pub(super) unsafe fn run<T: Numeric>(plan: &Rearrangement, x: *const T, y: *mut 
     }
 }
 
+/// Some of the moves, each of a place of its own.
+///
+/// # Safety
+/// They stay inside of what x holds and y has room for.
+pub(super) unsafe fn some<T: Numeric>(
+    plan: &Rearrangement,
+    which: std::ops::Range<usize>,
+    x: *const T,
+    y: *mut T,
+) {
+    // SAFETY: passed on.
+    plan.moves()[which].iter().for_each(|one| unsafe { copy(plan, one, x, y) });
+}
+
 unsafe fn copy<T: Numeric>(plan: &Rearrangement, one: &Move, x: *const T, y: *mut T) {
     let axes = plan.axes(one);
     // SAFETY: inside of both buffers.
     unsafe {
-        let (x, y) = (x.add(one.from), y.add(one.to));
+        // Of a panel the buffer would begin elsewhere.
+        let (x, y) = (x.wrapping_add(one.from), y.wrapping_add(one.to));
         match one.negative {
             false => walk::<T, false>(axes, x, y),
             true => walk::<T, true>(axes, x, y),
@@ -152,6 +167,13 @@ unsafe fn plane<T: Numeric, const NEGATIVE: bool>(
 ) {
     // SAFETY: inside of both buffers.
     unsafe {
+        if inner.size < 4 && outer.size > 2 * inner.size && outer.from < inner.from {
+            // Long lines of x instead of short ones of y.
+            for j in 0..inner.size {
+                line::<T, NEGATIVE>(outer, x.add(j * inner.from), y.add(j * inner.to));
+            }
+            return;
+        }
         if outer.from >= inner.from || outer.size.min(inner.size) < 4 {
             for i in 0..outer.size {
                 line::<T, NEGATIVE>(inner, x.add(i * outer.from), y.add(i * outer.to));

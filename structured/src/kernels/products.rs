@@ -3,10 +3,11 @@
 //! Products with much of the arithmetic run one after the other on all threads, the others at once on one
 //! thread each, those that take longest first. Neither changes the order of any sum.
 
-use t4a_algebra::gemm::{MatMut, MatRef, Parallelism, Product};
+use t4a_algebra::gemm::{MatMut, MatRef, Parallelism};
 use t4a_algebra::parallel::{self, SendPtr};
 use t4a_algebra::{Numeric, Semiring, Standard};
 
+use super::panels::multiply;
 use crate::plan::{Group, Products, View};
 
 /// Multiply-adds from which a product may be cut into pieces.
@@ -69,14 +70,12 @@ unsafe fn group<T: Numeric>(
             let (a, b) = (matrix(va[x as usize], a), matrix(vb[y as usize], b));
             let (rs, cs) = strides(to);
             let c = MatMut::from_raw_parts(c.wrapping_add(to.offset), (to.rows, to.cols), (rs, cs));
-            if let Ok(product) = Product::new(a, b, c) {
-                product.accumulate(i > 0).parallelism(parallelism).run::<Standard>();
-            }
+            multiply(a, b, c, i > 0, parallelism);
         }
     }
 }
 
-fn strides(view: View) -> (isize, isize) {
+pub(super) fn strides(view: View) -> (isize, isize) {
     match view.transposed {
         false => (view.cols as isize, 1),
         true => (1, view.rows as isize),

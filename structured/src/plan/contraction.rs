@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Products, Rearrangement};
+use super::{Panels, Products, Rearrangement};
 use crate::error::{Result, StructuredError};
 
 /// `z = Q · products(P x, P′ y)`; a rearrangement that is not there is the identity.
@@ -21,6 +21,7 @@ pub struct Contraction {
     products: Products,
     c: Option<Arc<Rearrangement>>,
     cotangents: [OnceLock<Arc<Contraction>>; 2],
+    panels: OnceLock<Option<Box<Panels>>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -82,7 +83,21 @@ impl Contraction {
                 what: "a contraction of parts that do not fit",
             });
         }
-        Ok(Self { a, b, products, c, cotangents: Default::default() })
+        Ok(Self::of_parts(a, b, products, c))
+    }
+
+    fn of_parts(
+        a: Option<Arc<Rearrangement>>,
+        b: Option<Arc<Rearrangement>>,
+        products: Products,
+        c: Option<Arc<Rearrangement>>,
+    ) -> Self {
+        Self { a, b, products, c, cotangents: Default::default(), panels: OnceLock::new() }
+    }
+
+    /// How it goes by panels, if it does.
+    pub(crate) fn panels(&self) -> Option<&Panels> {
+        self.panels.get_or_init(|| Panels::new(self).map(Box::new)).as_deref()
     }
 
     /// How the operands are rearranged.
@@ -130,7 +145,7 @@ impl Contraction {
                 0 => (adjoint(&self.c), self.b.clone(), adjoint(&self.a)),
                 _ => (self.a.clone(), adjoint(&self.c), adjoint(&self.b)),
             };
-            Arc::new(Self { a, b, products, c, cotangents: Default::default() })
+            Arc::new(Self::of_parts(a, b, products, c))
         };
         self.cotangents[i].get_or_init(make).clone()
     }

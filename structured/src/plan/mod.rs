@@ -6,17 +6,20 @@
 //! products        matrix products of parts of two buffers into parts of a third
 //! contraction     rearrange both operands, multiply, rearrange the result; closed under its own adjoint
 //! sequence        several of these, each of the results of the ones before
+//! panels          a contraction in parts that lie in a cache
 //! matrices        a buffer of matrices, on each of which something is computed
 //! ```
 
 mod contraction;
 mod matrices;
+mod panels;
 mod products;
 mod rearrangement;
 mod sequence;
 
 pub use contraction::Contraction;
 pub use matrices::Matrices;
+pub(crate) use panels::{Along, Panels, SHORT, along};
 pub(crate) use products::Group;
 pub use products::{Products, View};
 pub use rearrangement::Rearrangement;

@@ -221,6 +221,11 @@ impl Builder {
         Self { from_len, to_len, moves: Vec::new(), axes: Vec::new(), elements: 0 }
     }
 
+    /// Number of moves so far.
+    pub(crate) fn count(&self) -> u32 {
+        self.moves.len() as u32
+    }
+
     /// Adds a move of a block with at least one element. Axes are put into the order of y, and merged
     /// where they lie one behind the other in both buffers.
     pub(crate) fn push(

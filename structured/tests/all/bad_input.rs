@@ -1,6 +1,7 @@
 //! What is refused, before any arithmetic.
 
 use t4a_diff::check;
+use t4a_structured::plan::{Products, View};
 use t4a_structured::{
     Direction, FermionNumber, FermionParity, GradedTensor, Leg, Product, Sector, Spec,
     StructuredError, U1, Z2, Zn, einsum,
@@ -22,6 +23,41 @@ fn legs() {
     let sorted = Leg::sorted(vec![(U1(1), 1), (U1(0), 1)], out);
     assert!(matches!(sorted, Err(StructuredError::UnsortedSectors { .. })));
     assert!(matches!(new(&[(0, usize::MAX), (1, 2)]), Err(StructuredError::TooLarge { .. })));
+}
+
+#[test]
+fn r8_sectors_of_another_group() {
+    // A residue that no constructor makes, but data may have.
+    let three: Zn<3> = serde_json::from_str("3").unwrap();
+    let unknown = |error| {
+        assert_eq!(error, StructuredError::UnknownSector { sector: "3".into() });
+    };
+    unknown(Leg::new([(three, 1)], Direction::Out).unwrap_err());
+    unknown(Leg::sorted(vec![(Zn::new(1), 1), (three, 1)], Direction::In).unwrap_err());
+    let leg = Leg::new([(Zn::<3>::new(1), 1)], Direction::Out).unwrap();
+    unknown(Spec::new(vec![leg], three, 1).unwrap_err());
+}
+
+#[test]
+fn r8_matrices_overlap_or_leave_gaps() {
+    let view = |offset, rows, cols| View { offset, rows, cols, transposed: false };
+    let new = |lens: [usize; 3], c: Vec<View>, terms: Vec<[u32; 3]>| {
+        let (a, b) = (vec![view(0, 2, 3)], vec![view(0, 3, 2)]);
+        Products::new(lens, a, b, c, terms).map(|_| ())
+    };
+    let whole = vec![view(0, 2, 2)];
+    assert_eq!(new([6, 6, 4], whole.clone(), vec![[0, 0, 0]]), Ok(()));
+    for (lens, c, terms) in [
+        // A gap, an overlap, beyond the end, a rest, a matrix that is not there, one that does not fit.
+        ([6, 6, 9], vec![view(0, 2, 2), view(5, 2, 2)], vec![]),
+        ([6, 6, 6], vec![view(0, 2, 2), view(2, 2, 2)], vec![]),
+        ([6, 6, 3], whole.clone(), vec![]),
+        ([6, 6, 5], whole.clone(), vec![]),
+        ([6, 6, 4], whole, vec![[0, 1, 0]]),
+        ([6, 6, 4], vec![view(0, 4, 1)], vec![[0, 0, 0]]),
+    ] {
+        assert!(matches!(new(lens, c, terms), Err(StructuredError::Corrupt { .. })), "{lens:?}");
+    }
 }
 
 #[test]

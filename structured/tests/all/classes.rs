@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use t4a_diff::{Array, Dual, Eager, check};
 use t4a_einsum::{Einsum, FloatSemiring};
+use t4a_linalg::LinalgError;
 use t4a_structured::{
     BlockSparseTensor, Complex, DiagTensor, Pattern, StructuredError, diag_einsum,
     diag_einsum_complex,
 };
-use t4a_tensor::AnyTensor;
+use t4a_tensor::{AnyTensor, DType};
 
 use crate::oracle::{Rng, close, numbers};
 
@@ -243,4 +244,93 @@ fn complex_diagonals_are_pairs() {
     let [re, im] = tensors(&y).map(|y| numbers(&naive(FloatSemiring::Standard, "ii->", &[&y])));
     close(&numbers(&tensors(&trace)[0]), &re);
     close(&numbers(&tensors(&trace)[1]), &im);
+}
+
+/// The product of tensors, dense.
+fn dense_product(text: &str, operands: &[&DiagTensor]) -> Vec<f64> {
+    let standard = FloatSemiring::Standard;
+    numbers(&dense(standard, &diag_einsum(standard, text, operands).unwrap()))
+}
+
+#[test]
+fn factorisations_of_diagonal_matrices_are_those_of_dense_ones() {
+    // Ties of both signs, a zero.
+    let cases: [&[f64]; 4] = [&[0.5, -2.0, 2.0, 0.0, -0.5, 3.0], &[-1.0], &[], &[0.0, 0.0]];
+    for given in cases {
+        let n = given.len();
+        let d = DiagTensor::from_diag(check::array(&[n], |i| given[i]), 2).unwrap();
+        let full = dense(FloatSemiring::Standard, &d);
+        let matrix = full.typed::<f64>().unwrap();
+        let svd = d.svd().unwrap();
+        assert_eq!((svd.u.classes(), svd.s.classes()), (&[0, 1][..], &[0, 0][..]));
+        let want = t4a_linalg::svd::svdvals(matrix).unwrap().to_vec().unwrap();
+        close(&check::elements(&svd.s.payload()), &want);
+        close(&dense_product("ij,jk,kl->il", &[&svd.u, &svd.s, &svd.vh]), &numbers(&full));
+        let one = dense(FloatSemiring::Standard, &DiagTensor::identity(n, DType::F64).unwrap());
+        for (text, x) in [("ji,jk->ik", &svd.u), ("ij,kj->ik", &svd.vh)] {
+            assert_eq!(dense_product(text, &[x, x]), numbers(&one));
+        }
+        let eigh = d.eigh().unwrap();
+        let want = t4a_linalg::eigh::eigvalsh(matrix).unwrap().to_vec().unwrap();
+        close(&check::elements(&eigh.w.payload()), &want);
+        let left = dense_product("ij,jk->ik", &[&d, &eigh.v]);
+        assert_eq!(left, dense_product("ij,jk->ik", &[&eigh.v, &eigh.w]));
+        assert_eq!(dense_product("ji,jk->ik", &[&eigh.v, &eigh.v]), numbers(&one));
+    }
+}
+
+#[test]
+fn derivatives_of_factors_of_diagonal_matrices() {
+    // Σ wᵢ sᵢ³ and Σ wᵢ λᵢ² against the dense factorisations, along noise on the diagonal.
+    let x = check::array(&[5], |i| [0.7, -2.0, 1.5, -0.3, 0.1][i]);
+    let t = noise(&[5], 7);
+    let weights = check::array(&[5], |i| i as f64 - 1.5);
+    let one = FloatSemiring::Standard;
+    let diag = DiagTensor::from_diag(Dual::new(x.clone(), t.clone()), 2).unwrap();
+    let w = Dual::constant(weights.clone());
+    let sum = |values: Dual<Eager>, power: f64| values.pow(power).mul(&w).sum(0);
+    let s = sum(diag.svd().unwrap().s.payload(), 3.0);
+    let e = sum(diag.eigh().unwrap().w.payload(), 2.0);
+    let of = |h: f64| {
+        let full = DiagTensor::from_diag(x.add(&t.scale(h)), 2).unwrap().to_dense(one).unwrap();
+        let matrix = full.tensor().unwrap().typed::<f64>().unwrap().clone();
+        let dot = |values: Vec<f64>, power: i32| -> f64 {
+            values.iter().zip(check::elements(&weights)).map(|(x, w)| w * x.powi(power)).sum()
+        };
+        let s = t4a_linalg::svd::svdvals(&matrix).unwrap().to_vec().unwrap();
+        let e = t4a_linalg::eigh::eigvalsh(&matrix).unwrap().to_vec().unwrap();
+        [dot(s, 3), dot(e, 2)]
+    };
+    let (up, down) = (of(1e-5), of(-1e-5));
+    for (k, own) in [s, e].into_iter().enumerate() {
+        let got = check::elements(&own.into_tangent())[0];
+        let want = (up[k] - down[k]) / 2e-5;
+        assert!((got - want).abs() < 1e-7 * want.abs().max(1.0), "{got} {want}");
+    }
+    // U S Vᴴ moves as D does, also where D is 0 and at ties.
+    let d = check::array(&[4], |i| [0.0, -1.0, 1.0, 0.0][i]);
+    let t = noise(&[4], 3);
+    let svd = DiagTensor::from_diag(Dual::new(d, t.clone()), 2).unwrap().svd().unwrap();
+    let back = diag_einsum(one, "ij,jk,kl->il", &[&svd.u, &svd.s, &svd.vh]).unwrap();
+    let moved = DiagTensor::from_diag(t, 2).unwrap();
+    close(&check::elements(&back.payload().into_tangent()), &numbers(&dense(one, &moved)));
+}
+
+#[test]
+fn factorisations_ask_for_a_finite_diagonal_matrix() {
+    for x in [
+        DiagTensor::from_diag(noise(&[3], 1), 1).unwrap(),
+        DiagTensor::from_diag(noise(&[3], 1), 3).unwrap(),
+        DiagTensor::dense(noise(&[3, 3], 1)),
+        DiagTensor::new(noise(&[1], 1), vec![]).unwrap(),
+    ] {
+        assert!(matches!(x.svd(), Err(StructuredError::Invalid { .. })));
+        assert!(matches!(x.eigh(), Err(StructuredError::Invalid { .. })));
+    }
+    for bad in [f64::NAN, f64::INFINITY] {
+        let x = DiagTensor::from_diag(check::array(&[2], |i| [1.0, bad][i]), 2).unwrap();
+        for error in [x.svd().map(|_| ()), x.eigh().map(|_| ())] {
+            assert!(matches!(error, Err(StructuredError::Linalg(LinalgError::NonFinite { .. }))));
+        }
+    }
 }

@@ -200,6 +200,52 @@ fn contractions_over_semirings() {
     }
 }
 
+/// The kernel against the portable definition, of a contraction and of its rules, and theirs.
+fn kernels_agree(plan: &Contract, depth: usize, seed: u64) {
+    let [a, b, _] = plan.plan.lens();
+    let inputs = [random(a, seed), random(b, seed + 1)];
+    let of = |out: t4a_diff::Outcome<Eager>| check::elements(&out.results[0]);
+    let got = of(plan.forward(&inputs, &[false; 2]).unwrap());
+    close_to(&got, &of(plan.portable(&inputs, &[false; 2]).unwrap()), 1e-13);
+    if depth > 0 {
+        (0..2).for_each(|i| kernels_agree(&plan.cotangent(i), depth - 1, seed + 2));
+    }
+}
+
+#[test]
+fn contractions_by_panels_are_those_of_whole_matrices() {
+    let bond = |n: usize, d| Leg::new([-1, 0, 1].map(|q| (U1(q), n + 3 * (q + 1) as usize)), d);
+    let (out, into) = (Direction::Out, Direction::In);
+    let site = Leg::new([(U1(-1), 1), (U1(1), 1)], out).unwrap();
+    let wire = Leg::new([(U1(-2), 1), (U1(0), 3), (U1(2), 1)], out).unwrap();
+    let many = Leg::new([(U1(0), 9), (U1(1), 12)], into).unwrap();
+    let (l, r) = (bond(40, out).unwrap(), bond(33, into).unwrap());
+    let spec = |legs: Vec<Leg<U1>>, rows| Spec::new(legs, U1(0), rows).unwrap();
+    // An operator of few states, on axes in the middle: rows of C; its operand to the right: columns of C.
+    let x = spec(vec![l.clone(), wire.clone(), site.clone(), r.clone()], 2);
+    let w = spec(vec![wire.dual(), wire.clone(), site.clone(), site.dual()], 2);
+    // Long sides: panels of the second-level cache.
+    let y = spec(vec![r.dual(), many.clone(), l.dual()], 1);
+    for (a, b, i, j) in [
+        (&x, &w, vec![1, 2], vec![0, 3]),
+        (&w, &x, vec![0, 3], vec![1, 2]),
+        (&x, &y, vec![0], vec![2]),
+        (&y, &x, vec![2], vec![0]),
+        (&x, &y, vec![3, 0], vec![0, 2]),
+        (&y, &x, vec![2, 0], vec![0, 3]),
+    ] {
+        kernels_agree(&a.contract(b, &i, &j).unwrap().1, 2, 5);
+    }
+    // Odd legs: moves with signs. Charges that nothing is summed to: zeros among the panels.
+    let leg = |q: &[i32], n, d| Leg::new(q.iter().map(|&q| (FermionNumber(q), n)), d).unwrap();
+    let a = vec![leg(&[0, 1, 2], 17, out), leg(&[0, 1, 3], 9, out), leg(&[0, 1, 2], 6, into)];
+    let b = vec![leg(&[0, 1, 2], 17, into), leg(&[1, 2, 4], 4, out), leg(&[0, 1, 2], 6, out)];
+    let a = Spec::new(a, FermionNumber(0), 1).unwrap();
+    let b = Spec::new(b, FermionNumber(0), 2).unwrap();
+    kernels_agree(&a.contract(&b, &[0, 2], &[0, 2]).unwrap().1, 2, 7);
+    kernels_agree(&a.contract(&b, &[2], &[2]).unwrap().1, 2, 7);
+}
+
 #[test]
 fn trap_28_an_operand_twice_one_untracked() {
     let mut rng = Rng::new(3);
@@ -232,6 +278,33 @@ fn trap_28_an_operand_twice_one_untracked() {
         assert!((g - want).abs() < 1e-8 * (1.0 + want.abs()));
     }
     let [None, Some(_)] = &gradient([false, true])[..] else { panic!("one cotangent is wanted") };
+}
+
+#[test]
+fn trap_27_gradients_without_a_common_charge() {
+    // Charges of rows, bond and columns that meet in part.
+    let leg = |q: &[i32], d| Leg::new(q.iter().map(|&q| (U1(q), 2)), d).unwrap();
+    let (rows, bond, cols) =
+        (leg(&[0, 1], Direction::Out), leg(&[1], Direction::In), leg(&[0, 2], Direction::In));
+    let a = Spec::new(vec![rows.clone(), bond.clone()], U1(0), 1).unwrap();
+    let b = Spec::new(vec![bond.dual(), cols], U1(1), 1).unwrap();
+    let (_, plan) = a.contract(&b, &[1], &[0]).unwrap();
+    assert_eq!((a.len(), b.len()), (4, 4));
+    let inputs = [random(a.len(), 1), random(b.len(), 2)];
+    check::operation(&plan, &inputs, TOLERANCE);
+    // And where nothing of the result is summed to: zeros in the place of C, and of both gradients.
+    let far = Spec::new(vec![bond.dual(), leg(&[5], Direction::In)], U1(-4), 1).unwrap();
+    let (d, plan) = a.contract(&far, &[1], &[0]).unwrap();
+    let inputs = [random(a.len(), 1), random(far.len(), 2)];
+    let wanted = [true, true];
+    let out = plan.forward(&inputs, &wanted).unwrap();
+    assert_eq!(out.results[0].shape(), [d.len()]);
+    let kept = Kept::new(plan.keep(&wanted), &inputs, &out);
+    let one = out.results[0].full(&[d.len()], 1.0);
+    let reverse = Reverse { kept: &kept, cotangents: &[Some(one)], hidden: &[], wanted: &wanted };
+    let both = plan.fused_vjp(&reverse).unwrap();
+    assert_eq!(both[0].as_ref().unwrap().shape(), [a.len()]);
+    assert_eq!(both[1].as_ref().unwrap().shape(), [far.len()]);
 }
 
 #[test]

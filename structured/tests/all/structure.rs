@@ -225,6 +225,20 @@ fn diagonals_against_dense_tensors() {
 }
 
 #[test]
+fn trap_22_random_numbers_keep_the_size_of_vectors() {
+    // An m × n matrix of entries of deviation √(2 / (m + n)), per charge.
+    let wide = Leg::new([(U1(0), 30), (U1(1), 2)], Direction::Out).unwrap();
+    let thin = Leg::new([(U1(0), 20), (U1(1), 6)], Direction::In).unwrap();
+    let spec = Spec::new(vec![wide, thin], U1(0), 1).unwrap();
+    let scales = spec.scales();
+    assert_eq!(scales.len(), spec.len());
+    for (matrix, (m, n)) in spec.matrices().iter().zip([(30.0f64, 20.0), (2.0, 6.0)]) {
+        let own = &scales[matrix.offset..matrix.offset + matrix.rows * matrix.cols];
+        assert!(own.iter().all(|&x| x == (2.0 / (m + n)).sqrt()));
+    }
+}
+
+#[test]
 fn pictures() {
     let [a, _] = blocks();
     let want = "[1, 2] × [2, 1] × [1, 2]  f64\n│█··│\n│█··│\n│·██│\n│·██│\n│·██│\n│···│\n│·██│\n│·██│\n│···│\n12 of 27 entries, 44.4 %";

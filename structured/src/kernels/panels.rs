@@ -1,0 +1,138 @@
+//! Contractions by panels: moves and products of the same few rows, one after the other.
+
+use std::cell::Cell;
+
+use t4a_algebra::gemm::{MatMut, MatRef, Parallelism, Product};
+use t4a_algebra::parallel::{self, SendPtr};
+use t4a_algebra::{Numeric, Semiring, Standard};
+
+use super::products::strides;
+use super::{moves, short};
+use crate::plan::{Along, Contraction, Panels, along};
+
+/// Memory of a panel that each thread keeps: lines of the cache.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+#[allow(dead_code, reason = "room only")]
+struct Line([u8; 64]);
+
+thread_local! {
+    static KEPT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+}
+
+/// Runs with room for so many elements, which are not written.
+fn with_room<T>(elements: usize, f: impl FnOnce(*mut T)) {
+    let lines = (elements * size_of::<T>()).div_ceil(size_of::<Line>());
+    let mut room = KEPT.take();
+    if room.capacity() < lines {
+        room = Vec::with_capacity(lines);
+    }
+    f(room.as_mut_ptr().cast());
+    KEPT.set(room);
+}
+
+/// All of C: of A and B as they lie, but for the operand of the panels, which is given before it moves, or
+/// written after.
+///
+/// # Safety
+/// The buffers hold, or have room for, as many elements as the plan says.
+pub(super) unsafe fn run<T: Numeric>(
+    plan: &Contraction,
+    panels: &Panels,
+    operands: [*const T; 2],
+    c: *mut T,
+    parallel: bool,
+) where
+    Standard: Semiring<T>,
+{
+    let (products, Some(moved)) = (plan.products(), panels.moves(plan)) else { return };
+    let groups = products.groups();
+    // SAFETY: see below; here elements of C are written that no product has, and those that nothing moves to.
+    unsafe {
+        if panels.operand == 2 {
+            let whole = plan.result().is_some_and(|plan| plan.is_full());
+            if !whole || groups.iter().any(|x| products.terms_of(x).is_empty()) {
+                (0..plan.lens()[2]).for_each(|i| c.wrapping_add(i).write(T::ZERO));
+            }
+        } else {
+            for x in groups.iter().filter(|x| products.terms_of(x).is_empty()) {
+                let to = products.views()[2][x.c as usize];
+                (0..to.len()).for_each(|i| c.wrapping_add(to.offset + i).write(T::ZERO));
+            }
+        }
+    }
+    let [a, b] = operands.map(|x| SendPtr(x.cast_mut()));
+    let c = SendPtr(c);
+    let task = |i: usize| {
+        let task = panels.tasks[i];
+        let Some(&[x, y, z]) = products.terms_of(&groups[task.group as usize]).first() else {
+            return;
+        };
+        let [va, vb, vc] = products.views();
+        let views = [va[x as usize], vb[y as usize], vc[z as usize]];
+        let own = views[panels.operand];
+        let len = if own.transposed { own.rows } else { own.cols };
+        let along = along(panels.operand, own);
+        let own_panels = &panels.panels[task.panels.0 as usize..task.panels.1 as usize];
+        with_room::<T>(panels.room, |room| {
+            for (k, panel) in own_panels.iter().enumerate() {
+                let (first, rows) = (panel.first, panel.rows);
+                // Where the matrices would begin if they were whole.
+                let mut at = [a.get(), b.get(), c.get()];
+                for (at, view) in at.iter_mut().zip(views) {
+                    *at = at.wrapping_add(view.offset);
+                }
+                at[panels.operand] = room.wrapping_sub(first * len);
+                let base = at[panels.operand].wrapping_sub(own.offset);
+                let which = panel.moves.0 as usize..panel.moves.1 as usize;
+                // SAFETY: the plan has found that moves of a panel stay in its rows, for which there is room;
+                // tasks have rows or columns of C, or matrices of it, for themselves.
+                unsafe {
+                    if panels.operand < 2 {
+                        if !panel.full {
+                            (0..rows * len).for_each(|i| room.wrapping_add(i).write(T::ZERO));
+                        }
+                        let from = [a, b][panels.operand].get();
+                        moves::some(moved, which.clone(), from, base);
+                    }
+                    let ranges = |of: Along, size: usize| {
+                        if along == of { (first, rows) } else { (0, size) }
+                    };
+                    let (i, m) = ranges(Along::Rows, views[0].rows);
+                    let (l, k_) = ranges(Along::Summed, views[0].cols);
+                    let (j, n) = ranges(Along::Columns, views[1].cols);
+                    let [sa, sb, sc] = views.map(strides);
+                    let place = |x: *mut T, (rs, cs): (isize, isize), i: usize, j: usize| {
+                        x.wrapping_offset(i as isize * rs + j as isize * cs)
+                    };
+                    let left = MatRef::from_raw_parts(place(at[0], sa, i, l), (m, k_), sa);
+                    let right = MatRef::from_raw_parts(place(at[1], sb, l, j), (k_, n), sb);
+                    let to = MatMut::from_raw_parts(place(at[2], sc, i, j), (m, n), sc);
+                    multiply(left, right, to, along == Along::Summed && k > 0, Parallelism::Seq);
+                    if panels.operand == 2 {
+                        moves::some(moved, which, base, c.get());
+                    }
+                }
+            }
+        });
+    };
+    parallel::for_each(panels.tasks.len(), parallel, &task);
+}
+
+/// `C = A B`, or `C += A B`; short products on this thread.
+pub(super) fn multiply<T: Numeric>(
+    a: MatRef<'_, T>,
+    b: MatRef<'_, T>,
+    c: MatMut<'_, T>,
+    accumulate: bool,
+    parallelism: Parallelism,
+) where
+    Standard: Semiring<T>,
+{
+    if short::multiply(&a, &b, &c, accumulate) {
+        return;
+    }
+    if let Ok(product) = Product::new(a, b, c) {
+        product.accumulate(accumulate).parallelism(parallelism).run::<Standard>();
+    }
+}

@@ -1,0 +1,238 @@
+//! Products of matrices two of whose sides are short, as an operator of few states with a tensor of many: read
+//! once as they lie, without packing (bench `graded`).
+
+use t4a_algebra::Numeric;
+use t4a_algebra::gemm::{MatMut, MatRef};
+use t4a_algebra::simd::{self, Loop};
+
+use crate::plan::SHORT;
+
+/// Least length of the long side.
+const LONG: usize = 16;
+
+/// A matrix with rows one behind the other, `pitch` apart.
+#[derive(Clone, Copy)]
+struct Rows<P> {
+    at: P,
+    pitch: usize,
+}
+
+/// The product, if it is one of this kind.
+pub(super) fn multiply<T: Numeric>(
+    a: &MatRef<'_, T>,
+    b: &MatRef<'_, T>,
+    c: &MatMut<'_, T>,
+    accumulate: bool,
+) -> bool {
+    let (m, k, n) = (a.rows(), a.cols(), b.cols());
+    let row_major = |rs: isize, cs: isize, cols: usize| {
+        (cs == 1 || cols == 1).then_some(rs).filter(|&rs| rs >= cols as isize)
+    };
+    if k.max(n) <= SHORT && m >= LONG && !accumulate && k > 0 {
+        let from = row_major(a.row_stride(), a.col_stride(), k);
+        let to = row_major(c.row_stride(), c.col_stride(), n);
+        if let (Some(from), Some(to)) = (from, to) {
+            let a = Rows { at: a.as_ptr(), pitch: from as usize };
+            let to = Rows { at: c.as_mut_ptr(), pitch: to as usize };
+            down(
+                (m, k, n),
+                a,
+                |l, j| (b.as_ptr(), l as isize * b.row_stride() + j as isize * b.col_stride()),
+                to,
+            );
+            return true;
+        }
+    }
+    if k.max(m) <= SHORT && n >= LONG && !accumulate && k > 0 {
+        let from = row_major(b.col_stride(), b.row_stride(), k);
+        let to = row_major(c.col_stride(), c.row_stride(), m);
+        if let (Some(from), Some(to)) = (from, to) {
+            let b = Rows { at: b.as_ptr(), pitch: from as usize };
+            let to = Rows { at: c.as_mut_ptr(), pitch: to as usize };
+            down(
+                (n, k, m),
+                b,
+                |l, i| (a.as_ptr(), i as isize * a.row_stride() + l as isize * a.col_stride()),
+                to,
+            );
+            return true;
+        }
+    }
+    if m.max(n) <= SHORT && k >= LONG {
+        let left = row_major(a.col_stride(), a.row_stride(), m);
+        let right = row_major(b.row_stride(), b.col_stride(), n);
+        if let (Some(left), Some(right)) = (left, right) {
+            let left = Rows { at: a.as_ptr(), pitch: left as usize };
+            let right = Rows { at: b.as_ptr(), pitch: right as usize };
+            across((m, k, n), left, right, c, accumulate);
+            return true;
+        }
+    }
+    false
+}
+
+/// `C = A B` with many rows: B lies in registers.
+fn down<T: Numeric>(
+    (m, k, n): (usize, usize, usize),
+    a: Rows<*const T>,
+    b: impl Fn(usize, usize) -> (*const T, isize),
+    c: Rows<*mut T>,
+) {
+    let mut small = [[T::ZERO; SHORT]; SHORT];
+    for (l, row) in small.iter_mut().enumerate().take(k) {
+        for (j, x) in row.iter_mut().enumerate().take(n) {
+            let (at, offset) = b(l, j);
+            // SAFETY: (l, j) is a place of B.
+            *x = unsafe { at.offset(offset).read() };
+        }
+    }
+    macro_rules! by_sizes {
+        ($($k:literal)*) => {
+            match k {
+                $($k if n <= 4 => simd::dispatch(Down::<T, $k, 4> { m, n, a, b: &small, c }),
+                $k => simd::dispatch(Down::<T, $k, 8> { m, n, a, b: &small, c }),)*
+                _ => unreachable!("short sides"),
+            }
+        };
+    }
+    by_sizes!(1 2 3 4 5 6 7 8);
+}
+
+struct Down<'a, T, const K: usize, const W: usize> {
+    m: usize,
+    n: usize,
+    a: Rows<*const T>,
+    b: &'a [[T; SHORT]; SHORT],
+    c: Rows<*mut T>,
+}
+
+impl<T: Numeric, const K: usize, const W: usize> Loop for Down<'_, T, K, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { m, n, a, b, c } = self;
+        let mut small = [[T::ZERO; W]; K];
+        for (to, from) in small.iter_mut().zip(b) {
+            to.copy_from_slice(&from[..W]);
+        }
+        // W elements are written per row, of which the next row writes over those behind its own.
+        let whole = (m - 1) * c.pitch + n;
+        let safe = if whole >= W { ((whole - W) / c.pitch + 1).min(m) } else { 0 };
+        // Elements between rows belong to others.
+        let safe = if c.pitch == n || n == W { safe } else { 0 };
+        let row = |i: usize| {
+            let from = a.at.wrapping_add(i * a.pitch);
+            let mut sum = [T::ZERO; W];
+            for l in 0..K {
+                // SAFETY: row i has K elements.
+                let x = unsafe { from.wrapping_add(l).read() };
+                for j in 0..W {
+                    sum[j] =
+                        if l == 0 { x.mul(small[l][j]) } else { x.mul_add(small[l][j], sum[j]) };
+                }
+            }
+            sum
+        };
+        for i in 0..safe {
+            // SAFETY: W elements of C follow.
+            unsafe { c.at.wrapping_add(i * c.pitch).cast::<[T; W]>().write_unaligned(row(i)) }
+        }
+        for i in safe..m {
+            for (j, &x) in row(i).iter().enumerate().take(n) {
+                // SAFETY: (i, j) is a place of C.
+                unsafe { c.at.wrapping_add(i * c.pitch + j).write(x) }
+            }
+        }
+    }
+}
+
+/// `C = Aᵀ B` of A and B with many rows: C lies in registers.
+fn across<T: Numeric>(
+    (m, k, n): (usize, usize, usize),
+    a: Rows<*const T>,
+    b: Rows<*const T>,
+    c: &MatMut<'_, T>,
+    accumulate: bool,
+) {
+    macro_rules! by_sizes {
+        ($($m:literal)*) => {
+            match m {
+                $($m if n <= 4 => store(simd::dispatch(Across::<T, $m, 4> { k, n, a, b }), n, c, accumulate),
+                $m => store(simd::dispatch(Across::<T, $m, 8> { k, n, a, b }), n, c, accumulate),)*
+                _ => unreachable!("short sides"),
+            }
+        };
+    }
+    by_sizes!(1 2 3 4 5 6 7 8);
+}
+
+fn store<T: Numeric, const M: usize, const W: usize>(
+    sums: [[T; W]; M],
+    n: usize,
+    c: &MatMut<'_, T>,
+    accumulate: bool,
+) {
+    for (i, row) in sums.iter().enumerate() {
+        for (j, &x) in row.iter().enumerate().take(n) {
+            let at = i as isize * c.row_stride() + j as isize * c.col_stride();
+            let at = c.as_mut_ptr().wrapping_offset(at);
+            // SAFETY: (i, j) is a place of C, which is written if it is added to.
+            unsafe { at.write(if accumulate { at.read().add(x) } else { x }) }
+        }
+    }
+}
+
+struct Across<T, const M: usize, const W: usize> {
+    k: usize,
+    n: usize,
+    a: Rows<*const T>,
+    b: Rows<*const T>,
+}
+
+impl<T: Numeric, const M: usize, const W: usize> Loop for Across<T, M, W> {
+    type Output = [[T; W]; M];
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        let Self { k, n, a, b } = self;
+        // W elements are read per row, those behind its own for nothing.
+        let whole = (k - 1) * b.pitch + n;
+        let safe = if whole >= W { ((whole - W) / b.pitch + 1).min(k) } else { 0 };
+        let mut sums = [[[T::ZERO; W]; M]; 2];
+        let add = |sums: &mut [[T; W]; M], l: usize, y: [T; W]| {
+            for i in 0..M {
+                // SAFETY: row l has M elements.
+                let x = unsafe { a.at.wrapping_add(l * a.pitch + i).read() };
+                for j in 0..W {
+                    sums[i][j] = x.mul_add(y[j], sums[i][j]);
+                }
+            }
+        };
+        // SAFETY: W elements of B follow.
+        let read =
+            |l: usize| unsafe { b.at.wrapping_add(l * b.pitch).cast::<[T; W]>().read_unaligned() };
+        // Two sums at once: a multiply-add waits for the one before.
+        let pairs = safe / 2 * 2;
+        for l in (0..pairs).step_by(2) {
+            let [even, odd] = &mut sums;
+            add(even, l, read(l));
+            add(odd, l + 1, read(l + 1));
+        }
+        for l in pairs..k {
+            let mut y = [T::ZERO; W];
+            for (j, y) in y.iter_mut().enumerate().take(n) {
+                // SAFETY: (l, j) is a place of B.
+                *y = unsafe { b.at.wrapping_add(l * b.pitch + j).read() };
+            }
+            add(&mut sums[0], l, y);
+        }
+        let [mut even, odd] = sums;
+        for (even, odd) in even.iter_mut().zip(odd) {
+            for (even, odd) in even.iter_mut().zip(odd) {
+                *even = even.add(odd);
+            }
+        }
+        even
+    }
+}
