@@ -3,7 +3,11 @@
 //! Each row runs on one thread and on all of them in turns. A second virtual core comes and goes, so a
 //! reference stands beside each gain, measured in the same second: the same arithmetic on one thread and on
 //! all of them at once (`cores`), and a copy that is split over them (`copy`). A row waits for the one or
-//! for the other; its last column is its gain divided by that of its reference.
+//! for the other; `ratio` is its gain divided by that of its reference.
+//!
+//! The last columns are a rehearsal for sixteen threads on one: loops that threads share, each of which ends
+//! with a synchronisation; chunks of all of them; µs outside of the loops; and the gain that these bound, if
+//! threads cost nothing.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -20,6 +24,7 @@ use burn::tensor::activation;
 use burn::tensor::module::{attention, conv2d, max_pool2d};
 use burn::tensor::ops::{AttentionModuleOptions, ConvOptions};
 use burn_t4a::{BackendConfig, BurnT4a, T4aDevice};
+use t4a_algebra::parallel::rehearse;
 
 type B = BurnT4a;
 type A = Autodiff<B>;
@@ -328,7 +333,10 @@ fn main() {
     let threads = BackendConfig::current().get_threads().expect("it is known");
     let set = |threads| BackendConfig::new().threads(threads).set().expect("at least one");
     println!("{threads} threads; µs");
-    println!("{:32} {:>10} {:>10} {:>6}  of {:<6} {:>6}", "", "one", "all", "gain", "", "ratio");
+    println!(
+        "{:32} {:>10} {:>10} {:>6}  of {:<11} {:>6} {:>9} {:>6} {:>8} {:>6}",
+        "", "one", "all", "gain", "", "ratio", "16: loops", "chunks", "serial", "gain"
+    );
     let mut rows = Vec::new();
     operations(&mut rows);
     training(&mut rows);
@@ -355,6 +363,9 @@ fn main() {
             }
         }
         let [one, all, reference] = samples.map(median);
+        let sixteen = rehearse(16, &mut run);
+        let chunks: usize = sixteen.loops.iter().map(|shared| shared.chunks).sum();
+        let (serial, bound) = (sixteen.serial().as_secs_f64() * 1e6, sixteen.shared());
         let of = match row.waits {
             Waits::Arithmetic => "cores",
             Waits::Memory => "copies",
@@ -362,9 +373,11 @@ fn main() {
         };
         let gain = one / all;
         println!(
-            "{:32} {one:>10.2} {all:>10.2} {gain:>6.2}  {of} {reference:.2} {:>6.2}",
+            "{:32} {one:>10.2} {all:>10.2} {gain:>6.2}  {of:>9} {reference:.2} {:>6.2} {:>9} {chunks:>6} {serial:>8.1} {:>6.1}",
             row.name,
-            gain / reference
+            gain / reference,
+            sixteen.loops.len(),
+            sixteen.time.div_duration_f64(bound)
         );
     }
 }

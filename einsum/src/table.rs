@@ -57,6 +57,8 @@ pub(crate) struct Rules<T: Numeric> {
     pub(crate) numbers: Ring<T>,
     /// [`Differentiable::SHARE`].
     pub(crate) share: Share,
+    /// Whether cotangents ask for the sums, or for the argmax of each.
+    pub(crate) reads_sums: bool,
     /// [`Differentiable::matmul`].
     pub(crate) matmul: fn(&Tensor<T>, &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)>,
     /// `x̄`.
@@ -82,6 +84,11 @@ impl<T: Numeric> Rules<T> {
             ring: Ring::of::<S>(),
             numbers: Ring::of::<Standard>(),
             share: S::SHARE,
+            reads_sums: match S::SHARE {
+                Share::Linear => false,
+                Share::Argmax => true,
+                Share::Marginal => S::READS_SUMS,
+            },
             matmul: S::matmul,
             conj: |x| map(Conjugate::<S>(PhantomData), x),
             alive: |x, g| zip(Alive::<S>(PhantomData), x, g),

@@ -181,7 +181,8 @@ impl Plan {
         Ok([factor(step.lhs, &step.lone_left)?, factor(step.rhs, &step.lone_right)?])
     }
 
-    /// [`Plan::vjp`] from the argmax of [`Plan::contract_argmax`], without another contraction.
+    /// [`Plan::vjp`] from the argmax of [`Plan::contract_argmax`], without another contraction; neither does the
+    /// only step of a plan repeat one whose rule does not [read](Differentiable::READS_SUMS) the sums.
     ///
     /// # Errors
     /// As [`Plan::vjp`].
@@ -201,15 +202,19 @@ impl Plan {
         argmax: Option<&Tensor<u32>>,
         cotangent: &Tensor<T>,
     ) -> Result<Vec<Tensor<T>>> {
-        let (Some(argmax), [step]) = (argmax, &self.steps[..]) else {
+        let known = argmax.is_some() || !rules.reads_sums;
+        let [step] = &self.steps[..] else { return self.vjp_over(rules, operands, cotangent) };
+        if !known || !self.sliced.is_empty() || self.network.is_empty {
             return self.vjp_over(rules, operands, cotangent);
-        };
+        }
         self.check(operands)?;
         same_shape("the cotangent", &self.shape(), cotangent.shape())?;
         let (network, sizes) = (&self.network, &self.network.sizes);
-        let axes = Axes::new(step, sizes).shape;
-        same_shape("the argmax", &[axes.batch, axes.m, axes.n], argmax.shape())?;
-        let known = Forward { c: None, argmax: Some(argmax.clone()) };
+        if let Some(argmax) = argmax {
+            let axes = Axes::new(step, sizes).shape;
+            same_shape("the argmax", &[axes.batch, axes.m, axes.n], argmax.shape())?;
+        }
+        let known = Forward { c: None, argmax: argmax.cloned() };
         let g = enter_result(network, cotangent)?;
         let [a, b] = self.factors(&rules.ring, step, operands)?;
         let [ga, gb] = pullback(rules, step, [&a, &b], &known, &g, sizes)?;

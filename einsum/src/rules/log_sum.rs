@@ -1,11 +1,11 @@
 //! Log-sum-exp: the shares of the terms are probabilities, and take matrix products.
 //!
-//! With `P = E·Fᵀ`, `E = exp(a − r)` and `F = exp(b − s)` shifted by the maxima r of the rows of A
-//! and s of the columns of B, the share of term k in element (i, j) is `Eᵢₖ·Fⱼₖ / Pᵢⱼ`. With
+//! With `P = E·F`, `E = exp(a − r)` and `F = exp(b − s)` shifted by the maxima r of the rows of A
+//! and s of the columns of B, the share of term k in element (i, j) is `Eᵢₖ·Fₖⱼ / Pᵢⱼ`. With
 //! `W = g / P`,
 //!
 //! ```text
-//! ḡₐ = E ∘ (W·F)      ḡ_b = F ∘ (Wᵀ·E)      ċ = ((E ∘ ȧ)·Fᵀ + E·(F ∘ ḃ)ᵀ) / P
+//! ḡₐ = E ∘ (W·Fᵀ)      ḡ_b = F ∘ (Eᵀ·W)      ċ = ((E ∘ ȧ)·F + E·(F ∘ ḃ)) / P
 //! ```
 //!
 //! in `f64`. Elements with a P below [`SMALLEST`] take the loop over their terms, so that neither
@@ -27,25 +27,131 @@ const SMALLEST: f64 = 1e-140;
 /// LARGEST / SMALLEST is finite, with room for sums.
 const LARGEST: f64 = 1e150;
 
-/// `x ← exp(x − max)` over rows of `width`.
-struct Exponentials<'a> {
-    of: &'a mut [f64],
-    width: usize,
+/// `exp(x − most)`; a list of −∞ alone has exp(−∞ − 0) = 0.
+#[inline(always)]
+fn exponentials<T: Float>(of: &[T], most: impl Fn(usize) -> f64, into: &mut [f64]) {
+    for (i, (to, x)) in into.iter_mut().zip(of).enumerate() {
+        let most = most(i);
+        let by = if most == f64::NEG_INFINITY { 0.0 } else { most };
+        *to = math::exp(x.to_f64() - by);
+    }
 }
 
-impl Loop for Exponentials<'_> {
+/// `E = exp(a − r)`: the maxima are those of rows of `width`. Whether they are below +∞, and no NaN.
+struct RowExponentials<'a, T> {
+    of: &'a [T],
+    width: usize,
+    into: &'a mut [f64],
+}
+
+impl<T: Float> Loop for RowExponentials<'_, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        const LANES: usize = 8;
+        let mut finite = true;
+        for (row, into) in self.of.chunks_exact(self.width).zip(self.into.chunks_mut(self.width)) {
+            let mut lanes = [f64::NEG_INFINITY; LANES];
+            let (groups, rest) = row.as_chunks::<LANES>();
+            for group in groups {
+                for (most, x) in lanes.iter_mut().zip(group) {
+                    *most = Real::max(*most, x.to_f64());
+                }
+            }
+            for (most, x) in lanes.iter_mut().zip(rest) {
+                *most = Real::max(*most, x.to_f64());
+            }
+            let mut most = f64::NEG_INFINITY;
+            for lane in lanes {
+                most = Real::max(most, lane);
+            }
+            finite &= most < f64::INFINITY;
+            exponentials(row, |_| most, into);
+        }
+        finite
+    }
+}
+
+/// `F = exp(b − s)`: the maxima are those of columns of matrices `[k, n]`. Else the same.
+struct ColumnExponentials<'a, T> {
+    of: &'a [T],
+    shape: (usize, usize),
+    /// Room for n maxima.
+    most: Vec<f64>,
+    into: &'a mut [f64],
+}
+
+impl<T: Float> Loop for ColumnExponentials<'_, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let Self { of, shape: (k, n), mut most, into } = self;
+        let mut finite = true;
+        for (matrix, into) in of.chunks_exact(k * n).zip(into.chunks_mut(k * n)) {
+            most.fill(f64::NEG_INFINITY);
+            for row in matrix.chunks_exact(n) {
+                for (most, x) in most.iter_mut().zip(row) {
+                    *most = Real::max(*most, x.to_f64());
+                }
+            }
+            for &most in &most {
+                finite &= most < f64::INFINITY;
+            }
+            for (row, into) in matrix.chunks_exact(n).zip(into.chunks_mut(n)) {
+                exponentials(row, |j| most[j], into);
+            }
+        }
+        finite
+    }
+}
+
+/// `W = g / P`, 0 where P is small.
+struct Quotients<'a, T> {
+    g: &'a [T],
+    p: &'a [f64],
+    into: &'a mut [f64],
+}
+
+/// What there is to say about quotients.
+struct Quotient {
+    /// No g is beyond [`LARGEST`].
+    moderate: bool,
+    /// No P is small.
+    covered: bool,
+}
+
+impl<T: Float> Loop for Quotients<'_, T> {
+    type Output = Quotient;
+
+    #[inline(always)]
+    fn run(self) -> Quotient {
+        let mut said = Quotient { moderate: true, covered: true };
+        for ((to, g), &p) in self.into.iter_mut().zip(self.g).zip(self.p) {
+            let g = g.to_f64();
+            said.moderate &= g.abs() <= LARGEST;
+            said.covered &= p >= SMALLEST;
+            *to = if p < SMALLEST { 0.0 } else { g / p };
+        }
+        said
+    }
+}
+
+/// `x ∘ y`, rounded.
+struct Hadamard<'a, T, U> {
+    x: &'a [f64],
+    y: &'a [T],
+    into: &'a mut [U],
+}
+
+impl<T: Float, U: Float> Loop for Hadamard<'_, T, U> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        for row in self.of.chunks_exact_mut(self.width) {
-            let most = row.iter().fold(f64::NEG_INFINITY, |most, &x| Real::max(most, x));
-            // A row of −∞ alone: exp(−∞ − 0) = 0.
-            let by = if most == f64::NEG_INFINITY { 0.0 } else { most };
-            // No closure: one that is not inlined is not compiled for the caller's vectors.
-            for x in row {
-                *x = math::exp(*x - by);
-            }
+        for ((to, x), y) in self.into.iter_mut().zip(self.x).zip(self.y) {
+            *to = U::from_f64(x * y.to_f64());
         }
     }
 }
@@ -104,11 +210,49 @@ struct Terms {
     b: Vec<f64>,
 }
 
-/// E, F and P.
+impl Terms {
+    fn new<T: Float>(x: &MatrixProduct<'_, T>) -> Result<Self> {
+        let BgemmShape { batch, k, n, .. } = x.shape;
+        let b = exchanged(wide(&x.b)?, [batch, k, n])?;
+        Ok(Self { shape: x.shape, a: wide(&x.a)?, b })
+    }
+
+    fn shares(
+        &self,
+        covered: Option<&[f64]>,
+        visit: impl FnMut(usize, usize, usize, &[f64]),
+    ) -> Result<()> {
+        let room = filled(self.shape.k, 0.0)?;
+        dispatch(Shares { terms: self, covered, room, visit });
+        Ok(())
+    }
+}
+
+/// E `[batch, m, k]`, F `[batch, k, n]` and P `[batch, m, n]`.
 struct Factors {
     e: Tensor<f64>,
     f: Tensor<f64>,
     p: Tensor<f64>,
+}
+
+impl Factors {
+    /// If the products apply.
+    fn new<T: Float>(x: &MatrixProduct<'_, T>) -> Result<Option<Self>> {
+        let BgemmShape { batch, m, k, n } = x.shape;
+        if m.min(k).min(n) < 2 || batch == 0 {
+            return Ok(None);
+        }
+        let (mut e, mut f) = (filled(x.a.len(), 0.0)?, filled(x.b.len(), 0.0)?);
+        let most = filled(n, 0.0)?;
+        let finite = dispatch(RowExponentials { of: &x.a, width: k, into: &mut e })
+            && dispatch(ColumnExponentials { of: &x.b, shape: (k, n), most, into: &mut f });
+        if !finite {
+            return Ok(None);
+        }
+        let (e, f) = (Tensor::from_vec(e, &[batch, m, k])?, Tensor::from_vec(f, &[batch, k, n])?);
+        let p = product(&e, &f)?;
+        Ok(Some(Self { e, f, p }))
+    }
 }
 
 fn product(a: &Tensor<f64>, b: &Tensor<f64>) -> Result<Tensor<f64>> {
@@ -123,62 +267,23 @@ fn wide<T: Float>(x: &[T]) -> Result<Vec<f64>> {
     mapped(x, T::to_f64)
 }
 
-fn narrow<T: Float>(x: &[f64]) -> Result<Vec<T>> {
-    mapped(x, T::from_f64)
-}
-
 /// `[batch, rows, cols]` with rows and columns exchanged.
 fn exchanged(x: Vec<f64>, shape: [usize; 3]) -> Result<Vec<f64>> {
     Ok(transposed(&Tensor::from_vec(x, &shape)?)?.to_vec()?)
 }
 
-fn are_moderate(x: &[f64]) -> bool {
-    x.iter().all(|x| x.abs() <= LARGEST)
+/// `x ∘ y`, rounded.
+fn hadamard<T: Float, U: Float>(x: &Tensor<f64>, y: &[T]) -> Result<Vec<U>> {
+    let mut into = filled(y.len(), U::ZERO)?;
+    dispatch(Hadamard { x: &elements(x)?, y, into: &mut into });
+    Ok(into)
 }
 
-impl Terms {
-    fn new<T: Float>(x: &MatrixProduct<'_, T>) -> Result<Self> {
-        let BgemmShape { batch, k, n, .. } = x.shape;
-        let b = exchanged(wide(&x.b)?, [batch, k, n])?;
-        Ok(Self { shape: x.shape, a: wide(&x.a)?, b })
-    }
-
-    /// If the products apply.
-    fn factors(&self) -> Result<Option<Factors>> {
-        let BgemmShape { batch, m, k, n } = self.shape;
-        let below = |x: &[f64]| x.iter().all(|&x| x < f64::INFINITY);
-        if m.min(k).min(n) < 2 || !below(&self.a) || !below(&self.b) {
-            return Ok(None);
-        }
-        let [e, f] = [(&self.a, m), (&self.b, n)].map(|(of, rows)| -> Result<_> {
-            let mut of = mapped(of, |x| x)?;
-            dispatch(Exponentials { of: &mut of, width: k });
-            Ok(Tensor::from_vec(of, &[batch, rows, k])?)
-        });
-        let (e, f) = (e?, f?);
-        let p = product(&e, &transposed(&f)?)?;
-        Ok(Some(Factors { e, f, p }))
-    }
-
-    fn shares(
-        &self,
-        covered: Option<&[f64]>,
-        visit: impl FnMut(usize, usize, usize, &[f64]),
-    ) -> Result<()> {
-        let room = filled(self.shape.k, 0.0)?;
-        dispatch(Shares { terms: self, covered, room, visit });
-        Ok(())
-    }
-}
-
-/// `g / P`, or 0 where P is small.
-fn divided(g: &[f64], p: &[f64]) -> Result<Vec<f64>> {
-    zipped(g, p, |g, p| if p < SMALLEST { 0.0 } else { g / p })
-}
-
-/// `x ∘ y`.
-fn hadamard(x: &[f64], y: &[f64]) -> Result<Vec<f64>> {
-    zipped(x, y, |x, y| x * y)
+/// `g / P` as a tensor of the shape of P, and what there is to say about it.
+fn quotients<T: Float>(g: &[T], p: &Tensor<f64>) -> Result<(Tensor<f64>, Quotient)> {
+    let mut into = filled(g.len(), 0.0)?;
+    let said = dispatch(Quotients { g, p: &elements(p)?, into: &mut into });
+    Ok((Tensor::from_vec(into, p.shape())?, said))
 }
 
 fn add_scaled(to: &mut [f64], g: f64, shares: &[f64]) {
@@ -189,57 +294,66 @@ fn add_scaled(to: &mut [f64], g: f64, shares: &[f64]) {
 ///
 /// Cost: three matrix products in `f64`, mk + kn exponentials.
 pub(super) fn vjp<T: Float>(x: &MatrixProduct<'_, T>, g: &[T]) -> Result<[Vec<T>; 2]> {
-    let BgemmShape { batch, k, n, .. } = x.shape;
-    let (terms, g) = (Terms::new(x)?, wide(g)?);
-    let factors = if are_moderate(&g) { terms.factors()? } else { None };
-    let (mut ga, mut gb, covered);
-    if let Some(Factors { e, f, p }) = &factors {
-        let known = elements(p)?;
-        let w = Tensor::from_vec(divided(&g, &known)?, p.shape())?;
-        ga = hadamard(&elements(e)?, &elements(&product(&w, f)?)?)?;
-        gb = hadamard(&elements(f)?, &elements(&product(&transposed(&w)?, e)?)?)?;
-        covered = Some(known);
-    } else {
-        ga = filled(terms.a.len(), 0.0)?;
-        gb = filled(terms.b.len(), 0.0)?;
-        covered = None;
+    let mut known = None;
+    if let Some(Factors { e, f, p }) = Factors::new(x)? {
+        let (w, said) = quotients(g, &p)?;
+        if said.moderate {
+            let from = [product(&w, &transposed(&f)?)?, product(&transposed(&e)?, &w)?];
+            if said.covered {
+                let [of_a, of_b] = &from;
+                return Ok([hadamard(&e, &elements(of_a)?)?, hadamard(&f, &elements(of_b)?)?]);
+            }
+            known = Some((e, f, p, from));
+        }
     }
+    // By their terms, all elements or those with a small P.
+    let BgemmShape { batch, k, n, .. } = x.shape;
+    let terms = Terms::new(x)?;
+    let (mut ga, mut gb) = (filled(terms.a.len(), 0.0)?, filled(terms.b.len(), 0.0)?);
+    let covered = known.as_ref().map(|(_, _, p, _)| elements(p)).transpose()?;
     terms.shares(covered.as_deref(), |element, row, col, shares| {
-        add_scaled(&mut ga[row * k..][..k], g[element], shares);
-        add_scaled(&mut gb[col * k..][..k], g[element], shares);
+        let g = g[element].to_f64();
+        add_scaled(&mut ga[row * k..][..k], g, shares);
+        add_scaled(&mut gb[col * k..][..k], g, shares);
     })?;
-    Ok([narrow(&ga)?, narrow(&exchanged(gb, [batch, n, k])?)?])
+    let mut gb = exchanged(gb, [batch, n, k])?;
+    if let Some((e, f, _, from)) = &known {
+        for (g, factor, from) in [(&mut ga, e, &from[0]), (&mut gb, f, &from[1])] {
+            let rest: Vec<f64> = hadamard(factor, &elements(from)?)?;
+            add_scaled(g, 1.0, &rest);
+        }
+    }
+    Ok([mapped(&ga, T::from_f64)?, mapped(&gb, T::from_f64)?])
 }
 
 /// Tangent of C.
 ///
 /// Cost: three matrix products in `f64`, mk + kn exponentials.
 pub(super) fn jvp<T: Float>(x: &MatrixProduct<'_, T>, da: &[T], db: &[T]) -> Result<Vec<T>> {
-    let BgemmShape { batch, k, n, .. } = x.shape;
-    let (terms, da) = (Terms::new(x)?, wide(da)?);
-    let db = exchanged(wide(db)?, [batch, k, n])?;
-    let moderate = are_moderate(&da) && are_moderate(&db);
-    let factors = if moderate { terms.factors()? } else { None };
-    let (mut dc, covered);
-    if let Some(Factors { e, f, p }) = &factors {
-        let known = elements(p)?;
-        let weighted = |x: &Tensor<f64>, by: &[f64]| -> Result<Tensor<f64>> {
-            Ok(Tensor::from_vec(hadamard(&elements(x)?, by)?, x.shape())?)
+    let moderate = |x: &[T]| x.iter().all(|x| x.to_f64().abs() <= LARGEST);
+    let factors = if moderate(da) && moderate(db) { Factors::new(x)? } else { None };
+    let (mut dc, mut covered) = (None, None);
+    if let Some(Factors { e, f, p }) = factors {
+        let weighted = |x: &Tensor<f64>, by: &[T]| -> Result<Tensor<f64>> {
+            Ok(Tensor::from_vec(hadamard(x, by)?, x.shape())?)
         };
-        let from_a = product(&weighted(e, &da)?, &transposed(f)?)?;
-        let from_b = product(e, &transposed(&weighted(f, &db)?)?)?;
-        let (from_a, from_b) = (elements(&from_a)?, elements(&from_b)?);
-        dc = divided(&zipped(&from_a, &from_b, |a, b| a + b)?, &known)?;
-        covered = Some(known);
-    } else {
-        dc = filled(x.c.len(), 0.0)?;
-        covered = None;
+        let (from_a, from_b) = (product(&weighted(&e, da)?, &f)?, product(&e, &weighted(&f, db)?)?);
+        let sum = zipped(&elements(&from_a)?, &elements(&from_b)?, |a, b| a + b)?;
+        let (quotients, said) = quotients(&sum, &p)?;
+        if said.covered {
+            return mapped(&elements(&quotients)?, T::from_f64);
+        }
+        (dc, covered) = (Some(quotients.to_vec()?), Some(p));
     }
+    let BgemmShape { batch, k, n, .. } = x.shape;
+    let mut dc = dc.map_or_else(|| filled(x.c.len(), 0.0), Ok)?;
+    let (terms, da, db) = (Terms::new(x)?, wide(da)?, exchanged(wide(db)?, [batch, k, n])?);
+    let covered = covered.as_ref().map(elements).transpose()?;
     terms.shares(covered.as_deref(), |element, row, col, shares| {
         let moves = da[row * k..][..k].iter().zip(&db[col * k..][..k]);
         // Terms without a share do not count, however they move.
         let terms = shares.iter().zip(moves).filter(|(share, _)| **share != 0.0);
         dc[element] = terms.map(|(share, (da, db))| share * (da + db)).sum();
     })?;
-    narrow(&dc)
+    mapped(&dc, T::from_f64)
 }

@@ -16,7 +16,8 @@ pub struct MatrixProduct<'a, T: Scalar> {
     pub a: Cow<'a, [T]>,
     /// Right factors.
     pub b: Cow<'a, [T]>,
-    /// The products; empty where the rule has the argmax instead.
+    /// The products; empty where the rule of a cotangent has the argmax instead or does not
+    /// [read](crate::Differentiable::READS_SUMS) them.
     pub c: Cow<'a, [T]>,
     /// The first k whose term is the sum, for every element of C, if
     /// [`Differentiable::matmul`](crate::Differentiable::matmul) has told; else it is searched.

@@ -60,6 +60,10 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
     /// How the sum shares.
     const SHARE: Share;
 
+    /// Whether [`Differentiable::marginal_vjp`] reads the sums: if it does not, the products are not
+    /// repeated for it.
+    const READS_SUMS: bool = true;
+
     /// `∂(a ⊗ b)/∂a` and `∂(a ⊗ b)/∂b`.
     fn partials(a: T, b: T) -> (T, T);
 
@@ -223,6 +227,7 @@ impl<T: Extended> Differentiable<T> for MaxMin {
 
 impl<T: Float> Differentiable<T> for LogSumExp {
     const SHARE: Share = Share::Marginal;
+    const READS_SUMS: bool = false;
 
     fn partials(_: T, _: T) -> (T, T) {
         (T::ONE, T::ONE)

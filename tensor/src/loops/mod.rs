@@ -30,6 +30,9 @@ use std::mem::MaybeUninit;
 
 pub use t4a_algebra::parallel;
 
+/// Threads among which work is cut evenly, however many there are: results do not depend on their number.
+pub(crate) const BALANCED: usize = 16;
+
 /// A slice all of whose elements have been written.
 ///
 /// # Safety

@@ -17,15 +17,13 @@ use super::lanes;
 use super::softmax::same_shape;
 use crate::copy::row_major;
 use crate::error::{Result, TensorError};
-use crate::loops::parallel;
+use crate::loops::{BALANCED, parallel};
 use crate::output::{Fresh, Full, Output, parts_mut, share};
 use crate::route::{Path, Route};
 use crate::tensor::Tensor;
 
 /// Elements of a chunk of rows.
 const CHUNK: usize = 1 << 14;
-/// Most partial sums of γ̄ and β̄.
-const PARTS: usize = 16;
 
 /// Cotangents of a norm.
 pub struct NormVjp<T> {
@@ -185,7 +183,7 @@ fn backward<T: Float, const CENTER: bool>(
     let numel = out.numel();
     let rows = numel.checked_div(d).unwrap_or(0);
     // As many partial sums as there are chunks, and few enough to be small next to `x`.
-    let step = rows.div_ceil(PARTS).max(CHUNK.div_ceil(d.max(1)));
+    let step = rows.div_ceil(BALANCED).max(CHUNK.div_ceil(d.max(1)));
     let parts = rows.div_ceil(step.max(1));
     let mut sums = Tensor::<T>::zeros(&[parts.max(1), 2, d])?;
     let partial = &mut sums.as_mut_slice()?[..parts * 2 * d];

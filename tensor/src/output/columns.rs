@@ -8,13 +8,14 @@ use t4a_algebra::{Numeric, Standard};
 use super::share::Share;
 use super::{Fresh, Full};
 use crate::error::{Result, TensorError};
+use crate::loops::BALANCED;
 
 /// How many of so many columns, which do not depend on each other, are a piece of work: at most `most`, fewer
-/// where sixteen threads would have none, yet whole cache lines.
+/// where some of [`BALANCED`] threads would have none, yet whole cache lines.
 pub(crate) fn tile_width(columns: usize, most: usize, parallel: bool) -> usize {
     const LEAST: usize = 32;
     match parallel {
-        true => (columns / 16).next_multiple_of(LEAST).max(LEAST).min(most),
+        true => (columns / BALANCED).next_multiple_of(LEAST).max(LEAST).min(most),
         false => most,
     }
 }

@@ -2,6 +2,7 @@
 
 use super::folds::{FoldLoops, TILE, Tile};
 use super::plan::{Plan, SCRATCH_BYTES};
+use crate::loops::BALANCED;
 use crate::loops::parallel::{self, SendPtr};
 use crate::loops::stage::Scratch;
 
@@ -27,8 +28,8 @@ pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPt
     // Groups of rows, each with partial results of its own: for few, long columns.
     let groups = match len.div_ceil(GROUP).min(64) {
         _ if outer * tiles >= MANY => 1,
-        // Of sixteen threads each has as many as the others.
-        groups @ 16.. => groups & !15,
+        // Each thread has as many as the others.
+        groups @ BALANCED.. => groups - groups % BALANCED,
         groups => groups,
     };
     let per_group = len.div_ceil(groups);
