@@ -23,6 +23,8 @@ use burn::prelude::*;
 use burn::tensor::activation;
 use burn::tensor::module::{attention, conv2d, max_pool2d};
 use burn::tensor::ops::{AttentionModuleOptions, ConvOptions};
+use burn_t4a::ext::operation::Operations;
+use burn_t4a::models::LinearChain;
 use burn_t4a::{BackendConfig, BurnT4a, T4aDevice};
 use t4a_algebra::parallel::rehearse;
 
@@ -171,10 +173,19 @@ fn operations(rows: &mut Vec<Row>) {
             conv2d(x.clone(), w.clone(), None, options)
         }
     });
+    row!(rows, "CRF ln Z 32×128, 64 tags", Arithmetic, {
+        let (x, w) = (floats::<B, 3>([32, 128, 64]), floats::<B, 2>([64, 64]));
+        move || log_partition(x.clone(), w.clone())
+    });
     row!(rows, "max pool 2×2 8×32×56×56", Memory, {
         let x = floats::<B, 4>([8, 32, 56, 56]);
         move || max_pool2d(x.clone(), [2, 2], [2, 2], [0, 0], [1, 1], false)
     });
+}
+
+fn log_partition<B: Operations>(x: Tensor<B, 3>, w: Tensor<B, 2>) -> Tensor<B, 1> {
+    let chain = LinearChain::new(x, w, None).expect("shapes of a chain");
+    chain.log_partition().expect("contractions")
 }
 
 /// Parameters that do not depend on random numbers.
@@ -267,6 +278,14 @@ fn training(rows: &mut Vec<Row>) {
         }
     });
     row!(rows, "MLP train step b8 h32", Nothing, { perceptron(8, 32) });
+    row!(rows, "CRF ln Z and gradient", Arithmetic, {
+        let x = floats::<A, 3>([32, 128, 64]).require_grad();
+        let w = floats::<A, 2>([64, 64]).require_grad();
+        move || {
+            let gradients = log_partition(x.clone(), w.clone()).sum().backward();
+            w.grad(&gradients).expect("the loss depends on it")
+        }
+    });
     row!(rows, "residual block train step b8", Arithmetic, { residual() });
     row!(rows, "transformer train step b8 s64", Arithmetic, { transformer() });
 }
