@@ -119,4 +119,5 @@ float_semirings! {
     LogSumExp "log_sum_exp",
 }
 
+#[allow(clippy::single_component_path_imports, reason = "a macro has no other path")]
 pub(super) use over;
