@@ -61,14 +61,14 @@ pub trait TensordotBackend<T: Scalar>: Sync {
 }
 
 /// Who multiplies.
-pub struct Backend<'a, T> {
+pub struct ProductBackends<'a, T> {
     /// Asked first.
     pub tensordot: Option<&'a dyn TensordotBackend<T>>,
     /// Asked for what is left of the products with a sum.
     pub bgemm: Option<&'a dyn BgemmBackend<T>>,
 }
 
-impl<T> Default for Backend<'_, T> {
+impl<T> Default for ProductBackends<'_, T> {
     /// The loops of this crate and its matrix products.
     fn default() -> Self {
         Self { tensordot: None, bgemm: None }

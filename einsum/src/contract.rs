@@ -3,7 +3,7 @@
 use t4a_algebra::{Scalar, Semiring};
 use t4a_tensor::Tensor;
 
-use crate::backend::Backend;
+use crate::backend::ProductBackends;
 use crate::error::{EinsumError, Result};
 use crate::labelled::Labelled;
 use crate::pair;
@@ -27,7 +27,7 @@ impl Plan {
         &self,
         operands: &[&Tensor<T>],
     ) -> Result<Tensor<T>> {
-        self.contract_with::<S, T>(operands, &Backend::default())
+        self.contract_with::<S, T>(operands, &ProductBackends::default())
     }
 
     /// [`Plan::contract`] with products supplied by the user.
@@ -37,7 +37,7 @@ impl Plan {
     pub fn contract_with<S: Semiring<T>, T: Scalar>(
         &self,
         operands: &[&Tensor<T>],
-        backend: &Backend<'_, T>,
+        backend: &ProductBackends<'_, T>,
     ) -> Result<Tensor<T>> {
         self.contract_over(&Ring::of::<S>(), operands, backend)
     }
@@ -46,7 +46,7 @@ impl Plan {
         &self,
         ring: &Ring<T>,
         operands: &[&Tensor<T>],
-        backend: &Backend<'_, T>,
+        backend: &ProductBackends<'_, T>,
     ) -> Result<Tensor<T>> {
         self.check(operands)?;
         if self.network.is_empty {
@@ -88,7 +88,7 @@ impl Plan {
         slots: &mut Slots<T>,
         pick: &dyn Fn(usize) -> bool,
         sizes: &[usize],
-        backend: &Backend<'_, T>,
+        backend: &ProductBackends<'_, T>,
     ) -> Result<()> {
         let operands = self.operands();
         slots.resize(operands + self.steps.len(), None);

@@ -24,7 +24,7 @@
 //! | ln Z, best values, counts | the semirings of `t4a-algebra` |
 //! | K best values | [`Plan::k_best`] |
 //! | a derivative | [`Contraction`] as an operation; [`Plan::steps`] for a tape |
-//! | a semiring or a product of one's own | [`Custom`], [`Backend`] |
+//! | a semiring or a product of one's own | [`Custom`], [`ProductBackends`] |
 //! | labels from a program | [`Subscripts`], [`Label`] |
 
 // subscripts   text, labels, builder          what is summed over what
@@ -84,7 +84,7 @@ mod step;
 mod subscripts;
 mod table;
 
-pub use backend::{Backend, BgemmBackend, BgemmShape, TensordotAxes, TensordotBackend};
+pub use backend::{BgemmBackend, BgemmShape, ProductBackends, TensordotAxes, TensordotBackend};
 pub use cache::{cached_plans, clear_plans};
 pub use described::agree;
 #[cfg(not(test))]

@@ -13,7 +13,7 @@ use t4a_tensor::copy::to_contiguous;
 use t4a_tensor::route::Path as RoutePath;
 use t4a_tensor::{Layout, Route, Tensor};
 
-use crate::backend::{Backend, BgemmShape, TensordotAxes};
+use crate::backend::{BgemmShape, ProductBackends, TensordotAxes};
 use crate::error::{EinsumError, Result};
 use crate::labelled::{Labelled, align};
 use crate::network::{Id, Ids};
@@ -134,7 +134,7 @@ pub(crate) fn contract<T: Scalar>(
     a: Labelled<T>,
     b: Labelled<T>,
     sizes: &[usize],
-    backend: &Backend<'_, T>,
+    backend: &ProductBackends<'_, T>,
 ) -> Result<Labelled<T>> {
     let a = sum_out(ring, a, &step.lone_left, sizes)?;
     let b = sum_out(ring, b, &step.lone_right, sizes)?;

@@ -11,7 +11,7 @@ use t4a_tensor::Tensor;
 use t4a_tensor::kernels::arithmetic::Add;
 use t4a_tensor::map::zip;
 
-use crate::backend::Backend;
+use crate::backend::ProductBackends;
 use crate::error::Result;
 use crate::labelled::{Labelled, align};
 use crate::plan::Plan;
@@ -31,7 +31,7 @@ impl Plan {
     ) -> Result<Vec<Labelled<T>>> {
         let output = &self.network.output;
         let sizes = self.slice_sizes();
-        let own = Backend::default();
+        let own = ProductBackends::default();
         let sum = match rules.share {
             Share::Linear => None,
             _ => Some(self.run_slices(

@@ -10,7 +10,7 @@
 use t4a_algebra::Scalar;
 use t4a_tensor::{Layout, Tensor};
 
-use crate::backend::Backend;
+use crate::backend::ProductBackends;
 use crate::contract::Slots;
 use crate::error::Result;
 use crate::labelled::{Labelled, align, scatter};
@@ -99,7 +99,7 @@ impl Plan {
         &self,
         ring: &Ring<T>,
         slots: Slots<T>,
-        backend: &Backend<'_, T>,
+        backend: &ProductBackends<'_, T>,
     ) -> Result<Labelled<T>> {
         self.fold_slices(ring, slots, backend, ring.zero, |total, part| match total {
             None => Ok(part),
@@ -113,7 +113,7 @@ impl Plan {
         &self,
         ring: &Ring<T>,
         mut slots: Slots<T>,
-        backend: &Backend<'_, T>,
+        backend: &ProductBackends<'_, T>,
         fill: U,
         fold: impl Fn(Option<Tensor<U>>, Tensor<T>) -> Result<Tensor<U>>,
     ) -> Result<Labelled<U>> {

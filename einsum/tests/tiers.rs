@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use t4a_algebra::{Scalar, Semiring};
 use t4a_einsum::{
-    Backend, BgemmBackend, BgemmShape, Einsum, EinsumError, Result, TensordotAxes, TensordotBackend,
+    BgemmBackend, BgemmShape, Einsum, EinsumError, ProductBackends, Result, TensordotAxes,
+    TensordotBackend,
 };
 use t4a_tensor::Tensor;
 use t4a_tensor::route::Path as Route;
@@ -94,10 +95,11 @@ fn each_tier_computes_the_same_and_says_so() -> Result<()> {
         let plan = Einsum::new(text)?.plan(&[a.shape(), b.shape()], 1)?;
         let plain = plan.contract::<Mod97, Residue>(&[&a, &b])?;
         assert_eq!(plain.route().path, Route::GemmSemiring);
-        let with = Backend { bgemm: Some(&bgemm as &dyn BgemmBackend<_>), tensordot: None };
+        let with = ProductBackends { bgemm: Some(&bgemm as &dyn BgemmBackend<_>), tensordot: None };
         let second = plan.contract_with::<Mod97, Residue>(&[&a, &b], &with)?;
         assert_eq!(second.route().path, Route::BgemmUser);
-        let with = Backend { bgemm: Some(&bgemm as &dyn BgemmBackend<_>), tensordot: Some(&dot) };
+        let with =
+            ProductBackends { bgemm: Some(&bgemm as &dyn BgemmBackend<_>), tensordot: Some(&dot) };
         let third = plan.contract_with::<Mod97, Residue>(&[&a, &b], &with)?;
         assert_eq!(
             third.route().path,
@@ -126,7 +128,7 @@ fn a_product_of_the_wrong_shape_is_refused() -> Result<()> {
     }
     let (a, b) = (residues(&[2, 3], 1), residues(&[3, 4], 2));
     let plan = Einsum::new("ij,jk")?.plan(&[&[2, 3], &[3, 4]], 1)?;
-    let with = Backend { tensordot: Some(&Wrong as &dyn TensordotBackend<_>), bgemm: None };
+    let with = ProductBackends { tensordot: Some(&Wrong as &dyn TensordotBackend<_>), bgemm: None };
     let error = plan.contract_with::<Mod97, Residue>(&[&a, &b], &with).unwrap_err();
     assert!(matches!(error, EinsumError::Backend(_)));
     Ok(())

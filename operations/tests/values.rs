@@ -17,7 +17,7 @@ use t4a_scan::{
     AssociativeScan, Cell, Cumulative, FloatMonoid, KalmanFilter, LinearRecurrence,
     MatrixRecurrence, Recurrent, Running,
 };
-use t4a_structured::plan::Matrices;
+use t4a_structured::plan::MatrixList;
 use t4a_structured::{ByMatrix, ContractOver, Direction, Inner, Leg, Norm, Pattern, Spec, U1};
 use t4a_tensor::{AnyTensor, DType, Tensor};
 
@@ -77,7 +77,7 @@ fn structured() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
     let one = || vec![of(&a, 1)];
     let both = || vec![of(&a, 1), of(&b, 2)];
     let sizes = b.matrices().iter().map(|matrix| [matrix.rows, matrix.cols]).collect();
-    let sizes = Matrices::new(sizes, vec![vec![2, 0, 1]]).unwrap();
+    let sizes = MatrixList::new(sizes, vec![vec![2, 0, 1]]).unwrap();
     let network = Spec::einsum("abc,cd->adb", &[&a, &b]).unwrap().1;
     let pattern = Pattern::new(vec![vec![2, 1]; 2], vec![vec![0, 0], vec![0, 1]]).unwrap();
     let over = pattern.contract(&pattern, &[1], &[1]).unwrap().1;

@@ -119,9 +119,9 @@ pub enum ModuleError {
         /// Its number, in the order in which modules are visited.
         index: usize,
         /// What the template has there.
-        required: Kind,
+        required: ParameterKind,
         /// What is given.
-        given: Kind,
+        given: ParameterKind,
     },
     /// An ensemble of nobody.
     #[error("an ensemble has at least one module")]
@@ -138,14 +138,14 @@ pub enum ModuleError {
 
 /// The kind and shape of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct ParameterKind {
     /// `float`, `int` or `bool`.
     pub name: &'static str,
     /// Its shape.
     pub shape: Vec<usize>,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ParameterKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {:?}", self.name, self.shape)
     }
@@ -160,13 +160,13 @@ enum Parameter<B: Backend> {
 }
 
 impl<B: Backend> Parameter<B> {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> ParameterKind {
         let (name, shape) = match self {
             Self::Float(x) => ("float", x.shape()),
             Self::Int(x) => ("int", x.shape()),
             Self::Bool(x) => ("bool", x.shape()),
         };
-        Kind { name, shape: shape.to_vec() }
+        ParameterKind { name, shape: shape.to_vec() }
     }
 }
 
@@ -218,8 +218,8 @@ impl<B: Backend> ModuleMapper<B> for Write<B> {
 
 /// Whether each of these goes where one of those is.
 fn compare(
-    required: impl ExactSizeIterator<Item = Kind>,
-    given: impl ExactSizeIterator<Item = Kind>,
+    required: impl ExactSizeIterator<Item = ParameterKind>,
+    given: impl ExactSizeIterator<Item = ParameterKind>,
 ) -> Result<(), ModuleError> {
     if required.len() != given.len() {
         return Err(ModuleError::Count { required: required.len(), given: given.len() });
@@ -236,7 +236,7 @@ fn write<B: Backend, M: Module<B>>(
     template: M,
     parameters: Vec<(ParamId, Parameter<B>)>,
 ) -> Result<M, ModuleError> {
-    let kinds = |all: &[(ParamId, Parameter<B>)]| -> Vec<Kind> {
+    let kinds = |all: &[(ParamId, Parameter<B>)]| -> Vec<ParameterKind> {
         all.iter().map(|(_, x)| x.kind()).collect()
     };
     compare(kinds(&read(&template)).into_iter(), kinds(&parameters).into_iter())?;

@@ -12,7 +12,7 @@ use t4a_tensor::Tensor;
 use self::step::{
     Axes, Forward, enter_result, forward, pullback, pushforward, same_shape, sum_tangent, unsum,
 };
-use crate::backend::Backend;
+use crate::backend::ProductBackends;
 use crate::error::{EinsumError, Result};
 use crate::labelled::{Labelled, align};
 use crate::network::Ids;
@@ -154,11 +154,17 @@ impl Plan {
         operands: &[&Tensor<T>],
     ) -> Result<(Tensor<T>, Option<Tensor<u32>>)> {
         let [step] = &self.steps[..] else {
-            return Ok((self.contract_over(&rules.ring, operands, &Backend::default())?, None));
+            return Ok((
+                self.contract_over(&rules.ring, operands, &ProductBackends::default())?,
+                None,
+            ));
         };
         let plain = rules.share != Share::Argmax || step.sum.is_empty() || !self.sliced.is_empty();
         if plain || self.network.is_empty {
-            return Ok((self.contract_over(&rules.ring, operands, &Backend::default())?, None));
+            return Ok((
+                self.contract_over(&rules.ring, operands, &ProductBackends::default())?,
+                None,
+            ));
         }
         self.check(operands)?;
         self.check_index_range(rules)?;

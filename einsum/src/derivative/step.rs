@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use t4a_algebra::{Numeric, Scalar, Standard};
 use t4a_tensor::Tensor;
 
-use crate::backend::{Backend, BgemmShape};
+use crate::backend::{BgemmShape, ProductBackends};
 use crate::error::{EinsumError, Result};
 use crate::labelled::{Labelled, align, enter};
 use crate::network::{Ids, Network};
@@ -88,7 +88,7 @@ pub(super) fn forward<T: Numeric>(
 ) -> Result<(Labelled<T>, Option<Tensor<u32>>)> {
     if rules.share != Share::Argmax || step.sum.is_empty() {
         let plain = roles(&step.batch, &step.left, &step.right, &step.sum);
-        let own = Backend::default();
+        let own = ProductBackends::default();
         return Ok((pair::contract(&rules.ring, &plain, a.clone(), b.clone(), sizes, &own)?, None));
     }
     let axes = Axes::new(step, sizes);
@@ -109,7 +109,7 @@ pub(super) fn pullback<T: Numeric>(
 ) -> Result<[Labelled<T>; 2]> {
     let Pair { batch, left, right, sum, .. } = step;
     if rules.share == Share::Linear {
-        let own = Backend::default();
+        let own = ProductBackends::default();
         let (a, b) = (conj(rules, a)?, conj(rules, b)?);
         let to_a = roles(batch, left, sum, right);
         let ga = pair::contract(&rules.numbers, &to_a, g.clone(), b, sizes, &own)?;
@@ -139,7 +139,7 @@ pub(super) fn pushforward<T: Numeric>(
 ) -> Result<Labelled<T>> {
     let outer = outer(step);
     if rules.share == Share::Linear {
-        let own = Backend::default();
+        let own = ProductBackends::default();
         let plain = roles(&step.batch, &step.left, &step.right, &step.sum);
         let product = |a: &Labelled<T>, b: &Labelled<T>| {
             let out = pair::contract(&rules.numbers, &plain, a.clone(), b.clone(), sizes, &own)?;

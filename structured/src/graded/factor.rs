@@ -16,7 +16,7 @@ use super::{Bond, GradedTensor};
 use crate::error::Result;
 use crate::leg::{Direction, Leg, inverse, product};
 use crate::operation::{ByMatrix, ScaleBond, apply};
-use crate::plan::Matrices;
+use crate::plan::MatrixList;
 use crate::sector::Sector;
 use crate::spec::Spec;
 
@@ -70,7 +70,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     /// The results of an operation on the matrix of each charge; `orders` of the matrices in each result.
     pub(super) fn by_matrix(&self, op: MatrixOp, orders: Vec<Vec<u32>>) -> Result<Vec<A>> {
         let sizes = self.spec.matrices().iter().map(|matrix| [matrix.rows, matrix.cols]).collect();
-        let plan = Arc::new(Matrices::new(sizes, orders)?);
+        let plan = Arc::new(MatrixList::new(sizes, orders)?);
         let op = ByMatrix { op, complex: self.im.is_some(), plan };
         let meta = |x: &&A| Meta { shape: x.shape(), dtype: x.dtype() };
         op.results(&self.arrays().iter().map(meta).collect::<Vec<_>>())?;

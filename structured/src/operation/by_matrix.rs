@@ -10,7 +10,7 @@ use t4a_linalg::{Linalg, LinalgError, MatrixOp};
 
 use super::{check, shared};
 use crate::error::{Result, StructuredError};
-use crate::plan::Matrices;
+use crate::plan::MatrixList;
 
 /// An operation on one matrix, on each matrix of a buffer. Result `i` of all of them is one array, in the
 /// order that the plan says. The rules are those of the matrices.
@@ -22,7 +22,7 @@ pub struct ByMatrix {
     pub complex: bool,
     /// The matrices.
     #[serde(with = "shared")]
-    pub plan: Arc<Matrices>,
+    pub plan: Arc<MatrixList>,
 }
 
 /// Multiply-adds of factorisations that one thread does.

@@ -7,7 +7,7 @@ use t4a_diff::{Array, Cotangents, Keep, Meta, Operation, Outcome, Reverse, Value
 
 use super::{Contract, Rearrange, apply, check, one, shared};
 use crate::error::{Result, StructuredError};
-use crate::plan::{Sequence, Step};
+use crate::plan::{Sequence, SequenceStep};
 
 /// Rearrangements and contractions one after the other. Intermediates are hidden results: the rule goes
 /// backwards through them, and is differentiated through them.
@@ -34,13 +34,13 @@ impl Network {
         Contract { plan: plan.clone(), pairs: self.complex.then_some([false; 2]) }
     }
 
-    fn step<A: Array>(&self, step: &Step, slots: &[Slot<A>]) -> Result<Slot<A>> {
+    fn step<A: Array>(&self, step: &SequenceStep, slots: &[Slot<A>]) -> Result<Slot<A>> {
         match step {
-            Step::Rearrange(x, plan) => {
+            SequenceStep::Rearrange(x, plan) => {
                 let op = Rearrange { plan: plan.clone() };
                 slots[*x as usize].iter().map(|x| one(&op, &[x])).collect()
             }
-            Step::Contract([x, y], plan) => {
+            SequenceStep::Contract([x, y], plan) => {
                 let operands = slots[*x as usize].iter().chain(&slots[*y as usize]);
                 apply(&self.contract(plan), &operands.collect::<Vec<&A>>())
             }
@@ -118,12 +118,12 @@ impl Operation for Network {
                 continue;
             }
             match step {
-                Step::Rearrange(x, plan) => {
+                SequenceStep::Rearrange(x, plan) => {
                     let back = Rearrange { plan: plan.adjoint() };
                     let own = g.iter().map(|g| g.as_ref().map(|g| one(&back, &[g])).transpose());
                     add(&mut all[*x as usize], own.collect::<Result<_>>()?);
                 }
-                &Step::Contract([x, y], ref plan) => {
+                &SequenceStep::Contract([x, y], ref plan) => {
                     let [x, y] = [x, y].map(|slot| slot as usize);
                     let both = [wanted[x], wanted[y]];
                     let own = self.contract(plan).back(&slots[x], &slots[y], &g, both)?;

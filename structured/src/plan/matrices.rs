@@ -8,7 +8,7 @@ use crate::leg::MOST_ELEMENTS;
 /// Row-major matrices of these sizes one behind the other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "Data", into = "Data")]
-pub struct Matrices {
+pub struct MatrixList {
     sizes: Vec<[usize; 2]>,
     orders: Vec<Vec<u32>>,
     len: usize,
@@ -20,13 +20,13 @@ struct Data {
     orders: Vec<Vec<u32>>,
 }
 
-impl From<Matrices> for Data {
-    fn from(Matrices { sizes, orders, .. }: Matrices) -> Self {
+impl From<MatrixList> for Data {
+    fn from(MatrixList { sizes, orders, .. }: MatrixList) -> Self {
         Self { sizes, orders }
     }
 }
 
-impl TryFrom<Data> for Matrices {
+impl TryFrom<Data> for MatrixList {
     type Error = StructuredError;
 
     fn try_from(Data { sizes, orders }: Data) -> Result<Self> {
@@ -34,7 +34,7 @@ impl TryFrom<Data> for Matrices {
     }
 }
 
-impl Matrices {
+impl MatrixList {
     /// Matrices of these sizes; for each result of an operation on each of them the order in which those of
     /// the matrices lie.
     ///

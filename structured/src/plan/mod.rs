@@ -18,10 +18,10 @@ mod rearrangement;
 mod sequence;
 
 pub use contraction::Contraction;
-pub use matrices::Matrices;
+pub use matrices::MatrixList;
 pub(crate) use panels::{Along, Panels, SHORT, along};
 pub(crate) use products::Group;
 pub use products::{Products, View};
 pub use rearrangement::Rearrangement;
 pub(crate) use rearrangement::{Axis, Builder, Move};
-pub use sequence::{Sequence, Step};
+pub use sequence::{Sequence, SequenceStep};

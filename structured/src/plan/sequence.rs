@@ -9,34 +9,34 @@ use crate::error::{Result, StructuredError};
 
 /// A step. Slots are the operands, then the results of the steps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Step {
+pub enum SequenceStep {
     /// One slot rearranged.
     Rearrange(u32, Arc<Rearrangement>),
     /// Two slots contracted.
     Contract([u32; 2], Arc<Contraction>),
 }
 
-impl Step {
+impl SequenceStep {
     /// What it takes.
     pub fn slots(&self) -> &[u32] {
         match self {
-            Step::Rearrange(x, _) => std::slice::from_ref(x),
-            Step::Contract(both, _) => both,
+            SequenceStep::Rearrange(x, _) => std::slice::from_ref(x),
+            SequenceStep::Contract(both, _) => both,
         }
     }
 
     fn fits(&self, lens: &[usize]) -> bool {
         let len = |&slot: &u32| lens[slot as usize];
         match self {
-            Step::Rearrange(x, plan) => len(x) == plan.from_len(),
-            Step::Contract([x, y], plan) => [len(x), len(y)] == plan.lens()[..2],
+            SequenceStep::Rearrange(x, plan) => len(x) == plan.from_len(),
+            SequenceStep::Contract([x, y], plan) => [len(x), len(y)] == plan.lens()[..2],
         }
     }
 
     fn len(&self) -> usize {
         match self {
-            Step::Rearrange(_, plan) => plan.to_len(),
-            Step::Contract(_, plan) => plan.lens()[2],
+            SequenceStep::Rearrange(_, plan) => plan.to_len(),
+            SequenceStep::Contract(_, plan) => plan.lens()[2],
         }
     }
 }
@@ -48,7 +48,7 @@ pub struct Sequence {
     operands: usize,
     /// Of all slots.
     lens: Vec<usize>,
-    steps: Vec<Step>,
+    steps: Vec<SequenceStep>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -68,8 +68,10 @@ impl From<Sequence> for Data {
     fn from(Sequence { operands, mut lens, steps }: Sequence) -> Self {
         lens.truncate(operands);
         let step = |step| match step {
-            Step::Rearrange(x, plan) => StepData::Rearrange(x, Arc::unwrap_or_clone(plan)),
-            Step::Contract(both, plan) => StepData::Contract(both, Arc::unwrap_or_clone(plan)),
+            SequenceStep::Rearrange(x, plan) => StepData::Rearrange(x, Arc::unwrap_or_clone(plan)),
+            SequenceStep::Contract(both, plan) => {
+                StepData::Contract(both, Arc::unwrap_or_clone(plan))
+            }
         };
         Self { operands: lens, steps: steps.into_iter().map(step).collect() }
     }
@@ -80,8 +82,8 @@ impl TryFrom<Data> for Sequence {
 
     fn try_from(Data { operands, steps }: Data) -> Result<Self> {
         let step = |step| match step {
-            StepData::Rearrange(x, plan) => Step::Rearrange(x, Arc::new(plan)),
-            StepData::Contract(both, plan) => Step::Contract(both, Arc::new(plan)),
+            StepData::Rearrange(x, plan) => SequenceStep::Rearrange(x, Arc::new(plan)),
+            StepData::Contract(both, plan) => SequenceStep::Contract(both, Arc::new(plan)),
         };
         Self::new(operands, steps.into_iter().map(step).collect())
     }
@@ -93,7 +95,7 @@ impl Sequence {
     /// # Errors
     /// `Corrupt` for steps of slots that are not there, taken twice or of another length, and if more than
     /// one slot is left.
-    pub fn new(operands: Vec<usize>, steps: Vec<Step>) -> Result<Self> {
+    pub fn new(operands: Vec<usize>, steps: Vec<SequenceStep>) -> Result<Self> {
         let corrupt = |what| Err(StructuredError::Corrupt { what });
         let (count, mut lens) = (operands.len(), operands);
         let mut taken = vec![false; count + steps.len()];
@@ -121,7 +123,7 @@ impl Sequence {
     }
 
     /// The steps, in order.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[SequenceStep] {
         &self.steps
     }
 
@@ -131,9 +133,9 @@ impl Sequence {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let step = |step: &Step| match step {
-            Step::Rearrange(_, plan) => 2 * plan.bytes(),
-            Step::Contract(_, plan) => plan.bytes(),
+        let step = |step: &SequenceStep| match step {
+            SequenceStep::Rearrange(_, plan) => 2 * plan.bytes(),
+            SequenceStep::Contract(_, plan) => plan.bytes(),
         };
         size_of::<Self>() + self.steps.iter().map(step).sum::<usize>()
     }

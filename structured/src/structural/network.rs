@@ -10,7 +10,7 @@ use crate::cache::cached;
 use crate::error::{Result, StructuredError};
 use crate::leg::Leg;
 use crate::operation::Network;
-use crate::plan::{Sequence, Step};
+use crate::plan::{Sequence, SequenceStep};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
@@ -44,8 +44,8 @@ impl<S: Sector> Spec<S> {
 fn plan<S: Sector>(subscripts: &str, operands: &[&Spec<S>]) -> Result<(Spec<S>, Arc<Sequence>)> {
     let (labels, output) = parse(subscripts, operands)?;
     let lens: Vec<usize> = operands.iter().map(|spec| spec.len()).collect();
-    let mut steps: Vec<Step> = Vec::new();
-    let next = |steps: &[Step]| (operands.len() + steps.len() - 1) as u32;
+    let mut steps: Vec<SequenceStep> = Vec::new();
+    let next = |steps: &[SequenceStep]| (operands.len() + steps.len() - 1) as u32;
     // Traces first: they make operands smaller.
     let mut slots: Vec<Option<Labelled<S>>> = Vec::new();
     for (slot, (&spec, labels)) in operands.iter().zip(labels).enumerate() {
@@ -62,7 +62,7 @@ fn plan<S: Sector>(subscripts: &str, operands: &[&Spec<S>]) -> Result<(Spec<S>, 
             true => Labelled { spec: spec.clone(), labels, slot },
             false => {
                 let (spec, trace) = spec.trace(&pairs)?;
-                steps.push(Step::Rearrange(slot, trace.plan));
+                steps.push(SequenceStep::Rearrange(slot, trace.plan));
                 Labelled { spec, labels: kept, slot: next(&steps) }
             }
         }));
@@ -82,7 +82,7 @@ fn plan<S: Sector>(subscripts: &str, operands: &[&Spec<S>]) -> Result<(Spec<S>, 
             let summed = |label: &char| a.labels.contains(label) && b.labels.contains(label);
             let labels = a.labels.iter().chain(&b.labels).copied();
             let labels = labels.filter(|label| !summed(label)).collect();
-            steps.push(Step::Contract([a.slot, b.slot], product.plan));
+            steps.push(SequenceStep::Contract([a.slot, b.slot], product.plan));
             slots.push(Some(Labelled { spec, labels, slot: next(&steps) }));
         }
     }
@@ -94,7 +94,7 @@ fn plan<S: Sector>(subscripts: &str, operands: &[&Spec<S>]) -> Result<(Spec<S>, 
         let axes: Vec<usize> = output.iter().filter_map(axis).collect();
         let turned = spec.permute(&axes, spec.rows())?;
         spec = turned.0;
-        steps.push(Step::Rearrange(slot, turned.1.plan));
+        steps.push(SequenceStep::Rearrange(slot, turned.1.plan));
     }
     Ok((spec, Arc::new(Sequence::new(lens, steps)?)))
 }

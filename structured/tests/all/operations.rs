@@ -11,7 +11,7 @@ use t4a_linalg::qr::{Columns, QrOp};
 use t4a_structured::operation::{
     ByMatrix, Contract, ContractOver, Inner, Network, Norm, Rearrange, ScaleBond,
 };
-use t4a_structured::plan::{Matrices, Rearrangement};
+use t4a_structured::plan::{MatrixList, Rearrangement};
 use t4a_structured::{Direction, FermionNumber, FluxOn, Leg, Pattern, Spec, StructuredError, U1};
 use t4a_tensor::DType;
 
@@ -119,9 +119,9 @@ fn networks_real_and_complex() {
 fn linear_algebra_by_matrix() {
     let sizes = vec![[2, 3], [3, 2], [1, 1], [2, 2]];
     let orders = vec![vec![0, 1, 2, 3], vec![3, 1, 0, 2]];
-    let plan = Arc::new(Matrices::new(sizes, orders).unwrap());
+    let plan = Arc::new(MatrixList::new(sizes, orders).unwrap());
     let square = vec![vec![1, 0]];
-    let square = Arc::new(Matrices::new(vec![[2, 2], [3, 3]], square).unwrap());
+    let square = Arc::new(MatrixList::new(vec![[2, 2], [3, 3]], square).unwrap());
     let qr: MatrixOp = QrOp { columns: Columns::Thin }.into();
     let ops = [
         (qr, plan.clone()),
@@ -141,12 +141,12 @@ fn linear_algebra_by_matrix() {
     let wide = ByMatrix { op: ExpmOp.into(), complex: false, plan };
     let meta = Meta { shape: vec![wide.plan.len()], dtype: DType::F64 };
     assert!(matches!(wide.results(&[meta]), Err(StructuredError::Invalid { .. })));
-    let wide = Arc::new(Matrices::new(vec![[1, 2]], vec![vec![0]]).unwrap());
+    let wide = Arc::new(MatrixList::new(vec![[1, 2]], vec![vec![0]]).unwrap());
     let wide = ByMatrix { op: ExpmOp.into(), complex: false, plan: wide };
     let meta = Meta { shape: vec![2], dtype: DType::F64 };
     assert!(matches!(wide.results(&[meta]), Err(StructuredError::Linalg(_))));
     for orders in [vec![0, 0], vec![0], vec![0, 2]] {
-        assert!(Matrices::new(vec![[1, 1]; 2], vec![orders]).is_err());
+        assert!(MatrixList::new(vec![[1, 1]; 2], vec![orders]).is_err());
     }
 }
 

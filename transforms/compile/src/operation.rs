@@ -11,7 +11,7 @@ use burn_t4a::ext::primitive::{Bools, Floats, Indices};
 use t4a_tensor::TensorError;
 
 use crate::backend::Traced;
-use crate::recording::{Call, Frame, Results, Step};
+use crate::recording::{Call, Execute, Frame, Results};
 use crate::tensor::{Any, BoolKind, FloatKind, IntKind, TracedTensor};
 
 /// A step that is a function. What an operation holds does not have to show in words.
@@ -19,7 +19,7 @@ pub(crate) struct Function<F> {
     pub(crate) run: F,
 }
 
-impl<B, F> Step<B> for Function<F>
+impl<B, F> Execute<B> for Function<F>
 where
     B: Backend,
     F: Fn(&mut Frame<B>, &mut Vec<Any<B>>) -> Result<(), String> + Send + Sync,
@@ -84,7 +84,7 @@ impl<B: Operations> Operations for Traced<B> {
             Ok::<_, O::Error>(flatten(B::run(&op, &inputs, &tracked)?, out))
         };
         let ((results, hidden, extra), all, pending) = call.record(&run)?;
-        let step = move || -> Arc<dyn Step<B>> {
+        let step = move || -> Arc<dyn Execute<B>> {
             let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
                 run(frame, out).map(|_| ()).map_err(|error| error.to_string())
             };
@@ -152,7 +152,7 @@ impl<B: Operations> Operations for Traced<B> {
             Ok::<_, O::Error>(form)
         };
         let (form, all, pending) = call.record(&run)?;
-        let step = move || -> Arc<dyn Step<B>> {
+        let step = move || -> Arc<dyn Execute<B>> {
             let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
                 run(frame, out).map(|_| ()).map_err(|error| error.to_string())
             };

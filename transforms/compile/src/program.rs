@@ -18,7 +18,7 @@ use burn_backend::Backend;
 
 use crate::error::{CompileError, Result};
 use crate::fuse::fuse;
-use crate::recording::{Frame, Instruction, Step};
+use crate::recording::{Execute, Frame, Instruction};
 use crate::simplify::{repeated, simplify};
 use crate::tensor::{Any, Meta};
 use crate::trace::Source;
@@ -27,7 +27,7 @@ use crate::words::Word;
 /// An instruction of a program, one or several of the recording.
 pub(crate) struct Unit<B: Backend> {
     pub(crate) name: &'static str,
-    pub(crate) step: Arc<dyn Step<B>>,
+    pub(crate) step: Arc<dyn Execute<B>>,
     pub(crate) operands: Vec<usize>,
     pub(crate) results: Vec<usize>,
     /// What it was fused of.

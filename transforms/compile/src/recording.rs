@@ -26,7 +26,7 @@ use crate::tensor::{Any, Kind, Meta, Node, TracedTensor};
 use crate::words::{Plain, Word, read, words};
 
 /// What an instruction does.
-pub(crate) trait Step<B: Backend>: Send + Sync {
+pub(crate) trait Execute<B: Backend>: Send + Sync {
     /// Appends the results of the operands at hand.
     fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> Result<(), String>;
     /// Its static arguments, to be read.
@@ -46,14 +46,14 @@ pub(crate) trait Step<B: Backend>: Send + Sync {
 
 /// A step, and what it computes if that is elementwise.
 pub(crate) struct Made<B: Backend> {
-    pub(crate) step: Arc<dyn Step<B>>,
+    pub(crate) step: Arc<dyn Execute<B>>,
     pub(crate) elementwise: Option<Elementwise>,
 }
 
 /// One instruction of a recording.
 pub struct Instruction<B: Backend> {
     pub(crate) name: &'static str,
-    pub(crate) step: Arc<dyn Step<B>>,
+    pub(crate) step: Arc<dyn Execute<B>>,
     pub(crate) operands: Vec<usize>,
     /// The first of its results, which are numbered consecutively.
     pub(crate) first: usize,
@@ -396,7 +396,7 @@ impl<B: Backend> Pending<B> {
     pub(crate) fn finish(
         self,
         results: Vec<Any<B>>,
-        step: impl FnOnce() -> Arc<dyn Step<B>>,
+        step: impl FnOnce() -> Arc<dyn Execute<B>>,
     ) -> Results<B> {
         let Self { name, pure, elementwise, recorded } = self;
         let node = recorded.map(|(recording, operands)| {
@@ -452,7 +452,7 @@ impl<B: Backend, S, R: Returned<B>> Method<B, S, R> {
     }
 }
 
-impl<B, S, R> Step<B> for Method<B, S, R>
+impl<B, S, R> Execute<B> for Method<B, S, R>
 where
     B: Backend,
     S: Plain + Debug + Send + Sync + 'static,

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::machine::Code;
-use super::plan::{Arg, Do, Op};
+use super::plan::{Arg, Do, FusedOp};
 use super::{Elementwise, Reduction};
 
 /// Where an operand lies.
@@ -26,7 +26,7 @@ pub(crate) enum Place {
 
 /// An instruction over the accumulator.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
+pub(crate) struct ChainStep {
     pub(crate) code: Code,
     pub(crate) at: Place,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Total {
 pub(crate) struct Chain {
     /// Steps of the chains before it.
     pub(crate) first: usize,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<ChainStep>,
     /// Whether numbers of rows are among operands or results, so that rows are run one by one.
     pub(crate) by_row: bool,
     pub(crate) totals: Vec<Total>,
@@ -54,9 +54,9 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    fn new(first: usize, steps: Vec<Step>, by_row: bool, totals: Vec<Total>) -> Self {
+    fn new(first: usize, steps: Vec<ChainStep>, by_row: bool, totals: Vec<Total>) -> Self {
         let mut places: Vec<Place> = Vec::new();
-        let copy = |step: &Step| {
+        let copy = |step: &ChainStep| {
             let known = places.iter().position(|place| *place == step.at);
             known.unwrap_or_else(|| {
                 places.push(step.at);
@@ -77,7 +77,7 @@ impl Chain {
 #[derive(Clone, Debug)]
 pub(crate) enum Stage {
     Chain(Chain),
-    Op(Op),
+    FusedOp(FusedOp),
 }
 
 impl Stage {
@@ -85,7 +85,7 @@ impl Stage {
     pub(crate) fn whole(&self) -> Vec<usize> {
         let input = |arg: &Arg| if let Arg::Input(i) = arg { Some(*i) } else { None };
         match self {
-            Self::Op(op) => op.args.iter().filter_map(input).collect(),
+            Self::FusedOp(op) => op.args.iter().filter_map(input).collect(),
             Self::Chain(chain) if chain.by_row => Vec::new(),
             Self::Chain(chain) => {
                 let args = chain.steps.iter().filter_map(|step| match &step.at {
@@ -109,7 +109,7 @@ enum Form {
 }
 
 /// The form of a light instruction.
-fn form(op: &Op) -> Option<Form> {
+fn form(op: &FusedOp) -> Option<Form> {
     if let Do::Total(f) = op.what {
         return Some(Form::Total(f));
     }
@@ -135,12 +135,12 @@ fn form(op: &Op) -> Option<Form> {
 
 /// Puts instructions into an order of long chains. Results have the numbers of their instructions, before and
 /// after.
-pub(crate) fn arrange(ops: Vec<Op>) -> Vec<Op> {
+pub(crate) fn arrange(ops: Vec<FusedOp>) -> Vec<FusedOp> {
     let light: Vec<bool> = ops.iter().map(|op| form(op).is_some()).collect();
     let count = ops.len();
     let mut number = vec![usize::MAX; count];
-    let mut left: Vec<Option<Op>> = ops.into_iter().map(Some).collect();
-    let mut all: Vec<Op> = Vec::with_capacity(count);
+    let mut left: Vec<Option<FusedOp>> = ops.into_iter().map(Some).collect();
+    let mut all: Vec<FusedOp> = Vec::with_capacity(count);
     let (mut previous, mut first) = (None, 0);
     while all.len() < count {
         while left[first].is_none() {
@@ -186,7 +186,7 @@ pub(crate) struct Chains {
 }
 
 impl Chains {
-    pub(crate) fn new(ops: &[Op]) -> Self {
+    pub(crate) fn new(ops: &[FusedOp]) -> Self {
         let light: Vec<bool> = ops.iter().map(|op| form(op).is_some()).collect();
         let mut parts: Vec<(Range<usize>, bool)> = Vec::new();
         for (at, &light) in light.iter().enumerate() {
@@ -225,7 +225,7 @@ impl Chains {
 }
 
 /// What the accumulator has after instruction `at`.
-fn holds(op: &Op, at: usize) -> Option<Arg> {
+fn holds(op: &FusedOp, at: usize) -> Option<Arg> {
     match op.what {
         Do::Total(_) => op.args.first().copied(),
         _ => Some(Arg::Register(at)),
@@ -233,7 +233,7 @@ fn holds(op: &Op, at: usize) -> Option<Arg> {
 }
 
 /// Which operand is the accumulator, if that has a value.
-fn taken(op: &Op, acc: Option<Arg>) -> Option<usize> {
+fn taken(op: &FusedOp, acc: Option<Arg>) -> Option<usize> {
     let acc = acc?;
     match (form(op)?, op.args.as_slice()) {
         (_, [x, ..]) if *x == acc => Some(0),
@@ -245,7 +245,7 @@ fn taken(op: &Op, acc: Option<Arg>) -> Option<usize> {
 /// A chain of these instructions, with `first` steps of chains before it. `register` is the register of a result
 /// that has one; numbers are appended to `numbers`.
 pub(crate) fn chain(
-    ops: &[Op],
+    ops: &[FusedOp],
     range: Range<usize>,
     register: &[Option<usize>],
     numbers: &mut Vec<f64>,
@@ -267,12 +267,12 @@ pub(crate) fn chain(
         let taken = taken(op, acc);
         acc = holds(&ops[at], at);
         if taken.is_none() {
-            steps.push(Step { code: Code::Load, at: vector(op.args[0]) });
+            steps.push(ChainStep { code: Code::Load, at: vector(op.args[0]) });
         }
         match form {
             Form::Total(reduction) => {
                 by_row = true;
-                steps.push(Step { code: Code::Sum, at: Place::Sum(totals.len()) });
+                steps.push(ChainStep { code: Code::Sum, at: Place::Sum(totals.len()) });
                 let register =
                     register[at].unwrap_or_else(|| unreachable!("numbers of rows are kept"));
                 totals.push(Total { reduction, register, output: op.store });
@@ -282,12 +282,12 @@ pub(crate) fn chain(
                 let place =
                     if of.is_empty() { Place::Nowhere } else { Place::Number(numbers.len()) };
                 numbers.extend(of);
-                steps.push(Step { code, at: place });
+                steps.push(ChainStep { code, at: place });
             }
             Form::Zip(code, flipped) => {
                 let step = match (taken, flipped) {
-                    (Some(1), Some(flipped)) => Step { code: flipped, at: vector(op.args[0]) },
-                    (_, Some(_)) => Step { code, at: vector(op.args[1]) },
+                    (Some(1), Some(flipped)) => ChainStep { code: flipped, at: vector(op.args[0]) },
+                    (_, Some(_)) => ChainStep { code, at: vector(op.args[1]) },
                     (_, None) => {
                         by_row = true;
                         let row = match op.args[1] {
@@ -296,22 +296,22 @@ pub(crate) fn chain(
                             ),
                             input => input,
                         };
-                        Step { code, at: Place::Row(row) }
+                        ChainStep { code, at: Place::Row(row) }
                     }
                 };
                 steps.push(step);
             }
         }
         if let Some(output) = op.store {
-            steps.push(Step { code: Code::Store, at: Place::Output(output) });
+            steps.push(ChainStep { code: Code::Store, at: Place::Output(output) });
         }
         if let Some(r) = register[at] {
-            steps.push(Step { code: Code::Store, at: Place::Vector(Arg::Register(r)) });
+            steps.push(ChainStep { code: Code::Store, at: Place::Vector(Arg::Register(r)) });
         }
     }
     Chain::new(first, steps, by_row, totals)
 }
 
-fn is_light(op: &Op) -> bool {
+fn is_light(op: &FusedOp) -> bool {
     form(op).is_some()
 }

@@ -1,7 +1,7 @@
 //! The chains of a plan over the memory of a task.
 
 use super::bank::Bank;
-use super::chain::{Chain, Place, Stage, Step};
+use super::chain::{Chain, ChainStep, Place, Stage};
 use super::kernel::{self, Lane};
 use super::machine::{self, Code, Inst};
 use super::plan::{Arg, Plan};
@@ -76,11 +76,11 @@ impl<T: Lane> Links<T> {
     pub(super) fn new(plan: &Plan, memory: &Memory<'_, T>) -> Self {
         let chains = plan.stages.iter().filter_map(|stage| match stage {
             Stage::Chain(chain) => Some(chain),
-            Stage::Op(_) => None,
+            Stage::FusedOp(_) => None,
         });
         let count = chains.clone().map(|chain| chain.steps.len()).sum();
         let (mut insts, mut sites) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        for &Step { code, at } in chains.flat_map(|chain| &chain.steps) {
+        for &ChainStep { code, at } in chains.flat_map(|chain| &chain.steps) {
             let (site, single) = memory.find(at, plan.n);
             let code = if single { code.of_number() } else { code };
             insts.push(Inst { code, moves: if single { 0 } else { usize::MAX }, at: site.base });

@@ -40,7 +40,7 @@ fn is_long(n: usize) -> bool {
 
 /// An instruction of a plan. Floats and truth values have registers of their own.
 #[derive(Clone, Debug)]
-pub(crate) struct Op {
+pub(crate) struct FusedOp {
     pub(crate) what: Do,
     pub(crate) args: Vec<Arg>,
     pub(crate) out: usize,
@@ -52,7 +52,7 @@ pub(crate) struct Op {
     pub(crate) store: Option<usize>,
 }
 
-impl Op {
+impl FusedOp {
     /// Whether operand `k` is a truth value.
     fn takes_flag(&self, k: usize) -> bool {
         match self.what {
@@ -112,7 +112,7 @@ struct Builder<'a> {
     metas: &'a [Meta],
     shape: &'a [usize],
     inputs: Vec<Port>,
-    ops: Vec<Op>,
+    ops: Vec<FusedOp>,
     known: HashMap<usize, Known>,
     spread: HashMap<usize, Arg>,
 }
@@ -249,13 +249,13 @@ impl Builder<'_> {
     /// Every instruction has a register of its own at first.
     fn push(&mut self, what: Do, args: Vec<Arg>, row: bool, flag: bool) -> Arg {
         let out = self.ops.len();
-        self.ops.push(Op { what, args, out, row, flag, store: None });
+        self.ops.push(FusedOp { what, args, out, row, flag, store: None });
         Arg::Register(out)
     }
 }
 
 /// Gives results of one kind that are kept registers that are free again after the last use; their number.
-fn allocate(ops: &[Op], chains: &Chains, flag: bool, register: &mut [Option<usize>]) -> usize {
+fn allocate(ops: &[FusedOp], chains: &Chains, flag: bool, register: &mut [Option<usize>]) -> usize {
     let mut last: Vec<usize> = (0..ops.len()).collect();
     for (range, _) in &chains.parts {
         for at in range.clone() {
@@ -292,7 +292,7 @@ fn allocate(ops: &[Op], chains: &Chains, flag: bool, register: &mut [Option<usiz
 
 /// The parts of a plan over registers.
 fn stages(
-    ops: &[Op],
+    ops: &[FusedOp],
     chains: &Chains,
     register: &[Option<usize>],
     numbers: &mut Vec<f64>,
@@ -312,7 +312,7 @@ fn stages(
             }
         }
         op.out = kept(op.out);
-        Stage::Op(op)
+        Stage::FusedOp(op)
     };
     chains.parts.iter().map(one).collect()
 }

@@ -14,9 +14,9 @@ use super::chain::Stage;
 use super::kernel::{self, Lane};
 use super::links::{Links, Memory};
 use super::machine::parts;
-use super::plan::{Do, Op, Plan, Port};
+use super::plan::{Do, FusedOp, Plan, Port};
 use super::source::Source;
-use crate::recording::{Frame, Step};
+use crate::recording::{Execute, Frame};
 use crate::tensor::Any;
 
 /// Bytes of all registers together: a part of the first-level cache.
@@ -30,7 +30,7 @@ pub(crate) struct Fused {
     pub(crate) dtype: DType,
 }
 
-impl<B: Backend> Step<B> for Fused {
+impl<B: Backend> Execute<B> for Fused {
     fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> std::result::Result<(), String> {
         let operands: Vec<AnyTensor> =
             (0..self.plan.inputs.len()).map(|at| engine(frame.any(at))).collect();
@@ -180,7 +180,7 @@ impl<'a, T: Lane> Body<'a, T> {
         let mut flags = Bank::new(flags, &self.flags, self.block * n, false);
         let totals = plan.stages.iter().map(|stage| match stage {
             Stage::Chain(chain) => chain.totals.len(),
-            Stage::Op(_) => 0,
+            Stage::FusedOp(_) => 0,
         });
         let mut sums = vec![T::ZERO; totals.max().unwrap_or(0) * parts::<T>()];
         let sums = sums.as_mut_ptr();
@@ -200,13 +200,20 @@ impl<'a, T: Lane> Body<'a, T> {
                         let memory = Memory { bank: &floats, sources, outputs, numbers, sums };
                         links.run(chain, at, rows, &memory);
                     },
-                    Stage::Op(op) => self.op(op, at, rows, &mut floats, &mut flags),
+                    Stage::FusedOp(op) => self.op(op, at, rows, &mut floats, &mut flags),
                 }
             }
         }
     }
 
-    fn op(&self, op: &Op, at: usize, rows: usize, floats: &mut Bank<T>, flags: &mut Bank<bool>) {
+    fn op(
+        &self,
+        op: &FusedOp,
+        at: usize,
+        rows: usize,
+        floats: &mut Bank<T>,
+        flags: &mut Bank<bool>,
+    ) {
         let n = if op.row { 1 } else { self.plan.n };
         let (lo, len) = (at * n, rows * n);
         if op.flag {
@@ -261,7 +268,7 @@ impl<'a, T: Lane> Body<'a, T> {
     }
 
     /// Copies a register to the output that it is.
-    fn store<U: Copy>(&self, op: &Op, lo: usize, x: &[U]) {
+    fn store<U: Copy>(&self, op: &FusedOp, lo: usize, x: &[U]) {
         let Some(output) = op.store else { return };
         let to = self.targets[output].at::<U>();
         // SAFETY: the output has as many elements as its level; blocks are disjoint, and each is stored

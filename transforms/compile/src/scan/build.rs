@@ -11,7 +11,7 @@ use super::kernel::{Inst, copy, each, gather, matmul, small, sum};
 use crate::fuse::kernel::Lane;
 use crate::fuse::{Elementwise, Reduction};
 use crate::program::{live, unique};
-use crate::recording::{Frame, Instruction, Step};
+use crate::recording::{Execute, Frame, Instruction};
 use crate::tensor::{Any, Meta};
 
 /// Multiply-adds of a product that runs in a kernel here; larger ones are the engine's.
@@ -44,7 +44,7 @@ pub(super) enum Line<T, B: Backend> {
 }
 
 pub(super) struct Routine<B: Backend> {
-    pub(super) step: Arc<dyn Step<B>>,
+    pub(super) step: Arc<dyn Execute<B>>,
     pub(super) operands: Vec<Operand<B>>,
     /// Offset and elements of each result, none if nobody uses it.
     pub(super) results: Vec<Option<(usize, usize)>>,

@@ -28,7 +28,7 @@ use t4a_tensor::TensorError;
 use crate::backend::Traced;
 use crate::fuse::is_engine;
 use crate::operation::Function;
-use crate::recording::{Call, Frame, Level, Recording, Step, innermost};
+use crate::recording::{Call, Execute, Frame, Level, Recording, innermost};
 use crate::tensor::{Any, FloatKind, Node, TracedTensor};
 use crate::trace::{Source, traced};
 
@@ -214,7 +214,7 @@ impl<B: Operations> ScanBackend for Traced<B> {
         };
         let ((), all, pending) = call.record(&run)?;
         let count = all.len();
-        let step = move || -> Arc<dyn Step<B>> {
+        let step = move || -> Arc<dyn Execute<B>> {
             let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
                 run(frame, out).map_err(|error| error.to_string())
             };
