@@ -135,6 +135,6 @@ fn memory_of_many_steps_of_a_small_carry_is_bounded() {
     // The root of 16 is 4; a list of Burn's nodes that the thread of each span holds grows as the steps do.
     assert!(many <= 10 * few, "2000 steps take {few} KiB, 32000 take {many} KiB");
     // About 8 MiB; 14 where another thread was late once, and Burn's map has doubled, of which each span has a
-    // copy. Everything kept would be more than 100.
+    // copy.
     assert!(many <= 20_000, "32000 steps take {many} KiB");
 }
