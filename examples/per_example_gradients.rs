@@ -8,7 +8,7 @@
 //! others 2016). So each image needs a gradient of its own: `vmap` of an unmodified net under `Autodiff`
 //! gives them in one call, which is compared with a loop over images and timed against it.
 
-#[path = "digits/data.rs"]
+#[path = "digits/src/data.rs"]
 mod data;
 
 use std::time::Instant;

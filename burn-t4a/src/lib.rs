@@ -32,6 +32,8 @@
 //!
 //! | feature | |
 //! |---|---|
+//! | none | the backend |
+//! | `ext`, on by default | [`ext`] and [`models`], as far as they need no feature below |
 //! | `linalg`, on by default | [`ext::linalg`], Gaussian processes, layers of low rank |
 //! | `structured`, on by default | [`ext::structured`]; turns `linalg` on |
 //! | `module` | structured tensors, CRFs and layers of low rank as parameters of Burn's modules |
@@ -49,7 +51,9 @@
 // v0_21           the Burn 0.21 face: one line per method
 
 mod boundary;
+#[cfg(feature = "ext")]
 pub mod ext;
+#[cfg(feature = "ext")]
 pub mod models;
 pub mod v0_21;
 

@@ -9,7 +9,7 @@
 //! change their sign and even ones do not, exactly, before and after training. A full run asserts a test
 //! accuracy of at least 96 %.
 
-#[path = "../digits/data.rs"]
+#[path = "../digits/src/data.rs"]
 mod data;
 mod layer;
 

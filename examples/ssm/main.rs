@@ -11,7 +11,7 @@
 //! lies many steps back.
 
 #[allow(dead_code)]
-#[path = "../digits/data.rs"]
+#[path = "../digits/src/data.rs"]
 mod data;
 mod layer;
 

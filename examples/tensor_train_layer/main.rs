@@ -15,7 +15,7 @@
 //! The layer never builds W: it is one einsum over the images and the cores.
 
 #[allow(dead_code)]
-#[path = "../digits/data.rs"]
+#[path = "../digits/src/data.rs"]
 mod data;
 mod layer;
 

@@ -1,9 +1,9 @@
 //! Trains a convolutional net and a perceptron on 1,797 real handwritten digits.
 //!
 //! ```text
-//! cargo run --release --example digits                       on BurnT4a
-//! cargo run --release --example digits -- --backend flex     on BurnT4a and on Flex, side by side
-//! cargo run --release --example digits -- --quick            two epochs, for a smoke test
+//! cargo run --release -p digits                    on BurnT4a
+//! cargo run --release -p digits --features flex    on BurnT4a and on Flex, side by side
+//! cargo run --release -p digits -- --quick         two epochs, for a smoke test
 //! ```
 //!
 //! Everything below is generic over the backend: the only line that names one is the type argument
@@ -16,7 +16,6 @@ mod train;
 
 use burn::backend::Autodiff;
 use burn::tensor::backend::AutodiffBackend;
-use burn_flex::Flex;
 use burn_t4a::BurnT4a;
 
 use data::Digits;
@@ -26,24 +25,16 @@ use train::{Plan, Trained, train};
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 fn main() -> Result<()> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let mut quick = false;
-    let mut flex = false;
-    let mut rest = args.iter().map(String::as_str);
-    while let Some(arg) = rest.next() {
-        match (arg, rest.clone().next()) {
-            ("--quick", _) => quick = true,
-            ("--backend", Some(name @ ("t4a" | "flex"))) => {
-                flex = name == "flex";
-                rest.next();
-            }
-            _ => return Err("usage: digits [--quick] [--backend t4a|flex]".into()),
-        }
-    }
+    let quick = match std::env::args().skip(1).collect::<Vec<_>>().as_slice() {
+        [] => false,
+        [flag] if flag == "--quick" => true,
+        _ => return Err("usage: digits [--quick]".into()),
+    };
     let plan = Plan { epochs: if quick { 2 } else { 25 }, batch: 64, rate: 3e-3, seed: 7 };
     let digits = Digits::load(plan.seed)?;
     println!("{} images for training, {} for testing\n", digits.train.len(), digits.test.len());
 
+    #[cfg_attr(not(feature = "flex"), expect(unused_mut, reason = "Flex's nets come after these"))]
     let mut nets = Vec::from(run::<Autodiff<BurnT4a>>("t4a", &digits, &plan)?);
     report::confusion(&digits.test, &nets[0].predictions);
     if !quick {
@@ -51,8 +42,9 @@ fn main() -> Result<()> {
             assert!(net.accuracy() >= 0.97, "{net}");
         }
     }
-    if flex {
-        let theirs = run::<Autodiff<Flex>>("flex", &digits, &plan)?;
+    #[cfg(feature = "flex")]
+    {
+        let theirs = run::<Autodiff<burn_flex::Flex>>("flex", &digits, &plan)?;
         println!("training time         t4a       flex    flex / t4a");
         for (a, b) in nets.iter().zip(&theirs) {
             let [ours, theirs] = [a, b].map(|net| net.time.as_secs_f64());
