@@ -6,7 +6,9 @@ use crate::math;
 
 macro_rules! float {
     ($($t:ident),*) => {$(
-        impl Scalar for $t {}
+        impl Scalar for $t {
+            const WIDE: bool = true;
+        }
 
         impl Numeric for $t {
             const ZERO: Self = 0.0;

@@ -81,7 +81,9 @@ fn u64_to_f64_round_to_odd(v: u64) -> f64 {
 
 macro_rules! half_float {
     ($($t:ident: $to:ident $from:ident),*) => {$(
-        impl Scalar for $t {}
+        impl Scalar for $t {
+            const WIDE: bool = true;
+        }
 
         impl Numeric for $t {
             const ZERO: Self = <$t>::ZERO;

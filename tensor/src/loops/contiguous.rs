@@ -33,6 +33,7 @@ struct Map<'a, T: Scalar, K: Unary<T>> {
 
 impl<T: Scalar, K: Unary<T>> Loop for Map<'_, T, K> {
     type Output = ();
+    const WIDE: bool = T::WIDE || K::Out::WIDE;
     #[inline(always)]
     fn run(self) {
         if const { K::COST > LIGHT } {
@@ -81,6 +82,7 @@ struct MapInPlace<T, K> {
 
 impl<T: Scalar, K: Unary<T>> Loop for MapInPlace<T, K> {
     type Output = ();
+    const WIDE: bool = T::WIDE || K::Out::WIDE;
     #[inline(always)]
     fn run(self) {
         let block = const { ahead::block(size_of::<T>()) };
@@ -116,6 +118,7 @@ struct ZipInPlace<'a, T, U, K> {
 
 impl<T: Scalar, U: Scalar, K: Binary<T, U>> Loop for ZipInPlace<'_, T, U, K> {
     type Output = ();
+    const WIDE: bool = T::WIDE || K::Out::WIDE;
     #[inline(always)]
     fn run(self) {
         let block = const { ahead::block(larger(size_of::<T>(), size_of::<U>())) };
@@ -166,6 +169,7 @@ struct Zip<'a, T: Scalar, U: Scalar, K: Binary<T, U>> {
 
 impl<T: Scalar, U: Scalar, K: Binary<T, U>> Loop for Zip<'_, T, U, K> {
     type Output = ();
+    const WIDE: bool = T::WIDE || K::Out::WIDE;
     #[inline(always)]
     fn run(self) {
         let kernel = self.kernel;
@@ -242,6 +246,7 @@ struct Zip3<'a, T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>> {
 
 impl<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>> Loop for Zip3<'_, T, U, V, K> {
     type Output = ();
+    const WIDE: bool = T::WIDE || K::Out::WIDE;
     #[inline(always)]
     fn run(self) {
         for (((out, &a), &b), &c) in self.out.iter_mut().zip(self.a).zip(self.b).zip(self.c) {
