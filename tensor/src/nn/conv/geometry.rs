@@ -250,6 +250,9 @@ impl Geometry {
         });
         let [x, k, y] = self.planes();
         let room = 16 * (x + k + y) + (1 << 16);
+        if let Ok(v) = std::env::var("T4A_TUNE") {
+            return v == "1" && !self.is_pointwise() && padded.is_some_and(|padded| padded <= room);
+        }
         self.groups > 1 && self.c * self.o <= 4 && padded.is_some_and(|padded| padded <= room)
     }
 

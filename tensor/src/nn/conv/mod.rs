@@ -17,12 +17,15 @@
 //!
 //! `X̃` exists in tiles that stay in the second-level cache (`columns`), and not at all where it
 //! is `x` itself: windows of one element with stride 1. Few channels per group have no matrix
-//! product worth the name and are sums of shifted copies instead (`depthwise`).
+//! product worth the name and are sums of shifted copies instead (`shifted`), as are those of small
+//! planes.
 
 mod columns;
-mod depthwise;
 mod geometry;
+mod grid;
 mod product;
+mod shifted;
+mod sums;
 mod transpose;
 
 use t4a_algebra::Float;
@@ -125,7 +128,7 @@ fn forward<T: Float>(
         return filled(&g.y_shape(), bias);
     }
     if g.is_thin() {
-        return depthwise::forward(&x, &weight, bias, g);
+        return shifted::forward(&x, &weight, bias, g);
     }
     product::forward(&x, &weight, bias, g)
 }
@@ -141,7 +144,7 @@ fn adjoint<T: Float>(
         return filled(&g.x_shape(), bias);
     }
     if g.is_thin() {
-        return depthwise::adjoint(&weight, &y, bias, g);
+        return shifted::adjoint(&weight, &y, bias, g);
     }
     product::adjoint(filled(&g.x_shape(), bias)?, &weight, &y, g)
 }
@@ -152,7 +155,7 @@ fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor
         return Tensor::zeros(&g.w_shape());
     }
     if g.is_thin() {
-        return depthwise::weight(&x, &y, g);
+        return shifted::weight(&x, &y, g);
     }
     product::weight(&x, &y, g)
 }
