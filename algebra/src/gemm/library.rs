@@ -83,9 +83,7 @@ unsafe fn product<T: Numeric, L: Limits>(p: &Product<'_, T>) -> Report {
     let (m, k, n) = (p.a.rows(), p.a.cols(), p.b.cols());
     // By the whole product: threads must not change a bit.
     let steps = m.saturating_mul(n).saturating_mul(k);
-    // Outer products of few columns are all stores.
-    let outer = std::env::var_os("T4A_OUTER").is_some() && k == 1 && n <= L::SMALL;
-    let algorithm = if k <= L::SMALL && (m.max(n) <= L::SMALL || steps <= FEW || outer) {
+    let algorithm = if k <= L::SMALL && (m.max(n) <= L::SMALL || steps <= FEW) {
         Algorithm::Small
     } else if Isa::detect() == Isa::Avx2 && m.min(n).min(k) >= L::LARGE {
         Algorithm::Blocked

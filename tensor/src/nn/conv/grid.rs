@@ -37,6 +37,9 @@ impl Grid {
 
     /// Of a position.
     pub(super) fn place(&self, u: [usize; 3]) -> usize {
+        if self.s == [1; 3] {
+            return self.linear(u);
+        }
         let phase = (0..3).fold(0, |phase, i| phase * self.s[i] + u[i] % self.s[i]);
         phase * self.volume() + self.linear(std::array::from_fn(|i| u[i] / self.s[i]))
     }
@@ -50,15 +53,18 @@ impl Grid {
         p: [usize; 3],
         mut body: impl FnMut(usize, usize, usize),
     ) {
-        let inside = |axis: usize, i: usize| (i + p[axis]) / self.s[axis] < self.size[axis];
+        let inside = |axis: usize, i: usize| i + p[axis] < self.size[axis] * self.s[axis];
         let step = self.s[2];
         for d in (0..n[0]).take_while(|&d| inside(0, d)) {
             for h in (0..n[1]).take_while(|&h| inside(1, h)) {
                 let line = (d * n[1] + h) * n[2];
                 for first in (0..step.min(n[2])).take_while(|&first| inside(2, first)) {
                     let place = self.place([d + p[0], h + p[1], first + p[2]]);
-                    let room = self.size[2] - (first + p[2]) / step;
-                    body(line + first, place, (n[2] - first).div_ceil(step).min(room));
+                    let (room, len) = match step {
+                        1 => (self.size[2] - p[2], n[2]),
+                        _ => (self.size[2] - (first + p[2]) / step, (n[2] - first).div_ceil(step)),
+                    };
+                    body(line + first, place, len.min(room));
                 }
             }
         }

@@ -127,7 +127,7 @@ fn forward<T: Float>(
     if g.is_empty() {
         return filled(&g.y_shape(), bias);
     }
-    if g.is_thin() {
+    if g.is_thin() || g.is_small(g.c) {
         return shifted::forward(&x, &weight, bias, g);
     }
     product::forward(&x, &weight, bias, g)
@@ -143,7 +143,7 @@ fn adjoint<T: Float>(
     if g.is_empty() {
         return filled(&g.x_shape(), bias);
     }
-    if g.is_thin() {
+    if g.is_thin() || g.is_small(g.o) {
         return shifted::adjoint(&weight, &y, bias, g);
     }
     product::adjoint(filled(&g.x_shape(), bias)?, &weight, &y, g)
@@ -154,7 +154,7 @@ fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor
     if g.is_empty() {
         return Tensor::zeros(&g.w_shape());
     }
-    if g.is_thin() {
+    if g.is_thin() || g.is_small_weight(sums::vector::<T>(), sums::CHANNELS) {
         return shifted::weight(&x, &y, g);
     }
     product::weight(&x, &y, g)

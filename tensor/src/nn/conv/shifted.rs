@@ -10,11 +10,11 @@ use t4a_algebra::simd::dispatch;
 
 use super::geometry::Geometry;
 use super::grid::{Grid, elements, windows};
-use super::sums::{CHANNELS, Dots, SLACK, Sum, blocks, ranges, together};
+use super::sums::{CHANNELS, Dots, DotsTogether, SLACK, Sum, blocks, ranges, together, vector};
 use crate::copy::row_major;
 use crate::error::Result;
 use crate::loops::parallel;
-use crate::output::{Filled, Output, parts_of_groups_mut, share};
+use crate::output::{Filled, Output, parts_mut, share};
 use crate::route::{Path, Route};
 use crate::storage::collect;
 use crate::tensor::Tensor;
@@ -84,9 +84,11 @@ pub(super) fn forward<T: Float>(
                     out: &mut sums,
                 });
                 for r in 0..range.len() {
-                    for line in 0..y_plane / g.y[2] {
-                        let from = grid.linear([line / g.y[1], line % g.y[1], 0]);
-                        lines.copy_from(&sums[r * pitch + from..][..g.y[2]]);
+                    for d in 0..g.y[0] {
+                        for h in 0..g.y[1] {
+                            let from = r * pitch + grid.linear([d, h, 0]);
+                            lines.copy_from(&sums[from..][..g.y[2]]);
+                        }
                     }
                 }
             }
@@ -243,11 +245,17 @@ pub(super) fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Re
     let (grid, places) = windows(g)?;
     let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
     let mut w = Tensor::<T>::zeros(&g.w_shape())?;
-    let (row, blocks) = (g.c * k, g.o.div_ceil(CHANNELS));
     // Some channels of y each.
-    let parts = parts_of_groups_mut(w.as_mut_slice()?, g.o * row, CHANNELS * row);
+    let at_once = if g.is_thin() { 1 } else { CHANNELS };
+    let blocks = g.o / at_once;
+    let vectors = (0..y_plane).step_by(vector::<T>()).map(|t| {
+        let (line, w) = (t / g.y[2], t % g.y[2]);
+        grid.linear([line / g.y[1], line % g.y[1], w])
+    });
+    let starts = collect(y_plane, vectors)?;
+    let parts = parts_mut(w.as_mut_slice()?, g.groups * blocks);
     share(parts, 1, worthwhile(g), |task, w| {
-        let (group, from) = (task / blocks, task % blocks * CHANNELS);
+        let (group, from) = (task / blocks, task % blocks * at_once);
         let mut src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
         for image in 0..g.n {
             let image = image * g.groups + group;
@@ -255,16 +263,16 @@ pub(super) fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Re
                 let plane = &xs[(image * g.c + c) * x_plane..][..x_plane];
                 grid.spread(plane, g.x, g.padding, &mut src[c * grid.len()..][..grid.len()]);
             }
-            for range in ranges(w.len() / row) {
-                let y = &ys[(image * g.o + from + range.start) * y_plane..];
-                dispatch(Dots {
-                    grid: &grid,
-                    x: &src,
-                    places: &places,
-                    y: &y[..range.len() * y_plane],
-                    size: g.y,
-                    w: &mut w[range.start * row..range.end * row],
-                });
+            let y = &ys[(image * g.o + from) * y_plane..][..at_once * y_plane];
+            let (grid, places) = (&grid, &places[..]);
+            if at_once == CHANNELS {
+                let (x, starts, w) = (&src[..], &starts[..], &mut *w);
+                dispatch(DotsTogether { grid, x, places, starts, y, w });
+                continue;
+            }
+            for (c, w) in w.chunks_exact_mut(k).enumerate() {
+                let x = &src[c * grid.len()..];
+                dispatch(Dots { grid, x, places, y, size: g.y, w });
             }
         }
         Ok(())
