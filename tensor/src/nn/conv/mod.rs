@@ -159,3 +159,19 @@ fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor
     }
     product::weight(&x, &y, g)
 }
+
+/// Result, cotangent of x and cotangent of the weight as matrix products, whatever the sizes.
+#[cfg(test)]
+pub(super) fn as_products<T: Float>(
+    x: &Tensor<T>,
+    weight: &Tensor<T>,
+    dy: &Tensor<T>,
+    options: &ConvOptions,
+) -> Result<[Tensor<T>; 3]> {
+    let g = Geometry::forward("conv", x.shape(), weight.shape(), options)?;
+    Ok([
+        product::forward(x, weight, None, &g)?,
+        product::adjoint(filled(&g.x_shape(), None)?, weight, dy, &g)?,
+        product::weight(x, dy, &g)?,
+    ])
+}

@@ -1,5 +1,8 @@
 //! Sums of shifted copies, and their adjoint in the weights, for several channels at a time: what is read of
 //! one side is used for all of them.
+//!
+//! Accumulators are arrays by value and indexed by constants, which the compiler keeps in vector registers; as
+//! slices and iterators they were scalars (bench `nn`, rows `planes`).
 
 use t4a_algebra::Float;
 use t4a_algebra::simd::Loop;
