@@ -5,6 +5,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use t4a_algebra::Standard;
 use t4a_tensor::loops::parallel;
 use t4a_tensor::nn::attention::{AttentionOptions, attention, attention_vjp};
 use t4a_tensor::nn::conv::{ConvOptions, conv, conv_weight, conv_x};
@@ -88,6 +89,14 @@ impl Bench {
             ("conv 3×3 stride 2", [8, 32, 56, 56], [64, 32, 3, 3], 2, 1, 1),
             ("conv 1×1", [8, 64, 28, 28], [64, 64, 1, 1], 1, 0, 1),
             ("conv 3×3 small", [2, 8, 14, 14], [8, 8, 3, 3], 1, 1, 1),
+            ("conv 3×3 planes 8×8", [128, 8, 8, 8], [16, 8, 3, 3], 1, 1, 1),
+            ("conv 3×3 planes 8×8 first", [128, 1, 8, 8], [8, 1, 3, 3], 1, 1, 1),
+            ("conv 3×3 planes 8×8 per example", [1, 1024, 8, 8], [2048, 8, 3, 3], 1, 1, 128),
+            ("conv 3×3 planes 8×8 first per example", [1, 128, 8, 8], [1024, 1, 3, 3], 1, 1, 128),
+            ("conv 3×3 planes 4×4", [128, 16, 4, 4], [32, 16, 3, 3], 1, 1, 1),
+            ("conv 3×3 planes 16×16", [32, 16, 16, 16], [16, 16, 3, 3], 1, 1, 1),
+            ("conv 3×3 planes 8×8 wide", [16, 64, 8, 8], [64, 64, 3, 3], 1, 1, 1),
+            ("conv 3×3 planes 28×28", [16, 8, 28, 28], [16, 8, 3, 3], 1, 1, 1),
             ("depthwise 3×3", [8, 64, 56, 56], [64, 1, 3, 3], 1, 1, 64),
             ("depthwise 3×3 stride 2", [8, 64, 56, 56], [64, 1, 3, 3], 2, 1, 64),
             ("depthwise 7×7", [4, 64, 28, 28], [64, 1, 7, 7], 1, 3, 64),
@@ -103,6 +112,15 @@ impl Bench {
             self.row(name, || conv(&x, &w, Some(&bias), &options));
             self.row(&format!("{name}: x"), || conv_x(x.shape(), &w, &dy, &options));
             self.row(&format!("{name}: weight"), || conv_weight(&x, w.shape(), &dy, &options));
+        }
+    }
+
+    /// Cotangents of a weight matrix for every example.
+    fn outer(&self) {
+        for (m, n) in [(1024, 10), (128, 128), (64, 16)] {
+            let (x, dy) = (self.random(&[128, m, 1]), self.random(&[128, 1, n]));
+            let name = format!("128 outer products {m}×{n}");
+            self.row(&name, || t4a_tensor::matmul::matmul::<Standard, f32>(&x, &dy));
         }
     }
 
@@ -134,5 +152,6 @@ fn main() {
     bench.lanes();
     bench.attention();
     bench.conv();
+    bench.outer();
     bench.pool();
 }

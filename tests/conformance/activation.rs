@@ -1,7 +1,5 @@
 //! Every method of `ActivationOps`.
 
-use burn_backend::ops::ActivationOps;
-
 use crate::conform;
 use crate::material::*;
 
@@ -24,6 +22,7 @@ fn with_grad() -> Vec<Case> {
 }
 
 conform! {
+    float;
     relu: plain(), EXACT, |_c, x| B::relu(x);
     relu_backward: with_grad(), EXACT, |_c, y, g| B::relu_backward(y, g);
     leaky_relu: special(), EXACT, |_c, x| B::leaky_relu(x, 0.25.into());

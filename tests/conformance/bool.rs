@@ -22,6 +22,7 @@ fn lines() -> Vec<Case> {
 }
 
 conform! {
+    bool;
     bool_equal: pairs(), EXACT, |_c, a, b| B::bool_equal(a, b);
     bool_not_equal: pairs(), EXACT, |_c, a, b| B::bool_not_equal(a, b);
     bool_and: pairs(), EXACT, |_c, a, b| B::bool_and(a, b);
@@ -46,10 +47,10 @@ conform! {
     bool_repeat_dim: lines(), EXACT, |c, x| B::bool_repeat_dim(x, c.dim, 2);
     bool_cat: lines(), EXACT, |c, x| B::bool_cat(vec![x.clone(), B::bool_flip(x, &[c.dim])], c.dim);
 
-    bool_gather: index_cases(&BOOLS, |c| c.shape().to_vec(), false), EXACT, |c, x, i| B::bool_gather(c.dim, x, i);
-    bool_scatter_or: index_cases(&BOOLS, |c| c.shape().to_vec(), true), EXACT, |c, x, i, v| B::bool_scatter_or(c.dim, x, i, v);
-    bool_select: index_cases(&BOOLS, |_| vec![5], false), EXACT, |c, x, i| B::bool_select(x, c.dim, i);
-    bool_select_or: index_cases(&BOOLS, |_| vec![5], true), EXACT, |c, x, i, v| B::bool_select_or(x, c.dim, i, v);
+    bool_gather: index_cases(&BOOLS, |c| c.shape().to_vec(), false), EXACT, |c, x, i: int| B::bool_gather(c.dim, x, i);
+    bool_scatter_or: index_cases(&BOOLS, |c| c.shape().to_vec(), true), EXACT, |c, x, i: int, v| B::bool_scatter_or(c.dim, x, i, v);
+    bool_select: index_cases(&BOOLS, |_| vec![5], false), EXACT, |c, x, i: int| B::bool_select(x, c.dim, i);
+    bool_select_or: index_cases(&BOOLS, |_| vec![5], true), EXACT, |c, x, i: int, v| B::bool_select_or(x, c.dim, i, v);
     bool_slice_assign: assign_cases(&BOOLS), EXACT, |c, x, v| B::bool_slice_assign(x, &halves(c), v);
     bool_mask_where: mask_cases(&BOOLS), EXACT, |_c, x, m, v| B::bool_mask_where(x, m, v);
     bool_mask_fill: mask_cases(&BOOLS), EXACT, |_c, x, m, _v| B::bool_mask_fill(x, m, true.into());
@@ -61,6 +62,7 @@ conform! {
     bool_argwhere: whole(), EXACT, |_c, x| burn_backend::read_sync(B::bool_argwhere(x, IntDType::I64));
     bool_zeros: whole(), EXACT, |c, _x| B::bool_zeros(c.shape().to_vec().into(), &Default::default(), c.dtype().into());
     bool_ones: whole(), EXACT, |c, _x| B::bool_ones(c.shape().to_vec().into(), &Default::default(), c.dtype().into());
+    bool_into_data: whole(), EXACT, |_c, x| burn_backend::read_sync(B::bool_into_data(x)).unwrap();
     bool_to_device: whole(), EXACT, |_c, x| { let device = B::bool_device(&x); B::bool_to_device(x, &device) };
 }
 
@@ -75,7 +77,7 @@ fn four_byte_booleans_are_the_native_ones_under_another_tag() {
             operand.data = operand.data.clone().convert_dtype(wide);
         }
         let run = |case: &Case| {
-            let [a, b] = [0, 1].map(|i| <B as Side>::make(&case.operands[i]));
+            let [a, b] = [0, 1].map(|i| bool::<B>(&case.operands[i]));
             vec![
                 B::bool_and(a.clone(), b.clone()),
                 B::bool_xor(a.clone(), b.clone()),

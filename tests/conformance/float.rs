@@ -29,6 +29,7 @@ fn pairs() -> Vec<Case> {
 }
 
 conform! {
+    float;
     float_add: pairs(), EXACT, |_c, a, b| B::float_add(a, b);
     float_sub: pairs(), EXACT, |_c, a, b| B::float_sub(a, b);
     float_mul: pairs(), EXACT, |_c, a, b| B::float_mul(a, b);
@@ -48,7 +49,7 @@ conform! {
         B::float_powi_scalar(x.clone(), 0.into()), B::float_powi_scalar(x.clone(), 2.into()),
         B::float_powi_scalar(x.clone(), 3.into()), B::float_powi_scalar(x, (-1).into())];
     float_powi_scalar_impl: unary(&FLOATS, Values::Plain), FUNCTION, |_c, x| B::float_powi_scalar_impl(x, 3.into());
-    float_powi: with_exponents(), FUNCTION, |_c, x, n| B::float_powi(x, n);
+    float_powi: with_exponents(), FUNCTION, |_c, x, n: int| B::float_powi(x, n);
     float_clamp: special(), EXACT, |_c, x| B::float_clamp(x, (-1).into(), 1.5.into());
     float_clamp_min: unary(&FLOATS, Values::Plain), EXACT, |_c, x| B::float_clamp_min(x, 0.5.into());
     float_clamp_max: unary(&FLOATS, Values::Plain), EXACT, |_c, x| B::float_clamp_max(x, 0.5.into());
@@ -144,16 +145,16 @@ conform! {
     float_repeat_dim: along(&FLOATS, Values::Plain), EXACT, |c, x| B::float_repeat_dim(x, c.dim, 3);
     float_cat: along(&FLOATS, Values::Plain), EXACT, |c, x| B::float_cat(vec![x.clone(), B::float_flip(x.clone(), &[c.dim]), x], c.dim);
 
-    float_gather: gathers(), EXACT, |c, x, i| B::float_gather(c.dim, x, i);
-    float_scatter_add: scatters(), TERMS, of terms, |c, x, i, v| B::float_scatter_add(c.dim, x, i, v);
-    float_select: selects(), EXACT, |c, x, i| B::float_select(x, c.dim, i);
-    float_select_add: select_adds(), TERMS, of terms, |c, x, i, v| B::float_select_add(x, c.dim, i, v);
-    float_gather_nd: gather_nds(), EXACT, |_c, x, i| B::float_gather_nd(x, i);
-    float_scatter_nd: scatter_nds(), SUM, |c, x, i, v| B::float_scatter_nd(x, i, v, [
+    float_gather: gathers(), EXACT, |c, x, i: int| B::float_gather(c.dim, x, i);
+    float_scatter_add: scatters(), TERMS, of terms, |c, x, i: int, v| B::float_scatter_add(c.dim, x, i, v);
+    float_select: selects(), EXACT, |c, x, i: int| B::float_select(x, c.dim, i);
+    float_select_add: select_adds(), TERMS, of terms, |c, x, i: int, v| B::float_select_add(x, c.dim, i, v);
+    float_gather_nd: gather_nds(), EXACT, |_c, x, i: int| B::float_gather_nd(x, i);
+    float_scatter_nd: scatter_nds(), SUM, |c, x, i: int, v| B::float_scatter_nd(x, i, v, [
         IndexingUpdateOp::Assign, IndexingUpdateOp::Add, IndexingUpdateOp::Mul, IndexingUpdateOp::Min, IndexingUpdateOp::Max][c.dim]);
     float_slice_assign: assigned(), EXACT, |c, x, v| B::float_slice_assign(x, &halves(c), v);
-    float_mask_where: masked(), EXACT, |_c, x, m, v| B::float_mask_where(x, m, v);
-    float_mask_fill: masked(), EXACT, |_c, x, m, _v| B::float_mask_fill(x, m, 2.5.into());
+    float_mask_where: masked(), EXACT, |_c, x, m: bool, v| B::float_mask_where(x, m, v);
+    float_mask_fill: masked(), EXACT, |_c, x, m: bool, _v| B::float_mask_fill(x, m, 2.5.into());
 
     float_into_int: unary(&FLOATS, Values::Special), EXACT, |_c, x| vec![
         B::float_into_int(x.clone(), IntDType::I64), B::float_into_int(x.clone(), IntDType::I32),
@@ -166,6 +167,7 @@ conform! {
     float_zeros: created(), EXACT, |c| B::float_zeros(c.shape().to_vec().into(), &Default::default(), c.dtype().into());
     float_ones: created(), EXACT, |c| B::float_ones(c.shape().to_vec().into(), &Default::default(), c.dtype().into());
     float_full: created(), EXACT, |c| B::float_full(c.shape().to_vec().into(), 2.75.into(), &Default::default(), c.dtype().into());
+    float_into_data: special(), EXACT, |_c, x| burn_backend::read_sync(B::float_into_data(x)).unwrap();
     float_to_device: special(), EXACT, |_c, x| { let device = B::float_device(&x); B::float_to_device(x, &device) };
     float_detach: special(), EXACT, |_c, x| { assert!(!B::float_is_require_grad(&x)); B::float_set_require_grad(B::float_detach(x), true) };
     float_grid_sample_2d: grids(), CANCELS, |c, x, g| B::float_grid_sample_2d(x, g, GridSampleOptions {

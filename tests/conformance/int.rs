@@ -30,6 +30,7 @@ fn created() -> Vec<Case> {
 }
 
 conform! {
+    int;
     int_add: pairs(), EXACT, |_c, a, b| B::int_add(a, b);
     int_sub: pairs(), EXACT, |_c, a, b| B::int_sub(a, b);
     int_mul: pairs(), EXACT, |_c, a, b| B::int_mul(a, b);
@@ -131,8 +132,8 @@ conform! {
     int_scatter_nd: nd_cases(&INTS[..4], true), EXACT, |c, x, i, v| B::int_scatter_nd(x, i, v, [
         IndexingUpdateOp::Assign, IndexingUpdateOp::Add, IndexingUpdateOp::Mul, IndexingUpdateOp::Min, IndexingUpdateOp::Max][c.dim]);
     int_slice_assign: assign_cases(&INTS), EXACT, |c, x, v| B::int_slice_assign(x, &halves(c), v);
-    int_mask_where: mask_cases(&INTS), EXACT, |_c, x, m, v| B::int_mask_where(x, m, v);
-    int_mask_fill: mask_cases(&INTS), EXACT, |_c, x, m, _v| B::int_mask_fill(x, m, 7.into());
+    int_mask_where: mask_cases(&INTS), EXACT, |_c, x, m: bool, v| B::int_mask_where(x, m, v);
+    int_mask_fill: mask_cases(&INTS), EXACT, |_c, x, m: bool, _v| B::int_mask_fill(x, m, 7.into());
 
     int_into_float: whole(), EXACT, |_c, x| vec![
         B::int_into_float(x.clone(), FloatDType::F64), B::int_into_float(x.clone(), FloatDType::F32),
@@ -146,6 +147,7 @@ conform! {
     int_full: created(), EXACT, |c| B::int_full(c.shape().to_vec().into(), 7.into(), &Default::default(), c.dtype().into());
     int_arange: created(), EXACT, |c| B::int_arange(0..c.shape()[0] as i64, &Default::default(), c.dtype().into());
     int_arange_step: created(), EXACT, |c| B::int_arange_step(2..20, 3, &Default::default(), c.dtype().into());
+    int_into_data: whole(), EXACT, |_c, x| burn_backend::read_sync(B::int_into_data(x)).unwrap();
     int_to_device: whole(), EXACT, |_c, x| { let device = B::int_device(&x); B::int_to_device(x, &device) };
 }
 

@@ -1,4 +1,4 @@
-//! What the rows call on Burn 0.21 in the words of Burn 0.22.
+//! What the rows call on Burn 0.21 in the words of Burn 0.22, and the backends that are there for it alone.
 
 use burn_backend::ops::{MaxPool1dWithIndices, MaxPool2dWithIndices};
 use burn_backend::quantization::{
@@ -6,6 +6,44 @@ use burn_backend::quantization::{
 };
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, Bytes, DType, Shape, TensorData};
+use burn_t4a::{BurnT4a, T4aTensor};
+use burn_t4a_transforms::compile::{Kind, Traced, TracedTensor};
+use burn_t4a_transforms::jvp::{Jvp, JvpTensor};
+use burn_t4a_transforms::vmap::{Vmap, VmapTensor};
+
+use crate::material::{Call, Read, Row};
+
+/// Backends around the engine with nothing to do: outside of a mapped function, without tangents, without a
+/// recording.
+pub fn around<R: Row>() -> [(&'static str, Call); 3] {
+    [
+        ("vmap", R::run::<Vmap<BurnT4a>>),
+        ("jvp", R::run::<Jvp<BurnT4a>>),
+        ("compile", R::run::<Traced<BurnT4a>>),
+    ]
+}
+
+impl Read for VmapTensor<T4aTensor> {
+    fn read(self) -> Vec<TensorData> {
+        let (x, batched) = self.into_inner();
+        assert!(!batched, "a batch");
+        x.read()
+    }
+}
+
+impl Read for JvpTensor<BurnT4a> {
+    fn read(self) -> Vec<TensorData> {
+        let (x, tangent) = self.into_parts();
+        assert!(tangent.is_none(), "a tangent");
+        x.read()
+    }
+}
+
+impl<K: Kind<BurnT4a, Primitive: Read>> Read for TracedTensor<BurnT4a, K> {
+    fn read(self) -> Vec<TensorData> {
+        self.into_inner().read()
+    }
+}
 
 /// The parts of data.
 pub trait Fields {

@@ -1,4 +1,4 @@
-//! Cases (shapes × layouts × dtypes) and the comparison of BurnT4a with Flex on them.
+//! Cases (shapes × layouts × dtypes) and the comparison of BurnT4a with Flex, and with backends around it, on them.
 //!
 //! A case is data plus views, so that both backends build the same strided operand through their
 //! own view operations. Values come from a fixed generator; nothing depends on a seed.
@@ -6,7 +6,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
-use burn_backend::{BoolDType, DType, Slice, TensorData, TensorMetadata};
+use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
+use burn_backend::{Backend, BoolDType, DType, Slice, TensorData, TensorMetadata, TensorPrimitive};
 use burn_flex::{Flex, FlexTensor};
 use burn_t4a::{BurnT4a, T4aTensor};
 
@@ -125,55 +126,51 @@ pub fn cast(values: &[f64], shape: &[usize], dtype: DType) -> TensorData {
     }
 }
 
-/// A backend whose float, int and bool primitives are one type.
-pub trait Side {
-    type Tensor: Clone;
-    fn make(operand: &Operand) -> Self::Tensor;
-}
-
-macro_rules! side {
-    ($B:ident, $T:ident) => {
-        impl Side for $B {
-            type Tensor = $T;
-            fn make(operand: &Operand) -> $T {
-                side!(@kind $B, operand, is_float: float_from_data float_permute float_slice float_flip float_expand);
-                side!(@kind $B, operand, is_bool: bool_from_data bool_permute bool_slice bool_flip bool_expand);
-                side!(@kind $B, operand, dtype_is_any: int_from_data int_permute int_slice int_flip int_expand);
-                unreachable!()
-            }
-        }
-        impl Read for $T {
-            fn read(self) -> Vec<TensorData> {
-                let dtype = self.dtype();
-                let data = if dtype.is_float() {
-                    burn_backend::read_sync($B::float_into_data(self))
-                } else if dtype.is_bool() {
-                    burn_backend::read_sync($B::bool_into_data(self))
-                } else {
-                    burn_backend::read_sync($B::int_into_data(self))
-                };
-                vec![data.unwrap()]
-            }
-        }
-    };
-    (@kind $B:ident, $o:ident, $is:ident: $from:ident $permute:ident $slice:ident $flip:ident $expand:ident) => {
-        if side!(@is $is, $o) {
-            let x = $B::$from($o.data.clone(), &Default::default());
-            let axes: Vec<usize> = (0..$o.shape.len()).rev().collect();
-            return match $o.lay {
+/// Operands as tensors of a backend, by the view operations of their kind.
+macro_rules! operands {
+    ($($kind:ident $Tensor:ident: $from:ident $permute:ident $slice:ident $flip:ident $expand:ident;)*) => {$(
+        pub fn $kind<B: Backend>(operand: &Operand) -> $Tensor<B> {
+            let x = B::$from(operand.data.clone(), &Default::default());
+            let axes: Vec<usize> = (0..operand.shape.len()).rev().collect();
+            match operand.lay {
                 Lay::RowMajor => x,
-                Lay::Transposed => $B::$permute(x, &axes),
+                Lay::Transposed => B::$permute(x, &axes),
                 Lay::Sliced => {
                     let part = |size: &usize| Slice::new(1, Some(2 * *size as isize + 1), 2);
-                    $B::$slice(x, &$o.shape.iter().map(part).collect::<Vec<_>>())
+                    B::$slice(x, &operand.shape.iter().map(part).collect::<Vec<_>>())
                 }
-                Lay::Flipped => $B::$flip(x, &axes),
-                Lay::Repeated | Lay::Scalar => $B::$expand(x, $o.shape.clone().into()),
-            };
+                Lay::Flipped => B::$flip(x, &axes),
+                Lay::Repeated | Lay::Scalar => B::$expand(x, operand.shape.clone().into()),
+            }
         }
-    };
-    (@is dtype_is_any, $o:ident) => { true };
-    (@is $is:ident, $o:ident) => { $o.data.dtype().$is() };
+    )*};
+}
+
+operands! {
+    float FloatTensor: float_from_data float_permute float_slice float_flip float_expand;
+    int IntTensor: int_from_data int_permute int_slice int_flip int_expand;
+    bool BoolTensor: bool_from_data bool_permute bool_slice bool_flip bool_expand;
+}
+
+/// A backend whose tensors can be read.
+pub trait Side:
+    Backend<
+        FloatTensorPrimitive: Read,
+        IntTensorPrimitive: Read,
+        BoolTensorPrimitive: Read,
+        QuantizedTensorPrimitive: Read,
+    >
+{
+}
+
+impl<B> Side for B where
+    B: Backend<
+            FloatTensorPrimitive: Read,
+            IntTensorPrimitive: Read,
+            BoolTensorPrimitive: Read,
+            QuantizedTensorPrimitive: Read,
+        >
+{
 }
 
 /// What an operation returns, as data.
@@ -201,8 +198,44 @@ impl<A: Read> Read for Vec<A> {
     }
 }
 
-side!(BurnT4a, T4aTensor);
-side!(Flex, FlexTensor);
+impl Read for TensorData {
+    fn read(self) -> Vec<TensorData> {
+        vec![self]
+    }
+}
+
+impl<B: Side> Read for TensorPrimitive<B> {
+    fn read(self) -> Vec<TensorData> {
+        match self {
+            TensorPrimitive::Float(x) => x.read(),
+            TensorPrimitive::QFloat(x) => x.read(),
+        }
+    }
+}
+
+/// Backends whose floats, integers and truth values are one type.
+macro_rules! read {
+    ($($Tensor:ident of $B:ident;)*) => {$(
+        impl Read for $Tensor {
+            fn read(self) -> Vec<TensorData> {
+                let dtype = self.dtype();
+                let data = if dtype.is_float() {
+                    burn_backend::read_sync($B::float_into_data(self))
+                } else if dtype.is_bool() {
+                    burn_backend::read_sync($B::bool_into_data(self))
+                } else {
+                    burn_backend::read_sync($B::int_into_data(self))
+                };
+                vec![data.unwrap()]
+            }
+        }
+    )*};
+}
+
+read! {
+    T4aTensor of BurnT4a;
+    FlexTensor of Flex;
+}
 
 /// The operands of one call, and the axis it works along.
 #[derive(Clone, Debug)]
@@ -408,78 +441,103 @@ fn unread(case: &Case) -> bool {
     !FLEX_READS_EMPTY_VIEWS && case.operands.iter().any(empty)
 }
 
-/// Compares one call on both sides. Where Flex is known to be wrong or to panic, ours only has to
-/// return; `flex_is_wrong.rs` has the right answers.
-pub fn agree(
+/// A call as a function of its case, on any backend.
+pub trait Row {
+    fn run<B: Side>(case: &Case) -> Vec<TensorData>;
+}
+
+/// [`Row::run`] on some backend.
+pub type Call = fn(&Case) -> Vec<TensorData>;
+
+/// How a row is compared.
+pub struct Rule {
+    pub ulps: Ulps,
+    pub in_f64: bool,
+    pub of_terms: bool,
+    pub except: fn(&Case) -> bool,
+}
+
+/// Compares a call on both sides, and on backends around the engine, which return what it returns. Where
+/// Flex is known to be wrong or to panic, ours only has to return; `flex_is_wrong.rs` has the right answers.
+pub fn agree<R: Row>(op: &str, cases: impl IntoIterator<Item = Case>, rule: Rule) {
+    let cases = cases.into_iter().collect();
+    all_agree(op, cases, rule, R::run::<BurnT4a>, R::run::<Flex>, &around::<R>());
+}
+
+fn all_agree(
     op: &str,
-    case: &Case,
-    ulps: Ulps,
-    flex_is_wrong: bool,
-    ours: impl FnOnce() -> Vec<TensorData>,
-    flex: impl FnOnce() -> Vec<TensorData>,
-    terms: impl FnOnce() -> Option<Vec<TensorData>>,
+    cases: Vec<Case>,
+    rule: Rule,
+    ours: Call,
+    flex: Call,
+    around: &[(&str, Call)],
 ) {
-    let ours = caught(ours).unwrap_or_else(|text| panic!("{op} panics on {case:?}: {text}"));
-    if flex_is_wrong || unread(case) {
-        return;
-    }
-    let theirs = caught(flex).unwrap_or_else(|text| panic!("Flex {op} panics on {case:?}: {text}"));
-    if let Some(text) = difference_of_terms(&ours, &theirs, ulps, terms().as_deref()) {
-        panic!("{op}: {text}\n{case:?}\nours {ours:?}\nflex {theirs:?}");
+    for case in &cases {
+        let run = |name: &str, call: Call, case: &Case| {
+            caught(|| call(case))
+                .unwrap_or_else(|text| panic!("{name} {op} panics on {case:?}: {text}"))
+        };
+        let ours = run("", ours, case);
+        for &(name, call) in around {
+            let same = |(x, y): (&TensorData, &TensorData)| {
+                (x.dtype(), x.shape(), x.bytes()) == (y.dtype(), y.shape(), y.bytes())
+            };
+            let theirs = run(name, call, case);
+            let equal = ours.len() == theirs.len() && ours.iter().zip(&theirs).all(same);
+            assert!(equal, "{op}\n{case:?}\nours {ours:?}\n{name} {theirs:?}");
+        }
+        if (rule.except)(case) || unread(case) {
+            continue;
+        }
+        let theirs = match rule.in_f64 {
+            true => case.round(run("Flex", flex, &case.exact())),
+            false => run("Flex", flex, case),
+        };
+        let terms = rule.of_terms.then(|| flex(&case.absolute()));
+        if let Some(text) = difference_of_terms(&ours, &theirs, rule.ulps, terms.as_deref()) {
+            panic!("{op}: {text}\n{case:?}\nours {ours:?}\nflex {theirs:?}");
+        }
     }
 }
 
-/// One test per method: `name: cases, tolerance, |case, operands…| call on B;` where `B` is each
-/// backend in turn. `except` tells
+/// One test per method, behind the kind of operands that name none: `name: cases, tolerance,
+/// |case, operands…| call on B;` where `B` is each backend in turn. `except` tells
 /// the cases in which Flex is wrong; `in f64` lets Flex compute in `f64`, because it rounds every
 /// intermediate value of a 16-bit operation to 16 bits and we do not; `of terms`, for operations that
 /// are sums of products of their operands, measures the tolerance by the terms.
 #[macro_export]
 macro_rules! conform {
-    ($($name:ident: $cases:expr, $ulps:expr, $(in $precision:ident,)? $(of $terms:ident,)? $(except $except:expr,)? |$case:ident $(, $x:ident)*| $body:expr;)*) => {$(
+    ($default:ident; $($name:ident: $cases:expr, $ulps:expr, $(in $precision:ident,)? $(of $terms:ident,)? $(except $except:expr,)? |$case:ident $(, $x:ident $(: $kind:ident)?)*| $body:expr;)*) => {$(
         #[test]
-        #[allow(unused_mut)]
         fn $name() {
-            use $crate::material::{Case, Read, Side, agree};
-            let except: fn(&Case) -> bool = $crate::conform!(@except $($except)?);
-            for case in $cases {
-                let ours = || {
-                    type B = burn_t4a::BurnT4a;
-                    let $case = &case;
-                    let mut operands = $case.operands.iter().map(<B as Side>::make);
-                    $(let $x = operands.next().expect("operand");)*
-                    drop(operands);
+            use $crate::material::{Case, Read, Row, Rule, Side, agree};
+            struct Own;
+            impl Row for Own {
+                fn run<B: Side>($case: &Case) -> Vec<burn_backend::TensorData> {
+                    #[allow(unused_mut, unused_variables)]
+                    let mut operands = $case.operands.iter();
+                    $(let $x = $crate::conform!(@operand operands, $default $($kind)?);)*
                     Read::read($body)
-                };
-                let flex = || {
-                    type B = burn_flex::Flex;
-                    let asked = &case;
-                    let case = $crate::conform!(@precision asked $($precision)?);
-                    let $case = &case;
-                    let mut operands = $case.operands.iter().map(<B as Side>::make);
-                    $(let $x = operands.next().expect("operand");)*
-                    drop(operands);
-                    $crate::conform!(@round asked, Read::read($body) $(, $precision)?)
-                };
-                let terms = || $crate::conform!(@terms &case, |$case $(, $x)*| $body $(, $terms)?);
-                agree(stringify!($name), &case, $ulps, except(&case), ours, flex, terms);
+                }
             }
+            let rule = Rule {
+                ulps: $ulps,
+                in_f64: $crate::conform!(@is $($precision)?),
+                of_terms: $crate::conform!(@is $($terms)?),
+                except: $crate::conform!(@except $($except)?),
+            };
+            agree::<Own>(stringify!($name), $cases, rule);
         }
     )*};
-    (@terms $given:expr, |$case:ident $(, $x:ident)*| $body:expr) => { None };
-    (@terms $given:expr, |$case:ident $(, $x:ident)*| $body:expr, terms) => {{
-        type B = burn_flex::Flex;
-        let case = $given.absolute();
-        let $case = &case;
-        let mut operands = $case.operands.iter().map(<B as Side>::make);
-        $(let $x = operands.next().expect("operand");)*
-        drop(operands);
-        Some(Read::read($body))
-    }};
-    (@precision $case:ident) => { $case.clone() };
-    (@precision $case:ident f64) => { $case.exact() };
-    (@round $case:ident, $results:expr) => { $results };
-    (@round $case:ident, $results:expr, f64) => { $case.round($results) };
+    (@operand $operands:ident, $default:ident) => {
+        $crate::material::$default::<B>($operands.next().expect("operand"))
+    };
+    (@operand $operands:ident, $default:ident $kind:ident) => {
+        $crate::material::$kind::<B>($operands.next().expect("operand"))
+    };
+    (@is) => { false };
+    (@is f64) => { true };
+    (@is terms) => { true };
     (@except) => { |_| false };
     (@except $except:expr) => { $except };
 }

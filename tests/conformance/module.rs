@@ -3,7 +3,7 @@
 use burn_backend::DType;
 use burn_backend::ops::{
     AttentionModuleOptions, ConvOptions, ConvTransposeOptions, DeformConvOptions, InterpolateMode,
-    InterpolateOptions, ModuleOps, UnfoldOptions,
+    InterpolateOptions, UnfoldOptions,
 };
 
 use crate::conform;
@@ -74,8 +74,9 @@ fn modes() -> Vec<InterpolateOptions> {
 }
 
 conform! {
-    embedding: indexed(&[7, 4], &[2, 3], 7, &[]), EXACT, |_c, w, i| B::embedding(w, i);
-    embedding_backward: indexed(&[7, 4], &[2, 3], 7, &[&[2, 3, 4]]), SUM, |_c, w, i, g| B::embedding_backward(w, g, i);
+    float;
+    embedding: indexed(&[7, 4], &[2, 3], 7, &[]), EXACT, |_c, w, i: int| B::embedding(w, i);
+    embedding_backward: indexed(&[7, 4], &[2, 3], 7, &[&[2, 3, 4]]), SUM, |_c, w, i: int, g| B::embedding_backward(w, g, i);
 
     linear: floats(&[&[3, 5], &[5, 4], &[4]]), TERMS, of terms, |_c, x, w, b| vec![B::linear(x.clone(), w.clone(), Some(b)), B::linear(x, w, None)];
     linear_of_sequences: floats(&[&[2, 3, 5], &[5, 4], &[4]]), TERMS, of terms, |_c, x, w, b| vec![B::linear(x.clone(), w.clone(), Some(b)), B::linear(x, w, None)];
@@ -143,12 +144,10 @@ conform! {
         B::attention(q, k, v, None, None, AttentionModuleOptions { scale: Some(0.3), softcap: Some(5.0), is_causal: true })];
     attention_with_a_mask: floats(&[&[2, 3, 5, 4], &[2, 3, 6, 4], &[2, 3, 6, 4], &[2, 1, 5, 6]]), SUM, |_c, q, k, v, bias| {
         use burn_backend::BoolDType;
-        use burn_backend::ops::FloatTensorOps;
         let mask = B::float_greater_elem(bias.clone(), 0.5.into(), BoolDType::Native);
         B::attention(q, k, v, Some(mask), Some(bias), AttentionModuleOptions::default()) };
     layer_norm: floats(&[&[3, 4, 6], &[6], &[6]]), SUM, in f64, |_c, x, g, b| vec![B::layer_norm(x.clone(), g.clone(), Some(b), 1e-5), B::layer_norm(x, g, None, 1e-5)];
     ctc_loss: wide(&[&[6, 2, 4]]), SUM, |_c, x| {
-        use burn_backend::ops::{ActivationOps, IntTensorOps};
         use burn_backend::TensorData;
         let device = Default::default();
         let int = |values: Vec<i32>, shape: &[usize]| B::int_from_data(TensorData::new(values, shape.to_vec()), &device);

@@ -33,20 +33,6 @@ pub fn plain(data: TensorData) -> TensorData {
     values
 }
 
-macro_rules! read_primitive {
-    ($($B:ident)*) => {$(
-        impl Read for TensorPrimitive<$B> {
-            fn read(self) -> Vec<TensorData> {
-                match self {
-                    TensorPrimitive::Float(x) => x.read(),
-                    TensorPrimitive::QFloat(x) => x.read(),
-                }
-            }
-        }
-    )*};
-}
-read_primitive!(BurnT4a Flex);
-
 fn scheme(block: bool) -> QuantScheme {
     let scheme = QuantScheme::default()
         .with_mode(QuantMode::Symmetric)
@@ -73,9 +59,9 @@ fn matrices() -> Vec<Case> {
 const FLOAT: Ulps = Ulps(64.0);
 
 conform! {
+    float;
     quantize_dynamic: matrices(), EXACT, |c, x, _y| B::quantize_dynamic(x, &scheme(c.dim == 1));
     quantize: matrices(), EXACT, |c, x, _y| {
-        use burn_backend::ops::FloatTensorOps;
         let blocks = if c.dim == 1 { 8 } else { 1 };
         let scales = B::float_full([blocks].into(), 0.05.into(), &Default::default(), FloatDType::F32);
         B::quantize(x, &scheme(c.dim == 1), parameters(scales)) };
@@ -88,10 +74,10 @@ conform! {
             B::q_reshape(q.clone(), [8, 4].into()), B::q_swap_dims(q.clone(), 0, 1), B::q_transpose(q.clone()),
             B::q_permute(q.clone(), &[1, 0]), B::q_flip(q.clone(), &[1]), B::q_expand(B::q_reshape(q.clone(), [1, 4, 8].into()), [2, 4, 8].into()),
             B::q_slice(q.clone(), &[Slice::new(1, Some(3), 1)]), B::q_repeat_dim(q.clone(), 0, 2), B::q_cat(vec![q.clone(), q], 0)] };
-    q_index: index_cases(&[DType::F32], |c| c.shape().to_vec(), false).into_iter().filter(|c| c.shape() == [3, 5]), FLOAT, |c, x, i| {
+    q_index: index_cases(&[DType::F32], |c| c.shape().to_vec(), false).into_iter().filter(|c| c.shape() == [3, 5]), FLOAT, |c, x, i: int| {
         let q = B::quantize_dynamic(x, &scheme(false));
         vec![B::q_gather(c.dim, q.clone(), i), B::q_sort(q, c.dim, true)] };
-    q_select: index_cases(&[DType::F32], |_| vec![4], false).into_iter().filter(|c| c.shape() == [3, 5]), FLOAT, |c, x, i| B::q_select(B::quantize_dynamic(x, &scheme(false)), c.dim, i);
+    q_select: index_cases(&[DType::F32], |_| vec![4], false).into_iter().filter(|c| c.shape() == [3, 5]), FLOAT, |c, x, i: int| B::q_select(B::quantize_dynamic(x, &scheme(false)), c.dim, i);
     q_extrema: matrices(), FLOAT, |c, x, _y| {
         let q = B::quantize_dynamic(x, &scheme(false));
         (vec![B::q_argmax(q.clone(), c.dim, IntDType::I64), B::q_argmin(q.clone(), c.dim, IntDType::I32), B::q_argsort(q.clone(), c.dim, false, IntDType::I64)],
@@ -110,7 +96,7 @@ conform! {
             B::q_cos(a.clone()), B::q_sin(a.clone()), B::q_cosh(a.clone()), B::q_sinh(a.clone()), B::q_erf(a.clone()),
             B::q_clamp_min(a.clone(), (-1).into()), B::q_clamp_max(a.clone(), 1.into()), B::q_sub_scalar(a.clone(), 2.into()), B::q_div_scalar(a, 2.into())]) };
     // The tangent of what lies near its poles is not compared.
-    q_tan: matrices(), Ulps(256.0), |_c, x, _y| B::q_tan(B::quantize_dynamic(<B as burn_backend::ops::FloatTensorOps<B>>::float_tanh(x), &scheme(false)));
+    q_tan: matrices(), Ulps(256.0), |_c, x, _y| B::q_tan(B::quantize_dynamic(B::float_tanh(x), &scheme(false)));
     q_products: matrices(), Ulps(2048.0), |c, _x, y| {
         let q = B::quantize_dynamic(y, &scheme(false));
         vec![B::q_prod(q.clone()), B::q_prod_dim(q.clone(), c.dim), B::q_cumprod(q, c.dim)] };
@@ -135,7 +121,7 @@ conform! {
 /// Quantized values tie often, so positions are checked through the values they point at.
 #[test]
 fn positions_point_at_the_values() {
-    let x = <BurnT4a as Side>::make(&Operand::row_major(&[4, 8], DType::F32, Values::Plain, 0));
+    let x = float::<BurnT4a>(&Operand::row_major(&[4, 8], DType::F32, Values::Plain, 0));
     let q = BurnT4a::quantize_dynamic(x, &scheme(false));
     let read = |q| plain(burn_backend::read_sync(BurnT4a::q_into_data(q)).unwrap());
     for dim in 0..2 {
@@ -149,7 +135,7 @@ fn positions_point_at_the_values() {
 
 #[test]
 fn a_quantized_tensor_has_no_tape_and_stays_on_its_device() {
-    let x = <BurnT4a as Side>::make(&Operand::row_major(&[4, 8], DType::F32, Values::Plain, 0));
+    let x = float::<BurnT4a>(&Operand::row_major(&[4, 8], DType::F32, Values::Plain, 0));
     let q = BurnT4a::quantize_dynamic(x, &scheme(false));
     let data = |q| burn_backend::read_sync(BurnT4a::q_into_data(q)).unwrap();
     let want = data(q.clone());
@@ -162,7 +148,7 @@ fn a_quantized_tensor_has_no_tape_and_stays_on_its_device() {
 #[test]
 fn quantized_data_round_trips() {
     for block in [false, true] {
-        let x = <BurnT4a as Side>::make(&Operand::row_major(&[4, 8], DType::F32, Values::Plain, 0));
+        let x = float::<BurnT4a>(&Operand::row_major(&[4, 8], DType::F32, Values::Plain, 0));
         let q = BurnT4a::quantize_dynamic(x.clone(), &scheme(block));
         assert!(matches!(q.dtype(), DType::QFloat(_)));
         let data = burn_backend::read_sync(BurnT4a::q_into_data(q)).unwrap();
@@ -190,12 +176,11 @@ fn the_largest_of_blocks_is_found_by_value() {
 #[test]
 fn what_does_not_fit_is_an_error() {
     let x = |shape: &[usize]| {
-        <BurnT4a as Side>::make(&Operand::row_major(shape, DType::F32, Values::Plain, 0))
+        float::<BurnT4a>(&Operand::row_major(shape, DType::F32, Values::Plain, 0))
     };
     let text = caught(|| BurnT4a::quantize_dynamic(x(&[3, 5]), &scheme(true))).unwrap_err();
     assert!(text.contains("not a whole number of blocks"), "{text}");
-    let scales =
-        <BurnT4a as Side>::make(&Operand::row_major(&[3], DType::F32, Values::Positive, 0));
+    let scales = float::<BurnT4a>(&Operand::row_major(&[3], DType::F32, Values::Positive, 0));
     let few = caught(|| BurnT4a::quantize(x(&[4, 8]), &scheme(true), parameters(scales)));
     let text = few.unwrap_err();
     assert!(text.contains("8 scales are required, given 3"), "{text}");

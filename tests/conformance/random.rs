@@ -9,7 +9,7 @@ use burn_backend::{
 use burn_t4a::BurnT4a;
 
 use crate::line::*;
-use crate::material::{FLOATS, INTS, Operand, Read, Side, Values};
+use crate::material::{self, FLOATS, INTS, Operand, Read, Values};
 
 type B = BurnT4a;
 
@@ -90,9 +90,10 @@ fn integers_are_uniform_in_their_range() {
 
 #[test]
 fn a_transaction_reads_every_kind_at_once() {
-    let make =
-        |dtype, salt| <B as Side>::make(&Operand::row_major(&[3, 4], dtype, Values::Count, salt));
-    let (float, int, truth) = (make(DType::F32, 0), make(DType::I32, 1), make(FLAG, 2));
+    let operand = |dtype, salt| Operand::row_major(&[3, 4], dtype, Values::Count, salt);
+    let float = material::float::<B>(&operand(DType::F32, 0));
+    let int = material::int::<B>(&operand(DType::I32, 1));
+    let truth = material::bool::<B>(&operand(FLAG, 2));
     let read = TransactionPrimitive::<B>::new(
         vec![float.clone(), float.clone()],
         vec![],
@@ -106,4 +107,4 @@ fn a_transaction_reads_every_kind_at_once() {
     assert_eq!(truth.dtype(), FLAG);
 }
 
-const FLAG: DType = crate::material::BOOLS[0];
+const FLAG: DType = material::BOOLS[0];

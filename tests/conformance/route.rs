@@ -6,10 +6,10 @@ use burn_backend::{DType, FloatDType, QTensorPrimitive, TensorData};
 use burn_t4a::BurnT4a;
 use burn_t4a::route::{Path, Policy, Reason, set_policy};
 
-use crate::material::{Lay, Operand, Side, Values};
+use crate::material::{Lay, Operand, Values, float};
 
 fn make(shape: &[usize]) -> burn_t4a::T4aTensor {
-    <BurnT4a as Side>::make(&Operand::new(shape, DType::F32, Values::Plain, Lay::RowMajor, 0))
+    float::<BurnT4a>(&Operand::new(shape, DType::F32, Values::Plain, Lay::RowMajor, 0))
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Vectorised functions against hand-batched ones and loops, and tangents against values; checked first.
 //!
 //! ```text
-//! T4A_NUM_THREADS=1 cargo bench -p burn-t4a-transforms --bench transforms
+//! T4A_NUM_THREADS=1 cargo bench -p burn-t4a-transforms --bench transforms [-- part]
 //! ```
+//!
+//! Parts: batches, gradients, tangents. Beside the gradients of every example: `peers/torch_per_example.py`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -196,7 +198,12 @@ fn tangents() {
 
 fn main() {
     println!("{:<44} {:>10} {:>10} {:>7}  µs", "", "first", "second", "ratio");
-    batches();
-    per_example();
-    tangents();
+    let filter = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
+    let parts: [(&str, fn()); 3] =
+        [("batches", batches), ("gradients", per_example), ("tangents", tangents)];
+    for (name, part) in parts {
+        if filter.as_ref().is_none_or(|filter| filter == name) {
+            part();
+        }
+    }
 }

@@ -55,18 +55,19 @@ fn pad_modes() -> [PadMode; 3] {
 }
 
 conform! {
+    float;
     float_hypot: binary(&FLOATS, Values::Special, Values::Special), Ulps(16.0), |_c, a, b| B::float_hypot(a, b);
     float_sum_dims: floats(&[&[3, 4, 5]]), SUM, |_c, x| vec![B::float_sum_dims(x.clone(), &[0, 2]), B::float_sum_dims(x, &[1])];
     float_topk_with_indices: floats(&[&[3, 7]]), EXACT, |_c, x| B::float_topk_with_indices(x, 1, 3, IntDType::I32);
-    float_mask_select: mask_cases(&FLOATS), EXACT, |_c, x, m, _v| burn_backend::read_sync(B::float_mask_select(x, m));
+    float_mask_select: mask_cases(&FLOATS), EXACT, |_c, x, m: bool, _v| burn_backend::read_sync(B::float_mask_select(x, m));
     float_pad: floats(&[&[3, 4]]), EXACT, |_c, x| pad_modes().map(|mode| B::float_pad(x.clone(), &[(2, 1), (0, 3)], mode)).into_iter().collect::<Vec<_>>();
-    float_select_assign: scatters(&FLOATS), EXACT, |_c, x, i, v| UPDATES.map(|update| B::float_select_assign(x.clone(), 0, i.clone(), v.clone(), update)).into_iter().collect::<Vec<_>>();
-    int_select_assign: scatters(&[DType::I64, DType::I32]), EXACT, |_c, x, i, v| UPDATES.map(|update| B::int_select_assign(x.clone(), 0, i.clone(), v.clone(), update)).into_iter().collect::<Vec<_>>();
-    int_topk_with_indices: along(&INTS[..2], Values::Plain).into_iter().filter(|c| c.size() >= 2), EXACT, |c, x| B::int_topk_with_indices(x, c.dim, 2).0;
-    int_mask_select: mask_cases(&INTS), EXACT, |_c, x, m, _v| burn_backend::read_sync(B::int_mask_select(x, m));
-    int_pad: unary(&INTS, Values::Whole).into_iter().filter(|c| c.shape() == [3, 5]), EXACT, |_c, x| pad_modes().map(|mode| B::int_pad(x.clone(), &[(2, 1), (0, 3)], mode)).into_iter().collect::<Vec<_>>();
-    int_square: unary(&INTS, Values::Count), EXACT, |_c, x| B::int_square(x);
-    bool_mask_select: mask_cases(&BOOLS), EXACT, |_c, x, m, _v| burn_backend::read_sync(B::bool_mask_select(x, m));
+    float_select_assign: scatters(&FLOATS), EXACT, |_c, x, i: int, v| UPDATES.map(|update| B::float_select_assign(x.clone(), 0, i.clone(), v.clone(), update)).into_iter().collect::<Vec<_>>();
+    int_select_assign: scatters(&[DType::I64, DType::I32]), EXACT, |_c, x: int, i: int, v: int| UPDATES.map(|update| B::int_select_assign(x.clone(), 0, i.clone(), v.clone(), update)).into_iter().collect::<Vec<_>>();
+    int_topk_with_indices: along(&INTS[..2], Values::Plain).into_iter().filter(|c| c.size() >= 2), EXACT, |c, x: int| B::int_topk_with_indices(x, c.dim, 2).0;
+    int_mask_select: mask_cases(&INTS), EXACT, |_c, x: int, m: bool, _v: int| burn_backend::read_sync(B::int_mask_select(x, m));
+    int_pad: unary(&INTS, Values::Whole).into_iter().filter(|c| c.shape() == [3, 5]), EXACT, |_c, x: int| pad_modes().map(|mode| B::int_pad(x.clone(), &[(2, 1), (0, 3)], mode)).into_iter().collect::<Vec<_>>();
+    int_square: unary(&INTS, Values::Count), EXACT, |_c, x: int| B::int_square(x);
+    bool_mask_select: mask_cases(&BOOLS), EXACT, |_c, x: bool, m: bool, _v: bool| burn_backend::read_sync(B::bool_mask_select(x, m));
 
     adaptive_avg_pool3d: floats(&[&[2, 3, 5, 6, 7]]), SUM, |_c, x| vec![B::adaptive_avg_pool3d(x.clone(), [2, 3, 4]), B::adaptive_avg_pool3d(x, [5, 1, 7])];
     adaptive_avg_pool3d_backward: floats(&[&[2, 3, 5, 6, 7], &[2, 3, 2, 3, 4]]), SUM, |_c, x, g| B::adaptive_avg_pool3d_backward(x, g);

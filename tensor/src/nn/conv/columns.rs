@@ -20,6 +20,8 @@ fn for_each_line(
 ) {
     let [x_plane, ..] = g.planes();
     let width = g.y[2];
+    let (line, first_w) = (positions.start / width, positions.start % width);
+    let (first_d, first_h) = (line / g.y[1], line % g.y[1]);
     for c in 0..channels {
         for kd in 0..g.k[0] {
             let (d_lo, d_hi, d_at) = g.inside(0, kd);
@@ -27,11 +29,11 @@ fn for_each_line(
                 let (h_lo, h_hi, h_at) = g.inside(1, kh);
                 for kw in 0..g.k[2] {
                     let (w_lo, w_hi, w_at) = g.inside(2, kw);
-                    let mut t = positions.start;
-                    while t < positions.end {
-                        let (line, w) = (t / width, t % width);
-                        let (d, h) = (line / g.y[1], line % g.y[1]);
-                        let len = (width - w).min(positions.end - t);
+                    // Counted and not divided: lines of small images are short.
+                    let (mut d, mut h, mut w) = (first_d, first_h, first_w);
+                    let mut left = positions.len();
+                    while left > 0 {
+                        let len = (width - w).min(left);
                         let lo = w_lo.clamp(w, w + len);
                         let hi = w_hi.clamp(lo, w + len);
                         let inside = d >= d_lo && d < d_hi && h >= h_lo && h < h_hi && lo < hi;
@@ -46,7 +48,11 @@ fn for_each_line(
                             (0..0, 0)
                         };
                         body(len, valid, at);
-                        t += len;
+                        left -= len;
+                        (h, w) = (h + 1, 0);
+                        if h == g.y[1] {
+                            (d, h) = (d + 1, 0);
+                        }
                     }
                 }
             }

@@ -239,18 +239,35 @@ impl Geometry {
         [self.n, self.c, self.o].contains(&0) || self.planes().contains(&0)
     }
 
-    /// Whether there are too few channels for a matrix product (bench `nn`, rows `depthwise`), and
-    /// the padded planes on which the sums of shifted copies work are not much larger than those
+    /// Elements of a padded plane on which sums of shifted copies work, if there are not many more than those
     /// that exist.
-    pub(super) fn is_thin(&self) -> bool {
+    fn padded(&self) -> Option<usize> {
         let padded = (0..3).try_fold(1usize, |len, i| {
             let reach = (self.x[i] + self.padding[i]).max((self.y[i] - 1) * self.stride[i]);
             let size = (reach + (self.k[i] - 1) * self.dilation[i]) / self.stride[i] + 2;
             len.checked_mul(size)?.checked_mul(self.stride[i])
         });
         let [x, k, y] = self.planes();
-        let room = 16 * (x + k + y) + (1 << 16);
-        self.groups > 1 && self.c * self.o <= 4 && padded.is_some_and(|padded| padded <= room)
+        padded.filter(|&padded| padded <= 16 * (x + k + y) + (1 << 16))
+    }
+
+    /// Whether there are too few channels for a matrix product (bench `nn`, rows `depthwise`).
+    pub(super) fn is_thin(&self) -> bool {
+        self.groups > 1 && self.c * self.o <= 4 && self.padded().is_some()
+    }
+
+    /// Whether the planes of as many channels stay in the nearest caches, so that a matrix of windows
+    /// costs more than the padding (bench `nn`, rows `planes`).
+    pub(super) fn is_small(&self, channels: usize) -> bool {
+        const MOST: usize = 1 << 14;
+        let small = |padded: usize| padded.saturating_mul(channels) <= MOST;
+        !self.is_pointwise() && self.padded().is_some_and(small)
+    }
+
+    /// Whether the weight is a sum over whole vectors of few channels (as above, rows `weight`).
+    pub(super) fn is_small_weight(&self, vector: usize, together: usize) -> bool {
+        let whole = self.y[2].is_multiple_of(vector) && self.o.is_multiple_of(together);
+        whole && self.c.saturating_mul(self.o) <= 1024 && self.is_small(self.c)
     }
 
     /// Whether the windows of all positions, in order, are x itself.

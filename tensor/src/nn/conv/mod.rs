@@ -17,12 +17,15 @@
 //!
 //! `X̃` exists in tiles that stay in the second-level cache (`columns`), and not at all where it
 //! is `x` itself: windows of one element with stride 1. Few channels per group have no matrix
-//! product worth the name and are sums of shifted copies instead (`depthwise`).
+//! product worth the name and are sums of shifted copies instead (`shifted`), as are those of small
+//! planes.
 
 mod columns;
-mod depthwise;
 mod geometry;
+mod grid;
 mod product;
+mod shifted;
+mod sums;
 mod transpose;
 
 use t4a_algebra::Float;
@@ -124,8 +127,8 @@ fn forward<T: Float>(
     if g.is_empty() {
         return filled(&g.y_shape(), bias);
     }
-    if g.is_thin() {
-        return depthwise::forward(&x, &weight, bias, g);
+    if g.is_thin() || g.is_small(g.c) {
+        return shifted::forward(&x, &weight, bias, g);
     }
     product::forward(&x, &weight, bias, g)
 }
@@ -140,8 +143,8 @@ fn adjoint<T: Float>(
     if g.is_empty() {
         return filled(&g.x_shape(), bias);
     }
-    if g.is_thin() {
-        return depthwise::adjoint(&weight, &y, bias, g);
+    if g.is_thin() || g.is_small(g.o) {
+        return shifted::adjoint(&weight, &y, bias, g);
     }
     product::adjoint(filled(&g.x_shape(), bias)?, &weight, &y, g)
 }
@@ -151,8 +154,24 @@ fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor
     if g.is_empty() {
         return Tensor::zeros(&g.w_shape());
     }
-    if g.is_thin() {
-        return depthwise::weight(&x, &y, g);
+    if g.is_thin() || g.is_small_weight(sums::vector::<T>(), sums::CHANNELS) {
+        return shifted::weight(&x, &y, g);
     }
     product::weight(&x, &y, g)
+}
+
+/// Result, cotangent of x and cotangent of the weight as matrix products, whatever the sizes.
+#[cfg(test)]
+pub(super) fn as_products<T: Float>(
+    x: &Tensor<T>,
+    weight: &Tensor<T>,
+    dy: &Tensor<T>,
+    options: &ConvOptions,
+) -> Result<[Tensor<T>; 3]> {
+    let g = Geometry::forward("conv", x.shape(), weight.shape(), options)?;
+    Ok([
+        product::forward(x, weight, None, &g)?,
+        product::adjoint(filled(&g.x_shape(), None)?, weight, dy, &g)?,
+        product::weight(x, dy, &g)?,
+    ])
 }

@@ -47,6 +47,11 @@ const ROWS: &[Row] = rows! {
     [3, 4, 5], [2, 3, 2], [1, 2, 1], [1, 0, 1], [1, 1, 2] => 2, 2, 2, 3;
     [3, 4, 5], [2, 2, 2], [2, 1, 2], [1, 1, 0], [1, 1, 1] => 1, 3, 1, 1;
     [4, 5],    [3, 3], [1, 1], [1, 1], [1, 1] => 0, 1, 2, 2;
+    // Lines of whole vectors, channels in fours and some left.
+    [8, 8],    [3, 3], [1, 1], [1, 1], [1, 1] => 2, 2, 3, 8;
+    [8, 7],    [3, 2], [2, 2], [1, 1], [1, 2] => 3, 1, 5, 4;
+    [8, 12],   [2, 2], [1, 1], [1, 0]; [0, 1], [1, 1] => 2, 3, 6, 12;
+    [4, 8],    [3, 3], [1, 2], [1, 1], [1, 1] => 2, 1, 4, 4;
     // Other zeros behind x than before it.
     [5, 6],    [3, 2], [2, 1], [0, 1]; [2, 0], [1, 2] => 2, 1, 3, 4;
     [6, 7],    [3, 3], [2, 2], [2, 0]; [0, 3], [1, 1] => 2, 3, 1, 2;
@@ -191,6 +196,25 @@ fn transposed_convolutions_are_adjoint_to_convolutions() {
         let dw = conv_transpose_weight(&z, &row.w_shape(), &x, &extra, &options).unwrap();
         for got in [inner(&dz, &z), inner(&dw, &w)] {
             assert!((got - want).abs() <= 1e-10 * (1.0 + want.abs()), "{context}: {got} {want}");
+        }
+    }
+}
+
+/// Planes of any size are right as sums of shifted copies and as matrix products.
+#[test]
+fn both_ways_agree() {
+    for row in ROWS.iter().filter(|row| row.n > 0) {
+        let (options, context) = (row.options(), format!("{:?}", row.x_shape()));
+        let (x, w) = (random(&row.x_shape(), 1), random(&row.w_shape(), 2));
+        let dy = random(&row.y_shape(), 3);
+        let want = as_products(&x, &w, &dy, &options).unwrap();
+        let got = [
+            conv(&x, &w, None, &options).unwrap(),
+            conv_x(&row.x_shape(), &w, &dy, &options).unwrap(),
+            conv_weight(&x, &row.w_shape(), &dy, &options).unwrap(),
+        ];
+        for (got, want) in got.iter().zip(&want) {
+            assert_close(&got.to_vec().unwrap(), &want.to_vec().unwrap(), 1e-12, &context);
         }
     }
 }

@@ -77,9 +77,11 @@ pub(crate) fn separate<B: Backend>(x: Primitive<B, Float>, size: usize) -> F<B> 
     VmapTensor::batched(swap::<B>(parted::<B, Float>(x, 1, size), 0, 1))
 }
 
-/// Zeros in the place of a tensor of which the shape alone is asked for.
+/// Zeros in the place of a tensor of which the shape alone is asked for: a view of one.
 pub(crate) fn blank<B: Backend>(x: &F<B>, shape: impl Into<Shape>) -> Primitive<B, Float> {
-    B::float_zeros(shape.into(), &B::float_device(x.inner()), x.dtype().into())
+    let shape = shape.into();
+    let one = shape.iter().map(|&n| n.min(1)).collect();
+    B::float_expand(B::float_zeros(one, &B::float_device(x.inner()), x.dtype().into()), shape)
 }
 
 /// The shape of [`fold`] of a batch.

@@ -1,0 +1,109 @@
+//! Planes on a grid on which windows are shifted copies.
+//!
+//! x, padded with zeros, is split by the residues of its positions modulo the stride:
+//!
+//! ```text
+//! y[t] = Σ_k w[k]·x̃[t·s + k·d]        phase r of x̃ at m:  x̃[m·s + r]
+//! ```
+//!
+//! so that one window element reads one phase, shifted by a constant.
+
+use t4a_algebra::Float;
+
+use super::geometry::Geometry;
+use crate::error::Result;
+use crate::storage::collect;
+
+/// Positions of a plane split into phases, each a dense volume of the same size.
+#[derive(Clone, Copy)]
+pub(super) struct Grid {
+    pub(super) s: [usize; 3],
+    pub(super) size: [usize; 3],
+}
+
+impl Grid {
+    pub(super) fn volume(&self) -> usize {
+        self.size.iter().product()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.volume() * self.s.iter().product::<usize>()
+    }
+
+    /// Within a phase.
+    pub(super) fn linear(&self, [d, h, w]: [usize; 3]) -> usize {
+        (d * self.size[1] + h) * self.size[2] + w
+    }
+
+    /// Of a position.
+    pub(super) fn place(&self, u: [usize; 3]) -> usize {
+        if self.s == [1; 3] {
+            return self.linear(u);
+        }
+        let phase = (0..3).fold(0, |phase, i| phase * self.s[i] + u[i] % self.s[i]);
+        phase * self.volume() + self.linear(std::array::from_fn(|i| u[i] / self.s[i]))
+    }
+
+    /// Calls `body(from, place, len)` for every run of a plane of size `n` whose position 0 is
+    /// position `p` of the grid: elements `from`, `from + s`, … of the plane are neighbours from
+    /// `place` on. Positions outside of the grid are left out.
+    pub(super) fn for_each_run(
+        &self,
+        n: [usize; 3],
+        p: [usize; 3],
+        mut body: impl FnMut(usize, usize, usize),
+    ) {
+        let inside = |axis: usize, i: usize| i + p[axis] < self.size[axis] * self.s[axis];
+        let step = self.s[2];
+        for d in (0..n[0]).take_while(|&d| inside(0, d)) {
+            for h in (0..n[1]).take_while(|&h| inside(1, h)) {
+                let line = (d * n[1] + h) * n[2];
+                for first in (0..step.min(n[2])).take_while(|&first| inside(2, first)) {
+                    let place = self.place([d + p[0], h + p[1], first + p[2]]);
+                    let (room, len) = match step {
+                        1 => (self.size[2] - p[2], n[2]),
+                        _ => (self.size[2] - (first + p[2]) / step, (n[2] - first).div_ceil(step)),
+                    };
+                    body(line + first, place, len.min(room));
+                }
+            }
+        }
+    }
+
+    /// Writes a plane on the grid.
+    pub(super) fn spread<T: Float>(
+        &self,
+        plane: &[T],
+        n: [usize; 3],
+        p: [usize; 3],
+        out: &mut [T],
+    ) {
+        let step = self.s[2];
+        self.for_each_run(n, p, |from, place, len| {
+            let out = &mut out[place..place + len];
+            if step == 1 {
+                out.copy_from_slice(&plane[from..from + len]);
+            } else {
+                for (out, &x) in out.iter_mut().zip(plane[from..].iter().step_by(step)) {
+                    *out = x;
+                }
+            }
+        });
+    }
+}
+
+/// The grid of a padded x, and the place of every window element on it.
+pub(super) fn windows(g: &Geometry) -> Result<(Grid, Vec<usize>)> {
+    let size =
+        |i: usize| ((g.y[i] - 1) * g.stride[i] + (g.k[i] - 1) * g.dilation[i]) / g.stride[i] + 1;
+    let grid = Grid { s: g.stride, size: std::array::from_fn(size) };
+    let places = elements(g).map(|k| grid.place(std::array::from_fn(|i| k[i] * g.dilation[i])));
+    let places = collect(g.planes()[1], places)?;
+    Ok((grid, places))
+}
+
+/// The elements of a window, in order.
+pub(super) fn elements(g: &Geometry) -> impl Iterator<Item = [usize; 3]> + use<> {
+    let [kd, kh, kw] = g.k;
+    (0..kd * kh * kw).map(move |k| [k / (kh * kw), k / kw % kh, k % kw])
+}
