@@ -32,26 +32,37 @@
 //! | a function on parts | [`shard_map`], [`Sharded::call`] |
 //! | what each device does, and what moves | [`Sharded::plan`], [`Plan`] |
 //! | another split in the middle of a function | [`reshard`] |
+//! | devices in several processes | [`Rendezvous`], [`Processes`], [`Sharded::across`] |
 
-// mesh       devices in a grid with named axes
-// spec       how tensors are split
-// rules      how an operation on whole tensors becomes one on parts
-// plan       all of it, with the bytes that move
-// exchange   where devices meet; sums in the order of the mesh
-// run        a thread per device
-// sharded    shard_map(f, mesh, specs)
+// mesh         devices in a grid with named axes
+// spec         how tensors are split
+// rules        how an operation on whole tensors becomes one on parts
+// plan         all of it, with the bytes that move
+// traffic      which of them leave a process, message by message
+// parts        tensors cut, joined, reduced, and as bytes
+// collectives  how devices meet; exchange where they do so in one process
+// processes    rendezvous, frames, what has arrived; collectives across processes
+// identity     what processes compare before they begin
+// run          a thread per device
+// sharded      shard_map(f, mesh, specs)
 
+mod collectives;
 mod error;
 mod exchange;
+mod identity;
 mod mesh;
+mod parts;
 mod plan;
+mod processes;
 mod rules;
 mod run;
 mod sharded;
 mod spec;
+mod traffic;
 
 pub use error::{Result, ShardError};
 pub use mesh::Mesh;
 pub use plan::Plan;
+pub use processes::{Processes, Rendezvous};
 pub use sharded::{Sharded, reshard, shard_map};
 pub use spec::Spec;
