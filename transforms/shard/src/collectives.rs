@@ -47,12 +47,8 @@ pub(crate) trait Collectives<B: Backend>: Sync {
     /// What the first device has, for all of them.
     fn share(&self, device: usize, meeting: usize, own: Vec<Value<B>>) -> Result<Vec<Value<B>>>;
     /// Fills in the parts of a result that this process has not, where they make a whole tensor.
-    fn complete(
-        &self,
-        meeting: usize,
-        split: &Split,
-        parts: &mut [Option<Value<B>>],
-    ) -> Result<()>;
+    fn complete(&self, meeting: usize, split: &Split, parts: &mut [Option<Value<B>>])
+    -> Result<()>;
     /// Ends the call for all: whoever waits, or comes later, gets this. The first failure counts.
     fn fail(&self, failure: ShardError);
     /// The first failure.

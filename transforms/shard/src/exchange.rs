@@ -123,8 +123,11 @@ mod tests {
     #[test]
     fn who_waits_for_a_device_that_fails_is_told() {
         let exchange = Exchange::new();
-        let failure =
-            ShardError::Device { device: 1, operation: "exp".into(), message: "out of memory".into() };
+        let failure = ShardError::Device {
+            device: 1,
+            operation: "exp".into(),
+            message: "out of memory".into(),
+        };
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| exchange.meet((0, 0), 2, 0, 1, |all| all[0]));
             exchange.fail(failure.clone());

@@ -19,9 +19,7 @@ pub(crate) struct Identity {
 
 /// FNV-1a: it finds differences, not forgeries.
 fn hash(hash: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(hash, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    bytes.iter().fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;

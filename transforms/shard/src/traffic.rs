@@ -216,8 +216,7 @@ mod tests {
     /// Rings send as much: `(d − 1)/d` of the whole per device for a gather, twice that for a sum.
     #[test]
     fn rows_of_single_devices_send_what_rings_send() {
-        let (mesh, layout) =
-            (Mesh::new([("a", 4)]).unwrap(), Layout { processes: 4, each: 1 });
+        let (mesh, layout) = (Mesh::new([("a", 4)]).unwrap(), Layout { processes: 4, each: 1 });
         for (meeting, each, frames) in [
             (Meeting::Gather { over: 0, bytes: 24 }, 3 * 24, 3),
             (Meeting::Reduce { over: 0, elements: 8, size: 8 }, 2 * 3 * 16, 6),
@@ -243,7 +242,8 @@ mod tests {
         assert!(messages(0, &Meeting::Gather { over: 1, bytes: 8 }, &mesh, layout).is_empty());
         assert_eq!(messages(0, &Meeting::Gather { over: 0, bytes: 8 }, &mesh, layout).len(), 4);
         // Each process has all parts along `b`, and one of two along `a`.
-        let parts = |axes: &[usize]| Meeting::Complete { split: Split(vec![axes.to_vec()]), bytes: 8 };
+        let parts =
+            |axes: &[usize]| Meeting::Complete { split: Split(vec![axes.to_vec()]), bytes: 8 };
         assert!(messages(0, &parts(&[1]), &mesh, layout).is_empty());
         assert_eq!(messages(0, &parts(&[0]), &mesh, layout).len(), 2);
         assert_eq!(messages(0, &parts(&[0, 1]), &mesh, layout).len(), 4);

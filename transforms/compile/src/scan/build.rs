@@ -235,7 +235,19 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
             return Err("out_of_arena");
         }
         let (counts, length, reverse) = (body.counts, body.length, body.reverse);
-        Ok(Self { arena, kept, constants, inputs, counts, before, step, moves, ys, length, reverse })
+        Ok(Self {
+            arena,
+            kept,
+            constants,
+            inputs,
+            counts,
+            before,
+            step,
+            moves,
+            ys,
+            length,
+            reverse,
+        })
     }
 }
 

@@ -31,7 +31,11 @@ type Body = fn((Matrix, Matrix), Carry, Matrix) -> (Carry, (Matrix, Matrix));
 /// What a step gives: the carry and y.
 type Stepped<A> = (Two<A>, Two<A>);
 
-pub(crate) fn recurrent<A: ScanBackend>((w, u): Two<A>, (h, c): Two<A>, x: Tensor<A, 2>) -> Stepped<A> {
+pub(crate) fn recurrent<A: ScanBackend>(
+    (w, u): Two<A>,
+    (h, c): Two<A>,
+    x: Tensor<A, 2>,
+) -> Stepped<A> {
     let both = x.matmul(w) + h.clone().matmul(u);
     let c = c * sigmoid(both.clone()) + both.clone().tanh() * 0.5;
     let h = (c.clone() / (both.exp() + 1.0)).clamp(-0.9, 0.9);
@@ -49,7 +53,11 @@ pub(crate) fn odd<A: ScanBackend>((w, u): Two<A>, (h, c): Two<A>, x: Tensor<A, 2
     ((c.clone(), next - ones), (x, c))
 }
 
-pub(crate) fn routines<A: ScanBackend>((w, u): Two<A>, (h, c): Two<A>, x: Tensor<A, 2>) -> Stepped<A> {
+pub(crate) fn routines<A: ScanBackend>(
+    (w, u): Two<A>,
+    (h, c): Two<A>,
+    x: Tensor<A, 2>,
+) -> Stepped<A> {
     let unit = Tensor::<A, 2>::eye(4, &A::Device::default()).cast(x.dtype());
     let y = solve(w.clone() * 0.1 + unit * 3.0, x.clone().transpose()).unwrap().transpose();
     ((h * 0.5 + y.clone(), c.clone().cumsum(1) * 0.1), (y.matmul(u), x + c))

@@ -1,6 +1,7 @@
 //! Gradients of scans whose body is recorded: both passes are one instruction each. Against the tape of every
 //! step, and differences.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use burn::backend::Autodiff;
@@ -29,7 +30,7 @@ fn inputs(n: usize, seed: usize) -> Inputs<B> {
 
 /// A loss of everything that a scan gives.
 fn loss<A: ScanBackend>(
-    body: Step<A>,
+    body: impl Fn(Two<A>, Two<A>, Tensor<A, 2>) -> (Two<A>, Two<A>) + Send + Sync + 'static,
     ([w, u, h, c], xs): Inputs<A>,
     options: &Options,
 ) -> Result<Tensor<A, 1>, ScanError> {
@@ -42,7 +43,14 @@ fn loss<A: ScanBackend>(
 }
 
 fn gradients<A: ScanBackend>(
-    body: Step<Autodiff<A>>,
+    body: impl Fn(
+        Two<Autodiff<A>>,
+        Two<Autodiff<A>>,
+        Tensor<Autodiff<A>, 2>,
+    ) -> (Two<Autodiff<A>>, Two<Autodiff<A>>)
+    + Send
+    + Sync
+    + 'static,
     (all, xs): Inputs<A>,
     options: &Options,
 ) -> (Tensor<A, 1>, [Tensor<A, 2>; 4], Tensor<A, 3>) {
@@ -50,9 +58,7 @@ fn gradients<A: ScanBackend>(
     let xs = Tensor::<Autodiff<A>, 3>::from_inner(xs).require_grad();
     let value = loss(body, (all.clone(), xs.clone()), options).unwrap();
     let found = value.backward();
-    let of = |x: Tensor<Autodiff<A>, 2>| {
-        x.grad(&found).unwrap_or_else(|| x.inner().zeros_like())
-    };
+    let of = |x: Tensor<Autodiff<A>, 2>| x.grad(&found).unwrap_or_else(|| x.inner().zeros_like());
     (value.inner(), all.map(of), xs.grad(&found).unwrap_or_else(|| xs.inner().zeros_like()))
 }
 
@@ -175,8 +181,7 @@ fn paths_of_scans_on_a_tape() {
         let all = all.into_iter().map(Tensor::into_data);
         [value.into_data()].into_iter().chain(all).chain([xs.into_data()]).collect::<Vec<_>>()
     };
-    let want =
-        flat(gradients(recurrent::<Autodiff<B>>, inputs(7, 1), &Options::default()));
+    let want = flat(gradients(recurrent::<Autodiff<B>>, inputs(7, 1), &Options::default()));
     for (memory, path, reason) in [
         (Memory::default(), ScanPath::Fused, "body_traced"),
         (Memory::Bounded(Policy::Carries), ScanPath::Fused, "body_traced"),
@@ -201,10 +206,25 @@ fn paths_of_scans_on_a_tape() {
     near("reads", &got, &flat(gradients(eager, inputs(7, 1), &Options::default())), 1e-11);
     let last = told.lock().unwrap().pop().unwrap();
     assert_eq!((last.path, last.reason), (ScanPath::Fallback, "host_read_in_body"));
+    // A step of the reverse pass that cannot be one program: steps run once more, on the tape.
+    let calls = AtomicUsize::new(0);
+    let second = move |consts, carry, x: Tensor<Autodiff<T>, 2>| {
+        if calls.fetch_add(1, Ordering::SeqCst) == 1 {
+            x.clone().sum().into_scalar();
+        }
+        recurrent(consts, carry, x)
+    };
+    let got = lower(gradients(second, lift(inputs(7, 1)), &report));
+    near("second", &got, &want, 1e-11);
+    let all = std::mem::take(&mut *told.lock().unwrap());
+    let all: Vec<_> = all.iter().map(|x| (x.path, x.reason)).collect();
+    let reason = "host_read_in_body";
+    assert_eq!(all, [(ScanPath::Fused, "body_traced"), (ScanPath::Fallback, reason)]);
     let (all, xs) = lift(inputs(7, 1));
     let all = all.map(|x| Tensor::<Autodiff<T>, 2>::from_inner(x).require_grad());
     let rejected = |accept: &[ScanPath], body| {
         let options = Options::default().accept(accept);
+        let body: Step<Autodiff<T>> = body;
         loss(body, (all.clone(), Tensor::from_inner(xs.clone())), &options).unwrap_err()
     };
     let error = rejected(&[ScanPath::Fused], reads);

@@ -294,7 +294,11 @@ impl Board {
         drop(state);
         self.wake.notify_all();
         for &process in traffic.sends.get(&tag).into_iter().flatten() {
-            self.send(process, Header { tag, ..Header::new(Kind::Data, call, bytes.len()) }, &bytes)?;
+            self.send(
+                process,
+                Header { tag, ..Header::new(Kind::Data, call, bytes.len()) },
+                &bytes,
+            )?;
         }
         Ok(())
     }
@@ -475,7 +479,8 @@ impl Board {
         match kind {
             Kind::Alive => return Ok(()),
             Kind::Begin => {
-                let words = bytes.chunks_exact(8).map(|word| word.try_into().map(u64::from_le_bytes));
+                let words =
+                    bytes.chunks_exact(8).map(|word| word.try_into().map(u64::from_le_bytes));
                 let digests: Vec<u64> = words.collect::<Result<_, _>>().unwrap_or_default();
                 let digests = digests.try_into().map_err(|_| "no digests".to_owned())?;
                 state.come.insert((process, call), Come::Begin(digests));
@@ -524,7 +529,10 @@ impl Board {
 /// Why a call does not begin.
 pub(crate) enum Differs {
     /// Another process comes to another call.
-    Digest { process: usize, at: usize },
+    Digest {
+        process: usize,
+        at: usize,
+    },
     Error(ShardError),
 }
 
@@ -638,7 +646,8 @@ mod tests {
         let sum = Tag::new(0, 0, 1).to(0);
         comes(&other, 1);
         begin(&board).unwrap();
-        let failure = ShardError::Device { device: 0, operation: "exp".into(), message: "no".into() };
+        let failure =
+            ShardError::Device { device: 0, operation: "exp".into(), message: "no".into() };
         board.fail(failure.clone());
         assert_eq!(board.take(sum), Err(failure));
         board.end();

@@ -146,7 +146,8 @@ impl Rendezvous {
     pub fn host(&self, listener: TcpListener) -> Result<Processes> {
         let end = self.checked(0)?;
         let job = job();
-        let mut come: Vec<Option<(TcpStream, SocketAddr)>> = (0..self.count).map(|_| None).collect();
+        let mut come: Vec<Option<(TcpStream, SocketAddr)>> =
+            (0..self.count).map(|_| None).collect();
         let mut refused = Vec::new();
         while come.iter().skip(1).any(Option::is_none) {
             let missing = || {

@@ -176,8 +176,7 @@ fn gradients_are_those_of_one_process() {
         let x = noise([16, 4], 3 + round);
         (w, v) = one.call((w, v, x.clone())).unwrap();
         (p, q) = all.call((p, q, x.clone())).unwrap();
-        let [a, b] =
-            [r, s].map(|w| Tensor::<Autodiff<B>, 2>::from_inner(w).require_grad());
+        let [a, b] = [r, s].map(|w| Tensor::<Autodiff<B>, 2>::from_inner(w).require_grad());
         let gradients = loss(a.clone(), b.clone(), Tensor::from_inner(x)).backward();
         let [a, b] = [a, b].map(|w| w.clone().inner() - w.grad(&gradients).unwrap() * 0.1);
         (r, s) = (a, b);
@@ -322,8 +321,7 @@ fn other_calls_are_refused_before_any_work() {
         ];
         (processes.sent(), all)
     });
-    let want =
-        ["captured tensors", "mesh", "shapes of arguments", "program", "program", "program"];
+    let want = ["captured tensors", "mesh", "shapes of arguments", "program", "program", "program"];
     for (rank, (_, all)) in errors.iter().enumerate() {
         for (result, want) in all.iter().zip(want) {
             let from = if rank == 1 { 0 } else { 1 };
