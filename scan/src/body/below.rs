@@ -14,7 +14,7 @@ use t4a_diff::Array;
 
 use super::options::{Memory, Options, ScanReport};
 use super::span::{Cotangents, Span};
-use super::steps::Steps;
+use super::steps::{Body, Steps};
 use super::tape::{
     Tape, back_from_start, count, joined, one_dtype, operands, parted, scan_on_tape, step,
 };
@@ -174,7 +174,7 @@ impl<T: Tape<Kind: Sync>, S: ScanBelow<T::Below>> Kept<T, S> {
         let xs = self.carries.iter().chain(&self.xs).cloned().chain(of_ys).collect();
         let length = self.steps.length;
         let back = Steps {
-            body: Arc::new(step_back(&self.steps, self.kind, carries, of_consts, of_xs)),
+            body: step_back(&self.steps, self.kind, carries, of_consts, of_xs),
             length,
             reverse: !self.steps.reverse,
             paths: Arc::new((0..init.len()).map(|i| format!("cotangent {i}")).collect()),
@@ -205,10 +205,9 @@ fn step_back<T: Tape<Kind: Sync>>(
     carries: usize,
     of_consts: &[bool],
     of_xs: &[bool],
-) -> impl Fn(Vec<T::Below>, Vec<T::Below>, Vec<T::Below>) -> Result<Flats<T>> + Send + Sync + 'static
-{
+) -> Body<T::Below> {
     let (steps, of_consts, of_xs) = (steps.clone(), of_consts.to_vec(), of_xs.to_vec());
-    move |consts, mut of_carry, mut carry| {
+    Arc::new(move |consts, mut of_carry, mut carry| {
         let sums = of_carry.split_off(carries);
         let mut x = carry.split_off(carries);
         let of_y = x.split_off(of_xs.len());
@@ -234,7 +233,5 @@ fn step_back<T: Tape<Kind: Sync>>(
         let next = next.chain(consts.zip(&sums).map(|(g, sum)| g.unwrap_or_else(|| sum.clone())));
         let xs = xs.into_iter().flatten().zip(&like.1).zip(&of_xs).filter(|(_, of)| **of);
         Ok((next.collect(), xs.map(|((g, like), _)| fill(g, like)).collect()))
-    }
+    })
 }
-
-type Flats<T> = (Vec<<T as Tape>::Below>, Vec<<T as Tape>::Below>);

@@ -2,6 +2,7 @@
 //! instructions on every device of a [`Mesh`], with collectives where parts do not suffice. Splits of data, of
 //! weights and of both are lines of the call instead of another program, and the result is the one without a
 //! mesh. What moves between devices is known before anything does: [`Sharded::plan`] lists it with its bytes.
+//! Devices are threads of one process, or of several that find each other by a [`Rendezvous`].
 //!
 //! ```
 //! use burn::tensor::Tensor;
@@ -24,6 +25,15 @@
 //! assert_eq!(f.plan((x.clone(), x))?.bytes(), 0);
 //! # Ok::<(), burn_t4a_shard::ShardError>(())
 //! ```
+//!
+//! Across processes ([`Sharded::across`]) each of them runs the same program: it calls the same functions in the
+//! same order, which is checked before any work, and gets the same results, to the bit. Tensors go over TCP
+//! connections between each two processes; the plan says how many bytes, and no more are sent but for signs of
+//! life. A process that ends, is stopped or whose machine is gone ends the calls of the others with an error that
+//! names it. Nothing is encrypted: it is for networks that one trusts.
+//!
+//! Whole tensors go in and come out. What is split is put together in every process at the end of a call, so that
+//! several steps of a training in one call send less than a call for each.
 //!
 //! | task | |
 //! |---|---|
