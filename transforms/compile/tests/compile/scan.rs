@@ -29,7 +29,7 @@ pub(crate) type Two<A> = (Tensor<A, 2>, Tensor<A, 2>);
 type Carry = Two<T>;
 type Body = fn((Matrix, Matrix), Carry, Matrix) -> (Carry, (Matrix, Matrix));
 /// What a step gives: the carry and y.
-type Stepped<A> = (Two<A>, Two<A>);
+pub(crate) type Stepped<A> = (Two<A>, Two<A>);
 
 pub(crate) fn recurrent<A: ScanBackend>(
     (w, u): Two<A>,

@@ -12,7 +12,7 @@ use burn_t4a::ext::scan::{
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_compile::{Traced, compile};
 
-use crate::scan::{Two, noise, odd, recurrent, routines};
+use crate::scan::{Stepped, Two, noise, odd, recurrent, routines};
 
 type B = BurnT4a;
 type T = Traced<B>;
@@ -123,6 +123,31 @@ fn differences(name: &str, body: Step<B>, at: Inputs<B>, reverse: bool, got: &[T
     };
     let found: f64 = got[1..].iter().zip(along).map(product).sum();
     assert!((found - want).abs() < 1e-6 * (1.0 + want.abs()), "{name}: {found} and {want}");
+}
+
+/// A scan in the body of a scan; the inner one is unrolled in the program of the outer one's step.
+#[test]
+fn scans_in_scans() {
+    fn nested<A: ScanBackend>((w, u): Two<A>, carry: Two<A>, x: Tensor<A, 2>) -> Stepped<A> {
+        let body = |(u,): (Tensor<A, 2>,), h: Tensor<A, 2>, x: Tensor<A, 2>| {
+            let h = h.matmul(u).tanh() + x;
+            (h.clone(), h * 0.5)
+        };
+        let (h, c) = carry;
+        let xs = Tensor::stack::<3>(vec![x.clone(), c.clone(), x * 0.5], 0);
+        let (last, ys) = scan(body, (u,), h.matmul(w), xs, &Options::default()).unwrap();
+        let ys: Tensor<A, 3> = ys;
+        ((last.clone(), c * 0.5 + last.clone()), (last, ys.sum_dim(0).squeeze_dim::<2>(0)))
+    }
+    let fused = Options::default().accept(&[ScanPath::Fused]);
+    let f = compile(|x: Inputs<T>| gradients(nested::<Autodiff<T>>, x, &fused)).fullgraph();
+    for seed in [1, 20] {
+        let got = flat(f.call(inputs(5, seed)).unwrap());
+        let tape = Options::default().memory(Memory::StoreAll);
+        let want = flat(gradients(nested::<Autodiff<B>>, inputs(5, seed), &tape));
+        near("nested", &got, &want, 1e-11);
+    }
+    assert_eq!(f.explain().matches("= scan of").count(), 2, "{}", f.explain());
 }
 
 /// What only some of the operands need, and a parameter that the body gets as a const.
