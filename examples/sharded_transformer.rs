@@ -3,11 +3,16 @@
 //!
 //! ```text
 //! cargo run --release --example sharded_transformer
+//! cargo run --release --example sharded_transformer -- --processes 4
 //! ```
 //!
 //! Two columns of a product on one device, the rows of the next one on the other: each block of a transformer
 //! needs one sum over devices forward and one back (Shoeybi et al. 2019). Gradients of what is replicated are
-//! sums over the batch. The devices are threads of this process. The task: to say a sequence backwards.
+//! sums over the batch. The devices are threads of this process, or of several of them, which it starts. The
+//! task: to say a sequence backwards.
+
+use std::net::TcpListener;
+use std::process::{Child, Command};
 
 use burn::backend::Autodiff;
 use burn::tensor::activation::{gelu, log_softmax, softmax};
@@ -16,7 +21,7 @@ use burn::tensor::module::embedding;
 use burn::tensor::{Int, Tensor, TensorData};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_transforms::compile::Traced;
-use burn_t4a_transforms::shard::{Mesh, Spec, shard_map};
+use burn_t4a_transforms::shard::{Mesh, Processes, Rendezvous, Spec, shard_map};
 
 type B = BurnT4a;
 type T = Traced<B>;
@@ -126,15 +131,20 @@ fn batch(next: &mut impl FnMut() -> f32) -> Tensor<B, 2, Int> {
     Tensor::from_data(TensorData::new(words, [BATCH, LENGTH]), &T4aDevice)
 }
 
-fn main() -> Result<()> {
+/// Trains on the devices of all processes; each checks all steps, the first one tells of them.
+fn train(processes: Option<&Processes>) -> Result<()> {
+    let tells = processes.is_none_or(|all| all.rank() == 0);
     let mesh = Mesh::new([("data", 2), ("model", 2)])?;
     let twice = || specs().into_iter().chain(specs());
-    let sharded = shard_map(
+    let mut sharded = shard_map(
         step::<T>,
         &mesh,
         twice().chain([Spec::split(["data", ""])]),
         twice().chain([Spec::replicated()]),
     );
+    if let Some(processes) = processes {
+        sharded = sharded.across(processes)?;
+    }
 
     let zeros = |all: &Parameters<B>| all.iter().map(Tensor::zeros_like).collect::<Vec<_>>();
     let mut own = start();
@@ -144,12 +154,14 @@ fn main() -> Result<()> {
     let plan = sharded.plan((own.clone(), velocity.clone(), batch(&mut next)))?;
     let text = plan.to_string();
     let sums = text.matches("all-reduce (sum)").count();
-    println!("the first lines of the plan, and its last one:");
-    text.lines().skip(2 * PARAMETERS + 2).take(12).for_each(|line| println!("  {line}"));
-    println!("  … {sums} sums over devices …\n  {}", text.lines().last().unwrap_or_default());
+    if tells {
+        println!("the first lines of the plan, and its last one:");
+        text.lines().skip(2 * PARAMETERS + 2).take(12).for_each(|line| println!("  {line}"));
+        println!("  … {sums} sums over devices …\n  {}", text.lines().last().unwrap_or_default());
+        println!("\n step   loss on four devices    on one");
+    }
     assert!(!text.contains("no rule"), "every operation runs on parts");
 
-    println!("\n step   loss on four devices    on one");
     let mut losses = Vec::new();
     for round in 0..300 {
         let words = batch(&mut next);
@@ -158,7 +170,7 @@ fn main() -> Result<()> {
         let loss;
         (own, velocity, loss) = sharded.call((own, velocity, words))?;
         let [loss, other] = [loss, other].map(Tensor::into_scalar);
-        if round % 50 == 0 || round == 299 {
+        if tells && (round % 50 == 0 || round == 299) {
             println!("{round:>5} {loss:>22.5} {other:>8.5}");
         }
         let apart =
@@ -168,5 +180,36 @@ fn main() -> Result<()> {
         losses.push(loss);
     }
     assert!(losses[0] > 2.0 && losses[299] < 0.3, "{} to {}", losses[0], losses[299]);
+    if let Some(processes) = processes {
+        // What was sent is what the plan says.
+        assert_eq!(processes.sent(), 300 * plan.sent_by(processes.rank()) as u64);
+    }
     Ok(())
+}
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        [] => train(None),
+        ["--processes", count] => {
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            let address = listener.local_addr()?.to_string();
+            let start = |rank: usize| {
+                let mut command = Command::new(std::env::current_exe()?);
+                command.args(["--join", &address, &rank.to_string(), count]).spawn()
+            };
+            let others = (1..count.parse()?).map(start).collect::<Result<Vec<Child>, _>>()?;
+            train(Some(&Rendezvous::of(count.parse()?).host(listener)?))?;
+            for mut other in others {
+                assert!(other.wait()?.success(), "all processes come to the same end");
+            }
+            println!("{count} processes came to the same end");
+            Ok(())
+        }
+        ["--join", address, rank, count] => {
+            train(Some(&Rendezvous::of(count.parse()?).join(address, rank.parse()?)?))
+        }
+        _ => Err("usage: sharded_transformer [--processes 2|4]".into()),
+    }
 }

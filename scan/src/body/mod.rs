@@ -7,6 +7,7 @@
 //! steps     flat lists: one step, all of them, elements of xs, stacks of ys
 //! prepared  a body over trees as steps
 //! tape      a scan as one node of a tape, with bounded memory
+//! below     such a node whose passes are scans of a backend that has a way of its own to run them
 //! span      the derivative of a span of steps, in the reverse pass of that node
 //! ```
 //!
@@ -38,6 +39,7 @@
 //! # Ok::<(), t4a_scan::ScanError>(())
 //! ```
 
+mod below;
 mod options;
 mod prepared;
 mod span;
@@ -45,6 +47,7 @@ mod steps;
 mod tape;
 mod tree;
 
+pub use below::{ScanBelow, scan_below_tape};
 pub use options::{Memory, Options, ScanReport};
 pub use prepared::{Prepared, same};
 pub use span::{Cotangents, Slot, Span, Told};

@@ -90,6 +90,13 @@ impl Options {
         self
     }
 
+    /// Of the paths that are accepted this one only.
+    pub(super) fn only(&self, path: ScanPath) -> Self {
+        let accepts = self.accept.as_ref().is_none_or(|paths| paths.contains(&path));
+        let accept = Some(if accepts { vec![path] } else { Vec::new() });
+        Self { accept, ..self.clone() }
+    }
+
     /// Reports a path before its first step, if it is accepted.
     ///
     /// # Errors

@@ -91,7 +91,7 @@ pub fn scan_on_tape<T: Tape>(
 }
 
 /// The operands of a node: tracked ones by their number among those, others as they are.
-struct Operands<A> {
+pub(super) struct Operands<A> {
     all: Vec<Option<A>>,
     shapes: Vec<Vec<usize>>,
     consts: usize,
@@ -100,7 +100,7 @@ struct Operands<A> {
 
 impl<A: Array> Operands<A> {
     /// Consts, carry, xs, with the tracked ones from a packed array.
-    fn take(mut self, flat: A) -> [Vec<A>; 3] {
+    pub(super) fn take(mut self, flat: A) -> [Vec<A>; 3] {
         let mut tracked = parted(flat, self.shapes).into_iter();
         let fill = |x: Option<A>| x.or_else(|| tracked.next());
         let all: Vec<Option<A>> = self.all.drain(..).map(fill).collect();
@@ -139,7 +139,7 @@ impl<T: Tape> Residuals<T> {
 type Pair<T> = (Vec<<T as Tape>::Below>, Vec<<T as Tape>::Below>);
 
 /// A step on constants of the tape: what is below them.
-fn step<T: Tape>(
+pub(super) fn step<T: Tape>(
     steps: &Steps<T>,
     kind: T::Kind,
     consts: &[T],
@@ -168,6 +168,34 @@ fn schedule(policy: Policy, steps: usize, spans: usize) -> Result<(Schedule, usi
     })
 }
 
+/// The tracked operands, how they come back, and which they are.
+type Tracked<T> = (Vec<T>, Operands<<T as Tape>::Below>, Vec<bool>);
+
+/// The operands of a node.
+///
+/// # Errors
+/// `DTypes`.
+pub(super) fn operands<T: Tape>(
+    consts: Vec<T>,
+    init: Vec<T>,
+    xs: Vec<T>,
+    policy: Policy,
+) -> Result<Tracked<T>> {
+    let counts = (consts.len(), init.len());
+    let all: Vec<T> = consts.into_iter().chain(init).chain(xs).collect();
+    let tracked: Vec<bool> = all.iter().map(T::is_tracked).collect();
+    let inputs: Vec<T> =
+        all.iter().zip(&tracked).filter(|(_, t)| **t).map(|(x, _)| x.clone()).collect();
+    one_dtype(inputs.iter().map(T::dtype), policy)?;
+    let operands = Operands {
+        shapes: inputs.iter().map(T::shape).collect(),
+        all: all.into_iter().zip(&tracked).map(|(x, t)| (!t).then(|| x.below())).collect(),
+        consts: counts.0,
+        carry: counts.1,
+    };
+    Ok((inputs, operands, tracked))
+}
+
 fn node<T: Tape>(
     steps: Steps<T>,
     consts: Vec<T>,
@@ -175,68 +203,87 @@ fn node<T: Tape>(
     xs: Vec<T>,
     policy: Policy,
 ) -> Result<[Vec<T>; 2]> {
-    let (schedule, unit) = schedule(policy, steps.length, T::SPANS)?;
-    let counts = (consts.len(), init.len());
-    let all: Vec<T> = consts.into_iter().chain(init).chain(xs).collect();
-    let tracked: Vec<bool> = all.iter().map(T::is_tracked).collect();
-    let inputs: Vec<T> =
-        all.iter().zip(&tracked).filter(|(_, t)| **t).map(|(x, _)| x.clone()).collect();
-    one_dtype(inputs.iter().map(T::dtype), policy)?;
+    let carries = init.len();
+    let (inputs, operands, tracked) = operands(consts, init, xs, policy)?;
     let Some(like) = inputs.first().cloned() else {
         unreachable!("one of them is tracked");
-    };
-    let kind = like.kind();
-    let operands = Operands {
-        shapes: inputs.iter().map(T::shape).collect(),
-        all: all.into_iter().zip(&tracked).map(|(x, t)| (!t).then(|| x.below())).collect(),
-        consts: counts.0,
-        carry: counts.1,
     };
     let mut shapes = Vec::new();
     let flat = T::record(
         [joined(inputs)],
         |[flat]| {
-            let [consts, init, xs] = operands.take(flat);
-            let above: Vec<T> = consts.iter().cloned().map(|x| T::above(x, kind)).collect();
-            let mut ys = Stack::new(steps.length);
-            let (mut done, mut records) = (0, true);
-            let (last, stored) = schedule.run_forward(init, |k, mut carry| {
-                for k in k * unit..((k + 1) * unit).min(steps.length) {
-                    let t = steps.time(k);
-                    let (next, y) = step(&steps, kind, &above, carry, at(&xs, t), &policy)?;
-                    ys.put(t, y)?;
-                    carry = next;
-                    done += 1;
-                    records = records && T::forget(steps.length, done, &like);
-                }
-                Ok::<_, ScanError>(carry)
-            })?;
-            let outputs: Vec<T::Below> = last.into_iter().chain(ys.finish()).collect();
-            one_dtype(outputs.iter().map(T::Below::dtype), policy)?;
-            shapes = outputs.iter().map(T::Below::shape).collect();
-            let residuals = Residuals {
-                steps,
-                kind,
-                schedule,
-                unit,
-                consts,
-                xs,
-                stored,
-                outputs: shapes.clone(),
-                carries: counts.1,
-                tracked,
-            };
+            let all = operands.take(flat);
+            let (outputs, residuals) = forward(steps, like, all, tracked, policy)?;
+            shapes = residuals.outputs.clone();
             Ok((joined(outputs), residuals))
         },
         |residuals, cotangent| Ok([Some(back(residuals, cotangent)?)]),
     )?;
     let mut all = parted(flat, shapes);
-    let ys = all.split_off(counts.1);
+    let ys = all.split_off(carries);
     Ok([all, ys])
 }
 
+/// The last carry and ys, and what the rule needs. `like` is one of the tracked operands.
+fn forward<T: Tape>(
+    steps: Steps<T>,
+    like: T,
+    [consts, init, xs]: [Vec<T::Below>; 3],
+    tracked: Vec<bool>,
+    policy: Policy,
+) -> Result<(Vec<T::Below>, Residuals<T>)> {
+    let (schedule, unit) = schedule(policy, steps.length, T::SPANS)?;
+    let (kind, carries) = (like.kind(), init.len());
+    let above: Vec<T> = consts.iter().cloned().map(|x| T::above(x, kind)).collect();
+    let mut ys = Stack::new(steps.length);
+    let (mut done, mut records) = (0, true);
+    let (last, stored) = schedule.run_forward(init, |k, mut carry| {
+        for k in k * unit..((k + 1) * unit).min(steps.length) {
+            let t = steps.time(k);
+            let (next, y) = step(&steps, kind, &above, carry, at(&xs, t), &policy)?;
+            ys.put(t, y)?;
+            carry = next;
+            done += 1;
+            records = records && T::forget(steps.length, done, &like);
+        }
+        Ok::<_, ScanError>(carry)
+    })?;
+    let outputs: Vec<T::Below> = last.into_iter().chain(ys.finish()).collect();
+    one_dtype(outputs.iter().map(T::Below::dtype), policy)?;
+    let shapes = outputs.iter().map(T::Below::shape).collect();
+    let residuals = Residuals {
+        steps,
+        kind,
+        schedule,
+        unit,
+        consts,
+        xs,
+        stored,
+        outputs: shapes,
+        carries,
+        tracked,
+    };
+    Ok((outputs, residuals))
+}
+
+/// Cotangents of the tracked operands, packed, of a scan of which nothing was kept: its steps run once more.
+///
+/// # Errors
+/// Those of the steps.
+pub(super) fn back_from_start<T: Tape>(
+    steps: Steps<T>,
+    kind: T::Kind,
+    all: [Vec<T::Below>; 3],
+    tracked: Vec<bool>,
+    cotangent: T::Below,
+) -> Result<T::Below> {
+    let like = T::leaf(cotangent.full(&[1], 0.0), kind);
+    let (_, residuals) = forward(steps, like, all, tracked, Policy::Sqrt)?;
+    back(residuals, cotangent)
+}
+
 /// Arrays that share a node have one dtype.
-fn one_dtype(dtypes: impl Iterator<Item = DType>, policy: Policy) -> Result<()> {
+pub(super) fn one_dtype(dtypes: impl Iterator<Item = DType>, policy: Policy) -> Result<()> {
     let mut dtypes: Vec<DType> = dtypes.collect();
     dtypes.dedup();
     match dtypes.len() {
@@ -318,12 +365,12 @@ fn back<T: Tape>(mut kept: Residuals<T>, cotangent: T::Below) -> Result<T::Below
     Ok(joined(wanted.map(|((g, shape), _)| g.unwrap_or_else(|| zeros(&shape))).collect()))
 }
 
-fn count(shape: &[usize]) -> usize {
+pub(super) fn count(shape: &[usize]) -> usize {
     shape.iter().product()
 }
 
 /// One array as it is, several flattened, one behind the other.
-fn joined<A: Array>(mut arrays: Vec<A>) -> A {
+pub(super) fn joined<A: Array>(mut arrays: Vec<A>) -> A {
     if arrays.len() == 1 {
         return arrays.swap_remove(0);
     }
@@ -332,7 +379,7 @@ fn joined<A: Array>(mut arrays: Vec<A>) -> A {
 }
 
 /// The arrays of these shapes out of [`joined`].
-fn parted<A: Array>(flat: A, shapes: Vec<Vec<usize>>) -> Vec<A> {
+pub(super) fn parted<A: Array>(flat: A, shapes: Vec<Vec<usize>>) -> Vec<A> {
     if shapes.len() == 1 {
         return vec![flat];
     }

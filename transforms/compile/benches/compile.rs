@@ -4,7 +4,7 @@
 //! T4A_NUM_THREADS=1 cargo bench -p burn-t4a-compile --bench compile [-- part]
 //! ```
 //!
-//! Parts: elementwise, norm, perceptron, transformer, scan, calls.
+//! Parts: elementwise, norm, perceptron, transformer, scan, gradient, calls.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use burn::nn::transformer::{
 };
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Distribution, Tensor, TensorData, Tolerance};
-use burn_t4a::ext::scan::{Options, ScanBackend, ScanPath, scan};
+use burn_t4a::ext::scan::{Memory, Options, ScanBackend, ScanPath, scan};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_compile::{Traced, compile};
 
@@ -179,6 +179,63 @@ fn scans() {
     }
 }
 
+/// Gradients of the filter by its model and observations.
+fn filter_gradients<A: ScanBackend>(
+    (model, (x, p), zs): (Model<A>, State<A>, Tensor<A, 3>),
+    options: &Options,
+) -> (Model<A>, Tensor<A, 3>) {
+    let above = |x: Tensor<A, 2>| Tensor::<Autodiff<A>, 2>::from_inner(x);
+    let (f, q, h, r) = model;
+    let [f, q, h, r] = [f, q, h, r].map(|x| above(x).require_grad());
+    let zs = Tensor::<Autodiff<A>, 3>::from_inner(zs).require_grad();
+    let model = (f.clone(), q.clone(), h.clone(), r.clone());
+    let (_, means): (State<Autodiff<A>>, Tensor<Autodiff<A>, 3>) =
+        scan(kalman::<Autodiff<A>>, model, (above(x), above(p)), zs.clone(), options).unwrap();
+    let found = means.powi_scalar(2).sum().backward();
+    let [f, q, h, r] = [f, q, h, r].map(|x| x.grad(&found).unwrap());
+    ((f, q, h, r), zs.grad(&found).unwrap())
+}
+
+/// Both passes as scans, beside the tape of every step, which a compiled function unrolls.
+fn gradients() {
+    for steps in [100, 1000] {
+        let of = |x: &[f64], shape: [usize; 2]| {
+            Tensor::<B, 2>::from_data(TensorData::new(x.to_vec(), shape), (&T4aDevice, DType::F64))
+        };
+        let model = (
+            of(&[1.0, 0.1, 0.0, 1.0], [2, 2]),
+            of(&[3e-4, 5e-3, 5e-3, 0.1], [2, 2]),
+            of(&[1.0, 0.0], [1, 2]),
+            of(&[0.25], [1, 1]),
+        );
+        let state = (of(&[0.0; 2], [2, 1]), of(&[10.0, 0.0, 0.0, 10.0], [2, 2]));
+        let zs: Vec<f64> = (0..steps).map(|t| (t as f64 * 0.01).sin()).collect();
+        let zs = TensorData::new(zs, [steps, 1, 1]);
+        let zs = Tensor::<B, 3>::from_data(zs, (&T4aDevice, DType::F64));
+        let inputs = || (model.clone(), state.clone(), zs.clone());
+        let tape = Options::default().memory(Memory::StoreAll);
+        let eager = || filter_gradients::<B>(inputs(), &tape);
+        let want = eager().1.into_data();
+        let near = Tolerance::<f64>::rel_abs(1e-8, 1e-8);
+        let passed = time(|| drop(black_box(eager())));
+        let spans = time(|| drop(black_box(filter_gradients::<B>(inputs(), &Options::default()))));
+        println!("{:<32} {spans:>10.1}", format!("  √N carries, {steps} steps"));
+        for (name, options) in
+            [("unrolled", tape.clone()), ("scans", Options::default().accept(&[ScanPath::Fused]))]
+        {
+            let f = |x: (Model<T>, State<T>, Tensor<T, 3>)| filter_gradients::<T>(x, &options);
+            let f = compile(f).fullgraph();
+            let first = Instant::now();
+            f.call(inputs()).unwrap();
+            let first = first.elapsed().as_secs_f64() * 1e6;
+            f.call(inputs()).unwrap().1.into_data().assert_approx_eq(&want, near);
+            let replay = time(|| drop(black_box(f.call(inputs()).unwrap())));
+            row(&format!("Kalman gradient {steps} {name}"), passed, replay);
+            println!("{:<32} {:>10} {first:>10.1}", "  first call", "");
+        }
+    }
+}
+
 fn elementwise() {
     let near = Tolerance::<f32>::rel_abs(1e-4, 1e-5);
     let (x, y) = (random([1024, 1024]), random([1024, 1024]));
@@ -274,12 +331,13 @@ fn calls() {
 fn main() {
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
     println!("{:<32} {:>10} {:>10} {:>7}", "µs", "eager", "compiled", "ratio");
-    let parts: [(&str, fn()); 6] = [
+    let parts: [(&str, fn()); 7] = [
         ("elementwise", elementwise),
         ("norm", layer_norm),
         ("perceptron", perceptron),
         ("transformer", encoder),
         ("scan", scans),
+        ("gradient", gradients),
         ("calls", calls),
     ];
     for (name, part) in parts {

@@ -81,6 +81,52 @@ pub enum ShardError {
         /// What it said.
         message: String,
     },
+    /// Devices that processes cannot share evenly.
+    #[error("shard_map: {processes} processes cannot share {devices} devices evenly")]
+    Devices {
+        /// Of the mesh.
+        devices: usize,
+        /// How many there are.
+        processes: usize,
+    },
+    /// Processes that have not found each other.
+    #[error("shard_map: processes cannot be joined: {what}")]
+    Join {
+        /// Who is missing, or was refused, and why.
+        what: String,
+    },
+    /// Another process is no longer there; the others have ended.
+    #[error("shard_map: process {process} {how}")]
+    Lost {
+        /// Which one.
+        process: usize,
+        /// How that was noticed.
+        how: String,
+    },
+    /// Processes that come to different calls; nothing was computed.
+    #[error("shard_map: process {process} comes with another {what} than this one: {here}")]
+    Mismatch {
+        /// The other one.
+        process: usize,
+        /// What is different.
+        what: &'static str,
+        /// What it is here.
+        here: String,
+    },
+    /// Another process cannot make the call; nothing was computed.
+    #[error("shard_map: process {process} cannot make this call: {message}")]
+    Refused {
+        /// Which one.
+        process: usize,
+        /// Its error.
+        message: String,
+    },
+    /// A backend with a tape, which cannot follow tensors into other processes.
+    #[error(
+        "shard_map: a tape does not reach other processes; take gradients inside of the function, on \
+         Autodiff<Traced<B>>"
+    )]
+    Tape,
     /// The function cannot be recorded.
     #[error(transparent)]
     Compile(#[from] CompileError),

@@ -4,13 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Why a device left.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Failure {
-    pub(crate) device: usize,
-    pub(crate) operation: String,
-    pub(crate) message: String,
-}
+use crate::error::{Result, ShardError};
 
 /// A meeting: what was brought, what was made of it, who has still to take it.
 struct Meeting<T> {
@@ -20,7 +14,7 @@ struct Meeting<T> {
 }
 
 struct State<T> {
-    failure: Option<Failure>,
+    failure: Option<ShardError>,
     meetings: HashMap<(usize, usize), Meeting<T>>,
 }
 
@@ -41,12 +35,12 @@ impl<T: Clone> Exchange<T> {
     }
 
     /// Ends the call: whoever waits, or comes later, gets this. The first failure counts.
-    pub(crate) fn fail(&self, failure: Failure) {
+    pub(crate) fn fail(&self, failure: ShardError) {
         self.state().failure.get_or_insert(failure);
         self.wake.notify_all();
     }
 
-    pub(crate) fn failure(&self) -> Option<Failure> {
+    pub(crate) fn failure(&self) -> Option<ShardError> {
         self.state().failure.clone()
     }
 
@@ -62,7 +56,7 @@ impl<T: Clone> Exchange<T> {
         rank: usize,
         value: T,
         make: impl FnOnce(Vec<T>) -> T,
-    ) -> Result<T, Failure> {
+    ) -> Result<T> {
         let mut state = self.state();
         let meeting = state.meetings.entry(at).or_insert_with(|| Meeting {
             given: (0..members).map(|_| None).collect(),
@@ -129,8 +123,11 @@ mod tests {
     #[test]
     fn who_waits_for_a_device_that_fails_is_told() {
         let exchange = Exchange::new();
-        let failure =
-            Failure { device: 1, operation: "exp".into(), message: "out of memory".into() };
+        let failure = ShardError::Device {
+            device: 1,
+            operation: "exp".into(),
+            message: "out of memory".into(),
+        };
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| exchange.meet((0, 0), 2, 0, 1, |all| all[0]));
             exchange.fail(failure.clone());

@@ -1,6 +1,9 @@
 //! Devices in a grid with named axes.
 
+use std::fmt;
+
 use crate::error::{Result, ShardError};
+use crate::spec::Split;
 
 /// Devices in a grid; they are counted row by row.
 ///
@@ -71,6 +74,22 @@ impl Mesh {
         let first = device - self.coordinate(device, axis) * self.stride(axis);
         (0..self.size(axis)).map(move |i| first + i * self.stride(axis))
     }
+
+    /// The first device that has the same part of a tensor as this one.
+    pub(crate) fn first(&self, device: usize, split: &Split) -> usize {
+        let unused = (0..self.axes.len()).filter(|&axis| !split.uses(axis));
+        device - unused.map(|axis| self.coordinate(device, axis) * self.stride(axis)).sum::<usize>()
+    }
+}
+
+/// `data 2 × model 4`.
+impl fmt::Display for Mesh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (name, size)) in self.axes.iter().enumerate() {
+            write!(f, "{}{name} {size}", if i > 0 { " × " } else { "" })?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -84,6 +103,8 @@ mod tests {
         assert_eq!(mesh.row(7, 1).collect::<Vec<_>>(), [7, 9, 11]);
         assert_eq!(mesh.row(7, 2).collect::<Vec<_>>(), [6, 7]);
         assert_eq!([0, 1, 2].map(|axis| mesh.coordinate(9, axis)), [1, 1, 1]);
+        let split = Split(vec![vec![1], vec![]]);
+        assert_eq!([2, 5, 9].map(|device| mesh.first(device, &split)), [2, 4, 2]);
         let twice = Mesh::new([("a", 2), ("a", 2)]);
         assert!(matches!(twice, Err(ShardError::Mesh { what: "is there twice", .. })));
         assert!(matches!(Mesh::new([("a", 0)]), Err(ShardError::Mesh { .. })));

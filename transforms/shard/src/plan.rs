@@ -1,14 +1,18 @@
 //! What every device does: the instructions of a recording, and between them what moves.
 
 use std::fmt::{self, Write};
+use std::sync::Arc;
 
 use burn_backend::Backend;
-use burn_t4a_compile::graph::{Graph, Instruction, Meta, Word};
+use burn_t4a_compile::graph::{Graph, Instruction, Key, Meta, Word};
 
 use crate::error::Result;
+use crate::identity::Identity;
 use crate::mesh::Mesh;
+use crate::processes::{DIGESTS, HEADER};
 use crate::rules::{Reduce, Rule, Site, rule};
 use crate::spec::{Move, Spec, Split, moves};
+use crate::traffic::{Layout, Meeting, Traffic, bytes_of, messages};
 
 /// Instructions by this name are no operations: their words say how their operand is to be split.
 pub(crate) const RESHARD: &str = "reshard";
@@ -44,13 +48,18 @@ pub(crate) struct Line<B: Backend> {
 
 /// A function spread over a mesh: printed, it shows per operation how its results are split and what moves,
 /// with the bytes that each device sends (rings: `(d − 1)/d` of the whole for a gather, twice that for a
-/// sum).
+/// sum). On a mesh across processes it shows beside them how many bytes leave processes, all of them together
+/// and with the headers of messages: that many are sent.
 pub struct Plan<B: Backend> {
     pub(crate) mesh: Mesh,
     pub(crate) graph: Graph<B>,
     pub(crate) inputs: Vec<Split>,
     pub(crate) lines: Vec<Line<B>>,
     pub(crate) outputs: Vec<(Operand, Split)>,
+    pub(crate) meetings: Vec<Meeting>,
+    /// How many of them devices have; the others complete results.
+    pub(crate) moving: usize,
+    pub(crate) across: Option<(Arc<Traffic>, Identity)>,
     text: String,
     bytes: usize,
 }
@@ -61,13 +70,31 @@ struct Planner<'a> {
     splits: Vec<Split>,
     text: String,
     bytes: usize,
+    meetings: Vec<Meeting>,
+    /// With the processes that the devices are in.
+    traffic: Option<(Layout, Traffic)>,
 }
 
-fn bytes_of(meta: &Meta, split: &Split, mesh: &Mesh) -> usize {
-    split.local(mesh, &meta.shape).iter().product::<usize>() * meta.dtype.size()
+/// What a device has of a tensor.
+fn local(meta: &Meta, split: &Split, mesh: &Mesh) -> Meta {
+    Meta { shape: split.local(mesh, &meta.shape), dtype: meta.dtype }
 }
 
 impl Planner<'_> {
+    /// A meeting, at which each device sends so many bytes.
+    fn meet(&mut self, what: &str, each: Option<usize>, meeting: Meeting) {
+        let mut told: Vec<String> = each.iter().map(|bytes| format!("{bytes} bytes")).collect();
+        self.bytes += each.unwrap_or(0);
+        if let Some((layout, traffic)) = &mut self.traffic {
+            let all = messages(self.meetings.len(), &meeting, self.mesh, *layout);
+            told.push(format!("{} between processes", traffic.add(&all, *layout)));
+        }
+        if !told.is_empty() {
+            let _ = writeln!(self.text, "    {what}: {}", told.join(", "));
+        }
+        self.meetings.push(meeting);
+    }
+
     /// Moves that make another split of a value, told in the text.
     fn reshard(&mut self, value: usize, to: &Split) -> Operand {
         let mut split = self.splits[value].clone();
@@ -77,14 +104,10 @@ impl Planner<'_> {
                 Move::Gather { axis, over } => {
                     split.0[axis].pop();
                     let parts = self.mesh.size(over);
-                    let sent =
-                        bytes_of(&self.metas[value], &split, self.mesh) / parts * (parts - 1);
-                    self.bytes += sent;
+                    let bytes = bytes_of(&local(&self.metas[value], &split, self.mesh)) / parts;
                     let name = self.mesh.name(over);
-                    let _ = writeln!(
-                        self.text,
-                        "    all-gather %{value} along axis {axis} over {name}: {sent} bytes"
-                    );
+                    let what = format!("all-gather %{value} along axis {axis} over {name}");
+                    self.meet(&what, Some(bytes * (parts - 1)), Meeting::Gather { over, bytes });
                 }
                 Move::Slice { axis, over } => split.0[axis].push(over),
                 Move::First { .. } => {}
@@ -96,12 +119,12 @@ impl Planner<'_> {
     fn reduced(&mut self, value: usize, split: &Split, reduce: Reduce, over: &[usize]) {
         for &axis in over {
             let parts = self.mesh.size(axis);
-            let whole = bytes_of(&self.metas[value], split, self.mesh);
-            let sent = 2 * whole / parts * (parts - 1);
-            self.bytes += sent;
+            let own = local(&self.metas[value], split, self.mesh);
+            let (elements, size) = (own.shape.iter().product(), own.dtype.size());
             let (what, name) = (format!("{reduce:?}").to_lowercase(), self.mesh.name(axis));
-            let _ =
-                writeln!(self.text, "    all-reduce ({what}) %{value} over {name}: {sent} bytes");
+            let what = format!("all-reduce ({what}) %{value} over {name}");
+            let sent = 2 * bytes_of(&own) / parts * (parts - 1);
+            self.meet(&what, Some(sent), Meeting::Reduce { over: axis, elements, size });
         }
     }
 }
@@ -121,15 +144,16 @@ impl<B: Backend> Plan<B> {
         graph: Graph<B>,
         inputs: Vec<Split>,
         results: &[Split],
+        processes: Option<(Layout, usize, &Key)>,
     ) -> Result<Self> {
         let metas = graph.metas().to_vec();
         let mut splits: Vec<Split> =
             metas.iter().map(|meta| Split::whole(meta.shape.len())).collect();
         splits[..inputs.len()].clone_from_slice(&inputs);
-        let mut p = Planner { mesh, metas: &metas, splits, text: String::new(), bytes: 0 };
-        let axes: Vec<String> =
-            mesh.axes().iter().map(|(name, size)| format!("{name} {size}")).collect();
-        let _ = writeln!(p.text, "mesh: {}", axes.join(" × "));
+        let traffic = processes.map(|(layout, rank, _)| (layout, Traffic::new(layout, rank)));
+        let (text, bytes, meetings) = (String::new(), 0, Vec::new());
+        let mut p = Planner { mesh, metas: &metas, splits, text, bytes, meetings, traffic };
+        let _ = writeln!(p.text, "mesh: {mesh}");
         for (id, split) in inputs.iter().enumerate() {
             let _ = writeln!(p.text, "%{id} {} {} = input", metas[id], split.show(mesh));
         }
@@ -142,10 +166,31 @@ impl<B: Backend> Plan<B> {
             outputs.push((p.reshard(value, split), split.clone()));
             let _ = writeln!(p.text, "output %{value} {} {}", metas[value], split.show(mesh));
         }
+        let moving = p.meetings.len();
+        for (&value, split) in graph.outputs().iter().zip(results) {
+            let bytes = bytes_of(&local(&metas[value], split, mesh));
+            let what = format!("all parts of %{value} to every process");
+            p.meet(&what, None, Meeting::Complete { split: split.clone(), bytes });
+        }
         Self::ends(&mut lines, graph.outputs(), metas.len());
-        let Planner { mut text, bytes, .. } = p;
+        let Planner { mut text, bytes, meetings, traffic, .. } = p;
         let _ = writeln!(text, "each device sends {bytes} bytes");
-        Ok(Self { mesh: mesh.clone(), graph, inputs, lines, outputs, text, bytes })
+        let mut across = None;
+        if let (Some((layout, mut traffic)), Some((.., key))) = (traffic, processes) {
+            let count = layout.processes;
+            let identity = Identity::new(format!("{mesh}"), key, &graph, &text)?;
+            let ends = (count - 1) * (2 * HEADER + DIGESTS);
+            traffic.sent.iter_mut().for_each(|sent| *sent += ends);
+            let all: usize = traffic.sent.iter().sum();
+            let ends = ends * count;
+            let _ = writeln!(
+                text,
+                "{count} processes send {all} bytes, {ends} of them to begin and to end the call"
+            );
+            across = Some((Arc::new(traffic), identity));
+        }
+        let mesh = mesh.clone();
+        Ok(Self { mesh, graph, inputs, lines, outputs, meetings, moving, across, text, bytes })
     }
 
     fn line(p: &mut Planner<'_>, instruction: &Instruction<B>) -> Result<Line<B>> {
@@ -210,6 +255,11 @@ impl<B: Backend> Plan<B> {
         };
         let name = instruction.name();
         let _ = writeln!(p.text, "{} = {name} of {}{note}", shown.join(", "), of.join(", "));
+        if how == How::Once {
+            let metas: Vec<Meta> = results.clone().map(|v| metas[v].clone()).collect();
+            let bytes = metas.iter().map(bytes_of).sum();
+            p.meet("broadcast from the first device", Some(bytes), Meeting::Share { metas });
+        }
         if let Some((reduce, over)) = &rule.reduce {
             for (value, split) in results.zip(&rule.results) {
                 p.reduced(value, split, *reduce, over);
@@ -233,9 +283,14 @@ impl<B: Backend> Plan<B> {
         }
     }
 
-    /// How many bytes each device sends.
+    /// How many bytes each device sends, wherever the others are.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// How many bytes a process sends to the others per call: 0 for a mesh in one process.
+    pub fn sent_by(&self, process: usize) -> usize {
+        self.across.as_ref().and_then(|x| x.0.sent.get(process).copied()).unwrap_or(0)
     }
 }
 

@@ -8,7 +8,7 @@ use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::AutodiffBackend;
 use burn_backend::ops::FloatTensorOps;
 use burn_tensor::{Tensor, TensorPrimitive};
-use t4a_scan::body::{Cotangents, Span, Tape, Told, scan_on_tape};
+use t4a_scan::body::{Cotangents, Span, Tape, Told, scan_below_tape, scan_on_tape};
 use t4a_tensor::TensorError;
 
 use super::records::{self, inside};
@@ -60,7 +60,12 @@ impl ScanBackend for burn_ndarray::NdArray {}
 #[cfg(feature = "router")]
 impl<R: burn_router::RunnerChannel> ScanBackend for burn_router::BackendRouter<R> {}
 
-impl<B: Operations, C: CheckpointStrategy> ScanBackend for Autodiff<B, C> {
+impl<B: ScanBackend, C: CheckpointStrategy> ScanBackend for Autodiff<B, C> {
+    /// Where the backend below does, and is no tape: both passes are scans there.
+    fn chooses_path() -> bool {
+        B::chooses_path() && !B::ad_enabled(&B::Device::default())
+    }
+
     fn scan(
         steps: Steps<Leaf<Self>>,
         consts: Vec<Leaf<Self>>,
@@ -68,7 +73,13 @@ impl<B: Operations, C: CheckpointStrategy> ScanBackend for Autodiff<B, C> {
         xs: Vec<Leaf<Self>>,
         options: &Options,
     ) -> Result<[Vec<Leaf<Self>>; 2]> {
-        scan_on_tape(steps, consts, init, xs, options)
+        if !Self::chooses_path() {
+            return scan_on_tape(steps, consts, init, xs, options);
+        }
+        let below = |steps: Steps<Leaf<B>>, [consts, init, xs]: [Vec<Leaf<B>>; 3], options: &_| {
+            B::scan(steps, consts, init, xs, options)
+        };
+        scan_below_tape(steps, consts, init, xs, options, below)
     }
 }
 

@@ -46,13 +46,24 @@ pub(super) enum Line<T, B: Backend> {
 pub(super) struct Routine<B: Backend> {
     pub(super) step: Arc<dyn Execute<B>>,
     pub(super) operands: Vec<Operand<B>>,
-    /// Offset and elements of each result, none if nobody uses it.
-    pub(super) results: Vec<Option<(usize, usize)>>,
+    pub(super) results: Vec<Put>,
 }
 
 pub(super) enum Operand<B: Backend> {
     Arena(usize, Vec<usize>),
     Constant(Any<B>),
+    /// What another routine has given.
+    Kept(usize),
+}
+
+/// Where a result of a routine goes.
+pub(super) enum Put {
+    /// Offset and elements.
+    Arena(usize, usize),
+    /// As it is, for other routines: integers and truth values.
+    Kept(usize),
+    /// It has no elements.
+    Nowhere,
 }
 
 /// A range of the arena, and the shape of the tensor that it is.
@@ -66,6 +77,8 @@ pub(super) struct Range {
 /// A scan as a program.
 pub(super) struct Loop<T, B: Backend> {
     pub(super) arena: usize,
+    /// How many tensors routines give to each other.
+    pub(super) kept: usize,
     pub(super) constants: Vec<(usize, Vec<T>)>,
     /// Consts, carries, xs, captured values.
     pub(super) inputs: Vec<Range>,
@@ -89,6 +102,8 @@ enum Place<B: Backend> {
     Arena { at: usize, flag: bool },
     /// A constant of another dtype.
     Outside(Any<B>),
+    /// A tensor of another dtype, from a routine for routines.
+    Kept(usize),
 }
 
 struct Builder<'a, T, B: Backend> {
@@ -99,6 +114,7 @@ struct Builder<'a, T, B: Backend> {
     /// The value whose slot a value shares.
     root: Vec<usize>,
     lines: Vec<Line<T, B>>,
+    kept: usize,
     /// Slots of the current instruction only.
     scratch: Vec<(usize, usize)>,
     device: B::Device,
@@ -125,6 +141,7 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
             place: vec![Place::None; values],
             root: (0..values).collect(),
             lines: Vec::new(),
+            kept: 0,
             scratch: Vec::new(),
             device: B::Device::default(),
         };
@@ -205,7 +222,7 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
             Ok(Range { at: b.arena_of(v)?, n: count(&shape), shape })
         };
         let ys = outputs[carries..].iter().map(y).collect::<Outcome<Vec<_>>>()?;
-        let step = b.lines;
+        let (step, kept) = (b.lines, b.kept);
         // Kernels may look at as many elements as they write.
         let kernels = || {
             before.iter().chain(&step).filter_map(|line| match line {
@@ -218,7 +235,19 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
             return Err("out_of_arena");
         }
         let (counts, length, reverse) = (body.counts, body.length, body.reverse);
-        Ok(Self { arena, constants, inputs, counts, before, step, moves, ys, length, reverse })
+        Ok(Self {
+            arena,
+            kept,
+            constants,
+            inputs,
+            counts,
+            before,
+            step,
+            moves,
+            ys,
+            length,
+            reverse,
+        })
     }
 }
 
@@ -418,14 +447,21 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
                 Ok(Operand::Arena(*at, self.metas[v].shape.clone()))
             }
             Place::Outside(x) => Ok(Operand::Constant(x.clone())),
+            Place::Kept(at) => Ok(Operand::Kept(*at)),
             _ => Err("op_unsupported"),
         };
         let operands = one.operands.iter().map(operand).collect::<Outcome<_>>()?;
         let mut results = Vec::new();
         for v in one.first..one.first + one.results {
-            // Results of another dtype are left out; who uses them is refused.
-            let usable = self.metas[v].dtype == self.dtype && self.numel(v) > 0;
-            results.push(if usable { Some((self.slot(v, false)?, self.numel(v))) } else { None });
+            results.push(if self.numel(v) == 0 {
+                Put::Nowhere
+            } else if self.metas[v].dtype == self.dtype {
+                Put::Arena(self.slot(v, false)?, self.numel(v))
+            } else {
+                self.place[v] = Place::Kept(self.kept);
+                self.kept += 1;
+                Put::Kept(self.kept - 1)
+            });
         }
         self.lines.push(Line::Routine(Routine { step: one.step.clone(), operands, results }));
         Ok(())

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! A step allocates nothing, locks nothing and looks nothing up. In a compiled function the whole scan is
-//! one instruction. What cannot run so (other dtypes than one float type, indices that are computed, random
-//! numbers, data that is read) runs step by step, and the report says why.
+//! one instruction. What cannot run so (other dtypes than one float type but for integers between routines,
+//! random numbers, data that is read) runs step by step, and the report says why. The reverse pass of a scan on
+//! a tape above is such a scan, too: see `t4a_scan::body`.
 
 mod arena;
 mod build;

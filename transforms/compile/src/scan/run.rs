@@ -4,7 +4,7 @@ use burn_backend::Backend;
 use burn_t4a::T4aTensor;
 use t4a_tensor::{AnyTensor, Element, Result, Tensor, TensorError};
 
-use super::build::{Line, Loop, Operand, Routine};
+use super::build::{Line, Loop, Operand, Put, Routine};
 use crate::fuse::kernel::Lane;
 use crate::fuse::{engine, same};
 use crate::recording::Frame;
@@ -19,35 +19,44 @@ fn contiguous<T: Element, B: Backend>(x: Any<B>) -> Result<Tensor<T>> {
 }
 
 impl<B: Backend> Routine<B> {
-    fn run<T: Lane>(&self, arena: &mut [T]) -> Result<()> {
+    fn run<T: Lane>(&self, arena: &mut [T], kept: &mut [Option<Any<B>>]) -> Result<()> {
         let operand = |x: &Operand<B>| match x {
             Operand::Arena(at, shape) => {
                 let n: usize = shape.iter().product();
                 Ok(Some(tensor(Tensor::from_slice(&arena[*at..][..n], shape)?)?))
             }
             Operand::Constant(x) => Ok(Some(x.clone())),
+            Operand::Kept(at) => Ok(kept[*at].clone()),
         };
         let operands = self.operands.iter().map(operand).collect::<Result<_>>()?;
         let mut results = Vec::new();
         let failed = |message| TensorError::value("scan", message);
         self.step.run(&mut Frame(operands), &mut results).map_err(failed)?;
         for (x, to) in results.into_iter().zip(&self.results) {
-            if let Some((at, n)) = to {
-                let x = contiguous::<T, B>(x)?;
-                arena[*at..][..*n].copy_from_slice(x.as_slice().unwrap_or_default());
+            match to {
+                Put::Arena(at, n) => {
+                    let x = contiguous::<T, B>(x)?;
+                    arena[*at..][..*n].copy_from_slice(x.as_slice().unwrap_or_default());
+                }
+                Put::Kept(at) => kept[*at] = Some(x),
+                Put::Nowhere => {}
             }
         }
         Ok(())
     }
 }
 
-fn lines<T: Lane, B: Backend>(lines: &[Line<T, B>], arena: &mut [T]) -> Result<()> {
+fn lines<T: Lane, B: Backend>(
+    lines: &[Line<T, B>],
+    arena: &mut [T],
+    kept: &mut [Option<Any<B>>],
+) -> Result<()> {
     for line in lines {
         match line {
             // SAFETY: that all ranges of the instruction are in the arena was checked when it was made
             // (`Inst::fits`), and its result has a slot of its own while its operands are in use.
             Line::Kernel(inst) => unsafe { (inst.run)(arena.as_mut_ptr(), inst) },
-            Line::Routine(routine) => routine.run(arena)?,
+            Line::Routine(routine) => routine.run(arena, kept)?,
         }
     }
     Ok(())
@@ -79,7 +88,8 @@ impl<T: Lane, B: Backend> Loop<T, B> {
                 arena[input.at..][..input.n].copy_from_slice(&x[..input.n]);
             }
         }
-        lines(&self.before, &mut arena)?;
+        let mut kept = vec![None; self.kept];
+        lines(&self.before, &mut arena, &mut kept)?;
         let mut ys: Vec<Vec<T>> =
             self.ys.iter().map(|y| vec![T::ZERO; y.n * self.length]).collect();
         for k in 0..self.length {
@@ -87,7 +97,7 @@ impl<T: Lane, B: Backend> Loop<T, B> {
             for (input, x) in self.inputs[scanned.clone()].iter().zip(&slices[scanned.clone()]) {
                 put(&mut arena[input.at..][..input.n], &x[t * input.n..][..input.n]);
             }
-            lines(&self.step, &mut arena)?;
+            lines(&self.step, &mut arena, &mut kept)?;
             for (y, all) in self.ys.iter().zip(&mut ys) {
                 put(&mut all[t * y.n..][..y.n], &arena[y.at..][..y.n]);
             }

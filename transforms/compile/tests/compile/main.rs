@@ -8,4 +8,5 @@ mod contract;
 mod fused;
 mod replay;
 mod scan;
+mod scan_gradients;
 mod simplify;

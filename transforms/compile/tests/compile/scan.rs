@@ -15,7 +15,7 @@ type One = Tensor<T, 1>;
 type Matrix = Tensor<T, 2>;
 type Cube = Tensor<T, 3>;
 
-fn noise<A: ScanBackend, const D: usize>(
+pub(crate) fn noise<A: ScanBackend, const D: usize>(
     shape: [usize; D],
     seed: usize,
     dtype: DType,
@@ -25,10 +25,17 @@ fn noise<A: ScanBackend, const D: usize>(
     Tensor::from_data(TensorData::new(values, shape), (&A::Device::default(), dtype))
 }
 
-type Carry = (Matrix, Matrix);
+pub(crate) type Two<A> = (Tensor<A, 2>, Tensor<A, 2>);
+type Carry = Two<T>;
 type Body = fn((Matrix, Matrix), Carry, Matrix) -> (Carry, (Matrix, Matrix));
+/// What a step gives: the carry and y.
+pub(crate) type Stepped<A> = (Two<A>, Two<A>);
 
-fn recurrent((w, u): (Matrix, Matrix), (h, c): Carry, x: Matrix) -> (Carry, (Matrix, Matrix)) {
+pub(crate) fn recurrent<A: ScanBackend>(
+    (w, u): Two<A>,
+    (h, c): Two<A>,
+    x: Tensor<A, 2>,
+) -> Stepped<A> {
     let both = x.matmul(w) + h.clone().matmul(u);
     let c = c * sigmoid(both.clone()) + both.clone().tanh() * 0.5;
     let h = (c.clone() / (both.exp() + 1.0)).clamp(-0.9, 0.9);
@@ -36,18 +43,22 @@ fn recurrent((w, u): (Matrix, Matrix), (h, c): Carry, x: Matrix) -> (Carry, (Mat
 }
 
 /// Carries that change places, passed through and never changed, masks, slices, constants.
-fn odd((w, u): (Matrix, Matrix), (h, c): Carry, x: Matrix) -> (Carry, (Matrix, Matrix)) {
+pub(crate) fn odd<A: ScanBackend>((w, u): Two<A>, (h, c): Two<A>, x: Tensor<A, 2>) -> Stepped<A> {
     let invariant = w.clone().matmul(u.transpose()).sum_dim(1).transpose().tanh();
     let part = Tensor::cat(vec![x.clone().narrow(1, 2, 2), c.clone().narrow(1, 0, 2)], 1);
     let mask = part.clone().greater(h.clone());
     let next = part.mask_where(mask.clone(), h.clone() * 0.25) + invariant.clone();
     let next = next.clone().mask_fill(mask, 0.125) + next.flip([1]).abs().sqrt() * 0.1;
-    let ones = Matrix::ones([1, 4], &T4aDevice).cast(next.dtype());
+    let ones = Tensor::<A, 2>::ones([1, 4], &A::Device::default()).cast(next.dtype());
     ((c.clone(), next - ones), (x, c))
 }
 
-fn routines((w, u): (Matrix, Matrix), (h, c): Carry, x: Matrix) -> (Carry, (Matrix, Matrix)) {
-    let unit = Matrix::eye(4, &T4aDevice).cast(x.dtype());
+pub(crate) fn routines<A: ScanBackend>(
+    (w, u): Two<A>,
+    (h, c): Two<A>,
+    x: Tensor<A, 2>,
+) -> Stepped<A> {
+    let unit = Tensor::<A, 2>::eye(4, &A::Device::default()).cast(x.dtype());
     let y = solve(w.clone() * 0.1 + unit * 3.0, x.clone().transpose()).unwrap().transpose();
     ((h * 0.5 + y.clone(), c.clone().cumsum(1) * 0.1), (y.matmul(u), x + c))
 }

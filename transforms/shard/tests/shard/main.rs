@@ -1,5 +1,7 @@
 //! Functions on meshes against the functions: equal to the bit where no sum is split, else within rounding.
 
+mod processes;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use burn::backend::Autodiff;
@@ -23,6 +25,11 @@ fn noise<const D: usize>(shape: [usize; D], seed: usize) -> Tensor<B, D> {
     let value = |i: usize| ((i * 7919 + seed * 104_729 + 13) % 10_007) as f64 / 5003.0 - 1.0;
     let values: Vec<f64> = (0..shape.iter().product()).map(value).collect();
     Tensor::from_data(TensorData::new(values, shape), (&T4aDevice, DType::F64))
+}
+
+/// A tensor that no recording knows.
+fn constant(x: Tensor<B, 2>) -> Matrix {
+    Matrix::from_data(x.into_data(), (&T4aDevice, DType::F64))
 }
 
 fn line(devices: usize) -> Mesh {
@@ -57,9 +64,8 @@ fn law(
     exact: bool,
 ) {
     let pair = || (noise(shapes[0], 1), noise(shapes[1], 2));
-    let traced = |x: Tensor<B, 2>| Matrix::from_data(x.into_data(), (&T4aDevice, DType::F64));
     let (x, y) = pair();
-    let want = f(traced(x), traced(y)).into_data();
+    let want = f(constant(x), constant(y)).into_data();
     for mesh in meshes() {
         let [x, y, out] = specs.map(Spec::split);
         let sharded = shard_map(|(x, y): (Matrix, Matrix)| f(x, y), &mesh, [x, y], [out]);

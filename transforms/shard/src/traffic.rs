@@ -1,0 +1,254 @@
+//! What passes between processes: which message of which meeting goes where, known before any call. The plan
+//! counts these messages, senders look up who gets theirs, and receivers accept nothing else.
+//!
+//! ```text
+//! gather     each device sends its part to every other process of its row
+//! reduce     device j gets chunk j of all, adds in the order of the mesh, and sends the sum as in a gather
+//! share      the first device sends to every other process
+//! complete   the first device that has a part sends it to the processes where nobody has it
+//! ```
+//!
+//! For a row of devices in d processes that is what rings send, in two steps instead of 2(d − 1), and in an
+//! order of sums that is that of one process.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use burn_t4a_compile::graph::Meta;
+
+use crate::mesh::Mesh;
+use crate::processes::HEADER;
+use crate::spec::Split;
+
+/// Which devices are in which process: as many in each, in the order of the mesh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) processes: usize,
+    /// Devices of each.
+    pub(crate) each: usize,
+}
+
+impl Layout {
+    pub(crate) fn process(self, device: usize) -> usize {
+        device / self.each
+    }
+
+    pub(crate) fn devices(self, process: usize) -> Range<usize> {
+        process * self.each..(process + 1) * self.each
+    }
+
+    /// Whether these devices are in several processes.
+    pub(crate) fn crosses(self, devices: &[usize]) -> bool {
+        devices.iter().any(|&device| self.process(device) != self.process(devices[0]))
+    }
+}
+
+/// Where devices meet, in the order in which all of them do.
+#[derive(Clone, Debug)]
+pub(crate) enum Meeting {
+    /// Parts of so many bytes, along an axis of the mesh.
+    Gather { over: usize, bytes: usize },
+    /// So many elements of so many bytes, along an axis of the mesh.
+    Reduce { over: usize, elements: usize, size: usize },
+    /// Tensors that the first device has, for all.
+    Share { metas: Vec<Meta> },
+    /// Parts of so many bytes of a result, to every process.
+    Complete { split: Split, bytes: usize },
+}
+
+/// Which message it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Tag {
+    pub(crate) meeting: u32,
+    pub(crate) phase: u32,
+    /// The device that sends.
+    pub(crate) from: u32,
+    /// The device that gets it, or [`ALL`] that need it.
+    pub(crate) to: u32,
+}
+
+pub(crate) const ALL: u32 = u32::MAX;
+
+impl Tag {
+    pub(crate) fn new(meeting: usize, phase: usize, from: usize) -> Self {
+        Self { meeting: meeting as u32, phase: phase as u32, from: from as u32, to: ALL }
+    }
+
+    pub(crate) fn to(self, device: usize) -> Self {
+        Self { to: device as u32, ..self }
+    }
+}
+
+pub(crate) fn bytes_of(meta: &Meta) -> usize {
+    meta.shape.iter().product::<usize>() * meta.dtype.size()
+}
+
+/// What goes to one process.
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    pub(crate) tag: Tag,
+    pub(crate) process: usize,
+    /// How many devices take it there.
+    pub(crate) takers: usize,
+    pub(crate) bytes: usize,
+}
+
+/// Part `at` of `n` elements in so many nearly equal ones.
+pub(crate) fn chunk(n: usize, parts: usize, at: usize) -> Range<usize> {
+    n * at / parts..n * (at + 1) / parts
+}
+
+/// All messages of a meeting; those that stay in a process are among them if others leave it.
+pub(crate) fn messages(at: usize, of: &Meeting, mesh: &Mesh, layout: Layout) -> Vec<Message> {
+    let mut all = Vec::new();
+    // To all of these devices: once to each process.
+    let broadcast = |all: &mut Vec<Message>, tag: Tag, bytes: usize, devices: &[usize]| {
+        for process in 0..layout.processes {
+            let own = layout.devices(process);
+            let takers =
+                devices.iter().filter(|&&d| own.contains(&d) && d != tag.from as usize).count();
+            if takers > 0 && bytes > 0 {
+                all.push(Message { tag, process, takers, bytes });
+            }
+        }
+    };
+    match *of {
+        Meeting::Gather { over, bytes } => {
+            for device in 0..mesh.devices() {
+                let row: Vec<usize> = mesh.row(device, over).collect();
+                if layout.crosses(&row) {
+                    broadcast(&mut all, Tag::new(at, 0, device), bytes, &row);
+                }
+            }
+        }
+        Meeting::Reduce { over, elements, size } => {
+            for device in 0..mesh.devices() {
+                let row: Vec<usize> = mesh.row(device, over).collect();
+                if !layout.crosses(&row) {
+                    continue;
+                }
+                for (rank, &other) in row.iter().enumerate() {
+                    let bytes = chunk(elements, row.len(), rank).len() * size;
+                    if other == device {
+                        broadcast(&mut all, Tag::new(at, 1, device), bytes, &row);
+                    } else {
+                        broadcast(&mut all, Tag::new(at, 0, device).to(other), bytes, &[other]);
+                    }
+                }
+            }
+        }
+        Meeting::Share { ref metas } => {
+            for process in 1..layout.processes {
+                for (k, bytes) in metas.iter().map(bytes_of).enumerate() {
+                    let tag = Tag::new(at, k, 0);
+                    all.push(Message { tag, process, takers: 1, bytes });
+                }
+            }
+            all.retain(|x| x.bytes > 0);
+        }
+        Meeting::Complete { ref split, bytes } => {
+            for device in (0..mesh.devices()).filter(|&d| mesh.first(d, split) == d) {
+                for process in 0..layout.processes {
+                    let has = layout.devices(process).any(|d| mesh.first(d, split) == device);
+                    if !has && bytes > 0 {
+                        let tag = Tag::new(at, 0, device);
+                        all.push(Message { tag, process, takers: 1, bytes });
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+/// A message that comes here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Awaited {
+    /// From which process.
+    pub(crate) process: usize,
+    pub(crate) takers: usize,
+    pub(crate) bytes: usize,
+}
+
+/// The messages of a call, as one process sees them.
+#[derive(Debug)]
+pub(crate) struct Traffic {
+    /// The other processes that get each message from here.
+    pub(crate) sends: HashMap<Tag, Vec<usize>>,
+    pub(crate) awaited: HashMap<Tag, Awaited>,
+    /// Bytes that each process sends to others.
+    pub(crate) sent: Vec<usize>,
+    rank: usize,
+}
+
+impl Traffic {
+    pub(crate) fn new(layout: Layout, rank: usize) -> Self {
+        let sent = vec![0; layout.processes];
+        Self { sends: HashMap::new(), awaited: HashMap::new(), sent, rank }
+    }
+
+    /// Adds messages; returns the bytes that leave processes, with those that say where to.
+    pub(crate) fn add(&mut self, all: &[Message], layout: Layout) -> usize {
+        let mut total = 0;
+        for &Message { tag, process, takers, bytes } in all {
+            let from = layout.process(tag.from as usize);
+            if from != process {
+                total += HEADER + bytes;
+                self.sent[from] += HEADER + bytes;
+                if from == self.rank {
+                    self.sends.entry(tag).or_default().push(process);
+                }
+            }
+            if process == self.rank {
+                self.awaited.insert(tag, Awaited { process: from, takers, bytes });
+            }
+        }
+        total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn_backend::DType;
+
+    use super::*;
+
+    /// Rings send as much: `(d − 1)/d` of the whole per device for a gather, twice that for a sum.
+    #[test]
+    fn rows_of_single_devices_send_what_rings_send() {
+        let (mesh, layout) = (Mesh::new([("a", 4)]).unwrap(), Layout { processes: 4, each: 1 });
+        for (meeting, each, frames) in [
+            (Meeting::Gather { over: 0, bytes: 24 }, 3 * 24, 3),
+            (Meeting::Reduce { over: 0, elements: 8, size: 8 }, 2 * 3 * 16, 6),
+        ] {
+            let mut traffic = Traffic::new(layout, 1);
+            let all = messages(0, &meeting, &mesh, layout);
+            let total = traffic.add(&all, layout);
+            assert_eq!(traffic.sent, [each + frames * HEADER; 4]);
+            assert_eq!(total, 4 * (each + frames * HEADER));
+            assert_eq!(traffic.awaited.len(), frames);
+        }
+        // Elements that do not divide: as many in all.
+        let uneven = Meeting::Reduce { over: 0, elements: 7, size: 4 };
+        let bytes = |x: &Message| if x.process == x.tag.from as usize { 0 } else { x.bytes };
+        let all = messages(0, &uneven, &mesh, layout);
+        assert_eq!(all.iter().map(bytes).sum::<usize>(), 2 * 3 * 28);
+    }
+
+    #[test]
+    fn what_stays_in_a_process_is_not_sent() {
+        let mesh = Mesh::new([("a", 2), ("b", 2)]).unwrap();
+        let layout = Layout { processes: 2, each: 2 };
+        assert!(messages(0, &Meeting::Gather { over: 1, bytes: 8 }, &mesh, layout).is_empty());
+        assert_eq!(messages(0, &Meeting::Gather { over: 0, bytes: 8 }, &mesh, layout).len(), 4);
+        // Each process has all parts along `b`, and one of two along `a`.
+        let parts =
+            |axes: &[usize]| Meeting::Complete { split: Split(vec![axes.to_vec()]), bytes: 8 };
+        assert!(messages(0, &parts(&[1]), &mesh, layout).is_empty());
+        assert_eq!(messages(0, &parts(&[0]), &mesh, layout).len(), 2);
+        assert_eq!(messages(0, &parts(&[0, 1]), &mesh, layout).len(), 4);
+        let metas = [8, 16].map(|n| Meta { shape: vec![n], dtype: DType::U8 }).to_vec();
+        let shared = messages(0, &Meeting::Share { metas }, &mesh, layout);
+        assert_eq!(Traffic::new(layout, 0).add(&shared, layout), 24 + 2 * HEADER);
+    }
+}

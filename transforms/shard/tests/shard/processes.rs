@@ -1,0 +1,376 @@
+//! Devices in several processes, which are this test started again: results to the bit those of one process,
+//! bytes those of the plan, and errors where somebody goes away or comes to something else.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use burn::backend::Autodiff;
+use burn::tensor::activation::softmax;
+use burn::tensor::{Bool, Int, Tensor};
+use burn_t4a::ext::operation::{
+    Array, Cotangents, Meta, Operation, Outcome, Reverse, TensorError, Value, call, float,
+};
+use burn_t4a_shard::{Mesh, Processes, Rendezvous, ShardError, Spec, reshard, shard_map};
+
+use crate::{B, Matrix, T, constant, equal, noise};
+
+const ADDRESS: &str = "T4A_SHARD_TEST_ADDRESS";
+const RANK: &str = "T4A_SHARD_TEST_RANK";
+
+/// This process among others, which end with it.
+struct Group {
+    processes: Option<Processes>,
+    children: Vec<Child>,
+}
+
+impl Group {
+    /// Starts this test, by its name, in other processes as well; there, joins them.
+    fn of(count: usize, test: &str) -> Self {
+        let rendezvous = Rendezvous::of(count);
+        if let (Ok(address), Ok(rank)) = (std::env::var(ADDRESS), std::env::var(RANK)) {
+            let processes = rendezvous.join(address, rank.parse().unwrap()).unwrap();
+            return Self { processes: Some(processes), children: Vec::new() };
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let child = |rank: usize| {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args([&format!("processes::{test}"), "--exact", "--nocapture"]);
+            command.env(ADDRESS, &address).env(RANK, rank.to_string());
+            command.stdout(Stdio::null()).spawn().unwrap()
+        };
+        let children = (1..count).map(child).collect();
+        let mut group = Self { processes: None, children };
+        group.processes = Some(rendezvous.host(listener).unwrap());
+        group
+    }
+
+    fn processes(&self) -> &Processes {
+        self.processes.as_ref().unwrap()
+    }
+
+    fn rank(&self) -> usize {
+        self.processes().rank()
+    }
+
+    /// The others have passed, too.
+    fn end(mut self) {
+        self.processes = None;
+        for mut child in std::mem::take(&mut self.children) {
+            let status = child.wait().unwrap();
+            assert!(status.success(), "{status}");
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Several processes that are threads of this one: for what ends before any work.
+fn together<R: Send>(count: usize, of: impl Fn(Processes) -> R + Sync) -> Vec<R> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (of, rendezvous) = (&of, &Rendezvous::of(count).patience(Duration::from_secs(20)));
+    std::thread::scope(|scope| {
+        let one = |rank| scope.spawn(move || of(rendezvous.join(address, rank).unwrap()));
+        let others: Vec<_> = (1..count).map(one).collect();
+        let first = of(rendezvous.host(listener).unwrap());
+        std::iter::once(first).chain(others.into_iter().map(|x| x.join().unwrap())).collect()
+    })
+}
+
+type Results = (Matrix, Matrix, Tensor<T, 1>, Tensor<T, 2, Int>, Tensor<T, 2, Bool>);
+
+/// Sums, extrema and means over all axes; gathers of floats, integers and truth values.
+fn program((x, y): (Matrix, Matrix)) -> Results {
+    let xy = reshard(x.clone().matmul(y.clone()), &Spec::split(["a", "b"]));
+    let row = x.clone().max_dim(0) + y.clone().min_dim(0).mean_dim(1) + x.mean_dim(0);
+    let z = softmax(xy.clone(), 0) + softmax(xy.clone(), 1) * row.narrow(1, 0, 8);
+    let (index, mask) = (y.clone().argmax(1), xy.clone().greater(y.transpose().narrow(1, 0, 8)));
+    (xy.clone(), z, xy.sum(), index, mask)
+}
+
+#[test]
+fn results_are_those_of_one_process() {
+    let group = Group::of(4, "results_are_those_of_one_process");
+    let inputs = || (noise([8, 16], 1), noise([16, 8], 2));
+    for (a, b) in [(4, 1), (2, 2), (1, 4), (2, 4), (8, 1)] {
+        let mesh = Mesh::new([("a", a), ("b", b)]).unwrap();
+        let specs = || [Spec::split(["a", "b"]), Spec::split(["b", "a"])];
+        let results = || {
+            let (whole, rows) = (Spec::replicated(), Spec::split(["b", ""]));
+            [Spec::split(["a", "b"]), Spec::split(["", "a"]), whole.clone(), whole, rows]
+        };
+        let one = shard_map(program, &mesh, specs(), results());
+        let all = shard_map(program, &mesh, specs(), results()).across(group.processes()).unwrap();
+        let want = one.call(inputs()).unwrap();
+        let plan = all.plan(inputs()).unwrap();
+        for _ in 0..2 {
+            let before = group.processes().sent();
+            let got = all.call(inputs()).unwrap();
+            let sent = group.processes().sent() - before;
+            assert_eq!(sent, plan.sent_by(group.rank()) as u64, "{plan}");
+            equal(got.0.into_data(), want.0.to_data(), true);
+            equal(got.1.into_data(), want.1.to_data(), true);
+            equal(got.2.into_data(), want.2.to_data(), true);
+            equal(got.3.into_data(), want.3.to_data(), true);
+            equal(got.4.into_data(), want.4.to_data(), true);
+        }
+        let total: usize = (0..4).map(|process| plan.sent_by(process)).sum();
+        let text = plan.to_string();
+        assert!(text.contains(&format!("4 processes send {total} bytes")), "{text}");
+        let one = one.plan(inputs()).unwrap();
+        assert_eq!((one.bytes(), one.sent_by(0)), (plan.bytes(), 0));
+    }
+    random_numbers_are_shared(&group);
+    group.end();
+}
+
+/// Each process has its own copy of what was drawn; parts of all copies make the same sum.
+fn random_numbers_are_shared(group: &Group) {
+    let mesh = Mesh::new([("d", 4)]).unwrap();
+    let spec = || [Spec::split(["d"])];
+    let draw = |x: Matrix| x.random_like(burn::tensor::Distribution::Default);
+    let draw = shard_map(draw, &mesh, spec(), spec()).across(group.processes()).unwrap();
+    let drawn = draw.call(noise([8, 4], 1)).unwrap();
+    let sum = shard_map(|x: Matrix| x.sum_dim(1), &mesh, spec(), spec());
+    let sum = sum.across(group.processes()).unwrap();
+    equal(sum.call(drawn.clone()).unwrap().into_data(), drawn.sum_dim(1).into_data(), true);
+}
+
+fn loss<A: burn::tensor::backend::Backend>(
+    w: Tensor<A, 2>,
+    v: Tensor<A, 2>,
+    x: Tensor<A, 2>,
+) -> Tensor<A, 1> {
+    burn::tensor::module::linear(x, w, None).tanh().matmul(v).powi_scalar(2).mean()
+}
+
+/// Gradient descent, on parameters that are split and batches that are.
+#[test]
+fn gradients_are_those_of_one_process() {
+    let group = Group::of(2, "gradients_are_those_of_one_process");
+    let mesh = Mesh::new([("data", 2), ("model", 2)]).unwrap();
+    let step = |(w, v, x): (Matrix, Matrix, Matrix)| {
+        let [p, q] =
+            [w.clone(), v.clone()].map(|w| Tensor::<Autodiff<T>, 2>::from_inner(w).require_grad());
+        let gradients = loss(p.clone(), q.clone(), Tensor::from_inner(x)).backward();
+        let [p, q] = [p, q].map(|w| w.grad(&gradients).unwrap() * 0.1);
+        (w - p, v - q)
+    };
+    let weights = || [Spec::split(["", "model"]), Spec::split(["model", ""])];
+    let specs = || weights().into_iter().chain([Spec::split(["data", ""])]);
+    let one = shard_map(step, &mesh, specs(), weights());
+    let all = shard_map(step, &mesh, specs(), weights()).across(group.processes()).unwrap();
+    let start = || (noise([4, 8], 1), noise([8, 6], 2));
+    let ((mut w, mut v), (mut p, mut q), (mut r, mut s)) = (start(), start(), start());
+    for round in 0..5 {
+        let x = noise([16, 4], 3 + round);
+        (w, v) = one.call((w, v, x.clone())).unwrap();
+        (p, q) = all.call((p, q, x.clone())).unwrap();
+        let [a, b] = [r, s].map(|w| Tensor::<Autodiff<B>, 2>::from_inner(w).require_grad());
+        let gradients = loss(a.clone(), b.clone(), Tensor::from_inner(x)).backward();
+        let [a, b] = [a, b].map(|w| w.clone().inner() - w.grad(&gradients).unwrap() * 0.1);
+        (r, s) = (a, b);
+    }
+    for (got, one, whole) in [(p, w, r), (q, v, s)] {
+        equal(got.to_data(), one.into_data(), true);
+        equal(got.into_data(), whole.into_data(), false);
+    }
+    // A tape around it would lose them.
+    type Above = Tensor<burn_t4a_compile::Traced<Autodiff<B>>, 2>;
+    let f = shard_map(|x: Above| x * 2.0, &mesh, [Spec::replicated()], [Spec::replicated()]);
+    assert!(matches!(f.across(group.processes()), Err(ShardError::Tape)));
+    group.end();
+}
+
+static RUNS: AtomicUsize = AtomicUsize::new(0);
+
+/// The identity, which in some process panics or sleeps in some run; runs are counted per process.
+#[derive(Clone, Debug)]
+struct Fails {
+    rank: usize,
+    run: usize,
+    sleeps: bool,
+}
+
+impl Operation for Fails {
+    type Error = TensorError;
+
+    fn name(&self) -> &'static str {
+        "fails"
+    }
+    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, TensorError> {
+        Ok(vec![inputs[0].clone()])
+    }
+    fn portable<A: Array>(
+        &self,
+        inputs: &[Value<A>],
+        _: &[bool],
+    ) -> Result<Outcome<A>, TensorError> {
+        let own = std::env::var(RANK).is_ok_and(|rank| rank == self.rank.to_string());
+        if own && RUNS.fetch_add(1, Ordering::SeqCst) == self.run {
+            assert!(self.sleeps, "out of order");
+            std::thread::sleep(Duration::from_secs(600));
+        }
+        Ok(inputs[0].float().shift(0.0).into())
+    }
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>, TensorError> {
+        Ok(vec![Some(reverse.cotangent().clone())])
+    }
+}
+
+/// Each device runs an operation, then all wait for a sum.
+fn fails(fails: Fails) -> impl Fn(Matrix) -> Matrix {
+    move |x| call::<_, _, 2>(&fails, &[float(x.clone())]).unwrap() + x.sum_dim(0)
+}
+
+#[test]
+fn a_device_that_fails_ends_the_call_everywhere() {
+    let group = Group::of(3, "a_device_that_fails_ends_the_call_everywhere");
+    let mesh = Mesh::new([("d", 6)]).unwrap();
+    // The first run records.
+    let f = fails(Fails { rank: 1, run: 2, sleeps: false });
+    let f = shard_map(f, &mesh, [Spec::split(["d"])], [Spec::split(["d"])]);
+    let f = f.across(group.processes()).unwrap();
+    let error = f.call(noise([12, 2], 1)).unwrap_err();
+    let ShardError::Device { device: 2..=3, operation, message } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!((operation.as_str(), message.contains("out of order")), ("fails", true), "{error}");
+    // And the next one is fine.
+    let x = noise([12, 2], 1);
+    let want = x.clone() + x.clone().sum_dim(0);
+    equal(f.call(x).unwrap().into_data(), want.into_data(), false);
+    group.end();
+}
+
+#[test]
+fn a_process_that_dies_ends_the_call_elsewhere() {
+    let mut group = Group::of(3, "a_process_that_dies_ends_the_call_elsewhere");
+    let mesh = Mesh::new([("d", 3)]).unwrap();
+    let f = fails(Fails { rank: 2, run: 2, sleeps: true });
+    let f = shard_map(f, &mesh, [Spec::split(["d"])], [Spec::split(["d"])]);
+    let f = f.across(group.processes()).unwrap();
+    assert!(f.call(noise([6, 2], 1)).is_ok());
+    // Now it sleeps in the middle of a call, until it is killed.
+    let killer = group.children.pop().map(|mut child| {
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            Instant::now()
+        })
+    });
+    let error = f.call(noise([6, 2], 1)).unwrap_err();
+    let end = Instant::now();
+    assert!(matches!(error, ShardError::Lost { process: 2, .. }), "{error}");
+    if let Some(killed) = killer {
+        let took = end.saturating_duration_since(killed.join().unwrap());
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    }
+    // It does not come back.
+    let error = f.call(noise([6, 2], 1)).unwrap_err();
+    assert!(matches!(error, ShardError::Lost { process: 2, .. }), "{error}");
+    group.end();
+}
+
+#[test]
+fn other_calls_are_refused_before_any_work() {
+    let errors = together(3, |processes| {
+        let odd = processes.rank() == 1;
+        let call = |axes: [(&str, usize); 2], size: usize, spec: &str, factor: f64| {
+            let f = move |x: Matrix| if size == 7 { x.exp() } else { x * factor };
+            let mesh = Mesh::new(axes).unwrap();
+            let f = shard_map(f, &mesh, [Spec::split([spec])], [Spec::replicated()]);
+            let f = f.across(&processes).unwrap();
+            let got = f.call(noise([if size == 7 { 6 } else { size }, 2], 1));
+            got.map(|x| x.into_data())
+        };
+        let (line, grid) = ([("a", 3), ("b", 1)], [("a", 1), ("b", 3)]);
+        let captured = {
+            let mesh = Mesh::new(line).unwrap();
+            let w = constant(noise([6, 2], if odd { 3 } else { 4 }));
+            let f = shard_map(
+                move |x: Matrix| x + w.clone(),
+                &mesh,
+                [Spec::replicated()],
+                [Spec::replicated()],
+            );
+            f.across(&processes).unwrap().call(noise([6, 2], 1)).map(|x| x.into_data())
+        };
+        let all = [
+            captured,
+            call(if odd { grid } else { line }, 6, "", 2.0),
+            call(line, if odd { 9 } else { 6 }, "", 2.0),
+            call(line, if odd { 7 } else { 6 }, "", 2.0),
+            call(line, 6, "", if odd { 2.0 } else { 3.0 }),
+            call(line, 6, if odd { "a" } else { "" }, 2.0),
+            // One of them cannot make the call.
+            call(line, 6, if odd { "c" } else { "a" }, 2.0),
+            // And all is well.
+            call(line, 6, "a", 2.0),
+        ];
+        (processes.sent(), all)
+    });
+    let want = ["captured tensors", "mesh", "shapes of arguments", "program", "program", "program"];
+    for (rank, (_, all)) in errors.iter().enumerate() {
+        for (result, want) in all.iter().zip(want) {
+            let from = if rank == 1 { 0 } else { 1 };
+            let error = result.as_ref().unwrap_err();
+            let ShardError::Mismatch { process, what, .. } = error else { panic!("{error}") };
+            assert_eq!((*process, *what), (from, want), "{error}");
+        }
+        match &all[6] {
+            Err(ShardError::UnknownAxis { name, .. }) if rank == 1 => assert_eq!(name, "c"),
+            Err(ShardError::Refused { process: 1, message }) if rank != 1 => {
+                assert!(message.contains("`c`"), "{message}");
+            }
+            other => panic!("process {rank}: {other:?}"),
+        }
+        assert!(all[7].is_ok(), "{:?}", all[7]);
+    }
+    // What they compared is all that was sent but for the last call.
+    assert!(errors.iter().all(|(sent, _)| *sent < 8 * 2 * 3 * 100), "{errors:?}");
+}
+
+#[test]
+fn processes_that_do_not_fit_do_not_join() {
+    let listener = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let soon = |count| Rendezvous::of(count).within(Duration::from_millis(300));
+    // Nobody comes; nobody is there.
+    let error = soon(2).host(listener()).unwrap_err();
+    let ShardError::Join { what } = &error else { panic!("{error}") };
+    assert!(what.contains("[1] have not come"), "{what}");
+    let nobody = listener().local_addr().unwrap();
+    assert!(matches!(soon(2).join(nobody, 1), Err(ShardError::Join { .. })));
+    for rank in [0, 2] {
+        assert!(matches!(soon(2).join(nobody, rank), Err(ShardError::Join { .. })));
+    }
+    // One of another program and one of another number of processes do not keep out the one that is missing.
+    let own = listener();
+    let address = own.local_addr().unwrap();
+    std::thread::scope(|scope| {
+        let host = scope.spawn(move || Rendezvous::of(2).host(own));
+        use std::io::Write;
+        std::net::TcpStream::connect(address).unwrap().write_all(b"GET / HTTP/1.1\r\n").unwrap();
+        let error = Rendezvous::of(3).join(address, 1).unwrap_err();
+        let ShardError::Join { what } = &error else { panic!("{error}") };
+        assert!(what.contains("it is one of 3, not of 2"), "{what}");
+        let second = Rendezvous::of(2).join(address, 1).unwrap();
+        let first = host.join().unwrap().unwrap();
+        let mesh = Mesh::new([("a", 3)]).unwrap();
+        let f = shard_map(|x: Matrix| x, &mesh, [Spec::replicated()], [Spec::replicated()]);
+        let devices = f.across(&first).map(drop);
+        assert!(matches!(devices, Err(ShardError::Devices { devices: 3, processes: 2 })));
+        drop(second);
+    });
+}
