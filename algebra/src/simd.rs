@@ -14,9 +14,6 @@ use crate::environment::Variable;
 pub trait Loop {
     /// What the loop returns.
     type Output;
-    /// Whether 512-bit vectors are worth a copy of the loop: not where it compares and moves integers, which
-    /// waits for memory in vectors of 256 bits already.
-    const WIDE: bool = true;
     /// Runs the loop once.
     fn run(self) -> Self::Output;
 }
@@ -100,7 +97,7 @@ pub fn dispatch<L: Loop>(body: L) -> L::Output {
     match Isa::detect() {
         // SAFETY: `detect` has seen every feature that the two functions enable.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-        Isa::Avx512 if const { L::WIDE } => unsafe { avx512(body) },
+        Isa::Avx512 => unsafe { avx512(body) },
         // SAFETY: as above; the wider set includes the narrower.
         #[cfg(target_arch = "x86_64")]
         isa if isa >= Isa::Avx2 => unsafe { avx2(body) },

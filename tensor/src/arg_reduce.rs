@@ -52,7 +52,6 @@ struct Columns<'a, T, E> {
 
 impl<T: Real, E: Extremum<T>> Loop for Columns<'_, T, E> {
     type Output = ();
-    const WIDE: bool = T::WIDE;
     #[inline(always)]
     fn run(self) {
         let _ = self.which;
@@ -76,7 +75,6 @@ struct Find<'a, T> {
 
 impl<T: Real> Loop for Find<'_, T> {
     type Output = usize;
-    const WIDE: bool = T::WIDE;
     #[inline(always)]
     fn run(self) -> usize {
         let hit = |&v: &T| (v == self.value) | (v.is_nan() & self.value.is_nan());

@@ -237,7 +237,6 @@ struct Block<'a, 'o, T: Scalar, K: Accumulate<T>> {
 
 impl<'o, T: Scalar, K: Accumulate<T>> Loop for Block<'_, 'o, T, K> {
     type Output = FullColumns<'o, T>;
-    const WIDE: bool = T::WIDE;
     #[inline(always)]
     fn run(self) -> FullColumns<'o, T> {
         let Self { x, pitch, acc, mut out } = self;

@@ -14,9 +14,7 @@ pub type c64 = Complex<f64>;
 
 macro_rules! complex {
     ($($c:ident: $r:ident),*) => {$(
-        impl Scalar for $c {
-            const WIDE: bool = true;
-        }
+        impl Scalar for $c {}
 
         impl Numeric for $c {
             const ZERO: Self = Complex { re: 0.0, im: 0.0 };

@@ -6,9 +6,7 @@ use crate::math;
 
 macro_rules! float {
     ($($t:ident),*) => {$(
-        impl Scalar for $t {
-            const WIDE: bool = true;
-        }
+        impl Scalar for $t {}
 
         impl Numeric for $t {
             const ZERO: Self = 0.0;

@@ -81,9 +81,7 @@ fn u64_to_f64_round_to_odd(v: u64) -> f64 {
 
 macro_rules! half_float {
     ($($t:ident: $to:ident $from:ident),*) => {$(
-        impl Scalar for $t {
-            const WIDE: bool = true;
-        }
+        impl Scalar for $t {}
 
         impl Numeric for $t {
             const ZERO: Self = <$t>::ZERO;

@@ -30,10 +30,7 @@ pub use extended::{Extended, Signed};
 
 /// An element that a tensor can store: of 1 to [`MAX_BYTES`] bytes, aligned to at most
 /// [`MAX_ALIGN`]. Other types do not compile as elements of a tensor.
-pub trait Scalar: Copy + PartialEq + Debug + Send + Sync + 'static {
-    /// Whether loops over these elements are compiled for 512-bit vectors too; see [`Loop::WIDE`](crate::simd::Loop).
-    const WIDE: bool = false;
-}
+pub trait Scalar: Copy + PartialEq + Debug + Send + Sync + 'static {}
 
 /// Most bytes of an element.
 pub const MAX_BYTES: usize = 8192;

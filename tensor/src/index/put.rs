@@ -306,7 +306,6 @@ struct Combine<'a, T, K> {
 
 impl<T: Scalar, K: Binary<T, Out = T>> Loop for Combine<'_, T, K> {
     type Output = ();
-    const WIDE: bool = T::WIDE;
     #[inline(always)]
     fn run(self) {
         for (dst, &src) in self.dst.iter_mut().zip(self.src) {

@@ -33,7 +33,6 @@ struct Map<'a, T: Scalar, K: Unary<T>> {
 
 impl<T: Scalar, K: Unary<T>> Loop for Map<'_, T, K> {
     type Output = ();
-    const WIDE: bool = T::WIDE || K::Out::WIDE;
     #[inline(always)]
     fn run(self) {
         if const { K::COST > LIGHT } {
@@ -82,7 +81,6 @@ struct MapInPlace<T, K> {
 
 impl<T: Scalar, K: Unary<T>> Loop for MapInPlace<T, K> {
     type Output = ();
-    const WIDE: bool = T::WIDE || K::Out::WIDE;
     #[inline(always)]
     fn run(self) {
         let block = const { ahead::block(size_of::<T>()) };
@@ -118,7 +116,6 @@ struct ZipInPlace<'a, T, U, K> {
 
 impl<T: Scalar, U: Scalar, K: Binary<T, U>> Loop for ZipInPlace<'_, T, U, K> {
     type Output = ();
-    const WIDE: bool = T::WIDE || K::Out::WIDE;
     #[inline(always)]
     fn run(self) {
         let block = const { ahead::block(larger(size_of::<T>(), size_of::<U>())) };
@@ -169,7 +166,6 @@ struct Zip<'a, T: Scalar, U: Scalar, K: Binary<T, U>> {
 
 impl<T: Scalar, U: Scalar, K: Binary<T, U>> Loop for Zip<'_, T, U, K> {
     type Output = ();
-    const WIDE: bool = T::WIDE || K::Out::WIDE;
     #[inline(always)]
     fn run(self) {
         let kernel = self.kernel;
@@ -246,7 +242,6 @@ struct Zip3<'a, T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>> {
 
 impl<T: Scalar, U: Scalar, V: Scalar, K: Ternary<T, U, V>> Loop for Zip3<'_, T, U, V, K> {
     type Output = ();
-    const WIDE: bool = T::WIDE || K::Out::WIDE;
     #[inline(always)]
     fn run(self) {
         for (((out, &a), &b), &c) in self.out.iter_mut().zip(self.a).zip(self.b).zip(self.c) {

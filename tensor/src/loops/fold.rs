@@ -26,7 +26,6 @@ struct Row<'a, T: Scalar, F> {
 
 impl<T: Scalar, F: Fold<T>> Loop for Row<'_, T, F> {
     type Output = F::Acc;
-    const WIDE: bool = T::WIDE;
     #[inline(always)]
     fn run(self) -> F::Acc {
         if self.x.len() <= SHORT {
@@ -81,7 +80,6 @@ struct Columns<'a, T: Scalar, F: Fold<T>> {
 
 impl<T: Scalar, F: Fold<T>> Loop for Columns<'_, T, F> {
     type Output = ();
-    const WIDE: bool = T::WIDE;
     #[inline(always)]
     fn run(self) {
         for r in 0..self.rows {
