@@ -23,7 +23,8 @@ pub struct Digits {
 impl Digits {
     pub fn load(seed: u64) -> Result<Self> {
         let mut text = String::new();
-        GzDecoder::new(&include_bytes!("../../data/digits.csv.gz")[..]).read_to_string(&mut text)?;
+        GzDecoder::new(&include_bytes!("../../data/digits.csv.gz")[..])
+            .read_to_string(&mut text)?;
         let mut all = Vec::new();
         for line in text.lines() {
             let values = line.split(',').map(str::parse).collect::<Result<Vec<f32>, _>>()?;
