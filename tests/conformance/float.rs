@@ -126,7 +126,7 @@ conform! {
         let (sorted, at) = B::float_sort_with_indices(x.clone(), c.dim, c.dim % 2 == 1, IntDType::I64);
         (sorted, B::float_gather(c.dim, x, at)) };
     float_argsort: along(&FLOATS, Values::Whole), EXACT, |c, x| {
-        let at = B::float_argsort(x.clone(), c.dim, c.dim % 2 == 0, IntDType::I32);
+        let at = B::float_argsort(x.clone(), c.dim, c.dim.is_multiple_of(2), IntDType::I32);
         B::float_gather(c.dim, x, at) };
 
     float_matmul: products(), TERMS, of terms, |_c, a, b| B::float_matmul(a, b);
