@@ -8,22 +8,22 @@
 //! A process tells the others now and then that it is alive, and counts rounds in which it has heard nothing of
 //! one of them: rounds instead of time, so that a machine that was asleep loses nobody.
 
+#[cfg(test)]
+mod tests;
+mod threads;
+
 use std::collections::HashMap;
-use std::io::Read;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::frame::{self, DIGESTS, HEADER, Header, Kind, LONGEST};
+use super::frame::{self, DIGESTS, HEADER, Header, Kind};
 use crate::error::{Result, ShardError};
 use crate::traffic::{Tag, Traffic};
 
 /// What a process is about to do, as four hashes.
 pub(crate) type Digests = [u64; DIGESTS / 8];
-
-/// Rounds without a sign of life after which a process is lost.
-const SILENT: u32 = 5;
 
 /// Who is told at once that a call has failed.
 pub(crate) type Alarm = Arc<dyn Fn(ShardError) + Send + Sync>;
@@ -362,151 +362,6 @@ impl Board {
         state.arrived.clear();
     }
 
-    // Threads
-
-    /// How often this process says that it is alive.
-    fn round(&self) -> Duration {
-        (self.patience / 20).clamp(Duration::from_millis(20), Duration::from_secs(2))
-    }
-
-    /// Waits for the next round; whether there is one.
-    fn next_round(&self) -> bool {
-        let state = self.state();
-        let wait = self.wake.wait_timeout_while(state, self.round(), |state| !state.closed);
-        !wait.unwrap_or_else(PoisonError::into_inner).0.closed
-    }
-
-    /// Counts rounds, and those of silence. It never writes, so that nobody holds it up.
-    fn watch(&self) {
-        while self.next_round() {
-            let mut state = self.state();
-            state.round += 1;
-            state.silent.iter_mut().for_each(|rounds| *rounds += 1);
-            let silent = self.others().filter(|x| state.silent[x.0] > SILENT);
-            let silent: Vec<usize> = silent.map(|x| x.0).collect();
-            drop(state);
-            self.wake.notify_all();
-            for process in silent {
-                self.lose(process, &format!("has been silent for {:?}", self.round() * SILENT));
-            }
-        }
-    }
-
-    /// Tells the others that this process is there.
-    fn live(&self) {
-        while self.next_round() {
-            for (_, peer) in self.others() {
-                // Where somebody writes, the other side hears of this process anyway.
-                if let Ok(connection) = peer.write.try_lock() {
-                    let _ = frame::write(&*connection, Header::new(Kind::Alive, 0, 0), &[]);
-                }
-            }
-        }
-    }
-
-    /// Reads a connection to its end; says how that came.
-    fn listen(&self, process: usize, mut connection: TcpStream) -> String {
-        loop {
-            let mut header = [0; HEADER];
-            if let Err(error) = connection.read_exact(&mut header) {
-                return ended(&error);
-            }
-            let wrong = |what: &str| format!("has sent {what}");
-            let Some(header) = Header::decode(&header) else {
-                return wrong("what is no frame");
-            };
-            self.state().silent[process] = 0;
-            let length = match self.accepts(process, &header) {
-                Ok(Some(length)) => length,
-                Ok(None) => match frame::skip(&mut connection, header.length) {
-                    Ok(()) => continue,
-                    Err(error) => return ended(&error),
-                },
-                Err(what) => return wrong(&what),
-            };
-            let alive = || self.state().silent[process] = 0;
-            match frame::read(&mut connection, length, alive) {
-                Ok(bytes) => {
-                    if let Err(what) = self.arrived(process, header, bytes) {
-                        return wrong(&what);
-                    }
-                }
-                Err(error) => return ended(&error),
-            }
-        }
-    }
-
-    /// The length of a frame that is wanted, none for one of a call that has ended here.
-    fn accepts(&self, process: usize, header: &Header) -> Result<Option<usize>, String> {
-        let state = self.state();
-        let Header { kind, call, tag, length } = *header;
-        let bounded = usize::try_from(length).ok().filter(|&length| match kind {
-            Kind::Alive | Kind::Done => length == 0,
-            Kind::Begin => length == DIGESTS,
-            Kind::Refuse | Kind::Fail => length <= LONGEST,
-            Kind::Data => true,
-        });
-        let Some(size) = bounded else {
-            return Err(format!("{length} bytes as {kind:?}"));
-        };
-        match kind {
-            Kind::Begin | Kind::Refuse if call < state.call => Ok(None),
-            Kind::Begin | Kind::Refuse if call <= state.call + 1 => Ok(Some(size)),
-            Kind::Alive => Ok(Some(0)),
-            Kind::Data | Kind::Fail | Kind::Done if call <= state.call => {
-                if call < state.call || !state.running {
-                    return Ok(None);
-                }
-                if kind != Kind::Data {
-                    return Ok(Some(size));
-                }
-                let awaited = state.traffic.as_ref().and_then(|x| x.awaited.get(&tag));
-                let twice = state.arrived.contains_key(&tag);
-                match awaited.filter(|x| x.process == process && !twice) {
-                    Some(x) if x.bytes == size => Ok(Some(size)),
-                    Some(x) => Err(format!("{size} bytes where {} are awaited", x.bytes)),
-                    None => Err(format!("{tag:?}, which nobody awaits")),
-                }
-            }
-            _ => Err(format!("{kind:?} of call {call} during call {}", state.call)),
-        }
-    }
-
-    fn arrived(&self, process: usize, header: Header, bytes: Vec<u8>) -> Result<(), String> {
-        let Header { kind, call, tag, .. } = header;
-        let mut state = self.state();
-        let current = state.running && call == state.call;
-        match kind {
-            Kind::Alive => return Ok(()),
-            Kind::Begin => {
-                let words =
-                    bytes.chunks_exact(8).map(|word| word.try_into().map(u64::from_le_bytes));
-                let digests: Vec<u64> = words.collect::<Result<_, _>>().unwrap_or_default();
-                let digests = digests.try_into().map_err(|_| "no digests".to_owned())?;
-                state.come.insert((process, call), Come::Begin(digests));
-            }
-            Kind::Refuse => {
-                let why = Come::Refuse(frame::decode_text(&bytes));
-                state.come.insert((process, call), why);
-            }
-            Kind::Data if current => {
-                let takers = state.traffic.as_ref().and_then(|x| x.awaited.get(&tag));
-                let left = takers.map_or(0, |x| x.takers);
-                state.arrived.insert(tag, Arrived { bytes: Arc::new(bytes), left });
-            }
-            Kind::Done if current => state.done[process] = call,
-            Kind::Fail if current => {
-                drop(state);
-                self.set(frame::decode_failure(process, &bytes));
-                return Ok(());
-            }
-            Kind::Data | Kind::Done | Kind::Fail => return Ok(()),
-        }
-        drop(state);
-        self.wake.notify_all();
-        Ok(())
-    }
-
     /// Leaves: the others read what was sent, then the end.
     pub(crate) fn close(&self) {
         let mut state = self.state();
@@ -539,149 +394,5 @@ pub(crate) enum Differs {
 impl From<ShardError> for Differs {
     fn from(error: ShardError) -> Self {
         Self::Error(error)
-    }
-}
-
-fn ended(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => "has left".to_owned(),
-        _ => format!("cannot be reached: {error}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
-    use std::net::TcpListener;
-
-    use super::*;
-    use crate::mesh::Mesh;
-    use crate::traffic::{Layout, Meeting, messages};
-
-    const DIGEST: Digests = [1, 2, 3, 4];
-
-    /// The first of two processes, and a connection on which it hears the second one.
-    fn pair(patience: u64) -> (Arc<Board>, TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let own = listener.accept().unwrap().0;
-        let board = Board::start(0, vec![None, Some(own)], Duration::from_millis(patience));
-        (board.unwrap(), other)
-    }
-
-    /// Of one sum over two devices of 3 numbers: the second process sends 8 bytes, then 16.
-    fn traffic() -> Arc<Traffic> {
-        let (mesh, layout) = (Mesh::new([("a", 2)]).unwrap(), Layout { processes: 2, each: 1 });
-        let sum = Meeting::Reduce { over: 0, elements: 3, size: 8 };
-        let mut traffic = Traffic::new(layout, 0);
-        traffic.add(&messages(0, &sum, &mesh, layout), layout);
-        Arc::new(traffic)
-    }
-
-    fn send(mut to: &TcpStream, kind: Kind, call: u64, tag: Tag, bytes: &[u8], length: u64) {
-        to.write_all(&Header { kind, call, tag, length }.encode()).unwrap();
-        to.write_all(bytes).unwrap();
-    }
-
-    fn comes(to: &TcpStream, call: u64) {
-        let bytes: Vec<u8> = DIGEST.iter().flat_map(|x| x.to_le_bytes()).collect();
-        send(to, Kind::Begin, call, Tag::new(0, 0, 0), &bytes, 32);
-    }
-
-    fn begin(board: &Board) -> Result<()> {
-        board.begin(Ok((DIGEST, traffic())), None).map_err(|differs| match differs {
-            Differs::Error(error) => error,
-            Differs::Digest { at, .. } => panic!("digest {at}"),
-        })
-    }
-
-    #[track_caller]
-    fn lost<T: std::fmt::Debug>(outcome: Result<T>, text: &str) {
-        let error = outcome.unwrap_err();
-        let ShardError::Lost { process: 1, how } = &error else { panic!("{error}") };
-        assert!(how.contains(text), "{how}");
-    }
-
-    #[test]
-    fn frames_that_nobody_awaits_end_the_connection() {
-        let sum = Tag::new(0, 0, 1).to(0);
-        let of = |meeting| Tag { meeting, ..sum };
-        for (kind, call, tag, length, text) in [
-            // No memory is asked for before the length is checked.
-            (Kind::Data, 1, sum, 1 << 40, "1099511627776 bytes where 8 are awaited"),
-            (Kind::Data, 1, of(1), 8, "which nobody awaits"),
-            (Kind::Data, 1, Tag::new(0, 1, 0), 8, "which nobody awaits"),
-            (Kind::Data, 2, sum, 8, "Data of call 2 during call 1"),
-            (Kind::Begin, 2, sum, 31, "31 bytes as Begin"),
-            (Kind::Begin, 3, sum, 32, "Begin of call 3 during call 1"),
-            (Kind::Fail, 1, sum, 1 << 20, "1048576 bytes as Fail"),
-            (Kind::Done, 1, sum, 1, "1 bytes as Done"),
-        ] {
-            let (board, other) = pair(60_000);
-            comes(&other, 1);
-            begin(&board).unwrap();
-            send(&other, kind, call, tag, &[], length);
-            lost(board.take(sum), text);
-            board.close();
-        }
-        let (board, other) = pair(60_000);
-        comes(&other, 1);
-        begin(&board).unwrap();
-        for bytes in [[1; 8], [2; 8]] {
-            send(&other, Kind::Data, 1, sum, &bytes, 8);
-        }
-        // Whether it is taken before the second one comes or not.
-        assert!(board.take(sum).is_ok_and(|bytes| bytes == [1; 8]) || board.failure().is_some());
-        lost(board.take(Tag::new(0, 1, 1)), "which nobody awaits");
-        board.close();
-        let (board, mut other) = pair(60_000);
-        other.write_all(&[255; HEADER]).unwrap();
-        lost(begin(&board), "what is no frame");
-        board.close();
-    }
-
-    #[test]
-    fn what_is_left_of_a_call_that_failed_is_read_over() {
-        let (board, other) = pair(60_000);
-        let sum = Tag::new(0, 0, 1).to(0);
-        comes(&other, 1);
-        begin(&board).unwrap();
-        let failure =
-            ShardError::Device { device: 0, operation: "exp".into(), message: "no".into() };
-        board.fail(failure.clone());
-        assert_eq!(board.take(sum), Err(failure));
-        board.end();
-        send(&other, Kind::Data, 1, sum, &[1; 8], 8);
-        comes(&other, 2);
-        begin(&board).unwrap();
-        send(&other, Kind::Data, 2, sum, &[2; 8], 8);
-        assert_eq!(board.take(sum), Ok(vec![2; 8]));
-        board.close();
-    }
-
-    #[test]
-    fn nobody_is_waited_for_for_ever() {
-        let (board, other) = pair(400);
-        lost(begin(&board), "has been silent");
-        board.end();
-        // That is for good.
-        lost(begin(&board), "has been silent");
-        drop(other);
-        // It is there, and never comes.
-        let (board, other) = pair(2000);
-        let (sender, receiver) = std::sync::mpsc::channel::<()>();
-        let alive = std::thread::spawn(move || {
-            let header = Header::new(Kind::Alive, 0, 0).encode();
-            while receiver.recv_timeout(Duration::from_millis(20)).is_err() {
-                if (&other).write_all(&header).is_err() {
-                    return;
-                }
-            }
-        });
-        lost(begin(&board), "is there, but has not come");
-        sender.send(()).unwrap();
-        alive.join().unwrap();
-        // It leaves.
-        lost(begin(&board), "");
     }
 }

@@ -1,0 +1,263 @@
+//! A recorded body as kernels over an arena.
+
+mod lines;
+
+use std::sync::Arc;
+
+use burn_backend::{Backend, DType};
+use t4a_tensor::Element;
+
+use super::Body;
+use super::arena::Arena;
+use super::kernel::{Inst, copy};
+use crate::fuse::kernel::Lane;
+use crate::program::{live, unique};
+use crate::recording::Execute;
+use crate::tensor::{Any, Meta};
+
+/// A line of the program.
+pub(super) enum Line<T, B: Backend> {
+    Kernel(Inst<T>),
+    /// An operation that has no kernel here, on tensors made for it.
+    Routine(Routine<B>),
+}
+
+pub(super) struct Routine<B: Backend> {
+    pub(super) step: Arc<dyn Execute<B>>,
+    pub(super) operands: Vec<Operand<B>>,
+    pub(super) results: Vec<Put>,
+}
+
+pub(super) enum Operand<B: Backend> {
+    Arena(usize, Vec<usize>),
+    Constant(Any<B>),
+    /// What another routine has given.
+    Kept(usize),
+}
+
+/// Where a result of a routine goes.
+pub(super) enum Put {
+    /// Offset and elements.
+    Arena(usize, usize),
+    /// As it is, for other routines: integers and truth values.
+    Kept(usize),
+    /// It has no elements.
+    Nowhere,
+}
+
+/// A range of the arena, and the shape of the tensor that it is.
+#[derive(Clone, Debug)]
+pub(super) struct Range {
+    pub(super) at: usize,
+    pub(super) n: usize,
+    pub(super) shape: Vec<usize>,
+}
+
+/// A scan as a program.
+pub(super) struct Loop<T, B: Backend> {
+    pub(super) arena: usize,
+    /// How many tensors routines give to each other.
+    pub(super) kept: usize,
+    pub(super) constants: Vec<(usize, Vec<T>)>,
+    /// Consts, carries, xs, captured values.
+    pub(super) inputs: Vec<Range>,
+    pub(super) counts: [usize; 3],
+    /// What does not change from step to step.
+    pub(super) before: Vec<Line<T, B>>,
+    pub(super) step: Vec<Line<T, B>>,
+    /// From where to where carries go after a step, and how many elements.
+    pub(super) moves: Vec<(usize, usize, usize)>,
+    pub(super) ys: Vec<Range>,
+    pub(super) length: usize,
+    pub(super) reverse: bool,
+}
+
+/// Where a value is.
+#[derive(Clone)]
+enum Place<B: Backend> {
+    /// Nowhere yet.
+    None,
+    /// Numbers, or truth values as 1 and 0.
+    Arena { at: usize, flag: bool },
+    /// A constant of another dtype.
+    Outside(Any<B>),
+    /// A tensor of another dtype, from a routine for routines.
+    Kept(usize),
+}
+
+struct Builder<'a, T, B: Backend> {
+    metas: &'a [Meta],
+    dtype: DType,
+    arena: Arena,
+    place: Vec<Place<B>>,
+    /// The value whose slot a value shares.
+    root: Vec<usize>,
+    lines: Vec<Line<T, B>>,
+    kept: usize,
+    /// Slots of the current instruction only.
+    scratch: Vec<(usize, usize)>,
+    device: B::Device,
+}
+
+type Outcome<T> = Result<T, &'static str>;
+
+fn count(shape: &[usize]) -> usize {
+    shape.iter().product()
+}
+
+impl<T: Lane + Element, B: Backend> Loop<T, B> {
+    pub(super) fn new(body: &Body<B>, dtype: DType) -> Outcome<Self> {
+        let source = &body.source;
+        let values = source.metas.len();
+        let mut outputs = source.outputs.clone();
+        let instructions = live(source.instructions.clone(), &outputs, values);
+        let instructions = unique(instructions, &mut outputs, values);
+        let instructions = live(instructions, &outputs, values);
+        let mut b = Builder::<T, B> {
+            metas: &source.metas,
+            dtype,
+            arena: Arena::default(),
+            place: vec![Place::None; values],
+            root: (0..values).collect(),
+            lines: Vec::new(),
+            kept: 0,
+            scratch: Vec::new(),
+            device: B::Device::default(),
+        };
+        let mut inputs = Vec::new();
+        for id in 0..source.inputs {
+            let shape = source.metas[id].shape.clone();
+            let at = b.slot(id, false)?;
+            inputs.push(Range { at, n: count(&shape), shape });
+        }
+        let mut constants = Vec::new();
+        for (id, x) in &source.constants {
+            match x {
+                Any::Float(_) if source.metas[*id].dtype == dtype => {
+                    let data = x.clone().data().map_err(|_| "unreadable_constant")?;
+                    let elements: Vec<T> = data.iter::<f64>().map(T::from_f64).collect();
+                    constants.push((b.slot(*id, false)?, elements));
+                }
+                x => b.place[*id] = Place::Outside(x.clone()),
+            }
+        }
+        // What depends on nothing that changes is computed once.
+        let [consts, carries, xs] = body.counts;
+        let changes = consts..consts + carries + xs;
+        let mut moving = vec![false; values];
+        moving[changes].fill(true);
+        let mut steps = Vec::new();
+        for one in &instructions {
+            if one.operands.iter().any(|&v| moving[v]) {
+                moving[one.first..one.first + one.results].fill(true);
+                steps.push(one);
+            } else {
+                b.instruction(one)?;
+            }
+        }
+        let before = std::mem::take(&mut b.lines);
+        // The last step line that uses a value, or one that shares its slot.
+        let end = steps.len();
+        let mut last = vec![0; values];
+        for (at, one) in steps.iter().enumerate() {
+            b.share(one);
+            one.operands.iter().for_each(|&v| last[b.root[v]] = at);
+            for v in one.first..one.first + one.results {
+                last[b.root[v]] = last[b.root[v]].max(at);
+            }
+        }
+        outputs.iter().for_each(|&v| last[b.root[v]] = end);
+        for (at, one) in steps.iter().enumerate() {
+            b.instruction(one)?;
+            let mut ended: Vec<usize> =
+                one.operands.iter().copied().chain(one.first..one.first + one.results).collect();
+            ended.iter_mut().for_each(|v| *v = b.root[*v]);
+            ended.sort_unstable();
+            ended.dedup();
+            // Inputs and what was computed before stay where they are.
+            let is_step = |v: &usize| *v >= source.inputs && moving[*v];
+            for v in ended.into_iter().filter(is_step).filter(|v| last[*v] == at) {
+                if let Place::Arena { at, .. } = b.place[v] {
+                    b.arena.release(at, count(&source.metas[v].shape));
+                }
+            }
+        }
+        // Carries that come from slots of carries wait elsewhere.
+        let slots: Vec<usize> = inputs[consts..consts + carries].iter().map(|x| x.at).collect();
+        let mut moves = Vec::new();
+        for (k, &v) in outputs[..carries].iter().enumerate() {
+            let (mut from, n) = (b.arena_of(v)?, count(&source.metas[v].shape));
+            if from != slots[k] && slots.contains(&from) {
+                let to = b.arena.place(n);
+                b.lines.push(Line::Kernel(Inst::new(copy, [from, 0, 0], to, n)));
+                from = to;
+            }
+            if from != slots[k] {
+                moves.push((from, slots[k], n));
+            }
+        }
+        let y = |&v: &usize| -> Outcome<Range> {
+            let shape = source.metas[v].shape.clone();
+            Ok(Range { at: b.arena_of(v)?, n: count(&shape), shape })
+        };
+        let ys = outputs[carries..].iter().map(y).collect::<Outcome<Vec<_>>>()?;
+        let (step, kept) = (b.lines, b.kept);
+        // Kernels may look at as many elements as they write.
+        let kernels = || {
+            before.iter().chain(&step).filter_map(|line| match line {
+                Line::Kernel(inst) => Some(inst),
+                Line::Routine(_) => None,
+            })
+        };
+        let arena = b.arena.len() + kernels().map(|i| i.n).max().unwrap_or(0);
+        if !kernels().all(|i| i.fits(arena)) {
+            return Err("out_of_arena");
+        }
+        let (counts, length, reverse) = (body.counts, body.length, body.reverse);
+        Ok(Self {
+            arena,
+            kept,
+            constants,
+            inputs,
+            counts,
+            before,
+            step,
+            moves,
+            ys,
+            length,
+            reverse,
+        })
+    }
+}
+
+impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
+    fn slot(&mut self, value: usize, flag: bool) -> Outcome<usize> {
+        let Meta { shape, dtype } = &self.metas[value];
+        if !flag && *dtype != self.dtype {
+            return Err("dtype_unsupported");
+        }
+        if count(shape) == 0 {
+            return Err("no_elements");
+        }
+        let at = self.arena.place(count(shape));
+        self.place[value] = Place::Arena { at, flag };
+        Ok(at)
+    }
+
+    fn arena_of(&self, value: usize) -> Outcome<usize> {
+        match &self.place[value] {
+            Place::Arena { at, flag: false } => Ok(*at),
+            _ => Err("dtype_unsupported"),
+        }
+    }
+
+    fn numel(&self, value: usize) -> usize {
+        count(&self.metas[value].shape)
+    }
+
+    fn temporary(&mut self, n: usize) -> usize {
+        let at = self.arena.place(n);
+        self.scratch.push((at, n));
+        at
+    }
+}

@@ -1,0 +1,134 @@
+//! A board that hears what a test sends.
+
+use std::io::Write;
+use std::net::TcpListener;
+
+use super::*;
+use crate::mesh::Mesh;
+use crate::traffic::{Layout, Meeting, messages};
+
+const DIGEST: Digests = [1, 2, 3, 4];
+
+/// The first of two processes, and a connection on which it hears the second one.
+fn pair(patience: u64) -> (Arc<Board>, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let own = listener.accept().unwrap().0;
+    let board = Board::start(0, vec![None, Some(own)], Duration::from_millis(patience));
+    (board.unwrap(), other)
+}
+
+/// Of one sum over two devices of 3 numbers: the second process sends 8 bytes, then 16.
+fn traffic() -> Arc<Traffic> {
+    let (mesh, layout) = (Mesh::new([("a", 2)]).unwrap(), Layout { processes: 2, each: 1 });
+    let sum = Meeting::Reduce { over: 0, elements: 3, size: 8 };
+    let mut traffic = Traffic::new(layout, 0);
+    traffic.add(&messages(0, &sum, &mesh, layout), layout);
+    Arc::new(traffic)
+}
+
+fn send(mut to: &TcpStream, kind: Kind, call: u64, tag: Tag, bytes: &[u8], length: u64) {
+    to.write_all(&Header { kind, call, tag, length }.encode()).unwrap();
+    to.write_all(bytes).unwrap();
+}
+
+fn comes(to: &TcpStream, call: u64) {
+    let bytes: Vec<u8> = DIGEST.iter().flat_map(|x| x.to_le_bytes()).collect();
+    send(to, Kind::Begin, call, Tag::new(0, 0, 0), &bytes, 32);
+}
+
+fn begin(board: &Board) -> Result<()> {
+    board.begin(Ok((DIGEST, traffic())), None).map_err(|differs| match differs {
+        Differs::Error(error) => error,
+        Differs::Digest { at, .. } => panic!("digest {at}"),
+    })
+}
+
+#[track_caller]
+fn lost<T: std::fmt::Debug>(outcome: Result<T>, text: &str) {
+    let error = outcome.unwrap_err();
+    let ShardError::Lost { process: 1, how } = &error else { panic!("{error}") };
+    assert!(how.contains(text), "{how}");
+}
+
+#[test]
+fn frames_that_nobody_awaits_end_the_connection() {
+    let sum = Tag::new(0, 0, 1).to(0);
+    let of = |meeting| Tag { meeting, ..sum };
+    for (kind, call, tag, length, text) in [
+        // No memory is asked for before the length is checked.
+        (Kind::Data, 1, sum, 1 << 40, "1099511627776 bytes where 8 are awaited"),
+        (Kind::Data, 1, of(1), 8, "which nobody awaits"),
+        (Kind::Data, 1, Tag::new(0, 1, 0), 8, "which nobody awaits"),
+        (Kind::Data, 2, sum, 8, "Data of call 2 during call 1"),
+        (Kind::Begin, 2, sum, 31, "31 bytes as Begin"),
+        (Kind::Begin, 3, sum, 32, "Begin of call 3 during call 1"),
+        (Kind::Fail, 1, sum, 1 << 20, "1048576 bytes as Fail"),
+        (Kind::Done, 1, sum, 1, "1 bytes as Done"),
+    ] {
+        let (board, other) = pair(60_000);
+        comes(&other, 1);
+        begin(&board).unwrap();
+        send(&other, kind, call, tag, &[], length);
+        lost(board.take(sum), text);
+        board.close();
+    }
+    let (board, other) = pair(60_000);
+    comes(&other, 1);
+    begin(&board).unwrap();
+    for bytes in [[1; 8], [2; 8]] {
+        send(&other, Kind::Data, 1, sum, &bytes, 8);
+    }
+    // Whether it is taken before the second one comes or not.
+    assert!(board.take(sum).is_ok_and(|bytes| bytes == [1; 8]) || board.failure().is_some());
+    lost(board.take(Tag::new(0, 1, 1)), "which nobody awaits");
+    board.close();
+    let (board, mut other) = pair(60_000);
+    other.write_all(&[255; HEADER]).unwrap();
+    lost(begin(&board), "what is no frame");
+    board.close();
+}
+
+#[test]
+fn what_is_left_of_a_call_that_failed_is_read_over() {
+    let (board, other) = pair(60_000);
+    let sum = Tag::new(0, 0, 1).to(0);
+    comes(&other, 1);
+    begin(&board).unwrap();
+    let failure = ShardError::Device { device: 0, operation: "exp".into(), message: "no".into() };
+    board.fail(failure.clone());
+    assert_eq!(board.take(sum), Err(failure));
+    board.end();
+    send(&other, Kind::Data, 1, sum, &[1; 8], 8);
+    comes(&other, 2);
+    begin(&board).unwrap();
+    send(&other, Kind::Data, 2, sum, &[2; 8], 8);
+    assert_eq!(board.take(sum), Ok(vec![2; 8]));
+    board.close();
+}
+
+#[test]
+fn nobody_is_waited_for_for_ever() {
+    let (board, other) = pair(400);
+    lost(begin(&board), "has been silent");
+    board.end();
+    // That is for good.
+    lost(begin(&board), "has been silent");
+    drop(other);
+    // It is there, and never comes.
+    let (board, other) = pair(2000);
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let alive = std::thread::spawn(move || {
+        let header = Header::new(Kind::Alive, 0, 0).encode();
+        while receiver.recv_timeout(Duration::from_millis(20)).is_err() {
+            if (&other).write_all(&header).is_err() {
+                return;
+            }
+        }
+    });
+    lost(begin(&board), "is there, but has not come");
+    sender.send(()).unwrap();
+    alive.join().unwrap();
+    // It leaves.
+    lost(begin(&board), "");
+}

@@ -1,0 +1,164 @@
+//! What runs beside calls: signs of life, and what arrives.
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::{Arrived, Board, Come};
+use crate::processes::frame::{self, DIGESTS, HEADER, Header, Kind, LONGEST};
+
+/// Rounds without a sign of life after which a process is lost.
+const SILENT: u32 = 5;
+
+impl Board {
+    /// How often this process says that it is alive.
+    pub(super) fn round(&self) -> Duration {
+        (self.patience / 20).clamp(Duration::from_millis(20), Duration::from_secs(2))
+    }
+
+    /// Waits for the next round; whether there is one.
+    fn next_round(&self) -> bool {
+        let state = self.state();
+        let wait = self.wake.wait_timeout_while(state, self.round(), |state| !state.closed);
+        !wait.unwrap_or_else(PoisonError::into_inner).0.closed
+    }
+
+    /// Counts rounds, and those of silence. It never writes, so that nobody holds it up.
+    pub(super) fn watch(&self) {
+        while self.next_round() {
+            let mut state = self.state();
+            state.round += 1;
+            state.silent.iter_mut().for_each(|rounds| *rounds += 1);
+            let silent = self.others().filter(|x| state.silent[x.0] > SILENT);
+            let silent: Vec<usize> = silent.map(|x| x.0).collect();
+            drop(state);
+            self.wake.notify_all();
+            for process in silent {
+                self.lose(process, &format!("has been silent for {:?}", self.round() * SILENT));
+            }
+        }
+    }
+
+    /// Tells the others that this process is there.
+    pub(super) fn live(&self) {
+        while self.next_round() {
+            for (_, peer) in self.others() {
+                // Where somebody writes, the other side hears of this process anyway.
+                if let Ok(connection) = peer.write.try_lock() {
+                    let _ = frame::write(&*connection, Header::new(Kind::Alive, 0, 0), &[]);
+                }
+            }
+        }
+    }
+
+    /// Reads a connection to its end; says how that came.
+    pub(super) fn listen(&self, process: usize, mut connection: TcpStream) -> String {
+        loop {
+            let mut header = [0; HEADER];
+            if let Err(error) = connection.read_exact(&mut header) {
+                return ended(&error);
+            }
+            let wrong = |what: &str| format!("has sent {what}");
+            let Some(header) = Header::decode(&header) else {
+                return wrong("what is no frame");
+            };
+            self.state().silent[process] = 0;
+            let length = match self.accepts(process, &header) {
+                Ok(Some(length)) => length,
+                Ok(None) => match frame::skip(&mut connection, header.length) {
+                    Ok(()) => continue,
+                    Err(error) => return ended(&error),
+                },
+                Err(what) => return wrong(&what),
+            };
+            let alive = || self.state().silent[process] = 0;
+            match frame::read(&mut connection, length, alive) {
+                Ok(bytes) => {
+                    if let Err(what) = self.arrived(process, header, bytes) {
+                        return wrong(&what);
+                    }
+                }
+                Err(error) => return ended(&error),
+            }
+        }
+    }
+
+    /// The length of a frame that is wanted, none for one of a call that has ended here.
+    fn accepts(&self, process: usize, header: &Header) -> Result<Option<usize>, String> {
+        let state = self.state();
+        let Header { kind, call, tag, length } = *header;
+        let bounded = usize::try_from(length).ok().filter(|&length| match kind {
+            Kind::Alive | Kind::Done => length == 0,
+            Kind::Begin => length == DIGESTS,
+            Kind::Refuse | Kind::Fail => length <= LONGEST,
+            Kind::Data => true,
+        });
+        let Some(size) = bounded else {
+            return Err(format!("{length} bytes as {kind:?}"));
+        };
+        match kind {
+            Kind::Begin | Kind::Refuse if call < state.call => Ok(None),
+            Kind::Begin | Kind::Refuse if call <= state.call + 1 => Ok(Some(size)),
+            Kind::Alive => Ok(Some(0)),
+            Kind::Data | Kind::Fail | Kind::Done if call <= state.call => {
+                if call < state.call || !state.running {
+                    return Ok(None);
+                }
+                if kind != Kind::Data {
+                    return Ok(Some(size));
+                }
+                let awaited = state.traffic.as_ref().and_then(|x| x.awaited.get(&tag));
+                let twice = state.arrived.contains_key(&tag);
+                match awaited.filter(|x| x.process == process && !twice) {
+                    Some(x) if x.bytes == size => Ok(Some(size)),
+                    Some(x) => Err(format!("{size} bytes where {} are awaited", x.bytes)),
+                    None => Err(format!("{tag:?}, which nobody awaits")),
+                }
+            }
+            _ => Err(format!("{kind:?} of call {call} during call {}", state.call)),
+        }
+    }
+
+    fn arrived(&self, process: usize, header: Header, bytes: Vec<u8>) -> Result<(), String> {
+        let Header { kind, call, tag, .. } = header;
+        let mut state = self.state();
+        let current = state.running && call == state.call;
+        match kind {
+            Kind::Alive => return Ok(()),
+            Kind::Begin => {
+                let words =
+                    bytes.chunks_exact(8).map(|word| word.try_into().map(u64::from_le_bytes));
+                let digests: Vec<u64> = words.collect::<Result<_, _>>().unwrap_or_default();
+                let digests = digests.try_into().map_err(|_| "no digests".to_owned())?;
+                state.come.insert((process, call), Come::Begin(digests));
+            }
+            Kind::Refuse => {
+                let why = Come::Refuse(frame::decode_text(&bytes));
+                state.come.insert((process, call), why);
+            }
+            Kind::Data if current => {
+                let takers = state.traffic.as_ref().and_then(|x| x.awaited.get(&tag));
+                let left = takers.map_or(0, |x| x.takers);
+                state.arrived.insert(tag, Arrived { bytes: Arc::new(bytes), left });
+            }
+            Kind::Done if current => state.done[process] = call,
+            Kind::Fail if current => {
+                drop(state);
+                self.set(frame::decode_failure(process, &bytes));
+                return Ok(());
+            }
+            Kind::Data | Kind::Done | Kind::Fail => return Ok(()),
+        }
+        drop(state);
+        self.wake.notify_all();
+        Ok(())
+    }
+}
+
+fn ended(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => "has left".to_owned(),
+        _ => format!("cannot be reached: {error}"),
+    }
+}
