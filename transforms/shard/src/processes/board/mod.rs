@@ -32,6 +32,8 @@ pub(crate) type Alarm = Arc<dyn Fn(ShardError) + Send + Sync>;
 enum Come {
     Begin(Digests),
     Refuse(String),
+    /// It has come and failed, before this process came.
+    Fail(ShardError),
 }
 
 /// A message that has arrived, and how many devices have yet to take it.
@@ -58,6 +60,8 @@ struct State {
     done: Vec<u64>,
     /// Why each process is no longer there.
     lost: Vec<Option<String>>,
+    /// The first of them: others leave because of it.
+    first: Option<ShardError>,
     /// Rounds since each process was heard of.
     silent: Vec<u32>,
     /// Rounds so far.
@@ -158,6 +162,7 @@ impl Board {
             return;
         }
         state.lost[process] = Some(how.to_owned());
+        state.first.get_or_insert(ShardError::Lost { process, how: how.to_owned() });
         let needed = state.running && state.done[process] < state.call;
         drop(state);
         if let Some(peer) = &self.peers[process] {
@@ -251,7 +256,11 @@ impl Board {
         state.come.retain(|&(_, of), _| of >= call);
         state.traffic = mine.as_ref().ok().map(|mine| mine.1.clone());
         state.alarm = alarm;
+        let first = state.first.clone();
         drop(state);
+        if let Some(lost) = first {
+            return Err(lost.into());
+        }
         let (kind, bytes) = match &mine {
             Ok((digests, _)) => {
                 (Kind::Begin, digests.iter().flat_map(|x| x.to_le_bytes()).collect())
@@ -265,6 +274,7 @@ impl Board {
         for (process, _) in self.others() {
             let come = self.wait(Some(process), |state| state.come.remove(&(process, call)))?;
             let differs = match (come, &mine) {
+                (Come::Fail(failure), _) => Some(Differs::Error(failure)),
                 (Come::Refuse(message), _) => {
                     Some(Differs::Error(ShardError::Refused { process, message }))
                 }

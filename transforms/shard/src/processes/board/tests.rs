@@ -107,6 +107,25 @@ fn what_is_left_of_a_call_that_failed_is_read_over() {
     board.close();
 }
 
+/// As when a third process is gone, which that one knows first.
+#[test]
+fn who_fails_before_the_others_come_tells_them() {
+    let (board, other) = pair(60_000);
+    let none = Tag::new(0, 0, 0);
+    comes(&other, 1);
+    begin(&board).unwrap();
+    let failure = ShardError::Lost { process: 2, how: "has left".into() };
+    let bytes = frame::encode_failure(1, &failure);
+    comes(&other, 2);
+    send(&other, Kind::Fail, 2, none, &bytes, bytes.len() as u64);
+    // The call that is running is another one.
+    send(&other, Kind::Done, 1, none, &[], 0);
+    assert_eq!(board.finish(), Ok(()));
+    board.end();
+    assert_eq!(begin(&board), Err(failure));
+    board.close();
+}
+
 #[test]
 fn nobody_is_waited_for_for_ever() {
     let (board, other) = pair(400);

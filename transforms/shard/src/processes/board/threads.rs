@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::{Arrived, Board, Come};
+use crate::error::ShardError;
 use crate::processes::frame::{self, DIGESTS, HEADER, Header, Kind, LONGEST};
 
 /// Rounds without a sign of life after which a process is lost.
@@ -101,6 +102,8 @@ impl Board {
             Kind::Begin | Kind::Refuse if call < state.call => Ok(None),
             Kind::Begin | Kind::Refuse if call <= state.call + 1 => Ok(Some(size)),
             Kind::Alive => Ok(Some(0)),
+            // Of a call to which this process has yet to come.
+            Kind::Fail if call == state.call + 1 => Ok(Some(size)),
             Kind::Data | Kind::Fail | Kind::Done if call <= state.call => {
                 if call < state.call || !state.running {
                     return Ok(None);
@@ -117,6 +120,15 @@ impl Board {
                 }
             }
             _ => Err(format!("{kind:?} of call {call} during call {}", state.call)),
+        }
+    }
+
+    /// Whoever is lost to one process is lost to all, and before those that leave because of it.
+    fn lost_elsewhere(&self, failure: &ShardError) {
+        if let ShardError::Lost { process, how } = failure
+            && self.others().any(|(other, _)| other == *process)
+        {
+            self.lose(*process, how);
         }
     }
 
@@ -145,7 +157,17 @@ impl Board {
             Kind::Done if current => state.done[process] = call,
             Kind::Fail if current => {
                 drop(state);
-                self.set(frame::decode_failure(process, &bytes));
+                let failure = frame::decode_failure(process, &bytes);
+                self.lost_elsewhere(&failure);
+                self.set(failure);
+                return Ok(());
+            }
+            Kind::Fail if call > state.call => {
+                let failure = frame::decode_failure(process, &bytes);
+                state.come.insert((process, call), Come::Fail(failure.clone()));
+                drop(state);
+                self.lost_elsewhere(&failure);
+                self.wake.notify_all();
                 return Ok(());
             }
             Kind::Data | Kind::Done | Kind::Fail => return Ok(()),
