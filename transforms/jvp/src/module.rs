@@ -142,6 +142,24 @@ impl<B: Backend> ModuleOps<Self> for Jvp<B> {
         affine(x, weight, bias, |rank| rank - 1, B::linear)
     }
 
+    fn linear_x_backward(
+        weight: FloatTensor<Self>,
+        output_grad: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        weight.bilinear(output_grad, B::linear_x_backward)
+    }
+
+    fn linear_weight_backward(
+        x: FloatTensor<Self>,
+        output_grad: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        x.bilinear(output_grad, B::linear_weight_backward)
+    }
+
+    fn linear_bias_backward(output_grad: FloatTensor<Self>) -> FloatTensor<Self> {
+        output_grad.linear(B::linear_bias_backward)
+    }
+
     fn embedding(weights: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self> {
         weights.linear(|w| B::embedding(w, indices.clone()))
     }
