@@ -24,7 +24,9 @@ mod quantized;
 mod transaction;
 
 pub use backend::{BurnT4a, T4aDevice};
+#[cfg(feature = "ext")]
 pub(crate) use module::scores;
 pub use primitive::T4aTensor;
+#[cfg(feature = "ext")]
 pub(crate) use primitive::dtype;
 pub use quantized::T4aQTensor;
