@@ -34,8 +34,7 @@ fn main() -> Result<()> {
     let digits = Digits::load(plan.seed)?;
     println!("{} images for training, {} for testing\n", digits.train.len(), digits.test.len());
 
-    #[cfg_attr(not(feature = "flex"), expect(unused_mut, reason = "Flex's nets come after these"))]
-    let mut nets = Vec::from(run::<Autodiff<BurnT4a>>("t4a", &digits, &plan)?);
+    let nets = Vec::from(run::<Autodiff<BurnT4a>>("t4a", &digits, &plan)?);
     report::confusion(&digits.test, &nets[0].predictions);
     if !quick {
         for net in &nets {
@@ -43,21 +42,26 @@ fn main() -> Result<()> {
         }
     }
     #[cfg(feature = "flex")]
-    {
-        let theirs = run::<Autodiff<burn_flex::Flex>>("flex", &digits, &plan)?;
-        println!("training time         t4a       flex    flex / t4a");
-        for (a, b) in nets.iter().zip(&theirs) {
-            let [ours, theirs] = [a, b].map(|net| net.time.as_secs_f64());
-            println!("{:<14} {ours:>6.2} s {theirs:>8.2} s {:>10.2}", a.name, theirs / ours);
-        }
-        println!();
-        nets.extend(theirs);
-    }
+    let nets = with_flex(nets, &digits, &plan)?;
     println!("curves written to {}", report::curves(&nets)?.display());
     for net in &nets {
         println!("{net}");
     }
     Ok(())
+}
+
+/// The nets, and behind them those of Flex.
+#[cfg(feature = "flex")]
+fn with_flex(mut nets: Vec<Trained>, digits: &Digits, plan: &Plan) -> Result<Vec<Trained>> {
+    let theirs = run::<Autodiff<burn_flex::Flex>>("flex", digits, plan)?;
+    println!("training time         t4a       flex    flex / t4a");
+    for (a, b) in nets.iter().zip(&theirs) {
+        let [ours, theirs] = [a, b].map(|net| net.time.as_secs_f64());
+        println!("{:<14} {ours:>6.2} s {theirs:>8.2} s {:>10.2}", a.name, theirs / ours);
+    }
+    println!();
+    nets.extend(theirs);
+    Ok(nets)
 }
 
 /// Trains both nets on a backend.

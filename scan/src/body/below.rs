@@ -16,7 +16,7 @@ use super::options::{Memory, Options, ScanReport};
 use super::span::{Cotangents, Span};
 use super::steps::{Body, Steps};
 use super::tape::{
-    Tape, back_from_start, count, joined, one_dtype, operands, parted, scan_on_tape, step,
+    Ends, Tape, back_from_start, count, joined, parted, recorded, scan_on_tape, step,
 };
 use crate::error::{Result, ScanError, ScanPath};
 use crate::schedule::Policy;
@@ -60,8 +60,8 @@ pub fn scan_below_tape<T: Tape<Kind: Sync>>(
     let tried = match why_not {
         Some(reason) => Err(reason),
         None => {
-            let all = (steps.clone(), consts.clone(), init.clone(), xs.clone());
-            match node(all, options, scan) {
+            let all = [consts.clone(), init.clone(), xs.clone()];
+            match node(steps.clone(), all, options.clone(), scan) {
                 Err(ScanError::PathRejected { chosen: ScanPath::Fallback, reason, .. }) => {
                     Err(reason)
                 }
@@ -94,79 +94,47 @@ struct Kept<T: Tape, S> {
     init: Vec<T::Below>,
     /// Before every step.
     carries: Vec<T::Below>,
-    /// Shapes of the last carry and of ys.
-    outputs: Vec<Vec<usize>>,
-    tracked: Vec<bool>,
 }
 
-type Flat<T> = (Steps<T>, Vec<T>, Vec<T>, Vec<T>);
-
 fn node<T: Tape<Kind: Sync>, S: ScanBelow<T::Below>>(
-    (steps, consts, init, xs): Flat<T>,
-    options: &Options,
+    steps: Steps<T>,
+    all: [Vec<T>; 3],
+    options: Options,
     scan: S,
 ) -> Result<[Vec<T>; 2]> {
-    let carries = init.len();
-    let policy = Policy::Carries;
-    let (inputs, operands, tracked) = operands(consts, init, xs, policy)?;
-    let kind = inputs[0].kind();
-    let on_constants = {
-        let steps = steps.clone();
-        move |consts: Vec<T::Below>, carry: Vec<T::Below>, x| {
-            let above: Vec<T> = consts.into_iter().map(|x| T::above(x, kind)).collect();
-            let (next, mut y) = step(&steps, kind, &above, carry.clone(), x, &policy)?;
-            y.extend(carry);
-            Ok((next, y))
-        }
+    let forward = |like: T, [consts, init, xs]: [Vec<T::Below>; 3]| {
+        let kind = like.kind();
+        let all = [consts.clone(), init.clone(), xs.clone()];
+        let only = options.only(ScanPath::Fused);
+        let [last, mut ys] = scan(with_carries(&steps, kind), all, &only)?;
+        let carries = ys.split_off(ys.len() - init.len());
+        let outputs = last.into_iter().chain(ys).collect();
+        Ok((outputs, Kept { steps, kind, scan, options, consts, xs, init, carries }))
     };
-    let forward = Steps {
-        body: Arc::new(on_constants),
-        length: steps.length,
-        reverse: steps.reverse,
-        paths: steps.paths.clone(),
+    recorded(all, Policy::Carries, forward, Kept::back)
+}
+
+/// The forward pass below the tape, whose ys have the carry before each step behind them.
+fn with_carries<T: Tape<Kind: Sync>>(steps: &Steps<T>, kind: T::Kind) -> Steps<T::Below> {
+    let own = steps.clone();
+    let body = move |consts: Vec<T::Below>, carry: Vec<T::Below>, x| {
+        let above: Vec<T> = consts.into_iter().map(|x| T::above(x, kind)).collect();
+        let (next, mut y) = step(&own, kind, &above, carry.clone(), x, &Policy::Carries)?;
+        y.extend(carry);
+        Ok((next, y))
     };
-    let options = options.clone();
-    let mut shapes = Vec::new();
-    let flat = T::record(
-        [joined(inputs)],
-        |[flat]| {
-            let [consts, init, xs] = operands.take(flat);
-            let all = [consts.clone(), init.clone(), xs.clone()];
-            let [last, mut ys] = scan(forward, all, &options.only(ScanPath::Fused))?;
-            let before = ys.split_off(ys.len() - carries);
-            let outputs: Vec<T::Below> = last.into_iter().chain(ys).collect();
-            one_dtype(outputs.iter().map(T::Below::dtype), policy)?;
-            shapes = outputs.iter().map(T::Below::shape).collect();
-            let outputs_of = shapes.clone();
-            let kept = Kept {
-                steps,
-                kind,
-                scan,
-                options,
-                consts,
-                xs,
-                init,
-                carries: before,
-                outputs: outputs_of,
-                tracked,
-            };
-            Ok((joined(outputs), kept))
-        },
-        |kept: Kept<T, S>, cotangent| Ok([Some(kept.back(cotangent)?)]),
-    )?;
-    let mut all = parted(flat, shapes);
-    let ys = all.split_off(carries);
-    Ok([all, ys])
+    let Steps { length, reverse, .. } = *steps;
+    Steps { body: Arc::new(body), length, reverse, paths: steps.paths.clone() }
 }
 
 impl<T: Tape<Kind: Sync>, S: ScanBelow<T::Below>> Kept<T, S> {
     /// Cotangents of the tracked operands, packed.
-    fn back(self, cotangent: T::Below) -> Result<T::Below> {
+    fn back(self, ends: Ends, cotangent: T::Below) -> Result<T::Below> {
         let carries = self.init.len();
-        let (of_consts, rest) = self.tracked.split_at(self.consts.len());
+        let (of_consts, rest) = ends.tracked.split_at(self.consts.len());
         let of_xs = &rest[carries..];
         let zeros = |shape: &[usize]| cotangent.full(shape, 0.0);
-        let mut given = parted(cotangent.clone(), self.outputs.clone());
+        let mut given = parted(cotangent.clone(), ends.outputs.clone());
         let of_ys = given.split_off(carries);
         let wanted = self.consts.iter().zip(of_consts).filter(|(_, wanted)| **wanted);
         let sums = wanted.map(|(x, _)| zeros(&x.shape()));
@@ -185,7 +153,7 @@ impl<T: Tape<Kind: Sync>, S: ScanBelow<T::Below>> Kept<T, S> {
                 let path = ScanPath::Fallback;
                 self.options.take_path(ScanReport { path, reason, length })?;
                 let all = [self.consts, self.init, self.xs];
-                return back_from_start(self.steps, self.kind, all, self.tracked, cotangent);
+                return back_from_start(self.steps, self.kind, all, ends, cotangent);
             }
             outcome => outcome?,
         };

@@ -84,14 +84,15 @@ pub fn scan_on_tape<T: Tape>(
     };
     match policy {
         Some(policy) if steps.length > 0 && [&consts, &init, &xs].into_iter().any(tracked) => {
-            node(steps, consts, init, xs, policy)
+            let forward = |like, all| forward(steps, like, all, policy);
+            recorded([consts, init, xs], policy, forward, back)
         }
         _ => steps.run(&consts, init, &xs),
     }
 }
 
 /// The operands of a node: tracked ones by their number among those, others as they are.
-pub(super) struct Operands<A> {
+struct Operands<A> {
     all: Vec<Option<A>>,
     shapes: Vec<Vec<usize>>,
     consts: usize,
@@ -100,7 +101,7 @@ pub(super) struct Operands<A> {
 
 impl<A: Array> Operands<A> {
     /// Consts, carry, xs, with the tracked ones from a packed array.
-    pub(super) fn take(mut self, flat: A) -> [Vec<A>; 3] {
+    fn take(mut self, flat: A) -> [Vec<A>; 3] {
         let mut tracked = parted(flat, self.shapes).into_iter();
         let fill = |x: Option<A>| x.or_else(|| tracked.next());
         let all: Vec<Option<A>> = self.all.drain(..).map(fill).collect();
@@ -121,11 +122,7 @@ struct Residuals<T: Tape> {
     consts: Vec<T::Below>,
     xs: Vec<T::Below>,
     stored: Stored<Vec<T::Below>>,
-    /// Of carry and ys.
-    outputs: Vec<Vec<usize>>,
     carries: usize,
-    /// Which operands are tracked.
-    tracked: Vec<bool>,
 }
 
 impl<T: Tape> Residuals<T> {
@@ -168,56 +165,52 @@ fn schedule(policy: Policy, steps: usize, spans: usize) -> Result<(Schedule, usi
     })
 }
 
-/// The tracked operands, how they come back, and which they are.
-type Tracked<T> = (Vec<T>, Operands<<T as Tape>::Below>, Vec<bool>);
+/// What a rule knows of its node.
+pub(super) struct Ends {
+    /// Shapes of the last carry and of ys.
+    pub(super) outputs: Vec<Vec<usize>>,
+    /// Which of consts, carry and xs are tracked.
+    pub(super) tracked: Vec<bool>,
+}
 
-/// The operands of a node.
+/// One node of operands of which one at least is tracked. `forward` makes the last carry with ys, and what
+/// `back` makes the cotangents of the tracked operands of, packed; it gets a tracked operand, and consts, carry and
+/// xs below the tape.
 ///
 /// # Errors
-/// `DTypes`.
-pub(super) fn operands<T: Tape>(
-    consts: Vec<T>,
-    init: Vec<T>,
-    xs: Vec<T>,
+/// `DTypes`; those of `forward`.
+pub(super) fn recorded<T: Tape, R: Send + 'static>(
+    [consts, init, xs]: [Vec<T>; 3],
     policy: Policy,
-) -> Result<Tracked<T>> {
-    let counts = (consts.len(), init.len());
+    forward: impl FnOnce(T, [Vec<T::Below>; 3]) -> Result<(Vec<T::Below>, R)>,
+    back: impl FnOnce(R, Ends, T::Below) -> Result<T::Below> + Send + 'static,
+) -> Result<[Vec<T>; 2]> {
+    let (consts_count, carries) = (consts.len(), init.len());
     let all: Vec<T> = consts.into_iter().chain(init).chain(xs).collect();
     let tracked: Vec<bool> = all.iter().map(T::is_tracked).collect();
     let inputs: Vec<T> =
         all.iter().zip(&tracked).filter(|(_, t)| **t).map(|(x, _)| x.clone()).collect();
     one_dtype(inputs.iter().map(T::dtype), policy)?;
+    let Some(like) = inputs.first().cloned() else {
+        unreachable!("one of them is tracked");
+    };
     let operands = Operands {
         shapes: inputs.iter().map(T::shape).collect(),
         all: all.into_iter().zip(&tracked).map(|(x, t)| (!t).then(|| x.below())).collect(),
-        consts: counts.0,
-        carry: counts.1,
-    };
-    Ok((inputs, operands, tracked))
-}
-
-fn node<T: Tape>(
-    steps: Steps<T>,
-    consts: Vec<T>,
-    init: Vec<T>,
-    xs: Vec<T>,
-    policy: Policy,
-) -> Result<[Vec<T>; 2]> {
-    let carries = init.len();
-    let (inputs, operands, tracked) = operands(consts, init, xs, policy)?;
-    let Some(like) = inputs.first().cloned() else {
-        unreachable!("one of them is tracked");
+        consts: consts_count,
+        carry: carries,
     };
     let mut shapes = Vec::new();
     let flat = T::record(
         [joined(inputs)],
         |[flat]| {
-            let all = operands.take(flat);
-            let (outputs, residuals) = forward(steps, like, all, tracked, policy)?;
-            shapes = residuals.outputs.clone();
-            Ok((joined(outputs), residuals))
+            let (outputs, rest) = forward(like, operands.take(flat))?;
+            one_dtype(outputs.iter().map(T::Below::dtype), policy)?;
+            shapes = outputs.iter().map(T::Below::shape).collect();
+            let ends = Ends { outputs: shapes.clone(), tracked };
+            Ok((joined(outputs), (rest, ends)))
         },
-        |residuals, cotangent| Ok([Some(back(residuals, cotangent)?)]),
+        |(rest, ends), cotangent| Ok([Some(back(rest, ends, cotangent)?)]),
     )?;
     let mut all = parted(flat, shapes);
     let ys = all.split_off(carries);
@@ -229,7 +222,6 @@ fn forward<T: Tape>(
     steps: Steps<T>,
     like: T,
     [consts, init, xs]: [Vec<T::Below>; 3],
-    tracked: Vec<bool>,
     policy: Policy,
 ) -> Result<(Vec<T::Below>, Residuals<T>)> {
     let (schedule, unit) = schedule(policy, steps.length, T::SPANS)?;
@@ -248,22 +240,8 @@ fn forward<T: Tape>(
         }
         Ok::<_, ScanError>(carry)
     })?;
-    let outputs: Vec<T::Below> = last.into_iter().chain(ys.finish()).collect();
-    one_dtype(outputs.iter().map(T::Below::dtype), policy)?;
-    let shapes = outputs.iter().map(T::Below::shape).collect();
-    let residuals = Residuals {
-        steps,
-        kind,
-        schedule,
-        unit,
-        consts,
-        xs,
-        stored,
-        outputs: shapes,
-        carries,
-        tracked,
-    };
-    Ok((outputs, residuals))
+    let outputs = last.into_iter().chain(ys.finish()).collect();
+    Ok((outputs, Residuals { steps, kind, schedule, unit, consts, xs, stored, carries }))
 }
 
 /// Cotangents of the tracked operands, packed, of a scan of which nothing was kept: its steps run once more.
@@ -274,16 +252,16 @@ pub(super) fn back_from_start<T: Tape>(
     steps: Steps<T>,
     kind: T::Kind,
     all: [Vec<T::Below>; 3],
-    tracked: Vec<bool>,
+    ends: Ends,
     cotangent: T::Below,
 ) -> Result<T::Below> {
     let like = T::leaf(cotangent.full(&[1], 0.0), kind);
-    let (_, residuals) = forward(steps, like, all, tracked, Policy::Sqrt)?;
-    back(residuals, cotangent)
+    let (_, residuals) = forward(steps, like, all, Policy::Sqrt)?;
+    back(residuals, ends, cotangent)
 }
 
 /// Arrays that share a node have one dtype.
-pub(super) fn one_dtype(dtypes: impl Iterator<Item = DType>, policy: Policy) -> Result<()> {
+fn one_dtype(dtypes: impl Iterator<Item = DType>, policy: Policy) -> Result<()> {
     let mut dtypes: Vec<DType> = dtypes.collect();
     dtypes.dedup();
     match dtypes.len() {
@@ -293,19 +271,20 @@ pub(super) fn one_dtype(dtypes: impl Iterator<Item = DType>, policy: Policy) -> 
 }
 
 /// Cotangents of the tracked operands, packed.
-fn back<T: Tape>(mut kept: Residuals<T>, cotangent: T::Below) -> Result<T::Below> {
+fn back<T: Tape>(mut kept: Residuals<T>, ends: Ends, cotangent: T::Below) -> Result<T::Below> {
     let like = cotangent.clone();
     let zeros = |shape: &[usize]| like.full(shape, 0.0);
     let stored = std::mem::take(&mut kept.stored);
     let kept = kept;
     let Residuals { steps, kind, consts, xs, .. } = &kept;
-    let mut given = parted(cotangent, kept.outputs.clone());
+    let Ends { outputs, tracked } = ends;
+    let mut given = parted(cotangent, outputs.clone());
     let of_ys = given.split_off(kept.carries);
     let mut of_carry: Vec<Option<T::Below>> = given.into_iter().map(Some).collect();
     let mut of_consts: Vec<Option<T::Below>> = vec![None; consts.len()];
     // Of one span each, by its first time: an array for every step would be most of the memory.
     let mut of_xs: BTreeMap<usize, Vec<T::Below>> = BTreeMap::new();
-    let wanted_xs = kept.tracked[consts.len() + kept.carries..].to_vec();
+    let wanted_xs = tracked[consts.len() + kept.carries..].to_vec();
     let mut anchor = None;
     let above: Vec<T> = consts.iter().cloned().map(|x| T::above(x, *kind)).collect();
     kept.schedule.run_backward(
@@ -359,9 +338,9 @@ fn back<T: Tape>(mut kept: Residuals<T>, cotangent: T::Below) -> Result<T::Below
     });
     let mut all: Vec<(Option<T::Below>, Vec<usize>)> =
         of_consts.into_iter().zip(consts.iter().map(T::Below::shape)).collect();
-    all.extend(of_carry.into_iter().zip(kept.outputs[..kept.carries].iter().cloned()));
+    all.extend(of_carry.into_iter().zip(outputs[..kept.carries].iter().cloned()));
     all.extend(of_xs.zip(xs.iter().map(T::Below::shape)));
-    let wanted = all.into_iter().zip(&kept.tracked).filter(|(_, tracked)| **tracked);
+    let wanted = all.into_iter().zip(&tracked).filter(|(_, tracked)| **tracked);
     Ok(joined(wanted.map(|((g, shape), _)| g.unwrap_or_else(|| zeros(&shape))).collect()))
 }
 

@@ -8,8 +8,12 @@ use t4a_algebra::Float;
 
 pub(super) use crate::loops::fold::LANES;
 
+/// `f` over all lanes, of which there are a power of two.
 #[inline(always)]
-fn meet<T: Float>(mut lanes: [T; LANES], f: impl Fn(T, T) -> T) -> T {
+pub(super) fn meet<T: Float, const LANES: usize>(
+    mut lanes: [T; LANES],
+    f: impl Fn(T, T) -> T,
+) -> T {
     let mut width = LANES;
     while width > 1 {
         width /= 2;

@@ -140,6 +140,23 @@ fn kalman<A: Backend>(
     ((x.clone(), p), x)
 }
 
+/// A model, its first state and observations.
+fn observed(steps: usize, dtype: DType) -> (Model<B>, State<B>, Tensor<B, 3>) {
+    let of = |x: &[f64], shape: [usize; 2]| {
+        Tensor::<B, 2>::from_data(TensorData::new(x.to_vec(), shape), (&T4aDevice, dtype))
+    };
+    let model = (
+        of(&[1.0, 0.1, 0.0, 1.0], [2, 2]),
+        of(&[3e-4, 5e-3, 5e-3, 0.1], [2, 2]),
+        of(&[1.0, 0.0], [1, 2]),
+        of(&[0.25], [1, 1]),
+    );
+    let state = (of(&[0.0; 2], [2, 1]), of(&[10.0, 0.0, 0.0, 10.0], [2, 2]));
+    let zs: Vec<f64> = (0..steps).map(|t| (t as f64 * 0.01).sin()).collect();
+    let zs = TensorData::new(zs, [steps, 1, 1]);
+    (model, state, Tensor::from_data(zs, (&T4aDevice, dtype)))
+}
+
 fn filter<A: ScanBackend>(
     (model, state, zs): (Model<A>, State<A>, Tensor<A, 3>),
     path: ScanPath,
@@ -153,19 +170,8 @@ fn filter<A: ScanBackend>(
 fn scans() {
     const STEPS: usize = 10_000;
     for dtype in [DType::F64, DType::F32] {
-        let of = |x: &[f64], shape: [usize; 2]| {
-            Tensor::<B, 2>::from_data(TensorData::new(x.to_vec(), shape), (&T4aDevice, dtype))
-        };
-        let model = (
-            of(&[1.0, 0.1, 0.0, 1.0], [2, 2]),
-            of(&[3e-4, 5e-3, 5e-3, 0.1], [2, 2]),
-            of(&[1.0, 0.0], [1, 2]),
-            of(&[0.25], [1, 1]),
-        );
-        let state = (of(&[0.0; 2], [2, 1]), of(&[10.0, 0.0, 0.0, 10.0], [2, 2]));
-        let zs: Vec<f64> = (0..STEPS).map(|t| (t as f64 * 0.01).sin()).collect();
-        let zs = Tensor::<B, 3>::from_data(TensorData::new(zs, [STEPS, 1, 1]), (&T4aDevice, dtype));
-        let inputs = || (model.clone(), state.clone(), zs.clone());
+        let all = observed(STEPS, dtype);
+        let inputs = || all.clone();
         let f = |x: (Model<T>, State<T>, Tensor<T, 3>)| filter(x, ScanPath::Fused);
         let f = compile(f).fullgraph();
         f.call(inputs()).unwrap();
@@ -200,20 +206,8 @@ fn filter_gradients<A: ScanBackend>(
 /// that takes it a second, of a thousand some minutes.
 fn gradients() {
     for steps in [100, 1000] {
-        let of = |x: &[f64], shape: [usize; 2]| {
-            Tensor::<B, 2>::from_data(TensorData::new(x.to_vec(), shape), (&T4aDevice, DType::F64))
-        };
-        let model = (
-            of(&[1.0, 0.1, 0.0, 1.0], [2, 2]),
-            of(&[3e-4, 5e-3, 5e-3, 0.1], [2, 2]),
-            of(&[1.0, 0.0], [1, 2]),
-            of(&[0.25], [1, 1]),
-        );
-        let state = (of(&[0.0; 2], [2, 1]), of(&[10.0, 0.0, 0.0, 10.0], [2, 2]));
-        let zs: Vec<f64> = (0..steps).map(|t| (t as f64 * 0.01).sin()).collect();
-        let zs = TensorData::new(zs, [steps, 1, 1]);
-        let zs = Tensor::<B, 3>::from_data(zs, (&T4aDevice, DType::F64));
-        let inputs = || (model.clone(), state.clone(), zs.clone());
+        let all = observed(steps, DType::F64);
+        let inputs = || all.clone();
         let tape = Options::default().memory(Memory::StoreAll);
         let eager = || filter_gradients::<B>(inputs(), &tape);
         let want = eager().1.into_data();

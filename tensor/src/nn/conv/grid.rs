@@ -70,25 +70,28 @@ impl Grid {
         }
     }
 
-    /// Writes a plane on the grid.
+    /// Writes planes of size `n` on grids, one behind the other.
     pub(super) fn spread<T: Float>(
         &self,
-        plane: &[T],
+        planes: &[T],
         n: [usize; 3],
         p: [usize; 3],
         out: &mut [T],
     ) {
         let step = self.s[2];
-        self.for_each_run(n, p, |from, place, len| {
-            let out = &mut out[place..place + len];
-            if step == 1 {
-                out.copy_from_slice(&plane[from..from + len]);
-            } else {
-                for (out, &x) in out.iter_mut().zip(plane[from..].iter().step_by(step)) {
-                    *out = x;
+        let grids = out.chunks_exact_mut(self.len());
+        for (plane, out) in planes.chunks_exact(n.iter().product()).zip(grids) {
+            self.for_each_run(n, p, |from, place, len| {
+                let out = &mut out[place..place + len];
+                if step == 1 {
+                    out.copy_from_slice(&plane[from..from + len]);
+                } else {
+                    for (out, &x) in out.iter_mut().zip(plane[from..].iter().step_by(step)) {
+                        *out = x;
+                    }
                 }
-            }
-        });
+            });
+        }
     }
 }
 

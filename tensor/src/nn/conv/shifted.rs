@@ -5,6 +5,8 @@
 //! between its lines is computed and not used. The adjoint is the same sum over shifted copies of y, once per
 //! phase.
 
+use std::ops::Range;
+
 use t4a_algebra::Float;
 use t4a_algebra::simd::dispatch;
 
@@ -41,6 +43,15 @@ fn packed<T: Float>(
     Ok(out)
 }
 
+/// What sums of some channels of a group begin with.
+fn begun<T: Float>(bias: Option<&[T]>, first: usize, channels: &Range<usize>) -> [T; CHANNELS] {
+    let mut init = [T::ZERO; CHANNELS];
+    if let Some(bias) = bias {
+        init[..channels.len()].copy_from_slice(&bias[first..][channels.clone()]);
+    }
+    init
+}
+
 /// The convolution, plus a bias per channel.
 pub(super) fn forward<T: Float>(
     x: &Tensor<T>,
@@ -64,16 +75,11 @@ pub(super) fn forward<T: Float>(
             let mut src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
             let pitch = blocks(run, 1);
             let mut sums = Filled::new(together(g.o) * pitch, T::ZERO)?;
-            for c in 0..g.c {
-                let plane = &xs[(task * g.c + c) * x_plane..][..x_plane];
-                grid.spread(plane, g.x, g.padding, &mut src[c * grid.len()..][..grid.len()]);
-            }
+            let planes = &xs[task * g.c * x_plane..][..g.c * x_plane];
+            grid.spread(planes, g.x, g.padding, &mut src);
             let mut lines = y.cursor();
             for range in ranges(g.o) {
-                let mut init = [T::ZERO; CHANNELS];
-                for (init, o) in init.iter_mut().zip(range.clone()) {
-                    *init = bias.map_or(T::ZERO, |bias| bias[group * g.o + o]);
-                }
+                let init = begun(bias, group * g.o, &range);
                 dispatch(Sum {
                     src: &src,
                     offsets: &offsets,
@@ -133,7 +139,7 @@ impl Reads {
     }
 
     /// The window elements of a phase, as a range of all.
-    fn of(&self, phase: usize) -> std::ops::Range<usize> {
+    fn of(&self, phase: usize) -> Range<usize> {
         let from = self.all.partition_point(|read| read.0 < phase);
         from..self.all.partition_point(|read| read.0 <= phase)
     }
@@ -174,16 +180,11 @@ pub(super) fn adjoint<T: Float>(
             let mut src = Filled::new(g.o * from.len() + SLACK, T::ZERO)?;
             let pitch = to.len() + SLACK;
             let mut sums = Filled::new(together(g.c) * pitch, T::ZERO)?;
-            for o in 0..g.o {
-                let plane = &ys[(task * g.o + o) * y_plane..][..y_plane];
-                from.spread(plane, g.y, reads.most, &mut src[o * from.len()..][..from.len()]);
-            }
+            let planes = &ys[task * g.o * y_plane..][..g.o * y_plane];
+            from.spread(planes, g.y, reads.most, &mut src);
             let mut planes = x.cursor();
             for range in ranges(g.c) {
-                let mut init = [T::ZERO; CHANNELS];
-                for (init, c) in init.iter_mut().zip(range.clone()) {
-                    *init = bias.map_or(T::ZERO, |bias| bias[group * g.c + c]);
-                }
+                let init = begun(bias, group * g.c, &range);
                 let weights = &ws[(group * g.c + range.start) * taps..][..range.len() * taps];
                 for phase in 0..phases {
                     let own = reads.of(phase);
@@ -259,10 +260,8 @@ pub(super) fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Re
         let mut src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
         for image in 0..g.n {
             let image = image * g.groups + group;
-            for c in 0..g.c {
-                let plane = &xs[(image * g.c + c) * x_plane..][..x_plane];
-                grid.spread(plane, g.x, g.padding, &mut src[c * grid.len()..][..grid.len()]);
-            }
+            let planes = &xs[image * g.c * x_plane..][..g.c * x_plane];
+            grid.spread(planes, g.x, g.padding, &mut src);
             let y = &ys[(image * g.o + from) * y_plane..][..at_once * y_plane];
             let (grid, places) = (&grid, &places[..]);
             if at_once == CHANNELS {

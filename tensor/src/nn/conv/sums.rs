@@ -194,17 +194,8 @@ impl<T: Float> DotsTogether<'_, T> {
         let row = self.w.len() / CHANNELS;
         for r in 0..CHANNELS {
             for g in 0..G {
-                let mut sums = acc[r][g];
-                // In a tree, and not by `lanes`, whose rows are longer.
-                let mut half = B / 2;
-                while half > 0 {
-                    for lane in 0..half {
-                        sums[lane] = sums[lane].add(sums[lane + half]);
-                    }
-                    half /= 2;
-                }
                 let w = &mut self.w[r * row + c * self.places.len() + from + g];
-                *w = w.add(sums[0]);
+                *w = w.add(lanes::meet(acc[r][g], T::add));
             }
         }
     }

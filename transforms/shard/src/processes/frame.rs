@@ -79,7 +79,8 @@ impl Header {
     }
 }
 
-fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
+/// The next bytes.
+pub(super) fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     let (first, rest) = from.split_first_chunk::<N>()?;
     *from = rest;
     Some(*first)

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::Processes;
 use super::board::Board;
+use super::frame::take;
 use crate::error::{Result, ShardError};
 
 /// Machines that count bytes the other way round cannot exchange tensors, and other versions record otherwise.
@@ -69,14 +70,16 @@ impl Hello {
     fn read(mut from: impl Read) -> io::Result<Self> {
         let mut all = [0; HELLO];
         from.read_exact(&mut all)?;
-        let word = |at: usize| -> u64 {
-            all[at..][..4].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+        let decoded = || {
+            let mut rest = &all[..];
+            let magic = u64::from_ne_bytes(take(&mut rest)?);
+            let job = u64::from_le_bytes(take(&mut rest)?);
+            let mut word = || Some(u32::from_le_bytes(take(&mut rest)?));
+            let hello = Self { job, count: word()?, rank: word()?, port: word()? };
+            (magic == MAGIC).then_some(hello)
         };
-        if all[..8] != MAGIC.to_ne_bytes() {
-            return Err(io::Error::other("it is another program, version or kind of machine"));
-        }
-        let [count, rank, port] = [16, 20, 24].map(|at| word(at) as u32);
-        Ok(Self { job: word(8) | word(12) << 32, count, rank, port })
+        let wrong = || io::Error::other("it is another program, version or kind of machine");
+        decoded().ok_or_else(wrong)
     }
 }
 

@@ -3,6 +3,7 @@
 mod processes;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use burn::backend::Autodiff;
 use burn::tensor::activation::{gelu, relu, softmax};
@@ -314,15 +315,20 @@ fn bad_input_is_an_error() {
 
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
-/// The identity, which panics in its third run.
+/// The identity, which in some process panics or sleeps in some run; runs are counted per process.
 #[derive(Clone, Debug)]
-struct Third;
+struct Fails {
+    /// None for the one that no test has started.
+    rank: Option<usize>,
+    run: usize,
+    sleeps: bool,
+}
 
-impl Operation for Third {
+impl Operation for Fails {
     type Error = TensorError;
 
     fn name(&self) -> &'static str {
-        "third"
+        "fails"
     }
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, TensorError> {
         Ok(vec![inputs[0].clone()])
@@ -332,7 +338,10 @@ impl Operation for Third {
         inputs: &[Value<A>],
         _: &[bool],
     ) -> Result<Outcome<A>, TensorError> {
-        assert!(RUNS.fetch_add(1, Ordering::SeqCst) != 2, "out of order");
+        if self.rank == processes::rank() && RUNS.fetch_add(1, Ordering::SeqCst) == self.run {
+            assert!(self.sleeps, "out of order");
+            std::thread::sleep(Duration::from_secs(600));
+        }
         Ok(inputs[0].float().shift(0.0).into())
     }
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>, TensorError> {
@@ -340,14 +349,19 @@ impl Operation for Third {
     }
 }
 
+/// Each device runs an operation, then all wait for a sum.
+fn fails(fails: Fails) -> impl Fn(Matrix) -> Matrix {
+    move |x| call::<_, _, 2>(&fails, &[float(x.clone())]).unwrap() + x.sum_dim(0)
+}
+
 /// The others wait for the sum; they are told.
 #[test]
 fn a_device_that_fails_ends_the_call() {
-    let f = |x: Matrix| call::<_, _, 2>(&Third, &[float(x.clone())]).unwrap() + x.sum_dim(0);
+    let f = fails(Fails { rank: None, run: 2, sleeps: false });
     let f = shard_map(f, &line(4), [Spec::split(["d"])], [Spec::split(["d"])]);
     let error = f.call(noise([8, 2], 1)).unwrap_err();
     let ShardError::Device { operation, message, .. } = &error else { panic!("{error}") };
-    assert_eq!((operation.as_str(), message.contains("out of order")), ("third", true), "{error}");
+    assert_eq!((operation.as_str(), message.contains("out of order")), ("fails", true), "{error}");
     // And the next one is fine.
     assert!(f.call(noise([8, 2], 1)).is_ok());
 }

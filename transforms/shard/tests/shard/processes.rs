@@ -3,21 +3,22 @@
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use burn::backend::Autodiff;
 use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, Int, Tensor};
-use burn_t4a::ext::operation::{
-    Array, Cotangents, Meta, Operation, Outcome, Reverse, TensorError, Value, call, float,
-};
 use burn_t4a_shard::{Mesh, Processes, Rendezvous, ShardError, Spec, reshard, shard_map};
 
-use crate::{B, Matrix, T, constant, equal, noise};
+use crate::{B, Fails, Matrix, T, constant, equal, fails, noise};
 
 const ADDRESS: &str = "T4A_SHARD_TEST_ADDRESS";
 const RANK: &str = "T4A_SHARD_TEST_RANK";
+
+/// Which process this is, if a test has started it.
+pub(crate) fn rank() -> Option<usize> {
+    std::env::var(RANK).ok()?.parse().ok()
+}
 
 /// This process among others, which end with it.
 struct Group {
@@ -29,8 +30,8 @@ impl Group {
     /// Starts this test, by its name, in other processes as well; there, joins them.
     fn of(count: usize, test: &str) -> Self {
         let rendezvous = Rendezvous::of(count);
-        if let (Ok(address), Ok(rank)) = (std::env::var(ADDRESS), std::env::var(RANK)) {
-            let processes = rendezvous.join(address, rank.parse().unwrap()).unwrap();
+        if let (Ok(address), Some(rank)) = (std::env::var(ADDRESS), rank()) {
+            let processes = rendezvous.join(address, rank).unwrap();
             return Self { processes: Some(processes), children: Vec::new() };
         }
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -192,53 +193,12 @@ fn gradients_are_those_of_one_process() {
     group.end();
 }
 
-static RUNS: AtomicUsize = AtomicUsize::new(0);
-
-/// The identity, which in some process panics or sleeps in some run; runs are counted per process.
-#[derive(Clone, Debug)]
-struct Fails {
-    rank: usize,
-    run: usize,
-    sleeps: bool,
-}
-
-impl Operation for Fails {
-    type Error = TensorError;
-
-    fn name(&self) -> &'static str {
-        "fails"
-    }
-    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, TensorError> {
-        Ok(vec![inputs[0].clone()])
-    }
-    fn portable<A: Array>(
-        &self,
-        inputs: &[Value<A>],
-        _: &[bool],
-    ) -> Result<Outcome<A>, TensorError> {
-        let own = std::env::var(RANK).is_ok_and(|rank| rank == self.rank.to_string());
-        if own && RUNS.fetch_add(1, Ordering::SeqCst) == self.run {
-            assert!(self.sleeps, "out of order");
-            std::thread::sleep(Duration::from_secs(600));
-        }
-        Ok(inputs[0].float().shift(0.0).into())
-    }
-    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>, TensorError> {
-        Ok(vec![Some(reverse.cotangent().clone())])
-    }
-}
-
-/// Each device runs an operation, then all wait for a sum.
-fn fails(fails: Fails) -> impl Fn(Matrix) -> Matrix {
-    move |x| call::<_, _, 2>(&fails, &[float(x.clone())]).unwrap() + x.sum_dim(0)
-}
-
 #[test]
 fn a_device_that_fails_ends_the_call_everywhere() {
     let group = Group::of(3, "a_device_that_fails_ends_the_call_everywhere");
     let mesh = Mesh::new([("d", 6)]).unwrap();
     // The first run records.
-    let f = fails(Fails { rank: 1, run: 2, sleeps: false });
+    let f = fails(Fails { rank: Some(1), run: 2, sleeps: false });
     let f = shard_map(f, &mesh, [Spec::split(["d"])], [Spec::split(["d"])]);
     let f = f.across(group.processes()).unwrap();
     let error = f.call(noise([12, 2], 1)).unwrap_err();
@@ -257,7 +217,7 @@ fn a_device_that_fails_ends_the_call_everywhere() {
 fn a_process_that_dies_ends_the_call_elsewhere() {
     let mut group = Group::of(3, "a_process_that_dies_ends_the_call_elsewhere");
     let mesh = Mesh::new([("d", 3)]).unwrap();
-    let f = fails(Fails { rank: 2, run: 2, sleeps: true });
+    let f = fails(Fails { rank: Some(2), run: 2, sleeps: true });
     let f = shard_map(f, &mesh, [Spec::split(["d"])], [Spec::split(["d"])]);
     let f = f.across(group.processes()).unwrap();
     assert!(f.call(noise([6, 2], 1)).is_ok());

@@ -58,8 +58,8 @@ struct State {
     come: HashMap<(usize, u64), Come>,
     /// The last call of which each process has all that it needs.
     done: Vec<u64>,
-    /// Why each process is no longer there.
-    lost: Vec<Option<String>>,
+    /// That, and why, each process is no longer there.
+    lost: Vec<Option<ShardError>>,
     /// The first of them: others leave because of it.
     first: Option<ShardError>,
     /// Rounds since each process was heard of.
@@ -161,8 +161,9 @@ impl Board {
         if state.closed || state.lost[process].is_some() {
             return;
         }
-        state.lost[process] = Some(how.to_owned());
-        state.first.get_or_insert(ShardError::Lost { process, how: how.to_owned() });
+        let lost = ShardError::Lost { process, how: how.to_owned() };
+        state.lost[process] = Some(lost.clone());
+        state.first.get_or_insert_with(|| lost.clone());
         let needed = state.running && state.done[process] < state.call;
         drop(state);
         if let Some(peer) = &self.peers[process] {
@@ -170,7 +171,7 @@ impl Board {
             let _ = peer.end.shutdown(Shutdown::Both);
         }
         if needed {
-            self.set(ShardError::Lost { process, how: how.to_owned() });
+            self.set(lost);
         }
         self.wake.notify_all();
     }
@@ -201,9 +202,10 @@ impl Board {
                 Ok(())
             }
             Err(error) => {
-                self.lose(process, &format!("cannot be reached: {error}"));
-                let how = self.state().lost[process].clone().unwrap_or_default();
-                Err(ShardError::Lost { process, how })
+                let how = format!("cannot be reached: {error}");
+                self.lose(process, &how);
+                let lost = self.state().lost[process].clone();
+                Err(lost.unwrap_or(ShardError::Lost { process, how }))
             }
         }
     }
@@ -225,8 +227,8 @@ impl Board {
                 return Ok(x);
             }
             if let Some(process) = process {
-                if let Some(how) = &state.lost[process] {
-                    return Err(ShardError::Lost { process, how: how.clone() });
+                if let Some(lost) = &state.lost[process] {
+                    return Err(lost.clone());
                 }
                 if state.round - start > rounds {
                     let how = format!("is there, but has not come for {:?}", self.patience);

@@ -155,18 +155,16 @@ impl Board {
                 state.arrived.insert(tag, Arrived { bytes: Arc::new(bytes), left });
             }
             Kind::Done if current => state.done[process] = call,
-            Kind::Fail if current => {
-                drop(state);
+            Kind::Fail if current || call > state.call => {
                 let failure = frame::decode_failure(process, &bytes);
-                self.lost_elsewhere(&failure);
-                self.set(failure);
-                return Ok(());
-            }
-            Kind::Fail if call > state.call => {
-                let failure = frame::decode_failure(process, &bytes);
-                state.come.insert((process, call), Come::Fail(failure.clone()));
+                if !current {
+                    state.come.insert((process, call), Come::Fail(failure.clone()));
+                }
                 drop(state);
                 self.lost_elsewhere(&failure);
+                if current {
+                    self.set(failure);
+                }
                 self.wake.notify_all();
                 return Ok(());
             }
