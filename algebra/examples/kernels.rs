@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use t4a_algebra::gemm::{MatMut, MatRef, Product};
 use t4a_algebra::simd::{Loop, dispatch};
-use t4a_algebra::{MaxMin, MaxMul, MaxPlus, MinPlus, Real, Selective, math};
+use t4a_algebra::{MaxMin, MaxMul, MaxPlus, MinPlus, Numeric, Selective, math};
 
 #[path = "kernels/assembly.rs"]
 mod assembly;
@@ -30,7 +30,7 @@ struct Kernel {
     least: usize,
 }
 
-/// Types of elements in symbols: `f` is `f32`, `d` is `f64`.
+/// Types of elements in symbols: `f` is `f32`, `d` is `f64`, `l` is `i32`.
 const KERNELS: &[Kernel] = &[
     Kernel {
         name: "max-plus f32",
@@ -63,6 +63,21 @@ const KERNELS: &[Kernel] = &[
         symbol: &["Blocked", "MaxPlusd", "Argmax", "Unchecked"],
         least: 8,
     },
+    Kernel {
+        name: "max-plus f32 with checks",
+        symbol: &["Blocked", "MaxPlusf", "Sums", "Plain"],
+        least: 8,
+    },
+    Kernel {
+        name: "max-plus f32 with both",
+        symbol: &["Blocked", "MaxPlusf", "Argmax", "Plain"],
+        least: 8,
+    },
+    Kernel {
+        name: "max-plus i32 with argmax",
+        symbol: &["Blocked", "MaxPlusl", "Argmax", "Unchecked"],
+        least: 4,
+    },
     Kernel { name: "exp f32", symbol: &["ExpF32"], least: 8 },
     Kernel { name: "exp f64", symbol: &["ExpF64"], least: 8 },
     Kernel { name: "tanh f32", symbol: &["TanhF32"], least: 8 },
@@ -70,7 +85,7 @@ const KERNELS: &[Kernel] = &[
 ];
 
 /// The product of two matrices, with and without its argmax.
-fn product<S: Selective<T>, T: Real>() {
+fn product<S: Selective<T>, T: Numeric>() {
     let n = 8;
     let (a, b) = (black_box(vec![T::ONE; n * n]), black_box(vec![T::ONE; n * n]));
     let (mut c, mut arg) = (vec![T::ZERO; n * n], vec![0u32; n * n]);
@@ -116,6 +131,7 @@ fn run() {
     product::<MinPlus, f32>();
     product::<MaxMul, f32>();
     product::<MaxMin, f32>();
+    product::<MaxPlus, i32>();
     map!(ExpF32, f32, math::f32::exp);
     map!(ExpF64, f64, math::f64::exp);
     map!(TanhF32, f32, math::f32::tanh);

@@ -124,7 +124,7 @@ pub(crate) fn avx2<L: Loop>(body: L) -> L::Output {
 #[target_feature(
     enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
 )]
-fn avx512<L: Loop>(body: L) -> L::Output {
+pub(crate) fn avx512<L: Loop>(body: L) -> L::Output {
     body.run()
 }
 

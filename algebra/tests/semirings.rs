@@ -11,7 +11,7 @@ use t4a_algebra::{
     laws,
 };
 
-const SHAPES: [(usize, usize, usize); 12] = [
+const SHAPES: [(usize, usize, usize); 13] = [
     (0, 3, 2),
     (3, 0, 2),
     (1, 1, 1),
@@ -24,6 +24,7 @@ const SHAPES: [(usize, usize, usize); 12] = [
     (7, 300, 9),
     (13, 600, 17),
     (67, 129, 70),
+    (20, 300, 150),
 ];
 
 /// Bitwise equality, any NaN with any NaN.

@@ -73,10 +73,13 @@ enum Kind {
 }
 
 /// Names of what computes: sums, products, extrema, comparisons.
-const X86_OPERATIONS: [&str; 9] =
-    ["vadd", "vsub", "vmul", "vmax", "vmin", "vfm", "vfnm", "vcmp", "vdiv"];
-const ARM_OPERATIONS: [&str; 10] =
-    ["fadd", "fsub", "fmul", "fmla", "fmls", "fmax", "fmin", "fcm", "fmadd", "fdiv"];
+const X86_OPERATIONS: [&str; 12] = [
+    "vadd", "vsub", "vmul", "vmax", "vmin", "vfm", "vfnm", "vcmp", "vdiv", "vpadd", "vpmax",
+    "vpcmp",
+];
+const ARM_OPERATIONS: [&str; 12] = [
+    "fadd", "fsub", "fmul", "fmla", "fmls", "fmax", "fmin", "fcm", "fmadd", "fdiv", "smax", "cmgt",
+];
 
 impl Function<'_> {
     /// Its innermost loop with most operations on vectors, or on numbers if there is none.

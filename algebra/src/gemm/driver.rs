@@ -24,7 +24,7 @@ use crate::simd::{self, Isa, Loop};
 use crate::{Scalar, Selective, Semiring};
 
 /// Bytes of a B panel: half of a 32 KiB L1 cache.
-const PANEL_BYTES: usize = 16 << 10;
+const PANEL_BYTES: usize = 32 << 10;
 /// Bytes of a B panel where every further block of k costs a search.
 const LONG_PANEL_BYTES: usize = 64 << 10;
 /// Bytes of the A block: under half of a 512 KiB L2 cache.
@@ -66,14 +66,15 @@ macro_rules! tiled {
 /// One block on the calling thread with the arithmetic `K` of `S`. Accumulators fill the vector
 /// registers but for one row of B, one element of A, one product and the constant of unrolled forms.
 ///
-/// Vectors have 256 bits where 512 exist, too. The compiler gathers lanes across the rows of tiles
-/// for 512 bits, or leaves them scalar (rustc 1.95, Zen 4, n = 256, G steps/s on one thread):
+/// Rows are unrolled wherever vectors have 512 bits: loops over rows and columns are vectorised along k there, or
+/// left scalar. A row that one such register holds is left to 256 bits. G steps/s on one thread (Zen 5,
+/// rustc 1.95, n = 256):
 ///
 /// ```text
-///                 (max, +)         (max, ×)         (+, ×)           (max, +) with argmax
-///                 f32     f64      f32     f64      i32     i64      f32     f64     i32
-/// 512 bits        30.8    14.8     33.0    16.8      0.9     1.2      3.4    13.4     2.9
-/// 256 bits        44.3    22.4     43.1    23.9     40.8     5.4     24.0    11.2     4.8
+///                 (max, +)                   (max, ×)   (+, ×)          (max, +) with argmax
+///                 f32     f64     i16        f64        i32     i64     f32     f64     i32
+/// 512 bits        101     49      236        54         107     52      50      30      35
+/// 256 bits        53      26      115        29         55      6.6     31      18      12
 /// ```
 #[inline]
 pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) {
@@ -81,27 +82,40 @@ pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) 
     let block = orient::<K, T>(block, &mut transposed);
     match Isa::detect() {
         // SAFETY: `detect` has seen the features.
+        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+        Isa::Avx512 if const { size_of::<K::Packed>() <= 8 } && fills::<K, T>(block) => unsafe {
+            tiled!(block, Sums<S, K, true, true>: simd::avx512: 1 => 8 by 128, 2 => 8 by 64, 4 => 8 by 32, else 4 by 32)
+        },
+        // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 | Isa::Avx512 if K::FORM == Form::Unrolled => unsafe {
-            tiled!(block, Sums<S, K, true>: simd::avx2: 4 => 4 by 16, else 4 by 8)
+            tiled!(block, Sums<S, K, true, true>: simd::avx2: 4 => 4 by 16, else 4 by 8)
         },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 | Isa::Avx512 => unsafe {
-            tiled!(block, Sums<S, K, true>: simd::avx2: 1 => 6 by 64, 2 => 6 by 32, 4 => 6 by 16, 8 => 6 by 8, else 2 by 4)
+            tiled!(block, Sums<S, K, true, false>: simd::avx2: 1 => 6 by 64, 2 => 6 by 32, 4 => 6 by 16, 8 => 6 by 8, else 2 by 4)
         },
         // The masks of 8 more accumulators have no room in 32 registers (AArch64).
         _ if K::FORM == Form::Unrolled => {
-            tiled!(block, Sums<S, K, false>: simd::baseline: 4 => 4 by 8, else 4 by 4)
+            tiled!(block, Sums<S, K, false, true>: simd::baseline: 4 => 4 by 8, else 4 by 4)
         }
         _ => {
-            tiled!(block, Sums<S, K, false>: simd::baseline: 1 => 6 by 32, 2 => 6 by 16, 4 => 6 by 8, 8 => 6 by 4, else 2 by 4)
+            tiled!(block, Sums<S, K, false, false>: simd::baseline: 1 => 6 by 32, 2 => 6 by 16, 4 => 4 by 8, 8 => 6 by 4, else 2 by 4)
         }
     }
 }
 
+/// Whether a row of numbers is more than one register of 512 bits.
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+#[inline]
+fn fills<K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) -> bool {
+    block.c.cols() * size_of::<K::Packed>() > Isa::Avx512.vector_bytes()
+}
+
 /// One block with its argmax. A third of the accumulators are numbers of k-chunks, half of them if
-/// every step is a k-chunk.
+/// every step is a k-chunk. Of two registers per row the compiler makes one vector with the numbers of both,
+/// and leaves some types scalar; hence the narrow tiles.
 #[inline]
 pub(super) fn run_argmax<S: Selective<T>, K: ArgLanes<T>, T: Scalar>(block: &Block<'_, T>) {
     let mut transposed = None;
@@ -116,25 +130,30 @@ pub(super) fn run_argmax<S: Selective<T>, K: ArgLanes<T>, T: Scalar>(block: &Blo
 
 #[inline]
 fn argmax_by<S: Selective<T>, K: ArgLanes<T>, I: ChunkNumber, T: Scalar>(block: &Block<'_, T>) {
-    let long = K::CHEAP && block.a.cols() >= argmax::LONG;
+    let long = const { K::CHEAP } && block.a.cols() >= argmax::LONG;
     match Isa::detect() {
         // SAFETY: `detect` has seen the features.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 | Isa::Avx512 if long => unsafe {
-            tiled!(block, Argmax<S, K, I, true, { argmax::K_CHUNK }>: simd::avx2: 1 => 2 by 64, 2 => 2 by 32, 4 => 2 by 16, 8 => 2 by 8, else 2 by 4)
+        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+        Isa::Avx512 if long && fills::<K, T>(block) => unsafe {
+            tiled!(block, Argmax<S, K, I, true, { argmax::K_CHUNK }>: simd::avx512: 4 => 8 by 16, else 8 by 8)
+        },
+        // SAFETY: as above.
+        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+        Isa::Avx512 if const { size_of::<K::Packed>() <= 8 } && fills::<K, T>(block) => unsafe {
+            tiled!(block, Argmax<S, K, I, true, 1>: simd::avx512: 1 => 8 by 64, 2 => 4 by 16, 4 => 8 by 16, else 4 by 16)
         },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 | Isa::Avx512 if K::FORM == Form::Unrolled => unsafe {
-            tiled!(block, Argmax<S, K, I, true, 1>: simd::avx2: 4 => 2 by 16, else 2 by 8)
+        Isa::Avx2 | Isa::Avx512 if long => unsafe {
+            tiled!(block, Argmax<S, K, I, true, { argmax::K_CHUNK }>: simd::avx2: 4 => 2 by 16, else 2 by 8)
         },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 | Isa::Avx512 => unsafe {
-            tiled!(block, Argmax<S, K, I, true, 1>: simd::avx2: 1 => 3 by 64, 2 => 3 by 32, 4 => 3 by 16, 8 => 3 by 8, else 2 by 4)
+            tiled!(block, Argmax<S, K, I, true, 1>: simd::avx2: 1 => 2 by 64, 2 => 4 by 16, 4 => 2 by 16, 8 => 2 by 8, else 2 by 4)
         },
         _ if long => {
-            tiled!(block, Argmax<S, K, I, false, { argmax::K_CHUNK }>: simd::baseline: 1 => 2 by 32, 2 => 2 by 16, 4 => 2 by 8, 8 => 2 by 4, else 2 by 4)
+            tiled!(block, Argmax<S, K, I, false, { argmax::K_CHUNK }>: simd::baseline: 4 => 2 by 8, else 2 by 4)
         }
         _ => {
             tiled!(block, Argmax<S, K, I, false, 1>: simd::baseline: 1 => 3 by 32, 2 => 3 by 16, 4 => 3 by 8, 8 => 3 by 4, else 2 by 4)
@@ -163,6 +182,17 @@ trait Microkernel<T: Scalar> {
     const MOST: usize;
     type Lanes: Lanes<T>;
 
+    /// Packs an operand as [`pack_chunks`] does.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn pack<const R: usize>(
+        src: *const T,
+        lanes: (usize, isize),
+        kc: (usize, isize),
+        dst: *mut Packed<Self, T>,
+    );
+
     /// Computes one tile over packed panels and stores the part that lies inside C; `first` is the
     /// number of its first step.
     ///
@@ -180,9 +210,9 @@ trait Microkernel<T: Scalar> {
 /// What a tile computes with.
 type Packed<M, T> = <<M as Microkernel<T>>::Lanes as Lanes<T>>::Packed;
 
-struct Sums<S, K, const FMA: bool>(PhantomData<(S, K)>);
+struct Sums<S, K, const FMA: bool, const UNROLLED: bool>(PhantomData<(S, K)>);
 
-impl<S, K, T, const FMA: bool> Microkernel<T> for Sums<S, K, FMA>
+impl<S, K, T, const FMA: bool, const UNROLLED: bool> Microkernel<T> for Sums<S, K, FMA, UNROLLED>
 where
     S: Semiring<T>,
     K: Lanes<T>,
@@ -191,6 +221,17 @@ where
     const CHUNK: usize = 1;
     const MOST: usize = usize::MAX;
     type Lanes = K;
+
+    #[inline(always)]
+    unsafe fn pack<const R: usize>(
+        src: *const T,
+        lanes: (usize, isize),
+        kc: (usize, isize),
+        dst: *mut K::Packed,
+    ) {
+        // SAFETY: passed on.
+        unsafe { pack_chunks::<K, T, R, 1>(src, lanes, kc, dst) }
+    }
 
     #[inline(always)]
     unsafe fn tile<const MR: usize, const NR: usize>(
@@ -202,7 +243,7 @@ where
     ) {
         // SAFETY: passed on.
         unsafe {
-            let acc = microkernel::compute::<K, T, FMA, MR, NR>(kc, a, b);
+            let acc = microkernel::compute::<K, T, FMA, UNROLLED, MR, NR>(kc, a, b);
             microkernel::store::<S, K, T, MR, NR>(&acc, c, add);
         }
     }
@@ -220,6 +261,17 @@ where
     const CHUNK: usize = CHUNK;
     const MOST: usize = I::MOST.saturating_mul(CHUNK);
     type Lanes = K;
+
+    #[inline(always)]
+    unsafe fn pack<const R: usize>(
+        src: *const T,
+        lanes: (usize, isize),
+        kc: (usize, isize),
+        dst: *mut K::Packed,
+    ) {
+        // SAFETY: passed on.
+        unsafe { pack_chunks::<K, T, R, CHUNK>(src, lanes, kc, dst) }
+    }
 
     #[inline(always)]
     unsafe fn tile<const MR: usize, const NR: usize>(
@@ -311,13 +363,13 @@ where
                     let (lanes, ks) = ((nc, b.col_stride()), (kc, b.row_stride()));
                     pack::<M::Lanes, T, NR>(src.as_ptr(), lanes, ks, packed_b);
                     if M::CHUNK > 1 {
-                        pack_chunks::<M::Lanes, T, NR>(src.as_ptr(), lanes, ks, M::CHUNK, b_chunks);
+                        M::pack::<NR>(src.as_ptr(), lanes, ks, b_chunks);
                     }
                     for ic in (0..m).step_by(Self::MC) {
                         let mc = (m - ic).min(Self::MC);
                         let src = a.block((ic, pc), (mc, kc));
                         let (lanes, ks) = ((mc, a.row_stride()), (kc, a.col_stride()));
-                        pack_chunks::<M::Lanes, T, MR>(src.as_ptr(), lanes, ks, M::CHUNK, packed_a);
+                        M::pack::<MR>(src.as_ptr(), lanes, ks, packed_a);
                         for jr in (0..nc).step_by(NR) {
                             for ir in (0..mc).step_by(MR) {
                                 let panels = Panels {

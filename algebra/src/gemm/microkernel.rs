@@ -5,16 +5,16 @@
 //! registers.
 
 use super::MatMut;
-use super::lanes::{Form, Lanes};
+use super::lanes::Lanes;
 use crate::{Scalar, Semiring};
 
-/// Repeats a block for `$row` = 0 … MR − 1, at most 6.
+/// Repeats a block for `$row` = 0 … MR − 1, at most 8.
 macro_rules! rows {
     ($mr:ident, $row:ident => $body:block) => {
-        rows!(@ $mr, $row, $body, 0 1 2 3 4 5)
+        rows!(@ $mr, $row, $body, 0 1 2 3 4 5 6 7)
     };
     (@ $mr:ident, $row:ident, $body:block, $($n:literal)*) => {
-        const { assert!($mr <= 6) }
+        const { assert!($mr <= 8) }
         $(if const { $n < $mr } {
             const $row: usize = $n;
             $body
@@ -32,6 +32,7 @@ pub(super) unsafe fn compute<
     K: Lanes<T>,
     T: Scalar,
     const FMA: bool,
+    const UNROLLED: bool,
     const MR: usize,
     const NR: usize,
 >(
@@ -45,7 +46,7 @@ pub(super) unsafe fn compute<
     for _ in 0..kc {
         // SAFETY: `kc` groups are readable.
         let (av, bv) = unsafe { (&*a, &*b) };
-        if const { matches!(K::FORM, Form::Unrolled) } {
+        if const { UNROLLED } {
             rows!(MR, I => {
                 for j in 0..NR {
                     acc[I][j] = K::mul_add::<FMA>(av[I], bv[j], acc[I][j], unit);

@@ -34,9 +34,8 @@ pub(super) unsafe fn pack<K: Lanes<T>, T: Scalar, const R: usize>(
             } else if lane_stride == 1 {
                 for k in 0..kc {
                     let group = panel.wrapping_offset(k as isize * k_stride);
-                    for l in 0..R {
-                        dst.add(k * R + l).write(K::encode(group.add(l).read()));
-                    }
+                    let run = group.cast::<[T; R]>().read();
+                    dst.add(k * R).cast::<[K::Packed; R]>().write(encode::<K, T, R>(run));
                 }
             } else if k_stride == 1 {
                 // R streams with a constant unit step: the transposition stays in registers.
@@ -61,42 +60,46 @@ pub(super) unsafe fn pack<K: Lanes<T>, T: Scalar, const R: usize>(
 }
 
 /// Packs `lanes` × `kc` elements at `src` into panels of `R` lanes with the steps of a k-chunk side
-/// by side: `chunk_len` of the first lane, of the second, …, then the next chunk; with chunks of one
+/// by side: `CHUNK` of the first lane, of the second, …, then the next chunk; with chunks of one
 /// step that is [`pack`]. What is missing in the last panel or chunk is the semiring's zero.
 ///
 /// # Safety
-/// As for [`pack`], with room for `⌈lanes/R⌉·R·⌈kc/chunk_len⌉·chunk_len` elements.
+/// As for [`pack`], with room for `⌈lanes/R⌉·R·⌈kc/CHUNK⌉·CHUNK` elements.
 #[inline(always)]
-pub(super) unsafe fn pack_chunks<K: Lanes<T>, T: Scalar, const R: usize>(
+pub(super) unsafe fn pack_chunks<K: Lanes<T>, T: Scalar, const R: usize, const CHUNK: usize>(
     src: *const T,
     (lanes, lane_stride): (usize, isize),
     (kc, k_stride): (usize, isize),
-    chunk_len: usize,
     mut dst: *mut K::Packed,
 ) {
-    if chunk_len == 1 {
+    if const { CHUNK == 1 } {
         // SAFETY: passed on.
         return unsafe { pack::<K, T, R>(src, (lanes, lane_stride), (kc, k_stride), dst) };
     }
     for panel in (0..lanes).step_by(R) {
-        for chunk in (0..kc).step_by(chunk_len) {
-            let (width, steps) = ((lanes - panel).min(R), (kc - chunk).min(chunk_len));
-            let whole = width == R && steps == chunk_len;
+        for chunk in (0..kc).step_by(CHUNK) {
+            let (width, steps) = ((lanes - panel).min(R), (kc - chunk).min(CHUNK));
+            let whole = width == R && steps == CHUNK;
             for l in 0..R {
                 let lane = src.wrapping_offset(
                     (panel + l) as isize * lane_stride + chunk as isize * k_stride,
                 );
-                for t in 0..chunk_len {
-                    // SAFETY: only elements inside the matrix are read, and `dst` has room.
-                    unsafe {
-                        let inside = whole || (l < width && t < steps);
-                        dst.write(if inside {
-                            K::encode(lane.wrapping_offset(t as isize * k_stride).read())
-                        } else {
-                            K::zero()
-                        });
-                        dst = dst.add(1);
+                // SAFETY: only elements inside the matrix are read, and `dst` has room.
+                unsafe {
+                    if whole && k_stride == 1 {
+                        let run = lane.cast::<[T; CHUNK]>().read();
+                        dst.cast::<[K::Packed; CHUNK]>().write(encode::<K, T, CHUNK>(run));
+                    } else {
+                        for t in 0..CHUNK {
+                            let inside = whole || (l < width && t < steps);
+                            dst.add(t).write(if inside {
+                                K::encode(lane.wrapping_offset(t as isize * k_stride).read())
+                            } else {
+                                K::zero()
+                            });
+                        }
                     }
+                    dst = dst.add(CHUNK);
                 }
             }
         }
@@ -126,4 +129,15 @@ unsafe fn pack_edge<K: Lanes<T>, T: Scalar, const R: usize>(
             }
         }
     }
+}
+
+/// A run of elements. Read as one: the compiler moves them singly where it cannot know that what is
+/// written lies elsewhere.
+#[inline(always)]
+fn encode<K: Lanes<T>, T: Scalar, const N: usize>(run: [T; N]) -> [K::Packed; N] {
+    let mut packed = [K::zero(); N];
+    for i in 0..N {
+        packed[i] = K::encode(run[i]);
+    }
+    packed
 }

@@ -54,7 +54,7 @@ impl<T: Extended, S: UncheckedSemiring<T>> Lanes<T> for Unchecked<S> {
 }
 
 impl<T: Extended, S: UncheckedSemiring<T>> ArgLanes<T> for Unchecked<S> {
-    const CHEAP: bool = true;
+    const CHEAP: bool = T::IS_FLOAT;
     #[inline(always)]
     fn mul<const FMA: bool>(a: T::Acc, b: T::Acc, one: T::Acc) -> T::Acc {
         if FMA { S::fused_mul(a, b, one) } else { S::unchecked_mul(a, b) }
@@ -123,24 +123,38 @@ impl<S: UncheckedSemiring<T>, T: Extended> Loop for All<'_, S, T> {
         };
         for i in 0..m.rows() as isize {
             let row = m.as_ptr().wrapping_offset(i * m.row_stride());
-            let mut fit = true;
-            // Without an early exit, which would keep the loop from being vectorised.
             // SAFETY: (i, j) is an element of the matrix.
-            unsafe {
+            let fit = unsafe {
                 if m.col_stride() == 1 {
-                    for j in 0..m.cols() {
-                        fit &= S::fits(row.add(j).read());
+                    let row = std::slice::from_raw_parts(row, m.cols());
+                    match const { size_of::<T>() } {
+                        4 if T::IS_FLOAT => all_fit::<S, T, 16>(row),
+                        8 if T::IS_FLOAT => all_fit::<S, T, 8>(row),
+                        // Without an early exit, which would keep the loop from being vectorised.
+                        _ => row.iter().fold(true, |fit, &x| fit & S::fits(x)),
                     }
                 } else {
-                    for j in 0..m.cols() as isize {
-                        fit &= S::fits(row.wrapping_offset(j * m.col_stride()).read());
-                    }
+                    (0..m.cols() as isize)
+                        .all(|j| S::fits(row.wrapping_offset(j * m.col_stride()).read()))
                 }
-            }
+            };
             if !fit {
                 return false;
             }
         }
         true
     }
+}
+
+/// Keeps an element per lane that does not fit, if there is one: flags of floats are not vectorised for 512 bits.
+#[inline(always)]
+fn all_fit<S: UncheckedSemiring<T>, T: Extended, const LANES: usize>(row: &[T]) -> bool {
+    let mut found = [S::ZERO; LANES];
+    let (chunks, rest) = row.as_chunks::<LANES>();
+    for chunk in chunks {
+        for l in 0..LANES {
+            found[l] = if S::fits(chunk[l]) { found[l] } else { chunk[l] };
+        }
+    }
+    found.iter().chain(rest).all(|&x| S::fits(x))
 }

@@ -22,12 +22,12 @@ pub trait Extended: Real<Acc: Real> {
     /// Whether [`Real::max`] replaces `rhs` by `self`: larger, or the first NaN.
     #[inline(always)]
     fn wins_max(self, rhs: Self) -> bool {
-        self > rhs || (self.is_nan() && !rhs.is_nan())
+        (self > rhs) | (self.is_nan() & !rhs.is_nan())
     }
     /// Whether [`Real::min`] replaces `rhs` by `self`: smaller, or the first NaN.
     #[inline(always)]
     fn wins_min(self, rhs: Self) -> bool {
-        self < rhs || (self.is_nan() && !rhs.is_nan())
+        (self < rhs) | (self.is_nan() & !rhs.is_nan())
     }
 
     /// Whether sums of two such numbers are exact up to rounding, and are told apart from sums
@@ -53,6 +53,13 @@ pub trait Extended: Real<Acc: Real> {
 /// An [`Extended`] number whose −∞ lies below 0: floats and signed integers.
 pub trait Signed: Extended {}
 
+/// Whether the result of two numbers is none: ∞ − ∞ or 0·∞. Without branches, as all that microkernels
+/// with checks compute.
+#[inline(always)]
+fn undefined<T: Real>(a: T, b: T, result: T) -> bool {
+    result.is_nan() & !a.is_nan() & !b.is_nan()
+}
+
 macro_rules! float {
     ($($t:ty: $wide:ty),*) => {$(
         impl Signed for $t {}
@@ -62,21 +69,18 @@ macro_rules! float {
             const BOUND: $wide = <$wide>::INFINITY;
             #[inline(always)]
             fn plus_low(self, rhs: Self) -> Self {
-                let (low, high) = (Self::LOWEST, Self::HIGHEST);
-                let opposite = (self == low && rhs == high) || (self == high && rhs == low);
-                if opposite { low } else { self.add(rhs) }
+                let sum = self.add(rhs);
+                if undefined(self, rhs, sum) { Self::LOWEST } else { sum }
             }
             #[inline(always)]
             fn plus_high(self, rhs: Self) -> Self {
-                let (low, high) = (Self::LOWEST, Self::HIGHEST);
-                let opposite = (self == low && rhs == high) || (self == high && rhs == low);
-                if opposite { high } else { self.add(rhs) }
+                let sum = self.add(rhs);
+                if undefined(self, rhs, sum) { Self::HIGHEST } else { sum }
             }
             #[inline(always)]
             fn times(self, rhs: Self) -> Self {
-                let (zero, high) = (<Self as Numeric>::ZERO, Self::HIGHEST);
-                let absorbed = (self == zero && rhs == high) || (self == high && rhs == zero);
-                if absorbed { zero } else { self.mul(rhs) }
+                let product = self.mul(rhs);
+                if undefined(self, rhs, product) { <Self as Numeric>::ZERO } else { product }
             }
             #[inline(always)]
             fn is_plain_term(self) -> bool { self > Self::LOWEST && self < Self::HIGHEST }
@@ -99,12 +103,12 @@ macro_rules! int {
             #[inline(always)]
             fn plus_low(self, rhs: Self) -> Self {
                 let low = Self::LOWEST;
-                if self == low || rhs == low { low } else { self.saturating_add(rhs) }
+                if (self == low) | (rhs == low) { low } else { self.saturating_add(rhs) }
             }
             #[inline(always)]
             fn plus_high(self, rhs: Self) -> Self {
                 let high = Self::HIGHEST;
-                if self == high || rhs == high { high } else { self.saturating_add(rhs) }
+                if (self == high) | (rhs == high) { high } else { self.saturating_add(rhs) }
             }
             #[inline(always)]
             fn times(self, rhs: Self) -> Self { self.saturating_mul(rhs) }
