@@ -40,9 +40,9 @@ mod rehearsal;
 
 pub use rehearsal::{Loop, Rehearsal, rehearse};
 
-/// Additions up to which a thread that looks for work costs more than it saves: some 5 µs.
+/// Additions from which a thread that looks for work saves more than it costs: some 5 µs.
 const FROM_AWAKE: usize = 1 << 16;
-/// Additions up to which waking a thread costs more than it saves: some 30 µs.
+/// Additions from which waking a thread saves more than it costs: some 30 µs.
 const FROM_ASLEEP: usize = 1 << 18;
 
 /// How long a thread without work looks for some before it lets others run between its looks: about what
@@ -91,9 +91,9 @@ fn from_environment() -> usize {
 #[inline]
 pub fn worthwhile(elements: usize, cost: usize) -> bool {
     let additions = elements.saturating_mul(cost);
-    additions > FROM_AWAKE
+    additions >= FROM_AWAKE
         && threads() > 1
-        && (additions > FROM_ASLEEP || LOOKING.load(Ordering::Relaxed) > 0)
+        && (additions >= FROM_ASLEEP || LOOKING.load(Ordering::Relaxed) > 0)
 }
 
 /// [`worthwhile`] of so many multiply-adds of matrix products.

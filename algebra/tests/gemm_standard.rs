@@ -88,9 +88,15 @@ fn half_sums_are_rounded_once() {
 #[test]
 fn threads_do_not_change_a_bit() {
     let mut rng = Lcg::new(7);
-    for (m, k, n) in
-        [(200, 700, 300), (1000, 900, 3), (2, 900, 2000), (97, 1300, 97), (400, 900, 1)]
-    {
+    for (m, k, n) in [
+        (200, 700, 300),
+        (1000, 900, 3),
+        (2, 900, 2000),
+        (97, 1300, 97),
+        (128, 700, 128),
+        (136, 1300, 130),
+        (400, 900, 1),
+    ] {
         let a: Vec<f32> = (0..m * k).map(|_| rng.unit() as f32).collect();
         let b: Vec<f32> = (0..k * n).map(|_| rng.unit() as f32).collect();
         for (rs, cs) in [(k as isize, 1), (1, m as isize)] {

@@ -27,7 +27,7 @@ pub enum ConfigError {
 /// | setting | variable | unless set |
 /// |---|---|---|
 /// | [`threads`](Self::threads) | `T4A_NUM_THREADS` | one per core |
-/// | [`cache_limit`](Self::cache_limit) | `T4A_CACHE_LIMIT` | 1 GiB |
+/// | [`cache_limit`](Self::cache_limit) | `T4A_CACHE_LIMIT` | 1 GiB, or what tensors had at once lately |
 /// | [`memory_limit`](Self::memory_limit) | `T4A_MEMORY_LIMIT` | none |
 /// | [`einsum_memory`](Self::einsum_memory) | `T4A_EINSUM_MEMORY` | half of what is free |
 /// | [`fallback`](Self::fallback) | `T4A_FALLBACK`: `allow`, `reject` | `allow` |
@@ -131,7 +131,7 @@ impl BackendConfig {
     pub fn current() -> Self {
         Self {
             threads: Some(parallel::threads()),
-            cache_limit: Some(pool::cache_limit()),
+            cache_limit: pool::cache_limit(),
             memory_limit: pool::memory_limit(),
             einsum_memory: einsum_memory(),
             fallback: Some(route::policy()),

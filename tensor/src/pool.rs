@@ -1,7 +1,10 @@
 //! A process-wide cache of memory blocks by size class.
 //!
 //! A fresh 4 MiB block costs a thousand page faults, more than adding its million floats. Freed
-//! blocks are therefore kept and handed out again, up to [`set_cache_limit`] bytes in all.
+//! blocks are therefore kept and handed out again, up to [`set_cache_limit`] bytes in all. Unless that is
+//! set, as many are kept as tensors have had at once lately, so that no step of a loop asks the system
+//! again and the process takes no more than it did. What lies unused for a period of [`PERIOD`] goes back
+//! to the system at the end of it, as soon as tensors come and go.
 //! Classes are 2ᵉ·(1, 1¼, 1½, 1¾); what a request does not use is never touched, so it takes
 //! address space but no memory.
 //!
@@ -10,8 +13,9 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::NonNull;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use t4a_algebra::environment::{Variable, bytes};
 
@@ -24,7 +28,12 @@ pub const SMALLEST: usize = 1 << SMALLEST_LOG2;
 const SMALLEST_LOG2: u32 = 12;
 /// Largest pooled block is below 2⁴⁸ bytes.
 const CLASSES: usize = (48 - SMALLEST_LOG2 as usize) * 4;
-const DEFAULT_LIMIT: usize = 1 << 30;
+/// Bytes that are kept whatever tensors have had, unless a limit is set.
+const KEPT: usize = 1 << 30;
+/// Stands for no limit that is set.
+const AUTOMATIC: usize = usize::MAX;
+/// How long a block may lie unused.
+const PERIOD: Duration = Duration::from_secs(10);
 /// Bytes of a huge page, and the alignment of blocks that hold one.
 const HUGE: usize = 1 << 21;
 
@@ -93,16 +102,28 @@ impl Class {
     }
 }
 
-struct Blocks(Vec<NonNull<u8>>);
+/// Free blocks of a class.
+struct Blocks {
+    free: Vec<NonNull<u8>>,
+    /// The least number of them in this period: so many were not needed, the first ones.
+    spare: usize,
+}
 // SAFETY: the pointers own their blocks.
 unsafe impl Send for Blocks {}
 
-static CACHE: [Mutex<Blocks>; CLASSES] = [const { Mutex::new(Blocks(Vec::new())) }; CLASSES];
+static CACHE: [Mutex<Blocks>; CLASSES] =
+    [const { Mutex::new(Blocks { free: Vec::new(), spare: 0 }) }; CLASSES];
 static CACHED: AtomicUsize = AtomicUsize::new(0);
-static LIMIT: Bytes = Bytes::new(CACHE_VARIABLE, DEFAULT_LIMIT);
+static LIMIT: Bytes = Bytes::new(CACHE_VARIABLE, AUTOMATIC);
 /// Bytes of all blocks, cached and in use.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static MEMORY: Bytes = Bytes::new(MEMORY_VARIABLE, usize::MAX);
+/// The most bytes in use at once, in this period and in the one before.
+static PEAKS: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+/// Blocks that came back, to look at the clock now and then.
+static RETURNED: AtomicU64 = AtomicU64::new(0);
+/// End of the period in milliseconds since the first.
+static END: AtomicU64 = AtomicU64::new(0);
 
 /// Unused bytes that may be cached, in the environment.
 pub(crate) const CACHE_VARIABLE: Variable<usize> =
@@ -116,19 +137,36 @@ fn list(class: Class) -> std::sync::MutexGuard<'static, Blocks> {
     CACHE[class.0 as usize].lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// Bytes in use; approximate while other threads take and give back.
+fn in_use() -> usize {
+    HELD.load(Ordering::Relaxed).saturating_sub(CACHED.load(Ordering::Relaxed))
+}
+
 /// A block of the class, cached or fresh; `None` if the allocator refuses.
 // Out of line: small tensors, which need no pool, would save its registers.
 #[inline(never)]
 pub(crate) fn take(class: Class) -> Option<NonNull<u8>> {
-    let cached = list(class).0.pop();
-    if let Some(ptr) = cached {
-        CACHED.fetch_sub(class.bytes(), Ordering::Relaxed);
-        return Some(ptr);
+    let cached = {
+        let mut blocks = list(class);
+        let cached = blocks.free.pop();
+        blocks.spare = blocks.spare.min(blocks.free.len());
+        cached
+    };
+    let block = match cached {
+        Some(ptr) => {
+            CACHED.fetch_sub(class.bytes(), Ordering::Relaxed);
+            ptr
+        }
+        None => class.allocate().or_else(|| {
+            cleanup();
+            class.allocate()
+        })?,
+    };
+    let (now, peak) = (in_use(), &PEAKS[0]);
+    if now > peak.load(Ordering::Relaxed) {
+        peak.fetch_max(now, Ordering::Relaxed);
     }
-    class.allocate().or_else(|| {
-        cleanup();
-        class.allocate()
-    })
+    Some(block)
 }
 
 /// Takes back a block that [`take`] handed out for the same class.
@@ -136,22 +174,65 @@ pub(crate) fn take(class: Class) -> Option<NonNull<u8>> {
 #[inline(never)]
 pub(crate) fn give_back(ptr: NonNull<u8>, class: Class) {
     let bytes = class.bytes();
-    if CACHED.fetch_add(bytes, Ordering::Relaxed) + bytes <= LIMIT.get() {
-        list(class).0.push(ptr);
+    if CACHED.fetch_add(bytes, Ordering::Relaxed) + bytes <= room() {
+        list(class).free.push(ptr);
     } else {
         CACHED.fetch_sub(bytes, Ordering::Relaxed);
         // SAFETY: `take` allocated it for this class.
         unsafe { class.release(ptr) };
     }
+    if RETURNED.fetch_add(1, Ordering::Relaxed) % 64 == 0 {
+        look_at_the_clock();
+    }
+}
+
+/// Bytes that may be cached now.
+fn room() -> usize {
+    match LIMIT.get() {
+        AUTOMATIC => {
+            let peak = PEAKS.iter().map(|peak| peak.load(Ordering::Relaxed)).max();
+            peak.unwrap_or(0).saturating_sub(in_use()).max(KEPT)
+        }
+        set => set,
+    }
+}
+
+/// Ends the period if it is time.
+fn look_at_the_clock() {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let now = START.get_or_init(Instant::now).elapsed().as_millis() as u64;
+    let end = END.load(Ordering::Relaxed);
+    let next = now + PERIOD.as_millis() as u64;
+    let mine = || END.compare_exchange(end, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+    if now >= end && mine() {
+        end_period();
+    }
+}
+
+/// Returns to the allocator what has not been needed since the last call.
+fn end_period() {
+    PEAKS[1].store(PEAKS[0].swap(in_use(), Ordering::Relaxed), Ordering::Relaxed);
+    release(|blocks| blocks.spare);
 }
 
 /// Returns every cached block to the allocator.
 pub fn cleanup() {
+    release(|blocks| blocks.free.len());
+}
+
+/// Returns the first of the free blocks of each class to the allocator.
+fn release(number: impl Fn(&Blocks) -> usize) {
     for index in 0..CLASSES {
         let class = Class(index as u8);
-        let blocks = std::mem::take(&mut list(class).0);
-        CACHED.fetch_sub(blocks.len() * class.bytes(), Ordering::Relaxed);
-        for ptr in blocks {
+        let unused: Vec<_> = {
+            let mut blocks = list(class);
+            let number = number(&blocks);
+            let unused = blocks.free.drain(..number).collect();
+            blocks.spare = blocks.free.len();
+            unused
+        };
+        CACHED.fetch_sub(unused.len() * class.bytes(), Ordering::Relaxed);
+        for ptr in unused {
             // SAFETY: `take` allocated it for this class.
             unsafe { class.release(ptr) };
         }
@@ -163,9 +244,9 @@ pub fn cached_bytes() -> usize {
     CACHED.load(Ordering::Relaxed)
 }
 
-/// Unused bytes that may be cached.
-pub fn cache_limit() -> usize {
-    LIMIT.get()
+/// Unused bytes that may be cached, if a limit has been set.
+pub fn cache_limit() -> Option<usize> {
+    Some(LIMIT.get()).filter(|&bytes| bytes != AUTOMATIC)
 }
 
 /// Bytes that tensors may take in all, if there is a limit.
@@ -173,7 +254,8 @@ pub fn memory_limit() -> Option<usize> {
     Some(MEMORY.get()).filter(|&bytes| bytes != usize::MAX)
 }
 
-/// Sets how many unused bytes may be cached (1 GiB unless set). Zero turns caching off.
+/// Sets how many unused bytes may be cached; zero turns caching off. Unless set, that is 1 GiB, or what
+/// tensors have had at once in the last 10 to 20 s beside what they have now.
 pub fn set_cache_limit(bytes: usize) {
     LIMIT.set(bytes);
     if cached_bytes() > bytes {
@@ -203,14 +285,36 @@ mod tests {
         assert_eq!(Class::of((1 << 47) + 1), None);
     }
 
+    /// One test: periods are those of the process.
     #[test]
-    fn blocks_come_back_and_the_cache_is_bounded() {
-        // A class that no other test uses.
+    fn blocks_come_back_until_a_period_has_not_needed_them() {
+        // Classes that no other test uses, and nothing touches their memory.
         let class = Class::of(77 << 20).unwrap();
+        let free = |class| list(class).free.len();
         let a = take(class).unwrap();
         give_back(a, class);
         assert_eq!(take(class), Some(a));
         give_back(a, class);
         assert!(cached_bytes() >= class.bytes());
+
+        let class = Class::of(93 << 20).unwrap();
+        [(); 3].map(|()| take(class).unwrap()).map(|ptr| give_back(ptr, class));
+        end_period();
+        assert_eq!(free(class), 3, "all were in use");
+        [(); 2].map(|()| take(class).unwrap()).map(|ptr| give_back(ptr, class));
+        end_period();
+        assert_eq!(free(class), 2, "one lay unused");
+        end_period();
+        assert_eq!(free(class), 0);
+
+        // As much is kept as was in use at once.
+        let class = Class::of(1 << 30).unwrap();
+        [(); 4].map(|()| take(class).unwrap()).map(|ptr| give_back(ptr, class));
+        assert_eq!(free(class), 4);
+        assert!(room() >= 3 << 30);
+        end_period();
+        end_period();
+        assert_eq!(room(), KEPT);
+        assert_eq!(free(class), 0);
     }
 }

@@ -18,10 +18,10 @@
 use super::lanes::Plain;
 use super::partition::{self, Block};
 use super::scratch::{Scratch, Stack};
-use super::{Algorithm, Kernel, MatMut, MatRef, Product, Report, driver};
+use super::{Algorithm, Kernel, MatMut, MatRef, Product, Report, driver, unchecked};
 use crate::math::f64 as math;
 use crate::simd::{self, Loop};
-use crate::{Float, LogSumExp, Semiring, Standard};
+use crate::{Float, LogSumExp, MaxPlus, Semiring, Standard};
 
 /// Rows of A, columns of B and depth of a block: ¾ MiB, 1½ MiB and ½ MiB of `f64`.
 const ROWS: usize = 192;
@@ -42,7 +42,8 @@ unsafe fn product<T: Float>(p: &Product<'_, T>) -> Report {
     // SAFETY: passed on.
     unsafe {
         partition::for_each(p, |block| {
-            if vector || !(below_infinity(block.a) && below_infinity(block.b)) {
+            // (max, +) can do without checks where nothing is NaN or +∞.
+            if vector || !unchecked::fits::<MaxPlus, T>(&block) {
                 simd::dispatch(Exactly { block: &block });
             } else {
                 blocked(&block);
@@ -61,11 +62,6 @@ unsafe fn at<T: Float>(m: &MatRef<'_, T>, i: usize, j: usize) -> f64 {
     let at = i as isize * m.row_stride() + j as isize * m.col_stride();
     // SAFETY: by contract.
     unsafe { m.as_ptr().wrapping_offset(at).read() }.to_f64()
-}
-
-fn below_infinity<T: Float>(m: MatRef<'_, T>) -> bool {
-    // SAFETY: all (i, j) are elements.
-    (0..m.rows()).all(|i| (0..m.cols()).all(|j| unsafe { at(&m, i, j) } < f64::INFINITY))
 }
 
 /// `ln Σₖ exp(aₖ + bₖ)` over row `i` of A and column `j` of B, shifted by the largest term.
@@ -197,9 +193,8 @@ fn blocked<T: Float>(block: &Block<'_, T>) {
                         add: pc > 0,
                     });
                 }
-                for (at, &value) in total.iter().enumerate() {
-                    put(c, (ic + at / nc, jc + at % nc), value, *accumulate);
-                }
+                let c = c.alias().block((ic, jc), (mc, nc));
+                simd::dispatch(Rounded { total, c, accumulate: *accumulate });
             }
         }
     }
@@ -299,6 +294,37 @@ impl<T: Float> Loop for Logarithms<'_, T> {
                     // SAFETY: row i and column j exist.
                     let new = unsafe { exactly(&self.operands.0, &self.operands.1, i, j) };
                     *out = if self.add { LogSumExp::add(*out, new) } else { new };
+                }
+            }
+        }
+    }
+}
+
+/// Results, written to C or added to it.
+struct Rounded<'a, T> {
+    total: &'a [f64],
+    c: MatMut<'a, T>,
+    accumulate: bool,
+}
+
+impl<T: Float> Loop for Rounded<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Rounded { total, c, accumulate } = self;
+        for (i, row) in total.chunks_exact(c.cols()).enumerate() {
+            let to = c.as_mut_ptr().wrapping_offset(i as isize * c.row_stride());
+            // SAFETY: every (i, j) is a place of C.
+            unsafe {
+                if c.col_stride() == 1 && !accumulate {
+                    for (j, &value) in row.iter().enumerate() {
+                        to.add(j).write(T::from_f64(value));
+                    }
+                } else {
+                    for (j, &value) in row.iter().enumerate() {
+                        put(&c, (i, j), value, accumulate);
+                    }
                 }
             }
         }

@@ -1,16 +1,17 @@
 //! Distributes batch entries and blocks of C over threads.
 //!
 //! Entries go first; if there are fewer of them than threads, C is cut into a grid of blocks as
-//! well. k is never cut. Blocks keep at least [`MIN_ROWS`] × [`MIN_COLS`] elements along a cut
-//! axis, so that a library that picks its kernel by shape picks the same one for every block.
+//! well. k is never cut. Blocks keep at least [`MIN_SIDE`] rows or columns along a cut axis, and one side longer
+//! than [`SHORT`] if C has one: a library that picks its blocks of k by that picks the same for all of them.
 
 use super::{MatMut, MatRef, Parallelism, Product};
 use crate::{Scalar, parallel};
 
 /// Fewest steps per thread worth a hand-over between threads (some 10 µs).
 const MIN_STEPS: usize = 1 << 18;
-const MIN_ROWS: usize = 96;
-const MIN_COLS: usize = 96;
+const MIN_SIDE: usize = 48;
+/// Where both sides are no longer, `gemm` 0.19 cuts k at 512, elsewhere evenly.
+const SHORT: usize = 64;
 const MIN_AREA: usize = 1024;
 /// Groups of batch entries per thread, at most.
 const GROUPS: usize = 4;
@@ -79,10 +80,13 @@ impl Grid {
     fn new(m: usize, n: usize, parts: usize) -> Self {
         let mut best = Self::WHOLE;
         let cost = |g: Grid| (m * g.cols + n * g.rows) as f64;
-        for rows in 1..=parts.min((m / MIN_ROWS).max(1)) {
-            let cols = (parts / rows).min((n / MIN_COLS).max(1));
+        // The shortest of a grid, whose bounds are multiples of 8.
+        let shortest = |size: usize, parts: usize| if parts == 1 { size } else { size / parts - 8 };
+        for rows in 1..=parts.min((m / MIN_SIDE).max(1)) {
+            let cols = (parts / rows).min((n / MIN_SIDE).max(1));
             let grid = Grid { rows, cols };
-            if (m / rows) * (n / cols) < MIN_AREA {
+            let short = shortest(m, rows).max(shortest(n, cols)) <= SHORT && m.max(n) > SHORT;
+            if short || (m / rows) * (n / cols) < MIN_AREA {
                 continue;
             }
             let (blocks, most) = (rows * cols, best.rows * best.cols);
@@ -214,7 +218,10 @@ mod tests {
         assert_eq!(Grid::new(1024, 1024, 4), Grid { rows: 2, cols: 2 });
         assert_eq!(Grid::new(4096, 64, 4), Grid { rows: 4, cols: 1 });
         assert_eq!(Grid::new(64, 4096, 4), Grid { rows: 1, cols: 4 });
-        assert_eq!(Grid::new(100, 100, 8), Grid::WHOLE);
+        assert_eq!(Grid::new(90, 90, 8), Grid::WHOLE);
+        assert_eq!(Grid::new(128, 128, 2), Grid { rows: 1, cols: 2 });
+        // Blocks of 64 × 64 would cut k elsewhere.
+        assert_eq!(Grid::new(128, 128, 4), Grid { rows: 1, cols: 2 });
     }
 
     #[test]

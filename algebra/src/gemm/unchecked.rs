@@ -99,7 +99,8 @@ pub(super) unsafe fn product_argmax<S: UncheckedSemiring<T>, T: Extended>(
     Report::new(Algorithm::Blocked)
 }
 
-fn fits<S: UncheckedSemiring<T>, T: Extended>(block: &Block<'_, T>) -> bool {
+/// Whether no element needs checks over `S`.
+pub(super) fn fits<S: UncheckedSemiring<T>, T: Extended>(block: &Block<'_, T>) -> bool {
     let all = |matrix| simd::dispatch(All::<S, T> { matrix, tag: PhantomData });
     all(block.a) && all(block.b)
 }

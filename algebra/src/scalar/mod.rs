@@ -169,7 +169,7 @@ pub trait Int: Real + Eq + Ord {
 /// Floating-point numbers with elementary functions.
 ///
 /// The 16-bit types compute in `f32` and round once.
-pub trait Float: Real + Field<Real = Self> {
+pub trait Float: Signed + Field<Real = Self> {
     /// +∞.
     const INFINITY: Self;
     /// −∞.
