@@ -3,7 +3,7 @@
 //! A fresh 4 MiB block costs a thousand page faults, more than adding its million floats. Freed
 //! blocks are therefore kept and handed out again, up to [`set_cache_limit`] bytes in all. Unless that is
 //! set, as many are kept as tensors have had at once lately, so that no step of a loop asks the system
-//! again and the process takes no more than it did. What lies unused for a period of [`PERIOD`] goes back
+//! again and the process takes no more than it did. What lies unused for a period of 10 s goes back
 //! to the system at the end of it, as soon as tensors come and go.
 //! Classes are 2ᵉ·(1, 1¼, 1½, 1¾); what a request does not use is never touched, so it takes
 //! address space but no memory.
@@ -181,7 +181,7 @@ pub(crate) fn give_back(ptr: NonNull<u8>, class: Class) {
         // SAFETY: `take` allocated it for this class.
         unsafe { class.release(ptr) };
     }
-    if RETURNED.fetch_add(1, Ordering::Relaxed) % 64 == 0 {
+    if RETURNED.fetch_add(1, Ordering::Relaxed).is_multiple_of(64) {
         look_at_the_clock();
     }
 }
@@ -204,7 +204,8 @@ fn look_at_the_clock() {
     let end = END.load(Ordering::Relaxed);
     let next = now + PERIOD.as_millis() as u64;
     let mine = || END.compare_exchange(end, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-    if now >= end && mine() {
+    // The first look begins the first period.
+    if now >= end && mine() && end > 0 {
         end_period();
     }
 }
@@ -291,6 +292,10 @@ mod tests {
         // Classes that no other test uses, and nothing touches their memory.
         let class = Class::of(77 << 20).unwrap();
         let free = |class| list(class).free.len();
+        let use_at_once = |number: usize, class| {
+            let blocks: Vec<_> = (0..number).map(|_| take(class).unwrap()).collect();
+            blocks.into_iter().for_each(|ptr| give_back(ptr, class));
+        };
         let a = take(class).unwrap();
         give_back(a, class);
         assert_eq!(take(class), Some(a));
@@ -298,10 +303,10 @@ mod tests {
         assert!(cached_bytes() >= class.bytes());
 
         let class = Class::of(93 << 20).unwrap();
-        [(); 3].map(|()| take(class).unwrap()).map(|ptr| give_back(ptr, class));
+        use_at_once(3, class);
         end_period();
         assert_eq!(free(class), 3, "all were in use");
-        [(); 2].map(|()| take(class).unwrap()).map(|ptr| give_back(ptr, class));
+        use_at_once(2, class);
         end_period();
         assert_eq!(free(class), 2, "one lay unused");
         end_period();
@@ -309,7 +314,7 @@ mod tests {
 
         // As much is kept as was in use at once.
         let class = Class::of(1 << 30).unwrap();
-        [(); 4].map(|()| take(class).unwrap()).map(|ptr| give_back(ptr, class));
+        use_at_once(4, class);
         assert_eq!(free(class), 4);
         assert!(room() >= 3 << 30);
         end_period();
