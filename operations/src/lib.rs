@@ -39,8 +39,8 @@ use t4a_einsum::{Contraction, EinsumError};
 use t4a_linalg::{Linalg, LinalgError};
 use t4a_nn::{Attention, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
 use t4a_scan::{
-    AssociativeScan, Cumulative, KalmanFilter, LinearRecurrence, MatrixRecurrence, Recurrent,
-    ScanError,
+    AssociativeScan, Cumulative, KalmanFilter, LinearRecurrence, LogPartition, MatrixRecurrence,
+    Recurrent, ScanError,
 };
 use t4a_structured::{
     ByMatrix, Contract, ContractOver, Inner, Network, Norm, Rearrange, ScaleBond, StructuredError,
@@ -143,6 +143,8 @@ operations! {
     Recurrent(Recurrent),
     /// The Kalman filter over a sequence.
     KalmanFilter(KalmanFilter),
+    /// ln Z of linear chains of tags.
+    LogPartition(LogPartition),
     /// Blocks of a flat array moved, with signs.
     Rearrange(Rearrange),
     /// Products of the matrices of two flat arrays.

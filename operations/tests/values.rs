@@ -14,7 +14,7 @@ use t4a_nn::{Attention, AttentionOptions, CrossEntropy, LayerNorm, LogSoftmax, R
 use t4a_operations::wire::Message;
 use t4a_operations::{AnyOperation, OperationError};
 use t4a_scan::{
-    AssociativeScan, Cell, Cumulative, FloatMonoid, KalmanFilter, LinearRecurrence,
+    AssociativeScan, Cell, Cumulative, FloatMonoid, KalmanFilter, LinearRecurrence, LogPartition,
     MatrixRecurrence, Recurrent, Running,
 };
 use t4a_structured::plan::MatrixList;
@@ -121,6 +121,10 @@ fn scans() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
         (AssociativeScan::new(logs, 0).into(), vec![floats(&[4, 2, 2], 1)]),
         (Recurrent::new(Cell::Gru).into(), vec![floats(&[3, 2, 6], 1), floats(&[2, 6], 2)]),
         (KalmanFilter.into(), filter),
+        (
+            LogPartition { lengths: vec![3, 2] }.into(),
+            vec![floats(&[2, 3, 2], 1), floats(&[2, 2], 2)],
+        ),
     ]
 }
 

@@ -21,7 +21,7 @@
 //! | an associative scan | [`AssociativeScan`] over a [`Monoid`] |
 //! | gated recurrent layers | [`Recurrent`] of a [`Cell`] |
 //! | a Kalman filter and its likelihood | [`KalmanFilter`] |
-//! | ln Z, marginals, best and K best sequences of tags | [`LinearChain`] |
+//! | ln Z, marginals, best and K best sequences of tags | [`LinearChain`]; ln Z alone [`LogPartition`] |
 //! | a body of one's own, on a tape in bounded memory | [`body`] |
 //! | which carries to keep for a reverse pass in bounded memory | [`schedule`] |
 //!
@@ -64,7 +64,7 @@ pub mod schedule;
 
 pub use associative::AssociativeScan;
 pub use cell::Cell;
-pub use chain::{LinearChain, ScoredTags};
+pub use chain::{LinearChain, LogPartition, ScoredTags};
 pub use cumulative::Cumulative;
 pub use error::{CarryLeaf, Result, ScanError, ScanPath};
 pub use kalman::KalmanFilter;

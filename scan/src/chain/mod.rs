@@ -7,21 +7,23 @@
 //!
 //! Steps past the end of a sequence hand their messages on. Reference: Lafferty, McCallum, Pereira 2001.
 
+// messages    what a step hands to the next one, ahead and behind; what operands have to be
+// partition   LogPartition: ln Z as one operation, whose derivatives are marginals
+
 use std::cmp::Ordering;
 
 use t4a_diff::array::{Flags, Integers};
 use t4a_diff::{Array, Value};
-use t4a_einsum::{Contraction, Einsum, EinsumError, FloatSemiring};
-use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
+use t4a_einsum::FloatSemiring;
+use t4a_tensor::{AnyTensor, DType, Tensor};
 
-/// Result of a chain.
-type Result<T, E = EinsumError> = std::result::Result<T, E>;
+mod messages;
+mod partition;
 
-const OP: &str = "linear_chain";
+pub use messages::LinearChain;
+pub use partition::LogPartition;
 
-fn rejected<T>(message: String) -> Result<T> {
-    Err(TensorError::value(OP, message).into())
-}
+use messages::{Result, check, contract, meta, only, rejected, same_dtype};
 
 /// A sequence of tags and its score.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,21 +34,6 @@ pub struct ScoredTags {
     pub score: f64,
 }
 
-/// A batch of chains. A sequence of tags `y` scores
-/// `Σ_t emissions[b, t, y_t] + Σ_t transitions[y_{t−1}, y_t]`, and its probability is `exp(score − ln Z)`.
-///
-/// Everything that it returns is differentiable where the arrays are.
-///
-/// Cost of ln Z, marginals and Viterbi: `batch · length · tags²` multiply-adds, and `length` operations.
-#[derive(Clone, Debug)]
-pub struct LinearChain<A> {
-    /// `[batch, length, tags]`.
-    emissions: A,
-    /// `[tags (from), tags (to)]`.
-    transitions: A,
-    lengths: Vec<usize>,
-}
-
 impl<A: Array> LinearChain<A> {
     /// Emissions `[batch, length, tags]`, transitions `[tags (from), tags (to)]`, and how long each sequence
     /// is, all of them `length` by default. What lies past the end of a sequence is ignored.
@@ -54,30 +41,11 @@ impl<A: Array> LinearChain<A> {
     /// # Errors
     /// `Tensor` for sizes and dtypes that disagree and for lengths that are 0 or larger than `length`.
     pub fn new(emissions: A, transitions: A, lengths: Option<&[usize]>) -> Result<Self> {
-        let (of, between) = (emissions.shape(), transitions.shape());
-        let &[batch, length, tags] = &of[..] else {
-            return rejected(format!("emissions [batch, length, tags] are required, given {of:?}"));
-        };
-        if between[..] != [tags, tags] || length == 0 || tags == 0 {
-            return rejected(format!(
-                "emissions [batch, length ≥ 1, tags ≥ 1] and transitions [tags, tags] are required, given \
-                 {of:?} and {between:?}"
-            ));
-        }
-        same_dtype(&emissions, &transitions)?;
+        let length = emissions.shape().get(1).copied().unwrap_or_default();
+        let batch = emissions.shape().first().copied().unwrap_or_default();
         let lengths = lengths.map_or_else(|| vec![length; batch], <[usize]>::to_vec);
-        if lengths.len() != batch || lengths.iter().any(|&n| n == 0 || n > length) {
-            return rejected(format!(
-                "a length between 1 and {length} for each of {batch} sequences is required, given {lengths:?}"
-            ));
-        }
+        check(&meta(&emissions), &meta(&transitions), &lengths)?;
         Ok(Self { emissions, transitions, lengths })
-    }
-
-    /// Batch, length and tags.
-    pub fn sizes(&self) -> [usize; 3] {
-        let shape = self.emissions.shape();
-        [shape[0], shape[1], shape[2]]
     }
 
     /// How long each sequence is.
@@ -109,7 +77,7 @@ impl<A: Array> LinearChain<A> {
                 "a score for each of {tags} tags is required, given {given:?}"
             ));
         }
-        same_dtype(&self.emissions, scores)?;
+        same_dtype(&meta(&self.emissions), &meta(scores))?;
         let elsewhere = self.flags(length, |t, n| t != step(n))?;
         // Filled rather than multiplied: −∞ · 0 is no number.
         let scores = scores.reshape(&[1, 1, tags]).expand(&all);
@@ -118,73 +86,14 @@ impl<A: Array> LinearChain<A> {
         Ok(self)
     }
 
-    /// What holds of the steps of sequences of these lengths, `[batch, steps, 1]`.
-    fn flags(&self, steps: usize, holds: impl Fn(usize, usize) -> bool) -> Result<A::Flags> {
-        let of = |&n: &usize| (0..steps).map(move |t| (t, n));
-        let ones: Vec<i64> =
-            self.lengths.iter().flat_map(of).map(|(t, n)| i64::from(holds(t, n))).collect();
-        let ones = Tensor::from_vec(ones, &[self.lengths.len(), steps, 1])?;
-        Ok(self.emissions.indices(AnyTensor::from(ones)).at_least(1))
-    }
-
-    /// Which sequences have ended before step t, `[batch, 1]`, if any have.
-    fn past(&self, t: usize) -> Result<Option<A::Flags>> {
-        if self.lengths.iter().all(|&n| t < n) {
-            return Ok(None);
-        }
-        let [batch, ..] = self.sizes();
-        Ok(Some(self.flags(1, |_, n| t >= n)?.reshape(&[batch, 1])))
-    }
-
-    fn emission(&self, t: usize) -> A {
-        let [batch, _, tags] = self.sizes();
-        self.emissions.narrow(1, t, 1).reshape(&[batch, tags])
-    }
-
-    /// `old` where step t lies past the end.
-    fn held(&self, t: usize, new: A, old: &A) -> Result<A> {
-        Ok(match self.past(t)? {
-            None => new,
-            Some(past) => new.replace(&past.expand(&new.shape()), old),
-        })
-    }
-
-    /// `⊕` over all beginnings of the scores of ending in a tag, after each step.
-    fn ahead(&self, semiring: FloatSemiring) -> Result<Vec<A>> {
-        let [_, length, _] = self.sizes();
-        let mut all = vec![self.emission(0)];
-        for t in 1..length {
-            let old = &all[t - 1];
-            let sum = contract(semiring, "bi,ij->bj", &[old, &self.transitions])?;
-            let next = self.held(t, sum.add(&self.emission(t)), old)?;
-            all.push(next);
-        }
-        Ok(all)
-    }
-
-    /// `⊕` over all continuations of the scores that follow a tag, after each step.
-    fn behind(&self, semiring: FloatSemiring) -> Result<Vec<A>> {
-        let [batch, length, tags] = self.sizes();
-        let mut all = vec![self.emissions.full(&[batch, tags], 0.0)];
-        for t in (1..length).rev() {
-            let old = &all[length - 1 - t];
-            let next = old.add(&self.emission(t));
-            let sum = contract(semiring, "ij,bj->bi", &[&self.transitions, &next])?;
-            let held = self.held(t, sum, old)?;
-            all.push(held);
-        }
-        all.reverse();
-        Ok(all)
-    }
-
-    /// ln Σ exp(score) over all sequences of tags, `[batch]`.
+    /// ln Σ exp(score) over all sequences of tags, `[batch]`: [`LogPartition`].
     ///
     /// # Errors
     /// Those of the contractions.
     pub fn log_partition(&self) -> Result<A> {
-        let mut last = self.ahead(FloatSemiring::LogSumExp)?;
-        let last = last.pop().unwrap_or_else(|| self.emission(0));
-        contract(FloatSemiring::LogSumExp, "bi->b", &[&last])
+        let inputs = [&self.emissions, &self.transitions].map(|x| Value::Float(x.clone()));
+        let out = A::apply(&LogPartition { lengths: self.lengths.clone() }, &inputs, &[false; 2])?;
+        Ok(only(out))
     }
 
     /// Scores of given sequences, `[batch]`; tags past the end of a sequence may be left out.
@@ -298,23 +207,6 @@ impl<A: Array> LinearChain<A> {
         let best = |(x, &n): (&[f64], &usize)| k_best(&x[..n * tags], &transitions, tags, k);
         Ok(chains.map(best).collect())
     }
-}
-
-fn same_dtype<A: Array>(x: &A, y: &A) -> Result<()> {
-    let (lhs, rhs) = (x.dtype(), y.dtype());
-    match lhs == rhs {
-        true => Ok(()),
-        false => Err(TensorError::DTypeMismatch { op: OP, lhs, rhs }.into()),
-    }
-}
-
-fn contract<A: Array>(semiring: FloatSemiring, subscripts: &str, operands: &[&A]) -> Result<A> {
-    let shapes: Vec<Vec<usize>> = operands.iter().map(|x| x.shape()).collect();
-    let shapes: Vec<&[usize]> = shapes.iter().map(|shape| &shape[..]).collect();
-    let plan = Einsum::new(subscripts)?.plan(&shapes, operands[0].dtype().size())?;
-    let inputs: Vec<Value<A>> = operands.iter().map(|&x| Value::Float(x.clone())).collect();
-    let out = A::apply(&Contraction { plan, semiring }, &inputs, &vec![false; inputs.len()])?;
-    Ok(out.results.into_iter().next().unwrap_or_else(|| unreachable!("one result")))
 }
 
 /// A prefix that ends in a tag: its score, the tag before and the rank of that tag's prefix.

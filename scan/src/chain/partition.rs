@@ -1,0 +1,105 @@
+//! ln Z of linear chains as one operation.
+
+use t4a_diff::array::Flags;
+use t4a_diff::{Array, Cotangents, Keep, Meta, Operation, Outcome, Reverse, Value};
+use t4a_einsum::{EinsumError, FloatSemiring};
+
+use super::messages::{LinearChain, Result, check, contract};
+
+/// `ln Σ_y exp(Σ_t x[b, t, y_t] + Σ_t W[y_{t−1}, y_t])` over all sequences of tags, of emissions
+/// `x[batch, length, tags]` and transitions `W[tags, tags]`; past its length a sequence is ignored.
+///
+/// Rule, with the messages a ahead and b behind of [`LinearChain`]: probabilities of tags and of pairs of them,
+///
+/// ```text
+/// x̄[b, t, j] = z̄_b exp(a_t[j] + b_t[j] − ln Z_b)
+/// W̄[i, j]    = Σ_b z̄_b exp(W[i, j] − ln Z_b + ln Σ_t exp(a_{t−1}[i] + x_t[j] + b_t[j]))
+/// ```
+///
+/// where ln Z is −∞ they are 0. On a tape step by step every slice of the emissions would have a cotangent
+/// as large as they are.
+///
+/// Cost: `batch · length · tags²` multiply-adds; the rule has three times as many and keeps the operands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct LogPartition {
+    /// How long each sequence is, at least 1.
+    pub lengths: Vec<usize>,
+}
+
+impl LogPartition {
+    fn chain<A: Array>(&self, emissions: &A, transitions: &A) -> LinearChain<A> {
+        LinearChain {
+            emissions: emissions.clone(),
+            transitions: transitions.clone(),
+            lengths: self.lengths.clone(),
+        }
+    }
+}
+
+impl Operation for LogPartition {
+    type Error = EinsumError;
+
+    fn name(&self) -> &'static str {
+        "log_partition"
+    }
+
+    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
+        let [emissions, transitions] = inputs else {
+            return super::rejected(format!("2 operands are required, given {}", inputs.len()));
+        };
+        check(emissions, transitions, &self.lengths)?;
+        Ok(vec![Meta { shape: vec![self.lengths.len()], dtype: emissions.dtype }])
+    }
+
+    fn keep(&self, _: &[bool]) -> Keep {
+        Keep::default().all_inputs().all_results()
+    }
+
+    fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
+        let chain = self.chain(inputs[0].float(), inputs[1].float());
+        let mut ahead = chain.ahead(FloatSemiring::LogSumExp)?;
+        let last = ahead.pop().unwrap_or_else(|| chain.emission(0));
+        Ok(contract(FloatSemiring::LogSumExp, "bi->b", &[&last])?.into())
+    }
+
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
+        let semiring = FloatSemiring::LogSumExp;
+        let chain = self.chain(reverse.kept.float(0), reverse.kept.float(1));
+        let all @ [batch, length, tags] = chain.sizes();
+        let steps = |messages: Vec<A>| {
+            let one = |x: A| x.reshape(&[batch, 1, tags]);
+            A::cat(&messages.into_iter().map(one).collect::<Vec<_>>(), 1)
+        };
+        let (ahead, behind) = (steps(chain.ahead(semiring)?), steps(chain.behind(semiring)?));
+        let given = reverse.cotangent().reshape(&[batch, 1, 1]);
+        let total = reverse.kept.result(0);
+        let impossible = total.equals(f64::NEG_INFINITY);
+        let total = total.fill(&impossible, 0.0).reshape(&[batch, 1, 1]);
+        let past = match chain.past(length - 1)? {
+            None => None,
+            Some(_) => Some(chain.flags(length, |t, n| t >= n)?.expand(&all)),
+        };
+        // Where a step lies past the end.
+        let without = |x: A, c: f64| past.as_ref().map_or(x.clone(), |past| x.fill(past, c));
+
+        let emissions = reverse.wanted[0].then(|| {
+            let p = ahead.add(&behind).sub(&total).exp();
+            without(p, 0.0).mul(&given)
+        });
+        let transitions = match reverse.wanted[1] {
+            false => None,
+            true if length == 1 => Some(chain.transitions.full(&[tags, tags], 0.0)),
+            true => {
+                let onward = without(chain.emissions.add(&behind), f64::NEG_INFINITY);
+                let from = ahead.narrow(1, 0, length - 1);
+                let onward = onward.narrow(1, 1, length - 1);
+                let pairs = contract(semiring, "bti,btj->bij", &[&from, &onward])?;
+                let between = chain.transitions.reshape(&[1, tags, tags]);
+                let p = pairs.add(&between).sub(&total).exp();
+                Some(p.mul(&given).sum(0).reshape(&[tags, tags]))
+            }
+        };
+        Ok(vec![emissions, transitions])
+    }
+}
