@@ -182,17 +182,6 @@ trait Microkernel<T: Scalar> {
     const MOST: usize;
     type Lanes: Lanes<T>;
 
-    /// Packs an operand as [`pack_chunks`] does.
-    ///
-    /// # Safety
-    /// As there.
-    unsafe fn pack<const R: usize>(
-        src: *const T,
-        lanes: (usize, isize),
-        kc: (usize, isize),
-        dst: *mut Packed<Self, T>,
-    );
-
     /// Computes one tile over packed panels and stores the part that lies inside C; `first` is the
     /// number of its first step.
     ///
@@ -223,17 +212,6 @@ where
     type Lanes = K;
 
     #[inline(always)]
-    unsafe fn pack<const R: usize>(
-        src: *const T,
-        lanes: (usize, isize),
-        kc: (usize, isize),
-        dst: *mut K::Packed,
-    ) {
-        // SAFETY: passed on.
-        unsafe { pack_chunks::<K, T, R, 1>(src, lanes, kc, dst) }
-    }
-
-    #[inline(always)]
     unsafe fn tile<const MR: usize, const NR: usize>(
         Panels { kc, a, b, .. }: Panels<K::Packed>,
         c: &MatMut<'_, T>,
@@ -261,17 +239,6 @@ where
     const CHUNK: usize = CHUNK;
     const MOST: usize = I::MOST.saturating_mul(CHUNK);
     type Lanes = K;
-
-    #[inline(always)]
-    unsafe fn pack<const R: usize>(
-        src: *const T,
-        lanes: (usize, isize),
-        kc: (usize, isize),
-        dst: *mut K::Packed,
-    ) {
-        // SAFETY: passed on.
-        unsafe { pack_chunks::<K, T, R, CHUNK>(src, lanes, kc, dst) }
-    }
 
     #[inline(always)]
     unsafe fn tile<const MR: usize, const NR: usize>(
@@ -363,13 +330,13 @@ where
                     let (lanes, ks) = ((nc, b.col_stride()), (kc, b.row_stride()));
                     pack::<M::Lanes, T, NR>(src.as_ptr(), lanes, ks, packed_b);
                     if M::CHUNK > 1 {
-                        M::pack::<NR>(src.as_ptr(), lanes, ks, b_chunks);
+                        pack_chunks::<M::Lanes, T, NR>(src.as_ptr(), lanes, ks, M::CHUNK, b_chunks);
                     }
                     for ic in (0..m).step_by(Self::MC) {
                         let mc = (m - ic).min(Self::MC);
                         let src = a.block((ic, pc), (mc, kc));
                         let (lanes, ks) = ((mc, a.row_stride()), (kc, a.col_stride()));
-                        M::pack::<MR>(src.as_ptr(), lanes, ks, packed_a);
+                        pack_chunks::<M::Lanes, T, MR>(src.as_ptr(), lanes, ks, M::CHUNK, packed_a);
                         for jr in (0..nc).step_by(NR) {
                             for ir in (0..mc).step_by(MR) {
                                 let panels = Panels {

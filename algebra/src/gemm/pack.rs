@@ -8,6 +8,7 @@
 //! Both are a panel of `R` lanes over `kc` groups of a strided matrix. Lanes past the edge hold
 //! the semiring's zero; their results are discarded.
 
+use super::argmax::K_CHUNK;
 use super::lanes::Lanes;
 use crate::Scalar;
 
@@ -60,37 +61,38 @@ pub(super) unsafe fn pack<K: Lanes<T>, T: Scalar, const R: usize>(
 }
 
 /// Packs `lanes` × `kc` elements at `src` into panels of `R` lanes with the steps of a k-chunk side
-/// by side: `CHUNK` of the first lane, of the second, …, then the next chunk; with chunks of one
+/// by side: `chunk_len` of the first lane, of the second, …, then the next chunk; with chunks of one
 /// step that is [`pack`]. What is missing in the last panel or chunk is the semiring's zero.
 ///
 /// # Safety
-/// As for [`pack`], with room for `⌈lanes/R⌉·R·⌈kc/CHUNK⌉·CHUNK` elements.
+/// As for [`pack`], with room for `⌈lanes/R⌉·R·⌈kc/chunk_len⌉·chunk_len` elements.
 #[inline(always)]
-pub(super) unsafe fn pack_chunks<K: Lanes<T>, T: Scalar, const R: usize, const CHUNK: usize>(
+pub(super) unsafe fn pack_chunks<K: Lanes<T>, T: Scalar, const R: usize>(
     src: *const T,
     (lanes, lane_stride): (usize, isize),
     (kc, k_stride): (usize, isize),
+    chunk_len: usize,
     mut dst: *mut K::Packed,
 ) {
-    if const { CHUNK == 1 } {
+    if chunk_len == 1 {
         // SAFETY: passed on.
         return unsafe { pack::<K, T, R>(src, (lanes, lane_stride), (kc, k_stride), dst) };
     }
     for panel in (0..lanes).step_by(R) {
-        for chunk in (0..kc).step_by(CHUNK) {
-            let (width, steps) = ((lanes - panel).min(R), (kc - chunk).min(CHUNK));
-            let whole = width == R && steps == CHUNK;
+        for chunk in (0..kc).step_by(chunk_len) {
+            let (width, steps) = ((lanes - panel).min(R), (kc - chunk).min(chunk_len));
+            let whole = width == R && steps == chunk_len;
             for l in 0..R {
                 let lane = src.wrapping_offset(
                     (panel + l) as isize * lane_stride + chunk as isize * k_stride,
                 );
                 // SAFETY: only elements inside the matrix are read, and `dst` has room.
                 unsafe {
-                    if whole && k_stride == 1 {
-                        let run = lane.cast::<[T; CHUNK]>().read();
-                        dst.cast::<[K::Packed; CHUNK]>().write(encode::<K, T, CHUNK>(run));
+                    if whole && k_stride == 1 && chunk_len == K_CHUNK {
+                        let run = lane.cast::<[T; K_CHUNK]>().read();
+                        dst.cast::<[K::Packed; K_CHUNK]>().write(encode::<K, T, K_CHUNK>(run));
                     } else {
-                        for t in 0..CHUNK {
+                        for t in 0..chunk_len {
                             let inside = whole || (l < width && t < steps);
                             dst.add(t).write(if inside {
                                 K::encode(lane.wrapping_offset(t as isize * k_stride).read())
@@ -99,7 +101,7 @@ pub(super) unsafe fn pack_chunks<K: Lanes<T>, T: Scalar, const R: usize, const C
                             });
                         }
                     }
-                    dst = dst.add(CHUNK);
+                    dst = dst.add(chunk_len);
                 }
             }
         }
