@@ -23,7 +23,7 @@ use super::{Algorithm, MatMut, NO_ARGMAX, Product, Report, argmax, microkernel};
 use crate::simd::{self, Isa, Loop};
 use crate::{Scalar, Selective, Semiring};
 
-/// Bytes of a B panel: half of a 32 KiB L1 cache.
+/// Bytes of a B panel: a first-level cache, or from the second one.
 const PANEL_BYTES: usize = 32 << 10;
 /// Bytes of a B panel where every further block of k costs a search.
 const LONG_PANEL_BYTES: usize = 64 << 10;

@@ -98,6 +98,27 @@ impl<A: Array> LinearChain<A> {
         all.reverse();
         Ok(all)
     }
+
+    /// Messages of all steps, `[batch, length, tags]`.
+    pub(super) fn stacked(&self, messages: Vec<A>) -> A {
+        let [batch, _, tags] = self.sizes();
+        let one = |x: A| x.reshape(&[batch, 1, tags]);
+        A::cat(&messages.into_iter().map(one).collect::<Vec<_>>(), 1)
+    }
+
+    /// `x[batch, length, tags]`, with `c` where a step lies past the end.
+    pub(super) fn without_past(&self, x: A, c: f64) -> Result<A> {
+        let all @ [_, length, _] = self.sizes();
+        Ok(match self.past(length - 1)? {
+            None => x,
+            Some(_) => x.fill(&self.flags(length, |t, n| t >= n)?.expand(&all), c),
+        })
+    }
+
+    /// Of each tag at each step, from stacked messages and ln Z `[batch, 1, 1]`.
+    pub(super) fn probabilities(&self, ahead: &A, behind: &A, total: &A) -> Result<A> {
+        self.without_past(ahead.add(behind).sub(total).exp(), 0.0)
+    }
 }
 
 /// Whether these are the operands of a chain with sequences of these lengths.

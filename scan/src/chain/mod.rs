@@ -148,16 +148,11 @@ impl<A: Array> LinearChain<A> {
     /// # Errors
     /// Those of the contractions.
     pub fn marginals(&self) -> Result<A> {
-        let all @ [batch, length, tags] = self.sizes();
+        let [batch, ..] = self.sizes();
         let semiring = FloatSemiring::LogSumExp;
-        let both = self.ahead(semiring)?.into_iter().zip(self.behind(semiring)?);
-        let joint: Vec<A> = both.map(|(a, b)| a.add(&b).reshape(&[batch, 1, tags])).collect();
+        let (ahead, behind) = (self.ahead(semiring)?, self.behind(semiring)?);
         let total = self.log_partition()?.reshape(&[batch, 1, 1]);
-        let p = A::cat(&joint, 1).sub(&total).exp();
-        Ok(match self.past(length - 1)? {
-            None => p,
-            Some(_) => p.fill(&self.flags(length, |t, n| t >= n)?.expand(&all), 0.0),
-        })
+        self.probabilities(&self.stacked(ahead), &self.stacked(behind), &total)
     }
 
     /// The best sequence of tags, `[batch, 1]` for each step, 0 past the end, and its score `[batch]`. Among

@@ -1,10 +1,10 @@
 //! ln Z of linear chains as one operation.
 
-use t4a_diff::array::Flags;
 use t4a_diff::{Array, Cotangents, Keep, Meta, Operation, Outcome, Reverse, Value};
 use t4a_einsum::{EinsumError, FloatSemiring};
 
-use super::messages::{LinearChain, Result, check, contract};
+use super::messages::{LinearChain, OP, Result, check, contract};
+use crate::operand;
 
 /// `ln Σ_y exp(Σ_t x[b, t, y_t] + Σ_t W[y_{t−1}, y_t])` over all sequences of tags, of emissions
 /// `x[batch, length, tags]` and transitions `W[tags, tags]`; past its length a sequence is ignored.
@@ -45,11 +45,9 @@ impl Operation for LogPartition {
     }
 
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
-        let [emissions, transitions] = inputs else {
-            return super::rejected(format!("2 operands are required, given {}", inputs.len()));
-        };
-        check(emissions, transitions, &self.lengths)?;
-        Ok(vec![Meta { shape: vec![self.lengths.len()], dtype: emissions.dtype }])
+        operand::count(OP, inputs, 2)?;
+        check(&inputs[0], &inputs[1], &self.lengths)?;
+        Ok(vec![Meta { shape: vec![self.lengths.len()], dtype: inputs[0].dtype }])
     }
 
     fn keep(&self, _: &[bool]) -> Keep {
@@ -66,32 +64,24 @@ impl Operation for LogPartition {
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
         let semiring = FloatSemiring::LogSumExp;
         let chain = self.chain(reverse.kept.float(0), reverse.kept.float(1));
-        let all @ [batch, length, tags] = chain.sizes();
-        let steps = |messages: Vec<A>| {
-            let one = |x: A| x.reshape(&[batch, 1, tags]);
-            A::cat(&messages.into_iter().map(one).collect::<Vec<_>>(), 1)
-        };
-        let (ahead, behind) = (steps(chain.ahead(semiring)?), steps(chain.behind(semiring)?));
+        let [batch, length, tags] = chain.sizes();
+        let ahead = chain.stacked(chain.ahead(semiring)?);
+        let behind = chain.stacked(chain.behind(semiring)?);
         let given = reverse.cotangent().reshape(&[batch, 1, 1]);
         let total = reverse.kept.result(0);
         let impossible = total.equals(f64::NEG_INFINITY);
         let total = total.fill(&impossible, 0.0).reshape(&[batch, 1, 1]);
-        let past = match chain.past(length - 1)? {
-            None => None,
-            Some(_) => Some(chain.flags(length, |t, n| t >= n)?.expand(&all)),
-        };
-        // Where a step lies past the end.
-        let without = |x: A, c: f64| past.as_ref().map_or(x.clone(), |past| x.fill(past, c));
 
-        let emissions = reverse.wanted[0].then(|| {
-            let p = ahead.add(&behind).sub(&total).exp();
-            without(p, 0.0).mul(&given)
-        });
+        let emissions = match reverse.wanted[0] {
+            false => None,
+            true => Some(chain.probabilities(&ahead, &behind, &total)?.mul(&given)),
+        };
         let transitions = match reverse.wanted[1] {
             false => None,
             true if length == 1 => Some(chain.transitions.full(&[tags, tags], 0.0)),
             true => {
-                let onward = without(chain.emissions.add(&behind), f64::NEG_INFINITY);
+                let onward = chain.emissions.add(&behind);
+                let onward = chain.without_past(onward, f64::NEG_INFINITY)?;
                 let from = ahead.narrow(1, 0, length - 1);
                 let onward = onward.narrow(1, 1, length - 1);
                 let pairs = contract(semiring, "bti,btj->bij", &[&from, &onward])?;
