@@ -1,10 +1,9 @@
 //! Functions of entries, and entries where none should be.
 
 use t4a_diff::Array;
-use t4a_einsum::FloatSemiring;
+use t4a_einsum::{FloatSemiring, contract_arrays};
 use t4a_tensor::DType;
 
-use crate::diag::contract;
 use crate::error::{Result, StructuredError};
 
 /// `f` of all entries, if `f(0) = 0`.
@@ -31,7 +30,7 @@ pub(crate) fn zero_of(semiring: FloatSemiring) -> Result<f64> {
     let none = |shape: &[usize]| -> Result<t4a_diff::Eager> {
         Ok(t4a_tensor::AnyTensor::zeros(shape, DType::F64)?.into())
     };
-    let sum = contract(semiring, "ij,jk->ik", &[&none(&[1, 0])?, &none(&[0, 1])?])?;
+    let sum = contract_arrays(semiring, "ij,jk->ik", &[&none(&[1, 0])?, &none(&[0, 1])?])?;
     let sum = sum.into_tensor()?;
     Ok(sum.typed::<f64>()?.to_vec()?[0])
 }

@@ -6,13 +6,13 @@
 //! semiring      ArraySemiring: a semiring in the vocabulary of arrays
 //! custom        yours as values; what runs for a value
 //! portable      one or two operands in the vocabulary
-//! complex       the same over pairs of arrays
+//! arrays        of arrays by their subscripts, and over pairs of them
 //! axes          labelled axes of arrays ⇄ batches of matrices
 //! engine        any float dtype to the typed contraction
 //! ```
 
+mod arrays;
 mod axes;
-mod complex;
 mod custom;
 mod engine;
 mod portable;
@@ -28,7 +28,7 @@ use t4a_diff::{
 };
 use t4a_tensor::{AnyTensor, TensorError};
 
-pub use complex::contract_complex;
+pub use arrays::{contract_arrays, contract_complex};
 pub use custom::Custom;
 pub use semiring::ArraySemiring;
 pub use tag::{FloatSemiring, Tag};

@@ -1,8 +1,8 @@
 //! The messages that a chain hands along, one way and the other.
 
 use t4a_diff::array::{Flags, Integers};
-use t4a_diff::{Array, Meta, Outcome, Value};
-use t4a_einsum::{Contraction, Einsum, EinsumError, FloatSemiring};
+use t4a_diff::{Array, Meta, Outcome};
+use t4a_einsum::{EinsumError, FloatSemiring, contract_arrays};
 use t4a_tensor::{AnyTensor, Tensor, TensorError};
 
 /// Result of a chain.
@@ -77,7 +77,7 @@ impl<A: Array> LinearChain<A> {
         let mut all = vec![self.emission(0)];
         for t in 1..length {
             let old = &all[t - 1];
-            let sum = contract(semiring, "bi,ij->bj", &[old, &self.transitions])?;
+            let sum = contract_arrays(semiring, "bi,ij->bj", &[old, &self.transitions])?;
             let next = self.held(t, sum.add(&self.emission(t)), old)?;
             all.push(next);
         }
@@ -91,7 +91,7 @@ impl<A: Array> LinearChain<A> {
         for t in (1..length).rev() {
             let old = &all[length - 1 - t];
             let next = old.add(&self.emission(t));
-            let sum = contract(semiring, "ij,bj->bi", &[&self.transitions, &next])?;
+            let sum = contract_arrays(semiring, "ij,bj->bi", &[&self.transitions, &next])?;
             let held = self.held(t, sum, old)?;
             all.push(held);
         }
@@ -152,19 +152,6 @@ pub(super) fn same_dtype(x: &Meta, y: &Meta) -> Result<()> {
         true => Ok(()),
         false => Err(TensorError::DTypeMismatch { op: OP, lhs, rhs }.into()),
     }
-}
-
-pub(super) fn contract<A: Array>(
-    semiring: FloatSemiring,
-    subscripts: &str,
-    operands: &[&A],
-) -> Result<A> {
-    let shapes: Vec<Vec<usize>> = operands.iter().map(|x| x.shape()).collect();
-    let shapes: Vec<&[usize]> = shapes.iter().map(|shape| &shape[..]).collect();
-    let plan = Einsum::new(subscripts)?.plan(&shapes, operands[0].dtype().size())?;
-    let inputs: Vec<Value<A>> = operands.iter().map(|&x| Value::Float(x.clone())).collect();
-    let out = A::apply(&Contraction { plan, semiring }, &inputs, &vec![false; inputs.len()])?;
-    Ok(only(out))
 }
 
 /// The result of an operation that has one.

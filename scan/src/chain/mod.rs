@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 
 use t4a_diff::array::{Flags, Integers};
 use t4a_diff::{Array, Value};
-use t4a_einsum::FloatSemiring;
+use t4a_einsum::{FloatSemiring, contract_arrays};
 use t4a_tensor::{AnyTensor, DType, Tensor};
 
 mod messages;
@@ -23,7 +23,7 @@ mod partition;
 pub use messages::LinearChain;
 pub use partition::LogPartition;
 
-use messages::{Result, check, contract, meta, only, rejected, same_dtype};
+use messages::{Result, check, meta, only, rejected, same_dtype};
 
 /// A sequence of tags and its score.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,7 +164,7 @@ impl<A: Array> LinearChain<A> {
         let [batch, length, tags] = self.sizes();
         let behind = self.behind(FloatSemiring::MaxPlus)?;
         let first = behind[0].add(&self.emission(0));
-        let score = contract(FloatSemiring::MaxPlus, "bi->b", &[&first])?;
+        let score = contract_arrays(FloatSemiring::MaxPlus, "bi->b", &[&first])?;
         let mut path = vec![first.argmax(1)];
         for t in 1..length {
             let from = path[t - 1].reshape(&[batch, 1]).expand(&[batch, tags]);

@@ -1,9 +1,9 @@
 //! ln Z of linear chains as one operation.
 
 use t4a_diff::{Array, Cotangents, Keep, Meta, Operation, Outcome, Reverse, Value};
-use t4a_einsum::{EinsumError, FloatSemiring};
+use t4a_einsum::{EinsumError, FloatSemiring, contract_arrays};
 
-use super::messages::{LinearChain, OP, Result, check, contract};
+use super::messages::{LinearChain, OP, Result, check};
 use crate::operand;
 
 /// `ln Σ_y exp(Σ_t x[b, t, y_t] + Σ_t W[y_{t−1}, y_t])` over all sequences of tags, of emissions
@@ -58,7 +58,7 @@ impl Operation for LogPartition {
         let chain = self.chain(inputs[0].float(), inputs[1].float());
         let mut ahead = chain.ahead(FloatSemiring::LogSumExp)?;
         let last = ahead.pop().unwrap_or_else(|| chain.emission(0));
-        Ok(contract(FloatSemiring::LogSumExp, "bi->b", &[&last])?.into())
+        Ok(contract_arrays(FloatSemiring::LogSumExp, "bi->b", &[&last])?.into())
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
@@ -84,7 +84,7 @@ impl Operation for LogPartition {
                 let onward = chain.without_past(onward, f64::NEG_INFINITY)?;
                 let from = ahead.narrow(1, 0, length - 1);
                 let onward = onward.narrow(1, 1, length - 1);
-                let pairs = contract(semiring, "bti,btj->bij", &[&from, &onward])?;
+                let pairs = contract_arrays(semiring, "bti,btj->bij", &[&from, &onward])?;
                 let between = chain.transitions.reshape(&[1, tags, tags]);
                 let p = pairs.add(&between).sub(&total).exp();
                 Some(p.mul(&given).sum(0).reshape(&[tags, tags]))

@@ -13,9 +13,8 @@ mod tensor;
 pub use factor::{DiagEigh, DiagSvd};
 
 use hashbrown::HashMap;
-use t4a_diff::{Array, Eager, Value};
-use t4a_einsum::{Contraction, Einsum, FloatSemiring};
-use t4a_tensor::DType;
+use t4a_diff::{Array, Eager};
+use t4a_einsum::{FloatSemiring, contract_arrays};
 
 use crate::error::{Result, StructuredError};
 
@@ -124,7 +123,7 @@ impl<A: Array> DiagTensor<A> {
         let of = |class: &usize| letter(*class);
         let payload: String = (0..self.sizes.len()).map(letter).collect();
         let all: String = self.classes.iter().map(of).collect();
-        contract(semiring, &format!("{payload}->{all}"), &[&self.payload()])
+        Ok(contract_arrays(semiring, &format!("{payload}->{all}"), &[&self.payload()])?)
     }
 }
 
@@ -149,21 +148,6 @@ fn invalid(message: String) -> StructuredError {
 /// One of many letters.
 fn letter(i: usize) -> char {
     char::from_u32(0x4e00 + i as u32).unwrap_or('z')
-}
-
-/// The einsum of arrays over a semiring.
-pub(crate) fn contract<A: Array>(
-    semiring: FloatSemiring,
-    subscripts: &str,
-    operands: &[&A],
-) -> Result<A> {
-    let shapes: Vec<Vec<usize>> = operands.iter().map(|x| x.shape()).collect();
-    let shapes: Vec<&[usize]> = shapes.iter().map(|shape| &shape[..]).collect();
-    let element = operands.first().map_or(DType::F64, |x| x.dtype()).size();
-    let plan = Einsum::new(subscripts)?.plan(&shapes, element)?;
-    let inputs: Vec<Value<A>> = operands.iter().map(|&x| Value::Float(x.clone())).collect();
-    let out = A::apply(&Contraction { plan, semiring }, &inputs, &vec![false; inputs.len()])?;
-    Ok(out.results.into_iter().next().unwrap_or_else(|| unreachable!("one result")))
 }
 
 /// The einsum of tensors with equal indices, which has such indices as well.
@@ -230,5 +214,5 @@ pub fn diag_einsum<A: Array>(
     let text = format!("{}->{}", inputs.join(","), name(&order));
     let arrays: Vec<A> = operands.iter().map(|x| x.payload()).collect();
     let arrays: Vec<&A> = arrays.iter().collect();
-    DiagTensor::new(contract(semiring, &text, &arrays)?, classes)
+    DiagTensor::new(contract_arrays(semiring, &text, &arrays)?, classes)
 }

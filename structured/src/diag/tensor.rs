@@ -6,10 +6,10 @@ use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use t4a_diff::{Array, Eager};
-use t4a_einsum::FloatSemiring;
+use t4a_einsum::{FloatSemiring, contract_arrays};
 use t4a_tensor::{AnyTensor, DType, Tensor};
 
-use super::{DiagTensor, contract, diag_einsum, invalid, letter};
+use super::{DiagTensor, diag_einsum, invalid, letter};
 use crate::entries::{check_stored, mapped};
 use crate::error::{Result, StructuredError};
 use crate::graded::data::Elements;
@@ -49,7 +49,7 @@ impl<A: Array> DiagTensor<A> {
             }
         }
         let text = format!("{all}->{payload}");
-        Self::new(contract(FloatSemiring::Standard, &text, &[dense])?, classes)
+        Self::new(contract_arrays(FloatSemiring::Standard, &text, &[dense])?, classes)
     }
 
     /// [`DiagTensor::diag_of`] of an array that has nothing elsewhere.

@@ -9,7 +9,8 @@ use burn_backend::tensor::IndexingUpdateOp;
 use burn_backend::{Backend, BoolDType, FloatDType, IntDType, Scalar, Shape, Slice};
 
 use crate::backend::Traced;
-use crate::recording::{Call, Frame, Results};
+use crate::call::{Call, Results};
+use crate::recording::Frame;
 use crate::tensor::{Any, FloatKind, IntKind, Kind, TracedTensor};
 use crate::words::Plain;
 

@@ -11,10 +11,11 @@ use burn_t4a::ext::scan::Structure;
 use burn_tensor::{Tensor, TensorPrimitive};
 
 use crate::backend::Traced;
+use crate::call::Call;
 use crate::error::Result;
 pub use crate::key::Key;
+use crate::recording::Frame;
 pub use crate::recording::Instruction;
-use crate::recording::{Call, Frame};
 use crate::tensor::FloatKind;
 pub use crate::tensor::{Any as Value, Meta};
 use crate::trace::{Source, Trial, trace};

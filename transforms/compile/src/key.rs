@@ -133,6 +133,12 @@ impl Names {
         self.names.iter().zip(&all).map(one).collect()
     }
 
+    /// These sizes with their names.
+    pub(crate) fn describe(&self, sizes: &[usize]) -> String {
+        let one = |(name, size): (&String, &usize)| format!("{name} = {size}");
+        self.names.iter().zip(sizes).map(one).collect::<Vec<_>>().join(", ")
+    }
+
     /// The key of all sizes.
     pub(crate) fn key(&self, key: &Key) -> Key {
         let mut key = Key { named: true, ..key.clone() };

@@ -32,6 +32,7 @@
 // methods     Burn's methods, a row each; argument takes them apart
 // operation   operations as values
 // words       their static arguments as numbers and texts
+// call        one call of a method: it runs and is recorded
 // recording   instructions over numbered values, while the function runs
 // trace       a function runs and is recorded
 // simplify    what changes nothing, and constants that are one number
@@ -43,11 +44,14 @@
 // symbolic    a recording for all sizes of named axes
 // archive     programs as bytes
 // graph       recordings for other interpreters
-// compiled    compile(f): a cache of programs
+// cache       programs by their keys, and how calls went
+// compiled    compile(f): finds a program, or records one
 
 mod archive;
 mod argument;
 mod backend;
+mod cache;
+mod call;
 mod compiled;
 mod error;
 mod fuse;
@@ -66,7 +70,8 @@ mod values;
 mod words;
 
 pub use backend::Traced;
-pub use compiled::{Compiled, Counters, compile};
+pub use cache::Counters;
+pub use compiled::{Compiled, compile};
 pub use error::{CompileError, Result};
 pub use tensor::{BoolKind, FloatKind, IntKind, Kind, QuantizedKind, TracedTensor};
 pub use values::{Leaf, Leaves, Static, Values};

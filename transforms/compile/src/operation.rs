@@ -11,7 +11,8 @@ use burn_t4a::ext::primitive::{Bools, Floats, Indices};
 use t4a_tensor::TensorError;
 
 use crate::backend::Traced;
-use crate::recording::{Call, Execute, Frame, Results};
+use crate::call::{Call, Results};
+use crate::recording::{Execute, Frame};
 use crate::tensor::{Any, BoolKind, FloatKind, IntKind, TracedTensor};
 
 /// A step that is a function. What an operation holds does not have to show in words.

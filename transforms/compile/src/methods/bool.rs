@@ -8,8 +8,8 @@ use burn_backend::{
 
 use super::{methods, unrecorded};
 use crate::backend::Traced;
+use crate::call::Call;
 use crate::fuse::Elementwise;
-use crate::recording::Call;
 use crate::tensor::{BoolKind, TracedTensor};
 use crate::words::Place;
 

@@ -9,8 +9,8 @@ use burn_backend::{
 
 use super::{methods, unrecorded};
 use crate::backend::Traced;
+use crate::call::Call;
 use crate::fuse::{Binary, Compare, Elementwise, Reduction, Unary};
-use crate::recording::Call;
 use crate::tensor::{FloatKind, TracedTensor};
 use crate::words::Place;
 

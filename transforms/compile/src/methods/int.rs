@@ -11,7 +11,7 @@ use burn_backend::{
 
 use super::{methods, unrecorded};
 use crate::backend::Traced;
-use crate::recording::Call;
+use crate::call::Call;
 use crate::tensor::{IntKind, TracedTensor};
 use crate::words::Place;
 

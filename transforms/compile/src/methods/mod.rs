@@ -7,7 +7,8 @@ use burn_backend::ops::TransactionOps;
 use burn_backend::{Backend, Distribution, FloatDType, IntDType, Shape};
 
 use crate::backend::Traced;
-use crate::recording::{Made, made};
+use crate::call::made;
+use crate::recording::Made;
 use crate::tensor::{FloatKind, IntKind, Kind, TracedTensor};
 use crate::words::{Place, Word, read};
 
@@ -27,7 +28,7 @@ macro_rules! methods {
         impl<B: Backend> $trait<Self> for Traced<B> {
             $($own)*
             $(fn $name($($arg: $t),*) -> $ret {
-                let mut call = $crate::recording::Call::new(stringify!($name));
+                let mut call = $crate::call::Call::new(stringify!($name));
                 $(let $arg = call.take($arg);)*
                 call.run::<$ret, _>(
                     ($($arg,)*),
@@ -48,7 +49,7 @@ macro_rules! methods {
                 words: &[$crate::words::Word],
             ) -> Option<(&'static str, $crate::recording::Made<B>)> {
                 Some(match name {
-                    $(stringify!($name) => (stringify!($name), $crate::recording::made::<B, $ret, _>(
+                    $(stringify!($name) => (stringify!($name), $crate::call::made::<B, $ret, _>(
                         $crate::words::read::<($(
                             <$t as $crate::argument::Argument<B>>::Slot,
                         )*)>(words)?,

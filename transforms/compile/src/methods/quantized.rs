@@ -7,7 +7,7 @@ use burn_backend::{Backend, ExecutionError, FloatDType, IntDType, Shape, Slice, 
 
 use super::{methods, unrecorded};
 use crate::backend::Traced;
-use crate::recording::Call;
+use crate::call::Call;
 use crate::tensor::{QuantizedKind, TracedTensor};
 use crate::words::Place;
 

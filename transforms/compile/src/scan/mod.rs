@@ -27,9 +27,10 @@ use burn_t4a::ext::scan::{Leaf, Options, Result, ScanBackend, ScanPath, ScanRepo
 use t4a_tensor::TensorError;
 
 use crate::backend::Traced;
+use crate::call::Call;
 use crate::fuse::is_engine;
 use crate::operation::Function;
-use crate::recording::{Call, Execute, Frame, Level, Recording, innermost};
+use crate::recording::{Execute, Frame, Level, Recording, innermost};
 use crate::tensor::{Any, FloatKind, Node, TracedTensor};
 use crate::trace::{Source, traced};
 

@@ -1,10 +1,30 @@
-//! Contractions of complex arrays, which are pairs of real ones.
+//! Contractions of arrays, which record themselves on whatever tape these are; complex ones are pairs of real
+//! ones.
 
 use t4a_diff::Array;
+use t4a_tensor::DType;
 
 use super::{Contraction, FloatSemiring};
+use crate::einsum::Einsum;
 use crate::error::Result;
 use crate::plan::Plan;
+
+/// The einsum of arrays over a semiring, by a plan from the cache.
+///
+/// # Errors
+/// Those of [`Einsum::plan`] and of the [`Contraction`].
+pub fn contract_arrays<A: Array>(
+    semiring: FloatSemiring,
+    subscripts: &str,
+    operands: &[&A],
+) -> Result<A> {
+    let shapes: Vec<Vec<usize>> = operands.iter().map(|x| x.shape()).collect();
+    let shapes: Vec<&[usize]> = shapes.iter().map(|shape| &shape[..]).collect();
+    let element = operands.first().map_or(DType::F64, |x| x.dtype()).size();
+    let plan = Einsum::new(subscripts)?.plan(&shapes, element)?;
+    let operands: Vec<A> = operands.iter().map(|&x| x.clone()).collect();
+    Contraction { plan, semiring }.one(&operands)
+}
 
 /// A plan over complex numbers: four real contractions per pairwise step. Operands fit the plan.
 ///

@@ -1,0 +1,220 @@
+//! One call of a backend's method: takes operands, runs the method, records it.
+//!
+//! ```text
+//! Call      operands taken from the arguments, and the values that they are
+//! Pending   a call that has run, whose step is not known yet
+//! Method    the step of a method, with its static arguments
+//! ```
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use burn_backend::Backend;
+
+use crate::argument::{Argument, Returned};
+use crate::error::CompileError;
+use crate::fuse::Elementwise;
+use crate::recording::{Execute, Frame, Instruction, Made, Recording, innermost};
+use crate::tensor::{Any, Kind, Node, TracedTensor};
+use crate::words::{Plain, Word, read, words};
+
+/// Results with the values that they are.
+pub(crate) struct Results<B: Backend> {
+    all: std::vec::IntoIter<Any<B>>,
+    node: Option<Node<B>>,
+}
+
+impl<B: Backend> Results<B> {
+    pub(crate) fn take<K: Kind<B>>(&mut self) -> TracedTensor<B, K> {
+        let x = self.all.next().unwrap_or_else(|| unreachable!("as many results as recorded"));
+        let primitive = K::restore(x).unwrap_or_else(|| unreachable!("a result of another kind"));
+        let node = self.node.clone();
+        if let Some(node) = &mut self.node {
+            node.id += 1;
+        }
+        TracedTensor { primitive, node }
+    }
+}
+
+/// The form and the tensors of what a call returned, and the call.
+type Run<B, F> = (F, Vec<Any<B>>, Pending<B>);
+
+/// A call of a method.
+pub(crate) struct Call<B: Backend> {
+    name: &'static str,
+    operands: Vec<Any<B>>,
+    nodes: Vec<Option<Node<B>>>,
+    pure: bool,
+    elementwise: Option<Elementwise>,
+}
+
+impl<B: Backend> Call<B> {
+    pub(crate) fn new(name: &'static str) -> Self {
+        let (operands, nodes) = (Vec::new(), Vec::new());
+        Self { name, operands, nodes, pure: true, elementwise: None }
+    }
+
+    /// Its results differ from call to call.
+    pub(crate) fn random(mut self) -> Self {
+        self.pure = false;
+        self
+    }
+
+    pub(crate) fn take<A: Argument<B>>(&mut self, argument: A) -> A::Slot {
+        argument.store(self)
+    }
+
+    /// Appends an operand; its position.
+    pub(crate) fn operand<K: Kind<B>>(&mut self, x: TracedTensor<B, K>) -> usize {
+        self.operands.push(K::erase(x.primitive));
+        self.nodes.push(x.node);
+        self.operands.len() - 1
+    }
+
+    /// Runs a method of the inner backend and records it. `what` says whether it is elementwise.
+    pub(crate) fn run<R: Returned<B> + 'static, S: Plain + Debug + Send + Sync + 'static>(
+        mut self,
+        slots: S,
+        run: fn(&S, &mut Frame<B>) -> R::Inner,
+        what: fn(&S) -> Option<Elementwise>,
+    ) -> R {
+        self.elementwise = what(&slots);
+        let method = Method::<B, S, R> { slots, run, what };
+        let record = |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
+            Ok::<_, std::convert::Infallible>(method.call(frame, out))
+        };
+        let Ok((form, results, pending)) = self.record(record);
+        R::join(form, &mut pending.finish(results, || Arc::new(method)))
+    }
+
+    /// Runs the call; the recording waits for its step.
+    pub(crate) fn record<F, E>(
+        self,
+        run: impl FnOnce(&mut Frame<B>, &mut Vec<Any<B>>) -> Result<F, E>,
+    ) -> Result<Run<B, F>, E> {
+        let Self { name, operands, nodes, pure, elementwise } = self;
+        let recording = Self::recording(name, pure, &nodes);
+        let recorded = recording.map(|recording| {
+            let open = recording.is_open();
+            let mut ids = Vec::with_capacity(nodes.len());
+            if open {
+                if nodes.iter().zip(&operands).any(|(node, x)| node.is_none() && x.is_tracked()) {
+                    recording.fail(CompileError::CapturesTracked { operation: name });
+                }
+                for (node, x) in nodes.iter().zip(&operands) {
+                    let known = node.as_ref().and_then(|node| recording.enter(node, x));
+                    ids.push(known.unwrap_or_else(|| recording.constant(x.clone())));
+                }
+            }
+            (recording, ids)
+        });
+        let mut frame = Frame(operands.into_iter().map(Some).collect());
+        let mut results = Vec::new();
+        let form = run(&mut frame, &mut results)?;
+        Ok((form, results, Pending { name, pure, elementwise, recorded }))
+    }
+
+    /// The recording to which the call belongs.
+    fn recording(
+        name: &'static str,
+        pure: bool,
+        nodes: &[Option<Node<B>>],
+    ) -> Option<Arc<Recording<B>>> {
+        let mut all = nodes.iter().flatten().map(|node| &node.recording);
+        let Some(first) = all.next() else {
+            return if pure { None } else { innermost() };
+        };
+        let others: Vec<_> = all.filter(|other| !Arc::ptr_eq(first, other)).collect();
+        // Recordings in each other: the innermost knows the values of all.
+        let knows = |one: &&Arc<Recording<B>>| {
+            one.is_within(first) && others.iter().all(|other| one.is_within(other))
+        };
+        if let Some(innermost) = others.iter().copied().chain([first]).find(knows) {
+            return Some(innermost.clone());
+        }
+        // Whichever of them is under way cannot know the others' values.
+        for recording in others.iter().chain([&first]) {
+            recording.fail(CompileError::Foreign { operation: name });
+        }
+        Some(first.clone())
+    }
+}
+
+/// A call that has run and is recorded as soon as its step is known.
+pub(crate) struct Pending<B: Backend> {
+    name: &'static str,
+    pure: bool,
+    elementwise: Option<Elementwise>,
+    recorded: Option<(Arc<Recording<B>>, Vec<usize>)>,
+}
+
+impl<B: Backend> Pending<B> {
+    /// The results with their values.
+    pub(crate) fn finish(
+        self,
+        results: Vec<Any<B>>,
+        step: impl FnOnce() -> Arc<dyn Execute<B>>,
+    ) -> Results<B> {
+        let Self { name, pure, elementwise, recorded } = self;
+        let node = recorded.map(|(recording, operands)| {
+            let id = recording.push(&results, |first| {
+                let (step, results) = (step(), results.len());
+                Instruction { name, step, operands, first, results, pure, elementwise }
+            });
+            Node { recording, id }
+        });
+        Results { all: results.into_iter(), node }
+    }
+}
+
+/// A method of the inner backend with its static arguments.
+struct Method<B: Backend, S, R: Returned<B>> {
+    slots: S,
+    run: fn(&S, &mut Frame<B>) -> R::Inner,
+    what: fn(&S) -> Option<Elementwise>,
+}
+
+/// The step of a method.
+pub(crate) fn made<B, R, S>(
+    slots: S,
+    run: fn(&S, &mut Frame<B>) -> R::Inner,
+    what: fn(&S) -> Option<Elementwise>,
+) -> Made<B>
+where
+    B: Backend,
+    R: Returned<B> + 'static,
+    S: Plain + Debug + Send + Sync + 'static,
+{
+    let elementwise = what(&slots);
+    Made { step: Arc::new(Method::<B, S, R> { slots, run, what }), elementwise }
+}
+
+impl<B: Backend, S, R: Returned<B>> Method<B, S, R> {
+    fn call(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> R::Form {
+        R::split((self.run)(&self.slots, frame), out)
+    }
+}
+
+impl<B, S, R> Execute<B> for Method<B, S, R>
+where
+    B: Backend,
+    S: Plain + Debug + Send + Sync + 'static,
+    R: Returned<B> + 'static,
+{
+    fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> Result<(), String> {
+        self.call(frame, out);
+        Ok(())
+    }
+
+    fn text(&self) -> Option<String> {
+        Some(format!("{:?}", self.slots))
+    }
+
+    fn words(&self) -> Option<Vec<Word>> {
+        Some(words(&self.slots))
+    }
+
+    fn with(&self, words: &[Word]) -> Option<Made<B>> {
+        Some(made::<B, R, S>(read(words)?, self.run, self.what))
+    }
+}
