@@ -30,7 +30,7 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -60,7 +60,8 @@ pub const VARIABLE: Variable<usize> =
         text.parse().ok().filter(|&threads| threads > 0)
     });
 
-/// Sets the number of threads of every operation from now on, at least 1.
+/// Sets the number of threads of every operation from now on, at least 1. More than a few per core do not
+/// take part.
 pub fn set_threads(threads: usize) {
     THREADS.store(threads.max(1), Ordering::Relaxed);
 }
@@ -77,7 +78,6 @@ pub fn threads() -> usize {
 
 #[cold]
 fn from_environment() -> usize {
-    let cores = || thread::available_parallelism().map_or(1, |n| n.get());
     let threads = VARIABLE.get().unwrap_or_else(cores);
     // A number that was set meanwhile stays.
     match THREADS.compare_exchange(0, threads, Ordering::Relaxed, Ordering::Relaxed) {
@@ -127,6 +127,7 @@ pub fn for_each_limited(chunks: usize, threads: usize, body: &(dyn Fn(usize) + S
     if helpers == 0 {
         return (0..chunks).for_each(body);
     }
+    let helpers = helpers.min(most_helpers());
     if rehearsal::rehearsed(chunks, threads, body) {
         return;
     }
@@ -144,6 +145,16 @@ pub fn for_each_limited(chunks: usize, threads: usize, body: &(dyn Fn(usize) + S
     if let Some(payload) = lock(&job.panic).take() {
         resume_unwind(payload);
     }
+}
+
+/// Helpers of a job at most, however many are asked for: several per core, which take turns already.
+fn most_helpers() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| (4 * cores()).max(64))
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, |n| n.get())
 }
 
 /// Calls `body(index, item)` for every item, on several threads if `parallel`.

@@ -460,30 +460,113 @@ fn nan_propagates_from_every_place() {
     check::<MaxMin>();
 }
 
+/// Bits of sums and winners over `S`, the same with any number of threads.
+fn check_threads<S: Selective<T>, T: Real>(
+    (m, k, n): (usize, usize, usize),
+    a: &[T],
+    b: &[T],
+    log: impl Fn(Product<'_, T>),
+) {
+    let run = |parallelism| {
+        let (mut sums, mut best) = (vec![T::ZERO; m * n], vec![T::ZERO; m * n]);
+        let mut arg = vec![0; m * n];
+        let product = |c| {
+            let (a, b) = (MatRef::row_major(a, m, k), MatRef::row_major(b, k, n));
+            Product::new(a.unwrap(), b.unwrap(), MatMut::row_major(c, m, n).unwrap())
+                .unwrap()
+                .parallelism(parallelism)
+        };
+        log(product(&mut sums));
+        let arg_view = MatMut::row_major(&mut arg, m, n).unwrap();
+        product(&mut best).argmax(arg_view, 0).unwrap().run_argmax::<S>();
+        let bits = |x: Vec<T>| x.into_iter().map(|x| x.to_f64().to_bits()).collect::<Vec<_>>();
+        (bits(sums), bits(best), arg)
+    };
+    let seq = run(Parallelism::Seq);
+    for threads in [2, 3, 8] {
+        assert!(run(Parallelism::Threads(threads)) == seq, "{m}×{k}×{n}, {threads}");
+    }
+}
+
 #[test]
 fn threads_do_not_change_a_bit() {
     let mut rng = Lcg::new(7);
-    for (m, k, n) in [(400, 700, 300), (1000, 600, 3), (2, 900, 2000), (257, 600, 257)] {
-        let a: Vec<f64> = (0..m * k).map(|_| 300.0 * rng.unit()).collect();
-        let b: Vec<f64> = (0..k * n).map(|_| 300.0 * rng.unit()).collect();
-        let run = |parallelism| {
-            let (mut log, mut max) = (vec![0.0; m * n], vec![0.0; m * n]);
-            let mut arg = vec![0; m * n];
-            let product = |c| {
-                let (a, b) = (MatRef::row_major(&a, m, k), MatRef::row_major(&b, k, n));
-                Product::new(a.unwrap(), b.unwrap(), MatMut::row_major(c, m, n).unwrap())
-                    .unwrap()
-                    .parallelism(parallelism)
+    for (m, k, n) in [
+        (400, 700, 300),
+        (1000, 600, 3),
+        (2, 900, 2000),
+        (257, 600, 257),
+        // Remainders of few columns.
+        (64, 256, 392),
+        (60, 213, 391),
+        (512, 64, 64),
+    ] {
+        for scale in [1.0, 300.0] {
+            let mut random =
+                |n: usize| -> Vec<f64> { (0..n).map(|_| scale * rng.unit()).collect() };
+            let (mut a, b) = (random(m * k), random(k * n));
+            let check = |a: &[f64]| {
+                check_threads::<MaxPlus, f64>((m, k, n), a, &b, |mut p| {
+                    p.run::<LogSumExp>();
+                });
             };
-            product(&mut log).run::<LogSumExp>();
-            let arg_view = MatMut::row_major(&mut arg, m, n).unwrap();
-            product(&mut max).argmax(arg_view, 0).unwrap().run_argmax::<MaxPlus>();
-            let bits = |x: Vec<f64>| x.into_iter().map(f64::to_bits).collect::<Vec<_>>();
-            (bits(log), bits(max), arg)
+            check(&a);
+            // One element without a number is no matter of others.
+            a[m * k / 3] = f64::INFINITY;
+            check(&a);
+            a[m * k / 2] = f64::NAN;
+            check(&a);
+        }
+    }
+    for (m, k, n) in [(296, 1000, 552), (300, 600, 570), (257, 300, 513), (90, 400, 600)] {
+        let narrow = |n: usize| (0..n).map(|i| f16::from_f64((i as f64 * 0.7).sin()));
+        let (mut a, b): (Vec<f16>, Vec<f16>) = (narrow(m * k).collect(), narrow(k * n).collect());
+        for _ in 0..2 {
+            check_threads::<MaxPlus, f16>((m, k, n), &a, &b, |mut p| {
+                p.run::<Standard>();
+            });
+            a[m * k / 2] = f16::INFINITY;
+        }
+    }
+}
+
+/// One NaN or +∞ leaves the rest of a product to the bit as it is.
+#[test]
+fn what_is_no_number_stays_in_its_row_and_column() {
+    let mut rng = Lcg::new(9);
+    for (m, k, n) in [(20, 30, 17), (5, 1100, 9), (3, 520, 400)] {
+        let mut random = |n: usize| -> Vec<f64> { (0..n).map(|_| 20.0 * rng.unit()).collect() };
+        let (a, b) = (random(m * k), random(k * n));
+        let run = |a: &[f64], b: &[f64]| {
+            let mut c = vec![0.0; m * n];
+            let (a, b) = (MatRef::row_major(a, m, k), MatRef::row_major(b, k, n));
+            let c_view = MatMut::row_major(&mut c, m, n).unwrap();
+            Product::new(a.unwrap(), b.unwrap(), c_view).unwrap().run::<LogSumExp>();
+            c
         };
-        let seq = run(Parallelism::Seq);
-        for threads in [2, 3, 7] {
-            assert!(run(Parallelism::Threads(threads)) == seq, "{m}×{k}×{n}, {threads}");
+        let want = run(&a, &b);
+        let none = f64::NEG_INFINITY;
+        for bad in [f64::NAN, f64::INFINITY, none] {
+            let (row, col) = (m - 1, n / 2);
+            let (mut x, mut y) = (a.clone(), b.clone());
+            x[row * k + k - 1] = bad;
+            y[3 * n + col] = bad;
+            // A row and a column without terms.
+            x[..k].fill(none);
+            (0..k).for_each(|p| y[p * n] = none);
+            for (at, (&got, &was)) in run(&x, &y).iter().zip(&want).enumerate() {
+                let (i, j) = (at / n, at % n);
+                let terms =
+                    (0..k).map(|p| <LogSumExp as Semiring<f64>>::mul(x[i * k + p], y[p * n + j]));
+                let exact = terms.fold(none, <LogSumExp as Semiring<f64>>::add);
+                let near = (got - exact).abs() <= 1e-12 * exact.abs().max(1.0);
+                assert!(
+                    got == exact || (got.is_nan() && exact.is_nan()) || near,
+                    "{i} {j}: {got} {exact}"
+                );
+                let touched = i == row || j == col || i == 0 || j == 0;
+                assert!(touched || got == was, "{m}×{k}×{n}, {bad} at {i} {j}: {got} {was}");
+            }
         }
     }
 }

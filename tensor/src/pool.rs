@@ -72,10 +72,9 @@ impl Class {
     /// A block from the system.
     fn allocate(self) -> Option<NonNull<u8>> {
         let bytes = self.bytes();
-        if HELD.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > MEMORY.get() {
-            HELD.fetch_sub(bytes, Ordering::Relaxed);
-            return None;
-        }
+        // A request that is refused takes no room from others meanwhile.
+        let fits = |held: usize| held.checked_add(bytes).filter(|&held| held <= MEMORY.get());
+        HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
         // SAFETY: the layout has a nonzero size.
         let Some(ptr) = NonNull::new(unsafe { alloc(self.layout()) }) else {
             HELD.fetch_sub(bytes, Ordering::Relaxed);
@@ -117,6 +116,8 @@ static CACHED: AtomicUsize = AtomicUsize::new(0);
 static LIMIT: Bytes = Bytes::new(CACHE_VARIABLE, AUTOMATIC);
 /// Bytes of all blocks, cached and in use.
 static HELD: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of blocks in use.
+static USED: AtomicUsize = AtomicUsize::new(0);
 static MEMORY: Bytes = Bytes::new(MEMORY_VARIABLE, usize::MAX);
 /// The most bytes in use at once, in this period and in the one before.
 static PEAKS: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
@@ -135,11 +136,6 @@ pub(crate) const MEMORY_VARIABLE: Variable<usize> =
 fn list(class: Class) -> std::sync::MutexGuard<'static, Blocks> {
     // A panic while holding the lock leaves the list valid.
     CACHE[class.0 as usize].lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// Bytes in use; approximate while other threads take and give back.
-fn in_use() -> usize {
-    HELD.load(Ordering::Relaxed).saturating_sub(CACHED.load(Ordering::Relaxed))
 }
 
 /// A block of the class, cached or fresh; `None` if the allocator refuses.
@@ -162,7 +158,8 @@ pub(crate) fn take(class: Class) -> Option<NonNull<u8>> {
             class.allocate()
         })?,
     };
-    let (now, peak) = (in_use(), &PEAKS[0]);
+    let now = USED.fetch_add(class.bytes(), Ordering::Relaxed) + class.bytes();
+    let peak = &PEAKS[0];
     if now > peak.load(Ordering::Relaxed) {
         peak.fetch_max(now, Ordering::Relaxed);
     }
@@ -174,6 +171,7 @@ pub(crate) fn take(class: Class) -> Option<NonNull<u8>> {
 #[inline(never)]
 pub(crate) fn give_back(ptr: NonNull<u8>, class: Class) {
     let bytes = class.bytes();
+    USED.fetch_sub(bytes, Ordering::Relaxed);
     if CACHED.fetch_add(bytes, Ordering::Relaxed) + bytes <= room() {
         list(class).free.push(ptr);
     } else {
@@ -191,7 +189,7 @@ fn room() -> usize {
     match LIMIT.get() {
         AUTOMATIC => {
             let peak = PEAKS.iter().map(|peak| peak.load(Ordering::Relaxed)).max();
-            peak.unwrap_or(0).saturating_sub(in_use()).max(KEPT)
+            peak.unwrap_or(0).saturating_sub(USED.load(Ordering::Relaxed)).max(KEPT)
         }
         set => set,
     }
@@ -212,7 +210,8 @@ fn look_at_the_clock() {
 
 /// Returns to the allocator what has not been needed since the last call.
 fn end_period() {
-    PEAKS[1].store(PEAKS[0].swap(in_use(), Ordering::Relaxed), Ordering::Relaxed);
+    let now = USED.load(Ordering::Relaxed);
+    PEAKS[1].store(PEAKS[0].swap(now, Ordering::Relaxed), Ordering::Relaxed);
     release(|blocks| blocks.spare);
 }
 
@@ -258,7 +257,7 @@ pub fn memory_limit() -> Option<usize> {
 /// Sets how many unused bytes may be cached; zero turns caching off. Unless set, that is 1 GiB, or what
 /// tensors have had at once in the last 10 to 20 s beside what they have now.
 pub fn set_cache_limit(bytes: usize) {
-    LIMIT.set(bytes);
+    LIMIT.set(bytes.min(AUTOMATIC - 1));
     if cached_bytes() > bytes {
         cleanup();
     }

@@ -23,5 +23,18 @@ fn beyond_the_limit_is_an_error() {
     assert!(matches!(block(), Err(TensorError::OutOfMemory { .. })));
     drop((b, larger));
     assert_eq!(block().unwrap().get(&[0]), Some(1));
+    drop(block());
+    // What is refused takes nothing from others meanwhile, and nothing is kept for its sake.
+    pool::set_memory_limit(64 * MIB);
+    std::thread::scope(|scope| {
+        let greedy = scope
+            .spawn(|| (0..20_000).all(|_| Tensor::<f32>::from_fn(&[1 << 40], |_| 1.0).is_err()));
+        while !greedy.is_finished() {
+            for kib in [8, 100, 400] {
+                Tensor::<u8>::from_fn(&[kib << 10], |_| 1).unwrap();
+            }
+        }
+        assert!(greedy.join().unwrap());
+    });
     pool::set_memory_limit(usize::MAX);
 }

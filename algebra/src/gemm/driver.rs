@@ -56,9 +56,9 @@ pub(super) unsafe fn product_argmax<S: Selective<T>, T: Scalar>(p: &Product<'_, 
 macro_rules! tiled {
     ($block:ident, $micro:ty: $run:path: $($size:literal => $mr:literal by $nr:literal,)* else $mr_else:literal by $nr_else:literal) => {
         $(if const { size_of::<K::Packed>() == $size } {
-            $run(Blocked::<S, T, $micro, $mr, $nr> { block: $block, tag: PhantomData })
+            $run(Blocked::<S, T, $micro, $mr, $nr>::of($block))
         } else)* {
-            $run(Blocked::<S, T, $micro, $mr_else, $nr_else> { block: $block, tag: PhantomData })
+            $run(Blocked::<S, T, $micro, $mr_else, $nr_else>::of($block))
         }
     };
 }
@@ -258,10 +258,13 @@ where
 
 struct Blocked<'a, S, T, M, const MR: usize, const NR: usize> {
     block: &'a Block<'a, T>,
+    /// Steps of a block of k: as many in every block of a product, whatever tile suits it, so that sums are
+    /// grouped alike however threads cut C.
+    depth: usize,
     tag: PhantomData<(S, M)>,
 }
 
-impl<S, T, M, const MR: usize, const NR: usize> Blocked<'_, S, T, M, MR, NR>
+impl<'a, S, T, M, const MR: usize, const NR: usize> Blocked<'a, S, T, M, MR, NR>
 where
     S: Semiring<T>,
     T: Scalar,
@@ -285,6 +288,17 @@ where
         let panels = B_BYTES / (Self::KC * Self::SIZE * NR);
         if panels == 0 { NR } else { panels * NR }
     };
+
+    #[inline]
+    fn of(block: &'a Block<'a, T>) -> Self {
+        // Of selective semirings no sum is rounded.
+        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+        if M::CHUNK == 1 && Self::SIZE <= 8 && Isa::detect() == Isa::Avx512 {
+            let row = if Self::SIZE == 8 { 256 } else { 128 };
+            return Self { block, depth: Self::KC.min(PANEL_BYTES / row), tag: PhantomData };
+        }
+        Self { block, depth: Self::KC, tag: PhantomData }
+    }
 }
 
 impl<S, T, M, const MR: usize, const NR: usize> Loop for Blocked<'_, S, T, M, MR, NR>
@@ -297,7 +311,7 @@ where
 
     #[inline(always)]
     fn run(self) {
-        let Block { a, b, c, accumulate, arg, first } = self.block;
+        let Blocked { block: Block { a, b, c, accumulate, arg, first }, depth, .. } = self;
         let (m, k, n) = (a.rows(), a.cols(), b.cols());
         if k == 0 {
             if !accumulate {
@@ -306,7 +320,7 @@ where
             }
             return;
         }
-        let (mc_max, kc_max, nc_max) = (m.min(Self::MC), k.min(Self::KC), n.min(Self::NC));
+        let (mc_max, kc_max, nc_max) = (m.min(Self::MC), k.min(depth), n.min(Self::NC));
         let padded_max = kc_max.next_multiple_of(M::CHUNK);
         let a_len = mc_max.next_multiple_of(MR) * padded_max;
         let b_len = nc_max.next_multiple_of(NR) * kc_max;
@@ -319,8 +333,8 @@ where
         let b_chunks = packed_b.wrapping_add(b_len);
         for jc in (0..n).step_by(Self::NC) {
             let nc = (n - jc).min(Self::NC);
-            for pc in (0..k).step_by(Self::KC) {
-                let kc = (k - pc).min(Self::KC);
+            for pc in (0..k).step_by(depth) {
+                let kc = (k - pc).min(depth);
                 let padded = kc.next_multiple_of(M::CHUNK);
                 let add = *accumulate || pc > 0;
                 // SAFETY: the blocks lie inside the operands, and the scratch has room for the

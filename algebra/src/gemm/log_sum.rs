@@ -10,18 +10,18 @@
 //! most 1, so nothing overflows. What underflows is below 2⁻¹⁰²² per term; if the sum exceeds
 //! [`SMALLEST`], that is lost in its last bit. Elements with a smaller sum, where the large entries
 //! of a row meet small ones of a column and the result lies more than 640 below rᵢ + sⱼ, are summed
-//! again term by term, shifted by their own maximum. So are products with NaN or +∞ and those with
-//! a vector, which would take as many exponentials.
+//! again term by term, shifted by their own maximum. So are those of rows and columns with NaN or +∞, whose
+//! factors count as 0 and whose maximum as +∞, and products with a vector, which would take as many exponentials.
 //!
 //! k is cut into blocks of [`DEPTH`] whatever the threads, which keeps results the same.
 
 use super::lanes::Plain;
 use super::partition::{self, Block};
 use super::scratch::{Scratch, Stack};
-use super::{Algorithm, Kernel, MatMut, MatRef, Product, Report, driver, unchecked};
+use super::{Algorithm, Kernel, MatMut, MatRef, Product, Report, driver};
 use crate::math::f64 as math;
 use crate::simd::{self, Loop};
-use crate::{Float, LogSumExp, MaxPlus, Semiring, Standard};
+use crate::{Float, LogSumExp, Semiring, Standard};
 
 /// Rows of A, columns of B and depth of a block: ¾ MiB, 1½ MiB and ½ MiB of `f64`.
 const ROWS: usize = 192;
@@ -42,8 +42,7 @@ unsafe fn product<T: Float>(p: &Product<'_, T>) -> Report {
     // SAFETY: passed on.
     unsafe {
         partition::for_each(p, |block| {
-            // (max, +) can do without checks where nothing is NaN or +∞.
-            if vector || !unchecked::fits::<MaxPlus, T>(&block) {
+            if vector {
                 simd::dispatch(Exactly { block: &block });
             } else {
                 blocked(&block);
@@ -200,7 +199,7 @@ fn blocked<T: Float>(block: &Block<'_, T>) {
     }
 }
 
-/// The maximum of every row, and `exp(x − maximum)` row by row.
+/// The maximum of every row, and `exp(x − maximum)` row by row; +∞ and zeros for a row with NaN or +∞.
 struct Exponentials<'a, T> {
     of: MatRef<'a, T>,
     to: *mut f64,
@@ -235,12 +234,21 @@ impl<T: Float> Loop for Exponentials<'_, T> {
                 let (whole, tail) = row.as_chunks::<8>();
                 for chunk in whole {
                     for (most, &x) in lanes.iter_mut().zip(chunk) {
+                        // NaN counts as +∞.
+                        let x = if x < f64::INFINITY { x } else { f64::INFINITY };
                         *most = if x > *most { x } else { *most };
                     }
                 }
-                let most = lanes.into_iter().chain(tail.iter().copied());
-                let most = most.fold(f64::NEG_INFINITY, f64::max);
+                let mut most = lanes.into_iter().fold(f64::NEG_INFINITY, f64::max);
+                for &x in tail {
+                    most = if x <= most { most } else { x };
+                    most = if most < f64::INFINITY { most } else { f64::INFINITY };
+                }
                 self.shift.add(i).write(most);
+                if most == f64::INFINITY {
+                    row.fill(0.0);
+                    continue;
+                }
                 // A row without a finite element: exp(−∞ − 0) = 0.
                 let by = if most == f64::NEG_INFINITY { 0.0 } else { most };
                 // No closure: one that is not inlined is not compiled for the caller's vectors.
@@ -268,6 +276,8 @@ impl<T: Float> Loop for Logarithms<'_, T> {
     fn run(self) {
         let (of_rows, of_cols) = self.shifts;
         let n = of_cols.len();
+        let undefined = |shift: f64| shift == f64::INFINITY;
+        let cols_are_defined = !of_cols.iter().any(|&s| undefined(s));
         let rows = self.product.chunks_exact(n).zip(self.total.chunks_exact_mut(n));
         for (i, (sums, total)) in rows.enumerate() {
             let by = of_rows[i];
@@ -285,12 +295,13 @@ impl<T: Float> Loop for Logarithms<'_, T> {
                     *out = by + s + math::ln(sum);
                 }
             }
-            if !low || by == f64::NEG_INFINITY {
+            if !low || (by == f64::NEG_INFINITY && cols_are_defined) {
                 continue;
             }
             for ((j, out), (&sum, &s)) in total.iter_mut().enumerate().zip(sums.iter().zip(of_cols))
             {
-                if sum < SMALLEST && s > f64::NEG_INFINITY {
+                let none = by == f64::NEG_INFINITY || s == f64::NEG_INFINITY;
+                if sum < SMALLEST && (!none || undefined(by) || undefined(s)) {
                     // SAFETY: row i and column j exist.
                     let new = unsafe { exactly(&self.operands.0, &self.operands.1, i, j) };
                     *out = if self.add { LogSumExp::add(*out, new) } else { new };

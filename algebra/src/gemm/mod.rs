@@ -223,7 +223,8 @@ impl<'a, T: Scalar> Product<'a, T> {
     }
 
     /// Where [`Product::run_argmax`] writes the argmax of every sum: the smallest k whose term is the
-    /// sum, plus `first`, or [`NO_ARGMAX`] where the sum is 0.
+    /// sum, plus `first`, or [`NO_ARGMAX`] where the sum is 0. Terms of 16-bit floats are compared before they
+    /// are rounded, unless one of the operands is NaN or infinite.
     ///
     /// Every batch entry of C has its argmax at the same distance. An accumulating product replaces
     /// what it improves, so that blocks of a long sum may come one after another, each with its

@@ -1,7 +1,8 @@
 //! Distributes batch entries and blocks of C over threads.
 //!
 //! Entries go first; if there are fewer of them than threads, C is cut into a grid of blocks as
-//! well. k is never cut. Blocks keep at least [`MIN_SIDE`] rows or columns along a cut axis, and one side longer
+//! well. k is never cut. How a kernel computes an element must not depend on the block that it is in, or results
+//! would depend on the number of threads. Blocks keep at least [`MIN_SIDE`] rows or columns along a cut axis, and one side longer
 //! than [`SHORT`] if C has one: a library that picks its blocks of k by that picks the same for all of them.
 
 use super::{MatMut, MatRef, Parallelism, Product};
@@ -99,7 +100,7 @@ impl Grid {
 }
 
 /// The `i`-th of `parts` nearly equal ranges of 0..size, bounds on multiples of 8 where possible.
-fn span(size: usize, parts: usize, i: usize) -> (usize, usize) {
+pub(super) fn span(size: usize, parts: usize, i: usize) -> (usize, usize) {
     let at = |i: usize| if i == parts { size } else { (size * i / parts) & !7 };
     (at(i), at(i + 1) - at(i))
 }
@@ -157,6 +158,23 @@ pub(super) unsafe fn for_each<T: Scalar>(p: &Product<'_, T>, kernel: impl Fn(Blo
         });
     };
     parallel::for_each_limited(tasks, threads, &task);
+}
+
+/// Whether `holds` for A and B of all batch entries.
+///
+/// # Safety
+/// As [`for_each`].
+pub(super) unsafe fn all_operands<T: Scalar>(
+    p: &Product<'_, T>,
+    holds: impl Fn(MatRef<'_, T>) -> bool,
+) -> bool {
+    let mut all = true;
+    let entries: usize = p.batch.iter().map(|axis| axis.size).product();
+    walk(p, 0, entries, |a, b, _| {
+        // SAFETY: the offsets are those of an entry.
+        all = all && unsafe { holds(p.a.offset(a)) && holds(p.b.offset(b)) };
+    });
+    all
 }
 
 /// Calls `visit` with the offsets into A, B and C of the batch entries `first..last`.

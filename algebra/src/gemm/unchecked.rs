@@ -6,7 +6,8 @@
 //! elements can cause trouble, the microkernel runs without checks, else with them. Reading costs mk + kn
 //! against mnk steps. Both tiles give the same bits where both apply; 16-bit floats are packed as
 //! `f32` without checks, which rounds the same (rounding is monotone) but tells terms apart that
-//! would tie after rounding.
+//! would tie after rounding: for their argmax all operands are read before threads cut C, so that one
+//! element without a number changes it everywhere or nowhere.
 //!
 //! Sums of floats are computed as `1·a + b`, which rounds the same: many machines add and compare
 //! floats in the same two units and multiply in two others, so that a multiply-add and a comparison
@@ -88,8 +89,10 @@ pub(super) unsafe fn product_argmax<S: UncheckedSemiring<T>, T: Extended>(
 ) -> Report {
     // SAFETY: passed on.
     unsafe {
+        let tells_apart = T::IS_FLOAT && size_of::<T>() == 2;
+        let whole = tells_apart.then(|| partition::all_operands(p, fit::<S, T>));
         partition::for_each(p, |block| {
-            if fits::<S, T>(&block) {
+            if whole.unwrap_or_else(|| fits::<S, T>(&block)) {
                 driver::run_argmax::<S, Unchecked<S>, T>(&block);
             } else {
                 driver::run_argmax::<S, Plain<S>, T>(&block);
@@ -100,12 +103,15 @@ pub(super) unsafe fn product_argmax<S: UncheckedSemiring<T>, T: Extended>(
 }
 
 /// Whether no element needs checks over `S`.
-pub(super) fn fits<S: UncheckedSemiring<T>, T: Extended>(block: &Block<'_, T>) -> bool {
-    let all = |matrix| simd::dispatch(All::<S, T> { matrix, tag: PhantomData });
-    all(block.a) && all(block.b)
+fn fits<S: UncheckedSemiring<T>, T: Extended>(block: &Block<'_, T>) -> bool {
+    fit::<S, T>(block.a) && fit::<S, T>(block.b)
 }
 
-/// Whether all elements of a matrix fit.
+/// Whether no element of a matrix needs checks.
+fn fit<S: UncheckedSemiring<T>, T: Extended>(matrix: MatRef<'_, T>) -> bool {
+    simd::dispatch(All::<S, T> { matrix, tag: PhantomData })
+}
+
 struct All<'a, S, T> {
     matrix: MatRef<'a, T>,
     tag: PhantomData<S>,

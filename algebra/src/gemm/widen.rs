@@ -54,10 +54,12 @@ fn run<S: Semiring<T::Acc>, T: Numeric>(block: &Block<'_, T>) -> Report {
     let wide_b = wide_a.wrapping_add(rows * depth);
     let wide_c = wide_b.wrapping_add(depth * cols);
 
-    for jc in (0..n).step_by(COLS) {
-        let nc = (n - jc).min(COLS);
-        for ic in (0..m).step_by(ROWS) {
-            let mc = (m - ic).min(ROWS);
+    // Even parts: of small remainders the library would sum k otherwise.
+    let (down, right) = (m.div_ceil(ROWS), n.div_ceil(COLS));
+    for part in 0..right {
+        let (jc, nc) = partition::span(n, right, part);
+        for part in 0..down {
+            let (ic, mc) = partition::span(m, down, part);
             // SAFETY: all blocks lie inside the operands, and the scratch holds the largest.
             unsafe {
                 let wide = |ptr: *mut T::Acc, rows, cols| {

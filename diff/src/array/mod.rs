@@ -10,7 +10,7 @@ mod engine;
 
 use std::fmt::Debug;
 
-use t4a_tensor::{AnyTensor, DType, Result};
+use t4a_tensor::{AnyTensor, DType, Result, TensorError};
 
 use crate::operation::{Operation, Outcome, Value};
 
@@ -228,6 +228,13 @@ pub trait Array: Clone + Debug + Sized {
         }
         sum
     }
+}
+
+/// Why operands do not fit: because an operation on the way to them failed, if one did, else `error`.
+///
+/// Arrays that carry an error have no shape, so they fit nothing.
+pub fn first_error<A: Array, E: From<TensorError>>(operands: &[&A], error: E) -> E {
+    operands.iter().find_map(|x| x.elements().err()).map_or(error, E::from)
 }
 
 /// Integers that index an [`Array`].

@@ -2,6 +2,7 @@
 //! ones.
 
 use t4a_diff::Array;
+use t4a_diff::array::first_error;
 use t4a_tensor::DType;
 
 use super::{Contraction, FloatSemiring};
@@ -12,7 +13,7 @@ use crate::plan::Plan;
 /// The einsum of arrays over a semiring, by a plan from the cache.
 ///
 /// # Errors
-/// Those of [`Einsum::plan`] and of the [`Contraction`].
+/// Those of [`Einsum::plan`] and of the [`Contraction`]; the first that operands carry.
 pub fn contract_arrays<A: Array>(
     semiring: FloatSemiring,
     subscripts: &str,
@@ -21,7 +22,8 @@ pub fn contract_arrays<A: Array>(
     let shapes: Vec<Vec<usize>> = operands.iter().map(|x| x.shape()).collect();
     let shapes: Vec<&[usize]> = shapes.iter().map(|shape| &shape[..]).collect();
     let element = operands.first().map_or(DType::F64, |x| x.dtype()).size();
-    let plan = Einsum::new(subscripts)?.plan(&shapes, element)?;
+    let plan = Einsum::new(subscripts)?.plan(&shapes, element);
+    let plan = plan.map_err(|error| first_error(operands, error))?;
     let operands: Vec<A> = operands.iter().map(|&x| x.clone()).collect();
     Contraction { plan, semiring }.one(&operands)
 }

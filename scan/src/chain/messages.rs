@@ -27,13 +27,14 @@ pub struct LinearChain<A> {
     /// `[tags (from), tags (to)]`.
     pub(super) transitions: A,
     pub(super) lengths: Vec<usize>,
+    /// Batch, length and tags: arrays that failed have no shape.
+    pub(super) sizes: [usize; 3],
 }
 
 impl<A: Array> LinearChain<A> {
     /// Batch, length and tags.
     pub fn sizes(&self) -> [usize; 3] {
-        let shape = self.emissions.shape();
-        [shape[0], shape[1], shape[2]]
+        self.sizes
     }
 
     /// What holds of the steps of sequences of these lengths, `[batch, steps, 1]`.
@@ -54,12 +55,12 @@ impl<A: Array> LinearChain<A> {
         if self.lengths.iter().all(|&n| t < n) {
             return Ok(None);
         }
-        let [batch, ..] = self.sizes();
+        let [batch, ..] = self.sizes;
         Ok(Some(self.flags(1, |_, n| t >= n)?.reshape(&[batch, 1])))
     }
 
     pub(super) fn emission(&self, t: usize) -> A {
-        let [batch, _, tags] = self.sizes();
+        let [batch, _, tags] = self.sizes;
         self.emissions.narrow(1, t, 1).reshape(&[batch, tags])
     }
 
@@ -72,11 +73,11 @@ impl<A: Array> LinearChain<A> {
     }
 
     /// `⊕` over all beginnings of the scores of ending in a tag, after each step.
-    pub(super) fn ahead(&self, semiring: FloatSemiring) -> Result<Vec<A>> {
-        let [_, length, _] = self.sizes();
-        let mut all = vec![self.emission(0)];
+    pub(super) fn ahead(&self, semiring: FloatSemiring) -> Result<Messages<A>> {
+        let [_, length, _] = self.sizes;
+        let mut all = Messages::of(self.emission(0));
         for t in 1..length {
-            let old = &all[t - 1];
+            let old = all.last();
             let sum = contract_arrays(semiring, "bi,ij->bj", &[old, &self.transitions])?;
             let next = self.held(t, sum.add(&self.emission(t)), old)?;
             all.push(next);
@@ -85,44 +86,119 @@ impl<A: Array> LinearChain<A> {
     }
 
     /// `⊕` over all continuations of the scores that follow a tag, after each step.
-    pub(super) fn behind(&self, semiring: FloatSemiring) -> Result<Vec<A>> {
-        let [batch, length, tags] = self.sizes();
-        let mut all = vec![self.emissions.full(&[batch, tags], 0.0)];
+    pub(super) fn behind(&self, semiring: FloatSemiring) -> Result<Messages<A>> {
+        let [batch, length, tags] = self.sizes;
+        let mut all = Messages::of(self.emissions.full(&[batch, tags], 0.0));
         for t in (1..length).rev() {
-            let old = &all[length - 1 - t];
+            let old = all.last();
             let next = old.add(&self.emission(t));
             let sum = contract_arrays(semiring, "ij,bj->bi", &[&self.transitions, &next])?;
             let held = self.held(t, sum, old)?;
             all.push(held);
         }
-        all.reverse();
+        all.steps.reverse();
+        all.off.reverse();
         Ok(all)
     }
 
-    /// Messages of all steps, `[batch, length, tags]`.
-    pub(super) fn stacked(&self, messages: Vec<A>) -> A {
-        let [batch, _, tags] = self.sizes();
-        let one = |x: A| x.reshape(&[batch, 1, tags]);
-        A::cat(&messages.into_iter().map(one).collect::<Vec<_>>(), 1)
+    /// Arrays of all steps, `[batch, length, last]` of `[batch, last]`.
+    fn stacked(&self, steps: Vec<A>, last: usize) -> A {
+        let [batch, ..] = self.sizes;
+        let one = |x: A| x.reshape(&[batch, 1, last]);
+        A::cat(&steps.into_iter().map(one).collect::<Vec<_>>(), 1)
     }
 
     /// `x[batch, length, tags]`, with `c` where a step lies past the end.
     pub(super) fn without_past(&self, x: A, c: f64) -> Result<A> {
-        let all @ [_, length, _] = self.sizes();
+        let all @ [_, length, _] = self.sizes;
         Ok(match self.past(length - 1)? {
             None => x,
             Some(_) => x.fill(&self.flags(length, |t, n| t >= n)?.expand(&all), c),
         })
     }
 
-    /// Of each tag at each step, from stacked messages and ln Z `[batch, 1, 1]`.
-    pub(super) fn probabilities(&self, ahead: &A, behind: &A, total: &A) -> Result<A> {
-        self.without_past(ahead.add(behind).sub(total).exp(), 0.0)
+    /// What is known of each step from both sides.
+    pub(super) fn posterior(&self) -> Result<Posterior<A>> {
+        let [batch, _, tags] = self.sizes;
+        let semiring = FloatSemiring::LogSumExp;
+        let (ahead, behind) = (self.ahead(semiring)?, self.behind(semiring)?);
+        let none = self.emissions.full(&[batch, 1], 0.0);
+        let off = ahead.off.into_iter().map(|off| off.unwrap_or_else(|| none.clone()));
+        let off = self.stacked(off.collect(), 1);
+        let ahead = self.stacked(ahead.steps, tags);
+        let behind = self.stacked(behind.steps, tags);
+        let both = ahead.add(&behind);
+        // Whatever is taken off cancels.
+        let most = finite(both.max(2)).detach();
+        let terms = both.sub(&most).exp();
+        let sum = terms.sum(2);
+        // Where there is no sequence every term is 0.
+        let sum = sum.fill(&sum.equals(0.0), 1.0);
+        let total = most.add(&sum.ln()).add(&off);
+        let of_tags = self.without_past(terms.div(&sum), 0.0)?;
+        Ok(Posterior { tags: of_tags, ahead, behind, total })
     }
 }
 
-/// Whether these are the operands of a chain with sequences of these lengths.
-pub(super) fn check(emissions: &Meta, transitions: &Meta, lengths: &[usize]) -> Result<()> {
+/// Steps after which the greatest message of a sequence is taken off: so messages stay as small as scores of
+/// a few steps. Of long sequences they would be as large as ln Z, and differences of them, which probabilities
+/// come from, nothing but rounding errors (in `f32` a tenth at a thousand steps).
+const RENEWED: usize = 8;
+
+/// Messages of all steps, up to a number per sequence.
+pub(super) struct Messages<A> {
+    /// `[batch, tags]` each.
+    pub(super) steps: Vec<A>,
+    /// What was taken off at a step, `[batch, 1]`, if anything was.
+    pub(super) off: Vec<Option<A>>,
+}
+
+impl<A: Array> Messages<A> {
+    fn of(first: A) -> Self {
+        Self { steps: vec![first], off: vec![None] }
+    }
+
+    pub(super) fn last(&self) -> &A {
+        &self.steps[self.steps.len() - 1]
+    }
+
+    fn push(&mut self, x: A) {
+        if !self.steps.len().is_multiple_of(RENEWED) {
+            self.steps.push(x);
+            return self.off.push(None);
+        }
+        // A constant: what it is has no influence on sums of it and of what is left.
+        let off = finite(x.max(1)).detach();
+        self.steps.push(x.sub(&off));
+        self.off.push(Some(off));
+    }
+
+    /// `x[batch]` and all that was taken off.
+    pub(super) fn with_all(&self, x: A) -> A {
+        let off = self.off.iter().flatten();
+        off.fold(x, |sum, off| sum.add(&off.reshape(&sum.shape())))
+    }
+}
+
+/// 0 in the place of −∞, which stays as it is whatever is taken off.
+fn finite<A: Array>(x: A) -> A {
+    x.fill(&x.equals(f64::NEG_INFINITY), 0.0)
+}
+
+/// What is known of each step.
+pub(super) struct Posterior<A> {
+    /// Probabilities of tags, `[batch, length, tags]`; 0 past the end.
+    pub(super) tags: A,
+    /// Messages, `[batch, length, tags]`.
+    pub(super) ahead: A,
+    pub(super) behind: A,
+    /// ln of the sum over pairs of tags of the message ahead of the step before, transition, emission and the
+    /// message behind, `[batch, length, 1]`: ln Z without what was taken off of these two.
+    pub(super) total: A,
+}
+
+/// Whether these are the operands of a chain with sequences of these lengths; batch, length and tags.
+pub(super) fn check(emissions: &Meta, transitions: &Meta, lengths: &[usize]) -> Result<[usize; 3]> {
     let (of, between) = (&emissions.shape, &transitions.shape);
     let &[batch, length, tags] = &of[..] else {
         return rejected(format!("emissions [batch, length, tags] are required, given {of:?}"));
@@ -139,7 +215,7 @@ pub(super) fn check(emissions: &Meta, transitions: &Meta, lengths: &[usize]) -> 
             "a length between 1 and {length} for each of {batch} sequences is required, given {lengths:?}"
         ));
     }
-    Ok(())
+    Ok([batch, length, tags])
 }
 
 pub(super) fn meta<A: Array>(x: &A) -> Meta {

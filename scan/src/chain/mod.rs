@@ -5,14 +5,15 @@
 //! behind  b_t[i] = ⊕_j W[i, j] ⊗ x_{t+1}[j] ⊗ b_{t+1}[j]
 //! ```
 //!
-//! Steps past the end of a sequence hand their messages on. Reference: Lafferty, McCallum, Pereira 2001.
+//! Steps past the end of a sequence hand their messages on. Every few steps their greatest is taken off, so that
+//! they stay small, and added to the result. Reference: Lafferty, McCallum, Pereira 2001.
 
 // messages    what a step hands to the next one, ahead and behind; what operands have to be
 // partition   LogPartition: ln Z as one operation, whose derivatives are marginals
 
 use std::cmp::Ordering;
 
-use t4a_diff::array::{Flags, Integers};
+use t4a_diff::array::{Flags, Integers, first_error};
 use t4a_diff::{Array, Value};
 use t4a_einsum::{FloatSemiring, contract_arrays};
 use t4a_tensor::{AnyTensor, DType, Tensor};
@@ -44,8 +45,9 @@ impl<A: Array> LinearChain<A> {
         let length = emissions.shape().get(1).copied().unwrap_or_default();
         let batch = emissions.shape().first().copied().unwrap_or_default();
         let lengths = lengths.map_or_else(|| vec![length; batch], <[usize]>::to_vec);
-        check(&meta(&emissions), &meta(&transitions), &lengths)?;
-        Ok(Self { emissions, transitions, lengths })
+        let sizes = check(&meta(&emissions), &meta(&transitions), &lengths)
+            .map_err(|error| first_error(&[&emissions, &transitions], error))?;
+        Ok(Self { emissions, transitions, lengths, sizes })
     }
 
     /// How long each sequence is.
@@ -70,14 +72,14 @@ impl<A: Array> LinearChain<A> {
     }
 
     fn add_at(mut self, step: impl Fn(usize) -> usize, scores: &A) -> Result<Self> {
-        let all @ [_, length, tags] = self.sizes();
+        let all @ [_, length, tags] = self.sizes;
+        let refused = |error| first_error(&[&self.emissions, scores], error);
         let given = scores.shape();
         if given[..] != [tags] {
-            return rejected(format!(
-                "a score for each of {tags} tags is required, given {given:?}"
-            ));
+            let message = format!("a score for each of {tags} tags is required, given {given:?}");
+            return rejected(message).map_err(refused);
         }
-        same_dtype(&meta(&self.emissions), &meta(scores))?;
+        same_dtype(&meta(&self.emissions), &meta(scores)).map_err(refused)?;
         let elsewhere = self.flags(length, |t, n| t != step(n))?;
         // Filled rather than multiplied: −∞ · 0 is no number.
         let scores = scores.reshape(&[1, 1, tags]).expand(&all);
@@ -101,7 +103,7 @@ impl<A: Array> LinearChain<A> {
     /// # Errors
     /// `Tensor` for sequences that are too short or too many, and for tags that do not exist.
     pub fn score(&self, tags: &[Vec<usize>]) -> Result<A> {
-        let [batch, length, count] = self.sizes();
+        let [batch, length, count] = self.sizes;
         let fits =
             |(y, &n): (&Vec<usize>, &usize)| y.len() >= n && y[..n].iter().all(|&y| y < count);
         if tags.len() != batch || !tags.iter().zip(&self.lengths).all(fits) {
@@ -143,16 +145,12 @@ impl<A: Array> LinearChain<A> {
         Ok(self.score(tags)?.sub(&self.log_partition()?))
     }
 
-    /// Probabilities of each tag at each step, `[batch, length, tags]`; 0 past the end.
+    /// Probabilities of each tag at each step, `[batch, length, tags]`; 0 past the end, and where ln Z is −∞.
     ///
     /// # Errors
     /// Those of the contractions.
     pub fn marginals(&self) -> Result<A> {
-        let [batch, ..] = self.sizes();
-        let semiring = FloatSemiring::LogSumExp;
-        let (ahead, behind) = (self.ahead(semiring)?, self.behind(semiring)?);
-        let total = self.log_partition()?.reshape(&[batch, 1, 1]);
-        self.probabilities(&self.stacked(ahead), &self.stacked(behind), &total)
+        Ok(self.posterior()?.tags)
     }
 
     /// The best sequence of tags, `[batch, 1]` for each step, 0 past the end, and its score `[batch]`. Among
@@ -161,8 +159,9 @@ impl<A: Array> LinearChain<A> {
     /// # Errors
     /// Those of the contractions.
     pub fn viterbi(&self) -> Result<(Vec<A::Integers>, A)> {
-        let [batch, length, tags] = self.sizes();
-        let behind = self.behind(FloatSemiring::MaxPlus)?;
+        let [batch, length, tags] = self.sizes;
+        let all = self.behind(FloatSemiring::MaxPlus)?;
+        let behind = &all.steps;
         let first = behind[0].add(&self.emission(0));
         let score = contract_arrays(FloatSemiring::MaxPlus, "bi->b", &[&first])?;
         let mut path = vec![first.argmax(1)];
@@ -176,7 +175,7 @@ impl<A: Array> LinearChain<A> {
                 Some(past) => here.fill(&past, 0),
             });
         }
-        Ok((path, score))
+        Ok((path, all.with_all(score)))
     }
 
     /// The `k` best sequences of each chain, best first, fewer if there are fewer with a score above −∞.
@@ -190,7 +189,7 @@ impl<A: Array> LinearChain<A> {
         if k == 0 {
             return rejected("k_best: k must be at least 1".into());
         }
-        let [_, length, tags] = self.sizes();
+        let [_, length, tags] = self.sizes;
         let host = |x: &A| -> Result<Vec<f64>> {
             Ok(x.elements()?.cast(DType::F64)?.typed::<f64>()?.to_vec()?)
         };

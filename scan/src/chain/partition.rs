@@ -12,11 +12,12 @@ use crate::operand;
 /// Rule, with the messages a ahead and b behind of [`LinearChain`]: probabilities of tags and of pairs of them,
 ///
 /// ```text
-/// x̄[b, t, j] = z̄_b exp(a_t[j] + b_t[j] − ln Z_b)
-/// W̄[i, j]    = Σ_b z̄_b exp(W[i, j] − ln Z_b + ln Σ_t exp(a_{t−1}[i] + x_t[j] + b_t[j]))
+/// x̄[b, t, j] = z̄_b exp(a_t[j] + b_t[j] − L_t)
+/// W̄[i, j]    = Σ_b z̄_b exp(W[i, j] + ln Σ_t exp(a_{t−1}[i] + x_t[j] + b_t[j] − L'_t))
 /// ```
 ///
-/// where ln Z is −∞ they are 0. On a tape step by step every slice of the emissions would have a cotangent
+/// where L and L' are the log-sum-exp over tags and over pairs of them: ln Z but for what was taken off the
+/// messages, which stay small. Where there is no sequence, ln Z is −∞ and probabilities are 0. On a tape step by step every slice of the emissions would have a cotangent
 /// as large as they are.
 ///
 /// Cost: `batch · length · tags²` multiply-adds; the rule has three times as many and keeps the operands.
@@ -28,12 +29,8 @@ pub struct LogPartition {
 }
 
 impl LogPartition {
-    fn chain<A: Array>(&self, emissions: &A, transitions: &A) -> LinearChain<A> {
-        LinearChain {
-            emissions: emissions.clone(),
-            transitions: transitions.clone(),
-            lengths: self.lengths.clone(),
-        }
+    fn chain<A: Array>(&self, emissions: &A, transitions: &A) -> Result<LinearChain<A>> {
+        LinearChain::new(emissions.clone(), transitions.clone(), Some(&self.lengths))
     }
 }
 
@@ -46,47 +43,42 @@ impl Operation for LogPartition {
 
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
         operand::count(OP, inputs, 2)?;
-        check(&inputs[0], &inputs[1], &self.lengths)?;
-        Ok(vec![Meta { shape: vec![self.lengths.len()], dtype: inputs[0].dtype }])
+        let [batch, ..] = check(&inputs[0], &inputs[1], &self.lengths)?;
+        Ok(vec![Meta { shape: vec![batch], dtype: inputs[0].dtype }])
     }
 
     fn keep(&self, _: &[bool]) -> Keep {
-        Keep::default().all_inputs().all_results()
+        Keep::default().all_inputs()
     }
 
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
-        let chain = self.chain(inputs[0].float(), inputs[1].float());
-        let mut ahead = chain.ahead(FloatSemiring::LogSumExp)?;
-        let last = ahead.pop().unwrap_or_else(|| chain.emission(0));
-        Ok(contract_arrays(FloatSemiring::LogSumExp, "bi->b", &[&last])?.into())
+        let chain = self.chain(inputs[0].float(), inputs[1].float())?;
+        let ahead = chain.ahead(FloatSemiring::LogSumExp)?;
+        let sum = contract_arrays(FloatSemiring::LogSumExp, "bi->b", &[ahead.last()])?;
+        Ok(ahead.with_all(sum).into())
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
-        let semiring = FloatSemiring::LogSumExp;
-        let chain = self.chain(reverse.kept.float(0), reverse.kept.float(1));
-        let [batch, length, tags] = chain.sizes();
-        let ahead = chain.stacked(chain.ahead(semiring)?);
-        let behind = chain.stacked(chain.behind(semiring)?);
+        let chain = self.chain(reverse.kept.float(0), reverse.kept.float(1))?;
+        let [batch, length, tags] = chain.sizes;
+        let of = chain.posterior()?;
         let given = reverse.cotangent().reshape(&[batch, 1, 1]);
-        let total = reverse.kept.result(0);
-        let impossible = total.equals(f64::NEG_INFINITY);
-        let total = total.fill(&impossible, 0.0).reshape(&[batch, 1, 1]);
-
         let emissions = match reverse.wanted[0] {
             false => None,
-            true => Some(chain.probabilities(&ahead, &behind, &total)?.mul(&given)),
+            true => Some(of.tags.mul(&given)),
         };
         let transitions = match reverse.wanted[1] {
             false => None,
             true if length == 1 => Some(chain.transitions.full(&[tags, tags], 0.0)),
             true => {
-                let onward = chain.emissions.add(&behind);
+                let onward = chain.emissions.add(&of.behind).sub(&of.total);
                 let onward = chain.without_past(onward, f64::NEG_INFINITY)?;
-                let from = ahead.narrow(1, 0, length - 1);
+                let from = of.ahead.narrow(1, 0, length - 1);
                 let onward = onward.narrow(1, 1, length - 1);
+                let semiring = FloatSemiring::LogSumExp;
                 let pairs = contract_arrays(semiring, "bti,btj->bij", &[&from, &onward])?;
                 let between = chain.transitions.reshape(&[1, tags, tags]);
-                let p = pairs.add(&between).sub(&total).exp();
+                let p = pairs.add(&between).exp();
                 Some(p.mul(&given).sum(0).reshape(&[tags, tags]))
             }
         };

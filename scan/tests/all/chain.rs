@@ -1,6 +1,6 @@
 //! ln Z of chains as one operation.
 
-use t4a_scan::LogPartition;
+use t4a_scan::{LinearChain, LogPartition};
 
 use crate::*;
 
@@ -11,10 +11,47 @@ fn inputs(lengths: &[usize], steps: usize, tags: usize) -> (LogPartition, Vec<Va
 
 #[test]
 fn derivatives_of_log_partitions() {
-    for (lengths, steps) in [(&[4, 1, 3][..], 4), (&[2, 2], 2), (&[1], 1), (&[2], 5)] {
+    // Messages are renewed every eighth step.
+    let cases =
+        [(&[4, 1, 3][..], 4), (&[2, 2], 2), (&[1], 1), (&[2], 5), (&[], 3), (&[20, 9, 8, 17], 20)];
+    for (lengths, steps) in cases {
         let (op, inputs) = inputs(lengths, steps, 3);
         operation(&op, &inputs, TOLERANCE);
     }
+}
+
+/// In `f32` a long chain has an ln Z whose last bit is larger than a probability.
+#[test]
+fn long_chains_keep_their_probabilities() {
+    let (steps, tags) = (5000, 4);
+    let scores: Vec<f64> =
+        (0..steps * tags).map(|i| f64::from((i * 7919 % 1000) as i32 - 350) / 50.0).collect();
+    let [x, w] = [of(&[1, steps, tags], &scores), random(&[tags, tags], 2).scale(10.0)];
+    let narrow = |x: &Eager| Eager::from(x.elements().and_then(|x| x.cast(t4a_tensor::DType::F32)));
+    // From the other end the sums are others.
+    let backwards = LinearChain::new(x.flip(&[1]), w.transpose(), None).unwrap();
+    let backwards = elements(&backwards.marginals().unwrap().flip(&[1]));
+    let exact = LinearChain::new(x.clone(), w.clone(), None).unwrap();
+    let marginals = elements(&exact.marginals().unwrap());
+    let rough = LinearChain::new(narrow(&x), narrow(&w), None).unwrap();
+    let found = elements(&rough.marginals().unwrap());
+    for (k, ((a, b), c)) in marginals.iter().zip(&backwards).zip(&found).enumerate() {
+        assert!((a - b).abs() < 1e-12 && (a - c).abs() < 2e-5, "{k}: {a} {b} {c}");
+    }
+    // The rule, and the reverse pass of the definition.
+    let op = LogPartition { lengths: vec![steps] };
+    let inputs = values(&[narrow(&x), narrow(&w)]);
+    let out = op.forward(&inputs, &[true; 2]).unwrap();
+    let z = elements(&exact.log_partition().unwrap())[0];
+    assert!((elements(&out.results[0])[0] - z).abs() < 1e-5 * z, "{z}");
+    let kept = Kept::new(op.keep(&[true; 2]), &inputs, &out);
+    let cotangents = [Some(narrow(&of(&[1], &[1.0])))];
+    let reverse = Reverse { kept: &kept, cotangents: &cotangents, hidden: &[], wanted: &[true; 2] };
+    let back = op.vjp(&reverse).unwrap();
+    let [dx, dw] = [0, 1].map(|i| elements(back[i].as_ref().unwrap()));
+    assert!(marginals.iter().zip(&dx).all(|(a, b)| (a - b).abs() < 2e-5));
+    let pairs: f64 = dw.iter().sum();
+    assert!((pairs - (steps - 1) as f64).abs() < 0.1, "{pairs}");
 }
 
 /// What no sequence may do has probability 0, and where there is no sequence nothing moves.

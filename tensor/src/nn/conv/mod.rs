@@ -45,7 +45,8 @@ use geometry::Geometry;
 /// `y: [N, O, …]` with `⌊(size + p + p′ − d·(k − 1) − 1)/s⌋ + 1` positions along an axis, where p
 /// zeros lie before and p′ behind x.
 ///
-/// Cost: 2·N·O·(C/groups)·positions·window operations; scratch below 1 MiB per thread.
+/// Cost: 2·N·O·(C/groups)·positions·window operations; scratch below 1 MiB per thread for windows
+/// of up to 1024 elements, then of 64 windows or 16 MiB, at least one window.
 ///
 /// # Errors
 /// [`TensorError::Shape`], [`TensorError::ShapeMismatch`], [`TensorError::Value`] for options
@@ -143,7 +144,9 @@ fn adjoint<T: Float>(
     if g.is_empty() {
         return filled(&g.x_shape(), bias);
     }
-    if g.is_thin() || g.is_small(g.o) {
+    // Shifted copies of y have zeros around them, which no infinite weight may meet.
+    let finite = || weight.as_slice().unwrap_or_default().iter().all(|w| w.is_finite());
+    if (g.is_thin() || g.is_small(g.o)) && finite() {
         return shifted::adjoint(&weight, &y, bias, g);
     }
     product::adjoint(filled(&g.x_shape(), bias)?, &weight, &y, g)

@@ -21,6 +21,10 @@ use crate::view::View;
 const DEPTH: usize = 512;
 /// Bytes of a tile: half of a 512 KiB second-level cache.
 const TILE_BYTES: usize = 256 << 10;
+/// Positions of a tile at least: fewer make products slow.
+const LEAST: usize = 64;
+/// Bytes of a tile of that few positions.
+const MOST_BYTES: usize = 16 << 20;
 /// Tasks that there should be at least, if the sizes allow: enough for many threads, and fixed,
 /// so that sums do not depend on their number.
 const TASKS: usize = 16;
@@ -38,7 +42,8 @@ impl Tiles {
         let [_, k, y] = g.planes();
         let share = (g.c * g.n * g.groups).div_ceil(least_tasks).max(1);
         let channels = (DEPTH / k).max(1).min(g.c).min(share);
-        let most = (TILE_BYTES / (channels * k * size_of::<T>())).max(64);
+        let bytes = channels * k * size_of::<T>();
+        let most = (TILE_BYTES / bytes).max(LEAST.min(MOST_BYTES / bytes)).max(1);
         // Whole lines where they fit.
         let line = g.y[2];
         let positions = if most > line { most / line * line } else { most };

@@ -219,6 +219,21 @@ fn both_ways_agree() {
     }
 }
 
+/// No window element meets a zero that is none of y's.
+#[test]
+fn an_infinite_weight_makes_no_nan_of_a_cotangent() {
+    for (c, side) in [(40, 4), (40, 80), (1, 6), (3, 5)] {
+        let options = ConvOptions::new(2).padded(&[1, 1]);
+        let (x, y) = ([1, c, side, side], Tensor::full(&[1, c, side, side], 1.0).unwrap());
+        let w = Tensor::<f64>::from_fn(&[c, c, 3, 3], |at| match at {
+            0 => f64::INFINITY,
+            _ => 0.5,
+        });
+        let dx = conv_x(&x, &w.unwrap(), &y, &options).unwrap().to_vec().unwrap();
+        assert!(dx.iter().all(|x| !x.is_nan()) && dx.contains(&f64::INFINITY), "{c} {side}");
+    }
+}
+
 #[test]
 fn extra_positions_hold_nothing_but_the_bias() {
     let (x, w) = (random(&[1, 1, 2], 1), random(&[1, 1, 1], 2));

@@ -96,22 +96,71 @@ pub(crate) fn write(mut to: impl Write, header: Header, bytes: &[u8]) -> io::Res
     to.write_all(bytes)
 }
 
-/// Reads so many bytes, whose number has been checked; `alive` is told now and then that some came.
+/// Reads so many bytes, whose number has been checked; `alive` is told whenever some came.
 pub(crate) fn read(mut from: impl Read, length: usize, alive: impl Fn()) -> io::Result<Vec<u8>> {
     let mut all = Vec::new();
-    while all.len() < length {
-        let at = all.len();
-        all.resize(length.min(at + (1 << 20)), 0);
-        from.read_exact(&mut all[at..])?;
+    let mut filled = 0;
+    while filled < length {
+        if filled == all.len() {
+            // Memory is taken as bytes come.
+            all.resize(length.min(filled + (1 << 20)), 0);
+        }
+        filled += some(&mut from, &mut all[filled..])?;
         alive();
     }
     Ok(all)
 }
 
-/// Reads over so many bytes.
-pub(crate) fn skip(from: impl Read, length: u64) -> io::Result<()> {
-    let read = io::copy(&mut from.take(length), &mut io::sink())?;
-    if read == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+/// Reads over so many bytes; `alive` is told whenever some came.
+pub(crate) fn skip(mut from: impl Read, mut length: u64, alive: impl Fn()) -> io::Result<()> {
+    let mut piece = [0; 1 << 14];
+    while length > 0 {
+        let most = usize::try_from(length).map_or(piece.len(), |length| length.min(piece.len()));
+        length -= some(&mut from, &mut piece[..most])? as u64;
+        alive();
+    }
+    Ok(())
+}
+
+/// At least one byte.
+fn some(from: &mut impl Read, to: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match from.read(to) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// A connection whose writes time out, for whoever writes on as long as the other side takes some bytes now and
+/// then: after so many timeouts in a row it does not.
+pub(crate) struct Patient<W> {
+    pub(crate) to: W,
+    pub(crate) timeouts: u64,
+}
+
+impl<W: Write> Write for Patient<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut timeouts = 0;
+        loop {
+            match self.to.write(bytes) {
+                Err(error) if timed_out(&error) && timeouts < self.timeouts => timeouts += 1,
+                Err(error) if timed_out(&error) => {
+                    return Err(io::Error::other("it does not read"));
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+fn timed_out(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 fn text(x: &str, all: &mut Vec<u8>) {
@@ -209,7 +258,10 @@ mod tests {
         assert_eq!(sent.len(), HEADER + bytes.len());
         assert_eq!(read(&sent[HEADER..], bytes.len(), || ()).unwrap(), bytes);
         assert!(read(&sent[HEADER + 1..], bytes.len(), || ()).is_err());
-        assert!(skip(&sent[HEADER..], bytes.len() as u64).is_ok());
-        assert!(skip(&sent[HEADER..], bytes.len() as u64 + 1).is_err());
+        let alive = std::cell::Cell::new(0);
+        let told = || alive.set(alive.get() + 1);
+        assert!(skip(&sent[HEADER..], bytes.len() as u64, told).is_ok());
+        assert!(alive.get() > 60);
+        assert!(skip(&sent[HEADER..], bytes.len() as u64 + 1, || ()).is_err());
     }
 }

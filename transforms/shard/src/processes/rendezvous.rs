@@ -139,7 +139,8 @@ impl Rendezvous {
             let what = format!("there is no process {rank} of {count}, there are 1 to {MOST}");
             return Err(ShardError::Join { what });
         }
-        Ok(Instant::now() + self.within)
+        // A clock has an end; nobody waits for a hundred years.
+        Ok(Instant::now() + self.within.min(Duration::from_secs(1 << 32)))
     }
 
     /// Waits for the others; this process is the first, to whose address they come.
@@ -230,11 +231,18 @@ impl Rendezvous {
         }
         while all.iter().enumerate().any(|(other, x)| other != rank && x.is_none()) {
             match accept(&own, end).map_err(at("not all that come later are there"))? {
-                Some((stream, hello)) if hello.job == job && (hello.rank as usize) < self.count => {
+                Some((stream, hello)) => {
+                    let from = hello.rank as usize;
+                    let expected = hello.job == job && from > rank && from < self.count;
+                    if !expected || all[from].is_some() {
+                        let why = format!("process {rank} does not wait for it");
+                        let _ = answer(&stream, false, why.as_bytes());
+                        continue;
+                    }
                     answer(&stream, true, &[]).map_err(at("one that comes later is gone"))?;
-                    all[hello.rank as usize] = Some(stream);
+                    all[from] = Some(stream);
                 }
-                _ => {}
+                None => {}
             }
         }
         all[rank] = None;
@@ -244,8 +252,7 @@ impl Rendezvous {
     fn start(&self, rank: usize, all: Vec<Option<TcpStream>>) -> Result<Processes> {
         let ready = |stream: &TcpStream| {
             stream.set_nodelay(true)?;
-            stream.set_read_timeout(None)?;
-            stream.set_write_timeout(None)
+            stream.set_read_timeout(None)
         };
         let ready = all.iter().flatten().try_for_each(ready);
         let board = ready.and_then(|()| Board::start(rank, all, self.patience));
@@ -261,10 +268,22 @@ fn left(end: Instant) -> io::Result<Duration> {
 /// Says hello; what the other one answers.
 fn ask(stream: &TcpStream, hello: Hello, end: Instant) -> io::Result<Vec<u8>> {
     let mut to = stream;
-    to.set_read_timeout(Some(left(end)?))?;
     to.set_write_timeout(Some(left(end)?))?;
     to.write_all(&hello.encode())?;
-    read_answer(to)
+    read_answer(Until { stream, end })
+}
+
+/// What comes until then: bytes one by one do not hold anybody up for longer.
+struct Until<'a> {
+    stream: &'a TcpStream,
+    end: Instant,
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(left(self.end)?))?;
+        self.stream.read(to)
+    }
 }
 
 /// Somebody who says hello; nobody, if it was somebody else.
@@ -276,14 +295,17 @@ fn accept(listener: &TcpListener, end: Instant) -> io::Result<Option<(TcpStream,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 std::thread::sleep(left(end)?.min(PAUSE));
             }
+            // Who has come has left before that was seen.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => return Err(error),
         }
     };
     stream.set_nonblocking(false)?;
     // Who says nothing does not hold up the others for long.
-    stream.set_read_timeout(Some(left(end)?.min(Duration::from_secs(2))))?;
-    stream.set_write_timeout(Some(Duration::from_secs(2)))?;
-    Ok(Hello::read(&stream).ok().map(|hello| (stream, hello)))
+    let hello = Duration::from_secs(2);
+    stream.set_write_timeout(Some(hello))?;
+    let end = end.min(Instant::now() + hello);
+    Ok(Hello::read(Until { stream: &stream, end }).ok().map(|hello| (stream, hello)))
 }
 
 /// Connects to an address, where somebody may begin to listen a little later.

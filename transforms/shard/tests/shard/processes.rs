@@ -315,11 +315,25 @@ fn processes_that_do_not_fit_do_not_join() {
     for rank in [0, 2] {
         assert!(matches!(soon(2).join(nobody, rank), Err(ShardError::Join { .. })));
     }
+    // Somebody who says a byte now and then keeps nobody waiting for longer.
+    let own = listener();
+    let address = own.local_addr().unwrap();
+    let slow = std::thread::spawn(move || {
+        use std::io::Write;
+        let mut slow = std::net::TcpStream::connect(address).unwrap();
+        while slow.write_all(b"T").is_ok() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+    let begin = std::time::Instant::now();
+    assert!(matches!(soon(2).host(own), Err(ShardError::Join { .. })));
+    assert!(begin.elapsed() < Duration::from_secs(3));
+    slow.join().unwrap();
     // One of another program and one of another number of processes do not keep out the one that is missing.
     let own = listener();
     let address = own.local_addr().unwrap();
     std::thread::scope(|scope| {
-        let host = scope.spawn(move || Rendezvous::of(2).host(own));
+        let host = scope.spawn(move || Rendezvous::of(2).within(Duration::MAX).host(own));
         use std::io::Write;
         std::net::TcpStream::connect(address).unwrap().write_all(b"GET / HTTP/1.1\r\n").unwrap();
         let error = Rendezvous::of(3).join(address, 1).unwrap_err();

@@ -66,6 +66,8 @@ struct State {
     silent: Vec<u32>,
     /// Rounds so far.
     round: u64,
+    /// The round in which the last part of a message of each process came.
+    heard: Vec<u64>,
     closed: bool,
     readers: usize,
 }
@@ -113,12 +115,16 @@ impl Board {
             done: vec![0; count],
             lost: vec![None; count],
             silent: vec![0; count],
+            heard: vec![0; count],
             readers: readers.len(),
             ..State::default()
         };
         let (wake, sent) = (Condvar::new(), AtomicU64::new(0));
         let board = Self { rank, peers, patience, state: Mutex::new(state), wake, sent };
         let board = Arc::new(board);
+        for (_, peer) in board.others() {
+            peer.end.set_write_timeout(Some(board.round()))?;
+        }
         for (process, connection) in readers {
             let own = board.clone();
             std::thread::Builder::new().name(format!("t4a shard {process}")).spawn(move || {
@@ -194,7 +200,7 @@ impl Board {
     fn send(&self, process: usize, header: Header, bytes: &[u8]) -> Result<()> {
         let Some(peer) = &self.peers[process] else { return Ok(()) };
         let connection = peer.write.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = frame::write(&*connection, header, bytes);
+        let written = self.write(&connection, header, bytes);
         drop(connection);
         match written {
             Ok(()) => {
@@ -202,12 +208,22 @@ impl Board {
                 Ok(())
             }
             Err(error) => {
-                let how = format!("cannot be reached: {error}");
+                let how = threads::ended(&error);
                 self.lose(process, &how);
                 let lost = self.state().lost[process].clone();
                 Err(lost.unwrap_or(ShardError::Lost { process, how }))
             }
         }
+    }
+
+    /// Writes a frame, as long as the other side takes some of it now and then.
+    fn write(&self, to: &TcpStream, header: Header, bytes: &[u8]) -> std::io::Result<()> {
+        frame::write(frame::Patient { to, timeouts: self.rounds() }, header, bytes)
+    }
+
+    /// Rounds that this process is patient for.
+    fn rounds(&self) -> u64 {
+        (self.patience.as_nanos() / self.round().as_nanos()).clamp(1, u64::MAX.into()) as u64
     }
 
     /// Waits for something of a process, or of this one.
@@ -216,7 +232,7 @@ impl Board {
         process: Option<usize>,
         mut ready: impl FnMut(&mut State) -> Option<T>,
     ) -> Result<T> {
-        let rounds = (self.patience.as_nanos() / self.round().as_nanos()).max(1) as u64;
+        let rounds = self.rounds();
         let mut state = self.state();
         let start = state.round;
         loop {
@@ -230,7 +246,8 @@ impl Board {
                 if let Some(lost) = &state.lost[process] {
                     return Err(lost.clone());
                 }
-                if state.round - start > rounds {
+                // While parts of messages arrive it has come.
+                if state.round - start.max(state.heard[process]) > rounds {
                     let how = format!("is there, but has not come for {:?}", self.patience);
                     return Err(ShardError::Lost { process, how });
                 }

@@ -136,18 +136,67 @@ fn nobody_is_waited_for_for_ever() {
     drop(other);
     // It is there, and never comes.
     let (board, other) = pair(2000);
-    let (sender, receiver) = std::sync::mpsc::channel::<()>();
-    let alive = std::thread::spawn(move || {
-        let header = Header::new(Kind::Alive, 0, 0).encode();
-        while receiver.recv_timeout(Duration::from_millis(20)).is_err() {
-            if (&other).write_all(&header).is_err() {
-                return;
-            }
-        }
-    });
+    let (sender, thread) = alive(other);
     lost(begin(&board), "is there, but has not come");
-    sender.send(()).unwrap();
-    alive.join().unwrap();
+    drop(sender);
+    thread.join().unwrap();
     // It leaves.
     lost(begin(&board), "");
+}
+
+/// A process that says now and then that it is alive, until the sender goes.
+fn alive(connection: TcpStream) -> (std::sync::mpsc::Sender<()>, std::thread::JoinHandle<()>) {
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let header = Header::new(Kind::Alive, 0, 0).encode();
+    let pause = Duration::from_millis(20);
+    let waits =
+        move || receiver.recv_timeout(pause) == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
+    let thread =
+        std::thread::spawn(move || while waits() && (&connection).write_all(&header).is_ok() {});
+    (sender, thread)
+}
+
+#[test]
+fn who_sends_slowly_is_there() {
+    // Silence is half a second of it.
+    let (board, other) = pair(2000);
+    let sum = Tag::new(0, 0, 1).to(0);
+    comes(&other, 1);
+    begin(&board).unwrap();
+    board.fail(ShardError::Lost { process: 0, how: "a test".into() });
+    board.end();
+    // What is left of that call, for longer than a process is waited for.
+    send(&other, Kind::Data, 1, sum, &[], 60);
+    for _ in 0..60 {
+        std::thread::sleep(Duration::from_millis(45));
+        (&other).write_all(&[0]).unwrap();
+    }
+    comes(&other, 2);
+    begin(&board).unwrap();
+    // And of a message that is awaited.
+    let slow = std::thread::spawn(move || {
+        send(&other, Kind::Data, 2, sum, &[], 8);
+        for byte in 0..8 {
+            std::thread::sleep(Duration::from_millis(350));
+            (&other).write_all(&[byte]).unwrap();
+        }
+        other
+    });
+    assert_eq!(board.take(sum), Ok((0..8).collect()));
+    board.close();
+    slow.join().unwrap();
+}
+
+#[test]
+fn who_does_not_read_is_lost() {
+    let (board, other) = pair(600);
+    comes(&other, 1);
+    begin(&board).unwrap();
+    let (sender, thread) = alive(other);
+    let bytes = vec![0; 64 << 20];
+    let header = Header::new(Kind::Data, 1, bytes.len());
+    lost(board.send(1, header, &bytes), "does not read");
+    drop(sender);
+    thread.join().unwrap();
+    board.close();
 }

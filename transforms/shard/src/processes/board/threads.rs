@@ -44,10 +44,13 @@ impl Board {
     /// Tells the others that this process is there.
     pub(super) fn live(&self) {
         while self.next_round() {
-            for (_, peer) in self.others() {
+            for (process, peer) in self.others() {
                 // Where somebody writes, the other side hears of this process anyway.
-                if let Ok(connection) = peer.write.try_lock() {
-                    let _ = frame::write(&*connection, Header::new(Kind::Alive, 0, 0), &[]);
+                let Ok(connection) = peer.write.try_lock() else { continue };
+                let written = self.write(&connection, Header::new(Kind::Alive, 0, 0), &[]);
+                drop(connection);
+                if let Err(error) = written {
+                    self.lose(process, &ended(&error));
                 }
             }
         }
@@ -65,15 +68,19 @@ impl Board {
                 return wrong("what is no frame");
             };
             self.state().silent[process] = 0;
+            let alive = || {
+                let mut state = self.state();
+                state.silent[process] = 0;
+                state.heard[process] = state.round;
+            };
             let length = match self.accepts(process, &header) {
                 Ok(Some(length)) => length,
-                Ok(None) => match frame::skip(&mut connection, header.length) {
+                Ok(None) => match frame::skip(&mut connection, header.length, alive) {
                     Ok(()) => continue,
                     Err(error) => return ended(&error),
                 },
                 Err(what) => return wrong(&what),
             };
-            let alive = || self.state().silent[process] = 0;
             match frame::read(&mut connection, length, alive) {
                 Ok(bytes) => {
                     if let Err(what) = self.arrived(process, header, bytes) {
@@ -176,7 +183,7 @@ impl Board {
     }
 }
 
-fn ended(error: &std::io::Error) -> String {
+pub(super) fn ended(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::UnexpectedEof => "has left".to_owned(),
         _ => format!("cannot be reached: {error}"),
