@@ -38,13 +38,28 @@ impl Scale {
         Self(e)
     }
 
+    /// Whether nothing is scaled.
+    pub(crate) fn is_one(self) -> bool {
+        self.0 == 0
+    }
+
+    /// That of quotients by what `other` scaled.
+    pub(crate) fn over(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+
     /// `2ᵉ x` for results that grow with the matrix; whether all of them are finite.
     pub(crate) fn restore<T: LinalgScalar>(self, values: &mut [T]) -> bool {
-        if self.0 == 0 {
+        if self.is_one() {
             return true;
         }
-        let factor = power::<T::R>(self.0);
-        values.iter_mut().for_each(|x| *x = times(*x, factor));
+        // A quotient may be beyond a power that there is.
+        let (range, _) = limits::<T>();
+        let first = self.0.clamp(-range, range);
+        for e in [first, self.0 - first].into_iter().filter(|&e| e != 0) {
+            let factor = power::<T::R>(e);
+            values.iter_mut().for_each(|x| *x = times(*x, factor));
+        }
         values.iter().all(|&x| Numeric::sub(x, x) == T::ZERO)
     }
 }

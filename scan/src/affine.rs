@@ -66,13 +66,13 @@ fn tiny<T: Float>() -> T {
     T::from_f64(if size_of::<T>() == 8 { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE as f64 })
 }
 
-/// `A h + B`, unless A has left the range of numbers on its way and that could be seen: `low` is the least
-/// size that it had.
+/// `A h + B`, unless A has left the range of numbers on its way and that could be seen: `loss` bounds by how much
+/// it is off.
 #[inline(always)]
-fn enter<T: Float, const P: usize>(a: [T; P], b: [T; P], low: T, state: [T; P]) -> Option<[T; P]> {
+fn enter<T: Float, const P: usize>(a: [T; P], b: [T; P], loss: T, state: [T; P]) -> Option<[T; P]> {
     let ranges = size(a).is_finite() && size(b).is_finite();
-    let lost = size(state).mul(tiny::<T>());
-    let unseen = low >= tiny::<T>() || lost <= T::EPSILON.mul(size(b)) || size(state).is_zero();
+    let lost = size(state).mul(loss);
+    let unseen = lost <= T::EPSILON.mul(size(b)) || size(state).is_zero();
     (ranges && unseen).then(|| step(a, state, b))
 }
 
@@ -172,7 +172,6 @@ macro_rules! affine {
             fn identity(self) -> [T; $total] {
                 let mut total = [T::ZERO; $total];
                 total[0] = T::ONE;
-                total[$total - 1] = T::ONE;
                 total
             }
             fn enter(self, total: [T; $total], state: [T; $p]) -> Option<[T; $p]> {
@@ -182,20 +181,27 @@ macro_rules! affine {
     };
 }
 
-/// The total `[A.., B.., low]` with A multiplied by a and a new B.
+/// The total `[A.., B.., loss]` with A multiplied by a and a new B.
 #[inline(always)]
 fn after<T: Float, const P: usize, const R: usize>(
     total: [T; R],
     a: [T; P],
     b: [T; P],
 ) -> ([T; R], [T; 0]) {
-    let product = times(a, part::<T, R, P>(total, 0));
-    let low = size(product);
-    let low = if low < total[R - 1] { low } else { total[R - 1] };
+    let before = part::<T, R, P>(total, 0);
+    let product = times(a, before);
+    // What was lost below the normal numbers grows with what comes after it, and is lost anew as long as it
+    // lies there. A factor of 0 loses nothing.
+    let (factor, loss) = (size(a), total[R - 1]);
+    let low = size(product) < tiny::<T>() && !size(before).is_zero();
+    let grown = loss.mul(factor);
+    let grown = if grown > tiny::<T>() { grown } else { tiny::<T>() };
+    let off = (low || !loss.is_zero()) && !factor.is_zero();
+    let loss = if off { grown } else { T::ZERO };
     let next = |i: usize| match i {
         i if i < P => product[i],
         i if i < 2 * P => b[i - P],
-        _ => low,
+        _ => loss,
     };
     (std::array::from_fn(next), [])
 }

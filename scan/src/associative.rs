@@ -1,6 +1,8 @@
 //! Scans over monoids.
 
-use t4a_diff::{Array, Cotangents, Eager, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value};
+use t4a_diff::{
+    Array, Cotangents, Dual, Eager, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value,
+};
 use t4a_tensor::TensorError;
 
 use crate::cumulative::Cumulative;
@@ -310,6 +312,17 @@ impl<M: Monoid> Operation for AssociativeScan<M> {
         }
         let all = self.scan_vjp(&x, &g)?;
         Ok(all.iter().map(|g| Some(self.leave(g))).collect())
+    }
+
+    fn jvp<A: Array>(
+        &self,
+        inputs: &[Value<Dual<A>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<A>>> {
+        match self.running() {
+            Some(op) => Ok(op.jvp(inputs, tracked)?),
+            None => self.portable(inputs, tracked),
+        }
     }
 
     fn fused_vjp(&self, reverse: &Reverse<'_, Eager>) -> Result<Cotangents<Eager>> {

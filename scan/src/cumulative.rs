@@ -120,12 +120,14 @@ impl Cumulative {
     }
 }
 
-/// `ln(eˣ + e^y)`.
+/// `ln(eˣ + e^y)`; where it is −∞ its derivative is 0.
 pub(crate) fn log_add_exp<A: Array>(x: &A, y: &A) -> A {
     let m = x.replace(&y.greater(x), y).detach();
     let infinite = m.equals(f64::INFINITY).or(&m.equals(f64::NEG_INFINITY));
     let m = m.fill(&infinite, 0.0);
-    x.sub(&m).exp().add(&y.sub(&m).exp()).ln().add(&m)
+    let sum = x.sub(&m).exp().add(&y.sub(&m).exp());
+    let none = sum.equals(0.0);
+    sum.fill(&none, 1.0).ln().add(&m).fill(&none, f64::NEG_INFINITY)
 }
 
 impl Operation for Cumulative {

@@ -29,7 +29,7 @@ pub fn quantize(
     (low, high): (f32, f32),
 ) -> Result<AnyTensor> {
     let [low, high] = [low, high].map(|bound| Number::Float(bound.into()));
-    let scaled = x.reshape(grid)?.mul(scales.recip()?)?.reshape(x.shape())?;
+    let scaled = x.reshape(grid)?.div(scales)?.reshape(x.shape())?;
     scaled.round_away()?.clamp(low, high)?.cast(DType::I8)
 }
 

@@ -87,6 +87,14 @@ fn narrow_and_unsigned_integers() {
     }
 }
 
+/// Flex's sums for means wrap.
+#[test]
+fn means_of_narrow_integers() {
+    let x = TensorData::new(vec![100i8; 70], [70]);
+    let mean = B::int_mean_dim(B::int_from_data(x, &Default::default()), 0);
+    assert_eq!(mean.read()[0].to_vec::<i8>().unwrap(), [100]);
+}
+
 /// Flex panics on overflow in builds with checks; everywhere else integers wrap.
 #[test]
 fn scattered_sums_wrap() {

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A function takes its tree on the backend of the derivative, `Autodiff<B>` or [`Jvp<B>`](Jvp), whose type
-//! is the level of that derivative: nested ones cannot be confused. A tensor of the level below enters by
+//! is the level of that derivative: nested ones cannot be confused, and two of one level in each other are refused
+//! ([`DerivativeError::Nested`]). A tensor of the level below enters by
 //! `Tensor::from_inner` or [`constant`](burn_t4a_jvp::constant):
 //!
 //! ```
@@ -37,6 +38,7 @@ use burn_backend::ops::FloatTensorOps;
 use burn_backend::{
     AutodiffBackend, Backend, DType, FloatDType, Shape, TensorData, TensorMetadata,
 };
+use burn_t4a::ext::level::Level;
 use burn_t4a::ext::scan::Structure;
 use burn_t4a::ext::tape::is_tracked;
 use burn_t4a_jvp::{Jvp, JvpError, Leaf, LeafMismatch, Lift, build, dual, jvp, leaves, unzip};
@@ -53,6 +55,12 @@ pub enum DerivativeError {
     /// Trees and tangents that do not fit.
     #[error(transparent)]
     Jvp(#[from] JvpError),
+    /// A reverse pass inside of another one of the same type.
+    #[error(
+        "a reverse pass inside of another one on the same backend, whose tensors could not be told apart: take \
+         it on the outer one's backend, Autodiff<Autodiff<B>>, or before it"
+    )]
+    Nested,
     /// A gradient of something else than a number.
     #[error("grad: a loss of one element is required, its shape is {shape:?}")]
     Loss {
@@ -120,6 +128,11 @@ fn inner<B: Backend, R: Lift<Autodiff<B>>>(tree: R) -> Result<R::On<B>> {
     Ok(build(&structure, leaves(tree).into_iter().map(Autodiff::<B>::inner).collect())?)
 }
 
+/// A function on the tape begins.
+fn level<B: Backend>() -> Result<Level> {
+    Level::enter::<Autodiff<B>>().ok_or(DerivativeError::Nested)
+}
+
 fn number<B: Backend>(loss: Tensor<Autodiff<B>, 1>) -> Result<Leaf<Autodiff<B>>> {
     let loss = loss.into_primitive().tensor();
     match loss.shape().num_elements() {
@@ -176,6 +189,7 @@ pub fn value_and_grad_with<B: Backend, P: Lift<B>, A: Lift<Autodiff<B>>>(
     x: P,
 ) -> Result<(Tensor<B, 1>, A::On<B>, P)> {
     let (x, arguments) = Arguments::enter(x)?;
+    let _level = level::<B>()?;
     let (loss, more) = f(x);
     let loss = number(loss)?;
     let value = tensor(Autodiff::<B>::inner(loss.clone()));
@@ -251,6 +265,7 @@ pub fn vjp<B: Backend, P: Lift<B>, R: Lift<Autodiff<B>>>(
     x: P,
 ) -> Result<(Below<B, R>, Pullback<B, P, Below<B, R>>)> {
     let (x, arguments) = Arguments::enter(x)?;
+    let _level = level::<B>()?;
     let y = f(x);
     let structure = y.structure();
     let results = leaves(y);
@@ -285,7 +300,9 @@ pub fn hvp<B: Backend, P: Lift<B>>(
     x: P,
     v: P,
 ) -> Result<(P, P)> {
-    Ok(unzip(grad(f, dual(x, v)?)?)?)
+    let duals = dual(x, v)?;
+    let _level = Level::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
+    Ok(unzip(grad(f, duals)?)?)
 }
 
 /// The unit tensors of a shape.
@@ -348,7 +365,9 @@ pub fn jacfwd<B: Backend, const D: usize, const E: usize, const K: usize>(
     x: Tensor<B, D>,
 ) -> Result<Tensor<B, K>> {
     let still = burn_t4a_jvp::constant(x.clone())?;
+    let level = Level::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
     let (y, _): (Tensor<B, E>, Tensor<B, E>) = unzip(f(still))?;
+    drop(level);
     let shape = joined::<K>("jacfwd", &y.shape(), &x.shape())?;
     let column = |v| -> Result<Leaf<B>> {
         let (_, t): (_, Tensor<B, E>) = jvp(&f, x.clone(), v)?;
@@ -367,7 +386,9 @@ pub fn jacrev<B: Backend, const D: usize, const E: usize, const K: usize>(
     f: impl Fn(Tensor<Autodiff<B>, D>) -> Tensor<Autodiff<B>, E>,
     x: Tensor<B, D>,
 ) -> Result<Tensor<B, K>> {
+    let level = level::<B>()?;
     let y = f(Tensor::from_inner(x.clone())).inner();
+    drop(level);
     let shape = joined::<K>("jacrev", &y.shape(), &x.shape())?;
     let row = |u| -> Result<Leaf<B>> {
         let (_, pullback) = vjp(&f, x.clone())?;

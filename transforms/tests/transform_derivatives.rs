@@ -188,6 +188,45 @@ fn perturbations_are_not_confused() {
 }
 
 /// Levels in every order up to the fourth: x⁵ has the derivatives 5x⁴, 20x³, 60x², 120x.
+/// Levels of one type in each other would share tangents, tapes and batches.
+#[test]
+fn levels_of_one_type_in_each_other_are_refused() {
+    use burn_t4a_transforms::vmap::{Vmap, VmapError, vmap};
+    let x = of([3.0]);
+    // The inner tape would consume the outer one, and leave a gradient of 0.
+    let mut inner = None;
+    let outer = grad(
+        |x: Tensor<A<B>, 1>| {
+            let square = x.clone() * x.clone();
+            inner = Some(grad(|y: Tensor<A<B>, 1>| (square.clone() * y).sum(), of([5.0])));
+            square.sum()
+        },
+        x.clone(),
+    );
+    assert_eq!(inner.unwrap().unwrap_err(), DerivativeError::Nested);
+    assert_eq!(read(outer.unwrap()), [6.0]);
+    // The inner tangent would hold the outer one.
+    let mut inner = None;
+    let f = |x: Tensor<Jvp<B>, 1>| {
+        let y = x.clone();
+        inner = Some(jvp(|z: Tensor<Jvp<B>, 1>| y.clone() * z, of([5.0]), of([1.0])).map(drop));
+        x
+    };
+    jvp(f, x.clone(), of([1.0])).unwrap();
+    assert_eq!(inner.unwrap().unwrap_err(), JvpError::Nested);
+    // Example by example of another batch.
+    let found = std::cell::RefCell::new(None);
+    let f = |x: Tensor<Vmap<B>, 1>| {
+        let inner = vmap(|y: Tensor<Vmap<B>, 1>| x.clone() * y).call(of([1.0, 10.0]));
+        *found.borrow_mut() = Some(inner.map(|_: Tensor<B, 1>| ()));
+        x.clone()
+    };
+    let _: Tensor<B, 1> = vmap(f).call(of([2.0, 3.0])).unwrap();
+    assert_eq!(found.into_inner().unwrap().unwrap_err(), VmapError::Nested);
+    // After an error, and beside each other, they go on.
+    assert_eq!(read(grad(|x: Tensor<A<B>, 1>| x.powi_scalar(2).sum(), x).unwrap()), [6.0]);
+}
+
 #[test]
 fn four_levels() {
     let x = of([2.0]);

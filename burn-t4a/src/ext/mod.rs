@@ -10,11 +10,13 @@
 //! | complex tensors as pairs of real ones | [`Complex`] |
 //! | an operation of one's own as a value, on every backend | [`operation`] |
 //! | a node of the tape with a rule of one's own | [`tape`] |
+//! | functions of one backend in each other, refused | [`level`] |
 //! | the vocabulary of derivative rules on a backend's primitives | [`primitive`] |
 
 pub mod complex;
 pub mod einsum;
 mod error;
+pub mod level;
 #[cfg(feature = "linalg")]
 pub mod linalg;
 pub mod nn;

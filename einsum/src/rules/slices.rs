@@ -9,7 +9,10 @@ use crate::memory::filled;
 /// `∂(cₛ ⊕ …)/∂cₛ` times `g`, for semirings in which several terms share; `equal` terms absorb the
 /// others if the sum does.
 fn shared<S: Differentiable<T>, T: Numeric>(g: T, part: T, sum: T, equal: u32) -> T {
-    if part == S::ZERO {
+    // A sum that is NaN differs from itself, and is so to every term.
+    #[allow(clippy::eq_op)]
+    let defined = sum == sum;
+    if part == S::ZERO && defined {
         T::ZERO
     } else if !S::absorbs(sum) {
         g.mul(S::marginal(part, sum))

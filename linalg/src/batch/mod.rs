@@ -267,22 +267,42 @@ const LARGE: usize = 1 << 19;
 /// Floating-point operations of a whole batch from which waking our threads pays: about 30 µs.
 const WORTHWHILE: usize = 1 << 16;
 
+/// `len` elements to work in: of a matrix that repeats its own, more than there may be memory for.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub(crate) fn filled<T: Clone>(value: T, len: usize) -> Result<Vec<T>> {
+    let mut out = Vec::new();
+    let bytes = len.saturating_mul(size_of::<T>());
+    out.try_reserve_exact(len).map_err(|_| TensorError::OutOfMemory { bytes })?;
+    out.resize(len, value);
+    Ok(out)
+}
+
+/// The product, or the largest number.
+pub(crate) fn flops(factors: &[usize]) -> usize {
+    factors.iter().copied().fold(1, usize::saturating_mul)
+}
+
 /// Calls `body` for every matrix of the batch and gathers the info codes, whose route says how.
 ///
 /// `flops` is the work for one matrix. A slot whose body fails is spoiled.
+///
+/// # Errors
+/// Those of `scratch`; `OutOfMemory`.
 pub(crate) fn run<J: Slot, S>(
     batch: &[usize],
     mut slots: PerMatrix<J>,
     flops: usize,
-    scratch: impl Fn(Par) -> S + Sync + Send,
+    scratch: impl Fn(Par) -> Result<S> + Sync + Send,
     body: impl Fn(&mut S, usize, &mut J, Par) -> Status + Sync + Send,
 ) -> Result<Tensor<i32>> {
     let count = slots.len();
     let threads = parallel::threads();
     let mut info = Tensor::zeros(batch)?;
     let codes: &mut [i32] = info.as_mut_slice()?;
-    let sequence = |first: usize, slots: &mut [J], codes: &mut [i32], par: Par| {
-        let mut state = scratch(par);
+    let sequence = |first: usize, slots: &mut [J], codes: &mut [i32], par: Par| -> Result<()> {
+        let mut state = scratch(par)?;
         for (i, (slot, code)) in slots.iter_mut().zip(codes).enumerate() {
             let status = body(&mut state, first + i, slot, par);
             if status != Status::Done {
@@ -290,23 +310,26 @@ pub(crate) fn run<J: Slot, S>(
             }
             *code = status.code();
         }
+        Ok(())
     };
     let few = threads == 1 || flops.saturating_mul(count) < WORTHWHILE;
     let mut path = Path::LinalgSequential;
     if count == 0 {
         path = Path::Empty;
     } else if few || (count == 1 && flops < LARGE) {
-        sequence(0, &mut slots, codes, Par::Seq);
+        sequence(0, &mut slots, codes, Par::Seq)?;
     } else if flops < LARGE || count >= threads {
         // Four groups per thread even out matrices that converge at different speed.
         let group = count.div_ceil(4 * threads);
-        let mut groups: Vec<_> = slots.chunks_mut(group).zip(codes.chunks_mut(group)).collect();
-        parallel::for_each_mut(&mut groups, true, |g, (slots, codes)| {
-            sequence(g * group, slots, codes, Par::Seq);
+        let groups = slots.chunks_mut(group).zip(codes.chunks_mut(group));
+        let mut groups: Vec<_> = groups.map(|group| (group, Ok(()))).collect();
+        parallel::for_each_mut(&mut groups, true, |g, ((slots, codes), result)| {
+            *result = sequence(g * group, slots, codes, Par::Seq);
         });
+        groups.into_iter().try_for_each(|(_, result)| result)?;
     } else {
         path = Path::LinalgParallel;
-        with_threads(|par| sequence(0, &mut slots, codes, par));
+        with_threads(|par| sequence(0, &mut slots, codes, par))?;
     }
     Ok(info.with_route(Route::native(path)))
 }

@@ -56,7 +56,7 @@ pub fn cholesky_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<
         shape.batch,
         slots,
         n * n * n / 3,
-        |par| T::cholesky_scratch(n, par),
+        |par| Ok(T::cholesky_scratch(n, par)),
         |memory, index, l, par| {
             if !load_hermitian(views.get(index), l) {
                 return Status::NonFinite;

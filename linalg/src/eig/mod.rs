@@ -22,7 +22,7 @@ use faer::MatRef;
 use t4a_algebra::{Field, Float, Numeric};
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, PerMatrix, Shape, Status, Views, load, run};
+use crate::batch::{Output, PerMatrix, Shape, Status, Views, filled, flops, load, run};
 use crate::degeneracy::Degeneracy;
 use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::{LinalgScalar, real};
@@ -103,8 +103,8 @@ fn decompose<T: LinalgScalar>(
     run(
         shape.batch,
         slots,
-        25 * n * n * n,
-        |_| vec![T::ZERO; n * n],
+        flops(&[25, n, n, n]),
+        |_| filled(T::ZERO, n * n),
         |copy, index, (values, vectors), par| {
             if !load(views.get(index), copy) {
                 return Status::NonFinite;

@@ -12,7 +12,7 @@ pub(crate) mod tests;
 use faer::MatRef;
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, PerMatrix, Shape, Status, Views, load_hermitian, run};
+use crate::batch::{Output, PerMatrix, Shape, Status, Views, filled, flops, load_hermitian, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::scale::{Scale, largest};
@@ -95,8 +95,11 @@ fn decompose<T: LinalgScalar>(
     run(
         shape.batch,
         slots,
-        9 * n * n * n,
-        |par| (T::eigh_scratch(n, with_vectors, par), vec![T::ZERO; n * n], vec![T::ZERO; n]),
+        flops(&[9, n, n, n]),
+        |par| {
+            let copy = filled(T::ZERO, n * n)?;
+            Ok((T::eigh_scratch(n, with_vectors, par), copy, vec![T::ZERO; n]))
+        },
         |(memory, copy, diagonal), index, (vectors, values), par| {
             if !load_hermitian(views.get(index), copy) {
                 return Status::NonFinite;

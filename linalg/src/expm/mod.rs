@@ -49,11 +49,19 @@ fn plan(norm: f64, epsilon: f64) -> Plan {
     }
 }
 
-/// Runs the algorithm with the given plan.
-fn exponential<M: Matrices>(a: &M, (degree, squarings): Plan) -> M {
-    // Halved twice where 2⁻ˢ itself would underflow.
-    let half = squarings / 2;
-    let a = a.scale(0.5f64.powi(half)).scale(0.5f64.powi(squarings - half));
+/// Runs the algorithm with the degree given and a number of squarings for each matrix.
+fn exponential<M: Matrices>(a: &M, degree: usize, squarings: &[i32]) -> M {
+    let most = squarings.iter().copied().max().unwrap_or(0);
+    let each =
+        |f: &dyn Fn(i32) -> f64| a.each(&squarings.iter().map(|&s| f(s)).collect::<Vec<_>>());
+    let a = match most {
+        0 => a.clone(),
+        // Halved twice where 2⁻ˢ itself would underflow.
+        _ => {
+            let half = a.mul_real(&each(&|s| 0.5f64.powi(s / 2)));
+            half.mul_real(&each(&|s| 0.5f64.powi(s - s / 2)))
+        }
+    };
     // Coefficients of the numerator, cⱼ = cⱼ₋₁ (m − j + 1)/((2m − j + 1) j).
     let mut c = vec![1.0];
     for j in 1..=degree {
@@ -79,8 +87,17 @@ fn exponential<M: Matrices>(a: &M, (degree, squarings): Plan) -> M {
     };
     let odd = a.matmul(&odd);
     let mut x = even.sub(&odd).solve(&even.add(&odd));
-    for _ in 0..squarings {
-        x = x.matmul(&x);
+    for left in (1..=most).rev() {
+        let square = x.matmul(&x);
+        // The last steps are those of all: what has grown is not multiplied by 0.
+        x = match squarings.iter().all(|&s| s >= left) {
+            true => square,
+            false => {
+                let takes = each(&|s| f64::from(u8::from(s >= left)));
+                let waits = each(&|s| f64::from(u8::from(s < left)));
+                square.mul_real(&takes).add(&x.mul_real(&waits))
+            }
+        };
     }
     x
 }
@@ -94,13 +111,24 @@ fn combine<M: Matrices>(terms: &[M], c: impl Fn(usize) -> f64) -> M {
     sum
 }
 
-/// `e^A` in the vocabulary, with the scaling that the largest matrix of the batch needs.
+/// The degree that the largest matrix of the batch needs, and the squarings of each: scaled as the
+/// largest one needs it, a small matrix would lose accuracy.
+fn plans<M: Matrices>(a: &M, factor: f64) -> Result<(usize, Vec<i32>)> {
+    // What is not finite has no plan.
+    let norms = a.norms()?.into_iter().map(|norm| if norm.is_finite() { norm } else { 0.0 });
+    let plans: Vec<Plan> =
+        norms.map(|norm| plan((norm * factor).min(f64::MAX), a.epsilon())).collect();
+    let degree = plans.iter().map(|plan| plan.0).max().unwrap_or(DEGREES[0]);
+    Ok((degree, plans.into_iter().map(|plan| plan.1).collect()))
+}
+
+/// `e^A` in the vocabulary, of the degree that the largest matrix of the batch needs.
 ///
 /// # Errors
 /// The first error of the operations that led to `a`.
 pub fn exp<M: Matrices>(a: &M) -> Result<M> {
-    let norm = a.norms()?.into_iter().fold(0.0, f64::max);
-    Ok(exponential(a, plan(norm, a.epsilon())))
+    let (degree, squarings) = plans(a, 1.0)?;
+    Ok(exponential(a, degree, &squarings))
 }
 
 /// `L(A, E)` in the vocabulary.
@@ -108,9 +136,9 @@ pub fn exp<M: Matrices>(a: &M) -> Result<M> {
 /// # Errors
 /// As [`exp`].
 pub fn jvp<M: Matrices>(a: &M, da: &M) -> Result<M> {
-    let norm = a.norms()?.into_iter().fold(0.0, f64::max);
+    let (degree, squarings) = plans(a, 1.0 / FRECHET)?;
     let pair = Dual::new(a.clone(), da.clone());
-    Ok(exponential(&pair, plan(norm / FRECHET, a.epsilon())).into_tangent())
+    Ok(exponential(&pair, degree, &squarings).into_tangent())
 }
 
 /// `Ā = L(Aᴴ, B̄)` in the vocabulary.
@@ -173,7 +201,9 @@ fn by_plan<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<(Tensor<T
             }
             Ok(Batched::new(&part.matrices(Route::native(Path::LoopIndex))?))
         };
-        let result = exponential(&gather(a)?, plan).into_tensor()?;
+        let (degree, squarings) = plan;
+        let result =
+            exponential(&gather(a)?, degree, &vec![squarings; group.len()]).into_tensor()?;
         route.get_or_insert(result.route());
         let views = Views::of(op, &result)?;
         for (at, &index) in group.iter().enumerate() {

@@ -55,7 +55,36 @@ fn generic<T: LinalgScalar>() {
     assert_close(&frechet, &block.slice(0..3, 3..6).into_tensor().unwrap(), tight::<T>(20));
 }
 
+/// Derivatives of a batch are those of its matrices, and so is the generic form.
+fn companions<T: LinalgScalar>() {
+    let (a, e) = (random::<T>(6, &[4, 3, 3]), random::<T>(7, &[4, 3, 3]));
+    // The last one needs 60 squarings; its exponential vanishes.
+    let unit = Batched::new(&a).identity(3).into_tensor().unwrap();
+    let sizes = [1.0, 0.1, 9.0].map(|size| (size, 0.0)).into_iter().chain([(0.0, -1e18)]);
+    let one = |t: &Tensor<T>, i: usize| t.slice_axis(0, i, 1, 1).unwrap();
+    let parts: Vec<Tensor<T>> = sizes
+        .enumerate()
+        .map(|(i, (c, d))| {
+            let near = Batched::new(&one(&a, i)).scale(c);
+            near.add(&Batched::new(&one(&unit, i)).scale(d)).into_tensor().unwrap()
+        })
+        .collect();
+    let data = parts.iter().flat_map(|part| part.to_vec().unwrap()).collect();
+    let all = Batched::new(&Tensor::from_vec(data, &[4, 3, 3]).unwrap());
+    let value = exp(&all).unwrap().into_tensor().unwrap();
+    let forward = jvp(&all, &Batched::new(&e)).unwrap().into_tensor().unwrap();
+    let reverse = vjp(&all, &Batched::new(&e)).unwrap().into_tensor().unwrap();
+    for (i, part) in parts.iter().enumerate() {
+        let (alone, e) = (Batched::new(part), Batched::new(&one(&e, i)));
+        let limit = tight::<T>(30);
+        assert_close(&one(&value, i), &exp(&alone).unwrap().into_tensor().unwrap(), limit);
+        assert_close(&one(&forward, i), &jvp(&alone, &e).unwrap().into_tensor().unwrap(), limit);
+        assert_close(&one(&reverse, i), &vjp(&alone, &e).unwrap().into_tensor().unwrap(), limit);
+    }
+}
+
 for_all_dtypes! {
+    a_matrix_does_not_depend_on_its_batch => companions;
     agrees_with_the_spectral_form => spectral;
     rules_agree_with_differences => derivatives;
     the_generic_form_agrees => generic;

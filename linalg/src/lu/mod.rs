@@ -13,8 +13,9 @@ mod tests;
 use faer::MatMut;
 use t4a_algebra::Numeric;
 use t4a_tensor::Tensor;
+use t4a_tensor::route::{Path, Route};
 
-use crate::batch::{Output, Shape, Status, Views, load, run};
+use crate::batch::{Output, Shape, Slot, Status, Views, filled, flops, load, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, min_positive};
@@ -95,9 +96,10 @@ pub fn lu_ex<T: LinalgScalar>(a: &Tensor<T>, pivoting: Pivoting) -> Result<(Lu<T
     let mut l = Output::<T>::new(shape.batch, m, k)?;
     let mut u = Output::<T>::new(shape.batch, k, n)?;
     let views = Views::of("lu", &packed)?;
+    let columns = if k > 0 { n } else { 0 };
     for (index, (mut l, mut u)) in l.mats()?.into_iter().zip(u.mats()?).enumerate() {
         let source = views.get(index);
-        for j in 0..n {
+        for j in 0..columns {
             let above = (j + 1).min(k);
             u.as_mut().col_mut(j).subrows_mut(0, above).copy_from(source.col(j).subrows(0, above));
             if j < k {
@@ -164,16 +166,24 @@ fn factor<T: LinalgScalar>(
     let mut packed = Output::<T>::new(shape.batch, m, n)?;
     let mut rows = Output::<i64>::new(shape.batch, m, 1)?;
     let mut cols = Output::<i64>::new(shape.batch, if full_pivoting { n } else { 0 }, 1)?;
+    if k == 0 {
+        // Not a step for each of the rows or columns that have no elements.
+        rows.slices()?.into_iter().chain(cols.slices()?).for_each(|mut order| order.spoil());
+        let route = Route::native(Path::Empty);
+        let cols = if full_pivoting { Some(cols.vectors(route)?) } else { None };
+        let info = Tensor::zeros(shape.batch)?.with_route(route);
+        return Ok((packed.matrices(route)?, rows.vectors(route)?, cols, info));
+    }
     let slots = packed.slices()?.into_iter().zip(rows.slices()?).zip(cols.slices()?);
     let slots = slots.map(|((a, rows), cols)| (a, rows, cols)).collect();
     let views = Views::of(op, a)?;
     let info = run(
         shape.batch,
         slots,
-        m * n * k,
+        flops(&[m, n, k]),
         |par| {
             let memory = (!full_pivoting).then(|| T::lu_scratch(m, n, par));
-            (memory, vec![0usize; 2 * m], vec![0usize; n])
+            Ok((memory, filled(0, 2 * m)?, filled(0, n)?))
         },
         |(memory, row_order, col_order), index, (a, rows, cols), par| {
             if !load(views.get(index), a) {
@@ -182,20 +192,18 @@ fn factor<T: LinalgScalar>(
             let (forward, inverse) = row_order.split_at_mut(m);
             count(forward);
             count(col_order);
-            if k > 0 {
-                let blocked = memory.as_mut().is_some_and(|memory| {
-                    let packed = MatMut::from_column_major_slice_mut(a, m, n);
-                    T::lu(packed, [&mut *forward, inverse], par, memory);
-                    (0..k).all(|i| is_pivot(a[i * m + i]))
-                });
-                if !blocked {
-                    if !full_pivoting {
-                        // A pivot was divided by that is zero, or whose reciprocal is infinite.
-                        load(views.get(index), a);
-                        count(forward);
-                    }
-                    eliminate::eliminate(a, forward, inverse, col_order, full_pivoting);
+            let blocked = memory.as_mut().is_some_and(|memory| {
+                let packed = MatMut::from_column_major_slice_mut(a, m, n);
+                T::lu(packed, [&mut *forward, inverse], par, memory);
+                (0..k).all(|i| is_pivot(a[i * m + i]))
+            });
+            if !blocked {
+                if !full_pivoting {
+                    // A pivot was divided by that is zero, or whose reciprocal is infinite.
+                    load(views.get(index), a);
+                    count(forward);
                 }
+                eliminate::eliminate(a, forward, inverse, col_order, full_pivoting);
             }
             debug_assert!(check::is_factorisation(views.get(index), a, forward, col_order));
             rows.iter_mut().zip(forward.iter()).for_each(|(p, &i)| *p = i as i64);

@@ -153,3 +153,12 @@ fn factors_from_elsewhere_solve() {
     assert!(LuFactors::new(packed, index(vec![1, 0]).unwrap()).is_err());
     assert!(index(vec![]).unwrap().is_empty());
 }
+
+#[test]
+fn an_axis_without_elements_costs_nothing() {
+    let out = lu(&Tensor::<f64>::zeros(&[0, 1 << 36]).unwrap(), Pivoting::Partial).unwrap();
+    assert_eq!((out.l.shape(), out.u.shape()), (&[0, 0][..], &[0, 1 << 36][..]));
+    let out = lu(&Tensor::<f64>::zeros(&[2, 0]).unwrap(), Pivoting::Full).unwrap();
+    assert_eq!(out.rows.index().to_vec().unwrap(), [0, 1]);
+    assert_eq!(out.cols.unwrap().index().shape(), [0]);
+}

@@ -10,11 +10,12 @@ mod tests;
 use t4a_algebra::Real;
 use t4a_tensor::Tensor;
 
-use crate::batch::{Views, is_finite, spoil_failed};
+use crate::batch::{Output, Views, load, spoil_failed};
 use crate::degeneracy::Degeneracy;
 use crate::eigh::eigh_ex;
 use crate::error::{LinalgError, NON_FINITE, Result, check};
 use crate::scalar::LinalgScalar;
+use crate::scale::{Scale, largest};
 use crate::triangular::check_system;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
@@ -50,24 +51,43 @@ pub fn lyapunov_ex<T: LinalgScalar>(
     p: &Tensor<T>,
     b: &Tensor<T>,
 ) -> Result<(Tensor<T>, Tensor<i32>)> {
-    let n = check_system("lyapunov", p, b)?.n;
+    let shape = check_system("lyapunov", p, b)?;
+    let n = shape.n;
     let (out, mut info) = eigh_ex(p)?;
-    let (e, v) = (Batched::<T::R>::rows_of(&out.values), Batched::new(&out.vectors));
-    let limits = Degeneracy::default().limit(&e, n).norms()?;
-    let values = out.values.to_vec()?;
+    let mut e = out.values;
+    // Sums of eigenvalues, and of elements of B, could leave the range.
     let rhs = Views::of("lyapunov", b)?;
+    let mut near = Output::<T>::new(shape.batch, n, n)?;
+    let mut finite = Vec::new();
+    let mut scales = Vec::new();
+    for (batch, near) in near.slices()?.into_iter().enumerate() {
+        finite.push(load(rhs.get(batch), near));
+        let row = &mut e.as_mut_slice()?[batch * n..(batch + 1) * n];
+        let of_p = Scale::apply(row, largest);
+        scales.push(Scale::apply(near, largest).over(of_p));
+    }
+    let near = Batched::new(&near.matrices(info.route())?);
+    let values = e.to_vec()?;
+    let (e, v) = (Batched::<T::R>::rows_of(&e), Batched::new(&out.vectors));
+    let limits = Degeneracy::default().limit(&e, n).norms()?;
     for (batch, code) in info.as_mut_slice()?.iter_mut().enumerate() {
         let row = &values[batch * n..(batch + 1) * n];
         let positive = row.iter().filter(|e| Real::to_f64(**e) > limits[batch]).count();
-        if *code == 0 && !is_finite(rhs.get(batch)) {
+        if *code == 0 && !finite[batch] {
             *code = NON_FINITE;
         } else if *code == 0 && positive < n {
             *code = positive as i32 + 1;
         }
     }
     let inverse = e.add(&e.transpose()).recip();
-    let inner = v.adjoint().matmul(&Batched::new(b)).matmul(&v).mul_real(&inverse);
-    let x = v.matmul(&inner).matmul(&v.adjoint()).into_tensor()?;
+    let inner = v.adjoint().matmul(&near).matmul(&v).mul_real(&inverse);
+    let mut x = v.matmul(&inner).matmul(&v.adjoint()).into_tensor()?;
+    if scales.iter().any(|scale| !scale.is_one()) {
+        let matrices = x.as_mut_slice()?.chunks_exact_mut(n * n);
+        matrices.zip(scales).for_each(|(x, scale)| {
+            scale.restore(x);
+        });
+    }
     Ok((spoil_failed(x, &info)?, info))
 }
 

@@ -33,3 +33,17 @@ fn one_bad_equation_does_not_spoil_the_others() {
     assert!((norms[0] - 0.75f64.sqrt()).abs() < 1e-14);
     assert!(norms[1].is_nan() && norms[2].is_nan());
 }
+
+#[test]
+fn sums_of_eigenvalues_may_leave_the_range() {
+    let diagonal = |x: f64, y: f64| Tensor::from_vec(vec![x, 0.0, 0.0, y], &[2, 2]).unwrap();
+    let third = Tensor::full(&[2, 2], 1.0 / 3.0).unwrap();
+    let large = Tensor::full(&[2, 2], 1e308).unwrap();
+    assert_close(&lyapunov(&diagonal(1.5e308, 1.5e308), &large).unwrap(), &third, 1e-15);
+    let small = Tensor::full(&[2, 2], 6e-310).unwrap();
+    let want = Tensor::from_vec(vec![3.0, 1.5, 1.5, 1.0], &[2, 2]).unwrap();
+    assert_close(&lyapunov(&diagonal(1e-310, 3e-310), &small).unwrap(), &want, 1e-13);
+    // The quotient of both ends of the range.
+    let x = lyapunov(&diagonal(1.5e308, 1.5e308), &small).unwrap().to_vec().unwrap();
+    assert!(x.iter().all(|&x| x == 0.0));
+}

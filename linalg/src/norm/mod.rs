@@ -81,6 +81,10 @@ pub fn of_values<R: RealMatrices<Real = R>>(s: &R, norm: Norm) -> R {
 
 /// The norm from the elements, `1 × 1`, for norms that are not spectral.
 pub fn of_elements<M: Matrices>(a: &M, norm: Norm) -> M::Real {
+    if a.rows() == 0 || a.cols() == 0 {
+        // The other axis may be of any length.
+        return a.re().constant(1, 1, 0.0);
+    }
     let total = |row: M::Real| row.transpose().sum_rows();
     match norm {
         Norm::One => extremum(&a.modulus().sum_rows(), true),
@@ -88,34 +92,40 @@ pub fn of_elements<M: Matrices>(a: &M, norm: Norm) -> M::Real {
         Norm::Inf => extremum(&a.modulus().transpose().sum_rows(), true),
         Norm::MinusInf => extremum(&a.modulus().transpose().sum_rows(), false),
         _ => {
-            // Squares of elements of about 1; the zero matrix gets a root of 1 times 0.
-            let largest = a.largest();
-            let zero = largest.within(&largest.scale(0.0));
-            let x = a.mul_real(&largest.add(&zero).recip());
+            // Squares of elements of about 1, by a factor that is normal, as its reciprocal is:
+            // infinity and subnormal elements are scaled by the last that there is.
+            let mut largest = a.re().largest_real();
+            if M::IS_COMPLEX {
+                largest = largest.add(&a.im().largest_real());
+            }
+            let tiny = largest.constant(1, 1, a.min_positive());
+            let inverse = largest.add(&largest.within(&tiny).mul(&tiny)).recip();
+            let limit = tiny.scale(8.0);
+            let inverse = inverse.add(&inverse.within(&limit).mul(&limit));
+            let x = a.mul_real(&inverse);
             let (re, im) = (x.re(), x.im());
-            let squares = re.mul(&re).add(&im.mul(&im)).sum_rows();
-            total(squares).add(&zero).powf(0.5).mul(&largest)
+            let sum = total(re.mul(&re).add(&im.mul(&im)).sum_rows());
+            // The zero matrix gets a root of 1 less 1, of derivative 0.
+            let zero = sum.within(&sum.scale(0.0));
+            sum.add(&zero).powf(0.5).sub(&zero).mul(&inverse.recip())
         }
     }
 }
 
-/// The largest or the smallest element of a row.
+/// The largest or the smallest element of a row of elements ≥ 0.
 fn extremum<R: RealMatrices<Real = R>>(row: &R, largest: bool) -> R {
-    let n = row.cols();
-    let across = row.constant(n, n, 0.0).add(row);
-    let down = across.transpose();
-    // Entry (i, j): whether element j does not lose against element i.
-    let wins = if largest { down.within(&across) } else { across.within(&down) };
-    let all = wins.sum_rows().sub(&row.constant(1, 1, n as f64));
-    let chosen = all.within(&row.constant(1, 1, 0.0));
+    let chosen = match largest {
+        true => row.largest_real().within(row),
+        false => row.within(&row.smallest_real()),
+    };
     let count = chosen.transpose().sum_rows();
     row.mul(&chosen).transpose().sum_rows().mul(&count.recip())
 }
 
 /// `‖A‖`.
 ///
-/// Shapes `[…, m, n]` → `[…]`. Cost: a pass over the elements, n² comparisons for extrema; spectral
-/// norms that of the singular values. NaN and ∞ spread, except in spectral norms.
+/// Shapes `[…, m, n]` → `[…]`. Cost: a pass over the elements; spectral norms that of the singular
+/// values. NaN and ∞ spread, except in spectral norms.
 ///
 /// ```
 /// use t4a_linalg::norm::{Norm, matrix_norm};

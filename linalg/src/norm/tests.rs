@@ -94,7 +94,57 @@ fn tangents<T: LinalgScalar>() {
     }
 }
 
+/// Elements at both ends of the range.
+fn extremes<T: LinalgScalar>() {
+    let double = crate::scalar::epsilon::<T>() < 1e-10;
+    let [tiny, small, large] =
+        if double { [5e-324, 1e-310, 3e307] } else { [1.401298464324817e-45, 2e-39, 3e37] };
+    let number = |x: f64| <T as t4a_algebra::Numeric>::from_f64(x);
+    for size in [tiny, small, large] {
+        let a = Tensor::from_vec([3.0, 0.0, -4.0, 0.0].map(|x| number(x * size)).to_vec(), &[2, 2]);
+        let got = matrix_norm(&a.unwrap(), Norm::Frobenius).unwrap().to_vec().unwrap()[0].to_f64();
+        assert!((got / (5.0 * size) - 1.0).abs() < 1e-6, "{got:e} {size:e}");
+    }
+    let a = Tensor::from_vec(vec![number(1.0), number(f64::NEG_INFINITY)], &[1, 2]).unwrap();
+    for norm in [Norm::Frobenius, Norm::Inf, Norm::MinusInf] {
+        let got = matrix_norm(&a, norm).unwrap().to_vec().unwrap()[0].to_f64();
+        assert_eq!(got, f64::INFINITY, "{norm:?}");
+    }
+}
+
+/// The derivative is the mean of those of the columns that attain the extremum.
+#[test]
+fn equal_sums_share_the_derivative() {
+    let a = Tensor::from_vec(vec![2.0, -3.0, 1.0, 1.0, 0.0, 0.0], &[2, 3]).unwrap();
+    let v = Tensor::from_vec(vec![1.0, 10.0, 0.0, 0.0, 0.0, 100.0], &[2, 3]).unwrap();
+    let dual = Dual::new(Batched::new(&a), Batched::new(&v));
+    for (norm, value, slope) in [(Norm::One, 3.0, -4.5), (Norm::MinusOne, 1.0, 0.0)] {
+        let out = of_elements(&dual, norm);
+        assert_eq!(out.value.clone().into_numbers().unwrap().to_vec().unwrap(), [value]);
+        assert_eq!(out.into_tangent().into_numbers().unwrap().to_vec().unwrap(), [slope]);
+    }
+}
+
+/// A table of all pairs of columns would have 2⁴⁰ entries.
+#[test]
+fn extrema_of_many_sums_need_little_memory() {
+    let a = Tensor::full(&[1, 1 << 20], -2.0).unwrap();
+    for norm in [Norm::One, Norm::MinusOne] {
+        assert_eq!(matrix_norm(&a, norm).unwrap().to_vec().unwrap(), [2.0]);
+    }
+}
+
+/// An axis without elements costs nothing.
+#[test]
+fn empty_matrices_of_any_length() {
+    for shape in [[1 << 36, 0], [0, 1 << 36]] {
+        let a = Tensor::<f64>::zeros(&shape).unwrap();
+        assert_eq!(matrix_norm(&a, Norm::Frobenius).unwrap().to_vec().unwrap(), [0.0]);
+    }
+}
+
 for_all_dtypes! {
+    norms_at_both_ends_of_the_range => extremes;
     norms_are_what_they_say => definitions;
     conditions_are_products => condition;
 }

@@ -12,8 +12,9 @@ mod tests;
 use faer::{Mat, MatMut, MatRef};
 use t4a_algebra::{Field, Numeric};
 use t4a_tensor::Tensor;
+use t4a_tensor::route::{Path, Route};
 
-use crate::batch::{Output, Shape, Status, Views, load, run};
+use crate::batch::{Output, Shape, Slot, Status, Views, filled, flops, load, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, real};
@@ -104,6 +105,15 @@ fn factor<T: LinalgScalar>(
     let mut q = Output::<T>::new(shape.batch, m, width)?;
     let mut r = Output::<T>::new(shape.batch, width, n)?;
     let mut perm = Output::<i64>::new(shape.batch, if pivoted { n } else { 0 }, 1)?;
+    if k == 0 {
+        // Not a step for each of the rows or columns that have no elements.
+        q.mats()?.into_iter().for_each(|q| q.diagonal_mut().fill(T::ONE));
+        perm.slices()?.into_iter().for_each(|mut order| order.spoil());
+        let route = Route::native(Path::Empty);
+        let perm = Permutation::new(n, perm.vectors(route)?);
+        let qr = Qr { q: q.matrices(route)?, r: r.matrices(route)? };
+        return Ok((qr, perm, Tensor::zeros(shape.batch)?.with_route(route)));
+    }
     let slots = q.mats()?.into_iter().zip(r.mats()?).zip(perm.slices()?);
     let slots = slots.map(|((q, r), perm)| (q, r, perm)).collect();
     let views = Views::of(op, a)?;
@@ -111,10 +121,11 @@ fn factor<T: LinalgScalar>(
     let info = run(
         shape.batch,
         slots,
-        4 * m * n * k,
+        flops(&[4, m, n, k]),
         |par| {
+            let (copy, order) = (filled(T::ZERO, m * n)?, filled(0, 2 * n)?);
             let memory = T::qr_scratch(m, n, block, width, par);
-            (memory, vec![T::ZERO; m * n], Mat::<T>::zeros(block, k), vec![0; 2 * n])
+            Ok((memory, copy, Mat::<T>::zeros(block, k), order))
         },
         |(memory, copy, coeff, order), index, (q, r, perm), par| {
             if !load(views.get(index), copy) {
@@ -123,17 +134,15 @@ fn factor<T: LinalgScalar>(
             let scale = Scale::apply(copy, largest);
             let (forward, inverse) = order.split_at_mut(n);
             forward.iter_mut().enumerate().for_each(|(i, slot)| *slot = i);
-            if k > 0 {
-                // faer's search for a pivot in a matrix of zeros ends in NaN.
-                let any = copy.iter().any(|&x| x != T::ZERO);
-                let columns = (pivoted && any).then_some([forward, inverse]);
+            // faer's search for a pivot in a matrix of zeros ends in NaN.
+            let any = copy.iter().any(|&x| x != T::ZERO);
+            let columns = (pivoted && any).then_some([forward, inverse]);
+            let a = MatMut::from_column_major_slice_mut(copy, m, n);
+            if !T::qr(a, coeff.as_mut(), columns, par, memory) {
+                load(views.get(index), copy);
+                Scale::apply(copy, largest);
                 let a = MatMut::from_column_major_slice_mut(copy, m, n);
-                if !T::qr(a, coeff.as_mut(), columns, par, memory) {
-                    load(views.get(index), copy);
-                    Scale::apply(copy, largest);
-                    let a = MatMut::from_column_major_slice_mut(copy, m, n);
-                    T::qr_every_column(a, coeff.as_mut(), par);
-                }
+                T::qr_every_column(a, coeff.as_mut(), par);
             }
             let copy = MatRef::from_column_major_slice(copy, m, n);
             perm.iter_mut().zip(order.iter()).for_each(|(p, &i)| *p = i as i64);
@@ -143,10 +152,8 @@ fn factor<T: LinalgScalar>(
                 r.as_mut().col_mut(j).subrows_mut(0, rows).copy_from(source);
             }
             q.as_mut().diagonal_mut().fill(T::ONE);
-            if k > 0 {
-                let basis = copy.submatrix(0, 0, m, k);
-                T::apply_q(basis, coeff.as_ref(), q.as_mut(), par, memory);
-            }
+            let basis = copy.submatrix(0, 0, m, k);
+            T::apply_q(basis, coeff.as_ref(), q.as_mut(), par, memory);
             make_diagonal_positive(q.as_mut(), r.as_mut(), k);
             let finite = (0..n).all(|j| match r.as_mut().col_mut(j).try_as_col_major_mut() {
                 Some(column) => scale.restore(column.as_slice_mut()),

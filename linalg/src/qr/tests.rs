@@ -227,3 +227,17 @@ fn zeros<T: LinalgScalar>() {
 for_all_dtypes! {
     matrices_of_zeros_have_factors => zeros;
 }
+
+#[test]
+fn an_axis_without_elements_costs_nothing() {
+    for columns in [Columns::Thin, Columns::Complete] {
+        let Qr { q, r } = qr(&Tensor::<f64>::zeros(&[0, 1 << 36]).unwrap(), columns).unwrap();
+        assert_eq!((q.shape(), r.shape()), (&[0, 0][..], &[0, 1 << 36][..]));
+    }
+    let Qr { q, r } = qr(&Tensor::<f64>::zeros(&[2, 3, 0]).unwrap(), Columns::Complete).unwrap();
+    let unit = Batched::new(&q).identity(3).into_tensor().unwrap();
+    assert_eq!(q.to_vec().unwrap(), unit.to_vec().unwrap());
+    assert_eq!(r.shape(), [2, 3, 0]);
+    let (_, perm) = qr_pivoted(&Tensor::<f64>::zeros(&[0, 3]).unwrap(), Columns::Thin).unwrap();
+    assert_eq!(perm.index().to_vec().unwrap(), [0, 1, 2]);
+}

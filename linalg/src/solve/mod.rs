@@ -8,7 +8,7 @@ mod tests;
 use faer::MatMut;
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, Shape, Status, Views, is_finite, load, load_rows, run};
+use crate::batch::{Output, Shape, Status, Views, filled, is_finite, load, load_rows, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::lu::{LuFactors, lu_factor_ex};
 use crate::scalar::LinalgScalar;
@@ -101,7 +101,7 @@ pub fn lu_solve_ex<T: LinalgScalar>(
         shape.batch,
         slots,
         2 * n * n * r,
-        |_| vec![T::ZERO; n],
+        |_| filled(T::ZERO, n),
         |column, index, x, par| {
             let (lu, b) = (packed.get(index), rhs.get(index));
             let p = &rows[index * n..(index + 1) * n];

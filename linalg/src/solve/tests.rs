@@ -53,3 +53,11 @@ fn one_singular_matrix_does_not_spoil_the_others() {
     let rhs = Tensor::<f64>::zeros(&[2, 0, 3]).unwrap();
     assert_eq!(solve(&zero, &rhs).unwrap().shape(), [2, 0, 3]);
 }
+
+#[test]
+fn an_axis_without_elements_costs_nothing() {
+    let (a, b) = (Tensor::<f64>::zeros(&[0, 0]).unwrap(), Tensor::zeros(&[0, 1 << 36]).unwrap());
+    assert_eq!(solve(&a, &b).unwrap().shape(), b.shape());
+    let factors = lu_factor(&a).unwrap();
+    assert_eq!(lu_solve(&factors, &b, TriangleOp::Adjoint).unwrap().shape(), b.shape());
+}

@@ -170,7 +170,7 @@ pub(crate) fn one_by_one<T: LinalgScalar>(
         shape.batch,
         out.mats()?,
         1,
-        |_| (),
+        |_| Ok(()),
         |(), index, slot, _| match &results[index] {
             Some(Ok(result)) => match Views::of(op, result) {
                 Ok(views) => {

@@ -60,3 +60,12 @@ fn matrices_without_a_principal_root_are_named() {
         LinalgError::Singular { op: "sqrtm", batch: 0, index: 1 }
     );
 }
+
+/// Elements whose reciprocal is infinite.
+#[test]
+fn subnormal_matrices_have_roots() {
+    let a = Tensor::from_vec(vec![2e-39f32, 0.0, 0.0, 2e-39], &[2, 2]).unwrap();
+    let root = sqrtm(&a).unwrap();
+    let want = Batched::new(&a).identity(2).scale(2e-39f64.sqrt()).into_tensor().unwrap();
+    assert_close(&root, &want, 1e-6);
+}

@@ -18,7 +18,7 @@ use t4a_algebra::Field;
 use t4a_linalg_kernels::Extent;
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, PerMatrix, Shape, Status, Views, load, run};
+use crate::batch::{Output, PerMatrix, Shape, Status, Views, filled, flops, load, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::scale::{Scale, largest};
@@ -135,12 +135,15 @@ fn decompose<T: LinalgScalar>(
     let shape = Shape::of(op, a)?;
     let (m, n, k) = (shape.m, shape.n, shape.k());
     let views = Views::of(op, a)?;
-    let flops = if extent == Extent::Values { 4 } else { 20 };
+    let passes = if extent == Extent::Values { 4 } else { 20 };
     run(
         shape.batch,
         slots,
-        flops * m * n * k,
-        |par| (T::svd_scratch(m, n, extent, par), vec![T::ZERO; m * n], vec![T::ZERO; k]),
+        flops(&[passes, m, n, k]),
+        |par| {
+            let copy = filled(T::ZERO, m * n)?;
+            Ok((T::svd_scratch(m, n, extent, par), copy, vec![T::ZERO; k]))
+        },
         |(memory, copy, values), index, (vectors, s), par| {
             if !load(views.get(index), copy) {
                 return Status::NonFinite;

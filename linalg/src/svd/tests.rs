@@ -486,3 +486,29 @@ fn strided_input_is_read_where_it_lies() {
     let expanded = random::<f64>(8, &[1, 3, 1]).expand(&[4, 3, 2]).unwrap();
     assert_eq!(svdvals(&expanded).unwrap().shape(), [4, 2]);
 }
+
+#[test]
+fn weights_may_be_of_any_size() {
+    let values = [1.0, 0.5, 1e-7, 0.0];
+    for scale in [1e160, 1e-170, 1e300, 1e-300] {
+        let s = values.map(|x| x * scale);
+        let rank = |t: Truncation| t.rank(&s);
+        assert_eq!(rank(Truncation::new().relative_discarded_weight(1e-10)), 2, "{scale:e}");
+        assert_eq!(rank(Truncation::new().relative_discarded_weight(0.3)), 1, "{scale:e}");
+        // Squares of 1e160 exceed any weight, those of 1e-170 none.
+        let want = if scale > 1.0 { 3 } else { 0 };
+        assert_eq!(rank(Truncation::new().discarded_weight(1e-30)), want, "{scale:e}");
+        let a = Tensor::from_vec(vec![s[0], 0.0, 0.0, s[1]], &[2, 2]).unwrap();
+        let error = svd_truncated(&a, &Truncation::new().max_dim(1)).unwrap().error;
+        assert!((error.to_vec().unwrap()[0] / s[1] - 1.0).abs() < 1e-14, "{scale:e}");
+    }
+    assert_eq!(Truncation::new().relative_discarded_weight(0.5).rank(&[0.0, 0.0]), 2);
+}
+
+/// The copy of a matrix that repeats its elements exceeds every memory.
+#[test]
+fn a_matrix_too_large_is_an_error() {
+    let a = Tensor::full(&[], 1.0).unwrap().expand(&[1 << 12, 1 << 36]).unwrap();
+    let error = svdvals(&a).unwrap_err().to_string();
+    assert!(error.contains("out of memory"), "{error}");
+}

@@ -97,19 +97,30 @@ impl Truncation {
         // A limit of 0 is no policy: zeros are kept then.
         let mut rank =
             if limit > 0.0 { s.iter().take_while(|&&x| x > limit).count() } else { s.len() };
-        let total: f64 = s.iter().map(|x| x * x).sum();
-        let weight = self.discarded_weight.max(self.relative_discarded_weight * total);
-        if weight > 0.0 {
-            let mut dropped = 0.0;
-            let mut kept = s.len();
-            while kept > 0 && dropped + s[kept - 1] * s[kept - 1] <= weight {
-                dropped += s[kept - 1] * s[kept - 1];
-                kept -= 1;
-            }
-            rank = rank.min(kept);
-        }
+        let unit = power_near(self.discarded_weight.sqrt());
+        rank = rank.min(kept(s, unit, self.discarded_weight / unit / unit));
+        let unit = power_near(largest);
+        let total: f64 = s.iter().map(|x| (x / unit).powi(2)).sum();
+        rank = rank.min(kept(s, unit, self.relative_discarded_weight * total));
         rank.max(self.min_dim.min(s.len())).min(self.max_dim.unwrap_or(usize::MAX))
     }
+}
+
+/// A power of two near `x ≥ 0`, by which quotients are exact and have squares.
+fn power_near(x: f64) -> f64 {
+    let exponent = (x.to_bits() >> 52) as i32 - 1023;
+    2f64.powi(exponent.clamp(-1000, 1000))
+}
+
+/// How many values are left if the smallest are dropped as long as `Σ (s/unit)² ≤ weight`.
+fn kept(s: &[f64], unit: f64, weight: f64) -> usize {
+    let mut dropped = 0.0;
+    let fits = |x: &&f64| {
+        dropped += (*x / unit).powi(2);
+        dropped <= weight
+    };
+    // A weight of 0 is no policy: zeros are kept then.
+    if weight > 0.0 { s.len() - s.iter().rev().take_while(fits).count() } else { s.len() }
 }
 
 /// The leading singular triplets, and all of them, which the derivative needs.
@@ -161,7 +172,8 @@ pub fn svd_truncated_ex<T: LinalgScalar>(
     let ranks = codes.iter().enumerate().filter(|&(_, &code)| code == 0);
     let p = ranks.map(|(b, _)| truncation.rank(rows(b))).max();
     let p = p.unwrap_or_else(|| truncation.limit(k));
-    let norm = |tail: &[f64]| tail.iter().map(|x| x * x).sum::<f64>().sqrt();
+    // Squares could leave the range.
+    let norm = |tail: &[f64]| tail.iter().copied().fold(0.0, f64::hypot);
     let error = (0..codes.len()).map(|b| <T::R as Numeric>::from_f64(norm(&rows(b)[p..])));
     let error = Tensor::from_vec(error.collect(), batch)?;
     let kept = Svd {

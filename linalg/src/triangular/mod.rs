@@ -58,7 +58,7 @@ pub fn solve_triangular_ex<T: LinalgScalar>(
         shape.batch,
         slots,
         n * n * r,
-        |_| (),
+        |_| Ok(()),
         |(), index, x, par| {
             let t = lhs.get(index);
             if !load(rhs.get(index), x) || !is_finite_triangle(t, triangle) {
@@ -111,6 +111,10 @@ pub(crate) fn solve_in_place<T: LinalgScalar>(
     triangle: Triangle,
     par: Par,
 ) {
+    if x.nrows() == 0 {
+        // faer walks over the columns.
+        return;
+    }
     let conj = triangle.op == TriangleOp::Adjoint;
     let (t, upper) = match triangle.op {
         TriangleOp::None => (t, triangle.upper),

@@ -134,6 +134,9 @@ impl<M: Matrices> Matrices for Dual<M> {
     fn constant(&self, m: usize, n: usize, c: f64) -> Self {
         Self::constant_of(self.value.constant(m, n, c))
     }
+    fn each(&self, values: &[f64]) -> Self::Real {
+        Dual::constant_of(self.value.each(values))
+    }
     fn re(&self) -> Self::Real {
         self.linear(M::re)
     }
@@ -227,5 +230,8 @@ impl<R: RealMatrices<Real = R>> RealMatrices for Dual<R> {
     }
     fn largest_real(&self) -> Self {
         Self::constant_of(self.value.largest_real())
+    }
+    fn smallest_real(&self) -> Self {
+        Self::constant_of(self.value.smallest_real())
     }
 }

@@ -39,7 +39,7 @@ fn matmul<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
         batch_of(a),
         slots,
         2 * m * n * k,
-        |_| (),
+        |_| Ok(()),
         |(), index, out, par| {
             T::matmul(out.as_mut(), lhs.get(index), rhs.get(index), par);
             Status::Done
@@ -170,6 +170,13 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
             Ok(Tensor::full(&[], <T as Numeric>::from_f64(c))?.expand(&shape)?)
         })
     }
+    fn each(&self, values: &[f64]) -> Self::Real {
+        self.then(|t| {
+            let shape: Vec<usize> = batch_of(t).iter().copied().chain([1, 1]).collect();
+            let values = values.iter().map(|&x| <T::R as Numeric>::from_f64(x)).collect();
+            Ok(Tensor::from_vec(values, &shape)?)
+        })
+    }
     fn re(&self) -> Self::Real {
         self.map(TakePart(Part::Re))
     }
@@ -270,6 +277,22 @@ where
     }
     fn largest_real(&self) -> Self {
         self.largest()
+    }
+    fn smallest_real(&self) -> Self {
+        self.then(|t| {
+            let views = Views::of("smallest", t)?;
+            let mut out = Output::<T>::new(batch_of(t), 1, 1)?;
+            for (index, smallest) in out.slices()?.into_iter().enumerate() {
+                let a = views.get(index);
+                smallest[0] = <T as t4a_algebra::Float>::INFINITY;
+                for j in 0..a.ncols() {
+                    for i in 0..a.nrows() {
+                        smallest[0] = Real::min(smallest[0], a[(i, j)]);
+                    }
+                }
+            }
+            out.matrices(Route::native(Path::LoopReduce))
+        })
     }
     fn within(&self, limit: &Self) -> Self {
         self.zip(limit, Within)

@@ -101,6 +101,9 @@ pub trait Matrices: Clone + std::fmt::Debug {
     /// An `m × n` matrix of entries `c`, for each matrix of the batch; a constant.
     fn constant(&self, m: usize, n: usize, c: f64) -> Self;
 
+    /// A number for each matrix of the batch, `1 × 1`; a constant.
+    fn each(&self, values: &[f64]) -> Self::Real;
+
     /// Real part.
     fn re(&self) -> Self::Real;
     /// Imaginary part; zero if real.
@@ -191,10 +194,21 @@ pub trait Matrices: Clone + std::fmt::Debug {
 
     // What follows is made of the above.
 
-    /// Largest modulus of each matrix, 1 if all of it is zero: a size to divide by; a constant.
+    /// The smallest normal number: its reciprocal is finite.
+    fn min_positive(&self) -> f64 {
+        match self.epsilon() < 1e-10 {
+            true => f64::MIN_POSITIVE,
+            false => f64::from(f32::MIN_POSITIVE),
+        }
+    }
+    /// Largest modulus of each matrix, 1 if all of it is zero: a size to divide by; a constant. A
+    /// modulus that is not normal is taken for one that is.
     fn magnitude(&self) -> Self::Real {
         let largest = self.largest();
-        largest.add(&largest.within(&largest.scale(0.0)))
+        let zero = largest.within(&largest.scale(0.0));
+        let tiny = largest.constant(1, 1, self.min_positive());
+        let small = largest.within(&tiny).sub(&zero);
+        largest.add(&zero).add(&small.mul(&tiny))
     }
     /// `|A|`, elementwise; its derivative at 0 is 0.
     fn modulus(&self) -> Self::Real {
@@ -206,12 +220,8 @@ pub trait Matrices: Clone + std::fmt::Debug {
         let im = self.im().abs();
         let above = im.sub(&re);
         let size = re.add(&above.mul(&above.not_negative())).detached();
-        let tiny = match self.epsilon() < 1e-10 {
-            true => f64::MIN_POSITIVE,
-            false => f64::from(f32::MIN_POSITIVE),
-        };
         // Numbers whose reciprocal could be infinite are replaced by their larger part.
-        let small = size.within(&size.constant(1, 1, tiny));
+        let small = size.within(&size.constant(1, 1, self.min_positive()));
         let scale = size.add(&small).recip();
         let (x, y) = (re.mul(&scale), im.mul(&scale));
         x.mul(&x).add(&y.mul(&y)).add(&small).powf(0.5).mul(&size)
@@ -297,6 +307,8 @@ pub trait RealMatrices: Matrices {
 
     /// Largest modulus of each matrix, as [`Matrices::largest`].
     fn largest_real(&self) -> Self;
+    /// Smallest of the entries of each matrix, which has some, `1 × 1`; a constant.
+    fn smallest_real(&self) -> Self;
 
     /// 1 where `x ≥ 0`, else 0; a constant.
     fn not_negative(&self) -> Self {

@@ -271,3 +271,27 @@ fn parallel_kalman_filter_is_the_sequential_one() {
     close(&elements(&parallel[2]), &elements(&sequential[1]), 1e-13);
     super::check(&op, &x);
 }
+
+/// Masks of −∞ leave the derivatives of others finite, and have none.
+#[test]
+fn log_sums_without_a_term_do_not_move() {
+    let none = f64::NEG_INFINITY;
+    let x = of(&[5], &[none, none, 0.0, 1.0, none]);
+    for exclusive in [false, true] {
+        let op = AssociativeScan { exclusive, ..AssociativeScan::new(FloatMonoid::LogAddExp, 0) };
+        let back = gradient(&op, std::slice::from_ref(&x));
+        let dual = Value::Float(Dual::new(x.clone(), of(&[5], &[1.0; 5])));
+        let out = op.jvp(&[dual], &[true]).unwrap();
+        let ahead = elements(&out.results[0].clone().into_tangent());
+        let back = elements(&back[0]);
+        let e = 1f64.exp();
+        let want = if exclusive {
+            ([0.0, 0.0, 1.0 + 1.0 / (1.0 + e), e / (1.0 + e), 0.0], [0.0, 0.0, 0.0, 1.0, 1.0])
+        } else {
+            ([0.0, 0.0, 1.0 + 2.0 / (1.0 + e), 2.0 * e / (1.0 + e), 0.0], [0.0, 0.0, 1.0, 1.0, 1.0])
+        };
+        for (a, b) in back.iter().zip(&want.0).chain(ahead.iter().zip(&want.1)) {
+            assert!((a - b).abs() < 1e-12, "{exclusive}: {back:?} {ahead:?}");
+        }
+    }
+}

@@ -11,7 +11,7 @@ mod schedule;
 
 use t4a_algebra::parallel::set_threads;
 use t4a_diff::check::{array, elements, noise, operation};
-use t4a_diff::{Array, Eager, Kept, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{Array, Dual, Eager, Kept, Meta, Operation, Outcome, Reverse, Value};
 use t4a_tensor::TensorError;
 
 /// Of the checks: relative to the largest entry.

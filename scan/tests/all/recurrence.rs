@@ -176,3 +176,30 @@ fn what_does_not_fit_is_an_error() {
     let ints = [m(&[4], DType::I32), m(&[4], DType::I32), m(&[1], DType::I32)];
     assert!(matches!(op.results(&ints), Err(TensorError::DTypeUnsupported { .. })));
 }
+
+/// A product of factors that leaves the normal numbers and comes back is not what a chunk is applied by.
+#[test]
+fn factors_that_vanish_and_come_back() {
+    let n = 4096;
+    let a = |t: usize| match t {
+        512..712 => 0.5f32,
+        712..912 => 2.0,
+        _ => 1.0,
+    };
+    let a: Vec<f32> = (0..n).map(a).collect();
+    let mut b = vec![0f32; n];
+    b[1000] = 1.0;
+    let narrow = |x: &[f32], shape: &[usize]| {
+        Eager::from(t4a_tensor::AnyTensor::from(
+            t4a_tensor::Tensor::from_vec(x.to_vec(), shape).unwrap(),
+        ))
+    };
+    let op = LinearRecurrence { initial: true, ..LinearRecurrence::new(0) };
+    let arrays = [narrow(&a, &[n, 1]), narrow(&b, &[n, 1]), narrow(&[1e30], &[1, 1])];
+    let found = elements(&run(&op, &arrays)[0]);
+    let mut h = 1e30f32;
+    for t in 0..n {
+        h = a[t].mul_add(h, b[t]);
+        assert!((found[t] - f64::from(h)).abs() <= 1e-6 * f64::from(h), "{t}: {} {h}", found[t]);
+    }
+}

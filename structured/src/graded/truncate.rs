@@ -180,7 +180,8 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         let sectors: Vec<&[f64]> = starts.windows(2).map(|w| &values[w[0]..w[1]]).collect();
         let dims = truncation.dims(&sectors);
         let dropped = sectors.iter().zip(&dims).flat_map(|(own, &dim)| &own[dim..]);
-        let error = dropped.map(|x| x * x).sum::<f64>().sqrt();
+        // Squares could leave the range.
+        let error = dropped.copied().fold(0.0, f64::hypot);
 
         let cut = |tensor: &Self, axis: usize| tensor.moved(tensor.spec.restrict(axis, &dims)?);
         let (u, vh) = (cut(&u, rows)?, cut(&vh, 0)?);

@@ -5,6 +5,7 @@ use t4a_algebra::Standard;
 use super::AnyTensor;
 use super::elementwise::{same_dtype, unsupported};
 use crate::arg_reduce::arg_reduce;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernels::fold::{All, Any, MaxAbs, Maximum, Mean, Minimum, Prod, Sum, SumSquares};
 use crate::matmul::matmul;
@@ -40,8 +41,6 @@ reduce_methods! {
     sum: numeric as modular typed_modular Sum;
     /// `Π xᵢ`.
     prod: numeric as modular typed_modular Prod;
-    /// `Σ xᵢ / n`; integers truncate.
-    mean: real as real typed Mean;
     /// The greatest element; NaN if there is one.
     max: real as real typed Maximum;
     /// The least element; NaN if there is one.
@@ -57,6 +56,21 @@ reduce_methods! {
 }
 
 impl AnyTensor {
+    /// `Σ xᵢ / n`; integers truncate, and those of fewer than 64 bits are summed in 64.
+    ///
+    /// # Errors
+    /// As [`AnyTensor::max`].
+    pub fn mean(&self, axes: &[usize]) -> Result<Self> {
+        use DType::{I8, I16, I32, I64, U8, U16, U32};
+        if matches!(self.dtype(), I8 | I16 | I32 | U8 | U16 | U32) {
+            // Neither the sum nor the number of elements need fit.
+            return self.clone().cast(I64)?.mean(axes)?.cast(self.dtype());
+        }
+        with_dtype!(self.dtype(), T in real => {
+            Ok(reduce(Mean, self.typed::<T>()?, axes)?.into())
+        }, else => Err(unsupported("mean", self.dtype(), "real")))
+    }
+
     /// The greatest elements along an axis and the first index of each (`i64`).
     ///
     /// # Errors
@@ -98,6 +112,22 @@ mod tests {
     use crate::any::Number;
     use crate::dtype::DType;
     use crate::route::{Path, Reason};
+
+    #[test]
+    fn means_of_narrow_integers_do_not_wrap() {
+        let mean = |x: AnyTensor| x.mean(&[0]).unwrap().cast(DType::I64).unwrap();
+        let read = |x: AnyTensor| x.typed::<i64>().unwrap().to_vec().unwrap()[0];
+        for (dtype, n, value, want) in [
+            (DType::I8, 256, 1, 1),
+            (DType::I8, 128, 100, 100),
+            (DType::U8, 2, 200, 200),
+            (DType::I32, 3, 2_000_000_000, 2_000_000_000),
+            (DType::I64, 3, -5, -5),
+        ] {
+            let x = AnyTensor::full(&[n], Number::Int(value), dtype).unwrap();
+            assert_eq!(read(mean(x)), want, "{dtype} {n}");
+        }
+    }
 
     #[test]
     fn sums_of_16_bit_floats_are_promoted_and_others_are_not() {

@@ -99,17 +99,25 @@ impl<B: Backend> Open<B> {
         capacity: usize,
         fused: bool,
     ) -> Result<(Arc<Recorded<B>>, bool)> {
-        let mut all = lock(&self.instances);
-        if let Some(at) = all.iter().rposition(|(known, _)| known == sizes) {
-            let last = all.len() - 1;
+        let known = || {
+            let mut all = lock(&self.instances);
+            let at = all.iter().rposition(|(known, _)| known == sizes)?;
             all[at..].rotate_left(1);
-            return Ok((all[last].1.clone(), false));
+            all.last().map(|last| last.1.clone())
+        };
+        if let Some(recorded) = known() {
+            return Ok((recorded, false));
         }
+        // Without the lock: calls of other sizes go on meanwhile.
         let source = self.symbolic.at(sizes).map_err(|message| CompileError::Operation {
             operation: "a program for other sizes",
             message,
         })?;
         let recorded = Recorded::new(source, self.structure.clone(), self.fixed.clone(), fused);
+        if let Some(recorded) = known() {
+            return Ok((recorded, false));
+        }
+        let mut all = lock(&self.instances);
         all.push((sizes.to_vec(), recorded.clone()));
         if all.len() > capacity {
             all.remove(0);

@@ -87,7 +87,9 @@ where
     /// The first call runs the function on its inputs and on small ones made of them, one more than there
     /// are names: what differs between these recordings has to follow from the sizes. If it does not, as in
     /// a function that does more steps for more examples, every size has a recording of its own, and
-    /// [`Compiled::explain`] says why.
+    /// [`Compiled::explain`] says why. A function that treats sizes otherwise from some size on, which none of
+    /// these recordings reaches (`n.min(1000)`), is recorded as if it did not: give its sizes no names. Random
+    /// numbers that these runs draw are missing in what is drawn later.
     ///
     /// ```
     /// use burn_t4a::{BurnT4a, T4aDevice};

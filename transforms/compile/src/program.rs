@@ -82,7 +82,8 @@ pub(crate) fn live<B: Backend>(
     kept
 }
 
-/// Equal instructions run once; what used the later ones uses the first.
+/// Equal instructions run once; what used the later ones uses the first. Leaves of a tape are not equal, each
+/// has a gradient of its own.
 pub(crate) fn unique<B: Backend>(
     instructions: Vec<Instruction<B>>,
     outputs: &mut [usize],
@@ -93,7 +94,8 @@ pub(crate) fn unique<B: Backend>(
     let mut kept = Vec::new();
     for mut one in instructions {
         one.operands.iter_mut().for_each(|value| *value = alias[*value]);
-        let words = if one.pure { one.step.words() } else { None };
+        let is_leaf = matches!(one.name, "float_detach" | "float_set_require_grad");
+        let words = if one.pure && !is_leaf { one.step.words() } else { None };
         if let Some(words) = words {
             match seen.entry((one.name, words, one.operands.clone())) {
                 std::collections::hash_map::Entry::Occupied(first) => {

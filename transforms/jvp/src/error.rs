@@ -38,6 +38,12 @@ impl fmt::Display for Mismatches {
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum JvpError {
+    /// A derivative inside of another one of the same type.
+    #[error(
+        "jvp inside of another one on the same backend, whose tensors could not be told apart: take it on the \
+         outer one's backend, Jvp<Jvp<B>>, or before it"
+    )]
+    Nested,
     /// Tangents that branch in another way than primals.
     #[error("jvp: tangents have the structure {tangents}, primals have {primals}")]
     Structure {

@@ -12,7 +12,7 @@ use burn_backend::ops::{
     UnfoldOptions,
 };
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
-use burn_backend::{Backend, Shape, TensorMetadata};
+use burn_backend::{Backend, Scalar, Shape, TensorMetadata, get_device_settings};
 
 use crate::backend::Jvp;
 use crate::deform::{self, Deformed};
@@ -277,7 +277,12 @@ impl<B: Backend> ModuleOps<Self> for Jvp<B> {
             let out = pooled.output.shape();
             let places = B::int_reshape(pooled.indices.clone(), planes(out[2] * out[3]));
             let flat = B::float_reshape(t, planes(shape[2] * shape[3]));
-            B::float_reshape(B::float_gather(2, flat, places), out)
+            // A window of padding alone has no place, and does not move.
+            let bools = get_device_settings::<B>(&B::float_device(&flat)).bool_dtype;
+            let none = B::int_lower_elem(places.clone(), Scalar::Int(0), bools);
+            let places = B::int_mask_fill(places, none.clone(), Scalar::Int(0));
+            let moved = B::float_gather(2, flat, places);
+            B::float_reshape(B::float_mask_fill(moved, none, Scalar::Float(0.0)), out)
         });
         MaxPool2dWithIndices::new(JvpTensor { primal: pooled.output, tangent }, pooled.indices)
     }

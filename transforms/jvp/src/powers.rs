@@ -12,8 +12,10 @@ pub(crate) fn float<B: Backend>(x: JvpTensor<B>, y: JvpTensor<B>) -> JvpTensor<B
     let z = B::float_powf(x.primal.clone(), y.primal.clone());
     let left = x.tangent.map(|t| {
         let exponent = B::float_sub_scalar(y.primal.clone(), Scalar::Float(1.0));
-        let slope = Real::<B>(B::float_powf(x.primal.clone(), exponent)) * Real(y.primal);
-        (Real(t) * slope).0
+        let slope = Real::<B>(B::float_powf(x.primal.clone(), exponent)) * Real(y.primal.clone());
+        // 0 · x⁻¹ is no number at 0, and x⁰ does not move.
+        let flat = expanded_flags::<B>(Real::<B>(y.primal).is_zero(), z.shape());
+        (Real(t) * slope).without(flat).0
     });
     let right = y.tangent.map(|t| {
         let x = Real::<B>(x.primal);

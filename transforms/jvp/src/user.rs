@@ -1,6 +1,7 @@
 //! jvp and linearize, on trees.
 
 use burn_backend::{Backend, TensorMetadata};
+use burn_t4a::ext::level::Level;
 use burn_t4a::ext::primitive::Floats;
 use burn_t4a::ext::scan::{Structure, Tree};
 
@@ -12,8 +13,8 @@ use crate::primitive::{JvpTensor, zeros_like};
 /// `f(x)` and its derivative along `tangents`.
 ///
 /// Trees of float tensors go in and out; a tangent has structure, shapes and dtypes of its primal. What f
-/// captures does not move: tensors of `B` enter it by [`constant`](crate::constant), which is also what keeps
-/// nested derivatives apart, because every level has a type of its own.
+/// captures does not move: tensors of `B` enter it by [`constant`](crate::constant). Every level has a type of its
+/// own, which keeps nested derivatives apart; two of one type in each other are refused.
 ///
 /// ```
 /// use burn_t4a::{BurnT4a, T4aDevice};
@@ -31,7 +32,8 @@ use crate::primitive::{JvpTensor, zeros_like};
 /// Cost: about that of f once more, for what moves.
 ///
 /// # Errors
-/// [`JvpError::Structure`], [`JvpError::Leaves`] with every leaf that does not fit, before f runs.
+/// [`JvpError::Structure`], [`JvpError::Leaves`] with every leaf that does not fit, [`JvpError::Nested`], before
+/// f runs.
 pub fn jvp<B, P, R>(
     f: impl FnOnce(P::On<Jvp<B>>) -> R,
     primals: P,
@@ -42,7 +44,9 @@ where
     P: Lift<B>,
     R: Lift<Jvp<B>>,
 {
-    unzip(f(dual(primals, tangents)?))
+    let duals = dual(primals, tangents)?;
+    let _level = Level::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
+    unzip(f(duals))
 }
 
 /// A result of a function on `Jvp<B>`, on `B`.
@@ -67,7 +71,7 @@ type Below<B, R> = <R as Lift<Jvp<B>>>::On<B>;
 /// ```
 ///
 /// # Errors
-/// As [`jvp`], when the map is called.
+/// [`JvpError::Nested`]; as [`jvp`], when the map is called.
 #[allow(clippy::type_complexity)]
 pub fn linearize<B, P, R>(
     f: impl Fn(P::On<Jvp<B>>) -> R,
@@ -81,10 +85,13 @@ where
     let structure = primals.structure();
     let primals = leaves(primals);
     let still = primals.iter().cloned().map(JvpTensor::constant).collect();
+    let level = Level::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
     let (value, _) = unzip::<B, R, Below<B, R>>(f(build(&structure, still)?))?;
+    drop(level);
     let map = move |tangents: P| {
         let of_tangents = tangents.structure();
         let duals = duals::<B>(&structure, primals.clone(), &of_tangents, leaves(tangents))?;
+        let _level = Level::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
         Ok(unzip::<B, R, Below<B, R>>(f(build(&structure, duals)?))?.1)
     };
     Ok((value, map))

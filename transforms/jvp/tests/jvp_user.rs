@@ -266,3 +266,18 @@ fn deformable_convolutions_at_the_edges_of_cells() {
     assert!((forward - backward).abs() < 1e-12, "{forward} and {backward}");
     assert!(forward.abs() > 0.1);
 }
+
+/// In a window of padding alone nothing moves; powers of exponents 0 do not move at 0.
+#[test]
+fn what_has_no_place_does_not_move() {
+    let x = Tensor::<B, 4>::ones([1, 1, 4, 4], (&T4aDevice, DType::F64));
+    let pool = |x| max_pool2d(x, [2, 2], [3, 3], [1, 1], [1, 1], true);
+    let (y, dy) = jvp(pool, x.clone(), x).unwrap();
+    let (y, dy) = (read(y), read(dy));
+    assert!(y.contains(&f64::NEG_INFINITY));
+    for (y, dy) in y.iter().zip(&dy) {
+        assert_eq!(*dy, if y.is_finite() { 1.0 } else { 0.0 });
+    }
+    let power = |x: Tensor<J, 1>| x.powf(constant(of([0.0, 0.0, 2.0])).unwrap());
+    assert_eq!(slope(power, [0.0, 2.0, 3.0]), [0.0, 0.0, 6.0]);
+}

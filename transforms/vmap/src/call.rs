@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use burn_backend::{Backend, Shape, Slice, TensorMetadata};
+use burn_t4a::ext::level::Level;
 use burn_t4a::ext::scan::Structure;
 use burn_tensor::{Bool, Float, Int};
 
@@ -92,7 +93,7 @@ impl<F> Vectorized<F> {
     /// A number of Burn has shape `[1]`; a batch of them is taken and given as `[b]` or as `[b, 1]`.
     ///
     /// # Errors
-    /// Before the function runs for axes that do not fit, batches of different sizes, and inputs that are not
+    /// Before the function runs inside of another one on the same backend, for axes that do not fit, batches of different sizes, and inputs that are not
     /// those of the function; afterwards for outputs that are not the ones asked for.
     ///
     /// # Panics
@@ -115,6 +116,7 @@ impl<F> Vectorized<F> {
             Some(step) => step.min(size.max(1)),
             None => size.max(1),
         };
+        let _level = Level::enter::<Vmap<B>>().ok_or(VmapError::Nested)?;
         let running = Running::start::<B>(self.random);
         let mut chunks = Vec::new();
         // An empty batch is a chunk as well: shapes come from the function.

@@ -9,6 +9,12 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum VmapError {
+    /// A mapped function inside of another one of the same type.
+    #[error(
+        "vmap inside of another one on the same backend, whose batches could not be told apart: map over the \
+         outer one's tensors, Vmap<Vmap<B>>, or before it"
+    )]
+    Nested,
     /// A tree of tensors that is not the one that is asked for.
     #[error("{what}: required {required}, given {given}")]
     Structure {

@@ -2,7 +2,7 @@
 //! batch is axis 0 of the tensor below.
 
 use burn_backend::tensor::{Bool, Int};
-use burn_backend::{Backend, Shape, Slice, TensorMetadata};
+use burn_backend::{Backend, Shape, Slice, TensorMetadata, get_device_settings};
 
 use crate::kind::{Kind, Primitive};
 use crate::tensor::{VmapTensor, common};
@@ -189,13 +189,15 @@ pub(crate) fn flat<B: Backend, K: Kind<B>>(x: Mapped<B, K>, size: usize) -> Prim
 
 /// Indices `[…, k]` of a batch with the number of the example in front: `[batch, …, k + 1]`.
 pub(crate) fn numbered<B: Backend>(index: Mapped<B, Int>, size: usize) -> Primitive<B, Int> {
-    let (device, dtype) = (B::int_device(index.inner()), index.dtype());
-    let index = raise::<B, Int>(index, Some(size));
+    // A type of indices that knows an example's need not know the number of examples.
+    let device = B::int_device(index.inner());
+    let dtype = get_device_settings::<B>(&device).int_dtype;
+    let index = B::int_cast(raise::<B, Int>(index, Some(size)), dtype);
     let mut shape = index.shape().to_vec();
     let last = shape.len() - 1;
     let mut column = vec![1; shape.len()];
     column[0] = size;
-    let numbers = B::int_arange(0..size as i64, &device, dtype.into());
+    let numbers = B::int_arange(0..size as i64, &device, dtype);
     shape[last] = 1;
     let numbers = B::int_expand(B::int_reshape(numbers, Shape::from(column)), Shape::from(shape));
     B::int_cat(vec![numbers, index], last)

@@ -95,6 +95,9 @@ impl<A: Array> Matrices for ComplexMatrix<A> {
     fn constant(&self, m: usize, n: usize, c: f64) -> Self {
         self.re.constant(m, n, c).to_complex()
     }
+    fn each(&self, values: &[f64]) -> RealMatrix<A> {
+        self.re.each(values)
+    }
     fn re(&self) -> RealMatrix<A> {
         self.re.clone()
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use t4a_diff::array::Flags as _;
 use t4a_diff::{Array, Integers};
-use t4a_tensor::{AnyTensor, DType};
+use t4a_tensor::{AnyTensor, DType, Tensor};
 
 use super::{apply, gradient, tangent, unsplit, unsplit_eigenvectors};
 use crate::error::{LinalgError, Result};
@@ -125,6 +125,17 @@ impl<A: Array> Matrices for RealMatrix<A> {
             shape.extend([m, n]);
             x.full(&shape, c)
         })
+    }
+    fn each(&self, values: &[f64]) -> Self {
+        let make = |x: &A| -> Result<A> {
+            let mut shape = x.shape();
+            let axis = shape.len().saturating_sub(2);
+            shape.truncate(axis);
+            shape.extend([1, 1]);
+            let values = AnyTensor::from(Tensor::from_vec(values.to_vec(), &shape)?);
+            Ok(x.constant(values.cast(x.dtype())?))
+        };
+        Self(self.0.as_ref().map_err(Clone::clone).and_then(make))
     }
     fn re(&self) -> Self {
         self.clone()
@@ -255,5 +266,8 @@ impl<A: Array> RealMatrices for RealMatrix<A> {
     }
     fn largest_real(&self) -> Self {
         self.largest()
+    }
+    fn smallest_real(&self) -> Self {
+        self.at(|x, axis| x.detach().min(axis + 1).min(axis))
     }
 }

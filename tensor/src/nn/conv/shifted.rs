@@ -12,7 +12,9 @@ use t4a_algebra::simd::dispatch;
 
 use super::geometry::Geometry;
 use super::grid::{Grid, elements, windows};
-use super::sums::{CHANNELS, Dots, DotsTogether, SLACK, Sum, blocks, ranges, together, vector};
+use super::sums::{
+    CHANNELS, Dots, DotsTogether, SLACK, Sum, abreast, blocks, ranges, together, vector,
+};
 use crate::copy::row_major;
 use crate::error::Result;
 use crate::loops::parallel;
@@ -254,24 +256,35 @@ pub(super) fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Re
         grid.linear([line / g.y[1], line % g.y[1], w])
     });
     let starts = collect(y_plane, vectors)?;
+    // Lines of y for channels one by one.
+    let pitch = g.y[2].next_multiple_of(abreast::<T>(g.y[2]));
+    let padded = if at_once == 1 && pitch > g.y[2] { y_plane / g.y[2] * pitch } else { 0 };
     let parts = parts_mut(w.as_mut_slice()?, g.groups * blocks);
     share(parts, 1, worthwhile(g), |task, w| {
         let (group, from) = (task / blocks, task % blocks * at_once);
         let mut src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
+        let mut lines = Filled::new(padded, T::ZERO)?;
         for image in 0..g.n {
             let image = image * g.groups + group;
             let planes = &xs[image * g.c * x_plane..][..g.c * x_plane];
             grid.spread(planes, g.x, g.padding, &mut src);
             let y = &ys[(image * g.o + from) * y_plane..][..at_once * y_plane];
+            if padded > 0 {
+                for (to, from) in lines.chunks_exact_mut(pitch).zip(y.chunks_exact(g.y[2])) {
+                    to[..g.y[2]].copy_from_slice(from);
+                }
+            }
             let (grid, places) = (&grid, &places[..]);
             if at_once == CHANNELS {
                 let (x, starts, w) = (&src[..], &starts[..], &mut *w);
                 dispatch(DotsTogether { grid, x, places, starts, y, w });
                 continue;
             }
+            // A line of whole blocks is one already.
+            let lines = if padded == 0 { y } else { &lines[..] };
             for (c, w) in w.chunks_exact_mut(k).enumerate() {
-                let x = &src[c * grid.len()..];
-                dispatch(Dots { grid, x, places, y, size: g.y, w });
+                let x = &src[c * grid.len()..][..grid.len() + SLACK];
+                dispatch(Dots { grid, x, places, y, lines, size: g.y, w });
             }
         }
         Ok(())

@@ -91,58 +91,69 @@ impl<T: Float> Loop for Sum<'_, T> {
 /// `wₖ ← wₖ + Σ_t x̃[place_k + t]·y[t]` over the lines of y.
 pub(super) struct Dots<'a, T> {
     pub(super) grid: &'a Grid,
+    /// A channel on the grid, and [`SLACK`] elements.
     pub(super) x: &'a [T],
     pub(super) places: &'a [usize],
     pub(super) y: &'a [T],
+    /// Lines of y, each of whole blocks, with zeros behind it.
+    pub(super) lines: &'a [T],
     pub(super) size: [usize; 3],
     pub(super) w: &'a mut [T],
 }
 
+/// Positions that [`Dots`] takes side by side from lines of this width: up to two 256-bit registers.
+pub(super) fn abreast<T>(width: usize) -> usize {
+    if width <= vector::<T>() { vector::<T>() } else { 2 * vector::<T>() }
+}
+
 impl<T: Float> Dots<'_, T> {
-    /// `G` window elements at a time, `B` positions side by side.
+    /// `G` window elements at a time, `B` positions side by side, of lines of whole blocks.
     #[inline(always)]
-    fn group<const G: usize, const B: usize>(&mut self, from: usize) {
+    fn group<const G: usize, const B: usize>(&mut self, y: &[T], from: usize) {
         let mut acc = [[T::ZERO; B]; G];
-        let width = self.size[2];
-        for (i, line) in self.y.chunks_exact(width).enumerate() {
-            let start = self.grid.linear([i / self.size[1], i % self.size[1], 0]);
-            let (blocks, tail) = line.as_chunks::<B>();
-            for (j, y) in blocks.iter().enumerate() {
-                for (acc, &place) in acc.iter_mut().zip(&self.places[from..from + G]) {
-                    let at = place + start + j * B;
-                    for ((acc, &x), &y) in acc.iter_mut().zip(&self.x[at..at + B]).zip(y) {
-                        *acc = x.mul_add(y, *acc);
-                    }
-                }
-            }
-            if !tail.is_empty() {
-                // Zeros on both sides: what lies past a line may be infinite.
-                let mut y = [T::ZERO; B];
-                y[..tail.len()].copy_from_slice(tail);
-                for (acc, &place) in acc.iter_mut().zip(&self.places[from..from + G]) {
-                    let at = place + start + width - tail.len();
-                    let x = &self.x[at..at + B];
-                    for (lane, ((acc, &x), &y)) in acc.iter_mut().zip(x).zip(&y).enumerate() {
-                        let x = if lane < tail.len() { x } else { T::ZERO };
-                        *acc = x.mul_add(y, *acc);
+        let places: [usize; G] = std::array::from_fn(|g| self.places[from + g]);
+        let (height, pitch) = (self.size[1], self.size[2].next_multiple_of(B));
+        for (i, line) in y.chunks_exact(pitch).enumerate() {
+            let start = self.grid.linear([i / height, i % height, 0]);
+            let (blocks, _) = line.as_chunks::<B>();
+            for (j, &y) in blocks.iter().enumerate() {
+                let at = start + j * B;
+                let xs: [[T; B]; G] = std::array::from_fn(|g| block(self.x, places[g] + at));
+                for g in 0..G {
+                    for lane in 0..B {
+                        acc[g][lane] = xs[g][lane].mul_add(y[lane], acc[g][lane]);
                     }
                 }
             }
         }
-        for (w, acc) in self.w[from..from + G].iter_mut().zip(&acc) {
-            *w = w.add(lanes::sum(acc, |x| x));
+        for g in 0..G {
+            let w = &mut self.w[from + g];
+            *w = w.add(lanes::meet(acc[g], T::add));
         }
     }
 
     #[inline(always)]
-    fn all<const B: usize>(mut self) {
+    fn all<const B: usize>(mut self, y: &[T]) {
         let n = self.places.len();
         for from in (0..n / 4 * 4).step_by(4) {
-            self.group::<4, B>(from);
+            self.group::<4, B>(y, from);
         }
         for from in n / 4 * 4..n {
-            self.group::<1, B>(from);
+            self.group::<1, B>(y, from);
         }
+    }
+
+    /// Whether zeros behind the lines of y make zeros of everything that lies past a line.
+    #[inline(always)]
+    fn is_finite(&self) -> bool {
+        let mut lanes = [T::ZERO; SLACK];
+        let (blocks, rest) = self.x.as_chunks::<SLACK>();
+        for block in blocks {
+            for lane in 0..SLACK {
+                lanes[lane] = block[lane].mul_add(T::ZERO, lanes[lane]);
+            }
+        }
+        !lanes.iter().any(|x| x.is_nan()) && rest.iter().all(|x| x.is_finite())
     }
 }
 
@@ -150,7 +161,16 @@ impl<T: Float> Loop for Dots<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        if size_of::<T>() <= 4 { self.all::<16>() } else { self.all::<8>() }
+        let (y, lines) = (self.y, self.lines);
+        if !self.is_finite() {
+            return self.all::<1>(y);
+        }
+        match (abreast::<T>(self.size[2]), size_of::<T>() <= 4) {
+            (16, true) => self.all::<16>(lines),
+            (_, true) => self.all::<8>(lines),
+            (8, false) => self.all::<8>(lines),
+            (_, false) => self.all::<4>(lines),
+        }
     }
 }
 

@@ -27,6 +27,8 @@ struct Grouping<'a, B: Backend> {
     group: Vec<usize>,
     members: Vec<BTreeSet<usize>>,
     shapes: Vec<Option<Vec<usize>>>,
+    /// How many groups have members before this instruction and others from it on.
+    across: Vec<u32>,
 }
 
 impl<B: Backend> Grouping<'_, B> {
@@ -74,23 +76,25 @@ impl<B: Backend> Grouping<'_, B> {
 
     /// Whether no way leads from these instructions through others back to them.
     fn is_acyclic(&self, set: &BTreeSet<usize>) -> bool {
-        let mut seen = vec![false; self.instructions.len()];
-        let outside = |i: &usize| !set.contains(i);
-        let mut open: Vec<usize> =
-            set.iter().flat_map(|&i| self.sources(i)).filter(outside).collect();
+        // Sources lie before what uses them, so no way leads back over a place that no group lies across.
+        let mut end = set.first().copied().unwrap_or(0);
+        while self.across[end] > 0 {
+            end -= 1;
+        }
+        let leads = |i: usize| self.members[self.group[i]].last().is_some_and(|&last| last >= end);
+        let mut seen = BTreeSet::new();
+        let sources = set.iter().flat_map(|&i| self.sources(i));
+        let mut open: Vec<usize> = sources.filter(|i| !set.contains(i) && leads(*i)).collect();
         while let Some(i) = open.pop() {
-            if std::mem::replace(&mut seen[i], true) {
+            if !seen.insert(self.group[i]) {
                 continue;
             }
-            for &member in &self.members[self.group[i]] {
-                seen[member] = true;
-                for source in self.sources(member) {
-                    if set.contains(&source) {
-                        return false;
-                    }
-                    if !seen[source] {
-                        open.push(source);
-                    }
+            for source in self.members[self.group[i]].iter().flat_map(|&i| self.sources(i)) {
+                if set.contains(&source) {
+                    return false;
+                }
+                if leads(source) {
+                    open.push(source);
                 }
             }
         }
@@ -116,10 +120,23 @@ impl<B: Backend> Grouping<'_, B> {
             for &member in &all {
                 self.group[member] = g;
             }
+            for part in [own, g] {
+                let range = inside(&self.members[part]);
+                self.across[range].iter_mut().for_each(|groups| *groups -= 1);
+            }
+            self.across[inside(&all)].iter_mut().for_each(|groups| *groups += 1);
             self.members[own].clear();
             self.members[g] = all;
             self.shapes[g] = Some(shape);
         }
+    }
+}
+
+/// The instructions across which a group lies.
+fn inside(members: &BTreeSet<usize>) -> std::ops::Range<usize> {
+    match (members.first(), members.last()) {
+        (Some(first), Some(last)) => first + 1..last + 1,
+        _ => 0..0,
     }
 }
 
@@ -157,6 +174,7 @@ pub(crate) fn fuse<B: Backend>(
         group: (0..count).collect(),
         members: (0..count).map(|i| BTreeSet::from([i])).collect(),
         shapes: vec![None; count],
+        across: vec![0; count],
     };
     if fused && is_engine::<B>() {
         (0..count).for_each(|i| all.join(i));

@@ -173,8 +173,16 @@ impl Builder<'_> {
         last(&self.metas[value].shape) == 1 && last(self.shape) != 1
     }
 
+    /// [`is_row`](Self::is_row) of an operand; one number for all rows, as a rate is, is none per row.
+    fn is_of_rows(&self, value: usize) -> bool {
+        let known = self.known.get(&value).map(|known| known.row);
+        known.unwrap_or_else(|| {
+            self.is_row(value) && self.metas[value].shape.iter().product::<usize>() != 1
+        })
+    }
+
     fn port(&self, value: usize, flag: bool) -> Port {
-        let row = self.is_row(value);
+        let row = self.is_of_rows(value);
         let mut shape = self.shape.to_vec();
         if row && let Some(last) = shape.last_mut() {
             *last = 1;
@@ -226,7 +234,7 @@ impl Builder<'_> {
         if !long || Code::zip(f, true, false).is_none() {
             return false;
         }
-        let (x, y, flipped) = match [x, y].map(|value| self.is_row(value)) {
+        let (x, y, flipped) = match [x, y].map(|value| self.is_of_rows(value)) {
             [false, true] => (x, y, false),
             [true, false] => (y, x, true),
             _ => return false,

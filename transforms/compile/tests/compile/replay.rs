@@ -430,3 +430,35 @@ fn no_elements_and_single_ones() {
         assert_eq!(compiled.call(x).unwrap().into_data(), first);
     }
 }
+
+/// Leaves of one value have gradients of their own.
+#[test]
+fn two_leaves_of_one_value_stay_two() {
+    type TA = Traced<Autodiff<B>>;
+    let f = compile(|x: Tensor<TA, 1>| {
+        let (a, b) = (x.clone().detach().require_grad(), x.detach().require_grad());
+        ((a.clone() * 2.0 + b.clone() * 3.0).sum(), a, b)
+    });
+    let x = Tensor::<Autodiff<B>, 1>::from_floats([1.0], &T4aDevice);
+    for _ in 0..3 {
+        let (loss, a, b) = f.call(x.clone()).unwrap();
+        let gradients = loss.backward();
+        let of = |x: &Tensor<Autodiff<B>, 1>| x.grad(&gradients).unwrap().into_scalar();
+        assert_eq!([of(&a), of(&b)], [2.0, 3.0]);
+    }
+}
+
+/// Of long functions too a program is made soon, and one number is no row of a million.
+#[test]
+fn long_functions_and_single_numbers() {
+    let f = compile(|(x, rate): (Tensor<T, 1>, Tensor<T, 1>)| {
+        (0..4000).fold(x.clone(), |y, _| (y * 0.99).tanh() + x.clone() * rate.clone())
+    });
+    let x = noise([3000], 1, DType::F32);
+    let rate = Tensor::<B, 1>::from_floats([0.5], &T4aDevice);
+    let first = f.call((x.clone(), rate.clone())).unwrap();
+    let begin = std::time::Instant::now();
+    let again = f.call((x, rate)).unwrap();
+    again.into_data().assert_approx_eq::<f32>(&first.into_data(), Tolerance::absolute(1e-5));
+    assert!(begin.elapsed().as_secs() < 20);
+}
