@@ -230,20 +230,17 @@ impl Rendezvous {
             all[other] = Some(stream);
         }
         while all.iter().enumerate().any(|(other, x)| other != rank && x.is_none()) {
-            match accept(&own, end).map_err(at("not all that come later are there"))? {
-                Some((stream, hello)) => {
-                    let from = hello.rank as usize;
-                    let expected = hello.job == job && from > rank && from < self.count;
-                    if !expected || all[from].is_some() {
-                        let why = format!("process {rank} does not wait for it");
-                        let _ = answer(&stream, false, why.as_bytes());
-                        continue;
-                    }
-                    answer(&stream, true, &[]).map_err(at("one that comes later is gone"))?;
-                    all[from] = Some(stream);
-                }
-                None => {}
+            let come = accept(&own, end).map_err(at("not all that come later are there"))?;
+            let Some((stream, hello)) = come else { continue };
+            let from = hello.rank as usize;
+            let expected = hello.job == job && from > rank && from < self.count;
+            if !expected || all[from].is_some() {
+                let why = format!("process {rank} does not wait for it");
+                let _ = answer(&stream, false, why.as_bytes());
+                continue;
             }
+            answer(&stream, true, &[]).map_err(at("one that comes later is gone"))?;
+            all[from] = Some(stream);
         }
         all[rank] = None;
         self.start(rank, all)
