@@ -122,9 +122,9 @@ where
     /// Calls the function.
     ///
     /// # Errors
-    /// With [`Compiled::fullgraph`] why it cannot be recorded; [`CompileError::Axis`] and
-    /// [`CompileError::Sizes`] for named axes; [`CompileError::Operation`] if an operation fails on these
-    /// values; those of [`Values::build`] for trees of one's own.
+    /// With [`Compiled::fullgraph`] why it cannot be recorded; `Axis` and `Sizes` of
+    /// [`CompileError`](crate::CompileError) for named axes; `Operation` if an operation fails on these values;
+    /// those of [`Values::build`] for trees of one's own.
     pub fn call(&self, inputs: I::On<B>) -> Result<O::On<B>> {
         let structure = inputs.structure();
         let (leaves, fixed) = flatten::<B, _>(inputs);
@@ -238,7 +238,7 @@ where
     /// constants, but no code. Sizes of named axes that have a program are saved as programs of their shapes.
     ///
     /// # Errors
-    /// [`CompileError::Save`] for what has no portable form: operations of `burn_t4a::ext`, quantized
+    /// [`CompileError::Save`](crate::CompileError::Save) for what has no portable form: operations of `burn_t4a::ext`, quantized
     /// tensors, arguments and results that are no tensors.
     pub fn save(&self) -> Result<Vec<u8>> {
         self.cache().save(&self.names)
@@ -249,7 +249,7 @@ where
     /// are no forgery; damage is an error.
     ///
     /// # Errors
-    /// [`CompileError::Load`].
+    /// [`CompileError::Load`](crate::CompileError::Load).
     pub fn load(&self, bytes: &[u8]) -> Result<usize> {
         self.cache().load(bytes, self.fused)
     }
