@@ -180,6 +180,8 @@ trait Microkernel<T: Scalar> {
     const CHUNK: usize;
     /// Steps that one tile may take.
     const MOST: usize;
+    /// Whether ⊕ may round, so that a sum depends on how it is grouped.
+    const ROUNDS: bool;
     type Lanes: Lanes<T>;
 
     /// Computes one tile over packed panels and stores the part that lies inside C; `first` is the
@@ -209,6 +211,7 @@ where
 {
     const CHUNK: usize = 1;
     const MOST: usize = usize::MAX;
+    const ROUNDS: bool = true;
     type Lanes = K;
 
     #[inline(always)]
@@ -238,6 +241,7 @@ where
 {
     const CHUNK: usize = CHUNK;
     const MOST: usize = I::MOST.saturating_mul(CHUNK);
+    const ROUNDS: bool = false;
     type Lanes = K;
 
     #[inline(always)]
@@ -291,9 +295,8 @@ where
 
     #[inline]
     fn of(block: &'a Block<'a, T>) -> Self {
-        // Of selective semirings no sum is rounded.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-        if M::CHUNK == 1 && Self::SIZE <= 8 && Isa::detect() == Isa::Avx512 {
+        if M::ROUNDS && Self::SIZE <= 8 && Isa::detect() == Isa::Avx512 {
             let row = if Self::SIZE == 8 { 256 } else { 128 };
             return Self { block, depth: Self::KC.min(PANEL_BYTES / row), tag: PhantomData };
         }
