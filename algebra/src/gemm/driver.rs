@@ -295,8 +295,9 @@ where
 
     #[inline]
     fn of(block: &'a Block<'a, T>) -> Self {
-        #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-        if M::ROUNDS && Self::SIZE <= 8 && Isa::detect() == Isa::Avx512 {
+        // Where rows of the widest tile are longer than those of others.
+        let wide = cfg!(all(target_arch = "x86_64", not(debug_assertions)));
+        if wide && M::ROUNDS && Self::SIZE <= 8 && Isa::detect() == Isa::Avx512 {
             let row = if Self::SIZE == 8 { 256 } else { 128 };
             return Self { block, depth: Self::KC.min(PANEL_BYTES / row), tag: PhantomData };
         }
