@@ -295,10 +295,10 @@ where
 
     #[inline]
     fn of(block: &'a Block<'a, T>) -> Self {
-        // Where rows of the widest tile are longer than those of others.
+        // Where rows of the widest tile, see `run`, are longer than those of others.
         let wide = cfg!(all(target_arch = "x86_64", not(debug_assertions)));
         if wide && M::ROUNDS && Self::SIZE <= 8 && Isa::detect() == Isa::Avx512 {
-            let row = if Self::SIZE == 8 { 256 } else { 128 };
+            let row = if matches!(Self::SIZE, 1 | 2 | 4) { 128 } else { 32 * Self::SIZE };
             return Self { block, depth: Self::KC.min(PANEL_BYTES / row), tag: PhantomData };
         }
         Self { block, depth: Self::KC, tag: PhantomData }
