@@ -4,7 +4,7 @@
 //! Elementary Functions*, 1980), of which the first is exact. eʳ − 1 = r + r²·P(r) with P the
 //! polynomial of least maximum error relative to eʳ − 1 (Remez exchange).
 
-use super::lane::{Lane, clamp, horner, nearest, pick, scale};
+use super::lane::{Lane, clamp, horner, nearest, pick, scale, scale_down};
 
 /// Coefficients of P and the arguments beyond which eˣ is 0 or ∞.
 pub(super) trait Exponential: Lane {
@@ -56,6 +56,13 @@ pub(super) fn exp_sum<L: Exponential>(hi: L, lo: L, j: f64) -> L {
     scale(p + L::of(1.0), k + L::of(j))
 }
 
+/// `e^(hi + lo)` for `LOWEST ≤ hi ≤ 0`, with gradual underflow.
+#[inline(always)]
+pub(super) fn exp_sum_below<L: Exponential>(hi: L, lo: L) -> L {
+    let (p, k) = reduced(hi, lo);
+    scale_down(p + L::of(1.0), k)
+}
+
 /// `eˣ` for `x ≤ 0` where a subnormal result may as well be 0.
 #[inline(always)]
 pub(super) fn exp_negative<L: Exponential>(x: L) -> L {
@@ -86,10 +93,11 @@ pub(super) fn exp_m1<L: Exponential>(x: L) -> L {
 #[inline(always)]
 pub(super) fn sigmoid<L: Exponential>(x: L) -> L {
     let (zero, one) = (L::of(0.0), L::of(1.0));
-    let (p, k) = reduced(clamp(-x.abs(), L::LOWEST, L::HIGHEST), zero);
+    let (low, x_down) = (L::of(L::LOWEST), -x.abs());
+    let (p, k) = reduced(pick(x_down < low, low, x_down), zero);
     let rounded = p + one;
     let lost = p - (rounded - one);
-    let e = scale(rounded, k);
+    let e = scale_down(rounded, k);
     let negative = x < zero;
     let sum = one + e;
     let sum_lost = e - (sum - one);

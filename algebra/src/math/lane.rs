@@ -28,6 +28,8 @@ pub(super) trait Lane:
     const MIN_POSITIVE: Self;
     /// 2⁻ᵖ⁻¹: below it, `x` is the correctly rounded value of any odd function `x + O(x³)`.
     const TINY: Self;
+    /// d and 2⁻ᵈ, d near half of the range of exponents.
+    const DOWN: (Self, Self);
     /// ln 2 to twice the precision.
     const LN_2: (Self, Self);
     /// π/2 to twice the precision.
@@ -54,13 +56,14 @@ pub(super) trait Lane:
 }
 
 macro_rules! lane {
-    ($t:ident, $bits:ident, $rounder:expr, $ln_2:expr, $pi_2:expr) => {
+    ($t:ident, $bits:ident, $rounder:expr, $down:expr, $ln_2:expr, $pi_2:expr) => {
         impl Lane for $t {
             const ROUNDER: Self = $rounder;
             const INFINITY: Self = $t::INFINITY;
             const NAN: Self = $t::NAN;
             const MIN_POSITIVE: Self = $t::MIN_POSITIVE;
             const TINY: Self = $t::EPSILON / 4.0;
+            const DOWN: (Self, Self) = ($t::MAX_EXP as $t / 2.0, $down);
             const LN_2: (Self, Self) = $ln_2;
             const PI_2: (Self, Self) = $pi_2;
 
@@ -118,6 +121,7 @@ lane!(
     f32,
     u32,
     12_582_912.0,
+    5.421_010_862_427_522e-20,
     (std::f32::consts::LN_2, -1.904_654_2e-9),
     (std::f32::consts::FRAC_PI_2, -4.371_139e-8)
 );
@@ -125,6 +129,7 @@ lane!(
     f64,
     u64,
     6_755_399_441_055_744.0,
+    7.458_340_731_200_207e-155,
     (std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17),
     (std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17)
 );
@@ -159,6 +164,13 @@ pub(super) fn nearest<L: Lane>(x: L) -> (L, L) {
 pub(super) fn scale<L: Lane>(p: L, k: L) -> L {
     let (half, shifted) = nearest(k * L::of(0.5));
     p * shifted.pow2() * (k - half + L::ROUNDER).pow2()
+}
+
+/// [`scale`] for `k ≤ 0` down to where results are 0: 2ᵏ is a normal power of two times a constant one.
+#[inline(always)]
+pub(super) fn scale_down<L: Lane>(p: L, k: L) -> L {
+    let (by, power) = L::DOWN;
+    p * (k + (L::ROUNDER + by)).pow2() * power
 }
 
 /// `x` limited to `[low, high]`; NaN stays NaN.

@@ -51,13 +51,15 @@ macro_rules! float {
             // Selects that compile to a vector max/min and a blend.
             #[inline(always)]
             fn max(self, rhs: Self) -> Self {
-                let m = if self > rhs { self } else { rhs };
-                if self.is_nan() { self } else { m }
+                // A chain over `self`, as in a reduction, waits for one comparison only.
+                let m = if rhs > self { rhs } else { self };
+                if rhs.is_nan() { rhs } else { m }
             }
             #[inline(always)]
             fn min(self, rhs: Self) -> Self {
-                let m = if self < rhs { self } else { rhs };
-                if self.is_nan() { self } else { m }
+                // A chain over `self`, as in a reduction, waits for one comparison only.
+                let m = if rhs < self { rhs } else { self };
+                if rhs.is_nan() { rhs } else { m }
             }
             #[inline(always)]
             fn abs(self) -> Self { <$t>::abs(self) }

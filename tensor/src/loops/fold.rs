@@ -82,14 +82,23 @@ impl<T: Scalar, F: Fold<T>> Loop for Columns<'_, T, F> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        for r in 0..self.rows {
+        let Self { fold, rows, x, pitch, acc } = self;
+        let len = acc.len();
+        let row = |r: usize| {
             // SAFETY: row `r` holds as many elements as there are columns.
-            let row = unsafe {
-                let first = self.x.wrapping_offset(r as isize * self.pitch);
-                std::slice::from_raw_parts(first, self.acc.len())
-            };
-            for (acc, &x) in self.acc.iter_mut().zip(row) {
-                *acc = self.fold.step(*acc, x);
+            unsafe { std::slice::from_raw_parts(x.wrapping_offset(r as isize * pitch), len) }
+        };
+        // Some rows per pass over the partial results.
+        const ABREAST: usize = 4;
+        for r in (0..rows / ABREAST * ABREAST).step_by(ABREAST) {
+            let [a, b, c, d]: [&[T]; ABREAST] = std::array::from_fn(|i| row(r + i));
+            for ((((acc, &a), &b), &c), &d) in acc.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                *acc = fold.step(fold.step(fold.step(fold.step(*acc, a), b), c), d);
+            }
+        }
+        for r in rows / ABREAST * ABREAST..rows {
+            for (acc, &x) in acc.iter_mut().zip(row(r)) {
+                *acc = fold.step(*acc, x);
             }
         }
     }
