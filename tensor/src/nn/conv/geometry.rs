@@ -239,6 +239,31 @@ impl Geometry {
         [self.n, self.c, self.o].contains(&0) || self.planes().contains(&0)
     }
 
+    /// The same with fewer positions along an axis.
+    pub(super) fn with_lines(&self, axis: usize, lines: usize) -> Self {
+        let mut part = self.clone();
+        part.y[axis] = lines;
+        part
+    }
+
+    /// Positions along an axis of one phase of the grid on which windows are shifted copies.
+    pub(super) fn on_grid(&self, i: usize) -> usize {
+        ((self.y[i] - 1) * self.stride[i] + (self.k[i] - 1) * self.dilation[i]) / self.stride[i] + 1
+    }
+
+    /// The adjoint, as a convolution from y to x with windows that run the other way, if it is one.
+    pub(super) fn reversed(&self) -> Option<Self> {
+        if self.stride != [1; 3] {
+            return None;
+        }
+        let mut padding = [0; 3];
+        for i in 0..3 {
+            padding[i] = ((self.k[i] - 1) * self.dilation[i]).checked_sub(self.padding[i])?;
+        }
+        let (c, o, x, y) = (self.o, self.c, self.y, self.x);
+        Some(Self { c, o, x, y, padding, ..self.clone() })
+    }
+
     /// Elements of a padded plane on which sums of shifted copies work, if there are not many more than those
     /// that exist.
     fn padded(&self) -> Option<usize> {
@@ -264,10 +289,9 @@ impl Geometry {
         !self.is_pointwise() && self.padded().is_some_and(small)
     }
 
-    /// Whether the weight is a sum over whole vectors of few channels (as above, rows `weight`).
-    pub(super) fn is_small_weight(&self, vector: usize, together: usize) -> bool {
-        let whole = self.y[2].is_multiple_of(vector) && self.o.is_multiple_of(together);
-        whole && self.c.saturating_mul(self.o) <= 1024 && self.is_small(self.c)
+    /// Whether lines of y are whole vectors, and its channels whole groups of so many.
+    pub(super) fn has_whole_lines(&self, vector: usize, together: usize) -> bool {
+        self.y[2].is_multiple_of(vector) && self.o.is_multiple_of(together)
     }
 
     /// Whether the windows of all positions, in order, are x itself.

@@ -71,16 +71,15 @@ impl Grid {
     }
 
     /// Writes planes of size `n` on grids, one behind the other.
-    pub(super) fn spread<T: Float>(
+    pub(super) fn spread<'p, T: Float>(
         &self,
-        planes: &[T],
+        planes: impl Iterator<Item = &'p [T]>,
         n: [usize; 3],
         p: [usize; 3],
         out: &mut [T],
     ) {
         let step = self.s[2];
-        let grids = out.chunks_exact_mut(self.len());
-        for (plane, out) in planes.chunks_exact(n.iter().product()).zip(grids) {
+        for (plane, out) in planes.zip(out.chunks_exact_mut(self.len())) {
             self.for_each_run(n, p, |from, place, len| {
                 let out = &mut out[place..place + len];
                 if step == 1 {
@@ -97,12 +96,14 @@ impl Grid {
 
 /// The grid of a padded x, and the place of every window element on it.
 pub(super) fn windows(g: &Geometry) -> Result<(Grid, Vec<usize>)> {
-    let size =
-        |i: usize| ((g.y[i] - 1) * g.stride[i] + (g.k[i] - 1) * g.dilation[i]) / g.stride[i] + 1;
-    let grid = Grid { s: g.stride, size: std::array::from_fn(size) };
+    let grid = Grid { s: g.stride, size: std::array::from_fn(|i| g.on_grid(i)) };
+    Ok((grid, places(g, &grid)?))
+}
+
+/// The place of every window element on a grid.
+pub(super) fn places(g: &Geometry, grid: &Grid) -> Result<Vec<usize>> {
     let places = elements(g).map(|k| grid.place(std::array::from_fn(|i| k[i] * g.dilation[i])));
-    let places = collect(g.planes()[1], places)?;
-    Ok((grid, places))
+    collect(g.planes()[1], places)
 }
 
 /// The elements of a window, in order.

@@ -23,8 +23,10 @@
 mod columns;
 mod geometry;
 mod grid;
+mod parts;
 mod product;
 mod shifted;
+mod strips;
 mod sums;
 mod transpose;
 
@@ -118,6 +120,16 @@ fn filled<T: Float>(shape: &Dims, bias: Option<&Tensor<T>>) -> Result<Tensor<T>>
     to_contiguous(&bias.reshape(&column)?.expand(shape)?)
 }
 
+/// Whether sums of shifted copies are faster than a product: with as many registers as [`sums::WIDE`] channels
+/// need, for planes that are not mostly padding (bench `nn`, rows `conv`).
+fn is_direct<T: Float>(g: &Geometry, most: usize) -> bool {
+    const MOST_BYTES: usize = 1 << 20;
+    let lines: usize = (0..2).map(|i| g.y[i]).product();
+    let useful = 4 * lines * g.on_grid(2) <= 6 * lines * g.y[2];
+    let wide = most == sums::WIDE && g.o >= sums::WIDE;
+    wide && useful && !g.is_pointwise() && shifted::bytes::<T>(g) <= MOST_BYTES
+}
+
 fn forward<T: Float>(
     x: &Tensor<T>,
     weight: &Tensor<T>,
@@ -128,8 +140,9 @@ fn forward<T: Float>(
     if g.is_empty() {
         return filled(&g.y_shape(), bias);
     }
-    if g.is_thin() || g.is_small(g.c) {
-        return shifted::forward(&x, &weight, bias, g);
+    let most = sums::most();
+    if g.is_thin() || g.is_small(g.c) || is_direct::<T>(g, most) {
+        return shifted::forward(&x, &weight, bias, g, most);
     }
     product::forward(&x, &weight, bias, g)
 }
@@ -146,8 +159,11 @@ fn adjoint<T: Float>(
     }
     // Shifted copies of y have zeros around them, which no infinite weight may meet.
     let finite = || weight.as_slice().unwrap_or_default().iter().all(|w| w.is_finite());
-    if (g.is_thin() || g.is_small(g.o)) && finite() {
-        return shifted::adjoint(&weight, &y, bias, g);
+    let (small, back, most) = (g.is_thin() || g.is_small(g.o), g.reversed(), sums::most());
+    match back.filter(|back| small || is_direct::<T>(back, most)) {
+        Some(back) if finite() => return shifted::reversed(&weight, &y, bias, &back, most),
+        None if small && finite() => return shifted::adjoint(&weight, &y, bias, g),
+        _ => {}
     }
     product::adjoint(filled(&g.x_shape(), bias)?, &weight, &y, g)
 }
@@ -157,10 +173,38 @@ fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor
     if g.is_empty() {
         return Tensor::zeros(&g.w_shape());
     }
-    if g.is_thin() || g.is_small_weight(sums::vector::<T>(), sums::CHANNELS) {
-        return shifted::weight(&x, &y, g);
+    if g.is_thin() {
+        return shifted::thin_weight(&x, &y, g);
+    }
+    let small = g.is_small(g.c) && g.c.saturating_mul(g.o) <= 1024;
+    let long = g.n.saturating_mul(g.planes()[2]) >= 256 && g.c * g.planes()[1] >= 32;
+    if long && g.o >= sums::CHANNELS && (small || is_direct::<T>(g, sums::most())) {
+        let w = shifted::weight(&x, &y, g)?;
+        if !w.as_slice().unwrap_or_default().iter().any(|w| w.is_nan()) {
+            return Ok(w);
+        }
+    } else if small && g.has_whole_lines(sums::vector::<T>(), sums::CHANNELS) {
+        return shifted::weight_of_lines(&x, &y, g);
     }
     product::weight(&x, &y, g)
+}
+
+/// Result, cotangent of x (stride 1) and cotangent of the weight as sums of shifted copies, whatever the sizes.
+#[cfg(test)]
+pub(super) fn as_sums<T: Float>(
+    x: &Tensor<T>,
+    weight: &Tensor<T>,
+    dy: &Tensor<T>,
+    options: &ConvOptions,
+    most: usize,
+) -> Result<[Option<Tensor<T>>; 3]> {
+    let g = Geometry::forward("conv", x.shape(), weight.shape(), options)?;
+    let back = g.reversed();
+    Ok([
+        Some(shifted::forward(x, weight, None, &g, most)?),
+        back.map(|back| shifted::reversed(weight, dy, None, &back, most)).transpose()?,
+        Some(shifted::weight(x, dy, &g)?),
+    ])
 }
 
 /// Result, cotangent of x and cotangent of the weight as matrix products, whatever the sizes.

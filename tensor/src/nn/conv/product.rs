@@ -7,6 +7,7 @@ use t4a_algebra::gemm::MatRef;
 
 use super::columns::{gather, scatter_add};
 use super::geometry::Geometry;
+use super::parts::{TASKS, nth, weight_in_parts};
 use crate::copy::row_major;
 use crate::error::Result;
 use crate::loops::parallel;
@@ -25,10 +26,6 @@ const TILE_BYTES: usize = 256 << 10;
 const LEAST: usize = 64;
 /// Bytes of a tile of that few positions.
 const MOST_BYTES: usize = 16 << 20;
-/// Tasks that there should be at least, if the sizes allow: enough for many threads, and fixed,
-/// so that sums do not depend on their number.
-const TASKS: usize = 16;
-
 /// How the matrix of windows is cut.
 struct Tiles {
     /// Channels of x per tile.
@@ -53,10 +50,6 @@ impl Tiles {
 
 fn ranges(total: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
     (0..total).step_by(step.max(1)).map(move |from| from..(from + step).min(total))
-}
-
-fn nth(total: usize, step: usize, i: usize) -> Range<usize> {
-    i * step..((i + 1) * step).min(total)
 }
 
 /// A matrix whose first element is `data[at]`; its rows are contiguous and `pitch` elements apart.
@@ -162,51 +155,31 @@ pub(super) fn adjoint<T: Float>(
 pub(super) fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor<T>> {
     let op = "conv_weight";
     let [x_plane, k, y_plane] = g.planes();
-    let mut tiles = Tiles::new::<T>(g, 1);
-    tiles.channels = tiles.channels.min(g.c.div_ceil(4).max(64usize.div_ceil(k)));
-    let blocks = g.c.div_ceil(tiles.channels);
-    // Few blocks of channels share the images as well, each part with a sum of its own.
-    let parts = TASKS.div_ceil(g.groups * blocks).clamp(1, 4).min(g.n);
-    let images = g.n.div_ceil(parts);
-    let parts = g.n.div_ceil(images);
-    let mut shape = g.w_shape();
-    shape.insert(0, parts);
+    let tiles = Tiles::new::<T>(g, 1);
+    let channels = tiles.channels.min(g.c.div_ceil(4).max(64usize.div_ceil(k)));
     let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
     let direct = g.is_pointwise();
     let step = if direct { y_plane } else { tiles.positions };
-    let scratch = || Workspace::new(if direct { 0 } else { tiles.channels * k * step });
-    let parallel = parallel::worthwhile_steps(g.work());
-    let out = Output::<T>::new(op, &shape)?.try_write(|w| {
-        let columns = w.columns([g.o, g.c * k], tiles.channels * k);
-        share_with(columns, 1, parallel, scratch, |scratch, task, w| {
-            let (part, rest) = (task / (g.groups * blocks), task % (g.groups * blocks));
-            let (group, block) = (rest / blocks, rest % blocks);
-            let channels = nth(g.c, tiles.channels, block);
-            let (from, count) = (channels.start, channels.len());
-            let mut w = ProductSum::Empty(w);
-            for image in nth(g.n, images, part) {
-                let image = image * g.groups + group;
-                let x = &xs[(image * g.c + from) * x_plane..][..count * x_plane];
-                let y = &ys[image * g.o * y_plane..][..g.o * y_plane];
-                for positions in ranges(y_plane, step) {
-                    let cols = positions.len();
-                    let dy = matrix(y, positions.start, (g.o, cols), y_plane)?;
-                    w = if direct {
-                        w.add(op, dy, matrix(x, 0, (count, cols), x_plane)?.transpose())?
-                    } else {
-                        let tile = scratch.fresh(count * k * cols);
-                        let tile = gather(g, x, count, positions, tile);
-                        w.add(op, dy, matrix(&tile, 0, (count * k, cols), cols)?.transpose())?
-                    };
-                }
+    let scratch = || Workspace::new(if direct { 0 } else { channels * k * step });
+    weight_in_parts(g, channels, 1, scratch, |scratch, part, w| {
+        let (from, count) = (part.channels.start, part.channels.len());
+        let mut w = ProductSum::Empty(w);
+        for image in part.images {
+            let image = image * g.groups + part.group;
+            let x = &xs[(image * g.c + from) * x_plane..][..count * x_plane];
+            let y = &ys[image * g.o * y_plane..][..g.o * y_plane];
+            for positions in ranges(y_plane, step) {
+                let cols = positions.len();
+                let dy = matrix(y, positions.start, (g.o, cols), y_plane)?;
+                w = if direct {
+                    w.add(op, dy, matrix(x, 0, (count, cols), x_plane)?.transpose())?
+                } else {
+                    let tile = scratch.fresh(count * k * cols);
+                    let tile = gather(g, x, count, positions, tile);
+                    w.add(op, dy, matrix(&tile, 0, (count * k, cols), cols)?.transpose())?
+                };
             }
-            Ok(w.finish())
-        })
-    })?;
-    let out = if parts == 1 {
-        out
-    } else {
-        crate::reduce::reduce(crate::kernels::fold::Sum, &out, &[0])?
-    };
-    Ok(out.select(0, 0)?.with_route(Route::native(Path::Fused)))
+        }
+        Ok(w.finish())
+    })
 }

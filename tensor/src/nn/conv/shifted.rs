@@ -11,9 +11,11 @@ use t4a_algebra::Float;
 use t4a_algebra::simd::dispatch;
 
 use super::geometry::Geometry;
-use super::grid::{Grid, elements, windows};
+use super::grid::{Grid, elements, places, windows};
+use super::parts::{TASKS, weight_in_parts};
+use super::strips::{Size, Strips};
 use super::sums::{
-    CHANNELS, Dots, DotsTogether, SLACK, Sum, abreast, blocks, ranges, together, vector,
+    CHANNELS, Dots, DotsTogether, LANES, SLACK, Sum, WIDE, abreast, blocks, ranges, vector, widest,
 };
 use crate::copy::row_major;
 use crate::error::Result;
@@ -27,16 +29,17 @@ fn worthwhile(g: &Geometry) -> bool {
     parallel::worthwhile_narrow_steps(g.work())
 }
 
-/// `w(tap, channel)` of every group in the order in which [`Sum`] reads them.
+/// `w(group, tap, channel)` of `channels` channels per group, in the order in which [`Sum`] reads it.
 fn packed<T: Float>(
-    g: &Geometry,
+    groups: usize,
     taps: usize,
     channels: usize,
+    most: usize,
     w: impl Fn(usize, usize, usize) -> T,
 ) -> Result<Vec<T>> {
-    let mut out = collect(g.groups * taps * channels, std::iter::empty())?;
-    for group in 0..g.groups {
-        for range in ranges(channels) {
+    let mut out = collect(groups * taps * channels, std::iter::empty())?;
+    for group in 0..groups {
+        for range in ranges(channels, most) {
             for tap in 0..taps {
                 out.extend(range.clone().map(|channel| w(group, tap, channel)));
             }
@@ -46,41 +49,86 @@ fn packed<T: Float>(
 }
 
 /// What sums of some channels of a group begin with.
-fn begun<T: Float>(bias: Option<&[T]>, first: usize, channels: &Range<usize>) -> [T; CHANNELS] {
-    let mut init = [T::ZERO; CHANNELS];
+fn begun<T: Float>(bias: Option<&[T]>, first: usize, channels: &Range<usize>) -> [T; WIDE] {
+    let mut init = [T::ZERO; WIDE];
     if let Some(bias) = bias {
         init[..channels.len()].copy_from_slice(&bias[first..][channels.clone()]);
     }
     init
 }
 
-/// The convolution, plus a bias per channel.
+/// The convolution, plus a bias per channel, of `most` channels at a time.
 pub(super) fn forward<T: Float>(
     x: &Tensor<T>,
     weight: &Tensor<T>,
     bias: Option<&Tensor<T>>,
     g: &Geometry,
+    most: usize,
+) -> Result<Tensor<T>> {
+    let (taps, ws) = (g.c * g.planes()[1], weight.as_slice().unwrap_or_default());
+    sums(x, |group, tap, o| ws[(group * g.o + o) * taps + tap], bias, g, most)
+}
+
+/// The adjoint, plus a bias per channel, as the convolution `back` over y: [`Geometry::reversed`].
+pub(super) fn reversed<T: Float>(
+    weight: &Tensor<T>,
+    y: &Tensor<T>,
+    bias: Option<&Tensor<T>>,
+    back: &Geometry,
+    most: usize,
+) -> Result<Tensor<T>> {
+    let (k, ws) = (back.planes()[1], weight.as_slice().unwrap_or_default());
+    let w = |group: usize, tap: usize, c: usize| {
+        ws[((group * back.c + tap / k) * back.o + c) * k + k - 1 - tap % k]
+    };
+    sums(y, w, bias, back, most)
+}
+
+/// Strips of a convolution: at least 16, if they have enough positions, and a source in half of a second-level
+/// cache of 512 KiB.
+fn strips(g: &Geometry) -> Size {
+    let positions = g.planes()[2];
+    let shared = g.n.saturating_mul(g.groups).saturating_mul(positions).div_ceil(TASKS);
+    Size { channels: g.c, bytes: 256 << 10, least: 128, most: shared }
+}
+
+/// Bytes of what is read of x at a time.
+pub(super) fn bytes<T>(g: &Geometry) -> usize {
+    strips(g).on_grid::<T>(g)
+}
+
+/// A convolution with the weight `w(group, tap, channel)`; window elements of a channel of x are neighbours.
+fn sums<T: Float>(
+    x: &Tensor<T>,
+    w: impl Fn(usize, usize, usize) -> T,
+    bias: Option<&Tensor<T>>,
+    g: &Geometry,
+    most: usize,
 ) -> Result<Tensor<T>> {
     let [x_plane, k, y_plane] = g.planes();
-    let (grid, places) = windows(g)?;
+    let strips = Strips::new::<T>(g, strips(g))?;
+    let (grid, places) = (&strips.grid, &strips.places);
     let bias = bias.map(row_major).transpose()?;
     let bias = bias.as_ref().and_then(Tensor::as_slice);
-    let (xs, ws) = (x.as_slice().unwrap_or_default(), weight.as_slice().unwrap_or_default());
-    let run = grid.linear(g.y.map(|n| n - 1)) + 1;
+    let xs = x.as_slice().unwrap_or_default();
     let taps = g.c * k;
     let offsets = collect(taps, (0..taps).map(|i| i / k * grid.len() + places[i % k]))?;
-    let ws = packed(g, taps, g.o, |group, tap, o| ws[(group * g.o + o) * taps + tap])?;
+    let ws = packed(g.groups, taps, g.o, most, w)?;
+    let together = ranges(g.o, most).next().map_or(0, |range| range.len());
     let out = Output::<T>::new("conv", &g.y_shape())?.try_write(|y| {
-        // One task per image and group: x is spread once for all of its channels of y.
-        share(y.parts(g.o * y_plane), 1, worthwhile(g), |task, y| {
-            let group = task % g.groups;
+        // x is spread once for all channels of y.
+        let parts = y.columns([g.o, y_plane], strips.positions());
+        share(parts, 1, worthwhile(g), |task, mut y| {
+            let (image, strip) = (task / strips.count(), strips.nth(task % strips.count()));
+            let group = image % g.groups;
             let mut src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
+            let run = grid.linear(strip.y.map(|n| n - 1)) + 1;
             let pitch = blocks(run, 1);
-            let mut sums = Filled::new(together(g.o) * pitch, T::ZERO)?;
-            let planes = &xs[task * g.c * x_plane..][..g.c * x_plane];
-            grid.spread(planes, g.x, g.padding, &mut src);
-            let mut lines = y.cursor();
-            for range in ranges(g.o) {
+            let mut sums = Filled::new(together * pitch, T::ZERO)?;
+            let planes = xs[image * g.c * x_plane..][..g.c * x_plane].chunks_exact(x_plane);
+            let parts = planes.map(|plane| &plane[strip.x.clone()]);
+            grid.spread(parts, strip.size, strip.at, &mut src);
+            for range in ranges(g.o, most) {
                 let init = begun(bias, group * g.o, &range);
                 dispatch(Sum {
                     src: &src,
@@ -92,15 +140,17 @@ pub(super) fn forward<T: Float>(
                     out: &mut sums,
                 });
                 for r in 0..range.len() {
-                    for d in 0..g.y[0] {
-                        for h in 0..g.y[1] {
+                    let mut lines = y.next().cursor();
+                    for d in 0..strip.y[0] {
+                        for h in 0..strip.y[1] {
                             let from = r * pitch + grid.linear([d, h, 0]);
-                            lines.copy_from(&sums[from..][..g.y[2]]);
+                            lines.copy_from(&sums[from..][..strip.y[2]]);
                         }
                     }
+                    y.done(lines.finish());
                 }
             }
-            Ok(lines.finish())
+            Ok(y.finish())
         })
     })?;
     Ok(out.with_route(Route::native(Path::Fused)))
@@ -172,7 +222,7 @@ pub(super) fn adjoint<T: Float>(
         );
     }
     let offsets: Vec<usize> = collect(taps, order.iter().map(|&(_, at)| at))?;
-    let ws = packed(g, taps, g.c, |group, tap, c| {
+    let ws = packed(g.groups, taps, g.c, CHANNELS, |group, tap, c| {
         let (o, i) = (order[tap].0 / k, order[tap].0 % k);
         ws[((group * g.o + o) * g.c + c) * k + i]
     })?;
@@ -181,11 +231,12 @@ pub(super) fn adjoint<T: Float>(
             let group = task % g.groups;
             let mut src = Filled::new(g.o * from.len() + SLACK, T::ZERO)?;
             let pitch = to.len() + SLACK;
-            let mut sums = Filled::new(together(g.c) * pitch, T::ZERO)?;
-            let planes = &ys[task * g.o * y_plane..][..g.o * y_plane];
+            let together = if g.c < CHANNELS { 1 } else { CHANNELS };
+            let mut sums = Filled::new(together * pitch, T::ZERO)?;
+            let planes = ys[task * g.o * y_plane..][..g.o * y_plane].chunks_exact(y_plane);
             from.spread(planes, g.y, reads.most, &mut src);
             let mut planes = x.cursor();
-            for range in ranges(g.c) {
+            for range in ranges(g.c, CHANNELS) {
                 let init = begun(bias, group * g.c, &range);
                 let weights = &ws[(group * g.c + range.start) * taps..][..range.len() * taps];
                 for phase in 0..phases {
@@ -242,45 +293,170 @@ pub(super) fn adjoint<T: Float>(
     Ok(out.with_route(Route::native(Path::Fused)))
 }
 
-/// The weight, summed over images in order.
+/// The weight, as sums over long runs of several lines and images; NaN where zeros between lines of y meet what
+/// is not finite.
 pub(super) fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor<T>> {
+    /// Bytes of x at a time, and positions: with fewer, adding up the lanes is most of the work.
+    const BYTES: usize = 512 << 10;
+    const RUN: usize = 4096;
+    const LEAST: usize = 1024;
+    let [x_plane, k, y_plane] = g.planes();
+    let channels = g.c.div_ceil(2).clamp(64usize.div_ceil(k), 64).min(g.c);
+    let size = Size { channels, bytes: BYTES, least: LEAST / 2, most: RUN };
+    let strips = Strips::new::<T>(g, size)?;
+    // Images side by side, where they are that small.
+    let together = match strips.count() {
+        1 => (RUN / strips.grid.volume()).min(BYTES / size.on_grid::<T>(g)).clamp(1, g.n),
+        _ => 1,
+    };
+    let mut grid = strips.grid;
+    let apart = grid.size[0];
+    grid.size[0] *= together;
+    let places = places(g, &grid)?;
+    let offsets = (0..channels * k).map(|i| i / k * grid.len() + places[i % k]);
+    let offsets = collect(channels * k, offsets)?;
+    let most = grid.volume().next_multiple_of(SLACK);
+    let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
+    let scratch = || {
+        let src = Filled::new(channels * grid.len() + SLACK, T::ZERO)?;
+        let lines = Filled::new(CHANNELS * most, T::ZERO)?;
+        Ok((src, lines, Filled::new(CHANNELS * channels * k, T::ZERO)?))
+    };
+    weight_in_parts(g, channels, LEAST.div_ceil(y_plane), scratch, |(src, lines, dots), part, w| {
+        let mut w = w.write(|_, row| row.fill(T::ZERO));
+        let taps = part.channels.len() * k;
+        let mut partial = [T::ZERO; LANES];
+        let pieces = part.images.len() * strips.count();
+        for first in (0..pieces).step_by(together) {
+            // Image and strip of every piece.
+            let piece = |i: usize| {
+                let image = part.images.start + (first + i) / strips.count();
+                (image * g.groups + part.group, (first + i) % strips.count())
+            };
+            let count = together.min(pieces - first);
+            src.fill(T::ZERO);
+            for i in 0..count {
+                let (image, strip) = piece(i);
+                let strip = strips.nth(strip);
+                let planes = &xs[(image * g.c + part.channels.start) * x_plane..];
+                let planes = planes[..part.channels.len() * x_plane].chunks_exact(x_plane);
+                let mut at = strip.at;
+                at[0] += i * apart * g.stride[0];
+                grid.spread(planes.map(|plane| &plane[strip.x.clone()]), strip.size, at, src);
+            }
+            let last = strips.nth(piece(count - 1).1).y;
+            let run = grid.linear([(count - 1) * apart + last[0] - 1, last[1] - 1, last[2]]);
+            let run = run.next_multiple_of(SLACK);
+            for from in (0..g.o).step_by(CHANNELS) {
+                let rows = CHANNELS.min(g.o - from);
+                let lines = &mut lines[..CHANNELS * run];
+                lines.fill(T::ZERO);
+                for (r, lines) in lines.chunks_exact_mut(run).take(rows).enumerate() {
+                    for i in 0..count {
+                        let (image, strip) = piece(i);
+                        let size = strips.nth(strip).y;
+                        let y = &ys[(image * g.o + from + r) * y_plane..][..y_plane];
+                        let mut y = y[strip * strips.positions()..].chunks_exact(size[2]);
+                        for d in 0..size[0] {
+                            for h in 0..size[1] {
+                                let at = grid.linear([i * apart + d, h, 0]);
+                                let line = y.next().unwrap_or_default();
+                                lines[at..][..line.len()].copy_from_slice(line);
+                            }
+                        }
+                    }
+                }
+                let dots = &mut dots[..CHANNELS * taps];
+                dispatch(DotsTogether {
+                    x: src,
+                    offsets: &offsets[..taps],
+                    starts: None,
+                    block: widest::<T>(),
+                    y: lines,
+                    lanes: &mut partial,
+                    w: dots,
+                });
+                for (r, dots) in dots.chunks_exact(taps).take(rows).enumerate() {
+                    let sums = w.row(from + r).iter_mut().zip(dots);
+                    sums.for_each(|(w, &dot)| *w = w.add(dot));
+                }
+            }
+        }
+        Ok(w)
+    })
+}
+
+/// The weight, as sums over lines of whole vectors of [`CHANNELS`] channels of y at a time, read in place: for few
+/// positions or few taps, next to which writing y anew costs too much.
+pub(super) fn weight_of_lines<T: Float>(
+    x: &Tensor<T>,
+    y: &Tensor<T>,
+    g: &Geometry,
+) -> Result<Tensor<T>> {
+    let [x_plane, k, y_plane] = g.planes();
+    let (grid, places) = windows(g)?;
+    let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
+    let (blocks, taps, block) = (g.o / CHANNELS, g.c * k, vector::<T>());
+    let offsets = collect(taps, (0..taps).map(|i| i / k * grid.len() + places[i % k]))?;
+    let starts = (0..y_plane).step_by(block).map(|t| {
+        let (line, w) = (t / g.y[2], t % g.y[2]);
+        grid.linear([line / g.y[1], line % g.y[1], w])
+    });
+    let starts = collect(y_plane / block, starts)?;
+    let mut w = Tensor::<T>::zeros(&g.w_shape())?;
+    let parts = parts_mut(w.as_mut_slice()?, g.groups * blocks);
+    share(parts, 1, worthwhile(g), |task, w| {
+        let (group, from) = (task / blocks, task % blocks * CHANNELS);
+        let mut src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
+        let mut dots = Filled::new(CHANNELS * taps, T::ZERO)?;
+        let mut partial = [T::ZERO; LANES];
+        for image in 0..g.n {
+            let image = image * g.groups + group;
+            let planes = xs[image * g.c * x_plane..][..g.c * x_plane].chunks_exact(x_plane);
+            grid.spread(planes, g.x, g.padding, &mut src);
+            dispatch(DotsTogether {
+                x: &src,
+                offsets: &offsets,
+                starts: Some(&starts),
+                block,
+                y: &ys[(image * g.o + from) * y_plane..][..CHANNELS * y_plane],
+                lanes: &mut partial,
+                w: &mut dots,
+            });
+            w.iter_mut().zip(&*dots).for_each(|(w, &dot)| *w = w.add(dot));
+        }
+        Ok(())
+    })?;
+    Ok(w.with_route(Route::native(Path::Fused)))
+}
+
+/// The weight of few channels per group, summed over images in order.
+pub(super) fn thin_weight<T: Float>(
+    x: &Tensor<T>,
+    y: &Tensor<T>,
+    g: &Geometry,
+) -> Result<Tensor<T>> {
     let [x_plane, k, y_plane] = g.planes();
     let (grid, places) = windows(g)?;
     let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
     let mut w = Tensor::<T>::zeros(&g.w_shape())?;
-    // Some channels of y each.
-    let at_once = if g.is_thin() { 1 } else { CHANNELS };
-    let blocks = g.o / at_once;
-    let vectors = (0..y_plane).step_by(vector::<T>()).map(|t| {
-        let (line, w) = (t / g.y[2], t % g.y[2]);
-        grid.linear([line / g.y[1], line % g.y[1], w])
-    });
-    let starts = collect(y_plane, vectors)?;
-    // Lines of y for channels one by one.
+    // Lines of y, whole blocks each; lines that are so already are read in place.
     let pitch = g.y[2].next_multiple_of(abreast::<T>(g.y[2]));
-    let padded = if at_once == 1 && pitch > g.y[2] { y_plane / g.y[2] * pitch } else { 0 };
-    let parts = parts_mut(w.as_mut_slice()?, g.groups * blocks);
+    let padded = if pitch > g.y[2] { y_plane / g.y[2] * pitch } else { 0 };
+    let parts = parts_mut(w.as_mut_slice()?, g.groups * g.o);
     share(parts, 1, worthwhile(g), |task, w| {
-        let (group, from) = (task / blocks, task % blocks * at_once);
+        let (group, o) = (task / g.o, task % g.o);
         let mut src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
         let mut lines = Filled::new(padded, T::ZERO)?;
         for image in 0..g.n {
             let image = image * g.groups + group;
-            let planes = &xs[image * g.c * x_plane..][..g.c * x_plane];
+            let planes = xs[image * g.c * x_plane..][..g.c * x_plane].chunks_exact(x_plane);
             grid.spread(planes, g.x, g.padding, &mut src);
-            let y = &ys[(image * g.o + from) * y_plane..][..at_once * y_plane];
-            if padded > 0 {
-                for (to, from) in lines.chunks_exact_mut(pitch).zip(y.chunks_exact(g.y[2])) {
-                    to[..g.y[2]].copy_from_slice(from);
-                }
+            let y = &ys[(image * g.o + o) * y_plane..][..y_plane];
+            for (to, from) in lines.chunks_exact_mut(pitch).zip(y.chunks_exact(g.y[2])) {
+                to[..g.y[2]].copy_from_slice(from);
             }
             let (grid, places) = (&grid, &places[..]);
-            if at_once == CHANNELS {
-                let (x, starts, w) = (&src[..], &starts[..], &mut *w);
-                dispatch(DotsTogether { grid, x, places, starts, y, w });
-                continue;
-            }
-            // A line of whole blocks is one already.
             let lines = if padded == 0 { y } else { &lines[..] };
             for (c, w) in w.chunks_exact_mut(k).enumerate() {
                 let x = &src[c * grid.len()..][..grid.len() + SLACK];

@@ -2,34 +2,54 @@
 //! one side is used for all of them.
 //!
 //! Accumulators are arrays by value and indexed by constants, which the compiler keeps in vector registers; as
-//! slices and iterators they were scalars (bench `nn`, rows `planes`).
+//! slices and iterators they were scalars (bench `nn`, rows `planes`). Channels of [`Sum`] are unrolled: as a
+//! loop, eight of them were vectorised along the taps for 512 bits, 60 times slower.
+
+use std::ops::Range;
 
 use t4a_algebra::Float;
-use t4a_algebra::simd::Loop;
+use t4a_algebra::simd::{Isa, Loop};
 
 use super::grid::Grid;
 use crate::nn::lanes;
 
 /// Channels at a time, where there are so many.
 pub(super) const CHANNELS: usize = 4;
+/// Channels of [`Sum`] at a time where there are 32 registers of 512 bits.
+pub(super) const WIDE: usize = 8;
 /// Elements past the end of a source that the last block of a run may touch.
 pub(super) const SLACK: usize = 32;
 
+/// Channels of [`Sum`] at a time on this machine.
+pub(super) fn most() -> usize {
+    if Isa::detect() == Isa::Avx512 { WIDE } else { CHANNELS }
+}
+
 /// Results of a run, and room for its last block.
 pub(super) fn blocks(run: usize, channels: usize) -> usize {
-    run.next_multiple_of(if channels == CHANNELS { SLACK / 2 } else { SLACK })
+    run.next_multiple_of(if channels == 1 { SLACK } else { SLACK / 2 })
 }
 
-/// The most of `count` channels at a time.
-pub(super) fn together(count: usize) -> usize {
-    if count < CHANNELS { 1 } else { CHANNELS }
+/// `count` channels in ranges of `most` ([`WIDE`] or [`CHANNELS`]), of [`CHANNELS`], and what is left one by one.
+pub(super) fn ranges(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let from = next;
+        let len = [most, CHANNELS, 1].into_iter().find(|&len| len <= count - from)?;
+        next += len;
+        Some(from..next)
+    })
 }
 
-/// `count` channels in ranges of [`CHANNELS`], and what is left one by one.
-pub(super) fn ranges(count: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
-    let together = count / CHANNELS * CHANNELS;
-    let all = (0..together).step_by(CHANNELS).map(|from| from..from + CHANNELS);
-    all.chain((together..count).map(|from| from..from + 1))
+/// Repeats a block for `$row` = 0 … R − 1, at most [`WIDE`].
+macro_rules! rows {
+    ($r:ident, $row:ident => $body:block) => { rows!(@ $r, $row, $body, 0 1 2 3 4 5 6 7) };
+    (@ $r:ident, $row:ident, $body:block, $($n:literal)*) => {
+        $(if const { $n < $r } {
+            const $row: usize = $n;
+            $body
+        })*
+    };
 }
 
 /// `B` elements from `at` on.
@@ -54,18 +74,19 @@ pub(super) struct Sum<'a, T> {
 
 impl<T: Float> Sum<'_, T> {
     #[inline(always)]
-    fn channels<const R: usize, const B: usize>(self) {
-        let Self { src, offsets, weights, init, run, pitch, out } = self;
+    fn channels<const R: usize, const B: usize>(&mut self, run: Range<usize>) {
+        let Self { src, offsets, weights, init, pitch, .. } = *self;
+        let out = &mut *self.out;
         let (weights, _) = weights.as_chunks::<R>();
-        for from in (0..run).step_by(B) {
+        for from in run.step_by(B) {
             let mut acc: [[T; B]; R] = std::array::from_fn(|r| [init[r]; B]);
             for (&offset, w) in offsets.iter().zip(weights) {
                 let x: [T; B] = block(src, offset + from);
-                for r in 0..R {
+                rows!(R, I => {
                     for lane in 0..B {
-                        acc[r][lane] = w[r].mul_add(x[lane], acc[r][lane]);
+                        acc[I][lane] = w[I].mul_add(x[lane], acc[I][lane]);
                     }
-                }
+                });
             }
             for (r, acc) in acc.iter().enumerate() {
                 out[r * pitch + from..][..B].copy_from_slice(acc);
@@ -77,13 +98,20 @@ impl<T: Float> Sum<'_, T> {
 impl<T: Float> Loop for Sum<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
-        // Four or eight 256-bit registers.
-        match (self.init.len() == CHANNELS, size_of::<T>() <= 4) {
-            (true, true) => self.channels::<CHANNELS, 16>(),
-            (true, false) => self.channels::<CHANNELS, 8>(),
-            (false, true) => self.channels::<1, 32>(),
-            (false, false) => self.channels::<1, 16>(),
+    fn run(mut self) {
+        let all = 0..self.run;
+        let (whole, rest) = (0..self.run / 32 * 32, self.run / 32 * 32..self.run);
+        // Four or eight registers of 256 bits, 16 of 512 but at the end of a run.
+        match (self.init.len(), size_of::<T>() <= 4) {
+            (WIDE, true) => {
+                self.channels::<WIDE, 32>(whole);
+                self.channels::<WIDE, 16>(rest);
+            }
+            (WIDE, false) => self.channels::<WIDE, 16>(all),
+            (CHANNELS, true) => self.channels::<CHANNELS, 16>(all),
+            (CHANNELS, false) => self.channels::<CHANNELS, 8>(all),
+            (_, true) => self.channels::<1, 32>(all),
+            (_, false) => self.channels::<1, 16>(all),
         }
     }
 }
@@ -174,17 +202,28 @@ impl<T: Float> Loop for Dots<'_, T> {
     }
 }
 
-/// `w[r, c, k] ← w[r, c, k] + Σ_t x̃[c][place_k + t]·y[r][t]` for [`CHANNELS`] channels r of y, whose lines are
-/// whole vectors.
+/// `w[r, i] = Σ_t x[offset_i + start(t)]·y[r, t]` for [`CHANNELS`] channels r of y and all taps i.
 pub(super) struct DotsTogether<'a, T> {
-    pub(super) grid: &'a Grid,
-    /// Channels of x on the grid, one behind the other.
+    /// What is read, and [`SLACK`] elements.
     pub(super) x: &'a [T],
-    pub(super) places: &'a [usize],
-    /// Where the vectors of a plane of y begin on the grid.
-    pub(super) starts: &'a [usize],
+    pub(super) offsets: &'a [usize],
+    /// Where every block of y reads; one behind the other if this is nothing.
+    pub(super) starts: Option<&'a [usize]>,
+    /// Elements of a block: of one register.
+    pub(super) block: usize,
+    /// Whole blocks, as many for every channel.
     pub(super) y: &'a [T],
+    /// Scratch for [`LANES`] elements.
+    pub(super) lanes: &'a mut [T],
     pub(super) w: &'a mut [T],
+}
+
+/// Partial sums of [`DotsTogether`]: 12 registers of 512 bits.
+pub(super) const LANES: usize = 12 * 16;
+
+/// Elements of the widest register.
+pub(super) fn widest<T>() -> usize {
+    if Isa::detect() == Isa::Avx512 { 2 * vector::<T>() } else { vector::<T>() }
 }
 
 /// Elements of a 256-bit register.
@@ -193,42 +232,62 @@ pub(super) fn vector<T>() -> usize {
 }
 
 impl<T: Float> DotsTogether<'_, T> {
-    /// `G` window elements of channel c, `B` positions side by side.
+    /// `R` channels of y, `G` taps, and `B` positions side by side.
     #[inline(always)]
-    fn group<const G: usize, const B: usize>(&mut self, c: usize, from: usize) {
-        let mut acc = [[[T::ZERO; B]; G]; CHANNELS];
-        let (x, y) = (&self.x[c * self.grid.len()..], self.y);
-        let plane = y.len() / CHANNELS;
-        let places: [usize; G] = std::array::from_fn(|i| self.places[from + i]);
-        for (i, &start) in self.starts.iter().enumerate() {
-            let xs: [[T; B]; G] = std::array::from_fn(|g| block(x, places[g] + start));
-            for r in 0..CHANNELS {
-                let y: [T; B] = block(y, r * plane + i * B);
-                for g in 0..G {
-                    for lane in 0..B {
-                        acc[r][g][lane] = xs[g][lane].mul_add(y[lane], acc[r][g][lane]);
-                    }
-                }
+    fn all<const R: usize, const G: usize, const B: usize>(self) {
+        match self.starts {
+            Some(starts) => {
+                let reach = starts.iter().max().map_or(0, |last| last + B);
+                assert_eq!(self.y.len(), starts.len() * B * R);
+                self.by::<R, G, B>(reach, starts.iter().copied());
             }
-        }
-        let row = self.w.len() / CHANNELS;
-        for r in 0..CHANNELS {
-            for g in 0..G {
-                let w = &mut self.w[r * row + c * self.places.len() + from + g];
-                *w = w.add(lanes::meet(acc[r][g], T::add));
+            None => {
+                let run = self.y.len() / R;
+                self.by::<R, G, B>(run, (0..run).step_by(B));
             }
         }
     }
 
+    /// Blocks begin at the `starts`, and end at `reach` or before.
     #[inline(always)]
-    fn all<const B: usize>(mut self) {
-        let n = self.places.len();
-        for c in 0..self.w.len() / (CHANNELS * n) {
-            for from in (0..n / 3 * 3).step_by(3) {
-                self.group::<3, B>(c, from);
+    fn by<const R: usize, const G: usize, const B: usize>(
+        self,
+        reach: usize,
+        starts: impl Iterator<Item = usize> + Clone,
+    ) {
+        let Self { x, offsets, y, w, lanes, .. } = self;
+        let (run, taps) = (y.len() / R, offsets.len());
+        let fits = |&at: &usize| at <= x.len() && x.len() - at >= reach;
+        assert!(run.is_multiple_of(B) && offsets.iter().all(fits));
+        let read = |of: &[T], at: usize| -> [T; B] {
+            debug_assert!(at + B <= of.len());
+            // SAFETY: blocks that lie inside of x from every offset on, and R times in y. With checks in
+            // the loop accumulators are stored at every step (rustc 1.95).
+            unsafe { of.as_ptr().add(at).cast::<[T; B]>().read() }
+        };
+        for from in (0..taps).step_by(G) {
+            let mut acc = [[[T::ZERO; B]; G]; R];
+            let places: [usize; G] = std::array::from_fn(|g| offsets[(from + g).min(taps - 1)]);
+            for (i, start) in starts.clone().enumerate() {
+                let xs: [[T; B]; G] = std::array::from_fn(|g| read(x, places[g] + start));
+                rows!(R, I => {
+                    let y = read(y, I * run + i * B);
+                    rows!(G, J => {
+                        for lane in 0..B {
+                            acc[I][J][lane] = xs[J][lane].mul_add(y[lane], acc[I][J][lane]);
+                        }
+                    });
+                });
             }
-            for from in n / 3 * 3..n {
-                self.group::<1, B>(c, from);
+            // Through memory: accumulators that something indexes are no registers.
+            for (lanes, acc) in lanes.chunks_exact_mut(B).zip(acc.as_flattened()) {
+                lanes.copy_from_slice(acc);
+            }
+            for r in 0..R {
+                for g in 0..G.min(taps - from) {
+                    w[r * taps + from + g] =
+                        lanes::meet(block::<T, B>(lanes, (r * G + g) * B), T::add);
+                }
             }
         }
     }
@@ -238,6 +297,11 @@ impl<T: Float> Loop for DotsTogether<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        if size_of::<T>() <= 4 { self.all::<8>() } else { self.all::<4>() }
+        match self.block {
+            16 => self.all::<CHANNELS, 3, 16>(),
+            8 => self.all::<CHANNELS, 3, 8>(),
+            4 => self.all::<CHANNELS, 3, 4>(),
+            _ => self.all::<CHANNELS, 3, 1>(),
+        }
     }
 }

@@ -219,6 +219,54 @@ fn both_ways_agree() {
     }
 }
 
+/// Strips of planes, several images side by side, channels in eights, fours and some left.
+#[test]
+fn sums_of_shifted_copies_agree_with_products() {
+    const WIDE: &[Row] = rows! {
+        [61, 50],  [3, 3], [1, 1], [1, 1], [1, 1] => 1, 1, 3, 13;
+        [47, 33],  [3, 2], [2, 3], [2, 1]; [0, 2], [1, 2] => 2, 2, 2, 8;
+        [9, 7],    [3, 3], [1, 1], [2, 2], [1, 1] => 21, 1, 9, 5;
+        [5, 5],    [1, 1], [2, 2], [0, 0], [1, 1] => 3, 1, 20, 9;
+        [5000],    [5],    [1],    [4],    [2]    => 1, 1, 2, 9;
+        [40, 9, 6], [3, 2, 2], [1, 1, 1], [1, 1, 0], [1, 1, 2] => 2, 1, 2, 8;
+        [1, 64, 40], [3, 3, 3], [1, 1, 1], [1, 1, 1], [1, 1, 1] => 1, 1, 2, 9;
+        // Strips that read nothing but zeros.
+        [2, 30],   [3, 3], [1, 1], [150, 1]; [90, 1], [1, 1] => 1, 1, 2, 9;
+    };
+    for row in ROWS.iter().chain(WIDE).filter(|row| row.n > 0) {
+        let (options, context) = (row.options(), format!("{:?}", row.x_shape()));
+        let (x, w) = (random(&row.x_shape(), 1), random(&row.w_shape(), 2));
+        let dy = random(&row.y_shape(), 3);
+        let want = as_products(&x, &w, &dy, &options).unwrap();
+        for most in [4, 8] {
+            let got = as_sums(&x, &w, &dy, &options, most).unwrap();
+            for (got, want) in got.iter().zip(&want) {
+                let Some(got) = got else { continue };
+                assert_eq!(got.shape(), want.shape(), "{context}");
+                assert_close(&got.to_vec().unwrap(), &want.to_vec().unwrap(), 1e-10, &context);
+            }
+        }
+    }
+}
+
+/// Zeros between lines meet what is not finite, and the sum is taken another way.
+#[test]
+fn elements_that_are_not_finite_reach_only_what_reads_them() {
+    let options = ConvOptions::new(2);
+    let x = Tensor::<f32>::from_fn(&[2, 8, 24, 24], |at| match at {
+        // The first of its line, which zeros behind the line before meet.
+        24 => f32::INFINITY,
+        _ => (at % 7) as f32 - 3.0,
+    });
+    let dy = Tensor::<f32>::from_fn(&[2, 8, 22, 22], |at| 1.0 + (at % 5) as f32);
+    let w = conv_weight(&x.unwrap(), &[8, 8, 3, 3], &dy.unwrap(), &options).unwrap();
+    for (at, &w) in w.to_vec().unwrap().iter().enumerate() {
+        // Channel 0 of x, first column of the window, all of its lines but the last.
+        assert_eq!(w == f32::INFINITY, [0, 3].contains(&(at % 72)), "{at}: {w}");
+        assert!(!w.is_nan(), "{at}");
+    }
+}
+
 /// No window element meets a zero that is none of y's.
 #[test]
 fn an_infinite_weight_makes_no_nan_of_a_cotangent() {
