@@ -69,6 +69,9 @@ fn main() {
     let n = 1 << 20;
     row("sum 1024² rows f32".into(), n, &|| x.sum(&[1]).unwrap());
     row("sum 1024² columns f32".into(), n, &|| x.sum(&[0]).unwrap());
+    let volume = random(&[64, 128, 128], DType::F32);
+    row("mean 64×128×128 middle f32".into(), n, &|| volume.mean(&[1]).unwrap());
+    row("max 1024² rows f32".into(), n, &|| x.max(&[1]).unwrap());
     row("copy 1024² transposed f32".into(), n, &|| t.to_contiguous().unwrap());
     row("add 1024² transposed f32".into(), n, &|| x.clone().add(t.clone()).unwrap());
     row("cast 1024² i32 f32".into(), n, &|| {

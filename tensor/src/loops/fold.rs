@@ -82,23 +82,43 @@ impl<T: Scalar, F: Fold<T>> Loop for Columns<'_, T, F> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
+        if const { size_of::<F::Acc>() <= 4 } {
+            self.by::<NARROW_LANES>()
+        } else {
+            self.by::<LANES>()
+        }
+    }
+}
+
+impl<T: Scalar, F: Fold<T>> Columns<'_, T, F> {
+    /// `B` columns at a time, whose partial results stay in registers for some rows.
+    #[inline(always)]
+    fn by<const B: usize>(self) {
+        const ROWS: usize = 8;
         let Self { fold, rows, x, pitch, acc } = self;
         let len = acc.len();
         let row = |r: usize| {
             // SAFETY: row `r` holds as many elements as there are columns.
             unsafe { std::slice::from_raw_parts(x.wrapping_offset(r as isize * pitch), len) }
         };
-        // Some rows per pass over the partial results.
-        const ABREAST: usize = 4;
-        for r in (0..rows / ABREAST * ABREAST).step_by(ABREAST) {
-            let [a, b, c, d]: [&[T]; ABREAST] = std::array::from_fn(|i| row(r + i));
-            for ((((acc, &a), &b), &c), &d) in acc.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                *acc = fold.step(fold.step(fold.step(fold.step(*acc, a), b), c), d);
+        let (blocks, tail) = acc.as_chunks_mut::<B>();
+        for first in (0..rows).step_by(ROWS) {
+            let rows = first..(first + ROWS).min(rows);
+            for (i, acc) in blocks.iter_mut().enumerate() {
+                let mut partial = *acc;
+                for r in rows.clone() {
+                    let x = &row(r).as_chunks::<B>().0[i];
+                    ahead::read(x);
+                    for j in 0..B {
+                        partial[j] = fold.step(partial[j], x[j]);
+                    }
+                }
+                *acc = partial;
             }
-        }
-        for r in rows / ABREAST * ABREAST..rows {
-            for (acc, &x) in acc.iter_mut().zip(row(r)) {
-                *acc = fold.step(*acc, x);
+            for r in rows {
+                for (acc, &x) in tail.iter_mut().zip(&row(r)[len - len % B..]) {
+                    *acc = fold.step(*acc, x);
+                }
             }
         }
     }

@@ -19,6 +19,7 @@ pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPt
     let ((len, _), (width, across)) = plan.inner();
     let [_, acc_size, out_size] = fold.sizes();
     let k = plan.kept.rank() - 1;
+    let out_step = plan.kept.strides[0][k];
     let outer: usize = plan.kept.shape[..k].iter().product();
     // A gathered row of a tile fits the scratch, whatever the size of its elements.
     let most = TILE.min(plan.capacity());
@@ -47,7 +48,6 @@ pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPt
             let (group, tile) = (job % groups, job / groups);
             let (o, from) = (tile / tiles, tile % tiles * most);
             let cols = most.min(width - from);
-            let out_step = plan.kept.strides[0][k];
             let to = Plan::position(&plan.kept, 0, k, o) + from as isize * out_step;
             let base = Plan::position(&plan.kept, 1, k, o) + from as isize * across;
             let range = group * per_group..((group + 1) * per_group).min(len);
@@ -71,9 +71,10 @@ pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPt
             for group in 1..groups {
                 fold.merge(slot(0, 0), slot(group, 0), outer * width);
             }
-            for i in 0..outer * width {
-                let at = plan.kept_at(i).0 * out_size as isize;
-                fold.finish(slot(0, i), n, dst.get().wrapping_offset(at), 0, 1);
+            for o in 0..outer {
+                let to = Plan::position(&plan.kept, 0, k, o) * out_size as isize;
+                let out = dst.get().wrapping_offset(to);
+                fold.finish(slot(0, o * width), n, out, out_step, width);
             }
         }
     }
