@@ -56,14 +56,18 @@ pub(super) trait Lane:
 }
 
 macro_rules! lane {
-    ($t:ident, $bits:ident, $rounder:expr, $down:expr, $ln_2:expr, $pi_2:expr) => {
+    ($t:ident, $bits:ident, $rounder:expr, $ln_2:expr, $pi_2:expr) => {
         impl Lane for $t {
             const ROUNDER: Self = $rounder;
             const INFINITY: Self = $t::INFINITY;
             const NAN: Self = $t::NAN;
             const MIN_POSITIVE: Self = $t::MIN_POSITIVE;
             const TINY: Self = $t::EPSILON / 4.0;
-            const DOWN: (Self, Self) = ($t::MAX_EXP as $t / 2.0, $down);
+            const DOWN: (Self, Self) = {
+                let exponent = ($t::MAX_EXP - 1 - $t::MAX_EXP / 2) as $bits;
+                let power = $t::from_bits(exponent << ($t::MANTISSA_DIGITS - 1));
+                ($t::MAX_EXP as $t / 2.0, power)
+            };
             const LN_2: (Self, Self) = $ln_2;
             const PI_2: (Self, Self) = $pi_2;
 
@@ -121,7 +125,6 @@ lane!(
     f32,
     u32,
     12_582_912.0,
-    5.421_010_862_427_522e-20,
     (std::f32::consts::LN_2, -1.904_654_2e-9),
     (std::f32::consts::FRAC_PI_2, -4.371_139e-8)
 );
@@ -129,7 +132,6 @@ lane!(
     f64,
     u64,
     6_755_399_441_055_744.0,
-    7.458_340_731_200_207e-155,
     (std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17),
     (std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17)
 );

@@ -11,6 +11,7 @@ use crate::archive::{Saved, load, save};
 use crate::error::{CompileError, Result};
 use crate::key::{Key, Names};
 use crate::program::Program;
+use crate::recent::Recent;
 use crate::symbolic::Symbolic;
 use crate::trace::Source;
 use crate::values::Fixed;
@@ -50,8 +51,8 @@ impl<B: Backend> Recorded<B> {
     }
 }
 
-/// Programs for some sizes, the least recently used first.
-type Instances<B> = Vec<(Vec<usize>, Arc<Recorded<B>>)>;
+/// Programs for some sizes.
+type Instances<B> = Recent<Vec<usize>, Arc<Recorded<B>>>;
 
 /// A recording for all sizes of named axes, and programs for some.
 pub(crate) struct Open<B: Backend> {
@@ -82,14 +83,9 @@ impl<B: Backend> Clone for Form<B> {
     }
 }
 
-struct Entry<B: Backend> {
-    key: Key,
-    form: Form<B>,
-}
-
 impl<B: Backend> Open<B> {
     pub(crate) fn new(symbolic: Symbolic<B>, structure: Structure, fixed: Fixed) -> Self {
-        Self { symbolic, structure, fixed, instances: Mutex::new(Vec::new()) }
+        Self { symbolic, structure, fixed, instances: Mutex::default() }
     }
 
     /// The program for these sizes, and whether it is made now.
@@ -99,14 +95,8 @@ impl<B: Backend> Open<B> {
         capacity: usize,
         fused: bool,
     ) -> Result<(Arc<Recorded<B>>, bool)> {
-        let known = || {
-            let mut all = lock(&self.instances);
-            let at = all.iter().rposition(|(known, _)| known == sizes)?;
-            all[at..].rotate_left(1);
-            all.last().map(|last| last.1.clone())
-        };
-        if let Some(recorded) = known() {
-            return Ok((recorded, false));
+        if let Some(recorded) = lock(&self.instances).find(sizes) {
+            return Ok((recorded.clone(), false));
         }
         // Without the lock: calls of other sizes go on meanwhile.
         let source = self.symbolic.at(sizes).map_err(|message| CompileError::Operation {
@@ -114,22 +104,18 @@ impl<B: Backend> Open<B> {
             message,
         })?;
         let recorded = Recorded::new(source, self.structure.clone(), self.fixed.clone(), fused);
-        if let Some(recorded) = known() {
-            return Ok((recorded, false));
-        }
         let mut all = lock(&self.instances);
-        all.push((sizes.to_vec(), recorded.clone()));
-        if all.len() > capacity {
-            all.remove(0);
+        if let Some(recorded) = all.find(sizes) {
+            return Ok((recorded.clone(), false));
         }
+        all.put(sizes.to_vec(), recorded.clone(), capacity);
         Ok((recorded, true))
     }
 }
 
 /// Programs by their keys.
 pub(crate) struct Cache<B: Backend> {
-    /// Least recently used first.
-    entries: Vec<Entry<B>>,
+    entries: Recent<Key, Form<B>>,
     /// At most this many entries, at least 1.
     pub(crate) capacity: usize,
     pub(crate) counters: Counters,
@@ -139,7 +125,7 @@ pub(crate) struct Cache<B: Backend> {
 
 impl<B: Backend> Default for Cache<B> {
     fn default() -> Self {
-        let (entries, counters) = (Vec::new(), Counters::default());
+        let (entries, counters) = (Recent::default(), Counters::default());
         Self { entries, capacity: 64, counters, last: "not called".into() }
     }
 }
@@ -151,9 +137,7 @@ pub(crate) fn lock<T>(x: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<B: Backend> Cache<B> {
     /// What is known of a key, which becomes the most recently used.
     pub(crate) fn find(&mut self, key: &Key) -> Option<Form<B>> {
-        let at = self.entries.iter().rposition(|entry| entry.key == *key)?;
-        self.entries[at..].rotate_left(1);
-        let form = self.entries.last()?.form.clone();
+        let form = self.entries.find(key)?.clone();
         match form {
             Form::Program(_) | Form::Open(_) => {
                 self.counters.hits += 1;
@@ -169,7 +153,7 @@ impl<B: Backend> Cache<B> {
     }
 
     pub(crate) fn has(&self, key: &Key) -> bool {
-        self.entries.iter().any(|entry| entry.key == *key)
+        self.entries.iter().any(|(known, _)| known == key)
     }
 
     /// Notes that a recording of all sizes served these for the first time.
@@ -180,8 +164,8 @@ impl<B: Backend> Cache<B> {
 
     /// Keeps what a call was recorded as, or `why` it could not be.
     pub(crate) fn remember(&mut self, key: Key, form: Form<B>, why: &str) {
-        let others = self.entries.iter().filter(|entry| entry.key.named == key.named);
-        let nearest = others.map(|entry| key.differences(&entry.key)).min_by_key(Vec::len);
+        let others = self.entries.iter().filter(|(other, _)| other.named == key.named);
+        let nearest = others.map(|(other, _)| key.differences(other)).min_by_key(Vec::len);
         let reason = nearest.map_or_else(|| "the first call".into(), |all| all.join("; "));
         self.last = match form {
             Form::Eager => format!("eager from now on: {why}"),
@@ -199,10 +183,7 @@ impl<B: Backend> Cache<B> {
 
     /// Adds an entry or exchanges it, and drops the oldest one where there is no room.
     fn put(&mut self, key: Key, form: Form<B>) {
-        self.entries.retain(|entry| entry.key != key);
-        self.entries.push(Entry { key, form });
-        if self.entries.len() > self.capacity {
-            self.entries.remove(0);
+        if self.entries.put(key, form, self.capacity) {
             self.counters.evictions += 1;
         }
     }
@@ -218,12 +199,12 @@ impl<B: Backend> Cache<B> {
             all.push(Saved { key, results, source });
             Ok(())
         };
-        for entry in &self.entries {
-            match &entry.form {
-                Form::Program(recorded) => add(entry.key.clone(), recorded)?,
+        for (key, form) in self.entries.iter() {
+            match form {
+                Form::Program(recorded) => add(key.clone(), recorded)?,
                 Form::Open(form) => {
-                    for (sizes, recorded) in &*lock(&form.instances) {
-                        let mut key = Key { named: false, ..entry.key.clone() };
+                    for (sizes, recorded) in lock(&form.instances).iter() {
+                        let mut key = Key { named: false, ..key.clone() };
                         for axis in &names.axes {
                             key.leaves[axis.leaf].1.shape[axis.axis] = sizes[axis.name];
                         }
@@ -250,17 +231,17 @@ impl<B: Backend> Cache<B> {
     /// How calls went, and the programs that there are.
     pub(crate) fn explain(&self, names: &Names) -> String {
         let mut text = format!("{:?}\nlast: {}\n", self.counters, self.last);
-        for entry in &self.entries {
-            let _ = write!(text, "{}", entry.key);
+        for (key, form) in self.entries.iter() {
+            let _ = write!(text, "{key}");
             let programs = |text: &mut String, recorded: &Recorded<B>| {
                 let program = &recorded.program;
                 let _ = write!(text, ": {} instructions\n{program}", program.len());
             };
-            match &entry.form {
+            match form {
                 Form::Program(recorded) => programs(&mut text, recorded),
                 Form::Open(form) => {
                     let _ = writeln!(text, ", 0 for {}", names.names.join(", "));
-                    for (sizes, recorded) in &*lock(&form.instances) {
+                    for (sizes, recorded) in lock(&form.instances).iter() {
                         let _ = write!(text, "{}", names.describe(sizes));
                         programs(&mut text, recorded);
                     }

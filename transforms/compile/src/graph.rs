@@ -14,6 +14,7 @@ use crate::backend::Traced;
 use crate::call::Call;
 use crate::error::Result;
 pub use crate::key::Key;
+pub use crate::recent::Recent;
 use crate::recording::Frame;
 pub use crate::recording::Instruction;
 use crate::tensor::FloatKind;

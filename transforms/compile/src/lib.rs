@@ -60,6 +60,7 @@ mod key;
 mod methods;
 mod operation;
 mod program;
+mod recent;
 mod recording;
 mod scan;
 mod simplify;

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn_backend::Backend;
-use burn_t4a_compile::graph::{Arguments, Graph, Key, Meta, Value, Word, mark};
+use burn_t4a_compile::graph::{Arguments, Graph, Key, Meta, Recent, Value, Word, mark};
 use burn_t4a_compile::{Traced, Values};
 use burn_tensor::Tensor;
 
@@ -20,8 +20,7 @@ use crate::traffic::Layout;
 /// Plans that are kept.
 const CAPACITY: usize = 16;
 
-/// The least recently used first.
-type Plans<B> = Vec<(Key, Arc<Plan<B>>)>;
+type Plans<B> = Recent<Key, Arc<Plan<B>>>;
 
 /// A function spread over a mesh.
 ///
@@ -71,7 +70,7 @@ where
         inputs: inputs.into_iter().collect(),
         outputs: outputs.into_iter().collect(),
         processes: None,
-        plans: Mutex::new(Vec::new()),
+        plans: Mutex::default(),
         of: PhantomData,
     }
 }
@@ -115,16 +114,8 @@ where
 
     fn plan_of(&self, arguments: &Arguments<B>) -> Result<Arc<Plan<B>>> {
         let key = arguments.key();
-        let known = {
-            let mut plans = self.plans();
-            let at = plans.iter().position(|(other, _)| *other == key);
-            at.map(|at| {
-                plans[at..].rotate_left(1);
-                plans[plans.len() - 1].1.clone()
-            })
-        };
-        if let Some(plan) = known {
-            return Ok(plan);
+        if let Some(plan) = self.plans().find(&key) {
+            return Ok(plan.clone());
         }
         let metas: Vec<Meta> = arguments.values().iter().map(|x| x.meta()).collect();
         let metas: Vec<&Meta> = metas.iter().collect();
@@ -135,11 +126,7 @@ where
         let outputs = splits(&self.mesh, "results", &self.outputs, &metas, &graph.paths())?;
         let processes = self.processes.as_ref().map(|(own, layout)| (*layout, own.rank(), &key));
         let plan = Arc::new(Plan::new(&self.mesh, graph, inputs, &outputs, processes)?);
-        let mut plans = self.plans();
-        plans.push((key, plan.clone()));
-        if plans.len() > CAPACITY {
-            plans.remove(0);
-        }
+        self.plans().put(key, plan.clone(), CAPACITY);
         Ok(plan)
     }
 

@@ -1,0 +1,56 @@
+//! A few values by their keys, the least recently used first.
+
+use std::borrow::Borrow;
+
+/// What was used last is found first, and kept longest.
+pub struct Recent<K, V>(Vec<(K, V)>);
+
+impl<K, V> Default for Recent<K, V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: PartialEq, V> Recent<K, V> {
+    /// The value of a key, which becomes the most recently used.
+    pub fn find<Q: PartialEq + ?Sized>(&mut self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        let at = self.0.iter().rposition(|(known, _)| known.borrow() == key)?;
+        self.0[at..].rotate_left(1);
+        self.0.last().map(|last| &last.1)
+    }
+
+    /// Adds a value or exchanges it, and drops the oldest one if there are more than `capacity` then; whether it
+    /// did.
+    pub fn put(&mut self, key: K, value: V, capacity: usize) -> bool {
+        self.0.retain(|(known, _)| *known != key);
+        self.0.push((key, value));
+        let full = self.0.len() > capacity;
+        if full {
+            self.0.remove(0);
+        }
+        full
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(K, V)> {
+        self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_recently_used_is_dropped() {
+        let mut all = Recent::default();
+        assert!(!all.put(1, 'a', 2) && !all.put(2, 'b', 2));
+        assert_eq!(all.find(&1), Some(&'a'));
+        assert!(all.put(3, 'c', 2));
+        assert_eq!((all.find(&2), all.find(&1)), (None, Some(&'a')));
+        assert!(!all.put(3, 'd', 2));
+        assert_eq!(all.find(&3), Some(&'d'));
+    }
+}
