@@ -16,9 +16,9 @@
 //! ```
 //!
 //! `X̃` exists in tiles that stay in the second-level cache (`columns`), and not at all where it
-//! is `x` itself: windows of one element with stride 1. Few channels per group have no matrix
-//! product worth the name and are sums of shifted copies instead (`shifted`), as are those of small
-//! planes.
+//! is `x` itself: windows of one element with stride 1. Nor does it in sums of shifted copies (`shifted`,
+//! `weights`): of few channels per group, which have no matrix product worth the name, of small planes, and with
+//! registers of 512 bits of all planes that are not mostly padding.
 
 mod columns;
 mod geometry;
@@ -29,6 +29,7 @@ mod shifted;
 mod strips;
 mod sums;
 mod transpose;
+mod weights;
 
 use t4a_algebra::Float;
 
@@ -124,8 +125,9 @@ fn filled<T: Float>(shape: &Dims, bias: Option<&Tensor<T>>) -> Result<Tensor<T>>
 /// need, for planes that are not mostly padding (bench `nn`, rows `conv`).
 fn is_direct<T: Float>(g: &Geometry, most: usize) -> bool {
     const MOST_BYTES: usize = 1 << 20;
-    let lines: usize = (0..2).map(|i| g.y[i]).product();
-    let useful = 4 * lines * g.on_grid(2) <= 6 * lines * g.y[2];
+    // What is computed of a plane, or of the last two axes.
+    let lines = if g.y[0] == 1 { g.y[1] } else { g.on_grid(1) };
+    let useful = 2 * lines * g.on_grid(2) <= 3 * g.y[1] * g.y[2];
     let wide = most == sums::WIDE && g.o >= sums::WIDE;
     wide && useful && !g.is_pointwise() && shifted::bytes::<T>(g) <= MOST_BYTES
 }
@@ -174,17 +176,17 @@ fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor
         return Tensor::zeros(&g.w_shape());
     }
     if g.is_thin() {
-        return shifted::thin_weight(&x, &y, g);
+        return weights::of_few_channels(&x, &y, g);
     }
     let small = g.is_small(g.c) && g.c.saturating_mul(g.o) <= 1024;
     let long = g.n.saturating_mul(g.planes()[2]) >= 256 && g.c * g.planes()[1] >= 32;
     if long && g.o >= sums::CHANNELS && (small || is_direct::<T>(g, sums::most())) {
-        let w = shifted::weight(&x, &y, g)?;
+        let w = weights::of_runs(&x, &y, g)?;
         if !w.as_slice().unwrap_or_default().iter().any(|w| w.is_nan()) {
             return Ok(w);
         }
     } else if small && g.has_whole_lines(sums::vector::<T>(), sums::CHANNELS) {
-        return shifted::weight_of_lines(&x, &y, g);
+        return weights::of_lines(&x, &y, g);
     }
     product::weight(&x, &y, g)
 }
@@ -203,7 +205,7 @@ pub(super) fn as_sums<T: Float>(
     Ok([
         Some(shifted::forward(x, weight, None, &g, most)?),
         back.map(|back| shifted::reversed(weight, dy, None, &back, most)).transpose()?,
-        Some(shifted::weight(x, dy, &g)?),
+        Some(weights::of_runs(x, dy, &g)?),
     ])
 }
 

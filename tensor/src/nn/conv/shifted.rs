@@ -1,9 +1,8 @@
-//! Convolutions as sums of shifted copies, without a matrix of windows: of few channels per group, or of small
-//! planes.
+//! Convolutions as sums of shifted copies, without a matrix of windows.
 //!
-//! With t on the pitch of a phase of the grid the whole plane is a single long run, without edges; what lies
-//! between its lines is computed and not used. The adjoint is the same sum over shifted copies of y, once per
-//! phase.
+//! With t on the pitch of a phase of the grid all lines of a strip are a single long run, without edges; what lies
+//! between them is computed and not used. The adjoint is the same sum over shifted copies of y, with windows that
+//! run the other way or, for other strides than 1, once per phase.
 
 use std::ops::Range;
 
@@ -11,21 +10,19 @@ use t4a_algebra::Float;
 use t4a_algebra::simd::dispatch;
 
 use super::geometry::Geometry;
-use super::grid::{Grid, elements, places, windows};
-use super::parts::{TASKS, weight_in_parts};
+use super::grid::{Grid, elements};
+use super::parts::TASKS;
 use super::strips::{Size, Strips};
-use super::sums::{
-    CHANNELS, Dots, DotsTogether, LANES, SLACK, Sum, WIDE, abreast, blocks, ranges, vector, widest,
-};
+use super::sums::{CHANNELS, SLACK, Sum, WIDE, blocks, ranges};
 use crate::copy::row_major;
 use crate::error::Result;
 use crate::loops::parallel;
-use crate::output::{Filled, Output, parts_mut, share};
+use crate::output::{Filled, Output, share};
 use crate::route::{Path, Route};
 use crate::storage::collect;
 use crate::tensor::Tensor;
 
-fn worthwhile(g: &Geometry) -> bool {
+pub(super) fn worthwhile(g: &Geometry) -> bool {
     parallel::worthwhile_narrow_steps(g.work())
 }
 
@@ -291,179 +288,4 @@ pub(super) fn adjoint<T: Float>(
         })
     })?;
     Ok(out.with_route(Route::native(Path::Fused)))
-}
-
-/// The weight, as sums over long runs of several lines and images; NaN where zeros between lines of y meet what
-/// is not finite.
-pub(super) fn weight<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor<T>> {
-    /// Bytes of x at a time, and positions: with fewer, adding up the lanes is most of the work.
-    const BYTES: usize = 512 << 10;
-    const RUN: usize = 4096;
-    const LEAST: usize = 1024;
-    let [x_plane, k, y_plane] = g.planes();
-    let channels = g.c.div_ceil(2).clamp(64usize.div_ceil(k), 64).min(g.c);
-    let size = Size { channels, bytes: BYTES, least: LEAST / 2, most: RUN };
-    let strips = Strips::new::<T>(g, size)?;
-    // Images side by side, where they are that small.
-    let together = match strips.count() {
-        1 => (RUN / strips.grid.volume()).min(BYTES / size.on_grid::<T>(g)).clamp(1, g.n),
-        _ => 1,
-    };
-    let mut grid = strips.grid;
-    let apart = grid.size[0];
-    grid.size[0] *= together;
-    let places = places(g, &grid)?;
-    let offsets = (0..channels * k).map(|i| i / k * grid.len() + places[i % k]);
-    let offsets = collect(channels * k, offsets)?;
-    let most = grid.volume().next_multiple_of(SLACK);
-    let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
-    let scratch = || {
-        let src = Filled::new(channels * grid.len() + SLACK, T::ZERO)?;
-        let lines = Filled::new(CHANNELS * most, T::ZERO)?;
-        Ok((src, lines, Filled::new(CHANNELS * channels * k, T::ZERO)?))
-    };
-    weight_in_parts(g, channels, LEAST.div_ceil(y_plane), scratch, |(src, lines, dots), part, w| {
-        let mut w = w.write(|_, row| row.fill(T::ZERO));
-        let taps = part.channels.len() * k;
-        let mut partial = [T::ZERO; LANES];
-        let pieces = part.images.len() * strips.count();
-        for first in (0..pieces).step_by(together) {
-            // Image and strip of every piece.
-            let piece = |i: usize| {
-                let image = part.images.start + (first + i) / strips.count();
-                (image * g.groups + part.group, (first + i) % strips.count())
-            };
-            let count = together.min(pieces - first);
-            src.fill(T::ZERO);
-            for i in 0..count {
-                let (image, strip) = piece(i);
-                let strip = strips.nth(strip);
-                let planes = &xs[(image * g.c + part.channels.start) * x_plane..];
-                let planes = planes[..part.channels.len() * x_plane].chunks_exact(x_plane);
-                let mut at = strip.at;
-                at[0] += i * apart * g.stride[0];
-                grid.spread(planes.map(|plane| &plane[strip.x.clone()]), strip.size, at, src);
-            }
-            let last = strips.nth(piece(count - 1).1).y;
-            let run = grid.linear([(count - 1) * apart + last[0] - 1, last[1] - 1, last[2]]);
-            let run = run.next_multiple_of(SLACK);
-            for from in (0..g.o).step_by(CHANNELS) {
-                let rows = CHANNELS.min(g.o - from);
-                let lines = &mut lines[..CHANNELS * run];
-                lines.fill(T::ZERO);
-                for (r, lines) in lines.chunks_exact_mut(run).take(rows).enumerate() {
-                    for i in 0..count {
-                        let (image, strip) = piece(i);
-                        let size = strips.nth(strip).y;
-                        let y = &ys[(image * g.o + from + r) * y_plane..][..y_plane];
-                        let mut y = y[strip * strips.positions()..].chunks_exact(size[2]);
-                        for d in 0..size[0] {
-                            for h in 0..size[1] {
-                                let at = grid.linear([i * apart + d, h, 0]);
-                                let line = y.next().unwrap_or_default();
-                                lines[at..][..line.len()].copy_from_slice(line);
-                            }
-                        }
-                    }
-                }
-                let dots = &mut dots[..CHANNELS * taps];
-                dispatch(DotsTogether {
-                    x: src,
-                    offsets: &offsets[..taps],
-                    starts: None,
-                    block: widest::<T>(),
-                    y: lines,
-                    lanes: &mut partial,
-                    w: dots,
-                });
-                for (r, dots) in dots.chunks_exact(taps).take(rows).enumerate() {
-                    let sums = w.row(from + r).iter_mut().zip(dots);
-                    sums.for_each(|(w, &dot)| *w = w.add(dot));
-                }
-            }
-        }
-        Ok(w)
-    })
-}
-
-/// The weight, as sums over lines of whole vectors of [`CHANNELS`] channels of y at a time, read in place: for few
-/// positions or few taps, next to which writing y anew costs too much.
-pub(super) fn weight_of_lines<T: Float>(
-    x: &Tensor<T>,
-    y: &Tensor<T>,
-    g: &Geometry,
-) -> Result<Tensor<T>> {
-    let [x_plane, k, y_plane] = g.planes();
-    let (grid, places) = windows(g)?;
-    let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
-    let (blocks, taps, block) = (g.o / CHANNELS, g.c * k, vector::<T>());
-    let offsets = collect(taps, (0..taps).map(|i| i / k * grid.len() + places[i % k]))?;
-    let starts = (0..y_plane).step_by(block).map(|t| {
-        let (line, w) = (t / g.y[2], t % g.y[2]);
-        grid.linear([line / g.y[1], line % g.y[1], w])
-    });
-    let starts = collect(y_plane / block, starts)?;
-    let mut w = Tensor::<T>::zeros(&g.w_shape())?;
-    let parts = parts_mut(w.as_mut_slice()?, g.groups * blocks);
-    share(parts, 1, worthwhile(g), |task, w| {
-        let (group, from) = (task / blocks, task % blocks * CHANNELS);
-        let mut src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
-        let mut dots = Filled::new(CHANNELS * taps, T::ZERO)?;
-        let mut partial = [T::ZERO; LANES];
-        for image in 0..g.n {
-            let image = image * g.groups + group;
-            let planes = xs[image * g.c * x_plane..][..g.c * x_plane].chunks_exact(x_plane);
-            grid.spread(planes, g.x, g.padding, &mut src);
-            dispatch(DotsTogether {
-                x: &src,
-                offsets: &offsets,
-                starts: Some(&starts),
-                block,
-                y: &ys[(image * g.o + from) * y_plane..][..CHANNELS * y_plane],
-                lanes: &mut partial,
-                w: &mut dots,
-            });
-            w.iter_mut().zip(&*dots).for_each(|(w, &dot)| *w = w.add(dot));
-        }
-        Ok(())
-    })?;
-    Ok(w.with_route(Route::native(Path::Fused)))
-}
-
-/// The weight of few channels per group, summed over images in order.
-pub(super) fn thin_weight<T: Float>(
-    x: &Tensor<T>,
-    y: &Tensor<T>,
-    g: &Geometry,
-) -> Result<Tensor<T>> {
-    let [x_plane, k, y_plane] = g.planes();
-    let (grid, places) = windows(g)?;
-    let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
-    let mut w = Tensor::<T>::zeros(&g.w_shape())?;
-    // Lines of y, whole blocks each; lines that are so already are read in place.
-    let pitch = g.y[2].next_multiple_of(abreast::<T>(g.y[2]));
-    let padded = if pitch > g.y[2] { y_plane / g.y[2] * pitch } else { 0 };
-    let parts = parts_mut(w.as_mut_slice()?, g.groups * g.o);
-    share(parts, 1, worthwhile(g), |task, w| {
-        let (group, o) = (task / g.o, task % g.o);
-        let mut src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
-        let mut lines = Filled::new(padded, T::ZERO)?;
-        for image in 0..g.n {
-            let image = image * g.groups + group;
-            let planes = xs[image * g.c * x_plane..][..g.c * x_plane].chunks_exact(x_plane);
-            grid.spread(planes, g.x, g.padding, &mut src);
-            let y = &ys[(image * g.o + o) * y_plane..][..y_plane];
-            for (to, from) in lines.chunks_exact_mut(pitch).zip(y.chunks_exact(g.y[2])) {
-                to[..g.y[2]].copy_from_slice(from);
-            }
-            let (grid, places) = (&grid, &places[..]);
-            let lines = if padded == 0 { y } else { &lines[..] };
-            for (c, w) in w.chunks_exact_mut(k).enumerate() {
-                let x = &src[c * grid.len()..][..grid.len() + SLACK];
-                dispatch(Dots { grid, x, places, y, lines, size: g.y, w });
-            }
-        }
-        Ok(())
-    })?;
-    Ok(w.with_route(Route::native(Path::Fused)))
 }
