@@ -17,8 +17,8 @@ use crate::operand;
 /// ```
 ///
 /// where L and L' are the log-sum-exp over tags and over pairs of them: ln Z but for what was taken off the
-/// messages, which stay small. Where there is no sequence, ln Z is −∞ and probabilities are 0. On a tape step by step every slice of the emissions would have a cotangent
-/// as large as they are.
+/// messages, which stay small. Where there is no sequence, ln Z is −∞ and probabilities are 0. On a tape step by
+/// step every slice of the emissions would have a cotangent as large as they are.
 ///
 /// Cost: `batch · length · tags²` multiply-adds; the rule has three times as many and keeps the operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
