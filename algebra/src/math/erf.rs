@@ -7,7 +7,7 @@
 //! of y² would be amplified by the exponential and is carried along.
 
 use super::exp::{Exponential, exp_negative, exp_sum_below};
-use super::lane::{Lane, horner, pick};
+use super::lane::{at_most, horner, pick};
 
 /// Coefficients and ranges.
 pub(super) trait Gaussian: Exponential {
@@ -86,12 +86,6 @@ impl Gaussian for f64 {
 fn erfcx<L: Gaussian>(y: L) -> L {
     let [above, below] = L::ERFCX;
     horner(y, above) / horner(y, below)
-}
-
-/// `min(y, limit)`; NaN stays NaN.
-#[inline(always)]
-fn at_most<L: Lane>(y: L, limit: L) -> L {
-    pick(limit < y, limit, y)
 }
 
 #[inline(always)]

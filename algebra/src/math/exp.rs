@@ -4,7 +4,7 @@
 //! Elementary Functions*, 1980), of which the first is exact. eʳ − 1 = r + r²·P(r) with P the
 //! polynomial of least maximum error relative to eʳ − 1 (Remez exchange).
 
-use super::lane::{Lane, clamp, horner, nearest, pick, scale, scale_down};
+use super::lane::{Lane, at_least, clamp, horner, nearest, pick, scale, scale_down};
 
 /// Coefficients of P and the arguments beyond which eˣ is 0 or ∞.
 pub(super) trait Exponential: Lane {
@@ -68,7 +68,7 @@ pub(super) fn exp_sum_below<L: Exponential>(hi: L, lo: L) -> L {
 pub(super) fn exp_negative<L: Exponential>(x: L) -> L {
     // 2ᵏ stays normal above this limit.
     let limit = L::of(0.8 * L::LOWEST);
-    let (p, k) = reduced(pick(x < limit, limit, x), L::of(0.0));
+    let (p, k) = reduced(at_least(x, limit), L::of(0.0));
     (p + L::of(1.0)) * (k + L::ROUNDER).pow2()
 }
 
@@ -93,8 +93,7 @@ pub(super) fn exp_m1<L: Exponential>(x: L) -> L {
 #[inline(always)]
 pub(super) fn sigmoid<L: Exponential>(x: L) -> L {
     let (zero, one) = (L::of(0.0), L::of(1.0));
-    let (low, x_down) = (L::of(L::LOWEST), -x.abs());
-    let (p, k) = reduced(pick(x_down < low, low, x_down), zero);
+    let (p, k) = reduced(at_least(-x.abs(), L::of(L::LOWEST)), zero);
     let rounded = p + one;
     let lost = p - (rounded - one);
     let e = scale_down(rounded, k);

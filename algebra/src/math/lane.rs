@@ -175,10 +175,20 @@ pub(super) fn scale_down<L: Lane>(p: L, k: L) -> L {
     p * (k + (L::ROUNDER + by)).pow2() * power
 }
 
+/// `max(x, limit)`; NaN stays NaN.
+#[inline(always)]
+pub(super) fn at_least<L: Lane>(x: L, limit: L) -> L {
+    pick(x < limit, limit, x)
+}
+
+/// `min(x, limit)`; NaN stays NaN.
+#[inline(always)]
+pub(super) fn at_most<L: Lane>(x: L, limit: L) -> L {
+    pick(limit < x, limit, x)
+}
+
 /// `x` limited to `[low, high]`; NaN stays NaN.
 #[inline(always)]
 pub(super) fn clamp<L: Lane>(x: L, low: f64, high: f64) -> L {
-    let (low, high) = (L::of(low), L::of(high));
-    let x = pick(low > x, low, x);
-    pick(high < x, high, x)
+    at_most(at_least(x, L::of(low)), L::of(high))
 }

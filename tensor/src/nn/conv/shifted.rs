@@ -10,7 +10,7 @@ use t4a_algebra::Float;
 use t4a_algebra::simd::dispatch;
 
 use super::geometry::Geometry;
-use super::grid::{Grid, elements};
+use super::grid::{self, Grid, elements};
 use super::parts::TASKS;
 use super::strips::{Size, Strips};
 use super::sums::{CHANNELS, SLACK, Sum, WIDE, blocks, ranges};
@@ -109,7 +109,7 @@ fn sums<T: Float>(
     let bias = bias.as_ref().and_then(Tensor::as_slice);
     let xs = x.as_slice().unwrap_or_default();
     let taps = g.c * k;
-    let offsets = collect(taps, (0..taps).map(|i| i / k * grid.len() + places[i % k]))?;
+    let offsets = grid::taps(g.c, grid, places)?;
     let ws = packed(g.groups, taps, g.o, most, w)?;
     let together = ranges(g.o, most).next().map_or(0, |range| range.len());
     let out = Output::<T>::new("conv", &g.y_shape())?.try_write(|y| {

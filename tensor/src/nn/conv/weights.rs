@@ -5,7 +5,7 @@ use t4a_algebra::Float;
 use t4a_algebra::simd::dispatch;
 
 use super::geometry::Geometry;
-use super::grid::{places, windows};
+use super::grid::{places, taps, windows};
 use super::parts::weight_in_parts;
 use super::shifted::worthwhile;
 use super::strips::{Size, Strips};
@@ -35,9 +35,7 @@ pub(super) fn of_runs<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> R
     let mut grid = strips.grid;
     let apart = grid.size[0];
     grid.size[0] *= together;
-    let places = places(g, &grid)?;
-    let offsets = (0..channels * k).map(|i| i / k * grid.len() + places[i % k]);
-    let offsets = collect(channels * k, offsets)?;
+    let offsets = taps(channels, &grid, &places(g, &grid)?)?;
     let most = grid.volume().next_multiple_of(SLACK);
     let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
     let scratch = || {
@@ -112,11 +110,11 @@ pub(super) fn of_runs<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> R
 /// The weight, as sums over lines of whole vectors of [`CHANNELS`] channels of y at a time, read in place: for few
 /// positions or few taps, next to which writing y anew costs too much.
 pub(super) fn of_lines<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> Result<Tensor<T>> {
-    let [x_plane, k, y_plane] = g.planes();
+    let [x_plane, _, y_plane] = g.planes();
     let (grid, places) = windows(g)?;
     let (xs, ys) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
-    let (blocks, taps, block) = (g.o / CHANNELS, g.c * k, vector::<T>());
-    let offsets = collect(taps, (0..taps).map(|i| i / k * grid.len() + places[i % k]))?;
+    let (blocks, block) = (g.o / CHANNELS, vector::<T>());
+    let offsets = taps(g.c, &grid, &places)?;
     let starts = (0..y_plane).step_by(block).map(|t| {
         let (line, w) = (t / g.y[2], t % g.y[2]);
         grid.linear([line / g.y[1], line % g.y[1], w])
@@ -127,7 +125,7 @@ pub(super) fn of_lines<T: Float>(x: &Tensor<T>, y: &Tensor<T>, g: &Geometry) -> 
     share(parts, 1, worthwhile(g), |task, w| {
         let (group, from) = (task / blocks, task % blocks * CHANNELS);
         let mut src = Filled::new(g.c * grid.len() + SLACK, T::ZERO)?;
-        let mut dots = Filled::new(CHANNELS * taps, T::ZERO)?;
+        let mut dots = Filled::new(CHANNELS * offsets.len(), T::ZERO)?;
         let mut partial = [T::ZERO; LANES];
         for image in 0..g.n {
             let image = image * g.groups + group;
