@@ -40,6 +40,7 @@ pub mod gemm;
 pub mod laws;
 pub mod math;
 pub mod parallel;
+pub mod process;
 pub mod scalar;
 pub mod semiring;
 pub mod semirings;

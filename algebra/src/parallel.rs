@@ -35,6 +35,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use crate::environment::Variable;
+use crate::process::PerProcess;
 
 mod rehearsal;
 
@@ -93,7 +94,8 @@ pub fn worthwhile(elements: usize, cost: usize) -> bool {
     let additions = elements.saturating_mul(cost);
     additions >= FROM_AWAKE
         && threads() > 1
-        && (additions >= FROM_ASLEEP || LOOKING.load(Ordering::Relaxed) > 0)
+        && (additions >= FROM_ASLEEP
+            || CREW.last().is_some_and(|crew| crew.looking.load(Ordering::Relaxed) > 0))
 }
 
 /// [`worthwhile`] of so many multiply-adds of matrix products.
@@ -215,12 +217,29 @@ struct Queue {
     asleep: usize,
 }
 
-static QUEUE: Mutex<Queue> = Mutex::new(Queue { entries: VecDeque::new(), started: 0, asleep: 0 });
-static POSTED: Condvar = Condvar::new();
-/// Helpers that posted jobs still wait for: what a thread without work looks at.
-static OPEN: AtomicUsize = AtomicUsize::new(0);
-/// Threads that look for work.
-static LOOKING: AtomicUsize = AtomicUsize::new(0);
+/// The threads of a process and what they share.
+struct Crew {
+    queue: Mutex<Queue>,
+    posted: Condvar,
+    /// Helpers that posted jobs still wait for: what a thread without work looks at.
+    open: AtomicUsize,
+    /// Threads that look for work.
+    looking: AtomicUsize,
+}
+
+impl Crew {
+    const fn new() -> Self {
+        Self {
+            queue: Mutex::new(Queue { entries: VecDeque::new(), started: 0, asleep: 0 }),
+            posted: Condvar::new(),
+            open: AtomicUsize::new(0),
+            looking: AtomicUsize::new(0),
+        }
+    }
+}
+
+/// Of a forked process its own: the threads of its parent are not there.
+static CREW: PerProcess<Crew> = PerProcess::new(Crew::new);
 
 /// No code of others runs under our locks, so a poisoned one guards valid data.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -229,6 +248,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A job in the queue. Dropping it takes the job back and waits for its helpers.
 struct Posted<'a> {
+    crew: &'static Crew,
     job: NonNull<Job<'static>>,
     life: PhantomData<&'a Job<'a>>,
 }
@@ -236,33 +256,34 @@ struct Posted<'a> {
 impl<'a> Posted<'a> {
     fn new(job: &'a Job<'a>, helpers: usize) -> Self {
         let job = NonNull::from(job).cast::<Job<'static>>();
+        let crew = CREW.get();
         let wake;
         {
-            let mut queue = lock(&QUEUE);
+            let mut queue = lock(&crew.queue);
             queue.entries.push_back(Entry { job, open: helpers });
-            OPEN.fetch_add(helpers, Ordering::Relaxed);
+            crew.open.fetch_add(helpers, Ordering::Relaxed);
             while queue.started < helpers {
                 let name = format!("t4a-{}", queue.started);
-                if thread::Builder::new().name(name).spawn(help).is_err() {
+                if thread::Builder::new().name(name).spawn(|| help(crew)).is_err() {
                     break;
                 }
                 queue.started += 1;
             }
             wake = helpers.min(queue.asleep);
         }
-        (0..wake).for_each(|_| POSTED.notify_one());
-        Self { job, life: PhantomData }
+        (0..wake).for_each(|_| crew.posted.notify_one());
+        Self { crew, job, life: PhantomData }
     }
 }
 
 impl Drop for Posted<'_> {
     fn drop(&mut self) {
         {
-            let mut queue = lock(&QUEUE);
+            let mut queue = lock(&self.crew.queue);
             if let Some(at) = queue.entries.iter().position(|entry| entry.job == self.job)
                 && let Some(entry) = queue.entries.remove(at)
             {
-                OPEN.fetch_sub(entry.open, Ordering::Relaxed);
+                self.crew.open.fetch_sub(entry.open, Ordering::Relaxed);
             }
         }
         // SAFETY: the job outlives this handle.
@@ -297,12 +318,12 @@ fn spin(time: Duration, done: impl Fn() -> bool) -> bool {
 }
 
 /// Joins a posted job, if one waits for helpers.
-fn join(queue: &mut Queue) -> Option<NonNull<Job<'static>>> {
+fn join(crew: &Crew, queue: &mut Queue) -> Option<NonNull<Job<'static>>> {
     let entry = queue.entries.front_mut()?;
     let job = entry.job;
     // SAFETY: the owner of a job takes its entry out before it leaves, under the lock held here.
     unsafe { job.as_ref() }.helpers.fetch_add(1, Ordering::Relaxed);
-    OPEN.fetch_sub(1, Ordering::Relaxed);
+    crew.open.fetch_sub(1, Ordering::Relaxed);
     entry.open -= 1;
     if entry.open == 0 {
         queue.entries.pop_front();
@@ -311,21 +332,21 @@ fn join(queue: &mut Queue) -> Option<NonNull<Job<'static>>> {
 }
 
 /// What our threads do.
-fn help() {
+fn help(crew: &Crew) {
     loop {
-        let mut queue = lock(&QUEUE);
+        let mut queue = lock(&crew.queue);
         let job = loop {
-            if let Some(job) = join(&mut queue) {
+            if let Some(job) = join(crew, &mut queue) {
                 break job;
             }
             drop(queue);
-            LOOKING.fetch_add(1, Ordering::Relaxed);
-            let found = spin(LINGER, || OPEN.load(Ordering::Relaxed) > 0);
-            LOOKING.fetch_sub(1, Ordering::Relaxed);
-            queue = lock(&QUEUE);
+            crew.looking.fetch_add(1, Ordering::Relaxed);
+            let found = spin(LINGER, || crew.open.load(Ordering::Relaxed) > 0);
+            crew.looking.fetch_sub(1, Ordering::Relaxed);
+            queue = lock(&crew.queue);
             if !found && queue.entries.is_empty() {
                 queue.asleep += 1;
-                queue = POSTED.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+                queue = crew.posted.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
                 queue.asleep -= 1;
             }
         };

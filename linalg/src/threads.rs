@@ -1,31 +1,92 @@
 //! Threads inside of one large factorisation: faer's, which are rayon's.
 //!
-//! The pool is ours, and one factorisation at a time has it. A rayon worker that waits takes up
-//! other tasks of its pool: of a pool that is shared these could be anybody's, even ones that need
-//! a lock which the waiting thread holds, one on top of the other until the stack ends.
+//! faer cuts its work into as many parts as it is told, and sums depend on the cut. So the size of a
+//! matrix alone decides the number of parts ([`parts`]), and the number of threads decides only who
+//! computes them: one thread computes all of them in a pool of one.
+//!
+//! The pools are ours. A rayon worker that waits takes up other tasks of its pool: of a pool that is
+//! shared these could be anybody's, even ones that need a lock which the waiting thread holds, one on
+//! top of the other until the stack ends. One factorisation at a time has the pool of several threads.
+//!
+//! A process that was forked has none of the threads of its parent, and perhaps locks that nobody will
+//! release: each process has pools of its own.
 
 use std::panic::resume_unwind;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use faer::Par;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use t4a_tensor::loops::parallel;
+use t4a_algebra::process::PerProcess;
 
-static POOL: Mutex<Option<ThreadPool>> = Mutex::new(None);
+/// Floating-point operations per matrix from which faer's work is cut: n = 64 for the cubic
+/// algorithms.
+pub(crate) const LARGE: usize = 1 << 19;
 
-/// Runs `work` with as many threads as an operation may use.
-pub(crate) fn with_threads<R: Send>(work: impl FnOnce(Par) -> R + Send) -> R {
-    let threads = parallel::threads();
-    if threads == 1 {
+/// The parts that faer cuts a matrix of so many floating-point operations into: 1 below [`LARGE`].
+pub(crate) fn parts(flops: usize) -> usize {
+    match flops {
+        0..LARGE => 1,
+        LARGE..0x100_0000 => 2,
+        0x100_0000..0x1000_0000 => 4,
+        0x1000_0000..0x8000_0000 => 8,
+        _ => 16,
+    }
+}
+
+/// Pools of one process.
+struct Pools {
+    several: Mutex<Option<ThreadPool>>,
+    /// Pools of one thread that are not in use.
+    single: Mutex<Vec<ThreadPool>>,
+}
+
+static POOLS: PerProcess<Pools> =
+    PerProcess::new(|| Pools { several: Mutex::new(None), single: Mutex::new(Vec::new()) });
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn pool(threads: usize) -> Option<ThreadPool> {
+    let name = |i| format!("t4a-linalg-{i}");
+    ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok()
+}
+
+/// Threads that a factorisation has at most: more than there are cores only wait for each other.
+fn most() -> usize {
+    if cfg!(test) { 16 } else { std::thread::available_parallelism().map_or(1, |n| n.get()) }
+}
+
+/// Runs `work`, which faer cuts into so many parts, on at most `threads` threads.
+pub(crate) fn with_threads<R: Send>(
+    parts: usize,
+    threads: usize,
+    work: impl FnOnce(Par) -> R + Send,
+) -> R {
+    if parts == 1 {
         return work(Par::Seq);
     }
-    let mut pool = POOL.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if pool.as_ref().is_none_or(|pool| pool.current_num_threads() != threads) {
-        let name = |i| format!("t4a-linalg-{i}");
-        *pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok();
+    let pools = POOLS.get();
+    let par = Par::rayon(parts);
+    let threads = threads.min(parts).min(most());
+    if threads > 1 {
+        let mut several = lock(&pools.several);
+        if several.as_ref().is_none_or(|pool| pool.current_num_threads() != threads) {
+            *several = pool(threads);
+        }
+        if let Some(pool) = several.as_ref() {
+            return install(pool, || work(par));
+        }
     }
-    let Some(pool) = pool.as_ref() else { return work(Par::Seq) };
-    let work = || work(Par::rayon(0));
+    let idle = lock(&pools.single).pop();
+    // Without a thread to be had the caller's pool, or rayon's, computes the same parts.
+    let Some(pool) = idle.or_else(|| pool(1)) else { return work(par) };
+    let result = install(&pool, || work(par));
+    lock(&pools.single).push(pool);
+    result
+}
+
+fn install<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
     if rayon::current_thread_index().is_none() {
         return pool.install(work);
     }
@@ -36,3 +97,6 @@ pub(crate) fn with_threads<R: Send>(work: impl FnOnce(Par) -> R + Send) -> R {
         Err(payload) => resume_unwind(payload),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,8 @@
 //! each matrix, the order in which faer is fastest, and handed out as a permuted view.
 //!
 //! Small matrices, or at least as many matrices as threads: one matrix per task, sequential
-//! inside, one scratch per task group. Few large matrices: one after the other, threads inside.
+//! inside, one scratch per task group. Few large matrices: one after the other, threads inside. The
+//! size of a matrix alone decides the parts that it is cut into (`threads`).
 //! Which of both it was is the route of the statuses, from which results have theirs.
 
 mod load;
@@ -26,7 +27,7 @@ use crate::error::{
     LinalgError, NEGATIVE_EIGENVALUE, NO_CONVERGENCE, NON_FINITE, OVERFLOW, Result,
 };
 use crate::scalar::{LinalgScalar, nan};
-use crate::threads::with_threads;
+use crate::threads::{parts, with_threads};
 
 pub(crate) use load::{is_finite, load, load_hermitian, load_rows};
 
@@ -261,9 +262,6 @@ tuple_slots!(A, B);
 tuple_slots!(A, B, C);
 tuple_slots!(A, B, C, D);
 
-/// Floating-point operations per matrix from which threads inside of faer pay: n = 64 for the
-/// cubic algorithms.
-const LARGE: usize = 1 << 19;
 /// Floating-point operations of a whole batch from which waking our threads pays: about 30 µs.
 const WORTHWHILE: usize = 1 << 16;
 
@@ -312,24 +310,26 @@ pub(crate) fn run<J: Slot, S>(
         }
         Ok(())
     };
+    // The partition of a matrix is the same alone and in a batch, on one thread and on several.
+    let parts = parts(flops);
     let few = threads == 1 || flops.saturating_mul(count) < WORTHWHILE;
     let mut path = Path::LinalgSequential;
     if count == 0 {
         path = Path::Empty;
-    } else if few || (count == 1 && flops < LARGE) {
-        sequence(0, &mut slots, codes, Par::Seq)?;
-    } else if flops < LARGE || count >= threads {
+    } else if few || (count == 1 && parts == 1) {
+        with_threads(parts, 1, |par| sequence(0, &mut slots, codes, par))?;
+    } else if parts == 1 || count >= threads {
         // Four groups per thread even out matrices that converge at different speed.
         let group = count.div_ceil(4 * threads);
         let groups = slots.chunks_mut(group).zip(codes.chunks_mut(group));
         let mut groups: Vec<_> = groups.map(|group| (group, Ok(()))).collect();
         parallel::for_each_mut(&mut groups, true, |g, ((slots, codes), result)| {
-            *result = sequence(g * group, slots, codes, Par::Seq);
+            *result = with_threads(parts, 1, |par| sequence(g * group, slots, codes, par));
         });
         groups.into_iter().try_for_each(|(_, result)| result)?;
     } else {
         path = Path::LinalgParallel;
-        with_threads(|par| sequence(0, &mut slots, codes, par))?;
+        with_threads(parts, threads, |par| sequence(0, &mut slots, codes, par))?;
     }
     Ok(info.with_route(Route::native(path)))
 }

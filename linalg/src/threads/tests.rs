@@ -1,0 +1,140 @@
+use std::sync::Mutex;
+
+use t4a_algebra::parallel::{set_threads, threads};
+use t4a_tensor::Tensor;
+
+use super::lock;
+use crate::cholesky::cholesky;
+use crate::eig::eig;
+use crate::eigh::{eigh, eigvalsh};
+use crate::error::Result;
+use crate::inverse::inv;
+use crate::lu::lu_factor;
+use crate::qr::{Columns, qr, qr_pivoted};
+use crate::scalar::LinalgScalar;
+use crate::solve::solve;
+use crate::svd::{Vectors, svd, svdvals};
+use crate::testing::*;
+
+static COUNTS: Mutex<()> = Mutex::new(());
+
+/// Every bit, with the signs of zeros.
+fn bits<T: LinalgScalar>(x: &Tensor<T>) -> String {
+    format!("{:?}", x.to_vec().unwrap())
+}
+
+fn factors<T: LinalgScalar>(a: &Tensor<T>) -> Result<Vec<(&'static str, String)>> {
+    let mut out = Vec::new();
+    let f = qr(a, Columns::Thin)?;
+    out.push(("qr", bits(&f.q) + &bits(&f.r)));
+    let (f, columns) = qr_pivoted(a, Columns::Thin)?;
+    out.push(("qr_pivoted", format!("{}{}{:?}", bits(&f.q), bits(&f.r), columns)));
+    let f = svd(a, Vectors::Thin)?;
+    out.push(("svd", bits(&f.u) + &format!("{:?}", f.s.to_vec()) + &bits(&f.vh)));
+    out.push(("svdvals", format!("{:?}", svdvals(a)?.to_vec())));
+    if a.shape()[a.rank() - 1] != a.shape()[a.rank() - 2] {
+        return Ok(out);
+    }
+    let f = eigh(a)?;
+    out.push(("eigh", format!("{:?}", f.values.to_vec()) + &bits(&f.vectors)));
+    out.push(("eigvalsh", format!("{:?}", eigvalsh(a)?.to_vec())));
+    out.push(("inv", bits(&inv(a)?)));
+    let f = lu_factor(a)?;
+    out.push(("lu", bits(&f.packed) + &format!("{:?}", f.rows)));
+    out.push(("solve", bits(&solve(a, a)?)));
+    Ok(out)
+}
+
+fn positive<T: LinalgScalar>(a: &Tensor<T>) -> Tensor<T> {
+    // Strictly diagonally dominant: of a Hermitian positive definite matrix cholesky reads the lower half.
+    let n = a.shape()[a.rank() - 1];
+    let mut data = a.to_vec().unwrap();
+    for (i, x) in data.iter_mut().enumerate() {
+        let (row, column) = (i / n % n, i % n);
+        if row == column {
+            *x = crate::scalar::real::<T>(<T::R as t4a_algebra::Numeric>::from_f64(2.0 * n as f64));
+        }
+    }
+    Tensor::from_vec(data, a.shape()).unwrap()
+}
+
+fn all<T: LinalgScalar>(a: &Tensor<T>) -> Vec<(&'static str, String)> {
+    let mut out = factors(a).unwrap();
+    if a.shape()[a.rank() - 1] == a.shape()[a.rank() - 2] {
+        out.push(("cholesky", bits(&cholesky(&positive(a)).unwrap())));
+        let f = eig(a).unwrap();
+        out.push(("eig", format!("{:?}{:?}", f.values.to_vec(), f.vectors.to_vec())));
+    }
+    out
+}
+
+fn same_on_any_number<T: LinalgScalar>(sizes: &[(usize, usize)]) {
+    let _guard = lock(&COUNTS);
+    let before = threads();
+    for &(m, n) in sizes {
+        let a = random::<T>(7, &[m, n]);
+        let mut first = None;
+        for count in [1, 2, 3, 7, 16] {
+            set_threads(count);
+            let now = all(&a);
+            let first = first.get_or_insert_with(|| now.clone());
+            for (one, now) in first.iter().zip(&now) {
+                assert!(one == now, "{}: {m} x {n} on {count} threads", one.0);
+            }
+        }
+    }
+    set_threads(before);
+}
+
+fn small<T: LinalgScalar>() {
+    same_on_any_number::<T>(&[(63, 63), (65, 64), (81, 81), (110, 90)]);
+}
+
+for_all_dtypes! {
+    factors_do_not_depend_on_the_number_of_threads => small;
+}
+
+#[test]
+fn values_of_300_do_not_depend_on_the_number_of_threads() {
+    let _guard = lock(&COUNTS);
+    let before = threads();
+    let a = random::<f64>(7, &[300, 300]);
+    let of = |count| {
+        set_threads(count);
+        (svdvals(&a).unwrap().to_vec(), bits(&qr(&a, Columns::Thin).unwrap().q))
+    };
+    let first = of(1);
+    for count in [2, 3, 7] {
+        assert!(of(count) == first, "{count} threads");
+    }
+    set_threads(before);
+}
+
+fn batches<T: LinalgScalar>() {
+    let _guard = lock(&COUNTS);
+    let before = threads();
+    for n in [40, 100] {
+        let a = random::<T>(3, &[5, n, n]);
+        for count in [1, 2, 7] {
+            set_threads(count);
+            let q = qr(&a, Columns::Thin).unwrap().q;
+            let s = svdvals(&a).unwrap();
+            for i in 0..5 {
+                let alone = a.slice_axis(0, i, 1, 1).unwrap();
+                let want = qr(&alone, Columns::Thin).unwrap().q;
+                assert_eq!(
+                    bits(&q.slice_axis(0, i, 1, 1).unwrap()),
+                    bits(&want),
+                    "{n} {i} {count}"
+                );
+                let want = svdvals(&alone).unwrap().to_vec();
+                assert_eq!(s.slice_axis(0, i, 1, 1).unwrap().to_vec(), want, "{n} {i} {count}");
+            }
+        }
+    }
+    set_threads(before);
+}
+
+for_all_dtypes! {
+    a_batch_equals_its_matrices => batches;
+}
