@@ -1,10 +1,40 @@
-//! What derivative rules do where singular values or eigenvalues coincide.
+//! Derivative rules at coinciding singular values or eigenvalues.
 //!
 //! The rules divide by gaps `λⱼ − λᵢ`. At a tie the vectors are only defined up to a rotation of
-//! their subspace; a loss that does not depend on the rotation has a cotangent that vanishes on
-//! the tied pairs, so those quotients are 0/0 with limit 0: they are masked. A loss that does
-//! depend on it has no derivative, and is reported. Broadening `1/x → x/(x² + η²)` is off by
+//! their subspace, and the quotient of a pair of tied values is 0/0. Its limit is not a function of
+//! the cotangents of the factors: it is 0 for a loss of the projector onto the subspace, and
+//! `herm(Uᴴ C V)` for `⟨C, U S Vᴴ⟩`. The default therefore rejects (`SplitTie`)
+//!
+//! * cotangents of vectors whose part within a tied block is not a multiple of the unit matrix;
+//! * cotangents of vectors at singular values 0;
+//! * different cotangents of tied values, and other than 0 at singular values 0, if vectors have
+//!   cotangents as well;
+//! * for `eig`, any cotangent of tied vectors;
+//! * directions of tangents that split a tied block, or move singular values off 0.
+//!
+//! All comparisons are relative, within `64` times the tolerance of ties below. A loss whose cotangents
+//! vanish on a block is taken for one that does not use it: a function `f` with `f = 0` at the tied
+//! value, or a weight without a diagonal at singular values 0, cannot be told from that.
+//!
+//! Operations that are smooth at ties have rules of their own: `svd_function`, `hermitian_function`,
+//! `low_rank`, `polar`, `expm`, `sqrtm`, `logm`.
+//!
+//! [`Degeneracy::separable`] masks the quotients instead. This is the derivative of losses that depend on the subspaces of
+//! tied vectors and on the values, but not on products `U f(S) Vᴴ` with `f′ ≠ 0` at the tie. A loss that
+//! depends on the basis of a subspace has no derivative and is reported (`GaugeIllDefined`) in both cases.
+//! Broadening `1/x → x/(x² + η²)` is off by
 //! several percent inside of degenerate blocks and is offered for comparison only.
+//!
+//! # Errors near ties
+//! With a relative gap `g`, beyond the limit below, gradients and tangents of vectors are off by about
+//! `ε/g`, second derivatives through factors by `ε/g²`: below `g = √ε` these are errors
+//! (`SecondOrderAtTie`) along directions that split the pair.
+//!
+//! # Phases
+//! The cotangent of a complex vector must not change the loss with its phase. A cotangent
+//! that is the rounding error of larger ones, as that of `⟨g|h g⟩/⟨g|g⟩` for an eigenvector `g` of `h`, has no phase
+//! to compare with: defects up to `64 n ε min(λ, 1/√ε)` with the largest value `λ` are accepted, which
+//! change the gradient by that much divided by gaps.
 //!
 //! # What counts as a tie
 //! Values computed are exact for some `A + E`, and those that are tied in `A` are up to `2‖E‖` apart.
@@ -33,6 +63,10 @@ pub struct Degeneracy {
     /// dropped. Phases of complex vectors and rotations of tied vectors are checked; a change of
     /// sign of a real vector cannot be seen in a derivative.
     pub check_gauge: bool,
+    /// Take the loss for a function of the subspaces of tied vectors and of the values separately: quotients
+    /// at ties are masked. Otherwise a loss that uses the vectors of a tied block is an error.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub separable: bool,
 }
 
 /// Equality and hash of a value that holds floats, by their bits: values are keys.
@@ -63,7 +97,7 @@ macro_rules! by_bits {
 pub(crate) use by_bits;
 
 by_bits!(Degeneracy, |d| {
-    (d.tolerance.map(f64::to_bits), d.broadening.map(f64::to_bits), d.check_gauge)
+    (d.tolerance.map(f64::to_bits), d.broadening.map(f64::to_bits), d.check_gauge, d.separable)
 });
 
 impl Default for Degeneracy {
@@ -88,8 +122,12 @@ pub(crate) struct Gaps<R> {
 }
 
 impl Degeneracy {
-    /// Masked ties up to rounding, gauge checked.
-    pub const DEFAULT: Self = Self { tolerance: None, broadening: None, check_gauge: true };
+    /// Ties up to rounding, gauge checked, losses of tied vectors rejected.
+    pub const DEFAULT: Self =
+        Self { tolerance: None, broadening: None, check_gauge: true, separable: false };
+
+    /// As the default, with quotients at ties masked.
+    pub const SEPARABLE: Self = Self { separable: true, ..Self::DEFAULT };
 
     /// The limit below which values count as 0: `1 × 1`, a constant.
     pub(crate) fn limit<R: RealMatrices>(&self, values: &R, size: usize) -> R {
@@ -111,12 +149,19 @@ impl Degeneracy {
         Gaps { inverse, ties }
     }
 
-    /// Reports the matrix whose defect is not small against the cotangents it came from.
+    /// Whether losses of tied vectors, and directions that split ties, are rejected.
+    pub(crate) fn rejects_split(&self) -> bool {
+        self.check_gauge && !self.separable && self.broadening.is_none()
+    }
+
+    /// Reports the matrix whose defect is not small against the cotangents it came from. `largest` is
+    /// that of its values.
     pub(crate) fn check<M: Matrices>(
         &self,
         op: &'static str,
         defect: &M,
         cotangents: &[Option<&M>],
+        largest: &M::Real,
     ) -> Result<()> {
         if !self.check_gauge {
             return Ok(());
@@ -128,9 +173,13 @@ impl Degeneracy {
                 *size += norm;
             }
         }
-        let relative = if defect.epsilon() < 1e-10 { 1e-6 } else { 1e-3 };
+        let epsilon = defect.epsilon();
+        let relative = if epsilon < 1e-10 { 1e-6 } else { 1e-3 };
+        let largest = largest.norms()?;
         for (batch, (&defect, &size)) in defects.iter().zip(&sizes).enumerate() {
-            let allowed = relative * size;
+            let range = largest.get(batch).map_or(0.0, |x| x.min(epsilon.sqrt().recip()));
+            let noise = 64.0 * cotangents_rows(cotangents) as f64 * epsilon * range;
+            let allowed = relative * size + noise;
             if defect > allowed {
                 return Err(LinalgError::GaugeIllDefined { op, batch, defect, allowed });
             }
@@ -138,20 +187,147 @@ impl Degeneracy {
         Ok(())
     }
 
-    /// Reports values that are tied while the loss treats them differently.
-    pub(crate) fn check_values<M: Matrices>(
+    /// Reports values that are tied while the loss treats them differently. `of_vectors` is the size of the
+    /// cotangents of each vector, a row.
+    pub(crate) fn check_values<R: RealMatrices<Real = R>>(
         &self,
         op: &'static str,
-        cotangent: &M::Real,
-        ties: &M::Real,
-        cotangents: &[Option<&M>],
+        blocks: &Blocks<R>,
+        cotangent: &R,
+        of_vectors: &R,
     ) -> Result<()> {
         if !self.check_gauge {
             return Ok(());
         }
-        let defect = M::from_re(&cotangent.sub(&cotangent.transpose()).mul(ties));
-        let cotangent = M::from_re(cotangent);
-        let all: Vec<_> = cotangents.iter().copied().chain([Some(&cotangent)]).collect();
-        self.check(op, &defect, &all)
+        let error = |batch| match self.rejects_split() {
+            true => LinalgError::SplitTie { op, batch },
+            false => {
+                LinalgError::GaugeIllDefined { op, batch, defect: 1.0, allowed: blocks.tolerance }
+            }
+        };
+        // In units of the values: cotangents of vectors grow with them.
+        let scale = of_vectors.mul(&blocks.values.abs().masked_recip(&blocks.limit));
+        let size = cotangent.abs().add(&scale);
+        let allowed = size.add(&size.transpose());
+        let defect = cotangent.sub(&cotangent.transpose()).mul(&blocks.ties);
+        blocks.compare(&defect, &allowed, error)?;
+        if self.separable {
+            return Ok(());
+        }
+        let total = size.transpose().sum_rows();
+        blocks.compare(&cotangent.mul(&blocks.zero), &total, error)
+    }
+
+    /// Reports vectors of tied blocks that the loss uses: `overlap` is `Vᴴ V̄`, `k × p`.
+    pub(crate) fn check_vectors<M: Matrices>(
+        &self,
+        op: &'static str,
+        blocks: &Blocks<M::Real>,
+        overlap: &M,
+        of_vectors: &M::Real,
+    ) -> Result<()> {
+        if !self.rejects_split() {
+            return Ok(());
+        }
+        let error = |batch| LinalgError::SplitTie { op, batch };
+        let defect = blocks.split(&overlap.re()).abs().add(&overlap.im().mul(&blocks.pairs).abs());
+        let allowed = of_vectors.add(&of_vectors.transpose());
+        blocks.compare(&defect, &allowed, error)?;
+        let total = of_vectors.transpose().sum_rows();
+        blocks.compare(&of_vectors.mul(&blocks.zero), &total, error)
+    }
+
+    /// Reports directions that split tied blocks: `p` is `Uᴴ dA V`.
+    pub(crate) fn check_direction<M: Matrices>(
+        &self,
+        op: &'static str,
+        blocks: &Blocks<M::Real>,
+        p: &M,
+        da: &M,
+    ) -> Result<()> {
+        if !self.rejects_split() {
+            return Ok(());
+        }
+        let error = |batch| LinalgError::SplitTie { op, batch };
+        let h = p.herm();
+        let defect = blocks.split(&h.re()).abs().add(&h.im().mul(&blocks.pairs).abs());
+        blocks.compare(&defect, &total(da), error)
+    }
+}
+
+/// `Σ |xᵢⱼ|`, `1 × 1`.
+pub(crate) fn total<M: Matrices>(x: &M) -> M::Real {
+    x.detached().modulus().sum_rows().transpose().sum_rows()
+}
+
+/// `Σᵢ |xᵢⱼ|`, a row.
+pub(crate) fn columns<M: Matrices>(x: &M) -> M::Real {
+    x.detached().modulus().sum_rows()
+}
+
+fn cotangents_rows<M: Matrices>(cotangents: &[Option<&M>]) -> usize {
+    cotangents.iter().flatten().map(|x| x.rows()).max().unwrap_or(1)
+}
+
+/// Tied blocks of a row of values; constants.
+pub(crate) struct Blocks<R> {
+    values: R,
+    limit: R,
+    /// 1 for pairs within a block and on the diagonal, else 0.
+    ties: R,
+    /// 1 for pairs of two tied values.
+    pairs: R,
+    /// 1 for values that are zero, if these are singular values: a row.
+    zero: R,
+    tolerance: f64,
+}
+
+impl<R: RealMatrices<Real = R>> Blocks<R> {
+    /// Of eigenvalues, of matrices of this size.
+    pub(crate) fn new(values: &R, limit: &R, size: usize) -> Self {
+        let values = values.detached();
+        let ties = values.sub(&values.transpose()).within(limit);
+        let pairs = ties.sub(&values.identity(values.cols()));
+        let zero = values.constant(1, values.cols(), 0.0);
+        let tolerance = 64.0 * rounding(size) * values.epsilon();
+        Self { values, limit: limit.clone(), ties, pairs, zero, tolerance }
+    }
+
+    /// Of singular values, which may be zero.
+    pub(crate) fn singular(values: &R, limit: &R, size: usize) -> Self {
+        let zero = values.detached().within(limit);
+        Self { zero, ..Self::new(values, limit, size) }
+    }
+
+    /// 1 for singular values that are zero, a row.
+    pub(crate) fn zero(&self) -> &R {
+        &self.zero
+    }
+
+    /// The part within blocks that is not a multiple of the unit matrix; of blocks of one value, 0.
+    fn split(&self, x: &R) -> R {
+        let x = x.detached();
+        let diagonal = x.diagonal();
+        let mean = diagonal.matmul(&self.ties).mul(&self.ties.sum_rows().recip());
+        let tied = self.pairs.sum_rows();
+        let tied = tied.sub(&tied.constant(1, 1, 1.0)).not_negative();
+        let uneven = diagonal.sub(&mean).mul(&tied);
+        x.mul(&self.pairs).add(&uneven.diagonal_matrix())
+    }
+
+    /// The first matrix with a defect beyond rounding of what it came from.
+    pub(crate) fn compare(
+        &self,
+        defect: &R,
+        allowed: &R,
+        error: impl Fn(usize) -> LinalgError,
+    ) -> Result<()> {
+        let defect = defect.detached();
+        let beyond = defect.constant(1, 1, 1.0);
+        let beyond = beyond.sub(&defect.within(&allowed.detached().scale(self.tolerance)));
+        match beyond.norms()?.iter().position(|&n| n > 0.0) {
+            Some(batch) => Err(error(batch)),
+            None => Ok(()),
+        }
     }
 }

@@ -151,6 +151,21 @@ pub enum LinalgError {
         /// Which matrix.
         batch: usize,
     },
+    /// A loss of vectors of tied values, or a direction that splits them: the derivative is not a function of
+    /// the cotangents, or needs another basis of the vectors.
+    #[error(
+        "{op}: the loss uses the vectors of tied values of matrix {batch}, or the direction splits these: \
+         through the factors this derivative is 0/0; functions of the matrix have it at ties: \
+         `svd_function`, `hermitian_function`, `low_rank` (not for a cut through a tie), `polar`, `expm`; \
+         for losses of subspaces, as projectors, and of values separately set `separable` in the Degeneracy \
+         of `svd_with`, `svd_truncated_with`, `eigh_with` and `eig_with`; unit, orthogonal and zero matrices are all ties"
+    )]
+    SplitTie {
+        /// The operation.
+        op: &'static str,
+        /// Which matrix.
+        batch: usize,
+    },
     /// A cotangent that depends on what the factorisation leaves open: the phases of singular or
     /// eigenvectors, or the basis of a degenerate subspace. Its derivative does not exist, or is
     /// not a function of the cotangents.
@@ -190,6 +205,7 @@ impl LinalgError {
             | Self::Overflow { op, .. }
             | Self::OutsideDomain { op, .. }
             | Self::SecondOrderAtTie { op, .. }
+            | Self::SplitTie { op, .. }
             | Self::GaugeIllDefined { op, .. } => *op = name,
         }
         self
@@ -209,6 +225,7 @@ impl LinalgError {
             | Self::Overflow { batch, .. }
             | Self::OutsideDomain { batch, .. }
             | Self::SecondOrderAtTie { batch, .. }
+            | Self::SplitTie { batch, .. }
             | Self::GaugeIllDefined { batch, .. } => Some(*batch),
         }
     }
@@ -269,6 +286,7 @@ mod tests {
             ),
             (LinalgError::Singular { op, batch, index: 1 }, "`pinv`"),
             (LinalgError::RankDeficient { op, batch, rank: 1, required: 2 }, "`lstsq_min_norm`"),
+            (LinalgError::SplitTie { op, batch }, "`svd_function`"),
             (
                 LinalgError::GaugeIllDefined { op, batch, defect: 1.0, allowed: 0.0 },
                 "the Degeneracy of svd_with",

@@ -23,7 +23,7 @@ use t4a_algebra::{Field, Float, Numeric};
 use t4a_tensor::Tensor;
 
 use crate::batch::{Output, PerMatrix, Shape, Status, Views, filled, flops, load, run};
-use crate::degeneracy::Degeneracy;
+use crate::degeneracy::{Blocks, Degeneracy, columns, total};
 use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::{LinalgScalar, real};
 use crate::scale::{Scale, largest};
@@ -164,15 +164,55 @@ fn inverse<C: Matrices>(op: &'static str, vectors: &C) -> Result<C> {
 /// Rejects directions that split tied eigenvalues: the rule below has no derivative along these.
 pub(crate) fn unsplit<C: Matrices>(values: &C, vectors: &C, x: &C) -> Result<()> {
     let (_, ties) = gaps(values, &Degeneracy::DEFAULT);
-    let block = inverse("eig", vectors)?.matmul(&x.matmul(vectors)).mul_real(&ties);
-    let mean = block.diagonal().matmul(&C::from_re(&ties)).mul_real(&ties.sum_rows().recip());
+    let p = inverse("eig", vectors)?.matmul(&x.matmul(vectors));
+    split("eig", &p, &ties, |op, batch| LinalgError::SecondOrderAtTie { op, batch })
+}
+
+/// Reports `P = V⁻¹ dA V` that is not a multiple of the unit matrix within tied blocks.
+fn split<C: Matrices>(
+    op: &'static str,
+    p: &C,
+    ties: &C::Real,
+    error: impl Fn(&'static str, usize) -> LinalgError,
+) -> Result<()> {
+    let block = p.mul_real(ties);
+    let mean = block.diagonal().matmul(&C::from_re(ties)).mul_real(&ties.sum_rows().recip());
     // Without a tie this is zero but for rounding.
     let defects = block.sub(&mean.diagonal_matrix()).norms()?;
-    let allowed = if x.epsilon() < 1e-10 { 1e-6 } else { 1e-3 };
-    match defects.iter().zip(block.norms()?).position(|(defect, size)| *defect > allowed * size) {
-        Some(batch) => Err(LinalgError::SecondOrderAtTie { op: "eig", batch }),
+    let allowed = 64.0 * crate::degeneracy::rounding(p.rows()) * p.epsilon();
+    match defects.iter().zip(p.norms()?).position(|(defect, size)| *defect > allowed * size) {
+        Some(batch) => Err(error(op, batch)),
         None => Ok(()),
     }
+}
+
+/// Rejects losses of tied vectors. A cotangent that is 0 altogether is rejected as well, since that
+/// of `V f(Λ) V⁻¹` vanishes within tied blocks.
+fn check_ties<C: Matrices>(
+    degeneracy: &Degeneracy,
+    values: &C,
+    values_cotangent: Option<&C>,
+    cotangent: &C,
+    ties: &C::Real,
+) -> Result<()> {
+    if !degeneracy.rejects_split() {
+        return Ok(());
+    }
+    let n = values.cols();
+    let one = ties.constant(1, 1, 1.0);
+    let tied = ties.sum_rows().sub(&one.scale(1.5)).not_negative();
+    let error = |batch| LinalgError::SplitTie { op: "eig_vjp", batch };
+    let size = columns(cotangent);
+    let all = size.transpose().sum_rows();
+    let rows = ties.constant(1, n, 0.0);
+    let blocks = Blocks::new(&rows, &one, n);
+    blocks.compare(&size.mul(&tied), &all, error)?;
+    let Some(of_values) = values_cotangent else { return Ok(()) };
+    let size = columns(of_values);
+    let apart = of_values.sub(&of_values.transpose()).mul_real(ties).modulus();
+    blocks.compare(&apart, &size.add(&size.transpose()), error)?;
+    let nothing = all.add(&total(of_values)).within(&one.scale(0.0));
+    blocks.compare(&tied.mul(&nothing), &one.scale(0.0), error)
 }
 
 /// `Ā` from the cotangents of eigenvalues (a row) and eigenvectors; `None` is zero. The caller
@@ -180,7 +220,7 @@ pub(crate) fn unsplit<C: Matrices>(values: &C, vectors: &C, x: &C) -> Result<()>
 ///
 /// # Errors
 /// `GaugeIllDefined` if the loss depends on the phases of vectors or the basis of an eigenspace;
-/// `Defective`.
+/// `SplitTie` if it uses tied vectors; `Defective`.
 pub fn vjp<C: Matrices>(
     values: &C,
     vectors: &C,
@@ -196,7 +236,9 @@ pub fn vjp<C: Matrices>(
         let (inverse, ties) = gaps(values, degeneracy);
         let lengths = overlap.diagonal().re();
         let inner = overlap.sub(&vh.matmul(vectors).mul_real(&lengths));
-        degeneracy.check("eig_vjp", &inner.mul_real(&ties), &[Some(cotangent)])?;
+        let largest = values.largest();
+        degeneracy.check("eig_vjp", &inner.mul_real(&ties), &[Some(cotangent)], &largest)?;
+        check_ties(degeneracy, values, values_cotangent, cotangent, &ties)?;
         g = inner.mul(&inverse);
     }
     if let Some(cotangent) = values_cotangent {
@@ -208,7 +250,7 @@ pub fn vjp<C: Matrices>(
 /// Tangents of eigenvalues and eigenvectors, the latter with `Re vᵢᴴ dvᵢ = 0`.
 ///
 /// # Errors
-/// `Defective`.
+/// `Defective`; `SplitTie` for a direction that splits tied values.
 pub fn jvp<C: Matrices>(
     values: &C,
     vectors: &C,
@@ -216,7 +258,10 @@ pub fn jvp<C: Matrices>(
     degeneracy: &Degeneracy,
 ) -> Result<(C, C)> {
     let p = inverse("eig_jvp", vectors)?.matmul(&da.matmul(vectors));
-    let (inverse, _) = gaps(values, degeneracy);
+    let (inverse, ties) = gaps(values, degeneracy);
+    if degeneracy.rejects_split() {
+        split("eig_jvp", &p, &ties, |op, batch| LinalgError::SplitTie { op, batch })?;
+    }
     let raw = vectors.matmul(&p.mul(&inverse.conj()));
     let lengths = vectors.conj().mul(&raw).sum_rows().re();
     Ok((p.diagonal(), raw.sub(&vectors.mul_real(&lengths))))

@@ -80,7 +80,7 @@ impl MatrixOperation for EighOp {
         tangents: &[Option<M>],
     ) -> Result<Vec<Part<M>>> {
         let (values, vectors) = pairs(&out.results);
-        let (de, dv) = rule::jvp(values, vectors, only(tangents), &self.degeneracy);
+        let (de, dv) = rule::jvp(values, vectors, only(tangents), &self.degeneracy)?;
         Ok(vec![Part::Real(de), Part::Full(dv)])
     }
 }

@@ -91,7 +91,7 @@ impl MatrixOperation for SvdOp {
         tangents: &[Option<M>],
     ) -> Result<Vec<Part<M>>> {
         let (u, s, vh) = triplets(&out.results);
-        let (du, ds, dvh) = rule::jvp(u, s, vh, only(tangents), &self.degeneracy);
+        let (du, ds, dvh) = rule::jvp(u, s, vh, only(tangents), &self.degeneracy)?;
         Ok(vec![Part::Full(du), Part::Real(ds), Part::Full(dvh)])
     }
 }

@@ -182,7 +182,12 @@ impl Invariants {
 const THIN: Invariants = Invariants {
     vectors: Vectors::Thin,
     truncation: None,
-    degeneracy: Degeneracy { tolerance: None, broadening: None, check_gauge: true },
+    degeneracy: Degeneracy {
+        tolerance: None,
+        broadening: None,
+        check_gauge: true,
+        separable: false,
+    },
 };
 
 const VALUES: [f64; 4] = [3.0, 2.2, 1.3, 0.6];
