@@ -17,24 +17,45 @@ fn limits<T: LinalgScalar>() -> (i32, i32) {
     if epsilon::<T>() < 1e-10 { (1022, 255) } else { (126, 31) }
 }
 
-/// `2ᵉ`.
-fn power<R: LinalgScalar>(e: i32) -> R {
-    <R as Numeric>::from_f64(2f64.powi(e))
+/// `x ← 2ᵉ x`, in steps of powers that the type has.
+fn shift<T: LinalgScalar>(values: &mut [T], e: i32) {
+    let (range, _) = limits::<T>();
+    let mut left = e;
+    while left != 0 {
+        let step = left.clamp(-range, range);
+        let factor = <T::R as Numeric>::from_f64(2f64.powi(step));
+        values.iter_mut().for_each(|x| *x = times(*x, factor));
+        left -= step;
+    }
+}
+
+/// `⌊log₂ x⌋` of positive `x`, 0 of zero.
+fn exponent(x: f64) -> i32 {
+    let of_normal = |x: f64| (x.to_bits() >> 52) as i32 - 1023;
+    match x {
+        0.0 => 0,
+        x if x.is_normal() => of_normal(x),
+        x => of_normal(x * 2f64.powi(64)) - 64,
+    }
 }
 
 impl Scale {
     /// Scales finite elements, given as slices to look at within `data`, all of which is scaled.
     pub(crate) fn apply<T: LinalgScalar>(data: &mut [T], columns: impl Fn(&[T]) -> f64) -> Self {
-        let largest = columns(data);
-        let (range, free) = limits::<T>();
-        // The exponent of a normal number; smaller ones are taken for the smallest normal one.
-        let exponent = (largest.to_bits() >> 52) as i32 - 1023;
-        let e = if largest == 0.0 { 0 } else { exponent.clamp(-range, range) };
+        let (_, free) = limits::<T>();
+        let e = exponent(columns(data));
         if e.abs() <= free {
             return Self(0);
         }
-        let factor = power::<T::R>(-e);
-        data.iter_mut().for_each(|x| *x = times(*x, factor));
+        shift(data, -e);
+        Self(e)
+    }
+
+    /// Scales finite elements so that the largest is between `2ᵗ` and `2ᵗ⁺¹`, wherever it is.
+    pub(crate) fn to_exponent<T: LinalgScalar>(data: &mut [T], t: i32) -> Self {
+        let largest = largest(data);
+        let e = if largest == 0.0 { 0 } else { exponent(largest) - t };
+        shift(data, -e);
         Self(e)
     }
 
@@ -53,13 +74,7 @@ impl Scale {
         if self.is_one() {
             return true;
         }
-        // A quotient may be beyond a power that there is.
-        let (range, _) = limits::<T>();
-        let first = self.0.clamp(-range, range);
-        for e in [first, self.0 - first].into_iter().filter(|&e| e != 0) {
-            let factor = power::<T::R>(e);
-            values.iter_mut().for_each(|x| *x = times(*x, factor));
-        }
+        shift(values, self.0);
         values.iter().all(|&x| Numeric::sub(x, x) == T::ZERO)
     }
 }

@@ -31,7 +31,7 @@ const GRAIN: usize = 1 << 15;
 /// `outᵢ = x₀ + … + xᵢ` along an axis.
 ///
 /// Sums of 16-bit floats accumulate in `f32`; integers wrap. The order of additions is that of the
-/// axis.
+/// axis, and what each of them rounds off is added too: |error of yᵢ| ≤ ε·|yᵢ| + O(i·ε²)·Σ|xⱼ|.
 ///
 /// Cost: one read and one write per element, and a copy first unless `x` is dense.
 ///
@@ -76,20 +76,53 @@ pub fn cummin<T: Real>(x: &Tensor<T>, axis: usize) -> Result<Tensor<T>> {
 trait Accumulate<T: Scalar>: Copy + Send + Sync {
     const NAME: &'static str;
     /// Whether the accumulator is of a wider type than the elements.
-    const PROMOTES: bool = size_of::<Self::Acc>() != size_of::<T>();
+    const PROMOTES: bool;
     type Acc: Copy;
     fn lift(x: T) -> Self::Acc;
     fn lower(acc: Self::Acc) -> T;
     fn combine(acc: Self::Acc, x: Self::Acc) -> Self::Acc;
 }
 
+/// A sum and what has been rounded off (Neumaier 1974; the exact error of an addition by Knuth).
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Compensated<A> {
+    sum: A,
+    low: A,
+}
+
+impl<A: Numeric> Compensated<A> {
+    #[inline(always)]
+    fn of<T: Numeric<Acc = A>>(x: T) -> Self {
+        Self { sum: x.widen(), low: A::ZERO }
+    }
+
+    #[inline(always)]
+    fn plus(self, x: A) -> Self {
+        let sum = self.sum.add(x);
+        let added = sum.sub(self.sum);
+        let error = self.sum.sub(sum.sub(added)).add(x.sub(added));
+        let low = self.low.add(error);
+        let whole = sum.add(low);
+        let low = low.sub(whole.sub(sum));
+        // Not a number where a sum is not finite, and 0 of integers.
+        let finite = low.sub(low) == A::ZERO;
+        if finite { Self { sum: whole, low } } else { Self { sum, ..self } }
+    }
+
+    #[inline(always)]
+    fn rounded<T: Numeric<Acc = A>>(self) -> T {
+        T::narrow(self.sum.add(self.low))
+    }
+}
+
 macro_rules! accumulate {
-    ($($name:ident $label:literal $class:ident $acc:ty, |$a:ident, $b:ident| $e:expr,
+    ($($name:ident $label:literal $promotes:expr, $class:ident $acc:ty, |$a:ident, $b:ident| $e:expr,
         $lift:expr, $lower:expr;)*) => {$(
         #[derive(Clone, Copy)]
         struct $name;
         impl<T: $class> Accumulate<T> for $name {
             const NAME: &'static str = $label;
+            const PROMOTES: bool = $promotes;
             type Acc = $acc;
             #[inline(always)]
             fn lift(x: T) -> $acc { $lift(x) }
@@ -102,10 +135,10 @@ macro_rules! accumulate {
 }
 
 accumulate! {
-    Sum "cumsum" Numeric T::Acc, |a, b| a.add(b), T::widen, T::narrow;
-    Product "cumprod" Numeric T::Acc, |a, b| a.mul(b), T::widen, T::narrow;
-    Maximum "cummax" Real T, |a, b| a.max(b), std::convert::identity, std::convert::identity;
-    Minimum "cummin" Real T, |a, b| a.min(b), std::convert::identity, std::convert::identity;
+    Sum "cumsum" T::PROMOTES, Numeric Compensated<T::Acc>, |a, b| a.plus(b.sum), Compensated::of, Compensated::rounded;
+    Product "cumprod" T::PROMOTES, Numeric T::Acc, |a, b| a.mul(b), T::widen, T::narrow;
+    Maximum "cummax" false, Real T, |a, b| a.max(b), std::convert::identity, std::convert::identity;
+    Minimum "cummin" false, Real T, |a, b| a.min(b), std::convert::identity, std::convert::identity;
 }
 
 fn cumulate<T: Scalar, K: Accumulate<T>>(_: K, x: &Tensor<T>, axis: usize) -> Result<Tensor<T>> {
@@ -355,6 +388,31 @@ mod tests {
         assert_eq!(cumsum(&x, 0).unwrap().get(&[4095]), Some(f16::from_f32(4096.0)));
         let x = x.reshape(&[4096, 1]).unwrap().expand(&[4096, 3]).unwrap();
         assert_eq!(cumsum(&x, 0).unwrap().get(&[4095, 2]), Some(f16::from_f32(4096.0)));
+    }
+
+    /// Added one by one in `f32`, ones end at 2²⁴.
+    #[test]
+    fn long_sums_keep_what_is_rounded_off() {
+        let n = 1 << 25;
+        let y = cumsum(&Tensor::full(&[n], 1f32).unwrap(), 0).unwrap();
+        assert_eq!(y.get(&[n - 1]), Some(33_554_432.0));
+        let tenth = f64::from(0.1f32);
+        for shape in [&[1 << 20, 3][..], &[6, 1 << 20], &[2, 1 << 19, 5]] {
+            let axis = usize::from(shape[0] < 10);
+            let y = cumsum(&Tensor::full(shape, 0.1f32).unwrap(), axis).unwrap();
+            for i in [0, 1000, shape[axis] - 1] {
+                let mut at = vec![1; shape.len()];
+                at[axis] = i;
+                let want = (i + 1) as f64 * tenth;
+                let error = (f64::from(y.get(&at).unwrap()) - want).abs();
+                assert!(error <= 2f64.powi(-23) * want, "{shape:?} {i}: {error}");
+            }
+        }
+        let large = f32::MAX;
+        let x = vec![1.0, -large, large, large, f32::INFINITY, 1.0, f32::NEG_INFINITY, 1.0];
+        let y = elements(&cumsum(&Tensor::from_vec(x, &[8]).unwrap(), 0).unwrap());
+        assert_eq!(y[..6], [1.0, -large, 1.0, large, f32::INFINITY, f32::INFINITY]);
+        assert!(y[6..].iter().all(|y| y.is_nan()));
     }
 
     #[test]

@@ -253,6 +253,22 @@ fn conditions_of_singular_matrices() {
     }
 }
 
+/// The gradient of a condition number is homogeneous of degree −1, at both ends of the range.
+#[test]
+fn gradients_of_conditions_far_from_one() {
+    let gradient = |c: f64, norm| {
+        let a = vec![2.0 * c, 0.3 * c, -0.7 * c, 0.9 * c];
+        let x = tensor::<AD, 2>(a, [2, 2]).require_grad();
+        let bar = cond(x.clone(), norm).unwrap().sum().backward();
+        values(x.grad(&bar).unwrap()).into_iter().map(|x| x * c).collect::<Vec<f64>>()
+    };
+    for norm in [Norm::Two, Norm::MinusTwo, Norm::One, Norm::Inf, Norm::Frobenius, Norm::Nuclear] {
+        for e in [-900, 900] {
+            close(&gradient(2f64.powi(e), norm), &gradient(1.0, norm));
+        }
+    }
+}
+
 /// Packed factors and pivots as LAPACK's `dgetrf` returns them.
 #[test]
 fn factors_from_elsewhere() {

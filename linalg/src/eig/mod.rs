@@ -25,8 +25,8 @@ use t4a_tensor::Tensor;
 use crate::batch::{Output, PerMatrix, Shape, Status, Views, filled, flops, load, run};
 use crate::degeneracy::{Blocks, Degeneracy, columns, total};
 use crate::error::{LinalgError, Result, SINGULAR, check};
-use crate::scalar::{LinalgScalar, real};
-use crate::scale::{Scale, largest};
+use crate::scalar::{LinalgScalar, epsilon, real};
+use crate::scale::Scale;
 use crate::vocabulary::{Matrices, RealMatrices};
 
 pub use op::{EigOp, EigvalsOp};
@@ -106,31 +106,52 @@ fn decompose<T: LinalgScalar>(
         flops(&[25, n, n, n]),
         |_| filled(T::ZERO, n * n),
         |copy, index, (values, vectors), par| {
-            if !load(views.get(index), copy) {
-                return Status::NonFinite;
-            }
-            if n == 0 {
-                return Status::Done;
-            }
-            let scale = Scale::apply(copy, largest);
-            let target = vectors.as_mut().map(|v| v.as_mut());
-            let a = MatRef::from_column_major_slice(copy, n, n);
-            if !T::eigen(a, values, target, par) {
-                return Status::NoConvergence;
-            }
-            if let Some(vectors) = vectors {
-                for j in 0..n {
-                    let column = vectors.as_ref().col(j);
-                    let squares = column.iter().map(|x| x.abs_sq());
-                    let length = Float::sqrt(squares.fold(T::R::ZERO, Numeric::add));
-                    let inverse = real::<T::Complex>(Field::recip(length));
-                    let column = vectors.as_mut().col_mut(j);
-                    column.iter_mut().for_each(|x| *x = Numeric::mul(*x, inverse));
+            // Near 1 where growth overflows.
+            for exponent in [exponent::<T>(), 0] {
+                if !load(views.get(index), copy) {
+                    return Status::NonFinite;
+                }
+                if n == 0 {
+                    return Status::Done;
+                }
+                let scale = Scale::to_exponent(copy, exponent);
+                let mut target = vectors.as_mut().map(|v| v.as_mut());
+                let a = MatRef::from_column_major_slice(copy, n, n);
+                if !T::eigen(a, values, target.as_mut().map(|v| v.as_mut()), par) {
+                    return Status::NoConvergence;
+                }
+                if target.is_none_or(normalise) {
+                    return if scale.restore(values) { Status::Done } else { Status::Overflow };
                 }
             }
-            if scale.restore(values) { Status::Done } else { Status::Overflow }
+            Status::NoConvergence
         },
     )
+}
+
+/// Exponent of the largest element of what is factored: that of 1/ε.
+///
+/// faer's back substitution replaces pivots below `ε ‖A‖`. The pivot of a conjugate pair is a
+/// determinant, a product of two gaps: at norm 1/ε one below `ε ‖A‖` means a gap below `ε ‖A‖`.
+fn exponent<T: LinalgScalar>() -> i32 {
+    if epsilon::<T>() < 1e-10 { 52 } else { 23 }
+}
+
+/// Scales the columns to norm 1; whether all of them are finite and none is zero.
+fn normalise<C: LinalgScalar>(mut vectors: faer::MatMut<'_, C>) -> bool {
+    (0..vectors.ncols()).all(|j| {
+        let Some(column) = vectors.as_mut().col_mut(j).try_as_col_major_mut() else {
+            unreachable!("results are stored by columns");
+        };
+        let column = column.as_slice_mut();
+        // Squares of what has grown could leave the range.
+        Scale::to_exponent(column, 0);
+        let squares = column.iter().map(|x| x.abs_sq());
+        let length = Float::sqrt(squares.fold(C::R::ZERO, Numeric::add));
+        let inverse = Field::recip(length);
+        column.iter_mut().for_each(|x| *x = Numeric::mul(*x, real(inverse)));
+        Float::is_finite(length) && length > C::R::ZERO
+    })
 }
 
 /// `1 / conj(λⱼ − λᵢ)`, and 1 at ties else 0.

@@ -178,3 +178,99 @@ fn known_spectra_and_errors() {
     assert_eq!(eig(&Tensor::<f64>::zeros(&[2, 0, 0]).unwrap()).unwrap().values.shape(), [2, 0]);
     assert!(matches!(eig(&random::<f64>(1, &[2, 3])), Err(LinalgError::NotSquare { .. })));
 }
+
+/// `max |A V − V Λ|` over the largest entry of `A`, both in double precision.
+fn residual<T: LinalgScalar>(a: &Tensor<T>) -> f64 {
+    let Eig { values, vectors } = eig(a).unwrap();
+    let n = a.shape()[0];
+    let parts = |x: T::Complex| (Field::re(x).to_f64(), Field::im(x).to_f64());
+    let size = a.to_vec().unwrap().iter().map(|&x| Field::modulus(x).to_f64()).fold(0.0, f64::max);
+    let (v, l) = (vectors.to_vec().unwrap(), values.to_vec().unwrap());
+    let a: Vec<(f64, f64)> =
+        a.to_vec().unwrap().iter().map(|x| (x.re().to_f64(), x.im().to_f64())).collect();
+    let mut worst = 0.0f64;
+    for i in 0..n {
+        for j in 0..n {
+            let (lr, li) = parts(l[j]);
+            let (vr, vi) = parts(v[i * n + j]);
+            let (mut re, mut im) =
+                (-(lr / size * vr - li / size * vi), -(lr / size * vi + li / size * vr));
+            for k in 0..n {
+                let ((ar, ai), (vr, vi)) = (a[i * n + k], parts(v[k * n + j]));
+                re += ar / size * vr - ai / size * vi;
+                im += ar / size * vi + ai / size * vr;
+            }
+            worst = worst.max(re.abs()).max(im.abs());
+        }
+    }
+    worst
+}
+
+#[test]
+fn vectors_of_conjugate_pairs_are_right_at_every_size() {
+    let pairs = [0., -1., -1., 2., 2., -1., -2., 0., 2., 1., 1., -2., -2., 0., -2., 0.];
+    for e in [-1060, -1040, -900, -500, -67, -30, 0, 40, 500, 1000, 1021] {
+        let a = Tensor::from_fn(&[4, 4], |i| pairs[i] * 2f64.powi(e / 2) * 2f64.powi(e - e / 2));
+        // Eigenvalues round to multiples of the smallest number.
+        let limit = 2f64.powi(-1074 - e).max(1e-14);
+        let found = residual(&a.unwrap());
+        assert!(found < limit, "2^{e}: {found:e}");
+    }
+    for e in [-130, -100, -40, -22, 0, 30, 100, 125] {
+        let a =
+            Tensor::from_fn(&[4, 4], |i| pairs[i] as f32 * 2f32.powi(e / 2) * 2f32.powi(e - e / 2));
+        assert!(residual(&a.unwrap()) < if e < -126 { 1e-3 } else { 5e-6 }, "2^{e}");
+    }
+    let random = random::<f64>(5, &[64, 64]).to_vec().unwrap();
+    for e in [-60, -12, 0, 60] {
+        let a = Tensor::from_fn(&[64, 64], |i| (random[i] * 2f64.powi(e)) as f32);
+        assert!(residual(&a.unwrap()) < 1e-4, "64 at 2^{e}");
+    }
+    // A batch: each matrix by its own size.
+    let sizes = [2f64.powi(-66), 1.0, 2f64.powi(-700), 2f64.powi(700)];
+    let batch = Tensor::from_fn(&[4, 4, 4], |i| sizes[i / 16] * pairs[i % 16]).unwrap();
+    let all = eig(&batch).unwrap();
+    for i in 0..4 {
+        let one = eig(&batch.slice_axis(0, i, 1, 1).unwrap()).unwrap();
+        let same = all.vectors.slice_axis(0, i, 1, 1).unwrap();
+        assert_eq!(same.to_vec().unwrap(), one.vectors.to_vec().unwrap());
+        assert_eq!(
+            same.to_vec().unwrap(),
+            eig(&batch.slice_axis(0, 1, 1, 1).unwrap()).unwrap().vectors.to_vec().unwrap()
+        );
+    }
+}
+
+#[test]
+fn small_conjugate_pairs_beside_a_large_eigenvalue_have_their_vectors() {
+    // Of two pairs of size s beside 1 determinants are s²: less than ε.
+    for s in [1e-6, 1e-8, 1e-10, 1e-12] {
+        let mut numbers = random::<f64>(9, &[5, 5]).to_vec().unwrap();
+        let small = [0., -1., -1., 2., 2., -1., -2., 0., 2., 1., 1., -2., -2., 0., -2., 0.];
+        for i in 0..4 {
+            for j in 0..4 {
+                numbers[i * 5 + j] = s * small[i * 4 + j];
+            }
+            numbers[20 + i] = 0.0;
+        }
+        numbers[24] = 1.0;
+        let a = Tensor::from_vec(numbers, &[5, 5]).unwrap();
+        assert!(residual(&a) < 1e-14, "{s:e}: {:e}", residual(&a));
+    }
+    // Multiple pairs whose blocks hang together, until growth leaves the range.
+    for k in 1..40 {
+        let a = Tensor::from_fn(&[2 * k, 2 * k], |at| match (at / (2 * k) % 2, at % 2) {
+            _ if at % (2 * k) == at / (2 * k) + 2 => 1.0f32,
+            _ if at / (4 * k) != at % (2 * k) / 2 => 0.0,
+            (0, 1) => -1.0,
+            (1, 0) => 1.0,
+            _ => 0.0,
+        });
+        match eig(&a.unwrap()) {
+            Ok(eig) => assert!(
+                eig.vectors.to_vec().unwrap().iter().all(|x| x.re.is_finite() && x.im.is_finite())
+            ),
+            Err(error) => assert!(matches!(error, LinalgError::NoConvergence { .. }), "{error}"),
+        }
+    }
+}

@@ -160,7 +160,8 @@ fn values<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<Batched<T:
 
 /// The condition number from the singular values, a row, for `Two` and `MinusTwo`.
 pub fn condition_of_values<R: RealMatrices<Real = R>>(s: &R, norm: Norm) -> R {
-    let k = s.cols();
+    // Slopes are quotients by squares: at norm 1 they are within the range.
+    let (s, k) = (s.near_one(), s.cols());
     let (first, last) = (s.slice(0..1, 0..1), s.slice(0..1, k - 1..k));
     // The zero matrix has condition 1/0.
     let over = |x: &R, y: &R| x.add(&first.within(&first.scale(0.0))).mul(&y.recip());
@@ -187,6 +188,7 @@ pub fn cond<T: LinalgScalar>(a: &Tensor<T>, norm: Norm) -> Result<Tensor<T::R>> 
         return condition_of_values(&values(NAME, a)?, norm).into_numbers();
     }
     Shape::square(NAME, a)?;
+    let a = &Batched::new(a).near_one().into_tensor()?;
     let (inverse, info) = inv_ex(a)?;
     let codes = info.to_vec()?;
     let bad = Tensor::from_vec(codes.iter().map(|&code| code.min(0)).collect(), info.shape())?;

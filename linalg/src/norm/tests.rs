@@ -214,3 +214,43 @@ fn edges() {
     }
     assert!(matrix_norm(&nan, Norm::One).unwrap().to_vec().unwrap()[0].is_nan());
 }
+
+/// Slopes of a quotient are quotients by squares, which leave the range long before the values do.
+fn slopes_of_the_condition<T: LinalgScalar>() {
+    let far = if crate::scalar::epsilon::<T>() < 1e-10 { 900 } else { 100 };
+    for e in [-far, 0, far] {
+        let c = 2f64.powi(e);
+        let row = |x: [f64; 2]| {
+            let numbers = x.map(<T::R as t4a_algebra::Numeric>::from_f64).to_vec();
+            Batched::new(&Tensor::from_vec(numbers, &[1, 2]).unwrap())
+        };
+        let s = Dual::new(row([3.0 * c, 2.0 * c]), row([c, 0.5 * c]));
+        for (norm, want) in [(Norm::Two, 0.125), (Norm::MinusTwo, -1.0 / 18.0)] {
+            let got = condition_of_values(&s, norm).into_tangent().into_tensor().unwrap();
+            let got = got.to_vec().unwrap()[0].to_f64();
+            assert!((got - want).abs() <= tight::<T>(1), "2^{e} {norm:?}: {got}");
+        }
+        let a = Batched::new(&random::<T>(3, &[4, 4])).scale(c);
+        let near = a.near_one().into_tensor().unwrap();
+        let ratio = crate::scale::largest(&near.to_vec().unwrap());
+        assert!((0.5..2.0).contains(&ratio), "2^{e}: {ratio}");
+    }
+}
+
+for_all_dtypes! {
+    slopes_of_conditions_at_the_ends_of_the_range => slopes_of_the_condition;
+}
+
+#[test]
+fn powers_of_two_are_exact() {
+    for x in [1.0, 1.5, 0.99, 3e-308, 1.7e308, 7e100, 2f64.powi(-1022), 2f64.powi(1023)] {
+        let row = Batched::new(&Tensor::from_vec(vec![x], &[1, 1]).unwrap());
+        let got = row.power_of_two().into_tensor().unwrap().to_vec().unwrap()[0];
+        assert!(got <= x && x < 2.0 * got && got.to_bits() << 12 == 0, "{x:e} {got:e}");
+    }
+    for x in [1.0f32, 1.2e-38, 3.4e38, 5.0] {
+        let row = Batched::new(&Tensor::from_vec(vec![x], &[1, 1]).unwrap());
+        let got = row.power_of_two().into_tensor().unwrap().to_vec().unwrap()[0];
+        assert!(got <= x && x < 2.0 * got && got.to_bits() << 9 == 0, "{x:e} {got:e}");
+    }
+}

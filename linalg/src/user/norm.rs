@@ -169,6 +169,18 @@ where
     Ok((number::<F, N>(value), number::<F, N>(tangent)))
 }
 
+/// The matrix times a power of two, under which condition numbers do not change: slopes of the inverse
+/// are products of two inverses, which may leave the range.
+struct NearOne;
+
+impl Program for NearOne {
+    const NAME: &'static str = "cond";
+
+    fn run<M: Matrices>(&self, inputs: &[M]) -> Part<M> {
+        Part::Full(inputs[0].near_one())
+    }
+}
+
 /// The condition number `‖A‖ ‖A⁻¹‖`, `[…, n, n]` → `[…]`; of `Two` the quotient of the largest and the
 /// smallest singular value, of `MinusTwo` its inverse, both also for `m × n` matrices. ∞ for singular
 /// matrices, which have no gradient; their place in a batch does not disturb the others.
@@ -191,6 +203,7 @@ pub fn cond<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<M::RealNumber> {
     if let Err(error @ LinalgError::NonFinite { .. }) = super::lu::lu(a.clone()) {
         return Err(error.of(NAME));
     }
+    let a = M::from_pair(program::run(&NearOne, &[a.into_pair()])?);
     let (inverse, _) = inv_ex(a.clone()).map_err(|error| error.of(NAME))?;
     let x = measure(a, norm).map_err(|error| error.of(NAME))?;
     let y = measure_inverse(inverse, norm)?;
@@ -220,6 +233,8 @@ pub fn cond_jvp<F, M: Matrix<F>>(
         return Ok((M::real_number(Pair::real(value)), M::real_number(Pair::real(tangent))));
     }
     check_square(NAME, a.clone().into_pair().shape())?;
+    let (a, da) = program::with_tangents(&NearOne, &[a.into_pair()], &[da.into_pair()])?;
+    let (a, da) = (M::from_pair(a), M::from_pair(da));
     let (inverse, moving) = inv_jvp(a.clone(), da.clone()).map_err(named)?;
     let (x, dx) = measure_jvp(a, da, norm).map_err(named)?;
     let (y, dy) = measure_jvp(inverse, moving, norm).map_err(named)?;

@@ -210,6 +210,10 @@ pub trait Matrices: Clone + std::fmt::Debug {
         let small = largest.within(&tiny).sub(&zero);
         largest.add(&zero).add(&small.mul(&tiny))
     }
+    /// `A / c` for a power of two `c`, a constant, that brings the largest modulus near 1; exact.
+    fn near_one(&self) -> Self {
+        self.mul_real(&self.magnitude().power_of_two().recip())
+    }
     /// `|A|`, elementwise; its derivative at 0 is 0.
     fn modulus(&self) -> Self::Real {
         let re = self.re().abs();
@@ -309,6 +313,19 @@ pub trait RealMatrices: Matrices {
     fn largest_real(&self) -> Self;
     /// Smallest of the entries of each matrix, which has some, `1 × 1`; a constant.
     fn smallest_real(&self) -> Self;
+
+    /// The largest power of two that is not larger than `x`, of normal `x > 0`; a constant.
+    ///
+    /// Reference: S. Rump, T. Ogita, S. Oishi 2008, Algorithm 3.5.
+    fn power_of_two(&self) -> Self {
+        let (u, shift) = (self.epsilon() / 2.0, if self.epsilon() < 1e-10 { 64 } else { 24 });
+        // Near 1: neither φx nor ux may leave the range.
+        let small = self.within(&self.constant(1, 1, 1.0));
+        let large = small.constant(1, 1, 1.0).sub(&small);
+        let toward = |e: i32| small.scale(2f64.powi(e)).add(&large.scale(2f64.powi(-e)));
+        let q = self.detached().mul(&toward(shift)).scale(1.0 + 0.5 / u);
+        q.sub(&q.scale(1.0 - u)).mul(&toward(-shift))
+    }
 
     /// 1 where `x ≥ 0`, else 0; a constant.
     fn not_negative(&self) -> Self {

@@ -24,6 +24,8 @@ use crate::tensor::Tensor;
 
 /// Elements of a chunk of rows.
 const CHUNK: usize = 1 << 14;
+/// Rows whose cotangents of γ and β are added in order; those of runs are summed as any sum.
+const RUN: usize = 64;
 
 /// Cotangents of a norm.
 pub struct NormVjp<T> {
@@ -185,8 +187,9 @@ fn backward<T: Float, const CENTER: bool>(
     // As many partial sums as there are chunks, and few enough to be small next to `x`.
     let step = rows.div_ceil(BALANCED).max(CHUNK.div_ceil(d.max(1)));
     let parts = rows.div_ceil(step.max(1));
-    let mut sums = Tensor::<T>::zeros(&[parts.max(1), 2, d])?;
-    let partial = &mut sums.as_mut_slice()?[..parts * 2 * d];
+    let runs = step.div_ceil(RUN).max(1);
+    let mut sums = Tensor::<T>::zeros(&[parts.max(1) * runs, 2, d])?;
+    let partial = &mut sums.as_mut_slice()?[..parts * runs * 2 * d];
     let (xs, dys) = (x.as_slice().unwrap_or_default(), dy.as_slice().unwrap_or_default());
     let gamma = gamma.as_slice().unwrap_or_default();
     let epsilon = T::from_f64(epsilon);
@@ -211,7 +214,7 @@ struct Backward<'a, 'o, T, const CENTER: bool> {
     gamma: &'a [T],
     epsilon: T,
     out: Fresh<'o, T>,
-    /// γ̄ and β̄ of these rows.
+    /// γ̄ and β̄ of every run of these rows.
     sums: &'a mut [T],
 }
 
@@ -221,14 +224,18 @@ impl<'o, T: Float, const CENTER: bool> Loop for Backward<'_, 'o, T, CENTER> {
     fn run(self) -> Full<'o, T> {
         let d = self.gamma.len();
         let scale = T::from_f64(1.0 / d as f64);
-        let (dgamma, dbeta) = self.sums.split_at_mut(d);
+        let mut sums = self.sums;
         let mut rows = self.out.cursor();
-        for (x, dy) in self.x.chunks_exact(d).zip(self.dy.chunks_exact(d)) {
+        for (i, (x, dy)) in self.x.chunks_exact(d).zip(self.dy.chunks_exact(d)).enumerate() {
+            if i > 0 && i % RUN == 0 {
+                sums = &mut sums[2 * d..];
+            }
+            let (dgamma, dbeta) = sums[..2 * d].split_at_mut(d);
             let (mean, r) = moments::<T, CENTER>(x, self.epsilon);
             let mut out = rows.next(d).zip(dy, self.gamma, |dy, g| dy.mul(g));
             let g_mean = if CENTER { lanes::sum(&out, |g| g).mul(scale) } else { T::ZERO };
             // Σ g·x̂ = r·(Σ g·x − μ·Σ g) would cancel; centring first does not.
-            let g_hat = centred_dot(&out, x, mean).mul(r).mul(scale);
+            let g_hat = lanes::dot(&out, x, |x| x.sub(mean)).mul(r).mul(scale);
             let sums = dgamma.iter_mut().zip(dbeta.iter_mut());
             for (((out, &x), &dy), (dgamma, dbeta)) in out.iter_mut().zip(x).zip(dy).zip(sums) {
                 let hat = x.sub(mean).mul(r);
@@ -240,21 +247,4 @@ impl<'o, T: Float, const CENTER: bool> Loop for Backward<'_, 'o, T, CENTER> {
         }
         rows.finish()
     }
-}
-
-/// `Σ gᵢ·(xᵢ − μ)`.
-#[inline(always)]
-fn centred_dot<T: Float>(g: &[T], x: &[T], mean: T) -> T {
-    let mut lanes = [T::ZERO; lanes::LANES];
-    let (gs, g_tail) = g.as_chunks::<{ lanes::LANES }>();
-    let (xs, x_tail) = x.as_chunks::<{ lanes::LANES }>();
-    for (g, x) in gs.iter().zip(xs) {
-        for ((lane, &g), &x) in lanes.iter_mut().zip(g).zip(x) {
-            *lane = g.mul_add(x.sub(mean), *lane);
-        }
-    }
-    for ((lane, &g), &x) in lanes.iter_mut().zip(g_tail).zip(x_tail) {
-        *lane = g.mul_add(x.sub(mean), *lane);
-    }
-    lanes::sum(&lanes, |x| x)
 }

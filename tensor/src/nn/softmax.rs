@@ -9,7 +9,7 @@ use t4a_algebra::Float;
 use t4a_algebra::simd::{Loop, dispatch};
 
 use super::axis::{Along, WIDTH, along};
-use super::lanes;
+use super::lanes::{self, Sums};
 use crate::error::{Result, TensorError};
 use crate::output::{Columns, Fresh, Full, FullColumns};
 use crate::tensor::Tensor;
@@ -149,7 +149,7 @@ impl<'o, T: Float> Loop for Rows<'_, 'o, T, SoftmaxVjp, 2> {
         let n = self.n;
         let mut rows = self.out.cursor();
         for (y, dy) in self.x[0].chunks_exact(n).zip(self.x[1].chunks_exact(n)) {
-            let mean = lanes::dot(y, dy);
+            let mean = lanes::dot(y, dy, |dy| dy);
             let dx = rows.next(n).zip(y, dy, |y, dy| y.mul(dy.sub(mean)));
             rows.done(dx);
         }
@@ -190,7 +190,7 @@ struct Exponentials<'o, T> {
 impl<'o, T: Float, K> Lanes<'_, 'o, T, K, 1> {
     #[inline(always)]
     fn exponentials(mut self) -> Exponentials<'o, T> {
-        let (mut max, mut sum) = ([T::NEG_INFINITY; WIDTH], [T::ZERO; WIDTH]);
+        let (mut max, mut sums) = ([T::NEG_INFINITY; WIDTH], Sums::<T>::new());
         let n = self.out.rows();
         for i in 0..n {
             for (m, &x) in max.iter_mut().zip(self.row(0, i)) {
@@ -198,7 +198,7 @@ impl<'o, T: Float, K> Lanes<'_, 'o, T, K, 1> {
             }
         }
         for i in 0..n {
-            let lanes = max.iter().zip(sum.iter_mut()).zip(self.row(0, i));
+            let lanes = max.iter().zip(sums.next().iter_mut()).zip(self.row(0, i));
             let row = self.out.next().extend(lanes.map(|((&m, sum), &x)| {
                 let e = x.sub(m).exp();
                 *sum = sum.add(e);
@@ -206,7 +206,7 @@ impl<'o, T: Float, K> Lanes<'_, 'o, T, K, 1> {
             }));
             self.out.done(row);
         }
-        Exponentials { out: self.out.finish(), max, sum }
+        Exponentials { out: self.out.finish(), max, sum: sums.finish() }
     }
 }
 
@@ -251,12 +251,13 @@ impl<'o, T: Float> Loop for Lanes<'_, 'o, T, SoftmaxVjp, 2> {
     type Output = FullColumns<'o, T>;
     #[inline(always)]
     fn run(mut self) -> FullColumns<'o, T> {
-        let mut mean = [T::ZERO; WIDTH];
+        let mut sums = Sums::<T>::new();
         for i in 0..self.out.rows() {
-            for ((m, &y), &dy) in mean.iter_mut().zip(self.row(0, i)).zip(self.row(1, i)) {
+            for ((m, &y), &dy) in sums.next().iter_mut().zip(self.row(0, i)).zip(self.row(1, i)) {
                 *m = y.mul_add(dy, *m);
             }
         }
+        let mean = sums.finish();
         for i in 0..self.out.rows() {
             let lanes = self.row(0, i).iter().zip(self.row(1, i)).zip(&mean);
             let row = self.out.next().extend(lanes.map(|((&y, &dy), &m)| y.mul(dy.sub(m))));
@@ -270,12 +271,13 @@ impl<'o, T: Float> Loop for Lanes<'_, 'o, T, LogSoftmaxVjp, 2> {
     type Output = FullColumns<'o, T>;
     #[inline(always)]
     fn run(mut self) -> FullColumns<'o, T> {
-        let mut sum = [T::ZERO; WIDTH];
+        let mut sums = Sums::<T>::new();
         for i in 0..self.out.rows() {
-            for (s, &dy) in sum.iter_mut().zip(self.row(1, i)) {
+            for (s, &dy) in sums.next().iter_mut().zip(self.row(1, i)) {
                 *s = s.sub(dy);
             }
         }
+        let sum = sums.finish();
         for i in 0..self.out.rows() {
             let lanes = self.row(0, i).iter().zip(self.row(1, i)).zip(&sum);
             let row = self.out.next().extend(lanes.map(|((&y, &dy), &s)| y.exp().mul_add(s, dy)));

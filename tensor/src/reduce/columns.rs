@@ -1,13 +1,13 @@
 //! Reductions across rows: the fastest axis of the operand is kept, or rows are short.
 
-use super::folds::{FoldLoops, TILE, Tile};
+use super::folds::{FoldLoops, Pairwise, TILE, merge_all};
 use super::plan::{Plan, SCRATCH_BYTES};
 use crate::loops::BALANCED;
 use crate::loops::parallel::{self, SendPtr};
 use crate::loops::stage::Scratch;
 
-/// Rows folded into one tile before it is merged: bounds the growth of rounding errors.
-pub(super) const ROWS: usize = 256;
+/// Rows folded into one tile, four by four, before it is merged: bounds the growth of rounding errors.
+pub(super) const ROWS: usize = 64;
 /// Rows from which a group is worth results of its own: merging them is a 64th of the work.
 const GROUP: usize = 64;
 /// Jobs from which threads share them evenly, whatever is left over in the end.
@@ -43,7 +43,8 @@ pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPt
         |group: usize, i: usize| slots.get().wrapping_add((group * outer * width + i) * acc_size);
     parallel::for_each(jobs.div_ceil(per_chunk), parallel, &|chunk| {
         let mut scratch = Scratch::new();
-        let mut tile_acc = Tile::new();
+        let blocks = rows.saturating_mul(per_group.div_ceil(ROWS));
+        let mut total = Pairwise::new(blocks, most.min(width) * acc_size);
         for job in chunk * per_chunk..((chunk + 1) * per_chunk).min(jobs) {
             let (group, tile) = (job % groups, job / groups);
             let (o, from) = (tile / tiles, tile % tiles * most);
@@ -51,16 +52,17 @@ pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPt
             let to = Plan::position(&plan.kept, 0, k, o) + from as isize * out_step;
             let base = Plan::position(&plan.kept, 1, k, o) + from as isize * across;
             let range = group * per_group..((group + 1) * per_group).min(len);
-            let acc = match groups {
-                1 => tile_acc.as_mut_ptr(),
-                _ => slot(group, o * width + from),
-            };
             // SAFETY: rows and columns are in range; jobs have slots and results of their own.
             unsafe {
-                fold_tile(plan, fold, base, range, cols, acc, &mut scratch);
-                if groups == 1 {
-                    let out = dst.get().wrapping_offset(to * out_size as isize);
-                    fold.finish(acc, n, out, out_step, cols);
+                let acc = fold_tile(plan, fold, base, range, cols, &mut total, &mut scratch);
+                match groups {
+                    1 => {
+                        let out = dst.get().wrapping_offset(to * out_size as isize);
+                        fold.finish(acc, n, out, out_step, cols);
+                    }
+                    _ => {
+                        slot(group, o * width + from).copy_from_nonoverlapping(acc, cols * acc_size)
+                    }
                 }
             }
         }
@@ -68,9 +70,7 @@ pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPt
     if groups > 1 {
         // SAFETY: every slot is written; results are in range.
         unsafe {
-            for group in 1..groups {
-                fold.merge(slot(0, 0), slot(group, 0), outer * width);
-            }
+            merge_all(fold, &|group| slot(group, 0), groups, outer * width);
             for o in 0..outer {
                 let to = Plan::position(&plan.kept, 0, k, o) * out_size as isize;
                 let out = dst.get().wrapping_offset(to);
@@ -81,31 +81,34 @@ pub(super) unsafe fn fold_columns(plan: &Plan, fold: &dyn FoldLoops, dst: SendPt
 }
 
 /// Folds a range of the innermost reduced axis, under every outer reduced index, into `cols`
-/// partial results.
+/// partial results, those of [`ROWS`] at a time pairwise.
 ///
 /// # Safety
-/// Rows and columns are in range.
+/// Rows and columns are in range; `total` has room for the blocks of rows.
 unsafe fn fold_tile(
     plan: &Plan,
     fold: &dyn FoldLoops,
     base: isize,
     range: std::ops::Range<usize>,
     cols: usize,
-    acc: *mut u8,
+    total: &mut Pairwise,
     scratch: &mut Scratch<SCRATCH_BYTES>,
-) {
+) -> *mut u8 {
     let ((_, step), (_, across)) = plan.inner();
-    let mut partials = Tile::new();
-    let partial = partials.as_mut_ptr();
     // Gathered rows have to fit the scratch.
     let batch = if across == 1 { ROWS } else { (plan.capacity() / cols).clamp(1, ROWS) };
+    total.clear();
     // SAFETY: the caller's promise.
     unsafe {
-        fold.init(acc, cols);
+        if range.is_empty() {
+            fold.init(total.next(), cols);
+            total.done(fold, cols);
+        }
         for outer_row in 0..plan.rows_per_result() {
             let start = base + plan.row_at(outer_row);
             let mut r = range.start;
             while r < range.end {
+                let partial = total.next();
                 fold.init(partial, cols);
                 let stop = (r + ROWS).min(range.end);
                 while r < stop {
@@ -115,8 +118,9 @@ unsafe fn fold_tile(
                     fold.columns(rows, x, pitch, partial, cols);
                     r += rows;
                 }
-                fold.merge(acc, partial, cols);
+                total.done(fold, cols);
             }
         }
+        total.finish(fold, cols)
     }
 }

@@ -10,7 +10,7 @@ use crate::kernels::fold::Fold;
 use crate::loops;
 
 /// Bytes that hold any partial result.
-pub(super) const ACC_BYTES: usize = 16;
+const ACC_BYTES: usize = 16;
 /// Kept elements in a tile of partial results: rows of the operand are read in long runs (bench
 /// `backend`, row `sum 1024² columns`).
 pub(super) const TILE: usize = 1024;
@@ -19,9 +19,6 @@ pub(super) const TILE: usize = 1024;
 pub(super) const fn assert_storable<A>() {
     assert!(size_of::<A>() <= ACC_BYTES && align_of::<A>() <= 16);
 }
-
-/// Partial results of one tile, of any type.
-pub(super) type Tile = Acc<TILE>;
 
 /// Room for `N` partial results of any type.
 #[repr(C, align(64))]
@@ -34,6 +31,97 @@ impl<const N: usize> Acc<N> {
 
     pub(super) fn as_mut_ptr(&mut self) -> *mut u8 {
         self.0.as_mut_ptr().cast()
+    }
+}
+
+/// Partial results of blocks of tiles, which meet pairwise: of every block so far, one slot per bit of their
+/// number holds the result of as many.
+pub(super) struct Pairwise {
+    memory: Vec<Acc<4>>,
+    /// Bytes of a tile.
+    size: usize,
+    top: usize,
+    count: usize,
+}
+
+impl Pairwise {
+    /// Room for `blocks` tiles of `size` bytes, one by one.
+    pub(super) fn new(blocks: usize, size: usize) -> Self {
+        let size = size.next_multiple_of(size_of::<Acc<4>>());
+        let slots = blocks.max(1).ilog2() as usize + 1;
+        Self {
+            memory: Vec::with_capacity(slots * size / size_of::<Acc<4>>()),
+            size,
+            top: 0,
+            count: 0,
+        }
+    }
+
+    /// Forgets all results.
+    pub(super) fn clear(&mut self) {
+        (self.top, self.count) = (0, 0);
+    }
+
+    fn slot(&mut self, i: usize) -> *mut u8 {
+        self.memory.as_mut_ptr().cast::<u8>().wrapping_add(i * self.size)
+    }
+
+    /// Where the partial results of the next block are made.
+    pub(super) fn next(&mut self) -> *mut u8 {
+        self.slot(self.top)
+    }
+
+    /// The next block is done.
+    ///
+    /// # Safety
+    /// Its `len` partial results are written, as those of all blocks before it, which are as many as
+    /// promised at most.
+    pub(super) unsafe fn done(&mut self, fold: &dyn FoldLoops, len: usize) {
+        self.top += 1;
+        for _ in 0..self.count.trailing_ones() {
+            // SAFETY: the two slots below the top are written.
+            unsafe { self.join(fold, len) };
+        }
+        self.count += 1;
+    }
+
+    /// The partial results of all blocks, of which there is one at least.
+    ///
+    /// # Safety
+    /// As [`Pairwise::done`].
+    pub(super) unsafe fn finish(&mut self, fold: &dyn FoldLoops, len: usize) -> *mut u8 {
+        while self.top > 1 {
+            // SAFETY: as above.
+            unsafe { self.join(fold, len) };
+        }
+        self.slot(0)
+    }
+
+    unsafe fn join(&mut self, fold: &dyn FoldLoops, len: usize) {
+        self.top -= 1;
+        let (early, late) = (self.slot(self.top - 1), self.slot(self.top));
+        // SAFETY: the caller's promise.
+        unsafe { fold.merge(early, late, len) };
+    }
+}
+
+/// Merges the first `count` slots pairwise into slot 0.
+///
+/// # Safety
+/// Slots of `len` partial results are written.
+pub(super) unsafe fn merge_all(
+    fold: &dyn FoldLoops,
+    slot: &dyn Fn(usize) -> *mut u8,
+    count: usize,
+    len: usize,
+) {
+    let mut reach = 1;
+    while reach < count {
+        for i in (0..count - reach).step_by(2 * reach) {
+            // SAFETY: the caller's promise.
+            unsafe { fold.merge(slot(i), slot(i + reach), len) };
+        }
+        reach *= 2;
     }
 }
 

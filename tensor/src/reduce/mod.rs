@@ -8,8 +8,14 @@
 //! folds     what rows and columns call, without the types
 //! ```
 //!
-//! A long reduction is cut into blocks of fixed size whose partial results are merged in order, so
-//! the result does not depend on the number of threads.
+//! A long reduction is cut into blocks of fixed size whose partial results meet pairwise, so the result does
+//! not depend on the number of threads, and for a sum of n elements in a layout of any strides
+//!
+//! ```text
+//! |error| ≤ (512 + log₂ n)·ε·Σ|xᵢ|      ε = 2⁻²⁴ for f32 (f16 and bf16 too, before they are rounded), 2⁻⁵³ for f64
+//! ```
+//!
+//! up to terms in ε². A product of n factors has a relative error of (n − 1)·ε in any order.
 
 use smallvec::SmallVec;
 use t4a_algebra::Scalar;
@@ -39,7 +45,7 @@ use rows::{BLOCK, fold_rows};
 /// Most results for which a reduction across rows is not planned.
 const FEW: usize = 256;
 
-/// Reduces the given axes, which stay with size 1.
+/// Reduces the given axes, which stay with size 1. Rounding errors of sums grow with log₂ n.
 ///
 /// Cost: one read and one step per element.
 ///

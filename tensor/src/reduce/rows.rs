@@ -1,6 +1,6 @@
 //! Reductions along rows: the fastest axis of the operand is reduced.
 
-use super::folds::{ACC_BYTES, FoldLoops, Tile};
+use super::folds::{FoldLoops, Pairwise, merge_all};
 use super::plan::{Plan, SCRATCH_BYTES};
 use crate::loops::parallel::{self, SendPtr};
 use crate::loops::stage::Scratch;
@@ -66,49 +66,49 @@ pub(super) unsafe fn fold_rows(plan: &Plan, fold: &dyn FoldLoops, dst: SendPtr<u
                 return;
             }
             let mut scratch = Scratch::new();
-            let mut accs = Tile::new();
-            let acc = accs.as_mut_ptr();
-            let partial = acc.wrapping_add(ACC_BYTES);
+            let mut total = Pairwise::new(blocks, acc_size);
             for i in range {
                 let base = plan.kept_at(i).1;
+                total.clear();
                 // SAFETY: blocks exist; results are in range and disjoint.
                 unsafe {
-                    fold_block(plan, fold, base, 0, acc, &mut scratch);
-                    for b in 1..blocks {
-                        fold_block(plan, fold, base, b, partial, &mut scratch);
-                        fold.merge(acc, partial, 1);
+                    for b in 0..blocks {
+                        fold_block(plan, fold, base, b, total.next(), &mut scratch);
+                        total.done(fold, 1);
                     }
-                    fold.finish(acc, n, place(i), 0, 1);
+                    fold.finish(total.finish(fold, 1), n, place(i), 0, 1);
                 }
             }
         });
         return;
     }
-    // Partial results are merged in order, some of them at a time: slot 0 is the result so far.
+    // Partial results meet pairwise, some of them at a time, and those of every time too.
     let most = blocks.min(SLOTS);
-    let mut partials = vec![0u128; (most + 1) * acc_size.div_ceil(16)];
+    let mut partials = vec![0u128; most * acc_size.div_ceil(16)];
     let slots = SendPtr(partials.as_mut_ptr().cast::<u8>());
     let slot = |b: usize| slots.get().wrapping_add(b * acc_size);
     let per_chunk = (BLOCK / len).max(1);
+    let mut total = Pairwise::new(blocks.div_ceil(most), acc_size);
     for i in 0..results {
         let base = plan.kept_at(i).1;
-        // SAFETY: there is a slot 0.
-        unsafe { fold.init(slot(0), 1) };
+        total.clear();
         for first in (0..blocks).step_by(most) {
             let count = most.min(blocks - first);
             parallel::for_each(count.div_ceil(per_chunk), parallel, &|chunk| {
                 let mut scratch = Scratch::new();
                 for b in chunk * per_chunk..((chunk + 1) * per_chunk).min(count) {
                     // SAFETY: the block exists and its slot is written once.
-                    unsafe {
-                        fold_block(plan, fold, base, first + b, slot(1 + b), &mut scratch);
-                    }
+                    unsafe { fold_block(plan, fold, base, first + b, slot(b), &mut scratch) };
                 }
             });
             // SAFETY: these slots are written.
-            unsafe { (1..=count).for_each(|b| fold.merge(slot(0), slot(b), 1)) };
+            unsafe {
+                merge_all(fold, &slot, count, 1);
+                total.next().copy_from_nonoverlapping(slot(0), acc_size);
+                total.done(fold, 1);
+            }
         }
-        // SAFETY: the result is in range.
-        unsafe { fold.finish(slot(0), n, place(i), 0, 1) };
+        // SAFETY: there is a block; the result is in range.
+        unsafe { fold.finish(total.finish(fold, 1), n, place(i), 0, 1) };
     }
 }

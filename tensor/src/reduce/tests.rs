@@ -156,3 +156,58 @@ fn reducing_nothing() {
     assert_eq!(reduce(Any, &x, &[0, 1]).unwrap().to_vec().unwrap(), [false]);
     assert_eq!(reduce(All, &x, &[0, 1]).unwrap().to_vec().unwrap(), [true]);
 }
+
+/// Sums of positive numbers, where rounding errors have one sign for long, against sums in `f64`.
+#[test]
+fn errors_of_long_sums_grow_with_the_logarithm() {
+    use crate::kernels::fold::SumSquares;
+
+    let check = |x: &Tensor<f32>, axes: &[usize], squares: bool| {
+        let (shape, _) = reduced_shape("sum", x.shape(), axes).unwrap();
+        let wide = x.to_vec().unwrap().into_iter().map(f64::from).collect();
+        let wide = Tensor::<f64>::from_vec(wide, x.shape()).unwrap();
+        let (got, want) = if squares {
+            (reduce(SumSquares, x, axes).unwrap(), reduce(SumSquares, &wide, axes).unwrap())
+        } else {
+            (reduce(Sum, x, axes).unwrap(), reduce(Sum, &wide, axes).unwrap())
+        };
+        let n = (x.numel() / shape.iter().product::<usize>()) as f64;
+        for (got, want) in got.to_vec().unwrap().into_iter().zip(want.to_vec().unwrap()) {
+            let allowed = (260.0 + n.log2()) * 2f64.powi(-24) * want;
+            let error = (f64::from(got) - want).abs();
+            assert!(error <= allowed, "{:?} {axes:?}: {error} > {allowed}", x.layout());
+        }
+    };
+    let tenths = |shape: &[usize]| {
+        Tensor::from_fn(shape, |i| 0.1 + 0.01 * ((i * 7919) % 11) as f32).unwrap()
+    };
+    let long = Tensor::full(&[1 << 24], 0.1f32).unwrap();
+    check(&long, &[0], false);
+    let sum = f64::from(reduce(Sum, &long, &[0]).unwrap().to_vec().unwrap()[0]);
+    assert!((sum - 1_677_721.6).abs() < 12.0, "{sum}");
+    for shape in [
+        &[1 << 21][..],
+        &[1 << 20, 3],
+        &[3, 1 << 20],
+        &[2, 1 << 18, 5],
+        &[512, 4096],
+        &[20, 40_000],
+    ] {
+        let x = tenths(shape);
+        let rev: Vec<usize> = (0..shape.len()).rev().collect();
+        for x in [x.clone(), x.permute(&rev).unwrap(), x.slice_axis(0, 0, shape[0] / 2, 2).unwrap()]
+        {
+            for axis in 0..x.rank() {
+                check(&x, &[axis], false);
+            }
+            check(&x, &(0..x.rank()).collect::<Vec<_>>(), true);
+        }
+    }
+    // 16-bit floats are rounded once.
+    let x = Tensor::full(&[1 << 20, 2], f16::from_f32(0.01)).unwrap();
+    let want = f64::from(f16::from_f32(0.01).to_f32());
+    for axes in [&[0][..], &[0, 1]] {
+        let mean = reduce(Mean, &x, axes).unwrap().to_vec().unwrap()[0];
+        assert_eq!(f64::from(mean.to_f32()), want);
+    }
+}

@@ -38,6 +38,10 @@ pub trait Key: Word + Scalar + BitXor<Output = Self> + BitAnd<Output = Self> {
     const NONE: Self;
     /// All bits set if the highest one is, else none.
     fn sign(self) -> Self;
+    /// `self + rhs`, wrapping.
+    fn plus(self, rhs: Self) -> Self;
+    /// `self − rhs`, wrapping.
+    fn minus(self, rhs: Self) -> Self;
     /// Joins key and index; `index < 2³²`.
     fn tag(self, index: usize) -> Self::Tagged;
     /// The key.
@@ -72,6 +76,14 @@ macro_rules! keys {
             #[inline(always)]
             fn sign(self) -> Self {
                 (self >> ($t::BITS - 1)).wrapping_neg()
+            }
+            #[inline(always)]
+            fn plus(self, rhs: Self) -> Self {
+                self.wrapping_add(rhs)
+            }
+            #[inline(always)]
+            fn minus(self, rhs: Self) -> Self {
+                self.wrapping_sub(rhs)
             }
             #[inline(always)]
             fn tag(self, index: usize) -> $tagged {
@@ -116,25 +128,29 @@ pub struct Order<K> {
     all: K,
     /// Of words whose highest bit is set; the highest bit itself is not one of them.
     negative: K,
+    /// Number of least keys that become the greatest: those of NaN with the sign set.
+    nan: K,
+    /// Of every key, to reverse the order.
+    reverse: K,
 }
 
 impl<K: Key> Order<K> {
     /// The order, or its reverse.
     #[inline]
     pub fn reversed(self, reversed: bool) -> Self {
-        if reversed { Self { all: self.all ^ K::ONES, ..self } } else { self }
+        if reversed { Self { reverse: self.reverse ^ K::ONES, ..self } } else { self }
     }
 
     /// The key of a word.
     #[inline(always)]
     pub fn key(self, word: K) -> K {
-        word ^ (word.sign() & self.negative) ^ self.all
+        (word ^ (word.sign() & self.negative) ^ self.all).minus(self.nan) ^ self.reverse
     }
 
     /// The word of a key.
     #[inline(always)]
     pub fn word(self, key: K) -> K {
-        let word = key ^ self.all;
+        let word = (key ^ self.reverse).plus(self.nan) ^ self.all;
         word ^ (word.sign() & self.negative)
     }
 }
@@ -142,8 +158,9 @@ impl<K: Key> Order<K> {
 /// Elements with a total order. The sorts take elements for words of their size and alignment, so the
 /// trait is implemented for rows of the table of dtypes only.
 ///
-/// Floats are ordered by IEEE 754 `totalOrder`: −NaN < −∞ < … < −0 < +0 < … < +∞ < +NaN, where the
-/// sign is the bit in memory. It agrees with `<` on numbers other than zeros.
+/// Floats are ordered by IEEE 754 `totalOrder`, but for NaN with the sign set (0/0 of x86), which follows
+/// the others: −∞ < … < −0 < +0 < … < +∞ < +NaN < −NaN. It agrees with `<` on numbers other than zeros, and
+/// every NaN is greater than every number.
 pub trait SortKey: crate::Element {
     /// Words of the same size.
     type Key: Key;
@@ -152,22 +169,25 @@ pub trait SortKey: crate::Element {
 }
 
 macro_rules! sort_key {
-    ({ $key:ident => $all:expr, $negative:expr } $($tag:ident $t:ident,)*) => {$(
+    ({ $key:ident, $float:ident => $all:expr, $negative:expr, $nan:expr } $($tag:ident $t:ident,)*) => {$(
         impl SortKey for $t {
             type Key = <BySize as WordOf<{ size_of::<$t>() }>>::Word;
             const ORDER: Order<Self::Key> = {
                 /// Words of this size.
                 type $key = <$t as SortKey>::Key;
-                Order { all: $all, negative: $negative }
+                /// The element.
+                #[allow(dead_code)]
+                type $float = $t;
+                Order { all: $all, negative: $negative, nan: $nan, reverse: $key::NONE }
             };
         }
     )*};
 }
 
-dtypes!([unsigned truth] => [sort_key] { K => K::NONE, K::NONE });
-dtypes!([signed] => [sort_key] { K => K::TOP, K::NONE });
+dtypes!([unsigned truth] => [sort_key] { K, T => K::NONE, K::NONE, K::NONE });
+dtypes!([signed] => [sort_key] { K, T => K::TOP, K::NONE, K::NONE });
 // Positive floats are ordered like their bits and negative ones in reverse.
-dtypes!(float => [sort_key] { K => K::TOP, K::ONES >> 1 });
+dtypes!(float => [sort_key] { K, T => K::TOP, K::ONES >> 1, (K::ONES >> 1) - T::INFINITY.to_bits() });
 
 #[cfg(test)]
 mod tests {
@@ -176,7 +196,7 @@ mod tests {
     #[test]
     fn keys_have_the_total_order_and_come_back() {
         let floats =
-            [-f32::NAN, f32::NEG_INFINITY, -1.5, -0.0, 0.0, 1e-40, 2.0, f32::INFINITY, f32::NAN];
+            [f32::NEG_INFINITY, -1.5, -0.0, 0.0, 1e-40, 2.0, f32::INFINITY, f32::NAN, -f32::NAN];
         for reversed in [false, true] {
             let single = f32::ORDER.reversed(reversed);
             for pair in floats.windows(2) {
@@ -195,7 +215,10 @@ mod tests {
             let key = order.key(bits);
             assert_eq!(order.word(key), bits);
             let next = f16::from_bits(order.word(key.wrapping_add(1)));
-            assert!(key == u16::MAX || f16::from_bits(bits).total_cmp(&next).is_lt());
+            let value = f16::from_bits(bits);
+            let sign = |x: f16| x.is_nan() && x.is_sign_negative();
+            let before = (sign(value).cmp(&sign(next))).then(value.total_cmp(&next));
+            assert!(key == u16::MAX || before.is_lt());
         }
         let key = |x: i8| i8::ORDER.key(x as u8);
         assert!(key(i8::MIN) < key(-1) && key(-1) < key(0));

@@ -21,7 +21,10 @@ macro_rules! total {
     )*};
     (float: $($t:ident)*) => {$(
         impl Total for $t {
-            fn total(&self, other: &Self) -> Ordering { self.total_cmp(other) }
+            fn total(&self, other: &Self) -> Ordering {
+                let sign = |x: &$t| x.is_nan() && x.is_sign_negative();
+                sign(self).cmp(&sign(other)).then(self.total_cmp(other))
+            }
         }
     )*};
 }
@@ -142,14 +145,29 @@ fn a_long_row_on_threads() {
     assert!(elements(&top).iter().zip(&want).all(|(a, b)| a.to_bits() == b.to_bits()));
 }
 
+/// 0/0 of x86 has the sign set: NaN of either sign is greater than every number, as for `max`.
 #[test]
-fn nan_goes_last_and_a_negative_one_first() {
-    let x =
-        Tensor::from_vec(vec![f32::NAN, 1.0, -f32::NAN, f32::INFINITY, -0.0, 0.0], &[6]).unwrap();
-    let got: Tensor<i32> = argsort(&x, 0, false).unwrap();
-    assert_eq!(elements(&got), [2, 4, 5, 1, 3, 0]);
-    let got: Tensor<i32> = argsort(&x, 0, true).unwrap();
-    assert_eq!(elements(&got), [0, 3, 1, 5, 4, 2]);
+fn every_nan_is_the_greatest_whatever_its_sign() {
+    macro_rules! check {
+        ($($t:ident)*) => {$({
+            let of = |x: f64| <$t as t4a_algebra::Numeric>::from_f64(x);
+            let nan = of(f64::NAN);
+            let negative = <$t>::from_bits(nan.to_bits() | !(<$t>::MAX.to_bits() | nan.to_bits()));
+            assert!(negative.is_nan() && negative.is_sign_negative());
+            let x = vec![nan, of(1.0), negative, of(f64::INFINITY), of(-2.0), of(f64::NEG_INFINITY)];
+            let x = Tensor::from_vec(x, &[6]).unwrap();
+            let got: Tensor<i32> = argsort(&x, 0, false).unwrap();
+            assert_eq!(elements(&got), [5, 4, 1, 3, 0, 2]);
+            let got: Tensor<i32> = argsort(&x, 0, true).unwrap();
+            assert_eq!(elements(&got), [2, 0, 3, 1, 4, 5]);
+            let (values, got) = super::topk::<$t, i32>(&x, 0, 3, true).unwrap();
+            assert_eq!(elements(&got), [2, 0, 3]);
+            assert!(elements(&values)[..2].iter().all(|x| x.is_nan()));
+            let (values, got) = super::topk::<$t, i32>(&x, 0, 2, false).unwrap();
+            assert_eq!((elements(&got), elements(&values)[1]), (vec![5, 4], of(-2.0)));
+        })*};
+    }
+    check!(f64 f32 f16 bf16);
 }
 
 #[test]

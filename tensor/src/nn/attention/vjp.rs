@@ -155,7 +155,7 @@ impl<T: Float> Loop for Softmax<'_, T> {
             for p in p.iter_mut() {
                 *p = p.mul(scale);
             }
-            let mean = lanes::dot(p, g);
+            let mean = lanes::dot(p, g, |g| g);
             for (g, &p) in g.iter_mut().zip(&*p) {
                 *g = p.mul(g.sub(mean));
             }
