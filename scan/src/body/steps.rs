@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use t4a_diff::Array;
+use t4a_tensor::TensorError;
 
 use crate::error::{CarryLeaf, Result, ScanError};
 
@@ -107,37 +108,61 @@ pub fn at<A: Array>(xs: &[A], t: usize) -> Vec<A> {
     xs.iter().map(|x| x.narrow(0, t, 1).reshape(&element(&x.shape()))).collect()
 }
 
-/// Elements that become a leading axis.
+/// Elements that become a leading axis, with their places. Nothing is allocated before the first of them.
 #[derive(Debug)]
-pub struct Stack<A>(Vec<Option<Vec<A>>>);
+pub struct Stack<A> {
+    length: usize,
+    elements: Vec<(usize, Vec<A>)>,
+}
 
 impl<A: Array> Stack<A> {
     /// Of so many elements.
     pub fn new(length: usize) -> Self {
-        Self(vec![None; length])
+        Self { length, elements: Vec::new() }
     }
 
     /// Element `t`.
     ///
     /// # Errors
-    /// [`ScanError::YShape`] if another one has another shape.
+    /// [`ScanError::YShape`] if another one has another shape; [`TensorError::OutOfMemory`] at the first one if
+    /// there is no memory for all.
     pub fn put(&mut self, t: usize, y: Vec<A>) -> Result<()> {
-        if let Some(first) = self.0.iter().flatten().next() {
-            for (first, other) in first.iter().zip(&y) {
-                let (first, other) = (first.shape(), other.shape());
-                if first != other {
-                    return Err(ScanError::YShape { first, other });
+        if y.is_empty() {
+            return Ok(());
+        }
+        match self.elements.first() {
+            Some((_, first)) => {
+                for (first, other) in first.iter().zip(&y) {
+                    let (first, other) = (first.shape(), other.shape());
+                    if first != other {
+                        return Err(ScanError::YShape { first, other });
+                    }
                 }
             }
+            None => self.reserve(&y)?,
         }
-        self.0[t] = Some(y);
+        self.elements.push((t, y));
         Ok(())
     }
 
+    /// Memory for the list, and a check that the stacked elements have room as well.
+    fn reserve(&mut self, y: &[A]) -> Result<()> {
+        let size = |y: &A| {
+            let count = y.shape().iter().try_fold(1usize, |all, &n| all.checked_mul(n))?;
+            count.checked_mul(y.dtype().size())
+        };
+        let bytes = y.iter().try_fold(0usize, |all, y| all.checked_add(size(y)?));
+        let bytes = bytes.and_then(|bytes| bytes.checked_mul(self.length)).unwrap_or(usize::MAX);
+        let room = self.elements.try_reserve_exact(self.length).is_ok()
+            && Vec::<u8>::new().try_reserve_exact(bytes).is_ok();
+        if room { Ok(()) } else { Err(TensorError::OutOfMemory { bytes }.into()) }
+    }
+
     /// The stacked tensors. All elements are there.
-    pub fn finish(self) -> Vec<A> {
+    pub fn finish(mut self) -> Vec<A> {
+        self.elements.sort_by_key(|(t, _)| *t);
         let mut columns: Vec<Vec<A>> = Vec::new();
-        for y in self.0.into_iter().flatten() {
+        for (_, y) in self.elements {
             columns.resize_with(y.len(), Vec::new);
             for (column, y) in columns.iter_mut().zip(y) {
                 column.push(y.reshape(&[&[1], &y.shape()[..]].concat()));

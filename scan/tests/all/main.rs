@@ -1,6 +1,7 @@
 //! Every operation against differences, its adjoint, the engine's kernels and loops.
 
 mod associative;
+mod body;
 mod chain;
 mod cumulative;
 mod kalman;
