@@ -151,14 +151,15 @@ pub enum LinalgError {
         /// Which matrix.
         batch: usize,
     },
-    /// A loss of vectors of tied values, or a direction that splits them: the derivative is not a function of
-    /// the cotangents, or needs another basis of the vectors.
+    /// A loss of the vectors of tied values, or a direction that splits them: the derivative is not a
+    /// function of the cotangents, or needs another basis.
     #[error(
-        "{op}: the loss uses the vectors of tied values of matrix {batch}, or the direction splits these: \
-         through the factors this derivative is 0/0; functions of the matrix have it at ties: \
-         `svd_function`, `hermitian_function`, `low_rank` (not for a cut through a tie), `polar`, `expm`; \
-         for losses of subspaces, as projectors, and of values separately set `separable` in the Degeneracy \
-         of `svd_with`, `svd_truncated_with`, `eigh_with` and `eig_with`; unit, orthogonal and zero matrices are all ties"
+        "{op}: values of matrix {batch} are tied, and the loss uses their vectors or the direction splits \
+         them: this derivative is 0/0 through the factors. Use the operation that is smooth at ties: \
+         `svd_function`, `hermitian_function`, `polar`, `expm`, `sqrtm`, `logm`, for values \
+         alone `svdvals`, `eigvalsh`, `eigvals`. For losses of subspaces, as projectors, set `separable` \
+         in the Degeneracy of `svd_with`, `svd_truncated_with`, `eigh_with`, `eig_with`. Unit, \
+         orthogonal and zero matrices are all ties"
     )]
     SplitTie {
         /// The operation.

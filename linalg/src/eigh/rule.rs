@@ -38,12 +38,12 @@ pub fn vjp<M: Matrices>(
     let gaps = degeneracy.gaps(&values.sub(&values.transpose()), &limit, values);
     let ties = a.mul_real(&gaps.ties);
     degeneracy.check("eigh_vjp", &ties, &[Some(v_cotangent)], &values.largest_real())?;
-    let blocks = Blocks::new(values, &limit, n);
+    let blocks = Blocks::hermitian("eigh_vjp", degeneracy, values, &limit, n);
     let size = columns(v_cotangent);
-    degeneracy.check_vectors("eigh_vjp", &blocks, &overlap, &size)?;
+    blocks.check_vectors(&overlap, &size)?;
     let mut g = a.mul_real(&gaps.inverse);
     if let Some(e_cotangent) = values_cotangent {
-        degeneracy.check_values("eigh_vjp", &blocks, e_cotangent, &size)?;
+        blocks.check_values(e_cotangent, &size)?;
         g = g.add(&M::from_re(&e_cotangent.diagonal_matrix()));
     }
     Ok(vectors.matmul(&g).matmul(&vh))
@@ -62,7 +62,7 @@ pub fn jvp<M: Matrices>(
     let w = vectors.adjoint().matmul(&da.herm()).matmul(vectors);
     let limit = degeneracy.limit(values, vectors.rows());
     let gaps = degeneracy.gaps(&values.sub(&values.transpose()), &limit, values);
-    let blocks = Blocks::new(values, &limit, vectors.rows());
-    degeneracy.check_direction("eigh_jvp", &blocks, &w, da)?;
+    let blocks = Blocks::hermitian("eigh_jvp", degeneracy, values, &limit, vectors.rows());
+    blocks.check_direction(&w, &columns(da).largest_real())?;
     Ok((w.diagonal().re(), vectors.matmul(&w.mul_real(&gaps.inverse))))
 }

@@ -28,11 +28,8 @@ impl<R: RealMatrices<Real = R>> Idle<R> {
             return Err(error);
         };
         match activity.norms()?.get(batch) {
-            // A zero cotangent of the only matrix is one that vanishes: `eig` at a tie.
-            Some(0.0)
-                if activity.norms()?.len() > 1
-                    || !matches!(error, LinalgError::SplitTie { .. }) =>
-            {
+            // Cotangents of tied eigenvectors vanish for losses that use them.
+            Some(0.0) if !matches!(error, LinalgError::SplitTie { .. }) => {
                 let idle = activity.within(&activity.scale(0.0));
                 let active = idle.constant(1, 1, 1.0).sub(&idle);
                 Ok(Self { idle, active })

@@ -19,8 +19,8 @@
 //! Reference: M. Seeger et al. 2017 for the real case; Z.-Q. Wan, S.-X. Zhang 2019 for the complex
 //! one; A. Francuz, N. Schuch, B. Vanhecke 2023 for the truncated one.
 
-use crate::degeneracy::{Blocks, Degeneracy, columns, total};
-use crate::error::{LinalgError, Result};
+use crate::degeneracy::{Blocks, Degeneracy, columns};
+use crate::error::Result;
 use crate::vocabulary::{Matrices, RealMatrices};
 
 /// Cotangents, or tangents, of the three factors; `None` is zero.
@@ -82,7 +82,7 @@ pub fn vjp<M: Matrices>(
     let cotangents = [cotangent.u.as_ref(), v_cotangent.as_ref()];
     let largest = s.largest_real();
     degeneracy.check("svd_vjp", &a.mul_real(&gaps.ties), &cotangents, &largest)?;
-    check(degeneracy, &Blocks::singular(s, &limit, m.max(n)), [&w, &z], cotangent)?;
+    check(&Blocks::singular("svd_vjp", degeneracy, s, &limit, m.max(n)), [&w, &z], cotangent)?;
     let sums = s_p.add(&s_p.transpose()).masked_recip(&limit);
     let mut g = a.mul_real(&gaps.inverse).add(&b.mul_real(&sums));
     if let Some(s_cotangent) = &cotangent.s {
@@ -123,7 +123,6 @@ pub fn vjp<M: Matrices>(
 
 /// Rejects losses of tied vectors: `w = Uᴴ Ū`, `z = Vᴴ V̄`, `k × p`.
 fn check<M: Matrices>(
-    degeneracy: &Degeneracy,
     blocks: &Blocks<M::Real>,
     [w, z]: [&M; 2],
     cotangent: &SvdRule<M>,
@@ -135,10 +134,10 @@ fn check<M: Matrices>(
     let none = || w.re().constant(1, p, 0.0);
     let of_u = row(cotangent.u.as_ref().map_or_else(none, columns));
     let of_v = row(cotangent.vh.as_ref().map_or_else(none, |vh| columns(&vh.transpose())));
-    degeneracy.check_vectors("svd_vjp", blocks, &wide(w), &of_u)?;
-    degeneracy.check_vectors("svd_vjp", blocks, &wide(z), &of_v)?;
+    blocks.check_vectors(&wide(w), &of_u)?;
+    blocks.check_vectors(&wide(z), &of_v)?;
     match &cotangent.s {
-        Some(s) => degeneracy.check_values("svd_vjp", blocks, &row(s.clone()), &of_u.add(&of_v)),
+        Some(s) => blocks.check_values(&row(s.clone()), &of_u.add(&of_v)),
         None => Ok(()),
     }
 }
@@ -167,23 +166,21 @@ pub fn jvp<M: Matrices>(
     let dp = u.adjoint().matmul(&da_v);
     let ds = dp.diagonal().re();
     let limit = degeneracy.limit(s, m.max(n));
-    let blocks = Blocks::singular(s, &limit, m.max(n));
-    degeneracy.check_direction("svd_jvp", &blocks, &dp, da)?;
+    let blocks = Blocks::singular("svd_jvp", degeneracy, s, &limit, m.max(n));
+    let size = columns(da).largest_real();
+    blocks.check_direction(&dp, &size)?;
     let gaps = degeneracy.gaps(&s.sub(&s.transpose()), &limit, s).inverse;
     let sums = s.add(&s.transpose()).masked_recip(&limit);
     let even = dp.herm().mul_real(&gaps);
     let odd = dp.skew().mul_real(&sums);
     let inverse = s.masked_recip(&limit);
     if degeneracy.rejects_split() {
-        // Null spaces that mix: nothing of dA remains at singular values 0 but what others carry away.
-        let error = |batch| LinalgError::SplitTie { op: "svd_jvp", batch };
-        let kept = blocks.zero().constant(1, 1, 1.0).sub(blocks.zero());
-        let left = da_v.sub(&u.matmul(&dp.mul_real(&kept.transpose())));
-        let size = total(da);
-        blocks.compare(&left.modulus().mul(blocks.zero()), &size, error)?;
-        let right =
-            da.adjoint().matmul(u).sub(&v.matmul(&dp.adjoint().mul_real(&kept.transpose())));
-        blocks.compare(&right.modulus().mul(blocks.zero()), &size, error)?;
+        // Along dA singular values 0 stay there, and their vectors move out of the null spaces only.
+        let kept = blocks.zero().constant(1, 1, 1.0).sub(blocks.zero()).transpose();
+        let left = da_v.sub(&u.matmul(&dp.mul_real(&kept)));
+        blocks.compare(&left.modulus().mul(blocks.zero()), &size)?;
+        let right = da.adjoint().matmul(u).sub(&v.matmul(&dp.adjoint().mul_real(&kept)));
+        blocks.compare(&right.modulus().mul(blocks.zero()), &size)?;
     }
     let mut du = u.matmul(&even.add(&odd));
     if m > k {

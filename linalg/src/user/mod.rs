@@ -19,9 +19,9 @@
 //! cotangents are all zero cannot cause one.
 //!
 //! # Ties
-//! Losses of vectors and values at equal singular values or eigenvalues: [`svd`](svd()) and
-//! [`eigh`](eigh()) say what they may depend on; [`svd_function`] and [`hermitian_function`] are
-//! smooth there. Symmetric functions of [`svdvals`] and [`eigvalsh`] have second derivatives at ties;
+//! The derivative of a loss of the vectors of equal singular values or eigenvalues is an error, unless
+//! [`svd_with`], [`eigh_with`] or [`eig_with`] mask it; [`svd_function`] and [`hermitian_function`] are
+//! smooth there ([`degeneracy`](crate::degeneracy)). Symmetric functions of [`svdvals`] and [`eigvalsh`] have second derivatives at ties;
 //! through all other functions a second derivative along a direction that splits a tie is an error.
 //!
 //! # Conventions
@@ -105,8 +105,8 @@ mod systems;
 
 pub use diagonal::{diag, diag_embed, trace};
 pub use eigen::{
-    Eig, Eigh, eig, eig_ex, eig_jvp, eigh, eigh_ex, eigh_jvp, eigh_with, eigvals, eigvals_ex,
-    eigvals_jvp, eigvalsh, eigvalsh_ex, eigvalsh_jvp,
+    Eig, Eigh, eig, eig_ex, eig_jvp, eig_with, eigh, eigh_ex, eigh_jvp, eigh_with, eigvals,
+    eigvals_ex, eigvals_jvp, eigvalsh, eigvalsh_ex, eigvalsh_jvp,
 };
 pub use function::{
     Polar, cholesky, cholesky_ex, cholesky_jvp, cholesky_upper, cholesky_upper_ex,

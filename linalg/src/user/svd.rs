@@ -34,10 +34,13 @@ const FULL: SvdOp = SvdOp { vectors: Vectors::Full, degeneracy: Degeneracy::DEFA
 /// `A = U diag(S) Vᴴ`, thin.
 ///
 /// Gauge: a loss must not depend on the phases of the pairs `(uᵢ, vᵢ)`, nor on the basis within a
-/// subspace of equal singular values; ties are harmless otherwise. Where it does, `backward`
-/// panics with the text of [`LinalgError::GaugeIllDefined`](crate::LinalgError): it has no other
-/// way to return an error. A change of sign of real vectors cannot be seen in a derivative.
-/// Rank-deficient matrices give the finite part of least norm.
+/// subspace of equal singular values. Ties: the derivative of a loss of tied vectors is not a function
+/// of what the rule is given, and is an error; [`svd_function`](super::svd_function),
+/// [`polar`](super::polar) and [`svdvals`] are smooth there, and [`svd_with`] has the
+/// option for losses of subspaces ([`degeneracy`](crate::degeneracy)). `backward` panics with the text
+/// of [`LinalgError::GaugeIllDefined`](crate::LinalgError) or `SplitTie`: it has no other way to return
+/// an error. A change of sign of real vectors cannot be seen in a derivative. Singular values that are
+/// zero are ties; losses of the other vectors have their derivative.
 ///
 /// # Errors
 /// `NonFinite`, `NoConvergence` with the batch index.
@@ -66,7 +69,8 @@ pub fn svd_ex<F, M: Matrix<F>>(a: M) -> Result<(Svd<F, M>, M::Info)> {
 /// vectors do not rotate into each other.
 ///
 /// # Errors
-/// As [`svd`]; `Tensor` if the shapes differ.
+/// As [`svd`]; `SplitTie` if the direction splits tied values or moves values off zero; `Tensor` if the
+/// shapes differ.
 pub fn svd_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Svd<F, M>, Svd<F, M>)> {
     jvp(THIN, [a], [da], Svd::new)
 }
@@ -104,6 +108,9 @@ pub(super) fn row<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M::RealVector {
 }
 
 /// Singular values in nonincreasing order, `[…, k]`.
+///
+/// The gradient is `U diag(S̄) Vᴴ`. Where it depends on the basis, at ties with different `S̄ᵢ` and at
+/// zeros with `S̄ᵢ ≠ 0`, it is one of the generalised gradients (Clarke) for the basis computed.
 ///
 /// # Errors
 /// As [`svd`].
