@@ -10,15 +10,16 @@
 //! * cotangents of vectors at singular values 0;
 //! * of losses of vectors and values, different cotangents of tied values, and cotangents of singular
 //!   values 0;
-//! * for `eig`, cotangents of the vectors of a matrix with a tie, zeros as well: those of
-//!   `V f(Λ) V⁻¹` vanish;
+//! * for `eig`, cotangents of the vectors of a matrix with a tie, zeros as well, as those of
+//!   `V f(Λ) V⁻¹` vanish; in a batch not those of a matrix that has no cotangent at all;
 //! * directions of tangents that split a tied block, or move singular values off 0.
 //!
-//! Comparisons are relative to what is compared, within `64` times the tolerance of ties below:
+//! Comparisons are relative to what is compared, within `16` times the tolerance of ties below:
 //! scaling the matrix or the loss changes none of them. Cotangents of tied vectors that vanish are taken
 //! for those of a loss that does not use the vectors. That is wrong for `⟨C, U f(S) Vᴴ⟩` if `f` is 0,
-//! and its derivative is not, at a tie whose block of `Uᴴ C V` has no real diagonal: at the matrix of zeros
-//! the gradient of `⟨C, U S Vᴴ⟩` is 0 for such a `C`.
+//! and its derivative is not, at a tie whose block of `Uᴴ C V` has no real diagonal in the basis computed: at the matrix of
+//! zeros the gradient of `⟨C, U S Vᴴ⟩` is 0 for such a `C`. At singular values 0 of complex matrices phases
+//! are arbitrary, and this happens by chance, about once in the inverse of the tolerance.
 //!
 //! Operations that are smooth at ties have rules of their own: `svd_function`, `hermitian_function`,
 //! `polar`, `expm`, `sqrtm`, `logm`; `svdvals`, `eigvalsh` and `eigvals` for values alone.
@@ -31,8 +32,9 @@
 //!
 //! # Errors near ties
 //! At a gap `g` of values beyond the tolerance below, gradients and tangents of vectors are off by about
-//! `ε λ/g`, λ the largest value, as are gradients by `ε ‖V̄‖/g`, and second derivatives by `ε λ²/g²`. Those
-//! of functions of values alone are off by `ε λ/g`.
+//! `ε λ/g`, λ the largest value, as are gradients by `ε ‖V̄‖/g`, and second derivatives by `ε λ²/g²`:
+//! below `g = √ε λ` these are errors along directions that split the pair (`SecondOrderAtTie`). Second
+//! derivatives of functions of values alone are off by `ε λ/g`.
 //!
 //! # Phases
 //! A loss must not change with the phase of a complex vector. A cotangent that is the rounding error of
@@ -137,6 +139,11 @@ impl Degeneracy {
 
     /// As the default, with quotients at ties masked.
     pub const SEPARABLE: Self = Self { separable: true, ..Self::DEFAULT };
+
+    /// Ties for second derivatives through vectors: gaps of `√ε`, where errors `ε/g²` reach 1.
+    pub(crate) fn near(epsilon: f64) -> Self {
+        Self { tolerance: Some(epsilon.sqrt()), ..Self::DEFAULT }
+    }
 
     /// The limit below which values count as 0: `1 × 1`, a constant.
     pub(crate) fn limit<R: RealMatrices>(&self, values: &R, size: usize) -> R {
@@ -261,7 +268,7 @@ impl<R: RealMatrices<Real = R>> Blocks<R> {
         let pairs = values.sub(&values.transpose()).within(limit).sub(&diagonal);
         let pairs = pairs.mul(&kept).mul(&kept.transpose());
         let ties = pairs.add(&diagonal);
-        let tolerance = 64.0 * rounding(size) * values.epsilon();
+        let tolerance = 16.0 * rounding(size) * values.epsilon();
         Self { op, policy: *policy, values, limit: limit.clone(), ties, pairs, zero, tolerance }
     }
 

@@ -1,6 +1,7 @@
 //! Losses of known derivatives at and near ties, one by one.
 
 use t4a_algebra::Numeric;
+use t4a_diff::Dual;
 use t4a_tensor::Tensor;
 
 use super::sweep::{Function, through_eigh, through_svd};
@@ -11,6 +12,7 @@ use crate::error::{LinalgError, Result};
 use crate::operation::Part;
 use crate::scalar::{LinalgScalar, epsilon};
 use crate::svd::{SvdOp, Vectors};
+use crate::table::MatrixOp;
 use crate::testing::*;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
@@ -141,6 +143,35 @@ fn rayleigh<T: LinalgScalar>() {
     }
 }
 
+/// Second derivatives through vectors of values at gaps below `√ε` are errors along directions that split
+/// the pair, and right beyond.
+fn second<T: Scalar>() {
+    let swap = square::<T>(&SWAP);
+    let at = |op: MatrixOp, values: usize, gap: f64| {
+        let a = square::<T>(&[1.0 + gap, 0.0, 0.0, 1.0]);
+        let inputs = duals(std::slice::from_ref(&a), std::slice::from_ref(&swap));
+        let recorded = Recorded::new(op, T::IS_COMPLEX, inputs)?;
+        // Of half the sum of squares: the gradient is A.
+        let mut given = vec![None; recorded.out.results.len()];
+        given[values] = Some(recorded.out.results[values].clone());
+        let gradient = recorded.vjp(&given, &[])?;
+        from_eager::<T>(gradient.into_iter().map(Dual::into_tangent).collect())
+    };
+    let eig = EigOp { degeneracy: Degeneracy::DEFAULT };
+    let complex = usize::from(T::IS_COMPLEX);
+    for (op, values) in [(SVD.into(), 1 + complex), (EIGH.into(), 0), (eig.into(), 0)] {
+        for gap in [0.0, 0.01, 0.5].map(|x| x * epsilon::<T>().sqrt()) {
+            match at(op, values, gap) {
+                Err(LinalgError::SecondOrderAtTie { batch: 0, .. }) => {}
+                // The tangent itself.
+                Err(LinalgError::SplitTie { batch: 0, .. }) if gap == 0.0 => {}
+                other => panic!("{op:?} at {gap:e}: {other:?}"),
+            }
+        }
+        assert_close(&at(op, values, 0.1).unwrap(), &swap, 1e3 * tight::<T>(2));
+    }
+}
+
 /// NaN is passed on, not reported as a tie.
 #[test]
 fn cotangents_that_are_not_finite_are_passed_on() {
@@ -170,4 +201,5 @@ for_all_dtypes! {
     comparisons_do_not_depend_on_units => units;
     directions_that_split_ties_are_refused => directions;
     rayleigh_quotients_have_gradients => rayleigh;
+    second_derivatives_near_ties_are_errors => second;
 }

@@ -23,7 +23,7 @@ use t4a_algebra::{Field, Float, Numeric};
 use t4a_tensor::Tensor;
 
 use crate::batch::{Output, PerMatrix, Shape, Status, Views, filled, flops, load, run};
-use crate::degeneracy::Degeneracy;
+use crate::degeneracy::{Degeneracy, rounding};
 use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::{LinalgScalar, epsilon, real};
 use crate::scale::Scale;
@@ -182,11 +182,13 @@ fn inverse<C: Matrices>(op: &'static str, vectors: &C) -> Result<C> {
     }
 }
 
-/// Rejects directions that split tied eigenvalues: the rule below has no derivative along these.
+/// Rejects directions that split eigenvalues at gaps of `√ε`: the derivative of the rule below is wrong
+/// along these.
 pub(crate) fn unsplit<C: Matrices>(values: &C, vectors: &C, x: &C) -> Result<()> {
-    let (_, ties) = gaps(values, &Degeneracy::DEFAULT);
+    let (_, ties) = gaps(values, &Degeneracy::near(x.epsilon()));
     let p = inverse("eig", vectors)?.matmul(&x.matmul(vectors));
-    split("eig", &p, &ties, |op, batch| LinalgError::SecondOrderAtTie { op, batch })
+    let allowed = if x.epsilon() < 1e-10 { 1e-6 } else { 1e-3 };
+    split("eig", &p, &ties, allowed, |op, batch| LinalgError::SecondOrderAtTie { op, batch })
 }
 
 /// Reports `P = V⁻¹ dA V` that is not a multiple of the unit matrix within tied blocks.
@@ -194,13 +196,13 @@ fn split<C: Matrices>(
     op: &'static str,
     p: &C,
     ties: &C::Real,
+    allowed: f64,
     error: impl Fn(&'static str, usize) -> LinalgError,
 ) -> Result<()> {
     let block = p.mul_real(ties);
     let mean = block.diagonal().matmul(&C::from_re(ties)).mul_real(&ties.sum_rows().recip());
     // Without a tie this is zero but for rounding.
     let defects = block.sub(&mean.diagonal_matrix()).norms()?;
-    let allowed = 64.0 * crate::degeneracy::rounding(p.rows()) * p.epsilon();
     match defects.iter().zip(p.norms()?).position(|(defect, size)| *defect > allowed * size) {
         Some(batch) => Err(error(op, batch)),
         None => Ok(()),
@@ -265,7 +267,8 @@ pub fn jvp<C: Matrices>(
     let p = inverse("eig_jvp", vectors)?.matmul(&da.matmul(vectors));
     let (inverse, ties) = gaps(values, degeneracy);
     if degeneracy.rejects_split() {
-        split("eig_jvp", &p, &ties, |op, batch| LinalgError::SplitTie { op, batch })?;
+        let allowed = 64.0 * rounding(p.rows()) * p.epsilon();
+        split("eig_jvp", &p, &ties, allowed, |op, batch| LinalgError::SplitTie { op, batch })?;
     }
     let raw = vectors.matmul(&p.mul(&inverse.conj()));
     let lengths = vectors.conj().mul(&raw).sum_rows().re();

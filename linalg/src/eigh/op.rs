@@ -70,7 +70,7 @@ impl MatrixOperation for EighOp {
         let (values, vectors) = pairs(&out.results);
         let (e, v) = (real(cotangents, 0), full(cotangents, 1));
         let gradient = rule::vjp(values, vectors, e, v, &self.degeneracy)?;
-        Ok(vec![M::unsplit(gradient, &operands[0], factors(&out.results))?])
+        Ok(vec![M::unsplit(gradient, &operands[0], factors(&out.results), true)?])
     }
 
     fn jvp<M: Matrices>(

@@ -81,7 +81,7 @@ impl MatrixOperation for SvdOp {
             vh: full(cotangents, 2).cloned(),
         };
         let gradient = rule::vjp(u, s, vh, &given, &self.degeneracy)?;
-        Ok(vec![M::unsplit(gradient, &operands[0], factors(&out.results))?])
+        Ok(vec![M::unsplit(gradient, &operands[0], factors(&out.results), true)?])
     }
 
     fn jvp<M: Matrices>(
@@ -214,7 +214,7 @@ impl MatrixOperation for SvdFunctionOp {
         let (u, s, vh) = triplets(out.factors());
         let gradient = vjp_function(u, s, vh, cotangent, &self.function);
         check_domain("svd_function_vjp", &gradient)?;
-        Ok(vec![M::unsplit(gradient, &operands[0], factors(out.factors()))?])
+        Ok(vec![M::unsplit(gradient, &operands[0], factors(out.factors()), false)?])
     }
 
     fn jvp<M: Matrices>(

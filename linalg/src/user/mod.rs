@@ -16,7 +16,7 @@
 //! `_ex` functions return the status of each matrix instead: one bad matrix does not spoil the
 //! others, nor their gradients. Errors of derivatives, as of a loss that depends on arbitrary
 //! phases, are panics of `backward`, which has no other way to report them. A matrix whose
-//! cotangents are all zero cannot cause one.
+//! cotangents are all zero cannot cause one, but for ties of [`eig`](eig()) if those of the whole batch are.
 //!
 //! # Ties
 //! The derivative of a loss of the vectors of equal singular values or eigenvalues is an error, unless
