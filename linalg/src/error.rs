@@ -156,7 +156,7 @@ pub enum LinalgError {
     #[error(
         "{op}: values of matrix {batch} are tied, and the loss uses their vectors or the direction splits \
          them: this derivative is 0/0 through the factors. Use the operation that is smooth at ties: \
-         `svd_function`, `hermitian_function`, `polar`, `expm`, `sqrtm`, `logm`, for values \
+         `svd_function`, `hermitian_function`, `low_rank`, `polar`, `expm`, `sqrtm`, `logm`, for values \
          alone `svdvals`, `eigvalsh`, `eigvals`. For losses of subspaces, as projectors, set `separable` \
          in the Degeneracy of `svd_with`, `svd_truncated_with`, `eigh_with`, `eig_with`. Unit, \
          orthogonal and zero matrices are all ties"

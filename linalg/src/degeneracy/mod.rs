@@ -22,7 +22,7 @@
 //! are arbitrary, and this happens by chance, about once in the inverse of the tolerance.
 //!
 //! Operations that are smooth at ties have rules of their own: `svd_function`, `hermitian_function`,
-//! `polar`, `expm`, `sqrtm`, `logm`; `svdvals`, `eigvalsh` and `eigvals` for values alone.
+//! `low_rank`, `polar`, `expm`, `sqrtm`, `logm`; `svdvals`, `eigvalsh` and `eigvals` for values alone.
 //!
 //! [`Degeneracy::SEPARABLE`] masks the quotients instead. This is the derivative of losses of the
 //! subspaces of tied vectors and of symmetric functions of the values, but of products `U f(S) Vᴴ` only

@@ -13,16 +13,16 @@ use crate::scalar::LinalgScalar;
 use crate::spectrum::{Carrier, Factors, values_jvp, values_vjp};
 use crate::vocabulary::{Batched, Matrices};
 
-fn parts<T: LinalgScalar>(out: &super::Svd<T>) -> Vec<Part<Batched<T>>> {
+pub(super) fn parts<T: LinalgScalar>(out: &super::Svd<T>) -> Vec<Part<Batched<T>>> {
     let s = Part::Real(Batched::rows_of(&out.s));
     vec![Part::Full(Batched::new(&out.u)), s, Part::Full(Batched::new(&out.vh))]
 }
 
-fn triplets<M: Matrices>(parts: &[Part<M>]) -> (&M, &M::Real, &M) {
+pub(super) fn triplets<M: Matrices>(parts: &[Part<M>]) -> (&M, &M::Real, &M) {
     (parts[0].full(), parts[1].real(), parts[2].full())
 }
 
-fn factors<M: Matrices>(parts: &[Part<M>]) -> Factors<M> {
+pub(super) fn factors<M: Matrices>(parts: &[Part<M>]) -> Factors<M> {
     let (u, s, vh) = triplets(parts);
     Factors::singular(u, s, vh)
 }

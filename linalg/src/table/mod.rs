@@ -145,6 +145,8 @@ operations! {
     LstsqMinNorm(crate::lstsq::LstsqMinNormOp),
     /// `P`, `B` → `X` with `P X + X P = B`.
     Lyapunov(crate::lyapunov::LyapunovOp),
+    /// `A` → `Uₚ Sₚ Vₚᴴ`.
+    LowRank(crate::svd::LowRankOp),
 }
 
 impl From<Factorisation> for MatrixOp {

@@ -40,6 +40,7 @@
 //! | [`svd`](svd()) | `[m, n]` → U `[m, k]`, S `[k]`, Vᴴ `[k, n]` | singular values and vectors, k = min(m, n) | ✓ | ✓ |
 //! | [`svd_full`](svd_full()) | U `[m, m]`, Vᴴ `[n, n]` | with bases of the null spaces | ✓ | ✓ |
 //! | [`svd_truncated`](svd_truncated()) | k chosen by a [`Truncation`](crate::svd::Truncation) | the part that is kept, and what it leaves out | ✓ | ✓ |
+//! | [`low_rank`](low_rank()) | → `[m, n]` | the closest matrix of a rank, smooth at ties | ✓ | ✓ |
 //! | [`svdvals`](svdvals()) | → `[k]` | singular values alone | ✓ | ✓ |
 //! | [`svd_left_dims`](svd_left_dims()) | tensors | svd with some axes as rows | ✓ | ✓ |
 //! | [`qr`](qr()) | → Q `[m, k]`, R `[k, n]` | orthonormal columns, R's diagonal ≥ 0 | ✓ | ✓ |
@@ -139,9 +140,9 @@ pub use solve::{
     solve_ex, solve_jvp, solve_triangular, solve_triangular_ex, solve_triangular_jvp,
 };
 pub use svd::{
-    Svd, TruncatedSvd, svd, svd_ex, svd_full, svd_full_ex, svd_full_jvp, svd_jvp, svd_truncated,
-    svd_truncated_ex, svd_truncated_jvp, svd_truncated_with, svd_with, svdvals, svdvals_ex,
-    svdvals_jvp,
+    Svd, TruncatedSvd, low_rank, low_rank_ex, low_rank_jvp, svd, svd_ex, svd_full, svd_full_ex,
+    svd_full_jvp, svd_jvp, svd_truncated, svd_truncated_ex, svd_truncated_jvp, svd_truncated_with,
+    svd_with, svdvals, svdvals_ex, svdvals_jvp,
 };
 pub use systems::{
     solve_right, solve_right_ex, solve_right_jvp, solve_triangular_right,
