@@ -108,6 +108,44 @@ fn functions_of_singular_values_are_smooth_at_ties() {
     }
 }
 
+/// `⟨C, A⟩`, `⟨C, eᴬ⟩` at the unit matrix, through factors: cotangents arrive packed, some of them zeros.
+#[test]
+fn functions_of_the_matrix_through_tied_factors_are_refused() {
+    type Loss = fn(Tensor<AD, 2>) -> Tensor<AD, 2>;
+    let losses: [(Loss, &str); 3] = [
+        (
+            |x| {
+                let Svd { u, s, vh } = svd(x).unwrap();
+                (u * s.unsqueeze_dim(0)).matmul(vh)
+            },
+            "svd_vjp",
+        ),
+        (
+            |x| {
+                let Eigh { values, vectors } = eigh(x).unwrap();
+                (vectors.clone() * values.exp().unsqueeze_dim(0)).matmul(vectors.transpose())
+            },
+            "eigh_vjp",
+        ),
+        (|x| eig(x).unwrap().vectors.abs_squared(), "eig_vjp"),
+    ];
+    let swap = tensor::<AD, 2>(vec![0.0, 1.0, 1.0, 0.0], [2, 2]);
+    for (loss, op) in losses {
+        let x = tensor::<AD, 2>(vec![1.0, 0.0, 0.0, 1.0], [2, 2]).require_grad();
+        let loss = (loss(x) * swap.clone()).sum();
+        let text = message(catch_unwind(AssertUnwindSafe(|| loss.backward())));
+        assert!(text.contains(op) && text.contains("are tied"), "{text}");
+    }
+    // The sum of all entries of diag(2, 2, 1) cut to two values.
+    let entries = vec![2.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0];
+    let x = tensor::<AD, 2>(entries, [3, 3]).require_grad();
+    let gradients = low_rank(x.clone(), 2).unwrap().sum().backward();
+    let got = values(x.grad(&gradients).unwrap());
+    for (got, want) in got.iter().zip([1.0, 1.0, 2.0, 1.0, 1.0, 2.0, 2.0, 2.0, 0.0]) {
+        assert!((got - want).abs() < 1e-14, "{got} {want}");
+    }
+}
+
 #[test]
 fn a_loss_of_arbitrary_phases_is_reported() {
     let part = |seed| tensor::<AD, 2>(numbers(seed, 16), [4, 4]).require_grad();
