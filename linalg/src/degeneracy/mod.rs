@@ -14,7 +14,7 @@
 //!   `V f(Λ) V⁻¹` vanish; in a batch not those of a matrix that has no cotangent at all;
 //! * directions of tangents that split a tied block, or move singular values off 0.
 //!
-//! Comparisons are relative to what is compared, within `16` times the tolerance of ties below:
+//! Comparisons are relative to what is compared, within `16` times the default tolerance of ties below:
 //! scaling the matrix or the loss changes none of them. Cotangents of tied vectors that vanish are taken
 //! for those of a loss that does not use the vectors. That is wrong for `⟨C, U f(S) Vᴴ⟩` if `f` is 0,
 //! and its derivative is not, at a tie whose block of `Uᴴ C V` has no real diagonal in the basis computed: at the matrix of
@@ -124,6 +124,11 @@ pub(crate) fn rounding(size: usize) -> f64 {
     n.max(16.0 * n.sqrt())
 }
 
+/// Defects relative to cotangents that are accepted where quotients are masked.
+fn relative(epsilon: f64) -> f64 {
+    if epsilon < 1e-10 { 1e-6 } else { 1e-3 }
+}
+
 /// Quotients by gaps.
 pub(crate) struct Gaps<R> {
     /// `1 / gap`, 0 at ties.
@@ -190,7 +195,7 @@ impl Degeneracy {
             }
         }
         let epsilon = defect.epsilon();
-        let relative = if epsilon < 1e-10 { 1e-6 } else { 1e-3 };
+        let relative = relative(epsilon);
         let rows = cotangents.iter().flatten().map(|x| x.rows()).max().unwrap_or(1);
         let largest = largest.norms()?;
         for (batch, (&defect, &size)) in defects.iter().zip(&sizes).enumerate() {
@@ -225,7 +230,7 @@ pub(crate) struct Blocks<R> {
     pairs: R,
     /// 1 for singular values that are zero, else 0: a row.
     zero: R,
-    /// Rounding errors, relative to what they come from.
+    /// Defects that are accepted, relative to what they come from: rounding errors.
     tolerance: f64,
 }
 
@@ -268,7 +273,10 @@ impl<R: RealMatrices<Real = R>> Blocks<R> {
         let pairs = values.sub(&values.transpose()).within(limit).sub(&diagonal);
         let pairs = pairs.mul(&kept).mul(&kept.transpose());
         let ties = pairs.add(&diagonal);
-        let tolerance = 16.0 * rounding(size) * values.epsilon();
+        let tolerance = match policy.rejects_split() {
+            true => 16.0 * rounding(size) * values.epsilon(),
+            false => relative(values.epsilon()),
+        };
         Self { op, policy: *policy, values, limit: limit.clone(), ties, pairs, zero, tolerance }
     }
 
@@ -323,7 +331,10 @@ impl<R: RealMatrices<Real = R>> Blocks<R> {
     /// What pairs of columns of these sizes allow. Columns that are rounding errors of others have no
     /// digits to compare.
     fn allowed(&self, sizes: &R) -> R {
-        sizes.add(&sizes.transpose()).add(&sum(sizes).scale(self.tolerance))
+        match self.policy.rejects_split() {
+            true => sizes.add(&sizes.transpose()).add(&sum(sizes).scale(self.tolerance)),
+            false => sum(sizes),
+        }
     }
 
     /// The modulus of the part within blocks that is not a multiple of the unit matrix.
