@@ -1,13 +1,13 @@
-//! A training step as one program: forward, backward and update are recorded once and run for batches of any
-//! size, which grows while the loss falls.
+//! A training step as one program: forward, backward and update are recorded once for each size of the batch, which
+//! grows while the loss falls.
 //!
 //! ```text
 //! cargo run --release --example compiled_training
 //! ```
 //!
 //! The net learns which of two spirals a point is on. A larger batch as training goes on does what a smaller
-//! learning rate does (Smith, Kindermans, Ying and Le 2018). The size of the batch has a name, so there is one
-//! recording; each step runs eagerly beside it, from the same weights to the same weights.
+//! learning rate does (Smith, Kindermans, Ying and Le 2018). The size of the batch has a name, which
+//! inputs and labels share; each step runs eagerly beside it, from the same weights to the same weights.
 
 use std::time::{Duration, Instant};
 
@@ -152,9 +152,9 @@ fn main() -> Result<()> {
     println!("right: {:.1} %, largest difference from an eager step: {worst:.1e}", 100.0 * right);
     println!("{:?}", compiled.counters());
 
-    // One recording for six sizes, and the same training.
-    assert_eq!((compiled.counters().traces, compiled.counters().fallbacks), (1, 0));
-    assert_eq!(compiled.counters().hits, 6 * 200 - 1);
+    // A recording for each of six sizes, and the same training.
+    assert_eq!((compiled.counters().traces, compiled.counters().fallbacks), (6, 0));
+    assert_eq!(compiled.counters().hits, 6 * 200 - 6);
     assert!(worst < 1e-4, "{worst}");
     assert!(right > 0.98, "{right}");
     Ok(())

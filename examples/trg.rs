@@ -46,7 +46,7 @@ fn split(m: Tensor<B, 2>, d: usize) -> Result<(Tensor<B, 3>, Tensor<B, 3>), Lina
     // Values that are zero have no root to differentiate.
     let truncation = Truncation::new().max_dim(BOND).relative_cutoff(1e-12);
     // The symmetry of the lattice makes values equal; rounding splits them by more than an epsilon.
-    let ties = Degeneracy { tolerance: Some(1e-10), ..Degeneracy::default() };
+    let ties = Degeneracy { tolerance: Some(1e-10), ..Degeneracy::SEPARABLE };
     let Svd { u, s, vh } = svd_truncated_with(m, &truncation, ties)?.kept;
     let root = s.sqrt().unsqueeze_dim::<2>(0);
     let half = |x: Tensor<B, 2>| {

@@ -151,6 +151,22 @@ pub enum LinalgError {
         /// Which matrix.
         batch: usize,
     },
+    /// A loss of the vectors of tied values, or a direction that splits them: the derivative is not a
+    /// function of the cotangents, or needs another basis.
+    #[error(
+        "{op}: values of matrix {batch} are tied, and the loss uses their vectors or the direction splits \
+         them: this derivative is 0/0 through the factors. Use the operation that is smooth at ties: \
+         `svd_function`, `hermitian_function`, `low_rank`, `polar`, `expm`, `sqrtm`, `logm`, for values \
+         alone `svdvals`, `eigvalsh`, `eigvals`. For losses of subspaces, as projectors, set `separable` \
+         in the Degeneracy of `svd_with`, `svd_truncated_with`, `eigh_with`, `eig_with`. Unit, \
+         orthogonal and zero matrices are all ties"
+    )]
+    SplitTie {
+        /// The operation.
+        op: &'static str,
+        /// Which matrix.
+        batch: usize,
+    },
     /// A cotangent that depends on what the factorisation leaves open: the phases of singular or
     /// eigenvectors, or the basis of a degenerate subspace. Its derivative does not exist, or is
     /// not a function of the cotangents.
@@ -190,6 +206,7 @@ impl LinalgError {
             | Self::Overflow { op, .. }
             | Self::OutsideDomain { op, .. }
             | Self::SecondOrderAtTie { op, .. }
+            | Self::SplitTie { op, .. }
             | Self::GaugeIllDefined { op, .. } => *op = name,
         }
         self
@@ -209,6 +226,7 @@ impl LinalgError {
             | Self::Overflow { batch, .. }
             | Self::OutsideDomain { batch, .. }
             | Self::SecondOrderAtTie { batch, .. }
+            | Self::SplitTie { batch, .. }
             | Self::GaugeIllDefined { batch, .. } => Some(*batch),
         }
     }
@@ -269,6 +287,7 @@ mod tests {
             ),
             (LinalgError::Singular { op, batch, index: 1 }, "`pinv`"),
             (LinalgError::RankDeficient { op, batch, rank: 1, required: 2 }, "`lstsq_min_norm`"),
+            (LinalgError::SplitTie { op, batch }, "`svd_function`"),
             (
                 LinalgError::GaugeIllDefined { op, batch, defect: 1.0, allowed: 0.0 },
                 "the Degeneracy of svd_with",

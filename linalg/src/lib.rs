@@ -55,6 +55,7 @@
 //! | operation | values | VJP | JVP | second order |
 //! |---|---|---|---|---|
 //! | `svd` | ✓ | ✓ | ✓ | ✓ |
+//! | `low_rank` | ✓ | ✓ | ✓ | ✓ |
 //! | `svdvals` | ✓ | ✓ | ✓ | ✓ |
 //! | `qr` | ✓ | ✓ | ✓ | ✓ |
 //! | `qr_pivoted` | ✓ | ✓ | ✓ | ✓ |

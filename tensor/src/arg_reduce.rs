@@ -103,7 +103,7 @@ pub fn arg_reduce<T: Real, E: Extremum<T>>(
     let (shape, axes) = reduced_shape(E::NAME, x.shape(), &[axis])?;
     let n = x.shape()[axis];
     let (values, indices) = (Output::new(E::NAME, &shape)?, Output::new(E::NAME, &shape)?);
-    if n == 0 && values.numel() > 0 {
+    if n == 0 {
         return Err(TensorError::shape(E::NAME, x.shape(), "at least one element to reduce"));
     }
     let (values, indices) = values.try_write_both(indices, |values, indices| {

@@ -86,6 +86,23 @@ fn indices() {
     rejects(|| B::float_repeat_dim(float(&[1 << 20]), 0, 1 << 60), &["repeat"]);
 }
 
+/// No element is the greatest of none, also where the result is empty.
+#[test]
+fn extremes_of_empty_axes() {
+    for shape in [[0, 3], [0, 0]] {
+        rejects(|| B::float_max_dim(float(&shape), 0), &["max", "at least one element"]);
+        rejects(|| B::float_min_dim(float(&shape), 0), &["min", "at least one element"]);
+        rejects(|| B::float_max_abs_dim(float(&shape), 0), &["max_abs", "at least one element"]);
+        rejects(|| B::int_max_dim(int(&[], &shape), 0), &["max", "at least one element"]);
+        rejects(
+            || B::float_argmax(float(&shape), 0, IntDType::I64),
+            &["max", "at least one element"],
+        );
+        rejects(|| B::float_max(float(&shape)), &["max", "at least one element"]);
+    }
+    assert!(B::float_max_dim(float(&[2, 0]), 0).read()[0].bytes().is_empty());
+}
+
 #[test]
 fn data() {
     let short = || TensorData::from_bytes(Bytes::from_elems(vec![0f32; 5]), [2, 3], DType::F32);

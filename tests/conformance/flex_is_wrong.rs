@@ -1,6 +1,6 @@
 //! Calls on which Flex 0.21 panics or returns a wrong number: the right answer, by hand.
 
-use burn_backend::ops::{FloatTensorOps, IntTensorOps};
+use burn_backend::ops::{ActivationOps, FloatTensorOps, IntTensorOps};
 use burn_backend::{BoolDType, DType, FloatDType, IntDType, Shape, Slice, TensorData};
 use burn_flex::Flex;
 use burn_t4a::BurnT4a;
@@ -11,6 +11,16 @@ type B = BurnT4a;
 
 fn float(values: &[f32], shape: &[usize]) -> burn_t4a::T4aTensor {
     B::float_from_data(TensorData::new(values.to_vec(), shape.to_vec()), &Default::default())
+}
+
+/// −0.0 has no sign, and a NaN is not cut off: its gradient arrives.
+#[test]
+fn sign_of_negative_zero_and_relu_of_nan() {
+    let zeros = B::float_sign(float(&[-0.0, 0.0], &[2])).read()[0].to_vec::<f32>().unwrap();
+    assert!(zeros.iter().all(|zero| *zero == 0.0 && zero.is_sign_positive()), "{zeros:?}");
+    let y = float(&[f32::NAN, -1.0, 0.0, 2.0], &[4]);
+    let gradient = B::relu_backward(y, float(&[3.0; 4], &[4])).read().remove(0);
+    assert_eq!(gradient, TensorData::from([3.0f32, 0.0, 0.0, 3.0]));
 }
 
 /// Not implemented in Flex.

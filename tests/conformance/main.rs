@@ -24,6 +24,7 @@ mod quantized;
 mod random;
 mod record;
 mod remote;
+mod reverse_rules;
 mod route;
 mod settings;
 mod structured;

@@ -65,7 +65,8 @@ macro_rules! float {
             fn abs(self) -> Self { <$t>::abs(self) }
             #[inline(always)]
             fn signum(self) -> Self {
-                if self > 0.0 { 1.0 } else if self < 0.0 { -1.0 } else { self }
+                // −0 + 0 = 0, and NaN stays.
+                if self > 0.0 { 1.0 } else if self < 0.0 { -1.0 } else { self + 0.0 }
             }
             #[inline(always)]
             fn powi(self, n: i32) -> Self {
@@ -210,9 +211,10 @@ mod tests {
     }
 
     #[test]
-    fn signum_keeps_zero_and_nan() {
+    fn signum_of_zeros_and_nan() {
         assert!(Real::signum(f32::NAN).is_nan());
-        assert!(Real::signum(-0.0f32).is_sign_negative());
+        assert!(Real::signum(-0.0f32).is_sign_positive());
+        assert!(Real::signum(-0.0f64).is_sign_positive());
         assert_eq!(Real::signum(-3.0f64), -1.0);
     }
 

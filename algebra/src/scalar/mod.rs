@@ -128,7 +128,7 @@ pub trait Real: Numeric + PartialOrd {
     fn min(self, rhs: Self) -> Self;
     /// `|self|`; wraps at the least integer.
     fn abs(self) -> Self;
-    /// −1, 0 or 1; NaN stays NaN and a float zero keeps its sign.
+    /// −1, 0 or 1; NaN stays NaN, and −0.0 gives 0.0.
     fn signum(self) -> Self;
     /// `selfⁿ` by repeated multiplication; a negative exponent gives `1 / self⁻ⁿ`.
     fn powi(self, n: i32) -> Self;

@@ -120,8 +120,12 @@ pub(crate) fn pad(x: &AnyTensor, padding: &[(usize, usize)], mode: PadMode) -> R
         return out.slice_assign(&spans, x);
     }
     if let Some((size, (before, after))) = shape.iter().zip(padding).find(wide) {
+        let (name, required) = match mode {
+            PadMode::Reflect => ("Reflect padding", "less than the size of the axis"),
+            _ => ("edge padding", "an axis with elements"),
+        };
         let message =
-            format!("{mode:?} of {before} and {after} elements of an axis of size {size}");
+            format!("{name} requires {required}: ({before}, {after}) of an axis of size {size}");
         return Err(TensorError::value("pad", message));
     }
     let mut out = x.clone();

@@ -181,6 +181,10 @@ pub(crate) fn cases<B: Operations>() -> Vec<Case<B>> {
         let Svd { u, s, vh } = svd_truncated(one(x), &Truncation::new().max_dim(2)).unwrap().kept;
         weigh(scaled(u, s).matmul(vh), 1)
     });
+    add("low_rank", &[tall], General, |x| weigh(low_rank(one(x), 2).unwrap(), 1));
+    add("complex low_rank", &[wide, wide], General, |x| {
+        weigh_pair(low_rank(complex(x), 2).unwrap(), 1)
+    });
     add("svd_full", &[tall], General, |x| {
         let Svd { u, s, vh } = svd_full(one(x)).unwrap();
         let rest = u.narrow(2, 3, 2);

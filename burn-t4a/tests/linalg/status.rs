@@ -216,6 +216,7 @@ pub(crate) fn all<B: Operations>() -> Vec<Row<B>> {
             hermitian_function_ex(x, Elementary::Ln).unwrap()
         }),
         row::<B>("svd_function", NAN, -2, |x| svd_function_ex(x, Elementary::Pow(0.5)).unwrap()),
+        row::<B>("low_rank", NAN, -2, |x| low_rank_ex(x, 1).unwrap()),
         row::<B>("svd_full", NAN, -2, |x| {
             let (out, info) = svd_full_ex(x).unwrap();
             (out.u.matmul(out.vh), info)

@@ -71,6 +71,7 @@ pub(crate) fn rules() -> Vec<Row> {
         both(out.s, both(out.u.narrow(2, 0, 3), out.vh))));
     add("svd_truncated", &[TALL], General,
         along!(|x, v| svd_truncated_jvp(x, v, &Truncation::new().max_dim(2)), out => svd_flat(out)));
+    add("low_rank", &[TALL], General, along!(|x, v| low_rank_jvp(x, v, 2), y => flat(y)));
     add("svdvals", &[TALL], General, along!(|x, v| svdvals_jvp(x, v), s => flat(s)));
     add("qr", &[TALL], General, along!(|x, v| qr_jvp(x, v), out => both(out.q, out.r)));
     add("qr_complete", &[TALL], General, along!(|x, v| qr_complete_jvp(x, v), out =>

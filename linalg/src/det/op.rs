@@ -14,7 +14,7 @@ use crate::solve::apply_inverse;
 use crate::svd::{SvdOp, Vectors};
 use crate::vocabulary::{Batched, Matrices};
 
-const SINGULAR_VALUES: SvdOp = SvdOp { vectors: Vectors::Thin, degeneracy: Degeneracy::DEFAULT };
+const SINGULAR_VALUES: SvdOp = SvdOp { vectors: Vectors::Thin, degeneracy: Degeneracy::SEPARABLE };
 
 fn eliminated<T: LinalgScalar>(
     results: Vec<Part<Batched<T>>>,

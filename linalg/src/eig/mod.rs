@@ -23,7 +23,7 @@ use t4a_algebra::{Field, Float, Numeric};
 use t4a_tensor::Tensor;
 
 use crate::batch::{Output, PerMatrix, Shape, Status, Views, filled, flops, load, run};
-use crate::degeneracy::Degeneracy;
+use crate::degeneracy::{Degeneracy, rounding};
 use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::{LinalgScalar, epsilon, real};
 use crate::scale::Scale;
@@ -182,16 +182,40 @@ fn inverse<C: Matrices>(op: &'static str, vectors: &C) -> Result<C> {
     }
 }
 
-/// Rejects directions that split tied eigenvalues: the rule below has no derivative along these.
+/// Rejects directions that split eigenvalues at gaps of `√ε`: the derivative of the rule below is wrong
+/// along these.
 pub(crate) fn unsplit<C: Matrices>(values: &C, vectors: &C, x: &C) -> Result<()> {
-    let (_, ties) = gaps(values, &Degeneracy::DEFAULT);
-    let block = inverse("eig", vectors)?.matmul(&x.matmul(vectors)).mul_real(&ties);
-    let mean = block.diagonal().matmul(&C::from_re(&ties)).mul_real(&ties.sum_rows().recip());
+    let (_, ties) = gaps(values, &Degeneracy::near(x.epsilon()));
+    let p = inverse("eig", vectors)?.matmul(&x.matmul(vectors));
+    let allowed = if x.epsilon() < 1e-10 { 1e-6 } else { 1e-3 };
+    split("eig", &p, &ties, allowed, |op, batch| LinalgError::SecondOrderAtTie { op, batch })
+}
+
+/// Reports `P = V⁻¹ dA V` that is not a multiple of the unit matrix within tied blocks.
+fn split<C: Matrices>(
+    op: &'static str,
+    p: &C,
+    ties: &C::Real,
+    allowed: f64,
+    error: impl Fn(&'static str, usize) -> LinalgError,
+) -> Result<()> {
+    let block = p.mul_real(ties);
+    let mean = block.diagonal().matmul(&C::from_re(ties)).mul_real(&ties.sum_rows().recip());
     // Without a tie this is zero but for rounding.
     let defects = block.sub(&mean.diagonal_matrix()).norms()?;
-    let allowed = if x.epsilon() < 1e-10 { 1e-6 } else { 1e-3 };
-    match defects.iter().zip(block.norms()?).position(|(defect, size)| *defect > allowed * size) {
-        Some(batch) => Err(LinalgError::SecondOrderAtTie { op: "eig", batch }),
+    match defects.iter().zip(p.norms()?).position(|(defect, size)| *defect > allowed * size) {
+        Some(batch) => Err(error(op, batch)),
+        None => Ok(()),
+    }
+}
+
+/// Rejects losses of vectors of matrices with tied values: within a tied block the cotangent of
+/// `V f(Λ) V⁻¹` vanishes, its derivative does not.
+fn check_ties<R: RealMatrices<Real = R>>(ties: &R) -> Result<()> {
+    let n = ties.rows() as f64;
+    // The squared norm of an indicator is the number of its ones.
+    match ties.norms()?.iter().position(|norm| norm * norm > n + 0.5) {
+        Some(batch) => Err(LinalgError::SplitTie { op: "eig_vjp", batch }),
         None => Ok(()),
     }
 }
@@ -201,7 +225,7 @@ pub(crate) fn unsplit<C: Matrices>(values: &C, vectors: &C, x: &C) -> Result<()>
 ///
 /// # Errors
 /// `GaugeIllDefined` if the loss depends on the phases of vectors or the basis of an eigenspace;
-/// `Defective`.
+/// `SplitTie` if it uses tied vectors; `Defective`.
 pub fn vjp<C: Matrices>(
     values: &C,
     vectors: &C,
@@ -217,7 +241,11 @@ pub fn vjp<C: Matrices>(
         let (inverse, ties) = gaps(values, degeneracy);
         let lengths = overlap.diagonal().re();
         let inner = overlap.sub(&vh.matmul(vectors).mul_real(&lengths));
-        degeneracy.check("eig_vjp", &inner.mul_real(&ties), &[Some(cotangent)])?;
+        let largest = values.largest();
+        degeneracy.check("eig_vjp", &inner.mul_real(&ties), &[Some(cotangent)], &largest)?;
+        if degeneracy.rejects_split() {
+            check_ties(&ties)?;
+        }
         g = inner.mul(&inverse);
     }
     if let Some(cotangent) = values_cotangent {
@@ -229,7 +257,7 @@ pub fn vjp<C: Matrices>(
 /// Tangents of eigenvalues and eigenvectors, the latter with `Re vᵢᴴ dvᵢ = 0`.
 ///
 /// # Errors
-/// `Defective`.
+/// `Defective`; `SplitTie` for a direction that splits tied values.
 pub fn jvp<C: Matrices>(
     values: &C,
     vectors: &C,
@@ -237,7 +265,11 @@ pub fn jvp<C: Matrices>(
     degeneracy: &Degeneracy,
 ) -> Result<(C, C)> {
     let p = inverse("eig_jvp", vectors)?.matmul(&da.matmul(vectors));
-    let (inverse, _) = gaps(values, degeneracy);
+    let (inverse, ties) = gaps(values, degeneracy);
+    if degeneracy.rejects_split() {
+        let allowed = 64.0 * rounding(p.rows()) * p.epsilon();
+        split("eig_jvp", &p, &ties, allowed, |op, batch| LinalgError::SplitTie { op, batch })?;
+    }
     let raw = vectors.matmul(&p.mul(&inverse.conj()));
     let lengths = vectors.conj().mul(&raw).sum_rows().re();
     Ok((p.diagonal(), raw.sub(&vectors.mul_real(&lengths))))

@@ -70,7 +70,7 @@ impl MatrixOperation for EighOp {
         let (values, vectors) = pairs(&out.results);
         let (e, v) = (real(cotangents, 0), full(cotangents, 1));
         let gradient = rule::vjp(values, vectors, e, v, &self.degeneracy)?;
-        Ok(vec![M::unsplit(gradient, &operands[0], factors(&out.results))?])
+        Ok(vec![M::unsplit(gradient, &operands[0], factors(&out.results), true)?])
     }
 
     fn jvp<M: Matrices>(
@@ -80,7 +80,7 @@ impl MatrixOperation for EighOp {
         tangents: &[Option<M>],
     ) -> Result<Vec<Part<M>>> {
         let (values, vectors) = pairs(&out.results);
-        let (de, dv) = rule::jvp(values, vectors, only(tangents), &self.degeneracy);
+        let (de, dv) = rule::jvp(values, vectors, only(tangents), &self.degeneracy)?;
         Ok(vec![Part::Real(de), Part::Full(dv)])
     }
 }

@@ -2,20 +2,21 @@
 //!
 //! `Ā = V [skew(Vᴴ V̄)/(Eⱼ − Eᵢ) + diag Ē] Vᴴ`, Hermitian because the operation reads
 //! `(A + Aᴴ)/2`. The numerator vanishes on ties if the loss does not depend on the basis of the
-//! eigenspace, and on the diagonal if it does not depend on phases. A loss of values and vectors
-//! must treat tied values alike as well, `Ēᵢ = Ēⱼ`; `tr C f(A)` does not: see
-//! [`hermitian`](crate::hermitian) for functions of matrices, which are exact at ties.
+//! eigenspace, and on the diagonal if it does not depend on phases.
+//! [`degeneracy`](crate::degeneracy) states which losses of tied vectors are accepted;
+//! [`hermitian`](crate::hermitian) has functions of matrices, which are exact at ties.
 //!
 //! Reference: M. Giles 2008, section 3.1.
 
-use crate::degeneracy::Degeneracy;
+use crate::degeneracy::{Blocks, Degeneracy, columns};
 use crate::error::Result;
-use crate::vocabulary::Matrices;
+use crate::vocabulary::{Matrices, RealMatrices};
 
 /// `Ā` from the cotangents of the values (a row) and the vectors.
 ///
 /// # Errors
-/// `GaugeIllDefined` if the loss depends on phases or on the basis of an eigenspace.
+/// `GaugeIllDefined` if the loss depends on phases or on the basis of an eigenspace; `SplitTie` if it
+/// uses tied vectors.
 pub fn vjp<M: Matrices>(
     values: &M::Real,
     vectors: &M,
@@ -31,27 +32,37 @@ pub fn vjp<M: Matrices>(
             None => vectors.constant(n, n, 0.0),
         });
     };
-    let a = vh.matmul(v_cotangent).skew();
+    let overlap = vh.matmul(v_cotangent);
+    let a = overlap.skew();
     let limit = degeneracy.limit(values, n);
     let gaps = degeneracy.gaps(&values.sub(&values.transpose()), &limit, values);
-    degeneracy.check("eigh_vjp", &a.mul_real(&gaps.ties), &[Some(v_cotangent)])?;
+    let ties = a.mul_real(&gaps.ties);
+    degeneracy.check("eigh_vjp", &ties, &[Some(v_cotangent)], &values.largest_real())?;
+    let blocks = Blocks::hermitian("eigh_vjp", degeneracy, values, &limit, n);
+    let size = columns(v_cotangent);
+    blocks.check_vectors(&overlap, &size)?;
     let mut g = a.mul_real(&gaps.inverse);
     if let Some(e_cotangent) = values_cotangent {
-        degeneracy.check_values("eigh_vjp", e_cotangent, &gaps.ties, &[Some(v_cotangent)])?;
+        blocks.check_values(e_cotangent, &size)?;
         g = g.add(&M::from_re(&e_cotangent.diagonal_matrix()));
     }
     Ok(vectors.matmul(&g).matmul(&vh))
 }
 
 /// Tangents of values and vectors; vectors of one eigenspace do not rotate into each other.
+///
+/// # Errors
+/// `SplitTie` for a direction that splits tied values.
 pub fn jvp<M: Matrices>(
     values: &M::Real,
     vectors: &M,
     da: &M,
     degeneracy: &Degeneracy,
-) -> (M::Real, M) {
+) -> Result<(M::Real, M)> {
     let w = vectors.adjoint().matmul(&da.herm()).matmul(vectors);
     let limit = degeneracy.limit(values, vectors.rows());
     let gaps = degeneracy.gaps(&values.sub(&values.transpose()), &limit, values);
-    (w.diagonal().re(), vectors.matmul(&w.mul_real(&gaps.inverse)))
+    let blocks = Blocks::hermitian("eigh_jvp", degeneracy, values, &limit, vectors.rows());
+    blocks.check_direction(&w, &columns(da).largest_real())?;
+    Ok((w.diagonal().re(), vectors.matmul(&w.mul_real(&gaps.inverse))))
 }

@@ -63,7 +63,7 @@ impl MatrixOperation for HermitianFunctionOp {
         let (values, vectors) = pairs(out.factors());
         let gradient = vjp(values, vectors, cotangent, &self.function);
         check_domain("hermitian_function_vjp", &gradient)?;
-        Ok(vec![M::unsplit(gradient, &operands[0], factors(out.factors()))?])
+        Ok(vec![M::unsplit(gradient, &operands[0], factors(out.factors()), false)?])
     }
 
     fn jvp<M: Matrices>(

@@ -3,7 +3,8 @@
 //!
 //! A rule runs on the whole batch. If one of these matrices makes it fail, as a singular one that
 //! nobody reads, its factors are replaced by regular ones and the rule runs again. For further
-//! derivatives such a matrix is a constant.
+//! derivatives such a matrix is a constant. If all cotangents of a batch are zero,
+//! ties of `eig` are an error nevertheless: those of losses that use tied vectors may vanish.
 
 #[cfg(test)]
 mod tests;
@@ -27,14 +28,15 @@ impl<R: RealMatrices<Real = R>> Idle<R> {
         let (Some(batch), Some(activity)) = (error.batch(), activity) else {
             return Err(error);
         };
-        match activity.norms()?.get(batch) {
-            Some(0.0) => {
-                let idle = activity.within(&activity.scale(0.0));
-                let active = idle.constant(1, 1, 1.0).sub(&idle);
-                Ok(Self { idle, active })
-            }
-            _ => Err(error),
+        let sizes = activity.norms()?;
+        let vanishing =
+            matches!(error, LinalgError::SplitTie { .. }) && sizes.iter().all(|&x| x == 0.0);
+        if sizes.get(batch) != Some(&0.0) || vanishing {
+            return Err(error);
         }
+        let idle = activity.within(&activity.scale(0.0));
+        let active = idle.constant(1, 1, 1.0).sub(&idle);
+        Ok(Self { idle, active })
     }
 
     /// Entries of cotangents as they are, zero for idle matrices.

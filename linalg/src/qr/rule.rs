@@ -62,7 +62,8 @@ pub fn vjp<M: Matrices>(
                 let (rest, rest_cotangent) =
                     (q.slice(0..m, k..width), cotangent.slice(0..m, k..width));
                 let defect = rest.adjoint().matmul(&rest_cotangent).skew();
-                Degeneracy::default().check("qr_vjp", &defect, &[Some(cotangent)])?;
+                let one = q.re().constant(1, 1, 1.0);
+                Degeneracy::default().check("qr_vjp", &defect, &[Some(cotangent)], &one)?;
                 Some(
                     cotangent
                         .slice(0..m, 0..k)

@@ -88,9 +88,9 @@ fn sum_of_squares<M: Matrices>(x: &M) -> M::Real {
 
 impl<M: Matrices> Frame<M> {
     /// From thin factors; the caller transposes wide matrices.
-    fn new(u: &M, s: &M::Real, v: &M, of: Spectrum) -> Result<Self> {
+    fn new(u: &M, s: &M::Real, v: &M, of: Spectrum, ties: &Degeneracy) -> Result<Self> {
         let (k, size) = (s.cols(), u.rows().max(v.rows()));
-        let limit = Degeneracy::DEFAULT.limit(s, size);
+        let limit = ties.limit(s, size);
         let one = s.constant(1, 1, 1.0);
         let zero = match of {
             Spectrum::Singular => s.within(&limit),
@@ -289,12 +289,21 @@ impl<M: Matrices> Factors<M> {
 
     /// Runs `f` on `A`, or on `Aᴴ` if that is tall, with `x` and the result turned accordingly.
     fn upright<R>(&self, x: &M, f: impl FnOnce(&Frame<M>, &M) -> Result<(M, R)>) -> Result<(M, R)> {
+        self.upright_with(&Degeneracy::DEFAULT, x, f)
+    }
+
+    fn upright_with<R>(
+        &self,
+        ties: &Degeneracy,
+        x: &M,
+        f: impl FnOnce(&Frame<M>, &M) -> Result<(M, R)>,
+    ) -> Result<(M, R)> {
         match self.u.rows() < self.v.rows() {
             true => {
-                let frame = Frame::new(&self.v, &self.s, &self.u, self.of)?;
+                let frame = Frame::new(&self.v, &self.s, &self.u, self.of, ties)?;
                 f(&frame, &x.adjoint()).map(|(out, rest)| (out.adjoint(), rest))
             }
-            false => f(&Frame::new(&self.u, &self.s, &self.v, self.of)?, x),
+            false => f(&Frame::new(&self.u, &self.s, &self.v, self.of, ties)?, x),
         }
     }
 
@@ -311,12 +320,15 @@ impl<M: Matrices> Factors<M> {
     }
 
     /// Rejects directions that split tied values, or move values off zero. The rules of
-    /// factorisations have no derivative along these; along others tied vectors stay as they are.
+    /// factorisations have no derivative along these; along others tied vectors stay as they are. Of
+    /// gradients through `vectors` values at a gap of `√ε` are tied.
     ///
     /// # Errors
     /// `SecondOrderAtTie`.
-    pub fn unsplit(&self, op: &'static str, x: &M) -> Result<()> {
-        self.upright(x, |frame, x| frame.unsplit(op, x).map(|()| (x.clone(), ()))).map(|_| ())
+    pub fn unsplit(&self, op: &'static str, x: &M, vectors: bool) -> Result<()> {
+        let ties = if vectors { Degeneracy::near(x.epsilon()) } else { Degeneracy::DEFAULT };
+        let unmoved = |frame: &Frame<M>, x: &M| frame.unsplit(op, x).map(|()| (x.clone(), ()));
+        self.upright_with(&ties, x, unmoved).map(|_| ())
     }
 
     /// `dS` along `X`; that of tied values along `A + t X` for `t > 0`, in their order.

@@ -20,7 +20,12 @@ pub enum Spectral {
     /// The carrier, `dA`, factors → `dS`, the tangent of values.
     Tangent(Spectrum),
     /// `A`, a gradient, factors → the gradient, without a derivative along directions that split ties.
-    Unsplit(Spectrum),
+    Unsplit {
+        /// Kind of the values.
+        of: Spectrum,
+        /// Whether the gradient is one through vectors, wrong near ties already.
+        vectors: bool,
+    },
     /// As [`Spectral::Unsplit`], for the eigenvalues and eigenvectors of general matrices.
     UnsplitEigenvectors,
 }
@@ -36,7 +41,7 @@ impl Spectral {
         match self {
             Spectral::Gradient(_) => &[Full, Real, Real, Full, Real, Full],
             Spectral::Tangent(_) => &[Full, Real, Full, Full, Real, Full],
-            Spectral::Unsplit(_) => &[Full, Full, Full, Real, Full],
+            Spectral::Unsplit { .. } => &[Full, Full, Full, Real, Full],
             Spectral::UnsplitEigenvectors => &[Full, Full, Complex, Complex],
         }
     }
@@ -75,7 +80,7 @@ impl Spectral {
         Ok(match self {
             Spectral::Gradient(of) => Part::Full(factors(of, &x[3..]).sum(x[2].real())),
             Spectral::Tangent(of) => Part::Real(factors(of, &x[3..]).tangent(x[2].full())?),
-            Spectral::Unsplit(_) | Spectral::UnsplitEigenvectors => x[1].clone(),
+            Spectral::Unsplit { .. } | Spectral::UnsplitEigenvectors => x[1].clone(),
         })
     }
 
@@ -94,8 +99,8 @@ impl Spectral {
                 let (factors, c) = (factors(of, &x[3..]), cotangent.real());
                 carried(factors.message(c, x[2].full())?, Part::Full(factors.sum(c)))
             }
-            Spectral::Unsplit(of) => {
-                factors(of, &x[2..]).unsplit(of.vectors(), cotangent.full())?;
+            Spectral::Unsplit { of, vectors } => {
+                factors(of, &x[2..]).unsplit(of.vectors(), cotangent.full(), vectors)?;
                 [None, Some(cotangent.clone())].into_iter().chain(constants(3)).collect()
             }
             Spectral::UnsplitEigenvectors => {
@@ -124,9 +129,9 @@ impl Spectral {
                     (None, None) => x[1].zeros().into_real(),
                 })
             }
-            Spectral::Unsplit(of) => {
+            Spectral::Unsplit { of, vectors } => {
                 if let Some(da) = direction {
-                    factors(of, &x[2..]).unsplit(of.vectors(), da)?;
+                    factors(of, &x[2..]).unsplit(of.vectors(), da, vectors)?;
                 }
                 own(1)
             }
@@ -217,7 +222,7 @@ impl Operation for SpectralOperation {
         match self.op {
             Spectral::Gradient(_) => "spectral_gradient",
             Spectral::Tangent(_) => "spectral_tangent",
-            Spectral::Unsplit(_) | Spectral::UnsplitEigenvectors => "unsplit",
+            Spectral::Unsplit { .. } | Spectral::UnsplitEigenvectors => "unsplit",
         }
     }
 

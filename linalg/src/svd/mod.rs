@@ -4,6 +4,7 @@
 //! common phase, which faer chooses.
 
 mod function;
+mod low_rank;
 mod op;
 mod rule;
 mod tall;
@@ -24,6 +25,7 @@ use crate::scalar::LinalgScalar;
 use crate::scale::{Scale, largest};
 
 pub use function::{svd_function, svd_function_ex, vjp_function};
+pub use low_rank::LowRankOp;
 pub use op::{SvdFunctionOp, SvdOp, SvdvalsOp};
 pub use rule::{SvdRule, jvp, vjp};
 pub use truncate::{TruncatedSvd, Truncation, svd_truncated, svd_truncated_ex};

@@ -13,16 +13,16 @@ use crate::scalar::LinalgScalar;
 use crate::spectrum::{Carrier, Factors, values_jvp, values_vjp};
 use crate::vocabulary::{Batched, Matrices};
 
-fn parts<T: LinalgScalar>(out: &super::Svd<T>) -> Vec<Part<Batched<T>>> {
+pub(super) fn parts<T: LinalgScalar>(out: &super::Svd<T>) -> Vec<Part<Batched<T>>> {
     let s = Part::Real(Batched::rows_of(&out.s));
     vec![Part::Full(Batched::new(&out.u)), s, Part::Full(Batched::new(&out.vh))]
 }
 
-fn triplets<M: Matrices>(parts: &[Part<M>]) -> (&M, &M::Real, &M) {
+pub(super) fn triplets<M: Matrices>(parts: &[Part<M>]) -> (&M, &M::Real, &M) {
     (parts[0].full(), parts[1].real(), parts[2].full())
 }
 
-fn factors<M: Matrices>(parts: &[Part<M>]) -> Factors<M> {
+pub(super) fn factors<M: Matrices>(parts: &[Part<M>]) -> Factors<M> {
     let (u, s, vh) = triplets(parts);
     Factors::singular(u, s, vh)
 }
@@ -81,7 +81,7 @@ impl MatrixOperation for SvdOp {
             vh: full(cotangents, 2).cloned(),
         };
         let gradient = rule::vjp(u, s, vh, &given, &self.degeneracy)?;
-        Ok(vec![M::unsplit(gradient, &operands[0], factors(&out.results))?])
+        Ok(vec![M::unsplit(gradient, &operands[0], factors(&out.results), true)?])
     }
 
     fn jvp<M: Matrices>(
@@ -91,7 +91,7 @@ impl MatrixOperation for SvdOp {
         tangents: &[Option<M>],
     ) -> Result<Vec<Part<M>>> {
         let (u, s, vh) = triplets(&out.results);
-        let (du, ds, dvh) = rule::jvp(u, s, vh, only(tangents), &self.degeneracy);
+        let (du, ds, dvh) = rule::jvp(u, s, vh, only(tangents), &self.degeneracy)?;
         Ok(vec![Part::Full(du), Part::Real(ds), Part::Full(dvh)])
     }
 }
@@ -214,7 +214,7 @@ impl MatrixOperation for SvdFunctionOp {
         let (u, s, vh) = triplets(out.factors());
         let gradient = vjp_function(u, s, vh, cotangent, &self.function);
         check_domain("svd_function_vjp", &gradient)?;
-        Ok(vec![M::unsplit(gradient, &operands[0], factors(out.factors()))?])
+        Ok(vec![M::unsplit(gradient, &operands[0], factors(out.factors()), false)?])
     }
 
     fn jvp<M: Matrices>(

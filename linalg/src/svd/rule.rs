@@ -10,17 +10,16 @@
 //! Ā = (U [G; X] + (Ū − U W)/Sₚ) Vₚᴴ + Uₚ (V [0; Y] + (V̄ − V Z)/Sₚ)ᴴ
 //! ```
 //!
-//! The diagonal of `b/(2Sᵢ)` is the phase term of the complex case. `a` vanishes on ties exactly
+//! The diagonal of `b/(2Sᵢ)` is the phase term of the complex case. `a` vanishes on ties
 //! if the loss does not depend on the basis of the tied subspace, and its diagonal if the loss
-//! does not depend on phases: that is the gauge check. A loss of values and vectors must treat tied
-//! values alike as well, `S̄ᵢ = S̄ⱼ`; `tr C f(A)` does not, its derivative at a tie is not a function
-//! of the cotangents: see [`hermitian`](crate::hermitian) for functions of matrices. Quotients by singular values that are zero
+//! does not depend on phases: that is the gauge check. [`degeneracy`](crate::degeneracy) states which
+//! losses of tied vectors are accepted. With `separable` quotients by singular values that are zero
 //! are masked, which gives the derivative of least norm for a rank-deficient matrix.
 //!
 //! Reference: M. Seeger et al. 2017 for the real case; Z.-Q. Wan, S.-X. Zhang 2019 for the complex
 //! one; A. Francuz, N. Schuch, B. Vanhecke 2023 for the truncated one.
 
-use crate::degeneracy::Degeneracy;
+use crate::degeneracy::{Blocks, Degeneracy, columns};
 use crate::error::Result;
 use crate::vocabulary::{Matrices, RealMatrices};
 
@@ -39,7 +38,7 @@ pub struct SvdRule<M: Matrices> {
 ///
 /// # Errors
 /// `GaugeIllDefined` if the loss depends on phases, on the basis of a degenerate subspace or on that
-/// of a complement.
+/// of a complement; `SplitTie` if it uses tied vectors.
 pub fn vjp<M: Matrices>(
     u: &M,
     s: &M::Real,
@@ -81,11 +80,12 @@ pub fn vjp<M: Matrices>(
     let (a, b) = (skew_w.add(&skew_z), skew_w.sub(&skew_z));
     let gaps = degeneracy.gaps(&s_p.sub(&s_p.transpose()), &limit, s);
     let cotangents = [cotangent.u.as_ref(), v_cotangent.as_ref()];
-    degeneracy.check("svd_vjp", &a.mul_real(&gaps.ties), &cotangents)?;
+    let largest = s.largest_real();
+    degeneracy.check("svd_vjp", &a.mul_real(&gaps.ties), &cotangents, &largest)?;
+    check(&Blocks::singular("svd_vjp", degeneracy, s, &limit, m.max(n)), [&w, &z], cotangent)?;
     let sums = s_p.add(&s_p.transpose()).masked_recip(&limit);
     let mut g = a.mul_real(&gaps.inverse).add(&b.mul_real(&sums));
     if let Some(s_cotangent) = &cotangent.s {
-        degeneracy.check_values::<M>("svd_vjp", s_cotangent, &gaps.ties, &cotangents)?;
         g = g.add(&M::from_re(&s_cotangent.diagonal_matrix()));
     }
 
@@ -96,7 +96,7 @@ pub fn vjp<M: Matrices>(
         let gaps = degeneracy.gaps(&s_p.sub(&s_r), &limit, s);
         let sums = s_p.add(&s_r).masked_recip(&limit);
         let even = w_r.add(&z_r);
-        degeneracy.check("svd_vjp", &even.mul_real(&gaps.ties), &cotangents)?;
+        degeneracy.check("svd_vjp", &even.mul_real(&gaps.ties), &cotangents, &largest)?;
         let even = even.mul_real(&gaps.inverse).scale(0.5);
         let odd = w_r.sub(&z_r).mul_real(&sums).scale(0.5);
         left = left.stack(&even.add(&odd));
@@ -121,32 +121,67 @@ pub fn vjp<M: Matrices>(
     Ok(a_cotangent)
 }
 
+/// Rejects losses of tied vectors: `w = Uᴴ Ū`, `z = Vᴴ V̄`, `k × p`.
+fn check<M: Matrices>(
+    blocks: &Blocks<M::Real>,
+    [w, z]: [&M; 2],
+    cotangent: &SvdRule<M>,
+) -> Result<()> {
+    let (k, p) = (w.rows(), w.cols());
+    // Discarded triplets have cotangents 0.
+    let wide = |x: &M| if p < k { x.append(&x.constant(k, k - p, 0.0)) } else { x.clone() };
+    let row = |x: M::Real| if p < k { x.append(&x.constant(1, k - p, 0.0)) } else { x };
+    let none = || w.re().constant(1, p, 0.0);
+    let of_u = row(cotangent.u.as_ref().map_or_else(none, columns));
+    let of_v = row(cotangent.vh.as_ref().map_or_else(none, |vh| columns(&vh.transpose())));
+    blocks.check_vectors(&wide(w), &of_u)?;
+    blocks.check_vectors(&wide(z), &of_v)?;
+    match &cotangent.s {
+        Some(s) => blocks.check_values(&row(s.clone()), &of_u.add(&of_v)),
+        None => Ok(()),
+    }
+}
+
 /// Tangents of all three factors, thin or full; `dU` and `dVᴴ` in the gauge where tied vectors do
 /// not rotate into each other and complements move as little as possible.
+///
+/// # Errors
+/// `SplitTie` for a direction that splits tied values or moves values off zero.
 pub fn jvp<M: Matrices>(
     u: &M,
     s: &M::Real,
     vh: &M,
     da: &M,
     degeneracy: &Degeneracy,
-) -> (M, M::Real, M) {
+) -> Result<(M, M::Real, M)> {
     let (m, n, k) = (u.rows(), vh.cols(), s.cols());
     if u.cols() > k || vh.rows() > k {
         let v = vh.adjoint();
         let (u_k, v_k) = (u.slice(0..m, 0..k), v.slice(0..n, 0..k));
-        let (du, ds, dvh) = jvp(&u_k, s, &v_k.adjoint(), da, degeneracy);
-        return (complete(u, du), ds, complete(&v, dvh.adjoint()).adjoint());
+        let (du, ds, dvh) = jvp(&u_k, s, &v_k.adjoint(), da, degeneracy)?;
+        return Ok((complete(u, du), ds, complete(&v, dvh.adjoint()).adjoint()));
     }
     let v = vh.adjoint();
     let da_v = da.matmul(&v);
     let dp = u.adjoint().matmul(&da_v);
     let ds = dp.diagonal().re();
     let limit = degeneracy.limit(s, m.max(n));
+    let blocks = Blocks::singular("svd_jvp", degeneracy, s, &limit, m.max(n));
+    let size = columns(da).largest_real();
+    blocks.check_direction(&dp, &size)?;
     let gaps = degeneracy.gaps(&s.sub(&s.transpose()), &limit, s).inverse;
     let sums = s.add(&s.transpose()).masked_recip(&limit);
     let even = dp.herm().mul_real(&gaps);
     let odd = dp.skew().mul_real(&sums);
     let inverse = s.masked_recip(&limit);
+    if degeneracy.rejects_split() {
+        // Along dA singular values 0 stay there, and their vectors move out of the null spaces only.
+        let kept = blocks.zero().constant(1, 1, 1.0).sub(blocks.zero()).transpose();
+        let left = da_v.sub(&u.matmul(&dp.mul_real(&kept)));
+        blocks.compare(&left.modulus().mul(blocks.zero()), &size)?;
+        let right = da.adjoint().matmul(u).sub(&v.matmul(&dp.adjoint().mul_real(&kept)));
+        blocks.compare(&right.modulus().mul(blocks.zero()), &size)?;
+    }
     let mut du = u.matmul(&even.add(&odd));
     if m > k {
         du = du.add(&da_v.sub(&u.matmul(&dp)).mul_real(&inverse));
@@ -156,7 +191,7 @@ pub fn jvp<M: Matrices>(
         let outside = da.adjoint().matmul(u).sub(&v.matmul(&dp.adjoint()));
         dv = dv.add(&outside.mul_real(&inverse));
     }
-    (du, ds, dv.adjoint())
+    Ok((du, ds, dv.adjoint()))
 }
 
 /// The thin part of a factor, and its cotangent with what the complement contributes.
@@ -178,7 +213,12 @@ fn thin<M: Matrices>(
             let rest = u.slice(0..m, k..width);
             let rest_cotangent = cotangent.slice(0..m, k..width);
             let defect = rest.adjoint().matmul(&rest_cotangent).skew();
-            degeneracy.check("svd_vjp", &defect, &[Some(cotangent)])?;
+            degeneracy.check(
+                "svd_vjp",
+                &defect,
+                &[Some(cotangent)],
+                &u.re().constant(1, 1, 1.0),
+            )?;
             let moved = rest.matmul(&rest_cotangent.adjoint().matmul(&u_k));
             Some(cotangent.slice(0..m, 0..k).sub(&moved))
         }

@@ -145,13 +145,15 @@ operations! {
     LstsqMinNorm(crate::lstsq::LstsqMinNormOp),
     /// `P`, `B` → `X` with `P X + X P = B`.
     Lyapunov(crate::lyapunov::LyapunovOp),
+    /// `A` → `Uₚ Sₚ Vₚᴴ`.
+    LowRank(crate::svd::LowRankOp),
 }
 
 impl From<Factorisation> for MatrixOp {
     fn from(by: Factorisation) -> Self {
         match by {
             Factorisation::Svd => {
-                let (vectors, degeneracy) = (crate::svd::Vectors::Thin, Degeneracy::DEFAULT);
+                let (vectors, degeneracy) = (crate::svd::Vectors::Thin, Degeneracy::SEPARABLE);
                 crate::svd::SvdOp { vectors, degeneracy }.into()
             }
             Factorisation::Qr => crate::qr::QrOp { columns: crate::qr::Columns::Thin }.into(),
@@ -159,8 +161,8 @@ impl From<Factorisation> for MatrixOp {
             Factorisation::Lu => {
                 crate::lu::LuFactorOp { pivoting: crate::lu::Pivoting::Partial }.into()
             }
-            Factorisation::Eigh => crate::eigh::EighOp::default().into(),
-            Factorisation::Eig => crate::eig::EigOp::default().into(),
+            Factorisation::Eigh => crate::eigh::EighOp { degeneracy: Degeneracy::SEPARABLE }.into(),
+            Factorisation::Eig => crate::eig::EigOp { degeneracy: Degeneracy::SEPARABLE }.into(),
             Factorisation::Pinv { rtol } => crate::pinv::PinvOp { rtol }.into(),
         }
     }

@@ -67,7 +67,8 @@ impl MatrixOp {
             let through =
                 MatrixOp::from(*by).spared(&operands[..1], &factors, saved).map_err(|error| {
                     match error {
-                        LinalgError::GaugeIllDefined { op, batch, .. } => {
+                        LinalgError::GaugeIllDefined { op, batch, .. }
+                        | LinalgError::SplitTie { op, batch } => {
                             LinalgError::SecondOrderAtTie { op, batch }
                         }
                         other => other,

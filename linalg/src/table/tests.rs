@@ -22,7 +22,7 @@ use crate::polar::{PolarOp, Side};
 use crate::qr::{Columns, LqOp, QrOp, QrPivotedOp};
 use crate::solve::SolveOp;
 use crate::sqrtm::SqrtmOp;
-use crate::svd::{SvdFunctionOp, SvdOp, SvdvalsOp, Vectors};
+use crate::svd::{LowRankOp, SvdFunctionOp, SvdOp, SvdvalsOp, Vectors};
 use crate::testing::*;
 use crate::triangular::{SolveTriangularOp, Triangle};
 
@@ -61,6 +61,8 @@ fn cases<T: LinalgScalar>() -> Vec<(MatrixOp, Vec<Tensor<T>>)> {
         (HermitianFunctionOp { function: Elementary::Ln }.into(), vec![positive()]),
         (SvdFunctionOp { function: Elementary::Pow(0.5) }.into(), vec![wide()]),
         (SvdFunctionOp { function: Elementary::Exp }.into(), vec![tall()]),
+        (LowRankOp { rank: 2 }.into(), vec![tall()]),
+        (LowRankOp { rank: 2 }.into(), vec![wide()]),
         (InvOp.into(), vec![square()]),
         (DetOp.into(), vec![square()]),
         (DetOp.into(), vec![with_singular_values::<T>(13, &[1], 4, 4, &[2.0, 1.0, 1.0, 0.0])]),

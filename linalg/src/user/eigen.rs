@@ -29,9 +29,12 @@ const EIG: EigOp = EigOp { degeneracy: Degeneracy::DEFAULT };
 
 /// `(A + Aᴴ)/2 = V diag(E) Vᴴ`; the gradient is Hermitian.
 ///
-/// Gauge as in [`svd`](super::svd()): a loss must not depend on the phases of eigenvectors nor on
-/// the basis within an eigenspace. For functions of matrices use
+/// Gauge and ties as in [`svd`](super::svd()): a loss must not depend on the phases of eigenvectors, and
+/// one that uses the vectors of tied values is an error. For functions of matrices use
 /// [`hermitian_function`](super::hermitian_function), which is exact at ties.
+///
+/// All entries are read, as `(A + Aᴴ)/2`: NumPy and PyTorch read the lower triangle only. For a matrix
+/// that is not Hermitian the results are those of its Hermitian part.
 ///
 /// # Errors
 /// `NotSquare`; `NonFinite`, `NoConvergence` with the batch index.
@@ -59,7 +62,7 @@ pub fn eigh_ex<F, M: Matrix<F>>(a: M) -> Result<(Eigh<F, M>, M::Info)> {
 /// The decomposition and its tangent along `(dA + dAᴴ)/2`, with `vᵢᴴ dvᵢ = 0`.
 ///
 /// # Errors
-/// As [`eigh`]; `Tensor` if the shapes differ.
+/// As [`eigh`]; `SplitTie` if the direction splits tied values; `Tensor` if the shapes differ.
 pub fn eigh_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Eigh<F, M>, Eigh<F, M>)> {
     jvp(EIGH, [a], [da], Eigh::new)
 }
@@ -107,13 +110,23 @@ impl<F, M: Matrix<F>> Eig<F, M> {
 
 /// `A V = V diag(λ)`; the gradient is real if `A` is.
 ///
-/// Gauge: a loss must not depend on the phases of eigenvectors. A defective matrix has no
-/// derivative: `backward` panics with the text of `Defective`.
+/// Gauge: a loss must not depend on the phases of eigenvectors. At tied eigenvalues there is no
+/// derivative through the vectors, and `backward` panics with the text of `SplitTie`, also if the loss
+/// uses the values alone: [`eigvals`] has those. A defective matrix has no derivative: `backward`
+/// panics with the text of `Defective`.
 ///
 /// # Errors
 /// As [`eigh`].
 pub fn eig<F, M: Matrix<F>>(a: M) -> Result<Eig<F, M>> {
     plain(EIG, [a], Eig::new)
+}
+
+/// As [`eig`], with a policy for ties in its derivative.
+///
+/// # Errors
+/// As [`eigh`].
+pub fn eig_with<F, M: Matrix<F>>(a: M, degeneracy: Degeneracy) -> Result<Eig<F, M>> {
+    plain(EigOp { degeneracy }, [a], Eig::new)
 }
 
 /// As [`eig`], with the status of each matrix as in [`eigh_ex`].
@@ -127,7 +140,8 @@ pub fn eig_ex<F, M: Matrix<F>>(a: M) -> Result<(Eig<F, M>, M::Info)> {
 /// The decomposition and its tangent along `dA`, with `Re vᵢᴴ dvᵢ = 0`.
 ///
 /// # Errors
-/// As [`eig`]; `Defective` if the vectors are dependent; `Tensor` if the shapes differ.
+/// As [`eig`]; `SplitTie` if the direction splits tied values; `Defective` if the vectors are dependent;
+/// `Tensor` if the shapes differ.
 pub fn eig_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Eig<F, M>, Eig<F, M>)> {
     jvp(EIG, [a], [da], Eig::new)
 }

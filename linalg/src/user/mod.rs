@@ -16,12 +16,12 @@
 //! `_ex` functions return the status of each matrix instead: one bad matrix does not spoil the
 //! others, nor their gradients. Errors of derivatives, as of a loss that depends on arbitrary
 //! phases, are panics of `backward`, which has no other way to report them. A matrix whose
-//! cotangents are all zero cannot cause one.
+//! cotangents are all zero cannot cause one, but for ties of [`eig`](eig()) if those of the whole batch are.
 //!
 //! # Ties
-//! Losses of vectors and values at equal singular values or eigenvalues: [`svd`](svd()) and
-//! [`eigh`](eigh()) say what they may depend on; [`svd_function`] and [`hermitian_function`] are
-//! smooth there. Symmetric functions of [`svdvals`] and [`eigvalsh`] have second derivatives at ties;
+//! The derivative of a loss of the vectors of equal singular values or eigenvalues is an error, unless
+//! [`svd_with`], [`eigh_with`] or [`eig_with`] mask it; [`svd_function`] and [`hermitian_function`] are
+//! smooth there ([`degeneracy`](crate::degeneracy)). Symmetric functions of [`svdvals`] and [`eigvalsh`] have second derivatives at ties;
 //! through all other functions a second derivative along a direction that splits a tie is an error.
 //!
 //! # Conventions
@@ -40,6 +40,7 @@
 //! | [`svd`](svd()) | `[m, n]` → U `[m, k]`, S `[k]`, Vᴴ `[k, n]` | singular values and vectors, k = min(m, n) | ✓ | ✓ |
 //! | [`svd_full`](svd_full()) | U `[m, m]`, Vᴴ `[n, n]` | with bases of the null spaces | ✓ | ✓ |
 //! | [`svd_truncated`](svd_truncated()) | k chosen by a [`Truncation`](crate::svd::Truncation) | the part that is kept, and what it leaves out | ✓ | ✓ |
+//! | [`low_rank`](low_rank()) | → `[m, n]` | the closest matrix of a rank, smooth at ties | ✓ | ✓ |
 //! | [`svdvals`](svdvals()) | → `[k]` | singular values alone | ✓ | ✓ |
 //! | [`svd_left_dims`](svd_left_dims()) | tensors | svd with some axes as rows | ✓ | ✓ |
 //! | [`qr`](qr()) | → Q `[m, k]`, R `[k, n]` | orthonormal columns, R's diagonal ≥ 0 | ✓ | ✓ |
@@ -105,8 +106,8 @@ mod systems;
 
 pub use diagonal::{diag, diag_embed, trace};
 pub use eigen::{
-    Eig, Eigh, eig, eig_ex, eig_jvp, eigh, eigh_ex, eigh_jvp, eigh_with, eigvals, eigvals_ex,
-    eigvals_jvp, eigvalsh, eigvalsh_ex, eigvalsh_jvp,
+    Eig, Eigh, eig, eig_ex, eig_jvp, eig_with, eigh, eigh_ex, eigh_jvp, eigh_with, eigvals,
+    eigvals_ex, eigvals_jvp, eigvalsh, eigvalsh_ex, eigvalsh_jvp,
 };
 pub use function::{
     Polar, cholesky, cholesky_ex, cholesky_jvp, cholesky_upper, cholesky_upper_ex,
@@ -139,9 +140,9 @@ pub use solve::{
     solve_ex, solve_jvp, solve_triangular, solve_triangular_ex, solve_triangular_jvp,
 };
 pub use svd::{
-    Svd, TruncatedSvd, svd, svd_ex, svd_full, svd_full_ex, svd_full_jvp, svd_jvp, svd_truncated,
-    svd_truncated_ex, svd_truncated_jvp, svd_truncated_with, svd_with, svdvals, svdvals_ex,
-    svdvals_jvp,
+    Svd, TruncatedSvd, low_rank, low_rank_ex, low_rank_jvp, svd, svd_ex, svd_full, svd_full_ex,
+    svd_full_jvp, svd_jvp, svd_truncated, svd_truncated_ex, svd_truncated_jvp, svd_truncated_with,
+    svd_with, svdvals, svdvals_ex, svdvals_jvp,
 };
 pub use systems::{
     solve_right, solve_right_ex, solve_right_jvp, solve_triangular_right,

@@ -1,12 +1,12 @@
 //! The singular value decomposition `A = U diag(S) Vᴴ`.
 
 use crate::call::Pair;
-use crate::svd::{SvdOp, SvdvalsOp, Truncation, Vectors};
+use crate::svd::{LowRankOp, SvdOp, SvdvalsOp, Truncation, Vectors};
 use crate::{Degeneracy, Result};
 use t4a_diff::Array;
 use t4a_tensor::DType;
 
-use super::call::{Parts, jvp, plain, status};
+use super::call::{Parts, jvp, one, plain, status};
 use super::matrix::Matrix;
 
 /// `A = U diag(S) Vᴴ` of a batch of `m × n` matrices, `k = min(m, n)`, singular values in
@@ -34,10 +34,13 @@ const FULL: SvdOp = SvdOp { vectors: Vectors::Full, degeneracy: Degeneracy::DEFA
 /// `A = U diag(S) Vᴴ`, thin.
 ///
 /// Gauge: a loss must not depend on the phases of the pairs `(uᵢ, vᵢ)`, nor on the basis within a
-/// subspace of equal singular values; ties are harmless otherwise. Where it does, `backward`
-/// panics with the text of [`LinalgError::GaugeIllDefined`](crate::LinalgError): it has no other
-/// way to return an error. A change of sign of real vectors cannot be seen in a derivative.
-/// Rank-deficient matrices give the finite part of least norm.
+/// subspace of equal singular values. Ties: the derivative of a loss of tied vectors is not a function
+/// of what the rule is given, and is an error; [`svd_function`](super::svd_function),
+/// [`polar`](super::polar), [`low_rank`] and [`svdvals`] are smooth there, and [`svd_with`] has the
+/// option for losses of subspaces ([`degeneracy`](crate::degeneracy)). `backward` panics with the text
+/// of [`LinalgError::GaugeIllDefined`](crate::LinalgError) or `SplitTie`: it has no other way to return
+/// an error. A change of sign of real vectors cannot be seen in a derivative. Singular values that are
+/// zero are ties; losses of the other vectors have their derivative.
 ///
 /// # Errors
 /// `NonFinite`, `NoConvergence` with the batch index.
@@ -66,7 +69,8 @@ pub fn svd_ex<F, M: Matrix<F>>(a: M) -> Result<(Svd<F, M>, M::Info)> {
 /// vectors do not rotate into each other.
 ///
 /// # Errors
-/// As [`svd`]; `Tensor` if the shapes differ.
+/// As [`svd`]; `SplitTie` if the direction splits tied values or moves values off zero; `Tensor` if the
+/// shapes differ.
 pub fn svd_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(Svd<F, M>, Svd<F, M>)> {
     jvp(THIN, [a], [da], Svd::new)
 }
@@ -105,6 +109,9 @@ pub(super) fn row<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M::RealVector {
 
 /// Singular values in nonincreasing order, `[…, k]`.
 ///
+/// The gradient is `U diag(S̄) Vᴴ`. Where it depends on the basis, at ties with different `S̄ᵢ` and at
+/// zeros with `S̄ᵢ ≠ 0`, it is one of the generalised gradients (Clarke) for the basis computed.
+///
 /// # Errors
 /// As [`svd`].
 pub fn svdvals<F, M: Matrix<F>>(a: M) -> Result<M::RealVector> {
@@ -142,7 +149,7 @@ pub struct TruncatedSvd<F, M: Matrix<F>> {
 /// The derivative contains the coupling of kept and discarded vectors: without it gradients of a
 /// truncated decomposition are off by tens of percent. Exact ties give exactly
 /// [`max_dim`](Truncation::max_dim) triplets; a loss that depends on which of tied vectors were
-/// kept has no derivative and is reported as in [`svd`].
+/// kept has no derivative and is reported as in [`svd`]. [`low_rank`] is `U S Vᴴ` as one operation.
 ///
 /// # Errors
 /// As [`svd`]; `Tensor` for policies that contradict themselves.
@@ -192,6 +199,33 @@ pub fn svd_truncated_jvp<F, M: Matrix<F>>(
     let (parts, tangents) = jvp(THIN, [a], [da], |parts| parts)?;
     let (p, _) = rank(&parts[1], truncation)?;
     Ok((leading(parts, p), leading(tangents, p)))
+}
+
+/// The matrix of a rank that is closest to `A` in norm, `Uₚ Sₚ Vₚᴴ`; `A` if `rank ≥ min(m, n)`.
+///
+/// One operation with a derivative where kept values are tied among themselves, which has none through
+/// the factors of [`svd_truncated`]. At a cut through a tie there is no derivative.
+///
+/// # Errors
+/// As [`svd`].
+pub fn low_rank<F, M: Matrix<F>>(a: M, rank: usize) -> Result<M> {
+    plain(LowRankOp { rank }, [a], one)
+}
+
+/// As [`low_rank`], with the status of each matrix as in [`svd_ex`].
+///
+/// # Errors
+/// As [`svd_ex`].
+pub fn low_rank_ex<F, M: Matrix<F>>(a: M, rank: usize) -> Result<(M, M::Info)> {
+    status(LowRankOp { rank }, [a], one)
+}
+
+/// The matrix and its tangent along `dA`.
+///
+/// # Errors
+/// As [`low_rank`]; `SplitTie` at a cut through a tie; `Tensor` if the shapes differ.
+pub fn low_rank_jvp<F, M: Matrix<F>>(a: M, da: M, rank: usize) -> Result<(M, M)> {
+    jvp(LowRankOp { rank }, [a], [da], one)
 }
 
 pub(super) fn truncated<F, M: Matrix<F>>(

@@ -166,11 +166,12 @@ pub trait Matrices: Clone + std::fmt::Debug {
     }
 
     /// The gradient of a loss of the factors of `A`, whose derivative along directions that split ties
-    /// is an error: rules for factors have none there.
+    /// is an error: rules for factors have none there. `vectors` if these are results of the operation:
+    /// second derivatives through them lose all digits at gaps below `√ε` already.
     ///
     /// # Errors
     /// `SecondOrderAtTie`.
-    fn unsplit(gradient: Self, _a: &Self, _factors: Factors<Self>) -> Result<Self> {
+    fn unsplit(gradient: Self, _a: &Self, _factors: Factors<Self>, _vectors: bool) -> Result<Self> {
         Ok(gradient)
     }
 

@@ -118,11 +118,22 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
 
     /// The singular value decomposition with the first `rows` legs as rows.
     ///
+    /// Derivatives at ties within a sector are those of [`t4a_linalg::degeneracy`]: losses of tied vectors
+    /// are errors. Equal values of two sectors are no tie.
+    ///
     /// # Errors
     /// `Rows`; `Linalg` of the factorisation.
     pub fn svd(&self, rows: usize, flux: FluxOn) -> Result<Svd<S, A>> {
+        self.svd_with(rows, flux, Degeneracy::DEFAULT)
+    }
+
+    /// As [`GradedTensor::svd`], with a policy for ties in its derivative.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn svd_with(&self, rows: usize, flux: FluxOn, degeneracy: Degeneracy) -> Result<Svd<S, A>> {
         let x = self.repartition(rows)?;
-        let op = SvdOp { vectors: Vectors::Thin, degeneracy: Degeneracy::DEFAULT };
+        let op = SvdOp { vectors: Vectors::Thin, degeneracy };
         let bond = x.bond(flux)?;
         let orders = vec![x.in_order(), bond.order.clone(), bond.order.clone()];
         let results = x.by_matrix(op.into(), orders)?;
@@ -145,14 +156,23 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     }
 
     /// The eigenvalues and eigenvectors of a Hermitian map: column legs are the duals of the row legs in
-    /// the same order, the charge is neutral, and `A V` is the contraction over them.
+    /// the same order, the charge is neutral, and `A V` is the contraction over them. Of a map that is not
+    /// Hermitian the Hermitian part `(A + Aᴴ)/2` is read. Ties as in [`GradedTensor::svd`].
     ///
     /// # Errors
     /// `LegMismatch`, `Flux`; `Linalg` of the factorisation.
     pub fn eigh(&self) -> Result<Eigh<S, A>> {
+        self.eigh_with(Degeneracy::DEFAULT)
+    }
+
+    /// As [`GradedTensor::eigh`], with a policy for ties in its derivative.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn eigh_with(&self, degeneracy: Degeneracy) -> Result<Eigh<S, A>> {
         let x = self.as_matrices("eigh")?;
         let bond = x.bond(FluxOn::Right)?;
-        let op = EighOp { degeneracy: Degeneracy::DEFAULT };
+        let op = EighOp { degeneracy };
         let results = x.by_matrix(op.into(), vec![bond.order.clone(), x.in_order()])?;
         let v = x.left(&results[1..], &bond)?;
         Ok(Eigh { w: Bond::new(bond.leg, results[0].clone()), v })

@@ -1,6 +1,7 @@
 //! Values of a bond, and truncation over all of its sectors together.
 
 use t4a_diff::Array;
+use t4a_linalg::degeneracy::Degeneracy;
 use t4a_linalg::svd::Truncation;
 use t4a_tensor::DType;
 
@@ -170,9 +171,23 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         flux: FluxOn,
         truncation: impl Into<BondTruncation>,
     ) -> Result<Truncated<S, A>> {
+        self.svd_truncated_with(rows, flux, truncation, Degeneracy::DEFAULT)
+    }
+
+    /// As [`GradedTensor::svd_truncated`], with a policy for ties in its derivative.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn svd_truncated_with(
+        &self,
+        rows: usize,
+        flux: FluxOn,
+        truncation: impl Into<BondTruncation>,
+        degeneracy: Degeneracy,
+    ) -> Result<Truncated<S, A>> {
         let truncation = truncation.into();
         truncation.validate()?;
-        let Svd { u, s, vh } = self.svd(rows, flux)?;
+        let Svd { u, s, vh } = self.svd_with(rows, flux, degeneracy)?;
         let wide = s.values.elements()?.cast(DType::F64)?;
         let values = wide.typed::<f64>()?.to_vec()?;
         let mut starts = s.leg.starts();

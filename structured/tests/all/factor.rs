@@ -2,8 +2,10 @@
 
 use t4a_diff::{Array, Dual, Eager, Integers, check};
 use t4a_linalg::svd::Truncation;
+use t4a_linalg::{Degeneracy, LinalgError};
 use t4a_structured::{
-    Direction, FermionNumber, FluxOn, GradedTensor, Leg, Sector, Spec, Truncated, U1, Z2, Zn,
+    Direction, FermionNumber, FluxOn, GradedTensor, Leg, Sector, Spec, StructuredError, Truncated,
+    U1, Z2, Zn,
 };
 use t4a_tensor::{DType, Tensor};
 
@@ -140,7 +142,7 @@ struct Squares;
 
 impl Loss for Squares {
     fn of<A: Array>(&self, a: &GradedTensor<U1, A>) -> A {
-        let s = a.svd(1, FluxOn::Right).unwrap().s;
+        let s = a.svd_with(1, FluxOn::Right, Degeneracy::SEPARABLE).unwrap().s;
         s.values().mul(s.values()).sum(0)
     }
 }
@@ -175,6 +177,36 @@ fn trap_15_sectors_of_lower_rank_have_finite_derivatives() {
     // d Σ s² = 2 ⟨A, dA⟩, whatever the ranks.
     let (tangent, t) = slope(&a, &Squares);
     close(&[tangent], &[2.0 * check::elements(&a.inner(&t).unwrap().0)[0]]);
+}
+
+/// The unit map moves along any direction: its values are ties.
+#[test]
+fn derivatives_at_ties_are_errors_or_masked() {
+    let leg = Leg::new([(U1(0), 2), (U1(1), 3)], Direction::Out).unwrap();
+    let unit = GradedTensor::identity(&[leg], DType::F64).unwrap();
+    let along = |t: Eager| {
+        let dual = Dual::new(unit.re().clone(), t);
+        GradedTensor::new(unit.spec().clone(), dual, None).unwrap()
+    };
+    fn refused<T: std::fmt::Debug>(result: Result<T, StructuredError>) {
+        match result {
+            Err(StructuredError::Linalg(LinalgError::SplitTie { .. })) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    let policy = || Truncation::new().max_dim(4);
+    let a = along(check::noise(unit.re(), 5));
+    refused(a.svd(1, FluxOn::Right));
+    refused(a.svd_truncated(1, FluxOn::Right, policy()));
+    refused(a.eigh());
+    let masked = Degeneracy::SEPARABLE;
+    assert!(a.svd_with(1, FluxOn::Right, masked).is_ok());
+    assert!(a.svd_truncated_with(1, FluxOn::Right, policy(), masked).is_ok());
+    assert!(a.eigh_with(masked).is_ok());
+    // A direction that keeps the ties.
+    let scaled = along(unit.re().scale(0.5));
+    let w = scaled.eigh().unwrap().w;
+    close(&check::elements(&w.values().clone().into_tangent()), &[0.5; 5]);
 }
 
 #[test]

@@ -20,8 +20,8 @@ unary! {
 }
 
 binary! {
-    /// `g` where the output of [`Relu`] is positive, else 0: `(output, g)`.
-    ReluBackward "relu_backward" 1: Float |y, g| -> T { if y > T::ZERO { g } else { T::ZERO } };
+    /// `g` where the output of [`Relu`] is positive or NaN, else 0: `(output, g)`.
+    ReluBackward "relu_backward" 1: Float |y, g| -> T { if y <= T::ZERO { T::ZERO } else { g } };
     /// `g·σ·(1 − σ)`: `(output, g)`.
     SigmoidBackward "sigmoid_backward" 1: Float |y, g| -> T { g.mul(y).mul(T::ONE.sub(y)) };
     /// `g·(x·Φ(x))′`: `(x, g)`.

@@ -1,14 +1,32 @@
 //! Sums and maxima along a contiguous row.
 //!
-//! [`LANES`] partial results run side by side, those of runs of lanes meet pairwise and lanes in a tree, as in
-//! the reduction loops, with the same bound of the error. Everything is inlined into the [`Loop`](t4a_algebra::simd::Loop) that calls it.
+//! [`LANES`] partial results run side by side and meet in a tree, as in the reduction loops, and so for one
+//! block of a row after the other: |error| ≤ (512 + n / 2¹⁴)·ε·Σ|xᵢ|. Everything is inlined into the
+//! [`Loop`](t4a_algebra::simd::Loop) that calls it.
 
 use t4a_algebra::Float;
 
 use super::axis::WIDTH;
+pub(super) use crate::loops::fold::LANES;
 
-use crate::loops::fold::RUN;
-pub(super) use crate::loops::fold::{LANES, Pairwise, meet};
+/// Elements of a block: 512 for every lane.
+const BLOCK: usize = 512 * LANES;
+
+/// `f` over all lanes, of which there are a power of two.
+#[inline(always)]
+pub(super) fn meet<T: Float, const LANES: usize>(
+    mut lanes: [T; LANES],
+    f: impl Fn(T, T) -> T,
+) -> T {
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        for i in 0..width {
+            lanes[i] = f(lanes[i], lanes[i + width]);
+        }
+    }
+    lanes[0]
+}
 
 /// `max xᵢ`, ignoring NaN; −∞ for an empty row.
 #[inline(always)]
@@ -30,8 +48,8 @@ pub(super) fn max<T: Float>(x: &[T]) -> T {
 /// `Σ f(xᵢ)`.
 #[inline(always)]
 pub(super) fn sum<T: Float>(x: &[T], f: impl Fn(T) -> T) -> T {
-    let mut total = Pairwise::<T, LANES>::new();
-    for x in x.chunks(RUN * LANES) {
+    let mut total = T::ZERO;
+    for x in x.chunks(BLOCK) {
         let mut lanes = [T::ZERO; LANES];
         let (chunks, tail) = x.as_chunks::<LANES>();
         for chunk in chunks {
@@ -42,16 +60,16 @@ pub(super) fn sum<T: Float>(x: &[T], f: impl Fn(T) -> T) -> T {
         for (lane, &x) in lanes.iter_mut().zip(tail) {
             *lane = lane.add(f(x));
         }
-        total.push(lanes, T::add);
+        total = total.add(meet(lanes, T::add));
     }
-    total.finish(T::add).map_or(T::ZERO, |lanes| meet(lanes, T::add))
+    total
 }
 
 /// `Σ xᵢ·f(yᵢ)`.
 #[inline(always)]
 pub(super) fn dot<T: Float>(x: &[T], y: &[T], f: impl Fn(T) -> T) -> T {
-    let mut total = Pairwise::<T, LANES>::new();
-    for (x, y) in x.chunks(RUN * LANES).zip(y.chunks(RUN * LANES)) {
+    let mut total = T::ZERO;
+    for (x, y) in x.chunks(BLOCK).zip(y.chunks(BLOCK)) {
         let mut lanes = [T::ZERO; LANES];
         let (xs, x_tail) = x.as_chunks::<LANES>();
         let (ys, y_tail) = y.as_chunks::<LANES>();
@@ -63,41 +81,39 @@ pub(super) fn dot<T: Float>(x: &[T], y: &[T], f: impl Fn(T) -> T) -> T {
         for ((lane, &x), &y) in lanes.iter_mut().zip(x_tail).zip(y_tail) {
             *lane = x.mul_add(f(y), *lane);
         }
-        total.push(lanes, T::add);
+        total = total.add(meet(lanes, T::add));
     }
-    total.finish(T::add).map_or(T::ZERO, |lanes| meet(lanes, T::add))
+    total
 }
 
 /// Rows that are added in order before they meet those before them.
-const ROWS: usize = 32;
+const ROWS: usize = 128;
 
-/// Sums of neighbouring lanes, row by row.
+/// Sums of neighbouring lanes, row by row: |error| ≤ (128 + n / 128)·ε·Σ|xᵢ|.
 pub(super) struct Sums<T> {
     now: [T; WIDTH],
     rows: usize,
-    before: Pairwise<T, WIDTH>,
+    before: [T; WIDTH],
 }
 
 impl<T: Float> Sums<T> {
     #[inline(always)]
     pub(super) fn new() -> Self {
-        Self { now: [T::ZERO; WIDTH], rows: 0, before: Pairwise::new() }
+        Self { now: [T::ZERO; WIDTH], rows: 0, before: [T::ZERO; WIDTH] }
     }
 
-    /// Where the next row is added.
+    /// The lanes that the next row is added to.
     #[inline(always)]
     pub(super) fn next(&mut self) -> &mut [T; WIDTH] {
         if self.rows == ROWS {
-            self.before.push(self.now, T::add);
-            (self.now, self.rows) = ([T::ZERO; WIDTH], 0);
+            (self.before, self.now, self.rows) = (self.total(), [T::ZERO; WIDTH], 0);
         }
         self.rows += 1;
         &mut self.now
     }
 
     #[inline(always)]
-    pub(super) fn finish(mut self) -> [T; WIDTH] {
-        self.before.push(self.now, T::add);
-        self.before.finish(T::add).unwrap_or([T::ZERO; WIDTH])
+    pub(super) fn total(&self) -> [T; WIDTH] {
+        std::array::from_fn(|i| self.before[i].add(self.now[i]))
     }
 }

@@ -206,7 +206,7 @@ impl<'o, T: Float, K> Lanes<'_, 'o, T, K, 1> {
             }));
             self.out.done(row);
         }
-        Exponentials { out: self.out.finish(), max, sum: sums.finish() }
+        Exponentials { out: self.out.finish(), max, sum: sums.total() }
     }
 }
 
@@ -257,7 +257,7 @@ impl<'o, T: Float> Loop for Lanes<'_, 'o, T, SoftmaxVjp, 2> {
                 *m = y.mul_add(dy, *m);
             }
         }
-        let mean = sums.finish();
+        let mean = sums.total();
         for i in 0..self.out.rows() {
             let lanes = self.row(0, i).iter().zip(self.row(1, i)).zip(&mean);
             let row = self.out.next().extend(lanes.map(|((&y, &dy), &m)| y.mul(dy.sub(m))));
@@ -277,7 +277,7 @@ impl<'o, T: Float> Loop for Lanes<'_, 'o, T, LogSoftmaxVjp, 2> {
                 *s = s.sub(dy);
             }
         }
-        let sum = sums.finish();
+        let sum = sums.total();
         for i in 0..self.out.rows() {
             let lanes = self.row(0, i).iter().zip(self.row(1, i)).zip(&sum);
             let row = self.out.next().extend(lanes.map(|((&y, &dy), &s)| y.exp().mul_add(s, dy)));

@@ -6,8 +6,8 @@ use crate::loops::BALANCED;
 use crate::loops::parallel::{self, SendPtr};
 use crate::loops::stage::Scratch;
 
-/// Rows folded into one tile, four by four, before it is merged: bounds the growth of rounding errors.
-pub(super) const ROWS: usize = 64;
+/// Rows folded into one tile before it is merged: bounds the growth of rounding errors.
+pub(super) const ROWS: usize = 256;
 /// Rows from which a group is worth results of its own: merging them is a 64th of the work.
 const GROUP: usize = 64;
 /// Jobs from which threads share them evenly, whatever is left over in the end.

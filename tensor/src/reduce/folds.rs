@@ -37,6 +37,8 @@ impl<const N: usize> Acc<N> {
 /// Partial results of blocks of tiles, which meet pairwise: of every block so far, one slot per bit of their
 /// number holds the result of as many.
 pub(super) struct Pairwise {
+    /// Where few results fit, there is no other memory.
+    few: Acc<TILE>,
     memory: Vec<Acc<4>>,
     /// Bytes of a tile.
     size: usize,
@@ -46,11 +48,14 @@ pub(super) struct Pairwise {
 
 impl Pairwise {
     /// Room for `blocks` tiles of `size` bytes, one by one.
+    #[inline]
     pub(super) fn new(blocks: usize, size: usize) -> Self {
         let size = size.next_multiple_of(size_of::<Acc<4>>());
         let slots = blocks.max(1).ilog2() as usize + 1;
+        let many = slots * size > size_of::<Acc<TILE>>();
         Self {
-            memory: Vec::with_capacity(slots * size / size_of::<Acc<4>>()),
+            few: Acc::new(),
+            memory: Vec::with_capacity(if many { slots * size / size_of::<Acc<4>>() } else { 0 }),
             size,
             top: 0,
             count: 0,
@@ -63,7 +68,11 @@ impl Pairwise {
     }
 
     fn slot(&mut self, i: usize) -> *mut u8 {
-        self.memory.as_mut_ptr().cast::<u8>().wrapping_add(i * self.size)
+        let memory = match self.memory.capacity() {
+            0 => self.few.as_mut_ptr(),
+            _ => self.memory.as_mut_ptr().cast(),
+        };
+        memory.wrapping_add(i * self.size)
     }
 
     /// Where the partial results of the next block are made.

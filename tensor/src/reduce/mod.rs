@@ -80,7 +80,7 @@ unsafe fn run(
 ) -> Result<Tensor<()>> {
     let (shape, reduced) = reduced_shape(op, x.shape(), axes)?;
     let n: usize = reduced.iter().fold(1usize, |n, &axis| n.wrapping_mul(x.shape()[axis]));
-    if n == 0 && !has_identity && !shape.contains(&0) {
+    if n == 0 && !has_identity {
         return Err(TensorError::shape(op, x.shape(), "at least one element to reduce"));
     }
     let size = loops.sizes()[2];

@@ -47,6 +47,11 @@ fn refused<T>(what: impl Into<String>) -> Result<T> {
     Err(CompileError::Save { what: what.into() })
 }
 
+/// Trees of structures that a type could name; deeper ones would end the stack.
+const DEEPEST: usize = 100;
+/// More elements than a tensor has.
+const LARGEST: usize = 1 << 48;
+
 /// FNV-1a: damage is found, forgery is not.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
@@ -169,16 +174,19 @@ impl Reader<'_> {
         self.get::<usize>().filter(|n| *n <= self.0.0.len())
     }
 
-    fn structure(&mut self) -> Option<Structure> {
+    fn structure(&mut self, depth: usize) -> Option<Structure> {
         if self.get()? {
             return Some(Structure::Leaf);
         }
-        let n = self.count()?;
-        (0..n).map(|_| self.structure()).collect::<Option<_>>().map(Structure::Node)
+        let n = self.count().filter(|_| depth < DEEPEST)?;
+        let children = (0..n).map(|_| self.structure(depth + 1));
+        children.collect::<Option<_>>().map(Structure::Node)
     }
 
     fn meta(&mut self) -> Option<Meta> {
         let (dtype, shape): (usize, Vec<usize>) = self.get()?;
+        let size = shape.iter().try_fold(1usize, |size, &n| size.checked_mul(n.max(1)));
+        size.filter(|&size| size <= LARGEST)?;
         Some(Meta { shape, dtype: *DTYPES.get(dtype)? })
     }
 
@@ -190,14 +198,26 @@ impl Reader<'_> {
         let (id, kind, meta) = (self.get()?, self.kind()?, self.meta()?);
         let n: usize = self.get()?;
         let size: usize = meta.shape.iter().product();
-        if n != size.checked_mul(meta.dtype.size())? {
+        // No more bytes than there are words for them.
+        if n != size.checked_mul(meta.dtype.size())? || n.div_ceil(8) > self.0.0.len() {
             return None;
         }
-        let mut all = Vec::with_capacity(n);
+        let of = match meta.dtype {
+            DType::Bool(_) => "bool",
+            dtype if dtype.is_float() => "float",
+            _ => "int",
+        };
+        if kind != of {
+            return None;
+        }
+        let mut all = Vec::with_capacity(n.next_multiple_of(8));
         for _ in 0..n.div_ceil(8) {
             all.extend(self.get::<i64>()?.to_le_bytes());
         }
         all.truncate(n);
+        if meta.dtype == DType::Bool(BoolStore::Native) && all.iter().any(|&byte| byte > 1) {
+            return None;
+        }
         let data = TensorData::from_bytes_vec(all, meta.shape, meta.dtype);
         let device = B::Device::default();
         let x = match kind {
@@ -228,12 +248,12 @@ impl Reader<'_> {
     }
 
     fn program<B: Backend>(&mut self) -> Option<std::result::Result<Saved<B>, String>> {
-        let of = self.structure()?;
+        let of = self.structure(0)?;
         let n = self.count()?;
         let leaves = (0..n).map(|_| Some((self.kind()?, self.meta()?))).collect::<Option<_>>()?;
         let settings = self.get()?;
         let key = Key { structure: of, leaves, fixed: Vec::new(), settings, named: false };
-        let results = self.structure()?;
+        let results = self.structure(0)?;
         let n = self.count()?;
         let metas: Vec<Meta> = (0..n).map(|_| self.meta()).collect::<Option<_>>()?;
         let inputs = self.get()?;
@@ -261,7 +281,9 @@ fn is_sound<B: Backend>(key: &Key, results: &Structure, source: &Source<B>) -> b
     let mut made = vec![false; source.metas.len()];
     let mut give = |value: usize| made.get_mut(value).is_some_and(|x| !std::mem::replace(x, true));
     let mut known = (0..source.inputs).all(&mut give);
-    known &= source.constants.iter().all(|x| give(x.0));
+    let is = |value: usize, meta: &Meta| source.metas.get(value) == Some(meta);
+    known &= key.leaves.iter().enumerate().all(|(value, (_, meta))| is(value, meta));
+    known &= source.constants.iter().all(|x| give(x.0) && is(x.0, &x.1.meta()));
     for one in &source.instructions {
         known &= one.operands.iter().all(|&v| made.get(v) == Some(&true));
         let mut give =

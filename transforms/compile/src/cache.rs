@@ -1,4 +1,5 @@
-//! What a compiled function remembers: programs by their keys, the least recently used first, and how calls went.
+//! What a compiled function remembers: programs by their keys and the sizes of named axes, the least recently used
+//! first, and how calls went.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -8,11 +9,10 @@ use burn_backend::Backend;
 use burn_t4a::ext::scan::Structure;
 
 use crate::archive::{Saved, load, save};
-use crate::error::{CompileError, Result};
+use crate::error::{CompileError, Result, caught};
 use crate::key::{Key, Names};
 use crate::program::Program;
 use crate::recent::Recent;
-use crate::symbolic::Symbolic;
 use crate::trace::Source;
 use crate::values::Fixed;
 
@@ -24,8 +24,6 @@ pub struct Counters {
     pub hits: usize,
     /// Calls that were recorded.
     pub traces: usize,
-    /// Programs made for other sizes of named axes, without a recording.
-    pub instances: usize,
     /// Programs that were dropped for newer ones.
     pub evictions: usize,
     /// Calls that ran eagerly because they cannot be recorded.
@@ -38,6 +36,8 @@ pub(crate) struct Recorded<B: Backend> {
     source: Source<B>,
     pub(crate) structure: Structure,
     pub(crate) fixed: Fixed,
+    /// Whether it comes from bytes, which may say anything.
+    pub(crate) loaded: bool,
 }
 
 impl<B: Backend> Recorded<B> {
@@ -46,77 +46,36 @@ impl<B: Backend> Recorded<B> {
         structure: Structure,
         fixed: Fixed,
         fused: bool,
+        loaded: bool,
     ) -> Arc<Self> {
-        Arc::new(Self { program: Program::new(&source, fused), source, structure, fixed })
+        let program = Program::new(&source, fused);
+        Arc::new(Self { program, source, structure, fixed, loaded })
     }
 }
 
-/// Programs for some sizes.
-type Instances<B> = Recent<Vec<usize>, Arc<Recorded<B>>>;
-
-/// A recording for all sizes of named axes, and programs for some.
-pub(crate) struct Open<B: Backend> {
-    symbolic: Symbolic<B>,
-    structure: Structure,
-    fixed: Fixed,
-    instances: Mutex<Instances<B>>,
-}
-
-/// What there is for a key.
+/// What there is for a key and the sizes of its named axes.
 pub(crate) enum Form<B: Backend> {
     Program(Arc<Recorded<B>>),
-    Open(Arc<Open<B>>),
-    /// Named axes do not help: each size has an entry of its own.
-    EachSize(String),
-    /// The function cannot be recorded.
-    Eager,
+    /// The function cannot be recorded, and why.
+    Eager(Arc<str>),
 }
 
 impl<B: Backend> Clone for Form<B> {
     fn clone(&self) -> Self {
         match self {
             Self::Program(x) => Self::Program(x.clone()),
-            Self::Open(x) => Self::Open(x.clone()),
-            Self::EachSize(x) => Self::EachSize(x.clone()),
-            Self::Eager => Self::Eager,
+            Self::Eager(why) => Self::Eager(why.clone()),
         }
     }
 }
 
-impl<B: Backend> Open<B> {
-    pub(crate) fn new(symbolic: Symbolic<B>, structure: Structure, fixed: Fixed) -> Self {
-        Self { symbolic, structure, fixed, instances: Mutex::default() }
-    }
-
-    /// The program for these sizes, and whether it is made now.
-    pub(crate) fn instance(
-        &self,
-        sizes: &[usize],
-        capacity: usize,
-        fused: bool,
-    ) -> Result<(Arc<Recorded<B>>, bool)> {
-        if let Some(recorded) = lock(&self.instances).find(sizes) {
-            return Ok((recorded.clone(), false));
-        }
-        // Without the lock: calls of other sizes go on meanwhile.
-        let source = self.symbolic.at(sizes).map_err(|message| CompileError::Operation {
-            operation: "a program for other sizes",
-            message,
-        })?;
-        let recorded = Recorded::new(source, self.structure.clone(), self.fixed.clone(), fused);
-        let mut all = lock(&self.instances);
-        if let Some(recorded) = all.find(sizes) {
-            return Ok((recorded.clone(), false));
-        }
-        all.put(sizes.to_vec(), recorded.clone(), capacity);
-        Ok((recorded, true))
-    }
-}
+/// Forms by the sizes of named axes; without names there is one, without sizes.
+type Sizes<B> = Recent<Vec<usize>, Form<B>>;
 
 /// Programs by their keys.
 pub(crate) struct Cache<B: Backend> {
-    entries: Recent<Key, Form<B>>,
-    /// At most this many entries, at least 1.
+    entries: Recent<Key, Sizes<B>>,
+    /// At most this many entries, at least 1, and sizes of one.
     pub(crate) capacity: usize,
     pub(crate) counters: Counters,
     /// How the last call went.
@@ -136,56 +95,55 @@ pub(crate) fn lock<T>(x: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<B: Backend> Cache<B> {
     /// What is known of a key, which becomes the most recently used.
-    pub(crate) fn find(&mut self, key: &Key) -> Option<Form<B>> {
-        let form = self.entries.find(key)?.clone();
+    pub(crate) fn find(&mut self, key: &Key, sizes: &[usize]) -> Option<Form<B>> {
+        let form = self.entries.find(key)?.find(sizes)?.clone();
         match form {
-            Form::Program(_) | Form::Open(_) => {
+            Form::Program(_) => {
                 self.counters.hits += 1;
                 self.last = "hit".into();
             }
-            Form::Eager => {
+            Form::Eager(_) => {
                 self.counters.fallbacks += 1;
                 self.last = "eager: the function cannot be recorded".into();
             }
-            Form::EachSize(_) => {}
         }
         Some(form)
     }
 
-    pub(crate) fn has(&self, key: &Key) -> bool {
-        self.entries.iter().any(|(known, _)| known == key)
-    }
-
-    /// Notes that a recording of all sizes served these for the first time.
-    pub(crate) fn instance(&mut self, sizes: &str) {
-        self.counters.instances += 1;
-        self.last = format!("a program for {sizes}").into();
-    }
-
-    /// Keeps what a call was recorded as, or `why` it could not be.
-    pub(crate) fn remember(&mut self, key: Key, form: Form<B>, why: &str) {
+    /// Keeps what a call was recorded as, or why it could not be.
+    pub(crate) fn remember(&mut self, key: Key, sizes: Vec<usize>, form: Form<B>, names: &Names) {
         let others = self.entries.iter().filter(|(other, _)| other.named == key.named);
         let nearest = others.map(|(other, _)| key.differences(other)).min_by_key(Vec::len);
-        let reason = nearest.map_or_else(|| "the first call".into(), |all| all.join("; "));
-        self.last = match form {
-            Form::Eager => format!("eager from now on: {why}"),
-            Form::EachSize(_) => format!("a recording for each size from now on: {why}"),
-            _ => format!("recorded, since {reason}"),
+        let reason = match nearest {
+            None => "the first call".to_owned(),
+            Some(all) if all.is_empty() => format!("{} is new", names.describe(&sizes)),
+            Some(all) => all.join("; "),
+        };
+        match &form {
+            Form::Eager(why) => {
+                self.counters.fallbacks += 1;
+                self.last = format!("eager from now on: {why}").into();
+            }
+            Form::Program(_) => {
+                self.counters.traces += 1;
+                self.last = format!("recorded, since {reason}").into();
+            }
         }
-        .into();
-        match form {
-            Form::Program(_) | Form::Open(_) => self.counters.traces += 1,
-            Form::Eager => self.counters.fallbacks += 1,
-            Form::EachSize(_) => {}
-        }
-        self.put(key, form);
+        self.put(key, sizes, form);
     }
 
     /// Adds an entry or exchanges it, and drops the oldest one where there is no room.
-    fn put(&mut self, key: Key, form: Form<B>) {
-        if self.entries.put(key, form, self.capacity) {
-            self.counters.evictions += 1;
-        }
+    fn put(&mut self, key: Key, sizes: Vec<usize>, form: Form<B>) {
+        let capacity = self.capacity;
+        let dropped = match self.entries.find(&key) {
+            Some(known) => known.put(sizes, form, capacity),
+            None => {
+                let mut all = Recent::default();
+                all.put(sizes, form, capacity);
+                self.entries.put(key, all, capacity)
+            }
+        };
+        self.counters.evictions += usize::from(dropped);
     }
 
     /// All programs as bytes.
@@ -199,19 +157,15 @@ impl<B: Backend> Cache<B> {
             all.push(Saved { key, results, source });
             Ok(())
         };
-        for (key, form) in self.entries.iter() {
-            match form {
-                Form::Program(recorded) => add(key.clone(), recorded)?,
-                Form::Open(form) => {
-                    for (sizes, recorded) in lock(&form.instances).iter() {
-                        let mut key = Key { named: false, ..key.clone() };
-                        for axis in &names.axes {
-                            key.leaves[axis.leaf].1.shape[axis.axis] = sizes[axis.name];
-                        }
-                        add(key, recorded)?;
+        for (key, all_sizes) in self.entries.iter() {
+            for (sizes, form) in all_sizes.iter() {
+                if let Form::Program(recorded) = form {
+                    let mut key = Key { named: false, ..key.clone() };
+                    for axis in names.axes.iter().filter(|_| !sizes.is_empty()) {
+                        key.leaves[axis.leaf].1.shape[axis.axis] = sizes[axis.name];
                     }
+                    add(key, recorded)?;
                 }
-                Form::EachSize(_) | Form::Eager => {}
             }
         }
         save(&all)
@@ -219,10 +173,17 @@ impl<B: Backend> Cache<B> {
 
     /// Takes saved programs, and returns how many.
     pub(crate) fn load(&mut self, bytes: &[u8], fused: bool) -> Result<usize> {
-        let all = load::<B>(bytes)?;
+        let make = || -> Result<Vec<_>> {
+            let make = |Saved { key, results, source }| {
+                (key, Recorded::new(source, results, Vec::new(), fused, true))
+            };
+            Ok(load::<B>(bytes)?.into_iter().map(make).collect())
+        };
+        let wrong = |error: CompileError| CompileError::Load { what: error.to_string() };
+        let all = caught("a program", make).map_err(wrong)??;
         let count = all.len();
-        for Saved { key, results, source } in all {
-            self.put(key, Form::Program(Recorded::new(source, results, Vec::new(), fused)));
+        for (key, recorded) in all {
+            self.put(key, Vec::new(), Form::Program(recorded));
         }
         self.last = format!("{count} programs were loaded").into();
         Ok(count)
@@ -231,27 +192,19 @@ impl<B: Backend> Cache<B> {
     /// How calls went, and the programs that there are.
     pub(crate) fn explain(&self, names: &Names) -> String {
         let mut text = format!("{:?}\nlast: {}\n", self.counters, self.last);
-        for (key, form) in self.entries.iter() {
-            let _ = write!(text, "{key}");
-            let programs = |text: &mut String, recorded: &Recorded<B>| {
-                let program = &recorded.program;
-                let _ = write!(text, ": {} instructions\n{program}", program.len());
-            };
-            match form {
-                Form::Program(recorded) => programs(&mut text, recorded),
-                Form::Open(form) => {
-                    let _ = writeln!(text, ", 0 for {}", names.names.join(", "));
-                    for (sizes, recorded) in lock(&form.instances).iter() {
-                        let _ = write!(text, "{}", names.describe(sizes));
-                        programs(&mut text, recorded);
+        for (key, all_sizes) in self.entries.iter() {
+            for (sizes, form) in all_sizes.iter() {
+                let _ = write!(text, "{key}");
+                if !sizes.is_empty() {
+                    let _ = write!(text, ", {}", names.describe(sizes));
+                }
+                let _ = match form {
+                    Form::Program(recorded) => {
+                        let program = &recorded.program;
+                        write!(text, ": {} instructions\n{program}", program.len())
                     }
-                }
-                Form::EachSize(why) => {
-                    let _ = writeln!(text, ": a recording for each size: {why}");
-                }
-                Form::Eager => {
-                    let _ = writeln!(text, ": eager");
-                }
+                    Form::Eager(why) => writeln!(text, ": eager, since {why}"),
+                };
             }
         }
         text

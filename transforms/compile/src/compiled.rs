@@ -2,19 +2,17 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 use burn_backend::Backend;
 
 use crate::backend::Traced;
-use crate::cache::{Cache, Counters, Form, Open, Recorded, lock};
-use crate::error::Result;
+use crate::cache::{Cache, Counters, Form, Recorded, lock};
+use crate::error::{Result, caught};
 use crate::key::{Key, Names};
-use crate::symbolic::{Symbolic, probes, resized};
 use crate::tensor::Any;
-use crate::trace::{Source, Trial, eager, trace};
-use crate::values::{Fixed, Leaves, Values, flatten, same};
+use crate::trace::{Trial, eager, trace};
+use crate::values::{Leaves, Values, flatten};
 
 /// A function that is recorded once per shapes, dtypes and tree of its inputs, and replayed after that.
 ///
@@ -33,7 +31,9 @@ pub struct Compiled<B: Backend, I, O, F> {
 /// The function runs as ever on its first call with given shapes, and what it does is recorded; later calls
 /// run the recording, optimised. So it has to be a function: what it does beside (printing, counters) is
 /// done on recorded calls only, and tensors that it captures are constants. Random numbers are drawn anew
-/// by each call; those drawn on other threads than the caller's are constants too.
+/// by each call; those drawn on other threads than the caller's are constants too. A function that keeps a tensor
+/// which it computes (parameters of a module that Burn draws at their first use, running statistics) runs eagerly, or
+/// is [`CompileError::Keeps`](crate::CompileError::Keeps): recorded calls would not exchange what it keeps.
 ///
 /// ```
 /// use burn_t4a::{BurnT4a, T4aDevice};
@@ -81,15 +81,13 @@ where
         self
     }
 
-    /// Gives the size of an axis of an input a name: one recording serves all its sizes. Leaves are counted
-    /// in the order of the tree; axes of one name have one size.
+    /// Gives the size of an axis of an input a name, because it varies. Axes of one name have one size, which
+    /// every call checks; leaves are counted in the order of the tree.
     ///
-    /// The first call runs the function on its inputs and on small ones made of them, one more than there
-    /// are names: what differs between these recordings has to follow from the sizes. If it does not, as in
-    /// a function that does more steps for more examples, every size has a recording of its own, and
-    /// [`Compiled::explain`] says why. A function that treats sizes otherwise from some size on, which none of
-    /// these recordings reaches (`n.min(1000)`), is recorded as if it did not: give its sizes no names. Random
-    /// numbers that these runs draw are missing in what is drawn later.
+    /// The function is recorded once at every size, on the first call that has it: it sees sizes as plain numbers
+    /// and may do anything with them, so that a recording says nothing about other sizes. Sizes of named axes have
+    /// places of their own, as many as [`Compiled::capacity`] says, so that they do not drive out programs of
+    /// other shapes.
     ///
     /// ```
     /// use burn_t4a::{BurnT4a, T4aDevice};
@@ -98,11 +96,11 @@ where
     ///
     /// type B = BurnT4a;
     /// let f = compile(|x: Tensor<Traced<B>, 2>| x.mean_dim(0)).dynamic(0, 0, "batch");
-    /// for batch in [2, 9, 64, 1] {
+    /// for batch in [2, 9, 64, 1, 9, 64] {
     ///     let y = f.call(Tensor::<B, 2>::ones([batch, 3], &T4aDevice))?;
     ///     y.into_data().assert_eq(&[[1.0f32; 3]].into(), true);
     /// }
-    /// assert_eq!((f.counters().traces, f.counters().hits), (1, 3));
+    /// assert_eq!((f.counters().traces, f.counters().hits), (4, 2));
     /// # Ok::<(), burn_t4a_compile::CompileError>(())
     /// ```
     pub fn dynamic(mut self, leaf: usize, axis: usize, name: &str) -> Self {
@@ -115,8 +113,8 @@ where
     }
 
     /// What is known of a key. A function of its own, so that nothing is locked while the user's runs.
-    fn find(&self, key: &Key) -> Option<Form<B>> {
-        self.cache().find(key)
+    fn find(&self, key: &Key, sizes: &[usize]) -> Option<Form<B>> {
+        self.cache().find(key, sizes)
     }
 
     /// Calls the function.
@@ -128,114 +126,48 @@ where
     pub fn call(&self, inputs: I::On<B>) -> Result<O::On<B>> {
         let structure = inputs.structure();
         let (leaves, fixed) = flatten::<B, _>(inputs);
-        let key = Key::of(structure, &leaves, &fixed);
-        if !self.names.axes.is_empty() {
-            return self.named(key, leaves, fixed);
+        let mut key = Key::of(structure, &leaves, &fixed);
+        let sizes = self.names.sizes(&key)?;
+        let mut form = None;
+        if !sizes.is_empty() {
+            // One that was loaded has its sizes in its key.
+            form = self.find(&key, &[]);
+            key = self.names.key(&key);
         }
-        self.exact(key, leaves, fixed)
-    }
-
-    /// A call by its exact shapes.
-    fn exact(&self, key: Key, leaves: Vec<Any<B>>, fixed: Fixed) -> Result<O::On<B>> {
-        match self.find(&key) {
+        match form.or_else(|| self.find(&key, &sizes)) {
             Some(Form::Program(recorded)) => Self::replay(&recorded, leaves),
-            Some(_) => eager::<B, I, O>(&self.function, &key.structure, leaves, fixed),
+            Some(Form::Eager(_)) => eager::<B, I, O>(&self.function, &key.structure, leaves, fixed),
             None => {
                 let trial = trace::<B, I, O>(&self.function, &key.structure, leaves, fixed)?;
-                self.keep(key, trial, None)
-            }
-        }
-    }
-
-    /// A call by its shapes but for the sizes of named axes.
-    fn named(&self, key: Key, leaves: Vec<Any<B>>, fixed: Fixed) -> Result<O::On<B>> {
-        let sizes = self.names.sizes(&key)?;
-        let open = self.names.key(&key);
-        match self.find(&open) {
-            Some(Form::Open(form)) => {
-                let capacity = self.cache().capacity;
-                let (recorded, is_new) = form.instance(&sizes, capacity, self.fused)?;
-                if is_new {
-                    self.cache().instance(&self.names.describe(&sizes));
-                }
-                Self::replay(&recorded, leaves)
-            }
-            Some(Form::Eager) => eager::<B, I, O>(&self.function, &key.structure, leaves, fixed),
-            Some(_) => self.exact(key, leaves, fixed),
-            // One that was loaded, or made before there was a name.
-            None if self.cache().has(&key) => self.exact(key, leaves, fixed),
-            None => self.open(key, open, leaves, fixed, &sizes),
-        }
-    }
-
-    /// Records at several sizes.
-    fn open(
-        &self,
-        key: Key,
-        open: Key,
-        leaves: Vec<Any<B>>,
-        fixed: Fixed,
-        sizes: &[usize],
-    ) -> Result<O::On<B>> {
-        let run = |leaves| trace::<B, I, O>(&self.function, &key.structure, leaves, fixed.clone());
-        let trial = run(leaves.clone())?;
-        let (probes, own, own_fixed) = match &trial.source {
-            Ok(source) => (probes(sizes), source.clone(), trial.fixed.clone()),
-            // It cannot be recorded at any size.
-            Err(_) => return self.keep(open, trial, None),
-        };
-        let probe = |sizes: &Vec<usize>| -> Result<Source<B>, String> {
-            let resize = |(i, x): (usize, &Any<B>)| resized(x.clone(), i, &self.names, sizes);
-            let leaves = leaves.iter().enumerate().map(resize).collect::<Result<_, _>>()?;
-            let at = format!("for {:?} = {sizes:?}", self.names.names);
-            // A function may insist on its sizes.
-            let trial = catch_unwind(AssertUnwindSafe(|| run(leaves)))
-                .map_err(|_| format!("{at} the function panics"))?
-                .map_err(|error| format!("{at}: {error}"))?;
-            if !same(&trial.fixed, &own_fixed) {
-                return Err(format!("{at} a result that is no tensor is another one"));
-            }
-            trial.source.map_err(|error| format!("{at}: {error}"))
-        };
-        let symbolic =
-            probes.iter().map(probe).collect::<Result<Vec<_>, _>>().and_then(|mut all| {
-                all.push(own);
-                Symbolic::new(&all, &probes, sizes)
-            });
-        match symbolic {
-            Ok(symbolic) => self.keep(open, trial, Some(symbolic)),
-            Err(why) => {
-                self.cache().remember(open, Form::EachSize(why.clone()), &why);
-                self.keep(key, trial, None)
+                self.keep(key, sizes, trial)
             }
         }
     }
 
     fn replay(recorded: &Recorded<B>, leaves: Vec<Any<B>>) -> Result<O::On<B>> {
-        let all = recorded.program.run(leaves)?;
+        let run = || recorded.program.run(leaves, recorded.loaded);
+        let all = if recorded.loaded { caught("a loaded program", run)? } else { run() }?;
         O::On::<B>::build(&recorded.structure, &mut Leaves::new(all, recorded.fixed.clone()))
     }
 
     /// Keeps what was recorded and returns the results.
-    fn keep(&self, key: Key, trial: Trial<B>, symbolic: Option<Symbolic<B>>) -> Result<O::On<B>> {
+    fn keep(&self, key: Key, sizes: Vec<usize>, trial: Trial<B>) -> Result<O::On<B>> {
         let Trial { structure, values, fixed, source } = trial;
-        match (source, symbolic) {
-            (Err(error), _) if self.fullgraph => return Err(error),
-            (Err(error), _) => self.cache().remember(key, Form::Eager, &error.to_string()),
-            (Ok(source), None) => {
-                let recorded = Recorded::new(source, structure.clone(), fixed.clone(), self.fused);
-                self.cache().remember(key, Form::Program(recorded), "");
+        let form = match source {
+            Err(error) if self.fullgraph => return Err(error),
+            Err(error) => Form::Eager(error.to_string().into()),
+            Ok(source) => {
+                let (structure, fixed) = (structure.clone(), fixed.clone());
+                let recorded = Recorded::new(source, structure, fixed, self.fused, false);
+                Form::Program(recorded)
             }
-            (Ok(_), Some(symbolic)) => {
-                let form = Open::new(symbolic, structure.clone(), fixed.clone());
-                self.cache().remember(key, Form::Open(Arc::new(form)), "");
-            }
-        }
+        };
+        self.cache().remember(key, sizes, form, &self.names);
         O::On::<B>::build(&structure, &mut Leaves::new(values, fixed))
     }
 
     /// All programs as bytes, for [`Compiled::load`] in another process: keys, recordings and captured
-    /// constants, but no code. Sizes of named axes that have a program are saved as programs of their shapes.
+    /// constants, but no code. Those of named axes are saved as programs of their shapes.
     ///
     /// # Errors
     /// [`CompileError::Save`](crate::CompileError::Save) for what has no portable form: operations of `burn_t4a::ext`, quantized
@@ -245,8 +177,9 @@ where
     }
 
     /// Takes programs that [`Compiled::save`] of the same function has written, and returns how many: calls
-    /// of these shapes are hits. That it is the same function is up to the caller, as it is that the bytes
-    /// are no forgery; damage is an error.
+    /// of these shapes are hits. That it is the same function is up to the caller. Bytes that say something else
+    /// than a program are an error here, or of the call that runs into it; they may be a program that computes
+    /// something else.
     ///
     /// # Errors
     /// [`CompileError::Load`](crate::CompileError::Load).

@@ -1,5 +1,7 @@
 //! What compilation rejects.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use burn_backend::Shape;
 
 /// Why a compiled function could not be called.
@@ -38,6 +40,14 @@ pub enum CompileError {
         /// The operation that used it.
         operation: &'static str,
     },
+    /// A tensor that the function has computed outlives the call.
+    #[error(
+        "compile: the function keeps a tensor that it has computed, which later calls would not exchange: parameters \
+         that are drawn at their first use (draw them before: \
+         `lift` a module of the backend below), running statistics, a cache (return it from the function and pass it \
+         as an input); without `fullgraph` such functions run eagerly"
+    )]
+    Keeps,
     /// A tree has another structure than the function's input or output.
     #[error("compile: the tree {required} is required, given {given}")]
     Structure {
@@ -101,6 +111,15 @@ pub enum CompileError {
 
 /// The result of a call.
 pub type Result<T, E = CompileError> = std::result::Result<T, E>;
+
+/// What `run` returns, or the panic of it as an error: for programs that nobody has recorded here.
+pub(crate) fn caught<T>(operation: &'static str, run: impl FnOnce() -> T) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        CompileError::Operation { operation, message: text.unwrap_or("a panic").to_owned() }
+    })
+}
 
 fn list(sizes: &[(String, usize, usize)]) -> String {
     let one = |(leaf, axis, size): &(String, usize, usize)| {

@@ -22,7 +22,7 @@
 //! | task | |
 //! |---|---|
 //! | a function that is recorded and run again | [`compile`], [`Compiled::call`] |
-//! | one recording for all sizes of an axis | [`Compiled::dynamic`] |
+//! | axes whose sizes vary, and have to agree | [`Compiled::dynamic`] |
 //! | why a call was recorded anew, or not at all | [`Compiled::explain`], [`Compiled::counters`], [`Compiled::fullgraph`] |
 //! | programs for another process | [`Compiled::save`], [`Compiled::load`] |
 //! | arguments that are no tensors, trees of one's own | [`Static`], [`Values`] |
@@ -41,7 +41,6 @@
 // scan        a recorded body over an arena, for as many steps as there are
 // values      trees of tensors
 // key         what a program is for
-// symbolic    a recording for all sizes of named axes
 // archive     programs as bytes
 // graph       recordings for other interpreters
 // cache       programs by their keys, and how calls went
@@ -64,7 +63,6 @@ mod recent;
 mod recording;
 mod scan;
 mod simplify;
-mod symbolic;
 mod tensor;
 mod trace;
 mod values;

@@ -179,8 +179,8 @@ impl<B: Backend> Program<B> {
         Self { slots, inputs: input_slots, constants: kept, lines, outputs, metas }
     }
 
-    /// Runs it.
-    pub(crate) fn run(&self, inputs: Vec<Any<B>>) -> Result<Vec<Any<B>>> {
+    /// Runs it. If `checked`, results have to be what the recording says.
+    pub(crate) fn run(&self, inputs: Vec<Any<B>>, checked: bool) -> Result<Vec<Any<B>>> {
         let mut values: Vec<Option<Any<B>>> = Vec::new();
         values.resize_with(self.slots, || None);
         for (x, slot) in inputs.into_iter().zip(&self.inputs) {
@@ -202,6 +202,14 @@ impl<B: Backend> Program<B> {
             line.unit.step.run(&mut frame, &mut results).map_err(|message| {
                 CompileError::Operation { operation: line.unit.name, message }
             })?;
+            let is = |(value, x): (&usize, &Any<B>)| x.meta() == self.metas[*value];
+            let values_of = &line.unit.results;
+            if checked
+                && (results.len() != values_of.len() || !values_of.iter().zip(&results).all(is))
+            {
+                let message = "its results are not those of the recording".to_owned();
+                return Err(CompileError::Operation { operation: line.unit.name, message });
+            }
             for (slot, x) in line.results.iter().zip(results.drain(..)) {
                 if let Some(slot) = slot {
                     values[*slot] = Some(x);

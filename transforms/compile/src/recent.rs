@@ -13,13 +13,13 @@ impl<K, V> Default for Recent<K, V> {
 
 impl<K: PartialEq, V> Recent<K, V> {
     /// The value of a key, which becomes the most recently used.
-    pub fn find<Q: PartialEq + ?Sized>(&mut self, key: &Q) -> Option<&V>
+    pub fn find<Q: PartialEq + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
     {
         let at = self.0.iter().rposition(|(known, _)| known.borrow() == key)?;
         self.0[at..].rotate_left(1);
-        self.0.last().map(|last| &last.1)
+        self.0.last_mut().map(|last| &mut last.1)
     }
 
     /// Adds a value or exchanges it, and drops the oldest one if there are more than `capacity` then; whether it
@@ -47,11 +47,11 @@ mod tests {
     fn the_least_recently_used_is_dropped() {
         let mut all = Recent::default();
         assert!(!all.put(1, 'a', 2) && !all.put(2, 'b', 2));
-        assert_eq!(all.find(&1), Some(&'a'));
+        assert_eq!(all.find(&1), Some(&mut 'a'));
         assert!(all.put(3, 'c', 2));
         assert_eq!(all.find(&2), None);
-        assert_eq!(all.find(&1), Some(&'a'));
+        assert_eq!(all.find(&1), Some(&mut 'a'));
         assert!(!all.put(3, 'd', 2));
-        assert_eq!(all.find(&3), Some(&'d'));
+        assert_eq!(all.find(&3), Some(&mut 'd'));
     }
 }

@@ -8,6 +8,8 @@ use burn_backend::quantization::{QuantMode, QuantScheme, QuantStore, QuantValue,
 use burn_backend::tensor::IndexingUpdateOp;
 use burn_backend::{BoolDType, DType, FloatDType, IntDType, TensorData, TensorMetadata};
 
+use burn_t4a::BurnT4a;
+
 use crate::conform;
 use crate::material::*;
 
@@ -52,6 +54,20 @@ fn scatters(dtypes: &[DType]) -> Vec<Case> {
 
 fn pad_modes() -> [PadMode; 3] {
     [PadMode::Constant(1.5), PadMode::Reflect, PadMode::Edge]
+}
+
+/// The words that Burn's own tests look for.
+#[test]
+fn padding_of_too_few_elements() {
+    for (mode, shape, text) in [
+        (PadMode::Reflect, [2], "Reflect padding"),
+        (PadMode::Reflect, [0], "Reflect padding"),
+        (PadMode::Edge, [0], "edge padding"),
+    ] {
+        let x = BurnT4a::float_zeros(shape.into(), &Default::default(), FloatDType::F32);
+        let error = caught(|| BurnT4a::float_pad(x, &[(2, 0)], mode)).unwrap_err();
+        assert!(error.contains(text), "{error}");
+    }
 }
 
 conform! {

@@ -159,8 +159,8 @@ impl<A: Array> Matrices for ComplexMatrix<A> {
     ) -> Result<Self::Real> {
         tangent(factors, carrier, da)
     }
-    fn unsplit(gradient: Self, a: &Self, factors: Factors<Self>) -> Result<Self> {
-        unsplit(gradient, a, factors)
+    fn unsplit(gradient: Self, a: &Self, factors: Factors<Self>, vectors: bool) -> Result<Self> {
+        unsplit(gradient, a, factors, vectors)
     }
     fn unsplit_eigenvectors(
         gradient: Self,

@@ -62,10 +62,15 @@ fn tangent<A: Array, M: Over<A>>(
     Ok(spectral(Spectral::Tangent(factors.of), parts)?.into_real())
 }
 
-fn unsplit<A: Array, M: Over<A>>(gradient: M, a: &M, factors: Factors<M>) -> Result<M> {
+fn unsplit<A: Array, M: Over<A>>(
+    gradient: M,
+    a: &M,
+    factors: Factors<M>,
+    vectors: bool,
+) -> Result<M> {
     let [u, s, v] = factors.detached();
     let parts = vec![Part::Full(a.clone()), Part::Full(gradient), u, s, v];
-    Ok(spectral(Spectral::Unsplit(factors.of), parts)?.into_full())
+    Ok(spectral(Spectral::Unsplit { of: factors.of, vectors }, parts)?.into_full())
 }
 
 fn unsplit_eigenvectors<A: Array, M: Over<A>>(

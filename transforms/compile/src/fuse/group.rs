@@ -27,6 +27,9 @@ struct Grouping<'a, B: Backend> {
     group: Vec<usize>,
     members: Vec<BTreeSet<usize>>,
     shapes: Vec<Option<Vec<usize>>>,
+    /// Whether the order of its elements in memory is that of a sum: one is computed from it, along its way only
+    /// elementwise instructions and moves.
+    ordered: Vec<bool>,
     /// How many groups have members before this instruction and others from it on.
     across: Vec<u32>,
 }
@@ -132,6 +135,22 @@ impl<B: Backend> Grouping<'_, B> {
     }
 }
 
+/// Instructions whose results a sum takes as they lie in memory.
+fn ordered<B: Backend>(instructions: &[Instruction<B>], values: usize) -> Vec<bool> {
+    let mut taken = vec![false; values];
+    let mut all = vec![false; instructions.len()];
+    for (i, one) in instructions.iter().enumerate().rev() {
+        let has = |parts: &[&str]| parts.iter().any(|part| one.name.contains(part));
+        let is_sum = has(&["sum", "mean", "prod"]);
+        let is_product = has(&["matmul", "conv", "linear"]);
+        all[i] = is_sum || (one.first..one.first + one.results).any(|value| taken[value]);
+        if is_sum || (all[i] && !is_product) {
+            one.operands.iter().for_each(|&value| taken[value] = true);
+        }
+    }
+    all
+}
+
 /// The instructions across which a group lies.
 fn inside(members: &BTreeSet<usize>) -> std::ops::Range<usize> {
     match (members.first(), members.last()) {
@@ -174,6 +193,7 @@ pub(crate) fn fuse<B: Backend>(
         group: (0..count).collect(),
         members: (0..count).map(|i| BTreeSet::from([i])).collect(),
         shapes: vec![None; count],
+        ordered: ordered(&instructions, metas.len()),
         across: vec![0; count],
     };
     if fused && is_engine::<B>() {
@@ -229,12 +249,16 @@ fn unit<B: Backend>(all: &Grouping<'_, B>, g: usize, leaves: impl Fn(usize) -> b
     }
     let shape = all.shapes[g].clone().unwrap_or_default();
     let parts = each.clone().map(|one| one.name).collect();
-    let plan = Plan::new(each, all.metas, &shape, leaves);
+    let plan = Plan::new(each.clone(), all.metas, &shape, leaves);
     let operands = plan.inputs.iter().map(|port| port.value).collect();
     let results = plan.outputs.iter().map(|port| port.value).collect();
     let dtype = match all.dtype(g) {
         DType::F64 => t4a_tensor::DType::F64,
         _ => t4a_tensor::DType::F32,
     };
-    Unit { name: "fused", step: Arc::new(Fused { plan, dtype }), operands, results, parts }
+    let shapes = plan.inputs.iter().map(|port| all.metas[port.value].shape.clone()).collect();
+    let sums = members.iter().any(|&i| all.ordered[i]);
+    let members = each.cloned().collect();
+    let step = Arc::new(Fused { plan, dtype, shapes, members, sums });
+    Unit { name: "fused", step, operands, results, parts }
 }

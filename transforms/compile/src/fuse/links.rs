@@ -51,7 +51,11 @@ impl<T: Lane> Memory<'_, T> {
         };
         match place {
             Place::Nowhere => (site(std::ptr::null_mut(), 0, 0), true),
-            Place::Number(k) => (fixed(&self.numbers[k]), true),
+            Place::Number(k) => {
+                // An instruction may read the next one, too: the address is one of all numbers.
+                assert!(k < self.numbers.len(), "a number of the plan");
+                (site(self.numbers.as_ptr().wrapping_add(k).cast_mut(), 0, 0), true)
+            }
             Place::Vector(Arg::Register(r)) => (site(self.bank.at(r), 0, n), false),
             Place::Vector(Arg::Input(i)) => input(i, n),
             Place::Row(Arg::Register(r)) => (site(self.bank.at(r), 0, 1), true),

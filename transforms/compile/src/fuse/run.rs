@@ -1,6 +1,7 @@
 //! Runs a plan: blocks of rows that stay in the first-level cache, on all threads.
 
 use std::any::Any as Dynamic;
+use std::collections::HashMap;
 use std::ptr::copy_nonoverlapping;
 
 use burn_backend::Backend;
@@ -16,7 +17,7 @@ use super::links::{Links, Memory};
 use super::machine::parts;
 use super::plan::{Do, FusedOp, Plan, Port};
 use super::source::Source;
-use crate::recording::{Execute, Frame};
+use crate::recording::{Execute, Frame, Instruction};
 use crate::tensor::Any;
 
 /// Bytes of all registers together: a part of the first-level cache.
@@ -25,15 +26,52 @@ const SCRATCH: usize = 24 << 10;
 const CHUNK: usize = 1 << 15;
 
 /// A group of instructions as one.
-pub(crate) struct Fused {
+pub(crate) struct Fused<B: Backend> {
     pub(crate) plan: Plan,
     pub(crate) dtype: DType,
+    /// Of the operands, as they were recorded; the plan is for no others.
+    pub(crate) shapes: Vec<Vec<usize>>,
+    pub(crate) members: Vec<Instruction<B>>,
+    /// Whether there are sums along rows.
+    pub(crate) sums: bool,
 }
 
-impl<B: Backend> Execute<B> for Fused {
-    fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> std::result::Result<(), String> {
-        let operands: Vec<AnyTensor> =
-            (0..self.plan.inputs.len()).map(|at| engine(frame.any(at))).collect();
+impl<B: Backend> Fused<B> {
+    /// Sums over views are in the order of memory, which the results of their operations inherit.
+    fn one_by_one(&self, operands: Vec<Any<B>>, out: &mut Vec<Any<B>>) -> Outcome {
+        let names = self.plan.inputs.iter().map(|port| port.value);
+        let mut values: HashMap<usize, Any<B>> = names.zip(operands).collect();
+        let mut results = Vec::new();
+        for one in &self.members {
+            let operands = one.operands.iter().map(|value| values.get(value).cloned());
+            let mut frame = Frame(operands.collect());
+            one.step.run(&mut frame, &mut results)?;
+            values.extend((one.first..).zip(results.drain(..)));
+        }
+        for port in &self.plan.outputs {
+            let x = values.get(&port.value).cloned();
+            out.push(x.ok_or("a group does not make its outputs")?);
+        }
+        Ok(())
+    }
+}
+
+type Outcome = std::result::Result<(), String>;
+
+impl<B: Backend> Execute<B> for Fused<B> {
+    fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> Outcome {
+        let operands: Vec<Any<B>> = (0..self.plan.inputs.len()).map(|at| frame.any(at)).collect();
+        let is_view = |x: &Any<B>| !engine(x.clone()).layout().is_contiguous();
+        if self.sums && operands.iter().any(is_view) {
+            return self.one_by_one(operands, out);
+        }
+        let operands: Vec<AnyTensor> = operands.into_iter().map(engine).collect();
+        for (x, shape) in operands.iter().zip(&self.shapes) {
+            if x.shape() != shape {
+                let given = x.shape();
+                return Err(format!("an operand of shape {given:?} was recorded as {shape:?}"));
+            }
+        }
         let results = match self.dtype {
             DType::F64 => run::<f64>(&self.plan, operands),
             _ => run::<f32>(&self.plan, operands),

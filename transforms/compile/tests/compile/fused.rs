@@ -135,3 +135,33 @@ fn values_that_are_used_again() {
         vec![scaled.clone() - shift.clone() * 0.5, shift.clone() - scaled, shift]
     });
 }
+
+/// Sums of rows of any length, and over views, are the same numbers in the first call and in later ones.
+#[test]
+fn first_and_later_sums_have_the_same_bits() {
+    type Case = (&'static str, fn(M) -> M);
+    let f: [Case; 3] = [
+        ("row", |x| (x * 1.7 + 0.3).sum_dim(1) * 0.5),
+        ("view", |x| (x.transpose() * 1.7 + 0.3).sum_dim(1) * 0.5),
+        ("mean", |x| {
+            let x = x.transpose() * 0.7;
+            (x.clone() - x.mean_dim(1)).powi_scalar(2).mean_dim(1)
+        }),
+    ];
+    let lengths = (15..40).chain(255..260).chain([511, 1000, 2048, 4096, 4097]);
+    for n in lengths {
+        for dtype in [DType::F32, DType::F64] {
+            for (name, f) in f {
+                let shape = if name == "row" { [3, n] } else { [n, 3] };
+                let value = |i: usize| ((i * 7919 + 13) % 10_007) as f64 / 2500.0 - 2.0;
+                let values: Vec<f64> = (0..3 * n).map(value).collect();
+                let x =
+                    Tensor::<B, 2>::from_data(TensorData::new(values, shape), (&T4aDevice, dtype));
+                let compiled = compile(f).fullgraph();
+                let first = bits(compiled.call(x.clone()).unwrap());
+                let later = bits(compiled.call(x).unwrap());
+                assert_eq!(first, later, "{name} of {n}, {dtype:?}");
+            }
+        }
+    }
+}

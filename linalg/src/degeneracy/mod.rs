@@ -1,0 +1,366 @@
+//! Derivative rules at coinciding singular values or eigenvalues.
+//!
+//! The rules divide by gaps `λⱼ − λᵢ`. At a tie the vectors are only defined up to a rotation of
+//! their subspace, and the quotient of a pair of tied values is 0/0. Its limit is not a function of
+//! the cotangents of the factors: it is 0 for a loss of the projector onto the subspace, and
+//! `herm(Uᴴ C V)` for `⟨C, U S Vᴴ⟩`. The default therefore rejects (`SplitTie`)
+//!
+//! * cotangents of vectors whose part `Uᴴ Ū` or `Vᴴ V̄` within a tied block is not a multiple of the
+//!   unit matrix;
+//! * cotangents of vectors at singular values 0;
+//! * of losses of vectors and values, different cotangents of tied values, and cotangents of singular
+//!   values 0;
+//! * for `eig`, cotangents of the vectors of a matrix with a tie, zeros as well, as those of
+//!   `V f(Λ) V⁻¹` vanish; in a batch not those of a matrix that has no cotangent at all;
+//! * directions of tangents that split a tied block, or move singular values off 0.
+//!
+//! Comparisons are relative to what is compared, within `16` times the default tolerance of ties below:
+//! scaling the matrix or the loss changes none of them. Cotangents of tied vectors that vanish are taken
+//! for those of a loss that does not use the vectors. That is wrong for `⟨C, U f(S) Vᴴ⟩` if `f` is 0,
+//! and its derivative is not, at a tie whose block of `Uᴴ C V` has no real diagonal in the basis computed: at the matrix of
+//! zeros the gradient of `⟨C, U S Vᴴ⟩` is 0 for such a `C`. At singular values 0 of complex matrices phases
+//! are arbitrary, and this happens by chance, about once in the inverse of the tolerance.
+//!
+//! Operations that are smooth at ties have rules of their own: `svd_function`, `hermitian_function`,
+//! `low_rank`, `polar`, `expm`, `sqrtm`, `logm`; `svdvals`, `eigvalsh` and `eigvals` for values alone.
+//!
+//! [`Degeneracy::SEPARABLE`] masks the quotients instead. This is the derivative of losses of the
+//! subspaces of tied vectors and of symmetric functions of the values, but of products `U f(S) Vᴴ` only
+//! if `f′` is 0 at the tie. A loss that depends on the basis of a subspace has no derivative and is
+//! reported in both cases (`GaugeIllDefined`). Broadening `1/x → x/(x² + η²)` is off by several percent
+//! inside of degenerate blocks and is offered for comparison only.
+//!
+//! # Errors near ties
+//! At a gap `g` of values beyond the tolerance below, gradients and tangents of vectors are off by about
+//! `ε λ/g`, λ the largest value, as are gradients by `ε ‖V̄‖/g`, and second derivatives by `ε λ²/g²`:
+//! below `g = √ε λ` these are errors along directions that split the pair (`SecondOrderAtTie`). Second
+//! derivatives of functions of values alone are off by `ε λ/g`.
+//!
+//! # Phases
+//! A loss must not change with the phase of a complex vector. A cotangent that is the rounding error of
+//! larger ones, as that of `⟨g|h g⟩/⟨g|g⟩` for an eigenvector `g` of `h`, has no phase to compare:
+//! defects up to `64 n ε λ`, λ the largest value, are accepted, but no more than for cotangents of
+//! size 1 (10⁻⁶, in single precision 10⁻³).
+//!
+//! # What counts as a tie
+//! Values computed are exact for some `A + E`, and those that are tied in `A` are up to `2‖E‖` apart.
+//! A factorisation applies about `2n` reflectors, each with a rounding error of about `ε` in every
+//! element it meets, independent of the others: for tied values `σ` the elements of `E` have a
+//! variance of about `2 ε² σ²`, the norm of such a matrix is `2√(2n) ε σ`, and the values spread over
+//! `5.7√n ε σ`. Measured: at most `7.2√n ε`, over 10⁴ seeds for each n from 2 to 12 and fewer up to
+//! 100, real and complex, single and double, the rounding of `A` itself included. The default is
+//! `16√n ε`, and `n ε`, what products of n terms lose at most, from n = 256 on. Quotients by gaps `g`
+//! beyond it are off by about `ε/g`.
+
+#[cfg(test)]
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+use crate::error::{LinalgError, Result};
+use crate::vocabulary::{Matrices, RealMatrices};
+
+/// How a derivative rule treats ties.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Degeneracy {
+    /// Gaps up to this fraction of the largest value count as ties, and values up to it as 0.
+    /// Default: `ε max(16√n, n)` with the larger dimension `n`.
+    pub tolerance: Option<f64>,
+    /// Lorentzian width `η` as a fraction of the largest value, instead of the mask. General
+    /// eigendecompositions always mask.
+    pub broadening: Option<f64>,
+    /// Report cotangents that depend on the arbitrary basis; otherwise their undefined part is
+    /// dropped. Phases of complex vectors and rotations of tied vectors are checked; a change of
+    /// sign of a real vector cannot be seen in a derivative.
+    pub check_gauge: bool,
+    /// Mask quotients at ties: right for losses of the subspaces of tied vectors and of values, not for
+    /// products of both. Otherwise losses of tied vectors are errors.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub separable: bool,
+}
+
+/// Equality and hash of a value that holds floats, by their bits: values are keys.
+macro_rules! by_bits {
+    ($type:ty, $key:expr) => {
+        impl $type {
+            fn key(&self) -> impl Eq + std::hash::Hash + use<> {
+                let key: fn(&Self) -> _ = $key;
+                key(self)
+            }
+        }
+
+        impl PartialEq for $type {
+            fn eq(&self, other: &Self) -> bool {
+                self.key() == other.key()
+            }
+        }
+
+        impl Eq for $type {}
+
+        impl std::hash::Hash for $type {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                self.key().hash(state);
+            }
+        }
+    };
+}
+pub(crate) use by_bits;
+
+by_bits!(Degeneracy, |d| {
+    (d.tolerance.map(f64::to_bits), d.broadening.map(f64::to_bits), d.check_gauge, d.separable)
+});
+
+impl Default for Degeneracy {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// How far values of matrices of this size are apart by rounding, as a fraction of the largest, in
+/// units of machine epsilon.
+pub(crate) fn rounding(size: usize) -> f64 {
+    let n = size as f64;
+    n.max(16.0 * n.sqrt())
+}
+
+/// Defects relative to cotangents that are accepted where quotients are masked.
+fn relative(epsilon: f64) -> f64 {
+    if epsilon < 1e-10 { 1e-6 } else { 1e-3 }
+}
+
+/// Quotients by gaps.
+pub(crate) struct Gaps<R> {
+    /// `1 / gap`, 0 at ties.
+    pub(crate) inverse: R,
+    /// 1 at ties, else 0.
+    pub(crate) ties: R,
+}
+
+impl Degeneracy {
+    /// Ties up to rounding, gauge checked, losses of tied vectors rejected.
+    pub const DEFAULT: Self =
+        Self { tolerance: None, broadening: None, check_gauge: true, separable: false };
+
+    /// As the default, with quotients at ties masked.
+    pub const SEPARABLE: Self = Self { separable: true, ..Self::DEFAULT };
+
+    /// Ties for second derivatives through vectors: gaps of `√ε`, where errors `ε/g²` reach 1.
+    pub(crate) fn near(epsilon: f64) -> Self {
+        Self { tolerance: Some(epsilon.sqrt()), ..Self::DEFAULT }
+    }
+
+    /// The limit below which values count as 0: `1 × 1`, a constant.
+    pub(crate) fn limit<R: RealMatrices>(&self, values: &R, size: usize) -> R {
+        let relative = self.tolerance.unwrap_or(values.epsilon() * rounding(size));
+        values.largest_real().scale(relative)
+    }
+
+    /// `1 / gap` with ties masked or broadened.
+    pub(crate) fn gaps<R: RealMatrices>(&self, gaps: &R, limit: &R, values: &R) -> Gaps<R> {
+        let ties = gaps.within(limit);
+        let inverse = match self.broadening {
+            None => gaps.masked_recip(limit),
+            Some(width) => {
+                let width = values.largest_real().scale(width);
+                let broadened = gaps.mul(gaps).add(&width.mul(&width));
+                gaps.mul(&broadened.masked_recip(&limit.scale(0.0)))
+            }
+        };
+        Gaps { inverse, ties }
+    }
+
+    /// Whether losses of tied vectors, and directions that split ties, are rejected.
+    pub(crate) fn rejects_split(&self) -> bool {
+        self.check_gauge && !self.separable && self.broadening.is_none()
+    }
+
+    /// Reports the matrix whose defect is not small against the cotangents it came from. `largest` is
+    /// that of its values.
+    pub(crate) fn check<M: Matrices>(
+        &self,
+        op: &'static str,
+        defect: &M,
+        cotangents: &[Option<&M>],
+        largest: &M::Real,
+    ) -> Result<()> {
+        if !self.check_gauge {
+            return Ok(());
+        }
+        let defects = defect.norms()?;
+        let mut sizes = vec![0.0; defects.len()];
+        for cotangent in cotangents.iter().flatten() {
+            for (size, norm) in sizes.iter_mut().zip(cotangent.norms()?) {
+                *size += norm;
+            }
+        }
+        let epsilon = defect.epsilon();
+        let relative = relative(epsilon);
+        let rows = cotangents.iter().flatten().map(|x| x.rows()).max().unwrap_or(1);
+        let largest = largest.norms()?;
+        for (batch, (&defect, &size)) in defects.iter().zip(&sizes).enumerate() {
+            let noise = largest.get(batch).map_or(0.0, |x| 64.0 * rows as f64 * epsilon * x);
+            let allowed = relative * size + noise.min(relative);
+            if defect > allowed {
+                return Err(LinalgError::GaugeIllDefined { op, batch, defect, allowed });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `Σᵢ |xᵢⱼ|`, a row.
+pub(crate) fn columns<M: Matrices>(x: &M) -> M::Real {
+    x.detached().modulus().sum_rows()
+}
+
+fn sum<R: RealMatrices<Real = R>>(row: &R) -> R {
+    row.transpose().sum_rows()
+}
+
+/// Tied blocks of a row of values; constants.
+pub(crate) struct Blocks<R> {
+    op: &'static str,
+    policy: Degeneracy,
+    values: R,
+    limit: R,
+    /// 1 for pairs within a block of values other than 0, and on the diagonal, else 0.
+    ties: R,
+    /// The same without the diagonal.
+    pairs: R,
+    /// 1 for singular values that are zero, else 0: a row.
+    zero: R,
+    /// Defects that are accepted, relative to what they come from: rounding errors.
+    tolerance: f64,
+}
+
+impl<R: RealMatrices<Real = R>> Blocks<R> {
+    /// Of eigenvalues of matrices of this size.
+    pub(crate) fn hermitian(
+        op: &'static str,
+        policy: &Degeneracy,
+        values: &R,
+        limit: &R,
+        size: usize,
+    ) -> Self {
+        let zero = values.constant(1, values.cols(), 0.0);
+        Self::new(op, policy, values, limit, size, zero)
+    }
+
+    /// Of singular values, which may be zero.
+    pub(crate) fn singular(
+        op: &'static str,
+        policy: &Degeneracy,
+        values: &R,
+        limit: &R,
+        size: usize,
+    ) -> Self {
+        let zero = values.detached().within(limit);
+        Self::new(op, policy, values, limit, size, zero)
+    }
+
+    fn new(
+        op: &'static str,
+        policy: &Degeneracy,
+        values: &R,
+        limit: &R,
+        size: usize,
+        zero: R,
+    ) -> Self {
+        let values = values.detached();
+        let kept = zero.constant(1, 1, 1.0).sub(&zero);
+        let diagonal = values.identity(values.cols());
+        let pairs = values.sub(&values.transpose()).within(limit).sub(&diagonal);
+        let pairs = pairs.mul(&kept).mul(&kept.transpose());
+        let ties = pairs.add(&diagonal);
+        let tolerance = match policy.rejects_split() {
+            true => 16.0 * rounding(size) * values.epsilon(),
+            false => relative(values.epsilon()),
+        };
+        Self { op, policy: *policy, values, limit: limit.clone(), ties, pairs, zero, tolerance }
+    }
+
+    /// 1 for singular values that are zero, a row.
+    pub(crate) fn zero(&self) -> &R {
+        &self.zero
+    }
+
+    /// Reports vectors of tied blocks that the loss uses: `overlap` is `Vᴴ V̄`, and `of_vectors` the size
+    /// of the cotangent of each vector, a row.
+    pub(crate) fn check_vectors<M: Matrices<Real = R>>(
+        &self,
+        overlap: &M,
+        of_vectors: &R,
+    ) -> Result<()> {
+        if !self.policy.rejects_split() {
+            return Ok(());
+        }
+        self.compare(&self.split(overlap), &self.allowed(of_vectors))?;
+        self.compare(&of_vectors.mul(&self.zero), &sum(of_vectors))
+    }
+
+    /// Reports values that are tied, or zero, while a loss of values and vectors treats them differently.
+    pub(crate) fn check_values(&self, cotangent: &R, of_vectors: &R) -> Result<()> {
+        if !self.policy.check_gauge {
+            return Ok(());
+        }
+        // Without cotangents of vectors the loss is one of the values alone, unless all cotangents of
+        // vectors vanish with the matrix.
+        let largest = self.values.largest_real();
+        let [unused, zero] = [sum(of_vectors), largest].map(|x| x.within(&x.scale(0.0)));
+        let used = zero.constant(1, 1, 1.0).sub(&unused).add(&unused.mul(&zero));
+        // In units of the values: cotangents of vectors grow with them.
+        let scale = of_vectors.mul(&self.values.abs().masked_recip(&self.limit));
+        let size = cotangent.detached().abs().add(&scale);
+        let defect = cotangent.sub(&cotangent.transpose()).mul(&self.ties).mul(&used);
+        self.compare(&defect, &self.allowed(&size))?;
+        if !self.policy.rejects_split() {
+            return Ok(());
+        }
+        self.compare(&cotangent.mul(&self.zero).mul(&used), &sum(&size))
+    }
+
+    /// Reports directions that split tied blocks: `p` is `Uᴴ dA V`, and `size` that of `dA`.
+    pub(crate) fn check_direction<M: Matrices<Real = R>>(&self, p: &M, size: &R) -> Result<()> {
+        match self.policy.rejects_split() {
+            true => self.compare(&self.split(&p.herm()), size),
+            false => Ok(()),
+        }
+    }
+
+    /// What pairs of columns of these sizes allow. Columns that are rounding errors of others have no
+    /// digits to compare.
+    fn allowed(&self, sizes: &R) -> R {
+        match self.policy.rejects_split() {
+            true => sizes.add(&sizes.transpose()).add(&sum(sizes).scale(self.tolerance)),
+            false => sum(sizes),
+        }
+    }
+
+    /// The modulus of the part within blocks that is not a multiple of the unit matrix.
+    fn split<M: Matrices<Real = R>>(&self, x: &M) -> R {
+        let x = x.detached();
+        let diagonal = x.re().diagonal();
+        let mean = diagonal.matmul(&self.ties).mul(&self.ties.sum_rows().recip());
+        let uneven = diagonal.sub(&mean).abs().diagonal_matrix();
+        x.mul_real(&self.pairs).modulus().add(&uneven)
+    }
+
+    /// Reports the first matrix with a defect beyond rounding of what it came from. NaN is no defect.
+    pub(crate) fn compare(&self, defect: &R, allowed: &R) -> Result<()> {
+        let (defect, allowed) = (defect.detached().abs(), allowed.detached().scale(self.tolerance));
+        let within = defect.within(&allowed);
+        let beyond = within.constant(1, 1, 1.0).sub(&within);
+        let beyond = beyond.mul(&defect.sub(&allowed).not_negative()).norms()?;
+        let Some(batch) = beyond.iter().position(|&n| n > 0.0) else { return Ok(()) };
+        Err(match self.policy.rejects_split() {
+            true => LinalgError::SplitTie { op: self.op, batch },
+            false => LinalgError::GaugeIllDefined {
+                op: self.op,
+                batch,
+                defect: defect.norms()?[batch],
+                allowed: allowed.norms()?[batch],
+            },
+        })
+    }
+}
