@@ -189,3 +189,17 @@ fn operands_are_checked_before_any_work() {
     let error = op.results(&[meta(&[3, 4], I32), meta(&[4, 2], I32)]).unwrap_err();
     assert!(error.to_string().contains("a float"), "{error}");
 }
+
+#[test]
+fn a_sliced_sum_of_one_operand_keeps_it_for_the_reverse_pass() {
+    let plan = Einsum::new("ij->").unwrap().memory(30).plan(&[&[3, 4]], 8).unwrap();
+    assert!(!plan.sliced().is_empty());
+    let op = Contraction { plan, semiring: FloatSemiring::Standard };
+    let inputs = operands(&[&[3, 4]]);
+    let out = Eager::apply(&op, &inputs, &[true]).unwrap();
+    let kept = Kept::new(op.keep(&[true]), &inputs, &out);
+    let g = out.results[0].full(&[], 2.0);
+    let reverse = Reverse { kept: &kept, cotangents: &[Some(g)], hidden: &[], wanted: &[true] };
+    let got = op.fused_vjp(&reverse).unwrap().remove(0).unwrap();
+    assert_eq!(check::elements(&got), [2.0; 12]);
+}

@@ -202,7 +202,7 @@ impl<G: Tag> Operation for Contraction<G> {
     fn keep(&self, tracked: &[bool]) -> Keep {
         match (self.semiring.share(), tracked) {
             // The cotangent of one factor takes the other.
-            (Share::Linear, [_]) => Keep::default(),
+            (Share::Linear, [_]) if self.is_step() => Keep::default(),
             (Share::Linear, &[a, b]) if self.is_step() => {
                 let keep = if a { Keep::default().inputs(&[1]) } else { Keep::default() };
                 if b { keep.inputs(&[0]) } else { keep }
