@@ -151,12 +151,13 @@ pub fn for_each_limited(chunks: usize, threads: usize, body: &(dyn Fn(usize) + S
 
 /// Helpers of a job at most, however many are asked for: several per core, which take turns already.
 fn most_helpers() -> usize {
-    static MOST: OnceLock<usize> = OnceLock::new();
-    *MOST.get_or_init(|| (4 * cores()).max(64))
+    (4 * cores()).max(64)
 }
 
-fn cores() -> usize {
-    thread::available_parallelism().map_or(1, |n| n.get())
+/// The number of cores that the process may use. The system is queried once: a query reads several files.
+pub fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| thread::available_parallelism().map_or(1, |n| n.get()))
 }
 
 /// Calls `body(index, item)` for every item, on several threads if `parallel`.

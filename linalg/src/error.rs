@@ -40,7 +40,7 @@ pub enum LinalgError {
     NonFinite {
         /// The operation.
         op: &'static str,
-        /// Which matrix.
+        /// Index of the matrix in the batch.
         batch: usize,
     },
     /// A Cholesky pivot that is zero or negative.
@@ -52,7 +52,7 @@ pub enum LinalgError {
     NonPositivePivot {
         /// The operation.
         op: &'static str,
-        /// Which matrix.
+        /// Index of the matrix in the batch.
         batch: usize,
         /// Row of the pivot.
         index: usize,
@@ -65,7 +65,7 @@ pub enum LinalgError {
     Singular {
         /// The operation.
         op: &'static str,
-        /// Which matrix.
+        /// Index of the matrix in the batch.
         batch: usize,
         /// Row of the pivot.
         index: usize,
@@ -78,7 +78,7 @@ pub enum LinalgError {
     RankDeficient {
         /// The operation.
         op: &'static str,
-        /// Which matrix.
+        /// Index of the matrix in the batch.
         batch: usize,
         /// Numerical rank.
         rank: usize,
@@ -93,7 +93,7 @@ pub enum LinalgError {
     Defective {
         /// The operation.
         op: &'static str,
-        /// Which matrix.
+        /// Index of the matrix in the batch.
         batch: usize,
     },
     /// An iteration that did not converge.
@@ -103,7 +103,7 @@ pub enum LinalgError {
     NoConvergence {
         /// The operation.
         op: &'static str,
-        /// Which matrix.
+        /// Index of the matrix in the batch.
         batch: usize,
     },
     /// An eigenvalue on the negative real axis, where roots and logarithms have no principal value.
@@ -114,7 +114,7 @@ pub enum LinalgError {
     NegativeEigenvalue {
         /// The operation.
         op: &'static str,
-        /// Which matrix.
+        /// Index of the matrix in the batch.
         batch: usize,
     },
     /// A result beyond the range of the element type.
@@ -124,7 +124,7 @@ pub enum LinalgError {
     Overflow {
         /// The operation.
         op: &'static str,
-        /// Which matrix.
+        /// Index of the matrix in the batch.
         batch: usize,
     },
     /// A function, or its derivative, that is not finite at an eigenvalue.
@@ -135,7 +135,7 @@ pub enum LinalgError {
     OutsideDomain {
         /// The operation.
         op: &'static str,
-        /// Which matrix.
+        /// Index of the matrix in the batch.
         batch: usize,
     },
     /// A second derivative of values that coincide which does not exist, or is not a function of the
@@ -148,7 +148,7 @@ pub enum LinalgError {
     SecondOrderAtTie {
         /// The operation.
         op: &'static str,
-        /// Which matrix.
+        /// Index of the matrix in the batch.
         batch: usize,
     },
     /// A loss of the vectors of tied values, or a direction that splits them: the derivative is not a
@@ -164,7 +164,7 @@ pub enum LinalgError {
     SplitTie {
         /// The operation.
         op: &'static str,
-        /// Which matrix.
+        /// Index of the matrix in the batch.
         batch: usize,
     },
     /// A cotangent that depends on what the factorisation leaves open: the phases of singular or
@@ -180,7 +180,7 @@ pub enum LinalgError {
     GaugeIllDefined {
         /// The operation.
         op: &'static str,
-        /// Which matrix.
+        /// Index of the matrix in the batch.
         batch: usize,
         /// How far the cotangent is from a well-defined one.
         defect: f64,

@@ -1,21 +1,22 @@
 //! Threads inside of one large factorisation: faer's, which are rayon's.
 //!
-//! faer cuts its work into as many parts as it is told, and sums depend on the cut. So the size of a
-//! matrix alone decides the number of parts ([`parts`]), and the number of threads decides only who
-//! computes them: one thread computes all of them in a pool of one.
+//! faer cuts its work into a given number of parts, and the rounding of sums depends on the cut. So the
+//! size of a matrix alone determines the number of parts ([`parts`]); the number of threads determines
+//! only which thread computes which part. One thread computes all of them in a pool of one.
 //!
-//! The pools are ours. A rayon worker that waits takes up other tasks of its pool: of a pool that is
-//! shared these could be anybody's, even ones that need a lock which the waiting thread holds, one on
-//! top of the other until the stack ends. One factorisation at a time has the pool of several threads.
+//! The pools are ours. A rayon worker that waits executes other tasks of its pool. In a pool shared with
+//! the user these could be any tasks, even ones that need a lock which the waiting thread holds, nested
+//! until the stack ends. One factorisation at a time uses the pool of several threads.
 //!
-//! A process that was forked has none of the threads of its parent, and perhaps locks that nobody will
-//! release: each process has pools of its own.
+//! A forked process has none of the threads of its parent, and locks that were held at the fork are never
+//! released: each process has pools of its own.
 
 use std::panic::resume_unwind;
 use std::sync::{Mutex, MutexGuard};
 
 use faer::Par;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use t4a_algebra::parallel::cores;
 use t4a_algebra::process::PerProcess;
 
 /// Floating-point operations per matrix from which faer's work is cut: n = 64 for the cubic
@@ -54,7 +55,7 @@ fn pool(threads: usize) -> Option<ThreadPool> {
 
 /// Threads that a factorisation has at most: more than there are cores only wait for each other.
 fn most() -> usize {
-    if cfg!(test) { 16 } else { std::thread::available_parallelism().map_or(1, |n| n.get()) }
+    if cfg!(test) { 16 } else { cores() }
 }
 
 /// Runs `work`, which faer cuts into so many parts, on at most `threads` threads.

@@ -85,7 +85,7 @@ trait Accumulate<T: Scalar>: Copy + Send + Sync {
     const NAME: &'static str;
     /// Whether the accumulator is of a wider type than the elements.
     const PROMOTES: bool = size_of::<Self::Acc>() != size_of::<T>();
-    /// Whether the accumulator starts anew after every [`RUN`] elements, and is combined with that of the runs
+    /// True if the accumulator starts anew after every [`RUN`] elements and is combined with that of the runs
     /// before.
     const RUNS: bool = false;
     type Acc: Copy;
@@ -295,7 +295,7 @@ impl<'o, T: Scalar, K: Accumulate<T>> Loop for Runs<'_, 'o, T, K> {
     }
 }
 
-/// What precedes each element and the element combined, in log₂ LANES steps side by side.
+/// Each element combined with those before it, in log₂ LANES steps side by side.
 #[inline(always)]
 fn prefixes<T: Scalar, K: Accumulate<T>>(mut x: [K::Acc; LANES]) -> [K::Acc; LANES] {
     let mut step = 1;

@@ -58,9 +58,9 @@ mod sweep;
 mod tests;
 
 use crate::error::{LinalgError, Result};
-use crate::vocabulary::{Matrices, RealMatrices};
+use crate::vocabulary::{Matrices, RealMatrices, Spectrum};
 
-/// How a derivative rule treats ties.
+/// The treatment of ties by a derivative rule.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Degeneracy {
@@ -117,15 +117,15 @@ impl Default for Degeneracy {
     }
 }
 
-/// How far values of matrices of this size are apart by rounding, as a fraction of the largest, in
+/// The distance of tied values of matrices of this size by rounding, as a fraction of the largest value, in
 /// units of machine epsilon.
 pub(crate) fn rounding(size: usize) -> f64 {
     let n = size as f64;
     n.max(16.0 * n.sqrt())
 }
 
-/// Defects relative to cotangents that are accepted where quotients are masked.
-fn relative(epsilon: f64) -> f64 {
+/// Defects that count as rounding, relative to cotangents or directions.
+pub(crate) fn relative(epsilon: f64) -> f64 {
     if epsilon < 1e-10 { 1e-6 } else { 1e-3 }
 }
 
@@ -170,7 +170,7 @@ impl Degeneracy {
         Gaps { inverse, ties }
     }
 
-    /// Whether losses of tied vectors, and directions that split ties, are rejected.
+    /// True if losses of tied vectors, and directions that split ties, are errors.
     pub(crate) fn rejects_split(&self) -> bool {
         self.check_gauge && !self.separable && self.broadening.is_none()
     }
@@ -235,39 +235,20 @@ pub(crate) struct Blocks<R> {
 }
 
 impl<R: RealMatrices<Real = R>> Blocks<R> {
-    /// Of eigenvalues of matrices of this size.
-    pub(crate) fn hermitian(
+    /// Of matrices of this size.
+    pub(crate) fn new(
         op: &'static str,
         policy: &Degeneracy,
+        of: Spectrum,
         values: &R,
         limit: &R,
         size: usize,
-    ) -> Self {
-        let zero = values.constant(1, values.cols(), 0.0);
-        Self::new(op, policy, values, limit, size, zero)
-    }
-
-    /// Of singular values, which may be zero.
-    pub(crate) fn singular(
-        op: &'static str,
-        policy: &Degeneracy,
-        values: &R,
-        limit: &R,
-        size: usize,
-    ) -> Self {
-        let zero = values.detached().within(limit);
-        Self::new(op, policy, values, limit, size, zero)
-    }
-
-    fn new(
-        op: &'static str,
-        policy: &Degeneracy,
-        values: &R,
-        limit: &R,
-        size: usize,
-        zero: R,
     ) -> Self {
         let values = values.detached();
+        let zero = match of {
+            Spectrum::Singular => values.within(limit),
+            Spectrum::Hermitian => values.constant(1, values.cols(), 0.0),
+        };
         let kept = zero.constant(1, 1, 1.0).sub(&zero);
         let diagonal = values.identity(values.cols());
         let pairs = values.sub(&values.transpose()).within(limit).sub(&diagonal);
@@ -328,8 +309,8 @@ impl<R: RealMatrices<Real = R>> Blocks<R> {
         }
     }
 
-    /// What pairs of columns of these sizes allow. Columns that are rounding errors of others have no
-    /// digits to compare.
+    /// The allowed size of a defect between two columns of these sizes. Columns that are rounding errors of
+    /// others have no digits to compare.
     fn allowed(&self, sizes: &R) -> R {
         match self.policy.rejects_split() {
             true => sizes.add(&sizes.transpose()).add(&sum(sizes).scale(self.tolerance)),

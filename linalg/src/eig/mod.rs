@@ -23,7 +23,7 @@ use t4a_algebra::{Field, Float, Numeric};
 use t4a_tensor::Tensor;
 
 use crate::batch::{Output, PerMatrix, Shape, Status, Views, filled, flops, load, run};
-use crate::degeneracy::{Degeneracy, rounding};
+use crate::degeneracy::{Degeneracy, relative, rounding};
 use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::{LinalgScalar, epsilon, real};
 use crate::scale::Scale;
@@ -187,7 +187,7 @@ fn inverse<C: Matrices>(op: &'static str, vectors: &C) -> Result<C> {
 pub(crate) fn unsplit<C: Matrices>(values: &C, vectors: &C, x: &C) -> Result<()> {
     let (_, ties) = gaps(values, &Degeneracy::near(x.epsilon()));
     let p = inverse("eig", vectors)?.matmul(&x.matmul(vectors));
-    let allowed = if x.epsilon() < 1e-10 { 1e-6 } else { 1e-3 };
+    let allowed = relative(x.epsilon());
     split("eig", &p, &ties, allowed, |op, batch| LinalgError::SecondOrderAtTie { op, batch })
 }
 

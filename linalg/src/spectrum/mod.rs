@@ -27,7 +27,7 @@ mod operation;
 #[cfg(test)]
 mod tests;
 
-use crate::degeneracy::{Degeneracy, rounding};
+use crate::degeneracy::{Degeneracy, relative, rounding};
 use crate::error::{LinalgError, Result};
 use crate::operation::{Part, full, real, zeros};
 use crate::vocabulary::{Matrices, RealMatrices, Region};
@@ -173,7 +173,7 @@ impl<M: Matrices> Frame<M> {
         let defects = inside.stack(&blocks.rest.mul_real(c)).norms()?;
         let allowed = (blocks.w.stack(&blocks.rest).norms()?, c.norms()?);
         let allowed: Vec<f64> = allowed.0.iter().zip(&allowed.1).map(|(a, b)| a * b).collect();
-        self.compare(&defects, &allowed, tolerance(c))
+        self.compare(&defects, &allowed, relative(c.epsilon()))
     }
 
     /// A direction that splits a tie, or leaves zero.
@@ -188,7 +188,7 @@ impl<M: Matrices> Frame<M> {
         let mean = w.diagonal().re().matmul(&self.pairs).mul(&count);
         let split = w.sub(&M::from_re(&mean.diagonal_matrix()));
         let defects = split.stack(&rest).norms()?;
-        compare(op, &defects, &x.norms()?, tolerance(x))
+        compare(op, &defects, &x.norms()?, relative(x.epsilon()))
     }
 
     fn compare(&self, defects: &[f64], sizes: &[f64], tolerance: f64) -> Result<()> {
@@ -223,7 +223,7 @@ impl<M: Matrices> Frame<M> {
 
         let left = g.sub(&alpha.mul(&z)).add(&h.mul(&self.zero)).sub(&at_zero.mul(&w));
         let moved = self.tied.add(&self.zero);
-        self.compare(&left.norms()?, &h.mul(&moved).norms()?, tolerance(h))?;
+        self.compare(&left.norms()?, &h.mul(&moved).norms()?, relative(h.epsilon()))?;
 
         let diagonal = h.mul(&self.kept).sub(&alpha.mul(&w));
         let inner = block.mul_real(&alpha).add(&M::from_re(&diagonal.diagonal_matrix()));
@@ -267,11 +267,6 @@ fn compare(op: &'static str, defects: &[f64], sizes: &[f64], tolerance: f64) -> 
         Some(batch) => Err(LinalgError::SecondOrderAtTie { op, batch }),
         None => Ok(()),
     }
-}
-
-/// The relative defect of what is allowed to be rounding.
-fn tolerance<R: Matrices>(x: &R) -> f64 {
-    if x.epsilon() < 1e-10 { 1e-6 } else { 1e-3 }
 }
 
 impl<M: Matrices> Factors<M> {

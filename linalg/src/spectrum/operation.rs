@@ -23,7 +23,7 @@ pub enum Spectral {
     Unsplit {
         /// Kind of the values.
         of: Spectrum,
-        /// Whether the gradient is one through vectors, wrong near ties already.
+        /// True for a gradient through vectors, which is inaccurate near ties already.
         vectors: bool,
     },
     /// As [`Spectral::Unsplit`], for the eigenvalues and eigenvectors of general matrices.

@@ -1,20 +1,16 @@
 //! The best approximation of a rank, `Aₚ = Uₚ Sₚ Vₚᴴ`, as one operation: smooth where the kept values
 //! are tied among themselves, or the dropped ones.
 //!
-//! With `Y = Uᴴ dA V`
-//!
-//! ```text
-//! dAₚ = U [herm(Y) ∘ Γ + skew(Y) ∘ Σ] Vᴴ + (dA V − U Y) K Vᴴ + U K (Uᴴ dA − Y Vᴴ)
-//! ```
-//!
-//! `K` is 1 for kept values. `Γ` and `Σ` are 1 for pairs of kept values, 0 for pairs of dropped ones, and
-//! `σᵢ/(σᵢ − σᵣ)`, `σᵢ/(σᵢ + σᵣ)` for a kept and a dropped one. Both are real and symmetric: the VJP is the
-//! same map. A cut through a tie has no derivative.
+//! The derivative is that of a function of singular values ([`svd_function`](super::svd_function)) with
+//! other tables. The ratios are 1 for kept values, else 0. The differences and sums are 1 for pairs of kept
+//! values, 0 for pairs of dropped ones, and `σᵢ/(σᵢ − σᵣ)`, `σᵢ/(σᵢ + σᵣ)` for a kept and a dropped one. The
+//! tables are real and symmetric, so the VJP is the same map. A cut through a tie has no derivative.
 //!
 //! Reference: C. Eckart, G. Young 1936; F. Feppon, P. Lermusiaux 2018 (derivative).
 
 use t4a_tensor::Tensor;
 
+use super::function::through_tables;
 use super::op::{factors, parts, triplets};
 use super::{Vectors, svd, svdvals_ex};
 use crate::degeneracy::Degeneracy;
@@ -69,18 +65,7 @@ fn derivative<M: Matrices>(
     };
     let differences = quotient(f.sub(&f.transpose()), s.sub(&s.transpose()));
     let sums = quotient(f.add(&f.transpose()), s.add(&s.transpose()));
-    let right = x.matmul(&vh.adjoint());
-    let y = u.adjoint().matmul(&right);
-    let inner = y.herm().mul_real(&differences).add(&y.skew().mul_real(&sums));
-    let mut left = u.matmul(&inner);
-    if m > k {
-        left = left.add(&right.sub(&u.matmul(&y)).mul_real(&keep));
-    }
-    let out = left.matmul(vh);
-    Ok(match n > k {
-        true => out.add(&u.mul_real(&keep).matmul(&u.adjoint().matmul(x).sub(&y.matmul(vh)))),
-        false => out,
-    })
+    Ok(through_tables([u, x, vh], [&differences, &sums, &keep]))
 }
 
 impl MatrixOperation for LowRankOp {

@@ -21,7 +21,7 @@
 
 use crate::degeneracy::{Blocks, Degeneracy, columns};
 use crate::error::Result;
-use crate::vocabulary::{Matrices, RealMatrices};
+use crate::vocabulary::{Matrices, RealMatrices, Spectrum};
 
 /// Cotangents, or tangents, of the three factors; `None` is zero.
 #[derive(Clone, Debug)]
@@ -82,7 +82,11 @@ pub fn vjp<M: Matrices>(
     let cotangents = [cotangent.u.as_ref(), v_cotangent.as_ref()];
     let largest = s.largest_real();
     degeneracy.check("svd_vjp", &a.mul_real(&gaps.ties), &cotangents, &largest)?;
-    check(&Blocks::singular("svd_vjp", degeneracy, s, &limit, m.max(n)), [&w, &z], cotangent)?;
+    check(
+        &Blocks::new("svd_vjp", degeneracy, Spectrum::Singular, s, &limit, m.max(n)),
+        [&w, &z],
+        cotangent,
+    )?;
     let sums = s_p.add(&s_p.transpose()).masked_recip(&limit);
     let mut g = a.mul_real(&gaps.inverse).add(&b.mul_real(&sums));
     if let Some(s_cotangent) = &cotangent.s {
@@ -166,7 +170,7 @@ pub fn jvp<M: Matrices>(
     let dp = u.adjoint().matmul(&da_v);
     let ds = dp.diagonal().re();
     let limit = degeneracy.limit(s, m.max(n));
-    let blocks = Blocks::singular("svd_jvp", degeneracy, s, &limit, m.max(n));
+    let blocks = Blocks::new("svd_jvp", degeneracy, Spectrum::Singular, s, &limit, m.max(n));
     let size = columns(da).largest_real();
     blocks.check_direction(&dp, &size)?;
     let gaps = degeneracy.gaps(&s.sub(&s.transpose()), &limit, s).inverse;

@@ -37,7 +37,7 @@ impl<const N: usize> Acc<N> {
 /// Partial results of blocks of tiles, which meet pairwise: of every block so far, one slot per bit of their
 /// number holds the result of as many.
 pub(super) struct Pairwise {
-    /// Where few results fit, there is no other memory.
+    /// Used alone if all results fit.
     few: Acc<TILE>,
     memory: Vec<Acc<4>>,
     /// Bytes of a tile.
@@ -75,7 +75,7 @@ impl Pairwise {
         memory.wrapping_add(i * self.size)
     }
 
-    /// Where the partial results of the next block are made.
+    /// The address for the partial results of the next block.
     pub(super) fn next(&mut self) -> *mut u8 {
         self.slot(self.top)
     }

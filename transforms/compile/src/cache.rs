@@ -1,5 +1,5 @@
-//! What a compiled function remembers: programs by their keys and the sizes of named axes, the least recently used
-//! first, and how calls went.
+//! The memory of a compiled function: programs by their keys and the sizes of named axes, the least recently used
+//! first, and counters of calls.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -36,7 +36,7 @@ pub(crate) struct Recorded<B: Backend> {
     source: Source<B>,
     pub(crate) structure: Structure,
     pub(crate) fixed: Fixed,
-    /// Whether it comes from bytes, which may say anything.
+    /// True for a program that was loaded: its bytes may describe any program.
     pub(crate) loaded: bool,
 }
 
@@ -53,7 +53,7 @@ impl<B: Backend> Recorded<B> {
     }
 }
 
-/// What there is for a key and the sizes of its named axes.
+/// The entry for a key and the sizes of its named axes.
 pub(crate) enum Form<B: Backend> {
     Program(Arc<Recorded<B>>),
     /// The function cannot be recorded, and why.

@@ -112,7 +112,7 @@ pub enum CompileError {
 /// The result of a call.
 pub type Result<T, E = CompileError> = std::result::Result<T, E>;
 
-/// What `run` returns, or the panic of it as an error: for programs that nobody has recorded here.
+/// The result of `run`, or its panic as an error: for programs that were not recorded in this process.
 pub(crate) fn caught<T>(operation: &'static str, run: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);

@@ -113,7 +113,7 @@ where
             }
         })
     };
-    // Whoever has a value still would have the first call's after all others.
+    // A value that is still referenced would stay that of the first call in all later calls.
     let others = || Arc::strong_count(&recording) > 1;
     for pause in 0..4 {
         if source.is_err() || !others() {

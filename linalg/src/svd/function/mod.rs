@@ -99,26 +99,34 @@ pub fn vjp_function<M: Matrices>(
     f_cotangent: &M,
     f: &impl SpectralFunction<M::Real>,
 ) -> M {
-    let (m, n, k) = (u.rows(), vh.cols(), s.cols());
-    let (uh, v) = (u.adjoint(), vh.adjoint());
-    let limit = Degeneracy::DEFAULT.limit(s, m.max(n));
+    let limit = Degeneracy::DEFAULT.limit(s, u.rows().max(vh.cols()));
     let values = f.value(s);
     let total = s.add(&s.transpose());
     let sums = values.add(&values.transpose());
     let sums = quotients([&sums, &total, &total.scale(0.5)], &limit, f);
-    let right = f_cotangent.matmul(&v);
-    let p = uh.matmul(&right);
-    let inner = p.herm().mul_real(&divided_differences(s, f)).add(&p.skew().mul_real(&sums));
-    let mut left = u.matmul(&inner);
     let ratios = quotients([&values, s, s], &limit, f);
+    through_tables([u, f_cotangent, vh], [&divided_differences(s, f), &sums, &ratios])
+}
+
+/// The derivative along `x` by the tables of differences, of sums, and of ratios, the last a row.
+pub(super) fn through_tables<M: Matrices>(
+    [u, x, vh]: [&M; 3],
+    [differences, sums, ratios]: [&M::Real; 3],
+) -> M {
+    let (m, n, k) = (u.rows(), vh.cols(), u.cols());
+    let uh = u.adjoint();
+    let right = x.matmul(&vh.adjoint());
+    let p = uh.matmul(&right);
+    let inner = p.herm().mul_real(differences).add(&p.skew().mul_real(sums));
+    let mut left = u.matmul(&inner);
     if m > k {
-        left = left.add(&right.sub(&u.matmul(&p)).mul_real(&ratios));
+        left = left.add(&right.sub(&u.matmul(&p)).mul_real(ratios));
     }
     let out = left.matmul(vh);
     match n > k {
         true => {
-            let beyond = uh.matmul(f_cotangent).sub(&p.matmul(vh));
-            out.add(&u.mul_real(&ratios).matmul(&beyond))
+            let beyond = uh.matmul(x).sub(&p.matmul(vh));
+            out.add(&u.mul_real(ratios).matmul(&beyond))
         }
         false => out,
     }

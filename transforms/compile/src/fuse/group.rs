@@ -27,8 +27,8 @@ struct Grouping<'a, B: Backend> {
     group: Vec<usize>,
     members: Vec<BTreeSet<usize>>,
     shapes: Vec<Option<Vec<usize>>>,
-    /// Whether the order of its elements in memory is that of a sum: one is computed from it, along its way only
-    /// elementwise instructions and moves.
+    /// True if a sum adds the results in their order in memory: only elementwise instructions and moves are
+    /// between them and the sum.
     ordered: Vec<bool>,
     /// How many groups have members before this instruction and others from it on.
     across: Vec<u32>,
@@ -135,7 +135,7 @@ impl<B: Backend> Grouping<'_, B> {
     }
 }
 
-/// Instructions whose results a sum takes as they lie in memory.
+/// Marks instructions whose results a sum adds in their order in memory.
 fn ordered<B: Backend>(instructions: &[Instruction<B>], values: usize) -> Vec<bool> {
     let mut taken = vec![false; values];
     let mut all = vec![false; instructions.len()];

@@ -32,7 +32,7 @@ pub(crate) struct Fused<B: Backend> {
     /// Of the operands, as they were recorded; the plan is for no others.
     pub(crate) shapes: Vec<Vec<usize>>,
     pub(crate) members: Vec<Instruction<B>>,
-    /// Whether there are sums along rows.
+    /// True if a sum adds results in their order in memory.
     pub(crate) sums: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a function computes and keeps beyond a call: recorded calls would not change it.
+//! Tensors that a function computes and keeps after the call: recorded calls would not change them.
 
 use burn::backend::Autodiff;
 use burn::nn::{BatchNormConfig, LinearConfig};
@@ -65,7 +65,7 @@ fn running_statistics_follow_every_call() {
     assert_eq!(f.fullgraph().call(x(0)).unwrap_err(), CompileError::Keeps);
 }
 
-/// What a tape has for a pass that never comes is nobody's state.
+/// Values that a tape keeps for a reverse pass that never runs are no state of the function.
 #[test]
 fn a_tape_without_a_pass_is_recorded() {
     let f = compile(|x: Matrix| {
