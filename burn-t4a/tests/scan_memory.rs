@@ -4,6 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Instant;
 
 use burn_autodiff::Autodiff;
 use burn_t4a::ext::scan::{Memory, Options, Policy, scan};
@@ -136,4 +137,60 @@ fn memory_of_many_steps_of_a_small_carry_is_bounded() {
     // copy.
     assert!(many <= 20_000, "32000 steps take {many} KiB");
     assert!(4 * many <= everything, "32000 steps take {many} KiB, all of them {everything} KiB");
+}
+
+/// What gradients leave behind in Burn's tables is dropped by later ones.
+#[test]
+fn gradients_leave_no_memory() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    t4a_tensor::pool::set_cache_limit(0);
+    let policies = [Policy::Sqrt, Policy::Carries, Policy::Segment(2), Policy::Revolve(3)];
+    let all = policies.map(Memory::Bounded).into_iter().chain([Memory::StoreAll]);
+    for (memory, n) in
+        all.flat_map(|memory| [(memory, 1), (memory, 10)]).chain([(Memory::default(), 400)])
+    {
+        let gradient = || {
+            let a = Tensor::<AD, 1>::full([4], 0.9, &T4aDevice).require_grad();
+            let c = Tensor::<AD, 1>::ones([4], &T4aDevice);
+            let xs = Tensor::<AD, 1>::ones([n], &T4aDevice).require_grad();
+            let step = |a: Tensor<AD, 1>, c: Tensor<AD, 1>, x: Tensor<AD, 1>| (c * a + x, ());
+            let options = Options::default().memory(memory);
+            let (last, ()): (Tensor<AD, 1>, ()) =
+                scan(step, a.clone(), c, xs.clone(), &options).unwrap();
+            let gradients = last.sum().backward();
+            assert!(a.grad(&gradients).is_some() && xs.grad(&gradients).is_some());
+        };
+        let calls = if n > 10 { 100 } else { 1000 };
+        (0..20).for_each(|_| gradient());
+        settle();
+        let before = BYTES.load(SeqCst);
+        (0..calls).for_each(|_| gradient());
+        settle();
+        let left = BYTES.load(SeqCst).saturating_sub(before);
+        assert!(left <= 64 << 10, "{memory:?} of {n} steps: {left} bytes after {calls} gradients");
+    }
+}
+
+/// Seconds for the gradient by xs of `scans` scans, one after the other, over n elements.
+fn seconds(scans: usize, n: usize, memory: Memory) -> f64 {
+    let xs = Tensor::<AD, 2>::ones([n, 64], &T4aDevice).require_grad();
+    let options = Options::default().memory(memory);
+    let step = |(): (), c: Tensor<AD, 1>, x: Tensor<AD, 1>| (c * 0.5 + x, ());
+    let begin = Instant::now();
+    let mut c = Tensor::<AD, 1>::zeros([64], &T4aDevice);
+    for _ in 0..scans {
+        c = scan::<AD, _, _, _, _, _, _, ()>(step, (), c, xs.clone(), &options).unwrap().0;
+    }
+    let gradients = c.sum().backward();
+    assert!(xs.grad(&gradients).is_some());
+    begin.elapsed().as_secs_f64()
+}
+
+/// Eight times the work takes eight times as long, not sixty-four times.
+#[test]
+fn time_of_recorded_steps_is_linear_in_their_number() {
+    let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
+    let least = |n| (0..3).map(|_| seconds(1, n, Memory::StoreAll)).fold(f64::MAX, f64::min);
+    let (few, many) = (least(1_000), least(8_000));
+    assert!(many < 20.0 * few, "{many} s after {few} s");
 }

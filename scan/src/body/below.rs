@@ -196,7 +196,7 @@ fn step_back<T: Tape<Kind: Sync>>(
             of_consts: of_consts.iter().map(|&of| of.then(|| known.next()).flatten()).collect(),
             wanted_xs: of_xs.clone(),
         };
-        let Cotangents { carry, xs, consts } = T::back(span, &mut None)?;
+        let Cotangents { carry, xs, consts } = T::back(span, &mut Vec::new())?;
         let consts = consts.into_iter().zip(&of_consts).filter(|(_, of)| **of).map(|(g, _)| g);
         let next = carry.into_iter().zip(&like.0).map(|(g, like)| fill(g, like));
         let next = next.chain(consts.zip(&sums).map(|(g, sum)| g.unwrap_or_else(|| sum.clone())));

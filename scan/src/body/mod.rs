@@ -8,6 +8,7 @@
 //! prepared  a body over trees as steps
 //! tape      a scan as one node of a tape, with bounded memory
 //! below     such a node whose passes are scans of a backend that has a way of its own to run them
+//! elements  steps that a tape records one by one
 //! span      the derivative of a span of steps, in the reverse pass of that node
 //! ```
 //!
@@ -40,6 +41,7 @@
 //! ```
 
 mod below;
+mod elements;
 mod options;
 mod prepared;
 mod span;

@@ -1,15 +1,16 @@
 //! The derivative of a span of steps, inside of the reverse pass of a tape.
 //!
 //! ```text
-//! anchors ── link
-//!             │     ┌── input 0 ──┐                    ┌── root 0
-//!           base ───┼── input 1 ──┤ steps of the span ─┤
-//!                   └── …         ┘                    └── … ── root
+//! anchor ── base ───┬── input 0 ──┐                    ┌── root 0
+//!             │     ├── input 1 ──┤ steps of the span ─┤
+//!             │     └── …         ┘                    └── … ── root
+//!           link ── next anchor
 //! ```
 //!
-//! A root passes the cotangent of one output on, an input tells its own to whoever waits. `link` is not passed
-//! by the reverse pass: it joins the graph of a span to those of the spans before and after, for a tape that
-//! has a use for that, and tells when the tape forgets it, which it does with its parent.
+//! A root passes the cotangent of one output on, an input sends its own to the receiver. With anchors, leaves that
+//! the caller holds, a span is recorded in the graph of the span before: `base` is a child of the anchor between
+//! them. `link` is not passed by the reverse pass: it joins the anchor of the next span to the graph, and reports
+//! when the tape drops it, which happens once its parent is consumed.
 
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -124,7 +125,7 @@ impl<T: Tape> Span<T> {
     }
 
     /// The steps on a tape of their own: its root, if there are inputs. The reverse pass from there tells
-    /// cotangents as they are found, and, with anchors to link the graph to, when it is forgotten.
+    /// cotangents as they are found, and, with the anchors before and after it, when it is dropped.
     ///
     /// # Errors
     /// Those of the steps.
@@ -133,17 +134,19 @@ impl<T: Tape> Span<T> {
         anchors: Option<[T; 2]>,
         tell: impl Fn(Told<T::Below>) + Clone + Send + 'static,
     ) -> Result<Option<T>> {
-        let Some(base) = self.leaf() else { return Ok(None) };
-        let nothing = base.clone().below();
+        let Some(leaf) = self.leaf() else { return Ok(None) };
+        let nothing = leaf.clone().below();
         let Self { steps, consts, carry, xs, of_carry, of_ys, of_consts, wanted_xs, .. } = self;
-        if let Some([before, after]) = anchors {
-            let last = Last(tell.clone(), PhantomData);
-            T::record(
-                [base.clone(), before, after],
-                |[x, ..]| Ok((x, last)),
-                |_, _| Ok([None, None, None]),
-            )?;
-        }
+        let base = match anchors {
+            None => leaf,
+            Some([before, after]) => {
+                let base = T::record([before], |[x]| Ok((x, ())), |(), _| Ok([None]))?;
+                let last = Last(tell.clone(), PhantomData);
+                let link = [base.clone(), after];
+                T::record(link, |[x, _]| Ok((x, last)), |_, _| Ok([None, None]))?;
+                base
+            }
+        };
         let input = |slot: Slot, value: T::Below| {
             let tell = tell.clone();
             let wanted = !matches!(slot, Slot::X(_, i) if !wanted_xs[i]);

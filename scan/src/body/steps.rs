@@ -72,14 +72,27 @@ impl<A: Array> Steps<A> {
     /// # Errors
     /// Those of the steps.
     pub fn run(&self, consts: &[A], init: Vec<A>, xs: &[A]) -> Result<[Vec<A>; 2]> {
-        if self.length == 0 {
-            return self.empty(consts, init, xs);
+        match self.length {
+            0 => self.empty(consts, init, xs),
+            _ => self.run_with(consts, init, |t| Ok(at(xs, t))),
         }
+    }
+
+    /// As [`Steps::run`] with the elements that `x` gives, for at least one step.
+    ///
+    /// # Errors
+    /// Those of the steps and of `x`.
+    pub(super) fn run_with(
+        &self,
+        consts: &[A],
+        init: Vec<A>,
+        mut x: impl FnMut(usize) -> Result<Vec<A>>,
+    ) -> Result<[Vec<A>; 2]> {
         let mut carry = init;
         let mut ys = Stack::new(self.length);
         for k in 0..self.length {
             let t = self.time(k);
-            let (next, y) = self.step(consts, carry, at(xs, t))?;
+            let (next, y) = self.step(consts, carry, x(t)?)?;
             carry = next;
             ys.put(t, y)?;
         }

@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use t4a_diff::Array;
 use t4a_tensor::DType;
 
+use super::elements::run;
 use super::options::{Memory, Options};
 use super::span::{Cotangents, Span};
 use super::steps::{Stack, Steps, at, element};
@@ -48,13 +49,13 @@ pub trait Tape: Array + Send + 'static {
     /// The reverse pass from here.
     fn backward(root: Self);
 
-    /// The derivative of a span, within a reverse pass. The default begins another one there. `anchor` is
-    /// whatever the tape keeps from one span of a pass to the next.
+    /// The derivative of a span, within a reverse pass. The default begins another one there. `anchors` are
+    /// leaves that the tape keeps from one span to the next, until the last one is done.
     ///
     /// # Errors
     /// Those of the steps.
-    fn back(span: Span<Self>, anchor: &mut Option<Self>) -> Result<Cotangents<Self::Below>> {
-        let _ = anchor;
+    fn back(span: Span<Self>, anchors: &mut Vec<Self>) -> Result<Cotangents<Self::Below>> {
+        let _ = anchors;
         span.back()
     }
 
@@ -66,16 +67,16 @@ pub trait Tape: Array + Send + 'static {
     }
 
     /// Called before a step of a forward pass; what it returns is called after that, and says whether the step has
-    /// run a reverse pass of its own, which this tape could not run again inside of another one. `None`: probably
-    /// not. By default passes nest.
+    /// run a reverse pass of its own, which this tape could not run again inside of another one. `None`: that is
+    /// unknown, and may be known when the step runs again. By default passes nest.
     fn observe() -> impl FnOnce() -> Option<bool> {
         || Some(false)
     }
 }
 
-/// Scans of fewer steps repeat a step of which [`Tape::observe`] is not sure, so that a reverse pass has as many
-/// chances to be seen.
-const OBSERVATIONS: usize = 4;
+/// A scan with a step of which [`Tape::observe`] does not say that it has run no reverse pass is tried again, in all so
+/// many times.
+const TRIES: usize = 3;
 
 /// The last carry and all ys, as one node unless [`Memory::StoreAll`] is asked for or nothing is tracked.
 ///
@@ -95,14 +96,17 @@ pub fn scan_on_tape<T: Tape>(
     };
     match policy {
         Some(policy) if steps.length > 0 && [&consts, &init, &xs].into_iter().any(tracked) => {
-            let all = [consts.clone(), init.clone(), xs.clone()];
-            let forward = |like, all| forward(steps.clone(), like, all, policy);
-            match recorded(all, policy, forward, back) {
-                Err(ScanError::ReversePass { .. }) => steps.run(&consts, init, &xs),
-                outcome => outcome,
+            for _ in 0..TRIES {
+                let all = [consts.clone(), init.clone(), xs.clone()];
+                let forward = |like, all| forward(steps.clone(), like, all, policy);
+                match recorded(all, policy, forward, back) {
+                    Err(ScanError::ReversePass { .. }) => {}
+                    outcome => return outcome,
+                }
             }
+            run(&steps, &consts, init, &xs)
         }
-        _ => steps.run(&consts, init, &xs),
+        _ => run(&steps, &consts, init, &xs),
     }
 }
 
@@ -158,25 +162,16 @@ pub(super) fn step<T: Tape>(
     steps: &Steps<T>,
     kind: T::Kind,
     consts: &[T],
-    mut carry: Vec<T::Below>,
-    mut x: Vec<T::Below>,
+    carry: Vec<T::Below>,
+    x: Vec<T::Below>,
     policy: &dyn Debug,
 ) -> Result<Pair<T>> {
     let above = |x: Vec<T::Below>| x.into_iter().map(|x| T::above(x, kind)).collect::<Vec<T>>();
-    let mut repeated = 0;
-    let (carry, y) = loop {
-        let again = (steps.length + repeated < OBSERVATIONS).then(|| (carry.clone(), x.clone()));
-        let ended_pass = T::observe();
-        let stepped = steps.step(consts, above(carry), above(x))?;
-        match (ended_pass(), again) {
-            (Some(true), _) => {
-                return Err(ScanError::ReversePass { policy: format!("{policy:?}") });
-            }
-            (None, Some(again)) => (carry, x) = again,
-            _ => break stepped,
-        }
-        repeated += 1;
-    };
+    let ended_pass = T::observe();
+    let (carry, y) = steps.step(consts, above(carry), above(x))?;
+    if ended_pass() != Some(false) {
+        return Err(ScanError::ReversePass { policy: format!("{policy:?}") });
+    }
     if carry.iter().chain(&y).any(T::is_tracked) {
         return Err(ScanError::Captured { policy: format!("{policy:?}") });
     }
@@ -316,7 +311,7 @@ fn back<T: Tape>(mut kept: Residuals<T>, ends: Ends, cotangent: T::Below) -> Res
     // Of one span each, by its first time: an array for every step would be most of the memory.
     let mut of_xs: BTreeMap<usize, Vec<T::Below>> = BTreeMap::new();
     let wanted_xs = tracked[consts.len() + kept.carries..].to_vec();
-    let mut anchor = None;
+    let mut anchors = Vec::new();
     let above: Vec<T> = consts.iter().cloned().map(|x| T::above(x, *kind)).collect();
     kept.schedule.run_backward(
         stored,
@@ -340,7 +335,7 @@ fn back<T: Tape>(mut kept: Residuals<T>, ends: Ends, cotangent: T::Below) -> Res
                 of_consts: std::mem::take(&mut of_consts),
                 wanted_xs: wanted_xs.clone(),
             };
-            let Cotangents { carry, xs: of_span, consts } = T::back(span, &mut anchor)?;
+            let Cotangents { carry, xs: of_span, consts } = T::back(span, &mut anchors)?;
             (of_carry, of_consts) = (carry, consts);
             let first = times.iter().copied().min().unwrap_or(0);
             let mut stacked = Stack::new(times.len());

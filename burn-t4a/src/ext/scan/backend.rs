@@ -130,15 +130,20 @@ impl<B: Operations, C: CheckpointStrategy> Tape for Floats<Autodiff<B, C>> {
     /// In Burn 0.21 `backward` ends by locking all graphs, that of the pass around it among them, so it runs
     /// on a thread of its own that ends with that pass; what it has found out is known before.
     ///
-    /// Such a thread holds the tables of its graph until then, which are as large as the graph was. So all
-    /// spans of a pass have one, and tables that move from graph to graph: each is joined to the one before
-    /// by a leaf of that, once it is told that the one before is forgotten, and to a leaf for the one after.
-    /// (Not by one leaf for all: Burn forgets where a leaf is when its graph is merged for the second time.)
-    fn back(span: Span<Self>, anchor: &mut Option<Self>) -> Result<Cotangents<Floats<B>>> {
+    /// Such a thread holds the tables of its graph until then, which are as large as the graph was. So all spans of
+    /// a pass share one graph: each is recorded below an anchor, a leaf of that graph, once the span before is
+    /// dropped, and joins the anchor of the next one. (Not one anchor for all: a pass consumes it.) When Burn
+    /// merges graphs, it enters the first node of each into its tables once more, and removes the entry only when it
+    /// drops that node. First nodes are anchors, so all of them are held until the last span is done.
+    fn back(span: Span<Self>, anchors: &mut Vec<Self>) -> Result<Cotangents<Floats<B>>> {
         let mut found = span.known();
-        let Some(after) = span.leaf() else { return Ok(found) };
-        let before = anchor.replace(after.clone()).or_else(|| span.leaf());
-        let anchors = before.map(|before| [before, after]);
+        if anchors.is_empty() {
+            anchors.extend(span.leaf());
+        }
+        let before = anchors.last().cloned();
+        anchors.extend(span.leaf());
+        let Some((before, after)) = before.zip(anchors.last().cloned()) else { return Ok(found) };
+        let anchors = Some([before, after]);
         let (sender, receiver) = channel();
         let run = move || {
             let tell = sender.clone();
