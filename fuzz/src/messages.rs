@@ -16,7 +16,7 @@ use t4a_linalg::eigh::{EighOp, EigvalshOp};
 use t4a_linalg::hermitian::{Elementary, HermitianFunctionOp};
 use t4a_linalg::logm::LogmOp;
 use t4a_linalg::lstsq::{LstsqMinNormOp, LstsqOp};
-use t4a_linalg::lyapunov::LyapunovOp;
+use t4a_linalg::lyapunov::LyapunovPositiveOp;
 use t4a_linalg::operation::MatrixOperation;
 use t4a_linalg::pinv::PinvOp;
 use t4a_linalg::polar::{PolarOp, Side};
@@ -24,6 +24,7 @@ use t4a_linalg::qr::{Columns, LqOp, QrOp};
 use t4a_linalg::solve::SolveOp;
 use t4a_linalg::sqrtm::SqrtmOp;
 use t4a_linalg::svd::{LowRankOp, SvdFunctionOp, SvdOp, SvdvalsOp, Vectors};
+use t4a_linalg::sylvester::SylvesterOp;
 use t4a_linalg::triangular::{SolveTriangularOp, Triangle};
 use t4a_linalg::{Degeneracy, Linalg, MatrixOp};
 use t4a_nn::{Attention, AttentionOptions};
@@ -98,7 +99,8 @@ fn matrices() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
         SolveTriangularOp { triangle: Triangle::LOWER }.into(),
         LstsqOp.into(),
         LstsqMinNormOp { rtol: Some(1e-3) }.into(),
-        LyapunovOp.into(),
+        LyapunovPositiveOp.into(),
+        SylvesterOp.into(),
     ];
     let positive = [4.0, 1.0, 0.5, 1.0, 3.0, 0.2, 0.5, 0.2, 2.0];
     let row = |op: MatrixOp, complex: bool| {
