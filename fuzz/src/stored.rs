@@ -131,10 +131,12 @@ fn check<T: Usable>(input: &mut Input<'_>, tensor: &T) {
 fn graded<S: Sector + Serialize + DeserializeOwned>(input: &mut Input<'_>, sectors: &[S]) {
     let direction = |input: &mut Input<'_>| input.pick(&[Direction::Out, Direction::In]);
     let mut leg = || {
-        let kept: Vec<(S, usize)> = sectors
-            .iter()
-            .filter_map(|&sector| (!input.once_in(3)).then(|| (sector, 1 + input.below(2))))
-            .collect();
+        let mut kept: Vec<(S, usize)> = Vec::new();
+        for &sector in sectors {
+            if !input.once_in(3) {
+                kept.push((sector, 1 + input.below(2)));
+            }
+        }
         Leg::new(kept, direction(input)).expect("sectors once each")
     };
     let mut legs: Vec<Leg<S>> = (0..4).map(|_| leg()).collect();

@@ -120,22 +120,26 @@ impl Server {
         Self { limits, ..self }
     }
 
-    /// Accepts clients, each on a thread of its own, until the listener fails.
+    /// Accepts clients, each on a thread of its own, as long as the listener does.
     ///
     /// # Errors
-    /// Those of the listener.
+    /// That of the listener, once it has failed for five seconds.
     pub fn serve(self, listener: &TcpListener) -> io::Result<()> {
         let (server, open) = (Arc::new(self), Arc::new(AtomicUsize::new(0)));
+        let mut failures = 0;
         loop {
             let stream = match listener.accept() {
                 Ok((stream, _)) => stream,
-                // The connection ended before it was accepted, or there are no descriptors left.
-                Err(error) => {
+                // The connection ended before it was accepted, or there are no descriptors for now.
+                Err(error) if failures < 100 => {
                     eprintln!("t4a-serve: {error}");
+                    failures += 1;
                     std::thread::sleep(std::time::Duration::from_millis(50));
                     continue;
                 }
+                Err(error) => return Err(error),
             };
+            failures = 0;
             if open.fetch_add(1, Ordering::SeqCst) >= server.limits.connections {
                 open.fetch_sub(1, Ordering::SeqCst);
                 eprintln!("t4a-serve: a connection beyond {} is closed", server.limits.connections);
