@@ -26,6 +26,7 @@ use crate::degeneracy::rounding;
 use crate::eig::eigvals;
 use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
+use crate::threads::Work;
 use crate::vocabulary::{Batched, Dual, Matrices, RealMatrices};
 
 pub use op::SqrtmOp;
@@ -169,7 +170,7 @@ pub(crate) fn one_by_one<T: LinalgScalar>(
     let info = run(
         shape.batch,
         out.mats()?,
-        1,
+        Work::sums(1),
         |_| Ok(()),
         |(), index, slot, _| match &results[index] {
             Some(Ok(result)) => match Views::of(op, result) {

@@ -15,6 +15,8 @@ use crate::scalar::LinalgScalar;
 use crate::solve::solve;
 use crate::svd::{Vectors, svd, svdvals};
 use crate::testing::*;
+use crate::triangular::solve_triangular;
+use crate::vocabulary::Triangle;
 
 static COUNTS: Mutex<()> = Mutex::new(());
 
@@ -110,10 +112,39 @@ fn values_of_300_do_not_depend_on_the_number_of_threads() {
     set_threads(before);
 }
 
+/// Shapes where faer cuts products, and those where a product has one column and its sums are cut.
+#[test]
+fn systems_of_300_and_more_do_not_depend_on_the_number_of_threads() {
+    let _guard = lock(&COUNTS);
+    let before = threads();
+    let a = random::<f64>(7, &[530, 530]);
+    let wide = random::<f64>(8, &[530, 531]);
+    let lower = cholesky(&positive(&a)).unwrap();
+    let rhs = [1, 2, 300].map(|r| random::<f64>(9, &[530, r]));
+    let of = |count| {
+        set_threads(count);
+        let mut out = vec![
+            bits(&lu_factor(&a).unwrap().packed),
+            bits(&lu_factor(&wide).unwrap().packed),
+            bits(&cholesky(&positive(&a)).unwrap()),
+        ];
+        for b in &rhs {
+            out.push(bits(&solve(&a, b).unwrap()));
+            out.push(bits(&solve_triangular(&lower, b, Triangle::LOWER).unwrap()));
+        }
+        out
+    };
+    let first = of(1);
+    for count in [2, 3, 7] {
+        assert!(of(count) == first, "{count} threads");
+    }
+    set_threads(before);
+}
+
 fn batches<T: LinalgScalar>() {
     let _guard = lock(&COUNTS);
     let before = threads();
-    for n in [40, 100] {
+    for n in [40, 100, 200] {
         let a = random::<T>(3, &[5, n, n]);
         for count in [1, 2, 7] {
             set_threads(count);

@@ -12,7 +12,8 @@ use crate::backend::Vmap;
 use crate::error::{Mapped, VmapError};
 use crate::kind::{Kind, Primitive};
 use crate::movement::raise;
-use crate::random::{Random, Running};
+use crate::random::Random;
+use crate::running::Running;
 use crate::tensor::VmapTensor;
 use crate::tree::{Leaf, Leaves, Tensors, on_kind};
 
@@ -94,7 +95,8 @@ impl<F> Vectorized<F> {
     ///
     /// # Errors
     /// Before the function runs inside of another one on the same backend, for axes that do not fit, batches of different sizes, and inputs that are not
-    /// those of the function; afterwards for outputs that are not the ones asked for.
+    /// those of the function; afterwards for outputs that are not the ones asked for, and for a function
+    /// that keeps a tensor that differs between examples.
     ///
     /// # Panics
     /// As the function does; see [`Vmap`].
@@ -133,7 +135,9 @@ impl<F> Vectorized<F> {
             let output = (self.f)(arguments);
             chunks.push(self.leave::<B, R>(output, range.len())?);
         }
-        drop(running);
+        if running.keeps() {
+            return Err(VmapError::Keeps);
+        }
         let (structure, mut leaves) = joined(chunks);
         O::build(&structure, &mut leaves)
     }
