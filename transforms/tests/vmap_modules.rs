@@ -161,7 +161,8 @@ fn gradients_per_example() {
     let x = draw([BATCH, 1, 2, 8, 8]);
     let targets = draw([BATCH, 1, 3]);
     let lifted: Cnn<V> = lift(&module, Cnn::new()).unwrap();
-    // Outside of the mapped function, in which the template may not draw its parameters.
+    // Each example has running statistics of its own, which nothing reads. Parameters are drawn outside
+    // of the mapped function, where the template may draw none.
     let tracked: Cnn<A> = lift(&lifted, Cnn::new()).unwrap();
     let f = |(x, t): (Tensor<V, 4>, Tensor<V, 2>)| {
         let module = &tracked;
@@ -176,7 +177,7 @@ fn gradients_per_example() {
     };
     type All = (Tensor<B, 5>, Tensor<B, 2>, Tensor<B, 2>, Tensor<B, 3>);
     let (kernels, biases, gammas, weights): All =
-        vmap(f).call((x.clone(), targets.clone())).unwrap();
+        vmap(f).keeping().call((x.clone(), targets.clone())).unwrap();
     let module: Cnn<One> = lift(&module, Cnn::new()).unwrap();
     for i in 0..BATCH {
         let input = Tensor::<One, 4>::from_inner(at::<5, 4>(&x, i));

@@ -39,7 +39,15 @@ use crate::tree::{Leaf, Leaves, Tensors, on_kind};
 /// ```
 pub fn vmap<F>(f: F) -> Vectorized<F> {
     let (in_axes, out_axes) = (Axes::At(0), Axes::At(0));
-    Vectorized { f, in_axes, out_axes, size: None, chunk: None, random: Random::Error }
+    Vectorized {
+        f,
+        in_axes,
+        out_axes,
+        size: None,
+        chunk: None,
+        random: Random::Error,
+        keeping: false,
+    }
 }
 
 /// A function that [`vmap`] maps over a batch.
@@ -52,6 +60,7 @@ pub struct Vectorized<F> {
     size: Option<usize>,
     chunk: Option<usize>,
     random: Random,
+    keeping: bool,
 }
 
 impl<F> Vectorized<F> {
@@ -86,6 +95,13 @@ impl<F> Vectorized<F> {
     /// What examples share where the function draws random numbers.
     pub fn random(mut self, random: Random) -> Self {
         self.random = random;
+        self
+    }
+
+    /// Lets the function keep tensors that differ between examples, as `BatchNorm` on `Autodiff` keeps its
+    /// running statistics: they fit into calls on a batch of the same size only, and hold its memory.
+    pub fn keeping(mut self) -> Self {
+        self.keeping = true;
         self
     }
 
@@ -135,7 +151,7 @@ impl<F> Vectorized<F> {
             let output = (self.f)(arguments);
             chunks.push(self.leave::<B, R>(output, range.len())?);
         }
-        if running.keeps() {
+        if !self.keeping && running.keeps() {
             return Err(VmapError::Keeps);
         }
         let (structure, mut leaves) = joined(chunks);

@@ -81,7 +81,7 @@ pub enum VmapError {
     /// A tensor that differs between examples and outlives the call.
     #[error(
         "the function keeps a tensor that differs between examples, as modules keep running statistics, or \
-         parameters that are drawn at their first use: return it as a result, and draw parameters before the call"
+         parameters that are drawn at their first use: return it as a result, draw parameters before the call, or allow it by keeping()"
     )]
     Keeps,
     /// Chunks of no example.

@@ -18,7 +18,7 @@ pub struct VmapTensor<P> {
     call: Option<Arc<()>>,
 }
 
-impl<P: TensorMetadata + 'static> TensorMetadata for VmapTensor<P> {
+impl<P: TensorMetadata> TensorMetadata for VmapTensor<P> {
     fn dtype(&self) -> DType {
         self.inner.dtype()
     }
@@ -31,12 +31,7 @@ impl<P: TensorMetadata + 'static> TensorMetadata for VmapTensor<P> {
     }
 }
 
-impl<P: 'static> VmapTensor<P> {
-    /// A batch `[batch, …]`.
-    pub fn batched(inner: P) -> Self {
-        Self { inner, batched: true, call: call_of::<P>() }
-    }
-
+impl<P> VmapTensor<P> {
     /// The same for every example.
     pub fn shared(inner: P) -> Self {
         Self { inner, batched: false, call: None }
@@ -57,14 +52,21 @@ impl<P: 'static> VmapTensor<P> {
         &self.inner
     }
 
-    /// Batched if there is a size.
-    pub(crate) fn new(inner: P, size: Option<usize>) -> Self {
-        if size.is_some() { Self::batched(inner) } else { Self::shared(inner) }
-    }
-
     /// How many hidden axes are in front.
     pub(crate) fn prefix(&self) -> usize {
         self.batched as usize
+    }
+}
+
+impl<P: 'static> VmapTensor<P> {
+    /// A batch `[batch, …]`.
+    pub fn batched(inner: P) -> Self {
+        Self { inner, batched: true, call: call_of::<P>() }
+    }
+
+    /// Batched if there is a size.
+    pub(crate) fn new(inner: P, size: Option<usize>) -> Self {
+        if size.is_some() { Self::batched(inner) } else { Self::shared(inner) }
     }
 
     /// An operation that treats all leading axes alike.
@@ -74,7 +76,7 @@ impl<P: 'static> VmapTensor<P> {
     }
 }
 
-impl<P: TensorMetadata + 'static> VmapTensor<P> {
+impl<P: TensorMetadata> VmapTensor<P> {
     /// The size of the batch.
     pub fn size(&self) -> Option<usize> {
         self.batched.then(|| self.inner.shape()[0])
