@@ -120,8 +120,8 @@ fn pairs<A: Array>(op: &Linalg, arrays: impl IntoIterator<Item = A>) -> Vec<Pair
     op.op.results().iter().map(|kind| Pair::read(complex(kind), &mut arrays)).collect()
 }
 
-/// Of two complex operands at most: no tape asks for what their rules need.
-const UNTRACKED: [bool; 4] = [false; 4];
+/// Of three complex operands at most: no tape asks for what their rules need.
+const UNTRACKED: [bool; 6] = [false; 6];
 
 /// The operation on arrays, once these are known to fit, and how many there are.
 fn checked<A: Array>(op: impl Into<MatrixOp>, operands: &[Pair<A>]) -> Result<(Linalg, usize)> {

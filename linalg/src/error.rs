@@ -117,6 +117,17 @@ pub enum LinalgError {
         /// Index of the matrix in the batch.
         batch: usize,
     },
+    /// A Sylvester or Lyapunov equation without a unique solution.
+    #[error(
+        "{op}: equation {batch} has no unique solution: an eigenvalue of A is the negative of one of B (of Aᴴ in a \
+         Lyapunov equation), to rounding; a multiple of the unit matrix added to A moves its eigenvalues"
+    )]
+    CommonEigenvalue {
+        /// The operation.
+        op: &'static str,
+        /// Index of the equation in the batch.
+        batch: usize,
+    },
     /// A result beyond the range of the element type.
     #[error(
         "{op}: the result for matrix {batch} exceeds the range of the element type; scale the matrix, or take f64"
@@ -203,6 +214,7 @@ impl LinalgError {
             | Self::Defective { op, .. }
             | Self::NoConvergence { op, .. }
             | Self::NegativeEigenvalue { op, .. }
+            | Self::CommonEigenvalue { op, .. }
             | Self::Overflow { op, .. }
             | Self::OutsideDomain { op, .. }
             | Self::SecondOrderAtTie { op, .. }
@@ -223,6 +235,7 @@ impl LinalgError {
             | Self::Defective { batch, .. }
             | Self::NoConvergence { batch, .. }
             | Self::NegativeEigenvalue { batch, .. }
+            | Self::CommonEigenvalue { batch, .. }
             | Self::Overflow { batch, .. }
             | Self::OutsideDomain { batch, .. }
             | Self::SecondOrderAtTie { batch, .. }
@@ -232,6 +245,8 @@ impl LinalgError {
     }
 }
 
+/// Info code of an equation without a unique solution.
+pub const COMMON_EIGENVALUE: i32 = -6;
 /// Info code of a matrix with an eigenvalue on the negative real axis.
 pub const NEGATIVE_EIGENVALUE: i32 = -5;
 /// Info code of a matrix with an eigenvalue at which the function is not finite.
@@ -265,6 +280,7 @@ pub(crate) fn check(
         Some((batch, NO_CONVERGENCE)) => Err(LinalgError::NoConvergence { op, batch }),
         Some((batch, OUTSIDE_DOMAIN)) => Err(LinalgError::OutsideDomain { op, batch }),
         Some((batch, NEGATIVE_EIGENVALUE)) => Err(LinalgError::NegativeEigenvalue { op, batch }),
+        Some((batch, COMMON_EIGENVALUE)) => Err(LinalgError::CommonEigenvalue { op, batch }),
         Some((batch, OVERFLOW)) => Err(LinalgError::Overflow { op, batch }),
         Some((batch, code)) if code > 0 => Err(pivot(op, batch, code as usize - 1)),
         Some((batch, _)) => Err(LinalgError::NonFinite { op, batch }),

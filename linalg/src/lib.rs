@@ -20,8 +20,9 @@
 //! | systems of equations, determinants | [`solve`], [`lu`], [`triangular`], [`inverse`], [`det`], [`systems`] |
 //! | least squares | [`lstsq`] |
 //! | exponential, root, logarithm, powers | [`expm`], [`sqrtm`], [`logm`], [`power`], [`hermitian`] |
+//! | triangular form | [`schur`] |
 //! | norms, condition numbers | [`mod@norm`] |
-//! | Lyapunov equations, `A X + X Aᴴ = Q` | [`lyapunov`] |
+//! | Sylvester and Lyapunov equations, `A X + X B = C` | [`sylvester`], [`lyapunov`] |
 //! | tensors some of whose axes form the rows | [`mod@left_dims`] |
 //! | all of them over any arrays, as users call them | [`user`] |
 //!
@@ -44,8 +45,8 @@
 //! differentiated again: by duals, or by recording it on a tape. Everything that is not differentiable, such as
 //! tolerances, masks, permutations and norms for checks, enters as constants.
 //!
-//! Functions that are programs in the vocabulary (`expm`, `sqrtm`, `logm`) need no rule: their derivative
-//! is the program on duals.
+//! `expm` is a program in the vocabulary and needs no rule: its derivative is the program on duals. That of
+//! `sqrtm` and `logm`, which use the Schur form, is the function of a block matrix.
 //!
 //! # What has which derivative
 //! The second derivative is that of the gradient, by duals or on a tape. Symmetric functions of
@@ -76,13 +77,14 @@
 //! | `solve_triangular` | ✓ | ✓ | ✓ | ✓ |
 //! | `lstsq` | ✓ | ✓ | ✓ | ✓ |
 //! | `lstsq_min_norm` | ✓ | ✓ | ✓ | ✓ |
-//! | `lyapunov` | ✓ | ✓ | ✓ | ✓ |
+//! | `sylvester` | ✓ | ✓ | ✓ | ✓ |
+//! | `lyapunov_positive` | ✓ | ✓ | ✓ | ✓ |
 //! | `inv` | ✓ | ✓ | ✓ | ✓ |
 //! | `pinv` | ✓ | ✓ | ✓ | ✓ |
 //! | `det` | ✓ | ✓ | ✓ | ✓ |
 //! | `slogdet` | ✓ | ✓ | ✓ | ✓ |
 //!
-//! `svd_truncated`, `ql`, `rq`, `lu`, `lu_solve`, `matrix_power`, `matrix_norm`, `norm`,
+//! `svd_truncated`, `ql`, `rq`, `lu`, `lu_solve`, `lyapunov`, `matrix_power`, `matrix_norm`, `norm`,
 //! `trace`, `diag`, `cond` and `householder_product` are slices, flips and programs composed of these rows: they have the derivatives
 //! of what they consist of, of every order, on duals and on a tape.
 
@@ -109,6 +111,7 @@ pub mod eig;
 pub mod eigh;
 pub mod error;
 pub mod expm;
+mod frechet;
 pub mod gaussian_process;
 pub mod hermitian;
 pub mod householder;
@@ -129,10 +132,12 @@ pub mod program;
 pub mod qr;
 pub mod scalar;
 mod scale;
+pub mod schur;
 pub mod solve;
 pub mod spectrum;
 pub mod sqrtm;
 pub mod svd;
+pub mod sylvester;
 pub mod systems;
 pub mod table;
 #[cfg(test)]

@@ -51,6 +51,32 @@ impl Scale {
         Self(e)
     }
 
+    /// Nothing is scaled.
+    pub(crate) fn none<T: LinalgScalar>(_data: &mut [T]) -> Self {
+        Self(0)
+    }
+
+    /// As [`Scale::apply`], by a power of four.
+    pub(crate) fn by_square<T: LinalgScalar>(data: &mut [T]) -> Self {
+        let (_, free) = limits::<T>();
+        let e = exponent(largest(data)) / 2 * 2;
+        if e.abs() <= free {
+            return Self(0);
+        }
+        shift(data, -e);
+        Self(e)
+    }
+
+    /// That of square roots, after [`Scale::by_square`].
+    pub(crate) fn root(self) -> Self {
+        Self(self.0 / 2)
+    }
+
+    /// The power of two, `e`.
+    pub(crate) fn exponent(self) -> i32 {
+        self.0
+    }
+
     /// Scales finite elements so that the largest is between `2ᵗ` and `2ᵗ⁺¹`, wherever it is.
     pub(crate) fn to_exponent<T: LinalgScalar>(data: &mut [T], t: i32) -> Self {
         let largest = largest(data);

@@ -38,6 +38,7 @@ pub(crate) struct Work {
 
 #[derive(Clone, Copy, Debug)]
 enum Cut {
+    Nowhere,
     Columns,
     Sums,
 }
@@ -53,6 +54,11 @@ impl Work {
     /// Work of which faer cuts sums, or rounds in another way where it cuts.
     pub(crate) fn sums(flops: usize) -> Work {
         Work { flops, cut: Cut::Sums }
+    }
+
+    /// Work on one thread per matrix.
+    pub(crate) fn whole(flops: usize) -> Work {
+        Work { flops, cut: Cut::Nowhere }
     }
 
     pub(crate) fn flops(self) -> usize {

@@ -286,9 +286,17 @@ pub(crate) fn cases<B: Operations>() -> Vec<Case<B>> {
         let upper = solve_triangular(a, b, Triangle::UPPER.unit().transpose()).unwrap();
         weigh(lower, 1) + weigh(upper, 2)
     });
-    add("lyapunov", &[square, square], Positive, |x| {
+    add("lyapunov", &[square, square], Regular, |x| {
+        let (a, c) = two(x);
+        weigh(lyapunov(a, c).unwrap(), 1)
+    });
+    add("lyapunov_positive", &[square, square], Positive, |x| {
         let (p, b) = two(x);
-        weigh(lyapunov(p, b).unwrap(), 1)
+        weigh(lyapunov_positive(p, b).unwrap(), 1)
+    });
+    add("sylvester", &[square, square, square], Regular, |x| {
+        let [a, b, c] = x.try_into().unwrap();
+        weigh(sylvester(a, b * 0.2, c).unwrap(), 1)
     });
     add("lstsq tall", &[tall, [B2, 5, 2]], General, |x| {
         let (a, b) = two(x);

@@ -22,6 +22,7 @@ fn batch<B: Operations>(bad: [f64; 4]) -> Tensor<B, 3> {
 const NAN: [f64; 4] = [1.0, f64::NAN, 0.0, 1.0];
 const SINGULAR: [f64; 4] = [1.0, 2.0, 2.0, 4.0];
 const INDEFINITE: [f64; 4] = [1.0, 2.0, 2.0, 1.0];
+const OPPOSITE: [f64; 4] = [0.0, 1.0, 1.0, 0.0];
 
 /// Every function on a batch whose matrix 1 is bad.
 fn elements_that_are_not_finite(bad: Tensor<BurnT4a, 3>) {
@@ -47,6 +48,8 @@ fn elements_that_are_not_finite(bad: Tensor<BurnT4a, 3>) {
         ("slogdet", slogdet(bad.clone()).err()),
         ("solve", solve(bad.clone(), bad.clone()).err()),
         ("lyapunov", lyapunov(bad.clone(), bad.clone()).err()),
+        ("lyapunov_positive", lyapunov_positive(bad.clone(), bad.clone()).err()),
+        ("sylvester", sylvester(bad.clone(), bad.clone(), bad.clone()).err()),
         ("solve_triangular", solve_triangular(bad.clone(), bad.clone(), Triangle::UPPER).err()),
         ("svd", svd_full(bad.clone()).err()),
         ("svd", svd_truncated(bad.clone(), &Truncation::new()).err()),
@@ -97,8 +100,10 @@ fn errors_name_the_matrix() {
     }
     let error = expm(batch::<B>([1e3, 0.0, 0.0, 1e3])).unwrap_err();
     assert!(matches!(error, LinalgError::Overflow { batch: 1, .. }), "{error}");
-    let error = lyapunov(batch::<B>(INDEFINITE), batch(SINGULAR)).unwrap_err();
+    let error = lyapunov_positive(batch::<B>(INDEFINITE), batch(SINGULAR)).unwrap_err();
     assert!(matches!(error, LinalgError::RankDeficient { batch: 1, rank: 1, .. }), "{error}");
+    let error = lyapunov(batch::<B>(OPPOSITE), batch(SINGULAR)).unwrap_err();
+    assert_eq!(error, LinalgError::CommonEigenvalue { op: "lyapunov", batch: 1 });
 }
 
 #[test]
@@ -276,7 +281,13 @@ pub(crate) fn all<B: Operations>() -> Vec<Row<B>> {
             let ((_, log), info) = slogdet_ex(x).unwrap();
             (numbers(log), info)
         }),
-        row::<B>("lyapunov", INDEFINITE, 2, |x| lyapunov_ex(x.clone(), x + 1.0).unwrap()),
+        row::<B>("lyapunov", OPPOSITE, -6, |x| lyapunov_ex(x.clone(), x + 1.0).unwrap()),
+        row::<B>("lyapunov_positive", INDEFINITE, 2, |x| {
+            lyapunov_positive_ex(x.clone(), x + 1.0).unwrap()
+        }),
+        row::<B>("sylvester", OPPOSITE, -6, |x| {
+            sylvester_ex(x.clone(), x.clone(), x + 1.0).unwrap()
+        }),
         row::<B>("lstsq", SINGULAR, 2, |x| lstsq_ex(x.clone(), x + 1.0).unwrap()),
         row::<B>("lstsq_min_norm", NAN, -2, |x| {
             lstsq_min_norm_ex(x.clone(), x + 1.0, None).unwrap()

@@ -128,7 +128,13 @@ pub(crate) fn rules() -> Vec<Row> {
     add("solve", &[SQUARE, [2, 4, 2]], Regular, of_two(solve_jvp));
     add("solve_triangular", &[SQUARE, [2, 4, 2]], Regular,
         of_two(|a, b, da, db| solve_triangular_jvp(a, b, da, db, Triangle::LOWER)));
-    add("lyapunov", &[SQUARE, SQUARE], Positive, of_two(lyapunov_jvp));
+    add("lyapunov", &[SQUARE, SQUARE], Regular, of_two(lyapunov_jvp));
+    add("lyapunov_positive", &[SQUARE, SQUARE], Positive, of_two(lyapunov_positive_jvp));
+    add("sylvester", &[SQUARE, SQUARE, SQUARE], Regular, Box::new(|x, v| {
+        let out = sylvester_jvp(x.try_into().unwrap(), v.try_into().unwrap());
+        let (y, dy) = out.unwrap();
+        (flat(y), flat(dy))
+    }));
     add("lstsq", &[TALL, [2, 5, 2]], General, of_two(lstsq_jvp));
     add("lstsq_min_norm", &[TALL, [2, 5, 2]], General,
         of_two(|a, b, da, db| lstsq_min_norm_jvp(a, b, da, db, None)));

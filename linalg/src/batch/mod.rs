@@ -24,7 +24,8 @@ use t4a_tensor::route::{Path, Route};
 use t4a_tensor::{Tensor, TensorError};
 
 use crate::error::{
-    LinalgError, NEGATIVE_EIGENVALUE, NO_CONVERGENCE, NON_FINITE, OVERFLOW, Result,
+    COMMON_EIGENVALUE, LinalgError, NEGATIVE_EIGENVALUE, NO_CONVERGENCE, NON_FINITE, OVERFLOW,
+    Result,
 };
 use crate::scalar::{LinalgScalar, nan};
 use crate::threads::{Work, with_threads};
@@ -200,6 +201,7 @@ pub(crate) enum Status {
     /// A result beyond the range of the type.
     Overflow,
     NegativeEigenvalue,
+    CommonEigenvalue,
 }
 
 impl Status {
@@ -211,6 +213,7 @@ impl Status {
             Status::NonFinite => NON_FINITE,
             Status::Overflow => OVERFLOW,
             Status::NegativeEigenvalue => NEGATIVE_EIGENVALUE,
+            Status::CommonEigenvalue => COMMON_EIGENVALUE,
         }
     }
 }

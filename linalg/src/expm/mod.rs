@@ -1,23 +1,36 @@
 //! The matrix exponential by scaling and squaring with Padé approximants.
 //!
 //! `e^A = (r(A/2ˢ))^(2ˢ)`, `r` the diagonal Padé approximant of degree 3, 5, 7, 9 or 13 that
-//! reaches machine precision at the norm of `A/2ˢ`. The algorithm is written in the vocabulary, so
+//! reaches machine precision at the norm of `A/2ˢ`, for matrices far from normal at the norms of its powers:
+//! needless squarings cost digits. Triangular matrices have exact elements on the diagonal and beside it.
+//!
+//! ```text
+//! scaling      squarings by norms of powers
+//! triangular   squarings of triangular matrices
+//! ```
+//!
+//! The algorithm is written in the vocabulary, so
 //! its Fréchet derivative `L(A, E)` is the same program on dual numbers, at three times the cost;
 //! `dB = L(A, dA)` and `Ā = L(Aᴴ, B̄)`.
 //!
-//! Reference: N. Higham 2005, Table 2.3; A. Al-Mohy, N. Higham 2009; R. Mathias 1996.
+//! Reference: N. Higham 2005, Table 2.3; A. Al-Mohy, N. Higham 2009 (a new scaling and squaring algorithm; the
+//! Fréchet derivative); R. Mathias 1996.
 
 mod op;
+mod scaling;
 #[cfg(test)]
 mod tests;
+mod triangular;
 
 use t4a_tensor::Tensor;
 use t4a_tensor::route::{Path, Route};
 
 use crate::batch::{Output, Shape, Views, is_finite};
 use crate::error::{NON_FINITE, OVERFLOW, Result, SINGULAR, check};
-use crate::scalar::LinalgScalar;
-use crate::vocabulary::{Batched, Dual, Matrices};
+use crate::scalar::{LinalgScalar, epsilon};
+use crate::vocabulary::{Batched, Dual, Matrices, RealMatrices};
+
+use triangular::is_triangular;
 
 pub use op::ExpmOp;
 
@@ -37,6 +50,8 @@ const DOUBLE: [f64; 5] = [
 const SINGLE: [f64; 3] = [4.258730016922831e-1, 1.880152677804762, 3.92572478313866];
 /// The derivative needs a norm smaller by this factor (Al-Mohy, Higham 2009, Table 6.1).
 const FRECHET: f64 = 0.7;
+/// Squarings that cost less than the norms of powers by which there may be fewer.
+const FEW: i32 = 3;
 
 fn plan(norm: f64, epsilon: f64) -> Plan {
     let limits: &[f64] = if epsilon < 1e-10 { &DOUBLE } else { &SINGLE };
@@ -54,21 +69,42 @@ fn exponential<M: Matrices>(a: &M, degree: usize, squarings: &[i32]) -> M {
     let most = squarings.iter().copied().max().unwrap_or(0);
     let each =
         |f: &dyn Fn(i32) -> f64| a.each(&squarings.iter().map(|&s| f(s)).collect::<Vec<_>>());
-    let a = match most {
-        0 => a.clone(),
-        // Halved twice where 2⁻ˢ itself would underflow.
-        _ => {
-            let half = a.mul_real(&each(&|s| 0.5f64.powi(s / 2)));
-            half.mul_real(&each(&|s| 0.5f64.powi(s - s / 2)))
-        }
+    let mut x = match most {
+        0 => pade(a, degree),
+        _ => pade(&times_powers(a, squarings.iter().map(|s| -s)), degree),
     };
+    for left in (1..=most).rev() {
+        let square = x.matmul(&x);
+        // The last steps are those of all: what has grown is not multiplied by 0.
+        x = match squarings.iter().all(|&s| s >= left) {
+            true => square,
+            false => {
+                let takes = each(&|s| f64::from(u8::from(s >= left)));
+                let waits = each(&|s| f64::from(u8::from(s < left)));
+                square.mul_real(&takes).add(&x.mul_real(&waits))
+            }
+        };
+    }
+    x
+}
+
+/// `2ᵉ A` with an exponent for each matrix, in two steps: `2ᵉ` itself may leave the range.
+fn times_powers<M: Matrices>(a: &M, exponents: impl Iterator<Item = i32> + Clone) -> M {
+    let power = |half: &dyn Fn(i32) -> i32| {
+        a.each(&exponents.clone().map(|e| 2f64.powi(half(e))).collect::<Vec<_>>())
+    };
+    a.mul_real(&power(&|e| e / 2)).mul_real(&power(&|e| e - e / 2))
+}
+
+/// The diagonal Padé approximant of the exponential.
+fn pade<M: Matrices>(a: &M, degree: usize) -> M {
     // Coefficients of the numerator, cⱼ = cⱼ₋₁ (m − j + 1)/((2m − j + 1) j).
     let mut c = vec![1.0];
     for j in 1..=degree {
         c.push(c[j - 1] * (degree - j + 1) as f64 / ((2 * degree - j + 1) * j) as f64);
     }
     let unit = a.identity(a.rows());
-    let square = a.matmul(&a);
+    let square = a.matmul(a);
     let mut powers = vec![unit, square.clone()];
     let (odd, even) = if degree == 13 {
         let fourth = square.matmul(&square);
@@ -86,20 +122,7 @@ fn exponential<M: Matrices>(a: &M, degree: usize, squarings: &[i32]) -> M {
         (combine(&powers, |i| c[2 * i + 1]), combine(&powers, |i| c[2 * i]))
     };
     let odd = a.matmul(&odd);
-    let mut x = even.sub(&odd).solve(&even.add(&odd));
-    for left in (1..=most).rev() {
-        let square = x.matmul(&x);
-        // The last steps are those of all: what has grown is not multiplied by 0.
-        x = match squarings.iter().all(|&s| s >= left) {
-            true => square,
-            false => {
-                let takes = each(&|s| f64::from(u8::from(s >= left)));
-                let waits = each(&|s| f64::from(u8::from(s < left)));
-                square.mul_real(&takes).add(&x.mul_real(&waits))
-            }
-        };
-    }
-    x
+    even.sub(&odd).solve(&even.add(&odd))
 }
 
 /// `Σ c(i) xᵢ`.
@@ -113,13 +136,22 @@ fn combine<M: Matrices>(terms: &[M], c: impl Fn(usize) -> f64) -> M {
 
 /// The degree that the largest matrix of the batch needs, and the squarings of each: scaled as the
 /// largest one needs it, a small matrix would lose accuracy.
-fn plans<M: Matrices>(a: &M, factor: f64) -> Result<(usize, Vec<i32>)> {
+fn plans<M: Matrices>(
+    a: &M,
+    factor: f64,
+    sizes: impl Fn(&M) -> Result<Vec<f64>>,
+) -> Result<(usize, Vec<i32>)> {
     // What is not finite has no plan.
-    let norms = a.norms()?.into_iter().map(|norm| if norm.is_finite() { norm } else { 0.0 });
+    let norms = sizes(a)?.into_iter().map(|norm| if norm.is_finite() { norm } else { 0.0 });
     let plans: Vec<Plan> =
         norms.map(|norm| plan((norm * factor).min(f64::MAX), a.epsilon())).collect();
     let degree = plans.iter().map(|plan| plan.0).max().unwrap_or(DEGREES[0]);
-    Ok((degree, plans.into_iter().map(|plan| plan.1).collect()))
+    let squarings: Vec<i32> = plans.into_iter().map(|plan| plan.1).collect();
+    if squarings.iter().all(|&s| s <= FEW) {
+        return Ok((degree, squarings));
+    }
+    let fewer = scaling::squarings(a, factor, sizes)?;
+    Ok((degree, squarings.into_iter().zip(fewer).map(|(s, fewer)| s.min(fewer)).collect()))
 }
 
 /// `e^A` in the vocabulary, of the degree that the largest matrix of the batch needs.
@@ -127,7 +159,7 @@ fn plans<M: Matrices>(a: &M, factor: f64) -> Result<(usize, Vec<i32>)> {
 /// # Errors
 /// The first error of the operations that led to `a`.
 pub fn exp<M: Matrices>(a: &M) -> Result<M> {
-    let (degree, squarings) = plans(a, 1.0)?;
+    let (degree, squarings) = plans(a, 1.0, M::norms)?;
     Ok(exponential(a, degree, &squarings))
 }
 
@@ -136,9 +168,12 @@ pub fn exp<M: Matrices>(a: &M) -> Result<M> {
 /// # Errors
 /// As [`exp`].
 pub fn jvp<M: Matrices>(a: &M, da: &M) -> Result<M> {
-    let (degree, squarings) = plans(a, 1.0 / FRECHET)?;
-    let pair = Dual::new(a.clone(), da.clone());
-    Ok(exponential(&pair, degree, &squarings).into_tangent())
+    // The same tangent at another length of E: L(A, E) is linear in it.
+    let (of_a, of_e) = (a.magnitude().power_of_two(), da.magnitude().power_of_two());
+    let pair = Dual::new(a.clone(), da.mul_real(&of_e.recip()).mul_real(&of_a));
+    let (degree, squarings) = plans(&pair, 1.0 / FRECHET, scaling::of_block)?;
+    let tangent = exponential(&pair, degree, &squarings).into_tangent();
+    Ok(tangent.mul_real(&of_a.recip()).mul_real(&of_e))
 }
 
 /// `Ā = L(Aᴴ, B̄)` in the vocabulary.
@@ -173,15 +208,31 @@ pub fn expm_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>
 }
 
 /// The exponentials of the matrices that share a plan, group by group: scaling a small matrix as the
-/// largest one of its batch needs would cost it accuracy.
+/// largest one of its batch needs would cost it accuracy. Triangular matrices are computed one by one.
 fn by_plan<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
     let shape = Shape::of(op, a)?;
     let n = shape.n;
+    let views = Views::of(op, a)?;
     let norms = Batched::new(a).norms()?;
-    let epsilon = Batched::new(a).epsilon();
+    let gather = |group: &[usize]| -> Result<Batched<T>> {
+        let mut part = Output::<T>::new(&[group.len()], n, n)?;
+        for (mut slot, &index) in part.mats()?.into_iter().zip(group) {
+            slot.copy_from(views.get(index));
+        }
+        Ok(Batched::new(&part.matrices(Route::native(Path::LoopIndex))?))
+    };
     let mut plans: Vec<(Plan, Vec<usize>)> = Vec::new();
+    let mut triangular = Vec::new();
     for (index, &norm) in norms.iter().enumerate().filter(|(_, norm)| norm.is_finite()) {
-        let plan = plan(norm, epsilon);
+        if is_triangular(views.get(index)) {
+            triangular.push(index);
+            continue;
+        }
+        let mut plan = plan(norm, epsilon::<T>());
+        if plan.1 > FEW {
+            let (degree, squarings) = self::plans(&gather(&[index])?, 1.0, Batched::norms)?;
+            plan = (degree, squarings[0]);
+        }
         match plans.iter_mut().find(|(other, _)| *other == plan) {
             Some((_, group)) => group.push(index),
             None => plans.push((plan, vec![index])),
@@ -192,24 +243,21 @@ fn by_plan<T: LinalgScalar>(op: &'static str, a: &Tensor<T>) -> Result<(Tensor<T
     let mut codes = vec![NON_FINITE; norms.len()];
     // That of the last kernel of the first group.
     let mut route = None;
-    for (plan, group) in plans {
-        let gather = |t: &Tensor<T>| -> Result<Batched<T>> {
-            let views = Views::of(op, t)?;
-            let mut part = Output::<T>::new(&[group.len()], n, n)?;
-            for (mut slot, &index) in part.mats()?.into_iter().zip(&group) {
-                slot.copy_from(views.get(index));
-            }
-            Ok(Batched::new(&part.matrices(Route::native(Path::LoopIndex))?))
-        };
-        let (degree, squarings) = plan;
-        let result =
-            exponential(&gather(a)?, degree, &vec![squarings; group.len()]).into_tensor()?;
+    let mut write = |group: &[usize], result: Tensor<T>| -> Result<()> {
         route.get_or_insert(result.route());
         let views = Views::of(op, &result)?;
         for (at, &index) in group.iter().enumerate() {
             targets[index].copy_from(views.get(at));
             codes[index] = if is_finite(views.get(at)) { 0 } else { OVERFLOW };
         }
+        Ok(())
+    };
+    for ((degree, squarings), group) in plans {
+        let all = vec![squarings; group.len()];
+        write(&group, exponential(&gather(&group)?, degree, &all).into_tensor()?)?;
+    }
+    if !triangular.is_empty() {
+        write(&triangular, triangular::exp(&gather(&triangular)?.into_tensor()?)?)?;
     }
     for (target, &code) in targets.iter_mut().zip(&codes) {
         if code != 0 {

@@ -103,3 +103,38 @@ fn one_bad_matrix_does_not_spoil_the_others() {
         assert_eq!(expm(&Tensor::<f64>::zeros(&shape).unwrap()).unwrap().shape(), shape);
     }
 }
+
+/// Overscaling loses digits of these: `‖A‖` asks for 20 squarings, powers of `A` for few.
+#[test]
+fn matrices_far_from_normal_lose_no_digit() {
+    let m = 1e6;
+    let (x, y) = ((-1f64).exp(), (-3f64).exp());
+    let want = [x, m * (x - y) / 2.0, 0.0, y];
+    let a = Tensor::from_vec(vec![-1.0, m, 0.0, -3.0], &[2, 2]).unwrap();
+    let close = |got: &[f64], want: &[f64], limit: f64| {
+        for (got, want) in got.iter().zip(want) {
+            assert!((got - want).abs() <= limit * want.abs(), "{got:e} {want:e}");
+        }
+    };
+    close(&expm(&a).unwrap().to_vec().unwrap(), &want, 4.0 * f64::EPSILON);
+    // Lower triangular as well.
+    let transposed = expm(&a.permute(&[1, 0]).unwrap()).unwrap();
+    close(&transposed.permute(&[1, 0]).unwrap().to_vec().unwrap(), &want, 4.0 * f64::EPSILON);
+    // Beside a rotation, so that the matrix is not triangular.
+    let mut whole = vec![0.0; 16];
+    (whole[0], whole[1], whole[5]) = (-1.0, m, -3.0);
+    (whole[11], whole[14]) = (1.0, -1.0);
+    let whole = Tensor::from_vec(whole, &[4, 4]).unwrap();
+    let got = Batched::new(&expm(&whole).unwrap()).slice(0..2, 0..2).into_tensor().unwrap();
+    close(&got.to_vec().unwrap(), &want, 1e-14);
+    // L(A, A) = A e^A.
+    let moved = tensors_of(tangents(ExpmOp, &[&whole], &[&whole]).unwrap()).swap_remove(0);
+    let exact = mm(&whole, &expm(&whole).unwrap());
+    let top = |t: &Tensor<f64>| Batched::new(t).slice(0..2, 0..2).into_tensor().unwrap();
+    close(&top(&moved).to_vec().unwrap(), &top(&exact).to_vec().unwrap(), 1e-13);
+    // 40 squarings of elements whose exponentials vanish.
+    let decay = Tensor::from_vec(vec![-1e12, 1e12, 0.0, -1.0], &[2, 2]).unwrap();
+    let got = expm(&decay).unwrap().to_vec().unwrap();
+    let slope = 1e12 / (1e12 - 1.0);
+    close(&got, &[0.0, x * slope, 0.0, x], 4.0 * f64::EPSILON);
+}

@@ -5,7 +5,7 @@ use t4a_tensor::Tensor;
 
 use crate::degeneracy::by_bits;
 use crate::scalar::LinalgScalar;
-use crate::vocabulary::{Batched, RealMatrices};
+use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
 /// A function of eigenvalues on one implementor of the vocabulary.
 pub trait SpectralFunction<R> {

@@ -1,29 +1,34 @@
-//! The principal logarithm of a general matrix by inverse scaling and squaring.
+//! The principal logarithm of a general matrix by its Schur form, inverse scaling and squaring.
 //!
 //! ```text
-//! ln A = 2ᵏ ln A^(1/2ᵏ),   ln(I + X) = ∫₀¹ X (I + tX)⁻¹ dt ≈ Σⱼ wⱼ X (I + tⱼX)⁻¹
+//! A = Q T Qᴴ,   ln T = 2ˢ ln T^(1/2ˢ),   ln(I + X) ≈ Σⱼ wⱼ (I + tⱼX)⁻¹ X
 //! ```
 //!
-//! Square roots, by the product form of Denman and Beavers, until `‖X‖ ≤ ¼`; then the rule of Gauss
-//! and Legendre with eight nodes, which is the diagonal Padé approximant of degree 8 in partial
-//! fractions and exact to 2⁻⁵³ up to norm 0.34. Roots need no Schur form, so that the algorithm is
-//! written in the vocabulary: on dual numbers it is the Fréchet derivative, and `Ā = L(Aᴴ, B̄)`. For
-//! Hermitian matrices [`hermitian_function`](crate::hermitian) is faster and more accurate.
+//! Roots of `T` until powers of `X = T^(1/2ˢ) − I` are small, by which matrices far from normal need few; then
+//! the diagonal Padé approximant of degree 8 in partial fractions, which is the rule of Gauss and Legendre.
+//! Elements on the diagonal and beside it have closed forms, without the cancellation of `T^(1/2ˢ) − I` and
+//! of differences of logarithms ([`divided`]). The derivative is that of [`sqrtm`](crate::sqrtm), by block
+//! matrices ([`frechet`]). For Hermitian matrices [`hermitian_function`](crate::hermitian) is faster.
 //!
-//! Reference: C. Kenney, A. Laub 1989; S. Cheng, N. Higham, C. Kenney, A. Laub 2001; L. Dieci,
-//! B. Morini, A. Papini 1996; N. Higham, *Functions of Matrices*, Table 11.1.
+//! Reference: A. Al-Mohy, N. Higham 2012, algorithm 5.1 and Table 2.1; N. Higham, L. Lin 2011.
 
 mod op;
 #[cfg(test)]
 mod tests;
 
+use std::f64::consts::LN_2;
+
 use t4a_tensor::Tensor;
 
-use crate::batch::Shape;
-use crate::error::{LinalgError, Result, SINGULAR, check};
+use crate::batch::{Shape, Status};
+use crate::error::{Result, SINGULAR, check};
+use crate::frechet;
 use crate::scalar::LinalgScalar;
-use crate::sqrtm::{one_by_one, sqrt};
-use crate::vocabulary::{Dual, Matrices};
+use crate::scale::Scale;
+use crate::schur::square::{ONE, Square};
+use crate::schur::{Form, divided, function, moderate};
+use crate::sqrtm;
+use crate::vocabulary::Matrices;
 
 pub use op::LogmOp;
 
@@ -35,63 +40,112 @@ const NODES: [(f64, f64); 4] = [
     (0.960_289_856_497_536_3, 0.101_228_536_290_376_26),
 ];
 
-/// Roots of numbers within the range of a double come this near to 1.
-const ROOTS: usize = 16;
-const NEAR: f64 = 0.25;
+/// Size of powers up to which degree 8 reaches 2⁻⁵³ (Table 2.1).
+const NEAR: f64 = 0.367;
+/// Every matrix within the range of a double comes near to I by fewer roots.
+const ROOTS: i32 = 1000;
 
-/// `ln A` in the vocabulary, with the number of roots that the worst matrix of the batch needs.
-///
-/// # Errors
-/// `Singular` or `NoConvergence`, also for an eigenvalue on the negative real axis.
-pub fn log<M: Matrices>(a: &M) -> Result<M> {
-    let unit = a.identity(a.rows());
-    let (mut root, mut doublings) = (a.clone(), 0);
-    let x = loop {
-        let x = root.sub(&unit);
-        let distances = x.norms()?;
-        if distances.iter().all(|&d| d <= NEAR) {
-            break x;
-        }
-        if doublings == ROOTS {
-            let batch = distances.iter().position(|&d| d.is_nan() || d > NEAR).unwrap_or(0);
-            return Err(LinalgError::NoConvergence { op: "logm", batch });
-        }
-        root = sqrt(&root)?;
-        doublings += 1;
-    };
-    let mut sum = x.scale(0.0);
-    for (node, weight) in NODES {
-        for node in [node, -node] {
-            let shifted = unit.add(&x.scale((1.0 + node) / 2.0));
-            sum = sum.add(&shifted.solve(&x).scale(weight / 2.0));
+/// `T^(1/2ˢ) − I` from the root `r` of `t`, its diagonal and the elements beside it anew.
+fn minus_one(r: &Square, t: &Square, s: i32) -> Square {
+    let mut x = r.clone();
+    let power = 0.5f64.powi(s);
+    for i in 0..t.n() {
+        let value = t[(i, i)];
+        x[(i, i)] = match s {
+            0 => value - ONE,
+            _ => divided::exp_m1(power * value.ln()),
+        };
+        if i > 0 && s > 0 {
+            x[(i - 1, i)] = t[(i - 1, i)] * divided::power(power, t[(i - 1, i - 1)], value);
         }
     }
-    Ok(sum.scale(2f64.powi(doublings as i32)))
+    x
 }
 
-/// `L(A, dA)` in the vocabulary.
-///
-/// # Errors
-/// As [`log`].
-pub fn jvp<M: Matrices>(a: &M, da: &M) -> Result<M> {
-    Ok(log(&Dual::new(a.clone(), da.clone()))?.into_tangent())
+/// Whether powers of `x` are so small that the approximant is exact to rounding.
+fn is_near(x: &Square) -> bool {
+    if x.one_norm() <= NEAR {
+        return true;
+    }
+    let diagonal = (0..x.n()).map(|i| x[(i, i)].norm()).fold(0.0, f64::max);
+    if diagonal > NEAR {
+        return false;
+    }
+    // max(d₂, d₃), max(d₃, d₄), max(d₄, d₅) with dₖ = ‖Xᵏ‖^(1/k).
+    let size = |power: &Square, k: f64| power.one_norm().powf(1.0 / k);
+    let second = x.times(x);
+    let third = second.times(x);
+    let fourth = second.times(&second);
+    let (d_2, d_3, d_4) = (size(&second, 2.0), size(&third, 3.0), size(&fourth, 4.0));
+    d_2.max(d_3) <= NEAR
+        || d_3.max(d_4) <= NEAR
+        || (d_4 <= NEAR && size(&fourth.times(x), 5.0) <= NEAR)
 }
 
-/// `Ā = L(Aᴴ, B̄)` in the vocabulary.
-///
-/// # Errors
-/// As [`log`].
-pub fn vjp<M: Matrices>(a: &M, b_cotangent: &M) -> Result<M> {
-    jvp(&a.adjoint(), b_cotangent)
+/// `ln T` of an upper triangle without zeros on its diagonal.
+fn triangular(t: &Square) -> Result<Square, Status> {
+    let n = t.n();
+    let (mut r, mut s) = (t.clone(), 0);
+    let x = loop {
+        let x = minus_one(&r, t, s);
+        if is_near(&x) {
+            break x;
+        }
+        if s == ROOTS {
+            return Err(Status::NoConvergence);
+        }
+        s += 1;
+        let power = 0.5f64.powi(s);
+        let root = |i: usize| (power * t[(i, i)].ln()).exp();
+        r = sqrtm::triangular(&r, root, 0.0)?;
+    };
+    let mut sum = Square::zeros(n);
+    for (node, weight) in NODES {
+        for node in [node, -node] {
+            let mut shifted = x.clone().scaled((1.0 + node) / 2.0);
+            (0..n).for_each(|i| shifted[(i, i)] += ONE);
+            sum = sum.plus(weight / 2.0, &shifted.upper_solve(x.clone()));
+        }
+    }
+    let mut log = sum.scaled(2f64.powi(s));
+    for i in 0..n {
+        log[(i, i)] = t[(i, i)].ln();
+        if i > 0 {
+            log[(i - 1, i)] = t[(i - 1, i)] * divided::ln(t[(i - 1, i - 1)], t[(i, i)]);
+        }
+    }
+    Ok(log)
 }
 
-/// The principal logarithm: `e^B = A`, imaginary parts of the eigenvalues of `B` between −π and π.
+/// `ln T` of a form that was scaled.
+fn logarithm(form: &Form, scale: Scale) -> Result<Square, Status> {
+    let (n, limit) = (form.t.n(), form.uncertainty());
+    if let Some(i) = (0..n).find(|&i| form.value(i).norm() <= limit) {
+        return Err(Status::Pivot(i));
+    }
+    if form.on_negative_axis() {
+        return Err(Status::NegativeEigenvalue);
+    }
+    let mut log = triangular(&form.t)?;
+    let e = scale.exponent();
+    for i in 0..n {
+        let value = form.value(i) * 2f64.powi(e / 2) * 2f64.powi(e - e / 2);
+        log[(i, i)] = match value.norm().is_normal() {
+            true => value.ln(),
+            false => log[(i, i)] + f64::from(e) * LN_2,
+        };
+    }
+    Ok(log)
+}
+
+/// The principal logarithm: `e^B = A`, imaginary parts of the eigenvalues of `B` between −π and π. That of a
+/// real matrix is real.
 ///
-/// Shapes `[…, n, n]` → `[…, n, n]`. Cost that of a few square roots ([`sqrtm`](crate::sqrtm)) and 8
-/// systems with `n` right-hand sides.
+/// Shapes `[…, n, n]` → `[…, n, n]`. Cost about 25·n³ complex products for the Schur form, and 4 to 8·n³ for
+/// roots and 8 triangular systems.
 ///
 /// # Errors
-/// `NotMatrix`, `NotSquare`; `NonFinite`, `Singular`, `NegativeEigenvalue`, `NoConvergence` with the
+/// `NotMatrix`, `NotSquare`; `NonFinite`, `Singular`, `NegativeEigenvalue`, `NoConvergence`, `Overflow` with the
 /// batch index.
 pub fn logm<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
     let (out, info) = logm_ex(a)?;
@@ -105,5 +159,15 @@ pub fn logm<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
 /// `NotMatrix`, `NotSquare`.
 pub fn logm_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
     Shape::square("logm", a)?;
-    one_by_one("logm", &[a], |x| log(&x[0]))
+    function("logm", a, moderate, logarithm)
+}
+
+/// `L(A, dA)` in the vocabulary. Errors of a matrix are carried along.
+pub fn jvp<M: Matrices>(a: &M, da: &M) -> M {
+    frechet::along(LogmOp, a, da)
+}
+
+/// `Ā` in the vocabulary.
+pub fn vjp<M: Matrices>(a: &M, b_cotangent: &M) -> M {
+    frechet::cotangent(LogmOp, a, b_cotangent)
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::LinalgError;
 use crate::expm::expm;
 use crate::hermitian::{Elementary, hermitian_function};
 use crate::testing::*;
@@ -66,4 +67,56 @@ fn one_bad_matrix_does_not_spoil_the_others() {
     assert!((x[12] - log).abs() < 1e-10 * log && (x[15] + log).abs() < 1e-10 * log, "{x:?}");
     let singular = Tensor::from_vec(vec![1.0, 2.0, 2.0, 4.0], &[2, 2]).unwrap();
     assert!(matches!(logm(&singular), Err(LinalgError::Singular { op: "logm", .. })));
+}
+
+fn square(data: [f64; 4]) -> Tensor<f64> {
+    Tensor::from_vec(data.to_vec(), &[2, 2]).unwrap()
+}
+
+/// Eigenvalues `e^(±i(π − δ))`; the condition number of the logarithm there is about π/δ.
+#[test]
+fn rotations_near_half_a_turn_have_logarithms() {
+    for delta in [1e-3f64, 1e-7, 1e-8] {
+        let a = square([-delta.cos(), -delta.sin(), delta.sin(), -delta.cos()]);
+        let phi = std::f64::consts::PI - delta;
+        assert_close(&logm(&a).unwrap(), &square([0.0, -phi, phi, 0.0]), 5e-16 / delta);
+    }
+}
+
+/// `ln [[a, m], [0, b]] = [[ln a, m ln[a, b]], [0, ln b]]`.
+#[test]
+fn triangular_matrices_lose_no_digit() {
+    for m in [1e-12f64, 1.0, 1e6, 1e12, 1e100] {
+        let near = 1.0 + 2f64.powi(-30);
+        // ln(1 + x)/x = 1 − x/2 + x²/3 − …
+        let slope = 1.0 - 2f64.powi(-31) + 2f64.powi(-60) / 3.0;
+        let cases = [(1.0f64, 2.0f64, 2f64.ln()), (3.0, 3.0, 1.0 / 3.0), (1.0, near, slope)];
+        for (a, b, slope) in cases {
+            let log = logm(&square([a, m, 0.0, b])).unwrap().to_vec().unwrap();
+            for (got, want) in log.iter().zip([a.ln(), m * slope, 0.0, b.ln()]) {
+                assert!((got - want).abs() <= 8.0 * f64::EPSILON * want, "{m:e} {a} {b}: {log:?}");
+            }
+        }
+    }
+    // Three rows: e^B = A has the closed form of a nilpotent logarithm.
+    let m = 1e7;
+    let a = Tensor::from_vec(vec![1.0, m, m, 0.0, 1.0, m, 0.0, 0.0, 1.0], &[3, 3]).unwrap();
+    let log = logm(&a).unwrap().to_vec().unwrap();
+    let want: [f64; 9] = [0.0, m, m - m * m / 2.0, 0.0, 0.0, m, 0.0, 0.0, 0.0];
+    for (got, want) in log.iter().zip(want) {
+        assert!((got - want).abs() <= 1e-14 * want.abs(), "{log:?}");
+    }
+}
+
+/// Norms from 1e-300 to 1e300.
+#[test]
+fn scales_are_added() {
+    let a = matrix::<f64>(&[], 4);
+    let near = Batched::new(&logm(&a).unwrap());
+    for e in [-1000, 1000] {
+        let half = 2f64.powi(e / 2);
+        let far = Batched::new(&a).scale(half).scale(half).into_tensor().unwrap();
+        let shift = near.identity(4).scale(f64::from(e) * LN_2);
+        assert_close(&logm(&far).unwrap(), &near.add(&shift).into_tensor().unwrap(), 1e-14);
+    }
 }

@@ -1,7 +1,8 @@
 //! The Lyapunov equation `P X + X P = B` with positive definite Hermitian `P`.
 //!
 //! In the eigenbasis of `P = V diag(E) Vᴴ` the solution is `Xᵢⱼ = Bᵢⱼ / (Eᵢ + Eⱼ)`. It appears in
-//! the derivatives of the polar decomposition and of the square root, and is its own adjoint.
+//! the derivatives of the polar decomposition, and is its own adjoint. For general matrices there is
+//! [`sylvester::lyapunov`](crate::sylvester::lyapunov).
 
 mod op;
 #[cfg(test)]
@@ -19,7 +20,7 @@ use crate::scale::{Scale, largest};
 use crate::triangular::check_system;
 use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
-pub use op::LyapunovOp;
+pub use op::LyapunovPositiveOp;
 
 /// The solution of `P X + X P = B`. Reads `(P + Pᴴ)/2`.
 ///
@@ -28,10 +29,10 @@ pub use op::LyapunovOp;
 /// # Errors
 /// `NotSquare`, `Tensor`; `NonFinite`, `NoConvergence`, and `RankDeficient` if `P` is not positive
 /// definite to rounding, with the batch index.
-pub fn lyapunov<T: LinalgScalar>(p: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
-    let (x, info) = lyapunov_ex(p, b)?;
+pub fn lyapunov_positive<T: LinalgScalar>(p: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
+    let (x, info) = lyapunov_positive_ex(p, b)?;
     let required = p.shape()[p.rank() - 1];
-    check("lyapunov", &info, |op, batch, rank| LinalgError::RankDeficient {
+    check("lyapunov_positive", &info, |op, batch, rank| LinalgError::RankDeficient {
         op,
         batch,
         rank,
@@ -40,23 +41,23 @@ pub fn lyapunov<T: LinalgScalar>(p: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<
     Ok(x)
 }
 
-/// As [`lyapunov`], with an info tensor of the batch's shape instead of an error: 0, or `r + 1` if
+/// As [`lyapunov_positive`], with an info tensor of the batch's shape instead of an error: 0, or `r + 1` if
 /// only `r` eigenvalues of `P` are positive, or [`NON_FINITE`],
 /// [`NO_CONVERGENCE`](crate::error::NO_CONVERGENCE). The solution of an equation that failed is
 /// NaN.
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`, `Tensor`.
-pub fn lyapunov_ex<T: LinalgScalar>(
+pub fn lyapunov_positive_ex<T: LinalgScalar>(
     p: &Tensor<T>,
     b: &Tensor<T>,
 ) -> Result<(Tensor<T>, Tensor<i32>)> {
-    let shape = check_system("lyapunov", p, b)?;
+    let shape = check_system("lyapunov_positive", p, b)?;
     let n = shape.n;
     let (out, mut info) = eigh_ex(p)?;
     let mut e = out.values;
     // Sums of eigenvalues, and of elements of B, could leave the range.
-    let rhs = Views::of("lyapunov", b)?;
+    let rhs = Views::of("lyapunov_positive", b)?;
     let mut near = Output::<T>::new(shape.batch, n, n)?;
     let mut finite = Vec::new();
     let mut scales = Vec::new();

@@ -1,8 +1,8 @@
-//! The Lyapunov equation as an operation.
+//! The Lyapunov equation of positive definite matrices as an operation.
 
 use t4a_tensor::Tensor;
 
-use super::{jvp, lyapunov, lyapunov_ex, vjp};
+use super::{jvp, lyapunov_positive, lyapunov_positive_ex, vjp};
 use crate::error::Result;
 use crate::operation::{MatrixOperation, Outcome, Part, PartKind, Signature, full, zeros};
 use crate::scalar::LinalgScalar;
@@ -11,14 +11,14 @@ use crate::vocabulary::{Batched, Matrices};
 /// `P`, `B` → `X` with `P X + X P = B`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct LyapunovOp;
+pub struct LyapunovPositiveOp;
 
-impl MatrixOperation for LyapunovOp {
+impl MatrixOperation for LyapunovPositiveOp {
     fn name(&self) -> &'static str {
-        "lyapunov"
+        "lyapunov_positive"
     }
     fn operands(&self) -> Signature {
-        Signature::System
+        Signature::Squares
     }
     fn results(&self) -> &'static [PartKind] {
         &[PartKind::Full]
@@ -32,12 +32,12 @@ impl MatrixOperation for LyapunovOp {
         operands: &[&Tensor<T>],
         _tracked: bool,
     ) -> Result<Outcome<Batched<T>>> {
-        let x = lyapunov(operands[0], operands[1])?;
+        let x = lyapunov_positive(operands[0], operands[1])?;
         Ok(Outcome::new(vec![Part::Full(Batched::new(&x))]))
     }
 
     fn info<T: LinalgScalar>(&self, operands: &[&Tensor<T>]) -> Result<Tensor<i32>> {
-        Ok(lyapunov_ex(operands[0], operands[1])?.1)
+        Ok(lyapunov_positive_ex(operands[0], operands[1])?.1)
     }
 
     fn vjp<M: Matrices>(

@@ -68,6 +68,10 @@ pub enum Signature {
     System,
     /// `A` `[…, m, n]`, and `B` `[…, m, r]`.
     Columns,
+    /// Square `A` and `B` `[…, n, n]`.
+    Squares,
+    /// Square `A` `[…, m, m]` and `B` `[…, n, n]`, and `C` `[…, m, n]`.
+    Sylvester,
 }
 
 /// Sizes `[m, n]` of the matrices of an operation.
@@ -78,7 +82,8 @@ impl Signature {
     pub fn count(self) -> usize {
         match self {
             Signature::Any | Signature::Square => 1,
-            Signature::System | Signature::Columns => 2,
+            Signature::System | Signature::Columns | Signature::Squares => 2,
+            Signature::Sylvester => 3,
         }
     }
 
@@ -102,20 +107,31 @@ impl Signature {
         let split: SmallVec<[(&[usize], [usize; 2]); 2]> =
             shapes.iter().map(split).collect::<Result<_>>()?;
         let (batch, [m, n]) = split[0];
-        if matches!(self, Signature::Square | Signature::System) && m != n {
-            return Err(LinalgError::NotSquare { op, shape: shapes[0].to_vec() });
+        // As many of the first operands are square.
+        let squares = match self {
+            Signature::Any | Signature::Columns => 0,
+            Signature::Square | Signature::System => 1,
+            Signature::Squares | Signature::Sylvester => 2,
+        };
+        let not_square = |(_, [m, n]): &(&[usize], [usize; 2])| m != n;
+        if let Some(i) = split.iter().take(squares).position(not_square) {
+            return Err(LinalgError::NotSquare { op, shape: shapes[i].to_vec() });
         }
-        if let [_, (other, [rows, _])] = split[..] {
-            if batch != other {
-                return Err(TensorError::shapes(op, batch, other, "equal batches").into());
+        if let Some((other, _)) = split.iter().find(|(other, _)| *other != batch) {
+            return Err(TensorError::shapes(op, batch, other, "equal batches").into());
+        }
+        let (fits, required) = match (self, &split[1..]) {
+            (Signature::System, [(_, [rows, _])]) => (*rows == m, "[…, n, n] and […, n, r]"),
+            (Signature::Squares, [(_, size)]) => (*size == [n, n], "[…, n, n] and […, n, n]"),
+            (Signature::Sylvester, [(_, [_, k]), (_, size)]) => {
+                (*size == [n, *k], "[…, m, m], […, n, n] and […, m, n]")
             }
-            if rows != m {
-                let required = match self {
-                    Signature::System => "[…, n, n] and […, n, r]",
-                    _ => "[…, m, n] and […, m, r]",
-                };
-                return Err(TensorError::shapes(op, shapes[0], shapes[1], required).into());
-            }
+            (_, [(_, [rows, _])]) => (*rows == m, "[…, m, n] and […, m, r]"),
+            _ => (true, ""),
+        };
+        if !fits {
+            let last = shapes.len() - 1;
+            return Err(TensorError::shapes(op, shapes[0], shapes[last], required).into());
         }
         Ok((batch, split.into_iter().map(|(_, sizes)| sizes).collect()))
     }
@@ -201,7 +217,7 @@ impl<M: Matrices> Outcome<M> {
     }
 }
 
-/// An operation on one or two batches of matrices, with its derivatives.
+/// An operation on up to three batches of matrices, with its derivatives.
 pub trait MatrixOperation: Copy + Debug + PartialEq {
     /// Its name in errors and tables.
     fn name(&self) -> &'static str;

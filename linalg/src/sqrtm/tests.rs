@@ -1,5 +1,7 @@
 use super::*;
+use crate::error::LinalgError;
 use crate::testing::*;
+use crate::vocabulary::Batched;
 
 fn matrix<T: LinalgScalar>(batch: &[usize], n: usize) -> Tensor<T> {
     // 2 I + a perturbation of norm below 2: no eigenvalue near the negative axis.
@@ -54,11 +56,81 @@ fn matrices_without_a_principal_root_are_named() {
         let error = sqrtm(&a).unwrap_err();
         assert_eq!(error, LinalgError::NegativeEigenvalue { op: "sqrtm", batch: 0 });
     }
-    let singular = Tensor::from_vec(vec![1.0, 0.0, 0.0, 0.0], &[2, 2]).unwrap();
-    assert_eq!(
-        sqrtm(&singular).unwrap_err(),
-        LinalgError::Singular { op: "sqrtm", batch: 0, index: 1 }
-    );
+}
+
+fn square(data: [f64; 4]) -> Tensor<f64> {
+    Tensor::from_vec(data.to_vec(), &[2, 2]).unwrap()
+}
+
+/// Zero eigenvalues have roots unless they are defective.
+#[test]
+fn singular_matrices_have_roots() {
+    let zero = Tensor::<f64>::zeros(&[3, 3]).unwrap();
+    assert_eq!(sqrtm(&zero).unwrap().to_vec().unwrap(), [0.0; 9]);
+    let limit = 1e-15;
+    let rank_one = square([1.0, 2.0, 2.0, 4.0]);
+    let want = Batched::new(&rank_one).scale(0.2f64.sqrt()).into_tensor().unwrap();
+    assert_close(&sqrtm(&rank_one).unwrap(), &want, limit);
+    let diagonal = square([4.0, 0.0, 0.0, 0.0]);
+    assert_close(&sqrtm(&diagonal).unwrap(), &square([2.0, 0.0, 0.0, 0.0]), limit);
+    let projector = square([1.0, 1.0, 0.0, 0.0]);
+    assert_close(&sqrtm(&projector).unwrap(), &projector, limit);
+    for seed in 0..20 {
+        let values = [0.0, 0.0, 0.0, 1.0, 2.0, 9.0];
+        let a = with_eigenvalues::<t4a_algebra::c64>(seed, &[], &values);
+        let want = with_eigenvalues::<t4a_algebra::c64>(seed, &[], &values.map(f64::sqrt));
+        // The root of an eigenvalue that is zero to rounding is √ε.
+        let root = sqrtm(&a).unwrap();
+        assert_close(&root, &want, 1e-7);
+        assert_close(&mm(&root, &root), &a, tight::<f64>(6));
+    }
+    for nilpotent in [square([0.0, 1.0, 0.0, 0.0]), square([1.0, -1.0, 1.0, -1.0])] {
+        let error = sqrtm(&nilpotent).unwrap_err();
+        assert!(matches!(error, LinalgError::Singular { op: "sqrtm", .. }), "{error}");
+    }
+    // There is no derivative at a double zero.
+    let along = random::<f64>(1, &[2, 2]);
+    let error = tangents(SqrtmOp, &[&Tensor::zeros(&[2, 2]).unwrap()], &[&along]).unwrap_err();
+    assert!(matches!(error, LinalgError::Singular { op: "sqrtm", .. }), "{error}");
+}
+
+/// Eigenvalues `e^(±i(π − δ))`.
+#[test]
+fn rotations_near_half_a_turn_have_roots() {
+    for delta in [1e-3f64, 1e-7, 1e-8, 1e-12] {
+        let turn = |phi: f64| {
+            let (sin, cos) = phi.sin_cos();
+            square([cos, -sin, sin, cos])
+        };
+        let pi = std::f64::consts::PI;
+        // cos(φ/2) = sin(δ/2): π − δ itself is rounded.
+        let a = square([-delta.cos(), -delta.sin(), delta.sin(), -delta.cos()]);
+        let (sin, cos) = (delta / 2.0).sin_cos();
+        let want = square([sin, -cos, cos, sin]);
+        let root = sqrtm(&a).unwrap();
+        assert_close(&root, &want, 4e-16);
+        assert_close(&root, &turn((pi - delta) / 2.0), 1e-15);
+        let da = random::<f64>(3, &[2, 2]);
+        let dr = tensors_of(tangents(SqrtmOp, &[&a], &[&da]).unwrap()).swap_remove(0);
+        let back = axpy(&mm(&root, &dr), 1.0, &mm(&dr, &root));
+        assert_close(&back, &da, 1e-15 / delta);
+    }
+}
+
+/// Triangular matrices of any grading, element by element.
+#[test]
+fn triangular_matrices_lose_no_digit() {
+    for m in [1e-12f64, 1.0, 1e6, 1e12, 1e150] {
+        for (a, b) in [(1.0f64, 2.0f64), (1e-20, 1.0), (4.0, 0.0), (1e-9, 1e9)] {
+            let root = sqrtm(&square([a, m, 0.0, b])).unwrap().to_vec().unwrap();
+            let want = [a.sqrt(), m / (a.sqrt() + b.sqrt()), 0.0, b.sqrt()];
+            for (got, want) in root.iter().zip(want) {
+                assert!((got - want).abs() <= 4.0 * f64::EPSILON * want, "{m:e} {a:e} {b:e}");
+            }
+            let lower = sqrtm(&square([a, 0.0, m, b])).unwrap().to_vec().unwrap();
+            assert_eq!([lower[0], lower[2], lower[1], lower[3]], root[..]);
+        }
+    }
 }
 
 /// Elements whose reciprocal is infinite.

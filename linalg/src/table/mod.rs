@@ -143,8 +143,10 @@ operations! {
     Lstsq(crate::lstsq::LstsqOp),
     /// `A`, `B` → the pseudoinverse times `B`.
     LstsqMinNorm(crate::lstsq::LstsqMinNormOp),
-    /// `P`, `B` → `X` with `P X + X P = B`.
-    Lyapunov(crate::lyapunov::LyapunovOp),
+    /// `P`, `B` → `X` with `P X + X P = B`, of positive definite `P`.
+    LyapunovPositive(crate::lyapunov::LyapunovPositiveOp),
+    /// `A`, `B`, `C` → `X` with `A X + X B = C`.
+    Sylvester(crate::sylvester::SylvesterOp),
     /// `A` → `Uₚ Sₚ Vₚᴴ`.
     LowRank(crate::svd::LowRankOp),
 }

@@ -10,7 +10,7 @@ use crate::eigh::{EighOp, EigvalshOp};
 use crate::hermitian::{Elementary, HermitianFunctionOp};
 use crate::inverse::InvOp;
 use crate::lstsq::{LstsqMinNormOp, LstsqOp};
-use crate::lyapunov::LyapunovOp;
+use crate::lyapunov::LyapunovPositiveOp;
 use crate::operation::*;
 use crate::pinv::PinvOp;
 use crate::polar::{PolarOp, Side};
@@ -74,7 +74,7 @@ fn cases<T: LinalgScalar>() -> Vec<Case<T>> {
     add(HermitianFunctionOp { function: Elementary::Pow(0.5) }.into(), &[positive()], &[ROOT]);
     add(InvOp.into(), &[general()], &[INVERSE]);
     add(SolveOp.into(), &[general(), rhs(4)], &[SOLUTION]);
-    add(LyapunovOp.into(), &[positive(), random::<T>(10, &[2, 4, 4])], &[SOLUTION]);
+    add(LyapunovPositiveOp.into(), &[positive(), random::<T>(10, &[2, 4, 4])], &[SOLUTION]);
     for triangle in [Triangle::LOWER, Triangle::UPPER.adjoint()] {
         add(SolveTriangularOp { triangle }.into(), &[general(), rhs(4)], &[SOLUTION]);
     }

@@ -15,7 +15,7 @@ use crate::inverse::InvOp;
 use crate::logm::LogmOp;
 use crate::lstsq::{LstsqMinNormOp, LstsqOp};
 use crate::lu::{LuFactorOp, Pivoting};
-use crate::lyapunov::LyapunovOp;
+use crate::lyapunov::LyapunovPositiveOp;
 use crate::operation::*;
 use crate::pinv::PinvOp;
 use crate::polar::{PolarOp, Side};
@@ -23,6 +23,7 @@ use crate::qr::{Columns, LqOp, QrOp, QrPivotedOp};
 use crate::solve::SolveOp;
 use crate::sqrtm::SqrtmOp;
 use crate::svd::{LowRankOp, SvdFunctionOp, SvdOp, SvdvalsOp, Vectors};
+use crate::sylvester::SylvesterOp;
 use crate::testing::*;
 use crate::triangular::{SolveTriangularOp, Triangle};
 
@@ -69,7 +70,8 @@ fn cases<T: LinalgScalar>() -> Vec<(MatrixOp, Vec<Tensor<T>>)> {
         (DetOp.into(), vec![with_singular_values::<T>(14, &[1], 4, 4, &[2.0, 0.5, 0.0, 0.0])]),
         (SlogdetOp.into(), vec![square()]),
         (SolveOp.into(), vec![square(), rhs()]),
-        (LyapunovOp.into(), vec![positive(), random::<T>(10, &[2, 4, 4])]),
+        (LyapunovPositiveOp.into(), vec![positive(), random::<T>(10, &[2, 4, 4])]),
+        (SylvesterOp.into(), vec![general(), positive(), random::<T>(10, &[2, 4, 4])]),
     ];
     for triangle in [Triangle::LOWER, Triangle::UPPER.adjoint(), Triangle::LOWER.unit().transpose()]
     {

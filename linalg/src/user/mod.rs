@@ -73,7 +73,9 @@
 //! | [`solve_right`](solve_right()) | `b` `[r, n]` or `[n]` | x A = b | ✓ | ✓ |
 //! | [`solve_triangular`](solve_triangular()) | as `solve` | with one triangle of A | ✓ | ✓ |
 //! | [`solve_triangular_right`](solve_triangular_right()) | as `solve_right` | with one triangle of A | ✓ | ✓ |
-//! | [`lyapunov`](lyapunov()) | `[n, n]`, `[n, n]` | A X + X Aᴴ = Q | ✓ | ✓ |
+//! | [`sylvester`](sylvester()) | `[m, m]`, `[n, n]`, `[m, n]` | A X + X B = C | ✓ | ✓ |
+//! | [`lyapunov`](lyapunov()) | `[n, n]`, `[n, n]` | A X + X Aᴴ = C | ✓ | ✓ |
+//! | [`lyapunov_positive`](lyapunov_positive()) | `[n, n]`, `[n, n]` | P X + X P = B, P positive definite | ✓ | ✓ |
 //! | [`lstsq`](lstsq()) | `A` `[m, n]`, m ≥ n | least squares by qr | ✓ | ✓ |
 //! | [`lstsq_min_norm`](lstsq_min_norm()) | `A` `[m, n]` | the least solution of any rank, by svd | ✓ | ✓ |
 //! | [`lstsq_residuals`](lstsq_residuals()) | `A`, `b`, `x` | ‖A x − b‖² per column | – | ✓ |
@@ -94,6 +96,7 @@
 mod call;
 mod diagonal;
 mod eigen;
+mod equations;
 mod function;
 mod left_dims;
 mod lu;
@@ -108,6 +111,10 @@ pub use diagonal::{diag, diag_embed, trace};
 pub use eigen::{
     Eig, Eigh, eig, eig_ex, eig_jvp, eig_with, eigh, eigh_ex, eigh_jvp, eigh_with, eigvals,
     eigvals_ex, eigvals_jvp, eigvalsh, eigvalsh_ex, eigvalsh_jvp,
+};
+pub use equations::{
+    lyapunov, lyapunov_ex, lyapunov_jvp, lyapunov_positive, lyapunov_positive_ex,
+    lyapunov_positive_jvp, sylvester, sylvester_ex, sylvester_jvp,
 };
 pub use function::{
     Polar, cholesky, cholesky_ex, cholesky_jvp, cholesky_upper, cholesky_upper_ex,
@@ -135,9 +142,9 @@ pub use qr::{
 };
 pub use solve::{
     det, det_ex, det_jvp, inv, inv_ex, inv_jvp, lstsq, lstsq_ex, lstsq_jvp, lstsq_min_norm,
-    lstsq_min_norm_ex, lstsq_min_norm_jvp, lstsq_residuals, lstsq_residuals_jvp, lyapunov,
-    lyapunov_ex, lyapunov_jvp, pinv, pinv_ex, pinv_jvp, slogdet, slogdet_ex, slogdet_jvp, solve,
-    solve_ex, solve_jvp, solve_triangular, solve_triangular_ex, solve_triangular_jvp,
+    lstsq_min_norm_ex, lstsq_min_norm_jvp, lstsq_residuals, lstsq_residuals_jvp, pinv, pinv_ex,
+    pinv_jvp, slogdet, slogdet_ex, slogdet_jvp, solve, solve_ex, solve_jvp, solve_triangular,
+    solve_triangular_ex, solve_triangular_jvp,
 };
 pub use svd::{
     Svd, TruncatedSvd, low_rank, low_rank_ex, low_rank_jvp, svd, svd_ex, svd_full, svd_full_ex,

@@ -5,7 +5,6 @@ use crate::call::Pair;
 use crate::det::{DetOp, SlogdetOp};
 use crate::inverse::InvOp;
 use crate::lstsq::{LstsqMinNormOp, LstsqOp, residuals};
-use crate::lyapunov::LyapunovOp;
 use crate::operation::Part;
 use crate::pinv::PinvOp;
 use crate::program::{self, Program};
@@ -87,31 +86,6 @@ pub fn solve_triangular_jvp<F, M: Matrix<F>, R: RightHandSide<F, M>>(
     triangle: Triangle,
 ) -> Result<(R, R)> {
     systems::jvp(SolveTriangularOp { triangle }, t, b, dt, db)
-}
-
-/// The solution of `P X + X P = B` with positive definite Hermitian `P`.
-///
-/// # Errors
-/// As [`solve`]; `RankDeficient` if `P` is not positive definite to rounding.
-pub fn lyapunov<F, M: Matrix<F>>(p: M, b: M) -> Result<M> {
-    plain(LyapunovOp, [p, b], one)
-}
-
-/// As [`lyapunov`], with the status of each equation: `r + 1` if only `r` eigenvalues of `P` are
-/// positive.
-///
-/// # Errors
-/// As [`solve_ex`].
-pub fn lyapunov_ex<F, M: Matrix<F>>(p: M, b: M) -> Result<(M, M::Info)> {
-    status(LyapunovOp, [p, b], one)
-}
-
-/// The solution and its tangent along `(dP + dPᴴ)/2` and `dB`.
-///
-/// # Errors
-/// As [`lyapunov`].
-pub fn lyapunov_jvp<F, M: Matrix<F>>(p: M, b: M, dp: M, db: M) -> Result<(M, M)> {
-    jvp(LyapunovOp, [p, b], [dp, db], one)
 }
 
 /// `X` with `‖A X − B‖` minimal, and `‖X‖` minimal if `A` is wide: `[…, m, n]`, `[…, m, r]` →

@@ -22,11 +22,6 @@ impl<T: LinalgScalar> Batched<T> {
         Self(Ok(tensor.clone()))
     }
 
-    /// A failure, for the operations that follow.
-    pub fn failed(error: LinalgError) -> Self {
-        Self(Err(error))
-    }
-
     /// A batch of vectors `[…, n]` as rows.
     pub fn rows_of(tensor: &Tensor<T>) -> Self {
         let axis = tensor.rank().saturating_sub(1);

@@ -8,7 +8,9 @@ use std::ops::Range;
 
 use super::{Matrices, RealMatrices, Region};
 use crate::error::{LinalgError, Result};
+use crate::operation::{MatrixOperation, Outcome, Part};
 use crate::permutation::Permutation;
+use crate::table::MatrixOp;
 use crate::triangular::Triangle;
 
 /// A value and its tangent; `None` is a zero tangent.
@@ -176,6 +178,20 @@ impl<M: Matrices> Matrices for Dual<M> {
         let moved = dp.is_some() || db.is_some();
         let tangent = moved.then(|| crate::lyapunov::jvp(&self.value, &value, dp, db));
         Self { value, tangent }
+    }
+    fn operate(op: MatrixOp, operands: &[&Self]) -> Self {
+        let values: Vec<M> = operands.iter().map(|x| x.value.clone()).collect();
+        let tangents: Vec<Option<M>> = operands.iter().map(|x| x.tangent.clone()).collect();
+        let value = M::operate(op, &values.iter().collect::<Vec<_>>());
+        if tangents.iter().all(Option::is_none) {
+            return Self::constant_of(value);
+        }
+        let out = Outcome::new(vec![Part::Full(value.clone())]);
+        let tangent = op.jvp(&values, &out, &tangents).map(|mut parts| parts.swap_remove(0));
+        Self::new(value, tangent.map_or_else(M::failed, Part::into_full))
+    }
+    fn failed(error: LinalgError) -> Self {
+        Self::constant_of(M::failed(error))
     }
     fn svdvals(&self) -> Self::Real {
         Dual::constant_of(self.value.svdvals())

@@ -15,8 +15,10 @@ use super::kernels::{FromComplex, IntoComplex, MulReal, Within};
 use super::{Batched, Matrices, RealMatrices, Region, Triangle};
 use crate::batch::{Output, Status, Views, flops, run};
 use crate::error::{LinalgError, Result};
+use crate::operation::MatrixOperation;
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, epsilon};
+use crate::table::MatrixOp;
 use crate::threads::Work;
 use crate::triangular::solve_triangular;
 
@@ -203,7 +205,15 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
         self.with(b, crate::solve::solve)
     }
     fn lyapunov(&self, b: &Self) -> Self {
-        self.with(b, crate::lyapunov::lyapunov)
+        self.with(b, crate::lyapunov::lyapunov_positive)
+    }
+    fn operate(op: MatrixOp, operands: &[&Self]) -> Self {
+        let tensors = operands.iter().map(|x| x.0.as_ref().map_err(Clone::clone));
+        let result = tensors.collect::<Result<Vec<_>>>().and_then(|x| op.forward(&x, false));
+        result.map_or_else(Self::failed, |out| out.results[0].full().clone())
+    }
+    fn failed(error: LinalgError) -> Self {
+        Self(Err(error))
     }
     fn svdvals(&self) -> Self::Real {
         self.then(|t| Batched::rows_of(&crate::svd::svdvals(t)?).into_tensor())

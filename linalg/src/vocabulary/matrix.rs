@@ -63,10 +63,6 @@ impl<A: Array> RealMatrix<A> {
         let shape = self.0.as_ref().map(A::shape).unwrap_or_default();
         shape.len().checked_sub(from_last).map_or(0, |axis| shape[axis])
     }
-
-    pub(super) fn failed(error: LinalgError) -> Self {
-        Self(Err(error))
-    }
 }
 
 impl<A: Array> ComplexMatrix<A> {

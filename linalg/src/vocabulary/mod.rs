@@ -31,6 +31,7 @@ pub use triangle::{Triangle, TriangleOp};
 
 use crate::error::{LinalgError, Result};
 use crate::permutation::Permutation;
+use crate::table::MatrixOp;
 
 /// Part of a matrix that [`Matrices::mask`] keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +122,11 @@ pub trait Matrices: Clone + std::fmt::Debug {
     fn solve(&self, b: &Self) -> Self;
     /// The solution of `P X + X P = B` with positive definite Hermitian `P = self`.
     fn lyapunov(&self, b: &Self) -> Self;
+
+    /// The result of an operation that has one, of the operands' type, and keeps no factors.
+    fn operate(op: MatrixOp, operands: &[&Self]) -> Self;
+    /// A failure, for the operations that follow.
+    fn failed(error: LinalgError) -> Self;
 
     /// Singular values as a row, in nonincreasing order; a constant.
     fn svdvals(&self) -> Self::Real;

@@ -6,11 +6,12 @@ use t4a_diff::Array;
 
 use super::{apply, gradient, tangent, unsplit, unsplit_eigenvectors};
 use crate::error::{LinalgError, Result};
-use crate::lyapunov::LyapunovOp;
+use crate::lyapunov::LyapunovPositiveOp;
 use crate::operation::{Part, PartKind};
 use crate::permutation::Permutation;
 use crate::solve::SolveOp;
 use crate::svd::SvdvalsOp;
+use crate::table::MatrixOp;
 use crate::triangular::SolveTriangularOp;
 use crate::vocabulary::{Carrier, ComplexMatrix, Factors, Matrices, RealMatrix, Region, Triangle};
 
@@ -31,11 +32,7 @@ impl<A: Array> ComplexMatrix<A> {
     }
 
     fn solved(x: Result<Part<Self>>) -> Self {
-        let failed = |error: LinalgError| Self {
-            re: RealMatrix::failed(error.clone()),
-            im: RealMatrix::failed(error),
-        };
-        x.map_or_else(failed, Part::into_full)
+        x.map_or_else(Self::failed, Part::into_full)
     }
 }
 
@@ -120,7 +117,13 @@ impl<A: Array> Matrices for ComplexMatrix<A> {
         Self::solved(apply(SolveOp, PartKind::Full, &[self, b]))
     }
     fn lyapunov(&self, b: &Self) -> Self {
-        Self::solved(apply(LyapunovOp, PartKind::Full, &[self, b]))
+        Self::solved(apply(LyapunovPositiveOp, PartKind::Full, &[self, b]))
+    }
+    fn operate(op: MatrixOp, operands: &[&Self]) -> Self {
+        Self::solved(apply(op, PartKind::Full, operands))
+    }
+    fn failed(error: LinalgError) -> Self {
+        Self { re: RealMatrix::failed(error.clone()), im: RealMatrix::failed(error) }
     }
     fn svdvals(&self) -> RealMatrix<A> {
         apply(SvdvalsOp, PartKind::Real, &[&self.detached()])

@@ -8,11 +8,12 @@ use t4a_tensor::{AnyTensor, DType, Tensor};
 
 use super::{apply, gradient, tangent, unsplit, unsplit_eigenvectors};
 use crate::error::{LinalgError, Result};
-use crate::lyapunov::LyapunovOp;
+use crate::lyapunov::LyapunovPositiveOp;
 use crate::operation::{Part, PartKind};
 use crate::permutation::Permutation;
 use crate::solve::SolveOp;
 use crate::svd::SvdvalsOp;
+use crate::table::MatrixOp;
 use crate::triangular::SolveTriangularOp;
 use crate::vocabulary::{
     Carrier, ComplexMatrix, Factors, Matrices, RealMatrices, RealMatrix, Region, Triangle,
@@ -162,7 +163,13 @@ impl<A: Array> Matrices for RealMatrix<A> {
         Self::solved(apply(SolveOp, PartKind::Full, &[self, b]))
     }
     fn lyapunov(&self, b: &Self) -> Self {
-        Self::solved(apply(LyapunovOp, PartKind::Full, &[self, b]))
+        Self::solved(apply(LyapunovPositiveOp, PartKind::Full, &[self, b]))
+    }
+    fn operate(op: MatrixOp, operands: &[&Self]) -> Self {
+        Self::solved(apply(op, PartKind::Full, operands))
+    }
+    fn failed(error: LinalgError) -> Self {
+        Self(Err(error))
     }
     fn svdvals(&self) -> Self {
         apply(SvdvalsOp, PartKind::Real, &[&self.detached()])

@@ -1,0 +1,61 @@
+//! The exponential of triangular matrices: after each squaring the diagonal and the elements beside it are
+//! `e^λ` and `t exp[λᵢ, λⱼ]`, so that errors do not grow with the number of squarings.
+//!
+//! Reference: A. Al-Mohy, N. Higham 2009, code fragment 2.1.
+
+use faer::MatRef;
+use t4a_algebra::{Numeric, c64};
+use t4a_tensor::Tensor;
+
+use super::{pade, plans, times_powers};
+use crate::batch::Status;
+use crate::error::Result;
+use crate::scalar::LinalgScalar;
+use crate::scale::Scale;
+use crate::schur::square::Square;
+use crate::schur::{divided, function};
+use crate::vocabulary::{Batched, Matrices};
+
+/// Whether all elements on one side of the diagonal are zero.
+pub(super) fn is_triangular<T: LinalgScalar>(a: MatRef<'_, T>) -> bool {
+    let upper = |a: MatRef<'_, T>| {
+        (0..a.ncols()).all(|j| (j + 1..a.nrows()).all(|i| a[(i, j)] == <T as Numeric>::ZERO))
+    };
+    upper(a) || upper(a.transpose())
+}
+
+/// `e^A` of a batch of triangular matrices; not finite where it leaves the range.
+pub(super) fn exp<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
+    let unscaled = |data: &mut [c64]| Scale::none(data);
+    let (out, _) =
+        function("expm", a, unscaled, |form, _| upper(&form.t).map_err(|_| Status::NoConvergence))?;
+    Ok(out)
+}
+
+fn upper(t: &Square) -> Result<Square> {
+    let n = t.n();
+    let data = (0..n).flat_map(|i| (0..n).map(move |j| t[(i, j)])).collect();
+    let a = Batched::new(&Tensor::from_vec(data, &[1, n, n])?);
+    let (degree, squarings) = plans(&a, 1.0, Batched::norms)?;
+    let near = pade(&times_powers(&a, squarings.iter().map(|s| -s)), degree).into_tensor()?;
+    let near = near.to_vec()?;
+    let mut x = Square::from_fn(n, |i, j| near[i * n + j]);
+    exact(&mut x, t, squarings[0]);
+    for left in (0..squarings[0]).rev() {
+        x = x.times(&x);
+        exact(&mut x, t, left);
+    }
+    Ok(x)
+}
+
+/// Elements on the diagonal and beside it of `exp(T/2ˢ)`.
+fn exact(x: &mut Square, t: &Square, s: i32) {
+    let power = |z: c64| z * 0.5f64.powi(s / 2) * 0.5f64.powi(s - s / 2);
+    for i in 0..t.n() {
+        x[(i, i)] = power(t[(i, i)]).exp();
+        if i > 0 {
+            let (a, b) = (power(t[(i - 1, i - 1)]), power(t[(i, i)]));
+            x[(i - 1, i)] = power(t[(i - 1, i)]) * divided::exp(a, b);
+        }
+    }
+}

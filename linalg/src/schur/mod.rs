@@ -1,0 +1,252 @@
+//! The complex Schur decomposition `A = Q T Qᴴ`, `T` upper triangular, and functions of matrices by it:
+//! `f(A) = Q f(T) Qᴴ`.
+//!
+//! Triangular matrices keep their elements, Hermitian ones have a diagonal `T`, and a matrix
+//! `[[B, E], [0, B]]`, by which derivatives are computed ([`frechet`](crate::frechet)), has that of `B` twice.
+//! All others are reduced to Hessenberg form and iterated. Real matrices are complex ones here, and single
+//! precision is double.
+//!
+//! ```text
+//! square       matrices by columns
+//! hessenberg   A = Q H Qᴴ
+//! iteration    H = Q T Qᴴ
+//! divided      elements beside the diagonal of a function of T
+//! ```
+//!
+//! Reference: G. Golub, C. Van Loan, *Matrix Computations*, chapter 7.
+
+pub(crate) mod divided;
+mod hessenberg;
+mod iteration;
+pub(crate) mod square;
+#[cfg(test)]
+mod tests;
+
+use faer::Par;
+use t4a_algebra::c64;
+use t4a_linalg_kernels::Kernels;
+use t4a_tensor::Tensor;
+
+use crate::batch::{Output, PerMatrix, Shape, Slot, Status, Views, filled, flops, load, run};
+use crate::degeneracy::rounding;
+use crate::error::{Result, SINGULAR, check};
+use crate::scalar::LinalgScalar;
+use crate::scale::{Scale, largest};
+use crate::threads::Work;
+
+use square::{ONE, Square, ZERO, store, widened};
+
+/// `A = Q T Qᴴ` of a batch of square matrices.
+#[derive(Clone, Debug)]
+pub struct Schur<T: LinalgScalar> {
+    /// Unitary, `[…, n, n]`.
+    pub q: Tensor<T::Complex>,
+    /// Upper triangular, `[…, n, n]`; the eigenvalues are its diagonal.
+    pub t: Tensor<T::Complex>,
+}
+
+/// `A = Q T Qᴴ`; no derivative.
+///
+/// Shapes `[…, n, n]` → `[…, n, n]`, `[…, n, n]`, both complex. Cost about 25·n³ complex products.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`; `NonFinite`, `NoConvergence`, `Overflow` with the batch index.
+pub fn schur<T: LinalgScalar>(a: &Tensor<T>) -> Result<Schur<T>> {
+    let (out, info) = schur_ex(a)?;
+    check("schur", &info, SINGULAR)?;
+    Ok(out)
+}
+
+/// As [`schur`], with an info tensor of the batch's shape instead of an error; the factors of a matrix that
+/// failed are NaN.
+///
+/// # Errors
+/// `NotMatrix`, `NotSquare`.
+pub fn schur_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Schur<T>, Tensor<i32>)> {
+    let shape = Shape::square("schur", a)?;
+    let n = shape.n;
+    let mut q = Output::<T::Complex>::new(shape.batch, n, n)?;
+    let mut t = Output::<T::Complex>::new(shape.batch, n, n)?;
+    let slots = q.mats()?.into_iter().zip(t.mats()?).collect();
+    let info = each("schur", a, slots, moderate, |form, scale, (q, t)| {
+        let mut whole = form.t.clone();
+        scale.restore(whole.data_mut());
+        store(form.unitary().data(), q.as_mut());
+        if store(whole.data(), t.as_mut()) { Status::Done } else { Status::Overflow }
+    })?;
+    let route = info.route();
+    Ok((Schur { q: q.matrices(route)?, t: t.matrices(route)? }, info))
+}
+
+/// `A = Q T Qᴴ` of one matrix, `Q = I ⊗ q`.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    /// Upper triangular.
+    pub(crate) t: Square,
+    /// `m × m`, `m` a divisor of `n`; `None` is the unit matrix.
+    q: Option<Square>,
+    /// Whether the eigenvalues are elements of the matrix, free of rounding.
+    pub(crate) exact: bool,
+    /// Whether the matrix is Hermitian; `T` is diagonal and real then.
+    pub(crate) hermitian: bool,
+}
+
+impl Form {
+    /// `None` without convergence. The largest element is far from both ends of the range.
+    pub(crate) fn of(mut a: Square) -> Option<Self> {
+        let n = a.n();
+        if a.is_upper() {
+            return Some(Self { t: a, q: None, exact: true, hermitian: false });
+        }
+        if let Some(form) = Self::of_twice(&a) {
+            return form;
+        }
+        if a.is_lower() {
+            let flip = |i: usize| n - 1 - i;
+            let t = Square::from_fn(n, |i, j| a[(flip(i), flip(j))]);
+            let q = Square::from_fn(n, |i, j| if i == flip(j) { ONE } else { ZERO });
+            return Some(Self { t, q: Some(q), exact: true, hermitian: false });
+        }
+        if a.is_hermitian() {
+            let (mut values, mut q) = (vec![ZERO; n], Square::zeros(n));
+            let mut memory = <c64 as Kernels>::eigh_scratch(n, true, Par::Seq);
+            let vectors = Some(q.as_mut());
+            if !<c64 as Kernels>::eigh(a.as_ref(), &mut values, vectors, Par::Seq, &mut memory) {
+                return None;
+            }
+            let value = |i: usize| c64::new(values[i].re, 0.0);
+            let t = Square::from_fn(n, |i, j| if i == j { value(i) } else { ZERO });
+            return Some(Self { t, q: Some(q), exact: false, hermitian: true });
+        }
+        let mut q = hessenberg::reduce(&mut a);
+        let done = iteration::triangularise(&mut a, &mut q);
+        done.then_some(Self { t: a, q: Some(q), exact: false, hermitian: false })
+    }
+
+    /// Of `[[B, E], [0, B]]`: `[[T, qᴴ E q], [0, T]]`; the outer option is `None` for other matrices.
+    fn of_twice(a: &Square) -> Option<Option<Self>> {
+        let (n, half) = (a.n(), a.n() / 2);
+        let same = |j: usize| {
+            let (left, right) = (a.col(j), a.col(half + j));
+            left[half..].iter().all(|x| *x == ZERO) && left[..half] == right[half..]
+        };
+        if !n.is_multiple_of(2) || !(0..half).all(same) {
+            return None;
+        }
+        let Some(form) = Self::of(a.block(half, 0, 0)) else { return Some(None) };
+        let mut t = Square::zeros(n);
+        t.set_block(0, 0, &form.t);
+        t.set_block(1, 1, &form.t);
+        t.set_block(0, 1, &form.turned(&a.block(half, 0, 1), true));
+        Some(Some(Self { t, hermitian: false, ..form }))
+    }
+
+    /// `Qᴴ X Q` or `Q X Qᴴ`.
+    fn turned(&self, x: &Square, inverse: bool) -> Square {
+        let Some(q) = &self.q else { return x.clone() };
+        let (m, qh) = (q.n(), q.adjoint());
+        let (left, right) = if inverse { (&qh, q) } else { (q, &qh) };
+        let mut out = Square::zeros(x.n());
+        for (i, j) in (0..x.n() / m).flat_map(|i| (0..x.n() / m).map(move |j| (i, j))) {
+            out.set_block(i, j, &left.times(&x.block(m, i, j)).times(right));
+        }
+        out
+    }
+
+    /// `Q X Qᴴ`.
+    pub(crate) fn back(&self, x: &Square) -> Square {
+        self.turned(x, false)
+    }
+
+    /// `Q`.
+    pub(crate) fn unitary(&self) -> Square {
+        let n = self.t.n();
+        let Some(q) = &self.q else { return Square::identity(n) };
+        let m = q.n();
+        Square::from_fn(n, |i, j| if i / m == j / m { q[(i % m, j % m)] } else { ZERO })
+    }
+
+    /// Of `Aᴴ`: its triangle in the opposite order.
+    pub(crate) fn adjoint(&self) -> Self {
+        let (n, q) = (self.t.n(), self.unitary());
+        let flip = |i: usize| n - 1 - i;
+        Self {
+            t: Square::from_fn(n, |i, j| self.t[(flip(j), flip(i))].conj()),
+            q: Some(Square::from_fn(n, |i, j| q[(i, flip(j))])),
+            exact: self.exact,
+            hermitian: self.hermitian,
+        }
+    }
+
+    /// An eigenvalue.
+    pub(crate) fn value(&self, i: usize) -> c64 {
+        self.t[(i, i)]
+    }
+
+    /// What rounding may have moved an eigenvalue by.
+    pub(crate) fn uncertainty(&self) -> f64 {
+        if self.exact {
+            return 0.0;
+        }
+        let largest = (0..self.t.n()).map(|i| self.value(i).norm()).fold(0.0, f64::max);
+        f64::EPSILON * rounding(self.t.n()) * largest
+    }
+
+    /// Whether an eigenvalue is negative, to rounding.
+    pub(crate) fn on_negative_axis(&self) -> bool {
+        let limit = self.uncertainty();
+        (0..self.t.n()).map(|i| self.value(i)).any(|z| z.re < -limit && z.im.abs() <= limit)
+    }
+}
+
+/// Brings matrices from both ends of the range.
+pub(crate) fn moderate(data: &mut [c64]) -> Scale {
+    Scale::apply(data, largest)
+}
+
+/// Calls `body` with the Schur form of each matrix, scaled.
+pub(crate) fn each<T: LinalgScalar, J: Slot>(
+    op: &'static str,
+    a: &Tensor<T>,
+    slots: PerMatrix<J>,
+    scale: fn(&mut [c64]) -> Scale,
+    body: impl Fn(&Form, Scale, &mut J) -> Status + Sync + Send,
+) -> Result<Tensor<i32>> {
+    let shape = Shape::square(op, a)?;
+    let n = shape.n;
+    let views = Views::of(op, a)?;
+    run(
+        shape.batch,
+        slots,
+        Work::whole(flops(&[25, n, n, n])),
+        |_| filled(T::ZERO, n * n),
+        |copy, index, slot, _| {
+            if !load(views.get(index), copy) {
+                return Status::NonFinite;
+            }
+            let mut a = Square::from_columns(n, widened(copy));
+            let scale = scale(a.data_mut());
+            match Form::of(a) {
+                Some(form) => body(&form, scale, slot),
+                None => Status::NoConvergence,
+            }
+        },
+    )
+}
+
+/// `f(A) = Q f(T) Qᴴ` of each matrix, and an info tensor.
+pub(crate) fn function<T: LinalgScalar>(
+    op: &'static str,
+    a: &Tensor<T>,
+    scale: fn(&mut [c64]) -> Scale,
+    f: impl Fn(&Form, Scale) -> Result<Square, Status> + Sync + Send,
+) -> Result<(Tensor<T>, Tensor<i32>)> {
+    let shape = Shape::square(op, a)?;
+    let mut out = Output::<T>::new(shape.batch, shape.n, shape.n)?;
+    let info = each(op, a, out.mats()?, scale, |form, scale, slot| match f(form, scale) {
+        Ok(x) if store(form.back(&x).data(), slot.as_mut()) => Status::Done,
+        Ok(_) => Status::Overflow,
+        Err(status) => status,
+    })?;
+    Ok((out.matrices(info.route())?, info))
+}
