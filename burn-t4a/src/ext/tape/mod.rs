@@ -4,6 +4,7 @@
 //! record        inputs → one output          one node
 //! record_many   inputs → several outputs     one node over the flattened outputs, then slices
 //! operation     an operation as a value      one node, with any number of inputs and outputs
+//! passes        reverse passes of a thread, observed
 //! ```
 //!
 //! The rule is written in operations of the inner backend `B`. If that is itself an
@@ -16,6 +17,7 @@
 //! graphs: a rule that calls it never returns.
 
 mod operation;
+pub(crate) mod passes;
 
 use std::fmt;
 use std::sync::Arc;
