@@ -7,11 +7,12 @@ mod tests;
 
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, Shape, Status, Views, filled, is_finite, load, load_rows, run};
+use crate::batch::{Output, Shape, Status, Views, filled, flops, is_finite, load, load_rows, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::lu::{LuFactors, lu_factor_ex};
 use crate::scalar::LinalgScalar;
 use crate::systems::{broadcast, tensor_system};
+use crate::threads::Work;
 use crate::triangular::{Triangle, TriangleOp, check_system, solve_within_range};
 
 pub use op::SolveOp;
@@ -100,7 +101,7 @@ pub fn lu_solve_ex<T: LinalgScalar>(
     let info = run(
         shape.batch,
         slots,
-        2 * n * n * r,
+        Work::columns(r, flops(&[2, n, n, r])),
         |_| filled(T::ZERO, n),
         |column, index, x, par| {
             let (lu, b) = (packed.get(index), rhs.get(index));

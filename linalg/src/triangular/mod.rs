@@ -8,11 +8,12 @@ mod tests;
 use faer::{MatMut, MatRef, Par};
 use t4a_tensor::{Tensor, TensorError};
 
-use crate::batch::{Output, Shape, Status, Views, is_finite, load, run};
+use crate::batch::{Output, Shape, Status, Views, flops, is_finite, load, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::scale::{Scale, largest};
 use crate::systems::broadcast;
+use crate::threads::Work;
 
 pub use crate::vocabulary::{Triangle, TriangleOp};
 pub use op::SolveTriangularOp;
@@ -59,7 +60,7 @@ pub fn solve_triangular_ex<T: LinalgScalar>(
     let info = run(
         shape.batch,
         slots,
-        n * n * r,
+        Work::columns(r, flops(&[n, n, r])),
         |_| Ok(()),
         |(), index, x, par| {
             let t = lhs.get(index);
