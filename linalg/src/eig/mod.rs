@@ -172,7 +172,9 @@ fn gaps<C: Matrices>(values: &C, degeneracy: &Degeneracy) -> (C, C::Real) {
 fn inverse<C: Matrices>(op: &'static str, vectors: &C) -> Result<C> {
     let inverse = vectors.solve(&vectors.identity(vectors.rows()));
     let norms = inverse.norms().map_err(|error| match error {
-        LinalgError::Singular { batch, .. } => LinalgError::Defective { op, batch },
+        LinalgError::Singular { batch, .. } | LinalgError::Overflow { batch, .. } => {
+            LinalgError::Defective { op, batch }
+        }
         other => other,
     })?;
     // Its columns have lost all but two digits.

@@ -2,7 +2,7 @@
 //! `f(A) = Q f(T) Qᴴ`.
 //!
 //! Triangular matrices keep their elements, Hermitian ones have a diagonal `T`, and a matrix
-//! `[[B, E], [0, B]]`, by which derivatives are computed ([`frechet`](crate::frechet)), has that of `B` twice.
+//! `[[B, E], [0, B]]`, by which derivatives are computed (module `frechet`), has that of `B` twice.
 //! All others are reduced to Hessenberg form and iterated. Real matrices are complex ones here, and single
 //! precision is double.
 //!

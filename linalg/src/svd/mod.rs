@@ -103,7 +103,8 @@ pub fn svd_ex<T: LinalgScalar>(a: &Tensor<T>, vectors: Vectors) -> Result<(Svd<T
 
 /// Singular values in nonincreasing order, without vectors.
 ///
-/// Shapes `[…, m, n]` → `[…, k]`. Cost about 4·m·n·k flops.
+/// Shapes `[…, m, n]` → `[…, k]`. Cost about 4·m·n·k flops. The gradient is `U diag(S̄) Vᴴ` of the basis computed:
+/// at ties with different `S̄ᵢ`, and at zeros with `S̄ᵢ ≠ 0`, one of the generalised gradients (Clarke).
 ///
 /// # Errors
 /// As [`svd`].
