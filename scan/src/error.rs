@@ -90,6 +90,15 @@ pub enum ScanError {
         /// The memory policy.
         policy: String,
     },
+    /// A step that runs a reverse pass of its own, on a tape whose passes do not nest. Scans on a tape record such
+    /// steps as they are.
+    #[error(
+        "scan: a step runs a reverse pass, so it cannot run again inside of one, as {policy} would"
+    )]
+    ReversePass {
+        /// The memory policy.
+        policy: String,
+    },
     /// Tracked tensors of several dtypes under a policy that bounds memory.
     #[error("scan: tracked tensors of one dtype are required under {policy}, given {dtypes:?}")]
     DTypes {

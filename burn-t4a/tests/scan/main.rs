@@ -13,6 +13,7 @@ mod errors;
 mod forwarding;
 mod gradients;
 mod kernels;
+mod passes;
 mod routines;
 mod steps;
 mod tangents;

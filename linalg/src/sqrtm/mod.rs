@@ -6,7 +6,7 @@
 //!
 //! A singular matrix has a root if its zero eigenvalues are semisimple, as those of positive semidefinite
 //! matrices: numerators vanish to rounding where both roots do. The derivative solves `R dR + dR R = dA` and
-//! exists where no two eigenvalues vanish; it is computed by block matrices ([`frechet`]).
+//! exists where no two eigenvalues vanish; it is computed by block matrices (module `frechet`).
 //! For Hermitian matrices [`hermitian`](crate::hermitian) is faster.
 //!
 //! Reference: Å. Björck, S. Hammarling 1983; N. Higham, *Functions of Matrices*, algorithm 6.3.

@@ -65,6 +65,7 @@ pub fn scan_below_tape<T: Tape<Kind: Sync>>(
                 Err(ScanError::PathRejected { chosen: ScanPath::Fallback, reason, .. }) => {
                     Err(reason)
                 }
+                Err(ScanError::ReversePass { .. }) => Err("reverse_pass_in_body"),
                 Err(ScanError::PathRejected { chosen: path, reason, .. }) => {
                     // It is the caller who does not accept it.
                     options.take_path(ScanReport { path, reason, length })?;

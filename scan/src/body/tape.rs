@@ -64,7 +64,18 @@ pub trait Tape: Array + Send + 'static {
         let _ = (steps, done, like);
         false
     }
+
+    /// Called before a step of a forward pass; what it returns is called after that, and says whether the step has
+    /// run a reverse pass of its own, which this tape could not run again inside of another one. `None`: probably
+    /// not. By default passes nest.
+    fn observe() -> impl FnOnce() -> Option<bool> {
+        || Some(false)
+    }
 }
+
+/// Scans of fewer steps repeat a step of which [`Tape::observe`] is not sure, so that a reverse pass has as many
+/// chances to be seen.
+const OBSERVATIONS: usize = 4;
 
 /// The last carry and all ys, as one node unless [`Memory::StoreAll`] is asked for or nothing is tracked.
 ///
@@ -84,8 +95,12 @@ pub fn scan_on_tape<T: Tape>(
     };
     match policy {
         Some(policy) if steps.length > 0 && [&consts, &init, &xs].into_iter().any(tracked) => {
-            let forward = |like, all| forward(steps, like, all, policy);
-            recorded([consts, init, xs], policy, forward, back)
+            let all = [consts.clone(), init.clone(), xs.clone()];
+            let forward = |like, all| forward(steps.clone(), like, all, policy);
+            match recorded(all, policy, forward, back) {
+                Err(ScanError::ReversePass { .. }) => steps.run(&consts, init, &xs),
+                outcome => outcome,
+            }
         }
         _ => steps.run(&consts, init, &xs),
     }
@@ -136,16 +151,32 @@ impl<T: Tape> Residuals<T> {
 type Pair<T> = (Vec<<T as Tape>::Below>, Vec<<T as Tape>::Below>);
 
 /// A step on constants of the tape: what is below them.
+///
+/// # Errors
+/// Those of the step; `Captured`, `ReversePass`.
 pub(super) fn step<T: Tape>(
     steps: &Steps<T>,
     kind: T::Kind,
     consts: &[T],
-    carry: Vec<T::Below>,
-    x: Vec<T::Below>,
+    mut carry: Vec<T::Below>,
+    mut x: Vec<T::Below>,
     policy: &dyn Debug,
 ) -> Result<Pair<T>> {
-    let above = |x: Vec<T::Below>| x.into_iter().map(|x| T::above(x, kind)).collect();
-    let (carry, y) = steps.step(consts, above(carry), above(x))?;
+    let above = |x: Vec<T::Below>| x.into_iter().map(|x| T::above(x, kind)).collect::<Vec<T>>();
+    let mut repeated = 0;
+    let (carry, y) = loop {
+        let again = (steps.length + repeated < OBSERVATIONS).then(|| (carry.clone(), x.clone()));
+        let ended_pass = T::observe();
+        let stepped = steps.step(consts, above(carry), above(x))?;
+        match (ended_pass(), again) {
+            (Some(true), _) => {
+                return Err(ScanError::ReversePass { policy: format!("{policy:?}") });
+            }
+            (None, Some(again)) => (carry, x) = again,
+            _ => break stepped,
+        }
+        repeated += 1;
+    };
     if carry.iter().chain(&y).any(T::is_tracked) {
         return Err(ScanError::Captured { policy: format!("{policy:?}") });
     }

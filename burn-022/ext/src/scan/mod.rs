@@ -70,7 +70,7 @@ impl<const D: usize> Tree<Leaf> for Tensor<D> {
 ///
 /// On a tape the whole scan is one node unless [`Memory::StoreAll`] is asked for: gradients of consts, init
 /// and xs, in the same order of sums under every policy. The body must not use tracked tensors that it
-/// was not given, and gives the same result each time. On backends that are not listed in
+/// was not given, and gives the same result each time; it may compute gradients itself. On backends that are not listed in
 /// [the crate's documentation](crate) every step is recorded, as with `StoreAll`.
 ///
 /// # Errors

@@ -285,3 +285,32 @@ fn layers_and_filters_agree_between_backends() {
         }
     }
 }
+
+/// `w ← w − η ∇w²` with the gradient by a pass in the step, whose result is a constant: dw ← dw − 2 w.
+#[test]
+fn bodies_may_compute_gradients() {
+    for device in tape() {
+        for n in [1, 2, 7] {
+            let (mut want, mut slope) = (1.0, 0.0);
+            for _ in 0..n {
+                (want, slope) = (0.8 * want, slope - 2.0 * want);
+            }
+            let bounded = [Policy::Sqrt, Policy::Carries, Policy::Segment(3), Policy::Revolve(1)];
+            for memory in bounded.map(Memory::Bounded).into_iter().chain([Memory::StoreAll]) {
+                let of = |x: f64| Tensor::<1>::from_data([x], (&device, DType::F64));
+                let eta = of(0.1).require_grad();
+                let step = |eta: Tensor<1>, w: Tensor<1>, (): ()| {
+                    let v = w.clone().detach().require_grad();
+                    let gradient = v.grad(&(v.clone() * v.clone()).backward()).unwrap();
+                    (w - eta * Tensor::from_inner(gradient), ())
+                };
+                let options = Options::default().length(n).memory(memory);
+                let (last, ()): (Tensor<1>, ()) =
+                    scan(step, eta.clone(), of(1.0), (), &options).unwrap();
+                let gradient = eta.grad(&last.clone().backward()).unwrap();
+                close(&numbers(last), &[want]);
+                close(&numbers(gradient), &[slope]);
+            }
+        }
+    }
+}

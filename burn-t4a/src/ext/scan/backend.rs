@@ -16,6 +16,7 @@ use super::{Leaf, Options, Result, Steps};
 use crate::boundary::accept;
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
+use crate::ext::tape::passes::Observer;
 use crate::ext::tape::{is_tracked, record};
 use crate::v0_21::BurnT4a;
 
@@ -170,5 +171,11 @@ impl<B: Operations, C: CheckpointStrategy> Tape for Floats<Autodiff<B, C>> {
 
     fn forget(steps: usize, done: usize, like: &Self) -> bool {
         records::forget::<B, C>(steps, done, &like.0)
+    }
+
+    /// A pass inside of another one never ends: see [`Tape::back`]. Inside of one it is too late to observe.
+    fn observe() -> impl FnOnce() -> Option<bool> {
+        let observer = (!records::is_inside()).then(Observer::new);
+        move || observer.map_or(Some(false), |observer| observer.ended_pass())
     }
 }

@@ -83,6 +83,10 @@ impl<B: Backend, const D: usize> Tree<Leaf<B>> for Tensor<B, D> {
 /// was not given, and gives the same result each time. Body and nodes run on several threads, though never at
 /// the same time.
 ///
+/// A body may compute gradients itself, by `backward` on its thread: a learned learning rate, say. Reverse passes of
+/// Burn 0.21 do not nest, so such a body is found out by its first steps, and all of its steps are recorded, as
+/// with [`Memory::StoreAll`].
+///
 /// # Errors
 /// Lengths that disagree, a carry that changes structure, shape or dtype (every leaf that does), and what
 /// [`ScanError`] lists.

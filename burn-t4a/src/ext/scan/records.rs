@@ -30,6 +30,11 @@ thread_local! {
     static ASKED: Cell<Option<Receiver<()>>> = const { Cell::new(None) };
 }
 
+/// Whether a reverse pass waits for this thread.
+pub(super) fn is_inside() -> bool {
+    INSIDE.get()
+}
+
 /// Calls `f`, for which a reverse pass waits.
 pub(super) fn inside<R>(f: impl FnOnce() -> R) -> R {
     struct Before(bool);
@@ -50,7 +55,7 @@ pub(super) fn forget<B: Backend, C: CheckpointStrategy>(
     like: &Tracked<B, C>,
 ) -> bool {
     // Inside of a reverse pass that holds the locks.
-    if INSIDE.get() {
+    if is_inside() {
         return false;
     }
     let kept = ((steps as f64).sqrt().ceil() as usize).max(LEAST);
