@@ -86,6 +86,8 @@ pub(crate) fn serve(server: &Arc<Server>, stream: TcpStream) -> Result<(), Strin
         .max_frame_size(Some(GREETING));
     let stream = Timed { stream, end: Some(Instant::now() + HURRY) };
     let mut path = String::new();
+    // The type of the error is that of the library.
+    #[allow(clippy::result_large_err)]
     let route = |request: &Request, response: HttpResponse| {
         path = request.uri().path().to_owned();
         if matches!(&*path, "/session" | "/data") {

@@ -69,6 +69,8 @@ pub(crate) enum RemoteMessage {
 }
 
 #[derive(Deserialize)]
+// Most tasks are of the largest kind.
+#[allow(clippy::large_enum_variant)]
 pub(crate) enum Task {
     Seed(u64),
     RegisterOperation(StreamId, OperationIr),
