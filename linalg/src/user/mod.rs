@@ -1,7 +1,8 @@
 //! The functions that users call, over what a face calls matrices.
 //!
 //! ```text
-//! svd qr lu eigen solve function      the functions
+//! svd qr lu eigen function            the functions
+//! solve equations                     systems; Sylvester and Lyapunov equations
 //! norm diagonal systems               compositions: powers, norms; vectors, broadcasting, X A = B
 //! left_dims                           of tensors some of whose axes form the rows
 //! matrix                              what they take, which a face implements for its tensors
