@@ -53,38 +53,79 @@ const SPIN: Duration = Duration::from_micros(30);
 /// finds it awake.
 const LINGER: Duration = Duration::from_micros(200);
 
-static THREADS: AtomicUsize = AtomicUsize::new(0);
+/// A number, at least 1, that is set, or from the environment, or a default.
+struct Count {
+    /// 0 before the first use.
+    now: AtomicUsize,
+    variable: Variable<usize>,
+    otherwise: fn() -> usize,
+}
+
+impl Count {
+    const fn new(variable: Variable<usize>, otherwise: fn() -> usize) -> Count {
+        Count { now: AtomicUsize::new(0), variable, otherwise }
+    }
+
+    fn set(&self, count: usize) {
+        self.now.store(count.max(1), Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn get(&self) -> usize {
+        match self.now.load(Ordering::Relaxed) {
+            0 => self.read(),
+            n => n,
+        }
+    }
+
+    #[cold]
+    fn read(&self) -> usize {
+        let count = self.variable.get().unwrap_or_else(self.otherwise);
+        // A number that was set meanwhile stays.
+        match self.now.compare_exchange(0, count, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => count,
+            Err(set) => set,
+        }
+    }
+}
+
+fn at_least_one(text: &str) -> Option<usize> {
+    text.parse().ok().filter(|&count| count > 0)
+}
 
 /// The number of threads in the environment.
 pub const VARIABLE: Variable<usize> =
-    Variable::new("T4A_NUM_THREADS", "a number of threads, at least 1", |text| {
-        text.parse().ok().filter(|&threads| threads > 0)
-    });
+    Variable::new("T4A_NUM_THREADS", "a number of threads, at least 1", at_least_one);
+static THREADS: Count = Count::new(VARIABLE, cores);
 
 /// Sets the number of threads of every operation from now on, at least 1. More than a few per core do not
 /// take part.
 pub fn set_threads(threads: usize) {
-    THREADS.store(threads.max(1), Ordering::Relaxed);
+    THREADS.set(threads);
 }
 
 /// Number of threads that an operation may use: the number set, the environment variable
 /// `T4A_NUM_THREADS`, or one per core.
 #[inline]
 pub fn threads() -> usize {
-    match THREADS.load(Ordering::Relaxed) {
-        0 => from_environment(),
-        n => n,
-    }
+    THREADS.get()
 }
 
-#[cold]
-fn from_environment() -> usize {
-    let threads = VARIABLE.get().unwrap_or_else(cores);
-    // A number that was set meanwhile stays.
-    match THREADS.compare_exchange(0, threads, Ordering::Relaxed, Ordering::Relaxed) {
-        Ok(_) => threads,
-        Err(set) => set,
-    }
+/// The number of parts in the environment.
+pub const PARTS_VARIABLE: Variable<usize> =
+    Variable::new("T4A_PARTS", "a number of parts, at least 1", at_least_one);
+static PARTS: Count = Count::new(PARTS_VARIABLE, || 4);
+
+/// Sets the number of parts of every large factorisation from now on, at least 1.
+pub fn set_parts(parts: usize) {
+    PARTS.set(parts);
+}
+
+/// Number of parts that the sums in a large factorisation are cut into: the number set, the environment
+/// variable `T4A_PARTS`, or 4. At most as many threads compute them. The rounding of the results depends
+/// on the parts, and not on the threads.
+pub fn parts() -> usize {
+    PARTS.get()
 }
 
 /// Whether work on `elements` elements, each about `cost` times as dear as an addition, is worth

@@ -54,4 +54,7 @@ pub mod check;
 pub mod operation;
 
 pub use array::{Array, Dual, Eager, Flags, Integers};
-pub use operation::{Cotangents, Keep, Kept, Meta, OnBatch, Operation, Outcome, Reverse, Value};
+pub use operation::{
+    Cotangents, Keep, Kept, Kind, Meta, OnBatch, Operation, Outcome, Reverse, Value,
+    checked_results,
+};

@@ -27,6 +27,52 @@ pub struct Meta {
     pub dtype: DType,
 }
 
+/// Kind of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// [`Value::Float`].
+    Float,
+    /// [`Value::Integers`].
+    Integers,
+    /// [`Value::Flags`].
+    Flags,
+}
+
+impl Kind {
+    /// The kind of arrays of this dtype; `None` for complex ones, which are pairs of floats.
+    pub fn of(dtype: DType) -> Option<Self> {
+        match dtype {
+            DType::Bool => Some(Kind::Flags),
+            _ if dtype.is_int() => Some(Kind::Integers),
+            _ if dtype.is_float() => Some(Kind::Float),
+            _ => None,
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Kind::Float => "floats",
+            Kind::Integers => "integers",
+            Kind::Flags => "truth values",
+        }
+    }
+}
+
+/// Shapes and dtypes of the results of operands of any kind: checks each kind, then [`Operation::results`].
+///
+/// # Errors
+/// [`TensorError::OperandKind`]; those of the operation. Before any work.
+pub fn checked_results<O: Operation>(op: &O, inputs: &[Meta]) -> Result<Vec<Meta>, O::Error> {
+    for (operand, &Meta { dtype, .. }) in inputs.iter().enumerate() {
+        let required = op.kind(operand);
+        if Kind::of(dtype) != Some(required) {
+            let (op, required) = (op.name(), required.text());
+            return Err(TensorError::OperandKind { op, operand, dtype, required }.into());
+        }
+    }
+    op.results(inputs)
+}
+
 /// An operand, or what a rule needs beyond operands and results.
 #[derive(Clone, Debug)]
 pub enum Value<A: Array> {
@@ -347,7 +393,14 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
     /// Its name in errors and tables.
     fn name(&self) -> &'static str;
 
-    /// Shapes and dtypes of the results.
+    /// The kind of an operand. The default is floats for all.
+    fn kind(&self, operand: usize) -> Kind {
+        let _ = operand;
+        Kind::Float
+    }
+
+    /// Shapes and dtypes of the results, of operands of the [right kinds](Operation::kind);
+    /// [`checked_results`] of others.
     ///
     /// # Errors
     /// For operands that do not fit: before any work.

@@ -11,8 +11,14 @@ use t4a_tensor::route::Policy;
 use t4a_tensor::{Tensor, TensorError};
 
 const CHILD: &str = "T4A_TEST_CHILD";
-const VARIABLES: [&str; 5] =
-    ["T4A_NUM_THREADS", "T4A_CACHE_LIMIT", "T4A_MEMORY_LIMIT", "T4A_EINSUM_MEMORY", "T4A_FALLBACK"];
+const VARIABLES: [&str; 6] = [
+    "T4A_NUM_THREADS",
+    "T4A_PARTS",
+    "T4A_CACHE_LIMIT",
+    "T4A_MEMORY_LIMIT",
+    "T4A_EINSUM_MEMORY",
+    "T4A_FALLBACK",
+];
 
 /// Runs the test of this name with these variables in a process of its own; none in that process.
 fn child(test: &str, variables: &[(&str, &str)]) -> Option<Output> {
@@ -41,10 +47,13 @@ fn settings_hold_from_then_on() {
 
     let wrong = BackendConfig::new().threads(0).cache_limit(1);
     assert_eq!(wrong.set(), Err(ConfigError::NoThreads));
+    let wrong = BackendConfig::new().threads(3).parts(0);
+    assert_eq!(wrong.set(), Err(ConfigError::NoParts));
     assert_eq!(BackendConfig::current(), before);
 
     let config = BackendConfig::new()
         .threads(3)
+        .parts(6)
         .cache_limit(0)
         .memory_limit(8 << 20)
         .einsum_memory(20000)
@@ -81,6 +90,7 @@ fn settings_hold_from_then_on() {
 fn the_environment_is_read() {
     let variables = [
         ("T4A_NUM_THREADS", "5"),
+        ("T4A_PARTS", "2"),
         ("T4A_CACHE_LIMIT", "3MiB"),
         ("T4A_MEMORY_LIMIT", " 2 GiB "),
         ("T4A_EINSUM_MEMORY", "4096"),
@@ -91,6 +101,7 @@ fn the_environment_is_read() {
     }
     let want = BackendConfig::new()
         .threads(5)
+        .parts(2)
         .cache_limit(3 << 20)
         .memory_limit(2 << 30)
         .einsum_memory(4096)

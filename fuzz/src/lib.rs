@@ -7,6 +7,8 @@
 //! indices    gather, scatter, select, masks with any indices
 //! windows    options of convolutions and pools
 //! einsum     subscripts, shapes, paths, budgets; every semiring and its derivatives
+//! messages   operations as they are sent, with changed data, tensors and flags
+//! stored     structured tensors as data, with changed bytes
 //! ```
 //!
 //! A case ends in the result of the reference or, if the reference has none, in a typed error. It
@@ -19,6 +21,8 @@
 pub mod einsum;
 pub mod indices;
 pub mod input;
+pub mod messages;
 pub mod reference;
+pub mod stored;
 pub mod views;
 pub mod windows;

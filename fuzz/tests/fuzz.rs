@@ -1,9 +1,54 @@
 //! Every target for a short while: random bytes, and a fixed number of fixed ones that also run
-//! under Miri.
+//! under Miri. An allocator counts what data from outside makes a thread hold.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 
 use t4a_fuzz::input::Random;
 
-fn fixed(target: fn(&[u8])) {
+struct Counting;
+
+thread_local! {
+    static BYTES: Cell<isize> = const { Cell::new(0) };
+    static MOST: Cell<isize> = const { Cell::new(0) };
+}
+
+fn count(bytes: isize) {
+    BYTES.set(BYTES.get() + bytes);
+    MOST.set(MOST.get().max(BYTES.get()));
+}
+
+// SAFETY: the system's allocator does the work.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the layout is the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: it came from `alloc` with this layout.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Bytes that a case of a few hundred bytes may hold.
+const MOST_BYTES: isize = 64 << 20;
+
+/// A target within [`MOST_BYTES`].
+fn bounded(target: fn(&[u8]), bytes: &[u8]) {
+    let before = BYTES.get();
+    MOST.set(before);
+    target(bytes);
+    let most = MOST.get() - before;
+    assert!(most < MOST_BYTES, "a case takes {most} bytes");
+}
+
+fn fixed(target: impl Fn(&[u8]) + std::panic::RefUnwindSafe) {
     let cases = if cfg!(miri) { 40 } else { 4000 };
     for seed in 0..cases {
         let bytes = Random::new(seed).bytes(24 + (seed as usize * 7) % 100);
@@ -14,20 +59,27 @@ fn fixed(target: fn(&[u8])) {
 }
 
 macro_rules! targets {
-    ($($name:ident)*) => {$(
+    ($($name:ident $run:expr;)*) => {$(
         mod $name {
             #[test]
             fn fixed() {
-                super::fixed(t4a_fuzz::$name::run);
+                super::fixed($run);
             }
 
             #[test]
             #[cfg(not(miri))]
             fn random() {
-                bolero::check!().with_max_len(160).for_each(|bytes: &[u8]| t4a_fuzz::$name::run(bytes));
+                bolero::check!().with_max_len(160).for_each(|bytes: &[u8]| ($run)(bytes));
             }
         }
     )*};
 }
 
-targets!(views indices windows einsum);
+targets! {
+    views t4a_fuzz::views::run;
+    indices t4a_fuzz::indices::run;
+    windows t4a_fuzz::windows::run;
+    einsum t4a_fuzz::einsum::run;
+    messages |bytes| super::bounded(t4a_fuzz::messages::run, bytes);
+    stored |bytes| super::bounded(t4a_fuzz::stored::run, bytes);
+}

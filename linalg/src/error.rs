@@ -87,8 +87,9 @@ pub enum LinalgError {
     },
     /// Eigenvectors that are dependent to rounding: nothing can be divided by them.
     #[error(
-        "{op}: the eigenvectors of matrix {batch} are dependent; eigenvalues alone (`eigvals`) need none, and \
-         Hermitian matrices have independent ones by `eigh`"
+        "{op}: the eigenvectors of matrix {batch} are dependent, where eigenvalues and eigenvectors have no \
+         derivative; functions of the matrix have one (`expm`, `sqrtm`, `logm`, `matrix_power`, `det`), and \
+         Hermitian matrices have independent eigenvectors by `eigh`"
     )]
     Defective {
         /// The operation.

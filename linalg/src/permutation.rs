@@ -42,7 +42,8 @@ impl Permutation {
     }
 
     /// Of `m` rows, from pivots `[…, k]`: row `i` is exchanged with row `pivotᵢ ≥ i`, one after the
-    /// other, as LAPACK does it, counted from 0.
+    /// other. Rows are counted from 0, as SciPy's `lu_factor` does; LAPACK's `ipiv` and PyTorch's pivots count
+    /// from 1, so 1 is subtracted first.
     ///
     /// # Errors
     /// `Tensor` for rows that do not exist or lie above.

@@ -56,6 +56,16 @@ impl Scale {
         Self(0)
     }
 
+    /// That of a matrix whose largest element this is.
+    pub(crate) fn of(largest: f64) -> Self {
+        Self(exponent(largest))
+    }
+
+    /// `2⁻ᵉ x`.
+    pub(crate) fn divide<T: LinalgScalar>(self, values: &mut [T]) {
+        shift(values, -self.0);
+    }
+
     /// As [`Scale::apply`], by a power of four.
     pub(crate) fn by_square<T: LinalgScalar>(data: &mut [T]) -> Self {
         let (_, free) = limits::<T>();

@@ -1,24 +1,12 @@
 //! Threads inside of one large factorisation: faer's, which are rayon's.
 //!
-//! faer cuts its work into a given number of parts, and the rounding of sums depends on the cut. So the
-//! size of a matrix alone determines the number of parts ([`parts`]); the number of threads determines
-//! only which thread computes which part. One thread computes all of them in a pool of one.
-//!
-//! Cost of equal parts, as the time over that of parts equal to the number of threads (f64, Zen 5, 2 cores,
-//! minimum of repeated runs):
-//!
-//! ```text
-//!                 n = 64    110    300    600
-//! 1 thread   qr     3.25   2.12   1.35   1.17
-//!            solve  3.46   2.40   1.27   1.07
-//!            lu     0.97   2.42   1.38   1.06
-//!            svd    1.20   1.09   1.07   1.04
-//!            eigh   1.37   1.12   1.03   1.04
-//! 2 threads  qr     1.24   1.05   1.10   1.24
-//!            solve  1.58   1.64   1.14   1.26
-//!            lu     1.04   1.88   1.20   1.49
-//!            svd    1.06   1.03   0.97   1.21
-//! ```
+//! faer cuts its work into a given number of parts. Where only columns of a result are cut, every number
+//! comes from the same operations on any number of threads. Where sums are cut, their rounding depends on
+//! the cut: there the size of a matrix alone determines the number of parts, and the number of threads
+//! determines only which thread computes which part ([`Work`]). One thread computes all of them in a pool
+//! of one. The parts are a setting of the user: on one thread faer is fastest uncut. Time of four parts over
+//! that of one (f64, AVX-512, one thread, n = 400, 600, 1000): QR 1.34, 1.15, 1.21; SVD 1.28, 1.25, 1.15;
+//! `eigh` 1.03, 1.01, 0.91.
 //!
 //! The pools are ours. A rayon worker that waits executes other tasks of its pool. In a pool shared with
 //! the user these could be any tasks, even ones that need a lock which the waiting thread holds, nested
@@ -32,21 +20,58 @@ use std::sync::{Mutex, MutexGuard};
 
 use faer::Par;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use t4a_algebra::parallel::cores;
+use t4a_algebra::parallel::{cores, parts};
 use t4a_algebra::process::PerProcess;
 
-/// Floating-point operations per matrix from which faer's work is cut: n = 64 for the cubic
-/// algorithms.
-pub(crate) const LARGE: usize = 1 << 19;
+/// Floating-point operations per matrix from which several threads pay where columns are cut: n = 256 for
+/// an LU factorisation.
+const COLUMNS_FROM: usize = 1 << 24;
+/// The same where sums are cut, which costs more: n = 320 for a QR factorisation, 150 for an SVD.
+const SUMS_FROM: usize = 1 << 26;
 
-/// The parts that faer cuts a matrix of so many floating-point operations into: 1 below [`LARGE`].
-pub(crate) fn parts(flops: usize) -> usize {
-    match flops {
-        0..LARGE => 1,
-        LARGE..0x100_0000 => 2,
-        0x100_0000..0x1000_0000 => 4,
-        0x1000_0000..0x8000_0000 => 8,
-        _ => 16,
+/// The floating-point operations for one matrix, and how they may be cut into parts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    flops: usize,
+    cut: Cut,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Cut {
+    Nowhere,
+    Columns,
+    Sums,
+}
+
+impl Work {
+    /// Work of which faer cuts columns only: products of matrices, triangular systems, Cholesky and LU
+    /// factors. `width` is the least number of columns of a product in it: that of a matrix by one
+    /// vector is a sum that faer cuts.
+    pub(crate) fn columns(width: usize, flops: usize) -> Work {
+        Work { flops, cut: if width == 1 { Cut::Sums } else { Cut::Columns } }
+    }
+
+    /// Work of which faer cuts sums, or rounds in another way where it cuts.
+    pub(crate) fn sums(flops: usize) -> Work {
+        Work { flops, cut: Cut::Sums }
+    }
+
+    /// Work on one thread per matrix.
+    pub(crate) fn whole(flops: usize) -> Work {
+        Work { flops, cut: Cut::Nowhere }
+    }
+
+    pub(crate) fn flops(self) -> usize {
+        self.flops
+    }
+
+    /// The parts that faer cuts one matrix into on so many threads.
+    pub(crate) fn parts(self, threads: usize) -> usize {
+        match (self.cut, self.flops) {
+            (Cut::Columns, COLUMNS_FROM..) => threads.min(most()),
+            (Cut::Sums, SUMS_FROM..) => parts(),
+            _ => 1,
+        }
     }
 }
 

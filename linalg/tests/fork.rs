@@ -14,7 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Factorisations and loops that use several threads.
 fn compute() -> Vec<f64> {
-    let n = 160;
+    // Large enough to be cut into parts.
+    let n = 330;
     let a = Tensor::from_fn(&[n, n], |i| ((i * 7919) % 1009) as f64 - 500.0).unwrap();
     let mut results = qr(&a, Columns::Thin).unwrap().r.to_vec().unwrap();
     results.extend(svdvals(&a).unwrap().to_vec().unwrap());

@@ -6,8 +6,8 @@
 //! ```
 
 use t4a_diff::{
-    Array, Cotangents, Eager, Flags, Integers, Keep, Meta, OnBatch, Operation, Outcome, Reverse,
-    Value,
+    Array, Cotangents, Eager, Flags, Integers, Keep, Kind, Meta, OnBatch, Operation, Outcome,
+    Reverse, Value,
 };
 use t4a_tensor::{Result, TensorError};
 
@@ -113,6 +113,10 @@ impl Operation for Attention {
 
     fn name(&self) -> &'static str {
         "attention"
+    }
+
+    fn kind(&self, operand: usize) -> Kind {
+        if self.mask() == Some(operand) { Kind::Flags } else { Kind::Float }
     }
 
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {

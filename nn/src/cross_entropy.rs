@@ -1,7 +1,8 @@
 //! Cross-entropy of softmax, row by row.
 
 use t4a_diff::{
-    Array, Cotangents, Eager, Integers, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value,
+    Array, Cotangents, Eager, Integers, Keep, Kind, Meta, OnBatch, Operation, Outcome, Reverse,
+    Value,
 };
 use t4a_tensor::{Result, TensorError};
 
@@ -19,6 +20,10 @@ impl Operation for CrossEntropy {
 
     fn name(&self) -> &'static str {
         "cross_entropy"
+    }
+
+    fn kind(&self, operand: usize) -> Kind {
+        if operand == 1 { Kind::Integers } else { Kind::Float }
     }
 
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {

@@ -33,7 +33,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use t4a_diff::{
-    Array, Cotangents, Dual, Eager, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value,
+    Array, Cotangents, Dual, Eager, Keep, Kind, Meta, OnBatch, Operation, Outcome, Reverse, Value,
 };
 use t4a_einsum::{Contraction, EinsumError};
 use t4a_linalg::{Linalg, LinalgError};
@@ -178,6 +178,10 @@ impl Operation for AnyOperation {
 
     fn name(&self) -> &'static str {
         held!(self, op => op.name())
+    }
+
+    fn kind(&self, operand: usize) -> Kind {
+        held!(self, op => op.kind(operand))
     }
 
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, OperationError> {

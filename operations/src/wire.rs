@@ -5,7 +5,7 @@
 //! computation a second time, and no state on a server.
 
 use serde::{Deserialize, Serialize};
-use t4a_diff::{Eager, Kept, Meta, Operation, Reverse, Value};
+use t4a_diff::{Eager, Kept, Meta, Operation, Reverse, Value, checked_results};
 use t4a_tensor::{AnyTensor, DType, TensorError};
 
 use crate::{AnyOperation, OperationError};
@@ -75,7 +75,7 @@ impl Message {
         match self {
             Message::Run(op) => {
                 let metas: Vec<Meta> = tensors.iter().map(meta).collect();
-                op.results(&metas)?;
+                checked_results(op, &metas)?;
                 let inputs: Vec<Value<Eager>> = tensors.into_iter().map(value).collect();
                 let out = op.forward(&inputs, &vec![false; inputs.len()])?;
                 let results = out.results.into_iter().map(|x| Ok(x.into_tensor()?));
@@ -109,7 +109,7 @@ fn jvp(
     }
     let mut tangents = tensors.split_off(moving.len()).into_iter();
     let metas: Vec<Meta> = tensors.iter().map(meta).collect();
-    let results = op.results(&metas)?;
+    let results = checked_results(op, &metas)?;
     let mut inputs = Vec::with_capacity(tensors.len());
     for (i, (x, &moves)) in tensors.into_iter().zip(moving).enumerate() {
         let tangent = moves.then(|| tangents.next()).flatten();
@@ -146,7 +146,7 @@ fn vjp(
     }
     let mut cotangents = tensors.split_off(wanted.len()).into_iter();
     let metas: Vec<Meta> = tensors.iter().map(meta).collect();
-    let results = op.results(&metas)?;
+    let results = checked_results(op, &metas)?;
     if results.len() != given.len() {
         let text = format!("{} has {} results", op.name(), results.len());
         return Err(refused(format!("{text}, of {} is said whether they count", given.len())));
@@ -170,6 +170,10 @@ fn vjp(
     };
     let cotangents: Vec<Option<Eager>> =
         results.iter().zip(given).map(&mut cotangent).collect::<Result<_, _>>()?;
+    // Rules are run for at least one operand.
+    if !wanted.contains(&true) {
+        return Ok(Vec::new());
+    }
     let inputs: Vec<Value<Eager>> = tensors.into_iter().map(value).collect();
     let out = op.forward(&inputs, wanted)?;
     let kept = Kept::new(op.keep(wanted), &inputs, &out);

@@ -1,132 +1,17 @@
 //! Every operation as a value: what was sent is what arrives, and computes the same.
 
+mod table;
+
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use t4a_diff::{Eager, Kept, Meta, Operation, Reverse, Value, check};
-use t4a_einsum::{Contraction, Einsum, FloatSemiring, Plan, Subscripts};
-use t4a_linalg::expm::ExpmOp;
-use t4a_linalg::inverse::InvOp;
-use t4a_linalg::lu::{LuFactorOp, Pivoting};
-use t4a_linalg::qr::{Columns, QrPivotedOp};
-use t4a_linalg::{Linalg, MatrixOp};
-use t4a_nn::{Attention, AttentionOptions, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
+use t4a_einsum::{Contraction, Einsum, FloatSemiring, Subscripts};
+use t4a_nn::{Attention, AttentionOptions, CrossEntropy, Softmax};
 use t4a_operations::wire::Message;
 use t4a_operations::{AnyOperation, OperationError};
-use t4a_scan::{
-    AssociativeScan, Cell, Cumulative, FloatMonoid, KalmanFilter, LinearRecurrence, LogPartition,
-    MatrixRecurrence, Recurrent, Running,
-};
-use t4a_structured::plan::MatrixList;
-use t4a_structured::{ByMatrix, ContractOver, Direction, Inner, Leg, Norm, Pattern, Spec, U1};
-use t4a_tensor::{AnyTensor, DType, Tensor};
+use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
 
-fn floats(shape: &[usize], seed: u64) -> Value<Eager> {
-    Value::Float(check::noise(&check::array(shape, |_| 0.0), seed))
-}
-
-fn plan(text: &str, shapes: &[&[usize]]) -> Arc<Plan> {
-    Einsum::new(text).unwrap().plan(shapes, 8).unwrap()
-}
-
-/// One of each, with operands.
-fn table() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
-    let targets = Tensor::from_vec(vec![2i32, 0, 4], &[3]).unwrap();
-    let targets = Value::Integers(Eager::from(AnyTensor::from(targets)));
-    let options = AttentionOptions { scale: Some(0.3), softcap: None, causal: true };
-    let [q, k, v] = [1, 2, 3].map(|seed| floats(&[1, 2, 3, 4], seed));
-    let shapes: [&[usize]; 3] = [&[2, 3], &[3, 4], &[4]];
-    let product = plan("ij,jk,k->i", &shapes);
-    let mut table: Vec<(AnyOperation, Vec<Value<Eager>>)> = vec![
-        (Softmax { axis: 1 }.into(), vec![floats(&[2, 3], 1)]),
-        (Softmax { axis: 0 }.into(), vec![floats(&[2, 3], 1)]),
-        (LogSoftmax { axis: 1 }.into(), vec![floats(&[2, 3], 1)]),
-        (LayerNorm { epsilon: 1e-3 }.into(), vec![floats(&[2, 3], 1), floats(&[3], 2)]),
-        (LayerNorm { epsilon: 1e-5 }.into(), vec![floats(&[2, 3], 1), floats(&[3], 2)]),
-        (RmsNorm { epsilon: 1e-3 }.into(), vec![floats(&[2, 3], 1), floats(&[3], 2)]),
-        (Attention { options, masked: false, biased: false }.into(), vec![q, k, v]),
-        (CrossEntropy.into(), vec![floats(&[3, 5], 1), targets]),
-    ];
-    let operands: Vec<_> = shapes.iter().map(|shape| floats(shape, 7)).collect();
-    for semiring in [FloatSemiring::Standard, FloatSemiring::LogSumExp] {
-        let op = Contraction { plan: product.clone(), semiring };
-        table.push((op.into(), operands.clone()));
-    }
-    let factors = [
-        LuFactorOp { pivoting: Pivoting::Full }.into(),
-        QrPivotedOp { columns: Columns::Thin }.into(),
-    ];
-    for op in [MatrixOp::from(InvOp), ExpmOp.into()].into_iter().chain(factors) {
-        let a = check::array(&[3, 3], |i| [4.0, 1.0, 0.5, 1.0, 3.0, 0.2, 0.5, 0.2, 2.0][i]);
-        table.push((Linalg { op, complex: false }.into(), vec![Value::Float(a)]));
-    }
-    table.extend(scans());
-    table.extend(structured());
-    table
-}
-
-/// Operations on flat arrays of graded tensors, and of blocks over a semiring.
-fn structured() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
-    let leg = Leg::new([(U1(-1), 2), (U1(0), 1), (U1(1), 2)], Direction::Out).unwrap();
-    let spec = |legs: &[&Leg<U1>], rows| {
-        Spec::new(legs.iter().map(|&leg| leg.clone()).collect(), U1(0), rows).unwrap()
-    };
-    let (out, into) = (leg.clone(), leg.dual());
-    let (a, b) = (spec(&[&out, &out, &into], 1), spec(&[&out, &into], 1));
-    let of = |spec: &Spec<U1>, seed| floats(&[spec.len()], seed);
-    let one = || vec![of(&a, 1)];
-    let both = || vec![of(&a, 1), of(&b, 2)];
-    let sizes = b.matrices().iter().map(|matrix| [matrix.rows, matrix.cols]).collect();
-    let sizes = MatrixList::new(sizes, vec![vec![2, 0, 1]]).unwrap();
-    let network = Spec::einsum("abc,cd->adb", &[&a, &b]).unwrap().1;
-    let pattern = Pattern::new(vec![vec![2, 1]; 2], vec![vec![0, 0], vec![0, 1]]).unwrap();
-    let over = pattern.contract(&pattern, &[1], &[1]).unwrap().1;
-    let blocks = || vec![floats(&[6], 3), floats(&[6], 4)];
-    let exp = ByMatrix { op: ExpmOp.into(), complex: false, plan: sizes.into() };
-    vec![
-        (a.permute(&[2, 0, 1], 1).unwrap().1.into(), one()),
-        (a.trace(&[(1, 2)]).unwrap().1.into(), one()),
-        (a.contract(&b, &[2], &[0]).unwrap().1.into(), both()),
-        (network.into(), both()),
-        (exp.into(), vec![of(&b, 2)]),
-        (a.numbers(1).unwrap().into(), vec![of(&a, 1), floats(&[5], 5)]),
-        (Inner { complex: false }.into(), vec![of(&a, 1), of(&a, 2)]),
-        (Norm { complex: false }.into(), one()),
-        (ContractOver { plan: over.clone(), semiring: FloatSemiring::MaxPlus }.into(), blocks()),
-        (ContractOver { plan: over, semiring: FloatSemiring::LogSumExp }.into(), blocks()),
-    ]
-}
-
-fn scans() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
-    let one = || vec![floats(&[4, 3], 1)];
-    let two = || vec![floats(&[4, 2, 2], 1), floats(&[4, 2, 2], 2)];
-    let logs = FloatMonoid::Matrix(FloatSemiring::LogSumExp);
-    let unit = |n: usize| Value::Float(check::array(&[n, n], |i| (i % (n + 1) == 0) as u8 as f64));
-    let filter = vec![
-        unit(2),
-        unit(2),
-        floats(&[1, 2], 1),
-        unit(1),
-        floats(&[1, 3, 1], 2),
-        floats(&[2], 3),
-        unit(2),
-    ];
-    vec![
-        (Cumulative::new(Running::Product, 0).into(), one()),
-        (Cumulative::new(Running::LogSumExp, 0).into(), one()),
-        (LinearRecurrence::new(1).into(), two()),
-        (LinearRecurrence { reverse: true, ..LinearRecurrence::new(1) }.into(), two()),
-        (MatrixRecurrence::default().into(), two()),
-        (AssociativeScan::new(FloatMonoid::Affine, 0).into(), two()),
-        (AssociativeScan::new(logs, 0).into(), vec![floats(&[4, 2, 2], 1)]),
-        (Recurrent::new(Cell::Gru).into(), vec![floats(&[3, 2, 6], 1), floats(&[2, 6], 2)]),
-        (KalmanFilter.into(), filter),
-        (
-            LogPartition { lengths: vec![3, 2] }.into(),
-            vec![floats(&[2, 3, 2], 1), floats(&[2, 2], 2)],
-        ),
-    ]
-}
+use table::{floats, plan, table};
 
 fn sent(op: &AnyOperation) -> AnyOperation {
     serde_json::from_str(&serde_json::to_string(op).unwrap()).unwrap()
@@ -241,6 +126,66 @@ fn damaged_messages_are_refused() {
     assert!(text(vjp(&[true], &[true]), vec![x(), wrong]).contains("its cotangent"));
     let axis = Message::Run(Softmax { axis: 2 }.into());
     assert!(matches!(axis.answer(vec![x()]), Err(OperationError::Tensor(_))));
+}
+
+/// Operands of another kind, one after the other: an error that names the operation and the operand.
+#[test]
+fn operands_of_another_kind_are_refused() {
+    for (op, inputs) in table() {
+        let given = tensors(&inputs);
+        for (operand, x) in given.iter().enumerate() {
+            let other = match x.dtype().is_float() {
+                true => DType::I32,
+                false => DType::F32,
+            };
+            for dtype in [other, DType::Bool, DType::C64] {
+                let mut wrong = given.clone();
+                wrong[operand] = AnyTensor::zeros(x.shape(), dtype).unwrap();
+                let error = Message::Run(op.clone()).answer(wrong).unwrap_err();
+                let OperationError::Tensor(TensorError::OperandKind {
+                    op: name, operand: at, ..
+                }) = error
+                else {
+                    panic!("{op}: {error}");
+                };
+                assert_eq!((name, at), (op.name(), operand));
+            }
+        }
+    }
+    // The mask of attention is the only operand of truth values.
+    let options = AttentionOptions { scale: None, softcap: None, causal: false };
+    let op = Attention { options, masked: true, biased: true };
+    let mut all = tensors(&[1, 2, 3].map(|seed| floats(&[1, 2, 3, 4], seed)));
+    all.push(AnyTensor::zeros(&[1, 1, 3, 3], DType::Bool).unwrap());
+    all.push(AnyTensor::zeros(&[1, 1, 3, 3], DType::F64).unwrap());
+    assert_eq!(Message::Run(op.into()).answer(all.clone()).unwrap().len(), 1);
+    all.swap(3, 4);
+    let error = Message::Run(op.into()).answer(all).unwrap_err();
+    assert_eq!(error.to_string(), "attention: operand 3 has dtype f64, truth values are required");
+}
+
+/// No cotangent is no work, whatever the operation; operands and cotangents are checked all the same.
+#[test]
+fn cotangents_of_nothing() {
+    for (op, inputs) in table() {
+        let results = op.results(&metas(&inputs)).unwrap();
+        let given = vec![true; results.len()];
+        let message = Message::Vjp { op: op.clone(), given, wanted: vec![false; inputs.len()] };
+        let ones = results.iter().map(|y| AnyTensor::ones(&y.shape, y.dtype).unwrap());
+        let all: Vec<AnyTensor> = tensors(&inputs).into_iter().chain(ones).collect();
+        assert!(message.answer(all.clone()).unwrap().is_empty(), "{op}");
+        assert!(message.answer(all[1..].to_vec()).is_err(), "{op}");
+    }
+    let logits = AnyTensor::ones(&[2, 3], DType::F32).unwrap();
+    let targets = AnyTensor::zeros(&[2], DType::I64).unwrap();
+    let given = AnyTensor::ones(&[2], DType::F32).unwrap();
+    let vjp = |wanted: [bool; 2]| {
+        let (op, wanted) = (CrossEntropy.into(), wanted.to_vec());
+        let message = Message::Vjp { op, given: vec![true], wanted };
+        message.answer(vec![logits.clone(), targets.clone(), given.clone()])
+    };
+    assert!(vjp([false, true]).unwrap_err().to_string().contains("operand 1 is i64"));
+    assert_eq!(vjp([true, false]).unwrap().len(), 1);
 }
 
 #[test]

@@ -296,6 +296,10 @@ pub(crate) fn rows<S: Sector>(legs: &[Leg<S>], op: &'static str) -> Result<Vec<R
     if count.is_none_or(|count| count > limit) {
         return Err(StructuredError::TooLarge { op, what: "rows of sectors", limit });
     }
+    // Legs before one without sectors have combinations, all legs have none.
+    if count == Some(0) {
+        return Ok(Vec::new());
+    }
     let too_large = || {
         let (what, limit) = ("states", MOST_ELEMENTS);
         StructuredError::TooLarge { op, what, limit }

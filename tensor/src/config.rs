@@ -17,6 +17,9 @@ pub enum ConfigError {
     /// No operation runs without a thread.
     #[error("threads: 0 given, at least 1 is needed")]
     NoThreads,
+    /// A factorisation has at least one part.
+    #[error("parts: 0 given, at least 1 is needed")]
+    NoParts,
     /// A variable of the environment.
     #[error(transparent)]
     Environment(#[from] Invalid),
@@ -27,6 +30,7 @@ pub enum ConfigError {
 /// | setting | variable | unless set |
 /// |---|---|---|
 /// | [`threads`](Self::threads) | `T4A_NUM_THREADS` | one per core |
+/// | [`parts`](Self::parts) | `T4A_PARTS` | 4 |
 /// | [`cache_limit`](Self::cache_limit) | `T4A_CACHE_LIMIT` | 1 GiB, or what tensors had at once lately |
 /// | [`memory_limit`](Self::memory_limit) | `T4A_MEMORY_LIMIT` | none |
 /// | [`einsum_memory`](Self::einsum_memory) | `T4A_EINSUM_MEMORY` | half of what is free |
@@ -35,7 +39,8 @@ pub enum ConfigError {
 /// Variables are read at the first use; sizes are bytes, with `KiB`, `MiB` or `GiB` behind them if these
 /// are meant. A variable that means nothing is ignored with a line on the standard error output;
 /// [`from_environment`](Self::from_environment) returns it as an error. `T4A_ISA` (`baseline`, `avx2`,
-/// `avx512`) is a variable only: loops are chosen once. Results do not depend on any of these settings.
+/// `avx512`) is a variable only: loops are chosen once. Of these settings results depend on the parts alone: the rounding of large
+/// factorisations does.
 ///
 /// ```
 /// use t4a_tensor::config::BackendConfig;
@@ -49,6 +54,7 @@ pub enum ConfigError {
 #[must_use = "nothing changes before `set`"]
 pub struct BackendConfig {
     threads: Option<usize>,
+    parts: Option<usize>,
     cache_limit: Option<usize>,
     memory_limit: Option<usize>,
     einsum_memory: Option<usize>,
@@ -64,6 +70,12 @@ impl BackendConfig {
     /// Threads that an operation may use, the caller's among them; at least 1.
     pub fn threads(self, threads: usize) -> Self {
         Self { threads: Some(threads), ..self }
+    }
+
+    /// Parts that the sums in a large factorisation are cut into, at least 1. At most as many threads
+    /// compute them. One part is the fastest on one thread; more than 4 pay on many cores.
+    pub fn parts(self, parts: usize) -> Self {
+        Self { parts: Some(parts), ..self }
     }
 
     /// Bytes that may be kept for reuse while no tensor has them; 0 keeps none.
@@ -93,6 +105,11 @@ impl BackendConfig {
         self.threads
     }
 
+    /// The parts said.
+    pub fn get_parts(&self) -> Option<usize> {
+        self.parts
+    }
+
     /// The bytes kept for reuse said.
     pub fn get_cache_limit(&self) -> Option<usize> {
         self.cache_limit
@@ -120,6 +137,7 @@ impl BackendConfig {
     pub fn from_environment() -> Result<Self, ConfigError> {
         Ok(Self {
             threads: parallel::VARIABLE.read()?,
+            parts: parallel::PARTS_VARIABLE.read()?,
             cache_limit: pool::CACHE_VARIABLE.read()?,
             memory_limit: pool::MEMORY_VARIABLE.read()?,
             einsum_memory: EINSUM_VARIABLE.read()?,
@@ -131,6 +149,7 @@ impl BackendConfig {
     pub fn current() -> Self {
         Self {
             threads: Some(parallel::threads()),
+            parts: Some(parallel::parts()),
             cache_limit: pool::cache_limit(),
             memory_limit: pool::memory_limit(),
             einsum_memory: einsum_memory(),
@@ -141,10 +160,16 @@ impl BackendConfig {
     /// Holds from now on, for every operation of the process.
     ///
     /// # Errors
-    /// [`ConfigError::NoThreads`]; nothing has changed then.
+    /// [`ConfigError::NoThreads`], [`ConfigError::NoParts`]; nothing has changed then.
     pub fn set(&self) -> Result<(), ConfigError> {
         if self.threads == Some(0) {
             return Err(ConfigError::NoThreads);
+        }
+        if self.parts == Some(0) {
+            return Err(ConfigError::NoParts);
+        }
+        if let Some(parts) = self.parts {
+            parallel::set_parts(parts);
         }
         if let Some(threads) = self.threads {
             parallel::set_threads(threads);

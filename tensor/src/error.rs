@@ -65,6 +65,18 @@ pub enum TensorError {
         /// The dtypes served.
         expected: &'static str,
     },
+    /// An operand of an operation that takes another kind of elements there.
+    #[error("{op}: operand {operand} has dtype {dtype}, {required} are required")]
+    OperandKind {
+        /// The operation.
+        op: &'static str,
+        /// The number of the operand.
+        operand: usize,
+        /// Its dtype.
+        dtype: DType,
+        /// The kind of elements that is required.
+        required: &'static str,
+    },
     /// Operands of different element types.
     #[error("{op}: dtypes {lhs} and {rhs} differ")]
     DTypeMismatch {

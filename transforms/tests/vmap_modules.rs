@@ -1,5 +1,8 @@
 //! Unmodified modules of burn-nn on a batch against a loop; gradients per example; ensembles.
 
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use burn::module::{AutodiffModule, Module};
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::pool::{AdaptiveAvgPool2d, AdaptiveAvgPool2dConfig, MaxPool2d, MaxPool2dConfig};
@@ -15,7 +18,7 @@ use burn::tensor::{Distribution, Int, Tensor, activation};
 use burn_autodiff::Autodiff;
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_transforms::module::{ModuleError, lift, member, stack};
-use burn_t4a_transforms::vmap::{Vmap, vmap};
+use burn_t4a_transforms::vmap::{Random, Vmap, VmapError, vmap};
 
 type B = BurnT4a;
 type V = Vmap<B>;
@@ -158,7 +161,8 @@ fn gradients_per_example() {
     let x = draw([BATCH, 1, 2, 8, 8]);
     let targets = draw([BATCH, 1, 3]);
     let lifted: Cnn<V> = lift(&module, Cnn::new()).unwrap();
-    // Outside of the mapped function, in which the template may not draw its parameters.
+    // Each example has running statistics of its own, which nothing reads. Parameters are drawn outside
+    // of the mapped function, where the template may draw none.
     let tracked: Cnn<A> = lift(&lifted, Cnn::new()).unwrap();
     let f = |(x, t): (Tensor<V, 4>, Tensor<V, 2>)| {
         let module = &tracked;
@@ -173,7 +177,7 @@ fn gradients_per_example() {
     };
     type All = (Tensor<B, 5>, Tensor<B, 2>, Tensor<B, 2>, Tensor<B, 3>);
     let (kernels, biases, gammas, weights): All =
-        vmap(f).call((x.clone(), targets.clone())).unwrap();
+        vmap(f).keeping().call((x.clone(), targets.clone())).unwrap();
     let module: Cnn<One> = lift(&module, Cnn::new()).unwrap();
     for i in 0..BATCH {
         let input = Tensor::<One, 4>::from_inner(at::<5, 4>(&x, i));
@@ -270,4 +274,64 @@ fn modules_that_differ_are_errors() {
     assert_eq!(error, ModuleError::Count { required: 6, given: 2 });
     let error = stack::<B, Mlp<B>, Mlp<V>>(&[], Mlp::new(4)).unwrap_err();
     assert_eq!(error, ModuleError::Empty);
+}
+
+/// Burn draws parameters at their first use, which is inside of the mapped function here.
+#[test]
+fn parameters_are_those_of_one_net() {
+    let x: Tensor<B, 2> = draw::<2>([1, 4]).expand([BATCH, 4]);
+    let linear = LinearConfig::new(4, 3).init::<V>(&T4aDevice);
+    let f = vmap(|x: Tensor<V, 1>| linear.forward(x)).random(Random::Same);
+    let all: Vec<Tensor<B, 2>> = (0..2).map(|_| f.call(x.clone()).unwrap()).collect();
+    for y in &all {
+        for i in 0..BATCH {
+            close(at::<2, 1>(y, i), at::<2, 1>(&all[0], 0));
+        }
+    }
+    let linear = LinearConfig::new(4, 3).init::<V>(&T4aDevice);
+    let own = vmap(|x: Tensor<V, 1>| linear.forward(x)).random(Random::Different);
+    let nets: Result<Tensor<B, 2>, _> = own.call(x.clone());
+    assert_eq!(nets.unwrap_err(), VmapError::Keeps);
+    // Nothing says what examples share.
+    let linear = LinearConfig::new(4, 3).init::<V>(&T4aDevice);
+    let payload = catch_unwind(AssertUnwindSafe(|| {
+        let _: Result<Tensor<B, 2>, _> = vmap(|x: Tensor<V, 1>| linear.forward(x)).call(x.clone());
+    }));
+    let text = payload.unwrap_err().downcast_ref::<String>().cloned().unwrap();
+    assert!(text.contains("parameters"), "{text}");
+}
+
+/// Statistics of a batch, a tensor in a cell, and a tape that waits for a pass.
+#[test]
+fn what_a_function_keeps_of_examples_is_an_error() {
+    type Tape = Autodiff<V>;
+    let x = draw::<3>([BATCH, 8, 2]);
+    let norm = BatchNormConfig::new(2).init::<Tape>(&T4aDevice);
+    let train = |x: Tensor<V, 2>| norm.forward(Tensor::<Tape, 2>::from_inner(x)).inner();
+    let kept: Result<Tensor<B, 3>, _> = vmap(train).call(x.clone());
+    assert_eq!(kept.unwrap_err(), VmapError::Keeps);
+
+    let last = RefCell::new(None);
+    let kept: Result<Tensor<B, 3>, _> = vmap(|x: Tensor<V, 2>| {
+        last.replace(Some(x.clone() * 2.0));
+        x
+    })
+    .chunk(2)
+    .call(x.clone());
+    assert_eq!(kept.unwrap_err(), VmapError::Keeps);
+    // Of shared tensors any may be kept.
+    let _: Tensor<B, 3> = vmap(|x: Tensor<V, 2>| {
+        last.replace(Some(Tensor::ones([2, 2], &T4aDevice)));
+        x
+    })
+    .call(x.clone())
+    .unwrap();
+
+    let y: Tensor<B, 3> = vmap(|x: Tensor<V, 2>| {
+        let x = Tensor::<Tape, 2>::from_inner(x).require_grad();
+        (x.clone() * x).tanh().inner()
+    })
+    .call(x.clone())
+    .unwrap();
+    close(y, (x.clone() * x).tanh());
 }

@@ -51,6 +51,21 @@ impl T4aTensor {
         }
     }
 
+    /// The same tensor in memory of the engine, which counts for its limit: elements of [`T4aTensor::from_data`] are
+    /// those of the caller. Copies.
+    ///
+    /// # Errors
+    /// [`TensorError::OutOfMemory`].
+    pub fn into_owned(self) -> Result<Self> {
+        let store = self.store();
+        let any = self.into_any().to_contiguous()?;
+        let own = t4a_tensor::with_dtype!(any.dtype(), T in all => {
+            let x = any.typed::<T>()?;
+            Tensor::<T>::from_slice(x.as_slice().unwrap_or_default(), x.shape())?.into()
+        }, else => any);
+        Ok(Self::new(own)?.with_store(store))
+    }
+
     /// The elements in row-major order; copies only if they are strided, or a small part of a
     /// large block of memory.
     ///

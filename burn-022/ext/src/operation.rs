@@ -53,8 +53,10 @@ use burn_dispatch::Dispatch;
 use burn_dispatch::backends::Flex;
 use burn_tensor::{Int, Tensor};
 use t4a_diff::array::ElementKind;
+use t4a_diff::checked_results;
 pub use t4a_diff::{
-    Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Meta, Operation, Outcome, Reverse, Value,
+    Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Kind, Meta, Operation, Outcome, Reverse,
+    Value,
 };
 use t4a_tensor::DType;
 pub use t4a_tensor::TensorError;
@@ -185,7 +187,7 @@ pub fn apply<O: Operation, B: Operations>(
     inputs: &[Operand<B>],
 ) -> Result<Outcome<Floats<B>>, O::Error> {
     let metas: Vec<Meta> = inputs.iter().map(meta).collect();
-    op.results(&metas)?;
+    checked_results(op, &metas)?;
     B::run(op, inputs, &vec![false; inputs.len()])
 }
 

@@ -1,51 +1,198 @@
 //! A server for programs of Burn 0.22 in other processes: their tensors live here, on the engine.
 //!
 //! ```no_run
-//! use burn_remote::server::{TokenAuthorizer, WebSocketTransport};
-//! let server = burn_t4a_022_server::server().with_authorizer(TokenAuthorizer::new("secret")?);
-//! server.serve(WebSocketTransport::new(3000))?;
+//! use std::net::TcpListener;
+//! let server = burn_t4a_022_server::Server::new("secret")?;
+//! server.serve(&TcpListener::bind("127.0.0.1:3000")?)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A client is any program of Burn 0.22 with the feature `remote-websocket`:
+//! A client is any program of Burn 0.22.1 with the feature `remote-websocket`:
 //! `Device::remote_options(&RemoteHost::websocket("ws://machine:3000").with_credential("secret")).init()`.
 //! What `burn-t4a-022-ext` with its feature `remote` adds to tensors there, contractions over
 //! semirings and factorisations with their gradients, arrives as one message per operation
 //! ([`t4a_operations::wire`]) and runs in the engine's kernels.
 //!
-//! An operation that fails, and a message that is damaged, ends the session it came in, with the reason in
-//! the log; other sessions and the server go on.
+//! # Failures
+//! An operation that fails (an SVD of a matrix with NaN, a result beyond the memory limit) leaves its results
+//! without elements. Reading one of them, or a tensor computed from one of them, returns the reason
+//! (`try_into_data`; `into_data` panics with it). The session and its other tensors go on.
+//!
+//! A damaged message, one beyond the limits, and the end of the server end the session. A client's process keeps one
+//! session per address and credential, and Burn 0.22.1 does not open it again: use another spelling of
+//! the address, or add `#` and any text to the token, for a new session in the same process:
+//! `with_credential("secret#2")`. Tensors of the old session are lost.
+//!
+//! # Limits
+//! Before the token is checked a connection may send 64 KiB within 10 s; [`Limits`] holds afterwards. Tensors
+//! move from one server to another (`tensor.to_device(&other)`), not between two sessions of one server.
+
+// protocol     messages of Burn Remote
+// connection   a connection: token, limits, messages
+// session      tensors and operations of a client
+// transfer     tensors from one server to another
+
+mod connection;
+mod protocol;
+mod session;
+mod transfer;
+
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use burn_ir::{BackendIr, CustomOpIr, HandleContainer, ScalarIr, TensorIr};
-use burn_remote::server::BackendServer;
-use burn_t4a_022::{BurnT4a, T4aDevice, T4aTensor};
+use burn_router::CustomOpRegistry;
+use burn_t4a_022::{BurnT4a, T4aTensor};
 use t4a_operations::OperationError;
 use t4a_operations::wire::{ID, Message};
-use t4a_tensor::AnyTensor;
+use thiserror::Error;
+use transfer::Offers;
 
-/// A server of the engine's one device that knows its operations. It opens every session unless given
-/// an authorizer.
-pub fn server() -> BackendServer<BurnT4a> {
-    BackendServer::new([T4aDevice]).with_custom_op(ID, |handles, message, _| {
-        if let Err(error) = answer(handles, message) {
-            // The interpreter of a session has no other way to report it.
-            panic!("{error}");
+type Handles = HandleContainer<<BurnT4a as BackendIr>::Handle>;
+
+/// Bounds on what clients may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at a time; further ones are closed at once.
+    pub connections: usize,
+    /// Bytes of a message of a client with the token.
+    pub frame: usize,
+    /// Whether elements that clients send count for the engine's memory limit
+    /// ([`t4a_tensor::pool::set_memory_limit`]), at the cost of a copy.
+    pub counted: bool,
+}
+
+impl Default for Limits {
+    /// 64 connections, messages of 1 GiB as in Burn, no count of elements.
+    fn default() -> Self {
+        Self { connections: 64, frame: 1 << 30, counted: false }
+    }
+}
+
+/// A token that every client would have.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("the token of a server is empty or contains #")]
+pub struct UnfitToken;
+
+/// A server of the engine's one device that knows its operations.
+pub struct Server {
+    /// Without one, sessions are open to everybody.
+    token: Option<Vec<u8>>,
+    limits: Limits,
+    operations: CustomOpRegistry<BurnT4a>,
+    offers: Offers,
+}
+
+impl Server {
+    fn of(token: Option<Vec<u8>>) -> Self {
+        let mut operations = CustomOpRegistry::new();
+        // The way to report a failure from an interpreter: the session catches it.
+        operations.register(ID, |handles, message, _| {
+            answer(handles, message).unwrap_or_else(|error| panic!("{error}"));
+        });
+        operations.register(session::OWN, |handles, message, _| {
+            own(handles, message).unwrap_or_else(|error| panic!("{error}"));
+        });
+        Self { token, limits: Limits::default(), operations, offers: Offers::default() }
+    }
+
+    /// Serves clients that present this token, alone or with `#` and any text behind it.
+    ///
+    /// # Errors
+    /// [`UnfitToken`].
+    pub fn new(token: &str) -> Result<Self, UnfitToken> {
+        match token.is_empty() || token.contains('#') {
+            true => Err(UnfitToken),
+            false => Ok(Self::of(Some(token.into()))),
         }
-    })
+    }
+
+    /// Serves every client.
+    pub fn open() -> Self {
+        Self::of(None)
+    }
+
+    /// With other limits.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Accepts clients, each on a thread of its own, as long as the listener does.
+    ///
+    /// # Errors
+    /// That of the listener, once it has failed for five seconds.
+    pub fn serve(self, listener: &TcpListener) -> io::Result<()> {
+        let (server, open) = (Arc::new(self), Arc::new(AtomicUsize::new(0)));
+        let mut failures = 0;
+        loop {
+            let stream = match listener.accept() {
+                Ok((stream, _)) => stream,
+                // The connection ended before it was accepted, or there are no descriptors for now.
+                Err(error) if failures < 100 => {
+                    eprintln!("t4a-serve: {error}");
+                    failures += 1;
+                    std::thread::sleep(std::time::Duration::from_millis(50));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            failures = 0;
+            if open.fetch_add(1, Ordering::SeqCst) >= server.limits.connections {
+                open.fetch_sub(1, Ordering::SeqCst);
+                eprintln!("t4a-serve: a connection beyond {} is closed", server.limits.connections);
+                continue;
+            }
+            let place = Place(open.clone());
+            let server = server.clone();
+            let thread = std::thread::Builder::new().name("t4a-session".into());
+            let run = move || {
+                let _place = place;
+                server.connection(stream);
+            };
+            if let Err(error) = thread.spawn(run) {
+                eprintln!("t4a-serve: {error}");
+            }
+        }
+    }
+
+    fn connection(self: &Arc<Self>, stream: TcpStream) {
+        let client = stream.peer_addr().map_or_else(|_| "a client".into(), |at| at.to_string());
+        if let Err(reason) = connection::serve(self, stream) {
+            eprintln!("t4a-serve: {client}: {reason}");
+        }
+    }
+
+    /// Whether a credential is the token, in a time that does not depend on where they differ.
+    fn admits(&self, credential: &[u8]) -> bool {
+        let Some(token) = &self.token else { return true };
+        let name = credential.iter().position(|&byte| byte == b'#');
+        let given = &credential[..name.unwrap_or(credential.len())];
+        let differ = |sum, (a, b): (&u8, &u8)| sum | (a ^ b);
+        given.len() == token.len() && given.iter().zip(token).fold(0, differ) == 0
+    }
+}
+
+/// One of the connections, given back when it ends.
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Reads the operands, runs the operation, and registers what it returns.
-fn answer(
-    handles: &mut HandleContainer<<BurnT4a as BackendIr>::Handle>,
-    message: &CustomOpIr,
-) -> Result<(), OperationError> {
+fn answer(handles: &mut Handles, message: &CustomOpIr) -> Result<(), OperationError> {
     let word = |x: &ScalarIr| match *x {
         ScalarIr::UInt(word) => Ok(word),
         other => Err(OperationError::Message(format!("{other:?} is no word of a message"))),
     };
     let words = message.scalars.iter().map(word).collect::<Result<Vec<u64>, _>>()?;
     let asked = Message::from_words(&words)?;
-    let tensors = message.inputs.iter().map(|x| operand(handles, x)).collect();
+    let tensors = message.inputs.iter().map(|x| operand(handles, x).into_any()).collect();
     let results = asked.answer(tensors)?;
     let places = &message.outputs;
     if results.len() != places.len() {
@@ -60,25 +207,59 @@ fn answer(
             let text = format!("a result has shape {a:?}, {b:?} is expected");
             return Err(OperationError::Message(text));
         }
-        let (dtype, result) = (result.dtype(), T4aTensor::new(result)?);
-        match dtype.is_int() {
-            true => handles.register_int_tensor::<BurnT4a>(&place.id, result),
-            false => handles.register_float_tensor::<BurnT4a>(&place.id, result),
-        }
+        register(handles, place, T4aTensor::new(result)?);
     }
     Ok(())
 }
 
-fn operand(
-    handles: &mut HandleContainer<<BurnT4a as BackendIr>::Handle>,
-    x: &TensorIr,
-) -> AnyTensor {
-    let tensor = if x.dtype.is_float() {
+/// Moves the elements of tensors into memory of the engine.
+fn own(handles: &mut Handles, message: &CustomOpIr) -> Result<(), OperationError> {
+    for (from, to) in message.inputs.iter().zip(&message.outputs) {
+        let tensor = operand(handles, from).into_owned()?;
+        register(handles, to, tensor);
+    }
+    Ok(())
+}
+
+fn operand(handles: &mut Handles, x: &TensorIr) -> T4aTensor {
+    if x.dtype.is_float() {
         handles.get_float_tensor::<BurnT4a>(x)
     } else if x.dtype.is_bool() {
         handles.get_bool_tensor::<BurnT4a>(x)
     } else {
         handles.get_int_tensor::<BurnT4a>(x)
-    };
-    tensor.into_any()
+    }
+}
+
+fn register(handles: &mut Handles, place: &TensorIr, tensor: T4aTensor) {
+    if place.dtype.is_float() {
+        handles.register_float_tensor::<BurnT4a>(&place.id, tensor);
+    } else if place.dtype.is_bool() {
+        handles.register_bool_tensor::<BurnT4a>(&place.id, tensor);
+    } else {
+        handles.register_int_tensor::<BurnT4a>(&place.id, tensor);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_and_names_behind_it() {
+        let server = Server::new("secret").unwrap();
+        for (credential, admitted) in [
+            ("secret", true),
+            ("secret#2", true),
+            ("secret#", true),
+            ("secre", false),
+            ("secret2", false),
+            ("#secret", false),
+            ("", false),
+        ] {
+            assert_eq!(server.admits(credential.as_bytes()), admitted, "{credential}");
+        }
+        assert!(Server::open().admits(b""));
+        assert!(Server::new("").is_err() && Server::new("a#b").is_err());
+    }
 }

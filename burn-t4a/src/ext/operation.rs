@@ -51,8 +51,9 @@
 use burn_backend::Backend;
 use burn_tensor::{Int, Tensor, TensorPrimitive};
 use t4a_diff::array::ElementKind;
+use t4a_diff::checked_results;
 pub use t4a_diff::{
-    Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Meta, OnBatch, Operation, Outcome,
+    Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Kind, Meta, OnBatch, Operation, Outcome,
     Reverse, Value,
 };
 use t4a_tensor::DType;
@@ -189,7 +190,7 @@ pub fn apply<O: Operation, B: Operations>(
     inputs: &[Operand<B>],
 ) -> Result<Outcome<Floats<B>>, O::Error> {
     let metas: Vec<Meta> = inputs.iter().map(meta).collect();
-    op.results(&metas)?;
+    checked_results(op, &metas)?;
     B::run(op, inputs, &vec![false; inputs.len()])
 }
 

@@ -66,6 +66,7 @@ pub(crate) fn cases<B: Operations>() -> Vec<Case<B>> {
         parts.reduce(|a, b| a + b).unwrap()
     }
     add("cond", &[SQUARE], Regular, |x| conditions(one(x)));
+    add("rcond", &[SQUARE], Regular, |x| weigh(rcond(one(x)).unwrap(), 1));
     add("complex cond", &[[2, 3, 3], [2, 3, 3]], Regular, |x| conditions(complex(x)));
     add("householder_product", &[TALL, [2, 1, 3]], General, |x| {
         let (v, tau) = two(x);
@@ -141,8 +142,8 @@ pub(crate) fn cases<B: Operations>() -> Vec<Case<B>> {
 }
 
 fn close(got: &[f64], want: &[f64]) {
-    let off = got.iter().zip(want).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-    assert!(got.len() == want.len() && off < 1e-11, "{got:?} {want:?}");
+    let near = got.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-11);
+    assert!(got.len() == want.len() && near, "{got:?} {want:?}");
 }
 
 fn matrices<B: Operations, const D: usize>(shape: [usize; D]) -> Tensor<B, D> {
@@ -251,6 +252,28 @@ fn conditions_of_singular_matrices() {
         assert!(bar.iter().all(|x| x.is_finite()) && bar[0] != 0.0, "{norm:?} {bar:?}");
         assert_eq!(bar[4..], [0.0; 4]);
     }
+}
+
+/// Of matrices that are regular, singular to rounding, singular, not finite.
+#[test]
+fn reciprocal_condition_numbers() {
+    let a = [
+        vec![2.0, 0.0, 0.0, 0.5],
+        vec![0.1, 0.3, 0.2, 0.6],
+        vec![1.0, 2.0, 2.0, 4.0],
+        vec![f64::NAN, 0.0, 0.0, 1.0],
+        vec![1e-310, 0.0, 0.0, 1e-310],
+    ];
+    let x = tensor::<AD, 3>(a.concat(), [5, 2, 2]).require_grad();
+    let found: Tensor<AD, 1> = rcond(x.clone()).unwrap();
+    let r = values(found.clone());
+    assert_eq!((r[0], r[2], r[3]), (0.25, 0.0, 0.0));
+    assert!(r[1] < 1e-15, "{r:?}");
+    assert!((r[4] - 1.0).abs() < 1e-15, "{r:?}");
+    // σ₂/σ₁ of a diagonal matrix.
+    let bar = values(x.grad(&found.narrow(0, 0, 1).sum().backward()).unwrap());
+    close(&bar[..4], &[-0.125, 0.0, 0.0, 0.5]);
+    assert_eq!(bar[8..12], [0.0; 4]);
 }
 
 /// The gradient of a condition number is homogeneous of degree −1, at both ends of the range.

@@ -28,7 +28,7 @@ use crate::error::{
     Result,
 };
 use crate::scalar::{LinalgScalar, nan};
-use crate::threads::{parts, with_threads};
+use crate::threads::{Work, with_threads};
 
 pub(crate) use load::{is_finite, load, load_hermitian, load_rows};
 
@@ -287,14 +287,14 @@ pub(crate) fn flops(factors: &[usize]) -> usize {
 
 /// Calls `body` for every matrix of the batch and gathers the info codes, whose route says how.
 ///
-/// `flops` is the work for one matrix. A slot whose body fails is spoiled.
+/// `work` is that for one matrix. A slot whose body fails is spoiled.
 ///
 /// # Errors
 /// Those of `scratch`; `OutOfMemory`.
 pub(crate) fn run<J: Slot, S>(
     batch: &[usize],
     mut slots: PerMatrix<J>,
-    flops: usize,
+    work: Work,
     scratch: impl Fn(Par) -> Result<S> + Sync + Send,
     body: impl Fn(&mut S, usize, &mut J, Par) -> Status + Sync + Send,
 ) -> Result<Tensor<i32>> {
@@ -313,26 +313,24 @@ pub(crate) fn run<J: Slot, S>(
         }
         Ok(())
     };
-    // The partition of a matrix is the same alone and in a batch, on one thread and on several.
-    let parts = parts(flops);
-    let few = threads == 1 || flops.saturating_mul(count) < WORTHWHILE;
+    let few = threads == 1 || work.flops().saturating_mul(count) < WORTHWHILE;
     let mut path = Path::LinalgSequential;
     if count == 0 {
         path = Path::Empty;
-    } else if few || (count == 1 && parts == 1) {
-        with_threads(parts, 1, |par| sequence(0, &mut slots, codes, par))?;
-    } else if parts == 1 || count >= threads {
+    } else if few || (count == 1 && work.parts(threads) == 1) {
+        with_threads(work.parts(1), 1, |par| sequence(0, &mut slots, codes, par))?;
+    } else if count >= threads || work.parts(threads) == 1 {
         // Four groups per thread even out matrices that converge at different speed.
         let group = count.div_ceil(4 * threads);
         let groups = slots.chunks_mut(group).zip(codes.chunks_mut(group));
         let mut groups: Vec<_> = groups.map(|group| (group, Ok(()))).collect();
         parallel::for_each_mut(&mut groups, true, |g, ((slots, codes), result)| {
-            *result = with_threads(parts, 1, |par| sequence(g * group, slots, codes, par));
+            *result = with_threads(work.parts(1), 1, |par| sequence(g * group, slots, codes, par));
         });
         groups.into_iter().try_for_each(|(_, result)| result)?;
     } else {
         path = Path::LinalgParallel;
-        with_threads(parts, threads, |par| sequence(0, &mut slots, codes, par))?;
+        with_threads(work.parts(threads), threads, |par| sequence(0, &mut slots, codes, par))?;
     }
     Ok(info.with_route(Route::native(path)))
 }

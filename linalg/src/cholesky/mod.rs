@@ -10,9 +10,10 @@ mod tests;
 use faer::MatMut;
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, Shape, Status, Views, load_hermitian, run};
+use crate::batch::{Output, Shape, Status, Views, flops, load_hermitian, run};
 use crate::error::{NON_POSITIVE, Result, check};
 use crate::scalar::LinalgScalar;
+use crate::threads::Work;
 use crate::vocabulary::{Batched, Matrices};
 
 pub use op::CholeskyOp;
@@ -55,7 +56,7 @@ pub fn cholesky_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<
     let info = run(
         shape.batch,
         slots,
-        n * n * n / 3,
+        Work::columns(n, flops(&[n, n, n]) / 3),
         |par| Ok(T::cholesky_scratch(n, par)),
         |memory, index, l, par| {
             if !load_hermitian(views.get(index), l) {

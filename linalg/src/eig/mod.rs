@@ -27,6 +27,7 @@ use crate::degeneracy::{Degeneracy, relative, rounding};
 use crate::error::{LinalgError, Result, SINGULAR, check};
 use crate::scalar::{LinalgScalar, epsilon, real};
 use crate::scale::Scale;
+use crate::threads::Work;
 use crate::vocabulary::{Matrices, RealMatrices};
 
 pub use op::{EigOp, EigvalsOp};
@@ -103,7 +104,7 @@ fn decompose<T: LinalgScalar>(
     run(
         shape.batch,
         slots,
-        flops(&[25, n, n, n]),
+        Work::sums(flops(&[25, n, n, n])),
         |_| filled(T::ZERO, n * n),
         |copy, index, (values, vectors), par| {
             // Near 1 where growth overflows.
@@ -171,7 +172,9 @@ fn gaps<C: Matrices>(values: &C, degeneracy: &Degeneracy) -> (C, C::Real) {
 fn inverse<C: Matrices>(op: &'static str, vectors: &C) -> Result<C> {
     let inverse = vectors.solve(&vectors.identity(vectors.rows()));
     let norms = inverse.norms().map_err(|error| match error {
-        LinalgError::Singular { batch, .. } => LinalgError::Defective { op, batch },
+        LinalgError::Singular { batch, .. } | LinalgError::Overflow { batch, .. } => {
+            LinalgError::Defective { op, batch }
+        }
         other => other,
     })?;
     // Its columns have lost all but two digits.

@@ -16,6 +16,7 @@ use crate::batch::{Output, PerMatrix, Shape, Status, Views, filled, flops, load_
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::scale::{Scale, largest};
+use crate::threads::Work;
 
 pub use op::{EighOp, EigvalshOp};
 pub(crate) use op::{factors, pairs, parts};
@@ -95,7 +96,7 @@ fn decompose<T: LinalgScalar>(
     run(
         shape.batch,
         slots,
-        flops(&[9, n, n, n]),
+        Work::sums(flops(&[9, n, n, n])),
         |par| {
             let copy = filled(T::ZERO, n * n)?;
             Ok((T::eigh_scratch(n, with_vectors, par), copy, vec![T::ZERO; n]))

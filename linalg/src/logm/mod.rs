@@ -7,8 +7,8 @@
 //! Roots of `T` until powers of `X = T^(1/2ˢ) − I` are small, by which matrices far from normal need few; then
 //! the diagonal Padé approximant of degree 8 in partial fractions, which is the rule of Gauss and Legendre.
 //! Elements on the diagonal and beside it have closed forms, without the cancellation of `T^(1/2ˢ) − I` and
-//! of differences of logarithms ([`divided`]). The derivative is that of [`sqrtm`](crate::sqrtm), by block
-//! matrices ([`frechet`]). For Hermitian matrices [`hermitian_function`](crate::hermitian) is faster.
+//! of differences of logarithms (module `divided`). The derivative is that of [`sqrtm`], by block
+//! matrices (module `frechet`). For Hermitian matrices [`hermitian_function`](crate::hermitian) is faster.
 //!
 //! Reference: A. Al-Mohy, N. Higham 2012, algorithm 5.1 and Table 2.1; N. Higham, L. Lin 2011.
 

@@ -120,3 +120,21 @@ fn scales_are_added() {
         assert_close(&logm(&far).unwrap(), &near.add(&shift).into_tensor().unwrap(), 1e-14);
     }
 }
+
+/// `f(t) = ln [[1 + t, m], [0, 2]]`: above the diagonal `m (ln 2 − ln(1 + t))/(1 − t)`.
+#[test]
+fn derivatives_far_from_normal() {
+    use crate::vocabulary::Dual;
+    for m in [1.0, 1e6, 1e12] {
+        let a = Batched::new(&square([1.0, m, 0.0, 2.0]));
+        let da = Batched::new(&square([1.0, 0.0, 0.0, 0.0]));
+        let along = jvp(&Dual::new(a, da.clone()), &Dual::constant_of(da));
+        let values = |x: Batched<f64>| x.into_tensor().unwrap().to_vec().unwrap();
+        let (first, second) = (values(along.value.clone()), values(along.into_tangent()));
+        let log = 2f64.ln();
+        let want = [[1.0, m * (log - 1.0), 0.0, 0.0], [-1.0, m * (2.0 * log - 1.0), 0.0, 0.0]];
+        for (got, want) in first.iter().chain(&second).zip(want.as_flattened()) {
+            assert!((got - want).abs() <= 1e-13 * want.abs(), "{m:e} {first:?} {second:?}");
+        }
+    }
+}

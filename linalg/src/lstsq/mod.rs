@@ -29,7 +29,7 @@ use crate::qr::{Columns, Qr, qr_ex};
 use crate::scalar::{LinalgScalar, epsilon};
 use crate::systems::broadcast;
 use crate::triangular::{Triangle, solve_triangular_ex};
-use crate::vocabulary::{Batched, Matrices};
+use crate::vocabulary::{Batched, Matrices, RealMatrices};
 
 pub use op::{LstsqMinNormOp, LstsqOp};
 
@@ -168,6 +168,13 @@ impl<M: Matrices> Pseudoinverse<'_, M> {
             false => self.r.solve_triangular(&self.q.adjoint().matmul(y), Triangle::UPPER),
         }
     }
+
+    /// `Pᴴ X / c` and the power of two `c`, a constant: divided twice by a small matrix the product itself may
+    /// leave the range.
+    fn of_solution(&self, x: &M) -> (M, M::Real) {
+        let size = x.magnitude().power_of_two();
+        (self.apply_adjoint(&x.mul_real(&size.recip())), size)
+    }
 }
 
 /// `(Ā, B̄)` from the solution, `A = Q R` or `Aᴴ = Q R`, and the cotangent.
@@ -179,7 +186,8 @@ pub fn vjp<M: Matrices>(a: &M, b: &M, x: &M, q: &M, r: &M, x_cotangent: &M) -> (
         b.sub(&a.matmul(x)).matmul(&p.apply(&g).adjoint())
     } else if a.rows() < a.cols() {
         let outside = x_cotangent.sub(&a.adjoint().matmul(&g));
-        p.apply_adjoint(x).matmul(&outside.adjoint())
+        let (through, size) = p.of_solution(x);
+        through.matmul(&outside.adjoint()).mul_real(&size)
     } else {
         return (direct, g);
     };
@@ -198,7 +206,8 @@ pub fn jvp<M: Matrices>(a: &M, b: &M, x: &M, q: &M, r: &M, da: Option<&M>, db: O
         let residual = da.adjoint().matmul(&b.sub(&a.matmul(x)));
         direct.add(&p.apply(&p.apply_adjoint(&residual)))
     } else if a.rows() < a.cols() {
-        let moved = da.adjoint().matmul(&p.apply_adjoint(x));
+        let (through, size) = p.of_solution(x);
+        let moved = da.adjoint().matmul(&through).mul_real(&size);
         direct.add(&moved.sub(&p.apply(&a.matmul(&moved))))
     } else {
         direct

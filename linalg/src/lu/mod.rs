@@ -19,6 +19,7 @@ use crate::batch::{Output, Shape, Slot, Status, Views, filled, flops, load, run}
 use crate::error::{Result, SINGULAR, check};
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, min_positive};
+use crate::threads::Work;
 
 pub use op::LuFactorOp;
 pub(crate) use op::info_of_values;
@@ -180,7 +181,8 @@ fn factor<T: LinalgScalar>(
     let info = run(
         shape.batch,
         slots,
-        flops(&[m, n, k]),
+        // The columns beyond a square are those of a triangular system.
+        Work::columns(n.saturating_sub(m), flops(&[m, n, k])),
         |par| {
             let memory = (!full_pivoting).then(|| T::lu_scratch(m, n, par));
             Ok((memory, filled(0, 2 * m)?, filled(0, n)?))

@@ -9,7 +9,7 @@ mod op;
 mod tests;
 
 use t4a_algebra::Real;
-use t4a_tensor::Tensor;
+use t4a_tensor::{Tensor, TensorError};
 
 use crate::batch::{Output, Views, load, spoil_failed};
 use crate::degeneracy::Degeneracy;
@@ -54,6 +54,10 @@ pub fn lyapunov_positive_ex<T: LinalgScalar>(
 ) -> Result<(Tensor<T>, Tensor<i32>)> {
     let shape = check_system("lyapunov_positive", p, b)?;
     let n = shape.n;
+    if b.shape() != p.shape() {
+        let (op, required) = ("lyapunov_positive", "[…, n, n] and […, n, n]");
+        return Err(TensorError::shapes(op, p.shape(), b.shape(), required).into());
+    }
     let (out, mut info) = eigh_ex(p)?;
     let mut e = out.values;
     // Sums of eigenvalues, and of elements of B, could leave the range.

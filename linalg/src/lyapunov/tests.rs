@@ -47,3 +47,12 @@ fn sums_of_eigenvalues_may_leave_the_range() {
     let x = lyapunov_positive(&diagonal(1.5e308, 1.5e308), &small).unwrap().to_vec().unwrap();
     assert!(x.iter().all(|&x| x == 0.0));
 }
+
+#[test]
+fn a_right_hand_side_of_another_width_is_an_error() {
+    let p = with_eigenvalues::<f64>(1, &[], &[0.5, 1.0, 2.0]);
+    for cols in [2, 4, 0] {
+        let error = lyapunov_positive(&p, &random::<f64>(2, &[3, cols])).unwrap_err();
+        assert!(matches!(error, LinalgError::Tensor(TensorError::ShapeMismatch { .. })), "{cols}");
+    }
+}

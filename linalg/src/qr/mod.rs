@@ -19,6 +19,7 @@ use crate::error::{Result, SINGULAR, check};
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, real};
 use crate::scale::{Scale, largest};
+use crate::threads::Work;
 
 pub use op::{LqOp, QrOp, QrPivotedOp};
 pub use relatives::{Lq, Ql, Rq, lq, lq_ex, ql, ql_ex, rq, rq_ex};
@@ -121,7 +122,7 @@ fn factor<T: LinalgScalar>(
     let info = run(
         shape.batch,
         slots,
-        flops(&[4, m, n, k]),
+        Work::sums(flops(&[2, m, n, k])),
         |par| {
             let (copy, order) = (filled(T::ZERO, m * n)?, filled(0, 2 * n)?);
             let memory = T::qr_scratch(m, n, block, width, par);

@@ -2,7 +2,7 @@
 //! `f(A) = Q f(T) Qᴴ`.
 //!
 //! Triangular matrices keep their elements, Hermitian ones have a diagonal `T`, and a matrix
-//! `[[B, E], [0, B]]`, by which derivatives are computed ([`frechet`](crate::frechet)), has that of `B` twice.
+//! `[[B, E], [0, B]]`, by which derivatives are computed (module `frechet`), has that of `B` twice.
 //! All others are reduced to Hessenberg form and iterated. Real matrices are complex ones here, and single
 //! precision is double.
 //!
@@ -32,7 +32,7 @@ use crate::degeneracy::rounding;
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::scale::{Scale, largest};
-use crate::threads::LARGE;
+use crate::threads::Work;
 
 use square::{ONE, Square, ZERO, store, widened};
 
@@ -218,8 +218,7 @@ pub(crate) fn each<T: LinalgScalar, J: Slot>(
     run(
         shape.batch,
         slots,
-        // One part: nothing inside runs on several threads.
-        flops(&[25, n, n, n]).min(LARGE - 1),
+        Work::whole(flops(&[25, n, n, n])),
         |_| filled(T::ZERO, n * n),
         |copy, index, slot, _| {
             if !load(views.get(index), copy) {

@@ -5,15 +5,15 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-use faer::MatMut;
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, Shape, Status, Views, filled, is_finite, load, load_rows, run};
+use crate::batch::{Output, Shape, Status, Views, filled, flops, is_finite, load, load_rows, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::lu::{LuFactors, lu_factor_ex};
 use crate::scalar::LinalgScalar;
 use crate::systems::{broadcast, tensor_system};
-use crate::triangular::{Triangle, TriangleOp, check_system, solve_in_place};
+use crate::threads::Work;
+use crate::triangular::{Triangle, TriangleOp, check_system, solve_within_range};
 
 pub use op::SolveOp;
 pub(crate) use rule::{apply_inverse, apply_inverse_adjoint};
@@ -23,11 +23,12 @@ pub use rule::{jvp, vjp};
 ///
 /// Shapes `[…, n, n]`, `[…, n, r]` → `[…, n, r]`; `b` may be a vector `[n]`. Batches broadcast: a
 /// matrix with several right-hand sides is factored once ([`systems`](crate::systems)). Cost
-/// ⅔·n³ + 2·n²·r flops.
+/// ⅔·n³ + 2·n²·r flops. A matrix that is singular to rounding has a solution, of no digits: its reciprocal
+/// condition number ([`cond`](crate::norm::cond)) is about the machine epsilon.
 ///
 /// # Errors
-/// `NotMatrix`, `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with the
-/// batch index among the matrices factored.
+/// `NotMatrix`, `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular`, and `Overflow` for a
+/// solution beyond the range of the type, with the batch index among the matrices factored.
 pub fn solve<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
     broadcast("solve", a, b, |a, b, _| {
         let (x, _, info) = solve_ex(a, b)?;
@@ -38,7 +39,7 @@ pub fn solve<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>>
 
 /// As [`solve`], with the factors, which the derivative rules take, and an info tensor of the
 /// batch's shape instead of an error: 0, or `i + 1` if pivot `i` is zero, or
-/// [`NON_FINITE`](crate::error::NON_FINITE). The solution of a system that failed is NaN.
+/// [`NON_FINITE`](crate::error::NON_FINITE), [`OVERFLOW`](crate::error::OVERFLOW). The solution of a system that failed is NaN.
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`, `Tensor`.
@@ -100,19 +101,13 @@ pub fn lu_solve_ex<T: LinalgScalar>(
     let info = run(
         shape.batch,
         slots,
-        2 * n * n * r,
+        Work::columns(r, flops(&[2, n, n, r])),
         |_| filled(T::ZERO, n),
         |column, index, x, par| {
             let (lu, b) = (packed.get(index), rhs.get(index));
             let p = &rows[index * n..(index + 1) * n];
-            let finite = match op {
-                TriangleOp::None => {
-                    let order: Vec<usize> = p.iter().map(|&i| i as usize).collect();
-                    load_rows(b, Some(&order), x)
-                }
-                _ => load(b, x),
-            };
-            if !finite || !is_finite(lu) {
+            let order: Vec<usize> = p.iter().map(|&i| i as usize).collect();
+            if !is_finite(b) || !is_finite(lu) {
                 return Status::NonFinite;
             }
             if let Some(i) = (0..n).find(|&i| lu[(i, i)] == T::ZERO) {
@@ -124,9 +119,13 @@ pub fn lu_solve_ex<T: LinalgScalar>(
                 TriangleOp::None => [lower, upper],
                 _ => [upper, lower],
             };
-            for triangle in stages {
-                let x = MatMut::from_column_major_slice_mut(x, n, r);
-                solve_in_place(lu, x, Triangle { op, ..triangle }, par);
+            let stages = stages.map(|triangle| Triangle { op, ..triangle });
+            let rhs = |x: &mut [T]| match op {
+                TriangleOp::None => load_rows(b, Some(&order), x),
+                _ => load(b, x),
+            };
+            if !solve_within_range(lu, x, rhs, &stages, par) {
+                return Status::Overflow;
             }
             if op != TriangleOp::None {
                 for x in x.chunks_exact_mut(n.max(1)) {

@@ -61,3 +61,35 @@ fn an_axis_without_elements_costs_nothing() {
     let factors = lu_factor(&a).unwrap();
     assert_eq!(lu_solve(&factors, &b, TriangleOp::Adjoint).unwrap().shape(), b.shape());
 }
+
+/// Quotients by subnormal numbers may be normal; those beyond the range are errors.
+#[test]
+fn subnormal_systems_have_solutions() {
+    let a = Tensor::from_vec(vec![2.0, 1.0, 1.0, 3.0], &[2, 2]).unwrap();
+    let b = Tensor::from_vec(vec![3.0, 5.0], &[2, 1]).unwrap();
+    let times = |x: &Tensor<f64>, e: i32| {
+        let x = Batched::new(x).scale(2f64.powi(e / 2)).scale(2f64.powi(e - e / 2));
+        x.into_tensor().unwrap()
+    };
+    let want = solve(&a, &b).unwrap();
+    // Powers of two, of which these elements are exact.
+    for (c, d) in [(-1060, -1060), (-1050, -100)] {
+        let x = solve(&times(&a, c), &times(&b, d)).unwrap();
+        assert_close(&times(&x, c - d), &want, 1e-4);
+        let upper = Triangle::UPPER;
+        let x = crate::triangular::solve_triangular(&times(&a, c), &times(&b, d), upper).unwrap();
+        let near = crate::triangular::solve_triangular(&a, &b, upper).unwrap();
+        assert_close(&times(&x, c - d), &near, 1e-15);
+    }
+    let tiny = times(&a, -1060);
+    assert_eq!(solve(&tiny, &b).unwrap_err(), LinalgError::Overflow { op: "solve", batch: 0 });
+    let (x, _, info) = solve_ex(&tiny, &b).unwrap();
+    assert_eq!(info.to_vec().unwrap(), [crate::error::OVERFLOW]);
+    assert!(x.to_vec().unwrap().iter().all(|x| x.is_nan()));
+    let error = crate::triangular::solve_triangular(&tiny, &b, Triangle::UPPER).unwrap_err();
+    assert_eq!(error, LinalgError::Overflow { op: "solve_triangular", batch: 0 });
+    let a = Tensor::from_vec(vec![2e-39f32, 0.0, 0.0, 4e-39], &[2, 2]).unwrap();
+    let x = solve(&a, &a).unwrap();
+    let unit = Batched::new(&a).identity(2).into_tensor().unwrap();
+    assert_close(&x, &unit, 1e-6);
+}

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! A singular matrix has a root if its zero eigenvalues are semisimple, as those of positive semidefinite
-//! matrices: numerators vanish to rounding where both roots do. The derivative solves `R dR + dR R = dA` and
-//! exists where no two eigenvalues vanish; it is computed by block matrices ([`frechet`]).
-//! For Hermitian matrices [`hermitian`](crate::hermitian) is faster.
+//! matrices: numerators vanish to rounding where both roots do. The derivative solves `R dR + dR R = dA`, exists
+//! for regular matrices, and is computed by block matrices (module `frechet`). For Hermitian matrices
+//! [`hermitian`](crate::hermitian) is faster.
 //!
 //! Reference: Å. Björck, S. Hammarling 1983; N. Higham, *Functions of Matrices*, algorithm 6.3.
 
@@ -98,7 +98,8 @@ pub fn sqrtm_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32
     function("sqrtm", a, Scale::by_square, root)
 }
 
-/// `L(A, dA)` in the vocabulary: the solution of `R dR + dR R = dA`. Errors of a matrix are carried along.
+/// `L(A, dA)` in the vocabulary: the solution of `R dR + dR R = dA`. Errors of a matrix are carried along:
+/// `Singular` for a direction that moves a zero eigenvalue.
 pub fn jvp<M: Matrices>(a: &M, da: &M) -> M {
     frechet::along(SqrtmOp, a, da)
 }

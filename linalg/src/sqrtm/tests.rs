@@ -88,7 +88,7 @@ fn singular_matrices_have_roots() {
         let error = sqrtm(&nilpotent).unwrap_err();
         assert!(matches!(error, LinalgError::Singular { op: "sqrtm", .. }), "{error}");
     }
-    // There is no derivative at a double zero.
+    // There is no derivative.
     let along = random::<f64>(1, &[2, 2]);
     let error = tangents(SqrtmOp, &[&Tensor::zeros(&[2, 2]).unwrap()], &[&along]).unwrap_err();
     assert!(matches!(error, LinalgError::Singular { op: "sqrtm", .. }), "{error}");
@@ -140,4 +140,33 @@ fn subnormal_matrices_have_roots() {
     let root = sqrtm(&a).unwrap();
     let want = Batched::new(&a).identity(2).scale(2e-39f64.sqrt()).into_tensor().unwrap();
     assert_close(&root, &want, 1e-6);
+}
+
+/// `R d²R + d²R R + 2 dR dR = 0` along a line, also near the negative real axis and far from 1.
+#[test]
+fn second_derivatives_satisfy_their_equation() {
+    use crate::vocabulary::Dual;
+    let turn = |delta: f64| {
+        let (sin, cos) = delta.sin_cos();
+        Batched::new(&square([-cos, -sin, sin, -cos]))
+    };
+    let general = Batched::new(&matrix::<f64>(&[], 2));
+    let cases = [
+        (general.clone(), 1e-14),
+        (general.scale(1e200), 1e-14),
+        (general.scale(1e-200), 1e-14),
+        (Batched::new(&square([1.0, 1e6, 0.0, 2.0])), 1e-9),
+        (turn(1e-3), 1e-9),
+    ];
+    for (a, limit) in cases {
+        let size = a.norms().unwrap()[0];
+        let da = Batched::new(&random::<f64>(7, &[2, 2])).scale(size);
+        let root = Batched::new(&sqrtm(&a.clone().into_tensor().unwrap()).unwrap());
+        let along = jvp(&Dual::new(a, da.clone()), &Dual::constant_of(da));
+        let (dr, ddr) = (along.value.clone(), along.into_tangent());
+        let square = dr.matmul(&dr).scale(2.0);
+        let rest = root.matmul(&ddr).add(&ddr.matmul(&root)).add(&square);
+        let (rest, size) = (rest.norms().unwrap()[0], square.norms().unwrap()[0]);
+        assert!(rest <= limit * size, "{rest:e} of {size:e}");
+    }
 }

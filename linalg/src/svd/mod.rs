@@ -23,6 +23,7 @@ use crate::batch::{Output, PerMatrix, Shape, Status, Views, filled, flops, load,
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
 use crate::scale::{Scale, largest};
+use crate::threads::Work;
 
 pub use function::{svd_function, svd_function_ex, vjp_function};
 pub use low_rank::LowRankOp;
@@ -102,7 +103,8 @@ pub fn svd_ex<T: LinalgScalar>(a: &Tensor<T>, vectors: Vectors) -> Result<(Svd<T
 
 /// Singular values in nonincreasing order, without vectors.
 ///
-/// Shapes `[…, m, n]` → `[…, k]`. Cost about 4·m·n·k flops.
+/// Shapes `[…, m, n]` → `[…, k]`. Cost about 4·m·n·k flops. The gradient is `U diag(S̄) Vᴴ` of the basis computed:
+/// at ties with different `S̄ᵢ`, and at zeros with `S̄ᵢ ≠ 0`, one of the generalised gradients (Clarke).
 ///
 /// # Errors
 /// As [`svd`].
@@ -141,7 +143,7 @@ fn decompose<T: LinalgScalar>(
     run(
         shape.batch,
         slots,
-        flops(&[passes, m, n, k]),
+        Work::sums(flops(&[passes, m, n, k])),
         |par| {
             let copy = filled(T::ZERO, m * n)?;
             Ok((T::svd_scratch(m, n, extent, par), copy, vec![T::ZERO; k]))

@@ -32,7 +32,7 @@ use crate::scale::{Scale, largest};
 use crate::schur::Form;
 use crate::schur::divided::quotient;
 use crate::schur::square::{Square, ZERO, store, widened};
-use crate::threads::LARGE;
+use crate::threads::Work;
 use crate::vocabulary::{Batched, Matrices};
 
 pub use op::SylvesterOp;
@@ -78,7 +78,7 @@ pub fn sylvester_ex<T: LinalgScalar>(
     let slots = out.mats()?;
     let (a, b, c) = (Views::of(op, a)?, Views::of(op, b)?, Views::of(op, c)?);
     let largest_size = m.max(n);
-    let work = flops(&[25, largest_size, largest_size, largest_size]).min(LARGE - 1);
+    let work = Work::whole(flops(&[25, largest_size, largest_size, largest_size]));
     let info = run(
         of_a.batch,
         slots,

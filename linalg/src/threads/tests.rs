@@ -15,6 +15,8 @@ use crate::scalar::LinalgScalar;
 use crate::solve::solve;
 use crate::svd::{Vectors, svd, svdvals};
 use crate::testing::*;
+use crate::triangular::solve_triangular;
+use crate::vocabulary::Triangle;
 
 static COUNTS: Mutex<()> = Mutex::new(());
 
@@ -74,7 +76,7 @@ fn same_on_any_number<T: LinalgScalar>(sizes: &[(usize, usize)]) {
     for &(m, n) in sizes {
         let a = random::<T>(7, &[m, n]);
         let mut first = None;
-        for count in [1, 2, 3, 7, 16] {
+        for count in [1, 2, 7] {
             set_threads(count);
             let now = all(&a);
             let first = first.get_or_insert_with(|| now.clone());
@@ -87,7 +89,7 @@ fn same_on_any_number<T: LinalgScalar>(sizes: &[(usize, usize)]) {
 }
 
 fn small<T: LinalgScalar>() {
-    same_on_any_number::<T>(&[(63, 63), (65, 64), (81, 81), (110, 90)]);
+    same_on_any_number::<T>(&[(65, 64), (81, 81)]);
 }
 
 for_all_dtypes! {
@@ -95,16 +97,45 @@ for_all_dtypes! {
 }
 
 #[test]
-fn values_of_300_do_not_depend_on_the_number_of_threads() {
+fn values_of_330_do_not_depend_on_the_number_of_threads() {
     let _guard = lock(&COUNTS);
     let before = threads();
-    let a = random::<f64>(7, &[300, 300]);
+    let a = random::<f64>(7, &[330, 330]);
     let of = |count| {
         set_threads(count);
         (svdvals(&a).unwrap().to_vec(), bits(&qr(&a, Columns::Thin).unwrap().q))
     };
     let first = of(1);
-    for count in [2, 3, 7] {
+    for count in [2, 7] {
+        assert!(of(count) == first, "{count} threads");
+    }
+    set_threads(before);
+}
+
+/// Shapes where faer cuts products, and those where a product has one column and its sums are cut.
+#[test]
+fn systems_of_300_and_more_do_not_depend_on_the_number_of_threads() {
+    let _guard = lock(&COUNTS);
+    let before = threads();
+    let a = random::<f64>(7, &[530, 530]);
+    let wide = random::<f64>(8, &[530, 531]);
+    let lower = cholesky(&positive(&a)).unwrap();
+    let rhs = [1, 2, 300].map(|r| random::<f64>(9, &[530, r]));
+    let of = |count| {
+        set_threads(count);
+        let mut out = vec![
+            bits(&lu_factor(&a).unwrap().packed),
+            bits(&lu_factor(&wide).unwrap().packed),
+            bits(&cholesky(&positive(&a)).unwrap()),
+        ];
+        for b in &rhs {
+            out.push(bits(&solve(&a, b).unwrap()));
+            out.push(bits(&solve_triangular(&lower, b, Triangle::LOWER).unwrap()));
+        }
+        out
+    };
+    let first = of(1);
+    for count in [2, 7] {
         assert!(of(count) == first, "{count} threads");
     }
     set_threads(before);

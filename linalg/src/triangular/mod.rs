@@ -8,10 +8,12 @@ mod tests;
 use faer::{MatMut, MatRef, Par};
 use t4a_tensor::{Tensor, TensorError};
 
-use crate::batch::{Output, Shape, Status, Views, is_finite, load, run};
+use crate::batch::{Output, Shape, Status, Views, flops, is_finite, load, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::scalar::LinalgScalar;
+use crate::scale::{Scale, largest};
 use crate::systems::broadcast;
+use crate::threads::Work;
 
 pub use crate::vocabulary::{Triangle, TriangleOp};
 pub use op::SolveTriangularOp;
@@ -23,8 +25,8 @@ pub use rule::{jvp, vjp};
 /// [`solve`](crate::solve::solve). Cost n²·r flops.
 ///
 /// # Errors
-/// `NotMatrix`, `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with
-/// the batch index.
+/// `NotMatrix`, `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular`, and `Overflow` for a
+/// solution beyond the range of the type, with the batch index.
 pub fn solve_triangular<T: LinalgScalar>(
     t: &Tensor<T>,
     b: &Tensor<T>,
@@ -38,7 +40,8 @@ pub fn solve_triangular<T: LinalgScalar>(
 }
 
 /// As [`solve_triangular`], with an info tensor of the batch's shape instead of an error: 0, or
-/// `i + 1` if diagonal entry `i` is zero, or [`NON_FINITE`](crate::error::NON_FINITE).
+/// `i + 1` if diagonal entry `i` is zero, or [`NON_FINITE`](crate::error::NON_FINITE),
+/// [`OVERFLOW`](crate::error::OVERFLOW).
 ///
 /// # Errors
 /// `NotMatrix`, `NotSquare`, `Tensor`.
@@ -57,11 +60,11 @@ pub fn solve_triangular_ex<T: LinalgScalar>(
     let info = run(
         shape.batch,
         slots,
-        n * n * r,
+        Work::columns(r, flops(&[n, n, r])),
         |_| Ok(()),
         |(), index, x, par| {
             let t = lhs.get(index);
-            if !load(rhs.get(index), x) || !is_finite_triangle(t, triangle) {
+            if !is_finite(rhs.get(index)) || !is_finite_triangle(t, triangle) {
                 return Status::NonFinite;
             }
             if !triangle.unit
@@ -69,8 +72,10 @@ pub fn solve_triangular_ex<T: LinalgScalar>(
             {
                 return Status::Pivot(i);
             }
-            solve_in_place(t, MatMut::from_column_major_slice_mut(x, n, r), triangle, par);
-            Status::Done
+            match solve_within_range(t, x, |x| load(rhs.get(index), x), &[triangle], par) {
+                true => Status::Done,
+                false => Status::Overflow,
+            }
         },
     )?;
     Ok((out.matrices(info.route())?, info))
@@ -102,6 +107,46 @@ fn is_finite_triangle<T: LinalgScalar>(t: MatRef<'_, T>, triangle: Triangle) -> 
         let (start, len) = if upper { (0, j + 1) } else { (j, n - j) };
         is_finite(t.col(j).subrows(start, len).as_mat())
     })
+}
+
+/// `X ← op(T)⁻¹ X` for each of these triangles of `t`, one after the other; `rhs` writes what they are applied to.
+/// Whether the solution is within the range of the type.
+///
+/// Quotients by subnormal elements leave the range before the solution does: where one is not finite, the
+/// systems are solved once more for scaled elements.
+pub(crate) fn solve_within_range<T: LinalgScalar>(
+    t: MatRef<'_, T>,
+    x: &mut [T],
+    rhs: impl Fn(&mut [T]) -> bool,
+    triangles: &[Triangle],
+    par: Par,
+) -> bool {
+    let n = t.nrows();
+    let columns = x.len() / n.max(1);
+    let solve = |t: MatRef<'_, T>, x: &mut [T]| {
+        for &triangle in triangles {
+            let x = MatMut::from_column_major_slice_mut(x, n, columns);
+            solve_in_place(t, x, triangle, par);
+        }
+        is_finite(MatRef::from_column_major_slice(x, n, columns))
+    };
+    rhs(x);
+    if n == 0 || solve(t, x) {
+        return true;
+    }
+    // Triangles without a unit diagonal are scaled; packed factors have one such.
+    let mut scaled: Vec<T> = (0..n * n).map(|at| t[(at % n, at / n)]).collect();
+    let mut of_t = Scale::of(1.0);
+    if let Some(triangle) = triangles.iter().find(|triangle| !triangle.unit) {
+        let part =
+            |j: usize| if triangle.upper { j * n..j * n + j + 1 } else { j * n + j..(j + 1) * n };
+        of_t = Scale::of((0..n).map(|j| largest(&scaled[part(j)])).fold(0.0, f64::max));
+        (0..n).for_each(|j| of_t.divide(&mut scaled[part(j)]));
+    }
+    rhs(x);
+    let of_x = Scale::to_exponent(x, 0);
+    let finite = solve(MatRef::from_column_major_slice(&scaled, n, n), x);
+    finite && of_x.over(of_t).restore(x)
 }
 
 /// `X ← op(T)⁻¹ X` for one matrix.

@@ -138,7 +138,8 @@ pub fn expm_jvp<F, M: Matrix<F>>(a: M, da: M) -> Result<(M, M)> {
     jvp(ExpmOp, [a], [da], one)
 }
 
-/// The principal square root. For Hermitian matrices [`hermitian_function`] is faster.
+/// The principal square root. Singular matrices have one unless zero is a defective eigenvalue, but no
+/// derivative: it is the error `Singular`. For Hermitian matrices [`hermitian_function`] is faster.
 ///
 /// # Errors
 /// `NotSquare`; `NonFinite`, `Singular`, `NegativeEigenvalue`, `NoConvergence` with the batch index.

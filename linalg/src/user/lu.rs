@@ -144,7 +144,7 @@ pub struct LuFactors<M> {
 
 impl<M> LuFactors<M> {
     /// Factors from elsewhere, `[…, n, n]`, and the permutation `p` of the rows of each, `[…, n]`: row
-    /// `i` of `L U` is row `pᵢ` of `A`. Pivots in the form of LAPACK are read by
+    /// `i` of `L U` is row `pᵢ` of `A`. Pivots, which are exchanges of rows, are read by
     /// [`LuFactors::from_pivots`].
     ///
     /// # Errors
@@ -157,7 +157,8 @@ impl<M> LuFactors<M> {
     }
 
     /// As [`LuFactors::new`], from pivots `[…, n]`: row `i` was exchanged with row `pivotᵢ ≥ i`, one
-    /// after the other, counted from 0.
+    /// after the other. Rows are counted from 0, as SciPy's `lu_factor` does; LAPACK's `ipiv` and PyTorch's pivots
+    /// count from 1, so 1 is subtracted first.
     ///
     /// # Errors
     /// `Tensor` for rows that do not exist or lie above.

@@ -1,7 +1,8 @@
 //! The functions that users call, over what a face calls matrices.
 //!
 //! ```text
-//! svd qr lu eigen solve function      the functions
+//! svd qr lu eigen function            the functions
+//! solve equations                     systems; Sylvester and Lyapunov equations
 //! norm diagonal systems               compositions: powers, norms; vectors, broadcasting, X A = B
 //! left_dims                           of tensors some of whose axes form the rows
 //! matrix                              what they take, which a face implements for its tensors
@@ -88,6 +89,7 @@
 //! | [`norm`](norm()) | any → `[1]` | √Σ∣xᵢ∣² over everything | – | ✓ |
 //! | [`matrix_norm`](matrix_norm()) | `[m, n]` → number | 1, 2, ∞, Frobenius, nuclear, and least ones | – | ✓ |
 //! | [`cond`](cond()) | `[n, n]` → number | ‖A‖ ‖A⁻¹‖ | – | ✓ |
+//! | [`rcond`](rcond()) | `[n, n]` → number | 1/(‖A‖ ‖A⁻¹‖), 0 if singular | – | – |
 //! | [`trace`](trace()) | `[n, n]` → number | Σ aᵢᵢ; linear | – | – |
 //! | [`diag`](diag()) | `[m, n]` → `[k]` | aᵢᵢ; linear | – | – |
 //! | [`diag_embed`](diag_embed()) | `[n]` → `[n, n]` | the diagonal matrix; linear | – | – |
@@ -134,7 +136,7 @@ pub use lu::{
 pub use matrix::{Matrix, Ranked, RightHandSide};
 pub use norm::{
     Norm, cond, cond_jvp, householder_product, householder_product_jvp, matrix_norm,
-    matrix_norm_jvp, matrix_power, matrix_power_jvp, norm, norm_jvp,
+    matrix_norm_jvp, matrix_power, matrix_power_jvp, norm, norm_jvp, rcond,
 };
 pub use qr::{
     Qr, lq, lq_ex, lq_jvp, ql, ql_ex, ql_jvp, qr, qr_complete, qr_complete_ex, qr_complete_jvp,

@@ -7,7 +7,7 @@ use crate::program::{self, Program};
 use crate::svd::SvdvalsOp;
 use crate::vocabulary::{Matrices, RealMatrix};
 use crate::{LinalgError, Result, householder, power};
-use t4a_diff::{Array, Dual};
+use t4a_diff::{Array, Dual, Flags};
 
 use super::call::{self, Parts, jvp, plain, status};
 use super::matrix::{Matrix, Ranked};
@@ -211,6 +211,28 @@ pub fn cond<F, M: Matrix<F>>(a: M, norm: Norm) -> Result<M::RealNumber> {
     let failed = y.re.is_nan();
     let product = x.re.mul(&y.re.fill(&failed, 1.0)).fill(&failed, f64::INFINITY);
     Ok(M::real_number(Pair::real(product)))
+}
+
+/// The reciprocal condition number `1/(‖A‖ ‖A⁻¹‖)` in the norm of column sums, `[…, n, n]` → `[…]`: 0 for
+/// singular matrices, whose gradient is zero, and where elements are not finite; about the machine epsilon for those that
+/// are singular to rounding, whose [`solve`](super::solve()) and [`inv`](super::inv) have no digits. Cost that of an
+/// inverse.
+///
+/// # Errors
+/// `NotSquare`, `Tensor` for matrices without elements.
+pub fn rcond<F, M: Matrix<F>>(a: M) -> Result<M::RealNumber> {
+    const NAME: &str = "rcond";
+    check_square(NAME, a.clone().into_pair().shape())?;
+    check_norm(NAME, &a, Norm::One)?;
+    let a = M::from_pair(program::run(&NearOne, &[a.into_pair()])?);
+    let (inverse, _) = inv_ex(a.clone()).map_err(|error| error.of(NAME))?;
+    let y = measure(inverse, Norm::One)?.re;
+    // Inverses of matrices that failed are NaN: 1 in place of both keeps gradients apart from it.
+    let failed = y.is_nan();
+    let regular = a.into_pair().map(|x| x.fill(&failed.expand(&x.shape()), 1.0));
+    let x = measure(M::from_pair(regular), Norm::One)?.re;
+    let value = x.mul(&y.fill(&failed, 1.0)).recip().fill(&failed, 0.0);
+    Ok(M::real_number(Pair::real(value)))
 }
 
 /// The condition number and its tangent along `dA`, of regular matrices.

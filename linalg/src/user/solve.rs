@@ -20,16 +20,19 @@ use super::matrix::RightHandSide;
 use super::systems;
 
 /// The solution of `A X = B`: `[…, n, n]`, `[…, n, r]` → `[…, n, r]`, or of `A x = b` for vectors
-/// `[…, n]`. Batches broadcast ([`RightHandSide`]).
+/// `[…, n]`. Batches broadcast ([`RightHandSide`]). A matrix that is singular to rounding has a solution, of no
+/// digits: [`rcond`](super::rcond) is about the machine epsilon there.
 ///
 /// # Errors
-/// `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular` with the batch index.
+/// `NotSquare`, `Tensor` if the shapes do not match; `NonFinite`, `Singular`, and `Overflow` for a solution beyond
+/// the range of the type, with the batch index.
 pub fn solve<F, M: Matrix<F>, R: RightHandSide<F, M>>(a: M, b: R) -> Result<R> {
     systems::plain(SolveOp, a, b)
 }
 
 /// As [`solve`], with the status of each system instead of an error: 0, or `i + 1` if pivot `i` is
-/// zero. The solution of a system that failed is NaN, its gradient is zero.
+/// zero. The solution of a system that failed is NaN, its gradient is zero. A matrix that is singular to
+/// rounding has not failed: [`rcond`](super::rcond).
 ///
 /// # Errors
 /// Those that do not belong to one matrix.
@@ -214,7 +217,8 @@ pub(super) fn check_rows<A: Array>(op: &'static str, a: &Pair<A>, b: &Pair<A>) -
     }
 }
 
-/// `A⁻¹`. Prefer [`solve`] to a product with an inverse.
+/// `A⁻¹`. Prefer [`solve`] to a product with an inverse. That of a matrix that is singular to rounding has no
+/// digits: [`rcond`](super::rcond).
 ///
 /// # Errors
 /// As [`solve`].

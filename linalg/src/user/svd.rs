@@ -109,8 +109,10 @@ pub(super) fn row<F, M: Matrix<F>>(mut parts: Parts<F, M>) -> M::RealVector {
 
 /// Singular values in nonincreasing order, `[…, k]`.
 ///
-/// The gradient is `U diag(S̄) Vᴴ`. Where it depends on the basis, at ties with different `S̄ᵢ` and at
-/// zeros with `S̄ᵢ ≠ 0`, it is one of the generalised gradients (Clarke) for the basis computed.
+/// The gradient is `U diag(S̄) Vᴴ` of the basis computed. At ties with different `S̄ᵢ`, and at zeros with
+/// `S̄ᵢ ≠ 0`, it depends on this basis and is one of the generalised gradients (Clarke): that of the largest of
+/// tied values is `u₁ v₁ᴴ` of one pair, not a mean; that of the sum of all values includes `uᵢ vᵢᴴ` of those that
+/// are zero, so it is a subgradient of the nuclear norm, not the least one.
 ///
 /// # Errors
 /// As [`svd`].

@@ -13,12 +13,13 @@ use t4a_tensor::route::{Path, Route};
 
 use super::kernels::{FromComplex, IntoComplex, MulReal, Within};
 use super::{Batched, Matrices, RealMatrices, Region, Triangle};
-use crate::batch::{Output, Status, Views, run};
+use crate::batch::{Output, Status, Views, flops, run};
 use crate::error::{LinalgError, Result};
 use crate::operation::MatrixOperation;
 use crate::permutation::Permutation;
 use crate::scalar::{LinalgScalar, epsilon};
 use crate::table::MatrixOp;
+use crate::threads::Work;
 use crate::triangular::solve_triangular;
 
 /// The leading axes of a tensor of matrices.
@@ -40,7 +41,7 @@ fn matmul<T: LinalgScalar>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
     run(
         batch_of(a),
         slots,
-        2 * m * n * k,
+        Work::columns(m.min(n), flops(&[2, m, n, k])),
         |_| Ok(()),
         |(), index, out, par| {
             T::matmul(out.as_mut(), lhs.get(index), rhs.get(index), par);

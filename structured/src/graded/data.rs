@@ -1,4 +1,11 @@
-//! Tensors as data: legs, charge, rows, and the elements. What is read is checked as what is given.
+//! Tensors as data: legs, charge, rows, and the elements. Deserialised data passes the same checks as arguments
+//! of constructors.
+//!
+//! The combinations of sectors of several legs are listed when a structure is made: few bytes can stand for many
+//! of them (42 legs of two sectors and one element). Data is bounded by its number of elements, and a tensor
+//! beyond the bound is an error of serialisation.
+
+use std::cell::Cell;
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::Error as _;
@@ -12,14 +19,54 @@ use crate::leg::{Direction, Leg};
 use crate::sector::Sector;
 use crate::spec::Spec;
 
+/// Numbers that list combinations of sectors, whatever the number of elements.
+const FREE_ENTRIES: usize = 1 << 20;
+/// The same per element and leg.
+const ENTRIES_PER_ELEMENT: usize = 8;
+/// Legs fused of fused legs; deeper ones would end the stack.
+const DEEPEST: usize = 100;
+
 /// A leg as data.
 #[derive(Serialize, Deserialize)]
+#[serde(bound(deserialize = "S: Deserialize<'de>"))]
 struct LegData<S> {
     direction: Direction,
     sectors: Vec<(S, usize)>,
     /// What it was fused of.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "nested")]
     fused: Option<Vec<LegData<S>>>,
+}
+
+/// Legs of a fused leg, in a depth that the stack has.
+fn nested<'de, S, D>(deserializer: D) -> Result<Option<Vec<LegData<S>>>, D::Error>
+where
+    S: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    thread_local!(static DEPTH: Cell<usize> = const { Cell::new(0) });
+    let depth = DEPTH.get();
+    if depth > DEEPEST {
+        return Err(D::Error::custom(TOO_DEEP));
+    }
+    DEPTH.set(depth + 1);
+    let legs = Option::deserialize(deserializer);
+    DEPTH.set(depth);
+    legs
+}
+
+const TOO_DEEP: StructuredError =
+    StructuredError::TooLarge { op: "stored tensor", what: "levels of fused legs", limit: DEEPEST };
+
+/// Numbers that list the combinations of sectors of these legs, and of those that they were fused of.
+fn entries<S>(legs: &[LegData<S>], depth: usize) -> Result<usize> {
+    if depth > DEEPEST {
+        return Err(TOO_DEEP);
+    }
+    let rows = legs.iter().fold(1usize, |n, leg| n.saturating_mul(leg.sectors.len()));
+    let own = rows.saturating_mul(1 + legs.len());
+    legs.iter()
+        .filter_map(|leg| leg.fused.as_deref())
+        .try_fold(own, |sum, parts| Ok(sum.saturating_add(entries(parts, depth + 1)?)))
 }
 
 /// The elements of an array.
@@ -36,7 +83,7 @@ struct TensorData<S> {
     flux: S,
     rows: usize,
     re: Elements,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     im: Option<Elements>,
 }
 
@@ -57,7 +104,34 @@ impl<S: Sector> LegData<S> {
     }
 }
 
+impl<S> TensorData<S> {
+    /// The bound on the combinations of sectors.
+    ///
+    /// # Errors
+    /// `Rows`; `TooLarge`.
+    fn check(&self) -> Result<()> {
+        let (op, rank) = ("stored tensor", self.legs.len());
+        let halves = self.legs.split_at_checked(self.rows);
+        let (above, below) = halves.ok_or(StructuredError::Rows { op, rows: self.rows, rank })?;
+        let given = entries(above, 0)?.saturating_add(entries(below, 0)?);
+        let per_element = ENTRIES_PER_ELEMENT.saturating_mul(1 + rank);
+        let limit = self.re.len().saturating_mul(per_element).saturating_add(FREE_ENTRIES);
+        if given > limit {
+            let what = "combinations of sectors, times legs,";
+            return Err(StructuredError::TooLarge { op, what, limit });
+        }
+        Ok(())
+    }
+}
+
 impl Elements {
+    fn len(&self) -> usize {
+        match self {
+            Self::F32(x) => x.len(),
+            Self::F64(x) => x.len(),
+        }
+    }
+
     pub(crate) fn new<A: Array>(x: &A) -> Result<Self> {
         let x = x.elements()?.to_contiguous()?;
         match x.dtype() {
@@ -92,6 +166,7 @@ impl<S: Sector + Serialize, A: Array> Serialize for GradedTensor<S, A> {
             re: Elements::new(&self.re).map_err(error)?,
             im,
         };
+        data.check().map_err(error)?;
         data.serialize(serializer)
     }
 }
@@ -100,6 +175,7 @@ impl<'de, S: Sector + DeserializeOwned> Deserialize<'de> for GradedTensor<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let data = TensorData::<S>::deserialize(deserializer)?;
         let read = || {
+            data.check()?;
             let legs = data.legs.into_iter().map(LegData::read).collect::<Result<_>>()?;
             let spec = Spec::new(legs, data.flux, data.rows)?;
             let im = data.im.map(Elements::read).transpose()?;

@@ -35,6 +35,10 @@ use crate::spec::Spec;
 
 /// A tensor of a symmetry: its structure, and all allowed entries in one flat array. Complex entries are a
 /// pair of arrays, so that gradients are those of real and imaginary parts.
+///
+/// As data of `serde` it has its legs, and combinations of their sectors are listed when it is read: those of the row
+/// legs, of the column legs and of fused legs, each times the number of legs. To write or read more of them than
+/// 2²⁰ + 8·elements·(1 + legs) is an error, and so are legs fused more than 100 times.
 #[derive(Clone, Debug)]
 pub struct GradedTensor<S, A = Eager> {
     spec: Spec<S>,

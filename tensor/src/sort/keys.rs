@@ -132,6 +132,8 @@ pub struct Order<K> {
     nan: K,
     /// Of every key, to reverse the order.
     reverse: K,
+    /// The word of −0; of integers, which have none, that of 0.
+    negative_zero: K,
 }
 
 impl<K: Key> Order<K> {
@@ -147,6 +149,21 @@ impl<K: Key> Order<K> {
         (word ^ (word.sign() & self.negative) ^ self.all).minus(self.nan) ^ self.reverse
     }
 
+    /// The key of a word where elements keep their places if they are equal: that of +0 for −0.
+    #[inline(always)]
+    pub fn stable_key(self, word: K) -> K {
+        self.key(if word == self.negative_zero { K::NONE } else { word })
+    }
+
+    /// The word of a stable key, which came from this place of the row.
+    #[inline(always)]
+    pub fn element(self, tagged: K::Tagged, row: &[K]) -> K {
+        match self.word(K::of(tagged)) {
+            word if word == K::NONE => row[K::index(tagged)],
+            word => word,
+        }
+    }
+
     /// The word of a key.
     #[inline(always)]
     pub fn word(self, key: K) -> K {
@@ -160,7 +177,7 @@ impl<K: Key> Order<K> {
 ///
 /// Floats are ordered by IEEE 754 `totalOrder`, but for NaN with the sign set (0/0 of x86), which follows
 /// the others: −∞ < … < −0 < +0 < … < +∞ < +NaN < −NaN. It agrees with `<` on numbers other than zeros, and
-/// every NaN is greater than every number.
+/// every NaN is greater than every number. Where places are asked for, zeros are equal.
 pub trait SortKey: crate::Element {
     /// Words of the same size.
     type Key: Key;
@@ -169,7 +186,7 @@ pub trait SortKey: crate::Element {
 }
 
 macro_rules! sort_key {
-    ({ $key:ident, $float:ident => $all:expr, $negative:expr, $nan:expr } $($tag:ident $t:ident,)*) => {$(
+    ({ $key:ident, $float:ident => $all:expr, $negative:expr, $nan:expr, $zero:expr } $($tag:ident $t:ident,)*) => {$(
         impl SortKey for $t {
             type Key = <BySize as WordOf<{ size_of::<$t>() }>>::Word;
             const ORDER: Order<Self::Key> = {
@@ -178,16 +195,22 @@ macro_rules! sort_key {
                 /// The element.
                 #[allow(dead_code)]
                 type $float = $t;
-                Order { all: $all, negative: $negative, nan: $nan, reverse: $key::NONE }
+                Order {
+                    all: $all,
+                    negative: $negative,
+                    nan: $nan,
+                    reverse: $key::NONE,
+                    negative_zero: $zero,
+                }
             };
         }
     )*};
 }
 
-dtypes!([unsigned truth] => [sort_key] { K, T => K::NONE, K::NONE, K::NONE });
-dtypes!([signed] => [sort_key] { K, T => K::TOP, K::NONE, K::NONE });
+dtypes!([unsigned truth] => [sort_key] { K, T => K::NONE, K::NONE, K::NONE, K::NONE });
+dtypes!([signed] => [sort_key] { K, T => K::TOP, K::NONE, K::NONE, K::NONE });
 // Positive floats are ordered like their bits and negative ones in reverse.
-dtypes!(float => [sort_key] { K, T => K::TOP, K::ONES >> 1, (K::ONES >> 1) - T::INFINITY.to_bits() });
+dtypes!(float => [sort_key] { K, T => K::TOP, K::ONES >> 1, (K::ONES >> 1) - T::INFINITY.to_bits(), K::TOP });
 
 #[cfg(test)]
 mod tests {

@@ -32,8 +32,7 @@ const ROUTE: Route = Route::native(Path::LoopReduce);
 
 /// The elements in ascending or descending order along an axis.
 ///
-/// Floats are in IEEE 754 total order (see [`SortKey`]): a NaN without sign comes after +∞, one with
-/// sign before −∞; descending is the exact reverse.
+/// Floats are in the total order of [`SortKey`]: every NaN comes after +∞; descending is the exact reverse.
 ///
 /// The memory of `x` is overwritten if it has no other owner and rows are contiguous.
 ///
@@ -79,7 +78,8 @@ fn sort_words<K: Key>(x: Tensor<K>, axis: usize, order: Order<K>) -> Result<Tens
     Ok(rows.into_permuted(&back)?.with_route(ROUTE))
 }
 
-/// The sorted elements and where they came from, with equal elements in their original order.
+/// The sorted elements and where they came from, with equal elements, zeros of both signs among them, in
+/// their original order.
 ///
 /// # Errors
 /// As [`sort`]; [`TensorError::Value`] if the integer type `I` cannot hold an index.
@@ -109,7 +109,7 @@ fn sort_words_with_indices<K: Key, I: Int>(
         each_row(parts, len, scratch, |words, row, (values, indices), threads| {
             let row = &elements[row * len..(row + 1) * len];
             let words = sort_tagged(row, order, words, threads)?;
-            let element = |&word| order.word(K::of(word));
+            let element = |&word| order.element(word, row);
             Ok((values.extend(words.iter().map(element)), indices.extend(places::<K, I>(words))))
         })
     })?;
@@ -187,7 +187,7 @@ fn sort_tagged<'a, K: Key>(
 /// Makes words of the elements of a row and their indices.
 fn tag<K: Key>(row: &[K], order: Order<K>, words: &mut [K::Tagged]) {
     for (i, (word, &x)) in words.iter_mut().zip(row).enumerate() {
-        *word = order.key(x).tag(i);
+        *word = order.stable_key(x).tag(i);
     }
 }
 

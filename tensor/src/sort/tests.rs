@@ -22,6 +22,10 @@ macro_rules! total {
     (float: $($t:ident)*) => {$(
         impl Total for $t {
             fn total(&self, other: &Self) -> Ordering {
+                let zero = <$t>::from_bits(0);
+                if *self == zero && *other == zero {
+                    return Ordering::Equal;
+                }
                 let sign = |x: &$t| x.is_nan() && x.is_sign_negative();
                 sign(self).cmp(&sign(other)).then(self.total_cmp(other))
             }
@@ -193,4 +197,38 @@ fn rejected_arguments() {
     ));
     assert!(argsort::<f32, u8>(&x, 1, false).is_ok());
     assert_eq!(topk::<f32, i32>(&x, 1, 0, true).unwrap().0.shape(), [3, 0]);
+}
+
+/// Zeros of both signs are equal: they keep their places, and their signs.
+#[test]
+fn zeros_keep_their_places() {
+    fn zeros<T: Total>(from: impl Fn(f64) -> T, bits: impl Fn(T) -> u64) {
+        let n = 1000;
+        let x = Tensor::from_fn(&[n], |i| from([0.0, -0.0, -1.0, 2.0, -0.0][i % 5])).unwrap();
+        for descending in [false, true] {
+            let (values, places) = sort_with_indices::<T, i64>(&x, 0, descending).unwrap();
+            let args: Tensor<i64> = argsort(&x, 0, descending).unwrap();
+            let keep = |i: &usize| ![2, 3].contains(&(i % 5));
+            let before = (0..n).filter(|i| i % 5 == if descending { 3 } else { 2 });
+            let wanted: Vec<usize> = before.chain((0..n).filter(keep)).collect();
+            for (i, &place) in wanted.iter().enumerate() {
+                assert_eq!(places.get(&[i]), Some(place as i64), "{descending} {i}");
+                assert_eq!(args.get(&[i]), Some(place as i64));
+                let [got, value] = [values.get(&[i]), x.get(&[place])].map(|x| bits(x.unwrap()));
+                assert_eq!(got, value, "{descending} {i}");
+            }
+            for k in [4, 210, 300] {
+                let (top, places) = topk::<T, i64>(&x, 0, k, descending).unwrap();
+                for (i, &place) in wanted.iter().take(k).enumerate() {
+                    assert_eq!(places.get(&[i]), Some(place as i64), "{descending} {k} {i}");
+                    let [got, value] = [top.get(&[i]), x.get(&[place])].map(|x| bits(x.unwrap()));
+                    assert_eq!(got, value);
+                }
+            }
+        }
+    }
+    zeros::<f64>(|x| x, f64::to_bits);
+    zeros::<f32>(|x| x as f32, |x| x.to_bits().into());
+    zeros::<f16>(f16::from_f64, |x| x.to_bits().into());
+    zeros::<bf16>(bf16::from_f64, |x| x.to_bits().into());
 }

@@ -87,7 +87,7 @@ fn topk_words<K: Key, I: Int>(
             } else {
                 scan(row, k, order, capacity, words)?
             };
-            let element = |&word| order.word(K::of(word));
+            let element = |&word| order.element(word, row);
             let words = &words[..k];
             Ok((values.extend(words.iter().map(element)), indices.extend(places::<K, I>(words))))
         })
@@ -115,7 +115,7 @@ fn scan<'a, K: Key>(
         }
         for (i, &x) in elements.iter().enumerate() {
             // An element equal to the k-th best comes later and loses: keys have to be below it.
-            let key = order.key(x);
+            let key = order.stable_key(x);
             if key < limit {
                 words[filled] = key.tag(capacity + block * BLOCK + i);
                 filled += 1;
@@ -134,6 +134,7 @@ fn cut<K: Key>(words: &mut [K::Tagged], k: usize) -> K {
     K::of(*words.select_nth_unstable(k - 1).1)
 }
 
+/// Whether a key is below a stable one: no stable key is that of −0, so those below it are among them.
 struct AnyBelow<'a, K> {
     elements: &'a [K],
     limit: K,

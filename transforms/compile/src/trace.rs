@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use burn_autodiff::Autodiff;
 use burn_backend::Backend;
 use burn_t4a::ext::scan::Structure;
-use burn_t4a::{BurnT4a, T4aDevice};
-use burn_tensor::Tensor;
+use burn_t4a::ext::tape::released;
 
 use crate::backend::Traced;
 use crate::error::{CompileError, Result};
@@ -114,24 +112,9 @@ where
         })
     };
     // A value that is still referenced would stay that of the first call in all later calls.
-    let others = || Arc::strong_count(&recording) > 1;
-    for pause in 0..4 {
-        if source.is_err() || !others() {
-            break;
-        }
-        sweep();
-        // A pass of another thread may hold a tape a moment longer.
-        std::thread::sleep(std::time::Duration::from_millis(pause));
-    }
-    let kept = others();
-    let source = source.and_then(|x| if kept { Err(CompileError::Keeps) } else { Ok(x) });
+    let source =
+        source.and_then(|x| if released(&recording) { Ok(x) } else { Err(CompileError::Keeps) });
     Ok(Trial { structure, values, fixed, source })
-}
-
-/// Tapes have values for passes that never come, until there is another pass, whichever.
-fn sweep() {
-    let x = Tensor::<Autodiff<BurnT4a>, 1>::zeros([1], &T4aDevice).require_grad();
-    drop((x.clone() * x).backward());
 }
 
 /// Runs a function on these leaves and records nothing.

@@ -23,16 +23,22 @@ impl Mesh {
     /// A grid of these sizes.
     ///
     /// # Errors
-    /// [`ShardError::Mesh`] for a name that is there twice and for an axis without devices.
+    /// [`ShardError::Mesh`] for a name that is there twice, for an axis without devices, and for more devices
+    /// than a number of the machine counts.
     pub fn new<'a>(axes: impl IntoIterator<Item = (&'a str, usize)>) -> Result<Self> {
         let axes: Vec<(String, usize)> =
             axes.into_iter().map(|(name, size)| (name.to_owned(), size)).collect();
+        let mut devices = 1usize;
         for (i, (name, size)) in axes.iter().enumerate() {
-            let twice = axes[..i].iter().any(|(other, _)| other == name);
-            if twice || *size == 0 {
-                let what = if twice { "is there twice" } else { "has no devices" };
-                return Err(ShardError::Mesh { axis: name.clone(), what });
+            let wrong = |what| ShardError::Mesh { axis: name.clone(), what };
+            if axes[..i].iter().any(|(other, _)| other == name) {
+                return Err(wrong("is there twice"));
             }
+            if *size == 0 {
+                return Err(wrong("has no devices"));
+            }
+            let more = devices.checked_mul(*size);
+            devices = more.ok_or_else(|| wrong("makes more devices than can be counted"))?;
         }
         Ok(Self { axes })
     }
@@ -108,5 +114,20 @@ mod tests {
         let twice = Mesh::new([("a", 2), ("a", 2)]);
         assert!(matches!(twice, Err(ShardError::Mesh { what: "is there twice", .. })));
         assert!(matches!(Mesh::new([("a", 0)]), Err(ShardError::Mesh { .. })));
+    }
+
+    /// 2³³ · 2³³ is 4 modulo 2⁶⁴, and 2³² · 2³² is 0.
+    #[test]
+    fn a_product_of_sizes_that_wraps_is_refused() {
+        for size in [1 << 33, 1 << 32] {
+            match Mesh::new([("a", 2), ("b", size), ("c", size), ("d", 0)]) {
+                Err(ShardError::Mesh { axis, what }) => {
+                    assert_eq!((&*axis, what), ("c", "makes more devices than can be counted"));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let most = Mesh::new([("a", usize::MAX), ("b", 1)]).unwrap();
+        assert_eq!(most.devices(), usize::MAX);
     }
 }

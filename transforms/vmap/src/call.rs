@@ -12,7 +12,8 @@ use crate::backend::Vmap;
 use crate::error::{Mapped, VmapError};
 use crate::kind::{Kind, Primitive};
 use crate::movement::raise;
-use crate::random::{Random, Running};
+use crate::random::Random;
+use crate::running::Running;
 use crate::tensor::VmapTensor;
 use crate::tree::{Leaf, Leaves, Tensors, on_kind};
 
@@ -38,7 +39,15 @@ use crate::tree::{Leaf, Leaves, Tensors, on_kind};
 /// ```
 pub fn vmap<F>(f: F) -> Vectorized<F> {
     let (in_axes, out_axes) = (Axes::At(0), Axes::At(0));
-    Vectorized { f, in_axes, out_axes, size: None, chunk: None, random: Random::Error }
+    Vectorized {
+        f,
+        in_axes,
+        out_axes,
+        size: None,
+        chunk: None,
+        random: Random::Error,
+        keeping: false,
+    }
 }
 
 /// A function that [`vmap`] maps over a batch.
@@ -51,6 +60,7 @@ pub struct Vectorized<F> {
     size: Option<usize>,
     chunk: Option<usize>,
     random: Random,
+    keeping: bool,
 }
 
 impl<F> Vectorized<F> {
@@ -88,13 +98,21 @@ impl<F> Vectorized<F> {
         self
     }
 
+    /// Lets the function keep tensors that differ between examples, as `BatchNorm` on `Autodiff` keeps its
+    /// running statistics: they fit into calls on a batch of the same size only, and hold its memory.
+    pub fn keeping(mut self) -> Self {
+        self.keeping = true;
+        self
+    }
+
     /// The outputs of all examples.
     ///
     /// A number of Burn has shape `[1]`; a batch of them is taken and given as `[b]` or as `[b, 1]`.
     ///
     /// # Errors
     /// Before the function runs inside of another one on the same backend, for axes that do not fit, batches of different sizes, and inputs that are not
-    /// those of the function; afterwards for outputs that are not the ones asked for.
+    /// those of the function; afterwards for outputs that are not the ones asked for, and for a function
+    /// that keeps a tensor that differs between examples.
     ///
     /// # Panics
     /// As the function does; see [`Vmap`].
@@ -133,7 +151,9 @@ impl<F> Vectorized<F> {
             let output = (self.f)(arguments);
             chunks.push(self.leave::<B, R>(output, range.len())?);
         }
-        drop(running);
+        if !self.keeping && running.keeps() {
+            return Err(VmapError::Keeps);
+        }
         let (structure, mut leaves) = joined(chunks);
         O::build(&structure, &mut leaves)
     }

@@ -78,6 +78,12 @@ pub enum VmapError {
         /// The path of the leaf.
         leaf: String,
     },
+    /// A tensor that differs between examples and outlives the call.
+    #[error(
+        "the function keeps a tensor that differs between examples, as modules keep running statistics, or \
+         parameters that are drawn at their first use: return it as a result, draw parameters before the call, or allow it by keeping()"
+    )]
+    Keeps,
     /// Chunks of no example.
     #[error("a chunk has at least one example")]
     Chunk,

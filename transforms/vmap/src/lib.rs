@@ -51,6 +51,7 @@ mod operations;
 mod quantized;
 mod random;
 mod rows;
+mod running;
 mod tensor;
 mod tree;
 

@@ -1,13 +1,13 @@
 //! What examples share where the mapped function draws random numbers.
 
-use std::any::{Any, TypeId};
-use std::cell::RefCell;
+use std::any::TypeId;
 
 use burn_backend::{Backend, Shape};
 
 use crate::backend::{Vmap, refuse};
 use crate::kind::{Kind, Primitive};
 use crate::movement::Mapped;
+use crate::running::with_call;
 use crate::tensor::VmapTensor;
 
 /// Random numbers inside of a mapped function.
@@ -23,60 +23,6 @@ pub enum Random {
     Different,
 }
 
-/// The calls of `vmap` that run on this thread.
-struct Call {
-    backend: TypeId,
-    mode: Random,
-    size: usize,
-    /// What the first chunk drew, for the chunks behind it.
-    drawn: Vec<Box<dyn Any>>,
-    /// How many draws of `drawn` this chunk has seen.
-    seen: usize,
-    first_chunk: bool,
-}
-
-thread_local! {
-    static CALLS: RefCell<Vec<Call>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A call of `vmap`, until it is dropped.
-pub(crate) struct Running(());
-
-impl Running {
-    pub(crate) fn start<B: Backend>(mode: Random) -> Self {
-        let call = Call {
-            backend: TypeId::of::<Vmap<B>>(),
-            mode,
-            size: 0,
-            drawn: Vec::new(),
-            seen: 0,
-            first_chunk: true,
-        };
-        CALLS.with_borrow_mut(|calls| calls.push(call));
-        Self(())
-    }
-
-    /// The next chunk, of so many examples.
-    pub(crate) fn chunk(&self, size: usize, first: bool) {
-        CALLS.with_borrow_mut(|calls| {
-            if let Some(call) = calls.last_mut() {
-                (call.size, call.seen, call.first_chunk) = (size, 0, first);
-            }
-        });
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        CALLS.with_borrow_mut(Vec::pop);
-    }
-}
-
-/// The innermost call of this backend.
-fn with_call<R>(backend: TypeId, f: impl FnOnce(&mut Call) -> R) -> Option<R> {
-    CALLS.with_borrow_mut(|calls| calls.iter_mut().rev().find(|c| c.backend == backend).map(f))
-}
-
 /// A draw of the shape of one example; outside of any call one that all examples share.
 #[track_caller]
 pub(crate) fn draw<B: Backend, K: Kind<B>>(
@@ -90,7 +36,8 @@ pub(crate) fn draw<B: Backend, K: Kind<B>>(
         Some((Random::Error, _)) => refuse(
             op,
             "random numbers inside of a mapped function: say whether examples share them, by \
-             random(Random::Same) or random(Random::Different)",
+             random(Random::Same) or random(Random::Different); parameters of modules are drawn at their \
+             first use, which has to be before the call",
         ),
         Some((Random::Different, size)) => {
             VmapTensor::batched(make([size].into_iter().chain(shape.iter().copied()).collect()))

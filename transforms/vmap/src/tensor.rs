@@ -1,8 +1,11 @@
 //! Tensors with or without the batch axis.
 
+use std::sync::Arc;
+
 use burn_backend::{DType, Shape, TensorMetadata};
 
 use crate::backend::refuse;
+use crate::running::call_of;
 
 /// A tensor of the backend below: `[batch, …]` if it is batched, else the same for every example.
 ///
@@ -11,6 +14,8 @@ use crate::backend::refuse;
 pub struct VmapTensor<P> {
     inner: P,
     batched: bool,
+    /// The call that it belongs to, if that runs on this thread.
+    call: Option<Arc<()>>,
 }
 
 impl<P: TensorMetadata> TensorMetadata for VmapTensor<P> {
@@ -27,14 +32,9 @@ impl<P: TensorMetadata> TensorMetadata for VmapTensor<P> {
 }
 
 impl<P> VmapTensor<P> {
-    /// A batch `[batch, …]`.
-    pub fn batched(inner: P) -> Self {
-        Self { inner, batched: true }
-    }
-
     /// The same for every example.
     pub fn shared(inner: P) -> Self {
-        Self { inner, batched: false }
+        Self { inner, batched: false, call: None }
     }
 
     /// Whether its first axis is the batch.
@@ -52,19 +52,27 @@ impl<P> VmapTensor<P> {
         &self.inner
     }
 
-    /// Batched if there is a size.
-    pub(crate) fn new(inner: P, size: Option<usize>) -> Self {
-        Self { inner, batched: size.is_some() }
-    }
-
     /// How many hidden axes are in front.
     pub(crate) fn prefix(&self) -> usize {
         self.batched as usize
     }
+}
+
+impl<P: 'static> VmapTensor<P> {
+    /// A batch `[batch, …]`.
+    pub fn batched(inner: P) -> Self {
+        Self { inner, batched: true, call: call_of::<P>() }
+    }
+
+    /// Batched if there is a size.
+    pub(crate) fn new(inner: P, size: Option<usize>) -> Self {
+        if size.is_some() { Self::batched(inner) } else { Self::shared(inner) }
+    }
 
     /// An operation that treats all leading axes alike.
-    pub(crate) fn map<Q>(self, f: impl FnOnce(P) -> Q) -> VmapTensor<Q> {
-        VmapTensor { inner: f(self.inner), batched: self.batched }
+    pub(crate) fn map<Q: 'static>(self, f: impl FnOnce(P) -> Q) -> VmapTensor<Q> {
+        let inner = f(self.inner);
+        if self.batched { VmapTensor::batched(inner) } else { VmapTensor::shared(inner) }
     }
 }
 

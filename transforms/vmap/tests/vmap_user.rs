@@ -230,7 +230,7 @@ fn tensors_of_other_calls_are_an_error() {
         *kept.borrow_mut() = Some(x.clone());
         x
     };
-    let _: Tensor<B, 2> = vmap(keep).call(counted([3, 2])).unwrap();
+    let _: Tensor<B, 2> = vmap(keep).keeping().call(counted([3, 2])).unwrap();
     let add = |x: Tensor<V, 1>| x + kept.borrow().clone().unwrap();
     let _: Tensor<B, 2> = vmap(add).call(counted([4, 2])).unwrap();
 }

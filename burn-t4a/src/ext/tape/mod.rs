@@ -20,6 +20,8 @@ mod operation;
 pub(crate) mod passes;
 
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
@@ -27,6 +29,9 @@ use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops, OpsKind};
 use burn_backend::tensor::{Device, FloatTensor};
 use burn_backend::{Backend, FloatDType, Shape, Slice, TensorMetadata};
+use burn_tensor::Tensor;
+
+use crate::{BurnT4a, T4aDevice};
 
 /// A tensor on the tape: the float primitive of `Autodiff<B, C>`.
 pub type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;
@@ -211,6 +216,22 @@ impl<B: Backend> Argument<B> {
     fn zeros(&self) -> FloatTensor<B> {
         B::float_zeros(self.shape.clone(), &self.device, self.dtype)
     }
+}
+
+/// Whether this is the only reference, when tapes have dropped what they hold for passes that never come.
+pub fn released<T>(shared: &Arc<T>) -> bool {
+    let alone = || Arc::strong_count(shared) == 1;
+    for pause in 0..4 {
+        if alone() {
+            return true;
+        }
+        // Any pass drops what no handle leads to any more.
+        let x = Tensor::<Autodiff<BurnT4a>, 1>::zeros([1], &T4aDevice).require_grad();
+        drop((x.clone() * x).backward());
+        // A pass of another thread may hold a tape a moment longer.
+        std::thread::sleep(Duration::from_millis(pause));
+    }
+    alone()
 }
 
 /// A tensor without history.

@@ -131,7 +131,7 @@ impl Drawn {
     }
 }
 
-fn wrap<P>(x: P, batched: bool) -> VmapTensor<P> {
+fn wrap<P: 'static>(x: P, batched: bool) -> VmapTensor<P> {
     if batched { VmapTensor::batched(x) } else { VmapTensor::shared(x) }
 }
 

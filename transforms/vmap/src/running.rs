@@ -1,0 +1,95 @@
+//! The calls of `vmap` that run on this thread.
+
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use burn_backend::Backend;
+use burn_t4a::ext::tape::released;
+
+use crate::backend::Vmap;
+use crate::random::Random;
+
+/// A call that runs.
+pub(crate) struct Call {
+    backend: TypeId,
+    /// Types of the tensors below, by which the tensors of this call are found.
+    primitives: [TypeId; 4],
+    /// Every batched tensor of this call holds it.
+    held: Arc<()>,
+    pub(crate) mode: Random,
+    pub(crate) size: usize,
+    /// What the first chunk drew, for the chunks behind it.
+    pub(crate) drawn: Vec<Box<dyn Any>>,
+    /// How many draws of `drawn` this chunk has seen.
+    pub(crate) seen: usize,
+    pub(crate) first_chunk: bool,
+}
+
+thread_local! {
+    static CALLS: RefCell<Vec<Call>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A call of `vmap`, until it is dropped.
+pub(crate) struct Running {
+    held: Arc<()>,
+}
+
+impl Running {
+    pub(crate) fn start<B: Backend>(mode: Random) -> Self {
+        let held = Arc::new(());
+        let call = Call {
+            backend: TypeId::of::<Vmap<B>>(),
+            primitives: [
+                TypeId::of::<B::FloatTensorPrimitive>(),
+                TypeId::of::<B::IntTensorPrimitive>(),
+                TypeId::of::<B::BoolTensorPrimitive>(),
+                TypeId::of::<B::QuantizedTensorPrimitive>(),
+            ],
+            held: held.clone(),
+            mode,
+            size: 0,
+            drawn: Vec::new(),
+            seen: 0,
+            first_chunk: true,
+        };
+        CALLS.with_borrow_mut(|calls| calls.push(call));
+        Self { held }
+    }
+
+    /// The next chunk, of so many examples.
+    pub(crate) fn chunk(&self, size: usize, first: bool) {
+        CALLS.with_borrow_mut(|calls| {
+            if let Some(call) = calls.last_mut() {
+                (call.size, call.seen, call.first_chunk) = (size, 0, first);
+            }
+        });
+    }
+
+    /// Whether a batched tensor of the call has outlived it.
+    pub(crate) fn keeps(self) -> bool {
+        let held = self.held.clone();
+        drop(self);
+        !released(&held)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        CALLS.with_borrow_mut(Vec::pop);
+    }
+}
+
+/// The innermost call of this backend.
+pub(crate) fn with_call<R>(backend: TypeId, f: impl FnOnce(&mut Call) -> R) -> Option<R> {
+    CALLS.with_borrow_mut(|calls| calls.iter_mut().rev().find(|c| c.backend == backend).map(f))
+}
+
+/// The innermost call whose tensors are made of these, for a tensor to hold.
+pub(crate) fn call_of<P: 'static>() -> Option<Arc<()>> {
+    let primitive = TypeId::of::<P>();
+    CALLS.with_borrow(|calls| {
+        let own = calls.iter().rev().find(|call| call.primitives.contains(&primitive));
+        own.map(|call| call.held.clone())
+    })
+}
