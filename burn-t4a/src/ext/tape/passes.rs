@@ -179,7 +179,8 @@ mod tests {
     fn passes_of_this_thread_are_seen_and_those_of_others_are_not() {
         for _ in 0..5 {
             let observer = Observer::new();
-            assert_eq!(observer.ended_pass(), Some(false));
+            // Passes of other tests may have left it unknown.
+            assert_ne!(observer.ended_pass(), Some(true));
             thread::spawn(pass).join().unwrap();
             // This thread has made no progress meanwhile.
             assert_eq!(observer.ended_pass(), None);
