@@ -51,7 +51,8 @@
 //! # What has which derivative
 //! The second derivative is that of the gradient, by duals or on a tape. Symmetric functions of
 //! `svdvals` and `eigvalsh` have it at ties as well ([`spectrum`]); where another rule divides by
-//! gaps, a direction that splits a tie is an error.
+//! gaps, a direction that splits a tie is an error. `hermitian_function` has no third derivative where
+//! eigenvalues are close.
 //!
 //! | operation | values | VJP | JVP | second order |
 //! |---|---|---|---|---|

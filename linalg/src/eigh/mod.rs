@@ -19,7 +19,7 @@ use crate::scale::{Scale, largest};
 use crate::threads::Work;
 
 pub use op::{EighOp, EigvalshOp};
-pub(crate) use op::{factors, pairs, parts};
+pub(crate) use op::{factors, parts};
 pub use rule::{jvp, vjp};
 
 /// `A = V diag(E) Vᴴ` of a batch of Hermitian matrices.

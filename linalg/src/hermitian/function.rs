@@ -38,6 +38,26 @@ by_bits!(Elementary, |f| match f {
     Elementary::Pow(p) => (2, p.to_bits()),
 });
 
+impl Elementary {
+    /// `f″(x)`.
+    pub(crate) fn curvature<R: RealMatrices>(self, x: &R) -> R {
+        match self {
+            Elementary::Exp => x.exp(),
+            Elementary::Ln => power(x, -1.0, -2.0),
+            Elementary::Pow(p) => power(x, p * (p - 1.0), p - 2.0),
+        }
+    }
+
+    /// `ℓ² f⁗(x)`.
+    pub(crate) fn curvature_bend<R: RealMatrices>(self, x: &R) -> R {
+        match self {
+            Elementary::Exp => x.exp(),
+            Elementary::Ln => power(x, -6.0, -2.0),
+            Elementary::Pow(p) => power(x, p * (p - 1.0) * (p - 2.0) * (p - 3.0), p - 2.0),
+        }
+    }
+}
+
 impl<R: RealMatrices> SpectralFunction<R> for Elementary {
     fn value(&self, x: &R) -> R {
         match self {

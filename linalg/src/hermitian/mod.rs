@@ -2,10 +2,13 @@
 //!
 //! `d f(A) = V (Γ ∘ Vᴴ dA V) Vᴴ` with divided differences `Γᵢⱼ = (f(λᵢ) − f(λⱼ))/(λᵢ − λⱼ)`, a
 //! symmetric matrix, so the VJP has the same form (Daleckii, Krein 1965). Close eigenvalues take
-//! `f′ + g² f‴/24` at their mean, `g` the gap: there is no gauge problem and no error at ties.
+//! `f′ + g² f‴/24` at their mean, `g` the gap: there is no gauge problem and no error at ties. Second
+//! derivatives have second differences (module `second`) where gaps are below `ε^(1/4)`, and are those of the
+//! factors elsewhere: their error is at most of the order of `√ε`.
 
 mod function;
 mod op;
+pub(crate) mod second;
 #[cfg(test)]
 mod tests;
 
@@ -82,6 +85,8 @@ pub(crate) fn divided_differences<R: RealMatrices<Real = R>>(
     let close = above.add(&below).sub(&above.mul(&below));
     let apart = close.constant(1, 1, 1.0).sub(&close);
     let quotient = difference.mul(&gap.mul(&apart).add(&close).recip());
+    // Where the quotient is taken the mean may be outside of the domain: between 1 and −1.
+    let mean = mean.mul(&close).add(&values.mul(&apart));
     let ratio = gap.mul(&length.masked_recip(&length.scale(0.0)));
     let correction = f.bend(&mean).mul(&ratio.mul(&ratio).mul(&close)).scale(1.0 / 24.0);
     let series = f.slope(&mean).add(&correction);

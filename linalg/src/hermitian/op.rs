@@ -2,8 +2,8 @@
 
 use t4a_tensor::Tensor;
 
-use super::{Elementary, check_domain, hermitian_function_ex, outside_domain, vjp};
-use crate::eigh::{factors, pairs, parts};
+use super::{Elementary, check_domain, hermitian_function_ex, outside_domain};
+use crate::eigh::{factors, parts};
 use crate::error::{Result, SINGULAR, check};
 use crate::operation::{
     Factorisation, MatrixOperation, Outcome, Part, PartKind, Signature, full, only, zeros,
@@ -60,20 +60,20 @@ impl MatrixOperation for HermitianFunctionOp {
         cotangents: &[Option<Part<M>>],
     ) -> Result<Vec<M>> {
         let Some(cotangent) = full(cotangents, 0) else { return Ok(vec![zeros(&operands[0])]) };
-        let (values, vectors) = pairs(out.factors());
-        let gradient = vjp(values, vectors, cotangent, &self.function);
+        let factors = factors(out.factors());
+        let gradient = M::function_slope(cotangent, &operands[0], factors, self.function)?;
         check_domain("hermitian_function_vjp", &gradient)?;
-        Ok(vec![M::unsplit(gradient, &operands[0], factors(out.factors()), false)?])
+        Ok(vec![gradient])
     }
 
     fn jvp<M: Matrices>(
         &self,
-        _operands: &[M],
+        operands: &[M],
         out: &Outcome<M>,
         tangents: &[Option<M>],
     ) -> Result<Vec<Part<M>>> {
-        let (values, vectors) = pairs(out.factors());
-        let tangent = vjp(values, vectors, only(tangents), &self.function);
+        let factors = factors(out.factors());
+        let tangent = M::function_slope(only(tangents), &operands[0], factors, self.function)?;
         check_domain("hermitian_function_jvp", &tangent)?;
         Ok(vec![Part::Full(tangent)])
     }

@@ -79,6 +79,7 @@ for_all_dtypes! {
     functions_agree_with_each_other => identities;
     rules_are_exact_at_and_near_ties => derivatives;
     functions_of_the_user_have_derivatives => square;
+    second_derivatives_of_powers => second_derivatives;
 }
 
 #[test]
@@ -103,4 +104,80 @@ fn values_outside_of_the_domain_are_errors() {
     let a = Tensor::from_vec(data, &[2, 2, 2]).unwrap();
     let error = hermitian_function(&a, &Elementary::Exp).unwrap_err();
     assert!(matches!(error, LinalgError::NonFinite { batch: 0, .. }));
+}
+
+/// `D² f(A)[C, E]` of powers is a sum of products: with ties, gaps on both sides of the switch to the
+/// series, and close triples.
+fn second_derivatives<T: LinalgScalar>() {
+    let herm = |seed| Batched::new(&random::<T>(seed, &[2, 5, 5])).herm();
+    let (c, e) = (herm(11), herm(12));
+    let sum = |products: &[[&Batched<T>; 3]]| {
+        let product = |[x, y, z]: [&Batched<T>; 3]| x.matmul(y).matmul(z);
+        let mut all = products.iter().copied().map(product);
+        let first = all.next().unwrap();
+        all.fold(first, |sum, x| sum.add(&x)).into_tensor().unwrap()
+    };
+    for gap in [0.0, 1e-9, 1e-6, 1e-4, 1e-3, 5e-3, 0.05, 0.3] {
+        let values = [-1.0, 0.5, 1.0, 1.0 + gap, 1.0 + 2.0 * gap];
+        let a = with_eigenvalues::<T>(5, &[2], &values);
+        let eigh = crate::eigh::eigh(&a).unwrap();
+        let (values, vectors) = (Batched::rows_of(&eigh.values), Batched::new(&eigh.vectors));
+        let (x, one) = (Batched::new(&a), Batched::new(&a).identity(5));
+        let inverse = Batched::new(&crate::inverse::inv(&a).unwrap());
+        let ([ci, ei], i) = ([&c, &e].map(|x| inverse.matmul(x)), &inverse);
+        let cases = [
+            (2.0, sum(&[[&c, &e, &one], [&e, &c, &one]])),
+            (
+                3.0,
+                sum(&[
+                    [&x, &c, &e],
+                    [&x, &e, &c],
+                    [&c, &x, &e],
+                    [&e, &x, &c],
+                    [&c, &e, &x],
+                    [&e, &c, &x],
+                ]),
+            ),
+            (-1.0, sum(&[[&ci, &ei, i], [&ei, &ci, i]])),
+        ];
+        let limit = 20.0 * epsilon::<T>().powf(0.6);
+        for (p, exact) in cases {
+            let got = second::second(&values, &vectors, [&c, &e], Elementary::Pow(p));
+            assert_close(&got.into_tensor().unwrap(), &exact, limit);
+        }
+    }
+}
+
+/// Against differences of the first derivative.
+#[test]
+fn second_derivatives_are_differences_of_first_ones() {
+    let [c, e] = [11, 12]
+        .map(|seed| Batched::new(&random::<f64>(seed, &[4, 4])).herm().into_tensor().unwrap());
+    for gap in [0.0, 1e-7, 1e-3, 0.02, 0.3] {
+        let a = with_eigenvalues::<f64>(5, &[], &[0.5, 1.0, 1.0 + gap, 1.0 + 2.0 * gap]);
+        let eigh = crate::eigh::eigh(&a).unwrap();
+        let (values, vectors) = (Batched::rows_of(&eigh.values), Batched::new(&eigh.vectors));
+        for f in [Elementary::Exp, Elementary::Ln, Elementary::Pow(0.5), Elementary::Pow(-1.5)] {
+            let step = 1e-4;
+            let at =
+                |h: f64| pulled(&crate::eigh::eigh(&axpy(&a, h, &e)).unwrap(), &c, &f).unwrap();
+            let difference = axpy(&at(step), -1.0, &at(-step));
+            let wanted = Batched::new(&difference).scale(0.5 / step).into_tensor().unwrap();
+            let [x, y] = [&c, &e].map(Batched::new);
+            let got = second::second(&values, &vectors, [&x, &y], f).into_tensor().unwrap();
+            assert_close(&got, &wanted, 2e-5);
+        }
+    }
+}
+
+/// The mean of two eigenvalues may be where the function is not defined.
+#[test]
+fn powers_of_indefinite_matrices_have_derivatives() {
+    let a = with_eigenvalues::<f64>(5, &[], &[-1.0, 1.0, 2.0]);
+    let c = Batched::new(&random::<f64>(3, &[3, 3])).herm();
+    let inverse = Batched::new(&crate::inverse::inv(&a).unwrap());
+    let wanted = inverse.matmul(&c).matmul(&inverse).scale(-1.0).into_tensor().unwrap();
+    let op = HermitianFunctionOp { function: Elementary::Pow(-1.0) };
+    let got = gradient(op, &[&a], &[Some(Part::Full(c))]).unwrap();
+    assert_close(&got[0], &wanted, 1e-12);
 }

@@ -7,8 +7,10 @@ use t4a_tensor::{DType, TensorError};
 use super::{Factors, Spectrum};
 use crate::eig;
 use crate::error::{LinalgError, Result};
+use crate::hermitian::second::second;
+use crate::hermitian::{self, Elementary};
 use crate::idle::Idle;
-use crate::operation::{Over, Part, PartKind, given};
+use crate::operation::{Over, Part, PartKind, given, zeros};
 use crate::vocabulary::{ComplexMatrix, Matrices, RealMatrix};
 
 /// What is computed. The factors `U`, `S`, `V` behind the operands are constants.
@@ -28,6 +30,10 @@ pub enum Spectral {
     },
     /// As [`Spectral::Unsplit`], for the eigenvalues and eigenvectors of general matrices.
     UnsplitEigenvectors,
+    /// `A`, `C`, factors → the derivative of a function of the Hermitian `A` along `C`.
+    Function(Elementary),
+    /// `A`, a matrix made of its factors → the matrix, without a derivative.
+    Settled,
 }
 
 impl Spectral {
@@ -41,7 +47,8 @@ impl Spectral {
         match self {
             Spectral::Gradient(_) => &[Full, Real, Real, Full, Real, Full],
             Spectral::Tangent(_) => &[Full, Real, Full, Full, Real, Full],
-            Spectral::Unsplit { .. } => &[Full, Full, Full, Real, Full],
+            Spectral::Unsplit { .. } | Spectral::Function(_) => &[Full, Full, Full, Real, Full],
+            Spectral::Settled => &[Full, Full],
             Spectral::UnsplitEigenvectors => &[Full, Full, Complex, Complex],
         }
     }
@@ -80,7 +87,11 @@ impl Spectral {
         Ok(match self {
             Spectral::Gradient(of) => Part::Full(factors(of, &x[3..]).sum(x[2].real())),
             Spectral::Tangent(of) => Part::Real(factors(of, &x[3..]).tangent(x[2].full())?),
-            Spectral::Unsplit { .. } | Spectral::UnsplitEigenvectors => x[1].clone(),
+            Spectral::Function(f) => {
+                let (u, s) = (x[2].full(), x[3].real());
+                Part::Full(hermitian::vjp(s, u, x[1].full(), &f))
+            }
+            _ => x[1].clone(),
         })
     }
 
@@ -107,6 +118,13 @@ impl Spectral {
                 unsplit(x, cotangent.full())?;
                 [None, Some(cotangent.clone())].into_iter().chain(constants(2)).collect()
             }
+            Spectral::Function(f) => {
+                let turned = function_tangent(f, x, cotangent.full())?;
+                let slope = function_slope(f, x, cotangent.full())?;
+                let moved = [turned, slope].map(|x| Some(Part::Full(x)));
+                moved.into_iter().chain(constants(3)).collect()
+            }
+            Spectral::Settled => return Err(unsettled()),
         })
     }
 
@@ -141,6 +159,18 @@ impl Spectral {
                 }
                 own(1)
             }
+            Spectral::Function(f) => {
+                let turned = direction.map(|da| function_tangent(f, x, da)).transpose()?;
+                let slope = dx[1].as_ref().map(|dc| function_slope(f, x, dc.full())).transpose()?;
+                Part::Full(match (turned, slope) {
+                    (Some(turned), Some(slope)) => turned.add(&slope),
+                    (turned, slope) => turned.or(slope).unwrap_or_else(|| zeros(x[1].full())),
+                })
+            }
+            Spectral::Settled => match direction {
+                Some(_) => return Err(unsettled()),
+                None => own(1),
+            },
         })
     }
 }
@@ -153,6 +183,22 @@ impl Spectrum {
             Spectrum::Hermitian => "eigh",
         }
     }
+}
+
+/// `D f(A)[X]`, which may be differentiated again.
+fn function_slope<M: Matrices>(f: Elementary, x: &[Part<M>], direction: &M) -> Result<M> {
+    M::function_slope(direction, x[0].full(), factors(Spectrum::Hermitian, &x[2..]), f)
+}
+
+/// `D² f(A)[C, X]`.
+fn function_tangent<M: Matrices>(f: Elementary, x: &[Part<M>], direction: &M) -> Result<M> {
+    let (a, c, u, s) = (x[0].full(), x[1].full(), x[2].full(), x[3].real());
+    M::settled(second(s, u, [c, direction], f), a)
+}
+
+/// Of a function of a Hermitian matrix whose eigenvalues are close.
+fn unsettled() -> LinalgError {
+    LinalgError::SecondOrderAtTie { op: "hermitian_function", batch: 0 }
 }
 
 /// Rejects directions that split tied eigenvalues, where there is a direction at all.
@@ -223,6 +269,8 @@ impl Operation for SpectralOperation {
             Spectral::Gradient(_) => "spectral_gradient",
             Spectral::Tangent(_) => "spectral_tangent",
             Spectral::Unsplit { .. } | Spectral::UnsplitEigenvectors => "unsplit",
+            Spectral::Function(_) => "hermitian_function_slope",
+            Spectral::Settled => "settled",
         }
     }
 

@@ -30,6 +30,7 @@ pub use matrix::{ComplexMatrix, RealMatrix};
 pub use triangle::{Triangle, TriangleOp};
 
 use crate::error::{LinalgError, Result};
+use crate::hermitian::{self, Elementary};
 use crate::permutation::Permutation;
 use crate::table::MatrixOp;
 
@@ -192,6 +193,23 @@ pub trait Matrices: Clone + std::fmt::Debug {
         _vectors: &Self::Complex,
     ) -> Result<Self> {
         Ok(gradient)
+    }
+
+    /// The derivative of a function of `a`, Hermitian with these factors, along `c`: itself with a derivative,
+    /// also where eigenvalues are close.
+    ///
+    /// # Errors
+    /// The first error of the operations that led here.
+    fn function_slope(c: &Self, _a: &Self, factors: Factors<Self>, f: Elementary) -> Result<Self> {
+        Ok(hermitian::vjp(&factors.s, &factors.u, c, &f))
+    }
+
+    /// A matrix that depends on `a` in a way that has no rule: its derivative is an error.
+    ///
+    /// # Errors
+    /// The first error of the operations that led here.
+    fn settled(x: Self, _a: &Self) -> Result<Self> {
+        Ok(x)
     }
 
     /// What is zero for matrices that are zero and do not move, `1 × 1`; a constant.

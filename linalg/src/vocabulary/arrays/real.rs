@@ -6,8 +6,9 @@ use t4a_diff::array::Flags as _;
 use t4a_diff::{Array, Integers};
 use t4a_tensor::{AnyTensor, DType, Tensor};
 
-use super::{apply, gradient, tangent, unsplit, unsplit_eigenvectors};
+use super::{apply, function_slope, gradient, settled, tangent, unsplit, unsplit_eigenvectors};
 use crate::error::{LinalgError, Result};
+use crate::hermitian::Elementary;
 use crate::lyapunov::LyapunovPositiveOp;
 use crate::operation::{Part, PartKind};
 use crate::permutation::Permutation;
@@ -227,6 +228,12 @@ impl<A: Array> Matrices for RealMatrix<A> {
     }
     fn unsplit(gradient: Self, a: &Self, factors: Factors<Self>, vectors: bool) -> Result<Self> {
         unsplit(gradient, a, factors, vectors)
+    }
+    fn function_slope(c: &Self, a: &Self, factors: Factors<Self>, f: Elementary) -> Result<Self> {
+        function_slope(c, a, factors, f)
+    }
+    fn settled(x: Self, a: &Self) -> Result<Self> {
+        settled(x, a)
     }
     fn unsplit_eigenvectors(
         gradient: Self,
