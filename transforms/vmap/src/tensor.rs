@@ -15,7 +15,7 @@ pub struct VmapTensor<P> {
     inner: P,
     batched: bool,
     /// The call that it belongs to, if that runs on this thread.
-    call: Option<Arc<()>>,
+    _call: Option<Arc<()>>,
 }
 
 impl<P: TensorMetadata> TensorMetadata for VmapTensor<P> {
@@ -34,7 +34,7 @@ impl<P: TensorMetadata> TensorMetadata for VmapTensor<P> {
 impl<P> VmapTensor<P> {
     /// The same for every example.
     pub fn shared(inner: P) -> Self {
-        Self { inner, batched: false, call: None }
+        Self { inner, batched: false, _call: None }
     }
 
     /// Whether its first axis is the batch.
@@ -61,7 +61,7 @@ impl<P> VmapTensor<P> {
 impl<P: 'static> VmapTensor<P> {
     /// A batch `[batch, …]`.
     pub fn batched(inner: P) -> Self {
-        Self { inner, batched: true, call: call_of::<P>() }
+        Self { inner, batched: true, _call: call_of::<P>() }
     }
 
     /// Batched if there is a size.
