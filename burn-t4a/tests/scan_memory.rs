@@ -139,7 +139,7 @@ fn memory_of_many_steps_of_a_small_carry_is_bounded() {
     assert!(4 * many <= everything, "32000 steps take {many} KiB, all of them {everything} KiB");
 }
 
-/// What gradients leave behind in Burn's tables is dropped by later ones.
+/// Entries that gradients leave behind in Burn's tables are dropped by later ones.
 #[test]
 fn gradients_leave_no_memory() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());

@@ -16,7 +16,7 @@ use crate::input::Input;
 /// Elements of dense tensors that are made.
 const MOST_ELEMENTS: usize = 1 << 16;
 
-/// What is done with a tensor that was read.
+/// The operations on a tensor that was read.
 trait Usable: Serialize + DeserializeOwned + Display {
     /// Sizes of the dense tensor.
     fn sizes(&self) -> Vec<usize>;

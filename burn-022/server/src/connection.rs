@@ -1,4 +1,4 @@
-//! A connection: who opens it, what it may send, and its session.
+//! A connection: its token, the limits of its messages, and its session.
 //!
 //! ```text
 //! before the token   64 KiB and 10 s

@@ -59,7 +59,7 @@ pub struct Limits {
     pub connections: usize,
     /// Bytes of a message of a client with the token.
     pub frame: usize,
-    /// Whether elements that clients send count for the engine's memory limit
+    /// If true, elements that clients send count for the engine's memory limit
     /// ([`t4a_tensor::pool::set_memory_limit`]), at the cost of a copy.
     pub counted: bool,
 }
@@ -165,7 +165,7 @@ impl Server {
         }
     }
 
-    /// Whether a credential is the token, in a time that does not depend on where they differ.
+    /// True for a credential that is the token, in a time that does not depend on where they differ.
     fn admits(&self, credential: &[u8]) -> bool {
         let Some(token) = &self.token else { return true };
         let name = credential.iter().position(|&byte| byte == b'#');

@@ -1,4 +1,4 @@
-//! What a session computes: the tensors of a client and its operations, one after the other.
+//! A session: the tensors of a client and its operations, one after the other.
 //!
 //! An operation that fails leaves its results without elements; operations on them are skipped, and reading
 //! one of them returns the reason of the failure. Everything else goes on.
@@ -165,7 +165,7 @@ impl Session {
             Some(reason) => Err(reason),
             None => self.attempt(stream, |all| all.register_op(op)),
         };
-        // What it would have consumed is not needed any more.
+        // The operands that it would have consumed are not needed any more.
         if done.is_err() {
             inputs.iter().for_each(|x| self.consume(x));
         }

@@ -76,7 +76,7 @@ impl Server {
     }
 }
 
-/// Whether the other side has ended a connection.
+/// True once the other side has ended a connection.
 fn has_ended(mut stream: &TcpStream) -> bool {
     let mut rest = [0; 4096];
     loop {

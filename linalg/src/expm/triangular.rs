@@ -16,7 +16,7 @@ use crate::schur::square::Square;
 use crate::schur::{divided, function};
 use crate::vocabulary::{Batched, Matrices};
 
-/// Whether all elements on one side of the diagonal are zero.
+/// True if all elements on one side of the diagonal are zero.
 pub(super) fn is_triangular<T: LinalgScalar>(a: MatRef<'_, T>) -> bool {
     let upper = |a: MatRef<'_, T>| {
         (0..a.ncols()).all(|j| (j + 1..a.nrows()).all(|i| a[(i, j)] == <T as Numeric>::ZERO))

@@ -85,7 +85,7 @@ pub(crate) fn divided_differences<R: RealMatrices<Real = R>>(
     let close = above.add(&below).sub(&above.mul(&below));
     let apart = close.constant(1, 1, 1.0).sub(&close);
     let quotient = difference.mul(&gap.mul(&apart).add(&close).recip());
-    // Where the quotient is taken the mean may be outside of the domain: between 1 and −1.
+    // The mean of two values that are apart may be outside of the domain, as that of 1 and −1 is.
     let mean = mean.mul(&close).add(&values.mul(&apart));
     let ratio = gap.mul(&length.masked_recip(&length.scale(0.0)));
     let correction = f.bend(&mean).mul(&ratio.mul(&ratio).mul(&close)).scale(1.0 / 24.0);

@@ -14,7 +14,7 @@ use super::{Elementary, SpectralFunction, divided_differences};
 use crate::error::Result;
 use crate::vocabulary::{Matrices, RealMatrices};
 
-/// Whether two eigenvalues are so close that derivatives through eigenvectors, whose errors are `ε/g²` for a
+/// True if two eigenvalues are so close that derivatives through eigenvectors, whose errors are `ε/g²` for a
 /// relative gap `g`, have lost half of their digits.
 pub(crate) fn crowded<R: RealMatrices<Real = R>>(values: &R) -> Result<bool> {
     let n = values.cols();
@@ -67,7 +67,7 @@ fn differences<R: RealMatrices<Real = R>>(values: &R, first: &R, k: usize, f: El
     let close = gap.within(&length.abs().scale(2.5 * values.epsilon().powf(0.2)));
     let apart = one.sub(&close);
     let quotient = numerator.mul(&gap.mul(&apart).add(&close).recip());
-    // Where the quotient is taken the mean may be outside of the domain.
+    // The mean of values that are apart may be outside of the domain.
     let mean = mean.mul(&close).add(&values.mul(&apart));
     let inverse = length.masked_recip(&length.scale(0.0));
     let squares = [xz, yz, xy].map(|gap| {

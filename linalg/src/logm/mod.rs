@@ -20,7 +20,7 @@ use std::f64::consts::LN_2;
 
 use t4a_tensor::Tensor;
 
-use crate::batch::{Shape, Status};
+use crate::batch::Status;
 use crate::error::{Result, SINGULAR, check};
 use crate::frechet;
 use crate::scalar::LinalgScalar;
@@ -62,7 +62,7 @@ fn minus_one(r: &Square, t: &Square, s: i32) -> Square {
     x
 }
 
-/// Whether powers of `x` are so small that the approximant is exact to rounding.
+/// True if powers of `x` are so small that the approximant is exact to rounding.
 fn is_near(x: &Square) -> bool {
     if x.one_norm() <= NEAR {
         return true;
@@ -158,7 +158,6 @@ pub fn logm<T: LinalgScalar>(a: &Tensor<T>) -> Result<Tensor<T>> {
 /// # Errors
 /// `NotMatrix`, `NotSquare`.
 pub fn logm_ex<T: LinalgScalar>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<i32>)> {
-    Shape::square("logm", a)?;
     function("logm", a, moderate, logarithm)
 }
 

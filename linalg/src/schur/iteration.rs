@@ -86,7 +86,7 @@ pub(super) fn triangularise(h: &mut Square, q: &mut Square) -> bool {
     true
 }
 
-/// Whether the element below diagonal entry `k − 1` may be taken for zero.
+/// True if the element below diagonal entry `k − 1` may be taken for zero.
 fn negligible(h: &Square, k: usize, tiny: f64) -> bool {
     let below = size(h[(k, k - 1)]);
     if below <= tiny {

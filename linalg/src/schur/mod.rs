@@ -85,9 +85,9 @@ pub(crate) struct Form {
     pub(crate) t: Square,
     /// `m × m`, `m` a divisor of `n`; `None` is the unit matrix.
     q: Option<Square>,
-    /// Whether the eigenvalues are elements of the matrix, free of rounding.
+    /// True if the eigenvalues are elements of the matrix, free of rounding.
     pub(crate) exact: bool,
-    /// Whether the matrix is Hermitian; `T` is diagonal and real then.
+    /// True for a Hermitian matrix; `T` is diagonal and real then.
     pub(crate) hermitian: bool,
 }
 
@@ -183,7 +183,7 @@ impl Form {
         self.t[(i, i)]
     }
 
-    /// What rounding may have moved an eigenvalue by.
+    /// A bound on the error of an eigenvalue by rounding.
     pub(crate) fn uncertainty(&self) -> f64 {
         if self.exact {
             return 0.0;
@@ -192,7 +192,7 @@ impl Form {
         f64::EPSILON * rounding(self.t.n()) * largest
     }
 
-    /// Whether an eigenvalue is negative, to rounding.
+    /// True if an eigenvalue is negative, to rounding.
     pub(crate) fn on_negative_axis(&self) -> bool {
         let limit = self.uncertainty();
         (0..self.t.n()).map(|i| self.value(i)).any(|z| z.re < -limit && z.im.abs() <= limit)

@@ -36,7 +36,7 @@ pub(crate) fn widened<T: LinalgScalar>(x: &[T]) -> Vec<c64> {
     x.iter().map(|x| c64::new(Field::re(*x).to_f64(), Field::im(*x).to_f64())).collect()
 }
 
-/// Writes columns, the part of them that `T` holds; whether all of it is finite there.
+/// Writes columns, the part of them that `T` holds; true if all of it is finite there.
 pub(crate) fn store<T: LinalgScalar>(columns: &[c64], mut out: MatMut<'_, T>) -> bool {
     let (mut finite, part) = (true, <T::R as Numeric>::from_f64);
     for (j, column) in columns.chunks_exact(out.nrows().max(1)).enumerate() {
@@ -160,17 +160,17 @@ impl Square {
         (0..self.n).map(sum).fold(0.0, f64::max)
     }
 
-    /// Whether no element below the diagonal differs from zero.
+    /// True if no element below the diagonal differs from zero.
     pub(crate) fn is_upper(&self) -> bool {
         (0..self.n).all(|j| self.col(j)[j + 1..].iter().all(|x| *x == ZERO))
     }
 
-    /// Whether no element above the diagonal differs from zero.
+    /// True if no element above the diagonal differs from zero.
     pub(crate) fn is_lower(&self) -> bool {
         (0..self.n).all(|j| self.col(j)[..j].iter().all(|x| *x == ZERO))
     }
 
-    /// Whether `A = Aᴴ`.
+    /// True if `A = Aᴴ`.
     pub(crate) fn is_hermitian(&self) -> bool {
         (0..self.n).all(|j| (0..=j).all(|i| self[(i, j)] == self[(j, i)].conj()))
     }

@@ -110,7 +110,7 @@ fn is_finite_triangle<T: LinalgScalar>(t: MatRef<'_, T>, triangle: Triangle) -> 
 }
 
 /// `X ← op(T)⁻¹ X` for each of these triangles of `t`, one after the other; `rhs` writes what they are applied to.
-/// Whether the solution is within the range of the type.
+/// True if the solution is within the range of the type.
 ///
 /// Quotients by subnormal elements leave the range before the solution does: where one is not finite, the
 /// systems are solved once more for scaled elements.

@@ -134,7 +134,7 @@ fn cut<K: Key>(words: &mut [K::Tagged], k: usize) -> K {
     K::of(*words.select_nth_unstable(k - 1).1)
 }
 
-/// Whether a key is below a stable one: no stable key is that of −0, so those below it are among them.
+/// True if a key is below a stable one: no stable key is that of −0, so those below it are among them.
 struct AnyBelow<'a, K> {
     elements: &'a [K],
     limit: K,

@@ -19,9 +19,9 @@ pub(crate) struct Call {
     held: Arc<()>,
     pub(crate) mode: Random,
     pub(crate) size: usize,
-    /// What the first chunk drew, for the chunks behind it.
+    /// Draws of the first chunk, for the chunks behind it.
     pub(crate) drawn: Vec<Box<dyn Any>>,
-    /// How many draws of `drawn` this chunk has seen.
+    /// Number of draws of `drawn` that this chunk has seen.
     pub(crate) seen: usize,
     pub(crate) first_chunk: bool,
 }
@@ -66,7 +66,7 @@ impl Running {
         });
     }
 
-    /// Whether a batched tensor of the call has outlived it.
+    /// True if a batched tensor of the call has outlived it.
     pub(crate) fn keeps(self) -> bool {
         let held = self.held.clone();
         drop(self);

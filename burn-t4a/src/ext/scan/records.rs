@@ -24,7 +24,7 @@ const LEAST: usize = 128;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 thread_local! {
-    /// Whether a reverse pass waits for this thread.
+    /// True while a reverse pass waits for this thread.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
     /// What this thread has asked for and was not patient enough to wait for.
     static ASKED: Cell<Option<Receiver<()>>> = const { Cell::new(None) };

@@ -218,7 +218,7 @@ impl<B: Backend> Argument<B> {
     }
 }
 
-/// Whether this is the only reference, when tapes have dropped what they hold for passes that never come.
+/// True if this is the only reference, after tapes have dropped the values that they hold for passes that never come.
 pub fn released<T>(shared: &Arc<T>) -> bool {
     let alone = || Arc::strong_count(shared) == 1;
     for pause in 0..4 {

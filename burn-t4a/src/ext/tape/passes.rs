@@ -28,7 +28,7 @@ type Tape = Autodiff<BurnT4a, NoCheckpointing>;
 /// Least and greatest time that another thread waits for.
 const PATIENCE: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(5)];
 
-/// What the node of one thread shares with it.
+/// The state that a thread and its node share.
 struct Shared {
     thread: ThreadId,
     /// Requires gradients, but is in no graph.
@@ -138,7 +138,7 @@ impl Observer {
         Self { shared, begin: Instant::now(), own, unknown }
     }
 
-    /// Whether this thread has ended a reverse pass; `None` if that is unknown: for the next observer others wait three
+    /// `Some(true)` if this thread has ended a reverse pass, `None` if that is unknown: for the next observer others wait three
     /// times as long as this one took.
     pub(crate) fn ended_pass(&self) -> Option<bool> {
         let shared = &self.shared;
