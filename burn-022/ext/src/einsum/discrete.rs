@@ -21,7 +21,8 @@ use t4a_tensor::route::{Path, Reason, Route};
 use super::call::semiring_einsum;
 use super::operand::{HostOperand, Operand};
 use crate::error::{ExtError, Result};
-use crate::operation::{Operations, flags, float, routed};
+use crate::operation::{Operations, flags, float};
+use crate::user::routed;
 
 /// Operands in the engine, and what is to be done with them.
 struct Job {

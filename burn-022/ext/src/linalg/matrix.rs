@@ -13,7 +13,7 @@ use super::Burn;
 use crate::complex::Complex;
 use crate::operation;
 use crate::primitive::{Floats, Indices};
-use crate::user::{primitive, tensor};
+use crate::user::{self, primitive, tensor};
 
 /// The primitives of real matrices, or of complex ones as a pair.
 type Value = Pair<Floats<Dispatch>>;
@@ -65,7 +65,7 @@ fn integers<const D: usize>(index: Indices<Dispatch>) -> Tensor<D, Int> {
     let dtype = index.device().settings().int_dtype;
     let index = if casts { index.cast(dtype) } else { index };
     match route {
-        Some(route) => operation::routed(index, route),
+        Some(route) => user::routed(index, route),
         None => index,
     }
 }

@@ -19,8 +19,9 @@ use t4a_tensor::route::{Path, Reason, Route};
 use super::call::semiring_einsum;
 use super::operand::{HostOperand, Operand};
 use crate::ext::error::{ExtError, Result};
-use crate::ext::operation::{Operations, routed};
+use crate::ext::operation::Operations;
 use crate::ext::primitive::{Bools, Floats};
+use crate::ext::user::routed;
 use crate::v0_21::T4aTensor;
 
 /// Operands in the engine, and what is to be done with them.

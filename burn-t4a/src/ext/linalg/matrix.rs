@@ -11,8 +11,9 @@ use t4a_tensor::{AnyTensor, DType};
 
 use super::Burn;
 use crate::ext::Complex;
-use crate::ext::operation::{Operand, Operations, routed};
+use crate::ext::operation::{Operand, Operations};
 use crate::ext::primitive::{Floats, Indices};
+use crate::ext::user::routed;
 
 /// The primitives of real matrices, or of complex ones as a pair.
 type Value<B> = Pair<Floats<B>>;
