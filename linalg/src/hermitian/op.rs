@@ -9,6 +9,7 @@ use crate::operation::{
     Factorisation, MatrixOperation, Outcome, Part, PartKind, Signature, full, only, zeros,
 };
 use crate::scalar::LinalgScalar;
+use crate::spectrum::MatrixFunction;
 use crate::vocabulary::{Batched, Matrices};
 
 /// `A` → `f(A)`.
@@ -61,7 +62,8 @@ impl MatrixOperation for HermitianFunctionOp {
     ) -> Result<Vec<M>> {
         let Some(cotangent) = full(cotangents, 0) else { return Ok(vec![zeros(&operands[0])]) };
         let factors = factors(out.factors());
-        let gradient = M::function_slope(cotangent, &operands[0], factors, self.function)?;
+        let f = MatrixFunction::Hermitian(self.function);
+        let gradient = M::function_slope(cotangent, &operands[0], factors, f)?;
         check_domain("hermitian_function_vjp", &gradient)?;
         Ok(vec![gradient])
     }
@@ -73,7 +75,8 @@ impl MatrixOperation for HermitianFunctionOp {
         tangents: &[Option<M>],
     ) -> Result<Vec<Part<M>>> {
         let factors = factors(out.factors());
-        let tangent = M::function_slope(only(tangents), &operands[0], factors, self.function)?;
+        let f = MatrixFunction::Hermitian(self.function);
+        let tangent = M::function_slope(only(tangents), &operands[0], factors, f)?;
         check_domain("hermitian_function_jvp", &tangent)?;
         Ok(vec![Part::Full(tangent)])
     }

@@ -11,20 +11,7 @@
 //! Reference: N. Higham, *Functions of Matrices*, section 3.2; R. Bhatia, *Matrix Analysis*, theorem V.3.3.
 
 use super::{Elementary, SpectralFunction, divided_differences};
-use crate::error::Result;
 use crate::vocabulary::{Matrices, RealMatrices};
-
-/// True if two eigenvalues are so close that derivatives through eigenvectors, whose errors are `ε/g²` for a
-/// relative gap `g`, have lost half of their digits.
-pub(crate) fn crowded<R: RealMatrices<Real = R>>(values: &R) -> Result<bool> {
-    let n = values.cols();
-    if n < 2 {
-        return Ok(false);
-    }
-    let gaps = values.slice(0..1, 1..n).sub(&values.slice(0..1, 0..n - 1));
-    let limit = values.largest_real().scale(values.epsilon().powf(0.25));
-    Ok(gaps.within(&limit).norms()?.iter().any(|&close| close > 0.0))
-}
 
 /// `D² f(A)[C, E]` of the Hermitian parts. Cost of four products and `n` updates of a matrix.
 pub(crate) fn second<M: Matrices>(
@@ -47,7 +34,12 @@ pub(crate) fn second<M: Matrices>(
 }
 
 /// `f[λᵢ, λⱼ, λₖ]` for one `k`, from the first differences.
-fn differences<R: RealMatrices<Real = R>>(values: &R, first: &R, k: usize, f: Elementary) -> R {
+pub(crate) fn differences<R: RealMatrices<Real = R>>(
+    values: &R,
+    first: &R,
+    k: usize,
+    f: Elementary,
+) -> R {
     let n = values.cols();
     let (x, y, z) = (values.transpose(), values, values.slice(0..1, k..k + 1));
     let [xz, yz, xy] = [x.sub(&z), y.sub(&z), x.sub(y)];

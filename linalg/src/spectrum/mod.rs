@@ -23,6 +23,7 @@
 //! such messages is as good as one if `‖Σw‖ = ‖ΣW‖`, that is, if they share a basis; else they cannot
 //! be told apart, which is an error.
 
+mod function;
 mod operation;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ use crate::operation::{Part, full, real, zeros};
 use crate::vocabulary::{Matrices, RealMatrices, Region};
 
 pub use crate::vocabulary::{Carrier, Factors, Spectrum};
+pub use function::MatrixFunction;
 pub use operation::{Spectral, SpectralOperation};
 
 impl<'a, M: Matrices> Carrier<'a, M> {

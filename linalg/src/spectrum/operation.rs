@@ -4,11 +4,9 @@
 use t4a_diff::{Array, Cotangents, Dual, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value};
 use t4a_tensor::{DType, TensorError};
 
-use super::{Factors, Spectrum};
+use super::{Factors, MatrixFunction, Spectrum};
 use crate::eig;
 use crate::error::{LinalgError, Result};
-use crate::hermitian::second::second;
-use crate::hermitian::{self, Elementary};
 use crate::idle::Idle;
 use crate::operation::{Over, Part, PartKind, given, zeros};
 use crate::vocabulary::{ComplexMatrix, Matrices, RealMatrix};
@@ -30,10 +28,10 @@ pub enum Spectral {
     },
     /// As [`Spectral::Unsplit`], for the eigenvalues and eigenvectors of general matrices.
     UnsplitEigenvectors,
-    /// `A`, `C`, factors → the derivative of a function of the Hermitian `A` along `C`.
-    Function(Elementary),
-    /// `A`, a matrix made of its factors → the matrix, without a derivative.
-    Settled,
+    /// `A`, `C`, factors → the derivative of a function of `A` along `C`.
+    Function(MatrixFunction),
+    /// `A`, a second derivative of a function of `A`, values → the second derivative, without one of its own.
+    Settled(MatrixFunction),
 }
 
 impl Spectral {
@@ -48,7 +46,7 @@ impl Spectral {
             Spectral::Gradient(_) => &[Full, Real, Real, Full, Real, Full],
             Spectral::Tangent(_) => &[Full, Real, Full, Full, Real, Full],
             Spectral::Unsplit { .. } | Spectral::Function(_) => &[Full, Full, Full, Real, Full],
-            Spectral::Settled => &[Full, Full],
+            Spectral::Settled(_) => &[Full, Full, Real],
             Spectral::UnsplitEigenvectors => &[Full, Full, Complex, Complex],
         }
     }
@@ -88,8 +86,7 @@ impl Spectral {
             Spectral::Gradient(of) => Part::Full(factors(of, &x[3..]).sum(x[2].real())),
             Spectral::Tangent(of) => Part::Real(factors(of, &x[3..]).tangent(x[2].full())?),
             Spectral::Function(f) => {
-                let (u, s) = (x[2].full(), x[3].real());
-                Part::Full(hermitian::vjp(s, u, x[1].full(), &f))
+                Part::Full(f.slope(&factors(f.spectrum(), &x[2..]), x[1].full())?)
             }
             _ => x[1].clone(),
         })
@@ -124,7 +121,7 @@ impl Spectral {
                 let moved = [turned, slope].map(|x| Some(Part::Full(x)));
                 moved.into_iter().chain(constants(3)).collect()
             }
-            Spectral::Settled => return Err(unsettled()),
+            Spectral::Settled(f) => return Err(unsettled(f, x)),
         })
     }
 
@@ -167,8 +164,8 @@ impl Spectral {
                     (turned, slope) => turned.or(slope).unwrap_or_else(|| zeros(x[1].full())),
                 })
             }
-            Spectral::Settled => match direction {
-                Some(_) => return Err(unsettled()),
+            Spectral::Settled(f) => match direction {
+                Some(_) => return Err(unsettled(f, x)),
                 None => own(1),
             },
         })
@@ -186,19 +183,29 @@ impl Spectrum {
 }
 
 /// `D f(A)[X]`, which may be differentiated again.
-fn function_slope<M: Matrices>(f: Elementary, x: &[Part<M>], direction: &M) -> Result<M> {
-    M::function_slope(direction, x[0].full(), factors(Spectrum::Hermitian, &x[2..]), f)
+fn function_slope<M: Matrices>(f: MatrixFunction, x: &[Part<M>], direction: &M) -> Result<M> {
+    M::function_slope(direction, x[0].full(), factors(f.spectrum(), &x[2..]), f)
 }
 
-/// `D² f(A)[C, X]`.
-fn function_tangent<M: Matrices>(f: Elementary, x: &[Part<M>], direction: &M) -> Result<M> {
-    let (a, c, u, s) = (x[0].full(), x[1].full(), x[2].full(), x[3].real());
-    M::settled(second(s, u, [c, direction], f), a)
+/// `D² f(A)[C, X]`. Matrices without `C` or `X` do not fail.
+fn function_tangent<M: Matrices>(f: MatrixFunction, x: &[Part<M>], direction: &M) -> Result<M> {
+    let (a, c, factors) = (x[0].full(), x[1].full(), factors(f.spectrum(), &x[2..]));
+    let second = f.second(&factors, [c, direction]).or_else(|error| {
+        let idle = Idle::behind(error, Some(direction.activity()))
+            .or_else(|error| Idle::behind(error, Some(c.activity())))?;
+        let [u, v] = [&factors.u, &factors.v].map(|x| idle.factor(x));
+        let factors = Factors { u, s: idle.values(&factors.s), v, of: factors.of };
+        f.second(&factors, [c, direction])
+    })?;
+    M::settled(second, a, &factors.s, f)
 }
 
-/// Of a function of a Hermitian matrix whose eigenvalues are close.
-fn unsettled() -> LinalgError {
-    LinalgError::SecondOrderAtTie { op: "hermitian_function", batch: 0 }
+/// Of a function of matrices with values that are close, one of them the first.
+fn unsettled<M: Matrices>(f: MatrixFunction, x: &[Part<M>]) -> LinalgError {
+    match f.crowded(x[2].real()) {
+        Ok(batch) => LinalgError::SecondOrderAtTie { op: f.name(), batch: batch.unwrap_or(0) },
+        Err(error) => error,
+    }
 }
 
 /// Rejects directions that split tied eigenvalues, where there is a direction at all.
@@ -269,8 +276,8 @@ impl Operation for SpectralOperation {
             Spectral::Gradient(_) => "spectral_gradient",
             Spectral::Tangent(_) => "spectral_tangent",
             Spectral::Unsplit { .. } | Spectral::UnsplitEigenvectors => "unsplit",
-            Spectral::Function(_) => "hermitian_function_slope",
-            Spectral::Settled => "settled",
+            Spectral::Function(_) => "function_slope",
+            Spectral::Settled(_) => "settled",
         }
     }
 

@@ -7,6 +7,7 @@ mod function;
 mod low_rank;
 mod op;
 mod rule;
+pub(crate) mod second;
 mod tall;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use crate::threads::Work;
 
 pub use function::{svd_function, svd_function_ex, vjp_function};
 pub use low_rank::LowRankOp;
+pub(crate) use low_rank::low_rank_slope;
 pub use op::{SvdFunctionOp, SvdOp, SvdvalsOp};
 pub use rule::{SvdRule, jvp, vjp};
 pub use truncate::{TruncatedSvd, Truncation, svd_truncated, svd_truncated_ex};

@@ -2,7 +2,7 @@
 
 use t4a_tensor::Tensor;
 
-use super::{SvdRule, Vectors, rule, svd, svd_function_ex, svdvals, svdvals_ex, vjp_function};
+use super::{SvdRule, Vectors, rule, svd, svd_function_ex, svdvals, svdvals_ex};
 use crate::degeneracy::Degeneracy;
 use crate::error::{Result, SINGULAR, check};
 use crate::hermitian::{Elementary, check_domain, outside_domain};
@@ -10,7 +10,7 @@ use crate::operation::{
     Factorisation, MatrixOperation, Outcome, Part, PartKind, Signature, full, only, real, zeros,
 };
 use crate::scalar::LinalgScalar;
-use crate::spectrum::{Carrier, Factors, values_jvp, values_vjp};
+use crate::spectrum::{Carrier, Factors, MatrixFunction, values_jvp, values_vjp};
 use crate::vocabulary::{Batched, Matrices};
 
 pub(super) fn parts<T: LinalgScalar>(out: &super::Svd<T>) -> Vec<Part<Batched<T>>> {
@@ -211,20 +211,20 @@ impl MatrixOperation for SvdFunctionOp {
         cotangents: &[Option<Part<M>>],
     ) -> Result<Vec<M>> {
         let Some(cotangent) = full(cotangents, 0) else { return Ok(vec![zeros(&operands[0])]) };
-        let (u, s, vh) = triplets(out.factors());
-        let gradient = vjp_function(u, s, vh, cotangent, &self.function);
+        let (factors, f) = (factors(out.factors()), MatrixFunction::Singular(self.function));
+        let gradient = M::function_slope(cotangent, &operands[0], factors, f)?;
         check_domain("svd_function_vjp", &gradient)?;
-        Ok(vec![M::unsplit(gradient, &operands[0], factors(out.factors()), false)?])
+        Ok(vec![gradient])
     }
 
     fn jvp<M: Matrices>(
         &self,
-        _operands: &[M],
+        operands: &[M],
         out: &Outcome<M>,
         tangents: &[Option<M>],
     ) -> Result<Vec<Part<M>>> {
-        let (u, s, vh) = triplets(out.factors());
-        let tangent = vjp_function(u, s, vh, only(tangents), &self.function);
+        let (factors, f) = (factors(out.factors()), MatrixFunction::Singular(self.function));
+        let tangent = M::function_slope(only(tangents), &operands[0], factors, f)?;
         check_domain("svd_function_jvp", &tangent)?;
         Ok(vec![Part::Full(tangent)])
     }

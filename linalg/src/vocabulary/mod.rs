@@ -30,8 +30,8 @@ pub use matrix::{ComplexMatrix, RealMatrix};
 pub use triangle::{Triangle, TriangleOp};
 
 use crate::error::{LinalgError, Result};
-use crate::hermitian::{self, Elementary};
 use crate::permutation::Permutation;
+use crate::spectrum::MatrixFunction;
 use crate::table::MatrixOp;
 
 /// Part of a matrix that [`Matrices::mask`] keeps.
@@ -195,20 +195,26 @@ pub trait Matrices: Clone + std::fmt::Debug {
         Ok(gradient)
     }
 
-    /// The derivative of a function of `a`, Hermitian with these factors, along `c`: itself with a derivative,
-    /// also where eigenvalues are close.
+    /// The derivative of a function of `a` with these factors along `c`: itself with a derivative, also where
+    /// values are close.
     ///
     /// # Errors
-    /// The first error of the operations that led here.
-    fn function_slope(c: &Self, _a: &Self, factors: Factors<Self>, f: Elementary) -> Result<Self> {
-        Ok(hermitian::vjp(&factors.s, &factors.u, c, &f))
+    /// `SplitTie` of a rank that splits a tie; the first error of the operations that led here.
+    fn function_slope(
+        c: &Self,
+        _a: &Self,
+        factors: Factors<Self>,
+        f: MatrixFunction,
+    ) -> Result<Self> {
+        f.slope(&factors, c)
     }
 
-    /// A matrix that depends on `a` in a way that has no rule: its derivative is an error.
+    /// The second derivative `x` of a function of `a` with these values, which has no rule: its derivative is an
+    /// error.
     ///
     /// # Errors
     /// The first error of the operations that led here.
-    fn settled(x: Self, _a: &Self) -> Result<Self> {
+    fn settled(x: Self, _a: &Self, _values: &Self::Real, _f: MatrixFunction) -> Result<Self> {
         Ok(x)
     }
 

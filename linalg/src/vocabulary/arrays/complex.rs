@@ -6,11 +6,11 @@ use t4a_diff::Array;
 
 use super::{apply, function_slope, gradient, settled, tangent, unsplit, unsplit_eigenvectors};
 use crate::error::{LinalgError, Result};
-use crate::hermitian::Elementary;
 use crate::lyapunov::LyapunovPositiveOp;
 use crate::operation::{Part, PartKind};
 use crate::permutation::Permutation;
 use crate::solve::SolveOp;
+use crate::spectrum::MatrixFunction;
 use crate::svd::SvdvalsOp;
 use crate::table::MatrixOp;
 use crate::triangular::SolveTriangularOp;
@@ -166,11 +166,16 @@ impl<A: Array> Matrices for ComplexMatrix<A> {
     fn unsplit(gradient: Self, a: &Self, factors: Factors<Self>, vectors: bool) -> Result<Self> {
         unsplit(gradient, a, factors, vectors)
     }
-    fn function_slope(c: &Self, a: &Self, factors: Factors<Self>, f: Elementary) -> Result<Self> {
+    fn function_slope(
+        c: &Self,
+        a: &Self,
+        factors: Factors<Self>,
+        f: MatrixFunction,
+    ) -> Result<Self> {
         function_slope(c, a, factors, f)
     }
-    fn settled(x: Self, a: &Self) -> Result<Self> {
-        settled(x, a)
+    fn settled(x: Self, a: &Self, values: &Self::Real, f: MatrixFunction) -> Result<Self> {
+        settled(x, a, values, f)
     }
     fn unsplit_eigenvectors(
         gradient: Self,

@@ -11,9 +11,8 @@ use t4a_diff::{Array, Value};
 
 use super::{Carrier, ComplexMatrix, Factors, Matrices, RealMatrix};
 use crate::error::Result;
-use crate::hermitian::{self, Elementary, second};
 use crate::operation::{Over, Part, PartKind, next};
-use crate::spectrum::{Spectral, SpectralOperation};
+use crate::spectrum::{MatrixFunction, Spectral, SpectralOperation};
 use crate::table::{Linalg, MatrixOp};
 
 /// The arrays of these parts, one behind the other.
@@ -78,20 +77,19 @@ fn function_slope<A: Array, M: Over<A>>(
     c: &M,
     a: &M,
     factors: Factors<M>,
-    f: Elementary,
+    f: MatrixFunction,
 ) -> Result<M> {
-    if !second::crowded(&factors.s.detached())? {
-        let slope = hermitian::vjp(&factors.s, &factors.u, c, &f);
-        return unsplit(slope, a, factors, false);
+    if f.crowded(&factors.s.detached())?.is_none() {
+        return unsplit(f.slope(&factors, c)?, a, factors, false);
     }
     let [u, s, v] = factors.detached();
     let parts = vec![Part::Full(a.clone()), Part::Full(c.clone()), u, s, v];
     Ok(spectral(Spectral::Function(f), parts)?.into_full())
 }
 
-fn settled<A: Array, M: Over<A>>(x: M, a: &M) -> Result<M> {
-    let parts = vec![Part::Full(a.clone()), Part::Full(x)];
-    Ok(spectral(Spectral::Settled, parts)?.into_full())
+fn settled<A: Array, M: Over<A>>(x: M, a: &M, values: &M::Real, f: MatrixFunction) -> Result<M> {
+    let parts = vec![Part::Full(a.clone()), Part::Full(x), Part::Real(values.detached())];
+    Ok(spectral(Spectral::Settled(f), parts)?.into_full())
 }
 
 fn unsplit_eigenvectors<A: Array, M: Over<A>>(
