@@ -3,7 +3,7 @@
 use std::any::{Any, TypeId};
 
 use burn_backend::tensor::{Device, FloatTensor, IndexingUpdateOp, IntTensor};
-use burn_backend::{Backend, TensorMetadata};
+use burn_backend::{Backend, DType as BurnDType, TensorData, TensorMetadata};
 use burn_t4a_022::engine_dtype;
 use t4a_tensor::DType;
 
@@ -39,7 +39,7 @@ pub(crate) fn from_engine(x: T4aTensor) -> FloatTensor<Engine> {
 }
 
 #[track_caller]
-pub(crate) fn dtype(dtype: burn_backend::DType) -> DType {
+pub(crate) fn dtype(dtype: BurnDType) -> DType {
     accept(engine_dtype(dtype))
 }
 
@@ -58,4 +58,8 @@ pub(crate) fn scatter_add<B: Backend>(
     y: FloatTensor<B>,
 ) -> FloatTensor<B> {
     B::float_scatter(axis, x, index, y, IndexingUpdateOp::Add)
+}
+
+pub(crate) fn data_dtype(data: &TensorData) -> BurnDType {
+    data.dtype()
 }

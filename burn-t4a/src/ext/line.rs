@@ -1,7 +1,7 @@
 //! Names of Burn 0.21 for what the lines of Burn name differently.
 
-use burn_backend::Backend;
 use burn_backend::tensor::{Device, FloatTensor, IntTensor};
+use burn_backend::{Backend, DType, TensorData};
 
 use super::operation::Operations;
 
@@ -47,4 +47,8 @@ pub(crate) fn scatter_add<B: Backend>(
     y: FloatTensor<B>,
 ) -> FloatTensor<B> {
     B::float_scatter_add(axis, x, index, y)
+}
+
+pub(crate) fn data_dtype(data: &TensorData) -> DType {
+    data.dtype
 }
