@@ -102,3 +102,6 @@ pub const FLEX_READS_EMPTY_VIEWS: bool = true;
 
 /// What is said of data whose bytes do not fill its shape.
 pub const SHORT_DATA: &[&str] = &["from_data", "[2, 3]", "24", "20"];
+
+/// The last block of quantized values may have fewer elements than the others.
+pub const SHORT_BLOCKS: bool = true;

@@ -1,13 +1,13 @@
-//! Quantized tensors: integers of eight bits and their scales, converted by the engine ([`t4a_tensor::quantized`]).
-//! What is not listed here dequantises and computes in floats.
+//! Quantized tensors: codes of eight bits and their scales, converted by the engine ([`t4a_tensor::quantized`]).
+//! Operations that are not listed here dequantise and compute in floats.
 //!
 //! Blocks have a shape: a tensor `[n, m]` in blocks of `[a, b]` is read as `[n/a, a, m/b, b]`.
 //! In a scheme of two levels the scales of the blocks are relative to one of the tensor.
 
 use burn_backend::ops::QTensorOps;
 use burn_backend::quantization::{
-    QuantScheme, QuantStore, QuantValue, QuantizationParametersPrimitive, QuantizedBytes,
-    ScaleDtype, global_scale_dtype, params_shape, quantizable, scale_to_dtype,
+    QuantMode, QuantScheme, QuantStore, QuantValue, QuantizationParametersPrimitive,
+    QuantizedBytes, ScaleDtype, global_scale_dtype, params_shape, quantizable, scale_to_dtype,
 };
 use burn_backend::{
     DType as BurnDType, ExecutionError, FloatDType, IntDType, Shape, Slice, TensorData,
@@ -15,7 +15,8 @@ use burn_backend::{
 };
 use burn_std::quantization::quantized_data_len;
 use t4a_tensor::any::Number;
-use t4a_tensor::{AnyTensor, DType, Result, Tensor, TensorError, quantized};
+use t4a_tensor::quantized::{self, Code, Minifloat};
+use t4a_tensor::{AnyTensor, DType, Result, Tensor, TensorError};
 
 use crate::backend::{BurnT4a, T4aDevice};
 use crate::boundary::accept;
@@ -25,7 +26,7 @@ use crate::primitive::{T4aTensor, dtype as engine, wrap};
 /// A quantized tensor of the backend. Cloning shares the memory.
 #[derive(Clone, Debug)]
 pub struct T4aQTensor {
-    /// The integers, `i8`.
+    /// The codes, `i8`: integers, or the bits of floats.
     values: AnyTensor,
     /// The scales, `f32`: the grid of blocks, or one.
     scales: AnyTensor,
@@ -34,10 +35,22 @@ pub struct T4aQTensor {
     scheme: QuantScheme,
 }
 
-/// Whether tensors can be quantized by a scheme: to integers of up to eight bits.
+/// True for symmetric schemes whose scales can be stored.
 pub(crate) fn supported(scheme: &QuantScheme) -> bool {
-    let integers = !matches!(scheme.value, QuantValue::E4M3 | QuantValue::E5M2 | QuantValue::E2M1);
-    integers && quantizable(scheme)
+    scheme.mode == QuantMode::Symmetric && quantizable(scheme)
+}
+
+/// The meaning of the codes of a scheme.
+fn code(scheme: &QuantScheme) -> Code {
+    match scheme.value {
+        QuantValue::E4M3 => Code::Floats(Minifloat::E4M3),
+        QuantValue::E5M2 => Code::Floats(Minifloat::E5M2),
+        QuantValue::E2M1 => Code::Floats(Minifloat::E2M1),
+        integers => {
+            let (low, high) = integers.range();
+            Code::Integers { low, high }
+        }
+    }
 }
 
 /// # Errors
@@ -47,6 +60,18 @@ fn check(op: &'static str, scheme: &QuantScheme) -> Result<()> {
         return Ok(());
     }
     Err(TensorError::value(op, format!("{scheme:?} is not supported")))
+}
+
+/// # Errors
+/// [`TensorError::Value`] for data whose packed values Burn does not read.
+fn readable(op: &'static str, scheme: &QuantScheme) -> Result<()> {
+    match (scheme.store, code(scheme)) {
+        (QuantStore::Native, _) | (QuantStore::PackedU32(0), Code::Integers { .. }) => Ok(()),
+        (store, _) => {
+            let message = format!("{:?} stored as {store:?} is not supported", scheme.value);
+            Err(TensorError::value(op, message))
+        }
+    }
 }
 
 impl TensorMetadata for T4aQTensor {
@@ -125,10 +150,10 @@ impl T4aQTensor {
     /// The values as `f32`.
     fn dequantized(&self) -> Result<AnyTensor> {
         let grid = grid("dequantize", self.values.shape(), &self.scheme)?;
-        quantized::dequantize(&self.values, &grid, self.steps()?)
+        quantized::dequantize(&self.values, &grid, self.steps()?, code(&self.scheme))
     }
 
-    /// `round(x / s)`, halves away from zero, within the range of the scheme.
+    /// The codes of `x / s`.
     fn quantized(
         x: &AnyTensor,
         scheme: &QuantScheme,
@@ -138,7 +163,7 @@ impl T4aQTensor {
         let scheme = scheme.with_store(QuantStore::Native);
         let mut out = Self { values: x.clone(), scales, global, scheme };
         let grid = grid("quantize", x.shape(), &scheme)?;
-        out.values = quantized::quantize(x, &grid, out.steps()?, scheme.value.range())?;
+        out.values = quantized::quantize(x, &grid, out.steps()?, code(&scheme))?;
         Ok(out)
     }
 
@@ -187,11 +212,11 @@ impl T4aQTensor {
         })
     }
 
-    /// What orders the elements along an axis: integers under one scale, floats under several.
+    /// Numbers in the order of the elements: integers under one scale are, other values are dequantized.
     fn ordered(&self) -> Result<AnyTensor> {
-        match self.scheme.block_size() {
-            Some(_) => self.dequantized(),
-            None => Ok(self.values.clone()),
+        match (self.scheme.block_size(), code(&self.scheme)) {
+            (None, Code::Integers { .. }) => Ok(self.values.clone()),
+            _ => self.dequantized(),
         }
     }
 
@@ -203,6 +228,7 @@ impl T4aQTensor {
             return Err(TensorError::value(OP, message));
         };
         check(OP, &scheme)?;
+        readable(OP, &scheme)?;
         grid(OP, &shape, &scheme)?;
         let required = quantized_data_len(&scheme, &shape);
         if bytes.len() != required {

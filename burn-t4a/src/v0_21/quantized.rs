@@ -1,7 +1,8 @@
-//! Quantized tensors: integers of eight bits and their scales, converted by the engine
-//! ([`t4a_tensor::quantized`]). What is not listed here dequantises and computes in floats.
+//! Quantized tensors: codes of eight bits and their scales, converted by the engine ([`t4a_tensor::quantized`]).
+//! Operations that are not listed here dequantise and compute in floats.
 //!
-//! In this version of Burn a block is a run of elements in row-major order, whatever its shape.
+//! In this version of Burn a block is a run of elements in row-major order, whatever its shape; the last one may
+//! be shorter.
 
 use burn_backend::ops::QTensorOps;
 use burn_backend::quantization::{
@@ -9,10 +10,11 @@ use burn_backend::quantization::{
     QuantizedBytes,
 };
 use burn_backend::{
-    DType as BurnDType, ExecutionError, FloatDType, IntDType, QTensorPrimitive, Shape, Slice,
-    TensorData, TensorMetadata,
+    Bytes, DType as BurnDType, ExecutionError, FloatDType, IntDType, QTensorPrimitive, Shape,
+    Slice, TensorData, TensorMetadata,
 };
-use t4a_tensor::{AnyTensor, DType, Result, Tensor, TensorError, quantized};
+use t4a_tensor::quantized::{self, Code, Minifloat};
+use t4a_tensor::{AnyTensor, DType, Result, Tensor, TensorError};
 
 use super::movement::slice;
 use super::primitive::{T4aTensor, dtype as engine, wrap};
@@ -22,7 +24,7 @@ use crate::boundary::accept;
 /// A quantized tensor of the backend. Cloning shares the memory.
 #[derive(Clone, Debug)]
 pub struct T4aQTensor {
-    /// The integers, `i8`.
+    /// The codes, `i8`: integers, or the bits of floats.
     values: AnyTensor,
     /// The scales, `f32`: one, or one per block, `[blocks, 1]`.
     scales: AnyTensor,
@@ -63,60 +65,88 @@ fn floats(x: AnyTensor) -> Result<Vec<f32>> {
     x.cast(DType::F32)?.typed::<f32>()?.to_vec()
 }
 
-/// The grid of a scheme over so many elements, and the shape of the scales.
+/// The meaning of the codes of a scheme.
+fn code(scheme: &QuantScheme) -> Code {
+    match scheme.value {
+        QuantValue::E4M3 => Code::Floats(Minifloat::E4M3),
+        QuantValue::E5M2 => Code::Floats(Minifloat::E5M2),
+        QuantValue::E2M1 => Code::Floats(Minifloat::E2M1),
+        integers => {
+            let (low, high) = integers.range();
+            Code::Integers { low, high }
+        }
+    }
+}
+
+/// The number of blocks of a scheme in so many elements, and the elements of one; without blocks, one of all.
 ///
 /// # Errors
-/// [`TensorError::Value`] for values that are no integers, and if the elements are not a whole number of
-/// blocks.
-fn grid(op: &'static str, len: usize, scheme: &QuantScheme) -> Result<(Vec<usize>, Vec<usize>)> {
-    if matches!(scheme.value, QuantValue::E4M3 | QuantValue::E5M2 | QuantValue::E2M1) {
-        return Err(TensorError::value(op, format!("{:?} is not supported", scheme.value)));
-    }
+/// [`TensorError::Value`] for blocks of no elements.
+fn blocks(op: &'static str, len: usize, scheme: &QuantScheme) -> Result<(usize, usize)> {
     match scheme.level {
-        QuantLevel::Tensor => Ok((vec![len], vec![1])),
+        QuantLevel::Tensor => Ok((1, len)),
         QuantLevel::Block(block) => match block.num_elements() {
-            size if size > 0 && len.is_multiple_of(size) => {
-                Ok((vec![len / size, size], vec![len / size, 1]))
-            }
-            size => {
-                let message = format!("{len} elements are not a whole number of blocks of {size}");
-                Err(TensorError::value(op, message))
-            }
+            0 => Err(TensorError::value(op, "blocks of no elements")),
+            size => Ok((len.div_ceil(size), size)),
         },
     }
 }
 
 impl T4aQTensor {
-    fn dequantized(&self) -> Result<AnyTensor> {
-        let (grid, _) = grid("dequantize", self.values.numel(), &self.scheme)?;
-        quantized::dequantize(&self.values, &grid, self.scales.clone())
+    /// A grid of all elements and scales that broadcast in it.
+    fn steps(&self, op: &'static str) -> Result<(Vec<usize>, AnyTensor)> {
+        let len = self.values.numel();
+        let (count, size) = blocks(op, len, &self.scheme)?;
+        if count == 1 {
+            return Ok((vec![len], self.scales.reshape(&[1])?));
+        }
+        if count * size == len {
+            return Ok((vec![count, size], self.scales.clone()));
+        }
+        // The last block is shorter: a scale per element.
+        let scales = self.scales.expand(&[count, size])?.reshape(&[count * size])?;
+        Ok((vec![len], slice(&scales, &[Slice::from(0..len)])?))
     }
 
+    /// The values as `f32`.
+    fn dequantized(&self) -> Result<AnyTensor> {
+        let (grid, steps) = self.steps("dequantize")?;
+        quantized::dequantize(&self.values, &grid, steps, code(&self.scheme))
+    }
+
+    /// The codes of `x / s`.
     fn quantized(
         op: &'static str,
         x: &AnyTensor,
         scheme: &QuantScheme,
         s: Vec<f32>,
     ) -> Result<Self> {
-        let (grid, shape) = grid(op, x.numel(), scheme)?;
-        let (required, given) = (shape.iter().product::<usize>(), s.len());
+        let (required, _) = blocks(op, x.numel(), scheme)?;
+        let given = s.len();
         if required != given {
             let message = format!("{required} scales are required, given {given}");
             return Err(TensorError::value(op, message));
         }
-        let scales: AnyTensor =
-            Tensor::from_vec(s.into_iter().map(stored).collect::<Vec<f32>>(), &shape)?.into();
-        let values = quantized::quantize(x, &grid, scales.clone(), scheme.value.range())?;
-        Ok(Self { values, scales, scheme: scheme.with_store(QuantStore::Native) })
+        let s: Vec<f32> = s.into_iter().map(stored).collect();
+        let scales = Tensor::from_vec(s, &[required, 1])?.into();
+        let scheme = scheme.with_store(QuantStore::Native);
+        let mut out = Self { values: x.clone(), scales, scheme };
+        let (grid, steps) = out.steps(op)?;
+        out.values = quantized::quantize(x, &grid, steps, code(&scheme))?;
+        Ok(out)
     }
 
     /// Quantizes with scales that cover the largest magnitude of the tensor or of each block.
     fn covering(x: &AnyTensor, scheme: &QuantScheme) -> Result<Self> {
         const OP: &str = "quantize_dynamic";
         let x = x.clone().cast(DType::F32)?;
-        let (grid, _) = grid(OP, x.numel(), scheme)?;
+        let (count, size) = blocks(OP, x.numel(), scheme)?;
+        let flat = x.reshape(&[x.numel()])?;
+        // Zeros to the end of the last block.
+        let rest: AnyTensor = Tensor::<f32>::zeros(&[count * size - x.numel()])?.into();
+        let whole = if rest.numel() == 0 { flat } else { AnyTensor::cat(&[flat, rest], 0)? };
+        let peaks = floats(quantized::peaks(&whole, &[count, size], &[1])?)?;
         let (low, high) = scheme.value.range();
-        let peaks = floats(quantized::peaks(&x, &grid, &[grid.len() - 1])?)?;
         let steps = peaks.into_iter().map(|peak| 2.0 * peak / (high - low)).collect();
         Self::quantized(OP, &x, scheme, steps)
     }
@@ -133,11 +163,11 @@ impl T4aQTensor {
         })
     }
 
-    /// What orders the elements: integers under one scale, floats under several.
+    /// Numbers in the order of the elements: integers under one scale are, other values are dequantized.
     fn ordered(&self) -> Result<AnyTensor> {
-        match self.scheme.level {
-            QuantLevel::Tensor => Ok(self.values.clone()),
-            QuantLevel::Block(_) => self.dequantized(),
+        match (self.scheme.level, code(&self.scheme)) {
+            (QuantLevel::Tensor, Code::Integers { .. }) => Ok(self.values.clone()),
+            _ => self.dequantized(),
         }
     }
 
@@ -148,27 +178,45 @@ impl T4aQTensor {
             return Err(TensorError::value(OP, message));
         };
         let (shape, len) = (data.shape.to_vec(), data.shape.num_elements());
-        let (_, scales) = grid(OP, len, &scheme)?;
-        let values = match scheme.store {
-            QuantStore::Native => len,
-            QuantStore::PackedU32(0) => 4 * len.div_ceil(scheme.num_quants()),
-            other => {
-                let message = format!("values stored as {other:?} are not supported");
+        let (count, _) = blocks(OP, len, &scheme)?;
+        let values = match (scheme.store, code(&scheme)) {
+            (QuantStore::Native, _) => len,
+            (QuantStore::PackedU32(0), Code::Integers { .. }) => {
+                4 * len.div_ceil(scheme.num_quants())
+            }
+            (store, _) => {
+                let message = format!("{:?} stored as {store:?} is not supported", scheme.value);
                 return Err(TensorError::value(OP, message));
             }
         };
-        let (required, given) = (values + 4 * scales.iter().product::<usize>(), data.bytes.len());
+        let (required, given) = (values + 4 * count, data.bytes.len());
         if given != required {
             let message = format!("{shape:?} takes {required} bytes, the data has {given}");
             return Err(TensorError::value(OP, message));
         }
-        let bytes = QuantizedBytes { bytes: data.bytes, scheme, num_elements: len };
-        let (mut values, parameters) = bytes.into_vec_i8();
-        // Words that the last values do not fill.
-        values.truncate(len);
+        let (values, scales) = data.bytes.split_at(values);
+        let words = |bytes: &[u8]| -> Vec<u32> {
+            bytes.as_chunks::<4>().0.iter().map(|&word| u32::from_ne_bytes(word)).collect()
+        };
+        let scales: Vec<f32> = words(scales).into_iter().map(f32::from_bits).collect();
+        let values: Vec<i8> = match scheme.store {
+            QuantStore::Native => values.iter().map(|&byte| byte as i8).collect(),
+            // Burn counts the blocks of a scheme rounded down, so it unpacks the values under one scale.
+            _ => {
+                let mut packed = words(values);
+                packed.push(0);
+                let scheme = scheme.with_level(QuantLevel::Tensor);
+                let bytes = Bytes::from_elems(packed);
+                let (mut values, _) =
+                    QuantizedBytes { bytes, scheme, num_elements: len }.into_vec_i8();
+                // Words that the last values do not fill.
+                values.truncate(len);
+                values
+            }
+        };
         Ok(Self {
             values: Tensor::from_vec(values, &shape)?.into(),
-            scales: Tensor::from_vec(parameters.scales, &scales)?.into(),
+            scales: Tensor::from_vec(scales, &[count, 1])?.into(),
             scheme: scheme.with_store(QuantStore::Native),
         })
     }

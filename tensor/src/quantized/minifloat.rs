@@ -163,7 +163,11 @@ mod tests {
                 ];
                 for (x, code) in cases {
                     assert_eq!(format.encode(x), code, "{format:?} {x}");
-                    assert_eq!(format.decode(format.encode(-x)), -format.decode(code), "{format:?} {x}");
+                    assert_eq!(
+                        format.decode(format.encode(-x)),
+                        -format.decode(code),
+                        "{format:?} {x}"
+                    );
                 }
             }
             for x in [format.max() * 1.01, f32::MAX, f32::INFINITY] {

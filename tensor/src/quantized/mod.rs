@@ -34,7 +34,12 @@ pub enum Code {
 ///
 /// # Errors
 /// A grid of another number of elements; scales that do not broadcast; codes that are not `i8`.
-pub fn dequantize(q: &AnyTensor, grid: &[usize], scales: AnyTensor, code: Code) -> Result<AnyTensor> {
+pub fn dequantize(
+    q: &AnyTensor,
+    grid: &[usize],
+    scales: AnyTensor,
+    code: Code,
+) -> Result<AnyTensor> {
     let values = match code {
         Code::Integers { .. } => q.clone().cast(DType::F32)?,
         Code::Floats(format) => map(Decode(format), q.typed::<i8>()?.clone())?.into(),

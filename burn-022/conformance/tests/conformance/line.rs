@@ -107,3 +107,6 @@ pub const FLEX_READS_EMPTY_VIEWS: bool = false;
 
 /// What is said of data whose bytes do not fill its shape, by Burn itself.
 pub const SHORT_DATA: &[&str] = &["[2, 3]", "F32", "20"];
+
+/// An axis of quantized values is a whole number of blocks.
+pub const SHORT_BLOCKS: bool = false;
