@@ -113,7 +113,7 @@ fn enter(x: &Operand<Engine>) -> Option<Value<Eager>> {
 /// A number has shape `[1]` in Burn.
 fn primitive<K: ElementKind>(x: Eager<K>) -> Result<FloatTensor<Engine>, TensorError> {
     let x = x.into_tensor()?;
-    Ok(from_engine(T4aTensor::new(if x.rank() == 0 { x.reshape(&[1])? } else { x })?))
+    Ok(from_engine(T4aTensor::from_any(if x.rank() == 0 { x.reshape(&[1])? } else { x })?))
 }
 
 fn leave(x: Eager) -> Result<Floats<Engine>, TensorError> {

@@ -43,7 +43,7 @@ fn run(bytes: &[u8]) {
         shape: shape.clone().into(),
         dtype,
     };
-    let tensor = match T4aTensor::from_data(data) {
+    let tensor = match T4aTensor::try_from_data(data) {
         Ok(tensor) => tensor,
         Err(_) => {
             let countable = t4a_tensor::layout::checked_numel(&shape);
@@ -69,9 +69,9 @@ fn run(bytes: &[u8]) {
     let turned = tensor.any().permute(&axes(shape.len()).into_iter().rev().collect::<Vec<_>>());
     let turned = turned.and_then(|x| x.to_contiguous()).expect("a permutation");
     let back = turned.permute(&axes(shape.len()).into_iter().rev().collect::<Vec<_>>());
-    let back = T4aTensor::new(back.expect("a permutation")).expect("a dtype of Burn");
-    let again = back.into_data().expect("few elements");
-    let out = tensor.into_data().expect("few elements");
+    let back = T4aTensor::from_any(back.expect("a permutation")).expect("a dtype of Burn");
+    let again = back.try_into_data().expect("few elements");
+    let out = tensor.try_into_data().expect("few elements");
     if !matches!(dtype, DType::Bool(_)) {
         assert_eq!(&out.bytes[..], &content[..]);
         assert_eq!(&again.bytes[..], &content[..]);

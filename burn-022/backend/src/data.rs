@@ -20,7 +20,7 @@ impl T4aTensor {
     /// # Errors
     /// [`TensorError::Value`] if the bytes are not those of the shape, or the data is quantized;
     /// [`TensorError::SizeOverflow`].
-    pub fn from_data(data: TensorData) -> Result<Self> {
+    pub fn try_from_data(data: TensorData) -> Result<Self> {
         let (bytes, shape, dtype) = data.into_parts();
         let layout = Layout::contiguous("from_data", &shape, dtype.size())?;
         let required = layout.numel() * dtype.size();
@@ -38,20 +38,20 @@ impl T4aTensor {
             BurnDType::Bool(store @ BoolDType::U32) => {
                 let words = bytes.chunks_exact(4).map(|word| word != [0; 4]).collect();
                 let any = Tensor::<bool>::from_vec(words, &shape)?.into();
-                Ok(Self::new(any)?.with_store(store))
+                Ok(Self::from_any(any)?.with_store(store))
             }
-            BurnDType::Bool(store) => Ok(Self::new(bools(bytes, layout)?)?.with_store(store)),
+            BurnDType::Bool(store) => Ok(Self::from_any(bools(bytes, layout)?)?.with_store(store)),
             _ => {
                 let align = engine.size().min(align_of::<u64>());
                 let buffer = adopt(bytes, align)?;
                 // SAFETY: every bit pattern is a value of an integer or float, and the bytes are
                 // initialised.
-                Self::new(unsafe { AnyTensor::from_buffer(buffer, layout, engine) }?)
+                Self::from_any(unsafe { AnyTensor::from_buffer(buffer, layout, engine) }?)
             }
         }
     }
 
-    /// The same tensor in memory of the engine, which counts for its limit: elements of [`T4aTensor::from_data`] are
+    /// The same tensor in memory of the engine, which counts for its limit: elements of [`T4aTensor::try_from_data`] are
     /// those of the caller. Copies.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl T4aTensor {
             let x = any.typed::<T>()?;
             Tensor::<T>::from_slice(x.as_slice().unwrap_or_default(), x.shape())?.into()
         }, else => any);
-        Ok(Self::new(own)?.with_store(store))
+        Ok(Self::from_any(own)?.with_store(store))
     }
 
     /// The elements in row-major order; copies only if they are strided, or a small part of a
@@ -71,7 +71,7 @@ impl T4aTensor {
     ///
     /// # Errors
     /// [`TensorError::OutOfMemory`].
-    pub fn into_data(self) -> Result<TensorData> {
+    pub fn try_into_data(self) -> Result<TensorData> {
         let (shape, dtype) = (self.shape(), self.dtype());
         let any = self.into_any();
         let bytes = if dtype == BurnDType::Bool(BoolDType::U32) {
@@ -109,6 +109,45 @@ fn share(buffer: Buffer, start: usize, len: usize) -> Bytes {
     // SAFETY: the controller exposes exactly `len` bytes, all initialised by the invariant of
     // buffers inside of tensors.
     unsafe { Bytes::from_controller(Box::new(controller), len) }
+}
+
+/// The whole memory of a tensor as `Bytes`. No copy.
+pub(crate) fn hand_out_all(any: &AnyTensor) -> Bytes {
+    let buffer = any.buffer();
+    share(buffer.clone(), 0, buffer.len())
+}
+
+/// A tensor over bytes by shape, strides and offset, which count elements. Booleans are normalised.
+///
+/// # Errors
+/// [`TensorError::Shape`] if an element lies outside; [`TensorError::Value`] for quantized dtypes and booleans of
+/// four bytes.
+pub(crate) fn tensor_over(
+    bytes: Bytes,
+    shape: &[usize],
+    strides: &[isize],
+    offset: usize,
+    dtype: BurnDType,
+) -> Result<T4aTensor> {
+    let engine = engine_dtype(dtype)?;
+    if dtype == BurnDType::Bool(BoolDType::U32) {
+        let message = "booleans of four bytes are elements of data alone";
+        return Err(TensorError::value("new", message));
+    }
+    let layout = Layout::from_parts(shape, strides, offset, bytes.len() / engine.size())?;
+    let odd = engine == DType::Bool && bytes.iter().any(|&byte| byte > 1);
+    let bytes = match odd {
+        true => Bytes::from_elems(bytes.iter().map(|&byte| u8::from(byte != 0)).collect()),
+        false => bytes,
+    };
+    let buffer = adopt(bytes, engine.size().min(align_of::<u64>()))?;
+    // SAFETY: every bit pattern is a value of an integer or float, booleans are 0 or 1, and the bytes are
+    // initialised.
+    let x = T4aTensor::from_any(unsafe { AnyTensor::from_buffer(buffer, layout, engine) }?)?;
+    Ok(match dtype {
+        BurnDType::Bool(store) => x.with_store(store),
+        _ => x,
+    })
 }
 
 /// `Bytes` as a buffer, without copying if they are aligned.
@@ -199,14 +238,14 @@ mod tests {
     use super::*;
 
     fn read(tensor: T4aTensor) -> TensorData {
-        tensor.into_data().unwrap()
+        tensor.try_into_data().unwrap()
     }
 
     #[test]
     fn elements_enter_and_leave_without_copying() {
         let data = TensorData::from([[1.0f32, 2.0], [3.0, 4.0]]);
         let ptr = data.as_bytes().as_ptr();
-        let tensor = T4aTensor::from_data(data).unwrap();
+        let tensor = T4aTensor::try_from_data(data).unwrap();
         assert_eq!(tensor.any().buffer().as_ptr(), ptr);
         let mut out = read(tensor.clone());
         assert_eq!(out.as_bytes().as_ptr(), ptr);
@@ -221,7 +260,7 @@ mod tests {
     fn strided_and_partial_tensors_leave_in_row_major_order() {
         let any = AnyTensor::from(Tensor::from_vec((0..6i32).collect(), &[2, 3]).unwrap());
         let read = |any: AnyTensor| {
-            let data = read(T4aTensor::new(any).unwrap());
+            let data = read(T4aTensor::from_any(any).unwrap());
             assert_eq!(data.bytes().len(), 4 * data.num_elements());
             data.try_to_vec::<i32>().unwrap()
         };
@@ -243,7 +282,7 @@ mod tests {
         }
         let buffer = AnyTensor::from(Tensor::from_vec(raw, &[24]).unwrap()).into_buffer();
         let data = TensorData::from_bytes(share(buffer, skew, 16), [2], BurnDType::F64);
-        let tensor = T4aTensor::from_data(data).unwrap();
+        let tensor = T4aTensor::try_from_data(data).unwrap();
         assert_eq!(read(tensor).try_to_vec::<f64>().unwrap(), values);
     }
 
@@ -251,12 +290,12 @@ mod tests {
     fn every_bool_store_round_trips() {
         for store in [BoolDType::Native, BoolDType::U8, BoolDType::U32] {
             let data = TensorData::from([true, false, true]).convert_dtype(BurnDType::Bool(store));
-            let tensor = T4aTensor::from_data(data.clone()).unwrap();
+            let tensor = T4aTensor::try_from_data(data.clone()).unwrap();
             assert_eq!(tensor.dtype(), BurnDType::Bool(store));
             assert_eq!(read(tensor), data);
         }
         let odd = TensorData::from_bytes_vec(vec![2, 0, 255], [3], BurnDType::Bool(BoolDType::U8));
-        let tensor = T4aTensor::from_data(odd).unwrap();
+        let tensor = T4aTensor::try_from_data(odd).unwrap();
         assert_eq!(tensor.any().typed::<bool>().unwrap().to_vec().unwrap(), [true, false, true]);
     }
 }

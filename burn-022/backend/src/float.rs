@@ -19,11 +19,11 @@ use crate::primitive::{T4aTensor, dtype as engine, number, with_indices, wrap};
 
 impl FloatTensorOps<BurnT4a> for BurnT4a {
     fn float_from_data(data: TensorData, _device: &T4aDevice) -> T4aTensor {
-        accept(T4aTensor::from_data(data))
+        accept(T4aTensor::try_from_data(data))
     }
 
     async fn float_into_data(tensor: T4aTensor) -> Result<TensorData, ExecutionError> {
-        Ok(accept(tensor.into_data()))
+        Ok(accept(tensor.try_into_data()))
     }
 
     fn float_to_device(tensor: T4aTensor, _device: &T4aDevice) -> T4aTensor {

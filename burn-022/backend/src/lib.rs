@@ -16,6 +16,7 @@
 // handles      its primitives: Backend, BackendIr
 // primitive    the one tensor primitive: AnyTensor and the store of its booleans
 // data         TensorData in and out without copying
+// slot         names of burn-flex for the elements of a tensor
 // movement     Burn's arguments for moving data
 // image        its options of operations on images
 // float int bool module activation quantized transaction     the operations, one line each
@@ -33,11 +34,13 @@ mod module;
 mod movement;
 mod primitive;
 mod quantized;
+mod slot;
 mod transaction;
 
 pub use backend::{BurnT4a, T4aDevice};
 pub use module::{irfft, rfft};
 pub use primitive::{T4aTensor, burn_dtype, engine_dtype};
 pub use quantized::T4aQTensor;
+pub use slot::Layout;
 pub use t4a_tensor::config::{BackendConfig, ConfigError};
 pub use t4a_tensor::route;

@@ -10,7 +10,8 @@
 //! Then `Device::flex()` computes on the engine, and `Device::flex().autodiff()` differentiates on it.
 
 pub use burn_t4a_022::{
-    BurnT4a as Flex, T4aDevice as FlexDevice, T4aQTensor as FlexQTensor, T4aTensor as FlexTensor,
+    BurnT4a as Flex, Layout, T4aDevice as FlexDevice, T4aQTensor as FlexQTensor,
+    T4aTensor as FlexTensor,
 };
 
 /// What other crates of Burn call by path.

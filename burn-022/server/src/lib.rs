@@ -207,7 +207,7 @@ fn answer(handles: &mut Handles, message: &CustomOpIr) -> Result<(), OperationEr
             let text = format!("a result has shape {a:?}, {b:?} is expected");
             return Err(OperationError::Message(text));
         }
-        register(handles, place, T4aTensor::new(result)?);
+        register(handles, place, T4aTensor::from_any(result)?);
     }
     Ok(())
 }

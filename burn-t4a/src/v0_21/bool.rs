@@ -17,11 +17,11 @@ use crate::boundary::accept;
 
 impl BoolTensorOps<BurnT4a> for BurnT4a {
     fn bool_from_data(data: TensorData, _device: &T4aDevice) -> T4aTensor {
-        accept(T4aTensor::from_data(data))
+        accept(T4aTensor::try_from_data(data))
     }
 
     async fn bool_into_data(tensor: T4aTensor) -> Result<TensorData, ExecutionError> {
-        Ok(accept(tensor.into_data()))
+        Ok(accept(tensor.try_into_data()))
     }
 
     fn bool_device(_tensor: &T4aTensor) -> T4aDevice {

@@ -20,7 +20,7 @@ impl T4aTensor {
     /// # Errors
     /// [`TensorError::Value`] if the bytes are not those of the shape, or the data is quantized;
     /// [`TensorError::SizeOverflow`].
-    pub fn from_data(data: TensorData) -> Result<Self> {
+    pub fn try_from_data(data: TensorData) -> Result<Self> {
         let TensorData { bytes, shape, dtype } = data;
         let layout = Layout::contiguous("from_data", &shape, dtype.size())?;
         let required = layout.numel() * dtype.size();
@@ -38,15 +38,15 @@ impl T4aTensor {
             BurnDType::Bool(store @ BoolDType::U32) => {
                 let words = bytes.chunks_exact(4).map(|word| word != [0; 4]).collect();
                 let any = Tensor::<bool>::from_vec(words, &shape)?.into();
-                Ok(Self::new(any)?.with_store(store))
+                Ok(Self::from_any(any)?.with_store(store))
             }
-            BurnDType::Bool(store) => Ok(Self::new(bools(bytes, layout)?)?.with_store(store)),
+            BurnDType::Bool(store) => Ok(Self::from_any(bools(bytes, layout)?)?.with_store(store)),
             _ => {
                 let align = engine.size().min(align_of::<u64>());
                 let buffer = adopt(bytes, align)?;
                 // SAFETY: every bit pattern is a value of an integer or float, and the bytes are
                 // initialised.
-                Self::new(unsafe { AnyTensor::from_buffer(buffer, layout, engine) }?)
+                Self::from_any(unsafe { AnyTensor::from_buffer(buffer, layout, engine) }?)
             }
         }
     }
@@ -56,7 +56,7 @@ impl T4aTensor {
     ///
     /// # Errors
     /// [`TensorError::OutOfMemory`].
-    pub fn into_data(self) -> Result<TensorData> {
+    pub fn try_into_data(self) -> Result<TensorData> {
         let (shape, dtype) = (self.shape(), self.dtype());
         let any = self.into_any();
         let bytes = if dtype == BurnDType::Bool(BoolDType::U32) {
@@ -176,14 +176,14 @@ mod tests {
     use super::*;
 
     fn read(tensor: T4aTensor) -> TensorData {
-        tensor.into_data().unwrap()
+        tensor.try_into_data().unwrap()
     }
 
     #[test]
     fn elements_enter_and_leave_without_copying() {
         let data = TensorData::from([[1.0f32, 2.0], [3.0, 4.0]]);
         let ptr = data.as_bytes().as_ptr();
-        let tensor = T4aTensor::from_data(data).unwrap();
+        let tensor = T4aTensor::try_from_data(data).unwrap();
         assert_eq!(tensor.any().buffer().as_ptr(), ptr);
         let mut out = read(tensor.clone());
         assert_eq!(out.as_bytes().as_ptr(), ptr);
@@ -198,7 +198,7 @@ mod tests {
     fn strided_and_partial_tensors_leave_in_row_major_order() {
         let any = AnyTensor::from(Tensor::from_vec((0..6i32).collect(), &[2, 3]).unwrap());
         let read = |any: AnyTensor| {
-            let data = read(T4aTensor::new(any).unwrap());
+            let data = read(T4aTensor::from_any(any).unwrap());
             assert_eq!(data.bytes.len(), 4 * data.num_elements());
             data.to_vec::<i32>().unwrap()
         };
@@ -220,7 +220,7 @@ mod tests {
         }
         let buffer = AnyTensor::from(Tensor::from_vec(raw, &[24]).unwrap()).into_buffer();
         let data = TensorData::from_bytes(share(buffer, skew, 16), [2], BurnDType::F64);
-        let tensor = T4aTensor::from_data(data).unwrap();
+        let tensor = T4aTensor::try_from_data(data).unwrap();
         assert_eq!(read(tensor).to_vec::<f64>().unwrap(), values);
     }
 
@@ -228,23 +228,25 @@ mod tests {
     fn every_bool_store_round_trips() {
         for store in [BoolDType::Native, BoolDType::U8, BoolDType::U32] {
             let data = TensorData::from([true, false, true]).convert_dtype(BurnDType::Bool(store));
-            let tensor = T4aTensor::from_data(data.clone()).unwrap();
+            let tensor = T4aTensor::try_from_data(data.clone()).unwrap();
             assert_eq!(tensor.dtype(), BurnDType::Bool(store));
             assert_eq!(read(tensor), data);
         }
         let odd = TensorData::from_bytes_vec(vec![2, 0, 255], [3], BurnDType::Bool(BoolDType::U8));
-        let tensor = T4aTensor::from_data(odd).unwrap();
+        let tensor = T4aTensor::try_from_data(odd).unwrap();
         assert_eq!(tensor.any().typed::<bool>().unwrap().to_vec().unwrap(), [true, false, true]);
     }
 
     #[test]
     fn data_of_the_wrong_size_is_an_error() {
         let bytes = || Bytes::from_elems(vec![0f32; 3]);
-        let error = T4aTensor::from_data(TensorData::from_bytes(bytes(), [2, 2], BurnDType::F32));
+        let error =
+            T4aTensor::try_from_data(TensorData::from_bytes(bytes(), [2, 2], BurnDType::F32));
         let text = error.unwrap_err().to_string();
         assert_eq!(text, "from_data: shape [2, 2] of f32 takes 16 bytes, the data has 12");
         let shape = [usize::MAX, 2, 2];
-        let error = T4aTensor::from_data(TensorData::from_bytes(bytes(), shape, BurnDType::F32));
+        let error =
+            T4aTensor::try_from_data(TensorData::from_bytes(bytes(), shape, BurnDType::F32));
         assert!(matches!(error, Err(TensorError::SizeOverflow { .. })));
     }
 }

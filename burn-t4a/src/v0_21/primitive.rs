@@ -2,7 +2,7 @@
 //!
 //! Invariant: the dtype is one that Burn has (no complex), and `store` is `Native` unless the
 //! dtype is `bool`. Booleans are one byte of 0 or 1 whatever their store: the store is a tag that
-//! [`into_data`](T4aTensor::into_data) honours and results inherit.
+//! [`into_data`](T4aTensor::try_into_data) honours and results inherit.
 
 use burn_backend::{BoolDType, DType as BurnDType, IntDType, Scalar, Shape, TensorMetadata};
 use t4a_tensor::any::Number;
@@ -22,7 +22,7 @@ impl T4aTensor {
     ///
     /// # Errors
     /// [`TensorError::DTypeUnsupported`] for complex elements, which Burn 0.21 does not have.
-    pub fn new(any: AnyTensor) -> Result<Self> {
+    pub fn from_any(any: AnyTensor) -> Result<Self> {
         let dtype = any.dtype();
         if burn_dtype(dtype, BoolDType::Native).is_none() {
             return Err(TensorError::DTypeUnsupported {

@@ -53,7 +53,7 @@ impl<V: Clone> Job<V> {
             unreachable!("a plan has operands");
         };
         let enter = |(i, x): (usize, Host<V>)| -> Result<AnyTensor> {
-            let any = T4aTensor::from_data(x.data)?.into_any();
+            let any = T4aTensor::try_from_data(x.data)?.into_any();
             Ok(any.reshape(plan.operand_shape(i).unwrap_or(&[]))?)
         };
         let operands = operands.into_iter().enumerate().map(enter).collect::<Result<_>>()?;
@@ -69,6 +69,6 @@ impl<V: Clone> Job<V> {
         let result = contract(&self.plan, &operands)?;
         let route = result.route();
         let result = if result.rank() == 0 { result.reshape(&[1])? } else { result };
-        Ok((T4aTensor::new(result)?.into_data()?, route))
+        Ok((T4aTensor::from_any(result)?.try_into_data()?, route))
     }
 }

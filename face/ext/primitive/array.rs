@@ -29,11 +29,11 @@ impl<B: Operations> Array for Floats<B> {
         })
     }
     fn constant(&self, elements: AnyTensor) -> Self {
-        let data = accept(T4aTensor::new(elements).and_then(T4aTensor::into_data));
+        let data = accept(T4aTensor::from_any(elements).and_then(T4aTensor::try_into_data));
         Self(B::float_from_data(data, &self.device()))
     }
     fn indices(&self, elements: AnyTensor) -> Indices<B> {
-        let data = accept(T4aTensor::new(elements).and_then(T4aTensor::into_data));
+        let data = accept(T4aTensor::from_any(elements).and_then(T4aTensor::try_into_data));
         Indices(B::int_from_data(data.convert_dtype(self.ints().into()), &self.device()))
     }
     fn counting(&self, n: usize) -> Indices<B> {

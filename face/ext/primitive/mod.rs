@@ -59,7 +59,7 @@ fn read(
 ) -> Result<AnyTensor> {
     let failed = |message: String| TensorError::value("reading a tensor", message);
     match try_read_sync(data) {
-        Some(Ok(data)) => Ok(T4aTensor::from_data(data)?.into_any()),
+        Some(Ok(data)) => Ok(T4aTensor::try_from_data(data)?.into_any()),
         Some(Err(error)) => Err(failed(format!("the backend could not hand out data: {error:?}"))),
         None => Err(failed("the backend hands out data asynchronously only".into())),
     }

@@ -33,7 +33,7 @@ pub(crate) fn repeated<B: Backend>(constants: Vec<(usize, Any<B>)>) -> Vec<(usiz
 fn view(number: f64, meta: &Meta) -> Option<T4aTensor> {
     let dtype = if meta.dtype == burn_backend::DType::F64 { DType::F64 } else { DType::F32 };
     let one = AnyTensor::full(&vec![1; meta.shape.len()], Number::Float(number), dtype).ok()?;
-    T4aTensor::new(one.expand(&meta.shape).ok()?).ok()
+    T4aTensor::from_any(one.expand(&meta.shape).ok()?).ok()
 }
 
 /// The number that all elements are.

@@ -62,7 +62,8 @@ pub trait Structured: Sized {
     ) -> Result<Self> {
         let (layout, re, im) = Self::Layout::parts::<Eager>(engine);
         let enter = |x: Eager| -> Result<Floats<Dispatch>> {
-            let data = T4aTensor::new(parts::engine(x, layout.elements())?)?.into_data()?;
+            let data =
+                T4aTensor::from_any(parts::engine(x, layout.elements())?)?.try_into_data()?;
             let dtype = data.dtype();
             Ok(Floats::from(Tensor::<1>::from_data(data, (device, dtype))))
         };

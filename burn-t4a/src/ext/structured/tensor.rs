@@ -63,7 +63,8 @@ pub trait Structured<B: Operations>: Sized {
     ) -> Result<Self> {
         let (layout, re, im) = Self::Layout::parts::<Eager>(engine);
         let enter = |x: Eager| -> Result<Floats<B>> {
-            let data = T4aTensor::new(parts::engine(x, layout.elements())?)?.into_data()?;
+            let data =
+                T4aTensor::from_any(parts::engine(x, layout.elements())?)?.try_into_data()?;
             Ok(Floats(B::float_from_data(data, device)))
         };
         layout.with(enter(re)?, im.map(enter).transpose()?)

@@ -79,7 +79,7 @@ impl<B: Backend> Execute<B> for Fused<B> {
         for (x, port) in
             results.map_err(|error| error.to_string())?.into_iter().zip(&self.plan.outputs)
         {
-            let x = T4aTensor::new(x).map_err(|error| error.to_string())?;
+            let x = T4aTensor::from_any(x).map_err(|error| error.to_string())?;
             out.push(if port.flag { Any::Bool(same(x)) } else { Any::Float(same(x)) });
         }
         Ok(())

@@ -11,7 +11,7 @@ use crate::recording::Frame;
 use crate::tensor::Any;
 
 fn tensor<T: Element, B: Backend>(x: Tensor<T>) -> Result<Any<B>> {
-    Ok(Any::Float(same(T4aTensor::new(AnyTensor::from(x))?)))
+    Ok(Any::Float(same(T4aTensor::from_any(AnyTensor::from(x))?)))
 }
 
 fn contiguous<T: Element, B: Backend>(x: Any<B>) -> Result<Tensor<T>> {

@@ -145,9 +145,9 @@ struct Found {
 
 fn found(leaf: Leaf<B>, batched: [bool; 2]) -> Found {
     let (dtype, data) = match leaf {
-        Leaf::Float(x) => (x.dtype(), x.into_data()),
-        Leaf::Int(x) => (x.dtype(), x.into_data()),
-        Leaf::Bool(x) => (x.dtype(), x.into_data()),
+        Leaf::Float(x) => (x.dtype(), x.try_into_data()),
+        Leaf::Int(x) => (x.dtype(), x.try_into_data()),
+        Leaf::Bool(x) => (x.dtype(), x.try_into_data()),
     };
     let data = data.unwrap();
     let values = data.iter::<f64>().collect();
