@@ -1,5 +1,8 @@
 //! Tests that both lines of Burn share, on Burn 0.21: their texts are in `face/ext/tests`.
 
+// A text runs on several tapes and backends.
+#![allow(clippy::duplicate_mod)]
+
 #[macro_use]
 mod line;
 mod tape;

@@ -1,5 +1,8 @@
 //! Operations on tensors of Burn 0.22, with `burn-t4a` in the place of `burn-flex`.
 
+// A text runs on several tapes.
+#![allow(clippy::duplicate_mod)]
+
 #[macro_use]
 mod line;
 mod einsum;
