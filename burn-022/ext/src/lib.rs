@@ -45,6 +45,8 @@
 // primitive  the vocabulary of derivative rules on a backend's primitives
 // remote     operations sent to a server as values
 // tape       operations with derivative rules of their own, as nodes of the tape
+// engine     operations as kernels
+// line       names of Burn 0.22 for what the lines of Burn name differently
 // user       operations on tensors
 // einsum     contractions over semirings
 // linalg     factorisations and functions of matrices
@@ -55,12 +57,15 @@
 // nn         fused softmax, norms, attention and cross-entropy that stay fused on the tape
 // error      what the functions of this crate reject
 
+mod boundary;
 mod complex;
 mod dispatch;
 pub mod einsum;
+mod engine;
 mod error;
 #[cfg(feature = "linalg")]
 pub mod linalg;
+mod line;
 pub mod models;
 pub mod nn;
 pub mod operation;
@@ -79,12 +84,5 @@ pub use t4a_einsum::MismatchError;
 pub use t4a_tensor::config::{BackendConfig, ConfigError};
 pub use t4a_tensor::route;
 
-/// Where typed errors become panics: Burn's backward pass cannot return them.
-#[inline]
-#[track_caller]
-pub(crate) fn accept<T, E: std::fmt::Display>(result: std::result::Result<T, E>) -> T {
-    match result {
-        Ok(value) => value,
-        Err(error) => panic!("{error}"),
-    }
-}
+// Files that both lines share name their modules as they are in `burn-t4a`.
+use crate as ext;

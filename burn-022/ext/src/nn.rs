@@ -24,7 +24,7 @@ use t4a_diff::Operation;
 use t4a_nn::{Attention, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
 use t4a_tensor::nn::attention::AttentionOptions;
 
-use crate::accept;
+use crate::boundary::accept;
 use crate::operation::{Operand, call, flags, float, integers};
 
 /// The one result of an operation.

@@ -3,10 +3,11 @@
 use burn_backend::TensorMetadata;
 use burn_dispatch::{Dispatch, DispatchTensor};
 use burn_tensor::{Bool, Int, Tensor};
-use t4a_diff::{Meta, Operation, Value};
+use t4a_diff::{Operation, Value};
 use t4a_tensor::TensorError;
+use t4a_tensor::route::Route;
 
-use crate::operation::{Operand, Operations, apply, meta};
+use crate::operation::{Operand, Operations, apply_jvp, apply_one};
 use crate::primitive::{Bools, Floats, Indices};
 
 /// A tensor as an operand; one that is quantized, dequantized.
@@ -54,22 +55,21 @@ pub(crate) fn tensor<const D: usize>(x: Floats<Dispatch>) -> Tensor<D> {
     Tensor::from_dispatch(x.0)
 }
 
-/// [`apply`] for an operation with one result, of rank `D`.
+/// [`apply`](crate::operation::apply) for an operation with one result, of rank `D`.
 ///
 /// # Errors
-/// As [`apply`].
+/// As [`apply`](crate::operation::apply).
 pub fn call<O: Operation, const D: usize>(
     op: &O,
     inputs: &[Operand<Dispatch>],
 ) -> Result<Tensor<D>, O::Error> {
-    let result = apply(op, inputs)?.results.into_iter().next();
-    Ok(tensor(result.unwrap_or_else(|| unreachable!("one result"))))
+    apply_one(op, inputs).map(tensor)
 }
 
 /// [`call`], and the tangent of the result along tangents of the operands; `None` stands for zero.
 ///
 /// # Errors
-/// As [`apply`]; those of the rule.
+/// As [`apply`](crate::operation::apply); those of the rule.
 ///
 /// # Panics
 /// Unless there is a tangent, or none, for each operand, floats for floats.
@@ -78,15 +78,27 @@ pub fn call_jvp<O: Operation, const D: usize>(
     inputs: &[Operand<Dispatch>],
     tangents: &[Option<Operand<Dispatch>>],
 ) -> Result<(Tensor<D>, Tensor<D>), O::Error> {
-    assert_eq!(inputs.len(), tangents.len(), "{}: operands and tangents", op.name());
-    let metas: Vec<Meta> = inputs.iter().map(meta).collect();
-    op.results(&metas)?;
-    let dual = |(x, t): (&Operand<Dispatch>, &Option<Operand<Dispatch>>)| {
-        x.clone().dual(t.as_ref().map(|t| t.float().clone()))
-    };
-    let duals: Vec<_> = inputs.iter().zip(tangents).map(dual).collect();
-    let tracked: Vec<bool> = duals.iter().map(Value::moves).collect();
-    let result = Dispatch::jvp(op, &duals, &tracked)?.results.into_iter().next();
-    let result = result.unwrap_or_else(|| unreachable!("one result"));
-    Ok((tensor(result.value.clone()), tensor(result.into_tangent())))
+    apply_jvp(op, inputs, tangents).map(|[y, dy]| (tensor(y), tensor(dy)))
+}
+
+/// Which kernel computed a value, and why not its own one: none on backends that keep no routes.
+///
+/// ```
+/// use burn_t4a_022_ext::linalg::cholesky;
+/// use burn_t4a_022_ext::operation::{float, route};
+/// use burn_t4a_022_ext::route::{Path, Reason};
+/// use burn_tensor::{Device, Tensor};
+///
+/// let l = cholesky(Tensor::<2>::eye(3, &Device::flex()))?;
+/// let route = route(&float(l)).expect("the engine keeps routes");
+/// assert_eq!((route.path, route.reason), (Path::LinalgSequential, Reason::Native));
+/// # Ok::<(), burn_t4a_022_ext::linalg::LinalgError>(())
+/// ```
+pub fn route(x: &Operand<Dispatch>) -> Option<Route> {
+    Dispatch::route(x)
+}
+
+/// Integers that are on no tape, with this route.
+pub(crate) fn routed<const D: usize>(x: Tensor<D, Int>, route: Route) -> Tensor<D, Int> {
+    Tensor::from_dispatch(Dispatch::with_route(integers(x), route).integers().0.clone())
 }

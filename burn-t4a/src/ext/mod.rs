@@ -15,10 +15,12 @@
 
 pub mod complex;
 pub mod einsum;
+mod engine;
 mod error;
 pub mod level;
 #[cfg(feature = "linalg")]
 pub mod linalg;
+mod line;
 pub mod nn;
 pub mod operation;
 pub mod primitive;
@@ -26,6 +28,7 @@ pub mod scan;
 #[cfg(feature = "structured")]
 pub mod structured;
 pub mod tape;
+mod user;
 
 pub use complex::Complex;
 pub use error::{ExtError, Result};

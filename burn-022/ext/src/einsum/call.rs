@@ -1,18 +1,16 @@
 //! What users write.
 
-use burn_backend::DType;
 use burn_dispatch::Dispatch;
 use burn_tensor::Tensor;
 use t4a_algebra::Standard;
-use t4a_diff::Value;
-use t4a_einsum::{ArraySemiring, Contraction, Expression, Operands, contract_complex};
+use t4a_einsum::{ArraySemiring, Expression, Operands};
 
+use super::contract::{contract, contract_pairs};
 use super::operand::{ComplexOperand, Operand};
 use crate::Complex;
-use crate::error::{ExtError, Result};
-use crate::operation::Operations;
+use crate::error::Result;
 use crate::primitive::Floats;
-use crate::user;
+use crate::user::tensor;
 
 /// Sums of products over labelled axes.
 ///
@@ -38,9 +36,9 @@ use crate::user;
 /// sliced plan operands only.
 ///
 /// # Errors
-/// Before any arithmetic: [`ExtError::Einsum`] for whatever is wrong with subscripts, shapes, path
+/// Before any arithmetic: [`ExtError::Einsum`](crate::ExtError::Einsum) for whatever is wrong with subscripts, shapes, path
 /// or budget, among it a budget that only slices keep on a backend that runs step by step;
-/// [`ExtError::Mismatch`] for dtypes, devices and the rank of the result.
+/// [`ExtError::Mismatch`](crate::ExtError::Mismatch) for dtypes, devices and the rank of the result.
 pub fn einsum<const D: usize>(
     expression: impl Expression,
     operands: impl Operands<Operand>,
@@ -61,11 +59,7 @@ pub fn einsum<const D: usize>(
 /// # Ok::<(), burn_t4a_022_ext::ExtError>(())
 /// ```
 ///
-/// Gradients: [`MaxPlus`](super::MaxPlus), [`MinPlus`](super::MinPlus),
-/// [`MaxMul`](super::MaxMul) and [`MaxMin`](super::MaxMin) pass the cotangent on to the first of
-/// the best terms, a subgradient; [`LogSumExp`](super::LogSumExp) to all terms by their share. What is 0 of the semiring
-/// has no candidate and passes nothing on. NaN comes out wherever it goes in and wins against every
-/// number.
+/// Gradients: see [the module](super#gradients).
 ///
 /// # Errors
 /// As [`einsum`].
@@ -73,16 +67,9 @@ pub fn semiring_einsum<S: ArraySemiring, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<Operand>,
 ) -> Result<Tensor<D>> {
-    let operands = operands.into_operands();
-    let described: Vec<_> = operands.iter().map(Operand::described).collect();
-    let bytes = |dtype: &DType| dtype.size();
-    let plan = expression.into_einsum()?.plan_for::<_, _, _, ExtError>(&described, bytes, D, 0)?;
-    let op = Contraction { plan, semiring: S::TAG };
-    let inputs: Vec<_> = operands.into_iter().map(|x| Value::Float(Floats(x.0))).collect();
-    // Checked when the plan was made for them.
-    let out = Dispatch::run(&op, &inputs, &vec![false; inputs.len()])?;
-    let result = out.results.into_iter().next();
-    Ok(user::tensor(result.unwrap_or_else(|| unreachable!("one result"))))
+    let operand = |x: Operand| (x.described(), Floats(x.0));
+    let operands = operands.into_operands().into_iter().map(operand).collect();
+    Ok(tensor(contract::<S, Dispatch, _, _>(expression, operands, D)?))
 }
 
 /// [`einsum`] over complex numbers: four real contractions per pairwise step.
@@ -96,11 +83,8 @@ pub fn complex_einsum<const D: usize>(
     expression: impl Expression,
     operands: impl Operands<ComplexOperand>,
 ) -> Result<Complex<D>> {
-    let parts = operands.into_operands();
-    let described: Vec<_> = parts.iter().map(|x| x.0[0].described()).collect();
-    let bytes = |dtype: &DType| 2 * dtype.size();
-    let plan = expression.into_einsum()?.plan_for::<_, _, _, ExtError>(&described, bytes, D, 0)?;
-    let operands = parts.into_iter().map(|parts| parts.0.map(|x| Floats::<Dispatch>(x.0)));
-    let [re, im] = contract_complex(&plan, operands.collect())?;
-    Complex::new(user::tensor(re), user::tensor(im))
+    let operand = |x: ComplexOperand| (x.0[0].described(), x.0.map(|part| Floats(part.0)));
+    let operands = operands.into_operands().into_iter().map(operand).collect();
+    let [re, im] = contract_pairs::<Dispatch, _, _>(expression, operands, D)?;
+    Complex::new(tensor(re), tensor(im))
 }

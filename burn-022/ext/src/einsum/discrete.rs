@@ -4,11 +4,8 @@
 //! with the engine and a transfer with devices that have memory of their own, and is a fallback elsewhere,
 //! which the policy of routes may reject. Results are constants of the tape.
 
-use std::sync::Arc;
-
 use burn_backend::DType as BurnDType;
 use burn_dispatch::Dispatch;
-use burn_t4a_022::T4aTensor;
 use burn_tensor::kind::Basic;
 use burn_tensor::{Bool, Device, Float, Int, Tensor};
 use t4a_einsum::{
@@ -16,76 +13,51 @@ use t4a_einsum::{
     Operands, Plan,
 };
 use t4a_tensor::AnyTensor;
-use t4a_tensor::route::{Path, Reason, Route};
+use t4a_tensor::route::Route;
 
 use super::call::semiring_einsum;
+use super::host::Job;
 use super::operand::{HostOperand, Operand};
-use crate::error::{ExtError, Result};
-use crate::operation::{Operations, flags, float, routed};
+use crate::error::Result;
+use crate::operation::{Operations, flags, float};
+use crate::user::routed;
 
-/// Operands in the engine, and what is to be done with them.
-struct Job {
-    plan: Arc<Plan>,
-    operands: Vec<AnyTensor>,
-    device: Device,
+/// Plans for a result with `extra` axes more than labels, elements of `factor` times the size.
+fn job<K, const D: usize>(
+    op: &'static str,
+    expression: impl Expression,
+    operands: impl Operands<HostOperand<K>>,
+    extra: usize,
+    factor: usize,
+) -> Result<Job<Device>> {
+    let operands = operands.into_operands().into_iter().map(|x| x.0).collect();
+    // Constants take part in what is differentiated.
+    let place = |device: &Device| device.clone().inner();
+    Job::new(op, expression, operands, place, [D, extra, factor])
 }
 
-impl Job {
-    /// Plans for a result with `extra` axes more than labels, elements of `factor` times the size.
-    fn new<K, const D: usize>(
-        op: &'static str,
-        expression: impl Expression,
-        operands: impl Operands<HostOperand<K>>,
-        extra: usize,
-        factor: usize,
-    ) -> Result<Self> {
-        let einsum = expression.into_einsum()?;
-        let operands = operands.into_operands();
-        let described: Vec<_> = operands.iter().map(HostOperand::described).collect();
-        let bytes = |dtype: &BurnDType| dtype.size().saturating_mul(factor);
-        let plan = einsum.plan_for::<_, _, _, ExtError>(&described, bytes, D, extra)?;
-        if operands.iter().any(|x| !x.native) {
-            Route::fallback(op, Path::HostData, Reason::OpUnsupported)?;
-        }
-        let Some(device) = operands.first().map(|x| x.device.clone()) else {
-            unreachable!("a plan has operands");
-        };
-        let enter = |(i, x): (usize, HostOperand<K>)| -> Result<AnyTensor> {
-            let any = T4aTensor::from_data(x.data)?.into_any();
-            Ok(any.reshape(plan.operand_shape(i).unwrap_or(&[]))?)
-        };
-        let operands: Vec<_> =
-            operands.into_iter().enumerate().map(enter).collect::<Result<_>>()?;
-        Ok(Self { plan, operands, device })
-    }
-
-    /// The result of a contraction of the engine's, with the backend, and which kernel wrote it.
-    fn run<K: Basic, const D: usize>(
-        &self,
-        contract: impl FnOnce(&Plan, &[&AnyTensor]) -> Result<AnyTensor, EinsumError>,
-    ) -> Result<(Tensor<D, K>, Route)> {
-        let operands: Vec<&AnyTensor> = self.operands.iter().collect();
-        let result = contract(&self.plan, &operands)?;
-        let route = result.route();
-        let result = if result.rank() == 0 { result.reshape(&[1])? } else { result };
-        let data = T4aTensor::new(result)?.into_data()?;
-        let dtype = data.dtype();
-        let result = match dtype {
-            // Stored as the backend stores booleans.
-            BurnDType::Bool(_) => Tensor::from_data(data, &self.device),
-            _ => Tensor::from_data(data, (&self.device, dtype)),
-        };
-        Ok((result, route))
-    }
+/// The result of a contraction in the engine, with the backend, and its route.
+fn run<K: Basic, const D: usize>(
+    job: &Job<Device>,
+    contract: impl FnOnce(&Plan, &[&AnyTensor]) -> Result<AnyTensor, EinsumError>,
+) -> Result<(Tensor<D, K>, Route)> {
+    let (data, route) = job.run(contract)?;
+    let dtype = data.dtype();
+    let result = match dtype {
+        // Stored as the backend stores booleans.
+        BurnDType::Bool(_) => Tensor::from_data(data, &job.device),
+        _ => Tensor::from_data(data, (&job.device, dtype)),
+    };
+    Ok((result, route))
 }
 
-/// [`einsum`](super::einsum) over (or, and) on booleans: whether any assignment of the summed labels
+/// [`einsum`](super::einsum) over (or, and) on booleans: true where an assignment of the summed labels
 /// satisfies all operands.
 ///
 /// ```
 /// use burn_t4a_022_ext::einsum::bool_einsum;
 /// use burn_tensor::{Bool, Device, Tensor};
-/// // Who reaches whom in two steps.
+/// // Reachability in two steps.
 /// let step = [[false, true, false], [false, false, true], [false, false, false]];
 /// let step = Tensor::<2, Bool>::from_data(step, &Device::flex());
 /// let two: Tensor<2, Bool> = bool_einsum("ij,jk->ik", [&step, &step])?;
@@ -100,8 +72,8 @@ pub fn bool_einsum<const D: usize>(
     expression: impl Expression,
     operands: impl Operands<HostOperand<Bool>>,
 ) -> Result<Tensor<D, Bool>> {
-    let job = Job::new::<_, D>("bool_einsum", expression, operands, 0, 1)?;
-    let (any, route) = job.run::<Bool, D>(Plan::contract_bool)?;
+    let job = job::<_, D>("bool_einsum", expression, operands, 0, 1)?;
+    let (any, route) = run::<Bool, D>(&job, Plan::contract_bool)?;
     Ok(Tensor::from_dispatch(Dispatch::with_route(flags(any), route).flags().0.clone()))
 }
 
@@ -123,8 +95,8 @@ pub fn int_einsum<S: IntSemiring, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<HostOperand<Int>>,
 ) -> Result<Tensor<D, Int>> {
-    let job = Job::new::<_, D>("int_einsum", expression, operands, 0, 1)?;
-    let (result, route) = job.run(Plan::contract_int::<S>)?;
+    let job = job::<_, D>("int_einsum", expression, operands, 0, 1)?;
+    let (result, route) = run(&job, Plan::contract_int::<S>)?;
     Ok(routed(result, route))
 }
 
@@ -164,9 +136,9 @@ where
     let operands = operands.into_operands();
     let host: Vec<HostOperand<Float>> = operands.iter().map(Operand::to_host).collect();
     // A value and a count.
-    let job = Job::new::<_, D>("counting_einsum", expression.clone(), host, 0, 4)?;
+    let job = job::<_, D>("counting_einsum", expression.clone(), host, 0, 4)?;
     let values = semiring_einsum::<S, D>(expression, operands)?;
-    let (counts, route) = job.run(Plan::count::<S>)?;
+    let (counts, route) = run(&job, Plan::count::<S>)?;
     Ok((values, routed(counts, route)))
 }
 
@@ -198,7 +170,7 @@ pub fn k_best_einsum<S: FloatSelective, const K: usize, const D: usize>(
     if K == 0 {
         return Err(EinsumError::Backend("k_best_einsum: K must be at least 1".into()).into());
     }
-    let job = Job::new::<_, D>("k_best_einsum", expression, operands, 1, K)?;
-    let (best, route) = job.run::<Float, D>(Plan::k_best::<S, K>)?;
+    let job = job::<_, D>("k_best_einsum", expression, operands, 1, K)?;
+    let (best, route) = run::<Float, D>(&job, Plan::k_best::<S, K>)?;
     Ok(Tensor::from_dispatch(Dispatch::with_route(float(best), route).float().0.clone()))
 }

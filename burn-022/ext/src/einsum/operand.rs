@@ -3,11 +3,12 @@
 use std::marker::PhantomData;
 
 use burn_backend::ops::FloatTensorOps;
-use burn_backend::{DType, Shape, TensorData, TensorMetadata};
+use burn_backend::{DType, Shape, TensorMetadata};
 use burn_dispatch::{Dispatch, DispatchDevice, DispatchTensor};
 use burn_tensor::kind::Basic;
 use burn_tensor::{Device, Float, Tensor};
 
+use super::host::Host;
 use crate::Complex;
 use crate::{dispatch, user};
 
@@ -37,7 +38,9 @@ impl Operand {
     pub(super) fn to_host(&self) -> HostOperand<Float> {
         let shape = self.0.shape();
         let flat = Dispatch::float_reshape(self.0.clone(), [shape.num_elements()].into());
-        HostOperand::from(Tensor::<1>::from_dispatch(flat)).with_shape(shape)
+        let mut host = HostOperand::from(Tensor::<1>::from_dispatch(flat));
+        host.0.shape = shape;
+        host
     }
 }
 
@@ -53,14 +56,7 @@ impl<const D: usize> From<&Complex<D>> for ComplexOperand {
 
 /// The elements of a tensor of any rank of kind `K`.
 #[derive(Debug)]
-pub struct HostOperand<K> {
-    pub(super) data: TensorData,
-    shape: Shape,
-    pub(super) device: Device,
-    /// Whether the tensor is the engine's.
-    pub(super) native: bool,
-    kind: PhantomData<fn() -> K>,
-}
+pub struct HostOperand<K>(pub(super) Host<Device>, PhantomData<fn() -> K>);
 
 impl<K: Basic, const D: usize> From<&Tensor<D, K>> for HostOperand<K> {
     fn from(tensor: &Tensor<D, K>) -> Self {
@@ -72,19 +68,6 @@ impl<K: Basic, const D: usize> From<Tensor<D, K>> for HostOperand<K> {
     fn from(tensor: Tensor<D, K>) -> Self {
         let (shape, device) = (tensor.shape(), tensor.device());
         let native = dispatch::is_engine(&tensor.clone().into_dispatch());
-        Self { data: tensor.into_data(), shape, device, native, kind: PhantomData }
-    }
-}
-
-impl<K> HostOperand<K> {
-    /// Dtype, device below the tape, and shape.
-    pub(super) fn described(&self) -> (DType, Device, Shape) {
-        (self.data.dtype(), self.device.clone().inner(), self.shape.clone())
-    }
-
-    /// The same elements in another shape.
-    fn with_shape(mut self, shape: Shape) -> Self {
-        self.shape = shape;
-        self
+        Self(Host { data: tensor.into_data(), shape, device, native }, PhantomData)
     }
 }

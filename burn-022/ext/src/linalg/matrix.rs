@@ -3,17 +3,16 @@
 
 use burn_dispatch::Dispatch;
 use burn_tensor::{Int, Tensor};
-use t4a_diff::{Array, Integers};
 use t4a_linalg::Result;
 use t4a_linalg::call::Pair;
 use t4a_linalg::user::{Matrix, Ranked, RightHandSide};
-use t4a_tensor::{AnyTensor, DType};
 
 use super::Burn;
+use super::parts::{self, lower, row};
 use crate::complex::Complex;
 use crate::operation;
 use crate::primitive::{Floats, Indices};
-use crate::user::{primitive, tensor};
+use crate::user::{self, primitive, tensor};
 
 /// The primitives of real matrices, or of complex ones as a pair.
 type Value = Pair<Floats<Dispatch>>;
@@ -22,38 +21,18 @@ fn floats<const D: usize>(x: Tensor<D>) -> Floats<Dispatch> {
     Floats(primitive(x))
 }
 
-/// The tensor of a primitive, `drop` axes of size 1 at the place of the matrix left out: of a row
-/// `[…, 1, k]` the last but one, of a number `[…, 1, 1]` both.
-fn lower<const D: usize>(x: Floats<Dispatch>, drop: usize) -> Tensor<D> {
-    if drop == 0 {
-        return tensor(x);
-    }
-    let mut sizes = x.shape();
-    let last = sizes.pop().filter(|_| drop == 1);
-    sizes.pop();
-    sizes.extend(last);
-    tensor(x.reshape(&sizes))
-}
-
 fn real<const D: usize>(value: Value, drop: usize) -> Tensor<D> {
-    lower(value.re, drop)
+    tensor(lower(value.re, drop))
 }
 
 fn complex<const D: usize>(value: Value, drop: usize) -> Complex<D> {
     match value.im {
-        None => Complex::from_real(lower(value.re, drop)),
+        None => Complex::from_real(tensor(lower(value.re, drop))),
         Some(im) => {
-            let pair = Complex::new(lower(value.re, drop), lower(im, drop));
+            let pair = Complex::new(tensor(lower(value.re, drop)), tensor(lower(im, drop)));
             pair.unwrap_or_else(|_| unreachable!("the parts come out of one operation"))
         }
     }
-}
-
-/// `[…, k]` as `[…, 1, k]`.
-fn row<const D: usize>(x: Tensor<D>) -> Floats<Dispatch> {
-    let mut sizes = x.dims().to_vec();
-    sizes.insert(D - 1, 1);
-    floats(x).reshape(&sizes)
 }
 
 /// Indices in the integer type of their device, or in 64 bits where they cannot change it. Their route stays
@@ -65,7 +44,7 @@ fn integers<const D: usize>(index: Indices<Dispatch>) -> Tensor<D, Int> {
     let dtype = index.device().settings().int_dtype;
     let index = if casts { index.cast(dtype) } else { index };
     match route {
-        Some(route) => operation::routed(index, route),
+        Some(route) => user::routed(index, route),
         None => index,
     }
 }
@@ -78,7 +57,7 @@ macro_rules! matrix {
             type Number = Tensor<$number>;
 
             fn rows(vectors: Self::Vector) -> Value {
-                Pair::real(row(vectors))
+                Pair::real(row(floats(vectors)))
             }
             fn vectors(rows: Value) -> Self::Vector {
                 real(rows, 1)
@@ -103,7 +82,7 @@ macro_rules! matrix {
 
             fn rows(vectors: Self::Vector) -> Value {
                 let (re, im) = vectors.into_parts();
-                Pair::complex(row(re), row(im))
+                Pair::complex(row(floats(re)), row(floats(im)))
             }
             fn vectors(rows: Value) -> Self::Vector {
                 complex(rows, 1)
@@ -149,14 +128,10 @@ macro_rules! matrix {
             integers(index)
         }
         fn host(indices: Self::Indices) -> Result<t4a_tensor::Tensor<i64>> {
-            let index = Indices::<Dispatch>(indices.into_dispatch()).elements()?.cast(DType::I64)?;
-            Ok(index.typed()?.clone())
+            Ok(parts::host(&Indices::<Dispatch>(indices.into_dispatch()))?)
         }
         fn info(info: &t4a_tensor::Tensor<i32>, like: &Floats<Dispatch>) -> Result<Self::Info> {
-            let info = like.indices(AnyTensor::from(info.clone()).cast(DType::I64)?);
-            // A single matrix has the status `[1]`.
-            let sizes = info.shape();
-            Ok(integers(if sizes.is_empty() { info.reshape(&[1]) } else { info }))
+            Ok(integers(parts::info(info, like)?))
         }
     };
 }

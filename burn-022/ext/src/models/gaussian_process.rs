@@ -4,7 +4,7 @@ use burn_dispatch::Dispatch;
 use burn_tensor::Tensor;
 use t4a_linalg::{Result, gaussian_process};
 
-use crate::accept;
+use crate::boundary::accept;
 use crate::primitive::Floats;
 use crate::user::tensor;
 

@@ -7,7 +7,7 @@ use burn_tensor::Tensor;
 use t4a_scan::body::Tape;
 
 use super::{Leaf, Result};
-use crate::accept;
+use crate::boundary::accept;
 use crate::dispatch;
 use crate::primitive::Floats;
 

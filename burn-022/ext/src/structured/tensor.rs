@@ -1,14 +1,14 @@
 //! Structured tensors and Burn tensors.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use burn_dispatch::Dispatch;
 use burn_t4a_022::T4aTensor;
 use burn_tensor::{Device, Distribution, Gradients, Tensor, TensorCreationOptions};
-use t4a_diff::{Array, Dual, Eager};
-use t4a_structured::{Classes, Layout, Pattern, Result, Sector, Spec, StructuredError};
+use t4a_diff::{Dual, Eager};
+use t4a_structured::{Classes, Layout, Pattern, Result, Sector, Spec};
 
+use super::parts;
 use crate::Complex;
 use crate::primitive::Floats;
 use crate::user::tensor;
@@ -62,10 +62,9 @@ pub trait Structured: Sized {
     ) -> Result<Self> {
         let (layout, re, im) = Self::Layout::parts::<Eager>(engine);
         let enter = |x: Eager| -> Result<Floats<Dispatch>> {
-            let n = layout.elements();
-            let data = T4aTensor::new(x.into_tensor()?.reshape(&[n])?)?.into_data()?;
+            let data = T4aTensor::new(parts::engine(x, layout.elements())?)?.into_data()?;
             let dtype = data.dtype();
-            Ok(Floats::<Dispatch>::from(Tensor::<1>::from_data(data, (device, dtype))))
+            Ok(Floats::from(Tensor::<1>::from_data(data, (device, dtype))))
         };
         layout.with(enter(re)?, im.map(enter).transpose()?)
     }
@@ -104,13 +103,7 @@ pub trait Structured: Sized {
     /// # Errors
     /// `Tensor` for another rank, `Invalid` for a complex tensor.
     fn to_tensor<const D: usize>(&self) -> Result<Tensor<D>> {
-        match Self::Layout::dense::<Floats<Dispatch>>(self)? {
-            (re, None) => Ok(re.tensor()?),
-            (_, Some(_)) => {
-                let message = "the tensor is complex: see to_complex".into();
-                Err(StructuredError::Invalid { op: "to_tensor", message })
-            }
-        }
+        Ok(parts::real_dense::<Self::Layout, Floats<Dispatch>>(self)?.tensor()?)
     }
 
     /// All elements, zeros included, as complex numbers.
@@ -127,18 +120,7 @@ pub trait Structured: Sized {
     /// # Errors
     /// `SpecMismatch` for a tangent of another structure.
     fn with_tangent(&self, tangent: Option<&Self>) -> Result<DualTensor<Self::Layout>> {
-        let (layout, re, im) = Self::Layout::parts::<Floats<Dispatch>>(self);
-        let Some(tangent) = tangent else {
-            return layout.with(Dual::constant(re), im.map(Dual::constant));
-        };
-        let (other, dre, dim) = Self::Layout::parts::<Floats<Dispatch>>(tangent);
-        if layout != other || im.is_some() != dim.is_some() {
-            let (op, lhs, rhs) = ("with_tangent", layout.describe(), other.describe());
-            return Err(StructuredError::SpecMismatch { op, lhs, rhs });
-        }
-        let dual =
-            |x, t| Dual::new(Floats::<Dispatch>::from(flat(x)), Floats::<Dispatch>::from(flat(t)));
-        layout.with(dual(re, dre), im.zip(dim).map(|(x, t)| dual(x, t)))
+        parts::with_tangent::<Self::Layout, Floats<Dispatch>>(self, tangent)
     }
 
     /// A tensor and its tangent, apart.
@@ -146,16 +128,13 @@ pub trait Structured: Sized {
     /// # Errors
     /// None in practice: parts of a tensor fit its structure.
     fn from_dual(dual: &DualTensor<Self::Layout>) -> Result<(Self, Self)> {
-        let (layout, re, im) = Self::Layout::parts::<Dual<Floats<Dispatch>>>(dual);
-        let value = layout.with(re.value.clone(), im.as_ref().map(|im| im.value.clone()))?;
-        Ok((value, layout.with(re.into_tangent(), im.map(Dual::into_tangent))?))
+        parts::from_dual::<Self::Layout, Floats<Dispatch>>(dual)
     }
 
     /// `f` of the elements, of real and imaginary parts alike: a map that keeps zeros.
     fn map_flat(&self, f: impl Fn(Tensor<1>) -> Tensor<1>) -> Self {
-        let (layout, re, im) = Self::Layout::parts::<Floats<Dispatch>>(self);
-        let on = |x: Floats<Dispatch>| Floats::<Dispatch>::from(f(flat(x)));
-        accept(layout.with(on(re), im.map(on)))
+        let on = |x| Floats::from(f(flat(x)));
+        parts::map::<Self::Layout, Floats<Dispatch>, _>(self, on)
     }
 
     /// A leaf of the tape.
@@ -171,57 +150,35 @@ pub trait Structured: Sized {
     /// The gradient at a leaf, which has its structure: of a complex tensor ∂L/∂Re + i ∂L/∂Im. None if
     /// neither part has one; a part without one counts as zero.
     fn grad(&self, gradients: &Gradients) -> Option<Self> {
-        let (layout, re, im) = Self::Layout::parts::<Floats<Dispatch>>(self);
-        // A payload is its own leaf, of whatever rank.
         let of = |x: &Floats<Dispatch>| {
             let x = Tensor::<1>::from_dispatch(x.0.clone());
             x.grad(gradients).map(|x| Floats::<Dispatch>(x.into_dispatch()))
         };
-        let (dre, dim) = (of(&re), im.as_ref().and_then(of));
-        if dre.is_none() && dim.is_none() {
-            return None;
-        }
-        let zeros =
-            |x: &Floats<Dispatch>| Floats::<Dispatch>::from(flat(x.clone()).inner().zeros_like());
-        let part =
-            |x: &Floats<Dispatch>, grad: Option<Floats<Dispatch>>| grad.unwrap_or_else(|| zeros(x));
-        Some(accept(layout.with(part(&re, dre), im.as_ref().map(|im| part(im, dim)))))
+        let zeros = |x: &Floats<Dispatch>| Floats::from(flat(x.clone()).inner().zeros_like());
+        parts::gradient::<Self::Layout, _, _>(self, of, zeros)
     }
 
     /// The same tensor below the tape.
     fn valid(&self) -> Self {
-        let (layout, re, im) = Self::Layout::parts::<Floats<Dispatch>>(self);
-        let below = |x: Floats<Dispatch>| Floats::<Dispatch>::from(flat(x).inner());
-        accept(layout.with(below(re), im.map(below)))
+        parts::map::<Self::Layout, Floats<Dispatch>, _>(self, |x| Floats::from(flat(x).inner()))
     }
 
     /// A tensor below the tape as a constant on it.
     fn from_inner(below: &Self) -> Self {
-        let (layout, re, im) = Self::Layout::parts::<Floats<Dispatch>>(below);
-        let above =
-            |x: Floats<Dispatch>| Floats::<Dispatch>::from(Tensor::<1>::from_inner(flat(x)));
-        accept(layout.with(above(re), im.map(above)))
+        let above = |x| Floats::from(Tensor::<1>::from_inner(flat(x)));
+        parts::map::<Self::Layout, Floats<Dispatch>, _>(below, above)
     }
 }
 
 fn flat(x: Floats<Dispatch>) -> Tensor<1> {
-    let shape = x.shape();
-    match shape.len() {
-        1 => tensor(x),
-        _ => tensor(x.reshape(&[shape.iter().product()])),
-    }
+    tensor(parts::flat(x))
 }
 
 fn complex<const D: usize>(re: Tensor<D>, im: Option<Tensor<D>>) -> Complex<D> {
     match im {
-        Some(im) => accept(Complex::new(re, im)),
+        Some(im) => parts::accept(Complex::new(re, im)),
         None => Complex::from_real(re),
     }
-}
-
-/// Parts of a tensor fit together.
-fn accept<T, E: Debug>(result: Result<T, E>) -> T {
-    result.unwrap_or_else(|error| unreachable!("parts of a tensor: {error:?}"))
 }
 
 impl<S: Sector> Structured for GradedTensor<S> {

@@ -1,17 +1,16 @@
 //! What users write.
 
-use burn_backend::tensor::FloatTensor;
-use burn_backend::{Backend, DType};
-use burn_tensor::{Tensor, TensorPrimitive};
+use burn_tensor::Tensor;
 use t4a_algebra::Standard;
-use t4a_diff::Value;
-use t4a_einsum::{ArraySemiring, Contraction, Expression, Operands, contract_complex};
+use t4a_einsum::{ArraySemiring, Expression, Operands};
 
+use super::contract::{contract, contract_pairs};
 use super::operand::{ComplexOperand, Operand};
 use crate::ext::complex::Complex;
-use crate::ext::error::{ExtError, Result};
+use crate::ext::error::Result;
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
+use crate::ext::user::tensor;
 
 /// Sums of products over labelled axes.
 ///
@@ -37,9 +36,9 @@ use crate::ext::primitive::Floats;
 /// sliced plan operands only.
 ///
 /// # Errors
-/// Before any arithmetic: [`ExtError::Einsum`] for whatever is wrong with subscripts, shapes, path
+/// Before any arithmetic: [`ExtError::Einsum`](crate::ext::ExtError::Einsum) for whatever is wrong with subscripts, shapes, path
 /// or budget, among it a budget that only slices keep on a backend that runs step by step, or for second
-/// derivatives; [`ExtError::Mismatch`] for dtypes, devices and the rank of the result.
+/// derivatives; [`ExtError::Mismatch`](crate::ext::ExtError::Mismatch) for dtypes, devices and the rank of the result.
 pub fn einsum<B: Operations, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<Operand<B>>,
@@ -60,19 +59,7 @@ pub fn einsum<B: Operations, const D: usize>(
 /// # Ok::<(), burn_t4a::ext::ExtError>(())
 /// ```
 ///
-/// Gradients: [`MaxPlus`](super::MaxPlus), [`MinPlus`](super::MinPlus), [`MaxMul`](super::MaxMul)
-/// and [`MaxMin`](super::MaxMin) pass the cotangent on to the first of the best terms, a
-/// subgradient; [`LogSumExp`](super::LogSumExp) to all terms by their share.
-///
-/// - What is 0 of the semiring has no candidate and passes nothing on, in any order of derivative:
-///   −∞ in a log-sum-exp leaves gradients and Hessians of the rest finite and right. That holds for
-///   an operand that is only copied too. Factors of +∞ of (max, ×) have infinite derivatives, NaN in
-///   the second order.
-/// - Ties go to the first term: terms are numbered by the labels that a step of the plan sums, those
-///   that occur first in the subscripts slowest ([`Plan::labels`](super::Plan::labels)), sliced labels before others. Of
-///   two equal factors of (max, min) the one counts that the path names first.
-/// - NaN comes out wherever it goes in and wins against every number. Terms of +∞ of a log-sum-exp
-///   share equally, at each step and among slices.
+/// Gradients: see [the module](super#gradients).
 ///
 /// # Long chains
 ///
@@ -121,20 +108,9 @@ pub fn semiring_einsum<S: ArraySemiring, B: Operations, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<Operand<B>>,
 ) -> Result<Tensor<B, D>> {
-    let operands = operands.into_operands();
-    let described: Vec<_> = operands.iter().map(Operand::described).collect();
-    let bytes = |dtype: &DType| dtype.size();
-    let plan = expression.into_einsum()?.plan_for::<_, _, _, ExtError>(&described, bytes, D, 0)?;
-    let op = Contraction { plan, semiring: S::TAG };
-    let inputs: Vec<_> = operands.into_iter().map(|x| Value::Float(Floats(x.0))).collect();
-    // Checked when the plan was made for them.
-    let out = B::run(&op, &inputs, &vec![false; inputs.len()])?;
-    let result = out.results.into_iter().next();
-    Ok(tensor(result.unwrap_or_else(|| unreachable!("one result")).0))
-}
-
-fn tensor<B: Backend, const D: usize>(x: FloatTensor<B>) -> Tensor<B, D> {
-    Tensor::from_primitive(TensorPrimitive::Float(x))
+    let operand = |x: Operand<B>| (x.described(), Floats(x.0));
+    let operands = operands.into_operands().into_iter().map(operand).collect();
+    Ok(tensor(contract::<S, B, _, _>(expression, operands, D)?))
 }
 
 /// [`einsum`] over complex numbers: four real contractions per pairwise step.
@@ -148,11 +124,8 @@ pub fn complex_einsum<B: Operations, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<ComplexOperand<B>>,
 ) -> Result<Complex<B, D>> {
-    let parts = operands.into_operands();
-    let described: Vec<_> = parts.iter().map(|x| x.0[0].described()).collect();
-    let bytes = |dtype: &DType| 2 * dtype.size();
-    let plan = expression.into_einsum()?.plan_for::<_, _, _, ExtError>(&described, bytes, D, 0)?;
-    let operands = parts.into_iter().map(|parts| parts.0.map(|x| Floats::<B>(x.0))).collect();
-    let [re, im] = contract_complex(&plan, operands)?;
-    Complex::new(tensor(re.0), tensor(im.0))
+    let operand = |x: ComplexOperand<B>| (x.0[0].described(), x.0.map(|part| Floats(part.0)));
+    let operands = operands.into_operands().into_iter().map(operand).collect();
+    let [re, im] = contract_pairs::<B, _, _>(expression, operands, D)?;
+    Complex::new(tensor(re), tensor(im))
 }

@@ -4,9 +4,7 @@
 //! with `BurnT4a` and a transfer with devices that have memory of their own, and is a fallback elsewhere,
 //! which the policy of routes may reject. Results are constants of the tape.
 
-use std::sync::Arc;
-
-use burn_backend::{Backend, DType as BurnDType};
+use burn_backend::DType as BurnDType;
 use burn_tensor::{BasicOps, Bool, Float, Int, Tensor, TensorPrimitive};
 use t4a_diff::Value;
 use t4a_einsum::{
@@ -14,79 +12,51 @@ use t4a_einsum::{
     Operands, Plan,
 };
 use t4a_tensor::AnyTensor;
-use t4a_tensor::route::{Path, Reason, Route};
+use t4a_tensor::route::Route;
 
 use super::call::semiring_einsum;
+use super::host::Job;
 use super::operand::{HostOperand, Operand};
-use crate::ext::error::{ExtError, Result};
-use crate::ext::operation::{Operations, routed};
+use crate::ext::error::Result;
+use crate::ext::operation::Operations;
 use crate::ext::primitive::{Bools, Floats};
-use crate::v0_21::T4aTensor;
+use crate::ext::user::routed;
 
-/// Operands in the engine, and what is to be done with them.
-struct Job<B: Backend> {
-    plan: Arc<Plan>,
-    operands: Vec<AnyTensor>,
-    device: B::Device,
+/// Plans for a result with `extra` axes more than labels, elements of `factor` times the size.
+fn job<B: Operations, K, const D: usize>(
+    op: &'static str,
+    expression: impl Expression,
+    operands: impl Operands<HostOperand<B, K>>,
+    extra: usize,
+    factor: usize,
+) -> Result<Job<B::Device>> {
+    let operands = operands.into_operands().into_iter().map(|x| x.0).collect();
+    Job::new(op, expression, operands, B::Device::clone, [D, extra, factor])
 }
 
-impl<B: Operations> Job<B> {
-    /// Plans for a result with `extra` axes more than labels, elements of `factor` times the size.
-    fn new<K, const D: usize>(
-        op: &'static str,
-        expression: impl Expression,
-        operands: impl Operands<HostOperand<B, K>>,
-        extra: usize,
-        factor: usize,
-    ) -> Result<Self> {
-        let einsum = expression.into_einsum()?;
-        let operands = operands.into_operands();
-        let described: Vec<_> = operands.iter().map(HostOperand::described).collect();
-        let bytes = |dtype: &BurnDType| dtype.size().saturating_mul(factor);
-        let plan = einsum.plan_for::<_, _, _, ExtError>(&described, bytes, D, extra)?;
-        if !B::is_engine() {
-            Route::fallback(op, Path::HostData, Reason::OpUnsupported)?;
-        }
-        let Some(device) = operands.first().map(|x| x.device.clone()) else {
-            unreachable!("a plan has operands");
-        };
-        let enter = |(i, x): (usize, HostOperand<B, K>)| -> Result<AnyTensor> {
-            let any = T4aTensor::from_data(x.data)?.into_any();
-            Ok(any.reshape(plan.operand_shape(i).unwrap_or(&[]))?)
-        };
-        let operands: Vec<_> =
-            operands.into_iter().enumerate().map(enter).collect::<Result<_>>()?;
-        Ok(Self { plan, operands, device })
-    }
-
-    /// The result of a contraction of the engine's, with the backend, and which kernel wrote it.
-    fn run<K: BasicOps<B>, const D: usize>(
-        &self,
-        contract: impl FnOnce(&Plan, &[&AnyTensor]) -> Result<AnyTensor, EinsumError>,
-    ) -> Result<(Tensor<B, D, K>, Route)> {
-        let operands: Vec<&AnyTensor> = self.operands.iter().collect();
-        let result = contract(&self.plan, &operands)?;
-        let route = result.route();
-        let result = if result.rank() == 0 { result.reshape(&[1])? } else { result };
-        let data = T4aTensor::new(result)?.into_data()?;
-        let dtype = data.dtype;
-        let result = match dtype {
-            // Stored as the backend stores booleans.
-            BurnDType::Bool(_) => Tensor::from_data(data, &self.device),
-            _ => Tensor::from_data(data, (&self.device, dtype)),
-        };
-        Ok((result, route))
-    }
+/// The result of a contraction in the engine, with the backend, and its route.
+fn run<B: Operations, K: BasicOps<B>, const D: usize>(
+    job: &Job<B::Device>,
+    contract: impl FnOnce(&Plan, &[&AnyTensor]) -> Result<AnyTensor, EinsumError>,
+) -> Result<(Tensor<B, D, K>, Route)> {
+    let (data, route) = job.run(contract)?;
+    let dtype = data.dtype;
+    let result = match dtype {
+        // Stored as the backend stores booleans.
+        BurnDType::Bool(_) => Tensor::from_data(data, &job.device),
+        _ => Tensor::from_data(data, (&job.device, dtype)),
+    };
+    Ok((result, route))
 }
 
-/// [`einsum`](super::einsum) over (or, and) on booleans: whether any assignment of the summed labels
+/// [`einsum`](super::einsum) over (or, and) on booleans: true where an assignment of the summed labels
 /// satisfies all operands.
 ///
 /// ```
 /// use burn_t4a::ext::einsum::bool_einsum;
 /// use burn_t4a::{BurnT4a, T4aDevice};
 /// use burn::tensor::{Bool, Tensor};
-/// // Who reaches whom in two steps.
+/// // Reachability in two steps.
 /// let step = [[false, true, false], [false, false, true], [false, false, false]];
 /// let step = Tensor::<BurnT4a, 2, Bool>::from_data(step, &T4aDevice);
 /// let two: Tensor<BurnT4a, 2, Bool> = bool_einsum("ij,jk->ik", [&step, &step])?;
@@ -101,8 +71,8 @@ pub fn bool_einsum<B: Operations, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<HostOperand<B, Bool>>,
 ) -> Result<Tensor<B, D, Bool>> {
-    let job = Job::new::<_, D>("bool_einsum", expression, operands, 0, 1)?;
-    let (flags, route) = job.run::<Bool, D>(Plan::contract_bool)?;
+    let job = job::<_, _, D>("bool_einsum", expression, operands, 0, 1)?;
+    let (flags, route) = run::<B, Bool, D>(&job, Plan::contract_bool)?;
     let flags = B::with_route(Value::Flags(Bools(flags.into_primitive())), route);
     Ok(Tensor::from_primitive(flags.flags().0.clone()))
 }
@@ -126,8 +96,8 @@ pub fn int_einsum<S: IntSemiring, B: Operations, const D: usize>(
     expression: impl Expression,
     operands: impl Operands<HostOperand<B, Int>>,
 ) -> Result<Tensor<B, D, Int>> {
-    let job = Job::new::<_, D>("int_einsum", expression, operands, 0, 1)?;
-    let (result, route) = job.run(Plan::contract_int::<S>)?;
+    let job = job::<_, _, D>("int_einsum", expression, operands, 0, 1)?;
+    let (result, route) = run(&job, Plan::contract_int::<S>)?;
     Ok(routed(result, route))
 }
 
@@ -169,9 +139,9 @@ where
     let operands = operands.into_operands();
     let host: Vec<HostOperand<B, Float>> = operands.iter().map(Operand::to_host).collect();
     // A value and a count.
-    let job = Job::new::<_, D>("counting_einsum", expression.clone(), host, 0, 4)?;
+    let job = job::<_, _, D>("counting_einsum", expression.clone(), host, 0, 4)?;
     let values = semiring_einsum::<S, B, D>(expression, operands)?;
-    let (counts, route) = job.run(Plan::count::<S>)?;
+    let (counts, route) = run(&job, Plan::count::<S>)?;
     Ok((values, routed(counts, route)))
 }
 
@@ -204,8 +174,8 @@ pub fn k_best_einsum<S: FloatSelective, const K: usize, B: Operations, const D: 
     if K == 0 {
         return Err(EinsumError::Backend("k_best_einsum: K must be at least 1".into()).into());
     }
-    let job = Job::new::<_, D>("k_best_einsum", expression, operands, 1, K)?;
-    let (best, route) = job.run::<Float, D>(Plan::k_best::<S, K>)?;
+    let job = job::<_, _, D>("k_best_einsum", expression, operands, 1, K)?;
+    let (best, route) = run::<B, Float, D>(&job, Plan::k_best::<S, K>)?;
     let best = B::with_route(Value::Float(Floats(best.into_primitive().tensor())), route);
     Ok(Tensor::from_primitive(TensorPrimitive::Float(best.float().0.clone())))
 }

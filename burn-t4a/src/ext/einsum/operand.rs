@@ -3,10 +3,14 @@
 use std::marker::PhantomData;
 
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{Backend, DType, Shape, TensorData, TensorMetadata};
-use burn_tensor::{BasicOps, Float, Tensor, TensorPrimitive};
+use burn_backend::{Backend, DType, Shape, TensorMetadata};
+use burn_tensor::{BasicOps, Float, Tensor};
 
+use super::host::Host;
 use crate::ext::complex::Complex;
+use crate::ext::operation::Operations;
+use crate::ext::primitive::Floats;
+use crate::ext::user::tensor;
 
 /// A float tensor of any rank, for lists of operands of different ranks.
 #[derive(Clone, Debug)]
@@ -24,7 +28,7 @@ impl<B: Backend, const D: usize> From<Tensor<B, D>> for Operand<B> {
     }
 }
 
-impl<B: Backend> Operand<B> {
+impl<B: Operations> Operand<B> {
     /// Dtype, device and shape.
     pub(super) fn described(&self) -> (DType, B::Device, Shape) {
         (self.0.dtype(), B::float_device(&self.0), self.0.shape())
@@ -35,8 +39,9 @@ impl<B: Backend> Operand<B> {
         let count = self.0.shape().num_elements();
         let shape = self.0.shape();
         let flat = B::float_reshape(self.0.clone(), [count].into());
-        let flat = Tensor::<B, 1>::from_primitive(TensorPrimitive::Float(flat));
-        HostOperand::from(flat).with_shape(shape)
+        let mut host = HostOperand::from(tensor::<B, 1>(Floats(flat)));
+        host.0.shape = shape;
+        host
     }
 }
 
@@ -52,34 +57,17 @@ impl<B: Backend, const D: usize> From<&Complex<B, D>> for ComplexOperand<B> {
 
 /// The elements of a tensor of any rank of kind `K`.
 #[derive(Debug)]
-pub struct HostOperand<B: Backend, K> {
-    pub(super) data: TensorData,
-    pub(super) device: B::Device,
-    kind: PhantomData<fn() -> K>,
-}
+pub struct HostOperand<B: Backend, K>(pub(super) Host<B::Device>, PhantomData<fn() -> K>);
 
-impl<B: Backend, K: BasicOps<B>, const D: usize> From<&Tensor<B, D, K>> for HostOperand<B, K> {
+impl<B: Operations, K: BasicOps<B>, const D: usize> From<&Tensor<B, D, K>> for HostOperand<B, K> {
     fn from(tensor: &Tensor<B, D, K>) -> Self {
         tensor.clone().into()
     }
 }
 
-impl<B: Backend, K: BasicOps<B>, const D: usize> From<Tensor<B, D, K>> for HostOperand<B, K> {
+impl<B: Operations, K: BasicOps<B>, const D: usize> From<Tensor<B, D, K>> for HostOperand<B, K> {
     fn from(tensor: Tensor<B, D, K>) -> Self {
-        let device = tensor.device();
-        Self { data: tensor.into_data(), device, kind: PhantomData }
-    }
-}
-
-impl<B: Backend, K> HostOperand<B, K> {
-    /// Dtype, device and shape.
-    pub(super) fn described(&self) -> (DType, B::Device, Shape) {
-        (self.data.dtype, self.device.clone(), self.data.shape.clone())
-    }
-
-    /// The same elements in another shape.
-    fn with_shape(mut self, shape: Shape) -> Self {
-        self.data.shape = shape;
-        self
+        let (shape, device, native) = (tensor.shape(), tensor.device(), B::is_engine());
+        Self(Host { data: tensor.into_data(), shape, device, native }, PhantomData)
     }
 }

@@ -2,61 +2,37 @@
 //! batch, `[1]` for a single matrix, since Burn has no tensors of rank 0.
 
 use burn_backend::get_device_settings;
-use burn_tensor::{Int, Tensor, TensorPrimitive};
-use t4a_diff::{Array, Integers};
+use burn_tensor::{Int, Tensor};
 use t4a_linalg::Result;
 use t4a_linalg::call::Pair;
 use t4a_linalg::user::{Matrix, Ranked, RightHandSide};
-use t4a_tensor::{AnyTensor, DType};
 
 use super::Burn;
+use super::parts::{self, lower, row};
 use crate::ext::Complex;
-use crate::ext::operation::{Operand, Operations, routed};
+use crate::ext::operation::{Operand, Operations};
 use crate::ext::primitive::{Floats, Indices};
+use crate::ext::user::{routed, tensor};
 
 /// The primitives of real matrices, or of complex ones as a pair.
 type Value<B> = Pair<Floats<B>>;
-
-fn tensor<B: Operations, const D: usize>(x: Floats<B>) -> Tensor<B, D> {
-    Tensor::from_primitive(TensorPrimitive::Float(x.0))
-}
 
 fn floats<B: Operations, const D: usize>(x: Tensor<B, D>) -> Floats<B> {
     Floats(x.into_primitive().tensor())
 }
 
-/// The tensor of a primitive, `drop` axes of size 1 at the place of the matrix left out: of a row
-/// `[…, 1, k]` the last but one, of a number `[…, 1, 1]` both.
-fn lower<B: Operations, const D: usize>(x: Floats<B>, drop: usize) -> Tensor<B, D> {
-    if drop == 0 {
-        return tensor(x);
-    }
-    let mut sizes = x.shape();
-    let last = sizes.pop().filter(|_| drop == 1);
-    sizes.pop();
-    sizes.extend(last);
-    tensor(x.reshape(&sizes))
-}
-
 fn real<B: Operations, const D: usize>(value: Value<B>, drop: usize) -> Tensor<B, D> {
-    lower(value.re, drop)
+    tensor(lower(value.re, drop))
 }
 
 fn complex<B: Operations, const D: usize>(value: Value<B>, drop: usize) -> Complex<B, D> {
     match value.im {
-        None => Complex::from_real(lower(value.re, drop)),
+        None => Complex::from_real(tensor(lower(value.re, drop))),
         Some(im) => {
-            let pair = Complex::new(lower(value.re, drop), lower(im, drop));
+            let pair = Complex::new(tensor(lower(value.re, drop)), tensor(lower(im, drop)));
             pair.unwrap_or_else(|_| unreachable!("the parts come out of one operation"))
         }
     }
-}
-
-/// `[…, k]` as `[…, 1, k]`.
-fn row<B: Operations, const D: usize>(x: Tensor<B, D>) -> Floats<B> {
-    let mut sizes = x.dims().to_vec();
-    sizes.insert(D - 1, 1);
-    floats(x).reshape(&sizes)
 }
 
 /// Indices in the integer type of their device. Their route stays that of the factorisation.
@@ -79,7 +55,7 @@ macro_rules! matrix {
             type Number = Tensor<B, $number>;
 
             fn rows(vectors: Self::Vector) -> Value<B> {
-                Pair::real(row(vectors))
+                Pair::real(row(floats(vectors)))
             }
             fn vectors(rows: Value<B>) -> Self::Vector {
                 real(rows, 1)
@@ -104,7 +80,7 @@ macro_rules! matrix {
 
             fn rows(vectors: Self::Vector) -> Value<B> {
                 let (re, im) = vectors.into_parts();
-                Pair::complex(row(re), row(im))
+                Pair::complex(row(floats(re)), row(floats(im)))
             }
             fn vectors(rows: Value<B>) -> Self::Vector {
                 complex(rows, 1)
@@ -150,14 +126,10 @@ macro_rules! matrix {
             integers(index)
         }
         fn host(indices: Self::Indices) -> Result<t4a_tensor::Tensor<i64>> {
-            let index = Indices::<$b>(indices.into_primitive()).elements()?.cast(DType::I64)?;
-            Ok(index.typed()?.clone())
+            Ok(parts::host(&Indices::<$b>(indices.into_primitive()))?)
         }
         fn info(info: &t4a_tensor::Tensor<i32>, like: &Floats<$b>) -> Result<Self::Info> {
-            let info = like.indices(AnyTensor::from(info.clone()).cast(DType::I64)?);
-            // A single matrix has the status `[1]`.
-            let sizes = info.shape();
-            Ok(integers(if sizes.is_empty() { info.reshape(&[1]) } else { info }))
+            Ok(integers(parts::info(info, like)?))
         }
     };
 }

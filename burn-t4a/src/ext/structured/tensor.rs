@@ -1,17 +1,18 @@
 //! Structured tensors and Burn tensors.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use burn_backend::{AutodiffBackend, Distribution};
 use burn_tensor::{Tensor, TensorCreationOptions};
-use t4a_diff::{Array, Dual, Eager};
-use t4a_structured::{Classes, Layout, Pattern, Result, Sector, Spec, StructuredError};
+use t4a_diff::{Dual, Eager};
+use t4a_structured::{Classes, Layout, Pattern, Result, Sector, Spec};
 
+use super::parts;
 use crate::ext::Complex;
+use crate::ext::line::T4aTensor;
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
-use crate::v0_21::T4aTensor;
+use crate::ext::user::tensor;
 
 /// A tensor of a symmetry on a backend.
 pub type GradedTensor<B, S> = t4a_structured::GradedTensor<S, Floats<B>>;
@@ -62,8 +63,7 @@ pub trait Structured<B: Operations>: Sized {
     ) -> Result<Self> {
         let (layout, re, im) = Self::Layout::parts::<Eager>(engine);
         let enter = |x: Eager| -> Result<Floats<B>> {
-            let n = layout.elements();
-            let data = T4aTensor::new(x.into_tensor()?.reshape(&[n])?)?.into_data()?;
+            let data = T4aTensor::new(parts::engine(x, layout.elements())?)?.into_data()?;
             Ok(Floats(B::float_from_data(data, device)))
         };
         layout.with(enter(re)?, im.map(enter).transpose()?)
@@ -103,13 +103,7 @@ pub trait Structured<B: Operations>: Sized {
     /// # Errors
     /// `Tensor` for another rank, `Invalid` for a complex tensor.
     fn to_tensor<const D: usize>(&self) -> Result<Tensor<B, D>> {
-        match Self::Layout::dense::<Floats<B>>(self)? {
-            (re, None) => Ok(re.tensor()?),
-            (_, Some(_)) => {
-                let message = "the tensor is complex: see to_complex".into();
-                Err(StructuredError::Invalid { op: "to_tensor", message })
-            }
-        }
+        Ok(parts::real_dense::<Self::Layout, Floats<B>>(self)?.tensor()?)
     }
 
     /// All elements, zeros included, as complex numbers.
@@ -126,17 +120,7 @@ pub trait Structured<B: Operations>: Sized {
     /// # Errors
     /// `SpecMismatch` for a tangent of another structure.
     fn with_tangent(&self, tangent: Option<&Self>) -> Result<DualTensor<B, Self::Layout>> {
-        let (layout, re, im) = Self::Layout::parts::<Floats<B>>(self);
-        let Some(tangent) = tangent else {
-            return layout.with(Dual::constant(re), im.map(Dual::constant));
-        };
-        let (other, dre, dim) = Self::Layout::parts::<Floats<B>>(tangent);
-        if layout != other || im.is_some() != dim.is_some() {
-            let (op, lhs, rhs) = ("with_tangent", layout.describe(), other.describe());
-            return Err(StructuredError::SpecMismatch { op, lhs, rhs });
-        }
-        let dual = |x, t| Dual::new(Floats::from(flat(x)), Floats::from(flat(t)));
-        layout.with(dual(re, dre), im.zip(dim).map(|(x, t)| dual(x, t)))
+        parts::with_tangent::<Self::Layout, Floats<B>>(self, tangent)
     }
 
     /// A tensor and its tangent, apart.
@@ -144,16 +128,13 @@ pub trait Structured<B: Operations>: Sized {
     /// # Errors
     /// None in practice: parts of a tensor fit its structure.
     fn from_dual(dual: &DualTensor<B, Self::Layout>) -> Result<(Self, Self)> {
-        let (layout, re, im) = Self::Layout::parts::<Dual<Floats<B>>>(dual);
-        let value = layout.with(re.value.clone(), im.as_ref().map(|im| im.value.clone()))?;
-        Ok((value, layout.with(re.into_tangent(), im.map(Dual::into_tangent))?))
+        parts::from_dual::<Self::Layout, Floats<B>>(dual)
     }
 
     /// `f` of the elements, of real and imaginary parts alike: a map that keeps zeros.
     fn map_flat(&self, f: impl Fn(Tensor<B, 1>) -> Tensor<B, 1>) -> Self {
-        let (layout, re, im) = Self::Layout::parts::<Floats<B>>(self);
-        let on = |x: Floats<B>| Floats::from(f(flat(x)));
-        accept(layout.with(on(re), im.map(on)))
+        let on = |x| Floats::from(f(flat(x)));
+        parts::map::<Self::Layout, Floats<B>, _>(self, on)
     }
 
     /// A leaf of the tape.
@@ -173,17 +154,9 @@ pub trait Structured<B: Operations>: Sized {
         B: AutodiffBackend,
         B::InnerBackend: Operations,
     {
-        let (layout, re, im) = Self::Layout::parts::<Floats<B>>(self);
-        // A payload is its own leaf, of whatever rank.
         let of = |x: &Floats<B>| B::grad(&x.0, gradients).map(Floats::<B::InnerBackend>);
-        let (dre, dim) = (of(&re), im.as_ref().and_then(of));
-        if dre.is_none() && dim.is_none() {
-            return None;
-        }
         let zeros = |x: &Floats<B>| Floats::from(flat(x.clone()).inner().zeros_like());
-        let part =
-            |x: &Floats<B>, grad: Option<Floats<B::InnerBackend>>| grad.unwrap_or_else(|| zeros(x));
-        Some(accept(layout.with(part(&re, dre), im.as_ref().map(|im| part(im, dim)))))
+        parts::gradient::<Self::Layout, _, _>(self, of, zeros)
     }
 
     /// The same tensor below the tape.
@@ -192,9 +165,7 @@ pub trait Structured<B: Operations>: Sized {
         B: AutodiffBackend,
         B::InnerBackend: Operations,
     {
-        let (layout, re, im) = Self::Layout::parts::<Floats<B>>(self);
-        let below = |x: Floats<B>| Floats::from(flat(x).inner());
-        accept(layout.with(below(re), im.map(below)))
+        parts::map::<Self::Layout, Floats<B>, _>(self, |x| Floats::from(flat(x).inner()))
     }
 
     /// A tensor below the tape as a constant on it.
@@ -203,9 +174,8 @@ pub trait Structured<B: Operations>: Sized {
         B: AutodiffBackend,
         B::InnerBackend: Operations,
     {
-        let (layout, re, im) = Self::Layout::parts::<Floats<B::InnerBackend>>(below);
-        let above = |x: Floats<B::InnerBackend>| Floats::from(Tensor::<B, 1>::from_inner(flat(x)));
-        accept(layout.with(above(re), im.map(above)))
+        let above = |x| Floats::from(Tensor::<B, 1>::from_inner(flat(x)));
+        parts::map::<Self::Layout, Floats<B::InnerBackend>, _>(below, above)
     }
 }
 
@@ -213,9 +183,7 @@ pub trait Structured<B: Operations>: Sized {
 type On<B, L> = <L as Layout>::Tensor<Floats<B>>;
 
 fn flat<B: Operations>(x: Floats<B>) -> Tensor<B, 1> {
-    let shape = x.shape();
-    let x = if shape.len() == 1 { x } else { x.reshape(&[shape.iter().product()]) };
-    accept(x.tensor())
+    tensor(parts::flat(x))
 }
 
 fn complex<B: Operations, const D: usize>(
@@ -223,14 +191,9 @@ fn complex<B: Operations, const D: usize>(
     im: Option<Tensor<B, D>>,
 ) -> Complex<B, D> {
     match im {
-        Some(im) => accept(Complex::new(re, im)),
+        Some(im) => parts::accept(Complex::new(re, im)),
         None => Complex::from_real(re),
     }
-}
-
-/// Parts of a tensor fit together.
-fn accept<T, E: Debug>(result: Result<T, E>) -> T {
-    result.unwrap_or_else(|error| unreachable!("parts of a tensor: {error:?}"))
 }
 
 impl<B: Operations, S: Sector> Structured<B> for GradedTensor<B, S> {

@@ -19,6 +19,7 @@ use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops, OpsPrep, Tracked as OnTape};
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::{FloatDType, Shape};
+use burn_tensor::Tensor;
 
 use super::{Tracked, constant};
 use crate::v0_21::{BurnT4a, T4aDevice};
@@ -115,6 +116,22 @@ impl Drop for Sentinel {
             thread::sleep(Duration::from_micros(20));
         }
     }
+}
+
+/// True if this is the only reference, after tapes have dropped the values that they hold for passes that never come.
+pub fn released<T>(shared: &Arc<T>) -> bool {
+    let alone = || Arc::strong_count(shared) == 1;
+    for pause in 0..4 {
+        if alone() {
+            return true;
+        }
+        // Any pass drops what no handle leads to any more.
+        let x = Tensor::<Autodiff<BurnT4a>, 1>::zeros([1], &T4aDevice).require_grad();
+        drop((x.clone() * x).backward());
+        // A pass of another thread may hold a tape a moment longer.
+        std::thread::sleep(Duration::from_millis(pause));
+    }
+    alone()
 }
 
 /// Code of this thread is observed as long as it lives.

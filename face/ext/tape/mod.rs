@@ -4,24 +4,25 @@
 //! record        inputs → one output          one node
 //! record_many   inputs → several outputs     one node over the flattened outputs, then slices
 //! operation     an operation as a value      one node, with any number of inputs and outputs
-//! passes        reverse passes of a thread, observed
+//! passes        reverse passes of a thread, observed; for Burn 0.21
 //! ```
 //!
 //! The rule is written in operations of the inner backend `B`. If that is itself an
 //! `Autodiff<_>`, the rule is recorded there, which is how second derivatives come about. The
 //! internals of `burn-autodiff` (nodes, primitives, handles) are touched in this folder only.
 //!
-//! Two properties of Burn 0.21.0 matter to whoever writes a rule. A concurrent `backward` frees
-//! every root without a living handle, also in graphs that are still being built; the handles of
-//! the inputs are therefore held here until the node is registered. And `backward` locks all
-//! graphs: a rule that calls it never returns.
+//! A node stays on the tape while a handle of it lives: those of the inputs are held here until the node is
+//! registered, since a `backward` of another thread frees every root without one, also in graphs that are still
+//! being built.
+//!
+//! In Burn 0.21 `backward` locks all graphs: a rule that calls it never returns. In Burn 0.22 a rule may call
+//! `backward` of another graph.
 
 mod operation;
+#[cfg(burn_line = "0.21")]
 pub(crate) mod passes;
 
 use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
 
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
@@ -29,9 +30,10 @@ use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops, OpsKind};
 use burn_backend::tensor::{Device, FloatTensor};
 use burn_backend::{Backend, FloatDType, Shape, Slice, TensorMetadata};
-use burn_tensor::Tensor;
 
-use crate::{BurnT4a, T4aDevice};
+use crate::ext::line::float_device;
+#[cfg(burn_line = "0.21")]
+pub use passes::released;
 
 /// A tensor on the tape: the float primitive of `Autodiff<B, C>`.
 pub type Tracked<B, C> = FloatTensor<Autodiff<B, C>>;
@@ -50,28 +52,8 @@ pub type Cotangents<B, const N: usize> = [Option<FloatTensor<B>>; N];
 ///
 /// Without a tracked input nothing is recorded and the residuals are dropped.
 ///
-/// ```
-/// use burn::backend::{Autodiff, autodiff::checkpoint::strategy::NoCheckpointing};
-/// use burn::tensor::ops::FloatTensorOps;
-/// use burn_t4a::{BurnT4a, T4aDevice, ext::tape};
-/// use burn::tensor::{Tensor, TensorPrimitive};
-///
-/// type B = BurnT4a;
-/// type AD = Autodiff<B, NoCheckpointing>;
-/// let x = Tensor::<AD, 1>::from_floats([1.0, 3.0], &T4aDevice).require_grad();
-/// // x², with the rule 2 x ȳ
-/// let square = tape::record::<B, NoCheckpointing, _, _, 1>(
-///     [x.clone().into_primitive().tensor()],
-///     |[x], _| Ok::<_, std::convert::Infallible>((B::float_mul(x.clone(), x.clone()), x)),
-///     |x, cotangent, _| {
-///         let twice = B::float_add(x.clone(), x);
-///         [Some(B::float_mul(twice, cotangent))]
-///     },
-/// );
-/// let y = Tensor::<AD, 1>::from_primitive(TensorPrimitive::Float(square.unwrap()));
-/// let gradients = y.sum().backward();
-/// x.grad(&gradients).unwrap().into_data().assert_eq(&[2.0f32, 6.0].into(), true);
-/// ```
+#[cfg_attr(burn_line = "0.21", doc = include_str!("record_0_21.md"))]
+#[cfg_attr(burn_line = "0.22", doc = include_str!("record_0_22.md"))]
 ///
 /// # Errors
 /// Those of `forward`; nothing is recorded then.
@@ -86,19 +68,22 @@ where
     R: Send + 'static,
 {
     let tracked = inputs.each_ref().map(|x| x.is_tracked());
-    let nodes = inputs.each_ref().map(|x| x.node.clone());
-    let arguments = inputs.each_ref().map(|x| Argument::<B>::of(&x.primitive));
+    let arguments = inputs.each_ref().map(|x| Argument::<B>::of(primitive::<B, C>(x)));
     // Alive until the node is registered: see the head of this file.
-    let handles = inputs.each_ref().map(|x| x.rc.clone());
-    let (output, residuals) = forward(inputs.map(|x| x.primitive), tracked)?;
+    #[cfg(burn_line = "0.21")]
+    let _handles = inputs.each_ref().map(|x| x.rc.clone());
+    #[cfg(burn_line = "0.21")]
+    let nodes = inputs.each_ref().map(|x| x.node.clone());
+    // These hold the handles.
+    #[cfg(burn_line = "0.22")]
+    let nodes = inputs.each_ref().map(|x| x.node());
+    let (output, residuals) = forward(inputs.map(off_tape::<B, C>), tracked)?;
     let pullback = move |cotangent, wanted| vjp(residuals, cotangent, wanted);
     let node = Pullback { pullback, arguments };
-    let output = match node.prepare::<C>(nodes).compute_bound().stateful() {
+    Ok(match node.prepare::<C>(nodes).compute_bound().stateful() {
         OpsKind::Tracked(prep) => prep.finish((), output),
         OpsKind::UnTracked(prep) => prep.finish(output),
-    };
-    drop(handles);
-    Ok(output)
+    })
 }
 
 /// `(y₁ … y_M) = f(x₁ … x_N)` as one node with a derivative rule of its own.
@@ -124,7 +109,7 @@ where
     R: Send + 'static,
 {
     if !inputs.iter().any(|x| x.is_tracked()) {
-        let (outputs, _) = forward(inputs.map(|x| x.primitive), [false; N])?;
+        let (outputs, _) = forward(inputs.map(off_tape::<B, C>), [false; N])?;
         return Ok(outputs.map(constant::<B, C>));
     }
     let mut shapes = None;
@@ -195,7 +180,7 @@ where
     }
 }
 
-/// Whether a tensor has or needs a gradient.
+/// True for a tensor that has or needs a gradient.
 pub fn is_tracked<B: Backend, C: CheckpointStrategy>(x: &Tracked<B, C>) -> bool {
     x.is_tracked()
 }
@@ -210,7 +195,7 @@ struct Argument<B: Backend> {
 
 impl<B: Backend> Argument<B> {
     fn of(x: &FloatTensor<B>) -> Self {
-        Self { shape: x.shape(), dtype: x.dtype().into(), device: B::float_device(x) }
+        Self { shape: x.shape(), dtype: x.dtype().into(), device: float_device::<B>(x) }
     }
 
     fn zeros(&self) -> FloatTensor<B> {
@@ -218,20 +203,22 @@ impl<B: Backend> Argument<B> {
     }
 }
 
-/// True if this is the only reference, after tapes have dropped the values that they hold for passes that never come.
-pub fn released<T>(shared: &Arc<T>) -> bool {
-    let alone = || Arc::strong_count(shared) == 1;
-    for pause in 0..4 {
-        if alone() {
-            return true;
-        }
-        // Any pass drops what no handle leads to any more.
-        let x = Tensor::<Autodiff<BurnT4a>, 1>::zeros([1], &T4aDevice).require_grad();
-        drop((x.clone() * x).backward());
-        // A pass of another thread may hold a tape a moment longer.
-        std::thread::sleep(Duration::from_millis(pause));
-    }
-    alone()
+/// The value of a tensor on the tape.
+fn primitive<B: Backend, C: CheckpointStrategy>(x: &Tracked<B, C>) -> &FloatTensor<B> {
+    #[cfg(burn_line = "0.21")]
+    let primitive = &x.primitive;
+    #[cfg(burn_line = "0.22")]
+    let primitive = x.primitive();
+    primitive
+}
+
+/// [`primitive`] without the tape.
+fn off_tape<B: Backend, C: CheckpointStrategy>(x: Tracked<B, C>) -> FloatTensor<B> {
+    #[cfg(burn_line = "0.21")]
+    let primitive = x.primitive;
+    #[cfg(burn_line = "0.22")]
+    let primitive = x.into_primitive();
+    primitive
 }
 
 /// A tensor without history.

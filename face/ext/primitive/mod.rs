@@ -5,13 +5,13 @@ mod array;
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
 use burn_backend::{
     Backend, BoolDType, ExecutionError, FloatDType, IntDType, Scalar, Shape as BurnShape, Slice,
-    TensorData, TensorMetadata, get_or_init_device_settings, try_read_sync,
+    TensorData, TensorMetadata, try_read_sync,
 };
 use t4a_diff::array::Shape;
 use t4a_diff::{Flags, Integers};
 use t4a_tensor::{AnyTensor, Result, TensorError};
 
-use burn_t4a_022::T4aTensor;
+use crate::ext::line::{T4aTensor, device_settings, float_device, int_device};
 
 /// Floats of a backend.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct Bools<B: Backend>(pub BoolTensor<B>);
 
 impl<B: Backend> Floats<B> {
     fn device(&self) -> Device<B> {
-        self.0.device()
+        float_device::<B>(&self.0)
     }
 
     fn float(&self) -> FloatDType {
@@ -35,11 +35,11 @@ impl<B: Backend> Floats<B> {
     }
 
     fn bools(&self) -> BoolDType {
-        get_or_init_device_settings::<B>(&self.device()).bool_dtype
+        device_settings::<B>(&self.device()).bool_dtype
     }
 
     fn ints(&self) -> IntDType {
-        get_or_init_device_settings::<B>(&self.device()).int_dtype
+        device_settings::<B>(&self.device()).int_dtype
     }
 
     /// Both in their common shape: not every backend broadcasts where it compares and selects.
@@ -87,7 +87,7 @@ impl<B: Backend> Indices<B> {
         let (a, b) = (self.0.shape(), j.0.shape());
         let common: BurnShape = a.iter().zip(b.iter()).map(|(&a, &b)| a.max(b)).collect();
         let [a, b] = [self, j].map(|i| B::int_expand(i.0.clone(), common.clone()));
-        let bools = get_or_init_device_settings::<B>(&a.device()).bool_dtype;
+        let bools = device_settings::<B>(&int_device::<B>(&a)).bool_dtype;
         Bools(f(a, b, bools))
     }
 }
@@ -117,7 +117,7 @@ impl<B: Backend> Integers for Indices<B> {
         self.compared(j, B::int_greater)
     }
     fn at_least(&self, c: i64) -> Bools<B> {
-        let bools = get_or_init_device_settings::<B>(&self.0.device()).bool_dtype;
+        let bools = device_settings::<B>(&int_device::<B>(&self.0)).bool_dtype;
         Bools(B::int_greater_equal_elem(self.0.clone(), Scalar::Int(c), bools))
     }
     fn fill(&self, flags: &Bools<B>, c: i64) -> Self {

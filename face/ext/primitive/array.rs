@@ -1,15 +1,14 @@
 //! Floats of a backend as arrays of the vocabulary.
 
-use burn_backend::tensor::IndexingUpdateOp;
 use burn_backend::{Scalar, TensorMetadata};
-use burn_t4a_022::{T4aTensor, engine_dtype};
 use t4a_diff::array::Shape;
 use t4a_diff::{Array, Dual, Operation, Outcome, Value};
 use t4a_tensor::{AnyTensor, DType, Result};
 
 use super::{Bools, Floats, Indices, along, read, shape};
-use crate::accept;
-use crate::operation::{Operand, Operations};
+use crate::boundary::accept;
+use crate::ext::line::{T4aTensor, dtype, scatter_add};
+use crate::ext::operation::{Operand, Operations};
 
 impl<B: Operations> Array for Floats<B> {
     type Integers = Indices<B>;
@@ -19,7 +18,7 @@ impl<B: Operations> Array for Floats<B> {
         self.0.shape().to_vec()
     }
     fn dtype(&self) -> DType {
-        accept(engine_dtype(self.0.dtype()))
+        dtype(self.0.dtype())
     }
     fn full(&self, sizes: &[usize], c: f64) -> Self {
         let (device, float) = (self.device(), self.float());
@@ -189,13 +188,7 @@ impl<B: Operations> Array for Floats<B> {
         Self(B::float_gather(axis, self.0.clone(), index.0.clone()))
     }
     fn scatter_add(&self, axis: usize, index: &Indices<B>, y: &Self) -> Self {
-        Self(B::float_scatter(
-            axis,
-            self.0.clone(),
-            index.0.clone(),
-            y.0.clone(),
-            IndexingUpdateOp::Add,
-        ))
+        Self(scatter_add::<B>(axis, self.0.clone(), index.0.clone(), y.0.clone()))
     }
     fn matmul(&self, y: &Self) -> Self {
         Self(B::float_matmul(self.0.clone(), y.0.clone()))

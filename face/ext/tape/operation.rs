@@ -7,8 +7,9 @@ use burn_backend::{AutodiffBackend, Shape, TensorMetadata};
 use t4a_diff::{Dual, Kept, Operation, Outcome, Reverse, Value};
 use t4a_tensor::route::Route;
 
-use super::{Tracked, constant, is_tracked, joined, pack, parted, record, unpack};
+use super::{Tracked, constant, is_tracked, joined, pack, parted, primitive, record, unpack};
 use crate::boundary::accept;
+use crate::ext::line::float_device;
 use crate::ext::operation::{Operand, Operations};
 use crate::ext::primitive::{Bools, Floats, Indices};
 
@@ -136,7 +137,7 @@ impl<O: Operation, B: Operations> Recorded<O, B> {
             floats.iter().map(|&float| float && tracked.next().unwrap_or(true)).collect();
         let all: Vec<bool> = tracked.iter().zip(outer).map(|(a, b)| a | b).collect();
         let mut out = B::run(op, &inputs, &all)?;
-        let kept = Kept::new(op.keep(&tracked), &inputs, &out);
+        let kept = Kept::new(B::keep(op, &tracked), &inputs, &out);
         if !outer.contains(&true) {
             out.hidden.clear();
         }
@@ -222,7 +223,8 @@ fn packed<O: Operation, B: Operations, C: CheckpointStrategy>(
         },
         |recorded: Recorded<O, B>, cotangent, _| {
             let like = cotangent.clone();
-            let zeros = |shape| B::float_zeros(shape, &B::float_device(&like), like.dtype().into());
+            let zeros =
+                |shape| B::float_zeros(shape, &float_device::<B>(&like), like.dtype().into());
             let all = recorded.vjp(cotangent, []).into_iter().zip(operands);
             [Some(pack::<B>(all.map(|(x, shape)| x.unwrap_or_else(|| zeros(shape)))))]
         },
@@ -261,7 +263,7 @@ fn below<B: Operations, C: CheckpointStrategy>(
 /// A value, without the tape that it may be on.
 fn value<B: Operations, C: CheckpointStrategy>(x: &Operand<Autodiff<B, C>>) -> Operand<B> {
     match x {
-        Value::Float(x) => Value::Float(Floats(x.0.primitive.clone())),
+        Value::Float(x) => Value::Float(Floats(primitive::<B, C>(&x.0).clone())),
         Value::Integers(x) => Value::Integers(Indices(x.0.clone())),
         Value::Flags(x) => Value::Flags(Bools(x.0.clone())),
     }

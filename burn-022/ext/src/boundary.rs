@@ -1,0 +1,1 @@
+../../backend/src/boundary.rs

@@ -1,0 +1,1 @@
+../../../../face/ext/linalg/parts.rs

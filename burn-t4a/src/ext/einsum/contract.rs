@@ -1,0 +1,1 @@
+../../../../face/ext/einsum/contract.rs

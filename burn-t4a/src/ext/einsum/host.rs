@@ -1,0 +1,1 @@
+../../../../face/ext/einsum/host.rs

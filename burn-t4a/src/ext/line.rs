@@ -1,0 +1,54 @@
+//! Names of Burn 0.21 for what the lines of Burn name differently.
+
+use burn_backend::tensor::{Device, FloatTensor, IntTensor};
+use burn_backend::{Backend, DType, TensorData};
+
+use super::operation::Operations;
+
+pub(crate) use crate::v0_21::{BurnT4a as Engine, T4aTensor, dtype};
+pub(crate) use burn_backend::get_device_settings as device_settings;
+
+#[cfg(feature = "flex")]
+impl Operations for burn_flex::Flex {}
+
+#[cfg(feature = "ndarray")]
+impl Operations for burn_ndarray::NdArray {}
+
+#[cfg(feature = "router")]
+impl<R: burn_router::RunnerChannel> Operations for burn_router::BackendRouter<R> {}
+
+/// True if the backend [`Engine`] is the engine.
+pub(crate) fn is_engine() -> bool {
+    true
+}
+
+/// The tensor of the engine that this is.
+pub(crate) fn as_engine(x: &FloatTensor<Engine>) -> Option<&T4aTensor> {
+    Some(x)
+}
+
+/// The tensor that this tensor of the engine is.
+pub(crate) fn from_engine(x: T4aTensor) -> FloatTensor<Engine> {
+    x
+}
+
+pub(crate) fn float_device<B: Backend>(x: &FloatTensor<B>) -> Device<B> {
+    B::float_device(x)
+}
+
+pub(crate) fn int_device<B: Backend>(x: &IntTensor<B>) -> Device<B> {
+    B::int_device(x)
+}
+
+pub(crate) fn scatter_add<B: Backend>(
+    axis: usize,
+    x: FloatTensor<B>,
+    index: IntTensor<B>,
+    y: FloatTensor<B>,
+) -> FloatTensor<B> {
+    B::float_scatter_add(axis, x, index, y)
+}
+
+pub(crate) fn data_dtype(data: &TensorData) -> DType {
+    data.dtype
+}

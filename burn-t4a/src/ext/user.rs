@@ -1,0 +1,93 @@
+//! Operations on tensors of a backend.
+
+use burn_backend::{Backend, TensorMetadata};
+use burn_tensor::{Int, Tensor, TensorPrimitive};
+use t4a_diff::{Operation, Value};
+use t4a_tensor::TensorError;
+use t4a_tensor::route::Route;
+
+use super::operation::{Operand, Operations, apply_jvp, apply_one};
+use super::primitive::{Floats, Indices};
+
+impl<B: Backend, const D: usize> From<Tensor<B, D>> for Floats<B> {
+    fn from(x: Tensor<B, D>) -> Self {
+        Self(x.into_primitive().tensor())
+    }
+}
+
+impl<B: Backend> Floats<B> {
+    /// The tensor of rank `D` that these are.
+    ///
+    /// # Errors
+    /// If they have another rank.
+    pub fn tensor<const D: usize>(&self) -> Result<Tensor<B, D>, TensorError> {
+        let shape = self.0.shape();
+        if shape.num_dims() != D {
+            let message = format!("rank {D} is asked for, the shape is {shape:?}");
+            return Err(TensorError::value("tensor", message));
+        }
+        Ok(tensor(self.clone()))
+    }
+}
+
+pub(crate) fn tensor<B: Backend, const D: usize>(x: Floats<B>) -> Tensor<B, D> {
+    Tensor::from_primitive(TensorPrimitive::Float(x.0))
+}
+
+/// A tensor as an operand.
+pub fn float<B: Operations, const D: usize>(x: Tensor<B, D>) -> Operand<B> {
+    Value::Float(Floats(x.into_primitive().tensor()))
+}
+
+/// [`apply`](super::operation::apply) for an operation with one result, of rank `D`.
+///
+/// # Errors
+/// As [`apply`](super::operation::apply).
+pub fn call<O: Operation, B: Operations, const D: usize>(
+    op: &O,
+    inputs: &[Operand<B>],
+) -> Result<Tensor<B, D>, O::Error> {
+    apply_one(op, inputs).map(tensor)
+}
+
+/// [`call`], and the tangent of the result along tangents of the operands; `None` stands for zero.
+///
+/// # Errors
+/// As [`apply`](super::operation::apply); those of the rule.
+///
+/// # Panics
+/// Unless there is a tangent, or none, for each operand, floats for floats.
+pub fn call_jvp<O: Operation, B: Operations, const D: usize>(
+    op: &O,
+    inputs: &[Operand<B>],
+    tangents: &[Option<Operand<B>>],
+) -> Result<(Tensor<B, D>, Tensor<B, D>), O::Error> {
+    apply_jvp(op, inputs, tangents).map(|[y, dy]| (tensor(y), tensor(dy)))
+}
+
+/// Which kernel computed a value, and why not its own one: none on backends that keep no routes.
+///
+/// ```
+/// use burn_t4a::ext::linalg::cholesky;
+/// use burn_t4a::ext::operation::{float, route};
+/// use burn_t4a::route::{Path, Reason};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn::tensor::Tensor;
+///
+/// let l = cholesky(Tensor::<BurnT4a, 2>::eye(3, &T4aDevice))?;
+/// let route = route(&float(l)).expect("the engine keeps routes");
+/// assert_eq!((route.path, route.reason), (Path::LinalgSequential, Reason::Native));
+/// # Ok::<(), burn_t4a::ext::linalg::LinalgError>(())
+/// ```
+pub fn route<B: Operations>(x: &Operand<B>) -> Option<Route> {
+    B::route(x)
+}
+
+/// Integers that are on no tape, with this route.
+pub(crate) fn routed<B: Operations, const D: usize>(
+    x: Tensor<B, D, Int>,
+    route: Route,
+) -> Tensor<B, D, Int> {
+    let x = B::with_route(Value::Integers(Indices(x.into_primitive())), route);
+    Tensor::from_primitive(x.integers().0.clone())
+}

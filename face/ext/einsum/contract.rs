@@ -1,0 +1,54 @@
+//! Contractions of floats of a backend: the plan, checked against the operands, as operations.
+
+use burn_backend::DType;
+use t4a_diff::Value;
+use t4a_einsum::{ArraySemiring, Contraction, Expression, contract_complex};
+
+use crate::ext::error::{ExtError, Result};
+use crate::ext::operation::Operations;
+use crate::ext::primitive::Floats;
+
+/// An operand: dtype, device and shape, and its parts.
+pub(super) type Described<V, S, P> = ((DType, V, S), P);
+
+/// The contraction over a semiring, for a result of this rank.
+pub(super) fn contract<S, B, V, Sizes>(
+    expression: impl Expression,
+    operands: Vec<Described<V, Sizes, Floats<B>>>,
+    rank: usize,
+) -> Result<Floats<B>>
+where
+    S: ArraySemiring,
+    B: Operations,
+    V: std::fmt::Debug + PartialEq,
+    Sizes: std::ops::Deref<Target = [usize]>,
+{
+    let (described, operands): (Vec<_>, Vec<_>) = operands.into_iter().unzip();
+    let bytes = |dtype: &DType| dtype.size();
+    let plan =
+        expression.into_einsum()?.plan_for::<_, _, _, ExtError>(&described, bytes, rank, 0)?;
+    let op = Contraction { plan, semiring: S::TAG };
+    let inputs: Vec<_> = operands.into_iter().map(Value::Float).collect();
+    // Checked when the plan was made for them.
+    let out = B::run(&op, &inputs, &vec![false; inputs.len()])?;
+    let result = out.results.into_iter().next();
+    Ok(result.unwrap_or_else(|| unreachable!("one result")))
+}
+
+/// Both parts of the contraction of complex numbers, for a result of this rank.
+pub(super) fn contract_pairs<B, V, Sizes>(
+    expression: impl Expression,
+    operands: Vec<Described<V, Sizes, [Floats<B>; 2]>>,
+    rank: usize,
+) -> Result<[Floats<B>; 2]>
+where
+    B: Operations,
+    V: std::fmt::Debug + PartialEq,
+    Sizes: std::ops::Deref<Target = [usize]>,
+{
+    let (described, operands): (Vec<_>, Vec<_>) = operands.into_iter().unzip();
+    let bytes = |dtype: &DType| 2 * dtype.size();
+    let plan =
+        expression.into_einsum()?.plan_for::<_, _, _, ExtError>(&described, bytes, rank, 0)?;
+    Ok(contract_complex(&plan, operands)?)
+}

@@ -1,0 +1,129 @@
+//! Operations on the engine: as kernels on [`Eager`] arrays.
+//!
+//! In Burn 0.22 the engine has the name of Flex, in programs that patch `burn-flex`; in others Flex is Burn's own
+//! backend.
+
+use burn_backend::tensor::FloatTensor;
+use t4a_diff::array::ElementKind;
+use t4a_diff::{Cotangents, Dual, Eager, Operation, Outcome, Reverse, Value};
+use t4a_tensor::TensorError;
+use t4a_tensor::route::Route;
+
+use super::line::{Engine, T4aTensor, as_engine, from_engine, is_engine};
+use super::operation::{Operand, Operations, by_definition};
+use super::primitive::{Bools, Floats, Indices};
+
+/// The engine's kernels, or the portable definitions where Flex is Burn's own backend.
+impl Operations for Engine {
+    fn is_engine() -> bool {
+        is_engine()
+    }
+
+    fn route(x: &Operand<Self>) -> Option<Route> {
+        let (Value::Float(Floats(x)) | Value::Integers(Indices(x)) | Value::Flags(Bools(x))) = x;
+        as_engine(x).map(T4aTensor::route)
+    }
+
+    fn with_route(x: Operand<Self>, route: Route) -> Operand<Self> {
+        let routed = |x: FloatTensor<Self>| match as_engine(&x) {
+            Some(of_engine) => from_engine(of_engine.clone().with_route(route)),
+            None => x,
+        };
+        match x {
+            Value::Float(x) => Value::Float(Floats(routed(x.0))),
+            Value::Integers(x) => Value::Integers(Indices(routed(x.0))),
+            Value::Flags(x) => Value::Flags(Bools(routed(x.0))),
+        }
+    }
+
+    fn run<O: Operation>(
+        op: &O,
+        inputs: &[Operand<Self>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Floats<Self>>, O::Error> {
+        let Some(inputs) = inputs.iter().map(enter).collect::<Option<Vec<_>>>() else {
+            return by_definition(op, inputs, tracked);
+        };
+        Ok(op.forward(&inputs, tracked)?.try_map(leave_value, leave)?)
+    }
+
+    fn vjp<O: Operation>(
+        op: &O,
+        reverse: &Reverse<'_, Floats<Self>>,
+    ) -> Result<Cotangents<Floats<Self>>, O::Error> {
+        if !is_engine() {
+            return op.vjp(reverse);
+        }
+        let &Reverse { kept, cotangents, hidden, wanted } = reverse;
+        let kept = kept
+            .try_map(|x| Ok::<_, O::Error>(on_engine(enter(x))), |x| Ok(on_engine(eager(&x.0))))?;
+        let all = |cotangents: &[Option<Floats<Self>>]| -> Vec<Option<Eager>> {
+            cotangents.iter().map(|x| x.as_ref().and_then(|x| eager(&x.0))).collect()
+        };
+        let (cotangents, hidden) = (all(cotangents), all(hidden));
+        let reverse = Reverse { kept: &kept, cotangents: &cotangents, hidden: &hidden, wanted };
+        let all = op.fused_vjp(&reverse)?;
+        Ok(all.into_iter().map(|x| x.map(leave).transpose()).collect::<Result<_, _>>()?)
+    }
+
+    fn jvp<O: Operation>(
+        op: &O,
+        inputs: &[Value<Dual<Floats<Self>>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Floats<Self>>>, O::Error> {
+        if !is_engine() {
+            return op.jvp(inputs, tracked);
+        }
+        let dual = |x: &Value<Dual<Floats<Self>>>| {
+            let tangent = match x {
+                Value::Float(x) => x.tangent.as_ref().and_then(|t| eager(&t.0)),
+                _ => None,
+            };
+            on_engine(enter(&x.clone().below())).dual(tangent)
+        };
+        let inputs: Vec<Value<Dual<Eager>>> = inputs.iter().map(dual).collect();
+        let moving = |Dual { value, tangent }: Dual<Eager>| -> Result<_, TensorError> {
+            Ok(Dual { value: leave(value)?, tangent: tangent.map(leave).transpose()? })
+        };
+        let value = |x: Value<Dual<Eager>>| match x {
+            Value::Float(x) => Ok(Value::Float(moving(x)?)),
+            other => Ok(leave_value(other.below())?.dual(None)),
+        };
+        Ok(op.fused_jvp(&inputs, tracked)?.try_map(value, moving)?)
+    }
+}
+
+/// A value that is known already to be one of the engine.
+fn on_engine<T>(x: Option<T>) -> T {
+    x.unwrap_or_else(|| unreachable!("tensors of one backend are of one type"))
+}
+
+fn eager<K: ElementKind>(x: &FloatTensor<Engine>) -> Option<Eager<K>> {
+    as_engine(x).map(|x| Eager::from(x.any()))
+}
+
+fn enter(x: &Operand<Engine>) -> Option<Value<Eager>> {
+    Some(match x {
+        Value::Float(x) => Value::Float(eager(&x.0)?),
+        Value::Integers(x) => Value::Integers(eager(&x.0)?),
+        Value::Flags(x) => Value::Flags(eager(&x.0)?),
+    })
+}
+
+/// A number has shape `[1]` in Burn.
+fn primitive<K: ElementKind>(x: Eager<K>) -> Result<FloatTensor<Engine>, TensorError> {
+    let x = x.into_tensor()?;
+    Ok(from_engine(T4aTensor::new(if x.rank() == 0 { x.reshape(&[1])? } else { x })?))
+}
+
+fn leave(x: Eager) -> Result<Floats<Engine>, TensorError> {
+    Ok(Floats(primitive(x)?))
+}
+
+fn leave_value(x: Value<Eager>) -> Result<Operand<Engine>, TensorError> {
+    Ok(match x {
+        Value::Float(x) => Value::Float(leave(x)?),
+        Value::Integers(x) => Value::Integers(Indices(primitive(x)?)),
+        Value::Flags(x) => Value::Flags(Bools(primitive(x)?)),
+    })
+}

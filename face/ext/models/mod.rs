@@ -1,0 +1,25 @@
+//! What is most often built of the operations of this crate, over any backend that runs them.
+//!
+//! | task | |
+//! |---|---|
+//! | ln Z, marginals, best and K best sequences of tags (CRF, HMM) | [`LinearChain`]; as a layer `Crf` |
+//! | likelihood and posterior of a Gaussian process | [`GaussianProcess`] |
+//! | a linear layer with few parameters | `LowRankLinear` |
+//!
+//! `Crf` and `LowRankLinear` are modules of Burn and need the feature `module`.
+
+mod chain;
+#[cfg(feature = "module")]
+mod crf;
+#[cfg(feature = "linalg")]
+mod gaussian_process;
+#[cfg(all(feature = "linalg", feature = "module"))]
+mod low_rank;
+
+pub use chain::{LinearChain, ScoredTags};
+#[cfg(feature = "module")]
+pub use crf::Crf;
+#[cfg(feature = "linalg")]
+pub use gaussian_process::GaussianProcess;
+#[cfg(all(feature = "linalg", feature = "module"))]
+pub use low_rank::LowRankLinear;

@@ -1,0 +1,225 @@
+//! Operations as values on Burn's backends: one trait for all of them.
+//!
+//! An [`Operation`] brings its shapes, its portable definition, its rules and the engine's kernels. A
+//! backend says how values run on it, and knows nothing about any single one.
+//!
+//! One of your own has a name, shapes, a definition and a vjp; tangents follow, on every backend, and second
+//! derivatives where tapes lie over tapes:
+//!
+//! ```
+#![cfg_attr(burn_line = "0.21", doc = "use burn::backend::Autodiff;")]
+#![cfg_attr(burn_line = "0.21", doc = "use burn::tensor::Tensor;")]
+#![cfg_attr(burn_line = "0.21", doc = "use burn_t4a::{BurnT4a, T4aDevice, ext::operation};")]
+#![cfg_attr(burn_line = "0.22", doc = "use burn_t4a_022_ext::operation;")]
+#![cfg_attr(burn_line = "0.22", doc = "use burn_tensor::{Device, Tensor};")]
+//! use operation::{
+//!     Array, Cotangents, Meta, Operation, Outcome, Reverse, TensorError, Value, call, call_jvp, float,
+//! };
+//!
+//! /// `ln(1 + eˣ)`, whose derivative is `1/(1 + e⁻ˣ)`.
+//! #[derive(Clone, Debug)]
+//! struct Softplus;
+//!
+//! impl Operation for Softplus {
+//!     type Error = TensorError;
+//!
+//!     fn name(&self) -> &'static str {
+//!         "softplus"
+//!     }
+//!     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, TensorError> {
+//!         Ok(vec![inputs[0].clone()])
+//!     }
+//!     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>, TensorError> {
+//!         Ok(inputs[0].float().exp().shift(1.0).ln().into())
+//!     }
+//!     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>, TensorError> {
+//!         let x = reverse.kept.float(0);
+//!         Ok(vec![Some(reverse.cotangent().div(&x.neg().exp().shift(1.0)))])
+//!     }
+//! }
+//!
+#![cfg_attr(burn_line = "0.21", doc = "type Vector = Tensor<Autodiff<BurnT4a>, 1>;")]
+#![cfg_attr(burn_line = "0.21", doc = "let device = T4aDevice;")]
+#![cfg_attr(burn_line = "0.22", doc = "type Vector = Tensor<1>;")]
+#![cfg_attr(burn_line = "0.22", doc = "let device = Device::flex().autodiff();")]
+//! let x = Vector::from_floats([0.0, 100.0], &device).require_grad();
+//! let y: Vector = call(&Softplus, &[float(x.clone())])?;
+//! let slope = x.grad(&y.sum().backward()).unwrap();
+//! slope.into_data().assert_eq(&[0.5f32, 1.0].into(), false);
+//!
+//! let (x, dx) = (Vector::zeros([1], &device), Vector::ones([1], &device));
+//! let (_, dy): (_, Vector) = call_jvp(&Softplus, &[float(x)], &[Some(float(dx))])?;
+//! dy.into_data().assert_eq(&[0.5f32].into(), false);
+//! # Ok::<(), TensorError>(())
+//! ```
+
+use burn_backend::Backend;
+use t4a_diff::checked_results;
+pub use t4a_diff::{
+    Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Kind, Meta, OnBatch, Operation, Outcome,
+    Reverse, Value,
+};
+use t4a_tensor::DType;
+pub use t4a_tensor::TensorError;
+use t4a_tensor::route::{Path, Reason, Route};
+
+use super::primitive::Floats;
+pub use super::user::{call, call_jvp, float, route};
+#[cfg(burn_line = "0.22")]
+pub use super::user::{flags, integers};
+
+/// An operand of an operation on a backend.
+pub type Operand<B> = Value<Floats<B>>;
+
+/// Runs operations on a backend.
+///
+/// The defaults are the portable definitions in Burn's own operations, so `impl Operations for
+/// MyBackend {}` is all that another backend needs. The engine runs its kernels; `Autodiff<B>`
+/// records one node whose rule is the vjp on `B`, and its own vjp is the portable one, which Burn
+/// records: so it can be differentiated again.
+#[cfg_attr(
+    burn_line = "0.21",
+    diagnostic::on_unimplemented(
+        message = "`{Self}` does not say how it runs burn-t4a's operations",
+        label = "not a backend with `Operations`",
+        note = "code that is generic over its backend asks for it: `B: Operations` in the place of `B: Backend`",
+        note = "a backend of your own: `impl burn_t4a::ext::operation::Operations for MyBackend {{}}`",
+        note = "Flex needs burn-t4a's feature `flex`, NdArray `ndarray`, backends of burn-router `router`"
+    )
+)]
+#[cfg_attr(
+    burn_line = "0.22",
+    diagnostic::on_unimplemented(
+        message = "`{Self}` does not say how it runs burn-t4a's operations",
+        label = "not a backend with `Operations`",
+        note = "a backend of your own: `impl burn_t4a_022_ext::operation::Operations for MyBackend {{}}`"
+    )
+)]
+pub trait Operations: Backend {
+    /// True if tensors here are the engine's. Elsewhere operations run by their definitions in those of the
+    /// backend, or in the engine through host data, which [`Policy::RejectFallback`] rejects.
+    ///
+    /// [`Policy::RejectFallback`]: crate::route::Policy::RejectFallback
+    fn is_engine() -> bool {
+        false
+    }
+
+    /// The results; the operands have been checked. `tracked`: whose derivative will be asked for.
+    ///
+    /// # Errors
+    /// Those of the operation; `RouteRejected`.
+    fn run<O: Operation>(
+        op: &O,
+        inputs: &[Operand<Self>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Floats<Self>>, O::Error> {
+        by_definition(op, inputs, tracked)
+    }
+
+    /// Which kernel computed a value, and why not its own one; none where no route is kept.
+    fn route(_x: &Operand<Self>) -> Option<Route> {
+        None
+    }
+
+    /// A value that is on no tape, with this route, where one is kept.
+    #[must_use]
+    fn with_route(x: Operand<Self>, _route: Route) -> Operand<Self> {
+        x
+    }
+
+    /// Values that [`Operations::vjp`] needs here if these operands are tracked.
+    fn keep<O: Operation>(op: &O, tracked: &[bool]) -> Keep {
+        op.keep(tracked)
+    }
+
+    /// Cotangents of the operands that want one; `None` is zero.
+    ///
+    /// # Errors
+    /// Those of the rule.
+    fn vjp<O: Operation>(
+        op: &O,
+        reverse: &Reverse<'_, Floats<Self>>,
+    ) -> Result<Cotangents<Floats<Self>>, O::Error> {
+        op.vjp(reverse)
+    }
+
+    /// The results with their tangents, of operands with theirs.
+    ///
+    /// # Errors
+    /// Those of the rule.
+    fn jvp<O: Operation>(
+        op: &O,
+        inputs: &[Value<Dual<Floats<Self>>>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Dual<Floats<Self>>>, O::Error> {
+        op.jvp(inputs, tracked)
+    }
+}
+
+/// The portable definition, if the policy lets an operation leave its kernels.
+pub(crate) fn by_definition<O: Operation, A: Array>(
+    op: &O,
+    inputs: &[Value<A>],
+    tracked: &[bool],
+) -> Result<Outcome<A>, O::Error> {
+    Route::fallback(op.name(), Path::Portable, Reason::OpUnsupported)?;
+    op.portable(inputs, tracked)
+}
+
+/// Checks the operands and runs the operation.
+///
+/// # Errors
+/// Those of the operation, before any work where shapes and dtypes tell.
+pub fn apply<O: Operation, B: Operations>(
+    op: &O,
+    inputs: &[Operand<B>],
+) -> Result<Outcome<Floats<B>>, O::Error> {
+    let metas: Vec<Meta> = inputs.iter().map(meta).collect();
+    checked_results(op, &metas)?;
+    B::run(op, inputs, &vec![false; inputs.len()])
+}
+
+/// The result of an operation that has one.
+///
+/// # Errors
+/// As [`apply`].
+pub(crate) fn apply_one<O: Operation, B: Operations>(
+    op: &O,
+    inputs: &[Operand<B>],
+) -> Result<Floats<B>, O::Error> {
+    let result = apply(op, inputs)?.results.into_iter().next();
+    Ok(result.unwrap_or_else(|| unreachable!("one result")))
+}
+
+/// [`apply_one`], and the tangent of the result along tangents of the operands; `None` stands for zero.
+///
+/// # Errors
+/// As [`apply`]; those of the rule.
+///
+/// # Panics
+/// Unless there is a tangent, or none, for each operand, floats for floats.
+pub(crate) fn apply_jvp<O: Operation, B: Operations>(
+    op: &O,
+    inputs: &[Operand<B>],
+    tangents: &[Option<Operand<B>>],
+) -> Result<[Floats<B>; 2], O::Error> {
+    assert_eq!(inputs.len(), tangents.len(), "{}: operands and tangents", op.name());
+    let metas: Vec<Meta> = inputs.iter().map(meta).collect();
+    op.results(&metas)?;
+    let dual = |(x, t): (&Operand<B>, &Option<Operand<B>>)| {
+        x.clone().dual(t.as_ref().map(|t| t.float().clone()))
+    };
+    let duals: Vec<_> = inputs.iter().zip(tangents).map(dual).collect();
+    let tracked: Vec<bool> = duals.iter().map(Value::moves).collect();
+    let result = B::jvp(op, &duals, &tracked)?.results.into_iter().next();
+    let result = result.unwrap_or_else(|| unreachable!("one result"));
+    Ok([result.value.clone(), result.into_tangent()])
+}
+
+pub(crate) fn meta<B: Operations>(x: &Operand<B>) -> Meta {
+    match x {
+        Value::Float(x) => Meta { shape: x.shape(), dtype: x.dtype() },
+        Value::Integers(x) => Meta { shape: x.shape(), dtype: DType::I64 },
+        Value::Flags(x) => Meta { shape: x.shape(), dtype: DType::Bool },
+    }
+}

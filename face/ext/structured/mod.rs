@@ -1,0 +1,60 @@
+//! Tensors with known zeros on Burn's tape: graded by quantum numbers, block-sparse, diagonal.
+//!
+//! | task | |
+//! |---|---|
+//! | symmetries, axes, structures | [`U1`], [`Z2`], [`Zn`], [`FermionNumber`], [`Product`], …; [`Leg`], [`Spec`] |
+//! | a tensor graded by charges, and its operations | [`GradedTensor`], [`einsum`] |
+//! | known blocks; equal indices | [`BlockSparseTensor`] of a [`Pattern`]; [`DiagTensor`], [`diag_einsum`] |
+//! | Burn tensors in and out, leaves, gradients, tangents | [`Structured`] |
+//! | truncation over all sectors | [`BondTruncation`] |
+//! | a parameter of a Burn module | `Weights`, feature `module` |
+//!
+//! They are the types of [`t4a_structured`] over the floats of a backend: all numbers in one tensor of rank 1,
+//! the structure beside it, off the tape. Their operations are values, so that the engine runs kernels,
+//! other backends the portable definitions, and a tape records one node for each.
+//!
+//! ```
+#![cfg_attr(burn_line = "0.21", doc = "use burn_t4a::{BurnT4a, T4aDevice, ext::structured};")]
+#![cfg_attr(burn_line = "0.21", doc = "type Tensor<const D: usize> =")]
+#![cfg_attr(
+    burn_line = "0.21",
+    doc = "    burn::tensor::Tensor<burn::backend::Autodiff<BurnT4a>, D>;"
+)]
+#![cfg_attr(burn_line = "0.22", doc = "use burn_t4a_022_ext::structured;")]
+#![cfg_attr(burn_line = "0.22", doc = "use burn_tensor::{Device, Tensor};")]
+//! use structured::{Direction, GradedTensor, Leg, Spec, Structured, U1};
+//!
+//! // A map on two spins that keeps the magnetisation: 1 + 4 + 1 entries of 16.
+//! let spin = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out)?;
+//! let legs = [spin.clone(), spin.clone(), spin.dual(), spin.dual()];
+//! let spec = Spec::new(legs.to_vec(), U1(0), 2)?;
+//! assert_eq!(spec.len(), 6);
+//!
+#![cfg_attr(burn_line = "0.21", doc = "let device = T4aDevice;")]
+#![cfg_attr(burn_line = "0.22", doc = "let device = Device::flex().autodiff();")]
+//! let data = Tensor::<1>::from_floats([1.0, -1.0, 2.0, 2.0, -1.0, 1.0], &device);
+//! let h = GradedTensor::from_flat(&spec, data)?.require_grad();
+//! let square = h.contract(&h, &[2, 3], &[0, 1])?;
+//! let trace: Tensor<1> = square.trace(&[(0, 2), (1, 3)])?.flat();
+//! // tr h² has the gradient 2 hᵀ, on the same structure.
+//! let gradient = h.grad(&trace.backward()).unwrap();
+//! gradient.flat().into_data().assert_eq(&[2.0f32, -2.0, 4.0, 4.0, -2.0, 2.0].into(), true);
+//! # Ok::<(), structured::StructuredError>(())
+//! ```
+
+mod parts;
+mod tensor;
+#[cfg(feature = "module")]
+mod weights;
+
+pub use t4a_diff::Dual;
+pub use t4a_einsum::FloatSemiring;
+pub use t4a_linalg::svd::Truncation;
+pub use t4a_structured::{
+    Bond, BondTruncation, Classes, DiagEigh, DiagSvd, Direction, Eigh, FermionNumber,
+    FermionParity, FluxOn, Forbidden, Layout, Leg, Pattern, Product, Qr, Result, Sector, Spec,
+    StructuredError, Svd, Trivial, Truncated, U1, Z2, Zn, clear_plans, diag_einsum, einsum,
+};
+pub use tensor::{BlockSparseTensor, DiagTensor, DualTensor, GradedTensor, Structured};
+#[cfg(feature = "module")]
+pub use weights::Weights;
