@@ -18,7 +18,9 @@ use t4a_linalg::eigh::EighOp;
 use t4a_linalg::lu::{LuFactorOp, Pivoting};
 use t4a_linalg::operation::{MatrixOperation, Outcome};
 use t4a_linalg::qr::{Columns, QrOp};
+use t4a_linalg::schur::schur;
 use t4a_linalg::solve::SolveOp;
+use t4a_linalg::sqrtm::sqrtm;
 use t4a_linalg::svd::{SvdOp, SvdvalsOp, Vectors};
 use t4a_linalg::vocabulary::{Batched, Matrices};
 use t4a_linalg::{Degeneracy, MatrixOp};
@@ -195,10 +197,37 @@ fn main() {
                 row(op, name, n, count);
             }
         }
+        for n in [32, 64, 128, 256, 512] {
+            let name = |f: &String| f == "schur" || *f == n.to_string();
+            if filters.is_empty() || filters.iter().all(name) {
+                schur_row(n);
+            }
+        }
         if cores == 1 {
             break;
         }
     }
+}
+
+/// The Schur form, which faer keeps to itself, beside its eigenvectors, and a square root by it.
+fn schur_row(n: usize) {
+    let a = Tensor::from_vec(numbers(1, n * n), &[n, n]).expect("memory");
+    let shifted = Batched::new(&a).add(&Batched::new(&a).identity(n).scale(n as f64));
+    let shifted = shifted.into_tensor().expect("a sum");
+    let values = a.to_vec().expect("memory");
+    let direct = Mat::from_fn(n, n, |i, j| values[i * n + j]);
+    let root = Batched::new(&sqrtm(&shifted).expect("regular matrices"));
+    let off = root.matmul(&root).sub(&Batched::new(&shifted)).norms().expect("values");
+    assert!(off[0] < 1e-11 * (n * n) as f64, "sqrtm: {off:?}");
+    let own = time(|| drop(black_box(schur(&a).expect("regular matrices"))));
+    let faer = time(|| drop(black_box(direct.eigen().expect("regular matrices"))));
+    let nalgebra =
+        time(|| drop(black_box(DMatrix::from_fn(n, n, |i, j| values[i * n + j]).schur())));
+    let root = time(|| drop(black_box(sqrtm(&shifted).expect("regular matrices"))));
+    println!(
+        "{:<9} {n:>4} {:>6} {own:>10.2} {faer:>10.2} {nalgebra:>10.2}   sqrtm {root:>10.2}",
+        "schur", 1
+    );
 }
 
 fn row(op: &MatrixOp, name: &str, n: usize, count: usize) {

@@ -1,11 +1,1 @@
-//! Reading several tensors at once, one after the other, since nothing is pending on a CPU; and what
-//! several devices do together, of which there is one.
-
-use burn_backend::distributed::DistributedOps;
-use burn_backend::ops::TransactionOps;
-
-use crate::backend::BurnT4a;
-
-impl TransactionOps<BurnT4a> for BurnT4a {}
-
-impl DistributedOps<BurnT4a> for BurnT4a {}
+../../../face/backend/transaction.rs

@@ -1,1 +1,1 @@
-../../backend/src/boundary.rs
+../../../face/backend/boundary.rs

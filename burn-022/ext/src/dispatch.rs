@@ -50,7 +50,8 @@ fn place(kind: &DispatchTensorKind) -> Place {
     }
 }
 
-/// Whether integers change their type there: a server of Burn 0.22.1 panics.
+/// True where integers can change their type: a server of Burn 0.22.1 panics.
+#[cfg(feature = "linalg")]
 pub(crate) fn casts_integers(x: &DispatchTensor) -> bool {
     match place(&x.kind) {
         #[cfg(feature = "remote")]

@@ -8,8 +8,6 @@ use burn_t4a_022::engine_dtype;
 use t4a_tensor::DType;
 
 use crate::boundary::accept;
-#[cfg(feature = "ndarray")]
-use crate::operation::Operations;
 
 pub(crate) use burn_backend::get_or_init_device_settings as device_settings;
 pub(crate) use burn_dispatch::backends::Flex as Engine;
@@ -17,7 +15,7 @@ pub(crate) use burn_t4a_022::T4aTensor;
 
 #[cfg(feature = "ndarray")]
 #[allow(deprecated)]
-impl Operations for burn_dispatch::backends::NdArray {}
+impl crate::operation::Operations for burn_dispatch::backends::NdArray {}
 
 /// True if the backend [`Engine`] is the engine: `burn-t4a` in the place of `burn-flex`.
 pub(crate) fn is_engine() -> bool {

@@ -3,19 +3,17 @@
 use burn_backend::tensor::{Device, FloatTensor, IntTensor};
 use burn_backend::{Backend, DType, TensorData};
 
-use super::operation::Operations;
-
 pub(crate) use crate::v0_21::{BurnT4a as Engine, T4aTensor, dtype};
 pub(crate) use burn_backend::get_device_settings as device_settings;
 
 #[cfg(feature = "flex")]
-impl Operations for burn_flex::Flex {}
+impl super::operation::Operations for burn_flex::Flex {}
 
 #[cfg(feature = "ndarray")]
-impl Operations for burn_ndarray::NdArray {}
+impl super::operation::Operations for burn_ndarray::NdArray {}
 
 #[cfg(feature = "router")]
-impl<R: burn_router::RunnerChannel> Operations for burn_router::BackendRouter<R> {}
+impl<R: burn_router::RunnerChannel> super::operation::Operations for burn_router::BackendRouter<R> {}
 
 /// True if the backend [`Engine`] is the engine.
 pub(crate) fn is_engine() -> bool {

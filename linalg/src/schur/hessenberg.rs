@@ -2,15 +2,22 @@
 //!
 //! Reference: G. Golub, C. Van Loan, *Matrix Computations*, algorithm 7.4.2.
 
+use faer::{MatRef, Par};
 use t4a_algebra::c64;
+use t4a_linalg_kernels::Kernels;
 
 use super::square::{Square, ZERO};
+
+/// Number of reflections that are applied to `Q` at once; smaller matrices take them one by one.
+const BLOCK: usize = 32;
 
 /// Overwrites `a` by `H` and returns `Q`. Cost about 14·n³/3 complex products.
 pub(super) fn reduce(a: &mut Square) -> Square {
     let n = a.n();
-    let mut q = Square::identity(n);
     let (mut v, mut w) = (vec![ZERO; n], vec![ZERO; n]);
+    let mut q = Square::identity(n);
+    // The vectors of the reflections, without the rows above.
+    let mut vectors: Vec<(usize, Vec<c64>)> = Vec::new();
     for k in 0..n.saturating_sub(2) {
         v[k + 1..].copy_from_slice(&a.col(k)[k + 1..]);
         let Some(head) = reflector(&mut v[k + 1..]) else { continue };
@@ -22,14 +29,63 @@ pub(super) fn reduce(a: &mut Square) -> Square {
             x.iter_mut().zip(&v[k + 1..]).for_each(|(x, v)| *x -= 2.0 * dot * v);
         }
         reflect_columns(a, &v, k + 1, &mut w);
-        reflect_columns(&mut q, &v, k + 1, &mut w);
+        match n < BLOCK {
+            true => reflect_columns(&mut q, &v, k + 1, &mut w),
+            false => vectors.push((k + 1, v[k + 1..].to_vec())),
+        }
     }
+    // The last reflections change the fewest rows and columns.
+    vectors.chunks(BLOCK).rev().for_each(|block| reflect(&mut q, block));
     q
+}
+
+/// `Q ← (I − V T Vᴴ) Q`, the product of reflections `I − 2 v vᴴ`; rows and columns before the first are those of
+/// the unit matrix.
+///
+/// Reference: R. Schreiber, C. Van Loan 1989.
+fn reflect(q: &mut Square, block: &[(usize, Vec<c64>)]) {
+    let Some(&(first, _)) = block.first() else { return };
+    let (count, rows) = (block.len(), q.n() - first);
+    let mut v = vec![ZERO; rows * count];
+    for (column, (start, x)) in v.chunks_exact_mut(rows).zip(block) {
+        column[start - first..].copy_from_slice(x);
+    }
+    let column = |j: usize| &v[j * rows..(j + 1) * rows];
+    let mut t = Square::zeros(count);
+    for j in 0..count {
+        let dot =
+            |i: usize| -> c64 { column(i).iter().zip(column(j)).map(|(x, y)| x.conj() * y).sum() };
+        let dots: Vec<c64> = (0..j).map(dot).collect();
+        for i in 0..j {
+            t[(i, j)] = (i..j).map(|k| t[(i, k)] * dots[k]).sum::<c64>() * -2.0;
+        }
+        t[(j, j)] = c64::new(2.0, 0.0);
+    }
+    let adjoint: Vec<c64> =
+        (0..rows * count).map(|at| v[(at % count) * rows + at / count].conj()).collect();
+    let (v, vh) = (
+        MatRef::from_column_major_slice(&v, rows, count),
+        MatRef::from_column_major_slice(&adjoint, count, rows),
+    );
+    let mut products = [vec![ZERO; count * rows], vec![ZERO; count * rows]];
+    let [inner, turned] = &mut products;
+    let mut update = vec![ZERO; rows * rows];
+    let multiply = |out: &mut [c64], m: usize, a: MatRef<'_, c64>, b: MatRef<'_, c64>| {
+        let out = faer::MatMut::from_column_major_slice_mut(out, m, rows);
+        <c64 as Kernels>::matmul(out, a, b, Par::Seq);
+    };
+    multiply(inner, count, vh, q.as_ref().submatrix(first, first, rows, rows));
+    multiply(turned, count, t.as_ref(), MatRef::from_column_major_slice(inner, count, rows));
+    multiply(&mut update, rows, v, MatRef::from_column_major_slice(turned, count, rows));
+    for (j, update) in update.chunks_exact(rows).enumerate() {
+        let x = &mut q.col_mut(first + j)[first..];
+        x.iter_mut().zip(update).for_each(|(x, y)| *x -= y);
+    }
 }
 
 /// Replaces `x` by the unit vector `v` with `(I − 2 v vᴴ) x = β e₁` and returns `β`; `None` if `x` is
 /// such a vector.
-fn reflector(x: &mut [c64]) -> Option<c64> {
+pub(super) fn reflector(x: &mut [c64]) -> Option<c64> {
     if x[1..].iter().all(|x| *x == ZERO) {
         return None;
     }

@@ -13,14 +13,14 @@ use super::square::{Square, ZERO};
 
 /// `[c, s; −s̄, c]`.
 #[derive(Clone, Copy)]
-struct Rotation {
+pub(super) struct Rotation {
     c: f64,
     s: c64,
 }
 
 impl Rotation {
     /// The rotation with `G (f, g) = (r, 0)`, and `r`.
-    fn of(f: c64, g: c64) -> (Self, c64) {
+    pub(super) fn of(f: c64, g: c64) -> (Self, c64) {
         let (f_abs, g_abs) = (f.norm(), g.norm());
         if g_abs == 0.0 {
             return (Self { c: 1.0, s: ZERO }, f);
@@ -33,13 +33,13 @@ impl Rotation {
         (Self { c: f_abs / length, s: phase * (g.conj() / length) }, phase * length)
     }
 
-    fn left(self, x: &mut [c64], k: usize) {
+    pub(super) fn left(self, x: &mut [c64], k: usize) {
         let (a, b) = (x[k], x[k + 1]);
         x[k] = self.c * a + self.s * b;
         x[k + 1] = self.c * b - self.s.conj() * a;
     }
 
-    fn right(self, x: &mut [c64], y: &mut [c64]) {
+    pub(super) fn right(self, x: &mut [c64], y: &mut [c64]) {
         let conj = self.s.conj();
         for (x, y) in x.iter_mut().zip(y) {
             let (a, b) = (*x, *y);
@@ -50,7 +50,7 @@ impl Rotation {
 }
 
 /// `|re| + |im|`.
-fn size(x: c64) -> f64 {
+pub(super) fn size(x: c64) -> f64 {
     x.re.abs() + x.im.abs()
 }
 
@@ -58,8 +58,7 @@ fn size(x: c64) -> f64 {
 /// `false` without convergence. `h` has a norm far from both ends of the range.
 pub(super) fn triangularise(h: &mut Square, q: &mut Square) -> bool {
     let n = h.n();
-    // Below this nothing of a matrix of this norm is left.
-    let tiny = f64::MIN_POSITIVE / f64::EPSILON * n as f64 * h.largest();
+    let tiny = tiny(h);
     let mut rotations = Vec::with_capacity(n);
     let (mut hi, mut steps) = (n.saturating_sub(1), 0);
     while hi > 0 {
@@ -86,8 +85,13 @@ pub(super) fn triangularise(h: &mut Square, q: &mut Square) -> bool {
     true
 }
 
+/// Below this nothing of a matrix of this norm is left.
+pub(super) fn tiny(h: &Square) -> f64 {
+    f64::MIN_POSITIVE / f64::EPSILON * h.n() as f64 * h.largest()
+}
+
 /// True if the element below diagonal entry `k − 1` may be taken for zero.
-fn negligible(h: &Square, k: usize, tiny: f64) -> bool {
+pub(super) fn negligible(h: &Square, k: usize, tiny: f64) -> bool {
     let below = size(h[(k, k - 1)]);
     if below <= tiny {
         return true;

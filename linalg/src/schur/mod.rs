@@ -10,6 +10,7 @@
 //! square       matrices by columns
 //! hessenberg   A = Q H Qᴴ
 //! iteration    H = Q T Qᴴ
+//! multishift   the same for large matrices
 //! divided      elements beside the diagonal of a function of T
 //! ```
 //!
@@ -18,6 +19,7 @@
 pub(crate) mod divided;
 mod hessenberg;
 mod iteration;
+mod multishift;
 pub(crate) mod square;
 #[cfg(test)]
 mod tests;
@@ -119,7 +121,10 @@ impl Form {
             return Some(Self { t, q: Some(q), exact: false, hermitian: true });
         }
         let mut q = hessenberg::reduce(&mut a);
-        let done = iteration::triangularise(&mut a, &mut q);
+        let done = match n > multishift::LARGE {
+            true => multishift::triangularise(&mut a, &mut q),
+            false => iteration::triangularise(&mut a, &mut q),
+        };
         done.then_some(Self { t: a, q: Some(q), exact: false, hermitian: false })
     }
 

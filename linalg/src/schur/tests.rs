@@ -25,12 +25,12 @@ fn check_schur<T: LinalgScalar>(name: &str, a: &Tensor<T>) {
     }
 }
 
-fn matrices<T: LinalgScalar>() -> Vec<(String, Tensor<T>)> {
+fn matrices<T: LinalgScalar>(sizes: &[usize]) -> Vec<(String, Tensor<T>)> {
     let mut all: Vec<(String, Tensor<T>)> = Vec::new();
     let entries = |n: usize, f: &dyn Fn(usize, usize) -> f64| {
         Tensor::from_fn(&[n, n], |at| <T as Numeric>::from_f64(f(at / n, at % n))).unwrap()
     };
-    for n in [1, 2, 3, 5, 8, 13, 33] {
+    for &n in sizes {
         all.push((format!("random {n}"), random::<T>(n as u64, &[2, n, n])));
         let u = Batched::new(&isometry::<T>(n as u64, &[], n, n));
         let turned = |a: &Batched<T>| u.matmul(a).matmul(&u.adjoint()).into_tensor().unwrap();
@@ -61,16 +61,28 @@ fn matrices<T: LinalgScalar>() -> Vec<(String, Tensor<T>)> {
     all
 }
 
+const SMALL: [usize; 7] = [1, 2, 3, 5, 8, 13, 33];
+
 fn factors<T: LinalgScalar>() {
-    for (name, a) in matrices::<T>() {
+    for (name, a) in matrices::<T>(&SMALL) {
         check_schur(&name, &a);
+    }
+}
+
+/// Matrices that take several shifts at once.
+fn large<T: LinalgScalar>() {
+    let others = ["zero", "lower", "twice", "Hermitian", "columns"];
+    for (name, a) in matrices::<T>(&[multishift::LARGE + 24]) {
+        if !others.iter().any(|other| name.starts_with(other)) {
+            check_schur(&name, &a);
+        }
     }
 }
 
 /// The factors of `2ᵉ A` are those of `A`, scaled.
 fn scaled<T: LinalgScalar>() {
     let far = if epsilon::<T>() < 1e-10 { 1000 } else { 110 };
-    for (name, a) in matrices::<T>() {
+    for (name, a) in matrices::<T>(&SMALL) {
         for e in [-far, far] {
             let times = |a: &Batched<T>, e: i32| {
                 let half = 2f64.powi(e / 2);
@@ -93,6 +105,10 @@ fn scaled<T: LinalgScalar>() {
 for_all_dtypes! {
     the_factors_give_the_matrix => factors;
     far_from_one_as_well => scaled;
+}
+
+for_doubles! {
+    the_factors_of_large_matrices_give_the_matrix => large;
 }
 
 #[test]

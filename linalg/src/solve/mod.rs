@@ -7,7 +7,7 @@ mod tests;
 
 use t4a_tensor::Tensor;
 
-use crate::batch::{Output, Shape, Status, Views, filled, flops, is_finite, load, load_rows, run};
+use crate::batch::{Output, Shape, Status, Views, filled, flops, is_finite, load_rows, run};
 use crate::error::{Result, SINGULAR, check};
 use crate::lu::{LuFactors, lu_factor_ex};
 use crate::scalar::LinalgScalar;
@@ -106,8 +106,10 @@ pub fn lu_solve_ex<T: LinalgScalar>(
         |column, index, x, par| {
             let (lu, b) = (packed.get(index), rhs.get(index));
             let p = &rows[index * n..(index + 1) * n];
-            let order: Vec<usize> = p.iter().map(|&i| i as usize).collect();
-            if !is_finite(b) || !is_finite(lu) {
+            let order = (op == TriangleOp::None)
+                .then(|| p.iter().map(|&i| i as usize).collect::<Vec<usize>>());
+            let rhs = |x: &mut [T]| load_rows(b, order.as_deref(), x);
+            if !rhs(x) || !is_finite(lu) {
                 return Status::NonFinite;
             }
             if let Some(i) = (0..n).find(|&i| lu[(i, i)] == T::ZERO) {
@@ -120,10 +122,6 @@ pub fn lu_solve_ex<T: LinalgScalar>(
                 _ => [upper, lower],
             };
             let stages = stages.map(|triangle| Triangle { op, ..triangle });
-            let rhs = |x: &mut [T]| match op {
-                TriangleOp::None => load_rows(b, Some(&order), x),
-                _ => load(b, x),
-            };
             if !solve_within_range(lu, x, rhs, &stages, par) {
                 return Status::Overflow;
             }

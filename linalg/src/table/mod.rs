@@ -11,6 +11,8 @@ mod rule;
 #[cfg(test)]
 mod scales;
 #[cfg(test)]
+mod sweep;
+#[cfg(test)]
 mod tests;
 
 use smallvec::SmallVec;

@@ -64,7 +64,8 @@ pub fn solve_triangular_ex<T: LinalgScalar>(
         |_| Ok(()),
         |(), index, x, par| {
             let t = lhs.get(index);
-            if !is_finite(rhs.get(index)) || !is_finite_triangle(t, triangle) {
+            let rhs = |x: &mut [T]| load(rhs.get(index), x);
+            if !rhs(x) || !is_finite_triangle(t, triangle) {
                 return Status::NonFinite;
             }
             if !triangle.unit
@@ -72,7 +73,7 @@ pub fn solve_triangular_ex<T: LinalgScalar>(
             {
                 return Status::Pivot(i);
             }
-            match solve_within_range(t, x, |x| load(rhs.get(index), x), &[triangle], par) {
+            match solve_within_range(t, x, rhs, &[triangle], par) {
                 true => Status::Done,
                 false => Status::Overflow,
             }
@@ -109,7 +110,7 @@ fn is_finite_triangle<T: LinalgScalar>(t: MatRef<'_, T>, triangle: Triangle) -> 
     })
 }
 
-/// `X ← op(T)⁻¹ X` for each of these triangles of `t`, one after the other; `rhs` writes what they are applied to.
+/// `X ← op(T)⁻¹ X` for each of these triangles of `t`, one after the other; `rhs` writes `X` once more.
 /// True if the solution is within the range of the type.
 ///
 /// Quotients by subnormal elements leave the range before the solution does: where one is not finite, the
@@ -130,7 +131,6 @@ pub(crate) fn solve_within_range<T: LinalgScalar>(
         }
         is_finite(MatRef::from_column_major_slice(x, n, columns))
     };
-    rhs(x);
     if n == 0 || solve(t, x) {
         return true;
     }

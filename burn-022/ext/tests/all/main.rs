@@ -1,10 +1,30 @@
 //! Operations on tensors of Burn 0.22, with `burn-t4a` in the place of `burn-flex`.
 
+// A text runs on several tapes.
+#![allow(clippy::duplicate_mod)]
+
+#[macro_use]
+mod line;
 mod einsum;
 mod linalg;
 mod models;
 mod scan;
 mod structured;
+mod tape;
+
+mod plain {
+    pub(crate) use crate::line::plain::*;
+
+    mod complex;
+    mod discrete;
+    mod nn;
+}
+
+mod balanced {
+    pub(crate) use crate::line::balanced::*;
+
+    mod nn;
+}
 
 use burn_backend::{DType, TensorMetadata};
 use burn_dispatch::backends::Flex;

@@ -1,23 +1,22 @@
 //! Complex pairs against the numbers of `num_complex`, and their gradients.
 
-use burn_autodiff::Autodiff;
-use burn_t4a::ext::{Complex, ExtError, MismatchError};
-use burn_t4a::{BurnT4a, T4aDevice};
-use burn_tensor::{DType, Tensor, TensorData, s};
+use burn_tensor::{DType, TensorData, s};
 use num_complex::Complex64;
 
-type B = BurnT4a;
+use super::ext::{ExtError, MismatchError};
+use super::{Complex, Tensor, device};
 
-fn real(values: &[f64]) -> Tensor<B, 1> {
-    Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), (&T4aDevice, DType::F64))
+fn real(values: &[f64]) -> Tensor<1> {
+    let data = TensorData::new(values.to_vec(), [values.len()]);
+    Tensor::from_data(data, (&device(), DType::F64))
 }
 
-fn complex(values: &[Complex64]) -> Complex<B, 1> {
+fn complex(values: &[Complex64]) -> Complex<1> {
     let part = |f: fn(&Complex64) -> f64| real(&values.iter().map(f).collect::<Vec<_>>());
     Complex::new(part(|z| z.re), part(|z| z.im)).unwrap()
 }
 
-fn numbers<const D: usize>(z: Complex<B, D>) -> Vec<Complex64> {
+fn numbers<const D: usize>(z: Complex<D>) -> Vec<Complex64> {
     let (re, im) = z.into_parts();
     let (re, im) = (re.into_data(), im.into_data());
     re.iter::<f64>().zip(im.iter::<f64>()).map(|(re, im)| Complex64::new(re, im)).collect()
@@ -57,7 +56,7 @@ fn arithmetic() {
     let mut ratio = each(|z, w| z / w);
     ratio[3] = Complex64::new(1e-200, 3.0) / Complex64::new(2.0, 1.0);
     close(&numbers(z() / w()), &ratio);
-    let finite = |z: &Complex<B, 1>| z.clone().map(|part| part.slice(s![0..3]));
+    let finite = |z: &Complex<1>| z.clone().map(|part| part.slice(s![0..3]));
     close(&numbers(finite(&z()) * finite(&w())), &each(|z, w| z * w)[..3]);
     let r: Vec<f64> = z().abs().into_data().iter().collect();
     Z.iter().zip(r).for_each(|(z, r)| assert!((z.norm() - r).abs() <= 1e-15 * r));
@@ -65,7 +64,7 @@ fn arithmetic() {
 
 #[test]
 fn matrices() {
-    let square = |z: Complex<B, 1>| z.map(|part| part.slice(s![0..3]).repeat(&[3]).reshape([3, 3]));
+    let square = |z: Complex<1>| z.map(|part| part.slice(s![0..3]).repeat(&[3]).reshape([3, 3]));
     let (a, b) = (square(complex(&Z)), square(complex(&W)));
     let (x, y) = (numbers(a.clone()), numbers(b.clone()));
     let product: Vec<_> = (0..9)
@@ -85,15 +84,11 @@ fn polar_form() {
 
 #[test]
 fn gradients_are_those_of_the_parts() {
-    type AD = Autodiff<B>;
-    let leaf = |values: [f64; 3]| {
-        let data = TensorData::new(values.to_vec(), [3]);
-        Tensor::<AD, 1>::from_data(data, (&T4aDevice, DType::F64)).require_grad()
-    };
+    let leaf = |values: [f64; 3]| real(&values).require_grad();
     let (re, im) = (leaf([3.0, 0.0, 1e-200]), leaf([4.0, 0.0, 0.0]));
-    let gradient = |loss: Tensor<AD, 1>| -> (Vec<f64>, Vec<f64>) {
+    let gradient = |loss: Tensor<1>| -> (Vec<f64>, Vec<f64>) {
         let grads = loss.sum().backward();
-        let of = |x: &Tensor<AD, 1>| x.grad(&grads).unwrap().into_data().iter().collect();
+        let of = |x: &Tensor<1>| x.grad(&grads).unwrap().into_data().iter().collect();
         (of(&re), of(&im))
     };
     let z = Complex::new(re.clone(), im.clone()).unwrap();
