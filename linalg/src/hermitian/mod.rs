@@ -87,7 +87,11 @@ pub(crate) fn divided_differences<R: RealMatrices<Real = R>>(
     let quotient = difference.mul(&gap.mul(&apart).add(&close).recip());
     // The mean of two values that are apart may be outside of the domain, as that of 1 and −1 is.
     let mean = mean.mul(&close).add(&values.mul(&apart));
-    let ratio = gap.mul(&length.masked_recip(&length.scale(0.0)));
+    // The derivative of a reciprocal is its square, which may leave the range where there is no gap at all.
+    let nothing = length.scale(0.0);
+    let still = gap.within(&nothing);
+    let length = length.mul(&still.constant(1, 1, 1.0).sub(&still)).add(&still);
+    let ratio = gap.mul(&length.masked_recip(&nothing));
     let correction = f.bend(&mean).mul(&ratio.mul(&ratio).mul(&close)).scale(1.0 / 24.0);
     let series = f.slope(&mean).add(&correction);
     quotient.mul(&apart).add(&series.mul(&close))

@@ -181,3 +181,20 @@ fn powers_of_indefinite_matrices_have_derivatives() {
     let got = gradient(op, &[&a], &[Some(Part::Full(c))]).unwrap();
     assert_close(&got[0], &wanted, 1e-12);
 }
+
+/// One eigenvalue whose reciprocal has a square beyond the range.
+#[test]
+fn second_derivatives_beside_a_tiny_eigenvalue_are_finite() {
+    let a = Tensor::from_vec(vec![-0.5f32, 0.0, 0.0, 5e-20], &[2, 2]).unwrap();
+    let c = Batched::new(&random::<f32>(3, &[2, 2])).herm().into_tensor().unwrap();
+    let inputs = duals(std::slice::from_ref(&a), std::slice::from_ref(&c));
+    let op = HermitianFunctionOp { function: Elementary::Pow(3.0) };
+    let recorded = Recorded::new(op, false, inputs).unwrap();
+    let given = eager(&c).into_iter().map(|x| Some(t4a_diff::Dual::constant(x)));
+    let gradient = recorded.vjp(&given.collect::<Vec<_>>(), &[]).unwrap();
+    let got = from_eager(gradient.into_iter().map(t4a_diff::Dual::into_tangent).collect());
+    // 2 (A C² + C A C + C² A).
+    let square = mm(&c, &c);
+    let sum = axpy(&axpy(&mm(&a, &square), 1.0, &mm(&mm(&c, &a), &c)), 1.0, &mm(&square, &a));
+    assert_close(&got.unwrap(), &axpy(&sum, 1.0, &sum), 1e-5);
+}
