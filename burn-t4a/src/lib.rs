@@ -45,18 +45,20 @@
 //! [`TensorError`](t4a_tensor::TensorError), which names the operation, shapes and dtypes. The operations of
 //! [`ext`] return typed errors before any work.
 
+// backend         the face of Burn: one line per method
 // boundary        typed errors of the engine become panics, in one place
 // ext             operations beyond Burn's, with gradients
 // models          what is most often built of them: chains of tags, Gaussian processes, low rank
-// v0_21           the Burn 0.21 face: one line per method
 
+mod backend;
 mod boundary;
 #[cfg(feature = "ext")]
 pub mod ext;
 #[cfg(feature = "ext")]
 pub mod models;
-pub mod v0_21;
 
+pub use backend::{
+    BurnT4a, T4aDevice, T4aQTensor, T4aTensor, burn_dtype, engine_dtype, irfft, rfft,
+};
 pub use t4a_tensor::config::{BackendConfig, ConfigError};
 pub use t4a_tensor::route;
-pub use v0_21::{BurnT4a, T4aDevice, T4aQTensor, T4aTensor};

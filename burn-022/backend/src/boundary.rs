@@ -1,1 +1,1 @@
-../../../face/backend/boundary.rs
+../../../face/boundary.rs

@@ -3,7 +3,8 @@
 use burn_backend::tensor::{Device, FloatTensor, IntTensor};
 use burn_backend::{Backend, DType, TensorData};
 
-pub(crate) use crate::v0_21::{BurnT4a as Engine, T4aTensor, dtype};
+pub(crate) use crate::backend::primitive::dtype;
+pub(crate) use crate::backend::{BurnT4a as Engine, T4aTensor};
 pub(crate) use burn_backend::get_device_settings as device_settings;
 
 #[cfg(feature = "flex")]

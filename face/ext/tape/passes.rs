@@ -22,7 +22,7 @@ use burn_backend::{FloatDType, Shape};
 use burn_tensor::Tensor;
 
 use super::{Tracked, constant};
-use crate::v0_21::{BurnT4a, T4aDevice};
+use crate::backend::{BurnT4a, T4aDevice};
 
 type Tape = Autodiff<BurnT4a, NoCheckpointing>;
 

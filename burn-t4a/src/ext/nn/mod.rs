@@ -27,8 +27,8 @@ use t4a_nn::{Attention, CrossEntropy, LayerNorm, LogSoftmax, RmsNorm, Softmax};
 
 use super::operation::{Operand, Operations, call, float};
 use super::primitive::{Bools, Indices};
+use crate::backend::module::scores;
 use crate::boundary::accept;
-use crate::v0_21::scores;
 
 /// The one result of an operation.
 #[track_caller]

@@ -13,12 +13,12 @@ use t4a_tensor::TensorError;
 
 use super::records::{self, inside};
 use super::{Leaf, Options, Result, Steps};
+use crate::backend::BurnT4a;
 use crate::boundary::accept;
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
 use crate::ext::tape::passes::Observer;
 use crate::ext::tape::{is_tracked, record};
-use crate::v0_21::BurnT4a;
 
 /// A backend that scans run on. The default is the plain loop, which is right for every backend without a
 /// tape.

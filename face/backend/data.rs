@@ -7,12 +7,14 @@
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
-use burn_backend::{AllocationProperty, BoolDType, Bytes, DType as BurnDType, TensorData};
+use burn_backend::{AllocationProperty, BoolDType, Bytes, DType as BurnDType, Shape, TensorData};
 use burn_backend::{TensorMetadata, bf16, f16};
-use burn_std::{AccessError, AccessPolicy, AllocationController};
+use burn_std::AllocationController;
+#[cfg(burn_line = "0.22")]
+use burn_std::{AccessError, AccessPolicy};
 use t4a_tensor::{AnyTensor, Buffer, DType, Layout, Result, Tensor, TensorError};
 
-use crate::primitive::{T4aTensor, engine_dtype};
+use super::primitive::{T4aTensor, engine_dtype};
 
 impl T4aTensor {
     /// Takes over the elements of `data`; booleans are checked to be 0 or 1 and normalised if not.
@@ -21,7 +23,7 @@ impl T4aTensor {
     /// [`TensorError::Value`] if the bytes are not those of the shape, or the data is quantized;
     /// [`TensorError::SizeOverflow`].
     pub fn try_from_data(data: TensorData) -> Result<Self> {
-        let (bytes, shape, dtype) = data.into_parts();
+        let (bytes, shape, dtype) = parts(data);
         let layout = Layout::contiguous("from_data", &shape, dtype.size())?;
         let required = layout.numel() * dtype.size();
         if bytes.len() != required {
@@ -86,6 +88,14 @@ impl T4aTensor {
     }
 }
 
+/// The parts of data.
+pub(super) fn parts(data: TensorData) -> (Bytes, Shape, BurnDType) {
+    #[cfg(burn_line = "0.21")]
+    return (data.bytes, data.shape, data.dtype);
+    #[cfg(burn_line = "0.22")]
+    return data.into_parts();
+}
+
 /// Contiguous elements as `Bytes`.
 fn hand_out(any: &AnyTensor) -> Result<Bytes> {
     let len = any.numel() * any.dtype().size();
@@ -112,7 +122,8 @@ fn share(buffer: Buffer, start: usize, len: usize) -> Bytes {
 }
 
 /// The whole memory of a tensor as `Bytes`. No copy.
-pub(crate) fn hand_out_all(any: &AnyTensor) -> Bytes {
+#[cfg(burn_line = "0.22")]
+pub(super) fn hand_out_all(any: &AnyTensor) -> Bytes {
     let buffer = any.buffer();
     share(buffer.clone(), 0, buffer.len())
 }
@@ -122,7 +133,8 @@ pub(crate) fn hand_out_all(any: &AnyTensor) -> Bytes {
 /// # Errors
 /// [`TensorError::Shape`] if an element lies outside; [`TensorError::Value`] for quantized dtypes and booleans of
 /// four bytes.
-pub(crate) fn tensor_over(
+#[cfg(burn_line = "0.22")]
+pub(super) fn tensor_over(
     bytes: Bytes,
     shape: &[usize],
     strides: &[isize],
@@ -184,6 +196,32 @@ struct Shared {
     len: usize,
 }
 
+impl Shared {
+    /// Copies the buffer if anyone else holds it.
+    fn own(&mut self) -> Result<()> {
+        if !self.buffer.is_unique() {
+            self.buffer = self.buffer.duplicate()?;
+        }
+        Ok(())
+    }
+
+    /// The bytes of a buffer after [`Self::own`].
+    fn written(&mut self) -> &mut [MaybeUninit<u8>] {
+        match self.buffer.as_mut_ptr() {
+            // SAFETY: in bounds since `share`, and uniquely owned.
+            Some(ptr) => unsafe {
+                std::slice::from_raw_parts_mut(ptr.add(self.start).cast(), self.len)
+            },
+            None => unreachable!("a fresh copy is unique"),
+        }
+    }
+
+    fn read(&self) -> &[MaybeUninit<u8>] {
+        // SAFETY: in bounds since `share`; the buffer is alive.
+        unsafe { std::slice::from_raw_parts(self.buffer.as_ptr().add(self.start).cast(), self.len) }
+    }
+}
+
 impl AllocationController for Shared {
     fn alloc_align(&self) -> usize {
         let address = self.buffer.as_ptr().addr() + self.start;
@@ -194,34 +232,37 @@ impl AllocationController for Shared {
         AllocationProperty::Other
     }
 
+    #[cfg(burn_line = "0.21")]
+    unsafe fn memory_mut(&mut self) -> &mut [MaybeUninit<u8>] {
+        match self.own() {
+            Ok(()) => self.written(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[cfg(burn_line = "0.22")]
     unsafe fn memory_mut(
         &mut self,
         policy: AccessPolicy,
     ) -> std::result::Result<&mut [MaybeUninit<u8>], AccessError> {
-        if !self.buffer.is_unique() {
-            if !policy.copy_allowed() {
-                return Err(AccessError::WouldCopy);
-            }
-            let copy = self.buffer.duplicate();
-            self.buffer = copy.map_err(|error| AccessError::Read(error.to_string()))?;
+        if !self.buffer.is_unique() && !policy.copy_allowed() {
+            return Err(AccessError::WouldCopy);
         }
-        match self.buffer.as_mut_ptr() {
-            Some(ptr) => {
-                // SAFETY: in bounds since `share`, and uniquely owned.
-                Ok(unsafe { std::slice::from_raw_parts_mut(ptr.add(self.start).cast(), self.len) })
-            }
-            None => unreachable!("a fresh copy is unique"),
-        }
+        self.own().map_err(|error| AccessError::Read(error.to_string()))?;
+        Ok(self.written())
     }
 
+    #[cfg(burn_line = "0.21")]
+    fn memory(&self) -> &[MaybeUninit<u8>] {
+        self.read()
+    }
+
+    #[cfg(burn_line = "0.22")]
     fn memory(
         &self,
         _policy: AccessPolicy,
     ) -> std::result::Result<&[MaybeUninit<u8>], AccessError> {
-        // SAFETY: in bounds since `share`; the buffer is alive.
-        Ok(unsafe {
-            std::slice::from_raw_parts(self.buffer.as_ptr().add(self.start).cast(), self.len)
-        })
+        Ok(self.read())
     }
 
     fn duplicate(&self) -> Option<Box<dyn AllocationController>> {
@@ -235,10 +276,16 @@ const _: fn(f16, bf16) -> (t4a_algebra::f16, t4a_algebra::bf16) = |a, b| (a, b);
 
 #[cfg(test)]
 mod tests {
+    use burn_backend::Element;
+
     use super::*;
 
     fn read(tensor: T4aTensor) -> TensorData {
         tensor.try_into_data().unwrap()
+    }
+
+    fn elements<E: Element>(data: &TensorData) -> Vec<E> {
+        data.iter::<E>().collect()
     }
 
     #[test]
@@ -252,8 +299,8 @@ mod tests {
         // The first write copies: the tensor still holds the memory.
         out.as_mut_slice::<f32>().unwrap()[0] = 9.0;
         assert_ne!(out.as_bytes().as_ptr(), ptr);
-        assert_eq!(read(tensor).try_to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(out.try_to_vec::<f32>().unwrap(), [9.0, 2.0, 3.0, 4.0]);
+        assert_eq!(elements::<f32>(&read(tensor)), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(elements::<f32>(&out), [9.0, 2.0, 3.0, 4.0]);
     }
 
     #[test]
@@ -261,8 +308,8 @@ mod tests {
         let any = AnyTensor::from(Tensor::from_vec((0..6i32).collect(), &[2, 3]).unwrap());
         let read = |any: AnyTensor| {
             let data = read(T4aTensor::from_any(any).unwrap());
-            assert_eq!(data.bytes().len(), 4 * data.num_elements());
-            data.try_to_vec::<i32>().unwrap()
+            assert_eq!(data.as_bytes().len(), 4 * data.num_elements());
+            elements::<i32>(&data)
         };
         assert_eq!(read(any.permute(&[1, 0]).unwrap()), [0, 3, 1, 4, 2, 5]);
         assert_eq!(read(any.select(0, 1).unwrap()), [3, 4, 5]);
@@ -283,7 +330,7 @@ mod tests {
         let buffer = AnyTensor::from(Tensor::from_vec(raw, &[24]).unwrap()).into_buffer();
         let data = TensorData::from_bytes(share(buffer, skew, 16), [2], BurnDType::F64);
         let tensor = T4aTensor::try_from_data(data).unwrap();
-        assert_eq!(read(tensor).try_to_vec::<f64>().unwrap(), values);
+        assert_eq!(elements::<f64>(&read(tensor)), values);
     }
 
     #[test]
@@ -297,5 +344,20 @@ mod tests {
         let odd = TensorData::from_bytes_vec(vec![2, 0, 255], [3], BurnDType::Bool(BoolDType::U8));
         let tensor = T4aTensor::try_from_data(odd).unwrap();
         assert_eq!(tensor.any().typed::<bool>().unwrap().to_vec().unwrap(), [true, false, true]);
+    }
+
+    /// Burn 0.22 refuses data of the wrong size itself.
+    #[cfg(burn_line = "0.21")]
+    #[test]
+    fn data_of_the_wrong_size_is_an_error() {
+        let bytes = || Bytes::from_elems(vec![0f32; 3]);
+        let error =
+            T4aTensor::try_from_data(TensorData::from_bytes(bytes(), [2, 2], BurnDType::F32));
+        let text = error.unwrap_err().to_string();
+        assert_eq!(text, "from_data: shape [2, 2] of f32 takes 16 bytes, the data has 12");
+        let shape = [usize::MAX, 2, 2];
+        let error =
+            T4aTensor::try_from_data(TensorData::from_bytes(bytes(), shape, BurnDType::F32));
+        assert!(matches!(error, Err(TensorError::SizeOverflow { .. })));
     }
 }

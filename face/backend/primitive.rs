@@ -8,6 +8,8 @@ use burn_backend::{BoolDType, DType as BurnDType, IntDType, Scalar, Shape, Tenso
 use t4a_tensor::any::Number;
 use t4a_tensor::{AnyTensor, DType, Result, Route, TensorError};
 
+#[cfg(burn_line = "0.22")]
+use super::T4aDevice;
 use crate::boundary::accept;
 
 /// A tensor of the backend. Cloning shares the memory.
@@ -21,7 +23,7 @@ impl T4aTensor {
     /// Wraps an engine tensor. No copy.
     ///
     /// # Errors
-    /// [`TensorError::DTypeUnsupported`] for complex elements, which Burn 0.21 does not have.
+    /// [`TensorError::DTypeUnsupported`] for complex elements, which Burn does not have.
     pub fn from_any(any: AnyTensor) -> Result<Self> {
         let dtype = any.dtype();
         if burn_dtype(dtype, BoolDType::Native).is_none() {
@@ -118,6 +120,19 @@ pub(crate) fn dtype(dtype: impl Into<BurnDType>) -> DType {
 }
 
 impl TensorMetadata for T4aTensor {
+    #[cfg(burn_line = "0.22")]
+    type Device = T4aDevice;
+
+    #[cfg(burn_line = "0.22")]
+    fn device(&self) -> T4aDevice {
+        T4aDevice
+    }
+
+    #[cfg(burn_line = "0.22")]
+    fn can_mut(&self) -> bool {
+        !self.any.buffer().is_shared()
+    }
+
     fn dtype(&self) -> BurnDType {
         burn_dtype(self.any.dtype(), self.store).expect("a primitive has a dtype of Burn")
     }
@@ -138,8 +153,8 @@ impl TensorMetadata for T4aTensor {
     }
 }
 
-/// Burn's dtype for one of the engine, where there is one.
-fn burn_dtype(dtype: DType, store: BoolDType) -> Option<BurnDType> {
+/// Burn's dtype for one of the engine, where there is one; the inverse of [`engine_dtype`].
+pub fn burn_dtype(dtype: DType, store: BoolDType) -> Option<BurnDType> {
     Some(match dtype {
         DType::F64 => BurnDType::F64,
         DType::F32 => BurnDType::F32,
@@ -162,7 +177,7 @@ fn burn_dtype(dtype: DType, store: BoolDType) -> Option<BurnDType> {
 ///
 /// # Errors
 /// [`TensorError::Value`] for quantized dtypes, which live in a primitive of their own.
-pub(crate) fn engine_dtype(dtype: BurnDType) -> Result<DType> {
+pub fn engine_dtype(dtype: BurnDType) -> Result<DType> {
     Ok(match dtype {
         BurnDType::F64 => DType::F64,
         BurnDType::F32 | BurnDType::Flex32 => DType::F32,

@@ -13,9 +13,9 @@ use bytemuck::Pod;
 use t4a_tensor::layout::contiguous_strides;
 use t4a_tensor::{Layout as Strided, Result, TensorError};
 
+use super::data::{hand_out_all, tensor_over};
+use super::primitive::T4aTensor;
 use crate::boundary::accept;
-use crate::data::{hand_out_all, tensor_over};
-use crate::primitive::T4aTensor;
 
 /// Shape, strides and offset of a tensor over linear memory, all in elements. Negative strides run backwards.
 #[derive(Clone, Debug, PartialEq, Eq)]

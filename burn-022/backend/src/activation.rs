@@ -1,1 +1,0 @@
-../../../face/backend/activation.rs

@@ -1,1 +1,0 @@
-../../../face/backend/movement.rs
