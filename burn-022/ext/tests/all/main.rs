@@ -26,7 +26,7 @@ mod balanced {
     mod nn;
 }
 
-use burn_backend::{DType, TensorMetadata};
+use burn_backend::DType;
 use burn_dispatch::backends::Flex;
 use burn_t4a_022::T4aTensor;
 use burn_t4a_022::route::Path;
