@@ -1,4 +1,4 @@
-//! Where typed errors become panics: Burn's trait methods cannot return them.
+//! Typed errors become panics here: Burn's trait methods cannot return them.
 
 use std::fmt::Display;
 

@@ -10,7 +10,7 @@ use burn_backend::{
     BoolStore, Bytes, DType as BurnDType, Element, Shape, TensorData, TensorMetadata,
 };
 use bytemuck::Pod;
-use t4a_tensor::layout::contiguous_strides;
+use t4a_tensor::layout::{contiguous_strides, row_major};
 use t4a_tensor::{Layout as Strided, Result, TensorError};
 
 use super::data::{hand_out_all, tensor_over};
@@ -64,14 +64,7 @@ impl Layout {
 
     /// True if the elements lie in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
-        let sized = |(size, stride): (&usize, &isize)| (*size != 1).then_some(*stride);
-        self.num_elements() == 0
-            || self
-                .shape
-                .iter()
-                .zip(&self.strides)
-                .zip(&contiguous_strides(&self.shape))
-                .all(|((size, stride), own)| sized((size, stride)).is_none_or(|s| s == *own))
+        row_major(&self.shape, &self.strides)
     }
 
     /// The range of positions of row-major elements.
@@ -92,7 +85,7 @@ impl T4aTensor {
     /// [`Self::try_from_data`].
     ///
     /// # Panics
-    /// Where it returns an error.
+    /// If it returns an error.
     #[track_caller]
     pub fn from_data(data: TensorData) -> Self {
         accept(Self::try_from_data(data))
@@ -101,7 +94,7 @@ impl T4aTensor {
     /// [`Self::try_into_data`].
     ///
     /// # Panics
-    /// Where it returns an error.
+    /// If it returns an error.
     #[track_caller]
     pub fn into_data(self) -> TensorData {
         accept(self.try_into_data())
@@ -149,7 +142,7 @@ impl T4aTensor {
 
     /// True if operations may overwrite the memory: no other tensor shares it, and the engine has allocated it.
     pub fn is_unique(&self) -> bool {
-        !self.any().buffer().is_shared()
+        TensorMetadata::can_mut(self)
     }
 
     /// The elements in row-major order from offset 0; copies those that do not lie so.

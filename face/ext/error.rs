@@ -1,4 +1,4 @@
-//! What the extension functions reject, before any arithmetic.
+//! Errors of the extension functions, reported before any arithmetic.
 
 use burn_backend::{DType, Shape};
 use t4a_einsum::{EinsumError, MismatchError};
@@ -19,7 +19,7 @@ pub enum ExtError {
     /// Tensors of different dtypes or devices, or a result asked for in another rank.
     #[error(transparent)]
     Mismatch(#[from] MismatchError<DType>),
-    /// What an einsum asks for cannot be done.
+    /// An einsum that cannot be computed as asked.
     #[error(transparent)]
     Einsum(#[from] EinsumError),
     /// A failure of the tensors below.

@@ -116,7 +116,7 @@ pub trait Operations: Backend {
         by_definition(op, inputs, tracked)
     }
 
-    /// Which kernel computed a value, and why not its own one; none where no route is kept.
+    /// The kernel that computed a value, with the reason if it was a fallback; none where no route is kept.
     fn route(_x: &Operand<Self>) -> Option<Route> {
         None
     }

@@ -81,7 +81,7 @@ pub fn call_jvp<O: Operation, const D: usize>(
     apply_jvp(op, inputs, tangents).map(|[y, dy]| (tensor(y), tensor(dy)))
 }
 
-/// Which kernel computed a value, and why not its own one: none on backends that keep no routes.
+/// The kernel that computed a value, with the reason if it was a fallback; none on backends that keep no routes.
 ///
 /// ```
 /// use burn_t4a_022_ext::linalg::cholesky;

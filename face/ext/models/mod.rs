@@ -1,4 +1,4 @@
-//! What is most often built of the operations of this crate, over any backend that runs them.
+//! Common models built of the operations of this crate, over any backend that runs them.
 //!
 //! | task | |
 //! |---|---|

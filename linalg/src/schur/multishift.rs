@@ -64,7 +64,7 @@ pub(super) fn triangularise(h: &mut Square, q: &mut Square) -> bool {
             continue;
         }
         if steps > 0 && steps % 6 == 0 {
-            // Where the shifts go around in circles.
+            // Exceptional shifts break cycles of the iteration.
             let other = |k: usize| r.h[(k, k)] + 0.75 * size(r.h[(k, k - 1)]);
             shifts = (end - count..end).map(other).collect();
         }

@@ -73,9 +73,9 @@ pub fn contiguous_strides(shape: &[usize]) -> Strides {
     strides
 }
 
-/// Whether the elements lie in row-major order without gaps.
+/// True if elements of this shape and these strides lie in row-major order without gaps.
 #[inline]
-fn row_major(shape: &[usize], strides: &[isize]) -> bool {
+pub fn row_major(shape: &[usize], strides: &[isize]) -> bool {
     let mut step = 1usize;
     for (&size, &stride) in shape.iter().zip(strides).rev() {
         if size != 1 {

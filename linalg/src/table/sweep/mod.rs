@@ -309,7 +309,7 @@ fn from_tensor<T: LinalgScalar>(x: &Tensor<T>) -> Mat {
     Mat { m: x.shape()[0], n: x.shape()[1], x: entries.iter().map(entry).collect() }
 }
 
-/// What vanishes of operands and results.
+/// Residuals of operands and results, zero for exact ones.
 fn equations(kind: Kind, x: &[Jet], y: &[Jet], case: &Case) -> Vec<Jet> {
     let (a, f) = (&x[0], &y[0]);
     let unit = || Jet::unit(a.terms[0].n);
