@@ -42,16 +42,19 @@
 //! | arrays of one's own that rules run on | [`Array`], [`Integers`], [`Flags`] |
 //! | forward mode, second order | [`Dual`] over any array |
 //! | engine tensors as arrays | [`Eager`] |
+//! | the structure of nested arguments and results | [`tree`] |
 
 // array        Array, Integers, Flags: the vocabulary
 //   engine     Eager: engine tensors
 //   dual       Dual: any implementor with a tangent beside it
 // operation    Operation: name, results, forward, vjp, jvp, portable definition
+// tree         Structure: how trees of arrays branch, and their values that are not arrays
 // check        what rules are tested with: finite differences, adjointness
 
 pub mod array;
 pub mod check;
 pub mod operation;
+pub mod tree;
 
 pub use array::{Array, Dual, Eager, Flags, Integers};
 pub use operation::{

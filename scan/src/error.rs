@@ -1,5 +1,6 @@
 //! What scans reject.
 
+use t4a_diff::tree::TreeError;
 use t4a_einsum::EinsumError;
 use t4a_tensor::{DType, TensorError};
 use thiserror::Error;
@@ -59,13 +60,13 @@ pub enum ScanError {
         /// Of what is required.
         required: String,
     },
-    /// A tensor asked for with another rank than it has.
-    #[error("scan: a tensor of shape {shape:?} was asked for with rank {rank}")]
-    Rank {
-        /// Its shape.
-        shape: Vec<usize>,
-        /// The rank asked for.
-        rank: usize,
+    /// A tree that is not one of floats, or not of the type that a body or a caller asks for.
+    #[error("scan: {what}: {error}")]
+    Tree {
+        /// Consts, init, xs, the carry or ys.
+        what: &'static str,
+        /// The reason.
+        error: TreeError,
     },
     /// A step that returns another kind of carry than it takes.
     #[error("scan: a step changes shape or dtype of the carry: {}", carry_leaves(.leaves))]

@@ -35,13 +35,16 @@ use std::marker::PhantomData;
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::NoCheckpointing;
 use burn_backend::ops::FloatTensorOps;
+use burn_backend::tensor::FloatTensor;
 use burn_backend::{
     AutodiffBackend, Backend, DType, FloatDType, Shape, TensorData, TensorMetadata,
 };
 use burn_t4a::ext::level::Level;
-use burn_t4a::ext::scan::Structure;
 use burn_t4a::ext::tape::is_tracked;
-use burn_t4a_jvp::{Jvp, JvpError, Leaf, LeafMismatch, Lift, build, dual, jvp, leaves, unzip};
+use burn_t4a::ext::tree::{
+    Leaf, Structure, Tree, TreeError, build, build_floats, flatten, flatten_floats,
+};
+use burn_t4a_jvp::{Jvp, JvpError, LeafMismatch, dual, jvp, unzip};
 use burn_tensor::{Tensor, TensorPrimitive};
 use thiserror::Error;
 
@@ -55,6 +58,9 @@ pub enum DerivativeError {
     /// Trees and tangents that do not fit.
     #[error(transparent)]
     Jvp(#[from] JvpError),
+    /// A tree with integers or booleans where gradients are asked for, or of another type than is asked for.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
     /// A reverse pass inside of another one of the same type.
     #[error(
         "a reverse pass inside of another one on the same backend, whose tensors could not be told apart: take \
@@ -96,36 +102,41 @@ pub enum DerivativeError {
 /// What the tape of a call keeps: its arguments.
 struct Arguments<B: Backend> {
     structure: Structure,
-    leaves: Vec<Leaf<Autodiff<B>>>,
+    leaves: Vec<FloatTensor<Autodiff<B>>>,
 }
 
 impl<B: Backend> Arguments<B> {
     /// The tree on the tape, tracked.
-    fn enter<P: Lift<B>>(tree: P) -> Result<(P::On<Autodiff<B>>, Self)> {
-        let structure = tree.structure();
+    fn enter<P: Tree<B>>(tree: P) -> Result<(P::On<Autodiff<B>>, Self)> {
+        let (structure, leaves) = flatten_floats(tree)?;
         let track = |x| Autodiff::<B>::float_set_require_grad(Autodiff::<B>::from_inner(x), true);
-        let leaves: Vec<_> = leaves(tree).into_iter().map(track).collect();
-        Ok((build(&structure, leaves.clone())?, Self { structure, leaves }))
+        let leaves: Vec<_> = leaves.into_iter().map(track).collect();
+        Ok((build_floats(&structure, leaves.clone())?, Self { structure, leaves }))
     }
 
     /// The cotangents of the arguments for one of the root, zeros where it does not depend on them.
-    fn pull<P: Lift<B>>(self, root: Option<Leaf<Autodiff<B>>>) -> Result<P> {
+    fn pull<P: Tree<B>>(self, root: Option<FloatTensor<Autodiff<B>>>) -> Result<P> {
         let tracked = root.filter(is_tracked::<B, NoCheckpointing>);
         let gradients = tracked.map(Autodiff::<B>::backward);
-        let of = |x: &Leaf<Autodiff<B>>| {
+        let of = |x: &FloatTensor<Autodiff<B>>| {
             let found = gradients.as_ref().and_then(|all| Autodiff::<B>::grad(x, all));
             found.unwrap_or_else(|| {
                 B::float_zeros(x.shape(), &Autodiff::<B>::float_device(x), x.dtype().into())
             })
         };
-        Ok(build(&self.structure, self.leaves.iter().map(of).collect())?)
+        Ok(build_floats(&self.structure, self.leaves.iter().map(of).collect())?)
     }
 }
 
 /// A tree below the tape.
-fn inner<B: Backend, R: Lift<Autodiff<B>>>(tree: R) -> Result<R::On<B>> {
-    let structure = tree.structure();
-    Ok(build(&structure, leaves(tree).into_iter().map(Autodiff::<B>::inner).collect())?)
+fn inner<B: Backend, R: Tree<Autodiff<B>>>(tree: R) -> Result<R::On<B>> {
+    let (structure, leaves) = flatten(tree);
+    let inner = |leaf: Leaf<Autodiff<B>>| match leaf {
+        Leaf::Float(x) => Leaf::Float(Autodiff::<B>::inner(x)),
+        Leaf::Int(x) => Leaf::Int(x),
+        Leaf::Bool(x) => Leaf::Bool(x),
+    };
+    Ok(build(&structure, leaves.into_iter().map(inner).collect())?)
 }
 
 /// A function on the tape begins.
@@ -133,7 +144,7 @@ fn level<B: Backend>() -> Result<Level> {
     Level::enter::<Autodiff<B>>().ok_or(DerivativeError::Nested)
 }
 
-fn number<B: Backend>(loss: Tensor<Autodiff<B>, 1>) -> Result<Leaf<Autodiff<B>>> {
+fn number<B: Backend>(loss: Tensor<Autodiff<B>, 1>) -> Result<FloatTensor<Autodiff<B>>> {
     let loss = loss.into_primitive().tensor();
     match loss.shape().num_elements() {
         1 => Ok(loss),
@@ -141,7 +152,7 @@ fn number<B: Backend>(loss: Tensor<Autodiff<B>, 1>) -> Result<Leaf<Autodiff<B>>>
     }
 }
 
-fn tensor<B: Backend, const D: usize>(x: Leaf<B>) -> Tensor<B, D> {
+fn tensor<B: Backend, const D: usize>(x: FloatTensor<B>) -> Tensor<B, D> {
     Tensor::from_primitive(TensorPrimitive::Float(x))
 }
 
@@ -161,7 +172,7 @@ fn tensor<B: Backend, const D: usize>(x: Leaf<B>) -> Tensor<B, D> {
 ///
 /// # Errors
 /// [`DerivativeError::Loss`] unless f returns one element.
-pub fn grad<B: Backend, P: Lift<B>>(
+pub fn grad<B: Backend, P: Tree<B>>(
     f: impl FnOnce(P::On<Autodiff<B>>) -> Tensor<Autodiff<B>, 1>,
     x: P,
 ) -> Result<P> {
@@ -172,7 +183,7 @@ pub fn grad<B: Backend, P: Lift<B>>(
 ///
 /// # Errors
 /// As there.
-pub fn value_and_grad<B: Backend, P: Lift<B>>(
+pub fn value_and_grad<B: Backend, P: Tree<B>>(
     f: impl FnOnce(P::On<Autodiff<B>>) -> Tensor<Autodiff<B>, 1>,
     x: P,
 ) -> Result<(Tensor<B, 1>, P)> {
@@ -184,7 +195,7 @@ pub fn value_and_grad<B: Backend, P: Lift<B>>(
 ///
 /// # Errors
 /// As there.
-pub fn value_and_grad_with<B: Backend, P: Lift<B>, A: Lift<Autodiff<B>>>(
+pub fn value_and_grad_with<B: Backend, P: Tree<B>, A: Tree<Autodiff<B>>>(
     f: impl FnOnce(P::On<Autodiff<B>>) -> (Tensor<Autodiff<B>, 1>, A),
     x: P,
 ) -> Result<(Tensor<B, 1>, A::On<B>, P)> {
@@ -201,27 +212,24 @@ pub fn value_and_grad_with<B: Backend, P: Lift<B>, A: Lift<Autodiff<B>>>(
 pub struct Pullback<B: Backend, P, S> {
     arguments: Arguments<B>,
     structure: Structure,
-    results: Vec<Leaf<Autodiff<B>>>,
+    results: Vec<FloatTensor<Autodiff<B>>>,
     types: PhantomData<fn(S) -> P>,
 }
 
-impl<B: Backend, P: Lift<B>, S: Lift<B>> Pullback<B, P, S> {
+impl<B: Backend, P: Tree<B>, S: Tree<B>> Pullback<B, P, S> {
     /// The cotangents of the arguments.
     ///
     /// # Errors
     /// [`DerivativeError::Structure`], [`DerivativeError::Cotangents`] with every leaf that does not fit.
     pub fn call(self, cotangents: S) -> Result<P> {
-        let given = cotangents.structure();
+        let (given, cotangents) = flatten_floats(cotangents)?;
         if given != self.structure {
             let [results, cotangents] = [&self.structure, &given].map(ToString::to_string);
             return Err(DerivativeError::Structure { results, cotangents });
         }
-        let cotangents = leaves(cotangents);
         let both = self.results.iter().zip(&cotangents).zip(self.structure.paths());
-        let mismatch = |((y, u), path): ((&Leaf<Autodiff<B>>, &Leaf<B>), String)| LeafMismatch {
-            path,
-            primal: (y.shape(), y.dtype()),
-            tangent: (u.shape(), u.dtype()),
+        let mismatch = |((y, u), path): ((&FloatTensor<Autodiff<B>>, &FloatTensor<B>), String)| {
+            LeafMismatch { path, primal: (y.shape(), y.dtype()), tangent: (u.shape(), u.dtype()) }
         };
         let wrong: Vec<_> = both.map(mismatch).filter(|x| x.primal != x.tangent).collect();
         if !wrong.is_empty() {
@@ -240,7 +248,7 @@ impl<B: Backend, P: Lift<B>, S: Lift<B>> Pullback<B, P, S> {
 }
 
 /// A result of a function on `Autodiff<B>`, on `B`.
-type Below<B, R> = <R as Lift<Autodiff<B>>>::On<B>;
+type Below<B, R> = <R as Tree<Autodiff<B>>>::On<B>;
 
 /// `f(x)`, and the map that takes its cotangents to those of x.
 ///
@@ -260,22 +268,21 @@ type Below<B, R> = <R as Lift<Autodiff<B>>>::On<B>;
 /// # Errors
 /// [`DerivativeError::Jvp`] for trees that contradict themselves.
 #[allow(clippy::type_complexity)]
-pub fn vjp<B: Backend, P: Lift<B>, R: Lift<Autodiff<B>>>(
+pub fn vjp<B: Backend, P: Tree<B>, R: Tree<Autodiff<B>>>(
     f: impl FnOnce(P::On<Autodiff<B>>) -> R,
     x: P,
 ) -> Result<(Below<B, R>, Pullback<B, P, Below<B, R>>)> {
     let (x, arguments) = Arguments::enter(x)?;
     let _level = level::<B>()?;
     let y = f(x);
-    let structure = y.structure();
-    let results = leaves(y);
+    let (structure, results) = flatten_floats(y)?;
     let values = results.iter().cloned().map(Autodiff::<B>::inner).collect();
-    let value = build(&structure, values)?;
+    let value = build_floats(&structure, values)?;
     Ok((value, Pullback { arguments, structure, results, types: PhantomData }))
 }
 
 /// A tree on a tape over tangents.
-type Twice<B, P> = <<P as Lift<B>>::On<Jvp<B>> as Lift<Jvp<B>>>::On<Autodiff<Jvp<B>>>;
+type Twice<B, P> = <<P as Tree<B>>::On<Jvp<B>> as Tree<Jvp<B>>>::On<Autodiff<Jvp<B>>>;
 
 /// The gradient of a number and its derivative along `v`, the Hessian times v: a tape whose tensors carry
 /// tangents. About twice the cost of the gradient.
@@ -295,7 +302,7 @@ type Twice<B, P> = <<P as Lift<B>>::On<Jvp<B>> as Lift<Jvp<B>>>::On<Autodiff<Jvp
 ///
 /// # Errors
 /// [`DerivativeError::Loss`]; [`DerivativeError::Jvp`] with every leaf of v that does not fit.
-pub fn hvp<B: Backend, P: Lift<B>>(
+pub fn hvp<B: Backend, P: Tree<B>>(
     f: impl FnOnce(Twice<B, P>) -> Tensor<Autodiff<Jvp<B>>, 1>,
     x: P,
     v: P,
@@ -319,7 +326,7 @@ fn basis<B: Backend, const D: usize>(like: &Tensor<B, D>) -> impl Iterator<Item 
 
 /// Rows `[count, row]` of these, in the shape of both.
 fn stacked<B: Backend, const D: usize>(
-    rows: Vec<Leaf<B>>,
+    rows: Vec<FloatTensor<B>>,
     transposed: bool,
     (shape, dtype): (Shape, DType),
     device: &B::Device,
@@ -327,7 +334,7 @@ fn stacked<B: Backend, const D: usize>(
     if shape.num_elements() == 0 {
         return tensor(B::float_zeros(shape, device, FloatDType::from(dtype)));
     }
-    let flat = |x: Leaf<B>| {
+    let flat = |x: FloatTensor<B>| {
         let n = x.shape().num_elements();
         B::float_reshape(x, Shape::new([1, n]))
     };
@@ -369,7 +376,7 @@ pub fn jacfwd<B: Backend, const D: usize, const E: usize, const K: usize>(
     let (y, _): (Tensor<B, E>, Tensor<B, E>) = unzip(f(still))?;
     drop(level);
     let shape = joined::<K>("jacfwd", &y.shape(), &x.shape())?;
-    let column = |v| -> Result<Leaf<B>> {
+    let column = |v| -> Result<FloatTensor<B>> {
         let (_, t): (_, Tensor<B, E>) = jvp(&f, x.clone(), v)?;
         Ok(t.into_primitive().tensor())
     };
@@ -390,7 +397,7 @@ pub fn jacrev<B: Backend, const D: usize, const E: usize, const K: usize>(
     let y = f(Tensor::from_inner(x.clone())).inner();
     drop(level);
     let shape = joined::<K>("jacrev", &y.shape(), &x.shape())?;
-    let row = |u| -> Result<Leaf<B>> {
+    let row = |u| -> Result<FloatTensor<B>> {
         let (_, pullback) = vjp(&f, x.clone())?;
         Ok(pullback.call(u)?.into_primitive().tensor())
     };

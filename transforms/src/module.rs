@@ -4,6 +4,7 @@
 //! lift      M<B>          →  M<D>         D around B; parameters are shared, without a copy
 //! stack     [M<B>; n]     →  M<Vmap<B>>   an ensemble: one module with a batch of parameters
 //! member    M<Vmap<B>>, i →  M<B>         one of them
+//! Parameters  a module's parameters as a tree, for transformations and scans
 //! ```
 //!
 //! A module for another backend is made from its configuration, as [`Module`] has no general way there; that
@@ -50,6 +51,7 @@ use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn_backend::{AutodiffBackend, Backend, BackendTypes, Shape, Slice, TensorMetadata};
 use burn_core::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn_t4a::ext::tree::{Leaf, Leaves, Structure, Tree, TreeError};
 use burn_t4a_jvp::{Jvp, JvpTensor};
 use burn_t4a_vmap::{Vmap, VmapTensor};
 use burn_tensor::{Bool, Int, Tensor, TensorPrimitive};
@@ -151,69 +153,65 @@ impl fmt::Display for ParameterKind {
     }
 }
 
-/// A parameter.
-#[derive(Clone, Debug)]
-enum Parameter<B: Backend> {
-    Float(FloatTensor<B>),
-    Int(IntTensor<B>),
-    Bool(BoolTensor<B>),
-}
-
-impl<B: Backend> Parameter<B> {
-    fn kind(&self) -> ParameterKind {
-        let (name, shape) = match self {
-            Self::Float(x) => ("float", x.shape()),
-            Self::Int(x) => ("int", x.shape()),
-            Self::Bool(x) => ("bool", x.shape()),
-        };
-        ParameterKind { name, shape: shape.to_vec() }
-    }
+fn kind<B: Backend>(x: &Leaf<B>) -> ParameterKind {
+    let name = match x {
+        Leaf::Float(_) => "float",
+        Leaf::Int(_) => "int",
+        Leaf::Bool(_) => "bool",
+    };
+    ParameterKind { name, shape: x.shape().to_vec() }
 }
 
 /// The parameters of a module, in order.
-struct Read<B: Backend>(Vec<(ParamId, Parameter<B>)>);
+struct Read<B: Backend>(Vec<(ParamId, Leaf<B>)>);
 
 impl<B: Backend> ModuleVisitor<B> for Read<B> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
         let x = param.val().into_primitive().tensor();
-        self.0.push((param.id, Parameter::Float(x)));
+        self.0.push((param.id, Leaf::Float(x)));
     }
     fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<B, D, Int>>) {
-        self.0.push((param.id, Parameter::Int(param.val().into_primitive())));
+        self.0.push((param.id, Leaf::Int(param.val().into_primitive())));
     }
     fn visit_bool<const D: usize>(&mut self, param: &Param<Tensor<B, D, Bool>>) {
-        self.0.push((param.id, Parameter::Bool(param.val().into_primitive())));
+        self.0.push((param.id, Leaf::Bool(param.val().into_primitive())));
     }
 }
 
-fn read<B: Backend, M: Module<B>>(module: &M) -> Vec<(ParamId, Parameter<B>)> {
+fn read<B: Backend, M: Module<B>>(module: &M) -> Vec<(ParamId, Leaf<B>)> {
     let mut all = Read(Vec::new());
     module.visit(&mut all);
     all.0
 }
 
 /// Puts parameters in the place of those of a module, in order.
-struct Write<B: Backend>(IntoIter<(ParamId, Parameter<B>)>);
+struct Write<B: Backend> {
+    parameters: IntoIter<(ParamId, Leaf<B>)>,
+    /// Whether floats become leaves with a gradient where those of the module are.
+    leaves: bool,
+}
 
 macro_rules! write {
-    ($method:ident, $kind:ident, $t:ty, $x:ident => $tensor:expr) => {
+    ($($method:ident $kind:ident $t:ty: |$all:ident, $old:ident, $x:ident| $new:expr;)*) => {$(
         fn $method<const D: usize>(&mut self, param: Param<$t>) -> Param<$t> {
-            let (_, old, mapper) = param.consume();
-            let Some((id, Parameter::$kind($x))) = self.0.next() else {
+            let ($all, (_, $old, mapper)) = (self, param.consume());
+            let Some((id, Leaf::$kind($x))) = $all.parameters.next() else {
                 unreachable!("parameters have been compared")
             };
-            Param::from_mapped_value(id, $tensor(&old), mapper)
+            Param::from_mapped_value(id, $new, mapper)
         }
-    };
+    )*};
 }
 
 impl<B: Backend> ModuleMapper<B> for Write<B> {
-    write!(map_float, Float, Tensor<B, D>, x => |old: &Tensor<B, D>| {
-        let x: Tensor<B, D> = Tensor::from_primitive(TensorPrimitive::Float(x));
-        if old.is_require_grad() { x.require_grad() } else { x }
-    });
-    write!(map_int, Int, Tensor<B, D, Int>, x => |_: &_| Tensor::from_primitive(x));
-    write!(map_bool, Bool, Tensor<B, D, Bool>, x => |_: &_| Tensor::from_primitive(x));
+    write! {
+        map_float Float Tensor<B, D>: |all, old, x| {
+            let x: Tensor<B, D> = Tensor::from_primitive(TensorPrimitive::Float(x));
+            if all.leaves && old.is_require_grad() { x.require_grad() } else { x }
+        };
+        map_int Int Tensor<B, D, Int>: |all, _old, x| Tensor::from_primitive(x);
+        map_bool Bool Tensor<B, D, Bool>: |all, _old, x| Tensor::from_primitive(x);
+    }
 }
 
 /// Whether each of these goes where one of those is.
@@ -234,13 +232,14 @@ fn compare(
 
 fn write<B: Backend, M: Module<B>>(
     template: M,
-    parameters: Vec<(ParamId, Parameter<B>)>,
+    parameters: Vec<(ParamId, Leaf<B>)>,
+    leaves: bool,
 ) -> Result<M, ModuleError> {
-    let kinds = |all: &[(ParamId, Parameter<B>)]| -> Vec<ParameterKind> {
-        all.iter().map(|(_, x)| x.kind()).collect()
+    let kinds = |all: &[(ParamId, Leaf<B>)]| -> Vec<ParameterKind> {
+        all.iter().map(|(_, x)| kind(x)).collect()
     };
     compare(kinds(&read(&template)).into_iter(), kinds(&parameters).into_iter())?;
-    Ok(template.map(&mut Write(parameters.into_iter())))
+    Ok(template.map(&mut Write { parameters: parameters.into_iter(), leaves }))
 }
 
 /// A module on the backend around its own: the template with the parameters of `module`, and their ids.
@@ -255,30 +254,30 @@ pub fn lift<B: Backend, D: Around<B>, M: Module<B>, N: Module<D>>(
 ) -> Result<N, ModuleError> {
     let above = |(id, x)| {
         let x = match x {
-            Parameter::Float(x) => Parameter::Float(D::float(x)),
-            Parameter::Int(x) => Parameter::Int(D::int(x)),
-            Parameter::Bool(x) => Parameter::Bool(D::bool(x)),
+            Leaf::Float(x) => Leaf::Float(D::float(x)),
+            Leaf::Int(x) => Leaf::Int(D::int(x)),
+            Leaf::Bool(x) => Leaf::Bool(D::bool(x)),
         };
         (id, x)
     };
-    write(template, read(module).into_iter().map(above).collect())
+    write(template, read(module).into_iter().map(above).collect(), true)
 }
 
 /// Runs an expression for each kind of a parameter, with its operations.
 macro_rules! of_kind {
     ($x:expr, $y:ident, $reshape:ident, $slice:ident => $body:expr) => {
         match $x {
-            Parameter::Float($y) => {
+            Leaf::Float($y) => {
                 let ($reshape, $slice) = (B::float_reshape, B::float_slice);
-                Parameter::Float($body)
+                Leaf::Float($body)
             }
-            Parameter::Int($y) => {
+            Leaf::Int($y) => {
                 let ($reshape, $slice) = (B::int_reshape, B::int_slice);
-                Parameter::Int($body)
+                Leaf::Int($body)
             }
-            Parameter::Bool($y) => {
+            Leaf::Bool($y) => {
                 let ($reshape, $slice) = (B::bool_reshape, B::bool_slice);
-                Parameter::Bool($body)
+                Leaf::Bool($body)
             }
         }
     };
@@ -298,33 +297,33 @@ pub fn stack<B: Backend, M: Module<B>, N: Module<Vmap<B>>>(
     let first = all.next().ok_or(ModuleError::Empty)?;
     let others: Vec<_> = all.collect();
     for other in &others {
-        compare(first.iter().map(|(_, x)| x.kind()), other.iter().map(|(_, x)| x.kind()))?;
+        compare(first.iter().map(|(_, x)| kind(x)), other.iter().map(|(_, x)| kind(x)))?;
     }
     let mut others: Vec<_> = others.into_iter().map(Vec::into_iter).collect();
     let batch = first.into_iter().map(|(id, x)| {
         let own = others.iter_mut().filter_map(|all| all.next()).map(|(_, x)| x);
         (id, batch::<B>([x].into_iter().chain(own).collect()))
     });
-    write(template, batch.collect())
+    write(template, batch.collect(), true)
 }
 
-fn batch<B: Backend>(all: Vec<Parameter<B>>) -> Parameter<Vmap<B>> {
+fn batch<B: Backend>(all: Vec<Leaf<B>>) -> Leaf<Vmap<B>> {
     macro_rules! of {
         ($kind:ident, $reshape:ident, $cat:ident) => {{
-            let one = |x: Parameter<B>| match x {
-                Parameter::$kind(x) => {
+            let one = |x: Leaf<B>| match x {
+                Leaf::$kind(x) => {
                     let shape: Shape = [1].into_iter().chain(x.shape().iter().copied()).collect();
                     B::$reshape(x, shape)
                 }
                 _ => unreachable!("parameters have been compared"),
             };
-            Parameter::$kind(VmapTensor::batched(B::$cat(all.into_iter().map(one).collect(), 0)))
+            Leaf::$kind(VmapTensor::batched(B::$cat(all.into_iter().map(one).collect(), 0)))
         }};
     }
     match all[0] {
-        Parameter::Float(_) => of!(Float, float_reshape, float_cat),
-        Parameter::Int(_) => of!(Int, int_reshape, int_cat),
-        Parameter::Bool(_) => of!(Bool, bool_reshape, bool_cat),
+        Leaf::Float(_) => of!(Float, float_reshape, float_cat),
+        Leaf::Int(_) => of!(Int, int_reshape, int_cat),
+        Leaf::Bool(_) => of!(Bool, bool_reshape, bool_cat),
     }
 }
 
@@ -353,5 +352,84 @@ pub fn member<B: Backend, M: Module<Vmap<B>>, N: Module<B>>(
         });
         all.push((id, x));
     }
-    write(template, all)
+    write(template, all, true)
+}
+
+/// The parameters of a module as a tree: what a transformation differentiates, maps over or hands to a scan.
+///
+/// A module itself is not a tree, because Burn has no way from a module to the same module on another backend. Its
+/// parameters are, and [`Parameters::onto`] makes a module of them, with a template of that backend.
+///
+/// ```
+/// use burn_core::module::{Module, Param};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_t4a_transforms::derivatives::grad;
+/// use burn_t4a_transforms::module::Parameters;
+/// use burn_tensor::{Tensor, backend::Backend};
+///
+/// #[derive(Module, Debug)]
+/// struct Scale<B: Backend> {
+///     by: Param<Tensor<B, 1>>,
+/// }
+/// impl<B: Backend> Scale<B> {
+///     fn new(by: f32) -> Self {
+///         Self { by: Param::from_tensor(Tensor::full([1], by, &Default::default())) }
+///     }
+/// }
+///
+/// let scale = Scale::<BurnT4a>::new(3.0);
+/// // d(by³)/d by at 3.
+/// let gradient = grad(
+///     |parameters: Parameters<_>| {
+///         let scale = parameters.onto(Scale::new(0.0)).expect("the template fits");
+///         scale.by.val().powi_scalar(3)
+///     },
+///     Parameters::of(&scale),
+/// )?;
+/// let gradient = gradient.onto(Scale::<BurnT4a>::new(0.0))?;
+/// assert_eq!(gradient.by.val().into_scalar(), 27.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Parameters<B: Backend>(Vec<(ParamId, Leaf<B>)>);
+
+impl<B: Backend> Parameters<B> {
+    /// The parameters of a module, in the order in which modules are visited, with their ids. Nothing is copied.
+    pub fn of<M: Module<B>>(module: &M) -> Self {
+        Self(read(module))
+    }
+
+    /// The template with these parameters and their ids, which stay what they are on a tape.
+    ///
+    /// # Errors
+    /// [`ModuleError::Count`], [`ModuleError::Parameter`].
+    pub fn onto<M: Module<B>>(self, template: M) -> Result<M, ModuleError> {
+        write(template, self.0, false)
+    }
+}
+
+const PARAMETERS: &str = "Parameters";
+
+impl<B: Backend> Tree<B> for Parameters<B> {
+    type On<C: Backend> = Parameters<C>;
+
+    fn structure(&self) -> Structure {
+        let ids: Vec<ParamId> = self.0.iter().map(|(id, _)| *id).collect();
+        let leaves = (0..ids.len()).map(|i| (i.to_string().into(), Structure::Leaf));
+        let fields = [("ids".into(), Structure::fixed(ids))].into_iter().chain(leaves).collect();
+        Structure::Struct { name: PARAMETERS.into(), fields }
+    }
+    fn leaves(self, all: &mut Vec<Leaf<B>>) {
+        all.extend(self.0.into_iter().map(|(_, x)| x));
+    }
+    fn build(structure: &Structure, leaves: &mut Leaves<B>) -> Result<Self, TreeError> {
+        let (ids, fields) = match structure {
+            Structure::Struct { name, fields } if name == PARAMETERS && !fields.is_empty() => {
+                (fields[0].1.value::<Vec<ParamId>>()?, &fields[1..])
+            }
+            _ => return structure.mismatch("Parameters { ids, … }"),
+        };
+        let parameter = |(id, (_, field)): (ParamId, &(_, Structure))| Ok((id, leaves.any(field)?));
+        ids.into_iter().zip(fields).map(parameter).collect::<Result<_, _>>().map(Self)
+    }
 }

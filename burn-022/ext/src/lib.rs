@@ -25,6 +25,7 @@
 //! | recurrences, Kalman filters, a body step by step in bounded memory | [`scan`] |
 //! | fused softmax, norms, attention, cross-entropy on the tape | [`nn`] |
 //! | CRFs, Gaussian processes, layers of low rank | [`models`] |
+//! | nested arguments and results, structs among them | [`tree`] |
 //! | an operation of one's own | [`operation`], [`tape`] |
 //! | complex tensors as pairs of real ones | [`Complex`] |
 //! | threads, memory, fallbacks | [`BackendConfig`] |
@@ -53,6 +54,7 @@
 // scan       a body step by step, and recurrences in one kernel
 // structured tensors with known zeros
 // complex    complex tensors as pairs
+// tree       nested arguments and results
 // models     what is most often built of these
 // nn         fused softmax, norms, attention and cross-entropy that stay fused on the tape
 // error      what the functions of this crate reject
@@ -76,6 +78,7 @@ pub mod scan;
 #[cfg(feature = "structured")]
 pub mod structured;
 pub mod tape;
+pub mod tree;
 mod user;
 
 pub use complex::Complex;

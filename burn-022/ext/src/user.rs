@@ -2,13 +2,14 @@
 
 use burn_backend::TensorMetadata;
 use burn_dispatch::{Dispatch, DispatchTensor};
-use burn_tensor::{Bool, Int, Tensor};
+use burn_tensor::{Bool, Float, Int, Tensor};
 use t4a_diff::{Operation, Value};
 use t4a_tensor::TensorError;
 use t4a_tensor::route::Route;
 
 use crate::operation::{Operand, Operations, apply_jvp, apply_one};
 use crate::primitive::{Bools, Floats, Indices};
+use crate::tree::{Leaf, Leaves, Structure, Tree, TreeError};
 
 /// A tensor as an operand; one that is quantized, dequantized.
 pub fn float<const D: usize>(x: Tensor<D>) -> Operand<Dispatch> {
@@ -53,6 +54,34 @@ impl Floats<Dispatch> {
 
 pub(crate) fn tensor<const D: usize>(x: Floats<Dispatch>) -> Tensor<D> {
     Tensor::from_dispatch(x.0)
+}
+
+macro_rules! leaves {
+    ($($kind:ident $name:literal $into:expr;)*) => {$(
+        impl<const D: usize> Tree for Tensor<D, $kind> {
+            fn structure(&self) -> Structure {
+                Structure::Leaf
+            }
+            fn leaves(self, all: &mut Vec<Leaf<Dispatch>>) {
+                all.push(Leaf::$kind($into(self)));
+            }
+            fn build(
+                structure: &Structure,
+                leaves: &mut Leaves<Dispatch>,
+            ) -> Result<Self, TreeError> {
+                leaves.take(structure, $name, D, |leaf| match leaf {
+                    Leaf::$kind(x) => Ok(Self::from_dispatch(x)),
+                    other => Err(other),
+                })
+            }
+        }
+    )*};
+}
+
+leaves! {
+    Float "floats" primitive;
+    Int "integers" Self::into_dispatch;
+    Bool "booleans" Self::into_dispatch;
 }
 
 /// [`apply`](crate::operation::apply) for an operation with one result, of rank `D`.

@@ -8,6 +8,7 @@
 //! | a body step by step in bounded memory; recurrences in one kernel | [`scan`] |
 //! | softmax, norms, attention and cross-entropy, fused on the tape | [`nn`] |
 //! | complex tensors as pairs of real ones | [`Complex`] |
+//! | nested arguments and results, structs among them | [`tree`] |
 //! | an operation of one's own as a value, on every backend | [`operation`] |
 //! | a node of the tape with a rule of one's own | [`tape`] |
 //! | functions of one backend in each other, refused | [`level`] |
@@ -28,6 +29,7 @@ pub mod scan;
 #[cfg(feature = "structured")]
 pub mod structured;
 pub mod tape;
+pub mod tree;
 mod user;
 
 pub use complex::Complex;

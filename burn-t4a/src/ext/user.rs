@@ -1,13 +1,14 @@
 //! Operations on tensors of a backend.
 
 use burn_backend::{Backend, TensorMetadata};
-use burn_tensor::{Int, Tensor, TensorPrimitive};
+use burn_tensor::{Bool, Float, Int, Tensor, TensorPrimitive};
 use t4a_diff::{Operation, Value};
 use t4a_tensor::TensorError;
 use t4a_tensor::route::Route;
 
 use super::operation::{Operand, Operations, apply_jvp, apply_one};
 use super::primitive::{Floats, Indices};
+use super::tree::{Leaf, Leaves, Structure, Tree, TreeError};
 
 impl<B: Backend, const D: usize> From<Tensor<B, D>> for Floats<B> {
     fn from(x: Tensor<B, D>) -> Self {
@@ -32,6 +33,34 @@ impl<B: Backend> Floats<B> {
 
 pub(crate) fn tensor<B: Backend, const D: usize>(x: Floats<B>) -> Tensor<B, D> {
     Tensor::from_primitive(TensorPrimitive::Float(x.0))
+}
+
+macro_rules! leaves {
+    ($($kind:ident $name:literal: |$x:ident| $into:expr, $from:expr;)*) => {$(
+        impl<B: Backend, const D: usize> Tree<B> for Tensor<B, D, $kind> {
+            type On<C: Backend> = Tensor<C, D, $kind>;
+
+            fn structure(&self) -> Structure {
+                Structure::Leaf
+            }
+            fn leaves(self, all: &mut Vec<Leaf<B>>) {
+                let $x = self.into_primitive();
+                all.push(Leaf::$kind($into));
+            }
+            fn build(structure: &Structure, leaves: &mut Leaves<B>) -> Result<Self, TreeError> {
+                leaves.take(structure, $name, D, |leaf| match leaf {
+                    Leaf::$kind($x) => Ok(Self::from_primitive($from)),
+                    other => Err(other),
+                })
+            }
+        }
+    )*};
+}
+
+leaves! {
+    Float "floats": |x| x.tensor(), TensorPrimitive::Float(x);
+    Int "integers": |x| x, x;
+    Bool "booleans": |x| x, x;
 }
 
 /// A tensor as an operand.

@@ -29,7 +29,7 @@ macro_rules! tensors {
 
             pub(crate) use burn_t4a::ext;
 
-            type Tape = Autodiff<$B, $C>;
+            pub(crate) type Tape = Autodiff<$B, $C>;
             pub(crate) type Tensor<const D: usize, K = Float> = burn_tensor::Tensor<Tape, D, K>;
             pub(crate) type Complex<const D: usize> = ext::Complex<Tape, D>;
 

@@ -13,6 +13,7 @@ mod plain {
     mod complex;
     mod discrete;
     mod nn;
+    mod tree;
 }
 
 mod balanced {

@@ -2,6 +2,7 @@
 
 use super::*;
 use burn_t4a::ext::scan::ScanError;
+use burn_t4a::ext::tree::TreeError;
 
 #[test]
 fn a_carry_that_changes_is_an_error() {
@@ -76,7 +77,10 @@ fn what_disagrees_is_an_error() {
     let step = |(): (), c: Tensor<AD, 1>, _: Tensor<AD, 2>| (c, ());
     let xs = random::<AD, 2>([3, 2], 1);
     let error = scan::<AD, _, _, _, _, _, _, ()>(step, (), floats(&[0.0]), xs, &Options::default());
-    assert!(matches!(error.err(), Some(ScanError::Rank { rank: 2, .. })));
+    assert!(matches!(
+        error.err(),
+        Some(ScanError::Tree { what: "x", error: TreeError::Leaf { rank: 2, .. } })
+    ));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Trees and what may be passed through.
 
 use super::*;
-use burn_t4a::ext::scan::{Leaf, Leaves, Result, Structure, Tree};
+use burn_t4a::ext::tree::Tree;
 
 #[test]
 fn trees_of_all_kinds() {
@@ -26,23 +26,12 @@ fn trees_of_all_kinds() {
     assert_eq!(numbers(last), numbers(ys.narrow(0, 4, 1)));
 }
 
-/// A state of somebody else.
+/// A state of one backend.
+#[derive(Tree)]
+#[tree(backend = AD)]
 struct State {
     position: Tensor<AD, 1>,
     velocity: Tensor<AD, 2>,
-}
-
-impl Tree<Leaf<AD>> for State {
-    fn structure(&self) -> Structure {
-        (self.position.clone(), self.velocity.clone()).structure()
-    }
-    fn leaves(self, all: &mut Vec<Leaf<AD>>) {
-        (self.position, self.velocity).leaves(all);
-    }
-    fn build(structure: &Structure, leaves: &mut Leaves<AD>) -> Result<Self> {
-        let (position, velocity) = Tree::build(structure, leaves)?;
-        Ok(Self { position, velocity })
-    }
 }
 
 #[test]

@@ -4,8 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use t4a_diff::Array;
+use t4a_diff::tree::Structure;
 use t4a_tensor::TensorError;
 
+use super::options::Options;
 use crate::error::{CarryLeaf, Result, ScanError};
 
 /// A body on flat lists: consts, carry, x ↦ carry, y.
@@ -39,6 +41,22 @@ impl<A> Clone for Steps<A> {
 }
 
 impl<A: Array> Steps<A> {
+    /// Steps of a body over the leading axes of xs, whose structure and that of the carry name leaves in errors.
+    /// Nothing is computed.
+    ///
+    /// # Errors
+    /// [`ScanError::LengthRequired`], [`ScanError::LengthMismatch`], [`ScanError::NoLeadingAxis`].
+    pub fn new(
+        body: impl Fn(Vec<A>, Vec<A>, Vec<A>) -> Result<(Vec<A>, Vec<A>)> + Send + Sync + 'static,
+        (xs, of_xs): (&[A], &Structure),
+        of_carry: &Structure,
+        options: &Options,
+    ) -> Result<Self> {
+        let length = length(xs, of_xs, options.length)?;
+        let paths = Arc::new(of_carry.paths());
+        Ok(Self { body: Arc::new(body), length, reverse: options.reverse, paths })
+    }
+
     /// How many steps there are.
     pub fn length(&self) -> usize {
         self.length
@@ -182,5 +200,35 @@ impl<A: Array> Stack<A> {
             }
         }
         columns.iter().map(|column| A::cat(column, 0)).collect()
+    }
+}
+
+/// Checks that a tree has the required structure.
+///
+/// # Errors
+/// [`ScanError::Structure`].
+pub fn same(what: &'static str, given: &Structure, required: &Structure) -> Result<()> {
+    if given == required {
+        return Ok(());
+    }
+    Err(ScanError::Structure { what, given: given.to_string(), required: required.to_string() })
+}
+
+/// The number of steps.
+fn length<A: Array>(xs: &[A], structure: &Structure, given: Option<usize>) -> Result<usize> {
+    let mut leading = Vec::new();
+    for (x, path) in xs.iter().zip(structure.paths()) {
+        match x.shape().first() {
+            Some(&n) => leading.push(n),
+            None => return Err(ScanError::NoLeadingAxis { path }),
+        }
+    }
+    match (leading.first(), given) {
+        (None, None) => Err(ScanError::LengthRequired),
+        (None, Some(n)) => Ok(n),
+        (Some(&n), given) if leading.iter().all(|&m| m == n) && given.is_none_or(|m| m == n) => {
+            Ok(n)
+        }
+        _ => Err(ScanError::LengthMismatch { given, leading }),
     }
 }

@@ -5,7 +5,7 @@
 //! ```
 
 use burn_backend::{Backend, BoolStore, DType, TensorData};
-use burn_t4a::ext::scan::Structure;
+use burn_t4a::ext::tree::Structure;
 
 use crate::error::{CompileError, Result};
 use crate::key::Key;
@@ -15,7 +15,7 @@ use crate::tensor::{Any, Meta};
 use crate::trace::Source;
 use crate::words::{Plain, Word, Words, decode, encode};
 
-const MAGIC: &[u8; 5] = b"t4ac\x01";
+const MAGIC: &[u8; 5] = b"t4ac\x02";
 const KINDS: [&str; 3] = ["float", "int", "bool"];
 const DTYPES: [DType; 16] = [
     DType::F64,
@@ -63,15 +63,26 @@ fn text(x: &str, all: &mut Vec<Word>) {
     all.push(Word::Text(x.to_owned()));
 }
 
-fn structure(x: &Structure, all: &mut Vec<Word>) {
+fn structure(x: &Structure, all: &mut Vec<Word>) -> Result<()> {
     match x {
-        Structure::Leaf => true.write(all),
+        Structure::Leaf => 0usize.write(all),
         Structure::Node(children) => {
-            false.write(all);
+            1usize.write(all);
             children.len().write(all);
-            children.iter().for_each(|child| structure(child, all));
+            children.iter().try_for_each(|child| structure(child, all))?;
         }
+        Structure::Struct { name, fields } => {
+            2usize.write(all);
+            text(name, all);
+            fields.len().write(all);
+            for (name, field) in fields {
+                text(name, all);
+                structure(field, all)?;
+            }
+        }
+        Structure::Static(value) => return refused(format!("the static value {value:?}")),
     }
+    Ok(())
 }
 
 fn meta(x: &Meta, all: &mut Vec<Word>) -> Result<()> {
@@ -102,17 +113,14 @@ fn bytes(x: &[u8], all: &mut Vec<Word>) {
 
 fn program<B: Backend>(saved: &Saved<B>, all: &mut Vec<Word>) -> Result<()> {
     let Saved { key, results, source } = saved;
-    if !key.fixed.is_empty() {
-        return refused("arguments that are no tensors");
-    }
-    structure(&key.structure, all);
+    structure(&key.structure, all)?;
     key.leaves.len().write(all);
     for (name, leaf) in &key.leaves {
         kind(name, all)?;
         meta(leaf, all)?;
     }
     key.settings.write(all);
-    structure(results, all);
+    structure(results, all)?;
     source.metas.len().write(all);
     source.metas.iter().try_for_each(|x| meta(x, all))?;
     source.inputs.write(all);
@@ -175,12 +183,23 @@ impl Reader<'_> {
     }
 
     fn structure(&mut self, depth: usize) -> Option<Structure> {
-        if self.get()? {
-            return Some(Structure::Leaf);
+        match self.get::<usize>()? {
+            0 => Some(Structure::Leaf),
+            1 => {
+                let n = self.count().filter(|_| depth < DEEPEST)?;
+                let children = (0..n).map(|_| self.structure(depth + 1));
+                children.collect::<Option<_>>().map(Structure::Node)
+            }
+            2 => {
+                let name = self.text()?.to_owned().into();
+                let n = self.count().filter(|_| depth < DEEPEST)?;
+                let mut field =
+                    || Some((self.text()?.to_owned().into(), self.structure(depth + 1)?));
+                let fields = (0..n).map(|_| field()).collect::<Option<_>>()?;
+                Some(Structure::Struct { name, fields })
+            }
+            _ => None,
         }
-        let n = self.count().filter(|_| depth < DEEPEST)?;
-        let children = (0..n).map(|_| self.structure(depth + 1));
-        children.collect::<Option<_>>().map(Structure::Node)
     }
 
     fn meta(&mut self) -> Option<Meta> {
@@ -252,7 +271,7 @@ impl Reader<'_> {
         let n = self.count()?;
         let leaves = (0..n).map(|_| Some((self.kind()?, self.meta()?))).collect::<Option<_>>()?;
         let settings = self.get()?;
-        let key = Key { structure: of, leaves, fixed: Vec::new(), settings, named: false };
+        let key = Key { structure: of, leaves, settings, named: false };
         let results = self.structure(0)?;
         let n = self.count()?;
         let metas: Vec<Meta> = (0..n).map(|_| self.meta()).collect::<Option<_>>()?;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn_backend::Backend;
-use burn_t4a::ext::scan::Structure;
+use burn_t4a::ext::tree::Structure;
 
 use crate::archive::{Saved, load, save};
 use crate::error::{CompileError, Result, caught};
@@ -14,7 +14,6 @@ use crate::key::{Key, Names};
 use crate::program::Program;
 use crate::recent::Recent;
 use crate::trace::Source;
-use crate::values::Fixed;
 
 /// How calls of a compiled function went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +34,6 @@ pub(crate) struct Recorded<B: Backend> {
     pub(crate) program: Program<B>,
     source: Source<B>,
     pub(crate) structure: Structure,
-    pub(crate) fixed: Fixed,
     /// True for a program that was loaded: its bytes may describe any program.
     pub(crate) loaded: bool,
 }
@@ -44,12 +42,11 @@ impl<B: Backend> Recorded<B> {
     pub(crate) fn new(
         source: Source<B>,
         structure: Structure,
-        fixed: Fixed,
         fused: bool,
         loaded: bool,
     ) -> Arc<Self> {
         let program = Program::new(&source, fused);
-        Arc::new(Self { program, source, structure, fixed, loaded })
+        Arc::new(Self { program, source, structure, loaded })
     }
 }
 
@@ -149,13 +146,9 @@ impl<B: Backend> Cache<B> {
     /// All programs as bytes.
     pub(crate) fn save(&self, names: &Names) -> Result<Vec<u8>> {
         let mut all = Vec::new();
-        let mut add = |key: Key, recorded: &Recorded<B>| -> Result<()> {
-            if !recorded.fixed.is_empty() {
-                return Err(CompileError::Save { what: "results that are no tensors".into() });
-            }
+        let mut add = |key: Key, recorded: &Recorded<B>| {
             let (results, source) = (recorded.structure.clone(), recorded.source.clone());
             all.push(Saved { key, results, source });
-            Ok(())
         };
         for (key, all_sizes) in self.entries.iter() {
             for (sizes, form) in all_sizes.iter() {
@@ -164,7 +157,7 @@ impl<B: Backend> Cache<B> {
                     for axis in names.axes.iter().filter(|_| !sizes.is_empty()) {
                         key.leaves[axis.leaf].1.shape[axis.axis] = sizes[axis.name];
                     }
-                    add(key, recorded)?;
+                    add(key, recorded);
                 }
             }
         }
@@ -174,9 +167,8 @@ impl<B: Backend> Cache<B> {
     /// Takes saved programs, and returns how many.
     pub(crate) fn load(&mut self, bytes: &[u8], fused: bool) -> Result<usize> {
         let make = || -> Result<Vec<_>> {
-            let make = |Saved { key, results, source }| {
-                (key, Recorded::new(source, results, Vec::new(), fused, true))
-            };
+            let make =
+                |Saved { key, results, source }| (key, Recorded::new(source, results, fused, true));
             Ok(load::<B>(bytes)?.into_iter().map(make).collect())
         };
         let wrong = |error: CompileError| CompileError::Load { what: error.to_string() };

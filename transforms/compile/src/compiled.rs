@@ -5,14 +5,14 @@ use std::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard};
 
 use burn_backend::Backend;
+use burn_t4a::ext::tree::Tree;
 
 use crate::backend::Traced;
 use crate::cache::{Cache, Counters, Form, Recorded, lock};
 use crate::error::{Result, caught};
 use crate::key::{Key, Names};
-use crate::tensor::Any;
+use crate::tensor::{Any, build, flatten};
 use crate::trace::{Trial, eager, trace};
-use crate::values::{Leaves, Values, flatten};
 
 /// A function that is recorded once per shapes, dtypes and tree of its inputs, and replayed after that.
 ///
@@ -49,7 +49,7 @@ pub struct Compiled<B: Backend, I, O, F> {
 /// assert_eq!((f.counters().traces, f.counters().hits), (1, 1));
 /// # Ok::<(), burn_t4a_compile::CompileError>(())
 /// ```
-pub fn compile<B: Backend, I: Values<Traced<B>>, O: Values<Traced<B>>, F: Fn(I) -> O>(
+pub fn compile<B: Backend, I: Tree<Traced<B>>, O: Tree<Traced<B>>, F: Fn(I) -> O>(
     function: F,
 ) -> Compiled<B, I, O, F> {
     let (cache, names) = (Mutex::new(Cache::default()), Names::default());
@@ -59,8 +59,8 @@ pub fn compile<B: Backend, I: Values<Traced<B>>, O: Values<Traced<B>>, F: Fn(I) 
 impl<B, I, O, F> Compiled<B, I, O, F>
 where
     B: Backend,
-    I: Values<Traced<B>>,
-    O: Values<Traced<B>>,
+    I: Tree<Traced<B>>,
+    O: Tree<Traced<B>>,
     F: Fn(I) -> O,
 {
     /// Keeps at most this many programs, at least 1; 64 by default.
@@ -122,11 +122,10 @@ where
     /// # Errors
     /// With [`Compiled::fullgraph`] why it cannot be recorded; `Axis` and `Sizes` of
     /// [`CompileError`](crate::CompileError) for named axes; `Operation` if an operation fails on these values;
-    /// those of [`Values::build`] for trees of one's own.
+    /// those of [`Tree::build`] for trees of one's own.
     pub fn call(&self, inputs: I::On<B>) -> Result<O::On<B>> {
-        let structure = inputs.structure();
-        let (leaves, fixed) = flatten::<B, _>(inputs);
-        let mut key = Key::of(structure, &leaves, &fixed);
+        let (structure, leaves) = flatten::<B, _>(inputs);
+        let mut key = Key::of(structure, &leaves);
         let sizes = self.names.sizes(&key)?;
         let mut form = None;
         if !sizes.is_empty() {
@@ -136,9 +135,9 @@ where
         }
         match form.or_else(|| self.find(&key, &sizes)) {
             Some(Form::Program(recorded)) => Self::replay(&recorded, leaves),
-            Some(Form::Eager(_)) => eager::<B, I, O>(&self.function, &key.structure, leaves, fixed),
+            Some(Form::Eager(_)) => eager::<B, I, O>(&self.function, &key.structure, leaves),
             None => {
-                let trial = trace::<B, I, O>(&self.function, &key.structure, leaves, fixed)?;
+                let trial = trace::<B, I, O>(&self.function, &key.structure, leaves)?;
                 self.keep(key, sizes, trial)
             }
         }
@@ -147,23 +146,21 @@ where
     fn replay(recorded: &Recorded<B>, leaves: Vec<Any<B>>) -> Result<O::On<B>> {
         let run = || recorded.program.run(leaves, recorded.loaded);
         let all = if recorded.loaded { caught("a loaded program", run)? } else { run() }?;
-        O::On::<B>::build(&recorded.structure, &mut Leaves::new(all, recorded.fixed.clone()))
+        build(&recorded.structure, all)
     }
 
     /// Keeps what was recorded and returns the results.
     fn keep(&self, key: Key, sizes: Vec<usize>, trial: Trial<B>) -> Result<O::On<B>> {
-        let Trial { structure, values, fixed, source } = trial;
+        let Trial { structure, values, source } = trial;
         let form = match source {
             Err(error) if self.fullgraph => return Err(error),
             Err(error) => Form::Eager(error.to_string().into()),
             Ok(source) => {
-                let (structure, fixed) = (structure.clone(), fixed.clone());
-                let recorded = Recorded::new(source, structure, fixed, self.fused, false);
-                Form::Program(recorded)
+                Form::Program(Recorded::new(source, structure.clone(), self.fused, false))
             }
         };
         self.cache().remember(key, sizes, form, &self.names);
-        O::On::<B>::build(&structure, &mut Leaves::new(values, fixed))
+        build(&structure, values)
     }
 
     /// All programs as bytes, for [`Compiled::load`] in another process: keys, recordings and captured
@@ -171,7 +168,7 @@ where
     ///
     /// # Errors
     /// [`CompileError::Save`](crate::CompileError::Save) for what has no portable form: operations of `burn_t4a::ext`, quantized
-    /// tensors, arguments and results that are no tensors.
+    /// tensors, static values.
     pub fn save(&self) -> Result<Vec<u8>> {
         self.cache().save(&self.names)
     }

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use burn_backend::Shape;
+use burn_t4a::ext::tree::TreeError;
 
 /// Why a compiled function could not be called.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -48,22 +48,9 @@ pub enum CompileError {
          as an input); without `fullgraph` such functions run eagerly"
     )]
     Keeps,
-    /// A tree has another structure than the function's input or output.
-    #[error("compile: the tree {required} is required, given {given}")]
-    Structure {
-        /// What was required.
-        required: String,
-        /// What was given.
-        given: String,
-    },
-    /// A leaf has another rank or kind than its type.
-    #[error("compile: a leaf of shape {shape:?} was given where {required} is required")]
-    Leaf {
-        /// Its shape.
-        shape: Shape,
-        /// What was required.
-        required: String,
-    },
+    /// A tree is another one than the function's input or output.
+    #[error("compile: {0}")]
+    Tree(#[from] TreeError),
     /// An axis that was named is not there.
     #[error(
         "compile: axis {axis} of leaf {leaf} is named `{name}`, but {given} (leaves are counted in the order \

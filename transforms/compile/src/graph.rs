@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use burn_backend::Backend;
-use burn_t4a::ext::scan::Structure;
+use burn_t4a::ext::tree::{Structure, Tree};
 use burn_tensor::{Tensor, TensorPrimitive};
 
 use crate::backend::Traced;
@@ -17,25 +17,22 @@ pub use crate::key::Key;
 pub use crate::recent::Recent;
 use crate::recording::Frame;
 pub use crate::recording::Instruction;
-use crate::tensor::FloatKind;
 pub use crate::tensor::{Any as Value, Meta};
+use crate::tensor::{FloatKind, build, flatten};
 use crate::trace::{Source, Trial, trace};
-use crate::values::{Fixed, Leaves, Values, flatten};
 pub use crate::words::Word;
 
 /// The arguments of a call.
 pub struct Arguments<B: Backend> {
     structure: Structure,
     values: Vec<Value<B>>,
-    fixed: Fixed,
 }
 
 impl<B: Backend> Arguments<B> {
     /// Of a tree.
-    pub fn new<T: Values<B>>(tree: T) -> Self {
-        let structure = tree.structure();
-        let (values, fixed) = flatten(tree);
-        Self { structure, values, fixed }
+    pub fn new<T: Tree<B>>(tree: T) -> Self {
+        let (structure, values) = flatten(tree);
+        Self { structure, values }
     }
 
     /// The tensors, in order.
@@ -50,7 +47,7 @@ impl<B: Backend> Arguments<B> {
 
     /// What a recording of these arguments is good for.
     pub fn key(&self) -> Key {
-        Key::of(self.structure.clone(), &self.values, &self.fixed)
+        Key::of(self.structure.clone(), &self.values)
     }
 }
 
@@ -58,7 +55,6 @@ impl<B: Backend> Arguments<B> {
 pub struct Graph<B: Backend> {
     source: Source<B>,
     structure: Structure,
-    fixed: Fixed,
 }
 
 impl<B: Backend> Graph<B> {
@@ -68,13 +64,12 @@ impl<B: Backend> Graph<B> {
     /// Why it cannot be recorded.
     pub fn record<I, O>(f: impl Fn(I) -> O, arguments: &Arguments<B>) -> Result<Self>
     where
-        I: Values<Traced<B>>,
-        O: Values<Traced<B>>,
+        I: Tree<Traced<B>>,
+        O: Tree<Traced<B>>,
     {
-        let Arguments { structure, values, fixed } = arguments;
-        let trial = trace::<B, I, O>(f, structure, values.clone(), fixed.clone())?;
-        let Trial { structure, fixed, source, .. } = trial;
-        Ok(Self { source: source?, structure, fixed })
+        let Arguments { structure, values } = arguments;
+        let Trial { structure, source, .. } = trace::<B, I, O>(f, structure, values.clone())?;
+        Ok(Self { source: source?, structure })
     }
 
     /// Shape and dtype of every value.
@@ -110,9 +105,9 @@ impl<B: Backend> Graph<B> {
     /// The tree of these results.
     ///
     /// # Errors
-    /// Those of [`Values::build`].
-    pub fn build<O: Values<B>>(&self, results: Vec<Value<B>>) -> Result<O> {
-        O::build(&self.structure, &mut Leaves::new(results, self.fixed.clone()))
+    /// Those of [`Tree::build`].
+    pub fn build<O: Tree<B>>(&self, results: Vec<Value<B>>) -> Result<O> {
+        build(&self.structure, results)
     }
 }
 

@@ -1,62 +1,48 @@
-//! What a program is for: shapes, dtypes, tree, values that are no tensors, default dtypes. Sizes of named
+//! The key of a program: structure with its static values, shapes, dtypes, default dtypes. Sizes of named
 //! axes are left out.
 
 use std::fmt;
 
 use burn_backend::{Backend, BoolDType, FloatDType, IntDType, get_device_settings};
-use burn_t4a::ext::scan::Structure;
+use burn_t4a::ext::tree::Structure;
 
 use crate::error::{CompileError, Result};
 use crate::tensor::{Any, Meta};
-use crate::values::{Fixed, same};
 
 /// What a recording is for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Key {
     pub(crate) structure: Structure,
     /// Kind, shape and dtype of every tensor.
     pub(crate) leaves: Vec<(&'static str, Meta)>,
-    pub(crate) fixed: Fixed,
     pub(crate) settings: (FloatDType, IntDType, BoolDType),
     /// Whether sizes of named axes are left out; 0 stands in their place.
     pub(crate) named: bool,
 }
 
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        self.named == other.named
-            && self.leaves == other.leaves
-            && self.settings == other.settings
-            && self.structure == other.structure
-            && same(&self.fixed, &other.fixed)
-    }
-}
-
 impl Key {
-    pub(crate) fn of<B: Backend>(structure: Structure, leaves: &[Any<B>], fixed: &Fixed) -> Self {
+    pub(crate) fn of<B: Backend>(structure: Structure, leaves: &[Any<B>]) -> Self {
         let device = leaves.first().map(Any::device).unwrap_or_default();
         let settings = get_device_settings::<B>(&device);
         let settings = (settings.float_dtype, settings.int_dtype, settings.bool_dtype);
         let leaves = leaves.iter().map(|x| (x.kind(), x.meta())).collect();
-        Self { structure, leaves, fixed: fixed.clone(), settings, named: false }
+        Self { structure, leaves, settings, named: false }
     }
 
     /// What differs from another key.
     pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
         let mut all = Vec::new();
         if self.structure != other.structure {
-            all.push(format!("the tree is {}, was {}", self.structure, other.structure));
-            return all;
+            let one = |(path, now, was): (String, &Structure, &Structure)| match path.as_str() {
+                "." => format!("the tree is {now}, was {was}"),
+                path => format!("{path} of the tree is {now}, was {was}"),
+            };
+            return self.structure.differences(&other.structure).into_iter().map(one).collect();
         }
         for ((path, now), was) in self.structure.paths().iter().zip(&self.leaves).zip(&other.leaves)
         {
             if now != was {
                 all.push(format!("leaf {path} is {} {}, was {} {}", now.0, now.1, was.0, was.1));
-            }
-        }
-        for (now, was) in self.fixed.iter().zip(&other.fixed) {
-            if !now.same(&**was) {
-                all.push(format!("a static argument is {now:?}, was {was:?}"));
             }
         }
         if self.settings != other.settings {
@@ -73,7 +59,7 @@ impl fmt::Display for Key {
         for (i, (kind, meta)) in self.leaves.iter().enumerate() {
             write!(f, "{}{kind} {meta}", if i > 0 { ", " } else { "" })?;
         }
-        self.fixed.iter().try_for_each(|x| write!(f, ", static {x:?}"))
+        Ok(())
     }
 }
 

@@ -39,7 +39,6 @@
 // program     dead code, common subexpressions, liveness; the loop that runs it
 // fuse        chains of elementwise instructions as one
 // scan        a recorded body over an arena, for as many steps as there are
-// values      trees of tensors
 // key         what a program is for
 // archive     programs as bytes
 // graph       recordings for other interpreters
@@ -65,7 +64,6 @@ mod scan;
 mod simplify;
 mod tensor;
 mod trace;
-mod values;
 mod words;
 
 pub use backend::Traced;
@@ -73,4 +71,3 @@ pub use cache::Counters;
 pub use compiled::{Compiled, compile};
 pub use error::{CompileError, Result};
 pub use tensor::{BoolKind, FloatKind, IntKind, Kind, QuantizedKind, TracedTensor};
-pub use values::{Leaf, Leaves, Static, Values};

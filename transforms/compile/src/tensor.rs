@@ -7,9 +7,12 @@ use std::sync::Arc;
 use burn_backend::quantization::QuantScheme;
 use burn_backend::tensor::{BoolTensor, FloatTensor, IntTensor, QuantizedTensor};
 use burn_backend::{
-    Backend, DType, QTensorPrimitive, Shape, TensorData, TensorMetadata, try_read_sync,
+    Backend, DType, QTensorPrimitive, Shape, TensorData, TensorMetadata, get_device_settings,
+    try_read_sync,
 };
+use burn_t4a::ext::tree::{self, Leaf, Structure, Tree};
 
+use crate::error::Result;
 use crate::recording::Recording;
 
 /// A tensor of any kind of a backend.
@@ -54,6 +57,42 @@ impl Meta {
     fn of(x: &impl TensorMetadata) -> Self {
         Self { shape: x.shape().to_vec(), dtype: x.dtype() }
     }
+}
+
+impl<B: Backend> From<Leaf<B>> for Any<B> {
+    fn from(leaf: Leaf<B>) -> Self {
+        match leaf {
+            Leaf::Float(x) => Self::Float(x),
+            Leaf::Int(x) => Self::Int(x),
+            Leaf::Bool(x) => Self::Bool(x),
+        }
+    }
+}
+
+impl<B: Backend> From<Any<B>> for Leaf<B> {
+    /// Quantized floats are dequantized.
+    fn from(x: Any<B>) -> Self {
+        match x {
+            Any::Float(x) => Self::Float(x),
+            Any::Int(x) => Self::Int(x),
+            Any::Bool(x) => Self::Bool(x),
+            Any::Quantized(x) => {
+                let dtype = get_device_settings::<B>(&B::q_device(&x)).float_dtype;
+                Self::Float(B::dequantize(*x, dtype))
+            }
+        }
+    }
+}
+
+/// The tensors of a tree and its structure.
+pub(crate) fn flatten<B: Backend, T: Tree<B>>(tree: T) -> (Structure, Vec<Any<B>>) {
+    let (structure, leaves) = tree::flatten(tree);
+    (structure, leaves.into_iter().map(Any::from).collect())
+}
+
+/// The tree of this structure with these tensors.
+pub(crate) fn build<B: Backend, T: Tree<B>>(structure: &Structure, all: Vec<Any<B>>) -> Result<T> {
+    Ok(tree::build(structure, all.into_iter().map(Leaf::from).collect())?)
 }
 
 impl<B: Backend> Any<B> {

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use burn_backend::Backend;
-use burn_t4a::ext::scan::Structure;
+
 use burn_t4a::ext::tape::released;
+use burn_t4a::ext::tree::{Structure, Tree};
 
 use crate::backend::Traced;
 use crate::error::{CompileError, Result};
 use crate::recording::{Instruction, Level, Recording};
 use crate::tensor::{
-    Any, BoolKind, FloatKind, IntKind, Kind, Meta, Node, QuantizedKind, TracedTensor,
+    Any, BoolKind, FloatKind, IntKind, Kind, Meta, Node, QuantizedKind, TracedTensor, build,
+    flatten,
 };
-use crate::values::{Fixed, Leaves, Values, flatten};
 
 /// What a function did, as it was recorded.
 pub(crate) struct Source<B: Backend> {
@@ -65,7 +66,6 @@ pub(crate) fn parts<B: Backend>(x: Any<Traced<B>>) -> (Any<B>, Option<Node<B>>) 
 pub(crate) struct Trial<B: Backend> {
     pub(crate) structure: Structure,
     pub(crate) values: Vec<Any<B>>,
-    pub(crate) fixed: Fixed,
     pub(crate) source: Result<Source<B>>,
 }
 
@@ -74,22 +74,20 @@ pub(crate) fn trace<B, I, O>(
     function: impl Fn(I) -> O,
     structure: &Structure,
     leaves: Vec<Any<B>>,
-    fixed: Fixed,
 ) -> Result<Trial<B>>
 where
     B: Backend,
-    I: Values<Traced<B>>,
-    O: Values<Traced<B>>,
+    I: Tree<Traced<B>>,
+    O: Tree<Traced<B>>,
 {
     let recording = Recording::new(&leaves, None);
     let node = |id| Some(Node { recording: recording.clone(), id });
     let leaves = leaves.into_iter().enumerate().map(|(id, x)| traced(x, node(id))).collect();
-    let inputs = I::build(structure, &mut Leaves::new(leaves, fixed))?;
+    let inputs = build::<_, I>(structure, leaves)?;
     let level = Level::enter(recording.clone());
     let output = function(inputs);
     drop(level);
-    let structure = output.structure();
-    let (tensors, fixed) = flatten::<Traced<B>, _>(output);
+    let (structure, tensors) = flatten::<Traced<B>, _>(output);
     let (values, nodes): (Vec<_>, Vec<_>) = tensors.into_iter().map(parts).unzip();
     let foreign = |node: &Node<B>| !Arc::ptr_eq(&node.recording, &recording);
     let source = if nodes.iter().flatten().any(foreign) {
@@ -114,7 +112,7 @@ where
     // A value that is still referenced would stay that of the first call in all later calls.
     let source =
         source.and_then(|x| if released(&recording) { Ok(x) } else { Err(CompileError::Keeps) });
-    Ok(Trial { structure, values, fixed, source })
+    Ok(Trial { structure, values, source })
 }
 
 /// Runs a function on these leaves and records nothing.
@@ -122,17 +120,14 @@ pub(crate) fn eager<B, I, O>(
     function: impl Fn(I) -> O,
     structure: &Structure,
     leaves: Vec<Any<B>>,
-    fixed: Fixed,
 ) -> Result<O::On<B>>
 where
     B: Backend,
-    I: Values<Traced<B>>,
-    O: Values<Traced<B>>,
+    I: Tree<Traced<B>>,
+    O: Tree<Traced<B>>,
 {
     let leaves = leaves.into_iter().map(|x| traced(x, None)).collect();
-    let output = function(I::build(structure, &mut Leaves::new(leaves, fixed))?);
-    let structure = output.structure();
-    let (tensors, fixed) = flatten::<Traced<B>, _>(output);
-    let all = tensors.into_iter().map(|x| parts(x).0).collect();
-    O::On::<B>::build(&structure, &mut Leaves::new(all, fixed))
+    let output = function(build::<_, I>(structure, leaves)?);
+    let (structure, tensors) = flatten::<Traced<B>, _>(output);
+    build(&structure, tensors.into_iter().map(|x| parts(x).0).collect())
 }

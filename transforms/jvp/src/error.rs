@@ -3,6 +3,7 @@
 use std::fmt;
 
 use burn_backend::{DType, Shape};
+use burn_t4a::ext::tree::TreeError;
 use thiserror::Error;
 
 /// Result of a transformation.
@@ -55,20 +56,7 @@ pub enum JvpError {
     /// Tangents of other shapes or dtypes than primals: every such leaf.
     #[error("jvp: {0}")]
     Leaves(Mismatches),
-    /// A tree of another type than was asked for.
-    #[error("jvp: a tree has the structure {given}, required is {required}")]
-    Tree {
-        /// What the type asks for.
-        required: String,
-        /// Of the tree.
-        given: String,
-    },
-    /// A tensor asked for with another rank than it has.
-    #[error("jvp: a tensor of shape {shape:?} was asked for with rank {rank}")]
-    Rank {
-        /// Its shape.
-        shape: Shape,
-        /// The rank asked for.
-        rank: usize,
-    },
+    /// A tree with integers or booleans, or of another type than is asked for.
+    #[error("jvp: {0}")]
+    Tree(#[from] TreeError),
 }

@@ -25,13 +25,12 @@
 //! | the derivative at one place along many tangents | [`linearize`] |
 //! | trees in and out by hand, as a transformation of one's own does | [`dual`], [`unzip`] |
 //! | a tensor of `B` as a constant of a function on [`Jvp`] | [`constant`] |
-//! | trees of one's own | [`Lift`] |
+//! | structs in and out | `#[derive(Tree)]` of `burn_t4a::ext::tree` |
 //! | gradients, Hessians, Jacobians | the crate `burn-t4a-transforms` |
 //!
 //! What reads data (`into_data`, comparisons, indices) sees values; `detach` removes tangents of all levels.
 
 // user         jvp, linearize: on trees
-// lift         trees on every backend
 // backend      the backend; primitive: a tensor and its tangent
 // real, rows   rules as formulas, and as one line each
 // float        rules of tensors   extrema, indexed, cumulative, powers: those of more than a row
@@ -52,7 +51,6 @@ mod error;
 mod extrema;
 mod float;
 mod indexed;
-mod lift;
 mod module;
 mod operations;
 mod passed;
@@ -64,6 +62,5 @@ mod user;
 
 pub use backend::Jvp;
 pub use error::{JvpError, LeafMismatch, Mismatches, Result};
-pub use lift::{Leaf, Lift, Parts, build, constant, leaves};
 pub use primitive::JvpTensor;
-pub use user::{dual, jvp, linearize, unzip};
+pub use user::{constant, dual, jvp, linearize, unzip};

@@ -1,13 +1,12 @@
 //! jvp and linearize, on trees.
 
+use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, TensorMetadata};
 use burn_t4a::ext::level::Level;
-use burn_t4a::ext::primitive::Floats;
-use burn_t4a::ext::scan::{Structure, Tree};
+use burn_t4a::ext::tree::{Leaf, Structure, Tree, build, build_floats, flatten, flatten_floats};
 
 use crate::backend::Jvp;
 use crate::error::{JvpError, LeafMismatch, Mismatches, Result};
-use crate::lift::{Leaf, Lift, build, leaves};
 use crate::primitive::{JvpTensor, zeros_like};
 
 /// `f(x)` and its derivative along `tangents`.
@@ -41,8 +40,8 @@ pub fn jvp<B, P, R>(
 ) -> Result<(Below<B, R>, Below<B, R>)>
 where
     B: Backend,
-    P: Lift<B>,
-    R: Lift<Jvp<B>>,
+    P: Tree<B>,
+    R: Tree<Jvp<B>>,
 {
     let duals = dual(primals, tangents)?;
     let _level = Level::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
@@ -50,7 +49,7 @@ where
 }
 
 /// A result of a function on `Jvp<B>`, on `B`.
-type Below<B, R> = <R as Lift<Jvp<B>>>::On<B>;
+type Below<B, R> = <R as Tree<Jvp<B>>>::On<B>;
 
 /// `f(x)`, and the linear map from tangents of x to tangents of f(x).
 ///
@@ -79,20 +78,19 @@ pub fn linearize<B, P, R>(
 ) -> Result<(Below<B, R>, impl Fn(P) -> Result<Below<B, R>>)>
 where
     B: Backend,
-    P: Lift<B>,
-    R: Lift<Jvp<B>>,
+    P: Tree<B>,
+    R: Tree<Jvp<B>>,
 {
-    let structure = primals.structure();
-    let primals = leaves(primals);
+    let (structure, primals) = flatten_floats(primals)?;
     let still = primals.iter().cloned().map(JvpTensor::constant).collect();
     let level = Level::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
-    let (value, _) = unzip::<B, R, Below<B, R>>(f(build(&structure, still)?))?;
+    let (value, _) = unzip::<B, R, Below<B, R>>(f(build_floats(&structure, still)?))?;
     drop(level);
     let map = move |tangents: P| {
-        let of_tangents = tangents.structure();
-        let duals = duals::<B>(&structure, primals.clone(), &of_tangents, leaves(tangents))?;
+        let (of_tangents, tangents) = flatten_floats(tangents)?;
+        let duals = duals::<B>(&structure, primals.clone(), &of_tangents, tangents)?;
         let _level = Level::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
-        Ok(unzip::<B, R, Below<B, R>>(f(build(&structure, duals)?))?.1)
+        Ok(unzip::<B, R, Below<B, R>>(f(build_floats(&structure, duals)?))?.1)
     };
     Ok((value, map))
 }
@@ -101,31 +99,47 @@ where
 ///
 /// # Errors
 /// As [`jvp`].
-pub fn dual<B: Backend, P: Lift<B>>(primals: P, tangents: P) -> Result<P::On<Jvp<B>>> {
-    let (structure, of_tangents) = (primals.structure(), tangents.structure());
-    build(&structure, duals::<B>(&structure, leaves(primals), &of_tangents, leaves(tangents))?)
+pub fn dual<B: Backend, P: Tree<B>>(primals: P, tangents: P) -> Result<P::On<Jvp<B>>> {
+    let (structure, primals) = flatten_floats(primals)?;
+    let (of_tangents, tangents) = flatten_floats(tangents)?;
+    Ok(build_floats(&structure, duals::<B>(&structure, primals, &of_tangents, tangents)?)?)
 }
 
 /// The values of a tree and its tangents, zeros where there are none: what [`jvp`] takes from its function.
 ///
 /// # Errors
-/// [`JvpError::Tree`], [`JvpError::Rank`] unless `S` is the tree on `B`.
-pub fn unzip<B: Backend, R: Tree<Floats<Jvp<B>>>, S: Lift<B>>(tree: R) -> Result<(S, S)> {
-    let structure = tree.structure();
-    let parts = leaves(tree).into_iter().map(|x: JvpTensor<B>| {
+/// [`JvpError::Tree`] for integers and booleans, and unless `S` is the tree on `B`.
+pub fn unzip<B: Backend, R: Tree<Jvp<B>>, S: Tree<B>>(tree: R) -> Result<(S, S)> {
+    let (structure, leaves) = flatten_floats(tree)?;
+    let parts = leaves.into_iter().map(|x: JvpTensor<B>| {
         let (x, t) = x.into_parts();
         let t = t.unwrap_or_else(|| zeros_like::<B>(&x));
         (x, t)
     });
     let (values, tangents) = parts.unzip();
-    Ok((build(&structure, values)?, build(&structure, tangents)?))
+    Ok((build_floats(&structure, values)?, build_floats(&structure, tangents)?))
+}
+
+/// A tree under `Jvp` without tangents: the way into a function for tensors of the backend below. Integers and booleans
+/// are accepted.
+///
+/// # Errors
+/// [`JvpError::Tree`] for an implementation of [`Tree`] that contradicts itself.
+pub fn constant<B: Backend, T: Tree<B>>(tree: T) -> Result<T::On<Jvp<B>>> {
+    let (structure, leaves) = flatten(tree);
+    let constant = |leaf: Leaf<B>| match leaf {
+        Leaf::Float(x) => Leaf::Float(JvpTensor::constant(x)),
+        Leaf::Int(x) => Leaf::Int(x),
+        Leaf::Bool(x) => Leaf::Bool(x),
+    };
+    Ok(build(&structure, leaves.into_iter().map(constant).collect())?)
 }
 
 fn duals<B: Backend>(
     structure: &Structure,
-    primals: Vec<Leaf<B>>,
+    primals: Vec<FloatTensor<B>>,
     of_tangents: &Structure,
-    tangents: Vec<Leaf<B>>,
+    tangents: Vec<FloatTensor<B>>,
 ) -> Result<Vec<JvpTensor<B>>> {
     check::<B>(structure, &primals, of_tangents, &tangents)?;
     Ok(primals.into_iter().zip(tangents).map(|(x, t)| JvpTensor::new(x, t)).collect())
@@ -133,15 +147,15 @@ fn duals<B: Backend>(
 
 fn check<B: Backend>(
     structure: &Structure,
-    primals: &[Leaf<B>],
+    primals: &[FloatTensor<B>],
     of_tangents: &Structure,
-    tangents: &[Leaf<B>],
+    tangents: &[FloatTensor<B>],
 ) -> Result<()> {
     if structure != of_tangents {
         let [primals, tangents] = [structure, of_tangents].map(ToString::to_string);
         return Err(JvpError::Structure { primals, tangents });
     }
-    let meta = |x: &Leaf<B>| (x.shape(), x.dtype());
+    let meta = |x: &FloatTensor<B>| (x.shape(), x.dtype());
     let both = primals.iter().zip(tangents).zip(structure.paths());
     let wrong: Vec<LeafMismatch> = both
         .map(|((x, t), path)| LeafMismatch { path, primal: meta(x), tangent: meta(t) })

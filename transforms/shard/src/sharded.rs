@@ -4,8 +4,9 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn_backend::Backend;
+use burn_t4a::ext::tree::Tree;
+use burn_t4a_compile::Traced;
 use burn_t4a_compile::graph::{Arguments, Graph, Key, Meta, Recent, Value, Word, mark};
-use burn_t4a_compile::{Traced, Values};
 use burn_tensor::Tensor;
 
 use crate::collectives::Local;
@@ -60,8 +61,8 @@ pub fn shard_map<B, I, O, F>(
 ) -> Sharded<B, I, O, F>
 where
     B: Backend,
-    I: Values<Traced<B>>,
-    O: Values<Traced<B>>,
+    I: Tree<Traced<B>>,
+    O: Tree<Traced<B>>,
     F: Fn(I) -> O,
 {
     Sharded {
@@ -104,8 +105,8 @@ fn splits(
 impl<B, I, O, F> Sharded<B, I, O, F>
 where
     B: Backend,
-    I: Values<Traced<B>>,
-    O: Values<Traced<B>>,
+    I: Tree<Traced<B>>,
+    O: Tree<Traced<B>>,
     F: Fn(I) -> O,
 {
     fn plans(&self) -> MutexGuard<'_, Plans<B>> {

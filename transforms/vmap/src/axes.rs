@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use burn_t4a::ext::scan::Structure;
+use burn_t4a::ext::tree::Structure;
 
 use crate::error::VmapError;
 
@@ -98,12 +98,13 @@ impl Axes {
     }
 
     fn walk(&self, structure: &Structure, all: &mut Vec<Option<isize>>) -> bool {
+        let children = structure.children();
         match (self, structure) {
-            (Self::Each(axes), Structure::Node(children)) if axes.len() == children.len() => {
+            (Self::Each(_), Structure::Leaf | Structure::Static(_)) => false,
+            (Self::Each(axes), _) if axes.len() == children.len() => {
                 axes.iter().zip(children).all(|(axes, child)| axes.walk(child, all))
             }
             (Self::Each(_), _) => false,
-            (axes, Structure::Node(children)) => children.iter().all(|child| axes.walk(child, all)),
             (Self::At(axis), Structure::Leaf) => {
                 all.push(Some(*axis));
                 true
@@ -112,6 +113,7 @@ impl Axes {
                 all.push(None);
                 true
             }
+            _ => children.iter().all(|child| self.walk(child, all)),
         }
     }
 }

@@ -4,18 +4,17 @@ use std::ops::Range;
 
 use burn_backend::{Backend, Shape, Slice, TensorMetadata};
 use burn_t4a::ext::level::Level;
-use burn_t4a::ext::scan::Structure;
+use burn_t4a::ext::tree::{Leaf, Leaves, Structure, Tree, build, flatten};
 use burn_tensor::{Bool, Float, Int};
 
 use crate::axes::{Axes, resolve};
 use crate::backend::Vmap;
 use crate::error::{Mapped, VmapError};
-use crate::kind::{Kind, Primitive};
+use crate::kind::{Kind, Primitive, on_kind};
 use crate::movement::raise;
 use crate::random::Random;
 use crate::running::Running;
 use crate::tensor::VmapTensor;
-use crate::tree::{Leaf, Leaves, Tensors, on_kind};
 
 /// `f` of every example of a batch, as one operation of the backend for each of `f`.
 ///
@@ -119,15 +118,13 @@ impl<F> Vectorized<F> {
     pub fn call<B, I, A, R, O>(&self, inputs: I) -> Result<O, VmapError>
     where
         B: Backend,
-        I: Tensors<B>,
-        A: Tensors<Vmap<B>>,
-        R: Tensors<Vmap<B>>,
-        O: Tensors<B>,
+        I: Tree<B>,
+        A: Tree<Vmap<B>>,
+        R: Tree<Vmap<B>>,
+        O: Tree<B>,
         F: Fn(A) -> R,
     {
-        let structure = inputs.structure();
-        let mut leaves = Vec::new();
-        inputs.leaves(&mut leaves);
+        let (structure, leaves) = flatten(inputs);
         let (axes, size) = self.entries(&structure, &leaves)?;
         let step = match self.chunk {
             Some(0) => return Err(VmapError::Chunk),
@@ -147,7 +144,7 @@ impl<F> Vectorized<F> {
                 on_kind!(leaf, x: K => enter::<B, K>(x, axis, &part))
             });
             let entered: Vec<Leaf<Vmap<B>>> = entered.collect();
-            let arguments = A::build(&structure, &mut Leaves::from(entered))?;
+            let arguments = build(&structure, entered)?;
             let output = (self.f)(arguments);
             chunks.push(self.leave::<B, R>(output, range.len())?);
         }
@@ -155,7 +152,7 @@ impl<F> Vectorized<F> {
             return Err(VmapError::Keeps);
         }
         let (structure, mut leaves) = joined(chunks);
-        O::build(&structure, &mut leaves)
+        Ok(O::build(&structure, &mut leaves)?)
     }
 
     /// The axis of each input, and the size of the batch.
@@ -188,21 +185,19 @@ impl<F> Vectorized<F> {
     }
 
     /// The outputs of a chunk of this size, with the batch where it is asked for.
-    fn leave<B: Backend, R: Tensors<Vmap<B>>>(
+    fn leave<B: Backend, R: Tree<Vmap<B>>>(
         &self,
         output: R,
         size: usize,
     ) -> Result<Chunk<B>, VmapError> {
         let what = "out_axes";
-        let structure = output.structure();
-        let mut leaves = Vec::new();
-        output.leaves(&mut leaves);
+        let (structure, leaves) = flatten(output);
         let axes = self.out_axes.of_leaves(what, &structure)?;
         let mut all = Vec::new();
         for ((leaf, axis), path) in leaves.into_iter().zip(axes).zip(structure.paths()) {
             let shape = leaf.shape();
             let Some(axis) = axis else {
-                if leaf.is_batched() {
+                if is_batched(&leaf) {
                     return Err(VmapError::Batched { leaf: path });
                 }
                 let leaf = on_kind!(leaf, x: K => x.into_inner().0);
@@ -284,7 +279,7 @@ fn joined<B: Backend>(mut chunks: Vec<Chunk<B>>) -> (Structure, Leaves<B>) {
         let idle = axis.filter(|_| number).map(|axis| if axis == 0 { 1 } else { 0 });
         all.push((leaf, idle));
     }
-    (first.structure, Leaves::new(all))
+    (first.structure, Leaves::with_unit_axes(all))
 }
 
 fn cat<B: Backend>(all: Vec<Leaf<B>>, axis: usize) -> Leaf<B> {
@@ -301,5 +296,14 @@ fn cat<B: Backend>(all: Vec<Leaf<B>>, axis: usize) -> Leaf<B> {
         Leaf::Float(_) => of!(Float),
         Leaf::Int(_) => of!(Int),
         Leaf::Bool(_) => of!(Bool),
+    }
+}
+
+/// Whether a leaf differs between examples.
+fn is_batched<B: Backend>(leaf: &Leaf<Vmap<B>>) -> bool {
+    match leaf {
+        Leaf::Float(x) => x.is_batched(),
+        Leaf::Int(x) => x.is_batched(),
+        Leaf::Bool(x) => x.is_batched(),
     }
 }

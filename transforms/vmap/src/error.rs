@@ -3,6 +3,7 @@
 use std::fmt;
 
 use burn_backend::Shape;
+use burn_t4a::ext::tree::TreeError;
 use thiserror::Error;
 
 /// What a call of [`vmap`](crate::vmap()) rejects.
@@ -15,28 +16,9 @@ pub enum VmapError {
          outer one's tensors, Vmap<Vmap<B>>, or before it"
     )]
     Nested,
-    /// A tree of tensors that is not the one that is asked for.
-    #[error("{what}: required {required}, given {given}")]
-    Structure {
-        /// Which tree.
-        what: &'static str,
-        /// Its structure.
-        required: String,
-        /// That of what is given.
-        given: String,
-    },
-    /// A leaf of another rank or kind than the type that takes it.
-    #[error("a tensor of kind {kind} and rank {rank} is asked for, given {given} {shape:?}")]
-    Leaf {
-        /// The kind that is asked for.
-        kind: &'static str,
-        /// The rank that is asked for.
-        rank: usize,
-        /// The kind of the leaf.
-        given: &'static str,
-        /// Its shape.
-        shape: Shape,
-    },
+    /// A tree that is not the one that the function or the caller asks for.
+    #[error("vmap: {0}")]
+    Tree(#[from] TreeError),
     /// Axes that are no prefix of the tree.
     #[error("{what} {axes} do not fit the tree {structure}")]
     Axes {

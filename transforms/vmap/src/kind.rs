@@ -99,3 +99,28 @@ kinds! {
     Bool, BoolTensor: bool_reshape bool_expand bool_permute bool_flip bool_slice bool_slice_assign
         bool_gather bool_scatter_or bool_select bool_select_or bool_cat bool_mask_where;
 }
+
+/// Runs an expression on the primitive of a leaf, with `K` as its kind, and makes the result a leaf of that kind.
+macro_rules! on_kind {
+    ($leaf:expr, $x:ident: $k:ident => $body:expr) => {
+        match $leaf {
+            burn_t4a::ext::tree::Leaf::Float($x) => {
+                #[allow(dead_code)]
+                type $k = burn_tensor::Float;
+                burn_t4a::ext::tree::Leaf::Float($body)
+            }
+            burn_t4a::ext::tree::Leaf::Int($x) => {
+                #[allow(dead_code)]
+                type $k = burn_tensor::Int;
+                burn_t4a::ext::tree::Leaf::Int($body)
+            }
+            burn_t4a::ext::tree::Leaf::Bool($x) => {
+                #[allow(dead_code)]
+                type $k = burn_tensor::Bool;
+                burn_t4a::ext::tree::Leaf::Bool($body)
+            }
+        }
+    };
+}
+
+pub(crate) use on_kind;

@@ -25,7 +25,7 @@
 //! | other axes, operands that examples share | [`Vectorized::in_axes`], [`Vectorized::out_axes`], [`Axes`] |
 //! | a bound of memory: some examples at a time | [`Vectorized::chunk`] |
 //! | random numbers per example, or the same for all | [`Vectorized::random`], [`Random`] |
-//! | trees of one's own | [`Tensors`] |
+//! | structs in and out | `#[derive(Tree)]` of `burn_t4a::ext::tree` |
 //! | an ensemble of modules | `burn_t4a_transforms::module::stack` |
 //!
 //! A tensor of `Vmap<B>` is a tensor of `B` whose first axis is the batch, or one without it that all
@@ -53,7 +53,6 @@ mod random;
 mod rows;
 mod running;
 mod tensor;
-mod tree;
 
 pub use axes::Axes;
 pub use backend::Vmap;
@@ -61,4 +60,3 @@ pub use call::{Vectorized, vmap};
 pub use error::{Mapped, VmapError};
 pub use random::Random;
 pub use tensor::VmapTensor;
-pub use tree::{Leaf, Leaves, Tensors};

@@ -1,6 +1,7 @@
 //! `vmap(f)`: axes, chunks, random numbers, errors.
 
 use burn_autodiff::Autodiff;
+use burn_t4a::ext::tree::TreeError;
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_vmap::{Axes, Mapped, Random, Vmap, VmapError, vmap};
 use burn_tensor::{Distribution, Int, Shape, Tensor};
@@ -271,13 +272,13 @@ fn what_is_wrong_is_said_before() {
 fn types_that_do_not_fit_are_errors() {
     let f = |x: Tensor<V, 2>| x;
     let error = vmap(f).call::<B, _, _, _, Tensor<B, 3>>(counted([3, 2])).unwrap_err();
-    assert!(matches!(error, VmapError::Leaf { rank: 2, .. }), "{error}");
+    assert!(matches!(error, VmapError::Tree(TreeError::Leaf { rank: 2, .. })), "{error}");
     let g = |x: Tensor<V, 1>| x;
     let error = vmap(g).call::<B, _, _, _, Tensor<B, 3>>(counted([3, 2])).unwrap_err();
-    assert!(matches!(error, VmapError::Leaf { rank: 3, .. }), "{error}");
+    assert!(matches!(error, VmapError::Tree(TreeError::Leaf { rank: 3, .. })), "{error}");
     let h = |x: [Tensor<V, 1>; 2]| x[0].clone();
     let error = vmap(h).call::<B, _, _, _, Tensor<B, 2>>(vec![counted([3, 2]); 3]).unwrap_err();
-    assert!(matches!(error, VmapError::Structure { .. }), "{error}");
+    assert!(matches!(error, VmapError::Tree(TreeError::Structure { .. })), "{error}");
     let error = vmap(g).out_axes(2).call::<B, _, _, _, Tensor<B, 2>>(counted([3, 2])).unwrap_err();
     assert!(matches!(error, VmapError::Axis { what: "out_axes", axis: 2, .. }), "{error}");
 }

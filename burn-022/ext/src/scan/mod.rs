@@ -5,7 +5,7 @@
 //! fused     cumulative operations, recurrences, associative scans, layers, the Kalman filter: one kernel each
 //! ```
 //!
-//! Carries, xs and ys are [`Tree`]s of float tensors, with a [`Leaf`] per tensor. On a tape spans of steps run
+//! Consts, carries, xs and ys are [trees](Tree) of float tensors. On a tape spans of steps run
 //! again in the reverse pass, each in a `backward` of its own.
 //!
 //! ```
@@ -29,37 +29,19 @@
 //! ```
 
 pub mod fused;
+mod prepared;
 mod tape;
 
-use burn_backend::TensorMetadata;
 use burn_dispatch::Dispatch;
-use burn_tensor::Tensor;
-use t4a_scan::body::{self, Prepared, scan_on_tape};
+use prepared::Prepared;
+use t4a_scan::body::scan_on_tape;
 
 use crate::dispatch;
-use crate::primitive::Floats;
+use crate::tree::Tree;
 
-pub use t4a_scan::body::{Memory, Options, ScanReport, Structure, Tree};
+pub use t4a_scan::body::{Memory, Options, ScanReport};
 pub use t4a_scan::schedule::Policy;
 pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
-
-/// A leaf of a tree: a float tensor of any rank.
-pub type Leaf = Floats<Dispatch>;
-/// The leaves of a tree, in order.
-pub type Leaves = body::Leaves<Leaf>;
-
-impl<const D: usize> Tree<Leaf> for Tensor<D> {
-    fn structure(&self) -> Structure {
-        Structure::Leaf
-    }
-    fn leaves(self, all: &mut Vec<Leaf>) {
-        all.push(self.into());
-    }
-    fn build(structure: &Structure, leaves: &mut Leaves) -> Result<Self> {
-        let leaf = body::leaf(structure, leaves, D, |x: &Leaf| x.0.shape().to_vec())?;
-        Ok(leaf.tensor()?)
-    }
-}
 
 /// `(carry, y_t) = body(consts, carry, x_t)` for every element of the leading axis of xs; the last carry
 /// and all ys along a leading axis.
@@ -85,14 +67,14 @@ pub fn scan<F, K, S, XS, X, Y, YS>(
 ) -> Result<(S, YS)>
 where
     F: Fn(K, S, X) -> (S, Y) + Send + Sync + 'static,
-    K: Tree<Leaf>,
-    S: Tree<Leaf>,
-    XS: Tree<Leaf>,
-    X: Tree<Leaf>,
-    Y: Tree<Leaf>,
-    YS: Tree<Leaf>,
+    K: Tree,
+    S: Tree,
+    XS: Tree,
+    X: Tree,
+    Y: Tree,
+    YS: Tree,
 {
-    let mut prepared = Prepared::<Leaf>::new(body, consts, init, xs, options)?;
+    let mut prepared = Prepared::<Dispatch>::new(body, consts, init, xs, options)?;
     options.take_path(ScanReport::step_by_step(prepared.steps.length()))?;
     let [consts, init, xs] =
         [&mut prepared.consts, &mut prepared.init, &mut prepared.xs].map(std::mem::take);

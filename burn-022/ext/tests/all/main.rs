@@ -18,6 +18,7 @@ mod plain {
     mod complex;
     mod discrete;
     mod nn;
+    mod tree;
 }
 
 mod balanced {

@@ -12,7 +12,7 @@ use t4a_scan::body::{Cotangents, Span, Tape, Told, scan_below_tape, scan_on_tape
 use t4a_tensor::TensorError;
 
 use super::records::{self, inside};
-use super::{Leaf, Options, Result, Steps};
+use super::{Options, Result, Steps};
 use crate::backend::BurnT4a;
 use crate::boundary::accept;
 use crate::ext::operation::Operations;
@@ -40,12 +40,12 @@ pub trait ScanBackend: Operations {
     /// # Errors
     /// Those of the steps.
     fn scan(
-        steps: Steps<Leaf<Self>>,
-        consts: Vec<Leaf<Self>>,
-        init: Vec<Leaf<Self>>,
-        xs: Vec<Leaf<Self>>,
+        steps: Steps<Floats<Self>>,
+        consts: Vec<Floats<Self>>,
+        init: Vec<Floats<Self>>,
+        xs: Vec<Floats<Self>>,
         options: &Options,
-    ) -> Result<[Vec<Leaf<Self>>; 2]> {
+    ) -> Result<[Vec<Floats<Self>>; 2]> {
         let _ = options;
         steps.run(&consts, init, &xs)
     }
@@ -68,18 +68,18 @@ impl<B: ScanBackend, C: CheckpointStrategy> ScanBackend for Autodiff<B, C> {
     }
 
     fn scan(
-        steps: Steps<Leaf<Self>>,
-        consts: Vec<Leaf<Self>>,
-        init: Vec<Leaf<Self>>,
-        xs: Vec<Leaf<Self>>,
+        steps: Steps<Floats<Self>>,
+        consts: Vec<Floats<Self>>,
+        init: Vec<Floats<Self>>,
+        xs: Vec<Floats<Self>>,
         options: &Options,
-    ) -> Result<[Vec<Leaf<Self>>; 2]> {
+    ) -> Result<[Vec<Floats<Self>>; 2]> {
         if !Self::chooses_path() {
             return scan_on_tape(steps, consts, init, xs, options);
         }
-        let below = |steps: Steps<Leaf<B>>, [consts, init, xs]: [Vec<Leaf<B>>; 3], options: &_| {
-            B::scan(steps, consts, init, xs, options)
-        };
+        let below = |steps: Steps<Floats<B>>,
+                     [consts, init, xs]: [Vec<Floats<B>>; 3],
+                     options: &_| { B::scan(steps, consts, init, xs, options) };
         scan_below_tape(steps, consts, init, xs, options, below)
     }
 }

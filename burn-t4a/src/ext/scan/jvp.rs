@@ -15,23 +15,25 @@ use burn_backend::ops::FloatTensorOps;
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{AutodiffBackend, Backend};
 use t4a_diff::Array;
-use t4a_scan::body::{Prepared, Stack, at, flatten, same};
+use t4a_scan::body::{Stack, at, same};
 
-use super::{Leaf, Options, Result, ScanError, ScanReport, Steps, Structure, Tree};
+use super::prepared::{Prepared, flatten};
+use super::{Options, Result, ScanError, ScanReport, Steps};
 use crate::ext::operation::Operations;
 use crate::ext::primitive::Floats;
 use crate::ext::tape::is_tracked;
+use crate::ext::tree::{Structure, Tree};
 
 /// A tape over a tape.
 type Twice<B, C, D> = Autodiff<Autodiff<B, C>, D>;
 
 /// A tensor with its tangent; `None` is zero.
-type Moving<B> = (Leaf<B>, Option<Leaf<B>>);
+type Moving<B> = (Floats<B>, Option<Floats<B>>);
 
-type Flat<B> = Vec<Leaf<B>>;
+type Flat<B> = Vec<Floats<B>>;
 
 /// A tensor of the upper tape with the tangent that it stands for.
-type Entered<B, C, D> = (Leaf<Twice<B, C, D>>, Leaf<B>);
+type Entered<B, C, D> = (Floats<Twice<B, C, D>>, Floats<B>);
 
 /// Values of a tree of type `S` and of one of type `YS` with their tangents.
 pub type Pushed<S, YS> = ((S, YS), (S, YS));
@@ -78,15 +80,15 @@ where
     C: CheckpointStrategy,
     D: CheckpointStrategy,
     F: Fn(K, S, X) -> (S, Y) + Send + Sync + 'static,
-    K: Tree<Leaf<Twice<B, C, D>>>,
-    S: Tree<Leaf<Twice<B, C, D>>>,
-    XS: Tree<Leaf<Twice<B, C, D>>>,
-    X: Tree<Leaf<Twice<B, C, D>>>,
-    Y: Tree<Leaf<Twice<B, C, D>>>,
-    YS: Tree<Leaf<Twice<B, C, D>>>,
+    K: Tree<Twice<B, C, D>>,
+    S: Tree<Twice<B, C, D>>,
+    XS: Tree<Twice<B, C, D>>,
+    X: Tree<Twice<B, C, D>>,
+    Y: Tree<Twice<B, C, D>>,
+    YS: Tree<Twice<B, C, D>>,
 {
     let structures = [consts.structure(), init.structure(), xs.structure()];
-    let prepared = Prepared::<Leaf<Twice<B, C, D>>>::new(body, consts, init, xs, options)?;
+    let prepared = Prepared::<Twice<B, C, D>>::new(body, consts, init, xs, options)?;
     options.take_path(ScanReport::step_by_step(prepared.steps.length()))?;
     let Prepared { steps, consts, init, xs, .. } = &prepared;
     let [of_consts, of_init, of_xs] = &structures;
@@ -98,12 +100,7 @@ where
 }
 
 /// The leaves of an operand below both tapes, with their tangents.
-fn moving<
-    B: Operations,
-    C: CheckpointStrategy,
-    D: CheckpointStrategy,
-    T: Tree<Leaf<Twice<B, C, D>>>,
->(
+fn moving<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy, T: Tree<Twice<B, C, D>>>(
     what: &'static str,
     values: &Flat<Twice<B, C, D>>,
     tangent: Option<T>,
@@ -112,8 +109,9 @@ fn moving<
     let Some(tangent) = tangent else {
         return values.iter().map(|x| Ok((below::<B, C, D>(what, x)?, None))).collect();
     };
-    same("a tangent", &tangent.structure(), structure)?;
-    let both = values.iter().zip(flatten(tangent)).zip(structure.paths());
+    let (given, tangent) = flatten("a tangent", tangent)?;
+    same("a tangent", &given, structure)?;
+    let both = values.iter().zip(tangent).zip(structure.paths());
     both.map(|((x, v), path)| {
         let (x, v) = (below::<B, C, D>(what, x)?, below::<B, C, D>(what, &v)?);
         let [required, given] = [&x, &v].map(|x| Box::new((x.shape(), x.dtype())));
@@ -128,8 +126,8 @@ fn moving<
 /// Below both tapes, of which it is a constant.
 fn below<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
     what: &'static str,
-    x: &Leaf<Twice<B, C, D>>,
-) -> Result<Leaf<B>> {
+    x: &Floats<Twice<B, C, D>>,
+) -> Result<Floats<B>> {
     let inner = Twice::<B, C, D>::inner(x.0.clone());
     if is_tracked::<Autodiff<B, C>, D>(&x.0) || is_tracked::<B, C>(&inner) {
         return Err(ScanError::Tracked { what });
@@ -138,8 +136,8 @@ fn below<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
 }
 
 fn above<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
-    x: Leaf<B>,
-) -> Leaf<Twice<B, C, D>> {
+    x: Floats<B>,
+) -> Floats<Twice<B, C, D>> {
     Floats(Twice::<B, C, D>::from_inner(Autodiff::<B, C>::from_inner(x.0)))
 }
 
@@ -157,7 +155,7 @@ fn unzipped<B: Operations>(all: Vec<Moving<B>>) -> (Flat<B>, Flat<B>) {
 type Results<B, C, D> = [[Flat<Twice<B, C, D>>; 2]; 2];
 
 fn run<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
-    steps: &Steps<Leaf<Twice<B, C, D>>>,
+    steps: &Steps<Floats<Twice<B, C, D>>>,
     consts: &[Moving<B>],
     init: Vec<Moving<B>>,
     xs: &[Moving<B>],
@@ -173,7 +171,7 @@ fn run<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
     let mut carry = init;
     for k in 0..steps.length() {
         let t = steps.time(k);
-        let element = |x: &Leaf<B>| at(std::slice::from_ref(x), t).swap_remove(0);
+        let element = |x: &Floats<B>| at(std::slice::from_ref(x), t).swap_remove(0);
         let x = xs.iter().map(|(x, v)| (element(x), v.as_ref().map(element))).collect();
         let [next, y] = step(steps, consts, carry, x)?;
         carry = next;
@@ -187,7 +185,7 @@ fn run<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
 
 /// One step: carry and y with their tangents.
 fn step<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
-    steps: &Steps<Leaf<Twice<B, C, D>>>,
+    steps: &Steps<Floats<Twice<B, C, D>>>,
     consts: &[Moving<B>],
     carry: Vec<Moving<B>>,
     x: Vec<Moving<B>>,
@@ -244,7 +242,7 @@ fn step<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
         Lower::<B, C>::grad(&u?, gradients.as_ref()?).map(Floats::<B>)
     };
     let bottom =
-        |x: Leaf<Upper<B, C, D>>| Floats::<B>(Lower::<B, C>::inner(Upper::<B, C, D>::inner(x.0)));
+        |x: Floats<Upper<B, C, D>>| Floats::<B>(Lower::<B, C>::inner(Upper::<B, C, D>::inner(x.0)));
     let mut all: Vec<Moving<B>> =
         outputs.into_iter().zip(directions).map(|(x, u)| (bottom(x), tangent(u))).collect();
     let y = all.split_off(carries);

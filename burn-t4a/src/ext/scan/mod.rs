@@ -6,7 +6,7 @@
 //! fused     cumulative operations, recurrences, associative scans, layers, the Kalman filter: one kernel each
 //! ```
 //!
-//! Carries, xs and ys are [`Tree`]s of float tensors, with a [`Leaf`] per tensor.
+//! Consts, carries, xs and ys are [trees](Tree) of float tensors.
 //!
 //! On a tape spans of steps run again in the reverse pass, each on a thread of its own, so that there are at
 //! most 512 of them. Tensors are bounded so, and with [`Policy::Sqrt`] Burn's records of the operations, too: what
@@ -39,37 +39,18 @@
 mod backend;
 pub mod fused;
 mod jvp;
+mod prepared;
 mod records;
 
-use burn_backend::{Backend, TensorMetadata};
-use burn_tensor::Tensor;
-use t4a_scan::body::{self, Prepared};
+use prepared::Prepared;
 
-use crate::ext::primitive::Floats;
+use crate::ext::tree::Tree;
 
 pub use backend::ScanBackend;
 pub use jvp::{Pushed, scan_jvp};
-pub use t4a_scan::body::{Memory, Options, ScanReport, Steps, Structure, Tree};
+pub use t4a_scan::body::{Memory, Options, ScanReport, Steps};
 pub use t4a_scan::schedule::Policy;
 pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
-
-/// A leaf of a tree: the floats of a backend.
-pub type Leaf<B> = Floats<B>;
-/// The leaves of a tree, in order.
-pub type Leaves<B> = body::Leaves<Leaf<B>>;
-
-impl<B: Backend, const D: usize> Tree<Leaf<B>> for Tensor<B, D> {
-    fn structure(&self) -> Structure {
-        Structure::Leaf
-    }
-    fn leaves(self, all: &mut Vec<Leaf<B>>) {
-        all.push(self.into());
-    }
-    fn build(structure: &Structure, leaves: &mut Leaves<B>) -> Result<Self> {
-        let leaf = body::leaf(structure, leaves, D, |x: &Leaf<B>| x.0.shape().to_vec())?;
-        Ok(leaf.tensor()?)
-    }
-}
 
 /// `(carry, y_t) = body(consts, carry, x_t)` for every element of the leading axis of xs; the last carry
 /// and all ys along a leading axis.
@@ -100,14 +81,14 @@ pub fn scan<B, F, K, S, XS, X, Y, YS>(
 where
     B: ScanBackend,
     F: Fn(K, S, X) -> (S, Y) + Send + Sync + 'static,
-    K: Tree<Leaf<B>>,
-    S: Tree<Leaf<B>>,
-    XS: Tree<Leaf<B>>,
-    X: Tree<Leaf<B>>,
-    Y: Tree<Leaf<B>>,
-    YS: Tree<Leaf<B>>,
+    K: Tree<B>,
+    S: Tree<B>,
+    XS: Tree<B>,
+    X: Tree<B>,
+    Y: Tree<B>,
+    YS: Tree<B>,
 {
-    let mut prepared = Prepared::<Leaf<B>>::new(body, consts, init, xs, options)?;
+    let mut prepared = Prepared::<B>::new(body, consts, init, xs, options)?;
     if !B::chooses_path() {
         options.take_path(ScanReport::step_by_step(prepared.steps.length()))?;
     }

@@ -23,7 +23,7 @@ use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, DType, Shape, Slice, TensorMetadata};
 use burn_t4a::ext::operation::Operations;
 use burn_t4a::ext::primitive::Floats;
-use burn_t4a::ext::scan::{Leaf, Options, Result, ScanBackend, ScanPath, ScanReport, Steps};
+use burn_t4a::ext::scan::{Options, Result, ScanBackend, ScanPath, ScanReport, Steps};
 use t4a_tensor::TensorError;
 
 use crate::backend::Traced;
@@ -59,7 +59,7 @@ fn element<B: Backend>(x: &FloatTensor<B>, at: usize) -> FloatTensor<B> {
 
 /// Records the body on the first step, whose results are not used.
 fn record<B: Operations>(
-    steps: &Steps<Leaf<Traced<B>>>,
+    steps: &Steps<Floats<Traced<B>>>,
     consts: &Flat<Traced<B>>,
     init: &Flat<Traced<B>>,
     xs: &Flat<Traced<B>>,
@@ -184,14 +184,14 @@ impl<B: Operations> ScanBackend for Traced<B> {
     }
 
     fn scan(
-        steps: Steps<Leaf<Self>>,
-        consts: Vec<Leaf<Self>>,
-        init: Vec<Leaf<Self>>,
-        xs: Vec<Leaf<Self>>,
+        steps: Steps<Floats<Self>>,
+        consts: Vec<Floats<Self>>,
+        init: Vec<Floats<Self>>,
+        xs: Vec<Floats<Self>>,
         options: &Options,
-    ) -> Result<[Vec<Leaf<Self>>; 2]> {
+    ) -> Result<[Vec<Floats<Self>>; 2]> {
         let length = steps.length();
-        let flat = |xs: &Vec<Leaf<Self>>| xs.iter().map(|x| x.0.clone()).collect();
+        let flat = |xs: &Vec<Floats<Self>>| xs.iter().map(|x| x.0.clone()).collect();
         let operands: [Flat<Self>; 3] = [flat(&consts), flat(&init), flat(&xs)];
         let [of_consts, of_init, of_xs] = &operands;
         let made = record(&steps, of_consts, of_init, of_xs)?
@@ -223,7 +223,7 @@ impl<B: Operations> ScanBackend for Traced<B> {
             Arc::new(Function { run })
         };
         let mut all = pending.finish(all, step);
-        let mut all: Vec<Leaf<Self>> =
+        let mut all: Vec<Floats<Self>> =
             (0..count).map(|_| Floats(all.take::<FloatKind>())).collect();
         let ys = all.split_off(body.counts[1]);
         Ok([all, ys])

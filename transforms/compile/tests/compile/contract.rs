@@ -4,8 +4,9 @@
 use burn::backend::Autodiff;
 use burn::tensor::module::avg_pool1d;
 use burn::tensor::{Distribution, Int, Tensor, TensorData, Tolerance};
+use burn_t4a::ext::tree::Static;
 use burn_t4a::{BurnT4a, T4aDevice};
-use burn_t4a_compile::{CompileError, Static, Traced, compile};
+use burn_t4a_compile::{CompileError, Traced, compile};
 
 type B = BurnT4a;
 type T = Traced<B>;
@@ -168,7 +169,7 @@ fn values_that_are_no_tensors_are_kept_and_compared() {
     near(x, noise([2, 3], 1).powi_scalar(3));
     assert_eq!((compiled.counters().traces, compiled.counters().hits), (2, 1));
     let text = compiled.explain();
-    assert!(text.contains("a static argument is 3, was 2"), "{text}");
+    assert!(text.contains(".1 of the tree is 3, was 2"), "{text}");
     call(3, "y");
     assert!(compiled.explain().contains("last: hit"), "{}", compiled.explain());
 }

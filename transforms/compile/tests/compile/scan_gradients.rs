@@ -163,7 +163,7 @@ fn operands_without_a_gradient_get_none() {
         let fixed = noise([3], 4, DType::F64);
         let options = Options::default().accept(&[ScanPath::Fused]);
         let init = fixed.clone() * 0.5;
-        let xs = Tensor::from_inner(xs);
+        let xs: Tensor<Autodiff<T>, 2> = Tensor::from_inner(xs);
         let (last, ys) = scan(step, (w.clone(), fixed), init, xs, &options).unwrap();
         let ys: Tensor<Autodiff<T>, 2> = ys;
         let gradients = (last.sum() + ys.powi_scalar(2).sum()).backward();

@@ -4,9 +4,9 @@
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, Shape, Slice, TensorMetadata};
-use burn_t4a::ext::scan::Structure;
+use burn_t4a::ext::tree::{Leaf, Structure, Tree, build, flatten};
 use burn_t4a::{BurnT4a, T4aDevice, T4aTensor};
-use burn_t4a_vmap::{Leaf, Leaves, Tensors, Vmap, VmapTensor};
+use burn_t4a_vmap::{Vmap, VmapTensor};
 use burn_tensor::{Bool, Int, Tensor, TensorData, TensorPrimitive};
 
 pub(crate) type B = BurnT4a;
@@ -90,12 +90,12 @@ impl Drawn {
         Self { kind, tensor, batched }
     }
 
-    fn build<C: Backend, X: Tensors<C>>(leaf: Leaf<C>) -> X {
-        X::build(&Structure::Leaf, &mut Leaves::from(vec![leaf])).unwrap()
+    fn build<C: Backend, X: Tree<C>>(leaf: Leaf<C>) -> X {
+        build(&Structure::Leaf, vec![leaf]).unwrap()
     }
 
     /// One example.
-    pub(crate) fn at<X: Tensors<B>>(&self, at: [usize; 2]) -> X {
+    pub(crate) fn at<X: Tree<B>>(&self, at: [usize; 2]) -> X {
         let mut x = self.tensor.clone();
         for (i, _) in at.into_iter().zip(self.batched).filter(|(_, batched)| *batched) {
             let shape = x.shape();
@@ -111,7 +111,7 @@ impl Drawn {
     }
 
     /// All examples, in one level.
-    pub(crate) fn one<X: Tensors<V>>(&self) -> X {
+    pub(crate) fn one<X: Tree<V>>(&self) -> X {
         let x = wrap(self.tensor.clone(), self.batched[0] || self.batched[1]);
         Self::build(match self.kind {
             Kind::Float => Leaf::Float(x),
@@ -121,7 +121,7 @@ impl Drawn {
     }
 
     /// All examples, in two levels.
-    pub(crate) fn two<X: Tensors<VV>>(&self) -> X {
+    pub(crate) fn two<X: Tree<VV>>(&self) -> X {
         let x = wrap(wrap(self.tensor.clone(), self.batched[0]), self.batched[1]);
         Self::build(match self.kind {
             Kind::Float => Leaf::Float(x),
@@ -154,12 +154,6 @@ fn found(leaf: Leaf<B>, batched: [bool; 2]) -> Found {
     Found { shape: data.shape.to_vec(), dtype, values, batched }
 }
 
-fn leaves<C: Backend, R: Tensors<C>>(result: R) -> Vec<Leaf<C>> {
-    let mut all = Vec::new();
-    result.leaves(&mut all);
-    all
-}
-
 fn below<C: Backend>(leaf: Leaf<Vmap<C>>) -> (Leaf<C>, bool) {
     match leaf {
         Leaf::Float(x) => {
@@ -178,7 +172,7 @@ fn below<C: Backend>(leaf: Leaf<Vmap<C>>) -> (Leaf<C>, bool) {
 }
 
 /// Compares every example. `levels` is 1 or 2; in one level the batch is that which the operands have.
-pub(crate) fn compare<R: Tensors<B>, M: Tensors<V>, N: Tensors<VV>>(
+pub(crate) fn compare<R: Tree<B>, M: Tree<V>, N: Tree<VV>>(
     name: &str,
     case: usize,
     drawn: &[Drawn],
@@ -188,7 +182,8 @@ pub(crate) fn compare<R: Tensors<B>, M: Tensors<V>, N: Tensors<VV>>(
 ) {
     let any = [0, 1].map(|level| drawn.iter().any(|x| x.batched[level]));
     let single = !(any[0] && any[1]);
-    let two: Vec<Found> = leaves(two())
+    let two: Vec<Found> = flatten(two())
+        .1
         .into_iter()
         .map(|leaf| {
             let (leaf, inner) = below(leaf);
@@ -198,7 +193,8 @@ pub(crate) fn compare<R: Tensors<B>, M: Tensors<V>, N: Tensors<VV>>(
         .collect();
     let one: Vec<Found> = match single {
         false => Vec::new(),
-        true => leaves(one())
+        true => flatten(one())
+            .1
             .into_iter()
             .map(|leaf| {
                 let (leaf, batched) = below(leaf);
@@ -209,7 +205,7 @@ pub(crate) fn compare<R: Tensors<B>, M: Tensors<V>, N: Tensors<VV>>(
     let ranges = [0, 1].map(|level| if any[level] { BATCH[level] } else { 1 });
     for i in 0..ranges[0] {
         for j in 0..ranges[1] {
-            let expected = leaves(example([i, j]));
+            let expected = flatten(example([i, j])).1;
             for (k, expected) in expected.into_iter().enumerate() {
                 let expected = found(expected, [false; 2]);
                 let context = format!("{name}, case {case:b}, example {i} {j}, result {k}");

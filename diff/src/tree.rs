@@ -1,0 +1,262 @@
+//! The structure of trees of arrays, as functions take and return them.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+/// The structure of a tree: everything about it but its arrays.
+///
+/// ```
+/// use t4a_diff::tree::Structure;
+///
+/// let pair = Structure::Node(vec![Structure::Leaf, Structure::Leaf]);
+/// let state = Structure::Struct {
+///     name: "State".into(),
+///     fields: vec![("carry".into(), pair), ("steps".into(), Structure::fixed(3))],
+/// };
+/// assert_eq!(state.to_string(), "State { carry: (*, *), steps: 3 }");
+/// assert_eq!(state.paths(), [".carry.0", ".carry.1"]);
+/// let of = |steps| Structure::Node(vec![Structure::Leaf, Structure::fixed(steps)]);
+/// let (three, four) = (of(3), of(4));
+/// let (path, a, b) = three.differences(&four).remove(0);
+/// assert_eq!((path.as_str(), a.to_string(), b.to_string()), (".1", "3".into(), "4".into()));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Structure {
+    /// An array.
+    Leaf,
+    /// A tuple, an array, a vector or an option of subtrees; `()` and `None` have no subtree.
+    Node(Vec<Structure>),
+    /// A struct with named fields in the order of their declaration; a name may be a number.
+    Struct {
+        /// The name of the type.
+        name: Cow<'static, str>,
+        /// Names and subtrees.
+        fields: Vec<(Cow<'static, str>, Structure)>,
+    },
+    /// A value that is not an array. Two structures are equal only if such values are.
+    Static(StaticValue),
+}
+
+/// A shared value of any type that can be compared and printed.
+#[derive(Clone)]
+pub struct StaticValue(Arc<dyn Comparable>);
+
+trait Comparable: Any + fmt::Debug + Send + Sync {
+    fn equals(&self, other: &dyn Comparable) -> bool;
+}
+
+impl<T: PartialEq + fmt::Debug + Send + Sync + 'static> Comparable for T {
+    fn equals(&self, other: &dyn Comparable) -> bool {
+        (other as &dyn Any).downcast_ref::<T>() == Some(self)
+    }
+}
+
+impl StaticValue {
+    /// The value, if it is a `T`.
+    pub fn get<T: 'static>(&self) -> Option<&T> {
+        (&*self.0 as &dyn Any).downcast_ref()
+    }
+}
+
+impl PartialEq for StaticValue {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.equals(&*other.0)
+    }
+}
+
+impl fmt::Debug for StaticValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Structure {
+    /// `*` stands for a leaf, parentheses for a node; a static value is printed by its `Debug`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Leaf => f.write_str("*"),
+            Self::Node(children) => {
+                f.write_str("(")?;
+                for (i, child) in children.iter().enumerate() {
+                    let separator = if i > 0 { ", " } else { "" };
+                    write!(f, "{separator}{child}")?;
+                }
+                f.write_str(")")
+            }
+            Self::Struct { name, fields } => {
+                write!(f, "{name} {{")?;
+                for (i, (name, field)) in fields.iter().enumerate() {
+                    let separator = if i > 0 { "," } else { "" };
+                    write!(f, "{separator} {name}: {field}")?;
+                }
+                f.write_str(" }")
+            }
+            Self::Static(value) => fmt::Debug::fmt(value, f),
+        }
+    }
+}
+
+impl Structure {
+    /// A value that is not an array.
+    pub fn fixed<T: PartialEq + fmt::Debug + Send + Sync + 'static>(value: T) -> Self {
+        Self::Static(StaticValue(Arc::new(value)))
+    }
+
+    /// The subtrees of a node or a struct, in order; none of a leaf and of a static value.
+    pub fn children(&self) -> Vec<&Structure> {
+        match self {
+            Self::Leaf | Self::Static(_) => Vec::new(),
+            Self::Node(children) => children.iter().collect(),
+            Self::Struct { fields, .. } => fields.iter().map(|(_, field)| field).collect(),
+        }
+    }
+
+    /// The path of every leaf, in order: `.carry.0`, or `.` where the tree is a leaf.
+    pub fn paths(&self) -> Vec<String> {
+        fn walk(structure: &Structure, at: &str, all: &mut Vec<String>) {
+            match structure {
+                Structure::Leaf => all.push(if at.is_empty() { ".".into() } else { at.into() }),
+                Structure::Node(children) => {
+                    for (i, child) in children.iter().enumerate() {
+                        walk(child, &format!("{at}.{i}"), all);
+                    }
+                }
+                Structure::Struct { fields, .. } => {
+                    for (name, field) in fields {
+                        walk(field, &format!("{at}.{name}"), all);
+                    }
+                }
+                Structure::Static(_) => {}
+            }
+        }
+        let mut all = Vec::new();
+        walk(self, "", &mut all);
+        all
+    }
+
+    /// The paths where two structures differ, with the subtrees there; a static value has a path as leaves have.
+    pub fn differences<'a>(&'a self, other: &'a Self) -> Vec<(String, &'a Self, &'a Self)> {
+        fn walk<'a>(
+            a: &'a Structure,
+            b: &'a Structure,
+            at: String,
+            all: &mut Vec<(String, &'a Structure, &'a Structure)>,
+        ) {
+            let of_one_type = match (a, b) {
+                (Structure::Node(a), Structure::Node(b)) => a.len() == b.len(),
+                (
+                    Structure::Struct { name: a, fields: of_a },
+                    Structure::Struct { name: b, fields: of_b },
+                ) => a == b && of_a.iter().map(|x| &x.0).eq(of_b.iter().map(|x| &x.0)),
+                _ => false,
+            };
+            if of_one_type {
+                let names: Vec<String> = match a {
+                    Structure::Struct { fields, .. } => {
+                        fields.iter().map(|(name, _)| name.to_string()).collect()
+                    }
+                    _ => (0..a.children().len()).map(|i| i.to_string()).collect(),
+                };
+                for ((a, b), name) in a.children().into_iter().zip(b.children()).zip(names) {
+                    walk(a, b, format!("{at}.{name}"), all);
+                }
+            } else if a != b {
+                all.push((if at.is_empty() { ".".into() } else { at }, a, b));
+            }
+        }
+        let mut all = Vec::new();
+        walk(self, other, String::new(), &mut all);
+        all
+    }
+
+    /// The subtrees of a node with this number of them.
+    ///
+    /// # Errors
+    /// [`TreeError::Structure`].
+    pub fn node(&self, count: usize) -> Result<&[Structure], TreeError> {
+        match self {
+            Self::Node(children) if children.len() == count => Ok(children),
+            _ => self.mismatch(match count {
+                0 => "()".into(),
+                _ => format!("a node of {count}"),
+            }),
+        }
+    }
+
+    /// The subtrees of a struct of this name with these fields.
+    ///
+    /// # Errors
+    /// [`TreeError::Structure`].
+    pub fn fields<const N: usize>(
+        &self,
+        of: &str,
+        names: [&str; N],
+    ) -> Result<[&Structure; N], TreeError> {
+        if let Self::Struct { name, fields } = self
+            && name == of
+            && fields.iter().map(|(name, _)| name.as_ref()).eq(names)
+        {
+            return Ok(std::array::from_fn(|i| &fields[i].1));
+        }
+        self.mismatch(format!("{of} {{ {} }}", names.join(", ")))
+    }
+
+    /// The static value.
+    ///
+    /// # Errors
+    /// [`TreeError::Structure`] unless it is a `T`.
+    pub fn value<T: Clone + 'static>(&self) -> Result<T, TreeError> {
+        if let Self::Static(value) = self
+            && let Some(value) = value.get::<T>()
+        {
+            return Ok(value.clone());
+        }
+        self.mismatch(format!("a static {}", std::any::type_name::<T>()))
+    }
+
+    /// The error of a structure that is not the required one.
+    ///
+    /// # Errors
+    /// [`TreeError::Structure`], always.
+    pub fn mismatch<T>(&self, required: impl Into<String>) -> Result<T, TreeError> {
+        Err(TreeError::Structure { required: required.into(), given: self.to_string() })
+    }
+}
+
+/// A tree that is not what a type or a transformation requires.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TreeError {
+    /// Another structure.
+    #[error("a tree of structure {required} is required, given {given}")]
+    Structure {
+        /// The structure that the type has.
+        required: String,
+        /// The structure of the tree.
+        given: String,
+    },
+    /// A leaf of another kind or rank.
+    #[error("a tensor of {kind} and rank {rank} is required, given {given} of shape {shape:?}")]
+    Leaf {
+        /// Floats, integers or booleans, as the type requires.
+        kind: &'static str,
+        /// The rank of the type.
+        rank: usize,
+        /// The kind of the leaf.
+        given: &'static str,
+        /// The shape of the leaf.
+        shape: Vec<usize>,
+    },
+    /// A leaf without derivatives where all leaves need them.
+    #[error("leaf {path} holds {kind}: only trees of floats and static values are accepted here")]
+    NotFloats {
+        /// The path of the leaf, such as `.0.1`.
+        path: String,
+        /// Integers or booleans.
+        kind: &'static str,
+    },
+}

@@ -1,0 +1,225 @@
+//! The implementation that a derive writes.
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::{format_ident, quote};
+use syn::spanned::Spanned;
+use syn::{
+    Data, DeriveInput, Error, Field, Fields, GenericParam, Index, Member, Result, Type,
+    TypeParamBound, parse2,
+};
+
+/// The line of Burn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// Burn 0.21: backends are type parameters.
+    Backends,
+    /// Burn 0.22: one type dispatches to all backends.
+    Dispatch,
+}
+
+impl Line {
+    /// The module of the trait.
+    fn module(self) -> TokenStream {
+        match self {
+            Self::Backends => quote!(::burn_t4a::ext::tree),
+            Self::Dispatch => quote!(::burn_t4a_022_ext::tree),
+        }
+    }
+}
+
+pub(crate) fn expand(input: TokenStream, line: Line) -> TokenStream {
+    let item = parse2::<DeriveInput>(input).and_then(|input| implementation(&input, line));
+    item.unwrap_or_else(|error| error.to_compile_error())
+}
+
+/// A field: how it is accessed, its name in the structure, and whether it is a static value.
+struct Part {
+    member: Member,
+    name: String,
+    local: Ident,
+    fixed: bool,
+    ty: Type,
+}
+
+impl Part {
+    fn new((i, field): (usize, &Field)) -> Result<Self> {
+        let mut fixed = false;
+        for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("tree")) {
+            attribute.parse_nested_meta(|meta| {
+                if !meta.path.is_ident("fixed") {
+                    return Err(meta.error("fields know `#[tree(fixed)]`"));
+                }
+                fixed = true;
+                Ok(())
+            })?;
+        }
+        let member = match &field.ident {
+            Some(name) => Member::Named(name.clone()),
+            None => Member::Unnamed(Index::from(i)),
+        };
+        let name = match &member {
+            Member::Named(name) => name.to_string().trim_start_matches("r#").to_owned(),
+            Member::Unnamed(_) => i.to_string(),
+        };
+        Ok(Self { member, name, local: format_ident!("field_{i}"), fixed, ty: field.ty.clone() })
+    }
+}
+
+/// The type after `backend =` in the attribute of a struct.
+fn named_backend(input: &DeriveInput) -> Result<Option<Type>> {
+    let mut backend = None;
+    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("tree")) {
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("backend") {
+                return Err(meta.error("structs know `#[tree(backend = Type)]`"));
+            }
+            backend = Some(meta.value()?.parse()?);
+            Ok(())
+        })?;
+    }
+    Ok(backend)
+}
+
+fn is_backend(bound: &TypeParamBound) -> bool {
+    match bound {
+        TypeParamBound::Trait(bound) => {
+            let last = bound.path.segments.last();
+            last.is_some_and(|last| last.ident.to_string().ends_with("Backend"))
+        }
+        _ => false,
+    }
+}
+
+/// Whether an identifier occurs in tokens, groups included.
+fn mentions(tokens: TokenStream, name: &Ident) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(other) => other == *name,
+        TokenTree::Group(group) => mentions(group.stream(), name),
+        _ => false,
+    })
+}
+
+fn implementation(input: &DeriveInput, line: Line) -> Result<TokenStream> {
+    let Data::Struct(data) = &input.data else {
+        return Err(Error::new(input.span(), "`Tree` can be derived for structs only"));
+    };
+    let parts = data.fields.iter().enumerate().map(Part::new).collect::<Result<Vec<_>>>()?;
+    let module = line.module();
+    let name = &input.ident;
+
+    let mut backend = None;
+    for parameter in &input.generics.params {
+        match parameter {
+            GenericParam::Lifetime(lifetime) => {
+                let message = "a tree owns its tensors: `Tree` cannot be derived for references";
+                return Err(Error::new(lifetime.span(), message));
+            }
+            GenericParam::Type(ty) if ty.bounds.iter().any(is_backend) => {
+                if backend.replace(&ty.ident).is_some() {
+                    return Err(Error::new(ty.span(), "a tree has one backend"));
+                }
+            }
+            _ => {}
+        }
+    }
+    let fixed = named_backend(input)?;
+    let on: TokenStream = match (line, backend, &fixed) {
+        (Line::Dispatch, None, None) => quote!(::burn_t4a_022_ext::tree::Dispatch),
+        (Line::Dispatch, ..) => {
+            return Err(Error::new(name.span(), "trees of Burn 0.22 have no backend to name"));
+        }
+        (Line::Backends, Some(backend), None) => quote!(#backend),
+        (Line::Backends, None, Some(ty)) => quote!(#ty),
+        (Line::Backends, None, None) => {
+            let message = "the backend is missing: a type parameter `B: Backend`, or `#[tree(backend = Type)]`";
+            return Err(Error::new(name.span(), message));
+        }
+        (Line::Backends, Some(_), Some(ty)) => {
+            return Err(Error::new(ty.span(), "the backend is a type parameter already"));
+        }
+    };
+
+    // Parameters of fields that are trees.
+    let is_tree = |parameter: &Ident| {
+        let trees = parts.iter().filter(|part| !part.fixed);
+        let types = trees.map(|Part { ty, .. }| quote!(#ty));
+        Some(parameter) != backend && types.into_iter().any(|ty| mentions(ty, parameter))
+    };
+    let mut generics = input.generics.clone();
+    let mut elsewhere = Vec::new();
+    for parameter in &mut generics.params {
+        match parameter {
+            GenericParam::Type(ty) if is_tree(&ty.ident) => {
+                ty.bounds.push(syn::parse_quote!(#module::Tree<#on>));
+                let ty = &ty.ident;
+                elsewhere.push(quote!(<#ty as #module::Tree<#on>>::On<OtherBackend>));
+            }
+            GenericParam::Type(ty) if Some(&ty.ident) == backend => {
+                elsewhere.push(quote!(OtherBackend));
+            }
+            GenericParam::Type(ty) => {
+                let ty = &ty.ident;
+                elsewhere.push(quote!(#ty));
+            }
+            GenericParam::Const(size) => {
+                let size = &size.ident;
+                elsewhere.push(quote!(#size));
+            }
+            GenericParam::Lifetime(_) => {}
+        }
+    }
+    let counterpart = match (line, backend) {
+        (Line::Dispatch, _) => TokenStream::new(),
+        (_, None) => quote! {
+            type On<OtherBackend: ::burn_t4a::ext::tree::Backend> = #module::OneBackend<OtherBackend>;
+        },
+        (_, Some(_)) => quote! {
+            type On<OtherBackend: ::burn_t4a::ext::tree::Backend> = #name<#(#elsewhere),*>;
+        },
+    };
+
+    let text = name.to_string();
+    let names: Vec<_> = parts.iter().map(|part| &part.name).collect();
+    let locals: Vec<_> = parts.iter().map(|part| &part.local).collect();
+    let structures = parts.iter().map(|Part { member, name, fixed, .. }| match fixed {
+        true => quote!((#name.into(), #module::Structure::fixed(self.#member.clone()))),
+        false => quote!((#name.into(), #module::Tree::<#on>::structure(&self.#member))),
+    });
+    let leaves = parts
+        .iter()
+        .filter(|part| !part.fixed)
+        .map(|Part { member, .. }| quote!(#module::Tree::<#on>::leaves(self.#member, all);));
+    let builds = parts.iter().map(|Part { member, local, fixed, .. }| match fixed {
+        true => quote!(#member: #local.value()?),
+        false => quote!(#member: #module::Tree::<#on>::build(#local, leaves)?),
+    });
+    let built = match data.fields {
+        Fields::Unit => quote!(Self {}),
+        _ => quote!(Self { #(#builds),* }),
+    };
+    let (parameters, arguments, clause) = generics.split_for_impl();
+    Ok(quote! {
+        #[automatically_derived]
+        #[allow(unused_variables)]
+        impl #parameters #module::Tree<#on> for #name #arguments #clause {
+            #counterpart
+
+            fn structure(&self) -> #module::Structure {
+                #module::Structure::Struct {
+                    name: #text.into(),
+                    fields: ::std::vec![#(#structures),*],
+                }
+            }
+            fn leaves(self, all: &mut ::std::vec::Vec<#module::Leaf<#on>>) {
+                #(#leaves)*
+            }
+            fn build(
+                structure: &#module::Structure,
+                leaves: &mut #module::Leaves<#on>,
+            ) -> ::std::result::Result<Self, #module::TreeError> {
+                let [#(#locals),*] = structure.fields(#text, [#(#names),*])?;
+                ::std::result::Result::Ok(#built)
+            }
+        }
+    })
+}

@@ -1,0 +1,106 @@
+//! A body over trees as steps over flat lists.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use t4a_scan::body::{Options, Steps, same};
+use t4a_scan::{Result, ScanError};
+
+use crate::ext::operation::Operations;
+use crate::ext::primitive::Floats;
+use crate::ext::tree::{self, Structure, Tree, TreeError};
+
+/// A scan on flat lists, and the trees that its results become.
+pub(crate) struct Prepared<B: Operations> {
+    /// The body on flat lists.
+    pub(crate) steps: Steps<Floats<B>>,
+    /// The leaves of the consts.
+    pub(crate) consts: Vec<Floats<B>>,
+    /// The leaves of the first carry.
+    pub(crate) init: Vec<Floats<B>>,
+    /// The leaves of xs.
+    pub(crate) xs: Vec<Floats<B>>,
+    of_carry: Structure,
+    /// Known after a step.
+    of_y: Arc<OnceLock<Structure>>,
+}
+
+impl<B: Operations> fmt::Debug for Prepared<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prepared").field("steps", &self.steps).finish_non_exhaustive()
+    }
+}
+
+/// The leaves of a tree with this role in the scan.
+pub(crate) fn flatten<B: Operations, T: Tree<B>>(
+    what: &'static str,
+    tree: T,
+) -> Result<(Structure, Vec<Floats<B>>)> {
+    let (structure, all) = tree::flatten_floats(tree).map_err(refused(what))?;
+    Ok((structure, all.into_iter().map(Floats).collect()))
+}
+
+/// The tree with this role in the scan.
+fn build<B: Operations, T: Tree<B>>(
+    what: &'static str,
+    structure: &Structure,
+    all: Vec<Floats<B>>,
+) -> Result<T> {
+    let all = all.into_iter().map(|x| x.0).collect();
+    tree::build_floats(structure, all).map_err(refused(what))
+}
+
+fn refused(what: &'static str) -> impl Fn(TreeError) -> ScanError {
+    move |error| ScanError::Tree { what, error }
+}
+
+impl<B: Operations> Prepared<B> {
+    /// Checks kinds and lengths; nothing is computed yet.
+    ///
+    /// # Errors
+    /// `Tree` for integers and booleans; `LengthRequired`, `LengthMismatch`, `NoLeadingAxis`.
+    pub(crate) fn new<F, K, S, XS, X, Y>(
+        body: F,
+        consts: K,
+        init: S,
+        xs: XS,
+        options: &Options,
+    ) -> Result<Self>
+    where
+        F: Fn(K, S, X) -> (S, Y) + Send + Sync + 'static,
+        K: Tree<B>,
+        S: Tree<B>,
+        XS: Tree<B>,
+        X: Tree<B>,
+        Y: Tree<B>,
+    {
+        let (k, consts) = flatten("consts", consts)?;
+        let (of_carry, init) = flatten("init", init)?;
+        let (x, xs) = flatten("xs", xs)?;
+        let of_y = Arc::new(OnceLock::new());
+        let (seen, carried, of_xs) = (of_y.clone(), of_carry.clone(), x.clone());
+        let flat = move |consts, carry, element| {
+            let carry = build("the carry", &carried, carry)?;
+            let (carry, y) = body(build("consts", &k, consts)?, carry, build("x", &x, element)?);
+            let (structure, carry) = flatten("the carry", carry)?;
+            same("the carry after a step", &structure, &carried)?;
+            let (structure, y) = flatten("y", y)?;
+            same("y of a step", &structure, seen.get_or_init(|| structure.clone()))?;
+            Ok((carry, y))
+        };
+        let steps = Steps::new(flat, (&xs, &of_xs), &of_carry, options)?;
+        Ok(Self { steps, consts, init, xs, of_carry, of_y })
+    }
+
+    /// Carry and ys as trees, after a step.
+    ///
+    /// # Errors
+    /// `Tree` unless the trees asked for are those that there are.
+    pub(crate) fn build<S: Tree<B>, YS: Tree<B>>(
+        &self,
+        [carry, ys]: [Vec<Floats<B>>; 2],
+    ) -> Result<(S, YS)> {
+        let of_y = self.of_y.get().cloned().unwrap_or(Structure::Node(Vec::new()));
+        Ok((build("the carry", &self.of_carry, carry)?, build("ys", &of_y, ys)?))
+    }
+}
