@@ -25,10 +25,10 @@ macro_rules! tensors {
             use burn_flex::Flex;
             use burn_t4a::BurnT4a;
             use burn_t4a::ext::einsum::{
-                ArraySemiring, Expression, FloatCancellative, FloatSelective, IntSemiring,
-                counting_einsum, int_einsum, k_best_einsum,
+                ArraySemiring, Expression, FloatCancellative, FloatSelective, IntSemiring, Operand,
+                Operands, counting_einsum, int_einsum, k_best_einsum, semiring_einsum,
             };
-            use burn_t4a::ext::operation::{Operand, Value};
+            use burn_t4a::ext::operation::{self, Value};
             use burn_t4a::ext::primitive::{Bools, Indices};
             use burn_tensor::{Bool, Float, Int};
 
@@ -56,12 +56,19 @@ macro_rules! tensors {
                 Default::default()
             }
 
-            pub(crate) fn integers<const D: usize>(x: Tensor<D, Int>) -> Operand<Tape> {
+            pub(crate) fn integers<const D: usize>(x: Tensor<D, Int>) -> operation::Operand<Tape> {
                 Value::Integers(Indices(x.into_primitive()))
             }
 
-            pub(crate) fn flags<const D: usize>(x: Tensor<D, Bool>) -> Operand<Tape> {
+            pub(crate) fn flags<const D: usize>(x: Tensor<D, Bool>) -> operation::Operand<Tape> {
                 Value::Flags(Bools(x.into_primitive()))
+            }
+
+            pub(crate) fn semiring<S: ArraySemiring, const D: usize>(
+                expression: impl Expression,
+                operands: impl Operands<Operand<Tape>>,
+            ) -> ext::Result<Tensor<D>> {
+                semiring_einsum::<S, Tape, D>(expression, operands)
             }
 
             pub(crate) fn ints<S: IntSemiring, const D: usize, const R: usize>(
@@ -100,5 +107,7 @@ macro_rules! tensors {
 tensors!(plain, Autodiff<BurnT4a>);
 tensors!(balanced, Autodiff<BurnT4a, BalancedCheckpointing>);
 tensors!(flex, Autodiff<Flex>);
+tensors!(twice, Autodiff<Autodiff<BurnT4a>>);
+tensors!(twice_flex, Autodiff<Autodiff<Flex>>);
 tensors!(eager, BurnT4a);
 tensors!(eager_flex, Flex);

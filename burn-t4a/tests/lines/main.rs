@@ -13,7 +13,9 @@ mod plain {
     pub(crate) mod arrays;
     mod chains;
     mod complex;
+    mod contractions;
     mod discrete;
+    mod edges;
     mod models;
     mod nn;
     mod passes;
@@ -37,10 +39,25 @@ mod flex {
     mod arrays;
     mod chains;
     mod discrete;
+    mod edges;
     mod nn;
     mod passes;
     pub(crate) mod recurrences;
     mod scan_paths;
+}
+
+mod twice {
+    pub(crate) use crate::line::twice::*;
+
+    mod arrays;
+    mod edges;
+}
+
+mod twice_flex {
+    pub(crate) use crate::line::twice_flex::*;
+
+    mod arrays;
+    mod edges;
 }
 
 mod eager {

@@ -4,9 +4,10 @@ use burn_tensor::{DType, TensorData};
 
 use super::arrays::{f64s, positive as numbers};
 use super::ext::einsum::{
-    ArraySemiring, Einsum, LogSumExp, MaxPlus, Operand, Path, Standard, Subscripts, complex_einsum,
-    einsum,
+    ArraySemiring, Einsum, EinsumError, LogSumExp, MaxPlus, Operand, Path, Standard, Subscripts,
+    complex_einsum, einsum,
 };
+use super::ext::{self, ExtError, MismatchError};
 use super::{Complex, Tensor, device, semiring};
 
 /// A chain of three 8×8 matrices that fits its budget in slices only.
@@ -23,8 +24,7 @@ fn half_precision_runs_on_the_engine() {
     let a = Tensor::<2>::from_floats([[1.0, 2.0], [3.0, 4.0]], &device());
     for dtype in [DType::F16, DType::BF16] {
         let a = a.clone().cast(dtype);
-        let y: Tensor<2> =
-            semiring::<MaxPlus, _>("ij,jk->ik", [&a, &a]).unwrap();
+        let y: Tensor<2> = semiring::<MaxPlus, _>("ij,jk->ik", [&a, &a]).unwrap();
         assert_eq!(y.dtype(), dtype);
         assert_eq!(y.into_data().iter::<f32>().collect::<Vec<_>>(), [5.0, 6.0, 7.0, 8.0]);
     }
@@ -55,6 +55,35 @@ fn expressions_of_every_kind() {
     // A budget that forces slices.
     let peak = guided.plan(&[&[2, 3], &[3, 2], &[2]], 8).unwrap().cost().bytes(8) as usize;
     same(einsum(guided.memory(peak - 1), (&a, &b, &v)).unwrap());
+}
+
+#[test]
+fn mistakes_are_typed_errors() {
+    let a = f64s(&numbers(6, 1), [2, 3]);
+    let v = f64s(&numbers(2, 1), [2]);
+    let of = |text: &str| {
+        let result: ext::Result<Tensor<2>> = einsum(text, [&a, &a]);
+        result.unwrap_err()
+    };
+    let wrong = |text: &str| match of(text) {
+        ExtError::Einsum(error) => error,
+        other => panic!("{other}"),
+    };
+    assert!(matches!(wrong("ij,jk->ik"), EinsumError::SizeConflict { .. }));
+    assert!(matches!(wrong("ij,j;->ik"), EinsumError::UnexpectedCharacter { position: 4, .. }));
+    assert!(matches!(wrong("ij,ij->iq"), EinsumError::UnknownOutputLabel { .. }));
+    assert!(matches!(wrong("ijk,ij->ij"), EinsumError::Rank { operand: 0, .. }));
+    assert!(matches!(wrong("ij->ij"), EinsumError::OperandCount { expected: 1, given: 2 }));
+    let rank = MismatchError::ResultRank { op: "einsum", required: 1, given: 2 };
+    assert_eq!(of("ij,ij->i"), ExtError::Mismatch(rank.clone()));
+    assert_eq!(of("ij,ij->"), ExtError::Mismatch(rank));
+    let none: ext::Result<Tensor<1>> = einsum("i->i", Vec::<Tensor<1>>::new());
+    let none = none.unwrap_err();
+    assert!(matches!(none, ExtError::Einsum(EinsumError::OperandCount { expected: 1, given: 0 })));
+    let mixed: ext::Result<Tensor<1>> = einsum("ij,i->j", (&a, v.clone().cast(DType::F32)));
+    let (first, dtype) = (DType::F64, DType::F32);
+    let expected = MismatchError::DType { op: "einsum", first, argument: 1, dtype };
+    assert_eq!(mixed.unwrap_err(), ExtError::Mismatch(expected));
 }
 
 #[test]
@@ -89,8 +118,7 @@ fn complex_numbers_and_their_gradients() {
 fn gradients_at_ties_are_subgradients() {
     let ties = |seed: u64| numbers(9, seed).iter().map(|x| x.round()).collect::<Vec<f64>>();
     let f = |a: &[f64], b: &[f64]| -> (f64, Vec<f64>, Vec<f64>) {
-        let (a, b) =
-            (f64s(a, [3, 3]).require_grad(), f64s(b, [3, 3]).require_grad());
+        let (a, b) = (f64s(a, [3, 3]).require_grad(), f64s(b, [3, 3]).require_grad());
         let y: Tensor<1> = semiring::<MaxPlus, _>("ij,jk->", [&a, &b]).unwrap();
         let grads = y.backward();
         let grad = |x: &Tensor<2>| x.grad(&grads).unwrap().into_data().iter().collect();
@@ -137,12 +165,10 @@ fn empty_axes() {
 fn sliced_plans_have_the_gradients_of_whole_ones() {
     fn check<S: ArraySemiring>() {
         let gradients = |chain: Einsum| {
-            let x: Vec<Tensor<2>> = (0..3)
-                .map(|seed| f64s(&numbers(64, seed), [8, 8]).require_grad())
-                .collect();
+            let x: Vec<Tensor<2>> =
+                (0..3).map(|seed| f64s(&numbers(64, seed), [8, 8]).require_grad()).collect();
             let weights = f64s(&numbers(64, 9), [8, 8]);
-            let y: Tensor<2> =
-                semiring::<S, _>(chain, [&x[0], &x[1], &x[2]]).unwrap();
+            let y: Tensor<2> = semiring::<S, _>(chain, [&x[0], &x[1], &x[2]]).unwrap();
             let gradients = (y.clone() * weights).sum().backward();
             let of = |x: &Tensor<2>| x.grad(&gradients).unwrap().into_data();
             (y.into_data(), x.iter().map(of).collect::<Vec<_>>())

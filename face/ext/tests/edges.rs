@@ -95,8 +95,7 @@ fn zeros_and_ties_are_the_same_everywhere() {
         // Terms (0, 1) and (1, 0) tie; the label that comes first is the slow one.
         let (x, zeros) = ([1.0, 2.0, 2.0, 1.0], [1.0; 4]);
         for text in ["ab,ba->", "ba,ab->", "ab,ab->", "ba,ba->"] {
-            let (_, grads) =
-                gradient::<S, 2>(text, [(&x, [2, 2]), (&zeros, [2, 2])], DType::F64);
+            let (_, grads) = gradient::<S, 2>(text, [(&x, [2, 2]), (&zeros, [2, 2])], DType::F64);
             let total = grads[0].iter().chain(&grads[1]).sum::<f64>();
             assert!(grads[0][2] == 0.0 && total > 0.0, "{text} {grads:?}");
         }

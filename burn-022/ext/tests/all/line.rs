@@ -14,8 +14,8 @@ macro_rules! on_backends {
 /// Tensors on a tape of Burn's choice.
 pub(crate) mod plain {
     use burn_t4a_022_ext::einsum::{
-        ArraySemiring, Expression, FloatCancellative, FloatSelective, IntSemiring, counting_einsum,
-        int_einsum, k_best_einsum,
+        ArraySemiring, Expression, FloatCancellative, FloatSelective, IntSemiring, Operand,
+        Operands, counting_einsum, int_einsum, k_best_einsum, semiring_einsum,
     };
     use burn_tensor::{Device, Int};
 
@@ -33,6 +33,13 @@ pub(crate) mod plain {
 
     pub(crate) fn device() -> Device {
         Device::flex().autodiff()
+    }
+
+    pub(crate) fn semiring<S: ArraySemiring, const D: usize>(
+        expression: impl Expression,
+        operands: impl Operands<Operand>,
+    ) -> ext::Result<Tensor<D>> {
+        semiring_einsum::<S, D>(expression, operands)
     }
 
     pub(crate) fn ints<S: IntSemiring, const D: usize, const R: usize>(
@@ -66,7 +73,7 @@ macro_rules! elsewhere {
 
             pub(crate) use super::plain::{
                 LinearChain, ScoredTags, Tensor, counting, ext, flags, integers, ints, k_best,
-                numbers,
+                numbers, semiring,
             };
 
             #[allow(deprecated)]

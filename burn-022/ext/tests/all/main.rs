@@ -17,7 +17,9 @@ mod plain {
     pub(crate) mod arrays;
     mod chains;
     mod complex;
+    mod contractions;
     mod discrete;
+    mod edges;
     mod models;
     mod nn;
     mod passes;
@@ -31,6 +33,7 @@ mod balanced {
     pub(crate) use crate::line::balanced::*;
 
     mod arrays;
+    mod edges;
     mod nn;
     pub(crate) mod recurrences;
 }
@@ -49,6 +52,7 @@ mod ndarray {
 
     mod arrays;
     mod chains;
+    mod edges;
     mod nn;
     mod passes;
     pub(crate) mod recurrences;
