@@ -6,12 +6,12 @@ use burn_dispatch::{Dispatch, DispatchAutodiffContext, DispatchTensor};
 use burn_tensor::Tensor;
 use t4a_scan::body::Tape;
 
-use super::{Leaf, Result};
+use super::Result;
 use crate::boundary::accept;
 use crate::dispatch;
 use crate::primitive::Floats;
 
-impl Tape for Leaf {
+impl Tape for Floats<Dispatch> {
     type Below = Self;
     /// How it checkpoints.
     type Kind = DispatchAutodiffContext;
