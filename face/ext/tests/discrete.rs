@@ -2,7 +2,7 @@
 
 use burn_tensor::{Bool, DType, Int, TensorData};
 
-use super::ext::einsum::{EinsumError, MaxMul, MaxPlus, MinPlus, Subscripts, bool_einsum};
+use super::ext::einsum::{Einsum, EinsumError, MaxMul, MaxPlus, MinPlus, Subscripts, bool_einsum};
 use super::ext::{ExtError, MismatchError};
 use super::{Tensor, counting, device, ints, k_best};
 
@@ -103,4 +103,20 @@ fn one_nan_is_listed_once() {
     let best = numbers::<1>(k_best::<MaxPlus, 4, 1>("i,j->", operands).unwrap());
     assert!(best[0].is_nan());
     assert_eq!(best[1..], [5.0, 3.0, f64::NEG_INFINITY]);
+}
+
+/// 16 lists of 3 numbers, and 16 numbers with their counts: a byte less is too little.
+#[test]
+fn budgets_count_lists_and_counts() {
+    let x = f64s(&[1.0, 2.0, 3.0, 4.0]);
+    let outer = |bytes: usize| Einsum::new("i,j->ij").unwrap().memory(bytes);
+    let too_small = |budget: usize| {
+        ExtError::Einsum(EinsumError::BudgetTooSmall { budget, needed: budget + 1 })
+    };
+    let lists = |bytes| k_best::<MaxPlus, 3, 3>(outer(bytes), vec![x.clone(), x.clone()]);
+    assert!(lists(16 * 3 * 8).is_ok());
+    assert_eq!(lists(16 * 3 * 8 - 1).unwrap_err(), too_small(16 * 3 * 8 - 1));
+    let counts = |bytes| counting::<MaxPlus, 2>(outer(bytes), vec![x.clone(), x.clone()]);
+    assert!(counts(16 * 4 * 8).is_ok());
+    assert_eq!(counts(16 * 4 * 8 - 1).unwrap_err(), too_small(16 * 4 * 8 - 1));
 }
