@@ -1,17 +1,17 @@
-//! Where a semiring ends: 0, infinities, NaN and ties, on every backend and in every order of
-//! derivative.
+//! Where a semiring ends, in second derivatives and on a tape over a tape; the first ones are in
+//! `face/ext/tests/edges.rs`.
 
 use burn_autodiff::Autodiff;
 use burn_backend::AutodiffBackend;
 use burn_flex::Flex;
 use burn_t4a::BurnT4a;
 use burn_t4a::ext::einsum::{
-    ArraySemiring, Einsum, EinsumError, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Operand, Path,
-    Subscripts, complex_einsum, einsum, semiring_einsum,
+    ArraySemiring, Einsum, EinsumError, LogSumExp, MaxMin, MaxMul, MaxPlus, Operand, Subscripts,
+    complex_einsum, einsum, semiring_einsum,
 };
 use burn_t4a::ext::operation::Operations;
 use burn_t4a::ext::{Complex, ExtError};
-use burn_tensor::{DType, Tensor, s};
+use burn_tensor::{Tensor, s};
 
 use crate::cases::{Vector, close, f64s, numbers};
 
@@ -217,125 +217,6 @@ fn second_order_at_infinities_is_finite() {
     );
     everywhere::<MaxPlus>([&[2.0, LOW], &[3.0, f64::INFINITY]], ones, &[0.0; 4]);
     everywhere::<MaxMin>([&[2.0, LOW], &[3.0, f64::INFINITY]], ones, &[0.0; 4]);
-}
-
-fn gradient<S: ArraySemiring, B: AutodiffBackend + Operations, const D: usize>(
-    text: &str,
-    x: [(&[f64], [usize; D]); 2],
-    dtype: DType,
-) -> (Vec<f64>, [Vec<f64>; 2]) {
-    let leaves = x.map(|(values, shape)| f64s::<B, D>(values, shape).cast(dtype).require_grad());
-    let y: Vector<B> = semiring_einsum::<S, _, _>(text, [&leaves[0], &leaves[1]]).unwrap();
-    let grads = y.clone().sum().backward();
-    (numbers_of(y.inner()), leaves.map(|x| numbers_of(x.grad(&grads).unwrap())))
-}
-
-/// NaN comes out wherever it goes in, and the first one wins: of terms and of factors, in every
-/// dtype, summed with a product or before it.
-#[test]
-fn nan_wins_everywhere() {
-    fn check<S: ArraySemiring, B: AutodiffBackend + Operations>(partner: bool) {
-        for dtype in [DType::F64, DType::F32] {
-            for at in [0, 1, 5, 19] {
-                let mut x = vec![1.0; 20];
-                x[at] = f64::NAN;
-                x[19] = f64::NAN;
-                let first: Vec<f64> = (0..20).map(|i| f64::from(i == at)).collect();
-                for text in ["i,i->", "i,j->"] {
-                    let ones = vec![1.0; if text == "i,i->" { 20 } else { 1 }];
-                    let shape = [ones.len()];
-                    for swap in [false, true] {
-                        let mut operands: [(&[f64], [usize; 1]); 2] = [(&x, [20]), (&ones, shape)];
-                        let text = if swap && text == "i,j->" { "j,i->" } else { text };
-                        if swap {
-                            operands.reverse();
-                        }
-                        let (y, grads) = gradient::<S, B, 1>(text, operands, dtype);
-                        let name = std::any::type_name::<S>();
-                        assert!(y[0].is_nan(), "{name} {text} {dtype:?} {at}");
-                        let (of_nan, of_one) = if swap { (1, 0) } else { (0, 1) };
-                        assert_eq!(grads[of_nan], first, "{name} {text} {dtype:?} {at} {swap}");
-                        let passed: f64 = grads[of_one].iter().sum();
-                        // (max, ×) passes NaN · g on, (max, min) nothing.
-                        let expected = if partner { 1.0 } else { 0.0 };
-                        assert!(passed == expected || passed.is_nan(), "{name} {text} {passed}");
-                    }
-                }
-            }
-        }
-    }
-    fn both<S: ArraySemiring>(partner: bool) {
-        check::<S, Autodiff<BurnT4a>>(partner);
-        check::<S, Autodiff<Flex>>(partner);
-    }
-    both::<MaxPlus>(true);
-    both::<MinPlus>(true);
-    both::<MaxMul>(true);
-    both::<MaxMin>(false);
-}
-
-/// Infinite cotangents, from outside and from another step, reach terms that count only.
-#[test]
-fn infinite_cotangents_pass_by_what_does_not_count() {
-    fn all<B: AutodiffBackend + Operations>() {
-        let high = f64::INFINITY;
-        // d log y / dy at y = 0.
-        let x = f64s::<B, 1>(&[-1.0, 0.0, -2.0], [3]).require_grad();
-        let y: Vector<B> = semiring_einsum::<MaxPlus, _, _>("i->", [&x]).unwrap();
-        let grads = y.log().backward();
-        assert_eq!(numbers_of(x.grad(&grads).unwrap()), [0.0, high, 0.0]);
-        // 0 · ∞ in one step, the derivative of the other is ∞.
-        let [x, y, z]: [&[f64]; 3] = [&[1.0, 0.0], &[1.0, 0.0], &[high]];
-        let leaves = [(x, 2), (y, 2), (z, 1)].map(|(x, n)| f64s::<B, 1>(x, [n]).require_grad());
-        let chain = Einsum::new("i,i,j->").unwrap().path(Path::from([[0, 1], [0, 1]]));
-        let y: Vector<B> = semiring_einsum::<MaxMul, _, _>(chain, leaves.each_ref()).unwrap();
-        let grads = y.backward();
-        let grads = leaves.map(|x| numbers_of(x.grad(&grads).unwrap()));
-        assert_eq!(grads, [vec![high, 0.0], vec![high, 0.0], vec![1.0]]);
-    }
-    all::<Autodiff<BurnT4a>>();
-    all::<Autodiff<Flex>>();
-    all::<Autodiff<Autodiff<BurnT4a>>>();
-    all::<Autodiff<Autodiff<Flex>>>();
-}
-
-/// An operand alone, a factor that is 0 next to ∞, and what ties: one answer on every backend.
-#[test]
-fn zeros_and_ties_are_the_same_everywhere() {
-    fn alone<S: ArraySemiring, B: AutodiffBackend + Operations>(zero: f64) {
-        for text in ["ij->ij", "ij->ji"] {
-            let x = f64s::<B, 2>(&[zero, 1.0, 2.0, zero], [2, 2]).require_grad();
-            let y: Tensor<B, 2> = semiring_einsum::<S, _, _>(text, [&x]).unwrap();
-            let grads = y.sum().backward();
-            assert_eq!(numbers_of(x.grad(&grads).unwrap()), [0.0, 1.0, 1.0, 0.0], "{text}");
-        }
-    }
-    fn ties<S: ArraySemiring, B: AutodiffBackend + Operations>() {
-        // Terms (0, 1) and (1, 0) tie; the label that comes first is the slow one.
-        let (x, zeros) = ([1.0, 2.0, 2.0, 1.0], [1.0; 4]);
-        for text in ["ab,ba->", "ba,ab->", "ab,ab->", "ba,ba->"] {
-            let (_, grads) =
-                gradient::<S, B, 2>(text, [(&x, [2, 2]), (&zeros, [2, 2])], DType::F64);
-            let total = grads[0].iter().chain(&grads[1]).sum::<f64>();
-            assert!(grads[0][2] == 0.0 && total > 0.0, "{text} {grads:?}");
-        }
-    }
-    fn all<B: AutodiffBackend + Operations>() {
-        alone::<MaxPlus, B>(LOW);
-        alone::<MinPlus, B>(f64::INFINITY);
-        alone::<MaxMul, B>(0.0);
-        alone::<MaxMin, B>(LOW);
-        alone::<LogSumExp, B>(LOW);
-        ties::<MaxPlus, B>();
-        ties::<MaxMul, B>();
-        let (x, y) = ([0.0, 2.0, 0.5], [f64::INFINITY, 1.0, 3.0]);
-        let (value, grads) = gradient::<MaxMul, B, 1>("i,i->", [(&x, [3]), (&y, [3])], DType::F64);
-        assert_eq!((value[0], grads), (2.0, [vec![0.0, 1.0, 0.0], vec![0.0, 2.0, 0.0]]));
-    }
-    all::<Autodiff<BurnT4a>>();
-    all::<Autodiff<Flex>>();
-    all::<Autodiff<Autodiff<BurnT4a>>>();
-    all::<Autodiff<Autodiff<Flex>>>();
 }
 
 /// Whatever runs step by step refuses a plan that keeps its budget by slices only, with any number of

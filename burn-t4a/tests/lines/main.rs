@@ -10,20 +10,78 @@ mod tape;
 mod plain {
     pub(crate) use crate::line::plain::*;
 
+    pub(crate) mod arrays;
+    mod chains;
     mod complex;
+    mod contractions;
     mod discrete;
+    mod edges;
+    mod models;
     mod nn;
+    mod passes;
+    pub(crate) mod recurrences;
+    mod scan;
+    mod scan_paths;
 }
 
 mod balanced {
     pub(crate) use crate::line::balanced::*;
 
+    mod arrays;
     mod nn;
+    pub(crate) mod recurrences;
 }
 
 mod flex {
     pub(crate) use crate::line::flex::*;
 
+    mod arrays;
+    mod chains;
     mod discrete;
+    mod edges;
     mod nn;
+    mod passes;
+    pub(crate) mod recurrences;
+    mod scan_paths;
+}
+
+mod twice {
+    pub(crate) use crate::line::twice::*;
+
+    mod arrays;
+    mod edges;
+}
+
+mod twice_flex {
+    pub(crate) use crate::line::twice_flex::*;
+
+    mod arrays;
+    mod edges;
+}
+
+mod eager {
+    pub(crate) use crate::line::eager::*;
+
+    mod arrays;
+    mod chains;
+    mod scan_paths;
+}
+
+mod eager_flex {
+    pub(crate) use crate::line::eager_flex::*;
+
+    mod arrays;
+    mod scan_paths;
+}
+
+#[test]
+fn layers_and_filters_agree_between_backends() {
+    let own = plain::recurrences::layers_and_filters();
+    for other in
+        [balanced::recurrences::layers_and_filters(), flex::recurrences::layers_and_filters()]
+    {
+        for (own, other) in own.iter().zip(&other) {
+            plain::arrays::close(own, other, 1e-12);
+        }
+    }
 }

@@ -39,14 +39,14 @@ fn counts_and_lists_of_all_pairs() {
     let (x, y) = (f64s(&a), f64s(&b));
     let mut sums: Vec<f64> = a.iter().flat_map(|a| b.map(|b| a + b)).collect();
     sums.sort_by(|a, b| b.total_cmp(a));
-    let best: Tensor<1> = k_best::<MaxPlus, 6, 1>("i,j->", vec![x.clone(), y.clone()]).unwrap();
+    let best: Tensor<1> = k_best::<MaxPlus, 6, 1, _>("i,j->", vec![x.clone(), y.clone()]).unwrap();
     assert_eq!(numbers(best), sums[..6]);
-    let best: Tensor<2> = k_best::<MinPlus, 2, 2>("i,i->i", vec![x.clone(), y.clone()]).unwrap();
+    let best: Tensor<2> = k_best::<MinPlus, 2, 2, _>("i,i->i", vec![x.clone(), y.clone()]).unwrap();
     let none = f64::INFINITY;
     assert_eq!(numbers(best), [1.0, none, 5.0, none, 4.0, none, 4.0, none]);
     // The values have their gradient.
     let leaf = x.require_grad();
-    let (most, ways) = counting::<MaxPlus, 1>("i,j->", vec![leaf.clone(), y]).unwrap();
+    let (most, ways) = counting::<MaxPlus, 1, _>("i,j->", vec![leaf.clone(), y]).unwrap();
     assert_eq!((numbers(most.clone()), count(ways)), (vec![5.0], Some(4)));
     let gradient = leaf.grad(&most.backward()).unwrap();
     assert_eq!(gradient.into_data().iter::<f64>().collect::<Vec<_>>(), [0.0, 1.0, 0.0, 0.0]);
@@ -67,11 +67,11 @@ fn mistakes_without_derivatives_are_typed_errors() {
     let text = (b'a'..=b'z').chain(b'A'..=b'Z').map(|c| (c as char).to_string());
     let text: Vec<String> = text.take(52).collect();
     let many = format!("{}->", text.join(","));
-    let few = counting::<MaxPlus, 1>(&*many, vec![free.clone(); 52]).unwrap();
+    let few = counting::<MaxPlus, 1, _>(&*many, vec![free.clone(); 52]).unwrap();
     assert_eq!(count(few.1), Some(1 << 52));
     let more: Vec<usize> = (0..64).collect();
     let labels = Subscripts::new(more.iter().map(|&l| vec![l]), Vec::<usize>::new());
-    let over = counting::<MaxPlus, 1>(labels, vec![free; 64]).unwrap_err();
+    let over = counting::<MaxPlus, 1, _>(labels, vec![free; 64]).unwrap_err();
     assert_eq!(over, ExtError::Einsum(EinsumError::CountOverflow));
 }
 
@@ -80,27 +80,27 @@ fn mistakes_without_derivatives_are_typed_errors() {
 fn counts_at_the_edges() {
     // 10⁻⁴⁰⁰ is 0, and nothing attains that.
     let tiny = vec![f64s(&[1e-200; 2]); 2];
-    let (likely, ways) = counting::<MaxMul, 1>("i,i->", tiny).unwrap();
+    let (likely, ways) = counting::<MaxMul, 1, _>("i,i->", tiny).unwrap();
     assert_eq!((numbers(likely), count(ways)), (vec![0.0], Some(0)));
     let overflow = ExtError::Einsum(EinsumError::CountOverflow);
     for text in ["i,j->", "i,j->i"] {
         let far = vec![f64s(&[f64::INFINITY, 1.0]), f64s(&[1.0, 2.0])];
-        assert_eq!(counting::<MaxPlus, 1>(text, far).unwrap_err(), overflow, "{text}");
+        assert_eq!(counting::<MaxPlus, 1, _>(text, far).unwrap_err(), overflow, "{text}");
     }
     // −∞ of (min, +) absorbs as NaN does, its +∞ is 0.
     for absorbing in [f64::NAN, f64::NEG_INFINITY] {
-        let counted = counting::<MinPlus, 1>("i->", vec![f64s(&[absorbing, 1.0])]);
+        let counted = counting::<MinPlus, 1, _>("i->", vec![f64s(&[absorbing, 1.0])]);
         assert_eq!(counted.unwrap_err(), overflow, "{absorbing}");
     }
     let x = vec![f64s(&[f64::INFINITY, 1.0, 1.0])];
-    assert_eq!(count(counting::<MinPlus, 1>("i->", x).unwrap().1), Some(2));
+    assert_eq!(count(counting::<MinPlus, 1, _>("i->", x).unwrap().1), Some(2));
 }
 
 /// A NaN is one of the values, in front.
 #[test]
 fn one_nan_is_listed_once() {
     let operands = vec![f64s(&[f64::NAN, 1.0, 3.0]), f64s(&[2.0])];
-    let best = numbers::<1>(k_best::<MaxPlus, 4, 1>("i,j->", operands).unwrap());
+    let best = numbers::<1>(k_best::<MaxPlus, 4, 1, _>("i,j->", operands).unwrap());
     assert!(best[0].is_nan());
     assert_eq!(best[1..], [5.0, 3.0, f64::NEG_INFINITY]);
 }

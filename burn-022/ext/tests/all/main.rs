@@ -7,23 +7,64 @@
 mod line;
 mod einsum;
 mod linalg;
-mod models;
-mod scan;
 mod structured;
 mod tape;
+mod weights;
 
 mod plain {
     pub(crate) use crate::line::plain::*;
 
+    pub(crate) mod arrays;
+    mod chains;
     mod complex;
+    mod contractions;
     mod discrete;
+    mod edges;
+    mod models;
     mod nn;
+    mod passes;
+    pub(crate) mod recurrences;
+    mod scan;
+    mod scan_paths;
 }
 
 mod balanced {
     pub(crate) use crate::line::balanced::*;
 
+    mod arrays;
+    mod edges;
     mod nn;
+    pub(crate) mod recurrences;
+}
+
+mod eager {
+    pub(crate) use crate::line::eager::*;
+
+    mod arrays;
+    mod chains;
+    mod scan_paths;
+}
+
+#[cfg(feature = "ndarray")]
+mod ndarray {
+    pub(crate) use crate::line::ndarray::*;
+
+    mod arrays;
+    mod chains;
+    mod edges;
+    mod nn;
+    mod passes;
+    pub(crate) mod recurrences;
+    mod scan_paths;
+}
+
+#[cfg(feature = "ndarray")]
+mod eager_ndarray {
+    pub(crate) use crate::line::eager_ndarray::*;
+
+    mod arrays;
+    mod chains;
+    mod scan_paths;
 }
 
 use burn_backend::DType;
@@ -155,4 +196,18 @@ fn sixty_four_bits_stay_exact() {
     let y: Tensor<1> = einsum("i,i->", (&x, &x)).unwrap();
     let want = (1.0f64 + 1e-12).powi(2) + 4.0;
     assert_eq!(y.into_data().try_to_vec::<f64>().unwrap(), [want]);
+}
+
+#[test]
+fn layers_and_filters_agree_between_backends() {
+    let own = plain::recurrences::layers_and_filters();
+    for other in [
+        balanced::recurrences::layers_and_filters(),
+        #[cfg(feature = "ndarray")]
+        ndarray::recurrences::layers_and_filters(),
+    ] {
+        for (own, other) in own.iter().zip(&other) {
+            plain::arrays::close(own, other, 1e-12);
+        }
+    }
 }

@@ -1,9 +1,8 @@
 //! What a body passes on as it is, and gradients of it; policies against the tape without one.
 
 use super::*;
-use burn_t4a::ext::scan::fused::{self, AssociativeScan, FloatMonoid, associative_scan};
 
-type Numbers = Tensor<AD, 1>;
+type Numbers = Tensor<1>;
 
 /// Each y is the constant and the old carry, each carry the element: nothing is computed.
 #[test]
@@ -11,10 +10,10 @@ fn constants_to_ys_and_elements_to_carries() {
     for memory in POLICIES {
         for reverse in [false, true] {
             let options = Options::default().memory(memory).reverse(reverse);
-            let [k, init] = [5.0, 7.0].map(|x| floats::<AD>(&[x]).require_grad());
-            let xs = floats::<AD>(&[1.0, 2.0, 3.0]).require_grad();
+            let [k, init] = [5.0, 7.0].map(|x| floats(&[x]).require_grad());
+            let xs = floats(&[1.0, 2.0, 3.0]).require_grad();
             let step = |k: Numbers, c: Numbers, x: Numbers| (x, (k, c));
-            type Out = (Numbers, (Tensor<AD, 2>, Tensor<AD, 2>));
+            type Out = (Numbers, (Tensor<2>, Tensor<2>));
             let (last, (constants, old)): Out =
                 scan(step, k.clone(), init.clone(), xs.clone(), &options).unwrap();
             assert_eq!(numbers(constants.clone()), [5.0; 3]);
@@ -24,7 +23,7 @@ fn constants_to_ys_and_elements_to_carries() {
                 (numbers(old.clone()), numbers(last.clone())),
                 (carries.to_vec(), vec![end])
             );
-            let weights = floats::<AD>(&[1.0, 10.0, 100.0]).reshape([3, 1]);
+            let weights = floats(&[1.0, 10.0, 100.0]).reshape([3, 1]);
             let grads = (last * 1000.0 + ((constants + old) * weights).sum()).backward();
             assert_eq!(numbers(k.grad(&grads).unwrap()), [111.0]);
             let (first, elements) =
@@ -40,7 +39,7 @@ fn gradient_of_the_sum_of_the_final_carry() {
     for memory in POLICIES {
         for reverse in [false, true] {
             let options = Options::default().memory(memory).reverse(reverse);
-            let xs = random::<AD, 2>([5, 2], 1).require_grad();
+            let xs = random::<2>([5, 2], 1).require_grad();
             let grads = sums(xs.clone(), &options).0.sum().backward();
             assert_eq!(numbers(xs.grad(&grads).unwrap()), [1.0; 10]);
         }
@@ -53,14 +52,14 @@ fn gradients_of_the_default_policy_are_exactly_those_without_one() {
     let gradients = |memory, reverse| {
         let n = 200;
         let options = Options::default().memory(memory).reverse(reverse);
-        let a = floats::<AD>(&[0.9, 1.1]).require_grad();
-        let init = floats::<AD>(&[0.5, -0.25]).require_grad();
-        let xs = random::<AD, 2>([n, 2], 3).require_grad();
+        let a = floats(&[0.9, 1.1]).require_grad();
+        let init = floats(&[0.5, -0.25]).require_grad();
+        let xs = random::<2>([n, 2], 3).require_grad();
         let step = |a: Numbers, c: Numbers, x: Numbers| {
             let c = (c * a + x.clone()).sin() * (x + 2.0);
             (c.clone(), c)
         };
-        let (last, ys): (Numbers, Tensor<AD, 2>) =
+        let (last, ys): (Numbers, Tensor<2>) =
             scan(step, a.clone(), init.clone(), xs.clone(), &options).unwrap();
         let grads = (last.sum() + (ys * random([n, 2], 4)).sum()).backward();
         [a.grad(&grads), init.grad(&grads)]
@@ -77,19 +76,4 @@ fn gradients_of_the_default_policy_are_exactly_those_without_one() {
             assert_eq!(gradients(memory, reverse), want, "{memory:?}");
         }
     }
-}
-
-/// A part of each element that is not on the tape.
-#[test]
-fn associative_scan_with_constant_elements() {
-    let a = random::<AD, 1>([9], 1);
-    let b = || random::<AD, 1>([9], 2).require_grad();
-    let (x, z) = (b(), b());
-    let affine = AssociativeScan::new(FloatMonoid::Affine, 0);
-    let own = associative_scan(&affine, vec![a.clone(), x.clone()]).unwrap().swap_remove(1);
-    let want = fused::linear_recurrence(a, z.clone(), None, 0, false).unwrap();
-    close(&numbers(own.clone()), &numbers(want.clone()), 1e-14);
-    let own = x.grad(&own.powi_scalar(2).sum().backward()).unwrap();
-    let want = z.grad(&want.powi_scalar(2).sum().backward()).unwrap();
-    close(&numbers(own), &numbers(want), 1e-13);
 }

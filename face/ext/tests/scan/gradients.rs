@@ -11,7 +11,7 @@ fn rnn_gradients(n: usize, options: &Options) -> [Vec<f64>; 4] {
         random([2, 3], 2).require_grad(),
         random([n, 2, 3], 3).require_grad(),
     );
-    let (last, ys): (Tensor<AD, 2>, Tensor<AD, 3>) =
+    let (last, ys): (Tensor<2>, Tensor<3>) =
         scan(rnn, w.clone(), c.clone(), xs.clone(), options).unwrap();
     let loss = last.powi_scalar(2).sum() + (ys * random([n, 2, 3], 4)).sum();
     let grads = loss.clone().backward();
@@ -27,15 +27,15 @@ fn every_policy_gives_the_gradient_of_the_loop() {
             let want = rnn_gradients(n, &options.clone().memory(Memory::StoreAll));
             // A Rust loop, unrolled on the tape.
             let (w, c, xs) = (
-                random::<AD, 2>([3, 3], 1).require_grad(),
-                random::<AD, 2>([2, 3], 2),
-                random::<AD, 3>([n, 2, 3], 3),
+                random::<2>([3, 3], 1).require_grad(),
+                random::<2>([2, 3], 2),
+                random::<3>([n, 2, 3], 3),
             );
-            let (mut carry, weights) = (c, random::<AD, 3>([n, 2, 3], 4));
-            let mut loss = Tensor::<AD, 1>::zeros([1], &w.device()).cast(FloatDType::F64);
+            let (mut carry, weights) = (c, random::<3>([n, 2, 3], 4));
+            let mut loss = Tensor::<1>::zeros([1], &w.device()).cast(FloatDType::F64);
             for k in 0..n {
                 let t = if reverse { n - 1 - k } else { k };
-                let at = |x: &Tensor<AD, 3>| x.clone().narrow(0, t, 1).reshape([2, 3]);
+                let at = |x: &Tensor<3>| x.clone().narrow(0, t, 1).reshape([2, 3]);
                 let (next, y) = rnn(w.clone(), carry, at(&xs));
                 loss = loss + (y * at(&weights)).sum();
                 carry = next;
@@ -63,12 +63,12 @@ fn numbers_of_the_field() {
     // Sum of all running sums, the product 2·3·4 and its gradient.
     for memory in POLICIES {
         let options = Options::default().memory(memory);
-        let xs = floats::<AD>(&[1.0, 2.0, 3.0]).reshape([3, 1]).require_grad();
+        let xs = floats(&[1.0, 2.0, 3.0]).reshape([3, 1]).require_grad();
         let grads = sums(xs.clone(), &options).1.sum().backward();
         assert_eq!(numbers(xs.grad(&grads).unwrap()), [3.0, 2.0, 1.0]);
-        let xs = floats::<AD>(&[2.0, 3.0, 4.0]).require_grad();
-        let step = |(): (), c: Tensor<AD, 1>, x: Tensor<AD, 1>| (c * x, ());
-        let (last, ()): (Tensor<AD, 1>, ()) =
+        let xs = floats(&[2.0, 3.0, 4.0]).require_grad();
+        let step = |(): (), c: Tensor<1>, x: Tensor<1>| (c * x, ());
+        let (last, ()): (Tensor<1>, ()) =
             scan(step, (), floats(&[1.0]), xs.clone(), &options).unwrap();
         let grads = last.clone().backward();
         assert_eq!(numbers(last), [24.0]);
@@ -81,13 +81,13 @@ fn gradient_through_ys_unlike_the_carry() {
     // y = 2 c + x with c the sum: [1 + 2·1, 1 + 2·2, 1 + 2·3] from the end.
     for memory in POLICIES {
         for (reverse, want) in [(false, [7.0, 5.0, 3.0]), (true, [3.0, 5.0, 7.0])] {
-            let xs = floats::<AD>(&[1.0, 2.0, 3.0]).require_grad();
-            let step = |(): (), c: Tensor<AD, 1>, x: Tensor<AD, 1>| {
+            let xs = floats(&[1.0, 2.0, 3.0]).require_grad();
+            let step = |(): (), c: Tensor<1>, x: Tensor<1>| {
                 let c = c + x.clone();
                 (c.clone(), (c * 2.0 + x).reshape([1, 1]))
             };
             let options = Options::default().memory(memory).reverse(reverse);
-            let (_, ys): (Tensor<AD, 1>, Tensor<AD, 3>) =
+            let (_, ys): (Tensor<1>, Tensor<3>) =
                 scan(step, (), floats(&[0.0]), xs.clone(), &options).unwrap();
             assert_eq!(numbers(xs.grad(&ys.sum().backward()).unwrap()), want);
         }
@@ -96,8 +96,8 @@ fn gradient_through_ys_unlike_the_carry() {
 
 #[test]
 fn views_have_gradients() {
-    let x = random::<AD, 2>([6, 4], 1).require_grad();
-    type View = fn(Tensor<AD, 2>) -> Tensor<AD, 2>;
+    let x = random::<2>([6, 4], 1).require_grad();
+    type View = fn(Tensor<2>) -> Tensor<2>;
     let views: [View; 4] = [
         |x| x.narrow(0, 1, 4),
         |x| x.transpose(),
@@ -117,15 +117,15 @@ fn views_have_gradients() {
 fn a_body_may_ignore_inputs() {
     for memory in POLICIES {
         let options = Options::default().memory(memory);
-        let a = floats::<AD>(&[2.0]).require_grad();
-        let b = floats::<AD>(&[5.0]).require_grad();
-        let xs = floats::<AD>(&[1.0, 2.0, 3.0]).require_grad();
+        let a = floats(&[2.0]).require_grad();
+        let b = floats(&[5.0]).require_grad();
+        let xs = floats(&[1.0, 2.0, 3.0]).require_grad();
         // x never, b never, a only.
-        let step = |(a, _b): (Tensor<AD, 1>, Tensor<AD, 1>), c: Tensor<AD, 1>, _: Tensor<AD, 1>| {
+        let step = |(a, _b): (Tensor<1>, Tensor<1>), c: Tensor<1>, _: Tensor<1>| {
             let c = c * a;
             (c.clone(), c)
         };
-        let (last, _): (Tensor<AD, 1>, Tensor<AD, 2>) =
+        let (last, _): (Tensor<1>, Tensor<2>) =
             scan(step, (a.clone(), b.clone()), floats(&[1.0]), xs.clone(), &options).unwrap();
         let loss = last.sum() + (b.clone() + xs.clone().sum()) * 0.0;
         let grads = loss.backward();
@@ -133,9 +133,9 @@ fn a_body_may_ignore_inputs() {
         assert_eq!(numbers(b.grad(&grads).unwrap()), [0.0]);
         assert_eq!(numbers(xs.grad(&grads).unwrap()), [0.0; 3]);
         // The carry is thrown away: nothing depends on anything.
-        let step = |(): (), c: Tensor<AD, 1>, _: Tensor<AD, 1>| (c.zeros_like(), ());
-        let init = floats::<AD>(&[1.0]).require_grad();
-        let (last, ()): (Tensor<AD, 1>, ()) =
+        let step = |(): (), c: Tensor<1>, _: Tensor<1>| (c.zeros_like(), ());
+        let init = floats(&[1.0]).require_grad();
+        let (last, ()): (Tensor<1>, ()) =
             scan(step, (), init.clone(), xs.clone(), &options).unwrap();
         let grads = (last + init.clone() * 0.0).backward();
         assert_eq!(numbers(init.grad(&grads).unwrap()), [0.0]);
@@ -146,20 +146,19 @@ fn a_body_may_ignore_inputs() {
 #[test]
 fn scan_in_scan() {
     let outer = |memory: Memory| {
-        let xs = random::<AD, 3>([5, 4, 2], 8).require_grad();
-        let a = floats::<AD>(&[0.9, 1.1]).require_grad();
+        let xs = random::<3>([5, 4, 2], 8).require_grad();
+        let a = floats(&[0.9, 1.1]).require_grad();
         let options = Options::default().memory(memory);
         let inner = options.clone();
-        let step = move |a: Tensor<AD, 1>, c: Tensor<AD, 1>, x: Tensor<AD, 2>| {
-            let inner_step = |a: Tensor<AD, 1>, c: Tensor<AD, 1>, x: Tensor<AD, 1>| {
+        let step = move |a: Tensor<1>, c: Tensor<1>, x: Tensor<2>| {
+            let inner_step = |a: Tensor<1>, c: Tensor<1>, x: Tensor<1>| {
                 let c = (c * a + x).sin();
                 (c.clone(), c)
             };
-            let (c, ys): (Tensor<AD, 1>, Tensor<AD, 2>) =
-                scan(inner_step, a, c, x, &inner).unwrap();
+            let (c, ys): (Tensor<1>, Tensor<2>) = scan(inner_step, a, c, x, &inner).unwrap();
             (c, ys)
         };
-        let (last, ys): (Tensor<AD, 1>, Tensor<AD, 3>) =
+        let (last, ys): (Tensor<1>, Tensor<3>) =
             scan(step, a.clone(), floats(&[0.1, 0.2]), xs.clone(), &options).unwrap();
         let grads = (last.sum() + ys.powi_scalar(2).sum()).backward();
         [numbers(a.grad(&grads).unwrap()), numbers(xs.grad(&grads).unwrap())]
@@ -186,60 +185,19 @@ fn several_threads_train_at_once() {
     });
 }
 
-#[test]
-fn second_order() {
-    type A2 = Autodiff<AD>;
-    // y = Σ c_t² with c ← sin(a c + x): the gradient by a, and its derivative by a.
-    let first_and_second = |memory: Memory| {
-        let a: Tensor<AD, 1> = floats::<AD>(&[0.7]).require_grad();
-        let top: Tensor<A2, 1> = Tensor::from_inner(a.clone()).require_grad();
-        let xs: Tensor<A2, 1> = floats(&[0.3, -0.2, 0.5, 0.1]);
-        let step = |a: Tensor<A2, 1>, c: Tensor<A2, 1>, x: Tensor<A2, 1>| {
-            let c = (a * c + x).sin();
-            (c.clone(), c)
-        };
-        let (_, ys): (Tensor<A2, 1>, Tensor<A2, 2>) =
-            scan(step, top.clone(), floats(&[0.4]), xs, &Options::default().memory(memory))
-                .unwrap();
-        let grads = ys.powi_scalar(2).sum().backward();
-        let slope: Tensor<AD, 1> = top.grad(&grads).unwrap();
-        let second = slope.clone().backward();
-        (numbers(slope)[0], numbers(a.grad(&second).unwrap())[0])
-    };
-    let value = |a: f64| {
-        let (mut c, mut sum) = (0.4f64, 0.0);
-        for x in [0.3, -0.2, 0.5, 0.1] {
-            c = (a * c + x).sin();
-            sum += c * c;
-        }
-        sum
-    };
-    let h = 1e-4;
-    let slope = (value(0.7 + h) - value(0.7 - h)) / (2.0 * h);
-    let curvature = (value(0.7 + h) - 2.0 * value(0.7) + value(0.7 - h)) / (h * h);
-    for memory in [Memory::StoreAll, Memory::Bounded(Policy::Sqrt)] {
-        let (first, second) = first_and_second(memory);
-        assert!(
-            (first - slope).abs() < 1e-7 && (second - curvature).abs() < 1e-6,
-            "{first} {second}"
-        );
-    }
-}
-
 /// 10⁵ steps: the body runs twice per step and never with more than a span of its carries.
 #[test]
 fn long_scans_train() {
     let made = Arc::new(AtomicUsize::new(0));
     let n = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
     let count = made.clone();
-    let step = move |a: Tensor<AD, 1>, c: Tensor<AD, 1>, (): ()| {
+    let step = move |a: Tensor<1>, c: Tensor<1>, (): ()| {
         count.fetch_add(1, SeqCst);
         (c * a, ())
     };
-    let a = floats::<AD>(&[0.9999]).require_grad();
+    let a = floats(&[0.9999]).require_grad();
     let options = Options::default().length(n);
-    let (last, ()): (Tensor<AD, 1>, ()) =
-        scan(step, a.clone(), floats(&[1.0]), (), &options).unwrap();
+    let (last, ()): (Tensor<1>, ()) = scan(step, a.clone(), floats(&[1.0]), (), &options).unwrap();
     let grads = last.backward();
     let want = n as f64 * 0.9999f64.powi(n as i32 - 1);
     let own = numbers(a.grad(&grads).unwrap())[0];
@@ -247,21 +205,68 @@ fn long_scans_train() {
     assert_eq!(made.load(SeqCst), 2 * n);
 }
 
+/// Gradients of a scan whose steps scan, and how often the body runs.
+#[test]
+fn scans_nest_and_run_their_steps_twice() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let outer = move |(a,): (Tensor<1>,), c: Tensor<1>, x: Tensor<1>| {
+        counted.fetch_add(1, SeqCst);
+        let inner = |(a,): (Tensor<1>,), c: Tensor<1>, x: Tensor<1>| (a * c + x, ());
+        let (c, ()): (Tensor<1>, ()) =
+            scan(inner, (a,), c, x.repeat_dim(0, 3), &Options::default()).unwrap();
+        (c, ())
+    };
+    let a = floats(&[0.5]).require_grad();
+    let one = floats(&[1.0]);
+    let xs = one.clone().repeat_dim(0, 4);
+    let options = Options::default().memory(Memory::Bounded(Policy::Segment(2)));
+    let (last, ()): (Tensor<1>, ()) = scan(outer, (a.clone(),), one, xs, &options).unwrap();
+    // Twelve steps of c ← a c + 1 from 1.
+    let sum = |slope: bool| -> f64 {
+        let power = |k: i32| if slope { k as f64 * 0.5f64.powi(k - 1) } else { 0.5f64.powi(k) };
+        (0..=12).map(power).sum()
+    };
+    close(&numbers(last.clone()), &[sum(false)], 1e-13);
+    assert_eq!(calls.load(SeqCst), 4);
+    let gradient = a.grad(&last.backward()).unwrap();
+    close(&numbers(gradient), &[sum(true)], 1e-13);
+    // Spans of two steps run theirs once more.
+    assert_eq!(calls.load(SeqCst), 8);
+}
+
+#[test]
+fn length_0() {
+    for memory in POLICIES {
+        let options = Options::default().memory(memory);
+        let init = floats(&[3.0, 4.0]).require_grad();
+        let step = |(): (), c: Tensor<1>, x: Tensor<1>| {
+            (c.clone(), (c.clone(), vec![x.clone().reshape([1, 2]), x.reshape([1, 2])]))
+        };
+        let xs = random::<2>([0, 2], 1);
+        type Out = (Tensor<1>, (Tensor<2>, Vec<Tensor<3>>));
+        let (last, (y, z)): Out = scan(step, (), init.clone(), xs, &options).unwrap();
+        assert_eq!((y.dims(), z[0].dims(), z.len()), ([0, 2], [0, 1, 2], 2));
+        let grads = last.sum().backward();
+        assert_eq!(numbers(init.grad(&grads).unwrap()), [1.0, 1.0]);
+    }
+}
+
 /// A reverse pass of its own per scan would take time quadratic in the number of scans.
 #[test]
 fn short_scans_are_recorded_as_they_are() {
     let calls = Arc::new(AtomicUsize::new(0));
     let gradient = |n: usize, count: usize, options: &Options| {
-        let a = floats::<AD>(&[0.5]).require_grad();
-        let mut c = floats::<AD>(&[1.0]);
+        let a = floats(&[0.5]).require_grad();
+        let mut c = floats(&[1.0]);
         let before = calls.load(SeqCst);
         for _ in 0..count {
             let calls = calls.clone();
-            let step = move |a: Tensor<AD, 1>, c: Tensor<AD, 1>, x: Tensor<AD, 1>| {
+            let step = move |a: Tensor<1>, c: Tensor<1>, x: Tensor<1>| {
                 calls.fetch_add(1, SeqCst);
                 (c * a + x, ())
             };
-            let xs = Tensor::cat(vec![floats::<AD>(&[1.5]); n], 0);
+            let xs = Tensor::cat(vec![floats(&[1.5]); n], 0);
             (c, ()) = scan(step, a.clone(), c, xs, options).unwrap();
         }
         let gradient = numbers(a.grad(&c.backward()).unwrap())[0];

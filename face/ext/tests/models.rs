@@ -1,0 +1,124 @@
+//! Gradients of chains, Gaussian processes and layers, against enumeration and dense formulas.
+
+use super::chains::{BATCH, Case, LENGTH, LENGTHS, TAGS, close, scores, tensor};
+use super::{GaussianProcess, LinearChain, Tensor, numbers};
+
+#[test]
+fn gradients_of_chains_are_marginals_and_paths() {
+    let case = Case::new(LENGTHS);
+    let x = case.emissions().require_grad();
+    let marginals = numbers(case.chain(&x).marginals().unwrap());
+    // A backward pass takes its tape along, so each loss has a chain of its own.
+    let gradient = |loss: &dyn Fn(LinearChain) -> Tensor<1>| {
+        let gradients = loss(case.chain(&x)).sum().backward();
+        numbers(x.grad(&gradients).unwrap())
+    };
+    close(&gradient(&|chain| chain.log_partition().unwrap()), &marginals);
+
+    let (tags, _) = case.chain(&x).viterbi().unwrap();
+    let tags: Vec<i64> = tags.to_data().iter().collect();
+    let mut marked = vec![0.0; BATCH * LENGTH * TAGS];
+    for (b, n) in LENGTHS.into_iter().enumerate() {
+        (0..n).for_each(|t| marked[(b * LENGTH + t) * TAGS + tags[b * LENGTH + t] as usize] = 1.0);
+    }
+    close(&gradient(&|chain| chain.viterbi().unwrap().1), &marked);
+
+    let paths: Vec<Vec<usize>> = (0..BATCH).map(|b| case.all(b)[0].tags.clone()).collect();
+    let want: Vec<f64> = marked.iter().zip(&marginals).map(|(a, b)| a - b).collect();
+    close(&gradient(&|chain| chain.log_likelihood(&paths).unwrap()), &want);
+}
+
+#[test]
+fn gaussian_processes_equal_their_formulas() {
+    let kernel = |x: f64, y: f64| (-0.5 * (x - y) * (x - y)).exp();
+    let at = [0.0, 0.7, 1.9];
+    let covariance = |noise: f64| -> Vec<f64> {
+        let entry =
+            |(i, j): (usize, usize)| kernel(at[i], at[j]) + if i == j { noise } else { 0.0 };
+        (0..9).map(|k| entry((k / 3, k % 3))).collect()
+    };
+    let y = tensor(&[0.3, -0.2, 0.5], [3]);
+    let with = |noise| GaussianProcess::new(tensor(&covariance(noise), [3, 3]), y.clone()).unwrap();
+    // Without noise the process passes through what was observed, with certainty.
+    let k = tensor(&covariance(0.0), [3, 3]);
+    let (mean, left) = with(0.0).posterior(k.clone(), k.clone()).unwrap();
+    close(&numbers(mean), &numbers(y.clone()));
+    close(&numbers(left), &[0.0; 9]);
+    // The likelihood is a product of those of each observation given the earlier ones.
+    let noisy = covariance(0.1);
+    let mut chain = 0.0;
+    for n in 0..3 {
+        let (mean, variance) = if n == 0 {
+            (0.0, noisy[0])
+        } else {
+            let part: Vec<f64> = (0..n).flat_map(|i| noisy[3 * i..3 * i + n].to_vec()).collect();
+            let across: Vec<f64> = (0..n).map(|i| noisy[3 * i + n]).collect();
+            let earlier = y.clone().narrow(0, 0, n);
+            let process = GaussianProcess::new(tensor(&part, [n, n]), earlier).unwrap();
+            let prior = tensor(&[noisy[4 * n]], [1, 1]);
+            let (mean, left) = process.posterior(tensor(&across, [n, 1]), prior).unwrap();
+            (numbers(mean)[0], numbers(left)[0])
+        };
+        let rest = numbers(y.clone())[n] - mean;
+        chain -= 0.5 * (rest * rest / variance + (std::f64::consts::TAU * variance).ln());
+    }
+    close(&numbers(with(0.1).log_likelihood()), &[chain]);
+    assert!(with(0.1).posterior(k.clone(), tensor(&[1.0], [1, 1])).is_err());
+    assert!(GaussianProcess::new(k * -1.0, y).is_err());
+}
+
+#[cfg(feature = "module")]
+mod layers {
+    use burn_core::module::Module;
+    use burn_tensor::DType;
+
+    use super::super::ext::linalg;
+    use super::super::{Crf, LowRankLinear, device};
+    use super::*;
+
+    #[test]
+    fn a_field_learns_what_only_transitions_tell() {
+        let crf = Crf::new(2, &device());
+        assert_eq!(crf.num_params(), 8);
+        // Scores of the net say nothing; tags alternate.
+        let chain = |crf: &Crf| crf.chain(Tensor::zeros([1, 6, 2], &device()), None).unwrap();
+        let truth = [vec![0usize, 1, 0, 1, 0, 1]];
+        let mut crf = crf;
+        for _ in 0..60 {
+            let gradients = chain(&crf).log_likelihood(&truth).unwrap().sum().backward();
+            crf.transitions = crf.transitions.map(|x| {
+                let step = Tensor::from_inner(x.grad(&gradients).unwrap());
+                (x + step * 0.2).detach().require_grad()
+            });
+            crf.start = crf.start.map(|x| {
+                let step = Tensor::from_inner(x.grad(&gradients).unwrap());
+                (x + step * 0.2).detach().require_grad()
+            });
+        }
+        let (tags, _) = chain(&crf).viterbi().unwrap();
+        assert_eq!(tags.to_data().iter::<i64>().collect::<Vec<_>>(), [0, 1, 0, 1, 0, 1]);
+        assert!(numbers(chain(&crf).log_likelihood(&truth).unwrap())[0] > -0.5);
+    }
+
+    #[test]
+    fn low_rank_layers_approximate_a_weight() {
+        let weight = tensor(&scores(20, 5), [4, 5]);
+        let bias = tensor(&scores(5, 6), [5]);
+        let x = tensor(&scores(24, 7), [2, 3, 4]);
+        let dense = x.clone().matmul(weight.clone().unsqueeze()) + bias.clone().unsqueeze();
+        let full = LowRankLinear::from_weight(weight.clone(), Some(bias), 4).unwrap();
+        close(&numbers(full.forward(x.clone())), &numbers(dense));
+        let thin = LowRankLinear::from_weight(weight.clone(), None, 1).unwrap();
+        assert_eq!(
+            (thin.down.val().dims(), thin.up.val().dims(), thin.num_params()),
+            ([4, 1], [1, 5], 9)
+        );
+        // ‖W − A B‖² is the sum of the squares of the singular values left out (Eckart and Young 1936).
+        let rest = weight.clone() - thin.down.val().matmul(thin.up.val());
+        let s = numbers(linalg::svdvals(weight.clone()).unwrap());
+        close(&numbers((rest.clone() * rest).sum()), &[s[1..].iter().map(|x| x * x).sum()]);
+        assert!(LowRankLinear::from_weight(weight, None, 0).is_err());
+        let drawn = LowRankLinear::new(4, 5, 2, &device());
+        assert_eq!(drawn.forward(x.cast(DType::F32)).dims(), [2, 3, 5]);
+    }
+}

@@ -1,0 +1,46 @@
+//! Scans: rows of the behaviour that `lax.scan` and its descendants promise, against plain loops.
+
+use burn_backend::FloatDType;
+
+use super::arrays::{close, floats, random};
+use super::ext::scan::{self as scans, Memory, Options, Policy, scan};
+use super::{Tensor, device, ext, numbers};
+
+mod associative;
+mod errors;
+mod forwarding;
+mod gradients;
+mod routines;
+mod steps;
+
+const POLICIES: [Memory; 7] = [
+    Memory::StoreAll,
+    Memory::Bounded(Policy::Sqrt),
+    Memory::Bounded(Policy::Carries),
+    Memory::Bounded(Policy::Segment(1)),
+    Memory::Bounded(Policy::Segment(4)),
+    Memory::Bounded(Policy::Revolve(1)),
+    Memory::Bounded(Policy::Revolve(3)),
+];
+
+/// The last carry and the ys.
+type Scanned<S, YS = ()> = scans::Result<(S, YS)>;
+type Sum = (Tensor<1>, Tensor<2>);
+
+/// Running sums.
+fn sums(xs: Tensor<2>, options: &Options) -> Sum {
+    let init = Tensor::<1>::zeros([xs.dims()[1]], &device()).cast(FloatDType::F64);
+    let step = |(): (), c: Tensor<1>, x: Tensor<1>| {
+        let c = c + x;
+        (c.clone(), c)
+    };
+    scan(step, (), init, xs, options).unwrap()
+}
+
+/// `c ← tanh(W c + x)`, y = c x: every operand matters.
+type Rnn = (Tensor<2>, Tensor<2>, Tensor<3>);
+
+fn rnn(w: Tensor<2>, c: Tensor<2>, x: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
+    let next = (c.matmul(w) + x.clone()).tanh();
+    (next.clone(), next * x)
+}
