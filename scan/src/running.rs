@@ -48,8 +48,8 @@ impl Running {
 /// `f32`; extrema of real numbers; extrema of `bool`, which are *any* and *all*; log-sum-exp of floats.
 ///
 /// Errors do not grow along an axis, relative to the sizes that are added: |error of yᵢ| ≤ 5·ε·Σ|xⱼ| for sums of up
-/// to 1/ε floats, and that of the sum in log-sum-exp is (5 + 3k)·ε of it where the maximum has changed k times. Products of i
-/// factors have i roundings.
+/// to 1/ε floats, and that of the sum in log-sum-exp is (5 + 3k)·ε of it where the maximum has changed k times.
+/// Products of i factors have i roundings.
 ///
 /// Cost: one read and one write per element, two reads for few long lanes of floats; views are copied first.
 ///

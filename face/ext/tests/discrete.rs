@@ -114,10 +114,10 @@ fn budgets_count_lists_and_counts() {
     let needed = plan.cost().bytes(8) as usize;
     let outer = |bytes: usize| Einsum::new("i,j->ij").unwrap().memory(bytes);
     let too_small = |x: ExtError| matches!(x, ExtError::Einsum(EinsumError::BudgetTooSmall { .. }));
-    let lists = |bytes| k_best::<MaxPlus, 3, 3>(outer(bytes), vec![x.clone(), x.clone()]);
+    let lists = |bytes| k_best::<MaxPlus, 3, 3, _>(outer(bytes), vec![x.clone(), x.clone()]);
     assert!(lists(3 * needed).is_ok());
     assert!(too_small(lists(16 * 3 * 8 - 1).unwrap_err()));
-    let counts = |bytes| counting::<MaxPlus, 2>(outer(bytes), vec![x.clone(), x.clone()]);
+    let counts = |bytes| counting::<MaxPlus, 2, _>(outer(bytes), vec![x.clone(), x.clone()]);
     assert!(counts(4 * needed).is_ok());
     assert!(too_small(counts(16 * 4 * 8 - 1).unwrap_err()));
 }

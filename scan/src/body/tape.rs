@@ -81,7 +81,8 @@ const TRIES: usize = 3;
 /// Scans of at most so many steps are recorded as they are unless memory is said: [`Options::memory`].
 const FEW: usize = 4;
 
-/// The last carry and all ys, as one node unless [`Memory::StoreAll`] is asked for, nothing is tracked or steps are few.
+/// The last carry and all ys, as one node unless [`Memory::StoreAll`] is asked for, nothing is tracked or steps
+/// are few.
 ///
 /// # Errors
 /// Those of the steps; `Captured`, `DTypes`.

@@ -12,7 +12,7 @@ use t4a_tensor::Result;
 use super::{Cut, LaneStep, Pass, PerLane, Walk, Walked, finish, fresh};
 
 /// Steps of a chunk.
-pub(crate) const CHUNK: usize = if cfg!(miri) { 4 } else { 512 };
+pub(crate) const CHUNK: usize = 512;
 /// Fewest chunks worth the second pass.
 const FEWEST: usize = 8;
 

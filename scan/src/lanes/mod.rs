@@ -25,7 +25,7 @@ pub(crate) use chunks::{Total, walk};
 
 /// Lanes that are computed together in vectors. Loops over fewer are unrolled before they could be
 /// vectorised.
-const WIDTH: usize = if cfg!(miri) { 4 } else { 32 };
+const WIDTH: usize = 32;
 /// Lanes of a block whose state stays in the first-level cache.
 const BLOCK: usize = 128;
 

@@ -77,8 +77,7 @@ fn flat(((h, c), (y, z)): (Carry, (Cube, Cube))) -> Vec<TensorData> {
 fn recorded_bodies_are_their_steps() {
     let bodies: [(&str, Body); 3] =
         [("recurrent", recurrent), ("odd", odd), ("routines", routines)];
-    // Routines take too long under Miri.
-    for (name, body) in bodies.into_iter().take(if cfg!(miri) { 2 } else { 3 }) {
+    for (name, body) in bodies {
         for dtype in [DType::F32, DType::F64] {
             for reverse in [false, true] {
                 let options = Options::default().reverse(reverse);
