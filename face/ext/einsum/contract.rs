@@ -50,6 +50,7 @@ where
     let bytes = |dtype: &DType| 2 * dtype.size();
     let plan =
         expression.into_einsum()?.plan_for::<_, _, _, ExtError>(&described, bytes, rank, 0)?;
+    plan.check_unsliced()?;
     let op = Pairs::new(Contraction { plan, semiring: FloatSemiring::Standard });
     let inputs: Vec<_> = operands.into_iter().flatten().map(Value::Float).collect();
     let out = B::run(&op, &inputs, &vec![false; inputs.len()])?;
