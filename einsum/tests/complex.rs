@@ -157,25 +157,46 @@ fn sizes_of_every_kernel_agree_with_products_of_parts() {
 #[test]
 fn a_missing_cotangent_is_zero() {
     let shapes: [&[usize]; 2] = [&[3, 4], &[4, 2]];
-    let op = Pairs { op: contraction("ij,jk->ik", &shapes), conj: [true, false] };
-    let inputs = pairs(&shapes);
-    let out = op.forward(&inputs, &[true; 4]).unwrap();
-    let kept = Kept::new(op.keep(&[true; 4]), &inputs, &out);
-    let g = noise(&[3, 2], 5);
-    let zero = g.full(&[3, 2], 0.0);
-    for part in 0..2 {
-        let vjp = |other: Option<Eager>| {
-            let mut cotangents = vec![other; 2];
-            cotangents[part] = Some(g.clone());
-            let wanted = [true; 4];
-            let reverse =
-                Reverse { kept: &kept, cotangents: &cotangents, hidden: &[], wanted: &wanted };
-            op.fused_vjp(&reverse).unwrap()
-        };
-        for (x, y) in vjp(None).iter().zip(vjp(Some(zero.clone()))) {
-            let difference = check::elements(&x.as_ref().unwrap().sub(&y.unwrap()));
-            assert!(difference.iter().all(|d| d.abs() < 1e-14));
+    for conj in [[false, false], [true, false], [false, true], [true, true]] {
+        let op = Pairs { op: contraction("ij,jk->ik", &shapes), conj };
+        let inputs = pairs(&shapes);
+        let out = op.forward(&inputs, &[true; 4]).unwrap();
+        let kept = Kept::new(op.keep(&[true; 4]), &inputs, &out);
+        let g = noise(&[3, 2], 5);
+        let zero = g.full(&[3, 2], 0.0);
+        for part in 0..2 {
+            let vjp = |other: Option<Eager>| {
+                let mut cotangents = vec![other; 2];
+                cotangents[part] = Some(g.clone());
+                let cotangents = &cotangents[..];
+                let wanted = &[true; 4];
+                op.fused_vjp(&Reverse { kept: &kept, cotangents, hidden: &[], wanted }).unwrap()
+            };
+            for (x, y) in vjp(None).iter().zip(vjp(Some(zero.clone()))) {
+                let difference = check::elements(&x.as_ref().unwrap().sub(&y.unwrap()));
+                assert!(difference.iter().all(|d| d.abs() < 1e-14));
+            }
         }
+    }
+}
+
+/// The cotangent of one factor needs the other one alone.
+#[test]
+fn a_product_keeps_the_other_factor() {
+    let shapes: [&[usize]; 2] = [&[3, 4], &[4, 2]];
+    let op = Pairs::new(contraction("ij,jk->ik", &shapes));
+    let inputs = pairs(&shapes);
+    let out = op.forward(&inputs, &[true, true, false, false]).unwrap();
+    for (tracked, wanted) in
+        [([true, false, false, false], [0, 0, 1, 1]), ([false, false, true, true], [1, 1, 0, 0])]
+    {
+        let kept = Kept::new(op.keep(&tracked), &inputs, &out);
+        let given = [0, 1, 2, 3].map(|i| usize::from(kept.given(i).is_some()));
+        assert_eq!(given, wanted);
+        let cotangents = [Some(out.results[0].clone()), None];
+        let own = Reverse { kept: &kept, cotangents: &cotangents, hidden: &[], wanted: &tracked };
+        let all = op.fused_vjp(&own).unwrap();
+        assert_eq!([all[0].is_some(), all[2].is_some()], [tracked[0], tracked[2]]);
     }
 }
 
