@@ -42,11 +42,13 @@
 //! | arrays of one's own that rules run on | [`Array`], [`Integers`], [`Flags`] |
 //! | forward mode, second order | [`Dual`] over any array |
 //! | engine tensors as arrays | [`Eager`] |
+//! | an operation on complex numbers, pairs of arrays | [`Pairs`] |
 
 // array        Array, Integers, Flags: the vocabulary
 //   engine     Eager: engine tensors
 //   dual       Dual: any implementor with a tangent beside it
 // operation    Operation: name, results, forward, vjp, jvp, portable definition
+//   pairs      Pairs: an operation on complex numbers
 // check        what rules are tested with: finite differences, adjointness
 
 pub mod array;
@@ -55,6 +57,6 @@ pub mod operation;
 
 pub use array::{Array, Dual, Eager, Flags, Integers};
 pub use operation::{
-    Cotangents, Keep, Kept, Kind, Meta, OnBatch, Operation, Outcome, Reverse, Value,
-    checked_results,
+    Cotangents, Keep, Kept, Kind, Meta, OnBatch, OnPairs, Operation, Outcome, Pairs, Reverse,
+    Value, checked_results,
 };
