@@ -42,12 +42,14 @@
 //! | arrays of one's own that rules run on | [`Array`], [`Integers`], [`Flags`] |
 //! | forward mode, second order | [`Dual`] over any array |
 //! | engine tensors as arrays | [`Eager`] |
+//! | an operation on complex numbers, pairs of arrays | [`Pairs`] |
 //! | the structure of nested arguments and results | [`tree`] |
 
 // array        Array, Integers, Flags: the vocabulary
 //   engine     Eager: engine tensors
 //   dual       Dual: any implementor with a tangent beside it
 // operation    Operation: name, results, forward, vjp, jvp, portable definition
+//   pairs      Pairs: an operation on complex numbers
 // tree         Structure: how trees of arrays branch, and their values that are not arrays
 // check        what rules are tested with: finite differences, adjointness
 
@@ -58,6 +60,6 @@ pub mod tree;
 
 pub use array::{Array, Dual, Eager, Flags, Integers};
 pub use operation::{
-    Cotangents, Keep, Kept, Kind, Meta, OnBatch, Operation, Outcome, Reverse, Value,
-    checked_results,
+    Cotangents, Keep, Kept, Kind, Meta, OnBatch, OnPairs, Operation, Outcome, Pairs, Reverse,
+    Value, checked_results,
 };

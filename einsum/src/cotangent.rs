@@ -68,7 +68,9 @@ impl Plan {
         let given: Vec<(Label, usize)> =
             output.iter().map(|&label| label.into()).zip(shape.iter().copied()).collect();
         let pairs = if inputs.len() == 2 { vec![(0, 1)] } else { Vec::new() };
-        let network = Network::new(&Subscripts::new(inputs, output), &shapes, &given)?;
+        let mut network = Network::new(&Subscripts::new(inputs, output), &shapes, &given)?;
+        // A sum without a term passes nothing on.
+        network.is_empty |= self.network.is_empty;
         let plan = Plan::new(network, Found { pairs, cut: false });
         plan.check_sizes()?;
         Ok(plan)

@@ -33,7 +33,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use t4a_diff::{
-    Array, Cotangents, Dual, Eager, Keep, Kind, Meta, OnBatch, Operation, Outcome, Reverse, Value,
+    Array, Cotangents, Dual, Eager, Keep, Kind, Meta, OnBatch, Operation, Outcome, Pairs, Reverse,
+    Value,
 };
 use t4a_einsum::{Contraction, EinsumError};
 use t4a_linalg::{Linalg, LinalgError};
@@ -129,6 +130,8 @@ operations! {
     CrossEntropy(CrossEntropy),
     /// A contraction over a semiring.
     Einsum(Contraction),
+    /// A contraction of complex numbers.
+    ComplexEinsum(Pairs<Contraction>),
     /// A factorisation or a function of matrices.
     Linalg(Linalg),
     /// Running sums, products, extrema and log-sum-exp.

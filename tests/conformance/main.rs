@@ -15,6 +15,7 @@ mod float;
 mod fourier;
 mod fuzz_data;
 mod fuzz_records;
+mod fuzz_sizes;
 mod int;
 mod line;
 mod material;

@@ -1,9 +1,12 @@
 //! Derivatives of functions on trees against each other, against formulas, and nested.
 
 use burn::backend::Autodiff;
+use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor, TensorData, activation};
 use burn_t4a::ext::linalg;
+use burn_t4a::ext::scan::{Memory, Options, Policy, ScanBackend, scan};
 use burn_t4a::{BurnT4a, T4aDevice};
+use burn_t4a_transforms::compile::{Traced, compile};
 use burn_t4a_transforms::derivatives::{
     DerivativeError, grad, hessian, hvp, jacfwd, jacrev, value_and_grad_with, vjp,
 };
@@ -280,4 +283,130 @@ fn operations_of_ours_are_differentiated_like_any_other() {
     let g = read(pullback.call(of([1.0])).unwrap());
     let v = [0.3, -1.0, 0.7, 0.1];
     close(&read(push(of(v)).unwrap()), &[g.iter().zip(&v).map(|(g, v)| g * v).sum()]);
+}
+
+/// The step of a pendulum under a push θ, and a measurement of it.
+mod pendulum {
+    use super::*;
+
+    pub(super) fn moved<A: Backend>(theta: Tensor<A, 1>, x: Tensor<A, 1>) -> Tensor<A, 1> {
+        let [angle, speed] = [0, 1].map(|i| x.clone().narrow(0, i, 1));
+        let push = angle.clone().sin() * theta * 0.1;
+        Tensor::cat(vec![angle + speed.clone() * 0.1, speed - push], 0)
+    }
+
+    pub(super) fn measured<A: Backend>(x: Tensor<A, 1>) -> Tensor<A, 1> {
+        let [angle, speed] = [0, 1].map(|i| x.clone().narrow(0, i, 1));
+        angle.clone() * angle + speed * 0.5
+    }
+}
+
+/// A number of the filter, and its gradients in θ, the state and the measurements.
+type Filtered = [Vec<f64>; 4];
+
+const PUSH: f64 = 3.0;
+const STATE: [f64; 2] = [0.8, -0.3];
+const MEASURED: [f64; 7] = [0.5, 0.45, 0.1, -0.2, 0.3, 0.7, 0.4];
+
+/// An extended Kalman filter that takes its Jacobians by `jacrev` in the body of a scan.
+fn filter<A: Backend>(
+    theta: Tensor<A, 1>,
+    (x, p): (Tensor<A, 1>, Tensor<A, 2>),
+    z: Tensor<A, 1>,
+) -> ((Tensor<A, 1>, Tensor<A, 2>), Tensor<A, 1>) {
+    let unit = Tensor::<A, 2>::eye(2, &x.device()).cast(x.dtype());
+    let inner = Tensor::<Autodiff<A>, 1>::from_inner(theta.clone());
+    let f: Tensor<A, 2> = jacrev(|x| pendulum::moved(inner.clone(), x), x.clone()).unwrap();
+    let x = pendulum::moved(theta, x);
+    let p = f.clone().matmul(p).matmul(f.transpose()) + unit * 0.01;
+    let h: Tensor<A, 2> = jacrev(pendulum::measured, x.clone()).unwrap();
+    let ph = p.clone().matmul(h.clone().transpose());
+    let s = h.matmul(ph.clone()) + 0.1;
+    let off = z - pendulum::measured(x.clone());
+    let gain = ph.clone() / s.clone();
+    let x = x + (gain.clone() * off.clone().reshape([1, 1])).reshape([2]);
+    let s = s.reshape([1]);
+    ((x, p - gain.matmul(ph.transpose())), off.clone() * off / s.clone() + s.log())
+}
+
+/// The same in a loop, with Jacobians by hand.
+fn filter_by_hand(push: f64, mut x: [f64; 2], z: &[f64]) -> f64 {
+    let (mut p, mut loss) = ([[0.5, 0.0], [0.0, 0.5]], 0.0);
+    for z in z {
+        let f = [[1.0, 0.1], [-0.1 * push * x[0].cos(), 1.0]];
+        x = [x[0] + 0.1 * x[1], x[1] - 0.1 * push * x[0].sin()];
+        let entry = |i: usize, j: usize| -> f64 {
+            let terms = [0, 1].map(|k| [0, 1].map(|l| f[i][k] * p[k][l] * f[j][l]));
+            terms.iter().flatten().sum::<f64>() + if i == j { 0.01 } else { 0.0 }
+        };
+        p = [0, 1].map(|i| [0, 1].map(|j| entry(i, j)));
+        let h = [2.0 * x[0], 0.5];
+        let ph = [0, 1].map(|i| p[i][0] * h[0] + p[i][1] * h[1]);
+        let s = h[0] * ph[0] + h[1] * ph[1] + 0.1;
+        let off = z - (x[0] * x[0] + 0.5 * x[1]);
+        x = [0, 1].map(|i| x[i] + ph[i] / s * off);
+        p = [0, 1].map(|i| [0, 1].map(|j| p[i][j] - ph[i] * ph[j] / s));
+        loss += off * off / s + s.ln();
+    }
+    loss + x[0] - 2.0 * x[1]
+}
+
+/// [`filter_by_hand`] and its differences.
+fn filtered_by_hand() -> Filtered {
+    let all: Vec<f64> = [PUSH].into_iter().chain(STATE).chain(MEASURED).collect();
+    let f = |all: &[f64]| filter_by_hand(all[0], [all[1], all[2]], &all[3..]);
+    let slope = |i: usize| {
+        let at = |d: f64| {
+            let mut all = all.clone();
+            all[i] += d;
+            f(&all)
+        };
+        let h = 1e-3;
+        (8.0 * (at(h) - at(-h)) - at(2.0 * h) + at(-2.0 * h)) / (12.0 * h)
+    };
+    let slopes: Vec<f64> = (0..all.len()).map(slope).collect();
+    [vec![f(&all)], slopes[..1].to_vec(), slopes[1..3].to_vec(), slopes[3..].to_vec()]
+}
+
+fn filtered<A: ScanBackend>(
+    [theta, x, z]: [Tensor<A, 1>; 3],
+    options: &Options,
+) -> [Tensor<A, 1>; 4]
+where
+    Autodiff<A>: ScanBackend,
+{
+    let [theta, x, z] =
+        [theta, x, z].map(|x| Tensor::<Autodiff<A>, 1>::from_inner(x).require_grad());
+    let p = Tensor::<Autodiff<A>, 2>::eye(2, &x.device()).cast(x.dtype()) * 0.5;
+    let steps = z.clone().reshape([-1, 1]);
+    let ((last, _), losses): (
+        (Tensor<Autodiff<A>, 1>, Tensor<Autodiff<A>, 2>),
+        Tensor<Autodiff<A>, 2>,
+    ) = scan(filter, theta.clone(), (x.clone(), p), steps, options).unwrap();
+    let [angle, speed] = [0, 1].map(|i| last.clone().narrow(0, i, 1));
+    let loss = losses.sum() + angle - speed * 2.0;
+    let found = loss.backward();
+    let of = |x: Tensor<Autodiff<A>, 1>| x.grad(&found).unwrap();
+    [loss.inner(), of(theta), of(x), of(z)]
+}
+
+/// Values and gradients are those of the loop: under every policy, and recorded.
+#[test]
+fn a_kalman_filter_with_jacobians_in_a_scan() {
+    let want = filtered_by_hand();
+    let inputs = || [of([PUSH]), of(STATE), of(MEASURED)];
+    let check = |got: [Tensor<B, 1>; 4]| {
+        for (got, want) in got.into_iter().zip(&want) {
+            close(&read(got), want);
+        }
+    };
+    let bounded = [Policy::Sqrt, Policy::Carries, Policy::Segment(3), Policy::Revolve(1)];
+    for memory in bounded.map(Memory::Bounded).into_iter().chain([Memory::StoreAll]) {
+        check(filtered(inputs(), &Options::default().memory(memory)));
+    }
+    let record =
+        |[theta, x, z]: [Tensor<Traced<B>, 1>; 3]| filtered([theta, x, z], &Options::default());
+    let compiled = compile(record).fullgraph();
+    check(compiled.call(inputs()).unwrap());
+    check(compiled.call(inputs()).unwrap());
 }

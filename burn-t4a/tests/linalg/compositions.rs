@@ -68,6 +68,8 @@ pub(crate) fn cases<B: Operations>() -> Vec<Case<B>> {
     add("cond", &[SQUARE], Regular, |x| conditions(one(x)));
     add("rcond", &[SQUARE], Regular, |x| weigh(rcond(one(x)).unwrap(), 1));
     add("complex cond", &[[2, 3, 3], [2, 3, 3]], Regular, |x| conditions(complex(x)));
+    add("complex rcond", &[[2, 3, 3], [2, 3, 3]], Regular,
+        |x| weigh(rcond(complex(x)).unwrap(), 1));
     add("householder_product", &[TALL, [2, 1, 3]], General, |x| {
         let (v, tau) = two(x);
         weigh(householder_product(v, tau.reshape([2, 3])).unwrap(), 1)

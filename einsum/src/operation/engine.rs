@@ -1,5 +1,6 @@
 //! Contractions of engine tensors whose dtype is known at run time: the one place that matches on it.
 
+use t4a_algebra::{Standard, c32, c64};
 use t4a_tensor::{AnyTensor, DType, Element, Tensor, TensorError, with_dtype};
 
 use super::semiring::ArraySemiring;
@@ -22,6 +23,15 @@ pub(super) fn contract<S: ArraySemiring>(
     with_dtype!(dtype, T in float => {
         Ok(plan.contract::<S, T>(&typed(operands)?)?.into())
     }, else => not_a_float(dtype))
+}
+
+/// [`contract`] over (+, ×) of complex numbers.
+pub(super) fn contract_complex(plan: &Plan, operands: &[&AnyTensor]) -> Result<AnyTensor> {
+    match operands[0].dtype() {
+        DType::C32 => Ok(plan.contract::<Standard, c32>(&typed(operands)?)?.into()),
+        DType::C64 => Ok(plan.contract::<Standard, c64>(&typed(operands)?)?.into()),
+        dtype => not_a_float(dtype),
+    }
 }
 
 pub(super) fn contract_argmax<S: ArraySemiring>(

@@ -6,7 +6,8 @@
 //! semiring      ArraySemiring: a semiring in the vocabulary of arrays
 //! custom        yours as values; what runs for a value
 //! portable      one or two operands in the vocabulary
-//! arrays        of arrays by their subscripts, and over pairs of them
+//! arrays        of arrays by their subscripts
+//! pairs         of complex numbers: the steps, and the kernel
 //! axes          labelled axes of arrays ⇄ batches of matrices
 //! engine        any float dtype to the typed contraction
 //! ```
@@ -15,6 +16,7 @@ mod arrays;
 mod axes;
 mod custom;
 mod engine;
+mod pairs;
 mod portable;
 mod semiring;
 mod tag;
@@ -24,11 +26,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use t4a_diff::{
-    Array, Cotangents, Dual, Eager, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value,
+    Array, Cotangents, Dual, Eager, Keep, Meta, OnBatch, OnPairs, Operation, Outcome, Reverse,
+    Value,
 };
 use t4a_tensor::{AnyTensor, TensorError};
 
-pub use arrays::{contract_arrays, contract_complex};
+pub use arrays::contract_arrays;
 pub use custom::Custom;
 pub use semiring::ArraySemiring;
 pub use tag::{FloatSemiring, Tag};
@@ -224,10 +227,13 @@ impl<G: Tag> Operation for Contraction<G> {
         Ok(Outcome { extra, ..Outcome::from(c) })
     }
 
-    /// The whole plan at once, in slices where it has some.
+    /// The whole plan at once, in slices where it has some. Over (+, ×) operands may be complex.
     fn forward(&self, inputs: &[Value<Eager>], tracked: &[bool]) -> Result<Outcome<Eager>> {
         let operands = entered_all(self, inputs.iter().map(Value::float))?;
         let operands: Vec<&AnyTensor> = operands.iter().map(AsRef::as_ref).collect();
+        if self.semiring.share() == Share::Linear && operands[0].dtype().is_complex() {
+            return Ok(Eager::from(engine::contract_complex(&self.plan, &operands)?).into());
+        }
         if self.has_argmax() && self.is_step() && tracked.contains(&true) {
             let (c, argmax) = self.semiring.contract_argmax(&self.plan, &operands)?;
             let extra = argmax.map(|x| Value::Integers(x.into())).into_iter().collect();
@@ -312,6 +318,11 @@ impl<G: Tag> Operation for Contraction<G> {
     fn on_batch(&self, size: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
         let op = Self { plan: self.plan.batched(size, differ).ok()?, semiring: self.semiring };
         Some(OnBatch::Front { op, residuals: self.semiring.share() == Share::Linear })
+    }
+
+    /// Over (+, ×), without slices.
+    fn on_pairs(&self) -> Result<OnPairs<Self>> {
+        pairs::form(self)
     }
 
     fn is_composite(&self) -> bool {

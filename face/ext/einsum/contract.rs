@@ -1,8 +1,8 @@
 //! Contractions of floats of a backend: the plan, checked against the operands, as operations.
 
 use burn_backend::DType;
-use t4a_diff::Value;
-use t4a_einsum::{ArraySemiring, Contraction, Expression, contract_complex};
+use t4a_diff::{Pairs, Value};
+use t4a_einsum::{ArraySemiring, Contraction, Expression, FloatSemiring};
 
 use crate::ext::error::{ExtError, Result};
 use crate::ext::operation::Operations;
@@ -50,5 +50,9 @@ where
     let bytes = |dtype: &DType| 2 * dtype.size();
     let plan =
         expression.into_einsum()?.plan_for::<_, _, _, ExtError>(&described, bytes, rank, 0)?;
-    Ok(contract_complex(&plan, operands)?)
+    plan.check_unsliced()?;
+    let op = Pairs::new(Contraction { plan, semiring: FloatSemiring::Standard });
+    let inputs: Vec<_> = operands.into_iter().flatten().map(Value::Float).collect();
+    let out = B::run(&op, &inputs, &vec![false; inputs.len()])?;
+    out.results.try_into().map_err(|_| unreachable!("a pair"))
 }

@@ -2,7 +2,7 @@
 
 use burn_tensor::{Bool, DType, Int, TensorData};
 
-use super::ext::einsum::{EinsumError, MaxMul, MaxPlus, MinPlus, Subscripts, bool_einsum};
+use super::ext::einsum::{Einsum, EinsumError, MaxMul, MaxPlus, MinPlus, Subscripts, bool_einsum};
 use super::ext::{ExtError, MismatchError};
 use super::{Tensor, counting, device, ints, k_best};
 
@@ -103,4 +103,21 @@ fn one_nan_is_listed_once() {
     let best = numbers::<1>(k_best::<MaxPlus, 4, 1, _>("i,j->", operands).unwrap());
     assert!(best[0].is_nan());
     assert_eq!(best[1..], [5.0, 3.0, f64::NEG_INFINITY]);
+}
+
+/// Lists of 3 numbers take three times the memory of numbers, numbers with their counts four times: a byte less is
+/// too little.
+#[test]
+fn budgets_count_lists_and_counts() {
+    let x = f64s(&[1.0, 2.0, 3.0, 4.0]);
+    let plan = Einsum::new("i,j->ij").unwrap().plan(&[&[4], &[4]], 8).unwrap();
+    let needed = plan.cost().bytes(8) as usize;
+    let outer = |bytes: usize| Einsum::new("i,j->ij").unwrap().memory(bytes);
+    let too_small = |x: ExtError| matches!(x, ExtError::Einsum(EinsumError::BudgetTooSmall { .. }));
+    let lists = |bytes| k_best::<MaxPlus, 3, 3, _>(outer(bytes), vec![x.clone(), x.clone()]);
+    assert!(lists(3 * needed).is_ok());
+    assert!(too_small(lists(16 * 3 * 8 - 1).unwrap_err()));
+    let counts = |bytes| counting::<MaxPlus, 2, _>(outer(bytes), vec![x.clone(), x.clone()]);
+    assert!(counts(4 * needed).is_ok());
+    assert!(too_small(counts(16 * 4 * 8 - 1).unwrap_err()));
 }

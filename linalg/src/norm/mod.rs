@@ -11,6 +11,8 @@
 //! The minus signs follow NumPy; those are no norms. Norms of elements are programs in the
 //! vocabulary, the others functions of [`svdvals`](crate::svd::svdvals()). Where several columns or
 //! rows attain the maximum, the derivative is the mean of theirs; that of `|0|` is 0.
+//!
+//! Sums are those of [`t4a_tensor::reduce`]: norms of elements are off by `2·(514 + log₂ mn)·ε` of them at most.
 
 #[cfg(test)]
 mod tests;

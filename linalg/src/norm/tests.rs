@@ -254,3 +254,19 @@ fn powers_of_two_are_exact() {
         assert!(got <= x && x < 2.0 * got && got.to_bits() << 9 == 0, "{x:e} {got:e}");
     }
 }
+
+/// Added one by one in `f32`, ones end at 2²⁴.
+#[test]
+fn errors_of_long_norms_do_not_grow() {
+    let n = 1 << 25;
+    let ones = Tensor::full(&[n, 1], 1f32).unwrap();
+    let row = ones.reshape(&[1, n]).unwrap();
+    let of = |a: &Tensor<f32>, norm| matrix_norm(a, norm).unwrap().to_vec().unwrap()[0];
+    assert_eq!(of(&ones, Norm::One), n as f32);
+    assert_eq!(of(&row, Norm::Inf), n as f32);
+    for a in [&ones, &row] {
+        assert_eq!(of(a, Norm::Frobenius), (n as f32).sqrt());
+        let norms = Batched::new(a).norms().unwrap()[0];
+        assert!((norms - (n as f64).sqrt()).abs() <= 1e-12 * norms);
+    }
+}

@@ -8,15 +8,19 @@ use crate::cholesky::cholesky;
 use crate::eig::eig;
 use crate::eigh::{eigh, eigvalsh};
 use crate::error::Result;
+use crate::expm::expm;
 use crate::inverse::inv;
+use crate::logm::logm;
 use crate::lu::lu_factor;
 use crate::qr::{Columns, qr, qr_pivoted};
 use crate::scalar::LinalgScalar;
+use crate::schur::schur;
 use crate::solve::solve;
+use crate::sqrtm::sqrtm;
 use crate::svd::{Vectors, svd, svdvals};
 use crate::testing::*;
 use crate::triangular::solve_triangular;
-use crate::vocabulary::Triangle;
+use crate::vocabulary::{Batched, Matrices, Triangle};
 
 static COUNTS: Mutex<()> = Mutex::new(());
 
@@ -168,4 +172,33 @@ fn batches<T: LinalgScalar>() {
 
 for_all_dtypes! {
     a_batch_equals_its_matrices => batches;
+}
+
+/// Iterations with many shifts at once, which matrices of more than 120 rows take: of one and of several.
+fn schur_and_functions<T: LinalgScalar>() {
+    let _guard = lock(&COUNTS);
+    let before = threads();
+    let n = 130;
+    for count in [1, 2] {
+        let a = positive(&random::<T>(7, &[count, n, n]));
+        let small = Batched::new(&a).scale(1.0 / n as f64).into_tensor().unwrap();
+        let of = |count| {
+            set_threads(count);
+            let form = schur(&a).unwrap();
+            let functions = [sqrtm(&a), logm(&a), expm(&small)];
+            let functions = functions.into_iter().map(|x| bits(&x.unwrap()));
+            [bits(&form.q), bits(&form.t)].into_iter().chain(functions).collect::<Vec<_>>()
+        };
+        let first = of(1);
+        for threads in [2, 3, 7] {
+            for (i, (one, now)) in first.iter().zip(of(threads)).enumerate() {
+                assert!(*one == now, "{i} of {count} matrices on {threads} threads");
+            }
+        }
+    }
+    set_threads(before);
+}
+
+for_all_dtypes! {
+    schur_factors_and_functions_do_not_depend_on_the_number_of_threads => schur_and_functions;
 }

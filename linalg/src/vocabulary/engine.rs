@@ -7,8 +7,10 @@ use t4a_algebra::{Field, Numeric, Real};
 use t4a_tensor::Tensor;
 use t4a_tensor::copy::to_contiguous;
 use t4a_tensor::kernels::arithmetic::{Add, Conj, FromParts, Mul, Part, Pow, Recip, Sub, TakePart};
+use t4a_tensor::kernels::fold::Sum;
 use t4a_tensor::kernels::math::{Exp, Ln, Sqrt};
 use t4a_tensor::loops::kernel::BindRight;
+use t4a_tensor::reduce::reduce;
 use t4a_tensor::route::{Path, Route};
 
 use super::kernels::{FromComplex, IntoComplex, MulReal, Within};
@@ -146,19 +148,7 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
         })
     }
     fn sum_rows(&self) -> Self {
-        self.then(|t| {
-            let views = Views::of("sum_rows", t)?;
-            let mut out = Output::<T>::new(batch_of(t), self.cols(), 1)?;
-            for (index, sums) in out.slices()?.into_iter().enumerate() {
-                let a = views.get(index);
-                for i in 0..a.nrows() {
-                    for (j, sum) in sums.iter_mut().enumerate() {
-                        *sum = Numeric::add(*sum, a[(i, j)]);
-                    }
-                }
-            }
-            Ok(out.transposed(Route::native(Path::LoopReduce)))
-        })
+        self.then(|t| Ok(reduce(Sum, t, &[t.rank() - 2])?))
     }
     fn diagonal(&self) -> Self {
         self.then(|t| {
@@ -251,17 +241,22 @@ impl<T: LinalgScalar> Matrices for Batched<T> {
 }
 
 fn norm<T: LinalgScalar>(a: faer::MatRef<'_, T>) -> f64 {
-    let entries = || (0..a.ncols()).flat_map(|j| (0..a.nrows()).map(move |i| a[(i, j)]));
-    let sum: f64 = entries().map(|x| Field::abs_sq(x).to_f64()).sum();
-    if sum.is_normal() {
-        return sum.sqrt();
+    let column = |j: usize| (0..a.nrows()).map(move |i| a[(i, j)]);
+    let entries = || (0..a.ncols()).flat_map(column);
+    // Column by column: the error is m + n roundings, not m·n.
+    let sum = |f: &dyn Fn(T) -> f64| -> f64 {
+        (0..a.ncols()).map(|j| column(j).map(f).sum::<f64>()).sum()
+    };
+    let squares = sum(&|x| Field::abs_sq(x).to_f64());
+    if squares.is_normal() {
+        return squares.sqrt();
     }
     // Squares left the range of the type.
     let size = |x: T| Field::modulus(x).to_f64();
     let largest =
         entries().map(size).fold(0.0, |a: f64, b| if b > a || b.is_nan() { b } else { a });
     match largest.is_normal() {
-        true => largest * entries().map(|x| (size(x) / largest).powi(2)).sum::<f64>().sqrt(),
+        true => largest * sum(&|x| (size(x) / largest).powi(2)).sqrt(),
         false => largest,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use t4a_diff::{Eager, Value, check};
+use t4a_diff::{Eager, Pairs, Value, check};
 use t4a_einsum::{Contraction, Einsum, FloatSemiring, Plan};
 use t4a_linalg::expm::ExpmOp;
 use t4a_linalg::inverse::InvOp;
@@ -50,6 +50,9 @@ pub(crate) fn table() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
         let op = Contraction { plan: product.clone(), semiring };
         table.push((op.into(), operands.clone()));
     }
+    let complex = Contraction { plan: product, semiring: FloatSemiring::Standard };
+    let parts = operands.iter().flat_map(|x| [x.clone(), x.clone()]).collect();
+    table.push((Pairs { op: complex, conj: [true, false] }.into(), parts));
     let factors = [
         LuFactorOp { pivoting: Pivoting::Full }.into(),
         QrPivotedOp { columns: Columns::Thin }.into(),

@@ -50,7 +50,7 @@ pub fn scan_below_tape<T: Tape<Kind: Sync>>(
     let length = steps.length;
     let carries: usize = init.iter().map(|x| count(&x.shape()) * x.dtype().size()).sum();
     let tracked = [&consts, &init, &xs].into_iter().flatten().any(T::is_tracked);
-    let why_not = match options.memory {
+    let why_not = match options.memory.unwrap_or_default() {
         _ if length == 0 => Some("no_steps"),
         _ if !tracked => Some("nothing_tracked"),
         Memory::Bounded(Policy::Carries) => None,

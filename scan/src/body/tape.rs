@@ -78,7 +78,11 @@ pub trait Tape: Array + Send + 'static {
 /// many times.
 const TRIES: usize = 3;
 
-/// The last carry and all ys, as one node unless [`Memory::StoreAll`] is asked for or nothing is tracked.
+/// Scans of at most so many steps are recorded as they are unless memory is said: [`Options::memory`].
+const FEW: usize = 4;
+
+/// The last carry and all ys, as one node unless [`Memory::StoreAll`] is asked for, nothing is tracked or steps
+/// are few.
 ///
 /// # Errors
 /// Those of the steps; `Captured`, `DTypes`.
@@ -90,23 +94,40 @@ pub fn scan_on_tape<T: Tape>(
     options: &Options,
 ) -> Result<[Vec<T>; 2]> {
     let tracked = |x: &Vec<T>| x.iter().any(T::is_tracked);
+    if steps.length == 0 || ![&consts, &init, &xs].into_iter().any(tracked) {
+        return run(&steps, &consts, init, &xs);
+    }
     let policy = match options.memory {
-        Memory::StoreAll => None,
-        Memory::Bounded(policy) => Some(policy),
-    };
-    match policy {
-        Some(policy) if steps.length > 0 && [&consts, &init, &xs].into_iter().any(tracked) => {
-            for _ in 0..TRIES {
-                let all = [consts.clone(), init.clone(), xs.clone()];
-                let forward = |like, all| forward(steps.clone(), like, all, policy);
-                match recorded(all, policy, forward, back) {
-                    Err(ScanError::ReversePass { .. }) => {}
-                    outcome => return outcome,
-                }
-            }
-            run(&steps, &consts, init, &xs)
+        None if steps.length <= FEW => {
+            check(&steps, [&consts, &init, &xs])?;
+            return run(&steps, &consts, init, &xs);
         }
-        _ => run(&steps, &consts, init, &xs),
+        Some(Memory::StoreAll) => return run(&steps, &consts, init, &xs),
+        Some(Memory::Bounded(policy)) => policy,
+        None => Policy::Sqrt,
+    };
+    for _ in 0..TRIES {
+        let all = [consts.clone(), init.clone(), xs.clone()];
+        let forward = |like, all| forward(steps.clone(), like, all, policy);
+        match recorded(all, policy, forward, back) {
+            Err(ScanError::ReversePass { .. }) => {}
+            outcome => return outcome,
+        }
+    }
+    run(&steps, &consts, init, &xs)
+}
+
+/// Finds out by the first step, on constants, what would be an error with more steps.
+fn check<T: Tape>(steps: &Steps<T>, all: [&Vec<T>; 3]) -> Result<()> {
+    let tracked: Vec<&T> = all.into_iter().flatten().filter(|x| x.is_tracked()).collect();
+    one_dtype(tracked.iter().map(|x| x.dtype()), Policy::Sqrt)?;
+    let Some(kind) = tracked.first().map(|x| x.kind()) else { return Ok(()) };
+    let [consts, init, xs] = all.map(|x| x.iter().cloned().map(T::below).collect::<Vec<_>>());
+    let consts: Vec<T> = consts.into_iter().map(|x| T::above(x, kind)).collect();
+    match step(steps, kind, &consts, init, at(&xs, steps.time(0)), &Policy::Sqrt) {
+        Ok((carry, y)) => one_dtype(carry.iter().chain(&y).map(T::Below::dtype), Policy::Sqrt),
+        Err(ScanError::ReversePass { .. }) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -159,6 +159,61 @@ fn long_lanes_beyond_the_range_of_numbers() {
     assert_eq!(y[4999], -0.5e308);
 }
 
+/// Added one by one in `f32`, ones end at 2²⁴.
+#[test]
+fn errors_of_long_lanes_do_not_grow() {
+    let epsilon = 2f64.powi(-24);
+    let of = |kind, shape: &[usize], value: f32, axis, reverse| {
+        let x = AnyTensor::from(Tensor::full(shape, value).unwrap());
+        running(kind, &x, axis, reverse).unwrap().into_typed::<f32>().unwrap()
+    };
+    let n = 1 << 25;
+    let y = of(Running::Sum, &[n], 1.0, 0, false);
+    for i in [0, 600, n / 2 - 1, n / 2, n / 2 + 301, n - 1] {
+        let off = (f64::from(y.get(&[i]).unwrap()) - (i + 1) as f64).abs();
+        assert!(off <= 5.0 * epsilon * (i + 1) as f64, "{i}: off by {off}");
+    }
+    // Lanes side by side, apart, and few long ones.
+    let tenth = f64::from(0.1f32);
+    for (shape, axis) in [(&[1 << 15, 33][..], 0), (&[9, 1 << 17], 1), (&[1 << 18, 3], 0)] {
+        let y = of(Running::Sum, shape, 0.1, axis, true);
+        for i in [0, 1000, shape[axis] - 1] {
+            let mut at = vec![1; shape.len()];
+            at[axis] = shape[axis] - 1 - i;
+            let want = (i + 1) as f64 * tenth;
+            let off = (f64::from(y.get(&at).unwrap()) - want).abs();
+            assert!(off <= 5.0 * epsilon * want, "{shape:?}, {i}: off by {off}");
+        }
+    }
+    for (shape, axis) in [(&[1 << 14, 33][..], 0), (&[1 << 19], 0)] {
+        let lane = |i: usize| if i % 2 == 0 { 0.0 } else { -0.1f32 };
+        let pitch = shape.iter().product::<usize>() / shape[axis];
+        let x = Tensor::from_fn(shape, |i| lane(i / pitch)).unwrap();
+        let y = running(Running::LogSumExp, &AnyTensor::from(x), axis, false).unwrap();
+        let y = y.into_typed::<f32>().unwrap();
+        let mut at = vec![0; shape.len()];
+        at[axis] = shape[axis] - 1;
+        let half = (shape[axis] / 2) as f64;
+        let want = (half + half * f64::from(-0.1f32).exp()).ln();
+        let off = (f64::from(y.get(&at).unwrap()) - want).abs();
+        assert!(off <= epsilon * (8.0 + want), "{shape:?}: off by {off}");
+    }
+}
+
+#[test]
+fn sums_that_are_not_finite_stay_so() {
+    let large = f32::MAX;
+    let x = [1.0, -large, large, large, f32::INFINITY, 1.0, f32::NEG_INFINITY, 1.0];
+    for lanes in [1, 40] {
+        let x = Tensor::from_fn(&[8, lanes], |i| x[i / lanes]).unwrap();
+        let y = running(Running::Sum, &AnyTensor::from(x), 0, false).unwrap();
+        let y = y.into_typed::<f32>().unwrap();
+        let y: Vec<f32> = (0..8).map(|i| y.get(&[i, lanes - 1]).unwrap()).collect();
+        assert_eq!(y[..6], [1.0, -large, 0.0, large, f32::INFINITY, f32::INFINITY]);
+        assert!(y[6..].iter().all(|y| y.is_nan()));
+    }
+}
+
 #[test]
 fn bits_do_not_depend_on_threads() {
     for (shape, axis) in [(&[70_000][..], 0), (&[300, 300], 0), (&[300, 300], 1), (&[40_000, 3], 0)]

@@ -5,6 +5,7 @@
 //! operation that touches elements matches on the tag once, with
 //! [`with_dtype!`](crate::with_dtype), and works on [`AnyTensor::typed`] below.
 
+mod complex;
 mod create;
 mod cumulative;
 mod elementwise;

@@ -157,15 +157,23 @@ impl<T: Field> Unary<T> for TakePart {
     }
 }
 
-/// `re + i·im`.
+/// `re + i·im`, or its conjugate.
 #[derive(Clone, Copy, Debug)]
-pub struct FromParts<C>(std::marker::PhantomData<C>);
+pub struct FromParts<C> {
+    conj: bool,
+    number: std::marker::PhantomData<C>,
+}
 
 impl<C> FromParts<C> {
-    /// The kernel.
+    /// `re + i·im`.
     #[allow(clippy::new_without_default)]
     pub const fn new() -> Self {
-        Self(std::marker::PhantomData)
+        Self { conj: false, number: std::marker::PhantomData }
+    }
+
+    /// `re − i·im`.
+    pub const fn conjugate() -> Self {
+        Self { conj: true, number: std::marker::PhantomData }
     }
 }
 
@@ -174,6 +182,6 @@ impl<C: Field> Binary<C::Real> for FromParts<C> {
     const NAME: &'static str = "complex";
     #[inline(always)]
     fn apply(self, re: C::Real, im: C::Real) -> C {
-        C::from_parts(re, im)
+        C::from_parts(re, if self.conj { im.neg() } else { im })
     }
 }

@@ -50,8 +50,8 @@ pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
 /// shape `[1]`. With no steps the carry is `init`, and the body runs once on zeros for the shapes of ys.
 /// A passed-through tensor, any view as xs, and scans in scans are fine.
 ///
-/// On a tape the whole scan is one node unless [`Memory::StoreAll`] is asked for: gradients of consts, init
-/// and xs, in the same order of sums under every policy. The body must not use tracked tensors that it
+/// On a tape the whole scan is one node unless [`Memory::StoreAll`] is asked for or it has up to 4 steps: gradients of
+/// consts, init and xs, in the same order of sums under every policy. The body must not use tracked tensors that it
 /// was not given, and gives the same result each time; it may compute gradients itself. On backends that are not listed in
 /// [the crate's documentation](crate) every step is recorded, as with `StoreAll`.
 ///

@@ -113,7 +113,8 @@ pub fn semiring_einsum<S: ArraySemiring, B: Operations, const D: usize>(
     Ok(tensor(contract::<S, B, _, _>(expression, operands, D)?))
 }
 
-/// [`einsum`] over complex numbers: four real contractions per pairwise step.
+/// [`einsum`] over complex numbers. The engine joins the parts of `f32` and `f64` and contracts complex numbers
+/// where that is faster; elsewhere a pairwise step is four real contractions.
 ///
 /// Conjugation is the caller's: `a.conj()`. Steps are not sliced: a budget, of elements of two parts,
 /// is kept or refused.

@@ -251,3 +251,39 @@ fn length_0() {
         assert_eq!(numbers(init.grad(&grads).unwrap()), [1.0, 1.0]);
     }
 }
+
+/// A reverse pass of its own per scan would take time quadratic in the number of scans.
+#[test]
+fn short_scans_are_recorded_as_they_are() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let gradient = |n: usize, count: usize, options: &Options| {
+        let a = floats(&[0.5]).require_grad();
+        let mut c = floats(&[1.0]);
+        let before = calls.load(SeqCst);
+        for _ in 0..count {
+            let calls = calls.clone();
+            let step = move |a: Tensor<1>, c: Tensor<1>, x: Tensor<1>| {
+                calls.fetch_add(1, SeqCst);
+                (c * a + x, ())
+            };
+            let xs = Tensor::cat(vec![floats(&[1.5]); n], 0);
+            (c, ()) = scan(step, a.clone(), c, xs, options).unwrap();
+        }
+        let gradient = numbers(a.grad(&c.backward()).unwrap())[0];
+        (gradient, calls.load(SeqCst) - before)
+    };
+    for count in [1, 50] {
+        for n in [1, 3, 4, 5] {
+            let (mut c, mut dc) = (1.0, 0.0);
+            for _ in 0..n * count {
+                (c, dc) = (0.5 * c + 1.5, 0.5 * dc + c);
+            }
+            let (found, calls) = gradient(n, count, &Options::default());
+            close(&[found], &[dc], 1e-13);
+            // A step more, to find out about the body; or those of the reverse pass.
+            assert!(if n <= 4 { calls == count * (n + 1) } else { calls >= 2 * count * n });
+            let (found, _) = gradient(n, count, &Options::default().memory(Memory::default()));
+            close(&[found], &[dc], 1e-13);
+        }
+    }
+}

@@ -250,15 +250,20 @@ impl<A: Array> Matrices for RealMatrix<A> {
     }
 }
 
+/// `Σ f(x)²` by parts of 256 elements, whose roundings do not add up.
+fn sum_of_squares(entries: &[f64], f: impl Fn(f64) -> f64) -> f64 {
+    entries.chunks(256).map(|part| part.iter().map(|&x| f(x).powi(2)).sum::<f64>()).sum()
+}
+
 /// `‖x‖`, also where squares leave the range.
 fn norm(entries: &[f64]) -> f64 {
-    let sum = entries.iter().map(|x| x * x).sum::<f64>();
+    let sum = sum_of_squares(entries, |x| x);
     if sum.is_normal() {
         return sum.sqrt();
     }
     let largest = entries.iter().fold(0.0f64, |a, x| if x.is_nan() { *x } else { a.max(x.abs()) });
     match largest.is_normal() {
-        true => largest * entries.iter().map(|x| (x / largest).powi(2)).sum::<f64>().sqrt(),
+        true => largest * sum_of_squares(entries, |x| x / largest).sqrt(),
         false => largest,
     }
 }

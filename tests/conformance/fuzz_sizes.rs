@@ -1,0 +1,149 @@
+//! Random programs over matrices whose sizes have names, recorded at some sizes and called at others: the bits of the
+//! function that is not compiled.
+
+use burn::tensor::activation::softmax;
+use burn::tensor::backend::Backend;
+use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn_t4a::{BurnT4a, T4aDevice};
+use burn_t4a_transforms::compile::{CompileError, Traced, compile};
+
+use t4a_fuzz::input::Input;
+
+type B = BurnT4a;
+type Matrix<A> = Tensor<A, 2>;
+
+const SIZES: [usize; 8] = [1, 2, 3, 4, 5, 8, 17, 33];
+/// Elements of a value; larger ones are not computed.
+const MOST: usize = 4096;
+
+/// One operation on two of the values, `None` where their sizes do not fit: choices depend on sizes too.
+fn operation<A: Backend>(input: &mut Input, values: &[Matrix<A>]) -> Option<Matrix<A>> {
+    let kind = input.below(28);
+    let [a, b] = [(); 2].map(|()| values[input.below(values.len())].clone());
+    let ([p, q], [r, s]) = (a.dims(), b.dims());
+    let axis = input.below(2);
+    let (size, number) = (a.dims()[axis], f64::from(input.byte()) / 64.0 - 2.0);
+    let spread = (p == r || p == 1 || r == 1) && (q == s || q == 1 || s == 1);
+    let count = match kind {
+        0..=5 if !spread => return None,
+        0..=5 => p.max(r) * q.max(s),
+        16 if q != r => return None,
+        16 => p * s,
+        17 if a.dims()[1 - axis] != b.dims()[1 - axis] => return None,
+        17 => p * q + r * s,
+        18 => 2 * p * q,
+        _ => p * q,
+    };
+    let device = a.device();
+    (count <= MOST).then(|| match kind {
+        0 => a + b,
+        1 => a - b,
+        2 => a * b,
+        3 => a / b,
+        4 => a.max_pair(b),
+        5 => {
+            let mask = a.clone().greater(b.clone());
+            let [a, b] = [&a, &b].map(|x| x.clone().expand([p.max(r), q.max(s)]));
+            a.mask_where(mask, b)
+        }
+        6 => a.tanh(),
+        7 => a.clamp(-3.0, 2.0).exp(),
+        8 => a.abs(),
+        9 => a.abs().sqrt(),
+        10 => a * number,
+        11 => a + (size as f64 / 3.0),
+        12 => a.sum_dim(axis),
+        13 => a.mean_dim(axis),
+        14 => a.max_dim(axis),
+        15 => a.transpose(),
+        16 => a.matmul(b),
+        17 => Tensor::cat(vec![a, b], axis),
+        18 => a.repeat_dim(axis, 2),
+        19 => a.narrow(axis, size / 3, size - size / 2),
+        20 if number < 0.0 => a.reshape([1, p * q]),
+        20 => a.reshape([q, p]),
+        21 => a.flip([axis as isize]),
+        22 => a.cumsum(axis),
+        23 if size.is_multiple_of(2) => a * 2.0,
+        23 => -a,
+        24 => {
+            let chosen = [size - 1, 0, size / 2].map(|i| i as i64);
+            a.select(axis, Tensor::<A, 1, Int>::from_data(chosen, &device))
+        }
+        25 => {
+            let steps = Tensor::<A, 1, Int>::arange(0..q as i64, &device);
+            a.clone() + steps.float().cast(a.dtype()).reshape([1, q])
+        }
+        26 => softmax(a, axis),
+        _ => a.powi_scalar(2) - Matrix::<A>::ones([p, q], &device).cast(b.dtype()),
+    })
+}
+
+/// The last values of a program.
+fn program<A: Backend>(bytes: &[u8], [x, y]: [Matrix<A>; 2]) -> Vec<Matrix<A>> {
+    let (mut input, mut values) = (Input::new(bytes), vec![x, y]);
+    for _ in 0..24 {
+        if input.is_over() {
+            break;
+        }
+        values.extend(operation(&mut input, &values));
+    }
+    let from = values.len().saturating_sub(3);
+    values.split_off(from)
+}
+
+fn noise(shape: [usize; 2], seed: usize, dtype: DType) -> Matrix<B> {
+    let value = |i: usize| ((i * 7919 + seed * 104_729 + 13) % 10_007) as f64 / 2500.0 - 2.0;
+    let values: Vec<f64> = (0..shape.iter().product()).map(value).collect();
+    Tensor::from_data(TensorData::new(values, shape), (&T4aDevice, dtype))
+}
+
+/// Bits of floats, all NaN alike.
+fn bits(x: &Matrix<B>) -> ([usize; 2], Vec<u64>) {
+    let bits = |x: f64| if x.is_nan() { u64::MAX } else { x.to_bits() };
+    (x.dims(), x.to_data().iter::<f64>().map(bits).collect())
+}
+
+/// Runs a case.
+fn run(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let fused = !input.once_in(4);
+    let dtype = input.pick(&[DType::F32, DType::F64]);
+    let form = input.below(3);
+    let sizes = [(); 3].map(|()| [input.pick(&SIZES), input.pick(&SIZES)]);
+    let text = bytes.get(9..).unwrap_or_default().to_vec();
+    let of = text.clone();
+    let record = move |(x, y): (Matrix<Traced<B>>, Matrix<Traced<B>>)| program(&of, [x, y]);
+    let compiled = compile(record).fullgraph().fused(fused);
+    let compiled = compiled.dynamic(0, 0, "rows").dynamic(0, 1, "columns");
+    // The second matrix has both sizes, or is a row or a column.
+    let compiled = if form == 1 { compiled } else { compiled.dynamic(1, 0, "rows") };
+    let compiled = if form == 2 { compiled } else { compiled.dynamic(1, 1, "columns") };
+    let mut seen = Vec::new();
+    for (seed, [n, m]) in sizes.into_iter().chain(sizes).enumerate() {
+        let other = [[n, m], [1, m], [n, 1]][form];
+        let [x, y] = [noise([n, m], seed, dtype), noise(other, seed + 7, dtype)];
+        let want = program(&text, [x.clone(), y.clone()]);
+        let got = compiled.call((x.clone(), y)).expect("programs can be recorded");
+        assert_eq!(got.len(), want.len());
+        for (k, (got, want)) in got.iter().zip(&want).enumerate() {
+            let explained = || format!("{k} of {n} × {m}, {dtype:?}\n{}", compiled.explain());
+            assert_eq!(bits(got), bits(want), "{}", explained());
+        }
+        if !seen.contains(&[n, m]) {
+            seen.push([n, m]);
+        }
+        // A row has a named size in the second axis, a column in the first.
+        let wrong =
+            noise([other[0] + usize::from(form != 1), other[1] + usize::from(form != 2)], 0, dtype);
+        let wrong = compiled.call((x, wrong));
+        assert!(matches!(wrong, Err(CompileError::Sizes { .. })));
+    }
+    // One recording per size.
+    assert_eq!(compiled.counters().traces, seen.len());
+}
+
+#[test]
+fn named_sizes_are_the_function_at_every_size() {
+    bolero::check!().with_max_len(120).for_each(|bytes: &[u8]| run(bytes));
+}
