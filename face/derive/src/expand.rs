@@ -107,21 +107,16 @@ fn implementation(input: &DeriveInput, line: Line) -> Result<TokenStream> {
     let module = line.module();
     let name = &input.ident;
 
-    let mut backend = None;
-    for parameter in &input.generics.params {
-        match parameter {
-            GenericParam::Lifetime(lifetime) => {
-                let message = "a tree owns its tensors: `Tree` cannot be derived for references";
-                return Err(Error::new(lifetime.span(), message));
-            }
-            GenericParam::Type(ty) if ty.bounds.iter().any(is_backend) => {
-                if backend.replace(&ty.ident).is_some() {
-                    return Err(Error::new(ty.span(), "a tree has one backend"));
-                }
-            }
-            _ => {}
-        }
+    if let Some(lifetime) = input.generics.lifetimes().next() {
+        let message = "a tree owns its tensors: `Tree` cannot be derived for references";
+        return Err(Error::new(lifetime.span(), message));
     }
+    let backends = input.generics.type_params().filter(|ty| ty.bounds.iter().any(is_backend));
+    let backends: Vec<&Ident> = backends.map(|ty| &ty.ident).collect();
+    if let Some(second) = backends.get(1) {
+        return Err(Error::new(second.span(), "a tree has one backend"));
+    }
+    let backend = backends.first().copied();
     let fixed = named_backend(input)?;
     let on: TokenStream = match (line, backend, &fixed) {
         (Line::Dispatch, None, None) => quote!(::burn_t4a_022_ext::tree::Dispatch),
