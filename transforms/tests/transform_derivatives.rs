@@ -379,10 +379,9 @@ where
         [theta, x, z].map(|x| Tensor::<Autodiff<A>, 1>::from_inner(x).require_grad());
     let p = Tensor::<Autodiff<A>, 2>::eye(2, &x.device()).cast(x.dtype()) * 0.5;
     let steps = z.clone().reshape([-1, 1]);
-    let ((last, _), losses): (
-        (Tensor<Autodiff<A>, 1>, Tensor<Autodiff<A>, 2>),
-        Tensor<Autodiff<A>, 2>,
-    ) = scan(filter, theta.clone(), (x.clone(), p), steps, options).unwrap();
+    type State<A> = (Tensor<Autodiff<A>, 1>, Tensor<Autodiff<A>, 2>);
+    let ((last, _), losses): (State<A>, Tensor<Autodiff<A>, 2>) =
+        scan(filter, theta.clone(), (x.clone(), p), steps, options).unwrap();
     let [angle, speed] = [0, 1].map(|i| last.clone().narrow(0, i, 1));
     let loss = losses.sum() + angle - speed * 2.0;
     let found = loss.backward();
