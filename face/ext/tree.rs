@@ -94,7 +94,7 @@ impl<B: Backend> Leaves<B> {
         Ok(self.next(structure)?.0)
     }
 
-    /// The next leaf, for a tensor of this kind and rank: `accept` returns leaves of another kind as errors.
+    /// The next leaf, for a tensor of this kind and rank: `accept` has none for leaves of another kind.
     ///
     /// # Errors
     /// [`TreeError::Structure`] unless a leaf is next; [`TreeError::Leaf`] for another kind or rank.
@@ -103,7 +103,7 @@ impl<B: Backend> Leaves<B> {
         structure: &Structure,
         kind: &'static str,
         rank: usize,
-        accept: impl FnOnce(Leaf<B>) -> Result<T, Leaf<B>>,
+        accept: impl FnOnce(Leaf<B>) -> Option<T>,
     ) -> Result<T, TreeError> {
         let (mut leaf, unit) = self.next(structure)?;
         let mut shape = leaf.shape().to_vec();
@@ -115,9 +115,8 @@ impl<B: Backend> Leaves<B> {
             leaf = leaf.reshape(Shape::from(shape.clone()));
         }
         let given = leaf.kind();
-        let fits = shape.len() == rank;
-        let error = TreeError::Leaf { kind, rank, given, shape };
-        if fits { accept(leaf).map_err(|_| error) } else { Err(error) }
+        let tensor = if shape.len() == rank { accept(leaf) } else { None };
+        tensor.ok_or(TreeError::Leaf { kind, rank, given, shape })
     }
 }
 

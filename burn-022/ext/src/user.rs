@@ -70,8 +70,8 @@ macro_rules! leaves {
                 leaves: &mut Leaves<Dispatch>,
             ) -> Result<Self, TreeError> {
                 leaves.take(structure, $name, D, |leaf| match leaf {
-                    Leaf::$kind(x) => Ok(Self::from_dispatch(x)),
-                    other => Err(other),
+                    Leaf::$kind(x) => Some(Self::from_dispatch(x)),
+                    _ => None,
                 })
             }
         }

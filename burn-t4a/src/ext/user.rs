@@ -49,8 +49,8 @@ macro_rules! leaves {
             }
             fn build(structure: &Structure, leaves: &mut Leaves<B>) -> Result<Self, TreeError> {
                 leaves.take(structure, $name, D, |leaf| match leaf {
-                    Leaf::$kind($x) => Ok(Self::from_primitive($from)),
-                    other => Err(other),
+                    Leaf::$kind($x) => Some(Self::from_primitive($from)),
+                    _ => None,
                 })
             }
         }
