@@ -25,7 +25,7 @@
 //! | axes whose sizes vary, and have to agree | [`Compiled::dynamic`] |
 //! | why a call was recorded anew, or not at all | [`Compiled::explain`], [`Compiled::counters`], [`Compiled::fullgraph`] |
 //! | programs for another process | [`Compiled::save`], [`Compiled::load`] |
-//! | arguments that are no tensors, trees of one's own | [`Static`], [`Values`] |
+//! | arguments that are not tensors, structs | `Static` and `#[derive(Tree)]` of `burn_t4a::ext::tree` |
 //! | recordings for an interpreter of one's own | [`graph`] |
 
 // backend     Traced<B>: computes what B computes

@@ -12,7 +12,7 @@ use crate::primitive::{JvpTensor, zeros_like};
 /// `f(x)` and its derivative along `tangents`.
 ///
 /// Trees of float tensors go in and out; a tangent has structure, shapes and dtypes of its primal. What f
-/// captures does not move: tensors of `B` enter it by [`constant`](crate::constant). Every level has a type of its
+/// captures does not move: tensors of `B` enter it by [`constant`]. Every level has a type of its
 /// own, which keeps nested derivatives apart; two of one type in each other are refused.
 ///
 /// ```
