@@ -1,6 +1,7 @@
 //! Random programs over matrices whose sizes have names, recorded at some sizes and called at others: the bits of the
-//! function that is not compiled.
+//! function that is not compiled, or of the first call where layouts decide about bits.
 
+use burn::backend::Autodiff;
 use burn::tensor::activation::softmax;
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Int, Tensor, TensorData};
@@ -16,8 +17,20 @@ const SIZES: [usize; 8] = [1, 2, 3, 4, 5, 8, 17, 33];
 /// Elements of a value; larger ones are not computed.
 const MOST: usize = 4096;
 
+/// The kind of a case. Sums, softmax and products by vectors add in the order of memory, which a program may change: it makes
+/// fused results row-major, and takes the operand for a sum of one element.
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
+    /// Without transposed values and sums of one element: the bits of the function.
+    RowMajor,
+    /// With them: every call has the bits of the first one.
+    Any,
+    /// Gradients too. Burn's tape adds cotangents of a value in another order on each tape.
+    Reverse,
+}
+
 /// One operation on two of the values, `None` where their sizes do not fit: choices depend on sizes too.
-fn operation<A: Backend>(input: &mut Input, values: &[Matrix<A>]) -> Option<Matrix<A>> {
+fn operation<A: Backend>(input: &mut Input, mode: Mode, values: &[Matrix<A>]) -> Option<Matrix<A>> {
     let kind = input.below(28);
     let [a, b] = [(); 2].map(|()| values[input.below(values.len())].clone());
     let ([p, q], [r, s]) = (a.dims(), b.dims());
@@ -27,6 +40,8 @@ fn operation<A: Backend>(input: &mut Input, values: &[Matrix<A>]) -> Option<Matr
     let count = match kind {
         0..=5 if !spread => return None,
         0..=5 => p.max(r) * q.max(s),
+        15 if mode == Mode::RowMajor => return None,
+        12 | 13 if mode == Mode::RowMajor && size == 1 => return None,
         16 if q != r => return None,
         16 => p * s,
         17 if a.dims()[1 - axis] != b.dims()[1 - axis] => return None,
@@ -80,16 +95,30 @@ fn operation<A: Backend>(input: &mut Input, values: &[Matrix<A>]) -> Option<Matr
 }
 
 /// The last values of a program.
-fn program<A: Backend>(bytes: &[u8], [x, y]: [Matrix<A>; 2]) -> Vec<Matrix<A>> {
+fn program<A: Backend>(bytes: &[u8], mode: Mode, [x, y]: [Matrix<A>; 2]) -> Vec<Matrix<A>> {
     let (mut input, mut values) = (Input::new(bytes), vec![x, y]);
     for _ in 0..24 {
         if input.is_over() {
             break;
         }
-        values.extend(operation(&mut input, &values));
+        values.extend(operation(&mut input, mode, &values));
     }
     let from = values.len().saturating_sub(3);
     values.split_off(from)
+}
+
+/// The values of a program or, in reverse, the gradients of their sums too.
+fn function<A: Backend>(bytes: &[u8], mode: Mode, inputs: [Matrix<A>; 2]) -> Vec<Matrix<A>> {
+    if mode != Mode::Reverse {
+        return program(bytes, mode, inputs);
+    }
+    let inputs = inputs.map(|x| Matrix::<Autodiff<A>>::from_inner(x).require_grad());
+    let values = program(bytes, mode, inputs.clone());
+    let weight = |(i, x): (usize, &Matrix<Autodiff<A>>)| (x.clone() * (i as f64 - 0.5)).sum();
+    let loss = values.iter().enumerate().map(weight).reduce(|a, b| a + b);
+    let found = loss.expect("values").backward();
+    let gradients = inputs.map(|x| x.grad(&found).unwrap_or_else(|| x.inner().zeros_like()));
+    values.into_iter().map(Tensor::inner).chain(gradients).collect()
 }
 
 fn noise(shape: [usize; 2], seed: usize, dtype: DType) -> Matrix<B> {
@@ -107,28 +136,39 @@ fn bits(x: &Matrix<B>) -> ([usize; 2], Vec<u64>) {
 /// Runs a case.
 fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
+    let mode = input.pick(&[Mode::RowMajor, Mode::Any, Mode::Reverse]);
     let fused = !input.once_in(4);
     let dtype = input.pick(&[DType::F32, DType::F64]);
     let form = input.below(3);
     let sizes = [(); 3].map(|()| [input.pick(&SIZES), input.pick(&SIZES)]);
-    let text = bytes.get(9..).unwrap_or_default().to_vec();
+    let text = bytes.get(10..).unwrap_or_default().to_vec();
     let of = text.clone();
-    let record = move |(x, y): (Matrix<Traced<B>>, Matrix<Traced<B>>)| program(&of, [x, y]);
+    let record = move |(x, y): (Matrix<Traced<B>>, Matrix<Traced<B>>)| function(&of, mode, [x, y]);
     let compiled = compile(record).fullgraph().fused(fused);
     let compiled = compiled.dynamic(0, 0, "rows").dynamic(0, 1, "columns");
     // The second matrix has both sizes, or is a row or a column.
     let compiled = if form == 1 { compiled } else { compiled.dynamic(1, 0, "rows") };
     let compiled = if form == 2 { compiled } else { compiled.dynamic(1, 1, "columns") };
     let mut seen = Vec::new();
-    for (seed, [n, m]) in sizes.into_iter().chain(sizes).enumerate() {
+    let mut firsts: Vec<Vec<Matrix<B>>> = Vec::new();
+    for (call, [n, m]) in sizes.into_iter().chain(sizes).enumerate() {
+        let seed = call % sizes.len();
         let other = [[n, m], [1, m], [n, 1]][form];
         let [x, y] = [noise([n, m], seed, dtype), noise(other, seed + 7, dtype)];
-        let want = program(&text, [x.clone(), y.clone()]);
+        let want = match firsts.get(seed) {
+            Some(first) if mode != Mode::RowMajor => first.clone(),
+            _ => function(&text, mode, [x.clone(), y.clone()]),
+        };
         let got = compiled.call((x.clone(), y)).expect("programs can be recorded");
+        firsts.push(got.clone());
         assert_eq!(got.len(), want.len());
         for (k, (got, want)) in got.iter().zip(&want).enumerate() {
             let explained = || format!("{k} of {n} × {m}, {dtype:?}\n{}", compiled.explain());
-            assert_eq!(bits(got), bits(want), "{}", explained());
+            if mode != Mode::RowMajor && call < sizes.len() {
+                assert_eq!(got.dims(), want.dims(), "{}", explained());
+            } else {
+                assert_eq!(bits(got), bits(want), "{}", explained());
+            }
         }
         if !seen.contains(&[n, m]) {
             seen.push([n, m]);

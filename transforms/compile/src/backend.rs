@@ -10,10 +10,10 @@ use crate::tensor::{BoolKind, FloatKind, IntKind, QuantizedKind, TracedTensor};
 /// A backend around a backend that computes what `B` computes and records it.
 ///
 /// Outside of a compiled function nothing is recorded, and a method costs what it costs on `B`. A method
-/// becomes one instruction, whether Burn defines it by others or not, so a replay runs the very methods of
-/// `B` that ran first. It gives values away at their last use, so a result may lie in the memory, and the
-/// layout, of an operand that the recording still held: sums over it may be in another order, and differ in
-/// the last bit.
+/// becomes one instruction, whether Burn defines it by others or not, so a program runs the very methods of
+/// `B` that were recorded. It gives values away at their last use and makes fused results row-major, so a value may lie in
+/// another layout than in the function itself: sums over it, and products of it by a vector, may add in another order and
+/// differ from those of the function in the last bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traced<B>(PhantomData<B>);
 

@@ -28,8 +28,9 @@ pub struct Compiled<B: Backend, I, O, F> {
 
 /// Compiles a function of trees of tensors.
 ///
-/// The function runs as ever on its first call with given shapes, and what it does is recorded; later calls
-/// run the recording, optimised. So it has to be a function: what it does beside (printing, counters) is
+/// The function runs as ever on its first call with given shapes, and what it does is recorded; that call, once more, and later
+/// calls run the recording, optimised, so that all calls on equal inputs have equal bits (a call that draws random numbers
+/// returns what was recorded). So it has to be a function: what it does beside (printing, counters) is
 /// done on recorded calls only, and tensors that it captures are constants. Random numbers are drawn anew
 /// by each call; those drawn on other threads than the caller's are constants too. A function that keeps a tensor
 /// which it computes (parameters of a module that Burn draws at their first use, running statistics) runs eagerly, or
@@ -137,8 +138,8 @@ where
             Some(Form::Program(recorded)) => Self::replay(&recorded, leaves),
             Some(Form::Eager(_)) => eager::<B, I, O>(&self.function, &key.structure, leaves),
             None => {
-                let trial = trace::<B, I, O>(&self.function, &key.structure, leaves)?;
-                self.keep(key, sizes, trial)
+                let trial = trace::<B, I, O>(&self.function, &key.structure, leaves.clone())?;
+                self.keep(key, sizes, trial, leaves)
             }
         }
     }
@@ -149,18 +150,33 @@ where
         build(&recorded.structure, all)
     }
 
-    /// Keeps what was recorded and returns the results.
-    fn keep(&self, key: Key, sizes: Vec<usize>, trial: Trial<B>) -> Result<O::On<B>> {
+    /// Keeps what was recorded and returns the results: those of the program, so that calls on equal inputs have equal
+    /// bits from the first one on, unless running it would draw random numbers a second time.
+    fn keep(
+        &self,
+        key: Key,
+        sizes: Vec<usize>,
+        trial: Trial<B>,
+        leaves: Vec<Any<B>>,
+    ) -> Result<O::On<B>> {
         let Trial { structure, values, source } = trial;
-        let form = match source {
+        let (form, program) = match source {
             Err(error) if self.fullgraph => return Err(error),
-            Err(error) => Form::Eager(error.to_string().into()),
+            Err(error) => (Form::Eager(error.to_string().into()), None),
             Ok(source) => {
-                Form::Program(Recorded::new(source, structure.clone(), self.fused, false))
+                let is_random = source.instructions.iter().any(|one| !one.pure);
+                let recorded = Recorded::new(source, structure.clone(), self.fused, false);
+                (Form::Program(recorded.clone()), (!is_random).then_some(recorded))
             }
         };
         self.cache().remember(key, sizes, form, &self.names);
-        build(&structure, values)
+        match program {
+            Some(recorded) => {
+                drop(values);
+                Self::replay(&recorded, leaves)
+            }
+            None => build(&structure, values),
+        }
     }
 
     /// All programs as bytes, for [`Compiled::load`] in another process: keys, recordings and captured

@@ -119,7 +119,7 @@ impl<B: Backend> Program<B> {
         let Source { metas, inputs, constants, instructions, mut outputs } = source.clone();
         let values = metas.len();
         let instructions = live(instructions, &outputs, values);
-        let constants = repeated(constants);
+        let constants = repeated(constants, &instructions, &outputs, values);
         let instructions = simplify(instructions, &constants, &mut outputs, &metas);
         let instructions = unique(instructions, &mut outputs, values);
         let instructions = live(instructions, &outputs, values);

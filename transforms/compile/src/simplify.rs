@@ -17,16 +17,32 @@ use crate::fuse::{Binary, Elementwise, engine, is_engine, same, squeezed};
 use crate::recording::Instruction;
 use crate::tensor::{Any, Meta};
 
-/// The constants, those of one number as views of one element.
-pub(crate) fn repeated<B: Backend>(constants: Vec<(usize, Any<B>)>) -> Vec<(usize, Any<B>)> {
+/// The constants, those of one number as views of one element where elementwise instructions alone use them: sums
+/// and products add in an order that depends on the layout.
+pub(crate) fn repeated<B: Backend>(
+    constants: Vec<(usize, Any<B>)>,
+    instructions: &[Instruction<B>],
+    outputs: &[usize],
+    values: usize,
+) -> Vec<(usize, Any<B>)> {
     if !is_engine::<B>() {
         return constants;
     }
-    let one = |x: Any<B>| match uniform(&x).and_then(|number| view(number, &x.meta())) {
-        Some(view) => Any::Float(same(view)),
-        None => x,
+    let mut is_read = vec![false; values];
+    outputs.iter().for_each(|&value| is_read[value] = true);
+    for one in instructions {
+        if matches!(one.elementwise, None | Some(Elementwise::Reduce(..))) {
+            one.operands.iter().for_each(|&value| is_read[value] = true);
+        }
+    }
+    let one = |(value, x): (usize, Any<B>)| {
+        let number = if is_read[value] { None } else { uniform(&x) };
+        match number.and_then(|number| view(number, &x.meta())) {
+            Some(view) => (value, Any::Float(same(view))),
+            None => (value, x),
+        }
     };
-    constants.into_iter().map(|(value, x)| (value, one(x))).collect()
+    constants.into_iter().map(one).collect()
 }
 
 /// One element, repeated.

@@ -165,3 +165,43 @@ fn first_and_later_sums_have_the_same_bits() {
         }
     }
 }
+
+/// Layouts inside of a program are not those of the function: a call has the same bits all the same, from the first one
+/// on. Products by vectors and sums add in the order of memory.
+#[test]
+fn first_and_later_calls_have_the_same_bits_in_every_layout() {
+    type Case = (fn((M, M)) -> Vec<M>, fn(usize, usize) -> [usize; 2]);
+    fn constant(x: &M) -> M {
+        M::ones(x.dims(), &x.device()).cast(x.dtype()) * 0.3
+    }
+    fn chain(x: M) -> M {
+        (x.transpose() * 2.0).exp() + 0.1
+    }
+    let cases: [Case; 6] = [
+        (|(x, v)| vec![chain(x).matmul(v)], |n, _| [n, 1]),
+        (|(x, v)| vec![v.matmul(chain(x))], |_, m| [1, m]),
+        (|(x, _)| vec![chain(x.clone()).sum_dim(1), chain(x).cumsum(1)], |_, _| [1, 1]),
+        (|(x, v)| vec![constant(&x).matmul(v), x], |_, m| [m, 1]),
+        (
+            |(x, v)| vec![(constant(&x.clone().transpose()) * x.transpose() + 0.1).matmul(v)],
+            |n, _| [n, 1],
+        ),
+        (|(x, _)| vec![(constant(&x) * x).transpose().sum_dim(0)], |_, _| [1, 1]),
+    ];
+    for (case, (f, of)) in cases.into_iter().enumerate() {
+        for [n, m] in [[1, 17], [17, 1], [33, 17], [64, 64], [5, 300], [300, 5], [129, 65]] {
+            for dtype in [DType::F32, DType::F64] {
+                let [x, v] = [[n, m], of(n, m)].map(|shape| {
+                    let value = |i: usize| ((i * 7919 + 13) % 10_007) as f64 / 5000.0 - 1.0;
+                    let values: Vec<f64> = (0..shape[0] * shape[1]).map(value).collect();
+                    Tensor::<B, 2>::from_data(TensorData::new(values, shape), (&T4aDevice, dtype))
+                });
+                let compiled = compile(f).fullgraph();
+                let call = || compiled.call((x.clone(), v.clone())).unwrap().into_iter().map(bits);
+                let first: Vec<_> = call().collect();
+                assert_eq!(first, call().collect::<Vec<_>>(), "{case}: {n} × {m}, {dtype:?}");
+                assert_eq!((compiled.counters().traces, compiled.counters().hits), (1, 1));
+            }
+        }
+    }
+}
