@@ -108,29 +108,31 @@ impl Structure {
 
     /// The subtrees of a node or a struct, in order; none of a leaf and of a static value.
     pub fn children(&self) -> Vec<&Structure> {
+        self.branches().into_iter().map(|(_, child)| child).collect()
+    }
+
+    /// The subtrees with their names: those of fields, numbers in a node.
+    fn branches(&self) -> Vec<(Cow<'_, str>, &Structure)> {
         match self {
             Self::Leaf | Self::Static(_) => Vec::new(),
-            Self::Node(children) => children.iter().collect(),
-            Self::Struct { fields, .. } => fields.iter().map(|(_, field)| field).collect(),
+            Self::Node(children) => {
+                let numbered = children.iter().enumerate();
+                numbered.map(|(i, child)| (i.to_string().into(), child)).collect()
+            }
+            Self::Struct { fields, .. } => {
+                fields.iter().map(|(name, field)| (name.as_ref().into(), field)).collect()
+            }
         }
     }
 
     /// The path of every leaf, in order: `.carry.0`, or `.` where the tree is a leaf.
     pub fn paths(&self) -> Vec<String> {
         fn walk(structure: &Structure, at: &str, all: &mut Vec<String>) {
-            match structure {
-                Structure::Leaf => all.push(if at.is_empty() { ".".into() } else { at.into() }),
-                Structure::Node(children) => {
-                    for (i, child) in children.iter().enumerate() {
-                        walk(child, &format!("{at}.{i}"), all);
-                    }
-                }
-                Structure::Struct { fields, .. } => {
-                    for (name, field) in fields {
-                        walk(field, &format!("{at}.{name}"), all);
-                    }
-                }
-                Structure::Static(_) => {}
+            if *structure == Structure::Leaf {
+                all.push(path(at));
+            }
+            for (name, child) in structure.branches() {
+                walk(child, &format!("{at}.{name}"), all);
             }
         }
         let mut all = Vec::new();
@@ -143,33 +145,25 @@ impl Structure {
         fn walk<'a>(
             a: &'a Structure,
             b: &'a Structure,
-            at: String,
+            at: &str,
             all: &mut Vec<(String, &'a Structure, &'a Structure)>,
         ) {
-            let of_one_type = match (a, b) {
-                (Structure::Node(a), Structure::Node(b)) => a.len() == b.len(),
-                (
-                    Structure::Struct { name: a, fields: of_a },
-                    Structure::Struct { name: b, fields: of_b },
-                ) => a == b && of_a.iter().map(|x| &x.0).eq(of_b.iter().map(|x| &x.0)),
+            let (of_a, of_b) = (a.branches(), b.branches());
+            let branch_alike = match (a, b) {
+                (Structure::Node(_), Structure::Node(_)) => true,
+                (Structure::Struct { name: a, .. }, Structure::Struct { name: b, .. }) => a == b,
                 _ => false,
             };
-            if of_one_type {
-                let names: Vec<String> = match a {
-                    Structure::Struct { fields, .. } => {
-                        fields.iter().map(|(name, _)| name.to_string()).collect()
-                    }
-                    _ => (0..a.children().len()).map(|i| i.to_string()).collect(),
-                };
-                for ((a, b), name) in a.children().into_iter().zip(b.children()).zip(names) {
-                    walk(a, b, format!("{at}.{name}"), all);
+            if branch_alike && of_a.iter().map(|x| &x.0).eq(of_b.iter().map(|x| &x.0)) {
+                for ((name, a), (_, b)) in of_a.into_iter().zip(of_b) {
+                    walk(a, b, &format!("{at}.{name}"), all);
                 }
             } else if a != b {
-                all.push((if at.is_empty() { ".".into() } else { at }, a, b));
+                all.push((path(at), a, b));
             }
         }
         let mut all = Vec::new();
-        walk(self, other, String::new(), &mut all);
+        walk(self, other, "", &mut all);
         all
     }
 
@@ -225,6 +219,11 @@ impl Structure {
     pub fn mismatch<T>(&self, required: impl Into<String>) -> Result<T, TreeError> {
         Err(TreeError::Structure { required: required.into(), given: self.to_string() })
     }
+}
+
+/// The path of a subtree; that of the whole tree is `.`.
+fn path(at: &str) -> String {
+    if at.is_empty() { ".".into() } else { at.into() }
 }
 
 /// A tree that is not what a type or a transformation requires.

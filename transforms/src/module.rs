@@ -187,7 +187,7 @@ fn read<B: Backend, M: Module<B>>(module: &M) -> Vec<(ParamId, Leaf<B>)> {
 /// Puts parameters in the place of those of a module, in order.
 struct Write<B: Backend> {
     parameters: IntoIter<(ParamId, Leaf<B>)>,
-    /// Whether floats become leaves with a gradient where those of the module are.
+    /// True if floats become leaves with a gradient where those of the module are.
     leaves: bool,
 }
 

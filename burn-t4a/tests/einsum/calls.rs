@@ -7,7 +7,7 @@ use burn_t4a::ext::einsum::{EinsumError, einsum};
 
 use crate::cases::{f64s, numbers, tight_chain};
 
-/// Where every step is a node, all intermediates are kept: no slices.
+/// A tape with a node for every step keeps all intermediates: no slices.
 #[test]
 fn a_tape_over_a_tape_has_no_slices() {
     type Twice = Autodiff<Autodiff<BurnT4a>>;

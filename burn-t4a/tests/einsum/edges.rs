@@ -1,4 +1,4 @@
-//! Where a semiring ends, in second derivatives and on a tape over a tape; the first ones are in
+//! The edges of semirings in second derivatives and on a tape over a tape; the first ones are in
 //! `face/ext/tests/edges.rs`.
 
 use burn_autodiff::Autodiff;

@@ -1,6 +1,6 @@
 //! Operations on a batch of examples.
 
-/// What an operation is on a batch of examples: [`Operation::on_batch`](super::Operation::on_batch).
+/// An operation on a batch of examples: [`Operation::on_batch`](super::Operation::on_batch).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnBatch<O> {
     /// An operation on arrays with one more axis in front: of the operands that differ between examples, and
@@ -8,7 +8,7 @@ pub enum OnBatch<O> {
     Front {
         /// The operation.
         op: O,
-        /// Whether hidden results and [`Outcome::extra`](super::Outcome::extra) are those of the examples with the axis in front.
+        /// True if hidden results and [`Outcome::extra`](super::Outcome::extra) are those of the examples with the axis in front.
         /// Otherwise a rule runs the operation once more; there are no hidden results then.
         residuals: bool,
     },

@@ -3,7 +3,7 @@
 use super::Value;
 use crate::array::Array;
 
-/// Which operands and results a rule needs.
+/// The operands and results that a rule needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
     inputs: u64,
@@ -40,15 +40,15 @@ impl Keep {
     }
 }
 
-/// What an operation returns, and what its rule needs beyond operands and results.
+/// The results of an operation, and what its rule needs beyond operands and results.
 #[derive(Clone, Debug)]
 pub struct Outcome<A: Array> {
     /// The results.
     pub results: Vec<A>,
-    /// What the rule needs of the computation and has a derivative as well, such as the factors with
+    /// Intermediate values that the rule needs and that have a derivative as well, such as the factors with
     /// which a system was solved; only where an operand is tracked.
     pub hidden: Vec<A>,
-    /// What has no derivative: places of maxima, permutations.
+    /// Values without a derivative: places of maxima, permutations.
     pub extra: Vec<Value<A>>,
 }
 
@@ -81,7 +81,7 @@ impl<A: Array> From<A> for Outcome<A> {
     }
 }
 
-/// What was kept for the rule of an operation.
+/// Values that were kept for the rule of an operation.
 #[derive(Clone, Debug)]
 pub struct Kept<A: Array> {
     inputs: Vec<Option<Value<A>>>,
@@ -177,17 +177,17 @@ impl<A: Array> Kept<A> {
     }
 }
 
-/// What a rule works with: what was kept, cotangents of the results of which at least one is given, and
+/// The input of a reverse rule: kept values, cotangents of the results of which at least one is given, and
 /// which operands want a cotangent.
 #[derive(Clone, Copy, Debug)]
 pub struct Reverse<'a, A: Array> {
-    /// What [`Operation::keep`](super::Operation::keep) names.
+    /// The values that [`Operation::keep`](super::Operation::keep) names.
     pub kept: &'a Kept<A>,
     /// Of the results; `None` is zero.
     pub cotangents: &'a [Option<A>],
     /// Of the hidden results, as far as there are any; in derivatives of derivatives only.
     pub hidden: &'a [Option<A>],
-    /// Which operands want a cotangent; others are ignored.
+    /// True for operands that want a cotangent; those of others are ignored.
     pub wanted: &'a [bool],
 }
 

@@ -86,7 +86,7 @@ pub fn checked_results<O: Operation>(op: &O, inputs: &[Meta]) -> Result<Vec<Meta
 
 /// A differentiable operation.
 pub trait Operation: Clone + Debug + Send + Sync + 'static {
-    /// What can go wrong.
+    /// The error of checks, definition and rules.
     type Error: From<TensorError> + Display + Debug + Send;
 
     /// Its name in errors and tables.
@@ -113,7 +113,7 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
         Vec::new()
     }
 
-    /// What the rule needs if these operands are tracked. The default is everything.
+    /// The values that the rule needs if these operands are tracked. The default is everything.
     fn keep(&self, tracked: &[bool]) -> Keep {
         let _ = tracked;
         Keep::default().all_inputs().all_results()
@@ -122,7 +122,7 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
     /// The definition in the vocabulary. Operands fit, see [`Operation::results`].
     ///
     /// # Errors
-    /// What depends on values.
+    /// Conditions on values.
     fn portable<A: Array>(
         &self,
         inputs: &[Value<A>],
@@ -144,7 +144,7 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
     /// Cotangents of the operands that want one.
     ///
     /// # Errors
-    /// Where there is no derivative.
+    /// Operands without a derivative.
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>, Self::Error>;
 
     /// [`Operation::vjp`] on the engine.
@@ -179,7 +179,7 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
         self.jvp(inputs, tracked)
     }
 
-    /// Whether its rule can be differentiated again; asked before any work where that is wanted.
+    /// True if the rule can be differentiated again; asked before any work where that is wanted.
     ///
     /// # Errors
     /// If it cannot, and why.
@@ -204,7 +204,7 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
         Err(TensorError::DTypeUnsupported { op, dtype: DType::C64, expected }.into())
     }
 
-    /// Whether a tape records the operations that the portable definition consists of, rather than one
+    /// True if a tape records the operations that the portable definition consists of, rather than one
     /// node: it then keeps what they return.
     fn is_composite(&self) -> bool {
         false

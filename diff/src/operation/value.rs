@@ -72,7 +72,7 @@ impl<A: Array> Value<Dual<A>> {
         }
     }
 
-    /// Whether it has a tangent.
+    /// True if it has a tangent.
     pub fn moves(&self) -> bool {
         matches!(self, Value::Float(Dual { tangent: Some(_), .. }))
     }

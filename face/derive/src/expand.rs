@@ -90,7 +90,7 @@ fn is_backend(bound: &TypeParamBound) -> bool {
     }
 }
 
-/// Whether an identifier occurs in tokens, groups included.
+/// True if an identifier occurs in tokens, groups included.
 fn mentions(tokens: TokenStream, name: &Ident) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(other) => other == *name,

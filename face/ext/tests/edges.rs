@@ -1,4 +1,4 @@
-//! Where a semiring ends, in its first derivatives: 0, infinities, NaN and ties.
+//! The edges of semirings in first derivatives: 0, infinities, NaN and ties.
 
 use burn_tensor::DType;
 

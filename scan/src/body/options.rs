@@ -43,7 +43,7 @@ impl std::fmt::Debug for Listener {
     }
 }
 
-/// How to scan. The default is forwards, over the leading axis of xs, with √N carries on a tape, and everything of
+/// Options of a scan. The default is forwards, over the leading axis of xs, with √N carries on a tape, and everything of
 /// scans of up to 4 steps.
 #[derive(Clone, Debug, Default)]
 pub struct Options {

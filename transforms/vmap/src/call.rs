@@ -299,7 +299,7 @@ fn cat<B: Backend>(all: Vec<Leaf<B>>, axis: usize) -> Leaf<B> {
     }
 }
 
-/// Whether a leaf differs between examples.
+/// True for a leaf that differs between examples.
 fn is_batched<B: Backend>(leaf: &Leaf<Vmap<B>>) -> bool {
     match leaf {
         Leaf::Float(x) => x.is_batched(),
