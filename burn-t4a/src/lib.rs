@@ -39,6 +39,7 @@
 //! | `module` | structured tensors, CRFs and layers of low rank as parameters of Burn's modules |
 //! | `flex` | the operations on burn-flex too |
 //! | `ndarray` | the operations on burn-ndarray too |
+//! | `cubecl` | the operations on Burn's GPU backends without fusion too, with kernels of their own |
 //! | `router` | the operations on burn-router's backends too, burn-remote's among them |
 //!
 //! Burn's backend traits are infallible: a rejected operation panics with the text of the

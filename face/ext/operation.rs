@@ -54,6 +54,7 @@
 //! ```
 
 use burn_backend::Backend;
+pub use t4a_diff::array::Semiring;
 use t4a_diff::checked_results;
 pub use t4a_diff::{
     Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Kind, Meta, OnBatch, Operation, Outcome,
@@ -63,7 +64,7 @@ use t4a_tensor::DType;
 pub use t4a_tensor::TensorError;
 use t4a_tensor::route::{Path, Reason, Route};
 
-use super::primitive::Floats;
+use super::primitive::{Floats, Indices};
 pub use super::user::{call, call_jvp, float, route};
 #[cfg(burn_line = "0.22")]
 pub use super::user::{flags, integers};
@@ -84,7 +85,7 @@ pub type Operand<B> = Value<Floats<B>>;
         label = "not a backend with `Operations`",
         note = "code that is generic over its backend asks for it: `B: Operations` in the place of `B: Backend`",
         note = "a backend of your own: `impl burn_t4a::ext::operation::Operations for MyBackend {{}}`",
-        note = "Flex needs burn-t4a's feature `flex`, NdArray `ndarray`, backends of burn-router `router`"
+        note = "Flex needs burn-t4a's feature `flex`, NdArray `ndarray`, backends of burn-router `router`, Wgpu and Cuda without fusion `cubecl`"
     )
 )]
 #[cfg_attr(
@@ -153,6 +154,57 @@ pub trait Operations: Backend {
         tracked: &[bool],
     ) -> Result<Outcome<Dual<Floats<Self>>>, O::Error> {
         op.jvp(inputs, tracked)
+    }
+
+    // Operations of arrays, for backends whose own are wrong or slow somewhere.
+
+    /// [`Array::matmul`], in the precision of the elements.
+    #[must_use]
+    fn array_matmul(a: &Floats<Self>, b: &Floats<Self>) -> Floats<Self> {
+        Floats(Self::float_matmul(a.0.clone(), b.0.clone()))
+    }
+
+    /// [`Array::max`], [`Array::min`] if `least`.
+    #[must_use]
+    fn array_extreme(x: &Floats<Self>, axis: usize, least: bool) -> Floats<Self> {
+        let extreme = if least { Self::float_min_dim } else { Self::float_max_dim };
+        Floats(extreme(x.0.clone(), axis))
+    }
+
+    /// [`Array::argmax`], [`Array::argmin`] if `least`.
+    #[must_use]
+    fn array_place(x: &Floats<Self>, axis: usize, least: bool) -> Indices<Self> {
+        let place = if least { Self::float_argmin } else { Self::float_argmax };
+        Indices(place(x.0.clone(), axis, x.ints()))
+    }
+
+    /// [`Array::cumsum`].
+    #[must_use]
+    fn array_cumsum(x: &Floats<Self>, axis: usize) -> Floats<Self> {
+        Floats(Self::float_cumsum(x.0.clone(), axis))
+    }
+
+    /// [`Array::recurrence`].
+    #[must_use]
+    fn array_recurrence(
+        _a: &Floats<Self>,
+        _b: &Floats<Self>,
+        _first: Option<&Floats<Self>>,
+        _axis: usize,
+        _reverse: bool,
+    ) -> Option<Floats<Self>> {
+        None
+    }
+
+    /// [`Array::semiring_matmul`].
+    #[must_use]
+    fn array_semiring_matmul(
+        _a: &Floats<Self>,
+        _b: &Floats<Self>,
+        _over: Semiring,
+        _places: bool,
+    ) -> Option<(Floats<Self>, Option<Indices<Self>>)> {
+        None
     }
 }
 

@@ -173,11 +173,16 @@ impl Operation for LinearRecurrence {
         if self.initial { keep.inputs(&[2 * p, 3 * p - 1]) } else { keep }
     }
 
-    /// Step by step.
+    /// By a kernel of the arrays, else step by step.
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
         let inputs: Vec<A> = inputs.iter().map(|x| x.float().clone()).collect();
         let operand = |k| self.operand(&inputs, k).unwrap_or_else(|| unreachable!("it is given"));
         let (a, b) = (operand(0), operand(1));
+        if let ([a], [b]) = (&a[..], &b[..])
+            && let Some(h) = a.recurrence(b, inputs.get(2), self.axis, self.reverse)
+        {
+            return Ok(h.into());
+        }
         let zeros = || b.iter().map(|b| zero(b, self.axis)).collect();
         let mut h = if self.initial { operand(2) } else { zeros() };
         let n = a[0].shape()[self.axis];

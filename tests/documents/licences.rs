@@ -34,7 +34,7 @@ fn of_every_crate() {
     assert!(accepted("MIT/Apache-2.0") && accepted("(MIT OR Apache-2.0) AND Unicode-3.0"));
     assert!(accepted("LGPL-3.0-or-later OR MPL-2.0"));
     assert!(!accepted("GPL-3.0-only") && !accepted("MIT AND GPL-3.0-only"));
-    for manifest in ["Cargo.toml", "burn-022/Cargo.toml"] {
+    for manifest in ["Cargo.toml", "burn-022/Cargo.toml", "gpu/Cargo.toml"] {
         let output = Command::new(env!("CARGO"))
             .args(["metadata", "--format-version", "1", "--manifest-path", manifest])
             .current_dir(env!("CARGO_MANIFEST_DIR"))

@@ -12,9 +12,12 @@
 //! | an operation of one's own as a value, on every backend | [`operation`] |
 //! | a node of the tape with a rule of one's own | [`tape`] |
 //! | functions of one backend in each other, refused | [`level`] |
+//! | precision of products on GPUs, with the feature `cubecl` | `cube` |
 //! | the vocabulary of derivative rules on a backend's primitives | [`primitive`] |
 
 pub mod complex;
+#[cfg(feature = "cubecl")]
+pub mod cube;
 pub mod einsum;
 mod engine;
 mod error;

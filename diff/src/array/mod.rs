@@ -23,6 +23,20 @@ pub use engine::{Eager, ElementKind, Indices, Reals, Truths};
 /// Sizes of axes.
 pub type Shape = Vec<usize>;
 
+/// A semiring whose products of matrices some devices have kernels for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Semiring {
+    /// (max, +).
+    MaxPlus,
+    /// (min, +).
+    MinPlus,
+    /// (max, ×) of numbers that are not negative.
+    MaxMul,
+    /// (max, min).
+    MaxMin,
+}
+
 /// An array of floats of one dtype, known at run time.
 pub trait Array: Clone + Debug + Sized {
     /// Indices that go with it.
@@ -146,6 +160,30 @@ pub trait Array: Clone + Debug + Sized {
 
     /// `[…, m, k] · […, k, n]`, batch axes broadcast.
     fn matmul(&self, y: &Self) -> Self;
+
+    /// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]` without memory for its terms, where a device has such a kernel;
+    /// no tape records it. With `places` the first k whose term is the sum, or is NaN, and the number of terms
+    /// where the sum is 0 of the semiring.
+    fn semiring_matmul(
+        &self,
+        _b: &Self,
+        _over: Semiring,
+        _places: bool,
+    ) -> Option<(Self, Option<Self::Integers>)> {
+        None
+    }
+
+    /// `h_t = a_t h_{t−1} + b_t` along an axis, for a of this shape, from `first` or 0, where a device has such a
+    /// kernel; no tape records it. With `reverse` time runs from the end of the axis.
+    fn recurrence(
+        &self,
+        _b: &Self,
+        _first: Option<&Self>,
+        _axis: usize,
+        _reverse: bool,
+    ) -> Option<Self> {
+        None
+    }
 
     // Whole operations.
 

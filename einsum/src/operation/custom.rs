@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 
 use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
 use t4a_diff::Array;
+use t4a_diff::array::Semiring;
 use t4a_tensor::AnyTensor;
 
 use super::engine;
@@ -107,6 +108,15 @@ impl Tag for FloatSemiring {
     }
     fn zero(&self) -> f64 {
         over!(self, s => s.zero())
+    }
+    fn kernel(&self) -> Option<Semiring> {
+        match self {
+            Self::MaxPlus => Some(Semiring::MaxPlus),
+            Self::MinPlus => Some(Semiring::MinPlus),
+            Self::MaxMul => Some(Semiring::MaxMul),
+            Self::MaxMin => Some(Semiring::MaxMin),
+            Self::Standard | Self::LogSumExp => None,
+        }
     }
     fn product<A: Array>(&self, a: &A, b: &A) -> A {
         over!(self, s => s.product(a, b))

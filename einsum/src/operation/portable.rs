@@ -6,7 +6,7 @@
 //! t[β, m, k, n] = a[β, m, k] ⊗ b[β, k, n]          c = ⊕ₖ t
 //! ```
 //!
-//! so it takes memory for all its multiply-adds. Where sums are one of their terms, the reverse pass takes
+//! so it takes memory for all its multiply-adds, unless the arrays have a kernel for it. Where sums are one of their terms, the reverse pass takes
 //! memory for the results only: cotangents are scattered to the places of those terms. Where all terms
 //! share, it lays them out again,
 //!
@@ -50,6 +50,11 @@ fn multiply<G: Tag, A: Array>(
 ) -> (A, Option<A::Integers>) {
     if semiring.share() == Share::Linear {
         return (a.matmul(b), None);
+    }
+    if let Some(over) = semiring.kernel()
+        && let Some(product) = a.semiring_matmul(b, over, places)
+    {
+        return product;
     }
     let ([batch, m, k], [_, _, n]) = (sizes(a), sizes(b));
     let [a, b] = outer(a, b);

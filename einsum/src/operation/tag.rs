@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::Hash;
 
 use t4a_diff::Array;
+use t4a_diff::array::Semiring;
 use t4a_tensor::AnyTensor;
 
 use crate::error::Result;
@@ -19,6 +20,10 @@ pub trait Tag: Copy + fmt::Debug + PartialEq + Eq + Hash + Send + Sync + 'static
     fn share(&self) -> Share;
     /// 0 of the semiring.
     fn zero(&self) -> f64;
+    /// The semiring for [`Array::semiring_matmul`].
+    fn kernel(&self) -> Option<Semiring> {
+        None
+    }
     /// [`ArraySemiring::product`](super::ArraySemiring::product).
     fn product<A: Array>(&self, a: &A, b: &A) -> A;
     /// [`ArraySemiring::sum`](super::ArraySemiring::sum).

@@ -1,7 +1,7 @@
 //! Floats of a backend as arrays of the vocabulary.
 
 use burn_backend::{Scalar, TensorMetadata};
-use t4a_diff::array::Shape;
+use t4a_diff::array::{Semiring, Shape};
 use t4a_diff::{Array, Dual, Operation, Outcome, Value};
 use t4a_tensor::{AnyTensor, DType, Result};
 
@@ -170,19 +170,19 @@ impl<B: Operations> Array for Floats<B> {
         Self(B::float_mean_dim(self.0.clone(), axis))
     }
     fn max(&self, axis: usize) -> Self {
-        Self(B::float_max_dim(self.0.clone(), axis))
+        B::array_extreme(self, axis, false)
     }
     fn min(&self, axis: usize) -> Self {
-        Self(B::float_min_dim(self.0.clone(), axis))
+        B::array_extreme(self, axis, true)
     }
     fn argmin(&self, axis: usize) -> Indices<B> {
-        Indices(B::float_argmin(self.0.clone(), axis, self.ints()))
+        B::array_place(self, axis, true)
     }
     fn argmax(&self, axis: usize) -> Indices<B> {
-        Indices(B::float_argmax(self.0.clone(), axis, self.ints()))
+        B::array_place(self, axis, false)
     }
     fn cumsum(&self, axis: usize) -> Self {
-        Self(B::float_cumsum(self.0.clone(), axis))
+        B::array_cumsum(self, axis)
     }
     fn gather(&self, axis: usize, index: &Indices<B>) -> Self {
         Self(B::float_gather(axis, self.0.clone(), index.0.clone()))
@@ -191,6 +191,23 @@ impl<B: Operations> Array for Floats<B> {
         Self(scatter_add::<B>(axis, self.0.clone(), index.0.clone(), y.0.clone()))
     }
     fn matmul(&self, y: &Self) -> Self {
-        Self(B::float_matmul(self.0.clone(), y.0.clone()))
+        B::array_matmul(self, y)
+    }
+    fn recurrence(
+        &self,
+        b: &Self,
+        first: Option<&Self>,
+        axis: usize,
+        reverse: bool,
+    ) -> Option<Self> {
+        B::array_recurrence(self, b, first, axis, reverse)
+    }
+    fn semiring_matmul(
+        &self,
+        b: &Self,
+        over: Semiring,
+        places: bool,
+    ) -> Option<(Self, Option<Indices<B>>)> {
+        B::array_semiring_matmul(self, b, over, places)
     }
 }

@@ -38,7 +38,7 @@ impl<B: Backend> Floats<B> {
         device_settings::<B>(&self.device()).bool_dtype
     }
 
-    fn ints(&self) -> IntDType {
+    pub(crate) fn ints(&self) -> IntDType {
         device_settings::<B>(&self.device()).int_dtype
     }
 

@@ -4,7 +4,7 @@ use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{AutodiffBackend, Shape, TensorMetadata};
-use t4a_diff::{Dual, Kept, Operation, Outcome, Reverse, Value};
+use t4a_diff::{Array, Dual, Kept, Operation, Outcome, Reverse, Value};
 use t4a_tensor::route::Route;
 
 use super::{Tracked, constant, is_tracked, joined, pack, parted, primitive, record, unpack};
@@ -71,6 +71,14 @@ impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
         };
         let inputs: Vec<Value<Dual<Floats<B>>>> = inputs.iter().map(below).collect();
         B::jvp(op, &inputs, tracked)?.try_map(value, |x| Ok(above(x)))
+    }
+
+    fn array_extreme(x: &Floats<Self>, axis: usize, least: bool) -> Floats<Self> {
+        x.gather(axis, &Self::array_place(x, axis, least))
+    }
+
+    fn array_place(x: &Floats<Self>, axis: usize, least: bool) -> Indices<Self> {
+        Indices(B::array_place(&Floats(Self::inner(x.0.clone())), axis, least).0)
     }
 }
 

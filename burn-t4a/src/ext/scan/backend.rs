@@ -55,6 +55,16 @@ impl ScanBackend for BurnT4a {}
 #[cfg(feature = "flex")]
 impl ScanBackend for burn_flex::Flex {}
 
+#[cfg(feature = "cubecl")]
+impl<R, F, I, BT> ScanBackend for burn_cubecl::CubeBackend<R, F, I, BT>
+where
+    R: burn_cubecl::CubeRuntime,
+    F: burn_cubecl::FloatElement,
+    I: burn_cubecl::IntElement,
+    BT: burn_cubecl::BoolElement,
+{
+}
+
 #[cfg(feature = "ndarray")]
 impl ScanBackend for burn_ndarray::NdArray {}
 

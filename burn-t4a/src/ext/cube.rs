@@ -1,0 +1,254 @@
+//! Operations on Burn's CubeCL backends (`Wgpu`, `Vulkan`, `Metal`, `Cuda`, `Rocm`), without fusion.
+//!
+//! Operations run by their portable definitions on the device. What Burn's kernels get wrong for them has kernels
+//! in `t4a-cube`: the greatest and its place where a lane holds −∞ or NaN, products of matrices in full
+//! precision, products over semirings without memory for their terms, recurrences and running sums with work in
+//! proportion to their elements.
+
+use std::cell::Cell;
+
+use burn_backend::ops::{FloatTensorOps, IntTensorOps};
+use burn_backend::{DType, IntDType, Shape};
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::tensor::CubeTensor;
+use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
+use burn_std::Metadata;
+use t4a_cube::{Extreme, Lanes, Operand as Memory, Recurrence, extreme, product, recurrence};
+use t4a_tensor::TensorError;
+
+use super::operation::{Operand, Operation, Operations, Outcome, Semiring, by_definition, meta};
+use super::primitive::{Floats, Indices};
+
+/// The precision of products of `f32` matrices in contractions and derivative rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// That of the elements.
+    #[default]
+    Full,
+    /// Burn's own products: on CUDA these round operands to 10 bits for tensor cores, an error of about 2e-4, and
+    /// try many kernels at the first use of each shape.
+    Tf32,
+}
+
+thread_local! {
+    static PRECISION: Cell<Precision> = const { Cell::new(Precision::Full) };
+}
+
+/// Runs `body`, on this thread, with this precision.
+///
+/// ```
+/// use burn_t4a::ext::cube::{Precision, with_precision};
+///
+/// let sum = with_precision(Precision::Tf32, || 1 + 1);
+/// assert_eq!(sum, 2);
+/// ```
+pub fn with_precision<T>(precision: Precision, body: impl FnOnce() -> T) -> T {
+    struct Restored(Precision);
+    impl Drop for Restored {
+        fn drop(&mut self) {
+            PRECISION.set(self.0);
+        }
+    }
+    let _restored = Restored(PRECISION.replace(precision));
+    body()
+}
+
+fn memory<R: CubeRuntime>(x: &CubeTensor<R>) -> Memory {
+    Memory {
+        handle: x.handle.clone(),
+        shape: x.meta.shape().to_vec(),
+        strides: x.meta.strides().to_vec(),
+        dtype: x.dtype.into(),
+    }
+}
+
+/// The tensor of this memory, on the device of `beside`.
+fn tensor<R: CubeRuntime>(
+    beside: &CubeTensor<R>,
+    memory: Memory,
+    shape: &[usize],
+    dtype: DType,
+) -> CubeTensor<R> {
+    let mut strides = vec![1; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis];
+    }
+    let shape: Shape = shape.iter().copied().collect();
+    let meta = Metadata::new(shape, strides);
+    CubeTensor::new(beside.client.clone(), memory.handle, meta, beside.device.clone(), dtype)
+}
+
+/// A launch that was refused: [`Operations::run`] has refused what a user can cause.
+fn launched<T>(result: t4a_cube::Result<T>) -> T {
+    result.unwrap_or_else(|error| panic!("burn-t4a: {error}"))
+}
+
+fn extremes<R: CubeRuntime>(x: &CubeTensor<R>, axis: usize, kind: Extreme) -> (Memory, Vec<usize>) {
+    let x = into_contiguous(x.clone());
+    let lanes = Lanes::along(x.meta.shape(), axis);
+    let mut shape = x.meta.shape().to_vec();
+    shape[axis] = 1;
+    (launched(extreme(&x.client, memory(&x), lanes, kind, &shape)), shape)
+}
+
+/// `[…, m, k]` with these sizes of batches as `[β, m, k]`: copied if no stride leads from one batch to the next.
+fn matrices<R: CubeRuntime>(x: &CubeTensor<R>, batches: &[usize]) -> Memory {
+    let (shape, strides) = (x.meta.shape(), x.meta.strides());
+    let rank = shape.len();
+    let [rows, columns] = [shape[rank - 2], shape[rank - 1]];
+    // Missing axes and those of size 1 are repeated.
+    let missing = batches.len() + 2 - rank;
+    let stride = |axis: usize| match axis.checked_sub(missing) {
+        Some(own) if shape[own] != 1 => strides[own],
+        _ => 0,
+    };
+    let mut outer: Option<(usize, usize)> = None;
+    for (axis, &size) in batches.iter().enumerate().filter(|(_, size)| **size != 1) {
+        outer = match outer {
+            None => Some((size, stride(axis))),
+            Some((n, step)) if step == stride(axis) * size => Some((n * size, stride(axis))),
+            Some(_) => {
+                let steps =
+                    (0..batches.len()).map(stride).chain(strides[rank - 2..].iter().copied());
+                let steps: Vec<usize> = steps.collect();
+                let sizes: Shape = batches.iter().copied().chain([rows, columns]).collect();
+                let mut full = x.clone();
+                *full.meta = Metadata::new(sizes, steps);
+                return matrices(&into_contiguous(full), batches);
+            }
+        };
+    }
+    Memory {
+        shape: vec![batches.iter().product(), rows, columns],
+        strides: vec![outer.map_or(0, |(_, step)| step), strides[rank - 2], strides[rank - 1]],
+        ..memory(x)
+    }
+}
+
+/// The states of a recurrence with these terms, factors and first state.
+fn scanned<R: CubeRuntime>(
+    b: &CubeTensor<R>,
+    [a, first]: [Option<&CubeTensor<R>>; 2],
+    axis: usize,
+    reverse: bool,
+) -> CubeTensor<R> {
+    let own = |x: &CubeTensor<R>| memory(&into_contiguous(x.clone()));
+    let over = Recurrence { a: a.map(own), b: own(b), first: first.map(own), axis, reverse };
+    let h = launched(recurrence(&b.client, over));
+    tensor(b, h, b.meta.shape(), b.dtype)
+}
+
+fn places<R, F, I, BT>(x: CubeTensor<R>) -> Indices<CubeBackend<R, F, I, BT>>
+where
+    R: CubeRuntime,
+    F: FloatElement,
+    I: IntElement,
+    BT: BoolElement,
+{
+    let ints: IntDType = I::dtype().into();
+    Indices(match ints {
+        IntDType::I32 => x,
+        ints => CubeBackend::<R, F, I, BT>::int_cast(x, ints),
+    })
+}
+
+impl<R, F, I, BT> Operations for CubeBackend<R, F, I, BT>
+where
+    R: CubeRuntime,
+    F: FloatElement,
+    I: IntElement,
+    BT: BoolElement,
+{
+    /// # Errors
+    /// Those of the operation; `ValueOutOfRange` for operands beyond the indices of kernels.
+    fn run<O: Operation>(
+        op: &O,
+        inputs: &[Operand<Self>],
+        tracked: &[bool],
+    ) -> Result<Outcome<Floats<Self>>, O::Error> {
+        for input in inputs {
+            let elements = meta(input).shape.iter().fold(1usize, |n, &size| n.saturating_mul(size));
+            if elements > i32::MAX as usize {
+                let message = format!("{elements} elements, and indices of kernels have 31 bits");
+                return Err(TensorError::value(op.name(), message).into());
+            }
+        }
+        by_definition(op, inputs, tracked)
+    }
+
+    /// Products of `f32` and `f64` by a kernel of their own: those of CUDA round `f32`.
+    fn array_matmul(a: &Floats<Self>, b: &Floats<Self>) -> Floats<Self> {
+        let (a, b) = (&a.0, &b.0);
+        let own = matches!(a.dtype, DType::F32 | DType::F64);
+        if !own || (a.dtype == DType::F32 && PRECISION.get() == Precision::Tf32) {
+            return Floats(Self::float_matmul(a.clone(), b.clone()));
+        }
+        let (x, y) = (a.meta.shape(), b.meta.shape());
+        let rank = x.len().max(y.len());
+        let size = |shape: &[usize], axis: usize| match (axis + shape.len()).checked_sub(rank) {
+            Some(own) => shape[own],
+            None => 1,
+        };
+        let joint = |axis| match (size(x, axis), size(y, axis)) {
+            (1, n) | (n, _) => n,
+        };
+        let mut shape: Vec<usize> = (0..rank - 2).map(joint).collect();
+        let operands = [matrices(a, &shape), matrices(b, &shape)];
+        let of = t4a_cube::Semiring::Standard;
+        let product = launched(product(&a.client, of, operands, false, None));
+        shape.extend([x[x.len() - 2], y[y.len() - 1]]);
+        Floats(tensor(a, product.values, &shape, a.dtype))
+    }
+
+    fn array_extreme(x: &Floats<Self>, axis: usize, least: bool) -> Floats<Self> {
+        let kind = if least { Extreme::Least } else { Extreme::Greatest };
+        let (memory, shape) = extremes(&x.0, axis, kind);
+        Floats(tensor(&x.0, memory, &shape, x.0.dtype))
+    }
+
+    fn array_place(x: &Floats<Self>, axis: usize, least: bool) -> Indices<Self> {
+        let kind = if least { Extreme::PlaceOfLeast } else { Extreme::PlaceOfGreatest };
+        let (memory, shape) = extremes(&x.0, axis, kind);
+        places(tensor(&x.0, memory, &shape, DType::I32))
+    }
+
+    /// With work in proportion to the elements.
+    fn array_cumsum(x: &Floats<Self>, axis: usize) -> Floats<Self> {
+        Floats(scanned(&x.0, [None, None], axis, false))
+    }
+
+    fn array_recurrence(
+        a: &Floats<Self>,
+        b: &Floats<Self>,
+        first: Option<&Floats<Self>>,
+        axis: usize,
+        reverse: bool,
+    ) -> Option<Floats<Self>> {
+        let beside = [Some(&a.0), first.map(|x| &x.0)];
+        Some(Floats(scanned(&b.0, beside, axis, reverse)))
+    }
+
+    fn array_semiring_matmul(
+        a: &Floats<Self>,
+        b: &Floats<Self>,
+        over: Semiring,
+        wanted: bool,
+    ) -> Option<(Floats<Self>, Option<Indices<Self>>)> {
+        let (a, b) = (&a.0, &b.0);
+        if !matches!(a.dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64) {
+            return None;
+        }
+        let of = match over {
+            Semiring::MaxPlus => t4a_cube::Semiring::MaxPlus,
+            Semiring::MinPlus => t4a_cube::Semiring::MinPlus,
+            Semiring::MaxMul => t4a_cube::Semiring::MaxMul,
+            Semiring::MaxMin => t4a_cube::Semiring::MaxMin,
+            _ => return None,
+        };
+        let operands = [memory(a), memory(b)];
+        let shape = [a.meta.shape()[0], a.meta.shape()[1], b.meta.shape()[2]];
+        let product = launched(product(&a.client, of, operands, wanted, None));
+        let kept = product.places.map(|kept| places(tensor(a, kept, &shape, DType::I32)));
+        Some((Floats(tensor(a, product.values, &shape, a.dtype)), kept))
+    }
+}

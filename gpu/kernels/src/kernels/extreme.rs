@@ -1,0 +1,106 @@
+//! Greatest and least elements of lanes, and the first NaN.
+
+use cubecl::prelude::*;
+
+use super::is_nan;
+
+/// True if `y` takes the place of `x`: NaN before numbers, and nothing before what was there first.
+#[cube]
+fn beats<F: Float>(y: F, x: F, #[comptime] least: bool) -> bool {
+    let further = if comptime!(least) { y < x } else { y > x };
+    !is_nan::<F>(x) && (further || is_nan::<F>(y))
+}
+
+/// The greatest (least) of each lane and its place, the first of equal ones: `width` units for a lane, `lanes`
+/// of them in a cube.
+#[cube(launch_unchecked)]
+pub(crate) fn extreme_kernel<F: Float>(
+    x: &Tensor<F>,
+    values: &mut Tensor<F>,
+    places: &mut Tensor<i32>,
+    all: usize,
+    inner: usize,
+    n: usize,
+    outer_stride: usize,
+    inner_stride: usize,
+    stride: usize,
+    #[comptime] lanes: usize,
+    #[comptime] width: usize,
+    #[comptime] least: bool,
+    #[comptime] by_place: bool,
+    #[define(F)] _dtype: StorageType,
+) {
+    let lane = CUBE_POS * lanes + UNIT_POS_X as usize;
+    let part = UNIT_POS_Y as usize;
+    let own = select(lane < all, lane, 0);
+    let base = (own / inner) * outer_stride + (own % inner) * inner_stride;
+    let mut best = x[base];
+    let mut at = 0usize;
+    let mut t = part;
+    while t < n {
+        let y = x[base + t * stride];
+        let wins = beats::<F>(y, best, least);
+        best = select(wins, y, best);
+        at = select(wins, t, at);
+        t += width;
+    }
+    if comptime!(width > 1) {
+        let mut bests = SharedMemory::<F>::new(comptime!(lanes * width));
+        let mut ats = SharedMemory::<u32>::new(comptime!(lanes * width));
+        let slot = UNIT_POS_X as usize + part * lanes;
+        bests[slot] = best;
+        ats[slot] = at as u32;
+        sync_cube();
+        let mut reach = comptime!(width / 2).runtime();
+        while reach > 0 {
+            if part < reach {
+                let y = bests[slot + reach * lanes];
+                let u = ats[slot + reach * lanes];
+                let first = bests[slot];
+                let earlier = u < ats[slot] && !beats::<F>(first, y, least);
+                if beats::<F>(y, first, least) || earlier {
+                    bests[slot] = y;
+                    ats[slot] = u;
+                }
+            }
+            sync_cube();
+            reach /= 2;
+        }
+        best = bests[slot];
+        at = ats[slot] as usize;
+    }
+    if part == 0 && lane < all {
+        if comptime!(by_place) {
+            places[lane] = at as i32;
+        } else {
+            values[lane] = best;
+        }
+    }
+}
+
+/// The place of the first NaN of each lane, `n` if there is none: one unit for a lane.
+#[cube(launch_unchecked)]
+pub(crate) fn first_nan_kernel<F: Float>(
+    x: &Tensor<F>,
+    places: &mut Tensor<i32>,
+    all: usize,
+    inner: usize,
+    n: usize,
+    outer_stride: usize,
+    inner_stride: usize,
+    stride: usize,
+    #[define(F)] _dtype: StorageType,
+) {
+    let lane = ABSOLUTE_POS;
+    if lane >= all {
+        terminate!();
+    }
+    let base = (lane / inner) * outer_stride + (lane % inner) * inner_stride;
+    let mut at = n;
+    for t in 0..n {
+        if at == n && is_nan::<F>(x[base + t * stride]) {
+            at = t;
+        }
+    }
+    places[lane] = at as i32;
+}

@@ -1,0 +1,14 @@
+//! The bodies of kernels: `#[cube]` code alone, so that other versions of CubeCL can compile these files.
+#![allow(clippy::manual_div_ceil, reason = "not every version has it in kernels")]
+
+use cubecl::prelude::*;
+
+pub(crate) mod extreme;
+pub(crate) mod product;
+pub(crate) mod scan;
+
+/// True for NaN.
+#[cube]
+fn is_nan<F: Float>(x: F) -> bool {
+    bool::cast_from(x.is_nan())
+}

@@ -1,0 +1,88 @@
+//! What launches have in common: grids, sizes, memory.
+
+use cubecl::prelude::*;
+use cubecl::server::Handle;
+
+use crate::error::{CubeError, Result};
+
+/// A tensor in device memory.
+#[derive(Clone, Debug)]
+pub struct Operand {
+    /// The memory.
+    pub handle: Handle,
+    /// Sizes of the axes.
+    pub shape: Vec<usize>,
+    /// Strides of the axes, in elements.
+    pub strides: Vec<usize>,
+    /// The element type.
+    pub dtype: StorageType,
+}
+
+impl Operand {
+    /// A contiguous tensor in memory that is not written.
+    pub fn empty<R: Runtime>(
+        client: &ComputeClient<R>,
+        shape: &[usize],
+        dtype: StorageType,
+    ) -> Self {
+        let bytes = shape.iter().product::<usize>().max(1) * dtype.size();
+        let mut strides = vec![1; shape.len()];
+        for axis in (1..shape.len()).rev() {
+            strides[axis - 1] = strides[axis] * shape[axis];
+        }
+        Self { handle: client.empty(bytes), shape: shape.to_vec(), strides, dtype }
+    }
+
+    pub(crate) fn arg<R: Runtime>(self) -> TensorArg<R> {
+        let (strides, shape) = (self.strides.into(), self.shape.into());
+        // SAFETY: kernels here compute indices of their own, which launches check.
+        unsafe { TensorArg::from_raw_parts(self.handle, strides, shape) }
+    }
+}
+
+/// The number of elements, if indices of kernels reach them.
+pub(crate) fn elements(kernel: &'static str, sizes: &[usize]) -> Result<usize> {
+    let product = sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
+    let elements = product.unwrap_or(usize::MAX);
+    if elements > i32::MAX as usize {
+        return Err(CubeError::TooLarge { kernel, elements });
+    }
+    Ok(elements)
+}
+
+/// The last index that sizes and strides reach, if indices of kernels reach it.
+pub(crate) fn reach(kernel: &'static str, sizes: &[usize], strides: &[usize]) -> Result<()> {
+    let last = sizes.iter().zip(strides).map(|(&n, &s)| n.saturating_sub(1).saturating_mul(s));
+    elements(kernel, &[last.fold(0, usize::saturating_add)]).map(|_| ())
+}
+
+/// A grid of at least so many cubes, within the limits of all runtimes: kernels leave off those beyond.
+pub(crate) fn grid(cubes: usize) -> CubeCount {
+    let x = cubes.clamp(1, 32768);
+    CubeCount::Static(x as u32, cubes.div_ceil(x).max(1) as u32, 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_beyond_the_indices_are_refused() {
+        assert_eq!(elements("k", &[1 << 15, 1 << 15]), Ok(1 << 30));
+        let error = Err(CubeError::TooLarge { kernel: "k", elements: 1 << 31 });
+        assert_eq!(elements("k", &[1 << 15, 1 << 16]), error);
+        let overflow = Err(CubeError::TooLarge { kernel: "k", elements: usize::MAX });
+        assert_eq!(elements("k", &[1 << 40, 1 << 40]), overflow);
+        assert_eq!(reach("k", &[2, 3], &[3, 1]), Ok(()));
+        assert!(reach("k", &[2, 1], &[1 << 31, 1]).is_err());
+    }
+
+    #[test]
+    fn grids_cover_what_they_are_for() {
+        for cubes in [0, 1, 32768, 32769, 1 << 24, i32::MAX as usize] {
+            let CubeCount::Static(x, y, z) = grid(cubes) else { panic!("sizes are known") };
+            assert!([x, y, z].iter().all(|&n| (1..=65535).contains(&n)), "{cubes}: {x} {y} {z}");
+            assert!(x as usize * y as usize >= cubes);
+        }
+    }
+}

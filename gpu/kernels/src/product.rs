@@ -1,0 +1,227 @@
+//! Products of batches of matrices over semirings: tiles and launches.
+
+use cubecl::ir::{ElemType, FloatKind, IntKind};
+use cubecl::prelude::*;
+
+use crate::error::{CubeError, Result};
+use crate::extreme::{Lanes, first_nan};
+use crate::kernels::product::{MaxMin, MaxMul, MaxPlus, MinPlus, Ring, Standard, product_kernel};
+use crate::launch::{Operand, elements, grid, reach};
+
+const KERNEL: &str = "product";
+
+/// The semirings of kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Semiring {
+    /// (+, ×), in the precision of the elements: no tensor cores, which round `f32`.
+    Standard,
+    /// (max, +).
+    MaxPlus,
+    /// (min, +).
+    MinPlus,
+    /// (max, ×) of numbers that are not negative.
+    MaxMul,
+    /// (max, min).
+    MaxMin,
+}
+
+impl Semiring {
+    /// 0 of the semiring.
+    pub fn zero(self) -> f64 {
+        match self {
+            Self::Standard | Self::MaxMul => 0.0,
+            Self::MaxPlus | Self::MaxMin => f64::NEG_INFINITY,
+            Self::MinPlus => f64::INFINITY,
+        }
+    }
+}
+
+/// Sizes of the tile that a cube computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tile {
+    /// Rows and columns of the result, and steps of the sum in shared memory.
+    pub sizes: [usize; 3],
+    /// Rows and columns of a unit.
+    pub unit: [usize; 2],
+}
+
+impl Tile {
+    /// For products in which a matrix fills a tile.
+    pub const LARGE: Self = Self { sizes: [64, 64, 16], unit: [4, 4] };
+    /// For small matrices.
+    pub const SMALL: Self = Self { sizes: [16, 16, 16], unit: [2, 2] };
+
+    /// Both, by the sizes of the result.
+    pub fn of(m: usize, n: usize) -> Self {
+        if m.max(n) > 32 && m.min(n) > 16 { Self::LARGE } else { Self::SMALL }
+    }
+
+    fn units(&self) -> usize {
+        self.sizes[0] / self.unit[0] * (self.sizes[1] / self.unit[1])
+    }
+
+    /// # Errors
+    /// `Tile`, if units do not divide the tile evenly, or the device has no room for it.
+    fn check<R: Runtime>(&self, client: &ComputeClient<R>, bytes: usize) -> Result<()> {
+        let hardware = &client.properties().hardware;
+        let failed =
+            |required| Err(CubeError::Tile { kernel: KERNEL, required, tile: format!("{self:?}") });
+        let ([bm, bn, bk], [tm, tn]) = (self.sizes, self.unit);
+        if [bm, bn, bk, tm, tn].contains(&0) || bm % tm != 0 || bn % tn != 0 {
+            return failed("units that divide the tile");
+        }
+        let units = self.units();
+        if bm * bk % units != 0 || bk * bn % units != 0 {
+            return failed("as many loads for each unit");
+        }
+        if units > hardware.max_units_per_cube as usize {
+            return failed("no more units than the device has in a cube");
+        }
+        if (bm * (bk + 1) + bk * bn) * bytes > hardware.max_shared_memory_size {
+            return failed("no more shared memory than the device has");
+        }
+        Ok(())
+    }
+}
+
+/// A product and the places of its terms.
+pub struct Product {
+    /// `[β, m, n]`, contiguous.
+    pub values: Operand,
+    /// Of the same shape, 32-bit integers: the first k whose term is the sum, or is NaN; the number of terms
+    /// where the sum is 0 of the semiring.
+    pub places: Option<Operand>,
+}
+
+/// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]` of tensors with any strides.
+///
+/// `f16` and `bf16` are computed in `f32`. Over (+, ×) nothing is masked and there are no places.
+///
+/// # Errors
+/// `Sizes`, `DType`, `TooLarge`, `Tile`.
+pub fn product<R: Runtime>(
+    client: &ComputeClient<R>,
+    semiring: Semiring,
+    [a, b]: [Operand; 2],
+    places: bool,
+    tile: Option<Tile>,
+) -> Result<Product> {
+    let sizes = || CubeError::Sizes {
+        kernel: KERNEL,
+        required: "[β, m, k] and [β, k, n]",
+        given: [a.shape.clone(), b.shape.clone()],
+    };
+    let (&[batch, m, k], &[batches, rows, n]) = (&a.shape[..], &b.shape[..]) else {
+        return Err(sizes());
+    };
+    if batch != batches || k != rows {
+        return Err(sizes());
+    }
+    let (StorageType::Scalar(ElemType::Float(kind)), true) = (a.dtype, a.dtype == b.dtype) else {
+        return Err(CubeError::DType {
+            kernel: KERNEL,
+            dtype: format!("{} and {}", a.dtype, b.dtype),
+        });
+    };
+    let computed = match kind {
+        FloatKind::F16 | FloatKind::BF16 => ElemType::Float(FloatKind::F32).into(),
+        FloatKind::F32 | FloatKind::F64 => a.dtype,
+        _ => return Err(CubeError::DType { kernel: KERNEL, dtype: a.dtype.to_string() }),
+    };
+    reach(KERNEL, &a.shape, &a.strides)?;
+    reach(KERNEL, &b.shape, &b.strides)?;
+    elements(KERNEL, &[batch, m, n])?;
+    let tile = tile.unwrap_or(Tile::of(m, n));
+    tile.check(client, computed.size())?;
+    let call = Call { client, semiring, a, b, places, tile, computed, sizes: [batch, m, k, n] };
+    match semiring {
+        Semiring::Standard => call.run::<Standard>(),
+        Semiring::MaxPlus => call.run::<MaxPlus>(),
+        Semiring::MinPlus => call.run::<MinPlus>(),
+        Semiring::MaxMul => call.run::<MaxMul>(),
+        Semiring::MaxMin => call.run::<MaxMin>(),
+    }
+}
+
+/// A product that has been checked.
+struct Call<'a, R: Runtime> {
+    client: &'a ComputeClient<R>,
+    semiring: Semiring,
+    a: Operand,
+    b: Operand,
+    places: bool,
+    tile: Tile,
+    computed: StorageType,
+    sizes: [usize; 4],
+}
+
+impl<R: Runtime> Call<'_, R> {
+    fn run<S: Ring>(self) -> Result<Product> {
+        let Self { client, semiring, a, b, places, tile, computed, sizes } = self;
+        let [batch, m, k, n] = sizes;
+        let (dtype, index) = (a.dtype, ElemType::Int(IntKind::I32).into());
+        let mask = semiring != Semiring::Standard;
+        let track = places && mask;
+        let shape = [batch, m, n];
+        let none = || Operand::empty(client, &[1], index);
+        let values = Operand::empty(client, &shape, dtype);
+        let kept = if track { Operand::empty(client, &shape, index) } else { none() };
+        let result = Product { values: values.clone(), places: track.then(|| kept.clone()) };
+        if batch * m * n == 0 {
+            return Ok(result);
+        }
+        let strides = |x: &Operand| -> [usize; 3] { std::array::from_fn(|i| x.strides[i]) };
+        let ([ab, ar, ac], [bb, br, bc]) = (strides(&a), strides(&b));
+        let (rows, columns) = match mask && k > 0 {
+            true => {
+                let rows = Lanes { sizes: [batch, k, m], strides: [ab, ac, ar] };
+                let columns = Lanes { sizes: [batch, k, n], strides: [bb, br, bc] };
+                (first_nan(client, a.clone(), rows)?, first_nan(client, b.clone(), columns)?)
+            }
+            false => (none(), none()),
+        };
+        let ([bm, bn, bk], [tm, tn]) = (tile.sizes, tile.unit);
+        let tiles = batch * m.div_ceil(bm) * n.div_ceil(bn);
+        // Software devices take longer to compile unrolled steps than to run them.
+        let unroll = client.properties().hardware.num_cpu_cores.is_none() && tile.sizes[2] <= 16;
+        // SAFETY: the tile was checked; indices are masked by sizes that fit the operands.
+        unsafe {
+            product_kernel::launch_unchecked::<S, R>(
+                client,
+                grid(tiles),
+                CubeDim::new_1d(tile.units() as u32),
+                a.arg(),
+                b.arg(),
+                rows.arg(),
+                columns.arg(),
+                values.arg(),
+                kept.arg(),
+                tiles,
+                m,
+                k,
+                n,
+                ab,
+                ar,
+                ac,
+                bb,
+                br,
+                bc,
+                InputScalar::new(semiring.zero(), computed),
+                InputScalar::new(f64::NAN, computed),
+                bm,
+                bn,
+                bk,
+                tm,
+                tn,
+                track,
+                mask && k > 0,
+                ac <= ar,
+                bc <= br,
+                unroll,
+                [dtype, computed],
+            );
+        }
+        Ok(result)
+    }
+}

@@ -1,0 +1,141 @@
+//! Einsum over semirings with gradients, against the engine.
+
+use burn::tensor::Tensor;
+use burn::tensor::backend::AutodiffBackend;
+use burn_t4a::ext::einsum::{
+    ArraySemiring, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard, semiring_einsum,
+};
+
+use super::{Engine, Gpu, Tested, assert_close, noise, numbers, steps, tensor};
+
+/// An operand: its numbers and sizes.
+type Given<const D: usize> = (Vec<f32>, [usize; D]);
+
+/// The einsum and the gradients of its entries' sum with weights 1, 2, 3.
+fn differentiated<S: ArraySemiring, B: Tested + AutodiffBackend, const D: usize>(
+    text: &str,
+    [a, b]: [&Given<D>; 2],
+) -> [Vec<f32>; 3] {
+    let [a, b] = [a, b].map(|(x, shape)| tensor::<B, D>(x, *shape).require_grad());
+    let y: Tensor<B, D> = semiring_einsum::<S, _, D>(text, [&a, &b]).unwrap();
+    let weights: Vec<f32> = (0..y.shape().num_elements()).map(|i| (i % 3 + 1) as f32).collect();
+    let g = tensor::<B, D>(&weights, y.dims());
+    let of = numbers(y.clone().inner());
+    let grads = (y * g).sum().backward();
+    [of, numbers(a.grad(&grads).unwrap()), numbers(b.grad(&grads).unwrap())]
+}
+
+fn as_on_the_engine<S: ArraySemiring, const D: usize>(
+    text: &str,
+    operands: [&Given<D>; 2],
+    tolerance: f32,
+) {
+    let given = differentiated::<S, Gpu, D>(text, operands);
+    let expected = differentiated::<S, Engine, D>(text, operands);
+    let name = std::any::type_name::<S>();
+    for (what, (g, e)) in ["y", "ā", "b̄"].iter().zip(given.iter().zip(&expected)) {
+        let of = format!("{name} {text} {:?} {what}", operands.map(|x| x.1));
+        assert_close(g, e, tolerance, &of);
+    }
+}
+
+/// With each special value in some places, both in one row and in one column.
+fn with_specials<const D: usize>(mut x: Given<D>, special: &[f32], seed: usize) -> Given<D> {
+    let n = x.0.len();
+    for (i, &value) in special.iter().enumerate() {
+        for j in 0..n.div_ceil(40) {
+            x.0[(seed + 7 * i + 37 * j) % n] = value;
+        }
+    }
+    x
+}
+
+/// Sizes on both sides of those of tiles, ties everywhere.
+#[test]
+fn tropical_products_and_their_gradients() {
+    fn check<S: ArraySemiring>(low: f32) {
+        for [m, k, n] in [[1, 1, 1], [1, 40, 1], [16, 17, 15], [70, 20, 34]] {
+            let raise = |x: Vec<f32>| -> Vec<f32> { x.into_iter().map(|x| x.max(low)).collect() };
+            let a = (raise(steps(m * k, m)), [m, k]);
+            let b = (raise(steps(k * n, n)), [k, n]);
+            as_on_the_engine::<S, 2>("ij,jk->ik", [&a, &b], 0.0);
+            // Other strides are another kernel, which takes long to compile for large tiles.
+            if m.max(n) < 33 {
+                let (a, b) = ((a.0, [k, m]), (b.0, [n, k]));
+                as_on_the_engine::<S, 2>("ji,kj->ki", [&a, &b], 0.0);
+            }
+        }
+    }
+    check::<MaxPlus>(f32::MIN);
+    check::<MinPlus>(f32::MIN);
+    check::<MaxMul>(0.0);
+    check::<MaxMin>(f32::MIN);
+}
+
+#[test]
+fn tropical_products_of_infinities_and_nan() {
+    fn check<S: ArraySemiring>(low: f32, special: &[f32]) {
+        let [m, k, n] = [9, 12, 17];
+        let raise = |x: Vec<f32>| -> Vec<f32> { x.into_iter().map(|x| x.max(low)).collect() };
+        for special in [special, &[special, &[f32::NAN]].concat()] {
+            let a = with_specials((raise(steps(m * k, 3)), [m, k]), special, 5);
+            let b = with_specials((raise(steps(k * n, 4)), [k, n]), special, 11);
+            as_on_the_engine::<S, 2>("ij,jk->ik", [&a, &b], 0.0);
+        }
+        // Nothing but 0 of the semiring in a row, and in everything.
+        let zero = special[0];
+        let mut a = (raise(steps(m * k, 5)), [m, k]);
+        a.0[..2 * k].fill(zero);
+        let b = (raise(steps(k * n, 6)), [k, n]);
+        as_on_the_engine::<S, 2>("ij,jk->ik", [&a, &b], 0.0);
+        as_on_the_engine::<S, 2>("ij,jk->ik", [&(vec![zero; m * k], [m, k]), &b], 0.0);
+    }
+    let (low, high) = (f32::NEG_INFINITY, f32::INFINITY);
+    check::<MaxPlus>(f32::MIN, &[low, high]);
+    check::<MinPlus>(f32::MIN, &[high, low]);
+    check::<MaxMul>(0.0, &[0.0, high]);
+    check::<MaxMin>(f32::MIN, &[low, high]);
+}
+
+#[test]
+fn batches_and_axes_in_any_order() {
+    let a = (steps(3 * 5 * 4, 1), [3, 5, 4]);
+    let b = (steps(3 * 4 * 6, 2), [3, 4, 6]);
+    as_on_the_engine::<MaxPlus, 3>("bij,bjk->bik", [&a, &b], 0.0);
+    as_on_the_engine::<MinPlus, 3>("bij,bjk->kbi", [&a, &b], 0.0);
+    let b = (b.0, [4, 6, 3]);
+    as_on_the_engine::<MaxPlus, 3>("bij,jkb->ikb", [&a, &b], 0.0);
+    // Summed in one operand alone, and a broadcast batch.
+    as_on_the_engine::<MaxMin, 3>("bij,jkc->ikb", [&a, &b], 0.0);
+    as_on_the_engine::<Standard, 3>("bij,jkc->ikb", [&a, &b], 1e-6);
+    as_on_the_engine::<LogSumExp, 3>("bij,jkb->ikb", [&a, &b], 1e-5);
+}
+
+#[test]
+fn log_sum_exp_and_its_gradients() {
+    for [m, k, n] in [[1, 7, 1], [17, 33, 5]] {
+        let a = (noise(m * k, 1), [m, k]);
+        let b = (noise(k * n, 2), [k, n]);
+        as_on_the_engine::<LogSumExp, 2>("ij,jk->ik", [&a, &b], 1e-5);
+        let special = [f32::NEG_INFINITY, f32::INFINITY];
+        let (a, b) = (with_specials(a, &special, 3), with_specials(b, &special[..1], 2));
+        as_on_the_engine::<LogSumExp, 2>("ij,jk->ik", [&a, &b], 1e-5);
+    }
+}
+
+/// A plan of several steps, whose first results are operands of the next.
+#[test]
+fn chains_of_products() {
+    fn run<B: Tested + AutodiffBackend>() -> [Vec<f32>; 2] {
+        let x = [(6, 5), (5, 7), (7, 4)].map(|(m, n)| steps(m * n, m));
+        let a = tensor::<B, 2>(&x[0], [6, 5]).require_grad();
+        let (b, c) = (tensor::<B, 2>(&x[1], [5, 7]), tensor::<B, 2>(&x[2], [7, 4]));
+        let y: Tensor<B, 2> =
+            semiring_einsum::<MaxPlus, _, _>("ij,jk,kl->il", [&a, &b, &c]).unwrap();
+        let grads = y.clone().sum().backward();
+        [numbers(y.inner()), numbers(a.grad(&grads).unwrap())]
+    }
+    let (given, expected) = (run::<Gpu>(), run::<Engine>());
+    assert_close(&given[0], &expected[0], 0.0, "y");
+    assert_close(&given[1], &expected[1], 0.0, "gradient");
+}

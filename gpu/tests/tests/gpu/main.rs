@@ -1,0 +1,74 @@
+//! Operations of burn-t4a on `Wgpu`, against naive loops and the engine.
+//!
+//! Without a card they run on Mesa's software Vulkan: `CUBECL_WGPU_DEFAULT_DEVICE=Cpu`. What that lacks or gets
+//! wrong is left to CUDA: `f64` functions, `bf16`.
+
+mod arrays;
+mod contractions;
+mod kernels;
+mod user;
+
+use burn::backend::wgpu::WgpuDevice;
+use burn::backend::{Autodiff, Wgpu};
+use burn::tensor::backend::Backend;
+use burn::tensor::{Tensor, TensorData};
+use burn_t4a::{BurnT4a, T4aDevice};
+
+/// The backends under test, and the engine, on tapes.
+type Gpu = Autodiff<Wgpu>;
+type Engine = Autodiff<BurnT4a>;
+
+/// A backend of the tests.
+trait Tested: burn_t4a::ext::operation::Operations {
+    fn place() -> Self::Device;
+}
+
+impl Tested for Wgpu {
+    fn place() -> WgpuDevice {
+        WgpuDevice::default()
+    }
+}
+impl Tested for BurnT4a {
+    fn place() -> T4aDevice {
+        T4aDevice
+    }
+}
+impl<B: Tested> Tested for Autodiff<B> {
+    fn place() -> B::Device {
+        B::place()
+    }
+}
+
+/// Numbers between −1 and 1.
+fn noise(n: usize, seed: usize) -> Vec<f32> {
+    let mut state = seed as u64 * 2 + 1;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+/// Small integers, so that there are ties.
+fn steps(n: usize, seed: usize) -> Vec<f32> {
+    noise(n, seed).into_iter().map(|x| (x * 4.0).round()).collect()
+}
+
+fn tensor<B: Tested, const D: usize>(values: &[f32], shape: [usize; D]) -> Tensor<B, D> {
+    Tensor::from_data(TensorData::new(values.to_vec(), shape), &B::place())
+}
+
+fn numbers<B: Backend, const D: usize>(x: Tensor<B, D>) -> Vec<f32> {
+    x.into_data().convert::<f32>().to_vec().unwrap()
+}
+
+/// The same numbers, infinities and NaN among them, but for `tolerance` times the largest finite one.
+fn assert_close(given: &[f32], expected: &[f32], tolerance: f32, of: &str) {
+    assert_eq!(given.len(), expected.len(), "{of}");
+    let finite = |x: &&f32| x.is_finite();
+    let scale = expected.iter().filter(finite).fold(0.0f32, |m, x| m.max(x.abs()));
+    for (i, (g, e)) in given.iter().zip(expected).enumerate() {
+        let same = g == e || (g.is_nan() && e.is_nan()) || (g - e).abs() <= tolerance * scale;
+        assert!(same, "{of}: {g} at {i}, expected {e}");
+    }
+}

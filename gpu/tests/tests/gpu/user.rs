@@ -1,0 +1,65 @@
+//! Programs as users write them: generic over the backend, on `Autodiff<Wgpu>` and on the engine.
+
+use burn::tensor::Tensor;
+use burn::tensor::backend::AutodiffBackend;
+use burn_t4a::ext::einsum::{MaxPlus, semiring_einsum};
+use burn_t4a::ext::linalg::{cholesky, eigh, qr, svd};
+use burn_t4a::ext::scan::fused::linear_recurrence;
+
+use super::{Engine, Gpu, Tested, assert_close, noise, numbers, tensor};
+
+/// The best path, a nuclear norm, a filter: a loss and its gradients.
+fn program<B: Tested + AutodiffBackend>() -> Vec<Vec<f32>> {
+    let scores = tensor::<B, 2>(&noise(36, 1), [6, 6]).require_grad();
+    let decay = tensor::<B, 2>(&noise(40, 2), [20, 2]).require_grad();
+
+    let best: Tensor<B, 1> =
+        semiring_einsum::<MaxPlus, _, _>("ij,jk->", [&scores, &scores]).unwrap();
+    let norm = svd(scores.clone()).unwrap().s.sum();
+    let states = linear_recurrence(decay.clone(), decay.clone().sin(), None, 0, false).unwrap();
+    let loss = best.clone() + norm.clone() + states.clone().powi_scalar(2).sum();
+
+    let grads = loss.clone().backward();
+    let leaf = |x: &Tensor<B, 2>| numbers(x.grad(&grads).unwrap());
+    let values = [best, norm, loss].map(|x| numbers(x.inner()));
+    [&values[..], &[numbers(states.inner()), leaf(&scores), leaf(&decay)]].concat()
+}
+
+#[test]
+fn an_einsum_an_svd_and_a_scan() {
+    for (i, (given, expected)) in program::<Gpu>().iter().zip(program::<Engine>()).enumerate() {
+        assert_close(given, &expected, 2e-5, &format!("part {i}"));
+    }
+}
+
+/// The gradient of a loss of a matrix and of one that is symmetric and positive.
+fn gradient<B: Tested + AutodiffBackend>(
+    loss: impl FnOnce(Tensor<B, 2>, Tensor<B, 2>, Tensor<B, 2>) -> Tensor<B, 1>,
+) -> Vec<f32> {
+    let n = 20;
+    let x = tensor::<B, 2>(&noise(n * n, 7), [n, n]).require_grad();
+    let of = |e: usize| if e / n == e % n { (e % n + 9) as f32 } else { 0.0 };
+    let diagonal: Vec<f32> = (0..n * n).map(of).collect();
+    let spd = x.clone().matmul(x.clone().transpose()) * 0.1 + tensor(&diagonal, [n, n]);
+    let weights = tensor::<B, 2>(&noise(n * n, 8), [n, n]);
+    numbers(x.grad(&loss(x.clone(), spd, weights).backward()).unwrap())
+}
+
+/// Gradients of factorisations, whose rules are products of matrices on the device.
+fn factored<B: Tested + AutodiffBackend>() -> [Vec<f32>; 4] {
+    [
+        gradient::<B>(|_, spd, w| (cholesky(spd).unwrap() * w).sum()),
+        gradient::<B>(|x, _, w| (qr(x).unwrap().r * w).sum()),
+        gradient::<B>(|_, spd, w| {
+            (eigh(spd).unwrap().values.sin() * w.slice([0..1]).squeeze()).sum()
+        }),
+        gradient::<B>(|x, _, _| svd(x).unwrap().s.powi_scalar(2).sum()),
+    ]
+}
+
+#[test]
+fn gradients_of_factorisations() {
+    for (i, (given, expected)) in factored::<Gpu>().iter().zip(factored::<Engine>()).enumerate() {
+        assert_close(given, &expected, 1e-4, &format!("factorisation {i}"));
+    }
+}
