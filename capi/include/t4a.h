@@ -15,10 +15,12 @@
  *   dL/dRe + i dL/dIm, as in PyTorch and ChainRules; those of JAX are the conjugates.
  *   Flags are bytes: 0 is false.
  *
- * What operations mean
+ * Meaning of operations
  *   Where a maximum is tied, the first place in row-major order has the whole derivative.
  *   Hermitian matrices (eigh, cholesky) are read as (A + A^H) / 2, both triangles.
- *   Derivatives of singular or eigenvectors that depend on an arbitrary phase or basis are T4A_GAUGE.
+ *   Derivatives of singular or eigenvectors that depend on an arbitrary phase or basis are T4A_GAUGE. A tape that takes
+ *   second derivatives of complex ones apart has parts that depend on phases where their sum does not: there
+ *   the operation's "check_gauge" has to be false.
  */
 #ifndef T4A_H
 #define T4A_H
@@ -168,7 +170,8 @@ void t4a_op_free(t4a_op *op);
    written to `out`. */
 t4a_status t4a_run(const t4a_op *op, const DLTensor *const *operands, size_t count, t4a_tensor **out, size_t room,
                    size_t *results, t4a_error **error);
-/* Into memory of the caller, with any strides; it must not overlap operands or itself. */
+/* Into memory of the caller, with any strides; it must not overlap operands or itself. Indices are i64, or the integers
+   of their place. */
 t4a_status t4a_run_into(const t4a_op *op, const DLTensor *const *operands, size_t count, DLTensor *const *out,
                         size_t results, t4a_error **error);
 /* Keeps what the reverse pass by the wanted operands needs. */
@@ -178,6 +181,12 @@ t4a_status t4a_run_saved(const t4a_op *op, t4a_tensor *const *operands, size_t c
 t4a_status t4a_saved_vjp(const t4a_saved *saved, const DLTensor *const *cotangents, size_t count,
                          t4a_tensor **out, size_t room, size_t *results, t4a_error **error);
 void t4a_saved_free(t4a_saved *saved);
+
+/* ---- XLA ---- */
+
+/* A handler of its foreign function interface (execute; any later version of the structs of 0.1). The attribute `text`
+   is the operation. Returns NULL, or an error of XLA. */
+void *t4a_xla_execute(void *call_frame);
 
 #ifdef __cplusplus
 }

@@ -32,7 +32,7 @@ pub struct Version {
 pub struct Device {
     /// 1 is the memory of the processor.
     pub kind: i32,
-    /// Which one of its kind.
+    /// The number within its kind.
     pub id: i32,
 }
 
@@ -172,46 +172,54 @@ impl Described {
             // SAFETY: the caller's promise, and `from` is not null.
             _ => unsafe { std::slice::from_raw_parts(from, rank) },
         };
-        let given = list(x.shape);
+        let strides = (!x.strides.is_null()).then(|| list(x.strides));
+        let data = match x.data.is_null() {
+            true => std::ptr::null_mut(),
+            false => x.data.cast::<u8>().wrapping_add(x.byte_offset as usize),
+        };
+        Self::new(dtype, list(x.shape), strides, data, what)
+    }
+
+    /// Checks a description; without strides it is row-major.
+    pub(crate) fn new(
+        dtype: DType,
+        sizes: &[i64],
+        strides: Option<&[i64]>,
+        data: *mut u8,
+        what: &str,
+    ) -> Result<Self, Failure> {
         let size = |&size: &i64| usize::try_from(size).ok();
-        let shape: Option<Vec<usize>> = given.iter().map(size).collect();
+        let shape: Option<Vec<usize>> = sizes.iter().map(size).collect();
+        let bytes = |n: usize| n.checked_mul(dtype.size()).filter(|&n| n <= isize::MAX as usize);
         let fits = |shape: &Vec<usize>| {
-            let all =
-                shape.iter().filter(|&&n| n > 0).try_fold(1usize, |n, &size| n.checked_mul(size));
-            all.and_then(|n| n.checked_mul(dtype.size())).is_some_and(|n| n <= isize::MAX as usize)
+            let mut sizes = shape.iter().filter(|&&n| n > 0);
+            sizes.try_fold(1usize, |n, &size| n.checked_mul(size)).and_then(bytes).is_some()
         };
         let shape = shape.filter(fits).ok_or_else(|| {
-            Failure::new(Status::Shape, format!("{what} has the impossible shape {given:?}"))
+            Failure::new(Status::Shape, format!("{what} has the impossible shape {sizes:?}"))
         })?;
-        let strides = match x.strides.is_null() {
-            true => row_major(&shape),
-            false => list(x.strides).iter().map(|&s| s as isize).collect(),
+        let strides = match strides {
+            None => row_major(&shape),
+            Some(strides) => strides.iter().map(|&s| s as isize).collect(),
         };
         let empty = shape.contains(&0);
         let (mut below, mut above) = (0usize, 0usize);
         for (&n, &s) in shape.iter().zip(&strides).filter(|_| !empty) {
-            let reach = (n - 1).checked_mul(s.unsigned_abs());
             let end = if s < 0 { &mut below } else { &mut above };
+            let reach = (n - 1).checked_mul(s.unsigned_abs());
             let sum = reach.and_then(|reach| end.checked_add(reach));
-            *end = sum
-                .filter(|n| {
-                    n.checked_add(1)
-                        .and_then(|n| n.checked_mul(dtype.size()))
-                        .is_some_and(|n| n <= isize::MAX as usize)
-                })
-                .ok_or_else(|| {
-                    Failure::new(
-                        Status::Shape,
-                        format!("{what} has the impossible strides {strides:?}"),
-                    )
-                })?;
+            let fits = |n: &usize| n.checked_add(1).and_then(bytes).is_some();
+            *end = sum.filter(fits).ok_or_else(|| {
+                let text = format!("{what} has the impossible strides {strides:?}");
+                Failure::new(Status::Shape, text)
+            })?;
         }
         let first = match empty {
             true => NonNull::<u64>::dangling().as_ptr().cast(),
-            false if x.data.is_null() => {
+            false if data.is_null() => {
                 return Err(Failure::null(&format!("the memory of {what}")));
             }
-            false => x.data.cast::<u8>().wrapping_add(x.byte_offset as usize),
+            false => data,
         };
         Ok(Self { dtype, shape, strides, first, below, above })
     }

@@ -8,7 +8,7 @@ use t4a_linalg::LinalgError;
 use t4a_operations::OperationError;
 use t4a_tensor::TensorError;
 
-/// What a function returns.
+/// The result of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Status {
@@ -51,6 +51,14 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn new(status: Status, text: impl Into<String>) -> Self {
         Self { status, text: text.into(), batch: None }
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.status
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     pub(crate) fn argument(text: impl Into<String>) -> Self {

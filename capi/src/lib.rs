@@ -9,6 +9,7 @@
 //! | `op` | handles of operations |
 //! | `parts` | complex tensors as pairs of operands |
 //! | `run` | running, into new tensors or into given ones; kept values for a reverse pass |
+//! | `xla` | operations as custom calls of XLA |
 //!
 //! Unsafe code of the interface is here alone. What a pointer refers to is the caller's promise; everything
 //! else is checked.
@@ -19,6 +20,7 @@ pub mod op;
 mod parts;
 pub mod run;
 pub mod tensor;
+pub mod xla;
 
 use std::ffi::{c_char, c_int};
 

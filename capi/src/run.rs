@@ -31,7 +31,7 @@ fn check_process() -> Result<(), Failure> {
 }
 
 /// Operands that a caller lends for a call.
-struct Borrowed {
+pub(crate) struct Borrowed {
     tensors: Vec<AnyTensor>,
     described: Vec<Described>,
 }
@@ -45,7 +45,14 @@ impl Borrowed {
             // SAFETY: the caller's promise.
             described.push(unsafe { Described::read(x, &format!("operand {i}")) }?);
         }
-        let mut tensors = Vec::with_capacity(inputs.len());
+        // SAFETY: the caller's promise.
+        unsafe { Self::of(described) }
+    }
+
+    /// # Safety
+    /// The memory is valid, unchanged as long as the tensors are used.
+    pub(crate) unsafe fn of(described: Vec<Described>) -> Result<Self, Failure> {
+        let mut tensors = Vec::with_capacity(described.len());
         for x in &described {
             // SAFETY: the caller's promise.
             let tensor = unsafe { x.clone().into_tensor(Box::new(())) }?;
@@ -143,6 +150,54 @@ pub unsafe extern "C" fn t4a_run(
     unsafe { enter(error, run) }
 }
 
+/// Runs an operation, with its results written into these places. Indices become the integers of their place.
+///
+/// # Safety
+/// The places are valid for writes, and no others write them.
+pub(crate) unsafe fn into(
+    op: &AnyOperation,
+    mut lent: Borrowed,
+    places: &[Described],
+) -> Result<(), Failure> {
+    check_process()?;
+    let meta = |x: &Described| Meta { shape: x.shape.clone(), dtype: x.dtype };
+    let metas: Vec<Meta> = lent.described.iter().map(meta).collect();
+    let wanted = parts::join_metas(op, &op.returns(&parts::split_metas(&metas))?)?;
+    if wanted.len() != places.len() {
+        let text = format!("{} results, {} places", wanted.len(), places.len());
+        return Err(Failure::argument(text));
+    }
+    for (i, (place, want)) in places.iter().zip(&wanted).enumerate() {
+        let integers = place.dtype.is_int() && want.dtype.is_int();
+        if place.dtype != want.dtype && !integers {
+            let (dtype, given) = (want.dtype.name(), place.dtype.name());
+            let text = format!("result {i} is {dtype}, its place {given}");
+            return Err(Failure::new(Status::Dtype, text));
+        }
+        if place.shape != want.shape || !place.is_injective() {
+            let (shape, given, strides) = (&want.shape, &place.shape, &place.strides);
+            let text = format!(
+                "result {i} has shape {shape:?}, its place {given:?} with strides {strides:?}; elements must not overlap"
+            );
+            return Err(Failure::new(Status::Shape, text));
+        }
+        let own = place.range();
+        let others = lent.described.iter().chain(&places[..i]);
+        if others.map(Described::range).any(|x| x.start < own.end && own.start < x.end) {
+            let text = format!("the memory of result {i} overlaps an operand or another result");
+            return Err(Failure::argument(text));
+        }
+    }
+    let operands = std::mem::take(&mut lent.tensors);
+    let all = parts::join(op, op.run(operands)?)?;
+    for (x, place) in all.into_iter().zip(places) {
+        let x = if x.dtype() == place.dtype { x } else { x.cast(place.dtype)? };
+        // SAFETY: the caller's promise; shapes and dtypes agree, the memory is apart from operands.
+        unsafe { place.write(&x) };
+    }
+    Ok(())
+}
+
 /// Runs an operation, with its results written into memory of the caller.
 ///
 /// # Safety
@@ -159,7 +214,7 @@ pub unsafe extern "C" fn t4a_run_into(
     let run = || {
         check_process()?;
         // SAFETY: the caller's promise.
-        let (op, mut lent, out) = unsafe {
+        let (op, lent, out) = unsafe {
             let lent = Borrowed::read(list(inputs, count, "the operands")?)?;
             (of(op)?, lent, list(out, results, "the results")?)
         };
@@ -168,44 +223,8 @@ pub unsafe extern "C" fn t4a_run_into(
             // SAFETY: the caller's promise.
             places.push(unsafe { Described::read(x, &format!("result {i}")) }?);
         }
-        let meta = |x: &Described| Meta { shape: x.shape.clone(), dtype: x.dtype };
-        let metas: Vec<Meta> = lent.described.iter().map(meta).collect();
-        let wanted = parts::join_metas(op, &op.returns(&parts::split_metas(&metas))?)?;
-        if wanted.len() != places.len() {
-            let text = format!("{} results, {} places", wanted.len(), places.len());
-            return Err(Failure::argument(text));
-        }
-        for (i, (place, want)) in places.iter().zip(&wanted).enumerate() {
-            if place.dtype != want.dtype {
-                let text = format!(
-                    "result {i} is {}, its place {}",
-                    want.dtype.name(),
-                    place.dtype.name()
-                );
-                return Err(Failure::new(Status::Dtype, text));
-            }
-            if place.shape != want.shape || !place.is_injective() {
-                let (shape, given, strides) = (&want.shape, &place.shape, &place.strides);
-                let text = format!(
-                    "result {i} has shape {shape:?}, its place {given:?} with strides {strides:?}; elements must not overlap"
-                );
-                return Err(Failure::new(Status::Shape, text));
-            }
-            let own = place.range();
-            let others = lent.described.iter().chain(&places[..i]);
-            if others.map(Described::range).any(|x| x.start < own.end && own.start < x.end) {
-                let text =
-                    format!("the memory of result {i} overlaps an operand or another result");
-                return Err(Failure::argument(text));
-            }
-        }
-        let operands = std::mem::take(&mut lent.tensors);
-        let all = parts::join(op, op.run(operands)?)?;
-        for (x, place) in all.iter().zip(&places) {
-            // SAFETY: the caller's promise; shapes and dtypes agree, the memory is apart from operands.
-            unsafe { place.write(x) };
-        }
-        Ok(())
+        // SAFETY: the caller's promise.
+        unsafe { into(op, lent, &places) }
     };
     // SAFETY: the caller's promise.
     unsafe { enter(error, run) }

@@ -101,11 +101,11 @@ fn names(text: &str, before: &str) -> BTreeSet<String> {
 #[test]
 fn the_header_is_complete() {
     let header = std::fs::read_to_string(folder("include/t4a.h")).expect("the header");
-    let sources = ["lib", "error", "tensor", "op", "run"]
+    let sources = ["lib", "error", "tensor", "op", "run", "xla"]
         .map(|name| std::fs::read_to_string(folder(&format!("src/{name}.rs"))).expect("a source"));
     let exported = names(&sources.concat(), "extern \"C\" fn t4a_");
     assert_eq!(names(&header, "t4a_"), exported);
-    assert_eq!(exported.len(), 27);
+    assert_eq!(exported.len(), 28);
     for (name, value) in [("MAJOR", t4a::ABI_MAJOR), ("MINOR", t4a::ABI_MINOR)] {
         assert!(header.contains(&format!("#define T4A_ABI_{name} {value}\n")), "{name}");
     }

@@ -85,7 +85,7 @@ macro_rules! up {
     };
 }
 
-/// What holds arrays of a trait of the vocabulary, as one of its implementors. The rows are methods.
+/// A type that holds arrays of a trait of the vocabulary, as one of its implementors. The rows are methods.
 macro_rules! erased {
     (
         $(#[$doc:meta])* $erased:ident, $object:ident for $array:ident: $vocabulary:ident;
