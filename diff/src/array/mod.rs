@@ -38,7 +38,7 @@ pub enum Semiring {
 }
 
 /// An array of floats of one dtype, known at run time.
-pub trait Array: Clone + Debug + Sized {
+pub trait Array: Clone + Debug + Sized + 'static {
     /// Indices that go with it.
     type Integers: Integers<Flags = Self::Flags>;
     /// Truth values that go with it.
@@ -276,7 +276,7 @@ pub fn first_error<A: Array, E: From<TensorError>>(operands: &[&A], error: E) ->
 }
 
 /// Integers that index an [`Array`].
-pub trait Integers: Clone + Debug + Sized {
+pub trait Integers: Clone + Debug + Sized + 'static {
     /// Truth values that go with them.
     type Flags: Flags;
 
@@ -304,7 +304,7 @@ pub trait Integers: Clone + Debug + Sized {
 }
 
 /// Truth values.
-pub trait Flags: Clone + Debug + Sized {
+pub trait Flags: Clone + Debug + Sized + 'static {
     /// Sizes of the axes.
     fn shape(&self) -> Shape;
     /// The same elements in row-major order.
