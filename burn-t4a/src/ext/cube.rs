@@ -35,13 +35,6 @@ thread_local! {
 }
 
 /// Runs `body`, on this thread, with this precision.
-///
-/// ```
-/// use burn_t4a::ext::cube::{Precision, with_precision};
-///
-/// let sum = with_precision(Precision::Tf32, || 1 + 1);
-/// assert_eq!(sum, 2);
-/// ```
 pub fn with_precision<T>(precision: Precision, body: impl FnOnce() -> T) -> T {
     struct Restored(Precision);
     impl Drop for Restored {

@@ -2,6 +2,7 @@
 
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn_backend::ops::FloatTensorOps;
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{AutodiffBackend, Shape, TensorMetadata};
 use t4a_diff::{Array, Dual, Kept, Operation, Outcome, Reverse, Value};
@@ -73,7 +74,12 @@ impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
         B::jvp(op, &inputs, tracked)?.try_map(value, |x| Ok(above(x)))
     }
 
+    /// Off the engine what is at the place that `B` finds.
     fn array_extreme(x: &Floats<Self>, axis: usize, least: bool) -> Floats<Self> {
+        if B::is_engine() {
+            let extreme = if least { Self::float_min_dim } else { Self::float_max_dim };
+            return Floats(extreme(x.0.clone(), axis));
+        }
         x.gather(axis, &Self::array_place(x, axis, least))
     }
 
