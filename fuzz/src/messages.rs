@@ -28,8 +28,7 @@ use t4a_linalg::sylvester::SylvesterOp;
 use t4a_linalg::triangular::{SolveTriangularOp, Triangle};
 use t4a_linalg::{Degeneracy, Linalg, MatrixOp};
 use t4a_nn::{Attention, AttentionOptions};
-use t4a_operations::AnyOperation;
-use t4a_operations::wire::Message;
+use t4a_operations::{AnyOperation, Jvp, Vjp};
 use t4a_scan::{Cell, Recurrent};
 use t4a_tensor::{AnyTensor, DType};
 
@@ -121,30 +120,43 @@ fn metas(tensors: &[AnyTensor]) -> Vec<Meta> {
     tensors.iter().map(meta).collect()
 }
 
-/// A message with the tensors that it announces.
-fn valid(input: &mut Input<'_>) -> (Message, Vec<AnyTensor>) {
+/// An operation of the table, or a derivative of it, with the tensors that it takes; with flags changed if there are any.
+fn valid(input: &mut Input<'_>) -> (AnyOperation, Vec<AnyTensor>) {
     let (op, inputs) = TABLE[(input.word() % TABLE.len() as u64) as usize].clone();
     let mut all = inputs.clone();
-    let message = match input.below(3) {
-        0 => Message::Run(op),
+    let wrong = input.once_in(3);
+    let derivative = match input.below(3) {
+        0 => None,
         1 => {
-            let moving: Vec<bool> =
+            let mut moving: Vec<bool> =
                 inputs.iter().map(|x| x.dtype().is_float() && !input.once_in(4)).collect();
             all.extend(inputs.iter().zip(&moving).filter(|x| *x.1).map(|x| x.0.clone()));
-            Message::Jvp { op, moving }
+            if wrong {
+                change_flags(input, &mut moving);
+            }
+            Jvp::new(op.clone(), moving).ok().map(AnyOperation::from)
         }
         _ => {
             let results = op.results(&metas(&inputs)).expect("operands of the table");
-            let given: Vec<bool> = results.iter().map(|_| !input.once_in(4)).collect();
+            let mut given: Vec<bool> = results.iter().map(|_| !input.once_in(4)).collect();
             let cotangents = results.iter().zip(&given).filter(|x| *x.1);
             all.extend(cotangents.map(|(y, _)| {
                 AnyTensor::ones(&y.shape, y.dtype).expect("results of the table are small")
             }));
-            let wanted = inputs.iter().map(|x| x.dtype().is_float() && !input.once_in(3)).collect();
-            Message::Vjp { op, given, wanted }
+            let mut wanted: Vec<bool> =
+                inputs.iter().map(|x| x.dtype().is_float() && !input.once_in(3)).collect();
+            if wrong {
+                let which = if input.once_in(3) { &mut given } else { &mut wanted };
+                change_flags(input, which);
+            }
+            Vjp::new(op.clone(), given, wanted).ok().map(AnyOperation::from)
         }
     };
-    (message, all)
+    // Without a derivative of these flags there is the operation.
+    match derivative {
+        Some(derivative) => (derivative, all),
+        None => (op, inputs),
+    }
 }
 
 /// A tensor of the same kind with something else: a dtype, an axis, elements.
@@ -184,18 +196,7 @@ fn change_tensors(input: &mut Input<'_>, all: &mut Vec<AnyTensor>) {
     }
 }
 
-fn change_flags(input: &mut Input<'_>, message: &mut Message) {
-    let flags = match message {
-        Message::Run(_) => return,
-        Message::Jvp { moving, .. } => moving,
-        Message::Vjp { given, wanted, .. } => {
-            if input.once_in(3) {
-                given
-            } else {
-                wanted
-            }
-        }
-    };
+fn change_flags(input: &mut Input<'_>, flags: &mut Vec<bool>) {
     match input.below(8) {
         0 => flags.push(true),
         1 => drop(flags.pop()),
@@ -210,7 +211,7 @@ fn change_flags(input: &mut Input<'_>, message: &mut Message) {
 
 /// Words of a message with a few bytes of its data changed.
 fn change_words(input: &mut Input<'_>, words: &mut [u64]) {
-    let mut bytes: Vec<u8> = words[1..].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut bytes: Vec<u8> = words[2..].iter().flat_map(|word| word.to_le_bytes()).collect();
     for _ in 0..=input.below(2) {
         let at = (input.word() % bytes.len() as u64) as usize;
         bytes[at] = match input.below(4) {
@@ -221,7 +222,7 @@ fn change_words(input: &mut Input<'_>, words: &mut [u64]) {
             _ => input.pick(&[0xc0, 0xc2, 0xc3, 0xcc, 0xcd, 0xce, 0xcf, 0xd0, 0xd3, 0x7f, 0xff]),
         };
     }
-    for (word, part) in words[1..].iter_mut().zip(bytes.chunks_exact(8)) {
+    for (word, part) in words[2..].iter_mut().zip(bytes.chunks_exact(8)) {
         *word = u64::from_le_bytes(part.try_into().expect("eight bytes"));
     }
 }
@@ -230,18 +231,15 @@ fn change_words(input: &mut Input<'_>, words: &mut [u64]) {
 pub fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let input = &mut input;
-    let (mut message, mut tensors) = valid(input);
+    let (op, mut tensors) = valid(input);
     for _ in 0..input.below(3) {
-        match input.below(3) {
-            0 => change_flags(input, &mut message),
-            _ => change_tensors(input, &mut tensors),
-        }
+        change_tensors(input, &mut tensors);
     }
-    let mut words = message.to_words().expect("operations of the table are data");
+    let mut words = op.to_words().expect("operations of the table are data");
     if input.once_in(2) {
         change_words(input, &mut words);
     }
-    if let Ok(received) = Message::from_words(&words) {
-        drop(received.answer(tensors));
+    if let Ok(received) = AnyOperation::from_words(&words) {
+        drop(received.run(tensors));
     }
 }

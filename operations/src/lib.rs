@@ -22,10 +22,22 @@
 //! |---|---|
 //! | hold, compare, hash, print, store an operation | [`AnyOperation`] |
 //! | run and differentiate it | [`Operation`] on it, over any arrays of `t4a-diff` |
-//! | send one with its operands to another process, and answer there | [`wire`] |
+//! | its derivative as an operation, to any order | [`Jvp`], [`Vjp`] |
+//! | write one as text, read it | [`AnyOperation::to_text`], [`AnyOperation::from_text`] |
+//! | a contraction by integer labels and shapes | [`einsum()`] |
+//! | send one with its operands to another process, and run it there | [`wire`] |
 //! | errors of all of them | [`OperationError`] |
 #![forbid(unsafe_code)]
 
+// derivative   Jvp, Vjp: derivatives as operations
+//   erased     arrays of any type behind one type
+// einsum       contractions by integer labels
+// text         operations as text with a version
+// wire         operations as words; operations on tensors of any dtype
+
+mod derivative;
+mod einsum;
+mod text;
 pub mod wire;
 
 use std::any::Any;
@@ -49,6 +61,10 @@ use t4a_structured::{
 use t4a_tensor::TensorError;
 use thiserror::Error;
 
+pub use derivative::{Jvp, MAX_ORDER, Vjp};
+pub use einsum::{ContractionOptions, Labelled, einsum};
+pub use text::FORMAT;
+
 /// What an operation rejects.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
@@ -68,9 +84,44 @@ pub enum OperationError {
     /// Of structured tensors.
     #[error(transparent)]
     Structured(#[from] StructuredError),
-    /// Of what was sent: [`wire`].
-    #[error("a message with an operation: {0}")]
-    Message(String),
+    /// Of derivatives: [`Jvp`], [`Vjp`].
+    #[error("a derivative of {op}: {reason}")]
+    Derivative {
+        /// The operation.
+        op: &'static str,
+        /// What does not fit.
+        reason: String,
+    },
+    /// Of text or words that are no operation.
+    #[error("an operation as data: {0}")]
+    Data(String),
+}
+
+impl OperationError {
+    /// As the error of one of the operations that [`AnyOperation`] holds.
+    fn into_of<O: Operation>(self) -> O::Error {
+        fn find<E: 'static>(error: impl Any) -> Option<E> {
+            (Box::new(error) as Box<dyn Any>).downcast().ok().map(|error| *error)
+        }
+        let own = match self.clone() {
+            Self::Tensor(error) => Some(error.into()),
+            Self::Einsum(error) => find(error),
+            Self::Linalg(error) => find(error),
+            Self::Scan(error) => find(error),
+            Self::Structured(error) => find(error),
+            _ => None,
+        };
+        own.or_else(|| find(self.clone())).unwrap_or_else(|| TensorError::from(self).into())
+    }
+}
+
+impl From<OperationError> for TensorError {
+    fn from(error: OperationError) -> Self {
+        match error {
+            OperationError::Tensor(error) => error,
+            other => TensorError::value("an operation of the table", other.to_string()),
+        }
+    }
 }
 
 /// The table: a variant, what it holds, what it is.
@@ -166,6 +217,10 @@ operations! {
     Inner(Inner),
     /// `√Σ |x|²`.
     Norm(Norm),
+    /// Results of an operation and their tangents.
+    Jvp(Jvp),
+    /// Cotangents of operands of an operation.
+    Vjp(Vjp),
 }
 
 impl fmt::Display for AnyOperation {
@@ -173,6 +228,10 @@ impl fmt::Display for AnyOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AnyOperation::Einsum(op) => op.fmt(f),
+            AnyOperation::Jvp(jvp) => write!(f, "jvp by {:?} of {}", jvp.moving(), jvp.op()),
+            AnyOperation::Vjp(vjp) => {
+                write!(f, "vjp of {:?} by {:?} of {}", vjp.given(), vjp.wanted(), vjp.op())
+            }
             other => held!(other, op => write!(f, "{}: {op:?}", op.name())),
         }
     }

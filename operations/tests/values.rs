@@ -6,15 +6,14 @@ use std::collections::HashSet;
 
 use t4a_diff::{Eager, Kept, Meta, Operation, Reverse, Value, check};
 use t4a_einsum::{Contraction, Einsum, FloatSemiring, Subscripts};
-use t4a_nn::{Attention, AttentionOptions, CrossEntropy, Softmax};
-use t4a_operations::wire::Message;
-use t4a_operations::{AnyOperation, OperationError};
-use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
+use t4a_nn::{Attention, AttentionOptions, CrossEntropy};
+use t4a_operations::{AnyOperation, Jvp, OperationError, Vjp};
+use t4a_tensor::{AnyTensor, DType, TensorError};
 
 use table::{floats, plan, table};
 
 fn sent(op: &AnyOperation) -> AnyOperation {
-    serde_json::from_str(&serde_json::to_string(op).unwrap()).unwrap()
+    AnyOperation::from_text(&op.to_text().unwrap()).unwrap()
 }
 
 fn tensors(values: &[Value<Eager>]) -> Vec<AnyTensor> {
@@ -35,10 +34,10 @@ fn metas(values: &[Value<Eager>]) -> Vec<Meta> {
 #[test]
 fn messages_are_answered() {
     for (op, inputs) in table() {
-        let send = |message: Message, tensors| {
-            let received = Message::from_words(&message.to_words().unwrap()).unwrap();
-            assert_eq!(received, message);
-            let answer = received.answer(tensors).unwrap();
+        let send = |op: AnyOperation, tensors| {
+            let received = AnyOperation::from_words(&op.to_words().unwrap()).unwrap();
+            assert_eq!(received, op);
+            let answer = received.run(tensors).unwrap();
             let numbers = |x: AnyTensor| match x.dtype().is_int() {
                 true => x.cast(DType::F64).unwrap(),
                 false => x,
@@ -57,7 +56,8 @@ fn messages_are_answered() {
         };
         let indices: Vec<_> = out.extra.iter().take(returned).map(integers).collect();
         let run = [&results[..], &indices].concat();
-        assert_eq!(send(Message::Run(op.clone()), tensors(&inputs)), run, "{op}");
+        assert_eq!(send(op.clone(), tensors(&inputs)), run, "{op}");
+        assert_eq!(op.returns(&metas(&inputs)).unwrap().len(), run.len(), "{op}");
 
         let moving = |x: &Value<Eager>| match x {
             Value::Float(x) => Some(check::noise(x, 78)),
@@ -65,13 +65,14 @@ fn messages_are_answered() {
         };
         let duals: Vec<_> = inputs.iter().map(|x| x.clone().dual(moving(x))).collect();
         let want = op.fused_jvp(&duals, &vec![false; inputs.len()]).unwrap();
-        let message = Message::Jvp { op: op.clone(), moving: tracked.clone() };
+        let jvp = Jvp::new(op.clone(), tracked.clone()).unwrap();
         let tangents = inputs.iter().filter_map(moving).map(Value::Float);
         let with: Vec<_> = inputs.iter().cloned().chain(tangents).collect();
-        let moved = send(message, tensors(&with)).split_off(run.len());
-        let want: Vec<_> =
-            want.results.into_iter().map(|x| check::elements(&x.into_tangent())).collect();
-        assert_eq!(moved, want, "{op}");
+        let got = send(jvp.into(), tensors(&with));
+        let tangents = want.results.iter().map(|x| check::elements(&x.clone().into_tangent()));
+        let values = want.results.iter().map(|x| check::elements(&x.value));
+        let want: Vec<_> = values.chain(tangents).chain(indices).collect();
+        assert_eq!(got, want, "{op}");
 
         let given: Vec<bool> = (0..results.len()).map(|i| i == 0).collect();
         let first = check::noise(&out.results[0], 77);
@@ -83,8 +84,8 @@ fn messages_are_answered() {
             Reverse { kept: &kept, cotangents: &cotangents, hidden: &hidden, wanted: &tracked };
         let want: Vec<_> = op.fused_vjp(&reverse).unwrap().into_iter().collect();
         let with: Vec<_> = inputs.iter().cloned().chain([Value::Float(first)]).collect();
-        let message = Message::Vjp { op: op.clone(), given, wanted: tracked.clone() };
-        let got = send(message, tensors(&with));
+        let vjp = Vjp::new(op.clone(), given, tracked.clone()).unwrap();
+        let got = send(vjp.into(), tensors(&with));
         let floats = tracked.iter().enumerate().filter(|&(_, &float)| float);
         for ((i, _), got) in floats.zip(got) {
             match want.get(i).and_then(Option::as_ref) {
@@ -98,34 +99,45 @@ fn messages_are_answered() {
 #[test]
 fn damaged_messages_are_refused() {
     for (op, _) in table() {
-        let words = Message::Run(op.clone()).to_words().unwrap();
-        assert!(Message::from_words(&words[..words.len() - 1]).is_err(), "{op}");
-        assert!(Message::from_words(&[&words[..], &[0]].concat()).is_err(), "{op}");
+        let words = op.to_words().unwrap();
+        assert!(AnyOperation::from_words(&words[..words.len() - 1]).is_err(), "{op}");
+        assert!(AnyOperation::from_words(&[&words[..], &[0]].concat()).is_err(), "{op}");
+        let mut later = words.clone();
+        later[0] += 1;
+        let error = AnyOperation::from_words(&later).unwrap_err().to_string();
+        assert!(error.contains("version 2"), "{error}");
         // Of another bit pattern comes an error or another operation, no panic.
         for bit in 0..64 * words.len() {
             let mut damaged = words.clone();
             damaged[bit / 64] ^= 1 << (bit % 64);
-            drop(Message::from_words(&damaged));
+            drop(AnyOperation::from_words(&damaged));
         }
     }
-    assert!(Message::from_words(&[]).is_err());
-    let x = || AnyTensor::from(Tensor::from_vec(vec![1.0, 2.0], &[1, 2]).unwrap());
-    let op = AnyOperation::from(Softmax { axis: 1 });
-    let vjp = |given: &[bool], wanted: &[bool]| Message::Vjp {
-        op: op.clone(),
-        given: given.to_vec(),
-        wanted: wanted.to_vec(),
-    };
-    let text = |message: Message, tensors| message.answer(tensors).unwrap_err().to_string();
-    assert_eq!(
-        text(vjp(&[true], &[true]), vec![x()]),
-        "a message with an operation: 1 operands and 1 cotangents are announced, 1 tensors have come"
-    );
-    assert!(text(vjp(&[true, false], &[true]), vec![x(), x()]).contains("softmax has 1 results"));
-    let wrong = AnyTensor::from(Tensor::from_vec(vec![1.0], &[1, 1]).unwrap());
-    assert!(text(vjp(&[true], &[true]), vec![x(), wrong]).contains("its cotangent"));
-    let axis = Message::Run(Softmax { axis: 2 }.into());
-    assert!(matches!(axis.answer(vec![x()]), Err(OperationError::Tensor(_))));
+    assert!(AnyOperation::from_words(&[]).is_err());
+}
+
+/// Derivatives of derivatives of what is no operation, as a hostile caller nests them.
+#[test]
+fn deep_messages_are_refused() {
+    for depth in [20, 200, 100_000] {
+        let (open, close) = (r#"{"jvp":{"op":"#, r#","moving":[true]}}"#);
+        let text = |op: &str| format!(r#"{{"t4a":1,"op":{op}}}"#);
+        let deep = format!("{}{}", open.repeat(depth), close.repeat(depth));
+        assert!(AnyOperation::from_text(&text(&deep)).is_err());
+        let inner = format!("{}{}", r#"{"softmax":{"axis":1}}"#, close.repeat(depth));
+        let error = AnyOperation::from_text(&text(&format!("{}{inner}", open.repeat(depth))));
+        assert!(error.is_err());
+        // The same in MessagePack: a map of one, its name, a map of two, its name.
+        let mut bytes = [b"\x81\xa3jvp\x82\xa2op".as_slice()].repeat(depth).concat();
+        bytes.extend([0xc0; 8]);
+        let words = bytes.chunks(8).map(|part| {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            u64::from_le_bytes(word)
+        });
+        let words: Vec<u64> = [1, bytes.len() as u64].into_iter().chain(words).collect();
+        assert!(AnyOperation::from_words(&words).is_err());
+    }
 }
 
 /// Operands of another kind, one after the other: an error that names the operation and the operand.
@@ -141,7 +153,7 @@ fn operands_of_another_kind_are_refused() {
             for dtype in [other, DType::Bool, DType::C64] {
                 let mut wrong = given.clone();
                 wrong[operand] = AnyTensor::zeros(x.shape(), dtype).unwrap();
-                let error = Message::Run(op.clone()).answer(wrong).unwrap_err();
+                let error = op.clone().run(wrong).unwrap_err();
                 let OperationError::Tensor(TensorError::OperandKind {
                     op: name, operand: at, ..
                 }) = error
@@ -158,9 +170,10 @@ fn operands_of_another_kind_are_refused() {
     let mut all = tensors(&[1, 2, 3].map(|seed| floats(&[1, 2, 3, 4], seed)));
     all.push(AnyTensor::zeros(&[1, 1, 3, 3], DType::Bool).unwrap());
     all.push(AnyTensor::zeros(&[1, 1, 3, 3], DType::F64).unwrap());
-    assert_eq!(Message::Run(op.into()).answer(all.clone()).unwrap().len(), 1);
+    let op = AnyOperation::from(op);
+    assert_eq!(op.run(all.clone()).unwrap().len(), 1);
     all.swap(3, 4);
-    let error = Message::Run(op.into()).answer(all).unwrap_err();
+    let error = op.run(all).unwrap_err();
     assert_eq!(error.to_string(), "attention: operand 3 has dtype f64, truth values are required");
 }
 
@@ -170,22 +183,20 @@ fn cotangents_of_nothing() {
     for (op, inputs) in table() {
         let results = op.results(&metas(&inputs)).unwrap();
         let given = vec![true; results.len()];
-        let message = Message::Vjp { op: op.clone(), given, wanted: vec![false; inputs.len()] };
+        let vjp = Vjp::new(op.clone(), given, vec![false; inputs.len()]).unwrap();
+        let vjp = AnyOperation::from(vjp);
         let ones = results.iter().map(|y| AnyTensor::ones(&y.shape, y.dtype).unwrap());
         let all: Vec<AnyTensor> = tensors(&inputs).into_iter().chain(ones).collect();
-        assert!(message.answer(all.clone()).unwrap().is_empty(), "{op}");
-        assert!(message.answer(all[1..].to_vec()).is_err(), "{op}");
+        assert!(vjp.run(all.clone()).unwrap().is_empty(), "{op}");
+        assert!(vjp.run(all[1..].to_vec()).is_err(), "{op}");
     }
     let logits = AnyTensor::ones(&[2, 3], DType::F32).unwrap();
     let targets = AnyTensor::zeros(&[2], DType::I64).unwrap();
     let given = AnyTensor::ones(&[2], DType::F32).unwrap();
-    let vjp = |wanted: [bool; 2]| {
-        let (op, wanted) = (CrossEntropy.into(), wanted.to_vec());
-        let message = Message::Vjp { op, given: vec![true], wanted };
-        message.answer(vec![logits.clone(), targets.clone(), given.clone()])
-    };
-    assert!(vjp([false, true]).unwrap_err().to_string().contains("operand 1 is i64"));
-    assert_eq!(vjp([true, false]).unwrap().len(), 1);
+    let vjp = |wanted: [bool; 2]| Vjp::new(CrossEntropy, vec![true], wanted.to_vec());
+    assert!(vjp([false, true]).unwrap_err().to_string().contains("operand 1 has no cotangent"));
+    let vjp = AnyOperation::from(vjp([true, false]).unwrap());
+    assert_eq!(vjp.run(vec![logits, targets, given]).unwrap().len(), 1);
 }
 
 #[test]
@@ -272,11 +283,11 @@ fn wrong_data_is_refused() {
         let error = serde_json::from_str::<AnyOperation>(&data.replacen(from, to, 1)).unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     };
-    refused("[{\"Char\":\"j\"},3]", "[{\"Char\":\"j\"},5]", "label 'j' has size 3 in operand 1");
+    refused("[{\"char\":\"j\"},3]", "[{\"char\":\"j\"},5]", "label 'j' has size 3 in operand 1");
     refused("\"path\":[[0,1]]", "\"path\":[[0,7]]", "path step 0");
     refused("\"path\":[[0,1]]", "\"path\":[]", "leaves 2 tensors");
-    refused("\"sliced\":[]", "\"sliced\":[{\"Char\":\"z\"}]", "'z'");
-    refused("\"sliced\":[]", "\"sliced\":[{\"Char\":\"i\"},{\"Char\":\"i\"}]", "'i'");
-    refused("[{\"Char\":\"j\"},3]", "[{\"Char\":\"j\"},18446744073709551615]", "address space");
+    refused("\"sliced\":[]", "\"sliced\":[{\"char\":\"z\"}]", "'z'");
+    refused("\"sliced\":[]", "\"sliced\":[{\"char\":\"i\"},{\"char\":\"i\"}]", "'i'");
+    refused("[{\"char\":\"j\"},3]", "[{\"char\":\"j\"},18446744073709551615]", "address space");
     refused("max_plus", "min_max", "unknown variant");
 }

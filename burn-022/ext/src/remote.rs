@@ -1,7 +1,7 @@
 //! Operations on tensors of another process: sent as values, run by its kernels.
 //!
-//! A server that knows them (`burn-t4a-022-server`) runs an operation as one message, and its rules as
-//! others; operations of somebody else's are the pieces of their portable definitions. What leaves
+//! A server that knows them (`burn-t4a-022-server`) runs an operation as one message, and its derivatives,
+//! which are operations too, as others; operations of somebody else's are the pieces of their portable definitions. What leaves
 //! is checked here first, so mistakes are errors at the call as everywhere.
 
 use burn_backend::tensor::FloatTensor;
@@ -9,8 +9,8 @@ use burn_backend::{BoolDType, TensorMetadata};
 use burn_remote::ir::{CustomOpIr, ScalarIr, TensorIr};
 use burn_remote::{CustomOpClient, RemoteBackend};
 use t4a_diff::{Cotangents, Dual, Keep, Meta, Operation, Outcome, Reverse, Value};
-use t4a_operations::AnyOperation;
-use t4a_operations::wire::{ID, Message};
+use t4a_operations::wire::ID;
+use t4a_operations::{AnyOperation, Jvp, Vjp};
 use t4a_tensor::{DType, TensorError};
 
 use burn_t4a_022::burn_dtype;
@@ -33,7 +33,7 @@ impl Operations for RemoteBackend {
         let mut back = op.results(&metas)?;
         let results = back.len();
         back.extend(indices(op, &metas));
-        let mut back = send(&Message::Run(sent), inputs, &back)?;
+        let mut back = send(&sent, inputs, &back)?;
         let extra = back.split_off(results).into_iter().map(|x| Value::Integers(Indices(x)));
         let extra = extra.collect();
         Ok(Outcome { results: floats(back), hidden: Vec::new(), extra })
@@ -63,10 +63,10 @@ impl Operations for RemoteBackend {
             .collect();
         let back: Vec<Meta> =
             inputs.iter().zip(&wanted).filter(|&(_, &w)| w).map(|(x, _)| meta(x)).collect();
-        let message = Message::Vjp { op: sent, given, wanted: wanted.clone() };
+        let vjp = Vjp::new(sent, given, wanted.clone()).map_err(TensorError::from)?;
         let cotangents = reverse.cotangents.iter().flatten().cloned().map(Value::Float);
         let all: Vec<_> = inputs.iter().cloned().chain(cotangents).collect();
-        let mut back = floats(send(&message, &all, &back)?).into_iter();
+        let mut back = floats(send(&vjp.into(), &all, &back)?).into_iter();
         Ok(wanted.iter().map(|&w| if w { back.next() } else { None }).collect())
     }
 
@@ -86,14 +86,15 @@ impl Operations for RemoteBackend {
         let values: Vec<Operand<Self>> = inputs.iter().map(|x| x.clone().below()).collect();
         let metas: Vec<Meta> = values.iter().map(meta).collect();
         let results = op.results(&metas)?;
-        let indices: Vec<Meta> = indices(op, &metas).collect();
-        let back = [&results[..], &indices, &results].concat();
+        let back: Vec<Meta> = [&results[..], &results].concat();
+        let back: Vec<Meta> = back.into_iter().chain(indices(op, &metas)).collect();
         let all: Vec<_> = values.into_iter().chain(inputs.iter().filter_map(tangent)).collect();
-        let mut values = send(&Message::Jvp { op: sent, moving }, &all, &back)?;
-        let mut extra = values.split_off(results.len());
-        let moved = floats(extra.split_off(indices.len()));
+        let jvp = Jvp::new(sent, moving).map_err(TensorError::from)?;
+        let mut values = send(&jvp.into(), &all, &back)?;
+        let extra = values.split_off(2 * results.len()).into_iter();
+        let moved = floats(values.split_off(results.len()));
         let results = floats(values).into_iter().zip(moved).map(|(x, t)| Dual::new(x, t));
-        let extra = extra.into_iter().map(|x| Value::Integers(Indices(x)));
+        let extra = extra.map(|x| Value::Integers(Indices(x)));
         Ok(Outcome { results: results.collect(), hidden: Vec::new(), extra: extra.collect() })
     }
 }
@@ -108,11 +109,11 @@ fn floats(all: Vec<FloatTensor<RemoteBackend>>) -> Vec<Floating> {
 
 /// One message: tensors in, tensors of these shapes out.
 fn send(
-    message: &Message,
+    op: &AnyOperation,
     inputs: &[Operand<RemoteBackend>],
     results: &[Meta],
 ) -> Result<Vec<FloatTensor<RemoteBackend>>, TensorError> {
-    let words = message.to_words()?;
+    let words = op.to_words()?;
     let tensor = |x: &Operand<RemoteBackend>| -> FloatTensor<RemoteBackend> {
         match x {
             Value::Float(x) => x.0.clone(),

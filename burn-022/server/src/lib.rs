@@ -45,8 +45,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use burn_ir::{BackendIr, CustomOpIr, HandleContainer, ScalarIr, TensorIr};
 use burn_router::CustomOpRegistry;
 use burn_t4a_022::{BurnT4a, T4aTensor};
-use t4a_operations::OperationError;
-use t4a_operations::wire::{ID, Message};
+use t4a_operations::wire::ID;
+use t4a_operations::{AnyOperation, OperationError};
 use thiserror::Error;
 use transfer::Offers;
 
@@ -188,16 +188,16 @@ impl Drop for Place {
 fn answer(handles: &mut Handles, message: &CustomOpIr) -> Result<(), OperationError> {
     let word = |x: &ScalarIr| match *x {
         ScalarIr::UInt(word) => Ok(word),
-        other => Err(OperationError::Message(format!("{other:?} is no word of a message"))),
+        other => Err(OperationError::Data(format!("{other:?} is no word of a message"))),
     };
     let words = message.scalars.iter().map(word).collect::<Result<Vec<u64>, _>>()?;
-    let asked = Message::from_words(&words)?;
+    let op = AnyOperation::from_words(&words)?;
     let tensors = message.inputs.iter().map(|x| operand(handles, x).into_any()).collect();
-    let results = asked.answer(tensors)?;
+    let results = op.run(tensors)?;
     let places = &message.outputs;
     if results.len() != places.len() {
         let text = format!("{} results, {} are expected", results.len(), places.len());
-        return Err(OperationError::Message(text));
+        return Err(OperationError::Data(text));
     }
     for (place, result) in places.iter().zip(results) {
         // A number has shape [1] in Burn.
@@ -205,7 +205,7 @@ fn answer(handles: &mut Handles, message: &CustomOpIr) -> Result<(), OperationEr
         if result.shape() != &*place.shape {
             let (a, b) = (result.shape(), &*place.shape);
             let text = format!("a result has shape {a:?}, {b:?} is expected");
-            return Err(OperationError::Message(text));
+            return Err(OperationError::Data(text));
         }
         register(handles, place, T4aTensor::from_any(result)?);
     }

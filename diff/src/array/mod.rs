@@ -24,7 +24,7 @@ pub use engine::{Eager, ElementKind, Indices, Reals, Truths};
 pub type Shape = Vec<usize>;
 
 /// An array of floats of one dtype, known at run time.
-pub trait Array: Clone + Debug + Sized {
+pub trait Array: Clone + Debug + Sized + 'static {
     /// Indices that go with it.
     type Integers: Integers<Flags = Self::Flags>;
     /// Truth values that go with it.
@@ -246,7 +246,7 @@ pub fn first_error<A: Array, E: From<TensorError>>(operands: &[&A], error: E) ->
 }
 
 /// Integers that index an [`Array`].
-pub trait Integers: Clone + Debug + Sized {
+pub trait Integers: Clone + Debug + Sized + 'static {
     /// Truth values that go with them.
     type Flags: Flags;
 
@@ -274,7 +274,7 @@ pub trait Integers: Clone + Debug + Sized {
 }
 
 /// Truth values.
-pub trait Flags: Clone + Debug + Sized {
+pub trait Flags: Clone + Debug + Sized + 'static {
     /// Sizes of the axes.
     fn shape(&self) -> Shape;
     /// The same elements in row-major order.

@@ -83,7 +83,8 @@ macro_rules! float_semirings {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$semiring),*];
 
-            pub(super) fn label(self) -> &'static str {
+            /// Its name in data and in interfaces of other languages.
+            pub fn label(self) -> &'static str {
                 match self {
                     $(Self::$semiring => $name,)*
                 }

@@ -23,6 +23,7 @@ pub trait SpectralFunction<R> {
 /// Elementary functions; they serve every implementor of the vocabulary.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Elementary {
     /// `eˣ`.
     Exp,

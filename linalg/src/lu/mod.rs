@@ -63,6 +63,7 @@ pub struct Lu<T: LinalgScalar> {
 /// Where a pivot is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Pivoting {
     /// In the current column.
     Partial,

@@ -48,7 +48,7 @@ pub enum PartKind {
 
 impl PartKind {
     /// How many real arrays hold such a part of an operation on complex matrices, or on real ones.
-    pub(crate) fn arrays(self, complex: bool) -> usize {
+    pub fn arrays(self, complex: bool) -> usize {
         match self {
             PartKind::Full => 1 + usize::from(complex),
             PartKind::Real => 1,

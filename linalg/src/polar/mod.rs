@@ -30,6 +30,7 @@ pub use op::PolarOp;
 /// On which side of the isometry the positive factor stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Side {
     /// `A = P U`.
     Left,

@@ -37,6 +37,7 @@ pub struct Qr<T: LinalgScalar> {
 /// How many columns `Q` has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Columns {
     /// `min(m, n)`.
     Thin,

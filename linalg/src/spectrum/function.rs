@@ -10,6 +10,7 @@ use crate::vocabulary::{Factors, Matrices, RealMatrices, Spectrum};
 /// second derivative is a symmetric form: each derivative is its own transpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum MatrixFunction {
     /// `V f(λ) Vᴴ` of Hermitian matrices.
     Hermitian(Elementary),

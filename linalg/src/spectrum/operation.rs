@@ -14,6 +14,7 @@ use crate::vocabulary::{ComplexMatrix, Matrices, RealMatrix};
 /// What is computed. The factors `U`, `S`, `V` behind the operands are constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Spectral {
     /// The carrier, `c`, factors → `U diag(c) Vᴴ`, the gradient of values.
     Gradient(Spectrum),

@@ -47,6 +47,7 @@ pub struct Svd<T: LinalgScalar> {
 /// How many singular vectors to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Vectors {
     /// `min(m, n)` on each side.
     Thin,

@@ -32,6 +32,7 @@ macro_rules! operations {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[non_exhaustive]
+        #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
         pub enum MatrixOp {
             $($(#[$doc])* $name($op),)*
         }

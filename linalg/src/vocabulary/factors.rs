@@ -5,6 +5,7 @@ use super::Matrices;
 /// Which values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Spectrum {
     /// Singular values.
     Singular,

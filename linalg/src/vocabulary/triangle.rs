@@ -3,6 +3,7 @@
 /// What is applied to a matrix before it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum TriangleOp {
     /// `T`.
     None,

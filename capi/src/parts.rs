@@ -1,0 +1,180 @@
+//! Complex tensors of callers are pairs of operands of the engine, real parts before imaginary ones. Operations on
+//! structured tensors take and return parts as tensors of their own.
+
+use t4a_diff::Meta;
+use t4a_operations::AnyOperation;
+use t4a_tensor::layout::Layout;
+use t4a_tensor::{AnyTensor, DType};
+
+use crate::dlpack;
+use crate::error::{Failure, Status};
+
+/// Arrays of the engine for each tensor of the caller: 1, or 2 for a complex one.
+pub(crate) type Groups = Vec<u8>;
+
+/// Groups whose arrays the mask names all are kept; of others what it names.
+fn masked(groups: &[u8], mask: &[bool]) -> Groups {
+    let mut mask = mask.iter();
+    let mut kept = Groups::new();
+    for &group in groups {
+        let named = mask.by_ref().take(group.into()).filter(|&&named| named).count();
+        match named == usize::from(group) {
+            true => kept.push(group),
+            false => kept.extend(std::iter::repeat_n(1, named)),
+        }
+    }
+    kept
+}
+
+/// True if every operand is a pair.
+fn on_pairs(op: &AnyOperation) -> bool {
+    match op {
+        AnyOperation::ComplexEinsum(_) => true,
+        AnyOperation::Linalg(op) => op.complex,
+        AnyOperation::Cumulative(op) => op.complex,
+        AnyOperation::LinearRecurrence(op) => op.complex,
+        _ => false,
+    }
+}
+
+/// The groups of so many arrays that are operands.
+fn operands(op: &AnyOperation, arrays: usize) -> Groups {
+    match op {
+        AnyOperation::Jvp(jvp) => {
+            let own = operands(jvp.op(), jvp.moving().len());
+            let tangents = masked(&own, jvp.moving());
+            [own, tangents].concat()
+        }
+        AnyOperation::Vjp(vjp) => {
+            let own = operands(vjp.op(), vjp.wanted().len());
+            let cotangents = masked(&results(vjp.op(), vjp.given().len()), vjp.given());
+            [own, cotangents].concat()
+        }
+        op if on_pairs(op) => vec![2; arrays / 2],
+        _ => vec![1; arrays],
+    }
+}
+
+/// The groups of results, of indices as well, that are so many arrays.
+pub(crate) fn results(op: &AnyOperation, arrays: usize) -> Groups {
+    let mut groups = own_results(op);
+    let known = groups.iter().map(|&group| usize::from(group)).sum();
+    groups.extend(std::iter::repeat_n(1, arrays.saturating_sub(known)));
+    groups
+}
+
+/// The groups of results in front of others that are one array each.
+fn own_results(op: &AnyOperation) -> Groups {
+    match op {
+        AnyOperation::Linalg(op) => {
+            use t4a_linalg::operation::MatrixOperation;
+            op.op.results().iter().map(|kind| kind.arrays(op.complex) as u8).collect()
+        }
+        AnyOperation::Jvp(jvp) => own_results(jvp.op()).repeat(2),
+        AnyOperation::Vjp(vjp) => masked(&operands(vjp.op(), vjp.wanted().len()), vjp.wanted()),
+        op if on_pairs(op) => vec![2],
+        _ => Groups::new(),
+    }
+}
+
+/// The groups of operands of a caller who has so many tensors.
+fn operands_of(op: &AnyOperation, tensors: usize) -> Groups {
+    match op {
+        AnyOperation::Jvp(_) | AnyOperation::Vjp(_) => operands(op, 0),
+        op if on_pairs(op) => vec![2; tensors],
+        _ => vec![1; tensors],
+    }
+}
+
+/// The groups of results of a caller who has so many tensors.
+fn results_of(op: &AnyOperation, tensors: usize) -> Groups {
+    let mut groups = own_results(op);
+    groups.resize(tensors.max(groups.len()), 1);
+    groups
+}
+
+fn spread(mask: &[bool], groups: &[u8], what: &str) -> Result<Vec<bool>, Failure> {
+    match mask.len() == groups.len() {
+        true => Ok(mask
+            .iter()
+            .zip(groups)
+            .flat_map(|(&x, &n)| std::iter::repeat_n(x, n.into()))
+            .collect()),
+        false => {
+            let (given, has) = (mask.len(), groups.len());
+            Err(Failure::argument(format!("{given} flags for {has} {what}")))
+        }
+    }
+}
+
+/// Flags of operands of the caller, for the arrays.
+pub(crate) fn operand_flags(op: &AnyOperation, mask: &[bool]) -> Result<Vec<bool>, Failure> {
+    spread(mask, &operands_of(op, mask.len()), "operands")
+}
+
+/// Flags of results of the caller, for the arrays.
+pub(crate) fn result_flags(op: &AnyOperation, mask: &[bool]) -> Result<Vec<bool>, Failure> {
+    spread(mask, &results_of(op, mask.len()), "results")
+}
+
+/// Real and imaginary part of a complex tensor, as views; others are as they are.
+pub(crate) fn split(x: AnyTensor) -> Result<Vec<AnyTensor>, Failure> {
+    let Some(real) = dlpack::real(x.dtype()) else { return Ok(vec![x]) };
+    let (layout, len) = (x.layout().clone(), x.buffer().len() / real.size());
+    let strides: Vec<isize> = layout.strides().iter().map(|s| 2 * s).collect();
+    let part = |part| -> Result<AnyTensor, Failure> {
+        let layout = Layout::from_parts(layout.shape(), &strides, 2 * layout.offset() + part, len)?;
+        // SAFETY: complex numbers are two of these floats side by side.
+        Ok(unsafe { AnyTensor::from_buffer(x.buffer().clone(), layout, real)? })
+    };
+    Ok(vec![part(0)?, part(1)?])
+}
+
+/// Tensors of the caller from arrays.
+pub(crate) fn join(op: &AnyOperation, arrays: Vec<AnyTensor>) -> Result<Vec<AnyTensor>, Failure> {
+    let groups = results(op, arrays.len());
+    let mut arrays = arrays.into_iter();
+    let mut all = Vec::with_capacity(groups.len());
+    for group in groups {
+        match (group, arrays.next(), if group == 2 { arrays.next() } else { None }) {
+            (2, Some(re), Some(im)) => all.push(AnyTensor::from_parts(re, im, false)?),
+            (_, Some(x), None) => all.push(x),
+            _ => return Err(Failure::new(Status::Internal, "a result is missing")),
+        }
+    }
+    Ok(all)
+}
+
+/// Shapes and dtypes of arrays, of those of tensors.
+pub(crate) fn split_metas(tensors: &[Meta]) -> Vec<Meta> {
+    let parts = |x: &Meta| match dlpack::real(x.dtype) {
+        Some(dtype) => vec![Meta { shape: x.shape.clone(), dtype }; 2],
+        // Indices are any integers where an operation takes them.
+        None if x.dtype.is_int() => vec![Meta { shape: x.shape.clone(), dtype: DType::I64 }],
+        None => vec![x.clone()],
+    };
+    tensors.iter().flat_map(parts).collect()
+}
+
+/// Shapes and dtypes of the tensors that a caller gets.
+pub(crate) fn join_metas(op: &AnyOperation, arrays: &[Meta]) -> Result<Vec<Meta>, Failure> {
+    let mut arrays = arrays.iter();
+    let groups = results(op, arrays.len());
+    let joined = |group: u8| {
+        let all: Vec<&Meta> = arrays.by_ref().take(group.into()).collect();
+        let first =
+            *all.first().ok_or_else(|| Failure::new(Status::Internal, "a result is missing"))?;
+        let dtype = match (group, first.dtype) {
+            (2, DType::F64) => DType::C64,
+            (2, DType::F32) => DType::C32,
+            (2, dtype) => {
+                let text =
+                    format!("complex numbers have parts of f32 or f64, not {}", dtype.name());
+                return Err(Failure::new(Status::Dtype, text));
+            }
+            (_, dtype) => dtype,
+        };
+        Ok(Meta { shape: first.shape.clone(), dtype })
+    };
+    groups.into_iter().map(joined).collect()
+}

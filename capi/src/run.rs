@@ -1,0 +1,439 @@
+//! Running operations on tensors of a caller.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use t4a_diff::{Cotangents, Eager, Kept, Kind, Meta, Operation, Reverse, Value, checked_results};
+use t4a_operations::AnyOperation;
+use t4a_tensor::AnyTensor;
+
+use crate::dlpack::{Described, DlTensor};
+use crate::error::{Error, Failure, Status, enter};
+use crate::op::{Op, flags, list, of};
+use crate::parts;
+use crate::tensor::Tensor;
+
+/// The process of the first call: its threads are not those of a child of it.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Refuses to wait in a forked process for threads that it does not have.
+fn check_process() -> Result<(), Failure> {
+    let own = std::process::id();
+    match PROCESS.compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed) {
+        Err(first) if first != own => Err(Failure::new(
+            Status::Unsupported,
+            "the process was forked after the first operation, without the threads of the library: start \
+             it anew (`spawn`), or fork before the first operation",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Operands that a caller lends for a call.
+pub(crate) struct Borrowed {
+    tensors: Vec<AnyTensor>,
+    described: Vec<Described>,
+}
+
+impl Borrowed {
+    /// # Safety
+    /// Every pointer is null or valid, the memory unchanged as long as the tensors are used.
+    unsafe fn read(inputs: &[*const DlTensor]) -> Result<Self, Failure> {
+        let mut described = Vec::with_capacity(inputs.len());
+        for (i, &x) in inputs.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            described.push(unsafe { Described::read(x, &format!("operand {i}")) }?);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { Self::of(described) }
+    }
+
+    /// # Safety
+    /// The memory is valid, unchanged as long as the tensors are used.
+    pub(crate) unsafe fn of(described: Vec<Described>) -> Result<Self, Failure> {
+        let mut tensors = Vec::with_capacity(described.len());
+        for x in &described {
+            // SAFETY: the caller's promise.
+            let tensor = unsafe { x.clone().into_tensor(Box::new(())) }?;
+            tensors.extend(parts::split(tensor)?);
+        }
+        Ok(Self { tensors, described })
+    }
+
+    /// A result that outlives the call: a copy, if it is a view of what was lent.
+    fn own(&self, x: AnyTensor) -> Result<AnyTensor, Failure> {
+        let at = x.buffer().as_ptr() as usize;
+        let lent = |x: &Described| x.range().contains(&at);
+        if !self.described.iter().any(lent) {
+            return Ok(x);
+        }
+        let copy = x.to_contiguous()?;
+        match copy.buffer().same_memory(x.buffer()) {
+            false => Ok(copy),
+            // SAFETY: the same elements in another buffer.
+            true => Ok(unsafe {
+                AnyTensor::from_buffer(
+                    copy.buffer().duplicate()?,
+                    copy.layout().clone(),
+                    copy.dtype(),
+                )?
+            }),
+        }
+    }
+}
+
+/// Hands tensors to the caller: all of them, or none.
+///
+/// # Safety
+/// `out` is null or valid for `room` writes, `count` is null or valid for a write.
+unsafe fn hand_over(
+    tensors: Vec<AnyTensor>,
+    out: *mut *const Tensor,
+    room: usize,
+    count: *mut usize,
+) -> Result<(), Failure> {
+    if tensors.len() > room || (out.is_null() && !tensors.is_empty()) {
+        let text =
+            format!("{} results, room for {}", tensors.len(), if out.is_null() { 0 } else { room });
+        return Err(Failure::argument(text));
+    }
+    let mut handles = Vec::with_capacity(tensors.len());
+    for x in tensors {
+        match Tensor::handle(x) {
+            Ok(handle) => handles.push(handle),
+            Err(error) => {
+                // SAFETY: handles of above, not given to anybody.
+                handles.into_iter().for_each(|x| drop(unsafe { Arc::from_raw(x) }));
+                return Err(error);
+            }
+        }
+    }
+    for (i, &handle) in handles.iter().enumerate() {
+        // SAFETY: the caller's promise, and there is room.
+        unsafe { out.add(i).write(handle) };
+    }
+    if !count.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { count.write(handles.len()) };
+    }
+    Ok(())
+}
+
+/// Runs an operation on tensors that the caller lends for the call.
+///
+/// # Safety
+/// `op` is null or a handle; `inputs` is null or valid for `count` pointers, each null or valid with its
+/// memory; `out` is null or valid for `room` writes, `results` and `error` for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn t4a_run(
+    op: *const Op,
+    inputs: *const *const DlTensor,
+    count: usize,
+    out: *mut *const Tensor,
+    room: usize,
+    results: *mut usize,
+    error: *mut *mut Error,
+) -> c_int {
+    let run = || {
+        check_process()?;
+        // SAFETY: the caller's promise.
+        let (op, mut lent) =
+            unsafe { (of(op)?, Borrowed::read(list(inputs, count, "the operands")?)?) };
+        let operands = std::mem::take(&mut lent.tensors);
+        let all = parts::join(op, op.run(operands)?)?;
+        let all = all.into_iter().map(|x| lent.own(x)).collect::<Result<Vec<_>, _>>()?;
+        // SAFETY: the caller's promise.
+        unsafe { hand_over(all, out, room, results) }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { enter(error, run) }
+}
+
+/// Runs an operation, with its results written into these places. Indices become the integers of their place.
+///
+/// # Safety
+/// The places are valid for writes, and no others write them.
+pub(crate) unsafe fn into(
+    op: &AnyOperation,
+    mut lent: Borrowed,
+    places: &[Described],
+) -> Result<(), Failure> {
+    check_process()?;
+    let meta = |x: &Described| Meta { shape: x.shape.clone(), dtype: x.dtype };
+    let metas: Vec<Meta> = lent.described.iter().map(meta).collect();
+    let wanted = parts::join_metas(op, &op.returns(&parts::split_metas(&metas))?)?;
+    if wanted.len() != places.len() {
+        let text = format!("{} results, {} places", wanted.len(), places.len());
+        return Err(Failure::argument(text));
+    }
+    for (i, (place, want)) in places.iter().zip(&wanted).enumerate() {
+        let integers = place.dtype.is_int() && want.dtype.is_int();
+        if place.dtype != want.dtype && !integers {
+            let (dtype, given) = (want.dtype.name(), place.dtype.name());
+            let text = format!("result {i} is {dtype}, its place {given}");
+            return Err(Failure::new(Status::Dtype, text));
+        }
+        if place.shape != want.shape || !place.is_injective() {
+            let (shape, given, strides) = (&want.shape, &place.shape, &place.strides);
+            let text = format!(
+                "result {i} has shape {shape:?}, its place {given:?} with strides {strides:?}; elements must not overlap"
+            );
+            return Err(Failure::new(Status::Shape, text));
+        }
+        let own = place.range();
+        let others = lent.described.iter().chain(&places[..i]);
+        if others.map(Described::range).any(|x| x.start < own.end && own.start < x.end) {
+            let text = format!("the memory of result {i} overlaps an operand or another result");
+            return Err(Failure::argument(text));
+        }
+    }
+    let operands = std::mem::take(&mut lent.tensors);
+    let all = parts::join(op, op.run(operands)?)?;
+    for (x, place) in all.into_iter().zip(places) {
+        let x = if x.dtype() == place.dtype { x } else { x.cast(place.dtype)? };
+        // SAFETY: the caller's promise; shapes and dtypes agree, the memory is apart from operands.
+        unsafe { place.write(&x) };
+    }
+    Ok(())
+}
+
+/// Runs an operation, with its results written into memory of the caller.
+///
+/// # Safety
+/// As [`t4a_run`]; `out` is null or valid for `results` pointers, each null or valid, its memory for writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn t4a_run_into(
+    op: *const Op,
+    inputs: *const *const DlTensor,
+    count: usize,
+    out: *const *mut DlTensor,
+    results: usize,
+    error: *mut *mut Error,
+) -> c_int {
+    let run = || {
+        check_process()?;
+        // SAFETY: the caller's promise.
+        let (op, lent, out) = unsafe {
+            let lent = Borrowed::read(list(inputs, count, "the operands")?)?;
+            (of(op)?, lent, list(out, results, "the results")?)
+        };
+        let mut places = Vec::with_capacity(results);
+        for (i, &x) in out.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            places.push(unsafe { Described::read(x, &format!("result {i}")) }?);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { into(op, lent, &places) }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { enter(error, run) }
+}
+
+/// Values that were kept for a reverse pass.
+#[derive(Debug)]
+pub struct Saved {
+    op: AnyOperation,
+    inputs: Vec<Meta>,
+    results: Vec<Meta>,
+    hidden: usize,
+    kept: Kept<Eager>,
+    wanted: Vec<bool>,
+}
+
+const fn shared<T: Send + Sync>() {}
+const _: () = shared::<Saved>();
+const _: () = shared::<Op>();
+
+/// Runs an operation and keeps what its rule needs.
+///
+/// # Safety
+/// As [`t4a_run`], with handles for operands; `wanted` is null or valid for `count` bytes, `saved` for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn t4a_run_saved(
+    op: *const Op,
+    inputs: *const *const Tensor,
+    count: usize,
+    wanted: *const u8,
+    out: *mut *const Tensor,
+    room: usize,
+    results: *mut usize,
+    saved: *mut *mut Saved,
+    error: *mut *mut Error,
+) -> c_int {
+    let run = || {
+        check_process()?;
+        if saved.is_null() {
+            return Err(Failure::null("the place of what is saved"));
+        }
+        // SAFETY: the caller's promise.
+        let (op, inputs, wanted) = unsafe {
+            let wanted = flags(wanted, count, "the flags of operands")?;
+            (of(op)?, list(inputs, count, "the operands")?, wanted)
+        };
+        let mut tensors = Vec::with_capacity(inputs.len());
+        for (i, &x) in inputs.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            let x = unsafe { x.as_ref() }.ok_or_else(|| Failure::null(&format!("operand {i}")))?;
+            tensors.extend(parts::split(x.any.clone())?);
+        }
+        let wanted = parts::operand_flags(op, &wanted)?;
+        let meta = |x: &AnyTensor| Meta { shape: x.shape().into(), dtype: x.dtype() };
+        let metas = parts::split_metas(&tensors.iter().map(meta).collect::<Vec<_>>());
+        let own = checked_results(op, &metas)?;
+        if wanted.len() != metas.len() {
+            return Err(Failure::argument(
+                "an operand that is complex is one that is real here, or the other way",
+            ));
+        }
+        if let Some(i) = (0..wanted.len()).find(|&i| wanted[i] && op.kind(i) != Kind::Float) {
+            return Err(Failure::argument(format!(
+                "operand {i} holds no floats and has no cotangent"
+            )));
+        }
+        let values: Vec<Value<Eager>> = tensors.into_iter().map(value).collect();
+        let forward = op.forward(&values, &wanted)?;
+        let keep = Kept::new(op.keep(&wanted), &values, &forward);
+        let returned = op.indices(&metas).len();
+        let hidden = forward.hidden.len();
+        let mut arrays = Vec::new();
+        for x in forward.results {
+            arrays.push(x.into_tensor()?);
+        }
+        for x in forward.extra.iter().take(returned) {
+            arrays.push(x.integers().tensor()?.clone().cast(t4a_tensor::DType::I64)?);
+        }
+        let all = parts::join(op, arrays)?;
+        // SAFETY: the caller's promise.
+        unsafe { hand_over(all, out, room, results)? };
+        let keep =
+            Saved { op: op.clone(), inputs: metas, results: own, hidden, kept: keep, wanted };
+        // SAFETY: the caller's promise, and it is not null.
+        unsafe { saved.write(Box::into_raw(Box::new(keep))) };
+        Ok(())
+    };
+    // SAFETY: the caller's promise.
+    unsafe { enter(error, run) }
+}
+
+fn value(x: AnyTensor) -> Value<Eager> {
+    match Kind::of(x.dtype()) {
+        Some(Kind::Flags) => Value::Flags(x.into()),
+        Some(Kind::Integers) => Value::Integers(x.into()),
+        _ => Value::Float(x.into()),
+    }
+}
+
+impl Saved {
+    /// Cotangents of the wanted operands, of those of the results; none is zero.
+    fn vjp(&self, given: &[Option<AnyTensor>]) -> Result<Vec<AnyTensor>, Failure> {
+        let mut arrays = Vec::with_capacity(self.results.len());
+        let mut results = self.results.iter();
+        let groups = parts::results(&self.op, self.results.len());
+        for (i, &group) in groups.iter().enumerate() {
+            let own: Vec<&Meta> = results.by_ref().take(group.into()).collect();
+            let Some(x) = given.get(i).cloned().flatten() else {
+                arrays.extend(std::iter::repeat_n(None, group.into()));
+                continue;
+            };
+            let parts = parts::split(x)?;
+            let fits = |(x, y): (&AnyTensor, &&Meta)| (x.dtype(), x.shape()) == (y.dtype, &y.shape);
+            if parts.len() != own.len() || !parts.iter().zip(&own).all(fits) {
+                let text = format!(
+                    "cotangent {i} is {} {:?}, its result {} {:?}, {} parts and {}",
+                    parts[0].dtype().name(),
+                    parts[0].shape(),
+                    own[0].dtype.name(),
+                    own[0].shape,
+                    parts.len(),
+                    own.len()
+                );
+                return Err(Failure::new(Status::Shape, text));
+            }
+            arrays.extend(parts.into_iter().map(|x| Some(Eager::from(x))));
+        }
+        if given.len() > groups.len() {
+            let text = format!("{} cotangents for {} results", given.len(), groups.len());
+            return Err(Failure::argument(text));
+        }
+        let mut back: Cotangents<Eager> = Vec::new();
+        if arrays.iter().any(Option::is_some) && self.wanted.contains(&true) {
+            let hidden = vec![None; self.hidden];
+            let (kept, wanted) = (&self.kept, &self.wanted[..]);
+            let reverse = Reverse { kept, cotangents: &arrays, hidden: &hidden, wanted };
+            back = self.op.fused_vjp(&reverse)?;
+        }
+        back.resize_with(self.wanted.len(), || None);
+        let mut all = Vec::new();
+        for (x, meta) in
+            back.into_iter().zip(&self.inputs).zip(&self.wanted).filter(|x| *x.1).map(|x| x.0)
+        {
+            all.push(match x {
+                Some(x) => x.into_tensor()?,
+                None => AnyTensor::zeros(&meta.shape, meta.dtype)?,
+            });
+        }
+        // The groups of operands are those of the results of a vjp of everything.
+        let given = vec![true; self.results.len()];
+        let vjp = t4a_operations::Vjp::new(self.op.clone(), given, self.wanted.clone())?;
+        parts::join(&vjp.into(), all)
+    }
+}
+
+/// Cotangents of the operands that were wanted; a null pointer is a cotangent that is zero.
+///
+/// # Safety
+/// `saved` is null or valid; the others as for [`t4a_run`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn t4a_saved_vjp(
+    saved: *const Saved,
+    cotangents: *const *const DlTensor,
+    count: usize,
+    out: *mut *const Tensor,
+    room: usize,
+    results: *mut usize,
+    error: *mut *mut Error,
+) -> c_int {
+    let run = || {
+        check_process()?;
+        // SAFETY: the caller's promise.
+        let (saved, given) = unsafe {
+            let saved = saved.as_ref().ok_or_else(|| Failure::null("what was saved"))?;
+            (saved, list(cotangents, count, "the cotangents")?)
+        };
+        let mut described = Vec::new();
+        let mut tensors = Vec::new();
+        for (i, &x) in given.iter().enumerate() {
+            if x.is_null() {
+                tensors.push(None);
+                continue;
+            }
+            // SAFETY: the caller's promise.
+            unsafe {
+                let x = Described::read(x, &format!("cotangent {i}"))?;
+                tensors.push(Some(x.clone().into_tensor(Box::new(()))?));
+                described.push(x);
+            }
+        }
+        let lent = Borrowed { tensors: Vec::new(), described };
+        let all = saved.vjp(&tensors)?;
+        drop(tensors);
+        let all = all.into_iter().map(|x| lent.own(x)).collect::<Result<Vec<_>, _>>()?;
+        // SAFETY: the caller's promise.
+        unsafe { hand_over(all, out, room, results) }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { enter(error, run) }
+}
+
+/// Frees what was saved; null is nothing.
+///
+/// # Safety
+/// `saved` is null or valid, and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn t4a_saved_free(saved: *mut Saved) {
+    if !saved.is_null() {
+        // SAFETY: the caller's promise; made by `Box::into_raw`.
+        drop(unsafe { Box::from_raw(saved) });
+    }
+}

@@ -1,0 +1,215 @@
+//! Handles of tensors: immutable, counted, usable from any thread.
+
+use std::ffi::c_int;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use t4a_tensor::AnyTensor;
+
+use crate::dlpack::{self, DataType, Described, DlTensor, FLAG_READ_ONLY, Managed, Taken};
+use crate::error::{Error, Failure, Status, enter};
+
+/// A tensor given to a consumer is one that it may write into; the elements are copied if others share them.
+pub const WRITABLE: u32 = 1;
+/// Column-major strides; the elements are copied if they have others.
+pub const COLUMN_MAJOR: u32 = 2;
+/// Whatever strides the tensor has; row-major ones otherwise.
+pub const STRIDED: u32 = 4;
+
+/// A handle.
+#[derive(Debug)]
+pub struct Tensor {
+    pub(crate) any: AnyTensor,
+    view: DlTensor,
+    _shape: Vec<i64>,
+    _strides: Vec<i64>,
+}
+
+// SAFETY: the pointers of `view` lead into memory that the handle owns and nobody writes.
+unsafe impl Send for Tensor {}
+// SAFETY: as above.
+unsafe impl Sync for Tensor {}
+
+impl Tensor {
+    pub(crate) fn handle(any: AnyTensor) -> Result<*const Tensor, Failure> {
+        let (shape, strides, dtype) = dlpack::description(&any)?;
+        let view = dlpack::view(&any, &shape, &strides, dtype);
+        Ok(Arc::into_raw(Arc::new(Self { any, view, _shape: shape, _strides: strides })))
+    }
+}
+
+/// Writes a handle.
+///
+/// # Safety
+/// `out` is null or valid for a write.
+unsafe fn put(out: *mut *const Tensor, any: AnyTensor) -> Result<(), Failure> {
+    let out = NonNull::new(out).ok_or_else(|| Failure::null("the place of the result"))?;
+    let handle = Tensor::handle(any)?;
+    // SAFETY: the caller's promise.
+    unsafe { out.write(handle) };
+    Ok(())
+}
+
+/// Takes a tensor over, without a copy where the engine can read it as it is. Its deleter is called once:
+/// when the last handle is released, or here if there is an error.
+///
+/// # Safety
+/// `managed` is null or valid, and its memory stays as it is until the deleter is called; `out` and `error`
+/// are null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn t4a_tensor_take(
+    managed: *mut Managed,
+    out: *mut *const Tensor,
+    error: *mut *mut Error,
+) -> c_int {
+    let take = || {
+        let managed = NonNull::new(managed).ok_or_else(|| Failure::null("the tensor"))?;
+        // SAFETY: the caller's promise.
+        let owner = unsafe { Taken::new(managed) };
+        if out.is_null() {
+            return Err(Failure::null("the place of the result"));
+        }
+        // SAFETY: the version has its place in every version.
+        let version = unsafe { (*managed.as_ptr()).version };
+        if version.major != 1 {
+            let text = format!("DLPack {}.{} is given, 1 is known", version.major, version.minor);
+            return Err(Failure::new(Status::Unsupported, text));
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            let described = Described::read(&raw const (*managed.as_ptr()).tensor, "the tensor")?;
+            put(out, described.into_tensor(Box::new(owner))?)
+        }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { enter(error, take) }
+}
+
+/// A copy of a tensor of somebody else's.
+///
+/// # Safety
+/// `tensor` is null or valid; `out` and `error` are null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn t4a_tensor_copy(
+    tensor: *const DlTensor,
+    out: *mut *const Tensor,
+    error: *mut *mut Error,
+) -> c_int {
+    let copy = || {
+        // SAFETY: the caller's promise.
+        unsafe { put(out, Described::read(tensor, "the tensor")?.copy()?) }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { enter(error, copy) }
+}
+
+fn arranged(any: AnyTensor, flags: u32) -> Result<AnyTensor, Failure> {
+    if flags & COLUMN_MAJOR != 0 {
+        let axes: Vec<usize> = (0..any.rank()).rev().collect();
+        return Ok(any.permute(&axes)?.to_contiguous()?.permute(&axes)?);
+    }
+    if flags & STRIDED != 0 {
+        return Ok(any);
+    }
+    Ok(any.to_contiguous()?)
+}
+
+/// Gives a tensor to a consumer and releases the handle, in failure too. Without a copy if strides fit
+/// and, for [`WRITABLE`], nobody else holds the elements.
+///
+/// # Safety
+/// `tensor` is null or a handle that was not released; `out` and `error` are null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn t4a_tensor_give(
+    tensor: *const Tensor,
+    flags: u32,
+    out: *mut *mut Managed,
+    error: *mut *mut Error,
+) -> c_int {
+    let give = || {
+        if tensor.is_null() {
+            return Err(Failure::null("the tensor"));
+        }
+        // SAFETY: the caller's promise.
+        let held = unsafe { Arc::from_raw(tensor) };
+        let out = NonNull::new(out).ok_or_else(|| Failure::null("the place of the result"))?;
+        if flags & !(WRITABLE | COLUMN_MAJOR | STRIDED) != 0 {
+            return Err(Failure::argument(format!("there are no flags {flags:#x}")));
+        }
+        let any = match Arc::try_unwrap(held) {
+            Ok(held) => held.any,
+            Err(held) => held.any.clone(),
+        };
+        let mut any = arranged(any, flags)?;
+        let mut read_only = 0;
+        if any.buffer().is_shared() {
+            read_only = FLAG_READ_ONLY;
+            if flags & WRITABLE != 0 {
+                // SAFETY: the same elements in another buffer.
+                any = unsafe {
+                    AnyTensor::from_buffer(
+                        any.buffer().duplicate()?,
+                        any.layout().clone(),
+                        any.dtype(),
+                    )?
+                };
+                read_only = 0;
+            }
+        }
+        let given = dlpack::give(any, read_only)?;
+        // SAFETY: the caller's promise.
+        unsafe { out.write(given.as_ptr()) };
+        Ok(())
+    };
+    // SAFETY: the caller's promise.
+    unsafe { enter(error, give) }
+}
+
+/// One more handle of the same tensor: the same pointer, to be released once more.
+///
+/// # Safety
+/// `tensor` is null or a handle that was not released.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn t4a_tensor_retain(tensor: *const Tensor) -> *const Tensor {
+    if !tensor.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { Arc::increment_strong_count(tensor) };
+    }
+    tensor
+}
+
+/// Releases a handle; null is nothing.
+///
+/// # Safety
+/// `tensor` is null or a handle that was not released.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn t4a_tensor_release(tensor: *const Tensor) {
+    if !tensor.is_null() {
+        // SAFETY: the caller's promise.
+        drop(unsafe { Arc::from_raw(tensor) });
+    }
+}
+
+/// The elements of a tensor, as long as a handle lives; null of null.
+///
+/// # Safety
+/// `tensor` is null or a handle that was not released.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn t4a_tensor_view(tensor: *const Tensor) -> *const DlTensor {
+    // SAFETY: the caller's promise.
+    unsafe { tensor.as_ref() }.map_or(std::ptr::null(), |tensor| &raw const tensor.view)
+}
+
+/// Shape and dtype.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct TensorMeta {
+    /// `sizeof` of the struct.
+    pub size: usize,
+    /// Number of axes.
+    pub rank: i32,
+    /// Element type.
+    pub dtype: DataType,
+    /// Sizes of the axes.
+    pub shape: [i64; dlpack::MAX_RANK],
+}

@@ -1,0 +1,249 @@
+//! Operations as custom calls of XLA, by the structs of its foreign function interface, version 0.1.
+//!
+//! The attribute `text` is the operation. Structs of XLA grow at their ends, so those of later versions are read
+//! as these.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, LazyLock, Mutex};
+
+use t4a_operations::AnyOperation;
+use t4a_tensor::DType;
+
+use crate::dlpack::Described;
+use crate::error::{Failure, Status};
+use crate::run::{Borrowed, into};
+
+/// Operations that were read.
+const CAPACITY: usize = 512;
+
+#[repr(C)]
+struct Extension {
+    size: usize,
+    kind: i32,
+    next: *mut Extension,
+}
+
+/// The extension that wants to know the version.
+const METADATA: i32 = 1;
+
+#[repr(C)]
+struct ApiVersion {
+    size: usize,
+    extension: *mut Extension,
+    major: i32,
+    minor: i32,
+}
+
+#[repr(C)]
+struct Metadata {
+    size: usize,
+    version: ApiVersion,
+}
+
+#[repr(C)]
+struct MetadataExtension {
+    base: Extension,
+    metadata: *mut Metadata,
+}
+
+#[repr(C)]
+struct ErrorCreate {
+    size: usize,
+    extension: *mut Extension,
+    message: *const c_char,
+    code: i32,
+}
+
+/// The beginning of the table of functions.
+#[repr(C)]
+struct Api {
+    size: usize,
+    extension: *mut Extension,
+    version: ApiVersion,
+    internal: *const c_void,
+    error: unsafe extern "C" fn(*mut ErrorCreate) -> *mut c_void,
+}
+
+/// Arguments or results.
+#[repr(C)]
+struct List {
+    size: usize,
+    extension: *mut Extension,
+    count: i64,
+    kinds: *const i32,
+    items: *const *const Buffer,
+}
+
+#[repr(C)]
+struct Span {
+    at: *const u8,
+    len: usize,
+}
+
+#[repr(C)]
+struct Attributes {
+    size: usize,
+    extension: *mut Extension,
+    count: i64,
+    kinds: *const i32,
+    names: *const *const Span,
+    values: *const *const c_void,
+}
+
+const BUFFER: i32 = 1;
+const STRING: i32 = 4;
+
+/// The beginning of a call.
+#[repr(C)]
+pub struct CallFrame {
+    size: usize,
+    extension: *mut Extension,
+    api: *const Api,
+    context: *mut c_void,
+    stage: i32,
+    arguments: List,
+    results: List,
+    attributes: Attributes,
+}
+
+#[repr(C)]
+struct Buffer {
+    size: usize,
+    extension: *mut Extension,
+    dtype: i32,
+    data: *mut c_void,
+    rank: i64,
+    dims: *const i64,
+}
+
+fn dtype(code: i32) -> Result<DType, Failure> {
+    Ok(match code {
+        1 => DType::Bool,
+        2 => DType::I8,
+        3 => DType::I16,
+        4 => DType::I32,
+        5 => DType::I64,
+        6 => DType::U8,
+        7 => DType::U16,
+        8 => DType::U32,
+        9 => DType::U64,
+        10 => DType::F16,
+        11 => DType::F32,
+        12 => DType::F64,
+        15 => DType::C32,
+        16 => DType::BF16,
+        18 => DType::C64,
+        _ => return Err(Failure::new(Status::Dtype, format!("arrays of the dtype {code} of XLA"))),
+    })
+}
+
+/// # Safety
+/// The list is one of XLA.
+unsafe fn buffers(list: &List, what: &str) -> Result<Vec<Described>, Failure> {
+    let mut all = Vec::new();
+    for i in 0..list.count.max(0) as usize {
+        // SAFETY: the caller's promise: as many kinds and items, buffers with as many dims.
+        let (kind, buffer) = unsafe { (*list.kinds.add(i), *list.items.add(i)) };
+        if kind != BUFFER {
+            return Err(Failure::argument(format!("{what} {i} is no array")));
+        }
+        // SAFETY: as above.
+        let (x, dims) = unsafe {
+            let x = &*buffer;
+            let rank = x.rank.max(0) as usize;
+            (x, if rank == 0 { &[][..] } else { std::slice::from_raw_parts(x.dims, rank) })
+        };
+        let what = format!("{what} {i}");
+        all.push(Described::new(dtype(x.dtype)?, dims, None, x.data.cast(), &what)?);
+    }
+    Ok(all)
+}
+
+/// # Safety
+/// The attributes are those of XLA.
+unsafe fn text(attributes: &Attributes) -> Result<&str, Failure> {
+    // SAFETY: the caller's promise.
+    let string = |span: *const Span| unsafe { std::slice::from_raw_parts((*span).at, (*span).len) };
+    for i in 0..attributes.count.max(0) as usize {
+        // SAFETY: as above: as many kinds, names and values.
+        let (kind, name, value) = unsafe {
+            (*attributes.kinds.add(i), *attributes.names.add(i), *attributes.values.add(i))
+        };
+        if kind == STRING && string(name) == b"text" {
+            return std::str::from_utf8(string(value.cast()))
+                .map_err(|e| Failure::argument(e.to_string()));
+        }
+    }
+    Err(Failure::argument("the attribute text, an operation, is missing"))
+}
+
+/// The operation of a text, read once.
+fn operation(text: &str) -> Result<Arc<AnyOperation>, Failure> {
+    static KNOWN: LazyLock<Mutex<HashMap<String, Arc<AnyOperation>>>> =
+        LazyLock::new(Mutex::default);
+    let lock = || KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(known) = lock().get(text) {
+        return Ok(known.clone());
+    }
+    let read = Arc::new(AnyOperation::from_text(text)?);
+    let mut known = lock();
+    if known.len() >= CAPACITY {
+        known.clear();
+    }
+    known.insert(text.into(), read.clone());
+    Ok(read)
+}
+
+/// # Safety
+/// The frame is one of XLA.
+unsafe fn execute(frame: &CallFrame) -> Result<(), Failure> {
+    // SAFETY: the caller's promise; XLA lends arguments and results for the call, apart from each other.
+    unsafe {
+        let op = operation(text(&frame.attributes)?)?;
+        let lent = Borrowed::of(buffers(&frame.arguments, "operand")?)?;
+        into(&op, lent, &buffers(&frame.results, "result")?)
+    }
+}
+
+/// The handler of a custom call: `jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(lib.t4a_xla_execute))`. Returns null,
+/// or an error of XLA.
+///
+/// # Safety
+/// `frame` is null, or a call of XLA.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn t4a_xla_execute(frame: *mut CallFrame) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    let Some(frame) = (unsafe { frame.as_ref() }) else { return std::ptr::null_mut() };
+    // SAFETY: the caller's promise.
+    if let Some(extension) = unsafe { frame.extension.as_ref() }
+        && extension.kind == METADATA
+    {
+        // SAFETY: an extension of this kind; the frame has nothing else then.
+        unsafe {
+            let metadata = (*frame.extension.cast::<MetadataExtension>()).metadata;
+            ((*metadata).version.major, (*metadata).version.minor) = (0, 1);
+        }
+        return std::ptr::null_mut();
+    }
+    // SAFETY: the caller's promise.
+    let result = catch_unwind(AssertUnwindSafe(|| unsafe { execute(frame) }));
+    let failure = match result {
+        Ok(Ok(())) => return std::ptr::null_mut(),
+        Ok(Err(failure)) => failure,
+        Err(_) => Failure::new(Status::Internal, "a fault of the library"),
+    };
+    // INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL.
+    let code = match failure.status() {
+        Status::Memory => 8,
+        Status::Unsupported => 12,
+        Status::Internal => 13,
+        _ => 3,
+    };
+    let message = CString::new(failure.text().replace('\0', " ")).unwrap_or_default();
+    let (size, extension) = (size_of::<ErrorCreate>(), std::ptr::null_mut());
+    let mut create = ErrorCreate { size, extension, message: message.as_ptr(), code };
+    // SAFETY: the table of XLA; it copies the message.
+    unsafe { ((*frame.api).error)(&raw mut create) }
+}

@@ -1,0 +1,317 @@
+//! Arrays of any type behind one type.
+//!
+//! A derivative runs its operation on duals, and the operation may be a derivative: without a type that holds
+//! arrays of every type the compiler would make code for duals of duals of duals without end. All arrays
+//! of one computation have the same type inside.
+
+use std::any::Any;
+use std::fmt;
+use std::rc::Rc;
+
+use t4a_diff::array::Shape;
+use t4a_diff::{Array, Dual, Eager, Flags, Integers, Operation, Outcome, Value};
+use t4a_tensor::{AnyTensor, DType, TensorError};
+
+use crate::{AnyOperation, OperationError};
+
+type Elements = Result<AnyTensor, TensorError>;
+
+/// The value inside. All arrays of a computation have one type.
+fn inside<T: 'static>(x: &dyn Any) -> &T {
+    x.downcast_ref().unwrap_or_else(|| unreachable!("arrays of one computation have one type"))
+}
+
+/// The type of an argument: a reference to what holds arrays of a kind, or a type in brackets.
+macro_rules! taken {
+    ($own:ident same) => {
+        &$own
+    };
+    ($own:ident integers) => {
+        &ErasedIntegers
+    };
+    ($own:ident flags) => {
+        &ErasedFlags
+    };
+    ($own:ident [$plain:ty]) => {
+        $plain
+    };
+}
+
+/// The argument for the array inside.
+macro_rules! down {
+    ($array:ident same $x:expr) => {
+        inside::<$array>(&*$x.0)
+    };
+    ($array:ident integers $x:expr) => {
+        inside::<$array::Integers>(&*$x.0)
+    };
+    ($array:ident flags $x:expr) => {
+        inside::<$array::Flags>(&*$x.0)
+    };
+    ($array:ident [$plain:ty] $x:expr) => {
+        $x
+    };
+}
+
+/// The type of a result.
+macro_rules! returned {
+    ($own:ident same) => {
+        $own
+    };
+    ($own:ident integers) => {
+        ErasedIntegers
+    };
+    ($own:ident flags) => {
+        ErasedFlags
+    };
+    ($own:ident [$plain:ty]) => {
+        $plain
+    };
+}
+
+/// A result, held.
+macro_rules! up {
+    ($own:ident same $x:expr) => {
+        $own(Rc::new($x))
+    };
+    ($own:ident integers $x:expr) => {
+        ErasedIntegers(Rc::new($x))
+    };
+    ($own:ident flags $x:expr) => {
+        ErasedFlags(Rc::new($x))
+    };
+    ($own:ident [$plain:ty] $x:expr) => {
+        $x
+    };
+}
+
+/// A type that holds arrays of a trait of the vocabulary, as one of its implementors. The rows are methods.
+macro_rules! erased {
+    (
+        $(#[$doc:meta])* $erased:ident, $object:ident for $array:ident: $vocabulary:ident;
+        { $($declared:item)* } { $($defined:item)* } { $($direct:item)* }
+        $($name:ident($($x:ident: $kind:tt),*) -> $out:tt;)*
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone)]
+        pub(super) struct $erased(Rc<dyn $object>);
+
+        trait $object: Any + fmt::Debug {
+            $(fn $name(&self, $($x: taken!($erased $kind)),*) -> returned!($erased $out);)*
+            $($declared)*
+        }
+
+        impl<$array: $vocabulary> $object for $array {
+            $(fn $name(&self, $($x: taken!($erased $kind)),*) -> returned!($erased $out) {
+                let out = <$array as $vocabulary>::$name(self, $(down!($array $kind $x)),*);
+                up!($erased $out out)
+            })*
+            $($defined)*
+        }
+
+        impl $vocabulary for $erased {
+            $(fn $name(&self, $($x: taken!($erased $kind)),*) -> returned!($erased $out) {
+                self.0.$name($($x),*)
+            })*
+            $($direct)*
+        }
+
+        impl fmt::Debug for $erased {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+erased! {
+    /// Floats of any type.
+    Erased, Floating for A: Array;
+    {
+        fn cat_with(&self, all: &[Erased], axis: usize) -> Erased;
+        fn run(
+            &self,
+            op: &AnyOperation,
+            inputs: &[Value<Erased>],
+            tracked: &[bool],
+        ) -> Result<Outcome<Erased>, OperationError>;
+    }
+    {
+        fn cat_with(&self, all: &[Erased], axis: usize) -> Erased {
+            let all: Vec<A> = all.iter().map(|x| inside::<A>(&*x.0).clone()).collect();
+            Erased(Rc::new(A::cat(&all, axis)))
+        }
+        fn run(
+            &self,
+            op: &AnyOperation,
+            inputs: &[Value<Erased>],
+            tracked: &[bool],
+        ) -> Result<Outcome<Erased>, OperationError> {
+            let inputs: Vec<Value<A>> = inputs.iter().map(release_value).collect();
+            A::apply(op, &inputs, tracked)?.try_map(|x| Ok(erase_value(&x)), |x| Ok(erase(&x)))
+        }
+    }
+    {
+        type Integers = ErasedIntegers;
+        type Flags = ErasedFlags;
+
+        fn cat(arrays: &[Self], axis: usize) -> Self {
+            arrays[0].0.cat_with(arrays, axis)
+        }
+        /// An operation of the table runs where the arrays inside run it, another one by its definition.
+        fn apply<O: Operation>(
+            op: &O,
+            inputs: &[Value<Self>],
+            tracked: &[bool],
+        ) -> Result<Outcome<Self>, O::Error> {
+            let first = inputs.iter().find_map(|x| match x {
+                Value::Float(x) => Some(x),
+                _ => None,
+            });
+            match (AnyOperation::of(op), first) {
+                (Some(any), Some(x)) => x.0.run(&any, inputs, tracked).map_err(OperationError::into_of::<O>),
+                _ => op.portable(inputs, tracked),
+            }
+        }
+        /// On the engine its own way.
+        fn jvp<O: Operation>(
+            op: &O,
+            inputs: &[Value<Dual<Self>>],
+            tracked: &[bool],
+        ) -> Result<Outcome<Dual<Self>>, O::Error> {
+            let engine: Option<Vec<Value<Dual<Eager>>>> = inputs.iter().map(on_engine).collect();
+            let Some(inputs) = engine else { return op.jvp(inputs, tracked) };
+            let dual = |x: Dual<Eager>| Dual {
+                value: erase(&x.value),
+                tangent: x.tangent.as_ref().map(erase),
+            };
+            let value = |x: Value<Dual<Eager>>| match x {
+                Value::Float(x) => Value::Float(dual(x)),
+                other => erase_value(&other.below()).dual(None),
+            };
+            op.fused_jvp(&inputs, tracked)?.try_map(|x| Ok(value(x)), |x| Ok(dual(x)))
+        }
+    }
+    shape() -> [Shape];
+    dtype() -> [DType];
+    elements() -> [Elements];
+    full(shape: [&[usize]], c: [f64]) -> same;
+    constant(elements: [AnyTensor]) -> same;
+    indices(elements: [AnyTensor]) -> integers;
+    counting(n: [usize]) -> integers;
+    indicator(flags: flags) -> same;
+    detach() -> same;
+    activity() -> same;
+    add(y: same) -> same;
+    sub(y: same) -> same;
+    mul(y: same) -> same;
+    div(y: same) -> same;
+    shift(c: [f64]) -> same;
+    scale(c: [f64]) -> same;
+    recip() -> same;
+    exp() -> same;
+    ln() -> same;
+    sqrt() -> same;
+    pow(p: [f64]) -> same;
+    tanh() -> same;
+    ln_1p() -> same;
+    sin() -> same;
+    cos() -> same;
+    erf() -> same;
+    abs() -> same;
+    neg() -> same;
+    sign() -> same;
+    equal(y: same) -> flags;
+    greater(y: same) -> flags;
+    equals(c: [f64]) -> flags;
+    is_nan() -> flags;
+    replace(flags: flags, y: same) -> same;
+    fill(flags: flags, c: [f64]) -> same;
+    reshape(shape: [&[usize]]) -> same;
+    permute(axes: [&[usize]]) -> same;
+    expand(shape: [&[usize]]) -> same;
+    slice(axis: [usize], start: [usize], len: [usize], step: [usize]) -> same;
+    embed(axis: [usize], start: [usize], step: [usize], size: [usize]) -> same;
+    flip(axes: [&[usize]]) -> same;
+    sum(axis: [usize]) -> same;
+    mean(axis: [usize]) -> same;
+    max(axis: [usize]) -> same;
+    min(axis: [usize]) -> same;
+    argmax(axis: [usize]) -> integers;
+    argmin(axis: [usize]) -> integers;
+    cumsum(axis: [usize]) -> same;
+    matmul(y: same) -> same;
+    gather(axis: [usize], index: integers) -> same;
+    scatter_add(axis: [usize], index: integers, y: same) -> same;
+}
+
+erased! {
+    /// Integers of any type.
+    ErasedIntegers, Indexing for I: Integers;
+    {} {} { type Flags = ErasedFlags; }
+    shape() -> [Shape];
+    elements() -> [Elements];
+    reshape(shape: [&[usize]]) -> same;
+    expand(shape: [&[usize]]) -> same;
+    shift(c: [i64]) -> same;
+    equal(j: same) -> flags;
+    greater(j: same) -> flags;
+    at_least(c: [i64]) -> flags;
+    fill(flags: flags, c: [i64]) -> same;
+}
+
+erased! {
+    /// Truth values of any type.
+    ErasedFlags, Deciding for F: Flags;
+    {} {} {}
+    shape() -> [Shape];
+    reshape(shape: [&[usize]]) -> same;
+    expand(shape: [&[usize]]) -> same;
+    and(rhs: same) -> same;
+    or(rhs: same) -> same;
+    not() -> same;
+    any(axis: [usize]) -> same;
+}
+
+/// An array, held.
+pub(super) fn erase<A: Array>(x: &A) -> Erased {
+    Erased(Rc::new(x.clone()))
+}
+
+/// The array that is held.
+pub(super) fn release<A: Array>(x: &Erased) -> A {
+    inside::<A>(&*x.0).clone()
+}
+
+/// A value, held.
+pub(super) fn erase_value<A: Array>(x: &Value<A>) -> Value<Erased> {
+    match x {
+        Value::Float(x) => Value::Float(erase(x)),
+        Value::Integers(x) => Value::Integers(ErasedIntegers(Rc::new(x.clone()))),
+        Value::Flags(x) => Value::Flags(ErasedFlags(Rc::new(x.clone()))),
+    }
+}
+
+/// The value that is held.
+pub(super) fn release_value<A: Array>(x: &Value<Erased>) -> Value<A> {
+    match x {
+        Value::Float(x) => Value::Float(release(x)),
+        Value::Integers(x) => Value::Integers(inside::<A::Integers>(&*x.0).clone()),
+        Value::Flags(x) => Value::Flags(inside::<A::Flags>(&*x.0).clone()),
+    }
+}
+
+/// Engine tensors with their tangents, if the arrays inside are such.
+fn on_engine(x: &Value<Dual<Erased>>) -> Option<Value<Dual<Eager>>> {
+    fn get<T: Clone + 'static>(x: &dyn Any) -> Option<T> {
+        x.downcast_ref().cloned()
+    }
+    Some(match x {
+        Value::Float(Dual { value, tangent }) => {
+            let tangent = tangent.as_ref().and_then(|x| get(&*x.0));
+            Value::Float(Dual { value: get(&*value.0)?, tangent })
+        }
+        Value::Integers(x) => Value::Integers(get(&*x.0)?),
+        Value::Flags(x) => Value::Flags(get(&*x.0)?),
+    })
+}

@@ -1,0 +1,126 @@
+//! Derivatives of operations, as operations.
+//!
+//! ```text
+//! Jvp   operands, tangents of those that move       results, their tangents
+//! Vjp   operands, cotangents of the results given   cotangents of the operands wanted
+//! ```
+//!
+//! Both are differentiated like any other, by the same rule on duals. With y = f(x) and its Jacobian J, and
+//! a dual x + ε t for a value with a tangent:
+//!
+//! ```text
+//! vjp of Vjp, w for the cotangents wanted     Jᵀ(x + ε w) ȳ                tangent: of x; J w: of ȳ
+//! vjp of Jvp, (ȳ, v) for results, tangents    Jᵀ(x + ε ẋ) (v + ε ȳ)        value: of ẋ; tangent: of x
+//! ```
+//!
+//! The first holds because second derivatives are symmetric.
+
+mod erased;
+mod jvp;
+mod vjp;
+
+use t4a_diff::{Array, Dual, Kept, Meta, Operation, Outcome, Reverse, Value};
+
+pub use jvp::Jvp;
+pub use vjp::Vjp;
+
+use crate::{AnyOperation, OperationError};
+
+/// The highest order of a derivative: of a derivative of a derivative and so on. Time doubles with each.
+pub const MAX_ORDER: usize = 8;
+
+fn refused(op: &AnyOperation, reason: impl Into<String>) -> OperationError {
+    OperationError::Derivative { op: op.name(), reason: reason.into() }
+}
+
+/// The order of a derivative; 0 for other operations.
+fn order(op: &AnyOperation) -> usize {
+    match op {
+        AnyOperation::Jvp(Jvp { op, .. }) | AnyOperation::Vjp(Vjp { op, .. }) => 1 + order(op),
+        _ => 0,
+    }
+}
+
+/// An operation of which there is a derivative.
+fn differentiable(op: AnyOperation) -> Result<Box<AnyOperation>, OperationError> {
+    match order(&op) {
+        MAX_ORDER.. => Err(refused(&op, format!("its derivative has an order above {MAX_ORDER}"))),
+        _ => Ok(Box::new(op)),
+    }
+}
+
+/// Checks the operands of a derivative: those of the operation, then `count` more.
+fn split<'a>(
+    op: &AnyOperation,
+    inputs: &'a [Meta],
+    own: usize,
+    count: usize,
+    what: &str,
+) -> Result<(&'a [Meta], &'a [Meta]), OperationError> {
+    match inputs.len() == own + count {
+        true => Ok(inputs.split_at(own)),
+        false => {
+            let given = inputs.len();
+            Err(refused(op, format!("{own} operands and {count} {what}, given {given} arrays")))
+        }
+    }
+}
+
+/// Checks that a tangent or a cotangent is one of this array.
+fn fits(op: &AnyOperation, what: &str, of: &Meta, given: &Meta) -> Result<(), OperationError> {
+    match of == given {
+        true => Ok(()),
+        false => {
+            let text = |x: &Meta| format!("{} {:?}", x.dtype.name(), x.shape);
+            Err(refused(op, format!("the {what} of {} is {}", text(of), text(given))))
+        }
+    }
+}
+
+/// The places of `true`.
+fn places(mask: &[bool]) -> impl Iterator<Item = usize> + '_ {
+    mask.iter().enumerate().filter(|(_, holds)| **holds).map(|(i, _)| i)
+}
+
+/// Arrays by place, `None` where the mask is false.
+fn spread<T>(mask: &[bool], arrays: impl IntoIterator<Item = T>) -> Vec<Option<T>> {
+    let mut arrays = arrays.into_iter();
+    mask.iter().map(|&holds| if holds { arrays.next() } else { None }).collect()
+}
+
+/// The results of an operation, and the cotangents of operands; `None` is zero.
+type Reversed<A> = (Outcome<A>, Vec<Option<A>>);
+
+/// Runs an operation and its rule, each where the arrays run it.
+fn reverse<A: Array>(
+    op: &AnyOperation,
+    inputs: &[Value<A>],
+    cotangents: &[Option<A>],
+    wanted: &[bool],
+) -> Result<Reversed<A>, OperationError> {
+    let out = A::apply(op, inputs, wanted)?;
+    if !wanted.contains(&true) || cotangents.iter().all(Option::is_none) {
+        return Ok((out, vec![None; wanted.len()]));
+    }
+    let cotangents = &numbers(cotangents, &out)[..];
+    let kept = Kept::new(op.keep(wanted), inputs, &out);
+    let hidden = vec![None; out.hidden.len()];
+    let back = op.vjp(&Reverse { kept: &kept, cotangents, hidden: &hidden, wanted })?;
+    let back = back.into_iter().chain(std::iter::repeat(None)).zip(wanted);
+    let back = back.map(|(x, &wanted)| x.filter(|_| wanted)).collect();
+    Ok((out, back))
+}
+
+/// Cotangents in the shapes of the results: that of a number may come with an axis.
+fn numbers<A: Array>(cotangents: &[Option<A>], out: &Outcome<A>) -> Vec<Option<A>> {
+    let number = |(x, y): (&Option<A>, &A)| {
+        let x = x.as_ref()?;
+        Some(if y.shape().is_empty() { x.reshape(&[]) } else { x.clone() })
+    };
+    cotangents.iter().zip(&out.results).map(number).collect()
+}
+
+/// The value alone.
+fn constant<A: Array>(x: &A) -> Dual<A> {
+    Dual::constant(x.clone())
+}

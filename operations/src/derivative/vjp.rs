@@ -1,0 +1,192 @@
+//! Cotangents of operands.
+
+use serde::{Deserialize, Serialize};
+use t4a_diff::{
+    Array, Cotangents, Dual, Eager, Keep, Kept, Kind, Meta, OnBatch, Operation, Outcome, Reverse,
+    Value,
+};
+
+use super::erased::{Erased, erase, erase_value, release};
+use super::{constant, differentiable, fits, numbers, places, refused, reverse, split, spread};
+use crate::{AnyOperation, OperationError};
+
+/// Operands, then the cotangents of the results that have one → the cotangents of the operands that want
+/// one. The forward computation is part of it: nothing is kept from one call to another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Data")]
+pub struct Vjp {
+    pub(super) op: Box<AnyOperation>,
+    given: Vec<bool>,
+    wanted: Vec<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Data {
+    op: Box<AnyOperation>,
+    given: Vec<bool>,
+    wanted: Vec<bool>,
+}
+
+impl TryFrom<Data> for Vjp {
+    type Error = OperationError;
+
+    fn try_from(data: Data) -> Result<Self, OperationError> {
+        Self::new(*data.op, data.given, data.wanted)
+    }
+}
+
+impl Vjp {
+    /// Of an operation; `given`: which of its results have a cotangent, `wanted`: which of its operands want one.
+    ///
+    /// # Errors
+    /// [`OperationError::Derivative`] if no result has a cotangent, an operand is wanted that is no float,
+    /// or the order exceeds [`MAX_ORDER`](super::MAX_ORDER).
+    pub fn new(
+        op: impl Into<AnyOperation>,
+        given: Vec<bool>,
+        wanted: Vec<bool>,
+    ) -> Result<Self, OperationError> {
+        let op = differentiable(op.into())?;
+        if let Some(i) = places(&wanted).find(|&i| op.kind(i) != Kind::Float) {
+            return Err(refused(&op, format!("operand {i} has no cotangent: it holds no floats")));
+        }
+        match given.contains(&true) {
+            true => Ok(Self { op, given, wanted }),
+            false => Err(refused(&op, "no result has a cotangent")),
+        }
+    }
+
+    /// The operation.
+    pub fn op(&self) -> &AnyOperation {
+        &self.op
+    }
+
+    /// The results that have a cotangent.
+    pub fn given(&self) -> &[bool] {
+        &self.given
+    }
+
+    /// The operands that want a cotangent.
+    pub fn wanted(&self) -> &[bool] {
+        &self.wanted
+    }
+
+    /// The operands of the operation, and the cotangents of its results by place.
+    fn operands<'a, A: Array>(&self, inputs: &'a [Value<A>]) -> (&'a [Value<A>], Vec<Option<A>>) {
+        let (own, cotangents) = inputs.split_at(self.wanted.len());
+        (own, spread(&self.given, cotangents.iter().map(|x| x.float().clone())))
+    }
+
+    /// Those that are wanted, zeros for what is missing.
+    fn results_of<A: Array>(&self, own: &[Value<A>], back: Vec<Option<A>>) -> Outcome<A> {
+        let zeros = |i: usize| own[i].float().full(&own[i].float().shape(), 0.0);
+        let mut back = back;
+        Outcome::new(
+            places(&self.wanted).map(|i| back[i].take().unwrap_or_else(|| zeros(i))).collect(),
+        )
+    }
+}
+
+impl Operation for Vjp {
+    type Error = OperationError;
+
+    fn name(&self) -> &'static str {
+        "vjp"
+    }
+
+    fn kind(&self, operand: usize) -> Kind {
+        if operand < self.wanted.len() { self.op.kind(operand) } else { Kind::Float }
+    }
+
+    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, OperationError> {
+        let count = places(&self.given).count();
+        let (own, cotangents) = split(&self.op, inputs, self.wanted.len(), count, "cotangents")?;
+        let results = self.op.results(own)?;
+        if results.len() != self.given.len() {
+            let (has, said) = (results.len(), self.given.len());
+            return Err(refused(&self.op, format!("it has {has} results, {said} are described")));
+        }
+        for (i, cotangent) in places(&self.given).zip(cotangents) {
+            // Arrays of some callers have at least one axis.
+            let number = results[i].shape.is_empty() && cotangent.shape == [1];
+            let shape = if number { cotangent.shape.clone() } else { results[i].shape.clone() };
+            let result = Meta { shape, dtype: results[i].dtype };
+            fits(&self.op, "cotangent", &result, cotangent)?;
+        }
+        Ok(places(&self.wanted).map(|i| own[i].clone()).collect())
+    }
+
+    fn keep(&self, _: &[bool]) -> Keep {
+        Keep::default().all_inputs()
+    }
+
+    fn portable<A: Array>(
+        &self,
+        inputs: &[Value<A>],
+        _: &[bool],
+    ) -> Result<Outcome<A>, OperationError> {
+        let (own, cotangents) = self.operands(inputs);
+        let (_, back) = reverse(&self.op, own, &cotangents, &self.wanted)?;
+        Ok(self.results_of(own, back))
+    }
+
+    fn forward(
+        &self,
+        inputs: &[Value<Eager>],
+        _: &[bool],
+    ) -> Result<Outcome<Eager>, OperationError> {
+        let (own, cotangents) = self.operands(inputs);
+        if !self.wanted.contains(&true) {
+            return Ok(Outcome::new(Vec::new()));
+        }
+        let out = self.op.forward(own, &self.wanted)?;
+        let kept = Kept::new(self.op.keep(&self.wanted), own, &out);
+        let hidden = vec![None; out.hidden.len()];
+        let (cotangents, wanted) = (&numbers(&cotangents, &out)[..], &self.wanted[..]);
+        let back = Reverse { kept: &kept, cotangents, hidden: &hidden, wanted };
+        let mut back = self.op.fused_vjp(&back)?;
+        back.resize_with(self.wanted.len(), || None);
+        Ok(self.results_of(own, back))
+    }
+
+    fn vjp<A: Array>(&self, given: &Reverse<'_, A>) -> Result<Cotangents<A>, OperationError> {
+        self.check_second_order()?;
+        let n = self.wanted.len();
+        let inputs: Vec<Value<Erased>> =
+            (0..given.wanted.len()).map(|i| erase_value(given.kept.input(i))).collect();
+        let (own, cotangents) = self.operands(&inputs);
+        let along = spread(&self.wanted, given.cotangents.iter());
+        let along = along.into_iter().map(|x| x.and_then(Option::as_ref).map(erase));
+        let duals: Vec<Value<Dual<Erased>>> =
+            own.iter().zip(along).map(|(x, t)| x.clone().dual(t)).collect();
+        let cotangents: Vec<Option<Dual<Erased>>> =
+            cotangents.iter().map(|x| x.as_ref().map(constant)).collect();
+        let (out, back) = reverse(&self.op, &duals, &cotangents, &given.wanted[..n])?;
+        let moved = |x: &Dual<Erased>| x.tangent.as_ref().map(release);
+        let of_inputs = back.iter().map(|x| x.as_ref().and_then(moved));
+        let of_cotangents = places(&self.given).zip(&inputs[n..]).map(|(k, given)| {
+            let tangent: Option<A> = moved(&out.results[k]);
+            tangent.map(|t| t.reshape(&given.float().shape()))
+        });
+        Ok(of_inputs.chain(of_cotangents).collect())
+    }
+
+    fn check_second_order(&self) -> Result<(), OperationError> {
+        self.op.check_second_order()
+    }
+
+    fn on_batch(&self, size: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
+        let (own, cotangents) = differ.split_at(self.wanted.len());
+        // Every result of a batch has the axis, so every cotangent and all that is wanted must have it.
+        let wanted = places(&self.wanted).all(|i| own[i]);
+        (wanted && !cotangents.contains(&false)).then_some(())?;
+        match self.op.on_batch(size, own)? {
+            OnBatch::Front { op, .. } => {
+                let (given, wanted) = (self.given.clone(), self.wanted.clone());
+                Some(OnBatch::front(Self { op: Box::new(op), given, wanted }))
+            }
+            OnBatch::Joined { .. } => None,
+        }
+    }
+}

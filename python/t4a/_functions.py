@@ -1,0 +1,223 @@
+"""The functions, once for all kinds of arrays."""
+
+from ._library import ArgumentError, ShapeError
+from ._op import Op
+
+
+def _degeneracy(check_gauge):
+    return {"tolerance": None, "broadening": None, "check_gauge": bool(check_gauge), "separable": False}
+
+
+
+def _subscripts(text, ranks):
+    """Integer labels of operands and result, of a text as `numpy.einsum` has it."""
+    text = text.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ArgumentError(f"{text!r} has {len(terms)} operands, given {len(ranks)}")
+    if not all(c.isalpha() for c in text.replace("->", "").replace(",", "").replace("...", "")):
+        raise ArgumentError(f"{text!r} has something else than letters, commas, ... and one ->")
+    behind = 0
+
+    def labels(term, rank):
+        nonlocal behind
+        before, dots, after = term.partition("...")
+        if dots:
+            hidden = rank - len(before) - len(after)
+            behind = max(behind, hidden)
+            # Counted from the right, below all letters.
+            middle = list(range(-hidden, 0))
+        else:
+            middle = []
+        found = [ord(c) for c in before] + middle + [ord(c) for c in after]
+        if len(found) != rank or "..." in after:
+            raise ShapeError(f"{term!r} does not name the {rank} axes of its operand")
+        return found
+
+    operands = [labels(term, rank) for term, rank in zip(terms, ranks)]
+    if arrow:
+        rank = len(right.replace("...", "")) + ("..." in right) * behind
+        return operands, labels(right, rank)
+    letters = [c for c in left if c.isalpha()]
+    return operands, list(range(-behind, 0)) + [ord(c) for c in sorted(set(letters)) if letters.count(c) == 1]
+
+
+def build(apply, asarray, dtype_of, cast):
+    """The functions over `apply(op, *arrays)`, which returns a list of arrays."""
+
+    def arrays(*operands):
+        operands = [asarray(x) for x in operands]
+        names = [dtype_of(x) for x in operands]
+        if any(name.startswith("complex") for name in names):
+            wide = any(name in ("complex128", "float64") for name in names)
+            name = "complex128" if wide else "complex64"
+            operands = [x if dtype_of(x) == name else cast(x, name) for x in operands]
+        return operands
+
+    def matrices(op, *operands):
+        operands = arrays(*operands)
+        is_complex = dtype_of(operands[0]).startswith("complex")
+        return apply(Op.of({"linalg": {"op": op, "complex": is_complex}}), *operands)
+
+    def einsum(subscripts, *operands, semiring="standard", memory=None):
+        """The contraction that `subscripts` describe, as in `numpy.einsum`; or integer labels:
+        `einsum([[1, 2], [2, 3], [1, 3]], a, b)`, those of the result last.
+
+        `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: bytes for
+        intermediate tensors; sums that need more are done in slices.
+        """
+        operands = arrays(*operands)
+        shapes = [tuple(x.shape) for x in operands]
+        if isinstance(subscripts, str):
+            labels, result = _subscripts(subscripts, [len(shape) for shape in shapes])
+        else:
+            *labels, result = subscripts
+        if len(labels) != len(operands):
+            raise ArgumentError(f"labels of {len(labels)} operands, given {len(operands)}")
+        if not operands:
+            raise ArgumentError("a contraction of nothing")
+        dtype, number = dtype_of(operands[0]), len(result) == 0
+        if number:
+            # A batch of numbers has no form of its own; of vectors of one number it has.
+            axis = 1 + max((label for term in labels for label in term), default=0)
+            labels, result = [[axis, *labels[0]], *labels[1:]], [axis]
+            operands, shapes = [operands[0][None], *operands[1:]], [(1, *shapes[0]), *shapes[1:]]
+        out = apply(Op.einsum(labels, shapes, result, semiring, memory, dtype), *operands)[0]
+        return out[0] if number else out
+
+    def axis_of(x, axis):
+        rank = len(x.shape)
+        if not -rank <= axis < rank:
+            raise ShapeError(f"axis {axis} of an array with {rank} axes")
+        return axis % rank
+
+    def softmax(x, axis=-1):
+        """exp(x) / sum exp(x) along an axis."""
+        (x,) = arrays(x)
+        return apply(Op.of({"softmax": {"axis": axis_of(x, axis)}}), x)[0]
+
+    def log_softmax(x, axis=-1):
+        """x - ln sum exp(x) along an axis."""
+        (x,) = arrays(x)
+        return apply(Op.of({"log_softmax": {"axis": axis_of(x, axis)}}), x)[0]
+
+    def cross_entropy(logits, targets):
+        """-log_softmax(logits)[target] of each row; `logits` [n, classes], `targets` [n]."""
+        return apply(Op.of({"cross_entropy": None}), asarray(logits), asarray(targets))[0]
+
+    def svd(x, check_gauge=True):
+        """U [..., m, k], S [..., k], Vh [..., k, n] with k = min(m, n).
+
+        A derivative through vectors is refused (GaugeError) if it depends on their arbitrary phases or basis. Second
+        derivatives of complex ones are taken apart by the tape, and parts depend on phases where the sum does not: they
+        need `check_gauge=False`.
+        """
+        u, s, vh = matrices({"svd": {"vectors": "thin", "degeneracy": _degeneracy(check_gauge)}}, x)
+        return u, s[..., 0, :], vh
+
+    def svdvals(x):
+        """Singular values [..., k]."""
+        return matrices({"svdvals": None}, x)[0][..., 0, :]
+
+    def qr(x):
+        """Q [..., m, k], R [..., k, n]; the diagonal of R is not negative."""
+        return tuple(matrices({"qr": {"columns": "thin"}}, x))
+
+    def cholesky(x):
+        """The lower factor of (x + xH)/2."""
+        return matrices({"cholesky": None}, x)[0]
+
+    def eigh(x, check_gauge=True):
+        """Eigenvalues [..., n] and vectors [..., n, n] of (x + xH)/2. `check_gauge`: as for `svd`."""
+        e, v = matrices({"eigh": {"degeneracy": _degeneracy(check_gauge)}}, x)
+        return e[..., 0, :], v
+
+    def eigvalsh(x):
+        """Eigenvalues [..., n] of (x + xH)/2."""
+        return matrices({"eigvalsh": None}, x)[0][..., 0, :]
+
+    def inv(x):
+        """The inverse."""
+        return matrices({"inv": None}, x)[0]
+
+    def det(x):
+        """The determinant [...]."""
+        return matrices({"det": None}, x)[0][..., 0, 0]
+
+    def slogdet(x):
+        """Sign and logarithm of the absolute value of the determinant, [...] each."""
+        sign, log = matrices({"slogdet": None}, x)
+        return sign[..., 0, 0], log[..., 0, 0]
+
+    def solve(a, b):
+        """The solution x of a x = b; b has columns, or is a vector if `a` is one matrix."""
+        a, b = arrays(a, b)
+        if len(b.shape) == 1:
+            return matrices({"solve": None}, a, b[:, None])[0][:, 0]
+        return matrices({"solve": None}, a, b)[0]
+
+    def pinv(x, rtol=None):
+        """The pseudoinverse; singular values up to `rtol` times the greatest are zero."""
+        return matrices({"pinv": {"rtol": rtol}}, x)[0]
+
+    def expm(x):
+        """The exponential of a matrix."""
+        return matrices({"expm": None}, x)[0]
+
+    def sqrtm(x):
+        """The principal square root of a matrix."""
+        return matrices({"sqrtm": None}, x)[0]
+
+    def logm(x):
+        """The principal logarithm of a matrix."""
+        return matrices({"logm": None}, x)[0]
+
+    def polar(x, side="right"):
+        """U and P with x = U P, or x = P U for side "left"."""
+        return tuple(matrices({"polar": {"side": side}}, x))
+
+    def along(x, axis, reverse):
+        is_complex = dtype_of(x).startswith("complex")
+        return {"axis": axis_of(x, axis), "reverse": reverse, "complex": is_complex}
+
+    def running(name, x, axis, reverse):
+        (x,) = arrays(x)
+        return apply(Op.of({"cumulative": {"kind": name, **along(x, axis, reverse)}}), x)[0]
+
+    def cumsum(x, axis=0, reverse=False):
+        """Running sums."""
+        return running("sum", x, axis, reverse)
+
+    def cumprod(x, axis=0, reverse=False):
+        """Running products."""
+        return running("product", x, axis, reverse)
+
+    def cummax(x, axis=0, reverse=False):
+        """Running maxima."""
+        return running("max", x, axis, reverse)
+
+    def logcumsumexp(x, axis=0, reverse=False):
+        """ln of running sums of exp(x)."""
+        return running("log_sum_exp", x, axis, reverse)
+
+    def linear_recurrence(a, b, axis=0, reverse=False):
+        """h[t] = a[t] h[t - 1] + b[t] along an axis, with h[-1] = 0."""
+        a, b = arrays(a, b)
+        return apply(Op.of({"linear_recurrence": {**along(a, axis, reverse), "initial": False}}), a, b)[0]
+
+    def log_partition(emissions, transitions, lengths=None):
+        """ln Z of a chain of tags: ln sum over y of exp(sum_t emissions[b, t, y[t]] + sum_t transitions[y[t-1], y[t]]).
+
+        `emissions` [batch, length, tags], `transitions` [tags, tags]; `lengths`: a number from 1 to length for each
+        sequence. Its derivative by the emissions are the probabilities of tags.
+        """
+        emissions, transitions = arrays(emissions, transitions)
+        if lengths is None and len(emissions.shape) == 3:
+            lengths = [emissions.shape[1]] * emissions.shape[0]
+        lengths = [int(n) for n in lengths or []]
+        if any(n < 0 for n in lengths):
+            raise ArgumentError(f"the lengths {lengths} of sequences")
+        return apply(Op.of({"log_partition": {"lengths": lengths}}), emissions, transitions)[0]
+
+    return {name: f for name, f in locals().items() if callable(f) and f.__doc__ and not name.startswith("_")}

@@ -1,0 +1,163 @@
+"""Operations: values that run, and have derivatives that are operations."""
+
+import ctypes
+import json
+from ctypes import byref, c_int64, c_size_t, c_void_p, create_string_buffer, sizeof
+from functools import lru_cache
+
+from ._dlpack import Borrowed, Result
+from ._library import MAX_RANK, ArgumentError, DLDataType, DtypeError, EinsumOptions, Meta, Operand, ShapeError
+from ._library import UnsupportedError, call, lib
+
+# Names of numpy for the dtypes of DLPack.
+_NAMES = {
+    (2, 64): "float64", (2, 32): "float32", (2, 16): "float16", (4, 16): "bfloat16",
+    (5, 64): "complex64", (5, 128): "complex128",
+    (0, 8): "int8", (0, 16): "int16", (0, 32): "int32", (0, 64): "int64",
+    (1, 8): "uint8", (1, 16): "uint16", (1, 32): "uint32", (1, 64): "uint64",
+    (6, 8): "bool",
+}
+_CODES = {name: code for code, name in _NAMES.items()}
+
+
+def _dtype(name):
+    try:
+        return DLDataType(*_CODES[str(name)], 1)
+    except KeyError:
+        raise DtypeError(f"there are no tensors of {name}") from None
+
+
+def _flags(flags):
+    return bytes(bool(flag) for flag in flags)
+
+
+class Op:
+    """An operation. Two with the same text are the same operation."""
+
+    __slots__ = ("_handle", "_text")
+
+    def __init__(self, handle):
+        self._handle, self._text = handle, None
+
+    def __del__(self):
+        lib.t4a_op_free(self._handle)
+
+    @staticmethod
+    def parse(text):
+        """The operation of a text."""
+        return _parse(text)
+
+    @staticmethod
+    def of(data):
+        """The operation of the part of the text that names it: `{"softmax": {"axis": 1}}`."""
+        return _parse(json.dumps({"t4a": 1, "op": data}, separators=(",", ":")))
+
+    @staticmethod
+    def einsum(labels, shapes, result, semiring="standard", memory=None, dtype="float64"):
+        """A contraction: a label, any integer, for each axis of each operand and of the result."""
+        labels, shapes = tuple(map(tuple, labels)), tuple(map(tuple, shapes))
+        return _einsum(labels, shapes, tuple(result), semiring, memory, str(dtype))
+
+    @property
+    def text(self):
+        """JSON, with a version."""
+        if self._text is None:
+            length = lib.t4a_op_text(self._handle, None, 0)
+            buffer = create_string_buffer(length + 1)
+            lib.t4a_op_text(self._handle, buffer, length + 1)
+            self._text = buffer.value.decode()
+        return self._text
+
+    def __repr__(self):
+        return f"Op({self.text})"
+
+    def __eq__(self, other):
+        return isinstance(other, Op) and self.text == other.text
+
+    def __hash__(self):
+        return hash(self.text)
+
+    def jvp(self, moving):
+        """Operands, tangents of those that move -> results, tangents of all results, indices."""
+        out = c_void_p()
+        call(lib.t4a_op_jvp, self._handle, _flags(moving), len(moving), byref(out))
+        return Op(out)
+
+    def vjp(self, given, wanted):
+        """Operands, cotangents of the results given -> cotangents of the operands wanted."""
+        out, given, wanted = c_void_p(), _flags(given), _flags(wanted)
+        call(lib.t4a_op_vjp, self._handle, given, len(given), wanted, len(wanted), byref(out))
+        return Op(out)
+
+    def batch(self, size, differ):
+        """The operation on examples: operands that differ, and all results, have one more axis in front."""
+        out = c_void_p()
+        call(lib.t4a_op_batch, self._handle, size, _flags(differ), len(differ), byref(out))
+        return Op(out)
+
+    def on_batch(self, size, axes, examples):
+        """The operation on a batch, with the axis in front: of the operands that have one (`axes` is not None), or
+        of all; with flags of operands that must have it. None if it has no such form. `examples` describe operands.
+        """
+        differ = [axis is not None for axis in axes]
+        for everywhere in (differ, [True] * len(differ)):
+            try:
+                whole = self.batch(size, everywhere)
+                stacked = [
+                    ((size, *shape) if here else shape, name) for (shape, name), here in zip(examples, everywhere)
+                ]
+                if whole.results(stacked) == [((size, *shape), name) for shape, name in self.results(examples)]:
+                    return whole, everywhere
+            except (UnsupportedError, ShapeError, ArgumentError):
+                continue
+        return None
+
+    def results(self, operands):
+        """Shapes and names of dtypes of the results, of those of operands: pairs."""
+        metas = (Meta * len(operands))()
+        for meta, (shape, dtype) in zip(metas, operands):
+            if len(shape) > MAX_RANK:
+                raise ShapeError(f"{len(shape)} axes, at most {MAX_RANK}")
+            meta.size, meta.rank, meta.dtype = sizeof(Meta), len(shape), _dtype(dtype)
+            meta.shape[: len(shape)] = shape
+        count = c_size_t()
+        call(lib.t4a_op_results, self._handle, metas, len(operands), None, 0, byref(count))
+        found = (Meta * count.value)()
+        call(lib.t4a_op_results, self._handle, metas, len(operands), found, count.value, byref(count))
+        return [(tuple(x.shape[: x.rank]), _NAMES[x.dtype.code, x.dtype.bits]) for x in found]
+
+    def run(self, *operands):
+        """The results, for consumers of DLPack: of tensors of any producer, which are not copied."""
+        borrowed = [Borrowed(x) for x in operands]
+        pointers = (c_void_p * len(borrowed))(*(x.at for x in borrowed))
+        out, count = (c_void_p * _ROOM)(), c_size_t()
+        call(lib.t4a_run, self._handle, pointers, len(borrowed), out, _ROOM, byref(count))
+        return [Result(handle) for handle in out[: count.value]]
+
+
+# More results than any operation of the library has, and its derivatives to third order.
+_ROOM = 64
+
+
+@lru_cache(maxsize=512)
+def _parse(text):
+    out, data = c_void_p(), text.encode()
+    call(lib.t4a_op_parse, data, len(data), byref(out))
+    return Op(out)
+
+
+@lru_cache(maxsize=512)
+def _einsum(labels, shapes, result, semiring, memory, dtype):
+    operands = (Operand * len(labels))()
+    kept = []
+    for operand, names, sizes in zip(operands, labels, shapes, strict=True):
+        if len(names) != len(sizes):
+            raise ShapeError(f"{len(names)} labels for the shape {tuple(sizes)}")
+        arrays = [(c_int64 * len(names))(*x) for x in (names, sizes)]
+        kept.append(arrays)
+        operand.size, operand.rank = sizeof(Operand), len(names)
+        operand.labels, operand.shape = (ctypes.addressof(x) for x in arrays)
+    options = EinsumOptions(sizeof(EinsumOptions), semiring.encode(), memory or 0, _dtype(dtype))
+    to, out = (c_int64 * len(result))(*result), c_void_p()
+    call(lib.t4a_op_einsum, operands, len(labels), to, len(result), byref(options), byref(out))
+    return Op(out)

@@ -1,0 +1,188 @@
+"""Functions on JAX arrays: under `jit`, `vmap`, `grad`, `jvp`, `hessian`, to any order.
+
+Two primitives: an operation, and its derivative along tangents, which is linear in them and whose transpose is an
+operation again. Both are custom calls of XLA on the processor, without Python in between.
+"""
+
+import jax as _jax
+import jax.numpy as _jnp
+from jax.extend.core import Primitive as _Primitive
+from jax.interpreters import ad as _ad, batching as _batching, mlir as _mlir
+
+from . import _functions
+from ._library import ArgumentError, lib as _lib
+from ._op import Op
+
+
+def _canonical(name):
+    return _jax.dtypes.canonicalize_dtype(_jnp.dtype(name))
+
+
+def _described(arrays):
+    return [(x.shape, str(x.dtype)) for x in arrays]
+
+
+def _avals(results):
+    return [_jax.core.ShapedArray(shape, _canonical(name)) for shape, name in results]
+
+
+_TARGET = "t4a_op"
+_jax.ffi.register_ffi_target(_TARGET, _jax.ffi.pycapsule(_lib.t4a_xla_execute), platform="cpu")
+
+# Operands -> results and indices.
+_operation = _Primitive("t4a_op")
+_operation.multiple_results = True
+# Operands, tangents of those that move -> tangents of the results: `op` is the operation that they are of.
+_linear = _Primitive("t4a_linear")
+_linear.multiple_results = True
+
+
+def _tangents(op, moving, arrays):
+    """The slice of results of the jvp that are tangents, with that operation."""
+    jvp = op.jvp(moving)
+    count = len(jvp.results(_described(arrays))) - len(op.results(_described(arrays[: len(moving)])))
+    return jvp, slice(count, 2 * count)
+
+
+def _abstract(*arrays, text):
+    return _avals(Op.parse(text).results(_described(arrays)))
+
+
+def _abstract_linear(*arrays, text, moving):
+    jvp, part = _tangents(Op.parse(text), moving, arrays)
+    return _avals(jvp.results(_described(arrays))[part])
+
+
+def _call(text, arrays, results):
+    structs = [_jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results]
+    return _jax.ffi.ffi_call(_TARGET, structs)(*arrays, text=text)
+
+
+def _implementation(*arrays, text):
+    return _call(text, arrays, _abstract(*arrays, text=text))
+
+
+def _implementation_linear(*arrays, text, moving):
+    jvp, part = _tangents(Op.parse(text), moving, arrays)
+    return _call(jvp.text, arrays, _abstract(*arrays, text=jvp.text))[part]
+
+
+def _jvp_rule(text, primals, tangents):
+    """Tangents of the results of an operation, and which operands move."""
+    moving = tuple(type(t) is not _ad.Zero for t in tangents)
+    moved = [_ad.instantiate_zeros(t) for t, moves in zip(tangents, moving) if moves]
+    return _linear.bind(*primals, *moved, text=text, moving=moving)
+
+
+def _jvp(primals, tangents, *, text):
+    results = _operation.bind(*primals, text=text)
+    moved = _jvp_rule(text, primals, tangents)
+    # Indices have no tangents.
+    still = [_ad.Zero.from_primal_value(x) for x in results[len(moved) :]]
+    return results, [*moved, *still]
+
+
+def _jvp_linear(primals, tangents, *, text, moving):
+    results = _linear.bind(*primals, text=text, moving=moving)
+    jvp, part = _tangents(Op.parse(text), moving, primals)
+    return results, _jvp_rule(jvp.text, primals, tangents)[part]
+
+
+def _conjugate(x):
+    return _jnp.conj(x) if _jnp.iscomplexobj(x) else x
+
+
+def _transpose(cotangents, *arrays, text, moving):
+    """Of the tangents, by the vjp of the operation. Its cotangents are the conjugates of those here."""
+    count = len(moving)
+    op, operands, tangents = Op.parse(text), arrays[:count], arrays[count:]
+    linear = iter(_ad.is_undefined_primal(t) for t in tangents)
+    wanted = [moves and next(linear) for moves in moving]
+    given = [type(c) is not _ad.Zero for c in cotangents]
+    if any(map(_ad.is_undefined_primal, operands)):
+        raise ArgumentError("the derivative of an operation is linear in tangents alone")
+    if not any(given):
+        return [None] * count + [_ad.Zero(t.aval) if _ad.is_undefined_primal(t) else None for t in tangents]
+    vjp = op.vjp(given, wanted)
+    sent = [_conjugate(c) for c, is_given in zip(cotangents, given) if is_given]
+    back = iter(_operation.bind(*operands, *sent, text=vjp.text))
+    found = [_conjugate(next(back)) if _ad.is_undefined_primal(t) else None for t in tangents]
+    return [None] * count + found
+
+
+def _example(x, axis):
+    shape = x.shape if axis is None else x.shape[:axis] + x.shape[axis + 1 :]
+    return shape, str(x.dtype)
+
+
+def _batched(op, size, arrays, axes, moving=None):
+    """The operation on a batch and its operands, the axis in front; None if it has no such form."""
+    count = len(axes) if moving is None else len(moving)
+    axes_of, tangents = list(axes), {i: k for k, i in enumerate((i for i in range(count) if moving and moving[i]), count)}
+    for i, k in tangents.items():
+        # An operand and its tangent have the axis both or neither.
+        if axes_of[i] is None:
+            axes_of[i] = axes_of[k]
+    own = axes_of[:count]
+    found = op.on_batch(size, own, [_example(x, axis) for x, axis in zip(arrays, axes[:count])])
+    if found is None:
+        return None
+    whole, differ = found
+    differ = differ + [differ[i] for i in tangents]
+    front = [_batching.bdim_at_front(x, axis, size) if here else x for x, axis, here in zip(arrays, axes, differ)]
+    return whole, front
+
+
+def _size(arrays, axes):
+    return next(x.shape[axis] for x, axis in zip(arrays, axes) if axis is not None)
+
+
+def _one_by_one(bind, arrays, axes):
+    size = _size(arrays, axes)
+    front = [x if axis is None else _batching.bdim_at_front(x, axis, size) for x, axis in zip(arrays, axes)]
+
+    def example(i):
+        return bind(*(x if axis is None else x[i] for x, axis in zip(front, axes)))
+
+    results = _jax.lax.map(example, _jnp.arange(size))
+    return results, [0] * len(results)
+
+
+def _batch(arrays, axes, *, text):
+    found = _batched(Op.parse(text), _size(arrays, axes), arrays, axes)
+    if found is None:
+        return _one_by_one(lambda *x: _operation.bind(*x, text=text), arrays, axes)
+    op, front = found
+    results = _operation.bind(*front, text=op.text)
+    return results, [0] * len(results)
+
+
+def _batch_linear(arrays, axes, *, text, moving):
+    found = _batched(Op.parse(text), _size(arrays, axes), arrays, axes, moving)
+    if found is None:
+        return _one_by_one(lambda *x: _linear.bind(*x, text=text, moving=moving), arrays, axes)
+    op, front = found
+    results = _linear.bind(*front, text=op.text, moving=moving)
+    return results, [0] * len(results)
+
+
+for _primitive, _implemented, _shapes, _derivative, _examples in (
+    (_operation, _implementation, _abstract, _jvp, _batch),
+    (_linear, _implementation_linear, _abstract_linear, _jvp_linear, _batch_linear),
+):
+    _primitive.def_impl(_implemented)
+    _primitive.def_abstract_eval(_shapes)
+    _ad.primitive_jvps[_primitive] = _derivative
+    _batching.primitive_batchers[_primitive] = _examples
+    _mlir.register_lowering(_primitive, _mlir.lower_fun(_implemented, multiple_results=True))
+_ad.primitive_transposes[_linear] = _transpose
+
+
+def apply(op, *arrays):
+    """The results of an operation, as JAX arrays."""
+    return _operation.bind(*map(_jnp.asarray, arrays), text=op.text)
+
+
+globals().update(
+    _functions.build(apply, _jnp.asarray, lambda x: str(x.dtype), lambda x, name: x.astype(name))
+)

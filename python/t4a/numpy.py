@@ -1,0 +1,47 @@
+"""Functions on NumPy arrays, and on anything with `__dlpack__`; results are NumPy arrays. Nothing is copied on
+the way in, results are arrays of their own."""
+
+import numpy as _numpy
+
+from . import _functions
+from ._op import Op
+
+
+def _asarray(x):
+    # Lists, numbers and subclasses; a producer of DLPack stays what it is.
+    return x if hasattr(x, "__dlpack__") and hasattr(x, "dtype") else _numpy.asarray(x)
+
+
+def apply(op, *arrays):
+    """The results of an operation, as NumPy arrays."""
+    return [_numpy.from_dlpack(x) for x in op.run(*map(_asarray, arrays))]
+
+
+def vjp(op, arrays, cotangents):
+    """Cotangents of all arrays, of those of all results (None is zero)."""
+    wanted = [_numpy.issubdtype(_asarray(x).dtype, _numpy.inexact) for x in arrays]
+    given = [x is not None for x in cotangents]
+    back = apply(op.vjp(given, wanted), *arrays, *(x for x in cotangents if x is not None))
+    back = iter(back)
+    return [next(back) if want else None for want in wanted]
+
+
+def jvp(op, arrays, tangents):
+    """Results and their tangents, of those of arrays (None does not move)."""
+    moving = [x is not None for x in tangents]
+    all = apply(op.jvp(moving), *arrays, *(x for x in tangents if x is not None))
+    shapes = [(tuple(x.shape), _dtype(x)) for x in map(_asarray, arrays)]
+    # Behind results and tangents there are the indices, which have no tangents.
+    count = len(all) - len(op.results(shapes))
+    return all[:count], all[count : 2 * count]
+
+
+def _cast(x, name):
+    return _numpy.asarray(x).astype(name)
+
+
+def _dtype(x):
+    return str(x.dtype).removeprefix("torch.")
+
+
+globals().update(_functions.build(apply, _asarray, _dtype, _cast))

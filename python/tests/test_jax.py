@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+import jax.numpy as jnp
+from jax.test_util import check_grads
+
+import t4a
+import t4a.jax as tj
+
+jax.config.update("jax_enable_x64", True)
+rng = np.random.default_rng(3)
+
+
+def noise(*shape, dtype="float64"):
+    x = rng.normal(size=shape)
+    return jnp.asarray(x + 1j * rng.normal(size=shape) if dtype == "complex128" else x)
+
+
+def h(x):
+    return jnp.conj(jnp.swapaxes(x, -1, -2))
+
+
+CASES = {
+    "einsum": (lambda x, y: tj.einsum("ij,jk->ik", x, y), lambda d: (noise(2, 3, dtype=d), noise(3, 2, dtype=d))),
+    "inv": (tj.inv, lambda d: (noise(3, 3, dtype=d) + 3 * jnp.eye(3),)),
+    "solve": (tj.solve, lambda d: (noise(3, 3, dtype=d) + 3 * jnp.eye(3), noise(3, 2, dtype=d))),
+    "cholesky": (lambda x: tj.cholesky(x @ h(x) + jnp.eye(3)), lambda d: (noise(3, 3, dtype=d),)),
+    "svdvals": (tj.svdvals, lambda d: (noise(3, 2, dtype=d),)),
+    "svd": (lambda x: (lambda u, s, vh: (u * s**2) @ h(u))(*tj.svd(x, check_gauge=False)), lambda d: (noise(4, 3, dtype=d),)),
+    "eigh": (lambda x: (lambda e, v: (v * e**2) @ h(v))(*tj.eigh(x, check_gauge=False)), lambda d: (noise(3, 3, dtype=d),)),
+    "qr": (lambda x: tj.qr(x), lambda d: (noise(4, 3, dtype=d),)),
+    "expm": (tj.expm, lambda d: (0.3 * noise(3, 3, dtype=d),)),
+    "sqrtm": (lambda x: tj.sqrtm(x @ h(x) + jnp.eye(3)), lambda d: (noise(3, 3, dtype=d),)),
+    "linear_recurrence": (tj.linear_recurrence, lambda d: (noise(4, 2, dtype=d), noise(4, 2, dtype=d))),
+}
+REAL = {
+    "log_sum_exp": (lambda x, y: tj.einsum("ij,jk->ik", x, y, semiring="log_sum_exp"), lambda: (noise(2, 3), noise(3, 2))),
+    "max_plus": (lambda x, y: tj.einsum("ij,jk->ik", x, y, semiring="max_plus"), lambda: (noise(2, 3), noise(3, 2))),
+    "log_partition": (lambda x, w: tj.log_partition(x, w, [3, 2]), lambda: (noise(2, 3, 2), noise(2, 2))),
+    "softmax": (tj.softmax, lambda: (noise(2, 3),)),
+    "logcumsumexp": (tj.logcumsumexp, lambda: (noise(4, 2),)),
+    "slogdet": (lambda x: tj.slogdet(x)[1], lambda: (noise(3, 3) + 3 * jnp.eye(3),)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_grads(name, dtype):
+    f, make = CASES[name]
+    check_grads(f, make(dtype), order=2, modes=("fwd", "rev"), atol=2e-4, rtol=2e-4)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_grads_of_real_functions(name):
+    f, make = REAL[name]
+    check_grads(f, make(), order=2, modes=("fwd", "rev"), atol=2e-4, rtol=2e-4)
+
+
+def test_convention_of_complex_cotangents():
+    x, y = noise(3, 3, dtype="complex128"), noise(3, 3, dtype="complex128")
+    for f, g in [(lambda x: tj.einsum("ij,jk->ik", x, y), lambda x: x @ y), (tj.inv, jnp.linalg.inv)]:
+        loss = lambda f: lambda x: jnp.abs(f(x) ** 2 + y).sum()
+        np.testing.assert_allclose(jax.grad(loss(f))(x), jax.grad(loss(g))(x), rtol=1e-9)
+        ours, theirs = (jax.vjp(f, x)[1](y)[0] for f in (f, g))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+def test_hessian_jit_vmap():
+    a, b = noise(3, 4), noise(4, 3)
+    f = lambda x: tj.einsum("ij,ji->", x, b, semiring="log_sum_exp")
+    g = lambda x: jax.nn.logsumexp(x + b.T)
+    np.testing.assert_allclose(jax.jit(jax.hessian(f))(a), jax.hessian(g)(a), atol=1e-10)
+    np.testing.assert_allclose(jax.jacrev(jax.jacrev(f))(a), jax.hessian(g)(a), atol=1e-10)
+    batch = noise(5, 3, 3) + 4 * jnp.eye(3)
+    np.testing.assert_allclose(jax.vmap(tj.inv)(batch), jnp.linalg.inv(batch), atol=1e-12)
+    loss = lambda f: lambda x: (f(x) ** 3).sum()
+    np.testing.assert_allclose(
+        jax.vmap(jax.grad(loss(tj.inv)))(batch), jax.vmap(jax.grad(loss(jnp.linalg.inv)))(batch), atol=1e-9
+    )
+    # One operand alone has the axis; and an operation without a form on a batch.
+    right = noise(3, 2)
+    np.testing.assert_allclose(
+        jax.vmap(tj.solve, (0, None))(batch, right), jax.vmap(jnp.linalg.solve, (0, None))(batch, right), atol=1e-12
+    )
+    wide = noise(5, 3, 4)
+    np.testing.assert_allclose(jax.vmap(jax.jit(f))(wide), jax.vmap(g)(wide), atol=1e-12)
+    np.testing.assert_allclose(jax.vmap(jax.grad(f), 1)(noise(3, 5, 4)).shape, (5, 3, 4))
+
+
+def test_errors_and_dtypes():
+    with pytest.raises(t4a.ShapeError):
+        tj.inv(jnp.ones((2, 3)))
+    assert tj.softmax(jnp.ones((2, 3), jnp.float32)).dtype == jnp.float32
+    with pytest.raises(Exception, match="singular"):
+        jax.block_until_ready(tj.inv(jnp.ones((2, 2))))
+    logits, targets = noise(4, 3), jnp.array([0, 1, 2, 0])
+    got = jax.grad(lambda x: tj.cross_entropy(x, targets).sum())(logits)
+    want = jax.grad(lambda x: -jax.nn.log_softmax(x)[jnp.arange(4), targets].sum())(logits)
+    np.testing.assert_allclose(got, want, atol=1e-12)
