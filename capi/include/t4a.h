@@ -146,7 +146,8 @@ t4a_status t4a_op_jvp(const t4a_op *op, const uint8_t *moving, size_t operands, 
 /* Operands, then cotangents of the results given -> cotangents of the operands wanted. Indices are no results here. */
 t4a_status t4a_op_vjp(const t4a_op *op, const uint8_t *given, size_t results, const uint8_t *wanted,
                       size_t operands, t4a_op **out, t4a_error **error);
-/* The operation on `size` examples: operands that differ, and all results, have one more axis in front.
+/* The operation on `size` examples: operands that differ, and all results, have one more axis in front; a result that
+   is a number without axes has the shape [size, 1].
    T4A_UNSUPPORTED if it has no such form for these operands. */
 t4a_status t4a_op_batch(const t4a_op *op, size_t size, const uint8_t *differ, size_t operands, t4a_op **out,
                         t4a_error **error);

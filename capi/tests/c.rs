@@ -38,13 +38,13 @@ fn layout() -> String {
     text
 }
 
-/// Compiles the program, and runs it.
-fn program(compiler: &str, options: &[&str]) {
+/// Compiles a program, and runs it.
+fn program(compiler: &str, options: &[&str], source: &str) {
     // The shared library lies beside the tests.
     let test = std::env::current_exe().expect("a test has a path");
     let libraries = test.parent().expect("a test lies in a folder");
     assert!(libraries.join("libt4a.so").exists(), "no libt4a.so in {}", libraries.display());
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(compiler);
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{compiler}_{source}"));
     std::fs::create_dir_all(&out).expect("a folder for the program");
     std::fs::write(out.join("layout.h"), layout()).expect("a header with sizes");
     let program = out.join("program");
@@ -55,7 +55,7 @@ fn program(compiler: &str, options: &[&str]) {
         .arg(folder("include"))
         .arg("-I")
         .arg(&out)
-        .arg(folder("tests/c/test.c"))
+        .arg(folder(&format!("tests/c/{source}.c")))
         .arg("-o")
         .arg(&program)
         .arg("-L")
@@ -76,13 +76,17 @@ fn program(compiler: &str, options: &[&str]) {
 #[cfg(target_os = "linux")]
 #[test]
 fn as_c() {
-    program("gcc", &["-std=gnu11"]);
+    for source in ["memory", "operations", "xla"] {
+        program("gcc", &["-std=gnu11"], source);
+    }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn as_cpp() {
-    program("g++", &["-std=gnu++17", "-x", "c++"]);
+    for source in ["memory", "operations", "xla"] {
+        program("g++", &["-std=gnu++17", "-x", "c++"], source);
+    }
 }
 
 /// Names in front of a parenthesis.

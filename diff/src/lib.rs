@@ -61,5 +61,5 @@ pub mod tree;
 pub use array::{Array, Dual, Eager, Flags, Integers};
 pub use operation::{
     Cotangents, Keep, Kept, Kind, Meta, OnBatch, OnPairs, Operation, Outcome, Pairs, Reverse,
-    Value, checked_results,
+    Value, checked_results, vjp_of,
 };

@@ -203,6 +203,8 @@ operations! {
     Rearrange(Rearrange),
     /// Products of the matrices of two flat arrays.
     Contract(Contract),
+    /// The same of complex numbers.
+    ComplexContract(Pairs<Contract>),
     /// The same over another semiring.
     ContractOver(ContractOver),
     /// Rearrangements and contractions one after the other.

@@ -5,12 +5,18 @@ from ctypes import POINTER, byref, c_char_p, c_void_p, cast, py_object, pythonap
 
 from ._library import ArgumentError, Managed, UnsupportedError, call, lib
 
-_get = ctypes.pythonapi.PyCapsule_GetPointer
-_get.restype, _get.argtypes = c_void_p, [py_object, c_char_p]
-_new = pythonapi.PyCapsule_New
-_new.restype, _new.argtypes = py_object, [c_void_p, c_char_p, c_void_p]
-_is = pythonapi.PyCapsule_IsValid
-_is.restype, _is.argtypes = ctypes.c_int, [py_object, c_char_p]
+
+def _function(name, result, *arguments):
+    # Of its own: those of `pythonapi` are shared with everybody, and so are the types that are set there.
+    return ctypes.PYFUNCTYPE(result, *arguments)((name, pythonapi))
+
+
+_get = _function("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
+_new = _function("PyCapsule_New", py_object, c_void_p, c_char_p, c_void_p)
+_is = _function("PyCapsule_IsValid", ctypes.c_int, py_object, c_char_p)
+# The same on a bare pointer: a capsule that is about to go must not be counted again.
+_pointer_of = _function("PyCapsule_GetPointer", c_void_p, c_void_p, c_char_p)
+_valid = _function("PyCapsule_IsValid", ctypes.c_int, c_void_p, c_char_p)
 
 _VERSIONED = b"dltensor_versioned"
 _DELETER = ctypes.CFUNCTYPE(None, POINTER(Managed))
@@ -70,8 +76,5 @@ def _release(capsule):
         _DELETER(managed.contents.deleter)(managed)
 
 
-# The same functions on a bare pointer: the capsule is about to go, and must not be counted again.
-_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, c_char_p)(("PyCapsule_IsValid", pythonapi))
-_pointer_of = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", pythonapi))
 _DESTRUCTOR = ctypes.PYFUNCTYPE(None, c_void_p)(_release)
 _RELEASE = cast(_DESTRUCTOR, c_void_p)

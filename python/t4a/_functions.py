@@ -206,4 +206,18 @@ def build(apply, asarray, dtype_of, cast):
         a, b = arrays(a, b)
         return apply(Op.of({"linear_recurrence": {**along(a, axis, reverse), "initial": False}}), a, b)[0]
 
+    def log_partition(emissions, transitions, lengths=None):
+        """ln Z of a chain of tags: ln sum over y of exp(sum_t emissions[b, t, y[t]] + sum_t transitions[y[t-1], y[t]]).
+
+        `emissions` [batch, length, tags], `transitions` [tags, tags]; `lengths`: a number from 1 to length for each
+        sequence. Its derivative by the emissions are the probabilities of tags.
+        """
+        emissions, transitions = arrays(emissions, transitions)
+        if lengths is None and len(emissions.shape) == 3:
+            lengths = [emissions.shape[1]] * emissions.shape[0]
+        lengths = [int(n) for n in lengths or []]
+        if any(n < 0 for n in lengths):
+            raise ArgumentError(f"the lengths {lengths} of sequences")
+        return apply(Op.of({"log_partition": {"lengths": lengths}}), emissions, transitions)[0]
+
     return {name: f for name, f in locals().items() if callable(f) and f.__doc__ and not name.startswith("_")}

@@ -37,6 +37,7 @@ CASES = {
 REAL = {
     "log_sum_exp": (lambda x, y: tj.einsum("ij,jk->ik", x, y, semiring="log_sum_exp"), lambda: (noise(2, 3), noise(3, 2))),
     "max_plus": (lambda x, y: tj.einsum("ij,jk->ik", x, y, semiring="max_plus"), lambda: (noise(2, 3), noise(3, 2))),
+    "log_partition": (lambda x, w: tj.log_partition(x, w, [3, 2]), lambda: (noise(2, 3, 2), noise(2, 2))),
     "softmax": (tj.softmax, lambda: (noise(2, 3),)),
     "logcumsumexp": (tj.logcumsumexp, lambda: (noise(4, 2),)),
     "slogdet": (lambda x: tj.slogdet(x)[1], lambda: (noise(3, 3) + 3 * jnp.eye(3),)),

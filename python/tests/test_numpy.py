@@ -1,4 +1,6 @@
+import ctypes
 import gc
+import itertools
 import json
 import os
 import sys
@@ -142,6 +144,30 @@ def test_layers():
         tn.softmax(x, axis=2)
 
 
+def test_chains():
+    x, w, lengths = rng.normal(size=(2, 3, 2)), rng.normal(size=(2, 2)), [3, 2]
+
+    def weight(b, tags):
+        return np.exp(sum(x[b, t, y] for t, y in enumerate(tags)) + sum(w[a, b] for a, b in zip(tags, tags[1:])))
+
+    sequences = [list(itertools.product(range(2), repeat=n)) for n in lengths]
+    totals = [sum(weight(b, tags) for tags in all) for b, all in enumerate(sequences)]
+    np.testing.assert_allclose(tn.log_partition(x, w, lengths), np.log(totals))
+    whole = tn.log_partition(x, w)
+    np.testing.assert_allclose(whole[0], np.log(totals[0]))
+    # The derivative are probabilities of tags.
+    op = Op.of({"log_partition": {"lengths": lengths}})
+    marginals = tn.vjp(op, [x, w], [np.ones(2)])[0]
+    for b, t, y in itertools.product(range(2), range(3), range(2)):
+        want = sum(weight(b, tags) for tags in sequences[b] if t < len(tags) and tags[t] == y) / totals[b]
+        np.testing.assert_allclose(marginals[b, t, y], want, atol=1e-14)
+    for wrong in ([4, 2], [0, 1], [3], [-1, 2]):
+        with pytest.raises(t4a.T4aError):
+            tn.log_partition(x, w, wrong)
+    with pytest.raises(t4a.T4aError):
+        tn.log_partition(x[0], w)
+
+
 def test_derivatives_to_third_order():
     # f(x) = ln Z of a chain; differences of its derivatives.
     op = Op.einsum([[1, 2], [2, 3]], [(2, 3), (3, 2)], [], "log_sum_exp")
@@ -227,6 +253,13 @@ def test_memory_is_released():
     del capsule, result
     gc.collect()
     assert y.flags.writeable and y.base is not None
+
+
+def test_functions_of_the_interpreter_are_not_shared(monkeypatch):
+    # Other packages set types of arguments on the same objects.
+    for name in ("PyCapsule_New", "PyCapsule_GetPointer", "PyCapsule_IsValid"):
+        monkeypatch.setattr(getattr(ctypes.pythonapi, name), "argtypes", [ctypes.c_int])
+    np.testing.assert_allclose(tn.softmax(np.zeros((1, 2))), [[0.5, 0.5]])
 
 
 def test_threads():

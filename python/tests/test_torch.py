@@ -29,6 +29,7 @@ CASES = {
 REAL = {
     "log_sum_exp": (lambda x, y: tt.einsum("ij,jk->ik", x, y, semiring="log_sum_exp"), lambda: (noise(2, 3), noise(3, 2))),
     "max_plus": (lambda x, y: tt.einsum("ij,jk->ik", x, y, semiring="max_plus"), lambda: (noise(2, 3), noise(3, 2))),
+    "log_partition": (lambda x, w: tt.log_partition(x, w, [3, 2]), lambda: (noise(2, 3, 2), noise(2, 2))),
     "softmax": (tt.softmax, lambda: (noise(2, 3),)),
     "logcumsumexp": (tt.logcumsumexp, lambda: (noise(4, 2),)),
     "slogdet": (lambda x: tt.slogdet(x)[1], lambda: (noise(3, 3) + 3 * torch.eye(3),)),

@@ -106,7 +106,7 @@ fn entrywise_vjp<M: Monoid, A: Array>(
         for (z, g) in monoid.combine(&operands[0], &operands[1])?.into_iter().zip(cotangents) {
             if let Some(slope) = z.tangent {
                 let term = slope.mul(g);
-                sum = Some(sum.map_or_else(|| term.clone(), |sum| sum.add(&term)));
+                sum = Some(sum.map_or_else(|| term.clone(), |sum| sum.plus(&term)));
             }
         }
         Ok(sum.unwrap_or_else(|| x[k].full(&x[k].shape(), 0.0)))

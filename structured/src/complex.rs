@@ -1,7 +1,7 @@
 //! Complex block-sparse and diagonal tensors: pairs of real ones of one structure. Graded tensors are
 //! complex by themselves.
 
-use t4a_diff::Array;
+use t4a_diff::{Array, Pairs};
 use t4a_einsum::FloatSemiring;
 use t4a_tensor::{AnyTensor, Tensor};
 
@@ -97,7 +97,7 @@ impl<A: Array> Complex<BlockSparseTensor<A>> {
     pub fn contract(&self, other: &Self, axes: &[usize], other_axes: &[usize]) -> Result<Self> {
         let (pattern, plan) = self.re.pattern().contract(other.re.pattern(), axes, other_axes)?;
         same_dtype(self.re.data(), other.re.data())?;
-        let op = Contract { plan, pairs: Some([false; 2]) };
+        let op = Pairs::new(Contract { plan });
         let parts = apply(&op, &[self.data(), other.data()].concat())?;
         let [re, im] = <[A; 2]>::try_from(parts).unwrap_or_else(|_| unreachable!("a pair"));
         let pattern = std::sync::Arc::new(pattern);

@@ -1,5 +1,5 @@
 //! Transformations of transformations, generated: every pair of them, and chains of three and four, of x³, sin,
-//! a reduction, a product, a scan and singular values, against formulas.
+//! a reduction, a product, a product of complex numbers, a scan and singular values, against formulas.
 //!
 //! A function f of numbers in a row is made one number Σ f, which every transformation takes and gives: the
 //! derivative along ones for `jvp`, the sum of the gradient for `grad`, the sum of one batch of equal examples
@@ -9,6 +9,8 @@
 
 use burn::backend::Autodiff;
 use burn::tensor::{DType, Tensor, TensorData};
+use burn_t4a::ext::Complex;
+use burn_t4a::ext::einsum::complex_einsum;
 use burn_t4a::ext::linalg::svdvals;
 use burn_t4a::ext::operation::Operations;
 use burn_t4a::ext::scan::{Memory, Options, ScanBackend, scan};
@@ -44,6 +46,12 @@ functions! {
     Product |x: A| {
         let x: Tensor<A, 2> = x.unsqueeze();
         x.clone().transpose().matmul(x.clone()).matmul(x.transpose()).sum()
+    };
+    ComplexProduct |x: A| {
+        let z = Complex::new(x.clone(), x.clone() * x).unwrap();
+        let square: Complex<A, 2> = complex_einsum("i,j->ij", (&z, &z)).unwrap();
+        let product: Complex<A, 1> = complex_einsum("i,ij,j->i", (&z, &square, &z)).unwrap();
+        product.re().sum() + product.im().sum()
     };
     Scan |x: A| {
         let step = |(a,): (Tensor<A, 1>,), c: Tensor<A, 1>, (): ()| (c * a, ());
@@ -196,6 +204,26 @@ fn chains_of_products() {
         [vmap jvp] 1;
         [jvp compile] 1;
         [grad jvp] 2;
+        [compile vmap grad] 1;
+        [jvp vmap compile jvp] 2;
+    }
+}
+
+/// Real and imaginary part of 9 (x + i x²)⁴.
+#[test]
+fn chains_of_complex_products() {
+    let terms = [power(9.0, 4), power(36.0, 5), power(-54.0, 6), power(-36.0, 7), power(9.0, 8)];
+    let sum = [0, 1, 2, 3, 4].map(|k| terms.iter().map(|term| term[k]).sum());
+    chains! {
+        ComplexProduct, sum;
+        [] 0;
+        [grad vmap] 1;
+        [compile grad] 1;
+        [vmap jvp] 1;
+        [jvp compile] 1;
+        [grad grad] 2;
+        [grad jvp] 2;
+        [jvp vmap grad] 2;
         [compile vmap grad] 1;
         [jvp vmap compile jvp] 2;
     }

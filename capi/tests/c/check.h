@@ -49,7 +49,7 @@ FIELD(t4a_meta, shape);
     }                                                                       \
   } while (0)
 
-static void ok(t4a_status status, t4a_error *error, int line) {
+static inline void ok(t4a_status status, t4a_error *error, int line) {
   if (status != T4A_OK || error != NULL) {
     fprintf(stderr, "line %d: status %d: %s\n", line, status, t4a_error_text(error));
     exit(1);
@@ -62,7 +62,7 @@ static void ok(t4a_status status, t4a_error *error, int line) {
     ok(status_, error, __LINE__); \
   } while (0)
 /* A failure with this status and these words. */
-static void fails(t4a_status wanted, const char *text, t4a_status status, t4a_error *error, int line) {
+static inline void fails(t4a_status wanted, const char *text, t4a_status status, t4a_error *error, int line) {
   if (status != wanted || error == NULL || t4a_error_status(error) != wanted ||
       strstr(t4a_error_text(error), text) == NULL) {
     fprintf(stderr, "line %d: status %d, wanted %d: %s\n", line, status, wanted, t4a_error_text(error));
@@ -77,3 +77,41 @@ static void fails(t4a_status wanted, const char *text, t4a_status status, t4a_er
     fails(wanted, text, status_, error, __LINE__);    \
   } while (0)
 
+#define F64 t4a_dtype(2, 64)
+#define F32 t4a_dtype(2, 32)
+#define C128 t4a_dtype(5, 128)
+static inline DLDataType t4a_dtype(uint8_t code, uint8_t bits) {
+  DLDataType dtype;
+  dtype.code = code;
+  dtype.bits = bits;
+  dtype.lanes = 1;
+  return dtype;
+}
+
+static inline DLTensor tensor(void *data, DLDataType dtype, int32_t rank, int64_t *shape, int64_t *strides) {
+  DLTensor t;
+  memset(&t, 0, sizeof t);
+  t.data = data;
+  t.device.device_type = 1;
+  t.ndim = rank;
+  t.dtype = dtype;
+  t.shape = shape;
+  t.strides = strides;
+  return t;
+}
+
+static inline t4a_op *product(const char *semiring, DLDataType dtype) {
+  int64_t ij[] = {1, -2}, jk[] = {-2, 3}, ik[] = {1, 3}, left[] = {2, 3}, right[] = {3, 2};
+  t4a_operand operands[] = {{sizeof(t4a_operand), ij, left, 2}, {sizeof(t4a_operand), jk, right, 2}};
+  t4a_einsum_options options = {sizeof(t4a_einsum_options), semiring, 0, {0, 0, 0}};
+  t4a_op *op = NULL;
+  options.dtype = dtype;
+  OK(t4a_op_einsum(operands, 2, ik, 2, &options, &op, &error));
+  return op;
+}
+
+static inline t4a_op *parse(const char *text) {
+  t4a_op *op = NULL;
+  OK(t4a_op_parse(text, strlen(text), &op, &error));
+  return op;
+}

@@ -52,7 +52,7 @@ impl<A: Array> Dual<A> {
     /// A result whose tangent is the sum of two, each of which may have to be repeated.
     fn joined(value: A, a: Option<A>, b: Option<A>) -> Self {
         let tangent = match (a, b) {
-            (Some(a), Some(b)) => Some(a.add(&b)),
+            (Some(a), Some(b)) => Some(a.plus(&b)),
             (Some(t), None) | (None, Some(t)) => {
                 let shape = value.shape();
                 Some(if t.shape() == shape { t } else { t.expand(&shape) })

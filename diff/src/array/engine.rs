@@ -145,6 +145,12 @@ impl Array for Eager {
     fn sub(&self, y: &Self) -> Self {
         self.with(y, AnyTensor::sub)
     }
+    fn plus(self, y: &Self) -> Self {
+        self.0.and_then(|x| x.add(y.0.clone()?)).into()
+    }
+    fn minus(self, y: &Self) -> Self {
+        self.0.and_then(|x| x.sub(y.0.clone()?)).into()
+    }
     fn mul(&self, y: &Self) -> Self {
         self.with(y, AnyTensor::mul)
     }

@@ -223,6 +223,14 @@ pub trait Array: Clone + Debug + Sized + 'static {
         let negative = x.neg();
         x.replace(&negative.greater(&x), &negative)
     }
+    /// `x + y`, in the memory of x where it has no other owner.
+    fn plus(self, y: &Self) -> Self {
+        self.add(y)
+    }
+    /// `x − y`, in the memory of x where it has no other owner.
+    fn minus(self, y: &Self) -> Self {
+        self.sub(y)
+    }
     /// `−x`.
     fn neg(&self) -> Self {
         self.scale(-1.0)

@@ -210,3 +210,19 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
         false
     }
 }
+
+/// Cotangents of operands that are floats, of an operation whose rule keeps operands alone.
+///
+/// # Errors
+/// Those of the rule.
+pub fn vjp_of<A: Array, O: Operation>(
+    op: &O,
+    operands: &[&A],
+    cotangents: &[Option<A>],
+    wanted: &[bool],
+) -> Result<Cotangents<A>, O::Error> {
+    let inputs = operands.iter().map(|&x| Some(Value::Float(x.clone())));
+    let results = vec![None; cotangents.len()];
+    let kept = Kept::from_parts(inputs.collect(), results, Vec::new(), Vec::new());
+    op.vjp(&Reverse { kept: &kept, cotangents, hidden: &[], wanted })
+}

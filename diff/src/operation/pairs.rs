@@ -12,7 +12,7 @@
 
 use t4a_tensor::{AnyTensor, DType, TensorError};
 
-use super::{Cotangents, Keep, Kept, Meta, OnBatch, Operation, Outcome, Reverse, Value};
+use super::{Cotangents, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value, vjp_of};
 use crate::array::{Array, Dual, Eager};
 
 /// Form of an operation with one result on complex numbers: [`Operation::on_pairs`].
@@ -26,6 +26,8 @@ pub enum OnPairs<O: Operation> {
         joined: bool,
         /// The operation of z̄ and the other operand that is the cotangent of operand `i` of real arrays.
         cotangent: fn(&O, usize) -> Result<O, O::Error>,
+        /// True if z̄ takes the place of operand `i` there; else it is the first operand.
+        in_place: bool,
     },
     /// Linear and bilinear steps.
     Steps {
@@ -81,8 +83,9 @@ impl<O: Operation> Pairs<O> {
             _ => Ok(None),
         };
         let [s, t] = self.conj;
-        let [rr, ii, ri, ir] = [times(0, 0)?, times(1, 1)?, times(0, 1)?, times(1, 0)?];
-        let (re, im) = (sum(rr, false, ii, s == t), sum(ri, t, ir, s));
+        // One part after the other: both products of a part may still be in the cache when they are added.
+        let re = sum(times(0, 0)?, false, times(1, 1)?, s == t);
+        let im = sum(times(0, 1)?, t, times(1, 0)?, s);
         match (re, im) {
             (Some(re), Some(im)) => Ok(vec![re, im]),
             (Some(x), None) => Ok(vec![x.clone(), x.full(&x.shape(), 0.0)]),
@@ -91,34 +94,31 @@ impl<O: Operation> Pairs<O> {
         }
     }
 
-    /// Cotangents of both parts of operand `i` of a bilinear operation.
+    /// Cotangents of both parts of an operand of a bilinear operation: `op` of z̄ and the other operand, in this
+    /// order or, if `exchanged`, in the other one.
     fn cotangent<A: Array>(
-        &self,
-        of: fn(&O, usize) -> Result<O, O::Error>,
-        i: usize,
+        op: Pairs<O>,
+        exchanged: bool,
         g: &[Option<A>],
         other: &[A],
     ) -> Result<Cotangents<A>, O::Error> {
-        // The cotangent of x in x y is z̄ y*, in x* y it is z̄* y.
-        let [own, factor] = [self.conj[i], self.conj[1 - i]];
-        let op = Pairs { op: of(&self.op, i)?, conj: [own, own == factor] };
+        let [c, d] = [&other[0], &other[1]];
         let parts = match g {
-            [Some(re), Some(im)] => op.apply(&[re, im, &other[0], &other[1]])?,
-            _ => op.product([g[0].as_ref(), g[1].as_ref()], both(other))?,
+            [Some(a), Some(b)] if exchanged => op.apply(&[c, d, a, b])?,
+            [Some(a), Some(b)] => op.apply(&[a, b, c, d])?,
+            _ if exchanged => op.product([Some(c), Some(d)], [g[0].as_ref(), g[1].as_ref()])?,
+            _ => op.product([g[0].as_ref(), g[1].as_ref()], [Some(c), Some(d)])?,
         };
         Ok(parts.into_iter().map(Some).collect())
     }
 
     /// Cotangents of one operand of a linear operation.
     fn linear<A: Array>(&self, g: &[Option<A>]) -> Result<Cotangents<A>, O::Error> {
-        let kept = Kept::from_parts(vec![None], vec![None], Vec::new(), Vec::new());
         let part = |(g, conj): (&Option<A>, bool)| match g {
             None => Ok(None),
             Some(g) => {
                 let g = if conj { g.neg() } else { g.clone() };
-                let cotangents = &[Some(g)];
-                let reverse = Reverse { kept: &kept, cotangents, hidden: &[], wanted: &[true] };
-                Ok(self.op.vjp(&reverse)?.pop().flatten())
+                Ok(vjp_of(&self.op, &[], &[Some(g)], &[true])?.pop().flatten())
             }
         };
         g.iter().zip([false, self.conj[0]]).map(part).collect()
@@ -159,12 +159,9 @@ impl<O: Operation> Pairs<O> {
         }
         for (s, (taken, op)) in steps.iter().enumerate().rev() {
             let Some(g) = cotangents[n + s].take().filter(|_| wanted[n + s]) else { continue };
-            let inputs = taken.iter().flat_map(|&slot| &slots[slot]).cloned();
-            let inputs: Vec<Option<Value<A>>> = inputs.map(|x| Some(Value::Float(x))).collect();
-            let kept = Kept::from_parts(inputs, vec![None; 2], Vec::new(), Vec::new());
+            let operands: Vec<&A> = taken.iter().flat_map(|&slot| &slots[slot]).collect();
             let wanted: Vec<bool> = taken.iter().flat_map(|&slot| [wanted[slot]; 2]).collect();
-            let own = Reverse { kept: &kept, cotangents: &g, hidden: &[], wanted: &wanted };
-            let all = Pairs::new(op.clone()).vjp(&own)?;
+            let all = vjp_of(&Pairs::new(op.clone()), &operands, &g, &wanted)?;
             for (&slot, g) in taken.iter().zip(all.chunks(2)) {
                 cotangents[slot] = Some(g.to_vec());
             }
@@ -205,10 +202,10 @@ impl<O: Operation> Pairs<O> {
 fn sum<A: Array>(a: Option<A>, minus_a: bool, b: Option<A>, minus_b: bool) -> Option<A> {
     match (a, b) {
         (Some(a), Some(b)) => Some(match (minus_a, minus_b) {
-            (false, false) => a.add(&b),
-            (false, true) => a.sub(&b),
-            (true, false) => b.sub(&a),
-            (true, true) => a.add(&b).neg(),
+            (false, false) => a.plus(&b),
+            (false, true) => a.minus(&b),
+            (true, false) => b.minus(&a),
+            (true, true) => a.plus(&b).neg(),
         }),
         (Some(x), None) => Some(if minus_a { x.neg() } else { x }),
         (None, Some(x)) => Some(if minus_b { x.neg() } else { x }),
@@ -297,13 +294,21 @@ impl<O: Operation> Operation for Pairs<O> {
         let &Reverse { kept, cotangents: g, wanted, .. } = reverse;
         match self.op.on_pairs()? {
             OnPairs::Linear => self.linear(g),
-            OnPairs::Bilinear { cotangent, .. } => {
+            OnPairs::Bilinear { cotangent, in_place, .. } => {
                 let of = |i: usize| {
                     if !wanted[2 * i..2 * i + 2].contains(&true) {
                         return Ok(vec![None; 2]);
                     }
                     let other = [2, 3].map(|part| kept.float((2 * i + part) % 4).clone());
-                    self.cotangent(cotangent, i, g, &other)
+                    // The cotangent of x in x y is z̄ y*, in x* y it is z̄* y.
+                    let [own, factor] = [self.conj[i], self.conj[1 - i]];
+                    let exchanged = in_place && i == 1;
+                    let mut conj = [own, own == factor];
+                    if exchanged {
+                        conj.reverse();
+                    }
+                    let op = Pairs { op: cotangent(&self.op, i)?, conj };
+                    Self::cotangent(op, exchanged, g, &other)
                 };
                 Ok([of(0)?, of(1)?].concat())
             }
@@ -333,7 +338,7 @@ impl<O: Operation> Operation for Pairs<O> {
         let mut moving: Option<Vec<A>> = None;
         for term in terms.into_iter().flatten() {
             moving = Some(match moving {
-                Some(sum) => sum.iter().zip(&term).map(|(a, b)| a.add(b)).collect(),
+                Some(sum) => sum.into_iter().zip(&term).map(|(a, b)| a.plus(b)).collect(),
                 None => term,
             });
         }

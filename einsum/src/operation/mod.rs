@@ -284,7 +284,7 @@ impl<G: Tag> Operation for Contraction<G> {
                 let mut operands = values.clone();
                 operands[i] = tangent.clone();
                 let term = self.one(&operands)?;
-                sum = Some(sum.map_or_else(|| term.clone(), |sum| sum.add(&term)));
+                sum = Some(sum.map_or_else(|| term.clone(), |sum| sum.plus(&term)));
             }
         }
         Ok(Dual { value: self.one(&values)?, tangent: sum }.into())

@@ -42,7 +42,7 @@ pub(super) fn form<G: Tag>(op: &Contraction<G>) -> Result<OnPairs<Contraction<G>
     op.plan.check_unsliced()?;
     Ok(match op.plan.operands() {
         1 => OnPairs::Linear,
-        2 => OnPairs::Bilinear { joined: is_joined(&op.plan), cotangent },
+        2 => OnPairs::Bilinear { joined: is_joined(&op.plan), cotangent, in_place: false },
         _ => {
             let all = op.plan.steps()?;
             let joined = all.iter().all(|step| is_joined(&step.plan));

@@ -6,9 +6,9 @@
 //! t[β, m, k, n] = a[β, m, k] ⊗ b[β, k, n]          c = ⊕ₖ t
 //! ```
 //!
-//! so it takes memory for all its multiply-adds, unless the arrays have a kernel for it. Where sums are one of their terms, the reverse pass takes
-//! memory for the results only: cotangents are scattered to the places of those terms. Where all terms
-//! share, it lays them out again,
+//! so it takes memory for all its multiply-adds, unless the arrays have a kernel for it. Where sums are one of
+//! their terms, the reverse pass takes memory for the results only: cotangents are scattered to the places of
+//! those terms. Where all terms share, it lays them out again,
 //!
 //! ```text
 //! ā = Σₙ c̄ · ∂c/∂t · ∂t/∂a                         b̄ = Σₘ c̄ · ∂c/∂t · ∂t/∂b

@@ -68,6 +68,12 @@ impl<B: Operations> Array for Floats<B> {
     fn sub(&self, y: &Self) -> Self {
         Self(B::float_sub(self.0.clone(), y.0.clone()))
     }
+    fn plus(self, y: &Self) -> Self {
+        Self(B::float_add(self.0, y.0.clone()))
+    }
+    fn minus(self, y: &Self) -> Self {
+        Self(B::float_sub(self.0, y.0.clone()))
+    }
     fn mul(&self, y: &Self) -> Self {
         Self(B::float_mul(self.0.clone(), y.0.clone()))
     }

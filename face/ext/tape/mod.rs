@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! record        inputs → one output          one node
-//! record_many   inputs → several outputs     one node over the flattened outputs, then slices
+//! record_many   inputs → several outputs     one node, and one per output
 //! operation     an operation as a value      one node, with any number of inputs and outputs
 //! passes        reverse passes of a thread, observed; for Burn 0.21
 //! ```
@@ -22,14 +22,16 @@ mod operation;
 #[cfg(burn_line = "0.21")]
 pub(crate) mod passes;
 
+use std::convert::Infallible;
 use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
 use burn_autodiff::grads::Gradients;
 use burn_autodiff::ops::{Backward, Ops, OpsKind};
 use burn_backend::tensor::{Device, FloatTensor};
-use burn_backend::{Backend, FloatDType, Shape, Slice, TensorMetadata};
+use burn_backend::{Backend, FloatDType, Shape, TensorMetadata};
 
 use crate::ext::line::float_device;
 #[cfg(burn_line = "0.21")]
@@ -88,13 +90,10 @@ where
 
 /// `(y₁ … y_M) = f(x₁ … x_N)` as one node with a derivative rule of its own.
 ///
-/// As [`record`], for several outputs of one float dtype. The node holds them flattened, one
-/// behind the other, and what is returned are slices of it: `vjp` runs once, with the
-/// cotangents of all outputs, zero for those that the loss does not use.
+/// As [`record`], for several outputs: `vjp` runs once, with the cotangents of all outputs, zero for those
+/// that the loss does not use.
 ///
 /// Outputs that have no derivative, as indices, leave `forward` through a captured variable.
-///
-/// Cost: one copy of the outputs, and zeros of their total size per output in the reverse pass.
 ///
 /// # Errors
 /// Those of `forward`; nothing is recorded then.
@@ -112,36 +111,103 @@ where
         let (outputs, _) = forward(inputs.map(off_tape::<B, C>), [false; N])?;
         return Ok(outputs.map(constant::<B, C>));
     }
-    let mut shapes = None;
-    let flat = record::<B, C, _, E, N>(
+    let handed = Handed::<B>::new(M);
+    let given = handed.clone();
+    let mut outputs = None;
+    let number = Argument::<B>::of(primitive::<B, C>(&inputs[0])).number();
+    let token = record::<B, C, _, E, N>(
         inputs,
         |inputs, tracked| {
-            let (outputs, residuals) = forward(inputs, tracked)?;
-            let these = outputs.each_ref().map(|y| y.shape());
-            shapes = Some(these.clone());
-            Ok((pack::<B>(outputs), (these, residuals)))
+            let (all, residuals) = forward(inputs, tracked)?;
+            let arguments = all.each_ref().map(Argument::<B>::of);
+            outputs = Some(all);
+            Ok((number, (arguments, residuals)))
         },
-        |(shapes, residuals), cotangent, wanted| {
-            vjp(residuals, shapes.map(unpack::<B>(cotangent)), wanted)
+        move |(arguments, residuals), _, wanted| {
+            let mut cotangents = given.take().into_iter();
+            let own = |y: Argument<B>| cotangents.next().flatten().unwrap_or_else(|| y.zeros());
+            vjp(residuals, arguments.map(own), wanted)
         },
     )?;
-    let shapes = shapes.unwrap_or_else(|| unreachable!("forward has succeeded"));
-    Ok(shapes.map(unpack::<Autodiff<B, C>>(flat)))
+    let outputs = outputs.unwrap_or_else(|| unreachable!("forward has succeeded"));
+    let mut places = 0..M;
+    Ok(outputs.map(|y| {
+        let place = places.next().unwrap_or_else(|| unreachable!("one place per output"));
+        handed.leave::<C>(&token, place, y)
+    }))
 }
 
-/// One tensor as it is, several flattened, one behind the other.
-pub(crate) fn joined<B: Backend>(mut tensors: Vec<FloatTensor<B>>) -> FloatTensor<B> {
-    match tensors.len() {
-        1 => tensors.swap_remove(0),
-        _ => pack::<B>(tensors),
+/// Cotangents that nodes of one operation hand to each other, by place. Nodes have one output in Burn, so one with
+/// several has a number in their stead, the token, and each output is a node over it:
+///
+/// ```text
+/// x₁ … x_N ── node ── token ──┬── y₁        in the reverse pass each y leaves its cotangent here and a zero to
+///                             └── y_M       the token; the rule of the node takes all of them
+/// ```
+#[derive(Debug)]
+pub(crate) struct Handed<B: Backend>(Arc<Mutex<Vec<Option<FloatTensor<B>>>>>);
+
+impl<B: Backend> Clone for Handed<B> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
     }
 }
 
-/// The tensors of these shapes out of [`joined`].
-pub(crate) fn parted<B: Backend>(flat: FloatTensor<B>, shapes: Vec<Shape>) -> Vec<FloatTensor<B>> {
-    match shapes.len() {
-        1 => vec![flat],
-        _ => shapes.into_iter().map(unpack::<B>(flat)).collect(),
+impl<B: Backend> Handed<B> {
+    pub(crate) fn new(places: usize) -> Self {
+        Self(Arc::new(Mutex::new(vec![None; places])))
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Option<FloatTensor<B>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts cotangents at the first places.
+    pub(crate) fn put(&self, cotangents: Vec<Option<FloatTensor<B>>>) {
+        *self.all() = cotangents;
+    }
+
+    /// All cotangents; none is left.
+    pub(crate) fn take(&self) -> Vec<Option<FloatTensor<B>>> {
+        self.all().iter_mut().map(Option::take).collect()
+    }
+
+    /// An output of the node of a token.
+    pub(crate) fn leave<C: CheckpointStrategy>(
+        &self,
+        token: &Tracked<B, C>,
+        place: usize,
+        y: FloatTensor<B>,
+    ) -> Tracked<B, C> {
+        let handed = self.clone();
+        let Ok(y) = record::<B, C, _, Infallible, 1>(
+            [token.clone()],
+            |_, _| Ok((y, ())),
+            move |(), cotangent, _| {
+                handed.all()[place] = Some(cotangent);
+                [None]
+            },
+        );
+        y
+    }
+
+    /// The token of up to four inputs whose cotangents a later node puts here, from a place on.
+    pub(crate) fn enter<C: CheckpointStrategy, const N: usize>(
+        &self,
+        inputs: [Tracked<B, C>; N],
+        first: usize,
+    ) -> Tracked<B, C> {
+        let handed = self.clone();
+        let number = Argument::<B>::of(primitive::<B, C>(&inputs[0])).number();
+        let Ok(token) = record::<B, C, _, Infallible, N>(
+            inputs,
+            |_, _| Ok((number, ())),
+            move |(), _, _| {
+                let mut all = handed.all();
+                std::array::from_fn(|i| all.get_mut(first + i).and_then(Option::take))
+            },
+        );
+        token
     }
 }
 
@@ -201,6 +267,11 @@ impl<B: Backend> Argument<B> {
     fn zeros(&self) -> FloatTensor<B> {
         B::float_zeros(self.shape.clone(), &self.device, self.dtype)
     }
+
+    /// A number of the same dtype and device.
+    fn number(&self) -> FloatTensor<B> {
+        B::float_zeros(Shape::from([1]), &self.device, self.dtype)
+    }
 }
 
 /// The value of a tensor on the tape.
@@ -224,26 +295,4 @@ fn off_tape<B: Backend, C: CheckpointStrategy>(x: Tracked<B, C>) -> FloatTensor<
 /// A tensor without history.
 fn constant<B: Backend, C: CheckpointStrategy>(x: FloatTensor<B>) -> Tracked<B, C> {
     <Autodiff<B, C> as burn_backend::AutodiffBackend>::from_inner(x)
-}
-
-/// All elements, one tensor behind the other.
-pub(crate) fn pack<B: Backend>(
-    tensors: impl IntoIterator<Item = FloatTensor<B>>,
-) -> FloatTensor<B> {
-    let flat = tensors.into_iter().map(|x| {
-        let elements = x.shape().num_elements();
-        B::float_reshape(x, Shape::from([elements]))
-    });
-    B::float_cat(flat.collect(), 0)
-}
-
-/// Takes the tensors out of [`pack`] again: each call the next one, of this shape.
-pub(crate) fn unpack<B: Backend>(flat: FloatTensor<B>) -> impl FnMut(Shape) -> FloatTensor<B> {
-    let mut start = 0;
-    move |shape| {
-        let end = start + shape.num_elements();
-        let slice = Slice::new(start as isize, Some(end as isize), 1);
-        start = end;
-        B::float_reshape(B::float_slice(flat.clone(), &[slice]), shape)
-    }
 }

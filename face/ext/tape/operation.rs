@@ -2,15 +2,14 @@
 
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn_backend::AutodiffBackend;
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{AutodiffBackend, Shape, TensorMetadata};
 use t4a_diff::{Array, Dual, Kept, Operation, Outcome, Reverse, Value};
 use t4a_tensor::route::Route;
 
-use super::{Tracked, constant, is_tracked, joined, pack, parted, primitive, record, unpack};
+use super::{Argument, Handed, Tracked, constant, is_tracked, primitive, record};
 use crate::boundary::accept;
-use crate::ext::line::float_device;
 use crate::ext::operation::{Operand, Operations};
 use crate::ext::primitive::{Bools, Floats, Indices};
 
@@ -114,77 +113,92 @@ fn recorded<O: Operation, B: Operations, C: CheckpointStrategy>(
     if op.is_composite() {
         return op.portable(inputs, outer);
     }
-    match floats.len() {
-        1 => node::<O, B, C, 1>(op, inputs, floats, outer),
-        2 => node::<O, B, C, 2>(op, inputs, floats, outer),
-        3 => node::<O, B, C, 3>(op, inputs, floats, outer),
-        4 => node::<O, B, C, 4>(op, inputs, floats, outer),
-        _ => packed::<O, B, C>(op, inputs, floats, outer),
+    let primitives: Vec<FloatTensor<B>> =
+        floats.iter().map(|x| primitive::<B, C>(x).clone()).collect();
+    let tracked: Vec<bool> = floats.iter().map(is_tracked::<B, C>).collect();
+    let (own, entered) = entered::<B, C>(floats);
+    let start = || Recorded::run(op, below(inputs, primitives.into_iter()), tracked, outer);
+    match own.len() {
+        1 => node::<O, B, C, 1>(own, entered, start),
+        2 => node::<O, B, C, 2>(own, entered, start),
+        3 => node::<O, B, C, 3>(own, entered, start),
+        _ => node::<O, B, C, 4>(own, entered, start),
     }
 }
 
-/// What `vjp` needs: the operation, what it kept, and the shapes of what is on the tape.
+/// Inputs of earlier nodes, whose cotangents a node puts there, and the number of their places.
+type Earlier<B> = Option<(Handed<B>, usize)>;
+
+/// At most four inputs of a node. The first one is the token of those before if there are more.
+fn entered<B: Operations, C: CheckpointStrategy>(
+    floats: Vec<Tracked<B, C>>,
+) -> (Vec<Tracked<B, C>>, Earlier<B>) {
+    if floats.len() <= 4 {
+        return (floats, None);
+    }
+    let handed = Handed::<B>::new(0);
+    let mut floats = floats.into_iter();
+    let mut next = || floats.next().unwrap_or_else(|| unreachable!("there are more than four"));
+    let mut token = handed.enter::<C, 4>([next(), next(), next(), next()], 0);
+    let mut places = 4;
+    while floats.len() > 3 {
+        let mut next =
+            || floats.next().unwrap_or_else(|| unreachable!("there are more than three"));
+        token = handed.enter::<C, 4>([token, next(), next(), next()], places);
+        places += 4;
+    }
+    (std::iter::once(token).chain(floats).collect(), Some((handed, places)))
+}
+
+/// Values of the results and the hidden results, the number of the former, and constants.
+type Values<B> = (Vec<FloatTensor<B>>, usize, Vec<Operand<B>>);
+
+/// What `vjp` needs: the operation, what it kept, and which operands are floats, and are tracked.
 struct Recorded<O, B: Operations> {
     op: O,
     kept: Kept<Floats<B>>,
-    results: Vec<Shape>,
-    hidden: Vec<Shape>,
-    /// Which operands are floats.
+    results: usize,
+    /// Of the first result.
+    first: Argument<B>,
     floats: Vec<bool>,
+    tracked: Vec<bool>,
 }
 
-/// What leaves a node beside its output: shapes of results and of hidden results, and constants.
-type Rest<B> = (Vec<Shape>, Vec<Shape>, Vec<Operand<B>>);
-
 impl<O: Operation, B: Operations> Recorded<O, B> {
-    /// Runs the operation: the packed results, with hidden ones if there is a tape above, and what is
-    /// needed later.
+    /// Runs the operation. `tracked` is of the floats; hidden results leave if there is a tape above.
     fn run(
         op: &O,
         inputs: Vec<Operand<B>>,
-        tracked: impl IntoIterator<Item = bool>,
+        tracked: Vec<bool>,
         outer: &[bool],
-    ) -> Result<(FloatTensor<B>, Self, Rest<B>), O::Error> {
+    ) -> Result<(Values<B>, Self), O::Error> {
         let mut tracked = tracked.into_iter();
         let floats: Vec<bool> = inputs.iter().map(|x| matches!(x, Value::Float(_))).collect();
         let tracked: Vec<bool> =
-            floats.iter().map(|&float| float && tracked.next().unwrap_or(true)).collect();
+            floats.iter().map(|&float| float && tracked.next() == Some(true)).collect();
         let all: Vec<bool> = tracked.iter().zip(outer).map(|(a, b)| a | b).collect();
         let mut out = B::run(op, &inputs, &all)?;
         let kept = Kept::new(B::keep(op, &tracked), &inputs, &out);
         if !outer.contains(&true) {
             out.hidden.clear();
         }
-        let shapes = |all: &[Floats<B>]| all.iter().map(|y| y.0.shape()).collect::<Vec<_>>();
-        let (results, hidden) = (shapes(&out.results), shapes(&out.hidden));
-        let rest = (results.clone(), hidden.clone(), out.extra);
-        let route = out.results.first().and_then(|y| B::route(&Value::Float(y.clone())));
-        let several = results.len() + hidden.len() > 1;
-        let flat = joined::<B>(out.results.into_iter().chain(out.hidden).map(|y| y.0).collect());
-        // Views of it keep the route of the operation.
-        let flat = match route {
-            Some(route) if several => {
-                B::with_route(Value::Float(Floats(flat)), route).float().0.clone()
-            }
-            _ => flat,
-        };
-        Ok((flat, Self { op: op.clone(), kept, results, hidden, floats }, rest))
+        let results = out.results.len();
+        let values: Vec<_> = out.results.into_iter().chain(out.hidden).map(|y| y.0).collect();
+        let first = Argument::<B>::of(&values[0]);
+        let recorded = Self { op: op.clone(), kept, results, first, floats, tracked };
+        Ok(((values, results, out.extra), recorded))
     }
 
     /// Cotangents of the float operands, in their order.
-    fn vjp(
-        self,
-        cotangent: FloatTensor<B>,
-        wanted: impl IntoIterator<Item = bool>,
-    ) -> Vec<Option<FloatTensor<B>>> {
-        let mut wanted = wanted.into_iter();
-        let wanted: Vec<bool> =
-            self.floats.iter().map(|&float| float && wanted.next().unwrap_or(true)).collect();
-        let results = self.results.len();
-        let parts = parted::<B>(cotangent, self.results.into_iter().chain(self.hidden).collect());
-        let cotangents: Vec<_> = parts.into_iter().map(|x| Some(Floats(x))).collect();
-        let (cotangents, hidden) = cotangents.split_at(results);
-        let reverse = Reverse { kept: &self.kept, cotangents, hidden, wanted: &wanted };
+    fn vjp(self, cotangents: Vec<Option<FloatTensor<B>>>) -> Vec<Option<FloatTensor<B>>> {
+        let mut cotangents: Vec<_> = cotangents.into_iter().map(|x| x.map(Floats)).collect();
+        let hidden = cotangents.split_off(self.results);
+        if cotangents.iter().all(Option::is_none) {
+            // A rule is given one of a result.
+            cotangents[0] = Some(Floats(self.first.zeros()));
+        }
+        let (kept, cotangents, hidden) = (&self.kept, &cotangents[..], &hidden[..]);
+        let reverse = Reverse { kept, cotangents, hidden, wanted: &self.tracked };
         let all = accept(B::vjp(&self.op, &reverse));
         let floats = all.into_iter().zip(self.floats).filter(|(_, float)| *float);
         floats.map(|(x, _)| x.map(|x| x.0)).collect()
@@ -192,71 +206,53 @@ impl<O: Operation, B: Operations> Recorded<O, B> {
 }
 
 fn node<O: Operation, B: Operations, C: CheckpointStrategy, const N: usize>(
-    op: &O,
-    inputs: &[Operand<Autodiff<B, C>>],
-    floats: Vec<Tracked<B, C>>,
-    outer: &[bool],
+    own: Vec<Tracked<B, C>>,
+    earlier: Earlier<B>,
+    start: impl FnOnce() -> Result<(Values<B>, Recorded<O, B>), O::Error>,
 ) -> Result<Outcome<Floats<Autodiff<B, C>>>, O::Error> {
-    let Ok(floats) = <[Tracked<B, C>; N]>::try_from(floats) else {
-        unreachable!("the number of floats was matched on");
+    let Ok(own) = <[Tracked<B, C>; N]>::try_from(own) else {
+        unreachable!("the number of inputs was matched on");
     };
+    let like = Argument::<B>::of(primitive::<B, C>(&own[0]));
+    let handed = Handed::<B>::new(0);
+    let given = handed.clone();
     let mut rest = None;
-    let flat = record::<B, C, _, O::Error, N>(
-        floats,
-        |floats, tracked| {
-            let below = below(inputs, floats.into_iter());
-            let (flat, recorded, others) = Recorded::run(op, below, tracked, outer)?;
-            rest = Some(others);
-            Ok((flat, recorded))
+    let output = record::<B, C, _, O::Error, N>(
+        own,
+        |_, _| {
+            let ((mut values, results, extra), recorded) = start()?;
+            // An only result is the output of the node.
+            let output = if values.len() == 1 { values.swap_remove(0) } else { like.number() };
+            given.put(vec![None; values.len()]);
+            rest = Some((values, results, extra));
+            Ok((output, (recorded, given)))
         },
-        |recorded: Recorded<O, B>, cotangent, wanted| {
-            let mut all = recorded.vjp(cotangent, wanted).into_iter();
+        |(recorded, given): (Recorded<O, B>, Handed<B>), cotangent, _| {
+            let mut cotangents = given.take();
+            if cotangents.is_empty() {
+                cotangents.push(Some(cotangent));
+            }
+            let mut all = recorded.vjp(cotangents);
+            if let Some((handed, places)) = earlier {
+                // Tokens have places too, without cotangents.
+                (4..=places).step_by(4).for_each(|place| all.insert(place, None));
+                let own = all.split_off(places);
+                handed.put(std::mem::replace(&mut all, own));
+            }
+            let mut all = all.into_iter();
             std::array::from_fn(|_| all.next().flatten())
         },
     )?;
-    Ok(outcome(flat, rest))
-}
-
-/// More operands than nodes have inputs for: they enter side by side.
-fn packed<O: Operation, B: Operations, C: CheckpointStrategy>(
-    op: &O,
-    inputs: &[Operand<Autodiff<B, C>>],
-    floats: Vec<Tracked<B, C>>,
-    outer: &[bool],
-) -> Result<Outcome<Floats<Autodiff<B, C>>>, O::Error> {
-    let shapes: Vec<Shape> = floats.iter().map(TensorMetadata::shape).collect();
-    let operands = shapes.clone();
-    let mut rest = None;
-    let flat = record::<B, C, _, O::Error, 1>(
-        [pack::<Autodiff<B, C>>(floats)],
-        |[flat], _| {
-            let below = below(inputs, shapes.into_iter().map(unpack::<B>(flat)));
-            let (flat, recorded, others) = Recorded::run(op, below, [], outer)?;
-            rest = Some(others);
-            Ok((flat, recorded))
-        },
-        |recorded: Recorded<O, B>, cotangent, _| {
-            let like = cotangent.clone();
-            let zeros =
-                |shape| B::float_zeros(shape, &float_device::<B>(&like), like.dtype().into());
-            let all = recorded.vjp(cotangent, []).into_iter().zip(operands);
-            [Some(pack::<B>(all.map(|(x, shape)| x.unwrap_or_else(|| zeros(shape)))))]
-        },
-    )?;
-    Ok(outcome(flat, rest))
-}
-
-/// Results on the tape, and what has no derivative.
-fn outcome<B: Operations, C: CheckpointStrategy>(
-    flat: Tracked<B, C>,
-    rest: Option<Rest<B>>,
-) -> Outcome<Floats<Autodiff<B, C>>> {
-    let (results, hidden, extra) = rest.unwrap_or_else(|| unreachable!("forward has succeeded"));
-    let count = results.len();
-    let all = parted::<Autodiff<B, C>>(flat, results.into_iter().chain(hidden).collect());
-    let mut results: Vec<_> = all.into_iter().map(Floats).collect();
+    let (values, count, extra) = rest.unwrap_or_else(|| unreachable!("forward has succeeded"));
+    let mut results = match values.is_empty() {
+        true => vec![Floats(output)],
+        false => {
+            let leave = |(place, y)| Floats(handed.leave::<C>(&output, place, y));
+            values.into_iter().enumerate().map(leave).collect()
+        }
+    };
     let hidden = results.split_off(count);
-    Outcome { results, hidden, extra: extra.into_iter().map(above).collect() }
+    Ok(Outcome { results, hidden, extra: extra.into_iter().map(above).collect() })
 }
 
 /// Operands with these floats, below the tape.

@@ -265,7 +265,7 @@ impl<A: Array> BlockSparseTensor<A> {
         }
         let operands = [&self.data, &other.data];
         let data = match semiring {
-            FloatSemiring::Standard => one(&Contract::real(plan), &operands)?,
+            FloatSemiring::Standard => one(&Contract { plan }, &operands)?,
             semiring => one(&ContractOver { plan, semiring }, &operands)?,
         };
         Self::new(Arc::new(pattern), data)

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use t4a_diff::Array;
+use t4a_diff::{Array, Pairs};
 
 use super::GradedTensor;
 use crate::error::{Result, StructuredError};
 use crate::leg::Direction;
-use crate::operation::{Contract, Rearrange, apply, one};
+use crate::operation::{Rearrange, apply, one};
 use crate::sector::{Sector, Trivial};
 use crate::spec::Spec;
 
@@ -139,8 +139,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         if self.im.is_none() && other.im.is_none() {
             return Ok(Self { spec, re: one(&plan, &[&self.re, &other.re])?, im: None });
         }
-        let plan = Contract { pairs: Some([false; 2]), ..plan };
         let operands = [&self.re, &self.imaginary(), &other.re, &other.imaginary()];
-        Self::of_results(spec, apply(&plan, &operands)?)
+        Self::of_results(spec, apply(&Pairs::new(plan), &operands)?)
     }
 }

@@ -14,7 +14,7 @@ mod panels;
 mod products;
 mod short;
 
-use t4a_algebra::{Numeric, Semiring, Standard, parallel};
+use t4a_algebra::{Numeric, Semiring, Standard, c32, c64, parallel};
 use t4a_tensor::storage::Buffer;
 use t4a_tensor::{AnyTensor, DType, Element, Layout, Tensor, TensorError};
 
@@ -51,8 +51,8 @@ fn flat<'a, T: Element>(op: &'static str, x: &'a AnyTensor, required: usize) -> 
     slice.ok_or(StructuredError::LengthMismatch { op, required, given: x.numel() })
 }
 
-/// Runs an expression with the element type of a tensor.
-macro_rules! on_floats {
+/// Runs an expression with the element type of a tensor, real or complex.
+macro_rules! on_fields {
     ($op:expr, $dtype:expr, $t:ident => $body:expr) => {
         match $dtype {
             DType::F32 => {
@@ -61,6 +61,14 @@ macro_rules! on_floats {
             }
             DType::F64 => {
                 type $t = f64;
+                $body
+            }
+            DType::C32 => {
+                type $t = c32;
+                $body
+            }
+            DType::C64 => {
+                type $t = c64;
                 $body
             }
             dtype => Err(unsupported($op, dtype)),
@@ -92,7 +100,7 @@ pub(crate) fn rearrange(
         }
     }
     let x = x.to_contiguous()?;
-    on_floats!(op, x.dtype(), T => typed::<T>(op, plan, &x))
+    on_fields!(op, x.dtype(), T => typed::<T>(op, plan, &x))
 }
 
 /// The contraction of two flat tensors.
@@ -160,5 +168,5 @@ pub(crate) fn contract(
         let (required, given) = (x.dtype(), y.dtype());
         return Err(StructuredError::DType { op, required, given });
     }
-    on_floats!(op, x.dtype(), T => typed::<T>(op, plan, &x, &y))
+    on_fields!(op, x.dtype(), T => typed::<T>(op, plan, &x, &y))
 }

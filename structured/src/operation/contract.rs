@@ -3,71 +3,28 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use t4a_diff::{Array, Cotangents, Dual, Eager, Keep, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{
+    Array, Cotangents, Dual, Eager, Keep, Meta, OnPairs, Operation, Outcome, Reverse, Value,
+};
 
 use super::{check, one, rearrange, shared};
 use crate::error::{Result, StructuredError};
 use crate::kernels;
 use crate::plan::{Contraction, Products, View};
 
-/// `z = Q · products(P x, P′ y)`: bilinear. The rules are of the same kind.
-///
-/// Complex operands are pairs of arrays `x_re, x_im, y_re, y_im`, the result is one.
+/// `z = Q · products(P x, P′ y)`: bilinear, and so are its rules. Complex numbers are
+/// [`Pairs<Contract>`](t4a_diff::Pairs).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Contract {
-    /// What is multiplied.
+    /// The rearrangements and products.
     #[serde(with = "shared")]
     pub plan: Arc<Contraction>,
-    /// For pairs of arrays: which operands are conjugated.
-    pub pairs: Option<[bool; 2]>,
 }
 
 impl Contract {
-    /// Of real arrays.
-    pub fn real(plan: Arc<Contraction>) -> Self {
-        Self { plan, pairs: None }
-    }
-
-    fn arrays(&self) -> usize {
-        1 + usize::from(self.pairs.is_some())
-    }
-
-    /// The result of real arrays.
-    fn on<A: Array>(&self, x: &A, y: &A) -> Result<A> {
-        one(&Self::real(self.plan.clone()), &[x, y])
-    }
-
-    /// `(x_re + i x_im)(y_re + i y_im)`, operands conjugated as asked for.
-    fn on_pairs<A: Array>(&self, x: [&A; 2], y: [&A; 2], conj: [bool; 2]) -> Result<[A; 2]> {
-        let (rr, ii) = (self.on(x[0], y[0])?, self.on(x[1], y[1])?);
-        let (ri, ir) = (self.on(x[0], y[1])?, self.on(x[1], y[0])?);
-        let re = if conj[0] == conj[1] { rr.sub(&ii) } else { rr.add(&ii) };
-        let im = match conj {
-            [false, false] => ri.add(&ir),
-            [true, false] => ri.sub(&ir),
-            [false, true] => ir.sub(&ri),
-            [true, true] => ri.add(&ir).neg(),
-        };
-        Ok([re, im])
-    }
-
-    /// All results of arrays in the order of the operands.
-    fn of<A: Array>(&self, operands: &[A]) -> Result<Vec<A>> {
-        match (self.pairs, operands) {
-            (None, [x, y]) => Ok(vec![self.on(x, y)?]),
-            (Some(conj), [a, b, c, d]) => Ok(self.on_pairs([a, b], [c, d], conj)?.into()),
-            _ => unreachable!("operands were counted"),
-        }
-    }
-
     /// The contraction of `(z̄, y)`, or of `(x, z̄)`, that is the cotangent of operand `i`.
     pub fn cotangent(&self, i: usize) -> Self {
-        // The cotangent of x in xy is z̄ y*, in x* y it is z̄* y.
-        let conj = |[x, y]: [bool; 2]| match i {
-            0 => [x, x == y],
-            _ => [x == y, y],
-        };
-        Self { plan: self.plan.cotangent(i), pairs: self.pairs.map(conj) }
+        Self { plan: self.plan.cotangent(i) }
     }
 }
 
@@ -79,105 +36,61 @@ impl Operation for Contract {
     }
 
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>> {
-        let ([x, y, z], n) = (self.plan.lens(), self.arrays());
-        let lens = [vec![x; n], vec![y; n]].concat();
-        check(self.name(), &lens, inputs)?;
-        Ok(vec![Meta { shape: vec![z], dtype: inputs[0].dtype }; n])
+        let [x, y, z] = self.plan.lens();
+        check(self.name(), &[x, y], inputs)?;
+        Ok(vec![Meta { shape: vec![z], dtype: inputs[0].dtype }])
     }
 
     fn keep(&self, tracked: &[bool]) -> Keep {
-        let (x, y) = tracked.split_at(self.arrays());
-        let which: Vec<usize> = (0..tracked.len())
-            .filter(|&i| if i < x.len() { y.contains(&true) } else { x.contains(&true) })
-            .collect();
+        let which: Vec<usize> = (0..2).filter(|&i| tracked[1 - i]).collect();
         Keep::default().inputs(&which)
     }
 
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
-        let operands: Vec<A> = inputs.iter().map(|x| x.float().clone()).collect();
-        match self.pairs {
-            None => Ok(portable(&self.plan, &operands[0], &operands[1])?.into()),
-            Some(_) => Ok(Outcome::new(self.of(&operands)?)),
-        }
+        Ok(portable(&self.plan, inputs[0].float(), inputs[1].float())?.into())
     }
 
-    fn forward(&self, inputs: &[Value<Eager>], tracked: &[bool]) -> Result<Outcome<Eager>> {
-        if self.pairs.is_some() {
-            return self.portable(inputs, tracked);
-        }
+    /// Operands may be complex.
+    fn forward(&self, inputs: &[Value<Eager>], _: &[bool]) -> Result<Outcome<Eager>> {
         let (x, y) = (inputs[0].float().tensor()?, inputs[1].float().tensor()?);
         Ok(Eager::from(kernels::contract(self.name(), &self.plan, x, y)?).into())
     }
 
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
-        let n = self.arrays();
-        let wanted = [0, 1].map(|i| reverse.wanted[i * n..(i + 1) * n].contains(&true));
-        // The cotangent of one operand asks for the other one.
-        let operand = |i: usize| -> Vec<A> {
-            let kept = (i * n..(i + 1) * n).map(|k| reverse.kept.float(k).clone());
-            if wanted[1 - i] { kept.collect() } else { Vec::new() }
+        let g = reverse.cotangent();
+        let of = |i: usize| {
+            let cotangent = || {
+                let other = reverse.kept.float(1 - i);
+                let operands = if i == 0 { [g, other] } else { [other, g] };
+                one(&self.cotangent(i), &operands)
+            };
+            reverse.wanted[i].then(cotangent).transpose()
         };
-        let both = self.back(&operand(0), &operand(1), reverse.cotangents, wanted)?;
-        Ok(both.concat())
+        Ok(vec![of(0)?, of(1)?])
     }
 
     fn jvp<A: Array>(&self, inputs: &[Value<Dual<A>>], _: &[bool]) -> Result<Outcome<Dual<A>>> {
-        let n = self.arrays();
-        let duals: Vec<&Dual<A>> = inputs.iter().map(Value::float).collect();
-        let values: Vec<A> = duals.iter().map(|x| x.value.clone()).collect();
-        let mut tangents: Option<Vec<A>> = None;
-        for i in 0..2 {
-            let own = &duals[i * n..(i + 1) * n];
-            if own.iter().all(|x| x.tangent.is_none()) {
-                continue;
+        let [x, y] = [inputs[0].float(), inputs[1].float()];
+        let terms = [(x.tangent.as_ref(), Some(&y.value)), (Some(&x.value), y.tangent.as_ref())];
+        let mut tangent: Option<A> = None;
+        for (a, b) in terms {
+            if let (Some(a), Some(b)) = (a, b) {
+                let term = one(self, &[a, b])?;
+                tangent = Some(tangent.map_or_else(|| term.clone(), |sum| sum.plus(&term)));
             }
-            let mut operands = values.clone();
-            for (to, x) in operands[i * n..].iter_mut().zip(own) {
-                *to = (*x).clone().into_tangent();
-            }
-            let term = self.of_tracked(&operands)?;
-            tangents = Some(match tangents {
-                Some(sum) => sum.iter().zip(&term).map(|(a, b)| a.add(b)).collect(),
-                None => term,
-            });
         }
-        let values = self.of_tracked(&values)?.into_iter().enumerate();
-        let tangent = |i: usize| tangents.as_ref().map(|all| all[i].clone());
-        Ok(Outcome::new(values.map(|(i, value)| Dual { value, tangent: tangent(i) }).collect()))
+        Ok(Dual { value: one(self, &[&x.value, &y.value])?, tangent }.into())
+    }
+
+    fn on_pairs(&self) -> Result<OnPairs<Self>> {
+        let cotangent = |op: &Self, i| Ok(op.cotangent(i));
+        Ok(OnPairs::Bilinear { joined: is_joined(&self.plan), cotangent, in_place: true })
     }
 }
 
-impl Contract {
-    /// Cotangents of both operands; of one that nobody wants the other one is not looked at.
-    pub(super) fn back<A: Array>(
-        &self,
-        x: &[A],
-        y: &[A],
-        cotangents: &[Option<A>],
-        wanted: [bool; 2],
-    ) -> Result<[Cotangents<A>; 2]> {
-        let like = cotangents.iter().flatten().next();
-        let like = like.unwrap_or_else(|| unreachable!("one cotangent is given"));
-        let whole = |g: &Option<A>| g.clone().unwrap_or_else(|| like.full(&like.shape(), 0.0));
-        let g: Vec<A> = cotangents.iter().map(whole).collect();
-        let back = |i: usize| -> Result<Cotangents<A>> {
-            if !wanted[i] {
-                return Ok(vec![None; self.arrays()]);
-            }
-            let operands: Vec<&A> = match i {
-                0 => g.iter().chain(y).collect(),
-                _ => x.iter().chain(&g).collect(),
-            };
-            let own = super::apply(&self.cotangent(i), &operands)?;
-            Ok(own.into_iter().map(Some).collect())
-        };
-        Ok([back(0)?, back(1)?])
-    }
-
-    /// All results, as one operation of whatever runs the arrays.
-    fn of_tracked<A: Array>(&self, operands: &[A]) -> Result<Vec<A>> {
-        super::apply(self, &operands.iter().collect::<Vec<&A>>())
-    }
+/// True if one complex product is not slower than four real ones.
+fn is_joined(_: &Contraction) -> bool {
+    true
 }
 
 /// The contraction of real arrays in the vocabulary: gather, a product per term, scatter.
@@ -204,7 +117,7 @@ fn products<A: Array>(plan: &Products, x: &A, y: &A) -> A {
                 continue;
             }
             let term = matrix(x, a).matmul(&matrix(y, b));
-            sum = Some(sum.map_or_else(|| term.clone(), |sum| sum.add(&term)));
+            sum = Some(sum.map_or_else(|| term.clone(), |sum| sum.plus(&term)));
         }
         if !to.is_empty() {
             let sum = sum.unwrap_or_else(|| x.full(&[to.rows, to.cols], 0.0));

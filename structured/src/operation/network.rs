@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use t4a_diff::{Array, Cotangents, Keep, Meta, Operation, Outcome, Reverse, Value};
+use t4a_diff::{Array, Cotangents, Keep, Meta, Operation, Outcome, Pairs, Reverse, Value, vjp_of};
 
 use super::{Contract, Rearrange, apply, check, one, shared};
 use crate::error::{Result, StructuredError};
-use crate::plan::{Sequence, SequenceStep};
+use crate::plan::{Contraction, Sequence, SequenceStep};
 
 /// Rearrangements and contractions one after the other. Intermediates are hidden results: the rule goes
 /// backwards through them, and is differentiated through them.
@@ -30,8 +30,21 @@ impl Network {
         1 + usize::from(self.complex)
     }
 
-    fn contract(&self, plan: &Arc<crate::plan::Contraction>) -> Contract {
-        Contract { plan: plan.clone(), pairs: self.complex.then_some([false; 2]) }
+    /// Cotangents of both operands of a contraction.
+    fn contract_vjp<A: Array>(
+        &self,
+        plan: &Arc<Contraction>,
+        operands: [&Slot<A>; 2],
+        g: &[Option<A>],
+        wanted: [bool; 2],
+    ) -> Result<Vec<Cotangents<A>>> {
+        let operands: Vec<&A> = operands.into_iter().flatten().collect();
+        let op = Contract { plan: plan.clone() };
+        let all = match self.complex {
+            true => vjp_of(&Pairs::new(op), &operands, g, &wanted.map(|x| [x; 2]).concat()),
+            false => vjp_of(&op, &operands, g, &wanted),
+        };
+        Ok(all?.chunks(self.arrays()).map(<[_]>::to_vec).collect())
     }
 
     fn step<A: Array>(&self, step: &SequenceStep, slots: &[Slot<A>]) -> Result<Slot<A>> {
@@ -42,7 +55,12 @@ impl Network {
             }
             SequenceStep::Contract([x, y], plan) => {
                 let operands = slots[*x as usize].iter().chain(&slots[*y as usize]);
-                apply(&self.contract(plan), &operands.collect::<Vec<&A>>())
+                let operands: Vec<&A> = operands.collect();
+                let op = Contract { plan: plan.clone() };
+                match self.complex {
+                    true => apply(&Pairs::new(op), &operands),
+                    false => apply(&op, &operands),
+                }
             }
         }
     }
@@ -107,7 +125,7 @@ impl Operation for Network {
         let add = |to: &mut Vec<Option<A>>, own: Vec<Option<A>>| {
             for (to, own) in to.iter_mut().zip(own) {
                 *to = match (to.take(), own) {
-                    (Some(a), Some(b)) => Some(a.add(&b)),
+                    (Some(a), Some(b)) => Some(a.plus(&b)),
                     (a, b) => a.or(b),
                 };
             }
@@ -126,7 +144,7 @@ impl Operation for Network {
                 &SequenceStep::Contract([x, y], ref plan) => {
                     let [x, y] = [x, y].map(|slot| slot as usize);
                     let both = [wanted[x], wanted[y]];
-                    let own = self.contract(plan).back(&slots[x], &slots[y], &g, both)?;
+                    let own = self.contract_vjp(plan, [&slots[x], &slots[y]], &g, both)?;
                     for (slot, own) in [x, y].into_iter().zip(own) {
                         add(&mut all[slot], own);
                     }

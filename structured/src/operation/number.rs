@@ -51,7 +51,7 @@ impl Operation for Inner {
             return Ok(vec![term(0, 1), term(0, 0)]);
         }
         let sum = |a: Option<A>, b: Option<A>| match (a, b) {
-            (Some(a), Some(b)) => Some(a.add(&b)),
+            (Some(a), Some(b)) => Some(a.plus(&b)),
             (a, b) => a.or(b),
         };
         let minus = |x: Option<A>| x.map(|x| x.neg());

@@ -69,7 +69,7 @@ impl Operation for ScaleBond {
         if reverse.wanted[n] {
             let products = reverse.cotangents.iter().enumerate();
             let products = products.filter_map(|(i, g)| Some(g.as_ref()?.mul(kept.float(i))));
-            let sum = products.reduce(|a, b| a.add(&b));
+            let sum = products.reduce(|a, b| a.plus(&b));
             let back = Rearrange { plan: self.plan.adjoint() };
             all[n] = sum.map(|sum| one(&back, &[&sum])).transpose()?;
         }

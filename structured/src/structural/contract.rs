@@ -45,7 +45,7 @@ impl<S: Sector> Spec<S> {
             check_legs(self, other, axes, other_axes)?;
             plan(self, other, axes, other_axes)
         })?;
-        Ok((planned.0.clone(), Contract::real(planned.1.clone())))
+        Ok((planned.0.clone(), Contract { plan: planned.1.clone() }))
     }
 }
 

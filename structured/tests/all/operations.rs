@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use t4a_diff::{Array, Cotangents, Eager, Kept, Meta, Operation, Reverse, Value, check};
+use t4a_diff::{Array, Cotangents, Eager, Kept, Meta, Operation, Pairs, Reverse, Value, check};
 use t4a_einsum::FloatSemiring;
 use t4a_linalg::MatrixOp;
 use t4a_linalg::det::DetOp;
@@ -76,7 +76,7 @@ fn contractions_real_and_complex() {
         assert_eq!(serde_json::from_str::<Contract>(&text).unwrap(), plan);
         check::operation(&plan, &[random(a, 1), random(b, 2)], TOLERANCE);
         let conj = [round % 2 == 0, round % 3 == 0];
-        let pairs = Contract { pairs: Some(conj), ..plan };
+        let pairs = Pairs { op: plan, conj };
         let inputs = [random(a, 1), random(a, 2), random(b, 3), random(b, 4)];
         check::operation(&pairs, &inputs, TOLERANCE);
     }
