@@ -47,6 +47,9 @@ fn row(name: &str, plan: &Contract, dtype: DType) {
     println!("{name:<22} {dtype:>4} {own:>10.1} {four:>10.1} {:>6.2} {per:>6}", own / four);
 }
 
+/// A tensor that the result so far is contracted with, and the axes of both.
+type Step<'a> = (&'a str, &'a Spec<U1>, &'a [usize], &'a [usize]);
+
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     parallel::set_threads(args.first().and_then(|x| x.parse().ok()).unwrap_or(1));
@@ -63,7 +66,7 @@ fn main() {
         let left = spec(vec![bond.clone(), wire.clone(), bond.dual()], 2);
         let middle = spec(vec![wire.dual(), wire.clone(), spin.clone(), spin.dual()], 2);
         let right = spec(vec![bond.clone(), wire.dual(), bond.dual()], 2);
-        let steps: [(&str, &Spec<U1>, &[usize], &[usize]); 4] = [
+        let steps: [Step<'_>; 4] = [
             ("left", &theta, &[2], &[0]),
             ("operator", &middle, &[1, 2], &[0, 3]),
             ("operator again", &middle, &[3, 1], &[0, 3]),
