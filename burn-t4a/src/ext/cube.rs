@@ -5,7 +5,7 @@
 //! precision, products over semirings without memory for their terms, recurrences and running sums with work in
 //! proportion to their elements.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn_backend::ops::{FloatTensorOps, IntTensorOps};
 use burn_backend::{DType, IntDType, Shape};
@@ -30,20 +30,11 @@ pub enum Precision {
     Tf32,
 }
 
-thread_local! {
-    static PRECISION: Cell<Precision> = const { Cell::new(Precision::Full) };
-}
+static TF32: AtomicBool = AtomicBool::new(false);
 
-/// Runs `body`, on this thread, with this precision.
-pub fn with_precision<T>(precision: Precision, body: impl FnOnce() -> T) -> T {
-    struct Restored(Precision);
-    impl Drop for Restored {
-        fn drop(&mut self) {
-            PRECISION.set(self.0);
-        }
-    }
-    let _restored = Restored(PRECISION.replace(precision));
-    body()
+/// Sets the precision of all products from here on, on all threads.
+pub fn set_precision(precision: Precision) {
+    TF32.store(precision == Precision::Tf32, Ordering::Relaxed);
 }
 
 fn memory<R: CubeRuntime>(x: &CubeTensor<R>) -> Memory {
@@ -173,7 +164,7 @@ where
     fn array_matmul(a: &Floats<Self>, b: &Floats<Self>) -> Floats<Self> {
         let (a, b) = (&a.0, &b.0);
         let own = matches!(a.dtype, DType::F32 | DType::F64);
-        if !own || (a.dtype == DType::F32 && PRECISION.get() == Precision::Tf32) {
+        if !own || (a.dtype == DType::F32 && TF32.load(Ordering::Relaxed)) {
             return Floats(Self::float_matmul(a.clone(), b.clone()));
         }
         let (x, y) = (a.meta.shape(), b.meta.shape());

@@ -14,6 +14,10 @@ use burn_backend::tensor::FloatTensor;
 use burn_backend::{AutodiffBackend, Backend, Scalar, TensorData, TensorMetadata, try_read_sync};
 
 use crate::line::Engine;
+use crate::line::ext::operation::{
+    Array, Cotangents, Keep, Meta, Operation, Operations, Outcome, Reverse, TensorError, Value,
+};
+use crate::line::ext::primitive::Floats;
 use crate::line::ext::tape::{Tracked, is_tracked, record, record_many};
 
 type Taped = Autodiff<Engine>;
@@ -239,6 +243,112 @@ fn several_outputs_without_a_history() {
     let [_, cube] = all;
     assert_eq!(numbers::<Taped>(cube), [1.0, 8.0, 27.0]);
     assert_eq!(runs.load(SeqCst), 0);
+}
+
+/// Σ (i + 1) xᵢ and Σ xᵢ² of any number of operands.
+#[derive(Clone, Debug)]
+struct Sums;
+
+impl Operation for Sums {
+    type Error = TensorError;
+
+    fn name(&self) -> &'static str {
+        "sums"
+    }
+    fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, TensorError> {
+        Ok(vec![inputs[0].clone(); 2])
+    }
+    fn keep(&self, _: &[bool]) -> Keep {
+        Keep::default().all_inputs()
+    }
+    fn portable<A: Array>(
+        &self,
+        inputs: &[Value<A>],
+        _: &[bool],
+    ) -> Result<Outcome<A>, TensorError> {
+        let zero = inputs[0].float().scale(0.0);
+        let terms = || inputs.iter().map(Value::float).enumerate();
+        let weighted = terms().fold(zero.clone(), |s, (i, x)| s.add(&x.scale((i + 1) as f64)));
+        let squares = terms().fold(zero, |s, (_, x)| s.add(&x.mul(x)));
+        Ok(Outcome::new(vec![weighted, squares]))
+    }
+    fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>, TensorError> {
+        let own = |i: usize| {
+            let weighted = reverse.cotangents[0].as_ref().map(|g| g.scale((i + 1) as f64));
+            let squares = reverse.cotangents[1].as_ref();
+            let squares = squares.map(|g| reverse.kept.float(i).mul(g).scale(2.0));
+            match (weighted, squares) {
+                (Some(a), Some(b)) => Some(a.add(&b)),
+                (a, b) => a.or(b),
+            }
+        };
+        let wanted = reverse.wanted.iter().enumerate();
+        Ok(wanted.map(|(i, &wanted)| own(i).filter(|_| wanted)).collect())
+    }
+}
+
+/// Its results on a tape.
+fn sums<B: Operations, C: CheckpointStrategy>(all: &[Tracked<B, C>]) -> [Tracked<B, C>; 2] {
+    let inputs: Vec<_> = all.iter().map(|x| Value::Float(Floats(x.clone()))).collect();
+    let out = <Autodiff<B, C> as Operations>::run(&Sums, &inputs, &vec![false; all.len()]);
+    let results: Vec<_> = out.unwrap().results.into_iter().map(|y| y.0).collect();
+    results.try_into().unwrap()
+}
+
+fn operand(i: usize) -> [f32; 3] {
+    [i as f32, 1.0, -2.0]
+}
+
+fn any_number_of_operands<B: Operations, C: CheckpointStrategy>() {
+    for n in 1..=12 {
+        for used in [[true, false], [false, true], [true, true]] {
+            let untracked = |i: usize| i % 3 == 1 || (4..8).contains(&i);
+            let own = |i| match untracked(i) {
+                true => constant::<Autodiff<B, C>>(operand(i)),
+                false => leaf::<Autodiff<B, C>>(operand(i)),
+            };
+            let all: Vec<_> = (0..n).map(own).collect();
+            let [weighted, squares] = sums::<B, C>(&all);
+            let loss = match used {
+                [true, true] => Autodiff::<B, C>::float_add(weighted, squares),
+                [true, false] => weighted,
+                _ => squares,
+            };
+            let grads = backward::<Autodiff<B, C>>(loss);
+            for (i, x) in all.iter().enumerate().filter(|&(i, _)| !untracked(i)) {
+                let [a, b] = used.map(|used| f64::from(u8::from(used)));
+                let want = operand(i).map(|x| a * (i + 1) as f64 + b * 2.0 * f64::from(x));
+                assert_eq!(slope::<Autodiff<B, C>>(x, &grads), want, "{i} of {n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn operations_have_any_number_of_operands_and_several_results() {
+    on_backends!(any_number_of_operands);
+}
+
+/// p = Σ xᵢ², ∂ Σⱼ (∂p²/∂xⱼ) / ∂xᵢ = 4 p + 8 xᵢ Σ xⱼ.
+#[test]
+fn second_derivatives_by_many_operands() {
+    type Twice = Autodiff<Taped>;
+    let all: Vec<_> = (0..9).map(|i| leaf::<Taped>(operand(i))).collect();
+    let lift =
+        |x: &FloatTensor<Taped>| Twice::float_set_require_grad(Twice::from_inner(x.clone()), true);
+    let lifted: Vec<_> = all.iter().map(lift).collect();
+    let [_, squares] = sums::<Taped, NoCheckpointing>(&lifted);
+    let grads = backward::<Twice>(Twice::float_mul(squares.clone(), squares));
+    let first = lifted.iter().map(|x| Twice::grad(x, &grads).unwrap());
+    let grads = backward::<Taped>(first.reduce(Taped::float_add).unwrap());
+    let column = |e: usize| (0..9).map(move |i| f64::from(operand(i)[e]));
+    for (i, x) in all.iter().enumerate() {
+        let want = [0, 1, 2].map(|e| {
+            let [sum, squares] = [column(e).sum::<f64>(), column(e).map(|x| x * x).sum()];
+            4.0 * squares + 8.0 * f64::from(operand(i)[e]) * sum
+        });
+        assert_eq!(slope::<Taped>(x, &grads), want, "{i}");
+    }
 }
 
 /// Another thread's `backward` sweeps all graphs while the forward pass runs. The input of the

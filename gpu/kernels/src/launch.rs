@@ -58,7 +58,7 @@ pub(crate) fn reach(kernel: &'static str, sizes: &[usize], strides: &[usize]) ->
 
 /// A grid of at least so many cubes, within the limits of all runtimes: kernels leave off those beyond.
 pub(crate) fn grid(cubes: usize) -> CubeCount {
-    let x = cubes.clamp(1, 32768);
+    let x = cubes.clamp(1, 65535);
     CubeCount::Static(x as u32, cubes.div_ceil(x).max(1) as u32, 1)
 }
 
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn grids_cover_what_they_are_for() {
-        for cubes in [0, 1, 32768, 32769, 1 << 24, i32::MAX as usize] {
+        for cubes in [0, 1, 65535, 65536, 1 << 24, i32::MAX as usize] {
             let CubeCount::Static(x, y, z) = grid(cubes) else { panic!("sizes are known") };
             assert!([x, y, z].iter().all(|&n| (1..=65535).contains(&n)), "{cubes}: {x} {y} {z}");
             assert!(x as usize * y as usize >= cubes);
