@@ -2,7 +2,6 @@
 
 use burn::backend::Wgpu;
 use burn::tensor::{DType, Tensor};
-use burn_t4a::ext::cube::{Precision, with_precision};
 use burn_t4a::ext::einsum::{MaxPlus, semiring_einsum};
 use t4a_cube::{CubeError, Operand, Semiring, Tile, product};
 
@@ -63,23 +62,4 @@ fn products_of_half_precision_round_once() {
     let best = |e: usize| (0..k).map(|t| term(e / n, e % n, t)).fold(f32::NEG_INFINITY, f32::max);
     let expected: Vec<f32> = (0..m * n).map(best).collect();
     assert_close(&run(a.clone(), b.clone()), &expected, 0.0, "max plus");
-}
-
-/// The precision is that of a scope, also of one that panics.
-#[test]
-fn precision_ends_with_its_scope() {
-    // Large enough parts that a product in 10 bits would be seen on CUDA; no difference on others.
-    let n = 64;
-    let (a, b) = (noise(n * n, 5), noise(n * n, 6));
-    let product = || {
-        let [a, b] = [&a, &b].map(|x| tensor::<Gpu, 2>(x, [n, n]));
-        numbers(burn_t4a::ext::einsum::einsum::<_, 2>("ij,jk->ik", [&a, &b]).unwrap())
-    };
-    let full = product();
-    let failed =
-        std::panic::catch_unwind(|| with_precision(Precision::Tf32, || panic!("on purpose")));
-    assert!(failed.is_err());
-    assert_eq!(product(), full);
-    let [a, b] = [&a, &b].map(|x| tensor::<Engine, 2>(x, [n, n]));
-    assert_close(&full, &numbers(a.matmul(b)), 1e-6, "full");
 }
