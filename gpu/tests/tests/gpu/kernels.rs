@@ -5,7 +5,7 @@ use burn::tensor::{DType, Tensor};
 use burn_t4a::ext::einsum::{MaxPlus, semiring_einsum};
 use t4a_cube::{CubeError, Operand, Semiring, Tile, product};
 
-use super::{Engine, Gpu, assert_close, noise, numbers, steps, tensor};
+use super::{assert_close, noise, numbers, steps, tensor};
 
 fn operand(x: Tensor<Wgpu, 3>) -> Operand {
     let x = x.into_primitive().tensor();
