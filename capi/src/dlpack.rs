@@ -391,7 +391,7 @@ unsafe impl Sync for Taken {}
 
 impl Taken {
     /// # Safety
-    /// The managed tensor is valid, and nobody else releases it.
+    /// The managed tensor is valid, and is released nowhere else.
     pub(crate) unsafe fn new(managed: NonNull<Managed>) -> Self {
         Self(managed)
     }

@@ -77,7 +77,7 @@ fn own_results(op: &AnyOperation) -> Groups {
     }
 }
 
-/// The groups of operands of a caller who has so many tensors.
+/// Groups of operands, for this number of tensors of the caller.
 fn operands_of(op: &AnyOperation, tensors: usize) -> Groups {
     match op {
         AnyOperation::Jvp(_) | AnyOperation::Vjp(_) => operands(op, 0),
@@ -86,7 +86,7 @@ fn operands_of(op: &AnyOperation, tensors: usize) -> Groups {
     }
 }
 
-/// The groups of results of a caller who has so many tensors.
+/// Groups of results, for this number of tensors of the caller.
 fn results_of(op: &AnyOperation, tensors: usize) -> Groups {
     let mut groups = own_results(op);
     groups.resize(tensors.max(groups.len()), 1);

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use t4a_diff::{Cotangents, Eager, Kept, Kind, Meta, Operation, Reverse, Value, checked_results};
 use t4a_operations::AnyOperation;
+use t4a_operations::wire::operand;
 use t4a_tensor::AnyTensor;
 
 use crate::dlpack::{Described, DlTensor};
 use crate::error::{Error, Failure, Status, enter};
 use crate::op::{Op, flags, list, of};
 use crate::parts;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, duplicate};
 
 /// The process of the first call: its threads are not those of a child of it.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -71,15 +72,24 @@ impl Borrowed {
         let copy = x.to_contiguous()?;
         match copy.buffer().same_memory(x.buffer()) {
             false => Ok(copy),
-            // SAFETY: the same elements in another buffer.
-            true => Ok(unsafe {
-                AnyTensor::from_buffer(
-                    copy.buffer().duplicate()?,
-                    copy.layout().clone(),
-                    copy.dtype(),
-                )?
-            }),
+            true => duplicate(&copy),
         }
+    }
+
+    /// [`hand_over`] of results that outlive the call.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn hand_over(
+        &self,
+        all: Vec<AnyTensor>,
+        out: *mut *const Tensor,
+        room: usize,
+        count: *mut usize,
+    ) -> Result<(), Failure> {
+        let all = all.into_iter().map(|x| self.own(x)).collect::<Result<Vec<_>, _>>()?;
+        // SAFETY: the caller's promise.
+        unsafe { hand_over(all, out, room, count) }
     }
 }
 
@@ -142,9 +152,8 @@ pub unsafe extern "C" fn t4a_run(
             unsafe { (of(op)?, Borrowed::read(list(inputs, count, "the operands")?)?) };
         let operands = std::mem::take(&mut lent.tensors);
         let all = parts::join(op, op.run(operands)?)?;
-        let all = all.into_iter().map(|x| lent.own(x)).collect::<Result<Vec<_>, _>>()?;
         // SAFETY: the caller's promise.
-        unsafe { hand_over(all, out, room, results) }
+        unsafe { lent.hand_over(all, out, room, results) }
     };
     // SAFETY: the caller's promise.
     unsafe { enter(error, run) }
@@ -291,19 +300,11 @@ pub unsafe extern "C" fn t4a_run_saved(
                 "operand {i} holds no floats and has no cotangent"
             )));
         }
-        let values: Vec<Value<Eager>> = tensors.into_iter().map(value).collect();
+        let values: Vec<Value<Eager>> = tensors.into_iter().map(operand).collect();
         let forward = op.forward(&values, &wanted)?;
         let keep = Kept::new(op.keep(&wanted), &values, &forward);
-        let returned = op.indices(&metas).len();
         let hidden = forward.hidden.len();
-        let mut arrays = Vec::new();
-        for x in forward.results {
-            arrays.push(x.into_tensor()?);
-        }
-        for x in forward.extra.iter().take(returned) {
-            arrays.push(x.integers().tensor()?.clone().cast(t4a_tensor::DType::I64)?);
-        }
-        let all = parts::join(op, arrays)?;
+        let all = parts::join(op, op.returned(&metas, forward)?)?;
         // SAFETY: the caller's promise.
         unsafe { hand_over(all, out, room, results)? };
         let keep =
@@ -314,14 +315,6 @@ pub unsafe extern "C" fn t4a_run_saved(
     };
     // SAFETY: the caller's promise.
     unsafe { enter(error, run) }
-}
-
-fn value(x: AnyTensor) -> Value<Eager> {
-    match Kind::of(x.dtype()) {
-        Some(Kind::Flags) => Value::Flags(x.into()),
-        Some(Kind::Integers) => Value::Integers(x.into()),
-        _ => Value::Float(x.into()),
-    }
 }
 
 impl Saved {
@@ -418,9 +411,8 @@ pub unsafe extern "C" fn t4a_saved_vjp(
         let lent = Borrowed { tensors: Vec::new(), described };
         let all = saved.vjp(&tensors)?;
         drop(tensors);
-        let all = all.into_iter().map(|x| lent.own(x)).collect::<Result<Vec<_>, _>>()?;
         // SAFETY: the caller's promise.
-        unsafe { hand_over(all, out, room, results) }
+        unsafe { lent.hand_over(all, out, room, results) }
     };
     // SAFETY: the caller's promise.
     unsafe { enter(error, run) }

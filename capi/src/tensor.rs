@@ -25,7 +25,7 @@ pub struct Tensor {
     _strides: Vec<i64>,
 }
 
-// SAFETY: the pointers of `view` lead into memory that the handle owns and nobody writes.
+// SAFETY: the pointers of `view` lead into memory that the handle owns and that is never written.
 unsafe impl Send for Tensor {}
 // SAFETY: as above.
 unsafe impl Sync for Tensor {}
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn t4a_tensor_take(
     unsafe { enter(error, take) }
 }
 
-/// A copy of a tensor of somebody else's.
+/// A copy of a tensor that the caller keeps.
 ///
 /// # Safety
 /// `tensor` is null or valid; `out` and `error` are null or valid for a write.
@@ -103,6 +103,13 @@ pub unsafe extern "C" fn t4a_tensor_copy(
     unsafe { enter(error, copy) }
 }
 
+/// The same tensor in memory of its own.
+pub(crate) fn duplicate(any: &AnyTensor) -> Result<AnyTensor, Failure> {
+    let (buffer, layout) = (any.buffer().duplicate()?, any.layout().clone());
+    // SAFETY: the same elements in another buffer.
+    Ok(unsafe { AnyTensor::from_buffer(buffer, layout, any.dtype())? })
+}
+
 fn arranged(any: AnyTensor, flags: u32) -> Result<AnyTensor, Failure> {
     if flags & COLUMN_MAJOR != 0 {
         let axes: Vec<usize> = (0..any.rank()).rev().collect();
@@ -115,7 +122,7 @@ fn arranged(any: AnyTensor, flags: u32) -> Result<AnyTensor, Failure> {
 }
 
 /// Gives a tensor to a consumer and releases the handle, in failure too. Without a copy if strides fit
-/// and, for [`WRITABLE`], nobody else holds the elements.
+/// and, for [`WRITABLE`], the elements have no other owner.
 ///
 /// # Safety
 /// `tensor` is null or a handle that was not released; `out` and `error` are null or valid for a write.
@@ -145,14 +152,7 @@ pub unsafe extern "C" fn t4a_tensor_give(
         if any.buffer().is_shared() {
             read_only = FLAG_READ_ONLY;
             if flags & WRITABLE != 0 {
-                // SAFETY: the same elements in another buffer.
-                any = unsafe {
-                    AnyTensor::from_buffer(
-                        any.buffer().duplicate()?,
-                        any.layout().clone(),
-                        any.dtype(),
-                    )?
-                };
+                any = duplicate(&any)?;
                 read_only = 0;
             }
         }

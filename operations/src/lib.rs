@@ -65,7 +65,7 @@ pub use derivative::{Jvp, MAX_ORDER, Vjp};
 pub use einsum::{ContractionOptions, Labelled, einsum};
 pub use text::FORMAT;
 
-/// What an operation rejects.
+/// Errors of operations.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum OperationError {
@@ -89,7 +89,7 @@ pub enum OperationError {
     Derivative {
         /// The operation.
         op: &'static str,
-        /// What does not fit.
+        /// The requirement that is not met.
         reason: String,
     },
     /// Of text or words that are no operation.

@@ -4,7 +4,7 @@
 //! ([`Jvp`](crate::Jvp), [`Vjp`](crate::Vjp)) gets the operands again, and finds again what it needs of the
 //! forward computation. That costs the forward computation a second time, and no state on a server.
 
-use t4a_diff::{Eager, Meta, Operation, Value, checked_results};
+use t4a_diff::{Eager, Kind, Meta, Operation, Outcome, Value, checked_results};
 use t4a_tensor::{AnyTensor, DType};
 
 use crate::{AnyOperation, FORMAT, OperationError};
@@ -70,11 +70,22 @@ impl AnyOperation {
     pub fn run(&self, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>, OperationError> {
         let metas: Vec<Meta> = operands.iter().map(meta).collect();
         checked_results(self, &metas)?;
-        let inputs: Vec<Value<Eager>> = operands.into_iter().map(value).collect();
+        let inputs: Vec<Value<Eager>> = operands.into_iter().map(operand).collect();
         let out = self.forward(&inputs, &vec![false; inputs.len()])?;
+        self.returned(&metas, out)
+    }
+
+    /// The tensors that [`AnyOperation::run`] returns, of an outcome for operands of these shapes and dtypes.
+    ///
+    /// # Errors
+    /// The first error of the operations that led to a result.
+    pub fn returned(
+        &self,
+        operands: &[Meta],
+        out: Outcome<Eager>,
+    ) -> Result<Vec<AnyTensor>, OperationError> {
         let results = out.results.into_iter().map(|x| Ok(x.into_tensor()?));
-        let returned = self.indices(&metas).len();
-        let indices = out.extra.into_iter().take(returned);
+        let indices = out.extra.into_iter().take(self.indices(operands).len());
         let indices = indices.map(|x| Ok(x.integers().tensor()?.clone().cast(DType::I64)?));
         results.chain(indices).collect()
     }
@@ -86,10 +97,11 @@ fn meta(x: &AnyTensor) -> Meta {
     Meta { shape: x.shape().into(), dtype }
 }
 
-fn value(x: AnyTensor) -> Value<Eager> {
-    match x.dtype() {
-        DType::Bool => Value::Flags(x.into()),
-        dtype if dtype.is_int() => Value::Integers(x.into()),
+/// The tensor as an operand of the kind of its dtype: floats, indices or truth values.
+pub fn operand(x: AnyTensor) -> Value<Eager> {
+    match Kind::of(x.dtype()) {
+        Some(Kind::Flags) => Value::Flags(x.into()),
+        Some(Kind::Integers) => Value::Integers(x.into()),
         _ => Value::Float(x.into()),
     }
 }

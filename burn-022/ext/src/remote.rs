@@ -1,8 +1,8 @@
 //! Operations on tensors of another process: sent as values, run by its kernels.
 //!
-//! A server that knows them (`burn-t4a-022-server`) runs an operation as one message, and its derivatives,
-//! which are operations too, as others; operations of somebody else's are the pieces of their portable definitions. What leaves
-//! is checked here first, so mistakes are errors at the call as everywhere.
+//! A server with these operations (`burn-t4a-022-server`) runs each as one message. Derivatives are operations and
+//! messages of their own; operations of other crates run as the pieces of their portable definitions. Operands are
+//! checked here before they are sent, so mistakes are errors at the call as everywhere.
 
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{BoolDType, TensorMetadata};

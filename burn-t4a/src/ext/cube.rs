@@ -46,20 +46,21 @@ fn memory<R: CubeRuntime>(x: &CubeTensor<R>) -> Memory {
     }
 }
 
-/// The tensor of this memory, on the device of `beside`.
+/// The row-major tensor of this memory, on the device of `beside`.
 fn tensor<R: CubeRuntime>(
     beside: &CubeTensor<R>,
     memory: Memory,
     shape: &[usize],
     dtype: DType,
 ) -> CubeTensor<R> {
-    let mut strides = vec![1; shape.len()];
-    for axis in (1..shape.len()).rev() {
-        strides[axis - 1] = strides[axis] * shape[axis];
-    }
-    let shape: Shape = shape.iter().copied().collect();
-    let meta = Metadata::new(shape, strides);
-    CubeTensor::new(beside.client.clone(), memory.handle, meta, beside.device.clone(), dtype)
+    let (client, device) = (beside.client.clone(), beside.device.clone());
+    CubeTensor::new_contiguous(
+        client,
+        device,
+        shape.iter().copied().collect(),
+        memory.handle,
+        dtype,
+    )
 }
 
 /// A launch that was refused: [`Operations::run`] has refused what a user can cause.

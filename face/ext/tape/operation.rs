@@ -153,7 +153,7 @@ fn entered<B: Operations, C: CheckpointStrategy>(
 /// Values of the results and the hidden results, the number of the former, and constants.
 type Values<B> = (Vec<FloatTensor<B>>, usize, Vec<Operand<B>>);
 
-/// What `vjp` needs: the operation, what it kept, and which operands are floats, and are tracked.
+/// Residuals of a node: the operation, its kept values, and masks of the operands that are floats and tracked.
 struct Recorded<O, B: Operations> {
     op: O,
     kept: Kept<Floats<B>>,
@@ -213,25 +213,22 @@ fn node<O: Operation, B: Operations, C: CheckpointStrategy, const N: usize>(
     let Ok(own) = <[Tracked<B, C>; N]>::try_from(own) else {
         unreachable!("the number of inputs was matched on");
     };
-    let like = Argument::<B>::of(primitive::<B, C>(&own[0]));
-    let handed = Handed::<B>::new(0);
-    let given = handed.clone();
     let mut rest = None;
     let output = record::<B, C, _, O::Error, N>(
         own,
         |_, _| {
             let ((mut values, results, extra), recorded) = start()?;
             // An only result is the output of the node.
-            let output = if values.len() == 1 { values.swap_remove(0) } else { like.number() };
-            given.put(vec![None; values.len()]);
-            rest = Some((values, results, extra));
-            Ok((output, (recorded, given)))
+            let handed = (values.len() > 1).then(|| Handed::<B>::new(values.len()));
+            let output = match handed {
+                None => values.swap_remove(0),
+                Some(_) => recorded.first.number(),
+            };
+            rest = Some((values, results, extra, handed.clone()));
+            Ok((output, (recorded, handed)))
         },
-        |(recorded, given): (Recorded<O, B>, Handed<B>), cotangent, _| {
-            let mut cotangents = given.take();
-            if cotangents.is_empty() {
-                cotangents.push(Some(cotangent));
-            }
+        |(recorded, handed): (Recorded<O, B>, Option<Handed<B>>), cotangent, _| {
+            let cotangents = handed.map_or_else(|| vec![Some(cotangent)], |given| given.take());
             let mut all = recorded.vjp(cotangents);
             if let Some((handed, places)) = earlier {
                 // Tokens have places too, without cotangents.
@@ -243,10 +240,11 @@ fn node<O: Operation, B: Operations, C: CheckpointStrategy, const N: usize>(
             std::array::from_fn(|_| all.next().flatten())
         },
     )?;
-    let (values, count, extra) = rest.unwrap_or_else(|| unreachable!("forward has succeeded"));
-    let mut results = match values.is_empty() {
-        true => vec![Floats(output)],
-        false => {
+    let (values, count, extra, handed) =
+        rest.unwrap_or_else(|| unreachable!("forward has succeeded"));
+    let mut results = match handed {
+        None => vec![Floats(output)],
+        Some(handed) => {
             let leave = |(place, y)| Floats(handed.leave::<C>(&output, place, y));
             values.into_iter().enumerate().map(leave).collect()
         }

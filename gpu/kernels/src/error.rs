@@ -9,7 +9,7 @@ pub enum CubeError {
     TooLarge {
         /// The kernel.
         kernel: &'static str,
-        /// How many.
+        /// Number of elements.
         elements: usize,
     },
     /// The device runs no kernels over these numbers.
@@ -25,7 +25,7 @@ pub enum CubeError {
     Sizes {
         /// The kernel.
         kernel: &'static str,
-        /// What is required.
+        /// The requirement.
         required: &'static str,
         /// Sizes of both operands.
         given: [Vec<usize>; 2],
@@ -35,7 +35,7 @@ pub enum CubeError {
     Tile {
         /// The kernel.
         kernel: &'static str,
-        /// What is required.
+        /// The requirement.
         required: &'static str,
         /// The tile.
         tile: String,

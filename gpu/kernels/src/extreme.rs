@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::kernels::extreme::{extreme_kernel, first_nan_kernel};
 use crate::launch::{Operand, elements, grid, reach};
 
-/// What is wanted of a lane.
+/// The result of a reduction of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extreme {
     /// The greatest element, NaN if there is one.

@@ -1,4 +1,4 @@
-//! What launches have in common: grids, sizes, memory.
+//! Parts of all launches: grids, sizes, memory.
 
 use cubecl::prelude::*;
 use cubecl::server::Handle;
