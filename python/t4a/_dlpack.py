@@ -11,7 +11,8 @@ def _function(name, result, *arguments):
     return ctypes.PYFUNCTYPE(result, *arguments)((name, pythonapi))
 
 
-_get = _function("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
+capsule_pointer = _function("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
+release_object = _function("Py_DecRef", None, py_object)
 _new = _function("PyCapsule_New", py_object, c_void_p, c_char_p, c_void_p)
 _is = _function("PyCapsule_IsValid", ctypes.c_int, py_object, c_char_p)
 # The same on a bare pointer: a capsule that is about to go must not be counted again.
@@ -39,7 +40,7 @@ class Borrowed:
         self._capsule = export(max_version=(1, 1))
         if not _is(self._capsule, _VERSIONED):
             raise UnsupportedError(f"{type(x).__name__} has an older DLPack than 1.0")
-        self.at = _get(self._capsule, _VERSIONED) + Managed.tensor.offset
+        self.at = capsule_pointer(self._capsule, _VERSIONED) + Managed.tensor.offset
 
 
 class Result:

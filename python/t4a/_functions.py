@@ -8,7 +8,6 @@ def _degeneracy(check_gauge):
     return {"tolerance": None, "broadening": None, "check_gauge": bool(check_gauge), "separable": False}
 
 
-
 def _subscripts(text, ranks):
     """Integer labels of operands and result, of a text as `numpy.einsum` has it."""
     text = text.replace(" ", "")
@@ -68,7 +67,8 @@ def build(apply, asarray, dtype_of, cast):
         intermediate tensors; sums that need more are done in slices.
         """
         operands = arrays(*operands)
-        shapes = [tuple(x.shape) for x in operands]
+        # Sizes that a compiler keeps open are fixed here: a plan is of one set of shapes.
+        shapes = [tuple(map(int, x.shape)) for x in operands]
         if isinstance(subscripts, str):
             labels, result = _subscripts(subscripts, [len(shape) for shape in shapes])
         else:
@@ -197,6 +197,10 @@ def build(apply, asarray, dtype_of, cast):
         """Running maxima."""
         return running("max", x, axis, reverse)
 
+    def cummin(x, axis=0, reverse=False):
+        """Running minima."""
+        return running("min", x, axis, reverse)
+
     def logcumsumexp(x, axis=0, reverse=False):
         """ln of running sums of exp(x)."""
         return running("log_sum_exp", x, axis, reverse)
@@ -214,10 +218,18 @@ def build(apply, asarray, dtype_of, cast):
         """
         emissions, transitions = arrays(emissions, transitions)
         if lengths is None and len(emissions.shape) == 3:
-            lengths = [emissions.shape[1]] * emissions.shape[0]
+            lengths = [emissions.shape[1]] * int(emissions.shape[0])
         lengths = [int(n) for n in lengths or []]
         if any(n < 0 for n in lengths):
             raise ArgumentError(f"the lengths {lengths} of sequences")
         return apply(Op.of({"log_partition": {"lengths": lengths}}), emissions, transitions)[0]
+
+    def kalman_filter(transition, process, observation, noise, y, mean, covariance):
+        """Means [batch, n, d], covariances [n, d, d] and log-likelihoods [batch, n] of the Kalman filter.
+
+        x_t = transition x_(t-1) + noise of covariance `process`, y_t = observation x_t + noise of covariance `noise`;
+        `y` [batch, n, m], `mean` [d] and `covariance` [d, d] of the state before the first step. Covariances are symmetric.
+        """
+        return tuple(apply(Op.of({"kalman_filter": None}), *arrays(transition, process, observation, noise, y, mean, covariance)))
 
     return {name: f for name, f in locals().items() if callable(f) and f.__doc__ and not name.startswith("_")}

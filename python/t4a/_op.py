@@ -129,14 +129,19 @@ class Op:
     def run(self, *operands):
         """The results, for consumers of DLPack: of tensors of any producer, which are not copied."""
         borrowed = [Borrowed(x) for x in operands]
-        pointers = (c_void_p * len(borrowed))(*(x.at for x in borrowed))
-        out, count = (c_void_p * _ROOM)(), c_size_t()
-        call(lib.t4a_run, self._handle, pointers, len(borrowed), out, _ROOM, byref(count))
-        return [Result(handle) for handle in out[: count.value]]
+        return [Result(handle) for handle in self.run_at(*(x.at for x in borrowed))]
+
+    def run_at(self, *addresses):
+        """Handles of the results, of operands that are described at these addresses."""
+        count, room = len(addresses), c_size_t()
+        out = _Handles()
+        call(lib.t4a_run, self._handle, (c_void_p * count)(*addresses), count, out, _ROOM, byref(room))
+        return out[: room.value]
 
 
 # More results than any operation of the library has, and its derivatives to third order.
 _ROOM = 64
+_Handles = c_void_p * _ROOM
 
 
 @lru_cache(maxsize=512)
