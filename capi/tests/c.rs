@@ -76,7 +76,7 @@ fn program(compiler: &str, options: &[&str], source: &str) {
 #[cfg(target_os = "linux")]
 #[test]
 fn as_c() {
-    for source in ["memory", "operations", "xla"] {
+    for source in ["memory", "operations", "xla", "julia"] {
         program("gcc", &["-std=gnu11"], source);
     }
 }
@@ -84,7 +84,7 @@ fn as_c() {
 #[cfg(target_os = "linux")]
 #[test]
 fn as_cpp() {
-    for source in ["memory", "operations", "xla"] {
+    for source in ["memory", "operations", "xla", "julia"] {
         program("g++", &["-std=gnu++17", "-x", "c++"], source);
     }
 }
