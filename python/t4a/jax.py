@@ -201,5 +201,5 @@ def apply(op, *arrays):
 
 
 globals().update(
-    _functions.build(apply, _jnp.asarray, lambda x: str(x.dtype), lambda x, name: x.astype(name))
+    _functions.build(apply, _jnp.asarray, str, lambda x, name: x.astype(name))
 )

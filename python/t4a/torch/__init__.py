@@ -9,7 +9,7 @@ from ._operation import apply
 _FUNCTIONS = _functions.build(
     apply,
     _torch.as_tensor,
-    lambda x: str(x.dtype).removeprefix("torch."),
+    lambda dtype: str(dtype).removeprefix("torch."),
     lambda x, name: x.to(getattr(_torch, name)),
 )
 # The compiler records a call of one of them as it is, and finds the operator when it traces what the call does.
