@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 
+from . import structured
 from ._library import ArgumentError, ShapeError
 from ._op import Op
 
@@ -255,5 +256,24 @@ def build(apply, asarray, name_of, cast):
         `y` [batch, n, m], `mean` [d] and `covariance` [d, d] of the state before the first step. Covariances are symmetric.
         """
         return tuple(apply(Op.of({"kalman_filter": None}), *arrays(transition, process, observation, noise, y, mean, covariance)))
+
+    def graded_contract(x, y, specs, axes):
+        """The contraction of two tensors with a symmetry, flat arrays with two `t4a.structured.Spec`s: legs `axes[0]` of x
+        with legs `axes[1]` of y. Returns a flat array and its spec: legs of x that are left, as rows, then those of y."""
+        x, y = arrays(x, y)
+        is_complex = dtype_of(x).startswith("complex")
+        op, spec = structured.contraction(*specs, tuple(map(tuple, axes)), is_complex)
+        if not is_complex:
+            return apply(op, x, y)[0], spec
+        real, imaginary = apply(op, x.real, x.imag, y.real, y.imag)
+        return real + 1j * imaginary, spec
+
+    def graded_svd(x, spec, check_gauge=True):
+        """U, S and Vh of a real tensor with a symmetry, rows against columns, and the specs of U and Vh, which have a new
+        leg, the last of U and the first of Vh; S [k] in the order of that leg. `check_gauge`: as for `svd`."""
+        (x,) = arrays(x)
+        op, left, right = structured.factorisation(spec, bool(check_gauge))
+        u, s, vh = apply(op, x)
+        return u, s, vh, left, right
 
     return {name: f for name, f in locals().items() if callable(f) and f.__doc__ and not name.startswith("_")}

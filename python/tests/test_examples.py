@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent.parent / "examples"
-NEEDS = {"crf_tagger": "torch", "shortest_paths": "jax"}
+NEEDS = {"crf_tagger": "torch", "shortest_paths": "jax", "symmetric_tensors": "numpy"}
 
 
 @pytest.mark.parametrize("name", NEEDS)

@@ -9,7 +9,7 @@ import t4a.numpy as tn
 def test_they_are_those_of_the_functions():
     for file in stubs.FLAVOURS:
         text = (stubs.FOLDER / file).read_text()
-        assert text == stubs.text(file), "run python/stubs.py"
+        assert text == stubs.text(file), "run python/tests/stubs.py"
         names = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
         assert names >= set(stubs.functions()) and "apply" in names
     assert (stubs.FOLDER / "py.typed").exists()

@@ -1,4 +1,4 @@
-# Written by stubs.py. Not edited by hand.
+# Written by tests/stubs.py. Not edited by hand.
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -7,6 +7,7 @@ import torch
 from . import nn as nn
 
 from t4a import Op
+from t4a.structured import Spec
 
 Array = torch.Tensor
 Like = torch.Tensor
@@ -107,6 +108,14 @@ def kalman_filter(transition: Like, process: Like, observation: Like, noise: Lik
 
     x_t = transition x_(t-1) + noise of covariance `process`, y_t = observation x_t + noise of covariance `noise`;
     `y` [batch, n, m], `mean` [d] and `covariance` [d, d] of the state before the first step. Covariances are symmetric."""
+
+def graded_contract(x: Like, y: Like, specs: tuple[Spec, Spec], axes: tuple[Sequence[int], Sequence[int]]) -> tuple[Array, Spec]:
+    """The contraction of two tensors with a symmetry, flat arrays with two `t4a.structured.Spec`s: legs `axes[0]` of x
+    with legs `axes[1]` of y. Returns a flat array and its spec: legs of x that are left, as rows, then those of y."""
+
+def graded_svd(x: Like, spec: Spec, check_gauge: bool = True) -> tuple[Array, Array, Array, Spec, Spec]:
+    """U, S and Vh of a real tensor with a symmetry, rows against columns, and the specs of U and Vh, which have a new
+    leg, the last of U and the first of Vh; S [k] in the order of that leg. `check_gauge`: as for `svd`."""
 
 def joint(names: Like) -> Array:
     """The complex dtype that all operands have to have, or None."""

@@ -2,12 +2,12 @@
 per tensor, else by `__dlpack__`."""
 
 import ctypes
-from ctypes import POINTER, Structure, addressof, byref, c_int, c_uint32, c_void_p, py_object, sizeof
+from ctypes import POINTER, Structure, addressof, byref, c_int, c_uint32, c_void_p, py_object
 
 import torch
 
-from .._dlpack import capsule_pointer, release_object
-from .._library import DLTensor, UnsupportedError, call, lib
+from .._dlpack import capsule_pointer, given, release_object
+from .._library import DLTensor, UnsupportedError
 
 
 class _Table(Structure):
@@ -56,17 +56,16 @@ def run(op, tensors):
     tensors = [plain(x) for x in tensors]
     if _TABLE is None:
         return [torch.from_dlpack(x) for x in op.run(*tensors)]
-    described = (DLTensor * len(tensors))()
-    addresses = range(addressof(described), addressof(described) + sizeof(described), sizeof(DLTensor))
+    described = [DLTensor() for _ in tensors]
+    addresses = list(map(addressof, described))
     for x, address in zip(tensors, addresses):
         _describe(x, address)
     return [_tensor(handle) for handle in op.run_at(*addresses)]
 
 
 def _tensor(handle):
-    managed, made = c_void_p(), py_object()
-    call(lib.t4a_tensor_give, handle, 1, byref(managed))
-    _object(managed, byref(made))
+    made = py_object()
+    _object(given(handle), byref(made))
     x = made.value
     # `value` is one more reference than the one that was returned.
     release_object(x)

@@ -1,12 +1,12 @@
 """Writes type stubs of `t4a.numpy`, `t4a.jax` and `t4a.torch`, whose functions are made from one definition:
-`python stubs.py` after a change of them; tests/test_stubs.py compares."""
+`python tests/stubs.py` after a change of them; test_stubs.py compares."""
 
 import inspect
 from pathlib import Path
 
 from t4a import _functions
 
-FOLDER = Path(__file__).parent / "t4a"
+FOLDER = Path(__file__).parents[1] / "t4a"
 # File, imports, type of arrays, type of what is accepted for one.
 FLAVOURS = {
     "numpy.pyi": ("import numpy\n", "numpy.ndarray[Any, numpy.dtype[Any]]", "Any"),
@@ -18,8 +18,10 @@ PARAMETERS = {
     "semiring": 'Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"]',
     "memory": "int | None", "axis": "int", "reverse": "bool", "check_gauge": "bool", "rtol": "float | None",
     "side": 'Literal["right", "left"]', "lengths": "Sequence[int] | Any | None",
+    "spec": "Spec", "specs": "tuple[Spec, Spec]", "axes": "tuple[Sequence[int], Sequence[int]]",
 }
-RESULTS = {"svd": 3, "qr": 2, "eigh": 2, "slogdet": 2, "polar": 2, "kalman_filter": 3}
+SPECS = {"graded_contract": 1, "graded_svd": 2}
+RESULTS = {"graded_svd": 3, "svd": 3, "qr": 2, "eigh": 2, "slogdet": 2, "polar": 2, "kalman_filter": 3}
 
 
 def functions():
@@ -35,7 +37,8 @@ def stub(name, f):
         default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
         parts.append(f"{star}{parameter.name}: {kind}{default}".replace("'", '"'))
     count = RESULTS.get(name, 1)
-    result = "Array" if count == 1 else f"tuple[{', '.join(['Array'] * count)}]"
+    kinds = ["Array"] * count + ["Spec"] * SPECS.get(name, 0)
+    result = kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
     doc = inspect.getdoc(f)
     lines = "\n".join(f"    {line}".rstrip() for line in f'"""{doc}"""'.splitlines())
     return f"def {name}({', '.join(parts)}) -> {result}:\n{lines}"
@@ -52,7 +55,7 @@ def text(file):
         "jax.pyi": ["def apply(op: Op, *arrays: Like) -> list[Array]: ..."],
         "torch/__init__.pyi": ["def apply(op: Op, *tensors: Like) -> list[Array]: ..."],
     }[file]
-    head = f"# Written by stubs.py. Not edited by hand.\nfrom collections.abc import Sequence\nfrom typing import Any, Literal\n\n{imports}\nfrom t4a import Op\n"
+    head = f"# Written by tests/stubs.py. Not edited by hand.\nfrom collections.abc import Sequence\nfrom typing import Any, Literal\n\n{imports}\nfrom t4a import Op\nfrom t4a.structured import Spec\n"
     alias = [f"Array = {array}", f"Like = {like}"]
     all = [stub(name, f) for name, f in functions().items()]
     return head + "\n" + "\n".join(alias) + "\n\n" + "\n".join(own) + "\n\n" + "\n\n".join(all) + "\n"
