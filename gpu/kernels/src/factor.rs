@@ -56,7 +56,7 @@ pub fn fits_triangular(n: usize) -> bool {
     (1..=64).contains(&n)
 }
 
-/// What a factorisation returns; all is contiguous.
+/// Results of a factorisation, contiguous.
 pub struct Factors {
     /// The factors `[β, …, …]`.
     pub factors: Vec<Operand>,

@@ -33,7 +33,8 @@ pub(crate) fn cholesky_kernel<F: Float>(
     let mut failed = 0usize;
     for k in 0..n {
         let pivot = s[k * pitch + k];
-        let fails = failed == 0 && !(pivot > F::new(0.0));
+        let positive = pivot > F::new(0.0);
+        let fails = failed == 0 && !positive;
         failed = select(fails, k + 1, failed);
         let root = pivot.sqrt();
         sync_cube();

@@ -55,13 +55,13 @@ pub(crate) fn lu_kernel<F: Float>(
         failed = select(failed == 0 && zero, k + 1, failed);
         sync_cube();
         if unit < n {
-            let x = s[k * pitch + unit];
-            s[k * pitch + unit] = s[at * pitch + unit];
+            let (x, y) = (s[k * pitch + unit], s[at * pitch + unit]);
+            s[k * pitch + unit] = y;
             s[at * pitch + unit] = x;
         }
         if unit == 0 {
-            let x = order[k];
-            order[k] = order[at];
+            let (x, y) = (order[k], order[at]);
+            order[k] = y;
             order[at] = x;
         }
         sync_cube();

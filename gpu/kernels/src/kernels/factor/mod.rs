@@ -4,7 +4,7 @@
 //! s[i · pitch + j]     entry (i, j), pitch = size + 1
 //! ```
 //!
-//! Barriers stand in loops over sizes only: their number does not depend on what is computed.
+//! Barriers stand in loops over sizes only: their number does not depend on values.
 
 use cubecl::prelude::*;
 
