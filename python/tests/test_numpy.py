@@ -124,12 +124,33 @@ def test_scans(dtype):
     np.testing.assert_allclose(tn.cumprod(x, axis=-1, reverse=True), np.cumprod(x[:, ::-1], 1)[:, ::-1])
     if dtype == "float64":
         np.testing.assert_allclose(tn.cummax(x), np.maximum.accumulate(x, 0))
+        np.testing.assert_allclose(tn.cummin(x), np.minimum.accumulate(x, 0))
         np.testing.assert_allclose(tn.logcumsumexp(x), np.log(np.cumsum(np.exp(x), 0)))
     h, want = np.zeros(3, dtype), []
     for a, b in zip(x, x[::-1]):
         h = a * h + b
         want.append(h)
     np.testing.assert_allclose(tn.linear_recurrence(x, x[::-1]), want)
+
+
+def test_scans_of_matrices():
+    x = rng.normal(size=(4, 3, 3))
+    products = [x[0]]
+    for y in x[1:]:
+        products.append(products[-1] @ y)
+    np.testing.assert_allclose(tn.matrix_scan(x), products)
+    np.testing.assert_allclose(tn.matrix_scan(x, exclusive=True)[1:], products[:-1])
+    np.testing.assert_allclose(tn.matrix_scan(x[:, None], reverse=True)[0, 0], x[3] @ x[2] @ x[1] @ x[0])
+    best = [x[0]]
+    for y in x[1:]:
+        best.append((best[-1][:, :, None] + y[None]).max(1))
+    np.testing.assert_allclose(tn.matrix_scan(x, semiring="max_plus"), best)
+    b, h, want = rng.normal(size=(4, 3, 2)), np.zeros((3, 2)), []
+    for a, y in zip(x, b):
+        h = a @ h + y
+        want.append(h)
+    np.testing.assert_allclose(tn.matrix_recurrence(x, b), want)
+    assert tn.matrix_recurrence(x[None], b[None], reverse=True).shape == (1, 4, 3, 2)
 
 
 def test_layers():
@@ -166,6 +187,23 @@ def test_chains():
             tn.log_partition(x, w, wrong)
     with pytest.raises(t4a.T4aError):
         tn.log_partition(x[0], w)
+
+
+def test_kalman_filter():
+    # The joint normal distribution of two observations, written out.
+    f, q, h, r = 0.7, 0.3, 1.2, 0.4
+    m, p, y = 0.5, 0.9, rng.normal(size=(2, 2, 1))
+    matrix = lambda x: np.array([[x]])
+    means, covariances, likelihoods = tn.kalman_filter(*map(matrix, (f, q, h, r)), y, np.array([m]), matrix(p))
+    first, second = f * p * f + q, f * (f * p * f + q) * f + q
+    mean = h * np.array([f * m, f * f * m])
+    joint = np.array([[h * first * h + r, h * first * f * h], [h * first * f * h, h * second * h + r]])
+    for b in range(2):
+        e = y[b, :, 0] - mean
+        want = -0.5 * (e @ np.linalg.solve(joint, e) + np.linalg.slogdet(joint)[1] + 2 * np.log(2 * np.pi))
+        np.testing.assert_allclose(likelihoods[b].sum(), want)
+        np.testing.assert_allclose(means[b, 1, 0], f * f * m + np.array([first * f * h, second * h]) @ np.linalg.solve(joint, e))
+    assert covariances.shape == (2, 1, 1)
 
 
 def test_derivatives_to_third_order():
