@@ -24,7 +24,7 @@ pub enum Semiring {
 pub enum MatrixKernel {
     /// `L` of (A + Aᵀ)/2 = L Lᵀ.
     Cholesky,
-    /// `L` and `U` packed in one matrix, of A[p] = L U.
+    /// `L` and `U` packed in one matrix, of `A[p] = L U`.
     Lu,
     /// Thin `Q` and `R`, whose diagonal is ≥ 0.
     Qr,
@@ -43,7 +43,7 @@ pub enum MatrixKernel {
     },
 }
 
-/// What a [`MatrixKernel`] returns.
+/// Results of a [`MatrixKernel`].
 #[derive(Clone, Debug)]
 pub struct MatrixFactors<A: Array> {
     /// The factors, `[β, …, …]`.

@@ -17,7 +17,7 @@ use crate::launch::{Operand, elements, grid, reach};
 pub enum Factorisation {
     /// `L` of (A + Aᵀ)/2 = L Lᵀ.
     Cholesky,
-    /// `L` and `U` packed in one matrix, of A[p] = L U.
+    /// `L` and `U` packed in one matrix, of `A[p] = L U`.
     Lu,
     /// Thin `Q` and `R`, whose diagonal is ≥ 0.
     Qr,
