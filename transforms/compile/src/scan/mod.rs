@@ -4,6 +4,7 @@
 //! build     instructions of the body → kernels over offsets; what does not change runs once, before
 //! arena     which elements lie where: slots that are free again after the last use
 //! kernel    one instruction over the arena, with sizes known at compile time where they are small
+//! products  those of matrices
 //! run       the steps
 //! ```
 //!
@@ -15,6 +16,7 @@
 mod arena;
 mod build;
 mod kernel;
+mod products;
 mod run;
 
 use std::sync::Arc;

@@ -3,15 +3,13 @@
 use burn_backend::{Backend, FloatDType, TensorData};
 use t4a_tensor::Element;
 
-use super::super::kernel::{Inst, each, gather, matmul, small, sum};
+use super::super::kernel::{Inst, each, gather, small, sum};
+use super::super::products::Sizes;
 use super::{Builder, Line, Operand, Outcome, Place, Put, Routine, count};
 use crate::fuse::kernel::Lane;
 use crate::fuse::{Elementwise, Reduction};
 use crate::recording::{Frame, Instruction};
 use crate::tensor::Any;
-
-/// Multiply-adds of a product that runs in a kernel here; larger ones are the engine's.
-const PRODUCT: usize = 1 << 15;
 
 /// Methods that only move elements: where each goes is found by moving numbers.
 const MOVES: [&str; 15] = [
@@ -103,14 +101,9 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
             (_, Some(what)) => self.each(one, what),
             ("float_sum", _) => self.sum(one, 1, 1),
             ("float_mean", _) => self.sum(one, 1, count(shape(0))),
-            ("float_matmul", _) => match product(shape(0), shape(1)) {
-                Some(sizes) => self.matmul(one, sizes),
-                None => self.routine(one),
-            },
-            ("linear", _) if one.operands.len() == 2 && shape(1).len() == 2 => {
-                let (k, n) = (shape(1)[0], shape(1)[1]);
-                let m = count(shape(0)) / k.max(1);
-                self.matmul(one, [1, m, k, n])
+            ("float_matmul", _) => self.matmul(one, Sizes::new(shape(0), shape(1))),
+            ("linear", _) if one.operands.len() == 2 => {
+                self.matmul(one, Sizes::new(shape(0), shape(1)))
             }
             _ => self.routine(one),
         }
@@ -175,19 +168,18 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
         let (k, n) = (self.numel(one.operands[0]), self.numel(one.first));
         let out = self.slot(one.first, false)?;
         let mut inst = Inst::new(sum, [a, 0, 0], out, n);
-        (inst.k, inst.batch, inst.scalar) = (k, inner, T::from_f64(over as f64));
+        (inst.k, inst.inner, inst.scalar) = (k, inner, T::from_f64(over as f64));
         self.lines.push(Line::Kernel(inst));
         Ok(())
     }
 
-    fn matmul(&mut self, one: &Instruction<B>, [batch, m, k, n]: [usize; 4]) -> Outcome<()> {
+    fn matmul(&mut self, one: &Instruction<B>, sizes: Option<Sizes>) -> Outcome<()> {
+        let Some(sizes) = sizes else { return self.routine(one) };
         let (a, b) = (self.arena_of(one.operands[0])?, self.arena_of(one.operands[1])?);
-        if batch * m * k * n > PRODUCT {
-            return self.routine(one);
-        }
+        let [a, b] = if sizes.swapped() { [b, a] } else { [a, b] };
         let out = self.slot(one.first, false)?;
-        let mut inst = Inst::new(matmul::<T>(batch, m, k, n), [a, b, 0], out, n);
-        (inst.batch, inst.m, inst.k) = (batch, m, k);
+        let mut inst = Inst::new(sizes.kernel::<T>(), [a, b, 0], out, self.numel(one.first));
+        inst.sizes = sizes;
         self.lines.push(Line::Kernel(inst));
         Ok(())
     }
@@ -217,12 +209,6 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
         self.lines.push(Line::Routine(Routine { step: one.step.clone(), operands, results }));
         Ok(())
     }
-}
-
-/// Sizes of a product of equally many matrices.
-fn product(a: &[usize], b: &[usize]) -> Option<[usize; 4]> {
-    let ([of_a @ .., m, k], [of_b @ .., _, n]) = (a, b) else { return None };
-    (of_a == of_b).then(|| [count(of_a), *m, *k, *n])
 }
 
 /// Where the elements of a result come from if an operand repeats along its axes of size 1.

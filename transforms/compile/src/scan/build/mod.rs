@@ -96,6 +96,8 @@ struct Builder<'a, T, B: Backend> {
     kept: usize,
     /// Slots of the current instruction only.
     scratch: Vec<(usize, usize)>,
+    /// The slot of a carry that a result may have at once, since nothing reads the carry any more.
+    home: Vec<Option<usize>>,
     device: B::Device,
 }
 
@@ -122,6 +124,7 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
             lines: Vec::new(),
             kept: 0,
             scratch: Vec::new(),
+            home: vec![None; values],
             device: B::Device::default(),
         };
         let mut inputs = Vec::new();
@@ -167,7 +170,18 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
             }
         }
         outputs.iter().for_each(|&v| last[b.root[v]] = end);
+        let slots: Vec<usize> = inputs[consts..consts + carries].iter().map(|x| x.at).collect();
+        let mut waiting: Vec<usize> = (0..carries).collect();
         for (at, one) in steps.iter().enumerate() {
+            let made = one.first..one.first + one.results;
+            waiting.retain(|&k| {
+                let v = b.root[outputs[k]];
+                let free = made.contains(&v) && last[consts + k] < at && b.home[v].is_none();
+                if free {
+                    b.home[v] = Some(slots[k]);
+                }
+                !free
+            });
             b.instruction(one)?;
             let mut ended: Vec<usize> =
                 one.operands.iter().copied().chain(one.first..one.first + one.results).collect();
@@ -182,8 +196,7 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
                 }
             }
         }
-        // Carries that come from slots of carries wait elsewhere.
-        let slots: Vec<usize> = inputs[consts..consts + carries].iter().map(|x| x.at).collect();
+        // Carries that come from slots of other carries wait elsewhere.
         let mut moves = Vec::new();
         for (k, &v) in outputs[..carries].iter().enumerate() {
             let (mut from, n) = (b.arena_of(v)?, count(&source.metas[v].shape));
@@ -239,7 +252,7 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
         if count(shape) == 0 {
             return Err("no_elements");
         }
-        let at = self.arena.place(count(shape));
+        let at = self.home[value].unwrap_or_else(|| self.arena.place(count(shape)));
         self.place[value] = Place::Arena { at, flag };
         Ok(at)
     }
