@@ -14,6 +14,9 @@ use t4a_algebra::simd::{Loop, dispatch};
 use super::kernel::{Inst, Kernel};
 use crate::fuse::kernel::Lane;
 
+/// Elements of the largest matrix whose sizes are known at compile time.
+const FEW: usize = 16;
+
 /// Sizes of a batch of products `[m, k] · [k, n]`. An operand repeats if its step is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sizes {
@@ -38,30 +41,25 @@ impl Sizes {
         }
         let step = |all: usize, n: usize| if all == 1 { 0 } else { n };
         let steps = [step(all_a, m * k), step(all_b, k * n)];
-        let all = Self { batch: all_a.max(all_b), m: *m, k: *k, n: *n, steps, transposed: false };
-        Some(all.merged())
+        Some(Self { batch: all_a.max(all_b), m: *m, k: *k, n: *n, steps, transposed: false })
     }
 
-    /// Fewer and larger products where an operand repeats.
-    fn merged(self) -> Self {
+    /// Fewer and larger products where an operand repeats. A column times an A that stays from step to step is
+    /// a row times the transpose of A.
+    pub(super) fn merged(self, stays: bool) -> Self {
         let Self { batch, m, k, n, steps: [a, b], .. } = self;
-        if batch == 1 || (a == 0 && b == 0) {
-            return self;
-        }
-        if b == 0 {
-            // The rows of all are those of one matrix.
-            return Self { batch: 1, m: batch * m, ..self };
-        }
-        if a == 0 && n == 1 {
-            // The columns of all, as rows, times the transpose.
+        let large = stays && m * k > FEW;
+        if a == 0 && n == 1 && (batch > 1 || large) {
+            // The columns of all, as rows.
             return Self { batch: 1, m: batch, k, n: m, steps: [0, 0], transposed: true };
         }
-        self
+        // The rows of all are those of one matrix.
+        if b == 0 && batch > 1 { Self { batch: 1, m: batch * m, ..self } } else { self }
     }
 
-    /// True if the operands change places.
-    pub(super) fn swapped(&self) -> bool {
-        self.transposed
+    /// The same where the transpose of B has been stored.
+    pub(super) fn turned(self) -> Self {
+        Self { transposed: false, ..self }
     }
 
     /// Elements of A, B and the result.

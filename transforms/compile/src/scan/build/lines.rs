@@ -101,10 +101,7 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
             (_, Some(what)) => self.each(one, what),
             ("float_sum", _) => self.sum(one, 1, 1),
             ("float_mean", _) => self.sum(one, 1, count(shape(0))),
-            ("float_matmul", _) => self.matmul(one, Sizes::new(shape(0), shape(1))),
-            ("linear", _) if one.operands.len() == 2 => {
-                self.matmul(one, Sizes::new(shape(0), shape(1)))
-            }
+            ("float_matmul" | "linear", _) => self.matmul(one),
             _ => self.routine(one),
         }
     }
@@ -173,14 +170,40 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
         Ok(())
     }
 
-    fn matmul(&mut self, one: &Instruction<B>, sizes: Option<Sizes>) -> Outcome<()> {
-        let Some(sizes) = sizes else { return self.routine(one) };
+    fn matmul(&mut self, one: &Instruction<B>) -> Outcome<()> {
+        let Some(sizes) = self.sizes(one) else { return self.routine(one) };
         let (a, b) = (self.arena_of(one.operands[0])?, self.arena_of(one.operands[1])?);
-        let [a, b] = if sizes.swapped() { [b, a] } else { [a, b] };
+        let (operands, sizes) = match self.turned.get(&one.operands[0]) {
+            Some(&turned) if sizes.transposed => ([b, turned, 0], sizes.turned()),
+            _ if sizes.transposed => ([b, a, 0], sizes),
+            _ => ([a, b, 0], sizes),
+        };
         let out = self.slot(one.first, false)?;
-        let mut inst = Inst::new(sizes.kernel::<T>(), [a, b, 0], out, self.numel(one.first));
+        let mut inst = Inst::new(sizes.kernel::<T>(), operands, out, self.numel(one.first));
         inst.sizes = sizes;
         self.lines.push(Line::Kernel(inst));
+        Ok(())
+    }
+
+    fn sizes(&self, one: &Instruction<B>) -> Option<Sizes> {
+        let &[a, b] = &one.operands[..] else { return None };
+        let stays = !self.moving[a] && self.moving[b];
+        Some(Sizes::new(&self.metas[a].shape, &self.metas[b].shape)?.merged(stays))
+    }
+
+    /// Stores the transpose of a matrix that stays from step to step, if a step multiplies columns by it.
+    pub(super) fn turn(&mut self, one: &Instruction<B>) -> Outcome<()> {
+        let sizes = if one.name == "float_matmul" { self.sizes(one) } else { None };
+        let Some(&a) = one.operands.first() else { return Ok(()) };
+        let Some(Sizes { k, n: m, transposed: true, .. }) = sizes else { return Ok(()) };
+        if self.moving[a] || self.turned.contains_key(&a) {
+            return Ok(());
+        }
+        let (from, out) = (self.arena_of(a)?, self.arena.place(m * k));
+        let mut inst = Inst::new(gather, [0; 3], out, m * k);
+        inst.table = (0..k).flat_map(|l| (0..m).map(move |i| from + i * k + l)).collect();
+        self.lines.push(Line::Kernel(inst));
+        self.turned.insert(a, out);
         Ok(())
     }
 
