@@ -11,10 +11,22 @@ use super::products::Sizes;
 use crate::fuse::kernel::{self as fused, Lane};
 use crate::fuse::{Binary, Elementwise};
 
+/// What kind of kernel it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `Inst::what`; the operands that are one number for all elements.
+    Each([bool; 2]),
+    Gather,
+    Copy,
+    Sum,
+    Product,
+}
+
 /// What a kernel reads and writes: offsets of the arena, and sizes.
 #[derive(Clone, Debug)]
 pub(super) struct Inst<T> {
     pub(super) run: Kernel<T>,
+    pub(super) kind: Kind,
     /// Offsets of the operands.
     pub(super) a: usize,
     pub(super) b: usize,
@@ -38,11 +50,15 @@ pub(super) struct Inst<T> {
 pub(super) type Kernel<T> = unsafe fn(*mut T, &Inst<T>);
 
 impl<T: Lane> Inst<T> {
-    pub(super) fn new(run: Kernel<T>, operands: [usize; 3], out: usize, n: usize) -> Self {
-        let [a, b, c] = operands;
+    pub(super) fn new(
+        (run, kind): (Kernel<T>, Kind),
+        [a, b, c]: [usize; 3],
+        out: usize,
+        n: usize,
+    ) -> Self {
         let (scalar, table) = (T::ZERO, Box::default());
         let sizes = Sizes::default();
-        Self { run, a, b, c, out, n, k: 0, inner: 1, sizes, scalar, what: None, table }
+        Self { run, kind, a, b, c, out, n, k: 0, inner: 1, sizes, scalar, what: None, table }
     }
 
     /// Whether all that it reads and writes is within `len` elements.
@@ -152,14 +168,19 @@ fn sized<T: Lane, F: Two<T>, const ONE: u8>(n: usize) -> Kernel<T> {
 }
 
 /// How two operands of these numbers of elements meet without being laid out; the last: a static one.
-fn of_two<T: Lane, F: Two<T>>(n: usize, sizes: [usize; 2], fixed: bool) -> Option<Kernel<T>> {
-    Some(match (fixed, sizes) {
-        (true, _) => sized::<T, F, STATIC>(n),
-        (_, [a, b]) if a == n && b == n => sized::<T, F, NONE>(n),
-        (_, [1, b]) if b == n => sized::<T, F, LEFT>(n),
-        (_, [a, 1]) if a == n => sized::<T, F, RIGHT>(n),
+fn of_two<T: Lane, F: Two<T>>(
+    n: usize,
+    sizes: [usize; 2],
+    fixed: bool,
+) -> Option<(Kernel<T>, Kind)> {
+    let (run, one) = match (fixed, sizes) {
+        (true, _) => (sized::<T, F, STATIC>(n), [false; 2]),
+        (_, [a, b]) if a == n && b == n => (sized::<T, F, NONE>(n), [false; 2]),
+        (_, [1, b]) if b == n => (sized::<T, F, LEFT>(n), [true, false]),
+        (_, [a, 1]) if a == n => (sized::<T, F, RIGHT>(n), [false, true]),
         _ => return None,
-    })
+    };
+    Some((run, Kind::Each(one)))
 }
 
 /// A kernel for numbers of few elements, if there is one.
@@ -167,7 +188,7 @@ pub(super) fn small<T: Lane>(
     what: Elementwise,
     n: usize,
     sizes: [usize; 2],
-) -> Option<(Kernel<T>, T)> {
+) -> Option<((Kernel<T>, Kind), T)> {
     let (f, scalar) = match what {
         Elementwise::Binary(f) => (f, None),
         Elementwise::Scalar(f, c) => (f, Some(T::from_f64(c))),
@@ -184,7 +205,7 @@ pub(super) fn small<T: Lane>(
     run.map(|run| (run, scalar.unwrap_or(T::ZERO)))
 }
 
-/// Any elementwise function of operands of `n` elements. Truth values are 1 and 0.
+/// [`apply`] to operands of `n` elements.
 pub(super) unsafe fn each<T: Lane>(arena: *mut T, i: &Inst<T>) {
     let Some(what) = i.what else { return };
     // SAFETY: ranges of the instruction; the result overlaps no operand.
@@ -196,6 +217,11 @@ pub(super) unsafe fn each<T: Lane>(arena: *mut T, i: &Inst<T>) {
             write(arena, i.out, i.n),
         )
     };
+    apply(what, [a, b, c], out);
+}
+
+/// An elementwise function. Truth values are 1 and 0.
+pub(super) fn apply<T: Lane>(what: Elementwise, [a, b, c]: [&[T]; 3], out: &mut [T]) {
     let of = T::from_f64;
     let truth = |x: bool| if x { T::ONE } else { T::ZERO };
     match what {

@@ -246,12 +246,8 @@ unsafe fn other<T: Lane>(arena: *mut T, i: &Inst<T>) {
             MatMut::from_raw_parts(arena.add(i.out), (m, n), (n as isize, 1)),
         )
     };
-    let axis = BatchAxis {
-        size: batch,
-        a: steps[0] as isize,
-        b: steps[1] as isize,
-        c: (m * n) as isize,
-    };
+    let axis =
+        BatchAxis { size: batch, a: steps[0] as isize, b: steps[1] as isize, c: (m * n) as isize };
     let Ok(product) = Product::new(a, b, c) else { unreachable!("shapes agree") };
     let axes = [axis];
     // SAFETY: as above, for every matrix of the batch.

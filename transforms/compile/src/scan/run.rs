@@ -6,7 +6,9 @@ use t4a_algebra::Standard;
 use t4a_algebra::gemm::{MatMut, MatRef, Parallelism, Product};
 use t4a_tensor::{AnyTensor, Element, Result, Tensor, TensorError};
 
-use super::build::{Added, Line, Loop, Operand, Put, Range, Routine, WithMatrix, Y};
+use std::ops::Range;
+
+use super::build::{Added, Line, Loop, Operand, Put, Routine, WithMatrix, Y};
 use super::products::Sizes;
 use crate::fuse::kernel::Lane;
 use crate::fuse::{engine, same};
@@ -111,9 +113,21 @@ impl<T: Lane, B: Backend> Loop<T, B> {
         let zeros = |n: usize| vec![T::ZERO; n * size];
         Buffers {
             size,
-            given: self.given.iter().map(|(_, _, with)| zeros(with.sizes.m * with.sizes.n)).collect(),
-            ys: self.ys.iter().map(|y| zeros(if y.product.is_some() { y.range.n } else { 0 })).collect(),
-            sums: self.sums.iter().map(|sum| [zeros(sum.k * sum.m), zeros(sum.k * sum.n)]).collect(),
+            given: self
+                .given
+                .iter()
+                .map(|(_, _, with)| zeros(with.sizes.m * with.sizes.n))
+                .collect(),
+            ys: self
+                .ys
+                .iter()
+                .map(|y| zeros(if y.product.is_some() { y.range.n } else { 0 }))
+                .collect(),
+            sums: self
+                .sums
+                .iter()
+                .map(|sum| [zeros(sum.k * sum.m), zeros(sum.k * sum.n)])
+                .collect(),
         }
     }
 
@@ -147,34 +161,25 @@ impl<T: Lane, B: Backend> Loop<T, B> {
                 let (x, _, WithMatrix { matrix, sizes: Sizes { m, k, n, .. } }) = x;
                 let (rows, x) = (m * steps.len(), slices[scanned.start + x]);
                 let matrix = &arena[*matrix..][..k * n];
-                product(&x[low * m * k..][..rows * k], matrix, [rows, *k, *n], &mut all[..rows * n]);
+                product(
+                    &x[low * m * k..][..rows * k],
+                    matrix,
+                    [rows, *k, *n],
+                    &mut all[..rows * n],
+                );
             }
-            for k in steps.clone() {
-                let t = if self.reverse { self.length - 1 - k } else { k };
-                for (input, x) in self.inputs[scanned.clone()].iter().zip(&slices[scanned.clone()]) {
-                    put(&mut arena[input.at..][..input.n], &x[t * input.n..][..input.n]);
-                }
-                for ((_, at, with), all) in self.given.iter().zip(&buffers.given) {
-                    let n = with.sizes.m * with.sizes.n;
-                    put(&mut arena[*at..][..n], &all[(t - low) * n..][..n]);
-                }
-                lines(&self.step, &mut arena, &mut kept)?;
-                for (y, (all, buffer)) in self.ys.iter().zip(ys.iter_mut().zip(&mut buffers.ys)) {
-                    let Range { at, n, .. } = y.range;
-                    let all = if y.product.is_some() { &mut buffer[(t - low) * n..] } else { &mut all[t * n..] };
-                    put(&mut all[..n], &arena[at..][..n]);
-                }
-                for (sum, [a, b]) in self.sums.iter().zip(&mut buffers.sums) {
-                    let &Added { a: from_a, b: from_b, m, k, n, .. } = sum;
-                    put(&mut a[(t - low) * k * m..][..k * m], &arena[from_a..][..k * m]);
-                    put(&mut b[(t - low) * k * n..][..k * n], &arena[from_b..][..k * n]);
-                }
-                for &(from, to, n) in &self.moves {
-                    arena.copy_within(from..from + n, to);
-                }
-            }
+            self.steps(
+                steps.clone(),
+                low,
+                (&mut arena, &mut kept),
+                &slices[scanned.clone()],
+                &mut ys,
+                &mut buffers,
+            )?;
             for (y, (all, buffer)) in self.ys.iter().zip(ys.iter_mut().zip(&buffers.ys)) {
-                let Some(WithMatrix { matrix, sizes: Sizes { m, k, n, .. } }) = y.product else { continue };
+                let Some(WithMatrix { matrix, sizes: Sizes { m, k, n, .. } }) = y.product else {
+                    continue;
+                };
                 let rows = m * steps.len();
                 let out = &mut all[low * m * n..][..rows * n];
                 product(&buffer[..rows * k], &arena[matrix..][..k * n], [rows, k, n], out);
@@ -192,6 +197,91 @@ impl<T: Lane, B: Backend> Loop<T, B> {
             tensor(Tensor::from_vec(all, &shape)?)
         });
         carry.chain(ys).collect()
+    }
+
+    /// So many steps; the leading axes of buffers begin at `low` of those of xs and ys.
+    fn steps(
+        &self,
+        steps: Range<usize>,
+        low: usize,
+        (arena, kept): (&mut [T], &mut [Option<Any<B>>]),
+        xs: &[&[T]],
+        ys: &mut [Vec<T>],
+        buffers: &mut Buffers<T>,
+    ) -> Result<()> {
+        #[cfg(feature = "jit")]
+        if let Some(machine) = &self.machine {
+            return self.coded(&machine.code, steps.len(), low, arena, xs, ys, buffers);
+        }
+        let [consts, carries, _] = self.counts;
+        let inputs = &self.inputs[consts + carries..][..xs.len()];
+        for k in steps {
+            let t = if self.reverse { self.length - 1 - k } else { k };
+            for (input, x) in inputs.iter().zip(xs) {
+                put(&mut arena[input.at..][..input.n], &x[t * input.n..][..input.n]);
+            }
+            for ((_, at, with), all) in self.given.iter().zip(&buffers.given) {
+                let n = with.sizes.m * with.sizes.n;
+                put(&mut arena[*at..][..n], &all[(t - low) * n..][..n]);
+            }
+            lines(&self.step, arena, kept)?;
+            for (y, (all, buffer)) in self.ys.iter().zip(ys.iter_mut().zip(&mut buffers.ys)) {
+                let (at, n) = (y.range.at, y.range.n);
+                let all = if y.product.is_some() {
+                    &mut buffer[(t - low) * n..]
+                } else {
+                    &mut all[t * n..]
+                };
+                put(&mut all[..n], &arena[at..][..n]);
+            }
+            for (sum, [a, b]) in self.sums.iter().zip(&mut buffers.sums) {
+                let &Added { a: from_a, b: from_b, m, k, n, .. } = sum;
+                put(&mut a[(t - low) * k * m..][..k * m], &arena[from_a..][..k * m]);
+                put(&mut b[(t - low) * k * n..][..k * n], &arena[from_b..][..k * n]);
+            }
+            for &(from, to, n) in &self.moves {
+                arena.copy_within(from..from + n, to);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same by machine code.
+    #[cfg(feature = "jit")]
+    #[allow(clippy::too_many_arguments)]
+    fn coded(
+        &self,
+        code: &t4a_jit::Code<T>,
+        steps: usize,
+        low: usize,
+        arena: &mut [T],
+        xs: &[&[T]],
+        ys: &mut [Vec<T>],
+        buffers: &mut Buffers<T>,
+    ) -> Result<()> {
+        let [consts, carries, _] = self.counts;
+        let of = &self.inputs[consts + carries..][..xs.len()];
+        let xs = of.iter().zip(xs).map(|(x, all)| &all[low * x.n..][..steps * x.n]);
+        let given = self.given.iter().zip(&buffers.given).map(|((_, _, with), all)| {
+            let n = with.sizes.m * with.sizes.n;
+            &all[..steps * n]
+        });
+        let inputs: Vec<&[T]> = xs.chain(given).collect();
+        let ys =
+            self.ys.iter().zip(ys.iter_mut().zip(&mut buffers.ys)).map(|(y, (all, buffer))| {
+                let n = y.range.n;
+                if y.product.is_some() {
+                    &mut buffer[..steps * n]
+                } else {
+                    &mut all[low * n..][..steps * n]
+                }
+            });
+        let sums = self.sums.iter().zip(&mut buffers.sums).flat_map(|(sum, [a, b])| {
+            [&mut a[..steps * sum.k * sum.m], &mut b[..steps * sum.k * sum.n]]
+        });
+        let mut outputs: Vec<&mut [T]> = ys.chain(sums).collect();
+        let failed = |error: t4a_jit::JitError| TensorError::value("scan", error.to_string());
+        code.run(arena, &inputs, &mut outputs, steps).map_err(failed)
     }
 }
 

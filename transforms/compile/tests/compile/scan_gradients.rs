@@ -12,7 +12,7 @@ use burn_t4a::ext::scan::{
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_compile::{Traced, compile};
 
-use crate::scan::{Stepped, Two, noise, odd, recurrent, routines};
+use crate::scan::{Stepped, Two, linear, noise, odd, recurrent, routines};
 
 type B = BurnT4a;
 type T = Traced<B>;
@@ -86,8 +86,8 @@ macro_rules! bodies {
 
 #[test]
 fn recorded_scans_have_the_gradients_of_their_steps() {
-    for (name, traced, eager, plain) in bodies!(recurrent odd routines) {
-        for (n, reverse) in [(1, false), (2, true), (9, false), (9, true)] {
+    for (name, traced, eager, plain) in bodies!(recurrent odd linear routines) {
+        for (n, reverse) in [(1, false), (2, true), (9, false), (9, true), (500, true)] {
             let fused = Options::default().reverse(reverse).accept(&[ScanPath::Fused]);
             let f = |x: Inputs<T>| gradients(traced, x, &fused);
             let compiled = compile(f).fullgraph();

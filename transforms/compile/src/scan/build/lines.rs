@@ -3,7 +3,7 @@
 use burn_backend::{Backend, FloatDType, TensorData};
 use t4a_tensor::Element;
 
-use super::super::kernel::{Inst, each, gather, small, sum};
+use super::super::kernel::{Inst, Kind, each, gather, small, sum};
 use super::super::products::Sizes;
 use super::{Builder, Line, Operand, Outcome, Place, Put, Routine, count};
 use crate::fuse::kernel::Lane;
@@ -117,7 +117,7 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
         let from: Vec<usize> =
             one.operands.iter().map(|&v| self.arena_of(v).unwrap_or(0)).collect();
         let out = self.slot(one.first, false)?;
-        let mut inst = Inst::new(gather, [0; 3], out, table.len());
+        let mut inst = Inst::new((gather, Kind::Gather), [0; 3], out, table.len());
         inst.table = table.iter().map(|&(k, i)| from[k] + i).collect();
         self.lines.push(Line::Kernel(inst));
         Ok(())
@@ -137,7 +137,7 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
         if let Some((run, scalar)) = small::<T>(what, n, [size(0), size(1)]) {
             let [a, b] = [places[0], places.get(1).copied().unwrap_or(0)];
             let mut inst = Inst::new(run, [a, b, 0], out, n);
-            inst.scalar = scalar;
+            (inst.scalar, inst.what) = (scalar, Some(what));
             self.lines.push(Line::Kernel(inst));
             return Ok(());
         }
@@ -146,14 +146,15 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
             if self.numel(v) != n {
                 let table = spread(&self.metas[v].shape, shape, places[k]);
                 let to = self.temporary(n);
-                let mut inst = Inst::new(gather, [0; 3], to, n);
+                let mut inst = Inst::new((gather, Kind::Gather), [0; 3], to, n);
                 inst.table = table.into();
                 self.lines.push(Line::Kernel(inst));
                 places[k] = to;
             }
         }
         places.resize(3, 0);
-        let mut inst = Inst::new(each, [places[0], places[1], places[2]], out, n);
+        let mut inst =
+            Inst::new((each, Kind::Each([false; 2])), [places[0], places[1], places[2]], out, n);
         inst.what = Some(what);
         self.lines.push(Line::Kernel(inst));
         Ok(())
@@ -164,7 +165,7 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
         let a = self.arena_of(one.operands[0])?;
         let (k, n) = (self.numel(one.operands[0]), self.numel(one.first));
         let out = self.slot(one.first, false)?;
-        let mut inst = Inst::new(sum, [a, 0, 0], out, n);
+        let mut inst = Inst::new((sum, Kind::Sum), [a, 0, 0], out, n);
         (inst.k, inst.inner, inst.scalar) = (k, inner, T::from_f64(over as f64));
         self.lines.push(Line::Kernel(inst));
         Ok(())
@@ -179,7 +180,8 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
             _ => ([a, b, 0], sizes),
         };
         let out = self.slot(one.first, false)?;
-        let mut inst = Inst::new(sizes.kernel::<T>(), operands, out, self.numel(one.first));
+        let mut inst =
+            Inst::new((sizes.kernel::<T>(), Kind::Product), operands, out, self.numel(one.first));
         inst.sizes = sizes;
         self.lines.push(Line::Kernel(inst));
         Ok(())
@@ -200,7 +202,7 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
             return Ok(());
         }
         let (from, out) = (self.arena_of(a)?, self.arena.place(m * k));
-        let mut inst = Inst::new(gather, [0; 3], out, m * k);
+        let mut inst = Inst::new((gather, Kind::Gather), [0; 3], out, m * k);
         inst.table = (0..k).flat_map(|l| (0..m).map(move |i| from + i * k + l)).collect();
         self.lines.push(Line::Kernel(inst));
         self.turned.insert(a, out);

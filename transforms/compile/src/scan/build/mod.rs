@@ -11,13 +11,13 @@ use t4a_tensor::Element;
 
 use super::Body;
 use super::arena::Arena;
-use super::kernel::{Inst, copy};
+use super::kernel::{Inst, Kind, copy};
 use super::products::Sizes;
-use whole::Search;
 use crate::fuse::kernel::Lane;
 use crate::program::{live, unique};
 use crate::recording::Execute;
 use crate::tensor::{Any, Meta};
+use whole::Search;
 
 /// A line of the program.
 pub(super) enum Line<T, B: Backend> {
@@ -100,6 +100,8 @@ pub(super) struct Loop<T, B: Backend> {
     pub(super) sums: Vec<Added>,
     pub(super) length: usize,
     pub(super) reverse: bool,
+    #[cfg(feature = "jit")]
+    pub(super) machine: Option<super::machine::Machine<T>>,
 }
 
 /// Where a value is.
@@ -139,6 +141,16 @@ type Outcome<T> = Result<T, &'static str>;
 
 fn count(shape: &[usize]) -> usize {
     shape.iter().product()
+}
+
+impl<T, B: Backend> Loop<T, B> {
+    /// Whether steps run as machine code.
+    pub(super) fn is_coded(&self) -> bool {
+        #[cfg(feature = "jit")]
+        return self.machine.is_some();
+        #[cfg(not(feature = "jit"))]
+        false
+    }
 }
 
 impl<T: Lane + Element, B: Backend> Loop<T, B> {
@@ -259,7 +271,7 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
             let (mut from, n) = (b.arena_of(v)?, count(&source.metas[v].shape));
             if from != slots[k] && slots.contains(&from) {
                 let to = b.arena.place(n);
-                b.lines.push(Line::Kernel(Inst::new(copy, [from, 0, 0], to, n)));
+                b.lines.push(Line::Kernel(Inst::new((copy, Kind::Copy), [from, 0, 0], to, n)));
                 from = to;
             }
             if from != slots[k] {
@@ -272,16 +284,21 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
             let shape = source.metas[product.map_or(v, |product| product.out)].shape.clone();
             let range = Range { at: b.arena_of(v)?, n: count(&source.metas[v].shape), shape };
             let product = match product {
-                Some(one) => {
-                    Some(WithMatrix { matrix: b.arena_of(one.matrix)?, sizes: one.sizes })
-                }
+                Some(one) => Some(WithMatrix { matrix: b.arena_of(one.matrix)?, sizes: one.sizes }),
                 None => None,
             };
             ys.push(Y { range, product });
         }
         let mut sums = Vec::new();
         for &whole::Sum { carry, a, b: right, m, k, n } in &whole.sums {
-            sums.push(Added { to: slots[carry], a: b.arena_of(a)?, b: b.arena_of(right)?, m, k, n });
+            sums.push(Added {
+                to: slots[carry],
+                a: b.arena_of(a)?,
+                b: b.arena_of(right)?,
+                m,
+                k,
+                n,
+            });
         }
         let (step, kept) = (b.lines, b.kept);
         // Kernels may look at as many elements as they write.
@@ -296,7 +313,7 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
             return Err("out_of_arena");
         }
         let (counts, length, reverse) = (body.counts, body.length, body.reverse);
-        Ok(Self {
+        let made = Self {
             arena,
             kept,
             constants,
@@ -310,7 +327,12 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
             sums,
             length,
             reverse,
-        })
+            #[cfg(feature = "jit")]
+            machine: None,
+        };
+        #[cfg(feature = "jit")]
+        let made = Self { machine: super::machine::Machine::new(&made), ..made };
+        Ok(made)
     }
 }
 

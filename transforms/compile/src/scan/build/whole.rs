@@ -118,7 +118,8 @@ impl<B: Backend> Search<'_, B> {
             }
             let mut found = Vec::new();
             let mut changed = Vec::new();
-            let rest = self.without_products(self.outputs[carry], &made, &uses, &mut found, &mut changed);
+            let rest =
+                self.without_products(self.outputs[carry], &made, &uses, &mut found, &mut changed);
             // That the carry is one of the terms is known if it is still there.
             let mut terms = Vec::new();
             let Some(rest) = rest else { continue };
@@ -150,7 +151,12 @@ impl<B: Backend> Search<'_, B> {
     }
 
     /// The addition that a value is, if its operands have its shape and only one instruction reads it.
-    fn addition(&self, v: usize, made: &HashMap<usize, usize>, uses: &[usize]) -> Option<[usize; 2]> {
+    fn addition(
+        &self,
+        v: usize,
+        made: &HashMap<usize, usize>,
+        uses: &[usize],
+    ) -> Option<[usize; 2]> {
         let one = &self.steps[*made.get(&v)?];
         let is_sum = one.elementwise == Some(Elementwise::Binary(Binary::Add)) && uses[v] == 1;
         let &[a, b] = &one.operands[..] else { return None };
