@@ -14,6 +14,8 @@
  *   Complex tensors have interleaved parts and count as one tensor. Cotangents of complex numbers are
  *   dL/dRe + i dL/dIm, as in PyTorch and ChainRules; those of JAX are the conjugates.
  *   Flags are bytes: 0 is false.
+ *   Libraries built with debug assertions refuse a handle that was released (T4A_ARGUMENT), and ignore it where it is
+ *   released again; in others that is undefined behaviour.
  *
  * Meaning of operations
  *   Where a maximum is tied, the first place in row-major order has the whole derivative.

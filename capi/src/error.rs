@@ -8,6 +8,8 @@ use t4a_linalg::LinalgError;
 use t4a_operations::OperationError;
 use t4a_tensor::TensorError;
 
+use crate::handle;
+
 /// The result of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
@@ -156,12 +158,21 @@ pub(crate) unsafe fn enter(
         let object = failure.map_or(std::ptr::null_mut(), |Failure { status, text, batch }| {
             let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
             let batch = batch.map_or(-1, |batch| batch as i64);
-            Box::into_raw(Box::new(Error { status, text, batch }))
+            handle::made(Box::into_raw(Box::new(Error { status, text, batch }))).cast_mut()
         });
         // SAFETY: the caller's promise.
         unsafe { out.write(object) };
     }
     status as c_int
+}
+
+/// The error of a handle.
+///
+/// # Safety
+/// `error` is null, or an error that was not freed.
+unsafe fn get<'a>(error: *const Error) -> Option<&'a Error> {
+    // SAFETY: the caller's promise.
+    unsafe { handle::get(error, "the error") }.ok()
 }
 
 /// The status of an error; `T4A_OK` of null.
@@ -171,7 +182,7 @@ pub(crate) unsafe fn enter(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_error_status(error: *const Error) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { error.as_ref() }.map_or(Status::Ok, |error| error.status) as c_int
+    unsafe { get(error) }.map_or(Status::Ok, |error| error.status) as c_int
 }
 
 /// The text of an error, as long as that lives; empty of null.
@@ -181,7 +192,7 @@ pub unsafe extern "C" fn t4a_error_status(error: *const Error) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_error_text(error: *const Error) -> *const c_char {
     // SAFETY: the caller's promise.
-    unsafe { error.as_ref() }.map_or(c"".as_ptr(), |error| error.text.as_ptr())
+    unsafe { get(error) }.map_or(c"".as_ptr(), |error| error.text.as_ptr())
 }
 
 /// The matrix of a batch that is to blame, or −1.
@@ -191,7 +202,7 @@ pub unsafe extern "C" fn t4a_error_text(error: *const Error) -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_error_batch(error: *const Error) -> i64 {
     // SAFETY: the caller's promise.
-    unsafe { error.as_ref() }.map_or(-1, |error| error.batch)
+    unsafe { get(error) }.map_or(-1, |error| error.batch)
 }
 
 /// Frees an error; null is nothing.
@@ -200,7 +211,7 @@ pub unsafe extern "C" fn t4a_error_batch(error: *const Error) -> i64 {
 /// `error` is null, or an error that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_error_free(error: *mut Error) {
-    if !error.is_null() {
+    if handle::released(error) {
         // SAFETY: the caller's promise; errors are made by `Box::into_raw`.
         drop(unsafe { Box::from_raw(error) });
     }

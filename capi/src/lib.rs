@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `dlpack` | structs of DLPack; their memory as tensors of the engine, and the way back |
 //! | `error` | statuses, error objects, the border that no panic crosses |
+//! | `handle` | handles that were not released |
 //! | `tensor` | handles of tensors |
 //! | `op` | handles of operations |
 //! | `parts` | complex tensors as pairs of operands |
@@ -16,6 +17,7 @@
 
 pub mod dlpack;
 pub mod error;
+mod handle;
 pub mod op;
 mod parts;
 pub mod run;

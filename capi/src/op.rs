@@ -11,6 +11,7 @@ use t4a_operations::{AnyOperation, ContractionOptions, Jvp, Labelled, Vjp, einsu
 
 use crate::dlpack::{self, DataType, MAX_RANK};
 use crate::error::{Error, Failure, Status, enter};
+use crate::handle;
 use crate::parts;
 use crate::tensor::TensorMeta;
 
@@ -111,8 +112,9 @@ fn semiring(name: &str) -> Result<FloatSemiring, Failure> {
 /// `out` is null or valid for a write.
 unsafe fn put(out: *mut *mut Op, any: AnyOperation) -> Result<(), Failure> {
     let out = NonNull::new(out).ok_or_else(|| Failure::null("the place of the result"))?;
+    let op = handle::made(Box::into_raw(Box::new(Op { any, text: OnceLock::new() })));
     // SAFETY: the caller's promise.
-    unsafe { out.write(Box::into_raw(Box::new(Op { any, text: OnceLock::new() }))) };
+    unsafe { out.write(op.cast_mut()) };
     Ok(())
 }
 
@@ -122,7 +124,7 @@ unsafe fn put(out: *mut *mut Op, any: AnyOperation) -> Result<(), Failure> {
 /// `op` is null or a handle that was not freed.
 pub(crate) unsafe fn of<'a>(op: *const Op) -> Result<&'a AnyOperation, Failure> {
     // SAFETY: the caller's promise.
-    unsafe { op.as_ref() }.map(|op| &op.any).ok_or_else(|| Failure::null("the operation"))
+    Ok(&unsafe { handle::get(op, "the operation") }?.any)
 }
 
 /// A contraction by integer labels.
@@ -208,7 +210,7 @@ pub unsafe extern "C" fn t4a_op_parse(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_op_text(op: *const Op, buffer: *mut c_char, room: usize) -> usize {
     // SAFETY: the caller's promise.
-    let Some(op) = (unsafe { op.as_ref() }) else { return 0 };
+    let Ok(op) = (unsafe { handle::get(op, "the operation") }) else { return 0 };
     let find = || op.text.get_or_init(|| op.any.to_text().unwrap_or_default());
     let text = std::panic::catch_unwind(AssertUnwindSafe(find)).map_or("", String::as_str);
     if !buffer.is_null() && room > 0 {
@@ -359,7 +361,7 @@ pub unsafe extern "C" fn t4a_op_results(
 /// `op` is null or a handle that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_op_free(op: *mut Op) {
-    if !op.is_null() {
+    if handle::released(op) {
         // SAFETY: the caller's promise; handles are made by `Box::into_raw`.
         drop(unsafe { Box::from_raw(op) });
     }

@@ -1,7 +1,6 @@
 //! Running operations on tensors of a caller.
 
 use std::ffi::c_int;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use t4a_diff::{Cotangents, Eager, Kept, Kind, Meta, Operation, Reverse, Value, checked_results};
@@ -11,6 +10,7 @@ use t4a_tensor::AnyTensor;
 
 use crate::dlpack::{Described, DlTensor};
 use crate::error::{Error, Failure, Status, enter};
+use crate::handle;
 use crate::op::{Op, flags, list, of};
 use crate::parts;
 use crate::tensor::{Tensor, duplicate};
@@ -114,7 +114,7 @@ unsafe fn hand_over(
             Ok(handle) => handles.push(handle),
             Err(error) => {
                 // SAFETY: handles of above, not given to anybody.
-                handles.into_iter().for_each(|x| drop(unsafe { Arc::from_raw(x) }));
+                handles.into_iter().for_each(|x| unsafe { Tensor::release(x) });
                 return Err(error);
             }
         }
@@ -283,7 +283,7 @@ pub unsafe extern "C" fn t4a_run_saved(
         let mut tensors = Vec::with_capacity(inputs.len());
         for (i, &x) in inputs.iter().enumerate() {
             // SAFETY: the caller's promise.
-            let x = unsafe { x.as_ref() }.ok_or_else(|| Failure::null(&format!("operand {i}")))?;
+            let x = unsafe { handle::get(x, &format!("operand {i}")) }?;
             tensors.extend(parts::split(x.any.clone())?);
         }
         let wanted = parts::operand_flags(op, &wanted)?;
@@ -310,7 +310,7 @@ pub unsafe extern "C" fn t4a_run_saved(
         let keep =
             Saved { op: op.clone(), inputs: metas, results: own, hidden, kept: keep, wanted };
         // SAFETY: the caller's promise, and it is not null.
-        unsafe { saved.write(Box::into_raw(Box::new(keep))) };
+        unsafe { saved.write(handle::made(Box::into_raw(Box::new(keep))).cast_mut()) };
         Ok(())
     };
     // SAFETY: the caller's promise.
@@ -391,7 +391,7 @@ pub unsafe extern "C" fn t4a_saved_vjp(
         check_process()?;
         // SAFETY: the caller's promise.
         let (saved, given) = unsafe {
-            let saved = saved.as_ref().ok_or_else(|| Failure::null("what was saved"))?;
+            let saved = handle::get(saved, "what was saved")?;
             (saved, list(cotangents, count, "the cotangents")?)
         };
         let mut described = Vec::new();
@@ -424,7 +424,7 @@ pub unsafe extern "C" fn t4a_saved_vjp(
 /// `saved` is null or valid, and not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_saved_free(saved: *mut Saved) {
-    if !saved.is_null() {
+    if handle::released(saved) {
         // SAFETY: the caller's promise; made by `Box::into_raw`.
         drop(unsafe { Box::from_raw(saved) });
     }

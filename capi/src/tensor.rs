@@ -8,6 +8,7 @@ use t4a_tensor::AnyTensor;
 
 use crate::dlpack::{self, DataType, Described, DlTensor, FLAG_READ_ONLY, Managed, Taken};
 use crate::error::{Error, Failure, Status, enter};
+use crate::handle;
 
 /// A tensor given to a consumer is one that it may write into; the elements are copied if others share them.
 pub const WRITABLE: u32 = 1;
@@ -34,7 +35,19 @@ impl Tensor {
     pub(crate) fn handle(any: AnyTensor) -> Result<*const Tensor, Failure> {
         let (shape, strides, dtype) = dlpack::description(&any)?;
         let view = dlpack::view(&any, &shape, &strides, dtype);
-        Ok(Arc::into_raw(Arc::new(Self { any, view, _shape: shape, _strides: strides })))
+        let tensor = Arc::new(Self { any, view, _shape: shape, _strides: strides });
+        Ok(handle::made(Arc::into_raw(tensor)))
+    }
+
+    /// Releases a handle; null is nothing.
+    ///
+    /// # Safety
+    /// `tensor` is null or a handle that was not released.
+    pub(crate) unsafe fn release(tensor: *const Tensor) {
+        if handle::released(tensor) {
+            // SAFETY: the caller's promise.
+            drop(unsafe { Arc::from_raw(tensor) });
+        }
     }
 }
 
@@ -137,6 +150,9 @@ pub unsafe extern "C" fn t4a_tensor_give(
         if tensor.is_null() {
             return Err(Failure::null("the tensor"));
         }
+        if !handle::released(tensor) {
+            return Err(Failure::argument("the tensor is a handle that was released"));
+        }
         // SAFETY: the caller's promise.
         let held = unsafe { Arc::from_raw(tensor) };
         let out = NonNull::new(out).ok_or_else(|| Failure::null("the place of the result"))?;
@@ -171,11 +187,15 @@ pub unsafe extern "C" fn t4a_tensor_give(
 /// `tensor` is null or a handle that was not released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_tensor_retain(tensor: *const Tensor) -> *const Tensor {
-    if !tensor.is_null() {
-        // SAFETY: the caller's promise.
-        unsafe { Arc::increment_strong_count(tensor) };
+    // SAFETY: the caller's promise.
+    match unsafe { handle::get(tensor, "the tensor") } {
+        Ok(_) => {
+            // SAFETY: the caller's promise.
+            unsafe { Arc::increment_strong_count(tensor) };
+            handle::made(tensor)
+        }
+        Err(_) => std::ptr::null(),
     }
-    tensor
 }
 
 /// Releases a handle; null is nothing.
@@ -184,10 +204,8 @@ pub unsafe extern "C" fn t4a_tensor_retain(tensor: *const Tensor) -> *const Tens
 /// `tensor` is null or a handle that was not released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_tensor_release(tensor: *const Tensor) {
-    if !tensor.is_null() {
-        // SAFETY: the caller's promise.
-        drop(unsafe { Arc::from_raw(tensor) });
-    }
+    // SAFETY: the caller's promise.
+    unsafe { Tensor::release(tensor) };
 }
 
 /// The elements of a tensor, as long as a handle lives; null of null.
@@ -197,7 +215,8 @@ pub unsafe extern "C" fn t4a_tensor_release(tensor: *const Tensor) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn t4a_tensor_view(tensor: *const Tensor) -> *const DlTensor {
     // SAFETY: the caller's promise.
-    unsafe { tensor.as_ref() }.map_or(std::ptr::null(), |tensor| &raw const tensor.view)
+    unsafe { handle::get(tensor, "the tensor") }
+        .map_or(std::ptr::null(), |tensor| &raw const tensor.view)
 }
 
 /// Shape and dtype.

@@ -38,13 +38,14 @@ fn layout() -> String {
     text
 }
 
-/// Compiles a program, and runs it.
-fn program(compiler: &str, options: &[&str], source: &str) {
+/// Compiles a program with the header of a folder, and runs it.
+fn program(compiler: &str, options: &[&str], header: &str, source: &str) {
     // The shared library lies beside the tests.
     let test = std::env::current_exe().expect("a test has a path");
     let libraries = test.parent().expect("a test lies in a folder");
     assert!(libraries.join("libt4a.so").exists(), "no libt4a.so in {}", libraries.display());
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{compiler}_{source}"));
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("{compiler}_{source}_{}", header.replace('/', "_")));
     std::fs::create_dir_all(&out).expect("a folder for the program");
     std::fs::write(out.join("layout.h"), layout()).expect("a header with sizes");
     let program = out.join("program");
@@ -52,7 +53,7 @@ fn program(compiler: &str, options: &[&str], source: &str) {
         .args(options)
         .args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-g", "-fsanitize=address"])
         .arg("-I")
-        .arg(folder("include"))
+        .arg(folder(header))
         .arg("-I")
         .arg(&out)
         .arg(folder(&format!("tests/c/{source}.c")))
@@ -76,17 +77,32 @@ fn program(compiler: &str, options: &[&str], source: &str) {
 #[cfg(target_os = "linux")]
 #[test]
 fn as_c() {
-    for source in ["memory", "operations", "xla"] {
-        program("gcc", &["-std=gnu11"], source);
+    for source in ["memory", "operations", "xla", "julia"] {
+        program("gcc", &["-std=gnu11"], "include", source);
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn as_cpp() {
-    for source in ["memory", "operations", "xla"] {
-        program("g++", &["-std=gnu++17", "-x", "c++"], source);
+    for source in ["memory", "operations", "xla", "julia"] {
+        program("g++", &["-std=gnu++17", "-x", "c++"], "include", source);
     }
+}
+
+/// Programs compiled with the header of an earlier version work with this library.
+#[cfg(target_os = "linux")]
+#[test]
+fn earlier_headers() {
+    program("gcc", &["-std=gnu11"], "tests/abi/1.0", "abi");
+    program("gcc", &["-std=gnu11"], "include", "abi");
+}
+
+/// A released handle is an error, and one that is released twice is ignored.
+#[cfg(all(target_os = "linux", debug_assertions))]
+#[test]
+fn released_handles() {
+    program("gcc", &["-std=gnu11"], "include", "released");
 }
 
 /// Names in front of a parenthesis.

@@ -206,6 +206,17 @@ pub trait Operations: Backend {
     ) -> Option<(Floats<Self>, Option<Indices<Self>>)> {
         None
     }
+
+    /// [`Array::semiring_cotangents`].
+    #[must_use]
+    fn array_semiring_cotangents(
+        _a: &Floats<Self>,
+        _b: &Floats<Self>,
+        _over: Semiring,
+        _g: &Floats<Self>,
+    ) -> Option<[Floats<Self>; 2]> {
+        None
+    }
 }
 
 /// The portable definition, if the policy lets an operation leave its kernels.

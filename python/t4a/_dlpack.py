@@ -3,7 +3,9 @@
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_void_p, cast, py_object, pythonapi
 
-from ._library import ArgumentError, Managed, UnsupportedError, call, lib
+import numpy as _numpy
+
+from ._library import ArgumentError, Managed, UnsupportedError, lib, raise_error
 
 
 def _function(name, result, *arguments):
@@ -11,9 +13,9 @@ def _function(name, result, *arguments):
     return ctypes.PYFUNCTYPE(result, *arguments)((name, pythonapi))
 
 
-_get = _function("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
+capsule_pointer = _function("PyCapsule_GetPointer", c_void_p, py_object, c_char_p)
+release_object = _function("Py_DecRef", None, py_object)
 _new = _function("PyCapsule_New", py_object, c_void_p, c_char_p, c_void_p)
-_is = _function("PyCapsule_IsValid", ctypes.c_int, py_object, c_char_p)
 # The same on a bare pointer: a capsule that is about to go must not be counted again.
 _pointer_of = _function("PyCapsule_GetPointer", c_void_p, c_void_p, c_char_p)
 _valid = _function("PyCapsule_IsValid", ctypes.c_int, c_void_p, c_char_p)
@@ -22,24 +24,34 @@ _VERSIONED = b"dltensor_versioned"
 _DELETER = ctypes.CFUNCTYPE(None, POINTER(Managed))
 
 
-class Borrowed:
-    """A tensor of somebody else's, valid as long as this object."""
+_TENSOR = Managed.tensor.offset
+_VERSION = (1, 1)
 
-    __slots__ = ("_capsule", "at")
 
-    def __init__(self, x):
-        try:
-            export = x.__dlpack__
-        except AttributeError:
-            raise ArgumentError(f"{type(x).__name__} has no __dlpack__") from None
-        kind = x.__dlpack_device__()[0]
-        if int(kind) != 1:
-            raise UnsupportedError(f"a tensor on a device of kind {int(kind)}; move it to the processor first")
-        # A capsule that nobody takes over releases the tensor when it goes.
-        self._capsule = export(max_version=(1, 1))
-        if not _is(self._capsule, _VERSIONED):
-            raise UnsupportedError(f"{type(x).__name__} has an older DLPack than 1.0")
-        self.at = _get(self._capsule, _VERSIONED) + Managed.tensor.offset
+def borrowed(x):
+    """A capsule of a tensor of somebody else's, and the address of its description; valid as long as the capsule, which
+    releases the tensor when it goes and nobody took it over."""
+    try:
+        export = x.__dlpack__
+    except AttributeError:
+        raise ArgumentError(f"{type(x).__name__} has no __dlpack__") from None
+    if type(x) is not _numpy.ndarray:
+        kind = int(x.__dlpack_device__()[0])
+        if kind != 1:
+            raise UnsupportedError(f"a tensor on a device of kind {kind}; move it to the processor first")
+    capsule = export(max_version=_VERSION)
+    try:
+        return capsule, capsule_pointer(capsule, _VERSIONED) + _TENSOR
+    except ValueError:
+        raise UnsupportedError(f"{type(x).__name__} has an older DLPack than 1.0") from None
+
+
+def given(handle):
+    """The tensor of a handle, which is released, for a consumer that may write."""
+    managed, error = c_void_p(), c_void_p()
+    if lib.t4a_tensor_give(handle, 1, byref(managed), byref(error)):
+        raise_error(error)
+    return managed
 
 
 class Result:
@@ -59,9 +71,7 @@ class Result:
         handle, self._handle = self._handle, None
         if handle is None:
             raise BufferError("the tensor was consumed")
-        managed = c_void_p()
-        call(lib.t4a_tensor_give, handle, 1, byref(managed))
-        return _new(managed, _VERSIONED, _RELEASE)
+        return _new(given(handle), _VERSIONED, _RELEASE)
 
     def __del__(self):
         if self._handle is not None:

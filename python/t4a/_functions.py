@@ -1,12 +1,14 @@
 """The functions, once for all kinds of arrays."""
 
+from functools import lru_cache
+
+from . import structured
 from ._library import ArgumentError, ShapeError
 from ._op import Op
 
 
 def _degeneracy(check_gauge):
     return {"tolerance": None, "broadening": None, "check_gauge": bool(check_gauge), "separable": False}
-
 
 
 def _subscripts(text, ranks):
@@ -43,17 +45,22 @@ def _subscripts(text, ranks):
     return operands, list(range(-behind, 0)) + [ord(c) for c in sorted(set(letters)) if letters.count(c) == 1]
 
 
-def build(apply, asarray, dtype_of, cast):
-    """The functions over `apply(op, *arrays)`, which returns a list of arrays."""
+def build(apply, asarray, name_of, cast):
+    """The functions over `apply(op, *arrays)`, which returns a list of arrays. `name_of` is of a dtype."""
+
+    def dtype_of(x):
+        return name_of(x.dtype)
+
+    def joint(names):
+        """The complex dtype that all operands have to have, or None."""
+        if not any(name.startswith("complex") for name in names):
+            return None
+        return "complex128" if any(name in ("complex128", "float64") for name in names) else "complex64"
 
     def arrays(*operands):
         operands = [asarray(x) for x in operands]
-        names = [dtype_of(x) for x in operands]
-        if any(name.startswith("complex") for name in names):
-            wide = any(name in ("complex128", "float64") for name in names)
-            name = "complex128" if wide else "complex64"
-            operands = [x if dtype_of(x) == name else cast(x, name) for x in operands]
-        return operands
+        name = joint([dtype_of(x) for x in operands])
+        return operands if name is None else [x if dtype_of(x) == name else cast(x, name) for x in operands]
 
     def matrices(op, *operands):
         operands = arrays(*operands)
@@ -67,24 +74,42 @@ def build(apply, asarray, dtype_of, cast):
         `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: bytes for
         intermediate tensors; sums that need more are done in slices.
         """
-        operands = arrays(*operands)
-        shapes = [tuple(x.shape) for x in operands]
+        operands = [asarray(x) for x in operands]
+        if not isinstance(subscripts, str):
+            subscripts = tuple(map(tuple, subscripts))
+        described = [(x.shape, x.dtype) for x in operands]
+        try:
+            op, name, number = contraction(subscripts, semiring, memory, *described)
+        except TypeError:
+            # Sizes that a compiler keeps open are fixed here: a plan is of one set of shapes.
+            described = [(tuple(map(int, shape)), dtype) for shape, dtype in described]
+            op, name, number = contraction(subscripts, semiring, memory, *described)
+        if name is not None:
+            operands = [x if dtype_of(x) == name else cast(x, name) for x in operands]
+        if number:
+            operands[0] = operands[0][None]
+        out = apply(op, *operands)[0]
+        return out[0] if number else out
+
+    @lru_cache(maxsize=512)
+    def contraction(subscripts, semiring, memory, *described):
+        # The operation, the dtype to cast to, and if the result has no axes.
+        shapes, names = [tuple(shape) for shape, _ in described], [name_of(dtype) for _, dtype in described]
         if isinstance(subscripts, str):
             labels, result = _subscripts(subscripts, [len(shape) for shape in shapes])
         else:
-            *labels, result = subscripts
-        if len(labels) != len(operands):
-            raise ArgumentError(f"labels of {len(labels)} operands, given {len(operands)}")
-        if not operands:
+            *labels, result = map(list, subscripts)
+        if len(labels) != len(shapes):
+            raise ArgumentError(f"labels of {len(labels)} operands, given {len(shapes)}")
+        if not shapes:
             raise ArgumentError("a contraction of nothing")
-        dtype, number = dtype_of(operands[0]), len(result) == 0
+        number = len(result) == 0
         if number:
             # A batch of numbers has no form of its own; of vectors of one number it has.
             axis = 1 + max((label for term in labels for label in term), default=0)
-            labels, result = [[axis, *labels[0]], *labels[1:]], [axis]
-            operands, shapes = [operands[0][None], *operands[1:]], [(1, *shapes[0]), *shapes[1:]]
-        out = apply(Op.einsum(labels, shapes, result, semiring, memory, dtype), *operands)[0]
-        return out[0] if number else out
+            labels, result, shapes = [[axis, *labels[0]], *labels[1:]], [axis], [(1, *shapes[0]), *shapes[1:]]
+        name = joint(names)
+        return Op.einsum(labels, shapes, result, semiring, memory, name or names[0]), name, number
 
     def axis_of(x, axis):
         rank = len(x.shape)
@@ -125,7 +150,7 @@ def build(apply, asarray, dtype_of, cast):
         return tuple(matrices({"qr": {"columns": "thin"}}, x))
 
     def cholesky(x):
-        """The lower factor of (x + xH)/2."""
+        """The lower factor [..., n, n] of (x + xH)/2."""
         return matrices({"cholesky": None}, x)[0]
 
     def eigh(x, check_gauge=True):
@@ -138,7 +163,7 @@ def build(apply, asarray, dtype_of, cast):
         return matrices({"eigvalsh": None}, x)[0][..., 0, :]
 
     def inv(x):
-        """The inverse."""
+        """The inverse of x [..., n, n]."""
         return matrices({"inv": None}, x)[0]
 
     def det(x):
@@ -151,30 +176,30 @@ def build(apply, asarray, dtype_of, cast):
         return sign[..., 0, 0], log[..., 0, 0]
 
     def solve(a, b):
-        """The solution x of a x = b; b has columns, or is a vector if `a` is one matrix."""
+        """The solution x of a x = b: `a` [..., n, n], `b` [..., n, k], or [n] if `a` is one matrix; x is as b."""
         a, b = arrays(a, b)
         if len(b.shape) == 1:
             return matrices({"solve": None}, a, b[:, None])[0][:, 0]
         return matrices({"solve": None}, a, b)[0]
 
     def pinv(x, rtol=None):
-        """The pseudoinverse; singular values up to `rtol` times the greatest are zero."""
+        """The pseudoinverse [..., n, m] of x [..., m, n]; singular values up to `rtol` times the greatest are zero."""
         return matrices({"pinv": {"rtol": rtol}}, x)[0]
 
     def expm(x):
-        """The exponential of a matrix."""
+        """The exponential of matrices [..., n, n]."""
         return matrices({"expm": None}, x)[0]
 
     def sqrtm(x):
-        """The principal square root of a matrix."""
+        """The principal square root of matrices [..., n, n]."""
         return matrices({"sqrtm": None}, x)[0]
 
     def logm(x):
-        """The principal logarithm of a matrix."""
+        """The principal logarithm of matrices [..., n, n]."""
         return matrices({"logm": None}, x)[0]
 
     def polar(x, side="right"):
-        """U and P with x = U P, or x = P U for side "left"."""
+        """U [..., n, n] and P [..., n, n] with x = U P, or x = P U for side "left"."""
         return tuple(matrices({"polar": {"side": side}}, x))
 
     def along(x, axis, reverse):
@@ -186,23 +211,27 @@ def build(apply, asarray, dtype_of, cast):
         return apply(Op.of({"cumulative": {"kind": name, **along(x, axis, reverse)}}), x)[0]
 
     def cumsum(x, axis=0, reverse=False):
-        """Running sums."""
+        """Running sums along an axis; x of any shape, as the result."""
         return running("sum", x, axis, reverse)
 
     def cumprod(x, axis=0, reverse=False):
-        """Running products."""
+        """Running products along an axis."""
         return running("product", x, axis, reverse)
 
     def cummax(x, axis=0, reverse=False):
-        """Running maxima."""
+        """Running maxima along an axis."""
         return running("max", x, axis, reverse)
 
+    def cummin(x, axis=0, reverse=False):
+        """Running minima along an axis."""
+        return running("min", x, axis, reverse)
+
     def logcumsumexp(x, axis=0, reverse=False):
-        """ln of running sums of exp(x)."""
+        """ln of running sums of exp(x) along an axis."""
         return running("log_sum_exp", x, axis, reverse)
 
     def linear_recurrence(a, b, axis=0, reverse=False):
-        """h[t] = a[t] h[t - 1] + b[t] along an axis, with h[-1] = 0."""
+        """h[t] = a[t] h[t - 1] + b[t] along an axis, with h[-1] = 0; a, b and h of one shape."""
         a, b = arrays(a, b)
         return apply(Op.of({"linear_recurrence": {**along(a, axis, reverse), "initial": False}}), a, b)[0]
 
@@ -214,10 +243,37 @@ def build(apply, asarray, dtype_of, cast):
         """
         emissions, transitions = arrays(emissions, transitions)
         if lengths is None and len(emissions.shape) == 3:
-            lengths = [emissions.shape[1]] * emissions.shape[0]
+            lengths = [emissions.shape[1]] * int(emissions.shape[0])
         lengths = [int(n) for n in lengths or []]
         if any(n < 0 for n in lengths):
             raise ArgumentError(f"the lengths {lengths} of sequences")
         return apply(Op.of({"log_partition": {"lengths": lengths}}), emissions, transitions)[0]
+
+    def kalman_filter(transition, process, observation, noise, y, mean, covariance):
+        """Means [batch, n, d], covariances [n, d, d] and log-likelihoods [batch, n] of the Kalman filter.
+
+        x_t = transition x_(t-1) + noise of covariance `process`, y_t = observation x_t + noise of covariance `noise`;
+        `y` [batch, n, m], `mean` [d] and `covariance` [d, d] of the state before the first step. Covariances are symmetric.
+        """
+        return tuple(apply(Op.of({"kalman_filter": None}), *arrays(transition, process, observation, noise, y, mean, covariance)))
+
+    def graded_contract(x, y, specs, axes):
+        """The contraction of two tensors with a symmetry, flat arrays with two `t4a.structured.Spec`s: legs `axes[0]` of x
+        with legs `axes[1]` of y. Returns a flat array and its spec: legs of x that are left, as rows, then those of y."""
+        x, y = arrays(x, y)
+        is_complex = dtype_of(x).startswith("complex")
+        op, spec = structured.contraction(*specs, tuple(map(tuple, axes)), is_complex)
+        if not is_complex:
+            return apply(op, x, y)[0], spec
+        real, imaginary = apply(op, x.real, x.imag, y.real, y.imag)
+        return real + 1j * imaginary, spec
+
+    def graded_svd(x, spec, check_gauge=True):
+        """U, S and Vh of a real tensor with a symmetry, rows against columns, and the specs of U and Vh, which have a new
+        leg, the last of U and the first of Vh; S [k] in the order of that leg. `check_gauge`: as for `svd`."""
+        (x,) = arrays(x)
+        op, left, right = structured.factorisation(spec, bool(check_gauge))
+        u, s, vh = apply(op, x)
+        return u, s, vh, left, right
 
     return {name: f for name, f in locals().items() if callable(f) and f.__doc__ and not name.startswith("_")}

@@ -141,11 +141,16 @@ if lib.t4a_abi() >> 16 != 1:
     raise ImportError(f"libt4a has ABI {lib.t4a_abi() >> 16}, this package wants 1")
 
 
+def raise_error(error):
+    """Raises the error that a function left at its place."""
+    status = lib.t4a_error_status(error)
+    text, batch = lib.t4a_error_text(error).decode(), lib.t4a_error_batch(error)
+    lib.t4a_error_free(error)
+    raise _ERRORS.get(status, T4aError)(text, None if batch < 0 else batch)
+
+
 def call(function, *arguments):
     """Calls a function whose last argument is a place for an error; raises what it finds there."""
     error = c_void_p()
-    status = function(*arguments, byref(error))
-    if status:
-        text, batch = lib.t4a_error_text(error).decode(), lib.t4a_error_batch(error)
-        lib.t4a_error_free(error)
-        raise _ERRORS.get(status, T4aError)(text, None if batch < 0 else batch)
+    if function(*arguments, byref(error)):
+        raise_error(error)

@@ -5,9 +5,9 @@ import json
 from ctypes import byref, c_int64, c_size_t, c_void_p, create_string_buffer, sizeof
 from functools import lru_cache
 
-from ._dlpack import Borrowed, Result
+from ._dlpack import Result, borrowed
 from ._library import MAX_RANK, ArgumentError, DLDataType, DtypeError, EinsumOptions, Meta, Operand, ShapeError
-from ._library import UnsupportedError, call, lib
+from ._library import UnsupportedError, call, lib, raise_error
 
 # Names of numpy for the dtypes of DLPack.
 _NAMES = {
@@ -128,15 +128,32 @@ class Op:
 
     def run(self, *operands):
         """The results, for consumers of DLPack: of tensors of any producer, which are not copied."""
-        borrowed = [Borrowed(x) for x in operands]
-        pointers = (c_void_p * len(borrowed))(*(x.at for x in borrowed))
-        out, count = (c_void_p * _ROOM)(), c_size_t()
-        call(lib.t4a_run, self._handle, pointers, len(borrowed), out, _ROOM, byref(count))
-        return [Result(handle) for handle in out[: count.value]]
+        all = [borrowed(x) for x in operands]
+        return [Result(handle) for handle in self.run_at(*[address for _, address in all])]
+
+    def run_at(self, *addresses):
+        """Handles of the results, of operands that are described at these addresses."""
+        count, found = len(addresses), c_size_t()
+        out, error = _Handles(), c_void_p()
+        if lib.t4a_run(self._handle, _ADDRESSES[count](*addresses), count, out, _ROOM, byref(found), byref(error)):
+            raise_error(error)
+        return out[: found.value]
 
 
 # More results than any operation of the library has, and its derivatives to third order.
 _ROOM = 64
+_Handles = c_void_p * _ROOM
+
+
+class _Arrays(dict):
+    """Array types by length."""
+
+    def __missing__(self, count):
+        self[count] = c_void_p * count
+        return self[count]
+
+
+_ADDRESSES = _Arrays()
 
 
 @lru_cache(maxsize=512)

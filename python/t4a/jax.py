@@ -22,8 +22,16 @@ def _described(arrays):
     return [(x.shape, str(x.dtype)) for x in arrays]
 
 
-def _avals(results):
-    return [_jax.core.ShapedArray(shape, _canonical(name)) for shape, name in results]
+def _avals(results, arrays):
+    """Types of results. Within `shard_map` they vary over the axes of the mesh that the operands vary over."""
+    like = arrays[0] if isinstance(arrays[0], _jax.core.ShapedArray) else _jax.typeof(arrays[0])
+    if not like.mat.varying:
+        return [_jax.core.ShapedArray(shape, _canonical(name)) for shape, name in results]
+    whole = lambda shape: like.sharding.update(spec=_jax.sharding.PartitionSpec(*(None for _ in shape)))
+    return [
+        _jax.core.ShapedArray(shape, _canonical(name), sharding=whole(shape), manual_axis_type=like.mat)
+        for shape, name in results
+    ]
 
 
 _TARGET = "t4a_op"
@@ -45,12 +53,12 @@ def _tangents(op, moving, arrays):
 
 
 def _abstract(*arrays, text):
-    return _avals(Op.parse(text).results(_described(arrays)))
+    return _avals(Op.parse(text).results(_described(arrays)), arrays)
 
 
 def _abstract_linear(*arrays, text, moving):
     jvp, part = _tangents(Op.parse(text), moving, arrays)
-    return _avals(jvp.results(_described(arrays))[part])
+    return _avals(jvp.results(_described(arrays))[part], arrays)
 
 
 def _call(text, arrays, results):
@@ -178,11 +186,20 @@ for _primitive, _implemented, _shapes, _derivative, _examples in (
 _ad.primitive_transposes[_linear] = _transpose
 
 
+def _alike(arrays):
+    """Operands that vary over the same axes of the mesh of a `shard_map`."""
+    arrays = list(arrays)
+    varying = [_jax.typeof(x).mat.varying for x in arrays]
+    all = frozenset().union(*varying)
+    missing = [tuple(all - own) for own in varying]
+    return [_jax.lax.pcast(x, axes, to="varying") if axes else x for x, axes in zip(arrays, missing)]
+
+
 def apply(op, *arrays):
     """The results of an operation, as JAX arrays."""
-    return _operation.bind(*map(_jnp.asarray, arrays), text=op.text)
+    return _operation.bind(*_alike(map(_jnp.asarray, arrays)), text=op.text)
 
 
 globals().update(
-    _functions.build(apply, _jnp.asarray, lambda x: str(x.dtype), lambda x, name: x.astype(name))
+    _functions.build(apply, _jnp.asarray, str, lambda x, name: x.astype(name))
 )

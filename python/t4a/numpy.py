@@ -9,6 +9,8 @@ from ._op import Op
 
 def _asarray(x):
     # Lists, numbers and subclasses; a producer of DLPack stays what it is.
+    if type(x) is _numpy.ndarray:
+        return x
     return x if hasattr(x, "__dlpack__") and hasattr(x, "dtype") else _numpy.asarray(x)
 
 
@@ -30,7 +32,7 @@ def jvp(op, arrays, tangents):
     """Results and their tangents, of those of arrays (None does not move)."""
     moving = [x is not None for x in tangents]
     all = apply(op.jvp(moving), *arrays, *(x for x in tangents if x is not None))
-    shapes = [(tuple(x.shape), _dtype(x)) for x in map(_asarray, arrays)]
+    shapes = [(tuple(x.shape), _name(x.dtype)) for x in map(_asarray, arrays)]
     # Behind results and tangents there are the indices, which have no tangents.
     count = len(all) - len(op.results(shapes))
     return all[:count], all[count : 2 * count]
@@ -40,8 +42,8 @@ def _cast(x, name):
     return _numpy.asarray(x).astype(name)
 
 
-def _dtype(x):
-    return str(x.dtype).removeprefix("torch.")
+def _name(dtype):
+    return str(dtype).removeprefix("torch.")
 
 
-globals().update(_functions.build(apply, _asarray, _dtype, _cast))
+globals().update(_functions.build(apply, _asarray, _name, _cast))

@@ -1,8 +1,13 @@
+import os
+
 import numpy as np
 import pytest
 
+# Two devices for `shard_map`, before JAX starts.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
 jax = pytest.importorskip("jax")
 import jax.numpy as jnp
+from jax.sharding import PartitionSpec
 from jax.test_util import check_grads
 
 import t4a
@@ -98,3 +103,59 @@ def test_errors_and_dtypes():
     got = jax.grad(lambda x: tj.cross_entropy(x, targets).sum())(logits)
     want = jax.grad(lambda x: -jax.nn.log_softmax(x)[jnp.arange(4), targets].sum())(logits)
     np.testing.assert_allclose(got, want, atol=1e-12)
+
+
+def test_hessians_of_a_batch():
+    f = lambda x: tj.einsum("ij,ji->", x, x, semiring="log_sum_exp")
+    g = lambda x: jax.nn.logsumexp(x + x.T)
+    batch = noise(4, 3, 3)
+    got, want = (jax.jit(jax.vmap(jax.hessian(f)))(batch) for f in (f, g))
+    np.testing.assert_allclose(got, want, atol=1e-12)
+    invert = lambda f: lambda x: f(x + 3 * jnp.eye(3)).sum()
+    got, want = (jax.jit(jax.vmap(jax.hessian(invert(f))))(batch) for f in (tj.inv, jnp.linalg.inv))
+    np.testing.assert_allclose(got, want, atol=1e-9)
+
+
+def test_shard_map():
+    mesh = jax.make_mesh((2,), ("b",), axis_types=(jax.sharding.AxisType.Auto,))
+    x, w, rows = noise(4, 3, 3), noise(3, 2), PartitionSpec("b")
+    product = lambda x, w: tj.einsum("bij,jk->bik", x, w, semiring="log_sum_exp")
+    sharded = jax.shard_map(product, mesh=mesh, in_specs=(rows, PartitionSpec()), out_specs=rows)
+    dense = lambda x, w: jax.nn.logsumexp(x[..., None] + w, 2)
+    np.testing.assert_allclose(jax.jit(sharded)(x, w), dense(x, w), atol=1e-12)
+    loss = lambda f: lambda x, w: (f(x, w) ** 2).sum()
+    for of in (lambda f: jax.grad(f, (0, 1)), lambda f: jax.hessian(f, 1)):
+        for got, want in zip(*(jax.tree.leaves(jax.jit(of(loss(f)))(x, w)) for f in (sharded, dense))):
+            np.testing.assert_allclose(got, want, atol=1e-10)
+    total = jax.shard_map(lambda x: jax.lax.psum(tj.logcumsumexp(x)[-1].sum(), "b"), mesh=mesh, in_specs=rows, out_specs=PartitionSpec())
+    want = sum(jax.nn.logsumexp(x[i : i + 2], 0).sum() for i in (0, 2))
+    np.testing.assert_allclose(total(x), want, atol=1e-12)
+
+
+def test_export():
+    pytest.importorskip("flatbuffers")
+    from jax import export
+
+    f = lambda x: tj.einsum("ij,jk->ik", x, x, semiring="log_sum_exp")
+    x, check = noise(3, 3), export.DisabledSafetyCheck.custom_call("t4a_op")
+    made = export.export(jax.jit(f), disabled_checks=[check])(jax.ShapeDtypeStruct((3, 3), jnp.float64))
+    # The text of the operation is part of what is written, no address is.
+    read = export.deserialize(made.serialize(vjp_order=1))
+    np.testing.assert_allclose(read.call(x), f(x), rtol=0)
+    got, want = (jax.grad(lambda x: (f(x) ** 2).sum())(x) for f in (read.call, f))
+    np.testing.assert_allclose(got, want, atol=1e-12)
+
+
+def test_within_control_flow():
+    f = lambda x: tj.einsum("ij,jk->ik", x, x, semiring="log_sum_exp")
+    x = noise(3, 3)
+    scanned = lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, None, length=3)[0].sum()
+    np.testing.assert_allclose(jax.grad(scanned)(x), jax.grad(lambda x: f(f(f(x))).sum())(x), atol=1e-12)
+    remat = jax.grad(lambda x: jax.checkpoint(f)(x).sum())(x)
+    np.testing.assert_allclose(remat, jax.grad(lambda x: f(x).sum())(x), atol=1e-14)
+
+
+def test_kalman_filter():
+    f, q, h, r, y, m, p = noise(2, 2) / 2, jnp.eye(2), noise(1, 2), jnp.eye(1), noise(3, 4, 1), noise(2), jnp.eye(2)
+    loss = lambda f, h, y: tj.kalman_filter(f, q, h, r, y, m, p)[2].sum()
+    check_grads(loss, (f, h, y), order=2, modes=("fwd", "rev"), atol=2e-4, rtol=2e-4)

@@ -124,6 +124,7 @@ def test_scans(dtype):
     np.testing.assert_allclose(tn.cumprod(x, axis=-1, reverse=True), np.cumprod(x[:, ::-1], 1)[:, ::-1])
     if dtype == "float64":
         np.testing.assert_allclose(tn.cummax(x), np.maximum.accumulate(x, 0))
+        np.testing.assert_allclose(tn.cummin(x), np.minimum.accumulate(x, 0))
         np.testing.assert_allclose(tn.logcumsumexp(x), np.log(np.cumsum(np.exp(x), 0)))
     h, want = np.zeros(3, dtype), []
     for a, b in zip(x, x[::-1]):
@@ -166,6 +167,23 @@ def test_chains():
             tn.log_partition(x, w, wrong)
     with pytest.raises(t4a.T4aError):
         tn.log_partition(x[0], w)
+
+
+def test_kalman_filter():
+    # The joint normal distribution of two observations, written out.
+    f, q, h, r = 0.7, 0.3, 1.2, 0.4
+    m, p, y = 0.5, 0.9, rng.normal(size=(2, 2, 1))
+    matrix = lambda x: np.array([[x]])
+    means, covariances, likelihoods = tn.kalman_filter(*map(matrix, (f, q, h, r)), y, np.array([m]), matrix(p))
+    first, second = f * p * f + q, f * (f * p * f + q) * f + q
+    mean = h * np.array([f * m, f * f * m])
+    joint = np.array([[h * first * h + r, h * first * f * h], [h * first * f * h, h * second * h + r]])
+    for b in range(2):
+        e = y[b, :, 0] - mean
+        want = -0.5 * (e @ np.linalg.solve(joint, e) + np.linalg.slogdet(joint)[1] + 2 * np.log(2 * np.pi))
+        np.testing.assert_allclose(likelihoods[b].sum(), want)
+        np.testing.assert_allclose(means[b, 1, 0], f * f * m + np.array([first * f * h, second * h]) @ np.linalg.solve(joint, e))
+    assert covariances.shape == (2, 1, 1)
 
 
 def test_derivatives_to_third_order():

@@ -13,7 +13,9 @@ use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
 use burn_std::Metadata;
-use t4a_cube::{Extreme, Lanes, Operand as Memory, Recurrence, extreme, product, recurrence};
+use t4a_cube::{
+    Extreme, Lanes, Operand as Memory, Recurrence, extreme, log_sum_cotangents, product, recurrence,
+};
 use t4a_tensor::TensorError;
 
 use super::operation::{Operand, Operation, Operations, Outcome, Semiring, by_definition, meta};
@@ -123,6 +125,11 @@ fn scanned<R: CubeRuntime>(
     tensor(b, h, b.meta.shape(), b.dtype)
 }
 
+/// True if there are kernels for products over semirings of these elements.
+fn has_products(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
+}
+
 fn places<R, F, I, BT>(x: CubeTensor<R>) -> Indices<CubeBackend<R, F, I, BT>>
 where
     R: CubeRuntime,
@@ -220,7 +227,7 @@ where
         wanted: bool,
     ) -> Option<(Floats<Self>, Option<Indices<Self>>)> {
         let (a, b) = (&a.0, &b.0);
-        if !matches!(a.dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64) {
+        if !has_products(a.dtype) {
             return None;
         }
         let of = match over {
@@ -228,6 +235,7 @@ where
             Semiring::MinPlus => t4a_cube::Semiring::MinPlus,
             Semiring::MaxMul => t4a_cube::Semiring::MaxMul,
             Semiring::MaxMin => t4a_cube::Semiring::MaxMin,
+            Semiring::LogSumExp => t4a_cube::Semiring::LogSumExp,
             _ => return None,
         };
         let operands = [memory(a), memory(b)];
@@ -235,5 +243,21 @@ where
         let product = launched(product(&a.client, of, operands, wanted, None));
         let kept = product.places.map(|kept| places(tensor(a, kept, &shape, DType::I32)));
         Some((Floats(tensor(a, product.values, &shape, a.dtype)), kept))
+    }
+
+    fn array_semiring_cotangents(
+        a: &Floats<Self>,
+        b: &Floats<Self>,
+        over: Semiring,
+        g: &Floats<Self>,
+    ) -> Option<[Floats<Self>; 2]> {
+        let (a, b, g) = (&a.0, &b.0, &g.0);
+        if over != Semiring::LogSumExp || !has_products(a.dtype) {
+            return None;
+        }
+        let cotangents = log_sum_cotangents(&a.client, [memory(a), memory(b)], memory(g));
+        let [x, y] = launched(cotangents);
+        let of = |of: &CubeTensor<R>, x| Floats(tensor(of, x, of.meta.shape(), of.dtype));
+        Some([of(a, x), of(b, y)])
     }
 }

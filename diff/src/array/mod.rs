@@ -35,6 +35,8 @@ pub enum Semiring {
     MaxMul,
     /// (max, min).
     MaxMin,
+    /// `ln Σ eˣ` and +.
+    LogSumExp,
 }
 
 /// An array of floats of one dtype, known at run time.
@@ -163,13 +165,19 @@ pub trait Array: Clone + Debug + Sized + 'static {
 
     /// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]` without memory for its terms, where a device has such a kernel;
     /// no tape records it. With `places` the first k whose term is the sum, or is NaN, and the number of terms
-    /// where the sum is 0 of the semiring.
+    /// where the sum is 0 of the semiring; none over log-sum-exp.
     fn semiring_matmul(
         &self,
         _b: &Self,
         _over: Semiring,
         _places: bool,
     ) -> Option<(Self, Option<Self::Integers>)> {
+        None
+    }
+
+    /// The cotangents of both operands of [`Array::semiring_matmul`] for `g`, that of its result, over a semiring in
+    /// whose sums all terms share, where a device has such a kernel; no tape records them.
+    fn semiring_cotangents(&self, _b: &Self, _over: Semiring, _g: &Self) -> Option<[Self; 2]> {
         None
     }
 

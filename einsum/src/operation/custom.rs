@@ -115,7 +115,8 @@ impl Tag for FloatSemiring {
             Self::MinPlus => Some(Semiring::MinPlus),
             Self::MaxMul => Some(Semiring::MaxMul),
             Self::MaxMin => Some(Semiring::MaxMin),
-            Self::Standard | Self::LogSumExp => None,
+            Self::LogSumExp => Some(Semiring::LogSumExp),
+            Self::Standard => None,
         }
     }
     fn product<A: Array>(&self, a: &A, b: &A) -> A {

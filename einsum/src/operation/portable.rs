@@ -133,6 +133,11 @@ fn scattered<G: Tag, A: Array>(semiring: &G, a: &A, b: &A, places: &A::Integers,
 
 /// Cotangents of the matrices of [`multiply`], of sums in which all terms share.
 fn shared<G: Tag, A: Array>(semiring: &G, a: &A, b: &A, g: &A) -> Vec<A> {
+    if let Some(over) = semiring.kernel()
+        && let Some(cotangents) = a.semiring_cotangents(b, over, g)
+    {
+        return cotangents.into();
+    }
     let ([batch, m, k], [_, _, n]) = (sizes(a), sizes(b));
     let [a, b] = outer(a, b);
     let weights = semiring.weights(&semiring.product(&a, &b), 2);

@@ -216,4 +216,7 @@ impl<B: Operations> Array for Floats<B> {
     ) -> Option<(Self, Option<Indices<B>>)> {
         B::array_semiring_matmul(self, b, over, places)
     }
+    fn semiring_cotangents(&self, b: &Self, over: Semiring, g: &Self) -> Option<[Self; 2]> {
+        B::array_semiring_cotangents(self, b, over, g)
+    }
 }

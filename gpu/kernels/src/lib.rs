@@ -4,6 +4,7 @@
 //! kernels      pure `#[cube]` code, one file per kernel
 //! extreme      greatest, least, their places, the first NaN of a lane
 //! product      matrix products over semirings, in full precision
+//! log_sum      cotangents of products over log-sum-exp
 //! scan         linear recurrences and running sums
 //! launch       grids, tiles, sizes
 //! ```
@@ -15,11 +16,13 @@ mod error;
 mod extreme;
 mod kernels;
 mod launch;
+mod log_sum;
 mod product;
 mod scan;
 
 pub use error::{CubeError, Result};
 pub use extreme::{Extreme, Lanes, extreme};
 pub use launch::Operand;
+pub use log_sum::log_sum_cotangents;
 pub use product::{Product, Semiring, Tile, product};
 pub use scan::{Recurrence, recurrence};

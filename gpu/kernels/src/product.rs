@@ -5,7 +5,9 @@ use cubecl::prelude::*;
 
 use crate::error::{CubeError, Result};
 use crate::extreme::{Lanes, first_nan};
-use crate::kernels::product::{MaxMin, MaxMul, MaxPlus, MinPlus, Ring, Standard, product_kernel};
+use crate::kernels::product::{
+    LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Ring, Standard, product_kernel,
+};
 use crate::launch::{Operand, elements, grid, reach};
 
 const KERNEL: &str = "product";
@@ -24,6 +26,8 @@ pub enum Semiring {
     MaxMul,
     /// (max, min).
     MaxMin,
+    /// `ln Σ eˣ` and +.
+    LogSumExp,
 }
 
 impl Semiring {
@@ -31,7 +35,7 @@ impl Semiring {
     pub fn zero(self) -> f64 {
         match self {
             Self::Standard | Self::MaxMul => 0.0,
-            Self::MaxPlus | Self::MaxMin => f64::NEG_INFINITY,
+            Self::MaxPlus | Self::MaxMin | Self::LogSumExp => f64::NEG_INFINITY,
             Self::MinPlus => f64::INFINITY,
         }
     }
@@ -92,11 +96,55 @@ pub struct Product {
     /// Of the same shape, 32-bit integers: the first k whose term is the sum, or is NaN; the number of terms
     /// where the sum is 0 of the semiring.
     pub places: Option<Operand>,
+    /// `[β, m, n, 2]`, over log-sum-exp, of the type that is computed in: the greatest term `h` of each sum, and
+    /// `Σ exp(t − h)`, the number of terms of +∞ where h is +∞ and 0 where it is −∞.
+    pub parts: Option<Operand>,
+}
+
+/// Operands of a product that go together.
+pub(crate) struct Checked {
+    /// β, m, k, n.
+    pub(crate) sizes: [usize; 4],
+    /// The type that is computed in.
+    pub(crate) computed: StorageType,
+}
+
+impl Checked {
+    /// # Errors
+    /// `Sizes`, `DType`, `TooLarge`.
+    pub(crate) fn new(a: &Operand, b: &Operand) -> Result<Self> {
+        let sizes = || CubeError::Sizes {
+            kernel: KERNEL,
+            required: "[β, m, k] and [β, k, n]",
+            given: [a.shape.clone(), b.shape.clone()],
+        };
+        let (&[batch, m, k], &[batches, rows, n]) = (&a.shape[..], &b.shape[..]) else {
+            return Err(sizes());
+        };
+        if batch != batches || k != rows {
+            return Err(sizes());
+        }
+        let (StorageType::Scalar(ElemType::Float(kind)), true) = (a.dtype, a.dtype == b.dtype)
+        else {
+            let dtype = format!("{} and {}", a.dtype, b.dtype);
+            return Err(CubeError::DType { kernel: KERNEL, dtype });
+        };
+        let computed = match kind {
+            FloatKind::F16 | FloatKind::BF16 => ElemType::Float(FloatKind::F32).into(),
+            FloatKind::F32 | FloatKind::F64 => a.dtype,
+            _ => return Err(CubeError::DType { kernel: KERNEL, dtype: a.dtype.to_string() }),
+        };
+        reach(KERNEL, &a.shape, &a.strides)?;
+        reach(KERNEL, &b.shape, &b.strides)?;
+        elements(KERNEL, &[batch, m, n])?;
+        Ok(Self { sizes: [batch, m, k, n], computed })
+    }
 }
 
 /// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]` of tensors with any strides.
 ///
-/// `f16` and `bf16` are computed in `f32`. Over (+, ×) nothing is masked and there are no places.
+/// `f16` and `bf16` are computed in `f32`. Over (+, ×) nothing is masked and there are no places. `details` are the
+/// places of terms, the parts of sums over log-sum-exp.
 ///
 /// # Errors
 /// `Sizes`, `DType`, `TooLarge`, `Tile`.
@@ -104,43 +152,20 @@ pub fn product<R: Runtime>(
     client: &ComputeClient<R>,
     semiring: Semiring,
     [a, b]: [Operand; 2],
-    places: bool,
+    details: bool,
     tile: Option<Tile>,
 ) -> Result<Product> {
-    let sizes = || CubeError::Sizes {
-        kernel: KERNEL,
-        required: "[β, m, k] and [β, k, n]",
-        given: [a.shape.clone(), b.shape.clone()],
-    };
-    let (&[batch, m, k], &[batches, rows, n]) = (&a.shape[..], &b.shape[..]) else {
-        return Err(sizes());
-    };
-    if batch != batches || k != rows {
-        return Err(sizes());
-    }
-    let (StorageType::Scalar(ElemType::Float(kind)), true) = (a.dtype, a.dtype == b.dtype) else {
-        return Err(CubeError::DType {
-            kernel: KERNEL,
-            dtype: format!("{} and {}", a.dtype, b.dtype),
-        });
-    };
-    let computed = match kind {
-        FloatKind::F16 | FloatKind::BF16 => ElemType::Float(FloatKind::F32).into(),
-        FloatKind::F32 | FloatKind::F64 => a.dtype,
-        _ => return Err(CubeError::DType { kernel: KERNEL, dtype: a.dtype.to_string() }),
-    };
-    reach(KERNEL, &a.shape, &a.strides)?;
-    reach(KERNEL, &b.shape, &b.strides)?;
-    elements(KERNEL, &[batch, m, n])?;
+    let Checked { sizes: [batch, m, k, n], computed } = Checked::new(&a, &b)?;
     let tile = tile.unwrap_or(Tile::of(m, n));
     tile.check(client, computed.size())?;
-    let call = Call { client, semiring, a, b, places, tile, computed, sizes: [batch, m, k, n] };
+    let call = Call { client, semiring, a, b, details, tile, computed, sizes: [batch, m, k, n] };
     match semiring {
         Semiring::Standard => call.run::<Standard>(),
         Semiring::MaxPlus => call.run::<MaxPlus>(),
         Semiring::MinPlus => call.run::<MinPlus>(),
         Semiring::MaxMul => call.run::<MaxMul>(),
         Semiring::MaxMin => call.run::<MaxMin>(),
+        Semiring::LogSumExp => call.run::<LogSumExp>(),
     }
 }
 
@@ -150,7 +175,7 @@ struct Call<'a, R: Runtime> {
     semiring: Semiring,
     a: Operand,
     b: Operand,
-    places: bool,
+    details: bool,
     tile: Tile,
     computed: StorageType,
     sizes: [usize; 4],
@@ -158,16 +183,24 @@ struct Call<'a, R: Runtime> {
 
 impl<R: Runtime> Call<'_, R> {
     fn run<S: Ring>(self) -> Result<Product> {
-        let Self { client, semiring, a, b, places, tile, computed, sizes } = self;
+        let Self { client, semiring, a, b, details, tile, computed, sizes } = self;
         let [batch, m, k, n] = sizes;
         let (dtype, index) = (a.dtype, ElemType::Int(IntKind::I32).into());
         let mask = semiring != Semiring::Standard;
-        let track = places && mask;
+        let track = details && mask;
+        let shared = semiring == Semiring::LogSumExp;
         let shape = [batch, m, n];
         let none = || Operand::empty(client, &[1], index);
         let values = Operand::empty(client, &shape, dtype);
-        let kept = if track { Operand::empty(client, &shape, index) } else { none() };
-        let result = Product { values: values.clone(), places: track.then(|| kept.clone()) };
+        let by_place = track && !shared;
+        let kept = if by_place { Operand::empty(client, &shape, index) } else { none() };
+        let parts: &[usize] = if track && shared { &[batch, m, n, 2] } else { &[1] };
+        let parts = Operand::empty(client, parts, computed);
+        let result = Product {
+            values: values.clone(),
+            places: by_place.then(|| kept.clone()),
+            parts: (track && shared).then(|| parts.clone()),
+        };
         if batch * m * n == 0 {
             return Ok(result);
         }
@@ -197,6 +230,7 @@ impl<R: Runtime> Call<'_, R> {
                 columns.arg(),
                 values.arg(),
                 kept.arg(),
+                parts.arg(),
                 tiles,
                 m,
                 k,
@@ -215,6 +249,7 @@ impl<R: Runtime> Call<'_, R> {
                 tm,
                 tn,
                 track,
+                shared,
                 mask && k > 0,
                 ac <= ar,
                 bc <= br,

@@ -83,11 +83,37 @@ impl Ring for MaxMin {
     }
 }
 
+/// `ln Σ eˣ` and +: `sum` is the greatest term so far, [`part`] its share in the others.
+pub(crate) struct LogSumExp;
+#[cube]
+impl Ring for LogSumExp {
+    fn term<F: Float>(a: F, b: F) -> F {
+        a + b
+    }
+    fn join<F: Float>(sum: F, term: F) -> F {
+        select(term > sum, term, sum)
+    }
+    fn wins<F: Float>(sum: F, term: F) -> bool {
+        term > sum
+    }
+}
+
+/// `exp(term − most)` for `most ≥ term`: 1 for two equals, which +∞ are, and 0 for terms of −∞ and NaN, as −∞ + ∞
+/// is.
+#[cube]
+pub(super) fn part<F: Float>(term: F, most: F, zero: F) -> F {
+    let ratio = select(term == most, F::new(1.0), (term - most).exp());
+    select(term > zero, ratio, F::new(0.0))
+}
+
 /// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]`: a cube for a tile of `bm × bn`, `tm × tn` elements for a unit, `bk`
 /// steps at once in shared memory. Elements are stored as E and computed as F.
 ///
 /// With `track`, `places` takes the first k whose term is the sum, and `k` where the sum is 0 of the semiring.
 /// With `mask`, sums are NaN where `rows` or `columns` name a first NaN.
+///
+/// With `shared`, over log-sum-exp, a term and its sum are one pass: the greatest term so far and `Σ exp(t − it)`.
+/// With `track` as well, both are written to `parts[β, m, n, 2]`.
 #[cube(launch_unchecked)]
 pub(crate) fn product_kernel<E: Float, F: Float, S: Ring>(
     a: &Tensor<E>,
@@ -96,6 +122,7 @@ pub(crate) fn product_kernel<E: Float, F: Float, S: Ring>(
     columns: &Tensor<i32>,
     c: &mut Tensor<E>,
     places: &mut Tensor<i32>,
+    parts: &mut Tensor<F>,
     tiles: usize,
     m: usize,
     k: usize,
@@ -114,6 +141,7 @@ pub(crate) fn product_kernel<E: Float, F: Float, S: Ring>(
     #[comptime] tm: usize,
     #[comptime] tn: usize,
     #[comptime] track: bool,
+    #[comptime] shared: bool,
     #[comptime] mask: bool,
     #[comptime] a_along_k: bool,
     #[comptime] b_along_n: bool,
@@ -145,11 +173,15 @@ pub(crate) fn product_kernel<E: Float, F: Float, S: Ring>(
     let mut sb = SharedMemory::<F>::new(comptime!(bk * bn));
     let mut sums = Array::<F>::new(comptime!(tm * tn));
     let mut at = Array::<u32>::new(comptime!(if track { tm * tn } else { 1 }));
+    let mut totals = Array::<F>::new(comptime!(if shared { tm * tn } else { 1 }));
     #[unroll]
     for i in 0..comptime!(tm * tn) {
         sums[i] = zero;
         if comptime!(track) {
             at[i] = k as u32;
+        }
+        if comptime!(shared) {
+            totals[i] = F::new(0.0);
         }
     }
 
@@ -190,7 +222,14 @@ pub(crate) fn product_kernel<E: Float, F: Float, S: Ring>(
                 for i in 0..tm {
                     let slot = comptime!(i * tn + j);
                     let term = S::term::<F>(left[i], right);
-                    if comptime!(track) {
+                    if comptime!(shared) {
+                        let higher = S::wins::<F>(sums[slot], term);
+                        let most = select(higher, term, sums[slot]);
+                        let ratio = part::<F>(select(higher, sums[slot], term), most, zero);
+                        let total = totals[slot];
+                        totals[slot] = select(higher, total * ratio + F::new(1.0), total + ratio);
+                        sums[slot] = most;
+                    } else if comptime!(track) {
                         let wins = S::wins::<F>(sums[slot], term);
                         sums[slot] = select(wins, term, sums[slot]);
                         at[slot] = select(wins, (k0 + step) as u32, at[slot]);
@@ -218,16 +257,25 @@ pub(crate) fn product_kernel<E: Float, F: Float, S: Ring>(
                 if comptime!(track) {
                     place = at[slot];
                 }
+                let mut most = sum;
+                if comptime!(shared) {
+                    let infinite = sum == zero || sum == F::new(0.0) - zero;
+                    sum = select(infinite, sum, totals[slot].ln() + sum);
+                }
                 if comptime!(mask) {
                     let by_row = rows[batch * m + row] as u32;
                     let by_column = columns[batch * n + column] as u32;
                     let first = select(by_column < by_row, by_column, by_row);
                     let none = first >= k as u32;
                     sum = select(none, sum, nan.get::<F>());
+                    most = select(none, most, nan.get::<F>());
                     place = select(none, place, first);
                 }
                 c[to] = E::cast_from(sum);
-                if comptime!(track) {
+                if comptime!(track && shared) {
+                    parts[2 * to] = most;
+                    parts[2 * to + 1] = totals[slot];
+                } else if comptime!(track) {
                     places[to] = place as i32;
                 }
             }

@@ -1,5 +1,6 @@
 //! Einsum over semirings with gradients, against the engine.
 
+use burn::backend::Autodiff;
 use burn::tensor::Tensor;
 use burn::tensor::backend::AutodiffBackend;
 use burn_t4a::ext::einsum::{
@@ -111,16 +112,58 @@ fn batches_and_axes_in_any_order() {
     as_on_the_engine::<LogSumExp, 3>("bij,jkb->ikb", [&a, &b], 1e-5);
 }
 
+/// Sizes on both sides of those of tiles; sums of +∞ have shares, those of −∞ none, and −∞ absorbs.
 #[test]
 fn log_sum_exp_and_its_gradients() {
-    for [m, k, n] in [[1, 7, 1], [17, 33, 5]] {
+    let (low, high) = (f32::NEG_INFINITY, f32::INFINITY);
+    for [m, k, n] in [[1, 7, 1], [17, 33, 5], [40, 1, 16], [33, 17, 35]] {
         let a = (noise(m * k, 1), [m, k]);
         let b = (noise(k * n, 2), [k, n]);
         as_on_the_engine::<LogSumExp, 2>("ij,jk->ik", [&a, &b], 1e-5);
-        let special = [f32::NEG_INFINITY, f32::INFINITY];
-        let (a, b) = (with_specials(a, &special, 3), with_specials(b, &special[..1], 2));
+        as_on_the_engine::<LogSumExp, 2>(
+            "ji,kj->ki",
+            [&(a.0.clone(), [k, m]), &(b.0.clone(), [n, k])],
+            1e-5,
+        );
+        for special in [&[low][..], &[low, high], &[high, f32::NAN, low]] {
+            let a = with_specials(a.clone(), special, 3);
+            let b = with_specials(b.clone(), special, 2);
+            as_on_the_engine::<LogSumExp, 2>("ij,jk->ik", [&a, &b], 1e-5);
+        }
+        // Numbers whose exponentials overflow, and a row of nothing but 0 of the semiring.
+        let mut a = (a.0.iter().map(|x| x * 1e4).collect::<Vec<f32>>(), a.1);
+        as_on_the_engine::<LogSumExp, 2>("ij,jk->ik", [&a, &b], 1e-5);
+        a.0[..k].fill(low);
         as_on_the_engine::<LogSumExp, 2>("ij,jk->ik", [&a, &b], 1e-5);
     }
+}
+
+/// Gradients are sums in the order of their terms: each run has the same bits.
+#[test]
+fn gradients_of_log_sum_exp_are_the_same_in_every_run() {
+    let a = (noise(30 * 50, 1), [30, 50]);
+    let b = (noise(50 * 20, 2), [50, 20]);
+    let run = || differentiated::<LogSumExp, Gpu, 2>("ij,jk->ik", [&a, &b]);
+    assert_eq!(run(), run());
+}
+
+/// A tape over a tape: the second derivative is that of the definition.
+#[test]
+fn second_derivatives_of_log_sum_exp() {
+    fn second<B: Tested + AutodiffBackend>() -> Vec<f32>
+    where
+        B::InnerBackend: Tested + AutodiffBackend,
+    {
+        let inner = |x: &[f32]| tensor::<B::InnerBackend, 2>(x, [4, 5]).require_grad();
+        let x = inner(&noise(20, 1));
+        let a = Tensor::<B, 2>::from_inner(x.clone()).require_grad();
+        let b = tensor::<B, 2>(&noise(15, 2), [5, 3]);
+        let y: Tensor<B, 2> = semiring_einsum::<LogSumExp, _, _>("ij,jk->ik", [&a, &b]).unwrap();
+        let slope = a.grad(&y.powi_scalar(2).sum().backward()).unwrap();
+        numbers(x.grad(&slope.powi_scalar(2).sum().backward()).unwrap())
+    }
+    let given = second::<Autodiff<Gpu>>();
+    assert_close(&given, &second::<Autodiff<Engine>>(), 1e-4, "second derivative");
 }
 
 /// A plan of several steps, whose first results are operands of the next.

@@ -1,0 +1,63 @@
+# Arrays as DLPack tensors, without copies: column-major arrays are strides.
+
+const DTYPES = Dict{DataType,DLDataType}(
+    Float64 => DLDataType(2, 64, 1), Float32 => DLDataType(2, 32, 1), Float16 => DLDataType(2, 16, 1),
+    ComplexF64 => DLDataType(5, 128, 1), ComplexF32 => DLDataType(5, 64, 1),
+    Int64 => DLDataType(0, 64, 1), Int32 => DLDataType(0, 32, 1), Int16 => DLDataType(0, 16, 1),
+    Int8 => DLDataType(0, 8, 1), UInt64 => DLDataType(1, 64, 1), UInt32 => DLDataType(1, 32, 1),
+    UInt16 => DLDataType(1, 16, 1), UInt8 => DLDataType(1, 8, 1), Bool => DLDataType(6, 8, 1),
+)
+const ELEMENTS = Dict{DLDataType,DataType}(dtype => type for (type, dtype) in DTYPES)
+
+function dtype(type::DataType)
+    found = get(DTYPES, type, nothing)
+    found === nothing && throw(ArgumentError("there are no tensors of $type"))
+    return found
+end
+
+# An array with strides: the same memory, or a copy of an array that has none.
+strided(x::StridedArray) = x
+strided(x::PermutedDimsArray{T,N,P,Q,<:StridedArray}) where {T,N,P,Q} = x
+strided(x::Transpose{T,<:StridedMatrix{T}}) where {T} = PermutedDimsArray(parent(x), (2, 1))
+strided(x::Adjoint{T,<:StridedMatrix{T}}) where {T<:Real} = PermutedDimsArray(parent(x), (2, 1))
+strided(x::AbstractArray) = collect(x)
+
+# Order of the axes: as they are, or a stack of matrices `[rows, columns, batch...]`, which the library has as
+# `[batch..., rows, columns]`.
+@enum Order plain matrices
+
+in_order(x::AbstractArray, order::Order) =
+    order == plain || ndims(x) <= 2 ? x : PermutedDimsArray(x, (3:ndims(x)..., 1, 2))
+
+# An array with its description. `sizes` and `steps` are the memory that the description refers to.
+struct Described
+    array::AbstractArray
+    sizes::Vector{Int64}
+    steps::Vector{Int64}
+    tensor::Base.RefValue{DLTensor}
+end
+
+function Described(x::AbstractArray, order::Order)
+    x = in_order(strided(x), order)
+    sizes, steps = collect(Int64, size(x)), collect(Int64, strides(x))
+    data = Ptr{Cvoid}(Base.unsafe_convert(Ptr{eltype(x)}, x))
+    tensor = DLTensor(data, DLDevice(1, 0), ndims(x), dtype(eltype(x)), pointer(sizes), pointer(steps), 0)
+    return Described(x, sizes, steps, Ref(tensor))
+end
+
+pointers(all::Vector{Described}) = Ptr{DLTensor}[Base.unsafe_convert(Ptr{DLTensor}, x.tensor) for x in all]
+
+# Shape and dtype in the order of the library, and back.
+function TensorMeta(x::AbstractArray, order::Order)
+    sizes = size(in_order(x, order))
+    shape = ntuple(i -> i <= length(sizes) ? Int64(sizes[i]) : Int64(0), Int(T4A_MAX_RANK))
+    return TensorMeta(sizeof(TensorMeta), ndims(x), dtype(eltype(x)), shape)
+end
+
+function allocated(meta::TensorMeta, order::Order)
+    shape = meta.shape[1:meta.rank]
+    if order == matrices && meta.rank > 2
+        shape = (shape[end-1:end]..., shape[1:end-2]...)
+    end
+    return Array{ELEMENTS[meta.dtype]}(undef, shape...)
+end

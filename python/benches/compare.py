@@ -1,0 +1,286 @@
+"""Times of t4a next to what its users have: ratio peer / ours, above 1 where t4a is faster.
+
+    python benches/compare.py [words of names of rows] [--threads N] [--json FILE]
+
+Both are timed in turn in one run, and of each the median of the repetitions counts. Rows whose packages are not
+installed are left out.
+"""
+
+import argparse
+import importlib
+import json
+import statistics
+import time
+
+import numpy as np
+
+ROWS = []
+
+
+def row(name, *packages):
+    """A row of the table: a function that returns a peer and ours, two functions without arguments."""
+
+    def keep(make):
+        ROWS.append((name, packages, make))
+        return make
+
+    return keep
+
+
+def once(f, calls):
+    start = time.perf_counter()
+    for _ in range(calls):
+        f()
+    return (time.perf_counter() - start) / calls
+
+
+def times(peer, ours):
+    """Medians in seconds, of alternating repetitions of about 20 ms."""
+    calls = [max(1, int(0.02 / max(1e-9, min(once(f, 1) for _ in range(3))))) for f in (peer, ours)]
+    found = [], []
+    until = time.perf_counter() + 1.5
+    while time.perf_counter() < until or len(found[0]) < 3:
+        for f, count, all in zip((peer, ours), calls, found):
+            all.append(once(f, count))
+    return tuple(map(statistics.median, found))
+
+
+def noise(*shape):
+    return np.random.default_rng(0).normal(size=shape)
+
+
+# ---- overhead of a call ----
+
+
+@row("numpy 4x4 product", "numpy")
+def _():
+    import t4a.numpy as tn
+
+    a, b = noise(4, 4), noise(4, 4)
+    return lambda: np.einsum("ij,jk->ik", a, b), lambda: tn.einsum("ij,jk->ik", a, b)
+
+
+@row("torch 4x4 product", "torch")
+def _():
+    import torch
+
+    import t4a.torch as tt
+
+    a, b = torch.tensor(noise(4, 4)), torch.tensor(noise(4, 4))
+    return lambda: torch.einsum("ij,jk->ik", a, b), lambda: tt.einsum("ij,jk->ik", a, b)
+
+
+@row("torch 4x4 product, forward and backward", "torch")
+def _():
+    import torch
+
+    import t4a.torch as tt
+
+    def step(einsum):
+        a, b = (torch.tensor(noise(4, 4), requires_grad=True) for _ in range(2))
+        return lambda: torch.autograd.grad(einsum("ij,jk->ik", a, b).sum(), (a, b))
+
+    return step(torch.einsum), step(tt.einsum)
+
+
+@row("jax jit 4x4 product", "jax")
+def _():
+    import jax
+    import jax.numpy as jnp
+
+    import t4a.jax as tj
+
+    a, b = jnp.asarray(noise(4, 4)), jnp.asarray(noise(4, 4))
+    of = lambda einsum: jax.jit(lambda a, b: einsum("ij,jk->ik", a, b))
+    peer, ours = of(jnp.einsum), of(tj.einsum)
+    return lambda: peer(a, b).block_until_ready(), lambda: ours(a, b).block_until_ready()
+
+
+# ---- semirings ----
+
+
+def torch_step(f, *shapes):
+    """Forward and backward of a sum of squares."""
+    import torch
+
+    inputs = [torch.tensor(noise(*shape), dtype=torch.float32, requires_grad=True) for shape in shapes]
+    return lambda: torch.autograd.grad((f(*inputs) ** 2).sum(), inputs)
+
+
+def semiring_rows(n, semiring, broadcast):
+    @row(f"torch {semiring} {n} forward", "torch")
+    def _():
+        import torch
+
+        import t4a.torch as tt
+
+        a, b = (torch.tensor(noise(n, n), dtype=torch.float32) for _ in range(2))
+        return lambda: broadcast(a, b), lambda: tt.einsum("ij,jk->ik", a, b, semiring=semiring)
+
+    @row(f"torch {semiring} {n} forward and backward", "torch")
+    def _():
+        import t4a.torch as tt
+
+        ours = lambda a, b: tt.einsum("ij,jk->ik", a, b, semiring=semiring)
+        return torch_step(broadcast, (n, n), (n, n)), torch_step(ours, (n, n), (n, n))
+
+    @row(f"jax {semiring} {n} forward and backward", "jax")
+    def _():
+        import jax
+        import jax.numpy as jnp
+
+        import t4a.jax as tj
+
+        a, b = (jnp.asarray(noise(n, n), jnp.float32) for _ in range(2))
+        reduced = jnp.max if semiring == "max_plus" else jax.nn.logsumexp
+        peer = lambda a, b: reduced(a[:, :, None] + b[None], axis=1)
+        ours = lambda a, b: tj.einsum("ij,jk->ik", a, b, semiring=semiring)
+        of = lambda f: jax.jit(jax.grad(lambda a, b: (f(a, b) ** 2).sum(), (0, 1)))
+        peer, ours = of(peer), of(ours)
+        return lambda: jax.block_until_ready(peer(a, b)), lambda: jax.block_until_ready(ours(a, b))
+
+
+for _n in (128, 512):
+    semiring_rows(_n, "max_plus", lambda a, b: (a[:, :, None] + b[None]).max(1).values)
+    semiring_rows(_n, "log_sum_exp", lambda a, b: (a[:, :, None] + b[None]).logsumexp(1))
+
+
+# ---- chains ----
+
+
+@row("torch CRF 32x128x64 forward and backward, pytorch-crf", "torch", "torchcrf")
+def _():
+    import torch
+    import torchcrf
+
+    from t4a.torch import nn
+
+    batch, length, tags = 32, 128, 64
+    ours, theirs = nn.CRF(tags), torchcrf.CRF(tags, batch_first=True)
+    emissions = torch.tensor(noise(batch, length, tags), dtype=torch.float32, requires_grad=True)
+    gold = torch.randint(tags, (batch, length), generator=torch.Generator().manual_seed(0))
+
+    def step(crf, loss):
+        wanted = [emissions, *crf.parameters()]
+        return lambda: torch.autograd.grad(loss(), wanted)
+
+    return step(theirs, lambda: theirs(emissions, gold)), step(ours, lambda: ours(emissions, gold).sum())
+
+
+@row("torch CRF 32x128x64 decode, pytorch-crf", "torch", "torchcrf")
+def _():
+    import torch
+    import torchcrf
+
+    from t4a.torch import nn
+
+    ours, theirs = nn.CRF(64), torchcrf.CRF(64, batch_first=True)
+    emissions = torch.tensor(noise(32, 128, 64), dtype=torch.float32)
+    return lambda: theirs.decode(emissions), lambda: ours.decode(emissions)
+
+
+# ---- linear algebra ----
+
+
+def linalg_rows(shape):
+    size = "x".join(map(str, shape))
+
+    def hermitian(x):
+        return x + x.swapaxes(-1, -2)
+
+    def value(y):
+        return sum((z**2).sum() for z in y)
+
+    def losses(name, ours, theirs):
+        """Of singular values or eigenvalues and of projectors, so that no phase matters."""
+        if name == "svd":
+            return (
+                lambda x: (lambda u, s, v: (s**3).sum())(*ours.svd(x)),
+                lambda x: (lambda u, s, v: (s**3).sum())(*theirs.svd(x, full_matrices=False)),
+            )
+        if name == "eigh":
+            return (
+                lambda x: (lambda e, v: (e**3).sum() + ((v * e[..., None, :]) ** 2).sum())(*ours.eigh(hermitian(x))),
+                lambda x: (lambda e, v: (e**3).sum() + ((v * e[..., None, :]) ** 2).sum())(*theirs.eigh(hermitian(x))),
+            )
+        return lambda x: value(ours.qr(x)), lambda x: value(theirs.qr(x))
+
+    for name in ("svd", "eigh", "qr"):
+
+        @row(f"torch {name} {size} forward", "torch")
+        def _(name=name):
+            import torch
+
+            import t4a.torch as tt
+
+            x = torch.tensor(noise(*shape))
+            x = hermitian(x) if name == "eigh" else x
+            full = {"full_matrices": False} if name == "svd" else {}
+            peer, ours = getattr(torch.linalg, name), getattr(tt, name)
+            return lambda: peer(x, **full), lambda: ours(x)
+
+        @row(f"torch {name} {size} forward and backward", "torch")
+        def _(name=name):
+            import torch
+
+            import t4a.torch as tt
+
+            x = torch.tensor(noise(*shape), requires_grad=True)
+            ours, theirs = losses(name, tt, torch.linalg)
+            return lambda: torch.autograd.grad(theirs(x), x), lambda: torch.autograd.grad(ours(x), x)
+
+        @row(f"jax {name} {size} forward and backward", "jax")
+        def _(name=name):
+            import jax
+            import jax.numpy as jnp
+
+            import t4a.jax as tj
+
+            x = jnp.asarray(noise(*shape))
+            peer, ours = (jax.jit(jax.grad(f)) for f in losses(name, tj, jnp.linalg)[::-1])
+            return lambda: peer(x).block_until_ready(), lambda: ours(x).block_until_ready()
+
+
+for _shape in ((64, 64), (256, 256), (1000, 8, 8)):
+    linalg_rows(_shape)
+
+
+def installed(package):
+    try:
+        importlib.import_module(package)
+    except ImportError:
+        return False
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="words that names of rows contain, all of them")
+    parser.add_argument("--threads", type=int, help="threads of PyTorch and of t4a")
+    parser.add_argument("--json", help="a file for the times in seconds")
+    given = parser.parse_args()
+    if given.threads:
+        import t4a
+
+        t4a.set_threads(given.threads)
+        if installed("torch"):
+            import torch
+
+            torch.set_num_threads(given.threads)
+    if installed("jax"):
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+    found = {}
+    for name, packages, make in ROWS:
+        if not all(word in name for word in given.names) or not all(map(installed, packages)):
+            continue
+        peer, ours = found[name] = times(*make())
+        print(f"{name:56} {peer * 1e6:12.1f} us {ours * 1e6:12.1f} us   {peer / ours:7.2f}", flush=True)
+    if given.json:
+        with open(given.json, "w") as file:
+            json.dump(found, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

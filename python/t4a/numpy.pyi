@@ -1,0 +1,121 @@
+# Written by tests/stubs.py. Not edited by hand.
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy
+
+from t4a import Op
+from t4a.structured import Spec
+
+Array = numpy.ndarray[Any, numpy.dtype[Any]]
+Like = Any
+
+def apply(op: Op, *arrays: Like) -> list[Array]: ...
+def vjp(op: Op, arrays: Sequence[Like], cotangents: Sequence[Like | None]) -> list[Array | None]: ...
+def jvp(op: Op, arrays: Sequence[Like], tangents: Sequence[Like | None]) -> tuple[list[Array], list[Array]]: ...
+
+def einsum(subscripts: str | Sequence[Sequence[int]], *operands: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "standard", memory: int | None = None) -> Array:
+    """The contraction that `subscripts` describe, as in `numpy.einsum`; or integer labels:
+    `einsum([[1, 2], [2, 3], [1, 3]], a, b)`, those of the result last.
+
+    `semiring`: "standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp". `memory`: bytes for
+    intermediate tensors; sums that need more are done in slices."""
+
+def softmax(x: Like, axis: int = -1) -> Array:
+    """exp(x) / sum exp(x) along an axis."""
+
+def log_softmax(x: Like, axis: int = -1) -> Array:
+    """x - ln sum exp(x) along an axis."""
+
+def cross_entropy(logits: Like, targets: Like) -> Array:
+    """-log_softmax(logits)[target] of each row; `logits` [n, classes], `targets` [n]."""
+
+def svd(x: Like, check_gauge: bool = True) -> tuple[Array, Array, Array]:
+    """U [..., m, k], S [..., k], Vh [..., k, n] with k = min(m, n).
+
+    A derivative through vectors is refused (GaugeError) if it depends on their arbitrary phases or basis. Second
+    derivatives of complex ones are taken apart by the tape, and parts depend on phases where the sum does not: they
+    need `check_gauge=False`."""
+
+def svdvals(x: Like) -> Array:
+    """Singular values [..., k]."""
+
+def qr(x: Like) -> tuple[Array, Array]:
+    """Q [..., m, k], R [..., k, n]; the diagonal of R is not negative."""
+
+def cholesky(x: Like) -> Array:
+    """The lower factor [..., n, n] of (x + xH)/2."""
+
+def eigh(x: Like, check_gauge: bool = True) -> tuple[Array, Array]:
+    """Eigenvalues [..., n] and vectors [..., n, n] of (x + xH)/2. `check_gauge`: as for `svd`."""
+
+def eigvalsh(x: Like) -> Array:
+    """Eigenvalues [..., n] of (x + xH)/2."""
+
+def inv(x: Like) -> Array:
+    """The inverse of x [..., n, n]."""
+
+def det(x: Like) -> Array:
+    """The determinant [...]."""
+
+def slogdet(x: Like) -> tuple[Array, Array]:
+    """Sign and logarithm of the absolute value of the determinant, [...] each."""
+
+def solve(a: Like, b: Like) -> Array:
+    """The solution x of a x = b: `a` [..., n, n], `b` [..., n, k], or [n] if `a` is one matrix; x is as b."""
+
+def pinv(x: Like, rtol: float | None = None) -> Array:
+    """The pseudoinverse [..., n, m] of x [..., m, n]; singular values up to `rtol` times the greatest are zero."""
+
+def expm(x: Like) -> Array:
+    """The exponential of matrices [..., n, n]."""
+
+def sqrtm(x: Like) -> Array:
+    """The principal square root of matrices [..., n, n]."""
+
+def logm(x: Like) -> Array:
+    """The principal logarithm of matrices [..., n, n]."""
+
+def polar(x: Like, side: Literal["right", "left"] = "right") -> tuple[Array, Array]:
+    """U [..., n, n] and P [..., n, n] with x = U P, or x = P U for side "left"."""
+
+def cumsum(x: Like, axis: int = 0, reverse: bool = False) -> Array:
+    """Running sums along an axis; x of any shape, as the result."""
+
+def cumprod(x: Like, axis: int = 0, reverse: bool = False) -> Array:
+    """Running products along an axis."""
+
+def cummax(x: Like, axis: int = 0, reverse: bool = False) -> Array:
+    """Running maxima along an axis."""
+
+def cummin(x: Like, axis: int = 0, reverse: bool = False) -> Array:
+    """Running minima along an axis."""
+
+def logcumsumexp(x: Like, axis: int = 0, reverse: bool = False) -> Array:
+    """ln of running sums of exp(x) along an axis."""
+
+def linear_recurrence(a: Like, b: Like, axis: int = 0, reverse: bool = False) -> Array:
+    """h[t] = a[t] h[t - 1] + b[t] along an axis, with h[-1] = 0; a, b and h of one shape."""
+
+def log_partition(emissions: Like, transitions: Like, lengths: Sequence[int] | Any | None = None) -> Array:
+    """ln Z of a chain of tags: ln sum over y of exp(sum_t emissions[b, t, y[t]] + sum_t transitions[y[t-1], y[t]]).
+
+    `emissions` [batch, length, tags], `transitions` [tags, tags]; `lengths`: a number from 1 to length for each
+    sequence. Its derivative by the emissions are the probabilities of tags."""
+
+def kalman_filter(transition: Like, process: Like, observation: Like, noise: Like, y: Like, mean: Like, covariance: Like) -> tuple[Array, Array, Array]:
+    """Means [batch, n, d], covariances [n, d, d] and log-likelihoods [batch, n] of the Kalman filter.
+
+    x_t = transition x_(t-1) + noise of covariance `process`, y_t = observation x_t + noise of covariance `noise`;
+    `y` [batch, n, m], `mean` [d] and `covariance` [d, d] of the state before the first step. Covariances are symmetric."""
+
+def graded_contract(x: Like, y: Like, specs: tuple[Spec, Spec], axes: tuple[Sequence[int], Sequence[int]]) -> tuple[Array, Spec]:
+    """The contraction of two tensors with a symmetry, flat arrays with two `t4a.structured.Spec`s: legs `axes[0]` of x
+    with legs `axes[1]` of y. Returns a flat array and its spec: legs of x that are left, as rows, then those of y."""
+
+def graded_svd(x: Like, spec: Spec, check_gauge: bool = True) -> tuple[Array, Array, Array, Spec, Spec]:
+    """U, S and Vh of a real tensor with a symmetry, rows against columns, and the specs of U and Vh, which have a new
+    leg, the last of U and the first of Vh; S [k] in the order of that leg. `check_gauge`: as for `svd`."""
+
+def joint(names: Like) -> Array:
+    """The complex dtype that all operands have to have, or None."""

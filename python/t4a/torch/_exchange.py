@@ -1,0 +1,72 @@
+"""Tensors of PyTorch in and out: by its table of C functions for DLPack where it has one, which costs no object of Python
+per tensor, else by `__dlpack__`."""
+
+import ctypes
+from ctypes import POINTER, Structure, addressof, byref, c_int, c_uint32, c_void_p, py_object
+
+import torch
+
+from .._dlpack import capsule_pointer, given, release_object
+from .._library import DLTensor, UnsupportedError
+
+
+class _Table(Structure):
+    """DLPackExchangeAPI of DLPack 1.3."""
+
+    _fields_ = [
+        ("major", c_uint32),
+        ("minor", c_uint32),
+        ("previous", c_void_p),
+        ("allocate", c_void_p),
+        ("managed_from_object", c_void_p),
+        ("object_from_managed", c_void_p),
+        ("tensor_from_object", c_void_p),
+        ("stream", c_void_p),
+    ]
+
+
+def _table():
+    capsule = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    if capsule is None:
+        return None
+    table = ctypes.cast(capsule_pointer(capsule, b"dlpack_exchange_api"), POINTER(_Table)).contents
+    return table if table.major == 1 and table.tensor_from_object else None
+
+
+_TABLE = _table()
+if _TABLE is not None:
+    # With the lock of the interpreter: they make and read objects, and raise what goes wrong.
+    _describe = ctypes.PYFUNCTYPE(c_int, py_object, c_void_p)(_TABLE.tensor_from_object)
+    _object = ctypes.PYFUNCTYPE(c_int, c_void_p, POINTER(py_object))(_TABLE.object_from_managed)
+
+
+def plain(x):
+    """Checks that the memory of a tensor says what the tensor says."""
+    if x.layout is not torch.strided:
+        raise UnsupportedError(f"a tensor of layout {x.layout}; `to_dense()` first")
+    if not x.is_cpu:
+        raise UnsupportedError(f"a tensor on {x.device}; `cpu()` first")
+    if x.is_conj() or x.is_neg():
+        x = x.resolve_conj().resolve_neg()
+    return x.detach() if x.requires_grad else x
+
+
+def run(op, tensors):
+    """The results of an operation, new tensors."""
+    tensors = [plain(x) for x in tensors]
+    if _TABLE is None:
+        return [torch.from_dlpack(x) for x in op.run(*tensors)]
+    described = [DLTensor() for _ in tensors]
+    addresses = list(map(addressof, described))
+    for x, address in zip(tensors, addresses):
+        _describe(x, address)
+    return [_tensor(handle) for handle in op.run_at(*addresses)]
+
+
+def _tensor(handle):
+    made = py_object()
+    _object(given(handle), byref(made))
+    x = made.value
+    # `value` is one more reference than the one that was returned.
+    release_object(x)
+    return x

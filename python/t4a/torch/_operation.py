@@ -1,0 +1,164 @@
+"""Operations on the tapes of PyTorch.
+
+    plain tensors, nothing recorded   the library at once
+    plain tensors, gradients          _Recorded: the short form of autograd.Function, a third of the time of the other
+    torch.func, forward mode          _Transformed: the form with setup_context, vmap and jvp
+    within torch.compile and export   the operator t4a::run, whose fake kernel is the library's shapes
+
+Derivatives are operations, so that all of them have one reverse rule.
+"""
+
+import torch
+from torch.autograd import Function, forward_ad
+
+from .._library import ArgumentError
+from .._op import Op
+from ._exchange import run
+
+
+def described(x):
+    return tuple(map(int, x.shape)), str(x.dtype).removeprefix("torch.")
+
+
+def _is_float(name):
+    return name.startswith(("float", "bfloat", "complex"))
+
+
+def _backward(call, op, tensors, wanted, cotangents):
+    """Cotangents of all tensors, None where none is wanted. `call` runs operations on the tape that this one is on."""
+    results = sum(_is_float(name) for _, name in op.results([described(x) for x in tensors]))
+    cotangents = cotangents[:results]
+    given = [g is not None for g in cotangents]
+    if not any(given) or not any(wanted):
+        return [None] * len(tensors)
+    back = iter(call(op.vjp(given, wanted), *tensors, *(g for g in cotangents if g is not None)))
+    return [next(back) if want else None for want in wanted]
+
+
+def _indices(results):
+    return [y for y in results if not (y.is_floating_point() or y.is_complex())]
+
+
+def _save(ctx, op, tensors):
+    ctx.op = op
+    ctx.save_for_backward(*tensors)
+    ctx.set_materialize_grads(False)
+
+
+class _Recorded(Function):
+    @staticmethod
+    def forward(ctx, op, *tensors):
+        _save(ctx, op, tensors)
+        results = run(op, tensors)
+        indices = _indices(results)
+        if indices:
+            ctx.mark_non_differentiable(*indices)
+        return tuple(results)
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        return None, *_backward(apply, ctx.op, ctx.saved_tensors, ctx.needs_input_grad[1:], cotangents)
+
+
+class _Transformed(Function):
+    generate_vmap_rule = False
+
+    @staticmethod
+    def forward(op, *tensors):
+        return tuple(run(op, tensors))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        op, *tensors = inputs
+        _save(ctx, op, tensors)
+        ctx.save_for_forward(*tensors)
+        ctx.mark_non_differentiable(*_indices(output))
+
+    backward = _Recorded.backward
+
+    @staticmethod
+    def jvp(ctx, _, *tangents):
+        tensors, moving = ctx.saved_tensors, [t is not None for t in tangents]
+        own = ctx.op.results([described(x) for x in tensors])
+        all = apply(ctx.op.jvp(moving), *tensors, *(t for t in tangents if t is not None))
+        count = len(all) - len(own)
+        return *all[count : 2 * count], *(None for _ in own[count:])
+
+    @staticmethod
+    def vmap(info, axes, op, *tensors):
+        results = _on_batch(apply, info.batch_size, axes[1:], op, tensors)
+        return tuple(results), (0,) * len(results)
+
+
+def _on_batch(call, size, axes, op, tensors):
+    """Results on examples along these axes, the axis in front: at once if the operation has such a form."""
+    example = [x if axis is None else x.select(axis, 0) for x, axis in zip(tensors, axes)]
+    found = op.on_batch(size, axes, [described(x) for x in example])
+    if found is not None:
+        whole, differ = found
+        front = [
+            x if not here else x.expand(size, *x.shape) if axis is None else x.movedim(axis, 0)
+            for x, axis, here in zip(tensors, axes, differ)
+        ]
+        return call(whole, *front)
+    examples = [
+        call(op, *(x if axis is None else x.select(axis, i) for x, axis in zip(tensors, axes)))
+        for i in range(size)
+    ]
+    return [torch.stack(all) for all in zip(*examples)]
+
+
+@torch.library.custom_op("t4a::run", mutates_args=(), schema="(str op, Tensor[] operands) -> Tensor[]")
+def _operator(op, operands):
+    return run(Op.parse(op), operands)
+
+
+@_operator.register_fake
+def _fake(op, operands):
+    results = Op.parse(op).results([described(x) for x in operands])
+    return [operands[0].new_empty(shape, dtype=getattr(torch, name)) for shape, name in results]
+
+
+def _call_operator(op, *tensors):
+    return torch.ops.t4a.run(op.text, tensors)
+
+
+def _operator_context(ctx, inputs, output):
+    op, operands = inputs
+    _save(ctx, Op.parse(op), operands)
+
+
+def _operator_backward(ctx, cotangents):
+    return None, _backward(_call_operator, ctx.op, ctx.saved_tensors, ctx.needs_input_grad[1], cotangents)
+
+
+_operator.register_autograd(_operator_backward, setup_context=_operator_context)
+
+
+@_operator.register_vmap
+def _operator_vmap(info, axes, op, operands):
+    results = _on_batch(_call_operator, info.batch_size, axes[1], Op.parse(op), operands)
+    return results, [0] * len(results)
+
+
+_PLAIN = {torch.Tensor, torch.nn.Parameter}
+_interpreter = torch._C._functorch.peek_interpreter_stack
+_modes = torch._C._len_torch_dispatch_stack
+
+
+def apply(op, *tensors):
+    """The results of an operation, as PyTorch tensors."""
+    records = False
+    for x in tensors:
+        if type(x) not in _PLAIN:
+            if not isinstance(x, torch.Tensor):
+                raise ArgumentError(f"a tensor is required, given {type(x).__name__}")
+            return _call_operator(op, *tensors)
+        records = records or x.requires_grad
+    if _modes():
+        return _call_operator(op, *tensors)
+    if _interpreter() is not None or forward_ad._current_level >= 0:
+        return list(_Transformed.apply(op, *tensors))
+    if records and torch.is_grad_enabled():
+        return list(_Recorded.apply(op, *tensors))
+    return run(op, tensors)

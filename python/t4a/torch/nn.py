@@ -1,0 +1,150 @@
+"""Layers over the functions of `t4a.torch`."""
+
+import math as _math
+
+import torch as _torch
+
+from . import einsum as _einsum, kalman_filter as _kalman_filter, log_partition as _log_partition
+
+__all__ = ["CRF", "Kalman", "SemiringEinsum", "TensorTrainLinear"]
+
+
+class CRF(_torch.nn.Module):
+    """Linear chains of tags: p(y | x) = exp(score(y) - ln Z), with
+    score(y) = start[y_0] + sum_t emissions[b, t, y_t] + sum_t transitions[y_(t-1), y_t] + end[y_last].
+
+    emissions [batch, length, tags], tags [batch, length], lengths: a number from 1 to length for each sequence, all of
+    them `length` without it. What lies past the end of a sequence has no influence.
+    """
+
+    def __init__(self, tags, device=None, dtype=None):
+        super().__init__()
+        new = lambda *shape: _torch.nn.Parameter(_torch.empty(shape, device=device, dtype=dtype).uniform_(-0.1, 0.1))
+        self.transitions, self.start, self.end = new(tags, tags), new(tags), new(tags)
+
+    def _ends(self, emissions, lengths):
+        """Emissions with the scores of the first and the last tag, lengths, and the mask [batch, length]."""
+        batch, length, _ = emissions.shape
+        at = _torch.arange(length, device=emissions.device)
+        own = [length] * batch if lengths is None else [int(n) for n in lengths]
+        last = _torch.tensor(own, device=emissions.device)[:, None]
+        first = (at == 0)[None, :, None] * self.start
+        final = (at[None, :] == last - 1)[:, :, None] * self.end
+        return emissions + first + final, own, at[None, :] < last
+
+    def log_partition(self, emissions, lengths=None):
+        """ln Z [batch]."""
+        emissions, lengths, _ = self._ends(emissions, lengths)
+        return _log_partition(emissions, self.transitions, lengths)
+
+    def forward(self, emissions, tags, lengths=None):
+        """ln p(tags | emissions) [batch]."""
+        emissions, lengths, mask = self._ends(emissions, lengths)
+        tags = tags.clamp(0, emissions.shape[2] - 1)
+        here = emissions.gather(2, tags[:, :, None])[:, :, 0]
+        between = self.transitions[tags[:, :-1], tags[:, 1:]]
+        score = _torch.where(mask, here, 0).sum(1) + _torch.where(mask[:, 1:], between, 0).sum(1)
+        return score - _log_partition(emissions, self.transitions, lengths)
+
+    def marginals(self, emissions, lengths=None):
+        """Probabilities of tags [batch, length, tags]; zero past the end of a sequence."""
+        emissions, lengths, _ = self._ends(emissions, lengths)
+        with _torch.enable_grad():
+            # The derivative of ln Z by the emissions.
+            at = emissions if emissions.requires_grad else emissions.detach().requires_grad_()
+            total = _log_partition(at, self.transitions, lengths).sum()
+            record = _torch.is_grad_enabled() and emissions.requires_grad
+            return _torch.autograd.grad(total, at, create_graph=record)[0]
+
+    @_torch.no_grad()
+    def decode(self, emissions, lengths=None):
+        """The tags with the greatest score, a list for each sequence; the first ones in order where several have it."""
+        emissions, lengths, mask = self._ends(emissions, lengths)
+        batch, length, _ = emissions.shape
+        # Backwards, so that going forwards the first of equal tags is chosen at every place.
+        best, choices = emissions[:, -1], []
+        for t in range(length - 2, -1, -1):
+            found, choice = (self.transitions[None] + best[:, None, :]).max(2)
+            choices.append(choice)
+            best = emissions[:, t] + _torch.where(mask[:, t + 1, None], found, 0)
+        tags = [best.argmax(1)]
+        for choice in reversed(choices):
+            tags.append(choice.gather(1, tags[-1][:, None])[:, 0])
+        tags = _torch.stack(tags, 1).tolist()
+        return [row[:n] for row, n in zip(tags, lengths)]
+
+
+class SemiringEinsum(_torch.nn.Module):
+    """The contraction of inputs with a weight of this shape, the last operand of `subscripts`, over a semiring:
+    `SemiringEinsum("bi,io->bo", (64, 32), semiring="max_plus")`."""
+
+    def __init__(self, subscripts, shape, semiring="standard", device=None, dtype=None):
+        super().__init__()
+        self.subscripts, self.semiring = subscripts, semiring
+        self.weight = _torch.nn.Parameter(_torch.empty(shape, device=device, dtype=dtype))
+        bound = 1 / _math.sqrt(max(1, shape[0] if shape else 1))
+        _torch.nn.init.uniform_(self.weight, -bound, bound)
+
+    def forward(self, *inputs):
+        return _einsum(self.subscripts, *inputs, self.weight, semiring=self.semiring)
+
+    def extra_repr(self):
+        return f"{self.subscripts}, {tuple(self.weight.shape)}, semiring={self.semiring}"
+
+
+class TensorTrainLinear(_torch.nn.Module):
+    """A linear layer of which the matrix [prod(inputs), prod(outputs)] is a train of cores [r, in_k, out_k, r']:
+    `TensorTrainLinear((8, 8), (4, 4), rank=3)` maps [..., 64] to [..., 16]."""
+
+    def __init__(self, inputs, outputs, rank, bias=True, device=None, dtype=None):
+        super().__init__()
+        if len(inputs) != len(outputs) or not inputs:
+            raise ValueError(f"factors {tuple(inputs)} of the inputs and {tuple(outputs)} of the outputs")
+        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        count = len(inputs)
+        ranks = [1] + [rank] * (count - 1) + [1]
+        # The variance of an entry of the matrix is 1 / prod(inputs).
+        scale = (_math.prod(inputs) * rank ** (count - 1)) ** (-0.5 / count)
+        self.cores = _torch.nn.ParameterList(
+            _torch.nn.Parameter(scale * _torch.randn(ranks[k], inputs[k], outputs[k], ranks[k + 1], device=device, dtype=dtype))
+            for k in range(count)
+        )
+        self.bias = _torch.nn.Parameter(_torch.zeros(_math.prod(outputs), device=device, dtype=dtype)) if bias else None
+
+    def forward(self, x):
+        count, batch = len(self.cores), x.shape[:-1]
+        x = x.reshape(-1, *self.inputs)
+        # Labels: 0 the batch, then inputs, outputs and bonds.
+        inputs, outputs = range(1, count + 1), range(count + 1, 2 * count + 1)
+        bonds = range(2 * count + 1, 3 * count + 2)
+        labels = [[0, *inputs]] + [[bonds[k], inputs[k], outputs[k], bonds[k + 1]] for k in range(count)]
+        y = _einsum([*labels, [0, *outputs]], x, *self.cores)
+        y = y.reshape(*batch, _math.prod(self.outputs))
+        return y if self.bias is None else y + self.bias
+
+
+class Kalman(_torch.nn.Module):
+    """The Kalman filter x_t = F x_(t-1) + noise of covariance Q, y_t = H x_t + noise of covariance R, with learned F, H, Q,
+    R and the mean and covariance before the first step. `forward(y)`, y [batch, length, observed]: means [batch,
+    length, states], covariances [length, states, states], log-likelihoods of the observations [batch, length].
+    """
+
+    def __init__(self, states, observed, device=None, dtype=None):
+        super().__init__()
+        eye = lambda n: _torch.eye(n, device=device, dtype=dtype)
+        self.transition = _torch.nn.Parameter(0.9 * eye(states))
+        self.observation = _torch.nn.Parameter(_torch.randn(observed, states, device=device, dtype=dtype) / states**0.5)
+        # Factors of covariances: lower triangles, with logarithms on the diagonal.
+        self.process, self.noise, self.spread = (
+            _torch.nn.Parameter(_torch.zeros(n, n, device=device, dtype=dtype)) for n in (states, observed, states)
+        )
+        self.mean = _torch.nn.Parameter(_torch.zeros(states, device=device, dtype=dtype))
+
+    @staticmethod
+    def _covariance(factor):
+        low = factor.tril(-1) + _torch.diag(factor.diagonal().exp())
+        return low @ low.T
+
+    def forward(self, y):
+        process, noise, spread = map(self._covariance, (self.process, self.noise, self.spread))
+        return _kalman_filter(self.transition, process, self.observation, noise, y, self.mean, spread)

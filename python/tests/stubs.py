@@ -1,0 +1,66 @@
+"""Writes type stubs of `t4a.numpy`, `t4a.jax` and `t4a.torch`, whose functions are made from one definition:
+`python tests/stubs.py` after a change of them; test_stubs.py compares."""
+
+import inspect
+from pathlib import Path
+
+from t4a import _functions
+
+FOLDER = Path(__file__).parents[1] / "t4a"
+# File, imports, type of arrays, type of what is accepted for one.
+FLAVOURS = {
+    "numpy.pyi": ("import numpy\n", "numpy.ndarray[Any, numpy.dtype[Any]]", "Any"),
+    "jax.pyi": ("import jax\nfrom jax.typing import ArrayLike\n", "jax.Array", "ArrayLike"),
+    "torch/__init__.pyi": ("import torch\n\nfrom . import nn as nn\n", "torch.Tensor", "torch.Tensor"),
+}
+PARAMETERS = {
+    "subscripts": "str | Sequence[Sequence[int]]",
+    "semiring": 'Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"]',
+    "memory": "int | None", "axis": "int", "reverse": "bool", "check_gauge": "bool", "rtol": "float | None",
+    "side": 'Literal["right", "left"]', "lengths": "Sequence[int] | Any | None",
+    "spec": "Spec", "specs": "tuple[Spec, Spec]", "axes": "tuple[Sequence[int], Sequence[int]]",
+}
+SPECS = {"graded_contract": 1, "graded_svd": 2}
+RESULTS = {"graded_svd": 3, "svd": 3, "qr": 2, "eigh": 2, "slogdet": 2, "polar": 2, "kalman_filter": 3}
+
+
+def functions():
+    return _functions.build(None, None, None, None)
+
+
+def stub(name, f):
+    """The declaration of a function."""
+    parts = []
+    for parameter in inspect.signature(f).parameters.values():
+        kind = PARAMETERS.get(parameter.name, "Like")
+        star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        parts.append(f"{star}{parameter.name}: {kind}{default}".replace("'", '"'))
+    count = RESULTS.get(name, 1)
+    kinds = ["Array"] * count + ["Spec"] * SPECS.get(name, 0)
+    result = kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
+    doc = inspect.getdoc(f)
+    lines = "\n".join(f"    {line}".rstrip() for line in f'"""{doc}"""'.splitlines())
+    return f"def {name}({', '.join(parts)}) -> {result}:\n{lines}"
+
+
+def text(file):
+    imports, array, like = FLAVOURS[file]
+    own = {
+        "numpy.pyi": [
+            "def apply(op: Op, *arrays: Like) -> list[Array]: ...",
+            "def vjp(op: Op, arrays: Sequence[Like], cotangents: Sequence[Like | None]) -> list[Array | None]: ...",
+            "def jvp(op: Op, arrays: Sequence[Like], tangents: Sequence[Like | None]) -> tuple[list[Array], list[Array]]: ...",
+        ],
+        "jax.pyi": ["def apply(op: Op, *arrays: Like) -> list[Array]: ..."],
+        "torch/__init__.pyi": ["def apply(op: Op, *tensors: Like) -> list[Array]: ..."],
+    }[file]
+    head = f"# Written by tests/stubs.py. Not edited by hand.\nfrom collections.abc import Sequence\nfrom typing import Any, Literal\n\n{imports}\nfrom t4a import Op\nfrom t4a.structured import Spec\n"
+    alias = [f"Array = {array}", f"Like = {like}"]
+    all = [stub(name, f) for name, f in functions().items()]
+    return head + "\n" + "\n".join(alias) + "\n\n" + "\n".join(own) + "\n\n" + "\n\n".join(all) + "\n"
+
+
+if __name__ == "__main__":
+    for file in FLAVOURS:
+        (FOLDER / file).write_text(text(file))

@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+
+import t4a
+import t4a.numpy as tn
+from t4a.structured import Leg, Spec
+
+rng = np.random.default_rng(5)
+SPECS = [
+    # U(1): charges of both signs, dual legs, fluxes.
+    (Spec([Leg({-1: 2, 0: 3, 1: 2}), Leg({0: 2, 1: 1, 2: 2}), Leg({-1: 1, 0: 2, 3: 2}, dual=True)], 1, 1),
+     Spec([Leg({-1: 1, 0: 2, 3: 2}), Leg({-1: 2, 0: 3, 1: 2}, dual=True), Leg({0: 2, 1: 1, 2: 2})], 2, -1)),
+    # Z_3.
+    (Spec([Leg({0: 2, 1: 1, 2: 2}, modulus=3), Leg({1: 2, 2: 1}, modulus=3), Leg({0: 1, 2: 3}, True, 3)], 2, 2),
+     Spec([Leg({0: 1, 2: 3}, False, 3), Leg({0: 2, 1: 1, 2: 2}, True, 3), Leg({0: 2}, modulus=3)], 1, 1)),
+]
+AXES = [((2,), (0,)), ((0, 2), (1, 0)), ((2, 0), (0, 1)), ((), ())]
+
+
+def allowed(spec, place):
+    """By the definition: the charges of a dense place add up to the flux."""
+    total = 0
+    for leg, i in zip(spec.legs, place):
+        charge = np.repeat(*map(list, zip(*leg.sectors)))[i]
+        total += -charge if leg.dual else charge
+    return spec.reduced(total - spec.flux) == 0
+
+
+@pytest.mark.parametrize("spec", [spec for pair in SPECS for spec in pair])
+def test_blocks_are_what_the_charges_allow(spec):
+    x = np.arange(1.0, spec.size + 1)
+    dense = spec.to_dense(x)
+    for place in np.ndindex(dense.shape):
+        assert (dense[place] != 0) == allowed(spec, place)
+    np.testing.assert_array_equal(spec.from_dense(dense), x)
+
+
+@pytest.mark.parametrize("pair", SPECS)
+@pytest.mark.parametrize("axes", AXES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_contractions_are_those_of_dense_arrays(pair, axes, dtype):
+    x, y = (rng.normal(size=spec.size) for spec in pair)
+    if dtype == "complex128":
+        x, y = x + 1j * rng.normal(size=x.size), y + 1j * rng.normal(size=y.size)
+    x, y = x.astype(dtype), y.astype(dtype)
+    z, spec = tn.graded_contract(x, y, pair, axes)
+    assert z.dtype == np.dtype(dtype) and z.shape == (spec.size,)
+    want = np.tensordot(pair[0].to_dense(x), pair[1].to_dense(y), axes)
+    np.testing.assert_allclose(spec.to_dense(z), want, rtol=1e-5 if dtype == "float32" else 1e-12, atol=1e-5 if dtype == "float32" else 1e-12)
+
+
+@pytest.mark.parametrize("spec", [spec for pair in SPECS for spec in pair])
+def test_svd(spec):
+    x = rng.normal(size=spec.size)
+    u, s, vh, left, right = tn.graded_svd(x, spec)
+    dense, columns = spec.to_dense(x), np.prod(spec.shape[spec.rows :], dtype=int)
+    matrix = dense.reshape(-1, columns)
+    values = np.linalg.svd(matrix, compute_uv=False)
+    np.testing.assert_allclose(np.sort(s.ravel())[::-1][: len(values)], values[: s.size], atol=1e-12)
+    k = left.shape[-1]
+    a, b = left.to_dense(u).reshape(-1, k), right.to_dense(vh).reshape(k, -1)
+    np.testing.assert_allclose(a * s.ravel() @ b, matrix, atol=1e-12)
+    np.testing.assert_allclose(a.T @ a, np.eye(k), atol=1e-12)
+
+
+def test_gradients_in_torch():
+    torch = pytest.importorskip("torch")
+    import t4a.torch as tt
+
+    pair, axes = SPECS[0], AXES[0]
+    x, y = (torch.tensor(rng.normal(size=spec.size), requires_grad=True) for spec in pair)
+    f = lambda x, y: tt.graded_contract(x, y, pair, axes)[0]
+    assert torch.autograd.gradcheck(f, (x, y)) and torch.autograd.gradgradcheck(f, (x, y))
+    assert torch.autograd.gradcheck(lambda x: tt.graded_svd(x, pair[0])[1], (x,))
+    z = [v.to(torch.complex128).detach() * (1 + 0.5j) for v in (x, y)]
+    assert torch.autograd.gradcheck(f, [v.requires_grad_() for v in z])
+
+
+def test_gradients_in_jax():
+    jax = pytest.importorskip("jax")
+    from jax.test_util import check_grads
+
+    import t4a.jax as tj
+
+    jax.config.update("jax_enable_x64", True)
+    pair, axes = SPECS[1], AXES[1]
+    x, y = (rng.normal(size=spec.size) for spec in pair)
+    f = lambda x, y: tj.graded_contract(x, y, pair, axes)[0]
+    check_grads(f, (x, y), order=2, modes=("fwd", "rev"), atol=1e-4, rtol=1e-4)
+    np.testing.assert_allclose(jax.jit(f)(x, y), tn.graded_contract(x, y, pair, axes)[0], rtol=1e-14)
+
+
+def test_bad_input():
+    leg = Leg({0: 1, 1: 2})
+    spec = Spec([leg, leg.conj], 1)
+    x = np.ones(spec.size)
+    with pytest.raises(t4a.ShapeError, match="dual"):
+        tn.graded_contract(x, x, (spec, spec), ((0,), (0,)))
+    with pytest.raises(t4a.ArgumentError, match="axes"):
+        tn.graded_contract(x, x, (spec, spec), ((2,), (0,)))
+    with pytest.raises(t4a.T4aError):
+        tn.graded_contract(x[1:], x, (spec, spec), ((1,), (0,)))
+    with pytest.raises(t4a.ShapeError):
+        spec.to_dense(x[1:])
+    with pytest.raises(t4a.ShapeError):
+        spec.from_dense(np.ones((2, 2)))
+    for sectors, modulus in (({3: 1}, 3), ({0: 0}, 0), ([(1, 2), (1, 3)], 0)):
+        with pytest.raises(t4a.ArgumentError):
+            Leg(sectors, modulus=modulus)
+    with pytest.raises(t4a.ArgumentError):
+        Spec([leg], 2)
+    with pytest.raises(t4a.ArgumentError, match="groups"):
+        Spec([leg, Leg({0: 1}, modulus=2)], 1)
+    with pytest.raises(t4a.ArgumentError, match="blocks"):
+        tn.graded_svd(np.ones(0), Spec([Leg({1: 1}), Leg({1: 1})], 1))

@@ -1,0 +1,127 @@
+import itertools
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import t4a.torch.nn as nn
+
+torch.manual_seed(4)
+F64 = {"dtype": torch.float64}
+
+
+def noise(*shape):
+    return torch.randn(*shape, **F64)
+
+
+def scores(crf, emissions, length):
+    """The score of every sequence of tags of one example."""
+    tags = crf.transitions.shape[0]
+    all = {}
+    for y in itertools.product(range(tags), repeat=length):
+        score = crf.start[y[0]] + crf.end[y[-1]] + sum(emissions[t, a] for t, a in enumerate(y))
+        all[y] = score + sum(crf.transitions[a, b] for a, b in zip(y, y[1:]))
+    return all
+
+
+def test_crf_is_a_sum_over_all_sequences():
+    crf, emissions, lengths = nn.CRF(3, **F64), noise(2, 4, 3), [4, 2]
+    tags = torch.tensor([[0, 2, 1, 1], [2, 0, 9, -1]])
+    got, decoded, marginals = crf(emissions, tags, lengths), crf.decode(emissions, lengths), crf.marginals(emissions, lengths)
+    for b, n in enumerate(lengths):
+        all = scores(crf, emissions[b], n)
+        total = torch.logsumexp(torch.stack(list(all.values())), 0)
+        torch.testing.assert_close(got[b], all[tuple(tags[b, :n].tolist())] - total)
+        torch.testing.assert_close(crf.log_partition(emissions, lengths)[b], total)
+        assert tuple(decoded[b]) == max(all, key=all.get)
+        want = torch.zeros(4, 3, **F64)
+        for y, score in all.items():
+            for t, a in enumerate(y):
+                want[t, a] += (score - total).exp()
+        torch.testing.assert_close(marginals[b], want.detach())
+    assert torch.autograd.gradcheck(lambda x, *_: crf(x, tags, lengths), (emissions.requires_grad_(), *crf.parameters()))
+    # Derivatives of probabilities.
+    crf.marginals(emissions, lengths)[0, 0, 0].backward()
+    assert emissions.grad.abs().sum() > 0
+
+
+def test_crf_against_pytorch_crf():
+    torchcrf = pytest.importorskip("torchcrf")
+    ours, theirs = nn.CRF(4), torchcrf.CRF(4, batch_first=True)
+    with torch.no_grad():
+        theirs.transitions.copy_(ours.transitions)
+        theirs.start_transitions.copy_(ours.start)
+        theirs.end_transitions.copy_(ours.end)
+    emissions, tags, lengths = torch.randn(3, 6, 4), torch.randint(4, (3, 6)), [6, 3, 1]
+    mask = torch.arange(6)[None] < torch.tensor(lengths)[:, None]
+    torch.testing.assert_close(ours(emissions, tags, lengths), theirs(emissions, tags, mask, reduction="none"))
+    assert ours.decode(emissions, lengths) == theirs.decode(emissions, mask)
+
+
+def test_crf_without_choice_of_ties():
+    crf = nn.CRF(3)
+    with torch.no_grad():
+        [p.zero_() for p in crf.parameters()]
+    assert crf.decode(torch.zeros(1, 3, 3)) == [[0, 0, 0]]
+
+
+def test_semiring_einsum():
+    layer, x = nn.SemiringEinsum("bi,io->bo", (4, 3), "max_plus", **F64), noise(5, 4)
+    torch.testing.assert_close(layer(x), (x[:, :, None] + layer.weight).max(1).values)
+    layer(x).sum().backward()
+    assert layer.weight.grad.sum() == 15 and "max_plus" in repr(layer)
+
+
+def test_tensor_train_linear():
+    layer, x = nn.TensorTrainLinear((2, 3, 2), (3, 1, 2), 4, **F64), noise(2, 5, 12)
+    a, b, c = layer.cores
+    matrix = torch.einsum("aipb,bjqc,ckrd->ijkpqr", a, b, c).reshape(12, 6)
+    with torch.no_grad():
+        layer.bias.normal_()
+    torch.testing.assert_close(layer(x), x @ matrix + layer.bias)
+    assert layer(noise(12)).shape == (6,)
+    with pytest.raises(ValueError):
+        nn.TensorTrainLinear((2, 3), (2,), 1)
+
+
+def test_kalman_is_the_joint_gaussian():
+    layer, y = nn.Kalman(2, 1, **F64), noise(3, 4, 1)
+    means, covariances, likelihoods = layer(y)
+    q, r, p = (layer._covariance(x) for x in (layer.process, layer.noise, layer.spread))
+    # Observations are jointly normal: mean and covariance of all states, one after the other.
+    f, h, n = layer.transition, layer.observation, 4
+    blocks, mean, states = [], layer.mean, []
+    for t in range(n):
+        p = f @ p @ f.T + q
+        mean = f @ mean
+        blocks.append(p)
+        states.append(mean)
+    power = lambda k: torch.linalg.matrix_power(f, k)
+    covariance = torch.cat([
+        torch.cat([power(i - j) @ blocks[j] if i >= j else (power(j - i) @ blocks[i]).T for j in range(n)], 1)
+        for i in range(n)
+    ])
+    observe = torch.block_diag(*[h] * n)
+    joint = torch.distributions.MultivariateNormal(
+        observe @ torch.cat(states), observe @ covariance @ observe.T + torch.block_diag(*[r] * n)
+    )
+    torch.testing.assert_close(likelihoods.sum(1), joint.log_prob(y[..., 0]))
+    assert means.shape == (3, 4, 2) and covariances.shape == (4, 2, 2)
+    likelihoods.sum().backward()
+    assert all(x.grad is not None for x in layer.parameters())
+
+
+@pytest.mark.parametrize("make, inputs", [
+    (lambda: nn.CRF(3, **F64), (noise(2, 4, 3), torch.randint(3, (2, 4)))),
+    (lambda: nn.SemiringEinsum("bi,io->bo", (4, 3), "log_sum_exp", **F64), (noise(5, 4),)),
+    (lambda: nn.TensorTrainLinear((2, 3), (3, 2), 2, **F64), (noise(5, 6),)),
+    (lambda: nn.Kalman(2, 1, **F64), (noise(3, 4, 1),)),
+], ids=["crf", "semiring", "train", "kalman"])
+def test_layers_compile(make, inputs):
+    layer = make()
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    first = lambda y: y[2] if isinstance(y, tuple) else y
+    torch.testing.assert_close(first(compiled(*inputs)), first(layer(*inputs)))
+    first(compiled(*inputs)).sum().backward()
+    assert all(x.grad is not None for x in layer.parameters())

@@ -1,0 +1,85 @@
+"""Writes capi/tests/vectors.json: operations with operands, results, and cotangents of both, for the tests in Python and
+Julia. `test_vectors.py` checks the file against finite differences."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import t4a.numpy as tn
+from t4a import Op
+
+PATH = Path(__file__).parents[2] / "capi/tests/vectors.json"
+FREE = {"tolerance": None, "broadening": None, "check_gauge": False, "separable": False}
+
+
+def described(x):
+    x = np.asarray(x)
+    flat = [[z.real, z.imag] if np.iscomplexobj(x) else z.item() for z in x.ravel()]
+    return {"dtype": str(x.dtype), "shape": list(x.shape), "data": flat}
+
+
+def array(x):
+    data = np.array(x["data"], dtype="float64" if x["dtype"].startswith("complex") else x["dtype"])
+    if x["dtype"].startswith("complex"):
+        data = data.reshape(-1, 2) @ [1, 1j]
+    return data.reshape(x["shape"])
+
+
+def operations(rng):
+    """Name, operation, operands."""
+    noise = lambda *shape: rng.normal(size=shape)
+    complex_noise = lambda *shape: noise(*shape) + 1j * noise(*shape)
+    for semiring in ("standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"):
+        op = Op.einsum([[1, 2], [2, 3], [3]], [(2, 3), (3, 4), (4,)], [1], semiring)
+        operands = [noise(2, 3), noise(3, 4), noise(4)]
+        yield f"einsum_{semiring}", op, [abs(x) for x in operands] if semiring == "max_mul" else operands
+    op = Op.einsum([[1, 2], [3, 2]], [(2, 3), (4, 3)], [3, 1], dtype="complex128")
+    yield "einsum_complex", op, [complex_noise(2, 3), complex_noise(4, 3)]
+    linalg = lambda op, is_complex=False: Op.of({"linalg": {"op": op, "complex": is_complex}})
+    for name, make in (("", noise), ("_complex", complex_noise)):
+        is_complex = bool(name)
+        square = make(2, 3, 3) + 4 * np.eye(3)
+        positive = square @ square.conj().swapaxes(-1, -2)
+        yield f"svd{name}", linalg({"svd": {"vectors": "thin", "degeneracy": FREE}}, is_complex), [make(2, 4, 3)]
+        yield f"qr{name}", linalg({"qr": {"columns": "thin"}}, is_complex), [make(4, 3)]
+        yield f"eigh{name}", linalg({"eigh": {"degeneracy": FREE}}, is_complex), [positive[0]]
+        for op in ("inv", "det", "expm", "svdvals"):
+            yield op + name, linalg({op: None}, is_complex), [square / 4 if op == "expm" else square]
+        yield f"cholesky{name}", linalg({"cholesky": None}, is_complex), [positive]
+        yield f"solve{name}", linalg({"solve": None}, is_complex), [square, make(2, 3, 2)]
+        along = {"axis": 1, "reverse": True, "complex": is_complex}
+        yield f"cumsum{name}", Op.of({"cumulative": {"kind": "sum", **along}}), [make(2, 4)]
+        recurrence = Op.of({"linear_recurrence": {**along, "initial": False}})
+        yield f"linear_recurrence{name}", recurrence, [make(2, 4), make(2, 4)]
+    yield "logcumsumexp", Op.of({"cumulative": {"kind": "log_sum_exp", "axis": 0, "reverse": False, "complex": False}}), [noise(4, 2)]
+    yield "log_partition", Op.of({"log_partition": {"lengths": [3, 2]}}), [noise(2, 3, 2), noise(2, 2)]
+    yield "softmax", Op.of({"softmax": {"axis": 1}}), [noise(2, 3)]
+    yield "cross_entropy", Op.of({"cross_entropy": None}), [noise(3, 4), np.array([0, 3, 1])]
+
+
+def cotangent(rng, y):
+    g = rng.normal(size=y.shape)
+    return g + 1j * rng.normal(size=y.shape) if np.iscomplexobj(y) else g
+
+
+def row(rng, name, op, operands):
+    results = tn.apply(op, *operands)
+    cotangents = [cotangent(rng, y) for y in results]
+    if name in ("svd_complex", "eigh_complex"):
+        # Phases of vectors are arbitrary; numbers are not.
+        cotangents = [g if np.isrealobj(g) else 0 * g for g in cotangents]
+    back = tn.vjp(op, operands, cotangents)
+    return {
+        "name": name, "op": json.loads(op.text), "operands": list(map(described, operands)),
+        "results": list(map(described, results)), "cotangents": list(map(described, cotangents)),
+        "vjp": [None if x is None else described(x) for x in back],
+    }
+
+
+if __name__ == "__main__":
+    rng = np.random.default_rng(11)
+    rows = [row(rng, *given) for given in operations(rng)]
+    PATH.write_text("[\n" + ",\n".join(json.dumps(x, separators=(",", ":")) for x in rows) + "\n]\n")
+    print(len(rows), "rows", PATH.stat().st_size, "bytes", file=sys.stderr)
