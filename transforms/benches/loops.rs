@@ -166,7 +166,12 @@ fn batch() {
         let x = (model, state, zs);
         f.call(x.clone()).unwrap();
         close(f.call(x.clone()).unwrap(), of::<B>(x.clone(), false));
-        row("kalman, 16 series", dtype, STEPS, time(|| drop(black_box(f.call(x.clone()).unwrap()))));
+        row(
+            "kalman, 16 series",
+            dtype,
+            STEPS,
+            time(|| drop(black_box(f.call(x.clone()).unwrap()))),
+        );
     }
 }
 

@@ -3,8 +3,8 @@
 
 use burn::backend::Autodiff;
 use burn::tensor::{DType, Tensor, TensorData};
-use burn_t4a::ext::scan::{Options, ScanBackend, scan};
 use burn_t4a::BurnT4a;
+use burn_t4a::ext::scan::{Options, ScanBackend, scan};
 use burn_t4a_transforms::compile::{Traced, compile};
 use burn_t4a_transforms::derivatives::{grad, hvp};
 use burn_t4a_transforms::jvp::{Jvp, constant, jvp};
@@ -98,7 +98,8 @@ macro_rules! compiled {
             let f = compile(move |(w, zs): (Tensor<T, 2>, Tensor<T, 2>)| $f::<T>(w, zs, reverse));
             let f = f.fullgraph();
             for seed in [1, 5] {
-                let (w, zs) = (noise::<B, 2>([3, 3], seed) * 0.5, noise::<B, 2>([4, STEPS], seed + 1));
+                let (w, zs) =
+                    (noise::<B, 2>([3, 3], seed) * 0.5, noise::<B, 2>([4, STEPS], seed + 1));
                 let flat = $flat;
                 let got: Vec<TensorData> = flat(f.call((w.clone(), zs.clone())).unwrap());
                 let want: Vec<TensorData> = flat($f::<B>(w, zs, reverse));

@@ -48,7 +48,8 @@ fn lowered<L: Level>(all: Vec<L::Above>, forms: &[L::Form], stacked: bool) -> Ve
 
 fn raised<L: Level>(all: Vec<L::Below>, forms: &[L::Form], stacked: bool) -> Vec<L::Above> {
     let mut all = all.into_iter();
-    let one = |&form: &L::Form| L::raise(all.by_ref().take(L::parts(form)).collect(), form, stacked);
+    let one =
+        |&form: &L::Form| L::raise(all.by_ref().take(L::parts(form)).collect(), form, stacked);
     forms.iter().map(one).collect()
 }
 
@@ -125,7 +126,8 @@ pub fn scan_below_level<L: Level>(
             }
         };
         let paths = steps.paths.iter().zip(&of_carry);
-        let paths = paths.flat_map(|(path, &form)| std::iter::repeat_n(path.clone(), L::parts(form)));
+        let paths =
+            paths.flat_map(|(path, &form)| std::iter::repeat_n(path.clone(), L::parts(form)));
         let below = Steps {
             body: Arc::new(body),
             length: steps.length,

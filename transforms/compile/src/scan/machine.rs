@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use burn_backend::Backend;
 use t4a_jit::{Code, Function, Id, Number, Program, Stream};
@@ -26,7 +27,7 @@ const CALL: usize = 8;
 /// The machine code of a loop, and what its calls refer to.
 pub(super) struct Machine<T> {
     pub(super) code: Code<T>,
-    _functions: Vec<Box<Elementwise>>,
+    _functions: Vec<Arc<Elementwise>>,
 }
 
 impl<T: Lane> Machine<T> {
@@ -57,7 +58,7 @@ struct Lower<'a, T, B: Backend> {
     program: Program<T>,
     /// What elements of the arena are, so far.
     state: HashMap<usize, Id>,
-    functions: Vec<Box<Elementwise>>,
+    functions: Vec<Arc<Elementwise>>,
     /// The elements of carries.
     carries: Vec<Range<usize>>,
     cost: usize,
@@ -65,7 +66,7 @@ struct Lower<'a, T, B: Backend> {
 
 struct Lowered<T> {
     program: Program<T>,
-    functions: Vec<Box<Elementwise>>,
+    functions: Vec<Arc<Elementwise>>,
 }
 
 impl<'a, T: Lane, B: Backend> Lower<'a, T, B> {
@@ -215,9 +216,9 @@ impl<'a, T: Lane, B: Backend> Lower<'a, T, B> {
                 | Elementwise::Indicator
         );
         let function = (!direct).then(|| {
-            self.functions.push(Box::new(what));
+            self.functions.push(Arc::new(what));
             let data: *const Elementwise = &raw const **self.functions.last()?;
-            // SAFETY: the boxes live as long as the code, and the kernels do not unwind.
+            // SAFETY: they live as long as the code, and the kernels do not unwind.
             Some(unsafe { Function::new(call::<T>, data.cast()) })
         });
         let mut all = Vec::new();

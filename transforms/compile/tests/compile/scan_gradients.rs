@@ -290,12 +290,10 @@ fn wide_gradients<A: ScanBackend>(
     let [u, w, v, c] = [u, w, v, c].map(above);
     let xs = Tensor::<Autodiff<A>, 3>::from_inner(xs).require_grad();
     let (consts, options) = ((u.clone(), (w.clone(), v.clone())), options.reverse(reverse));
-    let (last, (y, z)): (Tensor<Autodiff<A>, 2>, (Tensor<Autodiff<A>, 3>, Tensor<Autodiff<A>, 3>)) =
-        if tall_ones {
-            scan(tall::<Autodiff<A>>, consts, c.clone(), xs.clone(), &options).unwrap()
-        } else {
-            scan(wide::<Autodiff<A>>, consts, c.clone(), xs.clone(), &options).unwrap()
-        };
+    type Out<A> = (Tensor<A, 2>, (Tensor<A, 3>, Tensor<A, 3>));
+    let body = if tall_ones { tall::<Autodiff<A>> } else { wide::<Autodiff<A>> };
+    let (last, (y, z)): Out<Autodiff<A>> =
+        scan(body, consts, c.clone(), xs.clone(), &options).unwrap();
     let found = (y.powi_scalar(2).sum() + z.sin().sum() + last.sum()).backward();
     let of = |x: Tensor<Autodiff<A>, 2>| x.grad(&found).unwrap();
     (([of(u), of(w), of(v)], of(c)), xs.grad(&found).unwrap())

@@ -9,11 +9,11 @@
 mod examples;
 mod form;
 
+use burn_backend::{Shape, TensorMetadata};
 use burn_t4a::ext::operation::{
     Cotangents, Dual, Operand, Operation, Operations, Outcome, Reverse, Value,
 };
 use burn_t4a::ext::primitive::Floats;
-use burn_backend::{Shape, TensorMetadata};
 use burn_t4a::ext::scan::{self, Level, Options, ScanBackend, Steps, scan_below_level};
 use t4a_diff::Kept;
 
