@@ -235,6 +235,31 @@ def build(apply, asarray, name_of, cast):
         a, b = arrays(a, b)
         return apply(Op.of({"linear_recurrence": {**along(a, axis, reverse), "initial": False}}), a, b)[0]
 
+    def matrix_recurrence(a, b, reverse=False):
+        """H[t] = A[t] H[t - 1] + B[t] from zero: `a` [..., n, d, d], `b` [..., n, d, k], H as `b`."""
+        return apply(Op.of({"matrix_recurrence": {"reverse": bool(reverse), "initial": False}}), *arrays(a, b))[0]
+
+    def matrix_scan(x, semiring="standard", axis=0, reverse=False, exclusive=False):
+        """Running products x[0] x[1] ... x[t] of square matrices [..., d, d] along another axis, over a semiring as in
+        `einsum`. `exclusive`: without x[t]. `reverse`: x[n - 1] x[n - 2] ... x[t]."""
+        (x,) = arrays(x)
+        along = {"axis": axis_of(x, axis), "reverse": bool(reverse), "exclusive": bool(exclusive)}
+        return apply(Op.of({"associative_scan": {"monoid": {"matrix": semiring}, **along}}), x)[0]
+
+    def recurrent(cell, z, weight, bias, reverse):
+        options = {"cell": cell, "reverse": bool(reverse), "bias": bias is not None, "initial": False}
+        return apply(Op.of({"recurrent": options}), *arrays(z, weight, *(() if bias is None else (bias,))))
+
+    def lstm(z, weight, bias=None, reverse=False):
+        """States h and memories c [n, batch, width] of an LSTM from zero states: `z` [n, batch, 4 width] are the products with
+        the inputs, `weight` [width, 4 width] and `bias` [4 width] those with the state; gates i, f, g, o side by side."""
+        return tuple(recurrent("lstm", z, weight, bias, reverse))
+
+    def gru(z, weight, bias=None, reverse=False):
+        """States h [n, batch, width] of a GRU from zero: `z` [n, batch, 3 width] are the products with the inputs, `weight`
+        [width, 3 width] and `bias` [3 width] those with the state; gates r, z, n side by side."""
+        return recurrent("gru", z, weight, bias, reverse)[0]
+
     def log_partition(emissions, transitions, lengths=None):
         """ln Z of a chain of tags: ln sum over y of exp(sum_t emissions[b, t, y[t]] + sum_t transitions[y[t-1], y[t]]).
 

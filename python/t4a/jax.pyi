@@ -96,6 +96,21 @@ def logcumsumexp(x: Like, axis: int = 0, reverse: bool = False) -> Array:
 def linear_recurrence(a: Like, b: Like, axis: int = 0, reverse: bool = False) -> Array:
     """h[t] = a[t] h[t - 1] + b[t] along an axis, with h[-1] = 0; a, b and h of one shape."""
 
+def matrix_recurrence(a: Like, b: Like, reverse: bool = False) -> Array:
+    """H[t] = A[t] H[t - 1] + B[t] from zero: `a` [..., n, d, d], `b` [..., n, d, k], H as `b`."""
+
+def matrix_scan(x: Like, semiring: Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"] = "standard", axis: int = 0, reverse: bool = False, exclusive: bool = False) -> Array:
+    """Running products x[0] x[1] ... x[t] of square matrices [..., d, d] along another axis, over a semiring as in
+    `einsum`. `exclusive`: without x[t]. `reverse`: x[n - 1] x[n - 2] ... x[t]."""
+
+def lstm(z: Like, weight: Like, bias: Like | None = None, reverse: bool = False) -> tuple[Array, Array]:
+    """States h and memories c [n, batch, width] of an LSTM from zero states: `z` [n, batch, 4 width] are the products with
+    the inputs, `weight` [width, 4 width] and `bias` [4 width] those with the state; gates i, f, g, o side by side."""
+
+def gru(z: Like, weight: Like, bias: Like | None = None, reverse: bool = False) -> Array:
+    """States h [n, batch, width] of a GRU from zero: `z` [n, batch, 3 width] are the products with the inputs, `weight`
+    [width, 3 width] and `bias` [3 width] those with the state; gates r, z, n side by side."""
+
 def log_partition(emissions: Like, transitions: Like, lengths: Sequence[int] | Any | None = None) -> Array:
     """ln Z of a chain of tags: ln sum over y of exp(sum_t emissions[b, t, y[t]] + sum_t transitions[y[t-1], y[t]]).
 

@@ -18,10 +18,10 @@ PARAMETERS = {
     "semiring": 'Literal["standard", "max_plus", "min_plus", "max_mul", "max_min", "log_sum_exp"]',
     "memory": "int | None", "axis": "int", "reverse": "bool", "check_gauge": "bool", "rtol": "float | None",
     "side": 'Literal["right", "left"]', "lengths": "Sequence[int] | Any | None",
-    "spec": "Spec", "specs": "tuple[Spec, Spec]", "axes": "tuple[Sequence[int], Sequence[int]]",
+    "spec": "Spec", "specs": "tuple[Spec, Spec]", "exclusive": "bool", "bias": "Like | None", "axes": "tuple[Sequence[int], Sequence[int]]",
 }
 SPECS = {"graded_contract": 1, "graded_svd": 2}
-RESULTS = {"graded_svd": 3, "svd": 3, "qr": 2, "eigh": 2, "slogdet": 2, "polar": 2, "kalman_filter": 3}
+RESULTS = {"graded_svd": 3, "lstm": 2, "svd": 3, "qr": 2, "eigh": 2, "slogdet": 2, "polar": 2, "kalman_filter": 3}
 
 
 def functions():

@@ -133,6 +133,26 @@ def test_scans(dtype):
     np.testing.assert_allclose(tn.linear_recurrence(x, x[::-1]), want)
 
 
+def test_scans_of_matrices():
+    x = rng.normal(size=(4, 3, 3))
+    products = [x[0]]
+    for y in x[1:]:
+        products.append(products[-1] @ y)
+    np.testing.assert_allclose(tn.matrix_scan(x), products)
+    np.testing.assert_allclose(tn.matrix_scan(x, exclusive=True)[1:], products[:-1])
+    np.testing.assert_allclose(tn.matrix_scan(x[:, None], reverse=True)[0, 0], x[3] @ x[2] @ x[1] @ x[0])
+    best = [x[0]]
+    for y in x[1:]:
+        best.append((best[-1][:, :, None] + y[None]).max(1))
+    np.testing.assert_allclose(tn.matrix_scan(x, semiring="max_plus"), best)
+    b, h, want = rng.normal(size=(4, 3, 2)), np.zeros((3, 2)), []
+    for a, y in zip(x, b):
+        h = a @ h + y
+        want.append(h)
+    np.testing.assert_allclose(tn.matrix_recurrence(x, b), want)
+    assert tn.matrix_recurrence(x[None], b[None], reverse=True).shape == (1, 4, 3, 2)
+
+
 def test_layers():
     x, targets = rng.normal(size=(4, 3)), np.array([0, 2, 1, 1], np.uint8)
     p = np.exp(x) / np.exp(x).sum(1, keepdims=True)

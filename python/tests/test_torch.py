@@ -105,3 +105,27 @@ def test_a_training_step():
         optimizer.step()
         assert before is None or loss.item() < before
         before = loss.item()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_recurrent_layers_are_those_of_torch(reverse):
+    n, batch, inputs, width = 5, 3, 4, 2
+    x = noise(n, batch, inputs)
+    flip = lambda y: y.flip(0) if reverse else y
+    for kind, gates in ((torch.nn.LSTM, 4), (torch.nn.GRU, 3)):
+        layer = kind(inputs, width, dtype=torch.float64)
+        z = x @ layer.weight_ih_l0.T + layer.bias_ih_l0
+        assert z.shape == (n, batch, gates * width)
+        own = tt.lstm if gates == 4 else tt.gru
+        result = own(z, layer.weight_hh_l0.T, layer.bias_hh_l0, reverse=reverse)
+        h = result[0] if gates == 4 else result
+        want = flip(layer(flip(x))[0])
+        torch.testing.assert_close(h, want)
+        if gates == 4:
+            torch.testing.assert_close(result[1][0 if reverse else -1], layer(flip(x))[1][1][0])
+        weights = list(layer.parameters())
+        for got, expected in zip(torch.autograd.grad((h**2).sum(), weights), torch.autograd.grad((want**2).sum(), weights)):
+            torch.testing.assert_close(got, expected)
+    weight = noise(2, 8).requires_grad_()
+    assert gradgradcheck(lambda z, w: tt.lstm(z, w)[0], (noise(2, 1, 8).requires_grad_(), weight))
+    assert gradcheck(lambda x: tt.matrix_scan(x, "log_sum_exp"), (noise(3, 2, 2).requires_grad_(),), check_forward_ad=True)
