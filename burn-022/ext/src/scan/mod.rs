@@ -80,10 +80,7 @@ where
     prepared.build(results)
 }
 
-fn run(
-    prepared: &mut Prepared<Dispatch>,
-    options: &Options,
-) -> Result<[Vec<Floats<Dispatch>>; 2]> {
+fn run(prepared: &mut Prepared<Dispatch>, options: &Options) -> Result<[Vec<Floats<Dispatch>>; 2]> {
     options.take_path(ScanReport::step_by_step(prepared.steps.length()))?;
     let [consts, init, xs] =
         [&mut prepared.consts, &mut prepared.init, &mut prepared.xs].map(std::mem::take);
