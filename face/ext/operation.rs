@@ -54,7 +54,7 @@
 //! ```
 
 use burn_backend::Backend;
-pub use t4a_diff::array::Semiring;
+pub use t4a_diff::array::{Kernel, MatrixFactors, MatrixKernel, Semiring};
 use t4a_diff::checked_results;
 pub use t4a_diff::{
     Array, Cotangents, Dual, Eager, Flags, Integers, Keep, Kind, Meta, OnBatch, Operation, Outcome,
@@ -62,7 +62,7 @@ pub use t4a_diff::{
 };
 use t4a_tensor::DType;
 pub use t4a_tensor::TensorError;
-use t4a_tensor::route::{Path, Reason, Route};
+use t4a_tensor::route::{Path, Policy, Reason, Route, policy};
 
 use super::primitive::{Floats, Indices};
 pub use super::user::{call, call_jvp, float, route};
@@ -207,6 +207,22 @@ pub trait Operations: Backend {
         None
     }
 
+    /// True if there is such a kernel here for operands like these. Operations that consist of kernels alone are no
+    /// fallback.
+    fn has_kernel(_kernel: Kernel, _inputs: &[Meta]) -> bool {
+        false
+    }
+
+    /// [`Array::matrix_kernel`].
+    #[must_use]
+    fn array_matrix_kernel(
+        _a: &Floats<Self>,
+        _of: MatrixKernel,
+        _b: Option<&Floats<Self>>,
+    ) -> Option<MatrixFactors<Floats<Self>>> {
+        None
+    }
+
     /// [`Array::semiring_cotangents`].
     #[must_use]
     fn array_semiring_cotangents(
@@ -219,13 +235,32 @@ pub trait Operations: Backend {
     }
 }
 
-/// The portable definition, if the policy lets an operation leave its kernels.
-pub(crate) fn by_definition<O: Operation, A: Array>(
+/// The route of an operation on operands like these where it runs by its definition: outside of the engine.
+///
+/// [`Path::Device`] if the backend has kernels for all of it, [`Path::HostData`] if it is computed in the engine, else
+/// [`Path::Portable`]. Matrices that a kernel cannot serve, as singular ones, are computed in the engine all the same.
+pub fn definition_route<B: Operations, O: Operation>(op: &O, inputs: &[Meta]) -> Route {
+    let kernels = op.kernels(inputs);
+    if !kernels.is_empty() && kernels.iter().all(|&kernel| B::has_kernel(kernel, inputs)) {
+        return Route::native(Path::Device);
+    }
+    let path = if op.is_on_host() { Path::HostData } else { Path::Portable };
+    Route::because(path, Reason::OpUnsupported)
+}
+
+/// The portable definition, if it consists of kernels or the policy lets an operation leave these.
+pub(crate) fn by_definition<O: Operation, B: Operations>(
     op: &O,
-    inputs: &[Value<A>],
+    inputs: &[Operand<B>],
     tracked: &[bool],
-) -> Result<Outcome<A>, O::Error> {
-    Route::fallback(op.name(), Path::Portable, Reason::OpUnsupported)?;
+) -> Result<Outcome<Floats<B>>, O::Error> {
+    if policy() == Policy::RejectFallback {
+        let metas: Vec<Meta> = inputs.iter().map(meta).collect();
+        let Route { path, reason } = definition_route::<B, O>(op, &metas);
+        if reason != Reason::Native {
+            Route::fallback(op.name(), path, reason)?;
+        }
+    }
     op.portable(inputs, tracked)
 }
 

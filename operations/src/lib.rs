@@ -44,6 +44,7 @@ use std::any::Any;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use t4a_diff::array::Kernel as DeviceKernel;
 use t4a_diff::{
     Array, Cotangents, Dual, Eager, Keep, Kind, Meta, OnBatch, Operation, Outcome, Pairs, Reverse,
     Value,
@@ -310,5 +311,13 @@ impl Operation for AnyOperation {
 
     fn is_composite(&self) -> bool {
         held!(self, op => op.is_composite())
+    }
+
+    fn kernels(&self, inputs: &[Meta]) -> Vec<DeviceKernel> {
+        held!(self, op => op.kernels(inputs))
+    }
+
+    fn is_on_host(&self) -> bool {
+        held!(self, op => op.is_on_host())
     }
 }

@@ -1,5 +1,6 @@
 //! Running sums, products, extrema and log-sum-exp with derivatives. Every rule is a linear recurrence.
 
+use t4a_diff::array::Kernel;
 use t4a_diff::{
     Array, Cotangents, Dual, Eager, Flags, Keep, Kept, Meta, OnBatch, Operation, Outcome, Reverse,
     Value,
@@ -154,6 +155,14 @@ impl Operation for Cumulative {
             Running::Sum => Keep::default(),
             Running::Max | Running::Min => Keep::default().results(&[0]),
             _ => Keep::default().all_inputs().all_results(),
+        }
+    }
+
+    fn kernels(&self, _: &[Meta]) -> Vec<Kernel> {
+        match self.kind {
+            Running::Sum => vec![Kernel::RunningSum],
+            Running::Product if !self.complex => vec![Kernel::Recurrence],
+            _ => Vec::new(),
         }
     }
 

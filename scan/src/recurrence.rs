@@ -1,5 +1,6 @@
 //! `h_t = a_t h_{t−1} + b_t` along an axis, element by element.
 
+use t4a_diff::array::Kernel;
 use t4a_diff::{
     Array, Cotangents, Dual, Eager, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value,
 };
@@ -171,6 +172,10 @@ impl Operation for LinearRecurrence {
         }
         let keep = keep.all_results();
         if self.initial { keep.inputs(&[2 * p, 3 * p - 1]) } else { keep }
+    }
+
+    fn kernels(&self, _: &[Meta]) -> Vec<Kernel> {
+        if self.complex { Vec::new() } else { vec![Kernel::Recurrence] }
     }
 
     /// By a kernel of the arrays, else step by step.

@@ -54,6 +54,8 @@ pub enum Path {
     LinalgSequential,
     /// Factorisations or solves, one matrix after the other, with threads inside of each.
     LinalgParallel,
+    /// Kernels of the device that the tensor is on, outside of the engine.
+    Device,
     /// The definition of an operation, in operations of the backend that it runs on.
     Portable,
     /// In the engine for another backend, through host data.
@@ -96,6 +98,7 @@ impl Path {
             Path::TensordotUser => "tensordot_user",
             Path::LinalgSequential => "linalg_sequential",
             Path::LinalgParallel => "linalg_parallel",
+            Path::Device => "device",
             Path::Portable => "portable",
             Path::HostData => "host_data",
         }

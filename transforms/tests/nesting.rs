@@ -1,5 +1,5 @@
 //! Transformations of transformations, generated: every pair of them, and chains of three and four, of x³, sin,
-//! a reduction, a product, a product of complex numbers, a scan and singular values, against formulas.
+//! a reduction, a product, a product of complex numbers, scans and singular values, against formulas.
 //!
 //! A function f of numbers in a row is made one number Σ f, which every transformation takes and gives: the
 //! derivative along ones for `jvp`, the sum of the gradient for `grad`, the sum of one batch of equal examples
@@ -58,6 +58,18 @@ functions! {
         let options = Options::default().length(3).memory(Memory::StoreAll);
         let (y, ()) = scan(step, (x.clone(),), x.clone() * x.clone(), (), &options).unwrap();
         y.sum() * 0.1
+    };
+    Running |x: A| {
+        // A carry that is a constant at first, by constants, xs and ys.
+        let step = |(a,): (Tensor<A, 1>,), c: Tensor<A, 1>, x: Tensor<A, 1>| {
+            let c = c * x;
+            (c.clone(), c * a.narrow(0, 1, 1))
+        };
+        let one = Tensor::<A, 1>::ones([1], (&A::Device::default(), DType::F64));
+        let options = Options::default().memory(Memory::default()).reverse(true);
+        let (y, ys): (Tensor<A, 1>, Tensor<A, 2>) =
+            scan(step, (x.clone(),), one, x, &options).unwrap();
+        y + ys.narrow(0, 1, 1).reshape([1])
     };
     Values |x: A| {
         // x₀ times an orthogonal matrix has the singular values x₀.
@@ -239,6 +251,32 @@ fn chains_of_scans() {
         [vmap jvp] 1;
         [jvp compile] 1;
         [compile jvp] 1;
+    }
+}
+
+/// Twice x³: the product of all, and that of two times one of them.
+#[test]
+fn chains_of_running_products() {
+    chains! {
+        Running, power(2.0, 3);
+        [] 0;
+        [grad vmap] 1;
+        [compile grad] 1;
+        [vmap jvp] 1;
+        [jvp compile] 1;
+        [jvp jvp] 2;
+        [jvp grad] 2;
+        [compile vmap] 0;
+        [compile jvp] 1;
+        [compile vmap grad] 1;
+        [compile vmap jvp] 1;
+        [compile jvp vmap] 1;
+        [compile jvp jvp] 2;
+        [compile jvp grad] 2;
+        [compile vmap vmap] 0;
+        [jvp vmap compile jvp] 2;
+        [vmap compile jvp grad] 2;
+        [compile vmap jvp grad] 2;
     }
 }
 

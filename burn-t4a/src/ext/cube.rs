@@ -3,7 +3,7 @@
 //! Operations run by their portable definitions on the device. What Burn's kernels get wrong for them has kernels
 //! in `t4a-cube`: the greatest and its place where a lane holds −∞ or NaN, products of matrices in full
 //! precision, products over semirings without memory for their terms, recurrences and running sums with work in
-//! proportion to their elements.
+//! proportion to their elements, factorisations of small matrices.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,11 +14,15 @@ use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
 use burn_std::Metadata;
 use t4a_cube::{
-    Extreme, Lanes, Operand as Memory, Recurrence, extreme, log_sum_cotangents, product, recurrence,
+    Extreme, Factorisation, Lanes, Operand as Memory, Recurrence, extreme, factor, fits_triangular,
+    log_sum_cotangents, product, recurrence, solve_triangular, supports,
 };
 use t4a_tensor::TensorError;
 
-use super::operation::{Operand, Operation, Operations, Outcome, Semiring, by_definition, meta};
+use super::operation::{
+    Kernel, MatrixFactors, MatrixKernel, Meta, Operand, Operation, Operations, Outcome, Semiring,
+    Value, by_definition, meta,
+};
 use super::primitive::{Floats, Indices};
 
 /// The precision of products of `f32` matrices in contractions and derivative rules.
@@ -130,6 +134,26 @@ fn has_products(dtype: DType) -> bool {
     matches!(dtype, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
 }
 
+/// The kernel for a batch of matrices, but for triangular systems.
+fn factorisation(of: MatrixKernel) -> Option<Factorisation> {
+    Some(match of {
+        MatrixKernel::Cholesky => Factorisation::Cholesky,
+        MatrixKernel::Lu => Factorisation::Lu,
+        MatrixKernel::Qr => Factorisation::Qr,
+        MatrixKernel::Eigh => Factorisation::Eigh,
+        MatrixKernel::Svd => Factorisation::Svd,
+        _ => return None,
+    })
+}
+
+/// True if there is a kernel for matrices of this size.
+fn has_matrix_kernel(of: MatrixKernel, [m, n]: [usize; 2]) -> bool {
+    match (of, factorisation(of)) {
+        (MatrixKernel::Triangular { .. }, _) => fits_triangular(n),
+        (_, of) => of.is_some_and(|of| of.fits(m, n)),
+    }
+}
+
 fn places<R, F, I, BT>(x: CubeTensor<R>) -> Indices<CubeBackend<R, F, I, BT>>
 where
     R: CubeRuntime,
@@ -152,7 +176,8 @@ where
     BT: BoolElement,
 {
     /// # Errors
-    /// Those of the operation; `ValueOutOfRange` for operands beyond the indices of kernels.
+    /// Those of the operation; `ValueOutOfRange` for operands beyond the indices of kernels; `DTypeUnsupported` for
+    /// elements that the device lacks.
     fn run<O: Operation>(
         op: &O,
         inputs: &[Operand<Self>],
@@ -163,6 +188,12 @@ where
             if elements > i32::MAX as usize {
                 let message = format!("{elements} elements, and indices of kernels have 31 bits");
                 return Err(TensorError::value(op.name(), message).into());
+            }
+            let Value::Float(x) = input else { continue };
+            if !supports(&x.0.client, x.0.dtype.into()) {
+                let (op, dtype) = (op.name(), meta(input).dtype);
+                let expected = "elements that the device has";
+                return Err(TensorError::DTypeUnsupported { op, dtype, expected }.into());
             }
         }
         by_definition(op, inputs, tracked)
@@ -259,5 +290,53 @@ where
         let [x, y] = launched(cotangents);
         let of = |of: &CubeTensor<R>, x| Floats(tensor(of, x, of.meta.shape(), of.dtype));
         Some([of(a, x), of(b, y)])
+    }
+
+    fn has_kernel(kernel: Kernel, inputs: &[Meta]) -> bool {
+        use t4a_tensor::DType;
+        let dtype = inputs.first().map_or(DType::F32, |x| x.dtype);
+        let wide = matches!(dtype, DType::F32 | DType::F64);
+        match kernel {
+            Kernel::Matrix(of, size) => wide && has_matrix_kernel(of, size),
+            Kernel::Reduction | Kernel::Matmul | Kernel::Semiring(_) => dtype.is_float(),
+            Kernel::Recurrence | Kernel::RunningSum => dtype.is_float(),
+            _ => false,
+        }
+    }
+
+    /// For `f32` and `f64`.
+    fn array_matrix_kernel(
+        a: &Floats<Self>,
+        of: MatrixKernel,
+        b: Option<&Floats<Self>>,
+    ) -> Option<MatrixFactors<Floats<Self>>> {
+        let a = &a.0;
+        let [_, m, n] = a.meta.shape().dims();
+        if !matches!(a.dtype, DType::F32 | DType::F64) || !has_matrix_kernel(of, [m, n]) {
+            return None;
+        }
+        let integers = |x: Memory| {
+            let shape = x.shape.clone();
+            places(tensor(a, x, &shape, DType::I32))
+        };
+        let floats = |x: Memory| {
+            let shape = x.shape.clone();
+            Floats(tensor(a, x, &shape, a.dtype))
+        };
+        if let Some(of) = factorisation(of) {
+            let found = launched(factor(&a.client, of, memory(a)));
+            return Some(MatrixFactors {
+                factors: found.factors.into_iter().map(floats).collect(),
+                rows: found.rows.map(integers),
+                status: integers(found.status),
+            });
+        }
+        let (MatrixKernel::Triangular { upper, unit, transposed }, Some(b)) = (of, b) else {
+            return None;
+        };
+        let triangle = t4a_cube::Triangle { upper, unit, transposed };
+        let operands = [memory(a), memory(&b.0)];
+        let (x, status) = launched(solve_triangular(&a.client, operands, triangle));
+        Some(MatrixFactors { factors: vec![floats(x)], rows: None, status: integers(status) })
     }
 }

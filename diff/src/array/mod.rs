@@ -7,6 +7,7 @@
 
 mod dual;
 mod engine;
+mod kernel;
 
 use std::fmt::Debug;
 
@@ -19,25 +20,10 @@ mod tests;
 
 pub use dual::Dual;
 pub use engine::{Eager, ElementKind, Indices, Reals, Truths};
+pub use kernel::{Kernel, MatrixFactors, MatrixKernel, Semiring};
 
 /// Sizes of axes.
 pub type Shape = Vec<usize>;
-
-/// A semiring whose products of matrices some devices have kernels for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Semiring {
-    /// (max, +).
-    MaxPlus,
-    /// (min, +).
-    MinPlus,
-    /// (max, ×) of numbers that are not negative.
-    MaxMul,
-    /// (max, min).
-    MaxMin,
-    /// `ln Σ eˣ` and +.
-    LogSumExp,
-}
 
 /// An array of floats of one dtype, known at run time.
 pub trait Array: Clone + Debug + Sized + 'static {
@@ -190,6 +176,12 @@ pub trait Array: Clone + Debug + Sized + 'static {
         _axis: usize,
         _reverse: bool,
     ) -> Option<Self> {
+        None
+    }
+
+    /// Factors of small matrices `[β, m, n]`, or the solutions of systems with these and right-hand sides `b`, where
+    /// a device has such a kernel; no tape records them.
+    fn matrix_kernel(&self, _of: MatrixKernel, _b: Option<&Self>) -> Option<MatrixFactors<Self>> {
         None
     }
 

@@ -27,7 +27,7 @@ pub use kept::{Cotangents, Keep, Kept, Outcome, Reverse};
 pub use pairs::{OnPairs, Pairs};
 pub use value::Value;
 
-use crate::array::{Array, Dual, Eager, Shape};
+use crate::array::{Array, Dual, Eager, Kernel, Shape};
 
 /// Shape and dtype of an operand or a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,6 +128,18 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
         inputs: &[Value<A>],
         tracked: &[bool],
     ) -> Result<Outcome<A>, Self::Error>;
+
+    /// Kernels of devices that the definition consists of for such operands, with elementwise operations around
+    /// them. The default is none.
+    fn kernels(&self, inputs: &[Meta]) -> Vec<Kernel> {
+        let _ = inputs;
+        Vec::new()
+    }
+
+    /// True if the definition is computed in the engine, from the elements.
+    fn is_on_host(&self) -> bool {
+        false
+    }
 
     /// The results on the engine. `tracked`: whose derivative will be asked for.
     ///

@@ -13,7 +13,7 @@
 use t4a_tensor::{AnyTensor, DType, TensorError};
 
 use super::{Cotangents, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value, vjp_of};
-use crate::array::{Array, Dual, Eager};
+use crate::array::{Array, Dual, Eager, Kernel};
 
 /// Form of an operation with one result on complex numbers: [`Operation::on_pairs`].
 #[derive(Clone, Debug)]
@@ -253,6 +253,11 @@ impl<O: Operation> Operation for Pairs<O> {
             }
             _ => Keep::default().all_inputs(),
         }
+    }
+
+    /// Those on real numbers.
+    fn kernels(&self, inputs: &[Meta]) -> Vec<Kernel> {
+        self.op.kernels(&inputs.iter().step_by(2).cloned().collect::<Vec<_>>())
     }
 
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>, O::Error> {

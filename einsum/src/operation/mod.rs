@@ -25,6 +25,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use t4a_diff::array::Kernel;
 use t4a_diff::{
     Array, Cotangents, Dual, Eager, Keep, Meta, OnBatch, OnPairs, Operation, Outcome, Reverse,
     Value,
@@ -214,7 +215,16 @@ impl<G: Tag> Operation for Contraction<G> {
         }
     }
 
-    /// Over semirings other than (+, ×) with memory for all multiply-adds of a step.
+    fn kernels(&self, _: &[Meta]) -> Vec<Kernel> {
+        let linear = self.semiring.share() == Share::Linear;
+        match self.plan.operands() {
+            1 => vec![Kernel::Reduction],
+            _ if linear => vec![Kernel::Matmul],
+            _ => self.semiring.kernel().map(Kernel::Semiring).into_iter().collect(),
+        }
+    }
+
+    /// Over semirings other than (+, ×) with memory for all multiply-adds of a step, unless arrays have a kernel.
     fn portable<A: Array>(&self, inputs: &[Value<A>], tracked: &[bool]) -> Result<Outcome<A>> {
         self.plan.check_unsliced()?;
         if self.plan.operands() > 2 {

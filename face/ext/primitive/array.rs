@@ -1,7 +1,7 @@
 //! Floats of a backend as arrays of the vocabulary.
 
 use burn_backend::{Scalar, TensorMetadata};
-use t4a_diff::array::{Semiring, Shape};
+use t4a_diff::array::{MatrixFactors, MatrixKernel, Semiring, Shape};
 use t4a_diff::{Array, Dual, Operation, Outcome, Value};
 use t4a_tensor::{AnyTensor, DType, Result};
 
@@ -215,6 +215,9 @@ impl<B: Operations> Array for Floats<B> {
         places: bool,
     ) -> Option<(Self, Option<Indices<B>>)> {
         B::array_semiring_matmul(self, b, over, places)
+    }
+    fn matrix_kernel(&self, of: MatrixKernel, b: Option<&Self>) -> Option<MatrixFactors<Self>> {
+        B::array_matrix_kernel(self, of, b)
     }
     fn semiring_cotangents(&self, b: &Self, over: Semiring, g: &Self) -> Option<[Self; 2]> {
         B::array_semiring_cotangents(self, b, over, g)

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use t4a_scan::body::{Options, Steps, same};
+use t4a_diff::Array;
+use t4a_scan::body::{Memory, Options, Steps, same};
 use t4a_scan::{Result, ScanError};
 
 use crate::ext::operation::Operations;
@@ -102,5 +103,29 @@ impl<B: Operations> Prepared<B> {
     ) -> Result<(S, YS)> {
         let of_y = self.of_y.get().cloned().unwrap_or(Structure::Node(Vec::new()));
         Ok((build("the carry", &self.of_carry, carry)?, build("ys", &of_y, ys)?))
+    }
+
+    /// A function of a tree as a scan of one step, of which a tape keeps the arguments only.
+    ///
+    /// # Errors
+    /// `Tree` for integers and booleans.
+    pub(crate) fn once<F, K, Y>(f: F, x: K) -> Result<(Self, Options)>
+    where
+        F: Fn(K) -> Y + Send + Sync + 'static,
+        K: Tree<B>,
+        Y: Tree<B>,
+    {
+        let options = Options::default().length(1).memory(Memory::default());
+        let step = move |x: K, (): (), (): ()| ((), f(x));
+        Ok((Self::new(step, x, (), (), &options)?, options))
+    }
+
+    /// The only y, without its leading axis.
+    ///
+    /// # Errors
+    /// As [`Prepared::build`].
+    pub(crate) fn build_only<Y: Tree<B>>(&self, [carry, ys]: [Vec<Floats<B>>; 2]) -> Result<Y> {
+        let ys = ys.iter().map(|y| y.reshape(&y.shape()[1..])).collect();
+        Ok(self.build::<(), Y>([carry, ys])?.1)
     }
 }

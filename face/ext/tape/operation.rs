@@ -10,7 +10,7 @@ use t4a_tensor::route::Route;
 
 use super::{Argument, Handed, Tracked, constant, is_tracked, primitive, record};
 use crate::boundary::accept;
-use crate::ext::operation::{Operand, Operations};
+use crate::ext::operation::{Kernel, Meta, Operand, Operations};
 use crate::ext::primitive::{Bools, Floats, Indices};
 
 impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
@@ -71,6 +71,10 @@ impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
         };
         let inputs: Vec<Value<Dual<Floats<B>>>> = inputs.iter().map(below).collect();
         B::jvp(op, &inputs, tracked)?.try_map(value, |x| Ok(above(x)))
+    }
+
+    fn has_kernel(kernel: Kernel, inputs: &[Meta]) -> bool {
+        B::has_kernel(kernel, inputs)
     }
 
     /// Off the engine what is at the place that `B` finds.

@@ -40,6 +40,11 @@ impl Operand {
     }
 }
 
+/// True unless the device says that it lacks these elements. CUDA does not list `f64`, which it has.
+pub fn supports<R: Runtime>(client: &ComputeClient<R>, dtype: StorageType) -> bool {
+    !client.properties().type_usage(dtype).is_empty() || !R::name(client).contains("wgpu")
+}
+
 /// The number of elements, if indices of kernels reach them.
 pub(crate) fn elements(kernel: &'static str, sizes: &[usize]) -> Result<usize> {
     let product = sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(size));

@@ -5,6 +5,7 @@
 //! extreme      greatest, least, their places, the first NaN of a lane
 //! product      matrix products over semirings, in full precision
 //! log_sum      cotangents of products over log-sum-exp
+//! factor       factorisations of small matrices, triangular systems
 //! scan         linear recurrences and running sums
 //! launch       grids, tiles, sizes
 //! ```
@@ -14,6 +15,7 @@
 
 mod error;
 mod extreme;
+mod factor;
 mod kernels;
 mod launch;
 mod log_sum;
@@ -22,7 +24,8 @@ mod scan;
 
 pub use error::{CubeError, Result};
 pub use extreme::{Extreme, Lanes, extreme};
-pub use launch::Operand;
+pub use factor::{Factorisation, Factors, Triangle, factor, fits_triangular, solve_triangular};
+pub use launch::{Operand, supports};
 pub use log_sum::log_sum_cotangents;
 pub use product::{Product, Semiring, Tile, product};
 pub use scan::{Recurrence, recurrence};

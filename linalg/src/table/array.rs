@@ -11,7 +11,7 @@
 
 use smallvec::SmallVec;
 use t4a_algebra::{c32, c64};
-use t4a_diff::array::Integers;
+use t4a_diff::array::{Integers, Kernel};
 use t4a_diff::{
     Array, Cotangents, Dual, Eager, Keep, Kept, Meta, OnBatch, Operation, Outcome as ArrayOutcome,
     Reverse, Value,
@@ -294,9 +294,22 @@ impl Operation for Linalg {
         Keep::default().all_inputs().results(&[0, 1, 2, 3, 4])
     }
 
-    /// The engine computes; the results are constants of the implementor.
+    fn kernels(&self, inputs: &[Meta]) -> Vec<Kernel> {
+        let Some([.., m, n]) = inputs.first().map(|x| &x.shape[..]) else { return Vec::new() };
+        let size = [*m, *n];
+        self.kernel(size).map(|kernel| Kernel::Matrix(kernel, size)).into_iter().collect()
+    }
+
+    fn is_on_host(&self) -> bool {
+        true
+    }
+
+    /// By kernels of the arrays; else the engine computes, and the results are constants of the implementor.
     fn portable<A: Array>(&self, inputs: &[Value<A>], tracked: &[bool]) -> Result<ArrayOutcome<A>> {
         let like = inputs[0].float();
+        if let Some(outcome) = self.on_device(inputs, tracked.contains(&true))? {
+            return Ok(outcome);
+        }
         let inputs = inputs.iter().map(|x| host(x.float())).collect::<Result<Vec<_>>>()?;
         self.forward(&inputs, tracked)?.try_map(
             |x| match x {

@@ -4,9 +4,11 @@
 //! MatrixOp   any operation, a row each
 //! rule       rules with what they have in common
 //! Linalg     a MatrixOp on arrays: a t4a_diff::Operation, complex matrices as pairs
+//! device     kernels of devices for some of them
 //! ```
 
 mod array;
+mod device;
 mod rule;
 #[cfg(test)]
 mod scales;

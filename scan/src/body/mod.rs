@@ -6,6 +6,7 @@
 //! steps     one step, all of them, elements of xs, stacks of ys
 //! tape      a scan as one node of a tape, with bounded memory
 //! below     such a node whose passes are scans of a backend that has a way of its own to run them
+//! level     a scan with tangents or a hidden batch as a scan without
 //! elements  steps that a tape records one by one
 //! span      the derivative of a span of steps, in the reverse pass of that node
 //! ```
@@ -26,12 +27,14 @@
 
 mod below;
 mod elements;
+mod level;
 mod options;
 mod span;
 mod steps;
 mod tape;
 
 pub use below::{ScanBelow, scan_below_tape};
+pub use level::{Level, scan_below_level};
 pub use options::{Memory, Options, ScanReport};
 pub use span::{Cotangents, Slot, Span, Told};
 pub use steps::{Stack, Steps, at, same};

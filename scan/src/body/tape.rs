@@ -74,8 +74,7 @@ pub trait Tape: Array + Send + 'static {
     }
 }
 
-/// A scan with a step of which [`Tape::observe`] does not say that it has run no reverse pass is tried again, in all so
-/// many times.
+/// A step of which [`Tape::observe`] does not say whether it has run a reverse pass runs again, in all so many times.
 const TRIES: usize = 3;
 
 /// Scans of at most so many steps are recorded as they are unless memory is said: [`Options::memory`].
@@ -106,15 +105,12 @@ pub fn scan_on_tape<T: Tape>(
         Some(Memory::Bounded(policy)) => policy,
         None => Policy::Sqrt,
     };
-    for _ in 0..TRIES {
-        let all = [consts.clone(), init.clone(), xs.clone()];
-        let forward = |like, all| forward(steps.clone(), like, all, policy);
-        match recorded(all, policy, forward, back) {
-            Err(ScanError::ReversePass { .. }) => {}
-            outcome => return outcome,
-        }
+    let all = [consts.clone(), init.clone(), xs.clone()];
+    let forward = |like, all| forward(steps.clone(), like, all, policy);
+    match recorded(all, policy, forward, back) {
+        Err(ScanError::ReversePass { .. }) => run(&steps, &consts, init, &xs),
+        outcome => outcome,
     }
-    run(&steps, &consts, init, &xs)
 }
 
 /// Finds out by the first step, on constants, what would be an error with more steps.
@@ -188,11 +184,22 @@ pub(super) fn step<T: Tape>(
     policy: &dyn Debug,
 ) -> Result<Pair<T>> {
     let above = |x: Vec<T::Below>| x.into_iter().map(|x| T::above(x, kind)).collect::<Vec<T>>();
-    let ended_pass = T::observe();
-    let (carry, y) = steps.step(consts, above(carry), above(x))?;
-    if ended_pass() != Some(false) {
+    let observed = |carry: Vec<T::Below>, x: Vec<T::Below>| -> Result<_> {
+        let ended_pass = T::observe();
+        let results = steps.step(consts, above(carry), above(x))?;
+        Ok((results, ended_pass()))
+    };
+    let (mut results, mut ended) = observed(carry.clone(), x.clone())?;
+    for _ in 1..TRIES {
+        if ended.is_some() {
+            break;
+        }
+        (results, ended) = observed(carry.clone(), x.clone())?;
+    }
+    if ended != Some(false) {
         return Err(ScanError::ReversePass { policy: format!("{policy:?}") });
     }
+    let (carry, y) = results;
     if carry.iter().chain(&y).any(T::is_tracked) {
         return Err(ScanError::Captured { policy: format!("{policy:?}") });
     }

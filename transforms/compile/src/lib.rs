@@ -27,6 +27,7 @@
 //! | programs for another process | [`Compiled::save`], [`Compiled::load`] |
 //! | arguments that are not tensors, structs | `Static` and `#[derive(Tree)]` of `burn_t4a::ext::tree` |
 //! | recordings for an interpreter of one's own | [`graph`] |
+//! | long scans over a few numbers as machine code | the feature `jit` |
 
 // backend     Traced<B>: computes what B computes
 // methods     Burn's methods, a row each; argument takes them apart

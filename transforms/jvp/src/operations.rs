@@ -11,10 +11,10 @@ use burn_t4a::ext::operation::{
     Array, Cotangents, Dual, Operand, Operation, Operations, Outcome, Reverse, Value,
 };
 use burn_t4a::ext::primitive::{Bools, Floats, Indices};
-use burn_t4a::ext::scan::ScanBackend;
+use burn_t4a::ext::scan::{self, Level, Options, ScanBackend, Steps, scan_below_level};
 
 use crate::backend::Jvp;
-use crate::primitive::JvpTensor;
+use crate::primitive::{JvpTensor, zeros_like};
 
 type Upper<B> = Floats<Jvp<B>>;
 
@@ -96,8 +96,52 @@ impl<B: Operations> Operations for Jvp<B> {
     }
 }
 
-/// Step by step: the steps carry their tangents.
-impl<B: ScanBackend> ScanBackend for Jvp<B> {}
+/// Tangents are further carries, xs and ys of a scan below.
+impl<B: ScanBackend> ScanBackend for Jvp<B> {
+    fn chooses_path() -> bool {
+        B::chooses_path()
+    }
+
+    fn scan(
+        steps: Steps<Upper<B>>,
+        consts: Vec<Upper<B>>,
+        init: Vec<Upper<B>>,
+        xs: Vec<Upper<B>>,
+        options: &Options,
+    ) -> scan::Result<[Vec<Upper<B>>; 2]> {
+        if !B::chooses_path() {
+            return steps.run(&consts, init, &xs);
+        }
+        let below = |steps, [consts, init, xs]: [Vec<Floats<B>>; 3], options: &_| {
+            B::scan(steps, consts, init, xs, options)
+        };
+        scan_below_level::<Self>(&steps, &consts, &init, &xs, options, below)
+    }
+}
+
+/// The form says whether there is a tangent.
+impl<B: Operations> Level for Jvp<B> {
+    type Above = Upper<B>;
+    type Below = Floats<B>;
+    type Form = bool;
+
+    fn form(x: &Upper<B>) -> bool {
+        x.0.moves()
+    }
+    fn parts(moves: bool) -> usize {
+        1 + usize::from(moves)
+    }
+    fn lower(x: Upper<B>, moves: bool, _stacked: bool) -> Vec<Floats<B>> {
+        let (primal, tangent) = x.0.into_parts();
+        let tangent = tangent.or_else(|| moves.then(|| zeros_like::<B>(&primal)));
+        [Some(primal), tangent].into_iter().flatten().map(Floats).collect()
+    }
+    fn raise(parts: Vec<Floats<B>>, _moves: bool, _stacked: bool) -> Upper<B> {
+        let mut parts = parts.into_iter().map(|x| x.0);
+        let primal = parts.next().unwrap_or_else(|| unreachable!("every form has a value"));
+        Floats(JvpTensor { primal, tangent: parts.next() })
+    }
+}
 
 fn moves<B: Operations>(x: &Operand<Jvp<B>>) -> bool {
     matches!(x, Value::Float(x) if x.0.moves())

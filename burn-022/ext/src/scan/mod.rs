@@ -37,6 +37,7 @@ use prepared::Prepared;
 use t4a_scan::body::scan_on_tape;
 
 use crate::dispatch;
+use crate::primitive::Floats;
 use crate::tree::Tree;
 
 pub use t4a_scan::body::{Memory, Options, ScanReport};
@@ -75,15 +76,54 @@ where
     YS: Tree,
 {
     let mut prepared = Prepared::<Dispatch>::new(body, consts, init, xs, options)?;
+    let results = run(&mut prepared, options)?;
+    prepared.build(results)
+}
+
+fn run(prepared: &mut Prepared<Dispatch>, options: &Options) -> Result<[Vec<Floats<Dispatch>>; 2]> {
     options.take_path(ScanReport::step_by_step(prepared.steps.length()))?;
     let [consts, init, xs] =
         [&mut prepared.consts, &mut prepared.init, &mut prepared.xs].map(std::mem::take);
     let steps = prepared.steps.clone();
     let all = consts.iter().chain(&init).chain(&xs).map(|x| &x.0);
-    let results = if dispatch::records(all) {
-        scan_on_tape(steps, consts, init, xs, options)?
+    if dispatch::records(all) {
+        scan_on_tape(steps, consts, init, xs, options)
     } else {
-        steps.run(&consts, init, &xs)?
-    };
-    prepared.build(results)
+        steps.run(&consts, init, &xs)
+    }
+}
+
+/// `f(x)`, of which a tape keeps x only: the reverse pass runs f once more. `jax.checkpoint`, and
+/// `torch.utils.checkpoint`.
+///
+/// Memory of the records of f so lasts as long as its own part of the reverse pass; the cost is one more run of f.
+/// Functions of the model in sequence, each in a checkpoint, keep their arguments and the records of one of them.
+/// Of a loop, [`scan`] keeps √N carries in the same way. f must not use tracked tensors that are not in x, and
+/// gives the same result each time: no dropout inside.
+///
+/// ```
+/// use burn_t4a_022_ext::scan::checkpoint;
+/// use burn_tensor::{Device, Tensor};
+///
+/// let device = Device::flex().autodiff();
+/// let x = Tensor::<1>::from_floats([0.5, 1.0], &device).require_grad();
+/// let y: Tensor<1> = checkpoint(|x: Tensor<1>| x.clone() * x.sin(), x.clone())?;
+/// let want = x.clone().inner().sin() + x.clone().inner() * x.clone().inner().cos();
+/// let got = x.grad(&y.sum().backward()).unwrap();
+/// got.into_data().assert_approx_eq::<f32>(&want.into_data(), Default::default());
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// [`ScanError::Captured`] for such a tracked tensor; [`ScanError::Tree`] for integers and booleans in x or
+/// in the result; [`ScanError::DTypes`].
+pub fn checkpoint<F, K, Y>(f: F, x: K) -> Result<Y>
+where
+    F: Fn(K) -> Y + Send + Sync + 'static,
+    K: Tree,
+    Y: Tree,
+{
+    let (mut prepared, options) = Prepared::<Dispatch>::once(f, x)?;
+    let results = run(&mut prepared, &options)?;
+    prepared.build_only(results)
 }

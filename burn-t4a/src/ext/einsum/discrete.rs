@@ -1,11 +1,12 @@
 //! Semirings without a derivative: booleans, integers, numbers of optima, K best values.
 //!
-//! The engine computes them for every backend. Elements cross as `TensorData`, which costs nothing
+//! The engine computes them for every backend, but for booleans on devices with kernels over (max, ×). Elements cross as `TensorData`, which costs nothing
 //! with `BurnT4a` and a transfer with devices that have memory of their own, and is a fallback elsewhere,
 //! which the policy of routes may reject. Results are constants of the tape.
 
 use burn_backend::DType as BurnDType;
 use burn_tensor::{BasicOps, Bool, Float, Int, Tensor, TensorPrimitive};
+use t4a_algebra::MaxMul;
 use t4a_diff::Value;
 use t4a_einsum::{
     ArraySemiring, EinsumError, Expression, FloatCancellative, FloatSelective, IntSemiring,
@@ -16,9 +17,9 @@ use t4a_tensor::route::Route;
 
 use super::call::semiring_einsum;
 use super::host::Job;
-use super::operand::{HostOperand, Operand};
+use super::operand::{FlagOperand, HostOperand, Operand};
 use crate::ext::error::Result;
-use crate::ext::operation::Operations;
+use crate::ext::operation::{Kernel, Operations, Semiring};
 use crate::ext::primitive::{Bools, Floats};
 use crate::ext::user::routed;
 
@@ -69,8 +70,17 @@ fn run<B: Operations, K: BasicOps<B>, const D: usize>(
 /// As [`einsum`](super::einsum).
 pub fn bool_einsum<B: Operations, const D: usize>(
     expression: impl Expression,
-    operands: impl Operands<HostOperand<B, Bool>>,
+    operands: impl Operands<FlagOperand<B>>,
 ) -> Result<Tensor<B, D, Bool>> {
+    let operands = operands.into_operands();
+    if B::has_kernel(Kernel::Semiring(Semiring::MaxMul), &[]) {
+        // (max, ×) of 0 and 1 is (or, and).
+        let operands: Vec<Operand<B>> =
+            operands.into_iter().map(FlagOperand::into_floats).collect();
+        return Ok(semiring_einsum::<MaxMul, B, D>(expression, operands)?.greater_elem(0.0));
+    }
+    let operands: Vec<HostOperand<B, Bool>> =
+        operands.into_iter().map(FlagOperand::into_host).collect();
     let job = job::<_, _, D>("bool_einsum", expression, operands, 0, 1)?;
     let (flags, route) = run::<B, Bool, D>(&job, Plan::contract_bool)?;
     let flags = B::with_route(Value::Flags(Bools(flags.into_primitive())), route);

@@ -2,9 +2,9 @@
 
 use std::marker::PhantomData;
 
-use burn_backend::tensor::FloatTensor;
-use burn_backend::{Backend, DType, Shape, TensorMetadata};
-use burn_tensor::{BasicOps, Float, Tensor};
+use burn_backend::tensor::{BoolTensor, FloatTensor};
+use burn_backend::{Backend, DType, FloatDType, Shape, TensorMetadata};
+use burn_tensor::{BasicOps, Bool, Float, Tensor};
 
 use super::host::Host;
 use crate::ext::complex::Complex;
@@ -40,6 +40,38 @@ impl<B: Operations> Operand<B> {
         let shape = self.0.shape();
         let flat = B::float_reshape(self.0.clone(), [count].into());
         let mut host = HostOperand::from(tensor::<B, 1>(Floats(flat)));
+        host.0.shape = shape;
+        host
+    }
+}
+
+/// A tensor of booleans of any rank.
+#[derive(Clone, Debug)]
+pub struct FlagOperand<B: Backend>(BoolTensor<B>);
+
+impl<B: Backend, const D: usize> From<&Tensor<B, D, Bool>> for FlagOperand<B> {
+    fn from(tensor: &Tensor<B, D, Bool>) -> Self {
+        tensor.clone().into()
+    }
+}
+
+impl<B: Backend, const D: usize> From<Tensor<B, D, Bool>> for FlagOperand<B> {
+    fn from(tensor: Tensor<B, D, Bool>) -> Self {
+        Self(tensor.into_primitive())
+    }
+}
+
+impl<B: Operations> FlagOperand<B> {
+    /// 0 and 1 in `f32`.
+    pub(super) fn into_floats(self) -> Operand<B> {
+        Operand(B::bool_into_float(self.0, FloatDType::F32))
+    }
+
+    /// The elements.
+    pub(super) fn into_host(self) -> HostOperand<B, Bool> {
+        let shape = self.0.shape();
+        let flat = B::bool_reshape(self.0, [shape.num_elements()].into());
+        let mut host = HostOperand::from(Tensor::<B, 1, Bool>::from_primitive(flat));
         host.0.shape = shape;
         host
     }

@@ -44,11 +44,12 @@ mod records;
 
 use prepared::Prepared;
 
+use crate::ext::primitive::Floats;
 use crate::ext::tree::Tree;
 
 pub use backend::ScanBackend;
 pub use jvp::{Pushed, scan_jvp};
-pub use t4a_scan::body::{Memory, Options, ScanReport, Steps};
+pub use t4a_scan::body::{Level, Memory, Options, ScanReport, Steps, scan_below_level};
 pub use t4a_scan::schedule::Policy;
 pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
 
@@ -89,11 +90,56 @@ where
     YS: Tree<B>,
 {
     let mut prepared = Prepared::<B>::new(body, consts, init, xs, options)?;
+    let results = run(&mut prepared, options)?;
+    prepared.build(results)
+}
+
+fn run<B: ScanBackend>(
+    prepared: &mut Prepared<B>,
+    options: &Options,
+) -> Result<[Vec<Floats<B>>; 2]> {
     if !B::chooses_path() {
         options.take_path(ScanReport::step_by_step(prepared.steps.length()))?;
     }
     let [consts, init, xs] =
         [&mut prepared.consts, &mut prepared.init, &mut prepared.xs].map(std::mem::take);
-    let results = B::scan(prepared.steps.clone(), consts, init, xs, options)?;
-    prepared.build(results)
+    B::scan(prepared.steps.clone(), consts, init, xs, options)
+}
+
+/// `f(x)`, of which a tape keeps x only: the reverse pass runs f once more. `jax.checkpoint`, and
+/// `torch.utils.checkpoint`.
+///
+/// Memory of the records of f so lasts as long as its own part of the reverse pass; the cost is one more run of f.
+/// Functions of the model in sequence, each in a checkpoint, keep their arguments and the records of one of them.
+/// Of a loop, [`scan`] keeps √N carries in the same way. f must not use tracked tensors that are not in x, and
+/// gives the same result each time: no dropout inside.
+///
+/// ```
+/// use burn_autodiff::Autodiff;
+/// use burn_t4a::ext::scan::checkpoint;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_tensor::Tensor;
+///
+/// type B = Autodiff<BurnT4a>;
+/// let x = Tensor::<B, 1>::from_floats([0.5, 1.0], &T4aDevice).require_grad();
+/// let y: Tensor<B, 1> = checkpoint(|x: Tensor<B, 1>| x.clone() * x.sin(), x.clone())?;
+/// let want = x.clone().inner().sin() + x.clone().inner() * x.clone().inner().cos();
+/// let got = x.grad(&y.sum().backward()).unwrap();
+/// got.into_data().assert_approx_eq::<f32>(&want.into_data(), Default::default());
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// [`ScanError::Captured`] for such a tracked tensor; [`ScanError::Tree`] for integers and booleans in x or
+/// in the result; [`ScanError::DTypes`].
+pub fn checkpoint<B, F, K, Y>(f: F, x: K) -> Result<Y>
+where
+    B: ScanBackend,
+    F: Fn(K) -> Y + Send + Sync + 'static,
+    K: Tree<B>,
+    Y: Tree<B>,
+{
+    let (mut prepared, options) = Prepared::<B>::once(f, x)?;
+    let results = run(&mut prepared, &options)?;
+    prepared.build_only(results)
 }

@@ -7,6 +7,7 @@ use super::ext::scan::{self as scans, Memory, Options, Policy, scan};
 use super::{Tensor, device, ext, numbers};
 
 mod associative;
+mod checkpoints;
 mod errors;
 mod forwarding;
 mod gradients;

@@ -4,6 +4,7 @@
 use cubecl::prelude::*;
 
 pub(crate) mod extreme;
+pub(crate) mod factor;
 pub(crate) mod log_sum;
 pub(crate) mod product;
 pub(crate) mod scan;

@@ -1,10 +1,12 @@
 //! Einsum over semirings with gradients, against the engine.
 
-use burn::backend::Autodiff;
-use burn::tensor::Tensor;
+use burn::backend::{Autodiff, Wgpu};
 use burn::tensor::backend::AutodiffBackend;
+use burn::tensor::{Bool, DType, Tensor};
+use burn_t4a::BurnT4a;
 use burn_t4a::ext::einsum::{
-    ArraySemiring, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard, semiring_einsum,
+    ArraySemiring, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard, bool_einsum,
+    semiring_einsum,
 };
 
 use super::{Engine, Gpu, Tested, assert_close, noise, numbers, steps, tensor};
@@ -164,6 +166,74 @@ fn second_derivatives_of_log_sum_exp() {
     }
     let given = second::<Autodiff<Gpu>>();
     assert_close(&given, &second::<Autodiff<Engine>>(), 1e-4, "second derivative");
+}
+
+/// Half precision in and out, `f32` in between, as in the engine; the same ties.
+#[test]
+fn products_of_half_precision() {
+    fn run<S: ArraySemiring, B: Tested + AutodiffBackend>(low: f32) -> [Vec<f32>; 3] {
+        let [m, k, n] = [17, 30, 18];
+        let raise = |x: Vec<f32>| -> Vec<f32> { x.into_iter().map(|x| x.max(low)).collect() };
+        let half = |x: &[f32], shape| tensor::<B, 2>(x, shape).cast(DType::F16).require_grad();
+        let a = half(&raise(steps(m * k, 1)), [m, k]);
+        let b = half(&raise(steps(k * n, 2)), [k, n]);
+        let y: Tensor<B, 2> = semiring_einsum::<S, _, _>("ij,jk->ik", [&a, &b]).unwrap();
+        assert_eq!(y.dtype(), DType::F16);
+        let grads = y.clone().sum().backward();
+        [numbers(y.inner()), numbers(a.grad(&grads).unwrap()), numbers(b.grad(&grads).unwrap())]
+    }
+    fn check<S: ArraySemiring>(low: f32, tolerance: f32) {
+        let (given, expected) = (run::<S, Gpu>(low), run::<S, Engine>(low));
+        for (g, e) in given.iter().zip(&expected) {
+            assert_close(g, e, tolerance, std::any::type_name::<S>());
+        }
+    }
+    check::<MaxPlus>(f32::MIN, 0.0);
+    check::<MinPlus>(f32::MIN, 0.0);
+    check::<MaxMul>(0.0, 0.0);
+    check::<MaxMin>(f32::MIN, 0.0);
+    check::<LogSumExp>(f32::MIN, 2e-3);
+}
+
+/// Operands with strides of 0 and of transposes, and axes of no elements.
+#[test]
+fn views_and_empty_axes() {
+    fn views<S: ArraySemiring, B: Tested>() -> Vec<f32> {
+        let a = tensor::<B, 3>(&steps(3 * 7, 1), [3, 1, 7]).expand([3, 5, 7]);
+        let b = tensor::<B, 3>(&steps(4 * 7 * 3, 2), [4, 7, 3]).permute([2, 1, 0]);
+        let y: Tensor<B, 3> = semiring_einsum::<S, _, _>("bij,bjk->bik", [&a, &b]).unwrap();
+        numbers(y)
+    }
+    fn empty<S: ArraySemiring, B: Tested>([m, k, n]: [usize; 3]) -> Vec<f32> {
+        let (a, b) =
+            (tensor::<B, 2>(&steps(m * k, 1), [m, k]), tensor::<B, 2>(&steps(k * n, 2), [k, n]));
+        numbers(semiring_einsum::<S, B, 2>("ij,jk->ik", [&a, &b]).unwrap())
+    }
+    fn check<S: ArraySemiring>() {
+        let name = std::any::type_name::<S>();
+        assert_close(&views::<S, Wgpu>(), &views::<S, BurnT4a>(), 1e-6, name);
+        for sizes in [[2, 0, 3], [0, 4, 3], [2, 4, 0]] {
+            let (given, expected) = (empty::<S, Wgpu>(sizes), empty::<S, BurnT4a>(sizes));
+            assert_close(&given, &expected, 0.0, &format!("{name} {sizes:?}"));
+        }
+    }
+    check::<MaxPlus>();
+    check::<MinPlus>();
+    check::<MaxMin>();
+    check::<LogSumExp>();
+}
+
+/// (or, and) on booleans, of one operand, two and three.
+#[test]
+fn booleans() {
+    fn run<B: Tested>(text: &str, count: usize) -> Vec<bool> {
+        let x = tensor::<B, 2>(&noise(36, 4), [6, 6]).greater_elem(0.3);
+        let y: Tensor<B, 2, Bool> = bool_einsum(text, vec![x; count]).unwrap();
+        y.into_data().iter::<bool>().collect()
+    }
+    for (text, count) in [("ij->ji", 1), ("ij,jk->ik", 2), ("ij,jk,kl->il", 3)] {
+        assert_eq!(run::<Wgpu>(text, count), run::<BurnT4a>(text, count), "{text}");
+    }
 }
 
 /// A plan of several steps, whose first results are operands of the next.

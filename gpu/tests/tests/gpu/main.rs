@@ -5,6 +5,7 @@
 
 mod arrays;
 mod contractions;
+mod factorisations;
 mod kernels;
 mod user;
 

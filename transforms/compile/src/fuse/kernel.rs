@@ -14,8 +14,17 @@ use t4a_tensor::loops::kernel::{self, BindRight, Fold};
 use super::machine::{self, Inst};
 use super::{Binary, Compare, Reduction, Unary};
 
+/// Floats that machine code can have.
+#[cfg(feature = "jit")]
+pub(crate) use t4a_jit::Float as Coded;
+/// Floats that machine code can have: there is none without the feature `jit`.
+#[cfg(not(feature = "jit"))]
+pub(crate) trait Coded {}
+#[cfg(not(feature = "jit"))]
+impl<T: Float> Coded for T {}
+
 /// Elements that are fused: floats that are computed in their own type.
-pub(crate) trait Lane: Float + Element + Numeric<Acc = Self> {
+pub(crate) trait Lane: Float + Element + Numeric<Acc = Self> + Coded {
     /// 64 bytes of them as vectors.
     type Vector: Copy;
     /// Runs a chain.

@@ -1,25 +1,43 @@
 //! One instruction over the arena.
 //!
-//! Sizes up to four are known at compile time: a step of a filter of few states is loads, a handful of
-//! multiply-adds and stores. Everything else runs by the loops of the fused groups.
+//! Few elements are known at compile time: a step of a filter of few states is loads, a handful of
+//! multiply-adds and stores. Everything else runs by the loops of the fused groups, products by `products`.
 
+use std::marker::PhantomData;
+
+use t4a_algebra::simd::{Loop, dispatch};
+
+use super::products::Sizes;
 use crate::fuse::kernel::{self as fused, Lane};
 use crate::fuse::{Binary, Elementwise};
+
+/// What kind of kernel it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `Inst::what`; the operands that are one number for all elements.
+    Each([bool; 2]),
+    Gather,
+    Copy,
+    Sum,
+    Product,
+}
 
 /// What a kernel reads and writes: offsets of the arena, and sizes.
 #[derive(Clone, Debug)]
 pub(super) struct Inst<T> {
     pub(super) run: Kernel<T>,
+    pub(super) kind: Kind,
     /// Offsets of the operands.
     pub(super) a: usize,
     pub(super) b: usize,
     pub(super) c: usize,
     pub(super) out: usize,
-    /// Sizes: elements, or of a product `[batch; m, k] · [k, n]`.
+    /// Elements of the result, and of the operand of a sum, of which those that follow each other belong to `inner` sums.
     pub(super) n: usize,
-    pub(super) m: usize,
     pub(super) k: usize,
-    pub(super) batch: usize,
+    pub(super) inner: usize,
+    /// Of a product.
+    pub(super) sizes: Sizes,
     pub(super) scalar: T,
     pub(super) what: Option<Elementwise>,
     /// Where each element comes from.
@@ -32,21 +50,25 @@ pub(super) struct Inst<T> {
 pub(super) type Kernel<T> = unsafe fn(*mut T, &Inst<T>);
 
 impl<T: Lane> Inst<T> {
-    pub(super) fn new(run: Kernel<T>, operands: [usize; 3], out: usize, n: usize) -> Self {
-        let [a, b, c] = operands;
+    pub(super) fn new(
+        (run, kind): (Kernel<T>, Kind),
+        [a, b, c]: [usize; 3],
+        out: usize,
+        n: usize,
+    ) -> Self {
         let (scalar, table) = (T::ZERO, Box::default());
-        Self { run, a, b, c, out, n, m: 0, k: 0, batch: 1, scalar, what: None, table }
+        let sizes = Sizes::default();
+        Self { run, kind, a, b, c, out, n, k: 0, inner: 1, sizes, scalar, what: None, table }
     }
 
     /// Whether all that it reads and writes is within `len` elements.
     pub(super) fn fits(&self, len: usize) -> bool {
-        let Self { a, b, c, out, n, m, k, batch, .. } = *self;
-        let operand = if m > 0 { [batch * m * k, batch * k * n] } else { [n.max(k), n] };
-        let result = if m > 0 { batch * m * n } else { n };
-        a + operand[0] <= len
-            && b + operand[1] <= len
+        let Self { a, b, c, out, n, k, sizes, .. } = *self;
+        let [of_a, of_b, of_out] = if sizes.batch > 0 { sizes.lens() } else { [n.max(k), n, n] };
+        a + of_a <= len
+            && b + of_b <= len
             && c + n <= len
-            && out + result <= len
+            && out + of_out <= len
             && self.table.iter().all(|&at| at < len)
     }
 }
@@ -98,18 +120,35 @@ const STATIC: u8 = 3;
 
 /// `outᵢ = f(aᵢ, bᵢ)`; `N` elements, or as many as the instruction says if it is 0.
 unsafe fn two<T: Lane, F: Two<T>, const N: usize, const ONE: u8>(arena: *mut T, i: &Inst<T>) {
-    let n = if N == 0 { i.n } else { N };
-    // SAFETY: ranges of the instruction; the result overlaps no operand.
-    unsafe {
-        let (a, b, out) = (arena.add(i.a), arena.add(i.b), arena.add(i.out));
-        for j in 0..n {
-            let x = *a.add(if ONE == LEFT { 0 } else { j });
-            let y = match ONE {
-                RIGHT => *b,
-                STATIC => i.scalar,
-                _ => *b.add(j),
-            };
-            *out.add(j) = F::of(x, y);
+    let each = Each::<T, F, ONE> { arena, i, n: if N == 0 { i.n } else { N }, of: PhantomData };
+    if N == 0 { dispatch(each) } else { each.run() }
+}
+
+struct Each<'a, T, F, const ONE: u8> {
+    arena: *mut T,
+    i: &'a Inst<T>,
+    n: usize,
+    of: PhantomData<F>,
+}
+
+impl<T: Lane, F: Two<T>, const ONE: u8> Loop for Each<'_, T, F, ONE> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let Self { arena, i, n, .. } = self;
+        // SAFETY: ranges of the instruction; the result overlaps no operand.
+        unsafe {
+            let (a, b) = (arena.add(i.a).cast_const(), arena.add(i.b).cast_const());
+            let out = std::slice::from_raw_parts_mut(arena.add(i.out), n);
+            for (j, out) in out.iter_mut().enumerate() {
+                let x = *a.add(if ONE == LEFT { 0 } else { j });
+                let y = match ONE {
+                    RIGHT => *b,
+                    STATIC => i.scalar,
+                    _ => *b.add(j),
+                };
+                *out = F::of(x, y);
+            }
         }
     }
 }
@@ -129,14 +168,19 @@ fn sized<T: Lane, F: Two<T>, const ONE: u8>(n: usize) -> Kernel<T> {
 }
 
 /// How two operands of these numbers of elements meet without being laid out; the last: a static one.
-fn of_two<T: Lane, F: Two<T>>(n: usize, sizes: [usize; 2], fixed: bool) -> Option<Kernel<T>> {
-    Some(match (fixed, sizes) {
-        (true, _) => sized::<T, F, STATIC>(n),
-        (_, [a, b]) if a == n && b == n => sized::<T, F, NONE>(n),
-        (_, [1, b]) if b == n => sized::<T, F, LEFT>(n),
-        (_, [a, 1]) if a == n => sized::<T, F, RIGHT>(n),
+fn of_two<T: Lane, F: Two<T>>(
+    n: usize,
+    sizes: [usize; 2],
+    fixed: bool,
+) -> Option<(Kernel<T>, Kind)> {
+    let (run, one) = match (fixed, sizes) {
+        (true, _) => (sized::<T, F, STATIC>(n), [false; 2]),
+        (_, [a, b]) if a == n && b == n => (sized::<T, F, NONE>(n), [false; 2]),
+        (_, [1, b]) if b == n => (sized::<T, F, LEFT>(n), [true, false]),
+        (_, [a, 1]) if a == n => (sized::<T, F, RIGHT>(n), [false, true]),
         _ => return None,
-    })
+    };
+    Some((run, Kind::Each(one)))
 }
 
 /// A kernel for numbers of few elements, if there is one.
@@ -144,7 +188,7 @@ pub(super) fn small<T: Lane>(
     what: Elementwise,
     n: usize,
     sizes: [usize; 2],
-) -> Option<(Kernel<T>, T)> {
+) -> Option<((Kernel<T>, Kind), T)> {
     let (f, scalar) = match what {
         Elementwise::Binary(f) => (f, None),
         Elementwise::Scalar(f, c) => (f, Some(T::from_f64(c))),
@@ -161,7 +205,7 @@ pub(super) fn small<T: Lane>(
     run.map(|run| (run, scalar.unwrap_or(T::ZERO)))
 }
 
-/// Any elementwise function of operands of `n` elements. Truth values are 1 and 0.
+/// [`apply`] to operands of `n` elements.
 pub(super) unsafe fn each<T: Lane>(arena: *mut T, i: &Inst<T>) {
     let Some(what) = i.what else { return };
     // SAFETY: ranges of the instruction; the result overlaps no operand.
@@ -173,6 +217,11 @@ pub(super) unsafe fn each<T: Lane>(arena: *mut T, i: &Inst<T>) {
             write(arena, i.out, i.n),
         )
     };
+    apply(what, [a, b, c], out);
+}
+
+/// An elementwise function. Truth values are 1 and 0.
+pub(super) fn apply<T: Lane>(what: Elementwise, [a, b, c]: [&[T]; 3], out: &mut [T]) {
     let of = T::from_f64;
     let truth = |x: bool| if x { T::ONE } else { T::ZERO };
     match what {
@@ -229,7 +278,7 @@ pub(super) unsafe fn copy<T: Lane>(arena: *mut T, i: &Inst<T>) {
 
 /// `out[m, n] = scalar · Σₖ a[m, k, n]`, `n` of the instruction being all of the results.
 pub(super) unsafe fn sum<T: Lane>(arena: *mut T, i: &Inst<T>) {
-    let inner = i.batch;
+    let inner = i.inner;
     let terms = i.k / i.n.max(1);
     // SAFETY: ranges of the instruction; the result overlaps no operand.
     let (a, out) = unsafe { (read(arena, i.a, i.k), write(arena, i.out, i.n)) };
@@ -240,65 +289,5 @@ pub(super) unsafe fn sum<T: Lane>(arena: *mut T, i: &Inst<T>) {
             total = total.add(a[first + t * inner]);
         }
         *out = t4a_algebra::Real::div(total, i.scalar);
-    }
-}
-
-/// `out[m, n] = a[m, k] · b[k, n]` with sizes known at compile time.
-unsafe fn product<T: Lane, const M: usize, const K: usize, const N: usize>(
-    arena: *mut T,
-    i: &Inst<T>,
-) {
-    // SAFETY: ranges of the instruction; the result overlaps no operand.
-    unsafe {
-        let (a, b, out) = (arena.add(i.a), arena.add(i.b), arena.add(i.out));
-        for r in 0..M {
-            for c in 0..N {
-                let mut total = (*a.add(r * K)).mul(*b.add(c));
-                for k in 1..K {
-                    total = (*a.add(r * K + k)).mul(*b.add(k * N + c)).add(total);
-                }
-                *out.add(r * N + c) = total;
-            }
-        }
-    }
-}
-
-/// The same with any sizes, for each of a batch.
-unsafe fn products<T: Lane>(arena: *mut T, i: &Inst<T>) {
-    let Inst { m, k, n, batch, .. } = *i;
-    // SAFETY: ranges of the instruction; the result overlaps no operand.
-    let (a, b, out) = unsafe {
-        (
-            read(arena, i.a, batch * m * k),
-            read(arena, i.b, batch * k * n),
-            write(arena, i.out, batch * m * n),
-        )
-    };
-    for (t, out) in out.chunks_exact_mut((m * n).max(1)).enumerate() {
-        let (a, b) = (&a[t * m * k..][..m * k], &b[t * k * n..][..k * n]);
-        for (out, a) in out.chunks_exact_mut(n).zip(a.chunks_exact(k)) {
-            out.fill(T::ZERO);
-            for (&a, b) in a.iter().zip(b.chunks_exact(n)) {
-                out.iter_mut().zip(b).for_each(|(out, &b)| *out = a.mul(b).add(*out));
-            }
-        }
-    }
-}
-
-/// The kernel of a product.
-pub(super) fn matmul<T: Lane>(batch: usize, m: usize, k: usize, n: usize) -> Kernel<T> {
-    macro_rules! table {
-        ($($m:literal $k:literal $n:literal;)*) => {
-            match (batch, m, k, n) {
-                $((1, $m, $k, $n) => product::<T, $m, $k, $n>,)*
-                _ => products::<T>,
-            }
-        };
-    }
-    table! {
-        1 1 1; 1 1 2; 1 1 3; 1 1 4; 2 1 1; 2 1 2; 3 1 1; 3 1 3; 4 1 1; 4 1 4;
-        1 2 1; 1 2 2; 1 2 3; 1 2 4; 2 2 1; 2 2 2; 3 2 1; 3 2 3; 4 2 1; 4 2 4; 2 2 3; 3 2 2; 2 2 4; 4 2 2;
-        1 3 1; 1 3 2; 1 3 3; 2 3 1; 2 3 2; 2 3 3; 3 3 1; 3 3 2; 3 3 3;
-        1 4 1; 1 4 2; 1 4 4; 2 4 1; 2 4 2; 2 4 4; 4 4 1; 4 4 2; 4 4 4;
     }
 }

@@ -4,6 +4,8 @@
 //! build     instructions of the body → kernels over offsets; what does not change runs once, before
 //! arena     which elements lie where: slots that are free again after the last use
 //! kernel    one instruction over the arena, with sizes known at compile time where they are small
+//! products  those of matrices
+//! machine   all lines of a step as machine code, where they are about few numbers
 //! run       the steps
 //! ```
 //!
@@ -15,6 +17,9 @@
 mod arena;
 mod build;
 mod kernel;
+#[cfg(feature = "jit")]
+mod machine;
+mod products;
 mod run;
 
 use std::sync::Arc;
@@ -170,6 +175,15 @@ impl<B: Backend> Compiled<B> {
         }
     }
 
+    /// How its steps run.
+    fn reason(&self) -> &'static str {
+        let coded = match self {
+            Self::F32(x) => x.is_coded(),
+            Self::F64(x) => x.is_coded(),
+        };
+        if coded { "machine_code" } else { "body_traced" }
+    }
+
     fn run(&self, operands: Vec<Any<B>>) -> t4a_tensor::Result<Vec<Any<B>>> {
         match self {
             Self::F32(x) => x.run(operands),
@@ -203,7 +217,8 @@ impl<B: Operations> ScanBackend for Traced<B> {
                 return steps.run(&consts, init, &xs);
             }
         };
-        options.take_path(ScanReport { path: ScanPath::Fused, reason: "body_traced", length })?;
+        let reason = compiled.reason();
+        options.take_path(ScanReport { path: ScanPath::Fused, reason, length })?;
         let mut call = Call::new("scan");
         for x in operands.into_iter().flatten().chain(body.captured) {
             call.operand(x);

@@ -2,9 +2,14 @@
 
 use burn_backend::Backend;
 use burn_t4a::T4aTensor;
+use t4a_algebra::Standard;
+use t4a_algebra::gemm::{MatMut, MatRef, Parallelism, Product};
 use t4a_tensor::{AnyTensor, Element, Result, Tensor, TensorError};
 
-use super::build::{Line, Loop, Operand, Put, Routine};
+use std::ops::Range;
+
+use super::build::{Added, Line, Loop, Operand, Put, Routine, WithMatrix, Y};
+use super::products::Sizes;
 use crate::fuse::kernel::Lane;
 use crate::fuse::{engine, same};
 use crate::recording::Frame;
@@ -71,7 +76,61 @@ fn put<T: Copy>(to: &mut [T], from: &[T]) {
     }
 }
 
+/// `[rows, k] · [k, n]`, row-major.
+fn product<T: Lane>(x: &[T], matrix: &[T], [rows, k, n]: [usize; 3], out: &mut [T]) {
+    let operands = (MatRef::row_major(x, rows, k), MatRef::row_major(matrix, k, n));
+    let (Ok(x), Ok(matrix)) = operands else { unreachable!("operands have these sizes") };
+    let Ok(out) = MatMut::row_major(out, rows, n) else { unreachable!("a result for all rows") };
+    run_product(x, matrix, out, false);
+}
+
+fn run_product<T: Lane>(a: MatRef<'_, T>, b: MatRef<'_, T>, c: MatMut<'_, T>, add: bool) {
+    let Ok(product) = Product::new(a, b, c) else { unreachable!("sizes agree") };
+    product.accumulate(add).parallelism(Parallelism::Threads(0)).run::<Standard>();
+}
+
+/// Elements of a buffer for products of several steps.
+const BUFFER: usize = 1 << 16;
+
+/// What is formed of several steps at once.
+struct Buffers<T> {
+    /// Steps.
+    size: usize,
+    given: Vec<Vec<T>>,
+    /// Of each y that is a product.
+    ys: Vec<Vec<T>>,
+    sums: Vec<[Vec<T>; 2]>,
+}
+
 impl<T: Lane, B: Backend> Loop<T, B> {
+    fn buffers(&self) -> Buffers<T> {
+        let of = |sizes: &Sizes| sizes.m * sizes.k.max(sizes.n);
+        let given = self.given.iter().map(|(_, _, with)| of(&with.sizes));
+        let ys = self.ys.iter().filter_map(|y| y.product.as_ref()).map(|with| of(&with.sizes));
+        let sums = self.sums.iter().map(|sum| sum.k * sum.m.max(sum.n));
+        let widest = given.chain(ys).chain(sums).max();
+        let size = widest.map_or(self.length, |n| (BUFFER / n).clamp(1, self.length.max(1)));
+        let zeros = |n: usize| vec![T::ZERO; n * size];
+        Buffers {
+            size,
+            given: self
+                .given
+                .iter()
+                .map(|(_, _, with)| zeros(with.sizes.m * with.sizes.n))
+                .collect(),
+            ys: self
+                .ys
+                .iter()
+                .map(|y| zeros(if y.product.is_some() { y.range.n } else { 0 }))
+                .collect(),
+            sums: self
+                .sums
+                .iter()
+                .map(|sum| [zeros(sum.k * sum.m), zeros(sum.k * sum.n)])
+                .collect(),
+        }
+    }
+
     /// The last carry, then the ys.
     pub(super) fn run(&self, operands: Vec<Any<B>>) -> Result<Vec<Any<B>>> {
         let [consts, carries, xs] = self.counts;
@@ -90,19 +149,43 @@ impl<T: Lane, B: Backend> Loop<T, B> {
         }
         let mut kept = vec![None; self.kept];
         lines(&self.before, &mut arena, &mut kept)?;
+        let count = |y: &Y| y.range.shape.iter().product::<usize>();
         let mut ys: Vec<Vec<T>> =
-            self.ys.iter().map(|y| vec![T::ZERO; y.n * self.length]).collect();
-        for k in 0..self.length {
-            let t = if self.reverse { self.length - 1 - k } else { k };
-            for (input, x) in self.inputs[scanned.clone()].iter().zip(&slices[scanned.clone()]) {
-                put(&mut arena[input.at..][..input.n], &x[t * input.n..][..input.n]);
+            self.ys.iter().map(|y| vec![T::ZERO; count(y) * self.length]).collect();
+        let mut buffers = self.buffers();
+        for from in (0..self.length).step_by(buffers.size) {
+            let steps = from..(from + buffers.size).min(self.length);
+            // Places along the leading axis.
+            let low = if self.reverse { self.length - steps.end } else { from };
+            for (x, all) in self.given.iter().zip(&mut buffers.given) {
+                let (x, _, WithMatrix { matrix, sizes: Sizes { m, k, n, .. } }) = x;
+                let (rows, x) = (m * steps.len(), slices[scanned.start + x]);
+                let matrix = &arena[*matrix..][..k * n];
+                product(
+                    &x[low * m * k..][..rows * k],
+                    matrix,
+                    [rows, *k, *n],
+                    &mut all[..rows * n],
+                );
             }
-            lines(&self.step, &mut arena, &mut kept)?;
-            for (y, all) in self.ys.iter().zip(&mut ys) {
-                put(&mut all[t * y.n..][..y.n], &arena[y.at..][..y.n]);
+            self.steps(
+                steps.clone(),
+                low,
+                (&mut arena, &mut kept),
+                &slices[scanned.clone()],
+                &mut ys,
+                &mut buffers,
+            )?;
+            for (y, (all, buffer)) in self.ys.iter().zip(ys.iter_mut().zip(&buffers.ys)) {
+                let Some(WithMatrix { matrix, sizes: Sizes { m, k, n, .. } }) = y.product else {
+                    continue;
+                };
+                let rows = m * steps.len();
+                let out = &mut all[low * m * n..][..rows * n];
+                product(&buffer[..rows * k], &arena[matrix..][..k * n], [rows, k, n], out);
             }
-            for &(from, to, n) in &self.moves {
-                arena.copy_within(from..from + n, to);
+            for (sum, [a, b]) in self.sums.iter().zip(&buffers.sums) {
+                sum.add(&mut arena, [a, b], steps.len());
             }
         }
         let carry = self.inputs[consts..consts + carries]
@@ -110,9 +193,108 @@ impl<T: Lane, B: Backend> Loop<T, B> {
             .map(|x| tensor(Tensor::from_slice(&arena[x.at..][..x.n], &x.shape)?));
         let ys = self.ys.iter().zip(ys).map(|(y, all)| {
             let shape: Vec<usize> =
-                [self.length].into_iter().chain(y.shape.iter().copied()).collect();
+                [self.length].into_iter().chain(y.range.shape.iter().copied()).collect();
             tensor(Tensor::from_vec(all, &shape)?)
         });
         carry.chain(ys).collect()
+    }
+
+    /// So many steps; the leading axes of buffers begin at `low` of those of xs and ys.
+    fn steps(
+        &self,
+        steps: Range<usize>,
+        low: usize,
+        (arena, kept): (&mut [T], &mut [Option<Any<B>>]),
+        xs: &[&[T]],
+        ys: &mut [Vec<T>],
+        buffers: &mut Buffers<T>,
+    ) -> Result<()> {
+        #[cfg(feature = "jit")]
+        if let Some(machine) = &self.machine {
+            return self.coded(&machine.code, steps.len(), low, arena, xs, ys, buffers);
+        }
+        let [consts, carries, _] = self.counts;
+        let inputs = &self.inputs[consts + carries..][..xs.len()];
+        for k in steps {
+            let t = if self.reverse { self.length - 1 - k } else { k };
+            for (input, x) in inputs.iter().zip(xs) {
+                put(&mut arena[input.at..][..input.n], &x[t * input.n..][..input.n]);
+            }
+            for ((_, at, with), all) in self.given.iter().zip(&buffers.given) {
+                let n = with.sizes.m * with.sizes.n;
+                put(&mut arena[*at..][..n], &all[(t - low) * n..][..n]);
+            }
+            lines(&self.step, arena, kept)?;
+            for (y, (all, buffer)) in self.ys.iter().zip(ys.iter_mut().zip(&mut buffers.ys)) {
+                let (at, n) = (y.range.at, y.range.n);
+                let all = if y.product.is_some() {
+                    &mut buffer[(t - low) * n..]
+                } else {
+                    &mut all[t * n..]
+                };
+                put(&mut all[..n], &arena[at..][..n]);
+            }
+            for (sum, [a, b]) in self.sums.iter().zip(&mut buffers.sums) {
+                let &Added { a: from_a, b: from_b, m, k, n, .. } = sum;
+                put(&mut a[(t - low) * k * m..][..k * m], &arena[from_a..][..k * m]);
+                put(&mut b[(t - low) * k * n..][..k * n], &arena[from_b..][..k * n]);
+            }
+            for &(from, to, n) in &self.moves {
+                arena.copy_within(from..from + n, to);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same by machine code.
+    #[cfg(feature = "jit")]
+    #[allow(clippy::too_many_arguments)]
+    fn coded(
+        &self,
+        code: &t4a_jit::Code<T>,
+        steps: usize,
+        low: usize,
+        arena: &mut [T],
+        xs: &[&[T]],
+        ys: &mut [Vec<T>],
+        buffers: &mut Buffers<T>,
+    ) -> Result<()> {
+        let [consts, carries, _] = self.counts;
+        let of = &self.inputs[consts + carries..][..xs.len()];
+        let xs = of.iter().zip(xs).map(|(x, all)| &all[low * x.n..][..steps * x.n]);
+        let given = self.given.iter().zip(&buffers.given).map(|((_, _, with), all)| {
+            let n = with.sizes.m * with.sizes.n;
+            &all[..steps * n]
+        });
+        let inputs: Vec<&[T]> = xs.chain(given).collect();
+        let ys =
+            self.ys.iter().zip(ys.iter_mut().zip(&mut buffers.ys)).map(|(y, (all, buffer))| {
+                let n = y.range.n;
+                if y.product.is_some() {
+                    &mut buffer[..steps * n]
+                } else {
+                    &mut all[low * n..][..steps * n]
+                }
+            });
+        let sums = self.sums.iter().zip(&mut buffers.sums).flat_map(|(sum, [a, b])| {
+            [&mut a[..steps * sum.k * sum.m], &mut b[..steps * sum.k * sum.n]]
+        });
+        let mut outputs: Vec<&mut [T]> = ys.chain(sums).collect();
+        let failed = |error: t4a_jit::JitError| TensorError::value("scan", error.to_string());
+        code.run(arena, &inputs, &mut outputs, steps).map_err(failed)
+    }
+}
+
+impl Added {
+    /// The products of so many steps.
+    fn add<T: Lane>(&self, arena: &mut [T], [a, b]: [&[T]; 2], steps: usize) {
+        let Self { to, m, k, n, .. } = *self;
+        let a = MatRef::strided(a, 0, (m, steps * k), (1, m as isize));
+        let b = MatRef::row_major(b, steps * k, n);
+        let (Ok(a), Ok(b)) = (a, b) else { unreachable!("buffers have these sizes") };
+        let Ok(c) = MatMut::row_major(&mut arena[to..][..m * n], m, n) else {
+            unreachable!("a carry has this size")
+        };
+        run_product(a, b, c, true);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use burn::tensor::activation::{sigmoid, softmax};
 use burn::tensor::{DType, Tensor, TensorData, Tolerance};
 use burn_t4a::ext::linalg::solve;
-use burn_t4a::ext::scan::{Options, ScanBackend, ScanError, ScanPath, scan};
+use burn_t4a::ext::scan::{Options, ScanBackend, ScanError, ScanPath, ScanReport, scan};
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_compile::{Traced, compile};
 
@@ -53,6 +53,19 @@ pub(crate) fn odd<A: ScanBackend>((w, u): Two<A>, (h, c): Two<A>, x: Tensor<A, 2
     ((c.clone(), next - ones), (x, c))
 }
 
+/// Products, with a matrix in every step and with all xs and ys, divisions and sums.
+pub(crate) fn linear<A: ScanBackend>(
+    (w, u): Two<A>,
+    (h, c): Two<A>,
+    x: Tensor<A, 2>,
+) -> Stepped<A> {
+    let both = x.clone().matmul(w.clone()) + h.clone().matmul(u.clone()) * 0.3;
+    let square = c.clone().transpose().matmul(x.clone()).matmul(u.clone());
+    let h = both.clone() / (c.clone() * c.clone() + 2.0) - square.sum_dim(0) * 0.1;
+    let c = w.clone().matmul(c.transpose()).transpose() * 0.2 - x.mean_dim(1);
+    ((h.clone(), c.clone()), (c.matmul(u), h))
+}
+
 pub(crate) fn routines<A: ScanBackend>(
     (w, u): Two<A>,
     (h, c): Two<A>,
@@ -75,8 +88,8 @@ fn flat(((h, c), (y, z)): (Carry, (Cube, Cube))) -> Vec<TensorData> {
 
 #[test]
 fn recorded_bodies_are_their_steps() {
-    let bodies: [(&str, Body); 3] =
-        [("recurrent", recurrent), ("odd", odd), ("routines", routines)];
+    let bodies: [(&str, Body); 4] =
+        [("recurrent", recurrent), ("odd", odd), ("linear", linear), ("routines", routines)];
     for (name, body) in bodies {
         for dtype in [DType::F32, DType::F64] {
             for reverse in [false, true] {
@@ -85,8 +98,12 @@ fn recorded_bodies_are_their_steps() {
                     let (consts, init, xs) = inputs(dtype, n);
                     scan(body, consts, init, xs, options)
                 };
-                for n in [1, 2, 7] {
-                    let fused = options.clone().accept(&[ScanPath::Fused]);
+                // Many steps are machine code where no operation is a routine.
+                for n in [1, 2, 7, 500] {
+                    let coded = n == 500 && matches!(name, "odd" | "linear");
+                    let reason = if coded { "machine_code" } else { "body_traced" };
+                    let told = move |report: &ScanReport| assert_eq!(report.reason, reason);
+                    let fused = options.clone().accept(&[ScanPath::Fused]).report(told);
                     let got = run(&fused, n).unwrap_or_else(|error| panic!("{name}: {error}"));
                     // The same body step by step, on the backend below.
                     let wanted = steps(body, dtype, n, reverse);

@@ -12,7 +12,7 @@ use burn_t4a::ext::scan::{
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_compile::{Traced, compile};
 
-use crate::scan::{Stepped, Two, noise, odd, recurrent, routines};
+use crate::scan::{Stepped, Two, linear, noise, odd, recurrent, routines};
 
 type B = BurnT4a;
 type T = Traced<B>;
@@ -86,8 +86,8 @@ macro_rules! bodies {
 
 #[test]
 fn recorded_scans_have_the_gradients_of_their_steps() {
-    for (name, traced, eager, plain) in bodies!(recurrent odd routines) {
-        for (n, reverse) in [(1, false), (2, true), (9, false), (9, true)] {
+    for (name, traced, eager, plain) in bodies!(recurrent odd linear routines) {
+        for (n, reverse) in [(1, false), (2, true), (9, false), (9, true), (500, true)] {
             let fused = Options::default().reverse(reverse).accept(&[ScanPath::Fused]);
             let f = |x: Inputs<T>| gradients(traced, x, &fused);
             let compiled = compile(f).fullgraph();
@@ -257,4 +257,74 @@ fn paths_of_scans_on_a_tape() {
     let error = rejected(&[ScanPath::Fallback], recurrent::<Autodiff<T>>);
     let ScanError::PathRejected { chosen, accepted, .. } = &error else { panic!("{error}") };
     assert_eq!((*chosen, &accepted[..]), (ScanPath::Fused, &[ScanPath::Fallback][..]));
+}
+
+/// c ← tanh(x u + c w), y = c v: products with all xs, of all ys, and sums of products of all steps, in several pieces.
+fn wide<A: ScanBackend>(
+    (u, (w, v)): (Tensor<A, 2>, Two<A>),
+    c: Tensor<A, 2>,
+    x: Tensor<A, 2>,
+) -> (Tensor<A, 2>, Two<A>) {
+    let c = (x.clone().matmul(u) + c.matmul(w)).tanh();
+    (c.clone(), (c.clone().matmul(v), c * 0.5))
+}
+
+/// The same with columns.
+fn tall<A: ScanBackend>(
+    (u, (w, v)): (Tensor<A, 2>, Two<A>),
+    c: Tensor<A, 2>,
+    x: Tensor<A, 2>,
+) -> (Tensor<A, 2>, Two<A>) {
+    let c = (u.transpose().matmul(x) + w.transpose().matmul(c)).tanh();
+    (c.clone(), (v.transpose().matmul(c.clone()), c * 0.5))
+}
+
+type Wide<A> = (([Tensor<A, 2>; 3], Tensor<A, 2>), Tensor<A, 3>);
+
+fn wide_gradients<A: ScanBackend>(
+    (([u, w, v], c), xs): Wide<A>,
+    [tall_ones, reverse]: [bool; 2],
+    options: Options,
+) -> Wide<A> {
+    let above = |x: Tensor<A, 2>| Tensor::<Autodiff<A>, 2>::from_inner(x).require_grad();
+    let [u, w, v, c] = [u, w, v, c].map(above);
+    let xs = Tensor::<Autodiff<A>, 3>::from_inner(xs).require_grad();
+    let (consts, options) = ((u.clone(), (w.clone(), v.clone())), options.reverse(reverse));
+    type Out<A> = (Tensor<A, 2>, (Tensor<A, 3>, Tensor<A, 3>));
+    let body = if tall_ones { tall::<Autodiff<A>> } else { wide::<Autodiff<A>> };
+    let (last, (y, z)): Out<Autodiff<A>> =
+        scan(body, consts, c.clone(), xs.clone(), &options).unwrap();
+    let found = (y.powi_scalar(2).sum() + z.sin().sum() + last.sum()).backward();
+    let of = |x: Tensor<Autodiff<A>, 2>| x.grad(&found).unwrap();
+    (([of(u), of(w), of(v)], of(c)), xs.grad(&found).unwrap())
+}
+
+#[test]
+fn products_of_many_steps_at_once() {
+    const STEPS: usize = 300;
+    for tall_ones in [false, true] {
+        for (reverse, rows, dtype) in
+            [(false, 1, DType::F64), (true, 1, DType::F32), (true, 2, DType::F64)]
+        {
+            let turned = |[a, b]: [usize; 2]| if tall_ones { [b, a] } else { [a, b] };
+            let [c, x] = [turned([rows, 12]), turned([rows, 256])];
+            let matrix = |shape, seed| noise::<B, 2>(shape, seed, dtype) * 0.1;
+            let all = [matrix([256, 12], 1), matrix([12, 12], 2), matrix([12, 20], 3)];
+            let xs = noise([STEPS, x[0], x[1]], 5, dtype);
+            let input: Wide<B> = ((all, noise(c, 4, dtype)), xs);
+            let how = [tall_ones, reverse];
+            let fused = Options::default().accept(&[ScanPath::Fused]);
+            let f = |x: Wide<T>| wide_gradients(x, how, fused.clone());
+            let f = compile(f).fullgraph();
+            f.call(input.clone()).unwrap();
+            let got = f.call(input.clone()).unwrap();
+            let want = wide_gradients(input, how, Options::default().memory(Memory::StoreAll));
+            let flat = |((all, c), xs): Wide<B>| -> Vec<TensorData> {
+                let all = all.into_iter().chain([c]).map(Tensor::into_data);
+                all.chain([xs.into_data()]).collect()
+            };
+            let tolerance = if dtype == DType::F64 { 1e-11 } else { 1e-3 };
+            near(&format!("{how:?} {rows}"), &flat(got), &flat(want), tolerance);
+        }
+    }
 }

@@ -9,15 +9,17 @@
 mod examples;
 mod form;
 
+use burn_backend::{Shape, TensorMetadata};
 use burn_t4a::ext::operation::{
     Cotangents, Dual, Operand, Operation, Operations, Outcome, Reverse, Value,
 };
 use burn_t4a::ext::primitive::Floats;
-use burn_t4a::ext::scan::ScanBackend;
+use burn_t4a::ext::scan::{self, Level, Options, ScanBackend, Steps, scan_below_level};
 use t4a_diff::Kept;
 
 use crate::backend::{Vmap, read_refused};
-use crate::tensor::common;
+use crate::movement::raise;
+use crate::tensor::{VmapTensor, common};
 use form::{Form, Place, size_of};
 
 /// Floats of `Vmap<B>`.
@@ -174,5 +176,61 @@ fn unless_read<T, E>(
     if found.is_err() && read_refused() { examples() } else { found }
 }
 
-/// A scan of a mapped body is the plain loop, whose steps are those of all examples at once.
-impl<B: Operations> ScanBackend for Vmap<B> {}
+/// The steps are those of all examples at once, in a scan below.
+impl<B: ScanBackend> ScanBackend for Vmap<B> {
+    fn chooses_path() -> bool {
+        B::chooses_path()
+    }
+
+    fn scan(
+        steps: Steps<Above<B>>,
+        consts: Vec<Above<B>>,
+        init: Vec<Above<B>>,
+        xs: Vec<Above<B>>,
+        options: &Options,
+    ) -> scan::Result<[Vec<Above<B>>; 2]> {
+        if !B::chooses_path() {
+            return steps.run(&consts, init, &xs);
+        }
+        let below = |steps, [consts, init, xs]: [Vec<Floats<B>>; 3], options: &_| {
+            B::scan(steps, consts, init, xs, options)
+        };
+        scan_below_level::<Self>(&steps, &consts, &init, &xs, options, below)
+    }
+}
+
+/// The form is the size of the batch.
+impl<B: Operations> Level for Vmap<B> {
+    type Above = Above<B>;
+    type Below = Floats<B>;
+    type Form = Option<usize>;
+
+    fn form(x: &Above<B>) -> Option<usize> {
+        x.0.size()
+    }
+    fn parts(_size: Option<usize>) -> usize {
+        1
+    }
+    fn lower(x: Above<B>, size: Option<usize>, stacked: bool) -> Vec<Floats<B>> {
+        let x = raise::<B, burn_tensor::Float>(x.0, size);
+        if size.is_none() || !stacked {
+            return vec![Floats(x)];
+        }
+        let x = B::float_swap_dims(x, 0, 1);
+        // An element of numbers has the shape [1].
+        let shape = x.shape();
+        vec![Floats(match shape.num_dims() {
+            2 => B::float_reshape(x, Shape::from([shape[0], shape[1], 1])),
+            _ => x,
+        })]
+    }
+    fn raise(parts: Vec<Floats<B>>, size: Option<usize>, stacked: bool) -> Above<B> {
+        let mut parts = parts.into_iter().map(|x| x.0);
+        let x = parts.next().unwrap_or_else(|| unreachable!("every form has one part"));
+        Floats(match size {
+            None => VmapTensor::shared(x),
+            Some(_) if stacked => VmapTensor::batched(B::float_swap_dims(x, 0, 1)),
+            Some(_) => VmapTensor::batched(x),
+        })
+    }
+}

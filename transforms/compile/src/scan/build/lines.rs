@@ -3,15 +3,13 @@
 use burn_backend::{Backend, FloatDType, TensorData};
 use t4a_tensor::Element;
 
-use super::super::kernel::{Inst, each, gather, matmul, small, sum};
+use super::super::kernel::{Inst, Kind, each, gather, small, sum};
+use super::super::products::Sizes;
 use super::{Builder, Line, Operand, Outcome, Place, Put, Routine, count};
 use crate::fuse::kernel::Lane;
 use crate::fuse::{Elementwise, Reduction};
 use crate::recording::{Frame, Instruction};
 use crate::tensor::Any;
-
-/// Multiply-adds of a product that runs in a kernel here; larger ones are the engine's.
-const PRODUCT: usize = 1 << 15;
 
 /// Methods that only move elements: where each goes is found by moving numbers.
 const MOVES: [&str; 15] = [
@@ -103,15 +101,7 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
             (_, Some(what)) => self.each(one, what),
             ("float_sum", _) => self.sum(one, 1, 1),
             ("float_mean", _) => self.sum(one, 1, count(shape(0))),
-            ("float_matmul", _) => match product(shape(0), shape(1)) {
-                Some(sizes) => self.matmul(one, sizes),
-                None => self.routine(one),
-            },
-            ("linear", _) if one.operands.len() == 2 && shape(1).len() == 2 => {
-                let (k, n) = (shape(1)[0], shape(1)[1]);
-                let m = count(shape(0)) / k.max(1);
-                self.matmul(one, [1, m, k, n])
-            }
+            ("float_matmul" | "linear", _) => self.matmul(one),
             _ => self.routine(one),
         }
     }
@@ -127,7 +117,7 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
         let from: Vec<usize> =
             one.operands.iter().map(|&v| self.arena_of(v).unwrap_or(0)).collect();
         let out = self.slot(one.first, false)?;
-        let mut inst = Inst::new(gather, [0; 3], out, table.len());
+        let mut inst = Inst::new((gather, Kind::Gather), [0; 3], out, table.len());
         inst.table = table.iter().map(|&(k, i)| from[k] + i).collect();
         self.lines.push(Line::Kernel(inst));
         Ok(())
@@ -147,7 +137,7 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
         if let Some((run, scalar)) = small::<T>(what, n, [size(0), size(1)]) {
             let [a, b] = [places[0], places.get(1).copied().unwrap_or(0)];
             let mut inst = Inst::new(run, [a, b, 0], out, n);
-            inst.scalar = scalar;
+            (inst.scalar, inst.what) = (scalar, Some(what));
             self.lines.push(Line::Kernel(inst));
             return Ok(());
         }
@@ -156,14 +146,15 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
             if self.numel(v) != n {
                 let table = spread(&self.metas[v].shape, shape, places[k]);
                 let to = self.temporary(n);
-                let mut inst = Inst::new(gather, [0; 3], to, n);
+                let mut inst = Inst::new((gather, Kind::Gather), [0; 3], to, n);
                 inst.table = table.into();
                 self.lines.push(Line::Kernel(inst));
                 places[k] = to;
             }
         }
         places.resize(3, 0);
-        let mut inst = Inst::new(each, [places[0], places[1], places[2]], out, n);
+        let mut inst =
+            Inst::new((each, Kind::Each([false; 2])), [places[0], places[1], places[2]], out, n);
         inst.what = Some(what);
         self.lines.push(Line::Kernel(inst));
         Ok(())
@@ -174,21 +165,47 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
         let a = self.arena_of(one.operands[0])?;
         let (k, n) = (self.numel(one.operands[0]), self.numel(one.first));
         let out = self.slot(one.first, false)?;
-        let mut inst = Inst::new(sum, [a, 0, 0], out, n);
-        (inst.k, inst.batch, inst.scalar) = (k, inner, T::from_f64(over as f64));
+        let mut inst = Inst::new((sum, Kind::Sum), [a, 0, 0], out, n);
+        (inst.k, inst.inner, inst.scalar) = (k, inner, T::from_f64(over as f64));
         self.lines.push(Line::Kernel(inst));
         Ok(())
     }
 
-    fn matmul(&mut self, one: &Instruction<B>, [batch, m, k, n]: [usize; 4]) -> Outcome<()> {
+    fn matmul(&mut self, one: &Instruction<B>) -> Outcome<()> {
+        let Some(sizes) = self.sizes(one) else { return self.routine(one) };
         let (a, b) = (self.arena_of(one.operands[0])?, self.arena_of(one.operands[1])?);
-        if batch * m * k * n > PRODUCT {
-            return self.routine(one);
-        }
+        let (operands, sizes) = match self.turned.get(&one.operands[0]) {
+            Some(&turned) if sizes.transposed => ([b, turned, 0], sizes.turned()),
+            _ if sizes.transposed => ([b, a, 0], sizes),
+            _ => ([a, b, 0], sizes),
+        };
         let out = self.slot(one.first, false)?;
-        let mut inst = Inst::new(matmul::<T>(batch, m, k, n), [a, b, 0], out, n);
-        (inst.batch, inst.m, inst.k) = (batch, m, k);
+        let mut inst =
+            Inst::new((sizes.kernel::<T>(), Kind::Product), operands, out, self.numel(one.first));
+        inst.sizes = sizes;
         self.lines.push(Line::Kernel(inst));
+        Ok(())
+    }
+
+    fn sizes(&self, one: &Instruction<B>) -> Option<Sizes> {
+        let &[a, b] = &one.operands[..] else { return None };
+        let stays = !self.moving[a] && self.moving[b];
+        Some(Sizes::new(&self.metas[a].shape, &self.metas[b].shape)?.merged(stays))
+    }
+
+    /// Stores the transpose of a matrix that stays from step to step, if a step multiplies columns by it.
+    pub(super) fn turn(&mut self, one: &Instruction<B>) -> Outcome<()> {
+        let sizes = if one.name == "float_matmul" { self.sizes(one) } else { None };
+        let Some(&a) = one.operands.first() else { return Ok(()) };
+        let Some(Sizes { k, n: m, transposed: true, .. }) = sizes else { return Ok(()) };
+        if self.moving[a] || self.turned.contains_key(&a) {
+            return Ok(());
+        }
+        let (from, out) = (self.arena_of(a)?, self.arena.place(m * k));
+        let mut inst = Inst::new((gather, Kind::Gather), [0; 3], out, m * k);
+        inst.table = (0..k).flat_map(|l| (0..m).map(move |i| from + i * k + l)).collect();
+        self.lines.push(Line::Kernel(inst));
+        self.turned.insert(a, out);
         Ok(())
     }
 
@@ -217,12 +234,6 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
         self.lines.push(Line::Routine(Routine { step: one.step.clone(), operands, results }));
         Ok(())
     }
-}
-
-/// Sizes of a product of equally many matrices.
-fn product(a: &[usize], b: &[usize]) -> Option<[usize; 4]> {
-    let ([of_a @ .., m, k], [of_b @ .., _, n]) = (a, b) else { return None };
-    (of_a == of_b).then(|| [count(of_a), *m, *k, *n])
 }
 
 /// Where the elements of a result come from if an operand repeats along its axes of size 1.

@@ -1,7 +1,9 @@
 //! A recorded body as kernels over an arena.
 
 mod lines;
+mod whole;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use burn_backend::{Backend, DType};
@@ -9,11 +11,13 @@ use t4a_tensor::Element;
 
 use super::Body;
 use super::arena::Arena;
-use super::kernel::{Inst, copy};
+use super::kernel::{Inst, Kind, copy};
+use super::products::Sizes;
 use crate::fuse::kernel::Lane;
 use crate::program::{live, unique};
 use crate::recording::Execute;
 use crate::tensor::{Any, Meta};
+use whole::Search;
 
 /// A line of the program.
 pub(super) enum Line<T, B: Backend> {
@@ -53,6 +57,29 @@ pub(super) struct Range {
     pub(super) shape: Vec<usize>,
 }
 
+/// A product of every step with a matrix at an offset of the arena.
+pub(super) struct WithMatrix {
+    pub(super) matrix: usize,
+    pub(super) sizes: Sizes,
+}
+
+/// What every step gives.
+pub(super) struct Y {
+    pub(super) range: Range,
+    /// The y is this product of what is in the arena.
+    pub(super) product: Option<WithMatrix>,
+}
+
+/// `Aᵀ · B` of every step, with A `[k, m]` and B `[k, n]`, is added to the matrix at `to`.
+pub(super) struct Added {
+    pub(super) to: usize,
+    pub(super) a: usize,
+    pub(super) b: usize,
+    pub(super) m: usize,
+    pub(super) k: usize,
+    pub(super) n: usize,
+}
+
 /// A scan as a program.
 pub(super) struct Loop<T, B: Backend> {
     pub(super) arena: usize,
@@ -67,9 +94,14 @@ pub(super) struct Loop<T, B: Backend> {
     pub(super) step: Vec<Line<T, B>>,
     /// From where to where carries go after a step, and how many elements.
     pub(super) moves: Vec<(usize, usize, usize)>,
-    pub(super) ys: Vec<Range>,
+    pub(super) ys: Vec<Y>,
+    /// Products of an x of xs, by its number, that are at an offset of the arena when a step begins.
+    pub(super) given: Vec<(usize, usize, WithMatrix)>,
+    pub(super) sums: Vec<Added>,
     pub(super) length: usize,
     pub(super) reverse: bool,
+    #[cfg(feature = "jit")]
+    pub(super) machine: Option<super::machine::Machine<T>>,
 }
 
 /// Where a value is.
@@ -96,6 +128,12 @@ struct Builder<'a, T, B: Backend> {
     kept: usize,
     /// Slots of the current instruction only.
     scratch: Vec<(usize, usize)>,
+    /// True for values that change from step to step.
+    moving: Vec<bool>,
+    /// Where the transpose of a value is.
+    turned: HashMap<usize, usize>,
+    /// The slot of a carry that a result may have at once, since nothing reads the carry any more.
+    home: Vec<Option<usize>>,
     device: B::Device,
 }
 
@@ -103,6 +141,16 @@ type Outcome<T> = Result<T, &'static str>;
 
 fn count(shape: &[usize]) -> usize {
     shape.iter().product()
+}
+
+impl<T, B: Backend> Loop<T, B> {
+    /// Whether steps run as machine code.
+    pub(super) fn is_coded(&self) -> bool {
+        #[cfg(feature = "jit")]
+        return self.machine.is_some();
+        #[cfg(not(feature = "jit"))]
+        false
+    }
 }
 
 impl<T: Lane + Element, B: Backend> Loop<T, B> {
@@ -122,6 +170,9 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
             lines: Vec::new(),
             kept: 0,
             scratch: Vec::new(),
+            moving: vec![false; values],
+            turned: HashMap::new(),
+            home: vec![None; values],
             device: B::Device::default(),
         };
         let mut inputs = Vec::new();
@@ -144,16 +195,35 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
         // What depends on nothing that changes is computed once.
         let [consts, carries, xs] = body.counts;
         let changes = consts..consts + carries + xs;
-        let mut moving = vec![false; values];
-        moving[changes].fill(true);
+        b.moving[changes].fill(true);
         let mut steps = Vec::new();
-        for one in &instructions {
-            if one.operands.iter().any(|&v| moving[v]) {
-                moving[one.first..one.first + one.results].fill(true);
+        for one in instructions {
+            if one.operands.iter().any(|&v| b.moving[v]) {
+                b.moving[one.first..one.first + one.results].fill(true);
                 steps.push(one);
             } else {
-                b.instruction(one)?;
+                b.instruction(&one)?;
             }
+        }
+        let mut search = Search {
+            metas: &source.metas,
+            steps,
+            outputs,
+            carries: consts..consts + carries,
+            xs: consts + carries..consts + carries + xs,
+            moving: &b.moving,
+        };
+        let whole = search.run();
+        let (steps, mut outputs) = (search.steps, search.outputs);
+        let ends = carries..outputs.len();
+        outputs.extend(whole.sums.iter().flat_map(|sum| [sum.a, sum.b]));
+        let mut given = Vec::new();
+        for whole::Product { x, matrix, out, sizes } in &whole.given {
+            let with = WithMatrix { matrix: b.arena_of(*matrix)?, sizes: *sizes };
+            given.push((x - consts - carries, b.slot(*out, false)?, with));
+        }
+        for one in &steps {
+            b.turn(one)?;
         }
         let before = std::mem::take(&mut b.lines);
         // The last step line that uses a value, or one that shares its slot.
@@ -167,7 +237,18 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
             }
         }
         outputs.iter().for_each(|&v| last[b.root[v]] = end);
+        let slots: Vec<usize> = inputs[consts..consts + carries].iter().map(|x| x.at).collect();
+        let mut waiting: Vec<usize> = (0..carries).collect();
         for (at, one) in steps.iter().enumerate() {
+            let made = one.first..one.first + one.results;
+            waiting.retain(|&k| {
+                let v = b.root[outputs[k]];
+                let free = made.contains(&v) && last[consts + k] < at && b.home[v].is_none();
+                if free {
+                    b.home[v] = Some(slots[k]);
+                }
+                !free
+            });
             b.instruction(one)?;
             let mut ended: Vec<usize> =
                 one.operands.iter().copied().chain(one.first..one.first + one.results).collect();
@@ -175,32 +256,50 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
             ended.sort_unstable();
             ended.dedup();
             // Inputs and what was computed before stay where they are.
-            let is_step = |v: &usize| *v >= source.inputs && moving[*v];
-            for v in ended.into_iter().filter(is_step).filter(|v| last[*v] == at) {
+            let is_step = |v: &usize| *v >= source.inputs && b.moving[*v];
+            let ended: Vec<usize> =
+                ended.into_iter().filter(is_step).filter(|v| last[*v] == at).collect();
+            for v in ended {
                 if let Place::Arena { at, .. } = b.place[v] {
                     b.arena.release(at, count(&source.metas[v].shape));
                 }
             }
         }
-        // Carries that come from slots of carries wait elsewhere.
-        let slots: Vec<usize> = inputs[consts..consts + carries].iter().map(|x| x.at).collect();
+        // Carries that come from slots of other carries wait elsewhere.
         let mut moves = Vec::new();
         for (k, &v) in outputs[..carries].iter().enumerate() {
             let (mut from, n) = (b.arena_of(v)?, count(&source.metas[v].shape));
             if from != slots[k] && slots.contains(&from) {
                 let to = b.arena.place(n);
-                b.lines.push(Line::Kernel(Inst::new(copy, [from, 0, 0], to, n)));
+                b.lines.push(Line::Kernel(Inst::new((copy, Kind::Copy), [from, 0, 0], to, n)));
                 from = to;
             }
             if from != slots[k] {
                 moves.push((from, slots[k], n));
             }
         }
-        let y = |&v: &usize| -> Outcome<Range> {
-            let shape = source.metas[v].shape.clone();
-            Ok(Range { at: b.arena_of(v)?, n: count(&shape), shape })
-        };
-        let ys = outputs[carries..].iter().map(y).collect::<Outcome<Vec<_>>>()?;
+        let mut ys = Vec::new();
+        for (k, &v) in outputs[ends].iter().enumerate() {
+            let product = whole.results.iter().find(|(y, _)| *y == k).map(|(_, product)| product);
+            let shape = source.metas[product.map_or(v, |product| product.out)].shape.clone();
+            let range = Range { at: b.arena_of(v)?, n: count(&source.metas[v].shape), shape };
+            let product = match product {
+                Some(one) => Some(WithMatrix { matrix: b.arena_of(one.matrix)?, sizes: one.sizes }),
+                None => None,
+            };
+            ys.push(Y { range, product });
+        }
+        let mut sums = Vec::new();
+        for &whole::Sum { carry, a, b: right, m, k, n } in &whole.sums {
+            sums.push(Added {
+                to: slots[carry],
+                a: b.arena_of(a)?,
+                b: b.arena_of(right)?,
+                m,
+                k,
+                n,
+            });
+        }
         let (step, kept) = (b.lines, b.kept);
         // Kernels may look at as many elements as they write.
         let kernels = || {
@@ -214,7 +313,7 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
             return Err("out_of_arena");
         }
         let (counts, length, reverse) = (body.counts, body.length, body.reverse);
-        Ok(Self {
+        let made = Self {
             arena,
             kept,
             constants,
@@ -224,9 +323,16 @@ impl<T: Lane + Element, B: Backend> Loop<T, B> {
             step,
             moves,
             ys,
+            given,
+            sums,
             length,
             reverse,
-        })
+            #[cfg(feature = "jit")]
+            machine: None,
+        };
+        #[cfg(feature = "jit")]
+        let made = Self { machine: super::machine::Machine::new(&made), ..made };
+        Ok(made)
     }
 }
 
@@ -239,7 +345,7 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
         if count(shape) == 0 {
             return Err("no_elements");
         }
-        let at = self.arena.place(count(shape));
+        let at = self.home[value].unwrap_or_else(|| self.arena.place(count(shape)));
         self.place[value] = Place::Arena { at, flag };
         Ok(at)
     }

@@ -1,0 +1,80 @@
+//! Functions that run once more in the reverse pass.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use burn_tensor::Int;
+
+use super::ext::scan::{ScanError, checkpoint};
+use super::*;
+
+type Inputs = (Tensor<2>, (Tensor<1>, Tensor<2>));
+
+/// Two results of other ranks than the arguments, one of which does not depend on all of these.
+fn layer((w, (b, x)): Inputs) -> (Tensor<1>, Tensor<2>) {
+    let y = (x.matmul(w) + b.clone().unsqueeze()).tanh();
+    (y.clone().sum() * b.exp(), y)
+}
+
+fn inputs() -> Inputs {
+    (random([3, 3], 1), (random([3], 2), random([4, 3], 3)))
+}
+
+/// Values and gradients.
+fn gradients(f: impl Fn(Inputs) -> (Tensor<1>, Tensor<2>)) -> Vec<Vec<f64>> {
+    let (w, (b, x)) = inputs();
+    let (w, b, x) = (w.require_grad(), b.require_grad(), x.require_grad());
+    let (y, z) = f((w.clone(), (b.clone(), x.clone())));
+    let found = (y.clone().sum() + z.clone().powi_scalar(2).sum()).backward();
+    let parts = [numbers(y.inner()), numbers(z.inner())];
+    let gradients = [
+        numbers(w.grad(&found).unwrap()),
+        numbers(b.grad(&found).unwrap()),
+        numbers(x.grad(&found).unwrap()),
+    ];
+    parts.into_iter().chain(gradients).collect()
+}
+
+#[test]
+fn checkpoints_have_the_gradients_of_their_functions() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = {
+        let runs = runs.clone();
+        move |x: Inputs| {
+            runs.fetch_add(1, Ordering::Relaxed);
+            layer(x)
+        }
+    };
+    let got = gradients(|x| checkpoint(counted.clone(), x).unwrap());
+    // Forward, and once more in the reverse pass.
+    assert_eq!(runs.load(Ordering::Relaxed), 2);
+    for (got, want) in got.iter().zip(gradients(layer)) {
+        close(got, &want, 1e-14);
+    }
+    // Without a tape it is the function.
+    let (y, z): (Tensor<1>, Tensor<2>) = checkpoint(layer, inputs()).unwrap();
+    let (u, v) = layer(inputs());
+    assert_eq!((numbers(y), numbers(z)), (numbers(u), numbers(v)));
+}
+
+#[test]
+fn checkpoints_in_checkpoints() {
+    let inner = |x: Inputs| checkpoint(layer, x).unwrap();
+    let outer = move |x: Inputs| checkpoint(inner, x).unwrap();
+    for (got, want) in gradients(outer).iter().zip(gradients(layer)) {
+        close(got, &want, 1e-14);
+    }
+}
+
+#[test]
+fn what_a_checkpoint_refuses() {
+    let (w, (b, x)) = inputs();
+    let kept = w.require_grad();
+    let f = move |x: Tensor<2>| x.matmul(kept.clone());
+    let found: Result<Tensor<2>, _> = checkpoint(f, x.require_grad());
+    assert!(matches!(found, Err(ScanError::Captured { .. })), "{:?}", found.err());
+    let select = |(x, at): (Tensor<1>, Tensor<1, Int>)| x.select(0, at);
+    let at = Tensor::<1, Int>::from_ints([0, 2], &device());
+    let found: Result<Tensor<1>, _> = checkpoint(select, (b, at));
+    assert!(matches!(found, Err(ScanError::Tree { .. })), "{:?}", found.err());
+}
