@@ -26,6 +26,9 @@ def scores(crf, emissions, length):
 
 def test_crf_is_a_sum_over_all_sequences():
     crf, emissions, lengths = nn.CRF(3, **F64), noise(2, 4, 3), [4, 2]
+    with torch.no_grad():
+        # As large as the emissions, so that what is past the end of a sequence would matter.
+        [p.normal_() for p in crf.parameters()]
     tags = torch.tensor([[0, 2, 1, 1], [2, 0, 9, -1]])
     got, decoded, marginals = crf(emissions, tags, lengths), crf.decode(emissions, lengths), crf.marginals(emissions, lengths)
     for b, n in enumerate(lengths):
@@ -49,10 +52,11 @@ def test_crf_against_pytorch_crf():
     torchcrf = pytest.importorskip("torchcrf")
     ours, theirs = nn.CRF(4), torchcrf.CRF(4, batch_first=True)
     with torch.no_grad():
+        [p.normal_() for p in ours.parameters()]
         theirs.transitions.copy_(ours.transitions)
         theirs.start_transitions.copy_(ours.start)
         theirs.end_transitions.copy_(ours.end)
-    emissions, tags, lengths = torch.randn(3, 6, 4), torch.randint(4, (3, 6)), [6, 3, 1]
+    emissions, tags, lengths = torch.randn(30, 6, 4), torch.randint(4, (30, 6)), [6, 3, 1] * 10
     mask = torch.arange(6)[None] < torch.tensor(lengths)[:, None]
     torch.testing.assert_close(ours(emissions, tags, lengths), theirs(emissions, tags, mask, reduction="none"))
     assert ours.decode(emissions, lengths) == theirs.decode(emissions, mask)
