@@ -2,7 +2,7 @@
 
 use burn_flex::Flex;
 use burn_t4a::BurnT4a;
-use burn_t4a::ext::einsum::{HostOperand, MaxMul, MaxPlus, bool_einsum, int_einsum};
+use burn_t4a::ext::einsum::{FlagOperand, HostOperand, MaxMul, MaxPlus, bool_einsum, int_einsum};
 use burn_t4a::ext::operation::Operations;
 use burn_tensor::{Bool, DType, Int, Tensor, TensorData};
 
@@ -31,23 +31,17 @@ fn semirings_without_derivatives() {
                 data.iter().map(|x| x.iter().map(|&x| f64::from(x > 1.0)).collect()).collect();
             // Operands of ranks 1 to 3 by hand: the kind is in the type, the rank is not.
             macro_rules! operands {
-                ($kind:ty, $data:expr, $options:expr) => {
+                ($operand:ident, $kind:ty, $data:expr, $options:expr) => {
                     (0..data.len())
                         .map(|i| {
                             let x = $data(i);
                             match case.shapes[i].len() {
-                                1 => {
-                                    HostOperand::from(Tensor::<B, 1, $kind>::from_data(x, $options))
-                                }
-                                2 => {
-                                    HostOperand::from(Tensor::<B, 2, $kind>::from_data(x, $options))
-                                }
-                                _ => {
-                                    HostOperand::from(Tensor::<B, 3, $kind>::from_data(x, $options))
-                                }
+                                1 => $operand::from(Tensor::<B, 1, $kind>::from_data(x, $options)),
+                                2 => $operand::from(Tensor::<B, 2, $kind>::from_data(x, $options)),
+                                _ => $operand::from(Tensor::<B, 3, $kind>::from_data(x, $options)),
                             }
                         })
-                        .collect::<Vec<HostOperand<B, $kind>>>()
+                        .collect::<Vec<_>>()
                 };
             }
             macro_rules! by_rank {
@@ -73,7 +67,7 @@ fn semirings_without_derivatives() {
                 };
             }
             let (expected, shape) = naive::<MaxPlus>(case, &data);
-            let i32s = || operands!(Int, ints, (&device, DType::I32));
+            let i32s = || operands!(HostOperand, Int, ints, (&device, DType::I32));
             let got = by_rank!(shape.len(), D => {
                 let y: Tensor<B, D, Int> = int_einsum::<MaxPlus, _, _>(case.text, i32s()).unwrap();
                 of(y.into_data())
@@ -88,7 +82,7 @@ fn semirings_without_derivatives() {
             let (expected, _) = naive::<MaxMul>(case, &zeroed);
             let got = by_rank!(shape.len(), D => {
                 let y: Tensor<B, D, Bool> =
-                    bool_einsum(case.text, operands!(Bool, bools, &device)).unwrap();
+                    bool_einsum(case.text, operands!(FlagOperand, Bool, bools, &device)).unwrap();
                 of(y.into_data())
             });
             assert_eq!(got, expected, "{}", case.text);

@@ -1,4 +1,4 @@
-//! The steps.
+//! The steps, by kernels or by machine code, and the products that are formed of many of them.
 
 use burn_backend::Backend;
 use burn_t4a::T4aTensor;
@@ -89,6 +89,9 @@ fn run_product<T: Lane>(a: MatRef<'_, T>, b: MatRef<'_, T>, c: MatMut<'_, T>, ad
     product.accumulate(add).parallelism(Parallelism::Threads(0)).run::<Standard>();
 }
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// Elements of a buffer for products of several steps.
 const BUFFER: usize = 1 << 16;
 
@@ -137,7 +140,10 @@ impl<T: Lane, B: Backend> Loop<T, B> {
         let operands: Vec<Tensor<T>> =
             operands.into_iter().map(contiguous::<T, B>).collect::<Result<_>>()?;
         let slices: Vec<&[T]> = operands.iter().map(|x| x.as_slice().unwrap_or_default()).collect();
-        let mut arena = vec![T::ZERO; self.arena];
+        // Slots begin with a cache line: vectors that cross one cost twice.
+        let mut memory = vec![T::ZERO; self.arena + LINE];
+        let first = memory.as_ptr().align_offset(LINE).min(LINE);
+        let arena = &mut memory[first..][..self.arena];
         for (at, x) in &self.constants {
             arena[*at..][..x.len()].copy_from_slice(x);
         }
@@ -148,7 +154,7 @@ impl<T: Lane, B: Backend> Loop<T, B> {
             }
         }
         let mut kept = vec![None; self.kept];
-        lines(&self.before, &mut arena, &mut kept)?;
+        lines(&self.before, arena, &mut kept)?;
         let count = |y: &Y| y.range.shape.iter().product::<usize>();
         let mut ys: Vec<Vec<T>> =
             self.ys.iter().map(|y| vec![T::ZERO; count(y) * self.length]).collect();
@@ -171,7 +177,7 @@ impl<T: Lane, B: Backend> Loop<T, B> {
             self.steps(
                 steps.clone(),
                 low,
-                (&mut arena, &mut kept),
+                (arena, &mut kept),
                 &slices[scanned.clone()],
                 &mut ys,
                 &mut buffers,
@@ -185,7 +191,7 @@ impl<T: Lane, B: Backend> Loop<T, B> {
                 product(&buffer[..rows * k], &arena[matrix..][..k * n], [rows, k, n], out);
             }
             for (sum, [a, b]) in self.sums.iter().zip(&buffers.sums) {
-                sum.add(&mut arena, [a, b], steps.len());
+                sum.add(arena, [a, b], steps.len());
             }
         }
         let carry = self.inputs[consts..consts + carries]
@@ -248,7 +254,6 @@ impl<T: Lane, B: Backend> Loop<T, B> {
 
     /// The same by machine code.
     #[cfg(feature = "jit")]
-    #[allow(clippy::too_many_arguments)]
     fn coded(
         &self,
         code: &t4a_jit::Code<T>,

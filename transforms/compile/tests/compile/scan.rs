@@ -211,3 +211,29 @@ fn what_cannot_be_one_program_says_why() {
     let wrong = |(): (), c: One, x: One| (Tensor::cat(vec![c, x.clone()], 0), x);
     assert!(matches!(run(&report, wrong), Err(ScanError::Carry { .. })));
 }
+
+/// c ← c + hᵀ y, where y = h u leaves the loop as well, and the same result is needed inside of it.
+#[test]
+fn sums_of_products_of_results() {
+    fn run<A: ScanBackend>(n: usize, options: &Options) -> Vec<TensorData> {
+        type M<A> = Tensor<A, 2>;
+        let step = |u: M<A>, (h, c): (M<A>, M<A>), x: M<A>| {
+            let y = h.clone().matmul(u);
+            let c = h.clone().transpose().matmul(y.clone()) + c;
+            ((h * 0.5 + x, c), y)
+        };
+        let of = |shape, seed| noise::<A, 2>(shape, seed, DType::F64);
+        let (u, init) = (of([8, 8], 1), (of([1, 8], 2), of([8, 8], 3)));
+        let xs = noise([n, 1, 8], 4, DType::F64);
+        let ((h, c), y): (_, Tensor<A, 3>) = scan(step, u, init, xs, options).unwrap();
+        let (h, c): (M<A>, M<A>) = (h, c);
+        vec![h.into_data(), c.into_data(), y.into_data()]
+    }
+    for n in [3, 600] {
+        let got = run::<T>(n, &Options::default().accept(&[ScanPath::Fused]));
+        let want = run::<B>(n, &Options::default());
+        for (got, want) in got.iter().zip(&want) {
+            got.assert_approx_eq(want, Tolerance::<f64>::rel_abs(1e-12, 1e-12));
+        }
+    }
+}

@@ -65,7 +65,7 @@ impl<B: Backend> Search<'_, B> {
     pub(super) fn run(&mut self) -> Whole {
         let mut whole = Whole::default();
         self.sums(&mut whole.sums);
-        let uses = self.uses();
+        let uses = self.uses(&whole.sums);
         let mut gone = Vec::new();
         for one in &self.steps {
             let Some(product) = self.product(one) else { continue };
@@ -87,11 +87,12 @@ impl<B: Backend> Search<'_, B> {
         whole
     }
 
-    /// How often each value is read.
-    fn uses(&self) -> Vec<usize> {
+    /// How often each value is read, by these sums as well.
+    fn uses(&self, sums: &[Sum]) -> Vec<usize> {
         let mut uses = vec![0; self.metas.len()];
         let operands = self.steps.iter().flat_map(|one| &one.operands);
-        operands.chain(&self.outputs).for_each(|&v| uses[v] += 1);
+        let of_sums = sums.iter().flat_map(|sum| [&sum.a, &sum.b]);
+        operands.chain(&self.outputs).chain(of_sums).for_each(|&v| uses[v] += 1);
         uses
     }
 
@@ -111,22 +112,19 @@ impl<B: Backend> Search<'_, B> {
         let made: HashMap<usize, usize> =
             self.steps.iter().enumerate().map(|(at, one)| (one.first, at)).collect();
         for carry in 0..self.carries.len() {
-            let uses = self.uses();
+            let uses = self.uses(sums);
             let own = self.carries.start + carry;
             if uses[own] != 1 || uses[self.outputs[carry]] != 1 {
                 continue;
             }
-            let mut found = Vec::new();
-            let mut changed = Vec::new();
-            let rest =
-                self.without_products(self.outputs[carry], &made, &uses, &mut found, &mut changed);
-            // That the carry is one of the terms is known if it is still there.
-            let mut terms = Vec::new();
-            let Some(rest) = rest else { continue };
-            self.terms(self.outputs[carry], &made, &uses, &mut terms);
-            if found.is_empty() || terms.iter().filter(|&&v| v == own).count() != 1 {
+            let (sum, mut terms) = (self.outputs[carry], Vec::new());
+            self.terms(sum, &made, &uses, &mut terms);
+            if terms.iter().filter(|&&v| v == own).count() != 1 {
                 continue;
             }
+            let (mut found, mut changed) = (Vec::new(), Vec::new());
+            let rest = self.without_products(sum, &made, &uses, &mut found, &mut changed);
+            let Some(rest) = rest.filter(|_| !found.is_empty()) else { continue };
             for (at, operands) in changed {
                 self.steps[at].operands = operands;
             }
