@@ -130,6 +130,19 @@ pub enum ScanError {
         /// Consts, init or xs.
         what: &'static str,
     },
+    /// An iteration that does not end.
+    #[error(
+        "fixed_point: after {steps} steps numbers still change by {change:.1e} times one plus the largest, allowed are \
+         {tolerance:.1e}"
+    )]
+    NotConverged {
+        /// Most steps; fewer if a number is NaN.
+        steps: usize,
+        /// What was asked for.
+        tolerance: f64,
+        /// Of the last step; NaN if there is such a number.
+        change: f64,
+    },
     /// A path that the caller does not accept.
     #[error("scan: the path would be {chosen:?} ({reason}), accepted are {accepted:?}")]
     PathRejected {

@@ -4,7 +4,7 @@
 use burn::backend::Autodiff;
 use burn::tensor::{DType, Tensor, TensorData};
 use burn_t4a::BurnT4a;
-use burn_t4a::ext::scan::{Options, ScanBackend, scan};
+use burn_t4a::ext::scan::{FixedPoint, Options, ScanBackend, fixed_point, scan};
 use burn_t4a_transforms::compile::{Traced, compile};
 use burn_t4a_transforms::derivatives::{grad, hvp};
 use burn_t4a_transforms::jvp::{Jvp, constant, jvp};
@@ -139,4 +139,48 @@ fn second_derivatives() {
     compiled!(second, 2, |all: [(Tensor<B, 2>, Tensor<B, 1>); 2]| {
         all.into_iter().flat_map(|(w, zs)| [w.into_data(), zs.into_data()]).collect::<Vec<_>>()
     });
+}
+
+/// Solutions of x = f(θ, x) under transformations, against their formula: x = (x + a/x)/2 is the root of a.
+#[test]
+fn fixed_points() {
+    fn root<A: ScanBackend>(a: Tensor<A, 1>) -> Tensor<A, 1> {
+        let mean = |a: Tensor<A, 1>, x: Tensor<A, 1>| (x.clone() + a / x) * 0.5;
+        let settings = FixedPoint { tolerance: 1e-14, steps: 100 };
+        let one = a.ones_like().detach();
+        fixed_point(mean, a, one, &settings).unwrap()
+    }
+    let a = || {
+        Tensor::<B, 1>::from_data(
+            TensorData::from([4.0f64, 9.0, 0.25]),
+            (&Default::default(), DType::F64),
+        )
+    };
+    let near = |got: TensorData, want: [f64; 3]| {
+        for (a, b) in got.iter::<f64>().zip(want) {
+            assert!((a - b).abs() <= 1e-12, "{a} and {b}");
+        }
+    };
+    near(root(a()).into_data(), [2.0, 3.0, 0.5]);
+    let slope = [0.25, 1.0 / 6.0, 1.0];
+    let (_, dy): (Tensor<B, 1>, Tensor<B, 1>) = jvp(root::<Jvp<B>>, a(), a().ones_like()).unwrap();
+    near(dy.into_data(), slope);
+    near(grad(|a| root::<Autodiff<B>>(a).sum(), a()).unwrap().into_data(), slope);
+    let batch = a().reshape([3, 1]);
+    let all: Tensor<B, 2> = vmap(root::<Vmap<B>>).call(batch.clone()).unwrap();
+    near(all.into_data(), [2.0, 3.0, 0.5]);
+    let of = |a: Tensor<Vmap<B>, 1>| grad(|a| root::<Autodiff<Vmap<B>>>(a).sum(), a).unwrap();
+    let all: Tensor<B, 2> = vmap(of).call(batch).unwrap();
+    near(all.into_data(), slope);
+    // −1/4 a^(−3/2).
+    let (_, second) = hvp(|a| root::<Autodiff<Jvp<B>>>(a).sum(), a(), a().ones_like()).unwrap();
+    near(second.into_data(), [-1.0 / 32.0, -1.0 / 108.0, -2.0]);
+    let twice = grad(
+        |a| {
+            let slope = grad(|a| root::<Autodiff<Autodiff<B>>>(a).sum(), a).unwrap();
+            slope.sum()
+        },
+        a(),
+    );
+    near(twice.unwrap().into_data(), [-1.0 / 32.0, -1.0 / 108.0, -2.0]);
 }

@@ -128,4 +128,18 @@ impl<B: Operations> Prepared<B> {
         let ys = ys.iter().map(|y| y.reshape(&y.shape()[1..])).collect();
         Ok(self.build::<(), Y>([carry, ys])?.1)
     }
+
+    /// A function of consts and a carry as a step without xs and ys.
+    ///
+    /// # Errors
+    /// `Tree` for integers and booleans.
+    pub(crate) fn step<F, K, S>(f: F, consts: K, init: S) -> Result<Self>
+    where
+        F: Fn(K, S) -> S + Send + Sync + 'static,
+        K: Tree<B>,
+        S: Tree<B>,
+    {
+        let step = move |consts: K, carry: S, (): ()| (f(consts, carry), ());
+        Self::new(step, consts, init, (), &Options::default().length(1))
+    }
 }

@@ -8,6 +8,7 @@
 //! below     such a node whose passes are scans of a backend that has a way of its own to run them
 //! level     a scan with tangents or a hidden batch as a scan without
 //! elements  steps that a tape records one by one
+//! fixed     solutions of x = f(θ, x), by steps of one body
 //! span      the derivative of a span of steps, in the reverse pass of that node
 //! ```
 //!
@@ -27,6 +28,7 @@
 
 mod below;
 mod elements;
+mod fixed;
 mod level;
 mod options;
 mod span;
@@ -34,6 +36,7 @@ mod steps;
 mod tape;
 
 pub use below::{ScanBelow, scan_below_tape};
+pub use fixed::{FixedPoint, SolveBelow, fixed_point, fixed_point_below_tape};
 pub use level::{Level, scan_below_level};
 pub use options::{Memory, Options, ScanReport};
 pub use span::{Cotangents, Slot, Span, Told};

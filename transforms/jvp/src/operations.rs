@@ -11,7 +11,7 @@ use burn_t4a::ext::operation::{
     Array, Cotangents, Dual, Operand, Operation, Operations, Outcome, Reverse, Value,
 };
 use burn_t4a::ext::primitive::{Bools, Floats, Indices};
-use burn_t4a::ext::scan::{self, Level, Options, ScanBackend, Steps, scan_below_level};
+use burn_t4a::ext::scan::{self, FixedPoint, Level, Options, ScanBackend, Steps, scan_below_level};
 
 use crate::backend::Jvp;
 use crate::primitive::{JvpTensor, zeros_like};
@@ -116,6 +116,20 @@ impl<B: ScanBackend> ScanBackend for Jvp<B> {
             B::scan(steps, consts, init, xs, options)
         };
         scan_below_level::<Self>(&steps, &consts, &init, &xs, options, below)
+    }
+
+    fn fixed_point(
+        steps: Steps<Upper<B>>,
+        consts: Vec<Upper<B>>,
+        init: Vec<Upper<B>>,
+        settings: &FixedPoint,
+    ) -> scan::Result<Vec<Upper<B>>> {
+        let below = |steps, [consts, init, _]: [Vec<Floats<B>>; 3], _: &_| {
+            Ok([B::fixed_point(steps, consts, init, settings)?, Vec::new()])
+        };
+        let options = Options::default();
+        let [x, _] = scan_below_level::<Self>(&steps, &consts, &init, &[], &options, below)?;
+        Ok(x)
     }
 }
 

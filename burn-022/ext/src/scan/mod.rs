@@ -34,13 +34,13 @@ mod tape;
 
 use burn_dispatch::Dispatch;
 use prepared::Prepared;
-use t4a_scan::body::scan_on_tape;
+use t4a_scan::body::{self, Steps, fixed_point_below_tape, scan_on_tape};
 
 use crate::dispatch;
 use crate::primitive::Floats;
 use crate::tree::Tree;
 
-pub use t4a_scan::body::{Memory, Options, ScanReport};
+pub use t4a_scan::body::{FixedPoint, Memory, Options, ScanReport};
 pub use t4a_scan::schedule::Policy;
 pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
 
@@ -126,4 +126,56 @@ where
     let (mut prepared, options) = Prepared::<Dispatch>::once(f, x)?;
     let results = run(&mut prepared, &options)?;
     prepared.build_only(results)
+}
+
+/// The x for which `x = f(θ, x)`, by iteration from `init`: layers in equilibrium, implicit steps, self-consistent fields,
+/// value iteration. `optimistix.fixed_point`.
+///
+/// On a tape it is one node, whose rule solves `u = x̄ + (∂f/∂x)ᵀ u` in the same way: nothing of the iteration is kept, and the
+/// result does not depend on `init`, which gets no gradient. Under `jvp` tangents are iterated along, under `vmap` all examples
+/// as long as one of them changes. f must be a contraction near the solution; then both converge, and an error of
+/// [`FixedPoint::tolerance`] is left times 1/(1 − ρ), for the spectral radius ρ of ∂f/∂x. f must not use tracked tensors
+/// that are not in θ. The largest change is read on the host after each step, so a compiled function that contains it runs as it is.
+///
+/// ```
+/// use burn_t4a_022_ext::scan::{FixedPoint, fixed_point};
+/// use burn_tensor::{Device, Tensor};
+///
+/// type T = Tensor<1>;
+/// let device = Device::flex().autodiff();
+/// // x = (x + a/x)/2 is the root of a, whose derivative is 1/(2 x).
+/// let a = T::from_floats([4.0, 9.0], &device).require_grad();
+/// let mean = |a: T, x: T| (x.clone() + a / x) * 0.5;
+/// let x = fixed_point(mean, a.clone(), T::ones([2], &device), &FixedPoint::default())?;
+/// let gradient = a.grad(&x.sum().backward()).unwrap();
+/// gradient.into_data().assert_approx_eq::<f32>(&[0.25f32, 1.0 / 6.0].into(), Default::default());
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// [`ScanError::NotConverged`] after [`FixedPoint::steps`] steps or at NaN, also of the cotangents, which have at most
+/// 511 steps in Burn 0.21; [`ScanError::Captured`], [`ScanError::DTypes`]; [`ScanError::Carry`] if f changes a shape or dtype.
+pub fn fixed_point<F, K, S>(f: F, consts: K, init: S, settings: &FixedPoint) -> Result<S>
+where
+    F: Fn(K, S) -> S + Send + Sync + 'static,
+    K: Tree,
+    S: Tree,
+{
+    let mut prepared = Prepared::<Dispatch>::step(f, consts, init)?;
+    let [consts, init] = [&mut prepared.consts, &mut prepared.init].map(std::mem::take);
+    let x = solve(prepared.steps.clone(), consts, init, settings)?;
+    Ok(prepared.build::<S, ()>([x, Vec::new()])?.0)
+}
+
+fn solve(
+    steps: Steps<Floats<Dispatch>>,
+    consts: Vec<Floats<Dispatch>>,
+    init: Vec<Floats<Dispatch>>,
+    settings: &FixedPoint,
+) -> Result<Vec<Floats<Dispatch>>> {
+    if dispatch::records(consts.iter().chain(&init).map(|x| &x.0)) {
+        fixed_point_below_tape(steps, consts, init, *settings, solve)
+    } else {
+        body::fixed_point(&steps, &consts, init, settings)
+    }
 }

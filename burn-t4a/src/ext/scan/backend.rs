@@ -8,11 +8,13 @@ use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::AutodiffBackend;
 use burn_backend::ops::FloatTensorOps;
 use burn_tensor::{Tensor, TensorPrimitive};
-use t4a_scan::body::{Cotangents, Span, Tape, Told, scan_below_tape, scan_on_tape};
+use t4a_scan::body::{
+    self, Cotangents, Span, Tape, Told, fixed_point_below_tape, scan_below_tape, scan_on_tape,
+};
 use t4a_tensor::TensorError;
 
 use super::records::{self, inside};
-use super::{Options, Result, Steps};
+use super::{FixedPoint, Options, Result, Steps};
 use crate::backend::BurnT4a;
 use crate::boundary::accept;
 use crate::ext::operation::Operations;
@@ -48,6 +50,19 @@ pub trait ScanBackend: Operations {
     ) -> Result<[Vec<Floats<Self>>; 2]> {
         let _ = options;
         steps.run(&consts, init, &xs)
+    }
+
+    /// Steps from `init` until the carry does not change any more.
+    ///
+    /// # Errors
+    /// Those of [`fixed_point`](super::fixed_point).
+    fn fixed_point(
+        steps: Steps<Floats<Self>>,
+        consts: Vec<Floats<Self>>,
+        init: Vec<Floats<Self>>,
+        settings: &FixedPoint,
+    ) -> Result<Vec<Floats<Self>>> {
+        body::fixed_point(&steps, &consts, init, settings)
     }
 }
 
@@ -91,6 +106,15 @@ impl<B: ScanBackend, C: CheckpointStrategy> ScanBackend for Autodiff<B, C> {
                      [consts, init, xs]: [Vec<Floats<B>>; 3],
                      options: &_| { B::scan(steps, consts, init, xs, options) };
         scan_below_tape(steps, consts, init, xs, options, below)
+    }
+
+    fn fixed_point(
+        steps: Steps<Floats<Self>>,
+        consts: Vec<Floats<Self>>,
+        init: Vec<Floats<Self>>,
+        settings: &FixedPoint,
+    ) -> Result<Vec<Floats<Self>>> {
+        fixed_point_below_tape(steps, consts, init, *settings, B::fixed_point)
     }
 }
 

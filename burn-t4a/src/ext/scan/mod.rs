@@ -49,7 +49,7 @@ use crate::ext::tree::Tree;
 
 pub use backend::ScanBackend;
 pub use jvp::{Pushed, scan_jvp};
-pub use t4a_scan::body::{Level, Memory, Options, ScanReport, Steps, scan_below_level};
+pub use t4a_scan::body::{FixedPoint, Level, Memory, Options, ScanReport, Steps, scan_below_level};
 pub use t4a_scan::schedule::Policy;
 pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
 
@@ -142,4 +142,45 @@ where
     let (mut prepared, options) = Prepared::<B>::once(f, x)?;
     let results = run(&mut prepared, &options)?;
     prepared.build_only(results)
+}
+
+/// The x for which `x = f(θ, x)`, by iteration from `init`: layers in equilibrium, implicit steps, self-consistent fields,
+/// value iteration. `optimistix.fixed_point`.
+///
+/// On a tape it is one node, whose rule solves `u = x̄ + (∂f/∂x)ᵀ u` in the same way: nothing of the iteration is kept, and the
+/// result does not depend on `init`, which gets no gradient. Under `jvp` tangents are iterated along, under `vmap` all examples
+/// as long as one of them changes. f must be a contraction near the solution; then both converge, and an error of
+/// [`FixedPoint::tolerance`] is left times 1/(1 − ρ), for the spectral radius ρ of ∂f/∂x. f must not use tracked tensors
+/// that are not in θ. The largest change is read on the host after each step, so a compiled function that contains it runs as it is.
+///
+/// ```
+/// use burn_autodiff::Autodiff;
+/// use burn_t4a::ext::scan::{FixedPoint, fixed_point};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_tensor::Tensor;
+///
+/// type T = Tensor<Autodiff<BurnT4a>, 1>;
+/// // x = (x + a/x)/2 is the root of a, whose derivative is 1/(2 x).
+/// let a = T::from_floats([4.0, 9.0], &T4aDevice).require_grad();
+/// let mean = |a: T, x: T| (x.clone() + a / x) * 0.5;
+/// let x = fixed_point(mean, a.clone(), T::ones([2], &T4aDevice), &FixedPoint::default())?;
+/// let gradient = a.grad(&x.sum().backward()).unwrap();
+/// gradient.into_data().assert_approx_eq::<f32>(&[0.25f32, 1.0 / 6.0].into(), Default::default());
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// [`ScanError::NotConverged`] after [`FixedPoint::steps`] steps or at NaN, also of the cotangents, which have at most
+/// 511 steps in Burn 0.21; [`ScanError::Captured`], [`ScanError::DTypes`]; [`ScanError::Carry`] if f changes a shape or dtype.
+pub fn fixed_point<B, F, K, S>(f: F, consts: K, init: S, settings: &FixedPoint) -> Result<S>
+where
+    B: ScanBackend,
+    F: Fn(K, S) -> S + Send + Sync + 'static,
+    K: Tree<B>,
+    S: Tree<B>,
+{
+    let mut prepared = Prepared::<B>::step(f, consts, init)?;
+    let [consts, init] = [&mut prepared.consts, &mut prepared.init].map(std::mem::take);
+    let x = B::fixed_point(prepared.steps.clone(), consts, init, settings)?;
+    Ok(prepared.build::<S, ()>([x, Vec::new()])?.0)
 }

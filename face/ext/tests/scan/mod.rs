@@ -9,6 +9,7 @@ use super::{Tensor, device, ext, numbers};
 mod associative;
 mod checkpoints;
 mod errors;
+mod fixed;
 mod forwarding;
 mod gradients;
 mod routines;

@@ -14,7 +14,7 @@ use burn_t4a::ext::operation::{
     Cotangents, Dual, Operand, Operation, Operations, Outcome, Reverse, Value,
 };
 use burn_t4a::ext::primitive::Floats;
-use burn_t4a::ext::scan::{self, Level, Options, ScanBackend, Steps, scan_below_level};
+use burn_t4a::ext::scan::{self, FixedPoint, Level, Options, ScanBackend, Steps, scan_below_level};
 use t4a_diff::Kept;
 
 use crate::backend::{Vmap, read_refused};
@@ -196,6 +196,20 @@ impl<B: ScanBackend> ScanBackend for Vmap<B> {
             B::scan(steps, consts, init, xs, options)
         };
         scan_below_level::<Self>(&steps, &consts, &init, &xs, options, below)
+    }
+
+    fn fixed_point(
+        steps: Steps<Above<B>>,
+        consts: Vec<Above<B>>,
+        init: Vec<Above<B>>,
+        settings: &FixedPoint,
+    ) -> scan::Result<Vec<Above<B>>> {
+        let below = |steps, [consts, init, _]: [Vec<Floats<B>>; 3], _: &_| {
+            Ok([B::fixed_point(steps, consts, init, settings)?, Vec::new()])
+        };
+        let options = Options::default();
+        let [x, _] = scan_below_level::<Self>(&steps, &consts, &init, &[], &options, below)?;
+        Ok(x)
     }
 }
 

@@ -1,0 +1,204 @@
+//! Solutions of `x = f(θ, x)` by iteration, and their derivatives by the implicit function theorem.
+//!
+//! ```text
+//! value       x ← f(θ, x)           until x does not change any more
+//! cotangents  u ← x̄ + (∂f/∂x)ᵀ u    in the same way, from u = x̄;  θ̄ = (∂f/∂θ)ᵀ u
+//! ```
+//!
+//! Nothing of the iteration is kept. Both converge if the spectral radius of ∂f/∂x is below 1 at the solution, as fast as its
+//! powers decrease.
+
+use std::sync::Arc;
+
+use t4a_diff::Array;
+use t4a_tensor::DType;
+
+use super::span::Span;
+use super::steps::Steps;
+use super::tape::{Ends, Tape, count, joined, parted, recorded, step};
+use crate::error::{Result, ScanError};
+use crate::schedule::Policy;
+
+/// When an iteration ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FixedPoint {
+    /// No number changes by more than this times one plus the largest number.
+    pub tolerance: f64,
+    /// Most steps, those of the cotangents apart.
+    pub steps: usize,
+}
+
+impl Default for FixedPoint {
+    /// 10⁻⁶, which `f32` can reach, and 1000 steps.
+    fn default() -> Self {
+        Self { tolerance: 1e-6, steps: 1000 }
+    }
+}
+
+/// A solver below a tape: a step, then consts and where to begin.
+pub trait SolveBelow<A>:
+    Fn(Steps<A>, Vec<A>, Vec<A>, &FixedPoint) -> Result<Vec<A>> + Clone + Send + 'static
+{
+}
+
+impl<A, F> SolveBelow<A> for F where
+    F: Fn(Steps<A>, Vec<A>, Vec<A>, &FixedPoint) -> Result<Vec<A>> + Clone + Send + 'static
+{
+}
+
+/// The largest change, and the largest number.
+fn distance<A: Array>(old: &[A], new: &[A]) -> Result<[f64; 2]> {
+    let largest = |x: &A| -> Result<f64> {
+        let n = count(&x.shape());
+        if n == 0 {
+            return Ok(0.0);
+        }
+        let x = x.abs().reshape(&[n]).max(0).elements()?.cast(DType::F64)?;
+        Ok(x.typed::<f64>()?.to_vec()?.first().copied().unwrap_or(0.0))
+    };
+    let mut all = [0.0f64; 2];
+    for (old, new) in old.iter().zip(new) {
+        for (all, x) in all.iter_mut().zip([&new.sub(old), new]) {
+            let x = largest(x)?;
+            // NaN stays.
+            *all = if x.is_nan() {
+                x
+            } else if *all < x {
+                x
+            } else {
+                *all
+            };
+        }
+    }
+    Ok(all)
+}
+
+/// Steps from `init` until the carry does not change any more.
+///
+/// Cost: a step, and the largest numbers read on the host, for each.
+///
+/// # Errors
+/// [`ScanError::NotConverged`]; those of the steps, and of reading numbers of a level that has none.
+pub fn fixed_point<A: Array>(
+    steps: &Steps<A>,
+    consts: &[A],
+    init: Vec<A>,
+    settings: &FixedPoint,
+) -> Result<Vec<A>> {
+    let mut x = init;
+    let mut change = f64::INFINITY;
+    for _ in 0..settings.steps {
+        let (next, _) = steps.step(consts, x.clone(), Vec::new())?;
+        let [distance, size] = distance(&x, &next)?;
+        (x, change) = (next, distance / (1.0 + size));
+        if change <= settings.tolerance {
+            return Ok(x);
+        }
+        if change.is_nan() {
+            break;
+        }
+    }
+    let FixedPoint { tolerance, steps } = *settings;
+    Err(ScanError::NotConverged { steps, tolerance, change })
+}
+
+/// As [`fixed_point`], as one node of a tape, with `solve` below it. The solution does not depend on where the iteration
+/// begins.
+///
+/// # Errors
+/// Those of `solve`; `Captured`, `DTypes`.
+pub fn fixed_point_below_tape<T: Tape<Kind: Sync>>(
+    steps: Steps<T>,
+    consts: Vec<T>,
+    init: Vec<T>,
+    settings: FixedPoint,
+    solve: impl SolveBelow<T::Below>,
+) -> Result<Vec<T>> {
+    let Some(kind) = consts.iter().chain(&init).map(T::kind).next() else { return Ok(init) };
+    let init: Vec<T> = init.into_iter().map(|x| T::above(x.below(), kind)).collect();
+    if !consts.iter().any(T::is_tracked) {
+        let below = |all: Vec<T>| all.into_iter().map(T::below).collect();
+        let x = solve(below_steps(&steps, kind), below(consts), below(init), &settings)?;
+        return Ok(x.into_iter().map(|x| T::above(x, kind)).collect());
+    }
+    let forward = |like: T, [consts, init, _]: [Vec<T::Below>; 3]| {
+        let kind = like.kind();
+        let x = solve(below_steps(&steps, kind), consts.clone(), init, &settings)?;
+        Ok((x.clone(), Solved { steps, kind, consts, x, settings, solve }))
+    };
+    let all = [consts, init, Vec::new()];
+    Ok(recorded(all, Policy::Sqrt, forward, Solved::back)?[0].clone())
+}
+
+/// The step on constants of the tape.
+fn below_steps<T: Tape<Kind: Sync>>(steps: &Steps<T>, kind: T::Kind) -> Steps<T::Below> {
+    let own = steps.clone();
+    let body = move |consts: Vec<T::Below>, x, _| {
+        let above: Vec<T> = consts.into_iter().map(|x| T::above(x, kind)).collect();
+        step(&own, kind, &above, x, Vec::new(), &Policy::Sqrt)
+    };
+    let Steps { length, reverse, .. } = *steps;
+    Steps { body: Arc::new(body), length, reverse, paths: steps.paths.clone() }
+}
+
+/// What the rule needs.
+struct Solved<T: Tape, S> {
+    steps: Steps<T>,
+    kind: T::Kind,
+    consts: Vec<T::Below>,
+    x: Vec<T::Below>,
+    settings: FixedPoint,
+    solve: S,
+}
+
+impl<T: Tape<Kind: Sync>, S: SolveBelow<T::Below>> Solved<T, S> {
+    /// Cotangents of the tracked consts, packed.
+    fn back(self, ends: Ends, cotangent: T::Below) -> Result<T::Below> {
+        let given = parted(cotangent.clone(), ends.outputs);
+        let (consts, n) = (self.consts.len(), self.x.len());
+        let (steps, kind) = (self.steps.clone(), self.kind);
+        // The consts of this iteration: θ, x, x̄.
+        let body = move |mut all: Vec<T::Below>, u: Vec<T::Below>, _| {
+            let (x_bar, x) = (all.split_off(consts + n), all.split_off(consts));
+            let (of_x, _) = cotangents(&steps, kind, all, x, u)?;
+            let next =
+                x_bar.iter().zip(of_x).map(|(x, g)| g.map_or_else(|| x.clone(), |g| x.add(&g)));
+            Ok((next.collect(), Vec::new()))
+        };
+        let paths = Arc::new((0..n).map(|i| format!("cotangent {i}")).collect());
+        let back = Steps { body: Arc::new(body), length: 1, reverse: false, paths };
+        let settings = FixedPoint { steps: self.settings.steps.min(T::SPANS - 1), ..self.settings };
+        let all = [&self.consts[..], &self.x, &given].concat();
+        let u = (self.solve)(back, all, given, &settings)?;
+        let (_, of_consts) = cotangents(&self.steps, kind, self.consts.clone(), self.x, u)?;
+        let all = of_consts.into_iter().zip(&self.consts).zip(ends.tracked);
+        let fill = |g: Option<T::Below>, x: &T::Below| {
+            g.unwrap_or_else(|| cotangent.full(&x.shape(), 0.0))
+        };
+        Ok(joined(all.filter(|(_, wanted)| *wanted).map(|((g, x), _)| fill(g, x)).collect()))
+    }
+}
+
+/// Cotangents of x and of the consts of a step that has a cotangent.
+#[allow(clippy::type_complexity)]
+fn cotangents<T: Tape>(
+    steps: &Steps<T>,
+    kind: T::Kind,
+    consts: Vec<T::Below>,
+    x: Vec<T::Below>,
+    cotangent: Vec<T::Below>,
+) -> Result<(Vec<Option<T::Below>>, Vec<Option<T::Below>>)> {
+    let span = Span {
+        steps: steps.clone(),
+        kind,
+        of_consts: vec![None; consts.len()],
+        consts,
+        carry: x,
+        xs: vec![Vec::new()],
+        of_carry: cotangent.into_iter().map(Some).collect(),
+        of_ys: vec![Vec::new()],
+        wanted_xs: Vec::new(),
+    };
+    let found = T::back(span, &mut Vec::new())?;
+    Ok((found.carry, found.consts))
+}
