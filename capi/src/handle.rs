@@ -64,7 +64,7 @@ pub(crate) fn released<T: 'static>(at: *const T) -> bool {
     !at.is_null() && table::remove(at)
 }
 
-/// What a handle refers to.
+/// The object of a handle.
 ///
 /// # Errors
 /// For null; with debug assertions, for a handle that was released.

@@ -141,7 +141,7 @@ fn below_steps<T: Tape<Kind: Sync>>(steps: &Steps<T>, kind: T::Kind) -> Steps<T:
     Steps { body: Arc::new(body), length, reverse, paths: steps.paths.clone() }
 }
 
-/// What the rule needs.
+/// Everything that the rule needs.
 struct Solved<T: Tape, S> {
     steps: Steps<T>,
     kind: T::Kind,

@@ -25,17 +25,18 @@ pub trait Level: 'static {
     type Above: Array + Send + 'static;
     /// Those that they are made of.
     type Below: Array + Send + 'static;
-    /// What an array is made of: the default is one array below, which every other form can stand for.
+    /// The arrays below that one array is made of. The default form is one array below; every other form can represent
+    /// an array of the default form.
     type Form: Copy + Default + PartialEq + Send + Sync + 'static;
 
     /// The form of an array.
     fn form(x: &Self::Above) -> Self::Form;
 
-    /// How many arrays below a form has.
+    /// The number of arrays below in a form.
     fn parts(form: Self::Form) -> usize;
 
-    /// The arrays below, in the form of x or in one that can stand for it. With `stacked` the leading axis of all of
-    /// them is that of x.
+    /// The arrays below, in the form of x or in one that can represent it. With `stacked` their leading axis is the leading
+    /// axis of x.
     fn lower(x: Self::Above, form: Self::Form, stacked: bool) -> Vec<Self::Below>;
 
     /// The array of these [`Level::parts`].

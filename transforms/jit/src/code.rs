@@ -168,7 +168,7 @@ impl<T: Float> Code<T> {
     }
 }
 
-/// How many elements the memory has at least.
+/// Checks a program, and returns the least number of elements of the memory.
 fn check<T: Float>(program: &Program<T>) -> Result<usize> {
     let Program { numbers, inputs, carries, outputs } = program;
     let refuse = |what: String| Err(JitError::Program(what));
@@ -248,7 +248,7 @@ impl<T: Float> Emit<'_, '_, T> {
         let [memory, inputs, outputs, steps] = params[..] else {
             unreachable!("the signature has four parameters")
         };
-        // What every iteration has: steps that are left, places in streams, carries.
+        // The parameters of an iteration: steps that are left, places in streams, carries.
         let streams = program.inputs.len() + program.outputs.len();
         let mut state = vec![steps];
         for k in 0..streams {

@@ -12,7 +12,7 @@ impl Float for f64 {}
 pub(crate) mod sealed {
     use cranelift_codegen::ir::{Type, types};
 
-    /// What code generation needs of a float.
+    /// The type and the bits of a float in machine code.
     pub trait Sealed {
         const TYPE: Type;
         fn bits(self) -> u64;
@@ -63,7 +63,7 @@ impl<T> Function<T> {
     }
 }
 
-/// Where a number of a step comes from.
+/// The definition of a number of a step.
 #[derive(Clone, Copy, Debug)]
 pub enum Number<T> {
     /// The same in every program.
@@ -114,19 +114,19 @@ impl<T> Number<T> {
 pub struct Stream {
     /// For each step.
     pub elements: usize,
-    /// Whether the first step has the last ones.
+    /// True if the first step has the last elements.
     pub reverse: bool,
 }
 
-/// A step, and what goes from step to step.
+/// One step, and the numbers that the next step takes from it.
 #[derive(Clone, Debug)]
 pub struct Program<T> {
     pub(crate) numbers: Vec<Number<T>>,
-    /// What steps read.
+    /// Arrays that steps read.
     pub inputs: Vec<Stream>,
-    /// Elements of the memory that change, and what each is after a step.
+    /// Elements of the memory that change, each with its number after a step.
     pub carries: Vec<(usize, Id)>,
-    /// What steps write: one number for each element.
+    /// Arrays that steps write: one number for each element.
     pub outputs: Vec<(Stream, Vec<Id>)>,
 }
 
@@ -148,7 +148,7 @@ impl<T: Copy> Program<T> {
         Id(id)
     }
 
-    /// How many numbers there are.
+    /// The count of numbers.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }

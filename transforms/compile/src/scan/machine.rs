@@ -21,7 +21,7 @@ const STEPS: usize = 500;
 const NUMBERS: usize = 4096;
 const PER_LINE: usize = 24;
 
-/// What the call of a function costs, in numbers.
+/// The cost of calling a function, in numbers.
 const CALL: usize = 8;
 
 /// The machine code of a loop, and what its calls refer to.
@@ -56,7 +56,7 @@ unsafe extern "C" fn call<T: Lane>(data: *const u8, a: T, b: T, c: T) -> T {
 struct Lower<'a, T, B: Backend> {
     of: &'a Loop<T, B>,
     program: Program<T>,
-    /// What elements of the arena are, so far.
+    /// The current numbers of elements of the arena.
     state: HashMap<usize, Id>,
     functions: Vec<Arc<Elementwise>>,
     /// The elements of carries.

@@ -95,7 +95,7 @@ const LINE: usize = 64;
 /// Elements of a buffer for products of several steps.
 const BUFFER: usize = 1 << 16;
 
-/// What is formed of several steps at once.
+/// Operands and results of products of several steps.
 struct Buffers<T> {
     /// Steps.
     size: usize,

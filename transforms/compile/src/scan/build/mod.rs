@@ -144,7 +144,7 @@ fn count(shape: &[usize]) -> usize {
 }
 
 impl<T, B: Backend> Loop<T, B> {
-    /// Whether steps run as machine code.
+    /// True if steps run as machine code.
     pub(super) fn is_coded(&self) -> bool {
         #[cfg(feature = "jit")]
         return self.machine.is_some();

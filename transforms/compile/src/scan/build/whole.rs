@@ -39,7 +39,7 @@ pub(super) struct Sum {
     pub(super) n: usize,
 }
 
-/// What leaves the steps.
+/// The products that leave the steps.
 #[derive(Default)]
 pub(super) struct Whole {
     pub(super) given: Vec<Product>,
@@ -87,7 +87,7 @@ impl<B: Backend> Search<'_, B> {
         whole
     }
 
-    /// How often each value is read, by these sums as well.
+    /// The number of reads of each value, by these sums as well.
     fn uses(&self, sums: &[Sum]) -> Vec<usize> {
         let mut uses = vec![0; self.metas.len()];
         let operands = self.steps.iter().flat_map(|one| &one.operands);
@@ -131,7 +131,7 @@ impl<B: Backend> Search<'_, B> {
             self.outputs[carry] = rest;
             sums.extend(found.into_iter().map(|sum| Sum { carry, ..sum }));
         }
-        // What is only needed for them is not computed.
+        // Instructions that only these products needed are dropped.
         let mut needed = vec![false; self.metas.len()];
         let kept = sums.iter().flat_map(|sum| [sum.a, sum.b]);
         self.outputs.iter().copied().chain(kept).for_each(|v| needed[v] = true);
