@@ -26,6 +26,8 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Inst<T> {
     pub(super) run: Kernel<T>,
+    /// Machine code alone reads it.
+    #[cfg_attr(not(feature = "jit"), allow(dead_code))]
     pub(super) kind: Kind,
     /// Offsets of the operands.
     pub(super) a: usize,
