@@ -61,13 +61,9 @@ fn distance<A: Array>(old: &[A], new: &[A]) -> Result<[f64; 2]> {
         for (all, x) in all.iter_mut().zip([&new.sub(old), new]) {
             let x = largest(x)?;
             // NaN stays.
-            *all = if x.is_nan() {
-                x
-            } else if *all < x {
-                x
-            } else {
-                *all
-            };
+            if x.is_nan() || *all < x {
+                *all = x;
+            }
         }
     }
     Ok(all)

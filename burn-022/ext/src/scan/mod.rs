@@ -34,7 +34,8 @@ mod tape;
 
 use burn_dispatch::Dispatch;
 use prepared::Prepared;
-use t4a_scan::body::{self, Steps, fixed_point_below_tape, scan_on_tape};
+use t4a_diff::Array;
+use t4a_scan::body::{self, Steps, Tape, fixed_point_below_tape, scan_on_tape};
 
 use crate::dispatch;
 use crate::primitive::Floats;
@@ -173,9 +174,9 @@ fn solve(
     init: Vec<Floats<Dispatch>>,
     settings: &FixedPoint,
 ) -> Result<Vec<Floats<Dispatch>>> {
-    if dispatch::records(consts.iter().chain(&init).map(|x| &x.0)) {
+    if consts.iter().any(Tape::is_tracked) {
         fixed_point_below_tape(steps, consts, init, *settings, solve)
     } else {
-        body::fixed_point(&steps, &consts, init, settings)
+        body::fixed_point(&steps, &consts, init.iter().map(Array::detach).collect(), settings)
     }
 }

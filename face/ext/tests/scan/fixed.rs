@@ -44,7 +44,7 @@ fn gradients_are_those_of_the_solution() {
     let got = [numbers(w.grad(&found).unwrap()), numbers(b.grad(&found).unwrap())].concat();
     let value = |k: usize, step: f64| {
         let (w, b) = inputs();
-        let mut unit = vec![0.0; 12];
+        let mut unit = [0.0; 12];
         unit[k] = step;
         let w = w + floats(&unit[..9]).reshape([3, 3]);
         numbers(loss((w, b + floats(&unit[9..]).reshape([3, 1]))))[0]
