@@ -138,7 +138,7 @@ pub enum ScanError {
     NotConverged {
         /// Most steps; fewer if a number is NaN.
         steps: usize,
-        /// What was asked for.
+        /// That of the settings.
         tolerance: f64,
         /// Of the last step; NaN if there is such a number.
         change: f64,

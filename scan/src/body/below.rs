@@ -115,17 +115,30 @@ fn node<T: Tape<Kind: Sync>, S: ScanBelow<T::Below>>(
     recorded(all, Policy::Carries, forward, Kept::back)
 }
 
-/// The forward pass below the tape, whose ys have the carry before each step behind them.
-fn with_carries<T: Tape<Kind: Sync>>(steps: &Steps<T>, kind: T::Kind) -> Steps<T::Below> {
+/// Steps on constants of the tape, as steps below it.
+pub(super) fn below_steps<T: Tape<Kind: Sync>>(
+    steps: &Steps<T>,
+    kind: T::Kind,
+    policy: Policy,
+) -> Steps<T::Below> {
     let own = steps.clone();
-    let body = move |consts: Vec<T::Below>, carry: Vec<T::Below>, x| {
+    let body = move |consts: Vec<T::Below>, carry, x| {
         let above: Vec<T> = consts.into_iter().map(|x| T::above(x, kind)).collect();
-        let (next, mut y) = step(&own, kind, &above, carry.clone(), x, &Policy::Carries)?;
-        y.extend(carry);
-        Ok((next, y))
+        step(&own, kind, &above, carry, x, &policy)
     };
     let Steps { length, reverse, .. } = *steps;
     Steps { body: Arc::new(body), length, reverse, paths: steps.paths.clone() }
+}
+
+/// The forward pass below the tape, whose ys have the carry before each step behind them.
+fn with_carries<T: Tape<Kind: Sync>>(steps: &Steps<T>, kind: T::Kind) -> Steps<T::Below> {
+    let Steps { body, length, reverse, paths } = below_steps(steps, kind, Policy::Carries);
+    let body = move |consts, carry: Vec<T::Below>, x| {
+        let (next, mut y) = body(consts, carry.clone(), x)?;
+        y.extend(carry);
+        Ok((next, y))
+    };
+    Steps { body: Arc::new(body), length, reverse, paths }
 }
 
 impl<T: Tape<Kind: Sync>, S: ScanBelow<T::Below>> Kept<T, S> {

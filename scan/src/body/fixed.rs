@@ -13,9 +13,10 @@ use std::sync::Arc;
 use t4a_diff::Array;
 use t4a_tensor::DType;
 
-use super::span::Span;
+use super::below::below_steps;
+use super::span::{Cotangents, Span};
 use super::steps::Steps;
-use super::tape::{Ends, Tape, count, joined, parted, recorded, step};
+use super::tape::{Ends, Tape, count, joined, parted, recorded};
 use crate::error::{Result, ScanError};
 use crate::schedule::Policy;
 
@@ -114,27 +115,17 @@ pub fn fixed_point_below_tape<T: Tape<Kind: Sync>>(
     let init: Vec<T> = init.into_iter().map(|x| T::above(x.below(), kind)).collect();
     if !consts.iter().any(T::is_tracked) {
         let below = |all: Vec<T>| all.into_iter().map(T::below).collect();
-        let x = solve(below_steps(&steps, kind), below(consts), below(init), &settings)?;
+        let x =
+            solve(below_steps(&steps, kind, Policy::Sqrt), below(consts), below(init), &settings)?;
         return Ok(x.into_iter().map(|x| T::above(x, kind)).collect());
     }
     let forward = |like: T, [consts, init, _]: [Vec<T::Below>; 3]| {
         let kind = like.kind();
-        let x = solve(below_steps(&steps, kind), consts.clone(), init, &settings)?;
+        let x = solve(below_steps(&steps, kind, Policy::Sqrt), consts.clone(), init, &settings)?;
         Ok((x.clone(), Solved { steps, kind, consts, x, settings, solve }))
     };
     let all = [consts, init, Vec::new()];
     Ok(recorded(all, Policy::Sqrt, forward, Solved::back)?[0].clone())
-}
-
-/// The step on constants of the tape.
-fn below_steps<T: Tape<Kind: Sync>>(steps: &Steps<T>, kind: T::Kind) -> Steps<T::Below> {
-    let own = steps.clone();
-    let body = move |consts: Vec<T::Below>, x, _| {
-        let above: Vec<T> = consts.into_iter().map(|x| T::above(x, kind)).collect();
-        step(&own, kind, &above, x, Vec::new(), &Policy::Sqrt)
-    };
-    let Steps { length, reverse, .. } = *steps;
-    Steps { body: Arc::new(body), length, reverse, paths: steps.paths.clone() }
 }
 
 /// Everything that the rule needs.
@@ -156,7 +147,7 @@ impl<T: Tape<Kind: Sync>, S: SolveBelow<T::Below>> Solved<T, S> {
         // The consts of this iteration: θ, x, x̄.
         let body = move |mut all: Vec<T::Below>, u: Vec<T::Below>, _| {
             let (x_bar, x) = (all.split_off(consts + n), all.split_off(consts));
-            let (of_x, _) = cotangents(&steps, kind, all, x, u)?;
+            let of_x = cotangents(&steps, kind, all, x, u)?.carry;
             let next =
                 x_bar.iter().zip(of_x).map(|(x, g)| g.map_or_else(|| x.clone(), |g| x.add(&g)));
             Ok((next.collect(), Vec::new()))
@@ -166,7 +157,7 @@ impl<T: Tape<Kind: Sync>, S: SolveBelow<T::Below>> Solved<T, S> {
         let settings = FixedPoint { steps: self.settings.steps.min(T::SPANS - 1), ..self.settings };
         let all = [&self.consts[..], &self.x, &given].concat();
         let u = (self.solve)(back, all, given, &settings)?;
-        let (_, of_consts) = cotangents(&self.steps, kind, self.consts.clone(), self.x, u)?;
+        let of_consts = cotangents(&self.steps, kind, self.consts.clone(), self.x, u)?.consts;
         let all = of_consts.into_iter().zip(&self.consts).zip(ends.tracked);
         let fill = |g: Option<T::Below>, x: &T::Below| {
             g.unwrap_or_else(|| cotangent.full(&x.shape(), 0.0))
@@ -176,14 +167,13 @@ impl<T: Tape<Kind: Sync>, S: SolveBelow<T::Below>> Solved<T, S> {
 }
 
 /// Cotangents of x and of the consts of a step that has a cotangent.
-#[allow(clippy::type_complexity)]
 fn cotangents<T: Tape>(
     steps: &Steps<T>,
     kind: T::Kind,
     consts: Vec<T::Below>,
     x: Vec<T::Below>,
     cotangent: Vec<T::Below>,
-) -> Result<(Vec<Option<T::Below>>, Vec<Option<T::Below>>)> {
+) -> Result<Cotangents<T::Below>> {
     let span = Span {
         steps: steps.clone(),
         kind,
@@ -195,6 +185,5 @@ fn cotangents<T: Tape>(
         of_ys: vec![Vec::new()],
         wanted_xs: Vec::new(),
     };
-    let found = T::back(span, &mut Vec::new())?;
-    Ok((found.carry, found.consts))
+    T::back(span, &mut Vec::new())
 }

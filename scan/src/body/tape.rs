@@ -184,27 +184,20 @@ pub(super) fn step<T: Tape>(
     policy: &dyn Debug,
 ) -> Result<Pair<T>> {
     let above = |x: Vec<T::Below>| x.into_iter().map(|x| T::above(x, kind)).collect::<Vec<T>>();
-    let observed = |carry: Vec<T::Below>, x: Vec<T::Below>| -> Result<_> {
-        let ended_pass = T::observe();
-        let results = steps.step(consts, above(carry), above(x))?;
-        Ok((results, ended_pass()))
-    };
-    let (mut results, mut ended) = observed(carry.clone(), x.clone())?;
-    for _ in 1..TRIES {
-        if ended.is_some() {
-            break;
-        }
-        (results, ended) = observed(carry.clone(), x.clone())?;
-    }
-    if ended != Some(false) {
-        return Err(ScanError::ReversePass { policy: format!("{policy:?}") });
-    }
-    let (carry, y) = results;
-    if carry.iter().chain(&y).any(T::is_tracked) {
-        return Err(ScanError::Captured { policy: format!("{policy:?}") });
-    }
     let below = |x: Vec<T>| x.into_iter().map(T::below).collect();
-    Ok((below(carry), below(y)))
+    for _ in 0..TRIES {
+        let ended_pass = T::observe();
+        let (next, y) = steps.step(consts, above(carry.clone()), above(x.clone()))?;
+        match ended_pass() {
+            None => {}
+            Some(true) => break,
+            Some(false) if next.iter().chain(&y).any(T::is_tracked) => {
+                return Err(ScanError::Captured { policy: format!("{policy:?}") });
+            }
+            Some(false) => return Ok((below(next), below(y))),
+        }
+    }
+    Err(ScanError::ReversePass { policy: format!("{policy:?}") })
 }
 
 /// The schedule of a policy with no more spans than there may be, and the number of steps in one of its own.

@@ -11,7 +11,9 @@ use burn_t4a::ext::operation::{
     Array, Cotangents, Dual, Operand, Operation, Operations, Outcome, Reverse, Value,
 };
 use burn_t4a::ext::primitive::{Bools, Floats, Indices};
-use burn_t4a::ext::scan::{self, FixedPoint, Level, Options, ScanBackend, Steps, scan_below_level};
+use burn_t4a::ext::scan::{
+    self, FixedPoint, Level, Options, ScanBackend, Steps, fixed_point_at_level, scan_at_level,
+};
 
 use crate::backend::Jvp;
 use crate::primitive::{JvpTensor, zeros_like};
@@ -109,13 +111,7 @@ impl<B: ScanBackend> ScanBackend for Jvp<B> {
         xs: Vec<Upper<B>>,
         options: &Options,
     ) -> scan::Result<[Vec<Upper<B>>; 2]> {
-        if !B::chooses_path() {
-            return steps.run(&consts, init, &xs);
-        }
-        let below = |steps, [consts, init, xs]: [Vec<Floats<B>>; 3], options: &_| {
-            B::scan(steps, consts, init, xs, options)
-        };
-        scan_below_level::<Self>(&steps, &consts, &init, &xs, options, below)
+        scan_at_level::<B, Self>(&steps, &consts, init, &xs, options)
     }
 
     fn fixed_point(
@@ -124,12 +120,7 @@ impl<B: ScanBackend> ScanBackend for Jvp<B> {
         init: Vec<Upper<B>>,
         settings: &FixedPoint,
     ) -> scan::Result<Vec<Upper<B>>> {
-        let below = |steps, [consts, init, _]: [Vec<Floats<B>>; 3], _: &_| {
-            Ok([B::fixed_point(steps, consts, init, settings)?, Vec::new()])
-        };
-        let options = Options::default();
-        let [x, _] = scan_below_level::<Self>(&steps, &consts, &init, &[], &options, below)?;
-        Ok(x)
+        fixed_point_at_level::<B, Self>(&steps, &consts, &init, settings)
     }
 }
 

@@ -9,12 +9,13 @@ use burn_backend::AutodiffBackend;
 use burn_backend::ops::FloatTensorOps;
 use burn_tensor::{Tensor, TensorPrimitive};
 use t4a_scan::body::{
-    self, Cotangents, Span, Tape, Told, fixed_point_below_tape, scan_below_tape, scan_on_tape,
+    self, Cotangents, Span, Tape, Told, fixed_point_below_tape, scan_below_level, scan_below_tape,
+    scan_on_tape,
 };
 use t4a_tensor::TensorError;
 
 use super::records::{self, inside};
-use super::{FixedPoint, Options, Result, Steps};
+use super::{FixedPoint, Level, Options, Result, Steps};
 use crate::backend::BurnT4a;
 use crate::boundary::accept;
 use crate::ext::operation::Operations;
@@ -64,6 +65,43 @@ pub trait ScanBackend: Operations {
     ) -> Result<Vec<Floats<Self>>> {
         body::fixed_point(&steps, &consts, init, settings)
     }
+}
+
+/// [`ScanBackend::scan`] of a backend around `B`: a scan of `B` where that chooses a path, else the plain loop.
+///
+/// # Errors
+/// Those of the steps and of the scan below.
+pub fn scan_at_level<B: ScanBackend, L: Level<Below = Floats<B>>>(
+    steps: &Steps<L::Above>,
+    consts: &[L::Above],
+    init: Vec<L::Above>,
+    xs: &[L::Above],
+    options: &Options,
+) -> Result<[Vec<L::Above>; 2]> {
+    if !B::chooses_path() {
+        return steps.run(consts, init, xs);
+    }
+    let below = |steps, [consts, init, xs]: [Vec<Floats<B>>; 3], options: &_| {
+        B::scan(steps, consts, init, xs, options)
+    };
+    scan_below_level::<L>(steps, consts, &init, xs, options, below)
+}
+
+/// [`ScanBackend::fixed_point`] of a backend around `B`, by that of `B`.
+///
+/// # Errors
+/// Those of [`fixed_point`](super::fixed_point).
+pub fn fixed_point_at_level<B: ScanBackend, L: Level<Below = Floats<B>>>(
+    steps: &Steps<L::Above>,
+    consts: &[L::Above],
+    init: &[L::Above],
+    settings: &FixedPoint,
+) -> Result<Vec<L::Above>> {
+    let below = |steps, [consts, init, _]: [Vec<Floats<B>>; 3], _: &_| {
+        Ok([B::fixed_point(steps, consts, init, settings)?, Vec::new()])
+    };
+    let [x, _] = scan_below_level::<L>(steps, consts, init, &[], &Options::default(), below)?;
+    Ok(x)
 }
 
 impl ScanBackend for BurnT4a {}

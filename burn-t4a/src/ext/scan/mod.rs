@@ -47,9 +47,9 @@ use prepared::Prepared;
 use crate::ext::primitive::Floats;
 use crate::ext::tree::Tree;
 
-pub use backend::ScanBackend;
+pub use backend::{ScanBackend, fixed_point_at_level, scan_at_level};
 pub use jvp::{Pushed, scan_jvp};
-pub use t4a_scan::body::{FixedPoint, Level, Memory, Options, ScanReport, Steps, scan_below_level};
+pub use t4a_scan::body::{FixedPoint, Level, Memory, Options, ScanReport, Steps};
 pub use t4a_scan::schedule::Policy;
 pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
 

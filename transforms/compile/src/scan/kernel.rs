@@ -11,7 +11,7 @@ use super::products::Sizes;
 use crate::fuse::kernel::{self as fused, Lane};
 use crate::fuse::{Binary, Elementwise};
 
-/// What kind of kernel it is.
+/// The kinds of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// `Inst::what`; the operands that are one number for all elements.

@@ -175,7 +175,7 @@ impl<B: Backend> Compiled<B> {
         }
     }
 
-    /// How its steps run.
+    /// The reason that a report states: kernels or machine code.
     fn reason(&self) -> &'static str {
         let coded = match self {
             Self::F32(x) => x.is_coded(),

@@ -63,7 +63,7 @@ pub(super) struct WithMatrix {
     pub(super) sizes: Sizes,
 }
 
-/// What every step gives.
+/// A result of every step.
 pub(super) struct Y {
     pub(super) range: Range,
     /// The y is this product of what is in the arena.
@@ -130,7 +130,7 @@ struct Builder<'a, T, B: Backend> {
     scratch: Vec<(usize, usize)>,
     /// True for values that change from step to step.
     moving: Vec<bool>,
-    /// Where the transpose of a value is.
+    /// Offsets of the transposes of values.
     turned: HashMap<usize, usize>,
     /// The slot of a carry that a result may have at once, since nothing reads the carry any more.
     home: Vec<Option<usize>>,

@@ -12,6 +12,7 @@ use std::ops::Range;
 use burn_backend::Backend;
 
 use crate::fuse::{Binary, Elementwise};
+use crate::program::live;
 use crate::recording::Instruction;
 use crate::scan::products::Sizes;
 use crate::tensor::Meta;
@@ -132,20 +133,9 @@ impl<B: Backend> Search<'_, B> {
             sums.extend(found.into_iter().map(|sum| Sum { carry, ..sum }));
         }
         // Instructions that only these products needed are dropped.
-        let mut needed = vec![false; self.metas.len()];
-        let kept = sums.iter().flat_map(|sum| [sum.a, sum.b]);
-        self.outputs.iter().copied().chain(kept).for_each(|v| needed[v] = true);
-        let mut steps = std::mem::take(&mut self.steps);
-        steps.reverse();
-        steps.retain(|one| {
-            let keep = (one.first..one.first + one.results).any(|v| needed[v]);
-            if keep {
-                one.operands.iter().for_each(|&v| needed[v] = true);
-            }
-            keep
-        });
-        steps.reverse();
-        self.steps = steps;
+        let of_sums = sums.iter().flat_map(|sum| [sum.a, sum.b]);
+        let needed: Vec<usize> = self.outputs.iter().copied().chain(of_sums).collect();
+        self.steps = live(std::mem::take(&mut self.steps), &needed, self.metas.len());
     }
 
     /// The addition that a value is, if its operands have its shape and only one instruction reads it.
