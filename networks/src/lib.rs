@@ -1,0 +1,2 @@
+//! Tensor networks: chains of graded tensors, operator sums, sweeps, cross interpolation.
+#![forbid(unsafe_code)]
