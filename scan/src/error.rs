@@ -82,6 +82,12 @@ pub enum ScanError {
         /// Of another one.
         other: Vec<usize>,
     },
+    /// A leaf of ys of several kinds.
+    #[error("scan: a y is {} in one step and {} in another", .dtypes[0], .dtypes[1])]
+    YKind {
+        /// Of the first step and of the last one.
+        dtypes: [DType; 2],
+    },
     /// A tracked tensor that the body uses without having been given it.
     #[error(
         "scan: the body uses a tracked tensor that is not among consts, carry and xs; its gradient would \
@@ -142,6 +148,33 @@ pub enum ScanError {
         tolerance: f64,
         /// Of the last step; NaN if there is such a number.
         change: f64,
+    },
+    /// A loop whose test still holds after the most steps allowed.
+    #[error("while_loop: the test still holds after {limit} steps, which is the limit")]
+    Endless {
+        /// Most steps.
+        limit: usize,
+    },
+    /// A test or an index that is not one number.
+    #[error("{what} has to be one integer or truth value, given are shapes {shapes:?}")]
+    NotOne {
+        /// Which of them.
+        what: &'static str,
+        /// Of what was given.
+        shapes: Vec<Vec<usize>>,
+    },
+    /// A choice without branches.
+    #[error("switch: there are no branches")]
+    NoBranch,
+    /// Branches whose results differ.
+    #[error("switch: branch 0 returns {first}, branch {branch} {other}")]
+    Branches {
+        /// Which branch.
+        branch: usize,
+        /// Structure, shapes and dtypes of the results of branch 0.
+        first: String,
+        /// Of that branch.
+        other: String,
     },
     /// A path that the caller does not accept.
     #[error("scan: the path would be {chosen:?} ({reason}), accepted are {accepted:?}")]

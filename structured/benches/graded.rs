@@ -152,7 +152,7 @@ fn listed<S: Sector>(x: &GradedTensor<S>) -> BlockSparseTensor {
         })
         .collect();
     let pattern = Pattern::new(legs.collect(), blocks).unwrap();
-    BlockSparseTensor::new(pattern.into(), Eager::cat(&parts, 0)).unwrap()
+    BlockSparseTensor::new(pattern.into(), <Eager as Array>::cat(&parts, 0)).unwrap()
 }
 
 fn row<S: Sector>(name: &str, d: usize, problem: &Problem<S>) {

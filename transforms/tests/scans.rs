@@ -2,9 +2,11 @@
 //! are. Against the same transformations run eagerly.
 
 use burn::backend::Autodiff;
-use burn::tensor::{DType, Tensor, TensorData};
+use burn::tensor::{Bool, DType, Int, Tensor, TensorData};
 use burn_t4a::BurnT4a;
-use burn_t4a::ext::scan::{FixedPoint, Options, ScanBackend, fixed_point, scan};
+use burn_t4a::ext::scan::{
+    Branch, FixedPoint, Options, ScanBackend, fixed_point, scan, switch, while_loop,
+};
 use burn_t4a_transforms::compile::{Traced, compile};
 use burn_t4a_transforms::derivatives::{grad, hvp};
 use burn_t4a_transforms::jvp::{Jvp, constant, jvp};
@@ -47,31 +49,117 @@ fn filter<A: ScanBackend>(w: Tensor<A, 2>, zs: Tensor<A, 1>, reverse: bool) -> T
     errors.powi_scalar(2).sum() + xs.sum() + x.sum() + p.sum() * 0.1 + c
 }
 
-fn of_batch<A: ScanBackend>(w: Tensor<A, 2>, zs: Tensor<A, 2>, reverse: bool) -> Tensor<A, 2> {
-    let of = |(w, zs): (Tensor<Vmap<A>, 2>, Tensor<Vmap<A>, 1>)| filter(w, zs, reverse);
+/// A state machine beside a filter: the sign of z is a token, which picks a row of w and is counted while it is 1; ys are
+/// integers, truth values and floats.
+fn tokens<A: ScanBackend>(w: Tensor<A, 2>, zs: Tensor<A, 1>, reverse: bool) -> Tensor<A, 1> {
+    type State<A> = (Tensor<A, 2>, Tensor<A, 1, Int>, Tensor<A, 1, Bool>);
+    let step = |(w, limit): (Tensor<A, 2>, Tensor<A, 1, Int>),
+                (x, count, late): State<A>,
+                (z, place): (Tensor<A, 1>, Tensor<A, 1, Int>)| {
+        let is_one = z.clone().greater_elem(0.0);
+        let token = is_one.clone().int();
+        let row = w.select(0, token.clone() + place.clone());
+        let moved = (x.clone() * 0.7 + row * z.reshape([1, 1])).tanh();
+        let x = x.mask_where(late.clone().bool_not().reshape([1, 1]).expand([1, 3]), moved);
+        let count = count + token;
+        let late = late.bool_or(count.clone().greater_equal(limit));
+        ((x.clone(), count.clone(), late.clone()), (x, count, late))
+    };
+    let device = A::Device::default();
+    let places: Vec<i64> = (0..STEPS as i64).map(|t| t % 2).collect();
+    let places = Tensor::<A, 1, Int>::from_ints(&places[..], &device);
+    let limit = Tensor::<A, 1, Int>::from_ints([4], &device);
+    let init = (
+        Tensor::<A, 2>::zeros([1, 3], (&device, DType::F64)),
+        Tensor::<A, 1, Int>::zeros([1], &device),
+        Tensor::<A, 1, Bool>::from_bool([false].into(), &device),
+    );
+    let options = Options::default().reverse(reverse);
+    type Ys<A> = (Tensor<A, 3>, Tensor<A, 2, Int>, Tensor<A, 2, Bool>);
+    let ((x, count, late), (xs, counts, of_late)): (State<A>, Ys<A>) =
+        scan(step, (w, limit), init, (zs, places), &options).unwrap();
+    let counts = counts.float().cast(DType::F64) * 0.25;
+    let both = (count.float() + late.float()).cast(DType::F64);
+    let weighted = (xs.clone() * xs).sum_dim(2).reshape([STEPS, 1]) * counts;
+    weighted.sum() + x.sum() * both + of_late.float().cast(DType::F64).sum() * 0.125
+}
+
+/// A root by as many steps as it takes, which differs between series, and then one of three functions of it, by the number of
+/// steps.
+fn root<A: ScanBackend>(w: Tensor<A, 2>, zs: Tensor<A, 1>) -> Tensor<A, 1> {
+    type State<A> = (Tensor<A, 1>, Tensor<A, 2>, Tensor<A, 1, Int>);
+    type Consts<A> = (Tensor<A, 1>, Tensor<A, 2>);
+    let far =
+        |(a, _): Consts<A>, (x, ..): State<A>| (x.powi_scalar(2) - a).abs().greater_elem(1e-3);
+    let step = |(a, w): Consts<A>, (x, v, n): State<A>| {
+        let v = (v.matmul(w) + x.clone().reshape([1, 1])).tanh();
+        ((x.clone() + a / x) * 0.5, v, n + 1)
+    };
+    let device = A::Device::default();
+    let init = (
+        Tensor::<A, 1>::ones([1], (&device, DType::F64)),
+        Tensor::<A, 2>::zeros([1, 3], (&device, DType::F64)),
+        Tensor::<A, 1, Int>::zeros([1], &device),
+    );
+    let a = zs.powi_scalar(4).sum() * 30.0 + 0.5;
+    let (x, v, n) = while_loop(far, step, (a, w.clone()), init, &Options::default()).unwrap();
+    type Both<A> = (Tensor<A, 1>, Tensor<A, 2>);
+    let branches: Vec<Branch<Both<A>, Tensor<A, 1>>> = vec![
+        Box::new(|(x, w): Both<A>| x * w.sum()),
+        Box::new(|(x, _): Both<A>| x.sin() * 3.0),
+        Box::new(|(x, w): Both<A>| x.clone() * x + w.powi_scalar(2).sum()),
+    ];
+    let y: Tensor<A, 1> = switch(n.clone().remainder_scalar(3), branches, (x, w)).unwrap();
+    y + v.sum() + n.float().cast(DType::F64)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Model {
+    Filter,
+    Tokens,
+    Root,
+}
+
+/// Which loop, in which direction.
+#[derive(Clone, Copy)]
+struct Case {
+    model: Model,
+    reverse: bool,
+}
+
+fn loss<A: ScanBackend>(w: Tensor<A, 2>, zs: Tensor<A, 1>, case: Case) -> Tensor<A, 1> {
+    match case.model {
+        Model::Filter => filter(w, zs, case.reverse),
+        Model::Tokens => tokens(w, zs, case.reverse),
+        Model::Root => root(w, zs),
+    }
+}
+
+fn of_batch<A: ScanBackend>(w: Tensor<A, 2>, zs: Tensor<A, 2>, case: Case) -> Tensor<A, 2> {
+    let of = |(w, zs): (Tensor<Vmap<A>, 2>, Tensor<Vmap<A>, 1>)| loss(w, zs, case);
     vmap(of).in_axes((None, Some(0))).call((w, zs)).unwrap()
 }
 
 fn gradients_of_batch<A: ScanBackend>(
     w: Tensor<A, 2>,
     zs: Tensor<A, 2>,
-    reverse: bool,
+    case: Case,
 ) -> (Tensor<A, 3>, Tensor<A, 2>) {
     let of = |(w, zs): (Tensor<Vmap<A>, 2>, Tensor<Vmap<A>, 1>)| {
         type Tape<A> = Autodiff<Vmap<A>>;
-        let loss = |(w, zs): (Tensor<Tape<A>, 2>, Tensor<Tape<A>, 1>)| filter(w, zs, reverse);
+        let loss = |(w, zs): (Tensor<Tape<A>, 2>, Tensor<Tape<A>, 1>)| loss(w, zs, case);
         grad(loss, (w, zs)).unwrap()
     };
     vmap(of).in_axes((None, Some(0))).call((w, zs)).unwrap()
 }
 
 /// Along a direction of w: the constants of the loop move, and with them carries that begin as constants.
-fn tangents<A: ScanBackend>(w: Tensor<A, 2>, zs: Tensor<A, 2>, reverse: bool) -> [Tensor<A, 1>; 2] {
+fn tangents<A: ScanBackend>(w: Tensor<A, 2>, zs: Tensor<A, 2>, case: Case) -> [Tensor<A, 1>; 2] {
     let zs: Tensor<A, 1> = zs.narrow(0, 0, 1).reshape([STEPS]);
     let along = w.clone() * 0.5 + 0.25;
     let of = |w: Tensor<Jvp<A>, 2>| {
         let zs: Tensor<Jvp<A>, 1> = constant::<A, Tensor<A, 1>>(zs.clone()).unwrap();
-        filter(w, zs, reverse)
+        loss(w, zs, case)
     };
     let (y, dy) = jvp(of, w, along).unwrap();
     [y, dy]
@@ -81,11 +169,11 @@ fn tangents<A: ScanBackend>(w: Tensor<A, 2>, zs: Tensor<A, 2>, reverse: bool) ->
 fn second<A: ScanBackend>(
     w: Tensor<A, 2>,
     zs: Tensor<A, 2>,
-    reverse: bool,
+    case: Case,
 ) -> [(Tensor<A, 2>, Tensor<A, 1>); 2] {
     let zs: Tensor<A, 1> = zs.narrow(0, 0, 1).reshape([STEPS]);
     type Twice<A> = Autodiff<Jvp<A>>;
-    let loss = |(w, zs): (Tensor<Twice<A>, 2>, Tensor<Twice<A>, 1>)| filter(w, zs, reverse);
+    let loss = |(w, zs): (Tensor<Twice<A>, 2>, Tensor<Twice<A>, 1>)| loss(w, zs, case);
     let along = (w.clone() * 0.5 + 0.25, zs.clone() * 0.1);
     let (g, hv) = hvp(loss, (w, zs), along).unwrap();
     [g, hv]
@@ -94,15 +182,17 @@ fn second<A: ScanBackend>(
 /// A function compiled and run eagerly, its results as lists of numbers, and the number of loops that it is.
 macro_rules! compiled {
     ($f:ident, $loops:literal, $flat:expr) => {
-        for reverse in [false, true] {
-            let f = compile(move |(w, zs): (Tensor<T, 2>, Tensor<T, 2>)| $f::<T>(w, zs, reverse));
+        let models = [Model::Filter, Model::Tokens, Model::Root];
+        for (model, reverse) in models.into_iter().flat_map(|m| [(m, false), (m, true)]) {
+            let case = Case { model, reverse };
+            let f = compile(move |(w, zs): (Tensor<T, 2>, Tensor<T, 2>)| $f::<T>(w, zs, case));
             let f = f.fullgraph();
             for seed in [1, 5] {
                 let (w, zs) =
                     (noise::<B, 2>([3, 3], seed) * 0.5, noise::<B, 2>([4, STEPS], seed + 1));
                 let flat = $flat;
                 let got: Vec<TensorData> = flat(f.call((w.clone(), zs.clone())).unwrap());
-                let want: Vec<TensorData> = flat($f::<B>(w, zs, reverse));
+                let want: Vec<TensorData> = flat($f::<B>(w, zs, case));
                 for (got, want) in got.iter().zip(&want) {
                     assert_eq!(got.shape, want.shape);
                     for (a, b) in got.iter::<f64>().zip(want.iter::<f64>()) {
@@ -111,7 +201,8 @@ macro_rules! compiled {
                 }
             }
             let text = f.explain();
-            assert_eq!(text.matches("= scan of").count(), $loops, "{text}");
+            let name = if model == Model::Root { "= while_loop of" } else { "= scan of" };
+            assert_eq!(text.matches(name).count(), $loops, "{text}");
             assert!(text.lines().count() < 140, "{text}");
         }
     };

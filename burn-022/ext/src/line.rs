@@ -2,7 +2,7 @@
 
 use std::any::{Any, TypeId};
 
-use burn_backend::tensor::{Device, FloatTensor, IndexingUpdateOp, IntTensor};
+use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IndexingUpdateOp, IntTensor};
 use burn_backend::{Backend, DType as BurnDType, TensorData, TensorMetadata};
 use burn_t4a_022::engine_dtype;
 use t4a_tensor::DType;
@@ -46,6 +46,10 @@ pub(crate) fn float_device<B: Backend>(x: &FloatTensor<B>) -> Device<B> {
 }
 
 pub(crate) fn int_device<B: Backend>(x: &IntTensor<B>) -> Device<B> {
+    x.device()
+}
+
+pub(crate) fn bool_device<B: Backend>(x: &BoolTensor<B>) -> Device<B> {
     x.device()
 }
 

@@ -1,6 +1,6 @@
 //! Names of Burn 0.21 for what the lines of Burn name differently.
 
-use burn_backend::tensor::{Device, FloatTensor, IntTensor};
+use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
 use burn_backend::{Backend, DType, TensorData};
 
 pub(crate) use crate::backend::primitive::dtype;
@@ -37,6 +37,10 @@ pub(crate) fn float_device<B: Backend>(x: &FloatTensor<B>) -> Device<B> {
 
 pub(crate) fn int_device<B: Backend>(x: &IntTensor<B>) -> Device<B> {
     B::int_device(x)
+}
+
+pub(crate) fn bool_device<B: Backend>(x: &BoolTensor<B>) -> Device<B> {
+    B::bool_device(x)
 }
 
 pub(crate) fn scatter_add<B: Backend>(

@@ -93,6 +93,11 @@ impl<K: ElementKind> Eager<K> {
     }
 }
 
+fn joined<K: ElementKind>(arrays: &[Eager<K>], axis: usize) -> Eager<K> {
+    let all: Result<Vec<AnyTensor>> = arrays.iter().map(|x| x.0.clone()).collect();
+    all.and_then(|all| AnyTensor::cat(&all, axis)).into()
+}
+
 impl Array for Eager {
     type Integers = Eager<Indices>;
     type Flags = Eager<Truths>;
@@ -238,8 +243,7 @@ impl Array for Eager {
         })
     }
     fn cat(arrays: &[Self], axis: usize) -> Self {
-        let all: Result<Vec<AnyTensor>> = arrays.iter().map(|x| x.0.clone()).collect();
-        all.and_then(|all| AnyTensor::cat(&all, axis)).into()
+        joined(arrays, axis)
     }
     fn flip(&self, axes: &[usize]) -> Self {
         self.then(|x| x.flip(axes))
@@ -273,14 +277,26 @@ impl Integers for Eager<Indices> {
     fn shape(&self) -> Shape {
         self.sizes()
     }
+    fn dtype(&self) -> DType {
+        self.0.as_ref().map_or(DType::I64, AnyTensor::dtype)
+    }
     fn elements(&self) -> Result<AnyTensor> {
         self.0.clone()
+    }
+    fn full(&self, shape: &[usize], c: i64) -> Self {
+        self.then(|i| AnyTensor::full(shape, Number::Int(c), i.dtype()))
     }
     fn reshape(&self, shape: &[usize]) -> Self {
         self.then(|i| i.reshape(shape))
     }
     fn expand(&self, shape: &[usize]) -> Self {
         self.then(|i| i.expand(shape))
+    }
+    fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
+        self.then(|i| i.slice_axis(axis, start, len, 1))
+    }
+    fn cat(arrays: &[Self], axis: usize) -> Self {
+        joined(arrays, axis)
     }
     fn shift(&self, c: i64) -> Self {
         self.then(|i| i.add_scalar(Number::Int(c)))
@@ -303,11 +319,23 @@ impl Flags for Eager<Truths> {
     fn shape(&self) -> Shape {
         self.sizes()
     }
+    fn elements(&self) -> Result<AnyTensor> {
+        self.0.clone()
+    }
+    fn full(&self, shape: &[usize], holds: bool) -> Self {
+        self.then(|_| AnyTensor::full(shape, Number::Int(i64::from(holds)), DType::Bool))
+    }
     fn reshape(&self, shape: &[usize]) -> Self {
         self.then(|b| b.reshape(shape))
     }
     fn expand(&self, shape: &[usize]) -> Self {
         self.then(|b| b.expand(shape))
+    }
+    fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
+        self.then(|b| b.slice_axis(axis, start, len, 1))
+    }
+    fn cat(arrays: &[Self], axis: usize) -> Self {
+        joined(arrays, axis)
     }
     fn and(&self, rhs: &Self) -> Self {
         self.with(rhs, |a, b| a.logical(Logic::AND, b))

@@ -290,15 +290,23 @@ pub trait Integers: Clone + Debug + Sized + 'static {
 
     /// Sizes of the axes.
     fn shape(&self) -> Shape;
+    /// The element type.
+    fn dtype(&self) -> DType;
     /// The elements, in the engine.
     ///
     /// # Errors
     /// As [`Array::elements`].
     fn elements(&self) -> Result<AnyTensor>;
+    /// Integers `c` of this dtype and device.
+    fn full(&self, shape: &[usize], c: i64) -> Self;
     /// The same elements in row-major order.
     fn reshape(&self, shape: &[usize]) -> Self;
     /// Repeats axes of size 1.
     fn expand(&self, shape: &[usize]) -> Self;
+    /// `len` elements of an axis from `start` on.
+    fn narrow(&self, axis: usize, start: usize, len: usize) -> Self;
+    /// One behind the other along an axis; at least one array.
+    fn cat(arrays: &[Self], axis: usize) -> Self;
     /// `i + c`.
     fn shift(&self, c: i64) -> Self;
     /// `i = j`, broadcasting.
@@ -315,10 +323,21 @@ pub trait Integers: Clone + Debug + Sized + 'static {
 pub trait Flags: Clone + Debug + Sized + 'static {
     /// Sizes of the axes.
     fn shape(&self) -> Shape;
+    /// The elements, in the engine.
+    ///
+    /// # Errors
+    /// As [`Array::elements`].
+    fn elements(&self) -> Result<AnyTensor>;
+    /// Copies of one truth value on this device.
+    fn full(&self, shape: &[usize], holds: bool) -> Self;
     /// The same elements in row-major order.
     fn reshape(&self, shape: &[usize]) -> Self;
     /// Repeats axes of size 1.
     fn expand(&self, shape: &[usize]) -> Self;
+    /// `len` elements of an axis from `start` on.
+    fn narrow(&self, axis: usize, start: usize, len: usize) -> Self;
+    /// One behind the other along an axis; at least one array.
+    fn cat(arrays: &[Self], axis: usize) -> Self;
     /// Both hold.
     fn and(&self, rhs: &Self) -> Self;
     /// One of them holds.

@@ -9,9 +9,9 @@ use burn_backend::{
 };
 use t4a_diff::array::Shape;
 use t4a_diff::{Flags, Integers};
-use t4a_tensor::{AnyTensor, Result, TensorError};
+use t4a_tensor::{AnyTensor, DType, Result, TensorError};
 
-use crate::ext::line::{T4aTensor, device_settings, float_device, int_device};
+use crate::ext::line::{T4aTensor, bool_device, device_settings, dtype, float_device, int_device};
 
 /// Floats of a backend.
 #[derive(Clone, Debug)]
@@ -98,14 +98,27 @@ impl<B: Backend> Integers for Indices<B> {
     fn shape(&self) -> Shape {
         self.0.shape().to_vec()
     }
+    fn dtype(&self) -> DType {
+        dtype(self.0.dtype())
+    }
     fn elements(&self) -> Result<AnyTensor> {
         read(B::int_into_data(self.0.clone()))
+    }
+    fn full(&self, sizes: &[usize], c: i64) -> Self {
+        let device = int_device::<B>(&self.0);
+        Self(B::int_full(shape(sizes), Scalar::Int(c), &device, self.0.dtype().into()))
     }
     fn reshape(&self, sizes: &[usize]) -> Self {
         Self(B::int_reshape(self.0.clone(), shape(sizes)))
     }
     fn expand(&self, sizes: &[usize]) -> Self {
         Self(B::int_expand(self.0.clone(), shape(sizes)))
+    }
+    fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
+        Self(B::int_slice(self.0.clone(), &along(axis, start, len, 1)))
+    }
+    fn cat(arrays: &[Self], axis: usize) -> Self {
+        Self(B::int_cat(arrays.iter().map(|i| i.0.clone()).collect(), axis))
     }
     fn shift(&self, c: i64) -> Self {
         Self(B::int_add_scalar(self.0.clone(), Scalar::Int(c)))
@@ -129,11 +142,27 @@ impl<B: Backend> Flags for Bools<B> {
     fn shape(&self) -> Shape {
         self.0.shape().to_vec()
     }
+    fn elements(&self) -> Result<AnyTensor> {
+        read(B::bool_into_data(self.0.clone()))
+    }
+    fn full(&self, sizes: &[usize], holds: bool) -> Self {
+        let (device, dtype) = (bool_device::<B>(&self.0), self.0.dtype().into());
+        Self(match holds {
+            true => B::bool_ones(shape(sizes), &device, dtype),
+            false => B::bool_zeros(shape(sizes), &device, dtype),
+        })
+    }
     fn reshape(&self, sizes: &[usize]) -> Self {
         Self(B::bool_reshape(self.0.clone(), shape(sizes)))
     }
     fn expand(&self, sizes: &[usize]) -> Self {
         Self(B::bool_expand(self.0.clone(), shape(sizes)))
+    }
+    fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
+        Self(B::bool_slice(self.0.clone(), &along(axis, start, len, 1)))
+    }
+    fn cat(arrays: &[Self], axis: usize) -> Self {
+        Self(B::bool_cat(arrays.iter().map(|b| b.0.clone()).collect(), axis))
     }
     fn and(&self, rhs: &Self) -> Self {
         Self(B::bool_and(self.0.clone(), rhs.0.clone()))

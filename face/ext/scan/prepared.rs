@@ -3,24 +3,24 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use t4a_diff::Array;
-use t4a_scan::body::{Memory, Options, Steps, same};
+use t4a_diff::Value;
+use t4a_scan::body::{Flat, Memory, Options, Steps, same};
 use t4a_scan::{Result, ScanError};
 
-use crate::ext::operation::Operations;
-use crate::ext::primitive::Floats;
-use crate::ext::tree::{self, Structure, Tree, TreeError};
+use crate::ext::operation::{Operand, Operations};
+use crate::ext::primitive::{Bools, Floats, Indices};
+use crate::ext::tree::{self, Leaf, Structure, Tree, TreeError};
 
 /// A scan on flat lists, and the trees that its results become.
 pub(crate) struct Prepared<B: Operations> {
     /// The body on flat lists.
     pub(crate) steps: Steps<Floats<B>>,
     /// The leaves of the consts.
-    pub(crate) consts: Vec<Floats<B>>,
+    pub(crate) consts: Flat<Floats<B>>,
     /// The leaves of the first carry.
-    pub(crate) init: Vec<Floats<B>>,
+    pub(crate) init: Flat<Floats<B>>,
     /// The leaves of xs.
-    pub(crate) xs: Vec<Floats<B>>,
+    pub(crate) xs: Flat<Floats<B>>,
     of_carry: Structure,
     /// Known after a step.
     of_y: Arc<OnceLock<Structure>>,
@@ -32,23 +32,32 @@ impl<B: Operations> fmt::Debug for Prepared<B> {
     }
 }
 
-/// The leaves of a tree with this role in the scan.
-pub(crate) fn flatten<B: Operations, T: Tree<B>>(
-    what: &'static str,
-    tree: T,
-) -> Result<(Structure, Vec<Floats<B>>)> {
-    let (structure, all) = tree::flatten_floats(tree).map_err(refused(what))?;
-    Ok((structure, all.into_iter().map(Floats).collect()))
+/// The leaves of a tree.
+pub(crate) fn flatten<B: Operations, T: Tree<B>>(tree: T) -> (Structure, Flat<Floats<B>>) {
+    let (structure, all) = tree::flatten(tree);
+    let value = |leaf| match leaf {
+        Leaf::Float(x) => Value::Float(Floats(x)),
+        Leaf::Int(x) => Value::Integers(Indices(x)),
+        Leaf::Bool(x) => Value::Flags(Bools(x)),
+    };
+    (structure, all.into_iter().map(value).collect())
 }
 
 /// The tree with this role in the scan.
-fn build<B: Operations, T: Tree<B>>(
+///
+/// # Errors
+/// `Tree` unless these are its leaves.
+pub(crate) fn build<B: Operations, T: Tree<B>>(
     what: &'static str,
     structure: &Structure,
-    all: Vec<Floats<B>>,
+    all: Flat<Floats<B>>,
 ) -> Result<T> {
-    let all = all.into_iter().map(|x| x.0).collect();
-    tree::build_floats(structure, all).map_err(refused(what))
+    let leaf = |value: Operand<B>| match value {
+        Value::Float(x) => Leaf::Float(x.0),
+        Value::Integers(x) => Leaf::Int(x.0),
+        Value::Flags(x) => Leaf::Bool(x.0),
+    };
+    tree::build(structure, all.into_iter().map(leaf).collect()).map_err(refused(what))
 }
 
 fn refused(what: &'static str) -> impl Fn(TreeError) -> ScanError {
@@ -56,10 +65,10 @@ fn refused(what: &'static str) -> impl Fn(TreeError) -> ScanError {
 }
 
 impl<B: Operations> Prepared<B> {
-    /// Checks kinds and lengths; nothing is computed yet.
+    /// Checks lengths; nothing is computed yet.
     ///
     /// # Errors
-    /// `Tree` for integers and booleans; `LengthRequired`, `LengthMismatch`, `NoLeadingAxis`.
+    /// `LengthRequired`, `LengthMismatch`, `NoLeadingAxis`.
     pub(crate) fn new<F, K, S, XS, X, Y>(
         body: F,
         consts: K,
@@ -75,17 +84,17 @@ impl<B: Operations> Prepared<B> {
         X: Tree<B>,
         Y: Tree<B>,
     {
-        let (k, consts) = flatten("consts", consts)?;
-        let (of_carry, init) = flatten("init", init)?;
-        let (x, xs) = flatten("xs", xs)?;
+        let (k, consts) = flatten(consts);
+        let (of_carry, init) = flatten(init);
+        let (x, xs) = flatten(xs);
         let of_y = Arc::new(OnceLock::new());
         let (seen, carried, of_xs) = (of_y.clone(), of_carry.clone(), x.clone());
         let flat = move |consts, carry, element| {
             let carry = build("the carry", &carried, carry)?;
             let (carry, y) = body(build("consts", &k, consts)?, carry, build("x", &x, element)?);
-            let (structure, carry) = flatten("the carry", carry)?;
+            let (structure, carry) = flatten(carry);
             same("the carry after a step", &structure, &carried)?;
-            let (structure, y) = flatten("y", y)?;
+            let (structure, y) = flatten(y);
             same("y of a step", &structure, seen.get_or_init(|| structure.clone()))?;
             Ok((carry, y))
         };
@@ -99,7 +108,7 @@ impl<B: Operations> Prepared<B> {
     /// `Tree` unless the trees asked for are those that there are.
     pub(crate) fn build<S: Tree<B>, YS: Tree<B>>(
         &self,
-        [carry, ys]: [Vec<Floats<B>>; 2],
+        [carry, ys]: [Flat<Floats<B>>; 2],
     ) -> Result<(S, YS)> {
         let of_y = self.of_y.get().cloned().unwrap_or(Structure::Node(Vec::new()));
         Ok((build("the carry", &self.of_carry, carry)?, build("ys", &of_y, ys)?))
@@ -108,7 +117,7 @@ impl<B: Operations> Prepared<B> {
     /// A function of a tree as a scan of one step, of which a tape keeps the arguments only.
     ///
     /// # Errors
-    /// `Tree` for integers and booleans.
+    /// As [`Prepared::new`].
     pub(crate) fn once<F, K, Y>(f: F, x: K) -> Result<(Self, Options)>
     where
         F: Fn(K) -> Y + Send + Sync + 'static,
@@ -124,15 +133,15 @@ impl<B: Operations> Prepared<B> {
     ///
     /// # Errors
     /// As [`Prepared::build`].
-    pub(crate) fn build_only<Y: Tree<B>>(&self, [carry, ys]: [Vec<Floats<B>>; 2]) -> Result<Y> {
+    pub(crate) fn build_only<Y: Tree<B>>(&self, [carry, ys]: [Flat<Floats<B>>; 2]) -> Result<Y> {
         let ys = ys.iter().map(|y| y.reshape(&y.shape()[1..])).collect();
         Ok(self.build::<(), Y>([carry, ys])?.1)
     }
 
-    /// A function of consts and a carry as a step without xs and ys.
+    /// A function of consts and a carry of floats as a step without xs and ys.
     ///
     /// # Errors
-    /// `Tree` for integers and booleans.
+    /// `Tree` for integers and booleans in the carry.
     pub(crate) fn step<F, K, S>(f: F, consts: K, init: S) -> Result<Self>
     where
         F: Fn(K, S) -> S + Send + Sync + 'static,
@@ -140,6 +149,18 @@ impl<B: Operations> Prepared<B> {
         S: Tree<B>,
     {
         let step = move |consts: K, carry: S, (): ()| (f(consts, carry), ());
-        Self::new(step, consts, init, (), &Options::default().length(1))
+        let prepared = Self::new(step, consts, init, (), &Options::default().length(1))?;
+        let other = |x: &Value<Floats<B>>| x.as_float().is_none();
+        match prepared.init.iter().position(other) {
+            None => Ok(prepared),
+            Some(at) => {
+                let path = prepared.of_carry.paths().swap_remove(at);
+                let kind = match prepared.init[at] {
+                    Value::Flags(_) => "booleans",
+                    _ => "integers",
+                };
+                Err(refused("init")(TreeError::NotFloats { path, kind }))
+            }
+        }
     }
 }

@@ -98,6 +98,7 @@ macro_rules! erased {
 
         trait $object: Any + fmt::Debug {
             $(fn $name(&self, $($x: taken!($erased $kind)),*) -> returned!($erased $out);)*
+            fn cat_with(&self, all: &[$erased], axis: usize) -> $erased;
             $($declared)*
         }
 
@@ -106,6 +107,10 @@ macro_rules! erased {
                 let out = <$array as $vocabulary>::$name(self, $(down!($array $kind $x)),*);
                 up!($erased $out out)
             })*
+            fn cat_with(&self, all: &[$erased], axis: usize) -> $erased {
+                let all: Vec<$array> = all.iter().map(|x| inside::<$array>(&*x.0).clone()).collect();
+                $erased(Rc::new(<$array as $vocabulary>::cat(&all, axis)))
+            }
             $($defined)*
         }
 
@@ -113,6 +118,9 @@ macro_rules! erased {
             $(fn $name(&self, $($x: taken!($erased $kind)),*) -> returned!($erased $out) {
                 self.0.$name($($x),*)
             })*
+            fn cat(arrays: &[Self], axis: usize) -> Self {
+                arrays[0].0.cat_with(arrays, axis)
+            }
             $($direct)*
         }
 
@@ -128,7 +136,6 @@ erased! {
     /// Floats of any type.
     Erased, Floating for A: Array;
     {
-        fn cat_with(&self, all: &[Erased], axis: usize) -> Erased;
         fn run(
             &self,
             op: &AnyOperation,
@@ -137,10 +144,6 @@ erased! {
         ) -> Result<Outcome<Erased>, OperationError>;
     }
     {
-        fn cat_with(&self, all: &[Erased], axis: usize) -> Erased {
-            let all: Vec<A> = all.iter().map(|x| inside::<A>(&*x.0).clone()).collect();
-            Erased(Rc::new(A::cat(&all, axis)))
-        }
         fn run(
             &self,
             op: &AnyOperation,
@@ -155,9 +158,6 @@ erased! {
         type Integers = ErasedIntegers;
         type Flags = ErasedFlags;
 
-        fn cat(arrays: &[Self], axis: usize) -> Self {
-            arrays[0].0.cat_with(arrays, axis)
-        }
         /// An operation of the table runs where the arrays inside run it, another one by its definition.
         fn apply<O: Operation>(
             op: &O,
@@ -250,9 +250,12 @@ erased! {
     ErasedIntegers, Indexing for I: Integers;
     {} {} { type Flags = ErasedFlags; }
     shape() -> [Shape];
+    dtype() -> [DType];
     elements() -> [Elements];
+    full(shape: [&[usize]], c: [i64]) -> same;
     reshape(shape: [&[usize]]) -> same;
     expand(shape: [&[usize]]) -> same;
+    narrow(axis: [usize], start: [usize], len: [usize]) -> same;
     shift(c: [i64]) -> same;
     equal(j: same) -> flags;
     greater(j: same) -> flags;
@@ -265,8 +268,11 @@ erased! {
     ErasedFlags, Deciding for F: Flags;
     {} {} {}
     shape() -> [Shape];
+    elements() -> [Elements];
+    full(shape: [&[usize]], holds: [bool]) -> same;
     reshape(shape: [&[usize]]) -> same;
     expand(shape: [&[usize]]) -> same;
+    narrow(axis: [usize], start: [usize], len: [usize]) -> same;
     and(rhs: same) -> same;
     or(rhs: same) -> same;
     not() -> same;
@@ -285,11 +291,8 @@ pub(super) fn release<A: Array>(x: &Erased) -> A {
 
 /// A value, held.
 pub(super) fn erase_value<A: Array>(x: &Value<A>) -> Value<Erased> {
-    match x {
-        Value::Float(x) => Value::Float(erase(x)),
-        Value::Integers(x) => Value::Integers(ErasedIntegers(Rc::new(x.clone()))),
-        Value::Flags(x) => Value::Flags(ErasedFlags(Rc::new(x.clone()))),
-    }
+    let integers = |x| ErasedIntegers(Rc::new(x));
+    x.clone().map(|x| erase(&x), integers, |x| ErasedFlags(Rc::new(x)))
 }
 
 /// The value that is held.

@@ -10,13 +10,13 @@
 
 use std::sync::Arc;
 
-use t4a_diff::Array;
+use t4a_diff::{Array, Value};
 
 use super::options::{Memory, Options, ScanReport};
 use super::span::{Cotangents, Span};
-use super::steps::{Body, Steps};
+use super::steps::{Body, Flat, Steps};
 use super::tape::{
-    Ends, Tape, back_from_start, count, joined, parted, recorded, scan_on_tape, step,
+    Ends, Tape, all_above, back_from_start, count, is_tracked, joined, recorded, scan_on_tape, step,
 };
 use crate::error::{Result, ScanError, ScanPath};
 use crate::schedule::Policy;
@@ -25,13 +25,13 @@ use crate::schedule::Policy;
 const CARRIES: usize = 64 << 20;
 
 /// A scan below the tape: steps, then consts, carry and xs.
-pub trait ScanBelow<A>:
-    Fn(Steps<A>, [Vec<A>; 3], &Options) -> Result<[Vec<A>; 2]> + Clone + Send + 'static
+pub trait ScanBelow<A: Array>:
+    Fn(Steps<A>, [Flat<A>; 3], &Options) -> Result<[Flat<A>; 2]> + Clone + Send + 'static
 {
 }
 
-impl<A, F> ScanBelow<A> for F where
-    F: Fn(Steps<A>, [Vec<A>; 3], &Options) -> Result<[Vec<A>; 2]> + Clone + Send + 'static
+impl<A: Array, F> ScanBelow<A> for F where
+    F: Fn(Steps<A>, [Flat<A>; 3], &Options) -> Result<[Flat<A>; 2]> + Clone + Send + 'static
 {
 }
 
@@ -41,15 +41,15 @@ impl<A, F> ScanBelow<A> for F where
 /// Those of [`scan_on_tape`]; `PathRejected`.
 pub fn scan_below_tape<T: Tape<Kind: Sync>>(
     steps: Steps<T>,
-    consts: Vec<T>,
-    init: Vec<T>,
-    xs: Vec<T>,
+    consts: Flat<T>,
+    init: Flat<T>,
+    xs: Flat<T>,
     options: &Options,
     scan: impl ScanBelow<T::Below>,
-) -> Result<[Vec<T>; 2]> {
+) -> Result<[Flat<T>; 2]> {
     let length = steps.length;
     let carries: usize = init.iter().map(|x| count(&x.shape()) * x.dtype().size()).sum();
-    let tracked = [&consts, &init, &xs].into_iter().flatten().any(T::is_tracked);
+    let tracked = [&consts, &init, &xs].into_iter().flatten().any(is_tracked);
     let why_not = match options.memory.unwrap_or_default() {
         _ if length == 0 => Some("no_steps"),
         _ if !tracked => Some("nothing_tracked"),
@@ -90,20 +90,20 @@ struct Kept<T: Tape, S> {
     kind: T::Kind,
     scan: S,
     options: Options,
-    consts: Vec<T::Below>,
-    xs: Vec<T::Below>,
-    init: Vec<T::Below>,
+    consts: Flat<T::Below>,
+    xs: Flat<T::Below>,
+    init: Flat<T::Below>,
     /// Before every step.
-    carries: Vec<T::Below>,
+    carries: Flat<T::Below>,
 }
 
 fn node<T: Tape<Kind: Sync>, S: ScanBelow<T::Below>>(
     steps: Steps<T>,
-    all: [Vec<T>; 3],
+    all: [Flat<T>; 3],
     options: Options,
     scan: S,
-) -> Result<[Vec<T>; 2]> {
-    let forward = |like: T, [consts, init, xs]: [Vec<T::Below>; 3]| {
+) -> Result<[Flat<T>; 2]> {
+    let forward = |like: T, [consts, init, xs]: [Flat<T::Below>; 3]| {
         let kind = like.kind();
         let all = [consts.clone(), init.clone(), xs.clone()];
         let only = options.only(ScanPath::Fused);
@@ -122,9 +122,8 @@ pub(super) fn below_steps<T: Tape<Kind: Sync>>(
     policy: Policy,
 ) -> Steps<T::Below> {
     let own = steps.clone();
-    let body = move |consts: Vec<T::Below>, carry, x| {
-        let above: Vec<T> = consts.into_iter().map(|x| T::above(x, kind)).collect();
-        step(&own, kind, &above, carry, x, &policy)
+    let body = move |consts: Flat<T::Below>, carry, x| {
+        step(&own, kind, &all_above(consts, kind), carry, x, &policy)
     };
     let Steps { length, reverse, .. } = *steps;
     Steps { body: Arc::new(body), length, reverse, paths: steps.paths.clone() }
@@ -133,7 +132,7 @@ pub(super) fn below_steps<T: Tape<Kind: Sync>>(
 /// The forward pass below the tape, whose ys have the carry before each step behind them.
 fn with_carries<T: Tape<Kind: Sync>>(steps: &Steps<T>, kind: T::Kind) -> Steps<T::Below> {
     let Steps { body, length, reverse, paths } = below_steps(steps, kind, Policy::Carries);
-    let body = move |consts, carry: Vec<T::Below>, x| {
+    let body = move |consts, carry: Flat<T::Below>, x| {
         let (next, mut y) = body(consts, carry.clone(), x)?;
         y.extend(carry);
         Ok((next, y))
@@ -147,21 +146,29 @@ impl<T: Tape<Kind: Sync>, S: ScanBelow<T::Below>> Kept<T, S> {
         let carries = self.init.len();
         let (of_consts, rest) = ends.tracked.split_at(self.consts.len());
         let of_xs = &rest[carries..];
-        let zeros = |shape: &[usize]| cotangent.full(shape, 0.0);
-        let mut given = parted(cotangent.clone(), ends.outputs.clone());
+        let zeros = |shape: &[usize]| Value::Float(cotangent.full(shape, 0.0));
+        let mut given = ends.parted(cotangent.clone());
         let of_ys = given.split_off(carries);
         let wanted = self.consts.iter().zip(of_consts).filter(|(_, wanted)| **wanted);
         let sums = wanted.map(|(x, _)| zeros(&x.shape()));
-        let init: Vec<T::Below> = given.into_iter().chain(sums).collect();
+        let given = given.into_iter().flatten().map(Value::Float);
+        let init: Flat<T::Below> = given.chain(sums).collect();
+        let marks = Marks {
+            consts: of_consts.to_vec(),
+            xs: of_xs.to_vec(),
+            ys: of_ys.iter().map(Option::is_some).collect(),
+        };
+        let of_ys = of_ys.into_iter().flatten().map(Value::Float);
         let xs = self.carries.iter().chain(&self.xs).cloned().chain(of_ys).collect();
         let length = self.steps.length;
         let back = Steps {
-            body: step_back(&self.steps, self.kind, carries, of_consts, of_xs),
+            body: step_back(&self.steps, self.kind, carries, marks),
             length,
             reverse: !self.steps.reverse,
             paths: Arc::new((0..init.len()).map(|i| format!("cotangent {i}")).collect()),
         };
         let only = Options::default().only(ScanPath::Fused);
+        let moving = self.init.iter().filter(|x| x.as_float().is_some()).count();
         let [last, stacked] = match (self.scan)(back, [self.consts.clone(), init, xs], &only) {
             Err(ScanError::PathRejected { reason, .. }) => {
                 let path = ScanPath::Fallback;
@@ -169,51 +176,70 @@ impl<T: Tape<Kind: Sync>, S: ScanBelow<T::Below>> Kept<T, S> {
                 let all = [self.consts, self.init, self.xs];
                 return back_from_start(self.steps, self.kind, all, ends, cotangent);
             }
-            outcome => outcome?,
+            outcome => outcome?.map(|all| all.into_iter().filter_map(Value::into_float)),
         };
-        let (of_init, sums) = last.split_at(carries);
-        let of_init = of_init.iter().zip(rest).filter(|(_, wanted)| **wanted).map(|(g, _)| g);
+        let mut of_init: Vec<T::Below> = last.collect();
+        let sums = of_init.split_off(moving);
+        let wanted = self.init.iter().zip(rest).filter(|(x, _)| x.as_float().is_some());
+        let of_init = of_init.into_iter().zip(wanted).filter(|(_, (_, wanted))| **wanted);
         let xs = self.xs.iter().zip(of_xs).filter(|(_, wanted)| **wanted);
         // Numbers of rank-1 xs have shape [1].
-        let of_xs = stacked.iter().zip(xs).map(|(g, (x, _))| g.reshape(&x.shape()));
-        Ok(joined(sums.iter().chain(of_init).cloned().chain(of_xs).collect()))
+        let of_xs = stacked.zip(xs).map(|(g, (x, _))| g.reshape(&x.shape()));
+        Ok(joined(sums.into_iter().chain(of_init.map(|(g, _)| g)).chain(of_xs).collect()))
     }
 }
 
+/// Of which consts and xs cotangents are asked for, and which ys have one.
+pub(super) struct Marks {
+    pub(super) consts: Vec<bool>,
+    pub(super) xs: Vec<bool>,
+    pub(super) ys: Vec<bool>,
+}
+
+/// Those that are marked, each at its place.
+pub(super) fn placed<A: Array>(
+    marks: impl IntoIterator<Item = bool>,
+    marked: Flat<A>,
+) -> Vec<Option<A>> {
+    let mut marked = marked.into_iter();
+    let one = |mark: bool| if mark { marked.next().and_then(Value::into_float) } else { None };
+    marks.into_iter().map(one).collect()
+}
+
 /// A step of the reverse pass: the derivative of a span of one step.
-fn step_back<T: Tape<Kind: Sync>>(
+pub(super) fn step_back<T: Tape<Kind: Sync>>(
     steps: &Steps<T>,
     kind: T::Kind,
     carries: usize,
-    of_consts: &[bool],
-    of_xs: &[bool],
+    marks: Marks,
 ) -> Body<T::Below> {
-    let (steps, of_consts, of_xs) = (steps.clone(), of_consts.to_vec(), of_xs.to_vec());
-    Arc::new(move |consts, mut of_carry, mut carry| {
-        let sums = of_carry.split_off(carries);
+    let steps = steps.clone();
+    Arc::new(move |consts, mut of_carry, mut carry: Flat<T::Below>| {
         let mut x = carry.split_off(carries);
-        let of_y = x.split_off(of_xs.len());
-        let fill = |g: Option<T::Below>, like: &T::Below| {
-            g.unwrap_or_else(|| like.full(&like.shape(), 0.0))
+        let of_y = x.split_off(marks.xs.len());
+        let moves: Vec<bool> = carry.iter().map(|x| x.as_float().is_some()).collect();
+        let sums = of_carry.split_off(moves.iter().filter(|moves| **moves).count());
+        let fill = |g: Option<T::Below>, like: &Value<T::Below>| {
+            g.map_or_else(|| like.zeros(&like.shape()), Value::Float)
         };
         let like = (carry.clone(), x.clone());
-        let mut known = sums.iter().cloned();
         let span = Span {
             steps: steps.clone(),
             kind,
             consts,
             carry,
             xs: vec![x],
-            of_carry: of_carry.into_iter().map(Some).collect(),
-            of_ys: vec![of_y.into_iter().map(Some).collect()],
-            of_consts: of_consts.iter().map(|&of| of.then(|| known.next()).flatten()).collect(),
-            wanted_xs: of_xs.clone(),
+            of_carry: placed(moves.iter().copied(), of_carry),
+            of_ys: vec![placed(marks.ys.iter().copied(), of_y)],
+            of_consts: placed(marks.consts.iter().copied(), sums.clone()),
+            wanted_xs: marks.xs.clone(),
         };
         let Cotangents { carry, xs, consts } = T::back(span, &mut Vec::new())?;
-        let consts = consts.into_iter().zip(&of_consts).filter(|(_, of)| **of).map(|(g, _)| g);
-        let next = carry.into_iter().zip(&like.0).map(|(g, like)| fill(g, like));
-        let next = next.chain(consts.zip(&sums).map(|(g, sum)| g.unwrap_or_else(|| sum.clone())));
-        let xs = xs.into_iter().flatten().zip(&like.1).zip(&of_xs).filter(|(_, of)| **of);
-        Ok((next.collect(), xs.map(|((g, like), _)| fill(g, like)).collect()))
+        let consts = consts.into_iter().zip(&marks.consts).filter(|(_, of)| **of).map(|(g, _)| g);
+        let next = carry.into_iter().zip(&like.0).zip(&moves).filter(|(_, moves)| **moves);
+        let next = next.map(|((g, like), _)| fill(g, like));
+        let sums = consts.zip(&sums).map(|(g, sum)| g.map_or_else(|| sum.clone(), Value::Float));
+        let xs = xs.into_iter().flatten().zip(&like.1).zip(&marks.xs).filter(|(_, of)| **of);
+        Ok((next.chain(sums).collect(), xs.map(|((g, like), _)| fill(g, like)).collect()))
     })
 }

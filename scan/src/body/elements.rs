@@ -12,10 +12,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use t4a_diff::Array;
+use t4a_diff::{Array, Value};
 
-use super::steps::{Steps, at};
-use super::tape::Tape;
+use super::steps::{Flat, Steps, one};
+use super::tape::{Tape, is_tracked};
 use crate::error::Result;
 
 /// Cotangents of elements, by their place.
@@ -30,15 +30,16 @@ impl<A> Cotangents<A> {
 
 /// An array over the leading axis of which steps run.
 enum Elements<T: Tape> {
-    Constant(T),
-    Tracked { x: T::Below, hub: T, cotangents: Cotangents<T::Below> },
+    Constant(Value<T>),
+    Tracked { x: Value<T::Below>, hub: T, cotangents: Cotangents<T::Below> },
 }
 
 impl<T: Tape> Elements<T> {
-    fn new(x: &T, length: usize) -> Result<Self> {
-        if !x.is_tracked() {
-            return Ok(Self::Constant(x.clone()));
-        }
+    fn new(x: &Value<T>, length: usize) -> Result<Self> {
+        let x = match x {
+            Value::Float(x) if x.is_tracked() => x,
+            x => return Ok(Self::Constant(x.clone())),
+        };
         let cotangents = Cotangents(Arc::new(Mutex::new(vec![None; length])));
         let (shape, of_elements) = (x.shape(), cotangents.clone());
         let hub = T::record(
@@ -57,29 +58,26 @@ impl<T: Tape> Elements<T> {
                 Ok([Some(T::Below::cat(&rows, 0))])
             },
         )?;
-        Ok(Self::Tracked { x: x.clone().below(), hub, cotangents })
+        Ok(Self::Tracked { x: Value::Float(x.clone().below()), hub, cotangents })
     }
 
-    fn at(&self, t: usize) -> Result<T> {
+    fn at(&self, t: usize) -> Result<Value<T>> {
         match self {
             Self::Constant(x) => Ok(one(x, t)),
             Self::Tracked { x, hub, cotangents } => {
-                let (x, cotangents) = (one(x, t), cotangents.clone());
-                T::record(
+                let (x, cotangents) = (one(x, t).float().clone(), cotangents.clone());
+                let element = T::record(
                     [hub.clone()],
                     |_| Ok((x, ())),
                     move |(), g| {
                         cotangents.all()[t] = Some(g);
                         Ok([None])
                     },
-                )
+                );
+                Ok(Value::Float(element?))
             }
         }
     }
-}
-
-fn one<A: Array>(x: &A, t: usize) -> A {
-    at(std::slice::from_ref(x), t).swap_remove(0)
 }
 
 /// [`Steps::run`], each operation a node of the tape.
@@ -90,11 +88,11 @@ fn one<A: Array>(x: &A, t: usize) -> A {
 /// Those of the steps.
 pub(super) fn run<T: Tape>(
     steps: &Steps<T>,
-    consts: &[T],
-    init: Vec<T>,
-    xs: &[T],
-) -> Result<[Vec<T>; 2]> {
-    if steps.length == 0 || !xs.iter().any(T::is_tracked) {
+    consts: &[Value<T>],
+    init: Flat<T>,
+    xs: &[Value<T>],
+) -> Result<[Flat<T>; 2]> {
+    if steps.length == 0 || !xs.iter().any(is_tracked) {
         return steps.run(consts, init, xs);
     }
     let elements: Vec<Elements<T>> =

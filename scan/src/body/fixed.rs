@@ -10,13 +10,15 @@
 
 use std::sync::Arc;
 
-use t4a_diff::Array;
+use t4a_diff::{Array, Value};
 use t4a_tensor::DType;
 
 use super::below::below_steps;
 use super::span::{Cotangents, Span};
-use super::steps::Steps;
-use super::tape::{Ends, Tape, count, joined, parted, recorded};
+use super::steps::{Flat, Steps};
+use super::tape::{
+    Ends, Tape, above, all_above, all_below, below, count, is_tracked, joined, recorded,
+};
 use crate::error::{Result, ScanError};
 use crate::schedule::Policy;
 
@@ -37,18 +39,18 @@ impl Default for FixedPoint {
 }
 
 /// A solver below a tape: a step, then consts and where to begin.
-pub trait SolveBelow<A>:
-    Fn(Steps<A>, Vec<A>, Vec<A>, &FixedPoint) -> Result<Vec<A>> + Clone + Send + 'static
+pub trait SolveBelow<A: Array>:
+    Fn(Steps<A>, Flat<A>, Flat<A>, &FixedPoint) -> Result<Flat<A>> + Clone + Send + 'static
 {
 }
 
-impl<A, F> SolveBelow<A> for F where
-    F: Fn(Steps<A>, Vec<A>, Vec<A>, &FixedPoint) -> Result<Vec<A>> + Clone + Send + 'static
+impl<A: Array, F> SolveBelow<A> for F where
+    F: Fn(Steps<A>, Flat<A>, Flat<A>, &FixedPoint) -> Result<Flat<A>> + Clone + Send + 'static
 {
 }
 
-/// The largest change, and the largest number.
-fn distance<A: Array>(old: &[A], new: &[A]) -> Result<[f64; 2]> {
+/// The largest change, and the largest number, of floats.
+fn distance<A: Array>(old: &[Value<A>], new: &[Value<A>]) -> Result<[f64; 2]> {
     let largest = |x: &A| -> Result<f64> {
         let n = count(&x.shape());
         if n == 0 {
@@ -58,8 +60,11 @@ fn distance<A: Array>(old: &[A], new: &[A]) -> Result<[f64; 2]> {
         Ok(x.typed::<f64>()?.to_vec()?.first().copied().unwrap_or(0.0))
     };
     let mut all = [0.0f64; 2];
-    for (old, new) in old.iter().zip(new) {
-        for (all, x) in all.iter_mut().zip([&new.sub(old), new]) {
+    let floats = |(old, new): (&Value<A>, &Value<A>)| {
+        Some((old.as_float()?.clone(), new.as_float()?.clone()))
+    };
+    for (old, new) in old.iter().zip(new).filter_map(floats) {
+        for (all, x) in all.iter_mut().zip([&new.sub(&old), &new]) {
             let x = largest(x)?;
             // NaN stays.
             if x.is_nan() || *all < x {
@@ -78,10 +83,10 @@ fn distance<A: Array>(old: &[A], new: &[A]) -> Result<[f64; 2]> {
 /// [`ScanError::NotConverged`]; those of the steps, and of reading numbers of a level that has none.
 pub fn fixed_point<A: Array>(
     steps: &Steps<A>,
-    consts: &[A],
-    init: Vec<A>,
+    consts: &[Value<A>],
+    init: Flat<A>,
     settings: &FixedPoint,
-) -> Result<Vec<A>> {
+) -> Result<Flat<A>> {
     let mut x = init;
     let mut change = f64::INFINITY;
     for _ in 0..settings.steps {
@@ -106,20 +111,20 @@ pub fn fixed_point<A: Array>(
 /// Those of `solve`; `Captured`, `DTypes`.
 pub fn fixed_point_below_tape<T: Tape<Kind: Sync>>(
     steps: Steps<T>,
-    consts: Vec<T>,
-    init: Vec<T>,
+    consts: Flat<T>,
+    init: Flat<T>,
     settings: FixedPoint,
     solve: impl SolveBelow<T::Below>,
-) -> Result<Vec<T>> {
-    let Some(kind) = consts.iter().chain(&init).map(T::kind).next() else { return Ok(init) };
-    let init: Vec<T> = init.into_iter().map(|x| T::above(x.below(), kind)).collect();
-    if !consts.iter().any(T::is_tracked) {
-        let below = |all: Vec<T>| all.into_iter().map(T::below).collect();
-        let x =
-            solve(below_steps(&steps, kind, Policy::Sqrt), below(consts), below(init), &settings)?;
-        return Ok(x.into_iter().map(|x| T::above(x, kind)).collect());
+) -> Result<Flat<T>> {
+    let all = consts.iter().chain(&init);
+    let Some(kind) = all.filter_map(Value::as_float).map(T::kind).next() else { return Ok(init) };
+    let init: Flat<T> = init.into_iter().map(|x| above(below(x), kind)).collect();
+    if !consts.iter().any(is_tracked) {
+        let steps = below_steps(&steps, kind, Policy::Sqrt);
+        let x = solve(steps, all_below(consts), all_below(init), &settings)?;
+        return Ok(all_above(x, kind));
     }
-    let forward = |like: T, [consts, init, _]: [Vec<T::Below>; 3]| {
+    let forward = |like: T, [consts, init, _]: [Flat<T::Below>; 3]| {
         let kind = like.kind();
         let x = solve(below_steps(&steps, kind, Policy::Sqrt), consts.clone(), init, &settings)?;
         Ok((x.clone(), Solved { steps, kind, consts, x, settings, solve }))
@@ -132,8 +137,8 @@ pub fn fixed_point_below_tape<T: Tape<Kind: Sync>>(
 struct Solved<T: Tape, S> {
     steps: Steps<T>,
     kind: T::Kind,
-    consts: Vec<T::Below>,
-    x: Vec<T::Below>,
+    consts: Flat<T::Below>,
+    x: Flat<T::Below>,
     settings: FixedPoint,
     solve: S,
 }
@@ -141,16 +146,19 @@ struct Solved<T: Tape, S> {
 impl<T: Tape<Kind: Sync>, S: SolveBelow<T::Below>> Solved<T, S> {
     /// Cotangents of the tracked consts, packed.
     fn back(self, ends: Ends, cotangent: T::Below) -> Result<T::Below> {
-        let given = parted(cotangent.clone(), ends.outputs);
+        let given = ends.parted(cotangent.clone()).into_iter().flatten().map(Value::Float);
+        let given: Flat<T::Below> = given.collect();
         let (consts, n) = (self.consts.len(), self.x.len());
         let (steps, kind) = (self.steps.clone(), self.kind);
         // The consts of this iteration: θ, x, x̄.
-        let body = move |mut all: Vec<T::Below>, u: Vec<T::Below>, _| {
+        let body = move |mut all: Flat<T::Below>, u: Flat<T::Below>, _| {
             let (x_bar, x) = (all.split_off(consts + n), all.split_off(consts));
             let of_x = cotangents(&steps, kind, all, x, u)?.carry;
-            let next =
-                x_bar.iter().zip(of_x).map(|(x, g)| g.map_or_else(|| x.clone(), |g| x.add(&g)));
-            Ok((next.collect(), Vec::new()))
+            let next = |(x, g): (&Value<T::Below>, Option<T::Below>)| match g {
+                Some(g) => Value::Float(x.float().add(&g)),
+                None => x.clone(),
+            };
+            Ok((x_bar.iter().zip(of_x).map(next).collect(), Vec::new()))
         };
         let paths = Arc::new((0..n).map(|i| format!("cotangent {i}")).collect());
         let back = Steps { body: Arc::new(body), length: 1, reverse: false, paths };
@@ -159,7 +167,7 @@ impl<T: Tape<Kind: Sync>, S: SolveBelow<T::Below>> Solved<T, S> {
         let u = (self.solve)(back, all, given, &settings)?;
         let of_consts = cotangents(&self.steps, kind, self.consts.clone(), self.x, u)?.consts;
         let all = of_consts.into_iter().zip(&self.consts).zip(ends.tracked);
-        let fill = |g: Option<T::Below>, x: &T::Below| {
+        let fill = |g: Option<T::Below>, x: &Value<T::Below>| {
             g.unwrap_or_else(|| cotangent.full(&x.shape(), 0.0))
         };
         Ok(joined(all.filter(|(_, wanted)| *wanted).map(|((g, x), _)| fill(g, x)).collect()))
@@ -170,9 +178,9 @@ impl<T: Tape<Kind: Sync>, S: SolveBelow<T::Below>> Solved<T, S> {
 fn cotangents<T: Tape>(
     steps: &Steps<T>,
     kind: T::Kind,
-    consts: Vec<T::Below>,
-    x: Vec<T::Below>,
-    cotangent: Vec<T::Below>,
+    consts: Flat<T::Below>,
+    x: Flat<T::Below>,
+    cotangent: Flat<T::Below>,
 ) -> Result<Cotangents<T::Below>> {
     let span = Span {
         steps: steps.clone(),
@@ -181,7 +189,7 @@ fn cotangents<T: Tape>(
         consts,
         carry: x,
         xs: vec![Vec::new()],
-        of_carry: cotangent.into_iter().map(Some).collect(),
+        of_carry: cotangent.into_iter().map(Value::into_float).collect(),
         of_ys: vec![Vec::new()],
         wanted_xs: Vec::new(),
     };

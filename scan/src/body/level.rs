@@ -10,68 +10,130 @@
 //! another one. Then its form is that one from the first step on, and the body is run for it once more, until
 //! no form changes. Every carry changes its form once at most.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use t4a_diff::Array;
+use t4a_diff::{Array, Value};
 use t4a_tensor::TensorError;
 
 use super::options::Options;
-use super::steps::Steps;
+use super::repeat::Repeated;
+use super::steps::{Flat, Steps};
 use crate::error::Result;
 
 /// A level over another one.
 pub trait Level: 'static {
     /// Arrays of the level.
-    type Above: Array + Send + 'static;
+    type Above: Array<Integers: Send, Flags: Send> + Send + 'static;
     /// Those that they are made of.
-    type Below: Array + Send + 'static;
+    type Below: Array<Integers: Send, Flags: Send> + Send + 'static;
     /// The arrays below that one array is made of. The default form is one array below; every other form can represent
     /// an array of the default form.
     type Form: Copy + Default + PartialEq + Send + Sync + 'static;
 
     /// The form of an array.
-    fn form(x: &Self::Above) -> Self::Form;
+    fn form(x: &Value<Self::Above>) -> Self::Form;
 
     /// The number of arrays below in a form.
     fn parts(form: Self::Form) -> usize;
 
     /// The arrays below, in the form of x or in one that can represent it. With `stacked` their leading axis is the leading
     /// axis of x.
-    fn lower(x: Self::Above, form: Self::Form, stacked: bool) -> Vec<Self::Below>;
+    fn lower(x: Value<Self::Above>, form: Self::Form, stacked: bool) -> Flat<Self::Below>;
 
     /// The array of these [`Level::parts`].
-    fn raise(parts: Vec<Self::Below>, form: Self::Form, stacked: bool) -> Self::Above;
+    fn raise(parts: Flat<Self::Below>, form: Self::Form, stacked: bool) -> Value<Self::Above>;
 }
 
-fn lowered<L: Level>(all: Vec<L::Above>, forms: &[L::Form], stacked: bool) -> Vec<L::Below> {
+fn lowered<L: Level>(all: Flat<L::Above>, forms: &[L::Form], stacked: bool) -> Flat<L::Below> {
     all.into_iter().zip(forms).flat_map(|(x, &form)| L::lower(x, form, stacked)).collect()
 }
 
-fn raised<L: Level>(all: Vec<L::Below>, forms: &[L::Form], stacked: bool) -> Vec<L::Above> {
+fn raised<L: Level>(all: Flat<L::Below>, forms: &[L::Form], stacked: bool) -> Flat<L::Above> {
     let mut all = all.into_iter();
     let one =
         |&form: &L::Form| L::raise(all.by_ref().take(L::parts(form)).collect(), form, stacked);
     forms.iter().map(one).collect()
 }
 
-/// Known forms of results, of which a default one becomes that of its array. True if that changes one.
-fn widened<L: Level>(known: &mut [L::Form], found: &[L::Above]) -> bool {
-    let mut changed = false;
-    for (known, x) in known.iter_mut().zip(found) {
-        let (simple, form) = (L::Form::default(), L::form(x));
-        if *known == simple && form != simple {
-            (*known, changed) = (form, true);
-        }
-    }
-    changed
+/// Forms of two lists of results, which become known as steps run.
+struct Known<L: Level> {
+    /// `None` before a list was made for the first time.
+    forms: [Option<Vec<L::Form>>; 2],
+    /// True if results have changed one.
+    changed: bool,
 }
 
-/// The forms of carries and, after a first step, of ys.
-struct Forms<L: Level> {
-    carry: Vec<L::Form>,
-    ys: Option<Vec<L::Form>>,
-    /// True if a step has changed one.
-    changed: bool,
+/// Forms that several steps agree upon.
+struct Shared<L: Level>(Arc<Mutex<Known<L>>>);
+
+impl<L: Level> Clone for Shared<L> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<L: Level> Shared<L> {
+    fn new(forms: [Option<Vec<L::Form>>; 2]) -> Self {
+        Self(Arc::new(Mutex::new(Known { forms, changed: false })))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known<L>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The forms of a list, as far as they are known.
+    fn forms(&self, list: usize) -> Vec<L::Form> {
+        self.known().forms[list].clone().unwrap_or_default()
+    }
+
+    /// Results below, in the forms of their list.
+    ///
+    /// # Errors
+    /// If a result has another form than the default one that was known: that one is known from now on.
+    fn lower(&self, list: usize, all: Flat<L::Above>) -> Result<Flat<L::Below>> {
+        let found: Vec<L::Form> = all.iter().map(L::form).collect();
+        let forms = {
+            let mut known = self.known();
+            let forms = known.forms[list].get_or_insert_with(|| found.clone());
+            let mut changed = false;
+            for (form, found) in forms.iter_mut().zip(found) {
+                if *form == L::Form::default() && found != L::Form::default() {
+                    (*form, changed) = (found, true);
+                }
+            }
+            let forms = forms.clone();
+            known.changed |= changed;
+            if changed {
+                let message = "a step changes the form of a result";
+                return Err(TensorError::value("scan", message).into());
+            }
+            forms
+        };
+        Ok(lowered::<L>(all, &forms, false))
+    }
+
+    /// Runs until no result changes a form.
+    fn settled<R>(&self, mut run: impl FnMut() -> Result<R>) -> Result<R> {
+        loop {
+            self.known().changed = false;
+            let outcome = run();
+            if !self.known().changed {
+                return outcome;
+            }
+        }
+    }
+}
+
+fn forms<L: Level>(all: &[Value<L::Above>]) -> Vec<L::Form> {
+    all.iter().map(L::form).collect()
+}
+
+/// Paths of the arrays below.
+fn paths<L: Level>(paths: &[String], forms: &[L::Form]) -> Arc<Vec<String>> {
+    let all = paths.iter().zip(forms);
+    Arc::new(
+        all.flat_map(|(path, &form)| std::iter::repeat_n(path.clone(), L::parts(form))).collect(),
+    )
 }
 
 /// The last carry and all ys, by `scan` below the level.
@@ -82,71 +144,117 @@ struct Forms<L: Level> {
 /// Those of the steps and of `scan`.
 pub fn scan_below_level<L: Level>(
     steps: &Steps<L::Above>,
-    consts: &[L::Above],
-    init: &[L::Above],
-    xs: &[L::Above],
+    consts: &[Value<L::Above>],
+    init: &[Value<L::Above>],
+    xs: &[Value<L::Above>],
     options: &Options,
-    scan: impl Fn(Steps<L::Below>, [Vec<L::Below>; 3], &Options) -> Result<[Vec<L::Below>; 2]>,
-) -> Result<[Vec<L::Above>; 2]> {
+    scan: impl Fn(Steps<L::Below>, [Flat<L::Below>; 3], &Options) -> Result<[Flat<L::Below>; 2]>,
+) -> Result<[Flat<L::Above>; 2]> {
     if steps.length == 0 {
         return steps.run(consts, init.to_vec(), xs);
     }
-    let forms = |all: &[L::Above]| all.iter().map(L::form).collect::<Vec<_>>();
-    let (of_consts, of_xs) = (forms(consts), forms(xs));
-    let shared: Arc<Mutex<Forms<L>>> =
-        Arc::new(Mutex::new(Forms { carry: forms(init), ys: None, changed: false }));
-    loop {
-        let of_carry = {
-            let mut forms = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            forms.changed = false;
-            forms.carry.clone()
-        };
+    let (of_consts, of_xs) = (forms::<L>(consts), forms::<L>(xs));
+    let shared = Shared::<L>::new([Some(forms::<L>(init)), None]);
+    shared.settled(|| {
+        let of_carry = shared.forms(0);
         let body = {
             let (own, shared) = (steps.clone(), shared.clone());
             let (of_consts, of_carry, of_xs) = (of_consts.clone(), of_carry.clone(), of_xs.clone());
             move |consts, carry, x| {
                 let consts = raised::<L>(consts, &of_consts, false);
                 let carry = raised::<L>(carry, &of_carry, false);
-                let x = raised::<L>(x, &of_xs, false);
-                let (carry, y) = own.step(&consts, carry, x)?;
-                let of_ys = {
-                    let mut forms = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                    let mut of_ys = forms.ys.clone();
-                    let carries = widened::<L>(&mut forms.carry, &carry);
-                    let ys = of_ys.as_mut().is_some_and(|known| widened::<L>(known, &y));
-                    let of_ys = of_ys.unwrap_or_else(|| y.iter().map(L::form).collect());
-                    forms.ys = Some(of_ys.clone());
-                    forms.changed = carries || ys;
-                    if forms.changed {
-                        let message = "a step changes the form of its carry or of a y";
-                        return Err(TensorError::value("scan", message).into());
-                    }
-                    of_ys
-                };
-                Ok((lowered::<L>(carry, &of_carry, false), lowered::<L>(y, &of_ys, false)))
+                let (carry, y) = own.step(&consts, carry, raised::<L>(x, &of_xs, false))?;
+                Ok((shared.lower(0, carry)?, shared.lower(1, y)?))
             }
         };
-        let paths = steps.paths.iter().zip(&of_carry);
-        let paths =
-            paths.flat_map(|(path, &form)| std::iter::repeat_n(path.clone(), L::parts(form)));
         let below = Steps {
             body: Arc::new(body),
             length: steps.length,
             reverse: steps.reverse,
-            paths: Arc::new(paths.collect()),
+            paths: paths::<L>(&steps.paths, &of_carry),
         };
         let all = [
             lowered::<L>(consts.to_vec(), &of_consts, false),
             lowered::<L>(init.to_vec(), &of_carry, false),
             lowered::<L>(xs.to_vec(), &of_xs, true),
         ];
-        let outcome = scan(below, all, options);
-        let mut forms = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        if forms.changed {
-            continue;
-        }
-        let [last, ys] = outcome?;
-        let of_ys = forms.ys.take().unwrap_or_default();
-        return Ok([raised::<L>(last, &of_carry, false), raised::<L>(ys, &of_ys, true)]);
-    }
+        let [last, ys] = scan(below, all, options)?;
+        let of_ys = shared.forms(1);
+        Ok([raised::<L>(last, &of_carry, false), raised::<L>(ys, &of_ys, true)])
+    })
+}
+
+/// [`iterate`](super::iterate) of a level, by `run` below it. The tests of the loop give one truth value of the default form.
+///
+/// # Errors
+/// Those of the steps and of `run`.
+pub fn iterate_below_level<L: Level>(
+    repeated: &Repeated<L::Above>,
+    consts: &[Value<L::Above>],
+    init: &[Value<L::Above>],
+    given: &[Value<L::Above>],
+    run: impl Fn(Repeated<L::Below>, [Flat<L::Below>; 3]) -> Result<Flat<L::Below>>,
+) -> Result<Flat<L::Above>> {
+    let of_consts = forms::<L>(consts);
+    let shared = Shared::<L>::new([Some(forms::<L>(init)), Some(forms::<L>(given))]);
+    shared.settled(|| {
+        let forms = [shared.forms(0), shared.forms(1)];
+        // A step whose carry has the forms of one list; the x of a step back is a carry.
+        let below = |steps: &Steps<L::Above>, list: usize| {
+            let (own, shared, forms) = (steps.clone(), shared.clone(), forms.clone());
+            let of_consts = of_consts.clone();
+            let of_x = if list == 1 { forms[0].clone() } else { Vec::new() };
+            let paths = paths::<L>(&steps.paths, &forms[list]);
+            let body = move |consts, carry, x| {
+                let consts = raised::<L>(consts, &of_consts, false);
+                let carry = raised::<L>(carry, &forms[list], false);
+                let (carry, y) = own.step(&consts, carry, raised::<L>(x, &of_x, false))?;
+                let simple = vec![L::Form::default(); y.len()];
+                Ok((shared.lower(list, carry)?, lowered::<L>(y, &simple, false)))
+            };
+            Steps { body: Arc::new(body), length: 1, reverse: false, paths }
+        };
+        let repeated = Repeated {
+            test: below(&repeated.test, 0),
+            body: below(&repeated.body, 0),
+            back: repeated.back.as_ref().map(|back| below(back, 1)),
+            limit: repeated.limit,
+        };
+        let result = usize::from(repeated.back.is_some());
+        let all = [
+            lowered::<L>(consts.to_vec(), &of_consts, false),
+            lowered::<L>(init.to_vec(), &forms[0], false),
+            lowered::<L>(given.to_vec(), &forms[1], false),
+        ];
+        Ok(raised::<L>(run(repeated, all)?, &forms[result], false))
+    })
+}
+
+/// [`switch`](super::switch) of a level, by `run` below it. The index is of the default form.
+///
+/// # Errors
+/// Those of the branches and of `run`.
+pub fn switch_below_level<L: Level>(
+    index: &Value<L::Above>,
+    branches: &[Steps<L::Above>],
+    operands: &[Value<L::Above>],
+    run: impl Fn(Value<L::Below>, Vec<Steps<L::Below>>, Flat<L::Below>) -> Result<Flat<L::Below>>,
+) -> Result<Flat<L::Above>> {
+    let of_operands = forms::<L>(operands);
+    let shared = Shared::<L>::new([None, None]);
+    shared.settled(|| {
+        let below = |branch: &Steps<L::Above>| {
+            let (own, shared, of_operands) = (branch.clone(), shared.clone(), of_operands.clone());
+            let body = move |operands, _, _| {
+                let operands = raised::<L>(operands, &of_operands, false);
+                let (_, y) = own.step(&operands, Vec::new(), Vec::new())?;
+                Ok((Vec::new(), shared.lower(0, y)?))
+            };
+            Steps { body: Arc::new(body), length: 1, reverse: false, paths: Arc::default() }
+        };
+        let index = L::lower(index.clone(), L::Form::default(), false).swap_remove(0);
+        let operands = lowered::<L>(operands.to_vec(), &of_operands, false);
+        let results = run(index, branches.iter().map(below).collect(), operands)?;
+        Ok(raised::<L>(results, &shared.forms(0), false))
+    })
 }

@@ -50,6 +50,7 @@ pub struct Options {
     pub(super) length: Option<usize>,
     pub(super) reverse: bool,
     pub(super) memory: Option<Memory>,
+    limit: Option<usize>,
     accept: Option<Vec<ScanPath>>,
     listener: Option<Listener>,
 }
@@ -82,6 +83,18 @@ impl Options {
     pub fn memory(mut self, memory: Memory) -> Self {
         self.memory = Some(memory);
         self
+    }
+
+    /// At most so many steps of a loop that ends by a test; 2²⁰ by default.
+    #[must_use]
+    pub fn limit(mut self, steps: usize) -> Self {
+        self.limit = Some(steps);
+        self
+    }
+
+    /// Most steps of a loop that ends by a test.
+    pub fn most_steps(&self) -> usize {
+        self.limit.unwrap_or(1 << 20)
     }
 
     /// Which paths are accepted; others are an error before the first step. An empty list rejects all, and

@@ -15,10 +15,10 @@
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use t4a_diff::Array;
+use t4a_diff::{Array, Value};
 
-use super::steps::Steps;
-use super::tape::Tape;
+use super::steps::{Flat, Steps};
+use super::tape::{Tape, above};
 use crate::error::Result;
 
 /// What a span begins and ends with.
@@ -26,11 +26,12 @@ use crate::error::Result;
 pub struct Span<T: Tape> {
     pub(super) steps: Steps<T>,
     pub(super) kind: T::Kind,
-    pub(super) consts: Vec<T::Below>,
-    pub(super) carry: Vec<T::Below>,
+    pub(super) consts: Flat<T::Below>,
+    pub(super) carry: Flat<T::Below>,
     /// Of every step, in the order of steps.
-    pub(super) xs: Vec<Vec<T::Below>>,
-    /// Cotangents of the last carry, of the ys of every step, and of the consts from later steps.
+    pub(super) xs: Vec<Flat<T::Below>>,
+    /// Cotangents of the last carry, of the ys of every step, and of the consts from later steps; `None` where they are zero
+    /// or there is no derivative.
     pub(super) of_carry: Vec<Option<T::Below>>,
     pub(super) of_ys: Vec<Vec<Option<T::Below>>>,
     pub(super) of_consts: Vec<Option<T::Below>>,
@@ -89,7 +90,7 @@ impl<A, F: Fn(Told<A>)> Drop for Last<A, F> {
 impl<T: Tape> Span<T> {
     /// What is known before the reverse pass: the cotangents of consts from later steps.
     pub fn known(&self) -> Cotangents<T::Below> {
-        let nothing = |x: &Vec<T::Below>| vec![None; x.len()];
+        let nothing = |x: &Flat<T::Below>| vec![None; x.len()];
         Cotangents {
             carry: nothing(&self.carry),
             xs: self.xs.iter().map(nothing).collect(),
@@ -118,9 +119,10 @@ impl<T: Tape> Span<T> {
         Ok(std::mem::replace(&mut *told, nothing))
     }
 
-    /// A leaf of the tape, if there are inputs.
+    /// A leaf of the tape, if there are floats among the inputs.
     pub fn leaf(&self) -> Option<T> {
-        let any = self.consts.iter().chain(&self.carry).chain(self.xs.iter().flatten()).next()?;
+        let mut all = self.consts.iter().chain(&self.carry).chain(self.xs.iter().flatten());
+        let any = all.find_map(Value::as_float)?;
         Some(T::leaf(any.full(&[1], 0.0), self.kind))
     }
 
@@ -136,7 +138,7 @@ impl<T: Tape> Span<T> {
     ) -> Result<Option<T>> {
         let Some(leaf) = self.leaf() else { return Ok(None) };
         let nothing = leaf.clone().below();
-        let Self { steps, consts, carry, xs, of_carry, of_ys, of_consts, wanted_xs, .. } = self;
+        let Self { steps, kind, consts, carry, xs, of_carry, of_ys, of_consts, wanted_xs } = self;
         let base = match anchors {
             None => leaf,
             Some([before, after]) => {
@@ -147,7 +149,11 @@ impl<T: Tape> Span<T> {
                 base
             }
         };
-        let input = |slot: Slot, value: T::Below| {
+        let input = |slot: Slot, value: Value<T::Below>| {
+            let value = match value {
+                Value::Float(value) => value,
+                other => return Ok(above(other, kind)),
+            };
             let tell = tell.clone();
             let wanted = !matches!(slot, Slot::X(_, i) if !wanted_xs[i]);
             let told = move |(), g| {
@@ -156,25 +162,24 @@ impl<T: Tape> Span<T> {
                 }
                 Ok([None])
             };
-            T::record([base.clone()], |_| Ok((value, ())), told)
+            Ok(Value::Float(T::record([base.clone()], |_| Ok((value, ())), told)?))
         };
-        let all = |xs: Vec<T::Below>, slot: &dyn Fn(usize) -> Slot| -> Result<Vec<T>> {
+        let all = |xs: Flat<T::Below>, slot: &dyn Fn(usize) -> Slot| -> Result<Flat<T>> {
             xs.into_iter().enumerate().map(|(i, x)| input(slot(i), x)).collect()
         };
         let consts = all(consts, &Slot::Const)?;
         let mut carry = all(carry, &Slot::Carry)?;
+        let with = |(x, g): (Value<T>, Option<T::Below>)| Some((x.into_float()?, g?));
         let mut outputs: Vec<(T, T::Below)> = Vec::new();
         // Cotangents of consts from later steps come first, so that sums are in the order of one tape.
-        for (x, g) in consts.iter().zip(of_consts) {
-            outputs.extend(g.map(|g| (x.clone(), g)));
-        }
+        outputs.extend(consts.iter().cloned().zip(of_consts).filter_map(with));
         for (t, (x, of_y)) in xs.into_iter().zip(of_ys).enumerate() {
             let x = all(x, &|i| Slot::X(t, i))?;
             let (next, y) = steps.step(&consts, carry, x)?;
             carry = next;
-            outputs.extend(y.into_iter().zip(of_y).filter_map(|(y, g)| Some((y, g?))));
+            outputs.extend(y.into_iter().zip(of_y).filter_map(with));
         }
-        outputs.extend(carry.into_iter().zip(of_carry).filter_map(|(x, g)| Some((x, g?))));
+        outputs.extend(carry.into_iter().zip(of_carry).filter_map(with));
         let mut root = base.clone();
         for (output, g) in outputs.into_iter().rev() {
             if !output.is_tracked() {

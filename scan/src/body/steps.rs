@@ -3,19 +3,22 @@
 use std::fmt;
 use std::sync::Arc;
 
-use t4a_diff::Array;
 use t4a_diff::tree::Structure;
+use t4a_diff::{Array, Value};
 use t4a_tensor::TensorError;
 
 use super::options::Options;
 use crate::error::{CarryLeaf, Result, ScanError};
 
+/// The leaves of consts, a carry, xs or ys.
+pub type Flat<A> = Vec<Value<A>>;
+
 /// A body on flat lists: consts, carry, x ↦ carry, y.
 pub(super) type Body<A> =
-    Arc<dyn Fn(Vec<A>, Vec<A>, Vec<A>) -> Result<(Vec<A>, Vec<A>)> + Send + Sync>;
+    Arc<dyn Fn(Flat<A>, Flat<A>, Flat<A>) -> Result<(Flat<A>, Flat<A>)> + Send + Sync>;
 
 /// A scan on flat lists.
-pub struct Steps<A> {
+pub struct Steps<A: Array> {
     pub(super) body: Body<A>,
     pub(super) length: usize,
     pub(super) reverse: bool,
@@ -23,7 +26,7 @@ pub struct Steps<A> {
     pub(super) paths: Arc<Vec<String>>,
 }
 
-impl<A> fmt::Debug for Steps<A> {
+impl<A: Array> fmt::Debug for Steps<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { length, reverse, .. } = self;
         f.debug_struct("Steps")
@@ -33,7 +36,7 @@ impl<A> fmt::Debug for Steps<A> {
     }
 }
 
-impl<A> Clone for Steps<A> {
+impl<A: Array> Clone for Steps<A> {
     fn clone(&self) -> Self {
         let (body, paths) = (self.body.clone(), self.paths.clone());
         Self { body, paths, length: self.length, reverse: self.reverse }
@@ -47,14 +50,23 @@ impl<A: Array> Steps<A> {
     /// # Errors
     /// [`ScanError::LengthRequired`], [`ScanError::LengthMismatch`], [`ScanError::NoLeadingAxis`].
     pub fn new(
-        body: impl Fn(Vec<A>, Vec<A>, Vec<A>) -> Result<(Vec<A>, Vec<A>)> + Send + Sync + 'static,
-        (xs, of_xs): (&[A], &Structure),
+        body: impl Fn(Flat<A>, Flat<A>, Flat<A>) -> Result<(Flat<A>, Flat<A>)> + Send + Sync + 'static,
+        (xs, of_xs): (&[Value<A>], &Structure),
         of_carry: &Structure,
         options: &Options,
     ) -> Result<Self> {
         let length = length(xs, of_xs, options.length)?;
         let paths = Arc::new(of_carry.paths());
         Ok(Self { body: Arc::new(body), length, reverse: options.reverse, paths })
+    }
+
+    /// The same steps with another body.
+    #[must_use]
+    pub fn with_body(
+        &self,
+        body: impl Fn(Flat<A>, Flat<A>, Flat<A>) -> Result<(Flat<A>, Flat<A>)> + Send + Sync + 'static,
+    ) -> Self {
+        Self { body: Arc::new(body), ..self.clone() }
     }
 
     /// How many steps there are.
@@ -71,11 +83,16 @@ impl<A: Array> Steps<A> {
     ///
     /// # Errors
     /// [`ScanError::Carry`]; those of the body.
-    pub fn step(&self, consts: &[A], carry: Vec<A>, x: Vec<A>) -> Result<(Vec<A>, Vec<A>)> {
-        let kind = |x: &A| (x.shape(), x.dtype());
+    pub fn step(
+        &self,
+        consts: &[Value<A>],
+        carry: Flat<A>,
+        x: Flat<A>,
+    ) -> Result<(Flat<A>, Flat<A>)> {
+        let kind = |x: &Value<A>| (x.shape(), x.dtype());
         let before: Vec<_> = carry.iter().map(kind).collect();
         let (carry, y) = (self.body)(consts.to_vec(), carry, x)?;
-        let differs = |(i, (x, init)): (usize, (&A, &(Vec<usize>, _)))| {
+        let differs = |(i, (x, init)): (usize, (&Value<A>, &(Vec<usize>, _)))| {
             let step = kind(x);
             let path = self.paths[i].clone();
             (step != *init).then(|| CarryLeaf { path, init: init.clone(), step })
@@ -89,7 +106,7 @@ impl<A: Array> Steps<A> {
     ///
     /// # Errors
     /// Those of the steps.
-    pub fn run(&self, consts: &[A], init: Vec<A>, xs: &[A]) -> Result<[Vec<A>; 2]> {
+    pub fn run(&self, consts: &[Value<A>], init: Flat<A>, xs: &[Value<A>]) -> Result<[Flat<A>; 2]> {
         match self.length {
             0 => self.empty(consts, init, xs),
             _ => self.run_with(consts, init, |t| Ok(at(xs, t))),
@@ -102,10 +119,10 @@ impl<A: Array> Steps<A> {
     /// Those of the steps and of `x`.
     pub(super) fn run_with(
         &self,
-        consts: &[A],
-        init: Vec<A>,
-        mut x: impl FnMut(usize) -> Result<Vec<A>>,
-    ) -> Result<[Vec<A>; 2]> {
+        consts: &[Value<A>],
+        init: Flat<A>,
+        mut x: impl FnMut(usize) -> Result<Flat<A>>,
+    ) -> Result<[Flat<A>; 2]> {
         let mut carry = init;
         let mut ys = Stack::new(self.length);
         for k in 0..self.length {
@@ -114,14 +131,14 @@ impl<A: Array> Steps<A> {
             carry = next;
             ys.put(t, y)?;
         }
-        Ok([carry, ys.finish()])
+        Ok([carry, ys.finish()?])
     }
 
     /// The results of no steps. Which shapes ys have is found out by one step on zeros.
-    fn empty(&self, consts: &[A], init: Vec<A>, xs: &[A]) -> Result<[Vec<A>; 2]> {
-        let zeros = |x: &A| x.full(&element(&x.shape()), 0.0);
+    fn empty(&self, consts: &[Value<A>], init: Flat<A>, xs: &[Value<A>]) -> Result<[Flat<A>; 2]> {
+        let zeros = |x: &Value<A>| x.zeros(&element(&x.shape()));
         let (_, y) = self.step(consts, init.clone(), xs.iter().map(zeros).collect())?;
-        let nothing = |y: &A| y.full(&[&[0], &y.shape()[..]].concat(), 0.0);
+        let nothing = |y: &Value<A>| y.zeros(&[&[0], &y.shape()[..]].concat());
         Ok([init, y.iter().map(nothing).collect()])
     }
 }
@@ -135,15 +152,20 @@ pub(super) fn element(shape: &[usize]) -> Vec<usize> {
 }
 
 /// Elements `t` of the leading axes.
-pub fn at<A: Array>(xs: &[A], t: usize) -> Vec<A> {
-    xs.iter().map(|x| x.narrow(0, t, 1).reshape(&element(&x.shape()))).collect()
+pub fn at<A: Array>(xs: &[Value<A>], t: usize) -> Flat<A> {
+    xs.iter().map(|x| one(x, t)).collect()
+}
+
+/// Element `t` of the leading axis.
+pub(super) fn one<A: Array>(x: &Value<A>, t: usize) -> Value<A> {
+    x.narrow(0, t, 1).reshape(&element(&x.shape()))
 }
 
 /// Elements that become a leading axis, with their places. Nothing is allocated before the first of them.
 #[derive(Debug)]
-pub struct Stack<A> {
+pub struct Stack<A: Array> {
     length: usize,
-    elements: Vec<(usize, Vec<A>)>,
+    elements: Vec<(usize, Flat<A>)>,
 }
 
 impl<A: Array> Stack<A> {
@@ -157,7 +179,7 @@ impl<A: Array> Stack<A> {
     /// # Errors
     /// [`ScanError::YShape`] if another one has another shape; [`TensorError::OutOfMemory`] at the first one if
     /// there is no memory for all.
-    pub fn put(&mut self, t: usize, y: Vec<A>) -> Result<()> {
+    pub fn put(&mut self, t: usize, y: Flat<A>) -> Result<()> {
         if y.is_empty() {
             return Ok(());
         }
@@ -177,8 +199,8 @@ impl<A: Array> Stack<A> {
     }
 
     /// Memory for the list, and a check that the stacked elements have room as well.
-    fn reserve(&mut self, y: &[A]) -> Result<()> {
-        let size = |y: &A| {
+    fn reserve(&mut self, y: &[Value<A>]) -> Result<()> {
+        let size = |y: &Value<A>| {
             let count = y.shape().iter().try_fold(1usize, |all, &n| all.checked_mul(n))?;
             count.checked_mul(y.dtype().size())
         };
@@ -190,16 +212,23 @@ impl<A: Array> Stack<A> {
     }
 
     /// The stacked tensors. All elements are there.
-    pub fn finish(mut self) -> Vec<A> {
+    ///
+    /// # Errors
+    /// [`ScanError::YKind`] if a leaf is floats in one step and integers in another.
+    pub fn finish(mut self) -> Result<Flat<A>> {
         self.elements.sort_by_key(|(t, _)| *t);
-        let mut columns: Vec<Vec<A>> = Vec::new();
+        let mut columns: Vec<Flat<A>> = Vec::new();
         for (_, y) in self.elements {
             columns.resize_with(y.len(), Vec::new);
             for (column, y) in columns.iter_mut().zip(y) {
                 column.push(y.reshape(&[&[1], &y.shape()[..]].concat()));
             }
         }
-        columns.iter().map(|column| A::cat(column, 0)).collect()
+        let stacked = |column: &Flat<A>| {
+            let dtypes = || [&column[0], &column[column.len() - 1]].map(Value::dtype);
+            Value::cat(column, 0).ok_or_else(|| ScanError::YKind { dtypes: dtypes() })
+        };
+        columns.iter().map(stacked).collect()
     }
 }
 
@@ -215,7 +244,7 @@ pub fn same(what: &'static str, given: &Structure, required: &Structure) -> Resu
 }
 
 /// The number of steps.
-fn length<A: Array>(xs: &[A], structure: &Structure, given: Option<usize>) -> Result<usize> {
+fn length<A: Array>(xs: &[Value<A>], structure: &Structure, given: Option<usize>) -> Result<usize> {
     let mut leading = Vec::new();
     for (x, path) in xs.iter().zip(structure.paths()) {
         match x.shape().first() {

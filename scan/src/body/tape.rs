@@ -4,20 +4,21 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use t4a_diff::Array;
+use t4a_diff::array::Shape;
+use t4a_diff::{Array, Value};
 use t4a_tensor::DType;
 
 use super::elements::run;
 use super::options::{Memory, Options};
 use super::span::{Cotangents, Span};
-use super::steps::{Stack, Steps, at, element};
+use super::steps::{Flat, Stack, Steps, at, element, one};
 use crate::error::{Result, ScanError};
 use crate::schedule::{Policy, Schedule, Stored};
 
 /// Arrays on a tape.
-pub trait Tape: Array + Send + 'static {
+pub trait Tape: Array<Integers: Send, Flags: Send> + Send + 'static {
     /// What they are without it.
-    type Below: Array + Send + 'static;
+    type Below: Array<Integers: Send, Flags: Send> + Send + 'static;
     /// Which tape, where there are several.
     type Kind: Copy + Debug + Send + 'static;
 
@@ -34,6 +35,15 @@ pub trait Tape: Array + Send + 'static {
     fn above(x: Self::Below, kind: Self::Kind) -> Self;
     /// What has a gradient.
     fn leaf(x: Self::Below, kind: Self::Kind) -> Self;
+
+    /// Integers without the tape.
+    fn integers_below(x: Self::Integers) -> <Self::Below as Array>::Integers;
+    /// Integers beside a tape.
+    fn integers_above(x: <Self::Below as Array>::Integers, kind: Self::Kind) -> Self::Integers;
+    /// Truth values without the tape.
+    fn flags_below(x: Self::Flags) -> <Self::Below as Array>::Flags;
+    /// Truth values beside a tape.
+    fn flags_above(x: <Self::Below as Array>::Flags, kind: Self::Kind) -> Self::Flags;
 
     /// One node: the output and what the rule needs; then, from that and the cotangent of the output,
     /// the cotangents of the inputs, `None` where they are zero.
@@ -74,6 +84,31 @@ pub trait Tape: Array + Send + 'static {
     }
 }
 
+/// Whether it has or needs a gradient.
+pub(super) fn is_tracked<T: Tape>(x: &Value<T>) -> bool {
+    matches!(x, Value::Float(x) if x.is_tracked())
+}
+
+/// The value without the tape.
+pub(super) fn below<T: Tape>(x: Value<T>) -> Value<T::Below> {
+    x.map(T::below, T::integers_below, T::flags_below)
+}
+
+/// A constant of the tape.
+pub(super) fn above<T: Tape>(x: Value<T::Below>, kind: T::Kind) -> Value<T> {
+    x.map(|x| T::above(x, kind), |x| T::integers_above(x, kind), |x| T::flags_above(x, kind))
+}
+
+/// A list without the tape.
+pub(super) fn all_below<T: Tape>(all: Flat<T>) -> Flat<T::Below> {
+    all.into_iter().map(below).collect()
+}
+
+/// A list of constants of the tape.
+pub(super) fn all_above<T: Tape>(all: Flat<T::Below>, kind: T::Kind) -> Flat<T> {
+    all.into_iter().map(|x| above(x, kind)).collect()
+}
+
 /// A step of which [`Tape::observe`] does not say whether it has run a reverse pass runs again, in all so many times.
 const TRIES: usize = 3;
 
@@ -87,12 +122,12 @@ const FEW: usize = 4;
 /// Those of the steps; `Captured`, `DTypes`.
 pub fn scan_on_tape<T: Tape>(
     steps: Steps<T>,
-    consts: Vec<T>,
-    init: Vec<T>,
-    xs: Vec<T>,
+    consts: Flat<T>,
+    init: Flat<T>,
+    xs: Flat<T>,
     options: &Options,
-) -> Result<[Vec<T>; 2]> {
-    let tracked = |x: &Vec<T>| x.iter().any(T::is_tracked);
+) -> Result<[Flat<T>; 2]> {
+    let tracked = |x: &Flat<T>| x.iter().any(is_tracked);
     if steps.length == 0 || ![&consts, &init, &xs].into_iter().any(tracked) {
         return run(&steps, &consts, init, &xs);
     }
@@ -114,33 +149,37 @@ pub fn scan_on_tape<T: Tape>(
 }
 
 /// Finds out by the first step, on constants, what would be an error with more steps.
-fn check<T: Tape>(steps: &Steps<T>, all: [&Vec<T>; 3]) -> Result<()> {
-    let tracked: Vec<&T> = all.into_iter().flatten().filter(|x| x.is_tracked()).collect();
+fn check<T: Tape>(steps: &Steps<T>, all: [&Flat<T>; 3]) -> Result<()> {
+    let tracked: Vec<&T> =
+        all.into_iter().flatten().filter_map(Value::as_float).filter(|x| x.is_tracked()).collect();
     one_dtype(tracked.iter().map(|x| x.dtype()), Policy::Sqrt)?;
     let Some(kind) = tracked.first().map(|x| x.kind()) else { return Ok(()) };
-    let [consts, init, xs] = all.map(|x| x.iter().cloned().map(T::below).collect::<Vec<_>>());
-    let consts: Vec<T> = consts.into_iter().map(|x| T::above(x, kind)).collect();
+    let [consts, init, xs] = all.map(|x| all_below(x.clone()));
+    let consts: Flat<T> = all_above(consts, kind);
     match step(steps, kind, &consts, init, at(&xs, steps.time(0)), &Policy::Sqrt) {
-        Ok((carry, y)) => one_dtype(carry.iter().chain(&y).map(T::Below::dtype), Policy::Sqrt),
+        Ok((carry, y)) => {
+            let floats = carry.iter().chain(&y).filter_map(Value::as_float);
+            one_dtype(floats.map(T::Below::dtype), Policy::Sqrt)
+        }
         Err(ScanError::ReversePass { .. }) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
 /// The operands of a node: tracked ones by their number among those, others as they are.
-struct Operands<A> {
-    all: Vec<Option<A>>,
-    shapes: Vec<Vec<usize>>,
+struct Operands<A: Array> {
+    all: Vec<Option<Value<A>>>,
+    shapes: Vec<Shape>,
     consts: usize,
     carry: usize,
 }
 
 impl<A: Array> Operands<A> {
     /// Consts, carry, xs, with the tracked ones from a packed array.
-    fn take(mut self, flat: A) -> [Vec<A>; 3] {
-        let mut tracked = parted(flat, self.shapes).into_iter();
-        let fill = |x: Option<A>| x.or_else(|| tracked.next());
-        let all: Vec<Option<A>> = self.all.drain(..).map(fill).collect();
+    fn take(mut self, flat: A) -> [Flat<A>; 3] {
+        let mut tracked = parted(flat, self.shapes).into_iter().map(Value::Float);
+        let fill = |x: Option<Value<A>>| x.or_else(|| tracked.next());
+        let all: Vec<Option<Value<A>>> = self.all.drain(..).map(fill).collect();
         let mut all = all.into_iter().flatten();
         let consts = all.by_ref().take(self.consts).collect();
         let carry = all.by_ref().take(self.carry).collect();
@@ -155,9 +194,9 @@ struct Residuals<T: Tape> {
     schedule: Schedule,
     /// Steps of the body in one of the schedule.
     unit: usize,
-    consts: Vec<T::Below>,
-    xs: Vec<T::Below>,
-    stored: Stored<Vec<T::Below>>,
+    consts: Flat<T::Below>,
+    xs: Flat<T::Below>,
+    stored: Stored<Flat<T::Below>>,
     carries: usize,
 }
 
@@ -169,7 +208,7 @@ impl<T: Tape> Residuals<T> {
 }
 
 /// A carry and ys.
-type Pair<T> = (Vec<<T as Tape>::Below>, Vec<<T as Tape>::Below>);
+type Pair<T> = (Flat<<T as Tape>::Below>, Flat<<T as Tape>::Below>);
 
 /// A step on constants of the tape: what is below them.
 ///
@@ -178,23 +217,22 @@ type Pair<T> = (Vec<<T as Tape>::Below>, Vec<<T as Tape>::Below>);
 pub(super) fn step<T: Tape>(
     steps: &Steps<T>,
     kind: T::Kind,
-    consts: &[T],
-    carry: Vec<T::Below>,
-    x: Vec<T::Below>,
+    consts: &[Value<T>],
+    carry: Flat<T::Below>,
+    x: Flat<T::Below>,
     policy: &dyn Debug,
 ) -> Result<Pair<T>> {
-    let above = |x: Vec<T::Below>| x.into_iter().map(|x| T::above(x, kind)).collect::<Vec<T>>();
-    let below = |x: Vec<T>| x.into_iter().map(T::below).collect();
     for _ in 0..TRIES {
         let ended_pass = T::observe();
-        let (next, y) = steps.step(consts, above(carry.clone()), above(x.clone()))?;
+        let (carry, x) = (all_above(carry.clone(), kind), all_above(x.clone(), kind));
+        let (next, y) = steps.step(consts, carry, x)?;
         match ended_pass() {
             None => {}
             Some(true) => break,
-            Some(false) if next.iter().chain(&y).any(T::is_tracked) => {
+            Some(false) if next.iter().chain(&y).any(is_tracked) => {
                 return Err(ScanError::Captured { policy: format!("{policy:?}") });
             }
-            Some(false) => return Ok((below(next), below(y))),
+            Some(false) => return Ok((all_below(next), all_below(y))),
         }
     }
     Err(ScanError::ReversePass { policy: format!("{policy:?}") })
@@ -214,10 +252,19 @@ fn schedule(policy: Policy, steps: usize, spans: usize) -> Result<(Schedule, usi
 
 /// What a rule knows of its node.
 pub(super) struct Ends {
-    /// Shapes of the last carry and of ys.
-    pub(super) outputs: Vec<Vec<usize>>,
+    /// Shapes of the last carry and of ys; `None` for what has no derivative.
+    pub(super) outputs: Vec<Option<Shape>>,
     /// Which of consts, carry and xs are tracked.
     pub(super) tracked: Vec<bool>,
+}
+
+impl Ends {
+    /// The packed cotangents of outputs, one for each output that has a derivative.
+    pub(super) fn parted<A: Array>(&self, cotangent: A) -> Vec<Option<A>> {
+        let shapes: Vec<Shape> = self.outputs.iter().flatten().cloned().collect();
+        let mut all = parted(cotangent, shapes).into_iter();
+        self.outputs.iter().map(|shape| shape.as_ref().and_then(|_| all.next())).collect()
+    }
 }
 
 /// One node of operands of which one at least is tracked. `forward` makes the last carry with ys, and what
@@ -227,39 +274,58 @@ pub(super) struct Ends {
 /// # Errors
 /// `DTypes`; those of `forward`.
 pub(super) fn recorded<T: Tape, R: Send + 'static>(
-    [consts, init, xs]: [Vec<T>; 3],
+    [consts, init, xs]: [Flat<T>; 3],
     policy: Policy,
-    forward: impl FnOnce(T, [Vec<T::Below>; 3]) -> Result<(Vec<T::Below>, R)>,
+    forward: impl FnOnce(T, [Flat<T::Below>; 3]) -> Result<(Flat<T::Below>, R)>,
     back: impl FnOnce(R, Ends, T::Below) -> Result<T::Below> + Send + 'static,
-) -> Result<[Vec<T>; 2]> {
+) -> Result<[Flat<T>; 2]> {
     let (consts_count, carries) = (consts.len(), init.len());
-    let all: Vec<T> = consts.into_iter().chain(init).chain(xs).collect();
-    let tracked: Vec<bool> = all.iter().map(T::is_tracked).collect();
-    let inputs: Vec<T> =
-        all.iter().zip(&tracked).filter(|(_, t)| **t).map(|(x, _)| x.clone()).collect();
+    let all: Flat<T> = consts.into_iter().chain(init).chain(xs).collect();
+    let tracked: Vec<bool> = all.iter().map(is_tracked).collect();
+    let of_tracked = all.iter().zip(&tracked).filter(|(_, tracked)| **tracked);
+    let inputs: Vec<T> = of_tracked.filter_map(|(x, _)| x.as_float().cloned()).collect();
     one_dtype(inputs.iter().map(T::dtype), policy)?;
     let Some(like) = inputs.first().cloned() else {
         unreachable!("one of them is tracked");
     };
     let operands = Operands {
         shapes: inputs.iter().map(T::shape).collect(),
-        all: all.into_iter().zip(&tracked).map(|(x, t)| (!t).then(|| x.below())).collect(),
+        all: all.into_iter().zip(&tracked).map(|(x, t)| (!t).then(|| below(x))).collect(),
         consts: consts_count,
         carry: carries,
     };
+    let kind = like.kind();
+    // What has no derivative passes by the node.
+    let mut beside: Vec<Option<Value<T::Below>>> = Vec::new();
     let mut shapes = Vec::new();
     let flat = T::record(
         [joined(inputs)],
         |[flat]| {
+            let nothing = flat.clone();
             let (outputs, rest) = forward(like, operands.take(flat))?;
-            one_dtype(outputs.iter().map(T::Below::dtype), policy)?;
-            shapes = outputs.iter().map(T::Below::shape).collect();
-            let ends = Ends { outputs: shapes.clone(), tracked };
-            Ok((joined(outputs), (rest, ends)))
+            one_dtype(outputs.iter().filter_map(Value::as_float).map(T::Below::dtype), policy)?;
+            let mut floats = Vec::new();
+            let mut outputs_shapes = Vec::new();
+            for output in outputs {
+                outputs_shapes.push(output.as_float().map(T::Below::shape));
+                match output {
+                    Value::Float(x) => {
+                        floats.push(x);
+                        beside.push(None);
+                    }
+                    other => beside.push(Some(other)),
+                }
+            }
+            shapes = floats.iter().map(T::Below::shape).collect();
+            let ends = Ends { outputs: outputs_shapes, tracked };
+            let packed = if floats.is_empty() { nothing } else { joined(floats) };
+            Ok((packed, (rest, ends)))
         },
         |(rest, ends), cotangent| Ok([Some(back(rest, ends, cotangent)?)]),
     )?;
-    let mut all = parted(flat, shapes);
+    let mut floats = parted(flat, shapes).into_iter().map(Value::Float);
+    let output = |x: Option<Value<T::Below>>| x.map(|x| above(x, kind)).or_else(|| floats.next());
+    let mut all: Flat<T> = beside.into_iter().filter_map(output).collect();
     let ys = all.split_off(carries);
     Ok([all, ys])
 }
@@ -268,12 +334,12 @@ pub(super) fn recorded<T: Tape, R: Send + 'static>(
 fn forward<T: Tape>(
     steps: Steps<T>,
     like: T,
-    [consts, init, xs]: [Vec<T::Below>; 3],
+    [consts, init, xs]: [Flat<T::Below>; 3],
     policy: Policy,
-) -> Result<(Vec<T::Below>, Residuals<T>)> {
+) -> Result<(Flat<T::Below>, Residuals<T>)> {
     let (schedule, unit) = schedule(policy, steps.length, T::SPANS)?;
     let (kind, carries) = (like.kind(), init.len());
-    let above: Vec<T> = consts.iter().cloned().map(|x| T::above(x, kind)).collect();
+    let above = all_above(consts.clone(), kind);
     let mut ys = Stack::new(steps.length);
     let (mut done, mut records) = (0, true);
     let (last, stored) = schedule.run_forward(init, |k, mut carry| {
@@ -287,7 +353,7 @@ fn forward<T: Tape>(
         }
         Ok::<_, ScanError>(carry)
     })?;
-    let outputs = last.into_iter().chain(ys.finish()).collect();
+    let outputs = last.into_iter().chain(ys.finish()?).collect();
     Ok((outputs, Residuals { steps, kind, schedule, unit, consts, xs, stored, carries }))
 }
 
@@ -298,7 +364,7 @@ fn forward<T: Tape>(
 pub(super) fn back_from_start<T: Tape>(
     steps: Steps<T>,
     kind: T::Kind,
-    all: [Vec<T::Below>; 3],
+    all: [Flat<T::Below>; 3],
     ends: Ends,
     cotangent: T::Below,
 ) -> Result<T::Below> {
@@ -324,16 +390,16 @@ fn back<T: Tape>(mut kept: Residuals<T>, ends: Ends, cotangent: T::Below) -> Res
     let stored = std::mem::take(&mut kept.stored);
     let kept = kept;
     let Residuals { steps, kind, consts, xs, .. } = &kept;
+    let mut given = ends.parted(cotangent);
     let Ends { outputs, tracked } = ends;
-    let mut given = parted(cotangent, outputs.clone());
     let of_ys = given.split_off(kept.carries);
-    let mut of_carry: Vec<Option<T::Below>> = given.into_iter().map(Some).collect();
+    let mut of_carry = given;
     let mut of_consts: Vec<Option<T::Below>> = vec![None; consts.len()];
     // Of one span each, by its first time: an array for every step would be most of the memory.
-    let mut of_xs: BTreeMap<usize, Vec<T::Below>> = BTreeMap::new();
+    let mut of_xs: BTreeMap<usize, Flat<T::Below>> = BTreeMap::new();
     let wanted_xs = tracked[consts.len() + kept.carries..].to_vec();
     let mut anchors = Vec::new();
-    let above: Vec<T> = consts.iter().cloned().map(|x| T::above(x, *kind)).collect();
+    let above = all_above(consts.clone(), *kind);
     kept.schedule.run_backward(
         stored,
         |k, mut carry| {
@@ -344,7 +410,10 @@ fn back<T: Tape>(mut kept: Residuals<T>, ends: Ends, cotangent: T::Below) -> Res
         },
         |from, to, carry| {
             let times: Vec<usize> = kept.range(from, to).map(|k| steps.time(k)).collect();
-            let given = |&t: &usize| at(&of_ys, t).into_iter().map(Some).collect();
+            let element_of = |g: &T::Below, t| one(&Value::Float(g.clone()), t).into_float();
+            let given = |&t: &usize| {
+                of_ys.iter().map(|g| g.as_ref().and_then(|g| element_of(g, t))).collect()
+            };
             let span = Span {
                 steps: steps.clone(),
                 kind: *kind,
@@ -363,18 +432,19 @@ fn back<T: Tape>(mut kept: Residuals<T>, ends: Ends, cotangent: T::Below) -> Res
             for (t, of_x) in times.into_iter().zip(of_span) {
                 let wanted =
                     of_x.into_iter().zip(xs).zip(&wanted_xs).filter(|(_, wanted)| **wanted);
-                let fill = |((g, x), _): ((Option<T::Below>, &T::Below), _)| {
-                    g.unwrap_or_else(|| zeros(&element(&x.shape())))
+                let fill = |((g, x), _): ((Option<T::Below>, &Value<T::Below>), _)| {
+                    Value::Float(g.unwrap_or_else(|| zeros(&element(&x.shape()))))
                 };
                 stacked.put(t - first, wanted.map(fill).collect())?;
             }
-            of_xs.insert(first, stacked.finish());
+            of_xs.insert(first, stacked.finish()?);
             Ok(())
         },
     )?;
     let mut parts: Vec<Vec<T::Below>> =
         wanted_xs.iter().filter(|wanted| **wanted).map(|_| Vec::new()).collect();
     for of_span in of_xs.into_values() {
+        let of_span = of_span.into_iter().filter_map(Value::into_float);
         parts.iter_mut().zip(of_span).for_each(|(parts, part)| parts.push(part));
     }
     let mut parts = parts.into_iter();
@@ -383,14 +453,16 @@ fn back<T: Tape>(mut kept: Residuals<T>, ends: Ends, cotangent: T::Below) -> Res
         let parts = wanted.then(|| parts.next()).flatten()?;
         Some(T::Below::cat(&parts, 0).reshape(&x.shape()))
     });
-    let mut all: Vec<(Option<T::Below>, Vec<usize>)> =
-        of_consts.into_iter().zip(consts.iter().map(T::Below::shape)).collect();
-    all.extend(of_carry.into_iter().zip(outputs[..kept.carries].iter().cloned()));
-    all.extend(of_xs.zip(xs.iter().map(T::Below::shape)));
+    let mut all: Vec<(Option<T::Below>, Shape)> =
+        of_consts.into_iter().zip(consts.iter().map(Value::shape)).collect();
+    let of_outputs = outputs[..kept.carries].iter().map(|shape| shape.clone().unwrap_or_default());
+    all.extend(of_carry.into_iter().zip(of_outputs));
+    all.extend(of_xs.zip(xs.iter().map(Value::shape)));
     let wanted = all.into_iter().zip(&tracked).filter(|(_, tracked)| **tracked);
     Ok(joined(wanted.map(|((g, shape), _)| g.unwrap_or_else(|| zeros(&shape))).collect()))
 }
 
+/// Elements of an array.
 pub(super) fn count(shape: &[usize]) -> usize {
     shape.iter().product()
 }
@@ -405,7 +477,7 @@ pub(super) fn joined<A: Array>(mut arrays: Vec<A>) -> A {
 }
 
 /// The arrays of these shapes out of [`joined`].
-pub(super) fn parted<A: Array>(flat: A, shapes: Vec<Vec<usize>>) -> Vec<A> {
+pub(super) fn parted<A: Array>(flat: A, shapes: Vec<Shape>) -> Vec<A> {
     if shapes.len() == 1 {
         return vec![flat];
     }

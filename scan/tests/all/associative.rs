@@ -52,7 +52,8 @@ fn naive(monoid: FloatMonoid, x: &[Eager], axis: usize, reverse: bool) -> Vec<Ea
         y.reverse();
     }
     let back = |x: &Eager| x.reshape(&x.shape()[1..]);
-    let one = |k: usize| Eager::cat(&y.iter().map(|y| back(&y[k])).collect::<Vec<_>>(), axis);
+    let one =
+        |k: usize| <Eager as Array>::cat(&y.iter().map(|y| back(&y[k])).collect::<Vec<_>>(), axis);
     (0..x.len()).map(one).collect()
 }
 

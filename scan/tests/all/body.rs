@@ -1,9 +1,9 @@
 //! Bodies step by step over arrays of the engine.
 
 use t4a_diff::tree::Structure;
-use t4a_diff::{Array, Eager};
+use t4a_diff::{Array, Eager, Value};
 use t4a_scan::ScanError;
-use t4a_scan::body::{Options, Steps};
+use t4a_scan::body::{Flat, Options, Steps};
 use t4a_tensor::TensorError;
 
 use super::of;
@@ -13,9 +13,9 @@ fn steps(
     step: impl Fn(Eager) -> (Eager, Vec<Eager>) + Send + Sync + 'static,
     options: &Options,
 ) -> Steps<Eager> {
-    let body = move |_: Vec<Eager>, carry: Vec<Eager>, _: Vec<Eager>| {
-        let (next, y) = step(carry[0].clone());
-        Ok((vec![next], y))
+    let body = move |_: Flat<Eager>, carry: Flat<Eager>, _: Flat<Eager>| {
+        let (next, y) = step(carry[0].float().clone());
+        Ok((vec![Value::Float(next)], y.into_iter().map(Value::Float).collect()))
     };
     Steps::new(body, (&[], &Structure::Node(Vec::new())), &Structure::Leaf, options).unwrap()
 }
@@ -25,7 +25,7 @@ fn error(
     step: impl Fn(Eager) -> (Eager, Vec<Eager>) + Send + Sync + 'static,
     options: &Options,
 ) -> ScanError {
-    steps(step, options).run(&[], vec![of(&[1], &[1.0])], &[]).unwrap_err()
+    steps(step, options).run(&[], vec![Value::Float(of(&[1], &[1.0]))], &[]).unwrap_err()
 }
 
 /// Without ys no list is made, so the body runs until its fifth step fails.
@@ -60,7 +60,8 @@ fn ys_lie_at_their_places_in_both_directions() {
     for (reverse, want) in [(false, [1.0, 2.0, 3.0, 4.0]), (true, [4.0, 3.0, 2.0, 1.0])] {
         let step = |c: Eager| (c.add(&of(&[1], &[1.0])), vec![c]);
         let options = Options::default().length(4).reverse(reverse);
-        let [_, ys] = steps(step, &options).run(&[], vec![of(&[1], &[1.0])], &[]).unwrap();
-        assert_eq!(t4a_diff::check::elements(&ys[0]), want);
+        let [_, ys] =
+            steps(step, &options).run(&[], vec![Value::Float(of(&[1], &[1.0]))], &[]).unwrap();
+        assert_eq!(t4a_diff::check::elements(ys[0].float()), want);
     }
 }

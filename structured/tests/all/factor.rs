@@ -159,7 +159,7 @@ fn trap_15_equal_values_of_two_sectors_are_no_tie() {
     let leg = Leg::new([(U1(0), 3), (U1(1), 3)], Direction::Out).unwrap();
     let spec = Spec::new(vec![leg.clone(), leg.dual()], U1(0), 1).unwrap();
     let once = check::noise(&check::array(&[9], |_| 0.0), 2);
-    let a = GradedTensor::new(spec, Eager::cat(&[once.clone(), once], 0), None).unwrap();
+    let a = GradedTensor::new(spec, <Eager as Array>::cat(&[once.clone(), once], 0), None).unwrap();
     let values = check::elements(a.svd(1, FluxOn::Right).unwrap().s.values());
     close(&values[..3], &values[3..]);
     slope(&a, &Cube);

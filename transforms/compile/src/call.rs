@@ -12,10 +12,12 @@ use std::sync::Arc;
 use burn_backend::Backend;
 
 use crate::argument::{Argument, Returned};
+use crate::backend::Traced;
 use crate::error::CompileError;
 use crate::fuse::Elementwise;
 use crate::recording::{Execute, Frame, Instruction, Made, Recording, innermost};
 use crate::tensor::{Any, Kind, Node, TracedTensor};
+use crate::trace::traced;
 use crate::words::{Plain, Word, read, words};
 
 /// Results with the values that they are.
@@ -28,11 +30,21 @@ impl<B: Backend> Results<B> {
     pub(crate) fn take<K: Kind<B>>(&mut self) -> TracedTensor<B, K> {
         let x = self.all.next().unwrap_or_else(|| unreachable!("as many results as recorded"));
         let primitive = K::restore(x).unwrap_or_else(|| unreachable!("a result of another kind"));
+        TracedTensor { primitive, node: self.next_node() }
+    }
+
+    /// The next result, of any kind.
+    pub(crate) fn any(&mut self) -> Any<Traced<B>> {
+        let x = self.all.next().unwrap_or_else(|| unreachable!("as many results as recorded"));
+        traced(x, self.next_node())
+    }
+
+    fn next_node(&mut self) -> Option<Node<B>> {
         let node = self.node.clone();
         if let Some(node) = &mut self.node {
             node.id += 1;
         }
-        TracedTensor { primitive, node }
+        node
     }
 }
 

@@ -13,7 +13,7 @@ use t4a_tensor::TensorError;
 use crate::backend::Traced;
 use crate::call::{Call, Results};
 use crate::recording::{Execute, Frame};
-use crate::tensor::{Any, BoolKind, FloatKind, IntKind, TracedTensor};
+use crate::tensor::{Any, FloatKind, TracedTensor};
 
 /// A step that is a function. What an operation holds does not have to show in words.
 pub(crate) struct Function<F> {
@@ -30,7 +30,7 @@ where
     }
 }
 
-fn operand<B: Operations>(call: &mut Call<B>, x: &Operand<Traced<B>>) {
+pub(crate) fn operand<B: Operations>(call: &mut Call<B>, x: &Operand<Traced<B>>) {
     match x {
         Value::Float(x) => call.operand(x.0.clone()),
         Value::Integers(x) => call.operand(x.0.clone()),
@@ -38,7 +38,7 @@ fn operand<B: Operations>(call: &mut Call<B>, x: &Operand<Traced<B>>) {
     };
 }
 
-fn value<B: Operations>(x: Any<B>) -> Operand<B> {
+pub(crate) fn value<B: Operations>(x: Any<B>) -> Operand<B> {
     match x {
         Any::Float(x) => Value::Float(Floats(x)),
         Any::Int(x) => Value::Integers(Indices(x)),
@@ -47,24 +47,24 @@ fn value<B: Operations>(x: Any<B>) -> Operand<B> {
     }
 }
 
-/// The results of an outcome one behind the other; how many, how many hidden, and which kind the rest has.
+/// A tensor that a value is.
+pub(crate) fn any<B: Operations>(x: Operand<B>) -> Any<B> {
+    match x {
+        Value::Float(x) => Any::Float(x.0),
+        Value::Integers(x) => Any::Int(x.0),
+        Value::Flags(x) => Any::Bool(x.0),
+    }
+}
+
+/// The results of an outcome one behind the other; how many there are, how many hidden, and how many are left.
 fn flatten<B: Operations>(
     outcome: Outcome<Floats<B>>,
     all: &mut Vec<Any<B>>,
-) -> (usize, usize, Vec<u8>) {
-    let counts = (outcome.results.len(), outcome.hidden.len());
+) -> (usize, usize, usize) {
+    let counts = (outcome.results.len(), outcome.hidden.len(), outcome.extra.len());
     all.extend(outcome.results.into_iter().chain(outcome.hidden).map(|x| Any::Float(x.0)));
-    let mut kinds = Vec::new();
-    for x in outcome.extra {
-        let (kind, x) = match x {
-            Value::Float(x) => (0, Any::Float(x.0)),
-            Value::Integers(x) => (1, Any::Int(x.0)),
-            Value::Flags(x) => (2, Any::Bool(x.0)),
-        };
-        kinds.push(kind);
-        all.push(x);
-    }
-    (counts.0, counts.1, kinds)
+    all.extend(outcome.extra.into_iter().map(any));
+    counts
 }
 
 fn float<B: Operations>(all: &mut Results<B>) -> Floats<Traced<B>> {
@@ -94,12 +94,7 @@ impl<B: Operations> Operations for Traced<B> {
         let mut all = pending.finish(all, step);
         let results = (0..results).map(|_| float(&mut all)).collect();
         let hidden = (0..hidden).map(|_| float(&mut all)).collect();
-        let extra = extra.into_iter().map(|kind| match kind {
-            0 => Value::Float(float(&mut all)),
-            1 => Value::Integers(Indices(all.take::<IntKind>())),
-            _ => Value::Flags(Bools(all.take::<BoolKind>())),
-        });
-        let extra = extra.collect();
+        let extra = (0..extra).map(|_| value(all.any())).collect();
         Ok(Outcome { results, hidden, extra })
     }
 

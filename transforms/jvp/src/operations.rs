@@ -12,11 +12,12 @@ use burn_t4a::ext::operation::{
 };
 use burn_t4a::ext::primitive::{Bools, Floats, Indices};
 use burn_t4a::ext::scan::{
-    self, FixedPoint, Level, Options, ScanBackend, Steps, fixed_point_at_level, scan_at_level,
+    self, FixedPoint, Flat, Level, Options, Repeated, ScanBackend, Steps, fixed_point_at_level,
+    iterate_at_level, scan_at_level, switch_at_level,
 };
 
 use crate::backend::Jvp;
-use crate::primitive::{JvpTensor, zeros_like};
+use crate::primitive::JvpTensor;
 
 type Upper<B> = Floats<Jvp<B>>;
 
@@ -46,11 +47,8 @@ impl<B: Operations> Operations for Jvp<B> {
             still.set(still.get() && !x.0.moves());
             Floats(x.0.primal.clone())
         };
-        let value = |x: &Operand<Self>| match x {
-            Value::Float(x) => Value::Float(lower(x)),
-            Value::Integers(x) => Value::Integers(Indices(x.0.clone())),
-            Value::Flags(x) => Value::Flags(Bools(x.0.clone())),
-        };
+        let value =
+            |x: &Operand<Self>| x.clone().map(|x| lower(&x), |x| Indices(x.0), |x| Bools(x.0));
         let all = |x: &[Option<Upper<B>>]| x.iter().map(|x| x.as_ref().map(lower)).collect();
         let kept = kept.try_map(|x| Ok::<_, O::Error>(value(x)), |x| Ok(lower(x)))?;
         let (cotangents, hidden): (Vec<_>, Vec<_>) = (all(cotangents), all(hidden));
@@ -76,24 +74,18 @@ impl<B: Operations> Operations for Jvp<B> {
             return op.jvp(inputs, tracked);
         }
         let lower = |x: &Upper<B>| Floats(x.0.primal.clone());
-        let enter = |x: &Value<Dual<Upper<B>>>| match x {
-            Value::Float(x) => Value::Float(Dual {
-                value: lower(&x.value),
-                tangent: x.tangent.as_ref().map(lower),
-            }),
-            Value::Integers(x) => Value::Integers(Indices(x.0.clone())),
-            Value::Flags(x) => Value::Flags(Bools(x.0.clone())),
+        let enter = |x: Dual<Upper<B>>| Dual {
+            value: lower(&x.value),
+            tangent: x.tangent.as_ref().map(lower),
         };
+        let enter =
+            |x: &Value<Dual<Upper<B>>>| x.clone().map(enter, |x| Indices(x.0), |x| Bools(x.0));
         let inputs: Vec<_> = inputs.iter().map(enter).collect();
         let leave = |x: Dual<Floats<B>>| Dual {
             value: constant(x.value),
             tangent: x.tangent.map(constant),
         };
-        let value = |x: Value<Dual<Floats<B>>>| match x {
-            Value::Float(x) => Value::Float(leave(x)),
-            Value::Integers(x) => Value::Integers(Indices(x.0)),
-            Value::Flags(x) => Value::Flags(Bools(x.0)),
-        };
+        let value = |x: Value<Dual<Floats<B>>>| x.map(leave, |x| Indices(x.0), |x| Bools(x.0));
         B::jvp(op, &inputs, tracked)?.try_map(|x| Ok(value(x)), |x| Ok(leave(x)))
     }
 }
@@ -106,21 +98,45 @@ impl<B: ScanBackend> ScanBackend for Jvp<B> {
 
     fn scan(
         steps: Steps<Upper<B>>,
-        consts: Vec<Upper<B>>,
-        init: Vec<Upper<B>>,
-        xs: Vec<Upper<B>>,
+        consts: Flat<Upper<B>>,
+        init: Flat<Upper<B>>,
+        xs: Flat<Upper<B>>,
         options: &Options,
-    ) -> scan::Result<[Vec<Upper<B>>; 2]> {
+    ) -> scan::Result<[Flat<Upper<B>>; 2]> {
         scan_at_level::<B, Self>(&steps, &consts, init, &xs, options)
     }
 
     fn fixed_point(
         steps: Steps<Upper<B>>,
-        consts: Vec<Upper<B>>,
-        init: Vec<Upper<B>>,
+        consts: Flat<Upper<B>>,
+        init: Flat<Upper<B>>,
         settings: &FixedPoint,
-    ) -> scan::Result<Vec<Upper<B>>> {
+    ) -> scan::Result<Flat<Upper<B>>> {
         fixed_point_at_level::<B, Self>(&steps, &consts, &init, settings)
+    }
+
+    fn iterate(
+        repeated: Repeated<Upper<B>>,
+        all: [Flat<Upper<B>>; 3],
+        options: &Options,
+    ) -> scan::Result<Flat<Upper<B>>> {
+        iterate_at_level::<B, Self>(&repeated, all, options)
+    }
+
+    fn switch(
+        index: Operand<Self>,
+        branches: Vec<Steps<Upper<B>>>,
+        operands: Flat<Upper<B>>,
+    ) -> scan::Result<Flat<Upper<B>>> {
+        switch_at_level::<B, Self>(&index, &branches, &operands)
+    }
+
+    fn batches() -> bool {
+        B::batches()
+    }
+
+    fn is_batched(x: &Operand<Self>) -> bool {
+        B::is_batched(&dual(x).below())
     }
 }
 
@@ -130,21 +146,27 @@ impl<B: Operations> Level for Jvp<B> {
     type Below = Floats<B>;
     type Form = bool;
 
-    fn form(x: &Upper<B>) -> bool {
-        x.0.moves()
+    fn form(x: &Operand<Self>) -> bool {
+        moves(x)
     }
     fn parts(moves: bool) -> usize {
         1 + usize::from(moves)
     }
-    fn lower(x: Upper<B>, moves: bool, _stacked: bool) -> Vec<Floats<B>> {
-        let (primal, tangent) = x.0.into_parts();
-        let tangent = tangent.or_else(|| moves.then(|| zeros_like::<B>(&primal)));
-        [Some(primal), tangent].into_iter().flatten().map(Floats).collect()
+    fn lower(x: Operand<Self>, moves: bool, _stacked: bool) -> Vec<Operand<B>> {
+        let tangent = match &x {
+            Value::Float(x) => x.0.tangent.clone().map(Floats),
+            _ => None,
+        };
+        let primal: Operand<B> = x.map(|x| Floats(x.0.primal), |x| Indices(x.0), |x| Bools(x.0));
+        let tangent = tangent.map(Value::Float);
+        let tangent = tangent.or_else(|| moves.then(|| primal.zeros(&primal.shape())));
+        [Some(primal), tangent].into_iter().flatten().collect()
     }
-    fn raise(parts: Vec<Floats<B>>, _moves: bool, _stacked: bool) -> Upper<B> {
-        let mut parts = parts.into_iter().map(|x| x.0);
+    fn raise(parts: Vec<Operand<B>>, _moves: bool, _stacked: bool) -> Operand<Self> {
+        let mut parts = parts.into_iter();
         let primal = parts.next().unwrap_or_else(|| unreachable!("every form has a value"));
-        Floats(JvpTensor { primal, tangent: parts.next() })
+        let tangent = parts.next().and_then(Value::into_float);
+        above(primal.dual(tangent))
     }
 }
 
@@ -157,11 +179,7 @@ fn constant<B: Backend>(x: Floats<B>) -> Upper<B> {
 }
 
 fn constant_value<B: Operations>(x: Operand<B>) -> Operand<Jvp<B>> {
-    match x {
-        Value::Float(x) => Value::Float(constant(x)),
-        Value::Integers(x) => Value::Integers(Indices(x.0)),
-        Value::Flags(x) => Value::Flags(Bools(x.0)),
-    }
+    x.map(constant, |x| Indices(x.0), |x| Bools(x.0))
 }
 
 fn below<B: Operations>(inputs: &[Operand<Jvp<B>>]) -> Vec<Operand<B>> {
@@ -169,14 +187,8 @@ fn below<B: Operations>(inputs: &[Operand<Jvp<B>>]) -> Vec<Operand<B>> {
 }
 
 fn dual<B: Operations>(x: &Operand<Jvp<B>>) -> Value<Dual<Floats<B>>> {
-    match x {
-        Value::Float(x) => Value::Float(Dual {
-            value: Floats(x.0.primal.clone()),
-            tangent: x.0.tangent.clone().map(Floats),
-        }),
-        Value::Integers(x) => Value::Integers(Indices(x.0.clone())),
-        Value::Flags(x) => Value::Flags(Bools(x.0.clone())),
-    }
+    let float = |x: Upper<B>| Dual { value: Floats(x.0.primal), tangent: x.0.tangent.map(Floats) };
+    x.clone().map(float, |x| Indices(x.0), |x| Bools(x.0))
 }
 
 fn moving<B: Operations>(x: Dual<Floats<B>>) -> Upper<B> {
@@ -185,9 +197,5 @@ fn moving<B: Operations>(x: Dual<Floats<B>>) -> Upper<B> {
 }
 
 fn above<B: Operations>(x: Value<Dual<Floats<B>>>) -> Operand<Jvp<B>> {
-    match x {
-        Value::Float(x) => Value::Float(moving(x)),
-        Value::Integers(x) => Value::Integers(Indices(x.0)),
-        Value::Flags(x) => Value::Flags(Bools(x.0)),
-    }
+    x.map(moving, |x| Indices(x.0), |x| Bools(x.0))
 }

@@ -9,7 +9,7 @@ use t4a_scan::body::Tape;
 use super::Result;
 use crate::boundary::accept;
 use crate::dispatch;
-use crate::primitive::Floats;
+use crate::primitive::{Bools, Floats, Indices};
 
 impl Tape for Floats<Dispatch> {
     type Below = Self;
@@ -33,6 +33,25 @@ impl Tape for Floats<Dispatch> {
     }
     fn leaf(x: Self, kind: DispatchAutodiffContext) -> Self {
         Floats(Dispatch::float_set_require_grad(Self::above(x, kind).0, true))
+    }
+
+    fn integers_below(x: Indices<Dispatch>) -> Indices<Dispatch> {
+        match x.0.autodiff {
+            DispatchAutodiffContext::Disabled => x,
+            DispatchAutodiffContext::Enabled(_) => Indices(Dispatch::int_inner(x.0)),
+        }
+    }
+    fn integers_above(x: Indices<Dispatch>, kind: DispatchAutodiffContext) -> Indices<Dispatch> {
+        Indices(DispatchTensor { autodiff: kind, ..Dispatch::int_from_inner(x.0) })
+    }
+    fn flags_below(x: Bools<Dispatch>) -> Bools<Dispatch> {
+        match x.0.autodiff {
+            DispatchAutodiffContext::Disabled => x,
+            DispatchAutodiffContext::Enabled(_) => Bools(Dispatch::bool_inner(x.0)),
+        }
+    }
+    fn flags_above(x: Bools<Dispatch>, kind: DispatchAutodiffContext) -> Bools<Dispatch> {
+        Bools(DispatchTensor { autodiff: kind, ..Dispatch::bool_from_inner(x.0) })
     }
 
     fn record<R: Send + 'static, const N: usize>(

@@ -8,18 +8,20 @@ use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::AutodiffBackend;
 use burn_backend::ops::FloatTensorOps;
 use burn_tensor::{Tensor, TensorPrimitive};
+use t4a_diff::Value;
 use t4a_scan::body::{
-    self, Cotangents, Span, Tape, Told, fixed_point_below_tape, scan_below_level, scan_below_tape,
-    scan_on_tape,
+    self, Cotangents, Repeated, Span, Tape, Told, fixed_point_below_tape, iterate_below_level,
+    iterate_below_tape, iterate_on_tape, scan_below_level, scan_below_tape, scan_on_tape,
+    switch_below_level, switch_below_tape,
 };
 use t4a_tensor::TensorError;
 
 use super::records::{self, inside};
-use super::{FixedPoint, Level, Options, Result, Steps};
+use super::{FixedPoint, Flat, Level, Options, Result, Steps};
 use crate::backend::BurnT4a;
 use crate::boundary::accept;
-use crate::ext::operation::Operations;
-use crate::ext::primitive::Floats;
+use crate::ext::operation::{Operand, Operations};
+use crate::ext::primitive::{Bools, Floats, Indices};
 use crate::ext::tape::passes::Observer;
 use crate::ext::tape::{is_tracked, record};
 
@@ -44,11 +46,11 @@ pub trait ScanBackend: Operations {
     /// Those of the steps.
     fn scan(
         steps: Steps<Floats<Self>>,
-        consts: Vec<Floats<Self>>,
-        init: Vec<Floats<Self>>,
-        xs: Vec<Floats<Self>>,
+        consts: Flat<Floats<Self>>,
+        init: Flat<Floats<Self>>,
+        xs: Flat<Floats<Self>>,
         options: &Options,
-    ) -> Result<[Vec<Floats<Self>>; 2]> {
+    ) -> Result<[Flat<Floats<Self>>; 2]> {
         let _ = options;
         steps.run(&consts, init, &xs)
     }
@@ -59,11 +61,47 @@ pub trait ScanBackend: Operations {
     /// Those of [`fixed_point`](super::fixed_point).
     fn fixed_point(
         steps: Steps<Floats<Self>>,
-        consts: Vec<Floats<Self>>,
-        init: Vec<Floats<Self>>,
+        consts: Flat<Floats<Self>>,
+        init: Flat<Floats<Self>>,
         settings: &FixedPoint,
-    ) -> Result<Vec<Floats<Self>>> {
+    ) -> Result<Flat<Floats<Self>>> {
         body::fixed_point(&steps, &consts, init, settings)
+    }
+
+    /// The last carry of a loop, or what [`Repeated::back`] makes of `given`.
+    ///
+    /// # Errors
+    /// Those of [`while_loop`](super::while_loop).
+    fn iterate(
+        repeated: Repeated<Floats<Self>>,
+        [consts, init, given]: [Flat<Floats<Self>>; 3],
+        options: &Options,
+    ) -> Result<Flat<Floats<Self>>> {
+        let _ = options;
+        body::iterate(&repeated, &consts, init, given)
+    }
+
+    /// The results of the branch that an index takes.
+    ///
+    /// # Errors
+    /// Those of [`switch`](super::switch).
+    fn switch(
+        index: Operand<Self>,
+        branches: Vec<Steps<Floats<Self>>>,
+        operands: Flat<Floats<Self>>,
+    ) -> Result<Flat<Floats<Self>>> {
+        body::switch(&index, &branches, &operands)
+    }
+
+    /// Whether tensors may hide a batch, so that a test or an index may differ between examples.
+    fn batches() -> bool {
+        false
+    }
+
+    /// Whether this tensor hides a batch.
+    fn is_batched(x: &Operand<Self>) -> bool {
+        let _ = x;
+        false
     }
 }
 
@@ -73,15 +111,15 @@ pub trait ScanBackend: Operations {
 /// Those of the steps and of the scan below.
 pub fn scan_at_level<B: ScanBackend, L: Level<Below = Floats<B>>>(
     steps: &Steps<L::Above>,
-    consts: &[L::Above],
-    init: Vec<L::Above>,
-    xs: &[L::Above],
+    consts: &[Value<L::Above>],
+    init: Flat<L::Above>,
+    xs: &[Value<L::Above>],
     options: &Options,
-) -> Result<[Vec<L::Above>; 2]> {
+) -> Result<[Flat<L::Above>; 2]> {
     if !B::chooses_path() {
         return steps.run(consts, init, xs);
     }
-    let below = |steps, [consts, init, xs]: [Vec<Floats<B>>; 3], options: &_| {
+    let below = |steps, [consts, init, xs]: [Flat<Floats<B>>; 3], options: &_| {
         B::scan(steps, consts, init, xs, options)
     };
     scan_below_level::<L>(steps, consts, &init, xs, options, below)
@@ -93,15 +131,40 @@ pub fn scan_at_level<B: ScanBackend, L: Level<Below = Floats<B>>>(
 /// Those of [`fixed_point`](super::fixed_point).
 pub fn fixed_point_at_level<B: ScanBackend, L: Level<Below = Floats<B>>>(
     steps: &Steps<L::Above>,
-    consts: &[L::Above],
-    init: &[L::Above],
+    consts: &[Value<L::Above>],
+    init: &[Value<L::Above>],
     settings: &FixedPoint,
-) -> Result<Vec<L::Above>> {
-    let below = |steps, [consts, init, _]: [Vec<Floats<B>>; 3], _: &_| {
+) -> Result<Flat<L::Above>> {
+    let below = |steps, [consts, init, _]: [Flat<Floats<B>>; 3], _: &_| {
         Ok([B::fixed_point(steps, consts, init, settings)?, Vec::new()])
     };
     let [x, _] = scan_below_level::<L>(steps, consts, init, &[], &Options::default(), below)?;
     Ok(x)
+}
+
+/// [`ScanBackend::iterate`] of a backend around `B`, by that of `B`. The test gives the same truth value for all of a batch.
+///
+/// # Errors
+/// Those of the steps and of the loop below.
+pub fn iterate_at_level<B: ScanBackend, L: Level<Below = Floats<B>>>(
+    repeated: &Repeated<L::Above>,
+    [consts, init, given]: [Flat<L::Above>; 3],
+    options: &Options,
+) -> Result<Flat<L::Above>> {
+    let below = |repeated, all: [Flat<Floats<B>>; 3]| B::iterate(repeated, all, options);
+    iterate_below_level::<L>(repeated, &consts, &init, &given, below)
+}
+
+/// [`ScanBackend::switch`] of a backend around `B`, by that of `B`, with an index that is the same for all of a batch.
+///
+/// # Errors
+/// Those of the branches and of the choice below.
+pub fn switch_at_level<B: ScanBackend, L: Level<Below = Floats<B>>>(
+    index: &Value<L::Above>,
+    branches: &[Steps<L::Above>],
+    operands: &[Value<L::Above>],
+) -> Result<Flat<L::Above>> {
+    switch_below_level::<L>(index, branches, operands, B::switch)
 }
 
 impl ScanBackend for BurnT4a {}
@@ -132,27 +195,65 @@ impl<B: ScanBackend, C: CheckpointStrategy> ScanBackend for Autodiff<B, C> {
 
     fn scan(
         steps: Steps<Floats<Self>>,
-        consts: Vec<Floats<Self>>,
-        init: Vec<Floats<Self>>,
-        xs: Vec<Floats<Self>>,
+        consts: Flat<Floats<Self>>,
+        init: Flat<Floats<Self>>,
+        xs: Flat<Floats<Self>>,
         options: &Options,
-    ) -> Result<[Vec<Floats<Self>>; 2]> {
+    ) -> Result<[Flat<Floats<Self>>; 2]> {
         if !Self::chooses_path() {
             return scan_on_tape(steps, consts, init, xs, options);
         }
         let below = |steps: Steps<Floats<B>>,
-                     [consts, init, xs]: [Vec<Floats<B>>; 3],
+                     [consts, init, xs]: [Flat<Floats<B>>; 3],
                      options: &_| { B::scan(steps, consts, init, xs, options) };
         scan_below_tape(steps, consts, init, xs, options, below)
     }
 
     fn fixed_point(
         steps: Steps<Floats<Self>>,
-        consts: Vec<Floats<Self>>,
-        init: Vec<Floats<Self>>,
+        consts: Flat<Floats<Self>>,
+        init: Flat<Floats<Self>>,
         settings: &FixedPoint,
-    ) -> Result<Vec<Floats<Self>>> {
+    ) -> Result<Flat<Floats<Self>>> {
         fixed_point_below_tape(steps, consts, init, *settings, B::fixed_point)
+    }
+
+    fn iterate(
+        repeated: Repeated<Floats<Self>>,
+        [consts, init, given]: [Flat<Floats<Self>>; 3],
+        options: &Options,
+    ) -> Result<Flat<Floats<Self>>> {
+        if repeated.back.is_some() {
+            return body::iterate(&repeated, &consts, init, given);
+        }
+        let own = options.clone();
+        let below = move |repeated, all: [Flat<Floats<B>>; 3]| B::iterate(repeated, all, &own);
+        if Self::chooses_path() {
+            iterate_below_tape(repeated, consts, init, below)
+        } else {
+            iterate_on_tape(repeated, consts, init, options, below)
+        }
+    }
+
+    fn switch(
+        index: Operand<Self>,
+        branches: Vec<Steps<Floats<Self>>>,
+        operands: Flat<Floats<Self>>,
+    ) -> Result<Flat<Floats<Self>>> {
+        if Self::chooses_path() {
+            switch_below_tape(index, branches, operands, B::switch)
+        } else {
+            body::switch(&index, &branches, &operands)
+        }
+    }
+
+    fn batches() -> bool {
+        B::batches()
+    }
+
+    fn is_batched(x: &Operand<Self>) -> bool {
+        let below = |x: Floats<Self>| Floats(Self::inner(x.0));
+        B::is_batched(&x.clone().map(below, |x| Indices(x.0), |x| Bools(x.0)))
     }
 }
 
@@ -176,6 +277,19 @@ impl<B: Operations, C: CheckpointStrategy> Tape for Floats<Autodiff<B, C>> {
     fn leaf(x: Floats<B>, (): ()) -> Self {
         let x = Autodiff::<B, C>::from_inner(x.0);
         Self(<Autodiff<B, C> as FloatTensorOps<_>>::float_set_require_grad(x, true))
+    }
+
+    fn integers_below(x: Indices<Autodiff<B, C>>) -> Indices<B> {
+        Indices(x.0)
+    }
+    fn integers_above(x: Indices<B>, (): ()) -> Indices<Autodiff<B, C>> {
+        Indices(x.0)
+    }
+    fn flags_below(x: Bools<Autodiff<B, C>>) -> Bools<B> {
+        Bools(x.0)
+    }
+    fn flags_above(x: Bools<B>, (): ()) -> Bools<Autodiff<B, C>> {
+        Bools(x.0)
     }
 
     fn record<R: Send + 'static, const N: usize>(

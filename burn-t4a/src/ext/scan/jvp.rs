@@ -14,23 +14,23 @@ use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{AutodiffBackend, Backend};
-use t4a_diff::Array;
-use t4a_scan::body::{Stack, at, same};
+use t4a_diff::{Array, Value};
+use t4a_scan::body::{self, Stack, at, same};
 
 use super::prepared::{Prepared, flatten};
 use super::{Options, Result, ScanError, ScanReport, Steps};
-use crate::ext::operation::Operations;
-use crate::ext::primitive::Floats;
+use crate::ext::operation::{Operand, Operations};
+use crate::ext::primitive::{Bools, Floats, Indices};
 use crate::ext::tape::is_tracked;
 use crate::ext::tree::{Structure, Tree};
 
 /// A tape over a tape.
 type Twice<B, C, D> = Autodiff<Autodiff<B, C>, D>;
 
-/// A tensor with its tangent; `None` is zero.
-type Moving<B> = (Floats<B>, Option<Floats<B>>);
+/// A tensor with its tangent; `None` is zero. Integers and truth values have none.
+type Moving<B> = (Operand<B>, Option<Floats<B>>);
 
-type Flat<B> = Vec<Floats<B>>;
+type Flat<B> = body::Flat<Floats<B>>;
 
 /// A tensor of the upper tape with the tangent that it stands for.
 type Entered<B, C, D> = (Floats<Twice<B, C, D>>, Floats<B>);
@@ -41,8 +41,9 @@ pub type Pushed<S, YS> = ((S, YS), (S, YS));
 /// [`scan`](super::scan) and its derivative along tangents of consts, init and xs: the last carry and all
 /// ys, and the tangents of both.
 ///
-/// A tangent has structure, shapes and dtypes of what it belongs to; `None` is zero and saves the work. The
-/// body is ordinary code on a tape over a tape. All tensors are constants of both.
+/// A tangent has structure, shapes and dtypes of what it belongs to, and anything in the place of integers and truth
+/// values, which have no tangent; `None` is zero and saves the work. The tangents of integers among the results are zeros.
+/// The body is ordinary code on a tape over a tape. All tensors are constants of both.
 ///
 /// Cost: per step the body once and two reverse passes, about four times the body. Memory does not depend on
 /// the number of steps, ys aside.
@@ -109,14 +110,17 @@ fn moving<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy, T: Tree<T
     let Some(tangent) = tangent else {
         return values.iter().map(|x| Ok((below::<B, C, D>(what, x)?, None))).collect();
     };
-    let (given, tangent) = flatten("a tangent", tangent)?;
+    let (given, tangent) = flatten(tangent);
     same("a tangent", &given, structure)?;
     let both = values.iter().zip(tangent).zip(structure.paths());
     both.map(|((x, v), path)| {
         let (x, v) = (below::<B, C, D>(what, x)?, below::<B, C, D>(what, &v)?);
+        if x.as_float().is_none() {
+            return Ok((x, None));
+        }
         let [required, given] = [&x, &v].map(|x| Box::new((x.shape(), x.dtype())));
         match required == given {
-            true => Ok((x, Some(v))),
+            true => Ok((x, v.into_float())),
             false => Err(ScanError::Tangent { what, path, required, given }),
         }
     })
@@ -126,26 +130,37 @@ fn moving<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy, T: Tree<T
 /// Below both tapes, of which it is a constant.
 fn below<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
     what: &'static str,
-    x: &Floats<Twice<B, C, D>>,
-) -> Result<Floats<B>> {
-    let inner = Twice::<B, C, D>::inner(x.0.clone());
-    if is_tracked::<Autodiff<B, C>, D>(&x.0) || is_tracked::<B, C>(&inner) {
-        return Err(ScanError::Tracked { what });
+    x: &Operand<Twice<B, C, D>>,
+) -> Result<Operand<B>> {
+    if let Value::Float(x) = x {
+        let inner = Twice::<B, C, D>::inner(x.0.clone());
+        if is_tracked::<Autodiff<B, C>, D>(&x.0) || is_tracked::<B, C>(&inner) {
+            return Err(ScanError::Tracked { what });
+        }
     }
-    Ok(Floats(Autodiff::<B, C>::inner(inner)))
+    Ok(bottom::<B, C, D>(x.clone()))
+}
+
+fn bottom<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
+    x: Operand<Twice<B, C, D>>,
+) -> Operand<B> {
+    let float =
+        |x: Floats<Twice<B, C, D>>| Floats(Autodiff::<B, C>::inner(Twice::<B, C, D>::inner(x.0)));
+    x.map(float, |x| Indices(x.0), |x| Bools(x.0))
 }
 
 fn above<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
-    x: Floats<B>,
-) -> Floats<Twice<B, C, D>> {
-    Floats(Twice::<B, C, D>::from_inner(Autodiff::<B, C>::from_inner(x.0)))
+    x: Operand<B>,
+) -> Operand<Twice<B, C, D>> {
+    let float =
+        |x: Floats<B>| Floats(Twice::<B, C, D>::from_inner(Autodiff::<B, C>::from_inner(x.0)));
+    x.map(float, |x| Indices(x.0), |x| Bools(x.0))
 }
 
 /// A flat list of values and one of tangents; zeros where there is none.
 fn unzipped<B: Operations>(all: Vec<Moving<B>>) -> (Flat<B>, Flat<B>) {
     let filled = |(x, v): Moving<B>| {
-        let zeros = || x.full(&x.shape(), 0.0);
-        let v = v.unwrap_or_else(zeros);
+        let v = v.map_or_else(|| x.zeros(&x.shape()), Value::Float);
         (x, v)
     };
     all.into_iter().map(filled).unzip()
@@ -171,8 +186,10 @@ fn run<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
     let mut carry = init;
     for k in 0..steps.length() {
         let t = steps.time(k);
-        let element = |x: &Floats<B>| at(std::slice::from_ref(x), t).swap_remove(0);
-        let x = xs.iter().map(|(x, v)| (element(x), v.as_ref().map(element))).collect();
+        let element = |x: Operand<B>| at(std::slice::from_ref(&x), t).swap_remove(0);
+        let tangent = |v: &Floats<B>| element(Value::Float(v.clone())).into_float();
+        let x = xs.iter().map(|(x, v)| (element(x.clone()), v.as_ref().and_then(tangent)));
+        let x = x.collect();
         let [next, y] = step(steps, consts, carry, x)?;
         carry = next;
         let (y, of_y) = unzipped::<B>(y);
@@ -180,7 +197,7 @@ fn run<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
         tangents.put(t, of_y)?;
     }
     let (last, of_last) = unzipped::<B>(carry);
-    Ok([[up(last), up(values.finish())], [up(of_last), up(tangents.finish())]])
+    Ok([[up(last), up(values.finish()?)], [up(of_last), up(tangents.finish()?)]])
 }
 
 /// One step: carry and y with their tangents.
@@ -195,10 +212,14 @@ fn step<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
     let mut leaves: Vec<Entered<B, C, D>> = Vec::new();
     let mut enter = |(x, v): Moving<B>| {
         let x = above::<B, C, D>(x);
-        let Some(v) = v else { return x };
-        let x = Floats::<Twice<B, C, D>>(Upper::<B, C, D>::float_set_require_grad(x.0, true));
-        leaves.push((x.clone(), v));
-        x
+        match (x, v) {
+            (Value::Float(x), Some(v)) => {
+                let x = Upper::<B, C, D>::float_set_require_grad(x.0, true);
+                leaves.push((Floats(x.clone()), v));
+                Value::Float(Floats(x))
+            }
+            (x, _) => x,
+        }
     };
     let consts: Vec<_> = consts.iter().cloned().map(&mut enter).collect();
     let carry: Vec<_> = carry.into_iter().map(&mut enter).collect();
@@ -211,10 +232,13 @@ fn step<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
     let mut pairing = None;
     let mut directions = Vec::with_capacity(outputs.len());
     for output in &outputs {
-        if !is_tracked::<Lower<B, C>, D>(&output.0) {
-            directions.push(None);
-            continue;
-        }
+        let output = match output {
+            Value::Float(output) if is_tracked::<Lower<B, C>, D>(&output.0) => output,
+            _ => {
+                directions.push(None);
+                continue;
+            }
+        };
         let u = Floats::<Lower<B, C>>(Upper::<B, C, D>::inner(output.0.clone()));
         let u = u.full(&u.shape(), 0.0).0;
         let u = Lower::<B, C>::float_set_require_grad(u, true);
@@ -241,10 +265,8 @@ fn step<B: Operations, C: CheckpointStrategy, D: CheckpointStrategy>(
     let tangent = |u: Option<FloatTensor<Lower<B, C>>>| {
         Lower::<B, C>::grad(&u?, gradients.as_ref()?).map(Floats::<B>)
     };
-    let bottom =
-        |x: Floats<Upper<B, C, D>>| Floats::<B>(Lower::<B, C>::inner(Upper::<B, C, D>::inner(x.0)));
-    let mut all: Vec<Moving<B>> =
-        outputs.into_iter().zip(directions).map(|(x, u)| (bottom(x), tangent(u))).collect();
+    let both = outputs.into_iter().zip(directions);
+    let mut all: Vec<Moving<B>> = both.map(|(x, u)| (bottom::<B, C, D>(x), tangent(u))).collect();
     let y = all.split_off(carries);
     Ok([all, y])
 }

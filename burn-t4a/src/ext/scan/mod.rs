@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! scan      any body; on a tape one node, with bounded memory
+//! loops     while_loop, fori_loop, cond, switch, checkpoint, fixed_point
 //! jvp       tangents of such a scan
 //! fused     cumulative operations, recurrences, associative scans, layers, the Kalman filter: one kernel each
 //! ```
 //!
-//! Consts, carries, xs and ys are [trees](Tree) of float tensors.
+//! Consts, carries, xs and ys are [trees](Tree) of tensors of any kind; floats of them have derivatives.
 //!
 //! On a tape spans of steps run again in the reverse pass, each on a thread of its own, so that there are at
 //! most 512 of them. Tensors are bounded so, and with [`Policy::Sqrt`] Burn's records of the operations, too: what
@@ -37,8 +38,10 @@
 //! ```
 
 mod backend;
+mod control;
 pub mod fused;
 mod jvp;
+mod loops;
 mod prepared;
 mod records;
 
@@ -47,9 +50,13 @@ use prepared::Prepared;
 use crate::ext::primitive::Floats;
 use crate::ext::tree::Tree;
 
-pub use backend::{ScanBackend, fixed_point_at_level, scan_at_level};
+pub use backend::{
+    ScanBackend, fixed_point_at_level, iterate_at_level, scan_at_level, switch_at_level,
+};
+pub use control::Branch;
 pub use jvp::{Pushed, scan_jvp};
-pub use t4a_scan::body::{FixedPoint, Level, Memory, Options, ScanReport, Steps};
+pub use loops::{checkpoint, cond, fixed_point, fori_loop, switch, while_loop};
+pub use t4a_scan::body::{FixedPoint, Flat, Level, Memory, Options, Repeated, ScanReport, Steps};
 pub use t4a_scan::schedule::Policy;
 pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
 
@@ -97,90 +104,11 @@ where
 fn run<B: ScanBackend>(
     prepared: &mut Prepared<B>,
     options: &Options,
-) -> Result<[Vec<Floats<B>>; 2]> {
+) -> Result<[Flat<Floats<B>>; 2]> {
     if !B::chooses_path() {
         options.take_path(ScanReport::step_by_step(prepared.steps.length()))?;
     }
     let [consts, init, xs] =
         [&mut prepared.consts, &mut prepared.init, &mut prepared.xs].map(std::mem::take);
     B::scan(prepared.steps.clone(), consts, init, xs, options)
-}
-
-/// `f(x)`, of which a tape keeps x only: the reverse pass runs f once more. `jax.checkpoint`, and
-/// `torch.utils.checkpoint`.
-///
-/// Memory of the records of f so lasts as long as its own part of the reverse pass; the cost is one more run of f.
-/// Functions of the model in sequence, each in a checkpoint, keep their arguments and the records of one of them.
-/// Of a loop, [`scan`] keeps √N carries in the same way. f must not use tracked tensors that are not in x, and
-/// gives the same result each time: no dropout inside.
-///
-/// ```
-/// use burn_autodiff::Autodiff;
-/// use burn_t4a::ext::scan::checkpoint;
-/// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
-///
-/// type B = Autodiff<BurnT4a>;
-/// let x = Tensor::<B, 1>::from_floats([0.5, 1.0], &T4aDevice).require_grad();
-/// let y: Tensor<B, 1> = checkpoint(|x: Tensor<B, 1>| x.clone() * x.sin(), x.clone())?;
-/// let want = x.clone().inner().sin() + x.clone().inner() * x.clone().inner().cos();
-/// let got = x.grad(&y.sum().backward()).unwrap();
-/// got.into_data().assert_approx_eq::<f32>(&want.into_data(), Default::default());
-/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
-/// ```
-///
-/// # Errors
-/// [`ScanError::Captured`] for such a tracked tensor; [`ScanError::Tree`] for integers and booleans in x or
-/// in the result; [`ScanError::DTypes`].
-pub fn checkpoint<B, F, K, Y>(f: F, x: K) -> Result<Y>
-where
-    B: ScanBackend,
-    F: Fn(K) -> Y + Send + Sync + 'static,
-    K: Tree<B>,
-    Y: Tree<B>,
-{
-    let (mut prepared, options) = Prepared::<B>::once(f, x)?;
-    let results = run(&mut prepared, &options)?;
-    prepared.build_only(results)
-}
-
-/// The x for which `x = f(θ, x)`, by iteration from `init`: layers in equilibrium, implicit steps, self-consistent fields,
-/// value iteration. `optimistix.fixed_point`.
-///
-/// On a tape it is one node, whose rule solves `u = x̄ + (∂f/∂x)ᵀ u` in the same way: nothing of the iteration is kept, and the
-/// result does not depend on `init`, which gets no gradient. Under `jvp` tangents are iterated along, under `vmap` all examples
-/// as long as one of them changes. f must be a contraction near the solution; then both converge, and an error of
-/// [`FixedPoint::tolerance`] is left times 1/(1 − ρ), for the spectral radius ρ of ∂f/∂x. f must not use tracked tensors
-/// that are not in θ. The largest change is read on the host after each step, so a compiled function that contains it runs as it is.
-///
-/// ```
-/// use burn_autodiff::Autodiff;
-/// use burn_t4a::ext::scan::{FixedPoint, fixed_point};
-/// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_tensor::Tensor;
-///
-/// type T = Tensor<Autodiff<BurnT4a>, 1>;
-/// // x = (x + a/x)/2 is the root of a, whose derivative is 1/(2 x).
-/// let a = T::from_floats([4.0, 9.0], &T4aDevice).require_grad();
-/// let mean = |a: T, x: T| (x.clone() + a / x) * 0.5;
-/// let x = fixed_point(mean, a.clone(), T::ones([2], &T4aDevice), &FixedPoint::default())?;
-/// let gradient = a.grad(&x.sum().backward()).unwrap();
-/// gradient.into_data().assert_approx_eq::<f32>(&[0.25f32, 1.0 / 6.0].into(), Default::default());
-/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
-/// ```
-///
-/// # Errors
-/// [`ScanError::NotConverged`] after [`FixedPoint::steps`] steps or at NaN, also of the cotangents, which have at most
-/// 511 steps in Burn 0.21; [`ScanError::Captured`], [`ScanError::DTypes`]; [`ScanError::Carry`] if f changes a shape or dtype.
-pub fn fixed_point<B, F, K, S>(f: F, consts: K, init: S, settings: &FixedPoint) -> Result<S>
-where
-    B: ScanBackend,
-    F: Fn(K, S) -> S + Send + Sync + 'static,
-    K: Tree<B>,
-    S: Tree<B>,
-{
-    let mut prepared = Prepared::<B>::step(f, consts, init)?;
-    let [consts, init] = [&mut prepared.consts, &mut prepared.init].map(std::mem::take);
-    let x = B::fixed_point(prepared.steps.clone(), consts, init, settings)?;
-    Ok(prepared.build::<S, ()>([x, Vec::new()])?.0)
 }

@@ -67,14 +67,25 @@ fn checkpoints_in_checkpoints() {
 }
 
 #[test]
-fn what_a_checkpoint_refuses() {
-    let (w, (b, x)) = inputs();
+fn a_checkpoint_refuses_tensors_that_it_was_not_given() {
+    let (w, (_, x)) = inputs();
     let kept = w.require_grad();
     let f = move |x: Tensor<2>| x.matmul(kept.clone());
     let found: Result<Tensor<2>, _> = checkpoint(f, x.require_grad());
     assert!(matches!(found, Err(ScanError::Captured { .. })), "{:?}", found.err());
-    let select = |(x, at): (Tensor<1>, Tensor<1, Int>)| x.select(0, at);
-    let at = Tensor::<1, Int>::from_ints([0, 2], &device());
-    let found: Result<Tensor<1>, _> = checkpoint(select, (b, at));
-    assert!(matches!(found, Err(ScanError::Tree { .. })), "{:?}", found.err());
+}
+
+#[test]
+fn integers_pass_through_a_checkpoint() {
+    let (w, _) = inputs();
+    let w = w.require_grad();
+    let select = |(w, at): (Tensor<2>, Tensor<1, Int>)| (w.select(0, at.clone()), at + 1);
+    let at = Tensor::<1, Int>::from_ints([2, 0, 2], &device());
+    let (rows, next): (Tensor<2>, Tensor<1, Int>) = checkpoint(select, (w.clone(), at)).unwrap();
+    assert_eq!(next.into_data().iter::<i64>().collect::<Vec<_>>(), [3, 1, 3]);
+    let gradient = numbers(w.grad(&rows.sum().backward()).unwrap());
+    let columns = w.dims()[1];
+    let want: Vec<f64> =
+        (0..gradient.len()).map(|i| [1.0, 0.0, 2.0, 0.0][(i / columns).min(3)]).collect();
+    assert_eq!(gradient, want);
 }

@@ -12,6 +12,8 @@ mod errors;
 mod fixed;
 mod forwarding;
 mod gradients;
+mod kinds;
+mod loops;
 mod routines;
 mod steps;
 

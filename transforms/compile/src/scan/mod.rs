@@ -7,96 +7,84 @@
 //! products  those of matrices
 //! machine   all lines of a step as machine code, where they are about few numbers
 //! run       the steps
+//! stepwise  without an arena: the program of the body, once for each step
+//! control   loops that end by a test, and branches: their programs, run as an eager loop runs its body
 //! ```
 //!
-//! A step allocates nothing, locks nothing and looks nothing up. In a compiled function the whole scan is
-//! one instruction. What cannot run so (other dtypes than one float type but for integers between routines,
-//! random numbers, data that is read) runs step by step, and the report says why. The reverse pass of a scan on
-//! a tape above is such a scan, too: see `t4a_scan::body`.
+//! A step over an arena allocates nothing, locks nothing and looks nothing up. A body with carries or xs of integers or of
+//! several float types, and any body on another backend than the engine, is a program that runs once for each step. In a
+//! compiled function the whole scan is one instruction either way. A body that draws random numbers or reads data runs step by
+//! step, and the report says why. The reverse pass of a scan on a tape above is such a scan, too: see `t4a_scan::body`.
 
 mod arena;
 mod build;
+mod control;
 mod kernel;
 #[cfg(feature = "jit")]
 mod machine;
 mod products;
 mod run;
+mod stepwise;
 
 use std::sync::Arc;
 
-use burn_backend::tensor::FloatTensor;
-use burn_backend::{Backend, DType, Shape, Slice, TensorMetadata};
-use burn_t4a::ext::operation::Operations;
+use burn_backend::DType;
+use burn_t4a::ext::operation::{Operand, Operations};
 use burn_t4a::ext::primitive::Floats;
-use burn_t4a::ext::scan::{Options, Result, ScanBackend, ScanPath, ScanReport, Steps};
-use t4a_tensor::TensorError;
+use burn_t4a::ext::scan::{
+    Flat, Options, Repeated, Result, ScanBackend, ScanError, ScanPath, ScanReport, Steps,
+};
+use t4a_scan::body::at;
 
 use crate::backend::Traced;
 use crate::call::Call;
 use crate::fuse::is_engine;
-use crate::operation::Function;
+use crate::operation::{Function, any, operand, value};
 use crate::recording::{Execute, Frame, Level, Recording, innermost};
-use crate::tensor::{Any, FloatKind, Node, TracedTensor};
-use crate::trace::{Source, traced};
-
-type Flat<B> = Vec<FloatTensor<B>>;
+use crate::tensor::{Any, Node};
+use crate::trace::{Source, parts, traced};
+use stepwise::Stepwise;
 
 /// A body that was recorded: consts, carry and x, then what it captured, are its inputs.
-struct Body<B: Backend> {
+struct Body<B: Operations> {
     source: Source<B>,
-    captured: Vec<TracedTensor<B, FloatKind>>,
+    captured: Flat<Floats<Traced<B>>>,
     /// How many consts, carries and xs there are.
     counts: [usize; 3],
     length: usize,
     reverse: bool,
 }
 
-/// The element of the leading axis that the first step is about.
-fn element<B: Backend>(x: &FloatTensor<B>, at: usize) -> FloatTensor<B> {
-    let shape = x.shape();
-    let of: Shape = match shape.num_dims() {
-        1 => Shape::from([1]),
-        _ => shape.iter().skip(1).copied().collect(),
-    };
-    let at = Slice::new(at as isize, Some(at as isize + 1), 1);
-    B::float_reshape(B::float_slice(x.clone(), &[at]), of)
+/// The tensor below, and which value it is.
+fn split<B: Operations>(x: &Operand<Traced<B>>) -> (Any<B>, Option<Node<B>>) {
+    parts(any(x.clone()))
 }
 
 /// Records the body on the first step, whose results are not used.
 fn record<B: Operations>(
     steps: &Steps<Floats<Traced<B>>>,
-    consts: &Flat<Traced<B>>,
-    init: &Flat<Traced<B>>,
-    xs: &Flat<Traced<B>>,
+    consts: &[Operand<Traced<B>>],
+    init: &[Operand<Traced<B>>],
+    xs: &[Operand<Traced<B>>],
 ) -> Result<std::result::Result<Body<B>, &'static str>> {
     let length = steps.length();
     if length == 0 {
         return Ok(Err("no_steps"));
     }
-    if !is_engine::<B>() {
-        return Ok(Err("backend_not_t4a"));
-    }
     let all = consts.iter().chain(init).chain(xs);
-    let around = all.clone().find_map(|x| x.node.as_ref()).map(|node| node.recording.clone());
+    let around = all.clone().find_map(|x| split(x).1).map(|node| node.recording);
     let around = around.or_else(innermost);
-    let first = |x: &TracedTensor<B, FloatKind>| element::<B>(&x.primitive, steps.time(0));
-    let inputs: Vec<Any<B>> = consts
-        .iter()
-        .chain(init)
-        .map(|x| x.primitive.clone())
-        .chain(xs.iter().map(first))
-        .map(Any::Float)
-        .collect();
+    let below = |x| value(split(x).0);
+    let of_xs: Vec<Operand<B>> = xs.iter().map(below).collect();
+    let of_first = at(&of_xs, steps.time(0));
+    let inputs: Vec<Any<B>> =
+        consts.iter().chain(init).map(below).chain(of_first).map(any).collect();
     let recording = Recording::new(&inputs, around);
     let enter = |(id, x): (usize, Any<B>)| {
         let node = Node { recording: recording.clone(), id };
-        match traced(x, Some(node)) {
-            Any::Float(x) => x,
-            _ => unreachable!("inputs are floats"),
-        }
+        value(traced(x, Some(node)))
     };
     let mut inside = inputs.into_iter().enumerate().map(enter);
-    let mut inside = inside.by_ref().map(Floats::<Traced<B>>);
     let own: Vec<_> = inside.by_ref().take(consts.len()).collect();
     let carry = inside.by_ref().take(init.len()).collect();
     let level = Level::enter(recording.clone());
@@ -109,8 +97,8 @@ fn record<B: Operations>(
         .into_iter()
         .chain(y)
         .map(|x| {
-            let value = Any::Float(x.0.primitive);
-            (x.0.node.and_then(|node| recording.enter(&node, &value)), value)
+            let (value, node) = split(&x);
+            (node.and_then(|node| recording.enter(&node, &value)), value)
         })
         .collect();
     let Ok(mut tape) = recording.close() else { return Ok(Err("host_read_in_body")) };
@@ -128,16 +116,15 @@ fn record<B: Operations>(
     };
     let (mut ids, mut captured) = (Vec::new(), Vec::new());
     for (id, node, x) in tape.captured {
-        let Any::Float(primitive) = x else { return Ok(Err("captured_integers")) };
         ids.push(id);
-        captured.push(TracedTensor { primitive, node: Some(node) });
+        captured.push(value(traced(x, Some(node))));
     }
     let reverse = length > 1 && steps.time(0) > steps.time(1);
     let body = Body { source, captured, counts, length, reverse };
     Ok(Ok(body.with_captured_inputs(&ids)))
 }
 
-impl<B: Backend> Body<B> {
+impl<B: Operations> Body<B> {
     /// Numbers values anew, so that captured ones follow the other inputs.
     fn with_captured_inputs(mut self, ids: &[usize]) -> Self {
         let source = &mut self.source;
@@ -159,37 +146,70 @@ impl<B: Backend> Body<B> {
     }
 }
 
-/// A body of either float type.
-enum Compiled<B: Backend> {
+/// A body over an arena of either float type, or without one.
+enum Compiled<B: Operations> {
     F32(build::Loop<f32, B>),
     F64(build::Loop<f64, B>),
+    Stepwise(Stepwise<B>),
 }
 
-impl<B: Backend> Compiled<B> {
-    fn new(body: &Body<B>) -> std::result::Result<Self, &'static str> {
-        let dtype = body.source.metas.first().map(|meta| meta.dtype);
-        match dtype {
-            Some(DType::F32) => build::Loop::new(body, DType::F32).map(Self::F32),
-            Some(DType::F64) => build::Loop::new(body, DType::F64).map(Self::F64),
-            _ => Err("dtype_unsupported"),
-        }
+impl<B: Operations> Compiled<B> {
+    fn new(body: &Body<B>) -> Self {
+        let dtypes = body.source.metas.iter().map(|meta| meta.dtype);
+        let in_arena = match dtypes.into_iter().find(|dtype| dtype.is_float()) {
+            _ if !is_engine::<B>() => None,
+            Some(DType::F32) => build::Loop::new(body, DType::F32).map(Self::F32).ok(),
+            Some(DType::F64) => build::Loop::new(body, DType::F64).map(Self::F64).ok(),
+            _ => None,
+        };
+        in_arena.unwrap_or_else(|| Self::Stepwise(Stepwise::new(body)))
     }
 
-    /// The reason that a report states: kernels or machine code.
+    /// The reason that a report states.
     fn reason(&self) -> &'static str {
         let coded = match self {
             Self::F32(x) => x.is_coded(),
             Self::F64(x) => x.is_coded(),
+            Self::Stepwise(_) => return "body_program",
         };
         if coded { "machine_code" } else { "body_traced" }
     }
 
-    fn run(&self, operands: Vec<Any<B>>) -> t4a_tensor::Result<Vec<Any<B>>> {
+    fn run(&self, operands: Vec<Any<B>>) -> Result<Vec<Any<B>>> {
         match self {
-            Self::F32(x) => x.run(operands),
-            Self::F64(x) => x.run(operands),
+            Self::F32(x) => Ok(x.run(operands)?),
+            Self::F64(x) => Ok(x.run(operands)?),
+            Self::Stepwise(x) => x.run(operands),
         }
     }
+}
+
+/// Runs what is one instruction of a function, and records it.
+///
+/// # Errors
+/// Those of the run.
+fn instruction<'a, B: Operations>(
+    name: &'static str,
+    operands: impl IntoIterator<Item = &'a Operand<Traced<B>>>,
+    run: impl Fn(Vec<Any<B>>) -> Result<Vec<Any<B>>> + Send + Sync + 'static,
+) -> Result<Flat<Floats<Traced<B>>>> {
+    let mut call = Call::new(name);
+    operands.into_iter().for_each(|x| operand(&mut call, x));
+    let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
+        let operands = (0..frame.0.len()).map(|at| frame.any(at)).collect();
+        out.extend(run(operands)?);
+        Ok::<_, ScanError>(())
+    };
+    let ((), all, pending) = call.record(&run)?;
+    let count = all.len();
+    let step = move || -> Arc<dyn Execute<B>> {
+        let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
+            run(frame, out).map_err(|error| error.to_string())
+        };
+        Arc::new(Function { run })
+    };
+    let mut all = pending.finish(all, step);
+    Ok((0..count).map(|_| value(all.any())).collect())
 }
 
 impl<B: Operations> ScanBackend for Traced<B> {
@@ -199,48 +219,42 @@ impl<B: Operations> ScanBackend for Traced<B> {
 
     fn scan(
         steps: Steps<Floats<Self>>,
-        consts: Vec<Floats<Self>>,
-        init: Vec<Floats<Self>>,
-        xs: Vec<Floats<Self>>,
+        consts: Flat<Floats<Self>>,
+        init: Flat<Floats<Self>>,
+        xs: Flat<Floats<Self>>,
         options: &Options,
-    ) -> Result<[Vec<Floats<Self>>; 2]> {
+    ) -> Result<[Flat<Floats<Self>>; 2]> {
         let length = steps.length();
-        let flat = |xs: &Vec<Floats<Self>>| xs.iter().map(|x| x.0.clone()).collect();
-        let operands: [Flat<Self>; 3] = [flat(&consts), flat(&init), flat(&xs)];
-        let [of_consts, of_init, of_xs] = &operands;
-        let made = record(&steps, of_consts, of_init, of_xs)?
-            .and_then(|body| Compiled::new(&body).map(|compiled| (body, compiled)));
-        let (body, compiled) = match made {
-            Ok(made) => made,
+        let body = match record(&steps, &consts, &init, &xs)? {
+            Ok(body) => body,
             Err(reason) => {
                 options.take_path(ScanReport { path: ScanPath::Fallback, reason, length })?;
                 return steps.run(&consts, init, &xs);
             }
         };
+        let compiled = Compiled::new(&body);
         let reason = compiled.reason();
         options.take_path(ScanReport { path: ScanPath::Fused, reason, length })?;
-        let mut call = Call::new("scan");
-        for x in operands.into_iter().flatten().chain(body.captured) {
-            call.operand(x);
-        }
+        let all = consts.iter().chain(&init).chain(&xs).chain(&body.captured);
         let compiled = Arc::new(compiled);
-        let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
-            let operands = (0..frame.0.len()).map(|at| frame.any(at)).collect();
-            out.extend(compiled.run(operands)?);
-            Ok::<_, TensorError>(())
-        };
-        let ((), all, pending) = call.record(&run)?;
-        let count = all.len();
-        let step = move || -> Arc<dyn Execute<B>> {
-            let run = move |frame: &mut Frame<B>, out: &mut Vec<Any<B>>| {
-                run(frame, out).map_err(|error| error.to_string())
-            };
-            Arc::new(Function { run })
-        };
-        let mut all = pending.finish(all, step);
-        let mut all: Vec<Floats<Self>> =
-            (0..count).map(|_| Floats(all.take::<FloatKind>())).collect();
+        let mut all = instruction("scan", all, move |operands| compiled.run(operands))?;
         let ys = all.split_off(body.counts[1]);
         Ok([all, ys])
+    }
+
+    fn iterate(
+        repeated: Repeated<Floats<Self>>,
+        all: [Flat<Floats<Self>>; 3],
+        _options: &Options,
+    ) -> Result<Flat<Floats<Self>>> {
+        control::iterate(repeated, all)
+    }
+
+    fn switch(
+        index: Operand<Self>,
+        branches: Vec<Steps<Floats<Self>>>,
+        operands: Flat<Floats<Self>>,
+    ) -> Result<Flat<Floats<Self>>> {
+        control::switch(index, branches, operands)
     }
 }

@@ -9,18 +9,20 @@
 mod examples;
 mod form;
 
-use burn_backend::{Shape, TensorMetadata};
+use burn_backend::{Backend, Shape, TensorMetadata};
 use burn_t4a::ext::operation::{
     Cotangents, Dual, Operand, Operation, Operations, Outcome, Reverse, Value,
 };
-use burn_t4a::ext::primitive::Floats;
+use burn_t4a::ext::primitive::{Bools, Floats, Indices};
 use burn_t4a::ext::scan::{
-    self, FixedPoint, Level, Options, ScanBackend, Steps, fixed_point_at_level, scan_at_level,
+    self, FixedPoint, Flat, Level, Options, Repeated, ScanBackend, Steps, fixed_point_at_level,
+    iterate_at_level, scan_at_level, switch_at_level,
 };
 use t4a_diff::Kept;
 
 use crate::backend::{Vmap, read_refused};
-use crate::movement::raise;
+use crate::kind::{Kind, Primitive};
+use crate::movement::{Mapped, raise};
 use crate::tensor::{VmapTensor, common};
 use form::{Form, Place, size_of};
 
@@ -186,21 +188,62 @@ impl<B: ScanBackend> ScanBackend for Vmap<B> {
 
     fn scan(
         steps: Steps<Above<B>>,
-        consts: Vec<Above<B>>,
-        init: Vec<Above<B>>,
-        xs: Vec<Above<B>>,
+        consts: Flat<Above<B>>,
+        init: Flat<Above<B>>,
+        xs: Flat<Above<B>>,
         options: &Options,
-    ) -> scan::Result<[Vec<Above<B>>; 2]> {
+    ) -> scan::Result<[Flat<Above<B>>; 2]> {
         scan_at_level::<B, Self>(&steps, &consts, init, &xs, options)
     }
 
     fn fixed_point(
         steps: Steps<Above<B>>,
-        consts: Vec<Above<B>>,
-        init: Vec<Above<B>>,
+        consts: Flat<Above<B>>,
+        init: Flat<Above<B>>,
         settings: &FixedPoint,
-    ) -> scan::Result<Vec<Above<B>>> {
+    ) -> scan::Result<Flat<Above<B>>> {
         fixed_point_at_level::<B, Self>(&steps, &consts, &init, settings)
+    }
+
+    /// Goes on as long as one example does; the others are left as they are by the steps.
+    fn iterate(
+        mut repeated: Repeated<Above<B>>,
+        all: [Flat<Above<B>>; 3],
+        options: &Options,
+    ) -> scan::Result<Flat<Above<B>>> {
+        let own = repeated.test.clone();
+        repeated.test = own.clone().with_body(move |consts, carry, x| {
+            let (carry, holds) = own.step(&consts, carry, x)?;
+            Ok((carry, holds.into_iter().map(any_example).collect()))
+        });
+        iterate_at_level::<B, Self>(&repeated, all, options)
+    }
+
+    fn switch(
+        index: Operand<Self>,
+        branches: Vec<Steps<Above<B>>>,
+        operands: Flat<Above<B>>,
+    ) -> scan::Result<Flat<Above<B>>> {
+        switch_at_level::<B, Self>(&index, &branches, &operands)
+    }
+
+    fn batches() -> bool {
+        true
+    }
+
+    fn is_batched(x: &Operand<Self>) -> bool {
+        let below = |x: Operand<Self>| on_value!(x, x: K => x.into_inner().0);
+        size_of(x).is_some() || B::is_batched(&below(x.clone()))
+    }
+}
+
+/// Whether it holds for one example.
+fn any_example<B: Operations>(holds: Operand<Vmap<B>>) -> Operand<Vmap<B>> {
+    match holds {
+        Value::Flags(Bools(x)) if x.is_batched() => {
+            Value::Flags(Bools(VmapTensor::shared(B::bool_any(x.into_inner().0))))
+        }
+        other => other,
     }
 }
 
@@ -210,32 +253,48 @@ impl<B: Operations> Level for Vmap<B> {
     type Below = Floats<B>;
     type Form = Option<usize>;
 
-    fn form(x: &Above<B>) -> Option<usize> {
-        x.0.size()
+    fn form(x: &Operand<Self>) -> Option<usize> {
+        size_of(x)
     }
     fn parts(_size: Option<usize>) -> usize {
         1
     }
-    fn lower(x: Above<B>, size: Option<usize>, stacked: bool) -> Vec<Floats<B>> {
-        let x = raise::<B, burn_tensor::Float>(x.0, size);
-        if size.is_none() || !stacked {
-            return vec![Floats(x)];
-        }
-        let x = B::float_swap_dims(x, 0, 1);
-        // An element of numbers has the shape [1].
-        let shape = x.shape();
-        vec![Floats(match shape.num_dims() {
-            2 => B::float_reshape(x, Shape::from([shape[0], shape[1], 1])),
-            _ => x,
-        })]
+    fn lower(x: Operand<Self>, size: Option<usize>, stacked: bool) -> Vec<Operand<B>> {
+        vec![on_value!(x, x: K => lowered::<B, K>(x, size, stacked))]
     }
-    fn raise(parts: Vec<Floats<B>>, size: Option<usize>, stacked: bool) -> Above<B> {
-        let mut parts = parts.into_iter().map(|x| x.0);
+    fn raise(parts: Vec<Operand<B>>, size: Option<usize>, stacked: bool) -> Operand<Self> {
+        let mut parts = parts.into_iter();
         let x = parts.next().unwrap_or_else(|| unreachable!("every form has one part"));
-        Floats(match size {
+        on_value!(x, x: K => match size {
             None => VmapTensor::shared(x),
-            Some(_) if stacked => VmapTensor::batched(B::float_swap_dims(x, 0, 1)),
+            Some(_) if stacked => VmapTensor::batched(swapped::<B, K>(x)),
             Some(_) => VmapTensor::batched(x),
         })
     }
+}
+
+/// With the batch behind the leading axis if there are both.
+fn lowered<B: Backend, K: Kind<B>>(
+    x: Mapped<B, K>,
+    size: Option<usize>,
+    stacked: bool,
+) -> Primitive<B, K> {
+    let x = raise::<B, K>(x, size);
+    if size.is_none() || !stacked {
+        return x;
+    }
+    let x = swapped::<B, K>(x);
+    // An element of numbers has the shape [1].
+    let shape = x.shape();
+    match shape.num_dims() {
+        2 => K::reshape(x, Shape::from([shape[0], shape[1], 1])),
+        _ => x,
+    }
+}
+
+/// With its first two axes exchanged.
+fn swapped<B: Backend, K: Kind<B>>(x: Primitive<B, K>) -> Primitive<B, K> {
+    let mut axes: Vec<usize> = (0..x.shape().num_dims()).collect();
+    axes.swap(0, 1);
+    K::permute(x, &axes)
 }

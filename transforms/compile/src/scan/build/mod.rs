@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use burn_backend::{Backend, DType};
+use burn_t4a::ext::operation::Operations;
 use t4a_tensor::Element;
 
 use super::Body;
@@ -153,7 +154,7 @@ impl<T, B: Backend> Loop<T, B> {
     }
 }
 
-impl<T: Lane + Element, B: Backend> Loop<T, B> {
+impl<T: Lane + Element, B: Operations> Loop<T, B> {
     pub(super) fn new(body: &Body<B>, dtype: DType) -> Outcome<Self> {
         let source = &body.source;
         let values = source.metas.len();

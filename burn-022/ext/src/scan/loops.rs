@@ -1,0 +1,259 @@
+//! Loops that end by a test or at a solution, branches, and functions that run again in the reverse pass.
+
+use std::ops::Range;
+
+use burn_dispatch::Dispatch;
+use burn_tensor::{Bool, Int, Tensor};
+use t4a_diff::{Array, Value};
+use t4a_scan::body::{self, Flat, Repeated, Steps, Tape, fixed_point_below_tape, iterate_on_tape};
+
+use super::control::{Branch, Choice, Looped, counter};
+use super::prepared::{Prepared, build, flatten};
+#[cfg(doc)]
+use super::ScanError;
+use super::{FixedPoint, Options, Result, run, scan};
+use crate::dispatch;
+use crate::operation::integers;
+use crate::primitive::Floats;
+use crate::tree::Tree;
+
+/// The carry after steps `c ← body(consts, c)` as long as `test(consts, c)` holds. `jax.lax.while_loop`.
+///
+/// The test gives one truth value, shape `[1]`, which is read on the host before each step. On a tape the loop is one node:
+/// it is run without a tape to count its steps, and then is a [`scan`] of as many, with the memory policy of the options.
+/// Test and body must not use tracked tensors that are not in consts, and give the same results each time.
+///
+/// ```
+/// use burn_t4a_022_ext::scan::{Options, while_loop};
+/// use burn_tensor::{Device, Tensor};
+///
+/// type T = Tensor<1>;
+/// let device = Device::flex().autodiff();
+/// // a, a², a⁴, … until it is beyond 100.
+/// let a = T::from_floats([3.0], &device).require_grad();
+/// let last = while_loop(
+///     |(), x: T| x.lower_equal_elem(100.0),
+///     |(), x: T| x.clone() * x,
+///     (),
+///     a.clone(),
+///     &Options::default(),
+/// )?;
+/// last.to_data().assert_eq(&[6561.0f32].into(), false);
+/// // 8 a⁷
+/// a.grad(&last.backward()).unwrap().into_data().assert_eq(&[17496.0f32].into(), false);
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// [`ScanError::Endless`] beyond [`Options::limit`]; [`ScanError::NotOne`]; a carry that changes structure, shape or dtype;
+/// [`ScanError::Captured`], [`ScanError::DTypes`].
+pub fn while_loop<T, F, K, S>(test: T, body: F, consts: K, init: S, options: &Options) -> Result<S>
+where
+    T: Fn(K, S) -> Tensor<1, Bool> + Send + Sync + 'static,
+    F: Fn(K, S) -> S + Send + Sync + 'static,
+    K: Tree,
+    S: Tree,
+{
+    let mut looped = Looped::<Dispatch>::new(test, body, consts, init, options)?;
+    let [consts, init] = [&mut looped.consts, &mut looped.init].map(std::mem::take);
+    let repeated = looped.repeated.clone();
+    let floats = consts.iter().chain(&init).filter_map(Value::as_float).map(|x| &x.0);
+    let last = if dispatch::records(floats) {
+        iterate_on_tape(repeated, consts, init, options, iterate)?
+    } else {
+        body::iterate(&repeated, &consts, init, Vec::new())?
+    };
+    looped.build(last)
+}
+
+fn iterate(
+    repeated: Repeated<Floats<Dispatch>>,
+    [consts, init, given]: [Flat<Floats<Dispatch>>; 3],
+) -> Result<Flat<Floats<Dispatch>>> {
+    body::iterate(&repeated, &consts, init, given)
+}
+
+/// The carry after `c ← body(consts, c, i)` for every i of a range. `jax.lax.fori_loop`: a [`scan`] over integers.
+///
+/// ```
+/// use burn_t4a_022_ext::scan::{Options, fori_loop};
+/// use burn_tensor::{Device, Int, Tensor};
+///
+/// type T = Tensor<1>;
+/// let device = Device::flex();
+/// let step = |(), c: T, i: Tensor<1, Int>| c * i.float();
+/// let one = T::from_floats([1.0], &device);
+/// let factorial = fori_loop(1..6, step, (), one, &Options::default())?;
+/// factorial.into_data().assert_eq(&[120.0f32].into(), false);
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// Those of [`scan`]; [`ScanError::LengthRequired`] without a tensor in consts and init, which say where integers lie.
+pub fn fori_loop<F, K, S>(
+    range: Range<i64>,
+    body: F,
+    consts: K,
+    init: S,
+    options: &Options,
+) -> Result<S>
+where
+    F: Fn(K, S, Tensor<1, Int>) -> S + Send + Sync + 'static,
+    K: Tree,
+    S: Tree,
+{
+    let (k, consts) = flatten::<Dispatch, K>(consts);
+    let (s, init) = flatten::<Dispatch, S>(init);
+    let xs = counter::<Dispatch>(range, consts.first().or(init.first()))?;
+    let xs = Tensor::<1, Int>::from_dispatch(xs);
+    let (consts, init) = (build("consts", &k, consts)?, build("init", &s, init)?);
+    let step = move |consts: K, carry: S, i: Tensor<1, Int>| (body(consts, carry, i), ());
+    let (last, ()) = scan(step, consts, init, xs, options)?;
+    Ok(last)
+}
+
+/// `then(x)` where the condition holds, else `otherwise(x)`. `jax.lax.cond`: [`switch`] with two branches.
+///
+/// ```
+/// use burn_t4a_022_ext::scan::cond;
+/// use burn_tensor::{Device, Tensor};
+///
+/// type T = Tensor<1>;
+/// let device = Device::flex();
+/// let x = T::from_floats([-2.0], &device);
+/// let y: T = cond(x.clone().greater_elem(0.0), |x: T| x.sqrt(), |x: T| x * -1.0, x)?;
+/// y.into_data().assert_eq(&[2.0f32].into(), false);
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// Those of [`switch`].
+pub fn cond<F, G, K, Y>(condition: Tensor<1, Bool>, then: F, otherwise: G, operands: K) -> Result<Y>
+where
+    F: Fn(K) -> Y + Send + Sync + 'static,
+    G: Fn(K) -> Y + Send + Sync + 'static,
+    K: Tree + 'static,
+    Y: Tree + 'static,
+{
+    switch(condition.int(), vec![Box::new(otherwise), Box::new(then)], operands)
+}
+
+/// The result of the branch with this number, the first one for negative numbers and the last one for those beyond it.
+/// `jax.lax.switch`.
+///
+/// The number has the shape `[1]` and is read on the host. Only the branch that it names runs; on a tape that branch is
+/// recorded.
+///
+/// ```
+/// use burn_t4a_022_ext::scan::{Branch, switch};
+/// use burn_tensor::{Device, Int, Tensor};
+///
+/// type T = Tensor<1>;
+/// let device = Device::flex();
+/// let branches: Vec<Branch<T, T>> =
+///     vec![Box::new(|x: T| x), Box::new(|x: T| x.exp()), Box::new(|x: T| x.clone() * x)];
+/// let index = Tensor::<1, Int>::from_ints([2], &device);
+/// let y: T = switch(index, branches, T::from_floats([3.0], &device))?;
+/// y.into_data().assert_eq(&[9.0f32].into(), false);
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// [`ScanError::NoBranch`]; [`ScanError::NotOne`].
+pub fn switch<K, Y>(index: Tensor<1, Int>, branches: Vec<Branch<K, Y>>, operands: K) -> Result<Y>
+where
+    K: Tree + 'static,
+    Y: Tree + 'static,
+{
+    let mut choice = Choice::<Dispatch>::new(branches, operands)?;
+    let operands = std::mem::take(&mut choice.operands);
+    let results = body::switch(&integers(index), &choice.branches, &operands)?;
+    choice.build(results)
+}
+
+/// `f(x)`, of which a tape keeps x only: the reverse pass runs f once more. `jax.checkpoint`, and
+/// `torch.utils.checkpoint`.
+///
+/// Memory of the records of f so lasts as long as its own part of the reverse pass; the cost is one more run of f.
+/// Functions of the model in sequence, each in a checkpoint, keep their arguments and the records of one of them.
+/// Of a loop, [`scan`] keeps √N carries in the same way. f must not use tracked tensors that are not in x, and
+/// gives the same result each time: no dropout inside.
+///
+/// ```
+/// use burn_t4a_022_ext::scan::checkpoint;
+/// use burn_tensor::{Device, Tensor};
+///
+/// let device = Device::flex().autodiff();
+/// let x = Tensor::<1>::from_floats([0.5, 1.0], &device).require_grad();
+/// let y: Tensor<1> = checkpoint(|x: Tensor<1>| x.clone() * x.sin(), x.clone())?;
+/// let want = x.clone().inner().sin() + x.clone().inner() * x.clone().inner().cos();
+/// let got = x.grad(&y.sum().backward()).unwrap();
+/// got.into_data().assert_approx_eq::<f32>(&want.into_data(), Default::default());
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// [`ScanError::Captured`] for such a tracked tensor; [`ScanError::DTypes`].
+pub fn checkpoint<F, K, Y>(f: F, x: K) -> Result<Y>
+where
+    F: Fn(K) -> Y + Send + Sync + 'static,
+    K: Tree,
+    Y: Tree,
+{
+    let (mut prepared, options) = Prepared::<Dispatch>::once(f, x)?;
+    let results = run(&mut prepared, &options)?;
+    prepared.build_only(results)
+}
+
+/// The x for which `x = f(θ, x)`, by iteration from `init`: layers in equilibrium, implicit steps, self-consistent fields,
+/// value iteration. `optimistix.fixed_point`.
+///
+/// On a tape it is one node, whose rule solves `u = x̄ + (∂f/∂x)ᵀ u` in the same way: nothing of the iteration is kept, and the
+/// result does not depend on `init`, which gets no gradient. Under `jvp` tangents are iterated along, under `vmap` all examples
+/// as long as one of them changes. f must be a contraction near the solution; then both converge, and an error of
+/// [`FixedPoint::tolerance`] is left times 1/(1 − ρ), for the spectral radius ρ of ∂f/∂x. f must not use tracked tensors
+/// that are not in θ. The largest change is read on the host after each step, so a compiled function that contains it runs as it is.
+///
+/// ```
+/// use burn_t4a_022_ext::scan::{FixedPoint, fixed_point};
+/// use burn_tensor::{Device, Tensor};
+///
+/// type T = Tensor<1>;
+/// let device = Device::flex().autodiff();
+/// // x = (x + a/x)/2 is the root of a, whose derivative is 1/(2 x).
+/// let a = T::from_floats([4.0, 9.0], &device).require_grad();
+/// let mean = |a: T, x: T| (x.clone() + a / x) * 0.5;
+/// let x = fixed_point(mean, a.clone(), T::ones([2], &device), &FixedPoint::default())?;
+/// let gradient = a.grad(&x.sum().backward()).unwrap();
+/// gradient.into_data().assert_approx_eq::<f32>(&[0.25f32, 1.0 / 6.0].into(), Default::default());
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// [`ScanError::Tree`] for integers and booleans in `init`; [`ScanError::NotConverged`] after [`FixedPoint::steps`] steps or at NaN, also of the cotangents, which have at most
+/// 511 steps in Burn 0.21; [`ScanError::Captured`], [`ScanError::DTypes`]; [`ScanError::Carry`] if f changes a shape or dtype.
+pub fn fixed_point<F, K, S>(f: F, consts: K, init: S, settings: &FixedPoint) -> Result<S>
+where
+    F: Fn(K, S) -> S + Send + Sync + 'static,
+    K: Tree,
+    S: Tree,
+{
+    let mut prepared = Prepared::<Dispatch>::step(f, consts, init)?;
+    let [consts, init] = [&mut prepared.consts, &mut prepared.init].map(std::mem::take);
+    let x = solve(prepared.steps.clone(), consts, init, settings)?;
+    Ok(prepared.build::<S, ()>([x, Vec::new()])?.0)
+}
+
+fn solve(
+    steps: Steps<Floats<Dispatch>>,
+    consts: Flat<Floats<Dispatch>>,
+    init: Flat<Floats<Dispatch>>,
+    settings: &FixedPoint,
+) -> Result<Flat<Floats<Dispatch>>> {
+    if consts.iter().filter_map(Value::as_float).any(Tape::is_tracked) {
+        fixed_point_below_tape(steps, consts, init, *settings, solve)
+    } else {
+        let constant = |x: Value<Floats<Dispatch>>| x.map(|x| x.detach(), |x| x, |x| x);
+        body::fixed_point(&steps, &consts, init.into_iter().map(constant).collect(), settings)
+    }
+}

@@ -1,0 +1,306 @@
+//! Loops that end by a test or at a solution, branches, and functions that run again in the reverse pass.
+
+use std::ops::Range;
+
+use burn_tensor::{Bool, Int, Tensor};
+use t4a_diff::{Integers, Value};
+use t4a_scan::body::{Steps, same_results};
+
+use super::control::{Branch, Choice, Looped, counter, selected};
+use super::prepared::{Prepared, build, flatten};
+use super::{FixedPoint, Flat, Options, Result, ScanBackend, ScanError, run, scan};
+use crate::ext::operation::Operand;
+use crate::ext::primitive::{Floats, Indices};
+use crate::ext::tree::Tree;
+
+/// The carry after steps `c ← body(consts, c)` as long as `test(consts, c)` holds. `jax.lax.while_loop`.
+///
+/// The test gives one truth value, shape `[1]`, which is read on the host before each step. On a tape the loop is one node:
+/// it is run without a tape to count its steps, and then is a [`scan`] of as many, with the memory policy of the options; a
+/// function that `compile` records contains one instruction, whose reverse pass keeps all carries. Under `vmap` the loop runs
+/// as long as one example goes on, and the others keep their carries: then the body also runs on carries for which the test
+/// does not hold. Test and body must not use tracked tensors that are not in consts, and give the same results each time.
+///
+/// ```
+/// use burn_autodiff::Autodiff;
+/// use burn_t4a::ext::scan::{Options, while_loop};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_tensor::Tensor;
+///
+/// type T = Tensor<Autodiff<BurnT4a>, 1>;
+/// // a, a², a⁴, … until it is beyond 100.
+/// let a = T::from_floats([3.0], &T4aDevice).require_grad();
+/// let last = while_loop(
+///     |(), x: T| x.lower_equal_elem(100.0),
+///     |(), x: T| x.clone() * x,
+///     (),
+///     a.clone(),
+///     &Options::default(),
+/// )?;
+/// last.to_data().assert_eq(&[6561.0f32].into(), false);
+/// // 8 a⁷
+/// a.grad(&last.backward()).unwrap().into_data().assert_eq(&[17496.0f32].into(), false);
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// [`ScanError::Endless`] beyond [`Options::limit`]; [`ScanError::NotOne`]; a carry that changes structure, shape or dtype;
+/// [`ScanError::Captured`], [`ScanError::DTypes`].
+pub fn while_loop<B, T, F, K, S>(
+    test: T,
+    body: F,
+    consts: K,
+    init: S,
+    options: &Options,
+) -> Result<S>
+where
+    B: ScanBackend,
+    T: Fn(K, S) -> Tensor<B, 1, Bool> + Send + Sync + 'static,
+    F: Fn(K, S) -> S + Send + Sync + 'static,
+    K: Tree<B>,
+    S: Tree<B>,
+{
+    let mut looped = Looped::<B>::new(test, body, consts, init, options)?;
+    let [consts, init] = [&mut looped.consts, &mut looped.init].map(std::mem::take);
+    let mut repeated = looped.repeated.clone();
+    if B::batches() {
+        repeated.body = masked(repeated.test.clone(), repeated.body);
+    }
+    let last = B::iterate(repeated, [consts, init, Vec::new()], options)?;
+    looped.build(last)
+}
+
+/// Steps that leave the carry of an example as it is where the test does not hold for it.
+fn masked<B: ScanBackend>(test: Steps<Floats<B>>, body: Steps<Floats<B>>) -> Steps<Floats<B>> {
+    let own = body.clone();
+    let step = move |consts: Flat<Floats<B>>, carry: Flat<Floats<B>>, x| {
+        let (_, holds) = test.step(&consts, carry.clone(), Vec::new())?;
+        let (next, y) = own.step(&consts, carry.clone(), x)?;
+        let next = match holds.first() {
+            Some(flag @ Value::Flags(holds)) if B::is_batched(flag) => {
+                let both = next.into_iter().zip(carry);
+                both.map(|(next, before)| selected(holds, next, before)).collect()
+            }
+            _ => next,
+        };
+        Ok((next, y))
+    };
+    body.with_body(step)
+}
+
+/// The carry after `c ← body(consts, c, i)` for every i of a range. `jax.lax.fori_loop`: a [`scan`] over integers.
+///
+/// ```
+/// use burn_t4a::ext::scan::{Options, fori_loop};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_tensor::{Int, Tensor};
+///
+/// type T = Tensor<BurnT4a, 1>;
+/// let step = |(), c: T, i: Tensor<BurnT4a, 1, Int>| c * i.float();
+/// let one = T::from_floats([1.0], &T4aDevice);
+/// let factorial = fori_loop(1..6, step, (), one, &Options::default())?;
+/// factorial.into_data().assert_eq(&[120.0f32].into(), false);
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// Those of [`scan`]; [`ScanError::LengthRequired`] without a tensor in consts and init, which say where integers lie.
+pub fn fori_loop<B, F, K, S>(
+    range: Range<i64>,
+    body: F,
+    consts: K,
+    init: S,
+    options: &Options,
+) -> Result<S>
+where
+    B: ScanBackend,
+    F: Fn(K, S, Tensor<B, 1, Int>) -> S + Send + Sync + 'static,
+    K: Tree<B>,
+    S: Tree<B>,
+{
+    let (k, consts) = flatten::<B, K>(consts);
+    let (s, init) = flatten::<B, S>(init);
+    let xs = Tensor::<B, 1, Int>::new(counter::<B>(range, consts.first().or(init.first()))?);
+    let (consts, init) = (build("consts", &k, consts)?, build("init", &s, init)?);
+    let step = move |consts: K, carry: S, i: Tensor<B, 1, Int>| (body(consts, carry, i), ());
+    let (last, ()) = scan(step, consts, init, xs, options)?;
+    Ok(last)
+}
+/// `then(x)` where the condition holds, else `otherwise(x)`. `jax.lax.cond`: [`switch`] with two branches.
+///
+/// ```
+/// use burn_t4a::ext::scan::cond;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_tensor::Tensor;
+///
+/// type T = Tensor<BurnT4a, 1>;
+/// let x = T::from_floats([-2.0], &T4aDevice);
+/// let y: T = cond(x.clone().greater_elem(0.0), |x: T| x.sqrt(), |x: T| x * -1.0, x)?;
+/// y.into_data().assert_eq(&[2.0f32].into(), false);
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// Those of [`switch`].
+pub fn cond<B, F, G, K, Y>(
+    condition: Tensor<B, 1, Bool>,
+    then: F,
+    otherwise: G,
+    operands: K,
+) -> Result<Y>
+where
+    B: ScanBackend,
+    F: Fn(K) -> Y + Send + Sync + 'static,
+    G: Fn(K) -> Y + Send + Sync + 'static,
+    K: Tree<B> + 'static,
+    Y: Tree<B> + 'static,
+{
+    switch(condition.int(), vec![Box::new(otherwise), Box::new(then)], operands)
+}
+
+/// The result of the branch with this number, the first one for negative numbers and the last one for those beyond it.
+/// `jax.lax.switch`.
+///
+/// The number has the shape `[1]` and is read on the host. Only the branch that it names runs; on a tape that branch is
+/// recorded. A function that `compile` records contains all branches as one instruction, whose reverse pass runs the branch
+/// once more. Under `vmap` with numbers that differ all branches run, and every example takes its own result; gradients of
+/// the other branches are then multiplied by zero, so that an infinite one becomes NaN. In a compiled function the branches must
+/// not use tracked tensors that are not operands.
+///
+/// ```
+/// use burn_t4a::ext::scan::{Branch, switch};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_tensor::{Int, Tensor};
+///
+/// type T = Tensor<BurnT4a, 1>;
+/// let branches: Vec<Branch<T, T>> =
+///     vec![Box::new(|x: T| x), Box::new(|x: T| x.exp()), Box::new(|x: T| x.clone() * x)];
+/// let index = Tensor::<BurnT4a, 1, Int>::from_ints([2], &T4aDevice);
+/// let y: T = switch(index, branches, T::from_floats([3.0], &T4aDevice))?;
+/// y.into_data().assert_eq(&[9.0f32].into(), false);
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// [`ScanError::NoBranch`]; [`ScanError::NotOne`]; [`ScanError::Branches`] or [`ScanError::Structure`] for branches that ran and
+/// whose results differ in structure, shape or dtype.
+pub fn switch<B, K, Y>(
+    index: Tensor<B, 1, Int>,
+    branches: Vec<Branch<K, Y>>,
+    operands: K,
+) -> Result<Y>
+where
+    B: ScanBackend,
+    K: Tree<B> + 'static,
+    Y: Tree<B> + 'static,
+{
+    let mut choice = Choice::<B>::new(branches, operands)?;
+    let index = Value::Integers(Indices(index.into_primitive()));
+    let (branches, operands) =
+        (std::mem::take(&mut choice.branches), std::mem::take(&mut choice.operands));
+    let results = match B::is_batched(&index) {
+        true => every_branch(&index, &branches, &operands)?,
+        false => B::switch(index, branches, operands)?,
+    };
+    choice.build(results)
+}
+
+/// Results of all branches, of which every example takes its own.
+fn every_branch<B: ScanBackend>(
+    index: &Operand<B>,
+    branches: &[Steps<Floats<B>>],
+    operands: &[Operand<B>],
+) -> Result<Flat<Floats<B>>> {
+    let mut found: Option<Flat<Floats<B>>> = None;
+    for (k, branch) in branches.iter().enumerate() {
+        let (_, y) = branch.step(operands, Vec::new(), Vec::new())?;
+        found = Some(match found {
+            None => y,
+            Some(before) => {
+                same_results(k, &before, &y)?;
+                let holds = index.integers().at_least(k as i64);
+                let both = y.into_iter().zip(before);
+                both.map(|(y, before)| selected(&holds, y, before)).collect()
+            }
+        });
+    }
+    found.ok_or(ScanError::NoBranch)
+}
+
+/// `f(x)`, of which a tape keeps x only: the reverse pass runs f once more. `jax.checkpoint`, and
+/// `torch.utils.checkpoint`.
+///
+/// Memory of the records of f so lasts as long as its own part of the reverse pass; the cost is one more run of f.
+/// Functions of the model in sequence, each in a checkpoint, keep their arguments and the records of one of them.
+/// Of a loop, [`scan`] keeps √N carries in the same way. f must not use tracked tensors that are not in x, and
+/// gives the same result each time: no dropout inside.
+///
+/// ```
+/// use burn_autodiff::Autodiff;
+/// use burn_t4a::ext::scan::checkpoint;
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_tensor::Tensor;
+///
+/// type B = Autodiff<BurnT4a>;
+/// let x = Tensor::<B, 1>::from_floats([0.5, 1.0], &T4aDevice).require_grad();
+/// let y: Tensor<B, 1> = checkpoint(|x: Tensor<B, 1>| x.clone() * x.sin(), x.clone())?;
+/// let want = x.clone().inner().sin() + x.clone().inner() * x.clone().inner().cos();
+/// let got = x.grad(&y.sum().backward()).unwrap();
+/// got.into_data().assert_approx_eq::<f32>(&want.into_data(), Default::default());
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// [`ScanError::Captured`] for such a tracked tensor; [`ScanError::DTypes`].
+pub fn checkpoint<B, F, K, Y>(f: F, x: K) -> Result<Y>
+where
+    B: ScanBackend,
+    F: Fn(K) -> Y + Send + Sync + 'static,
+    K: Tree<B>,
+    Y: Tree<B>,
+{
+    let (mut prepared, options) = Prepared::<B>::once(f, x)?;
+    let results = run(&mut prepared, &options)?;
+    prepared.build_only(results)
+}
+
+/// The x for which `x = f(θ, x)`, by iteration from `init`: layers in equilibrium, implicit steps, self-consistent fields,
+/// value iteration. `optimistix.fixed_point`.
+///
+/// On a tape it is one node, whose rule solves `u = x̄ + (∂f/∂x)ᵀ u` in the same way: nothing of the iteration is kept, and the
+/// result does not depend on `init`, which gets no gradient. Under `jvp` tangents are iterated along, under `vmap` all examples
+/// as long as one of them changes. f must be a contraction near the solution; then both converge, and an error of
+/// [`FixedPoint::tolerance`] is left times 1/(1 − ρ), for the spectral radius ρ of ∂f/∂x. f must not use tracked tensors
+/// that are not in θ. The largest change is read on the host after each step, so a compiled function that contains it runs as it is.
+///
+/// ```
+/// use burn_autodiff::Autodiff;
+/// use burn_t4a::ext::scan::{FixedPoint, fixed_point};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_tensor::Tensor;
+///
+/// type T = Tensor<Autodiff<BurnT4a>, 1>;
+/// // x = (x + a/x)/2 is the root of a, whose derivative is 1/(2 x).
+/// let a = T::from_floats([4.0, 9.0], &T4aDevice).require_grad();
+/// let mean = |a: T, x: T| (x.clone() + a / x) * 0.5;
+/// let x = fixed_point(mean, a.clone(), T::ones([2], &T4aDevice), &FixedPoint::default())?;
+/// let gradient = a.grad(&x.sum().backward()).unwrap();
+/// gradient.into_data().assert_approx_eq::<f32>(&[0.25f32, 1.0 / 6.0].into(), Default::default());
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// [`ScanError::Tree`] for integers and booleans in `init`; [`ScanError::NotConverged`] after [`FixedPoint::steps`] steps or at NaN, also of the cotangents, which have at most
+/// 511 steps in Burn 0.21; [`ScanError::Captured`], [`ScanError::DTypes`]; [`ScanError::Carry`] if f changes a shape or dtype.
+pub fn fixed_point<B, F, K, S>(f: F, consts: K, init: S, settings: &FixedPoint) -> Result<S>
+where
+    B: ScanBackend,
+    F: Fn(K, S) -> S + Send + Sync + 'static,
+    K: Tree<B>,
+    S: Tree<B>,
+{
+    let mut prepared = Prepared::<B>::step(f, consts, init)?;
+    let [consts, init] = [&mut prepared.consts, &mut prepared.init].map(std::mem::take);
+    let x = B::fixed_point(prepared.steps.clone(), consts, init, settings)?;
+    Ok(prepared.build::<S, ()>([x, Vec::new()])?.0)
+}

@@ -1,0 +1,125 @@
+//! Loops that end by a test, and branches: programs that run as eager loops and choices run their bodies. Tests and indices are
+//! read when the function runs, not when it is recorded.
+
+use burn_t4a::ext::operation::{Operand, Operations};
+use burn_t4a::ext::primitive::Floats;
+use burn_t4a::ext::scan::{Flat, Repeated, Result, ScanError, Steps};
+use t4a_scan::body;
+use t4a_tensor::TensorError;
+
+use super::{Body, instruction, record, stepwise};
+use crate::backend::Traced;
+use crate::operation::{any, value};
+use crate::tensor::Any;
+
+type Values<B> = Flat<Floats<Traced<B>>>;
+
+/// A body that can be an instruction.
+///
+/// # Errors
+/// What cannot be recorded, and the errors of the body.
+fn recorded<B: Operations>(
+    steps: &Steps<Floats<Traced<B>>>,
+    consts: &[Operand<Traced<B>>],
+    carry: &[Operand<Traced<B>>],
+    x: &[Operand<Traced<B>>],
+) -> Result<std::result::Result<Body<B>, &'static str>> {
+    // An x here is not an element of a leading axis.
+    let stacked = |x: &Operand<Traced<B>>| x.reshape(&[&[1], &x.shape()[..]].concat());
+    record(steps, consts, carry, &x.iter().map(stacked).collect::<Vec<_>>())
+}
+
+/// Steps below whose captured values are the consts from `at` on.
+fn with_captured<B: Operations>(body: &Body<B>, at: usize) -> Steps<Floats<B>> {
+    let (own, consts, captured) = (stepwise::steps(body), body.counts[0], body.captured.len());
+    let steps = own.clone();
+    steps.with_body(move |all: Flat<Floats<B>>, carry, x| {
+        let consts = [&all[..consts], &all[at..at + captured]].concat();
+        own.step(&consts, carry, x)
+    })
+}
+
+/// The last carry of a loop, or what goes back through it, as one instruction.
+///
+/// # Errors
+/// Those of the steps.
+pub(super) fn iterate<B: Operations>(
+    repeated: Repeated<Floats<Traced<B>>>,
+    [consts, init, given]: [Values<B>; 3],
+) -> Result<Values<B>> {
+    let Repeated { test, body, back, limit } = &repeated;
+    let back = back.as_ref().map(|back| recorded(back, &consts, &given, &init)).transpose()?;
+    let bodies = (recorded(test, &consts, &init, &[])?, recorded(body, &consts, &init, &[])?);
+    let (test, body, back) = match (bodies, back.transpose()) {
+        ((Ok(test), Ok(body)), Ok(back)) => (test, body, back),
+        // The read of the test ends the recording, which says so.
+        _ => return body::iterate(&repeated, &consts, init, given),
+    };
+    let mut captured: Values<B> = Vec::new();
+    let mut below = |body: &Body<B>| {
+        let at = consts.len() + captured.len();
+        captured.extend(body.captured.iter().cloned());
+        with_captured(body, at)
+    };
+    let below = Repeated {
+        test: below(&test),
+        body: below(&body),
+        back: back.as_ref().map(below),
+        limit: *limit,
+    };
+    let counts = [consts.len() + captured.len(), init.len()];
+    let run = move |all: Vec<Any<B>>| {
+        let mut all = all.into_iter().map(value);
+        let consts: Vec<Operand<B>> = all.by_ref().take(counts[0]).collect();
+        let init = all.by_ref().take(counts[1]).collect();
+        let last = body::iterate(&below, &consts, init, all.collect())?;
+        Ok(last.into_iter().map(any).collect())
+    };
+    let all = consts.iter().chain(&captured).chain(&init).chain(&given);
+    instruction("while_loop", all, run)
+}
+
+/// The results of the branch that an index takes, as one instruction that contains all of them.
+///
+/// # Errors
+/// Those of the branches; `Branches` if their results differ.
+pub(super) fn switch<B: Operations>(
+    index: Operand<Traced<B>>,
+    branches: Vec<Steps<Floats<Traced<B>>>>,
+    operands: Values<B>,
+) -> Result<Values<B>> {
+    let mut bodies: Vec<Body<B>> = Vec::new();
+    for branch in &branches {
+        match recorded(branch, &operands, &[], &[])? {
+            Ok(body) => bodies.push(body),
+            Err(_) => return body::switch(&index, &branches, &operands),
+        }
+    }
+    let metas = |body: &Body<B>| {
+        let of = |id: &usize| body.source.metas[*id].clone();
+        body.source.outputs.iter().map(of).collect::<Vec<_>>()
+    };
+    if let Some(first) = bodies.first().map(metas)
+        && let Some(branch) = bodies.iter().position(|body| metas(body) != first)
+    {
+        let [first, other] = [&first, &metas(&bodies[branch])].map(|all| {
+            let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+            format!("({})", all.join(", "))
+        });
+        return Err(ScanError::Branches { branch, first, other });
+    }
+    let mut captured: Values<B> = Vec::new();
+    let below = |body: &Body<B>| {
+        let at = operands.len() + captured.len();
+        captured.extend(body.captured.iter().cloned());
+        with_captured(body, at)
+    };
+    let below: Vec<Steps<Floats<B>>> = bodies.iter().map(below).collect();
+    let run = move |all: Vec<Any<B>>| {
+        let all: Vec<Operand<B>> = all.into_iter().map(value).collect();
+        let (index, operands) =
+            all.split_first().ok_or_else(|| TensorError::value("switch", "no index"))?;
+        Ok(body::switch(index, &below, operands)?.into_iter().map(any).collect())
+    };
+    instruction("switch", std::iter::once(&index).chain(&operands).chain(&captured), run)
+}
