@@ -99,32 +99,43 @@ pub enum DerivativeError {
     },
 }
 
-/// What the tape of a call keeps: its arguments.
+/// What the tape of a call keeps: its arguments. Integers and truth values of them are not tracked.
 struct Arguments<B: Backend> {
     structure: Structure,
-    leaves: Vec<FloatTensor<Autodiff<B>>>,
+    leaves: Vec<Leaf<Autodiff<B>>>,
 }
 
 impl<B: Backend> Arguments<B> {
     /// The tree on the tape, tracked.
     fn enter<P: Tree<B>>(tree: P) -> Result<(P::On<Autodiff<B>>, Self)> {
-        let (structure, leaves) = flatten_floats(tree)?;
+        let (structure, leaves) = flatten(tree);
         let track = |x| Autodiff::<B>::float_set_require_grad(Autodiff::<B>::from_inner(x), true);
-        let leaves: Vec<_> = leaves.into_iter().map(track).collect();
-        Ok((build_floats(&structure, leaves.clone())?, Self { structure, leaves }))
+        let leaf = |leaf| match leaf {
+            Leaf::Float(x) => Leaf::Float(track(x)),
+            Leaf::Int(x) => Leaf::Int(x),
+            Leaf::Bool(x) => Leaf::Bool(x),
+        };
+        let leaves: Vec<_> = leaves.into_iter().map(leaf).collect();
+        Ok((build(&structure, leaves.clone())?, Self { structure, leaves }))
     }
 
     /// The cotangents of the arguments for one of the root, zeros where it does not depend on them.
     fn pull<P: Tree<B>>(self, root: Option<FloatTensor<Autodiff<B>>>) -> Result<P> {
         let tracked = root.filter(is_tracked::<B, NoCheckpointing>);
         let gradients = tracked.map(Autodiff::<B>::backward);
-        let of = |x: &FloatTensor<Autodiff<B>>| {
-            let found = gradients.as_ref().and_then(|all| Autodiff::<B>::grad(x, all));
-            found.unwrap_or_else(|| {
-                B::float_zeros(x.shape(), &Autodiff::<B>::float_device(x), x.dtype().into())
-            })
+        let of = |leaf: &Leaf<Autodiff<B>>| match leaf {
+            Leaf::Float(x) => {
+                let found = gradients.as_ref().and_then(|all| Autodiff::<B>::grad(x, all));
+                Leaf::Float(found.unwrap_or_else(|| {
+                    B::float_zeros(x.shape(), &Autodiff::<B>::float_device(x), x.dtype().into())
+                }))
+            }
+            Leaf::Int(x) => Leaf::Int(B::int_zeros(x.shape(), &B::int_device(x), x.dtype().into())),
+            Leaf::Bool(x) => {
+                Leaf::Bool(B::bool_zeros(x.shape(), &B::bool_device(x), x.dtype().into()))
+            }
         };
-        Ok(build_floats(&self.structure, self.leaves.iter().map(of).collect())?)
+        Ok(build(&self.structure, self.leaves.iter().map(of).collect())?)
     }
 }
 
@@ -156,7 +167,8 @@ fn tensor<B: Backend, const D: usize>(x: FloatTensor<B>) -> Tensor<B, D> {
     Tensor::from_primitive(TensorPrimitive::Float(x))
 }
 
-/// The gradient of a number in every leaf of `x`, which is a tree of tensors.
+/// The gradient of a number in every leaf of `x`, which is a tree of tensors; zeros or `false` for integers and truth values,
+/// which have no derivative.
 ///
 /// ```
 /// use burn_t4a::{BurnT4a, T4aDevice};

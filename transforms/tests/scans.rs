@@ -274,4 +274,10 @@ fn fixed_points() {
         a(),
     );
     near(twice.unwrap().into_data(), [-1.0 / 32.0, -1.0 / 108.0, -2.0]);
+    let f = compile(|a: Tensor<T, 1>| grad(|a| root::<Autodiff<T>>(a).sum(), a).unwrap());
+    let f = f.fullgraph();
+    for _ in 0..2 {
+        near(f.call(a()).unwrap().into_data(), slope);
+    }
+    assert_eq!(f.explain().matches("= fixed_point of").count(), 2, "{}", f.explain());
 }

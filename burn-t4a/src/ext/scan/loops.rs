@@ -271,7 +271,7 @@ where
 /// result does not depend on `init`, which gets no gradient. Under `jvp` tangents are iterated along, under `vmap` all examples
 /// as long as one of them changes. f must be a contraction near the solution; then both converge, and an error of
 /// [`FixedPoint::tolerance`] is left times 1/(1 − ρ), for the spectral radius ρ of ∂f/∂x. f must not use tracked tensors
-/// that are not in θ. The largest change is read on the host after each step, so a compiled function that contains it runs as it is.
+/// that are not in θ. The largest change is read on the host after each step.
 ///
 /// ```
 /// use burn_autodiff::Autodiff;

@@ -1,9 +1,9 @@
-//! Loops that end by a test, and branches: programs that run as eager loops and choices run their bodies. Tests and indices are
-//! read when the function runs, not when it is recorded.
+//! Loops that end by a test or at a solution, and branches: programs that run as eager loops and choices run their bodies.
+//! Tests, indices and changes are read when the function runs, not when it is recorded.
 
 use burn_t4a::ext::operation::{Operand, Operations};
 use burn_t4a::ext::primitive::Floats;
-use burn_t4a::ext::scan::{Flat, Repeated, Result, ScanError, Steps};
+use burn_t4a::ext::scan::{FixedPoint, Flat, Repeated, Result, ScanError, Steps};
 use t4a_scan::body;
 use t4a_tensor::TensorError;
 
@@ -77,6 +77,30 @@ pub(super) fn iterate<B: Operations>(
     };
     let all = consts.iter().chain(&captured).chain(&init).chain(&given);
     instruction("while_loop", all, run)
+}
+
+/// The solution of a fixed point, as one instruction that iterates its program.
+///
+/// # Errors
+/// Those of the steps.
+pub(super) fn fixed_point<B: Operations>(
+    steps: Steps<Floats<Traced<B>>>,
+    consts: Values<B>,
+    init: Values<B>,
+    settings: &FixedPoint,
+) -> Result<Values<B>> {
+    let Ok(body) = recorded(&steps, &consts, &init, &[])? else {
+        return body::fixed_point(&steps, &consts, init, settings);
+    };
+    let (below, settings) = (with_captured(&body, consts.len()), *settings);
+    let count = consts.len() + body.captured.len();
+    let run = move |all: Vec<Any<B>>| {
+        let mut consts: Vec<Operand<B>> = all.into_iter().map(value).collect();
+        let init = consts.split_off(count);
+        let x = body::fixed_point(&below, &consts, init, &settings)?;
+        Ok(x.into_iter().map(any).collect())
+    };
+    instruction("fixed_point", consts.iter().chain(&body.captured).chain(&init), run)
 }
 
 /// The results of the branch that an index takes, as one instruction that contains all of them.

@@ -8,7 +8,7 @@
 //! machine   all lines of a step as machine code, where they are about few numbers
 //! run       the steps
 //! stepwise  without an arena: the program of the body, once for each step
-//! control   loops that end by a test, and branches: their programs, run as an eager loop runs its body
+//! control   loops that end by a test or at a solution, and branches: their programs, run as an eager loop runs its body
 //! ```
 //!
 //! A step over an arena allocates nothing, locks nothing and looks nothing up. A body with carries or xs of integers or of
@@ -32,7 +32,8 @@ use burn_backend::DType;
 use burn_t4a::ext::operation::{Operand, Operations};
 use burn_t4a::ext::primitive::Floats;
 use burn_t4a::ext::scan::{
-    Flat, Options, Repeated, Result, ScanBackend, ScanError, ScanPath, ScanReport, Steps,
+    FixedPoint, Flat, Options, Repeated, Result, ScanBackend, ScanError, ScanPath, ScanReport,
+    Steps,
 };
 use t4a_scan::body::at;
 
@@ -240,6 +241,15 @@ impl<B: Operations> ScanBackend for Traced<B> {
         let mut all = instruction("scan", all, move |operands| compiled.run(operands))?;
         let ys = all.split_off(body.counts[1]);
         Ok([all, ys])
+    }
+
+    fn fixed_point(
+        steps: Steps<Floats<Self>>,
+        consts: Flat<Floats<Self>>,
+        init: Flat<Floats<Self>>,
+        settings: &FixedPoint,
+    ) -> Result<Flat<Floats<Self>>> {
+        control::fixed_point(steps, consts, init, settings)
     }
 
     fn iterate(
