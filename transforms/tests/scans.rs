@@ -101,7 +101,7 @@ fn root<A: ScanBackend>(w: Tensor<A, 2>, zs: Tensor<A, 1>) -> Tensor<A, 1> {
         Tensor::<A, 2>::zeros([1, 3], (&device, DType::F64)),
         Tensor::<A, 1, Int>::zeros([1], &device),
     );
-    let a = zs.powi_scalar(4).sum() * 30.0 + 0.5;
+    let a = (zs.clone().narrow(0, 0, 1) * 6.0).exp() + zs.powi_scalar(4).sum();
     let (x, v, n) = while_loop(far, step, (a, w.clone()), init, &Options::default()).unwrap();
     type Both<A> = (Tensor<A, 1>, Tensor<A, 2>);
     let branches: Vec<Branch<Both<A>, Tensor<A, 1>>> = vec![
@@ -211,6 +211,39 @@ macro_rules! compiled {
 #[test]
 fn batches() {
     compiled!(of_batch, 1, |y: Tensor<B, 2>| vec![y.into_data()]);
+}
+
+/// Values, gradients and tangents of a batch against those of its series one by one, without a batch.
+#[test]
+fn a_batch_is_its_series_one_by_one() {
+    fn near(got: TensorData, want: TensorData) {
+        for (a, b) in got.iter::<f64>().zip(want.iter::<f64>()) {
+            assert!((a - b).abs() <= 1e-12 * (1.0 + b.abs()), "{a} and {b}");
+        }
+    }
+    for model in [Model::Filter, Model::Tokens, Model::Root] {
+        let case = Case { model, reverse: model == Model::Tokens };
+        let (w, zs) = (noise::<B, 2>([3, 3], 1) * 0.5, noise::<B, 2>([4, STEPS], 2));
+        let values = of_batch::<B>(w.clone(), zs.clone(), case);
+        let (of_w, of_zs) = gradients_of_batch::<B>(w.clone(), zs.clone(), case);
+        for k in 0..4 {
+            let z: Tensor<B, 1> = zs.clone().narrow(0, k, 1).reshape([STEPS]);
+            let one = loss(w.clone(), z.clone(), case);
+            near(values.clone().narrow(0, k, 1).into_data(), one.into_data());
+            let on_tape =
+                |(w, z): (Tensor<Autodiff<B>, 2>, Tensor<Autodiff<B>, 1>)| loss(w, z, case);
+            let (gw, gz) = grad(on_tape, (w.clone(), z.clone())).unwrap();
+            near(of_w.clone().narrow(0, k, 1).into_data(), gw.clone().into_data());
+            near(of_zs.clone().narrow(0, k, 1).into_data(), gz.into_data());
+            // Along a direction, by the gradient.
+            let along = w.clone() * 0.5 + 0.25;
+            let of = |w: Tensor<Jvp<B>, 2>| {
+                loss(w, constant::<B, Tensor<B, 1>>(z.clone()).unwrap(), case)
+            };
+            let (_, dy): (_, Tensor<B, 1>) = jvp(of, w.clone(), along.clone()).unwrap();
+            near(dy.into_data(), (gw * along).sum().into_data());
+        }
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn ints(values: &[i64]) -> Tensor<1, Int> {
 }
 
 fn bools(values: &[bool]) -> Tensor<1, Bool> {
-    Tensor::from_bool(values.into(), &device())
+    Tensor::from_bool(burn_tensor::TensorData::from(values), &device())
 }
 
 /// A state, how many tokens were kept, and whether one of them was 2.
