@@ -29,11 +29,7 @@ impl Operations for Engine {
             Some(of_engine) => from_engine(of_engine.clone().with_route(route)),
             None => x,
         };
-        match x {
-            Value::Float(x) => Value::Float(Floats(routed(x.0))),
-            Value::Integers(x) => Value::Integers(Indices(routed(x.0))),
-            Value::Flags(x) => Value::Flags(Bools(routed(x.0))),
-        }
+        x.map(|x| Floats(routed(x.0)), |x| Indices(routed(x.0)), |x| Bools(routed(x.0)))
     }
 
     fn run<O: Operation>(

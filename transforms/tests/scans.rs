@@ -270,7 +270,7 @@ fn second_derivatives() {
 fn fixed_points() {
     fn root<A: ScanBackend>(a: Tensor<A, 1>) -> Tensor<A, 1> {
         let mean = |a: Tensor<A, 1>, x: Tensor<A, 1>| (x.clone() + a / x) * 0.5;
-        let settings = FixedPoint { tolerance: 1e-14, steps: 100 };
+        let settings = FixedPoint { tolerance: 1e-14, steps: 100, ..FixedPoint::default() };
         let one = a.ones_like().detach();
         fixed_point(mean, a, one, &settings).unwrap()
     }

@@ -106,14 +106,13 @@ where
 
     fn value(x: &Operand<Dispatch>) -> Operand<Self> {
         // What has no derivative is on every tape.
-        let constant = |x: &DispatchTensor| {
-            Self::taken(DispatchTensor { kind: x.kind.clone(), autodiff: Self::TAPE })
-        };
-        match x {
-            Value::Float(x) => Value::Float(Floats(Self::float(x.0.clone()))),
-            Value::Integers(x) => Value::Integers(Indices(constant(&x.0).int())),
-            Value::Flags(x) => Value::Flags(Bools(constant(&x.0).bool())),
-        }
+        let constant =
+            |x: DispatchTensor| Self::taken(DispatchTensor { autodiff: Self::TAPE, ..x });
+        x.clone().map(
+            |x| Floats(Self::float(x.0)),
+            |x| Indices(constant(x.0).int()),
+            |x| Bools(constant(x.0).bool()),
+        )
     }
 
     fn dispatched(x: Floats<Self>) -> Floats<Dispatch> {

@@ -51,24 +51,16 @@ impl<B: Operations, C: CheckpointStrategy> Operations for Autodiff<B, C> {
             return op.jvp(inputs, tracked);
         }
         let inner = |x: &Floats<Self>| Floats(Self::inner(x.0.clone()));
-        let below = |x: &Value<Dual<Floats<Self>>>| match x {
-            Value::Float(x) => Value::Float(Dual {
-                value: inner(&x.value),
-                tangent: x.tangent.as_ref().map(inner),
-            }),
-            Value::Integers(x) => Value::Integers(Indices(x.0.clone())),
-            Value::Flags(x) => Value::Flags(Bools(x.0.clone())),
+        let below = |x: Dual<Floats<Self>>| Dual {
+            value: inner(&x.value),
+            tangent: x.tangent.as_ref().map(inner),
         };
+        let below =
+            |x: &Value<Dual<Floats<Self>>>| x.clone().map(below, |x| Indices(x.0), |x| Bools(x.0));
         let outer = |x: Floats<B>| Floats(Self::from_inner(x.0));
         let above =
             |x: Dual<Floats<B>>| Dual { value: outer(x.value), tangent: x.tangent.map(outer) };
-        let value = |x: Value<Dual<Floats<B>>>| -> Result<Value<Dual<Floats<Self>>>, O::Error> {
-            Ok(match x {
-                Value::Float(x) => Value::Float(above(x)),
-                Value::Integers(x) => Value::Integers(Indices(x.0)),
-                Value::Flags(x) => Value::Flags(Bools(x.0)),
-            })
-        };
+        let value = |x: Value<Dual<Floats<B>>>| Ok(x.map(above, |x| Indices(x.0), |x| Bools(x.0)));
         let inputs: Vec<Value<Dual<Floats<B>>>> = inputs.iter().map(below).collect();
         B::jvp(op, &inputs, tracked)?.try_map(value, |x| Ok(above(x)))
     }
@@ -262,30 +254,19 @@ fn below<B: Operations, C: CheckpointStrategy>(
     inputs: &[Operand<Autodiff<B, C>>],
     mut floats: impl Iterator<Item = FloatTensor<B>>,
 ) -> Vec<Operand<B>> {
-    let one = |x: &Operand<Autodiff<B, C>>| match x {
-        Value::Float(_) => {
-            Value::Float(Floats(floats.next().unwrap_or_else(|| unreachable!("one per operand"))))
-        }
-        Value::Integers(x) => Value::Integers(Indices(x.0.clone())),
-        Value::Flags(x) => Value::Flags(Bools(x.0.clone())),
-    };
+    let mut float = |_| Floats(floats.next().unwrap_or_else(|| unreachable!("one per operand")));
+    let one =
+        |x: &Operand<Autodiff<B, C>>| x.clone().map(&mut float, |x| Indices(x.0), |x| Bools(x.0));
     inputs.iter().map(one).collect()
 }
 
 /// A value, without the tape that it may be on.
 fn value<B: Operations, C: CheckpointStrategy>(x: &Operand<Autodiff<B, C>>) -> Operand<B> {
-    match x {
-        Value::Float(x) => Value::Float(Floats(primitive::<B, C>(&x.0).clone())),
-        Value::Integers(x) => Value::Integers(Indices(x.0.clone())),
-        Value::Flags(x) => Value::Flags(Bools(x.0.clone())),
-    }
+    let float = |x: Floats<Autodiff<B, C>>| Floats(primitive::<B, C>(&x.0).clone());
+    x.clone().map(float, |x| Indices(x.0), |x| Bools(x.0))
 }
 
 /// A value without a derivative, on the tape.
 fn above<B: Operations, C: CheckpointStrategy>(x: Operand<B>) -> Operand<Autodiff<B, C>> {
-    match x {
-        Value::Float(x) => Value::Float(Floats(constant::<B, C>(x.0))),
-        Value::Integers(x) => Value::Integers(Indices(x.0)),
-        Value::Flags(x) => Value::Flags(Bools(x.0)),
-    }
+    x.map(|x| Floats(constant::<B, C>(x.0)), |x| Indices(x.0), |x| Bools(x.0))
 }

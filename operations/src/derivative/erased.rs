@@ -297,11 +297,11 @@ pub(super) fn erase_value<A: Array>(x: &Value<A>) -> Value<Erased> {
 
 /// The value that is held.
 pub(super) fn release_value<A: Array>(x: &Value<Erased>) -> Value<A> {
-    match x {
-        Value::Float(x) => Value::Float(release(x)),
-        Value::Integers(x) => Value::Integers(inside::<A::Integers>(&*x.0).clone()),
-        Value::Flags(x) => Value::Flags(inside::<A::Flags>(&*x.0).clone()),
-    }
+    x.clone().map(
+        |x| release(&x),
+        |x| inside::<A::Integers>(&*x.0).clone(),
+        |x| inside::<A::Flags>(&*x.0).clone(),
+    )
 }
 
 /// Engine tensors with their tangents, if the arrays inside are such.

@@ -14,6 +14,7 @@ use t4a_diff::{Array, Value};
 use t4a_tensor::DType;
 
 use super::below::below_steps;
+use super::broyden::Inverse;
 use super::span::{Cotangents, Span};
 use super::steps::{Flat, Steps};
 use super::tape::{
@@ -22,19 +23,44 @@ use super::tape::{
 use crate::error::{Result, ScanError};
 use crate::schedule::Policy;
 
-/// When an iteration ends.
+/// How a solution of x = f(x) is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// x ← f(x), for contractions.
+    #[default]
+    Iterate,
+    /// Broyden's method, which needs no contraction and converges superlinearly near a solution where 1 − ∂f/∂x is
+    /// invertible. It keeps two vectors for each correction, of which there are at most so many.
+    Broyden(usize),
+}
+
+/// When an iteration ends, and how it gets there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FixedPoint {
     /// No number changes by more than this times one plus the largest number.
     pub tolerance: f64,
     /// Most steps, those of the cotangents apart.
     pub steps: usize,
+    /// That of the solution, and of its cotangents.
+    pub method: Method,
 }
 
 impl Default for FixedPoint {
-    /// 10⁻⁶, which `f32` can reach, and 1000 steps.
+    /// 10⁻⁶, which `f32` can reach, and 1000 steps of the iteration.
     fn default() -> Self {
-        Self { tolerance: 1e-6, steps: 1000 }
+        Self { tolerance: 1e-6, steps: 1000, method: Method::Iterate }
+    }
+}
+
+impl FixedPoint {
+    /// With Broyden's method: roots are no fixed points of contractions.
+    #[must_use]
+    pub fn for_root(self) -> Self {
+        let method = match self.method {
+            Method::Iterate => Method::Broyden(30),
+            method => method,
+        };
+        Self { method, ..self }
     }
 }
 
@@ -75,9 +101,13 @@ fn distance<A: Array>(old: &[Value<A>], new: &[Value<A>]) -> Result<[f64; 2]> {
     Ok(all)
 }
 
-/// Steps from `init` until the carry does not change any more.
+fn floats<A: Array>(all: &[Value<A>]) -> Vec<A> {
+    all.iter().filter_map(Value::as_float).cloned().collect()
+}
+
+/// Steps from `init`, of floats, until the carry does not change any more.
 ///
-/// Cost: a step, and the largest numbers read on the host, for each.
+/// Cost: for each a step, the largest numbers read on the host, and what the method computes.
 ///
 /// # Errors
 /// [`ScanError::NotConverged`]; those of the steps, and of reading numbers of a level that has none.
@@ -89,18 +119,31 @@ pub fn fixed_point<A: Array>(
 ) -> Result<Flat<A>> {
     let mut x = init;
     let mut change = f64::INFINITY;
+    let mut inverse = match settings.method {
+        Method::Iterate => None,
+        Method::Broyden(memory) => Some(Inverse::new(memory)),
+    };
     for _ in 0..settings.steps {
         let (next, _) = steps.step(consts, x.clone(), Vec::new())?;
         let [distance, size] = distance(&x, &next)?;
-        (x, change) = (next, distance / (1.0 + size));
+        change = distance / (1.0 + size);
         if change <= settings.tolerance {
-            return Ok(x);
+            return Ok(next);
         }
         if change.is_nan() {
             break;
         }
+        x = match &mut inverse {
+            None => next,
+            Some(inverse) => {
+                let (x, next) = (floats(&x), floats(&next));
+                let residual: Vec<A> = x.iter().zip(&next).map(|(x, next)| x.sub(next)).collect();
+                let step = inverse.step(&residual)?;
+                x.iter().zip(&step).map(|(x, step)| Value::Float(x.add(step))).collect()
+            }
+        };
     }
-    let FixedPoint { tolerance, steps } = *settings;
+    let FixedPoint { tolerance, steps, .. } = *settings;
     Err(ScanError::NotConverged { steps, tolerance, change })
 }
 

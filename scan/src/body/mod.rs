@@ -11,6 +11,7 @@
 //! elements  steps that a tape records one by one
 //! repeat    loops that end when a test fails, and branches
 //! fixed     solutions of x = f(θ, x), by steps of one body
+//! broyden   their method where f is no contraction
 //! span      the derivative of a span of steps, in the reverse pass of that node
 //! ```
 //!
@@ -33,6 +34,7 @@
 //! ```
 
 mod below;
+mod broyden;
 mod elements;
 mod fixed;
 mod level;
@@ -43,7 +45,7 @@ mod steps;
 mod tape;
 
 pub use below::{ScanBelow, scan_below_tape};
-pub use fixed::{FixedPoint, SolveBelow, fixed_point, fixed_point_below_tape};
+pub use fixed::{FixedPoint, Method, SolveBelow, fixed_point, fixed_point_below_tape};
 pub use level::{Level, iterate_below_level, scan_below_level, switch_below_level};
 pub use options::{Memory, Options, ScanReport};
 pub use repeat::{

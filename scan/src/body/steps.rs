@@ -69,6 +69,20 @@ impl<A: Array> Steps<A> {
         Self { body: Arc::new(body), ..self.clone() }
     }
 
+    /// Steps x ↦ x − f(x), whose fixed points are the roots of the floats that this step returns.
+    #[must_use]
+    pub fn with_residual(&self) -> Self {
+        let own = self.clone();
+        self.with_body(move |consts, carry: Flat<A>, x| {
+            let (values, y) = own.step(&consts, carry.clone(), x)?;
+            let minus = |(x, f): (Value<A>, Value<A>)| match (x, f) {
+                (Value::Float(x), Value::Float(f)) => Value::Float(x.sub(&f)),
+                (x, _) => x,
+            };
+            Ok((carry.into_iter().zip(values).map(minus).collect(), y))
+        })
+    }
+
     /// How many steps there are.
     pub fn length(&self) -> usize {
         self.length

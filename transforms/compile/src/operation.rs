@@ -112,11 +112,9 @@ impl<B: Operations> Operations for Traced<B> {
         let form = reverse.kept.try_map(
             |x| {
                 operand(&mut call.borrow_mut(), x);
-                Ok::<_, O::Error>(match x {
-                    Value::Float(x) => Value::Float(Floats::<B>(none(&x.0))),
-                    Value::Integers(x) => Value::Integers(Indices(x.0.primitive.clone())),
-                    Value::Flags(x) => Value::Flags(Bools(x.0.primitive.clone())),
-                })
+                let float = |x: Floats<Self>| Floats::<B>(none(&x.0));
+                let integers = |x: Indices<Self>| Indices(x.0.primitive);
+                Ok::<_, O::Error>(x.clone().map(float, integers, |x| Bools(x.0.primitive)))
             },
             |x| {
                 call.borrow_mut().operand(x.0.clone());

@@ -7,10 +7,10 @@ use burn_tensor::{Bool, Int, Tensor};
 use t4a_diff::{Array, Value};
 use t4a_scan::body::{self, Flat, Repeated, Steps, Tape, fixed_point_below_tape, iterate_on_tape};
 
-use super::control::{Branch, Choice, Looped, counter};
-use super::prepared::{Prepared, build, flatten};
 #[cfg(doc)]
 use super::ScanError;
+use super::control::{Branch, Choice, Looped, counter};
+use super::prepared::{Prepared, build, flatten};
 use super::{FixedPoint, Options, Result, run, scan};
 use crate::dispatch;
 use crate::operation::integers;
@@ -241,6 +241,43 @@ where
     let mut prepared = Prepared::<Dispatch>::step(f, consts, init)?;
     let [consts, init] = [&mut prepared.consts, &mut prepared.init].map(std::mem::take);
     let x = solve(prepared.steps.clone(), consts, init, settings)?;
+    Ok(prepared.build::<S, ()>([x, Vec::new()])?.0)
+}
+
+/// The x for which `f(θ, x) = 0`, by Broyden's method from `init`: `optimistix.root_find`. f returns as many numbers as x has.
+///
+/// It is the [`fixed_point`] of x − f(θ, x) with that method whatever the settings say, 30 corrections unless they say more,
+/// and so are derivatives: by the implicit function theorem, without records of the steps. No line search is made: f should
+/// be scaled so that its derivative is near 1, or `init` near the root. f(θ, x) is below the tolerance times one plus the largest
+/// number of x when it ends.
+///
+/// ```
+/// use burn_t4a_022_ext::scan::{FixedPoint, root};
+/// use burn_tensor::{Device, Tensor};
+///
+/// type T = Tensor<1>;
+/// let device = Device::flex().autodiff();
+/// // x³ + x = a, whose derivative is 1/(3 x² + 1).
+/// let a = T::from_floats([2.0, 10.0], &device).require_grad();
+/// let f = |a: T, x: T| x.clone().powi_scalar(3) + x - a;
+/// let x = root(f, a.clone(), T::ones([2], &device), &FixedPoint::default())?;
+/// let gradient = a.grad(&x.sum().backward()).unwrap();
+/// gradient.into_data().assert_approx_eq::<f32>(&[0.25f32, 1.0 / 13.0].into(), Default::default());
+/// # Ok::<(), burn_t4a_022_ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// Those of [`fixed_point`].
+pub fn root<F, K, S>(f: F, consts: K, init: S, settings: &FixedPoint) -> Result<S>
+where
+    F: Fn(K, S) -> S + Send + Sync + 'static,
+    K: Tree,
+    S: Tree,
+{
+    let mut prepared = Prepared::<Dispatch>::step(f, consts, init)?;
+    let [consts, init] = [&mut prepared.consts, &mut prepared.init].map(std::mem::take);
+    let steps = prepared.steps.with_residual();
+    let x = solve(steps, consts, init, &settings.for_root())?;
     Ok(prepared.build::<S, ()>([x, Vec::new()])?.0)
 }
 

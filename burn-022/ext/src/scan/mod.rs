@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! scan      any body; on a tape one node, with bounded memory
-//! loops     while_loop, fori_loop, cond, switch, checkpoint, fixed_point
+//! loops     while_loop, fori_loop, cond, switch, checkpoint, fixed_point, root
 //! fused     cumulative operations, recurrences, associative scans, layers, the Kalman filter: one kernel each
 //! ```
 //!
@@ -45,8 +45,8 @@ use crate::primitive::Floats;
 use crate::tree::Tree;
 
 pub use control::Branch;
-pub use loops::{checkpoint, cond, fixed_point, fori_loop, switch, while_loop};
-pub use t4a_scan::body::{FixedPoint, Memory, Options, ScanReport};
+pub use loops::{checkpoint, cond, fixed_point, fori_loop, root, switch, while_loop};
+pub use t4a_scan::body::{FixedPoint, Memory, Method, Options, ScanReport};
 pub use t4a_scan::schedule::Policy;
 pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
 

@@ -304,3 +304,42 @@ where
     let x = B::fixed_point(prepared.steps.clone(), consts, init, settings)?;
     Ok(prepared.build::<S, ()>([x, Vec::new()])?.0)
 }
+
+/// The x for which `f(θ, x) = 0`, by Broyden's method from `init`: `optimistix.root_find`. f returns as many numbers as x has.
+///
+/// It is the [`fixed_point`] of x − f(θ, x) with that method whatever the settings say, 30 corrections unless they say more,
+/// and so are derivatives: by the implicit function theorem, without records of the steps. No line search is made: f should
+/// be scaled so that its derivative is near 1, or `init` near the root. f(θ, x) is below the tolerance times one plus the largest
+/// number of x when it ends.
+///
+/// ```
+/// use burn_autodiff::Autodiff;
+/// use burn_t4a::ext::scan::{FixedPoint, root};
+/// use burn_t4a::{BurnT4a, T4aDevice};
+/// use burn_tensor::Tensor;
+///
+/// type T = Tensor<Autodiff<BurnT4a>, 1>;
+/// // x³ + x = a, whose derivative is 1/(3 x² + 1).
+/// let a = T::from_floats([2.0, 10.0], &T4aDevice).require_grad();
+/// let f = |a: T, x: T| x.clone().powi_scalar(3) + x - a;
+/// let x = root(f, a.clone(), T::ones([2], &T4aDevice), &FixedPoint::default())?;
+/// let gradient = a.grad(&x.sum().backward()).unwrap();
+/// gradient.into_data().assert_approx_eq::<f32>(&[0.25f32, 1.0 / 13.0].into(), Default::default());
+/// # Ok::<(), burn_t4a::ext::scan::ScanError>(())
+/// ```
+///
+/// # Errors
+/// Those of [`fixed_point`].
+pub fn root<B, F, K, S>(f: F, consts: K, init: S, settings: &FixedPoint) -> Result<S>
+where
+    B: ScanBackend,
+    F: Fn(K, S) -> S + Send + Sync + 'static,
+    K: Tree<B>,
+    S: Tree<B>,
+{
+    let mut prepared = Prepared::<B>::step(f, consts, init)?;
+    let [consts, init] = [&mut prepared.consts, &mut prepared.init].map(std::mem::take);
+    let steps = prepared.steps.with_residual();
+    let x = B::fixed_point(steps, consts, init, &settings.for_root())?;
+    Ok(prepared.build::<S, ()>([x, Vec::new()])?.0)
+}

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! scan      any body; on a tape one node, with bounded memory
-//! loops     while_loop, fori_loop, cond, switch, checkpoint, fixed_point
+//! loops     while_loop, fori_loop, cond, switch, checkpoint, fixed_point, root
 //! jvp       tangents of such a scan
 //! fused     cumulative operations, recurrences, associative scans, layers, the Kalman filter: one kernel each
 //! ```
@@ -55,8 +55,10 @@ pub use backend::{
 };
 pub use control::Branch;
 pub use jvp::{Pushed, scan_jvp};
-pub use loops::{checkpoint, cond, fixed_point, fori_loop, switch, while_loop};
-pub use t4a_scan::body::{FixedPoint, Flat, Level, Memory, Options, Repeated, ScanReport, Steps};
+pub use loops::{checkpoint, cond, fixed_point, fori_loop, root, switch, while_loop};
+pub use t4a_scan::body::{
+    FixedPoint, Flat, Level, Memory, Method, Options, Repeated, ScanReport, Steps,
+};
 pub use t4a_scan::schedule::Policy;
 pub use t4a_scan::{CarryLeaf, Result, ScanError, ScanPath};
 
