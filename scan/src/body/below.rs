@@ -21,7 +21,7 @@ use super::tape::{
 use crate::error::{Result, ScanError, ScanPath};
 use crate::schedule::Policy;
 
-/// Bytes of carries that are kept where nobody said how many: more of them go by the default policy.
+/// Most bytes of carries that are kept if the options name no policy; larger scans use the default policy.
 const CARRIES: usize = 64 << 20;
 
 /// A scan below the tape: steps, then consts, carry and xs.
@@ -67,7 +67,7 @@ pub fn scan_below_tape<T: Tape<Kind: Sync>>(
                 }
                 Err(ScanError::ReversePass { .. }) => Err("reverse_pass_in_body"),
                 Err(ScanError::PathRejected { chosen: path, reason, .. }) => {
-                    // It is the caller who does not accept it.
+                    // The options of the caller reject the path.
                     options.take_path(ScanReport { path, reason, length })?;
                     Err(reason)
                 }
@@ -84,7 +84,7 @@ pub fn scan_below_tape<T: Tape<Kind: Sync>>(
     }
 }
 
-/// What the reverse pass needs.
+/// The data of the reverse pass.
 struct Kept<T: Tape, S> {
     steps: Steps<T>,
     kind: T::Kind,

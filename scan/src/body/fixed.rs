@@ -23,7 +23,7 @@ use super::tape::{
 use crate::error::{Result, ScanError};
 use crate::schedule::Policy;
 
-/// How a solution of x = f(x) is found.
+/// A method for x = f(x).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
     /// x ← f(x), for contractions.

@@ -1,11 +1,11 @@
-//! How to scan: memory, direction, length, which paths are accepted.
+//! Options of a scan: memory, direction, length, accepted paths.
 
 use std::sync::Arc;
 
 use crate::error::{Result, ScanError, ScanPath};
 use crate::schedule::Policy;
 
-/// What a tape keeps of a scan for its reverse pass.
+/// The values that a tape keeps of a scan for its reverse pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// Everything: the operations of all steps are recorded as they are. Differentiable again.
@@ -25,15 +25,15 @@ impl Default for Memory {
 /// The path of a scan, and why it takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ScanReport {
-    /// How it is computed.
+    /// Its path.
     pub path: ScanPath,
     /// Why not in a better way.
     pub reason: &'static str,
-    /// How many steps it has.
+    /// Its number of steps.
     pub length: usize,
 }
 
-/// Who is told about paths.
+/// A function that is called with every path.
 #[derive(Clone)]
 struct Listener(Arc<dyn Fn(&ScanReport) + Send + Sync>);
 
@@ -70,7 +70,7 @@ impl Options {
         self
     }
 
-    /// What a tape keeps.
+    /// The values that a tape keeps.
     ///
     /// The default is [`Memory::StoreAll`] for up to 4 steps, of which √N carries would save less than half, and
     /// `Memory::default()` beyond. With bounded memory the reverse pass of a scan runs passes for spans of its
@@ -97,7 +97,7 @@ impl Options {
         self.limit.unwrap_or(1 << 20)
     }
 
-    /// Which paths are accepted; others are an error before the first step. An empty list rejects all, and
+    /// Accepts these paths only; any other one is an error before the first step. An empty list rejects all, and
     /// the error says which path it would have been.
     #[must_use]
     pub fn accept(mut self, paths: &[ScanPath]) -> Self {
@@ -136,7 +136,7 @@ impl Options {
 }
 
 impl ScanReport {
-    /// Of a body that nobody records.
+    /// The report of a body that is not recorded.
     pub fn step_by_step(length: usize) -> Self {
         Self { path: ScanPath::Fallback, reason: "body_not_traced", length }
     }

@@ -56,7 +56,7 @@ fn number<A: Array>(what: &'static str, all: &[Value<A>]) -> Result<AnyTensor> {
     }
 }
 
-/// Whether the test of a loop holds, by what it gives.
+/// True if the test of a loop holds; y is its result.
 ///
 /// # Errors
 /// [`ScanError::NotOne`] unless it is one truth value; those of reading it.

@@ -21,7 +21,7 @@ use super::steps::{Flat, Steps};
 use super::tape::{Tape, above};
 use crate::error::Result;
 
-/// What a span begins and ends with.
+/// A span of steps: its inputs, and the cotangents of its outputs.
 #[derive(Debug)]
 pub struct Span<T: Tape> {
     pub(super) steps: Steps<T>,
@@ -58,7 +58,7 @@ impl<A> Cotangents<A> {
     }
 }
 
-/// Which input.
+/// The place of an input.
 #[derive(Clone, Copy, Debug)]
 pub enum Slot {
     /// A leaf of the first carry.
@@ -69,7 +69,7 @@ pub enum Slot {
     Const(usize),
 }
 
-/// What the reverse pass of a span tells, in this order.
+/// Messages of the reverse pass of a span, in this order.
 #[derive(Debug)]
 pub enum Told<A> {
     /// The cotangent of an input; those that nothing depends on are not told.
@@ -88,7 +88,7 @@ impl<A, F: Fn(Told<A>)> Drop for Last<A, F> {
 }
 
 impl<T: Tape> Span<T> {
-    /// What is known before the reverse pass: the cotangents of consts from later steps.
+    /// The cotangents that are known before the reverse pass: those of consts from later steps.
     pub fn known(&self) -> Cotangents<T::Below> {
         let nothing = |x: &Flat<T::Below>| vec![None; x.len()];
         Cotangents {

@@ -83,7 +83,7 @@ impl<A: Array> Steps<A> {
         })
     }
 
-    /// How many steps there are.
+    /// The number of steps.
     pub fn length(&self) -> usize {
         self.length
     }

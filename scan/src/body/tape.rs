@@ -17,9 +17,9 @@ use crate::schedule::{Policy, Schedule, Stored};
 
 /// Arrays on a tape.
 pub trait Tape: Array<Integers: Send, Flags: Send> + Send + 'static {
-    /// What they are without it.
+    /// The same arrays without a tape.
     type Below: Array<Integers: Send, Flags: Send> + Send + 'static;
-    /// Which tape, where there are several.
+    /// Identifies the tape if there are several.
     type Kind: Copy + Debug + Send + 'static;
 
     /// Most spans of a reverse pass.
@@ -27,13 +27,13 @@ pub trait Tape: Array<Integers: Send, Flags: Send> + Send + 'static {
 
     /// The tape that it is on.
     fn kind(&self) -> Self::Kind;
-    /// Whether it has or needs a gradient.
+    /// True if it has or needs a gradient.
     fn is_tracked(&self) -> bool;
     /// The array without the tape.
     fn below(self) -> Self::Below;
     /// A constant of the tape.
     fn above(x: Self::Below, kind: Self::Kind) -> Self;
-    /// What has a gradient.
+    /// A leaf of the tape, which has a gradient.
     fn leaf(x: Self::Below, kind: Self::Kind) -> Self;
 
     /// Integers without the tape.
@@ -84,7 +84,7 @@ pub trait Tape: Array<Integers: Send, Flags: Send> + Send + 'static {
     }
 }
 
-/// Whether it has or needs a gradient.
+/// True if it has or needs a gradient.
 pub(super) fn is_tracked<T: Tape>(x: &Value<T>) -> bool {
     matches!(x, Value::Float(x) if x.is_tracked())
 }
@@ -187,7 +187,7 @@ impl<A: Array> Operands<A> {
     }
 }
 
-/// What the rule needs.
+/// The data of the rule.
 struct Residuals<T: Tape> {
     steps: Steps<T>,
     kind: T::Kind,
@@ -250,11 +250,11 @@ fn schedule(policy: Policy, steps: usize, spans: usize) -> Result<(Schedule, usi
     })
 }
 
-/// What a rule knows of its node.
+/// Shapes and marks of the outputs and inputs of a node.
 pub(super) struct Ends {
     /// Shapes of the last carry and of ys; `None` for what has no derivative.
     pub(super) outputs: Vec<Option<Shape>>,
-    /// Which of consts, carry and xs are tracked.
+    /// Marks the tracked ones of consts, carry and xs.
     pub(super) tracked: Vec<bool>,
 }
 
@@ -295,7 +295,7 @@ pub(super) fn recorded<T: Tape, R: Send + 'static>(
         carry: carries,
     };
     let kind = like.kind();
-    // What has no derivative passes by the node.
+    // Values without a derivative are no outputs of the node.
     let mut beside: Vec<Option<Value<T::Below>>> = Vec::new();
     let mut shapes = Vec::new();
     let flat = T::record(

@@ -34,7 +34,7 @@ use crate::ext::tape::{is_tracked, record};
     note = "a backend of your own: `impl burn_t4a::ext::scan::ScanBackend for MyBackend {{}}`"
 )]
 pub trait ScanBackend: Operations {
-    /// Whether [`ScanBackend::scan`] chooses a path and says so by [`Options::take_path`]. By default bodies
+    /// True if [`ScanBackend::scan`] chooses a path and reports it by [`Options::take_path`]. By default bodies
     /// run step by step.
     fn chooses_path() -> bool {
         false
@@ -93,12 +93,12 @@ pub trait ScanBackend: Operations {
         body::switch(&index, &branches, &operands)
     }
 
-    /// Whether tensors may hide a batch, so that a test or an index may differ between examples.
+    /// True if tensors may hide a batch, so that a test or an index may differ between examples.
     fn batches() -> bool {
         false
     }
 
-    /// Whether this tensor hides a batch.
+    /// True if this tensor hides a batch.
     fn is_batched(x: &Operand<Self>) -> bool {
         let _ = x;
         false
@@ -188,7 +188,7 @@ impl ScanBackend for burn_ndarray::NdArray {}
 impl<R: burn_router::RunnerChannel> ScanBackend for burn_router::BackendRouter<R> {}
 
 impl<B: ScanBackend, C: CheckpointStrategy> ScanBackend for Autodiff<B, C> {
-    /// Where the backend below does, and is no tape: both passes are scans there.
+    /// True if the backend below chooses a path and is no tape: both passes are scans there.
     fn chooses_path() -> bool {
         B::chooses_path() && !B::ad_enabled(&B::Device::default())
     }

@@ -26,11 +26,11 @@ const PATIENCE: Duration = Duration::from_millis(100);
 thread_local! {
     /// True while a reverse pass waits for this thread.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
-    /// What this thread has asked for and was not patient enough to wait for.
+    /// The end of a pass that this thread has started and did not wait for.
     static ASKED: Cell<Option<Receiver<()>>> = const { Cell::new(None) };
 }
 
-/// Whether a reverse pass waits for this thread.
+/// True if a reverse pass waits for this thread.
 pub(super) fn is_inside() -> bool {
     INSIDE.get()
 }

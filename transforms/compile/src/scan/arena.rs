@@ -1,4 +1,4 @@
-//! Which elements of an arena are whose: first fit, in whole cache lines.
+//! Allocation of ranges in an arena: first fit, in whole cache lines.
 
 /// Elements of a slot are a multiple of this many, so that slots begin with a cache line.
 const LINE: usize = 16;

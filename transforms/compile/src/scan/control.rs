@@ -17,7 +17,7 @@ type Values<B> = Flat<Floats<Traced<B>>>;
 /// A body that can be an instruction.
 ///
 /// # Errors
-/// What cannot be recorded, and the errors of the body.
+/// Those of the body. The inner error is the reason that a body cannot be recorded.
 fn recorded<B: Operations>(
     steps: &Steps<Floats<Traced<B>>>,
     consts: &[Operand<Traced<B>>],

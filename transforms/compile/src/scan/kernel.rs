@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Product,
 }
 
-/// What a kernel reads and writes: offsets of the arena, and sizes.
+/// The ranges that a kernel reads and writes: offsets of the arena, and sizes.
 #[derive(Clone, Debug)]
 pub(super) struct Inst<T> {
     pub(super) run: Kernel<T>,
@@ -42,7 +42,7 @@ pub(super) struct Inst<T> {
     pub(super) sizes: Sizes,
     pub(super) scalar: T,
     pub(super) what: Option<Elementwise>,
-    /// Where each element comes from.
+    /// The source of each element.
     pub(super) table: Box<[usize]>,
 }
 
@@ -63,7 +63,7 @@ impl<T: Lane> Inst<T> {
         Self { run, kind, a, b, c, out, n, k: 0, inner: 1, sizes, scalar, what: None, table }
     }
 
-    /// Whether all that it reads and writes is within `len` elements.
+    /// True if it reads and writes the first `len` elements only.
     pub(super) fn fits(&self, len: usize) -> bool {
         let Self { a, b, c, out, n, k, sizes, .. } = *self;
         let [of_a, of_b, of_out] = if sizes.batch > 0 { sizes.lens() } else { [n.max(k), n, n] };
@@ -113,7 +113,7 @@ twos! {
     Div |a, b| t4a_algebra::Real::div(a, b);
 }
 
-/// Which operand of two is one number for all.
+/// The operand of two that is one number for all elements.
 const NONE: u8 = 0;
 const LEFT: u8 = 1;
 const RIGHT: u8 = 2;
@@ -169,7 +169,7 @@ fn sized<T: Lane, F: Two<T>, const ONE: u8>(n: usize) -> Kernel<T> {
     }
 }
 
-/// How two operands of these numbers of elements meet without being laid out; the last: a static one.
+/// The way two operands of these numbers of elements are combined without a copy; the last: a static one.
 fn of_two<T: Lane, F: Two<T>>(
     n: usize,
     sizes: [usize; 2],

@@ -50,7 +50,7 @@ use stepwise::Stepwise;
 struct Body<B: Operations> {
     source: Source<B>,
     captured: Flat<Floats<Traced<B>>>,
-    /// How many consts, carries and xs there are.
+    /// The numbers of consts, carries and xs.
     counts: [usize; 3],
     length: usize,
     reverse: bool,

@@ -31,7 +31,7 @@ const MOVES: [&str; 15] = [
 ];
 
 impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
-    /// Where each element of a movement comes from, as operand and element; `None` if it is no movement
+    /// The source of each element of a movement, as operand and element; `None` if it is no movement
     /// of numbers.
     fn movement(&self, one: &Instruction<B>) -> Option<Vec<(usize, usize)>> {
         if !MOVES.contains(&one.name) || one.results != 1 {
@@ -65,12 +65,12 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
         data.iter::<f64>().map(from).collect()
     }
 
-    /// Whether a movement leaves everything where it is.
+    /// True if a movement leaves all elements in place.
     fn is_same(table: &[(usize, usize)], n: usize) -> bool {
         table.len() == n && table.iter().enumerate().all(|(i, &at)| at == (0, i))
     }
 
-    /// Which slot a result will share: known before any line of the step is made.
+    /// Decides the slot that a result shares with an operand, before any line of the step is made.
     pub(super) fn share(&mut self, one: &Instruction<B>) {
         if let (Some(table), Some(&v)) = (self.movement(one), one.operands.first())
             && Self::is_same(&table, self.numel(v))
@@ -236,7 +236,7 @@ impl<T: Lane + Element, B: Backend> Builder<'_, T, B> {
     }
 }
 
-/// Where the elements of a result come from if an operand repeats along its axes of size 1.
+/// The sources of the elements of a result if an operand repeats along its axes of size 1.
 fn spread(from: &[usize], to: &[usize], at: usize) -> Vec<usize> {
     let mut strides = vec![0; to.len()];
     let mut stride = 1;

@@ -36,11 +36,11 @@ pub(super) struct Routine<B: Backend> {
 pub(super) enum Operand<B: Backend> {
     Arena(usize, Vec<usize>),
     Constant(Any<B>),
-    /// What another routine has given.
+    /// A result of another routine.
     Kept(usize),
 }
 
-/// Where a result of a routine goes.
+/// The destination of a result of a routine.
 pub(super) enum Put {
     /// Offset and elements.
     Arena(usize, usize),
@@ -84,13 +84,13 @@ pub(super) struct Added {
 /// A scan as a program.
 pub(super) struct Loop<T, B: Backend> {
     pub(super) arena: usize,
-    /// How many tensors routines give to each other.
+    /// The number of tensors that routines pass to each other.
     pub(super) kept: usize,
     pub(super) constants: Vec<(usize, Vec<T>)>,
     /// Consts, carries, xs, captured values.
     pub(super) inputs: Vec<Range>,
     pub(super) counts: [usize; 3],
-    /// What does not change from step to step.
+    /// Lines whose results do not change from step to step.
     pub(super) before: Vec<Line<T, B>>,
     pub(super) step: Vec<Line<T, B>>,
     /// From where to where carries go after a step, and how many elements.
@@ -105,7 +105,7 @@ pub(super) struct Loop<T, B: Backend> {
     pub(super) machine: Option<super::machine::Machine<T>>,
 }
 
-/// Where a value is.
+/// The place of a value.
 #[derive(Clone)]
 enum Place<B: Backend> {
     /// Nowhere yet.
@@ -193,7 +193,7 @@ impl<T: Lane + Element, B: Operations> Loop<T, B> {
                 x => b.place[*id] = Place::Outside(x.clone()),
             }
         }
-        // What depends on nothing that changes is computed once.
+        // Values that depend on nothing that changes are computed once.
         let [consts, carries, xs] = body.counts;
         let changes = consts..consts + carries + xs;
         b.moving[changes].fill(true);
