@@ -1,4 +1,4 @@
-//! The steps of linear recurrences, of numbers of `P` parts: 1 real, 2 complex.
+//! Steps of linear recurrences over numbers of `P` parts: 1 for real, 2 for complex.
 //!
 //! ```text
 //! Forward    h ← a h + b                            (state h)
@@ -49,25 +49,25 @@ fn size<T: Float, const P: usize>(a: [T; P]) -> T {
     a.into_iter().map(|x| x.abs()).reduce(T::add).unwrap_or(T::ZERO)
 }
 
-/// Elements `from, from + 1, …` of an array.
+/// Elements `from .. from + P` of an array.
 #[inline(always)]
 fn part<T: Copy, const N: usize, const P: usize>(x: [T; N], from: usize) -> [T; P] {
     std::array::from_fn(|i| x[from + i])
 }
 
-/// One array after the other.
+/// Concatenation of two arrays.
 #[inline(always)]
 fn join<T: Copy, const P: usize, const N: usize>(a: [T; P], b: [T; P]) -> [T; N] {
     std::array::from_fn(|i| if i < P { a[i] } else { b[i - P] })
 }
 
-/// The least normal number of a type.
+/// Smallest positive normal number of `T`.
 fn tiny<T: Float>() -> T {
     T::from_f64(if size_of::<T>() == 8 { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE as f64 })
 }
 
-/// `A h + B`, unless A has left the range of numbers on its way and that could be seen: `loss` bounds by how much
-/// it is off.
+/// `A h + B`, or `None` if A underflowed or overflowed while it was accumulated and the result would be wrong: `loss`
+/// bounds the absolute error of A.
 #[inline(always)]
 fn enter<T: Float, const P: usize>(a: [T; P], b: [T; P], loss: T, state: [T; P]) -> Option<[T; P]> {
     let ranges = size(a).is_finite() && size(b).is_finite();
@@ -76,23 +76,23 @@ fn enter<T: Float, const P: usize>(a: [T; P], b: [T; P], loss: T, state: [T; P])
     (ranges && unseen).then(|| step(a, state, b))
 }
 
-/// `h ← a h + b` of `[a.., b..]`, which gives h.
+/// Step `h ← a h + b` on inputs `[a.., b..]`; output h.
 #[derive(Clone, Copy)]
 pub(crate) struct Forward;
 
-/// `λ = h̄ + c`, `c ← ā λ` of `[a.., h̄..]`, which gives λ.
+/// Step `λ = h̄ + c`, `c ← ā λ` on inputs `[a.., h̄..]`; output λ.
 #[derive(Clone, Copy)]
 pub(crate) struct Adjoint;
 
-/// [`Adjoint`] of `[a.., h̄.., h₋₁..]`, which gives the cotangents of a and b.
+/// [`Adjoint`] on inputs `[a.., h̄.., h₋₁..]`; outputs are the cotangents of a and b.
 #[derive(Clone, Copy)]
 pub(crate) struct Reverse;
 
-/// `p ← p x`, which gives p.
+/// Step `p ← p x`; output p.
 #[derive(Clone, Copy)]
 pub(crate) struct Product;
 
-/// Whether lanes meet a conjugate: only complex ones.
+/// Implements the steps for numbers of `$p` parts: `$two` = 2p, `$three` = 3p, `$total` = 2p + 1 array elements.
 macro_rules! affine {
     ($p:literal, $two:literal, $three:literal, $total:literal) => {
         impl<T: Float> LaneStep<T, $two, $p, $p> for Forward {
@@ -181,7 +181,7 @@ macro_rules! affine {
     };
 }
 
-/// The total `[A.., B.., loss]` with A multiplied by a and a new B.
+/// Total `[A.., B.., loss]` after one more step: A multiplied by a, and the given B.
 #[inline(always)]
 fn after<T: Float, const P: usize, const R: usize>(
     total: [T; R],
@@ -190,8 +190,8 @@ fn after<T: Float, const P: usize, const R: usize>(
 ) -> ([T; R], [T; 0]) {
     let before = part::<T, R, P>(total, 0);
     let product = times(a, before);
-    // What was lost below the normal numbers grows with what comes after it, and is lost anew as long as it
-    // lies there. A factor of 0 loses nothing.
+    // An underflow error is multiplied by all later factors, and a new error is added at each step whose product is
+    // subnormal. A factor of 0 makes the error 0.
     let (factor, loss) = (size(a), total[R - 1]);
     let low = size(product) < tiny::<T>() && !size(before).is_zero();
     let grown = loss.mul(factor);

@@ -12,8 +12,8 @@ use crate::operand;
 use crate::recurrence::LinearRecurrence;
 use crate::running::Running;
 
-/// Elements of a chunk. Fixed, so that the brackets, and with them the last bits, depend on the number of
-/// elements alone.
+/// Elements of a chunk. The constant fixes the bracketing, so results depend bit for bit only on the number of
+/// elements.
 const CHUNK: usize = 8;
 
 /// `y_t = x_0 ∘ x_1 ∘ … ∘ x_t` along an axis, for an associative operation.
@@ -22,10 +22,9 @@ const CHUNK: usize = 8;
 /// along the axis. With `reverse` the scan runs from the end, `y_t = x_{n−1} ∘ … ∘ x_t`; with
 /// `exclusive` `y_t` lacks the last element `x_t`, and the first is the identity.
 ///
-/// Chunks of 8 elements are combined side by side, the scan of their totals is the same at an eighth of the
-/// length, and one more pass brings them together: about `2 n` operations in `O(log n)` calls of
-/// [`Monoid::combine`], each on many elements. A combine that is not associative gives a result all the
-/// same, which depends on the brackets.
+/// Chunks of 8 elements are combined elementwise, the chunk totals are scanned recursively at one eighth of the length,
+/// and a last pass combines both: about `2 n` operations in `O(log n)` calls of [`Monoid::combine`], each on many
+/// elements. If combine is not associative, the result depends on this bracketing; no error is returned.
 ///
 /// On the engine sums, products, extrema and log-sum-exp are [`Cumulative`], affine maps a
 /// [`LinearRecurrence`].
@@ -34,13 +33,13 @@ const CHUNK: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct AssociativeScan<M = FloatMonoid> {
-    /// What combines.
+    /// The associative operation.
     pub monoid: M,
-    /// The axis of the scan, in every array.
+    /// The axis of the scan in every array.
     pub axis: usize,
-    /// Whether it runs from the end of the axis.
+    /// Scan from the end of the axis.
     pub reverse: bool,
-    /// Whether results lack the element at their own place.
+    /// Exclude element t from result t.
     pub exclusive: bool,
 }
 
@@ -49,7 +48,7 @@ fn part<A: Array>(x: &[A], from: usize, len: usize) -> Vec<A> {
     x.iter().map(|x| x.narrow(0, from, len)).collect()
 }
 
-/// Elements one behind the other.
+/// Concatenates elements along the first axis.
 fn join<A: Array>(parts: &[Vec<A>]) -> Vec<A> {
     let all = |k: usize| A::cat(&parts.iter().map(|x| x[k].clone()).collect::<Vec<A>>(), 0);
     (0..parts[0].len()).map(all).collect()
@@ -84,12 +83,12 @@ fn interleave<A: Array>(columns: &[Vec<A>]) -> Vec<A> {
 }
 
 impl<M: Monoid> AssociativeScan<M> {
-    /// Forwards, inclusive.
+    /// An inclusive forward scan.
     pub fn new(monoid: M, axis: usize) -> Self {
         Self { monoid, axis, reverse: false, exclusive: false }
     }
 
-    /// The running operation that this is.
+    /// The equivalent [`Cumulative`], if there is one.
     fn running(&self) -> Option<Cumulative> {
         let kind = self.monoid.running().filter(|_| !self.exclusive)?;
         Some(Cumulative { reverse: self.reverse, ..Cumulative::new(kind, self.axis) })
@@ -105,7 +104,7 @@ impl<M: Monoid> AssociativeScan<M> {
         Ok(out)
     }
 
-    /// The axis to the front, in order of time.
+    /// Moves the scan axis to the front; reversed arrays are flipped to forward time.
     fn enter<A: Array>(&self, x: &A) -> A {
         let mut axes: Vec<usize> = (0..x.shape().len()).collect();
         axes.remove(self.axis);
@@ -122,7 +121,7 @@ impl<M: Monoid> AssociativeScan<M> {
         x.permute(&axes)
     }
 
-    /// One after the other.
+    /// Sequential scan.
     fn sequential<A: Array>(&self, x: &[Vec<A>]) -> Result<Vec<Vec<A>>> {
         let mut all = vec![x[0].clone()];
         for x in &x[1..] {
@@ -132,7 +131,7 @@ impl<M: Monoid> AssociativeScan<M> {
         Ok(all)
     }
 
-    /// Cotangents of x of [`AssociativeScan::sequential`], which gave y.
+    /// Cotangents of x in [`AssociativeScan::sequential`], given its result y.
     fn sequential_vjp<A: Array>(
         &self,
         x: &[Vec<A>],
@@ -178,7 +177,7 @@ impl<M: Monoid> AssociativeScan<M> {
         Ok(join(&done))
     }
 
-    /// Cotangents of x from those of y, back through the chunks.
+    /// Cotangents of x given those of y, propagated through the chunks.
     fn scan_vjp<A: Array>(&self, x: &[A], cotangents: &[A]) -> Result<Vec<A>> {
         let n = len(x);
         if n < 2 {
@@ -199,7 +198,7 @@ impl<M: Monoid> AssociativeScan<M> {
         let local = self.sequential(&x_columns)?;
         let totals = self.scan(&local[CHUNK - 1])?;
 
-        // What does not fill a chunk.
+        // The remainder after the last full chunk.
         let mut of_totals = g.swap_remove(CHUNK - 1);
         let mut done = Vec::new();
         if n > whole {
@@ -212,7 +211,7 @@ impl<M: Monoid> AssociativeScan<M> {
             done = of_rest.split_off(1);
             of_totals = join(&[part(&of_totals, 0, chunks - 1), of_rest.remove(0)]);
         }
-        // The pass that brings chunks together.
+        // Reverse of the pass that combines chunk totals with the elements of the next chunk.
         let entering = part(&totals, 0, chunks - 1);
         let mut of_entering = part(&of_totals, 0, chunks - 1);
         for (local, g) in local.iter().zip(&mut g) {
@@ -228,7 +227,7 @@ impl<M: Monoid> AssociativeScan<M> {
         Ok(join(&done))
     }
 
-    /// Results without the element at their own place.
+    /// Exclusive results: results shifted by one element.
     fn shifted<A: Array>(&self, y: Vec<A>) -> Vec<A> {
         match len(&y) {
             0 => y,
@@ -289,7 +288,8 @@ impl<M: Monoid> Operation for AssociativeScan<M> {
         }
     }
 
-    /// Where it is another operation on the engine: combining runs on batches as it is.
+    /// The batch becomes a leading axis if the scan runs as [`Cumulative`] or [`LinearRecurrence`]. The portable
+    /// definition is batched operation by operation.
     fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
         let entrywise = self.running().is_some() || self.monoid.affine();
         let op = Self { axis: self.axis + 1, ..self.clone() };

@@ -1,11 +1,11 @@
-//! Gated recurrent cells: `(z, u, h, c) ↦ (h, c)`, entry by entry, in the vocabulary.
+//! Gated recurrent cells `(z, u, h, c) ↦ (h, c)`, elementwise, composed from [`Array`] operations.
 //!
-//! `z` are the gates' shares of the input and `u` those of the state before, side by side along the last
-//! axis in the order of the formulas. σ is the logistic function.
+//! `z = x W` are the input contributions to the gates and `u = h U` the state contributions, concatenated along the
+//! last axis in the order of the formulas. σ is the logistic function.
 
 use t4a_diff::Array;
 
-/// What a recurrent layer computes from `p = z + u` in every step.
+/// Update of a recurrent layer in each step, with `p = z + u`.
 ///
 /// ```text
 /// Tanh    h ← tanh p
@@ -22,11 +22,11 @@ use t4a_diff::Array;
 pub enum Cell {
     /// `tanh`.
     Tanh,
-    /// One gate that keeps or replaces.
+    /// One gate that interpolates between the old and the new state.
     Gated,
     /// Reset and update gates.
     Gru,
-    /// A memory beside the state.
+    /// A memory cell c in addition to the state h.
     Lstm,
 }
 
@@ -34,7 +34,7 @@ pub enum Cell {
 pub(crate) struct Back<A> {
     pub(crate) z: A,
     pub(crate) u: A,
-    /// Of h without the way through u.
+    /// Cotangent of h without the path through u.
     pub(crate) h: Option<A>,
     pub(crate) c: Option<A>,
 }
@@ -60,10 +60,10 @@ fn of_tanh<A: Array>(y: &A, g: &A) -> A {
 }
 
 impl Cell {
-    /// All of them.
+    /// All cells.
     pub const ALL: [Self; 4] = [Self::Tanh, Self::Gated, Self::Gru, Self::Lstm];
 
-    /// How many gates of the width of the state.
+    /// Number of gates; each has the width of the state.
     pub fn gates(self) -> usize {
         match self {
             Self::Tanh => 1,
@@ -73,12 +73,12 @@ impl Cell {
         }
     }
 
-    /// How many arrays the state consists of: h, and c for an LSTM.
+    /// Number of state arrays: h, and c for an LSTM.
     pub fn states(self) -> usize {
         if self == Self::Lstm { 2 } else { 1 }
     }
 
-    /// The gates after their functions; of a GRU `u₂` as well.
+    /// Activated gates; for a GRU also `u₂`.
     pub(crate) fn activations<A: Array>(self, z: &A, u: &A) -> Vec<A> {
         let last = z.shape().len() - 1;
         let width = z.shape()[last] / self.gates();
@@ -97,7 +97,7 @@ impl Cell {
         (0..self.gates()).map(function).collect()
     }
 
-    /// The state after a step from the state before it.
+    /// The state after a step, given the state before it.
     pub(crate) fn step<A: Array>(self, gates: &[A], state: &[A]) -> Vec<A> {
         let mix = |keep: &A, new: &A| state[0].sub(new).mul(keep).add(new);
         match (self, gates) {
@@ -111,7 +111,7 @@ impl Cell {
         }
     }
 
-    /// Cotangents from those of h and c after the step.
+    /// Cotangents of z, u, h and c, given those of h and c after the step.
     pub(crate) fn back<A: Array>(
         self,
         gates: &[A],

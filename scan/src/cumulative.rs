@@ -1,4 +1,4 @@
-//! Running sums, products, extrema and log-sum-exp with derivatives. Every rule is a linear recurrence.
+//! Cumulative sums, products, extrema and log-sum-exp with derivatives. Each vjp is a linear recurrence.
 
 use t4a_diff::array::Kernel;
 use t4a_diff::{
@@ -15,7 +15,7 @@ use crate::running::{Running, running};
 ///
 /// With `complex` (sums and products) x and y are pairs of real and imaginary parts.
 ///
-/// Rules, with the time of sums running on:
+/// Rules; the index of the sums increases with time:
 ///
 /// ```text
 /// sum          x̄_t = Σ_{s ≥ t} ȳ_s
@@ -24,33 +24,33 @@ use crate::running::{Running, running};
 /// log-sum-exp  g_t = ȳ_t + e^(y_t − y_{t+1}) g_{t+1}, x̄_t = e^(x_t − y_t) g_t
 /// ```
 ///
-/// Where log-sum-exp is −∞ its derivative is 0.
+/// If log-sum-exp is −∞ its derivative is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Cumulative {
-    /// What is accumulated.
+    /// The cumulative operation.
     pub kind: Running,
-    /// The axis.
+    /// The axis of accumulation.
     pub axis: usize,
-    /// Whether it is accumulated from the end of the axis.
+    /// Accumulate from the end of the axis.
     pub reverse: bool,
-    /// Whether operand and result are pairs of real and imaginary parts.
+    /// Operand and result are pairs of real and imaginary parts.
     pub complex: bool,
 }
 
 impl Cumulative {
-    /// Real, forwards.
+    /// A real forward accumulation.
     pub fn new(kind: Running, axis: usize) -> Self {
         Self { kind, axis, reverse: false, complex: false }
     }
 
-    /// The recurrence of its rules.
+    /// The recurrence of the vjp.
     fn recurrence(&self) -> LinearRecurrence {
         let &Self { axis, reverse, complex, .. } = self;
         LinearRecurrence { axis, reverse, initial: false, complex }
     }
 
-    /// Operands of the recurrence that is the product: `y_t = x_t y_{t−1} + 0` from 1.
+    /// Operands of the recurrence that computes the product: `y_t = x_t y_{t−1} + 0` with initial value 1.
     fn product_operands<A: Array>(&self, x: &[A]) -> (LinearRecurrence, Vec<A>) {
         let one = |(i, x): (usize, &A)| zero(x, self.axis).shift(if i == 0 { 1.0 } else { 0.0 });
         let zeros = x.iter().map(|x| x.full(&x.shape(), 0.0));
@@ -59,7 +59,7 @@ impl Cumulative {
         (LinearRecurrence { initial: true, ..self.recurrence() }, operands)
     }
 
-    /// `x ⊕ y` of what accumulates by comparison or in logarithms.
+    /// `x ⊕ y` for maximum, minimum and log-sum-exp.
     fn join<A: Array>(&self, x: &A, y: &A) -> A {
         match self.kind {
             Running::LogSumExp => log_add_exp(x, y),
@@ -68,7 +68,7 @@ impl Cumulative {
         }
     }
 
-    /// By doubling: in every pass each element meets the result of as many before it.
+    /// Scan by doubling (Hillis and Steele): in pass k each element is combined with the element 2ᵏ before it.
     fn doubling<A: Array>(&self, x: &A) -> A {
         let (axis, n) = (self.axis, x.shape()[self.axis]);
         let x = if self.reverse { x.flip(&[axis]) } else { x.clone() };
@@ -82,7 +82,7 @@ impl Cumulative {
         if self.reverse { y.flip(&[axis]) } else { y }
     }
 
-    /// Of results, 1 where one is that before it in time; there is at least one.
+    /// 1 where `y_t = y_{t−1}` in time order, else 0; requires at least one element.
     fn unchanged<A: Array>(&self, y: &A) -> A {
         let (axis, n) = (self.axis, y.shape()[self.axis]);
         let (low, high) = (y.narrow(axis, 0, n - 1), y.narrow(axis, 1, n - 1));
@@ -91,7 +91,7 @@ impl Cumulative {
         A::cat(&if self.reverse { [same, first] } else { [first, same] }, axis)
     }
 
-    /// The cotangents of the recurrence that is the product, by its rule `run`.
+    /// Cotangents of the recurrence that computes the product, with its vjp given by `run`.
     fn product_vjp<A: Array>(
         &self,
         reverse: &Reverse<'_, A>,

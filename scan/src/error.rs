@@ -1,4 +1,4 @@
-//! What scans reject.
+//! Errors of scans.
 
 use t4a_diff::tree::TreeError;
 use t4a_einsum::EinsumError;
@@ -8,87 +8,87 @@ use thiserror::Error;
 /// Result of a scan.
 pub type Result<T, E = ScanError> = std::result::Result<T, E>;
 
-/// How a scan is computed.
+/// Execution path of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ScanPath {
-    /// In one kernel, as operations do; their results carry the route `fused`.
+    /// One fused kernel, as in operations; results have the route `fused`.
     Fused,
-    /// Step by step in the operations of the body.
+    /// Step by step with the operations of the body.
     Fallback,
 }
 
-/// A leaf of the carry that a step changed.
+/// A leaf of the carry whose shape or dtype a step changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CarryLeaf {
-    /// Where in the tree, `.0.1` say.
+    /// Path in the tree, such as `.0.1`.
     pub path: String,
-    /// Shape and dtype at the beginning.
+    /// Shape and dtype of the initial carry.
     pub init: (Vec<usize>, DType),
     /// Shape and dtype after a step.
     pub step: (Vec<usize>, DType),
 }
 
-/// A rejected scan: which one, what it required and what it was given.
+/// A rejected scan: the operation, the requirement and the given value.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ScanError {
-    /// Neither xs nor a length.
+    /// Neither xs nor a length is given.
     #[error("scan: without xs a length is required")]
     LengthRequired,
-    /// Lengths that disagree.
+    /// The leading sizes of xs and the given length disagree.
     #[error("scan: the leading axes of xs have sizes {leading:?}, the length given is {given:?}")]
     LengthMismatch {
-        /// The length asked for.
+        /// The given length.
         given: Option<usize>,
-        /// Of every leaf of xs.
+        /// Leading size of every leaf of xs.
         leading: Vec<usize>,
     },
-    /// A leaf of xs with nothing to scan over.
+    /// A leaf of xs has rank 0.
     #[error("scan: leaf {path} of xs has no leading axis")]
     NoLeadingAxis {
-        /// Which leaf.
+        /// Path of the leaf.
         path: String,
     },
-    /// Trees of different structure.
+    /// The trees have different structure.
     #[error("scan: {what} has the structure {given}, required is {required}")]
     Structure {
-        /// Which tree.
+        /// Name of the tree.
         what: &'static str,
-        /// Of what was given.
+        /// Structure of the given tree.
         given: String,
-        /// Of what is required.
+        /// The required structure.
         required: String,
     },
-    /// A tree that is not one of floats, or not of the type that a body or a caller asks for.
+    /// A tree has leaves that are not floats, or it does not have the type that the body or the caller requires.
     #[error("scan: {what}: {error}")]
     Tree {
-        /// Consts, init, xs, the carry or ys.
+        /// One of: consts, init, xs, carry, ys.
         what: &'static str,
         /// The reason.
         error: TreeError,
     },
-    /// A step that returns another kind of carry than it takes.
+    /// A step changes structure, shape or dtype of the carry.
     #[error("scan: a step changes shape or dtype of the carry: {}", carry_leaves(.leaves))]
     Carry {
         /// Every leaf that differs.
         leaves: Vec<CarryLeaf>,
     },
-    /// Steps whose ys differ.
+    /// The shapes of ys differ between steps.
     #[error("scan: ys of different steps have shapes {first:?} and {other:?}")]
     YShape {
-        /// Of the first step made.
+        /// Shape in the first executed step.
         first: Vec<usize>,
-        /// Of another one.
+        /// Shape in another step.
         other: Vec<usize>,
     },
-    /// A leaf of ys of several kinds.
+    /// The dtype of a leaf of ys differs between steps.
     #[error("scan: a y is {} in one step and {} in another", .dtypes[0], .dtypes[1])]
     YKind {
-        /// Of the first step and of the last one.
+        /// Dtypes in the first and in the last step.
         dtypes: [DType; 2],
     },
-    /// A tracked tensor that the body uses without having been given it.
+    /// The body captures a tracked tensor that is not one of its arguments.
     #[error(
         "scan: the body uses a tracked tensor that is not among consts, carry and xs; its gradient would \
          be lost under {policy}"
@@ -97,8 +97,8 @@ pub enum ScanError {
         /// The memory policy.
         policy: String,
     },
-    /// A step that runs a reverse pass of its own, on a tape whose passes do not nest. Scans on a tape record such
-    /// steps as they are.
+    /// A step runs a reverse pass itself, on a tape whose passes do not nest. Scans on a tape record such steps
+    /// directly.
     #[error(
         "scan: a step runs a reverse pass, so it cannot run again inside of one, as {policy} would"
     )]
@@ -106,90 +106,90 @@ pub enum ScanError {
         /// The memory policy.
         policy: String,
     },
-    /// Tracked tensors of several dtypes under a policy that bounds memory.
+    /// The tracked tensors have several dtypes, and the policy bounds memory.
     #[error("scan: tracked tensors of one dtype are required under {policy}, given {dtypes:?}")]
     DTypes {
         /// The memory policy.
         policy: String,
-        /// Those given.
+        /// The given dtypes.
         dtypes: Vec<DType>,
     },
-    /// A tangent of another shape or dtype than what it belongs to.
+    /// A tangent has another shape or dtype than its primal.
     #[error(
         "scan: the tangent of leaf {path} of {what} has shape and dtype {given:?}, required {required:?}"
     )]
     Tangent {
-        /// Consts, init or xs.
+        /// One of: consts, init, xs.
         what: &'static str,
-        /// Which leaf.
+        /// Path of the leaf.
         path: String,
         /// Shape and dtype of the leaf.
         required: Box<(Vec<usize>, DType)>,
         /// Shape and dtype of the tangent.
         given: Box<(Vec<usize>, DType)>,
     },
-    /// Tracked tensors where tangents are asked for.
+    /// Tracked tensors are given where tangents are required.
     #[error(
         "scan: {what} are tracked by a tape; tangents are constants, their gradient would be lost"
     )]
     Tracked {
-        /// Consts, init or xs.
+        /// One of: consts, init, xs.
         what: &'static str,
     },
-    /// An iteration that does not end.
+    /// The fixed-point iteration does not converge.
     #[error(
         "fixed_point: after {steps} steps numbers still change by {change:.1e} times one plus the largest, allowed are \
          {tolerance:.1e}"
     )]
     NotConverged {
-        /// Most steps; fewer if a number is NaN.
+        /// Number of steps; below the maximum if a number is NaN.
         steps: usize,
-        /// That of the settings.
+        /// Tolerance of the settings.
         tolerance: f64,
-        /// Of the last step; NaN if there is such a number.
+        /// Relative change in the last step; NaN if a number is NaN.
         change: f64,
     },
-    /// A loop whose test still holds after the most steps allowed.
+    /// The condition of a loop still holds after the maximum number of steps.
     #[error("while_loop: the test still holds after {limit} steps, which is the limit")]
     Endless {
-        /// Most steps.
+        /// Maximum number of steps.
         limit: usize,
     },
-    /// A test or an index that is not one number.
+    /// A condition or an index is not a single number.
     #[error("{what} has to be one integer or truth value, given are shapes {shapes:?}")]
     NotOne {
-        /// Which of them.
+        /// Name of the operand.
         what: &'static str,
-        /// Of what was given.
+        /// The given shapes.
         shapes: Vec<Vec<usize>>,
     },
-    /// A choice without branches.
+    /// A switch has no branches.
     #[error("switch: there are no branches")]
     NoBranch,
-    /// Branches whose results differ.
+    /// The results of the branches have different structure, shapes or dtypes.
     #[error("switch: branch 0 returns {first}, branch {branch} {other}")]
     Branches {
-        /// Which branch.
+        /// Index of the branch.
         branch: usize,
         /// Structure, shapes and dtypes of the results of branch 0.
         first: String,
-        /// Of that branch.
+        /// Structure, shapes and dtypes of the results of this branch.
         other: String,
     },
-    /// A path that the caller does not accept.
+    /// The path is not among the accepted ones.
     #[error("scan: the path would be {chosen:?} ({reason}), accepted are {accepted:?}")]
     PathRejected {
-        /// The path that would be taken.
+        /// The path that the scan would take.
         chosen: ScanPath,
-        /// Why.
+        /// The reason for this path.
         reason: &'static str,
-        /// What was asked for.
+        /// The accepted paths.
         accepted: Vec<ScanPath>,
     },
-    /// Of operations on dense tensors.
+    /// An error of an operation on dense tensors.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// Of products over semirings.
+    /// An error of a contraction over a semiring.
     #[error(transparent)]
     Einsum(#[from] EinsumError),
 }

@@ -1,6 +1,7 @@
-//! Recurrences along an axis in one kernel each, with derivatives: running sums, linear recurrences, scans
-//! over any monoid, recurrent layers, the Kalman filter. Many lanes run side by side in vectors, few long ones
-//! in chunks, so results do not depend on the number of threads. Burn users call `burn_t4a::ext::scan`.
+//! Recurrences along an axis, one kernel each, with derivatives: cumulative sums, linear recurrences, scans over any
+//! monoid, recurrent layers, the Kalman filter. Many lanes are vectorised side by side and a few long lanes are split
+//! into chunks of fixed length, so results do not depend on the number of threads. Burn users call
+//! `burn_t4a::ext::scan`.
 //!
 //! ```
 //! use t4a_diff::{Operation, Value, check};
@@ -15,26 +16,25 @@
 //!
 //! | task | |
 //! |---|---|
-//! | running sums, products, extrema, log-sum-exp | [`running()`] of any dtype; with derivatives [`Cumulative`] |
+//! | cumulative sums, products, extrema, log-sum-exp | [`running()`] of any dtype; with derivatives [`Cumulative`] |
 //! | h ← a h + b, real or complex | [`LinearRecurrence`] |
 //! | h ← A h + b with small matrices | [`MatrixRecurrence`] |
 //! | an associative scan | [`AssociativeScan`] over a [`Monoid`] |
 //! | gated recurrent layers | [`Recurrent`] of a [`Cell`] |
 //! | a Kalman filter and its likelihood | [`KalmanFilter`] |
 //! | ln Z, marginals, best and K best sequences of tags | [`LinearChain`]; ln Z alone [`LogPartition`] |
-//! | a body of one's own, on a tape in bounded memory | [`body`] |
-//! | which carries to keep for a reverse pass in bounded memory | [`schedule`] |
+//! | a user-defined body, on a tape in bounded memory | [`body`] |
+//! | placement of checkpoints for a reverse pass in bounded memory | [`schedule`] |
 //!
-//! With `reverse` a recurrence runs from the end of the axis to its beginning, and every result lies where its
-//! operand does.
+//! With `reverse` a recurrence runs from the end of the axis to its beginning, and result t has the index of operand t.
 
-// body           a body of the caller's, step by step, over arrays and their tapes
-// lanes          the loops: many lanes in vectors, few long ones in chunks
+// body           scan, loops and choices with a user-defined body, over arrays and their tapes
+// lanes          loops: many lanes in vectors, a few long lanes in chunks
 // running        sums, products, maxima, minima, log-sum-exp of engine tensors of any dtype
 // cumulative     Cumulative: the same with derivatives
 // recurrence     LinearRecurrence: h ← a h + b, real and complex
 // matrix         MatrixRecurrence: h ← A h + b with small matrices
-// monoid         Monoid, FloatMonoid: what associative scans combine with
+// monoid         Monoid, FloatMonoid: operations of associative scans
 // associative    AssociativeScan: over any monoid
 // cell           Cell: gated cells of recurrent layers
 // recurrent      Recurrent: a recurrent layer over a sequence

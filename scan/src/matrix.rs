@@ -13,19 +13,19 @@ use crate::recurrence::{before, zero};
 
 /// `H_t = A_t H_{t−1} + B_t`.
 ///
-/// Shapes: `A: […, n, d, d]`, `B: […, n, d, k]`, with `initial` `H₀: […, 1, d, k]` (else H₀ = 0); the
-/// result is as B. Vectors have k = 1. With `reverse` time runs from the end of its axis.
+/// Shapes: `A: […, n, d, d]`, `B: […, n, d, k]`, with `initial` also `H₀: […, 1, d, k]` (otherwise H₀ = 0); the result
+/// has the shape of B. Vectors have k = 1. With `reverse` time runs from the end of its axis.
 ///
 /// The rule: `Λ_t = H̄_t + A_{t+1}ᵀ Λ_{t+1}`, `Ā_t = Λ_t H_{t−1}ᵀ`, `B̄_t = Λ_t`, `H̄₀ = A₁ᵀ Λ₁`.
 ///
-/// Cost: `2 d² k` flops per step, products of 1 to 4 and 8 rows of vectors unrolled; sequences of a batch on
-/// several threads.
+/// Cost: `2 d² k` flops per step; products with d = 1 to 4 and 8 and k = 1 are unrolled; the sequences of a batch are
+/// distributed over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct MatrixRecurrence {
-    /// Whether time runs from the end of its axis.
+    /// Time runs from the end of its axis.
     pub reverse: bool,
-    /// Whether H₀ is given.
+    /// H₀ is an operand.
     pub initial: bool,
 }
 
@@ -50,7 +50,7 @@ impl MatrixRecurrence {
         x.narrow(time(x), if self.reverse { n - 1 } else { 0 }, 1)
     }
 
-    /// The cotangents, from those of the forces.
+    /// Cotangents of all operands, given `lambda`, the cotangent of B.
     fn cotangents<A: Array>(&self, reverse: &Reverse<'_, A>, lambda: A) -> Cotangents<A> {
         let (kept, wanted) = (reverse.kept, reverse.wanted);
         let h0 = (self.initial && wanted[0]).then(|| kept.float(2));
@@ -105,7 +105,7 @@ impl Operation for MatrixRecurrence {
         }
     }
 
-    /// Step by step.
+    /// Sequential definition from [`Array`] operations.
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
         let (a, b) = (inputs[0].float(), inputs[1].float());
         let axis = time(b);
@@ -149,7 +149,7 @@ impl Operation for MatrixRecurrence {
         Ok(self.cotangents(reverse, lambda))
     }
 
-    /// `Ḣ_t = A_t Ḣ_{t−1} + (Ȧ_t H_{t−1} + Ḃ_t)`: the recurrence once more.
+    /// `Ḣ_t = A_t Ḣ_{t−1} + (Ȧ_t H_{t−1} + Ḃ_t)`: the same recurrence with another B.
     fn jvp<A: Array>(&self, inputs: &[Value<Dual<A>>], _: &[bool]) -> Result<Outcome<Dual<A>>> {
         let values: Vec<A> = inputs.iter().map(|x| x.float().value.clone()).collect();
         let tangent = |i: usize| inputs.get(i).and_then(|x| x.float().tangent.clone());
@@ -168,7 +168,7 @@ impl Operation for MatrixRecurrence {
     }
 }
 
-/// `H_t = A_t H_{t−1} + B_t`, or with the matrix of the step before, transposed: `A_{t−1}ᵀ`.
+/// `H_t = A_t H_{t−1} + B_t`; with `adjoint` the coefficient is `A_{t−1}ᵀ`.
 fn run(a: &Eager, b: &Eager, h0: Option<&Eager>, reverse: bool, adjoint: bool) -> Result<Eager> {
     let (shape, dtype) = (b.shape(), b.dtype());
     let [.., n, d, k] = shape[..] else { unreachable!("shapes are checked before") };
@@ -191,12 +191,12 @@ fn run(a: &Eager, b: &Eager, h0: Option<&Eager>, reverse: bool, adjoint: bool) -
     })
 }
 
-/// One sequence; `h` holds B.
+/// One sequence; on entry `h` contains B.
 struct Sequence<'a, T> {
     a: &'a [T],
     h: &'a mut [T],
     h0: Option<&'a [T]>,
-    /// n, d, k.
+    /// Sizes n, d, k.
     sizes: [usize; 3],
     reverse: bool,
     adjoint: bool,
@@ -207,7 +207,7 @@ impl<T: Float> Loop for Sequence<'_, T> {
     #[inline(always)]
     fn run(self) {
         let [n, d, k] = self.sizes;
-        // With sizes that are known the loops of a step are unrolled.
+        // Constant sizes let the compiler unroll the loops of a step.
         match (d, k) {
             (1, 1) => self.steps(n, 1, 1),
             (2, 1) => self.steps(n, 2, 1),
@@ -229,7 +229,7 @@ impl<T: Float> Sequence<'_, T> {
             add_product(&a[t * d * d..][..d * d], h0, &mut h[t * size..][..size], d, k);
         }
         for s in 1..n {
-            // The state before, and where this one lies.
+            // Indices of the previous and of the current state.
             let (from, to) = if reverse { (n - s, n - 1 - s) } else { (s - 1, s) };
             let (low, high) = h.split_at_mut(from.max(to) * size);
             let low = &mut low[from.min(to) * size..];

@@ -1,4 +1,4 @@
-//! Monoids whose elements are given by arrays, for scans.
+//! Monoids over tuples of arrays, the operations of associative scans.
 
 use std::fmt::Debug;
 
@@ -11,14 +11,14 @@ use crate::cumulative::log_add_exp;
 use crate::error::Result;
 use crate::running::Running;
 
-/// An associative operation on elements that consist of one or several arrays.
+/// An associative operation on elements that are tuples of one or several arrays.
 ///
-/// Arrays carry elements along their first axis, and what is combined is combined one by one; the other
-/// axes are the element's own. The order of the operands is kept, so that the operation need not commute.
-/// **It must be associative:** a scan brackets as it likes, and nothing can check that.
+/// The first axis of each array enumerates elements, which are combined one by one; the remaining axes belong to the
+/// element. Operand order is preserved, so the operation need not commute. **It must be associative:** the scan chooses
+/// the bracketing, and associativity cannot be checked.
 ///
-/// [`Monoid::combine`] is written in the vocabulary; derivatives of all orders follow from it where
-/// it works entry by entry on arrays of one shape, otherwise from [`Monoid::vjp`].
+/// [`Monoid::combine`] is composed from [`Array`] operations; derivatives of all orders follow from it if it is
+/// elementwise on arrays of one shape, otherwise from [`Monoid::vjp`].
 ///
 /// ```
 /// use t4a_diff::{Array, Operation, Value, check};
@@ -45,52 +45,52 @@ use crate::running::Running;
 /// # Ok::<(), ScanError>(())
 /// ```
 pub trait Monoid: Clone + Debug + Send + Sync + 'static {
-    /// Its name in errors.
+    /// Name in error messages.
     fn name(&self) -> &'static str;
 
-    /// How many arrays an element has.
+    /// Number of arrays of an element.
     fn arrays(&self) -> usize {
         1
     }
 
-    /// Checks shapes of the arrays of one element, before any work. The default asks for one shape.
+    /// Checks the shapes of the arrays of one element before any work. The default requires equal shapes.
     ///
     /// # Errors
-    /// If there are no such elements.
+    /// If the shapes do not form an element.
     fn check(&self, element: &[Meta]) -> Result<()> {
         Ok(crate::operand::same_shape(self.name(), element, "arrays of one shape")?)
     }
 
-    /// Identities, as many as there are elements in `like` and in their shape.
+    /// Identity elements, with the number and shape of the elements in `like`.
     fn identity<A: Array>(&self, like: &[A]) -> Vec<A>;
 
-    /// `x ∘ y`, where x comes before y.
+    /// `x ∘ y`, where x precedes y in the scan.
     ///
     /// # Errors
-    /// What depends on values.
+    /// Errors that depend on values.
     fn combine<A: Array>(&self, x: &[A], y: &[A]) -> Result<Vec<A>>;
 
-    /// Cotangents of x and y of [`Monoid::combine`]. The default is for operations entry by entry on
-    /// arrays of one shape: it multiplies by derivatives that it finds with duals.
+    /// Cotangents of x and y of [`Monoid::combine`]. The default is valid for elementwise operations on arrays of one
+    /// shape: it multiplies by partial derivatives computed with dual numbers.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Monoid::combine`].
     fn vjp<A: Array>(&self, x: &[A], y: &[A], cotangents: &[A]) -> Result<[Vec<A>; 2]> {
         entrywise_vjp(self, x, y, cotangents)
     }
 
-    /// The running operation that a scan over it is, if there is one.
+    /// The equivalent cumulative operation, if there is one.
     fn running(&self) -> Option<Running> {
         None
     }
 
-    /// Whether elements are the pairs of [`FloatMonoid::Affine`].
+    /// True if elements are the pairs of [`FloatMonoid::Affine`].
     fn affine(&self) -> bool {
         false
     }
 }
 
-/// The rule of an operation entry by entry, by derivatives that duals find.
+/// Vjp of an elementwise operation, with partial derivatives computed by dual numbers.
 fn entrywise_vjp<M: Monoid, A: Array>(
     monoid: &M,
     x: &[A],
@@ -115,7 +115,7 @@ fn entrywise_vjp<M: Monoid, A: Array>(
     Ok([all(0)?, all(1)?])
 }
 
-/// Monoids by name.
+/// The built-in monoids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -125,9 +125,9 @@ pub enum FloatMonoid {
     Sum,
     /// `x y`.
     Product,
-    /// The greater one.
+    /// `max(x, y)`.
     Max,
-    /// The lesser one.
+    /// `min(x, y)`.
     Min,
     /// `ln(eˣ + e^y)`.
     LogAddExp,
@@ -135,14 +135,14 @@ pub enum FloatMonoid {
     Any,
     /// 1 if neither is 0, else 0; its derivative is 0.
     All,
-    /// Maps `h ↦ a h + b`, the later one after the earlier: `(a₂ a₁, a₂ b₁ + b₂)`.
+    /// Composition of maps `h ↦ a h + b`, with the later map applied last: `(a₂ a₁, a₂ b₁ + b₂)`.
     Affine,
-    /// Products of square matrices over a semiring, the earlier one on the left.
+    /// Products of square matrices over a semiring, earlier factors on the left.
     Matrix(FloatSemiring),
 }
 
 impl FloatMonoid {
-    /// `x y` of `[n, …, d, d]`, as a contraction of `[n ·…, d, d]`.
+    /// `x y` for `[n, …, d, d]`, as a contraction of `[n ·…, d, d]`.
     fn product<A: Array>(semiring: FloatSemiring, x: &A, y: &A) -> Result<Product<A>> {
         let shape = x.shape();
         let d = shape[shape.len() - 1];
@@ -257,7 +257,7 @@ fn nonzero<A: Array>(x: &A) -> A::Flags {
     x.equals(0.0).not()
 }
 
-/// The unit matrix over a semiring, in the shape of x.
+/// The identity matrix over a semiring, with the shape of x.
 fn unit<A: Array>(semiring: FloatSemiring, x: &A) -> A {
     let shape = x.shape();
     let d = shape[shape.len() - 1];

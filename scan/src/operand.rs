@@ -1,10 +1,10 @@
-//! Operands: what is checked before any work, and engine tensors as contiguous elements of one type.
+//! Operands: checks before any work, and conversion of engine tensors to contiguous elements of one type.
 
 use t4a_diff::{Eager, Meta};
 use t4a_tensor::route::{Path, Route};
 use t4a_tensor::{AnyTensor, DType, Element, Result, Tensor, TensorError};
 
-/// As many operands as the operation has.
+/// Checks the number of operands.
 pub(crate) fn count(op: &'static str, inputs: &[Meta], wanted: usize) -> Result<()> {
     if inputs.len() == wanted {
         return Ok(());
@@ -13,7 +13,7 @@ pub(crate) fn count(op: &'static str, inputs: &[Meta], wanted: usize) -> Result<
     Err(TensorError::value(op, message))
 }
 
-/// Floats of one dtype.
+/// Checks that operands are floats of one dtype.
 pub(crate) fn floats(op: &'static str, inputs: &[Meta]) -> Result<()> {
     let first = inputs[0].dtype;
     if !first.is_float() {
@@ -25,13 +25,13 @@ pub(crate) fn floats(op: &'static str, inputs: &[Meta]) -> Result<()> {
     }
 }
 
-/// Whether the axis exists.
+/// Checks that the axis exists.
 pub(crate) fn axis(op: &'static str, axis: usize, shape: &[usize]) -> Result<()> {
     let rank = shape.len();
     if axis < rank { Ok(()) } else { Err(TensorError::Axis { op, axis, rank }) }
 }
 
-/// Operands of the shape of the first.
+/// Checks that operands have the shape of the first.
 pub(crate) fn same_shape(op: &'static str, inputs: &[Meta], required: &'static str) -> Result<()> {
     let first = &inputs[0].shape;
     match inputs.iter().find(|x| x.shape != *first) {
@@ -40,7 +40,7 @@ pub(crate) fn same_shape(op: &'static str, inputs: &[Meta], required: &'static s
     }
 }
 
-/// The operands in the type that their dtype is computed in, row-major.
+/// Operands converted to the compute type of their dtype, row-major.
 pub(crate) fn wide<T: Element, const N: usize>(operands: [&Eager; N]) -> Result<[Tensor<T>; N]> {
     let one = |x: &Eager| x.tensor()?.clone().cast(T::DTYPE)?.to_contiguous()?.into_typed::<T>();
     let all = operands.into_iter().map(one).collect::<Result<Vec<_>>>()?;
@@ -52,7 +52,7 @@ pub(crate) fn elements<T: Element>(x: &Tensor<T>) -> &[T] {
     x.as_slice().unwrap_or_else(|| unreachable!("the tensor is contiguous"))
 }
 
-/// A result of a fused kernel in its shape and dtype.
+/// Converts a result of a fused kernel to its shape and dtype.
 pub(crate) fn narrow<T: Element>(
     result: Tensor<T>,
     shape: &[usize],
@@ -62,7 +62,7 @@ pub(crate) fn narrow<T: Element>(
     Ok(AnyTensor::from(result).cast(dtype)?.reshape(shape)?.with_route(route))
 }
 
-/// Binds `$t` to the type that a float dtype is computed in.
+/// Binds `$t` to the compute type of a float dtype.
 macro_rules! computed_in {
     ($op:expr, $dtype:expr, $t:ident => $body:expr) => {{
         let dtype: t4a_tensor::DType = $dtype;

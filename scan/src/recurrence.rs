@@ -12,15 +12,15 @@ use crate::operand::{self, computed_in, elements, narrow, wide};
 
 /// `h_t = a_t h_{t−1} + b_t` along an axis.
 ///
-/// Operands: `a` and `b` of one shape, and with `initial` h₀ with size 1 along the axis; otherwise h₀ = 0.
-/// The result has their shape. With `complex` every operand and the result are a pair, real parts first:
-/// `a, ia, b, ib, h₀, ih₀`. With `reverse` time runs from the end of the axis.
+/// Operands: `a` and `b` of one shape, and with `initial` h₀ with size 1 along the axis; otherwise h₀ = 0. The result
+/// has the shape of a. With `complex` every operand and the result are pairs, real part first: `a, ia, b, ib, h₀, ih₀`.
+/// With `reverse` time runs from the end of the axis.
 ///
-/// The rule, a recurrence that runs the other way: `λ_t = h̄_t + a*_{t+1} λ_{t+1}`,
+/// The rule, a recurrence in the opposite direction: `λ_t = h̄_t + a*_{t+1} λ_{t+1}`,
 /// `ā_t = λ_t h*_{t−1}`, `b̄_t = λ_t`, `h̄₀ = a*₁ λ₁`.
 ///
-/// Cost: 2 flops per element; two reads, one write. Few long lanes are cut into chunks of 512 steps, whose
-/// totals are computed first: one read more, and independent chains.
+/// Cost: 2 flops per element; two reads, one write. A few long lanes are cut into chunks of 512 steps whose totals are
+/// computed first: one additional read, and independent dependency chains.
 ///
 /// Reference: Martin and Cundy 2018 (arXiv 1709.04057).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,15 +28,15 @@ use crate::operand::{self, computed_in, elements, narrow, wide};
 pub struct LinearRecurrence {
     /// The axis of time.
     pub axis: usize,
-    /// Whether time runs from the end of the axis.
+    /// Time runs from the end of the axis.
     pub reverse: bool,
-    /// Whether h₀ is given.
+    /// h₀ is an operand.
     pub initial: bool,
-    /// Whether every operand is a pair of real and imaginary parts.
+    /// Every operand is a pair of real and imaginary parts.
     pub complex: bool,
 }
 
-/// A number of one part, or of a real and an imaginary one.
+/// Real part, and imaginary part of complex numbers.
 type Parts<A> = Vec<A>;
 
 /// `a b`, with the conjugate of b if `conj`.
@@ -67,7 +67,7 @@ fn conj<A: Array>(mut a: Parts<A>) -> Parts<A> {
     a
 }
 
-/// What lies one step earlier in time, `first` at its beginning.
+/// x shifted by one step in time: element t is `x_{t−1}`, and `first` at the first step.
 pub(crate) fn before<A: Array>(x: &A, first: &A, axis: usize, reverse: bool) -> A {
     let n = x.shape()[axis];
     match (n, reverse) {
@@ -85,23 +85,23 @@ pub(crate) fn zero<A: Array>(x: &A, axis: usize) -> A {
 }
 
 impl LinearRecurrence {
-    /// Real, forwards, from 0.
+    /// A real forward recurrence with h₀ = 0.
     pub fn new(axis: usize) -> Self {
         Self { axis, reverse: false, initial: false, complex: false }
     }
 
-    /// How many parts a number has.
+    /// Parts of a number: 1 real, 2 complex.
     fn parts(&self) -> usize {
         1 + self.complex as usize
     }
 
-    /// Operand `k`, if it is given.
+    /// Parts of operand `k`; `None` if absent.
     fn operand<A: Array>(&self, inputs: &[A], k: usize) -> Option<Parts<A>> {
         let p = self.parts();
         Some(inputs.get(k * p..(k + 1) * p)?.to_vec())
     }
 
-    /// The recurrence of these, on whatever arrays.
+    /// The recurrence of these operands, for any array type.
     pub(crate) fn of<A: Array>(&self, inputs: Vec<A>) -> Result<Parts<A>> {
         let inputs: Vec<Value<A>> = inputs.into_iter().map(Value::Float).collect();
         Ok(A::apply(self, &inputs, &vec![false; inputs.len()])?.results)
@@ -116,7 +116,7 @@ impl LinearRecurrence {
         h.iter().enumerate().map(shifted).collect()
     }
 
-    /// `λ` of the cotangents of h.
+    /// `λ`, given the cotangents of h.
     pub(crate) fn adjoint<A: Array>(&self, a: &[A], cotangents: Parts<A>) -> Result<Parts<A>> {
         let later = |a: &A| before(a, &zero(a, self.axis), self.axis, !self.reverse);
         let a = conj(a.iter().map(later).collect());
@@ -136,7 +136,7 @@ impl LinearRecurrence {
         reverse.cotangents.iter().map(|g| g.clone().unwrap_or_else(zeros)).collect()
     }
 
-    /// Whether operand `k` wants a cotangent.
+    /// True if a cotangent of operand `k` is required.
     fn wants(&self, wanted: &[bool], k: usize) -> bool {
         (0..self.parts()).any(|i| wanted.get(k * self.parts() + i) == Some(&true))
     }
@@ -178,7 +178,7 @@ impl Operation for LinearRecurrence {
         if self.complex { Vec::new() } else { vec![Kernel::Recurrence] }
     }
 
-    /// By a kernel of the arrays, else step by step.
+    /// A kernel of the array type if it has one, else a sequential loop.
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
         let inputs: Vec<A> = inputs.iter().map(|x| x.float().clone()).collect();
         let operand = |k| self.operand(&inputs, k).unwrap_or_else(|| unreachable!("it is given"));
@@ -294,7 +294,7 @@ impl Operation for LinearRecurrence {
         })
     }
 
-    /// `ḣ_t = a_t ḣ_{t−1} + (ȧ_t h_{t−1} + ḃ_t)`: the recurrence once more.
+    /// `ḣ_t = a_t ḣ_{t−1} + (ȧ_t h_{t−1} + ḃ_t)`: the same recurrence with another b.
     fn jvp<A: Array>(&self, inputs: &[Value<Dual<A>>], _: &[bool]) -> Result<Outcome<Dual<A>>> {
         let values: Vec<A> = inputs.iter().map(|x| x.float().value.clone()).collect();
         let h = self.of(values.clone())?;
@@ -344,7 +344,7 @@ impl LinearRecurrence {
         Ok(walk(affine::Forward, &over)?.outputs)
     }
 
-    /// The outputs of a reverse kernel of `a`, the cotangents of h and, if that is all, h.
+    /// Outputs of a reverse kernel, given `a`, the cotangents of h and, for [`Reverse`](crate::affine::Reverse), h.
     fn fused_reverse<T, const I: usize, const P: usize, const O: usize, const R: usize>(
         &self,
         kernel: impl LaneStep<T, I, P, O> + Total<T, I, P, R>,

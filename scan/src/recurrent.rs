@@ -1,8 +1,7 @@
 //! A recurrent layer over a whole sequence as one operation.
 //!
-//! The products with the inputs of all steps are one product, made before (`z = x W`); what is left is
-//! `u = h U` and the cell in every step. The reverse pass computes the gates of all steps again, in one
-//! product, so that nothing but states is kept.
+//! The input products of all steps are computed beforehand as one product (`z = x W`); each step computes `u = h U` and
+//! the cell. The reverse pass recomputes the gates of all steps in one product, so the only residuals are the states.
 
 use t4a_diff::{Array, Cotangents, Eager, Meta, OnBatch, Operation, Outcome, Reverse, Value};
 use t4a_tensor::{Result, TensorError};
@@ -18,18 +17,18 @@ use crate::recurrent_kernel as kernel;
 /// `initial` `h₀: [batch, width]` and for an LSTM `c₀` (else zeros). Results: `h: [n, batch, width]`, and c
 /// for an LSTM. With `reverse` time runs from the end.
 ///
-/// Cost: one product `[batch, width]·[width, gates·width]` per step and as many functions as there are
-/// gates; no allocation in a step. Blocks of 16 sequences run on several threads.
+/// Cost: one product `[batch, width]·[width, gates·width]` and one activation per gate in each step; no allocation in a
+/// step. Blocks of 16 sequences are distributed over threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Recurrent {
-    /// What a step computes.
+    /// The cell.
     pub cell: Cell,
-    /// Whether time runs from the end of the sequence.
+    /// Time runs from the end of the sequence.
     pub reverse: bool,
-    /// Whether the product with the state has a bias.
+    /// A bias is added to the product with the state.
     pub bias: bool,
-    /// Whether the first state is given.
+    /// The initial state is an operand.
     pub initial: bool,
 }
 
@@ -38,12 +37,12 @@ pub(crate) struct Operands<A> {
     pub(crate) z: A,
     pub(crate) weight: A,
     pub(crate) bias: Option<A>,
-    /// h₀, c₀: `[1, batch, width]`.
+    /// Initial states h₀, c₀: `[1, batch, width]`.
     pub(crate) first: Vec<A>,
 }
 
 impl Recurrent {
-    /// Forwards from zeros, without a bias.
+    /// A forward layer with zero initial state and no bias.
     pub fn new(cell: Cell) -> Self {
         Self { cell, reverse: false, bias: false, initial: false }
     }
@@ -52,7 +51,7 @@ impl Recurrent {
         2 + self.bias as usize + if self.initial { self.cell.states() } else { 0 }
     }
 
-    /// `[n, batch, width]`.
+    /// Sizes n, batch, width.
     fn sizes<A: Array>(z: &A, weight: &A) -> [usize; 3] {
         let (z, weight) = (z.shape(), weight.shape());
         [z[0], z[1], weight[0]]
@@ -74,7 +73,7 @@ impl Recurrent {
         }
     }
 
-    /// `h U + b` of states `[…, batch, width]`.
+    /// State contributions `h U + b` for states `[…, batch, width]`.
     fn shares<A: Array>(x: &Operands<A>, h: &A) -> A {
         let shape = h.shape();
         let [rows, batch, width] = shape[..] else { unreachable!("states have rank 3") };
@@ -87,7 +86,7 @@ impl Recurrent {
         }
     }
 
-    /// The cotangents from those of all z and u and of the first states.
+    /// Cotangents of the operands, given those of all z and u and of the initial states.
     fn finish<A: Array>(
         &self,
         x: &Operands<A>,
@@ -148,7 +147,7 @@ impl Operation for Recurrent {
         Ok(vec![state; self.cell.states()])
     }
 
-    /// Step by step.
+    /// Sequential definition from [`Array`] operations.
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
         let x = self.operands(|i| inputs[i].float());
         let [n, batch, width] = Self::sizes(&x.z, &x.weight);
@@ -177,7 +176,7 @@ impl Operation for Recurrent {
         Ok(Outcome::new(kernel::forward(self.cell, self.reverse, &x)?))
     }
 
-    /// More sequences, if they share the weights.
+    /// A batch is an additional batch of sequences if the weights are shared.
     fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
         let weights = 1 + self.bias as usize;
         if differ[1..=weights].contains(&true) {

@@ -1,4 +1,4 @@
-//! The steps of recurrent layers on engine tensors: blocks of sequences, each through all of its time.
+//! Recurrent layers on engine tensors: blocks of sequences, each executed over all steps.
 
 use t4a_algebra::gemm::{MatMut, MatRef, Parallelism, Product};
 use t4a_algebra::parallel;
@@ -11,10 +11,10 @@ use crate::cell::Cell;
 use crate::operand::{computed_in, elements, narrow, wide};
 use crate::recurrent::Operands;
 
-/// Sequences of a block. Fixed, so that products have the same shapes on any number of threads.
+/// Number of sequences in a block. Constant, so that the product shapes do not depend on the number of threads.
 const BLOCK: usize = 16;
 
-/// Rows `BLOCK·i …` of every step, for each block: mutable parts of `[n, batch, width]`.
+/// For each block, rows `BLOCK·i …` of every step: disjoint mutable slices of `[n, batch, width]`.
 fn blocks<T>(x: &mut [T], batch: usize, width: usize) -> Vec<Vec<&mut [T]>> {
     let mut all: Vec<Vec<&mut [T]>> = (0..batch.div_ceil(BLOCK)).map(|_| Vec::new()).collect();
     for step in x.chunks_exact_mut(batch * width) {
@@ -44,7 +44,7 @@ where
     product.accumulate(transposed).parallelism(threads).run::<Standard>();
 }
 
-/// h of all steps, and c.
+/// h of all steps, and c for an LSTM.
 pub(crate) fn forward(cell: Cell, reverse: bool, x: &Operands<Eager>) -> Result<Vec<Eager>> {
     let shape = x.z.shape();
     let (n, batch) = (shape[0], shape[1]);
@@ -95,14 +95,14 @@ pub(crate) fn forward(cell: Cell, reverse: bool, x: &Operands<Eager>) -> Result<
 struct Forward<'a, 'b, T> {
     cell: Cell,
     reverse: bool,
-    /// Whether this is the only block: then products may use threads.
+    /// True if this is the only block; its products may then be multithreaded.
     alone: bool,
     width: usize,
     z: &'a [T],
     weight: &'a [T],
     bias: Option<&'a [T]>,
     first: Vec<&'a [T]>,
-    /// The first sequence of the block, of how many.
+    /// Index of the first sequence of the block; `batch` is the total.
     from: usize,
     batch: usize,
     h: &'b mut [&'a mut [T]],
@@ -143,7 +143,7 @@ where
     }
 }
 
-/// The cell of one row: `h` and `c` before and after.
+/// The cell of one row; `h` and `c` are updated in place.
 #[inline(always)]
 fn step<T: Float>(cell: Cell, z: &[T], u: &[T], h: &mut [T], c: &mut [T]) {
     let w = h.len();
@@ -178,7 +178,7 @@ fn step<T: Float>(cell: Cell, z: &[T], u: &[T], h: &mut [T], c: &mut [T]) {
     }
 }
 
-/// Cotangents of z and u of all steps, and of the first states.
+/// Cotangents of z and u of all steps, and of the initial states.
 pub(crate) fn back(
     cell: Cell,
     reverse: bool,
@@ -250,7 +250,7 @@ struct Backward<'a, 'b, T> {
     cell: Cell,
     reverse: bool,
     alone: bool,
-    /// Batch, width, the first sequence of the block.
+    /// Batch, width, index of the first sequence of the block.
     sizes: [usize; 3],
     z: &'a [T],
     u: &'a [T],
@@ -326,7 +326,7 @@ where
     }
 }
 
-/// The cell of one row backwards: `h` and `c` are cotangents after and before, without the way through u.
+/// Vjp of the cell of one row; the cotangents `h` and `c` are updated in place, without the path through u.
 #[inline(always)]
 fn step_back<T: Float>(
     cell: Cell,

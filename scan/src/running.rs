@@ -1,4 +1,4 @@
-//! Running sums, products, extrema and log-sum-exp of engine tensors.
+//! Cumulative sums, products, extrema and log-sum-exp of engine tensors.
 
 use t4a_algebra::{Float, Numeric, Real};
 use t4a_tensor::route::{Path, Route};
@@ -8,7 +8,7 @@ use crate::affine;
 use crate::lanes::{Extent, LaneStep, PerLane, Source, Total, Walk, walk};
 use crate::operand::{self, computed_in, elements};
 
-/// What is accumulated.
+/// The cumulative operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -27,10 +27,10 @@ pub enum Running {
 }
 
 impl Running {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Self; 5] = [Self::Sum, Self::Product, Self::Max, Self::Min, Self::LogSumExp];
 
-    /// Its name in errors.
+    /// Name in error messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sum => "cumsum",
@@ -42,16 +42,16 @@ impl Running {
     }
 }
 
-/// Values that are accumulated along an axis, from its end with `reverse`: `yᵢ = x₀ ⊕ … ⊕ xᵢ`.
+/// Accumulates along an axis, from its end with `reverse`: `yᵢ = x₀ ⊕ … ⊕ xᵢ`.
 ///
 /// Dtypes: sums and products of all numbers, where integers wrap and 16-bit floats are accumulated in
 /// `f32`; extrema of real numbers; extrema of `bool`, which are *any* and *all*; log-sum-exp of floats.
 ///
-/// Errors do not grow along an axis, relative to the sizes that are added: |error of yᵢ| ≤ 5·ε·Σ|xⱼ| for sums of up
-/// to 1/ε floats, and that of the sum in log-sum-exp is (5 + 3k)·ε of it where the maximum has changed k times.
+/// Errors do not grow along the axis, relative to the magnitude of the terms: |error of yᵢ| ≤ 5·ε·Σ|xⱼ| for sums of up
+/// to 1/ε floats; the sum in log-sum-exp has a relative error of at most (5 + 3k)·ε if the maximum has changed k times.
 /// Products of i factors have i roundings.
 ///
-/// Cost: one read and one write per element, two reads for few long lanes of floats; views are copied first.
+/// Cost: one read and one write per element, two reads for a few long lanes of floats; views are copied first.
 ///
 /// ```
 /// use t4a_scan::{Running, running};
@@ -83,7 +83,7 @@ pub fn running(kind: Running, x: &AnyTensor, axis: usize, reverse: bool) -> Resu
     Ok(y.cast(dtype)?.with_route(route))
 }
 
-/// Of what is no float, by the engine's loops; `bool` as bytes.
+/// Dtypes that are not floats, with the loops of the engine; `bool` as bytes.
 fn exact(kind: Running, x: &AnyTensor, axis: usize, reverse: bool) -> Result<AnyTensor> {
     let (op, dtype) = (kind.name(), x.dtype());
     let flip = |x: AnyTensor| if reverse { x.flip(&[axis]) } else { Ok(x) };
@@ -103,7 +103,7 @@ fn exact(kind: Running, x: &AnyTensor, axis: usize, reverse: bool) -> Result<Any
     .cast(dtype)
 }
 
-/// Where, and which way.
+/// Shape, axis and direction of a scan.
 struct Place<'a> {
     shape: &'a [usize],
     axis: usize,
@@ -133,7 +133,7 @@ impl Place<'_> {
     }
 }
 
-/// `s ← s + x`, beside what was rounded off.
+/// `s ← s + x` with the compensation term.
 #[derive(Clone, Copy)]
 struct Sum;
 
@@ -145,11 +145,11 @@ struct Maximum;
 #[derive(Clone, Copy)]
 struct Minimum;
 
-/// `m ← max(m, x)`, `s = Σ e^(x − m)`, what was rounded off of `s`; gives `m + ln s`.
+/// `m ← max(m, x)`, `s = Σ e^(x − m)` with the compensation of `s`; output `m + ln s`.
 #[derive(Clone, Copy)]
 struct LogSumExp;
 
-/// The sum of `[s, rounded off]` and `x` (Kahan 1965). A sum that is not finite has nothing rounded off.
+/// The compensated sum of `[s, compensation]` and `x` (Kahan 1965). A sum that is not finite has compensation 0.
 #[inline(always)]
 fn compensated<T: Float>([s, low]: [T; 2], x: T) -> [T; 2] {
     let x = x.add(low);
@@ -180,12 +180,12 @@ impl<T: Float> Total<T, 1, 2, 2> for Sum {
         [T::ZERO; 2]
     }
     fn enter(self, [sum, low]: [T; 2], state: [T; 2]) -> Option<[T; 2]> {
-        // The sum of a chunk may overflow where a whole one does not.
+        // The sum of a chunk may overflow although the whole sum does not.
         sum.is_finite().then(|| compensated(compensated(state, sum), low))
     }
 }
 
-/// Kernels whose state is the result, so that totals are results as well.
+/// Kernels whose state is also the output, so chunk totals are states.
 macro_rules! selfsame {
     ($($kernel:ident |$s:ident, $x:ident| $e:expr, $identity:expr;)*) => {$(
         impl<T: Float> LaneStep<T, 1, 1, 1> for $kernel {
@@ -217,13 +217,13 @@ selfsame! {
     Minimum |s, x| s.min(x), T::HIGHEST;
 }
 
-/// A maximum, a sum relative to it and what was rounded off, with another three.
+/// Combines two triples of maximum, sum relative to it and compensation.
 #[inline(always)]
 fn join<T: Float>([m, s, p]: [T; 3], [n, r, q]: [T; 3]) -> [T; 3] {
-    // Equal infinities are at distance 0.
+    // The distance of equal infinities is 0.
     let distance = if m == n { T::ZERO } else { m.sub(n).abs() };
     let e = distance.neg().exp();
-    // A sum without a term stays 0, whatever is at distance ∞.
+    // An empty sum stays 0, even at distance ∞.
     let (top, sum, low, less, lower) = if n > m { (n, r, q, s, p) } else { (m, s, p, r, q) };
     let [sum, low] = compensated([sum, lower.mul_add(e, low)], less.mul(e));
     [if n.is_nan() { n } else { top }, sum, low]

@@ -1,19 +1,18 @@
-//! Reverse mode through many steps in bounded memory: which carries are kept, and which are computed again.
+//! Reverse mode over many steps in bounded memory: placement of stored carries and recomputation.
 //!
 //! ```text
 //! forward     c₀ → c₁ → … → c_N, keeping some carries
-//! backward    spans of steps from the last to the first: each needs the carry that it begins with
+//! backward    spans of steps from the last to the first: each requires its initial carry
 //! ```
 //!
-//! A schedule is a sequence of actions that depends on the policy and the number of steps alone. Whoever
-//! carries it out knows how to make a step and how to differentiate a span of steps; spans are
-//! differentiated in the same order under every policy.
+//! A schedule is a sequence of actions that depends only on the policy and the number of steps. The caller supplies the
+//! step function and the vjp of a span of steps; spans are differentiated in the same order under every policy.
 
 use std::collections::BTreeMap;
 
 use t4a_tensor::TensorError;
 
-/// Which carries of N steps are kept for the reverse pass.
+/// Policy that selects the carries, out of N, to store for the reverse pass.
 ///
 /// ```text
 /// policy        carries kept    in a span   steps made again
@@ -23,9 +22,9 @@ use t4a_tensor::TensorError;
 /// Revolve(s)    s               1           (r − 1) N − β(s+1, r−1) + 1
 /// ```
 ///
-/// with `β(s, r) = (s + r)!/(s! r!)` and r such that `β(s, r−1) < N ≤ β(s, r)`. Beside these every span runs
-/// its own steps once more, recording them. The first carry is an operand, which is there anyway and is not
-/// counted for Revolve; the last one at work is.
+/// with `β(s, r) = (s + r)!/(s! r!)` and r such that `β(s, r−1) < N ≤ β(s, r)`. In addition every span recomputes and
+/// records its own steps once. The initial carry is an operand and is not counted for Revolve; the current carry is
+/// counted.
 ///
 /// Reference: Griewank and Walther 2000, *Algorithm 799: revolve*.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -39,27 +38,27 @@ pub enum Policy {
     Sqrt,
     /// One carry for this many steps.
     Segment(usize),
-    /// At most this many carries, at places that need the fewest steps again.
+    /// At most this many carries, placed for minimal recomputation.
     Revolve(usize),
 }
 
-/// What is done next. The carry at work is c₀ before the first one.
+/// Next action. The current carry is c₀ before the first action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Makes the steps `from .. to`: the carry at work becomes that before step `to`.
+    /// Executes the steps `from .. to`: the current carry becomes that before step `to`.
     Advance {
         /// The first step.
         from: usize,
         /// The step after the last one.
         to: usize,
     },
-    /// Keeps the carry at work, which is that before this step.
+    /// Stores the current carry, which is that before this step.
     Store(usize),
-    /// A carry that was kept becomes the one at work.
+    /// Loads a stored carry as the current carry.
     Restore(usize),
-    /// A carry is not needed any more.
+    /// Drops a stored carry.
     Discard(usize),
-    /// Differentiates the steps `from .. to`; the carry before the first of them is at work.
+    /// Differentiates the steps `from .. to`; the current carry is that before step `from`.
     Reverse {
         /// The first step.
         from: usize,
@@ -68,11 +67,11 @@ pub enum Action {
     },
 }
 
-/// `β(s, r) = (s + r)!/(s! r!)`, at most `usize::MAX`.
+/// `β(s, r) = (s + r)!/(s! r!)`, saturated at `usize::MAX`.
 fn beta(s: usize, r: usize) -> usize {
     let mut value = 1u128;
     for i in 1..=s.min(r) as u128 {
-        // Exact: the product of i numbers in a row is divisible by i!.
+        // Exact: a product of i consecutive integers is divisible by i!.
         value = value * (s.max(r) as u128 + i) / i;
         if value > usize::MAX as u128 {
             return usize::MAX;
@@ -81,7 +80,7 @@ fn beta(s: usize, r: usize) -> usize {
     value as usize
 }
 
-/// The r of `β(s, r−1) < n ≤ β(s, r)`: how often a step is made at most.
+/// The r with `β(s, r−1) < n ≤ β(s, r)`: maximum number of executions of a step.
 fn repetitions(s: usize, n: usize) -> usize {
     if s == 1 {
         return n.saturating_sub(1);
@@ -89,39 +88,39 @@ fn repetitions(s: usize, n: usize) -> usize {
     (0..).find(|&r| beta(s, r) >= n).unwrap_or(n)
 }
 
-/// The plan of a reverse pass.
+/// The schedule of a reverse pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     policy: Policy,
     steps: usize,
 }
 
-/// What is left to do, the next one last.
+/// Stack of remaining tasks; the last element is executed first.
 #[derive(Clone, Debug)]
 pub struct Actions(Vec<Task>);
 
 #[derive(Clone, Copy, Debug)]
 enum Task {
     One(Action),
-    /// Segments `0 .. count` of this many steps out of all of them, forwards.
+    /// Forward segments of `length` steps, from step `next` to step `steps`.
     Keep {
         next: usize,
         length: usize,
         steps: usize,
     },
-    /// The same backwards: `count` of them are left.
+    /// Backward segments: the first `count` are left.
     Spans {
         count: usize,
         length: usize,
         steps: usize,
     },
-    /// `length` steps from `from` with `s` carries, the one before the first step among them.
+    /// `length` steps from `from` with `s` stored carries, including the one before step `from`.
     Revolve {
         from: usize,
         length: usize,
         s: usize,
     },
-    /// The same with no carry to spare, when `length` steps are left.
+    /// The same without a free carry, with `length` steps left.
     Single {
         from: usize,
         length: usize,
@@ -129,7 +128,7 @@ enum Task {
 }
 
 impl Schedule {
-    /// The schedule of a policy for this many steps.
+    /// The schedule of a policy for a number of steps.
     ///
     /// # Errors
     /// [`TensorError::Value`] for segments of no steps, or no carries.
@@ -143,12 +142,12 @@ impl Schedule {
         }
     }
 
-    /// How many steps there are.
+    /// Number of steps.
     pub fn steps(&self) -> usize {
         self.steps
     }
 
-    /// Steps of a span, except the last.
+    /// Length of a span, except the last one.
     fn length(&self) -> usize {
         let root = self.steps.isqrt();
         match self.policy {
@@ -158,18 +157,18 @@ impl Schedule {
         }
     }
 
-    /// The greatest number of steps in a span that is differentiated.
+    /// Maximum number of steps in a differentiated span.
     pub fn span(&self) -> usize {
         self.length().min(self.steps)
     }
 
-    /// The whole of it, backwards, as if the forward pass had ended before step N − 1.
+    /// Backward actions of all steps, as if the forward pass had ended before step N − 1.
     fn revolve(&self, s: usize) -> Actions {
         let all = Task::Revolve { from: 0, length: self.steps, s };
         Actions(vec![all, Task::One(Action::Store(0))])
     }
 
-    /// What is done before the cotangents are there: ends with the carry after the last step.
+    /// Actions of the forward pass; they end with the carry after the last step.
     pub fn forward(&self) -> Actions {
         let (steps, length) = (self.steps, self.length());
         if steps == 0 {
@@ -191,7 +190,7 @@ impl Schedule {
         }
     }
 
-    /// What is done from the cotangents of the last carry to those of the first.
+    /// Actions of the backward pass, from the cotangents of the last carry to those of the first.
     pub fn backward(&self) -> Actions {
         let (steps, length) = (self.steps, self.length());
         if steps == 0 {
@@ -210,7 +209,7 @@ impl Schedule {
                 }
                 let last = steps - 1;
                 let reverse = Action::Reverse { from: last, to: steps };
-                // It was kept for this; where the schedule keeps it itself, it discards it.
+                // This carry was stored for the last step only; if the schedule also stores it, the schedule drops it.
                 if !kept.contains(&last) {
                     rest.0.push(Task::One(Action::Discard(last)));
                 }
@@ -227,7 +226,7 @@ impl Iterator for Actions {
 
     fn next(&mut self) -> Option<Action> {
         loop {
-            // What follows is pushed in reverse.
+            // Tasks are pushed in reverse order.
             match self.0.pop()? {
                 Task::One(action) => return Some(action),
                 Task::Keep { next, length, steps } => {
@@ -280,7 +279,7 @@ impl Iterator for Actions {
     }
 }
 
-/// Carries that were kept, by the step before which they are.
+/// Stored carries, keyed by the step that they precede.
 #[derive(Clone, Debug)]
 pub struct Stored<C>(BTreeMap<usize, C>);
 
@@ -298,7 +297,7 @@ impl<C: Clone> Stored<C> {
 }
 
 impl Schedule {
-    /// Makes all steps: the last carry, and those that are kept. `step(t, c)` makes step t.
+    /// Executes all steps; returns the last carry and the stored ones. `step(t, c)` executes step t.
     ///
     /// # Errors
     /// Those of the steps.
@@ -323,7 +322,7 @@ impl Schedule {
     }
 
     /// Differentiates all spans, the last one first. `step` is that of [`Schedule::run_forward`];
-    /// `reverse(from, to, c)` differentiates steps `from .. to` which begin with c.
+    /// `reverse(from, to, c)` differentiates steps `from .. to` with initial carry c.
     ///
     /// # Errors
     /// Those of steps and spans.
@@ -347,7 +346,7 @@ impl Schedule {
                     stored.0.insert(t, now);
                 }
                 Action::Restore(t) => {
-                    // The one before it goes first.
+                    // Drop the previous carry before the clone, to bound memory.
                     drop(carry.take());
                     carry = Some(stored.get(t));
                 }

@@ -1,4 +1,4 @@
-//! The messages that a chain hands along, one way and the other.
+//! Forward and backward messages of a linear chain.
 
 use t4a_diff::array::{Flags, Integers};
 use t4a_diff::{Array, Meta, Outcome};
@@ -17,7 +17,7 @@ pub(super) fn rejected<T>(message: String) -> Result<T> {
 /// A batch of chains. A sequence of tags `y` scores
 /// `Σ_t emissions[b, t, y_t] + Σ_t transitions[y_{t−1}, y_t]`, and its probability is `exp(score − ln Z)`.
 ///
-/// Everything that it returns is differentiable where the arrays are.
+/// All results are differentiable if the arrays are.
 ///
 /// Cost of ln Z, marginals and Viterbi: `batch · length · tags²` multiply-adds, and `length` operations.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct LinearChain<A> {
     /// `[tags (from), tags (to)]`.
     pub(super) transitions: A,
     pub(super) lengths: Vec<usize>,
-    /// Batch, length and tags: arrays that failed have no shape.
+    /// Batch, length and tags, stored because arrays in an error state have no shape.
     pub(super) sizes: [usize; 3],
 }
 
@@ -37,7 +37,7 @@ impl<A: Array> LinearChain<A> {
         self.sizes
     }
 
-    /// What holds of the steps of sequences of these lengths, `[batch, steps, 1]`.
+    /// Mask `[batch, steps, 1]` of `holds(step, length of the sequence)`.
     pub(super) fn flags(
         &self,
         steps: usize,
@@ -50,7 +50,7 @@ impl<A: Array> LinearChain<A> {
         Ok(self.emissions.indices(AnyTensor::from(ones)).at_least(1))
     }
 
-    /// Which sequences have ended before step t, `[batch, 1]`, if any have.
+    /// Mask `[batch, 1]` of the sequences that end before step t; `None` if there are none.
     pub(super) fn past(&self, t: usize) -> Result<Option<A::Flags>> {
         if self.lengths.iter().all(|&n| t < n) {
             return Ok(None);
@@ -64,7 +64,7 @@ impl<A: Array> LinearChain<A> {
         self.emissions.narrow(1, t, 1).reshape(&[batch, tags])
     }
 
-    /// `old` where step t lies past the end.
+    /// `new`, with `old` for the sequences that end before step t.
     pub(super) fn held(&self, t: usize, new: A, old: &A) -> Result<A> {
         Ok(match self.past(t)? {
             None => new,
@@ -72,7 +72,7 @@ impl<A: Array> LinearChain<A> {
         })
     }
 
-    /// `⊕` over all beginnings of the scores of ending in a tag, after each step.
+    /// Forward messages: per tag and step, `⊕` of the scores of all prefixes that end in the tag.
     pub(super) fn ahead(&self, semiring: FloatSemiring) -> Result<Messages<A>> {
         let [_, length, _] = self.sizes;
         let mut all = Messages::of(self.emission(0));
@@ -85,7 +85,7 @@ impl<A: Array> LinearChain<A> {
         Ok(all)
     }
 
-    /// `⊕` over all continuations of the scores that follow a tag, after each step.
+    /// Backward messages: per tag and step, `⊕` of the scores of all suffixes that follow the tag.
     pub(super) fn behind(&self, semiring: FloatSemiring) -> Result<Messages<A>> {
         let [batch, length, tags] = self.sizes;
         let mut all = Messages::of(self.emissions.full(&[batch, tags], 0.0));
@@ -101,14 +101,14 @@ impl<A: Array> LinearChain<A> {
         Ok(all)
     }
 
-    /// Arrays of all steps, `[batch, length, last]` of `[batch, last]`.
+    /// Stacks arrays `[batch, last]` of all steps into `[batch, length, last]`.
     fn stacked(&self, steps: Vec<A>, last: usize) -> A {
         let [batch, ..] = self.sizes;
         let one = |x: A| x.reshape(&[batch, 1, last]);
         A::cat(&steps.into_iter().map(one).collect::<Vec<_>>(), 1)
     }
 
-    /// `x[batch, length, tags]`, with `c` where a step lies past the end.
+    /// `x[batch, length, tags]`, with steps past the end of a sequence set to `c`.
     pub(super) fn without_past(&self, x: A, c: f64) -> Result<A> {
         let all @ [_, length, _] = self.sizes;
         Ok(match self.past(length - 1)? {
@@ -117,7 +117,7 @@ impl<A: Array> LinearChain<A> {
         })
     }
 
-    /// What is known of each step from both sides.
+    /// Forward and backward messages and the tag probabilities.
     pub(super) fn posterior(&self) -> Result<Posterior<A>> {
         let [batch, _, tags] = self.sizes;
         let semiring = FloatSemiring::LogSumExp;
@@ -128,11 +128,11 @@ impl<A: Array> LinearChain<A> {
         let ahead = self.stacked(ahead.steps, tags);
         let behind = self.stacked(behind.steps, tags);
         let both = ahead.add(&behind);
-        // Whatever is taken off cancels.
+        // The subtracted maximum cancels, so it is detached.
         let most = finite(both.max(2)).detach();
         let terms = both.sub(&most).exp();
         let sum = terms.sum(2);
-        // Where there is no sequence every term is 0.
+        // If ln Z is −∞ every term is 0; a divisor of 1 keeps the quotient 0.
         let sum = sum.fill(&sum.equals(0.0), 1.0);
         let total = most.add(&sum.ln()).add(&off);
         let of_tags = self.without_past(terms.div(&sum), 0.0)?;
@@ -140,16 +140,16 @@ impl<A: Array> LinearChain<A> {
     }
 }
 
-/// Steps after which the greatest message of a sequence is taken off: so messages stay as small as scores of
-/// a few steps. Of long sequences they would be as large as ln Z, and differences of them, which probabilities
-/// come from, nothing but rounding errors (in `f32` a tenth at a thousand steps).
+/// Number of steps after which messages are normalised: the maximum of each sequence is subtracted. Without it,
+/// messages of long sequences grow to the size of ln Z, and the differences from which probabilities are computed lose
+/// all digits (in `f32`, errors of 0.1 at a thousand steps).
 const RENEWED: usize = 8;
 
-/// Messages of all steps, up to a number per sequence.
+/// Messages of all steps, up to an additive constant per sequence.
 pub(super) struct Messages<A> {
     /// `[batch, tags]` each.
     pub(super) steps: Vec<A>,
-    /// What was taken off at a step, `[batch, 1]`, if anything was.
+    /// Normalisation subtracted at a step, `[batch, 1]`; `None` at steps without one.
     pub(super) off: Vec<Option<A>>,
 }
 
@@ -167,37 +167,37 @@ impl<A: Array> Messages<A> {
             self.steps.push(x);
             return self.off.push(None);
         }
-        // A constant: what it is has no influence on sums of it and of what is left.
+        // Detached: the subtracted constant is added back, so it has no derivative.
         let off = finite(x.max(1)).detach();
         self.steps.push(x.sub(&off));
         self.off.push(Some(off));
     }
 
-    /// `x[batch]` and all that was taken off.
+    /// `x[batch]` plus the sum of all subtracted normalisations.
     pub(super) fn with_all(&self, x: A) -> A {
         let off = self.off.iter().flatten();
         off.fold(x, |sum, off| sum.add(&off.reshape(&sum.shape())))
     }
 }
 
-/// 0 in the place of −∞, which stays as it is whatever is taken off.
+/// Replaces −∞ by 0, so that −∞ − max stays −∞.
 fn finite<A: Array>(x: A) -> A {
     x.fill(&x.equals(f64::NEG_INFINITY), 0.0)
 }
 
-/// What is known of each step.
+/// Posterior of each step.
 pub(super) struct Posterior<A> {
     /// Probabilities of tags, `[batch, length, tags]`; 0 past the end.
     pub(super) tags: A,
     /// Messages, `[batch, length, tags]`.
     pub(super) ahead: A,
     pub(super) behind: A,
-    /// ln of the sum over pairs of tags of the message ahead of the step before, transition, emission and the
-    /// message behind, `[batch, length, 1]`: ln Z without what was taken off of these two.
+    /// Log-sum-exp over pairs of tags of forward message of the previous step + transition + emission + backward
+    /// message, `[batch, length, 1]`: ln Z minus the normalisations of these two messages.
     pub(super) total: A,
 }
 
-/// Whether these are the operands of a chain with sequences of these lengths; batch, length and tags.
+/// Checks shapes, dtypes and sequence lengths of a chain; returns batch, length and tags.
 pub(super) fn check(emissions: &Meta, transitions: &Meta, lengths: &[usize]) -> Result<[usize; 3]> {
     let (of, between) = (&emissions.shape, &transitions.shape);
     let &[batch, length, tags] = &of[..] else {
@@ -230,7 +230,7 @@ pub(super) fn same_dtype(x: &Meta, y: &Meta) -> Result<()> {
     }
 }
 
-/// The result of an operation that has one.
+/// The only result of an operation.
 pub(super) fn only<A: Array>(out: Outcome<A>) -> A {
     out.results.into_iter().next().unwrap_or_else(|| unreachable!("one result"))
 }

@@ -1,14 +1,14 @@
-//! Linear chains of tags over any arrays: conditional random fields, hidden Markov models.
+//! Linear chains over tags: conditional random fields, hidden Markov models. Generic in the array type.
 //!
 //! ```text
 //! ahead   a_t[j] = ⊕_i a_{t−1}[i] ⊗ W[i, j] ⊗ x_t[j]      a product per step, over log-sum-exp or (max, +)
 //! behind  b_t[i] = ⊕_j W[i, j] ⊗ x_{t+1}[j] ⊗ b_{t+1}[j]
 //! ```
 //!
-//! Steps past the end of a sequence hand their messages on. Every few steps their greatest is taken off, so that
-//! they stay small, and added to the result. Reference: Lafferty, McCallum, Pereira 2001.
+//! Messages are unchanged in steps past the end of a sequence. Every few steps the maximum is subtracted from the
+//! messages, so that they stay small, and added to the result. Reference: Lafferty, McCallum, Pereira 2001.
 
-// messages    what a step hands to the next one, ahead and behind; what operands have to be
+// messages    forward and backward messages; checks of the operands
 // partition   LogPartition: ln Z as one operation, whose derivatives are marginals
 
 use std::cmp::Ordering;
@@ -29,15 +29,15 @@ use messages::{Result, check, meta, only, rejected, same_dtype};
 /// A sequence of tags and its score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScoredTags {
-    /// The tags, as many as the sequence is long.
+    /// The tags, one per step of the sequence.
     pub tags: Vec<usize>,
     /// The sum of their scores.
     pub score: f64,
 }
 
 impl<A: Array> LinearChain<A> {
-    /// Emissions `[batch, length, tags]`, transitions `[tags (from), tags (to)]`, and how long each sequence
-    /// is, all of them `length` by default. What lies past the end of a sequence is ignored.
+    /// A batch of chains with emissions `[batch, length, tags]`, transitions `[tags (from), tags (to)]` and the length
+    /// of each sequence (`length` by default). Steps past the end of a sequence are ignored.
     ///
     /// # Errors
     /// `Tensor` for sizes and dtypes that disagree and for lengths that are 0 or larger than `length`.
@@ -50,7 +50,7 @@ impl<A: Array> LinearChain<A> {
         Ok(Self { emissions, transitions, lengths, sizes })
     }
 
-    /// How long each sequence is.
+    /// Length of each sequence.
     pub fn lengths(&self) -> &[usize] {
         &self.lengths
     }
@@ -81,7 +81,7 @@ impl<A: Array> LinearChain<A> {
         }
         same_dtype(&meta(&self.emissions), &meta(scores)).map_err(refused)?;
         let elsewhere = self.flags(length, |t, n| t != step(n))?;
-        // Filled rather than multiplied: −∞ · 0 is no number.
+        // A fill, not a product with 0: −∞ · 0 is NaN.
         let scores = scores.reshape(&[1, 1, tags]).expand(&all);
         let scores = scores.fill(&elsewhere.expand(&all), 0.0);
         self.emissions = self.emissions.add(&scores);
@@ -112,7 +112,7 @@ impl<A: Array> LinearChain<A> {
                 self.lengths
             ));
         }
-        // The places of the scores in flat memory, and whose they are.
+        // Flat indices of the scores, and the sequence to which each belongs.
         let (mut at, mut from) = (Vec::new(), Vec::new());
         let (mut of_emission, mut of_transition) = (Vec::new(), Vec::new());
         for (b, (y, &n)) in tags.iter().zip(&self.lengths).enumerate() {
@@ -153,8 +153,8 @@ impl<A: Array> LinearChain<A> {
         Ok(self.posterior()?.tags)
     }
 
-    /// The best sequence of tags, `[batch, 1]` for each step, 0 past the end, and its score `[batch]`. Among
-    /// equal ones the first. The gradient of the score marks the sequence.
+    /// The highest-scoring sequence of tags, `[batch, 1]` for each step, 0 past the end, and its score `[batch]`. Ties
+    /// resolve to the first. The gradient of the score is the one-hot encoding of the sequence.
     ///
     /// # Errors
     /// Those of the contractions.
@@ -167,7 +167,7 @@ impl<A: Array> LinearChain<A> {
         let mut path = vec![first.argmax(1)];
         for t in 1..length {
             let from = path[t - 1].reshape(&[batch, 1]).expand(&[batch, tags]);
-            // Summed as in the messages, so that both choose alike.
+            // The same order of additions as in the messages, so that rounding does not change the argmax.
             let ahead = behind[t].add(&self.emission(t));
             let here = self.transitions.gather(0, &from).add(&ahead).argmax(1);
             path.push(match self.past(t)? {
@@ -178,8 +178,8 @@ impl<A: Array> LinearChain<A> {
         Ok((path, all.with_all(score)))
     }
 
-    /// The `k` best sequences of each chain, best first, fewer if there are fewer with a score above −∞.
-    /// Off the tape, on the host, in `f64`.
+    /// The `k` highest-scoring sequences of each chain in descending order; fewer if fewer have a score above −∞.
+    /// Computed on the host in `f64`, not differentiable.
     ///
     /// Cost: `length · tags² · k` additions a chain.
     ///
@@ -203,13 +203,13 @@ impl<A: Array> LinearChain<A> {
     }
 }
 
-/// A prefix that ends in a tag: its score, the tag before and the rank of that tag's prefix.
+/// A prefix that ends in a tag: its score, the previous tag, and the rank of its prefix there.
 type Prefix = (f64, usize, usize);
 
 fn k_best(emissions: &[f64], transitions: &[f64], tags: usize, k: usize) -> Vec<ScoredTags> {
     let keep = |mut prefixes: Vec<Prefix>| {
         prefixes.retain(|p| p.0 > f64::NEG_INFINITY);
-        // Stable: among equal scores the first.
+        // A stable sort: ties resolve to the first.
         prefixes.sort_by(|a, b| b.0.partial_cmp(&a.0).unwrap_or(Ordering::Equal));
         prefixes.truncate(k);
         prefixes

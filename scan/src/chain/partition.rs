@@ -9,22 +9,23 @@ use crate::operand;
 /// `ln Σ_y exp(Σ_t x[b, t, y_t] + Σ_t W[y_{t−1}, y_t])` over all sequences of tags, of emissions
 /// `x[batch, length, tags]` and transitions `W[tags, tags]`; past its length a sequence is ignored.
 ///
-/// Rule, with the messages a ahead and b behind of [`LinearChain`]: probabilities of tags and of pairs of them,
+/// Rule, with the forward messages a and backward messages b of [`LinearChain`], as probabilities of tags and of pairs
+/// of tags:
 ///
 /// ```text
 /// x̄[b, t, j] = z̄_b exp(a_t[j] + b_t[j] − L_t)
 /// W̄[i, j]    = Σ_b z̄_b exp(W[i, j] + ln Σ_t exp(a_{t−1}[i] + x_t[j] + b_t[j] − L'_t))
 /// ```
 ///
-/// where L and L' are the log-sum-exp over tags and over pairs of them: ln Z but for what was taken off the
-/// messages, which stay small. Where there is no sequence, ln Z is −∞ and probabilities are 0. On a tape step by
-/// step every slice of the emissions would have a cotangent as large as they are.
+/// where L and L' are the log-sum-exp over tags and over pairs of tags: ln Z minus the normalisations of the messages,
+/// which stay small. If no sequence has a finite score, ln Z is −∞ and probabilities are 0. Recorded step by step,
+/// every slice of the emissions would have a cotangent of the size of all emissions.
 ///
 /// Cost: `batch · length · tags²` multiply-adds; the rule has three times as many and keeps the operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LogPartition {
-    /// How long each sequence is, at least 1.
+    /// Length of each sequence, at least 1.
     pub lengths: Vec<usize>,
 }
 

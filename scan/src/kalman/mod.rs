@@ -25,9 +25,9 @@ use small::MOST;
 /// covariances `[n, d, d]` (they do not depend on observations), log-likelihoods `[batch, n]`. Where S is
 /// not positive definite results are NaN from there on.
 ///
-/// Cost: `O(d³)` per step for all sequences and `O(d² + d m)` per sequence, no allocation in a step. The
-/// engine's kernel takes up to 8 states and 8 observed numbers, unrolled for few; larger filters run the
-/// portable definition, which the route says (`op_unsupported`).
+/// Cost: `O(d³)` per step for all sequences and `O(d² + d m)` per sequence, no allocation in a step. The engine's
+/// kernel supports up to 8 states and 8 observed components, unrolled for small sizes; larger filters run the portable
+/// definition with the route reason `op_unsupported`.
 ///
 /// Reference: Kalman 1960; the rule is the filter's adjoint, as in Parellier et al. 2023 (arXiv
 /// 2309.16259).
@@ -43,7 +43,7 @@ struct System<A> {
     r: A,
 }
 
-/// What is predicted before an observation.
+/// Predicted state and covariance before the update with an observation.
 struct Prediction<A> {
     x: A,
     p: A,
@@ -67,7 +67,7 @@ fn inverse<A: Array>(s: &A) -> (A, A) {
         let column = a.narrow(1, k, 1).sub(&unit).div(&pivot);
         let row = a.narrow(0, k, 1).add(&unit.transpose());
         a = a.sub(&column.matmul(&row));
-        // The logarithm of a pivot that is not positive makes everything NaN.
+        // A pivot that is not positive makes the whole result NaN through its logarithm.
         let log = pivot.ln();
         a = a.add(&log.sub(&log));
         log_det = log_det.add(&log);
@@ -96,14 +96,14 @@ impl KalmanFilter {
         System { f: all(0), q: all(1), h: all(2), r: all(3) }
     }
 
-    /// Step `t` of an array along an axis, without that axis.
+    /// Slice at step `t` of an axis, with the axis removed.
     fn at<A: Array>(x: &A, axis: usize, t: usize) -> A {
         let mut shape = x.shape();
         shape.remove(axis);
         x.narrow(axis, t, 1).reshape(&shape)
     }
 
-    /// Steps behind one another along a new axis.
+    /// Stacks steps along a new axis.
     fn stack<A: Array>(steps: &[A], axis: usize) -> A {
         let widen = |x: &A| {
             let mut shape = x.shape();
@@ -113,7 +113,7 @@ impl KalmanFilter {
         A::cat(&steps.iter().map(widen).collect::<Vec<A>>(), axis)
     }
 
-    /// Why the kernel does not take these operands.
+    /// True if the sizes exceed those of the kernel.
     fn is_large(d: usize, m: usize) -> bool {
         d > MOST || m > MOST
     }
@@ -160,7 +160,7 @@ impl Operation for KalmanFilter {
         Ok(shapes.map(|shape| Meta { shape, dtype }).into())
     }
 
-    /// Step by step.
+    /// Sequential definition from [`Array`] operations.
     fn portable<A: Array>(&self, inputs: &[Value<A>], _: &[bool]) -> Result<Outcome<A>> {
         let operand = |i: usize| inputs[i].float();
         let (system, y) = (Self::system(operand), operand(4));
@@ -208,7 +208,7 @@ impl Operation for KalmanFilter {
         Ok(Outcome::new(forward::forward(&system, operand(4), operand(5), operand(6))?))
     }
 
-    /// More sequences, if they share the system: covariances do not depend on observations.
+    /// A batch is an additional batch of sequences if the system is shared: covariances do not depend on observations.
     fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
         let mut operands = vec![None; 7];
         operands[4] = Some(0);
@@ -224,7 +224,7 @@ impl Operation for KalmanFilter {
     /// Ḡ = x̄ eᵀ − P̄ G Wᵀ − P̄ᵀ G W + Hᵀ S̄     P̄⁻ = P̄ + Ḡ H
     /// ```
     ///
-    /// Nothing is taken to be symmetric, so that the rule can be differentiated in any direction.
+    /// Symmetry is not assumed, so that the rule is differentiable in any direction.
     fn vjp<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
         let kept = reverse.kept;
         let (system, y) = (Self::system(|i| kept.float(i)), kept.float(4));

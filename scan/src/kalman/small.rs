@@ -1,21 +1,21 @@
-//! Small matrices and what a filter predicts of covariances.
+//! Small dense matrices and the covariance prediction of the filter.
 //!
-//! Matrices are arrays of rows. Loops over sizes that are common are unrolled and their matrices live in
-//! registers; the largest arrays serve all other sizes, with loops over the part that is used.
+//! Matrices are arrays of rows. Common sizes have unrolled loops with matrices in registers; all other sizes use the
+//! largest arrays with loops over the used part.
 
 use t4a_algebra::Float;
 
-/// Most states and most observed numbers.
+/// Maximum number of states and of observed components.
 pub(super) const MOST: usize = 8;
 
-/// The upper left part of it is used.
+/// A matrix in the upper left block of an `R × C` array.
 pub(super) type Matrix<T, const R: usize, const C: usize> = [[T; C]; R];
 
 pub(super) fn zeros<T: Float, const R: usize, const C: usize>() -> Matrix<T, R, C> {
     [[T::ZERO; C]; R]
 }
 
-/// `c_ij ← c_ij + Σ_l a_il b_lj`, with `(a_il, b_lj)` for i, l, j: transposes and signs are written there.
+/// `c_ij ← c_ij + Σ_l a_il b_lj`; the closure returns `(a_il, b_lj)` for i, l, j, which expresses transposes and signs.
 #[inline(always)]
 pub(super) fn add<T: Float, const R: usize, const C: usize>(
     c: &mut Matrix<T, R, C>,
@@ -32,7 +32,7 @@ pub(super) fn add<T: Float, const R: usize, const C: usize>(
     }
 }
 
-/// [`add`] to zeros.
+/// Matrix product: [`add`] to zeros.
 #[inline(always)]
 pub(super) fn product<T: Float, const R: usize, const C: usize>(
     sizes: [usize; 3],
@@ -58,7 +58,7 @@ pub(super) fn add_vector<T: Float, const R: usize>(
     }
 }
 
-/// A matrix out of its `r·c` elements.
+/// A matrix loaded from its `r·c` elements.
 #[inline(always)]
 pub(super) fn load<T: Float, const R: usize, const C: usize>(
     data: &[T],
@@ -71,7 +71,7 @@ pub(super) fn load<T: Float, const R: usize, const C: usize>(
     x
 }
 
-/// A vector out of its `r` elements.
+/// A vector loaded from its `r` elements.
 #[inline(always)]
 pub(super) fn load_vector<T: Float, const R: usize>(data: &[T], r: usize) -> [T; R] {
     let mut x = [T::ZERO; R];
@@ -79,7 +79,7 @@ pub(super) fn load_vector<T: Float, const R: usize>(data: &[T], r: usize) -> [T;
     x
 }
 
-/// The elements of a matrix.
+/// Stores the elements of a matrix.
 #[inline(always)]
 pub(super) fn store<T: Float, const R: usize, const C: usize>(
     x: &Matrix<T, R, C>,
@@ -105,7 +105,7 @@ pub(super) fn store_sum<T: Float, const R: usize, const C: usize>(
     }
 }
 
-/// `S⁻¹` in the place of S, and the pivots, whose product is |S|; NaN where S is not positive definite.
+/// Replaces S by `S⁻¹` and returns the pivots, whose product is |S|; NaN if S is not positive definite.
 #[inline(always)]
 fn invert<T: Float, const M: usize>(a: &mut Matrix<T, M, M>, m: usize) -> [T; M] {
     let mut pivots = [T::ONE; M];
@@ -133,7 +133,7 @@ fn invert<T: Float, const M: usize>(a: &mut Matrix<T, M, M>, m: usize) -> [T; M]
     pivots
 }
 
-/// The elements of F, Q, H, R, the numbers of steps, states and observed numbers.
+/// Elements of F, Q, H, R and the numbers of steps, states and observed components.
 #[derive(Clone, Copy)]
 pub(super) struct Given<'a, T> {
     pub(super) f: &'a [T],
@@ -156,7 +156,7 @@ pub(super) struct Filter<T, const D: usize, const M: usize> {
     m: usize,
 }
 
-/// What is predicted of covariances.
+/// Predicted covariance and its derived matrices.
 pub(super) struct Predicted<T, const D: usize, const M: usize> {
     /// `P⁻`.
     pub(super) p: Matrix<T, D, D>,
@@ -164,7 +164,7 @@ pub(super) struct Predicted<T, const D: usize, const M: usize> {
     pub(super) g: Matrix<T, D, M>,
     /// `W = S⁻¹`.
     pub(super) w: Matrix<T, M, M>,
-    /// |S| is their product.
+    /// Pivots of the elimination; their product is |S|.
     pub(super) pivots: [T; M],
 }
 
@@ -182,7 +182,7 @@ impl<T: Float, const D: usize, const M: usize> Filter<T, D, M> {
         }
     }
 
-    /// Numbers of states and of observed numbers: known to the compiler but for the largest arrays.
+    /// Numbers of states and of observed components: compile-time constants except for the largest arrays.
     #[inline(always)]
     pub(super) fn sizes(&self) -> (usize, usize) {
         if D == MOST { (self.d.min(D), self.m.min(M)) } else { (D, M) }
@@ -213,8 +213,8 @@ impl<T: Float, const D: usize, const M: usize> Filter<T, D, M> {
     }
 }
 
-/// Calls a method with the sizes as constants, where they are common: a position with derivatives,
-/// observed in one, two or three dimensions.
+/// Calls a method with sizes as constants for common cases: a position with derivatives, observed in one, two or three
+/// dimensions.
 macro_rules! sized {
     ($given:expr, $this:ident.$method:ident()) => {
         match ($given.d, $given.m) {

@@ -1,8 +1,8 @@
-//! Few long lanes in three passes: the total of every chunk, the state in which it begins, the steps.
+//! A few long lanes in three passes: total of every chunk, initial state of every chunk, steps.
 //!
-//! Two passes whose chains are independent are faster than one that waits for itself at every step, on
-//! one thread as well (bench `scan`). A chunk whose total does not say enough (a product that has
-//! overflown next to a state of 0) is run through step by step instead.
+//! Two passes with independent dependency chains are faster than one pass that is bound by the latency of each step,
+//! even on one thread (bench `scan`). If the total of a chunk does not determine its final state (a product that
+//! overflowed, applied to a state of 0), the chunk is run step by step instead.
 
 use std::array::from_fn;
 
@@ -13,17 +13,17 @@ use super::{Cut, LaneStep, Pass, PerLane, Walk, Walked, finish, fresh};
 
 /// Steps of a chunk.
 pub(crate) const CHUNK: usize = 512;
-/// Fewest chunks worth the second pass.
+/// Minimum number of chunks for which the second pass pays.
 const FEWEST: usize = 8;
 
-/// What a run of steps does to the state, as far as it is known without the state.
+/// The composed map of a run of steps, computed without the initial state.
 pub(crate) trait Total<T: Scalar, const I: usize, const S: usize, const R: usize>:
     LaneStep<T, I, R, 0>
 {
-    /// The total of no step.
+    /// The total of zero steps.
     fn identity(self) -> [T; R];
 
-    /// The state after the run; `None` if the total does not tell.
+    /// The state after the run; `None` if the total does not determine it.
     fn enter(self, total: [T; R], state: [T; S]) -> Option<[T; S]>;
 }
 
@@ -46,7 +46,7 @@ where
         Pass { kernel, extent, reverse, cut: whole_time, sources, start, outputs, last: ends };
     let chunks = extent.n / CHUNK;
     if extent.lanes() == 0 || extent.lanes() >= FEWEST || chunks < FEWEST {
-        // SAFETY: sources are checked there; the memory is ours.
+        // SAFETY: `Pass::run` checks the sources; the output memory is exclusively owned here.
         unsafe { main.run() };
         // SAFETY: every lane ran through all of its steps.
         return unsafe { Ok(Walked { outputs: finish(written)?, last: finish(last)? }) };
@@ -75,13 +75,13 @@ where
     let totals = unsafe { finish(totals)? };
     let totals: [&[T]; R] = from_fn(|r| totals[r].as_slice().unwrap_or_default());
 
-    // In which state every chunk begins. What does not fill a chunk lies at the end of time.
+    // Initial state of every chunk. The remainder after the last full chunk is at the end of time.
     let mut state: Vec<[T; S]> = (0..lanes).map(|lane| from_fn(|s| start[s].get(lane))).collect();
     let rest = Cut { first: chunks * CHUNK, groups: 1, len: extent.n - chunks * CHUNK };
     let lane_of = |row: usize, chunk: usize| {
         (row / extent.inner * chunks + chunk) * extent.inner + row % extent.inner
     };
-    // Runs over part of the time of all rows, from and to `state`.
+    // Runs one range of time for all rows, with initial and final states in `state`.
     let through = |cut: Cut, state: &mut [[T; S]]| {
         let columns: [Vec<T>; S] = from_fn(|s| state.iter().map(|x| x[s]).collect());
         let mut after: [Vec<T>; S] = columns.clone();
@@ -134,6 +134,6 @@ where
             unsafe { last[s].first.get().add(row).write(state[s]) };
         }
     }
-    // SAFETY: chunks and rest are all of the time, and every row has a last state.
+    // SAFETY: chunks and the remainder cover all steps, and every row has a last state.
     unsafe { Ok(Walked { outputs: finish(written)?, last: finish(last)? }) }
 }

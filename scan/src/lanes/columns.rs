@@ -1,4 +1,4 @@
-//! Neighbouring lanes side by side: row after row of memory, [`WIDTH`] lanes at a time in registers.
+//! Adjacent lanes in SIMD registers: row after row of memory, [`WIDTH`] lanes at a time.
 
 use std::array::from_fn;
 
@@ -6,7 +6,7 @@ use t4a_algebra::Scalar;
 
 use super::{BLOCK, LaneStep, Pass, WIDTH, together};
 
-/// `width` lanes of row `outer` from lane `from` on.
+/// `width` lanes of row `outer`, starting at lane `from`.
 ///
 /// # Safety
 /// As [`Pass::run`]; the lanes exist.
@@ -45,7 +45,7 @@ pub(super) unsafe fn run<
             }
             let mut y = [[filler; WIDTH]; O];
             if few == WIDTH && !at_edge {
-                // SAFETY: the elements lie in the sources, which have as many as the extent says.
+                // SAFETY: the index is inside the sources, whose length equals that of the extent.
                 let x: [[T; WIDTH]; I] = from_fn(|i| unsafe {
                     let source = &pass.sources[i];
                     let t = if source.ahead.is_some() { next } else { t };

@@ -1,6 +1,6 @@
-//! Lanes that lie apart: tiles of [`WIDTH`] lanes and [`TILE`] steps are transposed into scratch, where the
-//! steps run side by side, and back. A tile takes whole cache lines of a contiguous lane at a time, so
-//! that lanes a power of two apart do not displace each other.
+//! Strided lanes: tiles of [`WIDTH`] lanes and [`TILE`] steps are transposed into scratch memory, where the steps are
+//! contiguous, and back. A tile spans whole cache lines of a contiguous lane, so lanes at power-of-two distances do not
+//! evict each other.
 
 use t4a_algebra::Scalar;
 use t4a_tensor::loops::transpose::{Even, transpose};
@@ -10,27 +10,27 @@ use super::{LaneStep, Pass, Source, WIDTH, together};
 /// Steps of a tile.
 const TILE: usize = 16;
 
-/// Steps side by side: row by row, the lanes of each.
+/// A transposed tile: one row of lanes per step.
 type Tile<T> = [[T; WIDTH]; TILE];
 
-/// Where lanes lie.
+/// Memory positions of a group of lanes.
 struct Places {
-    /// (Outer, inner) of each.
+    /// (Outer, inner) index of each lane.
     rows: [usize; WIDTH],
-    /// The first time.
+    /// First time index of each lane.
     times: [usize; WIDTH],
-    /// The first element.
+    /// Offset of the first element of each lane.
     first: [isize; WIDTH],
-    /// How many there are.
+    /// Number of lanes.
     count: usize,
-    /// The distance of steps.
+    /// Stride between steps.
     inner: usize,
-    /// Steps of all time.
+    /// Number of steps on the whole axis.
     n: usize,
 }
 
 impl Places {
-    /// Fills a tile with `steps` steps from `tile` on.
+    /// Fills a tile with `steps` steps, starting at step `tile`.
     ///
     /// # Safety
     /// The source has as many elements as lanes and steps.
@@ -48,13 +48,13 @@ impl Places {
             Some(_) if reverse => -1,
             Some(_) => 1,
         };
-        // Whether all of it lies in time.
+        // True if all reads are inside the axis.
         let low = self.times[..self.count].iter().min().map_or(0, |&t| t + tile);
         let high = self.times[..self.count].iter().max().map_or(0, |&t| t + tile + steps);
         let inside = (shift >= 0 || low > 0) && (shift <= 0 || high < self.n);
         let at = (tile as isize + shift) * self.inner as isize;
         let p = source.data.as_ptr();
-        // SAFETY: the caller's promise; what lies beyond the time comes from the edge.
+        // SAFETY: the caller's contract; reads outside the axis take the edge value.
         unsafe {
             if inside && self.inner == 1 {
                 let columns = &self.first[..self.count];
@@ -82,7 +82,7 @@ impl Places {
     #[inline(always)]
     unsafe fn store<T: Scalar>(&self, y: &Tile<T>, p: *mut T, tile: usize, steps: usize) {
         let at = (tile * self.inner) as isize;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe {
             if self.inner == 1 {
                 let (columns, rows) = (Even::new(WIDTH as isize), &self.first[..self.count]);
@@ -99,7 +99,7 @@ impl Places {
     }
 }
 
-/// Up to [`WIDTH`] lanes from `first` on.
+/// Up to [`WIDTH`] lanes, starting at lane `first`.
 ///
 /// # Safety
 /// As [`Pass::run`]; lane `first` exists.

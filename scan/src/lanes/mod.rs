@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! memory        outer × n × inner; a lane is one (outer, inner) and runs along n
-//! columns       neighbouring lanes side by side in vectors: inner is large
-//! gathered      lanes that lie apart, brought together tile by tile: inner is small
-//! chunks        few long lanes, cut into chunks of a fixed length that run as lanes of their own
+//! columns       adjacent lanes in SIMD vectors, for large inner
+//! gathered      strided lanes, transposed tile by tile, for small inner
+//! chunks        a few long lanes, cut into chunks of fixed length that are executed as separate lanes
 //! ```
 //!
-//! Threads share lanes and never the time of one. Where lanes are cut, lengths alone decide: results do
-//! not depend on the number of threads.
+//! Threads partition lanes, never the steps of one lane. Chunk boundaries depend only on the length, so results do not
+//! depend on the number of threads.
 
 mod chunks;
 mod columns;
@@ -23,24 +23,24 @@ use t4a_tensor::{Buffer, Layout, Result, Tensor, TensorError};
 
 pub(crate) use chunks::{Total, walk};
 
-/// Lanes that are computed together in vectors. Loops over fewer are unrolled before they could be
-/// vectorised.
+/// Number of lanes computed together in vectors. With fewer lanes the compiler unrolls the loop before it can vectorise
+/// it.
 const WIDTH: usize = 32;
-/// Lanes of a block whose state stays in the first-level cache.
+/// Number of lanes in a block, whose states fit in the L1 cache.
 const BLOCK: usize = 128;
 
 /// One step of a lane: `(state, x) ↦ (state, y)`.
 pub(crate) trait LaneStep<T: Scalar, const I: usize, const S: usize, const O: usize>:
     Copy + Sync
 {
-    /// Work per step in additions; it decides about threads.
+    /// Cost per step in units of one addition; used to decide on multithreading.
     const COST: usize = 1;
 
     /// The step.
     fn step(self, state: [T; S], x: [T; I]) -> ([T; S], [T; O]);
 }
 
-/// One step of [`WIDTH`] lanes, in arrays of their own: nothing overlaps, so that the loop is vectorised.
+/// One step of [`WIDTH`] lanes in separate arrays: they do not alias, so the loop vectorises.
 #[inline(always)]
 fn together<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, const O: usize>(
     kernel: K,
@@ -62,9 +62,9 @@ fn together<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, 
 /// One value per lane.
 #[derive(Clone, Copy)]
 pub(crate) enum PerLane<'a, T> {
-    /// The same one.
+    /// The same value for all lanes.
     Same(T),
-    /// As many as there are lanes, in the order of memory.
+    /// One value for each lane, in memory order.
     Each(&'a [T]),
 }
 
@@ -83,18 +83,18 @@ impl<T: Copy> PerLane<'_, T> {
 pub(crate) struct Source<'a, T> {
     /// The elements, `outer × n × inner` of them.
     pub(crate) data: &'a [T],
-    /// If given, a step reads the element of the step after it, and this one if there is none.
+    /// If present, step t reads element t + 1, and this value at the last step.
     pub(crate) ahead: Option<PerLane<'a, T>>,
 }
 
 impl<'a, T> Source<'a, T> {
-    /// Read at its own time.
+    /// An operand read at step t itself.
     pub(crate) fn now(data: &'a [T]) -> Self {
         Self { data, ahead: None }
     }
 }
 
-/// Sizes of operands.
+/// Sizes of the operands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
     pub(crate) outer: usize,
@@ -103,7 +103,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Of a shape, along an axis that it has.
+    /// Extent of a shape along an existing axis.
     pub(crate) fn new(shape: &[usize], axis: usize) -> Self {
         Self {
             outer: shape[..axis].iter().product(),
@@ -112,7 +112,7 @@ impl Extent {
         }
     }
 
-    /// How many lanes there are.
+    /// Number of lanes.
     pub(crate) fn lanes(self) -> usize {
         self.outer * self.inner
     }
@@ -122,7 +122,7 @@ impl Extent {
     }
 }
 
-/// What is computed: `sources` from `start`, forwards or backwards in time.
+/// Arguments of a pass: `sources` and initial states `start`, forward or reverse in time.
 #[derive(Clone, Copy)]
 pub(crate) struct Walk<'a, T, const I: usize, const S: usize> {
     pub(crate) extent: Extent,
@@ -137,7 +137,7 @@ pub(crate) struct Walked<T, const S: usize, const O: usize> {
     pub(crate) last: [Tensor<T>; S],
 }
 
-/// Memory to be written, flat.
+/// Uninitialised output memory, flat.
 struct Fresh<T> {
     buffer: Buffer,
     first: SendPtr<T>,
@@ -153,13 +153,13 @@ impl<T: Scalar> Fresh<T> {
         Ok(Self { buffer, first: SendPtr(first.cast()), len })
     }
 
-    /// The tensor of these elements, of rank 1.
+    /// Rank-1 tensor of the written elements.
     ///
     /// # Safety
     /// All of them have been written.
     unsafe fn finish(self) -> Result<Tensor<T>> {
         let layout = Layout::contiguous("scan", &[self.len], size_of::<T>())?;
-        // SAFETY: the elements are written, by the caller's promise.
+        // SAFETY: all elements are written, by the caller's contract.
         unsafe { Tensor::from_buffer(self.buffer, layout) }
     }
 }
@@ -173,19 +173,19 @@ fn fresh<T: Scalar, const N: usize>(len: usize) -> Result<[Fresh<T>; N]> {
 /// # Safety
 /// As [`Fresh::finish`].
 unsafe fn finish<T: Scalar, const N: usize>(all: [Fresh<T>; N]) -> Result<[Tensor<T>; N]> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's contract.
     let all = all.into_iter().map(|x| unsafe { x.finish() }).collect::<Result<Vec<_>>>()?;
     Ok(all.try_into().unwrap_or_else(|_| unreachable!("N of them")))
 }
 
-/// Where lanes lie: entry `g` of `groups` begins at time `g·stride` of its row, and every lane has `len`
-/// steps. A row is one (outer, inner); without chunks a group is all of the time.
+/// Partition of rows into lanes: entry `g` of `groups` begins at time `g·len` after `first`, and every lane has `len`
+/// steps. A row is one (outer, inner) pair; without chunks there is one group with all steps.
 #[derive(Clone, Copy)]
 struct Cut {
     /// The first time of group 0.
     first: usize,
     groups: usize,
-    /// Steps of a lane, which is also the distance of groups.
+    /// Steps of a lane, equal to the distance between groups.
     len: usize,
 }
 
@@ -196,10 +196,10 @@ struct Pass<'a, T, K, const I: usize, const S: usize, const O: usize> {
     reverse: bool,
     cut: Cut,
     sources: [Source<'a, T>; I],
-    /// By lane: `(outer · groups + group) · inner + inner index`.
+    /// One value per lane, with lane index `(outer · groups + group) · inner + inner index`.
     start: [PerLane<'a, T>; S],
     outputs: [SendPtr<T>; O],
-    /// By lane.
+    /// One value per lane.
     last: [SendPtr<T>; S],
 }
 
@@ -210,14 +210,14 @@ impl<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, const O
         self.extent.lanes() * self.cut.groups
     }
 
-    /// Runs over all lanes, on several threads where that pays.
+    /// Runs all lanes, multithreaded if the cost justifies it.
     ///
     /// # Safety
-    /// Sources have as many elements as the extent says, outputs room for as many, `last` and `start` for
-    /// the lanes; nobody else uses what is written.
+    /// Sources have as many elements as the extent, outputs have room for as many, and `last` and `start` for one per
+    /// lane; no other reference to the written memory exists.
     unsafe fn run(&self) {
         if self.cut.groups != 1 || self.extent.inner < WIDTH / 2 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller's contract.
             return unsafe { self.gather() };
         }
         let parallel = self.check();
@@ -225,15 +225,15 @@ impl<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, const O
         parallel::for_each(self.extent.outer * blocks, parallel, &|unit| {
             let (outer, first) = (unit / blocks, unit % blocks * BLOCK);
             let width = (self.extent.inner - first).min(BLOCK);
-            // Units have lanes of their own.
+            // Each work unit writes disjoint lanes.
             dispatch(Columns { pass: self, outer, first, width });
         });
     }
 
-    /// [`Pass::run`] of lanes that need not be neighbours.
+    /// [`Pass::run`] for lanes that are not adjacent.
     ///
     /// # Safety
-    /// As there.
+    /// As [`Pass::run`].
     unsafe fn gather(&self) {
         let parallel = self.check();
         parallel::for_each(self.lanes().div_ceil(WIDTH), parallel, &|unit| {
@@ -241,7 +241,7 @@ impl<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, const O
         });
     }
 
-    /// Checks the lengths of the sources; whether several threads are worth it.
+    /// Checks the lengths of the sources; returns true if multithreading pays.
     fn check(&self) -> bool {
         for source in &self.sources {
             assert_eq!(source.data.len(), self.extent.len());
@@ -250,7 +250,7 @@ impl<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, const O
     }
 }
 
-/// A block of neighbouring lanes.
+/// A block of adjacent lanes.
 struct Columns<'a, 'p, T, K, const I: usize, const S: usize, const O: usize> {
     pass: &'p Pass<'a, T, K, I, S, O>,
     outer: usize,
@@ -258,7 +258,7 @@ struct Columns<'a, 'p, T, K, const I: usize, const S: usize, const O: usize> {
     width: usize,
 }
 
-/// Up to [`WIDTH`] lanes from this one on.
+/// Up to [`WIDTH`] lanes, starting at `first`.
 struct Gathered<'a, 'p, T, K, const I: usize, const S: usize, const O: usize> {
     pass: &'p Pass<'a, T, K, I, S, O>,
     first: usize,
@@ -270,7 +270,7 @@ impl<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, const O
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        // SAFETY: made in `Pass::run`, whose caller has promised it.
+        // SAFETY: constructed in `Pass::run`, under its caller's contract.
         unsafe { columns::run(self.pass, self.outer, self.first, self.width) }
     }
 }
@@ -281,7 +281,7 @@ impl<T: Scalar, K: LaneStep<T, I, S, O>, const I: usize, const S: usize, const O
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        // SAFETY: made in `Pass::run`, whose caller has promised it.
+        // SAFETY: constructed in `Pass::run`, under its caller's contract.
         unsafe { gathered::run(self.pass, self.first) }
     }
 }

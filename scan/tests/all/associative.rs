@@ -20,7 +20,7 @@ fn operands(monoid: FloatMonoid, shape: &[usize]) -> Vec<Eager> {
         _ => shape.to_vec(),
     };
     let one = |seed| match monoid {
-        // (max, ×) is about numbers that are not negative.
+        // (max, ×) is a semiring on numbers ≥ 0 only.
         FloatMonoid::Matrix(FloatSemiring::MaxMul) => random(&shape, seed).abs(),
         FloatMonoid::Any | FloatMonoid::All => {
             let x = random(&shape, seed);
@@ -31,10 +31,10 @@ fn operands(monoid: FloatMonoid, shape: &[usize]) -> Vec<Eager> {
     (0..monoid.arrays() as u64).map(|k| one(11 + k)).collect()
 }
 
-/// One element after the other.
+/// Sequential scan.
 fn naive(monoid: FloatMonoid, x: &[Eager], axis: usize, reverse: bool) -> Vec<Eager> {
     let n = x[0].shape()[axis];
-    // Monoids take elements along the first axis.
+    // Monoid elements are enumerated along the first axis.
     let front = |x: &Eager, t: usize| {
         let x = x.narrow(axis, t, 1);
         x.reshape(&[&[1], &x.shape()[..]].concat())
@@ -100,7 +100,7 @@ fn derivatives() {
             (73, false, false),
         ] {
             let op = AssociativeScan { reverse, exclusive, ..AssociativeScan::new(monoid, 0) };
-            // Steps of a difference would cross 0, where `any` jumps.
+            // `any` and `all` are discontinuous at 0, so finite differences are invalid.
             if matches!(monoid, FloatMonoid::Any | FloatMonoid::All)
                 || (exclusive && infinite(monoid))
             {
@@ -111,7 +111,7 @@ fn derivatives() {
     }
 }
 
-/// Whether the identity is infinite, which differences cannot take.
+/// True if the identity is infinite, which finite differences cannot evaluate.
 fn infinite(monoid: FloatMonoid) -> bool {
     let like = [random(&[1, 1, 1], 1)];
     elements(&monoid.identity(&like)[0])[0].is_infinite()
@@ -126,7 +126,7 @@ fn exclusive_scans_begin_with_the_identity() {
         let exclusive = run(&AssociativeScan { exclusive: true, ..op }, &x);
         for (k, (y, z)) in inclusive.iter().zip(&exclusive).enumerate() {
             close(&elements(&z.narrow(0, 1, 19)), &elements(&y.narrow(0, 0, 19)), 1e-14);
-            // The identity changes nothing.
+            // Combining with the identity leaves x unchanged.
             let first: Vec<Eager> = exclusive.iter().map(|z| z.narrow(0, 0, 1)).collect();
             let x: Vec<Eager> = x.iter().map(|x| x.narrow(0, 0, 1)).collect();
             if !matches!(monoid, FloatMonoid::Any | FloatMonoid::All) {
@@ -139,7 +139,7 @@ fn exclusive_scans_begin_with_the_identity() {
     assert_eq!(run(&empty, &[array(&[0, 2], |_| 0.0)])[0].shape(), [0, 2]);
 }
 
-/// Numbers of `jax.lax.associative_scan`'s documentation and its descendants.
+/// Values from the documentation of `jax.lax.associative_scan` and of ports of it.
 #[test]
 fn published_numbers() {
     let affine = AssociativeScan::new(FloatMonoid::Affine, 0);
@@ -154,8 +154,7 @@ fn published_numbers() {
     assert_eq!((elements(&y[0]), elements(&y[1])), (vec![6.0, 3.0], vec![9.0, 4.0]));
 }
 
-/// Products of 3×3 blocks, as a monoid of somebody else: it does not commute, and its rule is not entry
-/// by entry.
+/// Products of 3×3 blocks as a user-defined monoid: not commutative, and its vjp is not elementwise.
 #[derive(Clone, Debug)]
 struct Rotations;
 
@@ -211,8 +210,8 @@ fn what_does_not_fit_is_an_error() {
     assert!(tensor(results(FloatMonoid::Sum, &[&[]])));
 }
 
-/// Filtering as a scan: what steps `i..j` say about the state, as `x_j = A x_i + b + noise of variance C`
-/// and the likelihood `exp(η x_i − ½ J x_i²)`. Särkkä and García-Fernández 2021, for one state.
+/// Kalman filtering as a scan: an element summarises steps `i..j` by `x_j = A x_i + b + noise of variance C` and the
+/// likelihood `exp(η x_i − ½ J x_i²)`. Särkkä and García-Fernández 2021, for one state.
 #[derive(Clone, Debug)]
 struct Filtering;
 
@@ -247,7 +246,7 @@ fn parallel_kalman_filter_is_the_sequential_one() {
     let y = random(&[n], 3);
     let mut x: [Vec<f64>; 5] = Default::default();
     for (t, y) in elements(&y).into_iter().enumerate() {
-        // The first step begins with the prior and forgets what was before it.
+        // The first element contains the prior and does not depend on an earlier state.
         let p = if t == 0 { f * f * p0 + q } else { q };
         let s = h * h * p + r;
         let gain = p * h / s;
@@ -273,7 +272,7 @@ fn parallel_kalman_filter_is_the_sequential_one() {
     super::check(&op, &x);
 }
 
-/// Masks of −∞ leave the derivatives of others finite, and have none.
+/// Terms of −∞ have derivative 0 and leave the other derivatives finite.
 #[test]
 fn log_sums_without_a_term_do_not_move() {
     let none = f64::NEG_INFINITY;
@@ -287,7 +286,7 @@ fn log_sums_without_a_term_do_not_move() {
         let back = elements(&back[0]);
         let e = 1f64.exp();
         let want = if exclusive {
-            // The first one is handed on as it is.
+            // The first element is copied unchanged.
             ([1.0, 0.0, 1.0 + 1.0 / (1.0 + e), e / (1.0 + e), 0.0], [0.0, 1.0, 0.0, 1.0, 1.0])
         } else {
             ([0.0, 0.0, 1.0 + 2.0 / (1.0 + e), 2.0 * e / (1.0 + e), 0.0], [0.0, 0.0, 1.0, 1.0, 1.0])

@@ -11,7 +11,7 @@ fn inputs(lengths: &[usize], steps: usize, tags: usize) -> (LogPartition, Vec<Va
 
 #[test]
 fn derivatives_of_log_partitions() {
-    // Messages are renewed every eighth step.
+    // Messages are normalised every eighth step.
     let cases =
         [(&[4, 1, 3][..], 4), (&[2, 2], 2), (&[1], 1), (&[2], 5), (&[], 3), (&[20, 9, 8, 17], 20)];
     for (lengths, steps) in cases {
@@ -20,7 +20,7 @@ fn derivatives_of_log_partitions() {
     }
 }
 
-/// In `f32` a long chain has an ln Z whose last bit is larger than a probability.
+/// In `f32` one unit in the last place of ln Z of a long chain exceeds a probability.
 #[test]
 fn long_chains_keep_their_probabilities() {
     let (steps, tags) = (5000, 4);
@@ -28,7 +28,7 @@ fn long_chains_keep_their_probabilities() {
         (0..steps * tags).map(|i| f64::from((i * 7919 % 1000) as i32 - 350) / 50.0).collect();
     let [x, w] = [of(&[1, steps, tags], &scores), random(&[tags, tags], 2).scale(10.0)];
     let narrow = |x: &Eager| Eager::from(x.elements().and_then(|x| x.cast(t4a_tensor::DType::F32)));
-    // From the other end the sums are others.
+    // The reversed chain has another order of summation.
     let backwards = LinearChain::new(x.flip(&[1]), w.transpose(), None).unwrap();
     let backwards = elements(&backwards.marginals().unwrap().flip(&[1]));
     let exact = LinearChain::new(x.clone(), w.clone(), None).unwrap();
@@ -38,7 +38,7 @@ fn long_chains_keep_their_probabilities() {
     for (k, ((a, b), c)) in marginals.iter().zip(&backwards).zip(&found).enumerate() {
         assert!((a - b).abs() < 1e-12 && (a - c).abs() < 2e-5, "{k}: {a} {b} {c}");
     }
-    // The rule, and the reverse pass of the definition.
+    // The vjp, and the reverse pass of the definition.
     let op = LogPartition { lengths: vec![steps] };
     let inputs = values(&[narrow(&x), narrow(&w)]);
     let out = op.forward(&inputs, &[true; 2]).unwrap();
@@ -54,7 +54,7 @@ fn long_chains_keep_their_probabilities() {
     assert!((pairs - (steps - 1) as f64).abs() < 0.1, "{pairs}");
 }
 
-/// What no sequence may do has probability 0, and where there is no sequence nothing moves.
+/// Forbidden tags have probability 0; if no sequence is allowed all derivatives are 0.
 #[test]
 fn impossible_steps_do_not_move() {
     const NEVER: f64 = f64::NEG_INFINITY;
@@ -63,7 +63,7 @@ fn impossible_steps_do_not_move() {
     let op = LogPartition { lengths: vec![3, 3] };
     let inputs = values(&[x, w]);
     let out = op.forward(&inputs, &[true; 2]).unwrap();
-    // In the first chain the tags 1 1 1 alone end in 1 without passing from 0 to it; the second has none.
+    // In the first chain only the tags 1 1 1 have a finite score; in the second no sequence has.
     let path: f64 = [-0.1, 0.5, 0.4, -0.2, -0.2].iter().sum();
     let z = elements(&out.results[0]);
     assert!((z[0] - path).abs() < 1e-15 && z[1] == NEVER, "{z:?}");

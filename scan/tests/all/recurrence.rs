@@ -69,7 +69,7 @@ fn derivatives() {
     }
 }
 
-/// Chunks against the rule in the vocabulary.
+/// The chunked kernel against the portable rule.
 #[test]
 fn derivatives_of_long_lanes() {
     for op in variants(0) {
@@ -92,7 +92,7 @@ fn derivatives_of_long_lanes() {
     }
 }
 
-/// Which cotangents come does not change them.
+/// Each cotangent is the same, independent of the set of requested cotangents.
 #[test]
 fn only_what_is_wanted() {
     for op in variants(0) {
@@ -129,7 +129,7 @@ fn long_lanes_beyond_the_range_of_numbers() {
             })
             .collect::<Vec<f64>>()
     };
-    // Coefficients that overflow on a state of 0; decay to 0 of a state of 10¹⁰⁰; a sign of 0.
+    // Coefficients that overflow on a state of 0; decay to 0 of a state of 10³⁰⁰; a sign of 0.
     let grows = (vec![2.0; n], (0..n).map(|i| if i < 4900 { 0.0 } else { 1.0 }).collect());
     let decays = (vec![0.5; n], (0..n).map(|i| if i == 3 { 1e300 } else { 0.0 }).collect());
     let resets = ((0..n).map(|i| (i % 700 != 5) as u8 as f64).collect(), vec![1.0; n]);
@@ -177,7 +177,7 @@ fn what_does_not_fit_is_an_error() {
     assert!(matches!(op.results(&ints), Err(TensorError::DTypeUnsupported { .. })));
 }
 
-/// A product of factors that leaves the normal numbers and comes back is not what a chunk is applied by.
+/// A chunk whose product of factors underflows and then grows again must not be applied as one factor.
 #[test]
 fn factors_that_vanish_and_come_back() {
     let n = 4096;

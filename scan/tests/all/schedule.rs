@@ -6,14 +6,14 @@ use std::rc::Rc;
 
 use t4a_scan::schedule::{Action, Policy, Schedule};
 
-/// What a schedule needs: steps made again outside of spans, and the most carries kept, c₀ aside.
+/// Cost of a schedule: steps recomputed outside of spans, and maximum number of stored carries without c₀.
 #[derive(Debug, PartialEq)]
 struct Needs {
     again: usize,
     kept: usize,
 }
 
-/// Follows every action and checks that it can be done.
+/// Executes every action and checks its precondition.
 fn follow(policy: Policy, steps: usize) -> Needs {
     let schedule = Schedule::new(policy, steps).unwrap();
     let mut kept = std::collections::BTreeSet::new();
@@ -22,7 +22,7 @@ fn follow(policy: Policy, steps: usize) -> Needs {
     for action in schedule.forward().chain([Action::Restore(usize::MAX)]).chain(schedule.backward())
     {
         match action {
-            // Between the passes.
+            // Marks the boundary between forward and backward pass.
             Action::Restore(usize::MAX) => {
                 assert_eq!((at, made), (Some(steps), steps), "{policy:?} {steps}");
                 at = None;
@@ -71,7 +71,7 @@ fn carries_and_segments_are_the_table() {
     }
 }
 
-/// `t(s, n) = min over m of m + t(s − 1, n − m) + t(s, m)`, the least number of steps.
+/// `t(s, n) = min over m of m + t(s − 1, n − m) + t(s, m)`, the minimal number of steps.
 fn least(
     s: usize,
     n: usize,
@@ -98,7 +98,7 @@ fn revolve_needs_the_fewest_steps() {
     for s in 1..8 {
         for n in 1..70 {
             let Needs { again, kept } = follow(Policy::Revolve(s), n);
-            // The last step is made for the last carry, which the table does not count.
+            // The last step is executed for the last carry, which the table does not count.
             assert_eq!(again + n - 1, least(s, n, &mut table), "{s} {n}");
             assert!(kept <= s, "{s} {n} {kept}");
         }
@@ -106,7 +106,7 @@ fn revolve_needs_the_fewest_steps() {
     assert_eq!(follow(Policy::Revolve(3), 0), Needs { again: 0, kept: 0 });
 }
 
-/// The numbers that are published for 10⁴ and 10⁵ steps: sweeps `t(s, n)/n`.
+/// Published values for 10⁴ and 10⁵ steps: repetitions `t(s, n)/n`.
 #[test]
 fn revolve_on_long_sequences() {
     for (s, n, sweeps) in [
@@ -128,7 +128,7 @@ fn a_policy_that_keeps_nothing_is_an_error() {
     assert!(Schedule::new(Policy::Revolve(0), 5).is_err());
 }
 
-/// A carry that counts how many of it there are.
+/// A carry that counts its live instances.
 #[derive(Debug)]
 struct Counted {
     value: f64,
@@ -156,7 +156,7 @@ impl Drop for Counted {
     }
 }
 
-/// `c ← sin(c + x_t)` with its gradient, under every policy: the same bits, and memory as promised.
+/// `c ← sin(c + x_t)` with its gradient under every policy: bit-identical results, memory within the bound.
 #[test]
 fn every_policy_gives_the_same_gradient() {
     let n = 1000;
@@ -192,12 +192,12 @@ fn every_policy_gives_the_same_gradient() {
     };
     let (want, most) = gradient(Policy::Carries);
     assert_eq!(most, n + 1);
-    // Kept, in a span, and one at work.
+    // Stored carries, carries in a span, and the current one.
     for (policy, bound) in [
         (Policy::Sqrt, 32 + 32),
         (Policy::Segment(10), 100 + 10),
         (Policy::Segment(2000), 1 + 1000),
-        // c₀ is counted here.
+        // c₀ is included here.
         (Policy::Revolve(1), 1 + 2),
         (Policy::Revolve(4), 4 + 2),
         (Policy::Revolve(20), 20 + 2),
