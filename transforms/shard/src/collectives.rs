@@ -1,5 +1,5 @@
-//! How the devices of a call meet. Every device comes to the same meetings in the same order, and what is made
-//! there does not depend on who comes last.
+//! Collective communication between the devices of a call. All devices execute the same collectives in the same
+//! order, and the result does not depend on the order of arrival.
 
 use burn_backend::Backend;
 use burn_t4a_compile::graph::Value;
@@ -11,13 +11,13 @@ use crate::parts::{cat, reduce};
 use crate::rules::Reduce;
 use crate::spec::Split;
 
-/// A meeting of the devices that differ from this one along one axis of the mesh.
+/// The group of a collective: the devices that differ from `device` along mesh axis `over` only.
 #[derive(Clone, Copy)]
 pub(crate) struct Row<'a> {
     pub(crate) mesh: &'a Mesh,
     pub(crate) device: usize,
     pub(crate) over: usize,
-    /// Counted from the start of the call.
+    /// Index of the collective, counted from the start of the call.
     pub(crate) meeting: usize,
 }
 
@@ -30,26 +30,26 @@ impl Row<'_> {
         self.mesh.coordinate(self.device, self.over)
     }
 
-    /// All of them, in order.
+    /// Devices of the group in mesh order.
     pub(crate) fn devices(&self) -> Vec<usize> {
         self.mesh.row(self.device, self.over).collect()
     }
 }
 
-/// What devices do together.
+/// Collective operations of one call.
 ///
-/// All methods fail with the failure of another device.
+/// Every method returns the first failure of any device.
 pub(crate) trait Collectives<B: Backend>: Sync {
-    /// The parts of a row one behind the other, for each of its devices.
+    /// All-gather: concatenates the parts of the group along `axis`; every member receives the result.
     fn gather(&self, row: Row<'_>, x: Value<B>, axis: usize) -> Result<Value<B>>;
-    /// The values of a row element by element, in its order, for each of its devices.
+    /// All-reduce: elementwise reduction over the group in mesh order; every member receives the result.
     fn reduce(&self, row: Row<'_>, x: Value<B>, how: Reduce) -> Result<Value<B>>;
-    /// What the first device has, for all of them.
+    /// Broadcast of the values of device 0 to all devices.
     fn share(&self, device: usize, meeting: usize, own: Vec<Value<B>>) -> Result<Vec<Value<B>>>;
-    /// Fills in the parts of a result that this process has not, where they make a whole tensor.
+    /// Fills the entries of `parts` that are held only by other processes, so that the full tensor can be assembled.
     fn complete(&self, meeting: usize, split: &Split, parts: &mut [Option<Value<B>>])
     -> Result<()>;
-    /// Ends the call for all: whoever waits, or comes later, gets this. The first failure counts.
+    /// Aborts the call on all devices: pending and later collectives return this error. Only the first failure is kept.
     fn fail(&self, failure: ShardError);
     /// The first failure.
     fn failure(&self) -> Option<ShardError>;
@@ -68,7 +68,7 @@ impl<B: Backend> Exchange<Vec<Value<B>>> {
     }
 }
 
-/// Devices of one process: all that moves are handles.
+/// Collectives of devices in one process: only tensor handles are exchanged.
 pub(crate) struct Local<B: Backend> {
     pub(crate) exchange: Exchange<Vec<Value<B>>>,
     pub(crate) devices: usize,

@@ -1,133 +1,133 @@
-//! What is rejected.
+//! Errors of `shard_map`, meshes and process groups.
 
 use burn_t4a_compile::CompileError;
 
 /// Result of a function on a mesh.
 pub type Result<T, E = ShardError> = std::result::Result<T, E>;
 
-/// Why a function could not be spread over a mesh.
+/// Error of a sharded function, a mesh or a process group.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardError {
-    /// A mesh that is none.
+    /// Invalid mesh axis: repeated name, size zero, or a device count that overflows `usize`.
     #[error("mesh: the axis `{axis}` {what}")]
     Mesh {
-        /// Which axis.
+        /// Name of the invalid axis.
         axis: String,
-        /// What is wrong with it.
+        /// Description of the violation.
         what: &'static str,
     },
-    /// A spec that names an axis which the mesh does not have.
+    /// A spec names an axis that the mesh does not have.
     #[error("shard_map: {leaf} is split over `{name}`; the mesh has {axes:?}")]
     UnknownAxis {
-        /// Which argument or result.
+        /// Path of the argument or result leaf.
         leaf: String,
-        /// The name.
+        /// Axis name of the spec.
         name: String,
-        /// Those of the mesh.
+        /// Axis names of the mesh.
         axes: Vec<String>,
     },
-    /// An axis of the mesh that splits two axes of one tensor.
+    /// A spec uses one mesh axis for more than one split of a tensor.
     #[error("shard_map: {leaf} is split twice over `{name}`")]
     Twice {
-        /// Which argument or result.
+        /// Path of the argument or result leaf.
         leaf: String,
-        /// The name.
+        /// Name of the repeated mesh axis.
         name: String,
     },
-    /// Sizes that do not divide.
+    /// The size of a tensor axis is not a multiple of the number of parts.
     #[error(
         "shard_map: axis {axis} of {leaf} has size {size}, which {parts} devices along {names:?} do not divide"
     )]
     Divide {
-        /// Which argument or result.
+        /// Path of the argument or result leaf.
         leaf: String,
-        /// The axis.
+        /// Index of the tensor axis.
         axis: usize,
-        /// Its size.
+        /// Size of the tensor axis.
         size: usize,
-        /// How many parts are asked for.
+        /// Number of parts required by the spec.
         parts: usize,
-        /// The axes of the mesh that make them.
+        /// Mesh axes that split the tensor axis.
         names: Vec<String>,
     },
-    /// A spec of more axes than the tensor has.
+    /// A spec has more axes than the tensor.
     #[error("shard_map: {leaf} has rank {rank}, its spec has {axes} axes")]
     Rank {
-        /// Which argument or result.
+        /// Path of the argument or result leaf.
         leaf: String,
-        /// Of the tensor.
+        /// Rank of the tensor.
         rank: usize,
-        /// Of the spec.
+        /// Number of axes of the spec.
         axes: usize,
     },
-    /// Another number of specs than there are tensors.
+    /// The number of specs is neither 1 nor the number of tensors.
     #[error("shard_map: there are {given} specs for {required} {what}")]
     Specs {
-        /// Arguments or results.
+        /// `"arguments"` or `"results"`.
         what: &'static str,
-        /// How many there are.
+        /// Number of tensors.
         required: usize,
-        /// How many specs.
+        /// Number of specs.
         given: usize,
     },
-    /// A device failed; the others have ended.
+    /// An operation failed on one device; the call was aborted on all others.
     #[error("shard_map: device {device} failed in {operation}: {message}")]
     Device {
-        /// Which one.
+        /// Index of the device in mesh order.
         device: usize,
-        /// What it did.
+        /// Name of the failed operation.
         operation: String,
-        /// What it said.
+        /// Error or panic message of the operation.
         message: String,
     },
-    /// Devices that processes cannot share evenly.
+    /// The number of devices is not a multiple of the number of processes.
     #[error("shard_map: {processes} processes cannot share {devices} devices evenly")]
     Devices {
-        /// Of the mesh.
+        /// Number of devices of the mesh.
         devices: usize,
-        /// How many there are.
+        /// Number of processes.
         processes: usize,
     },
-    /// Processes that have not found each other.
+    /// The rendezvous of the processes failed.
     #[error("shard_map: processes cannot be joined: {what}")]
     Join {
-        /// Who is missing, or was refused, and why.
+        /// Missing or refused process, and the reason.
         what: String,
     },
-    /// Another process is no longer there; the others have ended.
+    /// The connection to another process was lost; the call was aborted on all remaining processes.
     #[error("shard_map: process {process} {how}")]
     Lost {
-        /// Which one.
+        /// Rank of the lost process.
         process: usize,
-        /// How that was noticed.
+        /// Symptom by which the loss was detected: closed connection, silence, or timeout.
         how: String,
     },
-    /// Processes that come to different calls; nothing was computed.
+    /// Processes made different calls; nothing was computed.
     #[error("shard_map: process {process} comes with another {what} than this one: {here}")]
     Mismatch {
-        /// The other one.
+        /// Rank of the other process.
         process: usize,
-        /// What is different.
+        /// Component of the call that differs: mesh, argument shapes, program, or captured tensors.
         what: &'static str,
-        /// What it is here.
+        /// Description of that component in this process.
         here: String,
     },
-    /// Another process cannot make the call; nothing was computed.
+    /// Another process rejected the call; nothing was computed.
     #[error("shard_map: process {process} cannot make this call: {message}")]
     Refused {
-        /// Which one.
+        /// Rank of the process that rejected the call.
         process: usize,
-        /// Its error.
+        /// Error message of that process.
         message: String,
     },
-    /// A backend with a tape, which cannot follow tensors into other processes.
+    /// The backend records an autodiff tape, which cannot extend into other processes.
     #[error(
         "shard_map: a tape does not reach other processes; take gradients inside of the function, on \
          Autodiff<Traced<B>>"
     )]
     Tape,
-    /// The function cannot be recorded.
+    /// Recording (tracing) of the function failed.
     #[error(transparent)]
     Compile(#[from] CompileError),
 }

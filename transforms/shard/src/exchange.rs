@@ -1,12 +1,13 @@
-//! Where devices of one process meet: each brings a value, and all get what is made of them, in the order of
-//! the mesh, so that sums do not depend on who came last. A device that fails wakes all others.
+//! Rendezvous of the devices (threads) of one process: each contributes a value, and all receive the combination of the
+//! values in mesh order, so that sums do not depend on the order of arrival. A failed device wakes all waiting devices.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Result, ShardError};
 
-/// A meeting: what was brought, what was made of it, who has still to take it.
+/// State of one collective: contributed values, their combination, and the number of members that have not received it
+/// yet.
 struct Meeting<T> {
     given: Vec<Option<T>>,
     made: Option<T>,
@@ -18,7 +19,7 @@ struct State<T> {
     meetings: HashMap<(usize, usize), Meeting<T>>,
 }
 
-/// All meetings of a call.
+/// State of all pending collectives of a call.
 pub(crate) struct Exchange<T> {
     state: Mutex<State<T>>,
     wake: Condvar,
@@ -34,7 +35,7 @@ impl<T: Clone> Exchange<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the call: whoever waits, or comes later, gets this. The first failure counts.
+    /// Aborts the call: pending and later collectives return this error. Only the first failure is kept.
     pub(crate) fn fail(&self, failure: ShardError) {
         self.state().failure.get_or_insert(failure);
         self.wake.notify_all();
@@ -44,8 +45,8 @@ impl<T: Clone> Exchange<T> {
         self.state().failure.clone()
     }
 
-    /// Brings the value of member `rank` of a group of so many to meeting `at`. The last one makes what all
-    /// get.
+    /// Contributes `value` as member `rank` of a group of `members` to collective `at`, and blocks until the result
+    /// exists. The last member to arrive evaluates `make`; all members receive a clone of its result.
     ///
     /// # Errors
     /// The failure of another device.
@@ -66,7 +67,7 @@ impl<T: Clone> Exchange<T> {
         meeting.given[rank] = Some(value);
         if meeting.given.iter().all(Option::is_some) {
             let all = std::mem::take(&mut meeting.given);
-            // Others wait for it, but not for the lock.
+            // `make` runs without the lock, so that other collectives can proceed.
             drop(state);
             let made = make(all.into_iter().flatten().collect());
             state = self.state();
@@ -133,7 +134,7 @@ mod tests {
             exchange.fail(failure.clone());
             assert_eq!(waiting.join().unwrap(), Err(failure.clone()));
         });
-        // Who comes later, too.
+        // Collectives that start after the failure return it, too.
         assert_eq!(exchange.meet((1, 0), 2, 0, 1, |all| all[0]), Err(failure));
     }
 }

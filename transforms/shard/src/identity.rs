@@ -1,4 +1,4 @@
-//! What a call is, in so few bytes that processes can compare it before they begin.
+//! Fingerprint of a call: four hashes that processes compare before they start the call.
 
 use burn_backend::Backend;
 use burn_t4a_compile::CompileError;
@@ -8,16 +8,16 @@ use crate::error::Result;
 use crate::parts::encode;
 use crate::processes::Digests;
 
-/// What is compared, in the order in which differences are told.
+/// Hashed components of a call, in the order in which differences are reported.
 const WHAT: [&str; 4] = ["mesh", "shapes of arguments", "program", "captured tensors"];
 
-/// Hashes of a call, and what they are of.
+/// Hashes of a call and a readable description of each hashed component.
 pub(crate) struct Identity {
     pub(crate) digests: Digests,
     here: [String; 4],
 }
 
-/// FNV-1a: it finds differences, not forgeries.
+/// FNV-1a: detects accidental differences; it is not collision-resistant.
 fn hash(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -25,8 +25,8 @@ fn hash(hash: u64, bytes: &[u8]) -> u64 {
 const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;
 
 impl Identity {
-    /// Of a recording and how it is spread, which `plan` shows. Operations that are values are compared by
-    /// their names.
+    /// Hashes a recorded graph and its sharding, given as the text of the plan. Operations whose static arguments have
+    /// no encoding as words are compared by name only.
     pub(crate) fn new<B: Backend>(
         mesh: String,
         key: &Key,
@@ -53,7 +53,7 @@ impl Identity {
         Ok(Self { digests, here: [mesh, key, program, captured] })
     }
 
-    /// What the hash at this place is of, and what that is here.
+    /// Name of component `at` and its description in this process.
     pub(crate) fn told(&self, at: usize) -> (&'static str, String) {
         (WHAT[at], self.here[at].clone())
     }

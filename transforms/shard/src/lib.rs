@@ -1,8 +1,8 @@
-//! Functions of whole tensors, run on parts of them: [`shard_map`] records a function once and runs its
-//! instructions on every device of a [`Mesh`], with collectives where parts do not suffice. Splits of data, of
-//! weights and of both are lines of the call instead of another program, and the result is the one without a
-//! mesh. What moves between devices is known before anything does: [`Sharded::plan`] lists it with its bytes.
-//! Devices are threads of one process, or of several that find each other by a [`Rendezvous`].
+//! Functions of full tensors, evaluated on shards: [`shard_map`] records a function once and runs its instructions on
+//! every device of a [`Mesh`], with collectives where local shards do not suffice. Data parallelism, model parallelism
+//! and their combination are specs of the call, not different programs, and the result is that of the function without
+//! a mesh. All communication is planned before execution: [`Sharded::plan`] lists it with its size in bytes. Devices
+//! are threads of one process, or of several processes connected by a [`Rendezvous`].
 //!
 //! ```
 //! use burn::tensor::Tensor;
@@ -26,34 +26,34 @@
 //! # Ok::<(), burn_t4a_shard::ShardError>(())
 //! ```
 //!
-//! Across processes ([`Sharded::across`]) each of them runs the same program: it calls the same functions in the
-//! same order, which is checked before any work, and gets the same results, to the bit. Tensors go over TCP
-//! connections between each two processes; the plan says how many bytes, and no more are sent but for signs of
-//! life. A process that ends, is stopped or whose machine is gone ends the calls of the others with an error that
-//! names it. Nothing is encrypted: it is for networks that one trusts.
+//! Across processes ([`Sharded::across`]) every process runs the same program: it calls the same functions in the same
+//! order, which is checked before any computation, and obtains bitwise the same results. Tensors are sent over one TCP
+//! connection per pair of processes; the plan states the number of bytes, and nothing else is sent except heartbeats.
+//! If a process exits, is stopped, or its machine fails, the calls of the other processes return an error that names
+//! it. Connections are not encrypted: use them on trusted networks only.
 //!
-//! Whole tensors go in and come out. What is split is put together in every process at the end of a call, so that
-//! several steps of a training in one call send less than a call for each.
+//! Arguments and results are full tensors. Sharded results are gathered in every process at the end of a call, so
+//! several training steps in one call communicate less than one call per step.
 //!
 //! | task | |
 //! |---|---|
-//! | devices in a grid with named axes | [`Mesh`] |
-//! | how a tensor is split over them | [`Spec`] |
-//! | a function on parts | [`shard_map`], [`Sharded::call`] |
-//! | what each device does, and what moves | [`Sharded::plan`], [`Plan`] |
-//! | another split in the middle of a function | [`reshard`] |
+//! | grid of devices with named axes | [`Mesh`] |
+//! | partition of a tensor over the mesh | [`Spec`] |
+//! | evaluation of a function on shards | [`shard_map`], [`Sharded::call`] |
+//! | instructions of each device and communication volume | [`Sharded::plan`], [`Plan`] |
+//! | change of the partition inside a function | [`reshard`] |
 //! | devices in several processes | [`Rendezvous`], [`Processes`], [`Sharded::across`] |
 
-// mesh         devices in a grid with named axes
-// spec         how tensors are split
-// rules        how an operation on whole tensors becomes one on parts
-// plan         all of it, with the bytes that move
-// traffic      which of them leave a process, message by message
-// parts        tensors cut, joined, reduced, and as bytes
-// collectives  how devices meet; exchange where they do so in one process
-// processes    rendezvous, frames, what has arrived; collectives across processes
-// identity     what processes compare before they begin
-// run          a thread per device
+// mesh         grid of devices with named axes
+// spec         partition of tensors over mesh axes
+// rules        sharding rules: partition of operands and results per operation
+// plan         execution plan with communication volume in bytes
+// traffic      messages between processes, one entry per message
+// parts        slicing, concatenation, reduction and serialisation of tensors
+// collectives  collective operations of devices; exchange implements them within one process
+// processes    rendezvous, frames, received messages; collectives across processes
+// identity     fingerprint of a call, compared by the processes before it starts
+// run          one thread per device
 // sharded      shard_map(f, mesh, specs)
 
 mod collectives;

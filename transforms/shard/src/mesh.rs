@@ -5,7 +5,7 @@ use std::fmt;
 use crate::error::{Result, ShardError};
 use crate::spec::Split;
 
-/// Devices in a grid; they are counted row by row.
+/// Grid of devices with named axes; device indices are row-major.
 ///
 /// ```
 /// use burn_t4a_shard::Mesh;
@@ -20,11 +20,10 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    /// A grid of these sizes.
+    /// Creates a mesh from axis names and sizes.
     ///
     /// # Errors
-    /// [`ShardError::Mesh`] for a name that is there twice, for an axis without devices, and for more devices
-    /// than a number of the machine counts.
+    /// [`ShardError::Mesh`] for a repeated axis name, an axis of size zero, and a device count that overflows `usize`.
     pub fn new<'a>(axes: impl IntoIterator<Item = (&'a str, usize)>) -> Result<Self> {
         let axes: Vec<(String, usize)> =
             axes.into_iter().map(|(name, size)| (name.to_owned(), size)).collect();
@@ -43,12 +42,12 @@ impl Mesh {
         Ok(Self { axes })
     }
 
-    /// How many devices there are.
+    /// Number of devices: the product of the axis sizes.
     pub fn devices(&self) -> usize {
         self.axes.iter().map(|axis| axis.1).product()
     }
 
-    /// Names and sizes.
+    /// Names and sizes of the axes.
     pub fn axes(&self) -> &[(String, usize)] {
         &self.axes
     }
@@ -61,7 +60,7 @@ impl Mesh {
         &self.axes[axis].0
     }
 
-    /// How many parts these axes make together.
+    /// Number of parts of a tensor axis that is split over these mesh axes: the product of their sizes.
     pub(crate) fn parts(&self, axes: &[usize]) -> usize {
         axes.iter().map(|&axis| self.size(axis)).product()
     }
@@ -70,25 +69,25 @@ impl Mesh {
         self.axes[axis + 1..].iter().map(|axis| axis.1).product()
     }
 
-    /// The place of a device along an axis.
+    /// Coordinate of a device along an axis.
     pub(crate) fn coordinate(&self, device: usize, axis: usize) -> usize {
         device / self.stride(axis) % self.size(axis)
     }
 
-    /// The devices that differ from this one along one axis only, in order.
+    /// Devices that differ from `device` along `axis` only, in order of their coordinate; includes `device`.
     pub(crate) fn row(&self, device: usize, axis: usize) -> impl Iterator<Item = usize> + '_ {
         let first = device - self.coordinate(device, axis) * self.stride(axis);
         (0..self.size(axis)).map(move |i| first + i * self.stride(axis))
     }
 
-    /// The first device that has the same part of a tensor as this one.
+    /// Lowest device index that holds the same part of a tensor as `device`.
     pub(crate) fn first(&self, device: usize, split: &Split) -> usize {
         let unused = (0..self.axes.len()).filter(|&axis| !split.uses(axis));
         device - unused.map(|axis| self.coordinate(device, axis) * self.stride(axis)).sum::<usize>()
     }
 }
 
-/// `data 2 × model 4`.
+/// Formats as `data 2 × model 4`.
 impl fmt::Display for Mesh {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, (name, size)) in self.axes.iter().enumerate() {

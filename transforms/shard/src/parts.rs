@@ -1,4 +1,4 @@
-//! Parts of tensors: cut, joined, reduced over devices, and as bytes.
+//! Parts of tensors: slicing, concatenation, reduction over devices, and serialisation as bytes.
 
 use burn_backend::{Backend, BoolStore, DType, Shape, Slice, TensorData};
 use burn_t4a_compile::graph::{Meta, Value};
@@ -7,14 +7,14 @@ use crate::mesh::Mesh;
 use crate::rules::Reduce;
 use crate::spec::Split;
 
-/// Runs a method of each kind.
+/// Applies one expression per tensor kind (float, int, bool) and rewraps the result.
 macro_rules! each_kind {
     ($x:expr, $y:ident => $float:expr, $int:expr, $bool:expr) => {
         match $x {
             Value::Float($y) => Value::Float($float),
             Value::Int($y) => Value::Int($int),
             Value::Bool($y) => Value::Bool($bool),
-            // Quantized tensors are whole everywhere.
+            // Quantized tensors are always replicated.
             other => other,
         }
     };
@@ -34,7 +34,7 @@ pub(crate) fn cat<B: Backend>(all: Vec<Value<B>>, axis: usize) -> Value<B> {
     }
 }
 
-/// Part `at` of as many equal ones.
+/// Slice `at` of `parts` equal slices along `axis`.
 pub(crate) fn part<B: Backend>(x: Value<B>, axis: usize, parts: usize, at: usize) -> Value<B> {
     let shape = x.meta().shape;
     let n = (shape[axis] / parts) as isize;
@@ -54,12 +54,12 @@ pub(crate) fn zeros<B: Backend>(x: Value<B>) -> Value<B> {
     }
 }
 
-/// One of two, element by element.
+/// Elementwise maximum (`max`) or minimum of two tensors.
 fn extreme<B: Backend>(a: Value<B>, b: Value<B>, max: bool) -> Value<B> {
     match (a, b) {
         (Value::Float(a), Value::Float(b)) => {
             let dtype = burn_backend::get_device_settings::<B>(&B::float_device(&a)).bool_dtype;
-            // Numbers that are none win, as they do in a reduction.
+            // NaN propagates, as in a reduction.
             let other = if max {
                 B::float_greater(b.clone(), a.clone(), dtype)
             } else {
@@ -89,7 +89,7 @@ fn sum<B: Backend>(a: Value<B>, b: Value<B>) -> Value<B> {
     }
 }
 
-/// Of parts in the order of the mesh.
+/// Elementwise reduction of the values in the given order, which is that of the mesh.
 pub(crate) fn reduce<B: Backend>(all: Vec<Value<B>>, how: Reduce) -> Value<B> {
     let count = all.len();
     let total = all.into_iter().reduce(|a, b| match how {
@@ -106,7 +106,7 @@ pub(crate) fn reduce<B: Backend>(all: Vec<Value<B>>, how: Reduce) -> Value<B> {
     }
 }
 
-/// The part of a tensor that a device has.
+/// Local shard of a full tensor on one device.
 pub(crate) fn own<B: Backend>(x: Value<B>, split: &Split, mesh: &Mesh, device: usize) -> Value<B> {
     let mut x = x;
     for (axis, over) in split.0.iter().enumerate() {
@@ -117,7 +117,7 @@ pub(crate) fn own<B: Backend>(x: Value<B>, split: &Split, mesh: &Mesh, device: u
     x
 }
 
-/// The tensor of which devices have parts: of replicas those of the first ones are used.
+/// Assembles the full tensor from its shards; of replicated shards, the one on the first device is used.
 pub(crate) fn joined<B: Backend>(
     mut parts: Vec<Option<Value<B>>>,
     split: &Split,
@@ -143,12 +143,12 @@ pub(crate) fn joined<B: Backend>(
     first.unwrap_or_else(|| unreachable!("the first device has the first part"))
 }
 
-/// The elements of a tensor in memory order.
+/// Serialises the elements of a tensor in memory order.
 pub(crate) fn encode<B: Backend>(x: Value<B>) -> Result<Vec<u8>, String> {
     Ok(x.data()?.bytes.to_vec())
 }
 
-/// The tensor of these elements.
+/// Deserialises a tensor of the given shape and dtype.
 pub(crate) fn decode<B: Backend>(
     device: &B::Device,
     meta: &Meta,

@@ -1,4 +1,4 @@
-//! What every device does: the instructions of a recording, and between them what moves.
+//! Execution plan of one device: the recorded instructions interleaved with communication steps.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use crate::rules::{Reduce, Rule, Site, rule};
 use crate::spec::{Move, Spec, Split, moves};
 use crate::traffic::{Layout, Meeting, Traffic, bytes_of, messages};
 
-/// Instructions by this name are no operations: their words say how their operand is to be split.
+/// Name of the pseudo-instruction whose static arguments give the required split of its operand.
 pub(crate) const RESHARD: &str = "reshard";
 
-/// An operand and how it gets to be what is needed.
+/// Operand of an instruction and the moves that convert it to the required split.
 #[derive(Clone, Debug)]
 pub(crate) struct Operand {
     pub(crate) value: usize,
     pub(crate) moves: Vec<Move>,
 }
 
-/// How a line runs.
+/// Placement of an instruction on the devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// On every device, on its part.
+    /// Every device computes its own shard.
     Parts,
-    /// On every device the same, as there is no rule.
+    /// Every device computes the full result; there is no sharding rule.
     Everywhere,
-    /// On the first device, which shares its results: random numbers.
+    /// The first device computes and broadcasts the results: random number generation.
     Once,
-    /// The operand is the result.
+    /// The result is the operand.
     Pass,
 }
 
@@ -42,14 +42,16 @@ pub(crate) struct Line<B: Backend> {
     pub(crate) how: How,
     pub(crate) operands: Vec<Operand>,
     pub(crate) reduce: Option<(Reduce, Vec<usize>)>,
-    /// Values that are not used later.
+    /// Values whose last use is this instruction.
     pub(crate) ended: Vec<usize>,
 }
 
-/// A function spread over a mesh: printed, it shows per operation how its results are split and what moves,
-/// with the bytes that each device sends (rings: `(d − 1)/d` of the whole for a gather, twice that for a
-/// sum). On a mesh across processes it shows beside them how many bytes leave processes, all of them together
-/// and with the headers of messages: that many are sent.
+/// Execution plan of a sharded function.
+///
+/// The text form shows for each operation the split of its results and its communication, with the bytes that each
+/// device sends (ring algorithm: `(d − 1)/d` of the full tensor for an all-gather, twice that for an all-reduce). For a
+/// mesh across processes it also shows the bytes sent between processes, summed over all processes and with message
+/// headers; this figure is exact.
 pub struct Plan<B: Backend> {
     pub(crate) mesh: Mesh,
     pub(crate) graph: Graph<B>,
@@ -57,7 +59,7 @@ pub struct Plan<B: Backend> {
     pub(crate) lines: Vec<Line<B>>,
     pub(crate) outputs: Vec<(Operand, Split)>,
     pub(crate) meetings: Vec<Meeting>,
-    /// How many of them devices have; the others complete results.
+    /// Number of communication steps that move operands; the remaining ones complete results.
     pub(crate) moving: usize,
     pub(crate) across: Option<(Arc<Traffic>, Identity)>,
     text: String,
@@ -71,17 +73,17 @@ struct Planner<'a> {
     text: String,
     bytes: usize,
     meetings: Vec<Meeting>,
-    /// With the processes that the devices are in.
+    /// Messages between processes and the assignment of devices to processes.
     traffic: Option<(Layout, Traffic)>,
 }
 
-/// What a device has of a tensor.
+/// Shape and dtype of the local shard of a tensor.
 fn local(meta: &Meta, split: &Split, mesh: &Mesh) -> Meta {
     Meta { shape: split.local(mesh, &meta.shape), dtype: meta.dtype }
 }
 
 impl Planner<'_> {
-    /// A meeting, at which each device sends so many bytes.
+    /// Appends a communication step in which each device sends `each` bytes.
     fn meet(&mut self, what: &str, each: Option<usize>, meeting: Meeting) {
         let mut told: Vec<String> = each.iter().map(|bytes| format!("{bytes} bytes")).collect();
         self.bytes += each.unwrap_or(0);
@@ -95,7 +97,7 @@ impl Planner<'_> {
         self.meetings.push(meeting);
     }
 
-    /// Moves that make another split of a value, told in the text.
+    /// Moves that convert a value to the split `to`; communication is appended to the plan.
     fn reshard(&mut self, value: usize, to: &Split) -> Operand {
         let mut split = self.splits[value].clone();
         let all = moves(&split, to);
@@ -129,7 +131,7 @@ impl Planner<'_> {
     }
 }
 
-/// The split that a reshard asks for; what does not fit is an error.
+/// Split required by a reshard instruction; an error if it does not fit the mesh or the shape.
 fn asked(mesh: &Mesh, words: &[Word], value: usize, meta: &Meta) -> Result<Split> {
     let names: Vec<&str> = words
         .iter()
@@ -269,7 +271,7 @@ impl<B: Backend> Plan<B> {
         Ok(Line { instruction: local, how, operands: all, reduce, ended: Vec::new() })
     }
 
-    /// Marks the last use of every value.
+    /// Records the last use of every value.
     fn ends(lines: &mut [Line<B>], outputs: &[usize], values: usize) {
         let mut seen = vec![false; values];
         outputs.iter().for_each(|&v| seen[v] = true);
@@ -283,12 +285,12 @@ impl<B: Backend> Plan<B> {
         }
     }
 
-    /// How many bytes each device sends, wherever the others are.
+    /// Bytes that each device sends per call, independent of the process of the receiver.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many bytes a process sends to the others per call: 0 for a mesh in one process.
+    /// Bytes that a process sends to other processes per call; 0 for a mesh in one process.
     pub fn sent_by(&self, process: usize) -> usize {
         self.across.as_ref().and_then(|x| x.0.sent.get(process).copied()).unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! A plan on the devices of this process: a thread each.
+//! Executes a plan on the devices of this process, one thread per device.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,12 +12,12 @@ use crate::parts::{joined, own, part, zeros};
 use crate::plan::{How, Operand, Plan};
 use crate::spec::Move;
 
-/// One device of a call.
+/// State of one device during a call.
 struct Device<'a, B: Backend> {
     plan: &'a Plan<B>,
     collectives: &'a dyn Collectives<B>,
     device: usize,
-    /// How many meetings there were: all devices count the same, as the plan does.
+    /// Number of collectives so far; equal on all devices and consistent with the plan.
     meetings: usize,
     values: Vec<Option<Value<B>>>,
 }
@@ -61,7 +61,7 @@ impl<'a, B: Backend> Device<'a, B> {
                 message,
             };
             let run = |operands| {
-                // A method of Burn panics where it fails.
+                // Burn backend methods report failure by a panic.
                 let run = AssertUnwindSafe(|| line.instruction.run(operands));
                 catch_unwind(run).unwrap_or_else(|panic| Err(said(&*panic)))
             };
@@ -91,14 +91,14 @@ impl<'a, B: Backend> Device<'a, B> {
     }
 }
 
-/// What a panic said.
+/// Message of a panic payload.
 fn said(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("it panicked").to_owned()
 }
 
-/// Runs the plan on these devices: whole tensors in, whole tensors out.
+/// Executes the plan on the given devices. Inputs and outputs are full tensors.
 pub(crate) fn run<B: Backend>(
     plan: &Plan<B>,
     inputs: &[Value<B>],

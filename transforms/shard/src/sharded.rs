@@ -1,4 +1,4 @@
-//! Functions on a mesh.
+//! `shard_map` and sharded functions.
 
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,14 +18,14 @@ use crate::run::run;
 use crate::spec::{Spec, Split};
 use crate::traffic::Layout;
 
-/// Plans that are kept.
+/// Maximum number of cached plans per function.
 const CAPACITY: usize = 16;
 
 type Plans<B> = Recent<Key, Arc<Plan<B>>>;
 
-/// A function spread over a mesh.
+/// A function with a mesh and partition specs; created by [`shard_map`].
 ///
-/// It may be called from several threads.
+/// Calls from several threads are allowed.
 pub struct Sharded<B: Backend, I, O, F> {
     function: F,
     mesh: Mesh,
@@ -36,23 +36,22 @@ pub struct Sharded<B: Backend, I, O, F> {
     of: PhantomData<fn(I) -> O>,
 }
 
-/// Spreads a function of trees of tensors over a mesh.
+/// Shards a function of trees of tensors over a mesh.
 ///
-/// There is a spec for each tensor of the arguments and of the results, in order, or one for all of them. The
-/// function is written for whole tensors, runs on them once per shapes and is recorded: so it has to be a
-/// function, as for [`compile`](burn_t4a_compile::compile), and tensors that it captures are constants
-/// everywhere. Each call then runs the recorded operations on every device, on its parts; what the
-/// operations need of other devices, [`Sharded::plan`] tells.
+/// `inputs` and `outputs` hold one spec per tensor of the arguments and results, in order, or a single spec for all of
+/// them. The function is written for full tensors. It is recorded once per set of argument shapes, so it must be pure,
+/// as for [`compile`](burn_t4a_compile::compile); captured tensors are replicated constants. Each call runs the
+/// recorded operations on every device, on local shards; [`Sharded::plan`] lists the communication.
 ///
-/// The result is that of the function: to the bit where no sum is split, else sums of parts are added in the
-/// order of the mesh, whatever the devices' pace. Random numbers are drawn once and shared.
+/// The result is bitwise that of the function if no sum is split; otherwise partial sums are added in mesh order,
+/// independent of the timing of the devices. Random numbers are generated once and broadcast.
 ///
-/// Gradients need nothing more: in a function that has a reverse pass inside, cotangents of replicated
-/// parameters are sums over devices by the same rules; with a tape around it, on `Autodiff<B>`, the
-/// collectives are differentiated like all other operations.
+/// Gradients need no extra code. For a reverse pass inside the function, the cotangents of replicated parameters are
+/// sums over devices by the same rules; for a tape outside the function, on `Autodiff<B>`, the collectives are
+/// differentiated like all other operations.
 ///
-/// Devices are threads of this process; all of them work on the tensors of one backend. They are threads of
-/// several processes [`across`](Sharded::across) those.
+/// Devices are threads of this process, and all use the same backend; with [`across`](Sharded::across) they are threads
+/// of several processes.
 pub fn shard_map<B, I, O, F>(
     function: F,
     mesh: &Mesh,
@@ -76,8 +75,8 @@ where
     }
 }
 
-/// Inside of a function on a mesh: splits a tensor so from here on, wherever it came from. The tensor itself
-/// anywhere else.
+/// Sharding constraint: inside a sharded function, converts a tensor to the given partition at this point. Outside of a
+/// sharded function it is the identity.
 pub fn reshard<B: Backend, const D: usize>(
     x: Tensor<Traced<B>, D>,
     spec: &Spec,
@@ -131,14 +130,14 @@ where
         Ok(plan)
     }
 
-    /// Spreads the devices over processes, as many over each, in the order of the mesh.
+    /// Distributes the devices over processes: the same number per process, in mesh order.
     ///
-    /// Each process calls the function, in the same order as others, with whole tensors of which it uses the
-    /// parts that its devices have, and gets whole results, as all others do. Calls begin when all processes
-    /// have come with the same mesh, arguments of the same shapes, the same program and the same captured
-    /// tensors, and end when all have what they need. Results are to the bit those of a mesh in one process.
+    /// Every process calls the function in the same order as the others, with full tensors of which it uses the shards
+    /// of its devices, and obtains the full results. A call starts when all processes have made it with the same mesh,
+    /// argument shapes, program and captured tensors, and ends when all have received all messages. Results are bitwise
+    /// those of a mesh in one process.
     ///
-    /// Gradients are taken inside of the function, on `Autodiff<Traced<B>>`.
+    /// Gradients must be taken inside the function, on `Autodiff<Traced<B>>`.
     ///
     /// ```
     /// use std::net::TcpListener;
@@ -169,7 +168,8 @@ where
     /// ```
     ///
     /// # Errors
-    /// [`ShardError::Devices`]; [`ShardError::Tape`] for a backend with a tape.
+    /// [`ShardError::Devices`] if the number of devices is not a multiple of the number of processes;
+    /// [`ShardError::Tape`] for a backend with an autodiff tape.
     pub fn across(mut self, processes: &Processes) -> Result<Self> {
         let (devices, count) = (self.mesh.devices(), processes.count());
         if !devices.is_multiple_of(count) {
@@ -184,12 +184,13 @@ where
         Ok(self)
     }
 
-    /// Calls the function: whole tensors in, whole tensors out.
+    /// Evaluates the function. Arguments and results are full tensors.
     ///
     /// # Errors
-    /// What does not fit mesh or specs, before any work; [`ShardError::Compile`] for a function that cannot
-    /// be recorded; [`ShardError::Device`] if a device fails: the others end then, too. Across processes,
-    /// [`ShardError::Mismatch`] and [`ShardError::Refused`] before any work, and [`ShardError::Lost`].
+    /// Before any computation: arguments that do not fit the mesh or the specs, and [`ShardError::Compile`] for a
+    /// function that cannot be recorded. [`ShardError::Device`] if an operation fails on a device, which aborts the
+    /// call on all devices. Across processes: [`ShardError::Mismatch`] and [`ShardError::Refused`] before any
+    /// computation, and [`ShardError::Lost`].
     pub fn call(&self, arguments: I::On<B>) -> Result<O::On<B>> {
         let arguments = Arguments::new(arguments);
         let plan = self.plan_of(&arguments);
@@ -204,23 +205,23 @@ where
         Ok(plan?.graph.build(values)?)
     }
 
-    /// What a call with such arguments does.
+    /// Execution plan of a call with these arguments.
     ///
     /// # Errors
-    /// As [`Sharded::call`], but for devices and other processes.
+    /// As [`Sharded::call`], except those of devices and other processes.
     pub fn plan(&self, arguments: I::On<B>) -> Result<Arc<Plan<B>>> {
         self.plan_of(&Arguments::new(arguments))
     }
 }
 
-/// The part of a call that this process does.
+/// Executes the share of this process of a call across processes.
 fn call_across<B: Backend>(
     processes: &Processes,
     layout: Layout,
     plan: &Result<Arc<Plan<B>>>,
     arguments: &Arguments<B>,
 ) -> Result<Vec<Value<B>>> {
-    // One call at a time, in an order that all processes have in common.
+    // Calls are serialised, in an order common to all processes.
     let _call = processes.call();
     let board = processes.board();
     let local = Arc::new(Local::new(layout.each));
@@ -228,7 +229,7 @@ fn call_across<B: Backend>(
         let plan = match plan {
             Ok(plan) => plan,
             Err(error) => {
-                // The others are told; whatever they say, this is why.
+                // The other processes receive the refusal; the local error is returned even if sending fails.
                 let _ = board.begin(Err(error), None);
                 return Err(error.clone());
             }
@@ -252,7 +253,7 @@ fn call_across<B: Backend>(
         board.finish()?;
         Ok(values)
     })();
-    // What kept the call from beginning the others see themselves.
+    // Failures before the start of the call are detected by every process itself; only later ones are sent.
     if let Err(failure @ (ShardError::Lost { .. } | ShardError::Device { .. })) = &outcome {
         board.fail(failure.clone());
     }

@@ -1,4 +1,4 @@
-//! How tensors are split.
+//! Partition specs of tensors.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use burn_t4a_compile::graph::Meta;
 use crate::error::{Result, ShardError};
 use crate::mesh::Mesh;
 
-/// Which axes of a mesh each axis of a tensor is split over. Axes that are left out are not split, and over
-/// axes of the mesh that are not named, the tensor is replicated.
+/// Partition of a tensor: for each tensor axis, the mesh axes that split it. Tensor axes without an entry are not
+/// split; the tensor is replicated along mesh axes that are not named.
 ///
 /// ```
 /// use burn_t4a_shard::Spec;
@@ -24,24 +24,24 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// The whole tensor everywhere.
+    /// The full tensor on every device.
     pub fn replicated() -> Self {
         Self::default()
     }
 
-    /// For each axis the axes of the mesh that split it: none for `""`, several as `"data model"`, the first
-    /// of which makes the largest parts.
+    /// Mesh axes per tensor axis, as names separated by spaces: `""` for none, `"data model"` for two. The first name
+    /// is the outermost (major) split.
     pub fn split<'a>(axes: impl IntoIterator<Item = &'a str>) -> Self {
         let names = |names: &str| names.split_whitespace().map(str::to_owned).collect();
         Self { axes: axes.into_iter().map(names).collect() }
     }
 
-    /// The names of each axis.
+    /// Mesh axis names per tensor axis, separated by spaces.
     pub(crate) fn names(&self) -> Vec<String> {
         self.axes.iter().map(|names| names.join(" ")).collect()
     }
 
-    /// Checked for a tensor.
+    /// Resolves the spec for a mesh and a tensor.
     pub(crate) fn on(&self, mesh: &Mesh, leaf: &str, meta: &Meta) -> Result<Split> {
         let (leaf, rank) = (leaf.to_owned(), meta.shape.len());
         if self.axes.len() > rank {
@@ -83,7 +83,7 @@ fn show(f: &mut impl fmt::Write, axes: impl Iterator<Item = String>) -> fmt::Res
     f.write_char(')')
 }
 
-/// The axes of the mesh, by number, that split each axis of a tensor.
+/// Indices of the mesh axes that split each tensor axis, major to minor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Split(pub(crate) Vec<Vec<usize>>);
 
@@ -96,12 +96,12 @@ impl Split {
         self.0.iter().any(|axes| axes.contains(&axis))
     }
 
-    /// All axes of the mesh that split it.
+    /// All mesh axes that split the tensor.
     pub(crate) fn all(&self) -> Vec<usize> {
         self.0.concat()
     }
 
-    /// The shape of a part.
+    /// Shape of the local shard.
     pub(crate) fn local(&self, mesh: &Mesh, shape: &[usize]) -> Vec<usize> {
         shape.iter().zip(&self.0).map(|(n, axes)| n / mesh.parts(axes)).collect()
     }
@@ -116,18 +116,19 @@ impl Split {
     }
 }
 
-/// What makes a part of a tensor another one.
+/// One step of a change of partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
-    /// The parts along an axis of the mesh become one, along an axis of the tensor.
+    /// All-gather over mesh axis `over`, concatenated along tensor axis `axis`.
     Gather { axis: usize, over: usize },
-    /// Of each part as many as there are devices along an axis of the mesh: no communication.
+    /// Local slice of tensor axis `axis` by the coordinate along mesh axis `over`: no communication.
     Slice { axis: usize, over: usize },
-    /// Zeros but on the first device along an axis of the mesh: what is added by all, once.
+    /// Replaces the operand by zeros except on the first device along `over`, so that a sum over devices counts it
+    /// once.
     First { over: usize },
 }
 
-/// From one split to another: gathered before anything is sliced, the smallest parts first.
+/// Moves from one split to another: all gathers precede all slices, and minor splits are gathered first.
 pub(crate) fn moves(from: &Split, to: &Split) -> Vec<Move> {
     let common = |axis: usize| {
         let pairs = from.0[axis].iter().zip(&to.0[axis]);

@@ -1,15 +1,15 @@
-//! What passes between processes: which message of which meeting goes where, known before any call. The plan
-//! counts these messages, senders look up who gets theirs, and receivers accept nothing else.
+//! Message schedule between processes, complete before any call: senders look up the receivers of each message,
+//! receivers reject any other message, and the plan sums the bytes.
 //!
 //! ```text
-//! gather     each device sends its part to every other process of its row
-//! reduce     device j gets chunk j of all, adds in the order of the mesh, and sends the sum as in a gather
+//! gather     each device sends its shard to every other process of its group
+//! reduce     device j receives chunk j of all, adds in mesh order, and sends the sum as in a gather
 //! share      the first device sends to every other process
-//! complete   the first device that has a part sends it to the processes where nobody has it
+//! complete   the first device that holds a shard sends it to the processes that do not hold it
 //! ```
 //!
-//! For a row of devices in d processes that is what rings send, in two steps instead of 2(d − 1), and in an
-//! order of sums that is that of one process.
+//! For a group of devices in d processes the volume is that of ring algorithms, in two steps instead of 2(d − 1), and
+//! the summation order is that of one process.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,11 +20,11 @@ use crate::mesh::Mesh;
 use crate::processes::HEADER;
 use crate::spec::Split;
 
-/// Which devices are in which process: as many in each, in the order of the mesh.
+/// Assignment of devices to processes: equally many per process, in mesh order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) processes: usize,
-    /// Devices of each.
+    /// Devices per process.
     pub(crate) each: usize,
 }
 
@@ -37,33 +37,33 @@ impl Layout {
         process * self.each..(process + 1) * self.each
     }
 
-    /// Whether these devices are in several processes.
+    /// True if these devices belong to more than one process.
     pub(crate) fn crosses(self, devices: &[usize]) -> bool {
         devices.iter().any(|&device| self.process(device) != self.process(devices[0]))
     }
 }
 
-/// Where devices meet, in the order in which all of them do.
+/// A communication step; all devices execute the steps in the same order.
 #[derive(Clone, Debug)]
 pub(crate) enum Meeting {
-    /// Parts of so many bytes, along an axis of the mesh.
+    /// All-gather of shards of `bytes` bytes along mesh axis `over`.
     Gather { over: usize, bytes: usize },
-    /// So many elements of so many bytes, along an axis of the mesh.
+    /// All-reduce of `elements` elements of `size` bytes each along mesh axis `over`.
     Reduce { over: usize, elements: usize, size: usize },
-    /// Tensors that the first device has, for all.
+    /// Broadcast of tensors from the first device to all.
     Share { metas: Vec<Meta> },
-    /// Parts of so many bytes of a result, to every process.
+    /// Gather of the shards of a result, `bytes` bytes each, in every process.
     Complete { split: Split, bytes: usize },
 }
 
-/// Which message it is.
+/// Identifier of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tag {
     pub(crate) meeting: u32,
     pub(crate) phase: u32,
-    /// The device that sends.
+    /// Sending device.
     pub(crate) from: u32,
-    /// The device that gets it, or [`ALL`] that need it.
+    /// Receiving device, or [`ALL`] for every device that needs the message.
     pub(crate) to: u32,
 }
 
@@ -83,25 +83,25 @@ pub(crate) fn bytes_of(meta: &Meta) -> usize {
     meta.shape.iter().product::<usize>() * meta.dtype.size()
 }
 
-/// What goes to one process.
+/// A message to one process.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) tag: Tag,
     pub(crate) process: usize,
-    /// How many devices take it there.
+    /// Number of devices of the process that read the message.
     pub(crate) takers: usize,
     pub(crate) bytes: usize,
 }
 
-/// Part `at` of `n` elements in so many nearly equal ones.
+/// Range of chunk `at` of `n` elements divided into `parts` nearly equal chunks.
 pub(crate) fn chunk(n: usize, parts: usize, at: usize) -> Range<usize> {
     n * at / parts..n * (at + 1) / parts
 }
 
-/// All messages of a meeting; those that stay in a process are among them if others leave it.
+/// All messages of a communication step. Messages within a process are included if the group spans several processes.
 pub(crate) fn messages(at: usize, of: &Meeting, mesh: &Mesh, layout: Layout) -> Vec<Message> {
     let mut all = Vec::new();
-    // To all of these devices: once to each process.
+    // Broadcast to these devices: one message per process.
     let broadcast = |all: &mut Vec<Message>, tag: Tag, bytes: usize, devices: &[usize]| {
         for process in 0..layout.processes {
             let own = layout.devices(process);
@@ -161,19 +161,19 @@ pub(crate) fn messages(at: usize, of: &Meeting, mesh: &Mesh, layout: Layout) -> 
     all
 }
 
-/// A message that comes here.
+/// A message that this process expects to receive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Awaited {
-    /// From which process.
+    /// Rank of the sending process.
     pub(crate) process: usize,
     pub(crate) takers: usize,
     pub(crate) bytes: usize,
 }
 
-/// The messages of a call, as one process sees them.
+/// Message schedule of a call for one process.
 #[derive(Debug)]
 pub(crate) struct Traffic {
-    /// The other processes that get each message from here.
+    /// Receiving processes of each message that this process sends.
     pub(crate) sends: HashMap<Tag, Vec<usize>>,
     pub(crate) awaited: HashMap<Tag, Awaited>,
     /// Bytes that each process sends to others.
@@ -187,7 +187,7 @@ impl Traffic {
         Self { sends: HashMap::new(), awaited: HashMap::new(), sent, rank }
     }
 
-    /// Adds messages; returns the bytes that leave processes, with those that say where to.
+    /// Adds messages; returns the bytes sent between processes, headers included.
     pub(crate) fn add(&mut self, all: &[Message], layout: Layout) -> usize {
         let mut total = 0;
         for &Message { tag, process, takers, bytes } in all {
@@ -213,7 +213,8 @@ mod tests {
 
     use super::*;
 
-    /// Rings send as much: `(d − 1)/d` of the whole per device for a gather, twice that for a sum.
+    /// Ring algorithms send the same volume: `(d − 1)/d` of the full tensor per device for a gather, twice that for a
+    /// sum.
     #[test]
     fn rows_of_single_devices_send_what_rings_send() {
         let (mesh, layout) = (Mesh::new([("a", 4)]).unwrap(), Layout { processes: 4, each: 1 });
@@ -228,7 +229,7 @@ mod tests {
             assert_eq!(total, 4 * (each + frames * HEADER));
             assert_eq!(traffic.awaited.len(), frames);
         }
-        // Elements that do not divide: as many in all.
+        // For sizes that are not divisible, the total volume is the same.
         let uneven = Meeting::Reduce { over: 0, elements: 7, size: 4 };
         let bytes = |x: &Message| if x.process == x.tag.from as usize { 0 } else { x.bytes };
         let all = messages(0, &uneven, &mesh, layout);
@@ -241,7 +242,7 @@ mod tests {
         let layout = Layout { processes: 2, each: 2 };
         assert!(messages(0, &Meeting::Gather { over: 1, bytes: 8 }, &mesh, layout).is_empty());
         assert_eq!(messages(0, &Meeting::Gather { over: 0, bytes: 8 }, &mesh, layout).len(), 4);
-        // Each process has all parts along `b`, and one of two along `a`.
+        // Each process holds all shards along `b`, and one of two along `a`.
         let parts =
             |axes: &[usize]| Meeting::Complete { split: Split(vec![axes.to_vec()]), bytes: 8 };
         assert!(messages(0, &parts(&[1]), &mesh, layout).is_empty());

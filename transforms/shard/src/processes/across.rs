@@ -1,5 +1,5 @@
-//! Collectives of devices in several processes: messages where a row has devices in more than one of them, else
-//! handles as in one process. Chunks are added in the order of the mesh, so results are those of one process.
+//! Collectives of devices in several processes: messages for groups that span several processes, tensor handles as in
+//! one process for the others. Chunks are added in mesh order, so results are bitwise those of one process.
 
 use burn_backend::Backend;
 use burn_t4a_compile::graph::{Meta, Value};
@@ -19,7 +19,7 @@ pub(crate) struct Across<'a, B: Backend> {
     pub(crate) layout: Layout,
     pub(crate) plan: &'a Plan<B>,
     pub(crate) local: &'a Local<B>,
-    /// Where tensors that arrive are put.
+    /// Backend device of received tensors.
     pub(crate) device: B::Device,
 }
 
@@ -32,7 +32,7 @@ impl<B: Backend> Across<'_, B> {
         decode(&self.device, meta, bytes).map_err(|message| failed(device, message))
     }
 
-    /// What was sent with a tag.
+    /// Receives the tensor with this tag.
     fn taken(&self, device: usize, tag: Tag, meta: &Meta) -> Result<Value<B>> {
         self.decoded(device, meta, self.board.take(tag)?)
     }
@@ -107,7 +107,7 @@ impl<B: Backend> Collectives<B> for Across<'_, B> {
     }
 
     fn share(&self, device: usize, meeting: usize, own: Vec<Value<B>>) -> Result<Vec<Value<B>>> {
-        // One device of each process gets them.
+        // One device per process receives the tensors and shares them within the process.
         let first = self.layout.devices(self.board.rank).start;
         let all = if device == 0 {
             for (k, x) in own.iter().enumerate() {

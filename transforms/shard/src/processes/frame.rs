@@ -1,4 +1,4 @@
-//! Frames: a header of fixed size, then as many bytes as it says.
+//! Frames: a header of fixed size, followed by a payload of the length given in the header.
 //!
 //! ```text
 //! kind u32 | call u64 | meeting u32, phase u32, from u32, to u32 | length u64      little-endian
@@ -9,28 +9,28 @@ use std::io::{self, Read, Write};
 use crate::error::ShardError;
 use crate::traffic::Tag;
 
-/// Bytes of a header.
+/// Size of a header in bytes.
 pub(crate) const HEADER: usize = 36;
-/// Bytes of what is compared at the start of a call.
+/// Size in bytes of the hashes compared at the start of a call.
 pub(crate) const DIGESTS: usize = 32;
-/// The longest text of an error.
+/// Maximum length in bytes of an error text.
 const TEXT: usize = 1024;
-/// The longest frame that is no data.
+/// Maximum payload in bytes of a frame other than [`Kind::Data`].
 pub(crate) const LONGEST: usize = 3 * (TEXT + 8);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A process is alive.
+    /// Heartbeat.
     Alive,
-    /// It comes to a call; what of.
+    /// Start of a call, with its hashes.
     Begin,
-    /// It cannot make the call, and why.
+    /// Rejection of a call, with the error message.
     Refuse,
-    /// A message of a meeting.
+    /// Message of a communication step.
     Data,
-    /// The call has failed, and why.
+    /// Failure of a call, with the error.
     Fail,
-    /// It has all that it needs.
+    /// The sender has received all messages of the call.
     Done,
 }
 
@@ -40,7 +40,7 @@ const KINDS: [Kind; 6] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) kind: Kind,
-    /// Calls are counted from 1.
+    /// Index of the call, from 1.
     pub(crate) call: u64,
     pub(crate) tag: Tag,
     pub(crate) length: u64,
@@ -79,14 +79,14 @@ impl Header {
     }
 }
 
-/// The next bytes.
+/// Splits off the next `N` bytes.
 pub(super) fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     let (first, rest) = from.split_first_chunk::<N>()?;
     *from = rest;
     Some(*first)
 }
 
-/// Writes a frame; small ones in one piece, so that they leave as one packet.
+/// Writes a frame; payloads up to 16 KiB in one write together with the header, so that they leave as one packet.
 pub(crate) fn write(mut to: impl Write, header: Header, bytes: &[u8]) -> io::Result<()> {
     let header = header.encode();
     if bytes.len() <= 1 << 14 {
@@ -96,13 +96,13 @@ pub(crate) fn write(mut to: impl Write, header: Header, bytes: &[u8]) -> io::Res
     to.write_all(bytes)
 }
 
-/// Reads so many bytes, whose number has been checked; `alive` is told whenever some came.
+/// Reads `length` bytes, a length that the caller has validated; `alive` is called after each successful read.
 pub(crate) fn read(mut from: impl Read, length: usize, alive: impl Fn()) -> io::Result<Vec<u8>> {
     let mut all = Vec::new();
     let mut filled = 0;
     while filled < length {
         if filled == all.len() {
-            // Memory is taken as bytes come.
+            // The buffer grows with the received data, by 1 MiB at a time.
             all.resize(length.min(filled + (1 << 20)), 0);
         }
         filled += some(&mut from, &mut all[filled..])?;
@@ -111,7 +111,7 @@ pub(crate) fn read(mut from: impl Read, length: usize, alive: impl Fn()) -> io::
     Ok(all)
 }
 
-/// Reads over so many bytes; `alive` is told whenever some came.
+/// Discards `length` bytes; `alive` is called after each successful read.
 pub(crate) fn skip(mut from: impl Read, mut length: u64, alive: impl Fn()) -> io::Result<()> {
     let mut piece = [0; 1 << 14];
     while length > 0 {
@@ -122,7 +122,7 @@ pub(crate) fn skip(mut from: impl Read, mut length: u64, alive: impl Fn()) -> io
     Ok(())
 }
 
-/// At least one byte.
+/// Reads at least one byte.
 fn some(from: &mut impl Read, to: &mut [u8]) -> io::Result<usize> {
     loop {
         match from.read(to) {
@@ -133,8 +133,8 @@ fn some(from: &mut impl Read, to: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// A connection whose writes time out, for whoever writes on as long as the other side takes some bytes now and
-/// then: after so many timeouts in a row it does not.
+/// A writer with write timeouts that retries while the receiver accepts data; more than `timeouts` consecutive timeouts
+/// are an error.
 pub(crate) struct Patient<W> {
     pub(crate) to: W,
     pub(crate) timeouts: u64,
@@ -176,7 +176,7 @@ fn read_text(from: &mut &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(first).into_owned())
 }
 
-/// Why a call failed in process `rank`, for the others.
+/// Serialises the failure of a call in process `rank` for the other processes.
 pub(crate) fn encode_failure(rank: usize, failure: &ShardError) -> Vec<u8> {
     let mut all = Vec::new();
     let mut put = |whose: usize, message: &str| {
@@ -194,7 +194,7 @@ pub(crate) fn encode_failure(rank: usize, failure: &ShardError) -> Vec<u8> {
     all
 }
 
-/// What [`encode_failure`] has written; `process` has sent it.
+/// Inverse of [`encode_failure`]; `process` is the sender.
 pub(crate) fn decode_failure(process: usize, mut bytes: &[u8]) -> ShardError {
     let from = &mut bytes;
     let mut decoded = || {
@@ -209,14 +209,14 @@ pub(crate) fn decode_failure(process: usize, mut bytes: &[u8]) -> ShardError {
     decoded().unwrap_or_else(|| ShardError::Lost { process, how: how() })
 }
 
-/// A refusal.
+/// Serialises the message of a rejection.
 pub(crate) fn encode_text(x: &str) -> Vec<u8> {
     let mut all = Vec::new();
     text(x, &mut all);
     all
 }
 
-/// What [`encode_text`] has written.
+/// Inverse of [`encode_text`].
 pub(crate) fn decode_text(mut bytes: &[u8]) -> String {
     read_text(&mut bytes).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Meshes whose devices are in several processes.
+//! Meshes whose devices belong to several processes.
 
 mod across;
 mod board;
@@ -13,17 +13,17 @@ pub(crate) use board::{Alarm, Board, Differs, Digests};
 pub(crate) use frame::{DIGESTS, HEADER};
 pub use rendezvous::Rendezvous;
 
-/// The processes of a program that work on meshes together; [`Rendezvous`] makes them meet.
+/// Process group for meshes across processes; created by a [`Rendezvous`].
 ///
 /// Every process runs the same program and calls the same functions in the same order, each of them
-/// [`across`](crate::Sharded::across) these processes. A clone is the same group; with the last one this
-/// process leaves it.
+/// [`across`](crate::Sharded::across) this group. Clones share the group; dropping the last clone disconnects this
+/// process.
 #[derive(Clone)]
 pub struct Processes(Arc<Inner>);
 
 struct Inner {
     board: Arc<Board>,
-    /// One call at a time.
+    /// Serialises calls.
     calls: Mutex<()>,
 }
 
@@ -38,18 +38,18 @@ impl Processes {
         Self(Arc::new(Inner { board, calls: Mutex::new(()) }))
     }
 
-    /// Which one this is: the first has 0.
+    /// Rank of this process, from 0.
     pub fn rank(&self) -> usize {
         self.0.board.rank
     }
 
-    /// How many there are.
+    /// Number of processes in the group.
     pub fn count(&self) -> usize {
         self.0.board.count()
     }
 
-    /// Bytes that this process has sent to the others, but for signs of life: as many as the
-    /// [plans](crate::Plan::sent_by) of its calls say.
+    /// Bytes sent by this process to the others, without heartbeats; equal to the sum over its calls of
+    /// [`Plan::sent_by`](crate::Plan::sent_by).
     pub fn sent(&self) -> u64 {
         self.0.board.sent()
     }

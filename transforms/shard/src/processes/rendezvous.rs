@@ -1,10 +1,10 @@
-//! How processes find each other: all go to the first one, which tells them where the others are; then each
-//! connects to those before it.
+//! Connection setup of a process group: every process connects to process 0, which sends the addresses of all others;
+//! then each process connects to all processes of lower rank.
 //!
 //! ```text
-//! who comes    "T4ASHRD1" in the order of the machine | job u64 | count u32 | rank u32 | port u32
-//! the answer   0 and the length, and a text: refused
-//!              1 and the length, and job and addresses: welcome
+//! hello      "T4ASHRD1" in native byte order | job u64 | count u32 | rank u32 | port u32
+//! reply      0, length, text: refused
+//!            1, length, job and addresses: accepted
 //! ```
 
 use std::io::{self, Read, Write};
@@ -16,15 +16,16 @@ use super::board::Board;
 use super::frame::take;
 use crate::error::{Result, ShardError};
 
-/// Machines that count bytes the other way round cannot exchange tensors, and other versions record otherwise.
+/// Processes on machines of the other byte order, or of another protocol version, are rejected: they cannot exchange
+/// tensors, or they record different programs.
 const MAGIC: u64 = u64::from_be_bytes(*b"T4ASHRD1");
 const HELLO: usize = 28;
-/// The most processes; the table of their addresses stays small.
+/// Maximum number of processes; bounds the size of the address table.
 const MOST: usize = 4096;
-/// How long nobody looks whether somebody has come.
+/// Polling interval of the listener.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Where processes meet, before they call functions together.
+/// Connection setup of a group of processes that call sharded functions together.
 ///
 /// ```
 /// use std::net::TcpListener;
@@ -40,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Nothing is encrypted and nobody has to prove who they are: it is for networks that one trusts.
+/// There is neither encryption nor authentication: use it on trusted networks only.
 #[derive(Clone, Debug)]
 pub struct Rendezvous {
     count: usize,
@@ -103,7 +104,7 @@ fn read_answer(mut from: impl Read) -> io::Result<Vec<u8>> {
     }
 }
 
-/// A number that no other job has, most likely.
+/// Random job identifier; collisions are improbable.
 fn job() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
@@ -114,20 +115,20 @@ fn joining(what: &str, error: &io::Error) -> ShardError {
 }
 
 impl Rendezvous {
-    /// Of so many processes.
+    /// A rendezvous of `count` processes.
     pub fn of(count: usize) -> Self {
         Self { count, within: Duration::from_secs(30), patience: Duration::from_secs(300) }
     }
 
-    /// How long they wait for each other to join: 30 seconds if nothing is said.
+    /// Time limit for all processes to join. Default: 30 seconds.
     #[must_use]
     pub fn within(self, within: Duration) -> Self {
         Self { within, ..self }
     }
 
-    /// How long a process that waits for another one in a call believes that it will come: 5 minutes if nothing
-    /// is said. One that has ended is noticed at once, and one of which nothing is heard, as its machine is gone
-    /// or it was stopped, after a third of this, at most 12 seconds.
+    /// Maximum time that a call waits for a process that is alive but has not sent its message. Default: 5 minutes. A
+    /// process that has exited is detected at once; one that sends no heartbeats, because it was stopped or its machine
+    /// failed, after a third of this time, at most 12 seconds.
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -139,14 +140,14 @@ impl Rendezvous {
             let what = format!("there is no process {rank} of {count}, there are 1 to {MOST}");
             return Err(ShardError::Join { what });
         }
-        // A clock has an end; nobody waits for a hundred years.
+        // The bound of 2³² seconds (136 years) keeps the sum within the range of `Instant`.
         Ok(Instant::now() + self.within.min(Duration::from_secs(1 << 32)))
     }
 
-    /// Waits for the others; this process is the first, to whose address they come.
+    /// Accepts the connections of all other processes, as process 0.
     ///
     /// # Errors
-    /// [`ShardError::Join`]: who has not come.
+    /// [`ShardError::Join`] with the ranks that have not connected.
     pub fn host(&self, listener: TcpListener) -> Result<Processes> {
         let end = self.checked(0)?;
         let job = job();
@@ -195,10 +196,10 @@ impl Rendezvous {
         self.start(0, come.into_iter().map(|one| one.map(|(stream, _)| stream)).collect())
     }
 
-    /// Joins the process that waits at this address; it may begin to do so a little later.
+    /// Connects to process 0 at this address as process `rank`; the connection is retried until the time limit.
     ///
     /// # Errors
-    /// [`ShardError::Join`]: who cannot be reached, or why this process is refused.
+    /// [`ShardError::Join`] with the process that cannot be reached, or the reason why this process was refused.
     pub fn join(&self, address: impl ToSocketAddrs, rank: usize) -> Result<Processes> {
         let end = self.checked(rank)?;
         if rank == 0 {
@@ -262,7 +263,7 @@ fn left(end: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// Says hello; what the other one answers.
+/// Sends a hello message and returns the reply.
 fn ask(stream: &TcpStream, hello: Hello, end: Instant) -> io::Result<Vec<u8>> {
     let mut to = stream;
     to.set_write_timeout(Some(left(end)?))?;
@@ -270,7 +271,7 @@ fn ask(stream: &TcpStream, hello: Hello, end: Instant) -> io::Result<Vec<u8>> {
     read_answer(Until { stream, end })
 }
 
-/// What comes until then: bytes one by one do not hold anybody up for longer.
+/// A reader with a deadline for the whole message, so that a sender of single bytes cannot extend the wait.
 struct Until<'a> {
     stream: &'a TcpStream,
     end: Instant,
@@ -283,7 +284,7 @@ impl Read for Until<'_> {
     }
 }
 
-/// Somebody who says hello; nobody, if it was somebody else.
+/// Accepts a connection and reads its hello message; `None` if the peer does not send a valid one.
 fn accept(listener: &TcpListener, end: Instant) -> io::Result<Option<(TcpStream, Hello)>> {
     listener.set_nonblocking(true)?;
     let stream = loop {
@@ -292,20 +293,20 @@ fn accept(listener: &TcpListener, end: Instant) -> io::Result<Option<(TcpStream,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 std::thread::sleep(left(end)?.min(PAUSE));
             }
-            // Who has come has left before that was seen.
+            // The peer closed the connection before it was accepted.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => return Err(error),
         }
     };
     stream.set_nonblocking(false)?;
-    // Who says nothing does not hold up the others for long.
+    // A silent peer delays the others by at most 2 seconds.
     let hello = Duration::from_secs(2);
     stream.set_write_timeout(Some(hello))?;
     let end = end.min(Instant::now() + hello);
     Ok(Hello::read(Until { stream: &stream, end }).ok().map(|hello| (stream, hello)))
 }
 
-/// Connects to an address, where somebody may begin to listen a little later.
+/// Connects to an address; retries until the deadline, since the listener may start later.
 fn connect(address: impl ToSocketAddrs, end: Instant) -> io::Result<TcpStream> {
     let addresses: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
     loop {

@@ -3,7 +3,7 @@
 use super::{Rule, Site};
 use crate::spec::Split;
 
-/// Names without the kind of the tensor.
+/// Names without the prefix of the tensor kind.
 const NAMES: &[&str] = &[
     "add",
     "add_scalar",
@@ -104,7 +104,7 @@ pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
     join(site)
 }
 
-/// Axes stay split where operands that have them are.
+/// An axis stays split if the operands that have its full size can be split that way.
 pub(super) fn join(site: &Site<'_>) -> Option<Rule> {
     let shape = &site.results.first()?.shape;
     if site.operands.iter().any(|x| x.shape.len() != shape.len()) {
@@ -112,7 +112,7 @@ pub(super) fn join(site: &Site<'_>) -> Option<Rule> {
     }
     let (mut used, mut result) = (Vec::new(), Split::whole(shape.len()));
     for axis in 0..shape.len() {
-        // The finest split of those that have the axis.
+        // The finest split among the operands that have the axis at full size.
         let of = |k: &usize| site.shape(*k)[axis] == shape[axis];
         let all = (0..site.operands.len()).filter(of).map(|k| &site.splits[k].0[axis]);
         if let Some(finest) = all.max_by_key(|axes| axes.len()) {

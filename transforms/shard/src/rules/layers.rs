@@ -1,9 +1,10 @@
-//! Layers: batches stay split; cotangents of what all examples share are sums over devices.
+//! Layers: batch axes stay split; cotangents of operands shared by all examples are sums over devices.
 
 use super::{Rule, Site};
 use crate::spec::Split;
 
-/// Of images `[batch, channels, …]`: the first operand and the results are images, the rest is shared.
+/// Layers on images `[batch, channels, …]`: the first operand and the results have a batch axis, the other operands are
+/// replicated.
 const SHARED: &[&str] = &[
     "conv1d",
     "conv2d",
@@ -14,7 +15,7 @@ const SHARED: &[&str] = &[
     "layer_norm",
     "float_grid_sample_2d",
 ];
-/// Of images only.
+/// Layers whose operands all have a batch axis.
 const IMAGES: &[&str] = &[
     "avg_pool1d",
     "avg_pool1d_backward",
@@ -57,7 +58,7 @@ pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
         return None;
     }
     match name.rsplit_once("d_")?.1 {
-        // Of x, the weight and the cotangent; of the weight and the cotangent.
+        // Operands: x, weight and cotangent, or weight and cotangent.
         "x_backward" if site.operands.len() == 3 => images(site, &[0, 2], false),
         "x_backward" => images(site, &[1], false),
         "weight_backward" | "bias_backward" => summed(site),
@@ -65,7 +66,7 @@ pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
     }
 }
 
-/// Batches of these operands and of the results stay split; all axes but the last do if `inner`.
+/// Keeps the batch axis of the operands `which` and of the results split; with `inner`, all axes but the last.
 fn images(site: &Site<'_>, which: &[usize], inner: bool) -> Option<Rule> {
     let mut rule = site.whole();
     let n = *site.results.first()?.shape.first()?;
@@ -90,7 +91,7 @@ fn images(site: &Site<'_>, which: &[usize], inner: bool) -> Option<Rule> {
     Some(rule)
 }
 
-/// Cotangents of weights: of x, something that is shared, and the cotangent of the result.
+/// Cotangents of weights. Operands: x, an optional replicated operand, and the cotangent of the result.
 fn summed(site: &Site<'_>) -> Option<Rule> {
     let last = site.operands.len().checked_sub(1)?;
     let n = site.shape(0).first()?;
@@ -108,7 +109,7 @@ fn summed(site: &Site<'_>) -> Option<Rule> {
     Some(rule.summed(axes))
 }
 
-/// Of weights, the cotangent `[…, features]` and indices `[…]`.
+/// Operands: weights, cotangent `[…, features]` and indices `[…]`.
 fn embedding_backward(site: &Site<'_>) -> Option<Rule> {
     let mut used = Vec::new();
     let [mut g, mut indices] = [1, 2].map(|k| Split::whole(site.rank(k)));

@@ -1,15 +1,15 @@
-//! How an operation on whole tensors becomes one on parts: which splits of the operands it takes, which
-//! splits of the results it gives, and what has to be summed over devices.
+//! Sharding rules: for each operation, the splits required of its operands, the splits of its results, and the
+//! reduction over devices that completes them.
 //!
 //! ```text
-//! elementwise   axes stay split where all operands can be split so
+//! elementwise   axes stay split where all operands can be split the same way
 //! products      rows, columns and batches stay split; a split contraction is a sum over devices
 //! reductions    along a split axis, a reduction over devices
-//! movement      splits follow their axes; what cuts across them gathers first
-//! layers        batches stay split
+//! movement      splits follow their axes; operands are gathered along axes that the operation mixes
+//! layers        batch axes stay split
 //! ```
 //!
-//! What has no rule gathers its operands and computes everywhere, and the plan says so.
+//! An operation without a rule gathers its operands and is computed in full on every device; the plan marks it.
 
 mod elementwise;
 mod layers;
@@ -22,7 +22,7 @@ use burn_t4a_compile::graph::{Meta, Word};
 use crate::mesh::Mesh;
 use crate::spec::Split;
 
-/// What happens to the parts of a result.
+/// Reduction over devices that completes a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reduce {
     Sum,
@@ -31,7 +31,7 @@ pub(crate) enum Reduce {
     Min,
 }
 
-/// An instruction as a rule sees it.
+/// Input of a sharding rule: an instruction with the shapes and splits of its operands.
 pub(crate) struct Site<'a> {
     pub(crate) mesh: &'a Mesh,
     pub(crate) name: &'a str,
@@ -39,22 +39,22 @@ pub(crate) struct Site<'a> {
     pub(crate) words: Option<&'a [Word]>,
     pub(crate) operands: Vec<&'a Meta>,
     pub(crate) results: Vec<&'a Meta>,
-    /// How the operands are split.
+    /// Current splits of the operands.
     pub(crate) splits: Vec<&'a Split>,
 }
 
-/// How it runs on parts.
+/// Execution of an instruction on shards.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub(crate) operands: Vec<Split>,
     pub(crate) results: Vec<Split>,
-    /// Results are parts of a sum over these axes of the mesh.
+    /// Reduction of the partial results over these mesh axes, if any.
     pub(crate) reduce: Option<(Reduce, Vec<usize>)>,
-    /// The operand that counts on the first device along the summed axes only.
+    /// Operand that is added on the first device along the summed mesh axes only, such as a bias.
     pub(crate) once: Option<usize>,
-    /// Static arguments for parts.
+    /// Static arguments for the local shapes, if they differ.
     pub(crate) words: Option<Vec<Word>>,
-    /// Whether there was a rule.
+    /// False if no rule matched the instruction.
     pub(crate) known: bool,
 }
 
@@ -80,13 +80,13 @@ impl Site<'_> {
         self.shape(operand).len()
     }
 
-    /// Everything whole.
+    /// The rule that replicates all operands and results.
     pub(crate) fn whole(&self) -> Rule {
         let whole = |metas: &[&Meta]| metas.iter().map(|x| Split::whole(x.shape.len())).collect();
         Rule::new(whole(&self.operands), whole(&self.results))
     }
 
-    /// Static argument `at`, an integer.
+    /// Static argument `at`, if it is a non-negative integer.
     pub(crate) fn int(&self, at: usize) -> Option<usize> {
         match self.words?.get(at)? {
             Word::Int(x) => usize::try_from(*x).ok(),
@@ -94,7 +94,8 @@ impl Site<'_> {
         }
     }
 
-    /// The axes of the mesh that may split axes of the result, if none of them is used yet and they divide.
+    /// Reserves mesh axes for an axis of size `size` of the result. Empty if one of them is already in `used`, or if
+    /// the size is not a multiple of the number of parts.
     pub(crate) fn claim(&self, used: &mut Vec<usize>, axes: &[usize], size: usize) -> Vec<usize> {
         let free = axes.iter().all(|axis| !used.contains(axis));
         if !free || !size.is_multiple_of(self.mesh.parts(axes)) {
@@ -105,7 +106,7 @@ impl Site<'_> {
     }
 }
 
-/// The rule of an instruction.
+/// Sharding rule of an instruction; falls back to replication.
 pub(crate) fn rule(site: &Site<'_>) -> Rule {
     let families =
         [elementwise::rule, products::rule, reductions::rule, movement::rule, layers::rule];

@@ -1,4 +1,4 @@
-//! Movement: splits follow their axes; what cuts across them gathers first.
+//! Movement operations: splits follow their axes; operands are gathered along axes that the operation mixes.
 
 use burn_t4a_compile::graph::Word;
 
@@ -60,7 +60,7 @@ fn swapped(site: &Site<'_>, a: usize, b: usize) -> Option<Rule> {
     permuted(site, &axes)
 }
 
-/// Static arguments that end with a shape, for parts of this shape: how many words come before it is given.
+/// Static arguments that end with a shape, rewritten for a local shape; `before` is the number of words before it.
 fn with_shape(site: &Site<'_>, before: usize, shape: &[usize]) -> Option<Vec<Word>> {
     let mut words = site.words?.get(..before)?.to_vec();
     words.push(Word::Int(shape.len() as i64));
@@ -68,7 +68,7 @@ fn with_shape(site: &Site<'_>, before: usize, shape: &[usize]) -> Option<Vec<Wor
     Some(words)
 }
 
-/// Axes in groups of equal products: the first long axis of a group stays split.
+/// Factors the reshape into groups of axes with equal products; the first axis of size > 1 of a group stays split.
 fn reshape(site: &Site<'_>) -> Option<Rule> {
     let (from, to) = (site.shape(0), &site.results[0].shape);
     if from.contains(&0) {
@@ -89,7 +89,7 @@ fn reshape(site: &Site<'_>) -> Option<Rule> {
                 j += 1;
             }
         }
-        // Axes of size 1 in front do not count.
+        // Leading axes of size 1 are skipped.
         let long = |shape: &[usize], from: usize, to: usize| (from..to).find(|&k| shape[k] > 1);
         if let (Some(p), Some(q)) = (long(from, first.0, i), long(to, first.1, j)) {
             let axes = &site.splits[0].0[p];
@@ -102,7 +102,7 @@ fn reshape(site: &Site<'_>) -> Option<Rule> {
     Some(Rule { words: Some(words), ..Rule::new(vec![operand], vec![out]) })
 }
 
-/// Axes that repeat are whole everywhere.
+/// Broadcast axes are not split.
 fn expand(site: &Site<'_>) -> Option<Rule> {
     let (from, to) = (site.shape(0), &site.results[0].shape);
     let new = to.len().checked_sub(from.len())?;
@@ -117,8 +117,7 @@ fn expand(site: &Site<'_>) -> Option<Rule> {
     Some(Rule { words: Some(words), ..Rule::new(vec![operand], vec![out]) })
 }
 
-/// Axes of which everything is taken stay split. `values`: how many operands beside the tensor are written
-/// to the slice.
+/// Axes that are taken in full stay split. `values`: number of further operands, which are written to the slice.
 fn slice(site: &Site<'_>, values: usize) -> Option<Rule> {
     let shape = site.shape(0);
     let words = site.words?;
@@ -150,7 +149,7 @@ fn slice(site: &Site<'_>, values: usize) -> Option<Rule> {
     Some(Rule { words: Some(out), ..Rule::new(operands, vec![split]) })
 }
 
-/// Splits that all operands can have, but along the axis.
+/// Splits common to all operands, except along the concatenated axis.
 fn cat(site: &Site<'_>) -> Option<Rule> {
     let axis = site.int(site.words?.len().checked_sub(1)?)?;
     let rank = site.rank(0);
@@ -163,7 +162,7 @@ fn cat(site: &Site<'_>) -> Option<Rule> {
     Some(Rule::new(vec![split.clone(); site.operands.len()], vec![split]))
 }
 
-/// Of the tensor and indices of rank 1.
+/// Operands: a tensor and indices of rank 1.
 fn select(site: &Site<'_>) -> Option<Rule> {
     let axis = site.int(1)?;
     let x = site.splits[0].cloned_without(axis)?;
@@ -174,7 +173,7 @@ fn select(site: &Site<'_>) -> Option<Rule> {
     Some(Rule::new(vec![x, Split(vec![indices])], vec![out]))
 }
 
-/// Operands of one shape but for an axis, which is whole.
+/// Operands of equal shape except along `axis`, which is not split.
 fn pointwise_along(site: &Site<'_>, axis: usize) -> Option<Rule> {
     let shape = site.shape(0);
     let equal = |k: usize| {
@@ -194,7 +193,7 @@ fn pointwise_along(site: &Site<'_>, axis: usize) -> Option<Rule> {
     Some(Rule::new(vec![split.clone(); site.operands.len()], vec![split]))
 }
 
-/// Windows along an axis come last.
+/// The window axis is appended as the last axis.
 fn unfold(site: &Site<'_>) -> Option<Rule> {
     let split = site.splits[0].cloned_without(site.int(1)?)?;
     let mut out = split.clone();
@@ -202,7 +201,7 @@ fn unfold(site: &Site<'_>) -> Option<Rule> {
     (site.results[0].shape.len() == out.0.len()).then(|| Rule::new(vec![split], vec![out]))
 }
 
-/// Of weights `[words, features]` and indices of any rank.
+/// Operands: weights `[words, features]` and indices of any rank.
 fn embedding(site: &Site<'_>) -> Option<Rule> {
     let indices = site.splits[1].clone();
     let mut used = indices.all();

@@ -14,7 +14,7 @@ pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
     }
 }
 
-/// What splits an axis that two operands share and that is summed over.
+/// Mesh axes that split a contracted axis of two operands: those of the first operand, else those of the second.
 fn contracted(site: &Site<'_>, used: &mut Vec<usize>, pairs: [(usize, usize); 2]) -> Vec<usize> {
     let of = |(k, axis): (usize, usize)| (&site.splits[k].0[axis], site.shape(k)[axis]);
     let [(a, size), (b, _)] = pairs.map(of);
@@ -22,7 +22,7 @@ fn contracted(site: &Site<'_>, used: &mut Vec<usize>, pairs: [(usize, usize); 2]
     if first.is_empty() { site.claim(used, b, size) } else { first }
 }
 
-/// `[…, m, k] · [k, n]` with batches that broadcast.
+/// `[…, m, k] · [k, n]` with broadcast batch axes.
 fn matmul(site: &Site<'_>) -> Option<Rule> {
     let shape = &site.results[0].shape;
     let rank = shape.len();
@@ -74,7 +74,7 @@ fn linear(site: &Site<'_>) -> Option<Rule> {
     Some(Rule { once, ..Rule::new(operands, vec![out]).summed(k) })
 }
 
-/// `g[…, n] · wᵀ` of the weight and g.
+/// `g[…, n] · wᵀ`; operands: w and g.
 fn linear_x(site: &Site<'_>) -> Option<Rule> {
     let last = site.rank(1).checked_sub(1)?;
     let mut used = Vec::new();
@@ -98,7 +98,7 @@ fn linear_weight(site: &Site<'_>) -> Option<Rule> {
     }
     let mut used = Vec::new();
     let [mut x, mut g] = [0; 2].map(|_| Split::whole(last + 1));
-    // Columns first: they make the result smaller.
+    // Column splits have priority: they make the local result smaller.
     x.0[last] = site.claim(&mut used, &site.splits[0].0[last], site.shape(0)[last]);
     g.0[last] = site.claim(&mut used, &site.splits[1].0[last], site.shape(1)[last]);
     let mut over = Vec::new();

@@ -1,9 +1,9 @@
-//! Reductions: along a split axis, one over devices.
+//! Reductions: a reduction along a split axis is completed by a reduction over devices.
 
 use super::{Reduce, Rule, Site};
 use crate::spec::Split;
 
-/// Along an axis that has to be whole; the others stay as they are.
+/// Operations along an axis that must not be split; splits of other axes are kept.
 const ALONG: &[&str] = &[
     "float_prod_dim",
     "float_argmax",
@@ -53,7 +53,7 @@ pub(super) fn rule(site: &Site<'_>) -> Option<Rule> {
     }
 }
 
-/// Splits but for one axis.
+/// Keeps all splits except along one axis.
 pub(super) fn along(site: &Site<'_>, axis: usize) -> Option<Rule> {
     let mut split = site.splits.first()?.cloned_without(axis)?;
     if site.operands.len() != 1 || site.results.iter().any(|x| x.shape.len() != split.0.len()) {
@@ -64,7 +64,7 @@ pub(super) fn along(site: &Site<'_>, axis: usize) -> Option<Rule> {
 }
 
 impl Split {
-    /// With an axis that is whole.
+    /// A copy in which `axis` is not split.
     pub(super) fn cloned_without(&self, axis: usize) -> Option<Self> {
         let mut split = self.clone();
         split.0.get_mut(axis)?.clear();
@@ -72,7 +72,7 @@ impl Split {
     }
 }
 
-/// Along an axis, or all of them: parts, then devices.
+/// Reduction along one axis or all axes: first within each shard, then over devices.
 fn over(site: &Site<'_>, axis: Option<usize>, reduce: Reduce) -> Option<Rule> {
     let split = site.splits[0].clone();
     let (out, devices) = match axis {

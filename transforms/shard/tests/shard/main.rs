@@ -1,4 +1,4 @@
-//! Functions on meshes against the functions: equal to the bit where no sum is split, else within rounding.
+//! Sharded functions against the plain functions: bitwise equal if no sum is split, else equal within rounding.
 
 mod processes;
 
@@ -28,7 +28,7 @@ fn noise<const D: usize>(shape: [usize; D], seed: usize) -> Tensor<B, D> {
     Tensor::from_data(TensorData::new(values, shape), (&T4aDevice, DType::F64))
 }
 
-/// A tensor that no recording knows.
+/// A tensor that is not traced.
 fn constant(x: Tensor<B, 2>) -> Matrix {
     Matrix::from_data(x.into_data(), (&T4aDevice, DType::F64))
 }
@@ -37,7 +37,7 @@ fn line(devices: usize) -> Mesh {
     Mesh::new([("d", devices)]).unwrap()
 }
 
-/// The same specs, as the meshes of the laws: lines and grids; on a line only one of two names is there.
+/// Meshes of the tests, 1-D and 2-D, all with axes `a` and `b`; a 1-D mesh has size 1 along `b`.
 fn meshes() -> Vec<Mesh> {
     let mut all: Vec<Mesh> =
         [1, 2, 4, 8].iter().map(|&n| Mesh::new([("a", n), ("b", 1)]).unwrap()).collect();
@@ -56,7 +56,7 @@ fn equal(got: TensorData, want: TensorData, exact: bool) {
     }
 }
 
-/// A function of two matrices with these specs, on all meshes.
+/// Compares a sharded function of two matrices with the plain function, for these specs on all meshes.
 #[track_caller]
 fn law(
     f: impl Fn(Matrix, Matrix) -> Matrix + Copy,
@@ -95,10 +95,10 @@ fn elementwise_with_broadcasts() {
 #[test]
 fn products() {
     let f = |x: Matrix, y: Matrix| x.matmul(y);
-    // Rows and columns: no sum is split.
+    // Split rows and columns: no sum is split.
     law(f, [[16, 8], [8, 16]], [["a", ""], ["", "b"], ["a", "b"]], true);
     law(f, [[16, 8], [8, 16]], [["a", ""], ["", "a"], ["", "a"]], true);
-    // Terms.
+    // Split contraction.
     law(f, [[16, 8], [8, 16]], [["", "a"], ["a", ""], ["", ""]], false);
     law(f, [[16, 8], [8, 16]], [["b", "a"], ["a", "b"], ["a", "b"]], false);
     law(f, [[16, 8], [8, 16]], [["a", "b"], ["", ""], ["a", ""]], false);
@@ -127,7 +127,7 @@ fn reductions() {
     ] {
         law(f, [[8, 16], [8, 16]], specs, false);
     }
-    // Extrema and what stays on a device are exact.
+    // Extrema and device-local operations are exact.
     let exact = |x: Matrix, y: Matrix| {
         let x = x.clone().max_dim(0) + x.min_dim(0);
         softmax(y.clone(), 1) + y.sum_dim(1) + x
@@ -195,7 +195,7 @@ fn layers_on_a_batch() {
     }
 }
 
-/// A step of gradient descent inside: cotangents of what is replicated are summed over devices.
+/// A gradient-descent step inside the function: cotangents of replicated parameters are summed over devices.
 #[test]
 fn gradients_inside_and_outside() {
     fn loss<A: burn::tensor::backend::Backend>(
@@ -224,7 +224,7 @@ fn gradients_inside_and_outside() {
         let plan = sharded.plan(inputs()).unwrap().to_string();
         assert!(mesh.axes()[0].1 == 1 || plan.contains("all-reduce (sum)"), "{plan}");
 
-        // The other way round: the tape is below, and follows the collectives.
+        // The opposite nesting: the tape is outside, and differentiates the collectives.
         type A = Autodiff<B>;
         type Above = Tensor<Traced<A>, 2>;
         let f = |(w, v, x): (Above, Above, Above)| loss(w, v, x);
@@ -253,10 +253,10 @@ fn the_plan_tells_what_moves() {
         "mesh: data 2 × model 2",
         "%0 f64[4, 8] (data, model) = input",
         "%2 f64[4, 6] (data, ·) = float_matmul of %0, %1",
-        // Half of a [2, 6] twice.
+        // The local [2, 6] shard, counted twice times (d − 1)/d = 1/2.
         "all-reduce (sum) %2 over model: 96 bytes",
         "%3 f64[4, 6] (data, model) = reshard of %2",
-        // Half of a [2, 6].
+        // Half of a [2, 6] shard.
         "all-gather %3 along axis 1 over model: 48 bytes",
         "output %4 f64[4, 6] (data, ·)",
         "each device sends 144 bytes",
@@ -275,7 +275,7 @@ fn random_numbers_are_drawn_once() {
     let f = shard_map(f, &line(4), [Spec::split(["d"])], [Spec::split(["d"])]);
     let [a, b] = [0; 2].map(|_| f.call(noise([4, 4], 1) * 0.0).unwrap().into_data());
     assert!(a != b);
-    // Other numbers in each row.
+    // The rows have different random numbers.
     let rows: Vec<f64> = a.iter::<f64>().collect();
     assert!(rows[..4] != rows[4..8]);
 }
@@ -315,10 +315,10 @@ fn bad_input_is_an_error() {
 
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
-/// The identity, which in some process panics or sleeps in some run; runs are counted per process.
+/// The identity, which panics or sleeps in one process at one run; runs are counted per process.
 #[derive(Clone, Debug)]
 struct Fails {
-    /// None for the one that no test has started.
+    /// `None` for the process that no test has started.
     rank: Option<usize>,
     run: usize,
     sleeps: bool,
@@ -349,12 +349,12 @@ impl Operation for Fails {
     }
 }
 
-/// Each device runs an operation, then all wait for a sum.
+/// Each device runs an operation, then all devices synchronise in a sum.
 fn fails(fails: Fails) -> impl Fn(Matrix) -> Matrix {
     move |x| call::<_, _, 2>(&fails, &[float(x.clone())]).unwrap() + x.sum_dim(0)
 }
 
-/// The others wait for the sum; they are told.
+/// The other devices wait in the sum and receive the failure.
 #[test]
 fn a_device_that_fails_ends_the_call() {
     let f = fails(Fails { rank: None, run: 2, sleeps: false });
@@ -362,6 +362,6 @@ fn a_device_that_fails_ends_the_call() {
     let error = f.call(noise([8, 2], 1)).unwrap_err();
     let ShardError::Device { operation, message, .. } = &error else { panic!("{error}") };
     assert_eq!((operation.as_str(), message.contains("out of order")), ("fails", true), "{error}");
-    // And the next one is fine.
+    // The next call succeeds.
     assert!(f.call(noise([8, 2], 1)).is_ok());
 }

@@ -1,5 +1,5 @@
-//! Devices in several processes, which are this test started again: results to the bit those of one process,
-//! bytes those of the plan, and errors where somebody goes away or comes to something else.
+//! Devices in several processes, started by re-executing this test: results are bitwise those of one process, bytes are
+//! those of the plan, and lost processes or mismatched calls are errors.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -15,19 +15,19 @@ use crate::{B, Fails, Matrix, T, constant, equal, fails, noise};
 const ADDRESS: &str = "T4A_SHARD_TEST_ADDRESS";
 const RANK: &str = "T4A_SHARD_TEST_RANK";
 
-/// Which process this is, if a test has started it.
+/// Rank of this process if it was started by a test.
 pub(crate) fn rank() -> Option<usize> {
     std::env::var(RANK).ok()?.parse().ok()
 }
 
-/// This process among others, which end with it.
+/// Process group of a test; dropping it terminates the child processes.
 struct Group {
     processes: Option<Processes>,
     children: Vec<Child>,
 }
 
 impl Group {
-    /// Starts this test, by its name, in other processes as well; there, joins them.
+    /// Starts this test, by name, in child processes; in a child process, joins the group.
     fn of(count: usize, test: &str) -> Self {
         let rendezvous = Rendezvous::of(count);
         if let (Ok(address), Some(rank)) = (std::env::var(ADDRESS), rank()) {
@@ -56,7 +56,7 @@ impl Group {
         self.processes().rank()
     }
 
-    /// The others have passed, too.
+    /// Checks that the child processes have passed.
     fn end(mut self) {
         self.processes = None;
         for mut child in std::mem::take(&mut self.children) {
@@ -75,7 +75,7 @@ impl Drop for Group {
     }
 }
 
-/// Several processes that are threads of this one: for what ends before any work.
+/// Runs the processes of a group as threads of this one: for errors that precede any computation.
 fn together<R: Send>(count: usize, of: impl Fn(Processes) -> R + Sync) -> Vec<R> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -90,7 +90,7 @@ fn together<R: Send>(count: usize, of: impl Fn(Processes) -> R + Sync) -> Vec<R>
 
 type Results = (Matrix, Matrix, Tensor<T, 1>, Tensor<T, 2, Int>, Tensor<T, 2, Bool>);
 
-/// Sums, extrema and means over all axes; gathers of floats, integers and truth values.
+/// Sums, extrema and means over all axes; gathers of float, integer and boolean tensors.
 fn program((x, y): (Matrix, Matrix)) -> Results {
     let xy = reshard(x.clone().matmul(y.clone()), &Spec::split(["a", "b"]));
     let row = x.clone().max_dim(0) + y.clone().min_dim(0).mean_dim(1) + x.mean_dim(0);
@@ -135,7 +135,7 @@ fn results_are_those_of_one_process() {
     group.end();
 }
 
-/// Each process has its own copy of what was drawn; parts of all copies make the same sum.
+/// Every process receives the same random numbers; the shards of the copies have the same sum.
 fn random_numbers_are_shared(group: &Group) {
     let mesh = Mesh::new([("d", 4)]).unwrap();
     let spec = || [Spec::split(["d"])];
@@ -155,7 +155,7 @@ fn loss<A: burn::tensor::backend::Backend>(
     burn::tensor::module::linear(x, w, None).tanh().matmul(v).powi_scalar(2).mean()
 }
 
-/// Gradient descent, on parameters that are split and batches that are.
+/// Gradient descent with sharded parameters and sharded batches.
 #[test]
 fn gradients_are_those_of_one_process() {
     let group = Group::of(2, "gradients_are_those_of_one_process");
@@ -186,7 +186,7 @@ fn gradients_are_those_of_one_process() {
         equal(got.to_data(), one.into_data(), true);
         equal(got.into_data(), whole.into_data(), false);
     }
-    // A tape around it would lose them.
+    // A tape outside of the function is rejected.
     type Above = Tensor<burn_t4a_compile::Traced<Autodiff<B>>, 2>;
     let f = shard_map(|x: Above| x * 2.0, &mesh, [Spec::replicated()], [Spec::replicated()]);
     assert!(matches!(f.across(group.processes()), Err(ShardError::Tape)));
@@ -197,7 +197,7 @@ fn gradients_are_those_of_one_process() {
 fn a_device_that_fails_ends_the_call_everywhere() {
     let group = Group::of(3, "a_device_that_fails_ends_the_call_everywhere");
     let mesh = Mesh::new([("d", 6)]).unwrap();
-    // The first run records.
+    // Run 1 is the recording.
     let f = fails(Fails { rank: Some(1), run: 2, sleeps: false });
     let f = shard_map(f, &mesh, [Spec::split(["d"])], [Spec::split(["d"])]);
     let f = f.across(group.processes()).unwrap();
@@ -206,7 +206,7 @@ fn a_device_that_fails_ends_the_call_everywhere() {
         panic!("{error}")
     };
     assert_eq!((operation.as_str(), message.contains("out of order")), ("fails", true), "{error}");
-    // And the next one is fine.
+    // The next call succeeds.
     let x = noise([12, 2], 1);
     let want = x.clone() + x.clone().sum_dim(0);
     equal(f.call(x).unwrap().into_data(), want.into_data(), false);
@@ -221,7 +221,7 @@ fn a_process_that_dies_ends_the_call_elsewhere() {
     let f = shard_map(f, &mesh, [Spec::split(["d"])], [Spec::split(["d"])]);
     let f = f.across(group.processes()).unwrap();
     assert!(f.call(noise([6, 2], 1)).is_ok());
-    // Now it sleeps in the middle of a call, until it is killed.
+    // The process then sleeps in the middle of a call until it is killed.
     let killer = group.children.pop().map(|mut child| {
         std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(300));
@@ -237,7 +237,7 @@ fn a_process_that_dies_ends_the_call_elsewhere() {
         let took = end.saturating_duration_since(killed.join().unwrap());
         assert!(took < Duration::from_secs(5), "{took:?}");
     }
-    // It does not come back.
+    // The loss is permanent.
     let error = f.call(noise([6, 2], 1)).unwrap_err();
     assert!(matches!(error, ShardError::Lost { process: 2, .. }), "{error}");
     group.end();
@@ -274,9 +274,9 @@ fn other_calls_are_refused_before_any_work() {
             call(line, if odd { 7 } else { 6 }, "", 2.0),
             call(line, 6, "", if odd { 2.0 } else { 3.0 }),
             call(line, 6, if odd { "a" } else { "" }, 2.0),
-            // One of them cannot make the call.
+            // One process cannot make this call.
             call(line, 6, if odd { "c" } else { "a" }, 2.0),
-            // And all is well.
+            // A valid call, which succeeds.
             call(line, 6, "a", 2.0),
         ];
         (processes.sent(), all)
@@ -298,7 +298,7 @@ fn other_calls_are_refused_before_any_work() {
         }
         assert!(all[7].is_ok(), "{:?}", all[7]);
     }
-    // What they compared is all that was sent but for the last call.
+    // Except for the last call, only hashes and error messages are sent.
     assert!(errors.iter().all(|(sent, _)| *sent < 8 * 2 * 3 * 100), "{errors:?}");
 }
 
@@ -306,7 +306,7 @@ fn other_calls_are_refused_before_any_work() {
 fn processes_that_do_not_fit_do_not_join() {
     let listener = || TcpListener::bind("127.0.0.1:0").unwrap();
     let soon = |count| Rendezvous::of(count).within(Duration::from_millis(300));
-    // Nobody comes; nobody is there.
+    // No process joins, and no process listens.
     let error = soon(2).host(listener()).unwrap_err();
     let ShardError::Join { what } = &error else { panic!("{error}") };
     assert!(what.contains("[1] have not come"), "{what}");
@@ -315,7 +315,7 @@ fn processes_that_do_not_fit_do_not_join() {
     for rank in [0, 2] {
         assert!(matches!(soon(2).join(nobody, rank), Err(ShardError::Join { .. })));
     }
-    // Somebody who says a byte now and then keeps nobody waiting for longer.
+    // A client that sends single bytes does not extend the deadline.
     let own = listener();
     let address = own.local_addr().unwrap();
     let slow = std::thread::spawn(move || {
@@ -329,7 +329,7 @@ fn processes_that_do_not_fit_do_not_join() {
     assert!(matches!(soon(2).host(own), Err(ShardError::Join { .. })));
     assert!(begin.elapsed() < Duration::from_secs(3));
     slow.join().unwrap();
-    // One of another program and one of another number of processes do not keep out the one that is missing.
+    // A client of another program and one with another process count do not block the process that is expected.
     let own = listener();
     let address = own.local_addr().unwrap();
     std::thread::scope(|scope| {

@@ -1,12 +1,12 @@
-//! What a process knows of the others: what they have sent and which of them are there.
+//! Shared state of a process group in one process: received messages and liveness of the other processes.
 //!
-//! Connections are read by a thread each, so that nobody who writes waits for ever; what has arrived lies here
-//! until it is taken. A call begins when all have come to it, with what they are about to do, and ends when all
-//! have what they need: until then nobody sends anything of the next one. So each message is one that the plan
-//! of the current call awaits, by its tag and its length, and memory is bounded by that plan.
+//! One thread per connection reads frames, so that no sender blocks forever; received messages are kept here until
+//! devices take them. A call starts when all processes have sent its hashes, and ends when all have received all
+//! messages; no process sends messages of the next call before that. Every message is therefore expected by the plan of
+//! the current call, with a known tag and length, and memory is bounded by that plan.
 //!
-//! A process tells the others now and then that it is alive, and counts rounds in which it has heard nothing of
-//! one of them: rounds instead of time, so that a machine that was asleep loses nobody.
+//! Every process sends heartbeats and counts the rounds in which it has received nothing from a peer. Rounds are
+//! counted instead of time, so that a suspended machine does not declare its peers lost when it resumes.
 
 #[cfg(test)]
 mod tests;
@@ -22,21 +22,21 @@ use super::frame::{self, DIGESTS, HEADER, Header, Kind};
 use crate::error::{Result, ShardError};
 use crate::traffic::{Tag, Traffic};
 
-/// What a process is about to do, as four hashes.
+/// Fingerprint of a call: four hashes.
 pub(crate) type Digests = [u64; DIGESTS / 8];
 
-/// Who is told at once that a call has failed.
+/// Callback invoked at once when a call fails.
 pub(crate) type Alarm = Arc<dyn Fn(ShardError) + Send + Sync>;
 
 #[derive(Clone)]
 enum Come {
     Begin(Digests),
     Refuse(String),
-    /// It has come and failed, before this process came.
+    /// The process failed in this call before this process started it.
     Fail(ShardError),
 }
 
-/// A message that has arrived, and how many devices have yet to take it.
+/// A received message and the number of devices that have not taken it yet.
 struct Arrived {
     bytes: Arc<Vec<u8>>,
     left: usize,
@@ -44,44 +44,44 @@ struct Arrived {
 
 #[derive(Default)]
 struct State {
-    /// The last call that began here.
+    /// Index of the last call that started in this process.
     call: u64,
-    /// Whether it has not ended.
+    /// True until that call ends.
     running: bool,
     traffic: Option<Arc<Traffic>>,
     arrived: HashMap<Tag, Arrived>,
     alarm: Option<Alarm>,
     failure: Option<ShardError>,
-    /// Whether the others know of the failure.
+    /// True if the failure was sent to the other processes.
     told: bool,
-    /// Who has come to which call.
+    /// Start messages received, by process and call.
     come: HashMap<(usize, u64), Come>,
-    /// The last call of which each process has all that it needs.
+    /// For each process, the last call of which it has received all messages.
     done: Vec<u64>,
-    /// That, and why, each process is no longer there.
+    /// For each process, the error by which it was lost, if any.
     lost: Vec<Option<ShardError>>,
-    /// The first of them: others leave because of it.
+    /// The first loss; later ones may be its consequences.
     first: Option<ShardError>,
-    /// Rounds since each process was heard of.
+    /// For each process, the number of rounds since the last frame.
     silent: Vec<u32>,
-    /// Rounds so far.
+    /// Number of rounds since the start.
     round: u64,
-    /// The round in which the last part of a message of each process came.
+    /// For each process, the round in which the last part of a message was received.
     heard: Vec<u64>,
     closed: bool,
     readers: usize,
 }
 
-/// A connection: frames are written one at a time.
+/// A connection; the mutex serialises frames.
 pub(crate) struct Peer {
     pub(crate) write: Mutex<TcpStream>,
-    /// The same connection, to be ended while somebody writes.
+    /// The same connection without the lock: it can be shut down during a write.
     pub(crate) end: TcpStream,
 }
 
 pub(crate) struct Board {
     pub(crate) rank: usize,
-    /// One for each process but this one.
+    /// One entry per rank; `None` for this process.
     peers: Vec<Option<Peer>>,
     patience: Duration,
     state: Mutex<State>,
@@ -90,10 +90,10 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// Of connections to all other processes; starts the threads.
+    /// Takes the connections to all other processes and starts the threads.
     ///
     /// # Errors
-    /// Why a connection or a thread cannot be used.
+    /// I/O errors of a connection or of the creation of a thread.
     pub(crate) fn start(
         rank: usize,
         connections: Vec<Option<TcpStream>>,
@@ -146,7 +146,7 @@ impl Board {
         self.peers.len()
     }
 
-    /// Bytes sent so far, without signs of life.
+    /// Bytes sent so far, without heartbeats.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
@@ -159,9 +159,9 @@ impl Board {
         self.peers.iter().enumerate().filter_map(|(process, peer)| Some((process, peer.as_ref()?)))
     }
 
-    // What happens to a process
+    // Loss of processes and failure of calls
 
-    /// A process is no longer there. The call fails if it is needed.
+    /// Marks a process as lost. The current call fails if that process has not completed it.
     fn lose(&self, process: usize, how: &str) {
         let mut state = self.state();
         if state.closed || state.lost[process].is_some() {
@@ -173,7 +173,7 @@ impl Board {
         let needed = state.running && state.done[process] < state.call;
         drop(state);
         if let Some(peer) = &self.peers[process] {
-            // The other end, if there is one, and whoever writes or reads here, are told.
+            // The shutdown ends pending reads and writes on both sides.
             let _ = peer.end.shutdown(Shutdown::Both);
         }
         if needed {
@@ -182,7 +182,7 @@ impl Board {
         self.wake.notify_all();
     }
 
-    /// The first failure of a call counts.
+    /// Records the failure of the running call; only the first one is kept.
     fn set(&self, failure: ShardError) {
         let mut state = self.state();
         if !state.running || state.failure.is_some() {
@@ -216,17 +216,17 @@ impl Board {
         }
     }
 
-    /// Writes a frame, as long as the other side takes some of it now and then.
+    /// Writes a frame; retries timeouts as long as the receiver makes progress.
     fn write(&self, to: &TcpStream, header: Header, bytes: &[u8]) -> std::io::Result<()> {
         frame::write(frame::Patient { to, timeouts: self.rounds() }, header, bytes)
     }
 
-    /// Rounds that this process is patient for.
+    /// The patience in rounds.
     fn rounds(&self) -> u64 {
         (self.patience.as_nanos() / self.round().as_nanos()).clamp(1, u64::MAX.into()) as u64
     }
 
-    /// Waits for something of a process, or of this one.
+    /// Blocks until `ready` returns a value; `process` is the peer that has to act, `None` for this process.
     fn wait<T>(
         &self,
         process: Option<usize>,
@@ -246,7 +246,7 @@ impl Board {
                 if let Some(lost) = &state.lost[process] {
                     return Err(lost.clone());
                 }
-                // While parts of messages arrive it has come.
+                // The wait restarts with every received part of a message.
                 if state.round - start.max(state.heard[process]) > rounds {
                     let how = format!("is there, but has not come for {:?}", self.patience);
                     return Err(ShardError::Lost { process, how });
@@ -258,10 +258,10 @@ impl Board {
 
     // Calls
 
-    /// Comes to a call, or says why not; returns when all have come.
+    /// Starts a call, or rejects it with an error; blocks until all processes have done so.
     ///
     /// # Errors
-    /// Who is not there, who refuses the call or comes to another one: before any work.
+    /// A process that is lost, rejects the call or makes a different one; all before any computation.
     pub(crate) fn begin(
         &self,
         mine: Result<(Digests, Arc<Traffic>), &ShardError>,
@@ -310,7 +310,7 @@ impl Board {
         outcome
     }
 
-    /// Puts a message where devices of this process and others find it.
+    /// Makes a message available to devices of this process and sends it to the other processes that expect it.
     pub(crate) fn post(&self, tag: Tag, bytes: Vec<u8>) -> Result<()> {
         let mut state = self.state();
         let call = state.call;
@@ -332,7 +332,7 @@ impl Board {
         Ok(())
     }
 
-    /// Takes a message, when it has arrived.
+    /// Blocks until a message is received and takes it.
     pub(crate) fn take(&self, tag: Tag) -> Result<Vec<u8>> {
         let awaited = self.state().traffic.as_ref().and_then(|x| x.awaited.get(&tag).copied());
         let awaited = awaited.unwrap_or_else(|| unreachable!("the plan knows all messages"));
@@ -340,14 +340,14 @@ impl Board {
         let bytes = self.wait(from, |state| {
             let arrived = state.arrived.get_mut(&tag)?;
             arrived.left = arrived.left.checked_sub(1)?;
-            // That it was there is remembered, so that it does not come twice.
+            // The entry stays, with an empty payload, so that a duplicate message is detected.
             let last = arrived.left == 0;
             Some(if last { std::mem::take(&mut arrived.bytes) } else { arrived.bytes.clone() })
         })?;
         Ok(Arc::try_unwrap(bytes).unwrap_or_else(|bytes| bytes.to_vec()))
     }
 
-    /// Ends the call here and, once, elsewhere.
+    /// Fails the call in this process and sends the failure, once, to the others.
     pub(crate) fn fail(&self, failure: ShardError) {
         self.set(failure);
         let mut state = self.state();
@@ -358,18 +358,18 @@ impl Board {
         if let (false, Some(failure)) = (told, failure) {
             let bytes = frame::encode_failure(self.rank, &failure);
             for (process, _) in self.others().filter(|x| there[x.0]) {
-                // Whoever cannot be told is lost, which is another matter.
+                // A failed send marks that process as lost; the error of the call does not change.
                 let _ = self.send(process, Header::new(Kind::Fail, call, bytes.len()), &bytes);
             }
         }
     }
 
-    /// The failure of this call.
+    /// Failure of the current call.
     pub(crate) fn failure(&self) -> Option<ShardError> {
         self.state().failure.clone()
     }
 
-    /// Waits until all have what they need.
+    /// Blocks until all processes have received all messages of the call.
     pub(crate) fn finish(&self) -> Result<()> {
         let call = self.state().call;
         for (process, _) in self.others() {
@@ -381,7 +381,7 @@ impl Board {
         Ok(())
     }
 
-    /// After a call, whatever became of it.
+    /// Resets the state after a call, successful or not.
     pub(crate) fn end(&self) {
         let mut state = self.state();
         state.running = false;
@@ -391,7 +391,7 @@ impl Board {
         state.arrived.clear();
     }
 
-    /// Leaves: the others read what was sent, then the end.
+    /// Disconnects: the peers receive all data that was sent, then the end of the stream.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -399,8 +399,8 @@ impl Board {
         for (_, peer) in self.others() {
             let _ = peer.end.shutdown(Shutdown::Write);
         }
-        // They end their side when they see that; a connection that is closed with bytes to be read would
-        // take back what was sent.
+        // Wait until the peers close their side: closing a socket with unread data would reset the connection and
+        // discard data that was sent.
         let wait = Duration::from_millis(500);
         let waited = self.wake.wait_timeout_while(state, wait, |state| state.readers > 0);
         drop(waited);
@@ -410,9 +410,9 @@ impl Board {
     }
 }
 
-/// Why a call does not begin.
+/// Reason why a call does not start.
 pub(crate) enum Differs {
-    /// Another process comes to another call.
+    /// Another process makes a different call: hash `at` differs.
     Digest {
         process: usize,
         at: usize,

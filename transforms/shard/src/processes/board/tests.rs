@@ -1,4 +1,4 @@
-//! A board that hears what a test sends.
+//! Board tests in which the test acts as the second process.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use crate::traffic::{Layout, Meeting, messages};
 
 const DIGEST: Digests = [1, 2, 3, 4];
 
-/// The first of two processes, and a connection on which it hears the second one.
+/// Board of the first of two processes, and the connection of the second one.
 fn pair(patience: u64) -> (Arc<Board>, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -18,7 +18,7 @@ fn pair(patience: u64) -> (Arc<Board>, TcpStream) {
     (board.unwrap(), other)
 }
 
-/// Of one sum over two devices of 3 numbers: the second process sends 8 bytes, then 16.
+/// Message schedule of one all-reduce of 3 numbers over two devices: the second process sends 8 bytes, then 16.
 fn traffic() -> Arc<Traffic> {
     let (mesh, layout) = (Mesh::new([("a", 2)]).unwrap(), Layout { processes: 2, each: 1 });
     let sum = Meeting::Reduce { over: 0, elements: 3, size: 8 };
@@ -56,7 +56,7 @@ fn frames_that_nobody_awaits_end_the_connection() {
     let sum = Tag::new(0, 0, 1).to(0);
     let of = |meeting| Tag { meeting, ..sum };
     for (kind, call, tag, length, text) in [
-        // No memory is asked for before the length is checked.
+        // The length is checked before memory is allocated.
         (Kind::Data, 1, sum, 1 << 40, "1099511627776 bytes where 8 are awaited"),
         (Kind::Data, 1, of(1), 8, "which nobody awaits"),
         (Kind::Data, 1, Tag::new(0, 1, 0), 8, "which nobody awaits"),
@@ -79,7 +79,7 @@ fn frames_that_nobody_awaits_end_the_connection() {
     for bytes in [[1; 8], [2; 8]] {
         send(&other, Kind::Data, 1, sum, &bytes, 8);
     }
-    // Whether it is taken before the second one comes or not.
+    // Both orders are allowed: the message is taken before or after the duplicate is received.
     assert!(board.take(sum).is_ok_and(|bytes| bytes == [1; 8]) || board.failure().is_some());
     lost(board.take(Tag::new(0, 1, 1)), "which nobody awaits");
     board.close();
@@ -107,7 +107,7 @@ fn what_is_left_of_a_call_that_failed_is_read_over() {
     board.close();
 }
 
-/// As when a third process is gone, which that one knows first.
+/// The case of a third process that is lost and whose loss the second process detects first.
 #[test]
 fn who_fails_before_the_others_come_tells_them() {
     let (board, other) = pair(60_000);
@@ -118,7 +118,7 @@ fn who_fails_before_the_others_come_tells_them() {
     let bytes = frame::encode_failure(1, &failure);
     comes(&other, 2);
     send(&other, Kind::Fail, 2, none, &bytes, bytes.len() as u64);
-    // The call that is running is another one.
+    // The failure concerns call 2, not the running call 1.
     send(&other, Kind::Done, 1, none, &[], 0);
     assert_eq!(board.finish(), Ok(()));
     board.end();
@@ -131,20 +131,20 @@ fn nobody_is_waited_for_for_ever() {
     let (board, other) = pair(400);
     lost(begin(&board), "has been silent");
     board.end();
-    // That is for good.
+    // The loss is permanent.
     lost(begin(&board), "has been silent");
     drop(other);
-    // It is there, and never comes.
+    // The process sends heartbeats but never starts the call.
     let (board, other) = pair(2000);
     let (sender, thread) = alive(other);
     lost(begin(&board), "is there, but has not come");
     drop(sender);
     thread.join().unwrap();
-    // It leaves.
+    // The process disconnects.
     lost(begin(&board), "");
 }
 
-/// A process that says now and then that it is alive, until the sender goes.
+/// A process that sends heartbeats until the returned sender is dropped.
 fn alive(connection: TcpStream) -> (std::sync::mpsc::Sender<()>, std::thread::JoinHandle<()>) {
     let (sender, receiver) = std::sync::mpsc::channel::<()>();
     let header = Header::new(Kind::Alive, 0, 0).encode();
@@ -158,14 +158,14 @@ fn alive(connection: TcpStream) -> (std::sync::mpsc::Sender<()>, std::thread::Jo
 
 #[test]
 fn who_sends_slowly_is_there() {
-    // Silence is half a second of it.
+    // The limit of silence is a quarter of the patience, 0.5 s.
     let (board, other) = pair(2000);
     let sum = Tag::new(0, 0, 1).to(0);
     comes(&other, 1);
     begin(&board).unwrap();
     board.fail(ShardError::Lost { process: 0, how: "a test".into() });
     board.end();
-    // What is left of that call, for longer than a process is waited for.
+    // The remaining payload of that call, sent over a longer time than the patience.
     send(&other, Kind::Data, 1, sum, &[], 60);
     for _ in 0..60 {
         std::thread::sleep(Duration::from_millis(45));
@@ -173,7 +173,7 @@ fn who_sends_slowly_is_there() {
     }
     comes(&other, 2);
     begin(&board).unwrap();
-    // And of a message that is awaited.
+    // The same for a message that is expected.
     let slow = std::thread::spawn(move || {
         send(&other, Kind::Data, 2, sum, &[], 8);
         for byte in 0..8 {

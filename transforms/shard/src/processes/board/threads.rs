@@ -1,4 +1,4 @@
-//! What runs beside calls: signs of life, and what arrives.
+//! Background threads: heartbeats and reception of frames.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -9,23 +9,24 @@ use super::{Arrived, Board, Come};
 use crate::error::ShardError;
 use crate::processes::frame::{self, DIGESTS, HEADER, Header, Kind, LONGEST};
 
-/// Rounds without a sign of life after which a process is lost.
+/// Rounds without a frame after which a process is declared lost.
 const SILENT: u32 = 5;
 
 impl Board {
-    /// How often this process says that it is alive.
+    /// Interval between heartbeats: patience / 20, between 20 ms and 2 s.
     pub(super) fn round(&self) -> Duration {
         (self.patience / 20).clamp(Duration::from_millis(20), Duration::from_secs(2))
     }
 
-    /// Waits for the next round; whether there is one.
+    /// Waits for the next round; returns false if the board was closed.
     fn next_round(&self) -> bool {
         let state = self.state();
         let wait = self.wake.wait_timeout_while(state, self.round(), |state| !state.closed);
         !wait.unwrap_or_else(PoisonError::into_inner).0.closed
     }
 
-    /// Counts rounds, and those of silence. It never writes, so that nobody holds it up.
+    /// Counts rounds and, for each process, rounds of silence. This thread never writes to a connection, so it cannot
+    /// block.
     pub(super) fn watch(&self) {
         while self.next_round() {
             let mut state = self.state();
@@ -41,11 +42,11 @@ impl Board {
         }
     }
 
-    /// Tells the others that this process is there.
+    /// Sends heartbeats to the other processes.
     pub(super) fn live(&self) {
         while self.next_round() {
             for (process, peer) in self.others() {
-                // Where somebody writes, the other side hears of this process anyway.
+                // A connection with a write in progress needs no heartbeat.
                 let Ok(connection) = peer.write.try_lock() else { continue };
                 let written = self.write(&connection, Header::new(Kind::Alive, 0, 0), &[]);
                 drop(connection);
@@ -56,7 +57,7 @@ impl Board {
         }
     }
 
-    /// Reads a connection to its end; says how that came.
+    /// Reads a connection until it ends; returns the reason.
     pub(super) fn listen(&self, process: usize, mut connection: TcpStream) -> String {
         loop {
             let mut header = [0; HEADER];
@@ -92,7 +93,7 @@ impl Board {
         }
     }
 
-    /// The length of a frame that is wanted, none for one of a call that has ended here.
+    /// Payload length of a frame to be read; `None` for a frame of a call that has ended in this process.
     fn accepts(&self, process: usize, header: &Header) -> Result<Option<usize>, String> {
         let state = self.state();
         let Header { kind, call, tag, length } = *header;
@@ -109,7 +110,7 @@ impl Board {
             Kind::Begin | Kind::Refuse if call < state.call => Ok(None),
             Kind::Begin | Kind::Refuse if call <= state.call + 1 => Ok(Some(size)),
             Kind::Alive => Ok(Some(0)),
-            // Of a call to which this process has yet to come.
+            // Failure of a call that this process has not started yet.
             Kind::Fail if call == state.call + 1 => Ok(Some(size)),
             Kind::Data | Kind::Fail | Kind::Done if call <= state.call => {
                 if call < state.call || !state.running {
@@ -130,7 +131,8 @@ impl Board {
         }
     }
 
-    /// Whoever is lost to one process is lost to all, and before those that leave because of it.
+    /// A process lost to one process is lost to all. It is recorded first, before processes that disconnect in
+    /// response.
     fn lost_elsewhere(&self, failure: &ShardError) {
         if let ShardError::Lost { process, how } = failure
             && self.others().any(|(other, _)| other == *process)
