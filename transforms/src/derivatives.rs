@@ -4,7 +4,7 @@
 //! grad, value_and_grad, value_and_grad_with   of a number, by a tape
 //! vjp                                         of anything, along a cotangent
 //! hvp                                         of a gradient, along a tangent: a tape over tangents
-//! jacfwd, jacrev, hessian                     all of it, in a loop over unit tensors
+//! jacfwd, jacrev, hessian                     all of it, in a loop over unit tensors: of a tensor, or of trees as a matrix
 //! ```
 //!
 //! A function takes its tree on the backend of the derivative, `Autodiff<B>` or [`Jvp<B>`](Jvp), whose type
@@ -30,15 +30,15 @@
 //! # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
 //! ```
 
+mod jacobian;
+
 use std::marker::PhantomData;
 
 use burn_autodiff::Autodiff;
 use burn_autodiff::checkpoint::strategy::NoCheckpointing;
 use burn_backend::ops::FloatTensorOps;
 use burn_backend::tensor::FloatTensor;
-use burn_backend::{
-    AutodiffBackend, Backend, DType, FloatDType, Shape, TensorData, TensorMetadata,
-};
+use burn_backend::{AutodiffBackend, Backend, DType, Shape, TensorMetadata};
 use burn_t4a::ext::level::Level;
 use burn_t4a::ext::tape::is_tracked;
 use burn_t4a::ext::tree::{
@@ -47,6 +47,8 @@ use burn_t4a::ext::tree::{
 use burn_t4a_jvp::{Jvp, JvpError, LeafMismatch, dual, jvp, unzip};
 use burn_tensor::{Tensor, TensorPrimitive};
 use thiserror::Error;
+
+pub use jacobian::{Jacobian, hessian, hessian_tree, jacfwd, jacfwd_tree, jacrev, jacrev_tree};
 
 /// Result of a derivative.
 pub type Result<T, E = DerivativeError> = std::result::Result<T, E>;
@@ -86,6 +88,24 @@ pub enum DerivativeError {
     Cotangents {
         /// Which ones.
         leaves: Vec<LeafMismatch>,
+    },
+    /// Leaves of several dtypes in one matrix of derivatives.
+    #[error(
+        "{function}: arguments of one dtype and results of one dtype are required, given {dtypes:?}"
+    )]
+    DTypes {
+        /// The function.
+        function: &'static str,
+        /// Those given.
+        dtypes: Vec<DType>,
+    },
+    /// A block of a matrix of derivatives that there is not.
+    #[error("there is no leaf {path}; the leaves are {leaves:?}")]
+    NoLeaf {
+        /// The path asked for.
+        path: String,
+        /// All paths.
+        leaves: Vec<String>,
     },
     /// A matrix of derivatives asked for with another rank than it has.
     #[error("{function}: the result has rank {required}, asked for with rank {given}")]
@@ -322,111 +342,4 @@ pub fn hvp<B: Backend, P: Tree<B>>(
     let duals = dual(x, v)?;
     let _level = Level::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
     Ok(unzip(grad(f, duals)?)?)
-}
-
-/// The unit tensors of a shape.
-fn basis<B: Backend, const D: usize>(like: &Tensor<B, D>) -> impl Iterator<Item = Tensor<B, D>> {
-    let (shape, device, dtype) = (like.shape(), like.device(), like.dtype());
-    let n = shape.num_elements();
-    (0..n).map(move |i| {
-        let mut unit = vec![0.0f64; n];
-        unit[i] = 1.0;
-        let data = TensorData::new(unit, shape.clone()).convert_dtype(dtype);
-        tensor(B::float_from_data(data, &device))
-    })
-}
-
-/// Rows `[count, row]` of these, in the shape of both.
-fn stacked<B: Backend, const D: usize>(
-    rows: Vec<FloatTensor<B>>,
-    transposed: bool,
-    (shape, dtype): (Shape, DType),
-    device: &B::Device,
-) -> Tensor<B, D> {
-    if shape.num_elements() == 0 {
-        return tensor(B::float_zeros(shape, device, FloatDType::from(dtype)));
-    }
-    let flat = |x: FloatTensor<B>| {
-        let n = x.shape().num_elements();
-        B::float_reshape(x, Shape::new([1, n]))
-    };
-    let matrix = B::float_cat(rows.into_iter().map(flat).collect(), 0);
-    let matrix = if transposed { B::float_transpose(matrix) } else { matrix };
-    tensor(B::float_reshape(matrix, shape))
-}
-
-fn joined<const D: usize>(function: &'static str, a: &Shape, b: &Shape) -> Result<Shape> {
-    let shape: Shape = a.iter().chain(b.iter()).copied().collect();
-    match shape.num_dims() == D {
-        true => Ok(shape),
-        false => Err(DerivativeError::Rank { function, required: shape.num_dims(), given: D }),
-    }
-}
-
-/// All derivatives ∂y/∂x of a tensor in a tensor, `[y…, x…]`, in forward mode: one [`jvp`] per element of x.
-/// For wide results of few numbers.
-///
-/// ```
-/// use burn_t4a::{BurnT4a, T4aDevice};
-/// use burn_t4a_transforms::derivatives::jacfwd;
-/// use burn_tensor::Tensor;
-///
-/// let x = Tensor::<BurnT4a, 1>::from_floats([2.0, 3.0], &T4aDevice);
-/// let j: Tensor<BurnT4a, 2> = jacfwd(|x| x.clone() * x, x)?;
-/// j.into_data().assert_eq(&[[4.0f32, 0.0], [0.0, 6.0]].into(), true);
-/// # Ok::<(), burn_t4a_transforms::derivatives::DerivativeError>(())
-/// ```
-///
-/// # Errors
-/// [`DerivativeError::Rank`] unless `K = E + D`.
-pub fn jacfwd<B: Backend, const D: usize, const E: usize, const K: usize>(
-    f: impl Fn(Tensor<Jvp<B>, D>) -> Tensor<Jvp<B>, E>,
-    x: Tensor<B, D>,
-) -> Result<Tensor<B, K>> {
-    let still = burn_t4a_jvp::constant(x.clone())?;
-    let level = Level::enter::<Jvp<B>>().ok_or(JvpError::Nested)?;
-    let (y, _): (Tensor<B, E>, Tensor<B, E>) = unzip(f(still))?;
-    drop(level);
-    let shape = joined::<K>("jacfwd", &y.shape(), &x.shape())?;
-    let column = |v| -> Result<FloatTensor<B>> {
-        let (_, t): (_, Tensor<B, E>) = jvp(&f, x.clone(), v)?;
-        Ok(t.into_primitive().tensor())
-    };
-    let columns = basis(&x).map(column).collect::<Result<_>>()?;
-    Ok(stacked(columns, true, (shape, y.dtype()), &x.device()))
-}
-
-/// All derivatives ∂y/∂x of a tensor in a tensor, `[y…, x…]`, in reverse mode: f and one reverse pass per
-/// element of y. For few results of many numbers.
-///
-/// # Errors
-/// [`DerivativeError::Rank`] unless `K = E + D`.
-pub fn jacrev<B: Backend, const D: usize, const E: usize, const K: usize>(
-    f: impl Fn(Tensor<Autodiff<B>, D>) -> Tensor<Autodiff<B>, E>,
-    x: Tensor<B, D>,
-) -> Result<Tensor<B, K>> {
-    let level = level::<B>()?;
-    let y = f(Tensor::from_inner(x.clone())).inner();
-    drop(level);
-    let shape = joined::<K>("jacrev", &y.shape(), &x.shape())?;
-    let row = |u| -> Result<FloatTensor<B>> {
-        let (_, pullback) = vjp(&f, x.clone())?;
-        Ok(pullback.call(u)?.into_primitive().tensor())
-    };
-    let rows = basis(&y).map(row).collect::<Result<_>>()?;
-    Ok(stacked(rows, false, (shape, x.dtype()), &x.device()))
-}
-
-/// All second derivatives of a number in a tensor, `[x…, x…]`: one [`hvp`] per element of x.
-///
-/// # Errors
-/// [`DerivativeError::Rank`] unless `K = 2 D`; as [`hvp`].
-pub fn hessian<B: Backend, const D: usize, const K: usize>(
-    f: impl Fn(Tensor<Autodiff<Jvp<B>>, D>) -> Tensor<Autodiff<Jvp<B>>, 1>,
-    x: Tensor<B, D>,
-) -> Result<Tensor<B, K>> {
-    let shape = joined::<K>("hessian", &x.shape(), &x.shape())?;
-    let row = |v| Ok(hvp(&f, x.clone(), v)?.1.into_primitive().tensor());
-    let rows = basis(&x).map(row).collect::<Result<_>>()?;
-    Ok(stacked(rows, false, (shape, x.dtype()), &x.device()))
 }

@@ -23,7 +23,7 @@
 //! |---|---|
 //! | a gradient, with its value, with auxiliary results | [`derivatives::grad`], [`derivatives::value_and_grad`], [`derivatives::value_and_grad_with`] |
 //! | along a tangent, along a cotangent | [`jvp::jvp`], [`jvp::linearize`], [`derivatives::vjp`] |
-//! | the Hessian times a vector, all of it, Jacobians | [`derivatives::hvp`], [`derivatives::hessian`], [`derivatives::jacfwd`], [`derivatives::jacrev`] |
+//! | the Hessian times a vector, all of it, Jacobians | [`derivatives::hvp`], [`derivatives::hessian`], [`derivatives::jacfwd`], [`derivatives::jacrev`], [`derivatives::Jacobian`] of trees |
 //! | a function of one example, on a batch | [`vmap::vmap`] |
 //! | a function recorded once per shape, optimised, run again | [`compile::compile`] |
 //! | a function of whole tensors on a mesh of devices | [`shard::shard_map`] |

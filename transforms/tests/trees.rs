@@ -7,7 +7,9 @@ use burn_t4a::ext::scan::{Options, scan};
 use burn_t4a::ext::tree::Tree;
 use burn_t4a::{BurnT4a, T4aDevice};
 use burn_t4a_transforms::compile::{Traced, compile};
-use burn_t4a_transforms::derivatives::{DerivativeError, grad, jacrev, value_and_grad_with, vjp};
+use burn_t4a_transforms::derivatives::{
+    DerivativeError, grad, hessian_tree, jacfwd_tree, jacrev, jacrev_tree, value_and_grad_with, vjp,
+};
 use burn_t4a_transforms::jvp::{Jvp, JvpError, jvp};
 use burn_t4a_transforms::module::Parameters;
 use burn_t4a_transforms::shard::{Mesh, Spec, shard_map};
@@ -151,6 +153,40 @@ fn integers_of_trees_have_the_derivative_zero_and_are_auxiliary_results() {
     .unwrap();
     assert_eq!(best.into_data().iter::<i64>().collect::<Vec<_>>(), [1]);
     assert_eq!(numbers(slope), [0.0, 1.0, 0.0]);
+}
+
+/// Matrices of derivatives of a struct with an array inside, by both modes, and their blocks.
+#[test]
+fn jacobians_and_hessians_of_trees() {
+    // y = (a b, Σ a + b₀), with a of 2 and b of 2 elements.
+    fn f<A: Backend>([a, b]: [Tensor<A, 1>; 2]) -> (Tensor<A, 2>, Tensor<A, 1>) {
+        let sum = a.clone().sum() + b.clone().narrow(0, 0, 1);
+        ((a * b).reshape([1, 2]), sum)
+    }
+    let x = || [of::<B>(&[2.0, 3.0]), of::<B>(&[5.0, 7.0])];
+    let want = [5.0, 0.0, 2.0, 0.0, 0.0, 7.0, 0.0, 3.0, 1.0, 1.0, 1.0, 0.0];
+    let forward = jacfwd_tree(f::<Jvp<B>>, x()).unwrap();
+    let reverse = jacrev_tree(f::<Autodiff<B>>, x()).unwrap();
+    for j in [&forward, &reverse] {
+        assert_eq!(j.matrix().into_data().iter::<f64>().collect::<Vec<_>>(), want);
+        assert_eq!(j.paths(), [vec![".0", ".1"], vec![".0", ".1"]]);
+        let block: Tensor<B, 3> = j.block(".0", ".1").unwrap();
+        assert_eq!(block.dims(), [1, 2, 2]);
+        assert_eq!(block.into_data().iter::<f64>().collect::<Vec<_>>(), [2.0, 0.0, 0.0, 3.0]);
+        let missing = j.block::<2>(".2", ".0").unwrap_err().to_string();
+        assert!(missing.contains(".2") && missing.contains("\".0\", \".1\""), "{missing}");
+        assert!(matches!(j.block::<2>(".0", ".0"), Err(DerivativeError::Rank { required: 3, .. })));
+    }
+    // a₀² b₁ has second derivatives 2 b₁ in a₀, a₀ and 2 a₀ in a₀, b₁.
+    type Twice = Autodiff<Jvp<B>>;
+    let g = |[a, b]: [Tensor<Twice, 1>; 2]| a.narrow(0, 0, 1).powi_scalar(2) * b.narrow(0, 1, 1);
+    let h = hessian_tree(g, x()).unwrap();
+    let mut want = [0.0; 16];
+    (want[0], want[3], want[12]) = (14.0, 4.0, 4.0);
+    assert_eq!(h.matrix().into_data().iter::<f64>().collect::<Vec<_>>(), want);
+    let mixed = [of::<B>(&[1.0]), of::<B>(&[1.0]).cast(burn_tensor::DType::F64)];
+    let error = jacfwd_tree(f::<Jvp<B>>, mixed).unwrap_err();
+    assert!(matches!(error, DerivativeError::DTypes { .. }), "{error}");
 }
 
 /// The parameters of a module: gradients as those of Burn's own tape, tangents, an ensemble, a recurrent net.
