@@ -314,7 +314,7 @@ pub fn vjp<B: Backend, P: Tree<B>, R: Tree<Autodiff<B>>>(
 }
 
 /// A tree on a tape over tangents.
-type Twice<B, P> = <<P as Tree<B>>::On<Jvp<B>> as Tree<Jvp<B>>>::On<Autodiff<Jvp<B>>>;
+pub type Twice<B, P> = <<P as Tree<B>>::On<Jvp<B>> as Tree<Jvp<B>>>::On<Autodiff<Jvp<B>>>;
 
 /// The gradient of a number and its derivative along `v`, the Hessian times v: a tape whose tensors carry
 /// tangents. About twice the cost of the gradient.

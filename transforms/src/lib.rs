@@ -24,12 +24,14 @@
 //! | a gradient, with its value, with auxiliary results | [`derivatives::grad`], [`derivatives::value_and_grad`], [`derivatives::value_and_grad_with`] |
 //! | along a tangent, along a cotangent | [`jvp::jvp`], [`jvp::linearize`], [`derivatives::vjp`] |
 //! | the Hessian times a vector, all of it, Jacobians | [`derivatives::hvp`], [`derivatives::hessian`], [`derivatives::jacfwd`], [`derivatives::jacrev`], [`derivatives::Jacobian`] of trees |
+//! | a minimum | [`minimise::lbfgs`], [`minimise::newton_cg`] |
 //! | a function of one example, on a batch | [`vmap::vmap`] |
 //! | a function recorded once per shape, optimised, run again | [`compile::compile`] |
 //! | a function of whole tensors on a mesh of devices | [`shard::shard_map`] |
 //! | a module there; an ensemble of modules and one of its members | [`module::lift`], [`module::stack`], [`module::member`] |
 
 pub mod derivatives;
+pub mod minimise;
 pub mod module;
 
 pub use burn_t4a_compile as compile;

@@ -432,10 +432,10 @@ fn back<T: Tape>(mut kept: Residuals<T>, ends: Ends, cotangent: T::Below) -> Res
             for (t, of_x) in times.into_iter().zip(of_span) {
                 let wanted =
                     of_x.into_iter().zip(xs).zip(&wanted_xs).filter(|(_, wanted)| **wanted);
-                let fill = |((g, x), _): ((Option<T::Below>, &Value<T::Below>), _)| {
+                let fill = |g: Option<T::Below>, x: &Value<T::Below>| {
                     Value::Float(g.unwrap_or_else(|| zeros(&element(&x.shape()))))
                 };
-                stacked.put(t - first, wanted.map(fill).collect())?;
+                stacked.put(t - first, wanted.map(|((g, x), _)| fill(g, x)).collect())?;
             }
             of_xs.insert(first, stacked.finish()?);
             Ok(())
