@@ -44,7 +44,7 @@ use burn_t4a::ext::tape::is_tracked;
 use burn_t4a::ext::tree::{
     Leaf, Structure, Tree, TreeError, build, build_floats, flatten, flatten_floats,
 };
-use burn_t4a_jvp::{Jvp, JvpError, LeafMismatch, dual, jvp, unzip};
+use burn_t4a_jvp::{Jvp, JvpError, LeafMismatch, dual, unzip};
 use burn_tensor::{Tensor, TensorPrimitive};
 use thiserror::Error;
 
@@ -60,7 +60,7 @@ pub enum DerivativeError {
     /// Trees and tangents that do not fit.
     #[error(transparent)]
     Jvp(#[from] JvpError),
-    /// A tree with integers or booleans where gradients are asked for, or of another type than is asked for.
+    /// A tree with integers or booleans where only floats are accepted, or of another type than required.
     #[error(transparent)]
     Tree(#[from] TreeError),
     /// A reverse pass inside of another one of the same type.
@@ -86,7 +86,7 @@ pub enum DerivativeError {
     /// Cotangents of other shapes or dtypes than the results: every such leaf, with the result as its primal.
     #[error("vjp: cotangents do not fit the results: {leaves:?}")]
     Cotangents {
-        /// Which ones.
+        /// The leaves that do not fit.
         leaves: Vec<LeafMismatch>,
     },
     /// Leaves of several dtypes in one matrix of derivatives.
@@ -110,7 +110,7 @@ pub enum DerivativeError {
     /// A matrix of derivatives asked for with another rank than it has.
     #[error("{function}: the result has rank {required}, asked for with rank {given}")]
     Rank {
-        /// Which function.
+        /// The function.
         function: &'static str,
         /// Ranks of result and argument together.
         required: usize,
@@ -119,7 +119,7 @@ pub enum DerivativeError {
     },
 }
 
-/// What the tape of a call keeps: its arguments. Integers and truth values of them are not tracked.
+/// Arguments on the tape of a call. Integers and truth values of them are not tracked.
 struct Arguments<B: Backend> {
     structure: Structure,
     leaves: Vec<Leaf<Autodiff<B>>>,
