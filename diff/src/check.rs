@@ -1,5 +1,5 @@
-//! What a rule is tested with, in f64 on the engine: finite differences, adjointness, and the engine's
-//! own way against the portable definition.
+//! Tests of derivative rules, in f64 on the engine: finite differences, adjointness, and the engine's forward against
+//! the portable definition.
 
 use t4a_tensor::{AnyTensor, DType, Tensor};
 
@@ -13,7 +13,7 @@ use crate::operation::{Kept, Operation, Outcome, Reverse, Value};
 /// largest entry, 1e-7 a good start.
 ///
 /// # Panics
-/// With what differs, by how much.
+/// If a comparison fails, with the name and the size of the difference.
 pub fn operation<O: Operation>(op: &O, inputs: &[Value<Eager>], tolerance: f64) {
     let name = op.name();
     let floats: Vec<usize> =
@@ -30,7 +30,7 @@ pub fn operation<O: Operation>(op: &O, inputs: &[Value<Eager>], tolerance: f64) 
     let cotangents: Vec<Option<Eager>> =
         out.results.iter().enumerate().map(|(i, y)| Some(noise(y, 91 + i as u64))).collect();
 
-    // Both jvps against differences.
+    // Both jvps against finite differences.
     let step = f64::EPSILON.cbrt();
     let at = |c: f64| -> Vec<Value<Eager>> {
         let shifted = |(x, t): (&Value<Eager>, &Option<Eager>)| match t {
@@ -40,7 +40,7 @@ pub fn operation<O: Operation>(op: &O, inputs: &[Value<Eager>], tolerance: f64) 
         inputs.iter().zip(&tangents).map(shifted).collect()
     };
     let difference = |above: &Eager, below: &Eager| {
-        // What stays infinite does not move.
+        // Entries that are equal infinities on both sides have difference 0.
         let still = above.equal(below);
         above.sub(below).fill(&still, 0.0).scale(0.5 / step)
     };
@@ -61,7 +61,7 @@ pub fn operation<O: Operation>(op: &O, inputs: &[Value<Eager>], tolerance: f64) 
         along += cotangents[i].as_ref().map_or(0.0, |cotangent| inner(cotangent, &tangent));
     }
 
-    // ⟨ȳ, J t⟩ = ⟨Jᵀ ȳ, t⟩ for both vjps, and entry by entry between them.
+    // ⟨ȳ, J t⟩ = ⟨Jᵀ ȳ, t⟩ for both vjps, and an elementwise comparison between them.
     let keep = op.keep(&tracked);
     let kept = Kept::new(keep, inputs, &out);
     let reverse = Reverse { kept: &kept, cotangents: &cotangents, hidden: &[], wanted: &tracked };
@@ -85,7 +85,7 @@ pub fn operation<O: Operation>(op: &O, inputs: &[Value<Eager>], tolerance: f64) 
         }
     }
 
-    // Second order: the vjp of duals against differences of the vjp.
+    // Second order: the vjp of duals against finite differences of the vjp.
     if op.check_second_order().is_err() {
         return;
     }

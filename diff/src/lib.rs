@@ -1,7 +1,7 @@
-//! What it takes to differentiate. A derivative rule is written once, over the vocabulary [`Array`]: engine
-//! tensors, duals and the primitives of a Burn backend implement it, so the same rule serves all of them, and
-//! can be differentiated again because every operation of the vocabulary has a derivative in it. An
-//! [`Operation`] is a value with its shapes, its definition and its rules.
+//! Differentiable operations. A derivative rule is written once, over the trait [`Array`]: engine tensors, duals and
+//! the primitives of a Burn backend implement it, so the same rule serves all of them. Rules are differentiable again
+//! because every method of [`Array`] has a derivative expressed in [`Array`]. An [`Operation`] is a value with its
+//! shapes, its definition and its rules.
 //!
 //! ```
 //! use t4a_diff::{Array, Cotangents, Meta, Operation, Outcome, Reverse, Value, check};
@@ -38,20 +38,20 @@
 //!
 //! | task | |
 //! |---|---|
-//! | an operation of one's own | [`Operation`], tested by [`check`] |
-//! | arrays of one's own that rules run on | [`Array`], [`Integers`], [`Flags`] |
+//! | a user-defined operation | [`Operation`], tested by [`check`] |
+//! | a user-defined array type that rules run on | [`Array`], [`Integers`], [`Flags`] |
 //! | forward mode, second order | [`Dual`] over any array |
 //! | engine tensors as arrays | [`Eager`] |
 //! | an operation on complex numbers, pairs of arrays | [`Pairs`] |
 //! | the structure of nested arguments and results | [`tree`] |
 
-// array        Array, Integers, Flags: the vocabulary
+// array        Array, Integers, Flags: the array traits
 //   engine     Eager: engine tensors
-//   dual       Dual: any implementor with a tangent beside it
+// dual       Dual: any array type with a tangent
 // operation    Operation: name, results, forward, vjp, jvp, portable definition
 //   pairs      Pairs: an operation on complex numbers
-// tree         Structure: how trees of arrays branch, and their values that are not arrays
-// check        what rules are tested with: finite differences, adjointness
+// tree         Structure: nesting of trees of arrays, and their static values
+// check        tests of rules: finite differences, adjointness
 
 pub mod array;
 pub mod check;

@@ -1,4 +1,4 @@
-//! The structure of trees of arrays, as functions take and return them.
+//! The structure of trees of arrays, the arguments and results of functions.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-/// The structure of a tree: everything about it but its arrays.
+/// The structure of a tree: everything except its arrays.
 ///
 /// ```
 /// use t4a_diff::tree::Structure;
@@ -37,7 +37,7 @@ pub enum Structure {
         /// Names and subtrees.
         fields: Vec<(Cow<'static, str>, Structure)>,
     },
-    /// A value that is not an array. Two structures are equal only if such values are.
+    /// A value that is not an array. Structures are equal only if their static values are.
     Static(StaticValue),
 }
 
@@ -56,7 +56,7 @@ impl<T: PartialEq + fmt::Debug + Send + Sync + 'static> Comparable for T {
 }
 
 impl StaticValue {
-    /// The value, if it is a `T`.
+    /// The value, if it has type `T`.
     pub fn get<T: 'static>(&self) -> Option<&T> {
         (&*self.0 as &dyn Any).downcast_ref()
     }
@@ -75,7 +75,7 @@ impl fmt::Debug for StaticValue {
 }
 
 impl fmt::Display for Structure {
-    /// `*` stands for a leaf, parentheses for a node; a static value is printed by its `Debug`.
+    /// Prints `*` for a leaf and parentheses for a node; static values are printed with `Debug`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Leaf => f.write_str("*"),
@@ -106,12 +106,12 @@ impl Structure {
         Self::Static(StaticValue(Arc::new(value)))
     }
 
-    /// The subtrees of a node or a struct, in order; none of a leaf and of a static value.
+    /// The subtrees of a node or a struct, in order; empty for a leaf and for a static value.
     pub fn children(&self) -> Vec<&Structure> {
         self.branches().into_iter().map(|(_, child)| child).collect()
     }
 
-    /// The subtrees with their names: those of fields, numbers in a node.
+    /// The subtrees with their names: field names, or indices in a node.
     fn branches(&self) -> Vec<(Cow<'_, str>, &Structure)> {
         match self {
             Self::Leaf | Self::Static(_) => Vec::new(),
@@ -140,7 +140,7 @@ impl Structure {
         all
     }
 
-    /// The paths where two structures differ, with the subtrees there; a static value has a path as leaves have.
+    /// The paths where two structures differ, with the subtrees there; static values have paths as leaves do.
     pub fn differences<'a>(&'a self, other: &'a Self) -> Vec<(String, &'a Self, &'a Self)> {
         fn walk<'a>(
             a: &'a Structure,
@@ -167,7 +167,7 @@ impl Structure {
         all
     }
 
-    /// The subtrees of a node with this number of them.
+    /// The subtrees of a node with `count` children.
     ///
     /// # Errors
     /// [`TreeError::Structure`].
@@ -181,7 +181,7 @@ impl Structure {
         }
     }
 
-    /// The subtrees of a struct of this name with these fields.
+    /// The subtrees of a struct with this name and these fields.
     ///
     /// # Errors
     /// [`TreeError::Structure`].
@@ -202,7 +202,7 @@ impl Structure {
     /// The static value.
     ///
     /// # Errors
-    /// [`TreeError::Structure`] unless it is a `T`.
+    /// [`TreeError::Structure`] unless its type is `T`.
     pub fn value<T: Clone + 'static>(&self) -> Result<T, TreeError> {
         if let Self::Static(value) = self
             && let Some(value) = value.get::<T>()
@@ -212,7 +212,7 @@ impl Structure {
         self.mismatch(format!("a static {}", std::any::type_name::<T>()))
     }
 
-    /// The error of a structure that is not the required one.
+    /// The error of a structure that differs from the required one.
     ///
     /// # Errors
     /// [`TreeError::Structure`], always.
@@ -226,19 +226,19 @@ fn path(at: &str) -> String {
     if at.is_empty() { ".".into() } else { at.into() }
 }
 
-/// A tree that is not what a type or a transformation requires.
+/// A tree does not have the structure that a type or a transformation requires.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TreeError {
-    /// Another structure.
+    /// The structure differs.
     #[error("a tree of structure {required} is required, given {given}")]
     Structure {
-        /// The structure that the type has.
+        /// The required structure.
         required: String,
         /// The structure of the tree.
         given: String,
     },
-    /// A leaf of another kind or rank.
+    /// A leaf has another kind or rank.
     #[error("a tensor of {kind} and rank {rank} is required, given {given} of shape {shape:?}")]
     Leaf {
         /// Floats, integers or booleans, as the type requires.
@@ -250,7 +250,7 @@ pub enum TreeError {
         /// The shape of the leaf.
         shape: Vec<usize>,
     },
-    /// A leaf without derivatives where all leaves need them.
+    /// A leaf is not differentiable, but all leaves must be.
     #[error("leaf {path} holds {kind}: only trees of floats and static values are accepted here")]
     NotFloats {
         /// The path of the leaf, such as `.0.1`.

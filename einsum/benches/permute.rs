@@ -1,9 +1,8 @@
 //! Permuted copies in GB/s (bytes read plus bytes written), against strided-perm and memcpy.
 //!
-//! `cargo bench -p t4a-einsum --bench permute -- DIR` (or `T4A_EINSUM_DIR=DIR`) runs the patterns
-//! of `permutation_patterns.json` in that directory; without one, a list of its own. Shapes and
-//! axes are those of row-major arrays. Every copy is checked before the clock starts. memcpy runs
-//! on one thread and writes to memory that is already mapped, like all others.
+//! `cargo bench -p t4a-einsum --bench permute -- DIR` (or `T4A_EINSUM_DIR=DIR`) runs the patterns of
+//! `permutation_patterns.json` in that directory; without one, a built-in list. Shapes and axes are those of row-major
+//! arrays. Every copy is checked before timing. memcpy runs on one thread and writes to mapped memory, like all others.
 
 use std::time::Instant;
 
@@ -17,7 +16,7 @@ use threadteam::{Exec, Pool};
 
 struct Pattern {
     name: String,
-    /// The operand as it lies in memory, then as it is read.
+    /// Shape of the contiguous operand, and its permutation of axes.
     shape: Vec<usize>,
     axes: Vec<usize>,
 }
@@ -29,7 +28,7 @@ fn pattern(name: &str, shape: &[usize], axes: &[usize]) -> Pattern {
 fn own_patterns() -> Vec<Pattern> {
     let cyclic = |n: usize| (0..n).map(|i| (i + 1) % n).collect::<Vec<_>>();
     let reversed = |n: usize| (0..n).rev().collect::<Vec<_>>();
-    // The last axes move far to the front, as in a late step of a network of spins.
+    // The last axes move to the front, as in a late step of a spin network.
     let scattered: Vec<usize> = [0, 1].into_iter().chain([22, 23]).chain(2..22).collect();
     let shuffled: Vec<usize> = (0..24).map(|i| i * 7 % 24).collect();
     vec![
@@ -62,7 +61,7 @@ fn read(json: &Value) -> Pattern {
     perm.iter().enumerate().for_each(|(j, &p)| axes[n - 1 - p] = n - 1 - j);
     shape.reverse();
     if let Some(strides) = json["src_layout"].get("strides") {
-        // Dense in another order: as memory it is a contiguous array with permuted axes.
+        // A dense layout with permuted axes: the memory is a contiguous array.
         let strides: Vec<usize> = list(strides).into_iter().rev().collect();
         let mut memory: Vec<usize> = (0..n).collect();
         memory.sort_by_key(|&axis| std::cmp::Reverse(strides[axis]));
@@ -82,7 +81,7 @@ fn patterns() -> Vec<Pattern> {
     json["patterns"].as_array().expect("patterns").iter().map(read).collect()
 }
 
-/// The best of some runs, in GB/s.
+/// The best rate of several runs, in GB/s.
 fn rate(bytes: usize, mut run: impl FnMut()) -> f64 {
     let start = Instant::now();
     let mut best = f64::INFINITY;

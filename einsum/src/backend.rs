@@ -1,4 +1,4 @@
-//! Products supplied by the user, for element types or machines that this crate does not know.
+//! User-supplied products, for element types or hardware without a kernel in this crate.
 //!
 //! ```text
 //! nothing            generic loops over the semiring
@@ -26,21 +26,21 @@ pub struct BgemmShape {
 
 /// `C[β] ← A[β] ⊗ B[β]` on row-major `[batch, m, k]`, `[batch, k, n]`, `[batch, m, n]`.
 pub trait BgemmBackend<T: Scalar>: Sync {
-    /// Computes the products. `c` arrives filled with the semiring's zero.
+    /// Computes the products. `c` is initialised with the semiring's zero.
     ///
     /// # Errors
-    /// [`EinsumError::Backend`](crate::EinsumError::Backend) with what went wrong.
+    /// [`EinsumError::Backend`](crate::EinsumError::Backend) with a description of the failure.
     fn bgemm(&self, shape: BgemmShape, a: &[T], b: &[T], c: &mut [T]) -> Result<()>;
 }
 
-/// Which axes of two tensors meet.
+/// Pairing of the axes of two tensors, as in `tensordot`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensordotAxes {
-    /// Axes of (A, B) that are kept together; they come first in the result.
+    /// Batch axes of (A, B): in both operands and first in the result.
     pub batch: Vec<(usize, usize)>,
-    /// Axes of A that are kept; they come next.
+    /// Free axes of A, next in the result.
     pub left: Vec<usize>,
-    /// Axes of B that are kept; they come last.
+    /// Free axes of B, last in the result.
     pub right: Vec<usize>,
     /// Axes of (A, B) that are summed.
     pub sum: Vec<(usize, usize)>,
@@ -48,10 +48,10 @@ pub struct TensordotAxes {
 
 /// `C[β, μ, ν] = ⊕_κ A[β, μ, κ] ⊗ B[β, κ, ν]` on tensors with axes in any order.
 pub trait TensordotBackend<T: Scalar>: Sync {
-    /// The contraction, or `None` to leave this one to the next tier.
+    /// The contraction, or `None` to fall back to the next tier.
     ///
     /// # Errors
-    /// [`EinsumError::Backend`](crate::EinsumError::Backend) with what went wrong.
+    /// [`EinsumError::Backend`](crate::EinsumError::Backend) with a description of the failure.
     fn tensordot(
         &self,
         axes: &TensordotAxes,
@@ -60,16 +60,16 @@ pub trait TensordotBackend<T: Scalar>: Sync {
     ) -> Result<Option<Tensor<T>>>;
 }
 
-/// Who multiplies.
+/// The products that contractions use, in order of preference.
 pub struct ProductBackends<'a, T> {
-    /// Asked first.
+    /// Tried first.
     pub tensordot: Option<&'a dyn TensordotBackend<T>>,
-    /// Asked for what is left of the products with a sum.
+    /// Used for the remaining products with a summed label.
     pub bgemm: Option<&'a dyn BgemmBackend<T>>,
 }
 
 impl<T> Default for ProductBackends<'_, T> {
-    /// The loops of this crate and its matrix products.
+    /// The loops and matrix products of this crate.
     fn default() -> Self {
         Self { tensordot: None, bgemm: None }
     }

@@ -1,4 +1,4 @@
-//! Plans as data: what they are determined by; what follows from that is found again.
+//! Serialised form of plans: the inputs that determine a plan; everything else is recomputed.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ type Axes = Vec<(Label, usize)>;
 struct Data {
     operands: Vec<Axes>,
     result: Axes,
-    /// In the order in which terms are numbered.
+    /// In the order that numbers the terms.
     labels: Vec<Label>,
     path: Path,
     sliced: Vec<Label>,
     budget: Option<usize>,
-    /// Whether no sum has a term.
+    /// True if a summed label has size 0.
     empty: bool,
 }
 

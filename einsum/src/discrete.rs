@@ -1,5 +1,5 @@
-//! Semirings without a derivative on engine tensors: booleans, integers, numbers of optima, K best
-//! values. Those of this workspace are compiled here.
+//! Non-differentiable semirings on engine tensors: booleans, integers, number of optima, K best values. The instances
+//! for semirings of this workspace are compiled here.
 
 use t4a_algebra::{
     Boolean, Cancellative, Counted, Counting, KBest, MaxMin, MaxMul, MaxPlus, MinPlus, Scalar,
@@ -35,23 +35,23 @@ fn contract_as<S: Semiring<U>, T: Element, U: Scalar>(
 }
 
 impl Plan {
-    /// Whether any assignment of the summed labels satisfies all operands: (or, and).
+    /// The (or, and) contraction: true if some assignment of the summed labels satisfies all operands.
     ///
     /// # Errors
-    /// As [`Plan::contract`]; another dtype than bool.
+    /// As [`Plan::contract`]; `DTypeUnsupported` for dtypes other than bool.
     pub fn contract_bool(&self, operands: &[&AnyTensor]) -> Result<AnyTensor> {
         Ok(contract::<Boolean, bool>(self, operands)?.into())
     }
 
-    /// The contraction over a semiring of signed integers, exact.
+    /// The exact contraction over a semiring of signed integers.
     ///
     /// # Errors
-    /// As [`Plan::contract`]; `DTypeUnsupported` for others than signed integers.
+    /// As [`Plan::contract`]; `DTypeUnsupported` for dtypes other than signed integers.
     pub fn contract_int<S: IntSemiring>(&self, operands: &[&AnyTensor]) -> Result<AnyTensor> {
         S::contract(self, operands)
     }
 
-    /// How many assignments of the summed labels attain each value of the contraction over `S`, as `i64`.
+    /// Number of assignments of the summed labels that attain each value of the contraction over `S`, as `i64`.
     ///
     /// # Errors
     /// As [`Plan::contract`]; `DTypeUnsupported`, [`EinsumError::CountOverflow`].
@@ -59,7 +59,7 @@ impl Plan {
         S::count(self, operands)
     }
 
-    /// The `K` best values of every sum, best first along a last axis.
+    /// The `K` best values of every sum in descending order of preference, along a new last axis.
     ///
     /// # Errors
     /// As [`Plan::contract`]; `DTypeUnsupported`.
@@ -78,16 +78,15 @@ impl Plan {
     }
 }
 
-/// A semiring over signed integers: [`Standard`], which wraps, and [`MaxPlus`], [`MinPlus`], [`MaxMul`]
-/// and [`MaxMin`], which saturate. `MIN` and `MAX` are −∞ and +∞ there. One of your own needs an empty
-/// impl.
+/// A semiring over signed integers: [`Standard`] with wrapping arithmetic, and [`MaxPlus`], [`MinPlus`], [`MaxMul`] and
+/// [`MaxMin`] with saturation, where `MIN` and `MAX` represent −∞ and +∞. A user-defined semiring needs an empty impl.
 pub trait IntSemiring:
     Semiring<i64> + Semiring<i32> + Semiring<i16> + Semiring<i8> + Sized
 {
     /// [`Plan::contract_int`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Plan::contract_int`].
     fn contract(plan: &Plan, operands: &[&AnyTensor]) -> Result<AnyTensor> {
         of_integers::<Self>(plan, operands)
     }
@@ -103,7 +102,7 @@ fn of_integers<S: IntSemiring>(plan: &Plan, operands: &[&AnyTensor]) -> Result<A
     })
 }
 
-/// A semiring over floats whose sums are one of their terms.
+/// A selective semiring over floats: every sum equals one of its terms.
 pub trait FloatSelective:
     Selective<f64> + Selective<f32> + Selective<f16> + Selective<bf16>
 {
@@ -111,15 +110,15 @@ pub trait FloatSelective:
 
 impl<S: Selective<f64> + Selective<f32> + Selective<f16> + Selective<bf16>> FloatSelective for S {}
 
-/// A semiring over floats whose best terms can be counted: [`MaxPlus`], [`MinPlus`], [`MaxMul`]. One of
-/// your own needs an empty impl.
+/// A semiring over floats whose optimal terms can be counted: [`MaxPlus`], [`MinPlus`], [`MaxMul`]. A user-defined
+/// semiring needs an empty impl.
 pub trait FloatCancellative:
     Cancellative<f64> + Cancellative<f32> + Cancellative<f16> + Cancellative<bf16> + Sized
 {
     /// [`Plan::count`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Plan::count`].
     fn count(plan: &Plan, operands: &[&AnyTensor]) -> Result<AnyTensor> {
         counts::<Self>(plan, operands)
     }
@@ -133,12 +132,12 @@ fn counts<S: FloatCancellative>(plan: &Plan, operands: &[&AnyTensor]) -> Result<
         let count = |x: Counted<T>| x.count().and_then(|count| i64::try_from(count).ok());
         let counts: Option<Vec<i64>> = found.to_vec()?.into_iter().map(count).collect();
         let counts = counts.ok_or(EinsumError::CountOverflow)?;
-        // Counts are read off the elements that the contraction wrote.
+        // The counts are the second components of the contracted elements.
         Ok(Tensor::from_vec(counts, found.shape())?.with_route(found.route()).into())
     }, else => unsupported("counting_einsum", dtype, "a float"))
 }
 
-/// Bodies without type parameters: compiled in this crate and not where they are called.
+/// Non-generic instances, compiled in this crate instead of in the caller's.
 macro_rules! compiled_here {
     ($($trait:ident::$method:ident = $body:ident: $($semiring:ident),*;)*) => {$($(
         impl $trait for $semiring {

@@ -1,4 +1,4 @@
-//! The user's entry: subscripts and options, then a plan, then numbers.
+//! The public entry point: subscripts and options, compiled into a plan, executed on data.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::plan::Plan;
 use crate::search::{self, Optimizer};
 use crate::subscripts::Subscripts;
 
-/// Below this peak the memory that is free is not asked for.
+/// Below this peak in bytes the free memory is not queried.
 const UNCHECKED: f64 = (64 << 20) as f64;
 
 /// An einsum with its options.
@@ -47,54 +47,52 @@ impl From<Subscripts> for Einsum {
 }
 
 impl Einsum {
-    /// From text such as `"bij,bjk->bik"`.
+    /// An einsum from text such as `"bij,bjk->bik"`.
     ///
     /// # Errors
-    /// The parser's, with the position.
+    /// A parse error with the byte position.
     pub fn new(subscripts: &str) -> Result<Self> {
         Ok(subscripts.parse::<Subscripts>()?.into())
     }
 
-    /// What is summed over what.
+    /// Labels of the operands and of the output.
     pub fn subscripts(&self) -> &Subscripts {
         &self.subscripts
     }
 
-    /// Gives the size of a label of the output, which is repeated along it if no operand has it, or
-    /// only axes of size 1.
+    /// Sets the size of an output label. The result is repeated along it if no operand has the label, or if all axes
+    /// with it have size 1.
     ///
-    /// Labels that are summed have the size of their axes, and may be given no other: a sum over
-    /// axes of size 1 has one term.
+    /// Summed labels have the size of their axes and accept no other size: a sum over axes of size 1 has one term.
     #[must_use]
     pub fn size(mut self, label: impl Into<Label>, size: usize) -> Self {
         self.sizes.push((label.into(), size));
         self
     }
 
-    /// Contracts in this order instead of searching for one.
+    /// Uses this path instead of a search.
     #[must_use]
     pub fn path(self, path: Path) -> Self {
         Self { path: Some(path), ..self }
     }
 
-    /// How the order is found.
+    /// Sets the path optimizer.
     #[must_use]
     pub fn optimizer(self, optimizer: Optimizer) -> Self {
         Self { optimizer, ..self }
     }
 
-    /// Bytes that intermediates and result may take; labels are sliced until they do. The default
-    /// is what [`BackendConfig`](t4a_tensor::config::BackendConfig) says, or half of the memory that is
-    /// free when the plan is made.
+    /// Maximum bytes of intermediates and result; labels are sliced to fit. The default is the setting of
+    /// [`BackendConfig`](t4a_tensor::config::BackendConfig), or half of the memory that is free when the plan is made.
     #[must_use]
     pub fn memory(self, bytes: usize) -> Self {
         Self { memory: Some(bytes), ..self }
     }
 
-    /// The plan for operands of these shapes and for elements of this many bytes.
+    /// The plan for operands of these shapes and for elements of this size in bytes.
     ///
     /// # Errors
-    /// Everything that is wrong with subscripts, shapes, path or budget.
+    /// Every error of subscripts, shapes, path or budget.
     pub fn plan(&self, shapes: &[&[usize]], element: usize) -> Result<Arc<Plan>> {
         let key = Key {
             subscripts: &self.subscripts,
@@ -110,7 +108,7 @@ impl Einsum {
         let budget = match memory {
             Some(bytes) => bytes,
             None if needed <= UNCHECKED => usize::MAX,
-            // Powers of two, so that plans are found again.
+            // Rounded to a power of two, so that plans are found in the cache.
             None => prev_power_of_two(free_memory() / 2),
         };
         if needed <= budget as f64 {
@@ -173,7 +171,7 @@ impl Einsum {
     }
 }
 
-/// `⊕` over all labels that the output lacks, of the `⊗` of the operands.
+/// `⊕` over all labels that are not in the output, of the `⊗` of the operands.
 ///
 /// ```
 /// use t4a_algebra::Standard;
@@ -198,7 +196,7 @@ fn prev_power_of_two(x: usize) -> usize {
     if x == 0 { 0 } else { 1 << x.ilog2() }
 }
 
-/// Bytes that can be allocated without swapping; 1 GiB where the system does not tell.
+/// Bytes that can be allocated without swapping; 1 GiB if the system does not report them.
 fn free_memory() -> usize {
     let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

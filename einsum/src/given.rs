@@ -1,20 +1,20 @@
-//! What faces for users take: subscripts in any form, and lists of operands of one type or of several.
+//! Argument types of the frontends: subscripts in any form, and operand lists of one type or of several.
 
 use crate::einsum::Einsum;
 use crate::error::Result;
 use crate::subscripts::Subscripts;
 
-/// What is summed over what: text, [`Subscripts`] with labels of any kind, or an [`Einsum`] with
-/// sizes, a path or a memory budget.
+/// Subscripts of an einsum: text, [`Subscripts`] with labels of any kind, or an [`Einsum`] with sizes, a path or a
+/// memory budget.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say what is summed over what",
     label = "expected text such as \"ij,jk->ik\", `Subscripts` or an `Einsum`"
 )]
 pub trait Expression {
-    /// The einsum that this stands for.
+    /// Conversion to an einsum.
     ///
     /// # Errors
-    /// The parser's, with the position.
+    /// A parse error with the byte position.
     fn into_einsum(self) -> Result<Einsum>;
 }
 
@@ -42,9 +42,8 @@ impl Expression for &Einsum {
     }
 }
 
-/// Operands of an einsum: an array, a slice or a vector of tensors of one rank, a tuple of up to eight of
-/// any ranks, or a list of `O`s, what a face makes of a tensor of any rank. Tensors are given by value or by
-/// reference.
+/// Operands of an einsum: an array, a slice or a vector of tensors of one rank, a tuple of up to eight tensors of any
+/// ranks, or a list of `O`, the rank-erased tensor type of the frontend. Tensors are given by value or by reference.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no list of operands",
     label = "expected an array of tensors of one rank, or a tuple",
@@ -52,7 +51,7 @@ impl Expression for &Einsum {
     note = "operands are float tensors; integers and bools have functions of their own (`int_einsum`, …)"
 )]
 pub trait Operands<O> {
-    /// The list.
+    /// Conversion to a list.
     fn into_operands(self) -> Vec<O>;
 }
 

@@ -1,11 +1,11 @@
-//! A greedy search for an order of contraction.
+//! A greedy search for a contraction order.
 //!
-//! Contracts, again and again, the pair with the least `|c| − gain·(|a| + |b|)`, where `|x|` is a
-//! number of elements. Candidates are pairs that share a label. Of the many tensors along one label a
-//! tensor looks at the [`NEIGHBOURS`] smallest only: n tensors that share a label take n log n
-//! time, not n³. What shares nothing is multiplied last, smallest first.
+//! In each iteration the pair with the smallest `|c| − gain·(|a| + |b|)` is contracted, where `|x|` is the number of
+//! elements. Candidates are pairs that share a label. Among the tensors along one label only the [`NEIGHBOURS`]
+//! smallest are candidates for a tensor, so n tensors that share a label take n log n time instead of n³. Tensors
+//! without shared labels are multiplied last, smallest first.
 //!
-//! The order is a function of the network; equals go by age.
+//! The order is a deterministic function of the network; ties are broken by age.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -16,24 +16,24 @@ use crate::order::Pairs;
 /// Candidates of a tensor along one label.
 const NEIGHBOURS: usize = 16;
 
-/// Time to weigh a candidate and to keep it in order, next to what its labels take.
+/// Cost of evaluating and storing a candidate, in addition to the cost per label.
 const CANDIDATE: usize = 100;
-/// Labels of a tensor from which on no memory holds it, in however many slices.
+/// Number of labels from which on a tensor exceeds any memory, regardless of slicing.
 pub(crate) const MOST_LABELS: usize = 126;
 
-/// Which of two pairs that lose the same goes first.
+/// Tie-breaking rule for two pairs with equal loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ties {
-    /// That of the older tensors: the network shrinks evenly.
+    /// The pair of the older tensors first: all parts of the network shrink evenly.
     Oldest,
-    /// That of the younger tensors: one tensor grows, and few are alive at a time.
+    /// The pair of the younger tensors first: one tensor grows, and few tensors are alive at a time.
     Youngest,
 }
 
-/// Two slots and what their contraction loses: small, because heaps of them are walked.
+/// Two slots and the loss of their contraction; compact, because heaps of candidates are traversed.
 struct Candidate {
     loss: f64,
-    /// The greater goes first among equals.
+    /// Encoded pair; among equal losses the greater value is taken first.
     pair: u64,
 }
 
@@ -57,7 +57,7 @@ impl Ties {
 }
 
 impl Ord for Candidate {
-    /// The least loss is the greatest.
+    /// Reversed order: the maximum of the heap is the candidate with the smallest loss.
     fn cmp(&self, other: &Self) -> Ordering {
         other.loss.total_cmp(&self.loss).then(self.pair.cmp(&other.pair))
     }
@@ -77,39 +77,38 @@ impl PartialEq for Candidate {
 
 impl Eq for Candidate {}
 
-/// The tensors that are left.
+/// The remaining tensors.
 struct State<'a> {
     sizes: &'a [f64],
     gain: f64,
     ties: Ties,
-    /// Labels of every slot; none once it was contracted.
+    /// Labels of every slot; `None` after it is contracted.
     tensors: Vec<Option<Ids>>,
     volumes: Vec<f64>,
-    /// How many tensors name a label; the output is one of them.
+    /// Number of tensors with each label; the output counts as one.
     uses: Vec<usize>,
     /// Volume and slot of the tensors along each label, the smallest and youngest last.
     along: Vec<Vec<(f64, usize)>>,
     candidates: BinaryHeap<Candidate>,
-    /// How many candidates were made of each slot, and of slots that are gone.
+    /// Number of candidates per slot, and number of candidates whose slots are contracted.
     made: Vec<usize>,
     stale: usize,
-    /// The slot that was last compared with another of this slot's labels, and last seen there.
+    /// Per label, the slot last compared; per slot, the slot with which it was last paired.
     marked: Vec<usize>,
     seen: Vec<usize>,
     work: usize,
     neighbours: usize,
 }
 
-/// Volumes descend, slots of equal volume ascend.
+/// Descending by volume; equal volumes ascending by slot.
 fn before(a: &(f64, usize), b: &(f64, usize)) -> Ordering {
     b.0.total_cmp(&a.0).then(a.1.cmp(&b.1))
 }
 
-/// The order for labels of these sizes, all at least 1. `None` if that comes across a tensor that no
-/// memory holds.
+/// A contraction order for labels of sizes ≥ 1. `None` if an intermediate would exceed any memory.
 ///
-/// `work` counts about nanoseconds; after `most` of them tensors only look at one neighbour along each
-/// label.
+/// `work` counts in units of about one nanosecond; after `most` units only one neighbour along each label is
+/// considered.
 pub(crate) fn order(
     (inputs, output, sizes): (&[Ids], &[Id], &[f64]),
     gain: f64,
@@ -150,7 +149,7 @@ impl<'a> State<'a> {
             seen: Vec::with_capacity(2 * inputs.len()),
         };
         for ids in inputs {
-            // A label of one tensor alone is summed whatever the order.
+            // A label of a single tensor is summed independently of the order.
             let shared = ids.iter().copied().filter(|&id| state.uses[id as usize] > 1);
             let shared: Ids = shared.collect();
             state.push(shared);
@@ -159,7 +158,7 @@ impl<'a> State<'a> {
         state
     }
 
-    /// Contracts everything; false at a tensor that no memory holds.
+    /// Contracts all tensors; returns false if an intermediate would exceed any memory.
     fn run(&mut self, pairs: &mut Pairs, most: usize) -> bool {
         while let Some(Candidate { pair, .. }) = self.candidates.pop() {
             let (left, right) = self.ties.slots(pair);
@@ -175,7 +174,7 @@ impl<'a> State<'a> {
                 self.neighbours = 1;
             }
             self.compare(slot, false);
-            // Taking them out one by one costs a logarithm each.
+            // Removing stale candidates in bulk avoids a logarithmic heap operation for each.
             if self.stale > self.candidates.len() / 2 + 64 {
                 let left = |slot: usize| self.tensors[slot].is_some();
                 self.candidates.retain(|candidate| {
@@ -193,7 +192,7 @@ impl<'a> State<'a> {
         ids.iter().map(|&id| self.sizes[id as usize]).product()
     }
 
-    /// A new tensor, last along each of its labels.
+    /// Appends a tensor, at the end of the list of each of its labels.
     fn push(&mut self, ids: Ids) -> usize {
         let (slot, volume) = (self.tensors.len(), self.volume(&ids));
         ids.iter().for_each(|&id| self.along[id as usize].push((volume, slot)));
@@ -204,8 +203,8 @@ impl<'a> State<'a> {
         slot
     }
 
-    /// Adds the pairs of a tensor with its neighbours; of neighbours that look at each other the
-    /// younger one does if all tensors do so at once.
+    /// Adds the candidate pairs of a tensor with its neighbours; with `all`, a mutual pair is added by the younger
+    /// tensor only.
     fn compare(&mut self, slot: usize, all: bool) {
         let Some(ids) = self.tensors[slot].take() else { return };
         ids.iter().for_each(|&id| self.marked[id as usize] = slot);
@@ -223,7 +222,7 @@ impl<'a> State<'a> {
                 let Some(others) = &self.tensors[other] else { continue };
                 self.work += CANDIDATE + ids.len() + others.len();
                 let mine = ids.iter().filter(|id| {
-                    // Summed here: no other tensor and no output names it.
+                    // Summed in this contraction: the label is in no other tensor and not in the output.
                     let uses = self.uses[**id as usize];
                     uses > 2 || !others.contains(id)
                 });
@@ -231,7 +230,7 @@ impl<'a> State<'a> {
                 let size = |id: &Id| self.sizes[*id as usize];
                 let product: f64 = mine.chain(theirs).map(size).product();
                 let loss = product - self.gain * (self.volumes[slot] + self.volumes[other]);
-                // ∞ − ∞: beyond all bounds either way.
+                // ∞ − ∞ is treated as infinite loss.
                 let loss = if loss.is_nan() { f64::INFINITY } else { loss };
                 self.candidates.push(Candidate { loss, pair: self.ties.pair(slot, other) });
                 self.made[slot] += 1;
@@ -241,7 +240,7 @@ impl<'a> State<'a> {
         self.tensors[slot] = Some(ids);
     }
 
-    /// Takes two tensors out and puts their product in.
+    /// Replaces two tensors by their product.
     fn contract(&mut self, left: usize, right: usize) -> usize {
         let mut both = Ids::new();
         for slot in [left, right] {
@@ -256,7 +255,7 @@ impl<'a> State<'a> {
                 both.push(id);
             }
         }
-        // In two tensors, and not twice.
+        // Labels of the product, without duplicates.
         let new = self.tensors.len();
         both.retain(|id| {
             let first = std::mem::replace(&mut self.marked[*id as usize], new) != new;
@@ -274,7 +273,7 @@ impl<'a> State<'a> {
         slot
     }
 
-    /// Multiplies tensors that share nothing.
+    /// Multiplies the remaining tensors, which share no labels.
     fn rest(&mut self, pairs: &mut Pairs) {
         let place = |loss, slot| Candidate { loss, pair: Ties::Oldest.pair(slot, slot) };
         let left = (0..self.tensors.len()).filter(|&slot| self.tensors[slot].is_some());

@@ -1,4 +1,4 @@
-//! Tensors with labelled axes: how operands enter a network and results leave it.
+//! Tensors with labelled axes: conversion of operands to network tensors and of network tensors to results.
 //!
 //! ```text
 //! repeated label in an operand   diagonal view
@@ -14,7 +14,7 @@ use t4a_tensor::Tensor;
 use crate::error::Result;
 use crate::network::{Axes, Id, Ids, Network};
 
-/// A tensor and what its axes stand for.
+/// A tensor with a label for each axis.
 #[derive(Clone)]
 pub(crate) struct Labelled<T> {
     pub(crate) tensor: Tensor<T>,
@@ -36,7 +36,7 @@ impl Network {
         embed(T::ZERO, &self.axes[i], &self.shapes[i], &aligned, &self.inputs[i])
     }
 
-    /// The result in the order and shape that were asked for; `zero` is off the diagonals.
+    /// The result in the axis order and shape of the output; elements off the diagonals are `zero`.
     pub(crate) fn leave<T: Scalar>(&self, zero: T, x: Labelled<T>) -> Result<Tensor<T>> {
         let route = x.tensor.route();
         let mut distinct = Ids::new();
@@ -69,14 +69,14 @@ pub(crate) fn enter<T: Scalar>(axes: &Axes, tensor: &Tensor<T>) -> Result<Labell
     let mut view = tensor.clone();
     let mut ids = Ids::new();
     for &axis in axes {
-        // Axes that were taken in stand at the front, those to come behind them.
+        // Processed axes are at the front, the remaining ones follow.
         match axis {
             None => view = view.select(ids.len(), 0)?,
             Some(id) => match ids.iter().position(|&known| known == id) {
                 None => ids.push(id),
                 Some(at) => {
                     view = view.diagonal(at, ids.len(), 0)?;
-                    // The diagonal is the last axis: bring it back to its place.
+                    // The diagonal is the last axis; move it back to position `at`.
                     let last = view.rank() - 1;
                     let order: SmallVec<[usize; 8]> =
                         (0..at).chain([last]).chain(at..last).collect();
@@ -88,7 +88,7 @@ pub(crate) fn enter<T: Scalar>(axes: &Axes, tensor: &Tensor<T>) -> Result<Labell
     Ok(Labelled { tensor: view, ids })
 }
 
-/// Writes a tensor with labels `ids` to the diagonals of zeros that repeated labels describe.
+/// Writes a tensor with labels `ids` to the diagonals of a tensor of zeros, for repeated output labels.
 fn embed<T: Scalar>(
     zero: T,
     axes: &Axes,
@@ -132,8 +132,7 @@ pub(crate) fn scatter<T: Scalar>(
     Ok(())
 }
 
-/// The axes of `x` in the order of `ids`, with size 1 for those that it lacks. Every label of `x`
-/// must be among them. No copy.
+/// The axes of `x` in the order of `ids`, with size 1 for missing labels. Every label of `x` must be in `ids`. No copy.
 pub(crate) fn align<T: Scalar>(x: &Labelled<T>, ids: &[Id]) -> Result<Tensor<T>> {
     if x.ids.as_slice() == ids {
         return Ok(x.tensor.clone());

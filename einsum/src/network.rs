@@ -1,8 +1,8 @@
-//! Subscripts meeting shapes: a network over numbered labels in which every operand names a label
-//! once and every label has more than one value.
+//! Subscripts with shapes: a network over numbered labels in which the labels of an operand are distinct and every
+//! label has a size other than 1.
 //!
 //! ```text
-//! repeated label in an operand   once; its view is a diagonal
+//! repeated label in an operand   one label; the view is a diagonal
 //! axis of size 1                 no label: a product with a tensor that lacks it broadcasts
 //! label in the output only       not in the network; the result is expanded along it
 //! ```
@@ -22,18 +22,18 @@ use crate::subscripts::{Subscripts, Term, Token};
 pub(crate) type Id = u32;
 /// Distinct labels of a tensor, in the order of its axes.
 pub(crate) type Ids = SmallVec<[Id; 8]>;
-/// Label of each axis; none for size 1.
+/// Label of each axis; `None` for axes of size 1.
 pub(crate) type Axes = SmallVec<[Option<Id>; 8]>;
 
 /// Operands, output and sizes over numbered labels.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Network {
-    /// Labels of the operands and of the result as they come, ellipses spelled out.
+    /// Original labels of the operands and of the result, with ellipses expanded.
     pub(crate) terms: Vec<Vec<Label>>,
     pub(crate) output_term: Vec<Label>,
-    /// Shapes of the operands as they come.
+    /// Original shapes of the operands.
     pub(crate) shapes: Vec<Vec<usize>>,
-    /// Labels of the axes of each operand as they come.
+    /// Labels of the original axes of each operand.
     pub(crate) axes: Vec<Axes>,
     /// Distinct labels of each operand after [`Network::enter`].
     pub(crate) inputs: Vec<Ids>,
@@ -44,11 +44,11 @@ pub(crate) struct Network {
     pub(crate) sizes: Vec<usize>,
     /// Names by number.
     pub(crate) names: Vec<Label>,
-    /// Whether an operand has no elements, so that sums have no terms, or the result.
+    /// True if an operand (so that sums are empty) or the result has no elements.
     pub(crate) is_empty: bool,
 }
 
-/// Collects the size of each label, and who said so.
+/// Size of each label, and the operand that determined it.
 struct Sizes {
     of: HashMap<Label, (usize, usize)>,
 }
@@ -69,7 +69,7 @@ impl Sizes {
     }
 }
 
-/// Writes a term with its ellipsis spelled out to `width` axes.
+/// Labels of a term with its ellipsis expanded to `width` axes.
 fn spell(term: &Term, width: usize) -> Vec<Label> {
     let mut labels = Vec::with_capacity(term.len() + width);
     for token in term {
@@ -97,8 +97,7 @@ impl Network {
         Self::ordered(subscripts, shapes, given, &[])
     }
 
-    /// [`Network::new`] for a part of a network: labels that the whole one numbers come first, in
-    /// the given order.
+    /// [`Network::new`] for a subnetwork: labels of the full network are numbered first, in the given order.
     pub(crate) fn ordered(
         subscripts: &Subscripts,
         shapes: &[&[usize]],
@@ -180,7 +179,7 @@ impl Network {
         Ok(network)
     }
 
-    /// Enters the sizes that the caller gave: of labels that the operands leave open in the output.
+    /// Adds the sizes set by the caller, for output labels whose size the operands leave open.
     fn given_sizes(sizes: &mut Sizes, output: &[Label], given: &[(Label, usize)]) -> Result<()> {
         let mut seen: HashMap<Label, usize> = HashMap::new();
         let of_output: HashSet<Label> = output.iter().copied().collect();
@@ -193,7 +192,7 @@ impl Network {
             seen.insert(label, size);
             let kept = of_output.contains(&label);
             match sizes.of.get(&label) {
-                // An axis of size 1 is repeated along the output; a sum over it has one term.
+                // An axis of size 1 is repeated along an output label; a sum over it has one term.
                 Some(&(known, operand)) if known != size && !(known == 1 && kept) => {
                     return Err(EinsumError::GivenSizeConflict {
                         label,
@@ -241,7 +240,7 @@ impl Network {
             .collect();
         let result: Axes =
             output_term.iter().map(|&l| (sizes.of[&l].0 != 1).then(|| id_of(l))).collect();
-        // The term in which a label was last seen; the output is the last one.
+        // The term in which a label was last seen; the output is the last term.
         let mut seen = vec![usize::MAX; names.len()];
         let mut distinct = |term: usize, axes: &Axes| -> Ids {
             let mut ids: Ids = axes.iter().flatten().copied().collect();
@@ -274,7 +273,7 @@ impl Network {
         Self { is_empty, ..network }
     }
 
-    /// Whether a label stands in the output twice.
+    /// True if the output repeats a label.
     pub(crate) fn repeats(&self) -> bool {
         let mut ids: Ids = self.result.iter().flatten().copied().collect();
         ids.sort_unstable();

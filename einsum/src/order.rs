@@ -1,12 +1,11 @@
-//! Orders of contraction as pairs of slots, and the time that one takes.
+//! Contraction orders as pairs of slots, and their estimated time.
 
 use crate::network::{Id, Ids};
 
-/// Two slots that are contracted into the next one. Operands are slots 0, 1, …; step s fills slot
-/// `operands + s`.
+/// Pairs of slots to contract. Operands are slots 0, 1, …; step s writes slot `operands + s`.
 pub(crate) type Pairs = Vec<(usize, usize)>;
 
-/// The labels of the product of two tensors: those of either that others or the output need.
+/// Labels of the product of two tensors: the labels for which `keep` holds, without duplicates.
 pub(crate) fn product_ids(a: &Ids, b: &Ids, keep: impl Fn(Id) -> bool) -> Ids {
     let mut out: Ids = a.iter().copied().filter(|&id| keep(id)).collect();
     out.extend(b.iter().copied().filter(|id| keep(*id) && !a.contains(id)));
@@ -18,23 +17,23 @@ pub(crate) fn join(left: usize, right: usize, operands: usize, pairs: &mut Pairs
     operands + pairs.len() - 1
 }
 
-/// An order of contraction.
+/// A contraction order.
 pub(crate) struct Found {
     pub(crate) pairs: Pairs,
-    /// Whether the size of the network kept the search from doing more.
+    /// True if a work limit stopped the search because of the size of the network.
     pub(crate) cut: bool,
 }
 
-/// Neighbours, then neighbouring pairs, and so on: where labels are kept, the tensors of all steps
-/// together have n log n of them, and one after another n².
+/// Contracts neighbours, then neighbouring pairs, and so on. If labels are kept, the tensors of all steps together have
+/// n log n labels; a sequential order has n².
 pub(crate) fn in_rounds(operands: usize) -> Found {
     Found { pairs: (1..operands).map(|step| (2 * step - 2, 2 * step - 1)).collect(), cut: false }
 }
 
-/// Multiply-adds that take as long as moving one element.
+/// Time to move one element, in multiply-adds.
 const MOVE: f64 = 8.0;
 
-/// Time of an order of contraction, in multiply-adds.
+/// Estimated time of a contraction order, in multiply-adds.
 pub(crate) struct Measure<'a> {
     pub(crate) inputs: &'a [Ids],
     pub(crate) output: &'a [Id],
@@ -50,8 +49,7 @@ impl Measure<'_> {
         ids.iter().map(|&id| self.size(id)).product()
     }
 
-    /// One contraction, given the volume of all its labels and those of the operands and of the
-    /// result.
+    /// One contraction, given the number of elements over all its labels and those of the operands and of the result.
     pub(crate) fn of_volumes(&self, all: f64, parts: [f64; 3]) -> f64 {
         all + MOVE * (parts[0] + parts[1] + parts[2])
     }
@@ -72,7 +70,7 @@ impl Measure<'_> {
         for (step, &(a, b)) in pairs.iter().enumerate() {
             let mut out: Ids = slots[a].iter().chain(&slots[b]).copied().collect();
             out.iter().for_each(|&id| uses[id as usize] -= 1);
-            // Named elsewhere, and once.
+            // Labels still used elsewhere, without duplicates.
             out.retain(|id| {
                 let first = std::mem::replace(&mut seen[*id as usize], step) != step;
                 first && uses[*id as usize] > 0
@@ -83,7 +81,7 @@ impl Measure<'_> {
         slots
     }
 
-    /// A whole order.
+    /// Estimated time of a whole order.
     pub(crate) fn price(&self, pairs: &Pairs) -> f64 {
         let slots = self.slots(pairs);
         let volumes: Vec<f64> = slots.iter().map(|ids| self.volume(ids)).collect();

@@ -3,8 +3,8 @@
 //! ```text
 //! nothing summed     elementwise product of broadcast views
 //! small, interleaved vectors over the batch
-//! else               groups of labels that are one stride apart are read in place, others are
-//!                    copied; then a batched matrix product
+//! else               groups of labels with a common stride are read in place, others are
+//! copied; then a batched matrix product
 //! ```
 
 use smallvec::SmallVec;
@@ -59,8 +59,8 @@ pub(crate) fn sum_out<T: Scalar>(
     Ok(Labelled { tensor, ids: kept })
 }
 
-/// Whether matrices of a batch interleave in memory, so that every element of one lies on a cache
-/// line of its own (bench `einsum`, row `batched_matmul_innermost`).
+/// True if the matrices of a batch are interleaved, so that each element of a matrix is on a separate cache line (bench
+/// `einsum`, row `batched_matmul_innermost`).
 fn is_scattered<T>(layout: &Layout, batch: usize) -> bool {
     let line = (64 / size_of::<T>().max(1)).max(2);
     let smallest = |axes: std::ops::Range<usize>| {
@@ -73,18 +73,18 @@ fn is_scattered<T>(layout: &Layout, batch: usize) -> bool {
     }
 }
 
-/// How a tensor becomes a batch of matrices.
+/// Conversion of a tensor to a batch of matrices.
 struct Grouped {
     order: SmallVec<[usize; 8]>,
     shape: SmallVec<[usize; 8]>,
-    /// Without a copy: strides allow it and do not scatter the matrices.
+    /// True if the strides allow a view and do not scatter the matrices; no copy then.
     view: bool,
-    /// Whether to copy columns and rows exchanged, because rows lie closer in memory.
+    /// True if the copy transposes rows and columns, because rows have the smaller stride.
     swapped: bool,
 }
 
 impl Grouped {
-    /// Batch axes, then `rows` as one axis, then `cols` as one.
+    /// Axes in the order batch, `rows` merged into one axis, `cols` merged into one axis.
     fn new<T: Scalar>(
         x: &Labelled<T>,
         batch: &[Id],
@@ -127,7 +127,7 @@ impl Grouped {
     }
 }
 
-/// The contraction of a pair; the result's labels come in an order of its choice.
+/// The contraction of a pair; the label order of the result is unspecified.
 pub(crate) fn contract<T: Scalar>(
     ring: &Ring<T>,
     step: &Pair,
@@ -163,7 +163,7 @@ pub(crate) fn contract<T: Scalar>(
     let (m, n) = (by_stride(&step.left, &a), by_stride(&step.right, &b));
     let larger = if a.tensor.numel() >= b.tensor.numel() { &a } else { &b };
     let batch = by_stride(&step.batch, larger);
-    // Both orders of the summed labels; the one that copies less.
+    // Tries the summed labels in the stride order of A and of B; takes the one with fewer copies.
     let (mut best, mut cost) = (None, usize::MAX);
     for order in [by_stride(&step.sum, &a), by_stride(&step.sum, &b)] {
         let left = Grouped::new(&a, &batch, &m, &order, sizes)?;
@@ -199,11 +199,10 @@ pub(crate) fn contract<T: Scalar>(
     Ok(Labelled { tensor: tensor.reshape(&dims(&ids, sizes))?, ids })
 }
 
-/// Multiply-adds per matrix from which on copies into one matrix after the other pay (bench
-/// `einsum`, row `batched_matmul_innermost`).
+/// Multiply-adds per matrix above which copying each matrix pays (bench `einsum`, row `batched_matmul_innermost`).
 const INTERLEAVED: usize = 16 * 16 * 16;
 
-/// The product of many small matrices that interleave in memory, if a and b are such.
+/// The product of many small matrices interleaved in memory; `None` if a or b are not.
 fn interleaved<T: Scalar>(
     ring: &Ring<T>,
     step: &Pair,
@@ -233,7 +232,7 @@ fn interleaved<T: Scalar>(
     Ok(Some(Labelled { tensor: tensor.reshape(&dims(&ids, sizes))?, ids }))
 }
 
-/// Products without a sum: elementwise and outer.
+/// Products without a summed label: elementwise and outer.
 fn multiply<T: Scalar>(
     ring: &Ring<T>,
     step: &Pair,
@@ -245,7 +244,7 @@ fn multiply<T: Scalar>(
     let of_larger: Ids = all.iter().copied().filter(|id| larger.ids.contains(id)).collect();
     let mut ids: Ids = all.iter().copied().filter(|id| !of_larger.contains(id)).collect();
     let inner = by_stride(&of_larger, larger);
-    // An outer product of blocks runs along the larger tensor.
+    // The inner axes of an outer product of blocks are those of the larger tensor.
     ids.extend(inner);
     let (left, right) = (align(&a, &ids)?, align(&b, &ids)?);
     drop((a, b));

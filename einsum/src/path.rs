@@ -1,7 +1,7 @@
-//! Paths: which tensors meet next.
+//! Contraction paths.
 //!
-//! A path is a list of steps as in opt_einsum: a step names positions in the list of tensors that
-//! are left, takes them out and appends their product.
+//! A path is a list of steps as in opt_einsum: a step names positions in the list of remaining tensors, removes these
+//! tensors and appends their product.
 
 use hashbrown::HashMap;
 
@@ -10,7 +10,7 @@ use crate::network::{Id, Ids};
 use crate::order::{Found, Pairs, join, product_ids};
 use crate::search::{Optimizer, search};
 
-/// Which pairs are contracted, in the convention of opt_einsum.
+/// Contraction path in the convention of opt_einsum.
 ///
 /// ```
 /// use t4a_einsum::Path;
@@ -22,7 +22,7 @@ use crate::search::{Optimizer, search};
 pub struct Path(Vec<Vec<usize>>);
 
 impl Path {
-    /// From steps that each name the positions of tensors still left.
+    /// A path from steps; each step lists positions among the remaining tensors.
     pub fn new(steps: Vec<Vec<usize>>) -> Self {
         Self(steps)
     }
@@ -39,16 +39,16 @@ impl<const N: usize> From<[[usize; 2]; N]> for Path {
     }
 }
 
-/// Slots that are left, by their position. Taken ones leave no gap in the numbers of the others.
+/// Remaining slots, indexed by position. Slot numbers are unchanged by removals.
 struct Left {
-    /// Fenwick tree of how many are left.
+    /// Fenwick tree of the counts of remaining slots.
     counts: Vec<usize>,
     slots: usize,
     left: usize,
 }
 
 impl Left {
-    /// `operands` slots of `slots`, to which others are added behind.
+    /// The first `operands` of `slots` slots; the others are appended later.
     fn new(operands: usize, slots: usize) -> Self {
         let mut counts = vec![0; slots + 1];
         for i in 1..=slots {
@@ -74,14 +74,14 @@ impl Left {
         self.add(slot, -1);
     }
 
-    /// The next slot, at the last position.
+    /// Appends the next slot at the last position.
     fn push(&mut self) -> usize {
         self.add(self.slots, 1);
         self.slots += 1;
         self.slots - 1
     }
 
-    /// How many are left before a slot.
+    /// Number of remaining slots before a slot.
     fn position(&self, slot: usize) -> usize {
         let (mut i, mut before) = (slot, 0);
         while i > 0 {
@@ -106,7 +106,7 @@ impl Left {
     }
 }
 
-/// Checks a path and breaks its steps over more than two tensors into pairs.
+/// Validates a path and splits steps with more than two tensors into pairs.
 pub(crate) fn resolve(
     path: &Path,
     inputs: &[Ids],
@@ -114,7 +114,7 @@ pub(crate) fn resolve(
     sizes: &[usize],
 ) -> Result<Found> {
     let mut left = Left::new(inputs.len(), inputs.len() + path.steps().len());
-    // The slot of every entry of the list, and its labels.
+    // Slot and labels of every entry of the list.
     let mut entries: Vec<(usize, Ids)> = inputs.iter().cloned().enumerate().collect();
     let mut uses = vec![0usize; sizes.len()];
     inputs.iter().flatten().chain(output).for_each(|&id| uses[id as usize] += 1);
@@ -127,7 +127,7 @@ pub(crate) fn resolve(
         if order.is_empty() || !distinct || order.iter().any(|&i| i >= remaining) {
             return Err(EinsumError::PathStep { step, indices: indices.clone(), remaining });
         }
-        // Two operands keep their order: ⊗ need not commute.
+        // With two operands the order is kept: ⊗ need not commute.
         let named = if inputs.len() == 2 { &order } else { indices };
         let group: Vec<usize> = named.iter().map(|&i| left.at(i)).collect();
         let mut slots = Vec::with_capacity(2 * group.len());
@@ -148,7 +148,7 @@ pub(crate) fn resolve(
             slots.push(slot);
         }
         kept.iter().for_each(|&id| uses[id as usize] += 1);
-        // The product stands last; a step over one tensor moves it there.
+        // The product is last; a step with one tensor moves it to the end.
         entries.push((slots[slots.len() - 1], kept));
         left.push();
     }
@@ -158,8 +158,8 @@ pub(crate) fn resolve(
     }
 }
 
-/// Searches for the order of one step, over labels that are numbered anew: a path of many steps over
-/// three tensors must not look at all labels in each.
+/// Searches for the order of one step over renumbered labels, so that a path with many steps over three tensors does
+/// not traverse all labels in each step.
 fn search_group(group: &[Ids], kept: &Ids, sizes: &[usize]) -> Result<Found> {
     let mut numbers: HashMap<Id, Id> = HashMap::new();
     let mut of_group = Vec::new();
@@ -177,7 +177,7 @@ fn search_group(group: &[Ids], kept: &Ids, sizes: &[usize]) -> Result<Found> {
     search(&inputs, &output, &of_group, Optimizer::Greedy)
 }
 
-/// The path that contracts the given pairs.
+/// The path equivalent to a list of pairs.
 pub(crate) fn to_path(operands: usize, pairs: &Pairs) -> Path {
     let mut left = Left::new(operands, operands + pairs.len());
     let step = |&(a, b): &(usize, usize)| {
@@ -194,7 +194,7 @@ pub(crate) fn to_path(operands: usize, pairs: &Pairs) -> Path {
 mod tests {
     use super::*;
 
-    /// Against a list from which taken slots are removed.
+    /// Reference: a list from which taken slots are removed.
     #[test]
     fn positions_are_those_of_a_list() {
         let mut state = 11u64;

@@ -1,4 +1,4 @@
-//! Shape-only plans: which labels each step batches, keeps and sums.
+//! Shape-only plans: batch, kept and summed labels of each step.
 //!
 //! A plan depends on shapes and subscripts, never on data, element type, strides or semiring.
 
@@ -12,25 +12,25 @@ use crate::network::{Id, Ids, Network};
 use crate::order::{Found, Pairs, product_ids};
 use crate::path::{Path, to_path};
 
-/// Labels of steps that are looked at to slice one label: some hundredths of a second.
+/// Maximum number of step labels visited while one label to slice is chosen: some hundredths of a second.
 const LOOKED_AT: usize = 4_000_000;
-/// Labels that are tried for a slice at least.
+/// Minimum number of labels tried for a slice.
 const FEWEST_TRIED: usize = 8;
-/// No tensor has more elements: the bound of the engine.
+/// Maximum number of elements of a tensor: the limit of the engine.
 const MOST_ELEMENTS: f64 = (1u64 << 48) as f64;
-/// No plan has more slices: 2⁶³ with room for rounding.
+/// Maximum number of slices: 2⁶³ with a margin for rounding.
 const MOST_SLICES: f64 = 9e18;
 
-/// What a contraction takes, known before it runs.
+/// Cost of a contraction, computed from shapes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// Multiply-adds, over all slices.
     pub flops: f64,
     /// Elements of the largest intermediate or result.
     pub largest: f64,
-    /// Elements of intermediates, result and operand copies that live at the same time, at most.
+    /// Maximum number of elements of intermediates, result and operand copies alive at the same time.
     pub peak: f64,
-    /// How many times the network is contracted.
+    /// Number of contractions of the network.
     pub slices: f64,
 }
 
@@ -41,7 +41,7 @@ impl Cost {
     }
 }
 
-/// Labels of one pairwise contraction by what becomes of them.
+/// Labels of one pairwise contraction, classified by role.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pair {
     pub(crate) lhs: usize,
@@ -58,41 +58,40 @@ pub(crate) struct Pair {
     pub(crate) sum: Ids,
 }
 
-/// One step of a plan: which tensors it takes and how they are contracted.
+/// One step of a plan: the tensors that it reads and their contraction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairwiseStep {
-    /// Slots that the step takes: two, or one if the plan has one operand. Every slot is taken
-    /// once.
+    /// Slots that the step reads: two, or one if the plan has one operand. Every slot is read once.
     pub slots: SmallVec<[usize; 2]>,
-    /// The contraction of these slots. It reads operands in their own shape and order of axes;
-    /// results of earlier steps have the axes of [`Plan::result_labels`] of their step.
+    /// The contraction of these slots. Operands have their original shape and axis order; results of earlier steps have
+    /// the axes of [`Plan::result_labels`] of their step.
     pub plan: Arc<Plan>,
 }
 
-/// Plans of the cotangents of both operands, once they were asked for.
+/// Cached plans of the cotangents of both operands.
 pub(crate) type Cotangents = [OnceLock<Arc<Plan>>; 2];
 
-/// A compiled contraction: order, labels of every step, slices.
+/// A compiled contraction: order, labels of every step, sliced labels.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub(crate) network: Network,
     pub(crate) steps: Vec<Pair>,
     /// Labels of a single operand that are summed.
     pub(crate) lone: Ids,
-    /// Labels that are fixed in an outer loop.
+    /// Labels fixed in an outer loop.
     pub(crate) sliced: Ids,
     path: Path,
     cost: Cost,
     cut: bool,
-    /// The budget that the caller gave and that the slices serve.
+    /// The memory budget set by the caller, if the slices serve it.
     budget: Option<usize>,
-    /// What [`Plan::steps`] gives, once it was asked for.
+    /// Cached result of [`Plan::steps`].
     pub(crate) taken_apart: OnceLock<Vec<PairwiseStep>>,
-    /// What [`Plan::cotangent`] gives, once it was asked for.
+    /// Cached result of [`Plan::cotangent`].
     pub(crate) cotangents: Cotangents,
 }
 
-/// All that a plan is determined by.
+/// The fields that determine a plan.
 type Identity<'a> = (&'a Network, &'a Path, &'a Ids, Option<usize>);
 
 impl Plan {
@@ -119,10 +118,10 @@ fn volume(ids: &[Id], sizes: &[usize]) -> f64 {
     ids.iter().map(|&id| sizes[id as usize] as f64).product()
 }
 
-/// What a plan costs, and where.
+/// Cost of a plan, and the step at its memory peak.
 struct Estimate {
     cost: Cost,
-    /// The step with most memory, if it is one.
+    /// The step with the memory peak; `None` if the peak is outside of the steps.
     at: Option<usize>,
 }
 
@@ -147,12 +146,12 @@ impl Plan {
         plan
     }
 
-    /// Whether every size that the contraction meets is one that can be counted.
+    /// Checks that no size of the contraction exceeds the limit.
     ///
     /// # Errors
     /// [`EinsumError::IntermediateOverflow`].
     pub(crate) fn check_sizes(&self) -> Result<()> {
-        // Operands and result were checked with the shapes, parts of tensors are smaller.
+        // Operands and result are checked with the shapes, and views of tensors are smaller.
         let elements = self.cost.largest;
         if elements <= MOST_ELEMENTS {
             return Ok(());
@@ -170,28 +169,27 @@ impl Plan {
         self.cost
     }
 
-    /// Whether an operand has no elements, so that no sum has a term, or the result: it is 0 of the
-    /// semiring, and so is that of every step, whatever the other operands hold.
+    /// True if an operand (so that sums are empty) or the result has no elements: every result and intermediate is the
+    /// zero of the semiring, regardless of the other operands.
     pub fn is_empty(&self) -> bool {
         self.network.is_empty
     }
 
-    /// Whether the search for the order, or for labels to slice, stopped early because the network is
-    /// large: a longer search elsewhere, given as a [`Path`], may find a cheaper plan.
+    /// True if the search for the order, or for labels to slice, stopped early because the network is large: an
+    /// external search, given as a [`Path`], may find a cheaper plan.
     pub fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// The budget in bytes for which labels are sliced, if one was given: a plan that slices to fit
-    /// into free memory has none.
+    /// The budget in bytes for which labels are sliced, if the caller set one; `None` for a plan that slices to fit
+    /// into free memory.
     pub fn budget(&self) -> Option<usize> {
         self.budget
     }
 
-    /// The labels of axes longer than 1, in the order in which they first occur in the subscripts.
+    /// The labels of axes with size other than 1, in the order of first occurrence in the subscripts.
     ///
-    /// Terms of a sum are numbered in this order, the last label fastest, which is how ties are
-    /// broken.
+    /// The terms of a sum are numbered in this order, last label fastest. Ties resolve to the smallest number.
     pub fn labels(&self) -> &[crate::Label] {
         &self.network.names
     }
@@ -206,7 +204,7 @@ impl Plan {
         self.sliced.iter().map(|&id| self.network.names[id as usize]).collect()
     }
 
-    /// Whether the plan may run without its slices: not if these serve a budget that was given.
+    /// Checks that the plan may run without its slices: an error if they serve a budget set by the caller.
     ///
     /// # Errors
     /// [`EinsumError::NotSliced`].
@@ -218,7 +216,7 @@ impl Plan {
         Err(EinsumError::NotSliced { labels: labels.join(", ") })
     }
 
-    /// Which slots depend on the given labels.
+    /// For each slot, true if it depends on the given labels.
     pub(crate) fn varies(&self, sliced: &[Id]) -> Vec<bool> {
         let reached = |ids: &Ids| !sliced.is_empty() && ids.iter().any(|id| sliced.contains(id));
         let mut varies: Vec<bool> = self.network.inputs.iter().map(reached).collect();
@@ -228,14 +226,14 @@ impl Plan {
         varies
     }
 
-    /// Steps in the order in which they run: those that no sliced label reaches come first, once.
+    /// Steps in execution order: those independent of the sliced labels first, executed once.
     fn running_order(&self, varies: &[bool]) -> impl Iterator<Item = usize> {
         let of_steps = &varies[self.network.inputs.len()..];
         let steps = |varies| (0..of_steps.len()).filter(move |&s| of_steps[s] == varies);
         steps(false).chain(steps(true))
     }
 
-    /// Cost if the given labels are fixed in an outer loop.
+    /// Cost with the given labels fixed in an outer loop.
     fn estimate(&self, sliced: &[Id]) -> Estimate {
         let network = &self.network;
         let mut sizes = network.sizes.clone();
@@ -245,7 +243,7 @@ impl Plan {
         } else {
             volume(&network.output, &sizes)
         };
-        // Repeated labels of the output are written to the diagonal of zeros.
+        // For repeated output labels the result is written to the diagonal of a tensor of zeros.
         let written: f64 = if network.repeats() {
             network.result_shape().iter().map(|&n| n as f64).product()
         } else {
@@ -260,7 +258,7 @@ impl Plan {
         let operands = network.inputs.len();
         let varies = self.varies(sliced);
         let mut held = vec![0.0; varies.len()];
-        // Slices are added up in one part of the result and collected in the whole.
+        // Slices are accumulated in one part of the result and written to the whole.
         let mut live = match sliced {
             [] => 0.0,
             _ => whole + volume(&network.output, &sizes),
@@ -297,7 +295,7 @@ impl Plan {
         Estimate { cost, at }
     }
 
-    /// Labels that can be sliced, those of most memory at the peak first.
+    /// Labels that can be sliced, those with the most memory at the peak first.
     fn labels_at(&self, peak: Option<usize>) -> Vec<Id> {
         let mut sizes = self.network.sizes.clone();
         self.sliced.iter().for_each(|&id| sizes[id as usize] = 1);
@@ -335,11 +333,10 @@ impl Plan {
         labels
     }
 
-    /// With these labels fixed in outer loops, in this order.
+    /// The plan with these labels fixed in outer loops, in this order.
     ///
     /// # Errors
-    /// [`EinsumError::DuplicateSize`] for a label that is given twice; `BudgetTooSmall` for more slices than can be
-    /// counted.
+    /// [`EinsumError::DuplicateSize`] for a repeated label; `BudgetTooSmall` if the number of slices exceeds its limit.
     #[cfg(feature = "serde")]
     pub(crate) fn with_slices(mut self, sliced: Ids, budget: Option<usize>) -> Result<Self> {
         for (i, &id) in sliced.iter().enumerate() {
@@ -358,8 +355,8 @@ impl Plan {
         Ok(self)
     }
 
-    /// Slices labels until the peak fits into `budget` bytes: each time the label that brings the
-    /// peak down most per multiply-add that it adds.
+    /// Slices labels until the peak fits into `budget` bytes. Each iteration takes the label with the largest reduction
+    /// of the peak per added multiply-add.
     ///
     /// # Errors
     /// [`EinsumError::BudgetTooSmall`].
@@ -381,7 +378,7 @@ impl Plan {
                 let price = (cost.flops / self.cost.flops.max(1.0)).max(1.0).ln();
                 (gain / (price + 0.1), sliced, cost, at)
             };
-            // So large that no number of slices helps.
+            // The peak exceeds the budget for any number of slices.
             if self.cost.peak > MOST_ELEMENTS * MOST_SLICES {
                 labels.clear();
             }
@@ -393,17 +390,17 @@ impl Plan {
             };
             (self.sliced, self.cost, at) = (sliced, cost, next);
         }
-        // Labels of the output are the outer loops; the rest as terms are numbered.
+        // Output labels are the outer loops; summed labels follow in the order of the terms.
         let output = &self.network.output;
         self.sliced.sort_by_key(|id| (!output.contains(id), *id));
         Ok(self)
     }
 }
 
-/// Walks the pairs and sorts the labels of each; those that are summed, in the order of terms.
+/// Classifies the labels of each pair; summed labels are in the order of the terms.
 fn classify(network: &Network, pairs: &Pairs) -> (Vec<Pair>, Ids) {
     let mut slots: Vec<Ids> = network.inputs.clone();
-    // How many tensors still left name each label; the output is one of them.
+    // Number of remaining tensors with each label; the output counts as one.
     let mut uses = vec![0usize; network.sizes.len()];
     let all = network.inputs.iter().flatten().chain(&network.output);
     all.for_each(|&id| uses[id as usize] += 1);

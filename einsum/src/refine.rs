@@ -1,41 +1,39 @@
-//! Better orders by exact search in small subtrees.
+//! Improves contraction orders by exact search in small subtrees.
 //!
-//! A subtree of a contraction tree with up to [`LEAVES`] leaves is put into its cheapest order by
-//! dynamic programming over the subsets of its leaves; the leaves may be subtrees themselves.
-//! Repeated at every node, until a sweep no longer pays. An order never gets worse by it, in the
-//! measure of the planner.
+//! Dynamic programming over the subsets of its leaves finds the cheapest order of a subtree with up to [`LEAVES`]
+//! leaves, which may be subtrees themselves. This is repeated at every node until a sweep no longer pays. In the
+//! measure of the planner the order never becomes worse.
 
 use crate::network::{Id, Ids};
 use crate::order::{Found, Measure, Pairs};
 
-/// Leaves of a subtree: 3⁸ / 2 ways to split its subsets.
+/// Maximum number of leaves of a subtree: 3⁸ / 2 splits of subsets.
 const LEAVES: usize = 8;
-/// Time to order one subtree, in multiply-adds of a contraction.
+/// Time to optimise one subtree, in multiply-adds of a contraction.
 const SEARCH: f64 = 1e6;
-/// Searches of one plan, whatever it would gain: somewhat less than a second.
+/// Maximum number of searches for one plan: less than a second.
 const MOST_SEARCHES: usize = 1500;
-/// A sweep that gains less than this part is the last.
+/// Minimum relative gain of a sweep; a smaller one ends the search.
 const LEAST_GAIN: f64 = 1e-3;
 
 /// A contraction tree; slots as in [`Pairs`].
 struct Tree<'a> {
     measure: &'a Measure<'a>,
     operands: usize,
-    /// The two slots behind each slot that is no operand.
+    /// The two operands of each contraction slot.
     parts: Vec<(usize, usize)>,
     /// Labels of every slot.
     ids: Vec<Ids>,
 }
 
-/// `pairs`, or a cheaper order. Takes at most about the time of the contraction itself, and is cut
-/// where that would be long.
+/// `pairs`, or a cheaper order. The time is at most about that of the contraction, and is limited by [`MOST_SEARCHES`].
 pub(crate) fn refine(measure: &Measure<'_>, pairs: Pairs) -> Found {
     let worth = (measure.price(&pairs) / SEARCH) as usize;
     let (pairs, finished) = refine_by(measure, pairs, worth.min(MOST_SEARCHES));
     Found { pairs, cut: !finished && worth > MOST_SEARCHES }
 }
 
-/// [`refine`] with a number of searches, and whether they were enough.
+/// [`refine`] with a number of searches; returns true if they sufficed.
 fn refine_by(measure: &Measure<'_>, pairs: Pairs, mut searches: usize) -> (Pairs, bool) {
     let mut cost = measure.price(&pairs);
     let operands = measure.inputs.len();
@@ -66,7 +64,7 @@ impl Tree<'_> {
         slot.checked_sub(self.operands).map(|step| self.parts[step])
     }
 
-    /// Slots of all contractions, operands before results.
+    /// Slots of all contractions, children before parents.
     fn nodes(&self) -> Vec<usize> {
         // The root stays the last slot.
         let mut nodes = vec![self.operands + self.parts.len() - 1];
@@ -81,7 +79,7 @@ impl Tree<'_> {
         nodes
     }
 
-    /// [`Tree::nodes`], the most expensive ones if they are more than `most`.
+    /// The `most` most expensive of [`Tree::nodes`].
     fn dearest(&self, most: usize) -> Vec<usize> {
         let mut nodes = self.nodes();
         if nodes.len() > most {
@@ -94,8 +92,8 @@ impl Tree<'_> {
         nodes
     }
 
-    /// Of each slot, what contracting it takes beyond what then waits, in elements: the part that takes
-    /// more goes first, which is best (Sethi and Ullman 1970).
+    /// For each slot, peak number of elements during its computation minus elements that remain after it. Computing the
+    /// child with the larger value first minimises the peak (Sethi and Ullman 1970).
     fn hurry(&self) -> Vec<f64> {
         let waits = |slot: usize| match self.parts(slot) {
             Some(_) => self.measure.volume(&self.ids[slot]),
@@ -113,7 +111,7 @@ impl Tree<'_> {
         hurry
     }
 
-    /// The order of the tree, each slot after its parts, so that little waits at a time.
+    /// The order of the tree in post-order, with a small number of elements alive at a time.
     fn pairs(&self) -> Pairs {
         let hurry = self.hurry();
         let mut slot_of: Vec<usize> = (0..self.operands + self.parts.len()).collect();
@@ -132,10 +130,10 @@ impl Tree<'_> {
         pairs
     }
 
-    /// Puts the subtree under a node into its best order and returns what that saves.
+    /// Replaces the subtree at a node by its best order; returns the saved cost.
     fn reorder(&mut self, root: usize) -> f64 {
         let Some((left, right)) = self.parts(root) else { return 0.0 };
-        // Contractions of the subtree, the root first, and what they contract.
+        // Contractions of the subtree, root first, and their operands.
         let (mut inner, mut leaves) = (vec![root], vec![left, right]);
         while leaves.len() < LEAVES {
             let size = |&at: &usize| self.measure.volume(&self.ids[leaves[at]]);
@@ -155,7 +153,7 @@ impl Tree<'_> {
         if after >= before * (1.0 - 1e-9) {
             return 0.0;
         }
-        // The root keeps its slot, others are filled anew.
+        // The root keeps its slot; the other slots are reassigned.
         let mut todo = vec![(subsets.all(), root)];
         let mut free = inner.split_off(1);
         while let Some((set, node)) = todo.pop() {
@@ -164,7 +162,7 @@ impl Tree<'_> {
                 if half.is_power_of_two() {
                     return leaves[half.trailing_zeros() as usize];
                 }
-                // As many contractions as before.
+                // The number of contractions is unchanged.
                 let slot = free.pop().unwrap_or(root);
                 self.ids[slot] = subsets.ids(subsets.out[half]);
                 todo.push((half, slot));
@@ -181,13 +179,13 @@ impl Tree<'_> {
     }
 }
 
-/// The cheapest order of every subset of some tensors, as bit sets of tensors and of labels.
+/// The cheapest order of every subset of some tensors; bit sets for tensors and for labels.
 struct Subsets {
     labels: Vec<Id>,
     /// Labels of the product of a subset.
     out: Vec<u128>,
     best: Vec<f64>,
-    /// One half of the last contraction.
+    /// One half of the last contraction of each subset.
     split: Vec<usize>,
 }
 
@@ -229,7 +227,7 @@ impl Subsets {
         let (mut best, mut split) = (vec![0.0; count], vec![0; count]);
         for set in (1..count).filter(|set| !set.is_power_of_two()) {
             best[set] = f64::INFINITY;
-            // Halves that hold the highest tensor, once each.
+            // Enumerates each split once: halves that contain the highest tensor.
             let top = 1 << set.ilog2();
             let rest = set ^ top;
             let mut part = rest;
@@ -264,7 +262,7 @@ impl Subsets {
 mod tests {
     use super::*;
 
-    /// All orders of five tensors.
+    /// Minimum over all orders of five tensors.
     fn cheapest(measure: &Measure<'_>, left: &[usize], pairs: &mut Pairs) -> f64 {
         if left.len() == 1 {
             return measure.price(pairs);

@@ -1,4 +1,4 @@
-//! What a plan will do, for people: order, sizes, cost, memory, slices.
+//! Text report of a plan: order, sizes, cost, memory, slices.
 
 use std::fmt;
 
@@ -16,9 +16,9 @@ pub struct PlanReport<'a> {
 }
 
 impl Plan {
-    /// The plan step by step, for elements of this many bytes: which slots a step takes (operands come
-    /// first, then results in order), its subscripts without axes of size 1, elements of its result and
-    /// multiply-adds, both of one slice; then what the whole takes.
+    /// A table of the plan for elements of this size in bytes: slots that each step reads (operands first, then results
+    /// in order), its subscripts without axes of size 1, elements of its result and multiply-adds, both per slice; then
+    /// the totals.
     ///
     /// ```
     /// let shapes: [&[usize]; 3] = [&[10, 1000], &[1000, 10], &[10, 1000]];
@@ -47,7 +47,7 @@ impl PlanReport<'_> {
         ids.iter().map(|&id| self.plan.network.names[id as usize]).collect()
     }
 
-    /// Values of these labels together, in one slice.
+    /// Number of elements over these labels, in one slice.
     fn volume(&self, ids: &[Id]) -> f64 {
         let open = ids.iter().filter(|id| !self.plan.sliced.contains(id));
         open.map(|&id| self.plan.network.sizes[id as usize] as f64).product()

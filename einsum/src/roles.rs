@@ -1,10 +1,10 @@
-//! What becomes of the labels of one or two operands.
+//! Roles of the labels of one or two operands.
 
 use crate::label::Label;
 use crate::network::Id;
 use crate::plan::Plan;
 
-/// Labels of a contraction of one or two tensors by what becomes of them; axes of size 1 have none.
+/// Labels of a contraction of one or two tensors, classified by role; axes of size 1 have none.
 ///
 /// ```text
 /// A  [batch, left, sum,   lone 0]     batch  in A, B and C     sum   in A and B
@@ -12,7 +12,7 @@ use crate::plan::Plan;
 /// C  [repeated, batch, left, right]   right  in B and C        repeated  in the result only
 /// ```
 ///
-/// Labels that are summed stand in the order of [`Plan::labels`], in which terms are numbered.
+/// Summed labels are in the order of [`Plan::labels`], which numbers the terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roles<L = Label> {
     /// In both operands and in the result.
@@ -44,8 +44,7 @@ impl<L> Roles<L> {
 }
 
 impl Plan {
-    /// The roles of the labels, if the plan has one or two operands, as those of
-    /// [`Plan::steps`] have.
+    /// The roles of the labels if the plan has one or two operands, as all plans of [`Plan::steps`] have.
     ///
     /// ```
     /// use t4a_einsum::{Einsum, Label};

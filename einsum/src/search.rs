@@ -1,7 +1,7 @@
-//! The search for an order of contraction. Finding a best one is NP-hard.
+//! Search for a contraction order. Finding an optimal one is NP-hard.
 //!
 //! ```text
-//! Greedy   greedy orders, the cheapest of a few     ╲
+//! Greedy   the cheapest of several greedy orders     ╲
 //!                                                      refine: best orders of small subtrees
 //! TreeSa   omeco: simulated annealing over trees    ╱
 //! ```
@@ -18,33 +18,33 @@ use crate::network::{Id, Ids};
 use crate::order::{Found, Measure, Pairs, in_rounds, join};
 use crate::refine::refine;
 
-/// Nanoseconds, about, that greedy searches of one network take: at most, and if the contraction takes
-/// no longer.
+/// Limits of the total time of the greedy searches of one network, in nanoseconds: maximum, and minimum if the
+/// contraction is faster.
 const MOST_WORK: usize = 200_000_000;
 const LEAST_WORK: usize = 5_000_000;
-/// What a greedy search takes for every operand, apart from its candidates.
+/// Time of a greedy search per operand, in addition to its candidates, in nanoseconds.
 const PER_OPERAND: usize = 500;
-/// Operands of the largest network that is annealed: the library takes recursion as deep as a tree
-/// and time with the cube of its depth.
+/// Maximum number of operands for annealing: the library recurses to the depth of the tree, and its time is cubic in
+/// the depth.
 const MOST_ANNEALED: usize = 500;
 
-/// How the contraction order is found.
+/// Search method for the contraction order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Optimizer {
-    /// Repeatedly the pair whose product grows least; the best of a few ways to weigh growth, its
-    /// subtrees then put into their best order, for about the time of one contraction at most.
+    /// Repeatedly contracts the pair with the smallest growth, for several measures of growth; the subtrees of the best
+    /// order are then optimised exactly. Takes at most about the time of one contraction.
     #[default]
     Greedy,
-    /// Simulated annealing over contraction trees: seconds of search for better paths. Subtrees as
-    /// above.
+    /// Simulated annealing over contraction trees: seconds of search for better paths. Subtrees are optimised as in
+    /// [`Optimizer::Greedy`].
     TreeSa,
 }
 
-/// Searches for an order.
+/// Searches for a contraction order.
 ///
 /// # Errors
-/// [`EinsumError::IntermediateOverflow`] if no order keeps to tensors that memory holds.
+/// [`EinsumError::IntermediateOverflow`] if every order found has an intermediate that exceeds any memory.
 pub(crate) fn search(
     inputs: &[Ids],
     output: &[Id],
@@ -68,8 +68,7 @@ pub(crate) fn search(
     Ok(Found { cut: cut || found.cut || refined.cut, ..refined })
 }
 
-/// The cheapest of the orders that the greedy search finds, in fewer ways if the contraction takes no
-/// longer than the search.
+/// The cheapest of the greedy orders; fewer variants are tried if the contraction takes no longer than the search.
 fn cheapest(measure: &Measure<'_>) -> Result<Found> {
     let Measure { inputs, output, sizes } = *measure;
     let size = |free: &Vec<bool>| -> Vec<f64> {
@@ -105,16 +104,16 @@ fn cheapest(measure: &Measure<'_>) -> Result<Found> {
 
 fn anneal(inputs: &[Ids], output: &[Id], sizes: &[usize]) -> Option<Pairs> {
     let code = EinCode::new(inputs.iter().map(|ids| ids.to_vec()).collect(), output.to_vec());
-    // Sizes enter as logarithms.
+    // The library takes logarithms of these sizes.
     let size = |(id, &n): (usize, &usize)| (id as Id, n.max(1));
     let of: HashMap<Id, usize> = sizes.iter().enumerate().map(size).collect();
     let tree = optimize_code(&code, &of, &TreeSA::fast())?;
     Some(order(&tree, inputs.len()))
 }
 
-/// Labels that a greedy search may count as size 1: none; those of the output; those of more than
-/// two tensors. Every order carries such a label along for long, and a search that counts it
-/// prefers products of small tensors that share nothing else.
+/// Sets of labels that a greedy search may count as size 1: none; those of the output; those of more than two tensors.
+/// Every order keeps such a label for many steps, and a search that counts its size prefers products of small tensors
+/// without other shared labels.
 fn free_labels(inputs: &[Ids], output: &[Id], labels: usize) -> Vec<Vec<bool>> {
     let mut uses = vec![0; labels];
     inputs.iter().flatten().for_each(|&id| uses[id as usize] += 1);
@@ -126,12 +125,12 @@ fn free_labels(inputs: &[Ids], output: &[Id], labels: usize) -> Vec<Vec<bool>> {
     choices
 }
 
-/// How much the greedy search credits a pair for the memory of its two tensors, against that of
-/// their product. None is best for every network; the cheapest of the orders is taken.
+/// Weights of the two operands' sizes relative to the size of their product in the greedy measure. No weight is best
+/// for every network; the cheapest of the orders is taken.
 const GAINS: [f64; 4] = [0.0, 0.3, 0.7, 1.0];
 
-/// The pairs of a tree in post-order, without recursion. Operands that the tree forgets come last,
-/// those it repeats count once: either would give a wrong sum.
+/// The pairs of a tree in post-order, without recursion. Operands missing in the tree are appended, and repeated
+/// operands are used once: otherwise the sum would be wrong.
 fn order(root: &NestedEinsum<Id>, operands: usize) -> Pairs {
     enum Visit<'a> {
         Tree(&'a NestedEinsum<Id>),
@@ -140,7 +139,7 @@ fn order(root: &NestedEinsum<Id>, operands: usize) -> Pairs {
     let mut pairs = Pairs::new();
     let mut used = vec![false; operands];
     let mut todo = vec![Visit::Tree(root)];
-    // Slots of finished subtrees; none for one that holds no new operand.
+    // Slots of completed subtrees; `None` for a subtree without a new operand.
     let mut done: Vec<Option<usize>> = Vec::new();
     while let Some(visit) = todo.pop() {
         match visit {

@@ -1,10 +1,9 @@
-//! Derivatives of contractions in slices: each slice keeps its own intermediates, and only while
-//! it runs.
+//! Derivatives of sliced contractions: the intermediates of a slice are stored only while the slice is processed.
 //!
-//! The result is `c = ⊕ₛ cₛ` over the slices of summed labels, so ⊕ passes on to slice s what the
-//! [`rules`](crate::rules) pass on to a term: everything if the semiring is linear, the whole
-//! cotangent to the first slice that is c if one wins, and `∂c/∂cₛ` if all share; a c that absorbs
-//! its terms is shared equally by the slices that are c.
+//! The result is `c = ⊕ₛ cₛ` over the slices of summed labels, so the derivative of ⊕ with respect to slice s follows
+//! the [`rules`](crate::rules) for a term: the full cotangent for linear semirings, the full cotangent for the first
+//! slice that equals c for selective ones, and `∂c/∂cₛ` otherwise; if c is absorbing, the slices equal to c have equal
+//! weights.
 
 use t4a_algebra::Numeric;
 use t4a_tensor::Tensor;
@@ -21,8 +20,8 @@ use crate::table::Rules;
 impl Plan {
     /// Cotangents of the operands' views, given that of the output labels.
     ///
-    /// Cost: for linear semirings that of [`Plan::vjp`] in every slice; for others a contraction
-    /// more, which finds c.
+    /// Cost: for linear semirings that of [`Plan::vjp`] in every slice; for others one additional contraction, which
+    /// computes c.
     pub(crate) fn vjp_slices<T: Numeric>(
         &self,
         rules: &Rules<T>,
@@ -59,7 +58,7 @@ impl Plan {
         let (outer, inner) = self.slice_counts();
         for o in 0..outer {
             let block = self.slice_at(o * inner);
-            // What no slice has claimed yet.
+            // Cotangents not yet assigned to a slice.
             let mut open = block.values(cotangent, output)?;
             let sum = sum.as_ref().map(|sum| block.values(sum, output)).transpose()?;
             let absorbing = absorbing.as_ref().map(|n| block.values(n, output)).transpose()?;
@@ -129,7 +128,7 @@ impl Plan {
     }
 }
 
-/// Whether an element of a result absorbs its terms.
+/// True if an element of a result is absorbing.
 fn absorbs<T: Numeric>(rules: &Rules<T>, sum: &Labelled<T>) -> Result<bool> {
     if rules.share != Share::Marginal {
         return Ok(false);

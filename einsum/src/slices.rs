@@ -2,9 +2,9 @@
 //! memory budget.
 //!
 //! ```text
-//! before the loops         steps that no sliced label reaches
-//! labels of the output     outer loops; their results stand side by side
-//! labels that are summed   inner loops; their results are added up, in ascending order
+//! before the loops         steps that are independent of the sliced labels
+//! labels of the output     outer loops; each writes a separate part of the result
+//! labels that are summed   inner loops; their results are accumulated, in ascending order
 //! ```
 
 use t4a_algebra::Scalar;
@@ -18,7 +18,7 @@ use crate::network::Id;
 use crate::plan::Plan;
 use crate::table::Ring;
 
-/// Which value each sliced label has.
+/// The value of each sliced label.
 pub(crate) struct Slice<'a> {
     labels: &'a [Id],
     values: Vec<usize>,
@@ -30,7 +30,7 @@ impl Slice<'_> {
         self.labels.iter().position(|&label| label == id).map(|i| self.values[i])
     }
 
-    /// The part of a tensor that the slice reads: sliced axes keep one index.
+    /// The view of a tensor in the slice: sliced axes keep one index.
     pub(crate) fn of<T: Scalar>(&self, x: &Labelled<T>) -> Result<Labelled<T>> {
         let mut x = x.clone();
         for (axis, &id) in x.ids.iter().enumerate() {
@@ -46,7 +46,7 @@ impl Slice<'_> {
         Ok(align(&self.of(x)?, ids)?.to_vec()?)
     }
 
-    /// Combines a part into its place in the whole, whose axes are `ids`.
+    /// Combines a part into its position in the whole, whose axes are `ids`.
     pub(crate) fn place<T: Scalar>(
         &self,
         whole: &mut Tensor<T>,
@@ -73,7 +73,7 @@ impl Plan {
         sizes
     }
 
-    /// The slice of a number, row-major over [`Plan::sliced`].
+    /// The slice of an index, row-major over [`Plan::sliced`].
     pub(crate) fn slice_at(&self, number: usize) -> Slice<'_> {
         let mut rest = number;
         let mut values = vec![0; self.sliced.len()];
@@ -85,7 +85,7 @@ impl Plan {
         Slice { labels: &self.sliced, values }
     }
 
-    /// Number of slices that differ in labels of the output, and of those that are summed.
+    /// Number of slices over output labels, and over summed labels.
     pub(crate) fn slice_counts(&self) -> (usize, usize) {
         let count = |of_output: bool| -> usize {
             let fits = |id: &&Id| self.network.output.contains(id) == of_output;
@@ -107,8 +107,8 @@ impl Plan {
         })
     }
 
-    /// Folds the contractions of the slices that are summed, in ascending order, and puts what comes
-    /// out side by side; `fill` is what an element holds before.
+    /// Folds the contractions of the slices over summed labels in ascending order and writes each result to its part of
+    /// the output, which is initialised with `fill`.
     pub(crate) fn fold_slices<T: Scalar, U: Scalar>(
         &self,
         ring: &Ring<T>,

@@ -1,4 +1,4 @@
-//! What is summed over what: labels of every operand and of the result.
+//! Subscripts: labels of every operand and of the result.
 //!
 //! ```text
 //! "bij,bjk->bik"    explicit output
@@ -12,13 +12,13 @@ use std::str::FromStr;
 use crate::error::{EinsumError, Result};
 use crate::label::Label;
 
-/// Letters and digits, and every character beyond ASCII that is visible: networks of hundreds of
-/// tensors use up the letters.
+/// Labels are letters, digits and all visible non-ASCII characters; networks of hundreds of tensors need more labels
+/// than letters.
 fn is_label(c: char) -> bool {
     c.is_ascii_alphanumeric() || (!c.is_ascii() && !c.is_control() && !c.is_whitespace())
 }
 
-/// One axis of a term, or the place of the ellipsis.
+/// One axis of a term, or the ellipsis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Token {
     Label(Label),
@@ -48,7 +48,7 @@ fn term<L: Into<Label>>(labels: impl IntoIterator<Item = L>) -> Term {
 }
 
 impl Subscripts {
-    /// From labels of any type: `char`, `i32`, `i64`, `u32`, `usize` or [`Label`].
+    /// Subscripts from labels of any type: `char`, `i32`, `i64`, `u32`, `usize` or [`Label`].
     pub fn new<L, I>(
         inputs: impl IntoIterator<Item = I>,
         output: impl IntoIterator<Item = L>,
@@ -60,7 +60,7 @@ impl Subscripts {
         Self { inputs: inputs.into_iter().map(term).collect(), output: Some(term(output)) }
     }
 
-    /// With the implicit output: labels that occur once, ascending.
+    /// Subscripts with the implicit output: labels that occur once, ascending.
     pub fn implicit<L, I>(inputs: impl IntoIterator<Item = I>) -> Self
     where
         L: Into<Label>,
@@ -88,7 +88,7 @@ impl Subscripts {
         self.inputs.len()
     }
 
-    /// Number of axes that operand `i` must have; none with an ellipsis.
+    /// Number of axes of operand `i`; `None` with an ellipsis.
     pub fn rank(&self, i: usize) -> Option<usize> {
         let term = self.inputs.get(i)?;
         (!term.contains(&Token::Ellipsis)).then_some(term.len())
@@ -96,7 +96,7 @@ impl Subscripts {
 }
 
 impl Default for Subscripts {
-    /// No operands yet and an implicit output; the start of a builder.
+    /// No operands and an implicit output; the start of a builder.
     fn default() -> Self {
         Self { inputs: Vec::new(), output: None }
     }
@@ -113,7 +113,7 @@ impl FromStr for Subscripts {
             let behind_arrow = output.is_some();
             let current = match &mut output {
                 Some(term) => term,
-                // The list starts with one term and only grows.
+                // The list is never empty: it starts with one term.
                 None => {
                     let last = inputs.len() - 1;
                     &mut inputs[last]

@@ -1,10 +1,9 @@
-//! A semiring as a table of functions.
+//! A semiring as a table of function pointers.
 //!
-//! What contractions and their derivatives do with labels, slots and slices is the same over all
-//! semirings: it is compiled once per element type, and calls what differs through these tables, once
-//! per tensor.
+//! The handling of labels, slots and slices is the same over all semirings: it is compiled once per element type, and
+//! calls semiring-specific functions through these tables, once per tensor.
 
-// A table says what its functions take and give.
+// The types of the function pointers document their arguments.
 #![allow(clippy::type_complexity)]
 
 use std::marker::PhantomData;
@@ -19,11 +18,11 @@ use t4a_tensor::{Tensor, TensorError};
 use crate::error::Result;
 use crate::rules::{self, Differentiable, MatrixProduct, Share, Slices};
 
-/// What a contraction asks of a semiring.
+/// Functions of a semiring that contractions use.
 pub(crate) struct Ring<T: Scalar> {
-    /// 0 of the semiring.
+    /// The zero of the semiring.
     pub(crate) zero: T,
-    /// 1 of the semiring.
+    /// The one of the semiring.
     pub(crate) one: T,
     /// [`matmul`].
     pub(crate) matmul: fn(&Tensor<T>, &Tensor<T>) -> Result<Tensor<T>, TensorError>,
@@ -49,27 +48,27 @@ impl<T: Scalar> Ring<T> {
     }
 }
 
-/// What derivatives ask of a semiring.
+/// Functions of a semiring that derivatives use.
 pub(crate) struct Rules<T: Numeric> {
     /// The semiring.
     pub(crate) ring: Ring<T>,
-    /// (+, ×): what cotangents and tangents are numbers of.
+    /// (+, ×), the semiring of cotangents and tangents.
     pub(crate) numbers: Ring<T>,
     /// [`Differentiable::SHARE`].
     pub(crate) share: Share,
-    /// Whether cotangents ask for the sums, or for the argmax of each.
+    /// True if cotangents read the sums, or the argmax of each.
     pub(crate) reads_sums: bool,
     /// [`Differentiable::matmul`].
     pub(crate) matmul: fn(&Tensor<T>, &Tensor<T>) -> Result<(Tensor<T>, Option<Tensor<u32>>)>,
     /// `x̄`.
     pub(crate) conj: fn(Tensor<T>) -> Result<Tensor<T>, TensorError>,
-    /// `g` where x is not 0 of the semiring: what an operand passes on that nothing is done to.
+    /// `g` where x is not the zero of the semiring, else 0: derivative with respect to a copied operand.
     pub(crate) alive: fn(Tensor<T>, Tensor<T>) -> Result<Tensor<T>, TensorError>,
-    /// Cotangents of A and B, given that of C, if the semiring is not linear.
+    /// Cotangents of A and B given that of C, for non-linear semirings.
     pub(crate) vjp: fn(&MatrixProduct<'_, T>, &[T]) -> Result<[Vec<T>; 2]>,
-    /// The tangent of C, given those of A and B, if the semiring is not linear.
+    /// Tangent of C given those of A and B, for non-linear semirings.
     pub(crate) jvp: fn(&MatrixProduct<'_, T>, &[T], &[T]) -> Result<Vec<T>>,
-    /// Which elements absorb others: 1, else 0.
+    /// 1 for absorbing elements, else 0.
     pub(crate) absorbing: fn(Tensor<T>) -> Result<Tensor<u32>, TensorError>,
     /// [`rules::open_to`].
     pub(crate) open_to: fn(&mut [T], &[T], &[T], Option<&[u32]>) -> Result<Vec<T>>,

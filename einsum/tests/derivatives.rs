@@ -38,7 +38,7 @@ fn dot(a: &Tensor<f64>, b: &Tensor<f64>) -> f64 {
     a.to_vec().unwrap().iter().zip(b.to_vec().unwrap()).map(|(a, b)| a * b).sum()
 }
 
-/// What a cotangent sees of a result; embedded zeros of the semiring do not count.
+/// ⟨g, y⟩ over the finite elements; embedded zeros of the semiring are skipped.
 fn seen(g: &Tensor<f64>, y: &Tensor<f64>) -> f64 {
     let terms = g.to_vec().unwrap().into_iter().zip(y.to_vec().unwrap());
     terms.filter(|(_, y)| y.is_finite()).map(|(g, y)| g * y).sum()
@@ -122,8 +122,7 @@ fn marginals_match_finite_differences() {
     check::<LogSumExp>();
 }
 
-/// f(y) ≥ f(x) + ⟨g, y − x⟩ for a convex f, where terms tie too; and one unit of cotangent goes to
-/// every factor.
+/// f(y) ≥ f(x) + ⟨g, y − x⟩ for a convex f, also at ties; and the cotangents of every factor sum to 1.
 #[test]
 fn max_plus_gradients_are_subgradients_at_ties() -> Result<()> {
     for seed in 0..40 {
@@ -148,7 +147,7 @@ fn max_plus_gradients_are_subgradients_at_ties() -> Result<()> {
     Ok(())
 }
 
-/// Elements without a candidate pass on nothing; there is no NaN.
+/// Elements equal to the zero of the semiring have zero gradient, not NaN.
 #[test]
 fn dead_elements_have_no_gradient() -> Result<()> {
     let dead = f64::NEG_INFINITY;
@@ -185,7 +184,7 @@ fn log_gradients_are_brute_force_marginals() -> Result<()> {
     Ok(())
 }
 
-/// Complex cotangents: the derivative of |Σ a·b|² by Re and Im of a.
+/// Complex cotangents: the derivative of |Σ a·b|² with respect to Re and Im of a.
 #[test]
 fn complex_rules_are_conjugate_wirtinger() -> Result<()> {
     let z = |shape: &[usize], seed: usize| {
@@ -217,7 +216,7 @@ fn complex_rules_are_conjugate_wirtinger() -> Result<()> {
     Ok(())
 }
 
-/// One tensor in two places: the sum of both cotangents is the derivative.
+/// A tensor used as two operands: its derivative is the sum of both cotangents.
 #[test]
 fn a_tensor_used_twice_gets_both_cotangents() -> Result<()> {
     let a = floats(&[3, 3], 4);
@@ -240,8 +239,8 @@ fn shapes_of_derivatives_are_checked() -> Result<()> {
     Ok(())
 }
 
-/// What is 0 of the semiring passes nothing on, however little is done to it: copied, put on a
-/// diagonal, repeated, summed over an axis of size 1 or 2.
+/// Elements equal to the zero of the semiring have derivative 0 under every operation: copy, diagonal, repetition, sum
+/// over an axis of size 1 or 2.
 #[test]
 fn zeros_pass_nothing_on_whatever_the_path() -> Result<()> {
     fn check<S: Differentiable<f64>>() -> Result<()> {
@@ -268,14 +267,14 @@ fn zeros_pass_nothing_on_whatever_the_path() -> Result<()> {
     check::<MaxMul>()?;
     check::<MaxMin>()?;
     check::<LogSumExp>()?;
-    // Over (+, ×) 0 is a number like others.
+    // Over (+, ×) the derivative at 0 is as at other numbers.
     let x = Tensor::zeros(&[2])?;
     let grads = plan_of("i->i", &[&[2]]).vjp::<Standard, f64>(&[&x], &Tensor::ones(&[2])?)?;
     assert_eq!(grads[0].to_vec()?, [1.0, 1.0]);
     Ok(())
 }
 
-/// A NaN is the factor that counts, on either side, and the first NaN of a sum is its argmax.
+/// A NaN factor has derivative 1 on either side, and the first NaN of a sum is its argmax.
 #[test]
 fn nan_wins_among_factors_and_terms() -> Result<()> {
     let plan = plan_of("i,i->", &[&[3], &[3]]);
@@ -293,7 +292,7 @@ fn nan_wins_among_factors_and_terms() -> Result<()> {
     Ok(())
 }
 
-/// 0 · ∞ is 0 in the semiring and in its derivative: with a factor 0, a cotangent 0 and a tangent 0.
+/// 0 · ∞ is 0 in the semiring and in its derivative: for a factor 0, a cotangent 0 and a tangent 0.
 #[test]
 fn infinite_factors_make_no_nan() -> Result<()> {
     let plan = plan_of("i,i->i", &[&[3], &[3]]);
@@ -310,8 +309,8 @@ fn infinite_factors_make_no_nan() -> Result<()> {
     Ok(())
 }
 
-/// Ties go to the first term: labels that occur first in the subscripts are the slowest, whichever
-/// operand a path names first.
+/// Ties resolve to the first term: labels of earlier occurrence in the subscripts are slowest, independent of the
+/// operand order of the path.
 #[test]
 fn ties_follow_the_subscripts() -> Result<()> {
     // Terms (0, 1) and (1, 0) tie.

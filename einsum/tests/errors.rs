@@ -1,4 +1,4 @@
-//! One test per way of being wrong.
+//! One test per error.
 
 use t4a_algebra::Standard;
 use t4a_einsum::{Einsum, EinsumError as E, Path, Result};
@@ -85,7 +85,7 @@ fn dtypes_must_agree() -> Result<()> {
     Ok(())
 }
 
-/// A summed label has the size of its axes, also if that is 1; sizes of no label are mistakes.
+/// A summed label has the size of its axes, also if that is 1; a size for an unknown label is an error.
 #[test]
 fn sizes_are_given_to_labels_of_the_output_only() -> Result<()> {
     let sized = |text: &str, size: usize| Einsum::new(text).unwrap().size('b', size);
@@ -94,7 +94,7 @@ fn sizes_are_given_to_labels_of_the_output_only() -> Result<()> {
     assert_eq!(sized("ab,b->a", 4).plan(&[&[3, 1], &[1]], 8).unwrap_err(), conflict);
     let unused = E::UnusedSize { label: 'b'.into(), given: 4 };
     assert_eq!(sized("a->a", 4).plan(&[&[3]], 8).unwrap_err(), unused);
-    // What is right: the size that the axes have, and axes of size 1 along the output.
+    // Valid sizes: that of the axes, and any size for axes of size 1 along the output.
     let x = Tensor::from_vec(vec![1, 2, 3], &[3, 1])?;
     assert_eq!(sized("ab->a", 1).contract::<Standard, i32>(&[&x])?.to_vec()?, [1, 2, 3]);
     let y = sized("ab->ba", 2).contract::<Standard, i32>(&[&x])?;
@@ -102,7 +102,7 @@ fn sizes_are_given_to_labels_of_the_output_only() -> Result<()> {
     Ok(())
 }
 
-/// Nothing wraps: not in shapes, not in products of labels, not in budgets.
+/// No integer overflow: not in shapes, not in products of labels, not in budgets.
 #[test]
 fn sizes_beyond_the_address_space_are_refused() {
     let huge = usize::MAX;
@@ -112,11 +112,11 @@ fn sizes_beyond_the_address_space_are_refused() {
     assert!(matches!(of("i->iiii", &[&[1 << 20]]), Err(E::SizeOverflow { .. })));
     let far = Einsum::new("i->ni").unwrap().size('n', 1 << 62).plan(&[&[4]], 8);
     assert!(matches!(far, Err(E::SizeOverflow { .. })));
-    // As much work as one likes, as long as it can be counted.
+    // The number of multiply-adds is unlimited as long as it can be represented.
     let k = 1 << 48;
     let sums = Einsum::new("i,j,k->").unwrap().memory(huge);
     assert!(sums.plan(&[&[k], &[k], &[k]], 8).unwrap().shape().is_empty());
-    // 130 labels of size 2 in one tensor, only because the path says so.
+    // 130 labels of size 2 in one tensor, forced by the path.
     let first = (0..65).map(|i| vec![2 * i, 2 * i + 1]);
     let second = (0..65).map(|i| vec![(2 * i + 1) % 130, (2 * i + 2) % 130]);
     let terms: Vec<Vec<usize>> = first.chain(second).collect();
@@ -132,7 +132,7 @@ fn sizes_beyond_the_address_space_are_refused() {
     assert!(network.memory(huge).plan(&[&[2, 2][..]; 130], 8).is_ok());
 }
 
-/// An axis of size 0 next to axes that overflow: no element anywhere, and no product of sizes.
+/// An axis of size 0 next to axes whose product overflows: no elements, no error.
 #[test]
 fn empty_tensors_may_have_long_axes() -> Result<()> {
     let (huge, one) = (1 << 24, Tensor::<f64>::zeros(&[1, 1, 1])?);
@@ -153,6 +153,6 @@ fn empty_tensors_may_have_long_axes() -> Result<()> {
 fn budgets_of_nothing_are_refused() {
     let e = Einsum::new("ij,jk->ik").unwrap().memory(0);
     assert!(matches!(e.plan(&[&[2, 2], &[2, 2]], 8), Err(E::BudgetTooSmall { budget: 0, .. })));
-    // No bytes per element need none.
+    // Elements of 0 bytes need no memory.
     assert!(e.plan(&[&[2, 2], &[2, 2]], 0).is_ok());
 }

@@ -1,4 +1,4 @@
-//! Every order of contraction of random networks against the loops of the definition.
+//! Every contraction order of random networks against the loops of the definition.
 
 mod oracle;
 
@@ -13,7 +13,7 @@ fn einsum_of(case: &Case) -> Einsum {
     case.given().into_iter().fold(subscripts.into(), |e: Einsum, (l, n)| e.size(l, n))
 }
 
-/// Every way to contract `n` tensors in pairs; those of five tensors are 180.
+/// All pairwise orders of `n` tensors; 180 for five tensors.
 fn orders(n: usize) -> Vec<Vec<Vec<usize>>> {
     if n < 2 {
         return vec![vec![]];
@@ -62,7 +62,7 @@ fn check<S: Semiring<T>, T: Scalar>(case: &Case, pick: usize, value: impl Fn(i64
     }
     assert_eq!(slots.len(), data.len() + data.len().max(2) - 1);
     assert_eq!(slots.last().unwrap().to_vec().unwrap(), want, "step by step");
-    // Budgets down to the tightest that has a plan.
+    // Budgets down to the smallest feasible one.
     let mut budget = plan.cost().bytes(size_of::<T>()) as usize;
     let mut sliced = 0;
     while let Ok(plan) = own.clone().memory(budget).plan(&views, size_of::<T>()) {
@@ -90,7 +90,7 @@ proptest! {
     }
 }
 
-/// Slices that leave the result whole, cut it, and do both, with steps that no slice reaches.
+/// Slices over summed labels, over output labels, and over both, with steps independent of the slices.
 #[test]
 fn slices_of_summed_and_of_output_labels_give_the_same() {
     let shapes = [[6, 8], [8, 8], [8, 8], [8, 5]];
@@ -124,7 +124,7 @@ fn slices_of_summed_and_of_output_labels_give_the_same() {
     assert_eq!(kinds, [true; 3], "summed, output, both");
 }
 
-/// Annealing and greedy agree, on a chain that has a clear best order.
+/// Annealing and greedy search agree on a chain with a unique best order.
 #[test]
 fn optimizers_agree_and_beat_the_left_to_right_order() {
     let shapes = [[10, 100], [100, 5], [5, 50], [50, 1000]];
@@ -143,8 +143,7 @@ fn optimizers_agree_and_beat_the_left_to_right_order() {
     }
 }
 
-/// Small matrices whose elements lie side by side, with batches of two axes too, and one operand
-/// that lies otherwise.
+/// Interleaved small matrices, also with two batch axes, and with one operand in another layout.
 #[test]
 fn interleaved_batches_equal_the_loops() {
     let (i, j, k, b, c) = (0, 1, 2, 3, 4);
@@ -174,7 +173,7 @@ fn interleaved_batches_equal_the_loops() {
     }
 }
 
-/// Operands that are views of any kind.
+/// Operands are views of any kind.
 #[test]
 fn strides_are_free() {
     let m = tensor(&[6, 4], 0, |v| v as f64);
@@ -197,10 +196,10 @@ fn strides_are_free() {
     }
 }
 
-/// ⊗ need not commute if there are two operands, whatever the path says.
+/// With two operands ⊗ need not commute, regardless of the path.
 #[test]
 fn two_operands_keep_their_order() {
-    /// The left one of two letters that are not 0.
+    /// The left one of two letters other than 0.
     #[derive(Clone, Copy)]
     struct Left;
     impl Semiring<u8> for Left {
@@ -226,7 +225,7 @@ fn two_operands_keep_their_order() {
     }
 }
 
-/// Sums over nothing are zero of the semiring, products over nothing its one.
+/// Empty sums are the zero of the semiring, empty products its one.
 #[test]
 fn empty_sums_give_the_zero_of_the_semiring() {
     let (a, b) = (tensor(&[2, 0], 0, |v| v as f64), tensor(&[0, 3], 0, |v| v as f64));

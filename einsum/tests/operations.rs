@@ -1,4 +1,4 @@
-//! Contractions as operations: rules over all semirings against each other and against differences.
+//! Contractions as operations: rules over all semirings against each other and against finite differences.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use t4a_einsum::{
     Share,
 };
 
-/// What contractions are made of: products, sums of either operand alone, diagonals on both sides, axes
-/// that broadcast or are repeated, networks.
+/// Elements of contractions: products, sums of one operand, diagonals on both sides, axes that broadcast or are
+/// repeated, networks.
 const SUBSCRIPTS: [(&str, &[&[usize]]); 14] = [
     ("ij,jk->ik", &[&[3, 4], &[4, 2]]),
     ("bij,bjk->bik", &[&[2, 3, 4], &[2, 4, 3]]),
@@ -43,7 +43,7 @@ fn operands(shapes: &[&[usize]]) -> Vec<Value<Eager>> {
     shapes.iter().enumerate().map(one).collect()
 }
 
-/// Forward, both vjps and jvp over all semirings, against each other and against differences.
+/// Forward, both vjps and jvp over all semirings, against each other and against finite differences.
 #[test]
 fn rules_agree_with_differences() {
     for &semiring in FloatSemiring::ALL {
@@ -54,7 +54,7 @@ fn rules_agree_with_differences() {
     }
 }
 
-/// (max, +) of someone else, whose argmax is searched.
+/// User-defined (max, +), whose argmax is found by a search.
 #[derive(Clone, Copy)]
 struct Theirs;
 
@@ -110,8 +110,8 @@ fn cotangents(
     all.unwrap().iter().map(|x| check::elements(x.as_ref().unwrap())).collect()
 }
 
-/// Ties, sums without a term, infinities: the argmax of the engine, that of the portable definition, and
-/// rules that read either give the same cotangents.
+/// Ties, empty sums, infinities: the argmax of the engine and that of the portable definition give the same cotangents
+/// in both rules.
 #[test]
 fn an_argmax_serves_both_rules() {
     let (inf, zero) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -134,7 +134,7 @@ fn an_argmax_serves_both_rules() {
             let want = cotangents(&op, &inputs, &engine, &g, true);
             assert_eq!(cotangents(&op, &inputs, &engine, &g, false), want, "{text} {semiring:?}");
             assert_eq!(cotangents(&op, &inputs, &portable, &g, false), want, "{text} {semiring:?}");
-            // Without a tracked operand nothing is saved, and the rule searches.
+            // Without a tracked operand no argmax is stored, and the rule searches for it.
             let plain = op.forward(&inputs, &[false, false]).unwrap();
             assert!(plain.extra.is_empty());
             assert_eq!(cotangents(&op, &inputs, &plain, &g, true), want, "{text} {semiring:?}");
@@ -142,7 +142,7 @@ fn an_argmax_serves_both_rules() {
     }
 }
 
-/// Over (+, ×) only the factors are kept whose partner wants a cotangent.
+/// Over (+, ×) a factor is stored only if the other one needs a cotangent.
 #[test]
 fn a_product_keeps_what_its_rule_reads() {
     let shapes: [&[usize]; 2] = [&[3, 4], &[4, 2]];

@@ -1,5 +1,4 @@
-//! Random networks over every semiring against the loops of the definition, and what derivatives
-//! owe to each.
+//! Random networks over every semiring against the loops of the definition, and the properties of their derivatives.
 
 mod oracle;
 
@@ -42,13 +41,13 @@ fn equal<T: PartialEq>(a: &T, b: &T) -> bool {
     a == b
 }
 
-/// Numbers between 0.5 and 2 that do not tie, also not as sums or products of a few.
+/// Numbers between 0.5 and 2 without ties, also between sums or products of a few.
 fn generic(shape: &[usize], seed: usize) -> Tensor<f64> {
     Tensor::from_fn(shape, |i| 1.25 + 0.75 * ((i * 37 + seed * 1009 + 1) as f64 * 1.7).sin())
         .unwrap()
 }
 
-/// vjp and jvp are transposed to each other, and the jvp is the slope of the definition.
+/// vjp and jvp are adjoint, and the jvp equals a finite difference of the definition.
 fn check_derivatives<S: Differentiable<f64>>(case: &Case) {
     let shapes = case.shapes();
     let draw = |seed: usize| -> Vec<Tensor<f64>> {
@@ -74,7 +73,7 @@ fn check_derivatives<S: Differentiable<f64>>(case: &Case) {
         naive::<S, f64>(case, &data.iter().collect::<Vec<_>>()).1
     };
     for ((up, down), slope) in moved(h).into_iter().zip(moved(-h)).zip(&slope) {
-        // Off a diagonal that is written stands 0 of the semiring, a constant.
+        // Elements off a written diagonal are the zero of the semiring, a constant.
         let difference = if up == down { 0.0 } else { (up - down) / (2.0 * h) };
         let near = (difference - slope).abs() <= 1e-6 * (1.0 + slope.abs());
         assert!(near, "{case:?}: {slope}, expected {difference}");
@@ -90,7 +89,7 @@ fn check_derivatives<S: Differentiable<f64>>(case: &Case) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Lone labels, hyperedges, diagonals, broadcasts, scalars: in every differentiable semiring.
+    /// Lone labels, hyperedges, diagonals, broadcasts, scalars, in every differentiable semiring.
     #[test]
     fn derivatives_of_random_networks(case in networks()) {
         check_derivatives::<Standard>(&case);
@@ -103,7 +102,7 @@ proptest! {
 
     #[test]
     fn networks_equal_the_loops_in_every_semiring(case in networks()) {
-        // Values −4 … 6; the least become the zero.
+        // Values −4 … 6; the smallest become the zero.
         check::<MaxPlus, f32>(&case, |v| if v < -2 { f32::NEG_INFINITY } else { v as f32 }, equal);
         check::<MaxPlus, i32>(&case, |v| if v < -2 { i32::MIN } else { v as i32 }, equal);
         check::<MinPlus, f64>(&case, |v| if v > 4 { f64::INFINITY } else { v as f64 }, equal);
@@ -121,10 +120,10 @@ proptest! {
         check::<LogSumExp, f64>(&case, log, |a, b| a == b || (a - b).abs() < 1e-12);
     }
 
-    /// An argmax that comes out of the product and one that is searched are the same.
+    /// The argmax computed by the product equals that found by a search.
     #[test]
     fn gradients_do_not_depend_on_how_the_argmax_is_found(case in networks()) {
-        /// (max, +) without a `select` of its own.
+        /// (max, +) without its own `select`.
         #[derive(Clone, Copy)]
         struct Searched;
         impl Semiring<f64> for Searched {
@@ -161,8 +160,7 @@ proptest! {
     }
 }
 
-/// Counts over values: the value of the pairs is the contraction over the values, so its rule is
-/// that of the semiring below.
+/// Counting semiring over values: its values equal the contraction over the base semiring, so its derivative does too.
 #[test]
 fn counting_contracts_its_values() -> Result<()> {
     let network = Einsum::new("ij,jk,kl->il")?;
@@ -178,7 +176,7 @@ fn counting_contracts_its_values() -> Result<()> {
     let pairs = network.contract::<Counting, _>(&paired.iter().collect::<Vec<_>>())?.to_vec()?;
     let plain = network.contract::<MaxPlus, _>(&values.iter().collect::<Vec<_>>())?.to_vec()?;
     assert_eq!(pairs.iter().map(|p| p.value).collect::<Vec<_>>(), plain);
-    // And how often each is attained.
+    // The count of each value.
     let [a, b, c] = &values;
     for (at, pair) in pairs.iter().enumerate() {
         let (i, l) = (at / 4, at % 4);
@@ -192,7 +190,7 @@ fn counting_contracts_its_values() -> Result<()> {
     Ok(())
 }
 
-/// f(y) ≤ f(x) + ⟨g, y − x⟩ for the concave min-plus, also at ties.
+/// f(y) ≤ f(x) + ⟨g, y − x⟩ for the concave min-plus contraction, also at ties.
 #[test]
 fn min_plus_gradients_are_supergradients() -> Result<()> {
     let plan = Einsum::new("ij,jk,ki->")?.plan(&[&[3, 3], &[3, 3], &[3, 3]], 8)?;
@@ -214,13 +212,13 @@ fn min_plus_gradients_are_supergradients() -> Result<()> {
     Ok(())
 }
 
-/// Large networks of the log semiring take matrix products of probabilities; where these
-/// underflow, term by term. Both against exp(term − sum).
+/// Large networks of the log semiring use matrix products of probabilities, and loops over terms where these underflow.
+/// Both against exp(term − sum).
 #[test]
 fn log_gradients_survive_underflow() -> Result<()> {
     let (m, k, n) = (5, 6, 4);
     for far in [0.0, 200.0, 500.0, 2000.0] {
-        // Rows prefer even k, half of the columns odd k.
+        // Rows favour even k, half of the columns odd k.
         let prefer = |even: bool, x: f64| if even { x } else { x - far };
         let a = Tensor::from_fn(&[m, k], |i| prefer(i % k % 2 == 0, (i * 7 % 5) as f64 * 0.3))?;
         let b = Tensor::from_fn(&[k, n], |i| {
@@ -250,7 +248,7 @@ fn log_gradients_survive_underflow() -> Result<()> {
     Ok(())
 }
 
-/// Nothing finite meets: zero gradients, no NaN, in every semiring and both modes.
+/// Sums without a finite term: zero gradients, no NaN, in every semiring and both modes.
 #[test]
 fn dead_sums_pass_on_nothing() -> Result<()> {
     fn dead<S: Differentiable<f64>>() -> Result<()> {
@@ -274,8 +272,7 @@ fn dead_sums_pass_on_nothing() -> Result<()> {
     dead::<LogSumExp>()
 }
 
-/// Which of the better terms wins is part of the contract: the smallest index in row-major order
-/// of the summed labels.
+/// The tie rule is part of the contract: the smallest index in row-major order of the summed labels.
 #[test]
 fn ties_go_to_the_first_term() -> Result<()> {
     fn first<S: Selective<f32> + Differentiable<f32>>() -> Result<()> {
@@ -295,7 +292,7 @@ fn ties_go_to_the_first_term() -> Result<()> {
     first::<MaxMin>()
 }
 
-/// Terms of +∞ share equally, with matrix products beside them or without.
+/// Terms of +∞ have equal weights, with and without matrix products in the same contraction.
 #[test]
 fn infinite_terms_share_equally() -> Result<()> {
     let far = f64::INFINITY;
@@ -306,14 +303,14 @@ fn infinite_terms_share_equally() -> Result<()> {
     let grads = plan.vjp::<LogSumExp, f64>(&[&a, &b], &g)?;
     assert_eq!(grads[0].to_vec()?, [0.5, 0.0, 0.5, 0.0, 0.0, 0.0]);
     assert_eq!(grads[1].to_vec()?, [0.5, 0.0, 0.0, 0.0, 0.5, 0.0]);
-    // −∞ absorbs ∞: one term is left.
+    // −∞ absorbs ∞: one term remains.
     let g = Tensor::from_vec(vec![0.0, 1.0, 0.0, 0.0], &[2, 2])?;
     let grads = plan.vjp::<LogSumExp, f64>(&[&a, &b], &g)?;
     assert_eq!(grads[0].to_vec()?, [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
     Ok(())
 }
 
-/// Cotangents of 16-bit floats are summed in 32 bits.
+/// Cotangents of 16-bit floats are accumulated in 32 bits.
 #[test]
 fn small_floats_do_not_stop_counting() -> Result<()> {
     let n = 5000;
@@ -326,7 +323,7 @@ fn small_floats_do_not_stop_counting() -> Result<()> {
     Ok(())
 }
 
-/// Large derivatives do not overflow on their way through probabilities.
+/// Large cotangents do not overflow in the products of probabilities.
 #[test]
 fn large_cotangents_of_unlikely_elements() -> Result<()> {
     let a = Tensor::from_vec(vec![0.0, -320.0, -400.0, 0.0], &[2, 2])?;

@@ -1,5 +1,4 @@
-//! Settings of the process and of its environment. A test that needs its own runs itself in a new
-//! process.
+//! Settings of the process and of its environment. A test that needs its own settings runs itself in a new process.
 
 use std::process::{Command, Output};
 
@@ -20,7 +19,7 @@ const VARIABLES: [&str; 6] = [
     "T4A_FALLBACK",
 ];
 
-/// Runs the test of this name with these variables in a process of its own; none in that process.
+/// Runs the test of this name with these variables in a child process; `None` in the child.
 fn child(test: &str, variables: &[(&str, &str)]) -> Option<Output> {
     if std::env::var_os(CHILD).is_some() {
         return None;
@@ -60,7 +59,7 @@ fn settings_hold_from_then_on() {
         .fallback(Policy::RejectFallback);
     config.set().unwrap();
     assert_eq!(BackendConfig::current(), config);
-    // What is not said stays.
+    // Unset options keep their values.
     BackendConfig::new().threads(2).set().unwrap();
     assert_eq!(BackendConfig::current(), config.threads(2));
 
@@ -71,13 +70,13 @@ fn settings_hold_from_then_on() {
         Err(TensorError::OutOfMemory { .. })
     ));
 
-    // 10 × 1000 numbers between the products: 80000 bytes where 20000 may be.
+    // 10 × 1000 intermediate numbers: 80000 bytes under a budget of 20000.
     let shapes: [&[usize]; 3] = [&[10, 20], &[20, 1000], &[1000]];
     let einsum = Einsum::new("ij,jk,k->i").unwrap().path(Path::from([[0, 1], [1, 0]]));
     let plan = einsum.plan(&shapes, 8).unwrap();
     assert!(!plan.sliced().is_empty() && plan.cost().bytes(8) <= 20000.0, "{}", plan.report(8));
     assert_eq!(plan.budget(), Some(20000));
-    // A call that says its own keeps to that.
+    // A budget set on the einsum takes precedence.
     let own = einsum.clone().memory(1 << 20).plan(&shapes, 8).unwrap();
     assert!(own.sliced().is_empty());
     let operands = shapes.map(|shape| Tensor::from_fn(shape, |i| (i % 7) as f64).unwrap());

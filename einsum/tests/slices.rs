@@ -60,7 +60,7 @@ fn budgets_do_not_change_derivatives() {
     check::<LogSumExp>("log-sum-exp");
 }
 
-/// All terms tie; each element of the result still has one argmax.
+/// All terms tie; each element of the result has exactly one argmax.
 #[test]
 fn ties_have_one_argmax_over_all_slices() {
     let shapes: [&[usize]; 2] = [&[3, 8], &[8, 2]];
@@ -76,7 +76,7 @@ fn ties_have_one_argmax_over_all_slices() {
     }
 }
 
-/// Nothing but −∞: no slice wins.
+/// All terms are −∞: no slice has the argmax.
 #[test]
 fn dead_elements_have_no_gradient_in_any_slice() {
     let shapes: [&[usize]; 2] = [&[3, 8], &[8, 2]];
@@ -95,7 +95,7 @@ fn dead_elements_have_no_gradient_in_any_slice() {
     }
 }
 
-/// The operands are views of one element.
+/// The operands are broadcast views of one element.
 #[test]
 fn sums_beyond_the_index_range_are_refused_before_work() {
     let k = 1usize << 33;
@@ -108,14 +108,14 @@ fn sums_beyond_the_index_range_are_refused_before_work() {
     assert!(matches!(error, EinsumError::IndexRange { .. }));
 }
 
-/// Where a result is infinite or NaN, slices still pass on what the whole plan does: the first NaN
-/// wins, +∞ of log-sum-exp is shared equally.
+/// For infinite or NaN results, sliced gradients equal those of the unsliced plan: the first NaN is the argmax, and
+/// terms of +∞ in log-sum-exp have equal weights.
 #[test]
 fn results_that_are_no_numbers_keep_their_gradients() {
     fn check<S: Differentiable<f64>>(odd: f64, places: &[usize]) {
         let shapes: [&[usize]; 2] = [&[3, 8], &[8, 2]];
         let data: Vec<Tensor<f64>> = shapes.iter().enumerate().map(|(i, s)| values(s, i)).collect();
-        // Row 0 of the first operand has it at these steps of the sum.
+        // Row 0 of the first operand has the value at these steps of the sum.
         let mut first = data[0].to_vec().unwrap();
         places.iter().for_each(|&k| first[k] = odd);
         let first = Tensor::from_vec(first, shapes[0]).unwrap();

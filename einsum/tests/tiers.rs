@@ -1,5 +1,5 @@
-//! What a foreign element type needs: its arithmetic alone, then a batched matrix product, then a
-//! contraction of its own. The route of the result tells which one ran.
+//! Requirements for a foreign element type: its arithmetic only, then a batched matrix product, then a contraction. The
+//! route of the result names the tier used.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,7 +11,7 @@ use t4a_einsum::{
 use t4a_tensor::Tensor;
 use t4a_tensor::route::Path as Route;
 
-/// Integers modulo 97, unknown to every crate below.
+/// Integers modulo 97, an element type defined outside of this workspace's crates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Residue(u8);
 impl Scalar for Residue {}
@@ -50,7 +50,7 @@ impl BgemmBackend<Residue> for Bgemm {
     }
 }
 
-/// A contraction of matrices over one index, in one call; leaves everything else.
+/// A contraction of matrices over one index in one call; returns `None` for all others.
 #[derive(Default)]
 struct Dot(AtomicUsize);
 impl TensordotBackend<Residue> for Dot {
@@ -85,7 +85,7 @@ fn residues(shape: &[usize], seed: usize) -> Tensor<Residue> {
 fn each_tier_computes_the_same_and_says_so() -> Result<()> {
     let (a, b) = (residues(&[5, 4, 6], 1), residues(&[6, 3, 5], 2));
     let (bgemm, dot) = (Bgemm::default(), Dot::default());
-    // The first sums two labels, the second one.
+    // The first contraction sums two labels, the second one.
     for (text, shapes, user_dot) in [("ijk,kli->jl", [0, 0], false), ("jk,kl->jl", [1, 1], true)] {
         let (a, b) = if shapes[0] == 0 {
             (a.clone(), b.clone())

@@ -13,19 +13,19 @@ use t4a_tensor::{Result, TensorError};
 
 use crate::{AttentionOptions, given, kept_tensor, same_dtype, tensor};
 
-/// `softmax(scores)·V`; a query that sees no key gets zeros.
+/// `softmax(scores)·V`; zeros for a query whose keys are all masked.
 ///
-/// Operands: queries `[B, H, L, d]`, keys `[B, H, S, d]`, values `[B, H, S, e]`, then truth values that
-/// hide and a bias, if there are any; both broadcast to `[B, H, L, S]`. The result is `[B, H, L, e]`.
+/// Operands: queries `[B, H, L, d]`, keys `[B, H, S, d]`, values `[B, H, S, e]`, then optionally a mask (true hides a
+/// key) and a bias; both broadcast to `[B, H, L, S]`. The result is `[B, H, L, e]`.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Attention {
-    /// What is done with the scores.
+    /// Scale, soft cap and causal mask of the scores.
     #[cfg_attr(feature = "serde", serde(with = "Options"))]
     pub options: AttentionOptions,
-    /// Whether an operand hides keys.
+    /// The operands include a mask.
     pub masked: bool,
-    /// Whether there is a bias.
+    /// The operands include a bias.
     pub biased: bool,
 }
 
@@ -36,7 +36,7 @@ by_bits! {
     };
 }
 
-/// [`AttentionOptions`] as data.
+/// Serialised form of [`AttentionOptions`].
 #[cfg(feature = "serde")]
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(remote = "AttentionOptions")]
@@ -63,7 +63,7 @@ impl Attention {
         self.options.scale.unwrap_or(1.0 / (features.max(1) as f64).sqrt())
     }
 
-    /// P, and `1 − tanh²` if scores are capped.
+    /// P, and `1 − tanh²` if the scores are capped.
     fn weights<A: Array>(
         &self,
         [q, k]: [&A; 2],
@@ -89,7 +89,7 @@ impl Attention {
         if let Some(bias) = bias {
             s = s.add(bias);
         }
-        // Rows that are hidden altogether have P = 0.
+        // Fully masked rows have P = 0.
         let top = s.detach().max(3);
         let hidden = top.equals(f64::NEG_INFINITY);
         let e = s.sub(&top.fill(&hidden, 0.0)).exp();
@@ -98,7 +98,7 @@ impl Attention {
     }
 }
 
-/// Whether key j lies after query i, counted from the last of both.
+/// Mask of the keys j that follow query i, with both aligned at the last position.
 fn causal<A: Array>(scores: &A) -> A::Flags {
     let shape = scores.shape();
     let (queries, keys) = (shape[2], shape[3]);
@@ -173,7 +173,7 @@ impl Operation for Attention {
         Ok(Eager::from(q.attention(k, v, mask, bias, &self.options)).into())
     }
 
-    /// A bias that broadcasts has a cotangent that is a sum over examples.
+    /// A broadcast bias has a cotangent that is summed over examples, so such operations are not merged into one batch.
     fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
         let operands = vec![Some(0); differ.len()];
         (!self.biased).then(|| OnBatch::Joined { operands, results: vec![Some(0)] })
@@ -208,7 +208,7 @@ impl Operation for Attention {
 }
 
 impl Attention {
-    /// In the order of the operands.
+    /// Cotangents in the order of the operands.
     fn cotangents<A: Array>(&self, operands: [A; 3], bias: Option<A>) -> Cotangents<A> {
         let mut all: Cotangents<A> = operands.map(Some).into();
         all.extend(self.masked.then_some(None));

@@ -6,8 +6,7 @@
 //! x̄ = r (g′ − x̂ mean(g x̂))      γ̄ = Σ ȳ x̂      β̄ = Σ ȳ       (sums over rows)
 //! ```
 //!
-//! where c is x without its mean and g′ is g without its mean in [`LayerNorm`], and both are as they
-//! are in [`RmsNorm`].
+//! where in [`LayerNorm`] c is x minus its mean and g′ is g minus its mean, and in [`RmsNorm`] c = x and g′ = g.
 
 use t4a_diff::{Array, Cotangents, Eager, Keep, Meta, OnBatch, Operation, Outcome, Reverse, Value};
 use t4a_tensor::{Result, TensorError};
@@ -58,7 +57,7 @@ fn last<A: Array>(x: &A) -> usize {
     x.shape().len() - 1
 }
 
-/// x without its mean along the last axis.
+/// x minus its mean along the last axis.
 fn centred<A: Array>(x: &A) -> A {
     x.sub(&x.mean(last(x)))
 }
@@ -69,7 +68,7 @@ fn normalised<A: Array>(c: &A, epsilon: f64) -> [A; 2] {
     [c.mul(&r), r]
 }
 
-/// `[d]` as the last of `rank` axes.
+/// A weight `[d]` reshaped to broadcast along the last of `rank` axes.
 fn along_last<A: Array>(weight: &A, rank: usize) -> A {
     let mut shape = vec![1; rank];
     shape[rank - 1] = weight.shape()[0];
@@ -85,7 +84,7 @@ fn per_column<A: Array>(x: &A) -> A {
     sum.reshape(&[x.shape()[last(x)]])
 }
 
-/// Cotangents of x and γ, given c; that of x goes through the mean if `mean`.
+/// Cotangents of x and γ, given c; with `mean` the derivative of the mean is included.
 fn rule<A: Array>(c: &A, gamma: &A, dy: &A, epsilon: f64, mean: bool) -> [A; 2] {
     let [hat, r] = normalised(c, epsilon);
     let g = dy.mul(&along_last(gamma, c.shape().len()));
@@ -131,7 +130,7 @@ impl Operation for LayerNorm {
         Ok(Eager::from(x.layer_norm(gamma, given(inputs, 2)?, self.epsilon)).into())
     }
 
-    /// Weights that differ between examples do not lie along the last axis alone.
+    /// Batched only if the weights are shared: per-example weights would need a batch axis.
     fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
         (!differ[1..].contains(&true)).then_some(OnBatch::front(*self))
     }
@@ -181,7 +180,7 @@ impl Operation for RmsNorm {
         Ok(Eager::from(x.rms_norm(gamma, self.epsilon)).into())
     }
 
-    /// Weights that differ between examples do not lie along the last axis alone.
+    /// Batched only if the weights are shared: per-example weights would need a batch axis.
     fn on_batch(&self, _: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
         (!differ[1..].contains(&true)).then_some(OnBatch::front(*self))
     }

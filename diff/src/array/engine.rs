@@ -1,4 +1,4 @@
-//! The vocabulary on engine tensors.
+//! Array operations on engine tensors.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use t4a_tensor::{AnyTensor, DType, Result};
 use super::{Array, Dual, Flags, Integers, Shape};
 use crate::operation::{Operation, Outcome, Value};
 
-/// What the elements of an [`Eager`] tensor stand for.
+/// Kind of the elements of an [`Eager`] tensor.
 pub trait ElementKind: 'static {}
 /// Floats.
 pub enum Reals {}
@@ -23,9 +23,9 @@ impl ElementKind for Reals {}
 impl ElementKind for Indices {}
 impl ElementKind for Truths {}
 
-/// An engine tensor, or the first error on the way to it.
+/// An engine tensor, or the first error of its computation.
 ///
-/// Carrying the error lets a rule read as mathematics; it surfaces in [`Eager::into_tensor`].
+/// Errors propagate through operations, so rules have no error handling; [`Eager::into_tensor`] returns them.
 pub struct Eager<K = Reals>(Result<AnyTensor>, PhantomData<fn() -> K>);
 
 impl<K> Clone for Eager<K> {
@@ -62,7 +62,7 @@ impl<K: ElementKind> Eager<K> {
     /// The tensor.
     ///
     /// # Errors
-    /// The first error of the operations that led here.
+    /// The first error of the operations that computed it.
     pub fn into_tensor(self) -> Result<AnyTensor> {
         self.0
     }
@@ -87,7 +87,7 @@ impl<K: ElementKind> Eager<K> {
         self.then(|x| f(x, y.0.clone()?))
     }
 
-    /// No axes if there is an error: what follows carries it on.
+    /// The shape; empty if there is an error, which the next operation propagates.
     fn sizes(&self) -> Shape {
         self.0.as_ref().map_or_else(|_| Shape::new(), |x| x.shape().to_vec())
     }

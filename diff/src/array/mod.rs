@@ -1,9 +1,8 @@
-//! The vocabulary: operations on arrays of floats, of integers and of truth values.
+//! The array traits: operations on arrays of floats, of integers and of booleans.
 //!
-//! Elementwise operations of two arrays broadcast axes of size 1 of equal ranks. Reductions keep their
-//! axis with size 1. What can go wrong (shapes that do not fit) is checked by whoever runs an
-//! operation before its rule runs; an implementor that finds an error all the same carries it to the
-//! result ([`Eager`]) or panics, as Burn's backends do.
+//! Elementwise operations of two arrays broadcast axes of size 1 of equal ranks. Reductions keep their axis with size
+//! 1. The caller of an operation checks shapes before its rule runs; an implementor that finds an error nevertheless
+//! propagates it to the result ([`Eager`]) or panics, as Burn's backends do.
 
 mod dual;
 mod engine;
@@ -27,9 +26,9 @@ pub type Shape = Vec<usize>;
 
 /// An array of floats of one dtype, known at run time.
 pub trait Array: Clone + Debug + Sized + 'static {
-    /// Indices that go with it.
+    /// The integer array type of the same backend.
     type Integers: Integers<Flags = Self::Flags>;
-    /// Truth values that go with it.
+    /// The boolean array type of the same backend.
     type Flags: Flags;
 
     /// Sizes of the axes.
@@ -39,11 +38,11 @@ pub trait Array: Clone + Debug + Sized + 'static {
 
     // Constants of this array's dtype and device.
 
-    /// An array of entries `c`.
+    /// An array filled with `c`.
     fn full(&self, shape: &[usize], c: f64) -> Self;
     /// An array of these elements.
     fn constant(&self, elements: AnyTensor) -> Self;
-    /// These indices.
+    /// An index array of these elements.
     fn indices(&self, elements: AnyTensor) -> Self::Integers;
     /// `0, 1, …, n − 1`.
     fn counting(&self, n: usize) -> Self::Integers;
@@ -51,10 +50,10 @@ pub trait Array: Clone + Debug + Sized + 'static {
     fn indicator(&self, flags: &Self::Flags) -> Self;
     /// The same values without a derivative.
     fn detach(&self) -> Self;
-    /// The elements, in the engine.
+    /// The elements as an engine tensor.
     ///
     /// # Errors
-    /// The first error of the operations that led here; that of a transfer.
+    /// The first error of the operations that computed it; that of a transfer.
     fn elements(&self) -> Result<AnyTensor>;
 
     // Arithmetic, elementwise.
@@ -97,7 +96,7 @@ pub trait Array: Clone + Debug + Sized + 'static {
     /// `|x|`; its derivative at 0 is 0.
     fn abs(&self) -> Self;
 
-    // Comparison and selection; no derivative by what is compared.
+    // Comparison and selection; not differentiable with respect to the compared values.
 
     /// `x = y`.
     fn equal(&self, y: &Self) -> Self::Flags;
@@ -105,11 +104,11 @@ pub trait Array: Clone + Debug + Sized + 'static {
     fn greater(&self, y: &Self) -> Self::Flags;
     /// `x = c`.
     fn equals(&self, c: f64) -> Self::Flags;
-    /// Whether x is NaN.
+    /// True where x is NaN.
     fn is_nan(&self) -> Self::Flags;
-    /// `y` where the flags hold, else `x`; of one shape.
+    /// `y` where the flags are true, else `x`; all of one shape.
     fn replace(&self, flags: &Self::Flags, y: &Self) -> Self;
-    /// `c` where the flags hold, else `x`; the flags have the shape of x.
+    /// `c` where the flags are true, else `x`; the flags have the shape of x.
     fn fill(&self, flags: &Self::Flags, c: f64) -> Self;
 
     // Movement.
@@ -125,21 +124,21 @@ pub trait Array: Clone + Debug + Sized + 'static {
     /// Zeros of `size` along an axis, with x at `start, start + step, …`: the adjoint of
     /// [`Array::slice`].
     fn embed(&self, axis: usize, start: usize, step: usize, size: usize) -> Self;
-    /// Arrays one behind the other along an axis; at least one.
+    /// Concatenation along an axis; at least one array.
     fn cat(arrays: &[Self], axis: usize) -> Self;
-    /// The axes backwards.
+    /// Reverses axes.
     fn flip(&self, axes: &[usize]) -> Self;
 
-    // Reductions and running values.
+    // Reductions and cumulative sums.
 
     /// `Σ x` along an axis.
     fn sum(&self, axis: usize) -> Self;
-    /// The index of the first of the greatest along an axis.
+    /// The index of the first maximum along an axis.
     fn argmax(&self, axis: usize) -> Self::Integers;
     /// `x₀, x₀ + x₁, …` along an axis.
     fn cumsum(&self, axis: usize) -> Self;
 
-    // Through indices.
+    // Indexing.
 
     /// `out[…, i, …] = x[…, index[…, i, …], …]`, with `i` at `axis`.
     fn gather(&self, axis: usize, index: &Self::Integers) -> Self;
@@ -149,9 +148,9 @@ pub trait Array: Clone + Debug + Sized + 'static {
     /// `[…, m, k] · […, k, n]`, batch axes broadcast.
     fn matmul(&self, y: &Self) -> Self;
 
-    /// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]` without memory for its terms, where a device has such a kernel;
-    /// no tape records it. With `places` the first k whose term is the sum, or is NaN, and the number of terms
-    /// where the sum is 0 of the semiring; none over log-sum-exp.
+    /// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]` without memory for its terms, if the device has such a kernel; not
+    /// recorded by tapes. With `places` also the first k whose term equals the sum, or is NaN, and the number of terms
+    /// where the sum is the zero of the semiring; `None` over log-sum-exp.
     fn semiring_matmul(
         &self,
         _b: &Self,
@@ -161,14 +160,14 @@ pub trait Array: Clone + Debug + Sized + 'static {
         None
     }
 
-    /// The cotangents of both operands of [`Array::semiring_matmul`] for `g`, that of its result, over a semiring in
-    /// whose sums all terms share, where a device has such a kernel; no tape records them.
+    /// The cotangents of both operands of [`Array::semiring_matmul`] given `g`, that of its result, over a semiring
+    /// with nonzero weights for all terms, if the device has such a kernel; not recorded by tapes.
     fn semiring_cotangents(&self, _b: &Self, _over: Semiring, _g: &Self) -> Option<[Self; 2]> {
         None
     }
 
-    /// `h_t = a_t h_{t−1} + b_t` along an axis, for a of this shape, from `first` or 0, where a device has such a
-    /// kernel; no tape records it. With `reverse` time runs from the end of the axis.
+    /// `h_t = a_t h_{t−1} + b_t` along an axis, for a of this shape, with the initial value `first` or 0, if the device
+    /// has such a kernel; not recorded by tapes. With `reverse` time runs from the end of the axis.
     fn recurrence(
         &self,
         _b: &Self,
@@ -179,16 +178,16 @@ pub trait Array: Clone + Debug + Sized + 'static {
         None
     }
 
-    /// Factors of small matrices `[β, m, n]`, or the solutions of systems with these and right-hand sides `b`, where
-    /// a device has such a kernel; no tape records them.
+    /// Factors of small matrices `[β, m, n]`, or the solutions of the systems with right-hand sides `b`, if the device
+    /// has such a kernel; not recorded by tapes.
     fn matrix_kernel(&self, _of: MatrixKernel, _b: Option<&Self>) -> Option<MatrixFactors<Self>> {
         None
     }
 
-    // Whole operations.
+    // Operations.
 
-    /// The results of an operation, in the way that suits these arrays best: fused kernels, one node of a
-    /// tape, a rule for tangents. With operands that are `tracked` its hidden results too.
+    /// The results of an operation, executed in the mode of the array type: fused kernels, one tape node, or a tangent
+    /// rule. With `tracked` operands also its hidden results.
     ///
     /// # Errors
     /// Those of the operation.
@@ -198,7 +197,7 @@ pub trait Array: Clone + Debug + Sized + 'static {
         tracked: &[bool],
     ) -> Result<Outcome<Self>, O::Error>;
 
-    /// The results of an operation with their tangents, of operands with theirs.
+    /// The results of an operation and their tangents, given operands and tangents.
     ///
     /// # Errors
     /// Those of the rule.
@@ -210,24 +209,24 @@ pub trait Array: Clone + Debug + Sized + 'static {
         op.jvp(inputs, tracked)
     }
 
-    // What follows is made of the above.
+    // Derived operations.
 
     /// Elements `start, start + 1, …` of an axis, `len` of them.
     fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
         self.slice(axis, start, len, 1)
     }
 
-    /// What is zero where x is zero and does not move, in its shape; a constant.
+    /// An array of the same shape that is zero where x is the constant zero; detached.
     fn activity(&self) -> Self {
         let x = self.detach();
         let negative = x.neg();
         x.replace(&negative.greater(&x), &negative)
     }
-    /// `x + y`, in the memory of x where it has no other owner.
+    /// `x + y`, in place if x is the only owner of its memory.
     fn plus(self, y: &Self) -> Self {
         self.add(y)
     }
-    /// `x − y`, in the memory of x where it has no other owner.
+    /// `x − y`, in place if x is the only owner of its memory.
     fn minus(self, y: &Self) -> Self {
         self.sub(y)
     }
@@ -235,19 +234,19 @@ pub trait Array: Clone + Debug + Sized + 'static {
     fn neg(&self) -> Self {
         self.scale(-1.0)
     }
-    /// The greatest along an axis; its derivative is that of the first one.
+    /// The maximum along an axis; the derivative is that of the first maximum.
     fn max(&self, axis: usize) -> Self {
         self.gather(axis, &self.argmax(axis))
     }
-    /// The index of the first of the least along an axis.
+    /// The index of the first minimum along an axis.
     fn argmin(&self, axis: usize) -> Self::Integers {
         self.neg().argmax(axis)
     }
-    /// The least along an axis; its derivative is that of the first one.
+    /// The minimum along an axis; the derivative is that of the first minimum.
     fn min(&self, axis: usize) -> Self {
         self.neg().max(axis).neg()
     }
-    /// 1, −1, or 0 for 0; a constant.
+    /// 1, −1, or 0 for 0; detached.
     fn sign(&self) -> Self {
         let x = self.detach();
         let zero = x.full(&vec![1; x.shape().len()], 0.0);
@@ -257,14 +256,14 @@ pub trait Array: Clone + Debug + Sized + 'static {
     fn mean(&self, axis: usize) -> Self {
         self.sum(axis).scale(1.0 / self.shape()[axis] as f64)
     }
-    /// The last two axes exchanged.
+    /// Swaps the last two axes.
     fn transpose(&self) -> Self {
         let rank = self.shape().len();
         let mut axes: Vec<usize> = (0..rank).collect();
         axes.swap(rank - 2, rank - 1);
         self.permute(&axes)
     }
-    /// The adjoint of broadcasting to this array's shape: sums over the axes where `shape` has 1.
+    /// The adjoint of broadcasting from `shape` to the shape of this array: sums over the axes where `shape` has 1.
     fn sum_to(&self, shape: &[usize]) -> Self {
         let mut sum = self.clone();
         for (axis, &size) in shape.iter().enumerate() {
@@ -276,36 +275,36 @@ pub trait Array: Clone + Debug + Sized + 'static {
     }
 }
 
-/// Why operands do not fit: because an operation on the way to them failed, if one did, else `error`.
+/// The error of an operation that computed an operand if there is one, else `error`.
 ///
-/// Arrays that carry an error have no shape, so they fit nothing.
+/// Arrays that carry an error have no shape, so shape checks on them fail.
 pub fn first_error<A: Array, E: From<TensorError>>(operands: &[&A], error: E) -> E {
     operands.iter().find_map(|x| x.elements().err()).map_or(error, E::from)
 }
 
 /// Integers that index an [`Array`].
 pub trait Integers: Clone + Debug + Sized + 'static {
-    /// Truth values that go with them.
+    /// The boolean array type of the same backend.
     type Flags: Flags;
 
     /// Sizes of the axes.
     fn shape(&self) -> Shape;
     /// The element type.
     fn dtype(&self) -> DType;
-    /// The elements, in the engine.
+    /// The elements as an engine tensor.
     ///
     /// # Errors
     /// As [`Array::elements`].
     fn elements(&self) -> Result<AnyTensor>;
-    /// Integers `c` of this dtype and device.
+    /// An array filled with `c`, of this dtype and device.
     fn full(&self, shape: &[usize], c: i64) -> Self;
     /// The same elements in row-major order.
     fn reshape(&self, shape: &[usize]) -> Self;
     /// Repeats axes of size 1.
     fn expand(&self, shape: &[usize]) -> Self;
-    /// `len` elements of an axis from `start` on.
+    /// `len` elements of an axis, starting at `start`.
     fn narrow(&self, axis: usize, start: usize, len: usize) -> Self;
-    /// One behind the other along an axis; at least one array.
+    /// Concatenation along an axis; at least one array.
     fn cat(arrays: &[Self], axis: usize) -> Self;
     /// `i + c`.
     fn shift(&self, c: i64) -> Self;
@@ -315,35 +314,35 @@ pub trait Integers: Clone + Debug + Sized + 'static {
     fn greater(&self, j: &Self) -> Self::Flags;
     /// `i ≥ c`.
     fn at_least(&self, c: i64) -> Self::Flags;
-    /// `c` where the flags hold, else `i`; of one shape.
+    /// `c` where the flags are true, else `i`; of one shape.
     fn fill(&self, flags: &Self::Flags, c: i64) -> Self;
 }
 
-/// Truth values.
+/// Arrays of booleans.
 pub trait Flags: Clone + Debug + Sized + 'static {
     /// Sizes of the axes.
     fn shape(&self) -> Shape;
-    /// The elements, in the engine.
+    /// The elements as an engine tensor.
     ///
     /// # Errors
     /// As [`Array::elements`].
     fn elements(&self) -> Result<AnyTensor>;
-    /// Copies of one truth value on this device.
+    /// An array filled with one boolean, on this device.
     fn full(&self, shape: &[usize], holds: bool) -> Self;
     /// The same elements in row-major order.
     fn reshape(&self, shape: &[usize]) -> Self;
     /// Repeats axes of size 1.
     fn expand(&self, shape: &[usize]) -> Self;
-    /// `len` elements of an axis from `start` on.
+    /// `len` elements of an axis, starting at `start`.
     fn narrow(&self, axis: usize, start: usize, len: usize) -> Self;
-    /// One behind the other along an axis; at least one array.
+    /// Concatenation along an axis; at least one array.
     fn cat(arrays: &[Self], axis: usize) -> Self;
-    /// Both hold.
+    /// Logical and.
     fn and(&self, rhs: &Self) -> Self;
-    /// One of them holds.
+    /// Logical or.
     fn or(&self, rhs: &Self) -> Self;
-    /// It does not hold.
+    /// Logical not.
     fn not(&self) -> Self;
-    /// Whether one holds along an axis, which stays with size 1.
+    /// Logical or along an axis, which keeps size 1.
     fn any(&self, axis: usize) -> Self;
 }

@@ -1,5 +1,5 @@
-//! The derivative of every operation of the vocabulary: duals against differences, and duals of duals
-//! against differences of duals.
+//! The derivative of every array operation: duals against finite differences, and duals of duals against finite
+//! differences of duals.
 
 use super::*;
 use crate::check::{array, elements, noise};
@@ -63,7 +63,7 @@ fn functions<A: Array>() -> Vec<(&'static str, Map<A>)> {
     ]
 }
 
-/// Operands, and directions for them.
+/// Operands, and directions for their tangents.
 fn point() -> [Eager; 4] {
     let shape = array(&[3, 4], |_| 0.0);
     let n = |seed| noise(&shape, seed);
@@ -80,7 +80,7 @@ fn close(name: &str, got: &Eager, want: &Eager, limit: f64) {
     }
 }
 
-/// The difference quotient of f along the directions.
+/// The central difference quotient of f along the directions.
 fn quotient<A: Array>(f: impl Fn(f64) -> A) -> A {
     let h = f64::EPSILON.cbrt();
     f(h).sub(&f(-h)).scale(0.5 / h)
@@ -93,7 +93,7 @@ fn duals_carry_the_derivative() {
     for ((name, f), (_, dual)) in functions::<Eager>().into_iter().zip(duals) {
         let constant = name == "detach";
         let shifted = |c: f64| match constant {
-            // What is detached does not move.
+            // Detached operands are not perturbed.
             true => f(&x.add(&dx.scale(c)), &y),
             false => f(&x.add(&dx.scale(c)), &y.add(&dy.scale(c))),
         };
@@ -101,7 +101,7 @@ fn duals_carry_the_derivative() {
         let out = dual(&p, &q);
         close(name, &out.value, &f(&x, &y), 1e-14);
         close(name, &out.into_tangent(), &quotient(shifted), 1e-8);
-        // One operand alone.
+        // Tangent with respect to one operand only.
         let out = dual(&p, &Dual::constant(y.clone()));
         let alone = quotient(|c| f(&x.add(&dx.scale(c)), &y));
         close(name, &out.into_tangent(), &alone, 1e-8);
@@ -134,7 +134,7 @@ fn an_error_reaches_the_result() {
     assert!(y.into_tensor().unwrap_err().to_string().contains("matmul"));
 }
 
-/// Indicators of comparisons of `[[0, 1], [2, 3]]`, of `i + 1` down and `j` across.
+/// Indicators of comparisons of `[[0, 1], [2, 3]]`, of `i + 1` along rows and `j` along columns.
 fn indicators<A: Array>(x: &A) -> [A; 7] {
     let line = x.counting(2).shift(1).reshape(&[2, 1]);
     let column = x.counting(2).reshape(&[1, 2]);

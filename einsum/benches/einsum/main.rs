@@ -1,12 +1,11 @@
-//! Einsum instances: time with the given path and with our own, one and all threads, and the
-//! peer's with the same path.
+//! Einsum instances: time with the given path and with the path of this crate, on one and on all threads, next to the
+//! peer with the same path.
 //!
 //! `cargo bench -p t4a-einsum --bench einsum -- DIR` (or `T4A_EINSUM_DIR=DIR`) runs every JSON
 //! file of a directory with the fields `format_string`, `shapes` and `paths.opt_flops.path`.
-//! Without one, instances of the same families are generated. A second argument picks instances
-//! by a part of their name. Before the clock starts, both paths must agree; a peer that does not is named as
-//! wrong, with how far it is off.
-//! `T4A_EINSUM_STEPS=1` prints where the time goes instead. The peer's threads follow
+//! Without one, instances of the same families are generated. A second argument filters instances by a substring of
+//! their name. Before timing, the results of both paths are compared; a peer whose result differs is marked as wrong,
+//! with its relative error. `T4A_EINSUM_STEPS=1` prints the time of each step instead. The peer's threads follow
 //! `RAYON_NUM_THREADS`.
 
 mod instances;
@@ -38,10 +37,10 @@ fn contract(plan: &Plan, operands: &[&Tensor<f64>]) -> Tensor<f64> {
     plan.contract::<Standard, f64>(operands).expect("a contraction")
 }
 
-/// Results that are further apart than rounding takes them.
+/// Relative difference above which a result is wrong; rounding stays below it.
 const WRONG: f64 = 1e-9;
 
-/// How far two results are apart, by the largest element; infinitely if one has a NaN or another length.
+/// Maximum difference relative to the largest element; infinite for NaN or different lengths.
 fn distance(want: &[f64], got: &[f64]) -> f64 {
     let most = want.iter().fold(f64::MIN_POSITIVE, |m, x| m.max(x.abs()));
     let off = want.iter().zip(got).map(|(a, b)| (a - b).abs());
@@ -61,7 +60,7 @@ struct Row {
     /// Milliseconds with all threads, then with one: given path, own path.
     times: Vec<[f64; 2]>,
     peer_time: f64,
-    /// How far its result is off.
+    /// Relative error of the peer's result.
     peer_off: f64,
 }
 
@@ -71,7 +70,7 @@ impl Row {
             .iter()
             .enumerate()
             .map(|(s, shape)| {
-                // Sums over whole networks stay near 1.
+                // Scales the data so that sums over whole networks stay near 1.
                 let scale = 2.0 / (shape.iter().product::<usize>() as f64).sqrt();
                 let value = |i| (0.5 + ((i * 7919 + s * 31) % 101) as f64 / 101.0) * scale;
                 Tensor::from_fn(shape, value).expect("memory")
@@ -132,7 +131,7 @@ impl Row {
         }
     }
 
-    /// The steps that take most of the time, one by one.
+    /// Prints the most expensive steps with their times.
     fn print_steps(&self) {
         for (which, plan) in [("given", self.given.as_ref()), ("own", Some(&self.own))] {
             let Some(plan) = plan else { continue };

@@ -1,8 +1,8 @@
 //! Derivatives of contractions: cotangents of operands (vjp) and tangents of the result (jvp).
 //!
-//! Steps run backwards, or forwards with tangents, by the [`rules`](crate::rules) of the semiring;
-//! over (+, ×) they are contractions themselves. Complex cotangents are conjugate Wirtinger
-//! derivatives: of a real loss L they are ∂L/∂Re + i·∂L/∂Im.
+//! Steps run in reverse order (vjp), or forward with tangents (jvp), by the [`rules`](crate::rules) of the semiring;
+//! over (+, ×) the derivatives are contractions. Complex cotangents are conjugate Wirtinger derivatives: for a real
+//! loss L they are ∂L/∂Re + i·∂L/∂Im.
 
 mod step;
 
@@ -21,19 +21,19 @@ use crate::plan::{Pair, Plan};
 use crate::rules::{Differentiable, Share};
 use crate::table::{Ring, Rules};
 
-/// Terms that a `u32` can tell apart, next to the mark for none.
+/// Number of terms that a `u32` argmax can index; one value marks "no term".
 const MOST_TERMS: u32 = u32::MAX - 1;
 
 impl Plan {
-    /// Cotangents of all operands, given that of the result.
+    /// Cotangents of all operands, given the cotangent of the result.
     ///
-    /// Keeps every intermediate, under a memory budget those of one slice at a time.
+    /// Stores every intermediate; under a memory budget, those of one slice at a time.
     ///
-    /// Cost: the contraction, and twice its multiply-adds for (+, ×); once for other semirings.
+    /// Cost: the contraction, plus twice its multiply-adds for (+, ×) and once for other semirings.
     ///
-    /// Ties go to the first term: see [`Plan::labels`]; labels that are sliced come before those that
-    /// a step sums, and a label of one operand alone before the product. What is 0 of the semiring
-    /// passes nothing on, an operand that nothing is done to included.
+    /// Ties resolve to the first term, see [`Plan::labels`]: sliced labels precede the labels that a step sums, and
+    /// labels of one operand are summed before the product. Elements equal to the zero of the semiring have derivative
+    /// 0, even in operands that are only copied.
     ///
     /// # Errors
     /// As [`Plan::contract`]; [`EinsumError::DerivativeShape`], [`EinsumError::IndexRange`].
@@ -70,7 +70,7 @@ impl Plan {
         grads.iter().enumerate().map(|(i, g)| network.leave_operand(i, g)).collect()
     }
 
-    /// Cotangents of the operands' views, given that of the output labels, which may depend on the
+    /// Cotangents of the operands' views, given a function that computes the cotangent of the output labels from the
     /// result.
     pub(crate) fn vjp_of<T: Numeric>(
         &self,
@@ -107,7 +107,7 @@ impl Plan {
         grads.into_iter().map(|g| g.ok_or_else(lost)).collect()
     }
 
-    /// A derivative by an operand that nothing is done to, without what its zeros pass on.
+    /// Derivative with respect to an operand that is only copied, set to 0 at zeros of the semiring.
     fn alive<T: Numeric>(
         &self,
         rules: &Rules<T>,
@@ -123,7 +123,7 @@ impl Plan {
         Ok(Labelled { tensor, ids: ids.clone() })
     }
 
-    /// The argmax is a `u32`.
+    /// Checks that the number of terms is in the range of the `u32` argmax.
     fn check_index_range<T: Numeric>(&self, rules: &Rules<T>) -> Result<()> {
         let sizes = self.slice_sizes();
         for step in self.steps.iter().filter(|_| rules.share == Share::Argmax) {
@@ -135,9 +135,9 @@ impl Plan {
         Ok(())
     }
 
-    /// [`Plan::contract`], with what [`Plan::vjp_from`] asks for if the plan has two operands and no slices
-    /// and its sums are one of their terms: the first such term, `[batch, m, n]` in the order of
-    /// [`Plan::roles`], and [`NO_ARGMAX`](t4a_algebra::gemm::NO_ARGMAX) where the sum is 0.
+    /// [`Plan::contract`], and the argmax for [`Plan::vjp_from`] if the plan has two operands, no slices and a
+    /// selective semiring (each sum equals one of its terms): the index of the first such term, `[batch, m, n]` in the
+    /// order of [`Plan::roles`], and [`NO_ARGMAX`](t4a_algebra::gemm::NO_ARGMAX) where the sum is the semiring's zero.
     ///
     /// # Errors
     /// As [`Plan::contract`]; [`EinsumError::IndexRange`].
@@ -173,7 +173,7 @@ impl Plan {
         Ok((self.network.leave(rules.ring.zero, c)?, argmax))
     }
 
-    /// The operands of the only step, summed over labels that they do not share.
+    /// The operands of the only step, summed over labels that occur in one operand only.
     fn factors<T: Scalar>(
         &self,
         ring: &Ring<T>,
@@ -187,8 +187,8 @@ impl Plan {
         Ok([factor(step.lhs, &step.lone_left)?, factor(step.rhs, &step.lone_right)?])
     }
 
-    /// [`Plan::vjp`] from the argmax of [`Plan::contract_argmax`], without another contraction; neither does the
-    /// only step of a plan repeat one whose rule does not [read](Differentiable::READS_SUMS) the sums.
+    /// [`Plan::vjp`] with the argmax of [`Plan::contract_argmax`], without recomputing the contraction. A plan with one
+    /// step also skips it if the rule does not [read](Differentiable::READS_SUMS) the sums.
     ///
     /// # Errors
     /// As [`Plan::vjp`].
@@ -233,7 +233,7 @@ impl Plan {
         Ok(if step.lhs < step.rhs { vec![lhs, rhs] } else { vec![rhs, lhs] })
     }
 
-    /// The result and its tangent, given those of all operands.
+    /// The result and its tangent, given operands and their tangents.
     ///
     /// # Errors
     /// As [`Plan::vjp`].

@@ -1,9 +1,9 @@
-//! Labelled axes of arrays to batches of matrices, and back.
+//! Conversion between labelled axes and batches of matrices.
 //!
 //! ```text
-//! A  →  [batch, left, sum,   lone]      a repeated label is a diagonal on the way in,
-//! B  →  [batch, sum,  right, lone]      and the diagonal of a constant on the way out;
-//! C  ←  [batch, left, right]            axes of size 1 are dropped, and put back
+//! A  →  [batch, left, sum,   lone]      a repeated label is read as a diagonal,
+//! B  →  [batch, sum,  right, lone]      and written to the diagonal of a constant;
+//! C  ←  [batch, left, right]            axes of size 1 are dropped, then restored
 //! ```
 
 use t4a_diff::{Array, Flags};
@@ -37,7 +37,7 @@ impl<'a> Pairing<'a> {
         Self { plan, roles }
     }
 
-    /// Whether the product of the operands is summed.
+    /// True if the contraction has summed labels.
     pub(super) fn sums(&self) -> bool {
         !self.roles.sum.is_empty()
     }
@@ -67,7 +67,7 @@ impl<'a> Pairing<'a> {
         (&self.plan.network.axes[i], &self.plan.network.shapes[i])
     }
 
-    /// Operand `i` as a batch of matrices with a last axis of lone labels.
+    /// Operand `i` as a batch of matrices; the last axis holds the lone labels.
     pub(super) fn enter<A: Array>(&self, i: usize, x: &A) -> A {
         let (axes, shape) = self.operand(i);
         let (x, ids) = gather(x, axes, shape);
@@ -81,7 +81,7 @@ impl<'a> Pairing<'a> {
         spread(&g.reshape(&self.sizes(&ids)), ids, axes, shape, 0.0)
     }
 
-    /// The result, from a batch of matrices.
+    /// The result from a batch of matrices.
     pub(super) fn leave<A: Array>(&self, c: &A, zero: f64) -> A {
         let Roles { batch, left, right, repeated, .. } = &self.roles;
         let kept = [&batch[..], left, right].concat();
@@ -95,7 +95,7 @@ impl<'a> Pairing<'a> {
         spread(&c, ids, &self.plan.network.result, &self.plan.shape(), zero)
     }
 
-    /// The cotangent of [`Pairing::leave`]'s matrices, given that of the result.
+    /// The cotangent of the matrices passed to [`Pairing::leave`], given that of the result.
     pub(super) fn enter_cotangent<A: Array>(&self, g: &A) -> A {
         let Roles { batch, left, right, repeated, .. } = &self.roles;
         let (g, ids) = gather(g, &self.plan.network.result, &self.plan.shape());
@@ -117,13 +117,13 @@ fn permuted<A: Array>(x: &A, order: &[usize]) -> A {
     if identity { x.clone() } else { x.permute(order) }
 }
 
-/// Elements of a cube of `times` axes of size n, and the stride of its diagonal.
+/// Number of elements of a cube with `times` axes of size n, and the stride of its diagonal.
 fn diagonal(n: usize, times: usize) -> (usize, usize) {
     let powers = (0..times as u32).map(|p| n.pow(p));
     (n.pow(times as u32), powers.sum())
 }
 
-/// An array of distinct labels: axes of size 1 are dropped, diagonals read.
+/// An array with distinct labels: axes of size 1 are dropped, repeated labels become diagonals.
 fn gather<A: Array>(x: &A, axes: &Axes, shape: &[usize]) -> (A, Vec<Id>) {
     let mut ids: Vec<Id> = axes.iter().flatten().copied().collect();
     let mut sizes: Vec<usize> = shape.iter().copied().filter(|&n| n != 1).collect();
@@ -147,8 +147,8 @@ fn gather<A: Array>(x: &A, axes: &Axes, shape: &[usize]) -> (A, Vec<Id>) {
     (x, ids)
 }
 
-/// The inverse of [`gather`]: writes repeated labels to the diagonals of `zero`, and puts axes of size 1
-/// back.
+/// The inverse of [`gather`]: repeated labels are written to diagonals of an array of `zero`, and axes of size 1 are
+/// restored.
 fn spread<A: Array>(x: &A, mut ids: Vec<Id>, axes: &Axes, shape: &[usize], zero: f64) -> A {
     let mut x = x.clone();
     let mut sizes: Vec<usize> = x.shape();

@@ -1,4 +1,4 @@
-//! What runs over a semiring that is known at compile time, for its tag.
+//! Kernels of a semiring known at compile time, dispatched from its tag.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -16,11 +16,11 @@ use crate::error::Result;
 use crate::plan::Plan;
 use crate::rules::{Differentiable, Share};
 
-/// A semiring of yours as a value; its kernels are compiled where it is used.
+/// A user-defined semiring as a value; its kernels are compiled in the crate that uses it.
 pub struct Custom<S>(PhantomData<fn() -> S>);
 
 impl<S> Custom<S> {
-    /// The value.
+    /// The only value of the type.
     pub const NEW: Self = Self(PhantomData);
 }
 

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! Contraction   a plan over a semiring: shapes, forward, vjp, jvp, portable definition
-//! tag           semirings as values: those of this crate by name
-//! semiring      ArraySemiring: a semiring in the vocabulary of arrays
-//! custom        yours as values; what runs for a value
-//! portable      one or two operands in the vocabulary
-//! arrays        of arrays by their subscripts
-//! pairs         of complex numbers: the steps, and the kernel
+//! tag           semirings as values, with names for those of this crate
+//! semiring      ArraySemiring: a semiring expressed in array operations
+//! custom        user-defined semirings as values; dispatch from value to kernels
+//! portable      contractions of one or two operands in array operations
+//! arrays        contractions of arrays by subscripts
+//! pairs         complex numbers as pairs: the steps, and the kernel
 //! axes          labelled axes of arrays ⇄ batches of matrices
-//! engine        any float dtype to the typed contraction
+//! engine        dispatch from any float dtype to the typed contraction
 //! ```
 
 mod arrays;
@@ -41,37 +41,37 @@ use crate::error::{EinsumError, Result};
 use crate::plan::Plan;
 use crate::rules::Share;
 
-/// The contraction that a plan describes, over a semiring: one result.
+/// The contraction of a plan over a semiring: one result.
 ///
-/// A tape records one node for every step of the plan, so that it keeps intermediates; for a plan that
-/// slices labels one node for all of it, which keeps the operands and nothing else.
+/// A tape records one node for every step of the plan, which stores intermediates. A plan with sliced labels is one
+/// node that stores only the operands.
 ///
-/// Where sums are one of their terms, [`Outcome::extra`] of two operands that are tracked holds which: for
-/// `C[batch, left, right]` of [`Plan::roles`] the number of the first such term of the summed labels, as
-/// `u32` on the engine; numbers that are no term stand for sums without one that counts.
+/// For a selective semiring (each sum equals one of its terms) and two operands with one tracked, [`Outcome::extra`] is
+/// the argmax: for `C[batch, left, right]` of [`Plan::roles`] the index of the first such term over the summed labels,
+/// `u32` on the engine. An index out of range marks a sum equal to the zero of the semiring.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Contraction<G = FloatSemiring> {
-    /// What is summed over what.
+    /// Labels, shapes and contraction order.
     #[cfg_attr(feature = "serde", serde(with = "crate::data"))]
     pub plan: Arc<Plan>,
-    /// Over which semiring.
+    /// The semiring.
     pub semiring: G,
 }
 
 impl<G: Tag> fmt::Display for Contraction<G> {
-    /// Semiring, subscripts and shapes, `max_plus einsum ij,jk->ik of [2, 3], [3, 4]`.
+    /// Semiring, subscripts and shapes, such as `max_plus einsum ij,jk->ik of [2, 3], [3, 4]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}", self.semiring.name(), self.name(), self.plan)
     }
 }
 
 impl<G: Tag> Contraction<G> {
-    /// Runs the plan step by step.
+    /// Executes the plan step by step.
     fn by_steps<A: Array>(&self, operands: Vec<A>) -> Result<A> {
         let mut slots: Vec<Option<A>> = operands.into_iter().map(Some).collect();
         for step in self.plan.steps()? {
-            // Every slot is taken once.
+            // Every slot is read once.
             let taken: Vec<A> = step.slots.iter().filter_map(|&slot| slots[slot].take()).collect();
             slots.push(Some(self.step(&step.plan).one(&taken)?));
         }
@@ -83,14 +83,14 @@ impl<G: Tag> Contraction<G> {
         Self { plan: plan.clone(), semiring: self.semiring }
     }
 
-    /// The result of these operands.
+    /// The result for these operands.
     fn one<A: Array>(&self, operands: &[A]) -> Result<A> {
         let inputs: Vec<Value<A>> = operands.iter().cloned().map(Value::Float).collect();
         let out = A::apply(self, &inputs, &vec![false; inputs.len()])?;
         Ok(out.results.into_iter().next().unwrap_or_else(|| unreachable!("one result")))
     }
 
-    /// Whether the sums of two operands are one of their terms, which the reverse pass asks for.
+    /// True for two operands over a selective semiring; the reverse pass then reads the argmax.
     fn has_argmax(&self) -> bool {
         self.semiring.share() == Share::Argmax && self.plan.operands() == 2
     }
@@ -123,7 +123,7 @@ impl<G: Tag> Contraction<G> {
         Ok(all.into_iter().zip(wanted).map(|(g, &wanted)| wanted.then_some(g)).collect())
     }
 
-    /// Cotangents of all operands: intermediates are computed once more.
+    /// Cotangents of all operands; intermediates are recomputed.
     fn vjp_by_steps<A: Array>(&self, reverse: &Reverse<'_, A>) -> Result<Cotangents<A>> {
         let n = self.plan.operands();
         let mut slots: Vec<A> = (0..n).map(|i| reverse.kept.float(i).clone()).collect();
@@ -162,12 +162,12 @@ impl<G: Tag> Contraction<G> {
     }
 }
 
-/// Whether a shape is the one that is asked for; where there are no arrays of rank 0 a number is `[1]`.
+/// True if the shapes agree; a scalar may have shape `[1]`, for arrays without rank 0.
 fn fits(required: &[usize], given: &[usize]) -> bool {
     required == given || (required.is_empty() && given == [1])
 }
 
-/// The engine tensor in the shape of the plan.
+/// The engine tensor reshaped to the shape of the plan.
 fn entered<'a>(x: &'a Eager, shape: &[usize]) -> Result<Cow<'a, AnyTensor>> {
     let x = x.tensor()?;
     Ok(if x.shape() == shape { Cow::Borrowed(x) } else { Cow::Owned(x.reshape(shape)?) })
@@ -205,7 +205,7 @@ impl<G: Tag> Operation for Contraction<G> {
 
     fn keep(&self, tracked: &[bool]) -> Keep {
         match (self.semiring.share(), tracked) {
-            // The cotangent of one factor takes the other.
+            // The cotangent of one factor needs the other factor.
             (Share::Linear, [_]) if self.is_step() => Keep::default(),
             (Share::Linear, &[a, b]) if self.is_step() => {
                 let keep = if a { Keep::default().inputs(&[1]) } else { Keep::default() };
@@ -224,7 +224,7 @@ impl<G: Tag> Operation for Contraction<G> {
         }
     }
 
-    /// Over semirings other than (+, ×) with memory for all multiply-adds of a step, unless arrays have a kernel.
+    /// Over semirings other than (+, ×) the memory is that of all terms of a step, unless the array type has a kernel.
     fn portable<A: Array>(&self, inputs: &[Value<A>], tracked: &[bool]) -> Result<Outcome<A>> {
         self.plan.check_unsliced()?;
         if self.plan.operands() > 2 {
@@ -237,7 +237,7 @@ impl<G: Tag> Operation for Contraction<G> {
         Ok(Outcome { extra, ..Outcome::from(c) })
     }
 
-    /// The whole plan at once, in slices where it has some. Over (+, ×) operands may be complex.
+    /// Executes the whole plan at once, in slices if it has sliced labels. Over (+, ×) operands may be complex.
     fn forward(&self, inputs: &[Value<Eager>], tracked: &[bool]) -> Result<Outcome<Eager>> {
         let operands = entered_all(self, inputs.iter().map(Value::float))?;
         let operands: Vec<&AnyTensor> = operands.iter().map(AsRef::as_ref).collect();
@@ -260,8 +260,8 @@ impl<G: Tag> Operation for Contraction<G> {
         }
     }
 
-    /// By the rules of the engine, which need memory for the operands only, and for the
-    /// intermediates of one slice if there are several.
+    /// Vjp by the rules of the engine; memory for the operands, and for the intermediates of one slice if the plan has
+    /// several steps.
     fn fused_vjp(&self, reverse: &Reverse<'_, Eager>) -> Result<Cotangents<Eager>> {
         let linear = self.semiring.share() == Share::Linear;
         if self.is_step() && (linear || self.plan.is_empty()) {
@@ -277,7 +277,7 @@ impl<G: Tag> Operation for Contraction<G> {
         Ok(all.into_iter().zip(wanted).map(cotangent).collect())
     }
 
-    /// Over (+, ×) each tangent is a contraction as the result is.
+    /// Over (+, ×) each tangent is a contraction with the same plan.
     fn jvp<A: Array>(
         &self,
         inputs: &[Value<Dual<A>>],
@@ -324,13 +324,13 @@ impl<G: Tag> Operation for Contraction<G> {
         self.plan.check_unsliced()
     }
 
-    /// One label more. Which term a sum is lies in the order of the labels of a plan, and is found again.
+    /// The batch is an additional label. The argmax depends on the label order of the plan, so it is recomputed.
     fn on_batch(&self, size: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
         let op = Self { plan: self.plan.batched(size, differ).ok()?, semiring: self.semiring };
         Some(OnBatch::Front { op, residuals: self.semiring.share() == Share::Linear })
     }
 
-    /// Over (+, ×), without slices.
+    /// Complex numbers as pairs: over (+, ×) without slices only.
     fn on_pairs(&self) -> Result<OnPairs<Self>> {
         pairs::form(self)
     }
@@ -340,7 +340,7 @@ impl<G: Tag> Operation for Contraction<G> {
     }
 }
 
-/// The operands in the shapes of the plan.
+/// The operands reshaped to the shapes of the plan.
 fn entered_all<'a, G: Tag>(
     op: &Contraction<G>,
     operands: impl Iterator<Item = &'a Eager>,

@@ -1,7 +1,7 @@
-//! Semirings in the vocabulary of arrays: what the portable contraction and its derivative are made of.
+//! Semirings expressed in array operations, the basis of the portable contraction and its derivative.
 //!
-//! Terms of a sum stand along one axis. What holds for numbers holds here: 0 of the semiring
-//! absorbs everything but NaN, and a sum without a term that counts passes no derivative on.
+//! The terms of a sum are along one axis. The scalar conventions apply: the zero of the semiring absorbs everything but
+//! NaN, and a sum equal to that zero has derivative 0.
 
 use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Semiring, Standard, bf16, f16};
 use t4a_diff::{Array, Flags};
@@ -9,13 +9,12 @@ use t4a_diff::{Array, Flags};
 use super::tag::{FloatSemiring, Tag};
 use crate::rules::Differentiable;
 
-/// A semiring over floats of which contractions are operations with derivatives.
+/// A semiring over floats whose contractions are differentiable operations.
 ///
-/// Elementwise functions broadcast operands of equal rank. The rules of the supertraits, element by
-/// element, are what the engine runs; these are the same on arrays of any kind, which makes them
-/// differentiable in turn.
+/// Elementwise functions broadcast operands of equal rank. The engine runs the scalar rules of the supertraits; the
+/// methods here are the same rules on any array type, which makes them differentiable.
 ///
-/// A semiring of your own takes [`Custom`](super::Custom) for a tag:
+/// A user-defined semiring has [`Custom`](super::Custom) as its tag:
 /// `type Tag = Custom<Self>; const TAG: Custom<Self> = Custom::NEW;`.
 pub trait ArraySemiring:
     Differentiable<f64> + Differentiable<f32> + Differentiable<f16> + Differentiable<bf16> + 'static
@@ -28,35 +27,34 @@ pub trait ArraySemiring:
     /// `a ⊗ b`.
     fn product<A: Array>(a: &A, b: &A) -> A;
 
-    /// ⊕ along an axis, which stays with size 1. It has at least one element. NaN is passed on.
+    /// ⊕ along an axis of at least one element, which keeps size 1. NaN propagates.
     ///
-    /// A tape differentiates this, and [`ArraySemiring::weights`], for second derivatives: nothing
-    /// infinite may enter an operation whose derivative is infinite or NaN there.
+    /// A tape differentiates this function, and [`ArraySemiring::weights`], for second derivatives: no infinite value
+    /// may be the argument of an operation whose derivative is infinite or NaN there.
     fn sum<A: Array>(terms: &A, axis: usize) -> A;
 
-    /// `∂(t₁ ⊕ t₂ ⊕ …)/∂tₖ` along an axis. The default is 1 for the first term that equals the
-    /// sum, unless that is 0 of the semiring.
+    /// `∂(t₁ ⊕ t₂ ⊕ …)/∂tₖ` along an axis. The default is 1 for the first term that equals the sum, and 0 for all terms
+    /// if the sum is the zero of the semiring.
     fn weights<A: Array>(terms: &A, axis: usize) -> A {
         let (place, none) = argmax::<Self, A>(terms, axis);
         let counts = terms.indicator(&none.not());
         terms.full(&terms.shape(), 0.0).scatter_add(axis, &place, &counts)
     }
 
-    /// `g ∂(a ⊗ b)/∂a` and `g ∂(a ⊗ b)/∂b` for `g` of the shape of the product. The default is
-    /// that of a sum.
+    /// `g ∂(a ⊗ b)/∂a` and `g ∂(a ⊗ b)/∂b` for `g` of the shape of the product. The default is valid for ⊗ = +.
     fn factors<A: Array>(a: &A, b: &A, g: &A) -> [A; 2] {
         let _ = (a, b);
         [g.clone(), g.clone()]
     }
 }
 
-/// 0 of the semiring.
+/// The zero of the semiring.
 pub(super) fn zero<S: ArraySemiring>() -> f64 {
     <S as Semiring<f64>>::ZERO
 }
 
-/// The first term along an axis that equals the sum, or is NaN as it is, and which sums are 0 of the
-/// semiring: these have no term that counts.
+/// Index of the first term along an axis that equals the sum (or is NaN if the sum is), and a mask of the sums that
+/// equal the zero of the semiring, which have no argmax.
 pub(super) fn argmax<S: ArraySemiring, A: Array>(
     terms: &A,
     axis: usize,
@@ -67,31 +65,30 @@ pub(super) fn argmax<S: ArraySemiring, A: Array>(
     (terms.indicator(&hits).argmax(axis), best.equals(<S as Semiring<f64>>::ZERO))
 }
 
-/// The greatest along an axis, NaN if there is one: implementors differ in whether they pass that on.
+/// Maximum along an axis that propagates NaN, which not all array types do.
 fn greatest<A: Array>(terms: &A, axis: usize, least: f64) -> A {
     let nan = terms.is_nan();
     terms.fill(&nan, least).max(axis).fill(&nan.any(axis), f64::NAN)
 }
 
-/// Both arrays in their common shape.
+/// Both arrays expanded to their common shape.
 fn broadcast<A: Array>(a: &A, b: &A) -> [A; 2] {
     let (x, y) = (a.shape(), b.shape());
     let common: Vec<usize> = x.iter().zip(&y).map(|(&x, &y)| x.max(y)).collect();
     [(a, x), (b, y)].map(|(t, shape)| if shape == common { t.clone() } else { t.expand(&common) })
 }
 
-/// `a + b`; where that is NaN for operands that are not, as −∞ + ∞ is, without the infinities of the
-/// wrong sign.
+/// `a + b`. If this is NaN for operands that are not NaN, as in −∞ + ∞, the infinity other than `wrong` is the result.
 fn absorbing_sum<A: Array>(a: &A, b: &A, wrong: f64) -> A {
     let plain = a.add(b);
     let without = |x: &A| x.fill(&x.equals(wrong), 0.0);
     plain.replace(&plain.is_nan(), &without(a).add(&without(b)))
 }
 
-/// `w · p`, and 0 where w is 0 and p no number: in the gradient of this product too, which is why p
-/// and not the product is masked.
+/// `w · p`, and 0 where w is 0 and p is infinite or NaN. The mask is applied to p, not to the product, so that the
+/// gradient of the product is finite too.
 pub(super) fn scaled<A: Array>(w: &A, p: &A) -> A {
-    // Before p is repeated.
+    // The mask is computed before p is expanded.
     let odd = p.equals(f64::INFINITY).or(&p.equals(f64::NEG_INFINITY)).or(&p.is_nan());
     let [w, p] = broadcast(w, p);
     let idle = odd.expand(&w.shape()).and(&w.equals(0.0));
@@ -150,7 +147,7 @@ impl ArraySemiring for MaxMul {
     const TAG: FloatSemiring = FloatSemiring::MaxMul;
 
     fn product<A: Array>(a: &A, b: &A) -> A {
-        // 0 · ∞ is masked in the operands: masked in the product, its gradient would be 0 · ∞ again.
+        // 0 · ∞ is masked in the operands: a mask on the product would leave 0 · ∞ in its gradient.
         let [a, b] = broadcast(a, b);
         let meet = |zero: &A, far: &A| zero.equals(0.0).and(&far.equals(f64::INFINITY));
         let absorbed = meet(&a, &b).or(&meet(&b, &a));
@@ -180,7 +177,7 @@ impl ArraySemiring for MaxMin {
     }
 
     fn factors<A: Array>(a: &A, b: &A, g: &A) -> [A; 2] {
-        // The smaller one, a of two equals, and NaN before a number.
+        // Weights of the smaller operand; ties choose a, and a NaN is chosen over a number.
         let [a, b] = broadcast(a, b);
         let nan = b.is_nan().and(&a.is_nan().not());
         let counts_b = a.greater(&b).or(&nan);
@@ -188,17 +185,17 @@ impl ArraySemiring for MaxMin {
     }
 }
 
-/// The terms of log-sum-exp as numbers between 0 and 1. Nothing here is infinite, and neither is a
-/// derivative of it: what is 0 because a mask says so has none.
+/// The terms of log-sum-exp as numbers between 0 and 1. No value is infinite, and no derivative either; masked zeros
+/// have derivative 0.
 struct Exponentials<A: Array> {
     /// `exp(t − shift)`, 0 for infinite t.
     parts: A,
     /// Their sum, 1 where that is 0.
     total: A,
     shift: A,
-    /// Where the sum is 0.
+    /// Mask of the sums that are 0.
     dead: A::Flags,
-    /// Terms that are +∞, and sums that are.
+    /// Masks of terms equal to +∞, and of sums equal to +∞.
     high: A::Flags,
     infinite: A::Flags,
 }
@@ -207,7 +204,7 @@ impl<A: Array> Exponentials<A> {
     fn new(terms: &A, axis: usize) -> Self {
         let high = terms.equals(f64::INFINITY);
         let terms = terms.fill(&high, f64::NEG_INFINITY);
-        // The maximum, 0 where it is infinite; a constant.
+        // The maximum, or 0 if it is infinite; detached.
         let most = terms.detach().max(axis);
         let none = most.equals(f64::INFINITY).or(&most.equals(f64::NEG_INFINITY));
         let shift = most.fill(&none, 0.0);
@@ -234,7 +231,7 @@ impl ArraySemiring for LogSumExp {
         sum.fill(&dead, f64::NEG_INFINITY).fill(&infinite, f64::INFINITY)
     }
 
-    /// `exp(t − c)`; terms of +∞ share equally.
+    /// `exp(t − c)`; terms of +∞ have equal weights.
     fn weights<A: Array>(terms: &A, axis: usize) -> A {
         let Exponentials { parts, total, high, infinite, .. } = Exponentials::new(terms, axis);
         let finite = parts.div(&total);

@@ -1,5 +1,4 @@
-//! Semirings as values: what runs over them is found at run time, and compiled here for those of this
-//! crate.
+//! Semirings as values for dispatch at run time; the kernels for semirings of this crate are compiled here.
 
 use std::fmt;
 use std::hash::Hash;
@@ -14,11 +13,11 @@ use crate::rules::Share;
 
 /// A semiring as a value: [`FloatSemiring`] for those of this crate, [`Custom`](super::Custom) for others.
 pub trait Tag: Copy + fmt::Debug + PartialEq + Eq + Hash + Send + Sync + 'static {
-    /// Its name in errors and tables.
+    /// Name in error messages and tables.
     fn name(&self) -> &'static str;
-    /// How a sum passes its derivative on.
+    /// Kind of derivative of a sum with respect to its terms.
     fn share(&self) -> Share;
-    /// 0 of the semiring.
+    /// The zero of the semiring.
     fn zero(&self) -> f64;
     /// The semiring for [`Array::semiring_matmul`].
     fn kernel(&self) -> Option<Semiring> {
@@ -32,18 +31,18 @@ pub trait Tag: Copy + fmt::Debug + PartialEq + Eq + Hash + Send + Sync + 'static
     fn weights<A: Array>(&self, terms: &A, axis: usize) -> A;
     /// [`ArraySemiring::factors`](super::ArraySemiring::factors).
     fn factors<A: Array>(&self, a: &A, b: &A, g: &A) -> [A; 2];
-    /// The first term along an axis that is the sum, and which sums have no term that counts.
+    /// The first term along an axis that equals the sum, and a mask of the sums equal to the zero of the semiring.
     fn argmax<A: Array>(&self, terms: &A, axis: usize) -> (A::Integers, A::Flags);
 
     /// [`Plan::contract`] for any float dtype.
     ///
     /// # Errors
-    /// As there; `DTypeUnsupported`.
+    /// As [`Plan::contract`]; `DTypeUnsupported`.
     fn contract(&self, plan: &Plan, operands: &[&AnyTensor]) -> Result<AnyTensor>;
     /// [`Plan::contract_argmax`] for any float dtype.
     ///
     /// # Errors
-    /// As there; `DTypeUnsupported`.
+    /// As [`Plan::contract_argmax`]; `DTypeUnsupported`.
     fn contract_argmax(
         &self,
         plan: &Plan,
@@ -52,7 +51,7 @@ pub trait Tag: Copy + fmt::Debug + PartialEq + Eq + Hash + Send + Sync + 'static
     /// [`Plan::vjp_from`] for any float dtype.
     ///
     /// # Errors
-    /// As there; `DTypeUnsupported`.
+    /// As [`Plan::vjp_from`]; `DTypeUnsupported`.
     fn vjp(
         &self,
         plan: &Plan,
@@ -63,7 +62,7 @@ pub trait Tag: Copy + fmt::Debug + PartialEq + Eq + Hash + Send + Sync + 'static
     /// [`Plan::jvp`] for any float dtype.
     ///
     /// # Errors
-    /// As there; `DTypeUnsupported`.
+    /// As [`Plan::jvp`]; `DTypeUnsupported`.
     fn jvp(
         &self,
         plan: &Plan,
@@ -72,7 +71,7 @@ pub trait Tag: Copy + fmt::Debug + PartialEq + Eq + Hash + Send + Sync + 'static
     ) -> Result<(AnyTensor, AnyTensor)>;
 }
 
-/// The table of semirings over floats: a variant, which is its type too, and its name.
+/// Table of the semirings over floats: variant, type of the same name, label.
 macro_rules! float_semirings {
     ($($(#[$doc:meta])* $semiring:ident $name:literal,)*) => {
         /// The semirings over floats of this crate.
@@ -85,10 +84,10 @@ macro_rules! float_semirings {
         }
 
         impl FloatSemiring {
-            /// All of them.
+            /// All semirings.
             pub const ALL: &'static [Self] = &[$(Self::$semiring),*];
 
-            /// Its name in data and in interfaces of other languages.
+            /// Name in serialised data and in bindings.
             pub fn label(self) -> &'static str {
                 match self {
                     $(Self::$semiring => $name,)*
@@ -96,7 +95,7 @@ macro_rules! float_semirings {
             }
         }
 
-        /// Calls a method of the type that the tag stands for.
+        /// Evaluates an expression with the [`Custom`] value of a tag.
         macro_rules! over {
             ($tag:expr, $s:ident => $body:expr) => {
                 match $tag {
@@ -117,7 +116,7 @@ float_semirings! {
     MaxPlus "max_plus",
     /// (min, +).
     MinPlus "min_plus",
-    /// (max, ×) of numbers that are not negative.
+    /// (max, ×) on numbers ≥ 0.
     MaxMul "max_mul",
     /// (max, min).
     MaxMin "max_min",

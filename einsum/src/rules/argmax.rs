@@ -1,7 +1,7 @@
-//! Sums that are one of their terms: max and min.
+//! Selective sums, which equal one of their terms: max and min.
 //!
-//! The cotangent goes to the first term that is the sum alone. That is a subgradient: max-plus
-//! contractions are convex. Of several NaN the first one counts.
+//! The cotangent is passed only to the first term that equals the sum. This is a subgradient: max-plus contractions are
+//! convex. Among several NaN the first one is the argmax.
 
 use std::ops::ControlFlow;
 
@@ -19,7 +19,7 @@ pub(crate) fn same<T: PartialEq>(a: T, b: T) -> bool {
     a == b || (a != a && b != b)
 }
 
-/// Calls `body(element, place in a, place in b)` for every element with a term that is it.
+/// Calls `body(element, index in a, index in b)` with the argmax of every element that has one.
 #[inline]
 fn terms<S: Differentiable<T>, T: Numeric>(
     x: &MatrixProduct<'_, T>,

@@ -1,16 +1,16 @@
-//! Log-sum-exp: the shares of the terms are probabilities, and take matrix products.
+//! Log-sum-exp: the weights of the terms are probabilities, computed by matrix products.
 //!
-//! With `P = E·F`, `E = exp(a − r)` and `F = exp(b − s)` shifted by the maxima r of the rows of A
-//! and s of the columns of B, the share of term k in element (i, j) is `Eᵢₖ·Fₖⱼ / Pᵢⱼ`. With
+//! With `P = E·F`, `E = exp(a − r)` and `F = exp(b − s)`, shifted by the row maxima r of A and the column maxima s of
+//! B, the weight of term k in element (i, j) is `Eᵢₖ·Fₖⱼ / Pᵢⱼ`. With
 //! `W = g / P`,
 //!
 //! ```text
 //! ḡₐ = E ∘ (W·Fᵀ)      ḡ_b = F ∘ (Eᵀ·W)      ċ = ((E ∘ ȧ)·F + E·(F ∘ ḃ)) / P
 //! ```
 //!
-//! in `f64`. Elements with a P below [`SMALLEST`] take the loop over their terms, so that neither
-//! W overflows nor a lost term matters; so does everything if there is NaN or +∞ among the
-//! operands, a vector, or a derivative above [`LARGEST`]. Terms of +∞ share equally.
+//! in `f64`. Elements with P below [`SMALLEST`] use a loop over their terms, so that neither W overflows nor an
+//! underflowed term matters. All elements use it if an operand has NaN or +∞, for vectors, and for derivatives above
+//! [`LARGEST`]. Terms of +∞ have equal weights.
 
 use t4a_algebra::math::f64 as math;
 use t4a_algebra::simd::{Loop, dispatch};
@@ -22,12 +22,12 @@ use crate::backend::BgemmShape;
 use crate::error::Result;
 use crate::memory::{filled, mapped, zipped};
 
-/// Lost terms weigh less than 2⁻¹⁰²² / SMALLEST.
+/// Underflowed terms have weights below 2⁻¹⁰²² / SMALLEST.
 const SMALLEST: f64 = 1e-140;
-/// LARGEST / SMALLEST is finite, with room for sums.
+/// LARGEST / SMALLEST is finite, with a margin for sums.
 const LARGEST: f64 = 1e150;
 
-/// `exp(x − most)`; a list of −∞ alone has exp(−∞ − 0) = 0.
+/// `exp(x − most)`; for a list of −∞ the maximum is taken as 0, so all exponentials are 0.
 #[inline(always)]
 fn exponentials<T: Float>(of: &[T], most: impl Fn(usize) -> f64, into: &mut [f64]) {
     for (i, (to, x)) in into.iter_mut().zip(of).enumerate() {
@@ -37,7 +37,7 @@ fn exponentials<T: Float>(of: &[T], most: impl Fn(usize) -> f64, into: &mut [f64
     }
 }
 
-/// `E = exp(a − r)`: the maxima are those of rows of `width`. Whether they are below +∞, and no NaN.
+/// `E = exp(a − r)` with the maxima of rows of `width`; returns true if they are below +∞ and not NaN.
 struct RowExponentials<'a, T> {
     of: &'a [T],
     width: usize,
@@ -73,11 +73,11 @@ impl<T: Float> Loop for RowExponentials<'_, T> {
     }
 }
 
-/// `F = exp(b − s)`: the maxima are those of columns of matrices `[k, n]`. Else the same.
+/// `F = exp(b − s)` with the column maxima of matrices `[k, n]`; otherwise as [`RowExponentials`].
 struct ColumnExponentials<'a, T> {
     of: &'a [T],
     shape: (usize, usize),
-    /// Room for n maxima.
+    /// Scratch for n maxima.
     most: Vec<f64>,
     into: &'a mut [f64],
 }
@@ -107,18 +107,18 @@ impl<T: Float> Loop for ColumnExponentials<'_, T> {
     }
 }
 
-/// `W = g / P`, 0 where P is small.
+/// `W = g / P`, or 0 if P is below [`SMALLEST`].
 struct Quotients<'a, T> {
     g: &'a [T],
     p: &'a [f64],
     into: &'a mut [f64],
 }
 
-/// What there is to say about quotients.
+/// Properties of the quotients.
 struct Quotient {
-    /// No g is beyond [`LARGEST`].
+    /// True if no |g| exceeds [`LARGEST`].
     moderate: bool,
-    /// No P is small.
+    /// True if no P is below [`SMALLEST`].
     covered: bool,
 }
 
@@ -156,13 +156,13 @@ impl<T: Float, U: Float> Loop for Hadamard<'_, T, U> {
     }
 }
 
-/// The shares of the terms of every element that is not covered, one after another.
+/// Weights of the terms of every element that is not covered, element by element.
 struct Shares<'a, F> {
     terms: &'a Terms,
     covered: Option<&'a [f64]>,
-    /// Room for the shares of one element.
+    /// Scratch for the weights of one element.
     room: Vec<f64>,
-    /// Gets the number of the element, its row of A, its column of B, and the shares.
+    /// Called with the index of the element, its row of A, its column of B, and the weights.
     visit: F,
 }
 
@@ -236,7 +236,7 @@ struct Factors {
 }
 
 impl Factors {
-    /// If the products apply.
+    /// `None` if the matrix products are not applicable.
     fn new<T: Float>(x: &MatrixProduct<'_, T>) -> Result<Option<Self>> {
         let BgemmShape { batch, m, k, n } = x.shape;
         if m.min(k).min(n) < 2 || batch == 0 {
@@ -267,7 +267,7 @@ fn wide<T: Float>(x: &[T]) -> Result<Vec<f64>> {
     mapped(x, T::to_f64)
 }
 
-/// `[batch, rows, cols]` with rows and columns exchanged.
+/// `[batch, rows, cols]` with rows and columns transposed.
 fn exchanged(x: Vec<f64>, shape: [usize; 3]) -> Result<Vec<f64>> {
     Ok(transposed(&Tensor::from_vec(x, &shape)?)?.to_vec()?)
 }
@@ -279,7 +279,7 @@ fn hadamard<T: Float, U: Float>(x: &Tensor<f64>, y: &[T]) -> Result<Vec<U>> {
     Ok(into)
 }
 
-/// `g / P` as a tensor of the shape of P, and what there is to say about it.
+/// `g / P` as a tensor of the shape of P, and its properties.
 fn quotients<T: Float>(g: &[T], p: &Tensor<f64>) -> Result<(Tensor<f64>, Quotient)> {
     let mut into = filled(g.len(), 0.0)?;
     let said = dispatch(Quotients { g, p: &elements(p)?, into: &mut into });
@@ -306,7 +306,7 @@ pub(super) fn vjp<T: Float>(x: &MatrixProduct<'_, T>, g: &[T]) -> Result<[Vec<T>
             known = Some((e, f, p, from));
         }
     }
-    // By their terms, all elements or those with a small P.
+    // Loop over the terms, for all elements or for those with small P.
     let BgemmShape { batch, k, n, .. } = x.shape;
     let terms = Terms::new(x)?;
     let (mut ga, mut gb) = (filled(terms.a.len(), 0.0)?, filled(terms.b.len(), 0.0)?);
@@ -351,7 +351,7 @@ pub(super) fn jvp<T: Float>(x: &MatrixProduct<'_, T>, da: &[T], db: &[T]) -> Res
     let covered = covered.as_ref().map(elements).transpose()?;
     terms.shares(covered.as_deref(), |element, row, col, shares| {
         let moves = da[row * k..][..k].iter().zip(&db[col * k..][..k]);
-        // Terms without a share do not count, however they move.
+        // Terms of weight 0 are skipped, even if their tangent is infinite.
         let terms = shares.iter().zip(moves).filter(|(share, _)| **share != 0.0);
         dc[element] = terms.map(|(share, (da, db))| share * (da + db)).sum();
     })?;

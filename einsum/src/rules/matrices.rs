@@ -1,4 +1,4 @@
-//! One pairwise contraction as the rules see it.
+//! Arguments of the rules: one pairwise contraction as matrices.
 
 use std::borrow::Cow;
 
@@ -16,15 +16,14 @@ pub struct MatrixProduct<'a, T: Scalar> {
     pub a: Cow<'a, [T]>,
     /// Right factors.
     pub b: Cow<'a, [T]>,
-    /// The products; empty where the rule of a cotangent has the argmax instead or does not
-    /// [read](crate::Differentiable::READS_SUMS) them.
+    /// The products; empty if the rule uses the argmax or does not [read](crate::Differentiable::READS_SUMS) the sums.
     pub c: Cow<'a, [T]>,
-    /// The first k whose term is the sum, for every element of C, if
-    /// [`Differentiable::matmul`](crate::Differentiable::matmul) has told; else it is searched.
+    /// The first k whose term equals the sum, for every element of C, if
+    /// [`Differentiable::matmul`](crate::Differentiable::matmul) returned it; otherwise it is computed by a search.
     pub argmax: Option<Cow<'a, [u32]>>,
 }
 
-/// The elements in row-major order, borrowed if they lie so.
+/// The elements in row-major order, borrowed if the tensor is contiguous.
 pub(crate) fn elements<T: Scalar>(x: &Tensor<T>) -> crate::Result<Cow<'_, [T]>> {
     Ok(match x.as_slice() {
         Some(slice) => Cow::Borrowed(slice),
@@ -33,8 +32,8 @@ pub(crate) fn elements<T: Scalar>(x: &Tensor<T>) -> crate::Result<Cow<'_, [T]>> 
 }
 
 impl<T: Scalar> MatrixProduct<'_, T> {
-    /// Calls `body(i, row of A, element of C, column of B)` for every element of C: the number of
-    /// the element, where its row of A starts, and where its column of B starts.
+    /// Calls `body(i, row of A, element of C, column of B)` for every element of C, with the index of the element, the
+    /// offset of its row of A, and the offset of its column of B.
     #[inline]
     pub(crate) fn elements(&self, mut body: impl FnMut(usize, usize, usize)) {
         let BgemmShape { batch, m, k, n } = self.shape;

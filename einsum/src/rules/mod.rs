@@ -1,7 +1,7 @@
-//! How the sums of each semiring pass derivatives on.
+//! Derivatives of the sums of each semiring.
 //!
-//! An element `c = ⊕ₖ aₖ ⊗ bₖ` passes its cotangent on to term k with a weight wₖ, and within the
-//! term to a and b with `∂(a ⊗ b)`:
+//! The cotangent of an element `c = ⊕ₖ aₖ ⊗ bₖ` is multiplied by a weight wₖ for term k, and within the term by
+//! `∂(a ⊗ b)` for a and b:
 //!
 //! ```text
 //!            Standard   MaxPlus MinPlus   MaxMul        MaxMin                  LogSumExp
@@ -9,18 +9,17 @@
 //! ∂(a ⊗ b)   (b, a)     (1, 1)            (b, a)        1 to the smaller factor (1, 1)
 //! ```
 //!
-//! An element that is 0 of the semiring has no term that counts and passes on nothing, also if it
-//! is an operand that nothing is done to: what a derivative is does not depend on the path, or on
-//! whether a summed axis has size 1. 0 · ∞ is 0 here as it is in (max, ×), in derivatives too.
+//! An element equal to the zero of the semiring has derivative 0, even in an operand that is only copied: the
+//! derivative does not depend on the path, or on whether a summed axis has size 1. 0 · ∞ is 0 here as in (max, ×), in
+//! derivatives too.
 //!
-//! **Ties** go to the first term: terms are numbered by the labels that a step sums, those that occur
-//! first in the subscripts slowest; labels that are sliced come before. Of two equal factors of
-//! (max, min) the one counts that the path names first. **NaN** wins as any best term does; over
-//! log-sum-exp it makes all shares of its sum NaN. Terms of +∞ of log-sum-exp share equally, at each
-//! step and among slices.
+//! **Ties** resolve to the first term: terms are numbered by the labels that a step sums, labels of earlier occurrence
+//! in the subscripts slowest; sliced labels precede them. Among two equal factors of (max, min) the one named first by
+//! the path has derivative 1. **NaN** is chosen as the best term would be; over log-sum-exp all weights of its sum are
+//! NaN. Terms of +∞ of log-sum-exp have equal weights, at each step and among slices.
 //!
-//! [`Counting<S>`](t4a_algebra::Counting) has the derivative of `S` on its values: they are the
-//! contraction over `S`, and counts are locally constant.
+//! [`Counting<S>`](t4a_algebra::Counting) has the derivative of `S` on its values: they equal the contraction over `S`,
+//! and counts are locally constant.
 
 mod argmax;
 mod log_sum;
@@ -43,25 +42,23 @@ use t4a_tensor::matmul::{matmul, matmul_argmax};
 use crate::error::Result;
 use crate::memory::mapped;
 
-/// How a sum passes its derivative on to its terms.
+/// Kind of derivative of a sum with respect to its terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// The semiring is (+, ×) of the element type: every term in full.
+    /// The semiring is (+, ×) of the element type: weight 1 for every term.
     Linear,
-    /// The first term that equals the sum.
+    /// Weight 1 for the first term that equals the sum, else 0.
     Argmax,
-    /// Every term with [`Differentiable::marginal`].
+    /// Weight [`Differentiable::marginal`] for every term.
     Marginal,
 }
 
-/// A semiring whose contractions have a derivative. Cotangents and tangents are ordinary numbers
-/// of the same type.
+/// A semiring whose contractions are differentiable. Cotangents and tangents are ordinary numbers of the same type.
 pub trait Differentiable<T: Numeric>: Semiring<T> {
-    /// How the sum shares.
+    /// Kind of derivative of the sum.
     const SHARE: Share;
 
-    /// Whether [`Differentiable::marginal_vjp`] reads the sums: if it does not, the products are not
-    /// repeated for it.
+    /// True if [`Differentiable::marginal_vjp`] reads the sums; if false, the products are not recomputed for it.
     const READS_SUMS: bool = true;
 
     /// `∂(a ⊗ b)/∂a` and `∂(a ⊗ b)/∂b`.
@@ -73,8 +70,8 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
         T::ONE
     }
 
-    /// Whether `x` hides what else a sum has, as +∞ of log-sum-exp does. Terms that are `x` share such
-    /// a sum equally, others have no share.
+    /// True if `x` absorbs all other terms, as +∞ in log-sum-exp. In such a sum the terms equal to `x` have equal
+    /// weights and the others have weight 0.
     fn absorbs(x: T) -> bool {
         let _ = x;
         false
@@ -85,8 +82,8 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
         x
     }
 
-    /// The product `[batch, m, k] · [batch, k, n]`, and if the semiring is
-    /// [`Selective`] also its argmax; [`selective_matmul`] does that.
+    /// The product `[batch, m, k] · [batch, k, n]`, and its argmax if the semiring is [`Selective`];
+    /// [`selective_matmul`] computes both.
     ///
     /// # Errors
     /// `OutOfMemory`; if k exceeds the range of `u32`.
@@ -94,8 +91,7 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
         Ok((matmul::<Self, T>(a, b)?, None))
     }
 
-    /// Cotangents of A and B where all terms share; the default loops over
-    /// [`Differentiable::marginal`].
+    /// Cotangents of A and B for [`Share::Marginal`]; the default loops over [`Differentiable::marginal`].
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -103,7 +99,7 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
         marginal::vjp::<Self, T>(x, cotangent)
     }
 
-    /// The tangent of C where all terms share, in the same way.
+    /// Tangent of C for [`Share::Marginal`], with the same default.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -112,7 +108,7 @@ pub trait Differentiable<T: Numeric>: Semiring<T> {
     }
 }
 
-/// [`Differentiable::matmul`] of a selective semiring: the argmax comes out of the product itself.
+/// [`Differentiable::matmul`] of a selective semiring: the product computes the argmax.
 ///
 /// # Errors
 /// `OutOfMemory`; if k exceeds the range of `u32`.
@@ -124,13 +120,13 @@ pub fn selective_matmul<S: Selective<T>, T: Scalar>(
     Ok((c, Some(argmax)))
 }
 
-/// From the accumulator, rounded once.
+/// Conversion from the accumulator, rounded once.
 fn narrowed<T: Numeric>(x: &[T::Acc]) -> Result<Vec<T>> {
     mapped(x, T::narrow)
 }
 
-/// `g·p`, and 0 if either is, whatever the other: what nobody asks about has no derivative, and a
-/// factor that does not count gets none.
+/// `g·p`, and 0 if either is 0, even if the other is infinite or NaN: a zero cotangent has zero derivatives, and a
+/// factor of weight 0 too.
 fn scaled<T: Numeric>(g: T, p: T) -> T::Acc {
     let none = g == T::ZERO || p == T::ZERO;
     if none { T::Acc::ZERO } else { g.widen().mul(p.widen()) }
@@ -141,7 +137,7 @@ pub(crate) fn nth<T: Numeric>(n: usize) -> T {
     T::from_f64(1.0 / n as f64)
 }
 
-/// Cotangents of A and B, given that of C, for semirings that are not linear.
+/// Cotangents of A and B given that of C, for non-linear semirings.
 pub(crate) fn vjp<S: Differentiable<T>, T: Numeric>(
     x: &MatrixProduct<'_, T>,
     cotangent: &[T],
@@ -152,7 +148,7 @@ pub(crate) fn vjp<S: Differentiable<T>, T: Numeric>(
     }
 }
 
-/// The tangent of C, given those of A and B, for semirings that are not linear.
+/// Tangent of C given those of A and B, for non-linear semirings.
 pub(crate) fn jvp<S: Differentiable<T>, T: Numeric>(
     x: &MatrixProduct<'_, T>,
     da: &[T],
@@ -215,7 +211,7 @@ impl<T: Extended> Differentiable<T> for MaxMul {
 impl<T: Extended> Differentiable<T> for MaxMin {
     const SHARE: Share = Share::Argmax;
 
-    /// The left factor wins ties, a NaN wins over a number.
+    /// Ties choose the left factor; a NaN is chosen over a number.
     fn partials(a: T, b: T) -> (T, T) {
         if a <= b || a.is_nan() { (T::ONE, T::ZERO) } else { (T::ZERO, T::ONE) }
     }
@@ -233,7 +229,7 @@ impl<T: Float> Differentiable<T> for LogSumExp {
         (T::ONE, T::ONE)
     }
 
-    /// The share of the term in the sum, a probability.
+    /// The weight of the term in the sum, a probability.
     fn marginal(term: T, sum: T) -> T {
         term.sub(sum).exp()
     }

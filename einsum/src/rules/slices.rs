@@ -1,4 +1,4 @@
-//! What ⊕ over slices passes on to one of them: what it passes on to a term.
+//! Derivative of ⊕ over slices with respect to one slice, by the same rules as for a term.
 
 use t4a_algebra::Numeric;
 
@@ -6,10 +6,9 @@ use super::{Differentiable, Share, nth, same};
 use crate::error::Result;
 use crate::memory::filled;
 
-/// `∂(cₛ ⊕ …)/∂cₛ` times `g`, for semirings in which several terms share; `equal` terms absorb the
-/// others if the sum does.
+/// `∂(cₛ ⊕ …)/∂cₛ` times `g` for [`Share::Marginal`]; `equal` is the number of terms equal to an absorbing sum.
 fn shared<S: Differentiable<T>, T: Numeric>(g: T, part: T, sum: T, equal: u32) -> T {
-    // A sum that is NaN differs from itself, and is so to every term.
+    // A sum that is NaN makes the weight of every term NaN.
     #[allow(clippy::eq_op)]
     let defined = sum == sum;
     if part == S::ZERO && defined {
@@ -23,8 +22,8 @@ fn shared<S: Differentiable<T>, T: Numeric>(g: T, part: T, sum: T, equal: u32) -
     }
 }
 
-/// What the cotangents that no slice has claimed yet are to one slice, whose elements are `part` and whose
-/// sum with all others is `sum`; the number of slices that absorb others goes with it.
+/// Cotangent of one slice with elements `part`, given the unassigned cotangents `open`, the sum of all slices and the
+/// number of absorbing slices. For [`Share::Argmax`] the assigned cotangents are removed from `open`.
 pub(crate) fn open_to<S: Differentiable<T>, T: Numeric>(
     open: &mut [T],
     part: &[T],
@@ -44,11 +43,11 @@ pub(crate) fn open_to<S: Differentiable<T>, T: Numeric>(
     Ok(g)
 }
 
-/// The slices added up so far, and their tangent.
+/// The accumulated slices and their tangent.
 pub(crate) struct Slices<T> {
     pub(crate) sum: Vec<T>,
     pub(crate) tangent: Vec<T>,
-    /// How many slices absorbed the others, by element.
+    /// Number of absorbing slices of each element.
     pub(crate) absorbing: Vec<u32>,
 }
 
@@ -70,7 +69,7 @@ pub(crate) fn add_slice<S: Differentiable<T>, T: Numeric>(
                 absorbing[j] += u32::from(S::absorbs(part));
                 let old = shared::<S, T>(tangent[j], before, sum[j], absorbing[j]);
                 let new = shared::<S, T>(d, part, sum[j], absorbing[j]);
-                // The tangent so far is the mean of those before.
+                // For absorbing sums, the tangent is the mean over the absorbing slices.
                 old.mul(T::from_i64(known.max(1).into())).add(new)
             }
         };
