@@ -23,7 +23,7 @@ use burn_t4a_compile::{Traced, compile};
 type B = BurnT4a;
 type T = Traced<B>;
 
-/// The least time of a call in µs, of as many as fit into half a second.
+/// Minimum time of a call in µs, over half a second of calls.
 fn time(mut f: impl FnMut()) -> f64 {
     f();
     let (begin, mut best) = (Instant::now(), f64::INFINITY);
@@ -80,7 +80,7 @@ fn step<A: Backend>((w, b, v, c): Weights<A>, x: Tensor<A, 2>, y: Tensor<A, 2>) 
     )
 }
 
-/// The parameters of a module, in order; a rank that has no type is two.
+/// Collects the parameters of a module, in order, as tensors of rank 2.
 struct Read<A: Backend>(Vec<Tensor<A, 2>>);
 
 impl<A: Backend> ModuleVisitor<A> for Read<A> {
@@ -103,7 +103,7 @@ impl<A: Backend> ModuleMapper<A> for Write<A> {
     }
 }
 
-/// A step of gradient descent on a transformer encoder of Burn's own.
+/// A step of gradient descent on Burn's transformer encoder.
 fn transformer<A: Backend>(
     net: TransformerEncoder<Autodiff<A>>,
     parameters: Vec<Tensor<A, 2>>,
@@ -121,7 +121,7 @@ fn transformer<A: Backend>(
     tape.iter().zip(parameters).map(moved).collect()
 }
 
-/// Four matrices of a linear system of two states, and one step of its filter.
+/// Four matrices of a linear system with two states.
 type Model<A> = (Tensor<A, 2>, Tensor<A, 2>, Tensor<A, 2>, Tensor<A, 2>);
 type State<A> = (Tensor<A, 2>, Tensor<A, 2>);
 
@@ -140,7 +140,7 @@ fn kalman<A: Backend>(
     ((x.clone(), p), x)
 }
 
-/// A model, its first state and observations.
+/// A model, its initial state and observations.
 fn observed(steps: usize, dtype: DType) -> (Model<B>, State<B>, Tensor<B, 3>) {
     let of = |x: &[f64], shape: [usize; 2]| {
         Tensor::<B, 2>::from_data(TensorData::new(x.to_vec(), shape), (&T4aDevice, dtype))
@@ -185,7 +185,7 @@ fn scans() {
     }
 }
 
-/// Gradients of the filter by its model and observations.
+/// Gradients of the filter with respect to its model and observations.
 fn filter_gradients<A: ScanBackend>(
     (model, (x, p), zs): (Model<A>, State<A>, Tensor<A, 3>),
     options: &Options,
@@ -202,8 +202,8 @@ fn filter_gradients<A: ScanBackend>(
     ((f, q, h, r), zs.grad(&found).unwrap())
 }
 
-/// Both passes as scans, beside the tape of every step, which a compiled function unrolls: of a hundred steps
-/// that takes it a second, of a thousand some minutes.
+/// Both passes as scans, compared with a tape of every step. A compiled function unrolls the latter, which takes a
+/// second for a hundred steps and minutes for a thousand.
 fn gradients() {
     for steps in [100, 1000] {
         let all = observed(steps, DType::F64);
@@ -271,7 +271,7 @@ fn perceptron() {
         call().0.into_data().assert_approx_eq(&want.0.into_data(), near);
         let eager = time(|| drop(black_box(step(weights.clone(), x.clone(), y.clone()))));
         let compiled = time(|| drop(black_box(call())));
-        // Another function of this code: its first call finds the code of the recorder in memory.
+        // First call of another function with the same code: the recorder's code is already in the cache.
         let next = time(|| {
             let f = compile(|(w, x, y): (Weights<T>, Tensor<T, 2>, Tensor<T, 2>)| step(w, x, y));
             drop(black_box(f.call((weights.clone(), x.clone(), y.clone())).unwrap()));
@@ -303,14 +303,14 @@ fn encoder() {
 }
 
 fn calls() {
-    // A size with a name costs the same.
+    // A named size has no extra cost.
     let x = random([64, 64]);
     let f = compile(|x: Tensor<T, 2>| (x.clone() * 2.0).tanh() / x.mean_dim(0)).dynamic(0, 0, "n");
     f.call(x.clone()).unwrap();
     let compiled = time(|| drop(black_box(f.call(x.clone()).unwrap())));
     println!("{:<32} {:>10} {compiled:>10.1}", "a named size, hit", "");
 
-    // A chain that cannot be fused: what an instruction costs beyond its work.
+    // A chain that cannot be fused: overhead per instruction.
     let x = random([2, 2]);
     for count in [1, 50] {
         let chain = |x: Tensor<T, 2>| {

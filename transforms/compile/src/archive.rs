@@ -1,4 +1,4 @@
-//! Programs as bytes: keys, recordings and the form of their results, without code.
+//! Serialisation of programs: keys, recordings and the structure of their results, without machine code.
 //!
 //! ```text
 //! "t4ac" version checksum | backend | count | key, results, recording …
@@ -36,7 +36,7 @@ const DTYPES: [DType; 16] = [
     DType::Bool(BoolStore::U32),
 ];
 
-/// A program to be saved, or one that was loaded.
+/// A program with its key and the structure of its results, as stored in an archive.
 pub(crate) struct Saved<B: Backend> {
     pub(crate) key: Key,
     pub(crate) results: Structure,
@@ -47,12 +47,12 @@ fn refused<T>(what: impl Into<String>) -> Result<T> {
     Err(CompileError::Save { what: what.into() })
 }
 
-/// Trees of structures that a type could name; deeper ones would end the stack.
+/// Maximum nesting depth of a tree structure; bounds the recursion of the reader.
 const DEEPEST: usize = 100;
-/// More elements than a tensor has.
+/// Maximum number of elements of a tensor; larger shapes are rejected.
 const LARGEST: usize = 1 << 48;
 
-/// FNV-1a: damage is found, forgery is not.
+/// FNV-1a: detects accidental corruption; it is not a signature.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -101,7 +101,7 @@ fn kind(name: &str, all: &mut Vec<Word>) -> Result<()> {
     Ok(())
 }
 
-/// Bytes as words of eight, with their number.
+/// Packs bytes into words of eight, preceded by their number.
 fn bytes(x: &[u8], all: &mut Vec<Word>) {
     x.len().write(all);
     for part in x.chunks(8) {
@@ -146,7 +146,7 @@ fn program<B: Backend>(saved: &Saved<B>, all: &mut Vec<Word>) -> Result<()> {
     Ok(())
 }
 
-/// Programs as bytes.
+/// Serialises programs.
 ///
 /// # Errors
 /// [`CompileError::Save`].
@@ -162,7 +162,7 @@ pub(crate) fn save<B: Backend>(programs: &[Saved<B>]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Reads what has been written; `None` where it was something else.
+/// Reader of serialised programs; methods return `None` for malformed input.
 struct Reader<'a>(Words<'a>);
 
 impl Reader<'_> {
@@ -177,7 +177,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A number of things: no more than there are words.
+    /// Reads an element count, which must not exceed the number of remaining words.
     fn count(&mut self) -> Option<usize> {
         self.get::<usize>().filter(|n| *n <= self.0.0.len())
     }
@@ -217,7 +217,7 @@ impl Reader<'_> {
         let (id, kind, meta) = (self.get()?, self.kind()?, self.meta()?);
         let n: usize = self.get()?;
         let size: usize = meta.shape.iter().product();
-        // No more bytes than there are words for them.
+        // The byte count is bounded by the remaining words before memory is allocated.
         if n != size.checked_mul(meta.dtype.size())? || n.div_ceil(8) > self.0.0.len() {
             return None;
         }
@@ -295,7 +295,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether values are made before they are used.
+/// True if every value is defined exactly once and before its first use, and inputs, constants and outputs agree with
+/// the key.
 fn is_sound<B: Backend>(key: &Key, results: &Structure, source: &Source<B>) -> bool {
     let mut made = vec![false; source.metas.len()];
     let mut give = |value: usize| made.get_mut(value).is_some_and(|x| !std::mem::replace(x, true));
@@ -316,7 +317,7 @@ fn is_sound<B: Backend>(key: &Key, results: &Structure, source: &Source<B>) -> b
         && key.structure.paths().len() == key.leaves.len()
 }
 
-/// Programs that [`save`] has written.
+/// Deserialises the output of [`save`].
 ///
 /// # Errors
 /// [`CompileError::Load`].

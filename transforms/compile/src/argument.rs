@@ -1,5 +1,5 @@
-//! How arguments and results of backend methods are taken apart into tensors, which become values of a
-//! recording, and the rest, which stays with the instruction.
+//! Decomposition of method arguments and results into tensors, which become values of a recording, and static
+//! arguments, which are stored in the instruction.
 
 use std::fmt::Debug;
 
@@ -14,15 +14,15 @@ use crate::recording::Frame;
 use crate::tensor::{Any, FloatKind, IntKind, Kind, TracedTensor};
 use crate::words::Plain;
 
-/// An argument of a method.
+/// An argument of a backend method.
 pub(crate) trait Argument<B: Backend> {
-    /// What the instruction keeps of it: for a tensor, its position among the operands.
+    /// Representation in the instruction; for a tensor, its index among the operands.
     type Slot: Plain + Debug + Send + Sync + 'static;
-    /// What the inner backend's method takes.
+    /// Argument type of the inner backend's method.
     type Inner<'a>;
-    /// Takes it apart.
+    /// Splits the argument into operands of the call and a slot.
     fn store(self, call: &mut Call<B>) -> Self::Slot;
-    /// Puts it together again, of the operands at hand.
+    /// Rebuilds the argument from its slot and the operands of the frame.
     fn fetch<'a>(slot: &'a Self::Slot, frame: &mut Frame<B>) -> Self::Inner<'a>;
 }
 
@@ -120,15 +120,15 @@ impl<B: Backend> Argument<B> for &QuantScheme {
     }
 }
 
-/// A result of a method.
+/// Result type of a backend method.
 pub(crate) trait Returned<B: Backend>: Sized {
-    /// What the inner backend's method returns.
+    /// Return type of the inner backend's method.
     type Inner;
-    /// Which of its optional tensors there are.
+    /// Presence of each optional tensor.
     type Form;
-    /// Takes it apart into tensors.
+    /// Appends the tensors of a result to `all`.
     fn split(inner: Self::Inner, all: &mut Vec<Any<B>>) -> Self::Form;
-    /// Puts it together of as many tensors with their values.
+    /// Rebuilds a result from the next tensors of the recorded results.
     fn join(form: Self::Form, all: &mut Results<B>) -> Self;
 }
 

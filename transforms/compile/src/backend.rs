@@ -1,4 +1,4 @@
-//! The backend that records.
+//! The tracing backend.
 
 use std::marker::PhantomData;
 
@@ -7,13 +7,13 @@ use burn_backend::{Backend, BackendTypes, DType, DTypeUsageSet, TensorData};
 
 use crate::tensor::{BoolKind, FloatKind, IntKind, QuantizedKind, TracedTensor};
 
-/// A backend around a backend that computes what `B` computes and records it.
+/// Tracing backend: computes with the inner backend `B` and records each operation.
 ///
-/// Outside of a compiled function nothing is recorded, and a method costs what it costs on `B`. A method
-/// becomes one instruction, whether Burn defines it by others or not, so a program runs the very methods of
-/// `B` that were recorded. It gives values away at their last use and makes fused results row-major, so a value may lie in
-/// another layout than in the function itself: sums over it, and products of it by a vector, may add in another order and
-/// differ from those of the function in the last bits.
+/// Outside of a compiled function nothing is recorded, and a method costs the same as on `B`. Every method becomes one
+/// instruction, including those with a default implementation in Burn, so a program calls exactly the methods of `B`
+/// that were recorded. A program donates values at their last use and makes fused results row-major, so the layout of a
+/// value may differ from that in the function: sums over it and matrix-vector products may add in another order and
+/// differ in the last bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Traced<B>(PhantomData<B>);
 

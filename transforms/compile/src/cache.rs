@@ -1,5 +1,5 @@
-//! The memory of a compiled function: programs by their keys and the sizes of named axes, the least recently used
-//! first, and counters of calls.
+//! Cache of a compiled function: programs by key and sizes of named axes, with least-recently-used eviction, and call
+//! counters.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -15,26 +15,26 @@ use crate::program::Program;
 use crate::recent::Recent;
 use crate::trace::Source;
 
-/// How calls of a compiled function went.
+/// Call statistics of a compiled function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Calls that a program served.
+    /// Calls that ran a cached program.
     pub hits: usize,
-    /// Calls that were recorded.
+    /// Calls that recorded a program.
     pub traces: usize,
-    /// Programs that were dropped for newer ones.
+    /// Programs evicted from the cache.
     pub evictions: usize,
-    /// Calls that ran eagerly because they cannot be recorded.
+    /// Calls that ran eagerly because the function cannot be recorded.
     pub fallbacks: usize,
 }
 
-/// A recording and its program.
+/// A recording and the program compiled from it.
 pub(crate) struct Recorded<B: Backend> {
     pub(crate) program: Program<B>,
     source: Source<B>,
     pub(crate) structure: Structure,
-    /// True for a program that was loaded: its bytes may describe any program.
+    /// True for a program loaded from bytes: its results are checked against the recording.
     pub(crate) loaded: bool,
 }
 
@@ -50,10 +50,10 @@ impl<B: Backend> Recorded<B> {
     }
 }
 
-/// The entry for a key and the sizes of its named axes.
+/// Cache entry for a key and the sizes of its named axes.
 pub(crate) enum Form<B: Backend> {
     Program(Arc<Recorded<B>>),
-    /// The function cannot be recorded, and why.
+    /// The function cannot be recorded; the reason.
     Eager(Arc<str>),
 }
 
@@ -66,16 +66,16 @@ impl<B: Backend> Clone for Form<B> {
     }
 }
 
-/// Forms by the sizes of named axes; without names there is one, without sizes.
+/// Entries by the sizes of named axes; without named axes there is one entry, with no sizes.
 type Sizes<B> = Recent<Vec<usize>, Form<B>>;
 
-/// Programs by their keys.
+/// Programs by key.
 pub(crate) struct Cache<B: Backend> {
     entries: Recent<Key, Sizes<B>>,
-    /// At most this many entries, at least 1, and sizes of one.
+    /// Maximum number of keys, and of sizes per key; at least 1.
     pub(crate) capacity: usize,
     pub(crate) counters: Counters,
-    /// How the last call went.
+    /// Outcome of the last call, for `explain`.
     last: Cow<'static, str>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn lock<T>(x: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<B: Backend> Cache<B> {
-    /// What is known of a key, which becomes the most recently used.
+    /// Looks up an entry and marks it as the most recently used.
     pub(crate) fn find(&mut self, key: &Key, sizes: &[usize]) -> Option<Form<B>> {
         let form = self.entries.find(key)?.find(sizes)?.clone();
         match form {
@@ -107,7 +107,7 @@ impl<B: Backend> Cache<B> {
         Some(form)
     }
 
-    /// Keeps what a call was recorded as, or why it could not be.
+    /// Stores the outcome of a trace: a program, or the reason why there is none.
     pub(crate) fn remember(&mut self, key: Key, sizes: Vec<usize>, form: Form<B>, names: &Names) {
         let others = self.entries.iter().filter(|(other, _)| other.named == key.named);
         let nearest = others.map(|(other, _)| key.differences(other)).min_by_key(Vec::len);
@@ -129,7 +129,7 @@ impl<B: Backend> Cache<B> {
         self.put(key, sizes, form);
     }
 
-    /// Adds an entry or exchanges it, and drops the oldest one where there is no room.
+    /// Inserts or replaces an entry; evicts the least recently used one if the cache is full.
     fn put(&mut self, key: Key, sizes: Vec<usize>, form: Form<B>) {
         let capacity = self.capacity;
         let dropped = match self.entries.find(&key) {
@@ -143,7 +143,7 @@ impl<B: Backend> Cache<B> {
         self.counters.evictions += usize::from(dropped);
     }
 
-    /// All programs as bytes.
+    /// Serialises all programs.
     pub(crate) fn save(&self, names: &Names) -> Result<Vec<u8>> {
         let mut all = Vec::new();
         let mut add = |key: Key, recorded: &Recorded<B>| {
@@ -164,7 +164,7 @@ impl<B: Backend> Cache<B> {
         save(&all)
     }
 
-    /// Takes saved programs, and returns how many.
+    /// Inserts serialised programs; returns their number.
     pub(crate) fn load(&mut self, bytes: &[u8], fused: bool) -> Result<usize> {
         let make = || -> Result<Vec<_>> {
             let make =
@@ -181,7 +181,7 @@ impl<B: Backend> Cache<B> {
         Ok(count)
     }
 
-    /// How calls went, and the programs that there are.
+    /// Report of the call statistics and all cached programs.
     pub(crate) fn explain(&self, names: &Names) -> String {
         let mut text = format!("{:?}\nlast: {}\n", self.counters, self.last);
         for (key, all_sizes) in self.entries.iter() {

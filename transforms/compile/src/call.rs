@@ -1,8 +1,8 @@
-//! One call of a backend's method: takes operands, runs the method, records it.
+//! One call of a backend method: collects operands, runs the method, records it.
 //!
 //! ```text
-//! Call      operands taken from the arguments, and the values that they are
-//! Pending   a call that has run, whose step is not known yet
+//! Call      operands collected from the arguments, with their values in the recording
+//! Pending   a call that has run, before its step is recorded
 //! Method    the step of a method, with its static arguments
 //! ```
 
@@ -20,7 +20,7 @@ use crate::tensor::{Any, Kind, Node, TracedTensor};
 use crate::trace::traced;
 use crate::words::{Plain, Word, read, words};
 
-/// Results with the values that they are.
+/// Results of a call, with their values in the recording.
 pub(crate) struct Results<B: Backend> {
     all: std::vec::IntoIter<Any<B>>,
     node: Option<Node<B>>,
@@ -33,7 +33,7 @@ impl<B: Backend> Results<B> {
         TracedTensor { primitive, node: self.next_node() }
     }
 
-    /// The next result, of any kind.
+    /// The next result, of any tensor kind.
     pub(crate) fn any(&mut self) -> Any<Traced<B>> {
         let x = self.all.next().unwrap_or_else(|| unreachable!("as many results as recorded"));
         traced(x, self.next_node())
@@ -48,10 +48,10 @@ impl<B: Backend> Results<B> {
     }
 }
 
-/// The form and the tensors of what a call returned, and the call.
+/// Form and tensors of the results, and the pending call.
 type Run<B, F> = (F, Vec<Any<B>>, Pending<B>);
 
-/// A call of a method.
+/// A method call under construction.
 pub(crate) struct Call<B: Backend> {
     name: &'static str,
     operands: Vec<Any<B>>,
@@ -66,7 +66,7 @@ impl<B: Backend> Call<B> {
         Self { name, operands, nodes, pure: true, elementwise: None }
     }
 
-    /// Its results differ from call to call.
+    /// Marks the call as random: its results differ from call to call.
     pub(crate) fn random(mut self) -> Self {
         self.pure = false;
         self
@@ -76,14 +76,14 @@ impl<B: Backend> Call<B> {
         argument.store(self)
     }
 
-    /// Appends an operand; its position.
+    /// Appends an operand; returns its index.
     pub(crate) fn operand<K: Kind<B>>(&mut self, x: TracedTensor<B, K>) -> usize {
         self.operands.push(K::erase(x.primitive));
         self.nodes.push(x.node);
         self.operands.len() - 1
     }
 
-    /// Runs a method of the inner backend and records it. `what` says whether it is elementwise.
+    /// Runs a method of the inner backend and records it. `what` returns its elementwise function, if any.
     pub(crate) fn run<R: Returned<B> + 'static, S: Plain + Debug + Send + Sync + 'static>(
         mut self,
         slots: S,
@@ -99,7 +99,7 @@ impl<B: Backend> Call<B> {
         R::join(form, &mut pending.finish(results, || Arc::new(method)))
     }
 
-    /// Runs the call; the recording waits for its step.
+    /// Runs the call; its step is recorded by [`Pending::finish`].
     pub(crate) fn record<F, E>(
         self,
         run: impl FnOnce(&mut Frame<B>, &mut Vec<Any<B>>) -> Result<F, E>,
@@ -126,7 +126,7 @@ impl<B: Backend> Call<B> {
         Ok((form, results, Pending { name, pure, elementwise, recorded }))
     }
 
-    /// The recording to which the call belongs.
+    /// The recording that the call belongs to: that of its operands, or for random numbers the innermost one.
     fn recording(
         name: &'static str,
         pure: bool,
@@ -137,14 +137,14 @@ impl<B: Backend> Call<B> {
             return if pure { None } else { innermost() };
         };
         let others: Vec<_> = all.filter(|other| !Arc::ptr_eq(first, other)).collect();
-        // Recordings in each other: the innermost knows the values of all.
+        // For nested recordings, the innermost one has access to the values of all.
         let knows = |one: &&Arc<Recording<B>>| {
             one.is_within(first) && others.iter().all(|other| one.is_within(other))
         };
         if let Some(innermost) = others.iter().copied().chain([first]).find(knows) {
             return Some(innermost.clone());
         }
-        // Whichever of them is under way cannot know the others' values.
+        // Recordings that are not nested have no access to the values of each other.
         for recording in others.iter().chain([&first]) {
             recording.fail(CompileError::Foreign { operation: name });
         }
@@ -152,7 +152,7 @@ impl<B: Backend> Call<B> {
     }
 }
 
-/// A call that has run and is recorded as soon as its step is known.
+/// A call that has run and is recorded once its step is given.
 pub(crate) struct Pending<B: Backend> {
     name: &'static str,
     pure: bool,
@@ -161,7 +161,7 @@ pub(crate) struct Pending<B: Backend> {
 }
 
 impl<B: Backend> Pending<B> {
-    /// The results with their values.
+    /// Records the call; returns the results with their values.
     pub(crate) fn finish(
         self,
         results: Vec<Any<B>>,
@@ -186,7 +186,7 @@ struct Method<B: Backend, S, R: Returned<B>> {
     what: fn(&S) -> Option<Elementwise>,
 }
 
-/// The step of a method.
+/// Step of a method with its elementwise function, if any.
 pub(crate) fn made<B, R, S>(
     slots: S,
     run: fn(&S, &mut Frame<B>) -> R::Inner,

@@ -1,4 +1,4 @@
-//! Functions that are recorded once per shape and replayed.
+//! Compiled functions: recorded once per set of shapes, then replayed.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,9 +14,9 @@ use crate::key::{Key, Names};
 use crate::tensor::{Any, build, flatten};
 use crate::trace::{Trial, eager, trace};
 
-/// A function that is recorded once per shapes, dtypes and tree of its inputs, and replayed after that.
+/// A function that is recorded once per set of input shapes, dtypes and tree structures, and replayed afterwards.
 ///
-/// It may be called from several threads.
+/// Calls from several threads are allowed.
 pub struct Compiled<B: Backend, I, O, F> {
     function: F,
     fullgraph: bool,
@@ -28,13 +28,14 @@ pub struct Compiled<B: Backend, I, O, F> {
 
 /// Compiles a function of trees of tensors.
 ///
-/// The function runs as ever on its first call with given shapes, and what it does is recorded; that call, once more, and later
-/// calls run the recording, optimised, so that all calls on equal inputs have equal bits (a call that draws random numbers
-/// returns what was recorded). So it has to be a function: what it does beside (printing, counters) is
-/// done on recorded calls only, and tensors that it captures are constants. Random numbers are drawn anew
-/// by each call; those drawn on other threads than the caller's are constants too. A function that keeps a tensor
-/// which it computes (parameters of a module that Burn draws at their first use, running statistics) runs eagerly, or
-/// is [`CompileError::Keeps`](crate::CompileError::Keeps): recorded calls would not exchange what it keeps.
+/// The first call with given shapes runs the function and records its operations. This call and all later ones return
+/// the results of the optimised recording, so calls on equal inputs have bitwise equal results (a first call that draws
+/// random numbers returns the values computed during the recording). The function must be pure: side effects (printing,
+/// counters) happen on recorded calls only, and captured tensors are constants. Random numbers are drawn anew by each
+/// call; those drawn on threads other than the caller's are constants. A function that keeps a tensor it computes
+/// (parameters of a module that Burn initialises at their first use, running statistics) runs eagerly, or returns
+/// [`CompileError::Keeps`](crate::CompileError::Keeps) with [`Compiled::fullgraph`]: replayed calls would not update
+/// that tensor.
 ///
 /// ```
 /// use burn_t4a::{BurnT4a, T4aDevice};
@@ -64,31 +65,30 @@ where
     O: Tree<Traced<B>>,
     F: Fn(I) -> O,
 {
-    /// Keeps at most this many programs, at least 1; 64 by default.
+    /// Sets the maximum number of cached programs, at least 1; the default is 64.
     pub fn capacity(self, entries: usize) -> Self {
         self.cache().capacity = entries.max(1);
         self
     }
 
-    /// A function that cannot be recorded is an error, instead of running eagerly.
+    /// Makes it an error if the function cannot be recorded, instead of running eagerly.
     pub fn fullgraph(mut self) -> Self {
         self.fullgraph = true;
         self
     }
 
-    /// Whether elementwise operations are fused; they are by default.
+    /// Enables or disables the fusion of elementwise operations; enabled by default.
     pub fn fused(mut self, fused: bool) -> Self {
         self.fused = fused;
         self
     }
 
-    /// Gives the size of an axis of an input a name, because it varies. Axes of one name have one size, which
-    /// every call checks; leaves are counted in the order of the tree.
+    /// Names an input axis of variable size. Axes of equal name must have equal sizes, which every call checks; leaves
+    /// are numbered in tree order.
     ///
-    /// The function is recorded once at every size, on the first call that has it: it sees sizes as plain numbers
-    /// and may do anything with them, so that a recording says nothing about other sizes. Sizes of named axes have
-    /// places of their own, as many as [`Compiled::capacity`] says, so that they do not drive out programs of
-    /// other shapes.
+    /// The function is recorded once per size, on the first call with that size: sizes are plain numbers in the
+    /// function and may affect it in any way, so a recording is not valid for other sizes. Sizes of named axes have
+    /// cache slots of their own, up to [`Compiled::capacity`], so they do not evict programs of other shapes.
     ///
     /// ```
     /// use burn_t4a::{BurnT4a, T4aDevice};
@@ -113,24 +113,24 @@ where
         lock(&self.cache)
     }
 
-    /// What is known of a key. A function of its own, so that nothing is locked while the user's runs.
+    /// Looks up an entry. A separate function, so that the lock is released before the user's function runs.
     fn find(&self, key: &Key, sizes: &[usize]) -> Option<Form<B>> {
         self.cache().find(key, sizes)
     }
 
-    /// Calls the function.
+    /// Evaluates the function.
     ///
     /// # Errors
-    /// With [`Compiled::fullgraph`] why it cannot be recorded; `Axis` and `Sizes` of
-    /// [`CompileError`](crate::CompileError) for named axes; `Operation` if an operation fails on these values;
-    /// those of [`Tree::build`] for trees of one's own.
+    /// With [`Compiled::fullgraph`], the reason why the function cannot be recorded; `Axis` and `Sizes` of
+    /// [`CompileError`](crate::CompileError) for named axes; `Operation` if an operation fails on these values; those
+    /// of [`Tree::build`] for user-defined trees.
     pub fn call(&self, inputs: I::On<B>) -> Result<O::On<B>> {
         let (structure, leaves) = flatten::<B, _>(inputs);
         let mut key = Key::of(structure, &leaves);
         let sizes = self.names.sizes(&key)?;
         let mut form = None;
         if !sizes.is_empty() {
-            // One that was loaded has its sizes in its key.
+            // A loaded program has the sizes in its key.
             form = self.find(&key, &[]);
             key = self.names.key(&key);
         }
@@ -150,8 +150,9 @@ where
         build(&recorded.structure, all)
     }
 
-    /// Keeps what was recorded and returns the results: those of the program, so that calls on equal inputs have equal
-    /// bits from the first one on, unless running it would draw random numbers a second time.
+    /// Caches the recording and returns the results of its program, so that calls on equal inputs have bitwise equal
+    /// results from the first one on. A recording with random numbers is not run again: its recorded values are
+    /// returned.
     fn keep(
         &self,
         key: Key,
@@ -179,20 +180,20 @@ where
         }
     }
 
-    /// All programs as bytes, for [`Compiled::load`] in another process: keys, recordings and captured
-    /// constants, but no code. Those of named axes are saved as programs of their shapes.
+    /// Serialises all programs for [`Compiled::load`] in another process: keys, recordings and captured constants, but
+    /// no machine code. Programs of named axes are saved as programs of their concrete shapes.
     ///
     /// # Errors
-    /// [`CompileError::Save`](crate::CompileError::Save) for what has no portable form: operations of `burn_t4a::ext`, quantized
-    /// tensors, static values.
+    /// [`CompileError::Save`](crate::CompileError::Save) for programs without a portable form: operations of
+    /// `burn_t4a::ext`, quantized tensors, static values.
     pub fn save(&self) -> Result<Vec<u8>> {
         self.cache().save(&self.names)
     }
 
-    /// Takes programs that [`Compiled::save`] of the same function has written, and returns how many: calls
-    /// of these shapes are hits. That it is the same function is up to the caller. Bytes that say something else
-    /// than a program are an error here, or of the call that runs into it; they may be a program that computes
-    /// something else.
+    /// Loads programs saved by [`Compiled::save`] of the same function and returns their number: calls with these
+    /// shapes are cache hits. The caller must ensure that the function is the same. Malformed bytes are an error of
+    /// this method, or of the call that executes the program; well-formed bytes of another program compute other
+    /// results.
     ///
     /// # Errors
     /// [`CompileError::Load`](crate::CompileError::Load).
@@ -200,13 +201,13 @@ where
         self.cache().load(bytes, self.fused)
     }
 
-    /// How calls went so far.
+    /// Call statistics.
     pub fn counters(&self) -> Counters {
         self.cache().counters
     }
 
-    /// How the last call went: a hit, or which part of the key differed from the nearest entry; and the
-    /// programs that there are.
+    /// Outcome of the last call (a hit, or the part of the key that differed from the nearest entry) and all cached
+    /// programs.
     pub fn explain(&self) -> String {
         self.cache().explain(&self.names)
     }

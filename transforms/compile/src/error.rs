@@ -1,46 +1,46 @@
-//! What compilation rejects.
+//! Errors of compilation.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn_t4a::ext::tree::TreeError;
 
-/// Why a compiled function could not be called.
+/// Error of compiling or calling a function.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// The function reads elements of a tensor that depends on its inputs, which a recording cannot do.
+    /// The function reads elements of a tensor that depends on its inputs, which a recording cannot represent.
     #[error(
         "compile: the function reads data by {operation} in {place}, after {recorded} recorded operations \
          (the last: {last}); without `fullgraph` such calls run eagerly"
     )]
     ReadsData {
-        /// The operation that reads.
+        /// Operation that reads the data.
         operation: &'static str,
-        /// The function that does it, with file and line where there is debug information.
+        /// Function that contains the read, with file and line if debug information is available.
         place: String,
-        /// How many operations were recorded before it.
+        /// Number of operations recorded before the read.
         recorded: usize,
-        /// The last of them.
+        /// Name of the last recorded operation.
         last: &'static str,
     },
-    /// A tensor of another call or another recording was used.
+    /// A tensor of another call or of another recording was used.
     #[error(
         "compile: {operation} uses a tensor that was recorded in another call: return it from the function \
          and pass it as an input"
     )]
     Foreign {
-        /// The operation that used it.
+        /// Operation that uses the tensor.
         operation: &'static str,
     },
-    /// The function captures a tensor that a tape of the inner backend follows.
+    /// The function captures a tensor that is tracked by an autodiff tape of the inner backend.
     #[error(
         "compile: {operation} uses a captured tensor that requires a gradient: pass it as an input"
     )]
     CapturesTracked {
-        /// The operation that used it.
+        /// Operation that uses the tensor.
         operation: &'static str,
     },
-    /// A tensor that the function has computed outlives the call.
+    /// A tensor computed by the function outlives the call.
     #[error(
         "compile: the function keeps a tensor that it has computed, which later calls would not exchange: parameters \
          that are drawn at their first use (draw them before: \
@@ -48,58 +48,58 @@ pub enum CompileError {
          as an input); without `fullgraph` such functions run eagerly"
     )]
     Keeps,
-    /// A tree is another one than the function's input or output.
+    /// The tree structure does not match the input or output type of the function.
     #[error("compile: {0}")]
     Tree(#[from] TreeError),
-    /// An axis that was named is not there.
+    /// A named axis does not exist.
     #[error(
         "compile: axis {axis} of leaf {leaf} is named `{name}`, but {given} (leaves are counted in the order \
          of the tree)"
     )]
     Axis {
-        /// The name.
+        /// Name of the axis.
         name: String,
-        /// Of which leaf.
+        /// Index of the leaf in tree order.
         leaf: usize,
-        /// The axis.
+        /// Index of the axis.
         axis: usize,
-        /// What there is.
+        /// Actual number of leaves, or actual shape of the leaf.
         given: String,
     },
-    /// Axes of one name have several sizes.
+    /// Axes of equal name have different sizes.
     #[error("compile: axes named `{name}` have different sizes: {}", list(.sizes))]
     Sizes {
-        /// The name.
+        /// Name of the axes.
         name: String,
-        /// Leaf, axis and size of each.
+        /// Leaf path, axis and size of each axis of that name.
         sizes: Vec<(String, usize, usize)>,
     },
-    /// A program that cannot be saved.
+    /// A program cannot be serialised.
     #[error("compile: a program cannot be saved, because of {what}")]
     Save {
-        /// What cannot be written.
+        /// Item that has no serialised form.
         what: String,
     },
-    /// Bytes that are no programs of this version, backend and function.
+    /// The bytes do not contain programs of this version, backend and function.
     #[error("compile: saved programs cannot be loaded: {what}")]
     Load {
-        /// What is wrong with them.
+        /// Description of the defect.
         what: String,
     },
     /// An operation of the program failed on these values.
     #[error("compile: {operation}: {message}")]
     Operation {
-        /// The operation.
+        /// Name of the operation.
         operation: &'static str,
-        /// Its error.
+        /// Error message of the operation.
         message: String,
     },
 }
 
-/// The result of a call.
+/// Result of compiling or calling a function.
 pub type Result<T, E = CompileError> = std::result::Result<T, E>;
 
-/// The result of `run`, or its panic as an error: for programs that were not recorded in this process.
+/// Result of `run`, with a panic converted to an error: for programs that were not recorded in this process.
 pub(crate) fn caught<T>(operation: &'static str, run: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);

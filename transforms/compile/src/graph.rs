@@ -1,8 +1,8 @@
-//! Recordings for other interpreters: what a function did, instruction by instruction.
+//! Recordings for other interpreters: the instructions of a traced function.
 //!
-//! Values are numbered: the inputs first, constants and results as they came. An instruction is a method of
-//! the backend with its static arguments as words, so an interpreter can run it as it is, or with other
-//! sizes on a part of its operands.
+//! Values are numbered: the inputs first, then constants and results in order of creation. An instruction is a backend
+//! method with its static arguments as words, so an interpreter can run it unchanged, or with other sizes on a part of
+//! its operands.
 
 use std::ops::Range;
 
@@ -22,36 +22,36 @@ use crate::tensor::{FloatKind, build, flatten};
 use crate::trace::{Source, Trial, trace};
 pub use crate::words::Word;
 
-/// The arguments of a call.
+/// Arguments of a call: a flattened tree of tensors.
 pub struct Arguments<B: Backend> {
     structure: Structure,
     values: Vec<Value<B>>,
 }
 
 impl<B: Backend> Arguments<B> {
-    /// Of a tree.
+    /// Flattens a tree.
     pub fn new<T: Tree<B>>(tree: T) -> Self {
         let (structure, values) = flatten(tree);
         Self { structure, values }
     }
 
-    /// The tensors, in order.
+    /// The tensors in tree order.
     pub fn values(&self) -> &[Value<B>] {
         &self.values
     }
 
-    /// Where each tensor is in the tree.
+    /// Path of each tensor in the tree.
     pub fn paths(&self) -> Vec<String> {
         self.structure.paths()
     }
 
-    /// What a recording of these arguments is good for.
+    /// Cache key of a recording with these arguments.
     pub fn key(&self) -> Key {
         Key::of(self.structure.clone(), &self.values)
     }
 }
 
-/// What a function did.
+/// Computation graph of a traced function, in execution order.
 pub struct Graph<B: Backend> {
     source: Source<B>,
     structure: Structure,
@@ -61,7 +61,7 @@ impl<B: Backend> Graph<B> {
     /// Runs a function on these arguments and records it.
     ///
     /// # Errors
-    /// Why it cannot be recorded.
+    /// The reason why the function cannot be recorded.
     pub fn record<I, O>(f: impl Fn(I) -> O, arguments: &Arguments<B>) -> Result<Self>
     where
         I: Tree<Traced<B>>,
@@ -77,32 +77,32 @@ impl<B: Backend> Graph<B> {
         &self.source.metas
     }
 
-    /// How many inputs there are: the first values.
+    /// Number of inputs; they are the first values.
     pub fn inputs(&self) -> usize {
         self.source.inputs
     }
 
-    /// Values that depend on no input.
+    /// Values that do not depend on any input.
     pub fn constants(&self) -> &[(usize, Value<B>)] {
         &self.source.constants
     }
 
-    /// In the order in which they ran.
+    /// Instructions in execution order.
     pub fn instructions(&self) -> &[Instruction<B>] {
         &self.source.instructions
     }
 
-    /// The values of the results, in order.
+    /// Indices of the output values, in tree order.
     pub fn outputs(&self) -> &[usize] {
         &self.source.outputs
     }
 
-    /// Where each result is in its tree.
+    /// Path of each output in its tree.
     pub fn paths(&self) -> Vec<String> {
         self.structure.paths()
     }
 
-    /// The tree of these results.
+    /// Builds the output tree from its tensors.
     ///
     /// # Errors
     /// Those of [`Tree::build`].
@@ -112,51 +112,51 @@ impl<B: Backend> Graph<B> {
 }
 
 impl<B: Backend> Instruction<B> {
-    /// The method, or the operation.
+    /// Name of the backend method or operation.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its operands, by number.
+    /// Indices of the operand values.
     pub fn operands(&self) -> &[usize] {
         &self.operands
     }
 
-    /// Its results.
+    /// Index range of the result values.
     pub fn results(&self) -> Range<usize> {
         self.first..self.first + self.results
     }
 
-    /// Whether it gives other results each time.
+    /// True if the results differ from call to call.
     pub fn is_random(&self) -> bool {
         !self.pure
     }
 
-    /// Whether each element of the result is a function of the elements of the operands in its place.
+    /// True if every element of the result depends only on the operand elements at the same index.
     pub fn is_elementwise(&self) -> bool {
         use crate::fuse::Elementwise;
         self.elementwise.is_some_and(|what| !matches!(what, Elementwise::Reduce(..)))
     }
 
-    /// Its static arguments in the order of the method; a tensor stands there as its place among the
-    /// operands. `None` for operations that are values.
+    /// Static arguments in the order of the method's parameters; a tensor is represented by its index among the
+    /// operands. `None` for operations without an encoding.
     pub fn words(&self) -> Option<Vec<Word>> {
         self.step.words()
     }
 
-    /// The same instruction with other static arguments.
+    /// The instruction with other static arguments; `None` if they cannot be decoded.
     pub fn with(&self, words: &[Word]) -> Option<Self> {
         let made = self.step.with(words)?;
         Some(Self { step: made.step, elementwise: made.elementwise, ..self.clone() })
     }
 
-    /// Its results for these operands.
+    /// Executes the instruction on these operands.
     ///
     /// # Errors
-    /// The operation's.
+    /// Those of the operation.
     ///
     /// # Panics
-    /// Where the method does.
+    /// If the backend method panics.
     pub fn run(&self, operands: Vec<Value<B>>) -> Result<Vec<Value<B>>, String> {
         let mut out = Vec::with_capacity(self.results);
         self.step.run(&mut Frame(operands.into_iter().map(Some).collect()), &mut out)?;
@@ -164,8 +164,7 @@ impl<B: Backend> Instruction<B> {
     }
 }
 
-/// The tensor itself, recorded as an instruction of this name with these words: what an interpreter is to
-/// know.
+/// Identity that is recorded as an instruction with this name and these words: an annotation for an interpreter.
 pub fn mark<B: Backend, const D: usize>(
     x: Tensor<Traced<B>, D>,
     name: &'static str,

@@ -1,5 +1,5 @@
-//! The key of a program: structure with its static values, shapes, dtypes, default dtypes. Sizes of named
-//! axes are left out.
+//! Cache key of a program: tree structure with static values, shapes, dtypes and default dtypes. Sizes of named axes
+//! are excluded.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use burn_t4a::ext::tree::Structure;
 use crate::error::{CompileError, Result};
 use crate::tensor::{Any, Meta};
 
-/// What a recording is for.
+/// Cache key of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
     pub(crate) structure: Structure,
     /// Kind, shape and dtype of every tensor.
     pub(crate) leaves: Vec<(&'static str, Meta)>,
     pub(crate) settings: (FloatDType, IntDType, BoolDType),
-    /// Whether sizes of named axes are left out; 0 stands in their place.
+    /// True if sizes of named axes are excluded; they are stored as 0.
     pub(crate) named: bool,
 }
 
@@ -29,7 +29,7 @@ impl Key {
         Self { structure, leaves, settings, named: false }
     }
 
-    /// What differs from another key.
+    /// Descriptions of the differences to another key.
     pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
         let mut all = Vec::new();
         if self.structure != other.structure {
@@ -63,16 +63,16 @@ impl fmt::Display for Key {
     }
 }
 
-/// An axis whose size has a name.
+/// An input axis with a name.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     pub(crate) leaf: usize,
     pub(crate) axis: usize,
-    /// Which of the names.
+    /// Index into [`Names::names`].
     pub(crate) name: usize,
 }
 
-/// The named axes of a function.
+/// Named axes of a function.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     pub(crate) names: Vec<String>,
@@ -89,7 +89,7 @@ impl Names {
         self.axes.push(Axis { leaf, axis, name });
     }
 
-    /// The size of each name.
+    /// Size of each name; an error if its axes differ or do not exist.
     pub(crate) fn sizes(&self, key: &Key) -> Result<Vec<usize>> {
         let mut all: Vec<Vec<(usize, usize, usize)>> = vec![Vec::new(); self.names.len()];
         for &Axis { leaf, axis, name } in &self.axes {
@@ -119,13 +119,13 @@ impl Names {
         self.names.iter().zip(&all).map(one).collect()
     }
 
-    /// These sizes with their names.
+    /// Formats the sizes with their names.
     pub(crate) fn describe(&self, sizes: &[usize]) -> String {
         let one = |(name, size): (&String, &usize)| format!("{name} = {size}");
         self.names.iter().zip(sizes).map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// The key of all sizes.
+    /// The key with the sizes of named axes set to 0.
     pub(crate) fn key(&self, key: &Key) -> Key {
         let mut key = Key { named: true, ..key.clone() };
         for &Axis { leaf, axis, .. } in &self.axes {

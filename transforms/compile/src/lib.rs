@@ -1,8 +1,9 @@
-//! Compilation: [`compile`] calls a function once per shape on [`Traced<B>`](Traced), a Burn backend that
-//! records what it computes, and afterwards runs the recording: dead code and repeated expressions left out,
-//! chains of elementwise operations fused into one pass over memory. It is for functions of many small
-//! operations that run often, as training steps, solvers and the bodies of scans. Calls that cannot be recorded,
-//! because they look at numbers, run as they are, and `explain` says why.
+//! Just-in-time compilation of tensor functions: [`compile`] traces a function once per set of shapes on
+//! [`Traced<B>`](Traced), a Burn backend that records its operations, and later runs the optimised recording: dead code
+//! elimination, common subexpression elimination, and fusion of chains of elementwise operations into one pass over
+//! memory. It suits functions of many small operations that are called often, such as training steps, solvers and
+//! bodies of scans. Functions that cannot be recorded because they read tensor data run eagerly, and `explain` states
+//! the reason.
 //!
 //! ```
 //! use burn::tensor::Tensor;
@@ -21,30 +22,30 @@
 //!
 //! | task | |
 //! |---|---|
-//! | a function that is recorded and run again | [`compile`], [`Compiled::call`] |
-//! | axes whose sizes vary, and have to agree | [`Compiled::dynamic`] |
-//! | why a call was recorded anew, or not at all | [`Compiled::explain`], [`Compiled::counters`], [`Compiled::fullgraph`] |
+//! | compile a function and call it | [`compile`], [`Compiled::call`] |
+//! | named axes of variable size, which must agree | [`Compiled::dynamic`] |
+//! | reason of a new trace or of eager execution | [`Compiled::explain`], [`Compiled::counters`], [`Compiled::fullgraph`] |
 //! | programs for another process | [`Compiled::save`], [`Compiled::load`] |
 //! | arguments that are not tensors, structs | `Static` and `#[derive(Tree)]` of `burn_t4a::ext::tree` |
-//! | recordings for an interpreter of one's own | [`graph`] |
-//! | long scans over a few numbers as machine code | the feature `jit` |
+//! | recordings for a custom interpreter | [`graph`] |
+//! | machine code for long scans over small states | the feature `jit` |
 
-// backend     Traced<B>: computes what B computes
-// methods     Burn's methods, a row each; argument takes them apart
-// operation   operations as values
-// words       their static arguments as numbers and texts
-// call        one call of a method: it runs and is recorded
-// recording   instructions over numbered values, while the function runs
-// trace       a function runs and is recorded
-// simplify    what changes nothing, and constants that are one number
-// program     dead code, common subexpressions, liveness; the loop that runs it
-// fuse        chains of elementwise instructions as one
-// scan        a recorded body over an arena, for as many steps as there are
-// key         what a program is for
-// archive     programs as bytes
+// backend     Traced<B>: the recording backend
+// methods     Burn's backend methods, one row each; argument splits their arguments into operands and static values
+// operation   operations defined outside of Burn's traits
+// words       static arguments as numbers and texts
+// call        one method call: executed and recorded
+// recording   instructions over numbered values, during the trace
+// trace       execution of a function under a recording
+// simplify    removal of identity operations; constants of one repeated number
+// program     dead code and common subexpression elimination, liveness; the interpreter loop
+// fuse        fusion of elementwise instructions
+// scan        a recorded body over an arena, for any number of steps
+// key         cache key of a program
+// archive     serialisation of programs
 // graph       recordings for other interpreters
-// cache       programs by their keys, and how calls went
-// compiled    compile(f): finds a program, or records one
+// cache       programs by key, and call statistics
+// compiled    compile(f): looks up a program or records one
 
 mod archive;
 mod argument;

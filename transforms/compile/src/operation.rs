@@ -1,4 +1,4 @@
-//! Operations as values: each is one instruction, and so is its reverse rule.
+//! Operations defined outside of Burn's traits: each is one instruction, and so is its reverse rule.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::call::{Call, Results};
 use crate::recording::{Execute, Frame};
 use crate::tensor::{Any, FloatKind, TracedTensor};
 
-/// A step that is a function. What an operation holds does not have to show in words.
+/// A step given by a closure. It has no encoding as words, since the operation may hold arbitrary data.
 pub(crate) struct Function<F> {
     pub(crate) run: F,
 }
@@ -47,7 +47,7 @@ pub(crate) fn value<B: Operations>(x: Any<B>) -> Operand<B> {
     }
 }
 
-/// A tensor that a value is.
+/// Converts an operand to a tensor of any kind.
 pub(crate) fn any<B: Operations>(x: Operand<B>) -> Any<B> {
     match x {
         Value::Float(x) => Any::Float(x.0),
@@ -56,7 +56,7 @@ pub(crate) fn any<B: Operations>(x: Operand<B>) -> Any<B> {
     }
 }
 
-/// The results of an outcome one behind the other; how many there are, how many hidden, and how many are left.
+/// Appends the tensors of an outcome to `all`; returns the numbers of results, hidden values and extra values.
 fn flatten<B: Operations>(
     outcome: Outcome<Floats<B>>,
     all: &mut Vec<Any<B>>,
@@ -103,7 +103,8 @@ impl<B: Operations> Operations for Traced<B> {
         reverse: &Reverse<'_, Floats<Self>>,
     ) -> Result<Cotangents<Floats<Self>>, O::Error> {
         let call = RefCell::new(Call::<B>::new(op.name()));
-        // What was kept has this form; its tensors are taken out, so that no memory stays with the rule.
+        // The residuals keep their form, but their tensors are replaced by empty ones, so that the rule retains no
+        // memory.
         let none = |x: &TracedTensor<B, FloatKind>| {
             let device = B::float_device(&x.primitive);
             let dtype = burn_backend::TensorMetadata::dtype(x).into();

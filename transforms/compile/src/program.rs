@@ -1,14 +1,14 @@
-//! A recording, optimised.
+//! Optimisation and execution of a recording.
 //!
 //! ```text
-//! dead code    what no output needs; random numbers stay, so that later ones are the same
-//! simplify     what changes nothing is left out
-//! CSE          equal methods of equal operands run once
-//! fusion       chains of elementwise instructions become one
-//! liveness     a value is given away at its last use, so that its memory is written over
+//! dead code    removes instructions that no output needs; random numbers stay, so that later draws are unchanged
+//! simplify     removes identity operations
+//! CSE          merges equal methods of equal operands
+//! fusion       merges chains of elementwise instructions
+//! liveness     donates a value at its last use, so that its memory can be reused
 //! ```
 //!
-//! Constants are folded by the recording itself: what depends on no input is not recorded.
+//! Constant folding happens during the recording: operations that depend on no input are not recorded.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,17 +24,17 @@ use crate::tensor::{Any, Meta};
 use crate::trace::Source;
 use crate::words::Word;
 
-/// An instruction of a program, one or several of the recording.
+/// Instruction of a program: one instruction of the recording, or several fused ones.
 pub(crate) struct Unit<B: Backend> {
     pub(crate) name: &'static str,
     pub(crate) step: Arc<dyn Execute<B>>,
     pub(crate) operands: Vec<usize>,
     pub(crate) results: Vec<usize>,
-    /// What it was fused of.
+    /// Names of the fused instructions; empty if it is a single one.
     pub(crate) parts: Vec<&'static str>,
 }
 
-/// An operand: its slot, and whether this is its last use.
+/// Operand: its slot, and whether this is its last use.
 #[derive(Clone, Copy)]
 struct Use {
     slot: usize,
@@ -44,11 +44,11 @@ struct Use {
 struct Line<B: Backend> {
     unit: Unit<B>,
     operands: Vec<Use>,
-    /// Slots of the results; none for those that nobody uses.
+    /// Slots of the results; `None` for unused results.
     results: Vec<Option<usize>>,
 }
 
-/// What runs in place of a function.
+/// Compiled form of a function: instructions over slots of values.
 pub(crate) struct Program<B: Backend> {
     slots: usize,
     inputs: Vec<Option<usize>>,
@@ -58,7 +58,7 @@ pub(crate) struct Program<B: Backend> {
     metas: Vec<Meta>,
 }
 
-/// Whether a value is needed, from the last instruction to the first.
+/// Dead code elimination: keeps random instructions and those whose results are needed.
 pub(crate) fn live<B: Backend>(
     instructions: Vec<Instruction<B>>,
     outputs: &[usize],
@@ -82,8 +82,8 @@ pub(crate) fn live<B: Backend>(
     kept
 }
 
-/// Equal instructions run once; what used the later ones uses the first. Leaves of a tape are not equal, each
-/// has a gradient of its own.
+/// Common subexpression elimination. `detach` and `set_require_grad` are kept separate: they create leaves of a tape,
+/// and each leaf has a gradient of its own.
 pub(crate) fn unique<B: Backend>(
     instructions: Vec<Instruction<B>>,
     outputs: &mut [usize],
@@ -114,7 +114,7 @@ pub(crate) fn unique<B: Backend>(
 }
 
 impl<B: Backend> Program<B> {
-    /// The program that computes the outputs of a recording.
+    /// Compiles a recording.
     pub(crate) fn new(source: &Source<B>, fused: bool) -> Self {
         let Source { metas, inputs, constants, instructions, mut outputs } = source.clone();
         let values = metas.len();
@@ -125,7 +125,7 @@ impl<B: Backend> Program<B> {
         let instructions = live(instructions, &outputs, values);
         let units = fuse(instructions, &metas, &outputs, fused);
 
-        // The last line that uses a value; outputs are used after all lines.
+        // Last line that uses each value; outputs are used after all lines.
         let mut last = vec![None; values];
         for (at, unit) in units.iter().enumerate() {
             unit.operands.iter().for_each(|&value| last[value] = Some(at));
@@ -179,7 +179,7 @@ impl<B: Backend> Program<B> {
         Self { slots, inputs: input_slots, constants: kept, lines, outputs, metas }
     }
 
-    /// Runs it. If `checked`, results have to be what the recording says.
+    /// Executes the program. If `checked`, shape and dtype of every result are compared with the recording.
     pub(crate) fn run(&self, inputs: Vec<Any<B>>, checked: bool) -> Result<Vec<Any<B>>> {
         let mut values: Vec<Option<Any<B>>> = Vec::new();
         values.resize_with(self.slots, || None);
@@ -223,7 +223,7 @@ impl<B: Backend> Program<B> {
         Ok(outputs.collect())
     }
 
-    /// How many instructions there are.
+    /// Number of instructions.
     pub(crate) fn len(&self) -> usize {
         self.lines.len()
     }

@@ -1,8 +1,8 @@
-//! A few values by their keys, the least recently used first.
+//! A small map with least-recently-used eviction.
 
 use std::borrow::Borrow;
 
-/// What was used last is found first, and kept longest.
+/// Map with linear search, ordered by last use: the most recently used entry is found first and evicted last.
 pub struct Recent<K, V>(Vec<(K, V)>);
 
 impl<K, V> Default for Recent<K, V> {
@@ -12,7 +12,7 @@ impl<K, V> Default for Recent<K, V> {
 }
 
 impl<K: PartialEq, V> Recent<K, V> {
-    /// The value of a key, which becomes the most recently used.
+    /// Looks up a value and marks it as the most recently used.
     pub fn find<Q: PartialEq + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -22,8 +22,8 @@ impl<K: PartialEq, V> Recent<K, V> {
         self.0.last_mut().map(|last| &mut last.1)
     }
 
-    /// Adds a value or exchanges it, and drops the oldest one if there are more than `capacity` then; whether it
-    /// did.
+    /// Inserts or replaces a value; evicts the least recently used one if there are more than `capacity`. Returns true
+    /// if one was evicted.
     pub fn put(&mut self, key: K, value: V, capacity: usize) -> bool {
         self.0.retain(|(known, _)| *known != key);
         self.0.push((key, value));

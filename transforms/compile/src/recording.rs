@@ -1,17 +1,16 @@
-//! What a function did: instructions over numbered values.
+//! Recording of a function: instructions over numbered values.
 //!
 //! ```text
-//! Frame         the operands of an instruction that runs
-//! Instruction   a step, the values that it takes and the first of those that it makes
+//! Frame         operands of an executing instruction
+//! Instruction   a step, the indices of its operands and of its first result
 //! Tape          inputs, constants and instructions so far; open, broken or closed
-//! Recording     a tape under way, and the one around it
+//! Recording     an active tape, and the enclosing recording
 //! Level         the recording that random numbers of a thread belong to
 //! ```
 //!
-//! Operations run while they are recorded. Tensors carry the recording that they belong to, so it follows
-//! them through any thread, and what depends on no input is not recorded at all: constants are folded by
-//! being computed. Random numbers have no operand that could name their recording; the innermost one of
-//! the thread is theirs.
+//! Operations are executed while they are recorded. Each tensor holds a reference to its recording, so tensors can move
+//! to any thread, and operations that depend on no input are not recorded: they are constants. Random numbers have no
+//! operand that refers to a recording; they belong to the innermost recording of the thread.
 
 use std::any::Any as Dynamic;
 use std::cell::RefCell;
@@ -25,30 +24,30 @@ use crate::fuse::Elementwise;
 use crate::tensor::{Any, Kind, Meta, Node};
 use crate::words::Word;
 
-/// What an instruction does.
+/// Executable step of an instruction.
 pub(crate) trait Execute<B: Backend>: Send + Sync {
-    /// Appends the results of the operands at hand.
+    /// Executes the step on the operands of the frame and appends the results.
     fn run(&self, frame: &mut Frame<B>, out: &mut Vec<Any<B>>) -> Result<(), String>;
-    /// Its static arguments, to be read.
+    /// Static arguments in readable form.
     fn text(&self) -> Option<String> {
         None
     }
-    /// Its static arguments; two instructions with equal names, words and operands are equal. `None` if
-    /// words do not tell.
+    /// Static arguments as words; instructions with equal names, words and operands are equal. `None` if there is no
+    /// encoding.
     fn words(&self) -> Option<Vec<Word>> {
         None
     }
-    /// The same method with other static arguments.
+    /// The step with other static arguments.
     fn with(&self, _words: &[Word]) -> Option<Made<B>> {
         None
     }
 }
 
-/// The operands of an instruction that runs.
+/// Operands of an executing instruction.
 pub(crate) struct Frame<B: Backend>(pub(crate) Vec<Option<Any<B>>>);
 
 impl<B: Backend> Frame<B> {
-    /// Operand `at`; each is taken once, so that memory without another owner can be written over.
+    /// Takes operand `at`, which is possible once, so that a buffer without another owner can be reused.
     pub(crate) fn take<K: Kind<B>>(&mut self, at: usize) -> K::Primitive {
         let x = self.any(at);
         K::restore(x).unwrap_or_else(|| unreachable!("operand {at} is of another kind"))
@@ -60,7 +59,7 @@ impl<B: Backend> Frame<B> {
     }
 }
 
-/// A step, and what it computes if that is elementwise.
+/// A step and its elementwise function, if any.
 pub(crate) struct Made<B: Backend> {
     pub(crate) step: Arc<dyn Execute<B>>,
     pub(crate) elementwise: Option<Elementwise>,
@@ -71,12 +70,12 @@ pub struct Instruction<B: Backend> {
     pub(crate) name: &'static str,
     pub(crate) step: Arc<dyn Execute<B>>,
     pub(crate) operands: Vec<usize>,
-    /// The first of its results, which are numbered consecutively.
+    /// Index of the first result; results are numbered consecutively.
     pub(crate) first: usize,
     pub(crate) results: usize,
-    /// Whether it gives the same results for the same operands and does nothing else.
+    /// True if equal operands give equal results, without side effects.
     pub(crate) pure: bool,
-    /// What it computes, if that is elementwise.
+    /// Elementwise function, if the instruction has one.
     pub(crate) elementwise: Option<Elementwise>,
 }
 
@@ -92,26 +91,26 @@ enum Phase {
     Closed,
 }
 
-/// Inputs, constants and instructions.
+/// Recorded inputs, constants and instructions.
 pub(crate) struct Tape<B: Backend> {
     phase: Phase,
     pub(crate) metas: Vec<Meta>,
     pub(crate) inputs: usize,
     pub(crate) constants: Vec<(usize, Any<B>)>,
-    /// Values of the recording around this one, as they enter it.
+    /// Values of the enclosing recording that this one uses: own index, outer node, tensor.
     pub(crate) captured: Vec<(usize, Node<B>, Any<B>)>,
     pub(crate) instructions: Vec<Instruction<B>>,
 }
 
-/// A recording under way.
+/// An active recording.
 pub(crate) struct Recording<B: Backend> {
     tape: Mutex<Tape<B>>,
-    /// The one around it, whose values it may use.
+    /// Enclosing recording, whose values this one may use.
     around: Option<Arc<Recording<B>>>,
 }
 
 impl<B: Backend> Recording<B> {
-    /// A recording whose first values are these inputs.
+    /// Starts a recording whose first values are these inputs.
     pub(crate) fn new(inputs: &[Any<B>], around: Option<Arc<Self>>) -> Arc<Self> {
         let tape = Mutex::new(Tape {
             phase: Phase::Open,
@@ -128,13 +127,13 @@ impl<B: Backend> Recording<B> {
         self.tape.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether `other` is this one or around it.
+    /// True if `other` is this recording or encloses it.
     pub(crate) fn is_within(&self, other: &Arc<Self>) -> bool {
         std::ptr::eq(self, Arc::as_ptr(other))
             || self.around.as_ref().is_some_and(|around| around.is_within(other))
     }
 
-    /// The number here of a value of this recording or of one around it.
+    /// Index in this recording of a value of this or an enclosing recording; captures it if necessary.
     pub(crate) fn enter(&self, node: &Node<B>, x: &Any<B>) -> Option<usize> {
         if std::ptr::eq(self, Arc::as_ptr(&node.recording)) {
             return Some(node.id);
@@ -151,7 +150,7 @@ impl<B: Backend> Recording<B> {
         }))
     }
 
-    /// Ends the recording, also for tensors that have left the function.
+    /// Ends the recording; tensors that outlive the function record no further operations.
     pub(crate) fn close(&self) -> Result<Tape<B>, CompileError> {
         let mut tape = self.tape();
         let closed = Tape {
@@ -168,12 +167,12 @@ impl<B: Backend> Recording<B> {
         }
     }
 
-    /// The number of a constant.
+    /// Adds a constant; returns its index.
     pub(crate) fn constant(&self, x: Any<B>) -> usize {
         self.tape().constant(x)
     }
 
-    /// Appends what a call did, if the recording is open still; the number of its first result.
+    /// Appends an instruction if the recording is open; returns the index of its first result.
     pub(crate) fn push(
         &self,
         results: &[Any<B>],
@@ -188,7 +187,7 @@ impl<B: Backend> Recording<B> {
         first
     }
 
-    /// The first error ends the recording; the function runs on.
+    /// Marks the recording as failed with the first error; the function continues to run.
     pub(crate) fn fail(&self, error: CompileError) {
         let mut tape = self.tape();
         if matches!(tape.phase, Phase::Open) {
@@ -200,7 +199,7 @@ impl<B: Backend> Recording<B> {
         matches!(self.tape().phase, Phase::Open)
     }
 
-    /// The function reads a value.
+    /// Marks the recording as failed because the function reads tensor data.
     pub(crate) fn read(&self, operation: &'static str) {
         let error = {
             let tape = self.tape();
@@ -213,7 +212,7 @@ impl<B: Backend> Recording<B> {
 }
 
 impl<B: Backend> Tape<B> {
-    /// The number of a constant.
+    /// Adds a constant; returns its index.
     pub(crate) fn constant(&mut self, x: Any<B>) -> usize {
         let id = self.metas.len();
         self.metas.push(x.meta());
@@ -222,8 +221,8 @@ impl<B: Backend> Tape<B> {
     }
 }
 
-/// Where the caller's own code is that runs: the first frame outside of Burn, this workspace's crates and
-/// the standard library, with its line where there is debug information.
+/// Location of the user code that is executing: the first stack frame outside of Burn, the crates of this workspace and
+/// the standard library, with its line if debug information is available.
 fn place() -> String {
     let trace = std::backtrace::Backtrace::force_capture().to_string();
     let mut lines = trace.lines().map(str::trim).peekable();
@@ -238,7 +237,7 @@ fn place() -> String {
         if at.is_some_and(of_a_library) {
             continue;
         }
-        // Without lines names have to do, those of Burn's futures among them.
+        // Without debug information, frames are filtered by symbol name, including those of Burn's futures.
         const FOREIGN: [&str; 10] = [
             "burn_", "t4a_", "cubecl_", "futures_", "core::", "std::", "alloc::", "rust_", "_", "{",
         ];
@@ -250,15 +249,15 @@ fn place() -> String {
     "an unknown place".to_owned()
 }
 
-/// A recording of any backend.
+/// A recording of an arbitrary backend.
 type Erased = Arc<dyn Dynamic + Send + Sync>;
 
 thread_local! {
-    /// The recordings of the functions that this thread is in, innermost last.
+    /// Active recordings of this thread, innermost last.
     static LEVELS: RefCell<Vec<Erased>> = const { RefCell::new(Vec::new()) };
 }
 
-/// As long as it lives, random numbers of this thread belong to a recording.
+/// Guard: while it is alive, random numbers of this thread belong to its recording.
 pub(crate) struct Level(PhantomData<*const ()>);
 
 impl Level {
@@ -274,7 +273,7 @@ impl Drop for Level {
     }
 }
 
-/// The innermost recording of this thread.
+/// Innermost recording of this thread for backend `B`.
 pub(crate) fn innermost<B: Backend>() -> Option<Arc<Recording<B>>> {
     LEVELS.with_borrow(|levels| {
         levels.iter().rev().find_map(|level| level.clone().downcast::<Recording<B>>().ok())

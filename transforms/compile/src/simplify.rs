@@ -1,13 +1,13 @@
-//! Instructions that change nothing are left out, and constants that are one number take no memory.
+//! Removal of identity operations, and compact storage of constants of one number.
 //!
 //! ```text
 //! sum or mean along an axis of size 1      its operand
 //! product or quotient with ones            the other operand
-//! constant of one number                   an element that is repeated
+//! constant of one number                   one element with stride 0
 //! ```
 //!
-//! Reverse passes are full of them: the cotangent they begin with, factors of powers, sums over what was
-//! broadcast from a tensor that has this shape already.
+//! Reverse passes contain many of them: the initial cotangent, factors of powers, sums that undo a broadcast of a
+//! tensor that already has the target shape.
 
 use burn_backend::Backend;
 use burn_t4a::T4aTensor;
@@ -17,8 +17,8 @@ use crate::fuse::{Binary, Elementwise, engine, is_engine, same, squeezed};
 use crate::recording::Instruction;
 use crate::tensor::{Any, Meta};
 
-/// The constants, those of one number as views of one element where elementwise instructions alone use them: sums
-/// and products add in an order that depends on the layout.
+/// Replaces constants of one number by broadcast views of one element, where only elementwise instructions use them:
+/// sums and products add in an order that depends on the layout.
 pub(crate) fn repeated<B: Backend>(
     constants: Vec<(usize, Any<B>)>,
     instructions: &[Instruction<B>],
@@ -45,19 +45,19 @@ pub(crate) fn repeated<B: Backend>(
     constants.into_iter().map(one).collect()
 }
 
-/// One element, repeated.
+/// One element, broadcast to a shape.
 fn view(number: f64, meta: &Meta) -> Option<T4aTensor> {
     let dtype = if meta.dtype == burn_backend::DType::F64 { DType::F64 } else { DType::F32 };
     let one = AnyTensor::full(&vec![1; meta.shape.len()], Number::Float(number), dtype).ok()?;
     T4aTensor::from_any(one.expand(&meta.shape).ok()?).ok()
 }
 
-/// The number that all elements are.
+/// The common value of all elements, if there is one.
 fn uniform<B: Backend>(x: &Any<B>) -> Option<f64> {
     fn of<T: Copy + Into<f64>>(all: &[T]) -> Option<f64> {
         let (&first, rest) = all.split_first()?;
         let first: f64 = first.into();
-        // Zeros of both signs are equal, but not the same; two NaNs are not equal, and stay as they are.
+        // +0 and -0 compare equal but differ in bits; NaN compares unequal to itself. Neither is merged.
         let is_same = |x: f64| x == first && x.is_sign_negative() == first.is_sign_negative();
         rest.iter().all(|&x| is_same(x.into())).then_some(first)
     }
@@ -70,7 +70,7 @@ fn uniform<B: Backend>(x: &Any<B>) -> Option<f64> {
     }
 }
 
-/// The instructions that change something; what used the others uses what they are equal to.
+/// Removes identity instructions; uses of their results are replaced by their operands.
 pub(crate) fn simplify<B: Backend>(
     instructions: Vec<Instruction<B>>,
     constants: &[(usize, Any<B>)],

@@ -1,5 +1,4 @@
-//! The primitives of [`Traced`](crate::Traced): a tensor of the inner backend, and which value of which
-//! recording it is.
+//! Tensor primitives of [`Traced`](crate::Traced): a tensor of the inner backend and its value in a recording.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,15 +14,15 @@ use burn_t4a::ext::tree::{self, Leaf, Structure, Tree};
 use crate::error::Result;
 use crate::recording::Recording;
 
-/// A tensor of any kind of a backend.
+/// A backend tensor of any kind.
 pub enum Any<B: Backend> {
-    /// Floats.
+    /// Float tensor.
     Float(FloatTensor<B>),
-    /// Integers.
+    /// Integer tensor.
     Int(IntTensor<B>),
-    /// Truth values.
+    /// Boolean tensor.
     Bool(BoolTensor<B>),
-    /// Quantized floats.
+    /// Quantized float tensor.
     Quantized(Box<QuantizedTensor<B>>),
 }
 
@@ -41,9 +40,9 @@ impl<B: Backend> Clone for Any<B> {
 /// Shape and dtype of a value of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
-    /// Its shape.
+    /// Size of each axis.
     pub shape: Vec<usize>,
-    /// Its dtype.
+    /// Element type.
     pub dtype: DType,
 }
 
@@ -70,7 +69,7 @@ impl<B: Backend> From<Leaf<B>> for Any<B> {
 }
 
 impl<B: Backend> From<Any<B>> for Leaf<B> {
-    /// Quantized floats are dequantized.
+    /// Quantized tensors are dequantized.
     fn from(x: Any<B>) -> Self {
         match x {
             Any::Float(x) => Self::Float(x),
@@ -84,19 +83,19 @@ impl<B: Backend> From<Any<B>> for Leaf<B> {
     }
 }
 
-/// The tensors of a tree and its structure.
+/// Flattens a tree into its structure and its tensors.
 pub(crate) fn flatten<B: Backend, T: Tree<B>>(tree: T) -> (Structure, Vec<Any<B>>) {
     let (structure, leaves) = tree::flatten(tree);
     (structure, leaves.into_iter().map(Any::from).collect())
 }
 
-/// The tree of this structure with these tensors.
+/// Builds a tree from a structure and its tensors.
 pub(crate) fn build<B: Backend, T: Tree<B>>(structure: &Structure, all: Vec<Any<B>>) -> Result<T> {
     Ok(tree::build(structure, all.into_iter().map(Leaf::from).collect())?)
 }
 
 impl<B: Backend> Any<B> {
-    /// Its shape and dtype.
+    /// Shape and dtype.
     pub fn meta(&self) -> Meta {
         match self {
             Self::Float(x) => Meta::of(x),
@@ -106,7 +105,7 @@ impl<B: Backend> Any<B> {
         }
     }
 
-    /// Which kind it is.
+    /// Name of the tensor kind: `float`, `int`, `bool` or `quantized`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Float(_) => "float",
@@ -116,7 +115,7 @@ impl<B: Backend> Any<B> {
         }
     }
 
-    /// Where it is.
+    /// Device of the tensor.
     pub fn device(&self) -> B::Device {
         match self {
             Self::Float(x) => B::float_device(x),
@@ -126,10 +125,10 @@ impl<B: Backend> Any<B> {
         }
     }
 
-    /// Its elements.
+    /// Copies the elements to the host.
     ///
     /// # Errors
-    /// The backend's.
+    /// Those of the backend, and devices that cannot be read synchronously.
     pub fn data(self) -> Result<TensorData, String> {
         let data = match self {
             Self::Float(x) => try_read_sync(B::float_into_data(x)),
@@ -141,19 +140,19 @@ impl<B: Backend> Any<B> {
         data.map_err(|error| format!("{error:?}"))
     }
 
-    /// Whether a tape of the inner backend follows it.
+    /// True if an autodiff tape of the inner backend tracks the tensor.
     pub(crate) fn is_tracked(&self) -> bool {
         matches!(self, Self::Float(x) if B::float_is_require_grad(x))
     }
 }
 
-/// One of the four kinds of tensors.
+/// Type-level tensor kind: float, integer, boolean or quantized.
 pub trait Kind<B: Backend>: Send + Sync + 'static {
-    /// The inner backend's tensor.
+    /// Tensor primitive of the inner backend.
     type Primitive: TensorMetadata + 'static;
-    /// As a tensor of any kind.
+    /// Converts to a tensor of any kind.
     fn erase(x: Self::Primitive) -> Any<B>;
-    /// The tensor, if it is of this kind.
+    /// Converts back; `None` if the kind differs.
     fn restore(x: Any<B>) -> Option<Self::Primitive>;
 }
 
@@ -180,13 +179,13 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Floats.
+    /// Float tensors.
     FloatKind Float FloatTensor;
-    /// Integers.
+    /// Integer tensors.
     IntKind Int IntTensor;
-    /// Truth values.
+    /// Boolean tensors.
     BoolKind Bool BoolTensor;
-    /// Quantized floats.
+    /// Quantized float tensors.
     QuantizedKind Quantized QuantizedTensor;
 }
 
@@ -202,20 +201,20 @@ impl<B: Backend> Clone for Node<B> {
     }
 }
 
-/// A tensor of [`Traced`](crate::Traced): one of the inner backend, computed as always, and its place in
-/// the recording that is under way, if it depends on what is recorded.
+/// Tensor primitive of [`Traced`](crate::Traced): a tensor of the inner backend, computed eagerly, and its value in the
+/// active recording, if it depends on recorded values.
 pub struct TracedTensor<B: Backend, K: Kind<B>> {
     pub(crate) primitive: K::Primitive,
     pub(crate) node: Option<Node<B>>,
 }
 
 impl<B: Backend, K: Kind<B>> TracedTensor<B, K> {
-    /// A tensor of the inner backend that no recording knows: a constant of those that meet it.
+    /// Wraps a tensor of the inner backend without a recording; recordings that use it treat it as a constant.
     pub fn constant(primitive: K::Primitive) -> Self {
         Self { primitive, node: None }
     }
 
-    /// The tensor of the inner backend.
+    /// Unwraps the tensor of the inner backend.
     pub fn into_inner(self) -> K::Primitive {
         self.primitive
     }

@@ -1,4 +1,4 @@
-//! A function runs and is recorded.
+//! Tracing: execution of a function under a recording.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::tensor::{
     flatten,
 };
 
-/// What a function did, as it was recorded.
+/// Recorded computation of a function, before optimisation.
 pub(crate) struct Source<B: Backend> {
     pub(crate) metas: Vec<Meta>,
     pub(crate) inputs: usize,
@@ -36,7 +36,7 @@ impl<B: Backend> Clone for Source<B> {
     }
 }
 
-/// A tensor as the traced backend has it: a value of a recording, or a constant.
+/// Wraps a tensor for the traced backend: as a value of a recording, or as a constant.
 pub(crate) fn traced<B: Backend>(x: Any<B>, node: Option<Node<B>>) -> Any<Traced<B>> {
     fn with<B: Backend, K: Kind<B>>(
         primitive: K::Primitive,
@@ -52,7 +52,7 @@ pub(crate) fn traced<B: Backend>(x: Any<B>, node: Option<Node<B>>) -> Any<Traced
     }
 }
 
-/// The tensor below, and which value it is.
+/// Tensor of the inner backend and its value in a recording.
 pub(crate) fn parts<B: Backend>(x: Any<Traced<B>>) -> (Any<B>, Option<Node<B>>) {
     match x {
         Any::Float(x) => (Any::Float(x.primitive), x.node),
@@ -62,14 +62,14 @@ pub(crate) fn parts<B: Backend>(x: Any<Traced<B>>) -> (Any<B>, Option<Node<B>>) 
     }
 }
 
-/// A call that was recorded: its results, and what was recorded or why it cannot be.
+/// Outcome of a trace: the results, and the recording or the reason why there is none.
 pub(crate) struct Trial<B: Backend> {
     pub(crate) structure: Structure,
     pub(crate) values: Vec<Any<B>>,
     pub(crate) source: Result<Source<B>>,
 }
 
-/// Runs a function on these leaves and records it.
+/// Runs a function on these leaves under a recording.
 pub(crate) fn trace<B, I, O>(
     function: impl Fn(I) -> O,
     structure: &Structure,
@@ -109,13 +109,13 @@ where
             }
         })
     };
-    // A value that is still referenced would stay that of the first call in all later calls.
+    // A value that is still referenced after the call would not be updated by replays.
     let source =
         source.and_then(|x| if released(&recording) { Ok(x) } else { Err(CompileError::Keeps) });
     Ok(Trial { structure, values, source })
 }
 
-/// Runs a function on these leaves and records nothing.
+/// Runs a function on these leaves without a recording.
 pub(crate) fn eager<B, I, O>(
     function: impl Fn(I) -> O,
     structure: &Structure,

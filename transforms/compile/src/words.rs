@@ -1,8 +1,8 @@
-//! Plain arguments of instructions as words: what is compared, sent, and different for another size.
+//! Static arguments of instructions as words: a form that can be compared, serialised, and modified for another size.
 //!
 //! ```text
-//! Word     a number or a text
-//! Plain   an argument to words and back
+//! Word    a number or a text
+//! Plain   conversion of an argument to words and back
 //! ```
 
 use std::hash::{Hash, Hasher};
@@ -14,19 +14,19 @@ use burn_backend::{
     BoolDType, DeviceOps, Distribution, FloatDType, IntDType, Scalar, Shape, Slice,
 };
 
-/// A part of a static argument.
+/// Component of a static argument.
 #[derive(Clone, Debug)]
 pub enum Word {
-    /// A size, an index, a choice.
+    /// A size, an index or an enum variant.
     Int(i64),
-    /// A number.
+    /// A floating-point number.
     Float(f64),
-    /// Anything else.
+    /// A value with no numeric form.
     Text(String),
 }
 
 impl PartialEq for Word {
-    /// Floats by their bits.
+    /// Floats are compared bitwise.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Int(a), Self::Int(b)) => a == b,
@@ -49,7 +49,7 @@ impl Hash for Word {
     }
 }
 
-/// Words that are read one after the other.
+/// Sequential reader of words.
 pub(crate) struct Words<'a>(pub(crate) std::slice::Iter<'a, Word>);
 
 impl Words<'_> {
@@ -61,22 +61,22 @@ impl Words<'_> {
     }
 }
 
-/// An argument that is no tensor.
+/// A static (non-tensor) argument.
 pub(crate) trait Plain: Sized {
-    /// Appends it.
+    /// Appends the encoding.
     fn write(&self, all: &mut Vec<Word>);
-    /// What [`write`](Self::write) has written, if that can be read.
+    /// Decodes the output of [`write`](Self::write); `None` if it is malformed.
     fn read(from: &mut Words<'_>) -> Option<Self>;
 }
 
-/// All words of an argument.
+/// Encodes an argument.
 pub(crate) fn words(x: &impl Plain) -> Vec<Word> {
     let mut all = Vec::new();
     x.write(&mut all);
     all
 }
 
-/// The argument that these words are, all of them.
+/// Decodes an argument; all words must be consumed.
 pub(crate) fn read<S: Plain>(words: &[Word]) -> Option<S> {
     let mut from = Words(words.iter());
     let x = S::read(&mut from)?;
@@ -135,7 +135,7 @@ impl<S: Plain> Plain for Vec<S> {
     }
     fn read(from: &mut Words<'_>) -> Option<Self> {
         let n = usize::read(from)?;
-        // No more than there are words: lengths may come from elsewhere.
+        // The length is bounded by the number of remaining words: it may be untrusted input.
         (n <= from.0.len()).then(|| (0..n).map(|_| S::read(from)).collect())?
     }
 }
@@ -221,7 +221,7 @@ impl Plain for Distribution {
     }
 }
 
-/// A device, by its id.
+/// A device, encoded by its id.
 #[derive(Clone, Debug)]
 pub(crate) struct Place<D>(pub(crate) D);
 
@@ -238,7 +238,7 @@ impl<D: DeviceOps> Plain for Place<D> {
     }
 }
 
-/// Values of a type that has few, by their place in a list.
+/// Enums, encoded by the index of the variant in a list.
 macro_rules! choices {
     ($($t:ty: $($value:ident)*;)*) => {$(
         impl Plain for $t {
@@ -246,7 +246,7 @@ macro_rules! choices {
                 let of = [$(stringify!($value)),*];
                 let name = format!("{self:?}");
                 let at = of.iter().position(|x| *x == name);
-                // What a later version adds has no place here, and is not read again.
+                // Variants added by later versions of Burn are encoded out of range and cannot be decoded.
                 at.unwrap_or(of.len()).write(all);
             }
             fn read(from: &mut Words<'_>) -> Option<Self> {
@@ -266,7 +266,7 @@ choices! {
     GridSamplePaddingMode: Zeros Border Reflection;
 }
 
-/// Schemes are compared, but not read.
+/// Quantization schemes can be compared, but not decoded.
 impl Plain for QuantScheme {
     fn write(&self, all: &mut Vec<Word>) {
         all.push(Word::Text(format!("{self:?}")));
@@ -330,7 +330,7 @@ tuples! {
     (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8)
 }
 
-/// Words as bytes and back: a tag, then eight bytes or a text with its length.
+/// Serialises words: a tag, then eight bytes, or a text preceded by its length.
 pub(crate) fn encode(words: &[Word]) -> Vec<u8> {
     let mut all = Vec::with_capacity(9 * words.len());
     for word in words {

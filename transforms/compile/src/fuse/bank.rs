@@ -5,21 +5,21 @@ use t4a_algebra::Scalar;
 use super::plan::{Arg, Port};
 use super::source::Source;
 
-/// Bytes of a cache line, on which registers begin: vectors that cross one cost twice.
+/// Cache line size in bytes. Registers are aligned to it: vectors that cross a line take two accesses.
 const LINE: usize = 64;
 
-/// Registers: those of results, then one per input that is not read where it lies.
+/// Register file of a block: first the registers of results, then one per input that cannot be read in place.
 pub(super) struct Bank<T> {
-    /// Owns the registers; all access is by `base`.
+    /// Owns the memory; all access is through `base`.
     _memory: Vec<T>,
     base: *mut T,
     lanes: usize,
-    /// The register of each input that has one.
+    /// Register of each input, if it has one.
     of: Vec<Option<usize>>,
 }
 
 impl<T: Scalar> Bank<T> {
-    /// Registers of `lanes` elements and more.
+    /// Allocates registers of at least `lanes` elements.
     pub(super) fn new(
         results: usize,
         sources: &[Option<Source<'_, T>>],
@@ -38,7 +38,7 @@ impl<T: Scalar> Bank<T> {
         let lanes = lanes.next_multiple_of(LINE);
         let mut memory = vec![zero; count * lanes + LINE];
         let offset = memory.as_ptr().align_offset(LINE).min(LINE);
-        // SAFETY: the memory has a line more than the registers.
+        // SAFETY: the memory has `LINE` elements more than the registers, and `offset` is at most `LINE`.
         let base = unsafe { memory.as_mut_ptr().add(offset) };
         let mut bank = Self { _memory: memory, base, lanes, of };
         for (i, source) in sources.iter().enumerate() {
@@ -49,22 +49,22 @@ impl<T: Scalar> Bank<T> {
         bank
     }
 
-    /// Where a register begins.
+    /// Address of a register.
     pub(super) fn at(&self, r: usize) -> *mut T {
         self.base.wrapping_add(r * self.lanes)
     }
 
-    /// The register of an input that is not read where it lies.
+    /// Address of the register of an input that cannot be read in place.
     pub(super) fn input(&self, i: usize) -> Option<*mut T> {
         self.of[i].map(|r| self.at(r))
     }
 
     fn register(&mut self, r: usize) -> &mut [T] {
-        // SAFETY: a register of the memory, which is borrowed.
+        // SAFETY: the register is within the memory, which is mutably borrowed.
         unsafe { std::slice::from_raw_parts_mut(self.at(r), self.lanes) }
     }
 
-    /// Loads what moves.
+    /// Loads the inputs whose elements change from block to block.
     pub(super) fn load(
         &mut self,
         sources: &[Option<Source<'_, T>>],
@@ -81,10 +81,10 @@ impl<T: Scalar> Bank<T> {
         }
     }
 
-    /// The register for a result, and the others as operands.
+    /// Mutable register of a result, and read access to the others.
     pub(super) fn split(&mut self, out: usize, len: usize) -> (&mut [T], Others<'_, T>) {
         let own = self.at(out);
-        // SAFETY: as in `register`; the others do not give it away.
+        // SAFETY: as in `register`; `Others` gives no access to this register.
         let own = unsafe { std::slice::from_raw_parts_mut(own, len.min(self.lanes)) };
         (own, Others { bank: self, out })
     }
@@ -94,14 +94,14 @@ impl<T: Scalar> Bank<T> {
     }
 }
 
-/// Registers to read: all but one.
+/// Read access to all registers but one.
 pub(super) struct Others<'a, T> {
     bank: &'a Bank<T>,
     out: usize,
 }
 
 impl<'a, T: Scalar> Others<'a, T> {
-    /// An operand: `len` elements from `lo` on, which are the first ones of a register.
+    /// An operand: `len` elements from `lo` on; a register holds them from its start.
     pub(super) fn get(
         &self,
         arg: Arg,
@@ -118,7 +118,7 @@ impl<'a, T: Scalar> Others<'a, T> {
             },
         };
         assert!(r != self.out && len <= self.bank.lanes, "a result has a register of its own");
-        // SAFETY: a register of the memory, which is borrowed, and not the one that is written.
+        // SAFETY: the register is within the borrowed memory, and is not the one being written.
         unsafe { std::slice::from_raw_parts(self.bank.at(r), len) }
     }
 }

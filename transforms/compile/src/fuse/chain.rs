@@ -1,7 +1,7 @@
-//! Light instructions of a plan as chains over an accumulator.
+//! Cheap instructions of a plan, as chains over an accumulator.
 //!
-//! Instructions are put into an order in which as many as possible take the result of the one before. Such a
-//! result is written to memory only if something else needs it, too.
+//! Instructions are ordered so that as many as possible use the result of the previous one. Such a result is written to
+//! memory only if another instruction or an output needs it.
 
 use std::ops::Range;
 
@@ -9,29 +9,29 @@ use super::machine::Code;
 use super::plan::{Arg, Do, FusedOp};
 use super::{Elementwise, Reduction};
 
-/// Where an operand lies.
+/// Location of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The accumulator is the only operand.
+    /// No operand besides the accumulator.
     Nowhere,
     Vector(Arg),
-    /// The numbers of rows.
+    /// One scalar per row.
     Row(Arg),
     Output(usize),
-    /// Among the numbers of the plan.
+    /// Index into the constants of the plan.
     Number(usize),
     /// Partial sums of the row.
     Sum(usize),
 }
 
-/// An instruction over the accumulator.
+/// Accumulator instruction with the location of its operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChainStep {
     pub(crate) code: Code,
     pub(crate) at: Place,
 }
 
-/// A number of a row that a chain takes out of it.
+/// A reduction of each row, computed by a chain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Total {
     pub(crate) reduction: Reduction,
@@ -39,16 +39,16 @@ pub(crate) struct Total {
     pub(crate) output: Option<usize>,
 }
 
-/// Instructions that run one behind the other over one accumulator after another.
+/// Instructions executed in sequence for one accumulator after another.
 #[derive(Clone, Debug)]
 pub(crate) struct Chain {
-    /// Steps of the chains before it.
+    /// Number of steps in the preceding chains.
     pub(crate) first: usize,
     pub(crate) steps: Vec<ChainStep>,
-    /// Whether numbers of rows are among operands or results, so that rows are run one by one.
+    /// True if operands or results include per-row scalars, so that rows are executed one by one.
     pub(crate) by_row: bool,
     pub(crate) totals: Vec<Total>,
-    /// Different operands that move, and which of them each step has.
+    /// Number of distinct operands, and the index of the operand of each step among them.
     pub(crate) copies: usize,
     pub(crate) copy_of: Vec<usize>,
 }
@@ -67,13 +67,13 @@ impl Chain {
         Self { first, steps, by_row, totals, copies: places.len(), copy_of }
     }
 
-    /// Its steps among those of all chains.
+    /// Range of its steps among those of all chains.
     pub(crate) fn range(&self) -> Range<usize> {
         self.first..self.first + self.steps.len()
     }
 }
 
-/// A part of a plan.
+/// Stage of a plan: a chain, or a single instruction on registers.
 #[derive(Clone, Debug)]
 pub(crate) enum Stage {
     Chain(Chain),
@@ -81,7 +81,7 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// The inputs that it reads as blocks, not row by row.
+    /// Inputs that are read as blocks, not row by row.
     pub(crate) fn whole(&self) -> Vec<usize> {
         let input = |arg: &Arg| if let Arg::Input(i) = arg { Some(*i) } else { None };
         match self {
@@ -98,17 +98,17 @@ impl Stage {
     }
 }
 
-/// What the accumulator does for an instruction.
+/// Accumulator form of an instruction.
 enum Form {
-    /// `f(acc)`, with up to two numbers.
+    /// `f(acc)`, with up to two scalar constants.
     Map(Code, Vec<f64>),
-    /// `acc ∘ operand`, and `operand ∘ acc` if there is such a code.
+    /// `acc ∘ operand`, and `operand ∘ acc` if that has a code.
     Zip(Code, Option<Code>),
-    /// A number of the row; the accumulator stays as it is.
+    /// Reduction of the row; the accumulator is unchanged.
     Total(Reduction),
 }
 
-/// The form of a light instruction.
+/// Accumulator form of an instruction; `None` if it is not cheap.
 fn form(op: &FusedOp) -> Option<Form> {
     if let Do::Total(f) = op.what {
         return Some(Form::Total(f));
@@ -133,8 +133,7 @@ fn form(op: &FusedOp) -> Option<Form> {
     })
 }
 
-/// Puts instructions into an order of long chains. Results have the numbers of their instructions, before and
-/// after.
+/// Reorders instructions into long chains. Results are identified by the index of their instruction, before and after.
 pub(crate) fn arrange(ops: Vec<FusedOp>) -> Vec<FusedOp> {
     let light: Vec<bool> = ops.iter().map(|op| form(op).is_some()).collect();
     let count = ops.len();
@@ -146,8 +145,8 @@ pub(crate) fn arrange(ops: Vec<FusedOp>) -> Vec<FusedOp> {
         while left[first].is_none() {
             first += 1;
         }
-        // The best of those whose operands are there: leaves the accumulator as it
-        // is, takes it, is light, comes first.
+        // Among the instructions whose operands are available, in order of preference: a reduction of the accumulator,
+        // which leaves it unchanged; one that uses the accumulator; a cheap one; the first one.
         let mut best: Option<(u8, usize)> = None;
         for (at, op) in left.iter().enumerate().skip(first) {
             let Some(op) = op else { continue };
@@ -177,11 +176,11 @@ pub(crate) fn arrange(ops: Vec<FusedOp>) -> Vec<FusedOp> {
     all
 }
 
-/// Instructions as chains where they are light, and which results have to be in memory.
+/// Partition of the instructions into chains and single ones, and the results that need a register.
 pub(crate) struct Chains {
-    /// Ranges of instructions: those of a chain, or one.
+    /// Ranges of instructions; true for a chain, false for a single instruction.
     pub(crate) parts: Vec<(Range<usize>, bool)>,
-    /// Whether a result is read from its register.
+    /// True if a result is read from its register.
     pub(crate) kept: Vec<bool>,
 }
 
@@ -190,7 +189,7 @@ impl Chains {
         let light: Vec<bool> = ops.iter().map(|op| form(op).is_some()).collect();
         let mut parts: Vec<(Range<usize>, bool)> = Vec::new();
         for (at, &light) in light.iter().enumerate() {
-            // The number of a row is there when the row has been run.
+            // A row reduction is available only after the row is complete.
             let waits = |range: &Range<usize>| {
                 ops[at].args.iter().any(|arg| match *arg {
                     Arg::Register(v) => range.contains(&v) && ops[v].row,
@@ -209,7 +208,7 @@ impl Chains {
             for at in range.clone() {
                 let taken = if *chain { taken(&ops[at], acc) } else { None };
                 for (k, arg) in ops[at].args.iter().enumerate() {
-                    // A chain reads what is an output there.
+                    // A chain reads an output value from the output buffer.
                     if let Arg::Register(v) = *arg
                         && taken != Some(k)
                         && !(*chain && !ops[at].is_of_row(k) && ops[v].store.is_some())
@@ -224,7 +223,7 @@ impl Chains {
     }
 }
 
-/// What the accumulator has after instruction `at`.
+/// Value in the accumulator after instruction `at`.
 fn holds(op: &FusedOp, at: usize) -> Option<Arg> {
     match op.what {
         Do::Total(_) => op.args.first().copied(),
@@ -232,7 +231,7 @@ fn holds(op: &FusedOp, at: usize) -> Option<Arg> {
     }
 }
 
-/// Which operand is the accumulator, if that has a value.
+/// Index of the operand that is in the accumulator, if any.
 fn taken(op: &FusedOp, acc: Option<Arg>) -> Option<usize> {
     let acc = acc?;
     match (form(op)?, op.args.as_slice()) {
@@ -242,8 +241,8 @@ fn taken(op: &FusedOp, acc: Option<Arg>) -> Option<usize> {
     }
 }
 
-/// A chain of these instructions, with `first` steps of chains before it. `register` is the register of a result
-/// that has one; numbers are appended to `numbers`.
+/// Builds the chain of these instructions; `first` is the number of steps in the preceding chains. `register` gives the
+/// register of each result that has one; constants are appended to `numbers`.
 pub(crate) fn chain(
     ops: &[FusedOp],
     range: Range<usize>,

@@ -1,4 +1,4 @@
-//! Which instructions become one.
+//! Selection of the instructions that are fused into one.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use crate::program::Unit;
 use crate::recording::Instruction;
 use crate::tensor::Meta;
 
-/// The longest row that a block holds whole.
+/// Maximum row length of groups with reductions: a block holds whole rows.
 const LONGEST: usize = 4096;
-/// Instructions of a group: more registers than the cache holds gain nothing.
+/// Maximum number of instructions in a group: registers beyond the cache size give no speedup.
 const LARGEST: usize = 96;
 
 struct Grouping<'a, B: Backend> {
     instructions: &'a [Instruction<B>],
     metas: &'a [Meta],
-    /// The instruction that a value comes from.
+    /// Index of the instruction that produces each value.
     producer: HashMap<usize, usize>,
-    /// The previous instruction that has to come first, whatever its results.
+    /// Previous random instruction, which must run first even without a data dependency.
     before: Vec<Option<usize>>,
     group: Vec<usize>,
     members: Vec<BTreeSet<usize>>,
     shapes: Vec<Option<Vec<usize>>>,
-    /// True if a sum adds the results in their order in memory: only elementwise instructions and moves are
-    /// between them and the sum.
+    /// True if a sum adds the results in memory order: only elementwise instructions and data movement are between them
+    /// and the sum.
     ordered: Vec<bool>,
-    /// How many groups have members before this instruction and others from it on.
+    /// For each instruction, the number of groups with members both before it and at or after it.
     across: Vec<u32>,
 }
 
@@ -40,7 +40,7 @@ impl<B: Backend> Grouping<'_, B> {
         operands.filter_map(|value| self.producer.get(value).copied()).chain(self.before[i])
     }
 
-    /// The shape of the result if the instruction can be fused; of a reduction that of its operand.
+    /// Shape of the result if the instruction can be fused; for a reduction, the shape of its operand.
     fn shape(&self, i: usize) -> Option<Vec<usize>> {
         let one = &self.instructions[i];
         let what = one.elementwise?;
@@ -77,9 +77,9 @@ impl<B: Backend> Grouping<'_, B> {
         all.find(|dtype| matches!(dtype, DType::F32 | DType::F64)).unwrap_or(DType::F32)
     }
 
-    /// Whether no way leads from these instructions through others back to them.
+    /// True if no dependency path leads from these instructions through others back to them.
     fn is_acyclic(&self, set: &BTreeSet<usize>) -> bool {
-        // Sources lie before what uses them, so no way leads back over a place that no group lies across.
+        // Dependencies precede their users, so no path crosses a position that no group spans.
         let mut end = set.first().copied().unwrap_or(0);
         while self.across[end] > 0 {
             end -= 1;
@@ -135,7 +135,7 @@ impl<B: Backend> Grouping<'_, B> {
     }
 }
 
-/// Marks instructions whose results a sum adds in their order in memory.
+/// Marks instructions whose results are summed in memory order.
 fn ordered<B: Backend>(instructions: &[Instruction<B>], values: usize) -> Vec<bool> {
     let mut taken = vec![false; values];
     let mut all = vec![false; instructions.len()];
@@ -151,7 +151,7 @@ fn ordered<B: Backend>(instructions: &[Instruction<B>], values: usize) -> Vec<bo
     all
 }
 
-/// The instructions across which a group lies.
+/// Range of positions spanned by a group: after its first member, up to its last.
 fn inside(members: &BTreeSet<usize>) -> std::ops::Range<usize> {
     match (members.first(), members.last()) {
         (Some(first), Some(last)) => first + 1..last + 1,
@@ -159,7 +159,7 @@ fn inside(members: &BTreeSet<usize>) -> std::ops::Range<usize> {
     }
 }
 
-/// The shape of a group with values of both: equal, or one of them one number per row of the other.
+/// Common shape of two groups: equal shapes, or one of them has a scalar per row of the other.
 fn common(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let (Some((m, a_rows)), Some((n, b_rows))) = (a.split_last(), b.split_last()) else {
         return None;
@@ -168,7 +168,7 @@ fn common(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     (a_rows == b_rows && mixed).then(|| if m > n { a.to_vec() } else { b.to_vec() })
 }
 
-/// Instructions as units in an order in which they can run: groups of elementwise ones fused.
+/// Converts instructions to units in a valid execution order, with elementwise groups fused.
 pub(crate) fn fuse<B: Backend>(
     instructions: Vec<Instruction<B>>,
     metas: &[Meta],
@@ -200,7 +200,7 @@ pub(crate) fn fuse<B: Backend>(
         (0..count).for_each(|i| all.join(i));
     }
 
-    // Which groups use a value.
+    // Groups that use each value.
     let mut users: HashMap<usize, BTreeSet<usize>> = HashMap::new();
     for (i, one) in instructions.iter().enumerate() {
         for &value in &one.operands {

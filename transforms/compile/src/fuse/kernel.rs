@@ -1,4 +1,4 @@
-//! One elementwise instruction over a block, by the kernels of the engine.
+//! Single elementwise instructions over a block, by the kernels of the engine.
 
 use t4a_algebra::simd::{Loop, dispatch};
 use t4a_algebra::{Float, Numeric, Scalar};
@@ -14,20 +14,20 @@ use t4a_tensor::loops::kernel::{self, BindRight, Fold};
 use super::machine::{self, Inst};
 use super::{Binary, Compare, Reduction, Unary};
 
-/// Floats that machine code can have.
+/// Float types supported by the machine code generator.
 #[cfg(feature = "jit")]
 pub(crate) use t4a_jit::Float as Coded;
-/// Floats that machine code can have: there is none without the feature `jit`.
+/// Float types supported by the machine code generator; every float without the feature `jit`.
 #[cfg(not(feature = "jit"))]
 pub(crate) trait Coded {}
 #[cfg(not(feature = "jit"))]
 impl<T: Float> Coded for T {}
 
-/// Elements that are fused: floats that are computed in their own type.
+/// Element types that are fused: floats whose accumulation type is the type itself.
 pub(crate) trait Lane: Float + Element + Numeric<Acc = Self> + Coded {
-    /// 64 bytes of them as vectors.
+    /// Vector type of 64 bytes.
     type Vector: Copy;
-    /// Runs a chain.
+    /// Executes a chain.
     ///
     /// # Safety
     /// That of [`machine::run`].
@@ -106,7 +106,7 @@ macro_rules! unaries {
             }
         }
 
-        /// Work per element in additions.
+        /// Work per element, in units of one addition.
         pub(crate) fn unary_cost(f: Unary) -> usize {
             fn of<K: kernel::Unary<f32>>(_: K) -> usize {
                 K::COST
@@ -164,7 +164,7 @@ macro_rules! binaries {
             }
         }
 
-        /// Work per element in additions.
+        /// Work per element, in units of one addition.
         pub(crate) fn binary_cost(f: Binary) -> usize {
             fn of<K: kernel::Binary<f32>>(_: K) -> usize {
                 K::COST
@@ -193,14 +193,14 @@ binaries! {
 
 macro_rules! comparisons {
     ($($name:ident)*) => {
-        /// Whether `xᵢ ∘ yᵢ`.
+        /// `outᵢ = xᵢ ∘ yᵢ`.
         pub(crate) fn compare<T: Lane>(f: Compare, x: &[T], y: &[T], out: &mut [bool]) {
             match f {
                 $(Compare::$name => dispatch(Zip { kernel: cmp::$name, x, y, out }),)*
             }
         }
 
-        /// Whether `xᵢ ∘ c`.
+        /// `outᵢ = xᵢ ∘ c`.
         pub(crate) fn compare_scalar<T: Lane>(f: Compare, x: &[T], c: T, out: &mut [bool]) {
             match f {
                 $(Compare::$name => map(BindRight(cmp::$name, c), x, out),)*
@@ -273,14 +273,14 @@ pub(crate) fn indicator<T: Lane>(flags: &[bool], out: &mut [T]) {
     }
 }
 
-/// One number per row of `n`.
+/// Reduces each row of `n` elements to a scalar.
 pub(crate) fn reduce<T: Lane>(f: Reduction, x: &[T], n: usize, out: &mut [T]) {
     for (out, x) in out.iter_mut().zip(x.chunks_exact(n)) {
         *out = total(f, x, n);
     }
 }
 
-/// The number of a row of `n` elements, given them or partial sums.
+/// Reduction of a row of `n` elements, given its elements or its partial sums.
 pub(crate) fn total<T: Lane>(f: Reduction, x: &[T], n: usize) -> T {
     let sum = Fold::<T>::finish(Sum, row(Sum, x), n);
     match f {

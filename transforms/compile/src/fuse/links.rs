@@ -1,4 +1,4 @@
-//! The chains of a plan over the memory of a task.
+//! Chains of a plan, bound to memory addresses.
 
 use super::bank::Bank;
 use super::chain::{Chain, ChainStep, Place, Stage};
@@ -8,35 +8,35 @@ use super::plan::{Arg, Plan};
 use super::run::Target;
 use super::source::Source;
 
-/// Where an operand is.
+/// Address of an operand as a function of the row.
 #[derive(Clone, Copy)]
 struct Site<T> {
-    /// For the first row of all.
+    /// Address for row 0.
     base: *mut T,
-    /// Steps to the first row of a block, and from row to row of it.
+    /// Stride per row from the start of the data to the start of a block, and stride per row within a block.
     block: usize,
     row: usize,
 }
 
 impl<T> Site<T> {
-    /// For row `row` of the block that begins with row `at`.
+    /// Address for row `row` of the block that starts at row `at`.
     fn of(&self, at: usize, row: usize) -> *mut T {
         self.base.wrapping_add(at * self.block + row * self.row)
     }
 }
 
-/// The memory of a task.
+/// Memory of one task (thread).
 pub(super) struct Memory<'a, T> {
     pub(super) bank: &'a Bank<T>,
     pub(super) sources: &'a [Option<Source<'a, T>>],
     pub(super) outputs: &'a [Target],
     pub(super) numbers: &'a [T],
-    /// Partial sums of a row, for as many totals as a chain has.
+    /// Partial sums of one row, for the maximum number of reductions in a chain.
     pub(super) sums: *mut T,
 }
 
 impl<T: Lane> Memory<'_, T> {
-    /// Where an operand is, and whether it is one number for all lanes.
+    /// Address of an operand, and true if it is one scalar for all lanes.
     fn find(&self, place: Place, n: usize) -> (Site<T>, bool) {
         let site = |base, block, row| Site { base, block, row };
         let fixed = |x: &T| site(std::ptr::from_ref(x).cast_mut(), 0, 0);
@@ -52,7 +52,7 @@ impl<T: Lane> Memory<'_, T> {
         match place {
             Place::Nowhere => (site(std::ptr::null_mut(), 0, 0), true),
             Place::Number(k) => {
-                // An instruction may read the next one, too: the address is one of all numbers.
+                // The pointer is derived from the whole slice, since an instruction may also read the next number.
                 assert!(k < self.numbers.len(), "a number of the plan");
                 (site(self.numbers.as_ptr().wrapping_add(k).cast_mut(), 0, 0), true)
             }
@@ -66,11 +66,11 @@ impl<T: Lane> Memory<'_, T> {
     }
 }
 
-/// The instructions of all chains, their operands as addresses.
+/// Instructions of all chains, with operand addresses.
 pub(super) struct Links<T> {
     insts: Vec<Inst<T>>,
     sites: Vec<Site<T>>,
-    /// Copies of operands beyond the last whole accumulator.
+    /// Copies of the operand elements beyond the last full accumulator.
     copies: Vec<T>,
     lanes: usize,
     n: usize,
@@ -94,11 +94,11 @@ impl<T: Lane> Links<T> {
         Self { insts, sites, copies: Vec::new(), lanes, n: plan.n }
     }
 
-    /// Runs a chain on rows `at..at + rows`.
+    /// Executes a chain on rows `at..at + rows`.
     ///
     /// # Safety
-    /// The chain is one of the plan, and the memory what it was linked to. Its operands have these rows, and
-    /// nobody else has what is written.
+    /// The chain belongs to the plan, and `memory` is the memory that the links were created with. Its operands have
+    /// these rows, and no other thread accesses the elements that are written.
     pub(super) unsafe fn run(
         &mut self,
         chain: &Chain,
@@ -110,7 +110,7 @@ impl<T: Lane> Links<T> {
         let (times, len) = if chain.by_row { (rows, self.n) } else { (1, rows * self.n) };
         for row in 0..times {
             if !chain.totals.is_empty() {
-                // SAFETY: partial sums for as many totals as a chain has.
+                // SAFETY: `sums` has partial sums for every reduction of the chain.
                 unsafe { memory.sums.write_bytes(0, chain.totals.len() * parts) };
             }
             let own = chain.range();
@@ -119,15 +119,16 @@ impl<T: Lane> Links<T> {
             }
             let whole = len / self.lanes;
             if whole > 0 {
-                // SAFETY: whole accumulators of the operands.
+                // SAFETY: the operands have at least `whole` full accumulators.
                 unsafe { machine::run(&self.insts[own], whole) };
             }
             if len > whole * self.lanes {
-                // SAFETY: what is left of them.
+                // SAFETY: the operands have the remaining elements, fewer than an accumulator.
                 unsafe { self.last(chain, [at, row], whole * self.lanes, len % self.lanes) };
             }
             for (k, total) in chain.totals.iter().enumerate() {
-                // SAFETY: partial sums, a number per row of a register, and one of an output.
+                // SAFETY: the partial sums, the per-row scalar in a register, and the one in an output are within their
+                // buffers.
                 unsafe {
                     let sums = std::slice::from_raw_parts(memory.sums.add(k * parts), parts);
                     let number = kernel::total(total.reduction, sums, self.n);
@@ -140,10 +141,10 @@ impl<T: Lane> Links<T> {
         }
     }
 
-    /// Runs a chain on what is left of a row beyond whole accumulators, by copies.
+    /// Executes a chain on the elements of a row beyond the last full accumulator, on copies.
     ///
     /// # Safety
-    /// The operands have `left` elements there, fewer than an accumulator has.
+    /// The operands have `left` elements at this position, fewer than an accumulator.
     #[cold]
     unsafe fn last(&mut self, chain: &Chain, [at, row]: [usize; 2], done: usize, left: usize) {
         let Self { insts, sites, copies, lanes, .. } = self;
@@ -159,12 +160,12 @@ impl<T: Lane> Links<T> {
             }
             one.at = first.wrapping_add(k * *lanes);
             if one.code != Code::Store {
-                // What the chain itself writes before is copied in vain.
-                // SAFETY: elements of an operand, and a copy of a whole accumulator.
+                // Operands that the chain itself writes first are copied, too, which is redundant but harmless.
+                // SAFETY: `left` elements of the operand, and a copy with the size of an accumulator.
                 unsafe { one.at.copy_from_nonoverlapping(site.of(at, row).add(done), left) };
             }
         }
-        // SAFETY: every operand that moves is a copy of a whole accumulator.
+        // SAFETY: every operand that advances is a copy with the size of an accumulator.
         unsafe { machine::run(insts, 1) };
         for (one, site) in insts.iter().zip(sites) {
             if one.code == Code::Store {

@@ -1,15 +1,15 @@
-//! Chains of light instructions over a block, by a machine with one accumulator.
+//! Interpreter of chains of cheap instructions over a block, with one accumulator.
 //!
 //! ```text
-//! accumulator    K vectors of 64 bytes, which stay in registers from instruction to instruction
+//! accumulator    K vectors of 64 bytes, kept in registers from instruction to instruction
 //! instruction    acc ← acc ∘ x,  acc ← x ∘ acc,  acc ← f(acc),  acc ← x,  x ← acc
-//! operand x      as many elements in memory, or one number for all
+//! operand x      as many elements in memory, or one scalar for all lanes
 //! ```
 //!
-//! An instruction costs its arithmetic, a load where it has an operand in memory, and one predicted jump per
-//! accumulator. Numbers go through the scalar kernels of the engine, lane by lane: the compiler makes vectors
-//! of them. What carries them from one instruction to the next has the type of a vector, because arrays would
-//! go through memory. A second accumulator was slower: the compiler then moves both at every jump.
+//! The cost of an instruction is its arithmetic, a load if it has an operand in memory, and one predicted branch per
+//! accumulator. Elements are processed by the scalar kernels of the engine, lane by lane, which the compiler
+//! vectorises. The accumulator has a vector type, because arrays would be spilled to memory between instructions. A
+//! second accumulator was slower: the compiler then moves both at every branch.
 
 use t4a_algebra::simd::{Isa, Loop, dispatch};
 use t4a_tensor::kernels::activation as act;
@@ -20,7 +20,7 @@ use t4a_tensor::loops::kernel::{Binary as Zip, Unary as Map};
 use super::kernel::Lane;
 use super::{Binary, Unary};
 
-/// 64 bytes of a type of vectors: two or four registers where they are shorter.
+/// A vector type of 64 bytes; two or four registers on targets with shorter vectors.
 #[cfg(target_arch = "x86_64")]
 mod carrier {
     pub(crate) type F32 = std::arch::x86_64::__m512;
@@ -38,50 +38,52 @@ mod carrier {
 }
 pub(crate) use carrier::{F32, F64};
 
-/// Vectors of the accumulator: a quarter of the registers of AVX-512, half of those of AVX2.
+/// Vectors per accumulator: a quarter of the AVX-512 registers, and half of the AVX2 registers.
 const WIDE: usize = 8;
 const NARROW: usize = 4;
 
-/// Vectors of partial sums: as many lanes as the engine's sum of a long row has, so that bits are equal.
+/// Vectors of partial sums: the same number of lanes as the engine's sum of a long row, so that results are bitwise
+/// equal.
 const PARTS: usize = 4;
 
-/// Partial sums of a row.
+/// Number of partial sums of a row.
 pub(crate) const fn parts<T>() -> usize {
     PARTS * 64 / size_of::<T>()
 }
 
-/// An instruction and its operand.
+/// An instruction with the address of its operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inst<T> {
     pub(crate) code: Code,
-    /// All ones for an operand that moves with the accumulator, else 0.
+    /// Mask of the address increment: all ones for an operand that advances with the accumulator, else 0.
     pub(crate) moves: usize,
     pub(crate) at: *mut T,
 }
 
-/// Elements of an accumulator.
+/// Number of elements in an accumulator.
 pub(crate) fn lanes<T>() -> usize {
     let vectors = if Isa::detect() == Isa::Avx512 { WIDE } else { NARROW };
     vectors * (64 / size_of::<T>())
 }
 
-/// Runs a chain over `blocks` accumulators, one behind the other.
+/// Executes a chain over `blocks` consecutive accumulators.
 ///
 /// # Safety
-/// Operands that move can be read, or written by [`Code::Store`], for `blocks` accumulators; others for one
-/// number, two for [`Code::Clamp`], [`parts`] for [`Code::Sum`]. Nobody else has what is written.
+/// Operands that advance can be read, or written by [`Code::Store`], for `blocks` accumulators; the others for one
+/// number, two for [`Code::Clamp`], [`parts`] for [`Code::Sum`]. No other thread accesses the elements that are
+/// written.
 pub(crate) unsafe fn run<T: Lane>(chain: &[Inst<T>], blocks: usize) {
     // SAFETY: as the caller promises.
     unsafe { T::chain(chain, blocks) };
 }
 
-/// A chain, compiled for `W` lanes of a vector and `K` vectors of an accumulator.
+/// A chain, monomorphised for `W` lanes per vector and `K` vectors per accumulator.
 pub(crate) struct Run<'a, T, const W: usize, const K: usize> {
     chain: &'a [Inst<T>],
     blocks: usize,
 }
 
-/// Runs a chain on elements with `W` lanes in a vector.
+/// Executes a chain for an element type with `W` lanes per vector.
 ///
 /// # Safety
 /// That of [`run`].
@@ -96,7 +98,7 @@ pub(crate) unsafe fn on<T: Lane, const W: usize>(chain: &[Inst<T>], blocks: usiz
 #[inline(always)]
 fn lanes_of<T: Lane, const W: usize>(x: T::Vector) -> [T; W] {
     const { assert!(size_of::<T::Vector>() == size_of::<[T; W]>()) };
-    // SAFETY: both are as many floats.
+    // SAFETY: both types consist of the same number of floats.
     unsafe { std::mem::transmute_copy(&x) }
 }
 
@@ -122,7 +124,7 @@ fn map<T: Lane, const W: usize, const K: usize>(acc: &mut [T::Vector; K], f: imp
 /// `acc ← f(acc, x)`.
 ///
 /// # Safety
-/// `x` can be read for the accumulator.
+/// `x` can be read for the whole accumulator.
 #[inline(always)]
 unsafe fn zip<T: Lane, const W: usize, const K: usize>(
     acc: &mut [T::Vector; K],
@@ -130,7 +132,7 @@ unsafe fn zip<T: Lane, const W: usize, const K: usize>(
     f: impl Fn(T, T) -> T,
 ) {
     for (k, acc) in acc.iter_mut().enumerate() {
-        // SAFETY: vector `k` of the operand, of any alignment of its elements.
+        // SAFETY: vector `k` of the operand; the cast type has the alignment of an element.
         let y = unsafe { *x.add(k * W).cast::<[T; W]>() };
         let mut x = lanes_of::<T, W>(*acc);
         for (x, &y) in x.iter_mut().zip(&y) {
@@ -140,14 +142,14 @@ unsafe fn zip<T: Lane, const W: usize, const K: usize>(
     }
 }
 
-/// Kernels of two operands with the codes of their forms: `acc ∘ x`, `acc ∘ c`, `x ∘ acc`, `c ∘ acc`; kernels of
-/// one operand with their code.
+/// Binary kernels with the codes of their forms: `acc ∘ x`, `acc ∘ c`, `x ∘ acc`, `c ∘ acc`; unary kernels with their
+/// code.
 macro_rules! codes {
     (
         $($f:ident $zip:expr => $vector:ident $number:ident $of_vector:ident $of_number:ident;)*
         $(; $g:ident $map:expr)*
     ) => {
-        /// What an instruction does.
+        /// Instruction code.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Code {
             /// `acc ← x`.
@@ -156,7 +158,7 @@ macro_rules! codes {
             Repeat,
             /// `x ← acc`.
             Store,
-            /// `x ← x + acc`, on [`PARTS`] vectors that stand for all.
+            /// `x ← x + acc`, accumulated into [`PARTS`] vectors.
             Sum,
             /// `acc ← min(max(acc, c₀), c₁)`.
             Clamp,
@@ -167,7 +169,8 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// Of two operands, the second in memory or a number. If flipped, the accumulator is the second.
+            /// Code of a binary function with its other operand in memory or, if `number`, a scalar. If flipped, the
+            /// accumulator is the second operand.
             pub(crate) fn zip(f: Binary, number: bool, flipped: bool) -> Option<Self> {
                 match f {
                     $(Binary::$f => Some(match (number, flipped) {
@@ -180,7 +183,7 @@ macro_rules! codes {
                 }
             }
 
-            /// Of the accumulator alone.
+            /// Code of a unary function of the accumulator.
             pub(crate) fn map(f: Unary) -> Option<Self> {
                 match f {
                     $(Unary::$g => Some(Self::$g),)*
@@ -188,7 +191,7 @@ macro_rules! codes {
                 }
             }
 
-            /// The same with one number for all lanes.
+            /// The code of the form with one scalar for all lanes.
             pub(crate) fn of_number(self) -> Self {
                 match self {
                     Self::Load => Self::Repeat,
@@ -208,7 +211,7 @@ macro_rules! codes {
                     let bytes = block * (W * K * size_of::<T>());
                     for one in self.chain {
                         let x = one.at.wrapping_byte_add(bytes & one.moves);
-                        // SAFETY: operands are as the caller of `run` promises for this code.
+                        // SAFETY: the caller of `run` guarantees the operands required by this code.
                         unsafe {
                             match one.code {
                                 Code::Load => {

@@ -1,19 +1,18 @@
-//! Elementwise instructions that run together.
+//! Fusion of elementwise instructions.
 //!
 //! ```text
-//! group     which instructions become one: same elements, no way around
+//! group     selection of the instructions to fuse: equal shapes, no cyclic dependencies
 //! plan      the instructions of a group over registers
-//! chain     light ones in an order in which each takes the result of the one before
-//! machine   a chain over an accumulator that stays in vector registers
-//! kernel    one of the others over a block, by the engine's own kernels
-//! run       blocks of rows that stay in the first-level cache, on all threads; source, bank, links: the operands
-//!           in memory, the registers of a block, chains over both
+//! chain     cheap instructions, ordered so that each uses the result of the previous one
+//! machine   interpreter of a chain with an accumulator in vector registers
+//! kernel    one of the other instructions over a block, by the engine's kernels
+//! run       blocks of rows that fit in the L1 cache, on all threads; source, bank, links: operands in memory,
+//!           registers of a block, chains over both
 //! ```
 //!
-//! All values of a group have the shape `[…, n]`, or `[…, 1]`: one number per row. Sums and means over
-//! rows of the first kind are numbers of the second, so a normalisation is one pass over its operand: a
-//! block holds whole rows then. Every step computes what the engine's method computes, by the same
-//! kernel.
+//! All values of a group have the shape `[…, n]`, or `[…, 1]`: one scalar per row. Sums and means over rows reduce the
+//! first shape to the second, so a normalisation is one pass over its operand; blocks then hold whole rows. Every step
+//! computes the same as the engine's method, with the same kernel.
 
 mod bank;
 mod chain;
@@ -28,7 +27,7 @@ mod source;
 pub(crate) use group::fuse;
 pub(crate) use run::{engine, is_engine, same, squeezed};
 
-/// Functions of one number.
+/// Unary elementwise functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unary {
     Neg,
@@ -60,7 +59,7 @@ pub(crate) enum Unary {
     LogSigmoid,
 }
 
-/// Functions of two numbers.
+/// Binary elementwise functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Binary {
     Add,
@@ -77,7 +76,7 @@ pub(crate) enum Binary {
     LogSigmoidBackward,
 }
 
-/// Comparisons of two numbers.
+/// Comparison predicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compare {
     Equal,
@@ -89,7 +88,7 @@ pub(crate) enum Compare {
 }
 
 impl Compare {
-    /// Whether `x ∘ y`.
+    /// Evaluates the predicate `x ∘ y`.
     pub(crate) fn holds<T: PartialOrd>(self, x: T, y: T) -> bool {
         match self {
             Self::Equal => x == y,
@@ -102,14 +101,14 @@ impl Compare {
     }
 }
 
-/// Reductions along an axis, which stays with size 1.
+/// Reductions along an axis, which is kept with size 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reduction {
     Sum,
     Mean,
 }
 
-/// What an instruction computes, element by element.
+/// Elementwise function of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Elementwise {
     /// `f(x)`.
@@ -122,9 +121,9 @@ pub(crate) enum Elementwise {
     Clamp(f64, f64),
     /// `x` where positive, else `c x`.
     Leaky(f64),
-    /// Whether `x ∘ y`.
+    /// `x ∘ y`, a boolean.
     Compare(Compare),
-    /// Whether `x ∘ c`.
+    /// `x ∘ c`, a boolean.
     CompareScalar(Compare, f64),
     /// `z` where `y` holds, else `x`.
     Select,
@@ -132,25 +131,25 @@ pub(crate) enum Elementwise {
     Fill(f64),
     /// 1 where `x` holds, else 0.
     Indicator,
-    /// Along the axis, if it is the last one.
+    /// Reduction along the given axis; fused only if it is the last one.
     Reduce(Reduction, usize),
 }
 
 impl Elementwise {
-    /// `xᵖ` as the engine computes it: small powers take no logarithm.
+    /// `xᵖ` as the engine computes it: small integer powers and square roots need no logarithm.
     pub(crate) fn power(p: f64) -> Option<Self> {
         Some(Self::Unary(match p {
             2.0 => Unary::Square,
             3.0 => Unary::Cube,
             0.5 => Unary::PowHalf,
             -1.0 => Unary::Recip,
-            // Others that Burn takes apart.
+            // Burn decomposes these powers into other methods.
             0.0 | 1.0 | -2.0 => return None,
             p => return Some(Self::Scalar(Binary::Pow, p)),
         }))
     }
 
-    /// Which of its operands are truth values.
+    /// True if operand `at` is boolean.
     pub(crate) fn takes_flag(self, at: usize) -> bool {
         match self {
             Self::Indicator => true,
@@ -159,12 +158,12 @@ impl Elementwise {
         }
     }
 
-    /// Whether its result is a truth value.
+    /// True if the result is boolean.
     pub(crate) fn gives_flag(self) -> bool {
         matches!(self, Self::Compare(_) | Self::CompareScalar(..))
     }
 
-    /// Work per element in additions.
+    /// Work per element, in units of one addition.
     pub(crate) fn cost(self) -> usize {
         match self {
             Self::Unary(f) => kernel::unary_cost(f),

@@ -1,4 +1,4 @@
-//! A group as instructions over registers.
+//! Execution plan of a group: instructions over registers.
 
 use std::collections::HashMap;
 
@@ -8,52 +8,52 @@ use super::{Binary, Elementwise, Reduction};
 use crate::recording::Instruction;
 use crate::tensor::Meta;
 
-/// Where an operand lies.
+/// Location of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arg {
     Input(usize),
     Register(usize),
 }
 
-/// What an instruction of a plan does.
+/// Operation of a plan instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Do {
     Each(Elementwise),
-    /// Of every element and the number of its row, which is the first operand if flipped.
+    /// Combines every element with the scalar of its row; the scalar is the first operand if true.
     WithRow(Binary, bool),
-    /// Repeats the number of a row along it.
+    /// Broadcasts the scalar of each row along the row.
     Spread,
-    /// The sum or mean of a row of whole accumulators.
+    /// Sum or mean of a row whose length is a multiple of the accumulator.
     Total(Reduction),
 }
 
-/// Rows of whole accumulators.
+/// True if rows consist of full accumulators.
 fn is_whole(n: usize) -> bool {
     n > 0 && n.is_multiple_of(128)
 }
 
-/// Rows that are chains of their own: whole ones, or of so many elements that the last accumulator does not
-/// count.
+/// True if each row can be a chain execution of its own: it consists of full accumulators, or is so long that the cost
+/// of the partial one is negligible.
 fn is_long(n: usize) -> bool {
     n >= 512 || is_whole(n)
 }
 
-/// An instruction of a plan. Floats and truth values have registers of their own.
+/// Instruction of a plan. Float and boolean values have separate register files.
 #[derive(Clone, Debug)]
 pub(crate) struct FusedOp {
     pub(crate) what: Do,
     pub(crate) args: Vec<Arg>,
     pub(crate) out: usize,
-    /// Whether it gives one number per row.
+    /// True if the result is one scalar per row.
     pub(crate) row: bool,
-    /// Whether it gives truth values.
+    /// True if the result is boolean.
     pub(crate) flag: bool,
-    /// The output that it is, too.
+    /// Output index, if the result is also an output.
     pub(crate) store: Option<usize>,
 }
 
 impl FusedOp {
-    /// Whether operand `k` is a truth value.
+    /// True if operand `k` is boolean.
     fn takes_flag(&self, k: usize) -> bool {
         match self.what {
             Do::Each(what) => what.takes_flag(k),
@@ -62,7 +62,7 @@ impl FusedOp {
         }
     }
 
-    /// Whether operand `k` has a number per row for elements of rows.
+    /// True if operand `k` is a per-row scalar that is combined with or broadcast to full rows.
     pub(crate) fn is_of_row(&self, k: usize) -> bool {
         match self.what {
             Do::WithRow(..) => k == 1,
@@ -72,33 +72,33 @@ impl FusedOp {
     }
 }
 
-/// An input or an output.
+/// An input or an output of the group.
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
-    /// The value of the program.
+    /// Index of the value in the program.
     pub(crate) value: usize,
     pub(crate) flag: bool,
     pub(crate) row: bool,
-    /// The shape of the level: `[…, n]` or `[…, 1]`.
+    /// Shape of the level: `[…, n]` or `[…, 1]`.
     pub(crate) shape: Vec<usize>,
-    /// Whether all that reads it runs the rows one by one.
+    /// True if all instructions that read it execute the rows one by one.
     pub(crate) by_row: bool,
 }
 
-/// A group over registers.
+/// Execution plan of a group.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Rows, and elements of each; one element each if the group knows no rows.
+    /// Number of rows, and elements per row; one element per row if no instruction depends on rows.
     pub(crate) rows: usize,
     pub(crate) n: usize,
     pub(crate) inputs: Vec<Port>,
     pub(crate) outputs: Vec<Port>,
     pub(crate) stages: Vec<Stage>,
-    /// What chains have for constants.
+    /// Scalar constants of the chains.
     pub(crate) numbers: Vec<f64>,
-    /// Registers of floats, of truth values.
+    /// Numbers of float and boolean registers.
     pub(crate) registers: [usize; 2],
-    /// Work per element in additions.
+    /// Work per element, in units of one addition.
     pub(crate) cost: usize,
 }
 
@@ -118,8 +118,8 @@ struct Builder<'a> {
 }
 
 impl Plan {
-    /// The plan of these instructions in order. `shape` is that of the longest rows; `leaves` says which
-    /// values are used elsewhere.
+    /// Plans these instructions, which are in execution order. `shape` is the shape with the longest rows; `leaves`
+    /// returns true for values used outside of the group.
     pub(crate) fn new<'a, B: burn_backend::Backend>(
         members: impl Iterator<Item = &'a Instruction<B>>,
         metas: &[Meta],
@@ -173,7 +173,8 @@ impl Builder<'_> {
         last(&self.metas[value].shape) == 1 && last(self.shape) != 1
     }
 
-    /// [`is_row`](Self::is_row) of an operand; one number for all rows, as a rate is, is none per row.
+    /// [`is_row`](Self::is_row) of an operand, except that a single scalar for all rows (such as a learning rate) is
+    /// not a per-row scalar.
     fn is_of_rows(&self, value: usize) -> bool {
         let known = self.known.get(&value).map(|known| known.row);
         known.unwrap_or_else(|| {
@@ -227,7 +228,7 @@ impl Builder<'_> {
         self.known.insert(result, Known { arg, row });
     }
 
-    /// One operand has a number per row, which does not have to be written out.
+    /// Handles a binary function with one per-row operand, which need not be broadcast into a register.
     fn with_row(&mut self, what: Elementwise, operands: &[usize], result: usize) -> bool {
         let (Elementwise::Binary(f), &[x, y]) = (what, operands) else { return false };
         let long = self.shape.last().is_some_and(|&n| is_long(n));
@@ -254,7 +255,7 @@ impl Builder<'_> {
         arg
     }
 
-    /// Every instruction has a register of its own at first.
+    /// Initially every instruction has its own register.
     fn push(&mut self, what: Do, args: Vec<Arg>, row: bool, flag: bool) -> Arg {
         let out = self.ops.len();
         self.ops.push(FusedOp { what, args, out, row, flag, store: None });
@@ -262,12 +263,13 @@ impl Builder<'_> {
     }
 }
 
-/// Gives results of one kind that are kept registers that are free again after the last use; their number.
+/// Register allocation for the kept results of one kind; a register is free after the last use of its value. Returns
+/// the number of registers.
 fn allocate(ops: &[FusedOp], chains: &Chains, flag: bool, register: &mut [Option<usize>]) -> usize {
     let mut last: Vec<usize> = (0..ops.len()).collect();
     for (range, _) in &chains.parts {
         for at in range.clone() {
-            // A chain writes the number of a row after the row, used or not.
+            // A chain writes the result of a reduction at the end of each row, even if it is unused.
             if matches!(ops[at].what, Do::Total(_)) {
                 last[at] = last[at].max(range.end - 1);
             }
@@ -275,7 +277,7 @@ fn allocate(ops: &[FusedOp], chains: &Chains, flag: bool, register: &mut [Option
                 if let Arg::Register(v) = *arg
                     && ops[at].takes_flag(k) == flag
                 {
-                    // A chain comes back to the numbers of rows with every row.
+                    // A chain reads the per-row scalars again for every row.
                     let until = if ops[at].is_of_row(k) { range.end - 1 } else { at };
                     last[v] = last[v].max(until);
                 }
@@ -298,7 +300,7 @@ fn allocate(ops: &[FusedOp], chains: &Chains, flag: bool, register: &mut [Option
     count
 }
 
-/// The parts of a plan over registers.
+/// Stages of a plan, with allocated registers.
 fn stages(
     ops: &[FusedOp],
     chains: &Chains,

@@ -1,4 +1,4 @@
-//! Runs a plan: blocks of rows that stay in the first-level cache, on all threads.
+//! Execution of a plan: blocks of rows that fit in the L1 cache, on all threads.
 
 use std::any::Any as Dynamic;
 use std::collections::HashMap;
@@ -20,24 +20,25 @@ use super::source::Source;
 use crate::recording::{Execute, Frame, Instruction};
 use crate::tensor::Any;
 
-/// Bytes of all registers together: a part of the first-level cache.
+/// Total size of all registers in bytes: a part of the L1 cache.
 const SCRATCH: usize = 24 << 10;
-/// Elements of a task of one thread.
+/// Number of elements per task.
 const CHUNK: usize = 1 << 15;
 
-/// A group of instructions as one.
+/// A group of instructions, fused into one step.
 pub(crate) struct Fused<B: Backend> {
     pub(crate) plan: Plan,
     pub(crate) dtype: DType,
-    /// Of the operands, as they were recorded; the plan is for no others.
+    /// Recorded shapes of the operands; the plan is valid for these only.
     pub(crate) shapes: Vec<Vec<usize>>,
     pub(crate) members: Vec<Instruction<B>>,
-    /// True if a sum adds results in their order in memory.
+    /// True if a sum adds results in memory order.
     pub(crate) sums: bool,
 }
 
 impl<B: Backend> Fused<B> {
-    /// Sums over views are in the order of memory, which the results of their operations inherit.
+    /// Executes the instructions without fusion. Sums over views add in memory order, and unfused results keep the
+    /// layout of the view.
     fn one_by_one(&self, operands: Vec<Any<B>>, out: &mut Vec<Any<B>>) -> Outcome {
         let names = self.plan.inputs.iter().map(|port| port.value);
         let mut values: HashMap<usize, Any<B>> = names.zip(operands).collect();
@@ -86,21 +87,21 @@ impl<B: Backend> Execute<B> for Fused<B> {
     }
 }
 
-/// Whether tensors of a backend are the engine's.
+/// True if the tensors of backend `B` are those of the engine.
 pub(crate) fn is_engine<B: Backend>() -> bool {
     use std::any::TypeId;
     TypeId::of::<B::FloatTensorPrimitive>() == TypeId::of::<T4aTensor>()
         && TypeId::of::<B::BoolTensorPrimitive>() == TypeId::of::<T4aTensor>()
 }
 
-/// The same type under another name.
+/// Converts between two generic names of the same concrete type.
 pub(crate) fn same<X: 'static, Y: 'static>(x: X) -> Y {
     let mut x = Some(x);
     let y = (&mut x as &mut dyn Dynamic).downcast_mut::<Option<Y>>().and_then(Option::take);
     y.unwrap_or_else(|| unreachable!("groups are made of the engine's tensors only"))
 }
 
-/// The engine's tensor.
+/// Unwraps the engine's tensor.
 pub(crate) fn engine<B: Backend>(x: Any<B>) -> AnyTensor {
     let x: T4aTensor = match x {
         Any::Float(x) => same(x),
@@ -111,7 +112,7 @@ pub(crate) fn engine<B: Backend>(x: Any<B>) -> AnyTensor {
     x.into_any()
 }
 
-/// The elements that are there, row-major, with size 1 along axes that repeat them.
+/// Distinct elements in row-major order, with broadcast axes (stride 0) reduced to size 1.
 pub(crate) fn squeezed(x: AnyTensor) -> Result<AnyTensor> {
     let mut out = x;
     for axis in 0..out.rank() {
@@ -122,12 +123,12 @@ pub(crate) fn squeezed(x: AnyTensor) -> Result<AnyTensor> {
     out.to_contiguous()
 }
 
-/// An output being written.
+/// Buffer of an output during execution.
 #[derive(Clone, Copy)]
 pub(super) struct Target(SendPtr<u8>);
 
 impl Target {
-    /// Where it begins.
+    /// Address of the first element.
     pub(super) fn at<T>(self) -> *mut T {
         self.0.get().cast()
     }
@@ -191,22 +192,22 @@ fn run<T: Lane>(plan: &Plan, operands: Vec<AnyTensor>) -> Result<Vec<AnyTensor>>
     }
     let finish = |((buffer, layout, _), port): ((Buffer, Layout, Target), &Port)| {
         let dtype = if port.flag { DType::Bool } else { T::DTYPE };
-        // SAFETY: every row has been written by the instruction that stores this output; a bool is
-        // written as one.
+        // SAFETY: every row has been written by the instruction that stores this output; booleans are written as values
+        // of type `bool`.
         unsafe { AnyTensor::from_buffer(buffer, layout, dtype) }
     };
     outputs.into_iter().zip(&plan.outputs).map(finish).collect()
 }
 
-/// What all blocks share.
+/// State shared by all blocks.
 struct Body<'a, T: Lane> {
     plan: &'a Plan,
     floats: Vec<Option<Source<'a, T>>>,
     flags: Vec<Option<Source<'a, bool>>>,
     targets: Vec<Target>,
-    /// What chains have for constants.
+    /// Scalar constants of the chains.
     numbers: Vec<T>,
-    /// Rows of a block.
+    /// Rows per block.
     block: usize,
 }
 
@@ -231,8 +232,8 @@ impl<'a, T: Lane> Body<'a, T> {
             flags.load(&self.flags, &plan.inputs, rows, at, n);
             for stage in &plan.stages {
                 match stage {
-                    // SAFETY: registers have a block, inputs and outputs all rows; outputs of other blocks
-                    // are not written.
+                    // SAFETY: registers hold a block, inputs and outputs all rows; rows of other blocks are not
+                    // written.
                     Stage::Chain(chain) => unsafe {
                         let sources = &self.floats[..];
                         let memory = Memory { bank: &floats, sources, outputs, numbers, sums };
@@ -305,11 +306,11 @@ impl<'a, T: Lane> Body<'a, T> {
         self.store(op, lo, out);
     }
 
-    /// Copies a register to the output that it is.
+    /// Copies a register to its output.
     fn store<U: Copy>(&self, op: &FusedOp, lo: usize, x: &[U]) {
         let Some(output) = op.store else { return };
         let to = self.targets[output].at::<U>();
-        // SAFETY: the output has as many elements as its level; blocks are disjoint, and each is stored
+        // SAFETY: the output has as many elements as the shape of its level; blocks are disjoint, and each is stored
         // once.
         unsafe { copy_nonoverlapping(x.as_ptr(), to.add(lo), x.len()) };
     }

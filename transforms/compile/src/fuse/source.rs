@@ -1,21 +1,21 @@
-//! Operands of a group in memory.
+//! Operands of a group in memory, with broadcasting.
 
 use t4a_algebra::Scalar;
 
-/// An operand in memory.
+/// Access pattern of an operand in memory.
 pub(super) enum Source<'a, T> {
-    /// As many elements as its level has.
+    /// One element per element of the level's shape.
     Each(&'a [T]),
-    /// The same element for all.
+    /// One element, broadcast to all.
     Uniform(T),
-    /// The same row for all rows, which are run one by one.
+    /// One row, broadcast to all rows; rows are executed one by one.
     Row(&'a [T]),
-    /// Repeated along some axes: sizes and strides of the axes, the last with stride 0 or 1.
+    /// Broadcast along some axes: sizes and strides of the axes; the last stride is 0 or 1.
     Walk { x: &'a [T], axes: Vec<(usize, usize)> },
 }
 
 impl<'a, T: Scalar> Source<'a, T> {
-    /// `by_row` says whether rows of the level are run one by one wherever the operand is read.
+    /// `by_row`: all instructions that read the operand execute the rows one by one.
     pub(super) fn new(x: &'a [T], shape: &[usize], level: &[usize], by_row: bool) -> Self {
         if shape == level {
             return Self::Each(x);
@@ -26,7 +26,7 @@ impl<'a, T: Scalar> Source<'a, T> {
         if by_row && shape.last() == level.last() && shape.last() == Some(&x.len()) {
             return Self::Row(x);
         }
-        // Axes inside out, merged where the operand steps evenly.
+        // Axes from the innermost outwards, merged where their strides are compatible.
         let mut axes: Vec<(usize, usize)> = Vec::new();
         let mut step = 1;
         for (&size, &all) in shape.iter().zip(level).rev() {
@@ -44,7 +44,7 @@ impl<'a, T: Scalar> Source<'a, T> {
         Self::Walk { x, axes }
     }
 
-    /// The elements from `lo` on.
+    /// Copies the elements from `lo` on into `out`.
     pub(super) fn load(&self, lo: usize, out: &mut [T]) {
         match self {
             Self::Each(x) => out.copy_from_slice(&x[lo..][..out.len()]),

@@ -1,4 +1,4 @@
-//! Truth values: one row per method.
+//! Boolean tensors: one row per method.
 
 use burn_backend::ops::BoolTensorOps;
 use burn_backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
@@ -51,7 +51,7 @@ methods! {
             TracedTensor::constant(B::bool_ones(shape, device, dtype))
         }
 
-        /// The shape of the result depends on elements: no recording holds that.
+        /// The shape of the result depends on the data, which a recording cannot represent.
         async fn bool_argwhere(tensor: BoolTensor<Self>, out_dtype: IntDType) -> IntTensor<Self> {
             let tensor = unrecorded("bool_argwhere", tensor);
             TracedTensor::constant(B::bool_argwhere(tensor, out_dtype).await)

@@ -1,7 +1,7 @@
-//! Burn's methods: each is one instruction.
+//! Burn's backend methods: one instruction each.
 //!
-//! A row is the method's signature; after `=>` stands what it computes, if that is elementwise. Tensors
-//! made of nothing are constants. Reading elements ends the recording, and the function runs on.
+//! A row is the signature of a method; `=>` gives its elementwise function, if it has one. Tensors created without
+//! operands are constants. Reading elements ends the recording, and the function continues to run.
 
 use burn_backend::ops::TransactionOps;
 use burn_backend::{Backend, Distribution, FloatDType, IntDType, Shape};
@@ -19,9 +19,8 @@ mod int;
 mod module;
 mod quantized;
 
-/// An implementation of a trait of methods: first what is written out, then rows of methods that run on the
-/// inner backend and are recorded. `$make` makes the steps of these rows of their names and static
-/// arguments.
+/// Implements a backend trait: first the methods written in full, then rows of methods that run on the inner backend
+/// and are recorded. `$make` rebuilds the steps of these rows from their names and static arguments.
 macro_rules! methods {
     (impl $trait:ident, $make:ident { $($own:tt)* }
      $(fn $name:ident($($arg:ident: $t:ty),* $(,)?) -> $ret:ty $(=> $what:expr)?;)*) => {
@@ -71,7 +70,7 @@ use methods;
 
 impl<B: Backend> TransactionOps<Self> for Traced<B> {}
 
-/// The tensor of the inner backend; a recording that knows it ends.
+/// Unwraps the tensor of the inner backend; a recording that contains it fails.
 fn unrecorded<B: Backend, K: Kind<B>>(
     operation: &'static str,
     x: TracedTensor<B, K>,
@@ -82,7 +81,7 @@ fn unrecorded<B: Backend, K: Kind<B>>(
     x.primitive
 }
 
-/// The step of a method of this name with these static arguments, and the name.
+/// Rebuilds the step of a method from its name and static arguments.
 pub(crate) fn make<B: Backend>(name: &str, words: &[Word]) -> Option<(&'static str, Made<B>)> {
     let families = [
         Traced::<B>::activation,
@@ -96,7 +95,7 @@ pub(crate) fn make<B: Backend>(name: &str, words: &[Word]) -> Option<(&'static s
     families.into_iter().find_map(|make| make(name, words))
 }
 
-/// Random numbers, which are no rows.
+/// Random number methods, which are not rows.
 fn own<B: Backend>(name: &str, words: &[Word]) -> Option<(&'static str, Made<B>)> {
     Some(match name {
         "float_random" => (

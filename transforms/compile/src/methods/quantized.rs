@@ -1,4 +1,4 @@
-//! Quantized tensors: what is not listed is dequantised by Burn's defaults.
+//! Quantized tensors: methods that are not listed use Burn's defaults, which dequantise.
 
 use burn_backend::ops::QTensorOps;
 use burn_backend::quantization::{QuantScheme, QuantizationParametersPrimitive};

@@ -1,4 +1,4 @@
-//! Bytes that are no programs are errors, of loading or of the call.
+//! Malformed archives are errors, of `load` or of the call.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -15,7 +15,7 @@ fn matrix(seed: usize) -> Tensor<B, 2> {
     Tensor::from_data(TensorData::new(values, [4, 5]), &T4aDevice)
 }
 
-/// Slices, indices, sums, products, truth values and a constant.
+/// Slices, indices, sums, products, boolean masks and a constant.
 fn body(x: Matrix) -> Matrix {
     let some = Matrix::from_floats([[0.5, -0.5, 1.0, 2.0, 0.0]], &T4aDevice);
     let order = x.clone().argsort(1);
@@ -26,7 +26,7 @@ fn body(x: Matrix) -> Matrix {
     Tensor::cat(parts, 1).tanh() - 0.5
 }
 
-/// The body behind name, version and checksum.
+/// Length in bytes of magic, version and checksum, which precede the body.
 const HEAD: usize = 13;
 
 fn signed(body: &[u8], like: &[u8]) -> Vec<u8> {
@@ -42,12 +42,12 @@ fn saved() -> Vec<u8> {
     f.save().unwrap()
 }
 
-/// A word of each program is another one, and the checksum right.
+/// One word of the program is changed at a time, with a valid checksum.
 #[test]
 fn changed_programs_are_errors_or_run() {
     let bytes = saved();
     let body_of = &bytes[HEAD..];
-    // Every word begins with its tag; texts are longer.
+    // Every word starts with its tag; texts are longer than 9 bytes.
     let mut words = Vec::new();
     let mut at = 0;
     while at < body_of.len() {
@@ -112,7 +112,7 @@ fn deep_trees_and_large_constants_are_errors() {
     let f = compile(body).fullgraph();
     let refused = |bytes: &[u8]| matches!(f.load(bytes), Err(CompileError::Load { .. }));
     assert!(refused(&signed(&deep, &bytes)));
-    // The shape of the constant, [1, 5], and its bytes.
+    // Shape [1, 5] and byte count of the constant.
     let find = [word(1), word(2), word(1), word(5), word(20)].concat();
     let at = body_of.windows(find.len()).position(|x| x == find).unwrap();
     for (size, length) in

@@ -1,5 +1,5 @@
-//! What programs are for: sizes with names, values that are no tensors, bytes, derivatives of programs, and
-//! programs of derivatives.
+//! Contract of programs: named sizes, static arguments, serialisation, derivatives of programs, and programs of
+//! derivatives.
 
 use burn::backend::Autodiff;
 use burn::tensor::module::avg_pool1d;
@@ -22,7 +22,7 @@ fn near<const D: usize>(a: Tensor<B, D>, b: Tensor<B, D>) {
     a.into_data().assert_approx_eq(&b.into_data(), Tolerance::<f32>::rel_abs(1e-5, 1e-6));
 }
 
-/// A mean of a loss over a batch, with its gradient: divisions by the size, constants of its shape.
+/// Mean loss over a batch with its gradient: divisions by the batch size, and constants of its shape.
 fn step((w, x): (Matrix, Matrix)) -> (Matrix, Tensor<T, 1>) {
     let w = Tensor::<Autodiff<T>, 2>::from_inner(w).require_grad();
     let batch = x.dims()[0];
@@ -76,7 +76,7 @@ fn several_names_and_what_belongs_to_one() {
     assert!(matches!(missing, Err(CompileError::Axis { axis: 2, .. })));
 }
 
-/// The function may do anything with a size: every size has the function's own result.
+/// A function may depend on a size in any way: the result is correct at every size.
 #[test]
 fn functions_of_a_size_are_right_at_every_size() {
     fn mean(x: &Matrix) -> Matrix {
@@ -110,7 +110,7 @@ fn functions_of_a_size_are_right_at_every_size() {
     }
 }
 
-/// A library operation rounds the size within.
+/// A library operation rounds the size internally.
 #[test]
 fn sizes_that_a_library_operation_rounds() {
     let f = |x: Tensor<T, 3>| avg_pool1d(x, 2, 64, 0, true, false) * 2.0 + 1.0;
@@ -128,7 +128,7 @@ fn sizes_that_a_library_operation_rounds() {
     assert_eq!((compiled.counters().traces, compiled.counters().hits), (2, 2));
 }
 
-/// As many sizes as the capacity says are kept, and other shapes beside them.
+/// The cache keeps as many sizes as its capacity, without evicting other shapes.
 #[test]
 fn sizes_have_places_of_their_own() {
     let f = compile(|x: Matrix| x * 2.0).dynamic(0, 0, "n").capacity(3).fullgraph();
@@ -186,7 +186,7 @@ fn programs_are_bytes_and_run_elsewhere() {
     let pair = |seed| (noise([4, 3], seed), noise([5, 4], seed + 1));
     first.call(pair(0)).unwrap();
     let bytes = first.save().unwrap();
-    // A function that is not called: what runs is what was loaded.
+    // The function is never called: the loaded program runs.
     let silent = |_: (Matrix, Matrix)| -> (Matrix, Tensor<T, 1>, Matrix, Tensor<T, 2, Int>) {
         unreachable!("programs are there")
     };
@@ -199,7 +199,7 @@ fn programs_are_bytes_and_run_elsewhere() {
     assert_eq!(a.3.into_data(), b.3.into_data());
     assert_eq!((second.counters().hits, second.counters().traces), (1, 0));
 
-    // Damage anywhere is an error.
+    // Corruption at any position is an error.
     for at in [0, 4, 7, 20, bytes.len() / 2, bytes.len() - 1] {
         let mut damaged = bytes.clone();
         damaged[at] ^= 16;
@@ -208,7 +208,7 @@ fn programs_are_bytes_and_run_elsewhere() {
     for len in [0, 3, 12, bytes.len() - 1] {
         assert!(matches!(second.load(&bytes[..len]), Err(CompileError::Load { .. })), "{len}");
     }
-    // What has no form as bytes says so.
+    // Operations without a serialised form are reported.
     let svd = compile(|x: Matrix| burn_t4a::ext::linalg::svd(x).unwrap().s).fullgraph();
     svd.call(noise([3, 3], 1)).unwrap();
     let Err(CompileError::Save { what }) = svd.save() else { panic!("an operation was saved") };
@@ -221,7 +221,7 @@ fn programs_are_bytes_and_run_elsewhere() {
     assert!(numbers[0] != numbers[1]);
 }
 
-/// A gradient through a program, and the program of a gradient.
+/// The gradient of a program, and the program of a gradient.
 #[test]
 fn programs_of_gradients_and_gradients_of_programs() {
     type A = Autodiff<B>;

@@ -1,5 +1,5 @@
-//! Fused groups give the bits of their operations, one by one: every light instruction in every form, values that
-//! are used again, rows with numbers of their own, elements beyond the last whole accumulator.
+//! Fused groups are bitwise equal to their operations run one by one: every cheap instruction in every form, values
+//! used more than once, per-row scalars, elements beyond the last full accumulator.
 
 use burn::tensor::activation::{leaky_relu, relu, sigmoid};
 use burn::tensor::{DType, Tensor, TensorData};
@@ -9,8 +9,8 @@ use burn_t4a_compile::{Traced, compile};
 type B = BurnT4a;
 type M = Tensor<Traced<B>, 2>;
 
-/// Accumulators have 64 or 128 elements of `f32` and half as many of `f64`; rows of whole ones, and long ones,
-/// are chains of their own.
+/// Accumulators have 64 or 128 elements of `f32`, and half as many of `f64`; rows of full accumulators and long rows
+/// are chain executions of their own.
 const SHAPES: [[usize; 2]; 9] =
     [[1, 1], [3, 5], [1, 127], [2, 128], [3, 129], [70, 100], [3, 515], [9, 640], [2, 4100]];
 
@@ -27,13 +27,13 @@ fn noise(shape: [usize; 2], seed: usize, dtype: DType) -> Tensor<B, 2> {
     Tensor::from_data(TensorData::new(values, shape), (&T4aDevice, dtype))
 }
 
-/// Bits of a float, all NaN alike.
+/// Bit pattern of a float; all NaN are mapped to one.
 fn bits(x: Tensor<B, 2>) -> Vec<u64> {
     let bits = |x: f64| if x.is_nan() { u64::MAX } else { x.to_bits() };
     x.into_data().iter::<f64>().map(bits).collect()
 }
 
-/// A function of a matrix, another one, a row and a column.
+/// Checks a function of two matrices, a row and a column.
 fn check(name: &str, f: impl Fn([M; 4]) -> Vec<M>) {
     for dtype in [DType::F32, DType::F64] {
         for [rows, n] in SHAPES {
@@ -116,7 +116,7 @@ fn functions_of_one_operand() {
     });
 }
 
-/// Values that are used again, outputs among them, while others wait.
+/// Values, outputs among them, that are used again after other instructions.
 #[test]
 fn values_that_are_used_again() {
     check("polynomials", |[x, y, row, column]| {
@@ -136,7 +136,7 @@ fn values_that_are_used_again() {
     });
 }
 
-/// Sums of rows of any length, and over views, are the same numbers in the first call and in later ones.
+/// Sums over rows of any length, and over views, are bitwise equal in the first call and in later ones.
 #[test]
 fn first_and_later_sums_have_the_same_bits() {
     type Case = (&'static str, fn(M) -> M);
@@ -166,8 +166,8 @@ fn first_and_later_sums_have_the_same_bits() {
     }
 }
 
-/// Layouts inside of a program are not those of the function: a call has the same bits all the same, from the first one
-/// on. Products by vectors and sums add in the order of memory.
+/// Layouts inside a program differ from those in the function, but all calls have bitwise equal results, from the first
+/// one on. Matrix-vector products and sums add in memory order.
 #[test]
 fn first_and_later_calls_have_the_same_bits_in_every_layout() {
     type Case = (fn((M, M)) -> Vec<M>, fn(usize, usize) -> [usize; 2]);

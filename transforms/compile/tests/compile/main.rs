@@ -1,8 +1,8 @@
-//! Recorded functions against the functions.
+//! Compiled functions against the plain functions.
 //!
-//! `replay` calls every family of methods, on inputs that the recording has not seen; `contract` is about
-//! what a recording is for and where it may go; `archive` about bytes, `state` about what outlives a call; `fused` about
-//! groups of elementwise operations, `scan` about bodies of scans, `simplify` about what is left out.
+//! `replay` calls every family of methods on inputs that were not recorded; `contract` tests the validity and
+//! portability of recordings; `archive` serialisation; `state` tensors that outlive a call; `fused` groups of
+//! elementwise operations; `scan` bodies of scans; `simplify` the removal of instructions.
 
 mod archive;
 mod contract;

@@ -1,4 +1,4 @@
-//! Replays against recorded calls: every family of methods, on inputs that the recording has not seen.
+//! Replays against recorded calls: every family of methods, on inputs that were not recorded.
 
 use burn::backend::Autodiff;
 use burn::nn::{LayerNormConfig, LinearConfig, loss::CrossEntropyLossConfig};
@@ -17,7 +17,7 @@ type B = BurnT4a;
 type T = Traced<B>;
 type Matrix = Tensor<T, 2>;
 
-/// Numbers around 0 without ties, of this dtype.
+/// Numbers around 0 without ties, of the given dtype.
 fn noise<const D: usize>(shape: [usize; D], seed: usize, dtype: DType) -> Tensor<B, D> {
     let value = |i: usize| ((i * 7919 + seed * 104_729 + 13) % 10_007) as f64 / 5003.0 - 1.0;
     let values: Vec<f64> = (0..shape.iter().product()).map(value).collect();
@@ -40,9 +40,9 @@ fn all(parts: Vec<Tensor<T, 1>>) -> Tensor<T, 1> {
     Tensor::cat(parts.into_iter().map(|x| x.cast(DType::F64)).collect(), 0)
 }
 
-/// A function of two matrices: recorded on one pair and replayed on another it is what a recording of its own
-/// gives there, fused or not. Sums may be in another order: a result may lie in the memory, and the layout, of an
-/// operand that a recording still holds.
+/// Checks a function of two matrices: recorded on one pair and replayed on another, it equals a new recording on the
+/// latter, fused or not. Summation orders may differ: a result may reuse the buffer, and so the layout, of an operand
+/// that is kept alive during a recording.
 fn replays(name: &str, f: impl Fn(Matrix, Matrix) -> Tensor<T, 1>) {
     for dtype in [DType::F32, DType::F64] {
         let pair = |seed| (noise([4, 6], seed, dtype), noise([4, 6], seed + 1, dtype));
@@ -50,7 +50,7 @@ fn replays(name: &str, f: impl Fn(Matrix, Matrix) -> Tensor<T, 1>) {
         let g = |(x, y): (Matrix, Matrix)| f(x, y);
         let fresh = compile(g).fullgraph();
         let expected = [1, 2].map(|seed| {
-            // A recording of its own.
+            // A separate recording.
             data(compile(g).fullgraph().call(pair(10 * seed)).unwrap())
         });
         let plain = compile(g).fullgraph().fused(false);
@@ -133,7 +133,7 @@ fn functions_of_elements() {
     });
 }
 
-/// Programs of random steps, in which ways lead out of chains of elements and back into them.
+/// Random programs with dependency paths that leave elementwise chains and return to them.
 #[test]
 fn ways_around_are_kept_apart() {
     for seed in 0..200u64 {
@@ -288,7 +288,7 @@ fn operations_as_values() {
     });
 }
 
-/// One step of gradient descent on a net of Burn's own modules, forward and backward as one program.
+/// One step of gradient descent on a network of Burn's modules, forward and backward in one program.
 #[test]
 fn a_training_step_is_one_program() {
     type A = Autodiff<T>;
@@ -344,7 +344,7 @@ fn inputs_and_captured_tensors_stay_as_they_are() {
         assert_eq!(x.to_data(), before);
         assert_eq!(shared.to_data(), kept);
     }
-    // An input that is returned as it is, and twice.
+    // An input that is returned unchanged, twice.
     let twice = compile(|x: Matrix| (x.clone(), x.clone(), x * 0.0));
     for _ in 0..2 {
         let (a, b, zero) = twice.call(x.clone()).unwrap();
@@ -389,7 +389,7 @@ fn every_shape_has_a_program_and_the_oldest_goes() {
         compiled.call(noise([rows, 2], 0, DType::F32)).unwrap();
     }
     let counters = compiled.counters();
-    // 2 and 3 are recorded, 2 is found, 4 takes the place of 3, and 3 that of 2.
+    // 2 and 3 are recorded, 2 is a hit, 4 evicts 3, and 3 evicts 2.
     assert_eq!((counters.traces, counters.hits, counters.evictions), (4, 1, 2));
     let text = compiled.explain();
     assert!(text.contains("leaf . is float f32[3, 2], was float f32["), "{text}");
@@ -431,7 +431,7 @@ fn no_elements_and_single_ones() {
     }
 }
 
-/// Leaves of one value have gradients of their own.
+/// Two leaves of equal value have separate gradients.
 #[test]
 fn two_leaves_of_one_value_stay_two() {
     type TA = Traced<Autodiff<B>>;
@@ -448,7 +448,8 @@ fn two_leaves_of_one_value_stay_two() {
     }
 }
 
-/// Of long functions too a program is made soon, and one number is no row of a million.
+/// A function of 16 000 operations compiles and replays in acceptable time; a single scalar is not treated as a per-row
+/// scalar.
 #[test]
 fn long_functions_and_single_numbers() {
     let f = compile(|(x, rate): (Tensor<T, 1>, Tensor<T, 1>)| {

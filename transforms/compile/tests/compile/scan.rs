@@ -1,4 +1,4 @@
-//! Scans whose body is recorded against the same scans step by step.
+//! Scans with a recorded body against the same scans executed step by step.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +28,7 @@ pub(crate) fn noise<A: ScanBackend, const D: usize>(
 pub(crate) type Two<A> = (Tensor<A, 2>, Tensor<A, 2>);
 type Carry = Two<T>;
 type Body = fn((Matrix, Matrix), Carry, Matrix) -> (Carry, (Matrix, Matrix));
-/// What a step gives: the carry and y.
+/// Result of a step: carry and y.
 pub(crate) type Stepped<A> = (Two<A>, Two<A>);
 
 pub(crate) fn recurrent<A: ScanBackend>(
@@ -42,7 +42,7 @@ pub(crate) fn recurrent<A: ScanBackend>(
     ((h.clone(), c), (h.clone() - h.clone().mean_dim(1), softmax(h.transpose(), 0)))
 }
 
-/// Carries that change places, passed through and never changed, masks, slices, constants.
+/// Carries that are swapped, passed through or constant; masks, slices, constants.
 pub(crate) fn odd<A: ScanBackend>((w, u): Two<A>, (h, c): Two<A>, x: Tensor<A, 2>) -> Stepped<A> {
     let invariant = w.clone().matmul(u.transpose()).sum_dim(1).transpose().tanh();
     let part = Tensor::cat(vec![x.clone().narrow(1, 2, 2), c.clone().narrow(1, 0, 2)], 1);
@@ -53,7 +53,7 @@ pub(crate) fn odd<A: ScanBackend>((w, u): Two<A>, (h, c): Two<A>, x: Tensor<A, 2
     ((c.clone(), next - ones), (x, c))
 }
 
-/// Products, with a matrix in every step and with all xs and ys, divisions and sums.
+/// Matrix products within a step and with all xs and ys; divisions and sums.
 pub(crate) fn linear<A: ScanBackend>(
     (w, u): Two<A>,
     (h, c): Two<A>,
@@ -98,14 +98,14 @@ fn recorded_bodies_are_their_steps() {
                     let (consts, init, xs) = inputs(dtype, n);
                     scan(body, consts, init, xs, options)
                 };
-                // Many steps are machine code where no operation is a routine.
+                // Long scans use machine code if no operation is a library routine.
                 for n in [1, 2, 7, 500] {
                     let coded = n == 500 && matches!(name, "odd" | "linear");
                     let reason = if coded { "machine_code" } else { "body_traced" };
                     let told = move |report: &ScanReport| assert_eq!(report.reason, reason);
                     let fused = options.clone().accept(&[ScanPath::Fused]).report(told);
                     let got = run(&fused, n).unwrap_or_else(|error| panic!("{name}: {error}"));
-                    // The same body step by step, on the backend below.
+                    // The same body step by step, on the inner backend.
                     let wanted = steps(body, dtype, n, reverse);
                     for (got, want) in flat(got).into_iter().zip(wanted) {
                         let tolerance = if dtype == DType::F32 { 1e-5 } else { 1e-12 };
@@ -120,7 +120,7 @@ fn recorded_bodies_are_their_steps() {
     }
 }
 
-/// The scan as a loop.
+/// The scan as an explicit loop.
 fn steps(body: Body, dtype: DType, n: usize, reverse: bool) -> Vec<TensorData> {
     let (consts, mut carry, xs) = inputs(dtype, n);
     let mut ys = vec![None; n];
@@ -138,7 +138,7 @@ fn steps(body: Body, dtype: DType, n: usize, reverse: bool) -> Vec<TensorData> {
     flat((carry, (stack(|y| y.0.clone()), stack(|y| y.1.clone()))))
 }
 
-/// In a compiled function the scan is one instruction; what its body captures is an operand.
+/// In a compiled function the scan is one instruction; values captured by its body are operands.
 #[test]
 fn scans_in_compiled_functions() {
     let f = |(a, init, xs): (One, One, Matrix)| {
@@ -207,12 +207,12 @@ fn what_cannot_be_one_program_says_why() {
     let fine = |(): (), c: One, x: One| (c + x.clone(), x);
     run(&report, fine).unwrap();
     assert_eq!(told.lock().unwrap().pop().unwrap().path, ScanPath::Fused);
-    // A carry that changes is an error as ever.
+    // A carry whose shape changes is an error, as without recording.
     let wrong = |(): (), c: One, x: One| (Tensor::cat(vec![c, x.clone()], 0), x);
     assert!(matches!(run(&report, wrong), Err(ScanError::Carry { .. })));
 }
 
-/// c ← c + hᵀ y, where y = h u leaves the loop as well, and the same result is needed inside of it.
+/// c ← c + hᵀ y, where y = h u is also an output of the loop, and is used within the step.
 #[test]
 fn sums_of_products_of_results() {
     fn run<A: ScanBackend>(n: usize, options: &Options) -> Vec<TensorData> {

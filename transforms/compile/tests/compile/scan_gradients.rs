@@ -1,5 +1,5 @@
-//! Gradients of scans whose body is recorded: both passes are one instruction each. Against the tape of every
-//! step, and differences.
+//! Gradients of scans with a recorded body: each pass is one instruction. Compared with the tape of every step, and
+//! with finite differences.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ type B = BurnT4a;
 type T = Traced<B>;
 type Step<A> = fn(Two<A>, Two<A>, Tensor<A, 2>) -> (Two<A>, Two<A>);
 
-/// Consts, carry, and xs.
+/// Constants and carry, and xs.
 type Inputs<A> = ([Tensor<A, 2>; 4], Tensor<A, 3>);
 
 fn inputs(n: usize, seed: usize) -> Inputs<B> {
@@ -28,7 +28,7 @@ fn inputs(n: usize, seed: usize) -> Inputs<B> {
     ([a, b, c, d], noise([n, 1, 4], seed + 5, DType::F64))
 }
 
-/// A loss of everything that a scan gives.
+/// A loss that depends on all outputs of a scan.
 fn loss<A: ScanBackend>(
     body: impl Fn(Two<A>, Two<A>, Tensor<A, 2>) -> (Two<A>, Two<A>) + Send + Sync + 'static,
     ([w, u, h, c], xs): Inputs<A>,
@@ -98,7 +98,7 @@ fn recorded_scans_have_the_gradients_of_their_steps() {
                 near(name, &got, &want, 1e-11);
                 differences(name, plain, inputs(n, seed), reverse, &got);
             }
-            // The second call was a replay, of two scans: nothing grows with the number of steps.
+            // The second call replays two scans: the program size is independent of the number of steps.
             let text = compiled.explain();
             assert_eq!((compiled.counters().traces, compiled.counters().hits), (1, 1), "{text}");
             assert_eq!(text.matches("= scan of").count(), 2, "{text}");
@@ -107,7 +107,7 @@ fn recorded_scans_have_the_gradients_of_their_steps() {
     }
 }
 
-/// Along a direction.
+/// Central difference along a random direction.
 fn differences(name: &str, body: Step<B>, at: Inputs<B>, reverse: bool, got: &[TensorData]) {
     let (along, step) = (inputs(at.1.dims()[0], 77), 1e-6);
     let value = |step: f64| {
@@ -125,7 +125,7 @@ fn differences(name: &str, body: Step<B>, at: Inputs<B>, reverse: bool, got: &[T
     assert!((found - want).abs() < 1e-6 * (1.0 + want.abs()), "{name}: {found} and {want}");
 }
 
-/// A scan in the body of a scan; the inner one is unrolled in the program of the outer one's step.
+/// A scan in the body of a scan; the inner one is unrolled in the program of the outer step.
 #[test]
 fn scans_in_scans() {
     fn nested<A: ScanBackend>((w, u): Two<A>, carry: Two<A>, x: Tensor<A, 2>) -> Stepped<A> {
@@ -150,7 +150,7 @@ fn scans_in_scans() {
     assert_eq!(f.explain().matches("= scan of").count(), 2, "{}", f.explain());
 }
 
-/// What only some of the operands need, and a parameter that the body gets as a const.
+/// Gradients of a subset of the operands, and of a parameter that is passed to the body as a constant.
 #[test]
 fn operands_without_a_gradient_get_none() {
     let f = |(w, xs): (Tensor<T, 1>, Tensor<T, 2>)| {
@@ -191,7 +191,7 @@ fn operands_without_a_gradient_get_none() {
     }
 }
 
-/// Without a compiled function, too; and what cannot be one program says why, and has its gradients.
+/// Outside of a compiled function, too; a body that cannot be recorded reports the reason and has gradients.
 #[test]
 fn paths_of_scans_on_a_tape() {
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -231,7 +231,7 @@ fn paths_of_scans_on_a_tape() {
     near("reads", &got, &flat(gradients(eager, inputs(7, 1), &Options::default())), 1e-11);
     let last = told.lock().unwrap().pop().unwrap();
     assert_eq!((last.path, last.reason), (ScanPath::Fallback, "host_read_in_body"));
-    // A step of the reverse pass that cannot be one program: steps run once more, on the tape.
+    // The reverse step cannot be recorded: the steps are run again, on the tape.
     let calls = AtomicUsize::new(0);
     let second = move |consts, carry, x: Tensor<Autodiff<T>, 2>| {
         if calls.fetch_add(1, Ordering::SeqCst) == 1 {
@@ -259,7 +259,8 @@ fn paths_of_scans_on_a_tape() {
     assert_eq!((*chosen, &accepted[..]), (ScanPath::Fused, &[ScanPath::Fallback][..]));
 }
 
-/// c ← tanh(x u + c w), y = c v: products with all xs, of all ys, and sums of products of all steps, in several pieces.
+/// c ← tanh(x u + c w), y = c v: products with all xs and of all ys, and sums of products over all steps, in several
+/// chunks.
 fn wide<A: ScanBackend>(
     (u, (w, v)): (Tensor<A, 2>, Two<A>),
     c: Tensor<A, 2>,
@@ -269,7 +270,7 @@ fn wide<A: ScanBackend>(
     (c.clone(), (c.clone().matmul(v), c * 0.5))
 }
 
-/// The same with columns.
+/// The transposed form, with column states.
 fn tall<A: ScanBackend>(
     (u, (w, v)): (Tensor<A, 2>, Two<A>),
     c: Tensor<A, 2>,

@@ -1,4 +1,4 @@
-//! What is left out of a program changes no bit of its results.
+//! Simplification does not change any bit of the results.
 
 use burn::tensor::{DType, Tensor, TensorData};
 use burn_t4a::{BurnT4a, T4aDevice};
@@ -13,14 +13,14 @@ fn matrix(shape: [usize; 2], dtype: DType) -> Tensor<B, 2> {
     Tensor::from_data(TensorData::new(values, shape), (&T4aDevice, dtype))
 }
 
-/// A constant of one number, made of memory of its own.
+/// A constant of one number, materialised in memory.
 fn constant(number: f64, x: &M) -> M {
     let shape = x.dims();
     let data = TensorData::new(vec![number; shape.iter().product()], shape);
     Tensor::from_data(data, (&T4aDevice, x.dtype()))
 }
 
-/// Bits of the results of a recording that is run again, simplified and not; instructions of the former.
+/// Compares the results of a recording bitwise, simplified and not; returns the number of instructions of the former.
 fn check(shape: [usize; 2], f: impl Fn(M) -> M) -> usize {
     let mut count = 0;
     for dtype in [DType::F32, DType::F64] {
@@ -56,7 +56,7 @@ fn products_with_ones_are_left_out() {
     assert_eq!(check([3, 5], |x| constant(1.0, &x) * x.clone()), 0);
     assert_eq!(check([3, 5], |x| x.clone() / constant(1.0, &x)), 0);
     assert_eq!(check([3, 5], |x| x * 1.0), 0);
-    // These do change something.
+    // These are not identities.
     assert_eq!(check([3, 5], |x| constant(1.0, &x) / x.clone()), 1);
     assert_eq!(check([3, 1], |x| x.clone() * constant(1.0, &x.repeat_dim(1, 4))), 1);
 }
@@ -67,7 +67,7 @@ fn constants_of_one_number_are_that_number() {
         check([33, 65], |x| x.clone() * constant(number, &x) + constant(number, &x));
         check([33, 65], |x| constant(number, &x).matmul(x.clone().transpose()) + 1.0);
     }
-    // One number but for its sign.
+    // Zeros that differ in sign.
     check([2, 2], |x| {
         let zeros = TensorData::from([[0.0f64, -0.0], [0.0, 0.0]]);
         Tensor::<Traced<B>, 2>::from_data(zeros, (&T4aDevice, x.dtype())).mul(x)

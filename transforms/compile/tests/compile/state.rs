@@ -1,4 +1,4 @@
-//! Tensors that a function computes and keeps after the call: recorded calls would not change them.
+//! Tensors that a function computes and keeps after the call: replays would not update them.
 
 use burn::backend::Autodiff;
 use burn::nn::{BatchNormConfig, LinearConfig};
@@ -16,7 +16,7 @@ fn noise(shape: [usize; 2], seed: usize) -> Tensor<B, 2> {
     Tensor::from_data(TensorData::new(values, shape), &T4aDevice)
 }
 
-/// Burn draws parameters at their first use, which is inside of the function here.
+/// Burn initialises parameters at their first use, which is inside the function here.
 #[test]
 fn parameters_are_drawn_once() {
     let linear = LinearConfig::new(4, 3).init::<T>(&T4aDevice);
@@ -34,7 +34,7 @@ fn parameters_are_drawn_once() {
     let linear = LinearConfig::new(4, 3).init::<T>(&T4aDevice);
     let error = compile(|x: Matrix| linear.forward(x)).fullgraph().call(x.clone()).unwrap_err();
     assert_eq!(error, CompileError::Keeps);
-    // Drawn outside, they are constants.
+    // Initialised outside of the function, they are constants.
     let linear = LinearConfig::new(4, 3).init::<T>(&T4aDevice);
     let _ = (linear.weight.val(), linear.bias.as_ref().unwrap().val());
     let f = compile(|x: Matrix| linear.forward(x)).fullgraph();
@@ -65,7 +65,7 @@ fn running_statistics_follow_every_call() {
     assert_eq!(f.fullgraph().call(x(0)).unwrap_err(), CompileError::Keeps);
 }
 
-/// Values that a tape keeps for a reverse pass that never runs are no state of the function.
+/// Values kept by a tape whose reverse pass never runs are not state of the function.
 #[test]
 fn a_tape_without_a_pass_is_recorded() {
     let f = compile(|x: Matrix| {
