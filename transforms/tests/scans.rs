@@ -5,7 +5,7 @@ use burn::backend::Autodiff;
 use burn::tensor::{Bool, DType, Int, Tensor, TensorData};
 use burn_t4a::BurnT4a;
 use burn_t4a::ext::scan::{
-    Branch, FixedPoint, Options, ScanBackend, fixed_point, scan, switch, while_loop,
+    Branch, FixedPoint, Options, ScanBackend, cond, fixed_point, scan, switch, while_loop,
 };
 use burn_t4a_transforms::compile::{Traced, compile};
 use burn_t4a_transforms::derivatives::{grad, hvp};
@@ -313,4 +313,39 @@ fn fixed_points() {
         near(f.call(a()).unwrap().into_data(), slope);
     }
     assert_eq!(f.explain().matches("= fixed_point of").count(), 2, "{}", f.explain());
+}
+
+/// One recording serves every number of steps and every branch; a loop beyond its limit is an error of the call.
+#[test]
+fn compiled_loops_and_choices_read_their_tests_at_every_call() {
+    let of = |x: f64| Tensor::<B, 1>::from_data([x], (&Default::default(), DType::F64));
+    let number = |x: Tensor<B, 1>| x.into_data().iter::<f64>().next().unwrap();
+    let f = compile(|x: Tensor<T, 1>| {
+        let options = Options::default().limit(10);
+        let below = |(), x: Tensor<T, 1>| x.lower_elem(100.0);
+        let x = while_loop(below, |(), x: Tensor<T, 1>| x * 2.0, (), x, &options).unwrap();
+        let odd = (x.clone() * 0.5).floor().equal(x.clone() * 0.5).bool_not();
+        let y: Tensor<T, 1> =
+            cond(odd, |x: Tensor<T, 1>| -x, |x: Tensor<T, 1>| x + 0.5, x).unwrap();
+        y
+    });
+    let f = f.fullgraph();
+    for (x, want) in [(3.0, 192.5), (60.0, 120.5), (101.0, -101.0), (100.0, 100.5), (0.1, 102.4)] {
+        let got = number(f.call(of(x)).unwrap());
+        assert!((got.abs() - f64::abs(want)).abs() < 1e-12, "{x}: {got}");
+    }
+    let error = f.call(of(1e-6)).unwrap_err().to_string();
+    assert!(error.contains("while_loop") && error.contains("10 steps"), "{error}");
+    assert_eq!(f.counters().traces, 1);
+    // Branches that return other shapes are refused before they run.
+    let g = compile(|x: Tensor<T, 1>| {
+        let branches: Vec<Branch<Tensor<T, 1>, Tensor<T, 1>>> =
+            vec![Box::new(|x: Tensor<T, 1>| x), Box::new(|x: Tensor<T, 1>| x.repeat_dim(0, 2))];
+        let index = x.clone().int();
+        let found: Result<Tensor<T, 1>, _> = switch(index, branches, x.clone());
+        let error = found.unwrap_err().to_string();
+        assert!(error.contains("branch 0 returns") && error.contains("branch 1"), "{error}");
+        x
+    });
+    g.call(of(1.0)).unwrap();
 }

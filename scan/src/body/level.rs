@@ -55,7 +55,7 @@ fn raised<L: Level>(all: Flat<L::Below>, forms: &[L::Form], stacked: bool) -> Fl
     forms.iter().map(one).collect()
 }
 
-/// Forms of two lists of results, which become known as steps run.
+/// Forms of two lists of results, recorded as steps run.
 struct Known<L: Level> {
     /// `None` before a list was made for the first time.
     forms: [Option<Vec<L::Form>>; 2],
@@ -63,7 +63,7 @@ struct Known<L: Level> {
     changed: bool,
 }
 
-/// Forms that several steps agree upon.
+/// Forms shared by the steps of one loop.
 struct Shared<L: Level>(Arc<Mutex<Known<L>>>);
 
 impl<L: Level> Clone for Shared<L> {

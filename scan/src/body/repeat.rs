@@ -5,8 +5,9 @@
 //! switch    y = branch_k(θ)
 //! ```
 //!
-//! On a tape each is one node, whose reverse pass runs the loop, or the branch that was taken, once more. Where a loop is a
-//! program below the tape, its carries are kept then, and gone through from the last one on; otherwise it is a scan.
+//! On a tape each is one node, whose reverse pass runs the loop, or the selected branch, once more. If the backend below runs
+//! bodies as programs, this second run stores all carries, and a reverse sweep visits them from the last one to the first;
+//! otherwise the loop is recorded as a scan.
 
 use std::sync::Arc;
 
@@ -23,15 +24,15 @@ use super::tape::{
 use crate::error::{Result, ScanError};
 use crate::schedule::Policy;
 
-/// A loop, and what goes back through it.
+/// A loop with a test, and optionally a reverse sweep over its carries.
 pub struct Repeated<A: Array> {
-    /// Leaves the carry as it is; its y is one truth value.
+    /// The test: its y is one truth value, and it returns the carry unchanged.
     pub test: Steps<A>,
-    /// The next carry, without xs and ys.
+    /// The body: the next carry, without xs and ys.
     pub body: Steps<A>,
-    /// With it, the carries of the loop are gone through from the last one on, each as the x of such a step.
+    /// A step of the reverse sweep, whose x is a carry of the loop: it runs for the last carry first.
     pub back: Option<Steps<A>>,
-    /// Most steps.
+    /// Maximum number of steps.
     pub limit: usize,
 }
 
@@ -75,7 +76,7 @@ pub fn taken<A: Array>(index: &Value<A>, branches: usize) -> Result<usize> {
     Ok(usize::try_from(index).unwrap_or(0).min(branches.saturating_sub(1)))
 }
 
-/// The last carry, or with [`Repeated::back`] what that makes of `given`.
+/// The last carry of the loop; with [`Repeated::back`] the result of the reverse sweep, which begins with `given`.
 ///
 /// Cost: tests and steps, one truth value read for each; with `back` all carries are kept.
 ///

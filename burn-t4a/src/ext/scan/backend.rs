@@ -68,7 +68,7 @@ pub trait ScanBackend: Operations {
         body::fixed_point(&steps, &consts, init, settings)
     }
 
-    /// The last carry of a loop, or what [`Repeated::back`] makes of `given`.
+    /// The last carry of a loop, or the result of its reverse sweep, which begins with `given`.
     ///
     /// # Errors
     /// Those of [`while_loop`](super::while_loop).

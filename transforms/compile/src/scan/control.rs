@@ -39,7 +39,7 @@ fn with_captured<B: Operations>(body: &Body<B>, at: usize) -> Steps<Floats<B>> {
     })
 }
 
-/// The last carry of a loop, or what goes back through it, as one instruction.
+/// The last carry of a loop, or the result of its reverse sweep, as one instruction.
 ///
 /// # Errors
 /// Those of the steps.
