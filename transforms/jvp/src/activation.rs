@@ -1,4 +1,4 @@
-//! Rules of the activation functions.
+//! Forward-mode rules of the activation functions.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -15,13 +15,13 @@ fn normal<B: Backend>(x: Real<B>) -> Real<B> {
     (x.square() / -2.0).map(B::float_exp) / (2.0 * PI).sqrt()
 }
 
-/// Of softmax: y (ẋ − Σ y ẋ).
+/// Tangent of softmax: y (ẋ − Σ y ẋ).
 fn softmax_tangent<B: Backend>(t: Real<B>, y: Real<B>, dim: usize) -> Real<B> {
     let mean = (y.clone() * t.clone()).map(|x| B::float_sum_dim(x, dim));
     y * (t - mean)
 }
 
-/// `f(x, ẏ)`, linear in the cotangent ẏ, with this derivative of f(x, ·) in x.
+/// `f(x, ẏ)`, linear in the cotangent ẏ; `slope` is the derivative in x of the factor of ẏ.
 fn backward<B: Backend>(
     x: JvpTensor<B>,
     grad: JvpTensor<B>,
@@ -63,8 +63,8 @@ impl<B: Backend> ActivationOps<Self> for Jvp<B> {
         <Self as burn_backend::ops::FloatTensorOps<Self>>::float_mask_where(x, below, scaled)
     }
 
-    /// x Φ(x), with the derivative Φ(x) + x φ(x) exactly: Burn's default `gelu_backward` is that of an
-    /// approximation with five digits.
+    /// x Φ(x), with the exact derivative Φ(x) + x φ(x); Burn's default `gelu_backward` differentiates an approximation
+    /// with five digits.
     fn gelu(x: FloatTensor<Self>) -> FloatTensor<Self> {
         x.chain(B::gelu, |t, x, _| {
             let cumulative = ((x.clone() * FRAC_1_SQRT_2).map(B::float_erf) + 1.0) / 2.0;
@@ -82,7 +82,7 @@ impl<B: Backend> ActivationOps<Self> for Jvp<B> {
     }
 
     fn sigmoid_backward(y: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
-        // y (1 − y).
+        // The factor is y (1 − y).
         backward(y, grad, B::sigmoid_backward, |y| y * -2.0 + 1.0)
     }
 
@@ -104,7 +104,7 @@ impl<B: Backend> ActivationOps<Self> for Jvp<B> {
     }
 
     fn log_sigmoid_backward(x: FloatTensor<Self>, grad: FloatTensor<Self>) -> FloatTensor<Self> {
-        // σ(−x).
+        // The factor is σ(−x).
         backward(x, grad, B::log_sigmoid_backward, |x| {
             -(x.clone().map(B::sigmoid) * (-x).map(B::sigmoid))
         })

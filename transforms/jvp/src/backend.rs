@@ -1,4 +1,4 @@
-//! The backend type, and its place under tapes.
+//! The forward-mode backend, and its combination with tapes.
 
 use std::marker::PhantomData;
 
@@ -10,10 +10,9 @@ use burn_backend::{
 use crate::boundary::refused;
 use crate::primitive::JvpTensor;
 
-/// Forward-mode derivatives on a backend: every float tensor carries its tangent.
+/// Forward-mode differentiation on a backend: every float tensor carries its tangent.
 ///
-/// Integers, truth values and quantized tensors are those of `B`. Without a tangent an operation is that of
-/// `B` and nothing else.
+/// Integer, boolean and quantized tensors are those of `B`. An operation without tangents is the operation of `B`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Jvp<B>(PhantomData<B>);
 
@@ -81,9 +80,9 @@ impl<B: Backend> Backend for Jvp<B> {
     }
 }
 
-/// A tape below the tangents: gradients of the value. The tangent of a gradient would take a second reverse
-/// pass over a tape that the first one consumes, so a loss that moves is refused; `Autodiff<Jvp<B>>` has
-/// that derivative, and the tangent of a loss can be differentiated as a tensor of `B`.
+/// A tape below the tangents: gradients of the primal value. The tangent of a gradient would require a second reverse
+/// pass over a tape that the first one consumes, so a loss with a tangent is rejected; `Autodiff<Jvp<B>>` computes that
+/// derivative, and the tangent of a loss can be differentiated as a tensor of `B`.
 impl<B: AutodiffBackend> AutodiffBackend for Jvp<B> {
     type InnerBackend = Jvp<B::InnerBackend>;
     type Gradients = B::Gradients;

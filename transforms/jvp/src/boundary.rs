@@ -1,9 +1,9 @@
-//! Where an operation without a derivative ends: Burn's trait methods cannot return errors.
+//! Panics of operations without a derivative: Burn's trait methods cannot return errors.
 
-/// Refuses an operation.
+/// Rejects an operation.
 ///
 /// # Panics
-/// Always, with the names of transformation and operation, and the reason.
+/// Always, with the names of the transformation and the operation, and the reason.
 #[track_caller]
 pub(crate) fn refused(operation: &str, reason: &str) -> ! {
     panic!("jvp: {operation}: {reason}")

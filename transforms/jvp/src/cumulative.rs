@@ -1,20 +1,20 @@
-//! Tangents of cumulative operations and of products.
+//! Tangents of cumulative operations and products.
 
 use burn_backend::{Backend, Scalar, Shape, Slice, TensorMetadata, get_device_settings};
 
 use crate::real::Real;
 
-/// The elements `start..end` of an axis.
+/// Elements `start..end` along an axis.
 fn part<B: Backend>(x: &Real<B>, dim: usize, start: usize, end: usize) -> Real<B> {
     let mut slices = vec![Slice::full(); dim + 1];
     slices[dim] = Slice::new(start as isize, Some(end as isize), 1);
     Real(B::float_slice(x.0.clone(), &slices))
 }
 
-/// Of y_i = x_1 … x_i, exact also where elements are zero.
+/// Tangent of y_i = x_1 … x_i, exact also for zero elements.
 ///
-/// A prefix sum over dual numbers, (p, ṗ)(q, q̇) = (p q, ṗ q + p q̇), that doubles the span in every round:
-/// 3 products and a sum of the size of x in each of ⌈log₂ n⌉ rounds.
+/// A prefix sum over dual numbers, (p, ṗ)(q, q̇) = (p q, ṗ q + p q̇), that doubles the span in every round: 3 products
+/// and a sum of the size of x in each of ⌈log₂ n⌉ rounds.
 pub(crate) fn cumprod_tangent<B: Backend>(t: Real<B>, x: Real<B>, dim: usize) -> Real<B> {
     let n = x.0.shape()[dim];
     let (mut p, mut q) = (x, t);
@@ -32,8 +32,8 @@ pub(crate) fn cumprod_tangent<B: Backend>(t: Real<B>, x: Real<B>, dim: usize) ->
     q
 }
 
-/// Of the product along an axis: pairs of dual numbers are multiplied until one is left. Of an empty axis the
-/// product is 1 and does not move.
+/// Tangent of the product along an axis: dual numbers are multiplied pairwise until one is left. For an empty axis the
+/// product is 1 and the tangent is zero.
 pub(crate) fn product_tangent<B: Backend>(t: Real<B>, x: Real<B>, dim: usize) -> Real<B> {
     let (mut p, mut q) = (x, t);
     loop {
@@ -61,7 +61,7 @@ pub(crate) fn product_tangent<B: Backend>(t: Real<B>, x: Real<B>, dim: usize) ->
     }
 }
 
-/// Of the extremum so far: the tangent at the last place that equals it, as Burn's `Autodiff` has it.
+/// Tangent of a cumulative extremum: the tangent at the last index that attains it, as in Burn's `Autodiff`.
 pub(crate) fn extremum_tangent<B: Backend>(
     t: Real<B>,
     x: Real<B>,

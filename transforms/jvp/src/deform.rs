@@ -1,15 +1,14 @@
 //! Deformable convolutions: linear in input, weight, mask and bias; piecewise bilinear in the offsets.
 //!
-//! A tap reads x between the corners of a cell, so its slope along an axis is the value at the upper edge of
+//! A sampling point reads x between the corners of a cell, so its slope along an axis is the value at the upper edge of
 //! the cell minus that at the lower edge:
 //!
 //! ```text
 //! ∂S(p)/∂p₀ = S(⌊p₀⌋ + 1, p₁) − S(⌊p₀⌋, p₁)
 //! ```
 //!
-//! Both are the same operation with other offsets, where the tangent of the offset multiplies the mask. At
-//! the edges of cells that is the slope to the right, and 0 where a tap is one step outside: as reverse passes
-//! of `BurnT4a` and Flex have it.
+//! Both are the same operation with other offsets, where the tangent of the offset multiplies the mask. At cell edges
+//! the slope is the right-sided one, and 0 for sampling points at −1, as in the reverse passes of `BurnT4a` and Flex.
 
 use burn_backend::ops::{DeformConv2dBackward, DeformConvOptions};
 use burn_backend::tensor::{BoolTensor, FloatTensor};
@@ -19,7 +18,7 @@ use crate::backend::Jvp;
 use crate::primitive::{JvpTensor, expanded, sum};
 use crate::real::Real;
 
-/// The operands that are multiplied with each other.
+/// The operands in which the operation is multilinear.
 pub(crate) struct Deformed<B: Backend> {
     pub(crate) x: JvpTensor<B>,
     pub(crate) offset: JvpTensor<B>,
@@ -43,7 +42,7 @@ fn components<B: Backend>(offset: &F<B>) -> [Real<B>; 2] {
     })
 }
 
-/// The inverse of [`components`].
+/// Inverse of [`components`].
 fn offsets<B: Backend>(components: [Real<B>; 2]) -> F<B> {
     let [n, taps, h, w] = components[0].0.shape().dims();
     let single = components.map(|x| B::float_reshape(x.0, Shape::new([n, taps, 1, h, w])));
@@ -55,7 +54,7 @@ impl<B: Backend> Deformed<B> {
         self.mask.as_ref().map(|x| x.primal.clone())
     }
 
-    /// The mask, ones if there is none.
+    /// The mask; ones if there is none.
     fn full_mask(&self) -> F<B> {
         self.mask().unwrap_or_else(|| {
             let offset = &self.offset.primal;
@@ -65,13 +64,13 @@ impl<B: Backend> Deformed<B> {
         })
     }
 
-    /// The operation on these.
+    /// The operation on these operands.
     fn run(&self, x: &F<B>, offset: &F<B>, weight: &F<B>, mask: Option<F<B>>) -> F<B> {
         let (x, offset, weight) = (x.clone(), offset.clone(), weight.clone());
         B::deform_conv2d(x, offset, weight, mask, None, self.options.clone())
     }
 
-    /// Its reverse pass, with the cotangent of a mask.
+    /// Reverse pass of the operation, including the cotangent of the mask.
     fn back(
         &self,
         x: &F<B>,
@@ -85,7 +84,7 @@ impl<B: Backend> Deformed<B> {
         B::deform_conv2d_backward(x, offset, weight, Some(mask), None, grad, options)
     }
 
-    /// The offsets with these components at an edge of the cell: 0 the lower one, 1 the upper one.
+    /// Offsets with the given components at an edge of the cell: 0 for the lower edge, 1 for the upper edge.
     fn corner(&self, edges: [Option<f64>; 2]) -> F<B> {
         let mut axes = components::<B>(&self.offset.primal).into_iter().zip(edges);
         let mut next = || match axes.next() {
@@ -96,14 +95,14 @@ impl<B: Backend> Deformed<B> {
         offsets([next(), next()])
     }
 
-    /// The tangent of the offsets by component, 0 where a tap is one step outside.
+    /// Tangent of the offsets by component, 0 for sampling points at −1.
     fn moved(&self, tangent: &F<B>) -> [Real<B>; 2] {
         let [a, b] = components::<B>(tangent);
         let [outside_a, outside_b] = self.one_outside();
         [a.without(outside_a), b.without(outside_b)]
     }
 
-    /// Where a tap reads at −1.
+    /// Mask of the sampling points at −1, per component.
     fn one_outside(&self) -> [BoolTensor<B>; 2] {
         let offset = &self.offset.primal;
         let [_, channels, height, width] = offset.shape().dims();
@@ -133,7 +132,7 @@ impl<B: Backend> Deformed<B> {
     }
 }
 
-/// One edge per component, for component `i`.
+/// Edge `at` for component `i`, none for the other component.
 fn edge(i: usize, at: f64) -> [Option<f64>; 2] {
     let mut edges = [None; 2];
     edges[i] = Some(at);
@@ -174,7 +173,7 @@ pub(crate) fn forward<B: Backend>(op: Deformed<B>, bias: Option<JvpTensor<B>>) -
     JvpTensor { tangent: tangents.into_iter().fold(None, sum::<B>), primal }
 }
 
-/// Tangents of the cotangents.
+/// Tangents of the cotangents, one per operand.
 struct Tangents<B: Backend> {
     x: Option<F<B>>,
     offset: Option<F<B>>,
@@ -198,8 +197,8 @@ impl<B: Backend> Tangents<B> {
     }
 }
 
-/// The tangents of the cotangents: each is linear in the operands that it is made of, and in the offsets by
-/// the edges of cells; along both components at once by the four corners.
+/// Reverse pass with tangents. Each cotangent is linear in the operands it depends on, and in the offsets through the
+/// edges of cells; mixed derivatives in both components use the four corners.
 pub(crate) fn backward<B: Backend>(
     op: Deformed<B>,
     bias: Option<JvpTensor<B>>,

@@ -1,4 +1,4 @@
-//! What the functions of this crate reject.
+//! Errors of forward-mode differentiation.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use thiserror::Error;
 /// Result of a transformation.
 pub type Result<T, E = JvpError> = std::result::Result<T, E>;
 
-/// A leaf whose tangent does not fit.
+/// A leaf whose tangent differs from its primal in shape or dtype.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeafMismatch {
-    /// Where in the tree, `.0.1` say.
+    /// Path in the tree, for example `.0.1`.
     pub path: String,
     /// Shape and dtype of the primal.
     pub primal: (Shape, DType),
@@ -20,7 +20,7 @@ pub struct LeafMismatch {
     pub tangent: (Shape, DType),
 }
 
-/// All of them.
+/// All mismatched leaves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatches(pub Vec<LeafMismatch>);
 
@@ -35,28 +35,28 @@ impl fmt::Display for Mismatches {
     }
 }
 
-/// A rejected derivative: what was required and what was given.
+/// Error of a derivative: the requirement and the given arguments.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum JvpError {
-    /// A derivative inside of another one of the same type.
+    /// A derivative was taken inside another one of the same type.
     #[error(
         "jvp inside of another one on the same backend, whose tensors could not be told apart: take it on the \
          outer one's backend, Jvp<Jvp<B>>, or before it"
     )]
     Nested,
-    /// Tangents that branch in another way than primals.
+    /// The tree structures of tangents and primals differ.
     #[error("jvp: tangents have the structure {tangents}, primals have {primals}")]
     Structure {
-        /// Of the primals.
+        /// Structure of the primals.
         primals: String,
-        /// Of the tangents.
+        /// Structure of the tangents.
         tangents: String,
     },
-    /// Tangents of other shapes or dtypes than primals: every such leaf.
+    /// Shapes or dtypes of tangents and primals differ; lists every such leaf.
     #[error("jvp: {0}")]
     Leaves(Mismatches),
-    /// A tree with integers or booleans, or of another type than is asked for.
+    /// The tree contains integers or booleans, or has another type than required.
     #[error("jvp: {0}")]
     Tree(#[from] TreeError),
 }

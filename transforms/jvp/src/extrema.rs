@@ -1,11 +1,11 @@
-//! Extrema and sorting: the tangent is taken from where the value is.
+//! Extrema and sorting: the tangent is gathered at the index of the value.
 
 use burn_backend::tensor::{FloatTensor, IntTensor};
 use burn_backend::{Backend, IntDType, Shape, TensorMetadata, get_device_settings};
 
 use crate::primitive::JvpTensor;
 
-/// Values of which `f` returns the places along `dim`.
+/// Values whose indices along `dim` are returned by `f`.
 pub(crate) fn picked<B: Backend>(
     x: JvpTensor<B>,
     dim: usize,
@@ -16,7 +16,7 @@ pub(crate) fn picked<B: Backend>(
     (JvpTensor { primal, tangent }, places)
 }
 
-/// Values along `dim`; their places are asked for if something moves.
+/// Values along `dim`; the indices are computed only if there is a tangent.
 pub(crate) fn along<B: Backend>(
     x: JvpTensor<B>,
     dim: usize,
@@ -30,7 +30,7 @@ pub(crate) fn along<B: Backend>(
     picked(x, dim, |x| with_places(x, dim, ints)).0
 }
 
-/// The extremum of all elements, `[1]`.
+/// Extremum over all elements, `[1]`.
 pub(crate) fn over_all<B: Backend>(
     x: JvpTensor<B>,
     value: impl FnOnce(FloatTensor<B>) -> FloatTensor<B>,

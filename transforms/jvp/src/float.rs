@@ -1,9 +1,8 @@
-//! Rules of the operations on float tensors, one row per method.
+//! Forward-mode rules of float tensors, one row per method.
 //!
-//! At kinks the derivative is the one that Burn's `Autodiff` uses: sign(0) = 0 for the modulus, 1 at the ends
-//! of a clamp, the element at the index for extrema. Three cases differ because the other rule has no number:
-//! products over zeros and negative numbers, cumulative products over zeros, and `0^y` in y, whose derivative
-//! is 0.
+//! At kinks the derivative is that of Burn's `Autodiff`: sign(0) = 0 for the absolute value, 1 at the ends of a clamp,
+//! the element at the index for extrema. Three cases differ because Burn's rule returns NaN: products with zeros or
+//! negative numbers, cumulative products with zeros, and `0^y` with respect to y, whose derivative is 0.
 
 use burn_backend::ops::grid_sample::float_grid_sample_2d_ref;
 use burn_backend::ops::{FloatTensorOps, GridSampleOptions};
@@ -183,7 +182,7 @@ impl<B: Backend> FloatTensorOps<Self> for Jvp<B> {
         JvpTensor { primal: B::float_remainder_scalar(x.primal, c), ..x }
     }
 
-    /// The angle of (x, y): (x ẏ − y ẋ)/(x² + y²).
+    /// Angle of (x, y): (x ẏ − y ẋ)/(x² + y²).
     fn float_atan2(y: FloatTensor<Self>, x: FloatTensor<Self>) -> FloatTensor<Self> {
         let (a, b) = (Real::<B>(y.primal.clone()), Real::<B>(x.primal.clone()));
         let angle = B::float_atan2(y.primal, x.primal);

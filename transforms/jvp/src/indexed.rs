@@ -1,4 +1,4 @@
-//! Choosing by flags, and scattering to places named by several indices.
+//! Selection by masks, and scattering to multi-dimensional indices.
 
 use burn_backend::tensor::{BoolTensor, FloatTensor, IndexingUpdateOp, IntTensor};
 use burn_backend::{Backend, Scalar, Shape, TensorMetadata};
@@ -6,12 +6,12 @@ use burn_backend::{Backend, Scalar, Shape, TensorMetadata};
 use crate::primitive::{JvpTensor, expanded, sum, zeros_like};
 use crate::real::Real;
 
-/// Flags in this shape, to which they broadcast.
+/// A mask, broadcast to this shape.
 pub(crate) fn expanded_flags<B: Backend>(flags: BoolTensor<B>, shape: Shape) -> BoolTensor<B> {
     if flags.shape() == shape { flags } else { B::bool_expand(flags, shape) }
 }
 
-/// y where `mask`, x elsewhere.
+/// y where `mask` is true, else x.
 pub(crate) fn mask_where<B: Backend>(
     x: JvpTensor<B>,
     mask: BoolTensor<B>,
@@ -33,7 +33,7 @@ pub(crate) fn mask_where<B: Backend>(
     JvpTensor { primal, tangent: Some(tangent) }
 }
 
-/// c where `mask`, x elsewhere.
+/// c where `mask` is true, else x.
 pub(crate) fn mask_fill<B: Backend>(
     x: JvpTensor<B>,
     mask: BoolTensor<B>,
@@ -48,10 +48,10 @@ pub(crate) fn mask_fill<B: Backend>(
     )
 }
 
-/// Every place is named once, except for sums: what Burn's rules ask for as well.
+/// Indices must be unique except for sums, as Burn's rules also require.
 ///
-/// Of an extremum a tangent passes where its operand attains it. In a tie both do, so the tangent is their
-/// sum, which is what Burn's `Autodiff` transposes.
+/// For an extremum, the tangent of the operand that attains it is used. In a tie both operands attain it and the
+/// tangent is their sum, which is the transpose of the rule of Burn's `Autodiff`.
 pub(crate) fn scatter_nd<B: Backend>(
     x: JvpTensor<B>,
     indices: IntTensor<B>,

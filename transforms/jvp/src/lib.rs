@@ -1,9 +1,8 @@
-//! Forward-mode derivatives: [`Jvp<B>`](Jvp) is a Burn backend whose float tensors carry a tangent, so a
-//! function or an unmodified module that runs on it returns its value and its derivative along a direction, in
-//! one pass and without a tape. That is the mode for few inputs and many outputs, for a direction known in
-//! advance, and for derivatives of derivatives: `Autodiff<Jvp<B>>` is a Hessian times a vector, `Jvp<Jvp<B>>`
-//! the second derivative along two directions. What has no tangent costs nothing: an operation without one is
-//! the operation of `B`.
+//! Forward-mode automatic differentiation: [`Jvp<B>`](Jvp) is a Burn backend whose float tensors carry a tangent, so a
+//! function or an unmodified module on it returns its value and its directional derivative in one pass and without a
+//! tape. Forward mode is efficient for few inputs and many outputs, for a given direction, and for higher derivatives:
+//! `Autodiff<Jvp<B>>` computes Hessian-vector products, and `Jvp<Jvp<B>>` second derivatives along two directions.
+//! Operations on tensors without tangents are those of `B` and have no extra cost.
 //!
 //! ```
 //! use burn::tensor::Tensor;
@@ -22,23 +21,24 @@
 //! | task | |
 //! |---|---|
 //! | a value and its derivative along tangents | [`jvp`] |
-//! | the derivative at one place along many tangents | [`linearize`] |
-//! | trees in and out by hand, as a transformation of one's own does | [`dual`], [`unzip`] |
+//! | the derivative at one point along many tangents | [`linearize`] |
+//! | explicit conversion of trees, for custom transformations | [`dual`], [`unzip`] |
 //! | a tensor of `B` as a constant of a function on [`Jvp`] | [`constant`] |
-//! | structs in and out | `#[derive(Tree)]` of `burn_t4a::ext::tree` |
+//! | structs as arguments and results | `#[derive(Tree)]` of `burn_t4a::ext::tree` |
 //! | gradients, Hessians, Jacobians | the crate `burn-t4a-transforms` |
 //!
-//! What reads data (`into_data`, comparisons, indices) sees values; `detach` removes tangents of all levels.
+//! Operations that read data (`into_data`, comparisons, indices) use primal values; `detach` removes the tangents of
+//! all levels.
 
 // user         jvp, linearize: on trees
 // backend      the backend; primitive: a tensor and its tangent
 // real, rows   rules as formulas, and as one line each
-// float        rules of tensors   extrema, indexed, cumulative, powers: those of more than a row
-// activation   of activation functions
-// module       of convolutions, pools, attention …   deform: deformable convolutions
-// passed       integers, truth values, quantized tensors: without tangents
-// operations   operations as values: einsum, linalg, nn, scans, structured, one's own
-// boundary     where a missing derivative becomes a panic
+// float        rules of float tensors   extrema, indexed, cumulative, powers: rules longer than a row
+// activation   rules of activation functions
+// module       rules of convolutions, pools, attention …   deform: deformable convolutions
+// passed       integer, boolean and quantized tensors: no tangents
+// operations   operations outside of Burn's traits: einsum, linalg, nn, scans, structured, user-defined
+// boundary     conversion of a missing derivative into a panic
 
 #![forbid(unsafe_code)]
 

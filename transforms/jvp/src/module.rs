@@ -1,8 +1,8 @@
-//! Rules of what neural modules are made of.
+//! Forward-mode rules of neural-network operations.
 //!
-//! Convolutions are linear in the pair of input and bias and in the weight, pools by means, interpolation
-//! and Fourier transforms in their input, reverse passes in the gradient. A maximum's tangent is taken
-//! from its place.
+//! Convolutions are linear in the pair of input and bias, and in the weight; average pools, interpolation and Fourier
+//! transforms are linear in their input, and reverse passes in the gradient. The tangent of a maximum is gathered at
+//! its index.
 
 use burn_backend::ops::attention::attention_fallback;
 use burn_backend::ops::ctc::ctc_loss_default;
@@ -31,7 +31,7 @@ fn affine<B: Backend>(
         Some(b) => (Some(b.primal), b.tangent),
         None => (None, None),
     };
-    // The tangent of the bias is added in the pass that is needed anyway.
+    // The tangent of the bias is added in a convolution that is computed in any case.
     let left = x.tangent.map(|t| f(t, w.primal.clone(), of_b.take()));
     let right = w.tangent.map(|t| f(x.primal.clone(), t, of_b.take()));
     let primal = f(x.primal, w.primal, b);
@@ -277,7 +277,7 @@ impl<B: Backend> ModuleOps<Self> for Jvp<B> {
             let out = pooled.output.shape();
             let places = B::int_reshape(pooled.indices.clone(), planes(out[2] * out[3]));
             let flat = B::float_reshape(t, planes(shape[2] * shape[3]));
-            // A window of padding alone has no place, and does not move.
+            // A window that contains only padding has no index, and its tangent is zero.
             let bools = get_device_settings::<B>(&B::float_device(&flat)).bool_dtype;
             let none = B::int_lower_elem(places.clone(), Scalar::Int(0), bools);
             let places = B::int_mask_fill(places, none.clone(), Scalar::Int(0));
@@ -391,7 +391,7 @@ impl<B: Backend> ModuleOps<Self> for Jvp<B> {
         JvpTensor::joined(primal, sum::<B>(left, right), of_beta)
     }
 
-    /// By the recursion in differentiable operations if something moves.
+    /// With tangents: the recursion in differentiable operations.
     fn ctc_loss(
         log_probs: FloatTensor<Self>,
         targets: IntTensor<Self>,

@@ -1,9 +1,9 @@
-//! Operations as values: one implementation for all of them.
+//! Differentiation of operations outside of Burn's traits, with one implementation for all.
 //!
 //! ```text
-//! run    B::jvp on duals if something moves, B::run otherwise
-//! vjp    B's own if nothing moves; otherwise the rule in the vocabulary, on tensors with tangents
-//! jvp    B's own if nothing moves below; otherwise the rule in the vocabulary, on duals of such tensors
+//! run    B::jvp on duals if an operand has a tangent, else B::run
+//! vjp    B::vjp if nothing has a tangent; else the portable rule, on tensors with tangents
+//! jvp    B::jvp if nothing has a tangent of this level; else the portable rule, on duals of such tensors
 //! ```
 
 use burn_backend::Backend;
@@ -41,7 +41,7 @@ impl<B: Operations> Operations for Jvp<B> {
         reverse: &Reverse<'_, Upper<B>>,
     ) -> Result<Cotangents<Upper<B>>, O::Error> {
         let &Reverse { kept, cotangents, hidden, wanted } = reverse;
-        // Whether something that was kept moves is only known by looking at all of it.
+        // All residuals are examined, to find out if any of them has a tangent.
         let still = std::cell::Cell::new(true);
         let lower = |x: &Upper<B>| {
             still.set(still.get() && !x.0.moves());
@@ -90,7 +90,7 @@ impl<B: Operations> Operations for Jvp<B> {
     }
 }
 
-/// Tangents are further carries, xs and ys of a scan below.
+/// Tangents are additional carries, xs and ys of a scan on the inner backend.
 impl<B: ScanBackend> ScanBackend for Jvp<B> {
     fn chooses_path() -> bool {
         B::chooses_path()
@@ -140,7 +140,7 @@ impl<B: ScanBackend> ScanBackend for Jvp<B> {
     }
 }
 
-/// The form says whether there is a tangent.
+/// The form is true if there is a tangent.
 impl<B: Operations> Level for Jvp<B> {
     type Above = Upper<B>;
     type Below = Floats<B>;

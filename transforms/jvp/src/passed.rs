@@ -1,4 +1,4 @@
-//! What has no tangent: integers, truth values, quantized tensors. One row per method, to the inner backend.
+//! Integer, boolean and quantized tensors, which have no tangents: each method calls the inner backend.
 
 use burn_backend::ops::{
     BoolTensorOps, IntTensorOps, QTensorOps, TransactionOps, TransactionPrimitive,
@@ -197,7 +197,7 @@ impl<B: Backend> BoolTensorOps<Self> for Jvp<B> {
     }
 }
 
-/// Quantization is a step function: what is quantized does not move.
+/// Quantization is piecewise constant: its derivative is zero.
 impl<B: Backend> QTensorOps<Self> for Jvp<B> {
     passed! {
         fn q_from_data(data: TensorData, device: &Device<B>) -> Q<B>;

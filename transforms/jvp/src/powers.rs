@@ -7,13 +7,13 @@ use crate::indexed::expanded_flags;
 use crate::primitive::JvpTensor;
 use crate::real::Real;
 
-/// x^y: ẋ y x^(y−1) + ẏ x^y ln x, the second of them 0 where x is.
+/// x^y: ẋ y x^(y−1) + ẏ x^y ln x; the second term is 0 for x = 0.
 pub(crate) fn float<B: Backend>(x: JvpTensor<B>, y: JvpTensor<B>) -> JvpTensor<B> {
     let z = B::float_powf(x.primal.clone(), y.primal.clone());
     let left = x.tangent.map(|t| {
         let exponent = B::float_sub_scalar(y.primal.clone(), Scalar::Float(1.0));
         let slope = Real::<B>(B::float_powf(x.primal.clone(), exponent)) * Real(y.primal.clone());
-        // 0 · x⁻¹ is no number at 0, and x⁰ does not move.
+        // For y = 0 the derivative is 0, but 0 · x⁻¹ is NaN at x = 0.
         let flat = expanded_flags::<B>(Real::<B>(y.primal).is_zero(), z.shape());
         (Real(t) * slope).without(flat).0
     });
@@ -25,7 +25,7 @@ pub(crate) fn float<B: Backend>(x: JvpTensor<B>, y: JvpTensor<B>) -> JvpTensor<B
     JvpTensor::joined(z, left, right)
 }
 
-/// x^n with integers n.
+/// x^n with integer n.
 pub(crate) fn int<B: Backend>(x: JvpTensor<B>, n: IntTensor<B>) -> JvpTensor<B> {
     x.chain(
         |x| B::float_powi(x, n.clone()),
@@ -33,14 +33,14 @@ pub(crate) fn int<B: Backend>(x: JvpTensor<B>, n: IntTensor<B>) -> JvpTensor<B> 
             let count = Real::<B>(B::int_into_float(n.clone(), y.0.dtype().into()));
             let lower = B::int_sub_scalar(n.clone(), Scalar::Int(1));
             let slope = x.map(|x| B::float_powi(x, lower)) * count.clone();
-            // 0 · x⁻¹ is no number at 0, and x⁰ does not move.
+            // For n = 0 the derivative is 0, but 0 · x⁻¹ is NaN at x = 0.
             let flat = expanded_flags::<B>(count.is_zero(), y.0.shape());
             (t * slope).without(flat)
         },
     )
 }
 
-/// x^c: ẋ c x^(c−1), where x⁰ does not move.
+/// x^c: ẋ c x^(c−1); the tangent is zero for c = 0.
 pub(crate) fn scalar<B: Backend>(
     x: JvpTensor<B>,
     c: Scalar,

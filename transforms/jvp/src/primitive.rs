@@ -1,18 +1,18 @@
-//! A float tensor with its tangent, and the few ways in which results get theirs.
+//! A float tensor with its tangent, and common forms of derivative rules.
 
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, DType, Shape, TensorMetadata};
 
 use crate::real::Real;
 
-/// A float tensor and its tangent; no tangent stands for zero and costs nothing.
+/// A float tensor and its tangent; a missing tangent represents zero, without cost.
 ///
-/// The tangent has shape, dtype and device of the primal.
+/// The tangent has the shape, dtype and device of the primal.
 #[derive(Clone, Debug)]
 pub struct JvpTensor<B: Backend> {
-    /// The value.
+    /// Primal value.
     pub(crate) primal: FloatTensor<B>,
-    /// How it moves.
+    /// Tangent; `None` represents zero.
     pub(crate) tangent: Option<FloatTensor<B>>,
 }
 
@@ -30,17 +30,17 @@ impl<B: Backend> TensorMetadata for JvpTensor<B> {
     }
 }
 
-/// Zeros in shape, dtype and device of `x`.
+/// Zeros with the shape, dtype and device of `x`.
 pub(crate) fn zeros_like<B: Backend>(x: &FloatTensor<B>) -> FloatTensor<B> {
     B::float_zeros(x.shape(), &B::float_device(x), x.dtype().into())
 }
 
-/// `x` in this shape, to which it broadcasts.
+/// `x`, broadcast to this shape.
 pub(crate) fn expanded<B: Backend>(x: FloatTensor<B>, shape: Shape) -> FloatTensor<B> {
     if x.shape() == shape { x } else { B::float_expand(x, shape) }
 }
 
-/// The sum of two tangents of which each may be zero.
+/// Sum of two tangents; `None` represents zero.
 pub(crate) fn sum<B: Backend>(
     a: Option<FloatTensor<B>>,
     b: Option<FloatTensor<B>>,
@@ -52,10 +52,10 @@ pub(crate) fn sum<B: Backend>(
 }
 
 impl<B: Backend> JvpTensor<B> {
-    /// A value that moves along `tangent`.
+    /// A value with the given tangent.
     ///
     /// # Panics
-    /// Unless shapes and dtypes agree.
+    /// If shapes or dtypes differ.
     #[track_caller]
     pub fn new(primal: FloatTensor<B>, tangent: FloatTensor<B>) -> Self {
         let [required, given] = [&primal, &tangent].map(|x| (x.shape(), x.dtype()));
@@ -63,32 +63,32 @@ impl<B: Backend> JvpTensor<B> {
         Self { primal, tangent: Some(tangent) }
     }
 
-    /// A value that does not move.
+    /// A value with zero tangent.
     pub fn constant(primal: FloatTensor<B>) -> Self {
         Self { primal, tangent: None }
     }
 
-    /// The value.
+    /// Primal value.
     pub fn primal(&self) -> &FloatTensor<B> {
         &self.primal
     }
 
-    /// The tangent; `None` is zero.
+    /// Tangent; `None` represents zero.
     pub fn tangent(&self) -> Option<&FloatTensor<B>> {
         self.tangent.as_ref()
     }
 
-    /// Both parts.
+    /// Splits into primal and tangent.
     pub fn into_parts(self) -> (FloatTensor<B>, Option<FloatTensor<B>>) {
         (self.primal, self.tangent)
     }
 
-    /// Whether there is a tangent.
+    /// True if there is a tangent.
     pub(crate) fn moves(&self) -> bool {
         self.tangent.is_some()
     }
 
-    /// The linear map `f` of both parts.
+    /// Applies a linear map to primal and tangent.
     pub(crate) fn linear(self, f: impl Fn(FloatTensor<B>) -> FloatTensor<B>) -> Self {
         Self { tangent: self.tangent.map(&f), primal: f(self.primal) }
     }
@@ -105,7 +105,7 @@ impl<B: Backend> JvpTensor<B> {
         Self { primal, tangent: Some(tangent.0) }
     }
 
-    /// A result whose tangent is the sum of those given, each of which may have to be repeated.
+    /// A result whose tangent is the sum of the given ones, each broadcast to the result.
     pub(crate) fn joined(
         primal: FloatTensor<B>,
         a: Option<FloatTensor<B>>,
@@ -115,7 +115,7 @@ impl<B: Backend> JvpTensor<B> {
         Self { primal, tangent }
     }
 
-    /// `f(x, y)`, which is linear in both operands.
+    /// `f(x, y)`, bilinear in x and y.
     pub(crate) fn bilinear(
         self,
         y: Self,
@@ -126,7 +126,7 @@ impl<B: Backend> JvpTensor<B> {
         Self::joined(f(self.primal, y.primal), left, right)
     }
 
-    /// `f(x, y)`, which is linear in the pair of operands.
+    /// `f(x, y)`, linear in the pair (x, y).
     pub(crate) fn together(
         self,
         y: Self,

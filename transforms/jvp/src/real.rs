@@ -1,11 +1,11 @@
-//! Arithmetic on the float tensors of a backend, so that a rule reads as its formula.
+//! Arithmetic operators on float tensors, so that rules can be written as formulas.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use burn_backend::tensor::{BoolTensor, FloatTensor};
 use burn_backend::{Backend, BoolDType, Scalar, TensorMetadata, get_device_settings};
 
-/// A float tensor below the tangents.
+/// A float tensor of the inner backend.
 #[derive(Clone, Debug)]
 pub(crate) struct Real<B: Backend>(pub(crate) FloatTensor<B>);
 
@@ -55,32 +55,32 @@ impl<B: Backend> Real<B> {
         self.clone() * self
     }
 
-    /// Zero where `flags`.
+    /// x, with zeros where `flags` is true.
     pub(crate) fn without(self, flags: BoolTensor<B>) -> Self {
         self.map(|x| B::float_mask_fill(x, flags, Scalar::Float(0.0)))
     }
 
-    /// Where `x < c`.
+    /// Mask `x < c`.
     pub(crate) fn below(&self, c: Scalar) -> BoolTensor<B> {
         B::float_lower_elem(self.0.clone(), c, self.bools())
     }
 
-    /// Where `x > c`.
+    /// Mask `x > c`.
     pub(crate) fn above(&self, c: Scalar) -> BoolTensor<B> {
         B::float_greater_elem(self.0.clone(), c, self.bools())
     }
 
-    /// Where `x = 0`.
+    /// Mask `x = 0`.
     pub(crate) fn is_zero(&self) -> BoolTensor<B> {
         B::float_equal_elem(self.0.clone(), Scalar::Float(0.0), self.bools())
     }
 
-    /// The dtype of truth values.
+    /// Dtype of boolean tensors.
     pub(crate) fn bools(&self) -> BoolDType {
         get_device_settings::<B>(&B::float_device(&self.0)).bool_dtype
     }
 
-    /// Repeated to the shape of `y`.
+    /// Broadcast to the shape of `y`.
     pub(crate) fn like(self, y: &FloatTensor<B>) -> Self {
         self.map(|x| crate::primitive::expanded::<B>(x, y.shape()))
     }

@@ -1,6 +1,6 @@
-//! Rows of rules: one line per method, inside of an implementation for `Jvp<B>`.
+//! Rule macros: one line per method, within an implementation for `Jvp<B>`.
 
-/// Made from nothing that moves.
+/// Results with zero tangent: no operand has one.
 macro_rules! constant {
     ($(fn $name:ident($($arg:ident: $t:ty),*);)*) => {$(
         fn $name($($arg: $t),*) -> FloatTensor<Self> {
@@ -9,7 +9,7 @@ macro_rules! constant {
     )*};
 }
 
-/// Results that are no floats: those of the values.
+/// Results that are not floats: computed from the primals.
 macro_rules! dropped {
     ($(fn $name:ident($($x:ident),*; $($arg:ident: $t:ty),*) -> $out:ty;)*) => {$(
         fn $name($($x: FloatTensor<Self>,)* $($arg: $t),*) -> $out {
@@ -18,7 +18,7 @@ macro_rules! dropped {
     )*};
 }
 
-/// The same operation on the tangent.
+/// Linear operations: applied to primal and tangent.
 macro_rules! linear {
     ($(fn $name:ident(x $(, $arg:ident: $t:ty)*);)*) => {$(
         fn $name(x: FloatTensor<Self> $(, $arg: $t)*) -> FloatTensor<Self> {
@@ -27,7 +27,7 @@ macro_rules! linear {
     )*};
 }
 
-/// Piecewise constant: no tangent.
+/// Piecewise constant functions: zero tangent.
 macro_rules! still {
     ($(fn $name:ident;)*) => {$(
         fn $name(x: FloatTensor<Self>) -> FloatTensor<Self> {

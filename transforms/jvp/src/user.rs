@@ -1,4 +1,4 @@
-//! jvp and linearize, on trees.
+//! `jvp` and `linearize` on trees.
 
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{Backend, TensorMetadata};
@@ -11,9 +11,9 @@ use crate::primitive::{JvpTensor, zeros_like};
 
 /// `f(x)` and its derivative along `tangents`.
 ///
-/// Trees of float tensors go in and out; a tangent has structure, shapes and dtypes of its primal. What f
-/// captures does not move: tensors of `B` enter it by [`constant`]. Every level has a type of its
-/// own, which keeps nested derivatives apart; two of one type in each other are refused.
+/// Arguments and results are trees of float tensors; a tangent has the structure, shapes and dtypes of its primal.
+/// Captured tensors are constants: tensors of `B` are converted by [`constant`]. Every nesting level has a type of its
+/// own, which keeps nested derivatives apart; nesting two of the same type is an error.
 ///
 /// ```
 /// use burn_t4a::{BurnT4a, T4aDevice};
@@ -28,11 +28,10 @@ use crate::primitive::{JvpTensor, zeros_like};
 /// # Ok::<(), burn_t4a_jvp::JvpError>(())
 /// ```
 ///
-/// Cost: about that of f once more, for what moves.
+/// Cost: about one additional evaluation of the operations whose operands have tangents.
 ///
 /// # Errors
-/// [`JvpError::Structure`], [`JvpError::Leaves`] with every leaf that does not fit, [`JvpError::Nested`], before
-/// f runs.
+/// [`JvpError::Structure`], [`JvpError::Leaves`] with every mismatched leaf, and [`JvpError::Nested`], before f runs.
 pub fn jvp<B, P, R>(
     f: impl FnOnce(P::On<Jvp<B>>) -> R,
     primals: P,
@@ -48,13 +47,12 @@ where
     unzip(f(duals))
 }
 
-/// A result of a function on `Jvp<B>`, on `B`.
+/// Result type of a function on `Jvp<B>`, converted to `B`.
 type Below<B, R> = <R as Tree<Jvp<B>>>::On<B>;
 
 /// `f(x)`, and the linear map from tangents of x to tangents of f(x).
 ///
-/// The primals are kept and the map runs f once more per call, because a backend that computes at once leaves
-/// no program behind.
+/// The map keeps the primals and evaluates f again in every call, since an eager backend records no program.
 ///
 /// ```
 /// use burn_t4a::{BurnT4a, T4aDevice};
@@ -70,7 +68,7 @@ type Below<B, R> = <R as Tree<Jvp<B>>>::On<B>;
 /// ```
 ///
 /// # Errors
-/// [`JvpError::Nested`]; as [`jvp`], when the map is called.
+/// [`JvpError::Nested`]; the map returns the errors of [`jvp`].
 #[allow(clippy::type_complexity)]
 pub fn linearize<B, P, R>(
     f: impl Fn(P::On<Jvp<B>>) -> R,
@@ -95,7 +93,7 @@ where
     Ok((value, map))
 }
 
-/// A tree that moves along `tangents`: what [`jvp`] hands to its function.
+/// A tree with tangents: the argument that [`jvp`] passes to its function.
 ///
 /// # Errors
 /// As [`jvp`].
@@ -105,10 +103,11 @@ pub fn dual<B: Backend, P: Tree<B>>(primals: P, tangents: P) -> Result<P::On<Jvp
     Ok(build_floats(&structure, duals::<B>(&structure, primals, &of_tangents, tangents)?)?)
 }
 
-/// The values of a tree and its tangents, zeros where there are none: what [`jvp`] takes from its function.
+/// Primals and tangents of a tree, with explicit zeros: the conversion that [`jvp`] applies to the result of its
+/// function.
 ///
 /// # Errors
-/// [`JvpError::Tree`] for integers and booleans, and unless `S` is the tree on `B`.
+/// [`JvpError::Tree`] for integers and booleans, and if `S` is not the corresponding tree on `B`.
 pub fn unzip<B: Backend, R: Tree<Jvp<B>>, S: Tree<B>>(tree: R) -> Result<(S, S)> {
     let (structure, leaves) = flatten_floats(tree)?;
     let parts = leaves.into_iter().map(|x: JvpTensor<B>| {
@@ -120,11 +119,10 @@ pub fn unzip<B: Backend, R: Tree<Jvp<B>>, S: Tree<B>>(tree: R) -> Result<(S, S)>
     Ok((build_floats(&structure, values)?, build_floats(&structure, tangents)?))
 }
 
-/// A tree under `Jvp` without tangents: the way into a function for tensors of the backend below. Integers and booleans
-/// are accepted.
+/// Converts a tree of the inner backend to constants on `Jvp`. Integers and booleans are accepted.
 ///
 /// # Errors
-/// [`JvpError::Tree`] for an implementation of [`Tree`] that contradicts itself.
+/// [`JvpError::Tree`] for an inconsistent implementation of [`Tree`].
 pub fn constant<B: Backend, T: Tree<B>>(tree: T) -> Result<T::On<Jvp<B>>> {
     let (structure, leaves) = flatten(tree);
     let constant = |leaf: Leaf<B>| match leaf {

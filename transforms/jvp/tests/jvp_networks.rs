@@ -1,5 +1,5 @@
-//! Unmodified modules of burn-nn under `Jvp`: against differences of all parameters at once, against the
-//! reverse pass by ⟨Jᵀu, v⟩ = ⟨u, J v⟩, and a Hessian–vector product both ways.
+//! Unmodified modules of burn-nn under `Jvp`: against finite differences in all parameters, against the reverse pass by
+//! ⟨Jᵀu, v⟩ = ⟨u, J v⟩, and Hessian–vector products by both nestings.
 
 use std::vec::IntoIter;
 
@@ -114,7 +114,7 @@ impl Network for Recurrent {
     }
 }
 
-/// The parameters in order.
+/// Collects the parameters in order.
 #[derive(Default)]
 struct Parameters(Vec<Vec<f64>>);
 
@@ -124,10 +124,10 @@ impl<B: Backend> ModuleVisitor<B> for Parameters {
     }
 }
 
-/// Parameters of a module, made from the numbers of each.
+/// Assigns parameters of a module from lists of numbers.
 struct Assign<B: Backend, F> {
     make: F,
-    /// What has been assigned.
+    /// Assigned parameters.
     leaves: Vec<FloatTensor<B>>,
     next: IntoIter<usize>,
 }
@@ -206,7 +206,7 @@ fn check<N: Network>() {
         assert!((t[i] - difference).abs() < 1e-6, "tangent {i}: {} and {difference}", t[i]);
     }
 
-    // Autodiff: the reverse pass, alone and with tangents.
+    // Reverse mode, alone and with tangents.
     let u: Vec<f64> = (0..y.len()).map(|i| (0.9 * i as f64).sin()).collect();
     let weigh = |n: usize| primitive::<B>(&u, vec![n]);
     type Plain = Autodiff<B>;
@@ -230,7 +230,7 @@ fn check<N: Network>() {
     });
     let weight = <Outer as AutodiffBackend>::from_inner(JvpTensor::constant(weigh(u.len())));
     let gradients = (N::forward(&net, input()) * wrap(weight)).sum().backward();
-    // What enters the loss linearly has a gradient that does not move.
+    // A parameter that enters the loss linearly has a gradient with zero tangent.
     let tangent = |(x, p): (&FloatTensor<Outer>, &Vec<f64>)| {
         let (_, t) = Outer::grad(x, &gradients).unwrap().into_parts();
         t.map_or(vec![0.0; p.len()], read::<B>)

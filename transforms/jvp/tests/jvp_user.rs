@@ -1,4 +1,4 @@
-//! Functions on trees, their errors, kinks, levels.
+//! Functions on trees, errors, kinks, nesting levels.
 
 use burn::backend::Autodiff;
 use burn::tensor::module::{deform_conv2d, max_pool2d};
@@ -19,7 +19,7 @@ fn read<const D: usize>(x: Tensor<B, D>) -> Vec<f64> {
     x.into_data().convert::<f64>().to_vec().unwrap()
 }
 
-/// The tangent of `f` at x along ones.
+/// Tangent of `f` at x along ones.
 fn slope<const N: usize>(f: impl Fn(Tensor<J, 1>) -> Tensor<J, 1>, x: [f64; N]) -> Vec<f64> {
     read(jvp(f, of(x), of([1.0; N])).unwrap().1)
 }
@@ -68,7 +68,7 @@ fn what_does_not_depend_on_x_has_a_zero_tangent() {
     assert_eq!(slope(|x| x.clone().detach() * x, [3.0]), [3.0]);
 }
 
-/// The derivatives that Burn's tape has at the same places.
+/// Derivatives at kinks equal those of Burn's tape.
 #[test]
 fn kinks() {
     type A = Autodiff<B>;
@@ -96,7 +96,7 @@ fn kinks() {
     }
 }
 
-/// In ties the tangent is that of the element at the index.
+/// In a tie the tangent is that of the element at the returned index.
 #[test]
 fn ties() {
     let along = |f: fn(Tensor<J, 1>) -> Tensor<J, 1>, x: [f64; 4]| {
@@ -106,7 +106,7 @@ fn ties() {
     assert_eq!(along(|x| x.min_dim(0), [0.0, 3.0, 3.0, 0.0]), [1.0]);
     assert_eq!(along(|x| x.max(), [3.0, 3.0, 3.0, 0.0]), [1.0]);
     assert_eq!(along(|x| x.sort(0), [2.0, 1.0, 2.0, 1.0]), [2.0, 8.0, 1.0, 4.0]);
-    // The last place that attains it.
+    // The last index that attains the maximum.
     assert_eq!(along(|x| x.cummax(0), [1.0, 1.0, 0.0, 1.0]), [1.0, 2.0, 2.0, 8.0]);
     let pooled = along(
         |x| max_pool2d(x.reshape([1, 1, 2, 2]), [2, 2], [1, 1], [0, 0], [1, 1], false).reshape([1]),
@@ -115,7 +115,7 @@ fn ties() {
     assert_eq!(pooled, [2.0]);
 }
 
-/// Where Burn's tape has no number.
+/// Finite derivatives at points where Burn's tape returns NaN.
 #[test]
 fn numbers_where_the_tape_has_none() {
     assert_eq!(slope(|x| x.prod(), [0.0, 2.0, -3.0]), [-6.0]);
@@ -153,7 +153,8 @@ fn every_dtype_keeps_its_tangent() {
     assert_eq!((y.dtype(), t.dtype(), read(t)), (DType::F32, DType::F32, vec![2.0]));
 }
 
-/// A tensor of an inner level does not move at an outer one: both would give 2.
+/// A captured tensor of the outer level is a constant of the inner level; if levels were confused, the slope would be
+/// 2.
 #[test]
 fn levels_are_kept_apart() {
     let outer = |x: Tensor<J, 1>| {
@@ -209,7 +210,7 @@ fn threads_share_nothing() {
     assert_eq!(all, [1.0, 2.0, 3.0, 4.0]);
 }
 
-/// Steps do not move: a quantized tensor is its values.
+/// Quantization is piecewise constant: the tangent is zero.
 #[test]
 fn quantized_tensors_have_no_tangent() {
     let x = || of([0.0, 0.25, -1.0, 0.5, 1.0, -0.5, 0.75, 0.1]).cast(DType::F32);
@@ -233,7 +234,7 @@ fn data_are_values() {
     assert_eq!(slope(f, [2.0, 3.0]), [1.0, 1.0]);
 }
 
-/// Offsets of zero, as they begin, lie on the edges of cells: the slope is that of the reverse pass.
+/// Zero offsets, the usual initial values, are at cell edges: the slope is that of the reverse pass.
 #[test]
 fn deformable_convolutions_at_the_edges_of_cells() {
     type A = Autodiff<B>;
@@ -267,7 +268,7 @@ fn deformable_convolutions_at_the_edges_of_cells() {
     assert!(forward.abs() > 0.1);
 }
 
-/// In a window of padding alone nothing moves; powers of exponents 0 do not move at 0.
+/// The tangent is zero in windows that contain only padding, and for powers with exponent 0 at 0.
 #[test]
 fn what_has_no_place_does_not_move() {
     let x = Tensor::<B, 4>::ones([1, 1, 4, 4], (&T4aDevice, DType::F64));

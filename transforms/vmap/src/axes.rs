@@ -1,4 +1,4 @@
-//! Which axes are mapped over.
+//! Specification of the mapped axes.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use burn_t4a::ext::tree::Structure;
 
 use crate::error::VmapError;
 
-/// Axes of the leaves of a tree: one for all, or one per subtree.
+/// Mapped axes of the leaves of a tree: one for all leaves, or one per subtree.
 ///
 /// ```
 /// use burn_t4a_vmap::Axes;
@@ -15,11 +15,11 @@ use crate::error::VmapError;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Axes {
-    /// This axis of every leaf; from the end if negative.
+    /// This axis of every leaf; negative values count from the end.
     At(isize),
-    /// No axis: inputs that all examples share, outputs that have to be equal.
+    /// No axis: inputs shared by all examples, outputs that do not depend on the example.
     None,
-    /// Of each subtree.
+    /// One entry per subtree.
     Each(Vec<Axes>),
 }
 
@@ -83,7 +83,7 @@ tuples! {
 }
 
 impl Axes {
-    /// The axis of every leaf.
+    /// The mapped axis of every leaf; an error if the specification is not a prefix of the tree.
     pub(crate) fn of_leaves(
         &self,
         what: &'static str,
@@ -118,7 +118,7 @@ impl Axes {
     }
 }
 
-/// The axis among `rank` of them that a number names.
+/// Index of a possibly negative axis; `None` if it is out of range.
 pub(crate) fn resolve(axis: isize, rank: usize) -> Option<usize> {
     let from_start = if axis < 0 { axis + rank as isize } else { axis };
     usize::try_from(from_start).ok().filter(|&axis| axis < rank)

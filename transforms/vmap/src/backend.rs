@@ -1,4 +1,4 @@
-//! The backend type.
+//! The batching backend.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -10,13 +10,13 @@ use burn_backend::{
 
 use crate::tensor::VmapTensor;
 
-/// The backend `B` with a batch axis in front of every tensor, which shapes do not show.
+/// The backend `B` with a hidden leading batch axis.
 ///
-/// Tensors without the axis are shared by all examples; operations of such tensors alone are those of `B`.
+/// Tensors without the axis are shared by all examples; operations on such tensors alone are those of `B`.
 ///
-/// What cannot be done with a batch panics and says so: reading elements, which would need a number per
-/// example, results whose shape depends on elements (`argwhere`), quantisation, and random numbers unless
-/// [`Vectorized::random`](crate::Vectorized::random) tells what examples share.
+/// Operations that are undefined on a batch panic with a message: reading elements, which would need a value per
+/// example, results whose shape depends on data (`argwhere`), quantisation, and random numbers unless
+/// [`Vectorized::random`](crate::Vectorized::random) states whether examples share them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vmap<B>(PhantomData<B>);
 
@@ -77,7 +77,7 @@ impl<B: Backend> Backend for Vmap<B> {
 
 impl<B: Backend> TransactionOps<Self> for Vmap<B> {}
 
-/// Where a mapped function does what it may not: one text, at the caller.
+/// Panics for an operation that a mapped function must not use; reports the location of the caller.
 #[track_caller]
 pub(crate) fn refuse(op: &str, reason: &str) -> ! {
     panic!("vmap: {op}: {reason}")
@@ -87,12 +87,12 @@ thread_local! {
     static REFUSED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether elements of a batch were asked for since the last call.
+/// True if elements of a batch were read since the last call; resets the flag.
 pub(crate) fn read_refused() -> bool {
     REFUSED.take()
 }
 
-/// Why elements cannot be read, where Burn lets an operation return an error.
+/// Error for reads of batched elements in methods where Burn's traits can return one.
 pub(crate) fn unreadable<P: TensorMetadata>(op: &str, x: &VmapTensor<P>) -> ExecutionError {
     REFUSED.set(true);
     let (size, shape) = (x.size().unwrap_or(1), x.shape());

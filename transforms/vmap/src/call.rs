@@ -1,4 +1,4 @@
-//! A function of one example on a batch of them.
+//! Evaluation of a function of one example on a batch.
 
 use std::ops::Range;
 
@@ -16,10 +16,10 @@ use crate::random::Random;
 use crate::running::Running;
 use crate::tensor::VmapTensor;
 
-/// `f` of every example of a batch, as one operation of the backend for each of `f`.
+/// Maps `f` over a batch; every operation of `f` is one operation of the backend.
 ///
-/// `f` is a function on `Vmap<B>`; inputs and outputs of [`Vectorized::call`] are tensors of `B` with the batch
-/// as one axis more. By default that is axis 0 of every leaf. See [`Vmap`] for what `f` may not do.
+/// `f` is a function on `Vmap<B>`; inputs and outputs of [`Vectorized::call`] are tensors of `B` with an additional
+/// batch axis, by default axis 0 of every leaf. See [`Vmap`] for the operations that `f` must not use.
 ///
 /// ```
 /// use burn_t4a::{BurnT4a, T4aDevice};
@@ -49,7 +49,7 @@ pub fn vmap<F>(f: F) -> Vectorized<F> {
     }
 }
 
-/// A function that [`vmap`] maps over a batch.
+/// A function mapped over a batch by [`vmap`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing runs before `call`"]
 pub struct Vectorized<F> {
@@ -63,58 +63,57 @@ pub struct Vectorized<F> {
 }
 
 impl<F> Vectorized<F> {
-    /// The axes of the inputs that are mapped over: one for all leaves, or one per subtree. With `None` all
-    /// examples share the input.
+    /// Sets the mapped axes of the inputs: one for all leaves, or one per subtree. With `None`, all examples share the
+    /// input.
     pub fn in_axes(mut self, axes: impl Into<Axes>) -> Self {
         self.in_axes = axes.into();
         self
     }
 
-    /// Where the batch is in the outputs. An output that is the same for all examples is repeated, with `None`
-    /// it stays as it is; for others that is an error.
+    /// Sets the batch axis of the outputs. An output that is equal for all examples is broadcast along the axis, or
+    /// returned without it for `None`; `None` is an error for outputs that differ between examples.
     pub fn out_axes(mut self, axes: impl Into<Axes>) -> Self {
         self.out_axes = axes.into();
         self
     }
 
-    /// The number of examples, where no input tells: those of a batch that the function captures, as the
-    /// parameters of an ensemble are.
+    /// Sets the number of examples, required if no input is mapped: the function captures a batch, such as the
+    /// parameters of an ensemble.
     pub fn size(mut self, examples: usize) -> Self {
         self.size = Some(examples);
         self
     }
 
-    /// At most so many examples at a time, which bounds memory. A batch that the function captures has to be
-    /// one chunk.
+    /// Evaluates at most this many examples at a time, which bounds memory. A captured batch must fit in one chunk.
     pub fn chunk(mut self, examples: usize) -> Self {
         self.chunk = Some(examples);
         self
     }
 
-    /// What examples share where the function draws random numbers.
+    /// Sets whether examples share the random numbers drawn by the function.
     pub fn random(mut self, random: Random) -> Self {
         self.random = random;
         self
     }
 
-    /// Lets the function keep tensors that differ between examples, as `BatchNorm` on `Autodiff` keeps its
-    /// running statistics: they fit into calls on a batch of the same size only, and hold its memory.
+    /// Allows the function to keep tensors that differ between examples, as `BatchNorm` on `Autodiff` keeps its running
+    /// statistics: they can be used only in calls with the same batch size, and keep their memory.
     pub fn keeping(mut self) -> Self {
         self.keeping = true;
         self
     }
 
-    /// The outputs of all examples.
+    /// Evaluates the function on all examples.
     ///
-    /// A number of Burn has shape `[1]`; a batch of them is taken and given as `[b]` or as `[b, 1]`.
+    /// A scalar has shape `[1]` in Burn; a batch of scalars is accepted and returned as `[b]` or as `[b, 1]`.
     ///
     /// # Errors
-    /// Before the function runs inside of another one on the same backend, for axes that do not fit, batches of different sizes, and inputs that are not
-    /// those of the function; afterwards for outputs that are not the ones asked for, and for a function
-    /// that keeps a tensor that differs between examples.
+    /// Before the function runs: a call inside another one on the same backend, axes that do not fit, different batch
+    /// sizes, chunks of size 0, and arguments that do not match the type of the function. Afterwards: outputs that do
+    /// not match the requested type or axes, and a function that keeps a tensor that differs between examples.
     ///
     /// # Panics
-    /// As the function does; see [`Vmap`].
+    /// If the function panics; see [`Vmap`].
     pub fn call<B, I, A, R, O>(&self, inputs: I) -> Result<O, VmapError>
     where
         B: Backend,
@@ -134,7 +133,7 @@ impl<F> Vectorized<F> {
         let _level = Level::enter::<Vmap<B>>().ok_or(VmapError::Nested)?;
         let running = Running::start::<B>(self.random);
         let mut chunks = Vec::new();
-        // An empty batch is a chunk as well: shapes come from the function.
+        // An empty batch is one chunk, since the function determines the output shapes.
         for start in (0..size.max(1)).step_by(step) {
             let range = start..(start + step).min(size);
             running.chunk(range.len(), start == 0);
@@ -155,7 +154,7 @@ impl<F> Vectorized<F> {
         Ok(O::build(&structure, &mut leaves)?)
     }
 
-    /// The axis of each input, and the size of the batch.
+    /// Mapped axis of each input, and the batch size.
     fn entries<B: Backend>(
         &self,
         structure: &Structure,
@@ -184,7 +183,7 @@ impl<F> Vectorized<F> {
         }
     }
 
-    /// The outputs of a chunk of this size, with the batch where it is asked for.
+    /// Outputs of a chunk of this size, with the batch at the requested axes.
     fn leave<B: Backend, R: Tree<Vmap<B>>>(
         &self,
         output: R,
@@ -214,21 +213,21 @@ impl<F> Vectorized<F> {
     }
 }
 
-/// The outputs of a chunk.
+/// Outputs of a chunk.
 struct Chunk<B: Backend> {
     structure: Structure,
     leaves: Vec<Output<B>>,
 }
 
-/// An output with the axis of its batch.
+/// An output with its batch axis.
 struct Output<B: Backend> {
     leaf: Leaf<B>,
     axis: Option<usize>,
-    /// Whether an example is `[1]`.
+    /// True if the shape of an example is `[1]`.
     number: bool,
 }
 
-/// A tensor with its batch, or a part of it, in front.
+/// Wraps a tensor, or a range of its batch, with the batch as axis 0.
 fn enter<B: Backend, K: Kind<B>>(
     mut x: Primitive<B, K>,
     axis: Option<usize>,
@@ -251,7 +250,7 @@ fn enter<B: Backend, K: Kind<B>>(
     VmapTensor::batched(if axis == 0 { x } else { K::permute(x, &order) })
 }
 
-/// A tensor with its batch, of this size, as axis `at`.
+/// Unwraps a tensor, with a batch of this size as axis `at`.
 fn leave<B: Backend, K: Kind<B>>(
     x: VmapTensor<Primitive<B, K>>,
     size: usize,
@@ -263,7 +262,7 @@ fn leave<B: Backend, K: Kind<B>>(
     if at == 0 { x } else { K::permute(x, &order) }
 }
 
-/// The outputs of all chunks, one behind the other. What has no batch is that of the first chunk.
+/// Concatenates the outputs of all chunks; outputs without a batch axis are those of the first chunk.
 fn joined<B: Backend>(mut chunks: Vec<Chunk<B>>) -> (Structure, Leaves<B>) {
     let first = chunks.remove(0);
     let mut others: Vec<_> = chunks.into_iter().map(|chunk| chunk.leaves.into_iter()).collect();
@@ -275,7 +274,7 @@ fn joined<B: Backend>(mut chunks: Vec<Chunk<B>>) -> (Structure, Leaves<B>) {
             Some(axis) if !more.is_empty() => cat([leaf].into_iter().chain(more).collect(), axis),
             _ => leaf,
         };
-        // The other axis of a batch of numbers.
+        // The unit axis of a batch of scalars.
         let idle = axis.filter(|_| number).map(|axis| if axis == 0 { 1 } else { 0 });
         all.push((leaf, idle));
     }

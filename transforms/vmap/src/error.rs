@@ -1,4 +1,4 @@
-//! What is found before the mapped function runs, and what its results cannot be.
+//! Errors of `vmap`: invalid arguments and invalid results.
 
 use std::fmt;
 
@@ -6,90 +6,90 @@ use burn_backend::Shape;
 use burn_t4a::ext::tree::TreeError;
 use thiserror::Error;
 
-/// What a call of [`vmap`](crate::vmap()) rejects.
+/// Error of a call of [`vmap`](crate::vmap()).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum VmapError {
-    /// A mapped function inside of another one of the same type.
+    /// A mapped function was called inside another one of the same type.
     #[error(
         "vmap inside of another one on the same backend, whose batches could not be told apart: map over the \
          outer one's tensors, Vmap<Vmap<B>>, or before it"
     )]
     Nested,
-    /// A tree that is not the one that the function or the caller asks for.
+    /// The tree structure does not match the type of the function or of the caller.
     #[error("vmap: {0}")]
     Tree(#[from] TreeError),
-    /// Axes that are no prefix of the tree.
+    /// The axes are not a prefix of the tree.
     #[error("{what} {axes} do not fit the tree {structure}")]
     Axes {
         /// `in_axes` or `out_axes`.
         what: &'static str,
-        /// As they were given.
+        /// The given axes.
         axes: String,
-        /// Of inputs or outputs.
+        /// Structure of the inputs or outputs.
         structure: String,
     },
-    /// An axis that a leaf does not have.
+    /// A leaf does not have the mapped axis.
     #[error("{what}: leaf {leaf} of shape {shape:?} has no axis {axis}")]
     Axis {
         /// `in_axes` or `out_axes`.
         what: &'static str,
-        /// The path of the leaf.
+        /// Path of the leaf.
         leaf: String,
-        /// The axis as it was given.
+        /// The given axis.
         axis: isize,
-        /// Of the input; of an example of the output.
+        /// Shape of the input, or of one example of the output.
         shape: Shape,
     },
-    /// Inputs with batches of several sizes.
+    /// The batch sizes of the inputs differ.
     #[error("batch sizes differ:{}", Listed(*.given, .leaves))]
     Sizes {
-        /// The size that was asked for.
+        /// Size set by the caller.
         given: Option<usize>,
-        /// Every input that is mapped over.
+        /// All mapped inputs.
         leaves: Vec<Mapped>,
     },
-    /// Nothing to map over.
+    /// No input is mapped and no batch size is set.
     #[error("no input is mapped over: in_axes is none for every leaf, and no size is given")]
     Nothing,
-    /// A result that is asked for without a batch, and differs between examples.
+    /// A result requested without a batch axis differs between examples.
     #[error(
         "out_axes is none for leaf {leaf}, which differs between examples: name the axis of the batch"
     )]
     Batched {
-        /// The path of the leaf.
+        /// Path of the leaf.
         leaf: String,
     },
-    /// A tensor that differs between examples and outlives the call.
+    /// A tensor that differs between examples outlives the call.
     #[error(
         "the function keeps a tensor that differs between examples, as modules keep running statistics, or \
          parameters that are drawn at their first use: return it as a result, draw parameters before the call, or allow it by keeping()"
     )]
     Keeps,
-    /// Chunks of no example.
+    /// The chunk size is 0.
     #[error("a chunk has at least one example")]
     Chunk,
 }
 
-/// A leaf with its batch.
+/// A mapped leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapped {
-    /// The path of the leaf.
+    /// Path of the leaf.
     pub leaf: String,
-    /// Its shape.
+    /// Shape of the leaf, including the batch axis.
     pub shape: Shape,
-    /// The axis that is mapped over.
+    /// The mapped axis.
     pub axis: usize,
 }
 
 impl Mapped {
-    /// How many examples the leaf has.
+    /// Number of examples of the leaf.
     pub fn size(&self) -> usize {
         self.shape[self.axis]
     }
 }
 
-/// One leaf per line.
+/// Formats one leaf per line.
 struct Listed<'a>(Option<usize>, &'a [Mapped]);
 
 impl fmt::Display for Listed<'_> {

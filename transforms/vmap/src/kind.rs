@@ -1,12 +1,12 @@
-//! Floats, integers and truth values alike: how each is moved on the backend below.
+//! Data movement on the inner backend, uniform over float, integer and boolean tensors.
 
 use burn_backend::tensor::{Bool, BoolTensor, Float, FloatTensor, Int, IntTensor};
 use burn_backend::{Backend, Shape, Slice, TensorMetadata};
 
-/// The primitive of a kind of tensor.
+/// Primitive type of a tensor kind.
 pub(crate) type Primitive<B, K> = <K as Kind<B>>::Primitive;
 
-/// A kind of tensor, and its operations that do not compute.
+/// A tensor kind and its data-movement operations.
 pub(crate) trait Kind<B: Backend>: 'static {
     type Primitive: TensorMetadata + 'static;
 
@@ -100,7 +100,8 @@ kinds! {
         bool_gather bool_scatter_or bool_select bool_select_or bool_cat bool_mask_where;
 }
 
-/// Runs an expression on the primitive of a leaf, with `K` as its kind, and makes the result a leaf of that kind.
+/// Evaluates an expression on the primitive of a leaf, with `K` bound to its kind, and wraps the result as a leaf of
+/// that kind.
 macro_rules! on_kind {
     ($leaf:expr, $x:ident: $k:ident => $body:expr) => {
         match $leaf {

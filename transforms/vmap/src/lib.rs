@@ -1,8 +1,8 @@
-//! Vectorisation: [`vmap`] turns a function of one example into one of a batch, by running it once on
-//! [`Vmap<B>`](Vmap), a Burn backend that hides a batch axis in front of every tensor. Shapes seen from inside
-//! are those of one example, and a mapped operation is one operation of `B`, so code and unmodified modules that
-//! were written for an example run on a batch at the speed of code written for one. It nests: `Vmap<Vmap<B>>`
-//! hides two axes, `Autodiff<Vmap<B>>` has a gradient per example.
+//! Vectorisation: [`vmap`] maps a function of one example over a batch by running it once on [`Vmap<B>`](Vmap), a Burn
+//! backend with a hidden leading batch axis. Inside the function, shapes are those of one example, and every mapped
+//! operation is one operation of `B`, so functions and unmodified modules written for one example run on a batch at the
+//! speed of batched code. Maps nest: `Vmap<Vmap<B>>` has two hidden axes, and `Autodiff<Vmap<B>>` computes per-example
+//! gradients.
 //!
 //! ```
 //! use burn::tensor::Tensor;
@@ -21,18 +21,18 @@
 //!
 //! | task | |
 //! |---|---|
-//! | a function on a batch along the first axes | [`vmap`] |
-//! | other axes, operands that examples share | [`Vectorized::in_axes`], [`Vectorized::out_axes`], [`Axes`] |
-//! | a bound of memory: some examples at a time | [`Vectorized::chunk`] |
-//! | random numbers per example, or the same for all | [`Vectorized::random`], [`Random`] |
-//! | structs in and out | `#[derive(Tree)]` of `burn_t4a::ext::tree` |
+//! | a function mapped over the first axes | [`vmap`] |
+//! | other axes, operands shared by all examples | [`Vectorized::in_axes`], [`Vectorized::out_axes`], [`Axes`] |
+//! | bounded memory: examples in chunks | [`Vectorized::chunk`] |
+//! | random numbers, per example or shared | [`Vectorized::random`], [`Random`] |
+//! | structs as arguments and results | `#[derive(Tree)]` of `burn_t4a::ext::tree` |
 //! | an ensemble of modules | `burn_t4a_transforms::module::stack` |
 //!
-//! A tensor of `Vmap<B>` is a tensor of `B` whose first axis is the batch, or one without it that all
+//! A tensor of `Vmap<B>` is a tensor of `B` whose first axis is the batch, or one without a batch axis that all
 //! examples share.
 
-// Rules: `rows` for what many methods share, `movement` over all kinds of tensors, `module` for networks,
-// `operations` for operations as values, `random` for what examples share of random numbers.
+// Batching rules: `rows` for methods with a common pattern, `movement` for all kinds of tensors, `module` for networks,
+// `operations` for operations outside of Burn's traits, `random` for random numbers.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Operations that move elements, for every kind of tensor. Shapes and axes are those of one example; the
-//! batch is axis 0 of the tensor below.
+//! Data-movement operations for every tensor kind. Shapes and axes are those of one example; the batch is axis 0 of the
+//! inner tensor.
 
 use burn_backend::tensor::{Bool, Int};
 use burn_backend::{Backend, Shape, Slice, TensorMetadata, get_device_settings};
@@ -10,22 +10,22 @@ use crate::tensor::{VmapTensor, common};
 /// A tensor of `Vmap<B>`.
 pub(crate) type Mapped<B, K> = VmapTensor<Primitive<B, K>>;
 
-/// These sizes, behind the batch.
+/// Shape with the batch axis prepended.
 fn behind(size: Option<usize>, sizes: &[usize]) -> Shape {
     size.into_iter().chain(sizes.iter().copied()).collect()
 }
 
-/// These axes, behind the batch.
+/// Axes with the batch axis prepended.
 fn axes(prefix: usize, axes: &[usize]) -> Vec<usize> {
     (0..prefix).chain(axes.iter().map(|axis| axis + prefix)).collect()
 }
 
-/// These slices, behind the batch.
+/// Slices with a full slice of the batch axis prepended.
 fn slices(prefix: usize, slices: &[Slice]) -> Vec<Slice> {
     vec![Slice::full(); prefix].into_iter().chain(slices.iter().copied()).collect()
 }
 
-/// The tensor below with a batch axis if there is a batch: what is shared is a view that repeats.
+/// Inner tensor with a batch axis if there is a batch size; a shared tensor becomes a broadcast view.
 pub(crate) fn raise<B: Backend, K: Kind<B>>(
     x: Mapped<B, K>,
     size: Option<usize>,
@@ -46,7 +46,7 @@ pub(crate) fn reshape<B: Backend, K: Kind<B>>(x: Mapped<B, K>, shape: Shape) -> 
     x.map(|x| K::reshape(x, behind(size, &shape)))
 }
 
-/// May add axes in front of those of an example: those of the batch stay before them.
+/// Broadcasts to a shape; new leading axes are inserted after the batch axis.
 pub(crate) fn expand<B: Backend, K: Kind<B>>(x: Mapped<B, K>, shape: Shape) -> Mapped<B, K> {
     let (size, own) = (x.size(), x.shape());
     x.map(|x| {
@@ -115,7 +115,7 @@ pub(crate) fn scatter<B: Backend, K: Kind<B>>(
     VmapTensor::new(K::scatter(dim + size.is_some() as usize, x, index, y), size)
 }
 
-/// Indices `[n]` of an axis, as indices of an array of this shape.
+/// Broadcasts indices `[n]` along axis `dim` to this shape.
 fn spread<B: Backend>(index: Mapped<B, Int>, dim: usize, shape: &Shape) -> Mapped<B, Int> {
     let mut one = vec![1; shape.num_dims()];
     one[dim] = index.shape()[0];
@@ -124,7 +124,7 @@ fn spread<B: Backend>(index: Mapped<B, Int>, dim: usize, shape: &Shape) -> Mappe
     expand::<B, Int>(reshape::<B, Int>(index, Shape::from(one)), Shape::from(all))
 }
 
-/// A batch of indices is a gather where x is a batch as well; from one x all are selected at once.
+/// Batched indices on a batched x are a gather; on a shared x, one selection of all indices.
 pub(crate) fn select<B: Backend, K: Kind<B>>(
     x: Mapped<B, K>,
     dim: usize,
@@ -181,15 +181,15 @@ pub(crate) fn mask_where<B: Backend, K: Kind<B>>(
     VmapTensor::new(K::mask_where(x, raise::<B, Bool>(mask, size), y), size)
 }
 
-/// Everything of an example, `[batch, elements]`.
+/// Flattens each example: `[batch, elements]`.
 pub(crate) fn flat<B: Backend, K: Kind<B>>(x: Mapped<B, K>, size: usize) -> Primitive<B, K> {
     let elements = x.shape().num_elements();
     K::reshape(x.into_inner().0, Shape::from([size, elements]))
 }
 
-/// Indices `[…, k]` of a batch with the number of the example in front: `[batch, …, k + 1]`.
+/// Prepends the example number to batched indices `[…, k]`: `[batch, …, k + 1]`.
 pub(crate) fn numbered<B: Backend>(index: Mapped<B, Int>, size: usize) -> Primitive<B, Int> {
-    // A type of indices that knows an example's need not know the number of examples.
+    // The index type of one example may be too small for the number of examples.
     let device = B::int_device(index.inner());
     let dtype = get_device_settings::<B>(&device).int_dtype;
     let index = B::int_cast(raise::<B, Int>(index, Some(size)), dtype);
@@ -213,7 +213,8 @@ pub(crate) fn swap_dims<B: Backend, K: Kind<B>>(
     permute::<B, K>(x, &order)
 }
 
-/// `[…, m, k] · […, k, n]` by the product of the backend below. One matrix for a batch is one product of all rows.
+/// `[…, m, k] · […, k, n]`, by the product of the inner backend. A batch times one shared matrix is one product of all
+/// rows.
 pub(crate) fn matmul<B: Backend, K: Kind<B>>(
     x: Mapped<B, K>,
     y: Mapped<B, K>,
@@ -228,7 +229,7 @@ pub(crate) fn matmul<B: Backend, K: Kind<B>>(
     let is_one = |shape: &Shape| shape[..rank - 2].iter().all(|&n| n == 1);
     match (x.is_batched(), y.is_batched()) {
         (true, false) if is_one(&sy) => rows::<B, K>(x, y, size, product),
-        // One column: its rows are those of the transposed product.
+        // A single column: computed as rows of the transposed product.
         (false, true) if is_one(&sx) && sy[rank - 1] == 1 => {
             let turn = |x| swap_dims::<B, K>(x, rank - 2, rank - 1);
             turn(rows::<B, K>(turn(y), turn(x), size, product))
@@ -246,7 +247,7 @@ pub(crate) fn matmul<B: Backend, K: Kind<B>>(
     }
 }
 
-/// A batch of rows times one matrix.
+/// Product of batched rows with one shared matrix.
 fn rows<B: Backend, K: Kind<B>>(
     x: Mapped<B, K>,
     y: Mapped<B, K>,

@@ -1,4 +1,4 @@
-//! Quantized tensors, which all examples share: what has no row here dequantises and computes in floats.
+//! Quantized tensors, which are shared by all examples: methods that are not listed dequantise and compute in floats.
 
 use burn_backend::ops::QTensorOps;
 use burn_backend::quantization::{QuantScheme, QuantizationParametersPrimitive};
@@ -11,7 +11,7 @@ use crate::backend::{Vmap, refuse};
 use crate::rows::{F, I};
 use crate::tensor::VmapTensor;
 
-/// The tensor below, of operands that have to be shared.
+/// Tensor of the inner backend; panics if the operand is batched.
 #[track_caller]
 fn shared<P: TensorMetadata>(op: &str, x: VmapTensor<P>) -> P {
     match x.into_inner() {

@@ -1,4 +1,4 @@
-//! What examples share where the mapped function draws random numbers.
+//! Random numbers in mapped functions.
 
 use std::any::TypeId;
 
@@ -10,20 +10,20 @@ use crate::movement::Mapped;
 use crate::running::with_call;
 use crate::tensor::VmapTensor;
 
-/// Random numbers inside of a mapped function.
+/// Semantics of random numbers inside a mapped function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Random {
-    /// They are an error: nobody has said what examples share.
+    /// A draw is an error: the semantics must be stated.
     #[default]
     Error,
-    /// Every example sees the same numbers, in every chunk.
+    /// All examples, in all chunks, receive the same numbers.
     Same,
-    /// Every example has its own. A draw is one of shape `[batch, …]` from the generator of the backend
-    /// below: examples in order, draw by draw, chunk by chunk.
+    /// Every example receives its own numbers. A draw has shape `[batch, …]` and uses the generator of the inner
+    /// backend: examples in order, draw by draw, chunk by chunk.
     Different,
 }
 
-/// A draw of the shape of one example; outside of any call one that all examples share.
+/// A draw with the shape of one example; outside of a call, it is shared by all examples.
 #[track_caller]
 pub(crate) fn draw<B: Backend, K: Kind<B>>(
     op: &'static str,
@@ -46,7 +46,7 @@ pub(crate) fn draw<B: Backend, K: Kind<B>>(
     }
 }
 
-/// What the first chunk drew at this place.
+/// The same draw as in the first chunk.
 #[track_caller]
 fn same<B: Backend, K: Kind<B>>(
     op: &'static str,

@@ -1,10 +1,10 @@
-//! Rules that many methods share, as rows: the name of a method, and what it takes besides tensors.
+//! Batching rules shared by many methods, as rows: the method name and its arguments besides tensors.
 //!
 //! ```text
-//! map      treats all axes alike: runs on the tensor below
-//! zip      elementwise over two tensors: what is shared repeats along the batch
-//! along    along an axis, which the batch moves up by one
-//! whole    over all elements: along the one axis of an example that is flattened
+//! map      treats all axes alike: applied to the inner tensor
+//! zip      elementwise on two tensors: a shared operand is broadcast along the batch
+//! along    along an axis, whose index is increased by one for a batch
+//! whole    over all elements: along the single axis of a flattened example
 //! create   a new tensor, which all examples share
 //! ```
 
@@ -81,7 +81,7 @@ macro_rules! create {
     )*};
 }
 
-/// The methods of one kind that move elements.
+/// Data-movement methods of one tensor kind.
 macro_rules! moves {
     ($x:ident: $k:ident: $reshape:ident $expand:ident $permute:ident $swap_dims:ident $flip:ident $slice:ident
      $slice_assign:ident $gather:ident $scatter:ident $select:ident $select_assign:ident $cat:ident

@@ -1,4 +1,4 @@
-//! The calls of `vmap` that run on this thread.
+//! Active calls of `vmap` on this thread.
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -10,18 +10,18 @@ use burn_t4a::ext::tape::released;
 use crate::backend::Vmap;
 use crate::random::Random;
 
-/// A call that runs.
+/// State of an active call.
 pub(crate) struct Call {
     backend: TypeId,
-    /// Types of the tensors below, by which the tensors of this call are found.
+    /// Primitive types of the inner backend, which identify the tensors of this call.
     primitives: [TypeId; 4],
-    /// Every batched tensor of this call holds it.
+    /// Token held by every batched tensor of this call.
     held: Arc<()>,
     pub(crate) mode: Random,
     pub(crate) size: usize,
-    /// Draws of the first chunk, for the chunks behind it.
+    /// Draws of the first chunk, replayed in later chunks.
     pub(crate) drawn: Vec<Box<dyn Any>>,
-    /// Number of draws of `drawn` that this chunk has seen.
+    /// Number of draws of `drawn` that this chunk has consumed.
     pub(crate) seen: usize,
     pub(crate) first_chunk: bool,
 }
@@ -30,7 +30,7 @@ thread_local! {
     static CALLS: RefCell<Vec<Call>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A call of `vmap`, until it is dropped.
+/// Guard of an active call.
 pub(crate) struct Running {
     held: Arc<()>,
 }
@@ -57,7 +57,7 @@ impl Running {
         Self { held }
     }
 
-    /// The next chunk, of so many examples.
+    /// Starts the next chunk, with `size` examples.
     pub(crate) fn chunk(&self, size: usize, first: bool) {
         CALLS.with_borrow_mut(|calls| {
             if let Some(call) = calls.last_mut() {
@@ -80,12 +80,12 @@ impl Drop for Running {
     }
 }
 
-/// The innermost call of this backend.
+/// Applies `f` to the innermost call of this backend.
 pub(crate) fn with_call<R>(backend: TypeId, f: impl FnOnce(&mut Call) -> R) -> Option<R> {
     CALLS.with_borrow_mut(|calls| calls.iter_mut().rev().find(|c| c.backend == backend).map(f))
 }
 
-/// The innermost call whose tensors are made of these, for a tensor to hold.
+/// Token of the innermost call with this primitive type, to be held by a tensor.
 pub(crate) fn call_of<P: 'static>() -> Option<Arc<()>> {
     let primitive = TypeId::of::<P>();
     CALLS.with_borrow(|calls| {

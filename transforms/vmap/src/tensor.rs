@@ -7,14 +7,14 @@ use burn_backend::{DType, Shape, TensorMetadata};
 use crate::backend::refuse;
 use crate::running::call_of;
 
-/// A tensor of the backend below: `[batch, …]` if it is batched, else the same for every example.
+/// A tensor of the inner backend: `[batch, …]` if it is batched, else shared by all examples.
 ///
 /// Its shape as [`TensorMetadata`] is that of one example.
 #[derive(Clone, Debug)]
 pub struct VmapTensor<P> {
     inner: P,
     batched: bool,
-    /// The call that it belongs to, if that runs on this thread.
+    /// Token of the call of `vmap` that created the tensor, if that call is active on this thread.
     _call: Option<Arc<()>>,
 }
 
@@ -32,44 +32,44 @@ impl<P: TensorMetadata> TensorMetadata for VmapTensor<P> {
 }
 
 impl<P> VmapTensor<P> {
-    /// The same for every example.
+    /// Wraps a tensor that is shared by all examples.
     pub fn shared(inner: P) -> Self {
         Self { inner, batched: false, _call: None }
     }
 
-    /// Whether its first axis is the batch.
+    /// True if the first axis is the batch.
     pub fn is_batched(&self) -> bool {
         self.batched
     }
 
-    /// The tensor of the backend below, and whether its first axis is the batch.
+    /// Unwraps the tensor of the inner backend; the flag is true if its first axis is the batch.
     pub fn into_inner(self) -> (P, bool) {
         (self.inner, self.batched)
     }
 
-    /// The tensor of the backend below.
+    /// Tensor of the inner backend.
     pub(crate) fn inner(&self) -> &P {
         &self.inner
     }
 
-    /// How many hidden axes are in front.
+    /// Number of hidden leading axes, 0 or 1.
     pub(crate) fn prefix(&self) -> usize {
         self.batched as usize
     }
 }
 
 impl<P: 'static> VmapTensor<P> {
-    /// A batch `[batch, …]`.
+    /// Wraps a batch `[batch, …]`.
     pub fn batched(inner: P) -> Self {
         Self { inner, batched: true, _call: call_of::<P>() }
     }
 
-    /// Batched if there is a size.
+    /// Wraps a batch if there is a size, else a shared tensor.
     pub(crate) fn new(inner: P, size: Option<usize>) -> Self {
         if size.is_some() { Self::batched(inner) } else { Self::shared(inner) }
     }
 
-    /// An operation that treats all leading axes alike.
+    /// Applies an operation that treats all leading axes alike.
     pub(crate) fn map<Q: 'static>(self, f: impl FnOnce(P) -> Q) -> VmapTensor<Q> {
         let inner = f(self.inner);
         if self.batched { VmapTensor::batched(inner) } else { VmapTensor::shared(inner) }
@@ -77,16 +77,16 @@ impl<P: 'static> VmapTensor<P> {
 }
 
 impl<P: TensorMetadata> VmapTensor<P> {
-    /// The size of the batch.
+    /// Batch size, if the tensor is batched.
     pub fn size(&self) -> Option<usize> {
         self.batched.then(|| self.inner.shape()[0])
     }
 }
 
-/// The batch of operands that go together.
+/// Common batch size of the operands of an operation.
 ///
 /// # Panics
-/// If there are several: a tensor has left the call of `vmap` that it belongs to.
+/// If the sizes differ: a tensor was kept from another call of `vmap`.
 #[track_caller]
 pub(crate) fn common(op: &str, sizes: impl IntoIterator<Item = Option<usize>>) -> Option<usize> {
     let mut sizes = sizes.into_iter().flatten();

@@ -1,6 +1,6 @@
-//! Operations as values on batches, with their gradients per example, against a loop over examples.
+//! Operations outside of Burn's traits on batches, with per-example gradients, against a loop over examples.
 
-// Results are written where they are made: a tuple says which.
+// Result types are tuples written in full at each row.
 #![allow(clippy::type_complexity)]
 
 #[allow(dead_code)]
@@ -26,7 +26,7 @@ use t4a_tensor::TensorError;
 
 type Ad<B> = Autodiff<B>;
 
-/// The gradient of `Σ sin f(x)`.
+/// Gradient of `Σ sin f(x)`.
 fn grad<B: Operations, const D: usize, const E: usize>(
     x: Tensor<B, D>,
     f: impl Fn(Tensor<Ad<B>, D>) -> Tensor<Ad<B>, E>,
@@ -36,7 +36,7 @@ fn grad<B: Operations, const D: usize, const E: usize>(
     x.grad(&gradients).unwrap()
 }
 
-/// Of two arguments.
+/// Gradients of `Σ sin f(x, y)` with respect to both arguments.
 fn grads<B: Operations, const D: usize, const E: usize, const O: usize>(
     (x, y): (Tensor<B, D>, Tensor<B, E>),
     f: impl Fn(Tensor<Ad<B>, D>, Tensor<Ad<B>, E>) -> Tensor<Ad<B>, O>,
@@ -47,7 +47,7 @@ fn grads<B: Operations, const D: usize, const E: usize, const O: usize>(
     (x.grad(&gradients).unwrap(), y.grad(&gradients).unwrap())
 }
 
-/// The gradient of the norm of the gradient.
+/// Gradient of `Σ sin` of the gradient.
 fn second<B: Operations, const D: usize, const E: usize>(
     x: Tensor<B, D>,
     f: impl Fn(Tensor<Ad<Ad<B>>, D>) -> Tensor<Ad<Ad<B>>, E>,
@@ -62,7 +62,7 @@ fn definite<B: Operations>(a: Tensor<B, 2>) -> Tensor<B, 2> {
     a.clone().matmul(a.transpose()) + Tensor::eye(n, &device)
 }
 
-/// `U sin(S) Vᴴ`, in which the phases of singular vectors cancel.
+/// `U sin(S) Vᴴ`, which does not depend on the phases of the singular vectors.
 fn through_svd<B: Operations>(a: Tensor<B, 2>) -> Tensor<B, 2> {
     let linalg::Svd { u, s, vh } = linalg::svd(a).unwrap();
     (u * s.sin().unsqueeze::<2>()).matmul(vh)
@@ -245,7 +245,7 @@ rows! { on Operations:
     }
 }
 
-/// `h g`, with the norm of h behind it, of two maps that keep the magnetisation of two spins.
+/// `h g`, concatenated with the norm of h, for two maps that conserve the magnetisation of two spins.
 fn squared<B: Operations>(x: Tensor<B, 1>, y: Tensor<B, 1>) -> Tensor<B, 1> {
     use burn_t4a::ext::structured::{Direction, GradedTensor, Leg, Spec, Structured, U1};
     let spin = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out).unwrap();
@@ -258,7 +258,7 @@ fn squared<B: Operations>(x: Tensor<B, 1>, y: Tensor<B, 1>) -> Tensor<B, 1> {
     Tensor::cat(vec![product, norm], 0)
 }
 
-/// `ln(1 + eˣ)`, with a definition and a rule alone.
+/// `ln(1 + eˣ)`, with a definition and a derivative rule but no batching rule.
 #[derive(Clone, Debug)]
 struct Softplus;
 
@@ -317,7 +317,7 @@ impl Operation for Sorted {
     }
 }
 
-/// A mapped scan is one loop whose steps are those of all examples.
+/// A mapped scan is one loop; each step computes all examples.
 #[test]
 fn a_scan_is_mapped() {
     use burn_t4a::{BurnT4a, T4aDevice};

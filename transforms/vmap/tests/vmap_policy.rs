@@ -1,4 +1,5 @@
-//! A loop over examples is a fallback, which the policy may reject. A process of its own: the policy is global.
+//! A loop over examples is a fallback, which the policy may reject. The policy is global, so this test is a process of
+//! its own.
 
 use burn_t4a::ext::operation::{
     Array, Cotangents, Meta, Operation, Outcome, Reverse, TensorError, Value, call, float,
@@ -8,7 +9,7 @@ use burn_t4a_vmap::{Vmap, vmap};
 use burn_tensor::Tensor;
 use t4a_tensor::route::{Policy, set_policy};
 
-/// x, after a look at its elements.
+/// The identity, which reads the elements of x.
 #[derive(Clone, Debug)]
 struct Looked;
 

@@ -1,4 +1,4 @@
-//! `vmap(f)`: axes, chunks, random numbers, errors.
+//! Options of `vmap`: axes, chunks, random numbers, errors.
 
 use burn_autodiff::Autodiff;
 use burn_t4a::ext::tree::TreeError;
@@ -121,7 +121,7 @@ fn chunks_are_the_whole() {
 fn levels_nest() {
     type VV = Vmap<V>;
     let (x, y) = (counted([3, 2]), counted([4, 2]));
-    // All inner products.
+    // Table of all inner products.
     let table: Tensor<B, 2> = vmap(|(x, y): (Tensor<V, 1>, Tensor<V, 2>)| -> Tensor<V, 1> {
         vmap(|(x, y): (Tensor<VV, 1>, Tensor<VV, 1>)| (x * y).sum())
             .in_axes((None, 0))
@@ -146,7 +146,7 @@ fn gradients_per_example_inside_and_outside() {
     let per_example: Tensor<B, 2> =
         vmap(f).in_axes((0, None)).call((x.clone(), w.clone())).unwrap();
     same(per_example, x.clone().powi_scalar(2) * 2.0 * w.clone().unsqueeze());
-    // The gradient of a mapped function: Vmap<Autodiff<B>>.
+    // Gradient of a mapped function: Vmap<Autodiff<B>>.
     type O = Vmap<Autodiff<B>>;
     let w = Tensor::<Autodiff<B>, 1>::from_inner(w).require_grad();
     let x = Tensor::<Autodiff<B>, 2>::from_inner(x);
@@ -174,7 +174,7 @@ fn random_numbers_are_shared_or_not() {
         let distinct: std::collections::HashSet<u32> = values.iter().map(|x| x.to_bits()).collect();
         assert!(distinct.len() > 9, "{values:?}");
     }
-    // A draw of a batch is one draw of the backend below.
+    // A batched draw is one draw of the inner backend.
     <B as burn_backend::Backend>::seed(&T4aDevice, 7);
     let own: Tensor<B, 2> = vmap(noise).random(Random::Different).call(x).unwrap();
     <B as burn_backend::Backend>::seed(&T4aDevice, 7);
@@ -195,7 +195,7 @@ fn a_panic_leaves_no_call_behind() {
         vmap(failing).call::<B, _, _, _, Tensor<B, 2>>(counted([4, 3]))
     });
     assert!(result.is_err());
-    // Outside of a call all examples share what is drawn.
+    // Outside of a call, draws are shared by all examples.
     let x = Tensor::<V, 1>::random([3], Distribution::Default, &T4aDevice);
     assert_eq!(x.into_data().shape[..], [3]);
 }

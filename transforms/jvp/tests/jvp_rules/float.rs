@@ -1,4 +1,4 @@
-//! Operations on float tensors.
+//! Rules of float tensors.
 
 use burn::tensor::backend::Backend;
 use burn::tensor::ops::{GridSampleOptions, InterpolateMode};
@@ -16,7 +16,7 @@ fn flags<B: Backend, const D: usize>(x: &[i64], shape: [usize; D]) -> Tensor<B, 
     ints(x, shape).equal_elem(1)
 }
 
-// Elementwise, of one operand.
+// Unary elementwise functions.
 rows! {
     check exp(x: [2, 3] in (-1.0, 1.0)) => x.exp();
     check log(x: [2, 3] in (0.5, 2.0)) => x.log();
@@ -58,7 +58,7 @@ rows! {
     check scalars(x: [2, 3] in (-2.0, 2.0)) => ((x.clone() + 2.0) * 3.0 - 1.0) / 4.0 * x;
 }
 
-// Elementwise, of two operands, which broadcast.
+// Binary elementwise functions, with broadcasting.
 rows! {
     check add(x: [2, 3] in (-1.0, 1.0), y: [1, 3] in (-1.0, 1.0)) => (x.clone() + y) * x;
     check add_both_broadcast(x: [2, 1] in (-1.0, 1.0), y: [1, 3] in (-1.0, 1.0)) => x + y;
@@ -83,7 +83,7 @@ rows! {
     check cross(x: [2, 3] in (-1.0, 1.0), y: [2, 3] in (-1.0, 1.0)) => x.cross(y, 1);
 }
 
-// Choosing and moving.
+// Selection and data movement.
 rows! {
     check mask_where(x: [2, 3] in (-1.0, 1.0), y: [2, 3] in (-1.0, 1.0)) => {
         let flags = flags::<Back, 2>(&[1, 0, 0, 1, 1, 0], [2, 3]);
@@ -150,7 +150,7 @@ rows! {
     };
     check stack(x: [2] in (-1.0, 1.0), y: [2] in (-1.0, 1.0)) => Tensor::stack::<2>(vec![x.clone(), y * x], 1);
     check repeat_dim(x: [2, 1] in (-1.0, 1.0)) => x.repeat_dim(1, 3).sin();
-    // Burn's tape has another gradient where the axis is longer than 1.
+    // Burn's tape has a different gradient for axes longer than 1.
     check_forward repeat_longer_dim(x: [2, 2] in (-1.0, 1.0)) => x.repeat_dim(1, 2).sin();
     check expand(x: [2, 1] in (-1.0, 1.0)) => x.expand([2, 3]).sin();
     check reshape(x: [2, 3] in (-1.0, 1.0)) => x.reshape([3, 2]).sin();

@@ -1,4 +1,4 @@
-//! What modules are made of.
+//! Rules of neural-network operations.
 
 use burn::tensor::module::{
     adaptive_avg_pool1d, adaptive_avg_pool2d, attention, avg_pool1d, avg_pool2d, conv_transpose1d,

@@ -1,4 +1,4 @@
-//! Every rule against differences, and first and second derivatives in four ways against each other.
+//! Every rule against finite differences, and first and second derivatives in four ways against each other.
 
 mod float;
 mod layers;

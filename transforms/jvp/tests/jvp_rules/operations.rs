@@ -1,4 +1,4 @@
-//! Our operations as values, which have one rule each: what is tested is that tangents reach it.
+//! Operations outside of Burn's traits, which have one rule each: the tests check that tangents reach the rule.
 
 use burn::tensor::ops::AttentionModuleOptions;
 use burn::tensor::{Int, Tensor, TensorData, backend::Backend};
@@ -13,7 +13,7 @@ fn classes<B: Backend>() -> Tensor<B, 1, Int> {
     Tensor::from_data(TensorData::from([2i64, 0, 1]), &Default::default())
 }
 
-/// A multiple of the identity, so that matrices are regular and spectra are apart.
+/// Adds diag(4, 2, 1), so that matrices are regular and spectra are non-degenerate.
 fn apart<B: Backend>(x: Tensor<B, 2>) -> Tensor<B, 2> {
     x + tensor(&[4.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0]).reshape([3usize, 3])
 }

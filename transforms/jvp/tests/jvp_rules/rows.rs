@@ -1,8 +1,8 @@
-//! One row is one function of tensors; every row goes through all of these.
+//! Rows of tests: a row is a function of tensors, and is checked in all of these ways.
 //!
 //! ```text
-//! Jvp<B>             against central differences, for every choice of operands that move
-//! Jvp<Jvp<B>>        against differences of that
+//! Jvp<B>             against central differences, for every subset of operands with tangents
+//! Jvp<Jvp<B>>        against differences of the former
 //! Autodiff<Jvp<B>>   ⟨Jᵀu, v⟩ = ⟨u, J v⟩, and the tangent of the gradient ⟨u, v H v⟩
 //! Jvp<Autodiff<B>>   the gradient of ⟨u, J v⟩ along v is the same number
 //! ```
@@ -18,11 +18,11 @@ use burn_t4a_jvp::{Jvp, JvpTensor};
 
 pub(crate) type B = BurnT4a;
 
-/// A function of flat tensors.
+/// A function of flattened tensors.
 pub(crate) trait Row {
-    /// Sizes of the operands, and the interval of their elements.
+    /// Sizes of the operands, and the intervals of their elements.
     fn operands() -> Vec<(usize, f64, f64)>;
-    /// Flat as well.
+    /// Evaluates the function; the result is flattened, too.
     fn apply<B: Operations + ScanBackend>(x: &[Tensor<B, 1>]) -> Tensor<B, 1>;
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn flat<B: Backend, const D: usize>(x: Tensor<B, D>) -> Tensor<B, 1> 
     x.reshape([n])
 }
 
-/// Elements of an interval, the same ones every time.
+/// Deterministic pseudo-random elements of an interval.
 pub(crate) fn noise(seed: usize, n: usize, low: f64, high: f64) -> Vec<f64> {
     let mut state = (seed as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03;
     let next = |_| {
@@ -78,7 +78,7 @@ fn dual<B: Backend>(x: FloatTensor<B>, v: FloatTensor<B>) -> FloatTensor<Jvp<B>>
     JvpTensor::new(x, v)
 }
 
-/// Value and tangent of a row; the tangent is `None` if nothing moves.
+/// Value and tangent of a row; the tangent is `None` if no operand has one.
 fn push<R: Row>(x: &[Vec<f64>], v: &[Option<&Vec<f64>>]) -> (Vec<f64>, Option<Vec<f64>>) {
     let operand = |(x, v): (&Vec<f64>, &Option<&Vec<f64>>)| {
         let x = primitive(tensor::<B>(x));
@@ -108,7 +108,7 @@ fn difference(f: impl Fn(f64) -> Vec<f64>) -> Vec<f64> {
 /// One list of numbers per operand.
 type Flats = Vec<Vec<f64>>;
 
-/// First derivatives, all choices of operands; returns what follows from all of them.
+/// Checks first derivatives for all subsets of operands; returns x, v and the tangent with respect to all operands.
 fn forward<R: Row>() -> (Flats, Flats, Vec<f64>) {
     let operands = R::operands();
     let all = |from: usize| operands.iter().enumerate().map(move |(i, o)| (from + i, *o));
@@ -143,7 +143,7 @@ fn some(v: &[Vec<f64>]) -> Vec<Option<&Vec<f64>>> {
     v.iter().map(Some).collect()
 }
 
-/// The second derivative along v by nesting.
+/// Second derivative along v by nesting.
 fn twice<R: Row>(x: &[Vec<f64>], v: &[Vec<f64>], first: &[f64]) -> Vec<f64> {
     let operand = |(x, v): (&Vec<f64>, &Vec<f64>)| {
         let [x, v] = [x, v].map(|x| primitive(tensor::<B>(x)));
@@ -160,12 +160,13 @@ fn twice<R: Row>(x: &[Vec<f64>], v: &[Vec<f64>], first: &[f64]) -> Vec<f64> {
     }
 }
 
-/// First derivatives alone: what has no second one, or is piecewise linear with a costly difference.
+/// Checks first derivatives only: for functions without a second derivative, or piecewise linear ones with expensive
+/// differences.
 pub(crate) fn check_first<R: Row>() {
     forward::<R>();
 }
 
-/// First and second derivatives in forward mode.
+/// Checks first and second derivatives in forward mode.
 pub(crate) fn check_forward<R: Row>() -> (Flats, Flats, [Vec<f64>; 2]) {
     let (x, v, first) = forward::<R>();
     let second = twice::<R>(&x, &v, &first);
@@ -178,12 +179,12 @@ pub(crate) fn check_forward<R: Row>() -> (Flats, Flats, [Vec<f64>; 2]) {
     (x, v, [first, second])
 }
 
-/// All of it.
+/// Checks all derivatives.
 pub(crate) fn check<R: Row>() {
     let (x, v, [first, second]) = check_forward::<R>();
     let u = noise(99, first.len(), -1.0, 1.0);
 
-    // Reverse over forward: a tape around tangents.
+    // Reverse over forward: a tape on tensors with tangents.
     type Outer = Autodiff<Jvp<B>>;
     let operand = |(x, v): (&Vec<f64>, &Vec<f64>)| {
         let [x, v] = [x, v].map(|x| primitive(tensor::<B>(x)));
@@ -202,7 +203,7 @@ pub(crate) fn check<R: Row>() {
     let wanted = [dot(&u, &first), dot(&u, &second)];
     close("⟨Jᵀu, v⟩ and the tangent of the gradient", &found, &wanted, 1e-8);
 
-    // Forward over reverse: tangents around a tape.
+    // Forward over reverse: tangents on tensors of a tape.
     type Inner = Autodiff<B>;
     let mut leaves = Vec::new();
     let mut operand = |(x, v): (&Vec<f64>, &Vec<f64>)| {

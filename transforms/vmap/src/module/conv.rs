@@ -1,8 +1,8 @@
 //! Convolutions and their derivatives.
 //!
-//! A batch of inputs is more samples. A batch of weights is more groups: channels of example i meet the weights
-//! of example i. Weights of a batch over one input are more channels of the result. A bias that the
-//! convolution cannot take is added behind it.
+//! Batched inputs are additional samples. Batched weights are additional groups: the channels of example i are
+//! convolved with the weights of example i. Batched weights on a shared input are additional output channels. A bias
+//! that the convolution does not support is added afterwards.
 
 use burn_backend::ops::{ConvOptions, ConvTransposeOptions};
 use burn_backend::tensor::{Float, FloatTensor};
@@ -17,9 +17,9 @@ use burn_backend::ops::FloatTensorOps;
 
 /// Options of a convolution, forward or transposed.
 pub(super) trait Grouped: Clone {
-    /// As many times the groups.
+    /// Options with the number of groups multiplied by `size`.
     fn times(&self, size: usize) -> Self;
-    /// The groups.
+    /// Number of groups.
     fn groups(&self) -> usize;
 }
 
@@ -45,7 +45,7 @@ type Forward<B, O> =
     fn(FloatTensor<B>, FloatTensor<B>, Option<FloatTensor<B>>, O) -> FloatTensor<B>;
 type Three<B, O> = fn(FloatTensor<B>, FloatTensor<B>, FloatTensor<B>, O) -> FloatTensor<B>;
 
-/// `y + b` with `b` along channels.
+/// `y + b`, with `b` along the channel axis.
 fn biased<B: Backend>(y: F<B>, bias: Option<F<B>>) -> F<B> {
     let Some(bias) = bias else { return y };
     let mut shape = vec![1; y.rank()];
@@ -53,7 +53,7 @@ fn biased<B: Backend>(y: F<B>, bias: Option<F<B>>) -> F<B> {
     Vmap::<B>::float_add(y, movement::reshape::<B, Float>(bias, Shape::from(shape)))
 }
 
-/// Weights of a batch over one input: `[o, …]` of all examples as channels of one result.
+/// Batched weights on a shared input: the output channels `[o, …]` of all examples in one result.
 fn wide<B: Backend, O: Grouped>(
     x: F<B>,
     weight: F<B>,
@@ -63,7 +63,7 @@ fn wide<B: Backend, O: Grouped>(
 ) -> F<B> {
     let (groups, shape) = (options.groups(), weight.shape());
     let (out, rest) = (shape[0], shape[1..].iter().product::<usize>());
-    // Channels stay in their groups.
+    // Output channels stay within their group.
     let parted =
         B::float_reshape(weight.into_inner().0, Shape::from([size, groups, out / groups, rest]));
     let mut all = shape.to_vec();
@@ -94,7 +94,7 @@ pub(super) fn forward<B: Backend, const N: usize>(
     }
 }
 
-/// Forward or transposed: in both the weights' first axis is that of the groups.
+/// Forward or transposed convolution: in both, the first axis of the weights contains the groups.
 #[track_caller]
 pub(super) fn any<B: Backend, O: Grouped>(
     x: F<B>,
@@ -122,7 +122,7 @@ pub(super) fn any<B: Backend, O: Grouped>(
     }
 }
 
-/// The cotangent of the input, of which the shape alone matters.
+/// Cotangent of the input; of the input itself only the shape is used.
 #[track_caller]
 pub(super) fn x_backward<B: Backend, const N: usize>(
     x: F<B>,
@@ -149,7 +149,7 @@ pub(super) fn x_backward<B: Backend, const N: usize>(
     }
 }
 
-/// The cotangent of the input of a transposed convolution.
+/// Cotangent of the input of a transposed convolution.
 #[track_caller]
 pub(super) fn transposed_x_backward<B: Backend, const N: usize>(
     weight: F<B>,
@@ -172,7 +172,7 @@ pub(super) fn transposed_x_backward<B: Backend, const N: usize>(
     }
 }
 
-/// The cotangent of the weights, per example: a group for each.
+/// Cotangent of the weights per example, with one group per example.
 #[track_caller]
 pub(super) fn weight_backward<B: Backend, O: Grouped>(
     x: F<B>,
@@ -192,7 +192,7 @@ pub(super) fn weight_backward<B: Backend, O: Grouped>(
     unfold::<B, Float>(rule(x, like, grad, options.times(size)), Some(size))
 }
 
-/// The cotangent of the bias, per example.
+/// Cotangent of the bias per example.
 pub(super) fn bias_backward<B: Backend>(
     x: F<B>,
     bias: F<B>,

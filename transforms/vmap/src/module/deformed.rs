@@ -1,4 +1,4 @@
-//! Deformable convolution: batches as in [`conv`](super::conv), where offsets and masks have groups as well.
+//! Deformable convolution: batching as in [`conv`](super::conv), where offsets and masks have groups, too.
 
 use burn_backend::ops::{DeformConv2dBackward, DeformConvOptions, FloatTensorOps};
 use burn_backend::tensor::{Float, FloatTensor};
@@ -62,7 +62,7 @@ pub(super) fn forward<B: Backend>(
     }
 }
 
-/// The weights have a cotangent per example, so that all go the way of batched weights.
+/// The weights have one cotangent per example, so all cases use the rule of batched weights.
 #[track_caller]
 pub(super) fn backward<B: Backend>(
     x: F<B>,
@@ -97,7 +97,7 @@ pub(super) fn backward<B: Backend>(
         };
     };
     let all = |x: F<B>| -> FloatTensor<B> { interleave::<B>(x, size) };
-    // The rule of a bias is a sum, which knows nothing of groups.
+    // The cotangent of the bias is a sum that has no group structure.
     let bias_grad = bias.map(|bias| {
         let rows = movement::permute::<B, Float>(grad.clone(), &[1, 0, 2, 3]);
         let n = rows.shape().num_elements() / bias.shape()[0].max(1);

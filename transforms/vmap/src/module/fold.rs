@@ -1,4 +1,4 @@
-//! The batch as part of an axis that modules have anyway: their own batch, or channels in groups.
+//! Merging of the batch into an axis that module operations already have: the sample axis, or grouped channels.
 //!
 //! ```text
 //! fold         [b, n, …]     →  [b n, …]      more samples
@@ -13,7 +13,7 @@ use crate::movement::{Mapped, raise};
 use crate::rows::F;
 use crate::tensor::VmapTensor;
 
-/// `[b n, …]`; without a batch as it is.
+/// Merges the batch into the first axis, `[b n, …]`; a shared tensor is unchanged.
 pub(crate) fn fold<B: Backend, K: Kind<B>>(
     x: Mapped<B, K>,
     size: Option<usize>,
@@ -24,7 +24,7 @@ pub(crate) fn fold<B: Backend, K: Kind<B>>(
     }
 }
 
-/// The inverse of [`fold`].
+/// Inverse of [`fold`].
 pub(crate) fn unfold<B: Backend, K: Kind<B>>(
     x: Primitive<B, K>,
     size: Option<usize>,
@@ -35,7 +35,7 @@ pub(crate) fn unfold<B: Backend, K: Kind<B>>(
     }
 }
 
-/// Axes `at` and `at + 1` as one.
+/// Merges axes `at` and `at + 1`.
 pub(crate) fn join<B: Backend, K: Kind<B>>(x: Primitive<B, K>, at: usize) -> Primitive<B, K> {
     let mut shape = x.shape().to_vec();
     let inner = shape.remove(at + 1);
@@ -43,7 +43,7 @@ pub(crate) fn join<B: Backend, K: Kind<B>>(x: Primitive<B, K>, at: usize) -> Pri
     K::reshape(x, Shape::from(shape))
 }
 
-/// Axis `at` as two: `size` and `n`.
+/// Splits axis `at` into `size` and `n`.
 pub(crate) fn split<B: Backend, K: Kind<B>>(
     x: Primitive<B, K>,
     at: usize,
@@ -55,43 +55,43 @@ pub(crate) fn split<B: Backend, K: Kind<B>>(
     K::reshape(x, Shape::from(shape))
 }
 
-/// The inverse of [`join`]; what is empty has been split into nothing.
+/// Inverse of [`join`]; an axis split by a size of 0 has parts of size 0.
 fn parted<B: Backend, K: Kind<B>>(x: Primitive<B, K>, at: usize, size: usize) -> Primitive<B, K> {
     let n = x.shape()[at].checked_div(size).unwrap_or(0);
     split::<B, K>(x, at, size, n)
 }
 
-/// Axes `i` and `j` exchanged.
+/// Swaps axes `i` and `j`.
 fn swap<B: Backend>(x: Primitive<B, Float>, i: usize, j: usize) -> Primitive<B, Float> {
     B::float_swap_dims(x, i, j)
 }
 
-/// `[n, b c, …]`, of a batch or of what all examples share.
+/// `[n, b c, …]`; a shared tensor is broadcast along the batch.
 pub(crate) fn interleave<B: Backend>(x: F<B>, size: usize) -> Primitive<B, Float> {
     let x = raise::<B, Float>(x, Some(size));
     join::<B, Float>(swap::<B>(x, 0, 1), 1)
 }
 
-/// The inverse of [`interleave`].
+/// Inverse of [`interleave`].
 pub(crate) fn separate<B: Backend>(x: Primitive<B, Float>, size: usize) -> F<B> {
     VmapTensor::batched(swap::<B>(parted::<B, Float>(x, 1, size), 0, 1))
 }
 
-/// Zeros in the place of a tensor of which the shape alone is asked for: a view of one.
+/// Zeros as a broadcast view of one element, for operands of which only the shape is used.
 pub(crate) fn blank<B: Backend>(x: &F<B>, shape: impl Into<Shape>) -> Primitive<B, Float> {
     let shape = shape.into();
     let one = shape.iter().map(|&n| n.min(1)).collect();
     B::float_expand(B::float_zeros(one, &B::float_device(x.inner()), x.dtype().into()), shape)
 }
 
-/// The shape of [`fold`] of a batch.
+/// Shape of [`fold`] of a batch.
 pub(crate) fn folded(shape: &Shape, size: Option<usize>) -> Shape {
     let mut shape = shape.to_vec();
     shape[0] *= size.unwrap_or(1);
     Shape::from(shape)
 }
 
-/// The shape of [`interleave`].
+/// Shape of [`interleave`].
 pub(crate) fn interleaved(shape: &Shape, size: usize) -> Shape {
     let mut shape = shape.to_vec();
     shape[1] *= size;

@@ -60,7 +60,7 @@ macro_rules! convolutions {
     };
 }
 
-/// Operations on samples: the batch is more of them.
+/// Operations on samples: the batch is merged into the sample axis.
 macro_rules! samples {
     ($($f:ident($($arg:ident: $t:ty),*))*) => {$(
         fn $f(x: F<B>, $($arg: $t),*) -> F<B> {
@@ -70,7 +70,7 @@ macro_rules! samples {
     )*};
 }
 
-/// Their derivatives.
+/// Derivatives of the operations on samples.
 macro_rules! samples_backward {
     ($($f:ident($($arg:ident: $t:ty),*))*) => {$(
         #[track_caller]
@@ -273,7 +273,7 @@ impl<B: Backend> ModuleOps<Self> for Vmap<B> {
             let (weight, bias) = (weight.into_inner().0, bias.map(|bias| bias.into_inner().0));
             return x.map(|x| B::linear(x, weight, bias));
         }
-        // Rows of any number of axes.
+        // All leading axes are flattened into rows.
         let shape = x.shape();
         let out = weight.shape()[1];
         let y = Self::float_matmul(rows::<B>(x), weight);
@@ -366,7 +366,7 @@ impl<B: Backend> ModuleOps<Self> for Vmap<B> {
     }
 }
 
-/// `[n, d]` of `[…, d]`.
+/// Flattens `[…, d]` to `[n, d]`.
 fn rows<B: Backend>(x: F<B>) -> F<B> {
     let shape = x.shape();
     let last = shape.num_dims() - 1;
@@ -374,7 +374,7 @@ fn rows<B: Backend>(x: F<B>) -> F<B> {
     reshape::<B, Float>(x, Shape::from([n, shape[last]]))
 }
 
-/// A mask or bias with as many samples as there are queries.
+/// A mask or bias, broadcast to the number of samples of the queries.
 fn sampled<B: Backend, K: crate::kind::Kind<B>>(x: Mapped<B, K>, samples: usize) -> Mapped<B, K> {
     let mut shape = x.shape().to_vec();
     if shape[0] == samples {
@@ -384,7 +384,7 @@ fn sampled<B: Backend, K: crate::kind::Kind<B>>(x: Mapped<B, K>, samples: usize)
     expand::<B, K>(x, Shape::from(shape))
 }
 
-/// `[time, b n, classes]` of examples `[time, n, classes]`.
+/// `[time, b n, classes]` from examples `[time, n, classes]`.
 fn time_first<B: Backend>(x: F<B>, size: Option<usize>) -> FloatTensor<B> {
     match size {
         None => x.into_inner().0,

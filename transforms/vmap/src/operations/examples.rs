@@ -1,5 +1,5 @@
-//! The last resort for operations that read elements and do not say what they are on a batch: one example
-//! after the other, and the results side by side. The policy for fallbacks is asked first.
+//! Last fallback for operations that read elements and have no batching rule: a loop over examples whose results are
+//! stacked. The fallback policy must allow it.
 
 use burn_backend::{Shape, Slice, TensorMetadata};
 use burn_t4a::ext::operation::{
@@ -16,7 +16,7 @@ use crate::kind::{Kind, Primitive};
 use crate::movement::Mapped;
 use crate::tensor::VmapTensor;
 
-/// Asks the policy, and whether there is an example.
+/// Checks the fallback policy; an empty batch is an error.
 fn allowed<O: Operation>(op: &O, size: usize) -> Result<(), O::Error> {
     if size == 0 {
         let message = "an operation that reads elements has no definition for a batch of none";
@@ -26,7 +26,7 @@ fn allowed<O: Operation>(op: &O, size: usize) -> Result<(), O::Error> {
     Ok(())
 }
 
-/// Example i.
+/// Example `i` of a batch.
 fn example<B: Operations, K: Kind<B>>(x: &Mapped<B, K>, i: usize) -> Primitive<B, K> {
     let shape = x.shape();
     let (inner, batched) = x.clone().into_inner();
@@ -37,7 +37,7 @@ fn example<B: Operations, K: Kind<B>>(x: &Mapped<B, K>, i: usize) -> Primitive<B
     K::reshape(K::slice(inner, &[one]), shape)
 }
 
-/// Examples side by side.
+/// Stacks examples along a new batch axis.
 fn stack<B: Operations, K: Kind<B>>(all: Vec<Primitive<B, K>>) -> Mapped<B, K> {
     let widen = |x: Primitive<B, K>| {
         let shape: Shape = [1].into_iter().chain(x.shape().iter().copied()).collect();
@@ -58,7 +58,7 @@ fn floats<B: Operations>(all: Vec<Floats<B>>) -> Above<B> {
     Floats(stack::<B, Float>(all.into_iter().map(|x| x.0).collect()))
 }
 
-/// The same place of every example.
+/// Transposes a list of per-example lists.
 fn transposed<T>(all: Vec<Vec<T>>) -> Vec<Vec<T>> {
     let count = all.first().map_or(0, Vec::len);
     let mut all: Vec<_> = all.into_iter().map(Vec::into_iter).collect();
@@ -126,7 +126,7 @@ pub(super) fn vjp<O: Operation, B: Operations>(
         let one = Reverse { kept: &kept, cotangents: &cotangents, hidden: &hidden, wanted };
         all.push(B::vjp(op, &one)?);
     }
-    // A rule gives the same cotangents for every example.
+    // A rule returns cotangents for the same operands in every example.
     let whole = |all: Vec<Option<Floats<B>>>| {
         let all: Option<Vec<Floats<B>>> = all.into_iter().collect();
         all.map(floats)

@@ -1,4 +1,4 @@
-//! An operation on a batch as an operation below: where the batch is in each array.
+//! Batched form of an operation on the inner backend: position of the batch in each array.
 
 use burn_backend::{Backend, Shape, TensorMetadata};
 use burn_t4a::ext::operation::{OnBatch, Operand, Operation, Operations, Outcome, Value};
@@ -13,7 +13,7 @@ use crate::module::fold::{join, split};
 use crate::movement::{Mapped, expand, raise};
 use crate::tensor::VmapTensor;
 
-/// The size of the batch of an operand.
+/// Batch size of an operand.
 pub(super) fn size_of<B: Operations>(x: &Operand<Vmap<B>>) -> Option<usize> {
     match x {
         Value::Float(x) => x.0.size(),
@@ -22,19 +22,19 @@ pub(super) fn size_of<B: Operations>(x: &Operand<Vmap<B>>) -> Option<usize> {
     }
 }
 
-/// Where the batch is in an array below.
+/// Position of the batch in an array of the inner backend.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
-    /// Nowhere.
+    /// No batch axis.
     Shared,
-    /// An axis in front.
+    /// Leading batch axis.
     Front,
-    /// Left of this axis, which has so many elements in an example, as one axis with it.
+    /// Merged into this axis as its outer part; the second number is the size of the axis in one example.
     Joined(usize, usize),
 }
 
 impl Place {
-    /// The array below.
+    /// Converts to an array of the inner backend.
     pub(super) fn down<B: Backend, K: Kind<B>>(
         self,
         x: Mapped<B, K>,
@@ -59,7 +59,7 @@ impl Place {
         }
     }
 
-    /// The array above.
+    /// Converts back to a mapped array.
     pub(super) fn up<B: Backend, K: Kind<B>>(
         self,
         x: Primitive<B, K>,
@@ -81,21 +81,21 @@ impl Place {
     }
 }
 
-/// What runs below.
+/// Operation on the inner backend and the positions of the batch.
 pub(super) struct Form<O> {
     pub(super) op: O,
-    /// `None` if nothing is a batch.
+    /// Batch size; `None` if no operand is batched.
     pub(super) size: Option<usize>,
-    /// Whether hidden results and what else is kept are batches as well.
+    /// True if hidden results and other residuals are batched as well.
     pub(super) residuals: bool,
     operands: Vec<Place>,
-    /// `None`: all in front, or all shared.
+    /// Batch positions of the results; `None` if all are leading, or all shared.
     results: Option<Vec<Place>>,
 }
 
 impl<O: Operation> Form<O> {
-    /// Of operands that `differ`; where the operation does not take them as they are, what is shared is
-    /// repeated.
+    /// Form for operands that `differ` between examples. If the operation does not support this combination, shared
+    /// operands are broadcast.
     pub(super) fn of<B: Operations>(
         op: &O,
         size: Option<usize>,
@@ -120,7 +120,7 @@ impl<O: Operation> Form<O> {
             OnBatch::Joined { operands, results } => {
                 let along =
                     |(x, axis): (&Operand<Vmap<B>>, &Option<usize>)| Some(shape(x)[(*axis)?]);
-                // What is kept of operands keeps their order.
+                // The residuals contain operands by index, so all of them are required.
                 if inputs.len() != operands.len() {
                     return None;
                 }
@@ -162,7 +162,7 @@ impl<O: Operation> Form<O> {
         Floats(place.down::<B, Float>(x.0.clone(), self))
     }
 
-    /// Whether what is the same for all examples has one cotangent.
+    /// True if every result that is shared by all examples has a shared cotangent.
     pub(super) fn takes<B: Operations>(&self, cotangents: &[Option<Above<B>>]) -> bool {
         cotangents.iter().enumerate().all(|(k, g)| match (self.result_place(k), g) {
             (Place::Shared, Some(g)) => !g.0.is_batched(),
@@ -182,8 +182,8 @@ impl<O: Operation> Form<O> {
         all.iter().map(|g| Some(self.float(self.residual_place(), g.as_ref()?))).collect()
     }
 
-    /// What was kept, for the rule below; what it needs beyond operands and results is computed again if it is
-    /// no batch.
+    /// Residuals for the rule of the inner backend. Those other than operands and results are recomputed if they are
+    /// not batched.
     pub(super) fn kept<B: Operations>(
         &self,
         kept: &Kept<Above<B>>,

@@ -1,9 +1,9 @@
-//! Operations as values on batches.
+//! Batching of operations outside of Burn's traits.
 //!
 //! ```text
-//! on_batch   the operation that it is on a batch: one run below
-//! portable   without one: its definition and its rule, on tensors of Vmap<B>
-//! examples   where these read elements: one example after the other
+//! on_batch   batching rule of the operation: one call on the inner backend
+//! portable   without a rule: its definition and its derivative rules, on tensors of Vmap<B>
+//! examples   if these read elements: a loop over examples
 //! ```
 
 mod examples;
@@ -26,10 +26,10 @@ use crate::movement::{Mapped, raise};
 use crate::tensor::{VmapTensor, common};
 use form::{Form, Place, size_of};
 
-/// Floats of `Vmap<B>`.
+/// Float tensors of `Vmap<B>`.
 type Above<B> = Floats<Vmap<B>>;
 
-/// Runs an expression on the tensor of a value, with `K` as its kind.
+/// Evaluates an expression on the tensor of a value, with `K` bound to its kind.
 macro_rules! on_value {
     ($value:expr, $x:ident: $k:ident => $body:expr) => {
         match $value {
@@ -53,7 +53,7 @@ macro_rules! on_value {
 }
 use on_value;
 
-/// The batches of a value and of its tangent.
+/// Batch sizes of a value and of its tangent.
 fn dual_size<B: Operations>(x: &Value<Dual<Above<B>>>) -> [Option<usize>; 2] {
     let tangent = match x {
         Value::Float(Dual { tangent: Some(t), .. }) => t.0.size(),
@@ -100,7 +100,7 @@ impl<B: Operations> Operations for Vmap<B> {
         let &Reverse { kept, cotangents, hidden, wanted } = reverse;
         let sizes = all_sizes::<B>(kept).into_iter().chain(cotangent_sizes::<B>(cotangents));
         let size = common(op.name(), sizes.chain(cotangent_sizes::<B>(hidden)));
-        // A cotangent of what is shared differs between examples.
+        // The cotangent of a shared operand differs between examples.
         let differ = |(x, wanted): (&Option<Operand<Self>>, &bool)| {
             *wanted || x.as_ref().is_none_or(|x| size_of(x).is_some())
         };
@@ -170,7 +170,7 @@ impl<B: Operations> Operations for Vmap<B> {
     }
 }
 
-/// What the definition gives; if it failed because it reads elements of a batch, what examples give.
+/// Evaluates the portable definition; if it fails because it reads elements of a batch, loops over examples.
 fn unless_read<T, E>(
     portable: impl FnOnce() -> Result<T, E>,
     examples: impl FnOnce() -> Result<T, E>,
@@ -180,7 +180,7 @@ fn unless_read<T, E>(
     if found.is_err() && read_refused() { examples() } else { found }
 }
 
-/// The steps are those of all examples at once, in a scan below.
+/// A scan on the inner backend; each step computes all examples.
 impl<B: ScanBackend> ScanBackend for Vmap<B> {
     fn chooses_path() -> bool {
         B::chooses_path()
@@ -205,7 +205,7 @@ impl<B: ScanBackend> ScanBackend for Vmap<B> {
         fixed_point_at_level::<B, Self>(&steps, &consts, &init, settings)
     }
 
-    /// Goes on as long as one example does; the others are left as they are by the steps.
+    /// Iterates until the test is false for all examples; the steps leave finished examples unchanged.
     fn iterate(
         mut repeated: Repeated<Above<B>>,
         all: [Flat<Above<B>>; 3],
@@ -237,7 +237,7 @@ impl<B: ScanBackend> ScanBackend for Vmap<B> {
     }
 }
 
-/// Whether it holds for one example.
+/// Reduces a batched boolean with logical or.
 fn any_example<B: Operations>(holds: Operand<Vmap<B>>) -> Operand<Vmap<B>> {
     match holds {
         Value::Flags(Bools(x)) if x.is_batched() => {
@@ -247,7 +247,7 @@ fn any_example<B: Operations>(holds: Operand<Vmap<B>>) -> Operand<Vmap<B>> {
     }
 }
 
-/// The form is the size of the batch.
+/// The form of a value is its batch size.
 impl<B: Operations> Level for Vmap<B> {
     type Above = Above<B>;
     type Below = Floats<B>;
@@ -273,7 +273,7 @@ impl<B: Operations> Level for Vmap<B> {
     }
 }
 
-/// With the batch behind the leading axis if there are both.
+/// Moves the batch behind the leading axis if there are both.
 fn lowered<B: Backend, K: Kind<B>>(
     x: Mapped<B, K>,
     size: Option<usize>,
@@ -284,7 +284,7 @@ fn lowered<B: Backend, K: Kind<B>>(
         return x;
     }
     let x = swapped::<B, K>(x);
-    // An element of numbers has the shape [1].
+    // A scalar element has the shape [1].
     let shape = x.shape();
     match shape.num_dims() {
         2 => K::reshape(x, Shape::from([shape[0], shape[1], 1])),
@@ -292,7 +292,7 @@ fn lowered<B: Backend, K: Kind<B>>(
     }
 }
 
-/// With its first two axes exchanged.
+/// Swaps the first two axes.
 fn swapped<B: Backend, K: Kind<B>>(x: Primitive<B, K>) -> Primitive<B, K> {
     let mut axes: Vec<usize> = (0..x.shape().num_dims()).collect();
     axes.swap(0, 1);

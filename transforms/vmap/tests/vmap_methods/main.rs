@@ -1,6 +1,6 @@
-//! Methods of Burn's traits on batches.
+//! Methods of Burn's backend traits on batches.
 
-// Results are written where they are made: a tuple says which.
+// Result types are tuples written in full at each row.
 #![allow(clippy::type_complexity)]
 
 mod bools;

@@ -6,10 +6,10 @@ use burn_tensor::{Bool, Int, Tensor};
 
 use crate::rows::{p, rows, t};
 
-/// Forward, cotangents of input, weights and bias.
+/// Result of the forward pass, cotangents of input and weights, and cotangent of the bias.
 type Four<B, const D: usize> = (Vec<Tensor<B, D>>, Tensor<B, 1>);
 
-/// All rules of a convolution: `y` has the shape of the result.
+/// All rules of a convolution; `y` has the shape of the result.
 macro_rules! convolution {
     ($d:literal; $x:ident, $w:ident, $b:ident, $y:ident, $options:expr;
      $forward:ident, $of_x:ident, $of_w:ident, $of_b:ident) => {{
@@ -25,7 +25,7 @@ macro_rules! convolution {
     }};
 }
 
-/// As above, transposed.
+/// All rules of a transposed convolution.
 macro_rules! transposed {
     ($x:ident, $w:ident, $b:ident, $y:ident, $options:expr;
      $forward:ident, $of_x:ident, $of_w:ident, $of_b:ident) => {{

@@ -1,5 +1,5 @@
-//! Functions on a batch against a loop over its examples, operands batched and shared in all combinations, in
-//! one level and in two.
+//! Functions on a batch against a loop over its examples, for all combinations of batched and shared operands, with one
+//! and two nested levels.
 
 use burn_backend::ops::{BoolTensorOps, FloatTensorOps, IntTensorOps};
 use burn_backend::tensor::FloatTensor;
@@ -13,10 +13,10 @@ pub(crate) type B = BurnT4a;
 pub(crate) type V = Vmap<B>;
 pub(crate) type VV = Vmap<V>;
 
-/// Examples of the outer and of the inner level.
+/// Batch sizes of the outer and of the inner level.
 const BATCH: [usize; 2] = [3, 2];
 
-/// Elements of an operand.
+/// Element kind of an operand.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Kind {
     /// Floats in (−2, 2).
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     Bool,
 }
 
-/// Types of operands.
+/// Element kind of an operand type.
 pub(crate) trait Operand {
     const KIND: Kind;
 }
@@ -40,17 +40,17 @@ impl<B: Backend, const D: usize> Operand for Tensor<B, D, Bool> {
     const KIND: Kind = Kind::Bool;
 }
 
-/// The float primitive of a tensor.
+/// Unwraps the float primitive of a tensor.
 pub(crate) fn p<B: Backend, const D: usize>(x: Tensor<B, D>) -> FloatTensor<B> {
     x.into_primitive().tensor()
 }
 
-/// The tensor of a float primitive.
+/// Wraps a float primitive as a tensor.
 pub(crate) fn t<B: Backend, const D: usize>(x: FloatTensor<B>) -> Tensor<B, D> {
     Tensor::from_primitive(TensorPrimitive::Float(x))
 }
 
-/// Numbers without a pattern, the same in every run.
+/// Deterministic pseudo-random numbers.
 pub(crate) fn noise(n: usize, seed: usize) -> Vec<f32> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed as u64 + 1);
     let next = || {
@@ -61,7 +61,7 @@ pub(crate) fn noise(n: usize, seed: usize) -> Vec<f32> {
     std::iter::repeat_with(next).take(n).collect()
 }
 
-/// An operand, and which levels it is batched in.
+/// An operand, and the levels in which it is batched.
 pub(crate) struct Drawn {
     kind: Kind,
     tensor: T4aTensor,
@@ -69,7 +69,7 @@ pub(crate) struct Drawn {
 }
 
 impl Drawn {
-    /// `case`: two bits per operand.
+    /// Draws an operand; `case` has two bits per operand, one per level.
     pub(crate) fn new(kind: Kind, shape: &[usize], operand: usize, case: usize) -> Self {
         let batched = [0, 1].map(|level| case >> (2 * operand + level) & 1 == 1);
         let sizes =
@@ -94,13 +94,13 @@ impl Drawn {
         build(&Structure::Leaf, vec![leaf]).unwrap()
     }
 
-    /// One example.
+    /// The operand of one example.
     pub(crate) fn at<X: Tree<B>>(&self, at: [usize; 2]) -> X {
         let mut x = self.tensor.clone();
         for (i, _) in at.into_iter().zip(self.batched).filter(|(_, batched)| *batched) {
             let shape = x.shape();
             let one = Slice::new(i as isize, Some(i as isize + 1), 1);
-            // One type serves all kinds.
+            // All tensor kinds have the same primitive type.
             x = B::float_reshape(B::float_slice(x, &[one]), Shape::from(shape[1..].to_vec()));
         }
         Self::build(match self.kind {
@@ -110,7 +110,7 @@ impl Drawn {
         })
     }
 
-    /// All examples, in one level.
+    /// The operand of all examples, with one level.
     pub(crate) fn one<X: Tree<V>>(&self) -> X {
         let x = wrap(self.tensor.clone(), self.batched[0] || self.batched[1]);
         Self::build(match self.kind {
@@ -120,7 +120,7 @@ impl Drawn {
         })
     }
 
-    /// All examples, in two levels.
+    /// The operand of all examples, with two levels.
     pub(crate) fn two<X: Tree<VV>>(&self) -> X {
         let x = wrap(wrap(self.tensor.clone(), self.batched[0]), self.batched[1]);
         Self::build(match self.kind {
@@ -135,7 +135,7 @@ fn wrap<P: 'static>(x: P, batched: bool) -> VmapTensor<P> {
     if batched { VmapTensor::batched(x) } else { VmapTensor::shared(x) }
 }
 
-/// A result: its elements, and which levels it is batched in.
+/// A result: its elements, and the levels in which it is batched.
 struct Found {
     shape: Vec<usize>,
     dtype: burn_tensor::DType,
@@ -171,7 +171,7 @@ fn below<C: Backend>(leaf: Leaf<Vmap<C>>) -> (Leaf<C>, bool) {
     }
 }
 
-/// Compares every example. `levels` is 1 or 2; in one level the batch is that which the operands have.
+/// Compares every example. `levels` is 1 or 2; with one level the batch is that of the operands.
 pub(crate) fn compare<R: Tree<B>, M: Tree<V>, N: Tree<VV>>(
     name: &str,
     case: usize,
@@ -235,7 +235,7 @@ fn equal(context: &str, expected: &Found, given: &Found, at: [usize; 2]) {
     }
 }
 
-/// A test per function: operands with their shapes, and the body for any backend with this trait.
+/// One test per function: operands with their shapes, and a body generic over backends with this trait.
 macro_rules! rows {
     (on $bound:ident: $($name:ident($($x:ident: $t:ty = $shape:expr),*) -> $r:ty $body:block)*) => {$(
         #[test]
@@ -248,7 +248,7 @@ macro_rules! rows {
                 }};
             }
             let operands = [$(stringify!($x)),*].len();
-            // Of many operands some combinations: prime steps through all of them.
+            // Rows with many operands test a subset of the combinations; the step is prime.
             let (cases, step) = (1usize << (2 * operands), [1, 1, 1, 1, 3, 11][operands]);
             for case in (0..cases).step_by(step) {
                 let mut drawn = Vec::new();
