@@ -1,23 +1,23 @@
-//! Settings that come from the environment: read once, at the first use.
+//! Settings from environment variables, read once at first use.
 
 use std::env;
 use std::ffi::OsString;
 
 use thiserror::Error;
 
-/// A variable of the environment with a value that means nothing.
+/// An environment variable has an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{name}: expected {expected}, given {given:?}")]
 pub struct Invalid {
-    /// The variable.
+    /// Name of the variable.
     pub name: &'static str,
-    /// What it may be.
+    /// Description of the accepted values.
     pub expected: &'static str,
-    /// What it is.
+    /// The given value.
     pub given: OsString,
 }
 
-/// A variable of the environment that holds a setting.
+/// A setting in an environment variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable<T> {
     name: &'static str,
@@ -26,7 +26,7 @@ pub struct Variable<T> {
 }
 
 impl<T> Variable<T> {
-    /// The variable `name`, read by `parse`; `expected` is what it takes, in words.
+    /// The variable `name`, parsed by `parse`; `expected` describes the accepted values in error messages.
     pub const fn new(
         name: &'static str,
         expected: &'static str,
@@ -35,10 +35,10 @@ impl<T> Variable<T> {
         Self { name, expected, parse }
     }
 
-    /// Its value, if it is set.
+    /// The value, if the variable is set.
     ///
     /// # Errors
-    /// If it has a value that means nothing.
+    /// If the value is invalid.
     pub fn read(&self) -> Result<Option<T>, Invalid> {
         let Some(given) = env::var_os(self.name) else { return Ok(None) };
         match given.to_str().and_then(|text| (self.parse)(text.trim())) {
@@ -47,8 +47,8 @@ impl<T> Variable<T> {
         }
     }
 
-    /// Its value, for a first use, where there is nobody to return an error to: a value that means
-    /// nothing counts as none, and one line on the standard error output says so.
+    /// The value, for callers that cannot return an error: an invalid value is ignored, with one line on the standard
+    /// error output.
     pub fn get(&self) -> Option<T> {
         self.read().unwrap_or_else(|error| {
             eprintln!("{error}: ignored");
@@ -57,7 +57,7 @@ impl<T> Variable<T> {
     }
 }
 
-/// A number of bytes: digits, and `KiB`, `MiB` or `GiB` if these are meant.
+/// A number of bytes: digits with an optional unit `KiB`, `MiB` or `GiB`.
 pub fn bytes(text: &str) -> Option<usize> {
     let unit = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
     let (number, unit) = unit
@@ -95,7 +95,7 @@ mod tests {
     fn a_variable_that_is_not_set_is_no_error() {
         let variable = Variable::new("T4A_NO_SUCH_SETTING", "bytes", bytes);
         assert_eq!((variable.read(), variable.get()), (Ok(None), None));
-        // Whatever the machine, this one is set and is no number.
+        // `PATH` is set on every machine and is not a number.
         let path = Variable::new("PATH", "a number of bytes", bytes);
         let error = path.read().unwrap_err().to_string();
         assert!(error.starts_with("PATH: expected a number of bytes, given"), "{error}");

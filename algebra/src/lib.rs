@@ -1,12 +1,12 @@
-//! Numbers and what they may do: classes of elements, elementary functions, semirings, and matrix products
-//! over any semiring as fast as the machine allows. It knows no tensor: a kernel here takes slices and
-//! strides. Whoever writes a semiring, or loops over numbers of their own, needs nothing else.
+//! Element types and their algebra: classes of elements, elementary functions, semirings, and matrix products over any
+//! semiring at the speed of the hardware. The crate has no tensor type: its kernels take slices and strides. It is
+//! sufficient for a user-defined semiring and for loops over user-defined element types.
 //!
 //! ```
 //! use t4a_algebra::MaxPlus;
 //! use t4a_algebra::gemm::{MatMut, MatRef, Product};
 //!
-//! // Longest ways of two steps: ⊕ is the maximum, ⊗ the sum.
+//! Longest paths of two steps: ⊕ is the maximum, ⊗ the sum.
 //! let step = [0.0f64, 3.0, f64::NEG_INFINITY, 1.0];
 //! let mut two = [0.0; 4];
 //! let (a, c) = (MatRef::row_major(&step, 2, 2)?, MatMut::row_major(&mut two, 2, 2)?);
@@ -17,23 +17,24 @@
 //!
 //! | task | |
 //! |---|---|
-//! | a semiring of one's own, its laws checked | [`Semiring`], [`laws`]; on the fast kernels [`UncheckedSemiring`] |
-//! | the built-in ones | [`Standard`], [`MaxPlus`], [`MinPlus`], [`MaxMul`], [`MaxMin`], [`LogSumExp`], [`Boolean`], [`Counting`], [`Counted`], [`KBest`] |
+//! | a user-defined semiring with checked laws | [`Semiring`], [`laws`]; with fast kernels [`UncheckedSemiring`] |
+//! | the built-in semirings | [`Standard`], [`MaxPlus`], [`MinPlus`], [`MaxMul`], [`MaxMin`], [`LogSumExp`],
+//! [`Boolean`], [`Counting`], [`Counted`], [`KBest`] |
 //! | a matrix product, strided, batched | [`gemm::Product`] |
-//! | which term attained each maximum | [`Selective`], [`gemm::Product::argmax`] |
-//! | code over types of elements | [`Scalar`], [`Numeric`], [`Real`], [`Float`], [`Int`], [`Field`] |
+//! | the argmax of every sum | [`Selective`], [`gemm::Product::argmax`] |
+//! | code generic over element types | [`Scalar`], [`Numeric`], [`Real`], [`Float`], [`Int`], [`Field`] |
 //! | `exp`, `tanh`, `erf`, … without branches | [`math`] |
-//! | a loop with the widest vectors of the machine | [`simd`] |
-//! | a loop on several threads, with the same result on any number | [`parallel`] |
+//! | a loop with the widest vectors of the CPU | [`simd`] |
+//! | a multithreaded loop whose result is independent of the number of threads | [`parallel`] |
 //! | a setting from the environment | [`environment`] |
 
 // scalar     Scalar → Numeric → { Real → { Int, Float }, Field }      one impl per element type
 // semiring   (T, ⊕, ⊗) as zero-sized tags over plain elements; semirings: one file each
-// laws       the axioms as checks, for everybody's semirings
+// laws       the axioms as checks, for user-defined semirings too
 // gemm       matrix products over any semiring, strided and batched
 // math       branch-free elementary functions on f32 and f64
-// simd       run one loop with the widest vector instructions of this machine
-// parallel   our own threads, and the one way to split work over them
+// simd       runs one loop with the widest vector instructions of the CPU
+// parallel   the thread pool, and the partition of work into chunks
 
 pub mod environment;
 pub mod gemm;

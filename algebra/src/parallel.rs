@@ -1,21 +1,19 @@
-//! Our own threads, and the one way to split work over them.
+//! The thread pool, and the partition of work into chunks.
 //!
 //! ```text
-//! caller    posts a job, computes chunks of it itself, waits for helpers that are still at one
-//! helper    takes part in a posted job until it has no more chunks, looks for another, sleeps
+//! caller    posts a job, computes chunks of it, waits for helpers that are still computing
+//! helper    computes chunks of a posted job until none is left, looks for another job, sleeps
 //! ```
 //!
-//! Whoever waits executes chunks of its own job and nothing else: an operation may be called while
-//! a lock is held, from a worker of anybody's thread pool, and from within a chunk, and neither
-//! runs a foreign task nor grows the stack. A job never needs a helper: with all of them busy, or
-//! none to be had, the caller computes every chunk.
+//! A waiting caller executes only chunks of its own job: an operation may be called while a lock is held, from a worker
+//! of any other thread pool, and from within a chunk, and neither runs a foreign task nor grows the stack. A job never
+//! requires a helper: if all are busy or none can be started, the caller computes every chunk.
 //!
-//! Work is cut into chunks whose number does not depend on how many threads there are, so results do
-//! not either.
+//! The number of chunks does not depend on the number of threads, so results do not either.
 //!
-//! # What work costs
-//! The unit is an addition of two elements in cache, about 0.1 ns; [`worthwhile`] compares with what a
-//! second thread costs (bench `threads` of `burn-t4a`).
+//! # Cost of work
+//! The unit is an addition of two elements in cache, about 0.1 ns; [`worthwhile`] compares the work with the cost of a
+//! second thread (bench `threads` of `burn-t4a`).
 //!
 //! | work | additions |
 //! |---|---|
@@ -41,19 +39,18 @@ mod rehearsal;
 
 pub use rehearsal::{Loop, Rehearsal, rehearse};
 
-/// Additions from which a thread that looks for work saves more than it costs: some 5 µs.
+/// Number of additions above which an awake idle thread saves more than it costs: some 5 µs.
 const FROM_AWAKE: usize = 1 << 16;
-/// Additions from which waking a thread saves more than it costs: some 30 µs.
+/// Number of additions above which waking a thread saves more than it costs: some 30 µs.
 const FROM_ASLEEP: usize = 1 << 18;
 
-/// How long a thread without work looks for some before it lets others run between its looks: about what
-/// waking one takes.
+/// Time for which an idle thread polls before it yields between polls: about the time to wake a thread.
 const SPIN: Duration = Duration::from_micros(30);
-/// How long before it sleeps: longer than what lies between the operations of a net, so that a training step
-/// finds it awake.
+/// Time after which an idle thread sleeps: longer than the gap between the operations of a network, so that the threads
+/// stay awake during a training step.
 const LINGER: Duration = Duration::from_micros(200);
 
-/// A number, at least 1, that is set, or from the environment, or a default.
+/// A positive number that is set by a call, by the environment, or by default.
 struct Count {
     /// 0 before the first use.
     now: AtomicUsize,
@@ -81,7 +78,7 @@ impl Count {
     #[cold]
     fn read(&self) -> usize {
         let count = self.variable.get().unwrap_or_else(self.otherwise);
-        // A number that was set meanwhile stays.
+        // A value set concurrently is kept.
         match self.now.compare_exchange(0, count, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => count,
             Err(set) => set,
@@ -93,43 +90,43 @@ fn at_least_one(text: &str) -> Option<usize> {
     text.parse().ok().filter(|&count| count > 0)
 }
 
-/// The number of threads in the environment.
+/// The environment variable for the number of threads.
 pub const VARIABLE: Variable<usize> =
     Variable::new("T4A_NUM_THREADS", "a number of threads, at least 1", at_least_one);
 static THREADS: Count = Count::new(VARIABLE, cores);
 
-/// Sets the number of threads of every operation from now on, at least 1. More than a few per core do not
-/// take part.
+/// Sets the number of threads of every subsequent operation, at least 1. The number of helpers is limited to a few per
+/// core.
 pub fn set_threads(threads: usize) {
     THREADS.set(threads);
 }
 
-/// Number of threads that an operation may use: the number set, the environment variable
-/// `T4A_NUM_THREADS`, or one per core.
+/// Maximum number of threads of an operation: the number set, the environment variable `T4A_NUM_THREADS`, or one per
+/// core.
 #[inline]
 pub fn threads() -> usize {
     THREADS.get()
 }
 
-/// The number of parts in the environment.
+/// The environment variable for the number of parts.
 pub const PARTS_VARIABLE: Variable<usize> =
     Variable::new("T4A_PARTS", "a number of parts, at least 1", at_least_one);
 static PARTS: Count = Count::new(PARTS_VARIABLE, || 4);
 
-/// Sets the number of parts of every large factorisation from now on, at least 1.
+/// Sets the number of parts of every subsequent large factorisation, at least 1.
 pub fn set_parts(parts: usize) {
     PARTS.set(parts);
 }
 
-/// Number of parts that the sums in a large factorisation are cut into: the number set, the environment
-/// variable `T4A_PARTS`, or 4. At most as many threads compute them. The rounding of the results depends
-/// on the parts, and not on the threads.
+/// Number of partial sums in a large factorisation: the number set, the environment variable `T4A_PARTS`, or 4. At most
+/// as many threads compute them. The rounding of the results depends on the parts, not on the threads.
 pub fn parts() -> usize {
     PARTS.get()
 }
 
-/// Whether work on `elements` elements, each about `cost` times as dear as an addition, is worth
-/// more than one thread, now: less work is if another thread is awake. Only who does the work may depend on it.
+/// True if work on `elements` elements, each at the cost of `cost` additions, currently justifies more than one thread;
+/// the threshold is lower if another thread is awake. The result may only affect the distribution of the work, not its
+/// arithmetic.
 #[inline]
 pub fn worthwhile(elements: usize, cost: usize) -> bool {
     let additions = elements.saturating_mul(cost);
@@ -139,13 +136,13 @@ pub fn worthwhile(elements: usize, cost: usize) -> bool {
             || CREW.last().is_some_and(|crew| crew.looking.load(Ordering::Relaxed) > 0))
 }
 
-/// [`worthwhile`] of so many multiply-adds of matrix products.
+/// [`worthwhile`] for a number of multiply-adds of matrix products.
 #[inline]
 pub fn worthwhile_steps(steps: usize) -> bool {
     worthwhile(steps / 16, 1)
 }
 
-/// [`worthwhile`] of so many multiply-adds of products with short sides.
+/// [`worthwhile`] for a number of multiply-adds of products with short sides.
 #[inline]
 pub fn worthwhile_narrow_steps(steps: usize) -> bool {
     worthwhile(steps / 4, 1)
@@ -153,9 +150,9 @@ pub fn worthwhile_narrow_steps(steps: usize) -> bool {
 
 /// Calls `body(chunk)` for every chunk in `0..chunks`, on several threads if `parallel`.
 ///
-/// The body is called through a pointer: chunks are large, and one copy of the scheduling is
-/// compiled instead of one per kernel. A panic in a chunk reaches the caller when no thread is in
-/// the body any more; chunks not yet begun are left out.
+/// The body is called through a pointer: chunks are large, and the scheduling is compiled once instead of once per
+/// kernel. A panic in a chunk is propagated to the caller after all threads have left the body; chunks that have not
+/// started are skipped.
 pub fn for_each(chunks: usize, parallel: bool, body: &(dyn Fn(usize) + Sync)) {
     if parallel && chunks > 1 {
         for_each_limited(chunks, threads(), body);
@@ -164,7 +161,7 @@ pub fn for_each(chunks: usize, parallel: bool, body: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// [`for_each`] on at most `threads` threads, the caller among them.
+/// [`for_each`] on at most `threads` threads, including the caller.
 pub fn for_each_limited(chunks: usize, threads: usize, body: &(dyn Fn(usize) + Sync)) {
     let helpers = threads.min(chunks).saturating_sub(1);
     if helpers == 0 {
@@ -190,12 +187,12 @@ pub fn for_each_limited(chunks: usize, threads: usize, body: &(dyn Fn(usize) + S
     }
 }
 
-/// Helpers of a job at most, however many are asked for: several per core, which take turns already.
+/// Maximum number of helpers of a job: several per core.
 fn most_helpers() -> usize {
     (4 * cores()).max(64)
 }
 
-/// The number of cores that the process may use. The system is queried once: a query reads several files.
+/// Number of cores available to the process. The system is queried once, because a query reads several files.
 pub fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| thread::available_parallelism().map_or(1, |n| n.get()))
@@ -210,22 +207,22 @@ pub fn for_each_mut<T: Send>(items: &mut [T], parallel: bool, body: impl Fn(usiz
     });
 }
 
-/// Work that several threads share. It lies on the stack of its owner, who leaves only when no
-/// helper knows it any more.
+/// Work shared by several threads. It is on the stack of its owner, which returns only when no helper holds a reference
+/// to it.
 struct Job<'a> {
     body: &'a (dyn Fn(usize) + Sync),
     chunks: usize,
-    /// The next chunk that nobody has begun.
+    /// Index of the next chunk to start.
     next: AtomicUsize,
-    /// Helpers that are at work on it.
+    /// Number of helpers executing chunks.
     helpers: AtomicUsize,
-    /// What the first chunk that panicked left.
+    /// Payload of the first panic in a chunk.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     owner: Thread,
 }
 
 impl Job<'_> {
-    /// Computes chunks until none is left.
+    /// Executes chunks until none is left.
     fn run(&self) {
         let chunks = || loop {
             let chunk = self.next.fetch_add(1, Ordering::Relaxed);
@@ -247,25 +244,24 @@ struct Entry {
     open: usize,
 }
 
-// SAFETY: a job is shared between threads (its body is `Sync`), and lives as long as its entry and
-// its helpers: see `Posted`.
+// SAFETY: a job is shared between threads (its body is `Sync`), and outlives its entry and its helpers: see `Posted`.
 unsafe impl Send for Entry {}
 
 struct Queue {
     entries: VecDeque<Entry>,
-    /// Threads that have been started.
+    /// Number of started threads.
     started: usize,
-    /// Threads that sleep until a job is posted.
+    /// Number of threads that sleep until a job is posted.
     asleep: usize,
 }
 
-/// The threads of a process and what they share.
+/// The threads of a process and their shared state.
 struct Crew {
     queue: Mutex<Queue>,
     posted: Condvar,
-    /// Helpers that posted jobs still wait for: what a thread without work looks at.
+    /// Number of open helper positions of posted jobs, polled by idle threads.
     open: AtomicUsize,
-    /// Threads that look for work.
+    /// Number of idle threads that poll for work.
     looking: AtomicUsize,
 }
 
@@ -280,15 +276,15 @@ impl Crew {
     }
 }
 
-/// Of a forked process its own: the threads of its parent are not there.
+/// One per process: a forked process does not have the threads of its parent.
 static CREW: PerProcess<Crew> = PerProcess::new(Crew::new);
 
-/// No code of others runs under our locks, so a poisoned one guards valid data.
+/// No user code runs under these locks, so the data of a poisoned lock is valid.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// A job in the queue. Dropping it takes the job back and waits for its helpers.
+/// A job in the queue. Dropping it removes the job and waits for its helpers.
 struct Posted<'a> {
     crew: &'static Crew,
     job: NonNull<Job<'static>>,
@@ -330,7 +326,7 @@ impl Drop for Posted<'_> {
         }
         // SAFETY: the job outlives this handle.
         let helpers = unsafe { &self.job.as_ref().helpers };
-        // Nobody joins any more.
+        // The entry is removed, so no further helper can join.
         if !spin(SPIN, || helpers.load(Ordering::Acquire) == 0) {
             while helpers.load(Ordering::Acquire) != 0 {
                 thread::park();
@@ -339,7 +335,7 @@ impl Drop for Posted<'_> {
     }
 }
 
-/// Waits a while for a condition, and is nobody in the way after [`SPIN`].
+/// Polls a condition for a time; yields to other threads between polls after [`SPIN`].
 fn spin(time: Duration, done: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     loop {
@@ -359,11 +355,11 @@ fn spin(time: Duration, done: impl Fn() -> bool) -> bool {
     }
 }
 
-/// Joins a posted job, if one waits for helpers.
+/// Joins a posted job if one has an open helper position.
 fn join(crew: &Crew, queue: &mut Queue) -> Option<NonNull<Job<'static>>> {
     let entry = queue.entries.front_mut()?;
     let job = entry.job;
-    // SAFETY: the owner of a job takes its entry out before it leaves, under the lock held here.
+    // SAFETY: the owner of a job removes its entry before it returns, under the lock held here.
     unsafe { job.as_ref() }.helpers.fetch_add(1, Ordering::Relaxed);
     crew.open.fetch_sub(1, Ordering::Relaxed);
     entry.open -= 1;
@@ -373,7 +369,7 @@ fn join(crew: &Crew, queue: &mut Queue) -> Option<NonNull<Job<'static>>> {
     Some(job)
 }
 
-/// What our threads do.
+/// Main loop of a pool thread.
 fn help(crew: &Crew) {
     loop {
         let mut queue = lock(&crew.queue);
@@ -393,7 +389,7 @@ fn help(crew: &Crew) {
             }
         };
         drop(queue);
-        // SAFETY: the owner waits until the helpers it counts have left.
+        // SAFETY: the owner waits until all counted helpers have left.
         let owner = unsafe {
             let job = job.as_ref();
             job.run();
@@ -407,7 +403,7 @@ fn help(crew: &Crew) {
     }
 }
 
-/// A pointer that may be used from several threads; who sends it says why that is sound.
+/// A pointer that may be used from several threads; each use must justify the absence of data races.
 #[derive(Debug)]
 pub struct SendPtr<T>(pub *mut T);
 
@@ -458,7 +454,7 @@ mod tests {
 
     #[test]
     fn helpers_take_part() {
-        // Two chunks that wait for each other end only on two threads.
+        // Two chunks that wait for each other terminate only on two threads.
         let met = std::sync::Barrier::new(2);
         for_each_limited(2, 2, &|_| {
             met.wait();
@@ -509,14 +505,14 @@ mod tests {
             let message = *caught.unwrap_err().downcast::<String>().unwrap();
             assert_eq!(message, format!("chunk {bad}"));
         }
-        // And nothing is left behind.
+        // The pool is still usable.
         assert_eq!(visits(8, 4), vec![1; 8]);
     }
 
     #[test]
     fn a_caller_that_waits_runs_nothing_but_its_own_chunks() {
-        // One caller holds a lock that the chunks of another one take: were the first to run them
-        // while it waits, it would wait for itself.
+        // One caller holds a lock that the chunks of another caller acquire: if the first executed them while it waits,
+        // it would deadlock.
         let held = Mutex::new(());
         let entered = AtomicBool::new(false);
         thread::scope(|scope| {

@@ -4,8 +4,8 @@ use std::process;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A value of which each process makes its own. A process that was forked has none of the threads of its
-/// parent, and locks that were held at that moment stay held: it must not use the parent's.
+/// A value with one instance per process. A forked process has none of the threads of its parent, and locks held during
+/// the fork stay locked: it must not use the instance of its parent.
 #[derive(Debug)]
 pub struct PerProcess<T: 'static> {
     current: AtomicPtr<Owned<T>>,
@@ -19,17 +19,17 @@ struct Owned<T> {
 }
 
 impl<T: Send + Sync> PerProcess<T> {
-    /// A value that is made when a process asks for it first.
+    /// A value that is created at its first use in a process.
     pub const fn new(new: fn() -> T) -> Self {
         Self { current: AtomicPtr::new(ptr::null_mut()), new }
     }
 
-    /// The value of this process, which lives as long as the process. One of a parent is never freed.
+    /// The instance of this process, which is never freed. Instances of parent processes are never freed either.
     pub fn get(&self) -> &'static T {
         let process = process::id();
         loop {
             let known = self.current.load(Ordering::Acquire);
-            // SAFETY: what has been stored is never freed.
+            // SAFETY: stored instances are never freed.
             if let Some(owned) = unsafe { known.as_ref::<'static>() }
                 && owned.process == process
             {
@@ -39,16 +39,16 @@ impl<T: Send + Sync> PerProcess<T> {
             let stored =
                 self.current.compare_exchange(known, new, Ordering::AcqRel, Ordering::Acquire);
             if stored.is_err() {
-                // SAFETY: it comes from a box, and no other thread has seen it.
+                // SAFETY: the pointer is from a box, and no other thread has read it.
                 drop(unsafe { Box::from_raw(new) });
             }
         }
     }
 
-    /// The last value that was made, if any: perhaps of the parent.
+    /// The most recent instance, if any; after a fork it may be that of the parent.
     #[inline]
     pub fn last(&self) -> Option<&'static T> {
-        // SAFETY: what has been stored is never freed.
+        // SAFETY: stored instances are never freed.
         unsafe { self.current.load(Ordering::Acquire).as_ref::<'static>() }
             .map(|owned| &owned.value)
     }

@@ -1,18 +1,17 @@
 //! Semirings over plain elements.
 //!
-//! A semiring is a zero-sized tag that gives a plain element type two operations, so that one
-//! buffer can be read in several algebras without a copy: `f32` data under
-//! [`Standard`](crate::Standard) is a sum of products, under [`MaxPlus`](crate::MaxPlus) a maximum
-//! of sums.
+//! A semiring is a zero-sized tag that defines two operations on a plain element type, so that the same buffer can be
+//! used in several algebras without a copy: `f32` data under [`Standard`](crate::Standard) gives sums of products,
+//! under [`MaxPlus`](crate::MaxPlus) maxima of sums.
 
 use crate::gemm::Kernel;
 use crate::{Extended, Scalar};
 
-/// (T, ⊕, ⊗) with identities 0 and 1: ⊕ is associative and commutative, ⊗ is associative and
-/// distributes over ⊕, and 0 ⊗ a = a ⊗ 0 = 0. ⊗ need not commute; its order is kept.
+/// (T, ⊕, ⊗) with identities 0 and 1: ⊕ is associative and commutative, ⊗ is associative and distributes over ⊕, and 0
+/// ⊗ a = a ⊗ 0 = 0. ⊗ need not commute; the order of its operands is kept.
 ///
-/// A semiring of one's own needs the first four items and then has everything that is generic
-/// over semirings. [`laws::semiring`](crate::laws::semiring) checks the axioms on samples.
+/// A user-defined semiring needs the first four items to support everything that is generic over semirings.
+/// [`laws::semiring`](crate::laws::semiring) checks the axioms on samples.
 ///
 /// ```
 /// use t4a_algebra::{Semiring, gemm::{MatMut, MatRef, Product}, laws};
@@ -58,48 +57,48 @@ pub trait Semiring<T: Scalar>: Copy + Send + Sync + 'static {
         Self::add(c, Self::mul(a, b))
     }
 
-    /// Whether `x` is an element of the semiring, where that is not every value of the type: the
-    /// axioms are promised for elements only.
+    /// True if `x` is an element of the semiring, for types with values that are not: the axioms hold for elements
+    /// only.
     #[inline(always)]
     fn contains(x: T) -> bool {
         let _ = x;
         true
     }
 
-    /// The matrix product: a semiring that knows a better way than the generic one names it here.
+    /// The matrix product; a semiring with a faster kernel than the generic one sets it here.
     const GEMM: Kernel<T> = Kernel::generic::<Self>();
 }
 
-/// A semiring whose ⊕ picks one of its operands, so that every sum has an argmax.
+/// A semiring whose ⊕ returns one of its operands, so that every sum has an argmax.
 ///
-/// [`laws::selective`](crate::laws::selective) checks what is asked of [`Selective::better`].
+/// [`laws::selective`](crate::laws::selective) checks the requirements of [`Selective::better`].
 pub trait Selective<T: Scalar>: Semiring<T> {
-    /// Whether ⊕ prefers `a` to `b`: a strict order with 0 as its least element, and
-    /// `a ⊕ b = a` where it holds. Elements of which neither is better are interchangeable.
+    /// True if ⊕ prefers `a` to `b`: a strict order with 0 as its least element, such that `a ⊕ b = a` if true. If
+    /// neither of two elements is better, they are interchangeable.
     fn better(a: T, b: T) -> bool;
 
-    /// The matrix product and the argmax.
+    /// The matrix product with argmax.
     const GEMM_ARGMAX: Kernel<T, true> = Kernel::generic_argmax::<Self>();
 }
 
-/// A selective semiring whose ⊗ keeps strict preference: if `a` is better than `b`, then `a ⊗ x` is
-/// better than `b ⊗ x` and `x ⊗ a` better than `x ⊗ b`, for every x that [`Cancellative::cancels`].
+/// A selective semiring whose ⊗ preserves strict preference: if `a` is better than `b`, then `a ⊗ x` is better than
+/// `b ⊗ x` and `x ⊗ a` better than `x ⊗ b`, for every x for which [`Cancellative::cancels`].
 ///
-/// Terms that differ stay different then, so that those which attain the best value can be counted
-/// step by step: [`Counting`](crate::Counting) asks for it. (max, min) is no such semiring, because
-/// min(1, 0) = min(2, 0). [`laws::cancellative`](crate::laws::cancellative) checks it on samples.
+/// Distinct terms then stay distinct, so that the terms that attain the best value can be counted step by step, as
+/// [`Counting`](crate::Counting) requires. (max, min) is not cancellative, because min(1, 0) = min(2, 0).
+/// [`laws::cancellative`](crate::laws::cancellative) checks it on samples.
 pub trait Cancellative<T: Scalar>: Selective<T> {
-    /// Whether `x ⊗ a = x ⊗ b` for a = b only, up to rounding. False for 0, and for what absorbs
-    /// other elements than 0: NaN, an infinity, an integer at which sums or products saturate.
+    /// True if `x ⊗ a = x ⊗ b` implies a = b, up to rounding. False for 0, and for values that absorb elements other
+    /// than 0: NaN, an infinity, an integer at which sums or products saturate.
     fn cancels(x: T) -> bool;
 }
 
-/// A selective semiring with a cheaper, commutative arithmetic for elements that need no checks.
+/// A selective semiring with a cheaper, commutative arithmetic for elements without special cases.
 ///
-/// Matrix products read their operands once beforehand and use it where all elements fit: name
-/// [`Kernel::unchecked`] as [`Semiring::GEMM`] and [`Kernel::unchecked_argmax`] as
-/// [`Selective::GEMM_ARGMAX`]. On elements that fit it must give what the semiring gives, which
-/// [`laws::unchecked`](crate::laws::unchecked) checks on samples.
+/// Matrix products scan their operands once beforehand and use this arithmetic if all elements fit: set
+/// [`Semiring::GEMM`] to [`Kernel::unchecked`] and [`Selective::GEMM_ARGMAX`] to [`Kernel::unchecked_argmax`]. On
+/// elements that fit the results must equal those of the semiring, which [`laws::unchecked`](crate::laws::unchecked)
+/// checks on samples.
 ///
 /// ```
 /// use t4a_algebra::gemm::Kernel;
@@ -140,16 +139,16 @@ pub trait Cancellative<T: Scalar>: Selective<T> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait UncheckedSemiring<T: Extended>: Selective<T> {
-    /// Whether the arithmetic below is right for this element together with all others that fit.
+    /// True if the arithmetic below is correct for this element together with all others that fit.
     fn fits(x: T) -> bool;
 
-    /// What stands for the element in the arithmetic below.
+    /// Encodes an element for the arithmetic below.
     #[inline(always)]
     fn encode(x: T) -> T::Acc {
         x.widen()
     }
 
-    /// The element that a result stands for.
+    /// Decodes a result.
     #[inline(always)]
     fn decode(x: T::Acc) -> T {
         T::narrow(x)
@@ -158,13 +157,13 @@ pub trait UncheckedSemiring<T: Extended>: Selective<T> {
     /// `a ⊗ b`.
     fn unchecked_mul(a: T::Acc, b: T::Acc) -> T::Acc;
 
-    /// `a ⊗ b` by a fused multiply-add, given 1, if the machine has that and it is the better way.
+    /// `a ⊗ b` as a fused multiply-add with a factor 1, if the instruction set has it and it is faster.
     #[inline(always)]
     fn fused_mul(a: T::Acc, b: T::Acc, _one: T::Acc) -> T::Acc {
         Self::unchecked_mul(a, b)
     }
 
-    /// Whether ⊕ prefers `a` to `b`.
+    /// True if ⊕ prefers `a` to `b`.
     #[inline(always)]
     fn unchecked_better(a: T::Acc, b: T::Acc) -> bool {
         a > b

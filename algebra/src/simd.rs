@@ -1,18 +1,17 @@
-//! Run one loop with the widest vector instructions of this machine.
+//! Runs one loop with the widest vector instructions of the CPU.
 //!
-//! A loop is a value implementing [`Loop`]; its `run` is compiled once per instruction set, and
-//! the compiler vectorises it there. No `-C target-cpu` is needed and there is one source for
-//! every instruction set, so results differ between them by nothing: the elementary functions
-//! use fused multiply-add everywhere, in hardware or emulated.
+//! A loop is a value implementing [`Loop`]; its `run` is compiled once per instruction set, and vectorised by the
+//! compiler. No `-C target-cpu` is needed. All instruction sets share one source, so their results are identical: the
+//! elementary functions use fused multiply-add everywhere, in hardware or emulated.
 
 use std::sync::OnceLock;
 
 use crate::environment::Variable;
 
-/// A loop to be compiled for every instruction set. `run` must be `#[inline(always)]`, and so
-/// must everything hot that it calls: only what is inlined gets the wide instructions.
+/// A loop to be compiled for every instruction set. `run` and all hot functions that it calls must be
+/// `#[inline(always)]`: only inlined code uses the wide instructions.
 pub trait Loop {
-    /// What the loop returns.
+    /// Return type of the loop.
     type Output;
     /// Runs the loop once.
     fn run(self) -> Self::Output;
@@ -22,7 +21,7 @@ pub trait Loop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Isa {
-    /// What the target promises: SSE2 on x86-64, NEON on AArch64.
+    /// Minimum of the target: SSE2 on x86-64, NEON on AArch64.
     Baseline,
     /// AVX2 with FMA and F16C (x86-64-v3): 256-bit vectors.
     Avx2,
@@ -31,10 +30,9 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// The instruction set that loops run on, chosen once: the widest of this machine, or the one that
-    /// the environment variable `T4A_ISA` names (`baseline`, `avx2`, `avx512`) if it is narrower. One
-    /// machine so tests every set below its own. Matrix products over (+, ×) of a library are not ours
-    /// to choose for.
+    /// The instruction set of all loops, chosen once: the widest of the CPU, or the one in the environment variable
+    /// `T4A_ISA` (`baseline`, `avx2`, `avx512`) if it is narrower, for tests of narrower sets on one machine. Matrix
+    /// products over (+, ×) by a library are not affected.
     #[inline]
     pub fn detect() -> Self {
         static ISA: OnceLock<Isa> = OnceLock::new();
@@ -90,12 +88,12 @@ impl Isa {
     }
 }
 
-/// Runs `body` compiled for [`Isa::detect`]. Builds with debug
-/// assertions stop at AVX2: the third copy of every loop is a third of their compile time.
+/// Runs `body` compiled for [`Isa::detect`]. Builds with debug assertions stop at AVX2: the third copy of every loop
+/// takes a third of their compile time.
 #[inline]
 pub fn dispatch<L: Loop>(body: L) -> L::Output {
     match Isa::detect() {
-        // SAFETY: `detect` has seen every feature that the two functions enable.
+        // SAFETY: `detect` checked every feature that the two functions enable.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
         Isa::Avx512 => unsafe { avx512(body) },
         // SAFETY: as above; the wider set includes the narrower.
@@ -105,8 +103,8 @@ pub fn dispatch<L: Loop>(body: L) -> L::Output {
     }
 }
 
-/// Runs `body` compiled for [`Isa::Baseline`]. Not inlined, as the others are not: that it is vectorised is
-/// seen by its symbol (example `kernels`).
+/// Runs `body` compiled for [`Isa::Baseline`]. Not inlined, like the others, so that the example `kernels` can find the
+/// symbol and check its vectorisation.
 #[inline(never)]
 pub(crate) fn baseline<L: Loop>(body: L) -> L::Output {
     body.run()
@@ -128,7 +126,7 @@ pub(crate) fn avx512<L: Loop>(body: L) -> L::Output {
     body.run()
 }
 
-/// Asks for the cache line at `p` for reading, where the machine can; any address will do.
+/// Prefetches the cache line at `p` for reading, if the instruction set can; any address is valid.
 #[inline(always)]
 pub fn prefetch<T>(p: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -144,7 +142,7 @@ pub fn prefetch<T>(p: *const T) {
 #[inline(always)]
 pub fn prefetch_write<T>(p: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: as above; machines without the instruction ignore it.
+    // SAFETY: as above; CPUs without the instruction ignore it.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_ET0>(p.cast());

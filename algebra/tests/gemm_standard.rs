@@ -25,8 +25,8 @@ const SHAPES: [(usize, usize, usize); 14] = [
     (67, 129, 70),
 ];
 
-/// Small integers of either sign: every sum is exact in every type, and 16-bit floats do not
-/// round in the oracle's order either.
+/// Small integers of either sign: every sum is exact in every type, and 16-bit floats do not round in the oracle's
+/// order either.
 fn integer<T: Numeric>(rng: &mut Lcg) -> T {
     let range = if size_of::<T>() <= 2 { 1 } else { 3 };
     T::from_i64(rng.below(2 * range + 1) as i64 - range as i64)
@@ -72,7 +72,7 @@ fn complex_products_keep_the_imaginary_part() {
 
 #[test]
 fn half_sums_are_rounded_once() {
-    // 4096 ones and a half: in f16 arithmetic the sum would stick at 2048.
+    // 4096 ones and a half: in f16 arithmetic the sum would stagnate at 2048.
     let ones = vec![f16::ONE; 4096];
     let mut c = [f16::ZERO];
     Product::new(
@@ -126,7 +126,7 @@ fn batches_with_broadcast_and_permuted_axes() {
     let mut rng = Lcg::new(3);
     let a: Vec<i64> = (0..4 * m * k).map(|_| integer(&mut rng)).collect();
     let b: Vec<i64> = (0..3 * k * n).map(|_| integer(&mut rng)).collect();
-    // Batch (3, 4): A has the second axis only, B the first only, C lies as (4, 3, m, n).
+    // Batch (3, 4): A varies along the second axis only, B along the first only, C has the layout (4, 3, m, n).
     let axes = [
         BatchAxis { size: 3, a: 0, b: (k * n) as isize, c: (m * n) as isize },
         BatchAxis { size: 4, a: (m * k) as isize, b: 0, c: (3 * m * n) as isize },
@@ -191,7 +191,7 @@ fn shapes_that_do_not_match_are_refused() {
     assert!(error.to_string().contains("A is 2×3, B is 4×5"));
 }
 
-/// (+, ×) with a matrix product of its own, which is recognised by its results.
+/// (+, ×) with a custom matrix product, identified by its results.
 #[derive(Clone, Copy)]
 struct Sevens;
 
@@ -212,7 +212,7 @@ impl Semiring<f32> for Sevens {
 /// C is a vector without a batch.
 unsafe fn sevens(p: &Product<'_, f32>) -> Report {
     for i in 0..p.c().rows() {
-        // SAFETY: a place of C.
+        // SAFETY: index i is inside C.
         unsafe { p.c().as_mut_ptr().wrapping_offset(i as isize * p.c().row_stride()).write(7.0) }
     }
     Report::new(Algorithm::Custom)

@@ -1,5 +1,4 @@
-//! Every semiring: its laws on samples with ties and extremes, its matrix products and winners
-//! against the triple loop.
+//! Every semiring: its laws on samples with ties and extremes, its matrix products and argmax against the triple loop.
 
 mod oracle;
 
@@ -27,12 +26,12 @@ const SHAPES: [(usize, usize, usize); 13] = [
     (20, 300, 150),
 ];
 
-/// Bitwise equality, any NaN with any NaN.
+/// Bitwise equality, with all NaN equal.
 fn same<T: Real>(a: &T, b: &T) -> bool {
     a == b || (a.is_nan() && b.is_nan())
 }
 
-/// Small numbers with many ties, and the semiring's zero now and then.
+/// Small numbers with many ties, and sometimes the semiring's zero.
 fn ties<S: Semiring<T>, T: Real>(low: i64) -> impl Fn(&mut Lcg) -> T {
     move |rng| match rng.below(5) {
         0 => S::ZERO,
@@ -40,7 +39,7 @@ fn ties<S: Semiring<T>, T: Real>(low: i64) -> impl Fn(&mut Lcg) -> T {
     }
 }
 
-/// Everything that takes the checked tile: ∞ of both signs, NaN, extremes.
+/// Values that need the checked tile: ∞ of both signs, NaN, extremes.
 fn wild<T: Extended>(low: i64) -> impl Fn(&mut Lcg) -> T {
     move |rng| match rng.below(9) {
         0 => T::HIGHEST,
@@ -79,7 +78,7 @@ products! {
     min_max_products_of_somebody_else: MinMax, 0, [f32, f16, i32];
 }
 
-/// Nothing that fits is told apart from what the semiring gives, bit by bit.
+/// On elements that fit, unchecked results equal those of the semiring bit by bit.
 fn unchecked_laws<S: UncheckedSemiring<T>, T: Extended>(low: i64) {
     let small = [low, 0, 1, 2, 5].map(T::from_i64);
     let wide = [T::LOWEST, T::HIGHEST, T::from_f64(f64::NAN), T::from_f64(1e4), S::ZERO, S::ONE];
@@ -99,7 +98,7 @@ fn arithmetic_without_checks_is_that_of_the_semiring() {
     unchecked_laws::<MaxMin, i64>(-3);
 }
 
-/// (min, max) of somebody else, with the kernels of the tropical semirings of this crate.
+/// User-defined (min, max), with the kernels of the tropical semirings of this crate.
 #[derive(Clone, Copy, Debug)]
 struct MinMax;
 
@@ -136,7 +135,7 @@ impl<T: Extended> UncheckedSemiring<T> for MinMax {
 
 #[test]
 fn a_semiring_that_confuses_its_elements_is_caught() {
-    /// Forgets that its 0 absorbs.
+    /// A semiring whose zero does not annihilate.
     #[derive(Clone, Copy, Debug)]
     struct Leaky;
     impl Semiring<i32> for Leaky {
@@ -189,7 +188,7 @@ fn counts_and_lists() {
     }
 }
 
-/// Sums of logarithms over the whole range of the type, with −∞ among them.
+/// Sums of logarithms over the whole range of the type, including −∞.
 #[test]
 fn log_sum_exp_products() {
     fn check<T: Float>(ulps: f64, spreads: &[f64]) {
@@ -206,7 +205,7 @@ fn log_sum_exp_products() {
             }
         }
     }
-    // The loop adds one term after another in T, which costs it more than the product.
+    // The oracle adds term by term in T, which loses more digits than the product.
     check::<f64>(100.0, &[1.0, 30.0, 700.0, 1e5]);
     check::<f32>(100.0, &[1.0, 30.0, 700.0, 1e4]);
     check::<f16>(100.0, &[1.0, 30.0]);
@@ -217,8 +216,7 @@ fn log_sum_exp_products() {
     }
 }
 
-/// Large entries of rows that meet small ones of columns: every product of exponentials
-/// underflows.
+/// Large entries of rows paired with small ones of columns: every product of exponentials underflows.
 #[test]
 fn log_sum_exp_survives_misaligned_maxima() {
     let (n, far) = (9, 5000.0);
@@ -237,8 +235,8 @@ fn log_sum_exp_survives_misaligned_maxima() {
     }
 }
 
-/// exp of the result is the ordinary product of exponentials, to the last digits: the scheme
-/// loses nothing against adding in `f64`.
+/// exp of the result equals the ordinary product of exponentials to the last digits: the error is that of `f64`
+/// addition.
 #[test]
 fn log_sum_exp_is_accurate() {
     let (m, k, n) = (40, 1300, 50);
@@ -271,7 +269,7 @@ fn laws_of_selective_semirings() {
         laws::selective::<S, T>(elements, same).unwrap();
     }
     let inf = f64::INFINITY;
-    // Sums of these are exact: no rounding between the two sides of a law.
+    // Sums of these are exact, so that both sides of a law are computed without rounding.
     let floats = [-inf, -2.5, -0.0, 0.0, 0.25, 1.0, 3.0, 16.0, inf];
     check::<MaxPlus, f64>(&floats);
     check::<MinPlus, f64>(&floats);
@@ -280,7 +278,7 @@ fn laws_of_selective_semirings() {
     let floats = floats.map(|x| f16::from_f64(x / 4.0));
     check::<MaxPlus, f16>(&floats);
     check::<MaxMul, f16>(&floats[3..]);
-    // Sums stay in range, as saturation is not associative: (MAX ⊗ MAX) ⊗ −MAX.
+    // Sums stay in range, because saturation is not associative: (MAX ⊗ MAX) ⊗ −MAX.
     check::<MaxPlus, i8>(&[i8::MIN, -40, -1, 0, 1, 7, 40]);
     check::<MinPlus, i8>(&[-40, -1, 0, 1, 7, 40, i8::MAX]);
     check::<MinPlus, u32>(&[0, 1, 5, 1 << 30, u32::MAX]);
@@ -327,7 +325,7 @@ fn laws_of_cancellative_semirings() {
     laws::cancellative::<MaxMul, u8>(&[0, 1, 2, 5, 255]).unwrap();
     laws::cancellative::<Boolean, bool>(&[false, true]).unwrap();
 
-    /// (max, min) that claims to be one.
+    /// (max, min), which is not cancellative.
     #[derive(Clone, Copy)]
     struct Narrow;
     impl Semiring<i32> for Narrow {
@@ -354,7 +352,7 @@ fn laws_of_cancellative_semirings() {
     assert_eq!(broken.law, "a better than b: a ⊗ x better than b ⊗ x");
 }
 
-/// The checks see each kind of broken semiring.
+/// The law checks detect each kind of broken semiring.
 #[test]
 fn broken_laws_are_named() {
     /// (max, +) with a finite zero, and a ⊕ that keeps the first of two.
@@ -398,7 +396,7 @@ fn broken_laws_are_named() {
     assert_eq!(broken.law, "0 is better than no a");
 }
 
-/// Runs of steps and panels of runs end at other places for every element type.
+/// Chunks of steps and panels of chunks have other boundaries for every element type.
 #[test]
 fn winners_lie_in_any_run_of_any_panel() {
     fn check<T: Extended>()
@@ -407,7 +405,7 @@ fn winners_lie_in_any_run_of_any_panel() {
     {
         let (k, n) = (5000, 21);
         for at in [0, 1, 15, 16, 17, 500, 1023, 1024, 1040, 2047, 2048, 4079, 4080, 4096, 4998] {
-            // The least term stands at `at`, and again further on; before them all others tie.
+            // The smallest term is at `at`, and again later; all terms before tie at a larger value.
             let best = |l: usize| l == at || (l > at && l.is_multiple_of(7));
             let a: Vec<T> = (0..2 * k).map(|i| T::from_i64(2 - i64::from(best(i % k)))).collect();
             let b = vec![T::from_i64(3); k * n];
@@ -433,7 +431,7 @@ fn winners_lie_in_any_run_of_any_panel() {
     check::<i64>();
 }
 
-/// A NaN among the terms makes the sum NaN wherever it stands, and is its winner.
+/// A NaN among the terms makes the sum NaN at any position, and is its argmax.
 #[test]
 fn nan_propagates_from_every_place() {
     fn check<S: Selective<f32>>() {
@@ -460,7 +458,7 @@ fn nan_propagates_from_every_place() {
     check::<MaxMin>();
 }
 
-/// Bits of sums and winners over `S`, the same with any number of threads.
+/// Bits of sums and argmax over `S` are the same for any number of threads.
 fn check_threads<S: Selective<T>, T: Real>(
     (m, k, n): (usize, usize, usize),
     a: &[T],
@@ -496,7 +494,7 @@ fn threads_do_not_change_a_bit() {
         (1000, 600, 3),
         (2, 900, 2000),
         (257, 600, 257),
-        // Remainders of few columns.
+        // Remainders of a few columns.
         (64, 256, 392),
         (60, 213, 391),
         (512, 64, 64),
@@ -511,7 +509,7 @@ fn threads_do_not_change_a_bit() {
                 });
             };
             check(&a);
-            // One element without a number is no matter of others.
+            // A single infinite element must not change other elements.
             a[m * k / 3] = f64::INFINITY;
             check(&a);
             a[m * k / 2] = f64::NAN;
@@ -530,7 +528,7 @@ fn threads_do_not_change_a_bit() {
     }
 }
 
-/// One NaN or +∞ leaves the rest of a product to the bit as it is.
+/// One NaN or +∞ leaves all elements of other rows and columns bit-identical.
 #[test]
 fn what_is_no_number_stays_in_its_row_and_column() {
     let mut rng = Lcg::new(9);
@@ -577,7 +575,7 @@ fn places_for_winners_are_checked() {
     let (mut c, mut arg) = ([0.0f32; 6], [0u32; 12]);
     let mut product = || {
         let (a, b) = (MatRef::row_major(&data, 2, 4), MatRef::row_major(&data, 4, 3));
-        // SAFETY: one product at a time uses it.
+        // SAFETY: at most one product uses it at a time.
         let c = unsafe { MatMut::from_raw_parts(c.as_mut_ptr(), (2, 3), (3, 1)) };
         Product::new(a.unwrap(), b.unwrap(), c).unwrap()
     };

@@ -1,6 +1,6 @@
-//! Functions and innermost loops of compiled code, and what they compute on.
+//! Parser for functions and innermost loops of assembly, and the registers that they use.
 
-/// The instructions that a file holds.
+/// Instruction set of an assembly file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Machine {
     X86,
@@ -8,34 +8,34 @@ pub(crate) enum Machine {
 }
 
 impl Machine {
-    /// Of AT&T or of ARM syntax.
+    /// x86-64 for AT&T syntax, AArch64 for ARM syntax.
     pub(crate) fn of(text: &str) -> Self {
         if text.contains("\tldp\tx29") { Self::Arm } else { Self::X86 }
     }
 }
 
-/// A function: its symbol, and its lines.
+/// A function: symbol and lines.
 pub(crate) struct Function<'a> {
     pub(crate) name: &'a str,
     lines: Vec<&'a str>,
 }
 
-/// What the loop that computes most does.
+/// Instruction counts of the most arithmetic-intensive loop of a function.
 pub(crate) struct Hot {
-    /// The registers it computes on.
+    /// The vector registers used.
     pub(crate) set: &'static str,
-    /// Those that the function was compiled for.
+    /// The vector registers for which the function is compiled.
     pub(crate) promised: &'static str,
     /// Operations on whole registers of the widest kind used.
     pub(crate) wide: usize,
-    /// Operations on one number.
+    /// Operations on one scalar.
     pub(crate) scalar: usize,
-    /// Vectors that move from or to the stack.
+    /// Vector moves from or to the stack.
     pub(crate) stack: usize,
 }
 
 impl Hot {
-    /// Numbers of 4 bytes that it computes per round.
+    /// Number of 4-byte elements computed per iteration.
     fn work(&self) -> usize {
         let width = match self.set {
             "avx-512" => 16,
@@ -64,7 +64,7 @@ pub(crate) fn functions(text: &str) -> Vec<Function<'_>> {
     functions
 }
 
-/// What an instruction is, as far as loops are concerned.
+/// Class of an instruction.
 enum Kind {
     Wide,
     Scalar,
@@ -72,7 +72,7 @@ enum Kind {
     Other,
 }
 
-/// Names of what computes: sums, products, extrema, comparisons.
+/// Prefixes of arithmetic instructions: sums, products, extrema, comparisons.
 const X86_OPERATIONS: [&str; 12] = [
     "vadd", "vsub", "vmul", "vmax", "vmin", "vfm", "vfnm", "vcmp", "vdiv", "vpadd", "vpmax",
     "vpcmp",
@@ -82,11 +82,11 @@ const ARM_OPERATIONS: [&str; 12] = [
 ];
 
 impl Function<'_> {
-    /// Its innermost loop with most operations on vectors, or on numbers if there is none.
+    /// The innermost loop with the most vector operations, or with the most scalar operations if it has none.
     pub(crate) fn hot(&self, machine: Machine) -> Option<Hot> {
         let label = |i: usize| self.lines[i].strip_suffix(':');
         let place = |name: &str| (0..self.lines.len()).find(|&i| label(i) == Some(name));
-        // From a label to a jump back to it.
+        // A loop is the range from a label to a backward jump to it.
         let mut loops: Vec<(usize, usize)> = (0..self.lines.len())
             .filter_map(|i| {
                 let target = jump(self.lines[i], machine)?;
@@ -134,7 +134,7 @@ impl Function<'_> {
     }
 }
 
-/// Where a conditional or unconditional jump goes.
+/// Target label of a conditional or unconditional jump.
 fn jump(line: &str, machine: Machine) -> Option<&str> {
     let (name, operands) = line.split_once(char::is_whitespace)?;
     let is_jump = match machine {
@@ -173,7 +173,7 @@ fn kind(line: &str, set: &str) -> Kind {
         "avx2" => "%ymm",
         _ => "%xmm",
     };
-    // SSE2 has the same names without `v`.
+    // SSE2 mnemonics lack the prefix `v`.
     let is = |op: &&str| name.starts_with(*op) || (set == "sse2" && name.starts_with(&op[1..]));
     let computes = X86_OPERATIONS.iter().any(is);
     let one = name.ends_with("ss") || name.ends_with("sd");

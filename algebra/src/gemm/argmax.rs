@@ -1,19 +1,19 @@
-//! The microkernel that keeps the argmax: the first step whose term is the sum.
+//! The microkernel with argmax: the index of the first term that equals the sum.
 //!
 //! ```text
-//! per step      new ← new ⊕ (a ⊗ b)                       the tile of values, from 0 in every k-chunk
-//! per k-chunk   acc ← new, chunk ← its number, where new is better
-//! per tile      the first step of the chunk whose term is acc
+//! per step      new ← new ⊕ (a ⊗ b)                       the tile of values, reset to 0 in every k-chunk
+//! per k-chunk   acc ← new, chunk ← its number, if new is better
+//! per tile      the first step of the chunk whose term equals acc
 //! ```
 //!
-//! To keep the number of every step costs a comparison and a selection more than the step itself, half
-//! of the rate. Long sums therefore keep only the number of the k-chunk of [`K_CHUNK`] steps that has
-//! set an accumulator, and search it when the tile is stored; the operands are packed with the steps of
-//! a chunk side by side for that. Short sums have chunks of one step, and nothing to search.
+//! Storing the number of every step costs one comparison and one selection more than the step itself, which halves the
+//! rate. For long sums only the number of the k-chunk of [`K_CHUNK`] steps that set an accumulator is therefore stored,
+//! and this chunk is searched when the tile is stored; the operands are packed with the steps of a chunk contiguous for
+//! that. For short sums a chunk is one step, and there is no search.
 //!
-//! Numbers of chunks count from the start of the block of k and are as wide as an element, so that
-//! one comparison mask serves both. A later chunk replaces an accumulator only if it is strictly
-//! better, and a search takes the first step that is not worse: ties go to the smallest k.
+//! Chunk numbers are relative to the block of k and have the width of an element, so that one comparison mask serves
+//! both. A later chunk replaces an accumulator only if it is strictly better, and the search takes the first step that
+//! is not worse: ties resolve to the smallest k.
 
 use std::hint::select_unpredictable;
 
@@ -22,16 +22,16 @@ use super::microkernel::rows;
 use super::{MatMut, NO_ARGMAX};
 use crate::{Scalar, Selective, simd};
 
-/// Steps in a chunk of a long sum: with fewer the notes cost more, with more the search does.
+/// Steps in a chunk of a long sum: fewer increase the cost of the chunk numbers, more increase that of the search.
 pub(super) const K_CHUNK: usize = 16;
-/// Fewest steps of a sum whose chunks are worth searching (bench `semiring`).
+/// Minimum number of steps for which chunks with a search pay (bench `semiring`).
 pub(super) const LONG: usize = 256;
 
-/// Number of a chunk within a block, in a lane as wide as the element's.
+/// Chunk number within a block, in an integer as wide as the element.
 pub(super) trait ChunkNumber: Copy + PartialEq + 'static {
-    /// No chunk; blocks have fewer.
+    /// Marks "no chunk"; blocks have fewer chunks.
     const NONE: Self;
-    /// Number of chunks that a block may have.
+    /// Maximum number of chunks of a block.
     const MOST: usize;
     fn of(chunk: usize) -> Self;
     fn get(self) -> usize;
@@ -54,13 +54,13 @@ number!(u8, u16, u32, u64);
 /// The operands of a tile.
 #[derive(Clone, Copy)]
 pub(super) struct Panels<P> {
-    /// Steps.
+    /// Number of steps.
     pub(super) kc: usize,
-    /// A with the steps of a chunk side by side.
+    /// A with the steps of a chunk contiguous.
     pub(super) a: *const P,
-    /// B with the columns of a step side by side.
+    /// B with the columns of a step contiguous.
     pub(super) b: *const P,
-    /// B with the steps of a chunk side by side, if chunks have more than one.
+    /// B with the steps of a chunk contiguous, if chunks have more than one step.
     pub(super) b_chunks: *const P,
 }
 
@@ -114,7 +114,7 @@ where
         rows!(MR, R => {
             for j in 0..NR {
                 let better = K::better(new[R][j], acc[R][j]);
-                // Plain `if`s become branches here, and nothing is vectorised.
+                // `select_unpredictable`, because plain `if`s compile to branches here and prevent vectorisation.
                 acc[R][j] = select_unpredictable(better, new[R][j], acc[R][j]);
                 chunks[R][j] = select_unpredictable(better, chunk, chunks[R][j]);
             }
@@ -123,8 +123,8 @@ where
     (acc, chunks)
 }
 
-/// The first step of a chunk whose term is not worse than `best`, without branches: the steps are
-/// bits of a set. Steps past the end hold 0 and come last.
+/// The first step of a chunk whose term is not worse than `best`, without branches: candidate steps are a bit set.
+/// Steps past the end have the term 0 and are last.
 #[inline(always)]
 fn search<K: ArgLanes<T>, T: Scalar, const FMA: bool, const CHUNK: usize>(
     best: K::Packed,
@@ -136,14 +136,13 @@ fn search<K: ArgLanes<T>, T: Scalar, const FMA: bool, const CHUNK: usize>(
     let mut found = 0_u32;
     for t in 0..CHUNK {
         let worse = K::better(best, K::mul::<FMA>(row[t], col[t], unit));
-        // Bits from 1 on: a bit without a shift is computed apart, and nothing is vectorised.
+        // Bits start at 1: a bit without a shift would be computed separately and prevent vectorisation.
         found |= select_unpredictable(worse, 0, 2 << t);
     }
     found.trailing_zeros() as usize - 1
 }
 
-/// Writes the part of a tile that lies inside C, or merges it; `first` is the number of the
-/// block's first step.
+/// Writes the part of a tile inside C, or merges it; `first` is the index of the block's first step.
 ///
 /// # Safety
 /// `c` must be writable, have at most MR rows and NR columns and be initialised if `merge`; `arg`
@@ -174,7 +173,7 @@ pub(super) unsafe fn store<
 {
     let unit = K::unit();
     if const { CHUNK > 1 } {
-        // The chunks of a long panel are outside of the first-level cache.
+        // The chunks of a long panel are outside of the L1 cache.
         for numbers in chunks.iter().take(c.rows()) {
             for (j, &chunk) in numbers.iter().enumerate().take(c.cols()) {
                 let chunk = if chunk == I::NONE { 0 } else { chunk.get() };
@@ -186,14 +185,14 @@ pub(super) unsafe fn store<
         for j in 0..c.cols() {
             let at = i as isize * c.row_stride() + j as isize * c.col_stride();
             let (value, chunk) = (K::decode(acc[i][j]), chunks[i][j]);
-            // SAFETY: (i, j) is a place of both matrices, and the chunk is one of the panels'.
+            // SAFETY: (i, j) is an element of both matrices, and the chunk is one of the panels'.
             unsafe {
                 let (to, arg) = (c.as_mut_ptr().wrapping_offset(at), arg.wrapping_offset(at));
                 if merge && !S::better(value, to.read()) {
                     continue;
                 }
                 to.write(value);
-                // Stand-ins for 0 may differ among themselves: the element decides.
+                // Packed zeros may differ among themselves, so the decoded element is compared.
                 if chunk == I::NONE || value == S::ZERO {
                     arg.write(NO_ARGMAX);
                     continue;

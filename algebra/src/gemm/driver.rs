@@ -23,9 +23,9 @@ use super::{Algorithm, MatMut, NO_ARGMAX, Product, Report, argmax, microkernel};
 use crate::simd::{self, Isa, Loop};
 use crate::{Scalar, Selective, Semiring};
 
-/// Bytes of a B panel: a first-level cache, or from the second one.
+/// Bytes of a B panel: the size of an L1 cache, streamed from L2 if that is smaller.
 const PANEL_BYTES: usize = 32 << 10;
-/// Bytes of a B panel where every further block of k costs a search.
+/// Bytes of a B panel for the argmax of long sums, where every additional block of k costs a search.
 const LONG_PANEL_BYTES: usize = 64 << 10;
 /// Bytes of the A block: under half of a 512 KiB L2 cache.
 const A_BYTES: usize = 192 << 10;
@@ -35,7 +35,7 @@ const B_BYTES: usize = 2 << 20;
 /// The product with the generic kernel of this module, which every semiring and element has.
 ///
 /// # Safety
-/// The operands must be as [`Product::batch`] promises.
+/// The operands must satisfy the contract of [`Product::batch`].
 pub(super) unsafe fn product<S: Semiring<T>, T: Scalar>(p: &Product<'_, T>) -> Report {
     // SAFETY: passed on.
     unsafe { partition::for_each(p, |block| run::<S, Plain<S>, T>(&block)) }
@@ -45,14 +45,14 @@ pub(super) unsafe fn product<S: Semiring<T>, T: Scalar>(p: &Product<'_, T>) -> R
 /// The product and its argmax with the generic kernel of this module.
 ///
 /// # Safety
-/// The operands must be as [`Product::batch`] promises, and `p` must have a place for the argmax.
+/// The operands must satisfy the contract of [`Product::batch`], and `p` must have memory for the argmax.
 pub(super) unsafe fn product_argmax<S: Selective<T>, T: Scalar>(p: &Product<'_, T>) -> Report {
     // SAFETY: passed on.
     unsafe { partition::for_each(p, |block| run_argmax::<S, Plain<S>, T>(&block)) }
     Report::new(Algorithm::Blocked)
 }
 
-/// Calls `$run` on the block with the tile shape that suits this machine and `$micro`.
+/// Calls `$run` on the block with `$micro` and the tile shape for the size of the packed element.
 macro_rules! tiled {
     ($block:ident, $micro:ty: $run:path: $($size:literal => $mr:literal by $nr:literal,)* else $mr_else:literal by $nr_else:literal) => {
         $(if const { size_of::<K::Packed>() == $size } {
@@ -63,12 +63,12 @@ macro_rules! tiled {
     };
 }
 
-/// One block on the calling thread with the arithmetic `K` of `S`. Accumulators fill the vector
-/// registers but for one row of B, one element of A, one product and the constant of unrolled forms.
+/// One block on the calling thread with the arithmetic `K` of `S`. The accumulators use all vector registers except
+/// those for one row of B, one element of A, one product and the constant of unrolled forms.
 ///
-/// Rows are unrolled wherever vectors have 512 bits: loops over rows and columns are vectorised along k there, or
-/// left scalar. A row that one such register holds is left to 256 bits. G steps/s on one thread (Zen 5,
-/// rustc 1.95, n = 256):
+/// Rows are unrolled where vectors have 512 bits: otherwise the compiler vectorises loops over rows and columns along
+/// k, or leaves them scalar. If a row fits in one 512-bit register, 256-bit vectors are used. G steps/s on one thread
+/// (Zen 5, rustc 1.95, n = 256):
 ///
 /// ```text
 ///                 (max, +)                   (max, ×)   (+, ×)          (max, +) with argmax
@@ -81,7 +81,7 @@ pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) 
     let mut transposed = None;
     let block = orient::<K, T>(block, &mut transposed);
     match Isa::detect() {
-        // SAFETY: `detect` has seen the features.
+        // SAFETY: `detect` checked the features.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
         Isa::Avx512 if const { size_of::<K::Packed>() <= 8 } && fills::<K, T>(block) => unsafe {
             tiled!(block, Sums<S, K, true, true>: simd::avx512: 1 => 8 by 128, 2 => 8 by 64, 4 => 8 by 32, else 4 by 32)
@@ -96,7 +96,7 @@ pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) 
         Isa::Avx2 | Isa::Avx512 => unsafe {
             tiled!(block, Sums<S, K, true, false>: simd::avx2: 1 => 6 by 64, 2 => 6 by 32, 4 => 6 by 16, 8 => 6 by 8, else 2 by 4)
         },
-        // The masks of 8 more accumulators have no room in 32 registers (AArch64).
+        // The masks of 8 more accumulators exceed 32 registers (AArch64).
         _ if K::FORM == Form::Unrolled => {
             tiled!(block, Sums<S, K, false, true>: simd::baseline: 4 => 4 by 8, else 4 by 4)
         }
@@ -106,16 +106,16 @@ pub(super) fn run<S: Semiring<T>, K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) 
     }
 }
 
-/// Whether a row of numbers is more than one register of 512 bits.
+/// True if a row of C exceeds one 512-bit register.
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[inline]
 fn fills<K: Lanes<T>, T: Scalar>(block: &Block<'_, T>) -> bool {
     block.c.cols() * size_of::<K::Packed>() > Isa::Avx512.vector_bytes()
 }
 
-/// One block with its argmax. A third of the accumulators are numbers of k-chunks, half of them if
-/// every step is a k-chunk. Of two registers per row the compiler makes one vector with the numbers of both,
-/// and leaves some types scalar; hence the narrow tiles.
+/// One block with its argmax. One third of the accumulators hold k-chunk numbers, one half if every step is a k-chunk.
+/// With two registers per row the compiler joins the numbers of both into one vector and leaves some types scalar;
+/// hence the narrow tiles.
 #[inline]
 pub(super) fn run_argmax<S: Selective<T>, K: ArgLanes<T>, T: Scalar>(block: &Block<'_, T>) {
     let mut transposed = None;
@@ -132,7 +132,7 @@ pub(super) fn run_argmax<S: Selective<T>, K: ArgLanes<T>, T: Scalar>(block: &Blo
 fn argmax_by<S: Selective<T>, K: ArgLanes<T>, I: ChunkNumber, T: Scalar>(block: &Block<'_, T>) {
     let long = const { K::CHEAP } && block.a.cols() >= argmax::LONG;
     match Isa::detect() {
-        // SAFETY: `detect` has seen the features.
+        // SAFETY: `detect` checked the features.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
         Isa::Avx512 if long && fills::<K, T>(block) => unsafe {
             tiled!(block, Argmax<S, K, I, true, { argmax::K_CHUNK }>: simd::avx512: 4 => 8 by 16, else 8 by 8)
@@ -161,8 +161,8 @@ fn argmax_by<S: Selective<T>, K: ArgLanes<T>, I: ChunkNumber, T: Scalar>(block: 
     }
 }
 
-/// The block or, if factors may be exchanged and that suits the tile better, its transpose: rows
-/// are stored as vectors, and lanes past the right edge are wasted.
+/// The block, or its transpose if ⊗ commutes and the tile fits it better: rows are stored as vectors, and lanes past
+/// the right edge are wasted.
 #[inline]
 fn orient<'s, 'a, K: Lanes<T>, T: Scalar>(
     block: &'s Block<'a, T>,
@@ -174,18 +174,17 @@ fn orient<'s, 'a, K: Lanes<T>, T: Scalar>(
     if K::COMMUTES && suits { transposed.insert(block.transpose()) } else { block }
 }
 
-/// A tile and where it goes.
+/// A register tile: computation and store.
 trait Microkernel<T: Scalar> {
-    /// Steps that are packed side by side, see [`pack_chunks`]; 1 if there is nothing to search.
+    /// Steps that are packed contiguously, see [`pack_chunks`]; 1 if there is no search.
     const CHUNK: usize;
-    /// Steps that one tile may take.
+    /// Maximum number of steps of one tile.
     const MOST: usize;
-    /// Whether ⊕ may round, so that a sum depends on how it is grouped.
+    /// True if ⊕ may round, so that a sum depends on its grouping.
     const ROUNDS: bool;
     type Lanes: Lanes<T>;
 
-    /// Computes one tile over packed panels and stores the part that lies inside C; `first` is the
-    /// number of its first step.
+    /// Computes one tile over packed panels and stores the part inside C; `first` is the index of its first step.
     ///
     /// # Safety
     /// As [`microkernel::compute`] and [`microkernel::store`].
@@ -198,7 +197,7 @@ trait Microkernel<T: Scalar> {
     );
 }
 
-/// What a tile computes with.
+/// Element type of packed panels.
 type Packed<M, T> = <<M as Microkernel<T>>::Lanes as Lanes<T>>::Packed;
 
 struct Sums<S, K, const FMA: bool, const UNROLLED: bool>(PhantomData<(S, K)>);
@@ -262,8 +261,8 @@ where
 
 struct Blocked<'a, S, T, M, const MR: usize, const NR: usize> {
     block: &'a Block<'a, T>,
-    /// Steps of a block of k: as many in every block of a product, whatever tile suits it, so that sums are
-    /// grouped alike however threads cut C.
+    /// Steps in a block of k. The number is independent of the tile shape, so that the grouping of sums does not depend
+    /// on how threads partition C.
     depth: usize,
     tag: PhantomData<(S, M)>,
 }
@@ -295,7 +294,7 @@ where
 
     #[inline]
     fn of(block: &'a Block<'a, T>) -> Self {
-        // Where rows of the widest tile, see `run`, are longer than those of others.
+        // With the widest tiles, see `run`, a row of B is longer than with others.
         let wide = cfg!(all(target_arch = "x86_64", not(debug_assertions)));
         if wide && M::ROUNDS && Self::SIZE <= 8 && Isa::detect() == Isa::Avx512 {
             let row = if matches!(Self::SIZE, 1 | 2 | 4) { 128 } else { 32 * Self::SIZE };
@@ -319,7 +318,7 @@ where
         let (m, k, n) = (a.rows(), a.cols(), b.cols());
         if k == 0 {
             if !accumulate {
-                // SAFETY: every (i, j) is a place of C.
+                // SAFETY: every (i, j) is an element of C.
                 unsafe { fill(S::ZERO, c, *arg) }
             }
             return;
@@ -341,8 +340,7 @@ where
                 let kc = (k - pc).min(depth);
                 let padded = kc.next_multiple_of(M::CHUNK);
                 let add = *accumulate || pc > 0;
-                // SAFETY: the blocks lie inside the operands, and the scratch has room for the
-                // largest block of each.
+                // SAFETY: the blocks are inside the operands, and the scratch has room for the largest block of each.
                 unsafe {
                     let src = b.block((pc, jc), (kc, nc));
                     let (lanes, ks) = ((nc, b.col_stride()), (kc, b.row_stride()));
@@ -380,8 +378,8 @@ where
     }
 }
 
-/// Asks for the rows of a tile of C, which are needed after all of its steps: products of matrices
-/// beyond the second-level cache wait for them otherwise (bench `semiring`, 1024).
+/// Prefetches the rows of a tile of C, which are accessed after all of its steps: for matrices larger than the L2 cache
+/// the store would otherwise stall (bench `semiring`, 1024).
 #[inline(always)]
 fn prefetch<T>(c: &MatMut<'_, T>) {
     if c.col_stride() == 1 {
@@ -393,7 +391,7 @@ fn prefetch<T>(c: &MatMut<'_, T>) {
     }
 }
 
-/// Sets every element of C, and its argmax to none.
+/// Sets every element of C to `value`, and its argmax to [`NO_ARGMAX`].
 ///
 /// # Safety
 /// C must be writable, and `arg` with the same layout unless it is null.
@@ -402,7 +400,7 @@ unsafe fn fill<T: Scalar>(value: T, c: &MatMut<'_, T>, arg: *mut u32) {
     for i in 0..c.rows() {
         for j in 0..c.cols() {
             let at = i as isize * c.row_stride() + j as isize * c.col_stride();
-            // SAFETY: (i, j) is a place of C.
+            // SAFETY: (i, j) is an element of C.
             unsafe {
                 c.as_mut_ptr().wrapping_offset(at).write(value);
                 if !arg.is_null() {

@@ -1,31 +1,29 @@
-//! Products of many small matrices that interleave: element (i, j) of all of them lies side by
-//! side.
+//! Products of many small interleaved matrices: the elements (i, j) of all matrices are contiguous.
 //!
-//! The lanes of a vector are matrices here. A tile is 2 × 2 elements of one cache line of
-//! matrices; nothing is packed.
+//! The lanes of a vector are different matrices. A tile is 2 × 2 elements of one cache line of matrices; the operands
+//! are not packed.
 
 use std::marker::PhantomData;
 
 use crate::simd::{self, Loop};
 use crate::{Scalar, Semiring};
 
-/// Bytes of all three operands that are worked on together: half of a 512 KiB L2 cache.
+/// Bytes of a chunk of all three operands: half of a 512 KiB L2 cache.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// Element (0, 0) of the first of the interleaving matrices, and the distances to the next row and
-/// to the next column.
+/// Element (0, 0) of the first of the interleaved matrices, and the strides between rows and columns.
 #[derive(Clone, Copy, Debug)]
 pub struct Interleaved<P> {
-    /// The element.
+    /// Element (0, 0) of the first matrix.
     pub at: P,
-    /// Between rows.
+    /// Stride between rows.
     pub row_stride: isize,
-    /// Between columns.
+    /// Stride between columns.
     pub col_stride: isize,
 }
 
-/// `C[β] ← A[β] ⊗ B[β]` for matrices β = 0 … `len` − 1 whose elements lie one apart: A is m×k, B is
-/// k×n, C is m×n. On the calling thread.
+/// `C[β] ← A[β] ⊗ B[β]` for matrices β = 0 … `len` − 1 at stride 1: A is m×k, B is k×n, C is m×n. Runs on the calling
+/// thread.
 ///
 /// Cost: len·m·n·k steps; every operand is read once.
 ///

@@ -1,38 +1,37 @@
-//! What the microkernel computes with: the arithmetic on packed elements.
+//! Arithmetic of the microkernel on packed elements.
 
 use std::marker::PhantomData;
 
 use crate::{Scalar, Selective, Semiring};
 
-/// How the loops of a tile are written, which decides what the compiler makes of them (seen in the
-/// assembly of rustc 1.95, for every element type).
+/// Loop structure of a tile, chosen by the assembly that the compiler generates for every element type (rustc 1.95).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Loops over rows and columns.
     Loops,
-    /// Rows unrolled by hand: maxima of floats would be gathered across rows otherwise.
+    /// Rows unrolled by macro; with loops, maxima of floats would be gathered across rows.
     Unrolled,
 }
 
-/// Arithmetic on packed elements, which may be other values than those in memory.
+/// Arithmetic on packed elements, whose values may be encoded differently from memory.
 pub(super) trait Lanes<T: Scalar>: 'static {
     /// Packed elements and accumulators.
     type Packed: Scalar;
-    /// Whether the factors may be exchanged.
+    /// True if ⊗ commutes.
     const COMMUTES: bool;
-    /// How to write the tile.
+    /// Loop structure of the tile.
     const FORM: Form;
-    /// Start of every sum, and what fills lanes past the edge.
+    /// Initial value of every sum, and fill value of lanes past the edge.
     fn zero() -> Self::Packed;
-    /// The packed form of an element.
+    /// Encodes an element for packing.
     fn encode(x: T) -> Self::Packed;
-    /// The element of a packed result.
+    /// Decodes a packed result.
     fn decode(x: Self::Packed) -> T;
-    /// A constant that products need in a register.
+    /// Type of a constant that products keep in a register.
     type Unit: Copy;
-    /// That constant, made once per tile.
+    /// The constant, computed once per tile.
     fn unit() -> Self::Unit;
-    /// `c ⊕ (a ⊗ b)`; the machine has fused multiply-add if `FMA`.
+    /// `c ⊕ (a ⊗ b)`; with `FMA` the instruction set has fused multiply-add.
     fn mul_add<const FMA: bool>(
         a: Self::Packed,
         b: Self::Packed,
@@ -41,13 +40,13 @@ pub(super) trait Lanes<T: Scalar>: 'static {
     ) -> Self::Packed;
 }
 
-/// [`Lanes`] whose ⊕ picks one of its operands.
+/// [`Lanes`] of a selective semiring: ⊕ returns one of its operands.
 pub(super) trait ArgLanes<T: Scalar>: Lanes<T> {
-    /// Whether terms are cheap to compute a second time.
+    /// True if recomputing a term is cheap.
     const CHEAP: bool;
     /// `a ⊗ b`, as in [`Lanes::mul_add`].
     fn mul<const FMA: bool>(a: Self::Packed, b: Self::Packed, unit: Self::Unit) -> Self::Packed;
-    /// Whether `a` replaces `b`.
+    /// True if `a` replaces `b` in a sum.
     fn better(a: Self::Packed, b: Self::Packed) -> bool;
 }
 

@@ -1,5 +1,4 @@
-//! f32, f64, c32 and c64 over (+, ×): the `gemm` crate, and the generic driver where the products
-//! are too small for it.
+//! f32, f64, c32 and c64 over (+, ×): the `gemm` crate, and the generic driver for products too small for it.
 //!
 //! `gemm` 0.19 was chosen over faer 0.24 by measurement (AVX2 machine, one thread, row-major, µs):
 //!
@@ -13,8 +12,8 @@
 //!      faer     6.43     2 849       24 500       199 200       318 000
 //! ```
 //!
-//! Below that faer was faster (4×4: 37 ns against 290 ns); there loops without packing serve instead
-//! (`small`; AVX-512 machine, one thread, ns with all set-up; with vectors of 256 bits the same):
+//! For small sizes faer was faster (4×4: 37 ns against 290 ns); loops without packing are used there (`small`; AVX-512
+//! machine, one thread, ns including set-up; the same with 256-bit vectors):
 //!
 //! ```text
 //!               n = 4       8        12        16        20        24        32
@@ -26,9 +25,9 @@
 //!      gemm       188     244       421       778      1391      2209      4870
 //! ```
 //!
-//! Where all sides are long the driver's blocks for two levels of cache and its rows of C asked for
-//! in advance gain (GFLOP/s of the best of 25 runs, and the median ratio of neighbouring runs;
-//! complex products and vectors of 512 bits were not better or not measured, and keep the library):
+//! If all sides are long, the driver is faster because of its blocks for two levels of cache and its prefetch of rows
+//! of C (GFLOP/s of the best of 25 runs, and the median ratio of neighbouring runs; complex products and 512-bit
+//! vectors were not faster or not measured, and use the library):
 //!
 //! ```text
 //! real          n = 512            768              1000             1024             1536
@@ -47,15 +46,15 @@ use super::{Algorithm, Kernel, Product, Report, driver};
 use crate::simd::{self, Isa};
 use crate::{Numeric, Standard};
 
-/// Most steps m·n·k for which products without packing are faster than the library with one long
-/// side, if that is not k.
+/// Maximum number of steps m·n·k for which products without packing are faster than the library with one long side
+/// other than k.
 const FEW: usize = 12 * 12 * 12;
 
-/// Which products are not the library's.
+/// Size limits outside of which the library is not used.
 pub(crate) trait Limits {
-    /// Longest m, n and k up to which products without packing are faster.
+    /// Maximum m, n and k for which products without packing are faster.
     const SMALL: usize;
-    /// Least m, n and k from which the driver is faster on 256-bit vectors.
+    /// Minimum m, n and k for which the driver is faster on 256-bit vectors.
     const LARGE: usize;
 }
 pub(crate) struct Real;
@@ -69,7 +68,7 @@ impl Limits for Complex {
     const LARGE: usize = usize::MAX;
 }
 
-/// The product of the library within the limits; threads are ours.
+/// The product of the library within the limits; multithreaded by this crate.
 ///
 /// # Safety
 /// `T` must be `f32`, `f64`, `c32` or `c64`.
@@ -78,10 +77,10 @@ pub(crate) const unsafe fn kernel<T: Numeric, L: Limits>() -> Kernel<T> {
 }
 
 /// # Safety
-/// As [`kernel`], and the operands as [`Product::batch`] promises.
+/// As [`kernel`], and the operands must satisfy the contract of [`Product::batch`].
 unsafe fn product<T: Numeric, L: Limits>(p: &Product<'_, T>) -> Report {
     let (m, k, n) = (p.a.rows(), p.a.cols(), p.b.cols());
-    // By the whole product: threads must not change a bit.
+    // Decided by the size of the whole product: the result must not depend on the number of threads.
     let steps = m.saturating_mul(n).saturating_mul(k);
     let algorithm = if k <= L::SMALL && (m.max(n) <= L::SMALL || steps <= FEW) {
         Algorithm::Small

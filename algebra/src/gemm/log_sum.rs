@@ -1,4 +1,4 @@
-//! Products over (log-sum-exp, +), as products of exponentials.
+//! Products over (log-sum-exp, +), computed as products of exponentials.
 //!
 //! With rᵢ the maximum of row i of A and sⱼ that of column j of B,
 //!
@@ -6,14 +6,14 @@
 //! cᵢⱼ = ln Σₖ exp(aᵢₖ + bₖⱼ) = rᵢ + sⱼ + ln Σₖ exp(aᵢₖ − rᵢ)·exp(bₖⱼ − sⱼ)
 //! ```
 //!
-//! takes mk + kn exponentials, mn logarithms and one ordinary product in `f64`. Its factors are at
-//! most 1, so nothing overflows. What underflows is below 2⁻¹⁰²² per term; if the sum exceeds
-//! [`SMALLEST`], that is lost in its last bit. Elements with a smaller sum, where the large entries
-//! of a row meet small ones of a column and the result lies more than 640 below rᵢ + sⱼ, are summed
-//! again term by term, shifted by their own maximum. So are those of rows and columns with NaN or +∞, whose
-//! factors count as 0 and whose maximum as +∞, and products with a vector, which would take as many exponentials.
+//! requires mk + kn exponentials, mn logarithms and one ordinary product in `f64`. Its factors are at most 1, so there
+//! is no overflow. Underflow loses less than 2⁻¹⁰²² per term, which is below the last bit of a sum that exceeds
+//! [`SMALLEST`]. Elements with a smaller sum, where large entries of a row are paired with small ones of a column and
+//! the result is more than 640 below rᵢ + sⱼ, are recomputed term by term, shifted by their own maximum. So are the
+//! elements of rows and columns with NaN or +∞, whose factors are set to 0 and whose maximum to +∞, and products with a
+//! vector, which would need as many exponentials.
 //!
-//! k is cut into blocks of [`DEPTH`] whatever the threads, which keeps results the same.
+//! k is cut into blocks of [`DEPTH`] independent of the threads, so that results do not depend on their number.
 
 use super::lanes::Plain;
 use super::partition::{self, Block};
@@ -27,7 +27,7 @@ use crate::{Float, LogSumExp, Semiring, Standard};
 const ROWS: usize = 192;
 const COLS: usize = 384;
 const DEPTH: usize = 512;
-/// DEPTH·2⁻¹⁰²²·2⁵³ with room to spare.
+/// DEPTH·2⁻¹⁰²²·2⁵³ with a margin.
 const SMALLEST: f64 = 1e-280;
 
 /// The product over [`LogSumExp`].
@@ -36,7 +36,7 @@ pub(crate) const fn kernel<T: Float>() -> Kernel<T> {
 }
 
 /// # Safety
-/// The operands must be as [`Product::batch`] promises.
+/// The operands must satisfy the contract of [`Product::batch`].
 unsafe fn product<T: Float>(p: &Product<'_, T>) -> Report {
     let vector = p.a().rows() == 1 || p.b().cols() == 1;
     // SAFETY: passed on.
@@ -55,7 +55,7 @@ unsafe fn product<T: Float>(p: &Product<'_, T>) -> Report {
 /// Element (i, j) of a matrix as `f64`.
 ///
 /// # Safety
-/// It must be an element.
+/// (i, j) must be inside the matrix.
 #[inline(always)]
 unsafe fn at<T: Float>(m: &MatRef<'_, T>, i: usize, j: usize) -> f64 {
     let at = i as isize * m.row_stride() + j as isize * m.col_stride();
@@ -66,7 +66,7 @@ unsafe fn at<T: Float>(m: &MatRef<'_, T>, i: usize, j: usize) -> f64 {
 /// `ln Σₖ exp(aₖ + bₖ)` over row `i` of A and column `j` of B, shifted by the largest term.
 ///
 /// # Safety
-/// They must exist.
+/// The row and the column must exist.
 #[inline(always)]
 unsafe fn exactly<T: Float>(a: &MatRef<'_, T>, b: &MatRef<'_, T>, i: usize, j: usize) -> f64 {
     const LANES: usize = 8;
@@ -98,7 +98,7 @@ unsafe fn exactly<T: Float>(a: &MatRef<'_, T>, b: &MatRef<'_, T>, i: usize, j: u
     most + math::ln(sums.into_iter().sum::<f64>() + sum)
 }
 
-/// Every element on its own.
+/// All elements of a block, term by term.
 struct Exactly<'a, T> {
     block: &'a Block<'a, T>,
 }
@@ -111,7 +111,7 @@ impl<T: Float> Loop for Exactly<'_, T> {
         let Block { a, b, c, accumulate, .. } = self.block;
         for i in 0..c.rows() {
             for j in 0..c.cols() {
-                // SAFETY: (i, j) is a place of C.
+                // SAFETY: (i, j) is an element of C.
                 unsafe { put(c, (i, j), exactly(a, b, i, j), *accumulate) }
             }
         }
@@ -121,7 +121,7 @@ impl<T: Float> Loop for Exactly<'_, T> {
 /// Writes or adds one element.
 ///
 /// # Safety
-/// It must be a place of C, initialised if `add`.
+/// (i, j) must be inside C, initialised if `add`.
 #[inline(always)]
 unsafe fn put<T: Float>(c: &MatMut<'_, T>, (i, j): (usize, usize), mut value: f64, add: bool) {
     let at = i as isize * c.row_stride() + j as isize * c.col_stride();
@@ -153,8 +153,7 @@ fn blocked<T: Float>(block: &Block<'_, T>) {
         let nc = (n - jc).min(COLS);
         for ic in (0..m).step_by(ROWS) {
             let mc = (m - ic).min(ROWS);
-            // SAFETY: the scratch holds the largest block of each, disjointly, and all of them lie
-            // inside the operands.
+            // SAFETY: the scratch holds the largest block of each, disjointly, and all blocks are inside the operands.
             unsafe {
                 for at in 0..mc * nc {
                     total.add(at).write(f64::NEG_INFINITY);
@@ -165,7 +164,7 @@ fn blocked<T: Float>(block: &Block<'_, T>) {
                     let a = a.block((ic, pc), (mc, kc));
                     let b = b.block((pc, jc), (kc, nc));
                     simd::dispatch(Exponentials { of: a, to: exp_a, shift: shift_a });
-                    // B is kept transposed, a row for every column.
+                    // B is stored transposed, one row per column.
                     if ic == 0 || k > DEPTH {
                         simd::dispatch(Exponentials {
                             of: b.transpose(),
@@ -214,7 +213,7 @@ impl<T: Float> Loop for Exponentials<'_, T> {
         let (rows, cols) = (self.of.rows(), self.of.cols());
         // SAFETY: `to` has room for the elements and `shift` for the rows.
         unsafe {
-            // Read in the order of memory.
+            // Traversed in memory order.
             if self.of.row_stride().unsigned_abs() < self.of.col_stride().unsigned_abs() {
                 for j in 0..cols {
                     for i in 0..rows {
@@ -249,9 +248,10 @@ impl<T: Float> Loop for Exponentials<'_, T> {
                     row.fill(0.0);
                     continue;
                 }
-                // A row without a finite element: exp(−∞ − 0) = 0.
+                // In a row without a finite element the shift is 0: exp(−∞ − 0) = 0.
                 let by = if most == f64::NEG_INFINITY { 0.0 } else { most };
-                // No closure: one that is not inlined is not compiled for the caller's vectors.
+                // A loop, not a closure: a closure that is not inlined is not compiled for the caller's instruction
+                // set.
                 for x in row {
                     *x = math::exp(*x - by);
                 }
@@ -260,7 +260,7 @@ impl<T: Float> Loop for Exponentials<'_, T> {
     }
 }
 
-/// Logarithms of the sums, shifted back; small sums are repeated exactly.
+/// Logarithms of the sums plus the shifts; elements with small sums are recomputed term by term.
 struct Logarithms<'a, T> {
     operands: (MatRef<'a, T>, MatRef<'a, T>),
     product: &'a [f64],
@@ -311,7 +311,7 @@ impl<T: Float> Loop for Logarithms<'_, T> {
     }
 }
 
-/// Results, written to C or added to it.
+/// Rounded results, written to C or added to it.
 struct Rounded<'a, T> {
     total: &'a [f64],
     c: MatMut<'a, T>,
@@ -326,7 +326,7 @@ impl<T: Float> Loop for Rounded<'_, T> {
         let Rounded { total, c, accumulate } = self;
         for (i, row) in total.chunks_exact(c.cols()).enumerate() {
             let to = c.as_mut_ptr().wrapping_offset(i as isize * c.row_stride());
-            // SAFETY: every (i, j) is a place of C.
+            // SAFETY: every (i, j) is an element of C.
             unsafe {
                 if c.col_stride() == 1 && !accumulate {
                     for (j, &value) in row.iter().enumerate() {

@@ -65,7 +65,7 @@ pub(super) unsafe fn compute<
     acc
 }
 
-/// Writes or adds the part of a tile that lies inside C.
+/// Writes or adds the part of a tile inside C.
 ///
 /// # Safety
 /// `c` must be writable, have at most MR rows and NR columns, and be initialised if `add`.
@@ -82,7 +82,7 @@ pub(super) unsafe fn store<S, K, T, const MR: usize, const NR: usize>(
     let (rows, cols) = (c.rows(), c.cols());
     let (row_stride, col_stride) = (c.row_stride(), c.col_stride());
     let c = c.as_mut_ptr();
-    // SAFETY: all places written are (i, j) with i < rows and j < cols.
+    // SAFETY: all elements written are (i, j) with i < rows and j < cols.
     unsafe {
         if rows == MR && cols == NR && col_stride == 1 {
             for (i, lanes) in acc.iter().enumerate() {

@@ -4,22 +4,22 @@
 //! ```text
 //! view        MatRef, MatMut: strided matrices, any signed strides
 //! partition   batch entries and blocks of C over threads
-//! report      which of the kernels below ran
+//! report      the algorithm used
 //! driver      blocking for the caches, generic over semiring and element
-//! pack        panels in the order in which the microkernel reads them
+//! pack        panels in the access order of the microkernel
 //! microkernel MR × NR accumulators in vector registers
 //! argmax      the same with the argmax of every sum
 //! lanes       the arithmetic of a microkernel
-//! interleaved small matrices whose elements lie side by side
+//! interleaved small matrices with interleaved elements
 //! library     f32, f64, c32, c64 over (+, ×)
-//! small       the same where packing would cost more than the product
-//! unchecked   tropical semirings, without checks where none are needed
+//! small       the same without packing, for small products
+//! unchecked   tropical semirings, without checks for ∞, NaN and overflow if possible
 //! log_sum     log-sum-exp, as products of exponentials
 //! widen       16-bit floats, in blocks of f32
 //! ```
 //!
-//! Threads share the rows and columns of C and never the sum over k, so results do not depend
-//! on their number.
+//! Threads partition the rows and columns of C, never the sum over k, so results do not depend on the number of
+//! threads.
 
 mod argmax;
 mod driver;
@@ -43,10 +43,10 @@ pub use view::{MatMut, MatRef};
 
 use crate::{Extended, Scalar, Selective, Semiring, UncheckedSemiring};
 
-/// Stands for the argmax of a sum that is the semiring's zero: no term is better than none.
+/// Argmax of a sum that is the semiring's zero.
 pub const NO_ARGMAX: u32 = u32::MAX;
 
-/// What is wrong with the operands of a product.
+/// Invalid operands of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)]
@@ -79,21 +79,21 @@ pub enum GemmError {
     IndexRange { k: usize, first: usize },
 }
 
-/// How many threads a product may use.
+/// Maximum number of threads for one matrix product.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Parallelism {
-    /// The calling thread alone.
+    /// The calling thread only.
     #[default]
     Seq,
-    /// At most this many threads, the calling one among them; 0 means all of
+    /// At most this many threads including the calling one; 0 means all of
     /// [`parallel::threads`](crate::parallel::threads). Small products stay on the calling thread.
     Threads(usize),
 }
 
-/// A matrix product over some semiring, as [`Semiring::GEMM`] names it; with `ARGMAX` one that finds
-/// the argmax too, as [`Selective::GEMM_ARGMAX`] does.
+/// A matrix product over a semiring, for [`Semiring::GEMM`]; with `ARGMAX` also the argmax, for
+/// [`Selective::GEMM_ARGMAX`].
 ///
-/// Safe code has those of this crate; who writes one of their own makes a promise.
+/// The safe constructors return the kernels of this crate; a user-defined kernel needs the unsafe [`Kernel::new`].
 pub struct Kernel<T, const ARGMAX: bool = false>(unsafe fn(&Product<'_, T>) -> Report);
 
 impl<T, const ARGMAX: bool> Clone for Kernel<T, ARGMAX> {
@@ -105,24 +105,24 @@ impl<T, const ARGMAX: bool> Clone for Kernel<T, ARGMAX> {
 impl<T, const ARGMAX: bool> Copy for Kernel<T, ARGMAX> {}
 
 impl<T, const ARGMAX: bool> Kernel<T, ARGMAX> {
-    /// A kernel of one's own.
+    /// A user-defined kernel.
     ///
     /// # Safety
-    /// `f` writes every element of C of all products for which [`Product::batch`] holds, and with
-    /// `ARGMAX` every argmax of those that have a place for them. It reads no element of C unless
-    /// the product accumulates. It reports [`Algorithm::Custom`].
+    /// `f` writes every element of C of all products that satisfy the contract of [`Product::batch`], and with `ARGMAX`
+    /// every argmax if the product has memory for it. It reads no element of C unless the product accumulates. It
+    /// reports [`Algorithm::Custom`].
     pub const unsafe fn new(f: unsafe fn(&Product<'_, T>) -> Report) -> Self {
         Self(f)
     }
 }
 
 impl<T: Scalar> Kernel<T> {
-    /// The blocked product that every semiring and element has.
+    /// The blocked product, generic over semiring and element.
     pub const fn generic<S: Semiring<T>>() -> Self {
         Self(driver::product::<S, T>)
     }
 
-    /// The blocked product without checks, where the operands allow it.
+    /// The blocked product without checks, used if the operands permit it.
     pub const fn unchecked<S: UncheckedSemiring<T>>() -> Self
     where
         T: Extended,
@@ -132,7 +132,7 @@ impl<T: Scalar> Kernel<T> {
 }
 
 impl<T: Scalar> Kernel<T, true> {
-    /// The blocked product with the argmax that every selective semiring and element has.
+    /// The blocked product with argmax, generic over selective semiring and element.
     pub const fn generic_argmax<S: Selective<T>>() -> Self {
         Self(driver::product_argmax::<S, T>)
     }
@@ -146,8 +146,8 @@ impl<T: Scalar> Kernel<T, true> {
     }
 }
 
-/// One batch axis: its size and the distance, in elements, between neighbouring entries of each
-/// operand. Stride 0 in A or B repeats that operand.
+/// One batch axis: its size and the strides, in elements, between consecutive entries of each operand. Stride 0 in A or
+/// B repeats that operand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchAxis {
     /// Number of entries.
@@ -162,8 +162,8 @@ pub struct BatchAxis {
 
 /// `C[β] ← A[β] ⊗ B[β]` for every batch index β: A is m×k, B is k×n, C is m×n.
 ///
-/// Cost: batch·m·n·k steps `c ⊕ (a ⊗ b)`. No allocation, except packing buffers that each thread
-/// keeps, at most about 3 MiB.
+/// Cost: batch·m·n·k steps `c ⊕ (a ⊗ b)`. No allocation, except packing buffers that each thread retains, at most about
+/// 3 MiB.
 ///
 /// ```
 /// use t4a_algebra::{Standard, gemm::{MatMut, MatRef, Product}};
@@ -194,7 +194,7 @@ pub struct Product<'a, T> {
 #[derive(Clone, Copy, Debug)]
 struct Places(*mut u32);
 
-// SAFETY: a place to write to, as exclusive as C; threads write disjoint parts.
+// SAFETY: an output pointer as exclusive as C; threads write disjoint parts.
 unsafe impl Send for Places {}
 // SAFETY: as above.
 unsafe impl Sync for Places {}
@@ -215,19 +215,19 @@ impl<'a, T: Scalar> Product<'a, T> {
         Ok(Self { a, b, c, batch: &[], accumulate, parallelism, arg: None, first: 0 })
     }
 
-    /// `C ← C ⊕ A ⊗ B` instead of overwriting C.
+    /// Computes `C ← C ⊕ A ⊗ B` if true, instead of overwriting C.
     #[inline]
     #[must_use]
     pub fn accumulate(self, accumulate: bool) -> Self {
         Self { accumulate, ..self }
     }
 
-    /// Where [`Product::run_argmax`] writes the argmax of every sum: the smallest k whose term is the
-    /// sum, plus `first`, or [`NO_ARGMAX`] where the sum is 0. Terms of 16-bit floats are compared before they
-    /// are rounded, unless one of the operands is NaN or infinite.
+    /// Output matrix for [`Product::run_argmax`]: the smallest k whose term equals the sum, plus `first`, or
+    /// [`NO_ARGMAX`] if the sum is 0. Terms of 16-bit floats are compared before rounding, unless one of the operands
+    /// is NaN or infinite.
     ///
-    /// Every batch entry of C has its argmax at the same distance. An accumulating product replaces
-    /// what it improves, so that blocks of a long sum may come one after another, each with its
+    /// The argmax of every batch entry of C has the same offset as C. An accumulating product replaces the argmax of
+    /// the elements that it improves, so the blocks of a long sum may be computed one after another, each with its
     /// `first`.
     ///
     /// # Errors
@@ -249,7 +249,7 @@ impl<'a, T: Scalar> Product<'a, T> {
         Ok(Self { arg: Some(Places(arg.as_mut_ptr())), first, ..self })
     }
 
-    /// How many threads to use.
+    /// Sets the maximum number of threads.
     #[inline]
     #[must_use]
     pub fn parallelism(self, parallelism: Parallelism) -> Self {
@@ -259,34 +259,33 @@ impl<'a, T: Scalar> Product<'a, T> {
     /// Repeats the product over the index space of `axes`, outermost first.
     ///
     /// # Safety
-    /// The matrices of every entry must satisfy what [`MatRef::from_raw_parts`] and
-    /// [`MatMut::from_raw_parts`] ask for, and no two entries of C may overlap. With
-    /// [`Product::argmax`], the same holds for the argmax.
+    /// The matrices of every entry must satisfy the contracts of [`MatRef::from_raw_parts`] and
+    /// [`MatMut::from_raw_parts`], and no two entries of C may overlap. With [`Product::argmax`], the same holds for
+    /// the argmax.
     #[inline]
     #[must_use]
     pub unsafe fn batch(self, axes: &'a [BatchAxis]) -> Self {
         Self { batch: axes, ..self }
     }
 
-    /// Whether C has no elements.
+    /// True if C has no elements.
     #[inline]
     fn is_empty(&self) -> bool {
         let (m, n) = (self.c.rows(), self.c.cols());
         m == 0 || n == 0 || self.batch.iter().any(|axis| axis.size == 0)
     }
 
-    /// Computes the product over the semiring `S`, and says which kernel did.
+    /// Computes the product over the semiring `S`; the report names the algorithm used.
     #[inline]
     pub fn run<S: Semiring<T>>(&mut self) -> Report {
         if self.is_empty() {
             return Report::new(Algorithm::Nothing);
         }
-        // SAFETY: the constructors of the operands and of the batch have been promised.
+        // SAFETY: the contracts of the operands' and the batch's constructors hold.
         unsafe { (S::GEMM.0)(self) }
     }
 
-    /// Computes the product over `S`, and the argmax of every sum if [`Product::argmax`] has given
-    /// a place for them.
+    /// Computes the product over `S`, and the argmax of every sum if [`Product::argmax`] was called.
     ///
     /// ```
     /// use t4a_algebra::{MinPlus, gemm::{MatMut, MatRef, Product}};
@@ -308,7 +307,7 @@ impl<'a, T: Scalar> Product<'a, T> {
         if self.is_empty() || self.arg.is_none() {
             return self.run::<S>();
         }
-        // SAFETY: as for `run`; a place for the argmax has been promised too.
+        // SAFETY: as for `run`; the contract of the argmax matrix holds too.
         unsafe { (S::GEMM_ARGMAX.0)(self) }
     }
 
@@ -336,13 +335,13 @@ impl<'a, T: Scalar> Product<'a, T> {
         self.batch
     }
 
-    /// Whether C is added to.
+    /// True if the product is added to C.
     #[inline]
     pub fn accumulates(&self) -> bool {
         self.accumulate
     }
 
-    /// How many threads may be used.
+    /// Maximum number of threads.
     #[inline]
     pub fn threads(&self) -> Parallelism {
         self.parallelism

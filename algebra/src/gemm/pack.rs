@@ -1,4 +1,4 @@
-//! Copies blocks of A and B into panels in the order in which the microkernel reads them.
+//! Copies blocks of A and B into panels in the access order of the microkernel.
 //!
 //! ```text
 //! A  MR rows × kc      a₀₀ a₁₀ … | a₀₁ a₁₁ … | …      one group of MR per k
@@ -39,7 +39,7 @@ pub(super) unsafe fn pack<K: Lanes<T>, T: Scalar, const R: usize>(
                     dst.add(k * R).cast::<[K::Packed; R]>().write(encode::<K, T, R>(run));
                 }
             } else if k_stride == 1 {
-                // R streams with a constant unit step: the transposition stays in registers.
+                // R streams with a constant unit stride: the transposition stays in registers.
                 for k in 0..kc {
                     for l in 0..R {
                         let at = panel.wrapping_offset(l as isize * lane_stride).add(k);
@@ -60,9 +60,9 @@ pub(super) unsafe fn pack<K: Lanes<T>, T: Scalar, const R: usize>(
     }
 }
 
-/// Packs `lanes` × `kc` elements at `src` into panels of `R` lanes with the steps of a k-chunk side
-/// by side: `chunk_len` of the first lane, of the second, …, then the next chunk; with chunks of one
-/// step that is [`pack`]. What is missing in the last panel or chunk is the semiring's zero.
+/// Packs `lanes` × `kc` elements at `src` into panels of `R` lanes with the steps of a k-chunk contiguous: `chunk_len`
+/// of the first lane, of the second, …, then the next chunk; with chunks of one step that is [`pack`]. The last panel
+/// or chunk is padded with the semiring's zero.
 ///
 /// # Safety
 /// As for [`pack`], with room for `⌈lanes/R⌉·R·⌈kc/chunk_len⌉·chunk_len` elements.
@@ -133,8 +133,8 @@ unsafe fn pack_edge<K: Lanes<T>, T: Scalar, const R: usize>(
     }
 }
 
-/// A run of elements. Read as one: the compiler moves them singly where it cannot know that what is
-/// written lies elsewhere.
+/// A run of elements, read by value: otherwise the compiler moves elements one by one, because source and destination
+/// may alias.
 #[inline(always)]
 fn encode<K: Lanes<T>, T: Scalar, const N: usize>(run: [T; N]) -> [K::Packed; N] {
     let mut packed = [K::zero(); N];

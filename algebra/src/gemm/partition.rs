@@ -1,32 +1,31 @@
 //! Distributes batch entries and blocks of C over threads.
 //!
-//! Entries go first; if there are fewer of them than threads, C is cut into a grid of blocks as
-//! well. k is never cut. How a kernel computes an element must not depend on the block that it is in, or results
-//! would depend on the number of threads. Blocks keep at least [`MIN_SIDE`] rows or columns along a cut axis, and one side longer
-//! than [`SHORT`] if C has one: a library that picks its blocks of k by that picks the same for all of them.
+//! Batch entries are distributed first; if there are fewer of them than threads, C is also cut into a grid of blocks. k
+//! is never cut. The arithmetic of an element must not depend on its block, or results would depend on the number of
+//! threads. Blocks have at least [`MIN_SIDE`] rows or columns along a cut axis, and one side longer than [`SHORT`] if C
+//! has one: a library that derives its blocks of k from that chooses the same for all of them.
 
 use super::{MatMut, MatRef, Parallelism, Product};
 use crate::{Scalar, parallel};
 
-/// Fewest steps per thread worth a hand-over between threads (some 10 µs).
+/// Minimum number of steps per thread for which a hand-over to another thread pays (some 10 µs).
 const MIN_STEPS: usize = 1 << 18;
 const MIN_SIDE: usize = 48;
-/// Where both sides are no longer, `gemm` 0.19 cuts k at 512, elsewhere evenly.
+/// If no side is longer, `gemm` 0.19 cuts k at 512, otherwise evenly.
 const SHORT: usize = 64;
 const MIN_AREA: usize = 1024;
-/// Groups of batch entries per thread, at most.
+/// Maximum number of groups of batch entries per thread.
 const GROUPS: usize = 4;
-/// Blocks of one entry per thread, at most, that even out what threads have to do.
+/// Maximum number of blocks of one entry per thread, for load balancing.
 const MAX_BLOCKS: usize = 8;
 
-/// One piece of work: a block of C of one batch entry, with the rows of A and columns of B that
-/// it needs.
+/// One work item: a block of C of one batch entry, with its rows of A and columns of B.
 pub(super) struct Block<'a, T> {
     pub(super) a: MatRef<'a, T>,
     pub(super) b: MatRef<'a, T>,
     pub(super) c: MatMut<'a, T>,
     pub(super) accumulate: bool,
-    /// Where the argmax goes, with the layout of C; null if nobody asks.
+    /// Output of the argmax, with the layout of C; null if not requested.
     pub(super) arg: *mut u32,
     /// Added to every argmax.
     pub(super) first: usize,
@@ -39,7 +38,7 @@ impl<'a, T> Block<'a, T> {
         Self {
             a: self.b.transpose(),
             b: self.a.transpose(),
-            // SAFETY: the handle takes the place of the one in `self`.
+            // SAFETY: the handle replaces the one in `self`.
             c: unsafe { self.c.alias() }.transpose(),
             ..*self
         }
@@ -56,8 +55,8 @@ struct Grid {
 impl Grid {
     const WHOLE: Self = Self { rows: 1, cols: 1 };
 
-    /// The coarsest grid for each of `entries` matrices that gives `threads` threads as much to do to a tenth,
-    /// or comes as near to that as a few blocks per thread can.
+    /// The coarsest grid for each of `entries` matrices whose load imbalance over `threads` threads is at most 10 %, or
+    /// else the most balanced grid with at most [`MAX_BLOCKS`] blocks per thread.
     fn of_entries(m: usize, n: usize, entries: usize, threads: usize) -> Self {
         let rounds = |blocks: usize| (entries * blocks).div_ceil(threads) * threads;
         let longer = |grid: Grid| {
@@ -77,11 +76,11 @@ impl Grid {
         best
     }
 
-    /// At most `parts` blocks of an m×n matrix, with the least total of packed rows and columns.
+    /// At most `parts` blocks of an m×n matrix, with the minimal total of packed rows and columns.
     fn new(m: usize, n: usize, parts: usize) -> Self {
         let mut best = Self::WHOLE;
         let cost = |g: Grid| (m * g.cols + n * g.rows) as f64;
-        // The shortest of a grid, whose bounds are multiples of 8.
+        // The shortest block of a grid with bounds at multiples of 8.
         let shortest = |size: usize, parts: usize| if parts == 1 { size } else { size / parts - 8 };
         for rows in 1..=parts.min((m / MIN_SIDE).max(1)) {
             let cols = (parts / rows).min((n / MIN_SIDE).max(1));
@@ -105,7 +104,7 @@ pub(super) fn span(size: usize, parts: usize, i: usize) -> (usize, usize) {
     (at(i), at(i + 1) - at(i))
 }
 
-/// ChunkNumber of threads a product with this many steps should use.
+/// Number of threads for a product with this many steps.
 fn threads(parallelism: Parallelism, steps: usize) -> usize {
     match parallelism {
         Parallelism::Seq => 1,
@@ -120,7 +119,7 @@ fn threads(parallelism: Parallelism, steps: usize) -> usize {
 /// Runs `kernel` on blocks that cover every batch entry of `p` once.
 ///
 /// # Safety
-/// The product's operands must be as [`Product::batch`] promises.
+/// The operands must satisfy the contract of [`Product::batch`].
 pub(super) unsafe fn for_each<T: Scalar>(p: &Product<'_, T>, kernel: impl Fn(Block<'_, T>) + Sync) {
     let (m, k, n) = (p.a.rows(), p.a.cols(), p.b.cols());
     let entries: usize = p.batch.iter().map(|axis| axis.size).product();
@@ -131,7 +130,7 @@ pub(super) unsafe fn for_each<T: Scalar>(p: &Product<'_, T>, kernel: impl Fn(Blo
     let threads = threads(p.parallelism, steps);
     let grid = Grid::of_entries(m, n, entries, threads);
     let blocks = grid.rows * grid.cols;
-    // Whole entries are handed out in groups, a few per thread: a thread may be away for a while.
+    // Whole entries are distributed in groups, a few per thread, because a thread may be descheduled.
     let run = if blocks == 1 { entries.min(GROUPS * threads) } else { entries };
     let tasks = run * blocks;
 
@@ -141,8 +140,7 @@ pub(super) unsafe fn for_each<T: Scalar>(p: &Product<'_, T>, kernel: impl Fn(Blo
         let (col, n) = span(n, grid.cols, cell % grid.cols);
         let first = entries * group / run;
         let last = entries * (group + 1) / run;
-        // SAFETY: the block lies inside C, tasks have disjoint blocks or entries, and the
-        // offsets are those of an entry.
+        // SAFETY: the block is inside C, tasks have disjoint blocks or entries, and the offsets are those of an entry.
         walk(p, first, last, |a, b, c| unsafe {
             kernel(Block {
                 a: p.a.offset(a).block((row, 0), (m, k)),
@@ -160,7 +158,7 @@ pub(super) unsafe fn for_each<T: Scalar>(p: &Product<'_, T>, kernel: impl Fn(Blo
     parallel::for_each_limited(tasks, threads, &task);
 }
 
-/// Whether `holds` for A and B of all batch entries.
+/// True if `holds` is true for A and B of all batch entries.
 ///
 /// # Safety
 /// As [`for_each`].
@@ -189,7 +187,7 @@ fn walk<T>(
     };
     let mut entry = first;
     while entry < last {
-        // Decode once per run along the innermost axis.
+        // Decoded once per run along the innermost axis.
         let start = entry % inner.size;
         let mut rest = entry / inner.size;
         let (mut a, mut b, mut c) =
@@ -238,7 +236,7 @@ mod tests {
         assert_eq!(Grid::new(64, 4096, 4), Grid { rows: 1, cols: 4 });
         assert_eq!(Grid::new(90, 90, 8), Grid::WHOLE);
         assert_eq!(Grid::new(128, 128, 2), Grid { rows: 1, cols: 2 });
-        // Blocks of 64 × 64 would cut k elsewhere.
+        // With blocks of 64 × 64 the library would cut k at other positions.
         assert_eq!(Grid::new(128, 128, 4), Grid { rows: 1, cols: 2 });
     }
 

@@ -1,25 +1,25 @@
-//! Which kernel computed a product: said by the kernel, not guessed from its operands.
+//! Algorithm that computed a product, reported by the kernel.
 
-/// The ways to compute a product.
+/// Algorithms for a matrix product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Algorithm {
-    /// Nothing was computed: C has no elements.
+    /// No computation: C has no elements.
     Nothing,
-    /// By the library for f32, f64, c32 and c64.
+    /// The library for f32, f64, c32 and c64.
     Library,
-    /// By the blocked driver over any semiring.
+    /// The blocked driver over any semiring.
     Blocked,
-    /// By loops without packing.
+    /// Loops without packing.
     Small,
-    /// As a product of exponentials, log-sum-exp.
+    /// Log-sum-exp as a product of exponentials.
     Exponentials,
-    /// By a kernel from outside of this crate.
+    /// A user-defined kernel.
     Custom,
 }
 
 impl Algorithm {
-    /// All of them, by their discriminants.
+    /// All algorithms, in the order of their discriminants.
     pub(super) const ALL: [Self; 6] = [
         Self::Nothing,
         Self::Library,
@@ -38,17 +38,17 @@ const _: () = {
     }
 };
 
-/// What a product did.
+/// Properties of an executed product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Report {
-    /// The way taken. Where blocks of one product go different ways, that of its first block.
+    /// The algorithm. If blocks of one product use different ones, that of its first block.
     pub algorithm: Algorithm,
-    /// Whether sums were taken in a wider type than the elements', [`Numeric::Acc`](crate::Numeric).
+    /// True if sums were accumulated in a wider type than the elements', [`Numeric::Acc`](crate::Numeric).
     pub promoted: bool,
 }
 
 impl Report {
-    /// A product in the type of its elements.
+    /// A product accumulated in the type of its elements.
     #[inline]
     pub const fn new(algorithm: Algorithm) -> Self {
         Self { algorithm, promoted: false }

@@ -1,14 +1,14 @@
-//! Small products over (+, ×) without packing: accumulators over elements of A as they lie and rows
-//! of B, which are copied side by side if they are not.
+//! Small products over (+, ×) without packing: elements of A are read in place, and rows of B in place or from a
+//! contiguous copy.
 //!
-//! Packing and the edges of a large tile cost more than such a product itself.
+//! Packing and the edges of a large tile would cost more than such a product.
 
 use super::partition::Block;
 use super::scratch::{Scratch, Stack};
 use crate::Numeric;
 use crate::simd::Loop;
 
-/// One block, each sum in the order of k.
+/// One block; each sum is in the order of k.
 pub(super) struct Small<'a, 'b, T>(pub(super) &'b Block<'a, T>);
 
 impl<T: Numeric> Loop for Small<'_, '_, T> {
@@ -27,7 +27,7 @@ impl<T: Numeric> Loop for Small<'_, '_, T> {
         for l in 0..k {
             for j in 0..n {
                 let from = l as isize * b.row_stride() + j as isize * b.col_stride();
-                // SAFETY: (l, j) is a place of B, and the scratch has one for every element.
+                // SAFETY: (l, j) is an element of B, and the scratch has room for every element.
                 unsafe { rows.add(l * n + j).write(b.as_ptr().offset(from).read()) }
             }
         }
@@ -35,12 +35,12 @@ impl<T: Numeric> Loop for Small<'_, '_, T> {
     }
 }
 
-/// All columns, as many at once as are left of a vector's width.
+/// All columns, in groups of at most the width of a vector.
 #[inline(always)]
 fn columns<T: Numeric>(block: &Block<'_, T>, b: *const T, pitch: isize) {
     let n = block.b.cols();
     let mut from = 0;
-    // Four rows of 64 bytes are half of sixteen 256-bit registers.
+    // Four rows of 64 bytes use half of sixteen 256-bit registers.
     macro_rules! widths {
         ($($width:literal)*) => {
             $(while $width * size_of::<T>() <= 64 && n - from >= $width {
@@ -78,7 +78,7 @@ fn tile<T: Numeric, const R: usize, const W: usize>(
     let mut acc = [[T::ZERO; W]; R];
     let from = a.as_ptr().wrapping_offset(row as isize * a.row_stride());
     for l in 0..a.cols() {
-        // SAFETY: the rows and columns lie inside of A and B.
+        // SAFETY: the rows and columns are inside A and B.
         let y = unsafe { b.wrapping_offset(l as isize * pitch).cast::<[T; W]>().read() };
         for i in 0..R {
             let at = i as isize * a.row_stride() + l as isize * a.col_stride();
@@ -92,7 +92,7 @@ fn tile<T: Numeric, const R: usize, const W: usize>(
     for (i, sums) in acc.iter().enumerate() {
         let at = (row + i) as isize * c.row_stride() + col as isize * c.col_stride();
         let out = c.as_mut_ptr().wrapping_offset(at);
-        // SAFETY: the tile lies inside of C, which is ours, and is read only to be added to.
+        // SAFETY: the tile is inside C, which is exclusively borrowed, and C is read only if it is accumulated to.
         unsafe {
             if c.col_stride() == 1 || W == 1 {
                 let out = out.cast::<[T; W]>();

@@ -1,17 +1,15 @@
-//! Products over the tropical semirings: one addition and one comparison per step where the
-//! operands allow it.
+//! Products over the tropical semirings: one addition and one comparison per step if the operands permit it.
 //!
-//! ⊗ has to keep ∞ − ∞ and integer overflow in check and ⊕ has to propagate NaN, which would cost
-//! several times the arithmetic. Operands are therefore read once beforehand; if none of their
-//! elements can cause trouble, the microkernel runs without checks, else with them. Reading costs mk + kn
-//! against mnk steps. Both tiles give the same bits where both apply; 16-bit floats are packed as
-//! `f32` without checks, which rounds the same (rounding is monotone) but tells terms apart that
-//! would tie after rounding: for their argmax all operands are read before threads cut C, so that one
-//! element without a number changes it everywhere or nowhere.
+//! ⊗ has to handle ∞ − ∞ and integer overflow, and ⊕ has to propagate NaN, which would cost several times the
+//! arithmetic. The operands are therefore scanned once beforehand; if all elements are safe, the microkernel runs
+//! without checks, else with them. The scan costs mk + kn against mnk steps. Both tiles give identical bits where both
+//! apply; 16-bit floats are packed as `f32` without checks, which rounds the same (rounding is monotone) but
+//! distinguishes terms that would tie after rounding. For their argmax all operands are scanned before threads
+//! partition C, so that the choice is the same for all blocks.
 //!
-//! Sums of floats are computed as `1·a + b`, which rounds the same: many machines add and compare
-//! floats in the same two units and multiply in two others, so that a multiply-add and a comparison
-//! can start at the same time (bench `semiring`).
+//! Sums of floats are computed as `1·a + b`, which rounds the same: many CPUs execute additions and comparisons of
+//! floats in the same two units and multiplications in two others, so that a multiply-add and a comparison can be
+//! issued in the same cycle (bench `semiring`).
 
 use std::hint::black_box;
 use std::marker::PhantomData;
@@ -44,7 +42,7 @@ impl<T: Extended, S: UncheckedSemiring<T>> Lanes<T> for Unchecked<S> {
     type Unit = T::Acc;
     #[inline(always)]
     fn unit() -> T::Acc {
-        // A known factor of 1 would be optimised away.
+        // The compiler would remove a known factor of 1.
         black_box(T::Acc::ONE)
     }
     #[inline(always)]
@@ -67,7 +65,7 @@ impl<T: Extended, S: UncheckedSemiring<T>> ArgLanes<T> for Unchecked<S> {
 }
 
 /// # Safety
-/// The operands must be as [`Product::batch`] promises.
+/// The operands must satisfy the contract of [`Product::batch`].
 pub(super) unsafe fn product<S: UncheckedSemiring<T>, T: Extended>(p: &Product<'_, T>) -> Report {
     // SAFETY: passed on.
     unsafe {
@@ -102,12 +100,12 @@ pub(super) unsafe fn product_argmax<S: UncheckedSemiring<T>, T: Extended>(
     Report::new(Algorithm::Blocked)
 }
 
-/// Whether no element needs checks over `S`.
+/// True if no element of A and B needs checks over `S`.
 fn fits<S: UncheckedSemiring<T>, T: Extended>(block: &Block<'_, T>) -> bool {
     fit::<S, T>(block.a) && fit::<S, T>(block.b)
 }
 
-/// Whether no element of a matrix needs checks.
+/// True if no element of a matrix needs checks.
 fn fit<S: UncheckedSemiring<T>, T: Extended>(matrix: MatRef<'_, T>) -> bool {
     simd::dispatch(All::<S, T> { matrix, tag: PhantomData })
 }
@@ -137,7 +135,7 @@ impl<S: UncheckedSemiring<T>, T: Extended> Loop for All<'_, S, T> {
                     match const { size_of::<T>() } {
                         4 if T::IS_FLOAT => all_fit::<S, T, 16>(row),
                         8 if T::IS_FLOAT => all_fit::<S, T, 8>(row),
-                        // Without an early exit, which would keep the loop from being vectorised.
+                        // No early exit, which would prevent vectorisation.
                         _ => row.iter().fold(true, |fit, &x| fit & S::fits(x)),
                     }
                 } else {
@@ -153,7 +151,7 @@ impl<S: UncheckedSemiring<T>, T: Extended> Loop for All<'_, S, T> {
     }
 }
 
-/// Keeps an element per lane that does not fit, if there is one: flags of floats are not vectorised for 512 bits.
+/// Keeps one unsafe element per lane, if there is one: a Boolean flag per float does not vectorise for 512 bits.
 #[inline(always)]
 fn all_fit<S: UncheckedSemiring<T>, T: Extended, const LANES: usize>(row: &[T]) -> bool {
     let mut found = [S::ZERO; LANES];

@@ -1,8 +1,8 @@
 //! Strided matrices over borrowed memory.
 //!
-//! Element (i, j) lies at `ptr + i·row_stride + j·col_stride`, strides in elements and of any
-//! sign; stride 0 repeats one row or column. The safe constructors prove once that every
-//! element lies inside the slice, and for [`MatMut`] that no two share a place.
+//! Element (i, j) is at `ptr + i·row_stride + j·col_stride`, with strides in elements and of any sign; stride 0 repeats
+//! one row or column. The safe constructors prove once that every element is inside the slice, and for [`MatMut`] that
+//! no two elements share an address.
 
 use std::marker::PhantomData;
 
@@ -60,7 +60,7 @@ fn check_bounds(
     let range = || {
         let (mut low, mut high) = (offset as i128, offset as i128);
         for (size, stride) in [(rows, row_stride), (cols, col_stride)] {
-            // Below 2¹²⁷ each, not always in sum.
+            // Each reach is below 2¹²⁷, but the sum may overflow.
             let reach = (size - 1) as i128 * stride as i128;
             low = low.checked_add(reach.min(0))?;
             high = high.checked_add(reach.max(0))?;
@@ -73,8 +73,8 @@ fn check_bounds(
     }
 }
 
-/// Proves that (i, j) ↦ `i·row_stride + j·col_stride` is injective, by requiring that the larger
-/// stride steps over the whole extent of the smaller one.
+/// Proves that (i, j) ↦ `i·row_stride + j·col_stride` is injective, by requiring that the larger stride exceeds the
+/// whole extent of the smaller one.
 fn check_distinct(
     (rows, cols): (usize, usize),
     (row_stride, col_stride): (isize, isize),
@@ -108,7 +108,7 @@ impl<'a, T> MatRef<'a, T> {
     /// A matrix whose element (0, 0) is `data[offset]`.
     ///
     /// # Errors
-    /// [`GemmError::OutOfBounds`] if an element would lie outside `data`.
+    /// [`GemmError::OutOfBounds`] if an element is outside `data`.
     pub fn strided(
         data: &'a [T],
         offset: usize,
@@ -124,7 +124,7 @@ impl<'a, T> MatRef<'a, T> {
     /// A matrix at `ptr`, which is element (0, 0).
     ///
     /// # Safety
-    /// Every element must be readable for `'a`, and nothing may write to it meanwhile.
+    /// Every element must be readable for `'a` and must not be written during `'a`.
     #[inline(always)]
     pub const unsafe fn from_raw_parts(
         ptr: *const T,
@@ -155,7 +155,7 @@ impl<'a, T> MatRef<'a, T> {
     /// The `rows` × `cols` matrix starting at element (i, j).
     ///
     /// # Safety
-    /// It must lie inside this one.
+    /// The block must be inside this matrix.
     #[inline(always)]
     pub const unsafe fn block(self, (i, j): (usize, usize), (rows, cols): (usize, usize)) -> Self {
         let ptr =
@@ -163,7 +163,7 @@ impl<'a, T> MatRef<'a, T> {
         Self { ptr, rows, cols, ..self }
     }
 
-    /// The matrix `by` elements further on.
+    /// The matrix with its pointer advanced by `by` elements.
     ///
     /// # Safety
     /// Every element of the result must be readable for `'a`.
@@ -185,8 +185,8 @@ impl<'a, T> MatMut<'a, T> {
     /// A matrix whose element (0, 0) is `data[offset]`.
     ///
     /// # Errors
-    /// [`GemmError::OutOfBounds`] if an element would lie outside `data`, and
-    /// [`GemmError::Overlap`] if two elements would share a place.
+    /// [`GemmError::OutOfBounds`] if an element is outside `data`, and [`GemmError::Overlap`] if two elements share an
+    /// address.
     pub fn strided(
         data: &'a mut [T],
         offset: usize,
@@ -203,8 +203,8 @@ impl<'a, T> MatMut<'a, T> {
     /// A matrix at `ptr`, which is element (0, 0).
     ///
     /// # Safety
-    /// Every element must be writable for `'a` by nobody else, and no two may share a place.
-    /// Elements may be uninitialised if only overwriting products see this matrix.
+    /// Every element must be exclusively writable for `'a`, and no two may share an address. Elements may be
+    /// uninitialised if this matrix is used only by overwriting products.
     #[inline(always)]
     pub const unsafe fn from_raw_parts(
         ptr: *mut T,
@@ -223,7 +223,7 @@ impl<'a, T> MatMut<'a, T> {
     /// A second handle to the same elements.
     ///
     /// # Safety
-    /// Handles must not be used to write an element that another thread uses.
+    /// No element may be written through one handle while another thread accesses it.
     #[inline(always)]
     pub const unsafe fn alias(&self) -> Self {
         Self { ..*self }
@@ -244,7 +244,7 @@ impl<'a, T> MatMut<'a, T> {
     /// The `rows` × `cols` matrix starting at element (i, j).
     ///
     /// # Safety
-    /// It must lie inside this one.
+    /// The block must be inside this matrix.
     #[inline(always)]
     pub const unsafe fn block(self, (i, j): (usize, usize), (rows, cols): (usize, usize)) -> Self {
         let ptr =
@@ -252,10 +252,10 @@ impl<'a, T> MatMut<'a, T> {
         Self { ptr, rows, cols, ..self }
     }
 
-    /// The matrix `by` elements further on.
+    /// The matrix with its pointer advanced by `by` elements.
     ///
     /// # Safety
-    /// Every element of the result must be writable for `'a` by nobody else.
+    /// Every element of the result must be exclusively writable for `'a`.
     #[inline(always)]
     pub const unsafe fn offset(self, by: isize) -> Self {
         Self { ptr: self.ptr.wrapping_offset(by), ..self }
@@ -265,22 +265,22 @@ impl<'a, T> MatMut<'a, T> {
 macro_rules! layout {
     ($mat:ident) => {
         impl<T> $mat<'_, T> {
-            /// ChunkNumber of rows.
+            /// Number of rows.
             #[inline(always)]
             pub const fn rows(&self) -> usize {
                 self.rows
             }
-            /// ChunkNumber of columns.
+            /// Number of columns.
             #[inline(always)]
             pub const fn cols(&self) -> usize {
                 self.cols
             }
-            /// Distance between vertical neighbours, in elements.
+            /// Stride between rows, in elements.
             #[inline(always)]
             pub const fn row_stride(&self) -> isize {
                 self.row_stride
             }
-            /// Distance between horizontal neighbours, in elements.
+            /// Stride between columns, in elements.
             #[inline(always)]
             pub const fn col_stride(&self) -> isize {
                 self.col_stride

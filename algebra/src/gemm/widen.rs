@@ -1,5 +1,5 @@
-//! Products of 16-bit floats: blocks of the operands are widened to `f32`, multiplied there, and
-//! the result is rounded once. The whole sum over k stays in `f32`.
+//! Products of 16-bit floats: blocks of the operands are converted to `f32` and multiplied, and the result is rounded
+//! once. The whole sum over k is accumulated in `f32`.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -21,7 +21,7 @@ pub(crate) const fn kernel<S: Semiring<T> + Semiring<T::Acc>, T: Numeric>() -> K
 }
 
 /// # Safety
-/// The operands must be as [`Product::batch`] promises.
+/// The operands must satisfy the contract of [`Product::batch`].
 unsafe fn product<S, T>(p: &Product<'_, T>) -> Report
 where
     S: Semiring<T> + Semiring<T::Acc>,
@@ -32,7 +32,7 @@ where
     unsafe {
         partition::for_each(p, |block| {
             let report = run::<S, T>(&block);
-            // One block alone starts where C does.
+            // The block at the start of C provides the report.
             if block.c.as_mut_ptr() == p.c.as_mut_ptr() {
                 first.store(report.algorithm as u8, Ordering::Relaxed);
             }
@@ -42,7 +42,7 @@ where
     Report { algorithm, promoted: true }
 }
 
-/// Computes one block, and reports the first product in it.
+/// Computes one block, and returns the report of its first product.
 fn run<S: Semiring<T::Acc>, T: Numeric>(block: &Block<'_, T>) -> Report {
     let mut first = None;
     let Block { a, b, c, accumulate, .. } = block;
@@ -54,19 +54,19 @@ fn run<S: Semiring<T::Acc>, T: Numeric>(block: &Block<'_, T>) -> Report {
     let wide_b = wide_a.wrapping_add(rows * depth);
     let wide_c = wide_b.wrapping_add(depth * cols);
 
-    // Even parts: of small remainders the library would sum k otherwise.
+    // Even parts: for a small remainder the library would use another order of the sum over k.
     let (down, right) = (m.div_ceil(ROWS), n.div_ceil(COLS));
     for part in 0..right {
         let (jc, nc) = partition::span(n, right, part);
         for part in 0..down {
             let (ic, mc) = partition::span(m, down, part);
-            // SAFETY: all blocks lie inside the operands, and the scratch holds the largest.
+            // SAFETY: all blocks are inside the operands, and the scratch holds the largest.
             unsafe {
                 let wide = |ptr: *mut T::Acc, rows, cols| {
                     MatMut::from_raw_parts(ptr, (rows, cols), (cols as isize, 1))
                 };
                 let sum = wide(wide_c, mc, nc);
-                // One pass even if k = 0, which clears the sum.
+                // One pass for k = 0, which clears the sum.
                 for pc in (0..k.max(1)).step_by(DEPTH) {
                     let kc = (k - pc).min(DEPTH);
                     let wa = wide(wide_a, mc, kc);
@@ -101,7 +101,7 @@ fn run<S: Semiring<T::Acc>, T: Numeric>(block: &Block<'_, T>) -> Report {
 /// The matrix must be initialised.
 unsafe fn as_ref<'a, T>(m: &MatMut<'a, T>) -> MatRef<'a, T> {
     let (shape, strides) = ((m.rows(), m.cols()), (m.row_stride(), m.col_stride()));
-    // SAFETY: the matrix was writable, and is not written while it is read.
+    // SAFETY: the matrix is initialised, and is not written while it is read.
     unsafe { MatRef::from_raw_parts(m.as_mut_ptr(), shape, strides) }
 }
 
@@ -119,7 +119,7 @@ impl<T: Numeric> Loop for Widen<'_, '_, T> {
         for i in 0..to.rows() as isize {
             let src = from.as_ptr().wrapping_offset(i * from.row_stride());
             let dst = to.as_mut_ptr().wrapping_offset(i * to.row_stride());
-            // SAFETY: (i, j) is a place of both matrices; the rows of `to` are contiguous.
+            // SAFETY: (i, j) is an element of both matrices; the rows of `to` are contiguous.
             unsafe {
                 if from.col_stride() == 1 {
                     for j in 0..to.cols() {
@@ -152,7 +152,7 @@ impl<S: Semiring<T::Acc>, T: Numeric> Loop for Narrow<'_, S, T> {
         for i in 0..to.rows() as isize {
             let src = from.as_ptr().wrapping_offset(i * from.row_stride());
             let dst = to.as_mut_ptr().wrapping_offset(i * to.row_stride());
-            // SAFETY: (i, j) is a place of both matrices; the rows of `from` are contiguous.
+            // SAFETY: (i, j) is an element of both matrices; the rows of `from` are contiguous.
             unsafe {
                 if !self.add && to.col_stride() == 1 {
                     for j in 0..to.cols() {

@@ -1,8 +1,8 @@
 //! Inverse trigonometric functions.
 //!
-//! Odd polynomials x + x³·P(x²) of least maximum relative error (Remez exchange) on |x| ≤ ½;
-//! beyond, asin x = π/2 − 2 asin √((1 − x)/2), and atan is turned by π/4 or π/2 (Hart et al.,
-//! *Computer Approximations*, 1968, § 6.5), which costs one division for all ranges.
+//! Odd polynomials x + x³·P(x²) of least maximum relative error (Remez exchange) on |x| ≤ ½; outside, asin x = π/2 − 2
+//! asin √((1 − x)/2), and atan is shifted by π/4 or π/2 (Hart et al., *Computer Approximations*, 1968, § 6.5), which
+//! costs one division for all ranges.
 
 use super::lane::{Lane, horner, pick};
 
@@ -12,7 +12,7 @@ pub(super) trait Arc: Lane {
     const ASIN: &'static [Self];
     /// `(atan x − x)/x³` as a polynomial in x².
     const ATAN: &'static [Self];
-    /// A number above which the sum of two may overflow.
+    /// Threshold above which the sum of two arguments may overflow.
     const HUGE: Self;
 }
 
@@ -70,7 +70,7 @@ fn folded<L: Arc>(x: L) -> (L, L) {
 #[inline(always)]
 pub(super) fn asin<L: Arc>(x: L) -> L {
     let (tail, s) = folded(x);
-    // The leading difference may lie in a higher binade than the result: keep its rounding error.
+    // The leading difference may be in a higher binade than the result, so its rounding error is kept.
     let (high, low) = L::PI_2;
     let leading = high - (s + s);
     let low = ((high - leading) - (s + s)) + low;
@@ -113,7 +113,7 @@ pub(super) fn atan<L: Arc>(x: L) -> L {
 #[inline(always)]
 pub(super) fn atan2<L: Arc>(y: L, x: L) -> L {
     let (a, b) = (y.abs(), x.abs());
-    // Both infinite, or both zero: the directions (1, 1) and (1, 0) have the right angle.
+    // Both infinite: the direction is (1, 1); both zero: the direction is (1, 0).
     let diagonal = (a == L::INFINITY) & (b == L::INFINITY);
     let origin = (a == L::of(0.0)) & (b == L::of(0.0));
     let a = pick(diagonal, L::of(1.0), a);

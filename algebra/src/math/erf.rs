@@ -1,10 +1,10 @@
 //! Error function, its complement, and the Gaussian error linear unit.
 //!
-//! erfc y = e^(−y²)·erfcx y, and erfcx is smooth over the whole half-line and falls as 1/y: one quotient of
-//! polynomials with positive coefficients, so that nothing cancels, serves it to a relative 2⁻²⁶ and 2⁻⁶³ (it
-//! agrees at Chebyshev's nodes of (y − 1.2)/(y + 1.2); W. J. Cody, Math. Comp. 23, 1969, has three quotients).
-//! erf has a polynomial of its own near 0 (least maximum relative error, Remez exchange). The rounding error
-//! of y² would be amplified by the exponential and is carried along.
+//! erfc y = e^(−y²)·erfcx y, and erfcx is smooth on the half-line and decays as 1/y: one quotient of polynomials with
+//! positive coefficients, hence without cancellation, approximates it to a relative 2⁻²⁶ and 2⁻⁶³ (interpolation at the
+//! Chebyshev nodes of (y − 1.2)/(y + 1.2); W. J. Cody, Math. Comp. 23, 1969, uses three quotients). Near 0 erf has a
+//! separate polynomial (least maximum relative error, Remez exchange). The rounding error of y² would be amplified by
+//! the exponential and is therefore computed and included.
 
 use super::exp::{Exponential, exp_negative, exp_sum_below};
 use super::lane::{at_most, horner, pick};
@@ -15,9 +15,9 @@ pub(super) trait Gaussian: Exponential {
     const ERFCX: [&'static [Self]; 2];
     /// `(erf y − y)/y` as a polynomial in y², |y| ≤ `NEAR`.
     const ERF: &'static [Self];
-    /// Where `erf` changes from its own polynomial to `1 − erfc`.
+    /// Threshold between the polynomial of `erf` and `1 − erfc`.
     const NEAR: f64;
-    /// `erfc y` rounds to 0 from here on.
+    /// Smallest y for which `erfc y` rounds to 0.
     const FARTHEST: f64;
 }
 
@@ -106,8 +106,8 @@ pub(super) fn erfc<L: Gaussian>(x: L) -> L {
     pick(x < L::of(0.0), L::of(2.0) - tail, tail)
 }
 
-/// `(a, t, e)` with a = |x|, no farther than the tail reaches, and Φ(−a) = ½ erfc(a/√2) = t·e,
-/// e = e^(−a²/2): both tails of the normal distribution.
+/// `(a, t, e)` with a = |x|, limited to the range where the tail is nonzero, and Φ(−a) = ½ erfc(a/√2) = t·e, e =
+/// e^(−a²/2): both tails of the normal distribution.
 #[inline(always)]
 fn normal_tail<L: Gaussian>(x: L) -> (L, L, L) {
     let farthest = L::of(L::FARTHEST * std::f64::consts::SQRT_2);
@@ -123,8 +123,8 @@ fn normal_tail<L: Gaussian>(x: L) -> (L, L, L) {
 #[inline(always)]
 pub(super) fn gelu<L: Gaussian>(x: L) -> L {
     let (a, tail, e) = normal_tail(x);
-    // On the left the exponential comes last, so that only one product may be subnormal, and the
-    // limited argument keeps −∞·0 away.
+    // For x < 0 the exponential is the last factor, so that only one product may be subnormal, and the limited argument
+    // avoids −∞·0.
     let left = -(a * tail) * e;
     pick(x < L::of(0.0), left, x * (-tail).fma(e, L::of(1.0)))
 }

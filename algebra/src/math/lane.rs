@@ -1,9 +1,9 @@
-//! What the approximations need to know of a floating-point format.
+//! Properties of a floating-point format that the approximations use.
 //!
-//! Everything is straight-line arithmetic on values and bit patterns of one width, so that a loop
-//! over it becomes a loop over vector registers. Integers travel inside floats: adding
-//! [`Lane::ROUNDER`] = 1.5·2ᵖ⁻¹ (p the precision) rounds to the nearest integer k and leaves k in
-//! the low bits, which spares the float ↔ integer conversions that AVX2 lacks for 64 bits.
+//! All functions are straight-line arithmetic on values and bit patterns of one width, so that a loop over them
+//! vectorises. Integers are stored in floats: adding [`Lane::ROUNDER`] = 1.5·2ᵖ⁻¹ (p the precision) rounds to the
+//! nearest integer k and leaves k in the low bits, which avoids the float ↔ integer conversions that AVX2 lacks for 64
+//! bits.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -28,7 +28,7 @@ pub(super) trait Lane:
     const MIN_POSITIVE: Self;
     /// 2⁻ᵖ⁻¹: below it, `x` is the correctly rounded value of any odd function `x + O(x³)`.
     const TINY: Self;
-    /// d and 2⁻ᵈ, d near half of the range of exponents.
+    /// d and 2⁻ᵈ, with d near half of the exponent range.
     const DOWN: (Self, Self);
     /// ln 2 to twice the precision.
     const LN_2: (Self, Self);
@@ -43,7 +43,7 @@ pub(super) trait Lane:
     fn abs(self) -> Self;
     /// `|self|` with the sign of `sign`.
     fn copysign(self, sign: Self) -> Self;
-    /// Whether this is NaN.
+    /// True for NaN.
     fn is_nan(self) -> bool;
     /// `√self`.
     fn sqrt(self) -> Self;
@@ -109,7 +109,7 @@ macro_rules! lane {
                 const FRACTION: u32 = $t::MANTISSA_DIGITS - 1;
                 const ONE: $bits = (1.0 as $t).to_bits();
                 const LOW: $bits = (std::f64::consts::FRAC_1_SQRT_2 as $t).to_bits();
-                // Moving √½ to a power of two lets the exponent field count from there.
+                // With √½ shifted to a power of two, the exponent field is k.
                 let moved = self.to_bits().wrapping_add(ONE - LOW);
                 let m = (moved & ((1 << FRACTION) - 1)) + LOW;
                 // The exponent becomes the last digits of 2ᵖ⁻¹ + exponent.
@@ -136,7 +136,7 @@ lane!(
     (std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17)
 );
 
-/// `if condition { a } else { b }` on values already computed: a blend, never a branch.
+/// `if condition { a } else { b }` on computed values: a blend, never a branch.
 #[inline(always)]
 pub(super) fn pick<L: Lane>(condition: bool, a: L, b: L) -> L {
     if condition { a } else { b }
@@ -168,26 +168,26 @@ pub(super) fn scale<L: Lane>(p: L, k: L) -> L {
     p * shifted.pow2() * (k - half + L::ROUNDER).pow2()
 }
 
-/// [`scale`] for `k ≤ 0` down to where results are 0: 2ᵏ is a normal power of two times a constant one.
+/// [`scale`] for `k ≤ 0` to the underflow limit: 2ᵏ is a normal power of two times a constant one.
 #[inline(always)]
 pub(super) fn scale_down<L: Lane>(p: L, k: L) -> L {
     let (by, power) = L::DOWN;
     p * (k + (L::ROUNDER + by)).pow2() * power
 }
 
-/// `max(x, limit)`; NaN stays NaN.
+/// `max(x, limit)`; NaN for NaN.
 #[inline(always)]
 pub(super) fn at_least<L: Lane>(x: L, limit: L) -> L {
     pick(x < limit, limit, x)
 }
 
-/// `min(x, limit)`; NaN stays NaN.
+/// `min(x, limit)`; NaN for NaN.
 #[inline(always)]
 pub(super) fn at_most<L: Lane>(x: L, limit: L) -> L {
     pick(limit < x, limit, x)
 }
 
-/// `x` limited to `[low, high]`; NaN stays NaN.
+/// `x` clamped to `[low, high]`; NaN for NaN.
 #[inline(always)]
 pub(super) fn clamp<L: Lane>(x: L, low: f64, high: f64) -> L {
     at_most(at_least(x, L::of(low)), L::of(high))

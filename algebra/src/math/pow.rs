@@ -1,14 +1,14 @@
 //! Powers xʸ = e^(y·ln|x|) with the special cases of IEEE 754-2019, § 9.2.1.
 //!
-//! The exponential turns an absolute error of y·ln|x|, up to 745, into a relative one. `f32`
-//! therefore computes in `f64`; `f64` carries the logarithm as an unevaluated sum of two numbers
-//! with about 64 correct bits (Dekker, Numer. Math. 18, 1971, for the arithmetic).
+//! The exponential turns an absolute error of y·ln|x|, which is up to 745, into a relative one. `f32` is therefore
+//! computed in `f64`; for `f64` the logarithm is an unevaluated sum of two numbers with about 64 correct bits
+//! (arithmetic of Dekker, Numer. Math. 18, 1971).
 
 use super::exp::{exp_single, exp_sum};
 use super::lane::{Lane, horner, pick};
 use super::log::{ln_single, split};
 
-/// Replaces `p = |x|ʸ`, computed for ordinary arguments, in every special case.
+/// Replaces `p = |x|ʸ`, computed for ordinary arguments, by the result of every special case.
 #[inline(always)]
 fn specials<L: Lane>(x: L, y: L, p: L) -> L {
     let (zero, one) = (L::of(0.0), L::of(1.0));
@@ -29,7 +29,7 @@ fn specials<L: Lane>(x: L, y: L, p: L) -> L {
 
 #[inline(always)]
 pub(super) fn pow_f32(x: f32, y: f32) -> f32 {
-    // Subnormal f32 are normal f64.
+    // Subnormal numbers of f32 are normal in f64.
     let p = exp_single(f64::from(y) * ln_single(f64::from(x.abs()))) as f32;
     specials(x, y, p)
 }
@@ -49,7 +49,7 @@ fn ln_sum(a: f64) -> (f64, f64) {
         0.11689304115630607,
         0.11876483919589975,
     ];
-    // 42 bits, so that k times it is exact.
+    // A constant of 42 bits, so that k times it is exact.
     const LN_2: (f64, f64) = (0.693147180559663, 2.8235290563031577e-13);
     let (k, m) = split(a);
     let f = m - 1.0;
@@ -71,7 +71,7 @@ fn ln_sum(a: f64) -> (f64, f64) {
     let u_low = z_low.mul_add(t, z.mul_add(t_low, z.mul_add(t, -u)));
     let v = s * u;
     let v_low = s_low.mul_add(u, s.mul_add(u_low, s.mul_add(u, -v)));
-    // k·ln 2 + 2s + v, by decreasing size
+    // k·ln 2 + 2s + v, summed by decreasing magnitude
     let k_high = k * LN_2.0;
     let a = k_high + (s + s);
     let a_low = (k_high - a) + (s + s);
@@ -87,6 +87,6 @@ pub(super) fn pow_f64(x: f64, y: f64) -> f64 {
     let (high, low) = ln_sum(x.abs());
     let p = y * high;
     let p_low = y.mul_add(low, y.mul_add(high, -p));
-    // Where the product overflows its error is not a number, and the result is 0 or ∞ anyway.
+    // If the product overflows its error term is NaN; the result is 0 or ∞ regardless of it.
     specials(x, y, exp_sum(p, pick(p.abs() < 1e3, p_low, 0.0), 0.0))
 }

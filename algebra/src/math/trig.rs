@@ -1,17 +1,17 @@
 //! Sine, cosine and tangent: x = j·π/2 + r, |r| ≤ π/4, then a polynomial in r chosen by j mod 4.
 //!
-//! Near zero j·π/2 is subtracted in three parts (Cody & Waite), in the format itself. Farther out:
+//! Near zero j·π/2 is subtracted in three parts (Cody & Waite), in the format itself. For larger arguments:
 //!
 //! - `f32` computes in `f64`. x·2/π mod 4 is exact in its leading digits with 2/π cut into
 //!   29 + 53 + 53 bits; beyond 2⁷⁶ the bits of 2/π that only contribute multiples of 4 are skipped
 //!   (Payne & Hanek, SIGNUM Newsl. 18, 1983), and since an `f32` has 24 bits two cuts cover every
 //!   finite argument: one comparison, no branch.
-//! - `f64` needs one of about forty cuts of 2/π; fetching it in every lane would more than double
-//!   the work of ordinary arguments, so that path is a cold call behind one branch. A loop over the
-//!   scalar functions is therefore not vectorised.
+//! - `f64` needs one of about forty cuts of 2/π; loading it in every lane would more than double the cost of ordinary
+//!   arguments, so that path is a cold call behind one branch. A loop over the scalar functions is therefore not
+//!   vectorised.
 //!
-//! The slice functions look for far arguments first: a block without any needs the near path only,
-//! which is a vector loop for `f64` and half the work for `f32`.
+//! The slice functions test for large arguments first: a block without them runs the near path only, which is a vector
+//! loop for `f64` and half the work for `f32`.
 
 use super::lane::{Lane, horner, nearest, pick};
 
@@ -19,7 +19,7 @@ use super::lane::{Lane, horner, nearest, pick};
 #[inline(always)]
 fn reduce_f32(x: f64) -> (f64, u64) {
     const LEADING: [f64; 3] = [0.636619770899415, 1.4681663269012186e-09, 7.696704864039572e-26];
-    // From the 52nd binary digit of 2/π on.
+    // 2/π from its 52nd binary digit on.
     const SKIPPED: [f64; 3] =
         [2.937095537534198e-16, 2.8376220177865265e-25, -7.058761003808782e-42];
     let far = x.abs() >= 75_557_863_725_914_323_419_136.0;
@@ -43,14 +43,14 @@ fn sin_cos_single(r: f64) -> (f64, f64) {
     (r * horner(z, &SIN), horner(z, &COS))
 }
 
-/// A format that reduces its own arguments.
+/// A format with argument reduction in the format itself.
 trait Angle: Lane {
-    /// Bit patterns; the low bits of a quadrant's number hold it mod 4.
+    /// Bit patterns; the low bits of a quadrant's number are the number mod 4.
     type Bits: Copy;
-    /// Arguments below this are near: the first part of j·π/2 comes off without an error, and the
-    /// third one leaves less than the format holds of r.
+    /// Upper bound of near arguments: the first part of j·π/2 is subtracted exactly, and the error after the third one
+    /// is below the precision of r.
     const NEAR: Self;
-    /// What is left of π/2 after [`Lane::PI_2`].
+    /// π/2 minus both parts of [`Lane::PI_2`].
     const PI_2_REST: Self;
     /// sin r = r + r³·(… in r²).
     const SIN: &'static [Self];
@@ -63,7 +63,7 @@ trait Angle: Lane {
     fn to_even(j: Self::Bits) -> Self::Bits;
     /// `self` with its sign flipped if bit 1 of `j` is set.
     fn turn(self, j: Self::Bits) -> Self;
-    /// Whether some `|x| ≥ NEAR` or is NaN.
+    /// True if some `|x| ≥ NEAR` or is NaN.
     fn any_far(values: &[Self]) -> bool;
 }
 
@@ -94,7 +94,7 @@ macro_rules! angle {
             }
             #[inline(always)]
             fn any_far(values: &[$t]) -> bool {
-                // Comparing as integers keeps this a vector loop, and NaN is far.
+                // An integer comparison vectorises and classifies NaN as far.
                 let far = |x: &$t| $bits::from(x.abs().to_bits() >= $near.to_bits());
                 values.iter().fold(0, |any, x| any | far(x)) != 0
             }
@@ -234,7 +234,7 @@ fn reduce_far(x: f64) -> (f64, f64, u64) {
     let bits = x.to_bits();
     let mantissa = (bits & ((1 << 52) - 1)) | 1 << 52;
     let exponent = (bits >> 52 & 0x7ff) as usize + 64 - 1075;
-    // |x| = mantissa·2^(exponent − 64); digits before this one contribute multiples of 4.
+    // |x| = mantissa·2^(exponent − 64); earlier digits contribute multiples of 4.
     let first = exponent - 2;
     let (word, shift) = (first / 64, first % 64);
     let digits = |i: usize| {
@@ -248,7 +248,7 @@ fn reduce_far(x: f64) -> (f64, f64, u64) {
     let high = mantissa.wrapping_mul(digits(0)).wrapping_add((middle >> 64) as u64);
     let quadrant = high >> 62;
     let fraction = (u128::from(high) << 64 | u128::from(middle as u64)) << 2 | (low >> 62 & 3);
-    // Round to the nearest quadrant: read as signed, the fraction lies in [−½, ½).
+    // Round to the nearest quadrant: as a signed number, the fraction is in [−½, ½).
     let signed = fraction as i128;
     let j = quadrant + u64::from(signed < 0);
     const UNIT: f64 = 1.0 / (1u128 << 127) as f64 / 2.0;
@@ -294,8 +294,8 @@ fn tan_near(x: f64) -> f64 {
     pick(x == 0.0, x, tan_of(reduce_near(x)))
 }
 
-/// Functions that replace every element of a slice by `near` of it or, in blocks with a far element,
-/// by `any`. (Functions as arguments are not inlined when they are as large as these.)
+/// Functions that replace every element of a slice by `near` of it or, in blocks with a far element, by `any`. Named
+/// functions, because function arguments of this size are not inlined.
 macro_rules! in_blocks {
     ($($name:ident: $t:ident, $near:ident, $any:ident;)*) => {$(
         #[inline(always)]

@@ -1,9 +1,9 @@
-//! How loops would be shared out on more threads than this machine has.
+//! Predicts the scaling of loops on more threads than the machine has.
 //!
 //! ```text
-//! loop    Σ chunk    what its chunks take, one after the other
-//!         longest    what the last of n threads takes, when whoever is free takes the next chunk
-//! serial  all that is outside of the chunks
+//! loop    Σ chunk    total time of its chunks, executed sequentially
+//! longest    finish time of n threads under greedy scheduling of the chunks
+//! serial  time outside of the chunks
 //! ```
 
 use std::cell::RefCell;
@@ -14,40 +14,40 @@ use super::{set_threads, threads};
 /// A loop over chunks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loop {
-    /// Number of its chunks.
+    /// Number of chunks.
     pub chunks: usize,
-    /// Threads that might have taken part.
+    /// Number of threads in the simulated schedule.
     pub threads: usize,
-    /// Time of all of its chunks.
+    /// Total time of all chunks.
     pub work: Duration,
-    /// Time until the last chunk would have ended.
+    /// Finish time of the last chunk in the simulated schedule.
     pub longest: Duration,
 }
 
 impl Loop {
-    /// How much longer than perfectly balanced the loop takes if its chunks are alike: 0 for a multiple of the
-    /// number of threads, nearly 1 for one chunk more than threads.
+    /// Relative excess time over perfect balance for chunks of equal duration: 0 for a multiple of the number of
+    /// threads, nearly 1 for one chunk more than threads.
     pub fn imbalance(&self) -> f64 {
         (self.chunks.div_ceil(self.threads) * self.threads) as f64 / self.chunks.max(1) as f64 - 1.0
     }
 }
 
-/// What [`rehearse`] has seen.
+/// Result of [`rehearse`].
 #[derive(Clone, Debug, Default)]
 pub struct Rehearsal {
-    /// Loops that several threads would share, in order: each ends with a synchronisation.
+    /// Loops that several threads would execute, in order: each ends with a synchronisation.
     pub loops: Vec<Loop>,
-    /// Everything together, on this thread.
+    /// Total time on this thread.
     pub time: Duration,
 }
 
 impl Rehearsal {
-    /// What is not inside of a shared loop.
+    /// Time outside of shared loops.
     pub fn serial(&self) -> Duration {
         self.time.saturating_sub(self.loops.iter().map(|x| x.work).sum())
     }
 
-    /// The time that all of it would take, if threads cost nothing and cores do not disturb each other.
+    /// Predicted total time, without the overhead of threads and without interference between cores.
     pub fn shared(&self) -> Duration {
         self.serial() + self.loops.iter().map(|x| x.longest).sum::<Duration>()
     }
@@ -56,7 +56,7 @@ impl Rehearsal {
 #[derive(Default)]
 struct State {
     loops: Vec<Loop>,
-    /// In a chunk: what is inside is part of it.
+    /// True inside a chunk: nested loops belong to it.
     inside: bool,
 }
 
@@ -64,11 +64,11 @@ thread_local! {
     static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
 }
 
-/// Runs `f` on this thread alone, planned as for `n` threads, and says how its loops would be shared out.
+/// Runs `f` on this thread only, planned as for `n` threads, and returns the simulated schedule of its loops.
 ///
-/// The number of threads is that of the process, so other operations should not run meanwhile.
+/// The number of threads is a process-wide setting, so no other operation should run concurrently.
 pub fn rehearse(n: usize, f: impl FnOnce()) -> Rehearsal {
-    /// Puts things back when `f` panics, too.
+    /// Restores the settings, also if `f` panics.
     struct Back(usize);
     impl Drop for Back {
         fn drop(&mut self) {
@@ -87,7 +87,7 @@ pub fn rehearse(n: usize, f: impl FnOnce()) -> Rehearsal {
     Rehearsal { loops, time }
 }
 
-/// Runs the chunks, if this thread rehearses.
+/// Runs the chunks sequentially if this thread is in [`rehearse`]; returns true then.
 pub(super) fn rehearsed(chunks: usize, threads: usize, body: &(dyn Fn(usize) + Sync)) -> bool {
     let enter = |state: &mut Option<State>| match state {
         Some(state) => Some(std::mem::replace(&mut state.inside, true)),

@@ -1,7 +1,6 @@
-//! Ordered numbers with two ends in the roles of −∞ and +∞, which tropical semirings need.
+//! Ordered numbers with extreme values as −∞ and +∞, for tropical semirings.
 //!
-//! Floats have the ends; integers lend their extremes, and sums that leave the range stop there
-//! instead of wrapping.
+//! Floats have infinities; integers use their extreme values, and sums out of range saturate instead of wrapping.
 
 use half::{bf16, f16};
 
@@ -9,8 +8,8 @@ use super::{Numeric, Real};
 
 /// A real number with [`Real::LOWEST`] as −∞ and [`Real::HIGHEST`] as +∞.
 ///
-/// The *plain* constants and tests serve matrix products: on plain elements the sums and products
-/// of a semiring are one machine instruction, because nothing can overflow, wrap or become NaN.
+/// The *plain* constants and tests serve matrix products: on plain elements the sums and products of a semiring are one
+/// machine instruction, because overflow, wrapping and NaN cannot occur.
 pub trait Extended: Real<Acc: Real> {
     /// `a + b`; −∞ absorbs everything but NaN. Integers saturate.
     fn plus_low(self, rhs: Self) -> Self;
@@ -19,21 +18,21 @@ pub trait Extended: Real<Acc: Real> {
     /// `a · b` for numbers ≥ 0; 0 absorbs everything but NaN. Integers saturate.
     fn times(self, rhs: Self) -> Self;
 
-    /// Whether [`Real::max`] replaces `rhs` by `self`: larger, or the first NaN.
+    /// True if [`Real::max`] replaces `rhs` by `self`: larger, or the first NaN.
     #[inline(always)]
     fn wins_max(self, rhs: Self) -> bool {
         (self > rhs) | (self.is_nan() & !rhs.is_nan())
     }
-    /// Whether [`Real::min`] replaces `rhs` by `self`: smaller, or the first NaN.
+    /// True if [`Real::min`] replaces `rhs` by `self`: smaller, or the first NaN.
     #[inline(always)]
     fn wins_min(self, rhs: Self) -> bool {
         (self < rhs) | (self.is_nan() & !rhs.is_nan())
     }
 
-    /// Whether sums of two such numbers are exact up to rounding, and are told apart from sums
-    /// with ±[`Extended::FAR`].
+    /// True if sums of two such numbers are exact up to rounding, and distinguishable from sums with
+    /// ±[`Extended::FAR`].
     fn is_plain_term(self) -> bool;
-    /// Whether products of two such numbers are exact up to rounding.
+    /// True if products of two such numbers are exact up to rounding.
     fn is_plain_factor(self) -> bool;
 
     /// `a + b` of accumulators as `1·a + b`: a fused multiply-add for floats, given 1.
@@ -42,19 +41,19 @@ pub trait Extended: Real<Acc: Real> {
         if Self::IS_FLOAT { a.mul_add(one, b) } else { a.add(b) }
     }
 
-    /// Whether this is a float.
+    /// True for floats.
     const IS_FLOAT: bool;
-    /// What stands for ∞ in sums of plain terms.
+    /// Encoding of ∞ in sums of plain terms.
     const FAR: Self::Acc;
-    /// No sum of two plain terms exceeds this in magnitude; sums with [`Extended::FAR`] do.
+    /// Upper bound of the magnitude of a sum of two plain terms; sums with [`Extended::FAR`] exceed it.
     const BOUND: Self::Acc;
 }
 
-/// An [`Extended`] number whose −∞ lies below 0: floats and signed integers.
+/// An [`Extended`] number with −∞ < 0: floats and signed integers.
 pub trait Signed: Extended {}
 
-/// Whether the result of two numbers is none: ∞ − ∞ or 0·∞. Without branches, as all that microkernels
-/// with checks compute.
+/// True if a result is NaN for operands that are not: ∞ − ∞ or 0·∞. Branch-free, as all arithmetic of checked
+/// microkernels.
 #[inline(always)]
 fn undefined<T: Real>(a: T, b: T, result: T) -> bool {
     result.is_nan() & !a.is_nan() & !b.is_nan()
@@ -91,9 +90,8 @@ macro_rules! float {
 }
 float!(f32: f32, f64: f64, f16: f32, bf16: f32);
 
-/// Of b bits with sign, plain terms have magnitude 2ᵇ⁻⁴ at most, their sums 2ᵇ⁻³, and FAR is just
-/// below 2ᵇ⁻²: sums with one FAR exceed 2ᵇ⁻³ and a sum of two fits. Without sign all have one bit
-/// more.
+/// For signed types of b bits, plain terms have magnitude at most 2ᵇ⁻⁴, their sums 2ᵇ⁻³, and FAR is just below 2ᵇ⁻²:
+/// sums with one FAR exceed 2ᵇ⁻³ and a sum of two fits. Unsigned types have one bit more for each.
 macro_rules! int {
     ($sign:literal: $($t:ty),*) => {$(
         impl Extended for $t {
@@ -150,8 +148,8 @@ mod tests {
         assert_eq!(100i8.times(100), i8::MAX);
     }
 
-    /// Every pair of bytes: plain sums and products do not wrap, and sums with FAR are beyond
-    /// BOUND, which plain sums are not.
+    /// Exhaustive over bytes: plain sums and products do not wrap, and sums with FAR exceed BOUND, which plain sums do
+    /// not.
     #[test]
     fn plain_numbers_keep_their_promises() {
         for a in i8::MIN..=i8::MAX {

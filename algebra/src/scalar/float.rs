@@ -1,4 +1,4 @@
-//! `f32` and `f64`. The elementary functions come from [`crate::math`].
+//! `f32` and `f64`, with the elementary functions of [`crate::math`].
 
 use super::{Field, Float, Numeric, Real, Scalar};
 use crate::gemm::{Kernel, library};
@@ -13,7 +13,7 @@ macro_rules! float {
             const ONE: Self = 1.0;
             const COMMUTES: bool = true;
             type Acc = Self;
-            // SAFETY: a type of the library.
+            // SAFETY: `Self` is `f32` or `f64`.
             const GEMM: Option<Kernel<Self>> = Some(unsafe { library::kernel::<Self, library::Real>() });
             #[inline(always)]
             fn add(self, rhs: Self) -> Self { self + rhs }
@@ -44,20 +44,20 @@ macro_rules! float {
             fn div(self, rhs: Self) -> Self { self / rhs }
             #[inline(always)]
             fn rem_floor(self, rhs: Self) -> Self {
-                // `%` is exact; only the sign has to follow the divisor.
+                // `%` is exact; only the sign is adjusted to that of the divisor.
                 let r = self % rhs;
                 if r != 0.0 && ((r < 0.0) != (rhs < 0.0)) { r + rhs } else { r }
             }
             // Selects that compile to a vector max/min and a blend.
             #[inline(always)]
             fn max(self, rhs: Self) -> Self {
-                // A chain over `self`, as in a reduction, waits for one comparison only.
+                // In a reduction over `self` the dependency chain has one comparison only.
                 let m = if rhs > self { rhs } else { self };
                 if rhs.is_nan() { rhs } else { m }
             }
             #[inline(always)]
             fn min(self, rhs: Self) -> Self {
-                // A chain over `self`, as in a reduction, waits for one comparison only.
+                // In a reduction over `self` the dependency chain has one comparison only.
                 let m = if rhs < self { rhs } else { self };
                 if rhs.is_nan() { rhs } else { m }
             }
@@ -65,7 +65,7 @@ macro_rules! float {
             fn abs(self) -> Self { <$t>::abs(self) }
             #[inline(always)]
             fn signum(self) -> Self {
-                // −0 + 0 = 0, and NaN stays.
+                // −0 + 0 = 0, and NaN is unchanged.
                 if self > 0.0 { 1.0 } else if self < 0.0 { -1.0 } else { self + 0.0 }
             }
             #[inline(always)]

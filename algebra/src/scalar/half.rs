@@ -1,7 +1,7 @@
-//! `f16` and `bf16`: every operation goes through `f32` lanes and rounds once.
+//! `f16` and `bf16`: every operation is computed in `f32` and rounded once.
 //!
-//! The conversions are branch-free integer arithmetic, so that loops over 16-bit floats
-//! vectorise on every instruction set; `half`'s own conversions hide behind run-time checks.
+//! The conversions are branch-free integer arithmetic, so that loops over 16-bit floats vectorise on every instruction
+//! set; `half`'s own conversions have run-time feature checks.
 
 use half::{bf16, f16};
 
@@ -64,14 +64,13 @@ fn f64_to_f32_round_to_odd(v: f64) -> f32 {
     if back == v || v.is_nan() || nearest.is_infinite() {
         return nearest;
     }
-    // Truncate towards zero, then set the last bit because something was dropped.
+    // Truncate towards zero, then set the last bit because the conversion is inexact.
     let bits = nearest.to_bits();
     let towards_zero = if back.abs() > v.abs() { bits - 1 } else { bits };
     f32::from_bits(towards_zero | 1)
 }
 
-/// An `f64` that rounds to 16 bits as `v` does: where bits have to be dropped, the last one kept
-/// tells that something was there.
+/// An `f64` that rounds to 16 bits as `v` does: if bits are dropped, the last kept bit is set (sticky bit).
 #[inline(always)]
 fn u64_to_f64_round_to_odd(v: u64) -> f64 {
     let sticky = u64::from(v & 0xfff != 0) << 12;
@@ -108,12 +107,12 @@ macro_rules! half_float {
             #[inline(always)]
             fn from_i64(v: i64) -> Self {
                 let magnitude = u64_to_f64_round_to_odd(v.unsigned_abs());
-                // Not the inherent method, which drops the low 32 bits first.
+                // Not the inherent method, which truncates to the high 32 bits first.
                 <Self as Numeric>::from_f64(if v < 0 { -magnitude } else { magnitude })
             }
             #[inline(always)]
             fn from_u64(v: u64) -> Self { <Self as Numeric>::from_f64(u64_to_f64_round_to_odd(v)) }
-            // On the bits, which vectorises.
+            // A test on the bit pattern, which vectorises.
             #[inline(always)]
             fn is_zero(self) -> bool { self.to_bits() & !half_float!(@sign $t) == 0 }
             #[inline(always)]
@@ -235,8 +234,8 @@ mod tests {
 
     #[test]
     fn conversion_from_f64_rounds_once() {
-        // 1 + 2⁻¹¹ + 2⁻⁴⁰ lies above the midpoint of two binary16 numbers; through f32 it would
-        // first become the midpoint and then round down to even.
+        // 1 + 2⁻¹¹ + 2⁻⁴⁰ is above the midpoint of two binary16 numbers; through f32 it would first round to the
+        // midpoint and then down to even.
         let v = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
         assert_eq!(<f16 as Numeric>::from_f64(v).to_f64(), 1.0 + 2f64.powi(-10));
         assert_eq!(<f16 as Numeric>::from_f64(-v).to_f64(), -1.0 - 2f64.powi(-10));

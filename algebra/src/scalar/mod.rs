@@ -1,8 +1,8 @@
-//! Element classes. A dtype is a set of impls of these traits; a kernel asks for the weakest
-//! class it needs and then serves every dtype of that class.
+//! Element classes. A dtype is a set of impls of these traits; a kernel requires the weakest class it needs and
+//! supports every dtype of that class.
 //!
 //! ```text
-//! Scalar                 can be stored                        bool and everything below
+//! Scalar                 can be stored                        bool and all classes below
 //!   Numeric              + − ×                                a downstream element type
 //!     Real               order, ÷, remainder                  integers and floats
 //!       Int              bits, checked arithmetic             i8 … u64
@@ -12,8 +12,8 @@
 //!     Field              ÷, conjugation                       floats and c32 c64
 //! ```
 //!
-//! Methods are named after the operation and take `self` by value. They are `#[inline(always)]`
-//! wherever a loop should vectorise.
+//! Methods are named after the operation and take `self` by value. They are `#[inline(always)]` where loops should
+//! vectorise.
 
 mod complex;
 mod extended;
@@ -28,17 +28,17 @@ use crate::gemm::Kernel;
 pub use complex::{c32, c64};
 pub use extended::{Extended, Signed};
 
-/// An element that a tensor can store: of 1 to [`MAX_BYTES`] bytes, aligned to at most
-/// [`MAX_ALIGN`]. Other types do not compile as elements of a tensor.
+/// An element that a tensor can store: of 1 to [`MAX_BYTES`] bytes, aligned to at most [`MAX_ALIGN`]. Tensors of other
+/// types do not compile.
 pub trait Scalar: Copy + PartialEq + Debug + Send + Sync + 'static {}
 
-/// Most bytes of an element.
+/// Maximum size of an element in bytes.
 pub const MAX_BYTES: usize = 8192;
-/// Greatest alignment of an element in bytes, which every allocation has.
+/// Maximum alignment of an element in bytes, guaranteed by every allocation.
 pub const MAX_ALIGN: usize = 16;
 
-/// Rejects, at compile time, types that are no elements: memory is handed out in blocks of whole
-/// elements with room for some of them in a scratch of fixed size.
+/// Rejects unsupported types at compile time: memory is allocated in blocks of whole elements, and some elements have
+/// to fit in a scratch buffer of fixed size.
 ///
 /// ```compile_fail
 /// const { t4a_algebra::scalar::assert_storable::<[f64; 0]>() }
@@ -57,20 +57,20 @@ impl<T: Scalar, const N: usize> Scalar for [T; N] {}
 
 /// A commutative ring: addition, subtraction and multiplication with 0 and 1.
 ///
-/// Integers wrap on overflow (two's complement). This class with [`Scalar`] is all that a
-/// downstream element type needs for elementwise arithmetic, reductions and matrix products.
+/// Integers wrap on overflow (two's complement). This class with [`Scalar`] is sufficient for a downstream element type
+/// in elementwise arithmetic, reductions and matrix products.
 pub trait Numeric: Scalar {
     /// The additive identity.
     const ZERO: Self;
     /// The multiplicative identity.
     const ONE: Self;
-    /// Whether `a · b` and `b · a` are the same.
+    /// True if `a · b = b · a`.
     const COMMUTES: bool = false;
-    /// What sums and products are accumulated in: `f32` for the 16-bit floats, else `Self`.
+    /// Accumulator type of sums and products: `f32` for the 16-bit floats, else `Self`.
     type Acc: Numeric;
-    /// Whether [`Numeric::Acc`] is another, wider type.
+    /// True if [`Numeric::Acc`] is another, wider type.
     const PROMOTES: bool = size_of::<Self::Acc>() != size_of::<Self>();
-    /// A matrix product over (+, ×) that takes the place of [`Kernel::generic`] for this type.
+    /// Matrix product over (+, ×) for this type that replaces [`Kernel::generic`].
     const GEMM: Option<Kernel<Self>> = None;
 
     /// `self + rhs`.
@@ -93,16 +93,16 @@ pub trait Numeric: Scalar {
     fn widen(self) -> Self::Acc;
     /// Converts from the accumulator, rounding to nearest even.
     fn narrow(acc: Self::Acc) -> Self;
-    /// The image of an integer; wraps (integers) or rounds (floats).
+    /// Conversion from an integer; wraps (integers) or rounds (floats).
     fn from_i64(v: i64) -> Self;
-    /// The image of an unsigned integer; wraps (integers) or rounds (floats).
+    /// Conversion from an unsigned integer; wraps (integers) or rounds (floats).
     #[inline(always)]
     fn from_u64(v: u64) -> Self {
         i64::try_from(v).map_or_else(|_| Self::from_f64(v as f64), Self::from_i64)
     }
-    /// The image of a real number; integers truncate and saturate, NaN gives 0.
+    /// Conversion from a real number; integers truncate and saturate, NaN gives 0.
     fn from_f64(v: f64) -> Self;
-    /// Whether this is 0.
+    /// True for 0.
     #[inline(always)]
     fn is_zero(self) -> bool {
         self == Self::ZERO
@@ -111,13 +111,13 @@ pub trait Numeric: Scalar {
 
 /// An ordered ring with division: integers and floats.
 pub trait Real: Numeric + PartialOrd {
-    /// The least value: −∞ for floats.
+    /// The smallest value: −∞ for floats.
     const LOWEST: Self;
-    /// The greatest value: +∞ for floats.
+    /// The largest value: +∞ for floats.
     const HIGHEST: Self;
 
-    /// `self / rhs`; integers truncate towards zero and wrap `MIN / −1`. An integer division by
-    /// zero gives 0 here: operations check for it beforehand and report an error.
+    /// `self / rhs`; integers truncate towards zero and wrap `MIN / −1`. An integer division by zero gives 0 here:
+    /// operations check for it beforehand and return an error.
     fn div(self, rhs: Self) -> Self;
     /// Remainder with the sign of the divisor, `self − ⌊self / rhs⌋·rhs`; 0 for an integer
     /// remainder by zero, as in [`Real::div`].
@@ -128,11 +128,11 @@ pub trait Real: Numeric + PartialOrd {
     fn min(self, rhs: Self) -> Self;
     /// `|self|`; wraps at the least integer.
     fn abs(self) -> Self;
-    /// −1, 0 or 1; NaN stays NaN, and −0.0 gives 0.0.
+    /// −1, 0 or 1; NaN for NaN, and 0.0 for −0.0.
     fn signum(self) -> Self;
     /// `selfⁿ` by repeated multiplication; a negative exponent gives `1 / self⁻ⁿ`.
     fn powi(self, n: i32) -> Self;
-    /// Whether this is not a number; false for integers.
+    /// True for NaN; false for integers.
     fn is_nan(self) -> bool;
     /// The nearest `f64`.
     fn to_f64(self) -> f64;
@@ -181,11 +181,11 @@ pub trait Float: Signed + Field<Real = Self> {
     /// Significant bits, the leading one included.
     const DIGITS: u32;
 
-    /// Whether this is +∞ or −∞.
+    /// True for +∞ and −∞.
     fn is_infinite(self) -> bool;
-    /// Whether this is neither infinite nor NaN.
+    /// True unless infinite or NaN.
     fn is_finite(self) -> bool;
-    /// The largest number below.
+    /// The largest number below `self`.
     fn next_down(self) -> Self;
     /// Largest integer ≤ `self`.
     fn floor(self) -> Self;
@@ -244,19 +244,19 @@ pub trait Float: Signed + Field<Real = Self> {
     /// `1 / (1 + e^(−self))`.
     fn sigmoid(self) -> Self;
 
-    /// Sine of every element: twice as fast for `f32` as a loop over [`Float::sin`], and vectorised for
-    /// `f64`, which that is not.
+    /// Sine of every element: twice as fast for `f32` as a loop over [`Float::sin`]. For `f64` this vectorises, unlike
+    /// such a loop.
     #[inline(always)]
     fn sin_slice(values: &mut [Self]) {
         values.iter_mut().for_each(|v| *v = v.sin());
     }
-    /// Cosine of every element: twice as fast for `f32` as a loop over [`Float::cos`], and vectorised for
-    /// `f64`, which that is not.
+    /// Cosine of every element: twice as fast for `f32` as a loop over [`Float::cos`]. For `f64` this vectorises,
+    /// unlike such a loop.
     #[inline(always)]
     fn cos_slice(values: &mut [Self]) {
         values.iter_mut().for_each(|v| *v = v.cos());
     }
-    /// Tangent of every element. For `f64` this vectorises, which a loop over [`Float::tan`] does not.
+    /// Tangent of every element. For `f64` this vectorises, unlike a loop over [`Float::tan`].
     #[inline(always)]
     fn tan_slice(values: &mut [Self]) {
         values.iter_mut().for_each(|v| *v = v.tan());
@@ -281,12 +281,12 @@ pub trait Field: Numeric {
     fn re(self) -> Self::Real;
     /// Imaginary part; 0 for reals.
     fn im(self) -> Self::Real;
-    /// `re + i·im`; the imaginary part is dropped by real types.
+    /// `re + i·im`; real types ignore the imaginary part.
     fn from_parts(re: Self::Real, im: Self::Real) -> Self;
     /// `|self|²`.
     fn abs_sq(self) -> Self::Real;
     /// `|self|`.
     fn modulus(self) -> Self::Real;
-    /// Whether this type has an imaginary part.
+    /// True for complex types.
     const IS_COMPLEX: bool;
 }

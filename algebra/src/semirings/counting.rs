@@ -1,4 +1,4 @@
-//! How many terms attain the best value.
+//! Number of terms that attain the best value.
 
 use std::marker::PhantomData;
 
@@ -7,45 +7,44 @@ use crate::{Cancellative, MaxPlus, Scalar, Semiring};
 /// The pairs (value, number of configurations that attain it) over a semiring `S`: ⊕ keeps the
 /// better value and adds the counts of equal ones, ⊗ combines values and multiplies counts.
 ///
-/// `S` must be [`Cancellative`]: (max, min) is not, as terms that differ may tie after min, and
-/// what lost before would have to be counted again.
+/// `S` must be [`Cancellative`]: (max, min) is not, because distinct terms may tie after min, and discarded terms would
+/// have to be counted again.
 ///
 /// ```compile_fail
 /// use t4a_algebra::{Counted, Counting, MaxMin, Semiring};
 /// let _ = <Counting<MaxMin> as Semiring<Counted<f64>>>::ZERO;
 /// ```
 ///
-/// Values are equal if neither is better, bit for bit as they were rounded: counts are exact for
-/// integers and for floats that hold integers, not for sums like 0.1 + 0.2 against 0.3. A value
-/// that is 0 of `S`, as a product that underflows, is attained by nothing. A value that absorbs
-/// others, as +∞ of (max, +), NaN or an integer at which sums saturate, hides how many attain it:
-/// its count is not known. Other counts are exact, or known to have exceeded `u64`; see
-/// [`Counted::count`] for both.
+/// Values are equal if neither is better, compared after rounding: counts are exact for integers and for floats with
+/// integer values, not for sums like 0.1 + 0.2 against 0.3. A value equal to the zero of `S`, such as a product that
+/// underflows, has count 0. The count of an absorbing value, such as +∞ of (max, +), NaN or an integer at which sums
+/// saturate, is unknown. Other counts are exact, or known to have exceeded `u64`; [`Counted::count`] returns `None` for
+/// both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counting<S = MaxPlus>(PhantomData<S>);
 
-/// A value and how often it is attained, the element of [`Counting`].
+/// A value and its count, the element of [`Counting`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counted<T> {
     /// The best value.
     pub value: T,
-    /// Saturates: naturals with all from `u64::MAX` on identified are a semiring themselves.
+    /// Saturating: the natural numbers with all n ≥ `u64::MAX` identified are a semiring.
     count: u64,
 }
 
-/// Too many to count, or not known.
+/// Count that overflows or is unknown.
 const MANY: u64 = u64::MAX;
 
 impl<T> Counted<T> {
-    /// `value`, attained `count` times; `u64::MAX` stands for too many to count.
+    /// `value`, attained `count` times; `u64::MAX` marks an overflow.
     ///
-    /// [`Counting::of`] makes elements of `Counting`, in which not every value has any count.
+    /// [`Counting::of`] constructs elements of `Counting`, in which not every value admits every count.
     #[inline(always)]
     pub const fn new(value: T, count: u64) -> Self {
         Self { value, count }
     }
 
-    /// How often the value is attained, or `None` if that exceeds `u64` or is not known.
+    /// Number of terms that attain the value, or `None` if it exceeds `u64` or is unknown.
     #[inline(always)]
     pub const fn count(self) -> Option<u64>
     where
@@ -65,7 +64,7 @@ impl<S> Counting<S> {
         if count == 0 { Counted::new(S::ZERO, 0) } else { Self::normal(value, count) }
     }
 
-    /// The element of a value, and a count that holds if the value can be counted and is not 0.
+    /// The element with this value; the count is replaced if the value is zero or absorbing.
     #[inline(always)]
     fn normal<T: Scalar>(value: T, count: u64) -> Counted<T>
     where
@@ -129,12 +128,12 @@ mod tests {
         assert_eq!(square.count(), None);
         assert_eq!(Best::add(square, many).count(), None);
         assert_eq!(Best::mul(square, many).count(), None);
-        // No term at all is no term, however many were combined with it.
+        // A product with zero has no terms, regardless of the other count.
         assert_eq!(Best::mul(square, Best::ZERO), Best::ZERO);
         assert_eq!(many.count(), Some(1 << 40));
     }
 
-    /// The product of two small numbers is 0, which nothing attains.
+    /// The product of two small numbers underflows to 0, which has count 0.
     #[test]
     fn underflow_leaves_nothing_to_count() {
         type Likely = Counting<MaxMul>;
@@ -144,7 +143,7 @@ mod tests {
         assert_eq!(Likely::of(0.0, 7), Likely::ZERO);
     }
 
-    /// ∞ ⊗ (1 ⊕ 2) has one term, ∞ ⊗ 1 ⊕ ∞ ⊗ 2 two: such counts are not known.
+    /// ∞ ⊗ (1 ⊕ 2) has one term, ∞ ⊗ 1 ⊕ ∞ ⊗ 2 has two: such counts are unknown.
     #[test]
     fn what_absorbs_hides_its_count() {
         let far = Best::of(f64::INFINITY, 1);
@@ -154,7 +153,7 @@ mod tests {
         assert_eq!((left, left.count()), (right, None));
         assert_eq!(Best::of(f64::NAN, 1).count(), None);
         assert_eq!(Best::mul(Best::of(100i8, 1), Best::of(100, 1)).count(), None);
-        // Unsigned distances do not saturate at 0.
+        // Unsigned sums do not saturate at 0, so the value 0 can be counted.
         assert_eq!(Counting::<MinPlus>::of(0u8, 3).count(), Some(3));
         assert!(!Best::contains(Counted::new(f64::INFINITY, 1)));
         assert!(!Best::contains(Counted::new(1.0, 0)));

@@ -4,16 +4,15 @@ use std::marker::PhantomData;
 
 use crate::{MaxPlus, Scalar, Selective, Semiring};
 
-/// The K best values over a selective semiring `S`, best first: ⊕ merges two lists, ⊗ combines
-/// every pair, and both keep the best K. Values attained twice are listed twice; short lists are
-/// padded with 0 of `S`.
+/// The K best values over a selective semiring `S`, best first: ⊕ merges two lists, ⊗ combines every pair, and both
+/// keep the best K. Values attained twice are listed twice; short lists are padded with the zero of `S`.
 ///
-/// Elements are sorted arrays; [`KBest::of`] makes one of values in any order. The first value is the
-/// sum over `S` itself, where a NaN comes first. Padding is no term and meets nothing, so a NaN is
-/// listed once per term that has one.
+/// Elements are sorted arrays; [`KBest::of`] constructs one from values in any order. The first value is the sum over
+/// `S`, where NaN is first. Padding is not a term and is not combined with others, so a NaN is listed once per term
+/// that has one.
 ///
-/// Cost: ⊕ takes 2K comparisons, ⊗ at most K·ln K products, since the pair (i, j) is beaten by
-/// the (i + 1)(j + 1) − 1 pairs before it.
+/// Cost: ⊕ takes 2K comparisons, ⊗ at most K·ln K products, since the pair (i, j) is dominated by the (i + 1)(j + 1) −
+/// 1 pairs before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KBest<const K: usize, S = MaxPlus>(PhantomData<S>);
 
@@ -29,7 +28,7 @@ impl<const K: usize, S> KBest<K, S> {
     }
 }
 
-/// Puts a value behind those that it is not better than.
+/// Inserts a value after all values that are at least as good.
 #[inline(always)]
 fn insert<S: Selective<T>, T: Scalar>(best: &mut [T], value: T) {
     let mut moved = value;
@@ -71,7 +70,7 @@ impl<T: Scalar, const K: usize, S: Selective<T>> Semiring<[T; K]> for KBest<K, S
     fn mul(a: [T; K], b: [T; K]) -> [T; K] {
         let mut best = [S::ZERO; K];
         let terms = |x: &[T; K]| x.iter().take_while(|&&x| S::better(x, S::ZERO)).count();
-        // The first pair always: 0 ⊗ NaN is NaN.
+        // The first pair is always combined: 0 ⊗ NaN is NaN.
         let (of_a, of_b) = (terms(&a).max(1), terms(&b).max(1));
         for (i, &x) in a.iter().enumerate().take(of_a) {
             for &y in &b[..(K / (i + 1)).min(of_b)] {
@@ -120,7 +119,7 @@ mod tests {
         }
     }
 
-    /// A NaN is one term: it comes first, and does not spread to what pads the lists.
+    /// A NaN is one term: it is first, and does not propagate to the padding.
     #[test]
     fn one_nan_is_listed_once() {
         type Best = KBest<3>;
@@ -129,7 +128,7 @@ mod tests {
         assert_eq!(bits(Best::mul(Best::of([nan]), Best::of([2.0]))), ["NaN", "-inf", "-inf"]);
         assert_eq!(bits(Best::mul(Best::of([nan, 1.0]), Best::of([2.0]))), ["NaN", "3", "-inf"]);
         assert_eq!(bits(Best::add(Best::of([nan]), Best::of([2.0]))), ["NaN", "2", "-inf"]);
-        // As over the semiring below, NaN among the operands is not lost.
+        // As over the base semiring, a NaN operand propagates.
         assert_eq!(bits(Best::mul(Best::of([nan]), Best::of([low]))), ["NaN", "-inf", "-inf"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The naive triple loop, and the layouts in which products are compared with it.
+//! The naive triple loop as oracle, and the layouts of its operands.
 #![allow(dead_code)]
 
 use t4a_algebra::gemm::{MatMut, MatRef, NO_ARGMAX, Parallelism, Product};
@@ -27,12 +27,12 @@ impl Lcg {
     }
 }
 
-/// How a matrix lies in memory.
+/// Memory layout of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Layout {
     RowMajor,
     ColMajor,
-    /// Both axes run backwards.
+    /// Negative strides on both axes.
     Flipped,
     /// Row-major with gaps on both axes.
     Sliced,
@@ -44,7 +44,7 @@ impl Layout {
     pub(crate) const ALL: [Self; 5] =
         [Self::RowMajor, Self::ColMajor, Self::Flipped, Self::Sliced, Self::Repeated];
 
-    /// Strides, offset of element (0, 0), and elements of memory.
+    /// Strides, offset of element (0, 0), and number of elements in memory.
     pub(crate) fn place(self, rows: usize, cols: usize) -> ((isize, isize), usize, usize) {
         let (r, c) = (rows as isize, cols as isize);
         let all = rows * cols;
@@ -58,7 +58,7 @@ impl Layout {
     }
 }
 
-/// A matrix in some layout, with an accessor that does not go through the library.
+/// A matrix in some layout, with an accessor independent of the library.
 pub(crate) struct Sample<T> {
     pub(crate) data: Vec<T>,
     pub(crate) strides: (isize, isize),
@@ -92,8 +92,8 @@ impl<T: Scalar> Sample<T> {
     }
 }
 
-/// Compares `S`'s product with the triple loop, overwriting and accumulating, on one thread and
-/// several, with A and C in `layout` and B in it or another.
+/// Compares `S`'s product with the triple loop, overwriting and accumulating, on one thread and several, with A and C
+/// in `layout` and B in the same or another.
 pub(crate) fn check_product<S: Semiring<T>, T: Scalar>(
     (m, k, n): (usize, usize, usize),
     layout: Layout,
@@ -148,8 +148,8 @@ pub(crate) fn check_product<S: Semiring<T>, T: Scalar>(
     }
 }
 
-/// Compares `S`'s winners with the triple loop: the smallest k that attains the sum, none where the
-/// sum is zero; overwriting, and merging two halves of k.
+/// Compares the argmax over `S` with the triple loop: the smallest k that attains the sum, none if the sum is zero;
+/// overwriting, and merging two halves of k.
 pub(crate) fn check_winners<S: Selective<T>, T: Scalar>(
     (m, k, n): (usize, usize, usize),
     layout: Layout,
