@@ -3,6 +3,8 @@
 use t4a_tensor::{Tensor, TensorError};
 use thiserror::Error;
 
+use crate::krylov::KrylovError;
+
 /// Result of a linear-algebra operation.
 pub type Result<T, E = LinalgError> = std::result::Result<T, E>;
 
@@ -14,6 +16,9 @@ pub enum LinalgError {
     /// An error of the tensor below: shapes, axes, memory.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    /// A rejected call of a Krylov method.
+    #[error(transparent)]
+    Krylov(#[from] KrylovError),
     /// A tensor with fewer than two axes.
     #[error(
         "{op}: a matrix or a batch of matrices is required, the shape is {shape:?}; a vector becomes a \
@@ -205,7 +210,7 @@ impl LinalgError {
     /// The same error, of another operation: that which the caller asked for.
     pub fn of(mut self, name: &'static str) -> Self {
         match &mut self {
-            Self::Tensor(_) => {}
+            Self::Tensor(_) | Self::Krylov(_) => {}
             Self::NotMatrix { op, .. }
             | Self::NotSquare { op, .. }
             | Self::NonFinite { op, .. }
@@ -228,7 +233,9 @@ impl LinalgError {
     /// Which matrix of the batch failed; `None` if the error does not belong to one.
     pub fn batch(&self) -> Option<usize> {
         match self {
-            Self::Tensor(_) | Self::NotMatrix { .. } | Self::NotSquare { .. } => None,
+            Self::Tensor(_) | Self::Krylov(_) | Self::NotMatrix { .. } | Self::NotSquare { .. } => {
+                None
+            }
             Self::NonFinite { batch, .. }
             | Self::NonPositivePivot { batch, .. }
             | Self::Singular { batch, .. }

@@ -24,6 +24,7 @@
 //! | norms, condition numbers | [`mod@norm`] |
 //! | Sylvester and Lyapunov equations, `A X + X B = C` | [`sylvester`], [`lyapunov`] |
 //! | tensors some of whose axes form the rows | [`mod@left_dims`] |
+//! | maps given as functions: Lanczos, Arnoldi, GMRES, exponentials | [`krylov`] |
 //! | all of them over any arrays, as users call them | [`user`] |
 //!
 //! # Conventions
@@ -99,6 +100,7 @@
 // table                          all operations as one value; on arrays
 // call program                   the forms that faces offer; functions written in the vocabulary
 // left_dims                      N-dimensional tensors as matrices
+// krylov                         maps that are functions: eigenvalues, exponentials, systems
 // gaussian_process               likelihood and posterior by a factorisation
 
 #![deny(unsafe_code)]
@@ -118,6 +120,7 @@ pub mod hermitian;
 pub mod householder;
 mod idle;
 pub mod inverse;
+pub mod krylov;
 pub mod left_dims;
 pub mod logm;
 pub mod lstsq;

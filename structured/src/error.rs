@@ -88,6 +88,9 @@ pub enum StructuredError {
     /// Element types that do not go together.
     #[error("{op}: dtype {given}, required {required}")]
     DType { op: &'static str, required: DType, given: DType },
+    /// Stored data of another symmetry.
+    #[error("stored data: the symmetry is {given}, {required} is required")]
+    Symmetry { given: String, required: String },
     /// Stored plans or tensors that contradict themselves.
     #[error("stored data: {what}")]
     Corrupt { what: &'static str },

@@ -22,15 +22,27 @@
 //! |---|---|
 //! | symmetries | [`Trivial`], [`Z2`], [`Zn`], [`U1`], [`FermionParity`], [`FermionNumber`], [`Product`] of two; [`Sector`] for others |
 //! | an axis, a structure, a tensor | [`Leg`], [`Spec`], [`GradedTensor`] |
-//! | contraction, einsum | [`GradedTensor::contract`], [`einsum`] |
+//! | contraction, einsum, legs with names | [`GradedTensor::contract`], [`einsum`], [`Named`] |
+//! | construction | [`GradedTensor::from_blocks`], [`GradedTensor::from_elements`], [`GradedTensor::operator`], [`GradedTensor::direct_sum`], [`GradedTensor::delta`], [`Leg::from_states`] |
 //! | permutation, fusion, trace, conjugation | methods of [`GradedTensor`] |
-//! | svd, qr, eigh, truncated over all sectors | [`GradedTensor::svd`], [`BondTruncation`] |
+//! | svd, qr, lq, polar, eigh, eig, truncated over all sectors | [`GradedTensor::svd`], [`BondTruncation`] |
+//! | inverses, systems, null spaces, functions of maps | [`GradedTensor::inverse`], [`GradedTensor::solve`], [`GradedTensor::null_space`], [`GradedTensor::exp`] |
+//! | graded diagonal tensors, entropies | [`Bond`] |
+//! | eigenvalues and exponentials of maps given as functions | [`t4a_linalg::krylov`] |
+//! | fermions | [`fermions`]: conventions in one table |
 //! | tensors with equal indices: δ, diagonals | [`DiagTensor`], [`diag_einsum`] |
 //! | known blocks without charges, also over semirings | [`BlockSparseTensor`], [`Pattern`] |
 //! | operations as values | [`operation`] |
+//!
+//! # Basis order
+//! The states of a leg are ordered by ascending sectors, then by their number within the sector; dense arrays have
+//! this order, whatever the direction of a leg. A leg fused of several has, within each sector, the rows of sectors of
+//! its parts in lexicographic order, and the states of a row as those of a row-major array. [`Leg::from_states`] returns
+//! the permutation of states that are given in another order, and [`GradedTensor::from_dense_in`] reads arrays in it.
 
 // sector      quantum numbers of abelian symmetries
 // leg         axes graded by sectors; fusion of several
+// stack       legs of states in any order, direct sums
 // spec        which blocks a graded tensor has, and where they lie
 // plan        what is done to flat buffers, whatever the sectors
 // kernels     plans on memory
@@ -40,6 +52,7 @@
 // entries       functions of entries that keep zeros
 // layout        structures apart from numbers, for the three kinds
 // picture       which entries are stored, as text
+// fermions    the conventions of signs, for users
 // diag          equal indices: einsum of payloads
 // block_sparse  arbitrary blocks without charges
 // complex       pairs of the last two
@@ -51,6 +64,7 @@ mod complex;
 mod diag;
 mod entries;
 mod error;
+pub mod fermions;
 mod graded;
 #[allow(unsafe_code)]
 mod kernels;
@@ -61,6 +75,7 @@ mod picture;
 pub mod plan;
 mod sector;
 mod spec;
+mod stack;
 mod structural;
 
 pub use block_sparse::{BlockSparseTensor, Pattern};
@@ -69,10 +84,12 @@ pub use complex::{Complex, diag_einsum_complex};
 pub use diag::{DiagEigh, DiagSvd, DiagTensor, diag_einsum};
 pub use error::{Result, StructuredError};
 pub use graded::{
-    Bond, BondTruncation, Eigh, FluxOn, Forbidden, GradedTensor, Qr, Svd, Truncated, einsum,
+    Bond, BondTruncation, Eig, Eigh, FluxOn, Forbidden, GradedTensor, Lq, Named, Polar, Qr, Svd,
+    Truncated, einsum,
 };
 pub use layout::{Classes, Layout};
 pub use leg::{Direction, Leg};
 pub use operation::{ByMatrix, Contract, ContractOver, Inner, Network, Norm, Rearrange, ScaleBond};
 pub use sector::{FermionNumber, FermionParity, Product, Sector, Trivial, U1, Z2, Zn};
 pub use spec::{Block, Matrix, Spec};
+pub use stack::Stacked;

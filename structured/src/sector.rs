@@ -25,6 +25,11 @@ pub trait Sector: Copy + Ord + Hash + Debug + Display + Send + Sync + 'static {
     /// Whether two states of this sector change sign when they are exchanged.
     fn is_odd(self) -> bool;
 
+    /// The name of the symmetry in stored data, which is read as this symmetry alone.
+    fn symmetry() -> String {
+        std::any::type_name::<Self>().into()
+    }
+
     /// Whether it is one of the group's elements: data from outside may hold others.
     fn is_valid(self) -> bool {
         true
@@ -41,6 +46,9 @@ impl Sector for Trivial {
     const TRIVIAL: Self = Self;
     const FERMIONIC: bool = false;
 
+    fn symmetry() -> String {
+        "trivial".into()
+    }
     fn fuse(self, _: Self) -> Option<Self> {
         Some(self)
     }
@@ -89,6 +97,9 @@ impl<const N: u32> Sector for Zn<N> {
     const TRIVIAL: Self = Self(0);
     const FERMIONIC: bool = false;
 
+    fn symmetry() -> String {
+        format!("Z{N}")
+    }
     fn fuse(self, other: Self) -> Option<Self> {
         Some(Self::new(i64::from(self.0) + i64::from(other.0)))
     }
@@ -119,6 +130,9 @@ impl Sector for U1 {
     const TRIVIAL: Self = Self(0);
     const FERMIONIC: bool = false;
 
+    fn symmetry() -> String {
+        "U1".into()
+    }
     fn fuse(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
@@ -146,6 +160,9 @@ impl Sector for FermionParity {
     const TRIVIAL: Self = Self(false);
     const FERMIONIC: bool = true;
 
+    fn symmetry() -> String {
+        "fermion parity".into()
+    }
     fn fuse(self, other: Self) -> Option<Self> {
         Some(Self(self.0 != other.0))
     }
@@ -173,6 +190,9 @@ impl Sector for FermionNumber {
     const TRIVIAL: Self = Self(0);
     const FERMIONIC: bool = true;
 
+    fn symmetry() -> String {
+        "fermion number".into()
+    }
     fn fuse(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
@@ -195,6 +215,9 @@ impl<A: Sector, B: Sector> Sector for Product<A, B> {
     const TRIVIAL: Self = Self(A::TRIVIAL, B::TRIVIAL);
     const FERMIONIC: bool = A::FERMIONIC || B::FERMIONIC;
 
+    fn symmetry() -> String {
+        format!("({} x {})", A::symmetry(), B::symmetry())
+    }
     fn fuse(self, other: Self) -> Option<Self> {
         Some(Self(self.0.fuse(other.0)?, self.1.fuse(other.1)?))
     }

@@ -219,6 +219,16 @@ impl<S: Sector> Spec<S> {
         self.0.matrices.binary_search_by_key(&charge, |matrix| matrix.charge).ok()
     }
 
+    /// Charges of the row legs and numbers of their states, also of those that meet no column; ascending.
+    pub(crate) fn row_charges(&self) -> impl Iterator<Item = (S, usize)> + '_ {
+        self.0.sides[0].groups.iter().map(|group| (group.charge, group.size))
+    }
+
+    /// Number of charges of the row legs and of the column legs.
+    pub(crate) fn charge_counts(&self) -> [usize; 2] {
+        [0, 1].map(|side| self.0.sides[side].groups.len())
+    }
+
     /// The structure with another number of row legs.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Tensors as data: legs, charge, rows, and the elements. Deserialised data passes the same checks as arguments
+//! Legs, structures and tensors as data: the symmetry, legs, charge, rows, and the elements. Deserialised data passes the same checks as arguments
 //! of constructors.
 //!
 //! The combinations of sectors of several legs are listed when a structure is made: few bytes can stand for many
@@ -6,6 +6,7 @@
 //! beyond the bound is an error of serialisation.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::Error as _;
@@ -25,6 +26,49 @@ const FREE_ENTRIES: usize = 1 << 20;
 const ENTRIES_PER_ELEMENT: usize = 8;
 /// Legs fused of fused legs; deeper ones would end the stack.
 const DEEPEST: usize = 100;
+
+/// The name of a symmetry as data: to read that of another one is an error.
+struct Symmetry<S>(PhantomData<fn() -> S>);
+
+impl<S> Default for Symmetry<S> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<S: Sector> Serialize for Symmetry<S> {
+    fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
+        S::symmetry().serialize(serializer)
+    }
+}
+
+impl<'de, S: Sector> Deserialize<'de> for Symmetry<S> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (given, required) = (String::deserialize(deserializer)?, S::symmetry());
+        match given == required {
+            true => Ok(Self::default()),
+            false => Err(D::Error::custom(StructuredError::Symmetry { given, required })),
+        }
+    }
+}
+
+/// A leg by itself as data.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "S: Sector + Serialize", deserialize = "S: Sector + Deserialize<'de>"))]
+struct NamedLeg<S> {
+    symmetry: Symmetry<S>,
+    leg: LegData<S>,
+}
+
+/// A structure as data.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "S: Sector + Serialize", deserialize = "S: Sector + Deserialize<'de>"))]
+struct SpecData<S> {
+    symmetry: Symmetry<S>,
+    legs: Vec<LegData<S>>,
+    flux: S,
+    rows: usize,
+}
 
 /// A leg as data.
 #[derive(Serialize, Deserialize)]
@@ -78,7 +122,11 @@ pub(crate) enum Elements {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "S: Sector + Serialize", deserialize = "S: Sector + Deserialize<'de>"))]
 struct TensorData<S> {
+    /// Absent in data of earlier versions.
+    #[serde(default)]
+    symmetry: Symmetry<S>,
     legs: Vec<LegData<S>>,
     flux: S,
     rows: usize,
@@ -104,23 +152,73 @@ impl<S: Sector> LegData<S> {
     }
 }
 
-impl<S> TensorData<S> {
-    /// The bound on the combinations of sectors.
-    ///
-    /// # Errors
-    /// `Rows`; `TooLarge`.
-    fn check(&self) -> Result<()> {
-        let (op, rank) = ("stored tensor", self.legs.len());
-        let halves = self.legs.split_at_checked(self.rows);
-        let (above, below) = halves.ok_or(StructuredError::Rows { op, rows: self.rows, rank })?;
-        let given = entries(above, 0)?.saturating_add(entries(below, 0)?);
-        let per_element = ENTRIES_PER_ELEMENT.saturating_mul(1 + rank);
-        let limit = self.re.len().saturating_mul(per_element).saturating_add(FREE_ENTRIES);
-        if given > limit {
-            let what = "combinations of sectors, times legs,";
-            return Err(StructuredError::TooLarge { op, what, limit });
-        }
-        Ok(())
+/// The bound on the combinations of sectors.
+///
+/// # Errors
+/// `Rows`; `TooLarge`.
+fn check<S>(legs: &[LegData<S>], rows: usize, elements: usize) -> Result<()> {
+    let (op, rank) = ("stored tensor", legs.len());
+    let (above, below) =
+        legs.split_at_checked(rows).ok_or(StructuredError::Rows { op, rows, rank })?;
+    let given = entries(above, 0)?.saturating_add(entries(below, 0)?);
+    let per_element = ENTRIES_PER_ELEMENT.saturating_mul(1 + rank);
+    let limit = elements.saturating_mul(per_element).saturating_add(FREE_ENTRIES);
+    if given > limit {
+        let what = "combinations of sectors, times legs,";
+        return Err(StructuredError::TooLarge { op, what, limit });
+    }
+    Ok(())
+}
+
+impl<S: Sector> SpecData<S> {
+    fn read(self) -> Result<Spec<S>> {
+        let legs = self.legs.into_iter().map(LegData::read).collect::<Result<_>>()?;
+        Spec::new(legs, self.flux, self.rows)
+    }
+}
+
+/// Legs as data.
+fn legs_of<S: Sector>(spec: &Spec<S>) -> Vec<LegData<S>> {
+    spec.legs().iter().map(LegData::new).collect()
+}
+
+/// The symmetry, the direction, sectors with their dimensions, and what it was fused of.
+impl<S: Sector + Serialize> Serialize for Leg<S> {
+    fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
+        let data = NamedLeg { symmetry: Symmetry::default(), leg: LegData::new(self) };
+        check(std::slice::from_ref(&data.leg), 1, 0).map_err(W::Error::custom)?;
+        data.serialize(serializer)
+    }
+}
+
+impl<'de, S: Sector + Deserialize<'de>> Deserialize<'de> for Leg<S> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let leg = NamedLeg::<S>::deserialize(deserializer)?.leg;
+        let read = || {
+            check(std::slice::from_ref(&leg), 1, 0)?;
+            leg.read()
+        };
+        read().map_err(D::Error::custom)
+    }
+}
+
+/// The symmetry, legs, charge and rows. Combinations of sectors are bounded as those of tensors, without elements.
+impl<S: Sector + Serialize> Serialize for Spec<S> {
+    fn serialize<W: Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
+        let (legs, flux, rows) = (legs_of(self), self.flux(), self.rows());
+        check(&legs, rows, 0).map_err(W::Error::custom)?;
+        SpecData { symmetry: Symmetry::default(), legs, flux, rows }.serialize(serializer)
+    }
+}
+
+impl<'de, S: Sector + Deserialize<'de>> Deserialize<'de> for Spec<S> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let data = SpecData::<S>::deserialize(deserializer)?;
+        let read = || {
+            check(&data.legs, data.rows, 0)?;
+            data.read()
+        };
+        read().map_err(D::Error::custom)
     }
 }
 
@@ -160,13 +258,14 @@ impl<S: Sector + Serialize, A: Array> Serialize for GradedTensor<S, A> {
         let (spec, error) = (&self.spec, W::Error::custom::<StructuredError>);
         let im = self.im.as_ref().map(Elements::new).transpose().map_err(error)?;
         let data = TensorData {
-            legs: spec.legs().iter().map(LegData::new).collect(),
+            symmetry: Symmetry::default(),
+            legs: legs_of(spec),
             flux: spec.flux(),
             rows: spec.rows(),
             re: Elements::new(&self.re).map_err(error)?,
             im,
         };
-        data.check().map_err(error)?;
+        check(&data.legs, data.rows, data.re.len()).map_err(error)?;
         data.serialize(serializer)
     }
 }
@@ -175,9 +274,9 @@ impl<'de, S: Sector + DeserializeOwned> Deserialize<'de> for GradedTensor<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let data = TensorData::<S>::deserialize(deserializer)?;
         let read = || {
-            data.check()?;
-            let legs = data.legs.into_iter().map(LegData::read).collect::<Result<_>>()?;
-            let spec = Spec::new(legs, data.flux, data.rows)?;
+            check(&data.legs, data.rows, data.re.len())?;
+            let (symmetry, legs, flux, rows) = (data.symmetry, data.legs, data.flux, data.rows);
+            let spec = SpecData { symmetry, legs, flux, rows }.read()?;
             let im = data.im.map(Elements::read).transpose()?;
             Self::new(spec, data.re.read()?.into(), im.map(Into::into))
         };

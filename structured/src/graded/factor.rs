@@ -8,14 +8,16 @@ use std::sync::Arc;
 use t4a_diff::{Array, Meta, Operation};
 use t4a_linalg::MatrixOp;
 use t4a_linalg::degeneracy::Degeneracy;
+use t4a_linalg::eig::EigOp;
 use t4a_linalg::eigh::EighOp;
-use t4a_linalg::qr::{Columns, QrOp};
+use t4a_linalg::qr::{Columns, LqOp, QrOp};
 use t4a_linalg::svd::{SvdOp, Vectors};
 
-use super::{Bond, GradedTensor};
+use super::GradedTensor;
+use super::bond::Bond;
 use crate::error::Result;
 use crate::leg::{Direction, Leg, inverse, product};
-use crate::operation::{ByMatrix, ScaleBond, apply};
+use crate::operation::{ByMatrix, apply};
 use crate::plan::MatrixList;
 use crate::sector::Sector;
 use crate::spec::Spec;
@@ -48,6 +50,24 @@ pub struct Qr<S, A> {
     pub q: GradedTensor<S, A>,
     /// The bond, which points out, and the column legs.
     pub r: GradedTensor<S, A>,
+}
+
+/// `A = L Q`.
+#[derive(Clone, Debug)]
+pub struct Lq<S, A> {
+    /// The row legs and the bond, which points in.
+    pub l: GradedTensor<S, A>,
+    /// The bond, which points out, and the column legs.
+    pub q: GradedTensor<S, A>,
+}
+
+/// `A V = V diag(w)` of a map that need not be Hermitian.
+#[derive(Clone, Debug)]
+pub struct Eig<S, A> {
+    /// Real and imaginary parts of the eigenvalues; their order within a sector is open.
+    pub w: [Bond<S, A>; 2],
+    /// The row legs and the bond, which points in; complex, columns of norm 1.
+    pub v: GradedTensor<S, A>,
 }
 
 /// `A V = V diag(w)`.
@@ -139,7 +159,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         let results = x.by_matrix(op.into(), orders)?;
         let n = 1 + usize::from(x.im.is_some());
         let (u, vh) = (x.left(&results[..n], &bond)?, x.right(&results[n + 1..], &bond)?);
-        Ok(Svd { u, s: Bond::new(bond.leg, results[n].clone()), vh })
+        Ok(Svd { u, s: Bond::of(bond.leg, results[n].clone()), vh })
     }
 
     /// The thin QR decomposition with the first `rows` legs as rows.
@@ -153,6 +173,40 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         let results = x.by_matrix(QrOp { columns: Columns::Thin }.into(), orders)?;
         let n = 1 + usize::from(x.im.is_some());
         Ok(Qr { q: x.left(&results[..n], &bond)?, r: x.right(&results[n..], &bond)? })
+    }
+
+    /// The thin LQ decomposition with the first `rows` legs as rows: rows of Q are orthonormal.
+    ///
+    /// # Errors
+    /// As [`GradedTensor::svd`].
+    pub fn lq(&self, rows: usize, flux: FluxOn) -> Result<Lq<S, A>> {
+        let x = self.repartition(rows)?;
+        let bond = x.bond(flux)?;
+        let results = x.by_matrix(LqOp.into(), vec![x.in_order(), bond.order.clone()])?;
+        let n = 1 + usize::from(x.im.is_some());
+        Ok(Lq { l: x.left(&results[..n], &bond)?, q: x.right(&results[n..], &bond)? })
+    }
+
+    /// The eigenvalues and right eigenvectors of any map: column legs are the duals of the row legs in the same order,
+    /// the charge is neutral, and `A V` is the contraction over them. Ties as in [`GradedTensor::svd`].
+    ///
+    /// # Errors
+    /// `Rank`, `LegMismatch`, `Flux`; `Linalg` of the factorisation.
+    pub fn eig(&self) -> Result<Eig<S, A>> {
+        self.eig_with(Degeneracy::DEFAULT)
+    }
+
+    /// As [`GradedTensor::eig`], with a policy for ties in its derivative.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn eig_with(&self, degeneracy: Degeneracy) -> Result<Eig<S, A>> {
+        let x = self.as_matrices("eig")?;
+        let bond = x.bond(FluxOn::Right)?;
+        let orders = vec![bond.order.clone(), x.in_order()];
+        let results = x.by_matrix(EigOp { degeneracy }.into(), orders)?;
+        let w = [0, 1].map(|part: usize| Bond::of(bond.leg.clone(), results[part].clone()));
+        Ok(Eig { w, v: x.left(&results[2..], &bond)? })
     }
 
     /// The eigenvalues and eigenvectors of a Hermitian map: column legs are the duals of the row legs in
@@ -175,7 +229,7 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         let op = EighOp { degeneracy };
         let results = x.by_matrix(op.into(), vec![bond.order.clone(), x.in_order()])?;
         let v = x.left(&results[1..], &bond)?;
-        Ok(Eigh { w: Bond::new(bond.leg, results[0].clone()), v })
+        Ok(Eigh { w: Bond::of(bond.leg, results[0].clone()), v })
     }
 
     /// A map as matrices that multiply as maps are contracted: signs of the bonds are in the columns.
@@ -184,32 +238,5 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
     /// `LegMismatch`, `Flux`, `Rank`.
     pub(super) fn as_matrices(&self, op: &'static str) -> Result<Self> {
         self.moved(self.spec.composition(op)?)
-    }
-
-    /// Entries times the values of their states of a leg, which is the bond or its dual.
-    ///
-    /// # Errors
-    /// `Axis`; `LegMismatch` if the bond is another leg.
-    pub fn scale_bond(&self, axis: usize, s: &Bond<S, A>) -> Result<Self> {
-        s.check(&self.spec, axis)?;
-        let op = ScaleBond { complex: self.im.is_some(), ..self.spec.numbers(axis)? };
-        let operands: Vec<&A> = self.arrays().into_iter().chain([s.values()]).collect();
-        Self::of_results(self.spec.clone(), apply(&op, &operands)?)
-    }
-
-    /// [`GradedTensor::scale_bond`] of the last leg: the columns of a left factor.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn scale_columns(&self, s: &Bond<S, A>) -> Result<Self> {
-        self.scale_bond(self.spec.legs().len().saturating_sub(1), s)
-    }
-
-    /// [`GradedTensor::scale_bond`] of the first leg: the rows of a right factor.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn scale_rows(&self, s: &Bond<S, A>) -> Result<Self> {
-        self.scale_bond(0, s)
     }
 }

@@ -1,8 +1,13 @@
 //! Functions of maps and of entries.
 
 use t4a_diff::Array;
+use t4a_linalg::MatrixOp;
 use t4a_linalg::expm::ExpmOp;
+use t4a_linalg::hermitian::{Elementary, HermitianFunctionOp};
+use t4a_linalg::logm::LogmOp;
 use t4a_linalg::qr::{Columns, QrOp};
+use t4a_linalg::sqrtm::SqrtmOp;
+use t4a_linalg::svd::SvdFunctionOp;
 use t4a_tensor::random::Generator;
 use t4a_tensor::{AnyTensor, DType, Tensor};
 
@@ -12,18 +17,57 @@ use crate::leg::Leg;
 use crate::sector::Sector;
 use crate::spec::Spec;
 
+/// Maps: column legs are the duals of the row legs in the same order, the charge is neutral, and products are
+/// contractions over them.
 impl<S: Sector, A: Array> GradedTensor<S, A> {
-    /// `Σ Aⁿ / n!` of a map: its column legs are the duals of its row legs in the same order, its charge is
-    /// neutral, and products are contractions over them.
+    /// `Σ Aⁿ / n!` of a map.
     ///
     /// # Errors
     /// `Rank`, `LegMismatch`, `Flux`; `Linalg` of the exponential.
     pub fn exp(&self) -> Result<Self> {
-        let x = self.as_matrices("exp")?;
-        let results = x.by_matrix(ExpmOp.into(), vec![x.in_order()])?;
-        let exp = Self::of_results(x.spec.clone(), results)?;
+        self.function("exp", ExpmOp.into())
+    }
+
+    /// The principal root of a map, whose square is A.
+    ///
+    /// # Errors
+    /// As [`GradedTensor::exp`]; `Linalg` for an eigenvalue on the negative real axis. A complex tensor of negative
+    /// eigenvalues slightly off the axis has a root.
+    pub fn sqrt(&self) -> Result<Self> {
+        self.function("sqrt", SqrtmOp.into())
+    }
+
+    /// The principal logarithm of a map, whose exponential is A.
+    ///
+    /// # Errors
+    /// As [`GradedTensor::sqrt`].
+    pub fn log(&self) -> Result<Self> {
+        self.function("log", LogmOp.into())
+    }
+
+    /// `V f(E) Vᴴ` of a Hermitian map, smooth at ties; of other maps the Hermitian part is read.
+    ///
+    /// # Errors
+    /// As [`GradedTensor::exp`]; `Linalg` for eigenvalues outside of the domain of f.
+    pub fn hermitian_function(&self, f: Elementary) -> Result<Self> {
+        self.function("hermitian_function", HermitianFunctionOp { function: f }.into())
+    }
+
+    fn function(&self, name: &'static str, op: MatrixOp) -> Result<Self> {
+        let x = self.as_matrices(name)?;
+        let results = x.by_matrix(op, vec![x.in_order()])?;
         // The signs of the columns once more: the map of these matrices.
-        exp.as_matrices("exp")
+        Self::of_results(x.spec.clone(), results)?.as_matrices(name)
+    }
+
+    /// `U f(S) Vᴴ` with the first `rows` legs as rows, smooth at ties: `S` are the singular values of all sectors.
+    ///
+    /// # Errors
+    /// `Rows`; `Linalg` for singular values outside of the domain of f.
+    pub fn svd_function(&self, rows: usize, f: Elementary) -> Result<Self> {
+        let x = self.repartition(rows)?;
+        let results = x.by_matrix(SvdFunctionOp { function: f }.into(), vec![x.in_order()])?;
+        Self::of_results(x.spec, results)
     }
 }
 

@@ -5,26 +5,45 @@
 //! mod       parts, sums, norms
 //! move      permute, fuse, split, trace, conj, contract
 //! dense     to and from dense arrays, random entries
-//! factor    svd, qr, eigh by coupled sectors, truncation over all of them
-//! function  the exponential of a map
+//! bond      graded diagonal tensors: values, inverses, roots, entropies
+//! construct of blocks, of elements, direct sums, δ
+//! complex   real and imaginary parts, complex numbers
+//! krylov    vectors of Lanczos and its relatives
+//! factor    svd, qr, lq, eigh, eig by coupled sectors, truncation over all of them
+//! inverse   inverses, pseudo-inverses, systems of equations
+//! polar     isometries and positive factors
+//! null      orthogonal complements
+//! function  exponentials, roots and logarithms of maps
+//! named     names of legs
 //! network   einsum with an order found for it
 //! display   legs, blocks and fill as a picture
 //! data      serde
 //! ```
 
+mod bond;
+mod complex;
+mod construct;
 pub(crate) mod data;
 mod dense;
 mod display;
 mod factor;
 mod function;
+mod inverse;
+mod krylov;
 mod moves;
+mod named;
 mod network;
+mod null;
+mod polar;
 mod truncate;
 
+pub use bond::Bond;
 pub use dense::Forbidden;
-pub use factor::{Eigh, FluxOn, Qr, Svd};
+pub use factor::{Eig, Eigh, FluxOn, Lq, Qr, Svd};
+pub use named::Named;
 pub use network::einsum;
-pub use truncate::{Bond, BondTruncation, Truncated};
+pub use polar::Polar;
+pub use truncate::{BondTruncation, Truncated};
 
 use t4a_diff::{Array, Eager};
 

@@ -1,24 +1,15 @@
-//! Values of a bond, and truncation over all of its sectors together.
+//! Truncation over all sectors of a bond together.
 
 use t4a_diff::Array;
 use t4a_linalg::degeneracy::Degeneracy;
 use t4a_linalg::svd::Truncation;
-use t4a_tensor::DType;
 
 use super::GradedTensor;
+use super::bond::Bond;
 use super::factor::{FluxOn, Svd};
 use crate::error::{Result, StructuredError};
-use crate::leg::Leg;
 use crate::operation::{Rearrange, one};
 use crate::sector::Sector;
-use crate::spec::Spec;
-
-/// A value for each state of a leg: singular values, eigenvalues.
-#[derive(Clone, Debug)]
-pub struct Bond<S, A> {
-    leg: Leg<S>,
-    values: A,
-}
 
 /// The leading singular triplets of all sectors.
 #[derive(Clone, Debug)]
@@ -34,6 +25,18 @@ pub struct Truncated<S, A> {
 /// The policies of [`Truncation`] choose among the values of all sectors together, ties to the smaller sector.
 /// Then the number shrinks as far as it has to for degenerate values to stay together, unless nothing would
 /// be left. Last, each sector keeps its minimum, also beyond `max_dim`.
+///
+/// | option | ITensor | TeNPy |
+/// |---|---|---|
+/// | [`Truncation::max_dim`] | `maxdim` | `chi_max` |
+/// | [`Truncation::min_dim`] | `mindim` | `chi_min` |
+/// | [`Truncation::cutoff`] `(√c)`: values `s² ≤ c` are dropped | `cutoff` c with `use_absolute_cutoff` | |
+/// | [`Truncation::cutoff`] `(c)` | | `svd_min` c, of normalised values |
+/// | [`Truncation::relative_cutoff`] `(c)`: `s ≤ c · s₀` | | |
+/// | [`Truncation::discarded_weight`] `(c²)`: `Σ s² ≤ c²` of the dropped | | `trunc_cut` c, of normalised values |
+/// | [`Truncation::relative_discarded_weight`] `(c)`: `Σ s² ≤ c · Σ s²` of all | `cutoff` c | |
+/// | [`degeneracy`](BondTruncation::degeneracy) | | `degeneracy_tol`, a difference of logarithms |
+/// | [`min_per_sector`](BondTruncation::min_per_sector) | | |
 ///
 /// ```
 /// use t4a_linalg::svd::Truncation;
@@ -123,40 +126,6 @@ impl BondTruncation {
     }
 }
 
-impl<S: Sector, A: Array> Bond<S, A> {
-    /// The values of a leg with as many states.
-    pub(super) fn new(leg: Leg<S>, values: A) -> Self {
-        Self { leg, values }
-    }
-
-    /// The leg, pointing out of the right factor.
-    pub fn leg(&self) -> &Leg<S> {
-        &self.leg
-    }
-
-    /// The values, by ascending sectors.
-    pub fn values(&self) -> &A {
-        &self.values
-    }
-
-    /// Checks that an axis is this leg or its dual.
-    pub(super) fn check(&self, spec: &Spec<S>, axis: usize) -> Result<()> {
-        let (op, rank) = ("scale_bond", spec.legs().len());
-        let leg = spec.legs().get(axis).ok_or(StructuredError::Axis { op, axis, rank })?;
-        if leg.sectors() == self.leg.sectors() {
-            return Ok(());
-        }
-        Err(StructuredError::LegMismatch {
-            op,
-            axis,
-            lhs: leg.to_string(),
-            other: 0,
-            rhs: self.leg.to_string(),
-            required: "the sectors of the bond",
-        })
-    }
-}
-
 impl<S: Sector, A: Array> GradedTensor<S, A> {
     /// The leading singular triplets, by value over all sectors, ties to the smaller sector. The kept ones
     /// are parts of the full factors, whose rule has all of the spectrum.
@@ -188,11 +157,8 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
         let truncation = truncation.into();
         truncation.validate()?;
         let Svd { u, s, vh } = self.svd_with(rows, flux, degeneracy)?;
-        let wide = s.values.elements()?.cast(DType::F64)?;
-        let values = wide.typed::<f64>()?.to_vec()?;
-        let mut starts = s.leg.starts();
-        starts.push(values.len());
-        let sectors: Vec<&[f64]> = starts.windows(2).map(|w| &values[w[0]..w[1]]).collect();
+        let numbers = s.numbers()?;
+        let sectors: Vec<&[f64]> = numbers.iter().map(|(_, own)| &own[..]).collect();
         let dims = truncation.dims(&sectors);
         let dropped = sectors.iter().zip(&dims).flat_map(|(own, &dim)| &own[dim..]);
         // Squares could leave the range.
@@ -200,9 +166,9 @@ impl<S: Sector, A: Array> GradedTensor<S, A> {
 
         let cut = |tensor: &Self, axis: usize| tensor.moved(tensor.spec.restrict(axis, &dims)?);
         let (u, vh) = (cut(&u, rows)?, cut(&vh, 0)?);
-        let plan: Rearrange = crate::structural::leading(&s.leg, &dims);
-        let values = one(&plan, &[&s.values])?;
-        let s = Bond::new(vh.spec.legs()[0].clone(), values);
+        let plan: Rearrange = crate::structural::leading(s.leg(), &dims);
+        let values = one(&plan, &[s.values()])?;
+        let s = Bond::of(vh.spec.legs()[0].clone(), values);
         Ok(Truncated { kept: Svd { u, s, vh }, error })
     }
 }

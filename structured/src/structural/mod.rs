@@ -9,6 +9,7 @@
 //! contract   legs of two tensors
 //! restrict   leading states of a leg, blocks, numbers of a leg, maps as matrices
 //! network    einsums: several contractions as one
+//! compose    blocks and direct sums as one tensor
 //! coarsen    other charges for the same states
 //! dense      to and from dense buffers
 //! ```
@@ -17,6 +18,7 @@
 //! Reference: the rules are those of symmray, ITensors and TensorKit, which agree.
 
 mod coarsen;
+mod compose;
 mod contract;
 mod dense;
 mod fuse;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::signs::{Parities, reverses};
 use super::{Arguments, check_axes, permuted, planned};
 use crate::error::{Result, StructuredError};
-use crate::leg::{Direction, Leg};
+use crate::leg::{Direction, Leg, inverse, product};
 use crate::operation::{Rearrange, ScaleBond};
 use crate::plan::{Axis, Builder};
 use crate::sector::Sector;
-use crate::spec::{Block, Spec};
+use crate::spec::{Block, Matrix, Spec};
 
 /// The leading values of each sector of a leg.
 pub(crate) fn leading<S: Sector>(leg: &Leg<S>, dims: &[usize]) -> Rearrange {
@@ -86,6 +86,21 @@ impl<S: Sector> Spec<S> {
         Ok(ScaleBond { plan: plan.plan, complex: false })
     }
 
+    /// Numbers of the states of the first leg onto the diagonals of a map of two legs.
+    pub(crate) fn diagonal(&self) -> Rearrange {
+        let leg = &self.legs()[0];
+        let starts = leg.starts();
+        let mut build = Builder::new(leg.dim(), self.len());
+        for matrix in self.matrices() {
+            for row in self.rows_of(matrix) {
+                let axis = Axis { size: row.size, from: 1, to: matrix.cols + 1 };
+                let from = starts[row.places[0] as usize];
+                build.push(from, matrix.offset, false, [axis].into_iter());
+            }
+        }
+        Rearrange { plan: Arc::new(build.finish(true, true)) }
+    }
+
     /// The elements of a block in row-major order.
     pub(crate) fn extract(&self, block: &Block) -> Rearrange {
         let mut stride = block.shape.iter().product::<usize>();
@@ -125,15 +140,56 @@ impl<S: Sector> Spec<S> {
             let (flux, required) = (self.flux().to_string(), S::TRIVIAL.to_string());
             return Err(StructuredError::Flux { op, flux, required });
         }
+        self.column_signs()
+    }
+
+    /// The sign in each column with which contractions over all column legs multiply; applied twice it is none.
+    ///
+    /// # Errors
+    /// Those of the memory.
+    pub(crate) fn column_signs(&self) -> Result<(Self, Rearrange)> {
         planned("composition", self, Arguments::new(), || {
-            let odd = Parities::new(self);
+            let (odd, legs, rows) = (Parities::new(self), self.legs(), self.rows());
             let all: Vec<usize> = (0..legs.len()).collect();
             let out = |axis: &usize| legs[*axis].direction() == Direction::Out;
             let negative = |block: &[u32]| {
-                let out = odd.count(block, (rows..2 * rows).filter(out));
-                reverses(odd.count(block, rows..2 * rows)) != (out % 2 == 1)
+                let out = odd.count(block, (rows..legs.len()).filter(out));
+                reverses(odd.count(block, rows..legs.len())) != (out % 2 == 1)
             };
             Ok((self.clone(), Arc::new(permuted(self, self, &all, negative))))
         })
+    }
+
+    /// The structure of the inverse and the adjoint: the duals of the column legs as rows, those of the row legs as
+    /// columns, the inverse charge. With it the order in which its matrices are those of this structure.
+    ///
+    /// # Errors
+    /// `ChargeOverflow`.
+    pub(crate) fn reversed(&self) -> Result<(Self, Vec<u32>)> {
+        let op = "inverse";
+        let (above, below) = self.legs().split_at(self.rows());
+        let legs = below.iter().chain(above).map(Leg::dual).collect();
+        let flux = inverse(self.flux(), op)?;
+        let mut charges = Vec::with_capacity(self.matrices().len());
+        for (k, matrix) in self.matrices().iter().enumerate() {
+            charges.push((product(matrix.charge, flux, op)?, k as u32));
+        }
+        charges.sort_unstable();
+        let order = charges.into_iter().map(|(_, k)| k).collect();
+        Ok((Self::new(legs, flux, below.len())?, order))
+    }
+
+    /// Square matrices of these charges of the rows, one behind the other, among those of this structure; others are 0.
+    pub(crate) fn embed(&self, charges: &[S]) -> Rearrange {
+        let found: Vec<_> = charges.iter().filter_map(|&charge| self.matrix(charge)).collect();
+        let size = |matrix: &&Matrix<S>| matrix.rows * matrix.cols;
+        let mut build = Builder::new(found.iter().map(size).sum(), self.len());
+        let mut from = 0;
+        for matrix in found {
+            let axis = Axis { size: size(&matrix), from: 1, to: 1 };
+            build.push(from, matrix.offset, false, [axis].into_iter());
+            from += size(&matrix);
+        }
+        Rearrange { plan: Arc::new(build.finish(true, true)) }
     }
 }

@@ -43,7 +43,7 @@ fn factors_multiply_to_the_tensor() {
 }
 
 /// A random matrix of three sectors.
-fn matrix(seed: u64) -> GradedTensor<U1> {
+pub(crate) fn matrix(seed: u64) -> GradedTensor<U1> {
     let rows = Leg::new([(U1(-1), 4), (U1(0), 3), (U1(2), 2)], Direction::Out).unwrap();
     let cols = Leg::new([(U1(-1), 2), (U1(0), 5), (U1(2), 3)], Direction::In).unwrap();
     Rng::new(seed).tensor(vec![rows, cols], U1(0), false)
@@ -90,13 +90,13 @@ fn trap_13_ties_are_cut_to_the_number_asked_for() {
 }
 
 /// A function of a tensor, over any arrays.
-trait Loss {
+pub(crate) trait Loss {
     fn of<A: Array>(&self, a: &GradedTensor<U1, A>) -> A;
 }
 
 /// The tangent of a loss along noise, beside that of differences.
 #[track_caller]
-fn slope(a: &GradedTensor<U1>, loss: &impl Loss) -> (f64, GradedTensor<U1>) {
+pub(crate) fn slope(a: &GradedTensor<U1>, loss: &impl Loss) -> (f64, GradedTensor<U1>) {
     let t = check::noise(a.re(), 5);
     let dual = GradedTensor::new(a.spec().clone(), Dual::new(a.re().clone(), t.clone()), None);
     let tangent = check::elements(&loss.of(&dual.unwrap()).into_tangent())[0];
@@ -110,7 +110,7 @@ fn slope(a: &GradedTensor<U1>, loss: &impl Loss) -> (f64, GradedTensor<U1>) {
 }
 
 /// `Σ w x` with weights that tell all entries apart.
-fn weighted<A: Array>(x: &GradedTensor<U1, A>) -> A {
+pub(crate) fn weighted<A: Array>(x: &GradedTensor<U1, A>) -> A {
     let weights = x.re().counting(x.spec().len()).elements().unwrap().cast(DType::F64).unwrap();
     x.re().mul(&x.re().constant(weights)).sum(0)
 }

@@ -1,0 +1,81 @@
+//! Orthonormal vectors.
+//!
+//! References: L. Giraud, J. Langou, M. Rozložník, *The loss of orthogonality in the Gram–Schmidt orthogonalization
+//! process* (2005), for "twice is enough"; J. W. Daniel et al. (1976) for the criterion of the second pass.
+
+use t4a_algebra::c64;
+
+use super::vector::Vector;
+
+/// A vector without its components along a basis, these components, and its norm.
+pub(super) struct Orthogonal<V> {
+    pub(super) rest: V,
+    pub(super) components: Vec<c64>,
+    pub(super) norm: f64,
+}
+
+/// Removes the components along orthonormal vectors from a vector of this norm. A second pass follows where the first
+/// cancels digits.
+pub(super) fn orthogonalise<V: Vector>(
+    x: V,
+    norm: f64,
+    basis: &[V],
+) -> Result<Orthogonal<V>, V::Error> {
+    let mut components = vec![c64::ZERO; basis.len()];
+    let (mut rest, mut norm) = (x, norm);
+    for _ in 0..2 {
+        for (component, v) in components.iter_mut().zip(basis) {
+            let c = v.inner(&rest)?;
+            *component += c;
+            rest = rest.axpy(-c, v)?;
+        }
+        let before = norm;
+        norm = if basis.is_empty() { norm } else { rest.norm()? };
+        if norm > 0.7 * before {
+            break;
+        }
+    }
+    Ok(Orthogonal { rest, components, norm })
+}
+
+/// `Σ cᵢ vᵢ` of at least one vector.
+pub(super) fn combine<V: Vector>(basis: &[V], c: &[c64]) -> Result<V, V::Error> {
+    let first = basis[0].scale(c[0])?;
+    basis.iter().zip(c).skip(1).try_fold(first, |sum, (v, &c)| sum.axpy(c, v))
+}
+
+/// Attempts to find a vector outside of a span.
+const ATTEMPTS: u64 = 3;
+
+/// A random unit vector orthogonal to two sets of orthonormal vectors; none if they span the space.
+pub(super) fn fresh<V: Vector>(
+    like: &V,
+    seed: u64,
+    sets: [&[V]; 2],
+) -> Result<Option<V>, V::Error> {
+    for attempt in 0..ATTEMPTS {
+        // Seeds that a caller is unlikely to have drawn its start vector by.
+        let mixed = seed.wrapping_mul(ATTEMPTS).wrapping_add(attempt);
+        let mixed = mixed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        if let Some(x) = outside(like.random(mixed)?, sets)? {
+            return Ok(Some(x));
+        }
+    }
+    Ok(None)
+}
+
+/// The part of a vector that is orthogonal to two sets, of norm 1; none if only rounding errors are left.
+fn outside<V: Vector>(mut x: V, sets: [&[V]; 2]) -> Result<Option<V>, V::Error> {
+    let first = x.norm()?;
+    let mut norm = first;
+    for _ in 0..2 {
+        for set in sets {
+            let found = orthogonalise(x, norm, set)?;
+            (x, norm) = (found.rest, found.norm);
+        }
+        if norm.is_nan() || norm <= 1e3 * x.epsilon() * first {
+            return Ok(None);
+        }
+    }
+    Ok(Some(x.scale(c64::new(1.0 / norm, 0.0))?))
+}

@@ -1,0 +1,55 @@
+//! The map of a caller, with a count and a check of its results.
+
+use super::error::KrylovError;
+use super::options::KrylovOptions;
+use super::vector::Vector;
+use crate::error::LinalgError;
+
+/// A map given as a function.
+pub(super) type Map<'a, V, E> = &'a mut dyn FnMut(&V) -> Result<V, E>;
+
+/// A map within a method.
+pub(super) struct Operator<'a, V, E> {
+    map: Map<'a, V, E>,
+    pub(super) op: &'static str,
+    most: usize,
+    pub(super) applications: usize,
+}
+
+/// An error of a method as that of the caller.
+pub(super) fn failed<V: Vector, E: From<V::Error>>(error: impl Into<LinalgError>) -> E {
+    V::Error::from(error.into()).into()
+}
+
+impl<'a, V: Vector, E: From<V::Error>> Operator<'a, V, E> {
+    pub(super) fn new(op: &'static str, map: Map<'a, V, E>, options: &KrylovOptions) -> Self {
+        Self { map, op, most: options.max_applications, applications: 0 }
+    }
+
+    /// True if no application is left.
+    pub(super) fn exhausted(&self) -> bool {
+        self.applications >= self.most
+    }
+
+    /// `A x` and its norm, which is finite.
+    pub(super) fn apply(&mut self, x: &V) -> Result<(V, f64), E> {
+        let y = (self.map)(x)?;
+        self.applications += 1;
+        let norm = self.finite("an image of the map", &y)?;
+        Ok((y, norm))
+    }
+
+    /// The norm of a vector, which has to be finite.
+    pub(super) fn finite(&self, what: &'static str, x: &V) -> Result<f64, E> {
+        let norm = x.norm()?;
+        if norm.is_finite() {
+            return Ok(norm);
+        }
+        let (op, applications) = (self.op, self.applications);
+        Err(self.failed(KrylovError::NonFinite { op, what, norm, applications }))
+    }
+
+    pub(super) fn failed(&self, error: impl Into<LinalgError>) -> E {
+        failed::<V, E>(error)
+    }
+}

@@ -1,0 +1,202 @@
+//! Options of all methods, and their results.
+
+use t4a_algebra::c64;
+
+use super::error::KrylovError;
+use crate::error::LinalgError;
+
+/// Eigenvalues that a method looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// Those of the smallest real part.
+    Lowest,
+    /// Those of the greatest real part.
+    Highest,
+    /// Those of the greatest modulus.
+    LargestModulus,
+}
+
+impl Target {
+    /// Numbers that ascend in the order of preference.
+    pub(super) fn key(self, value: c64) -> f64 {
+        match self {
+            Target::Lowest => value.re,
+            Target::Highest => -value.re,
+            Target::LargestModulus => -value.norm(),
+        }
+    }
+}
+
+/// Options of Krylov methods; each method reads those that concern it.
+///
+/// | option | default | read by |
+/// |---|---|---|
+/// | `tolerance` | 1e-10 | all |
+/// | `max_applications` | 1000 | all |
+/// | `subspace` | 30 | all but `conjugate_gradients`, `minres`, `bicgstab` |
+/// | `count` | 1 | `lanczos`, `arnoldi`, `davidson` |
+/// | `target` | lowest; greatest modulus for `arnoldi` | the same |
+/// | `separately` | false | `lanczos` |
+/// | `hermitian` | false | `exponential` |
+/// | `seed` | 0 | `lanczos`, `arnoldi`, `davidson` |
+///
+/// ```
+/// use t4a_linalg::krylov::{KrylovOptions, Target};
+/// let options = KrylovOptions::new().count(3).tolerance(1e-8).target(Target::Highest);
+/// assert_eq!(options, KrylovOptions::default().tolerance(1e-8).target(Target::Highest).count(3));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KrylovOptions {
+    pub(super) tolerance: f64,
+    pub(super) max_applications: usize,
+    pub(super) subspace: usize,
+    pub(super) count: usize,
+    pub(super) target: Option<Target>,
+    pub(super) separately: bool,
+    pub(super) hermitian: bool,
+    pub(super) seed: u64,
+}
+
+impl Default for KrylovOptions {
+    fn default() -> Self {
+        Self {
+            tolerance: 1e-10,
+            max_applications: 1000,
+            subspace: 30,
+            count: 1,
+            target: None,
+            separately: false,
+            hermitian: false,
+            seed: 0,
+        }
+    }
+}
+
+impl KrylovOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Largest residual of a result that counts as converged: relative to the greatest modulus of an eigenvalue of the
+    /// projected map, to the norm of the right-hand side, or to that of the evolved vector. Smaller numbers than 8
+    /// machine epsilons of the elements count as these.
+    pub fn tolerance(self, tolerance: f64) -> Self {
+        Self { tolerance, ..self }
+    }
+
+    /// Number of applications of the map after which an iteration ends.
+    pub fn max_applications(self, max_applications: usize) -> Self {
+        Self { max_applications, ..self }
+    }
+
+    /// Number of vectors of a basis, which are in memory at once, before an iteration restarts.
+    pub fn subspace(self, subspace: usize) -> Self {
+        Self { subspace, ..self }
+    }
+
+    /// Number of eigenvalues.
+    pub fn count(self, count: usize) -> Self {
+        Self { count, ..self }
+    }
+
+    /// Eigenvalues to look for.
+    pub fn target(self, target: Target) -> Self {
+        Self { target: Some(target), ..self }
+    }
+
+    /// Looks for one eigenvalue after the other, in the complement of the vectors that are found. A single Krylov space
+    /// has one vector of each eigenvalue: this finds all vectors of degenerate ones, with more applications.
+    pub fn separately(self, separately: bool) -> Self {
+        Self { separately, ..self }
+    }
+
+    /// States that the map of an exponential is Hermitian, which is checked: norms are then conserved to rounding for
+    /// imaginary times.
+    pub fn hermitian(self, hermitian: bool) -> Self {
+        Self { hermitian, ..self }
+    }
+
+    /// Seed of the random vectors that extend a basis of an invariant subspace.
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// Rejects values outside of their ranges: a subspace has at least `least` vectors.
+    pub(super) fn check(&self, op: &'static str, least: usize) -> Result<(), KrylovError> {
+        let reject = |option, given: String, required| {
+            Err(KrylovError::Option { op, option, given, required })
+        };
+        if !(self.tolerance.is_finite() && self.tolerance >= 0.0) {
+            let required = "a finite number of at least 0";
+            return reject("tolerance", self.tolerance.to_string(), required);
+        }
+        if self.max_applications == 0 {
+            return reject("max_applications", "0".into(), "at least 1");
+        }
+        if self.count == 0 {
+            return reject("count", "0".into(), "at least 1");
+        }
+        if self.subspace < least {
+            let given = format!("{} for {} eigenvalues", self.subspace, self.count);
+            let required = "a dimension of at least 2, and more than the number of eigenvalues";
+            return reject("subspace", given, required);
+        }
+        Ok(())
+    }
+
+    /// The relative tolerance for elements of this precision.
+    pub(super) fn bound(&self, epsilon: f64) -> f64 {
+        self.tolerance.max(8.0 * epsilon)
+    }
+}
+
+/// The end of an iteration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Report {
+    /// The method.
+    pub op: &'static str,
+    /// True if every residual is within the tolerance.
+    pub converged: bool,
+    /// The largest residual, or the estimate of the error, in the units of the result.
+    pub residual: f64,
+    /// Number of applications of the map.
+    pub applications: usize,
+}
+
+impl Report {
+    /// An error unless the iteration converged.
+    ///
+    /// # Errors
+    /// [`KrylovError::NotConverged`].
+    pub fn require(&self) -> Result<(), LinalgError> {
+        let Self { op, converged, residual, applications } = *self;
+        match converged {
+            true => Ok(()),
+            false => Err(KrylovError::NotConverged { op, residual, applications }.into()),
+        }
+    }
+}
+
+/// Eigenvalues and eigenvectors of norm 1, in the order of the [`Target`]. There are fewer than
+/// [`count`](KrylovOptions::count) if the space has a smaller dimension, or the applications ended before.
+#[derive(Clone, Debug)]
+pub struct Eigenpairs<V, C = f64> {
+    /// The eigenvalues.
+    pub values: Vec<C>,
+    /// Their vectors.
+    pub vectors: Vec<V>,
+    /// `‖A x − λ x‖` of each pair.
+    pub residuals: Vec<f64>,
+    /// The end of the iteration.
+    pub report: Report,
+}
+
+/// The solution of a system of equations.
+#[derive(Clone, Debug)]
+pub struct Solution<V> {
+    /// `x`.
+    pub vector: V,
+    /// The end of the iteration: the residual is `‖b − A x‖`.
+    pub report: Report,
+}

@@ -1,0 +1,288 @@
+//! Vectors of Krylov methods.
+
+use t4a_algebra::{Field, Numeric, Real, c64};
+use t4a_diff::Array;
+use t4a_tensor::random::{Generator, normal};
+use t4a_tensor::{AnyTensor, DType, Tensor, TensorError};
+
+use super::error::KrylovError;
+use crate::error::LinalgError;
+use crate::scalar::{LinalgScalar, epsilon, real};
+
+/// An element of a vector space with an inner product. Numbers are `c64` for real vectors too, with an imaginary part
+/// of exactly 0; a real vector times another number is complex, or an error for types without an imaginary part.
+pub trait Vector: Clone {
+    /// The error of its operations, which also holds rejected calls of the methods.
+    type Error: From<LinalgError>;
+
+    /// `Σ x* y`, antilinear in `self`.
+    ///
+    /// # Errors
+    /// Those of vectors of different structure.
+    fn inner(&self, other: &Self) -> Result<c64, Self::Error>;
+
+    /// `c x`.
+    ///
+    /// # Errors
+    /// [`KrylovError::ComplexNumber`] where x stays real.
+    fn scale(&self, c: c64) -> Result<Self, Self::Error>;
+
+    /// `y + c x`, where `self` is y.
+    ///
+    /// # Errors
+    /// As [`Vector::inner`] and [`Vector::scale`].
+    fn axpy(self, c: c64, x: &Self) -> Result<Self, Self::Error>;
+
+    /// A vector of the same space with independent normally distributed entries: equal for equal seeds.
+    ///
+    /// # Errors
+    /// Those of the memory.
+    fn random(&self, seed: u64) -> Result<Self, Self::Error>;
+
+    /// Machine epsilon of the entries.
+    fn epsilon(&self) -> f64;
+
+    /// `√Σ |x|²`.
+    ///
+    /// # Errors
+    /// As [`Vector::inner`].
+    fn norm(&self) -> Result<f64, Self::Error> {
+        let square = self.inner(self)?.re;
+        // NaN stays NaN.
+        Ok(if square < 0.0 { 0.0 } else { square.sqrt() })
+    }
+}
+
+/// Vectors that can be divided entry by entry, for diagonal preconditioners.
+pub trait Diagonal: Vector {
+    /// `xᵢ / (dᵢ − shift)`, where `self` is x and d is real; denominators of modulus below `least` are `±least`.
+    ///
+    /// # Errors
+    /// As [`Vector::inner`].
+    fn divided(&self, d: &Self, shift: f64, least: f64) -> Result<Self, Self::Error>;
+}
+
+/// The elements of a dense tensor in row-major order.
+fn elements<T: LinalgScalar>(x: &Tensor<T>) -> Result<Tensor<T>, LinalgError> {
+    Ok(t4a_tensor::copy::to_contiguous(x)?)
+}
+
+fn same_shape<T: LinalgScalar>(
+    op: &'static str,
+    x: &Tensor<T>,
+    y: &Tensor<T>,
+) -> Result<(), LinalgError> {
+    if x.shape() == y.shape() {
+        return Ok(());
+    }
+    let (lhs, rhs) = (x.shape().to_vec(), y.shape().to_vec());
+    Err(KrylovError::ShapeMismatch { op, lhs, rhs }.into())
+}
+
+/// The number as an element.
+fn element<T: LinalgScalar>(op: &'static str, c: c64) -> Result<T, LinalgError> {
+    if !T::IS_COMPLEX && c.im != 0.0 {
+        return Err(KrylovError::ComplexNumber { op, number: c }.into());
+    }
+    Ok(T::from_parts(<T::R as Numeric>::from_f64(c.re), <T::R as Numeric>::from_f64(c.im)))
+}
+
+/// Elements of two tensors of one shape, combined.
+fn zip<T: LinalgScalar>(
+    x: &Tensor<T>,
+    y: &Tensor<T>,
+    f: impl Fn(T, T) -> T,
+) -> Result<Tensor<T>, LinalgError> {
+    let (x, y) = (elements(x)?, elements(y)?);
+    let pairs = x.as_slice().unwrap_or_default().iter().zip(y.as_slice().unwrap_or_default());
+    let data = pairs.map(|(&x, &y)| f(x, y)).collect();
+    Ok(Tensor::from_vec(data, x.shape())?)
+}
+
+/// Partial sums of an inner product, which a compiler keeps in vector registers.
+const LANES: usize = 8;
+
+impl<T: LinalgScalar> Vector for Tensor<T> {
+    type Error = LinalgError;
+
+    fn inner(&self, other: &Self) -> Result<c64, LinalgError> {
+        same_shape("inner", self, other)?;
+        let (x, y) = (elements(self)?, elements(other)?);
+        let (x, y) = (x.as_slice().unwrap_or_default(), y.as_slice().unwrap_or_default());
+        let mut sums = [<T as Numeric>::ZERO; LANES];
+        for (x, y) in x.chunks(LANES).zip(y.chunks(LANES)) {
+            for ((sum, &x), &y) in sums.iter_mut().zip(x).zip(y) {
+                *sum = Numeric::add(*sum, Numeric::mul(Field::conj(x), y));
+            }
+        }
+        let sum = sums.into_iter().fold(<T as Numeric>::ZERO, |sum, x| Numeric::add(sum, x));
+        Ok(c64::new(Field::re(sum).to_f64(), Field::im(sum).to_f64()))
+    }
+
+    fn scale(&self, c: c64) -> Result<Self, LinalgError> {
+        let c = element::<T>("scale", c)?;
+        zip(self, self, |x, _| Numeric::mul(c, x))
+    }
+
+    fn axpy(self, c: c64, x: &Self) -> Result<Self, LinalgError> {
+        same_shape("axpy", &self, x)?;
+        let c = element::<T>("axpy", c)?;
+        zip(&self, x, |y, x| Numeric::add(y, Numeric::mul(c, x)))
+    }
+
+    fn random(&self, seed: u64) -> Result<Self, LinalgError> {
+        let generator = Generator::new(seed);
+        let draw = || normal::<f64>(&generator, self.shape(), 0.0, 1.0);
+        let (re, im) = (draw()?, draw()?);
+        let pairs = re.as_slice().unwrap_or_default().iter().zip(im.as_slice().unwrap_or_default());
+        let number = |(&re, &im): (&f64, &f64)| {
+            T::from_parts(<T::R as Numeric>::from_f64(re), <T::R as Numeric>::from_f64(im))
+        };
+        Ok(Tensor::from_vec(pairs.map(number).collect(), self.shape())?)
+    }
+
+    fn epsilon(&self) -> f64 {
+        epsilon::<T>()
+    }
+}
+
+impl<T: LinalgScalar> Diagonal for Tensor<T> {
+    fn divided(&self, d: &Self, shift: f64, least: f64) -> Result<Self, LinalgError> {
+        same_shape("divided", self, d)?;
+        zip(self, d, |x, d| {
+            let d = bounded(Field::re(d).to_f64() - shift, least);
+            Numeric::mul(x, real::<T>(<T::R as Numeric>::from_f64(1.0 / d)))
+        })
+    }
+}
+
+/// `d`, or `±least` with its sign where its modulus is smaller.
+fn bounded(d: f64, least: f64) -> f64 {
+    if d.abs() < least { least.copysign(d) } else { d }
+}
+
+/// Entries of any arrays: real parts, and imaginary ones of a complex vector. A real vector times a complex number is
+/// complex.
+#[derive(Clone, Debug)]
+pub struct Parts<A> {
+    /// The real parts.
+    pub re: A,
+    /// The imaginary parts, if it is complex.
+    pub im: Option<A>,
+}
+
+impl<A: Array> Parts<A> {
+    /// A real vector.
+    pub fn real(re: A) -> Self {
+        Self { re, im: None }
+    }
+
+    fn check(&self, op: &'static str, other: &Self) -> Result<(), LinalgError> {
+        let (lhs, rhs) = (self.re.shape(), other.re.shape());
+        if lhs == rhs {
+            return Ok(());
+        }
+        // Arrays that carry an error have no shape.
+        self.re.elements()?;
+        other.re.elements()?;
+        Err(KrylovError::ShapeMismatch { op, lhs, rhs }.into())
+    }
+}
+
+/// `Σ x y`, as a product of a row and a column.
+fn dot<A: Array>(x: &A, y: &A) -> Result<f64, LinalgError> {
+    let n = x.shape().iter().product();
+    let product = x.detach().reshape(&[1, n]).matmul(&y.detach().reshape(&[n, 1]));
+    let product = product.elements()?.cast(DType::F64)?;
+    let number = product.typed::<f64>()?.to_vec()?.first().copied();
+    let missing = || TensorError::Value { op: "inner", message: "no element".into() };
+    Ok(number.ok_or_else(missing)?)
+}
+
+/// `a + b` of parts that may be absent, which are zeros.
+fn plus<A: Array>(a: Option<A>, b: Option<A>) -> Option<A> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.plus(&b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// `c x`, absent for the number 0.
+fn times<A: Array>(c: f64, x: Option<&A>) -> Option<A> {
+    match c {
+        0.0 => None,
+        1.0 => x.cloned(),
+        c => x.map(|x| x.scale(c)),
+    }
+}
+
+impl<A: Array> Vector for Parts<A> {
+    type Error = LinalgError;
+
+    fn inner(&self, other: &Self) -> Result<c64, LinalgError> {
+        self.check("inner", other)?;
+        let dot = |x: Option<&A>, y: Option<&A>| match (x, y) {
+            (Some(x), Some(y)) => dot(x, y),
+            _ => Ok(0.0),
+        };
+        let (x, y) = ([Some(&self.re), self.im.as_ref()], [Some(&other.re), other.im.as_ref()]);
+        Ok(c64::new(dot(x[0], y[0])? + dot(x[1], y[1])?, dot(x[0], y[1])? - dot(x[1], y[0])?))
+    }
+
+    fn scale(&self, c: c64) -> Result<Self, LinalgError> {
+        let (re, im) = (&self.re, self.im.as_ref());
+        if c.im == 0.0 {
+            return Ok(Self { re: re.scale(c.re), im: im.map(|im| im.scale(c.re)) });
+        }
+        let product = re.scale(c.re);
+        Ok(Self {
+            re: match times(-c.im, im) {
+                Some(x) => product.plus(&x),
+                None => product,
+            },
+            im: plus(Some(re.scale(c.im)), times(c.re, im)),
+        })
+    }
+
+    fn axpy(self, c: c64, x: &Self) -> Result<Self, LinalgError> {
+        self.check("axpy", x)?;
+        let (re, im) = (Some(&x.re), x.im.as_ref());
+        Ok(Self {
+            re: match plus(times(c.re, re), times(-c.im, im)) {
+                Some(x) => self.re.plus(&x),
+                None => self.re,
+            },
+            im: plus(self.im, plus(times(c.re, im), times(c.im, re))),
+        })
+    }
+
+    fn random(&self, seed: u64) -> Result<Self, LinalgError> {
+        let generator = Generator::new(seed);
+        let draw = |x: &A| -> Result<A, LinalgError> {
+            let drawn: Tensor<f64> = normal(&generator, &x.shape(), 0.0, 1.0)?;
+            Ok(x.constant(AnyTensor::from(drawn).cast(x.dtype())?))
+        };
+        Ok(Self { re: draw(&self.re)?, im: self.im.as_ref().map(draw).transpose()? })
+    }
+
+    fn epsilon(&self) -> f64 {
+        match self.re.dtype() {
+            DType::F64 => f64::EPSILON,
+            DType::F16 => 2f64.powi(-10),
+            DType::BF16 => 2f64.powi(-7),
+            _ => f64::from(f32::EPSILON),
+        }
+    }
+}
+
+impl<A: Array> Diagonal for Parts<A> {
+    fn divided(&self, d: &Self, shift: f64, least: f64) -> Result<Self, LinalgError> {
+        self.check("divided", d)?;
+        let x = d.re.detach().elements()?.cast(DType::F64)?;
+        let x = x.typed::<f64>()?.to_vec()?;
+        let factors = x.into_iter().map(|d| 1.0 / bounded(d - shift, least)).collect();
+        let factors = AnyTensor::from(Tensor::<f64>::from_vec(factors, &d.re.shape())?);
+        let factors = self.re.constant(factors.cast(self.re.dtype())?);
+        Ok(Self { re: self.re.mul(&factors), im: self.im.as_ref().map(|im| im.mul(&factors)) })
+    }
+}

@@ -1,0 +1,63 @@
+//! Graded tensors as vectors of Krylov methods.
+
+use t4a_algebra::c64;
+use t4a_diff::Array;
+use t4a_linalg::krylov::{Diagonal, Parts, Vector};
+
+use super::GradedTensor;
+use crate::error::{Result, StructuredError};
+use crate::sector::Sector;
+use crate::spec::Spec;
+
+impl<S: Sector, A: Array> GradedTensor<S, A> {
+    fn with_entries(spec: Spec<S>, Parts { re, im }: Parts<A>) -> Self {
+        Self { spec, re, im }
+    }
+
+    /// The structure, and the entries.
+    fn split_entries(self) -> (Spec<S>, Parts<A>) {
+        let Self { spec, re, im } = self;
+        (spec, Parts { re, im })
+    }
+
+    fn entries(&self) -> Parts<A> {
+        Parts { re: self.re.clone(), im: self.im.clone() }
+    }
+}
+
+/// The inner product is that of entries, which for fermions is no contraction: maps of Krylov methods are Hermitian
+/// with respect to it. A real tensor times a complex number is complex.
+impl<S: Sector, A: Array> Vector for GradedTensor<S, A> {
+    type Error = StructuredError;
+
+    fn inner(&self, other: &Self) -> Result<c64> {
+        self.check_same("inner", other)?;
+        Ok(Vector::inner(&self.entries(), &other.entries())?)
+    }
+
+    fn scale(&self, c: c64) -> Result<Self> {
+        Ok(Self::with_entries(self.spec.clone(), Vector::scale(&self.entries(), c)?))
+    }
+
+    fn axpy(self, c: c64, x: &Self) -> Result<Self> {
+        self.check_same("axpy", x)?;
+        let (spec, entries) = self.split_entries();
+        Ok(Self::with_entries(spec, entries.axpy(c, &x.entries())?))
+    }
+
+    fn random(&self, seed: u64) -> Result<Self> {
+        Ok(Self::with_entries(self.spec.clone(), self.entries().random(seed)?))
+    }
+
+    fn epsilon(&self) -> f64 {
+        self.entries().epsilon()
+    }
+}
+
+impl<S: Sector, A: Array> Diagonal for GradedTensor<S, A> {
+    fn divided(&self, d: &Self, shift: f64, least: f64) -> Result<Self> {
+        self.check_same("divided", d)?;
+        let entries = self.entries().divided(&d.entries(), shift, least)?;
+        Ok(Self::with_entries(self.spec.clone(), entries))
+    }
+}

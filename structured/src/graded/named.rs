@@ -1,0 +1,148 @@
+//! Graded tensors whose legs have names.
+
+use std::fmt;
+
+use t4a_diff::Array;
+
+use super::{GradedTensor, einsum};
+use crate::error::{Result, StructuredError};
+use crate::sector::Sector;
+
+/// A graded tensor with a name for each leg. Legs of one name are contracted.
+///
+/// ```
+/// use t4a_structured::{Direction, GradedTensor, Leg, Named, U1};
+/// use t4a_tensor::DType;
+/// let spin = Leg::new([(U1(-1), 1), (U1(1), 1)], Direction::Out)?;
+/// let one = GradedTensor::identity(&[spin], DType::F64)?;
+/// let a = Named::new(one.clone(), ["i", "j"])?;
+/// let b = Named::new(one, ["j", "k"])?;
+/// let c = Named::contract(&[&a, &b], &["k", "i"])?;
+/// assert_eq!(c.names(), ["k", "i"]);
+/// assert!(c.to_string().starts_with("k: in {-1: 1, 1: 1}\ni: out {-1: 1, 1: 1}"));
+/// # Ok::<(), t4a_structured::StructuredError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Named<S, A> {
+    tensor: GradedTensor<S, A>,
+    names: Vec<String>,
+}
+
+impl<S: Sector, A: Array> Named<S, A> {
+    /// A tensor and the names of its legs.
+    ///
+    /// # Errors
+    /// `Rank`; `Invalid` for a name that is given twice.
+    pub fn new(
+        tensor: GradedTensor<S, A>,
+        names: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Result<Self> {
+        let op = "names of legs";
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        let (required, given) = (tensor.spec().legs().len(), names.len());
+        if required != given {
+            return Err(StructuredError::Rank { op, required, given });
+        }
+        for (i, name) in names.iter().enumerate() {
+            if names[..i].contains(name) {
+                let message = format!("the name {name} is given twice");
+                return Err(StructuredError::Invalid { op, message });
+            }
+        }
+        Ok(Self { tensor, names })
+    }
+
+    /// The names, in the order of the legs.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The tensor.
+    pub fn tensor(&self) -> &GradedTensor<S, A> {
+        &self.tensor
+    }
+
+    /// The tensor.
+    pub fn into_tensor(self) -> GradedTensor<S, A> {
+        self.tensor
+    }
+
+    /// The axis of a name.
+    ///
+    /// # Errors
+    /// `Invalid` for a name that no leg has.
+    pub fn axis(&self, name: &str) -> Result<usize> {
+        let unknown = || {
+            let message = format!("no leg is named {name}; names are {}", self.names.join(", "));
+            StructuredError::Invalid { op: "names of legs", message }
+        };
+        self.names.iter().position(|own| own == name).ok_or_else(unknown)
+    }
+
+    /// The tensor with another name for a leg.
+    ///
+    /// # Errors
+    /// As [`Named::axis`] and [`Named::new`].
+    pub fn rename(mut self, from: &str, to: impl Into<String>) -> Result<Self> {
+        let axis = self.axis(from)?;
+        self.names[axis] = to.into();
+        Self::new(self.tensor, self.names)
+    }
+
+    /// The legs in this order, the first `rows` of them as rows.
+    ///
+    /// # Errors
+    /// As [`Named::axis`]; as [`GradedTensor::permute`].
+    pub fn permute(&self, names: &[&str], rows: usize) -> Result<Self> {
+        let axes = names.iter().map(|name| self.axis(name)).collect::<Result<Vec<_>>>()?;
+        Self::new(self.tensor.permute(&axes, rows)?, names.iter().copied())
+    }
+
+    /// The network of tensors in which legs of one name are contracted, with the other legs in the order of `output`.
+    ///
+    /// # Errors
+    /// As [`einsum`], among them names of `output` that no leg has.
+    pub fn contract(tensors: &[&Self], output: &[&str]) -> Result<Self> {
+        let mut all: Vec<&str> = Vec::new();
+        for tensor in tensors {
+            for name in &tensor.names {
+                if !all.contains(&name.as_str()) {
+                    all.push(name);
+                }
+            }
+        }
+        let mut terms = Vec::with_capacity(tensors.len());
+        for tensor in tensors {
+            terms.push(labels(&all, tensor.names.iter().map(String::as_str))?);
+        }
+        let text = format!("{}->{}", terms.join(","), labels(&all, output.iter().copied())?);
+        let operands: Vec<&GradedTensor<S, A>> = tensors.iter().map(|x| &x.tensor).collect();
+        Self::new(einsum(&text, &operands)?, output.iter().copied())
+    }
+}
+
+/// Names as labels of an einsum: visible characters beyond ASCII.
+fn labels<'a>(all: &[&str], names: impl Iterator<Item = &'a str>) -> Result<String> {
+    let label = |name: &str| {
+        let unknown = || {
+            let message = format!("no leg is named {name}; names are {}", all.join(", "));
+            StructuredError::Invalid { op: "names of legs", message }
+        };
+        let place = all.iter().position(|other| *other == name).ok_or_else(unknown)?;
+        // Syllables of Hangul: 11172 letters in a row.
+        char::from_u32(0xac00 + place as u32).filter(|_| place < 11_172).ok_or_else(|| {
+            StructuredError::TooLarge { op: "names of legs", what: "names", limit: 11_172 }
+        })
+    };
+    names.map(label).collect()
+}
+
+impl<S: Sector, A: Array> fmt::Display for Named<S, A> {
+    /// Each leg with its name in a line, then the tensor.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, leg) in self.names.iter().zip(self.tensor.spec().legs()) {
+            writeln!(f, "{name}: {leg}")?;
+        }
+        write!(f, "{}", self.tensor)
+    }
+}
