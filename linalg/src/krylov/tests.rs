@@ -343,7 +343,7 @@ fn bad_input_is_an_error() {
         KrylovError::ZeroStart { .. }
     ));
     assert!(matches!(
-        krylov(davidson_diagonal(unit, &v, &[zero.clone()], &options).unwrap_err()),
+        krylov(davidson_diagonal(unit, &v, std::slice::from_ref(&zero), &options).unwrap_err()),
         KrylovError::ZeroStart { .. }
     ));
     // NaN on the way.
@@ -360,7 +360,7 @@ fn bad_input_is_an_error() {
     let map = |x: &V| a.apply(x);
     let hermitian = |error| matches!(krylov(error), KrylovError::NotHermitian { .. });
     assert!(hermitian(lanczos(map, &v, &options).unwrap_err()));
-    assert!(hermitian(davidson_diagonal(map, &v, &[v.clone()], &options).unwrap_err()));
+    assert!(hermitian(davidson_diagonal(map, &v, std::slice::from_ref(&v), &options).unwrap_err()));
     assert!(hermitian(minres(map, &v, None, &options).unwrap_err()));
     assert!(hermitian(exponential(map, 1.0, &v, &options.hermitian(true)).unwrap_err()));
     let minus = |x: &V| x.scale(c64::new(-1.0, 0.0));

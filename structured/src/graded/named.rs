@@ -130,9 +130,9 @@ fn labels<'a>(all: &[&str], names: impl Iterator<Item = &'a str>) -> Result<Stri
         };
         let place = all.iter().position(|other| *other == name).ok_or_else(unknown)?;
         // Syllables of Hangul: 11172 letters in a row.
-        char::from_u32(0xac00 + place as u32).filter(|_| place < 11_172).ok_or_else(|| {
-            StructuredError::TooLarge { op: "names of legs", what: "names", limit: 11_172 }
-        })
+        let limit = 11_172;
+        let too_large = StructuredError::TooLarge { op: "names of legs", what: "names", limit };
+        char::from_u32(0xac00 + place as u32).filter(|_| place < limit).ok_or(too_large)
     };
     names.map(label).collect()
 }
