@@ -21,9 +21,9 @@ const BLOCK: usize = 1 << 12;
 /// Bytes of scratch for elements that are gathered.
 const SCRATCH_BYTES: usize = 1 << 15;
 
-/// Which end of the order is sought.
+/// A maximum or minimum with its strict order.
 pub trait Extremum<T: Real>: Fold<T, Acc = T, Out = T> {
-    /// Whether `x` displaces `best`.
+    /// True if `x` replaces `best`.
     fn better(x: T, best: T) -> bool;
 }
 
@@ -97,7 +97,7 @@ pub fn arg_reduce<T: Real, E: Extremum<T>>(
     x: &Tensor<T>,
     axis: usize,
 ) -> Result<(Tensor<T>, Tensor<i64>)> {
-    // A tile of them lies on the stack.
+    // A tile of elements is on the stack.
     const { assert!(size_of::<T>() <= 128) };
     check_axis(E::NAME, axis, x.rank())?;
     let (shape, axes) = reduced_shape(E::NAME, x.shape(), &[axis])?;

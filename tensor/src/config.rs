@@ -95,12 +95,12 @@ impl BackendConfig {
         Self { einsum_memory: Some(bytes), ..self }
     }
 
-    /// What becomes of an operation without a native path.
+    /// Sets the policy for operations without a native path.
     pub fn fallback(self, policy: Policy) -> Self {
         Self { fallback: Some(policy), ..self }
     }
 
-    /// The threads said.
+    /// The number of threads, if set.
     pub fn get_threads(&self) -> Option<usize> {
         self.threads
     }
@@ -125,15 +125,15 @@ impl BackendConfig {
         self.einsum_memory
     }
 
-    /// What was said about operations without a native path.
+    /// The policy for operations without a native path, if set.
     pub fn get_fallback(&self) -> Option<Policy> {
         self.fallback
     }
 
-    /// What the environment says.
+    /// The settings of the environment variables.
     ///
     /// # Errors
-    /// The first variable that means nothing.
+    /// The error of the first invalid variable.
     pub fn from_environment() -> Result<Self, ConfigError> {
         Ok(Self {
             threads: parallel::VARIABLE.read()?,
@@ -145,7 +145,7 @@ impl BackendConfig {
         })
     }
 
-    /// What holds now; no number of bytes where there is no limit.
+    /// The current settings; `None` for a number of bytes without a limit.
     pub fn current() -> Self {
         Self {
             threads: Some(parallel::threads()),
@@ -207,7 +207,7 @@ pub(crate) struct Bytes {
 }
 
 impl Bytes {
-    /// Stands for "not yet asked for": no number of bytes is meant by it.
+    /// Marks a value that has not been read from the environment.
     const UNREAD: usize = usize::MAX - 1;
 
     pub(crate) const fn new(variable: Variable<usize>, otherwise: usize) -> Self {

@@ -83,10 +83,9 @@ pub fn cummin<T: Real>(x: &Tensor<T>, axis: usize) -> Result<Tensor<T>> {
 /// An associative operation with an accumulator.
 trait Accumulate<T: Scalar>: Copy + Send + Sync {
     const NAME: &'static str;
-    /// Whether the accumulator is of a wider type than the elements.
+    /// True if the accumulator is of a wider type than the elements.
     const PROMOTES: bool = size_of::<Self::Acc>() != size_of::<T>();
-    /// True if the accumulator starts anew after every [`RUN`] elements and is combined with that of the runs
-    /// before.
+    /// True if the accumulator is restarted after every [`RUN`] elements and combined with that of the previous runs.
     const RUNS: bool = false;
     type Acc: Copy;
     fn lift(x: T) -> Self::Acc;
@@ -178,7 +177,7 @@ fn cumulate<T: Scalar, K: Accumulate<T>>(_: K, x: &Tensor<T>, axis: usize) -> Re
     Ok(out.into_permuted(&back)?.with_route(Route::promoted(Path::LoopReduce, K::PROMOTES)))
 }
 
-/// Whether some elements may lie on the stack.
+/// True if elements are small enough for arrays on the stack.
 const fn small<T>() -> bool {
     size_of::<T>() <= 64
 }

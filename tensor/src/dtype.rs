@@ -129,17 +129,17 @@ macro_rules! one_of {
 }
 
 impl DType {
-    /// Whether this is a real floating-point type.
+    /// True for real floating-point types.
     pub const fn is_float(self) -> bool {
         dtypes!(float => [one_of] { self })
     }
 
-    /// Whether this is an integer type.
+    /// True for integer types.
     pub const fn is_int(self) -> bool {
         dtypes!(int => [one_of] { self })
     }
 
-    /// Whether this is a complex type.
+    /// True for complex types.
     pub const fn is_complex(self) -> bool {
         dtypes!([complex] => [one_of] { self })
     }
@@ -157,8 +157,7 @@ impl DType {
         }
     }
 
-    /// What numbers of this dtype are computed in, [`Numeric::Acc`]: `F32` for 16-bit floats, else the
-    /// dtype itself.
+    /// The accumulator type [`Numeric::Acc`] of this dtype: `F32` for 16-bit floats, else the dtype itself.
     pub const fn accumulator(self) -> DType {
         crate::with_dtype!(self, T in numeric => <<T as Numeric>::Acc as Element>::DTYPE, else => self)
     }

@@ -1,4 +1,4 @@
-//! What can go wrong in an operation on tensors. Every error is raised before any work.
+//! Errors of operations on tensors. Every error is raised before any work.
 
 use thiserror::Error;
 
@@ -30,7 +30,7 @@ pub enum TensorError {
         op: &'static str,
         /// The shape given.
         shape: Vec<usize>,
-        /// What is required of it.
+        /// The requirement.
         required: &'static str,
     },
     /// An axis outside of the tensor, or one named twice.
@@ -106,7 +106,7 @@ pub enum TensorError {
     Value {
         /// The operation.
         op: &'static str,
-        /// What was required, what was given.
+        /// The requirement and the given value.
         message: String,
     },
     /// The operation would have left its native path while fallbacks are rejected.

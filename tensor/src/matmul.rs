@@ -155,7 +155,7 @@ fn run<T: Scalar>(
 /// Runs a product, with or without argmax.
 type Gemm<T> = fn(&mut Product<'_, T>) -> Report;
 
-/// Where the elements go, and the argmax.
+/// Output pointers for the elements and for the argmax.
 type Places<T> = (*mut T, Option<*mut u32>);
 
 /// The result and its argmax, row-major.
@@ -243,7 +243,7 @@ unsafe fn multiply<T: Scalar>(
 }
 
 /// # Safety
-/// The matrices of every batch entry lie inside of their tensors; `out` takes row-major ones.
+/// The matrices of every batch entry are inside their tensors; `out` has room for row-major ones.
 unsafe fn product<T: Scalar>(
     a: &Tensor<T>,
     b: &Tensor<T>,

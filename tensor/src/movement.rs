@@ -88,13 +88,13 @@ views! {
     /// `len` elements of an axis: `start`, `start + step`, … with a step of either sign.
     ///
     /// # Errors
-    /// [`TensorError::Index`] if one lies outside, [`TensorError::Value`] for step 0.
+    /// [`TensorError::Index`] if one is out of range, [`TensorError::Value`] for step 0.
     slice_axis(axis: usize, start: usize, len: usize, step: isize);
     /// Drops an axis by fixing its index.
     select(axis: usize, index: usize);
-    /// Runs the given axes backwards.
+    /// Reverses the given axes.
     flip(axes: &[usize]);
-    /// Repeats axes of size 1, and adds axes in front, to reach `shape`.
+    /// Repeats axes of size 1, and prepends axes, to reach `shape`.
     ///
     /// # Errors
     /// [`TensorError::ShapeMismatch`] if an axis has another size than 1 or the one required.

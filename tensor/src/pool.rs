@@ -1,15 +1,13 @@
 //! A process-wide cache of memory blocks by size class.
 //!
-//! A fresh 4 MiB block costs a thousand page faults, more than adding its million floats. Freed
-//! blocks are therefore kept and handed out again, up to [`set_cache_limit`] bytes in all. Unless that is
-//! set, as many are kept as tensors have had at once lately, so that no step of a loop asks the system
-//! again and the process takes no more than it did. What lies unused for a period of 10 s goes back
-//! to the system at the end of it, as soon as tensors come and go.
-//! Classes are 2ᵉ·(1, 1¼, 1½, 1¾); what a request does not use is never touched, so it takes
-//! address space but no memory.
+//! A fresh 4 MiB block costs a thousand page faults, more than adding its million floats. Freed blocks are therefore
+//! cached and reused, up to [`set_cache_limit`] bytes in total. Without a limit, as many bytes are cached as tensors
+//! recently used at the same time, so that the steps of a loop make no system calls and the process does not grow.
+//! Blocks unused for a period of 10 s are returned to the system at its end, at the next allocation or release. Classes
+//! are 2ᵉ·(1, 1¼, 1½, 1¾); the unused part of a block is never touched, so it takes address space but no memory.
 //!
-//! Blocks of 2 MiB and more ask Linux for huge pages: 512 times fewer faults, and walks with large
-//! strides find their addresses (bench `backend`, row `transpose copy 1024²`).
+//! Blocks of 2 MiB and more request huge pages from Linux: 512 times fewer page faults, and fewer TLB misses for large
+//! strides (bench `backend`, row `transpose copy 1024²`).
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::NonNull;
@@ -30,9 +28,9 @@ const SMALLEST_LOG2: u32 = 12;
 const CLASSES: usize = (48 - SMALLEST_LOG2 as usize) * 4;
 /// Bytes that are kept whatever tensors have had, unless a limit is set.
 const KEPT: usize = 1 << 30;
-/// Stands for no limit that is set.
+/// Cache limit that adapts to the recent use.
 const AUTOMATIC: usize = usize::MAX;
-/// How long a block may lie unused.
+/// Time after which an unused block is returned to the system.
 const PERIOD: Duration = Duration::from_secs(10);
 /// Bytes of a huge page, and the alignment of blocks that hold one.
 const HUGE: usize = 1 << 21;
@@ -90,12 +88,12 @@ impl Class {
         Some(ptr)
     }
 
-    /// Gives a block back to the system.
+    /// Returns a block to the system.
     ///
     /// # Safety
-    /// `allocate` of this class returned it, and nobody uses it.
+    /// `allocate` of this class returned the pointer, and no reference to the block exists.
     unsafe fn release(self, ptr: NonNull<u8>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe { dealloc(ptr.as_ptr(), self.layout()) };
         HELD.fetch_sub(self.bytes(), Ordering::Relaxed);
     }

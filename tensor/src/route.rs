@@ -1,9 +1,8 @@
-//! Which way a result was computed, and why not the native one.
+//! Execution route of a result, with the reason for a fallback.
 //!
-//! Every tensor carries a [`Route`]: two bytes, one store. The kernel that ran says which one it was;
-//! nothing above it knows better. A fallback without a reason does not exist: [`Route::fallback`]
-//! takes one. Under [`Policy::RejectFallback`] an operation that would fall back fails before it
-//! computes.
+//! Every tensor carries a [`Route`]: two bytes, one store. It is set by the kernel that computed the tensor. Every
+//! fallback has a reason: [`Route::fallback`] requires one. Under [`Policy::RejectFallback`] an operation that would
+//! fall back fails before it computes.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -116,13 +115,12 @@ impl Reason {
     }
 }
 
-/// How a tensor was computed: the path and, for a fallback, the reason. Views keep the route of
-/// their parent.
+/// Route of a tensor: the path and, for a fallback, the reason. Views keep the route of their parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Route {
     /// The path taken.
     pub path: Path,
-    /// Why it is not the native one.
+    /// Reason for a path other than the native one.
     pub reason: Reason,
 }
 
@@ -177,11 +175,11 @@ impl From<Report> for Route {
     }
 }
 
-/// What to do when an operation has no native path.
+/// Policy for operations without a native path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Policy {
-    /// Compute through the fallback.
+    /// Use the fallback.
     #[default]
     Allow = 0,
     /// Fail before computing.

@@ -1,9 +1,8 @@
 //! Shared, aligned, copy-on-write memory.
 //!
-//! A [`Buffer`] is a reference-counted block of bytes. Blocks of 4 KiB and more come from a
-//! process-wide cache of size classes ([`pool`]), because fresh pages cost more than the arithmetic
-//! on them; smaller ones from the allocator. Foreign memory is held through its owner, so data
-//! crosses library borders without a copy.
+//! A [`Buffer`] is a reference-counted block of bytes. Blocks of 4 KiB and more are allocated from a process-wide cache
+//! of size classes ([`pool`]), because fresh pages cost more than the arithmetic on them; smaller ones from the
+//! allocator. Foreign memory is held through its owner, so that data is shared between libraries without a copy.
 //!
 //! Invariant: once a buffer is inside a tensor, its `len` bytes are initialised. It is written
 //! only while it has a single owner.
@@ -23,13 +22,12 @@ pub use crate::pool::ALIGN;
 /// Alignment of small blocks, the one that the system allocator gives for free.
 const SMALL_ALIGN: usize = 16;
 
-/// Blocks up to this size lie inside of their header: one allocation instead of two (bench
-/// `backend`, row `add 4×4`).
+/// Blocks up to this size are stored in their header: one allocation instead of two (bench `backend`, row `add 4×4`).
 const INLINE: usize = 128;
 
-/// Who frees a block.
+/// Owner of a block, which frees it.
 enum Owner {
-    /// The block lies in the header.
+    /// The block is inside the header.
     Inline,
     /// A block smaller than [`pool::SMALLEST`], from the global allocator.
     Small,
@@ -176,12 +174,12 @@ impl Buffer {
     /// First byte, for writing: only for the single owner of memory that is ours.
     #[inline]
     pub fn as_mut_ptr(&mut self) -> Option<*mut u8> {
-        // `Arc::get_mut` without the `&mut Block`, which would end the pointers handed out before.
-        // There are no weak handles, and with `&mut self` nobody can clone this one.
+        // `Arc::get_mut` without the `&mut Block`, which would invalidate pointers returned before. There are no weak
+        // handles, and `&mut self` excludes concurrent clones.
         if Arc::strong_count(&self.0) != 1 {
             return None;
         }
-        // What other handles did before they were dropped has happened.
+        // Synchronises with the release of other handles.
         fence(Ordering::Acquire);
         match self.0.owner {
             Owner::Foreign(_) => None,
@@ -189,19 +187,19 @@ impl Buffer {
         }
     }
 
-    /// Whether this is the only handle to memory that is ours, so that it may be overwritten.
+    /// True if this is the only handle to memory of the engine, so that it may be overwritten.
     #[inline]
     pub fn is_unique(&mut self) -> bool {
         self.as_mut_ptr().is_some()
     }
 
-    /// Whether operations leave this memory as it is: there are other handles to it, or it is not ours.
+    /// True if operations must not overwrite this memory: there are other handles to it, or it is foreign.
     #[inline]
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) != 1 || matches!(self.0.owner, Owner::Foreign(_))
     }
 
-    /// Whether two buffers are the same memory.
+    /// True if two buffers are the same memory.
     #[inline]
     pub fn same_memory(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -64,8 +64,8 @@ impl<T> Tensor<T> {
     /// A tensor of its parts.
     ///
     /// # Safety
-    /// The buffer is aligned for `T` and holds initialised, valid values of it, and every element of
-    /// the layout lies inside.
+    /// The buffer is aligned for `T` and holds initialised, valid values of it, and every element of the layout is
+    /// inside the buffer.
     #[inline]
     pub(crate) unsafe fn from_raw(buffer: Buffer, layout: Layout) -> Self {
         Self { buffer, layout, route: Route::default(), element: PhantomData }
@@ -74,7 +74,7 @@ impl<T> Tensor<T> {
     /// The same memory with another element type.
     ///
     /// # Safety
-    /// It holds valid values of that type, or of the type that an erased tensor stands for.
+    /// The memory holds valid values of that type, or of the type behind an erased tensor.
     #[inline]
     pub(crate) unsafe fn retag<U>(self) -> Tensor<U> {
         Tensor { buffer: self.buffer, layout: self.layout, route: self.route, element: PhantomData }
@@ -125,7 +125,7 @@ impl<T> Tensor<T> {
         self.buffer
     }
 
-    /// How this tensor was computed.
+    /// The route by which this tensor was computed.
     #[inline]
     pub fn route(&self) -> Route {
         self.route
@@ -209,7 +209,7 @@ impl<T: Scalar> Tensor<T> {
         Some(self.buffer.as_mut_ptr()?.cast::<T>().wrapping_add(offset))
     }
 
-    /// The elements as a slice, if they lie in row-major order.
+    /// The elements as a slice, if they are in row-major order without gaps.
     #[inline]
     pub fn as_slice(&self) -> Option<&[T]> {
         if !self.layout.is_contiguous() {

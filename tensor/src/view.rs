@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a, T> {
     memory: &'a [T],
-    /// Where element `[0, …, 0]` lies.
+    /// Index of element `[0, …, 0]` in the memory.
     origin: usize,
 }
 
@@ -28,8 +28,8 @@ impl<'a, T: Scalar> View<'a, T> {
             let reach = (size - 1) * stride.unsigned_abs();
             *(if stride < 0 { &mut below } else { &mut above }) += reach;
         }
-        // SAFETY: the first and the last element lie in the buffer, all of which is initialised
-        // elements, and the tensor is borrowed.
+        // SAFETY: the first and the last element are inside the buffer, all of which is initialised, and the tensor is
+        // borrowed.
         let memory = unsafe {
             std::slice::from_raw_parts(x.as_ptr().wrapping_sub(below), below + above + 1)
         };
@@ -60,10 +60,10 @@ impl<'a, T: Scalar> View<'a, T> {
         &self.memory[self.index(at)..][..len]
     }
 
-    /// A matrix whose element (0, 0) lies at a position.
+    /// A matrix with element (0, 0) at a position.
     ///
     /// # Errors
-    /// [`TensorError::Value`] if it does not lie in the memory.
+    /// [`TensorError::Value`] if the matrix is not inside the memory.
     #[inline]
     pub(crate) fn matrix(
         &self,
@@ -101,8 +101,7 @@ impl<'a, T: Scalar> View<'a, T> {
             high += reach.max(0);
         }
         assert!(rows * cols == 0 || (low >= 0 && high < self.memory.len() as i128));
-        // SAFETY: the rectangle lies in the memory, and the scratch has room for it, at the alignment
-        // of any element.
+        // SAFETY: the rectangle is inside the memory, and the scratch has room for it, at the alignment of any element.
         let memory = unsafe {
             let src = self.memory.as_ptr().wrapping_add(self.index(at)).cast();
             let dst = scratch.as_mut_ptr();
@@ -113,7 +112,7 @@ impl<'a, T: Scalar> View<'a, T> {
     }
 }
 
-/// Contiguous rows that lie at equal distances.
+/// Equidistant contiguous rows.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows<'a, T> {
     view: View<'a, T>,

@@ -25,7 +25,7 @@ fn wide_integers_round_once_into_sixteen_bits() {
     assert_eq!(cast(unsigned, DType::BF16), high);
     assert_eq!(<bf16 as Numeric>::from_i64(above).to_f64(), high);
     assert_eq!(<f16 as Numeric>::from_i64(i64::MIN), f16::NEG_INFINITY);
-    // What fits is exact, and neighbours of midpoints in binary16 go the right way.
+    // Representable values are exact, and neighbours of midpoints in binary16 round to the nearest.
     for v in [0i64, 1, -1, 2047, 2049, 2050, 2051, -2051, 65519, 65520] {
         let want = f16::from_f64(v as f64).to_f64();
         assert_eq!(cast(one(v), DType::F16), want, "{v}");

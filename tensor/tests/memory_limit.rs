@@ -24,7 +24,7 @@ fn beyond_the_limit_is_an_error() {
     drop((b, larger));
     assert_eq!(block().unwrap().get(&[0]), Some(1));
     drop(block());
-    // What is refused takes nothing from others meanwhile, and nothing is kept for its sake.
+    // Rejected allocations do not reduce the memory available to others, and are not cached.
     pool::set_memory_limit(64 * MIB);
     std::thread::scope(|scope| {
         let greedy = scope

@@ -1,7 +1,7 @@
-//! How every kind of loop is cut for sixteen threads, which a machine with fewer can plan: chunks that are
-//! alike in number per thread to a tenth, and results that do not depend on the number of threads.
+//! Partition of every kind of loop for sixteen threads, planned on a machine with fewer: the number of chunks per
+//! thread is balanced to a tenth, and results do not depend on the number of threads.
 //!
-//! The number of threads is one for the process, so this is a program of its own with one test.
+//! The number of threads is process-wide, so this is a separate test program with one test.
 
 use t4a_algebra::parallel::{rehearse, set_threads};
 use t4a_tensor::nn::attention::AttentionOptions;

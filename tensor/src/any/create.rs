@@ -13,7 +13,7 @@ use crate::{create, with_dtype};
 /// when it is first written to.
 const REPEATED: usize = 1 << 38;
 
-/// Whether an integer is a value of an integer dtype.
+/// True if an integer is in the range of an integer dtype.
 fn fits(dtype: DType, value: i128) -> bool {
     with_dtype!(dtype, I in int => I::try_from(value).is_ok(), else => false)
 }
@@ -136,7 +136,7 @@ impl AnyTensor {
                     let message = format!("[{low}, {high}) is not a range of {dtype}");
                     return Err(TensorError::value(op, message));
                 }
-                // A span of 2⁶⁴ becomes 0, which stands for it.
+                // A span of 2⁶⁴ wraps to 0, which encodes it.
                 random::uniform_span(generator, shape, low as I, (high - low) as u64)
             }
             _ => {

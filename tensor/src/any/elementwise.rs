@@ -194,9 +194,9 @@ unary_methods! {
     gelu: float Promoted(Gelu);
     /// `ln σ(x)`.
     log_sigmoid: float Promoted(LogSigmoid);
-    /// Whether each element is NaN.
+    /// True where an element is NaN.
     is_nan: real IsNan;
-    /// Whether each element is ±∞.
+    /// True where an element is ±∞.
     is_inf: float IsInf;
 }
 

@@ -82,7 +82,7 @@ impl AnyTensor {
         let index = indices(op, index)?;
         with_word!(self.dtype, W => {
             let out = index::gather_at(op, self.words::<W>(), axis, index)?;
-            // SAFETY: the words come from this tensor.
+            // SAFETY: the words are elements of this tensor.
             Ok(unsafe { AnyTensor::from_words(out, self.dtype) })
         })
     }
@@ -96,7 +96,7 @@ impl AnyTensor {
         let index = indices(op, index)?;
         with_word!(self.dtype, W => {
             let out = index::select_at(op, self.words::<W>(), axis, index)?;
-            // SAFETY: the words come from this tensor.
+            // SAFETY: the words are elements of this tensor.
             Ok(unsafe { AnyTensor::from_words(out, self.dtype) })
         })
     }
@@ -110,7 +110,7 @@ impl AnyTensor {
         let index = indices(op, index)?;
         with_word!(self.dtype, W => {
             let out = index::gather_nd_at(op, self.words::<W>(), index)?;
-            // SAFETY: the words come from this tensor.
+            // SAFETY: the words are elements of this tensor.
             Ok(unsafe { AnyTensor::from_words(out, self.dtype) })
         })
     }
@@ -205,7 +205,7 @@ impl AnyTensor {
         let dtype = self.dtype;
         with_word!(dtype, W => with_mask!(op, mask, mask => {
             let out = index::mask_where(self.into_words::<W>(), mask, value.into_words::<W>())?;
-            // SAFETY: the words come from tensors of the dtype.
+            // SAFETY: the words are elements of tensors of the dtype.
             Ok(unsafe { AnyTensor::from_words(out, dtype) })
         }))
     }
@@ -223,7 +223,7 @@ impl AnyTensor {
             let value = value.words::<W>().get(&[]);
             let Some(value) = value else { return Ok(self) };
             let out = index::mask_fill(self.into_words::<W>(), mask, value)?;
-            // SAFETY: the words come from tensors of the dtype.
+            // SAFETY: the words are elements of tensors of the dtype.
             Ok(unsafe { AnyTensor::from_words(out, dtype) })
         }))
     }
@@ -251,12 +251,12 @@ impl AnyTensor {
         let dtype = self.dtype;
         with_word!(dtype, W => {
             let out = index::slice_assign(self.into_words::<W>(), spans, values.words::<W>())?;
-            // SAFETY: the words come from tensors of the dtype.
+            // SAFETY: the words are elements of tensors of the dtype.
             Ok(unsafe { AnyTensor::from_words(out, dtype) })
         })
     }
 
-    /// The tensors one after the other along an axis: [`index::cat`].
+    /// Concatenates tensors along an axis: [`index::cat`].
     ///
     /// # Errors
     /// As there; [`TensorError::DTypeMismatch`].
@@ -268,19 +268,19 @@ impl AnyTensor {
         with_word!(dtype, W => {
             let words: Vec<Tensor<W>> = tensors.iter().map(|x| x.words::<W>().clone()).collect();
             let out = index::cat(&words, axis)?;
-            // SAFETY: the words come from tensors of the dtype.
+            // SAFETY: the words are elements of tensors of the dtype.
             Ok(unsafe { AnyTensor::from_words(out, dtype) })
         })
     }
 
-    /// The tensor `times` times one after the other along an axis: [`index::repeat`].
+    /// Concatenates `times` copies of the tensor along an axis: [`index::repeat`].
     ///
     /// # Errors
     /// As there.
     pub fn repeat(&self, axis: usize, times: usize) -> Result<AnyTensor> {
         with_word!(self.dtype, W => {
             let out = index::repeat(self.words::<W>(), axis, times)?;
-            // SAFETY: the words come from this tensor.
+            // SAFETY: the words are elements of this tensor.
             Ok(unsafe { AnyTensor::from_words(out, self.dtype) })
         })
     }

@@ -1,4 +1,4 @@
-//! The dtype-tagged tensor: what crosses borders where the element type is a run-time property.
+//! The dtype-tagged tensor, for interfaces where the element type is a run-time property.
 //!
 //! An `AnyTensor` is an untyped tensor with a tag instead of an enum over typed ones: layouts count
 //! in elements, so every view operation is independent of the dtype and compiled once. An
@@ -27,7 +27,7 @@ use crate::tensor::Tensor;
 
 pub use crate::number::{FromNumber, Number};
 
-/// Stands for the element type that the tag names.
+/// Placeholder for the element type of the tag.
 #[derive(Clone, Copy)]
 enum Erased {}
 
@@ -41,7 +41,7 @@ pub struct AnyTensor {
 impl<T: Element> From<Tensor<T>> for AnyTensor {
     #[inline]
     fn from(tensor: Tensor<T>) -> Self {
-        // SAFETY: the tag says what the erased type stands for.
+        // SAFETY: the tag records the erased element type.
         Self { tensor: unsafe { tensor.retag() }, dtype: T::DTYPE }
     }
 }
@@ -89,7 +89,7 @@ impl AnyTensor {
         self.tensor.into_buffer()
     }
 
-    /// How this tensor was computed.
+    /// The route by which this tensor was computed.
     #[inline]
     pub fn route(&self) -> Route {
         self.tensor.route()

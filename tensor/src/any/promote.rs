@@ -1,9 +1,9 @@
-//! Operations on whole tensors of 16-bit floats in `f32`: operands are widened, the result is rounded
-//! once and its route says so.
+//! Operations on whole tensors of 16-bit floats in `f32`: operands are widened, the result is rounded once, and its
+//! route has the reason `DtypePromoted`.
 //!
-//! What a type is computed in is [`Numeric::Acc`](t4a_algebra::Numeric) everywhere. Elementwise
-//! kernels ([`Promoted`](crate::loops::kernel::Promoted)), reductions and matrix products widen as
-//! they read; the operations here read their operands several times.
+//! The compute type of an element type is [`Numeric::Acc`](t4a_algebra::Numeric) everywhere. Elementwise kernels
+//! ([`Promoted`](crate::loops::kernel::Promoted)), reductions and matrix products widen as they read; the operations
+//! here read their operands several times.
 
 use super::AnyTensor;
 use crate::Element;

@@ -49,9 +49,9 @@ reduce_methods! {
     max_abs: real as real typed MaxAbs;
     /// `Σ |xᵢ|²`, real also for complex tensors.
     sum_squares: field as field typed SumSquares;
-    /// Whether some element is not zero.
+    /// True if some element is nonzero.
     any: all as [float narrow unsigned truth complex] typed_modular Any;
-    /// Whether all elements are not zero.
+    /// True if all elements are nonzero.
     all: all as [float narrow unsigned truth complex] typed_modular All;
 }
 

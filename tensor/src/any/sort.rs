@@ -75,8 +75,8 @@ impl AnyTensor {
         }))
     }
 
-    /// Where the sorted elements come from, stable: [`sort::argsort`]. `index` is the integer type of
-    /// the indices.
+    /// Indices that sort the tensor along an axis, stable: [`sort::argsort`]. `index` is the integer type of the
+    /// indices.
     ///
     /// # Errors
     /// As there; [`TensorError::DTypeUnsupported`].

@@ -56,7 +56,7 @@ const _: () = {
     }
 };
 
-/// Whether elements of a dtype are words of type `W`: memory of the one is memory of the other.
+/// True if elements of a dtype have the size, and at least the alignment, of words of type `W`.
 fn holds<W>(dtype: DType) -> bool {
     dtype.size() == size_of::<W>() && dtype.align() >= align_of::<W>()
 }

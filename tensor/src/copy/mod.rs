@@ -82,7 +82,7 @@ pub fn to_order(x: &Tensor<()>, size: usize, order: &[isize]) -> Result<Tensor<(
     }
 }
 
-/// [`to_contiguous`] that shares the memory of a tensor whose elements already lie like that.
+/// [`to_contiguous`] without a copy for a contiguous tensor.
 ///
 /// # Errors
 /// [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory).

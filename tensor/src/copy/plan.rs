@@ -1,4 +1,4 @@
-//! Which axes of a copy a block covers, and where its elements lie.
+//! Plan of a copy: the axes of its blocks and the offsets of their elements.
 
 use smallvec::SmallVec;
 
@@ -36,19 +36,19 @@ pub(super) struct Plan {
     pub(super) columns: Group,
     /// Offsets of (destination, source) of the runs in a block that is contiguous on both sides.
     pub(super) runs: Vec<(isize, isize)>,
-    /// Whether a block is a row of one repeated element.
+    /// True if a block is a row of one repeated element.
     pub(super) repeat: bool,
 }
 
-/// Axes of a block that are contiguous on one side, and where their elements lie on the other.
+/// Axes of a block that are contiguous on one side, and the offsets of their elements on the other.
 pub(super) struct Group {
     /// Number of elements.
     full: usize,
-    /// Their offsets on the other side; left out where that is contiguous too.
+    /// Offsets on the other side; empty if that side is contiguous too.
     pub(super) offsets: Vec<isize>,
-    /// Distance between the offsets, if they lie evenly apart.
+    /// Start and step of the offsets, if they are equidistant.
     pub(super) even: Option<Even>,
-    /// Axis that the block covers only in part, if any, and the elements per index of it.
+    /// Axis that the block covers partially, if there is one, and the elements per index of it.
     split: Option<(usize, usize)>,
 }
 

@@ -63,12 +63,11 @@ pub fn rfft<T: Transform>(x: &Tensor<T>, axis: usize, n: Option<usize>) -> Resul
     })
 }
 
-/// The real tensor with `n` elements along an axis from elements 0 … ⌊n/2⌋ of its transform; `None`
-/// stands for an even `n`, `2·(size − 1)`.
+/// The real tensor with `n` elements along an axis from elements 0 … ⌊n/2⌋ of its transform; `None` means
+/// `n = 2·(size − 1)`, which is even.
 ///
-/// Lanes are cut off after ⌊n/2⌋ + 1 elements or filled up with zeros. Imaginary parts of element 0,
-/// and of element n/2 with an even n, do not count: they are 0 in transforms of real tensors. Cost: as
-/// [`rfft`].
+/// Lanes are truncated to ⌊n/2⌋ + 1 elements or padded with zeros. Imaginary parts of element 0, and of element n/2 for
+/// even n, are ignored: they are 0 in transforms of real tensors. Cost: as [`rfft`].
 ///
 /// # Errors
 /// As [`rfft`]; [`TensorError::ShapeMismatch`].
@@ -168,7 +167,7 @@ fn complex<T: Transform>(
 
 /// The lanes of a tensor along an axis.
 struct Lanes {
-    /// The axes with this one last, and how they come back.
+    /// Permutation that moves the axis to the end, and its inverse.
     order: SmallVec<[usize; 6]>,
     back: SmallVec<[usize; 6]>,
     /// Elements of a lane.

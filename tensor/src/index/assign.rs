@@ -20,9 +20,9 @@ const RUN_BYTES: usize = 128;
 pub struct Span {
     /// First index.
     pub start: usize,
-    /// How many.
+    /// Number of elements.
     pub len: usize,
-    /// Distance between neighbours, not 0.
+    /// Step between consecutive elements, not 0.
     pub step: isize,
 }
 
@@ -55,12 +55,12 @@ pub fn slice_assign<T: Scalar>(
     let region = region_of(op, x.layout(), spans)?;
     let source = broadcast(op, values, region.shape())?;
     let mut x = writable(x)?;
-    // The copy of a shared tensor may lie otherwise than the tensor.
+    // The copy of a shared tensor may have another layout than the tensor.
     let region = region_of(op, x.layout(), spans)?;
     let Some(memory) = x.memory_mut() else { return Ok(x) };
     let target = memory.wrapping_add(region.offset());
-    // SAFETY: the region lies inside of `x`, which is unique and injective; `values` has other
-    // memory, because the memory of `x` has one owner.
+    // SAFETY: the region is inside `x`, which is unique and injective; `values` has other memory, because the memory of
+    // `x` has one owner.
     unsafe { write(SendPtr(target), region.strides(), &source, region.shape()) };
     Ok(x.with_route(ROUTE))
 }
@@ -185,7 +185,7 @@ unsafe fn write<T: Scalar>(target: SendPtr<T>, strides: &[isize], x: &Tensor<T>,
         let src = source.get().wrapping_offset(tile.at[1]).cast::<u8>();
         let area = [tile.rows, tile.cols];
         sized!(size_of::<T>(), SIZE => {
-            // SAFETY: tiles lie inside of the target and the source.
+            // SAFETY: tiles are inside the target and the source.
             unsafe { move_tile::<SIZE>(dst, to, src, from, area, size_of::<T>()) };
         });
     });

@@ -44,7 +44,7 @@ impl<'s> Below<'s> {
         self.indices.chunks_exact(len).map(move |indices| Self { indices, ..self })
     }
 
-    /// Where they have to lie.
+    /// Exclusive upper bound of the indices.
     #[inline(always)]
     pub(super) fn limit(self) -> usize {
         self.limit

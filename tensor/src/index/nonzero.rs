@@ -39,7 +39,7 @@ pub fn nonzero<T: Truth, I: Int>(x: &Tensor<T>) -> Result<Tensor<I>> {
     nonzero_of(&truths(x)?)
 }
 
-/// Whether each element is true, in row-major order.
+/// The truth value of each element, in row-major order.
 pub(crate) fn truths<T: Truth>(x: &Tensor<T>) -> Result<Tensor<bool>> {
     crate::copy::row_major(&crate::map::map(IsTrue, x.clone())?)
 }
@@ -60,7 +60,7 @@ pub(crate) fn nonzero_of<I: Int>(x: &Tensor<bool>) -> Result<Tensor<I>> {
     let part = |chunk: usize| &truths[chunk * CHUNK..truths.len().min((chunk + 1) * CHUNK)];
     let parallel = parallel::worthwhile(truths.len(), 1);
 
-    // Where the rows of each chunk end, and then their entries.
+    // First the end of the rows of each chunk, then their entries.
     let mut bounds = collect(chunks + 1, std::iter::repeat_n(0, chunks + 1))?;
     parallel::for_each_mut(&mut bounds[1..], parallel, |chunk, count| {
         *count = part(chunk).iter().map(|&t| usize::from(t)).sum::<usize>();
@@ -77,7 +77,7 @@ pub(crate) fn nonzero_of<I: Int>(x: &Tensor<bool>) -> Result<Tensor<I>> {
     Ok(out.with_route(ROUTE))
 }
 
-/// Writes the index of every true element; the first one lies at row-major position `start`.
+/// Writes the index of every true element; the first element has the row-major position `start`.
 fn write_rows<'o, I: Int>(
     truths: &[bool],
     start: usize,

@@ -20,13 +20,13 @@ use crate::loops::kernel::Binary;
 use crate::loops::parallel::{self, SendPtr};
 use crate::tensor::Tensor;
 
-/// How a scattered value is combined with the element that it meets.
+/// Combination of a scattered value with the element at its index.
 ///
 /// On `bool`, sums and maxima are "or", products and minima are "and".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reduction {
-    /// The last value wins.
+    /// The last value replaces the element.
     Assign,
     /// `old + new`.
     Add,
@@ -106,8 +106,8 @@ pub fn index_scatter<T: Scalar, I: Int, K: Binary<T, Out = T>>(
     unsafe { index_scatter_at("index_scatter", &kernel, x, axis, index, values) }
 }
 
-/// What is done with a tile of values, behind pointers: the walks are compiled per size of elements
-/// and not per kernel.
+/// Combination of a tile of values with its target, through raw pointers: the loops over tiles are compiled per element
+/// size and not per kernel.
 pub(crate) trait Put: Sync {
     /// Combines a tile of values: with one index per element, or one per row.
     ///
@@ -211,8 +211,8 @@ pub(crate) unsafe fn scatter_at<T: Scalar>(
             let Some(index) = index else { return };
             let dst = dst.get().wrapping_offset(tile.at[1] * bytes);
             let src = src.get().cast_const().wrapping_offset(tile.at[3] * bytes);
-            // SAFETY: tiles lie inside of the values, and the indices inside of the axis. Parts
-            // differ in an axis along which the target, being injective, has different elements.
+            // SAFETY: tiles are inside the values, and the indices inside the axis. Parts differ in an axis along which
+            // the target, being injective, has different elements.
             unsafe { kernel.put(dst, src, &index, steps, [tile.rows, tile.cols]) };
         });
     });

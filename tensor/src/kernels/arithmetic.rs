@@ -55,8 +55,8 @@ binary! {
 fn hypot<T: Float>(a: T, b: T) -> T {
     let (a, b) = (a.abs(), b.abs());
     let larger = if b > a { b } else { a };
-    // Squares of what lies between 2⁻ᵉ and 2ᵉ exist; other numbers are scaled by a power of two,
-    // which rounds nothing.
+    // Squares of numbers between 2⁻ᵉ and 2ᵉ neither overflow nor underflow; other numbers are scaled by a power of two,
+    // which is exact.
     let (e, down, up) = if size_of::<T>() > 4 { (500, -600, 600) } else { (60, -70, 100) };
     let two_to = |e: i32| T::from_f64(f64::from_bits(((1023 + e) as u64) << 52));
     let (scale, back) = (two_to(down), two_to(-down));

@@ -79,15 +79,15 @@ macro_rules! predicate {
 }
 
 predicate! {
-    /// Whether x is NaN.
+    /// True for NaN.
     IsNan "is_nan": Real |x| x.is_nan();
-    /// Whether x is ±∞.
+    /// True for ±∞.
     IsInf "is_inf": Float |x| x.is_infinite();
 }
 
-/// Elements that are true or false: everything that may differ from 0. NaN is true.
+/// Elements with a truth value: x ≠ 0. NaN is true.
 pub trait Truth: Scalar {
-    /// Whether this is not 0.
+    /// True if nonzero.
     fn truth(self) -> bool;
 }
 

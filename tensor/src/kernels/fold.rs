@@ -162,10 +162,10 @@ extremum! {
     MaxAbs "max_abs" ZERO false: |acc, x| acc.max(x.abs());
 }
 
-/// Whether some element is not zero.
+/// True if some element is nonzero.
 #[derive(Clone, Copy, Debug)]
 pub struct Any;
-/// Whether all elements are not zero.
+/// True if all elements are nonzero.
 #[derive(Clone, Copy, Debug)]
 pub struct All;
 

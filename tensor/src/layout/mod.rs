@@ -1,7 +1,7 @@
 //! Shape, signed strides and offset: views as arithmetic.
 //!
-//! Element `[i₀, …, iₙ₋₁]` lies at `offset + Σ iₖ·strideₖ`, counted in elements. A view operation
-//! returns a new layout over the same memory and never leaves the range of its parent.
+//! Element `[i₀, …, iₙ₋₁]` is at offset `offset + Σ iₖ·strideₖ`, counted in elements. A view operation returns a new
+//! layout over the same memory, inside the range of its parent.
 
 mod views;
 
@@ -16,17 +16,17 @@ pub type Dims = SmallVec<[usize; 6]>;
 /// Distances in elements between neighbours along each axis; 0 repeats, negative runs backwards.
 pub type Strides = SmallVec<[isize; 6]>;
 
-/// Where the elements of a tensor lie.
+/// Mapping from the indices of a tensor to memory.
 ///
-/// Layouts are shared like memory: a clone costs one count, and a tensor with its layout is small
-/// enough to be moved in registers (bench `backend`, row `add 4×4`).
+/// Axes are shared: a clone increments one reference count, and a tensor with its layout is small enough to be moved in
+/// registers (bench `backend`, row `add 4×4`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     axes: Arc<Axes>,
     offset: usize,
 }
 
-/// Axes and what is asked of them over and over.
+/// Axes and cached properties of them.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Axes {
     shape: Dims,
@@ -73,7 +73,7 @@ pub fn contiguous_strides(shape: &[usize]) -> Strides {
     strides
 }
 
-/// True if elements of this shape and these strides lie in row-major order without gaps.
+/// True if elements of this shape and these strides are in row-major order without gaps.
 #[inline]
 pub fn row_major(shape: &[usize], strides: &[isize]) -> bool {
     let mut step = 1usize;
@@ -120,11 +120,11 @@ impl Layout {
         Ok(Self { axes: Arc::new(Axes { shape, strides, numel, contiguous: true }), offset: 0 })
     }
 
-    /// A layout from its parts, if every element lies in `[0, len)`. Strides along which there is
-    /// nothing to step are replaced.
+    /// A layout from its parts, if the offset of every element is in `[0, len)`. Strides of axes of size 0 or 1 are
+    /// normalised.
     ///
     /// # Errors
-    /// [`TensorError::Shape`] if ranks differ, or an element would lie outside.
+    /// [`TensorError::Shape`] if ranks differ, or an element is out of range.
     pub fn from_parts(
         shape: &[usize],
         strides: &[isize],
@@ -147,7 +147,7 @@ impl Layout {
         if layout.lies_in(len) { Ok(layout) } else { reject("every element inside of the buffer") }
     }
 
-    /// Whether every element lies in `[0, len)`.
+    /// True if the offset of every element is in `[0, len)`.
     pub(crate) fn lies_in(&self, len: usize) -> bool {
         self.checked_bounds().is_some_and(|(low, high)| low >= 0 && high <= len as i128)
     }
@@ -206,14 +206,14 @@ impl Layout {
         Self { offset: 0, ..self }
     }
 
-    /// Whether the elements lie in row-major order without gaps (at any offset).
+    /// True if the elements are in row-major order without gaps (at any offset).
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.axes.contiguous
     }
 
-    /// Whether distinct indices name distinct elements, by a sufficient test: sorted by
-    /// stride, every axis steps over the reach of the smaller ones.
+    /// True if distinct indices have distinct offsets, by a sufficient test: sorted by stride, the stride of every axis
+    /// exceeds the extent of the smaller ones.
     pub fn is_injective(&self) -> bool {
         if self.numel() == 0 {
             return true;
@@ -236,7 +236,7 @@ impl Layout {
         true
     }
 
-    /// Whether the elements fill a range of memory in some order of the axes.
+    /// True if the elements fill a range of memory in some order of the axes.
     pub fn is_dense(&self) -> bool {
         if self.numel() == 0 {
             return true;

@@ -44,7 +44,7 @@ impl Layout {
     /// Keeps `len` elements of an axis: `start`, `start + step`, `start + 2·step`, …
     ///
     /// # Errors
-    /// [`TensorError::Index`] if one of them lies outside, [`TensorError::Value`] for step 0.
+    /// [`TensorError::Index`] if one of them is out of range, [`TensorError::Value`] for step 0.
     pub fn slice_axis(&self, axis: usize, start: usize, len: usize, step: isize) -> Result<Self> {
         let op = "slice";
         check_axis(op, axis, self.rank())?;

@@ -1,10 +1,9 @@
-//! Cache lines that a pass over memory will need are asked for some way ahead: the prefetchers of
-//! the machine stop at every page of 4 KiB, and start anew (bench `backend`: a sum of 4 MiB gains a
-//! quarter, an addition of operands that come from memory two fifths).
+//! Software prefetching for a pass over memory: hardware prefetchers stop at the end of every 4 KiB page (bench
+//! `backend`: a sum of 4 MiB is a quarter faster, an addition of operands in main memory two fifths).
 
 use t4a_algebra::simd::{prefetch, prefetch_write};
 
-/// Bytes ahead: further requests push out of the first-level cache what is not yet used.
+/// Prefetch distance in bytes: a larger one evicts unused lines from the L1 cache.
 const AHEAD: usize = 2048;
 const LINE: usize = 64;
 

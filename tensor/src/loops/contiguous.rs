@@ -1,6 +1,5 @@
-//! One vectorised pass over contiguous runs: the only loops that are compiled per kernel, element
-//! type and instruction set. Those that wait for memory rather than for arithmetic ask for it
-//! ahead.
+//! One vectorised pass over contiguous runs: the only loops that are compiled per kernel, element type and instruction
+//! set. Memory-bound loops prefetch.
 
 use std::mem::MaybeUninit;
 
@@ -14,9 +13,8 @@ use super::written;
 /// Additions per element up to which a pass waits for memory.
 const LIGHT: usize = 4;
 
-/// Whether a kernel of this cost with elements of these sizes may write over an operand while it
-/// reads it. The others get a copy of the operand: that costs little next to their arithmetic, and
-/// saves a loop per kernel.
+/// True if a kernel of this cost with elements of these sizes may overwrite an operand while it reads it. Other kernels
+/// read a copy of the operand: its cost is small compared with their arithmetic, and one loop per kernel is saved.
 pub const fn in_place(cost: usize, operand: usize, out: usize) -> bool {
     cost <= LIGHT && operand == out
 }

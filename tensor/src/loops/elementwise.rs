@@ -22,8 +22,8 @@ pub struct Operand<'a> {
     pub strides: &'a [isize],
     /// Bytes per element.
     pub size: usize,
-    /// Whether the result is written over this operand while the body expects it elsewhere: it is
-    /// then read through scratch.
+    /// True if the result overwrites this operand but the body expects separate memory: the operand is then read
+    /// through scratch.
     pub aliased: bool,
 }
 
@@ -37,16 +37,16 @@ unsafe impl Send for Operand<'_> {}
 pub struct Block {
     /// First element.
     pub ptr: *const u8,
-    /// Whether this one element is repeated.
+    /// True if a single element is repeated.
     pub repeat: bool,
 }
 
-/// What is done with a run: its position in the result, its length, the runs of the operands.
+/// Body of a run: position in the result, length, runs of the operands.
 pub type Body<'a, const M: usize> = &'a (dyn Fn(usize, usize, [Block; M]) + Sync);
 
-/// Longest run handed out at once, so that long runs are split over threads.
+/// Maximum length of a run, so that long runs are distributed over threads.
 const MAX_RUN: usize = 1 << 15;
-/// Bytes of scratch per operand. All operands together stay in the first-level cache.
+/// Bytes of scratch per operand. All operands together fit in the L1 cache.
 const SCRATCH_BYTES: usize = 8192;
 /// Inner axes below this are joined with their neighbour into one run.
 const SHORT: usize = 32;
@@ -64,9 +64,9 @@ struct Plan<'a, const M: usize> {
     fused: Fused<M>,
     operands: [Operand<'a>; M],
     access: [Access; M],
-    /// Whether an operand is staged for its strides.
+    /// True if an operand is staged because of its strides.
     gathers: bool,
-    /// Whether a tile covers the innermost axis and a part of its neighbour.
+    /// True if a tile covers the innermost axis and a part of the adjacent one.
     joined: bool,
     /// Shape of a tile, 1 along the first axis if it is not joined.
     rows: usize,
@@ -233,7 +233,7 @@ impl<'a, const M: usize> Plan<'a, M> {
             if self.access[op] == Access::Staged {
                 let dst = scratch[op].as_mut_ptr();
                 let strides = (row_stride(op), self.fused.strides[op][last]);
-                // SAFETY: the tile lies inside of the operand; rows · cols fit the scratch.
+                // SAFETY: the tile is inside the operand; rows · cols elements fit in the scratch.
                 unsafe {
                     stage::gather(src, strides, (rows, cols), operand.size, dst, cols as isize);
                 }

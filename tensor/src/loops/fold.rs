@@ -94,7 +94,8 @@ impl<T: Scalar, F: Fold<T>> Columns<'_, T, F> {
     /// `B` columns at a time, whose partial results stay in registers for some rows.
     #[inline(always)]
     fn by<const B: usize>(self) {
-        // Rows of a power of two lie in the same sets of a cache (bench `ops`, row `sum 1024² columns`).
+        // Few rows at a time: rows at power-of-two distances share the sets of a cache (bench `ops`, row
+        // `sum 1024² columns`).
         const ROWS: usize = 4;
         let Self { fold, rows, x, pitch, acc } = self;
         let len = acc.len();

@@ -1,5 +1,4 @@
-//! What an elementwise kernel is: a small copyable value with a method on scalars. Most are
-//! zero-sized; some carry a parameter.
+//! Elementwise kernels: small copyable values with a method on scalars. Most are zero-sized; some have a parameter.
 //!
 //! `apply` should be `#[inline(always)]` and free of branches, so that loops over it vectorise.
 
@@ -15,14 +14,14 @@ pub trait Unary<T: Scalar>: Copy + Send + Sync {
     const NAME: &'static str;
     /// Work per element in additions; it decides about threads.
     const COST: usize = 1;
-    /// Whether steps are taken in a wider type than the elements', as by [`Promoted`].
+    /// True if intermediate results have a wider type than the elements, as in [`Promoted`].
     const PROMOTES: bool = false;
     /// The result for one element.
     fn apply(self, x: T) -> Self::Out;
-    /// For kernels that vectorise over slices only: how many elements are computed at a time, by
-    /// [`Unary::complete`] from those of [`Unary::seed`]. With 0, [`Unary::apply`] serves.
+    /// For kernels that vectorise over slices only: number of elements that [`Unary::complete`] computes at a time from
+    /// those of [`Unary::seed`]. With 0, [`Unary::apply`] is used.
     const PART: usize = 0;
-    /// What [`Unary::complete`] starts from.
+    /// Input of [`Unary::complete`] for one element.
     #[inline(always)]
     fn seed(self, x: T) -> Self::Out {
         self.apply(x)
@@ -67,10 +66,9 @@ pub trait Binary<T: Scalar, U: Scalar = T>: Copy + Send + Sync {
     const NAME: &'static str;
     /// Work per element in additions; it decides about threads.
     const COST: usize = 1;
-    /// Whether steps are taken in a wider type than the elements', as by [`Promoted`].
+    /// True if intermediate results have a wider type than the elements, as in [`Promoted`].
     const PROMOTES: bool = false;
-    /// If operands may be exchanged without another result (but for which of two NaN it is): fewer loops
-    /// are compiled then.
+    /// Set if the kernel is commutative (up to the choice between two NaN); fewer loops are compiled then.
     const COMMUTES: Option<Same<T, U>> = None;
     /// The result for one pair of elements.
     fn apply(self, a: T, b: U) -> Self::Out;
@@ -96,15 +94,15 @@ pub trait Fold<T: Scalar>: Copy + Send + Sync {
     type Out: Scalar;
     /// Name of the operation, for errors.
     const NAME: &'static str;
-    /// Whether reducing nothing has a value.
+    /// True if the reduction of zero elements is defined.
     const HAS_IDENTITY: bool = true;
-    /// Whether partial results are kept in a wider type than the elements'.
+    /// True if partial results have a wider type than the elements.
     const PROMOTES: bool = false;
-    /// The partial result of nothing.
+    /// The partial result of zero elements.
     fn init(self) -> Self::Acc;
-    /// Takes in one element.
+    /// Adds one element to a partial result.
     fn step(self, acc: Self::Acc, x: T) -> Self::Acc;
-    /// Joins two partial results.
+    /// Combines two partial results.
     fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
     /// The result of a partial result over `n` elements.
     fn finish(self, acc: Self::Acc, n: usize) -> Self::Out;

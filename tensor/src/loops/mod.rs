@@ -1,21 +1,19 @@
-//! The only element loops. A loop knows layouts and pointers, a kernel knows scalars; neither
-//! knows the other.
+//! All element loops. A loop depends only on layouts and pointers, a kernel only on scalars.
 //!
 //! ```text
-//! kernel        what a kernel is: Unary, Binary, Ternary on scalars
+//! kernel        kernel traits: Unary, Binary, Ternary on scalars
 //! contiguous    one vectorised pass over contiguous runs; the only loops compiled per kernel
-//! ahead         asks for memory before it is needed
+//! ahead         prefetching
 //! fuse          merges and orders the axes of several operands
-//! stage         brings strided blocks into contiguous scratch; compiled per element size
+//! stage         copies strided blocks to contiguous scratch; compiled per element size
 //! fold          the two reduction loops, along a row and across rows
 //! transpose     contiguous columns to contiguous rows
-//! elementwise   walks the fused axes in tiles: stage, then contiguous
+//! elementwise   traverses the fused axes in tiles: stage, then contiguous
 //! ```
 //!
-//! Every operand of a contiguous pass is a run of neighbours or one repeated element. What lies
-//! otherwise is staged through a block that stays in the first-level cache, so a kernel is
-//! compiled for one layout per operand instead of for all of them, and a transposed operand is
-//! read cache line by cache line.
+//! Every operand of a contiguous pass is a contiguous run or one repeated element. Other layouts are staged through a
+//! block that fits in the L1 cache, so that a kernel is compiled for one layout per operand instead of for all of them,
+//! and a transposed operand is read cache line by cache line.
 
 mod ahead;
 pub mod contiguous;

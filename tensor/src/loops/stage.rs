@@ -23,8 +23,7 @@ impl<const BYTES: usize> Scratch<BYTES> {
     }
 }
 
-/// Copies a `rows × cols` block of elements of `size` bytes to rows of `dst` that lie `pitch`
-/// elements apart.
+/// Copies a `rows × cols` block of elements of `size` bytes to rows of `dst` at a distance of `pitch` elements.
 ///
 /// # Safety
 /// Element (r, c) of the source, `src + (r·row_stride + c·col_stride)·size`, is readable for all r

@@ -7,17 +7,17 @@
 
 use t4a_algebra::simd::Isa;
 
-/// Where the columns of a source or the rows of a destination start, in elements.
+/// Offsets of the columns of a source or of the rows of a destination, in elements.
 pub trait Places: Copy {
     /// # Safety
-    /// There is a place `k`.
+    /// Index `k` is in range.
     unsafe fn at(self, k: usize) -> isize;
-    /// The places from `k` on.
+    /// The offsets from index `k` on.
     #[must_use]
     fn skip(self, k: usize) -> Self;
 }
 
-/// Places that lie evenly apart.
+/// Equidistant offsets.
 #[derive(Clone, Copy)]
 pub struct Even {
     first: isize,
@@ -56,12 +56,11 @@ impl Places for &[isize] {
     }
 }
 
-/// Copies element (r, c) from `src + r + columns[c]` to `dst + rows[r] + c`: each column is
-/// contiguous in the source, each row in the destination, and either lie anywhere.
+/// Copies element (r, c) from `src + r + columns[c]` to `dst + rows[r] + c`: columns are contiguous in the source and
+/// rows in the destination, at arbitrary offsets.
 ///
 /// # Safety
-/// Source and destination hold `height × width` elements at these places and do not overlap. No
-/// alignment is required.
+/// Source and destination have `height × width` elements at these offsets and do not overlap. No alignment is required.
 #[inline]
 pub unsafe fn transpose<E: Copy>(
     src: *const E,
@@ -84,7 +83,7 @@ pub unsafe fn transpose<E: Copy>(
                 for r in steps(height, side) {
                     let (columns, rows) = (columns.skip(c), rows.skip(r));
                     let (src, dst) = (src.wrapping_add(r), dst.wrapping_add(c));
-                    // SAFETY: the square lies inside of the block; AVX2 has been detected.
+                    // SAFETY: the square is inside the block; AVX2 has been detected.
                     unsafe {
                         match size {
                             2 => avx::square_16(src.cast(), columns, dst.cast(), rows),
@@ -121,7 +120,7 @@ pub unsafe fn transpose<E: Copy>(
     {
         for r in r..height.min(r + side) {
             for c in c..width.min(c + side) {
-                // SAFETY: the element lies inside of the block.
+                // SAFETY: the element is inside the block.
                 unsafe {
                     let value = src.offset(columns.at(c)).add(r).read_unaligned();
                     dst.offset(rows.at(r)).add(c).write_unaligned(value);
@@ -237,7 +236,7 @@ mod avx {
         let load = |k| unsafe { _mm256_loadu_ps(src.offset(columns.at(k))) };
         let a: [__m256; 8] =
             [load(0), load(1), load(2), load(3), load(4), load(5), load(6), load(7)];
-        // Pairs, quadruples, halves: after each step twice as many neighbours lie side by side.
+        // Interleaves single elements, pairs, then halves: each step doubles the length of the transposed runs.
         let b = [
             _mm256_unpacklo_ps(a[0], a[1]),
             _mm256_unpackhi_ps(a[0], a[1]),

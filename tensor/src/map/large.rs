@@ -1,4 +1,4 @@
-//! Operands of any size and layout: where the result goes, in which order of axes, and the walk.
+//! Operands of any size and layout: memory and axis order of the result, and the loop.
 
 use super::spec::{Body, SMALL, Spec, broadcast};
 use crate::copy;
@@ -14,8 +14,8 @@ use crate::tensor::Tensor;
 /// order is copied first (bench `backend`, row `add 1024² transposed`).
 const CROSSING: usize = 1024;
 
-/// Broadcasts the operands, chooses where the result goes and hands out runs of it. Compiled
-/// once for all kernels.
+/// Broadcasts the operands, selects the memory of the result and calls the body for its runs. Compiled once for all
+/// kernels.
 ///
 /// # Safety
 /// As [`run`](super::run).
@@ -97,8 +97,7 @@ pub(super) unsafe fn compute<const M: usize>(
         size: spec.sizes[i],
         aliased: !spec.in_place[i] && over.is_some_and(|(index, _)| index == i),
     });
-    // SAFETY: the operands are broadcast to the shape; the result is dense under `order`, and
-    // each run of it lies inside.
+    // SAFETY: the operands are broadcast to the shape; the result is dense under `order`, and each run is inside it.
     unsafe {
         let gathered = for_each_run(&shape, sources, spec.cost, &|position, len, blocks| {
             body(out.get().wrapping_add(position * spec.sizes[0]), len, blocks);
@@ -133,7 +132,7 @@ fn still<const M: usize>(operands: &[Option<Tensor<()>>; M], shape: &[usize]) ->
     (part.as_slice() != shape).then_some(part)
 }
 
-/// Whether the operand has another axis closer together than the innermost one of the result.
+/// True if the operand has a smaller stride along another axis than along the innermost one of the result.
 fn crosses(order: &Layout, strides: &[isize]) -> bool {
     let axes = || (0..strides.len()).filter(|&axis| order.shape()[axis] > 1);
     let Some(inner) = axes().min_by_key(|&axis| order.strides()[axis]) else { return false };
@@ -141,14 +140,14 @@ fn crosses(order: &Layout, strides: &[isize]) -> bool {
     axes().any(|axis| (1..nearest).contains(&strides[axis].unsigned_abs()))
 }
 
-/// Where the operand starts, if the result may be written over it: it has the shape of the result,
-/// nothing else in its memory, and no other owner.
+/// Start of the operand, if the result may overwrite it: it has the shape of the result, fills its memory, and has no
+/// other owner.
 fn replaced(x: &mut Tensor<()>, shape: &[usize], size: usize) -> Option<*mut u8> {
     let dense = |x: &Tensor<()>| forward(shape, x.layout().strides()).is_some_and(|x| x.is_dense());
     if x.shape() == shape && dense(x) { x.first_mut(size) } else { None }
 }
 
-/// The strides as a layout, unless some run backwards.
+/// The strides as a layout, unless some are negative.
 fn forward(shape: &[usize], strides: &[isize]) -> Option<Layout> {
     if strides.iter().any(|&s| s < 0) {
         return None;

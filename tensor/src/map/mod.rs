@@ -183,7 +183,7 @@ unsafe fn run<const M: usize>(
 
 /// A tensor whose element type the walk does not know.
 fn erased<T: Scalar>(x: Tensor<T>) -> Tensor<()> {
-    // SAFETY: `()` stands for any type.
+    // SAFETY: `()` is the erased element type.
     unsafe { x.retag() }
 }
 

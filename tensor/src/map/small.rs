@@ -64,12 +64,12 @@ struct Rows<const M: usize> {
     layout: Layout,
     /// Elements of a row.
     inner: usize,
-    /// How far rows of an operand lie apart, and whether a row is one repeated element.
+    /// Distance of the rows of each operand, and true if a row is one repeated element.
     steps: [(usize, bool); M],
 }
 
-/// The rows of a small result, if every operand is row-major and has all rows, or one row or one
-/// column for all (bench `backend`, row `add 4×4 by a row`).
+/// The rows of a small result, if every operand is row-major and has all rows, or a single row or column that is
+/// broadcast (bench `backend`, row `add 4×4 by a row`).
 fn rows<const M: usize>(op: &'static str, operands: &[Option<Tensor<()>>; M]) -> Option<Rows<M>> {
     if operands.iter().flatten().any(|x| x.layout().numel() > SMALL || !x.layout().is_contiguous())
     {

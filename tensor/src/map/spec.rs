@@ -1,4 +1,4 @@
-//! What an elementwise operation is besides its kernel, and the shape of its result.
+//! Properties of an elementwise operation apart from its kernel, and the shape of its result.
 
 use crate::error::Result;
 use crate::layout::{Dims, broadcast_shapes};
@@ -10,25 +10,25 @@ use crate::tensor::Tensor;
 /// more than the arithmetic (bench `backend`, row `add 4×4`).
 pub(crate) const SMALL: usize = 4096;
 
-/// What an elementwise operation is besides its kernel. Entry 0 stands for the result.
+/// Properties of an elementwise operation apart from its kernel. Entry 0 of each array is the result.
 pub(super) struct Spec<const M: usize> {
     pub(super) op: &'static str,
     pub(super) cost: usize,
     /// Bytes per element.
     pub(super) sizes: [usize; M],
-    /// Whether the element type is that of the result.
+    /// True if the element type is that of the result.
     pub(super) same_type: [bool; M],
-    /// Whether the body finds that its run lies over that of the operand.
+    /// True if the body can overwrite the run of the operand.
     pub(super) in_place: [bool; M],
-    /// Whether the kernel computes in a wider type than the elements'.
+    /// True if the kernel computes in a wider type than the elements'.
     pub(super) promotes: bool,
 }
 
-/// What is done with a run: first byte of the result, its length, the runs of the operands.
+/// Body of a run: first byte of the result, length, runs of the operands.
 pub(super) type Body<'a, const M: usize> = &'a (dyn Fn(*mut u8, usize, [Block; M]) + Sync);
 
 impl<const M: usize> Spec<M> {
-    /// The route of a result, given whether operands were read in long runs or gathered.
+    /// The route of a result, given the path of its operands: long runs or gathered.
     pub(super) fn route(&self, path: Path) -> Route {
         Route::promoted(path, self.promotes)
     }

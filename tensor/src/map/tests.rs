@@ -146,7 +146,7 @@ fn the_walk_tells_how_operands_were_read() {
     assert_eq!(path(&x, &every_other), Path::LoopStrided);
     // Copied into the order of the result first.
     assert_eq!(path(&x, &arange(&[90, 80]).swap_axes(0, 1).unwrap()), Path::LoopStrided);
-    // Read through scratch for the sake of the result, which lies over it, and not of its strides.
+    // Staged because the result overwrites the operand, not because of strides.
     let heavy = map(Promoted(Exp), Tensor::full(&[80, 90], 1.0f32).unwrap()).unwrap();
     assert_eq!(heavy.route(), Route::native(Path::LoopContiguous));
     let half = Tensor::full(&[2], <f16 as Numeric>::ONE).unwrap();

@@ -1,8 +1,7 @@
-//! Operations along one axis: the tensor as `outer × axis × inner` in the order of memory.
+//! Operations along one axis: the tensor as `outer × axis × inner` in memory order.
 //!
-//! A dense tensor in any order of its axes is read where it lies, and the result has the same
-//! order; any other layout is copied first. With `inner = 1` a lane along the axis is a
-//! contiguous row, otherwise neighbouring lanes are done side by side.
+//! A dense tensor in any order of its axes is read in place, and the result has the same order; any other layout is
+//! copied first. With `inner = 1` a lane along the axis is a contiguous row, otherwise adjacent lanes are vectorised.
 
 use smallvec::SmallVec;
 use t4a_algebra::Float;
@@ -27,12 +26,11 @@ pub(super) trait Along<T: Float, const N: usize>: Copy + Sync {
     const COST: usize;
     /// Rows of `n > 0` elements: `out` and every operand hold the same number of them.
     fn rows<'o>(self, n: usize, x: [&[T]; N], out: Fresh<'o, T>) -> Full<'o, T>;
-    /// At most [`WIDTH`] neighbouring lanes, side by side. Element `i` of the first one lies at
-    /// `i·pitch` in every operand.
+    /// At most [`WIDTH`] adjacent lanes. Element `i` of the first lane is at `i·pitch` in every operand.
     fn columns<'o>(self, pitch: usize, x: [&[T]; N], out: Columns<'o, T>) -> FullColumns<'o, T>;
 }
 
-/// Axes in the order of memory if the tensor fills a range of it, else as they are.
+/// Axes in memory order if the tensor is dense, else unchanged.
 fn memory_order<T>(x: &Tensor<T>) -> SmallVec<[usize; 6]> {
     let layout = x.layout();
     let mut axes: SmallVec<[usize; 6]> = (0..layout.rank()).collect();

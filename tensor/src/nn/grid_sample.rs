@@ -19,12 +19,12 @@ use crate::tensor::Tensor;
 /// Points of a task.
 const CHUNK: usize = 256;
 
-/// How a plane is read between its elements.
+/// Interpolation between the elements of a plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sampling {
-    /// The nearest element, of two the one farther from 0 by its index.
+    /// The nearest element; halves round away from 0.
     Nearest,
-    /// The nearest element, of two the one with an even index.
+    /// The nearest element; halves round to the even index.
     NearestEven,
     /// The four neighbours, linearly along both axes.
     Linear,
@@ -32,7 +32,7 @@ pub enum Sampling {
     Cubic,
 }
 
-/// What lies outside of a plane.
+/// Values outside of a plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Padding {
     /// Zeros.
@@ -43,22 +43,22 @@ pub enum Padding {
     Reflection,
 }
 
-/// How planes are read at the points of a grid.
+/// Options of [`grid_sample`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GridSampleOptions {
-    /// Between elements.
+    /// Interpolation.
     pub sampling: Sampling,
-    /// Outside.
+    /// Values outside of a plane.
     pub padding: Padding,
-    /// Whether ±1 are the centres of the outermost elements.
+    /// ±1 are the centres of the outermost elements; otherwise their outer edges.
     pub align_corners: bool,
 }
 
 /// `y[n, c, i, j]` = plane (n, c) at point `grid[n, i, j] = (u, v)`, u along the width.
 ///
-/// Shapes: `x: [N, C, H, W]`, `grid: [N, H', W', 2] → [N, C, H', W']`. Points that are not finite read
-/// the middle with [`Padding::Border`]; otherwise linear and cubic values are NaN, as far as the
-/// grid's element type goes. Cost: k reads per element of y, with k = 1, 4 or 16.
+/// Shapes: `x: [N, C, H, W]`, `grid: [N, H', W', 2] → [N, C, H', W']`. Points that are not finite read the middle with
+/// [`Padding::Border`]; otherwise linear and cubic values are NaN, as the range of the grid's element type permits.
+/// Cost: k reads per element of y, with k = 1, 4 or 16.
 ///
 /// # Errors
 /// [`TensorError::Shape`] for other ranks and planes without elements, [`TensorError::ShapeMismatch`],
@@ -93,7 +93,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// Where a coordinate lies.
+    /// Position of a coordinate in units of elements.
     fn position(&self, u: f64) -> f64 {
         let n = self.size as f64;
         if self.options.align_corners {
@@ -132,14 +132,14 @@ impl Axis {
         }
     }
 
-    /// What is read for a position.
+    /// Indices and weights of the elements read for a position.
     fn reads<const N: usize>(&self, p: f64) -> Reads<N> {
         let (mut at, mut weight) = ([OUTSIDE; N], [1.0; N]);
         match self.options.sampling {
             Sampling::Nearest | Sampling::NearestEven => {
                 let p = self.padded(p);
                 let even = self.options.sampling == Sampling::NearestEven;
-                // NaN is element 0, whatever lies outside.
+                // NaN reads element 0, independent of the padding.
                 let i = if even { p.round_ties_even() } else { p.round() };
                 at[0] = self.element(if i.is_nan() { 0.0 } else { i });
             }
@@ -165,7 +165,7 @@ impl Axis {
     }
 }
 
-/// What a point reads of every channel.
+/// Indices and weights that a point reads from every channel.
 #[derive(Clone, Copy)]
 struct Point<const N: usize> {
     at: [[usize; N]; N],

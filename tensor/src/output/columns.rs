@@ -1,4 +1,4 @@
-//! Neighbouring columns of a matrix whose rows lie apart, and matrix products.
+//! Adjacent columns of a matrix with strided rows, and matrix products.
 
 use std::marker::PhantomData;
 
@@ -10,8 +10,8 @@ use super::{Fresh, Full};
 use crate::error::{Result, TensorError};
 use crate::loops::BALANCED;
 
-/// How many of so many columns, which do not depend on each other, are a piece of work: at most `most`, fewer
-/// where some of [`BALANCED`] threads would have none, yet whole cache lines.
+/// Number of independent columns in one work item: at most `most`, fewer if some of [`BALANCED`] threads would be idle,
+/// but whole cache lines.
 pub(crate) fn tile_width(columns: usize, most: usize, parallel: bool) -> usize {
     const LEAST: usize = 32;
     match parallel {
@@ -25,16 +25,16 @@ pub(crate) struct Columns<'a, T> {
     place: Place<'a, T>,
     /// The next row.
     at: *mut T,
-    /// How many rows are written.
+    /// Number of rows written.
     done: usize,
-    /// Whether the next one has been handed out.
+    /// True if the next row is lent.
     lent: bool,
 }
 
 /// Columns that have been written.
 pub(crate) struct FullColumns<'a, T>(Place<'a, T>);
 
-/// Where columns lie. Rows of different places are disjoint.
+/// Memory of columns. Rows of different places are disjoint.
 struct Place<'a, T> {
     first: *mut T,
     rows: usize,
@@ -96,11 +96,11 @@ impl<'a, T: Copy> Columns<'a, T> {
     pub(crate) fn next(&mut self) -> Fresh<'a, T> {
         assert!(!self.lent && self.done < self.place.rows);
         self.lent = true;
-        // SAFETY: a row that is ours alone and lent to nobody else.
+        // SAFETY: the row is exclusively borrowed and not lent.
         Fresh(unsafe { std::slice::from_raw_parts_mut(self.at.cast(), self.place.width) })
     }
 
-    /// Takes back the row that was handed out, written.
+    /// Takes back the lent row after it is written.
     #[inline(always)]
     pub(crate) fn done(&mut self, row: Full<'a, T>) {
         let lent = (self.at.cast_const(), self.place.width);

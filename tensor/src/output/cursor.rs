@@ -11,15 +11,15 @@ use super::{Fresh, Full};
 pub(crate) struct Cursor<'a, T> {
     first: *mut T,
     len: usize,
-    /// How many elements from the front are written.
+    /// Number of elements written from the front.
     done: usize,
-    /// Whether the piece after them has been handed out.
+    /// True if the following piece is lent.
     lent: bool,
     life: PhantomData<&'a mut [T]>,
 }
 
 impl<'a, T: Copy> Fresh<'a, T> {
-    /// To be written piece by piece.
+    /// A cursor for writing piece by piece.
     #[inline(always)]
     pub(crate) fn cursor(self) -> Cursor<'a, T> {
         let len = self.0.len();
@@ -33,13 +33,13 @@ impl<'a, T: Copy> Cursor<'a, T> {
     pub(crate) fn next(&mut self, len: usize) -> Fresh<'a, T> {
         assert!(!self.lent && len <= self.len - self.done);
         self.lent = true;
-        // SAFETY: elements of the run that are lent to nobody else.
+        // SAFETY: elements of the run that are not lent.
         Fresh(unsafe {
             std::slice::from_raw_parts_mut(self.first.wrapping_add(self.done).cast(), len)
         })
     }
 
-    /// Takes back what was handed out, written.
+    /// Takes back a lent piece after it is written.
     #[inline(always)]
     pub(crate) fn done(&mut self, piece: Full<'a, T>) {
         let next = self.first.wrapping_add(self.done).cast_const();

@@ -16,7 +16,7 @@ impl<'a, T: Copy> Fresh<'a, T> {
     /// Elements to be written once more.
     #[inline(always)]
     pub(crate) fn over(elements: &'a mut [T]) -> Self {
-        // SAFETY: the layouts agree, and nobody writes what is not an element through a `Fresh`.
+        // SAFETY: the layouts agree, and a `Fresh` writes only valid elements.
         Self(unsafe { &mut *(std::ptr::from_mut(elements) as *mut [MaybeUninit<T>]) })
     }
 

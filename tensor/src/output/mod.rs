@@ -56,8 +56,7 @@ impl<T: Scalar> Output<T> {
     /// The elements in memory order.
     #[inline]
     pub(crate) fn as_mut_slice(&mut self) -> &mut [MaybeUninit<T>] {
-        // SAFETY: the block holds this many elements, aligned for storable types, and nobody else
-        // knows it.
+        // SAFETY: the block holds this many elements, aligned for storable types, and has no other reference.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.cast(), self.layout.numel()) }
     }
 
@@ -67,7 +66,7 @@ impl<T: Scalar> Output<T> {
         self.ptr
     }
 
-    /// Where the elements go.
+    /// Layout of the elements.
     #[inline]
     pub(crate) fn layout(&self) -> &Layout {
         &self.layout
@@ -148,7 +147,7 @@ impl<T: Copy> Workspace<T> {
     #[inline]
     pub(crate) fn fresh(&mut self, len: usize) -> Fresh<'_, T> {
         assert!(len <= self.len);
-        // SAFETY: the block holds `self.len` elements, aligned for them, and nobody else knows it.
+        // SAFETY: the block holds `self.len` elements, aligned for them, and has no other reference.
         Fresh(unsafe { std::slice::from_raw_parts_mut(self.ptr.cast(), len) })
     }
 }
@@ -183,7 +182,7 @@ impl<T> Deref for Filled<T> {
 impl<T> DerefMut for Filled<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and nobody else knows it.
+        // SAFETY: as above; the memory has no other reference.
         unsafe { std::slice::from_raw_parts_mut(self.memory.ptr, self.memory.len) }
     }
 }

@@ -4,8 +4,8 @@
 //! share((values.parts(k), indices.parts(k)), …, |i, (values, indices)| …)
 //! ```
 //!
-//! Whoever gets part `i` of elements that are not written yet gives it back written, and has the whole
-//! when all parts are. Parts of elements that are written already need no proof.
+//! The body receives part `i` of uninitialised elements and returns it written; the whole is available after all parts
+//! are returned. Parts of initialised elements need no proof.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -28,24 +28,24 @@ pub(crate) unsafe trait Share {
     type Done;
     /// All parts together when they are written.
     type Whole;
-    /// How many parts there are.
+    /// Number of parts.
     fn count(&self) -> usize;
     /// Part `i`.
     ///
     /// # Safety
-    /// `i < count`, and nobody else has this part.
+    /// `i < count`, and this part is not lent.
     unsafe fn part(&self, i: usize) -> Self::Part;
     /// Panics unless part `i` is written.
     fn check(&self, i: usize, done: Self::Done);
     /// All parts together.
     ///
     /// # Safety
-    /// All have been checked, and nobody has one.
+    /// All parts have been checked, and none is lent.
     unsafe fn whole(self) -> Self::Whole;
 }
 
-/// Has `body` work on every part, `grain` of them in a row, on several threads if `parallel`; the first
-/// error is returned, and parts that nobody has begun by then are left out.
+/// Calls `body` on every part, `grain` consecutive parts at a time, on several threads if `parallel`. The first error
+/// is returned, and parts that have not started by then are skipped.
 pub(crate) fn share<S: Share + Sync>(
     parts: S,
     grain: usize,
@@ -66,7 +66,7 @@ pub(crate) fn share_with<S: Share + Sync, C>(
     for_each_range(parts.count(), grain, parallel, &|range| {
         let mut state = init()?;
         for i in range {
-            // SAFETY: i < count, and every index comes once.
+            // SAFETY: i < count, and every index is visited once.
             let part = unsafe { parts.part(i) };
             parts.check(i, body(&mut state, i, part)?);
         }
@@ -196,7 +196,7 @@ impl<'a, T: Copy> Fresh<'a, T> {
     {
         let parts = self.parts(len);
         parallel::for_each(parts.count(), parallel, &|i| {
-            // SAFETY: i < count, and every index comes once.
+            // SAFETY: i < count, and every index is visited once.
             parts.check(i, f(i, unsafe { parts.part(i) }));
         });
         // SAFETY: every part was checked.
@@ -215,7 +215,7 @@ unsafe impl<'a, T: Copy> Share for Parts<'a, T> {
     }
     #[inline(always)]
     unsafe fn part(&self, i: usize) -> Fresh<'a, T> {
-        // SAFETY: inside of the run, and nobody else's.
+        // SAFETY: the range is inside the run and exclusively borrowed.
         Fresh(unsafe { run(self.first, self.cut.range(i)) })
     }
     #[inline(always)]
@@ -230,10 +230,10 @@ unsafe impl<'a, T: Copy> Share for Parts<'a, T> {
 }
 
 /// # Safety
-/// The elements exist, and nobody else uses them.
+/// The elements exist and are exclusively borrowed.
 #[inline(always)]
 unsafe fn run<'a, T>(first: *mut T, range: Range<usize>) -> &'a mut [MaybeUninit<T>] {
-    // SAFETY: the promise.
+    // SAFETY: the caller's contract.
     unsafe { std::slice::from_raw_parts_mut(first.add(range.start).cast(), range.len()) }
 }
 
@@ -262,7 +262,7 @@ unsafe impl<'a, T: Copy> Share for Between<'a, '_, T> {
         self.bounds.len() - 1
     }
     unsafe fn part(&self, i: usize) -> Fresh<'a, T> {
-        // SAFETY: inside of the run, and nobody else's.
+        // SAFETY: the range is inside the run and exclusively borrowed.
         Fresh(unsafe { run(self.first, self.bounds[i]..self.bounds[i + 1]) })
     }
     fn check(&self, i: usize, done: Full<'a, T>) {
@@ -307,7 +307,7 @@ unsafe impl<'a, T> Share for PartsMut<'a, T> {
     #[inline(always)]
     unsafe fn part(&self, i: usize) -> &'a mut [T] {
         let range = self.0.cut.range(i);
-        // SAFETY: inside of the slice, and nobody else's.
+        // SAFETY: the range is inside the slice and exclusively borrowed.
         unsafe { std::slice::from_raw_parts_mut(self.0.first.add(range.start), range.len()) }
     }
     #[inline(always)]

@@ -195,7 +195,7 @@ fn nothing_but_the_whole_passes_for_the_whole() {
         cursor.done(piece);
         cursor.finish()
     });
-    // What is lent is lent once.
+    // A piece cannot be lent twice.
     forged(|x| {
         let mut cursor = x.cursor();
         let (_, again) = (cursor.next(2), cursor.next(2).fill(1));

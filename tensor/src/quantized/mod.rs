@@ -16,12 +16,12 @@ mod minifloat;
 pub use minifloat::Minifloat;
 use minifloat::{Decode, Encode};
 
-/// The values that eight bits stand for.
+/// Encoding of values in eight bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Code {
-    /// Integers within a range, rounded to the nearest, halves away from zero; NaN gives 0.
+    /// Integers within a range; halves round away from zero, NaN gives 0.
     Integers {
-        /// The least integer.
+        /// The smallest integer.
         low: f32,
         /// The greatest integer.
         high: f32,
@@ -64,10 +64,10 @@ pub fn quantize(x: &AnyTensor, grid: &[usize], scales: AnyTensor, code: Code) ->
     Ok(map(Encode(format), scaled.typed::<f32>()?.clone())?.into())
 }
 
-/// The largest magnitude of every block: those axes of the grid that lie within blocks have size 1.
+/// The largest magnitude of every block: the grid axes in `within` are reduced to size 1.
 ///
 /// # Errors
-/// As [`dequantize`]; axes that the grid has not.
+/// As [`dequantize`]; for axes that are not in the grid.
 pub fn peaks(x: &AnyTensor, grid: &[usize], within: &[usize]) -> Result<AnyTensor> {
     if x.numel() == 0 {
         let size = |(axis, &size)| if within.contains(&axis) { 1 } else { size };
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn floats_are_codes_under_a_scale() {
-        // 448 · 2 is the end of the range, 8.5 · 2 lies between the neighbours 8 and 9 of E4M3.
+        // 448 · 2 is the end of the range, 8.5 · 2 is between the adjacent E4M3 numbers 8 and 9.
         let x = vec![0.0f32, 17.0, -19.0, 3.0, 2000.0, -2000.0];
         let x = AnyTensor::from(Tensor::from_vec(x, &[2, 3]).unwrap());
         let scale = AnyTensor::from(Tensor::from_vec(vec![2.0f32], &[1]).unwrap());

@@ -77,11 +77,11 @@ impl<'o, T: Scalar, D: Draw<T>> Loop for Fill<'o, T, D> {
 
 /// Floats in which random numbers are computed.
 pub trait Accumulator: Float {
-    /// Whether one word makes an element; otherwise two do.
+    /// True if one word gives an element; otherwise two words are needed.
     const ONE_WORD: bool;
     /// `k · 2⁻ᵖ` of an element with `p` significant bits: uniform on [0, 1), exact in its type.
     fn fraction(high: u32, low: u32, digits: u32) -> Self;
-    /// Uniform on (0, 1), as fine as this type allows near 0.
+    /// Uniform on (0, 1), with the resolution of this type near 0.
     fn positive_fraction(high: u32, low: u32) -> Self;
 }
 
@@ -115,9 +115,9 @@ impl Accumulator for f64 {
 
 /// Floats that can be drawn: those computed in `f32` or `f64`.
 pub trait Sample: Float<Acc: Accumulator> {
-    /// Whether one word makes an element; otherwise two do.
+    /// True if one word gives an element; otherwise two words are needed.
     const ONE_WORD: bool = <Self::Acc as Accumulator>::ONE_WORD;
-    /// Elements that one group makes.
+    /// Number of elements generated from one group.
     const PER_GROUP: usize = if Self::ONE_WORD { 4 * LANES } else { 2 * LANES };
 }
 
@@ -147,7 +147,7 @@ pub(super) struct Uniform<T: Sample> {
     pub(super) low: T::Acc,
     pub(super) span: T::Acc,
     pub(super) high: T,
-    /// What a draw that rounds up to `high` becomes.
+    /// Replacement for a draw that rounds up to `high`.
     pub(super) last: T,
 }
 
@@ -252,8 +252,8 @@ impl<I: Int> Draw<I> for UniformInt<I> {
     }
 }
 
-/// Uniform integers `low + k` with `k < span`, where a span of 0 stands for 2⁶⁴: the upper bits of a
-/// 128-bit word times `span`.
+/// Uniform integers `low + k` with `k < span`, where a span of 0 means 2⁶⁴: the upper bits of a 128-bit product with
+/// `span`.
 #[derive(Clone, Copy)]
 pub(super) struct UniformWide<I> {
     pub(super) low: I,

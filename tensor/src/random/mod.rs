@@ -5,8 +5,8 @@
 //! draw      words → elements: uniform, normal, Bernoulli, integers
 //! ```
 //!
-//! A [`Generator`] has a seed and counts the tensors drawn from it: each one is a stream of its own.
-//! [`global`] is the one that callers share who have none of their own.
+//! A [`Generator`] has a seed and counts the tensors drawn from it: each tensor is a separate stream. [`global`] is the
+//! default generator of the process.
 
 mod draw;
 mod philox;
@@ -195,7 +195,7 @@ pub fn uniform_int<I: Int>(
     uniform_span(generator, shape, low, span & (u64::MAX >> (64 - I::BITS)))
 }
 
-/// Uniform integers `low + k` with `k < span`; a span of 0 stands for 2⁶⁴.
+/// Uniform integers `low + k` with `k < span`; a span of 0 means 2⁶⁴.
 pub(crate) fn uniform_span<I: Int>(
     generator: &Generator,
     shape: &[usize],

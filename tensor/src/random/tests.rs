@@ -1,4 +1,4 @@
-//! Moments, distances between distributions, and where the numbers come from.
+//! Moments, distances between distributions, and streams of generators.
 
 use t4a_algebra::{Real, bf16, f16};
 

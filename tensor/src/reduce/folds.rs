@@ -1,4 +1,4 @@
-//! What the walks over axes do with contiguous memory, whatever the types of elements and results.
+//! Fold loops over contiguous memory, erased in the types of elements and results.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -134,8 +134,7 @@ pub(super) unsafe fn merge_all(
     }
 }
 
-/// What a reduction does with contiguous memory, behind pointers: the walk over axes is compiled
-/// once and not per fold.
+/// Fold loops over contiguous memory, behind raw pointers: the loop over axes is compiled once and not per fold.
 ///
 /// # Safety
 /// Pointers are valid and aligned for the element, partial and final types of the fold, and for

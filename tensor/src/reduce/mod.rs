@@ -87,7 +87,7 @@ unsafe fn run(
     let layout = Layout::contiguous(op, &shape, size)?;
     let (numel, contiguous) = (layout.numel(), x.is_contiguous());
     let (buffer, out) = Buffer::fresh(numel * size)?;
-    // SAFETY: the loops are given what lies in the operand and the result, as the plan says.
+    // SAFETY: the plan gives the loops pointers inside the operand and the result.
     unsafe {
         if n == 0 {
             let mut nothing = Acc::<1>::new();

@@ -53,8 +53,7 @@ pub(super) unsafe fn fold_rows(plan: &Plan, fold: &dyn FoldLoops, dst: SendPtr<u
         parallel::for_each(results.div_ceil(per_chunk), parallel, &|chunk| {
             let range = chunk * per_chunk..((chunk + 1) * per_chunk).min(results);
             if step == 1 && blocks == 1 {
-                // Rows in place, as many at once as lie at equal distances (bench `backend`,
-                // row `sum 1024² rows`).
+                // Rows in place, in groups of equidistant rows (bench `backend`, row `sum 1024² rows`).
                 let pitch = [across, plan.kept.strides[0][plan.kept.rank() - 1]];
                 let mut i = range.start;
                 while i < range.end {

@@ -109,7 +109,7 @@ pub trait WordOf<const N: usize> {
     type Word: Key;
 }
 
-/// Stands for words by their size.
+/// Maps a size to the unsigned integer of that size.
 pub enum BySize {}
 
 macro_rules! word_of {
@@ -181,7 +181,7 @@ impl<K: Key> Order<K> {
 pub trait SortKey: crate::Element {
     /// Words of the same size.
     type Key: Key;
-    /// How the words of elements are ordered.
+    /// Order of the words of elements.
     const ORDER: Order<Self::Key>;
 }
 

@@ -32,7 +32,7 @@ const ROUTE: Route = Route::native(Path::LoopReduce);
 
 /// The elements in ascending or descending order along an axis.
 ///
-/// Floats are in the total order of [`SortKey`]: every NaN comes after +∞; descending is the exact reverse.
+/// Floats are in the total order of [`SortKey`]: NaN is greater than +∞; descending order is the exact reverse.
 ///
 /// The memory of `x` is overwritten if it has no other owner and rows are contiguous.
 ///
@@ -117,7 +117,7 @@ fn sort_words_with_indices<K: Key, I: Int>(
     Ok((values, indices.into_permuted(&back)?.with_route(ROUTE)))
 }
 
-/// Where the sorted elements come from, with equal elements in their original order.
+/// Indices that sort the tensor along an axis, with equal elements in their original order.
 ///
 /// # Errors
 /// As [`sort_with_indices`].

@@ -18,19 +18,19 @@ const DIGITS_FROM: usize = 160;
 /// `sort 1024² rows`).
 const GROUP: usize = 8;
 
-/// How many passes sort words above a bit, and the number of other words that they need.
+/// Number of passes that sort words above a bit, and number of spare words that they need.
 fn passes<W: Word>(len: usize, low: u32) -> (usize, usize) {
     let passes = (W::BITS - low).div_ceil(8) as usize;
     (passes, if len < DIGITS_FROM * passes { 0 } else { len })
 }
 
-/// How many spare words [`sort`] needs for up to `len` words.
+/// Number of spare words that [`sort`] needs for up to `len` words.
 pub(super) fn spare<W: Word>(len: usize, low: u32) -> usize {
     passes::<W>(len, low).1
 }
 
-/// The words in order, in one of the two slices. Bits below `low` are in ascending order already
-/// wherever the bits above agree; `other` has at least [`spare`] words.
+/// Sorts the words; the result is in one of the two slices. Bits below `low` are in ascending order already where the
+/// bits above agree; `other` has at least [`spare`] words.
 pub(super) fn sort<'a, W: Word>(
     words: &'a mut [W],
     other: &'a mut [W],

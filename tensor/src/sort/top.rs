@@ -1,7 +1,7 @@
-//! The k greatest or least elements of every row.
+//! The k largest or smallest elements of every row.
 //!
-//! A row is scanned against the k-th best word so far; few elements pass, so the cost is close to
-//! one read. What passes goes to a buffer that is cut back to k words when it is full.
+//! A row is scanned against the current k-th best word; few elements pass, so the cost is close to one read. Passing
+//! elements are appended to a buffer that is reduced to k words when it is full.
 
 use t4a_algebra::Int;
 use t4a_algebra::simd::{Loop, dispatch};
@@ -41,7 +41,7 @@ pub fn topk<T: SortKey, I: Int>(
     Ok((unsafe { values.retag() }, indices))
 }
 
-/// Where the `k` greatest (or least) elements along an axis are, as in [`topk`].
+/// Indices of the `k` largest (or smallest) elements along an axis, as in [`topk`].
 ///
 /// # Errors
 /// As [`topk`].
@@ -114,7 +114,7 @@ fn scan<'a, K: Key>(
             continue;
         }
         for (i, &x) in elements.iter().enumerate() {
-            // An element equal to the k-th best comes later and loses: keys have to be below it.
+            // Keys must be below the limit: an element equal to the k-th best has a later position and is not selected.
             let key = order.stable_key(x);
             if key < limit {
                 words[filled] = key.tag(capacity + block * BLOCK + i);

@@ -1,4 +1,4 @@
-//! One shape, eight ways to lie in memory.
+//! Tensors of one shape in eight memory layouts.
 
 use t4a_algebra::Scalar;
 
@@ -13,8 +13,8 @@ use crate::with_dtype;
 pub const SHAPES: [&[usize]; 9] =
     [&[], &[7], &[3, 5], &[37, 66], &[2, 3, 41], &[0, 4], &[3, 0, 2], &[5, 1, 6], &[7, 3, 11, 2]];
 
-/// Tensors of the given shape that lie differently in memory, each with its name. The element at
-/// position `i` of the memory below is `f(i)`.
+/// Tensors of the given shape in different memory layouts, each with its name. The element at position `i` of the
+/// underlying memory is `f(i)`.
 ///
 /// Contiguous, transposed, flipped, every second element from an offset, repeated along the last
 /// axis, repeated along all axes but the last, and one element repeated everywhere.

@@ -1,8 +1,8 @@
-//! What tests are built from: every layout of a shape, deterministic elements of every dtype,
-//! index-by-index references and tolerances. Slow and obvious on purpose.
+//! Test helpers: every layout of a shape, deterministic elements of every dtype, index-by-index references and
+//! tolerances. The references are slow and simple on purpose.
 //!
 //! ```text
-//! layouts     one shape, eight ways to lie in memory
+//! layouts     one shape in eight memory layouts
 //! values      deterministic elements of any dtype
 //! reference   results computed one index at a time
 //! close       relative and absolute tolerance

@@ -1,4 +1,4 @@
-//! What only moves elements: gather, select, masks, nonzero, regions.
+//! Data movement: gather, select, masks, nonzero, regions.
 
 use super::{index_layouts, index_of, replaced, resized};
 use crate::any::{AnyTensor, FromNumber, Number};

@@ -28,14 +28,14 @@ pub use vjp::{AttentionVjp, attention_vjp};
 const QUERIES: usize = 64;
 const KEYS: usize = 512;
 
-/// What [`attention`] does with the scores.
+/// Options for the scores of [`attention`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AttentionOptions {
     /// Factor of the scores; `1/√d` if absent.
     pub scale: Option<f64>,
     /// Bound `cap > 0` of the scores, `cap·tanh(s/cap)`.
     pub softcap: Option<f64>,
-    /// Whether query i sees keys up to `i + keys − queries` only.
+    /// Mask for query i all keys after `i + keys − queries`.
     pub causal: bool,
 }
 
@@ -174,7 +174,7 @@ fn adjust<T: Float>(
     }
 }
 
-/// Where an index lies, counted from element `[0, 0, 0, 0]`.
+/// Offset of an index relative to element `[0, 0, 0, 0]`.
 fn position<T>(x: &Tensor<T>, at: [usize; 4]) -> isize {
     at.iter().zip(x.layout().strides()).map(|(&i, &s)| i as isize * s).sum()
 }

@@ -8,9 +8,9 @@ use t4a_algebra::Float;
 use super::geometry::Geometry;
 use crate::output::{Fresh, Full};
 
-/// Calls `body(len, valid, at)` for every run of neighbouring positions within one line of y, in the
-/// order of a row-major tile: `valid` is the part of the `len` positions that lies inside of x, and
-/// `at` where its first one reads in the planes of x.
+/// Calls `body(len, valid, at)` for every run of adjacent positions within one line of y, in the order of a row-major
+/// tile: `valid` is the range of the `len` positions inside x, and `at` the offset of its first element in the planes
+/// of x.
 #[inline(always)]
 fn for_each_line(
     g: &Geometry,

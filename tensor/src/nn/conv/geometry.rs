@@ -39,10 +39,10 @@ impl ConvOptions {
     }
 }
 
-/// All sizes. Per axis, window `t` element `k` lies at `t·stride + k·dilation − padding` of x.
+/// Sizes of a convolution. Per axis, element `k` of window `t` is at index `t·stride + k·dilation − padding` of x.
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
-    /// Spatial axes that callers see.
+    /// Number of spatial axes of the operands.
     pub(super) axes: usize,
     /// Images.
     pub(super) n: usize,
@@ -234,12 +234,12 @@ impl Geometry {
         self.shape([self.groups * self.o, self.c], self.k)
     }
 
-    /// Whether nothing is summed.
+    /// True if there are no elements to sum.
     pub(super) fn is_empty(&self) -> bool {
         [self.n, self.c, self.o].contains(&0) || self.planes().contains(&0)
     }
 
-    /// The same with fewer positions along an axis.
+    /// The same geometry with fewer positions along an axis.
     pub(super) fn with_lines(&self, axis: usize, lines: usize) -> Self {
         let mut part = self.clone();
         part.y[axis] = lines;
@@ -276,25 +276,25 @@ impl Geometry {
         padded.filter(|&padded| padded <= 16 * (x + k + y) + (1 << 16))
     }
 
-    /// Whether there are too few channels for a matrix product (bench `nn`, rows `depthwise`).
+    /// True if there are too few channels for a matrix product (bench `nn`, rows `depthwise`).
     pub(super) fn is_thin(&self) -> bool {
         self.groups > 1 && self.c * self.o <= 4 && self.padded().is_some()
     }
 
-    /// Whether the planes of as many channels stay in the nearest caches, so that a matrix of windows
-    /// costs more than the padding (bench `nn`, rows `planes`).
+    /// True if the planes of `channels` channels fit in the inner caches, so that a matrix of windows costs more than
+    /// the padding (bench `nn`, rows `planes`).
     pub(super) fn is_small(&self, channels: usize) -> bool {
         const MOST: usize = 1 << 14;
         let small = |padded: usize| padded.saturating_mul(channels) <= MOST;
         !self.is_pointwise() && self.padded().is_some_and(small)
     }
 
-    /// Whether lines of y are whole vectors, and its channels whole groups of so many.
+    /// True if lines of y are multiples of `vector` and the channels of y are multiples of `together`.
     pub(super) fn has_whole_lines(&self, vector: usize, together: usize) -> bool {
         self.y[2].is_multiple_of(vector) && self.o.is_multiple_of(together)
     }
 
-    /// Whether the windows of all positions, in order, are x itself.
+    /// True if the matrix of windows is x itself.
     pub(super) fn is_pointwise(&self) -> bool {
         self.k == [1; 3] && self.stride == [1; 3] && self.padding == [0; 3] && self.x == self.y
     }
@@ -305,8 +305,7 @@ impl Geometry {
         [self.groups, self.o, self.c, k, y].iter().fold(self.n, |a, &b| a.saturating_mul(b))
     }
 
-    /// Positions `[lo, hi)` of y along an axis whose window element `k` lies inside of x, and the
-    /// place in x of position 0.
+    /// Positions `[lo, hi)` of y along an axis whose window element `k` is inside x, and the index in x of position 0.
     #[inline]
     pub(super) fn inside(&self, axis: usize, k: usize) -> (usize, usize, isize) {
         let s = self.stride[axis];

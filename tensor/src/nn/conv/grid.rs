@@ -112,7 +112,7 @@ pub(super) fn elements(g: &Geometry) -> impl Iterator<Item = [usize; 3]> + use<>
     (0..kd * kh * kw).map(move |k| [k / (kh * kw), k / kw % kh, k % kw])
 }
 
-/// Where every window element of `channels` channels reads, whose grids lie one behind the other.
+/// Offset of every window element of `channels` channels with consecutive grids.
 pub(super) fn taps(channels: usize, grid: &Grid, places: &[usize]) -> Result<Vec<usize>> {
     let of = |channel: usize| places.iter().map(move |place| channel * grid.len() + place);
     collect(channels * places.len(), (0..channels).flat_map(of))

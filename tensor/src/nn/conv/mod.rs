@@ -45,11 +45,10 @@ use geometry::Geometry;
 /// `y[n, o, t] = β[o] + Σ_{c,k} w[o, c, k]·x[n, c, t·s + k·d − p]`.
 ///
 /// Shapes: `x: [N, C, …]`, `weight: [O, C/groups, …]`, `bias: [O]`, one to three spatial axes;
-/// `y: [N, O, …]` with `⌊(size + p + p′ − d·(k − 1) − 1)/s⌋ + 1` positions along an axis, where p
-/// zeros lie before and p′ behind x.
-///
-/// Cost: 2·N·O·(C/groups)·positions·window operations; scratch below 1 MiB per thread for windows
-/// of up to 1024 elements, then of 64 windows or 16 MiB, at least one window.
+/// `y: [N, O, …]` with `⌊(size + p + p′ − d·(k − 1) − 1)/s⌋ + 1` positions along an axis, where x is padded with p
+/// zeros before and p′ after.
+/// Cost: 2·N·O·(C/groups)·positions·window operations; scratch below 1 MiB per thread for windows of up to 1024
+/// elements, otherwise for 64 windows or 16 MiB, at least one window.
 ///
 /// # Errors
 /// [`TensorError::Shape`], [`TensorError::ShapeMismatch`], [`TensorError::Value`] for options
@@ -121,11 +120,11 @@ fn filled<T: Float>(shape: &Dims, bias: Option<&Tensor<T>>) -> Result<Tensor<T>>
     to_contiguous(&bias.reshape(&column)?.expand(shape)?)
 }
 
-/// Whether sums of shifted copies are faster than a product: with as many registers as [`sums::WIDE`] channels
-/// need, for planes that are not mostly padding (bench `nn`, rows `conv`).
+/// True if sums of shifted copies are faster than a product: with as many registers as [`sums::WIDE`] channels need,
+/// for planes that are not mostly padding (bench `nn`, rows `conv`).
 fn is_direct<T: Float>(g: &Geometry, most: usize) -> bool {
     const MOST_BYTES: usize = 1 << 20;
-    // What is computed of a plane, or of the last two axes.
+    // Computed elements of a plane, or of the last two axes.
     let lines = if g.y[0] == 1 { g.y[1] } else { g.on_grid(1) };
     let useful = 2 * lines * g.on_grid(2) <= 3 * g.y[1] * g.y[2];
     let wide = most == sums::WIDE && g.o >= sums::WIDE;

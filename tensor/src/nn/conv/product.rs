@@ -26,7 +26,7 @@ const TILE_BYTES: usize = 256 << 10;
 const LEAST: usize = 64;
 /// Bytes of a tile of that few positions.
 const MOST_BYTES: usize = 16 << 20;
-/// How the matrix of windows is cut.
+/// Tile sizes of the matrix of windows.
 struct Tiles {
     /// Channels of x per tile.
     channels: usize,

@@ -1,8 +1,8 @@
 //! Convolutions as sums of shifted copies, without a matrix of windows.
 //!
-//! With t on the pitch of a phase of the grid all lines of a strip are a single long run, without edges; what lies
-//! between them is computed and not used. The adjoint is the same sum over shifted copies of y, with windows that
-//! run the other way or, for other strides than 1, once per phase.
+//! With t on the pitch of a phase of the grid all lines of a strip form one long run without edges; elements between
+//! the lines are computed and discarded. The adjoint is the same sum over shifted copies of y, with reversed windows
+//! or, for strides other than 1, once per phase.
 
 use std::ops::Range;
 
@@ -45,7 +45,7 @@ fn packed<T: Float>(
     Ok(out)
 }
 
-/// What sums of some channels of a group begin with.
+/// Initial values of the sums of some channels of a group: the bias or 0.
 fn begun<T: Float>(bias: Option<&[T]>, first: usize, channels: &Range<usize>) -> [T; WIDE] {
     let mut init = [T::ZERO; WIDE];
     if let Some(bias) = bias {
@@ -153,13 +153,13 @@ fn sums<T: Float>(
     Ok(out.with_route(Route::native(Path::Fused)))
 }
 
-/// What the adjoint reads of y: for every phase of x its window elements, sorted by phase.
+/// Access pattern of the adjoint in y: for every phase of x its window elements, sorted by phase.
 struct Reads {
     from: Grid,
     to: Grid,
     /// Zeros before y.
     most: [usize; 3],
-    /// Phase, window element and place in a plane of y.
+    /// Phase, window element and offset in a plane of y.
     all: Vec<(usize, usize, usize)>,
     run: usize,
 }
@@ -239,7 +239,7 @@ pub(super) fn adjoint<T: Float>(
                 for phase in 0..phases {
                     let own = reads.of(phase);
                     let (first, last) = (own.start * g.o, own.end * g.o);
-                    // The last block may reach into the next phase, which comes later.
+                    // The last block may overlap the next phase, which is written later.
                     dispatch(Sum {
                         src: &src,
                         offsets: &offsets[first..last],

@@ -6,12 +6,12 @@ use super::geometry::Geometry;
 use super::grid::{Grid, windows};
 use crate::error::Result;
 
-/// How y is cut.
+/// Sizes of the strips of y.
 #[derive(Clone, Copy)]
 pub(super) struct Size {
-    /// Channels of x that are spread.
+    /// Number of channels of x that are copied to the grid.
     pub(super) channels: usize,
-    /// Bytes of them on the grid at most, unless a strip then has fewer positions than `least`.
+    /// Maximum number of bytes on the grid, unless a strip then has fewer positions than `least`.
     pub(super) bytes: usize,
     /// Positions of y at least and at most, if a line has no more.
     pub(super) least: usize,
@@ -32,7 +32,7 @@ pub(super) struct Strips<'a> {
 
 /// One strip.
 pub(super) struct Strip {
-    /// What is read of a plane of x, its sizes, and where its first element lies on the grid.
+    /// Range of a plane of x that is read, its sizes, and the grid position of its first element.
     pub(super) x: Range<usize>,
     pub(super) size: [usize; 3],
     pub(super) at: [usize; 3],
@@ -91,7 +91,7 @@ impl<'a> Strips<'a> {
         let Self { g, axis, lines, .. } = *self;
         let first = i * lines;
         let count = lines.min(g.y[axis] - first);
-        // Zeros before x come first, counted from the first position that the strip reads.
+        // Zeros before x are counted from the first position that the strip reads.
         let (from, span) = (first * g.stride[axis], self.grid.size[axis] * g.stride[axis]);
         let begin = from.saturating_sub(g.padding[axis]).min(g.x[axis]);
         let end = (from + span).saturating_sub(g.padding[axis]).clamp(begin, g.x[axis]);

@@ -171,7 +171,7 @@ impl<T: Float> Dots<'_, T> {
         }
     }
 
-    /// Whether zeros behind the lines of y make zeros of everything that lies past a line.
+    /// True if all elements are finite, so that products with the zeros after the lines of y are zero.
     #[inline(always)]
     fn is_finite(&self) -> bool {
         let mut lanes = [T::ZERO; SLACK];
@@ -204,10 +204,10 @@ impl<T: Float> Loop for Dots<'_, T> {
 
 /// `w[r, i] = Σ_t x[offset_i + start(t)]·y[r, t]` for [`CHANNELS`] channels r of y and all taps i.
 pub(super) struct DotsTogether<'a, T> {
-    /// What is read, and [`SLACK`] elements.
+    /// Input, followed by [`SLACK`] elements.
     pub(super) x: &'a [T],
     pub(super) offsets: &'a [usize],
-    /// Where every block of y reads; one behind the other if this is nothing.
+    /// Input offset of every block of y; consecutive blocks if `None`.
     pub(super) starts: Option<&'a [usize]>,
     /// Elements of a block: of one register.
     pub(super) block: usize,
@@ -261,8 +261,8 @@ impl<T: Float> DotsTogether<'_, T> {
         assert!(run.is_multiple_of(B) && offsets.iter().all(fits));
         let read = |of: &[T], at: usize| -> [T; B] {
             debug_assert!(at + B <= of.len());
-            // SAFETY: blocks that lie inside of x from every offset on, and R times in y. With checks in
-            // the loop accumulators are stored at every step (rustc 1.95).
+            // SAFETY: blocks are inside x from every offset on, and R times in y. With bounds checks in the loop the
+            // compiler stores accumulators at every step (rustc 1.95).
             unsafe { of.as_ptr().add(at).cast::<[T; B]>().read() }
         };
         for from in (0..taps).step_by(G) {

@@ -40,12 +40,12 @@ const PARTS: usize = 4;
 /// An element that there is not.
 const OUTSIDE: usize = usize::MAX;
 
-/// Where a window element reads.
+/// Sampling point of a window element.
 #[derive(Clone, Copy)]
 struct Point<T> {
-    /// The elements above left, above right, below left and below right.
+    /// Offsets of the elements above left, above right, below left and below right.
     at: [usize; 4],
-    /// How far the point lies below and right of the first one.
+    /// Distances of the point below and right of the first element.
     h: T,
     w: T,
     mask: T,
@@ -100,7 +100,7 @@ impl<'a, T: Float> Operands<'a, T> {
         &self.x[(image * self.g.c + channel) * size..][..size]
     }
 
-    /// Where element `k` of an offset group reads at some positions.
+    /// Sampling points of element `k` of an offset group at some positions.
     fn points(
         &self,
         image: usize,

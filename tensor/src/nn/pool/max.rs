@@ -15,9 +15,9 @@ use crate::route::{Path, Route};
 use crate::storage::collect;
 use crate::tensor::Tensor;
 
-/// How many times as long as a line of x the line of all windows may be.
+/// Maximum ratio of the line of all windows to a line of x.
 const FAR: usize = 4;
-/// Elements of the planes that a task takes at least.
+/// Minimum number of elements of the planes of a task.
 const CHUNK: usize = 1 << 13;
 
 /// `y[n, c, i, j]` = the greatest element of window (i, j).
@@ -31,8 +31,7 @@ pub fn max_pool<T: Float>(x: &Tensor<T>, options: &PoolOptions) -> Result<Tensor
     Ok(pool::<T, false>("max_pool", x, options)?.0)
 }
 
-/// [`max_pool`], and for each window the place of its maximum in the plane of x, `i·W + j`; −1 for
-/// a window that lies outside.
+/// [`max_pool`], and for each window the index of its maximum in the plane of x, `i·W + j`; −1 for a window outside x.
 ///
 /// # Errors
 /// As [`max_pool`].
@@ -99,14 +98,14 @@ fn pool<T: Float, const INDICES: bool>(
     let out = Output::<T>::new(op, &shape)?;
     let indices = Output::<i64>::new(op, if INDICES { &shape } else { &[0] })?;
     let xs = x.as_slice().unwrap_or_default();
-    // Along a line: where windows of step s are runs, position u lies in phase u mod s at u div s.
+    // Along a line: windows of step s are contiguous in phases; position u is in phase u mod s at index u div s.
     let (step, padding) = (options.stride[1], options.padding[1]);
     let reach = ow.saturating_sub(1) * step + (options.window[1] - 1) * options.dilation[1] + 1;
-    // Windows that reach far beyond x, or lie far apart, are looked at one by one instead.
+    // Windows that extend far beyond x, or are far apart, are evaluated individually instead.
     let line = reach.max(padding + w).next_multiple_of(step);
     let far = line > FAR * (w + 1024);
     let pitch = if far { 0 } else { line / step };
-    // Each window's first column inside of x: the answer if all elements are −∞.
+    // First column of each window inside x: the argmax if all elements are −∞.
     let left = |j: usize| {
         let k = padding.saturating_sub(j * step).div_ceil(options.dilation[1]);
         let at = j * step + k * options.dilation[1];
@@ -159,11 +158,11 @@ struct Lines<'a, T, const INDICES: bool> {
     line: &'a mut [T],
     /// Elements of a phase.
     pitch: usize,
-    /// Whether there are no phases, because most of them would lie outside of x.
+    /// True if there are no phases, because most of them would be outside x.
     far: bool,
     /// First column of each window of a line, or −1.
     lefts: &'a [i32],
-    /// Places of the maxima of one line of y.
+    /// Indices of the maxima of one line of y.
     best: &'a mut [i32],
     ow: usize,
     options: PoolOptions,
@@ -200,7 +199,7 @@ impl<'o, T: Float, const INDICES: bool> Loop for Plane<'_, 'o, T, INDICES> {
     }
 }
 
-/// Where position `u` of a line lies in its phases.
+/// Index of position `u` of a line in its phases.
 #[inline(always)]
 fn shift(u: usize, step: usize, pitch: usize) -> usize {
     u % step * pitch + u / step
@@ -214,7 +213,7 @@ fn split<T: Float>(row: &[T], padding: usize, step: usize, pitch: usize, line: &
         2 => {
             let (pairs, last) = row.as_chunks::<2>();
             let (low, high) = line.split_at_mut(pitch);
-            // Even columns lie in the phase of the padding.
+            // Even columns are in the phase of the padding.
             let (even, odd) = if padding.is_multiple_of(2) {
                 (&mut low[padding / 2..], &mut high[padding / 2..])
             } else {

@@ -28,19 +28,19 @@ pub struct PoolOptions {
     pub padding: [usize; 2],
     /// Distance between the elements of a window; at least 1. Means take 1.
     pub dilation: [usize; 2],
-    /// Which windows may end behind the padded plane.
+    /// Rule for windows that end after the padded plane.
     pub overhang: Overhang,
 }
 
-/// Which windows count that end behind the padded plane.
+/// Rule for windows that end after the padded plane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overhang {
-    /// None: sizes are rounded down.
+    /// No such window: sizes are rounded down.
     #[default]
     Never,
-    /// The first one: sizes are rounded up. The first window of all lies inside.
+    /// One such window: sizes are rounded up. The first window of an axis is inside.
     Always,
-    /// The first one, if it begins before the padding behind x.
+    /// One such window, if it begins before the trailing padding.
     BeginsInside,
 }
 
@@ -80,7 +80,7 @@ fn positions(op: &'static str, x: &[usize], options: &PoolOptions) -> Result<[us
     for (axis, size) in [h, w].into_iter().enumerate() {
         let reach = window[axis].checked_sub(1).and_then(|k| k.checked_mul(dilation[axis]));
         let padded = padding[axis].checked_mul(2).and_then(|p| p.checked_add(size));
-        // How far past the padded plane a window may end.
+        // Maximum distance of the end of a window from the end of the padded plane.
         let past = match overhang {
             Overhang::BeginsInside => stride[axis].saturating_sub(1),
             Overhang::Never | Overhang::Always => 0,

@@ -1,15 +1,14 @@
-//! Planes resampled to another size, as images are: a filter along each axis.
+//! Resampling of planes to another size, as for images: a filter along each axis.
 //!
-//! Result i of n lies at position p of an axis of m elements,
+//! Result i of n is sampled at position p of an axis of m elements,
 //!
 //! ```text
 //! aligned corners   p = i·(m − 1)/(n − 1)            otherwise   p = (i + ½)·m/n − ½
 //! y[i, j] = Σ_{k, l} h(pᵢ − k)·h(qⱼ − l)·x[k, l]
 //! ```
 //!
-//! with the filters of [`Filter`]. Positions and weights are computed in `f64`. The filter runs along
-//! lines first and each line of x is filtered once (`taps`: which elements count for a result, and how
-//! much).
+//! with the filters of [`Filter`]. Positions and weights are computed in `f64`. The filter is applied along lines
+//! first, and each line of x is filtered once (`taps`: indices and weights of the elements).
 
 pub(super) use self::taps::cubic;
 
@@ -31,12 +30,12 @@ use crate::tensor::Tensor;
 /// Elements of a task at least.
 const CHUNK: usize = 1 << 14;
 
-/// Which elements count for a result, with weights that sum to 1.
+/// Weights of the elements of a result; they sum to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Filter {
-    /// Element `⌊i·m/n⌋`, whether corners are aligned or not.
+    /// Element `⌊i·m/n⌋`, independent of `align_corners`.
     Nearest,
-    /// Element `⌊(i + ½)·m/n⌋`, whether corners are aligned or not.
+    /// Element `⌊(i + ½)·m/n⌋`, independent of `align_corners`.
     NearestExact,
     /// The two neighbours, linearly; the first and last element go on outside.
     Linear,
@@ -48,12 +47,12 @@ pub enum Filter {
     Lanczos3,
 }
 
-/// How planes are resampled.
+/// Options of resampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ResampleOptions {
     /// The filter along both axes.
     pub filter: Filter,
-    /// Whether the first and last elements lie where they lay.
+    /// Keep the positions of the first and last elements.
     pub align_corners: bool,
 }
 

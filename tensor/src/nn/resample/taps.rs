@@ -1,4 +1,4 @@
-//! Which elements along an axis count for each result, and how much.
+//! Indices and weights of the elements of each result along an axis.
 
 use std::f64::consts::PI;
 
@@ -8,7 +8,7 @@ use super::{Filter, ResampleOptions};
 use crate::error::Result;
 use crate::storage::collect;
 
-/// What a result reads: neighbouring elements, or the same one again where the axis ends.
+/// Indices and weights of a result: adjacent elements, with indices clamped to the axis.
 #[derive(Clone, Copy)]
 pub(super) struct Taps<T, const N: usize> {
     pub(super) at: [usize; N],

@@ -72,7 +72,7 @@ fn vjps_of_softmax_agree_with_finite_differences() {
         let dx = softmax::log_softmax_vjp(&y, &dy, axis).unwrap();
         assert_vjp(&x, &dx, &dy, |x| softmax::log_softmax(x, axis).unwrap());
     }
-    // A cotangent that lies otherwise than the result.
+    // A cotangent with another layout than the result.
     let (x, dy) = (random(&[4, 6], 3), random(&[6, 4], 4).swap_axes(0, 1).unwrap());
     let y = softmax::softmax(&x, 1).unwrap();
     let dx = softmax::softmax_vjp(&y, &dy, 1).unwrap();

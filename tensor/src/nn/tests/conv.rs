@@ -169,7 +169,7 @@ fn cotangents_satisfy_the_adjoint_identity() {
 #[test]
 fn transposed_convolutions_are_adjoint_to_convolutions() {
     for row in ROWS {
-        // Positions past those that windows reach, so that the sizes come back.
+        // Output padding: positions of x that no window reaches.
         let y_shape = row.y_shape();
         let extra: Vec<usize> = (0..row.x.len())
             .map(|i| {

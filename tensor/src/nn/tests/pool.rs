@@ -15,7 +15,7 @@ const ROWS: &[Row] = &[
     ([9, 8], [2, 3], [1, 2], [1, 2], [3, 2]),
     ([6, 1], [3, 1], [2, 1], [1, 0], [1, 1]),
     ([20, 70], [3, 3], [2, 2], [1, 1], [1, 1]),
-    // Windows that lie outside altogether.
+    // Windows entirely outside x.
     ([3, 3], [1, 1], [2, 2], [2, 2], [1, 1]),
 ];
 
@@ -37,7 +37,7 @@ fn size(row: &Row, overhang: Overhang) -> [usize; 2] {
     })
 }
 
-/// Elements of a window: places inside of x, and how many lie inside of the padded plane.
+/// Elements of a window: indices inside x, and number of elements inside the padded plane.
 fn window(row: &Row, at: &[usize]) -> (Vec<[usize; 2]>, usize) {
     let &(x, k, s, p, d) = row;
     let (mut inside, mut padded) = (Vec::new(), 0);
