@@ -1,6 +1,6 @@
-//! Gather, scatter, select and masks with any indices, on operands of any layout.
+//! Gather, scatter, select and masks with arbitrary indices, on operands of any layout.
 //!
-//! An index outside of its axis is an error and leaves every operand as it was.
+//! An index out of range is an error and leaves every operand unchanged.
 
 use t4a_tensor::index::Reduction;
 use t4a_tensor::{AnyTensor, DType};
@@ -11,7 +11,7 @@ use crate::reference::{Naive, indices, position, stored, value, values};
 const INTS: [DType; 8] =
     [DType::I64, DType::I32, DType::I16, DType::I8, DType::U64, DType::U32, DType::U16, DType::U8];
 
-/// A tensor of a shape, in some layout.
+/// Copies a tensor into a randomly chosen layout.
 fn laid_out(input: &mut Input<'_>, x: AnyTensor) -> AnyTensor {
     let axes: Vec<usize> = (0..x.rank()).rev().collect();
     match input.below(4) {
@@ -24,7 +24,7 @@ fn laid_out(input: &mut Input<'_>, x: AnyTensor) -> AnyTensor {
             let back = x.flip(&axes).and_then(|x| x.to_contiguous());
             back.and_then(|x| x.flip(&axes)).expect("axes inside")
         }
-        // A part of a longer tensor.
+        // A slice of a longer tensor.
         _ if x.rank() > 0 => {
             let axis = input.below(x.rank());
             let n = x.shape()[axis];
@@ -35,7 +35,7 @@ fn laid_out(input: &mut Input<'_>, x: AnyTensor) -> AnyTensor {
     }
 }
 
-/// Indices around `0..limit`, now and then outside.
+/// Indices in `0..limit`, occasionally out of range.
 fn index_tensor(input: &mut Input<'_>, shape: &[usize], limit: usize) -> (Naive, AnyTensor) {
     let dtype = input.pick(&INTS);
     let wild = input.once_in(4);
@@ -47,7 +47,7 @@ fn index_tensor(input: &mut Input<'_>, shape: &[usize], limit: usize) -> (Naive,
         }
     });
     let tensor = naive.tensor(dtype);
-    // What the dtype made of them.
+    // The values after the conversion to the dtype.
     let naive = Naive::of(&tensor);
     (naive, laid_out(input, tensor))
 }
@@ -66,7 +66,7 @@ fn combine(reduction: Reduction, dtype: DType, old: f64, new: f64) -> f64 {
         Reduction::Min => old.min(new),
         _ => old.max(new),
     };
-    // Integers wrap.
+    // Integer overflow wraps.
     match dtype {
         DType::I8 => (v as i64 as i8).into(),
         DType::U8 => (v as i64 as u8).into(),
@@ -76,7 +76,7 @@ fn combine(reduction: Reduction, dtype: DType, old: f64, new: f64) -> f64 {
     }
 }
 
-/// Checks the result of an operation, or that it was refused.
+/// Compares the result of an operation; without an expected result, it must be an error.
 #[track_caller]
 fn check(got: Result<AnyTensor, t4a_tensor::TensorError>, want: Option<Naive>, context: &str) {
     match (got, want) {
@@ -86,7 +86,7 @@ fn check(got: Result<AnyTensor, t4a_tensor::TensorError>, want: Option<Naive>, c
     }
 }
 
-/// Runs a case.
+/// Runs one case.
 pub fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let input = &mut input;
@@ -102,10 +102,10 @@ pub fn run(bytes: &[u8]) {
     let reductions =
         [Reduction::Assign, Reduction::Add, Reduction::Mul, Reduction::Min, Reduction::Max];
     let reduction = input.pick(&reductions);
-    // Sums and products in 16 bits and of what does not compare have tests of their own.
+    // Combining reductions of 16-bit and complex elements are tested elsewhere.
     let plain = matches!(reduction, Reduction::Assign);
     let combines = plain || !(dtype.is_complex() || matches!(dtype, DType::F16 | DType::BF16));
-    // A scatter by its definition; `place` is where an element goes along the axis.
+    // Reference scatter; `place` maps an index to its target position along the axis.
     let scattered = |to: &[usize], new: &Naive, place: &dyn Fn(&[usize]) -> usize| {
         let mut out = naive.clone();
         for i in indices(to) {
@@ -170,7 +170,7 @@ pub fn run(bytes: &[u8]) {
             assert_eq!(Naive::of(&keep), naive);
         }
         4 => {
-            // Tuples that name the first k axes.
+            // Index tuples for the first k axes.
             let k = input.below(shape.len() + 1);
             let n = input.below(5);
             let small = shape[..k].iter().copied().min().unwrap_or(1);
@@ -206,7 +206,7 @@ pub fn run(bytes: &[u8]) {
             assert_eq!(Naive::of(&keep), naive);
         }
         _ => {
-            // Shapes that do not fit are refused, whatever the indices.
+            // Shapes that do not match are rejected for any indices.
             let mut to = shape.clone();
             to.push(input.below(3) + 2);
             let (_, tensor) = index_tensor(input, &to, limit);

@@ -1,22 +1,20 @@
-//! Fuzz targets: each reads a case from bytes, runs it on the engine, and compares with a naive
-//! reference.
+//! Fuzz targets: each decodes a case from bytes, runs it on the engine, and compares with a naive reference.
 //!
 //! ```text
-//! input      bytes as choices: mostly small numbers, now and then absurd ones
-//! views      chains of views, then an operation on what they show
-//! indices    gather, scatter, select, masks with any indices
+//! input      bytes as choices: mostly small numbers, occasionally extreme ones
+//! views      chains of views, then an operation on the resulting view
+//! indices    gather, scatter, select, masks with arbitrary indices
 //! windows    options of convolutions and pools
-//! einsum     subscripts, shapes, paths, budgets; every semiring and its derivatives
-//! messages   operations as they are sent, with changed data, tensors and flags
-//! stored     structured tensors as data, with changed bytes
+//! einsum     subscripts, shapes, paths, memory budgets; every semiring and its derivatives
+//! messages   serialised operations with modified data, tensors and flags
+//! stored     serialised structured tensors with modified bytes
 //! ```
 //!
-//! A case ends in the result of the reference or, if the reference has none, in a typed error. It
-//! may panic in no other way, and takes memory in proportion to its operands and results.
+//! The outcome of a case is the result of the reference or, if the reference has none, a typed error. Any other panic
+//! is a failure, and memory use must be proportional to the operands and results.
 //!
-//! `tests/fuzz.rs` runs every target for a short while on any toolchain, and
-//! `tests/conformance/fuzz_*.rs` of the workspace those that go through Burn. CONTRIBUTING tells how to
-//! run them for long, and under Miri.
+//! `tests/fuzz.rs` runs every target briefly on any toolchain, and `tests/conformance/fuzz_*.rs` of the workspace runs
+//! the targets that use Burn. CONTRIBUTING describes long runs and runs under Miri.
 
 pub mod einsum;
 pub mod indices;

@@ -1,7 +1,7 @@
-//! Messages of operations over a wire, valid ones and what is left of them after a few changes.
+//! Serialised operations: valid messages, and messages with a few modifications.
 //!
-//! A message is answered or refused; which of both is not compared, since operations have tests of their own.
-//! The tensors have few elements, so memory beyond a bound is a fault of the message.
+//! A message is executed or rejected; the choice is not compared, since operations have tests of their own. The tensors
+//! have few elements, so memory use beyond a bound is a failure.
 
 #[path = "../../operations/tests/table/mod.rs"]
 mod table;
@@ -51,7 +51,7 @@ fn tensor(x: &Value<Eager>) -> AnyTensor {
     x.expect("an operand of the table").clone()
 }
 
-/// Variants with other numbers of operands.
+/// Variants of layers with other numbers of operands.
 fn layers() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
     let floats = table::floats;
     let mask = AnyTensor::zeros(&[1, 1, 3, 1], DType::Bool).expect("small");
@@ -71,7 +71,7 @@ fn layers() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
     all
 }
 
-/// Every operation on matrices, real and complex.
+/// Every matrix operation, real and complex.
 fn matrices() -> Vec<(AnyOperation, Vec<Value<Eager>>)> {
     let (degeneracy, function) = (Degeneracy::default(), Elementary::Pow(0.5));
     let all: Vec<MatrixOp> = vec![
@@ -120,7 +120,7 @@ fn metas(tensors: &[AnyTensor]) -> Vec<Meta> {
     tensors.iter().map(meta).collect()
 }
 
-/// An operation of the table, or a derivative of it, with the tensors that it takes; with flags changed if there are any.
+/// An operation of the table or one of its derivatives, with operands; flags are occasionally modified.
 fn valid(input: &mut Input<'_>) -> (AnyOperation, Vec<AnyTensor>) {
     let (op, inputs) = TABLE[(input.word() % TABLE.len() as u64) as usize].clone();
     let mut all = inputs.clone();
@@ -152,14 +152,14 @@ fn valid(input: &mut Input<'_>) -> (AnyOperation, Vec<AnyTensor>) {
             Vjp::new(op.clone(), given, wanted).ok().map(AnyOperation::from)
         }
     };
-    // Without a derivative of these flags there is the operation.
+    // If there is no derivative for these flags, the operation itself is used.
     match derivative {
         Some(derivative) => (derivative, all),
         None => (op, inputs),
     }
 }
 
-/// A tensor of the same kind with something else: a dtype, an axis, elements.
+/// The tensor with a modified dtype, axis or element.
 fn changed(input: &mut Input<'_>, x: &AnyTensor) -> AnyTensor {
     let mut shape = x.shape().to_vec();
     let dtype = match input.below(3) {
@@ -209,7 +209,7 @@ fn change_flags(input: &mut Input<'_>, flags: &mut Vec<bool>) {
     }
 }
 
-/// Words of a message with a few bytes of its data changed.
+/// Modifies a few data bytes of a message.
 fn change_words(input: &mut Input<'_>, words: &mut [u64]) {
     let mut bytes: Vec<u8> = words[2..].iter().flat_map(|word| word.to_le_bytes()).collect();
     for _ in 0..=input.below(2) {
@@ -217,7 +217,7 @@ fn change_words(input: &mut Input<'_>, words: &mut [u64]) {
         bytes[at] = match input.below(4) {
             0 => bytes[at] ^ 1 << input.below(8),
             1 => input.byte(),
-            // Small numbers, and the widths of others.
+            // Small numbers, and MessagePack markers of wider numbers.
             2 => input.below(8) as u8,
             _ => input.pick(&[0xc0, 0xc2, 0xc3, 0xcc, 0xcd, 0xce, 0xcf, 0xd0, 0xd3, 0x7f, 0xff]),
         };
@@ -227,7 +227,7 @@ fn change_words(input: &mut Input<'_>, words: &mut [u64]) {
     }
 }
 
-/// Runs a case.
+/// Runs one case.
 pub fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let input = &mut input;

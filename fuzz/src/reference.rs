@@ -1,44 +1,44 @@
-//! The naive side: tensors as shapes and values, one element at a time.
+//! Naive reference: tensors as shapes and values, processed one element at a time.
 
 use t4a_tensor::any::Number;
 use t4a_tensor::{AnyTensor, DType, Tensor};
 
-/// A shape and its elements in row-major order.
+/// A shape with its elements in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Naive {
-    /// Sizes.
+    /// Size of each axis.
     pub shape: Vec<usize>,
-    /// Elements.
+    /// Elements in row-major order.
     pub data: Vec<f64>,
 }
 
 impl Naive {
-    /// A tensor whose element at an index is `f(index)`.
+    /// Builds a tensor whose element at an index is `f(index)`.
     pub fn build(shape: &[usize], mut f: impl FnMut(&[usize]) -> f64) -> Self {
         let data = indices(shape).map(|index| f(&index)).collect();
         Self { shape: shape.to_vec(), data }
     }
 
-    /// The element at an index.
+    /// Element at an index.
     pub fn at(&self, index: &[usize]) -> f64 {
         self.data[position(&self.shape, index)]
     }
 
-    /// The elements of a tensor of the engine, read one by one.
+    /// Reads the elements of an engine tensor one by one.
     pub fn of(x: &AnyTensor) -> Self {
         let x = x.clone().cast(DType::F64).expect("a cast of few elements");
         let x = x.typed::<f64>().expect("cast just now");
         Self::build(x.shape(), |index| x.get(index).expect("an index inside"))
     }
 
-    /// The same as a tensor of the engine.
+    /// Converts to an engine tensor.
     pub fn tensor(&self, dtype: DType) -> AnyTensor {
         let x = Tensor::from_slice(&self.data, &self.shape).expect("as many as the shape has");
         AnyTensor::from(x).cast(dtype).expect("a cast of few elements")
     }
 }
 
-/// Numbers that every dtype holds, `bool` as whether they are 0.
+/// Numbers that every dtype represents; as `bool`, true if they are not 0.
 pub fn value(i: usize) -> f64 {
     [0.0, 1.0, 3.0, 2.0, 7.0, 5.0, 1.0, 4.0, 0.0, 6.0, 2.0][i % 11]
 }
@@ -50,7 +50,7 @@ pub fn values(shape: &[usize], dtype: DType) -> AnyTensor {
     Naive { shape: shape.to_vec(), data }.tensor(dtype)
 }
 
-/// What a number becomes in a dtype, as an `f64`.
+/// A number after conversion to a dtype, as an `f64`.
 pub fn stored(v: f64, dtype: DType) -> f64 {
     let x = AnyTensor::full(&[], Number::Float(v), dtype).expect("one element");
     Naive::of(&x).data[0]

@@ -1,4 +1,4 @@
-//! Stored structured tensors with a few bytes changed: refused, or tensors that can be used.
+//! Serialised structured tensors with a few modified bytes: rejected, or tensors that can be used.
 
 use std::fmt::Display;
 
@@ -13,12 +13,12 @@ use t4a_structured::{
 
 use crate::input::Input;
 
-/// Elements of dense tensors that are made.
+/// Maximum number of elements of the dense tensors that are built.
 const MOST_ELEMENTS: usize = 1 << 16;
 
-/// The operations on a tensor that was read.
+/// Operations executed on a deserialised tensor.
 trait Usable: Serialize + DeserializeOwned + Display {
-    /// Sizes of the dense tensor.
+    /// Shape of the dense tensor.
     fn sizes(&self) -> Vec<usize>;
 
     fn run(&self);
@@ -70,7 +70,7 @@ impl Usable for DiagTensor {
     }
 }
 
-/// Bytes of a form of data changed in some places.
+/// Serialised data with a few modified bytes.
 fn changed(input: &mut Input<'_>, mut bytes: Vec<u8>, is_text: bool) -> Vec<u8> {
     for _ in 0..=input.below(3) {
         let at = (input.word() % bytes.len() as u64) as usize;
@@ -86,7 +86,7 @@ fn changed(input: &mut Input<'_>, mut bytes: Vec<u8>, is_text: bool) -> Vec<u8> 
             4 if is_text => bytes[at] = input.pick(b"[]{},-:"),
             4 => bytes[at] = input.pick(&[0xc0, 0xcb, 0xcc, 0xcf, 0xd0, 0xd3, 0x90, 0xdd]),
             _ if is_text => {
-                // Another digit where there is one.
+                // Replaces the next digit, if there is one.
                 let digit = bytes[at..].iter().position(u8::is_ascii_digit);
                 if let Some(next) = digit {
                     bytes[at + next] = b'0' + input.below(10) as u8;
@@ -127,7 +127,7 @@ fn check<T: Usable>(input: &mut Input<'_>, tensor: &T) {
     assert!(rmp_serde::from_slice::<T>(&again).is_ok(), "what was stored can be read");
 }
 
-/// A tensor of up to four legs, the first two fused now and then.
+/// A tensor with up to four legs; the first two are occasionally fused.
 fn graded<S: Sector + Serialize + DeserializeOwned>(input: &mut Input<'_>, sectors: &[S]) {
     let direction = |input: &mut Input<'_>| input.pick(&[Direction::Out, Direction::In]);
     let mut leg = || {
@@ -154,7 +154,7 @@ fn graded<S: Sector + Serialize + DeserializeOwned>(input: &mut Input<'_>, secto
     check(input, &tensor);
 }
 
-/// Runs a case.
+/// Runs one case.
 pub fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let input = &mut input;

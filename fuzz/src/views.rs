@@ -1,7 +1,7 @@
-//! Chains of views, then an operation on what they show.
+//! Chains of views, then an operation on the resulting view.
 //!
-//! The reference knows views as maps of indices, evaluated backwards in 128 bits: which element of
-//! the first tensor a view shows at an index. It has no strides.
+//! The reference represents a view as a map of indices, evaluated backwards in 128-bit integers: from an index of the
+//! view to an element of the first tensor. It has no strides.
 
 use t4a_tensor::index::Span;
 use t4a_tensor::layout::MAX_NUMEL;
@@ -10,12 +10,12 @@ use t4a_tensor::{AnyTensor, DType, Slice};
 use crate::input::Input;
 use crate::reference::{Naive, position, stored, value, values};
 
-/// Views in a chain.
+/// Maximum number of views in a chain.
 const LENGTH: usize = 8;
-/// Elements up to which operations compute.
+/// Maximum number of elements for which operations are computed.
 const FEW: usize = 2000;
 
-/// A view with its arguments.
+/// A view operation with its arguments.
 #[derive(Clone, Debug)]
 enum View {
     Permute(Vec<usize>),
@@ -32,7 +32,7 @@ enum View {
     Slice(Vec<Slice>),
 }
 
-/// Number of elements, if it and every part of the shape can be counted.
+/// Number of elements; `None` if it, or the product of the nonzero sizes, exceeds the limit.
 fn count(shape: &[usize]) -> Option<u128> {
     let others = shape.iter().filter(|&&n| n != 0).try_fold(1u128, |all, &n| {
         all.checked_mul(n as u128).filter(|&all| all <= MAX_NUMEL as u128)
@@ -79,7 +79,7 @@ impl View {
             9 => Self::Unsqueeze(input.below(rank + 2)),
             10 => Self::Squeeze(axis(input)),
             11 => {
-                // A factorisation of the count, or anything.
+                // A factorisation of the element count, or arbitrary sizes.
                 let mut rest = count(shape).unwrap_or(1);
                 let mut to = Vec::new();
                 for _ in 0..input.below(4) {
@@ -114,7 +114,7 @@ impl View {
         }
     }
 
-    /// The shape of the view, if it is one.
+    /// Shape of the view; `None` if the arguments are invalid.
     fn shape(&self, shape: &[usize]) -> Option<Vec<usize>> {
         let rank = shape.len();
         let axis = |a: usize| (a < rank).then_some(a);
@@ -212,7 +212,7 @@ impl View {
         Some(out)
     }
 
-    /// The index that the view shows at an index; `shape` is what it is a view of.
+    /// Maps an index of the view to an index of its source, which has shape `shape`.
     fn source(&self, shape: &[usize], index: &[usize]) -> Vec<usize> {
         let mut from = index.to_vec();
         match self {
@@ -290,7 +290,7 @@ impl View {
     }
 }
 
-/// First index and length of a slice as Python has them.
+/// First index and length of a slice with Python semantics.
 fn python(slice: &Slice, size: usize) -> Option<(i128, usize)> {
     let (n, step) = (size as i128, slice.step as i128);
     let at = |bound: Option<isize>, default: i128| match bound {
@@ -311,13 +311,13 @@ fn python(slice: &Slice, size: usize) -> Option<(i128, usize)> {
     Some((start, len as usize))
 }
 
-/// Runs a case.
+/// Runs one case.
 pub fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let dtype = input.pick(&DType::ALL);
     let base = input.small_shape(4);
     let mut x = values(&base, dtype);
-    // Every view with the shape that it is a view of.
+    // Every view with the shape of its source.
     let mut chain: Vec<(View, Vec<usize>)> = Vec::new();
     for _ in 0..LENGTH {
         if input.is_over() {
@@ -326,7 +326,7 @@ pub fn run(bytes: &[u8]) {
         let view = View::read(&mut input, x.shape());
         let copies = matches!(view, View::Reshape(_)) && x.numel() > FEW;
         if copies && !matches!(x.layout().reshape(&[x.numel()]), Ok(Some(_))) {
-            // A reshape that may have to copy.
+            // A reshape that may require a copy.
             continue;
         }
         let want = view.shape(x.shape());
@@ -357,7 +357,7 @@ pub fn run(bytes: &[u8]) {
     operate(&x, &naive, &mut input);
 }
 
-/// Compares some elements of a large view, by views of one element.
+/// Compares some elements of a large view, through views of one element.
 fn look(x: &AnyTensor, input: &mut Input<'_>, shown: &dyn Fn(&[usize]) -> f64) {
     for _ in 0..4 {
         let index: Vec<usize> = x.shape().iter().map(|&n| input.word() as usize % n).collect();
@@ -369,7 +369,7 @@ fn look(x: &AnyTensor, input: &mut Input<'_>, shown: &dyn Fn(&[usize]) -> f64) {
     }
 }
 
-/// An operation on a view of few elements.
+/// An operation on a view with few elements.
 fn operate(x: &AnyTensor, naive: &Naive, input: &mut Input<'_>) {
     let (shape, dtype) = (naive.shape.clone(), x.dtype());
     let rank = shape.len();
@@ -377,12 +377,12 @@ fn operate(x: &AnyTensor, naive: &Naive, input: &mut Input<'_>) {
     match input.below(8) {
         0 => same(&x.to_contiguous().expect("few elements"), naive),
         1 => {
-            // Truths: no rounding, in every dtype.
+            // Logical reductions: exact in every dtype.
             let axes: Vec<usize> = (0..rank).filter(|_| input.once_in(2)).collect();
             let mut kept = shape.clone();
             axes.iter().for_each(|&a| kept[a] = 1);
             if count(&kept).is_none_or(|n| n > FEW as u128) {
-                // Nothing reduced to many results.
+                // A reduction of an empty tensor to many elements is skipped.
                 return;
             }
             let out = x.any(&axes).expect("axes inside");
@@ -443,7 +443,7 @@ fn operate(x: &AnyTensor, naive: &Naive, input: &mut Input<'_>) {
             same(&x.repeat(axis, 2).expect("few elements"), &want);
         }
         5 => {
-            // A region of a tensor that shares its memory, or has it alone.
+            // A region of a tensor, with shared or uniquely owned memory.
             let spans: Vec<Span> = (0..input.below(rank + 1))
                 .map(|_| Span { start: input.size(), len: input.size(), step: input.step() })
                 .collect();

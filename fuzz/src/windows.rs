@@ -1,4 +1,4 @@
-//! Options of convolutions and pools, small and absurd.
+//! Options of convolutions and pools, small and extreme.
 
 use t4a_tensor::nn::conv::{ConvOptions, conv, conv_transpose, conv_weight, conv_x};
 use t4a_tensor::nn::pool::{
@@ -10,14 +10,14 @@ use t4a_tensor::{Result, Tensor};
 use crate::input::Input;
 use crate::reference::{indices, position, value};
 
-/// Elements of a result up to which it is computed at all.
+/// Maximum number of elements of a result that is computed.
 const FEW: usize = 3000;
 
 fn tensor(shape: &[usize]) -> Tensor<f64> {
     Tensor::from_fn(shape, |i| value(i + shape.len())).expect("few elements")
 }
 
-/// A size of 1 to 4, now and then anything.
+/// A size from 1 to 4, occasionally arbitrary.
 fn option(input: &mut Input<'_>) -> usize {
     if input.once_in(6) { input.size() } else { 1 + input.below(4) }
 }
@@ -28,7 +28,7 @@ fn positions(size: usize, k: usize, s: usize, [p, q]: [usize; 2], d: usize) -> O
     (room >= 0 && s > 0 && d > 0).then(|| usize::try_from(room / s as i128 + 1).ok())?
 }
 
-/// Runs a case.
+/// Runs one case.
 pub fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     if input.once_in(2) { pools(&mut input) } else { convolutions(&mut input) }
@@ -64,10 +64,10 @@ fn convolutions(input: &mut Input<'_>) {
     let results = |sizes: &Vec<usize>| {
         sizes.iter().try_fold((o * groups) as u128, |n, &s| n.checked_mul(s as u128))
     };
-    // Where there are more, a machine may have the memory, and computes them for hours.
+    // Results of intermediate size are skipped: memory may suffice, but the computation would take hours.
     let runs = |n: Option<u128>| n.is_none_or(|n| n <= FEW as u128 || n > 1 << 50);
     if input.once_in(3) {
-        // The adjoint as an operation of its own: results may be large, errors are typed.
+        // The transposed convolution as a separate operation: results may be large, errors are typed.
         let extra: Vec<usize> = (0..axes).map(|_| input.below(2)).collect();
         let y: Vec<usize> = [x[0], w[0]].into_iter().chain(x[2..].iter().copied()).collect();
         let reach = |i: usize| {
@@ -98,7 +98,7 @@ fn convolutions(input: &mut Input<'_>) {
     let mut shape = vec![x[0], groups * o];
     shape.extend_from_slice(&sizes);
     assert_eq!(y.shape(), shape);
-    // Where window element k of position t lies in x, if it does.
+    // Position in x of window element k at output position t; `None` for padding.
     let place = |t: &[usize], k: &[usize]| -> Option<Vec<usize>> {
         let at = |i: usize| {
             let [s, p, d] = [options.stride[i], options.padding[i], options.dilation[i]];
@@ -125,7 +125,7 @@ fn convolutions(input: &mut Input<'_>) {
             dx[position(&x, &from)] += g * u;
             dw[position(&w, &tap)] += g * v;
         }
-        // Small integers are exact in any order.
+        // Sums of small integers are exact in any order.
         assert_eq!(y.get(&index), Some(sum), "{x:?} {w:?} {options:?} {index:?}");
     }
     let got = conv_x(&x, &wt, &dy, &options).expect("the shapes of the forward pass");
@@ -134,7 +134,7 @@ fn convolutions(input: &mut Input<'_>) {
     assert_eq!(got.to_vec().expect("few elements"), dw, "{x:?} {w:?} {options:?}");
 }
 
-/// Whether options are so large that the engine may refuse them.
+/// True if the options are so large that the engine may reject them.
 fn refused(x: &[usize], w: &[usize], options: &ConvOptions) -> bool {
     let all = [&options.stride, &options.padding, &options.padding_end, &options.dilation];
     let far = all.into_iter().flatten().any(|&v| v > 1 << 44);
@@ -224,7 +224,7 @@ fn pools(input: &mut Input<'_>) {
     mean_pool_vjp(&x, &means, &options, false).expect("the shapes of the forward pass");
 }
 
-/// The elements of a window that lie inside of x.
+/// Elements of a window that are inside x, not in the padding.
 fn inside(x: &[usize; 4], options: &PoolOptions, index: &[usize]) -> Vec<(usize, usize)> {
     let axis = |i: usize| -> Vec<usize> {
         let start = index[2 + i] as i128 * options.stride[i] as i128 - options.padding[i] as i128;

@@ -1,5 +1,5 @@
-//! Every target for a short while: random bytes, and a fixed number of fixed ones that also run
-//! under Miri. An allocator counts what data from outside makes a thread hold.
+//! Short runs of every target: random bytes, and a fixed number of fixed cases that also run under Miri. An allocator
+//! measures the memory held by a thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -18,17 +18,17 @@ fn count(bytes: isize) {
     MOST.set(MOST.get().max(BYTES.get()));
 }
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: delegates to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the layout is the caller's.
+        // SAFETY: the layout is that of the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: it came from `alloc` with this layout.
+        // SAFETY: the block was allocated by `alloc` with this layout.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -36,10 +36,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes that a case of a few hundred bytes may hold.
+/// Maximum memory in bytes of a case of a few hundred bytes.
 const MOST_BYTES: isize = 64 << 20;
 
-/// A target within [`MOST_BYTES`].
+/// Runs a target and checks that its memory stays below [`MOST_BYTES`].
 fn bounded(target: fn(&[u8]), bytes: &[u8]) {
     let before = BYTES.get();
     MOST.set(before);

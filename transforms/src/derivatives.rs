@@ -1,16 +1,16 @@
 //! Derivatives of functions on trees: gradients, pullbacks, Hessians, Jacobians.
 //!
 //! ```text
-//! grad, value_and_grad, value_and_grad_with   of a number, by a tape
-//! vjp                                         of anything, along a cotangent
-//! hvp                                         of a gradient, along a tangent: a tape over tangents
-//! jacfwd, jacrev, hessian                     all of it, in a loop over unit tensors: of a tensor, or of trees as a matrix
+//! grad, value_and_grad, value_and_grad_with   gradient of a scalar function, by a tape
+//! vjp                                         vector-Jacobian product with a cotangent
+//! hvp                                         Hessian-vector product: a tape on tensors with tangents
+//! jacfwd, jacrev, hessian                     full matrices by a loop over unit tensors: of a tensor, or of trees
 //! ```
 //!
-//! A function takes its tree on the backend of the derivative, `Autodiff<B>` or [`Jvp<B>`](Jvp), whose type
-//! is the level of that derivative: nested ones cannot be confused, and two of one level in each other are refused
-//! ([`DerivativeError::Nested`]). A tensor of the level below enters by
-//! `Tensor::from_inner` or [`constant`](burn_t4a_jvp::constant):
+//! A function receives its tree on the backend of the derivative, `Autodiff<B>` or [`Jvp<B>`](Jvp). The backend type is
+//! the nesting level of the derivative, so nested derivatives cannot be confused; nesting two of the same level is an
+//! error ([`DerivativeError::Nested`]). A tensor of the outer level is converted to a constant by `Tensor::from_inner`
+//! or [`constant`](burn_t4a_jvp::constant):
 //!
 //! ```
 //! use burn_t4a::{BurnT4a, T4aDevice};
@@ -53,80 +53,80 @@ pub use jacobian::{Jacobian, hessian, hessian_tree, jacfwd, jacfwd_tree, jacrev,
 /// Result of a derivative.
 pub type Result<T, E = DerivativeError> = std::result::Result<T, E>;
 
-/// A rejected derivative: what was required and what was given.
+/// Error of a derivative: the requirement and the given arguments.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum DerivativeError {
-    /// Trees and tangents that do not fit.
+    /// Primals and tangents do not match.
     #[error(transparent)]
     Jvp(#[from] JvpError),
     /// A tree with integers or booleans where only floats are accepted, or of another type than required.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// A reverse pass inside of another one of the same type.
+    /// A reverse pass was taken inside another one of the same type.
     #[error(
         "a reverse pass inside of another one on the same backend, whose tensors could not be told apart: take \
          it on the outer one's backend, Autodiff<Autodiff<B>>, or before it"
     )]
     Nested,
-    /// A gradient of something else than a number.
+    /// The loss does not have exactly one element.
     #[error("grad: a loss of one element is required, its shape is {shape:?}")]
     Loss {
-        /// Of the loss.
+        /// Shape of the loss.
         shape: Shape,
     },
-    /// Cotangents that branch in another way than the results.
+    /// The tree structures of cotangents and results differ.
     #[error("vjp: cotangents have the structure {cotangents}, results have {results}")]
     Structure {
-        /// Of the results.
+        /// Structure of the results.
         results: String,
-        /// Of the cotangents.
+        /// Structure of the cotangents.
         cotangents: String,
     },
-    /// Cotangents of other shapes or dtypes than the results: every such leaf, with the result as its primal.
+    /// Shapes or dtypes of cotangents and results differ; lists every such leaf, with the result as its primal.
     #[error("vjp: cotangents do not fit the results: {leaves:?}")]
     Cotangents {
-        /// The leaves that do not fit.
+        /// The mismatched leaves.
         leaves: Vec<LeafMismatch>,
     },
-    /// Leaves of several dtypes in one matrix of derivatives.
+    /// The leaves of a matrix of derivatives have several dtypes.
     #[error(
         "{function}: arguments of one dtype and results of one dtype are required, given {dtypes:?}"
     )]
     DTypes {
-        /// The function.
+        /// Name of the function.
         function: &'static str,
-        /// Those given.
+        /// Dtypes of the leaves.
         dtypes: Vec<DType>,
     },
-    /// A block of a matrix of derivatives that there is not.
+    /// A block of a matrix of derivatives was requested for a leaf that does not exist.
     #[error("there is no leaf {path}; the leaves are {leaves:?}")]
     NoLeaf {
-        /// The path asked for.
+        /// Requested path.
         path: String,
-        /// All paths.
+        /// Paths of all leaves.
         leaves: Vec<String>,
     },
-    /// A matrix of derivatives asked for with another rank than it has.
+    /// A matrix of derivatives was requested with a wrong rank.
     #[error("{function}: the result has rank {required}, asked for with rank {given}")]
     Rank {
-        /// The function.
+        /// Name of the function.
         function: &'static str,
-        /// Ranks of result and argument together.
+        /// Sum of the ranks of result and argument.
         required: usize,
-        /// The rank asked for.
+        /// Requested rank.
         given: usize,
     },
 }
 
-/// Arguments on the tape of a call. Integers and truth values of them are not tracked.
+/// Arguments of a call on the tape. Integer and boolean leaves are not tracked.
 struct Arguments<B: Backend> {
     structure: Structure,
     leaves: Vec<Leaf<Autodiff<B>>>,
 }
 
 impl<B: Backend> Arguments<B> {
-    /// The tree on the tape, tracked.
+    /// Wraps a tree for the tape, with tracked float leaves.
     fn enter<P: Tree<B>>(tree: P) -> Result<(P::On<Autodiff<B>>, Self)> {
         let (structure, leaves) = flatten(tree);
         let track = |x| Autodiff::<B>::float_set_require_grad(Autodiff::<B>::from_inner(x), true);
@@ -139,7 +139,7 @@ impl<B: Backend> Arguments<B> {
         Ok((build(&structure, leaves.clone())?, Self { structure, leaves }))
     }
 
-    /// The cotangents of the arguments for one of the root, zeros where it does not depend on them.
+    /// Cotangents of the arguments from a reverse pass at `root`; zeros for arguments that it does not depend on.
     fn pull<P: Tree<B>>(self, root: Option<FloatTensor<Autodiff<B>>>) -> Result<P> {
         let tracked = root.filter(is_tracked::<B, NoCheckpointing>);
         let gradients = tracked.map(Autodiff::<B>::backward);
@@ -159,7 +159,7 @@ impl<B: Backend> Arguments<B> {
     }
 }
 
-/// A tree below the tape.
+/// Unwraps a tree to the inner backend.
 fn inner<B: Backend, R: Tree<Autodiff<B>>>(tree: R) -> Result<R::On<B>> {
     let (structure, leaves) = flatten(tree);
     let inner = |leaf: Leaf<Autodiff<B>>| match leaf {
@@ -170,7 +170,7 @@ fn inner<B: Backend, R: Tree<Autodiff<B>>>(tree: R) -> Result<R::On<B>> {
     Ok(build(&structure, leaves.into_iter().map(inner).collect())?)
 }
 
-/// A function on the tape begins.
+/// Enters the nesting level of the tape; an error if it is active already.
 fn level<B: Backend>() -> Result<Level> {
     Level::enter::<Autodiff<B>>().ok_or(DerivativeError::Nested)
 }
@@ -187,8 +187,8 @@ fn tensor<B: Backend, const D: usize>(x: FloatTensor<B>) -> Tensor<B, D> {
     Tensor::from_primitive(TensorPrimitive::Float(x))
 }
 
-/// The gradient of a number in every leaf of `x`, which is a tree of tensors; zeros or `false` for integers and truth values,
-/// which have no derivative.
+/// Gradient of a scalar function with respect to every leaf of the tree `x`. Integer and boolean leaves have no
+/// derivative; their gradients are zeros or `false`.
 ///
 /// ```
 /// use burn_t4a::{BurnT4a, T4aDevice};
@@ -211,10 +211,10 @@ pub fn grad<B: Backend, P: Tree<B>>(
     Ok(value_and_grad(f, x)?.1)
 }
 
-/// A number and its [`grad`].
+/// Value of a scalar function and its gradient, see [`grad`].
 ///
 /// # Errors
-/// As there.
+/// As [`grad`].
 pub fn value_and_grad<B: Backend, P: Tree<B>>(
     f: impl FnOnce(P::On<Autodiff<B>>) -> Tensor<Autodiff<B>, 1>,
     x: P,
@@ -223,10 +223,10 @@ pub fn value_and_grad<B: Backend, P: Tree<B>>(
     Ok((value, gradient))
 }
 
-/// A number, whatever else f returns beside it (which gets no gradient), and its [`grad`].
+/// Value of a scalar function, auxiliary results (which are not differentiated), and the gradient, see [`grad`].
 ///
 /// # Errors
-/// As there.
+/// As [`grad`].
 pub fn value_and_grad_with<B: Backend, P: Tree<B>, A: Tree<Autodiff<B>>>(
     f: impl FnOnce(P::On<Autodiff<B>>) -> (Tensor<Autodiff<B>, 1>, A),
     x: P,
@@ -239,8 +239,8 @@ pub fn value_and_grad_with<B: Backend, P: Tree<B>, A: Tree<Autodiff<B>>>(
     Ok((value, inner(more)?, arguments.pull(Some(loss))?))
 }
 
-/// The linear map from cotangents of results to cotangents of arguments. Burn's tapes are consumed by a
-/// reverse pass, so it runs once.
+/// Linear map from cotangents of results to cotangents of arguments. It can be evaluated once, since a reverse pass
+/// consumes Burn's tape.
 pub struct Pullback<B: Backend, P, S> {
     arguments: Arguments<B>,
     structure: Structure,
@@ -249,10 +249,10 @@ pub struct Pullback<B: Backend, P, S> {
 }
 
 impl<B: Backend, P: Tree<B>, S: Tree<B>> Pullback<B, P, S> {
-    /// The cotangents of the arguments.
+    /// Evaluates the map: cotangents of the arguments.
     ///
     /// # Errors
-    /// [`DerivativeError::Structure`], [`DerivativeError::Cotangents`] with every leaf that does not fit.
+    /// [`DerivativeError::Structure`]; [`DerivativeError::Cotangents`] with every mismatched leaf.
     pub fn call(self, cotangents: S) -> Result<P> {
         let (given, cotangents) = flatten_floats(cotangents)?;
         if given != self.structure {
@@ -267,7 +267,7 @@ impl<B: Backend, P: Tree<B>, S: Tree<B>> Pullback<B, P, S> {
         if !wrong.is_empty() {
             return Err(DerivativeError::Cotangents { leaves: wrong });
         }
-        // ⟨y, u⟩: its reverse pass begins with u.
+        // The reverse pass of ⟨y, u⟩ starts with the cotangent u.
         let product = |(y, u)| {
             let u = Autodiff::<B>::from_inner(u);
             Autodiff::<B>::float_sum(Autodiff::<B>::float_mul(y, u))
@@ -279,10 +279,10 @@ impl<B: Backend, P: Tree<B>, S: Tree<B>> Pullback<B, P, S> {
     }
 }
 
-/// A result of a function on `Autodiff<B>`, on `B`.
+/// Result type of a function on `Autodiff<B>`, converted to `B`.
 type Below<B, R> = <R as Tree<Autodiff<B>>>::On<B>;
 
-/// `f(x)`, and the map that takes its cotangents to those of x.
+/// `f(x)`, and the linear map from its cotangents to cotangents of x.
 ///
 /// ```
 /// use burn_t4a::{BurnT4a, T4aDevice};
@@ -298,7 +298,7 @@ type Below<B, R> = <R as Tree<Autodiff<B>>>::On<B>;
 /// ```
 ///
 /// # Errors
-/// [`DerivativeError::Jvp`] for trees that contradict themselves.
+/// [`DerivativeError::Jvp`] for inconsistent trees.
 #[allow(clippy::type_complexity)]
 pub fn vjp<B: Backend, P: Tree<B>, R: Tree<Autodiff<B>>>(
     f: impl FnOnce(P::On<Autodiff<B>>) -> R,
@@ -313,11 +313,11 @@ pub fn vjp<B: Backend, P: Tree<B>, R: Tree<Autodiff<B>>>(
     Ok((value, Pullback { arguments, structure, results, types: PhantomData }))
 }
 
-/// A tree on a tape over tangents.
+/// A tree on a tape on tensors with tangents.
 pub type Twice<B, P> = <<P as Tree<B>>::On<Jvp<B>> as Tree<Jvp<B>>>::On<Autodiff<Jvp<B>>>;
 
-/// The gradient of a number and its derivative along `v`, the Hessian times v: a tape whose tensors carry
-/// tangents. About twice the cost of the gradient.
+/// Gradient of a scalar function and its directional derivative along `v`, the Hessian-vector product, by forward over
+/// reverse mode. Cost: about twice that of the gradient.
 ///
 /// ```
 /// use burn_t4a::{BurnT4a, T4aDevice};
@@ -333,7 +333,7 @@ pub type Twice<B, P> = <<P as Tree<B>>::On<Jvp<B>> as Tree<Jvp<B>>>::On<Autodiff
 /// ```
 ///
 /// # Errors
-/// [`DerivativeError::Loss`]; [`DerivativeError::Jvp`] with every leaf of v that does not fit.
+/// [`DerivativeError::Loss`]; [`DerivativeError::Jvp`] with every mismatched leaf of v.
 pub fn hvp<B: Backend, P: Tree<B>>(
     f: impl FnOnce(Twice<B, P>) -> Tensor<Autodiff<Jvp<B>>, 1>,
     x: P,

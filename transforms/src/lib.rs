@@ -1,9 +1,8 @@
-//! Function transformations for Burn 0.21: derivatives of any order, functions of one example on a batch,
-//! functions compiled or run on a mesh of devices. A transformation is a backend around a backend, as Burn's
-//! `Autodiff<B>` is, so unmodified modules run on it, and transformations compose by nesting:
-//! `Autodiff<Vmap<B>>` has a gradient per example, `Autodiff<Jvp<B>>` second derivatives. Each is a crate of its
-//! own; this one has them all, and what is composed of them: gradients, Hessians, Jacobians, modules lifted and
-//! stacked.
+//! Function transformations for Burn 0.21: derivatives of any order, vectorisation, compilation, and sharding over a
+//! mesh of devices. A transformation is a backend that wraps another backend, like Burn's `Autodiff<B>`, so unmodified
+//! modules run on it, and transformations compose by nesting: `Autodiff<Vmap<B>>` computes per-example gradients,
+//! `Autodiff<Jvp<B>>` second derivatives. Each transformation is a separate crate; this one re-exports all of them, and
+//! adds gradients, Hessians, Jacobians, minimisation, and the lifting and stacking of modules.
 //!
 //! ```
 //! use burn::tensor::Tensor;
@@ -21,14 +20,14 @@
 //!
 //! | task | |
 //! |---|---|
-//! | a gradient, with its value, with auxiliary results | [`derivatives::grad`], [`derivatives::value_and_grad`], [`derivatives::value_and_grad_with`] |
-//! | along a tangent, along a cotangent | [`jvp::jvp`], [`jvp::linearize`], [`derivatives::vjp`] |
-//! | the Hessian times a vector, all of it, Jacobians | [`derivatives::hvp`], [`derivatives::hessian`], [`derivatives::jacfwd`], [`derivatives::jacrev`], [`derivatives::Jacobian`] of trees |
-//! | a minimum | [`minimise::lbfgs`], [`minimise::newton_cg`] |
-//! | a function of one example, on a batch | [`vmap::vmap`] |
-//! | a function recorded once per shape, optimised, run again | [`compile::compile`] |
-//! | a function of whole tensors on a mesh of devices | [`shard::shard_map`] |
-//! | a module there; an ensemble of modules and one of its members | [`module::lift`], [`module::stack`], [`module::member`] |
+//! | gradient; with the value; with auxiliary results | [`derivatives::grad`], [`derivatives::value_and_grad`], [`derivatives::value_and_grad_with`] |
+//! | derivative along a tangent, along a cotangent | [`jvp::jvp`], [`jvp::linearize`], [`derivatives::vjp`] |
+//! | Hessian-vector products, Hessians, Jacobians | [`derivatives::hvp`], [`derivatives::hessian`], [`derivatives::jacfwd`], [`derivatives::jacrev`], [`derivatives::Jacobian`] of trees |
+//! | minimisation | [`minimise::lbfgs`], [`minimise::newton_cg`] |
+//! | map a function of one example over a batch | [`vmap::vmap`] |
+//! | record a function once per shape, optimise and replay it | [`compile::compile`] |
+//! | evaluate a function of full tensors on a mesh of devices | [`shard::shard_map`] |
+//! | convert a module to such a backend; ensembles of modules and their members | [`module::lift`], [`module::stack`], [`module::member`] |
 
 pub mod derivatives;
 pub mod minimise;

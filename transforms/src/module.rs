@@ -1,15 +1,16 @@
-//! Modules on the backend of a transformation: parameters move, nothing else does.
+//! Conversion of modules between the backends of transformations; only the parameters are converted.
 //!
 //! ```text
-//! lift      M<B>          →  M<D>         D around B; parameters are shared, without a copy
-//! stack     [M<B>; n]     →  M<Vmap<B>>   an ensemble: one module with a batch of parameters
-//! member    M<Vmap<B>>, i →  M<B>         one of them
-//! Parameters  a module's parameters as a tree, for transformations and scans
+//! lift      M<B>          →  M<D>         D wraps B; parameters are shared, without a copy
+//! stack     [M<B>; n]     →  M<Vmap<B>>   an ensemble: one module with batched parameters
+//! member    M<Vmap<B>>, i →  M<B>         one member of an ensemble
+//! Parameters  parameters of a module as a tree, for transformations and scans
 //! ```
 //!
-//! A module for another backend is made from its configuration, as [`Module`] has no general way there; that
-//! is the template, of which everything but the parameters stays. It draws parameters of its own, so it is made
-//! outside of a mapped function, or where [`Random`](crate::vmap::Random) allows that.
+//! Burn's [`Module`] has no general conversion to another backend, so the module on the target backend is created from
+//! its configuration. It is the template: everything except its parameters is kept. Its creation draws initial
+//! parameters, so it must be created outside of a mapped function, or where [`Random`](crate::vmap::Random) allows
+//! draws.
 //!
 //! ```
 //! use burn_core::module::{Module, Param};
@@ -57,13 +58,13 @@ use burn_t4a_vmap::{Vmap, VmapTensor};
 use burn_tensor::{Bool, Int, Tensor, TensorPrimitive};
 use thiserror::Error;
 
-/// A backend around another one: what a tensor of that one is here.
+/// A backend that wraps `B`: conversion of the tensors of `B`.
 pub trait Around<B: Backend>: Backend<Device = <B as BackendTypes>::Device> {
-    /// Floats: constants of derivatives, shared by examples.
+    /// Converts a float tensor: a constant for derivatives, shared by all examples.
     fn float(x: FloatTensor<B>) -> FloatTensor<Self>;
-    /// Integers.
+    /// Converts an integer tensor.
     fn int(x: IntTensor<B>) -> IntTensor<Self>;
-    /// Truth values.
+    /// Converts a boolean tensor.
     fn bool(x: BoolTensor<B>) -> BoolTensor<Self>;
 }
 
@@ -103,47 +104,47 @@ impl<B: Backend, C: CheckpointStrategy> Around<B> for Autodiff<B, C> {
     }
 }
 
-/// What keeps parameters of one module out of another.
+/// Error of a transfer of parameters between modules.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ModuleError {
-    /// Modules with different numbers of parameters.
+    /// The modules have different numbers of parameters.
     #[error("{required} parameters are required, given {given}")]
     Count {
-        /// Of the template, or of the first module.
+        /// Number of parameters of the template, or of the first module.
         required: usize,
-        /// Of the other one.
+        /// Number of parameters of the other module.
         given: usize,
     },
-    /// A parameter of another kind or shape.
+    /// A parameter differs in kind or shape.
     #[error("parameter {index}: required {required}, given {given}")]
     Parameter {
-        /// Its number, in the order in which modules are visited.
+        /// Index of the parameter in visiting order.
         index: usize,
-        /// What the template has there.
+        /// Kind and shape in the template.
         required: ParameterKind,
-        /// What is given.
+        /// Kind and shape of the given parameter.
         given: ParameterKind,
     },
-    /// An ensemble of nobody.
+    /// The ensemble has no members.
     #[error("an ensemble has at least one module")]
     Empty,
-    /// A member that there is not.
+    /// The index of a member is out of range.
     #[error("member {index} of {count}")]
     Member {
-        /// Its number.
+        /// Index of the member.
         index: usize,
-        /// How many there are.
+        /// Number of members.
         count: usize,
     },
 }
 
-/// The kind and shape of a parameter.
+/// Kind and shape of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterKind {
     /// `float`, `int` or `bool`.
     pub name: &'static str,
-    /// Its shape.
+    /// Size of each axis.
     pub shape: Vec<usize>,
 }
 
@@ -162,7 +163,7 @@ fn kind<B: Backend>(x: &Leaf<B>) -> ParameterKind {
     ParameterKind { name, shape: x.shape().to_vec() }
 }
 
-/// The parameters of a module, in order.
+/// Collects the parameters of a module in order.
 struct Read<B: Backend>(Vec<(ParamId, Leaf<B>)>);
 
 impl<B: Backend> ModuleVisitor<B> for Read<B> {
@@ -184,10 +185,10 @@ fn read<B: Backend, M: Module<B>>(module: &M) -> Vec<(ParamId, Leaf<B>)> {
     all.0
 }
 
-/// Puts parameters in the place of those of a module, in order.
+/// Replaces the parameters of a module in order.
 struct Write<B: Backend> {
     parameters: IntoIter<(ParamId, Leaf<B>)>,
-    /// True if floats become leaves with a gradient where those of the module are.
+    /// True if floats require a gradient where those of the module do.
     leaves: bool,
 }
 
@@ -214,7 +215,7 @@ impl<B: Backend> ModuleMapper<B> for Write<B> {
     }
 }
 
-/// Whether each of these goes where one of those is.
+/// Checks that the given parameters match the required ones in number, kind and shape.
 fn compare(
     required: impl ExactSizeIterator<Item = ParameterKind>,
     given: impl ExactSizeIterator<Item = ParameterKind>,
@@ -242,9 +243,9 @@ fn write<B: Backend, M: Module<B>>(
     Ok(template.map(&mut Write { parameters: parameters.into_iter(), leaves }))
 }
 
-/// A module on the backend around its own: the template with the parameters of `module`, and their ids.
+/// Converts a module to a backend that wraps its own: the template, with the parameters of `module` and their ids.
 ///
-/// Float parameters are leaves with a gradient where those of the template are.
+/// Float parameters require a gradient where those of the template do.
 ///
 /// # Errors
 /// [`ModuleError::Count`], [`ModuleError::Parameter`].
@@ -263,7 +264,7 @@ pub fn lift<B: Backend, D: Around<B>, M: Module<B>, N: Module<D>>(
     write(template, read(module).into_iter().map(above).collect(), true)
 }
 
-/// Runs an expression for each kind of a parameter, with its operations.
+/// Evaluates an expression for each kind of parameter, with the operations of that kind.
 macro_rules! of_kind {
     ($x:expr, $y:ident, $reshape:ident, $slice:ident => $body:expr) => {
         match $x {
@@ -283,7 +284,8 @@ macro_rules! of_kind {
     };
 }
 
-/// An ensemble: the template with the parameters of all modules as a batch, and the ids of the first.
+/// Stacks modules into an ensemble: the template, with the parameters of all modules as a batch and the ids of the
+/// first.
 ///
 /// Cost: one copy of the parameters.
 ///
@@ -327,7 +329,8 @@ fn batch<B: Backend>(all: Vec<Leaf<B>>) -> Leaf<Vmap<B>> {
     }
 }
 
-/// Member `index` of an ensemble: the template with its parameters. What members share is what each has.
+/// Member `index` of an ensemble: the template, with the parameters of that member. Shared parameters are those of
+/// every member.
 ///
 /// # Errors
 /// [`ModuleError::Member`], [`ModuleError::Count`], [`ModuleError::Parameter`].
@@ -355,10 +358,10 @@ pub fn member<B: Backend, M: Module<Vmap<B>>, N: Module<B>>(
     write(template, all, true)
 }
 
-/// The parameters of a module as a tree: what a transformation differentiates, maps over or hands to a scan.
+/// Parameters of a module as a tree, for transformations and scans.
 ///
-/// A module itself is not a tree, because Burn has no way from a module to the same module on another backend. Its
-/// parameters are, and [`Parameters::onto`] makes a module of them, with a template of that backend.
+/// A module itself is not a tree, because Burn has no conversion of a module to another backend. Its parameters are,
+/// and [`Parameters::onto`] writes them to a template on that backend.
 ///
 /// ```
 /// use burn_core::module::{Module, Param};
@@ -394,12 +397,12 @@ pub fn member<B: Backend, M: Module<Vmap<B>>, N: Module<B>>(
 pub struct Parameters<B: Backend>(Vec<(ParamId, Leaf<B>)>);
 
 impl<B: Backend> Parameters<B> {
-    /// The parameters of a module, in the order in which modules are visited, with their ids. Nothing is copied.
+    /// Parameters of a module in visiting order, with their ids. Nothing is copied.
     pub fn of<M: Module<B>>(module: &M) -> Self {
         Self(read(module))
     }
 
-    /// The template with these parameters and their ids, which stay what they are on a tape.
+    /// The template, with these parameters and their ids; the parameters stay on their tape.
     ///
     /// # Errors
     /// [`ModuleError::Count`], [`ModuleError::Parameter`].

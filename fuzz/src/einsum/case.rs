@@ -1,4 +1,4 @@
-//! A whole einsum from bytes.
+//! Decoding of a complete einsum from bytes.
 
 use std::sync::Arc;
 
@@ -6,53 +6,53 @@ use t4a_einsum::{Einsum, EinsumError, Optimizer, Path, Plan};
 
 use crate::input::{ABSURD, Input};
 
-/// How many different letters there may be.
+/// Number of distinct letters.
 pub(super) const LETTERS: usize = 6;
-/// What they are in text, ascending as the labels of an implicit output are.
+/// Characters of the letters, ascending, as the labels of an implicit output are.
 const ALPHABETS: [[char; LETTERS]; 2] =
     [['a', 'b', 'c', 'd', 'e', 'f'], ['1', 'A', 'a', 'z', 'é', 'Ω']];
-/// What does not belong into text, or means something else in another place.
+/// Characters that are invalid in subscripts, or change their meaning.
 const NOISE: [char; 12] =
     [',', '.', '-', '>', ' ', '\n', ';', '\0', '\u{7f}', 'ß', '\u{2003}', '🦀'];
 const SMALL: [usize; 16] = [2, 3, 2, 1, 3, 2, 2, 3, 1, 2, 3, 2, 1, 2, 2, 0];
 
-/// One axis of a term, or the ellipsis.
+/// An axis of a term, or the ellipsis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Token {
-    /// A letter by number.
+    /// A letter by its index.
     Letter(usize),
     /// The ellipsis.
     Dots,
 }
 
-/// An einsum that may be wrong in any way.
+/// An einsum that may be invalid in any way.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Axes of each operand as written.
+    /// Axes of each operand, as written.
     pub terms: Vec<Vec<Token>>,
-    /// Axes of the result as written.
+    /// Axes of the result, as written.
     pub output: Option<Vec<Token>>,
     /// Shapes of the operands.
     pub shapes: Vec<Vec<usize>>,
     /// Sizes given for letters.
     pub given: Vec<(usize, usize)>,
-    /// The order, as lists of operands.
+    /// Contraction path, as lists of operands.
     pub path: Option<Vec<Vec<usize>>>,
-    /// The budget in bytes.
+    /// Memory budget in bytes.
     pub memory: Option<usize>,
-    /// Whether the order is found by annealing.
+    /// True if the path is optimised by annealing.
     pub anneal: bool,
-    /// Sizes up to `usize::MAX`: nothing to be contracted term by term.
+    /// True for sizes up to `usize::MAX`: the terms are not summed one by one.
     pub absurd: bool,
-    /// Chooses the elements.
+    /// Seed of the elements.
     pub seed: u64,
     alphabet: [char; LETTERS],
 }
 
 impl Case {
-    /// The einsum that some bytes stand for.
+    /// Decodes an einsum from bytes.
     pub fn read(input: &mut Input<'_>) -> Self {
-        // What has few bytes comes first, for the sake of short cases.
+        // Choices that consume few bytes are first, which keeps cases short.
         let absurd = input.once_in(8);
         let alphabet = input.pick(&ALPHABETS);
         let seed = (0..4).fold(1, |seed, _| seed << 8 | u64::from(input.byte()));
@@ -89,13 +89,13 @@ impl Case {
         let mut case =
             Self { terms, output, shapes, given, path, memory, anneal, absurd, seed, alphabet };
         if budget > 4 {
-            // A part of what it takes, so that labels are sliced.
+            // A fraction of the required memory, so that labels are sliced.
             case.memory = case.plan().ok().map(|p| p.cost().bytes(8) as usize / 16 * sixteenths);
         }
         case
     }
 
-    /// The subscripts as text.
+    /// Formats the subscripts.
     pub fn text(&self) -> String {
         let term = |term: &Vec<Token>| -> String {
             let token = |token: &Token| match token {
@@ -111,7 +111,7 @@ impl Case {
         }
     }
 
-    /// The text with characters put in.
+    /// The subscripts with inserted characters.
     pub(super) fn noisy_text(&self, input: &mut Input<'_>) -> String {
         let mut text: Vec<char> = self.text().chars().collect();
         for _ in 0..1 + input.below(3) {
@@ -134,10 +134,10 @@ impl Case {
         Ok(if self.anneal { einsum.optimizer(Optimizer::TreeSa) } else { einsum })
     }
 
-    /// Its plan for elements of eight bytes.
+    /// Contraction plan for elements of eight bytes.
     ///
     /// # Errors
-    /// Whatever is wrong.
+    /// Those of an invalid case.
     pub fn plan(&self) -> Result<Arc<Plan>, EinsumError> {
         let views: Vec<&[usize]> = self.shapes.iter().map(Vec::as_slice).collect();
         self.einsum()?.plan(&views, 8)
@@ -148,7 +148,7 @@ fn size(input: &mut Input<'_>, absurd: bool) -> usize {
     if absurd && input.once_in(2) { input.pick(&ABSURD) } else { input.pick(&SMALL) }
 }
 
-/// Axes and shape of an operand: mostly of the sizes of its labels, now and then not.
+/// Axes and shape of an operand; sizes usually match those of its labels.
 fn operand(
     input: &mut Input<'_>,
     letters: usize,
@@ -193,7 +193,7 @@ fn result(input: &mut Input<'_>, letters: usize, terms: &[Vec<Token>]) -> Option
     Some(output)
 }
 
-/// None, one step for all, nonsense, or pairs.
+/// A path: none, one step for all operands, invalid steps, or pairs.
 fn path(input: &mut Input<'_>, operands: usize) -> Option<Vec<Vec<usize>>> {
     match input.below(8) {
         0..3 => None,

@@ -1,4 +1,4 @@
-//! Results of any einsum against the definition.
+//! Comparison of einsum results with the definition.
 
 use t4a_algebra::{
     Boolean, Counted, Counting, KBest, LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Scalar,
@@ -15,7 +15,7 @@ use crate::input::Random;
 pub(super) const INF: f64 = f64::INFINITY;
 pub(super) const NAN: f64 = f64::NAN;
 
-/// Plans if and only if the case means something, and computes what it means.
+/// Checks that a plan exists if and only if the case is valid, and that the results are those of the definition.
 pub(super) fn check(case: &Case) {
     match (case.meaning(), case.plan()) {
         (None, Err(_)) => {}
@@ -28,7 +28,7 @@ pub(super) fn check(case: &Case) {
             assert_eq!(plan.shape(), meaning.shape(), "{case:?}");
             let bytes = plan.cost().bytes(8);
             assert!(case.memory.is_none_or(|budget| bytes <= budget as f64), "{case:?}");
-            // Under Miri it matters that it runs, and the reference would take hours.
+            // Under Miri only the execution is checked: the reference would take hours.
             if case.absurd || cfg!(miri) {
                 survives(case, &plan);
             } else {
@@ -39,7 +39,7 @@ pub(super) fn check(case: &Case) {
     }
 }
 
-/// No panic, whatever the sizes; contracted if that is little work.
+/// Checks that no size causes a panic; contracts if that is cheap.
 fn survives(case: &Case, plan: &Plan) {
     let _ = (plan.steps(), plan.path(), plan.labels(), plan.sliced());
     let little = |n: f64| n <= 1e4;
@@ -75,7 +75,7 @@ pub(super) fn tensors<T: Scalar>(shapes: &[Vec<usize>], data: Vec<Vec<T>>) -> Ve
     data.into_iter().zip(shapes).map(tensor).collect()
 }
 
-/// Results of the operands and of every step.
+/// Values of the operands and of every step.
 pub(super) fn slots<S: Semiring<T>, T: Scalar>(
     plan: &Plan,
     operands: &[Tensor<T>],
@@ -89,7 +89,7 @@ pub(super) fn slots<S: Semiring<T>, T: Scalar>(
     slots
 }
 
-/// The definition, in every semiring; whole, in slices and step by step.
+/// Compares with the definition in every semiring: in one pass, in slices, and step by step.
 fn values(case: &Case, meaning: &Meaning, plan: &Plan) {
     fn same<S: Semiring<T>, T: Scalar>(
         (case, meaning, plan): (&Case, &Meaning, &Plan),
@@ -136,7 +136,7 @@ fn values(case: &Case, meaning: &Meaning, plan: &Plan) {
     let lists = [[3.0, 1.0], [0.0, -INF], [-INF, -INF], [2.0, 2.0]];
     same::<KBest<2, MaxPlus>, [f64; 2]>(of, &lists, PartialEq::eq);
     same::<KBest<2, MaxMin>, [f64; 2]>(of, &lists, PartialEq::eq);
-    // NaN comes first, as it does over (max, +).
+    // NaN has the highest rank, as over (max, +).
     let best: fn(&[f64; 2], &[f64; 2]) -> bool =
         |a, b| a[0] == b[0] || (a[0].is_nan() && b[0].is_nan());
     same::<KBest<2, MaxPlus>, [f64; 2]>(of, &[[NAN, 1.0], [0.0, -INF], [-INF; 2]], best);

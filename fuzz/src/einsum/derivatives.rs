@@ -1,4 +1,4 @@
-//! What derivatives of any einsum owe to a semiring.
+//! Properties of the derivatives of an einsum, by semiring.
 
 use t4a_algebra::{LogSumExp, MaxMin, MaxMul, MaxPlus, MinPlus, Standard};
 use t4a_einsum::{Differentiable, Plan};
@@ -19,13 +19,13 @@ fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * (1.0 + a.abs() + b.abs())
 }
 
-/// What derivatives owe to a semiring.
+/// Properties of derivatives over a semiring.
 struct Owed {
-    /// `∂(a ⊗ b)` is (1, 1): all that a sum passes on reaches every operand.
+    /// `∂(a ⊗ b)` is (1, 1): every operand receives the full cotangent of the sum.
     to_each: bool,
-    /// `∂(a ⊗ b)` is (1, 0) or (0, 1): it reaches one of the operands.
+    /// `∂(a ⊗ b)` is (1, 0) or (0, 1): exactly one operand receives it.
     to_one: bool,
-    /// Whether tangents and cotangents are transposed to each other, where nothing is infinite.
+    /// True if jvp and vjp are transposes of each other, for finite values.
     transposed: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn derivatives(case: &Case, plan: &Plan) {
     derivative::<Standard>(case, plan, &[0.0, 1.0, -2.0, 0.5], none());
     derivative::<MaxPlus>(case, plan, &[-INF, -INF, 0.0, 1.0, 2.0], each());
     derivative::<MaxPlus>(case, plan, &[-INF, 0.0, 1.0, INF], each());
-    // Without 0 of the semiring: a NaN that meets it wins, and it passes nothing on.
+    // Without the zero of the semiring: NaN combined with it is the extremum, with no cotangent.
     derivative::<MaxPlus>(case, plan, &[0.0, 1.0, INF, NAN], each());
     derivative::<MinPlus>(case, plan, &[INF, 0.0, 1.0, 2.0, -INF], each());
     derivative::<MaxMul>(case, plan, &[0.0, 0.0, 1.0, 2.0, 0.5], none());
@@ -62,7 +62,7 @@ fn derivative<S: Differentiable<f64>>(case: &Case, plan: &Plan, pick: &[f64], ow
         assert_eq!(grad.shape(), x.shape(), "{name} {case:?}");
         assert!(grad.to_vec().unwrap().iter().all(|g| !g.is_nan()), "{name} {case:?}: {grads:?}");
     }
-    // Cotangents of elements with a candidate arrive, others do not.
+    // The cotangents of elements with a nonzero term are propagated, the others are not.
     let alive = y.to_vec().unwrap().into_iter().zip(g.to_vec().unwrap());
     let alive: f64 = alive.filter(|(y, _)| *y != S::ZERO).map(|(_, g)| g).sum();
     let arrived: Vec<f64> = grads.iter().map(|g| g.to_vec().unwrap().iter().sum()).collect();
@@ -72,7 +72,7 @@ fn derivative<S: Differentiable<f64>>(case: &Case, plan: &Plan, pick: &[f64], ow
     if owed.to_one {
         assert!(near(arrived.iter().sum(), alive), "{name} {case:?}: {grads:?}, not {alive}");
     }
-    // The same, step by step: ties break in the same way.
+    // The same step by step: ties are resolved in the same way.
     if plan.sliced().is_empty() {
         let steps = by_steps::<S>(plan, &operands, &g);
         for (whole, steps) in grads.iter().zip(&steps) {
@@ -91,7 +91,7 @@ fn derivative<S: Differentiable<f64>>(case: &Case, plan: &Plan, pick: &[f64], ow
     }
 }
 
-/// Cotangents of the operands from those of every step.
+/// Cotangents of the operands, propagated through every step.
 fn by_steps<S: Differentiable<f64>>(
     plan: &Plan,
     operands: &[Tensor<f64>],

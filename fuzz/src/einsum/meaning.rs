@@ -1,29 +1,29 @@
-//! The definition of an einsum, written without the crate.
+//! Definition of an einsum, independent of the crate under test.
 
 use t4a_algebra::{Scalar, Semiring};
 
 use super::case::{Case, LETTERS, Token};
 
-/// Labels by number.
+/// A validated einsum with numbered labels.
 #[derive(Clone, Debug)]
 pub struct Meaning {
-    /// Labels of every operand: letters by number, then axes under the ellipsis from the right.
+    /// Labels of every operand: letters by index, then the axes of the ellipsis from the right.
     pub terms: Vec<Vec<usize>>,
     /// Labels of the result.
     pub output: Vec<usize>,
-    /// Size of every label that occurs.
+    /// Size of every label that is used.
     pub sizes: Vec<Option<usize>>,
 }
 
 fn elements(shape: &[usize]) -> Option<usize> {
-    // At most 2⁴⁸, counting what is not 0 even if something is.
+    // At most 2⁴⁸ elements; sizes of 0 count as 1.
     let count = |all: usize, &n: &usize| all.checked_mul(n.max(1)).filter(|&all| all <= 1 << 48);
     let all = shape.iter().try_fold(1, count)?;
     Some(if shape.contains(&0) { 0 } else { all })
 }
 
 impl Case {
-    /// Labels and sizes, if nothing is wrong.
+    /// Labels and sizes; `None` if the case is invalid.
     pub fn meaning(&self) -> Option<Meaning> {
         let twice = |term: &Vec<Token>| term.iter().filter(|t| **t == Token::Dots).count() > 1;
         if self.terms.len() != self.shapes.len() || self.terms.iter().chain(&self.output).any(twice)
@@ -108,8 +108,7 @@ impl Meaning {
     }
 }
 
-/// `⊕` over every assignment of the labels, one term at a time; the factors are multiplied from the
-/// left.
+/// `⊕` over all assignments of the labels, one term at a time; the factors are multiplied from left to right.
 pub fn naive<S: Semiring<T>, T: Scalar>(
     meaning: &Meaning,
     shapes: &[Vec<usize>],
@@ -117,7 +116,7 @@ pub fn naive<S: Semiring<T>, T: Scalar>(
 ) -> Vec<T> {
     let shape = meaning.shape();
     let mut out = vec![S::ZERO; shape.iter().product()];
-    // Labels of an operand, and those that repeat the result.
+    // Labels of the operands, and output-only labels, along which the result is repeated.
     let mut labels: Vec<usize> =
         meaning.terms.iter().flatten().chain(&meaning.output).copied().collect();
     labels.sort_unstable();

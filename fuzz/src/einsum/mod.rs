@@ -1,9 +1,9 @@
-//! Whole einsums, right and wrong ones: subscripts, shapes, given sizes, path, budget.
+//! Complete einsums, valid and invalid: subscripts, shapes, given sizes, path, memory budget.
 //!
 //! ```text
-//! case          an einsum from bytes
-//! meaning       what is wrong with it, or its labels and sizes, and its terms one by one
-//! check         planned if and only if nothing is wrong; values of every semiring
+//! case          decoding of an einsum from bytes
+//! meaning       validation, labels and sizes, and the terms of the sum one by one
+//! check         a plan exists if and only if the case is valid; values in every semiring
 //! derivatives   conservation, transposition, step by step
 //! ```
 
@@ -18,12 +18,12 @@ use t4a_einsum::Subscripts;
 
 use crate::input::Input;
 
-/// Runs a case.
+/// Runs one case.
 pub fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let case = Case::read(&mut input);
     if input.once_in(8) {
-        // Text that parses is written as text that parses to the same.
+        // Formatting and parsing of valid subscripts round-trips.
         if let Ok(subscripts) = case.noisy_text(&mut input).parse::<Subscripts>() {
             assert_eq!(subscripts.to_string().parse(), Ok(subscripts));
         }

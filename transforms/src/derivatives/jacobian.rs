@@ -1,5 +1,5 @@
-//! All derivatives of results in arguments as a matrix: a column for each element of the arguments, or a row for each element
-//! of the results.
+//! Jacobian matrices: one column per element of the arguments, computed in forward mode, or one row per element of the
+//! results, computed in reverse mode.
 
 use burn_autodiff::Autodiff;
 use burn_backend::tensor::FloatTensor;
@@ -11,7 +11,7 @@ use burn_tensor::Tensor;
 
 use super::{Below, DerivativeError, Result, Twice, hvp, level, tensor, vjp};
 
-/// A leaf of results or arguments: its rows or columns.
+/// Range of rows or columns of one leaf of the results or arguments.
 #[derive(Clone, Debug)]
 struct Part {
     path: String,
@@ -83,7 +83,7 @@ impl<B: Backend> Jacobian<B> {
     }
 }
 
-/// Lists of leaves, of which one is a unit tensor and the others are zero.
+/// Unit vectors of a tree: one leaf is a unit tensor, the others are zero.
 fn basis<B: Backend>(like: &[FloatTensor<B>]) -> impl Iterator<Item = Vec<FloatTensor<B>>> {
     let of = |x: &FloatTensor<B>| (x.shape(), B::float_device(x), x.dtype());
     let like: Vec<_> = like.iter().map(of).collect();
@@ -106,7 +106,7 @@ fn basis<B: Backend>(like: &[FloatTensor<B>]) -> impl Iterator<Item = Vec<FloatT
     })
 }
 
-/// All elements of all leaves as a row `[1, n]`.
+/// Flattens all leaves into a row `[1, n]`.
 fn row<B: Backend>(leaves: Vec<FloatTensor<B>>) -> FloatTensor<B> {
     let flat = |x: FloatTensor<B>| {
         let n = x.shape().num_elements();
@@ -115,7 +115,7 @@ fn row<B: Backend>(leaves: Vec<FloatTensor<B>>) -> FloatTensor<B> {
     B::float_cat(leaves.into_iter().map(flat).collect(), 1)
 }
 
-/// The matrix of these rows; its transpose if they are columns.
+/// Stacks rows into a matrix; transposed if they are columns.
 fn stacked<B: Backend>(
     function: &'static str,
     rows: Vec<FloatTensor<B>>,
