@@ -394,9 +394,9 @@ fn oscillating_integral_in_three_dimensions() {
     assert!((oscillating(10) + 5.496_041_521_804_9).abs() < 1e-9, "{}", oscillating(10));
 }
 
-/// Half a minute without optimisation.
+/// 2.6 million values, 14 s of the CPU without optimisation.
 #[test]
-#[ignore = "run with --release"]
+#[ignore = "14 s of the CPU"]
 fn oscillating_integral_in_ten_dimensions() {
     let integral = oscillating_by_cross(10, 1e-10);
     println!("{:.13} {:?} {:?}", integral.value, integral.quadrature_error, integral.report);
