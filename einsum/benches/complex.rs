@@ -1,5 +1,5 @@
-//! Contractions of complex numbers as pairs: what the engine chooses, and four products of real arrays, in
-//! alternating runs. `cargo bench -p t4a-einsum --bench complex -- THREADS PART-OF-A-NAME`
+//! Contractions of complex numbers as pairs: the engine's choice against four products of real arrays, in alternating
+//! runs. `cargo bench -p t4a-einsum --bench complex -- THREADS PART-OF-A-NAME`
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -37,7 +37,7 @@ fn microseconds<R>(run: impl FnOnce() -> R) -> f64 {
     begin.elapsed().as_secs_f64() * 1e6
 }
 
-/// The tenth part of the runs is faster: what other processes add is left out.
+/// The first decile of the times, which excludes interference from other processes.
 fn typical(mut runs: Vec<f64>) -> f64 {
     runs.sort_by(f64::total_cmp);
     runs[runs.len() / 10]

@@ -1,7 +1,7 @@
-//! Time to plan networks of many tensors, and what the plans cost.
+//! Time to plan networks of many tensors, and the cost of the plans.
 //!
-//! `cargo bench -p t4a-einsum --bench planning [-- PART]` prints one row per network; a part of a
-//! name picks some.
+//! `cargo bench -p t4a-einsum --bench planning [-- PART]` prints one row per network; PART filters by a substring of
+//! the name.
 
 use std::time::Instant;
 
@@ -120,7 +120,7 @@ fn tree(n: usize) -> Network {
     network("hypertree", inputs, vec![0], |l| 2 + l % 5)
 }
 
-/// Labels of many tensors each.
+/// Factors in which each label occurs in many tensors.
 fn factors(n: usize, labels: usize) -> Network {
     let mut random = Random(99);
     let inputs = (0..n).map(|i| {
@@ -132,7 +132,7 @@ fn factors(n: usize, labels: usize) -> Network {
     network(&format!("factors_{labels}"), inputs.collect(), vec![], two)
 }
 
-/// Scalars and vectors that share nothing.
+/// Scalars and vectors without shared labels.
 fn loose(n: usize) -> Network {
     network(
         "loose",

@@ -1,4 +1,4 @@
-//! Plans by structure: the same subscripts on the same shapes are planned once.
+//! Plan cache: the same subscripts on the same shapes are planned once.
 
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -11,13 +11,13 @@ use crate::plan::Plan;
 use crate::search::Optimizer;
 use crate::subscripts::Subscripts;
 
-/// Plans that are kept.
+/// Maximum number of cached plans.
 const CAPACITY: usize = 256;
 
-/// Bytes, element size and whether they were given.
+/// Budget in bytes, element size, and true if the caller set the budget.
 type Budget = (usize, usize, bool);
 
-/// Everything that a plan depends on. What is known is found without a copy.
+/// All inputs of a plan, borrowed, so that a lookup does not copy.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Key<'a> {
     pub(crate) subscripts: &'a Subscripts,
@@ -25,11 +25,11 @@ pub(crate) struct Key<'a> {
     pub(crate) sizes: &'a [(Label, usize)],
     pub(crate) path: Option<&'a Path>,
     pub(crate) optimizer: Optimizer,
-    /// None if it does not bind.
+    /// `None` if the budget does not bind.
     pub(crate) budget: Option<Budget>,
 }
 
-/// A [`Key`] that is kept: the same fields in the same order, so that both hash alike.
+/// An owned [`Key`]: the same fields in the same order, so that both have the same hash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Kept {
     subscripts: Subscripts,
@@ -72,9 +72,9 @@ struct Plans {
 
 static PLANS: LazyLock<Mutex<Plans>> = LazyLock::new(Mutex::default);
 
-/// The plan for a key, made by `make` if it is not known. The least recently used one makes room.
+/// The plan for a key, from the cache or from `make`. A full cache evicts the least recently used plan.
 pub(crate) fn plan(key: Key<'_>, make: impl FnOnce() -> Result<Plan>) -> Result<Arc<Plan>> {
-    // A poisoned lock guards nothing but complete entries.
+    // A poisoned lock is valid: entries are inserted complete.
     let lock = || PLANS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     {
         let mut plans = lock();
@@ -98,12 +98,12 @@ pub(crate) fn plan(key: Key<'_>, make: impl FnOnce() -> Result<Plan>) -> Result<
     Ok(plan)
 }
 
-/// Number of plans kept at the moment.
+/// Number of cached plans.
 pub fn cached_plans() -> usize {
     PLANS.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).of.len()
 }
 
-/// Forgets all plans.
+/// Clears the plan cache.
 pub fn clear_plans() {
     PLANS.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).of.clear();
 }

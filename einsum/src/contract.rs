@@ -1,4 +1,4 @@
-//! Runs a plan over a semiring.
+//! Execution of a plan over a semiring.
 
 use t4a_algebra::{Scalar, Semiring};
 use t4a_tensor::Tensor;
@@ -10,15 +10,14 @@ use crate::pair;
 use crate::plan::Plan;
 use crate::table::Ring;
 
-/// Tensors by slot; those that were taken are gone.
+/// Tensors by slot; `None` after they are consumed.
 pub(crate) type Slots<T> = Vec<Option<Labelled<T>>>;
 
 impl Plan {
     /// The contraction over the semiring `S`.
     ///
-    /// Strides of the operands are free. The result may be a view that is not row-major. If an operand
-    /// has no elements, no sum has a term: every element of the result is 0 of the semiring.
-    ///
+    /// The operands may have any strides. The result may be a view that is not row-major. If an operand has no
+    /// elements, all sums are empty: every element of the result is the zero of the semiring.
     /// Cost: [`Plan::cost`]. ⊗ must commute if there are more than two operands.
     ///
     /// # Errors
@@ -30,7 +29,7 @@ impl Plan {
         self.contract_with::<S, T>(operands, &ProductBackends::default())
     }
 
-    /// [`Plan::contract`] with products supplied by the user.
+    /// [`Plan::contract`] with user-supplied products.
     ///
     /// # Errors
     /// As [`Plan::contract`]; [`EinsumError::Backend`].
@@ -81,7 +80,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Runs the steps whose slot is picked; every intermediate is freed as soon as it is used.
+    /// Executes the selected steps; every intermediate is freed after its use.
     pub(crate) fn run<T: Scalar>(
         &self,
         ring: &Ring<T>,
@@ -105,7 +104,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The last slot, summed over labels that the output lacks.
+    /// The last slot, summed over labels that are not in the output.
     pub(crate) fn last<T: Scalar>(
         &self,
         ring: &Ring<T>,

@@ -1,10 +1,8 @@
-//! The vjp over (+, ×) as plans: `ā = c̄ b` and `b̄ = c̄ a` with the labels of a step, contractions
-//! again.
+//! The vjp over (+, ×) as plans: `ā = c̄ b` and `b̄ = c̄ a` with the labels of a step are contractions.
 //!
-//! The plan of a cotangent reads c̄ and the other operand and writes in the axes of the operand. What the
-//! forward step repeats is summed there and the other way round: a label of the operand only is an
-//! output that is repeated, a label of the result only is a label that is summed, a diagonal is written
-//! where one was read.
+//! The plan of a cotangent reads c̄ and the other operand, and its output has the axes of the operand. Repetition and
+//! summation are exchanged: a label of the operand only becomes a repeated output label, a label of the result only
+//! becomes a summed label, and a diagonal that is read becomes a diagonal that is written.
 
 use std::sync::Arc;
 
@@ -16,9 +14,9 @@ use crate::plan::Plan;
 use crate::subscripts::Subscripts;
 
 impl Plan {
-    /// The contraction of c̄ and the other operand, if there is one, that is the cotangent of operand `i`
-    /// over (+, ×) of real numbers; complex operands are to be conjugated. For plans of one or two
-    /// operands, as those of [`Plan::steps`] are; slices do not enter.
+    /// The plan whose contraction of c̄ and the other operand, if there is one, is the cotangent of operand `i` over
+    /// (+, ×) of real numbers; complex operands must be conjugated. For plans of one or two operands, as all plans of
+    /// [`Plan::steps`]; slices are ignored.
     ///
     /// Cost: built once per plan.
     ///
@@ -40,7 +38,7 @@ impl Plan {
     fn transposed(&self, i: usize) -> Result<Plan> {
         let mut names: Vec<Label> = Vec::new();
         let mut count = 0;
-        // Labels by number; an axis of size 1 broadcasts and is a label of its own.
+        // Numbers the labels; an axis of size 1 broadcasts and has a separate label.
         let mut number = |labels: &[Label], shape: &[usize]| -> Vec<i64> {
             let one = |(&label, &size): (&Label, &usize)| {
                 if size == 1 {
@@ -69,7 +67,7 @@ impl Plan {
             output.iter().map(|&label| label.into()).zip(shape.iter().copied()).collect();
         let pairs = if inputs.len() == 2 { vec![(0, 1)] } else { Vec::new() };
         let mut network = Network::new(&Subscripts::new(inputs, output), &shapes, &given)?;
-        // A sum without a term passes nothing on.
+        // An empty sum has zero derivatives.
         network.is_empty |= self.network.is_empty;
         let plan = Plan::new(network, Found { pairs, cut: false });
         plan.check_sizes()?;

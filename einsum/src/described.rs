@@ -1,4 +1,4 @@
-//! Operands as a face describes them, in its own words for dtypes and devices, checked and planned for.
+//! Operands described by a frontend's own dtypes and devices: checks and plans.
 
 use std::fmt::Debug;
 use std::ops::Deref;
@@ -10,9 +10,9 @@ use crate::plan::Plan;
 
 const OP: &str = "einsum";
 
-/// One dtype and one device for all operands, each given by dtype, device and anything else.
+/// Checks that all operands, each given by dtype, device and further data, have one dtype and one device.
 ///
-/// # Errors
+/// [`MismatchError::DType`], [`MismatchError::Device`], for the first operand that differs.
 /// [`MismatchError::DType`], [`MismatchError::Device`], of the first operand that differs.
 pub fn agree<T, D, S>(op: &'static str, operands: &[(T, D, S)]) -> Result<(), MismatchError<T>>
 where
@@ -36,13 +36,12 @@ where
 }
 
 impl Einsum {
-    /// The plan for operands given by dtype, device and shape, with elements of `bytes`, whose result becomes
-    /// a tensor of rank `rank`: its labels and `extra` axes behind them, at least one axis. A scalar may have
-    /// shape `[1]`.
+    /// The plan for operands given by dtype, device and shape, with elements of `bytes`, whose result becomes a tensor
+    /// of rank `rank`: its labels followed by `extra` axes, at least one axis in total. A scalar may have shape `[1]`.
     ///
     /// # Errors
-    /// [`MismatchError`] for operands that do not agree and for a result of another rank; what
-    /// [`Einsum::plan`] says.
+    /// [`MismatchError`] for operands that do not agree and for a result of another rank; the errors of
+    /// [`Einsum::plan`].
     pub fn plan_for<T, D, S, E>(
         &self,
         operands: &[(T, D, S)],

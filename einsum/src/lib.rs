@@ -1,6 +1,6 @@
-//! Einsum over any semiring: n operands, an order of contraction that is searched for, slices so that it fits
-//! into memory, derivatives. A [`Plan`] depends on shapes only and is cached; it runs over every element type and
-//! semiring. Burn users call `burn_t4a::ext::einsum`.
+//! Einsum over any semiring: n operands, search for the contraction order, slicing to fit into memory, derivatives. A
+//! [`Plan`] depends on shapes only and is cached; it runs over every element type and semiring. Burn users call
+//! `burn_t4a::ext::einsum`.
 //!
 //! ```
 //! use t4a_algebra::{MaxPlus, Standard};
@@ -18,35 +18,35 @@
 //!
 //! | task | |
 //! |---|---|
-//! | a contraction at once | [`einsum()`] |
-//! | sizes of new labels, an order from elsewhere, a bound of memory | [`Einsum`] |
-//! | what it will cost | [`Plan::cost`], printed by [`Plan::report`] |
+//! | a single contraction | [`einsum()`] |
+//! | sizes of new labels, a given path, a memory budget | [`Einsum`] |
+//! | the cost before execution | [`Plan::cost`], printed by [`Plan::report`] |
 //! | ln Z, best values, counts | the semirings of `t4a-algebra` |
 //! | K best values | [`Plan::k_best`] |
 //! | a derivative | [`Contraction`] as an operation; [`Plan::steps`] for a tape |
-//! | a semiring or a product of one's own | [`Custom`], [`ProductBackends`] |
-//! | labels from a program | [`Subscripts`], [`Label`] |
+//! | a user-defined semiring or product | [`Custom`], [`ProductBackends`] |
+//! | labels built by a program | [`Subscripts`], [`Label`] |
 
-// subscripts   text, labels, builder          what is summed over what
-// network      subscripts meet shapes         numbered labels, one per axis
+// subscripts   text, labels, builder          labels of the operands and of the result
+// network      subscripts with shapes         numbered labels, one per axis
 // order        pairs of slots, and their time
-// path         order of contraction           given, or searched: search, greedy, refine
+// path         contraction order              given, or searched: search, greedy, refine
 // plan         labels of each step, slices    shape-only; cached by structure
-// slices       loops over labels that are fixed to save memory; slice_rules: their derivatives
-// step         a plan taken apart, for autodiff tapes
-// contract     runs a plan over a semiring    pair: one pairwise contraction
-// backend      products supplied by the user
+// slices       loops over labels fixed to save memory; slice_rules: their derivatives
+// step         one plan per step, for autodiff tapes
+// contract     executes a plan over a semiring    pair: one pairwise contraction
+// backend      user-supplied products
 // rules        derivative of one sum, by semiring
 // derivative   vjp and jvp of a plan
 // cotangent    the vjp over (+, ×) as plans
-// report       a plan printed: order, sizes, cost, memory
-// data         plans as data, with the feature `serde`
-// given        what faces take: subscripts in any form, lists of operands; described: checked, planned for
-// roles        what becomes of the labels of a step
+// report       text report of a plan: order, sizes, cost, memory
+// data         serialised form of plans, with the feature `serde`
+// given        argument types of frontends: subscripts, operand lists; described: checks and plans
+// roles        roles of the labels of a step
 // operation    contractions as operations with a derivative, semirings as values
 #![forbid(unsafe_code)]
-// Unit tests are of text and of orders of contraction; what computes is tested from outside, and not
-// compiled a second time.
+// Unit tests cover text and contraction orders; kernels are tested by integration tests, and not compiled a second
+// time.
 #![cfg_attr(test, allow(dead_code))]
 
 mod backend;

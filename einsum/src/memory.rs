@@ -1,4 +1,4 @@
-//! Lists as long as a tensor: asked for, because how long a tensor is, a caller says.
+//! Fallible allocation of lists with the length of a tensor, which is a user input.
 
 use t4a_tensor::TensorError;
 
@@ -11,21 +11,21 @@ fn reserved<T>(len: usize) -> Result<Vec<T>> {
     Ok(list)
 }
 
-/// `len` times the same.
+/// A list of `len` copies of a value.
 pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Result<Vec<T>> {
     let mut list = reserved(len)?;
     list.resize(len, value);
     Ok(list)
 }
 
-/// `f` of every item.
+/// `f` applied to every item.
 pub(crate) fn mapped<T: Copy, U>(items: &[T], f: impl FnMut(T) -> U) -> Result<Vec<U>> {
     let mut list = reserved(items.len())?;
     list.extend(items.iter().copied().map(f));
     Ok(list)
 }
 
-/// `f` of every pair of items.
+/// `f` applied to every pair of items.
 pub(crate) fn zipped<T: Copy, U>(a: &[T], b: &[T], f: impl Fn(T, T) -> U) -> Result<Vec<U>> {
     let mut list = reserved(a.len().min(b.len()))?;
     list.extend(a.iter().zip(b).map(|(&a, &b)| f(a, b)));

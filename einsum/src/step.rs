@@ -1,5 +1,5 @@
-//! A plan taken apart: one small plan per pairwise step, for callers that run, time or
-//! differentiate step by step (an autodiff tape records one node for each).
+//! One plan per pairwise step, for callers that execute, time or differentiate step by step (an autodiff tape records
+//! one node for each).
 //!
 //! ```text
 //! slots     0 … n−1 operands | n, n+1, … results of the steps, in order
@@ -39,26 +39,25 @@ impl Plan {
     /// # Ok::<(), t4a_einsum::EinsumError>(())
     /// ```
     ///
-    /// Each step is a plan of its own, with a result in a fixed order of axes, so that vjp and jvp
-    /// of the whole follow from those of the steps. Slices do not enter: the steps are those of
-    /// the whole network, and a plan whose [`Plan::sliced`] is not empty needs more memory taken
-    /// apart than it was given.
+    /// Each step is a separate plan with a fixed axis order of the result, so that vjp and jvp of the whole follow from
+    /// those of the steps. Slices are ignored: the steps are those of the whole network, and a plan with nonempty
+    /// [`Plan::sliced`] exceeds its budget when executed step by step.
     ///
     /// Cost: built once per plan.
     ///
     /// # Errors
-    /// [`IntermediateOverflow`](crate::EinsumError::IntermediateOverflow) for an intermediate that
-    /// only slices keep within the address space.
+    /// [`IntermediateOverflow`](crate::EinsumError::IntermediateOverflow) for an intermediate that exceeds the address
+    /// space without slices.
     pub fn steps(&self) -> Result<&[PairwiseStep]> {
         if self.taken_apart.get().is_none() {
             let steps = self.take_apart()?;
-            // Lost to another thread, it holds the same steps.
+            // If another thread set it first, the value is the same.
             let _ = self.taken_apart.set(steps);
         }
         Ok(self.taken_apart.get().map_or(&[], |steps| steps))
     }
 
-    /// Labels of the axes of operand `i`, size 1 and axes under an ellipsis included.
+    /// Labels of the axes of operand `i`, including axes of size 1 and those under an ellipsis.
     pub fn operand_labels(&self, i: usize) -> Option<&[Label]> {
         self.network.terms.get(i).map(Vec::as_slice)
     }
@@ -68,11 +67,11 @@ impl Plan {
         self.network.shapes.get(i).map(Vec::as_slice)
     }
 
-    /// The plan with a label more in front of these operands and of the result: so many examples at once. Where
-    /// a number is an operand or the result it has shape `[1]` behind that label.
+    /// The plan with an additional leading label on the operands in `which` and on the result: a batch of `size`
+    /// examples. A scalar operand or result has shape `[1]` after that label.
     ///
     /// # Errors
-    /// As [`Einsum::plan`]: sizes that cannot be counted, a budget that cannot be kept.
+    /// As [`Einsum::plan`]: for sizes that overflow and for a budget that is too small.
     pub fn batched(&self, size: usize, which: &[bool]) -> Result<Arc<Plan>> {
         let used = |label: &Label| {
             self.network.terms.iter().chain([&self.network.output_term]).any(|x| x.contains(label))
@@ -144,7 +143,7 @@ impl Plan {
             let given: Vec<(Label, usize)> = labels.iter().copied().zip(shape.clone()).collect();
             let taken = [&slots[pair.lhs], &slots[pair.rhs]];
             let subscripts = Subscripts::new(taken.map(|x| x.0.clone()), labels.iter().copied());
-            // Terms are numbered as those of the whole.
+            // Terms are numbered as in the whole plan.
             let numbers = taken.iter().flat_map(|x| &x.0).filter_map(|label| ids.get(label));
             let mut order: Vec<Id> = numbers.copied().collect();
             order.sort_unstable();
@@ -152,7 +151,7 @@ impl Plan {
             let order: Vec<Label> = order.iter().map(name).collect();
             let shapes = taken.map(|x| x.1.as_slice());
             let mut part = Network::ordered(&subscripts, &shapes, &given, &order)?;
-            // Without a term in the whole sum, 0 ⊗ NaN in a part of it is none either.
+            // If the whole sum is empty, a part is empty too, even if it contains 0 ⊗ NaN.
             part.is_empty = network.is_empty;
             let found = Found { pairs: vec![(0, 1)], cut: false };
             let plan = Plan::new(part, found);
@@ -166,7 +165,7 @@ impl Plan {
 }
 
 impl fmt::Display for Plan {
-    /// Subscripts and shapes, `ij,jk->ik of [2, 3], [3, 4]`.
+    /// Subscripts and shapes, such as `ij,jk->ik of [2, 3], [3, 4]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let network = &self.network;
         let output = network.output_term.iter().copied();

@@ -1,5 +1,5 @@
-//! Contractions of pairs of arrays as complex numbers: against the loops of the definition over complex
-//! numbers, and their derivatives against differences.
+//! Contractions of pairs of arrays as complex numbers: against the loops of the definition over complex numbers, and
+//! their derivatives against finite differences.
 
 mod oracle;
 
@@ -107,7 +107,7 @@ where
         close("engine", &plan, &engine.results, &want);
         let portable = op.portable(&values(&parts), &untracked).unwrap();
         close("portable", &plan, &portable.results, &want);
-        // Parts that are views, of different strides.
+        // Parts that are views with different strides.
         let moved = |(i, x): (usize, &Tensor<C::Real>)| {
             let axes: Vec<usize> = (0..x.rank()).rev().collect();
             let turned = x.permute(&axes).unwrap();
@@ -130,7 +130,7 @@ proptest! {
     }
 }
 
-/// Sizes beyond those for which the engine takes products without packing, a long sum and few columns.
+/// Sizes larger than those of products without packing, a long sum, and few columns.
 #[test]
 fn sizes_of_every_kernel_agree_with_products_of_parts() {
     let cases: [(&str, &[&[usize]]); 6] = [
@@ -153,7 +153,7 @@ fn sizes_of_every_kernel_agree_with_products_of_parts() {
     }
 }
 
-/// A loss of one part alone: the missing cotangent is zero.
+/// A loss of one part only: the missing cotangent is zero.
 #[test]
 fn a_missing_cotangent_is_zero() {
     let shapes: [&[usize]; 2] = [&[3, 4], &[4, 2]];
@@ -180,7 +180,7 @@ fn a_missing_cotangent_is_zero() {
     }
 }
 
-/// The cotangent of one factor needs the other one alone.
+/// The cotangent of one factor needs only the other one.
 #[test]
 fn a_product_keeps_the_other_factor() {
     let shapes: [&[usize]; 2] = [&[3, 4], &[4, 2]];
@@ -200,7 +200,7 @@ fn a_product_keeps_the_other_factor() {
     }
 }
 
-/// A batch is one more label where both parts of an operand differ, and none where one does.
+/// The batch is one more label if both parts of an operand have it; otherwise the operation is not batched.
 #[test]
 fn a_batch_of_pairs_is_a_label() {
     let shapes: [&[usize]; 2] = [&[3, 4], &[4, 2]];
@@ -253,7 +253,7 @@ fn pairs_are_checked_before_any_work() {
     ));
 }
 
-/// Parts of long vectors are not joined, small operands and those of many steps are; a network is if all of
+/// Parts of long vectors are not joined; small operands and those with many steps are. A network is joined if all of
 /// its steps are.
 #[test]
 fn sizes_choose_the_kernel() {
@@ -272,7 +272,7 @@ fn sizes_choose_the_kernel() {
     assert!(!joined("ij,jk,k->i", &[&[1000, 1000], &[1000, 1000], &[1000]]));
 }
 
-/// 16-bit parts have no complex dtype: products of parts.
+/// There is no complex dtype of 16-bit parts: products of parts are used.
 #[test]
 fn sixteen_bits_are_products_of_parts() {
     let shapes: [&[usize]; 2] = [&[3, 4], &[4, 2]];

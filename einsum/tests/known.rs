@@ -7,7 +7,7 @@ use t4a_algebra::{Semiring, Standard};
 use t4a_einsum::{Einsum, Subscripts, einsum};
 use t4a_tensor::Tensor;
 
-/// A sum over values of vertices: one factor per edge, one per vertex.
+/// A sum over the values of vertices: one factor per edge, one per vertex.
 fn graph<S: Semiring<T>, T: t4a_algebra::Scalar>(
     edges: &[(usize, usize)],
     pair: [T; 4],
@@ -36,7 +36,7 @@ fn petersen() -> Vec<(usize, usize)> {
     outer.chain(spokes).chain(star).collect()
 }
 
-/// OEIS A006506; the last is beyond the integers of f64.
+/// OEIS A006506; the last value exceeds the exact integers of f64.
 #[test]
 fn independent_sets_of_grids() {
     let want = [
@@ -102,7 +102,7 @@ fn all_pairs_shortest_paths() {
     assert_eq!(paths.to_vec().unwrap(), want.concat());
 }
 
-/// Healthy or fever, from what a patient reports: normal, cold, dizzy.
+/// States healthy and fever, observations normal, cold and dizzy.
 #[test]
 fn viterbi_and_forward_probabilities() {
     let start = Tensor::from_vec(vec![0.6, 0.4], &[2]).unwrap();

@@ -1,7 +1,7 @@
-//! Plans of many tensors: found in time, in little stack, and said to be cut where they are.
+//! Plans of many tensors: bounded time, bounded stack, and `is_cut` if a search stops early.
 //!
-//! Bounds are for builds without optimisation on a busy machine; a search that is cubic, or
-//! quadratic with a large factor, takes minutes.
+//! Time limits are for unoptimised builds on a busy machine; a search that is cubic, or quadratic with a large factor,
+//! takes minutes.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ fn timed(einsum: &Einsum, shapes: &[Vec<usize>]) -> Result<std::sync::Arc<Plan>,
     plan
 }
 
-/// Numbers below n, the same in every run.
+/// Pseudo-random numbers below n, the same in every run.
 fn random(state: &mut u64, n: usize) -> usize {
     *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
     (*state >> 33) as usize % n
@@ -42,7 +42,7 @@ fn operands_that_share_a_label() {
     }
 }
 
-/// In a thread whose stack a recursion over the operands would exhaust.
+/// In a thread whose stack would overflow under recursion over the operands.
 #[test]
 fn long_chains() {
     let n = 20_000;
@@ -55,7 +55,7 @@ fn long_chains() {
             .collect();
         let operands: Vec<&Tensor<i64>> = data.iter().collect();
         let got = plan.contract::<Standard, i64>(&operands).unwrap().to_vec().unwrap();
-        // Wrapping arithmetic is exact, whatever the order.
+        // Wrapping arithmetic is exact in any order.
         let mut want = [1i64, 0, 0, 1];
         for i in 0..n as i64 {
             let (x, [a, b, c, d]) = ([i % 3, 1, 1, i % 2], want);
@@ -69,7 +69,7 @@ fn long_chains() {
             ];
         }
         assert_eq!(got, want);
-        // The order that was found is a path for others, and is resolved in time too.
+        // The order found is also valid as a path, and is resolved in bounded time.
         let again = timed(&einsum.path(plan.path().clone()), &shapes).unwrap();
         assert_eq!((again.path(), again.cost()), (plan.path(), plan.cost()));
         assert_eq!(plan.steps().unwrap().len(), n - 1);
@@ -93,7 +93,7 @@ fn ten_thousand_tensors_of_other_kinds() {
     }
 }
 
-/// All labels are kept, and joined one after another the steps would have n² of them together.
+/// All labels are kept; in a sequential order the steps would have n² labels in total.
 #[test]
 fn sums_without_a_term() {
     let n = 10_000;
@@ -106,7 +106,7 @@ fn sums_without_a_term() {
     assert_eq!(plan.shape().len(), n);
 }
 
-/// Three bonds each, at random: any order meets a tensor beyond all memory.
+/// Three random bonds each: every order has an intermediate that exceeds any memory.
 #[test]
 fn hopeless_networks_are_refused_in_time() {
     let (n, mut state) = (4000, 12345);
@@ -123,8 +123,8 @@ fn hopeless_networks_are_refused_in_time() {
     }
 }
 
-/// Of thousands of labels the few at the peak are tried: those of a ring of four large matrices
-/// between two long chains.
+/// Among thousands of labels only those at the peak are tried: those of a ring of four large matrices between two long
+/// chains.
 #[test]
 fn large_networks_are_sliced_in_time() {
     let n = 6000;
@@ -153,7 +153,7 @@ fn a_search_that_was_cut_says_so() {
     assert_eq!(annealed.cost(), greedy.cost());
     let (einsum, shapes) = plan_of(&inputs[..40], vec![0, 40], 2);
     assert!(!timed(&einsum.optimizer(Optimizer::TreeSa), &shapes).unwrap().is_cut());
-    // A grid of spins: much to gain, and more than there is time for.
+    // A grid of spins: the possible gain exceeds the time limit of the search.
     let side = 30;
     let site = |r: usize, c: usize| r * side + c;
     let right = (0..side).flat_map(|r| (1..side).map(move |c| vec![site(r, c - 1), site(r, c)]));
@@ -163,7 +163,7 @@ fn a_search_that_was_cut_says_so() {
     assert!(timed(&einsum.memory(usize::MAX), &shapes).unwrap().is_cut());
 }
 
-/// A path of many steps over three tensors is resolved step by step, each over its own labels.
+/// A path of many steps with three tensors is resolved step by step, each with its own labels.
 #[test]
 fn long_paths_over_three_tensors_each() {
     let n = 10_001;

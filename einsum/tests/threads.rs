@@ -1,5 +1,4 @@
-//! Results do not depend on the number of threads, to the last bit. One test in one file: the
-//! number of threads belongs to the process.
+//! Results are bit-identical for any number of threads. A single test per file: the number of threads is process-wide.
 
 mod oracle;
 
@@ -9,8 +8,8 @@ use t4a_einsum::{Einsum, Plan};
 use t4a_tensor::Tensor;
 use t4a_tensor::loops::parallel;
 
-/// Subscripts and shapes that are large enough for threads: products, batches, sums, outer and
-/// elementwise products, a copy before a product, a slice.
+/// Subscripts and shapes large enough for multithreading: products, batches, sums, outer and elementwise products, a
+/// copy before a product, a slice.
 const CASES: [(&str, &[&[usize]]); 8] = [
     ("ij,jk->ik", &[&[300, 310], &[310, 290]]),
     ("ij,jk->ik", &[&[1000, 1200], &[1200, 3]]),

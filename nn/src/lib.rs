@@ -1,6 +1,6 @@
-//! Operations of neural networks as values: softmax, norms, attention and cross-entropy. Each has its shapes,
-//! its definition and its derivative in the vocabulary of `t4a-diff`, and one fused kernel of the engine for
-//! either pass. Burn users call `burn_t4a::ext::nn`.
+//! Operations of neural networks as values: softmax, norms, attention and cross-entropy. Each has its shapes, its
+//! definition and its derivative in the array operations of `t4a-diff`, and one fused kernel of the engine for either
+//! pass. Burn users call `burn_t4a::ext::nn`.
 //!
 //! ```
 //! use t4a_diff::{Operation, Value, check};
@@ -24,7 +24,7 @@
 // attention       Attention
 // cross_entropy   CrossEntropy
 
-/// Equality and hash of values with numbers in them, by their bits.
+/// Equality and hash of values with floats, by their bits.
 macro_rules! by_bits {
     ($($value:ty: |$x:ident| $key:expr;)*) => {$(
         impl $value {
@@ -63,7 +63,7 @@ pub use t4a_tensor::nn::attention::AttentionOptions;
 use t4a_diff::{Eager, Kept, Meta, Value};
 use t4a_tensor::{AnyTensor, Result, TensorError};
 
-/// The engine tensor of an operand, if there is one.
+/// The engine tensor of an optional operand.
 fn given(inputs: &[Value<Eager>], i: usize) -> Result<Option<&AnyTensor>> {
     inputs.get(i).map(tensor).transpose()
 }
@@ -81,7 +81,7 @@ fn tensor(value: &Value<Eager>) -> Result<&AnyTensor> {
     }
 }
 
-/// As many operands as the operation has.
+/// Checks the number of operands.
 fn operands<'a, const N: usize>(op: &'static str, inputs: &'a [Meta]) -> Result<&'a [Meta; N]> {
     inputs.try_into().map_err(|_| {
         let message = format!("required {N} operands, given {}", inputs.len());
@@ -89,7 +89,7 @@ fn operands<'a, const N: usize>(op: &'static str, inputs: &'a [Meta]) -> Result<
     })
 }
 
-/// Floats of one dtype.
+/// Checks that operands are floats of one dtype.
 fn same_dtype(op: &'static str, inputs: &[&Meta]) -> Result<()> {
     let first = inputs[0].dtype;
     match inputs.iter().find(|x| x.dtype != first) {

@@ -29,7 +29,7 @@ fn results(op: &'static str, inputs: &[Meta], axis: usize) -> Result<Vec<Meta>> 
     Ok(vec![x.clone()])
 }
 
-/// `x − max x`, which changes neither function and cannot overflow: a constant is subtracted.
+/// `x − max x`, which avoids overflow and changes neither function; the maximum is detached.
 fn shifted<A: Array>(x: &A, axis: usize) -> A {
     x.sub(&x.detach().max(axis))
 }

@@ -1,4 +1,4 @@
-//! Every operation against differences, its adjoint, and the engine's kernels.
+//! Every operation against finite differences, its adjoint, and the engine's kernels.
 
 use t4a_diff::check::{array, noise, operation};
 use t4a_diff::{Array, Eager, Operation, Value};
@@ -57,7 +57,7 @@ fn cross_entropy() {
 #[test]
 fn attention() {
     let [q, k, v] = [random(&[2, 2, 3, 4], 1), random(&[2, 2, 5, 4], 2), random(&[2, 2, 5, 6], 3)];
-    // One query sees nothing.
+    // All keys of one query are masked.
     let hides = |i: usize| i.is_multiple_of(7) || (5..10).contains(&i);
     let mask = Tensor::from_vec((0..15).map(hides).collect::<Vec<bool>>(), &[1, 1, 3, 5]).unwrap();
     let mask = Value::Flags(Eager::from(AnyTensor::from(mask)));

@@ -1,7 +1,7 @@
-//! Scans and their derivatives: elements or steps per second, beside a plain loop over slices.
+//! Scans and their derivatives: elements or steps per second, next to a plain loop over slices.
 //!
-//! `cargo bench -p t4a-scan [-- filter]`; `T4A_NUM_THREADS=1` for one thread. A row is the best of many
-//! runs. `copy` is a copy of the same shape.
+//! `cargo bench -p t4a-scan [-- filter]`; `T4A_NUM_THREADS=1` for one thread. Each row is the best of many runs. `copy`
+//! is a copy of the same shape.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -101,7 +101,7 @@ fn recurrences(bench: &Bench) {
     }
 }
 
-/// The loop that one would write, one lane after the other or side by side.
+/// A plain loop, over contiguous lanes or over adjacent lanes.
 fn plain(bench: &Bench, name: &str, a: &Eager, b: &Eager, shape: &[usize], axis: usize) {
     let slice = |x: &Eager| -> Vec<f32> {
         let x: &AnyTensor = x.tensor().expect("a tensor");
@@ -141,7 +141,7 @@ fn layers(bench: &Bench) {
     }
 }
 
-/// A point with position and velocity whose position is observed.
+/// A filter for position and velocity with observed position.
 fn filters(bench: &Bench) {
     for dtype in [DType::F32, DType::F64] {
         for batch in [1, 64] {

@@ -1,4 +1,5 @@
-//! Chains that have not enough memory say so, wherever it ends. A program of its own: the limit is the process's.
+//! Chains return an error at every point where memory is exhausted. A separate program, because the limit is
+//! process-wide.
 
 use t4a_diff::check::{array, noise};
 use t4a_diff::{Eager, Kept, Operation, Reverse, Value};

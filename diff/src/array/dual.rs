@@ -1,4 +1,4 @@
-//! Dual numbers over any implementor of the vocabulary: a value with its tangent beside it.
+//! Dual numbers over any array type: a value with its tangent.
 //!
 //! A portable definition run on duals is its jvp; a vjp run on duals is a Hessian–vector product.
 
@@ -12,27 +12,27 @@ use crate::operation::{Operation, Outcome, Value};
 pub struct Dual<A> {
     /// The value.
     pub value: A,
-    /// Its tangent, in the shape of the value.
+    /// The tangent, in the shape of the value.
     pub tangent: Option<A>,
 }
 
 impl<A: Array> Dual<A> {
-    /// A value that moves.
+    /// A value with a tangent.
     pub fn new(value: A, tangent: A) -> Self {
         Self { value, tangent: Some(tangent) }
     }
 
-    /// A value that does not move.
+    /// A value with zero tangent.
     pub fn constant(value: A) -> Self {
         Self { value, tangent: None }
     }
 
-    /// The value alone.
+    /// The value.
     pub fn into_value(self) -> A {
         self.value
     }
 
-    /// The tangent, zeros if there is none.
+    /// The tangent; zeros if `None`.
     pub fn into_tangent(self) -> A {
         let zeros = || self.value.full(&self.value.shape(), 0.0);
         self.tangent.clone().unwrap_or_else(zeros)
@@ -43,13 +43,13 @@ impl<A: Array> Dual<A> {
         Self { value: f(&self.value), tangent: self.tangent.as_ref().map(f) }
     }
 
-    /// `f(x)`, given its value and how it moves with x.
+    /// `f(x)`, given its value and the linear map from the tangent of x to that of `f(x)`.
     fn chain(&self, value: A, push: impl FnOnce(&A, &A) -> A) -> Self {
         let tangent = self.tangent.as_ref().map(|t| push(t, &value));
         Self { value, tangent }
     }
 
-    /// A result whose tangent is the sum of two, each of which may have to be repeated.
+    /// A result whose tangent is the sum of two, each broadcast if necessary.
     fn joined(value: A, a: Option<A>, b: Option<A>) -> Self {
         let tangent = match (a, b) {
             (Some(a), Some(b)) => Some(a.plus(&b)),
@@ -70,7 +70,7 @@ impl<A: Array> Dual<A> {
         Self::joined(value, left, right)
     }
 
-    /// A result that is linear in the pair of operands.
+    /// A result that is jointly linear in both operands.
     fn together(&self, y: &Self, f: impl Fn(&A, &A) -> A) -> Self {
         let value = f(&self.value, &y.value);
         let tangent = match (&self.tangent, &y.tangent) {

@@ -1,8 +1,8 @@
-//! Kernels that devices may have beyond elementwise operations and reductions.
+//! Optional device kernels beyond elementwise operations and reductions.
 
 use super::Array;
 
-/// A semiring whose products of matrices some devices have kernels for.
+/// A semiring for which some devices have matrix product kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Semiring {
@@ -10,7 +10,7 @@ pub enum Semiring {
     MaxPlus,
     /// (min, +).
     MinPlus,
-    /// (max, ×) of numbers that are not negative.
+    /// (max, ×) on numbers ≥ 0.
     MaxMul,
     /// (max, min).
     MaxMin,
@@ -18,7 +18,7 @@ pub enum Semiring {
     LogSumExp,
 }
 
-/// A kernel for each matrix of a batch, real.
+/// A kernel for each real matrix of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MatrixKernel {
@@ -36,9 +36,9 @@ pub enum MatrixKernel {
     Triangular {
         /// The upper triangle is read.
         upper: bool,
-        /// Ones on the diagonal, whatever is stored there.
+        /// Take the diagonal as ones, regardless of the stored values.
         unit: bool,
-        /// The transpose of the triangle is solved for.
+        /// Solve with the transposed triangle.
         transposed: bool,
     },
 }
@@ -50,11 +50,11 @@ pub struct MatrixFactors<A: Array> {
     pub factors: Vec<A>,
     /// `p` of [`MatrixKernel::Lu`], `[β, m]`.
     pub rows: Option<A::Integers>,
-    /// 0 where all is well, of any shape.
+    /// 0 for success, of any shape.
     pub status: A::Integers,
 }
 
-/// A kernel of the definition of an operation.
+/// A kernel that the definition of an operation uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kernel {
@@ -66,7 +66,7 @@ pub enum Kernel {
     Semiring(Semiring),
     /// `h ← a h + b` along an axis.
     Recurrence,
-    /// Running sums along an axis.
+    /// Cumulative sums along an axis.
     RunningSum,
     /// Factorisations and triangular systems, for matrices of this size.
     Matrix(MatrixKernel, [usize; 2]),

@@ -3,17 +3,17 @@
 /// An operation on a batch of examples: [`Operation::on_batch`](super::Operation::on_batch).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnBatch<O> {
-    /// An operation on arrays with one more axis in front: of the operands that differ between examples, and
-    /// of all results.
+    /// An operation on arrays with an additional leading axis: on the operands that differ between examples, and on all
+    /// results.
     Front {
         /// The operation.
         op: O,
-        /// True if hidden results and [`Outcome::extra`](super::Outcome::extra) are those of the examples with the axis in front.
-        /// Otherwise a rule runs the operation once more; there are no hidden results then.
+        /// True if hidden results and [`Outcome::extra`](super::Outcome::extra) are those of the examples with the
+        /// leading axis. Otherwise a rule runs the operation again; there are no hidden results then.
         residuals: bool,
     },
-    /// The operation itself: the batch joins an axis of independent examples that it has anyway, from the
-    /// left. Along that axis operands of size 1 broadcast. Nothing is hidden or extra.
+    /// The same operation: the batch is merged from the left into an existing axis of independent examples. Along that
+    /// axis operands of size 1 broadcast. There are no hidden or extra results.
     Joined {
         /// The axis of each operand; `None` if all examples share it.
         operands: Vec<Option<usize>>,
@@ -23,7 +23,7 @@ pub enum OnBatch<O> {
 }
 
 impl<O> OnBatch<O> {
-    /// [`OnBatch::Front`] of an operation that treats leading axes alike.
+    /// [`OnBatch::Front`] of an operation that is independent of the number of leading axes.
     pub fn front(op: O) -> Self {
         Self::Front { op, residuals: true }
     }

@@ -1,9 +1,9 @@
-//! Results of an operation, and the values that its rule is given.
+//! Results of an operation, and the arguments of its reverse rule.
 
 use super::Value;
 use crate::array::Array;
 
-/// The operands and results that a rule needs.
+/// Selection of the operands and results that a rule needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
     inputs: u64,
@@ -11,25 +11,25 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// These operands, below 64.
+    /// Adds these operands; indices are below 64.
     pub fn inputs(mut self, which: &[usize]) -> Self {
         self.inputs |= which.iter().fold(0, |set, i| set | 1 << i);
         self
     }
 
-    /// All operands, however many.
+    /// Adds all operands.
     pub fn all_inputs(mut self) -> Self {
         self.inputs = u64::MAX;
         self
     }
 
-    /// All results, however many.
+    /// Adds all results.
     pub fn all_results(mut self) -> Self {
         self.results = u64::MAX;
         self
     }
 
-    /// These results, below 64.
+    /// Adds these results; indices are below 64.
     pub fn results(mut self, which: &[usize]) -> Self {
         self.results |= which.iter().fold(0, |set, i| set | 1 << i);
         self
@@ -40,25 +40,25 @@ impl Keep {
     }
 }
 
-/// The results of an operation, and what its rule needs beyond operands and results.
+/// The results of an operation, and further residuals of its rule.
 #[derive(Clone, Debug)]
 pub struct Outcome<A: Array> {
     /// The results.
     pub results: Vec<A>,
-    /// Intermediate values that the rule needs and that have a derivative as well, such as the factors with
-    /// which a system was solved; only where an operand is tracked.
+    /// Differentiable intermediate values that the rule needs, such as the factors with which a system was solved; only
+    /// if an operand is tracked.
     pub hidden: Vec<A>,
-    /// Values without a derivative: places of maxima, permutations.
+    /// Non-differentiable residuals: indices of maxima, permutations.
     pub extra: Vec<Value<A>>,
 }
 
 impl<A: Array> Outcome<A> {
-    /// Results alone.
+    /// Results without further residuals.
     pub fn new(results: Vec<A>) -> Self {
         Self { results, hidden: Vec::new(), extra: Vec::new() }
     }
 
-    /// The same values of another implementor.
+    /// The same values in another array type.
     ///
     /// # Errors
     /// Those of the maps.
@@ -81,7 +81,7 @@ impl<A: Array> From<A> for Outcome<A> {
     }
 }
 
-/// Values that were kept for the rule of an operation.
+/// Residuals for the rule of an operation.
 #[derive(Clone, Debug)]
 pub struct Kept<A: Array> {
     inputs: Vec<Option<Value<A>>>,
@@ -93,7 +93,7 @@ pub struct Kept<A: Array> {
 }
 
 impl<A: Array> Kept<A> {
-    /// Keeps what the rule needs.
+    /// Selects the residuals that `keep` names.
     pub fn new(keep: Keep, inputs: &[Value<A>], out: &Outcome<A>) -> Self {
         let inputs = inputs.iter().enumerate();
         let results = out.results.iter().enumerate();
@@ -107,7 +107,7 @@ impl<A: Array> Kept<A> {
         }
     }
 
-    /// From operands and results by place, `None` where they are not kept.
+    /// Residuals from operands and results by index; `None` for those not kept.
     pub fn from_parts(
         inputs: Vec<Option<Value<A>>>,
         results: Vec<Option<A>>,
@@ -117,12 +117,12 @@ impl<A: Array> Kept<A> {
         Self { inputs, results, hidden, extra }
     }
 
-    /// All operands by place.
+    /// All operands by index.
     pub fn inputs(&self) -> &[Option<Value<A>>] {
         &self.inputs
     }
 
-    /// All results by place.
+    /// All results by index.
     pub fn results(&self) -> &[Option<A>] {
         &self.results
     }
@@ -142,7 +142,7 @@ impl<A: Array> Kept<A> {
         self.input(i).float()
     }
 
-    /// Operand `i`, if there is one and it was kept.
+    /// Operand `i`, if it exists and was kept.
     pub fn given(&self, i: usize) -> Option<&Value<A>> {
         self.inputs.get(i)?.as_ref()
     }
@@ -157,7 +157,7 @@ impl<A: Array> Kept<A> {
         kept.unwrap_or_else(|| unreachable!("result {i} is not kept"))
     }
 
-    /// The same values of another implementor.
+    /// The same values in another array type.
     ///
     /// # Errors
     /// Those of the maps.
@@ -177,22 +177,22 @@ impl<A: Array> Kept<A> {
     }
 }
 
-/// The input of a reverse rule: kept values, cotangents of the results of which at least one is given, and
-/// which operands want a cotangent.
+/// The input of a reverse rule: residuals, cotangents of the results, at least one of which is given, and the set of
+/// operands that need a cotangent.
 #[derive(Clone, Copy, Debug)]
 pub struct Reverse<'a, A: Array> {
     /// The values that [`Operation::keep`](super::Operation::keep) names.
     pub kept: &'a Kept<A>,
-    /// Of the results; `None` is zero.
+    /// Cotangents of the results; `None` is zero.
     pub cotangents: &'a [Option<A>],
-    /// Of the hidden results, as far as there are any; in derivatives of derivatives only.
+    /// Cotangents of the hidden results, if there are any; only in higher derivatives.
     pub hidden: &'a [Option<A>],
-    /// True for operands that want a cotangent; those of others are ignored.
+    /// True for operands that need a cotangent; cotangents of others are ignored.
     pub wanted: &'a [bool],
 }
 
 impl<A: Array> Reverse<'_, A> {
-    /// The cotangent of an only result.
+    /// The cotangent of a single result.
     pub fn cotangent(&self) -> &A {
         let only = self.cotangents.first().and_then(Option::as_ref);
         only.unwrap_or_else(|| unreachable!("one cotangent is given"))

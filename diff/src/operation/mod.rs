@@ -10,8 +10,8 @@
 //! on_pairs   the form that it has on complex numbers: Pairs is it as an operation
 //! ```
 //!
-//! A face runs an operation through this trait and knows nothing about any single one: a tape records
-//! one node for it, whose rule is [`Operation::vjp`].
+//! A frontend executes all operations through this trait, independent of the individual operation: a tape records one
+//! node for it, whose rule is [`Operation::vjp`].
 
 mod batch;
 mod kept;
@@ -69,7 +69,7 @@ impl Kind {
     }
 }
 
-/// Shapes and dtypes of the results of operands of any kind: checks each kind, then [`Operation::results`].
+/// Shapes and dtypes of the results, for operands of any kind: checks each kind, then [`Operation::results`].
 ///
 /// # Errors
 /// [`TensorError::OperandKind`]; those of the operation. Before any work.
@@ -86,10 +86,10 @@ pub fn checked_results<O: Operation>(op: &O, inputs: &[Meta]) -> Result<Vec<Meta
 
 /// A differentiable operation.
 pub trait Operation: Clone + Debug + Send + Sync + 'static {
-    /// The error of checks, definition and rules.
+    /// The error type of checks, definition and rules.
     type Error: From<TensorError> + Display + Debug + Send;
 
-    /// Its name in errors and tables.
+    /// Name in error messages and tables.
     fn name(&self) -> &'static str;
 
     /// The kind of an operand. The default is floats for all.
@@ -98,53 +98,53 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
         Kind::Float
     }
 
-    /// Shapes and dtypes of the results, of operands of the [right kinds](Operation::kind);
-    /// [`checked_results`] of others.
+    /// Shapes and dtypes of the results, for operands of the [right kinds](Operation::kind); [`checked_results`]
+    /// accepts others.
     ///
     /// # Errors
-    /// For operands that do not fit: before any work.
+    /// For invalid operands, before any work.
     fn results(&self, inputs: &[Meta]) -> Result<Vec<Meta>, Self::Error>;
 
-    /// Shapes of the indices that it returns beside its results, as the permutation of a pivoted
-    /// factorisation: the first of [`Outcome::extra`], whatever is tracked; what follows there is for the rule
-    /// alone. The default is none.
+    /// Shapes of index arrays returned in addition to the results, such as the permutation of a pivoted factorisation:
+    /// the first entries of [`Outcome::extra`], independent of tracking; the remaining entries are residuals. The
+    /// default is none.
     fn indices(&self, inputs: &[Meta]) -> Vec<Shape> {
         let _ = inputs;
         Vec::new()
     }
 
-    /// The values that the rule needs if these operands are tracked. The default is everything.
+    /// The residuals that the rule needs if these operands are tracked. The default is everything.
     fn keep(&self, tracked: &[bool]) -> Keep {
         let _ = tracked;
         Keep::default().all_inputs().all_results()
     }
 
-    /// The definition in the vocabulary. Operands fit, see [`Operation::results`].
+    /// The definition in [`Array`] operations. The operands have passed [`Operation::results`].
     ///
     /// # Errors
-    /// Conditions on values.
+    /// Errors that depend on values.
     fn portable<A: Array>(
         &self,
         inputs: &[Value<A>],
         tracked: &[bool],
     ) -> Result<Outcome<A>, Self::Error>;
 
-    /// Kernels of devices that the definition consists of for such operands, with elementwise operations around
-    /// them. The default is none.
+    /// Device kernels that the definition uses for such operands, in addition to elementwise operations. The default is
+    /// none.
     fn kernels(&self, inputs: &[Meta]) -> Vec<Kernel> {
         let _ = inputs;
         Vec::new()
     }
 
-    /// True if the definition is computed in the engine, from the elements.
+    /// True if the definition is computed on the host by the engine.
     fn is_on_host(&self) -> bool {
         false
     }
 
-    /// The results on the engine. `tracked`: whose derivative will be asked for.
+    /// The results on the engine. `tracked` marks the operands whose derivatives are needed.
     ///
     /// # Errors
-    /// As [`Operation::portable`]; memory.
+    /// As [`Operation::portable`]; `OutOfMemory`.
     fn forward(
         &self,
         inputs: &[Value<Eager>],
@@ -153,7 +153,7 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
         self.portable(inputs, tracked)
     }
 
-    /// Cotangents of the operands that want one.
+    /// Cotangents of the operands that need one.
     ///
     /// # Errors
     /// Operands without a derivative.
@@ -162,12 +162,12 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
     /// [`Operation::vjp`] on the engine.
     ///
     /// # Errors
-    /// As there; memory.
+    /// As [`Operation::vjp`]; `OutOfMemory`.
     fn fused_vjp(&self, reverse: &Reverse<'_, Eager>) -> Result<Cotangents<Eager>, Self::Error> {
         self.vjp(reverse)
     }
 
-    /// The results with their tangents, of operands with theirs.
+    /// The results and their tangents, given operands and tangents.
     ///
     /// # Errors
     /// As [`Operation::vjp`].
@@ -182,7 +182,7 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
     /// [`Operation::jvp`] on the engine.
     ///
     /// # Errors
-    /// As there; memory.
+    /// As [`Operation::jvp`]; `OutOfMemory`.
     fn fused_jvp(
         &self,
         inputs: &[Value<Dual<Eager>>],
@@ -191,23 +191,23 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
         self.jvp(inputs, tracked)
     }
 
-    /// True if the rule can be differentiated again; asked before any work where that is wanted.
+    /// Ok if the rule is differentiable; checked before any work if second derivatives are needed.
     ///
     /// # Errors
-    /// If it cannot, and why.
+    /// The reason, if it is not differentiable.
     fn check_second_order(&self) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// The operation on a batch of so many examples; `differ`: which operands differ between them, or have
-    /// cotangents that do. `None` if there is none for these, as the default says: the portable definition then
-    /// runs on batches.
+    /// The operation on a batch of `size` examples; `differ` marks the operands that differ between examples, or whose
+    /// cotangents do. `None`, the default, if there is no such operation: the portable definition is then batched
+    /// operation by operation.
     fn on_batch(&self, size: usize, differ: &[bool]) -> Option<OnBatch<Self>> {
         let _ = (size, differ);
         None
     }
 
-    /// Form of the operation on complex numbers, for [`Pairs`]. The default is that it is not defined there.
+    /// Form of the operation on complex numbers, for [`Pairs`]. The default is an error.
     ///
     /// # Errors
     /// The reason, if it is not defined on complex numbers.
@@ -216,14 +216,14 @@ pub trait Operation: Clone + Debug + Send + Sync + 'static {
         Err(TensorError::DTypeUnsupported { op, dtype: DType::C64, expected }.into())
     }
 
-    /// True if a tape records the operations that the portable definition consists of, rather than one
-    /// node: it then keeps what they return.
+    /// True if a tape records the operations of the portable definition, rather than one node: it then stores their
+    /// residuals.
     fn is_composite(&self) -> bool {
         false
     }
 }
 
-/// Cotangents of operands that are floats, of an operation whose rule keeps operands alone.
+/// Cotangents of float operands, for an operation whose residuals are operands only.
 ///
 /// # Errors
 /// Those of the rule.

@@ -1,4 +1,4 @@
-//! Operations on complex numbers, which are pairs of arrays.
+//! Operations on complex numbers, represented as pairs of arrays.
 //!
 //! ```text
 //! operands   re₀, im₀, re₁, im₁, …           results   re, im
@@ -8,7 +8,7 @@
 //! steps      one after the other
 //! ```
 //!
-//! The engine joins parts of `f32` and `f64` and runs one complex kernel where that is faster.
+//! The engine joins parts of `f32` and `f64` and runs one complex kernel if that is faster.
 
 use t4a_tensor::{AnyTensor, DType, TensorError};
 
@@ -18,22 +18,22 @@ use crate::array::{Array, Dual, Eager, Kernel};
 /// Form of an operation with one result on complex numbers: [`Operation::on_pairs`].
 #[derive(Clone, Debug)]
 pub enum OnPairs<O: Operation> {
-    /// Linear in one operand with real coefficients. Its rule needs nothing but the cotangent.
+    /// Linear in one operand with real coefficients. Its rule needs only the cotangent.
     Linear,
     /// Bilinear in two operands with real coefficients.
     Bilinear {
         /// True if [`Operation::forward`] takes complex tensors and is faster than real products for these sizes.
         joined: bool,
-        /// The operation of z̄ and the other operand that is the cotangent of operand `i` of real arrays.
+        /// The operation that computes the cotangent of operand `i` of real arrays from z̄ and the other operand.
         cotangent: fn(&O, usize) -> Result<O, O::Error>,
-        /// True if z̄ takes the place of operand `i` there; else it is the first operand.
+        /// True if z̄ replaces operand `i` there; otherwise it is the first operand.
         in_place: bool,
     },
     /// Linear and bilinear steps.
     Steps {
-        /// As that of [`OnPairs::Bilinear`], for all of it.
+        /// As in [`OnPairs::Bilinear`], for all steps together.
         joined: bool,
-        /// Slots of the operands of each step, and its operation: the operands, then results in order.
+        /// Operand slots and operation of each step. Slots number the operands, then the results in order.
         steps: Vec<(Vec<usize>, O)>,
     },
 }
@@ -49,7 +49,7 @@ pub struct Pairs<O> {
     pub conj: [bool; 2],
 }
 
-/// A pair; a part that is missing is zero.
+/// A pair; a missing part is zero.
 type Parts<'a, A> = [Option<&'a A>; 2];
 
 fn both<A>(x: &[A]) -> Parts<'_, A> {
@@ -83,7 +83,7 @@ impl<O: Operation> Pairs<O> {
             _ => Ok(None),
         };
         let [s, t] = self.conj;
-        // One part after the other: both products of a part may still be in the cache when they are added.
+        // Part by part: both products of a part may still be in the cache when they are added.
         let re = sum(times(0, 0)?, false, times(1, 1)?, s == t);
         let im = sum(times(0, 1)?, t, times(1, 0)?, s);
         match (re, im) {
@@ -94,8 +94,8 @@ impl<O: Operation> Pairs<O> {
         }
     }
 
-    /// Cotangents of both parts of an operand of a bilinear operation: `op` of z̄ and the other operand, in this
-    /// order or, if `exchanged`, in the other one.
+    /// Cotangents of both parts of an operand of a bilinear operation: `op` of z̄ and the other operand, in this order
+    /// or, if `exchanged`, in the reverse one.
     fn cotangent<A: Array>(
         op: Pairs<O>,
         exchanged: bool,
@@ -139,7 +139,7 @@ impl<O: Operation> Pairs<O> {
         Ok(slots)
     }
 
-    /// Cotangents of the operands of steps: their results are computed once more.
+    /// Cotangents of the operands of steps, whose results are recomputed.
     fn vjp_by_steps<A: Array>(
         &self,
         steps: &[(Vec<usize>, O)],
@@ -176,7 +176,7 @@ impl<O: Operation> Pairs<O> {
         Ok(cotangents.into_iter().take(n).enumerate().flat_map(of).collect())
     }
 
-    /// Operand `i` as a step takes it.
+    /// Operand `i` with its conjugation applied.
     fn conjugated<A: Array>(&self, i: usize, [re, im]: [A; 2]) -> Vec<A> {
         let conj = self.conj.get(i) == Some(&true);
         vec![re, if conj { im.neg() } else { im }]
@@ -198,7 +198,7 @@ impl<O: Operation> Pairs<O> {
     }
 }
 
-/// The sum of terms with signs; a term that is missing is zero.
+/// The sum of signed terms; a missing term is zero.
 fn sum<A: Array>(a: Option<A>, minus_a: bool, b: Option<A>, minus_b: bool) -> Option<A> {
     match (a, b) {
         (Some(a), Some(b)) => Some(match (minus_a, minus_b) {
@@ -255,7 +255,7 @@ impl<O: Operation> Operation for Pairs<O> {
         }
     }
 
-    /// Those on real numbers.
+    /// The kernels on real numbers.
     fn kernels(&self, inputs: &[Meta]) -> Vec<Kernel> {
         self.op.kernels(&inputs.iter().step_by(2).cloned().collect::<Vec<_>>())
     }
@@ -321,7 +321,7 @@ impl<O: Operation> Operation for Pairs<O> {
         }
     }
 
-    /// Each tangent of a bilinear operation is one of its results.
+    /// Each tangent of a bilinear operation is computed by the operation.
     fn jvp<A: Array>(
         &self,
         inputs: &[Value<Dual<A>>],

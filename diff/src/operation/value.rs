@@ -1,17 +1,17 @@
-//! Operands of operations: floats, indices, truth values.
+//! Operands of operations: floats, indices, booleans.
 
 use t4a_tensor::{AnyTensor, DType, Result};
 
 use crate::array::{Array, Dual, Flags, Integers, Shape};
 
-/// An operand, or what a rule needs beyond operands and results.
+/// An operand, or a residual other than operands and results.
 #[derive(Clone, Debug)]
 pub enum Value<A: Array> {
-    /// Floats, which may have a derivative.
+    /// Floats, which may be differentiable.
     Float(A),
     /// Indices.
     Integers(A::Integers),
-    /// Truth values.
+    /// Booleans.
     Flags(A::Flags),
 }
 
@@ -19,7 +19,7 @@ impl<A: Array> Value<A> {
     /// The floats.
     ///
     /// # Panics
-    /// If it is something else: an operation fixes what its operands are.
+    /// If the value has another kind: an operation fixes the kinds of its operands.
     #[track_caller]
     pub fn float(&self) -> &A {
         match self {
@@ -40,7 +40,7 @@ impl<A: Array> Value<A> {
         }
     }
 
-    /// The truth values.
+    /// The booleans.
     ///
     /// # Panics
     /// As [`Value::float`].
@@ -54,7 +54,7 @@ impl<A: Array> Value<A> {
 }
 
 impl<A: Array> Value<A> {
-    /// A value of other arrays, by one function for each kind.
+    /// A value of another array type, by one function for each kind.
     pub fn map<C: Array>(
         self,
         float: impl FnOnce(A) -> C,
@@ -68,7 +68,7 @@ impl<A: Array> Value<A> {
         }
     }
 
-    /// The floats, if that is what it is.
+    /// The floats, if the value is a float.
     pub fn as_float(&self) -> Option<&A> {
         match self {
             Value::Float(x) => Some(x),
@@ -84,7 +84,7 @@ impl<A: Array> Value<A> {
         }
     }
 
-    /// With this tangent, if it is a float.
+    /// The dual with this tangent, if the value is a float.
     pub fn dual(self, tangent: Option<A>) -> Value<Dual<A>> {
         self.map(|value| Dual { value, tangent }, |x| x, |x| x)
     }
@@ -107,7 +107,7 @@ impl<A: Array> Value<A> {
         }
     }
 
-    /// The elements, in the engine.
+    /// The elements as an engine tensor.
     ///
     /// # Errors
     /// As [`Array::elements`].
@@ -137,7 +137,7 @@ impl<A: Array> Value<A> {
         }
     }
 
-    /// `len` elements of an axis from `start` on.
+    /// `len` elements of an axis, starting at `start`.
     pub fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
         match self {
             Value::Float(x) => Value::Float(x.narrow(axis, start, len)),
@@ -146,9 +146,9 @@ impl<A: Array> Value<A> {
         }
     }
 
-    /// Values of the kind of the first one, one behind the other along an axis; `None` without a value or for several kinds.
+    /// Concatenation of values of one kind along an axis; `None` for an empty list or several kinds.
     pub fn cat(all: &[Self], axis: usize) -> Option<Self> {
-        /// Those of one kind, if all are.
+        /// The arrays of one kind, if all values have it.
         fn parts<A: Array, X>(
             all: &[Value<A>],
             part: impl Fn(&Value<A>) -> Option<X>,
@@ -176,12 +176,12 @@ impl<A: Array> Value<A> {
 }
 
 impl<A: Array> Value<Dual<A>> {
-    /// Without its tangent.
+    /// The value without its tangent.
     pub fn below(self) -> Value<A> {
         self.map(|x| x.value, |x| x, |x| x)
     }
 
-    /// True if it has a tangent.
+    /// True if the value has a tangent.
     pub fn moves(&self) -> bool {
         matches!(self, Value::Float(Dual { tangent: Some(_), .. }))
     }

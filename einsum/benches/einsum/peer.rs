@@ -1,7 +1,6 @@
-//! The peer: strided-opteinsum, contracting in the same order.
+//! The peer: strided-opteinsum, with the same contraction order.
 //!
-//! It reads column-major arrays best. Shapes and labels are reversed for it, which leaves the
-//! data where it is.
+//! It is fastest with column-major arrays. Shapes and labels are therefore reversed, without moving data.
 
 use std::collections::HashMap;
 
@@ -10,7 +9,7 @@ use strided_view::{StridedView, col_major_strides};
 use t4a_einsum::{Label, Plan};
 use t4a_tensor::Tensor;
 
-/// An order of contraction as nested subscripts, and the operands in the order of their mention.
+/// A contraction order as nested subscripts, and the operands in the order of their occurrence.
 pub(crate) struct Expression {
     text: String,
     order: Vec<usize>,
@@ -58,7 +57,7 @@ impl Expression {
     }
 }
 
-/// The elements of the peer's result in our order: its first axis is our last one.
+/// The elements of the peer's result in row-major order: its first axis is the last one here.
 pub(crate) fn values(result: &EinsumOperand<'_>) -> Vec<f64> {
     let EinsumOperand::F64(data) = result else { unreachable!("operands are real") };
     let view = data.as_view();

@@ -1,4 +1,4 @@
-//! Derivatives of one step, and of what is summed or repeated at an operand.
+//! Derivatives of one step, and of summed or repeated labels of one operand.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ fn outer(step: &Pair) -> Ids {
     step.batch.iter().chain(&step.left).chain(&step.right).copied().collect()
 }
 
-/// The pair with its roles exchanged: what is summed, kept left and kept right.
+/// The pair with its roles exchanged: summed, kept left and kept right.
 fn roles(batch: &Ids, left: &Ids, right: &Ids, sum: &Ids) -> Pair {
     Pair {
         lhs: 0,
@@ -73,13 +73,13 @@ fn shaped<T: Scalar>(data: Vec<T>, ids: &Ids, sizes: &[usize]) -> Result<Labelle
     Ok(Labelled { tensor: Tensor::from_vec(data, &shape)?, ids: ids.clone() })
 }
 
-/// The result of a step, and what its rule wants to know: one of both is known.
+/// The result of a step, or its argmax, whichever the rule reads.
 pub(super) struct Forward<T: Scalar> {
     pub(super) c: Option<Labelled<T>>,
     pub(super) argmax: Option<Tensor<u32>>,
 }
 
-/// `a ⊗ b`, summed as the step says, and the argmax of the sums if they are one of their terms.
+/// `a ⊗ b`, summed over the labels of the step, and the argmax for selective sums.
 pub(super) fn forward<T: Numeric>(
     rules: &Rules<T>,
     step: &Pair,
@@ -98,7 +98,7 @@ pub(super) fn forward<T: Numeric>(
     Ok((Labelled { tensor: c.reshape(&shape)?, ids: axes.c }, argmax))
 }
 
-/// Cotangents of a and b, given that of `c = a ⊗ b` summed as the step says.
+/// Cotangents of a and b, given that of `c = a ⊗ b` summed over the labels of the step.
 pub(super) fn pullback<T: Numeric>(
     rules: &Rules<T>,
     step: &Pair,
@@ -160,7 +160,7 @@ pub(super) fn pushforward<T: Numeric>(
     shaped(dc, &axes.c, sizes)
 }
 
-/// `x` summed over labels that nothing else has, as a step with the number 1.
+/// `x` summed over labels that occur nowhere else, as a step with the scalar 1.
 fn lone_step(x: &Ids, lone: &Ids) -> Pair {
     let kept: Ids = x.iter().copied().filter(|id| !lone.contains(id)).collect();
     roles(&Ids::new(), &kept, &Ids::new(), lone)
@@ -216,8 +216,8 @@ pub(super) fn same_shape(what: &'static str, expected: &[usize], given: &[usize]
     Err(EinsumError::DerivativeShape { what, expected, given })
 }
 
-/// The cotangent of the result as that of the output labels: what [`Network::leave`] repeats
-/// is summed, what it embeds is read off the diagonal.
+/// The cotangent of the output labels, given that of the result: repetition in [`Network::leave`] becomes a sum,
+/// embedding becomes a diagonal.
 pub(super) fn enter_result<T: Numeric>(
     network: &Network,
     cotangent: &Tensor<T>,

@@ -1,4 +1,4 @@
-//! Contractions of arrays, which record themselves on whatever tape these are.
+//! Contractions of arrays, recorded if the arrays are tracked by a tape.
 
 use t4a_diff::Array;
 use t4a_diff::array::first_error;
@@ -8,10 +8,10 @@ use super::{Contraction, FloatSemiring};
 use crate::einsum::Einsum;
 use crate::error::Result;
 
-/// The einsum of arrays over a semiring, by a plan from the cache.
+/// The einsum of arrays over a semiring, with a cached plan.
 ///
 /// # Errors
-/// Those of [`Einsum::plan`] and of the [`Contraction`]; the first that operands carry.
+/// Those of [`Einsum::plan`] and of the [`Contraction`]; the first error carried by an operand.
 pub fn contract_arrays<A: Array>(
     semiring: FloatSemiring,
     subscripts: &str,

@@ -1,4 +1,4 @@
-//! Contractions of engine tensors whose dtype is known at run time: the one place that matches on it.
+//! Contractions of engine tensors with a run-time dtype; the only match on the dtype.
 
 use t4a_algebra::{Standard, c32, c64};
 use t4a_tensor::{AnyTensor, DType, Element, Tensor, TensorError, with_dtype};

@@ -1,8 +1,8 @@
 //! Contractions of complex numbers over (+, ×).
 //!
-//! The engine joins the parts and runs one complex product, or four real ones: both take as many steps, and
-//! joined operands are written and read once more. Time of the former by that of the latter (two-core AVX2
-//! machine, one thread, alternating runs; bench `complex` has what is chosen beside four products):
+//! The engine either joins the parts and runs one complex product, or runs four real ones: both have the same number of
+//! steps, and joined operands are written and read once more. Time of the former divided by that of the latter
+//! (two-core AVX2 machine, one thread, alternating runs; bench `complex` compares the choice with four products):
 //!
 //! ```text
 //!                         c64    c32                                   c64    c32
@@ -26,14 +26,14 @@ use crate::network::Id;
 use crate::plan::Plan;
 use crate::rules::Share;
 
-/// Most elements of operands for which joining them costs less than three calls of the kernel more.
+/// Maximum number of elements of operands for which joining them costs less than three additional kernel calls.
 const FEW: usize = 1 << 13;
-/// Least steps per element of the operands that hide the time to join them.
+/// Minimum number of steps per element of the operands for which the time to join them is negligible.
 const STEPS: usize = 32;
-/// Least m, n and k from which blocks for two levels of cache, which only real products have, gain more.
+/// Minimum m, n and k for which the blocking for two levels of cache, which only real products have, is faster.
 const LARGE: usize = 768;
 
-/// One operand is linear, two are bilinear, more are steps.
+/// One operand is linear, two are bilinear, more are executed as steps.
 pub(super) fn form<G: Tag>(op: &Contraction<G>) -> Result<OnPairs<Contraction<G>>> {
     if op.semiring.share() != Share::Linear {
         let (op, expected) = (op.semiring.name(), "real numbers");
@@ -68,7 +68,7 @@ fn is_joined(plan: &Plan) -> bool {
     let result = batch.saturating_mul(m).saturating_mul(n);
     m.min(n).min(k) < LARGE
         && (operands <= FEW
-            // Cheaper to join than four results to add.
+            // Joining the operands is cheaper than adding four results.
             || operands <= result.saturating_add(result / 2)
             || result.saturating_mul(k) / operands >= STEPS)
 }

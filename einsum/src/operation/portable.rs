@@ -1,15 +1,14 @@
-//! A contraction of one or two operands in the vocabulary of arrays, and its vjp.
+//! A contraction of one or two operands in array operations, and its vjp.
 //!
-//! Over (+, ×) it is one batched matrix product. Over other semirings its terms are laid out in full:
+//! Over (+, ×) it is one batched matrix product. Over other semirings all its terms are materialised:
 //!
 //! ```text
 //! t[β, m, k, n] = a[β, m, k] ⊗ b[β, k, n]          c = ⊕ₖ t
 //! ```
 //!
-//! so it takes memory for all its multiply-adds, unless the arrays have a kernel for it. Where sums are one of
-//! their terms, the reverse pass takes memory for the results only: cotangents are scattered to the places of
-//! those terms. Where all terms share, it lays them out again,
-//!
+//! so its memory is that of all multiply-adds, unless the array type has a kernel. For selective sums the memory of the
+//! reverse pass is that of the results: cotangents are scattered to the argmax terms. Otherwise it materialises the
+//! terms again,
 //! ```text
 //! ā = Σₙ c̄ · ∂c/∂t · ∂t/∂a                         b̄ = Σₘ c̄ · ∂c/∂t · ∂t/∂b
 //! ```
@@ -34,14 +33,14 @@ fn matrix<G: Tag, A: Array>(semiring: &G, x: &A) -> A {
     x.reshape(&[b, m, n])
 }
 
-/// Both as `[β, m, k, n]` with axes of size 1.
+/// Both operands broadcast to rank 4, `[β, m, k, n]`, with axes of size 1.
 fn outer<A: Array>(a: &A, b: &A) -> [A; 2] {
     let ([batch, m, k], [_, _, n]) = (sizes(a), sizes(b));
     [a.reshape(&[batch, m, k, 1]), b.reshape(&[batch, 1, k, n])]
 }
 
-/// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]`, k > 0, and the places of the terms that are the sums if they
-/// are wanted: k where none counts.
+/// `c[β, m, n] = ⊕ₖ a[β, m, k] ⊗ b[β, k, n]`, k > 0, and the argmax if wanted: the number of terms where the sum has
+/// none.
 fn multiply<G: Tag, A: Array>(
     semiring: &G,
     a: &A,
@@ -67,7 +66,7 @@ fn multiply<G: Tag, A: Array>(
     (c.reshape(&[batch, m, n]), places)
 }
 
-/// The contraction, and the places of the terms that are its sums if they are `wanted` and exist.
+/// The contraction, and its argmax if `wanted` and defined.
 pub(super) fn contract<G: Tag, A: Array>(
     semiring: &G,
     plan: &Plan,
@@ -108,7 +107,7 @@ pub(super) fn vjp<G: Tag, A: Array>(
         }
         _ => vec![g],
     };
-    // An operand alone passes nothing on where it is 0, also if nothing is summed.
+    // A copied operand has derivative 0 at zeros of the semiring, even without a sum.
     let alone = entered.len() == 1;
     let leave = |(i, (x, g)): (usize, (&A, A))| {
         let [b, m, n, lone] = sizes(x);
@@ -121,7 +120,7 @@ pub(super) fn vjp<G: Tag, A: Array>(
     entered.iter().zip(cotangents).enumerate().map(leave).collect()
 }
 
-/// Cotangents of the matrices of [`multiply`], of sums that are one of their terms.
+/// Cotangents of the matrices of [`multiply`] for selective sums.
 fn scattered<G: Tag, A: Array>(semiring: &G, a: &A, b: &A, places: &A::Integers, g: &A) -> Vec<A> {
     let [_, _, k] = sizes(a);
     let none = places.at_least(k as i64);
@@ -131,7 +130,7 @@ fn scattered<G: Tag, A: Array>(semiring: &G, a: &A, b: &A, places: &A::Integers,
     vec![zeros(a).scatter_add(2, &at, &ga), zeros(b).scatter_add(1, &at, &gb)]
 }
 
-/// Cotangents of the matrices of [`multiply`], of sums in which all terms share.
+/// Cotangents of the matrices of [`multiply`] for sums with nonzero weights of all terms.
 fn shared<G: Tag, A: Array>(semiring: &G, a: &A, b: &A, g: &A) -> Vec<A> {
     if let Some(over) = semiring.kernel()
         && let Some(cotangents) = a.semiring_cotangents(b, over, g)

@@ -1,4 +1,4 @@
-//! Sums in which every term has a share.
+//! Sums with nonzero weights of all terms.
 
 use t4a_algebra::Numeric;
 
@@ -6,7 +6,7 @@ use super::{Differentiable, MatrixProduct, narrowed, nth};
 use crate::error::Result;
 use crate::memory::filled;
 
-/// Calls `body(element, place in a, place in b, weight)` for all terms that have a share.
+/// Calls `body(element, index in a, index in b, weight)` for all terms of nonzero weight.
 #[inline]
 fn shares<S: Differentiable<T>, T: Numeric>(
     x: &MatrixProduct<'_, T>,

@@ -41,7 +41,7 @@ pub(crate) struct Case {
     pub(crate) inputs: Vec<Vec<usize>>,
     pub(crate) output: Vec<usize>,
     pub(crate) sizes: Vec<usize>,
-    /// Axes (operand, axis) that have size 1 whatever the label says.
+    /// Axes (operand, axis) of size 1, independent of the size of the label.
     pub(crate) ones: Vec<Vec<bool>>,
 }
 
@@ -56,13 +56,13 @@ impl Case {
         self.inputs.iter().zip(&self.ones).map(shape).collect()
     }
 
-    /// Sizes of labels that only the output has.
+    /// Sizes of labels that occur in the output only.
     pub(crate) fn given(&self) -> Vec<(usize, usize)> {
         let inside = |l: &usize| self.inputs.iter().any(|t| t.contains(l));
         self.output.iter().filter(|l| !inside(l)).map(|&l| (l, self.sizes[l])).collect()
     }
 
-    /// The size that a label has in the result.
+    /// Size of a label in the result.
     pub(crate) fn size(&self, label: usize) -> usize {
         let shapes = self.shapes();
         let axes = self.inputs.iter().zip(&shapes).flat_map(|(t, s)| t.iter().zip(s));
@@ -104,8 +104,8 @@ pub(crate) fn naive<S: Semiring<T>, T: Scalar>(
     (shape, out)
 }
 
-/// Networks of up to five tensors with hyperedges, repeated labels, sizes 1 and 2 and 3, outputs
-/// with any labels, also repeated ones.
+/// Networks of up to five tensors with hyperedges, repeated labels, sizes 1, 2 and 3, and outputs with any labels, also
+/// repeated ones.
 pub(crate) fn networks() -> impl Strategy<Value = Case> {
     let term = prop::collection::vec(0usize..6, 0..4);
     (

@@ -7,7 +7,7 @@
 //! covariances   from the last step to the first: the rest
 //! ```
 //!
-//! Threads take groups of sequences. The number of sequences alone decides about groups, so that no sum
+//! Groups of sequences are distributed over threads. Groups depend only on the number of sequences, so that no sum
 //! depends on the number of threads.
 
 use t4a_algebra::Float;
@@ -23,7 +23,7 @@ use super::small::{
 };
 use crate::operand::{computed_in, elements, narrow, wide};
 
-/// Most groups of sequences.
+/// Maximum number of groups of sequences.
 const GROUPS: usize = 8;
 
 fn zero<T: Float>(len: usize) -> Vec<T> {
@@ -63,7 +63,7 @@ impl<T: Float> Predictions<'_, T> {
     }
 }
 
-/// A group of sequences: what is known of them, and sums over them.
+/// Inputs of a group of sequences, and sums over them.
 struct Group<'o, T> {
     y: &'o [T],
     x: &'o [T],
@@ -95,7 +95,7 @@ impl<T: Float> Sums<T> {
         }
     }
 
-    /// Of two groups.
+    /// Sum of two groups.
     fn add(mut self, other: Self) -> Self {
         let Self { g, w, log_det, f, h, x0 } = other;
         let own =
@@ -107,7 +107,7 @@ impl<T: Float> Sums<T> {
     }
 }
 
-/// Means of a group, from the last step to the first.
+/// Reverse pass of the means of a group, from the last step to the first.
 struct Means<'a, 'g, 'o, T> {
     given: Given<'a, T>,
     x0: &'a [T],
@@ -160,7 +160,7 @@ impl<T: Float> Means<'_, '_, '_, T> {
                     of_v[i] = half.mul(e[i].add(other[i]));
                 }
                 add_vector(&mut of_v, [m, m], |i, l| (w[l][i], of_e[l]));
-                // Sums over sequences.
+                // Contributions summed over sequences.
                 let mut of_g: Matrix<T, D, M> = load(&sums.g[t * d * m..], [d, m]);
                 add(&mut of_g, [d, 1, m], |i, _, j| (of_x[i], e[j]));
                 store(&of_g, &mut sums.g[t * d * m..], [d, m]);
@@ -168,7 +168,7 @@ impl<T: Float> Means<'_, '_, '_, T> {
                 add(&mut of_w, [m, 1, m], |i, _, j| (half.mul_add(v[i], of_e[i]), v[j]));
                 store(&of_w, &mut sums.w[t * m * m..], [m, m]);
                 sums.log_det[t] = sums.log_det[t].add(half);
-                // The innovation and the prediction.
+                // Reverse of the innovation and of the prediction.
                 of_y[row * m..][..m].copy_from_slice(&of_v[..m]);
                 add(&mut of_h, [m, 1, d], |i, _, j| (of_v[i].neg(), x_before[j]));
                 add_vector(&mut of_x, [d, m], |i, l| (h[l][i].neg(), of_v[l]));
@@ -186,7 +186,7 @@ impl<T: Float> Means<'_, '_, '_, T> {
     }
 }
 
-/// Covariances, from the last step to the first.
+/// Reverse pass of the covariances, from the last step to the first.
 struct Covariances<'a, 'o, T> {
     given: Given<'a, T>,
     p0: &'a [T],
@@ -195,7 +195,7 @@ struct Covariances<'a, 'o, T> {
     steps: [&'a [T]; 3],
     of_p: Option<&'a [T]>,
     sums: &'a Sums<T>,
-    /// Of F, Q, H, R, P₀.
+    /// Cotangents of F, Q, H, R, P₀.
     out: [&'o mut [T]; 5],
 }
 
@@ -252,7 +252,7 @@ impl<T: Float> Covariances<'_, '_, T> {
             add(&mut of_p, [d, m, d], |i, l, j| (of_g[i][l], h[l][j]));
             add(&mut of_h, [m, m, d], |i, l, j| (of_s[i][l], g[j][l]));
             add(&mut of_h, [m, d, d], |i, l, j| (of_g[l][i], p[l][j]));
-            // The prediction.
+            // Reverse of the prediction.
             for i in 0..m {
                 for j in 0..m {
                     of_r[i][j] = of_r[i][j].add(of_s[i][j]);

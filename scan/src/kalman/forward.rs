@@ -1,7 +1,7 @@
 //! The filter on engine tensors.
 //!
-//! Covariances do not depend on observations: they run first, once for all sequences, and leave the gain,
-//! `S⁻¹` and `ln |S|` of every step; means and likelihoods follow, each sequence on its own thread.
+//! Covariances do not depend on observations: they are computed first, once for all sequences, with the gain, `S⁻¹` and
+//! `ln |S|` of every step; means and likelihoods follow, with sequences distributed over threads.
 
 use t4a_algebra::Float;
 use t4a_algebra::parallel;
@@ -21,7 +21,7 @@ struct Covariances<'a, T> {
     p: &'a mut [T],
     gains: &'a mut [T],
     w: &'a mut [T],
-    /// m for each step; |S| is the product.
+    /// m pivots for each step; |S| is their product.
     pivots: &'a mut [T],
     /// `ln |S|`.
     log_det: &'a mut [T],
@@ -54,7 +54,8 @@ impl<T: Float> Covariances<'_, T> {
             store(&predicted.w, w, [m, m]);
             pivots.copy_from_slice(&predicted.pivots[..m]);
         }
-        // Logarithms in vectors. Their sum is finite where the product of the pivots is not.
+        // A vectorised logarithm. The sum of logarithms is finite even if the product of the pivots overflows or
+        // underflows.
         for pivot in self.pivots.iter_mut() {
             *pivot = pivot.ln();
         }

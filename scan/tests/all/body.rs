@@ -1,4 +1,4 @@
-//! Bodies step by step over arrays of the engine.
+//! Step-by-step bodies over engine arrays.
 
 use t4a_diff::tree::Structure;
 use t4a_diff::{Array, Eager, Value};
@@ -8,7 +8,7 @@ use t4a_tensor::TensorError;
 
 use super::of;
 
-/// Steps of a carry that is one array.
+/// Runs steps over a carry of one array.
 fn steps(
     step: impl Fn(Eager) -> (Eager, Vec<Eager>) + Send + Sync + 'static,
     options: &Options,
@@ -28,7 +28,7 @@ fn error(
     steps(step, options).run(&[], vec![Value::Float(of(&[1], &[1.0]))], &[]).unwrap_err()
 }
 
-/// Without ys no list is made, so the body runs until its fifth step fails.
+/// Without ys no list is allocated, so the body runs until its fifth step fails.
 #[test]
 fn a_length_of_2_to_the_40_without_ys_takes_no_memory() {
     for reverse in [false, true] {

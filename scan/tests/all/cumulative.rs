@@ -1,4 +1,4 @@
-//! Running sums, products, extrema and log-sum-exp.
+//! Cumulative sums, products, extrema and log-sum-exp.
 
 use t4a_algebra::{c64, f16};
 use t4a_tensor::{AnyTensor, DType, Tensor};
@@ -10,7 +10,7 @@ fn op(kind: Running, axis: usize, reverse: bool) -> Cumulative {
     Cumulative { reverse, ..Cumulative::new(kind, axis) }
 }
 
-/// Step by step.
+/// Sequential loop.
 fn naive(kind: Running, x: &[f64]) -> Vec<f64> {
     let mut y = Vec::new();
     for i in 0..x.len() {
@@ -46,7 +46,7 @@ fn forward_in_every_shape_is_the_loop() {
                 let mut want = vec![0.0; data.len()];
                 lanes(shape, axis, reverse, |places| {
                     let lane: Vec<f64> = places.iter().map(|&i| data[i]).collect();
-                    // The reference is quadratic: parts of long lanes.
+                    // The reference is quadratic, so long lanes are checked in part.
                     let long = lane.len() > 1000;
                     let upto =
                         if long { [1, 513, 1030, lane.len()].to_vec() } else { vec![lane.len()] };
@@ -111,7 +111,7 @@ fn ties_take_the_first() {
             elements(&gradient(&op(kind, 0, false), std::slice::from_ref(&x))[0]),
             [1.0, 3.0, 0.0, 0.0, 1.0]
         );
-        // From the end the first is the last: 4 stays the greatest.
+        // In reverse the first element in time is the last: 4 is the maximum throughout.
         assert_eq!(elements(&gradient(&op(kind, 0, true), &[x])[0]), [0.0, 0.0, 0.0, 0.0, 5.0]);
     }
 }
@@ -129,7 +129,7 @@ fn infinities_and_nan() {
         let y = y(kind, &[1.0, f64::NAN, 2.0]);
         assert!(y[0] == 1.0 && y[1].is_nan() && y[2].is_nan(), "{kind:?} {y:?}");
     }
-    // Far apart: nothing overflows.
+    // Large differences do not overflow.
     close(&y(Running::LogSumExp, &[-1e4, 1e4, -1e4]), &[-1e4, 1e4, 1e4], 1e-15);
 }
 
@@ -140,7 +140,7 @@ fn long_lanes_beyond_the_range_of_numbers() {
     x[0] = 0.0;
     let y = elements(&run(&op(Running::Product, 0, false), &[of(&[5000], &x)])[0]);
     assert!(y.iter().all(|&y| y == 0.0));
-    // ½^1000 · 2^1000 = 1 through numbers without full precision.
+    // ½^1000 · 2^1000 = 1 through subnormal numbers.
     let x: Vec<f64> = (0..5000).map(|i| if i / 1060 % 2 == 0 { 0.5 } else { 2.0 }).collect();
     let y = elements(&run(&op(Running::Product, 0, false), &[of(&[5000], &x)])[0]);
     let mut p = 1.0;
@@ -152,14 +152,14 @@ fn long_lanes_beyond_the_range_of_numbers() {
         })
         .collect();
     assert_eq!(y, want);
-    // Partial sums of a chunk overflow, whole ones do not.
+    // Partial sums of a chunk overflow, total sums do not.
     let mut x = vec![0.0; 5000];
     (x[0], x[600], x[601], x[602]) = (-1.5e308, 1e308, 1e308, -1e308);
     let y = elements(&run(&op(Running::Sum, 0, false), &[of(&[5000], &x)])[0]);
     assert_eq!(y[4999], -0.5e308);
 }
 
-/// Added one by one in `f32`, ones end at 2²⁴.
+/// A sequential sum of ones in `f32` stagnates at 2²⁴.
 #[test]
 fn errors_of_long_lanes_do_not_grow() {
     let epsilon = 2f64.powi(-24);
@@ -173,7 +173,7 @@ fn errors_of_long_lanes_do_not_grow() {
         let off = (f64::from(y.get(&[i]).unwrap()) - (i + 1) as f64).abs();
         assert!(off <= 5.0 * epsilon * (i + 1) as f64, "{i}: off by {off}");
     }
-    // Lanes side by side, apart, and few long ones.
+    // Adjacent lanes, strided lanes, and a few long ones.
     let tenth = f64::from(0.1f32);
     for (shape, axis) in [(&[1 << 15, 33][..], 0), (&[9, 1 << 17], 1), (&[1 << 18, 3], 0)] {
         let y = of(Running::Sum, shape, 0.1, axis, true);

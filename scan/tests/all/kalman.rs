@@ -6,7 +6,7 @@ use t4a_tensor::route::{Policy, Reason, set_policy};
 use super::*;
 use t4a_scan::KalmanFilter;
 
-/// A system that does not explode, with positive definite Q, R and P₀.
+/// A stable system with positive definite Q, R and P₀.
 fn operands([batch, n, d, m]: [usize; 4]) -> Vec<Eager> {
     let positive = |size: usize, seed| {
         let a = random(&[size, size], seed);
@@ -45,7 +45,7 @@ fn the_kernel_is_the_definition() {
     }
 }
 
-/// One state, one observed number, by hand.
+/// One state, one observed component, computed by hand.
 #[test]
 fn numbers_by_hand() {
     let one = |x: f64| of(&[1, 1], &[x]);
@@ -104,7 +104,7 @@ fn likelihood_is_that_of_the_joint_distribution() {
 
 #[test]
 fn derivatives() {
-    // The last one has sequences in several groups.
+    // The last size has sequences in several groups.
     for sizes in [
         [1, 3, 1, 1],
         [2, 4, 2, 1],
@@ -118,7 +118,7 @@ fn derivatives() {
     }
 }
 
-/// |S| of eight observed numbers is below the smallest `f32`, its logarithm is not.
+/// |S| of eight observed components is below the smallest `f32`, its logarithm is finite.
 #[test]
 fn determinants_beyond_the_range_of_numbers() {
     let cast = |x: Eager| Eager::from(x.into_tensor().and_then(|x| x.cast(DType::F32)));
@@ -144,7 +144,7 @@ fn large_filters_say_that_they_fall_back() {
     let route = |y: &Eager| y.tensor().unwrap().route().reason;
     assert_eq!(route(&run(&KalmanFilter, &x)[0]), Reason::OpUnsupported);
     assert_eq!(route(&run(&KalmanFilter, &operands([1, 2, 8, 1]))[0]), Reason::Native);
-    // No other test of this crate falls back.
+    // No other test of this crate uses a fallback.
     set_policy(Policy::RejectFallback);
     let refused = KalmanFilter.forward(&values(&x), &[false; 7]);
     set_policy(Policy::Allow);

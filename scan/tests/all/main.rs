@@ -1,4 +1,4 @@
-//! Every operation against differences, its adjoint, the engine's kernels and loops.
+//! Every operation against finite differences, its adjoint, the engine's kernels and loops.
 
 mod associative;
 mod body;
@@ -15,7 +15,7 @@ use t4a_diff::check::{array, elements, noise, operation};
 use t4a_diff::{Array, Dual, Eager, Kept, Meta, Operation, Outcome, Reverse, Value};
 use t4a_tensor::TensorError;
 
-/// Of the checks: relative to the largest entry.
+/// Tolerance of the checks, relative to the largest entry.
 const TOLERANCE: f64 = 1e-8;
 
 fn random(shape: &[usize], seed: u64) -> Eager {
@@ -72,8 +72,8 @@ fn close(x: &[f64], y: &[f64], tolerance: f64) {
     }
 }
 
-/// The same bits with 1, 2 and 3 threads. Threads are a setting of the process: tests beside this one must
-/// not depend on it either.
+/// Checks identical bits with 1, 2 and 3 threads. The number of threads is process-wide: concurrent tests must not
+/// depend on it either.
 fn same_bits_on_threads(f: impl Fn() -> Vec<Eager>) {
     let bits = |threads| -> Vec<u64> {
         set_threads(threads);
@@ -84,7 +84,7 @@ fn same_bits_on_threads(f: impl Fn() -> Vec<Eager>) {
     assert_eq!(one, bits(3));
 }
 
-/// Calls `f` for every lane of an array of this shape, as the places of its elements in order of time.
+/// Calls `f` for every lane of an array of this shape, with the flat indices of its elements in order of time.
 fn lanes(shape: &[usize], axis: usize, reverse: bool, mut f: impl FnMut(&[usize])) {
     let outer: usize = shape[..axis].iter().product();
     let inner: usize = shape[axis + 1..].iter().product();

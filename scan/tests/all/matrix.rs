@@ -39,7 +39,7 @@ fn derivatives() {
     }
 }
 
-/// Numbers as 1×1 matrices.
+/// Scalars as 1×1 matrices.
 #[test]
 fn one_row_is_the_diagonal_recurrence() {
     let op = MatrixRecurrence { initial: true, reverse: false };

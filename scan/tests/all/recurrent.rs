@@ -24,7 +24,7 @@ fn variants(cell: Cell) -> impl Iterator<Item = Recurrent> {
     })
 }
 
-/// Formulas entry by entry, with sums as loops.
+/// Elementwise formulas, with loops for the products.
 fn naive(op: &Recurrent, x: &[Eager], [n, batch, w]: [usize; 3]) -> [Vec<f64>; 2] {
     let gates = op.cell.gates() * w;
     let x: Vec<Vec<f64>> = x.iter().map(elements).collect();
